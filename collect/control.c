@@ -33,7 +33,7 @@ enum { STAMP_ON = 0x80, STAMP_WHY = 0x7f, STAMP_BITS = 8 };
 _Atomic int64_t control_next_ns = INT64_MAX;
 bool control_names;
 
-static bool wanted(int64_t now)
+static bool control_wanted_(int64_t now)
 {
 	return now >= c.from_ns && now < c.to_ns && (!c.by_range || c.open > 0) && (!c.by_steps || (c.in_steps && !c.steps_over)) &&
 	       (!c.by_cuda || c.cuda) && !c.paused;
@@ -52,7 +52,7 @@ static void keep_switch(bool on, enum wire_why why, int64_t now)
 }
 
 /* Only by who made the switch. */
-static void remember(uint32_t generation, uint32_t number, bool on, enum wire_why why, int64_t now)
+static void control_remember(uint32_t generation, uint32_t number, bool on, enum wire_why why, int64_t now)
 {
 	uint32_t at = number % HISTORY;
 	atomic_store_explicit(&history[at].stamp, 0, memory_order_relaxed);
@@ -81,11 +81,11 @@ static enum recall recall(uint32_t generation, uint32_t number, struct wire_swit
 static void decide(enum wire_why why, int64_t now)
 {
 	uint64_t epoch = atomic_load(&live->epoch);
-	while (epoch && (epoch & 1) != wanted(now)) {
+	while (epoch && (epoch & 1) != control_wanted_(now)) {
 		uint32_t number = ((uint32_t)epoch >> 1) + 1;
 		bool on = !(epoch & 1);
 		if (atomic_compare_exchange_strong(&live->epoch, &epoch, (epoch & ~(uint64_t)UINT32_MAX) | (uint64_t)number << 1 | on)) {
-			remember((uint32_t)(epoch >> 32), number, on, why, now);
+			control_remember((uint32_t)(epoch >> 32), number, on, why, now);
 			keep_switch(on, why, now);
 			epoch = atomic_load(&live->epoch);
 		}
@@ -103,9 +103,9 @@ void control_forked(uint32_t open) { c.open = open; }
 void control_publish(uint32_t generation)
 {
 	int64_t now = now_ns();
-	bool on = wanted(now);
+	bool on = control_wanted_(now);
 	next_time(now);
-	remember(generation, 0, on, 0, now);
+	control_remember(generation, 0, on, 0, now);
 	if (!on) /* how a segment begins that has nothing to say yet */
 		keep_switch(on, 0, now);
 	atomic_store(&live->epoch, (uint64_t)generation << 32 | on);
@@ -119,23 +119,23 @@ void control_time(int64_t now)
 	decide(now >= c.to_ns ? WIRE_WHY_DURATION : WIRE_WHY_DELAY, now);
 }
 
-static bool is_text(const char *text, size_t n, const char *asked, bool prefix)
+static bool control_is_text(const char *text, size_t n, const char *asked, bool prefix)
 {
 	size_t want = strlen(asked);
 	return (prefix ? n >= want : n == want) && (!want || memcmp(text, asked, want) == 0);
 }
 
-static bool is_range(const char *text, size_t n, uint32_t domain)
+static bool control_is_range(const char *text, size_t n, uint32_t domain)
 {
-	if (!is_text(text, n, c.range, c.prefix))
+	if (!control_is_text(text, n, c.range, c.prefix))
 		return false;
 	struct text d = c.by_domain ? ranges_domain_name(domain) : (struct text){NULL, 0};
-	return !c.by_domain || is_text(d.p, d.n, c.domain, c.domain_prefix);
+	return !c.by_domain || control_is_text(d.p, d.n, c.domain, c.domain_prefix);
 }
 
 bool control_begin(const char *text, size_t n, uint32_t domain)
 {
-	if (!is_range(text, n, domain))
+	if (!control_is_range(text, n, domain))
 		return false;
 	if (c.by_steps) {
 		int64_t number = atomic_fetch_add(&c.begun, 1); /* from 0, as reports count them */
@@ -208,14 +208,14 @@ bool control_wanted(int64_t time_ns)
 
 /* ---- options ---- */
 
-static int64_t later(int64_t a, int64_t b)
+static int64_t control_later(int64_t a, int64_t b)
 {
 	int64_t sum;
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 /* Without the backslashes; where it ends in '*' without one that is left out. */
-static bool take_text(const char *s, const char *end, char *to, size_t room)
+static bool control_take_text(const char *s, const char *end, char *to, size_t room)
 {
 	size_t n = 0;
 	bool star = false;
@@ -237,13 +237,13 @@ static void set_range(const char *s)
 		at = *p == '@' ? p : at;
 		p += *p == '\\' && p + 1 < end;
 	}
-	c.prefix = take_text(s, at ? at : end, c.range, sizeof c.range);
+	c.prefix = control_take_text(s, at ? at : end, c.range, sizeof c.range);
 	c.by_domain = at;
-	c.domain_prefix = at && take_text(at + 1, end, c.domain, sizeof c.domain);
+	c.domain_prefix = at && control_take_text(at + 1, end, c.domain, sizeof c.domain);
 	control_names = true;
 }
 
-static void set_steps(const char *s)
+static void control_set_steps(const char *s)
 {
 	const char *end;
 	c.first_step = sys_number(s, &end);
@@ -255,10 +255,10 @@ void control_init(int64_t start_ns)
 {
 	const char *delay = option("DELAY_NS"), *duration = option("DURATION_NS"), *range = option("RANGE"), *steps = option("STEPS"),
 	           *key = option("STEP_RANGE"), *cuda = option("CUDA_PROFILER"), *end;
-	c.from_ns = delay ? later(start_ns, sys_number(delay, &end)) : INT64_MIN;
-	c.to_ns = duration ? later(delay ? c.from_ns : start_ns, sys_number(duration, &end)) : INT64_MAX;
+	c.from_ns = delay ? control_later(start_ns, sys_number(delay, &end)) : INT64_MIN;
+	c.to_ns = duration ? control_later(delay ? c.from_ns : start_ns, sys_number(duration, &end)) : INT64_MAX;
 	if (steps) {
-		set_steps(steps);
+		control_set_steps(steps);
 		if (key)
 			set_range(key);
 	} else if (range) {

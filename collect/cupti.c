@@ -164,7 +164,7 @@ static void leave_out_calls(void)
 		cupti.call.ActivityEnableRuntimeApi(cbid[i], 0);
 }
 
-static bool set_up(void)
+static bool cupti_set_up(void)
 {
 	enum { PERIOD_MS = 1000 };
 	if (!subscribe())
@@ -197,7 +197,7 @@ static void cupti_start(void)
 		return;
 	/* Owner before the set-up, which may already ask for buffers. */
 	atomic_store(&cupti.owner, getpid());
-	if (set_up())
+	if (cupti_set_up())
 		atomic_store(&cupti.ready, true);
 	else
 		atomic_store(&cupti.owner, NOBODY);
@@ -233,7 +233,7 @@ static void look_for_thieves(void)
 	get_version(&version);
 }
 
-static void tick(void)
+static void cupti_tick(void)
 {
 	if (!cupti_is_on() || !atomic_load(&cupti.ready))
 		return;
@@ -265,7 +265,7 @@ void cupti_end(void)
 /* What is said of devices needs a segment. */
 static _Atomic bool begins_later;
 
-static void begin(void)
+static void cupti_begin_(void)
 {
 	if (start_waits() || !atomic_exchange(&begins_later, false))
 		return;
@@ -273,13 +273,13 @@ static void begin(void)
 	nvml_start();
 }
 
-static void add_hooks(void)
+static void cupti_add_hooks(void)
 {
 	static _Atomic int hooked;
 	if (atomic_exchange(&hooked, 1) != 0)
 		return;
-	helper_each_second(begin);
-	helper_each_second(tick);
+	helper_each_second(cupti_begin_);
+	helper_each_second(cupti_tick);
 	helper_each_second(nvml_tick);
 	helper_at_exit(at_exit);
 }
@@ -291,7 +291,7 @@ void cupti_begin(void)
 		return;
 	atomic_compare_exchange_strong(&cupti.owner, &nobody, 0); /* tried in vain before */
 	atomic_store_explicit(&cupti.beat_ns, 0, memory_order_relaxed);
-	add_hooks();
+	cupti_add_hooks();
 	cupti_describe_devices(); /* before CUPTI tells of calls of the driver */
 	cupti_start();
 	nvml_start();
@@ -305,7 +305,7 @@ int InitializeInjection(void)
 		return 1;
 	helper_start();
 	atomic_store(&begins_later, true);
-	begin();
-	add_hooks();
+	cupti_begin_();
+	cupti_add_hooks();
 	return 1;
 }

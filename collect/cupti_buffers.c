@@ -6,7 +6,7 @@
 enum { SLOTS = 1024 };
 enum { UNUSED = 0, FREE = 1, OUT = 2, CLOSED = 3 };
 
-static struct slot {
+static struct cupti_buffers_slot {
 	_Atomic uint32_t state;
 	uint8_t *p;                  /* set before `state` becomes OUT for the first time, then for ever */
 } slots[SLOTS];

@@ -72,7 +72,7 @@ static void *open_in_folders(const char *folders, int major)
 	return NULL;
 }
 
-static void *find(void)
+static void *cupti_library_find(void)
 {
 	static const char usual[] = "/usr/local/cuda/extras/CUPTI/lib64:/usr/local/cuda/lib64:/usr/local/cuda/lib:/opt/cuda/extras/CUPTI/lib64";
 	char path[PATH_BYTES];
@@ -100,7 +100,7 @@ static void *find(void)
 
 bool cupti_load(struct cupti_calls *call, uint32_t *version)
 {
-	void *library = find();
+	void *library = cupti_library_find();
 	if (!library)
 		return false;
 	const char *missing = NULL;

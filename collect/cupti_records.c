@@ -43,7 +43,7 @@ static uint32_t name_id(const char *name)
 
 /* CUPTI's name of an API function, asked for once each. */
 enum { FUNCTIONS = 2048 };
-static uint32_t function_name(bool driver, uint32_t cbid)
+static uint32_t cupti_records_function_name(bool driver, uint32_t cbid)
 {
 	static _Atomic uint32_t known[2][FUNCTIONS]; /* id + 1 */
 	if (cbid >= FUNCTIONS || !cupti.call.GetCallbackName)
@@ -59,7 +59,7 @@ static uint32_t function_name(bool driver, uint32_t cbid)
 }
 
 /* Whether an event of this time is to be written. A time of 0 is not known: CUPTI had to hand over what was still running. */
-static bool wanted(struct taking *t, uint64_t start, uint64_t end)
+static bool cupti_records_wanted(struct taking *t, uint64_t start, uint64_t end)
 {
 	if (start == 0 && end == 0)
 		return true;
@@ -89,16 +89,16 @@ static void on_api(struct taking *t, const struct cupti_api *r, bool driver)
 	}
 	if (driver && cupti_is_own_call(r->cbid, r->threadId, r->start, r->end))
 		return;
-	if (wanted(t, r->start, r->end))
+	if (cupti_records_wanted(t, r->start, r->end))
 		WRITE(t, WIRE_API, driver ? WIRE_API_DRIVER : WIRE_API_RUNTIME, r->cbid, wire_api_call, TIMES(r), .correlation = r->correlationId,
-		      .thread = r->threadId, .result = r->returnValue, .name = function_name(driver, r->cbid));
+		      .thread = r->threadId, .result = r->returnValue, .name = cupti_records_function_name(driver, r->cbid));
 }
 
 /* Devices of contexts, as far as they have been told: waits name only the context. */
 enum { CONTEXTS = 64 };
 static _Atomic uint64_t contexts[CONTEXTS]; /* (id + 1) << 32 | device */
 
-static uint32_t device_of(uint32_t context)
+static uint32_t cupti_records_device_of(uint32_t context)
 {
 	uint64_t have = atomic_load_explicit(&contexts[context % CONTEXTS], memory_order_relaxed);
 	return have >> 32 == (uint64_t)context + 1 ? (uint32_t)have : UINT32_MAX;
@@ -118,13 +118,13 @@ static void on_context(const struct cupti_context *r) { know_context(r->contextI
 /* Of a context that was there before CUPTI could tell of it, by work in it. */
 static void learn_context(uint32_t context, uint32_t device)
 {
-	if (UNLIKELY(device_of(context) == UINT32_MAX))
+	if (UNLIKELY(cupti_records_device_of(context) == UINT32_MAX))
 		know_context(context, device, UINT32_MAX);
 }
 
 static void on_kernel(struct taking *t, const struct cupti_kernel *r)
 {
-	if (!wanted(t, r->start, r->end))
+	if (!cupti_records_wanted(t, r->start, r->end))
 		return;
 	learn_context(r->contextId, r->deviceId);
 	uint32_t cluster[3] = {0};
@@ -148,20 +148,20 @@ static void on_kernel(struct taking *t, const struct cupti_kernel *r)
 
 static void on_memcpy(struct taking *t, const struct cupti_memcpy *r)
 {
-	if (wanted(t, r->start, r->end))
+	if (cupti_records_wanted(t, r->start, r->end))
 		WRITE(t, WIRE_COPY, r->copyKind, 0, wire_copy, TIMES(r), PLACE(r), COPY(r));
 }
 
 static void on_peer(struct taking *t, const struct cupti_peer *r)
 {
-	if (wanted(t, r->start, r->end))
+	if (cupti_records_wanted(t, r->start, r->end))
 		WRITE(t, WIRE_COPY, r->copyKind, 0, wire_copy, TIMES(r), PLACE(r), COPY(r), .peer = 1, .from_device = r->srcDeviceId,
 		      .to_device = r->dstDeviceId);
 }
 
 static void on_memset(struct taking *t, const struct cupti_memset *r)
 {
-	if (wanted(t, r->start, r->end))
+	if (cupti_records_wanted(t, r->start, r->end))
 		WRITE(t, WIRE_SET, r->memoryKind, 0, wire_set, TIMES(r), PLACE(r), .bytes = r->bytes, .value = r->value, .graph = r->graphId,
 		      .graph_node = r->graphNodeId);
 }
@@ -173,7 +173,7 @@ static void on_stream(const struct cupti_stream *r)
 	keep(&s, sizeof s, true);
 }
 
-static void on_device(const struct cupti_device *r)
+static void cupti_records_on_device(const struct cupti_device *r)
 {
 	struct wire_device d = {.device = r->id, .nvml_index = UINT32_MAX, .memory_bytes = r->globalMemorySize,
 	                        .memory_bandwidth = r->globalMemoryBandwidth * 1000, /* from KB/s */
@@ -187,9 +187,9 @@ static void on_device(const struct cupti_device *r)
 
 static void on_sync(struct taking *t, const struct cupti_sync *r)
 {
-	if (wanted(t, r->start, r->end))
+	if (cupti_records_wanted(t, r->start, r->end))
 		WRITE(t, WIRE_SYNC, r->type, r->cudaEventId, wire_sync, TIMES(r), .correlation = r->correlationId, .context = r->contextId,
-		      .stream = r->streamId, .device = device_of(r->contextId));
+		      .stream = r->streamId, .device = cupti_records_device_of(r->contextId));
 }
 
 /* Without a time: what was called for it has one. */
@@ -198,7 +198,7 @@ static void on_event(struct taking *t, const struct cupti_event *r)
 	WRITE(t, WIRE_CUDA_EVENT, 0, r->eventId, wire_cuda_event, .correlation = r->correlationId, .context = r->contextId, .stream = r->streamId);
 }
 
-static const char *overhead_name(uint32_t kind)
+static const char *cupti_records_overhead_name(uint32_t kind)
 {
 	static const char *const name[] = {"Unknown", "Buffer Flush", "Instrumentation", "Resource", "Runtime Triggered Module Loading",
 	                                   "Lazy Function Loading", "Command Buffer Full", "Activity Buffer Request", "UVM Activity Init"};
@@ -210,8 +210,8 @@ static const char *overhead_name(uint32_t kind)
 static void on_overhead(struct taking *t, const struct cupti_overhead *r)
 {
 	bool thread = r->objectKind == CUPTI_OBJECT_THREAD;
-	if (wanted(t, r->start, r->end))
-		WRITE(t, WIRE_OVERHEAD, r->objectKind, intern_cstr(overhead_name(r->overheadKind)), wire_overhead, TIMES(r),
+	if (cupti_records_wanted(t, r->start, r->end))
+		WRITE(t, WIRE_OVERHEAD, r->objectKind, intern_cstr(cupti_records_overhead_name(r->overheadKind)), wire_overhead, TIMES(r),
 		      .thread = thread ? r->objectId[1] : 0, .object = r->objectId[0]);
 }
 
@@ -221,7 +221,7 @@ static void on_jit(struct taking *t, const struct cupti_jit *r)
 	static const char *const entry[] = {"Unknown", "PTX to Cubin", "NVVM IR to PTX"};
 	static const char *const operation[] = {"", " (cache load)", " (cache store)", " (compile)"};
 	char text[64];
-	if (!wanted(t, r->start, r->end))
+	if (!cupti_records_wanted(t, r->start, r->end))
 		return;
 	strcpy(text, "JIT ");
 	strcat(text, entry[r->jitEntryType < 3 ? r->jitEntryType : 0]);
@@ -231,7 +231,7 @@ static void on_jit(struct taking *t, const struct cupti_jit *r)
 
 static void on_graph(struct taking *t, const struct cupti_graph *r)
 {
-	if (wanted(t, r->start, r->end))
+	if (cupti_records_wanted(t, r->start, r->end))
 		WRITE(t, WIRE_GRAPH, 0, r->graphId, wire_graph, TIMES(r), PLACE(r));
 }
 
@@ -239,14 +239,14 @@ static void on_memory(struct taking *t, const struct cupti_memory *r)
 {
 	enum { RELEASE = 2 };
 	int64_t bytes = r->bytes > INT64_MAX ? 0 : (int64_t)r->bytes;
-	if (wanted(t, r->timestamp, r->timestamp))
+	if (cupti_records_wanted(t, r->timestamp, r->timestamp))
 		WRITE(t, WIRE_DEVICE_MEMORY, r->memoryKind, name_id(r->name), wire_device_memory, .time_ns = (int64_t)r->timestamp,
 		      .address = r->address, .bytes = r->memoryOperationType == RELEASE ? -bytes : bytes, .device = r->deviceId,
 		      .context = r->contextId, .stream = r->streamId, .correlation = r->correlationId);
 }
 
 /* Bytes of a record that are read, by its kind; 0 = it is not ours: another client may have switched on more kinds. */
-static size_t bytes_read(uint32_t kind)
+static size_t cupti_records_bytes_read(uint32_t kind)
 {
 	static const uint16_t bytes[CUPTI_KINDS] = {
 		[CUPTI_MEMCPY] = sizeof(struct cupti_memcpy), [CUPTI_MEMSET] = sizeof(struct cupti_memset), [CUPTI_DRIVER] = sizeof(struct cupti_api),
@@ -262,7 +262,7 @@ static size_t bytes_read(uint32_t kind)
 	return n;
 }
 
-static void take(struct taking *t, const void *r, uint32_t kind)
+static void cupti_records_take(struct taking *t, const void *r, uint32_t kind)
 {
 	switch (kind) {
 	case CUPTI_RUNTIME: on_api(t, r, false); break;
@@ -277,7 +277,7 @@ static void take(struct taking *t, const void *r, uint32_t kind)
 	case CUPTI_JIT: on_jit(t, r); break;
 	case CUPTI_GRAPH: on_graph(t, r); break;
 	case CUPTI_MEMORY: on_memory(t, r); break;
-	case CUPTI_DEVICE: on_device(r); break;
+	case CUPTI_DEVICE: cupti_records_on_device(r); break;
 	case CUPTI_CONTEXT: on_context(r); break;
 	case CUPTI_STREAM: on_stream(r); break;
 	}
@@ -295,13 +295,13 @@ void cupti_take_records(uint8_t *buffer, size_t valid)
 		bool inside = r >= buffer && left >= sizeof kind && left <= valid;
 		if (inside)
 			memcpy(&kind, r, sizeof kind);
-		size_t need = bytes_read(kind);
+		size_t need = cupti_records_bytes_read(kind);
 		if (!inside || need > left) {
 			status = CUPTI_INVALID_KIND;
 			break;
 		}
 		if (need && t.w)
-			take(&t, r, kind);
+			cupti_records_take(&t, r, kind);
 		unwritten += need && !t.w;
 		if (++n % AT_ONCE == 0) {
 			if (t.w)

@@ -51,7 +51,7 @@ static uint64_t hash_of(const char *p, size_t n)
 }
 
 /* 0 = not there. */
-static uint32_t find(const struct slots *t, uint64_t hash, const char *p, size_t n, bool cut)
+static uint32_t intern_find_(const struct slots *t, uint64_t hash, const char *p, size_t n, bool cut)
 {
 	if (!t)
 		return 0;
@@ -65,7 +65,7 @@ static uint32_t find(const struct slots *t, uint64_t hash, const char *p, size_t
 	}
 }
 
-static void enter(struct slots *t, uint64_t hash, uint32_t id)
+static void intern_enter(struct slots *t, uint64_t hash, uint32_t id)
 {
 	uint32_t i = (uint32_t)hash;
 	while (atomic_load_explicit(&t->slot[i & t->mask], memory_order_relaxed))
@@ -84,7 +84,7 @@ static struct slots *grown(struct slots *t)
 		return n_texts < n / 2 - 1 ? t : NULL;
 	more->mask = n - 1;
 	for (uint32_t i = 1; i <= n_texts; i++)
-		enter(more, hash_of(entry[i].p, entry[i].bytes), i);
+		intern_enter(more, hash_of(entry[i].p, entry[i].bytes), i);
 	atomic_store_explicit(&table, more, memory_order_release);
 	return more;
 }
@@ -132,7 +132,7 @@ static bool has_place(size_t n)
 	       sys_ready(bytes, &ready_bytes, n_bytes + n + 1, true);
 }
 
-static uint32_t add(uint64_t hash, const char *p, size_t n, bool cut)
+static uint32_t intern_add(uint64_t hash, const char *p, size_t n, bool cut)
 {
 	struct slots *t = has_place(n) ? grown(atomic_load_explicit(&table, memory_order_relaxed)) : NULL;
 	if (!t)
@@ -146,16 +146,16 @@ static uint32_t add(uint64_t hash, const char *p, size_t n, bool cut)
 		return 0;
 	n_bytes += n + 1;
 	atomic_store_explicit(&n_texts, id, memory_order_release);
-	enter(t, hash, id);
+	intern_enter(t, hash, id);
 	return id;
 }
 
 /* Ids come back from programs: not each is one. */
-static bool is_text(uint32_t id) { return id && id <= atomic_load_explicit(&n_texts, memory_order_acquire); }
+static bool intern_is_text(uint32_t id) { return id && id <= atomic_load_explicit(&n_texts, memory_order_acquire); }
 
 uint32_t intern_given(uint64_t id)
 {
-	if (LIKELY(!id || (id <= UINT32_MAX && is_text((uint32_t)id))))
+	if (LIKELY(!id || (id <= UINT32_MAX && intern_is_text((uint32_t)id))))
 		return (uint32_t)id;
 	note("unknown-text", true, "texts were called by handles or numbers that no text has: those ranges have no name", NULL);
 	return 0;
@@ -165,7 +165,7 @@ bool intern_again(uint32_t id)
 {
 	if (!id)
 		return true;
-	if (!is_text(id) || !start_inside())
+	if (!intern_is_text(id) || !start_inside())
 		return false;
 	if (LIKELY(atomic_load_explicit(&entry[id].generation, memory_order_acquire) == segment_generation()))
 		return true;
@@ -192,14 +192,14 @@ static uint32_t intern_in(const char *p, size_t n, bool surely)
 	if (cut)
 		n = intern_cut(p);
 	uint64_t hash = hash_of(p, n);
-	uint32_t id = find(atomic_load_explicit(&table, memory_order_acquire), hash, p, n, cut);
+	uint32_t id = intern_find_(atomic_load_explicit(&table, memory_order_acquire), hash, p, n, cut);
 	if (LIKELY(id))
 		return start_waits() || intern_again(id) ? id : 0;
 	enum wire_loss why = WIRE_LOST_STRINGS;
 	if (slow_lock(surely)) {
-		id = find(atomic_load_explicit(&table, memory_order_acquire), hash, p, n, cut);
+		id = intern_find_(atomic_load_explicit(&table, memory_order_acquire), hash, p, n, cut);
 		if (!id)
-			id = add(hash, p, n, cut);
+			id = intern_add(hash, p, n, cut);
 		slow_unlock();
 	} else {
 		why = slow_why_not();
@@ -230,7 +230,7 @@ uint32_t intern_near(struct near_text *near, const char *text, size_t n)
 
 struct text intern_text(uint32_t id)
 {
-	if (!is_text(id))
+	if (!intern_is_text(id))
 		return (struct text){NULL, 0};
 	return (struct text){entry[id].p, entry[id].bytes};
 }

@@ -76,7 +76,7 @@ static bool ours(const void *p, const void *base, size_t n, size_t size)
 }
 
 /* Handles that the program had before the library came are its own, and found by name. */
-static uint32_t domain_of(const struct itt_domain *d)
+static uint32_t itt_domain_of(const struct itt_domain *d)
 {
 	if (!d)
 		return 0;
@@ -85,9 +85,9 @@ static uint32_t domain_of(const struct itt_domain *d)
 	return d->name ? ranges_domain(d->name, strlen(d->name), WIRE_API_ITT) : 0;
 }
 
-static struct event event_of(const struct itt_domain *d, const struct itt_string *s)
+static struct event itt_event_of(const struct itt_domain *d, const struct itt_string *s)
 {
-	struct event e = {.domain = domain_of(d)};
+	struct event e = {.domain = itt_domain_of(d)};
 	if (ours(s, table.string, STRINGS_MOST + 1, sizeof *s)) {
 		e.id = (uint32_t)(s - table.string);
 	} else if (s && s->text) {
@@ -164,7 +164,7 @@ static struct itt_string *string_create(const char *text)
 
 static void task_begin(const struct itt_domain *d, struct itt_id task, struct itt_id parent, struct itt_string *name)
 {
-	struct event e = event_of(d, name);
+	struct event e = itt_event_of(d, name);
 	range_push(&e);
 }
 
@@ -178,43 +178,43 @@ static void task_begin_function(const struct itt_domain *d, struct itt_id task, 
 	} while (v >>= 4);
 	*--p = 'x';
 	*--p = '0';
-	struct event e = {.text = p, .n = (size_t)(text + sizeof text - p), .domain = domain_of(d)};
+	struct event e = {.text = p, .n = (size_t)(text + sizeof text - p), .domain = itt_domain_of(d)};
 	range_push(&e);
 }
 
-static void task_end(const struct itt_domain *d) { range_pop(domain_of(d)); }
+static void task_end(const struct itt_domain *d) { range_pop(itt_domain_of(d)); }
 
 static void task_group(const struct itt_domain *d, struct itt_id id, struct itt_id parent, struct itt_string *name)
 {
-	struct event e = event_of(d, name);
+	struct event e = itt_event_of(d, name);
 	range_mark(&e);
 }
 
 static void marker(const struct itt_domain *d, struct itt_id id, struct itt_string *name, int scope)
 {
-	struct event e = event_of(d, name);
+	struct event e = itt_event_of(d, name);
 	range_mark(&e);
 }
 
 /* Even and not 0: see range_start_as. */
 static uint64_t number_of(const struct itt_domain *d, struct itt_id id)
 {
-	uint64_t n = (id.d1 * UINT64_C(0x9e3779b97f4a7c15)) ^ (id.d2 * UINT64_C(0xc2b2ae3d27d4eb4f)) ^ ((uint64_t)domain_of(d) << 48);
+	uint64_t n = (id.d1 * UINT64_C(0x9e3779b97f4a7c15)) ^ (id.d2 * UINT64_C(0xc2b2ae3d27d4eb4f)) ^ ((uint64_t)itt_domain_of(d) << 48);
 	return (n ? n : 1) << 1;
 }
 
 static void task_begin_overlapped(const struct itt_domain *d, struct itt_id task, struct itt_id parent, struct itt_string *name)
 {
-	struct event e = event_of(d, name);
+	struct event e = itt_event_of(d, name);
 	range_start_as(&e, number_of(d, task));
 }
 
-static void task_end_overlapped(const struct itt_domain *d, struct itt_id task) { range_end(number_of(d, task), domain_of(d)); }
+static void task_end_overlapped(const struct itt_domain *d, struct itt_id task) { range_end(number_of(d, task), itt_domain_of(d)); }
 
 /* Frames have no name: they are called as their domain is. */
 static void frame_begin(const struct itt_domain *d, const struct itt_id *id)
 {
-	struct event e = {.domain = domain_of(d)};
+	struct event e = {.domain = itt_domain_of(d)};
 	struct text name = ranges_domain_name(e.domain);
 	e.text = name.p;
 	e.n = name.n;
@@ -223,16 +223,16 @@ static void frame_begin(const struct itt_domain *d, const struct itt_id *id)
 
 static void frame_end(const struct itt_domain *d, const struct itt_id *id)
 {
-	range_end(number_of(d, id ? *id : (struct itt_id){0}), domain_of(d));
+	range_end(number_of(d, id ? *id : (struct itt_id){0}), itt_domain_of(d));
 }
 
 static void region_begin(const struct itt_domain *d, struct itt_id id, struct itt_id parent, struct itt_string *name)
 {
-	struct event e = event_of(d, name);
+	struct event e = itt_event_of(d, name);
 	range_start_as(&e, number_of(d, id));
 }
 
-static void region_end(const struct itt_domain *d, struct itt_id id) { range_end(number_of(d, id), domain_of(d)); }
+static void region_end(const struct itt_domain *d, struct itt_id id) { range_end(number_of(d, id), itt_domain_of(d)); }
 
 /* ---- events: user-defined ones by number ---- */
 
@@ -326,7 +326,7 @@ static void set(struct itt_counter *c, enum wire_payload kind, uint64_t value)
 }
 
 /* What `p` points to; false where ITT's number of the type is none. */
-static bool read_number(int type, const void *p, enum wire_payload *kind, uint64_t *v)
+static bool itt_read_number(int type, const void *p, enum wire_payload *kind, uint64_t *v)
 {
 	union {
 		int64_t s64;
@@ -357,39 +357,39 @@ static void counter_set_value(struct itt_counter *c, const void *value)
 {
 	enum wire_payload kind;
 	uint64_t v;
-	if (!c || !value || !read_number(c->type, value, &kind, &v))
+	if (!c || !value || !itt_read_number(c->type, value, &kind, &v))
 		return;
 	atomic_store_explicit(&c->value, v, memory_order_relaxed);
 	set(c, kind, v);
 }
 
-static void add(struct itt_counter *c, uint64_t delta)
+static void itt_add(struct itt_counter *c, uint64_t delta)
 {
 	if (c)
 		set(c, WIRE_I64, atomic_fetch_add_explicit(&c->value, delta, memory_order_relaxed) + delta);
 }
 
-static void counter_inc(struct itt_counter *c) { add(c, 1); }
-static void counter_dec(struct itt_counter *c) { add(c, (uint64_t)-1); }
-static void counter_inc_delta(struct itt_counter *c, uint64_t by) { add(c, by); }
-static void counter_dec_delta(struct itt_counter *c, uint64_t by) { add(c, 0 - by); }
+static void counter_inc(struct itt_counter *c) { itt_add(c, 1); }
+static void counter_dec(struct itt_counter *c) { itt_add(c, (uint64_t)-1); }
+static void counter_inc_delta(struct itt_counter *c, uint64_t by) { itt_add(c, by); }
+static void counter_dec_delta(struct itt_counter *c, uint64_t by) { itt_add(c, 0 - by); }
 
 /* ---- what is said of a task ---- */
 
 static void metadata_text(const struct itt_domain *d, struct itt_id id, struct itt_string *key, const char *data, size_t n)
 {
-	struct event k = event_of(d, key);
+	struct event k = itt_event_of(d, key);
 	if (data)
 		trace_arg(k.domain, k.id ? k.id : intern(k.text, k.n), WIRE_ARG_TEXT, intern(data, n ? strnlen(data, n) : strlen(data)));
 }
 
 /* One number; of several the first ones would be told without the others. */
-static void metadata(const struct itt_domain *d, struct itt_id id, struct itt_string *key, int type, size_t n, const void *data)
+static void itt_metadata(const struct itt_domain *d, struct itt_id id, struct itt_string *key, int type, size_t n, const void *data)
 {
-	struct event k = event_of(d, key);
+	struct event k = itt_event_of(d, key);
 	enum wire_payload kind;
 	uint64_t v;
-	if (data && n == 1 && read_number(type, data, &kind, &v))
+	if (data && n == 1 && itt_read_number(type, data, &kind, &v))
 		trace_arg(k.domain, k.id ? k.id : intern(k.text, k.n), kind == WIRE_F64 ? WIRE_ARG_F64 : WIRE_ARG_I64, v);
 }
 
@@ -416,7 +416,7 @@ static const struct {
 	F("counter_create", counter_create), F("counter_create_typed", counter_create_typed), F("counter_create_v3", counter_create_v3),
 	F("counter_set_value", counter_set_value), F("counter_set_value_v3", counter_set_value), F("counter_inc", counter_inc),
 	F("counter_dec", counter_dec), F("counter_inc_delta", counter_inc_delta), F("counter_dec_delta", counter_dec_delta),
-	F("metadata_add", metadata), F("metadata_str_add", metadata_text), F("thread_set_name", thread_set_name), F("pause", pause_all), F("resume", resume_all),
+	F("metadata_add", itt_metadata), F("metadata_str_add", metadata_text), F("thread_set_name", thread_set_name), F("pause", pause_all), F("resume", resume_all),
 };
 
 static void *function_of(const char *name)

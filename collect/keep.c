@@ -77,7 +77,7 @@ static bool write_one(const void *record, uint32_t bytes)
 
 enum remembered { REMEMBERED, KNOWN, NO_PLACE };
 
-static enum remembered remember(const void *record, uint32_t bytes)
+static enum remembered keep_remember(const void *record, uint32_t bytes)
 {
 	if (!k.again_at) {
 		char *again = sys_memory(AGAIN_MOST);
@@ -117,7 +117,7 @@ bool keep(const void *record, uint32_t bytes, bool again)
 		lose(slow_why_not(), 1);
 		return false;
 	}
-	enum remembered r = again ? remember(record, bytes) : REMEMBERED;
+	enum remembered r = again ? keep_remember(record, bytes) : REMEMBERED;
 	bool ok = r == KNOWN || (r == REMEMBERED && (waits || write_one(record, bytes)));
 	slow_unlock();
 	if (!ok)
@@ -125,7 +125,7 @@ bool keep(const void *record, uint32_t bytes, bool again)
 	return ok;
 }
 
-static bool is_of_device(const struct wire_head *h) { return h->type == WIRE_DEVICE || h->type == WIRE_CONTEXT || h->type == WIRE_STREAM; }
+static bool keep_is_of_device(const struct wire_head *h) { return h->type == WIRE_DEVICE || h->type == WIRE_CONTEXT || h->type == WIRE_STREAM; }
 
 void keep_again(bool forked)
 {
@@ -135,7 +135,7 @@ void keep_again(bool forked)
 	}
 	for (uint32_t at = 0; at < k.again_bytes;) {
 		const struct wire_head *h = (const void *)(k.again + at);
-		if (!(forked && is_of_device(h)) && (!write_texts(h) || !write_one(h, h->words * 8u)))
+		if (!(forked && keep_is_of_device(h)) && (!write_texts(h) || !write_one(h, h->words * 8u)))
 			lose(segment_why_full(), 1);
 		at += h->words * 8u;
 	}

@@ -52,7 +52,7 @@ void nvml_start(void)
 
 void nvml_end(void) { atomic_store(&state, NOT_WANTED); }
 
-static bool load(void)
+static bool nvml_load(void)
 {
 	void *library = dlopen("libnvidia-ml.so.1", RTLD_LAZY);
 	if (!library)
@@ -78,7 +78,7 @@ static void read_uuid(const char *text, uint8_t uuid[16])
 	}
 }
 
-static void describe(int device)
+static void nvml_describe(int device)
 {
 	char text[96] = "";
 	struct nvml_memory memory;
@@ -96,7 +96,7 @@ static void describe(int device)
 }
 
 /* The devices that CUDA shows to this process, in its order. False = CUDA is not ready yet. */
-static bool find_devices(void)
+static bool nvml_find_devices(void)
 {
 	int (*count)(int *) = NULL, (*bus_id)(char *, int, int) = NULL, n = 0;
 	*(void **)&count = cuda_function("cuDeviceGetCount");
@@ -112,7 +112,7 @@ static bool find_devices(void)
 			continue;
 		}
 		devices[d].index = call.DeviceGetIndex && call.DeviceGetIndex(devices[d].handle, &index) == 0 ? index : (uint32_t)d;
-		describe(d);
+		nvml_describe(d);
 	}
 	return true;
 }
@@ -121,13 +121,13 @@ static void open_nvml(void)
 {
 	static bool loaded;
 	int64_t pid = (int64_t)getpid() << 2;
-	if (!loaded && !load()) {
+	if (!loaded && !nvml_load()) {
 		note("nvml-not-available", false, "no samples of the GPU's clocks, memory and temperature: libnvidia-ml.so.1 cannot be used", NULL);
 		atomic_store(&state, pid | FAILED);
 		return;
 	}
 	loaded = true;
-	if (!find_devices())
+	if (!nvml_find_devices())
 		return;
 	char text[96] = "";
 	if (call.SystemGetDriverVersion && call.SystemGetDriverVersion(text, sizeof text) == 0) {
@@ -140,7 +140,7 @@ static void open_nvml(void)
 enum { GPU_PCT, MEMORY_PCT, SM_MHZ, MEMORY_MHZ, POWER, TEMPERATURE, MEMORY_USED, THROTTLE };
 
 /* What the device answers now; bits of wire_gpu_sample.head.id. */
-static void ask(device_handle d, struct wire_gpu_sample *s)
+static void nvml_ask(device_handle d, struct wire_gpu_sample *s)
 {
 	struct nvml_memory memory;
 	struct nvml_utilization rate;
@@ -169,7 +169,7 @@ static void ask(device_handle d, struct wire_gpu_sample *s)
 static void sample(int device)
 {
 	struct wire_gpu_sample s = {.time_ns = now_ns(), .nvml_index = devices[device].index};
-	ask(devices[device].handle, &s);
+	nvml_ask(devices[device].handle, &s);
 	struct writer *w = s.head.id ? writer_enter() : NULL;
 	if (w) {
 		writer_append(w, &s, sizeof s);

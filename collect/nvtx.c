@@ -44,9 +44,9 @@ enum { PAYLOAD_U64 = 1, PAYLOAD_I64, PAYLOAD_F64, PAYLOAD_U32, PAYLOAD_I32, PAYL
 
 /* Handles of domains and registered strings are their numbers, odd, so that none is NULL or the address of anything. */
 static void *handle_of(uint32_t id) { return (void *)(uintptr_t)((uint64_t)id << 1 | 1); }
-static uint32_t id_of(const void *handle) { return handle ? (uint32_t)((uintptr_t)handle >> 1) : 0; }
+static uint32_t nvtx_id_of(const void *handle) { return handle ? (uint32_t)((uintptr_t)handle >> 1) : 0; }
 /* What may be anything: an address is no number of a text. */
-static uint64_t text_of(const void *handle) { return handle && !((uintptr_t)handle & 1) ? UINT64_MAX : (uint64_t)(uintptr_t)handle >> 1; }
+static uint64_t nvtx_text_of(const void *handle) { return handle && !((uintptr_t)handle & 1) ? UINT64_MAX : (uint64_t)(uintptr_t)handle >> 1; }
 
 /* Wide texts are seldom. The UTF-8 of one lives as long as the call: on its stack, which may be small, or in memory of its own. */
 enum { WIDE_BYTES = 512, WIDE_MOST = WIRE_MAX_STRING + 4 /* so that what is longer is seen to be, and is cut as other texts are */ };
@@ -105,13 +105,13 @@ static void set_message(struct event *e, int32_t type, const void *message, stru
 	} else if (type == MESSAGE_WIDE) {
 		set_wide(e, message, w);
 	} else if (type == MESSAGE_REGISTERED) {
-		e->id = intern_given(text_of(message));
+		e->id = intern_given(nvtx_text_of(message));
 	}
 }
 
-static struct event event_of(const void *domain, const struct attributes *a, struct wide *w)
+static struct event nvtx_event_of(const void *domain, const struct attributes *a, struct wide *w)
 {
-	struct event e = {.domain = id_of(domain)};
+	struct event e = {.domain = nvtx_id_of(domain)};
 	if (!a || a->size < sizeof *a)
 		return e;
 	e.category = a->category;
@@ -146,11 +146,11 @@ static int push_w(const wchar_t *text)
 static int push_ex(const struct attributes *a)
 {
 	WIDE(w);
-	struct event e = event_of(NULL, a, &w);
+	struct event e = nvtx_event_of(NULL, a, &w);
 	return range_push(&e);
 }
 
-static int pop(void) { return range_pop(0); }
+static int nvtx_pop_(void) { return range_pop(0); }
 
 static uint64_t start_a(const char *text)
 {
@@ -169,11 +169,11 @@ static uint64_t start_w(const wchar_t *text)
 static uint64_t start_ex(const struct attributes *a)
 {
 	WIDE(w);
-	struct event e = event_of(NULL, a, &w);
+	struct event e = nvtx_event_of(NULL, a, &w);
 	return range_start(&e);
 }
 
-static void end(uint64_t range) { range_end(range, 0); }
+static void nvtx_end_(uint64_t range) { range_end(range, 0); }
 
 static void mark_a(const char *text)
 {
@@ -192,28 +192,28 @@ static void mark_w(const wchar_t *text)
 static void mark_ex(const struct attributes *a)
 {
 	WIDE(w);
-	struct event e = event_of(NULL, a, &w);
+	struct event e = nvtx_event_of(NULL, a, &w);
 	range_mark(&e);
 }
 
 /* Calls that name something do so through a text in either width. */
-struct named {
+struct nvtx_named {
 	struct event e;
 	struct wide w;
 };
 
-static void named_release(struct named *n) { wide_release(&n->w); }
+static void named_release(struct nvtx_named *n) { wide_release(&n->w); }
 #define NAMED(name)                                               \
-	__attribute__((cleanup(named_release))) struct named name; \
+	__attribute__((cleanup(named_release))) struct nvtx_named name; \
 	name.w.more = NULL
 
-static const struct event *narrow(struct named *n, const char *text)
+static const struct event *narrow(struct nvtx_named *n, const char *text)
 {
 	n->e = event_of_text(text);
 	return &n->e;
 }
 
-static const struct event *wide(struct named *n, const wchar_t *text)
+static const struct event *wide(struct nvtx_named *n, const wchar_t *text)
 {
 	n->e = (struct event){0};
 	set_wide(&n->e, text, &n->w);
@@ -223,7 +223,7 @@ static const struct event *wide(struct named *n, const wchar_t *text)
 static void name_category(const void *domain, uint32_t category, const struct event *e)
 {
 	if (start_names() && e->n)
-		ranges_category(id_of(domain), category, e->text, e->n);
+		ranges_category(nvtx_id_of(domain), category, e->text, e->n);
 }
 
 static void category_a(uint32_t category, const char *text)
@@ -257,25 +257,25 @@ static void thread_w(uint32_t thread, const wchar_t *text)
 static int domain_push(void *domain, const struct attributes *a)
 {
 	WIDE(w);
-	struct event e = event_of(domain, a, &w);
+	struct event e = nvtx_event_of(domain, a, &w);
 	return range_push(&e);
 }
 
-static int domain_pop(void *domain) { return range_pop(id_of(domain)); }
+static int domain_pop(void *domain) { return range_pop(nvtx_id_of(domain)); }
 
 static uint64_t domain_start(void *domain, const struct attributes *a)
 {
 	WIDE(w);
-	struct event e = event_of(domain, a, &w);
+	struct event e = nvtx_event_of(domain, a, &w);
 	return range_start(&e);
 }
 
-static void domain_end(void *domain, uint64_t range) { range_end(range, id_of(domain)); }
+static void domain_end(void *domain, uint64_t range) { range_end(range, nvtx_id_of(domain)); }
 
 static void domain_mark(void *domain, const struct attributes *a)
 {
 	WIDE(w);
-	struct event e = event_of(domain, a, &w);
+	struct event e = nvtx_event_of(domain, a, &w);
 	range_mark(&e);
 }
 
@@ -298,7 +298,7 @@ static void *resource_create(void *domain, const struct resource *a)
 	if (!a || a->size < sizeof *a)
 		return NULL;
 	set_message(&e, a->message_type, a->message, &w);
-	keep_resource(id_of(domain), (uint32_t)a->identifier_type, a->identifier, &e);
+	keep_resource(nvtx_id_of(domain), (uint32_t)a->identifier_type, a->identifier, &e);
 	return handle_of(0); /* there is nothing to find again */
 }
 
@@ -399,8 +399,8 @@ typedef void (*function)(void);
 #define F(f) ((function)(f))
 
 /* By NVTX's numbers of the functions, from 1. */
-static const function core[] = {NULL, F(mark_ex), F(mark_a), F(mark_w), F(start_ex), F(start_a), F(start_w), F(end), F(push_ex), F(push_a),
-	F(push_w), F(pop), F(category_a), F(category_w), F(thread_a), F(thread_w)};
+static const function core[] = {NULL, F(mark_ex), F(mark_a), F(mark_w), F(start_ex), F(start_a), F(start_w), F(nvtx_end_), F(push_ex), F(push_a),
+	F(push_w), F(nvtx_pop_), F(category_a), F(category_w), F(thread_a), F(thread_w)};
 static const function core2[] = {NULL, F(domain_mark), F(domain_start), F(domain_end), F(domain_push), F(domain_pop), F(resource_create),
 	F(resource_destroy), F(domain_category_a), F(domain_category_w), F(register_a), F(register_w), F(create_a), F(create_w),
 	F(destroy_domain), F(initialize)};
@@ -421,7 +421,7 @@ struct version { /* NvtxExportTableVersionInfo */
 
 enum { EXPORT_CALLBACKS = 1, EXPORT_VERSION = 3, MODULE_CORE = 1, MODULE_CUDA = 2, MODULE_CUDART = 4, MODULE_CORE2 = 5 };
 
-static bool fill(const struct callbacks *c, int module, const function *with, unsigned n)
+static bool nvtx_fill(const struct callbacks *c, int module, const function *with, unsigned n)
 {
 	function **table = NULL;
 	unsigned size = 0;
@@ -432,7 +432,7 @@ static bool fill(const struct callbacks *c, int module, const function *with, un
 			__atomic_store_n(table[i], with[i], __ATOMIC_RELEASE);
 	return true;
 }
-#define FILL(c, module, with) fill(c, module, with, sizeof(with) / sizeof((with)[0]))
+#define FILL(c, module, with) nvtx_fill(c, module, with, sizeof(with) / sizeof((with)[0]))
 
 static int initialize_injection(const void *(*export)(uint32_t))
 {

@@ -28,7 +28,7 @@ static _Atomic uint32_t n_domains = 1; /* 0 is the default one */
 
 static bool bit(const uint8_t *bits, uint32_t i) { return i < DEPTH_MOST && bits[i / 8] >> (i % 8) & 1; }
 
-static void set_bit(uint8_t *bits, uint32_t i, bool on)
+static void ranges_set_bit(uint8_t *bits, uint32_t i, bool on)
 {
 	if (i < DEPTH_MOST)
 		bits[i / 8] = (uint8_t)((bits[i / 8] & ~(1u << (i % 8))) | (unsigned)on << (i % 8));
@@ -36,7 +36,7 @@ static void set_bit(uint8_t *bits, uint32_t i, bool on)
 
 static void set_told(struct depth *d, uint32_t level, bool told)
 {
-	set_bit(d->told, level, told);
+	ranges_set_bit(d->told, level, told);
 	if (UNLIKELY(told && level >= DEPTH_MOST))
 		d->told_deep = level + 1;
 }
@@ -83,13 +83,13 @@ void ranges_forget(struct writer *w)
 /* ---- the text ---- */
 
 /* The parts of "NAME, seq = N, op_id = N, sizes = S, REST", in which only NAME and S come again. */
-struct parts {
+struct ranges_parts {
 	size_t name, sizes, n_sizes, rest;
 	uint32_t seq, op_id;
 };
 
 /* ", key = " and digits without a leading zero that fit u32 and are not UINT32_MAX, so that the number is all there was to say. */
-static bool take_number(const char *t, size_t n, size_t *at, const char *key, size_t n_key, uint32_t *v)
+static bool ranges_take_number(const char *t, size_t n, size_t *at, const char *key, size_t n_key, uint32_t *v)
 {
 	size_t i = *at + n_key, first = i;
 	uint64_t number = 0;
@@ -104,11 +104,11 @@ static bool take_number(const char *t, size_t n, size_t *at, const char *key, si
 	return true;
 }
 
-static bool split_at(const char *t, size_t n, size_t at, struct parts *p)
+static bool ranges_split_at(const char *t, size_t n, size_t at, struct ranges_parts *p)
 {
 	static const char seq[] = ", seq = ", op[] = ", op_id = ", sizes[] = ", sizes = ", inputs[] = ", input_op_ids = ";
-	*p = (struct parts){.name = at, .seq = UINT32_MAX, .op_id = UINT32_MAX};
-	bool has_seq = take_number(t, n, &at, seq, sizeof seq - 1, &p->seq), has_op = take_number(t, n, &at, op, sizeof op - 1, &p->op_id);
+	*p = (struct ranges_parts){.name = at, .seq = UINT32_MAX, .op_id = UINT32_MAX};
+	bool has_seq = ranges_take_number(t, n, &at, seq, sizeof seq - 1, &p->seq), has_op = ranges_take_number(t, n, &at, op, sizeof op - 1, &p->op_id);
 	if (!has_seq && !has_op)
 		return false;
 	p->rest = at;
@@ -122,7 +122,7 @@ static bool split_at(const char *t, size_t n, size_t at, struct parts *p)
 }
 
 /* Only texts that end like those of emit_nvtx are looked at: in a number behind " = ", or in a bracket. */
-static bool split(const char *t, size_t n, struct parts *p)
+static bool ranges_split(const char *t, size_t n, struct ranges_parts *p)
 {
 	char last = t[n - 1];
 	if (LIKELY(last != ']' && (last < '0' || last > '9')))
@@ -135,20 +135,20 @@ static bool split(const char *t, size_t n, struct parts *p)
 			return false;
 	}
 	for (const char *q = t; (q = memchr(q, ',', n - (size_t)(q - t))); q++)
-		if (n - (size_t)(q - t) > 8 && (memcmp(q, ", seq = ", 8) == 0 || memcmp(q, ", op_id ", 8) == 0) && split_at(t, n, (size_t)(q - t), p))
+		if (n - (size_t)(q - t) > 8 && (memcmp(q, ", seq = ", 8) == 0 || memcmp(q, ", op_id ", 8) == 0) && ranges_split_at(t, n, (size_t)(q - t), p))
 			return true;
 	return false;
 }
 
 bool range_text_is_numbered(const char *text, size_t n)
 {
-	struct parts p;
-	return n && split(text, n, &p);
+	struct ranges_parts p;
+	return n && ranges_split(text, n, &p);
 }
 
 /* ---- records ---- */
 
-static const char *text_of(const struct event *e, size_t *n)
+static const char *ranges_text_of(const struct event *e, size_t *n)
 {
 	if (!e->id) {
 		*n = e->n;
@@ -159,7 +159,7 @@ static const char *text_of(const struct event *e, size_t *n)
 	return t.p;
 }
 
-static char *part(char *to, uint32_t a, uint32_t b)
+static char *ranges_part(char *to, uint32_t a, uint32_t b)
 {
 	memcpy(to, &a, 4);
 	memcpy(to + 4, &b, 4);
@@ -169,7 +169,7 @@ static char *part(char *to, uint32_t a, uint32_t b)
 /* The part WIRE_HAS_TEXT. */
 static uint32_t inline_bytes(size_t n) { return (uint32_t)((4 + n + 7) & ~(size_t)7); }
 
-static void put_inline(char *to, const char *text, size_t n)
+static void ranges_put_inline(char *to, const char *text, size_t n)
 {
 	uint32_t bytes = (uint32_t)n;
 	memset(to + inline_bytes(n) - 8, 0, 8);
@@ -178,20 +178,20 @@ static void put_inline(char *to, const char *text, size_t n)
 }
 
 /* Everything but the plain case: a text that is in no table, numbers, a domain, ... */
-static bool append_full(struct writer *w, uint8_t type, const struct event *e, uint32_t id, const struct parts *p, uint64_t range)
+static bool append_full(struct writer *w, uint8_t type, const struct event *e, uint32_t id, const struct ranges_parts *p, uint64_t range)
 {
 	size_t n_rest = 0;
 	const char *rest = NULL;
 	uint32_t sizes = 0;
 	uint8_t flags = 0;
 	if (!id && (e->n || e->id)) { /* no place in the table: inside, whole */
-		rest = text_of(e, &n_rest);
+		rest = ranges_text_of(e, &n_rest);
 		p = NULL;
 		if (e->is_op)
 			lose(WIRE_LOST_STRINGS, 1); /* that it is an op, and of which number */
 	} else if (p) {
 		size_t n;
-		const char *t = text_of(e, &n);
+		const char *t = ranges_text_of(e, &n);
 		if (p->n_sizes && !(sizes = intern(t + p->sizes, p->n_sizes))) {
 			rest = t + p->sizes - 10; /* ", sizes = " goes along */
 			n_rest = n - (p->sizes - 10);
@@ -219,38 +219,38 @@ static bool append_full(struct writer *w, uint8_t type, const struct event *e, u
 	struct wire_range *r = (struct wire_range *)to;
 	to = (char *)(r + 1);
 	if (flags & WIRE_HAS_OP)
-		to = part(to, p->seq, p->op_id);
+		to = ranges_part(to, p->seq, p->op_id);
 	if (flags & WIRE_HAS_SIZES)
-		to = part(to, sizes, 0);
+		to = ranges_part(to, sizes, 0);
 	if (flags & WIRE_HAS_ATTR)
-		to = part(to, e->category, e->colour);
+		to = ranges_part(to, e->category, e->colour);
 	if (flags & WIRE_HAS_DOMAIN)
-		to = part(to, e->domain, e->payload_kind);
+		to = ranges_part(to, e->domain, e->payload_kind);
 	if (flags & WIRE_HAS_PAYLOAD)
-		to = part(to, (uint32_t)e->payload, (uint32_t)(e->payload >> 32));
+		to = ranges_part(to, (uint32_t)e->payload, (uint32_t)(e->payload >> 32));
 	if (flags & WIRE_HAS_RANGE)
-		to = part(to, (uint32_t)range, (uint32_t)(range >> 32));
+		to = ranges_part(to, (uint32_t)range, (uint32_t)(range >> 32));
 	if (n_rest)
-		put_inline(to, rest, n_rest);
+		ranges_put_inline(to, rest, n_rest);
 	r->head = (struct wire_head){.type = type, .flags = flags, .words = (uint16_t)(bytes / 8), .id = id};
 	r->time_ns = now_ns(); /* as late as can be: what came before is the library's own time */
 	writer_commit(w, bytes);
 	return true;
 }
 
-static bool append(struct writer *w, uint8_t type, const struct event *e, uint64_t range)
+static bool ranges_append(struct writer *w, uint8_t type, const struct event *e, uint64_t range)
 {
-	struct parts parts, *p = NULL;
+	struct ranges_parts parts, *p = NULL;
 	uint32_t id = e->id;
 	size_t n = e->n;
 	const char *text = id ? NULL : e->text;
 	if (UNLIKELY(e->is_op)) {
-		text_of(e, &n);
-		parts = (struct parts){.name = n, .rest = n, .seq = e->sequence, .op_id = UINT32_MAX};
+		ranges_text_of(e, &n);
+		parts = (struct ranges_parts){.name = n, .rest = n, .seq = e->sequence, .op_id = UINT32_MAX};
 		p = &parts;
-		id = id && intern_again(id) ? id : intern(text_of(e, &n), n);
+		id = id && intern_again(id) ? id : intern(ranges_text_of(e, &n), n);
 	} else if (!id && n) {
-		if (UNLIKELY(split(text, n, &parts))) {
+		if (UNLIKELY(ranges_split(text, n, &parts))) {
 			p = &parts;
 			n = p->name;
 		}
@@ -259,7 +259,7 @@ static bool append(struct writer *w, uint8_t type, const struct event *e, uint64
 			p = NULL; /* a nameless one stays as it is */
 	} else if (id && UNLIKELY(!intern_again(id))) {
 		struct event whole = *e;
-		whole.text = text_of(e, &whole.n);
+		whole.text = ranges_text_of(e, &whole.n);
 		whole.id = 0;
 		return append_full(w, type, &whole, 0, NULL, range);
 	}
@@ -281,7 +281,7 @@ static bool append(struct writer *w, uint8_t type, const struct event *e, uint64
 static bool tell_begin(struct writer *w, const struct event *e)
 {
 	size_t n;
-	const char *text = text_of(e, &n);
+	const char *text = ranges_text_of(e, &n);
 	bool told = n && control_begin(text, n, e->domain);
 	writer_refresh(w);
 	return told;
@@ -299,9 +299,9 @@ int range_push(const struct event *e)
 		if (w->on && (d->n >= DEPTH_MOST || w->kept >= KEPT_MOST))
 			lose(WIRE_LOST_DEPTH, 1);
 		else
-			written = w->on && append(w, WIRE_PUSH, e, 0);
+			written = w->on && ranges_append(w, WIRE_PUSH, e, 0);
 		level = (int)(d->n & INT32_MAX);
-		set_bit(d->written, d->n, written);
+		ranges_set_bit(d->written, d->n, written);
 		set_told(d, d->n, told);
 		w->told_pushes += told;
 		d->n++;
@@ -349,7 +349,7 @@ uint64_t range_start_as(const struct event *e, uint64_t number)
 	if (UNLIKELY(told))
 		atomic_fetch_add_explicit(&w->told_starts, 1, memory_order_relaxed);
 	if (w->on)
-		append(w, WIRE_START, e, range);
+		ranges_append(w, WIRE_START, e, range);
 	writer_leave(w);
 	return range;
 }
@@ -375,7 +375,7 @@ void range_mark(const struct event *e)
 	if (!w)
 		return;
 	if (w->on)
-		append(w, WIRE_MARK, e, 0);
+		ranges_append(w, WIRE_MARK, e, 0);
 	writer_leave(w);
 }
 

@@ -208,7 +208,7 @@ static bool extend_alone(int64_t end, bool needed)
 }
 
 /* `needed`: not only in good time; when it is refused the disk is full. */
-static bool extend(int64_t end, bool needed)
+static bool segment_extend(int64_t end, bool needed)
 {
 	if (end <= atomic_load_explicit(&seg.allocated, memory_order_acquire))
 		return true;
@@ -219,7 +219,7 @@ static bool extend(int64_t end, bool needed)
 	return ok;
 }
 
-static char *put(char *p, const char *end, const char *s)
+static char *segment_put(char *p, const char *end, const char *s)
 {
 	while (*s && p < end)
 		*p++ = *s++;
@@ -304,10 +304,10 @@ static char *from_end(char *base, enum wire_chunk_kind kind, uint32_t bytes)
 				atomic_store_explicit(&seg.refused, 0, memory_order_relaxed);
 			return NULL;
 		}
-		if (!extend((int64_t)(at + bytes), true))
+		if (!segment_extend((int64_t)(at + bytes), true))
 			return NULL;
 	} while (!atomic_compare_exchange_weak(used, &at, at + bytes));
-	if ((int64_t)(at + bytes) > atomic_load(&seg.allocated) && !extend((int64_t)(at + bytes), true))
+	if ((int64_t)(at + bytes) > atomic_load(&seg.allocated) && !segment_extend((int64_t)(at + bytes), true))
 		return NULL; /* given back meanwhile: segment_end */
 	if ((int64_t)at + bytes + AHEAD / 2 > atomic_load_explicit(&seg.touched, memory_order_relaxed)) {
 		atomic_fetch_add_explicit(&segment_short, 1, memory_order_relaxed);
@@ -365,7 +365,7 @@ void segment_prepare(void)
 	int64_t from = atomic_load_explicit(&seg.touched, memory_order_relaxed), upto = used + AHEAD;
 	from = from < used ? used : from;
 	upto = upto > seg.limit ? seg.limit : upto;
-	extend(upto, false);
+	segment_extend(upto, false);
 	int64_t have = atomic_load_explicit(&seg.allocated, memory_order_acquire);
 	upto = upto > have ? have : upto;
 	if (upto <= from)
@@ -456,8 +456,8 @@ static void fill_header(struct wire_header *h, const struct segment_options *o, 
 	size_t n = sys_read_file("/proc/sys/kernel/random/boot_id", h->boot_id, sizeof h->boot_id - 1);
 	while (n && h->boot_id[n - 1] == '\n')
 		h->boot_id[--n] = 0;
-	put(h->host, h->host + sizeof h->host - 1, u->nodename);
-	put(h->library, h->library + sizeof h->library - 1, OPSCOPE_VERSION);
+	segment_put(h->host, h->host + sizeof h->host - 1, u->nodename);
+	segment_put(h->library, h->library + sizeof h->library - 1, OPSCOPE_VERSION);
 	read_anchor(&h->first);
 	h->last = seg.anchor = h->first;
 	seg.anchor_stands = true;
@@ -484,26 +484,26 @@ static char *map_file(int fd, int64_t *bytes)
 	return NULL;
 }
 
-static void put_path(char path[sizeof seg.path], const struct segment_options *o, const struct utsname *u, int64_t start, const char *suffix)
+static void segment_put_path(char path[sizeof seg.path], const struct segment_options *o, const struct utsname *u, int64_t start, const char *suffix)
 {
 	char room[SYS_DIGITS], *p = path;
 	const char *end = path + sizeof seg.path - 1;
-	p = put(p, end, o->dir);
-	p = put(p, end, "/");
+	p = segment_put(p, end, o->dir);
+	p = segment_put(p, end, "/");
 	for (const char *h = u->nodename; *h && p < end; h++)
 		*p++ = *h == '/' ? '_' : *h;
-	p = put(p, end, "-");
-	p = put(p, end, sys_digits(room, (uint64_t)getpid()));
-	p = put(p, end, "-");
-	p = put(p, end, sys_digits(room, (uint64_t)start));
-	put(p, end, suffix);
+	p = segment_put(p, end, "-");
+	p = segment_put(p, end, sys_digits(room, (uint64_t)getpid()));
+	p = segment_put(p, end, "-");
+	p = segment_put(p, end, sys_digits(room, (uint64_t)start));
+	segment_put(p, end, suffix);
 }
 
-static int create(const struct segment_options *o, const struct utsname *u, int64_t *start)
+static int segment_create(const struct segment_options *o, const struct utsname *u, int64_t *start)
 {
 	for (int tries = 0; tries < 100; tries++) {
 		*start = now_ns();
-		put_path(seg.path, o, u, *start, ".seg");
+		segment_put_path(seg.path, o, u, *start, ".seg");
 		int fd = sys_open(seg.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 		if (fd >= 0 || errno != EEXIST)
 			return fd;
@@ -544,7 +544,7 @@ void segment_absent(const struct segment_options *o)
 	if (seg.parents || (seg.absent[0] && seg.absent_pid == (int32_t)getpid()))
 		return;
 	uname(&u);
-	put_path(seg.absent, o, &u, now_ns(), ".none");
+	segment_put_path(seg.absent, o, &u, now_ns(), ".none");
 	seg.absent_pid = (int32_t)getpid();
 	if (syscall(SYS_mknodat, AT_FDCWD, seg.absent, S_IFREG | 0600, 0) < 0)
 		seg.absent[0] = 0;
@@ -584,7 +584,7 @@ int segment_open(const struct segment_options *o, bool forked)
 		seg.parents_bytes = (size_t)seg.limit;
 		atomic_store(&seg.parents, parents);
 	}
-	int fd = create(o, &u, &start);
+	int fd = segment_create(o, &u, &start);
 	if (fd < 0)
 		return -1;
 	if (!(room = first_room(fd)) || syscall(SYS_fstat, fd, &st) < 0 || !(base = map_file(fd, &limit)) ||
@@ -623,7 +623,7 @@ undo:;
 /* A hole, not a shorter file: other threads may still be writing, and touching what lies behind the end of a file kills. Touching the hole may, too,
  * where the disk is full: `allocated` goes down first, and from_end looks at it once more when a chunk is taken, so that either it asks for
  * room again or the chunk is seen here. */
-static void give_back(struct wire_header *h)
+static void segment_give_back(struct wire_header *h)
 {
 	_Atomic uint64_t *used_bytes = (_Atomic uint64_t *)&h->used_bytes;
 	int64_t have = atomic_load(&seg.allocated), used = (int64_t)atomic_load(used_bytes);
@@ -648,7 +648,7 @@ void segment_end(void)
 	atomic_store_explicit((_Atomic uint32_t *)&h->state, WIRE_ENDED, memory_order_release);
 	if (!lock_wait(&live->extending, LONG_WAIT))
 		return;
-	give_back(h);
+	segment_give_back(h);
 	lock_release(&live->extending);
 }
 
@@ -660,7 +660,7 @@ bool segment_shut(void)
 	bool alone = slow_lock(true), still = lock_wait(&live->extending, LONG_WAIT);
 	atomic_store_explicit((_Atomic uint32_t *)&h->state, WIRE_ENDED, memory_order_release);
 	if (still)
-		give_back(h);
+		segment_give_back(h);
 	seg.shut = atomic_exchange(&seg.base, NULL);
 	seg.shut_bytes = (size_t)seg.limit;
 	atomic_fetch_add_explicit(&seg.generation, 1, memory_order_release); /* who waits for the slow lock knows of no chunk then */

@@ -48,7 +48,7 @@ static const char *const known_options[] = {
 	"STEPS", "STEP_RANGE", "SYNC",
 };
 
-static bool is_known(const char *name, size_t n)
+static bool start_is_known(const char *name, size_t n)
 {
 	for (size_t i = 0; i < sizeof known_options / sizeof known_options[0]; i++)
 		if (strlen(known_options[i]) == n && memcmp(known_options[i], name, n) == 0)
@@ -65,7 +65,7 @@ static void read_options(void)
 	s.has_options = true;
 	for (char **e = getauxval(AT_SECURE) ? NULL : environ; e && *e; e++) {
 		const char *eq = strncmp(*e, "OPSCOPE_", 8) == 0 ? strchr(*e, '=') : NULL;
-		if (!eq || !eq[1] || !is_known(*e + 8, (size_t)(eq - *e) - 8))
+		if (!eq || !eq[1] || !start_is_known(*e + 8, (size_t)(eq - *e) - 8))
 			continue;
 		size_t n = strlen(*e + 8) + 1;
 		if (s.n_options == OPTIONS || s.n_text + n > sizeof s.text) {
@@ -190,7 +190,7 @@ static int64_t clock_ns(void)
 
 /* ---- the helper: touches pages in time, looks at the clocks, runs what others want done now and then ---- */
 
-static void run(_Atomic(void *) *hooks, _Atomic int *n)
+static void start_run(_Atomic(void *) *hooks, _Atomic int *n)
 {
 	int count = atomic_load_explicit(n, memory_order_acquire);
 	for (int i = 0; i < count && i < HOOKS; i++) {
@@ -256,7 +256,7 @@ static void each_second(int64_t now)
 	segment_anchor();
 	threads_sweep();
 	control_time(now);
-	run(s.each_second, &s.n_each_second);
+	start_run(s.each_second, &s.n_each_second);
 	count_helper();
 }
 
@@ -317,7 +317,7 @@ static void end_in_order(void)
 	if (atomic_load_explicit(&live->phase, memory_order_acquire) != PHASE_RUNNING)
 		return; /* a forked child that had nothing to say */
 	if (helper_is_here()) {
-		run(s.at_exit, &s.n_at_exit);
+		start_run(s.at_exit, &s.n_at_exit);
 		count_helper();
 	}
 	threads_add_up();
@@ -344,7 +344,7 @@ void start_end(void)
 }
 
 /* Kernels before 4.14 do not wipe the page in a child: then this does, for all children that fork() makes. */
-static void in_child(void)
+static void start_in_child(void)
 {
 	threads_forked();
 	atomic_store_explicit(&live->epoch, 0, memory_order_relaxed);
@@ -408,7 +408,7 @@ static bool open_once(int32_t before, bool forked)
 bool start_is_own(void) { return atomic_load_explicit(&s.own, memory_order_relaxed) != 0; }
 
 /* Of captures of its own: fresh is a forked child alone, which has none. */
-static bool is_idle(int32_t phase) { return phase == PHASE_IDLE || (phase == PHASE_FRESH && start_is_own()); }
+static bool start_is_idle(int32_t phase) { return phase == PHASE_IDLE || (phase == PHASE_FRESH && start_is_own()); }
 
 static bool is_due(void) { return clock_ns() >= atomic_load_explicit(&live->retry_ns, memory_order_relaxed); }
 
@@ -420,7 +420,7 @@ static bool is_started(void)
 		return true;
 	if (atomic_load_explicit(&s.once, memory_order_acquire) != 2)
 		return false;
-	return phase != PHASE_OFF && !is_idle(phase) && (phase != PHASE_WAITING || is_due()) && open_once(phase, phase == PHASE_FRESH);
+	return phase != PHASE_OFF && !start_is_idle(phase) && (phase != PHASE_WAITING || is_due()) && open_once(phase, phase == PHASE_FRESH);
 }
 
 bool start_again(void)
@@ -464,7 +464,7 @@ static struct live *new_page(void)
 	return page;
 }
 
-static bool prepare(void)
+static bool start_prepare(void)
 {
 	const char *full;
 	read_options();
@@ -480,14 +480,14 @@ static bool prepare(void)
 	return true;
 }
 
-static void add_hooks(void)
+static void start_add_hooks(void)
 {
 	helper_start();
 	if (s.has_hooks)
 		return;
 	s.has_hooks = true;
 	atexit(start_end);
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, start_in_child);
 }
 
 bool start(void)
@@ -495,11 +495,11 @@ bool start(void)
 	int once = 0;
 	if (atomic_compare_exchange_strong_explicit(&s.once, &once, 1, memory_order_acq_rel, memory_order_acquire)) {
 		int64_t began = now_ns();
-		bool ok = prepare() && (open_once(PHASE_FRESH, false) || start_waits());
+		bool ok = start_prepare() && (open_once(PHASE_FRESH, false) || start_waits());
 		if (ok) {
 			int64_t took = now_ns() - began;
 			threads_cost(0, took > 0 ? (uint64_t)took : 0);
-			add_hooks();
+			start_add_hooks();
 		} else if (live->epoch == 0) {
 			atomic_store(&live->phase, PHASE_OFF);
 		}
@@ -594,7 +594,7 @@ static int begin_own(const struct segment_options *o, void (*begun)(void))
 		return error;
 	int64_t took = now_ns() - began;
 	threads_cost(0, took > 0 ? (uint64_t)took : 0);
-	add_hooks();
+	start_add_hooks();
 	begun();
 	return 0;
 }

@@ -19,7 +19,7 @@ static _Atomic uint32_t orphans;         /* ranges that control.c waits for, of 
 static struct writer *forked;            /* of the thread that made this process by fork() */
 __thread struct writer *writer_self __attribute__((tls_model("initial-exec")));
 
-static void add(uint64_t *field, uint64_t n)
+static void threads_add(uint64_t *field, uint64_t n)
 {
 	_Atomic uint64_t *to = (_Atomic uint64_t *)field;
 	if (atomic_load_explicit(to, memory_order_relaxed) < INT64_MAX - n)
@@ -30,8 +30,8 @@ void threads_cost(uint64_t calls, uint64_t ns)
 {
 	struct wire_header *h = ns < INT64_MAX / 2 ? segment_use() : NULL;
 	if (h) {
-		add(&h->calls, calls);
-		add(&h->cost_ns, ns);
+		threads_add(&h->calls, calls);
+		threads_add(&h->cost_ns, ns);
 		segment_unuse();
 	}
 }
@@ -44,7 +44,7 @@ static void add_up(struct writer *w)
 	w->calls = 0;
 }
 
-static void forget(struct writer *w)
+static void threads_forget_(struct writer *w)
 {
 	if (w->passing)
 		munmap(w->passing, w->passing_bytes);
@@ -63,7 +63,7 @@ static void end_told(struct writer *w)
 		control_end();
 }
 
-static void give_back(struct writer *w)
+static void threads_give_back(struct writer *w)
 {
 	(void)atomic_load_explicit(&w->busy, memory_order_acquire); /* the end of the thread's last call */
 	atomic_store_explicit(&w->busy, false, memory_order_relaxed);
@@ -73,11 +73,11 @@ static void give_back(struct writer *w)
 	w->epoch = 0;
 	add_up(w);
 	end_told(w);
-	forget(w);
+	threads_forget_(w);
 	atomic_store_explicit(&w->owner, 0, memory_order_release);
 }
 
-static void sweep(void)
+static void threads_sweep_(void)
 {
 	long pid = getpid();
 	for (int s = 0; s < SLABS; s++) {
@@ -86,7 +86,7 @@ static void sweep(void)
 			uint32_t tid = atomic_load_explicit(&v[i].owner, memory_order_acquire);
 			if (tid && tid != BEING_GIVEN_BACK && syscall(SYS_tgkill, pid, (long)tid, 0L) < 0 && errno == ESRCH &&
 			    atomic_compare_exchange_strong_explicit(&v[i].owner, &tid, BEING_GIVEN_BACK, memory_order_acq_rel, memory_order_relaxed))
-				give_back(&v[i]);
+				threads_give_back(&v[i]);
 		}
 	}
 }
@@ -94,7 +94,7 @@ static void sweep(void)
 void threads_sweep(void)
 {
 	if (segment_use()) { /* the chunks of those threads lie in it */
-		sweep();
+		threads_sweep_();
 		segment_unuse();
 	}
 }
@@ -164,7 +164,7 @@ bool threads_ended(uint32_t number)
 
 /* ---- the end of a capture, while the process goes on ---- */
 
-static bool any_busy(void)
+static bool threads_any_busy(void)
 {
 	for (int s = 0; s < SLABS; s++) {
 		struct writer *v = atomic_load_explicit(&slab[s], memory_order_acquire);
@@ -182,7 +182,7 @@ bool threads_quiet(void)
 	if (syscall(SYS_membarrier, SYS_BARRIER, 0, 0) < 0)
 		return false;
 	for (int i = 0; i < TRIES; i++) {
-		if (!any_busy())
+		if (!threads_any_busy())
 			return true;
 		sys_sleep(PAUSE_NS);
 	}
@@ -224,7 +224,7 @@ void threads_forget(void)
 			v[i].epoch = UINT64_MAX; /* as long as there is no segment `live` has 0 */
 			if (&v[i] != self) {
 				atomic_store_explicit(&v[i].busy, false, memory_order_relaxed);
-				forget(&v[i]);
+				threads_forget_(&v[i]);
 			}
 			atomic_store_explicit(&v[i].owner, &v[i] == self ? (uint32_t)getpid() : 0, memory_order_relaxed);
 		}

@@ -10,48 +10,48 @@
 
 #include <string.h>
 
-static uint32_t text_id(const char *text)
+static uint32_t trace_text_id(const char *text)
 {
 	return text && start_names() ? intern_surely(text, strlen(text)) : 0;
 }
 
-static struct event event_of(uint32_t domain, uint32_t id, const char *text)
+static struct event trace_event_of(uint32_t domain, uint32_t id, const char *text)
 {
 	return (struct event){.text = text, .n = text ? strlen(text) : 0, .id = text ? 0 : intern_given(id), .domain = domain};
 }
 
-static uint32_t domain_of(const char *name)
+static uint32_t trace_domain_of(const char *name)
 {
 	return name && start_names() ? ranges_domain(name, strlen(name), WIRE_API_TRACE) : 0;
 }
 
-static void push(uint32_t domain, uint32_t id, const char *text)
+static void trace_push(uint32_t domain, uint32_t id, const char *text)
 {
-	struct event e = event_of(domain, id, text);
+	struct event e = trace_event_of(domain, id, text);
 	range_push(&e);
 }
 
 static void push_op(uint32_t domain, uint32_t id, const char *text, int64_t sequence)
 {
-	struct event e = event_of(domain, id, text);
+	struct event e = trace_event_of(domain, id, text);
 	e.is_op = true;
 	e.sequence = sequence >= 0 && sequence < UINT32_MAX ? (uint32_t)sequence : UINT32_MAX;
 	range_push(&e);
 }
 
-static void pop(uint32_t domain) { range_pop(domain); }
+static void trace_pop(uint32_t domain) { range_pop(domain); }
 
-static uint64_t start_range(uint32_t domain, uint32_t id, const char *text)
+static uint64_t trace_start_range(uint32_t domain, uint32_t id, const char *text)
 {
-	struct event e = event_of(domain, id, text);
+	struct event e = trace_event_of(domain, id, text);
 	return range_start(&e);
 }
 
-static void end(uint32_t domain, uint64_t range) { range_end(range, domain); }
+static void trace_end(uint32_t domain, uint64_t range) { range_end(range, domain); }
 
-static void mark(uint32_t domain, uint32_t id, const char *text)
+static void trace_mark(uint32_t domain, uint32_t id, const char *text)
 {
-	struct event e = event_of(domain, id, text);
+	struct event e = trace_event_of(domain, id, text);
 	range_mark(&e);
 }
 
@@ -107,7 +107,7 @@ static void counter_f64(uint32_t domain, const char *name, const char *unit, dou
 	counter_of(domain, name, unit, WIRE_F64, bits);
 }
 
-static void step(const char *what, int64_t number)
+static void trace_step(const char *what, int64_t number)
 {
 	control_step(number);
 	struct writer *w = writer_enter();
@@ -118,7 +118,7 @@ static void step(const char *what, int64_t number)
 	writer_leave(w);
 }
 
-static void memory(const void *address, int64_t bytes, int64_t allocated, int64_t reserved, int device_type, int device)
+static void trace_memory(const void *address, int64_t bytes, int64_t allocated, int64_t reserved, int device_type, int device)
 {
 	static _Atomic uint32_t told; /* in which segment: a reader prefers this to what CUDA says of the same bytes */
 	struct writer *w = writer_enter();
@@ -154,7 +154,7 @@ static void arg(uint32_t domain, const char *key, enum wire_arg_kind kind, uint6
 		trace_arg(domain, intern_cstr(key), kind, value);
 }
 
-static void arg_text(uint32_t domain, const char *key, const char *value) { arg(domain, key, WIRE_ARG_TEXT, intern_cstr(value)); }
+static void trace_arg_text(uint32_t domain, const char *key, const char *value) { arg(domain, key, WIRE_ARG_TEXT, intern_cstr(value)); }
 static void arg_json(uint32_t domain, const char *key, const char *json) { arg(domain, key, WIRE_ARG_JSON, intern_cstr(json)); }
 static void arg_i64(uint32_t domain, const char *key, int64_t value) { arg(domain, key, WIRE_ARG_I64, (uint64_t)value); }
 
@@ -165,7 +165,7 @@ static void arg_f64(uint32_t domain, const char *key, double value)
 	arg(domain, key, WIRE_ARG_F64, bits);
 }
 
-static int wanted(void)
+static int trace_wanted(void)
 {
 	struct writer *w = writer_enter();
 	if (!w)
@@ -207,13 +207,13 @@ void name_thread(uint32_t thread, const char *name, size_t n)
 		keep(&r, sizeof r, false);
 }
 
-static void thread_name(const char *name)
+static void trace_thread_name(const char *name)
 {
 	if (name)
 		name_thread(sys_tid(), name, strlen(name));
 }
 
-static void collect(int on) { control_pause(!on); }
+static void trace_collect(int on) { control_pause(!on); }
 static void leaving(void) { start_end(); }
 
 static void note_of_program(const char *kind, const char *text, int loss)
@@ -228,10 +228,10 @@ __attribute__((visibility("default"))) opscope_trace_get_fn opscope_trace_get;
 const struct opscope_trace_table *opscope_trace_get(uint32_t version)
 {
 	static const struct opscope_trace_table table = {
-		.version = OPSCOPE_TRACE_VERSION, .bytes = sizeof table, .name = text_id, .domain = domain_of, .push = push, .push_op = push_op, .pop = pop,
-		.start = start_range, .end = end, .mark = mark, .counter_i64 = counter_i64, .counter_f64 = counter_f64, .step = step, .memory = memory,
-		.arg_text = arg_text, .arg_json = arg_json, .arg_i64 = arg_i64, .arg_f64 = arg_f64, .thread_name = thread_name, .collect = collect,
-		.wanted = wanted, .arg_name = arg_name, .arg_i64s = arg_i64s, .leaving = leaving, .note = note_of_program,
+		.version = OPSCOPE_TRACE_VERSION, .bytes = sizeof table, .name = trace_text_id, .domain = trace_domain_of, .push = trace_push, .push_op = push_op, .pop = trace_pop,
+		.start = trace_start_range, .end = trace_end, .mark = trace_mark, .counter_i64 = counter_i64, .counter_f64 = counter_f64, .step = trace_step, .memory = trace_memory,
+		.arg_text = trace_arg_text, .arg_json = arg_json, .arg_i64 = arg_i64, .arg_f64 = arg_f64, .thread_name = trace_thread_name, .collect = trace_collect,
+		.wanted = trace_wanted, .arg_name = arg_name, .arg_i64s = arg_i64s, .leaving = leaving, .note = note_of_program,
 	};
 	return version && version <= OPSCOPE_TRACE_VERSION && start() ? &table : NULL;
 }

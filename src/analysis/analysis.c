@@ -1,6 +1,6 @@
 #include "analysis/analysis.h"
 
-static bool has_names(const struct profile *p)
+static bool analysis_has_names(const struct profile *p)
 {
 	return p->names;
 }
@@ -21,7 +21,7 @@ static bool has_memory(const struct profile *p)
 	return p->memory.span;
 }
 
-static bool has_ops(const struct profile *p)
+static bool analysis_has_ops(const struct profile *p)
 {
 	return p->ops;
 }
@@ -32,12 +32,12 @@ static const struct pass {
 	bool (*has)(const struct profile *p); /* are the results there? */
 } passes[] = {
 	/* in an order in which each finds what it needs */
-	{PASS_NAMES, 0, pass_names, has_names},
+	{PASS_NAMES, 0, pass_names, analysis_has_names},
 	{PASS_NEST, 0, pass_nest, has_nest},
 	{PASS_CORRELATE, PASS_NEST, pass_correlate, has_correlate},
 	{PASS_STEPS, PASS_NEST | PASS_CORRELATE, pass_steps, has_steps},
 	{PASS_MEMORY, PASS_NEST, pass_memory, has_memory},
-	{PASS_OPS, PASS_NEST | PASS_CORRELATE, pass_ops, has_ops},
+	{PASS_OPS, PASS_NEST | PASS_CORRELATE, pass_ops, analysis_has_ops},
 };
 enum { N_PASSES = sizeof passes / sizeof passes[0] };
 

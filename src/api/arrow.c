@@ -16,19 +16,19 @@
 
 /* --- schemas ---------------------------------------------------------------------------------------------------- */
 
-struct field {
+struct arrow_field {
 	const char *name, *format, *metadata;
 };
 
 /* What all schemas of one table share; the last of them frees it. */
-struct fields {
+struct arrow_fields {
 	atomic_uint users;
 	unsigned n;              /* columns; field 0 is the whole, column c is field c + 1 */
-	struct field *field;
+	struct arrow_field *field;
 	struct arena arena;
 };
 
-static void fields_leave(struct fields *f)
+static void fields_leave(struct arrow_fields *f)
 {
 	if (atomic_fetch_sub(&f->users, 1) > 1)
 		return;
@@ -43,7 +43,7 @@ static void put_i32(struct buf *b, size_t n)
 }
 
 /* Pairs of a key and a value, NULL at the end; values that are NULL or empty are left out. */
-static const char *metadata(struct arena *a, const char *const *pair)
+static const char *arrow_metadata(struct arena *a, const char *const *pair)
 {
 	struct buf body = {0}, all = {0}, text = {0};
 	size_t n = 0;
@@ -67,7 +67,7 @@ static const char *metadata(struct arena *a, const char *const *pair)
 	return n ? kept : NULL;
 }
 
-static const struct column_data *column_of(const struct opscope_table *t, unsigned c)
+static const struct column_data *arrow_column_of(const struct opscope_table *t, unsigned c)
 {
 	return &t->t->data[t->column[c]];
 }
@@ -96,7 +96,7 @@ static size_t text_bytes(const struct column_data *d, size_t rows)
 
 static const char *format_of(const struct opscope_table *t, unsigned c)
 {
-	const struct column_data *d = column_of(t, c);
+	const struct column_data *d = arrow_column_of(t, c);
 	switch (d->col.type) {
 	case CELL_I64:
 		return "l";
@@ -120,21 +120,21 @@ static const char *all_notes(const struct table *t, struct arena *a)
 	return kept;
 }
 
-static struct fields *describe(const struct opscope_table *t)
+static struct arrow_fields *arrow_describe(const struct opscope_table *t)
 {
-	struct fields *f = NEW(struct fields);
+	struct arrow_fields *f = NEW(struct arrow_fields);
 	struct arena *a = &f->arena;
 	f->n = t->n_columns;
-	f->field = ARENA_ARRAY(a, f->n + 1, struct field);
+	f->field = ARENA_ARRAY(a, f->n + 1, struct arrow_field);
 	const char *const whole[] = {"report", t->t->name, "title", t->t->heading ? t->t->heading : t->t->title, "input", t->input,
 	                             "notes", all_notes(t->t, a), NULL};
-	f->field[0] = (struct field){"", "+s", metadata(a, whole)};
+	f->field[0] = (struct arrow_field){"", "+s", arrow_metadata(a, whole)};
 	for (unsigned c = 0; c < f->n; c++) {
-		const struct column *col = &column_of(t, c)->col;
+		const struct column *col = &arrow_column_of(t, c)->col;
 		const char *const pairs[] = {"title", col->title, "unit", table_unit_name(col->unit), "help", col->help, NULL};
 		struct buf id = {0};
 		utf8_put_valid(&id, str_from(col->id));
-		f->field[c + 1] = (struct field){arena_str(a, buf_view(&id)).p, format_of(t, c), metadata(a, pairs)};
+		f->field[c + 1] = (struct arrow_field){arena_str(a, buf_view(&id)).p, format_of(t, c), arrow_metadata(a, pairs)};
 		buf_release(&id);
 	}
 	return f;
@@ -152,16 +152,16 @@ static void release_schema(struct ArrowSchema *s)
 	s->release = NULL;
 }
 
-static void fill_field(struct fields *f, unsigned i, struct ArrowSchema *out)
+static void fill_field(struct arrow_fields *f, unsigned i, struct ArrowSchema *out)
 {
-	const struct field *field = &f->field[i];
+	const struct arrow_field *field = &f->field[i];
 	atomic_fetch_add(&f->users, 1);
 	*out = (struct ArrowSchema){.format = field->format, .name = field->name, .metadata = field->metadata, .flags = i ? ARROW_FLAG_NULLABLE : 0,
 	                            .release = release_schema, .private_data = f};
 }
 
 /* The whole, which has all other fields as its children. Memory first: then all of it counts as a user of *f, or none. */
-static void fill_schema(struct fields *f, struct ArrowSchema *out)
+static void fill_schema(struct arrow_fields *f, struct ArrowSchema *out)
 {
 	struct ArrowSchema **children = NEW_ARRAY_RAW(f->n, struct ArrowSchema *);
 	for (unsigned c = 0; c < f->n; c++)
@@ -178,7 +178,7 @@ static void fill_schema(struct fields *f, struct ArrowSchema *out)
 enum { ALIGN = 64 };
 
 /* Buffers of one column, in one block. */
-struct block {
+struct arrow_block {
 	void *memory;
 	char *at;
 	const void *buffer[3];
@@ -186,7 +186,7 @@ struct block {
 
 static void release_array(struct ArrowArray *a)
 {
-	struct block *b = a->private_data;
+	struct arrow_block *b = a->private_data;
 	for (int64_t i = 0; i < a->n_children; i++) {
 		if (a->children[i]->release)
 			a->children[i]->release(a->children[i]);
@@ -198,27 +198,27 @@ static void release_array(struct ArrowArray *a)
 	a->release = NULL;
 }
 
-static size_t padded(size_t bytes)
+static size_t arrow_padded(size_t bytes)
 {
 	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static struct block *new_block(size_t bytes)
+static struct arrow_block *new_block(size_t bytes)
 {
-	struct block *b = NEW(struct block);
+	struct arrow_block *b = NEW(struct arrow_block);
 	b->memory = mem_zalloc(bytes + ALIGN, 1);
 	b->at = (char *)(((uintptr_t)b->memory + ALIGN - 1) / ALIGN * ALIGN);
 	return b;
 }
 
-static void *take(struct block *b, size_t bytes)
+static void *arrow_take(struct arrow_block *b, size_t bytes)
 {
 	void *p = b->at;
-	b->at += padded(bytes);
+	b->at += arrow_padded(bytes);
 	return p;
 }
 
-static void set_bit(uint8_t *bits, size_t i)
+static void arrow_set_bit(uint8_t *bits, size_t i)
 {
 	bits[i / 8] |= (uint8_t)(1u << i % 8);
 }
@@ -228,7 +228,7 @@ static int64_t fill_validity(const struct column_data *d, size_t rows, uint8_t *
 	int64_t nulls = 0;
 	for (size_t r = 0; r < rows; r++)
 		if (d->set[r])
-			set_bit(bits, r);
+			arrow_set_bit(bits, r);
 		else
 			nulls++;
 	return nulls;
@@ -262,7 +262,7 @@ static void fill_values(const struct column_data *d, size_t rows, void *values)
 		else if (d->col.type == CELL_I64)
 			((int64_t *)values)[r] = d->cell[r].i;
 		else if (d->cell[r].i)
-			set_bit(values, r);
+			arrow_set_bit(values, r);
 	}
 }
 
@@ -271,8 +271,8 @@ static void fill_column(const struct column_data *d, size_t rows, const char *fo
 	bool text = d->col.type == CELL_STR, large = *format == 'U';
 	size_t bits = (rows + 7) / 8, offsets = (rows + 1) * (large ? sizeof(int64_t) : sizeof(int32_t));
 	size_t values = text ? text_bytes(d, rows) : d->col.type == CELL_BOOL ? bits : rows * sizeof(int64_t);
-	struct block *b = new_block(padded(bits) + (text ? padded(offsets) : 0) + padded(values));
-	void *validity = take(b, bits), *offset = text ? take(b, offsets) : NULL, *value = take(b, values);
+	struct arrow_block *b = new_block(arrow_padded(bits) + (text ? arrow_padded(offsets) : 0) + arrow_padded(values));
+	void *validity = arrow_take(b, bits), *offset = text ? arrow_take(b, offsets) : NULL, *value = arrow_take(b, values);
 	int64_t nulls = fill_validity(d, rows, validity);
 	if (text)
 		fill_text(d, rows, large, offset, value);
@@ -285,15 +285,15 @@ static void fill_column(const struct column_data *d, size_t rows, const char *fo
 	                           .release = release_array, .private_data = b};
 }
 
-static void fill_batch(const struct opscope_table *t, const struct fields *f, struct ArrowArray *out)
+static void fill_batch(const struct opscope_table *t, const struct arrow_fields *f, struct ArrowArray *out)
 {
-	struct block *b = new_block(0);
+	struct arrow_block *b = new_block(0);
 	*out = (struct ArrowArray){.length = (int64_t)t->t->n_rows, .n_buffers = 1, .buffers = b->buffer, .n_children = t->n_columns,
 	                           .release = release_array, .private_data = b};
 	out->children = NEW_ARRAY_RAW(t->n_columns, struct ArrowArray *);
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		out->children[c] = NEW(struct ArrowArray);
-		fill_column(column_of(t, c), t->t->n_rows, f->field[c + 1].format, out->children[c]);
+		fill_column(arrow_column_of(t, c), t->t->n_rows, f->field[c + 1].format, out->children[c]);
 	}
 }
 
@@ -304,7 +304,7 @@ static int no_table(const char *function, char *error, size_t error_size)
 	return api_error(&e, error, error_size);
 }
 
-struct conversion {
+struct arrow_conversion {
 	const struct opscope_table *t;
 	struct ArrowSchema *schema;
 	struct ArrowArray *batch;
@@ -312,7 +312,7 @@ struct conversion {
 };
 
 /* What it makes belongs to whoever takes it; without memory for it, nothing is made. */
-static int convert(struct conversion *x, void (*run)(void *conversion), char *error, size_t error_size)
+static int arrow_convert(struct arrow_conversion *x, void (*run)(void *conversion), char *error, size_t error_size)
 {
 	struct mem_pool blocks = {0};
 	struct err e = {0};
@@ -323,10 +323,10 @@ static int convert(struct conversion *x, void (*run)(void *conversion), char *er
 
 static void convert_table(void *conversion)
 {
-	struct conversion *x = conversion;
+	struct arrow_conversion *x = conversion;
 	struct ArrowSchema schema;
 	struct ArrowArray batch;
-	struct fields *f = describe(x->t);
+	struct arrow_fields *f = arrow_describe(x->t);
 	atomic_fetch_add(&f->users, 1);
 	if (x->schema)
 		fill_schema(f, &schema);
@@ -341,16 +341,16 @@ static void convert_table(void *conversion)
 
 int opscope_table_arrow(const struct opscope_table *t, struct ArrowSchema *schema, struct ArrowArray *batch, char *error, size_t error_size)
 {
-	struct conversion x = {.t = t, .schema = schema, .batch = batch};
+	struct arrow_conversion x = {.t = t, .schema = schema, .batch = batch};
 	if (!t)
 		return no_table("opscope_table_arrow", error, error_size);
-	return convert(&x, convert_table, error, error_size);
+	return arrow_convert(&x, convert_table, error, error_size);
 }
 
 /* --- streams ---------------------------------------------------------------------------------------------------- */
 
 struct stream {
-	struct fields *fields;
+	struct arrow_fields *fields;
 	struct ArrowArray batch; /* release NULL = handed out */
 	struct ArrowSchema *wanted;
 	bool no_memory;          /* for the schema, the last time */
@@ -397,9 +397,9 @@ static void stream_release(struct ArrowArrayStream *s)
 
 static void make_stream(void *conversion)
 {
-	struct conversion *x = conversion;
+	struct arrow_conversion *x = conversion;
 	struct stream *p = NEW(struct stream);
-	p->fields = describe(x->t);
+	p->fields = arrow_describe(x->t);
 	atomic_fetch_add(&p->fields->users, 1);
 	fill_batch(x->t, p->fields, &p->batch);
 	*x->stream = (struct ArrowArrayStream){stream_schema, stream_next, stream_error, stream_release, p};
@@ -409,6 +409,6 @@ int opscope_table_arrow_stream(const struct opscope_table *t, struct ArrowArrayS
 {
 	if (!t || !stream)
 		return no_table("opscope_table_arrow_stream", error, error_size);
-	struct conversion x = {.t = t, .stream = stream};
-	return convert(&x, make_stream, error, error_size);
+	struct arrow_conversion x = {.t = t, .stream = stream};
+	return arrow_convert(&x, make_stream, error, error_size);
 }

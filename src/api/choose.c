@@ -5,14 +5,14 @@
 #include "gpu/gpu_state.h"
 #include "input/discover.h"
 
-static int fail_none(const char *path, unsigned before, struct err *e)
+static int choose_fail_none(const char *path, unsigned before, struct err *e)
 {
 	if (before)
 		return err_set(e, ERR_USAGE, "%s: none of %u traces has this run, worker, span and rank", path, before);
 	return err_set(e, ERR_DATA, "%s: no traces in this directory; *.pt.trace.json, other trace *.json (.gz) or *.opscope were expected", path);
 }
 
-static int fail_ambiguous(const char *path, const struct trace_list *l, struct err *e)
+static int choose_fail_ambiguous(const char *path, const struct trace_list *l, struct err *e)
 {
 	enum { SHOWN = 4 };
 	struct buf list = {0};
@@ -35,8 +35,8 @@ static int choose(const char *path, const struct opscope_options *o, struct trac
 	if (o && o->rank)
 		discover_select_rank(l, api_number(o->rank));
 	if (!l->n)
-		return fail_none(path, before, e);
-	return l->n == 1 ? 0 : fail_ambiguous(path, l, e);
+		return choose_fail_none(path, before, e);
+	return l->n == 1 ? 0 : choose_fail_ambiguous(path, l, e);
 }
 
 struct profile *api_open(const char *path, const struct opscope_options *o, struct err *e)

@@ -172,7 +172,7 @@ static void own_text(struct table *t, struct intern *text)
 	}
 }
 
-static void choose_columns(struct opscope_table *t)
+static void opscope_choose_columns(struct opscope_table *t)
 {
 	t->column = NEW_ARRAY_RAW(t->t->n_columns, unsigned);
 	for (unsigned c = 0; c < t->t->n_columns; c++)
@@ -180,27 +180,27 @@ static void choose_columns(struct opscope_table *t)
 			t->column[t->n_columns++] = c;
 }
 
-static const char *keep_text(struct intern *text, struct str s)
+static const char *opscope_keep_text(struct intern *text, struct str s)
 {
 	return intern_get(text, intern_str(text, s)).p;
 }
 
 /* Takes over the rows of *t. */
-static struct opscope_table *make_table(const struct table *t, const struct profile *p)
+static struct opscope_table *opscope_make_table(const struct table *t, const struct profile *p)
 {
 	struct table *first = NEW(struct table);
 	*first = *t;
 	struct intern *text = NEW(struct intern);
 	intern_init(text);
-	const char *input = keep_text(text, p->input_path);
+	const char *input = opscope_keep_text(text, p->input_path);
 	if (first->heading)
-		first->heading = keep_text(text, str_from(first->heading));
+		first->heading = opscope_keep_text(text, str_from(first->heading));
 	struct opscope_table *head = NULL, **tail = &head;
 	for (struct table *part = first; part; part = part->next) {
 		own_text(part, text);
 		*tail = NEW(struct opscope_table);
 		**tail = (struct opscope_table){.t = part, .text = text, .input = input};
-		choose_columns(*tail);
+		opscope_choose_columns(*tail);
 		tail = &(*tail)->next;
 	}
 	return head;
@@ -248,14 +248,14 @@ static struct opscope_table *finish_table(struct table *t, const struct report *
 	}
 	for (struct table *s = t; s && limit > 0; s = s->next)
 		table_limit(s, (size_t)limit);
-	struct opscope_table *made = make_table(t, p);
+	struct opscope_table *made = opscope_make_table(t, p);
 	for (struct opscope_table *s = made; s; s = s->next)
 		s->limited = limit >= 0;
 	return made;
 }
 
 /* A question to a profile, of any kind. */
-struct asking {
+struct opscope_asking {
 	struct opscope_profile *p;
 	const struct opscope_options *o;
 	struct report_args args;
@@ -266,7 +266,7 @@ struct asking {
 };
 
 /* Where nothing was wrong with the question so far. */
-static struct opscope_table *ask(struct asking *a, void (*run)(void *asking), char *error, size_t error_size)
+static struct opscope_table *opscope_ask(struct opscope_asking *a, void (*run)(void *asking), char *error, size_t error_size)
 {
 	if (!a->e.code && api_try_with(a->p, run, a, &a->e) < 0)
 		a->made = NULL;
@@ -275,9 +275,9 @@ static struct opscope_table *ask(struct asking *a, void (*run)(void *asking), ch
 	return a->made;
 }
 
-static void run_report(void *asking)
+static void opscope_run_report(void *asking)
 {
-	struct asking *a = asking;
+	struct opscope_asking *a = asking;
 	struct table t;
 	if (report_run(a->report, a->p->p, &a->args, &t, &a->e) == 0)
 		a->made = finish_table(&t, a->args.compat ? NULL : a->report, a->p->p, a->o, &a->e);
@@ -286,7 +286,7 @@ static void run_report(void *asking)
 
 static void run_advice(void *asking)
 {
-	struct asking *a = asking;
+	struct opscope_asking *a = asking;
 	struct table t;
 	if (advice_table(a->p->p, &a->args, &t, &a->e) == 0)
 		a->made = finish_table(&t, NULL, a->p->p, a->o, &a->e);
@@ -295,7 +295,7 @@ static void run_advice(void *asking)
 
 static void run_query(void *asking)
 {
-	struct asking *a = asking;
+	struct opscope_asking *a = asking;
 	struct table t;
 	struct sql *s = sql_open(a->p->p, &a->args, &a->e);
 	if (s && sql_run(s, str_from(a->query), &t, &a->e) == 0)
@@ -307,7 +307,7 @@ static void run_query(void *asking)
 struct opscope_table *opscope_report(struct opscope_profile *p, const char *name, const struct opscope_options *o,
                                      char *error, size_t error_size)
 {
-	struct asking a = {.p = p, .o = o, .args = o ? o->report : (struct report_args){0}};
+	struct opscope_asking a = {.p = p, .o = o, .args = o ? o->report : (struct report_args){0}};
 	a.report = p && name ? report_find(str_from(name)) : NULL;
 	if (!p || !name)
 		err_set(&a.e, ERR_USAGE, "opscope_report: a profile and a name were expected, not NULL");
@@ -315,28 +315,28 @@ struct opscope_table *opscope_report(struct opscope_profile *p, const char *name
 		err_set(&a.e, ERR_USAGE, "no report '%s'", name);
 	if (o && api_number(o->limit) > 0 && !o->arrange.sort && !o->arrange.filter)
 		a.args.row_limit = (size_t)api_number(o->limit);
-	return ask(&a, run_report, error, error_size);
+	return opscope_ask(&a, opscope_run_report, error, error_size);
 }
 
 struct opscope_table *opscope_advise(struct opscope_profile *p, const struct opscope_options *o, char *error, size_t error_size)
 {
-	struct asking a = {.p = p, .o = o, .args = o ? o->report : (struct report_args){0}};
+	struct opscope_asking a = {.p = p, .o = o, .args = o ? o->report : (struct report_args){0}};
 	if (!p)
 		err_set(&a.e, ERR_USAGE, "opscope_advise: a profile was expected, not NULL");
 	else if (a.args.device)
 		err_set(&a.e, ERR_USAGE, "advise: device is for reports: this is always of all devices");
 	else if (detect_check(a.args.compat, &a.e) < 0)
 		err_prefix(&a.e, "advise");
-	return ask(&a, run_advice, error, error_size);
+	return opscope_ask(&a, run_advice, error, error_size);
 }
 
 struct opscope_table *opscope_sql(struct opscope_profile *p, const char *query, const struct opscope_options *o,
                                   char *error, size_t error_size)
 {
-	struct asking a = {.p = p, .o = o, .args = o ? o->report : (struct report_args){0}, .query = query};
+	struct opscope_asking a = {.p = p, .o = o, .args = o ? o->report : (struct report_args){0}, .query = query};
 	if (!p || !query)
 		err_set(&a.e, ERR_USAGE, "opscope_sql: a profile and a query were expected, not NULL");
-	return ask(&a, run_query, error, error_size);
+	return opscope_ask(&a, run_query, error, error_size);
 }
 
 const char *opscope_table_name(const struct opscope_table *t)
@@ -377,29 +377,29 @@ const struct opscope_table *opscope_table_section(const struct opscope_table *t,
 	return s;
 }
 
-static const struct column *column_at(const struct opscope_table *t, unsigned c)
+static const struct column *opscope_column_at(const struct opscope_table *t, unsigned c)
 {
 	return c < t->n_columns ? &t->t->data[t->column[c]].col : NULL;
 }
 
 const char *opscope_column_id(const struct opscope_table *t, unsigned c)
 {
-	return column_at(t, c) ? column_at(t, c)->id : NULL;
+	return opscope_column_at(t, c) ? opscope_column_at(t, c)->id : NULL;
 }
 
 const char *opscope_column_title(const struct opscope_table *t, unsigned c)
 {
-	return column_at(t, c) ? column_at(t, c)->title : NULL;
+	return opscope_column_at(t, c) ? opscope_column_at(t, c)->title : NULL;
 }
 
 const char *opscope_column_help(const struct opscope_table *t, unsigned c)
 {
-	return column_at(t, c) ? column_at(t, c)->help : NULL;
+	return opscope_column_at(t, c) ? opscope_column_at(t, c)->help : NULL;
 }
 
 const char *opscope_column_unit(const struct opscope_table *t, unsigned c)
 {
-	return column_at(t, c) ? table_unit_name(column_at(t, c)->unit) : NULL;
+	return opscope_column_at(t, c) ? table_unit_name(opscope_column_at(t, c)->unit) : NULL;
 }
 
 enum opscope_type opscope_column_type(const struct opscope_table *t, unsigned c)
@@ -407,7 +407,7 @@ enum opscope_type opscope_column_type(const struct opscope_table *t, unsigned c)
 	static const enum opscope_type types[] = {
 		[CELL_STR] = OPSCOPE_TEXT, [CELL_I64] = OPSCOPE_INTEGER, [CELL_F64] = OPSCOPE_REAL, [CELL_BOOL] = OPSCOPE_BOOLEAN,
 	};
-	return column_at(t, c) ? types[column_at(t, c)->type] : OPSCOPE_TEXT;
+	return opscope_column_at(t, c) ? types[opscope_column_at(t, c)->type] : OPSCOPE_TEXT;
 }
 
 int opscope_column_find(const struct opscope_table *t, const char *id)

@@ -35,7 +35,7 @@ int64_t api_number(const char *value)
 
 typedef int setter(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e);
 
-static int set_text(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+static int options_set_text(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
 {
 	*(const char **)field = value;
 	return 0;
@@ -49,11 +49,11 @@ static int set_flag(struct opscope_options *o, void *field, const char *name, co
 	return 0;
 }
 
-static int set_number(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+static int options_set_number(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
 {
 	if (api_number(value) < 0)
 		return err_set(e, ERR_USAGE, "%s=%s: a number from 0 on was expected", name, value);
-	return set_text(o, field, name, value, e);
+	return options_set_text(o, field, name, value, e);
 }
 
 static int set_aggregation(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
@@ -64,7 +64,7 @@ static int set_aggregation(struct opscope_options *o, void *field, const char *n
 	return 0;
 }
 
-static int set_steps(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+static int options_set_steps(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
 {
 	return report_args_population(field, str_from(value), e);
 }
@@ -99,32 +99,32 @@ static const struct {
 	setter *set;
 	size_t field;
 } known[] = {
-	{"input-format", set_text, FIELD(input.format)},
+	{"input-format", options_set_text, FIELD(input.format)},
 	{"as-written", set_flag, FIELD(input.as_written)},
-	{"run", set_text, FIELD(run)},
-	{"worker", set_text, FIELD(worker)},
-	{"span", set_text, FIELD(span)},
-	{"rank", set_number, FIELD(rank)},
-	{"gpu", set_text, FIELD(gpu)},
-	{"group-by", set_text, FIELD(report.group_by)},
-	{"compat", set_text, FIELD(report.compat)},
+	{"run", options_set_text, FIELD(run)},
+	{"worker", options_set_text, FIELD(worker)},
+	{"span", options_set_text, FIELD(span)},
+	{"rank", options_set_number, FIELD(rank)},
+	{"gpu", options_set_text, FIELD(gpu)},
+	{"group-by", options_set_text, FIELD(report.group_by)},
+	{"compat", options_set_text, FIELD(report.compat)},
 	{"per", set_per, FIELD(report)},
 	{"top-level", set_flag, FIELD(report.top_level)},
-	{"steps", set_steps, FIELD(report)},
-	{"key-op", set_text, FIELD(report.key_op)},
+	{"steps", options_set_steps, FIELD(report)},
+	{"key-op", options_set_text, FIELD(report.key_op)},
 	{"aggregation", set_aggregation, FIELD(report.aggregation)},
-	{"device", set_text, FIELD(report.device)},
-	{"sort", set_text, FIELD(arrange.sort)},
-	{"filter", set_text, FIELD(arrange.filter)},
-	{"columns", set_text, FIELD(arrange.columns)},
-	{"limit", set_number, FIELD(limit)},
-	{"title", set_text, FIELD(arrange.title)},
-	{"time-unit", set_text, FIELD(arrange.time_unit)},
-	{"max-width", set_text, FIELD(arrange.max_width)},
+	{"device", options_set_text, FIELD(report.device)},
+	{"sort", options_set_text, FIELD(arrange.sort)},
+	{"filter", options_set_text, FIELD(arrange.filter)},
+	{"columns", options_set_text, FIELD(arrange.columns)},
+	{"limit", options_set_number, FIELD(limit)},
+	{"title", options_set_text, FIELD(arrange.title)},
+	{"time-unit", options_set_text, FIELD(arrange.time_unit)},
+	{"max-width", options_set_text, FIELD(arrange.max_width)},
 	{"names", set_names, FIELD(names)},
 	{"notes", set_notes, FIELD(notes)},
-	{"width", set_number, FIELD(width)},
-	{"input", set_text, FIELD(input_name)},
+	{"width", options_set_number, FIELD(width)},
+	{"input", options_set_text, FIELD(input_name)},
 	{"fragment", set_flag, FIELD(fragment)},
 };
 enum { N_KNOWN = sizeof known / sizeof *known };

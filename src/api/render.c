@@ -56,7 +56,7 @@ static const struct table *arranged(const struct table *t, const struct renderer
 }
 
 /* What the command line shows of such tables in this form. */
-static void cut(struct table *view, bool limited, const struct renderer *r, const struct opscope_options *o)
+static void render_cut(struct table *view, bool limited, const struct renderer *r, const struct opscope_options *o)
 {
 	int64_t limit = o ? api_number(o->limit) : -1;
 	for (struct table *s = view; s; s = s->next) {
@@ -76,7 +76,7 @@ static int render_view(const struct table *shown, const struct opscope_table *t,
 		.fragment = o && o->fragment,
 	};
 	struct table *view = table_view(shown, true), *folded = NULL, **end = &view;
-	cut(view, t->limited, r, o);
+	render_cut(view, t->limited, r, o);
 	if (strcmp(r->name, "text") == 0)
 		table_fold(view, &folded);
 	int rc = r->render(view, &options, out, e);
@@ -179,7 +179,7 @@ struct export_job {
 	struct err e;
 };
 
-static int write_to(struct export_job *j, int fd, struct err *e)
+static int render_write_to(struct export_job *j, int fd, struct err *e)
 {
 	struct sink s;
 	sink_init(&s, fd, str_ends(str_from(j->path), STR(".gz")));
@@ -189,15 +189,15 @@ static int write_to(struct export_job *j, int fd, struct err *e)
 	return rc;
 }
 
-static int write_file(struct export_job *j, struct err *e)
+static int render_write_file(struct export_job *j, struct err *e)
 {
 	struct atomic_file f;
 	if (atomic_begin_any(&f, j->path, e))
 		return -1;
-	return write_to(j, f.fd, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
+	return render_write_to(j, f.fd, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
 }
 
-static bool is_input(const struct opscope_profile *p, const char *path)
+static bool render_is_input(const struct opscope_profile *p, const char *path)
 {
 	struct stat st;
 	return p->inode && stat(path, &st) == 0 && st.st_dev == p->device && st.st_ino == p->inode;
@@ -221,11 +221,11 @@ static void export_it(void *job)
 	j->format = find_format(j->format_name, &j->e);
 	if (!j->format || own_values(j->format, j->o, j->value, &j->e) < 0)
 		return;
-	if (is_input(j->from, j->path)) {
+	if (render_is_input(j->from, j->path)) {
 		err_set(&j->e, ERR_USAGE, "%s: the trace was read from this file, which the export would replace: export to another", j->path);
 		return;
 	}
-	j->rc = write_file(j, &j->e);
+	j->rc = render_write_file(j, &j->e);
 	if (j->rc == 0 && j->wants_list)
 		j->list = list_notes(&j->notes);
 	diags_release(&j->notes);

@@ -19,7 +19,7 @@ const char *opscope_operation_name(int operation)
 	return operation > 0 && operation < OPERATIONS ? operation_names[operation] : NULL;
 }
 
-static int say(char *message, size_t size, const char *field, int64_t value, const char *expected)
+static int schedule_say(char *message, size_t size, const char *field, int64_t value, const char *expected)
 {
 	if (message && size)
 		snprintf(message, size, "schedule: %s=%" PRId64 ": %s", field, value, expected);
@@ -27,7 +27,7 @@ static int say(char *message, size_t size, const char *field, int64_t value, con
 }
 
 /* The length of a cycle in *steps. */
-static int check(const struct opscope_schedule_spec *s, int64_t *steps, char *message, size_t size)
+static int schedule_check_(const struct opscope_schedule_spec *s, int64_t *steps, char *message, size_t size)
 {
 	const struct {
 		const char *name;
@@ -35,11 +35,11 @@ static int check(const struct opscope_schedule_spec *s, int64_t *steps, char *me
 	} fields[] = {{"wait", s->wait}, {"warmup", s->warmup}, {"repeat", s->repeat}, {"skip_first", s->skip_first}};
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 		if (fields[i].value < 0)
-			return say(message, size, fields[i].name, fields[i].value, "0 or more was expected");
+			return schedule_say(message, size, fields[i].name, fields[i].value, "0 or more was expected");
 	if (s->active < 1)
-		return say(message, size, "active", s->active, "1 or more was expected");
+		return schedule_say(message, size, "active", s->active, "1 or more was expected");
 	if (__builtin_add_overflow(s->wait, s->warmup, steps) || __builtin_add_overflow(*steps, s->active, steps))
-		return say(message, size, "active", s->active, "wait + warmup + active must be less than 2^63");
+		return schedule_say(message, size, "active", s->active, "wait + warmup + active must be less than 2^63");
 	return 0;
 }
 
@@ -50,7 +50,7 @@ int opscope_schedule_check(const struct opscope_schedule_spec *s, char *message,
 		*message = 0;
 	if (!s)
 		return 0;
-	if (check(s, &steps, message, message_size) < 0)
+	if (schedule_check_(s, &steps, message, message_size) < 0)
 		return -1;
 	if (s->warmup)
 		return 0;
@@ -63,10 +63,10 @@ int opscope_schedule(const struct opscope_schedule_spec *s, int64_t step, char *
 {
 	int64_t cycle;
 	if (step < 0)
-		return say(error, error_size, "step", step, "0 or more was expected");
+		return schedule_say(error, error_size, "step", step, "0 or more was expected");
 	if (!s)
 		return OPSCOPE_RECORD;
-	if (check(s, &cycle, error, error_size) < 0)
+	if (schedule_check_(s, &cycle, error, error_size) < 0)
 		return -1;
 	if (step < s->skip_first)
 		return OPSCOPE_NONE;

@@ -43,7 +43,7 @@ void opscope_tracker_free(struct opscope_tracker *t)
 	mem_free(t);
 }
 
-static struct requester *find(const struct opscope_tracker *t, const char *name)
+static struct requester *step_tracker_find(const struct opscope_tracker *t, const char *name)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (strcmp(t->requester[i].name, name) == 0)
@@ -69,7 +69,7 @@ static void add_requester(void *adding)
 /* NULL: there is no memory for a new one. */
 static struct requester *set_count(struct opscope_tracker *t, const char *name, int64_t count)
 {
-	struct requester *r = find(t, name);
+	struct requester *r = step_tracker_find(t, name);
 	if (!r && mem_try(NULL, add_requester, &(struct adding){t, name}) == 0)
 		r = &t->requester[t->n - 1];
 	if (r)
@@ -94,7 +94,7 @@ void opscope_tracker_set(struct opscope_tracker *t, const char *name, int64_t co
 int opscope_tracker_erase(struct opscope_tracker *t, const char *name)
 {
 	pthread_mutex_lock(&t->lock);
-	struct requester *r = find(t, name);
+	struct requester *r = step_tracker_find(t, name);
 	if (r) {
 		mem_free(r->name);
 		*r = t->requester[--t->n];
@@ -104,7 +104,7 @@ int opscope_tracker_erase(struct opscope_tracker *t, const char *name)
 }
 
 /* The largest count, when it is above the global step, becomes that. */
-static int64_t advance(struct opscope_tracker *t, char *warning, size_t size)
+static int64_t step_tracker_advance(struct opscope_tracker *t, char *warning, size_t size)
 {
 	int64_t largest = t->current;
 	for (size_t i = 0; i < t->n; i++)
@@ -124,12 +124,12 @@ int64_t opscope_tracker_increment(struct opscope_tracker *t, const char *name, i
 	if (warning && warning_size)
 		*warning = 0;
 	pthread_mutex_lock(&t->lock);
-	struct requester *r = find(t, name);
+	struct requester *r = step_tracker_find(t, name);
 	if (!r)
 		r = set_count(t, name, t->current);
 	if (r && r->count < INT64_MAX) {
 		r->count++;
-		by = advance(t, warning, warning_size);
+		by = step_tracker_advance(t, warning, warning_size);
 		now = t->current;
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -149,7 +149,7 @@ int64_t opscope_tracker_current(struct opscope_tracker *t)
 int64_t opscope_tracker_count(struct opscope_tracker *t, const char *name)
 {
 	pthread_mutex_lock(&t->lock);
-	const struct requester *r = find(t, name);
+	const struct requester *r = step_tracker_find(t, name);
 	int64_t count = r ? r->count : -1;
 	pthread_mutex_unlock(&t->lock);
 	return count;

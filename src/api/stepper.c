@@ -55,7 +55,7 @@ void opscope_stepper_free(struct opscope_stepper *p)
 	mem_free(p);
 }
 
-static void add(struct opscope_todo *todo, enum opscope_operation operation)
+static void stepper_add(struct opscope_todo *todo, enum opscope_operation operation)
 {
 	todo->operation[todo->n++] = operation;
 }
@@ -65,24 +65,24 @@ static void move(struct opscope_todo *todo, int from, int to)
 	enum opscope_operation operations[4];
 	int n = opscope_transition(from, to, operations, &todo->warning);
 	for (int i = 0; i < n; i++)
-		add(todo, operations[i]);
+		stepper_add(todo, operations[i]);
 }
 
 static void open_step(const struct opscope_stepper *p, struct opscope_todo *todo)
 {
 	if (p->scheduled)
-		add(todo, OPSCOPE_OP_OPEN_STEP);
+		stepper_add(todo, OPSCOPE_OP_OPEN_STEP);
 	todo->step = p->step;
 }
 
 static void close_step(const struct opscope_stepper *p, struct opscope_todo *todo)
 {
 	if (p->scheduled)
-		add(todo, OPSCOPE_OP_CLOSE_STEP);
+		stepper_add(todo, OPSCOPE_OP_CLOSE_STEP);
 	todo->closes = p->step;
 }
 
-static int begin(const struct opscope_stepper *p, struct opscope_todo *todo, bool running)
+static int stepper_begin(const struct opscope_stepper *p, struct opscope_todo *todo, bool running)
 {
 	*todo = (struct opscope_todo){.step = p->step, .closes = p->step};
 	return p->running == running ? 0 : -1;
@@ -90,7 +90,7 @@ static int begin(const struct opscope_stepper *p, struct opscope_todo *todo, boo
 
 int opscope_stepper_start(struct opscope_stepper *p, struct opscope_todo *todo)
 {
-	if (begin(p, todo, false) < 0)
+	if (stepper_begin(p, todo, false) < 0)
 		return -1;
 	p->running = true;
 	move(todo, OPSCOPE_NONE, p->action);
@@ -100,7 +100,7 @@ int opscope_stepper_start(struct opscope_stepper *p, struct opscope_todo *todo)
 
 int opscope_stepper_step(struct opscope_stepper *p, struct opscope_todo *todo)
 {
-	if (begin(p, todo, true) < 0 || p->step == INT64_MAX)
+	if (stepper_begin(p, todo, true) < 0 || p->step == INT64_MAX)
 		return -1;
 	int from = p->action;
 	close_step(p, todo);
@@ -108,7 +108,7 @@ int opscope_stepper_step(struct opscope_stepper *p, struct opscope_todo *todo)
 	move(todo, from, p->action);
 	opscope_tracker_increment(p->tracker, REQUESTER, &todo->kineto_steps, p->warning, sizeof p->warning);
 	if (todo->kineto_steps)
-		add(todo, OPSCOPE_OP_KINETO_STEP);
+		stepper_add(todo, OPSCOPE_OP_KINETO_STEP);
 	if (*p->warning)
 		todo->warning = p->warning; /* a schedule of opscope_schedule gives none of its own */
 	open_step(p, todo);
@@ -117,7 +117,7 @@ int opscope_stepper_step(struct opscope_stepper *p, struct opscope_todo *todo)
 
 int opscope_stepper_stop(struct opscope_stepper *p, struct opscope_todo *todo)
 {
-	if (begin(p, todo, true) < 0)
+	if (stepper_begin(p, todo, true) < 0)
 		return -1;
 	p->running = false;
 	close_step(p, todo);

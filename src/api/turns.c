@@ -15,7 +15,7 @@ static void after_fork(void)
 	pthread_mutex_unlock(&all_lock);
 }
 
-static void in_child(void)
+static void turns_in_child(void)
 {
 	for (struct opscope_profile *p = all; p; p = p->next) {
 		if (pthread_mutex_trylock(&p->lock) == 0)
@@ -27,14 +27,14 @@ static void in_child(void)
 	after_fork();
 }
 
-static void set_handlers(void)
+static void turns_set_handlers(void)
 {
-	pthread_atfork(before_fork, after_fork, in_child);
+	pthread_atfork(before_fork, after_fork, turns_in_child);
 }
 
 void api_turns_begin(struct opscope_profile *p)
 {
-	pthread_once(&handlers, set_handlers);
+	pthread_once(&handlers, turns_set_handlers);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_mutex_lock(&all_lock);
 	p->next = all;

@@ -14,7 +14,7 @@ struct arena_chunk {
 /* Chunks double from 4 KiB to 1 MiB: a tiny trace stays tiny, a huge one makes few calls. */
 enum { CHUNK_MIN = 4 << 10, CHUNK_MAX = 1 << 20 };
 
-static char *take(struct arena *a, size_t size, size_t align)
+static char *arena_take(struct arena *a, size_t size, size_t align)
 {
 	struct arena_chunk *c = a->chunk;
 	if (c) {
@@ -46,7 +46,7 @@ static char *take(struct arena *a, size_t size, size_t align)
 
 void *arena_alloc(struct arena *a, size_t size)
 {
-	return memset(take(a, size ? size : 1, 16), 0, size);
+	return memset(arena_take(a, size ? size : 1, 16), 0, size);
 }
 
 void *arena_zalloc_array(struct arena *a, size_t n, size_t size)
@@ -59,12 +59,12 @@ void *arena_zalloc_array(struct arena *a, size_t n, size_t size)
 
 char *arena_bytes(struct arena *a, size_t n)
 {
-	return take(a, n, 1);
+	return arena_take(a, n, 1);
 }
 
 struct str arena_str(struct arena *a, struct str s)
 {
-	char *p = take(a, s.n + 1, 1);
+	char *p = arena_take(a, s.n + 1, 1);
 	if (s.n)
 		memcpy(p, s.p, s.n);
 	p[s.n] = 0;
@@ -80,7 +80,7 @@ struct str arena_printf(struct arena *a, const char *fmt, ...)
 	va_end(ap);
 	if (n < 0)
 		n = 0;
-	char *p = take(a, (size_t)n + 1, 1);
+	char *p = arena_take(a, (size_t)n + 1, 1);
 	vsnprintf(p, (size_t)n + 1, fmt, again);
 	va_end(again);
 	return (struct str){p, (size_t)n};

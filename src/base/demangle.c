@@ -11,7 +11,7 @@ struct sink {
 };
 
 /* The demangler keeps all it has on the stack, so that leaving it in the middle loses nothing. */
-static void put(const char *text, size_t n, void *context)
+static void demangle_put(const char *text, size_t n, void *context)
 {
 	struct sink *s = context;
 	if (n > s->limit - s->out->n)
@@ -20,18 +20,18 @@ static void put(const char *text, size_t n, void *context)
 }
 
 /* In a function of its own: setjmp makes locals of its caller unsure. */
-static int run(const char *name, struct sink *s)
+static int demangle_run(const char *name, struct sink *s)
 {
 	if (setjmp(s->full))
 		return 0;
-	return cplus_demangle_v3_callback(name, DMGL_PARAMS | DMGL_ANSI | DMGL_TYPES | DMGL_NO_RECURSE_LIMIT, put, s);
+	return cplus_demangle_v3_callback(name, DMGL_PARAMS | DMGL_ANSI | DMGL_TYPES | DMGL_NO_RECURSE_LIMIT, demangle_put, s);
 }
 
 static enum demangled demangle_now(const char *name, struct buf *out)
 {
 	struct sink s = {.out = out, .limit = out->n + DEMANGLE_OUT_MAX};
 	size_t before = out->n;
-	if (run(name, &s))
+	if (demangle_run(name, &s))
 		return DEMANGLE_DONE;
 	out->n = before;
 	return DEMANGLE_FAILED;

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static struct diag_entry *find(const struct diags *d, const char *kind)
+static struct diag_entry *diag_find(const struct diags *d, const char *kind)
 {
 	for (unsigned i = 0; i < d->n; i++)
 		if (d->entry[i].kind == kind || strcmp(d->entry[i].kind, kind) == 0)
@@ -14,13 +14,13 @@ static struct diag_entry *find(const struct diags *d, const char *kind)
 	return NULL;
 }
 
-static void add(struct diags *d, const char *kind, enum diag_level level, uint64_t n, int64_t offset, const char *fmt,
-                va_list ap)
+static void diag_add_(struct diags *d, const char *kind, enum diag_level level, uint64_t n, int64_t offset, const char *fmt,
+                      va_list ap)
 {
 	int64_t more = n < INT64_MAX ? (int64_t)n : INT64_MAX;
 	if (!n)
 		return;
-	struct diag_entry *known = find(d, kind);
+	struct diag_entry *known = diag_find(d, kind);
 	if (known) {
 		add_saturated(&known->count, more);
 		return;
@@ -42,7 +42,7 @@ void diag_add(struct diags *d, const char *kind, enum diag_level level, int64_t 
 {
 	va_list ap;
 	va_start(ap, fmt);
-	add(d, kind, level, 1, offset, fmt, ap);
+	diag_add_(d, kind, level, 1, offset, fmt, ap);
 	va_end(ap);
 }
 
@@ -50,13 +50,13 @@ void diag_add_n(struct diags *d, const char *kind, enum diag_level level, uint64
 {
 	va_list ap;
 	va_start(ap, fmt);
-	add(d, kind, level, n, offset, fmt, ap);
+	diag_add_(d, kind, level, n, offset, fmt, ap);
 	va_end(ap);
 }
 
 uint64_t diag_count(const struct diags *d, const char *kind)
 {
-	const struct diag_entry *known = find(d, kind);
+	const struct diag_entry *known = diag_find(d, kind);
 	return known ? (uint64_t)known->count : 0;
 }
 

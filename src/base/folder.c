@@ -14,7 +14,7 @@ static int make_one(const char *path, mode_t mode, struct err *e)
 	return err_set(e, ERR_IO, "cannot make %s: %s", path, errno == EEXIST ? "it is no folder" : strerror(errno));
 }
 
-static void close_it(void *f)
+static void folder_close_it(void *f)
 {
 	folder_close(f);
 }
@@ -25,7 +25,7 @@ bool folder_open(struct folder *f, const char *path)
 	f->error = f->d ? 0 : errno;
 	if (f->error == ENOMEM)
 		mem_fail(0);
-	mem_undo_begin(&f->undo, close_it, f);
+	mem_undo_begin(&f->undo, folder_close_it, f);
 	return f->d != NULL;
 }
 

@@ -2,7 +2,7 @@
 
 #include "base/utf8.h"
 
-static void put_char(struct buf *out, uint32_t code, struct str bytes)
+static void json_text_put_char(struct buf *out, uint32_t code, struct str bytes)
 {
 	if (code == '"' || code == '\\') {
 		buf_char(out, '\\');
@@ -26,13 +26,13 @@ void json_put_string(struct buf *out, struct str s)
 	for (size_t at = 0; at < s.n;) {
 		uint32_t code;
 		unsigned n = utf8_next(s, at, &code);
-		put_char(out, code, (struct str){s.p + at, n});
+		json_text_put_char(out, code, (struct str){s.p + at, n});
 		at += n;
 	}
 	buf_char(out, '"');
 }
 
-static void put_name(struct buf *out, const char *name)
+static void json_text_put_name(struct buf *out, const char *name)
 {
 	buf_char(out, '"');
 	buf_cstr(out, name);
@@ -41,12 +41,12 @@ static void put_name(struct buf *out, const char *name)
 
 void json_put_text(struct buf *out, const char *name, struct str v)
 {
-	put_name(out, name);
+	json_text_put_name(out, name);
 	json_put_string(out, v);
 }
 
 void json_put_number(struct buf *out, const char *name, int64_t v)
 {
-	put_name(out, name);
+	json_text_put_name(out, name);
 	buf_i64(out, v);
 }

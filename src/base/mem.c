@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static size_t product(size_t n, size_t size)
+static size_t mem_product(size_t n, size_t size)
 {
 	size_t bytes;
 	if (__builtin_mul_overflow(n, size, &bytes))
@@ -28,7 +28,7 @@ static void *with_big_pages(void *p, size_t bytes)
 }
 
 /* A fresh block, or NULL. */
-static void *give(void *p, size_t bytes)
+static void *mem_give(void *p, size_t bytes)
 {
 	if (!p || !mem_note(p)) {
 		free(p);
@@ -39,21 +39,21 @@ static void *give(void *p, size_t bytes)
 
 void *mem_alloc(size_t n, size_t size)
 {
-	size_t bytes = product(n, size);
-	return give(malloc(bytes ? bytes : 1), bytes);
+	size_t bytes = mem_product(n, size);
+	return mem_give(malloc(bytes ? bytes : 1), bytes);
 }
 
 void *mem_zalloc(size_t n, size_t size)
 {
-	size_t bytes = product(n, size);
-	return give(calloc(bytes ? bytes : 1, 1), bytes);
+	size_t bytes = mem_product(n, size);
+	return mem_give(calloc(bytes ? bytes : 1, 1), bytes);
 }
 
 void *mem_realloc(void *p, size_t n, size_t size)
 {
-	size_t bytes = product(n, size);
+	size_t bytes = mem_product(n, size);
 	if (!p)
-		return give(malloc(bytes ? bytes : 1), bytes);
+		return mem_give(malloc(bytes ? bytes : 1), bytes);
 	/* Unnoted first: once the old address is free, another thread may be given it. */
 	struct mem_block *noted = mem_unnote(p);
 	void *larger = realloc(p, bytes ? bytes : 1);

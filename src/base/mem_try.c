@@ -46,7 +46,7 @@ static void drop_lock(void)
 }
 
 /* A forked child has the list whole. */
-static void set_handlers(void)
+static void mem_try_set_handlers(void)
 {
 	pthread_atfork(take_lock, drop_lock, drop_lock);
 }
@@ -76,7 +76,7 @@ static void add_buckets(void)
 		free(old);
 }
 
-static void count(size_t n)
+static void mem_try_count(size_t n)
 {
 	__atomic_store_n(&n_blocks, n, __ATOMIC_RELAXED);
 }
@@ -89,7 +89,7 @@ static void put_in_bucket(struct mem_block *b, void *p)
 	b->p = p;
 	b->next_in_bucket = *to;
 	*to = b;
-	count(n_blocks + 1);
+	mem_try_count(n_blocks + 1);
 }
 
 static struct mem_block *take_from_bucket(const void *p)
@@ -99,12 +99,12 @@ static struct mem_block *take_from_bucket(const void *p)
 		at = &b->next_in_bucket;
 	if (b) {
 		*at = b->next_in_bucket;
-		count(n_blocks - 1);
+		mem_try_count(n_blocks - 1);
 	}
 	return b;
 }
 
-static void join(struct mem_pool *pool, struct mem_block *b)
+static void mem_try_join(struct mem_pool *pool, struct mem_block *b)
 {
 	b->next = pool->newest;
 	b->at = &pool->newest;
@@ -113,7 +113,7 @@ static void join(struct mem_pool *pool, struct mem_block *b)
 	pool->newest = b;
 }
 
-static void part(struct mem_block *b)
+static void mem_try_part(struct mem_block *b)
 {
 	*b->at = b->next;
 	if (b->next)
@@ -133,7 +133,7 @@ bool mem_note(void *p)
 	if (!b)
 		return false;
 	take_lock();
-	join(innermost->pool, b);
+	mem_try_join(innermost->pool, b);
 	put_in_bucket(b, p);
 	drop_lock();
 	return true;
@@ -165,7 +165,7 @@ void mem_forget(void *p)
 	take_lock();
 	struct mem_block *b = take_from_bucket(p);
 	if (b)
-		part(b);
+		mem_try_part(b);
 	drop_lock();
 	free(b);
 }
@@ -275,7 +275,7 @@ static void hand_on_undos(unsigned depth)
 int mem_try(struct mem_pool *pool, void (*run)(void *context), void *context)
 {
 	struct guard g = {.around = innermost, .pool = pool ? pool : innermost ? innermost->pool : NULL, .depth = innermost ? innermost->depth + 1 : 1};
-	pthread_once(&once, set_handlers);
+	pthread_once(&once, mem_try_set_handlers);
 	if (_setjmp(g.back))
 		return -1;
 	innermost = &g;

@@ -2,12 +2,12 @@
 
 enum { LONGEST = 63 };
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned nearest_least(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
 
-static char lower(char c)
+static char nearest_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
@@ -21,13 +21,13 @@ unsigned nearest_distance(struct str a, struct str b)
 		rows[0][j] = j;
 	for (unsigned i = 1; i <= a.n; i++) {
 		unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
-		char c = lower(a.p[i - 1]), last = i > 1 ? lower(a.p[i - 2]) : 0;
+		char c = nearest_lower(a.p[i - 1]), last = i > 1 ? nearest_lower(a.p[i - 2]) : 0;
 		row[0] = i;
 		for (unsigned j = 1; j <= b.n; j++) {
-			char d = lower(b.p[j - 1]);
-			row[j] = least(above[j - 1] + (c != d), least(above[j], row[j - 1]) + 1);
-			if (i > 1 && j > 1 && c == lower(b.p[j - 2]) && last == d)
-				row[j] = least(row[j], before[j - 2] + 1);
+			char d = nearest_lower(b.p[j - 1]);
+			row[j] = nearest_least(above[j - 1] + (c != d), nearest_least(above[j], row[j - 1]) + 1);
+			if (i > 1 && j > 1 && c == nearest_lower(b.p[j - 2]) && last == d)
+				row[j] = nearest_least(row[j], before[j - 2] + 1);
 		}
 	}
 	return rows[a.n % 3][b.n];

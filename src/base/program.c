@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int look(const char *path)
+static int program_look(const char *path)
 {
 	struct stat st;
 	if (stat(path, &st) < 0)
@@ -29,14 +29,14 @@ int program_find(const char *name, struct buf *path)
 	buf_clear(b);
 	if (strchr(name, '/')) {
 		put_z(b, str_from(name));
-		why = look(b->p);
+		why = program_look(b->p);
 	} else if (*name) {
 		while (why && str_split(&dirs, ':', &dir)) {
 			buf_clear(b);
 			buf_str(b, dir.n ? dir : STR("."));
 			buf_char(b, '/');
 			put_z(b, str_from(name));
-			int rc = look(b->p);
+			int rc = program_look(b->p);
 			why = rc == 0 ? 0 : why == EACCES ? why : rc;
 		}
 	}

@@ -13,7 +13,7 @@ ptrdiff_t str_find(struct str s, struct str needle)
 	return hit ? hit - s.p : -1;
 }
 
-static int lower(char c)
+static int str_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? c + 32 : (unsigned char)c;
 }
@@ -24,7 +24,7 @@ bool str_has_nocase(struct str s, struct str needle)
 		return false;
 	for (size_t i = 0; i + needle.n <= s.n; i++) {
 		size_t k = 0;
-		while (k < needle.n && lower(s.p[i + k]) == lower(needle.p[k]))
+		while (k < needle.n && str_lower(s.p[i + k]) == str_lower(needle.p[k]))
 			k++;
 		if (k == needle.n)
 			return true;

@@ -15,7 +15,7 @@ static void swap_arrays(size_t **a, size_t **b)
 }
 
 /* New row i is old row order[i], for n rows; rows behind them stay. */
-static void reorder(struct table *t, const size_t *order, size_t n)
+static void table_ops_reorder(struct table *t, const size_t *order, size_t n)
 {
 	union cell *cell = NEW_ARRAY_RAW(t->cap_rows, union cell);
 	uint8_t *set = NEW_ARRAY_RAW(t->cap_rows, uint8_t);
@@ -59,7 +59,7 @@ static int unknown_column(const struct table *t, struct str id, struct err *e)
 }
 
 /* Order of two rows by one column; nulls last in either direction. */
-static int compare(const struct column_data *d, bool descending, size_t a, size_t b)
+static int table_ops_compare(const struct column_data *d, bool descending, size_t a, size_t b)
 {
 	if (!d->set[a] || !d->set[b])
 		return (int)d->set[b] - (int)d->set[a];
@@ -86,7 +86,7 @@ static size_t *sorted_rows(const struct table *t, const struct column_data *d, b
 			size_t mid = lo + run < n ? lo + run : n, hi = mid + run < n ? mid + run : n;
 			size_t a = lo, b = mid;
 			for (size_t k = lo; k < hi; k++)
-				to[k] = b == hi || (a < mid && compare(d, descending, from[a], from[b]) <= 0)
+				to[k] = b == hi || (a < mid && table_ops_compare(d, descending, from[a], from[b]) <= 0)
 				                ? from[a++]
 				                : from[b++];
 		}
@@ -158,7 +158,7 @@ int table_sort(struct table *t, struct str column, bool descending, struct err *
 	const struct column_data *depth = tree_column(t);
 	if (depth)
 		order_as_tree(t, depth, order);
-	reorder(t, order, t->n_rows);
+	table_ops_reorder(t, order, t->n_rows);
 	mem_free(order);
 	return 0;
 }
@@ -217,7 +217,7 @@ void table_keep(struct table *t, const uint8_t *keep)
 				order[n++] = i;
 	for (kept = 0, n = 0; n < t->n_rows; n++)
 		kept += keep[n] != 0;
-	reorder(t, order, t->n_rows);
+	table_ops_reorder(t, order, t->n_rows);
 	t->n_rows = kept;
 	mem_free(order);
 }

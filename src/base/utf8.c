@@ -53,11 +53,11 @@ bool utf8_valid(struct str s)
 	return true;
 }
 
-struct range {
+struct utf8_range {
 	uint32_t first, last;
 };
 
-static bool within(const struct range *list, size_t n, uint32_t c)
+static bool within(const struct utf8_range *list, size_t n, uint32_t c)
 {
 	for (size_t i = 0; i < n; i++)
 		if (c >= list[i].first && c <= list[i].last)
@@ -67,15 +67,15 @@ static bool within(const struct range *list, size_t n, uint32_t c)
 #define WITHIN(list, c) within(list, sizeof(list) / sizeof(list)[0], c)
 
 /* Blocks of combining marks and of East Asian wide characters; coarse, but a terminal that differs only misaligns. */
-static const struct range combining[] = {
+static const struct utf8_range combining[] = {
 	{0x300, 0x36f}, {0x483, 0x489}, {0x591, 0x5bd}, {0x610, 0x61a}, {0x64b, 0x65f},
 	{0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f},
 };
-static const struct range wide[] = {
+static const struct utf8_range wide[] = {
 	{0x1100, 0x115f}, {0x2e80, 0x303e}, {0x3041, 0xa4cf}, {0xac00, 0xd7a3}, {0xf900, 0xfaff}, {0xfe30, 0xfe6f},
 	{0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1faff}, {0x20000, 0x3fffd},
 };
-static const struct range unsafe[] = {
+static const struct utf8_range unsafe[] = {
 	{0, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x61c, 0x61c}, {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},
 	{0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe0fff},
 };

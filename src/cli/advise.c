@@ -31,7 +31,7 @@ static int severity_rank(struct str severity)
 	return -1;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t cli_advise_parse(int key, char *arg, struct argp_state *state)
 {
 	struct advise_command *a = state->input;
 	struct table_command *c = &a->c;
@@ -62,7 +62,7 @@ static char *add_predecessors(int key, const char *text, void *input)
 
 static const struct argp argp = {
 	.options = options,
-	.parser = parse,
+	.parser = cli_advise_parse,
 	.help_filter = add_predecessors,
 	.children = table_children,
 	.args_doc = "INPUT...",
@@ -80,7 +80,7 @@ static bool has_severe(const struct table *t, const char *fail_on)
 	return false;
 }
 
-static int print_findings(struct profile *p, const struct report_args *asked, const struct output_options *o, const char *fail_on)
+static int cli_advise_print_findings(struct profile *p, const struct report_args *asked, const struct output_options *o, const char *fail_on)
 {
 	struct err e;
 	struct table t;
@@ -92,7 +92,7 @@ static int print_findings(struct profile *p, const struct report_args *asked, co
 	return status == EXIT_DONE && severe ? EXIT_FINDING : status;
 }
 
-static int run(int argc, char **argv)
+static int cli_advise_run(int argc, char **argv)
 {
 	struct err e;
 	struct advise_command a = {.c.trace.report.brief = true};
@@ -112,7 +112,7 @@ static int run(int argc, char **argv)
 	int status = EXIT_DONE;
 	struct profile *p = cli_open_one(&c.args, &c.trace, &status);
 	if (p)
-		status = print_findings(p, &c.trace.report, &c.output, a.fail_on);
+		status = cli_advise_print_findings(p, &c.trace.report, &c.output, a.fail_on);
 	profile_free(p);
 	mem_free(c.args.v);
 	return status;
@@ -122,5 +122,5 @@ const struct command command_advise = {
 	.name = "advise",
 	.args = "INPUT...",
 	.help = "findings: problem, evidence, what to do, expected gain",
-	.run = run,
+	.run = cli_advise_run,
 };

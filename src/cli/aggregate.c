@@ -12,7 +12,7 @@ struct aggregate_command {
 	bool list;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t cli_aggregate_parse(int key, char *arg, struct argp_state *state)
 {
 	struct aggregate_command *c = state->input;
 	switch (key) {
@@ -32,7 +32,7 @@ static const struct argp_option options[] = {
 };
 static const struct argp argp = {
 	.options = options,
-	.parser = parse,
+	.parser = cli_aggregate_parse,
 	.children = table_children,
 	.args_doc = "FILE.opscope",
 	.doc = "Makes all reports and findings again, by another key op (--key-op) or of some steps (--steps), and keeps them in the file beside "
@@ -107,7 +107,7 @@ static int change(const char *path, const struct aggregate_command *c)
 	return rc ? cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT) : EXIT_DONE;
 }
 
-static int run(int argc, char **argv)
+static int cli_aggregate_run(int argc, char **argv)
 {
 	struct aggregate_command c = {0};
 	cli_parse(&argp, argc, argv, &c);
@@ -133,5 +133,5 @@ const struct command command_aggregate = {
 	.name = "aggregate",
 	.args = "FILE.opscope",
 	.help = "add all reports of other steps, or by another key op, to a file made by import",
-	.run = run,
+	.run = cli_aggregate_run,
 };

@@ -28,7 +28,7 @@ static const struct argp_option general[] = {
 	{0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t cli_export_parse(int key, char *arg, struct argp_state *state)
 {
 	struct export_command *c = state->input;
 	struct err e;
@@ -68,7 +68,7 @@ static const struct export_format *format_named(int argc, char **argv)
 }
 
 /* The options of the command and of the format, with a heading each; the texts go into *a. */
-static void list_options(const struct export_format *f, struct argp_option *list, struct arena *a)
+static void cli_export_list_options(const struct export_format *f, struct argp_option *list, struct arena *a)
 {
 	unsigned n = 0, k = 0;
 	if (f && f->options) {
@@ -94,7 +94,7 @@ static void parse_line(struct export_command *c, int argc, char **argv)
 	struct arena texts = {0};
 	struct buf doc = {0};
 	c->format = format_named(argc, argv);
-	list_options(c->format, list, &texts);
+	cli_export_list_options(c->format, list, &texts);
 	if (c->format) {
 		buf_printf(&doc, "%s. %s", c->format->title, c->format->help);
 		doc.p[0] = (char)toupper((unsigned char)doc.p[0]);
@@ -103,7 +103,7 @@ static void parse_line(struct export_command *c, int argc, char **argv)
 		buf_cstr(&doc, "Writes a trace as a file that other programs read; without a format, lists the formats. `opscope export FORMAT "
 		               "--help` tells what a format holds, and its options. A file appears whole or not at all.");
 	buf_char(&doc, 0);
-	const struct argp argp = {.options = list, .parser = parse, .children = children, .args_doc = "FORMAT INPUT [-o FILE]\n", .doc = doc.p};
+	const struct argp argp = {.options = list, .parser = cli_export_parse, .children = children, .args_doc = "FORMAT INPUT [-o FILE]\n", .doc = doc.p};
 	cli_parse(&argp, argc, argv, c);
 	buf_release(&doc);
 	arena_release(&texts);
@@ -114,7 +114,7 @@ static const char *format_name(unsigned i)
 	return export_registry[i]->name;
 }
 
-static void fail_unknown(const char *name)
+static void cli_export_fail_unknown(const char *name)
 {
 	struct buf list = {0};
 	unsigned n = 0;
@@ -150,7 +150,7 @@ static int list_formats(void)
 }
 
 /* The format's text into `fd`. */
-static int write_to(const struct export_command *c, struct profile *p, int fd, const char *name, struct diags *notes, struct err *e)
+static int cli_export_write_to(const struct export_command *c, struct profile *p, int fd, const char *name, struct diags *notes, struct err *e)
 {
 	struct sink s;
 	sink_init(&s, fd, c->gzip);
@@ -160,17 +160,17 @@ static int write_to(const struct export_command *c, struct profile *p, int fd, c
 	return rc;
 }
 
-static int write_file(const struct export_command *c, struct profile *p, struct diags *notes, struct err *e)
+static int cli_export_write_file(const struct export_command *c, struct profile *p, struct diags *notes, struct err *e)
 {
 	struct atomic_file f;
 	if (!c->path || cli_is_stdout(c->path))
-		return write_to(c, p, STDOUT_FILENO, "standard output", notes, e);
+		return cli_export_write_to(c, p, STDOUT_FILENO, "standard output", notes, e);
 	if (atomic_begin_any(&f, c->path, e))
 		return -1;
-	return write_to(c, p, f.fd, c->path, notes, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
+	return cli_export_write_to(c, p, f.fd, c->path, notes, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
 }
 
-static void print_notes(const struct diags *notes)
+static void cli_export_print_notes(const struct diags *notes)
 {
 	for (unsigned i = 0; i < notes->n; i++) {
 		struct err e;
@@ -179,7 +179,7 @@ static void print_notes(const struct diags *notes)
 	}
 }
 
-static int export_one(struct export_command *c)
+static int cli_export_one(struct export_command *c)
 {
 	int status = EXIT_DONE;
 	struct err e;
@@ -189,10 +189,10 @@ static int export_one(struct export_command *c)
 	struct profile *p = cli_open_one(&inputs, &c->trace, &status);
 	if (!p)
 		return status;
-	if (write_file(c, p, &notes, &e) < 0)
+	if (cli_export_write_file(c, p, &notes, &e) < 0)
 		status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 	else
-		print_notes(&notes);
+		cli_export_print_notes(&notes);
 	diags_release(&notes);
 	profile_free(p);
 	return status;
@@ -201,7 +201,7 @@ static int export_one(struct export_command *c)
 static void check_line(struct export_command *c)
 {
 	if (!export_find(str_from(c->args.v[0])))
-		fail_unknown(c->args.v[0]);
+		cli_export_fail_unknown(c->args.v[0]);
 	if (export_find(str_from(c->args.v[0])) != c->format)
 		cli_usage("export: the FORMAT was expected first: opscope export FORMAT INPUT -o FILE");
 	if (c->args.n < 2)
@@ -214,7 +214,7 @@ static void check_line(struct export_command *c)
 		cli_usage("export %s: a terminal does not show this: give -o FILE", c->format->name);
 }
 
-static int run(int argc, char **argv)
+static int cli_export_run(int argc, char **argv)
 {
 	struct export_command c = {0};
 	parse_line(&c, argc, argv);
@@ -223,7 +223,7 @@ static int run(int argc, char **argv)
 		status = list_formats();
 	} else {
 		check_line(&c);
-		status = export_one(&c);
+		status = cli_export_one(&c);
 	}
 	mem_free(c.args.v);
 	return status;
@@ -233,5 +233,5 @@ const struct command command_export = {
 	.name = "export",
 	.args = "[FORMAT INPUT -o FILE]",
 	.help = "a file for other programs; alone, lists the formats",
-	.run = run,
+	.run = cli_export_run,
 };

@@ -17,7 +17,7 @@ struct import_command {
 	bool force;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t cli_import_parse(int key, char *arg, struct argp_state *state)
 {
 	struct import_command *c = state->input;
 	switch (key) {
@@ -46,7 +46,7 @@ static const struct argp_option options[] = {
 static const struct argp_child children[] = {{&trace_argp, 0, NULL, 1}, {0}};
 static const struct argp argp = {
 	.options = options,
-	.parser = parse,
+	.parser = cli_import_parse,
 	.children = children,
 	.args_doc = "INPUT... -o FILE",
 	.doc = "Reads and analyses a trace once and keeps the result in a file that opens many times faster: an INPUT like "
@@ -94,7 +94,7 @@ static bool may_replace(const struct import_command *c, int *status)
 	return !n && !unread;
 }
 
-static int run(int argc, char **argv)
+static int cli_import_run(int argc, char **argv)
 {
 	struct import_command c = {0};
 	cli_parse(&argp, argc, argv, &c);
@@ -123,5 +123,5 @@ const struct command command_import = {
 	.name = "import",
 	.args = "INPUT... -o FILE.opscope",
 	.help = "parse and analyse once; the result is an INPUT that opens many times faster",
-	.run = run,
+	.run = cli_import_run,
 };

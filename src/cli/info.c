@@ -25,7 +25,7 @@ static void fact_columns(struct table *t)
 	TABLE_COLUMN(t, .id = "unit", .title = "Unit", .type = CELL_STR, .flags = COLUMN_DETAIL, .help = "of the number");
 }
 
-static void put_fact(struct table *t, const char *name, struct str value)
+static void cli_info_put_fact(struct table *t, const char *name, struct str value)
 {
 	table_row(t);
 	table_set_str(t, FACT, str_from(name));
@@ -33,7 +33,7 @@ static void put_fact(struct table *t, const char *name, struct str value)
 }
 
 /* A number, shown as any report would show it. */
-static void put_number(struct table *t, const char *name, int64_t v, enum unit unit, const char *unit_name)
+static void cli_info_put_number(struct table *t, const char *name, int64_t v, enum unit unit, const char *unit_name)
 {
 	struct table one;
 	struct buf shown = {0};
@@ -42,21 +42,21 @@ static void put_number(struct table *t, const char *name, int64_t v, enum unit u
 	table_row(&one);
 	table_set_i64(&one, 0, v);
 	format_cell(&one, 0, 0, &shown);
-	put_fact(t, name, buf_view(&shown));
+	cli_info_put_fact(t, name, buf_view(&shown));
 	table_set_i64(t, NUMBER, v);
 	table_set_str(t, UNIT, str_from(unit_name));
 	buf_release(&shown);
 	table_release(&one);
 }
 
-static void put_count(struct table *t, const char *name, uint64_t n)
+static void cli_info_put_count(struct table *t, const char *name, uint64_t n)
 {
-	put_number(t, name, (int64_t)n, UNIT_COUNT, "count");
+	cli_info_put_number(t, name, (int64_t)n, UNIT_COUNT, "count");
 }
 
-static void put_bytes(struct table *t, const char *name, uint64_t n)
+static void cli_info_put_bytes(struct table *t, const char *name, uint64_t n)
 {
-	put_number(t, name, (int64_t)n, UNIT_BYTES, "bytes");
+	cli_info_put_number(t, name, (int64_t)n, UNIT_BYTES, "bytes");
 }
 
 /* Where the input holds durations only, its times are made up. */
@@ -64,7 +64,7 @@ static void put_recorded_time(struct table *t, const struct profile *p)
 {
 	int64_t first, last;
 	if (!p->durations_only && recording_extent(p, &first, &last))
-		put_number(t, "recorded time", last - first, UNIT_NS, "ns");
+		cli_info_put_number(t, "recorded time", last - first, UNIT_NS, "ns");
 }
 
 static bool json_field(struct str object, const char *quoted_key, struct str *value)
@@ -93,14 +93,14 @@ static void put_rank(struct table *t, const struct profile *p)
 		buf_printf(&b, " of " STR_FMT, STR_ARG(world));
 	if (json_field(info, "\"backend\"", &backend))
 		buf_printf(&b, " (" STR_FMT ")", STR_ARG(backend));
-	put_fact(t, "rank", buf_view(&b));
+	cli_info_put_fact(t, "rank", buf_view(&b));
 	int64_t n;
 	if (str_to_i64(rank, &n))
 		table_set_i64(t, NUMBER, n);
 	buf_release(&b);
 }
 
-static void put_steps(struct table *t, const struct profile *p)
+static void cli_info_put_steps(struct table *t, const struct profile *p)
 {
 	const struct steps *s = p->steps;
 	table_row(t);
@@ -141,7 +141,7 @@ static void put_device_summary(struct table *t, const struct profile *p)
 		same[name] = 0;
 	}
 	mem_free(same);
-	put_fact(t, "devices", n ? buf_view(&b) : STR("none described"));
+	cli_info_put_fact(t, "devices", n ? buf_view(&b) : STR("none described"));
 	table_set_i64(t, NUMBER, n);
 	table_set_str(t, UNIT, STR("count"));
 	buf_release(&b);
@@ -150,20 +150,20 @@ static void put_device_summary(struct table *t, const struct profile *p)
 static void fill_facts(struct table *t, const struct profile *p)
 {
 	fact_columns(t);
-	put_fact(t, "input", p->input_path);
-	put_fact(t, "format", p->format);
+	cli_info_put_fact(t, "input", p->input_path);
+	cli_info_put_fact(t, "format", p->format);
 	if (p->file_bytes)
-		put_bytes(t, "file", p->file_bytes);
-	put_bytes(t, "uncompressed", p->input_bytes);
-	put_count(t, "events", profile_events(p));
-	put_count(t, "CPU ranges", p->span.rows.n);
-	put_count(t, "device operations", p->gpu_op.rows.n);
-	put_count(t, "memory events", p->memory.rows.n);
+		cli_info_put_bytes(t, "file", p->file_bytes);
+	cli_info_put_bytes(t, "uncompressed", p->input_bytes);
+	cli_info_put_count(t, "events", profile_events(p));
+	cli_info_put_count(t, "CPU ranges", p->span.rows.n);
+	cli_info_put_count(t, "device operations", p->gpu_op.rows.n);
+	cli_info_put_count(t, "memory events", p->memory.rows.n);
 	put_recorded_time(t, p);
 	put_device_summary(t, p);
 	put_rank(t, p);
-	put_steps(t, p);
-	put_bytes(t, "held in memory", profile_bytes(p));
+	cli_info_put_steps(t, p);
+	cli_info_put_bytes(t, "held in memory", profile_bytes(p));
 }
 
 /* How many operations each described device ran, by row. */
@@ -216,7 +216,7 @@ static void add_devices(struct table *first, const struct profile *p)
 		table_note(t, "device %d is described as device %d: only one is described, and only one works", p->joined_device, p->device.id[0]);
 }
 
-static int add_events(struct table *first, const struct profile *p, struct err *e)
+static int cli_info_add_events(struct table *first, const struct profile *p, struct err *e)
 {
 	struct table *t = table_section(first, "events", "Events by category and phase");
 	TABLE_COLUMN(t, .id = "category", .title = "Category", .type = CELL_STR, .help = "cat, as written; empty = none");
@@ -306,7 +306,7 @@ static int print_profile(struct profile *p, const char *key_op, const struct out
 	table_init(&t, "info", "Trace");
 	fill_facts(&t, p);
 	add_devices(&t, p);
-	int failed = add_events(&t, p, &e);
+	int failed = cli_info_add_events(&t, p, &e);
 	add_tracks(&t, p);
 	add_problems(&t, p);
 	int status = failed ? cli_fail(&e, EXIT_INPUT) : cli_output(&t, o, p->input_path.p);
@@ -338,7 +338,7 @@ int cli_list_traces(const struct trace_list *l, const char *note, const struct o
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int cli_info_run(int argc, char **argv)
 {
 	struct table_command c = {0};
 	cli_parse_table("INPUT...", doc, argc, argv, &c);
@@ -365,5 +365,5 @@ const struct command command_info = {
 	.name = "info",
 	.args = "INPUT...",
 	.help = "what is in it: format, GPUs, rank, steps, counts, every problem met",
-	.run = run,
+	.run = cli_info_run,
 };

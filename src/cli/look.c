@@ -6,7 +6,7 @@
 enum { FINDINGS_SHOWN = 3 };
 
 /* The first findings that stand by themselves, and how many more there are. The first note says how short a step can become. */
-static void keep_first(struct table *t, const char *path)
+static void cli_look_keep_first(struct table *t, const char *path)
 {
 	uint8_t *keep = NEW_ARRAY(t->n_rows, uint8_t);
 	int part_of = table_find_column(t, STR("part_of"));
@@ -27,7 +27,7 @@ static void keep_first(struct table *t, const char *path)
 }
 
 /* Behind the overview's own sections; the one that has a row for each step is told on request alone. */
-static void append(struct table *overview, struct table *findings)
+static void cli_look_append(struct table *overview, struct table *findings)
 {
 	struct table **end = &overview->next;
 	for (; *end; end = &(*end)->next)
@@ -50,11 +50,11 @@ static int print_look(struct profile *p, struct table_command *c)
 		const struct err *first = shown ? &e : &why;
 		return cli_fail(first, first->code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 	}
-	keep_first(findings, p->input_path.p);
+	cli_look_keep_first(findings, p->input_path.p);
 	if (!shown)
 		table_note(findings, "no overview: %s", why.msg);
 	else
-		append(&overview, findings);
+		cli_look_append(&overview, findings);
 	int status = cli_output(shown ? &overview : findings, &c->output, p->input_path.p);
 	table_release(shown ? &overview : findings);
 	if (!shown)
@@ -62,7 +62,7 @@ static int print_look(struct profile *p, struct table_command *c)
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int cli_look_run(int argc, char **argv)
 {
 	struct table_command c = {0};
 	struct trace_list l = {0};
@@ -87,5 +87,5 @@ const struct command command_look = {
 	.name = "look",
 	.args = "INPUT...",
 	.help = "a first look: where the time went, and three findings",
-	.run = run,
+	.run = cli_look_run,
 };

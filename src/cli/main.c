@@ -23,7 +23,7 @@ static const char *command_name(unsigned i)
 	return command_registry[i]->name;
 }
 
-static int fail_unknown(const char *name)
+static int cli_main_fail_unknown(const char *name)
 {
 	unsigned n = 0;
 	while (command_registry[n])
@@ -65,7 +65,7 @@ static int help_for(const char *name)
 {
 	const struct command *c = find_command(name);
 	if (!c)
-		return fail_unknown(name);
+		return cli_main_fail_unknown(name);
 	char help[] = "--help";
 	char *argv[] = {(char *)(uintptr_t)c->name, help, NULL};
 	return c->run(2, argv);
@@ -79,12 +79,12 @@ static const struct command *called_as(const char *path)
 }
 
 /* `opscope FILE`: whatever is there to be read, also where reading it will fail. */
-static bool is_input(const char *name)
+static bool cli_main_is_input(const char *name)
 {
 	return strcmp(name, "-") == 0 || access(name, F_OK) == 0 || !discover_is_absent(errno);
 }
 
-static int look(int argc, char **argv)
+static int cli_main_look(int argc, char **argv)
 {
 	char name[] = "look";
 	argv[0] = name;
@@ -97,12 +97,12 @@ static int options_first(int argc, char **argv)
 	int at = 2;
 	while (at < argc && argv[at][0] == '-' && argv[at][1])
 		at++;
-	if (at < argc && !is_input(argv[at]) && find_command(argv[at])) {
+	if (at < argc && !cli_main_is_input(argv[at]) && find_command(argv[at])) {
 		struct err e;
 		err_set(&e, ERR_USAGE, "%s: options go behind the command: opscope %s ... %s", argv[1], argv[at], argv[1]);
 		return cli_fail(&e, EXIT_USAGE);
 	}
-	return look(argc, argv);
+	return cli_main_look(argc, argv);
 }
 
 /* Help and lists go through stdio, argp's by its own exit: a full disk must not pass for success. */
@@ -152,5 +152,5 @@ int main(int argc, char **argv)
 		return c->run(argc - 1, argv + 1);
 	if (name[0] == '-' && name[1])
 		return options_first(argc, argv);
-	return is_input(name) ? look(argc, argv) : fail_unknown(name);
+	return cli_main_is_input(name) ? cli_main_look(argc, argv) : cli_main_fail_unknown(name);
 }

@@ -20,7 +20,7 @@ static struct str span_of(struct trace_list *l, unsigned i)
 {
 	return l->v[i].span;
 }
-static struct str rank_of(struct trace_list *l, unsigned i)
+static struct str cli_open_rank_of(struct trace_list *l, unsigned i)
 {
 	int64_t rank;
 	return discover_rank(&l->v[i], &rank) ? arena_printf(&l->arena, "%lld", (long long)rank) : STR("");
@@ -50,12 +50,12 @@ static unsigned list_values(struct trace_list *l, struct str (*property)(struct 
 }
 
 /* One line that names the options which tell the candidates apart, with their values. */
-static int fail_ambiguous(struct trace_list *l, const struct cli_args *paths, const struct trace_options *o)
+static int cli_open_fail_ambiguous(struct trace_list *l, const struct cli_args *paths, const struct trace_options *o)
 {
 	static const struct {
 		const char *option;
 		struct str (*property)(struct trace_list *, unsigned i);
-	} ways[] = {{"--run", run_of}, {"--worker", worker_of}, {"--span", span_of}, {"--rank", rank_of}};
+	} ways[] = {{"--run", run_of}, {"--worker", worker_of}, {"--span", span_of}, {"--rank", cli_open_rank_of}};
 	struct buf how = {0}, values = {0};
 	for (unsigned i = 0; !o->by_path && i < sizeof ways / sizeof ways[0]; i++) {
 		buf_clear(&values);
@@ -77,8 +77,8 @@ static int fail_ambiguous(struct trace_list *l, const struct cli_args *paths, co
 	return cli_fail(&e, EXIT_USAGE);
 }
 
-static void fail_none(const struct trace_list *l, const struct cli_args *paths, const struct trace_options *o, unsigned before,
-                      struct err *e)
+static void cli_open_fail_none(const struct trace_list *l, const struct cli_args *paths, const struct trace_options *o, unsigned before,
+                               struct err *e)
 {
 	if (!before) {
 		err_set(e, ERR_DATA, "%s: no traces in this directory%s; *.pt.trace.json, other trace *.json (.gz) or *.opscope were expected",
@@ -114,7 +114,7 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 		discover_select_rank(l, o->rank);
 	if (l->n)
 		return 0;
-	fail_none(l, paths, o, before, &e);
+	cli_open_fail_none(l, paths, o, before, &e);
 	*status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 	return -1;
 }
@@ -164,7 +164,7 @@ struct profile *cli_open_one(const struct cli_args *paths, const struct trace_op
 		if (l.n == 1)
 			p = cli_read(l.v[0].path.p, o, status);
 		else
-			*status = fail_ambiguous(&l, paths, o);
+			*status = cli_open_fail_ambiguous(&l, paths, o);
 	}
 	discover_release(&l);
 	return p;

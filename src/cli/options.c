@@ -327,13 +327,13 @@ struct option_names {
 	unsigned n;
 };
 
-static void list_options(const struct argp *a, struct option_names *names)
+static void cli_options_list_options(const struct argp *a, struct option_names *names)
 {
 	for (const struct argp_option *o = a->options; o && (o->name || o->key || o->doc); o++)
 		if (o->name && names->n < sizeof names->v / sizeof names->v[0])
 			names->v[names->n++] = o->name;
 	for (const struct argp_child *c = a->children; c && c->argp; c++)
-		list_options(c->argp, names);
+		cli_options_list_options(c->argp, names);
 }
 
 /* "--gruop-by=name": the option meant, if it is none that there is. */
@@ -346,7 +346,7 @@ static const char *option_meant(const struct outer *o, const char *arg)
 		return NULL;
 	memcpy(typed, arg + 2, n);
 	typed[n] = 0;
-	list_options(o->root, &names);
+	cli_options_list_options(o->root, &names);
 	for (unsigned i = 0; i < names.n; i++)
 		if (strcmp(names.v[i], typed) == 0)
 			return NULL;

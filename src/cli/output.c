@@ -33,7 +33,7 @@ static const char *file_path(const struct output_options *o)
 }
 
 /* What stands behind the last dot of the file's name; empty when there is none, or only a leading one. */
-static struct str suffix_of(const char *path)
+static struct str cli_output_suffix_of(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
 	return dot && dot != name ? str_from(dot + 1) : STR("");
@@ -43,7 +43,7 @@ const struct renderer *cli_renderer(const struct output_options *o)
 {
 	if (o->format)
 		return renderer_find(str_from(o->format));
-	struct str suffix = file_path(o) ? suffix_of(o->path) : STR("");
+	struct str suffix = file_path(o) ? cli_output_suffix_of(o->path) : STR("");
 	return renderer_find(!suffix.n || str_eqc(suffix, "txt") ? STR("text") : suffix);
 }
 
@@ -73,7 +73,7 @@ size_t cli_row_limit(const struct output_options *o)
 	return o->sort || o->filter || !r ? 0 : rows_shown(o, r, &(struct table){0});
 }
 
-static int shape(struct table *first, struct table *chosen, const struct output_options *o, const struct renderer *r, struct err *e)
+static int cli_output_shape(struct table *first, struct table *chosen, const struct output_options *o, const struct renderer *r, struct err *e)
 {
 	bool predecessor = o->trace && o->trace->report.compat; /* as it printed them */
 	const struct arrangement a = {o->sort, o->filter, o->columns, o->title, o->time_unit, o->max_width, o->report};
@@ -89,7 +89,7 @@ static int shape(struct table *first, struct table *chosen, const struct output_
 	return 0;
 }
 
-static unsigned terminal_width(void)
+static unsigned cli_output_terminal_width(void)
 {
 	struct winsize size;
 	const char *columns = getenv("COLUMNS");
@@ -126,7 +126,7 @@ static int write_stdout(struct str s, struct err *e)
 	return 0;
 }
 
-static int write_file(const char *path, struct str s, struct err *e)
+static int cli_output_write_file(const char *path, struct str s, struct err *e)
 {
 	struct atomic_file f;
 	if (atomic_begin_any(&f, path, e))
@@ -188,7 +188,7 @@ static int render(const struct table *t, const struct renderer *r, const struct 
 	struct buf choice = {0};
 	put_choice(&choice, o);
 	const struct render_options options = {
-		.width = o->width || file_path(o) ? o->width : terminal_width(),
+		.width = o->width || file_path(o) ? o->width : cli_output_terminal_width(),
 		.color = cli_color(o),
 		.input = input_name,
 		.choice = buf_view(&choice),
@@ -197,7 +197,7 @@ static int render(const struct table *t, const struct renderer *r, const struct 
 	int rc = r->render(t, &options, &out, e);
 	buf_release(&choice);
 	if (rc == 0 && file_path(o)) {
-		rc = write_file(file_path(o), buf_view(&out), e);
+		rc = cli_output_write_file(file_path(o), buf_view(&out), e);
 	} else if (rc == 0) {
 		if (strcmp(r->name, "text") != 0 && isatty(STDOUT_FILENO))
 			make_terminal_safe(&out);
@@ -216,7 +216,7 @@ int cli_output(struct table *t, const struct output_options *options, const char
 	if (all)
 		o->section = NULL;
 	struct table *chosen = find_section(t, o->section, &e), *folded = NULL;
-	if (!chosen || shape(t, chosen, o, r, &e) < 0)
+	if (!chosen || cli_output_shape(t, chosen, o, r, &e) < 0)
 		return cli_fail(&e, EXIT_USAGE);
 	if (text && !all && !o->section)
 		table_fold(t, &folded);

@@ -10,7 +10,7 @@
 enum { BAR = 24 };
 static const int64_t first_draw_ns = 300000000, redraw_ns = 100000000;
 
-static int64_t now_ns(void)
+static int64_t cli_progress_now_ns(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -20,12 +20,12 @@ static int64_t now_ns(void)
 void progress_start(struct progress *p, const char *what)
 {
 	const char *slash = strrchr(what, '/');
-	*p = (struct progress){.what = slash && slash[1] ? slash + 1 : what, .start_ns = now_ns()};
+	*p = (struct progress){.what = slash && slash[1] ? slash + 1 : what, .start_ns = cli_progress_now_ns()};
 	const char *term = getenv("TERM");
 	p->terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
-static int terminal_width(void)
+static int cli_progress_terminal_width(void)
 {
 	struct winsize w;
 	return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
@@ -51,7 +51,7 @@ static void draw(const struct progress *p, uint64_t done, uint64_t total, double
 	for (const char *c = p->what; *c && n + 1 < sizeof line; c++)
 		line[n++] = (unsigned char)*c >= ' ' && (unsigned char)*c < 127 ? *c : '?';
 	line[n] = 0;
-	fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, line);
+	fprintf(stderr, "\r\033[K%.*s", cli_progress_terminal_width() - 1, line);
 	fflush(stderr);
 }
 
@@ -60,7 +60,7 @@ void progress_update(void *context, uint64_t done_bytes, uint64_t total_bytes)
 	struct progress *p = context;
 	if (!p->terminal)
 		return;
-	int64_t now = now_ns();
+	int64_t now = cli_progress_now_ns();
 	if (now - p->start_ns < first_draw_ns || now - p->drawn_ns < redraw_ns)
 		return;
 	p->drawn_ns = now;

@@ -46,7 +46,7 @@ static int run_program(struct record_options *o, const struct buf *library, stru
 	return o->backend == RECORD_NSYS ? nsys_run(&o->spec, r, e) : own_run(&o->spec, library->p, r, e);
 }
 
-static int fail(const struct err *e, const struct record_result *r)
+static int cli_record_fail(const struct err *e, const struct record_result *r)
 {
 	struct err said = *e;
 	err_prefix(&said, "record");
@@ -63,10 +63,10 @@ static int record(struct record_options *o, struct run_dir *d, struct record_res
 	int status = EXIT_DONE;
 	record_job(&job);
 	if (check_program(o, r, &e) < 0 || choose_backend(o, &library, r, &e) < 0 || run_dir_open(d, o, backend_name[o->backend], &job, &e) < 0) {
-		status = fail(&e, r);
+		status = cli_record_fail(&e, r);
 	} else if (run_program(o, &library, d, r, &e) < 0) {
 		run_dir_forget(d);
-		status = fail(&e, r);
+		status = cli_record_fail(&e, r);
 	} else {
 		if (run_dir_end(d, o, backend_name[o->backend], &job, r->wait_status, &e) < 0)
 			cli_fail(&e, 0);
@@ -77,7 +77,7 @@ static int record(struct record_options *o, struct run_dir *d, struct record_res
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int cli_record_run(int argc, char **argv)
 {
 	struct record_options o;
 	struct record_result r = {0};
@@ -96,5 +96,5 @@ const struct command command_record = {
 	.name = "record",
 	.args = "[options] -- COMMAND",
 	.help = "capture a run: its ranges, its CUDA calls, its kernels",
-	.run = run,
+	.run = cli_record_run,
 };

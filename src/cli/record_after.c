@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static void say(const struct record_job *job, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void cli_record_after_say(const struct record_job *job, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* A line of ours, "opscope: record: ...", with the rank where there are several. */
-static void say(const struct record_job *job, const char *fmt, ...)
+static void cli_record_after_say(const struct record_job *job, const char *fmt, ...)
 {
 	struct err e = {.code = ERR_NONE};
 	va_list ap;
@@ -29,13 +29,13 @@ static void say(const struct record_job *job, const char *fmt, ...)
 static void say_all(const struct record_job *job, const struct words *list)
 {
 	for (int i = 0; i < list->n; i++)
-		say(job, "%s", list->v[i]);
+		cli_record_after_say(job, "%s", list->v[i]);
 }
 
 /* --- the tables ------------------------------------------------------------------------------------------------- */
 
 /* One report (group_by may be NULL); *there (may be NULL): whether the capture has what it is about. That it has not is no failure: the notes say what was recorded. */
-static void print_report(const char *name, const char *group_by, struct profile *p, const struct output_options *out, bool *there)
+static void cli_record_after_print_report(const char *name, const char *group_by, struct profile *p, const struct output_options *out, bool *there)
 {
 	const struct report_args args = {.group_by = group_by};
 	struct table t;
@@ -64,7 +64,7 @@ static bool has_ranges(const struct profile *p)
 	return false;
 }
 
-static bool has_ops(const struct profile *p)
+static bool cli_record_after_has_ops(const struct profile *p)
 {
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		if (p->span.kind[i] == SPAN_OP)
@@ -76,12 +76,12 @@ static bool has_ops(const struct profile *p)
 static void print_overview(struct profile *p, const struct output_options *out, struct buf *more)
 {
 	bool there, sampled, ranges = has_ranges(p);
-	print_report("overview", NULL, p, out, &there);
+	cli_record_after_print_report("overview", NULL, p, out, &there);
 	if (!there || ranges)
-		print_report("nvtx", there ? "path" : NULL, p, out, NULL);
-	print_report("samples", NULL, p, out, &sampled);
+		cli_record_after_print_report("nvtx", there ? "path" : NULL, p, out, NULL);
+	cli_record_after_print_report("samples", NULL, p, out, &sampled);
 	const struct { bool there; const char *text; } reports[] = {
-		{ranges, "nvtx (ranges; --group-by=path: in what)"}, {has_ops(p), "operators, key-averages (ops)"}, {p->gpu_op.rows.n > 0, "kernels"},
+		{ranges, "nvtx (ranges; --group-by=path: in what)"}, {cli_record_after_has_ops(p), "operators, key-averages (ops)"}, {p->gpu_op.rows.n > 0, "kernels"},
 		{p->memory.rows.n > 0, "memory"}, {sampled, "samples"},
 	};
 	for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++)
@@ -89,7 +89,7 @@ static void print_overview(struct profile *p, const struct output_options *out, 
 			buf_printf(more, "%s%s", more->n ? ", " : "", reports[i].text);
 }
 
-static void print_findings(struct profile *p, const struct output_options *out)
+static void cli_record_after_print_findings(struct profile *p, const struct output_options *out)
 {
 	const struct report_args args = {.brief = true};
 	struct table t;
@@ -103,17 +103,17 @@ static void print_findings(struct profile *p, const struct output_options *out)
 }
 
 /* What was lost or repaired has been said by cli_open; this is what could not be seen, and other things worth knowing. */
-static void print_notes(const struct profile *p, const struct record_job *job)
+static void cli_record_after_print_notes(const struct profile *p, const struct record_job *job)
 {
 	bool refused = false;
 	for (unsigned i = 0; i < p->diags.n; i++) {
 		const struct diag_entry *d = &p->diags.entry[i];
 		if (d->level == DIAG_NOTE)
-			say(job, STR_FMT "%s", STR_ARG(d->message), d->count > 1 ? " (several times)" : "");
+			cli_record_after_say(job, STR_FMT "%s", STR_ARG(d->message), d->count > 1 ? " (several times)" : "");
 		refused |= d->level == DIAG_LOSS && strncmp(d->kind, "cupti-", 6) == 0 && strcmp(d->kind, "cupti-busy") != 0;
 	}
 	if (refused && program_find("nsys", NULL) == 0)
-		say(job, "an nsys is on the PATH, which brings a CUPTI of its own: --backend=nsys records with it");
+		cli_record_after_say(job, "an nsys is on the PATH, which brings a CUPTI of its own: --backend=nsys records with it");
 }
 
 static int import_into(struct profile *p, const struct run_dir *d, const struct record_job *job)
@@ -123,7 +123,7 @@ static int import_into(struct profile *p, const struct run_dir *d, const struct 
 	struct err e;
 	if (aggregate_import(p, d->into.p, &spec, &e) < 0) {
 		cli_fail(&e, 0);
-		say(job, "the capture is kept in %s: `opscope import %s -o FILE.opscope` makes a file of it", d->path.p, d->path.p);
+		cli_record_after_say(job, "the capture is kept in %s: `opscope import %s -o FILE.opscope` makes a file of it", d->path.p, d->path.p);
 		return EXIT_INPUT;
 	}
 	run_dir_remove(d);
@@ -160,10 +160,10 @@ static void print_all(struct profile *p, const struct record_job *job, struct bu
 	enum { ROWS = 12 };
 	const struct output_options out = {.limit = -1}, few = {.limit = ROWS};
 	print_overview(p, &few, more);
-	print_findings(p, &out);
+	cli_record_after_print_findings(p, &out);
 	fputc('\n', stdout);
 	fflush(stdout);
-	print_notes(p, job);
+	cli_record_after_print_notes(p, job);
 }
 
 /* Why what was asked for did not come, and how to find out what would have. */
@@ -172,18 +172,18 @@ static void say_empty(const struct record_options *o, const struct record_job *j
 	static const char *const how = "record a moment without it, and `opscope report nvtx` lists the ranges that there are";
 	const struct record_spec *s = &o->spec;
 	if (s->range && strcmp(s->range, RECORD_API_RANGE) == 0)
-		say(job, "nothing was recorded: the program never called cudaProfilerStart()");
+		cli_record_after_say(job, "nothing was recorded: the program never called cudaProfilerStart()");
 	else if (s->steps && s->key_range)
-		say(job, "nothing was recorded: no range `%s` (--key-range) came, or, counted from 0, not the first of --steps; %s", s->key_range, how);
+		cli_record_after_say(job, "nothing was recorded: no range `%s` (--key-range) came, or, counted from 0, not the first of --steps; %s", s->key_range, how);
 	else if (s->steps)
-		say(job, "nothing was recorded: --steps without --key-range=NAME is about the numbers of opscope_step(), and none of those came");
+		cli_record_after_say(job, "nothing was recorded: --steps without --key-range=NAME is about the numbers of opscope_step(), and none of those came");
 	else if (s->range)
-		say(job, "nothing was recorded: the program never entered the range `%s`; %s", s->range, how);
+		cli_record_after_say(job, "nothing was recorded: the program never entered the range `%s`; %s", s->range, how);
 	else if (s->delay_ns)
-		say(job, "nothing was recorded: the program ended before --delay, or did nothing of that kind after it");
+		cli_record_after_say(job, "nothing was recorded: the program ended before --delay, or did nothing of that kind after it");
 }
 
-static bool is_empty(const struct profile *p) { return diag_count(&p->diags, "nothing-recorded") > 0; }
+static bool cli_record_after_is_empty(const struct profile *p) { return diag_count(&p->diags, "nothing-recorded") > 0; }
 
 /* Where no report was asked for, one does not wait until all of a large capture was read: it is not empty. */
 static bool capture_is_empty(const struct run_dir *d)
@@ -194,7 +194,7 @@ static bool capture_is_empty(const struct run_dir *d)
 	bool empty = run_dir_bytes(d->path.p) <= BYTES_MOST && discover_add(&all, d->path.p, &e) == 0 && all.n;
 	for (unsigned i = 0; i < all.n && empty; i++) {
 		struct profile *p = input_open(all.v[i].path.p, NULL, &e);
-		empty = p && is_empty(p);
+		empty = p && cli_record_after_is_empty(p);
 		profile_free(p);
 	}
 	discover_release(&all);
@@ -216,12 +216,12 @@ static int read_and_print(const struct record_options *o, const struct run_dir *
 		return d->into.n ? status : EXIT_DONE;
 	if (!o->no_report)
 		print_all(p, job, more);
-	if (is_empty(p))
+	if (cli_record_after_is_empty(p))
 		say_empty(o, job);
 	if (others && !o->no_report)
-		say(job, "there are %u traces, a rank of the job each; this was " STR_FMT ", `opscope info %s` lists them", others + 1, STR_ARG(p->input_path), d->path.p);
+		cli_record_after_say(job, "there are %u traces, a rank of the job each; this was " STR_FMT ", `opscope info %s` lists them", others + 1, STR_ARG(p->input_path), d->path.p);
 	if (d->into.n && others) {
-		say(job, "%s was not written: a file holds one trace, and there are %u; they are kept in %s", d->into.p, others + 1, d->path.p);
+		cli_record_after_say(job, "%s was not written: a file holds one trace, and there are %u; they are kept in %s", d->into.p, others + 1, d->path.p);
 		status = EXIT_INPUT;
 	} else if (d->into.n) {
 		status = import_into(p, d, job);
@@ -235,16 +235,16 @@ static int read_and_print(const struct record_options *o, const struct run_dir *
 static void say_where(const struct run_dir *d, const struct record_job *job, int status)
 {
 	const char *path = d->into.n && status == EXIT_DONE ? d->into.p : d->path.p;
-	say(job, "recorded in %s (opscope report NAME %s, opscope serve %s)", path, path, path);
+	cli_record_after_say(job, "recorded in %s (opscope report NAME %s, opscope serve %s)", path, path, path);
 }
 
 static void say_nothing(const struct record_options *o, const struct run_dir *d, const struct record_job *job)
 {
 	if (o->spec.range || o->spec.steps || o->spec.delay_ns)
-		say(job, "nothing was recorded: what --range, --steps or --delay wait for did not come, or no process called CUDA, NVTX, ITT or opscope/trace.h");
+		cli_record_after_say(job, "nothing was recorded: what --range, --steps or --delay wait for did not come, or no process called CUDA, NVTX, ITT or opscope/trace.h");
 	else
-		say(job, "nothing was recorded: no process of the command called CUDA, NVTX, ITT or opscope/trace.h, or its environment or %s did not reach it%s", d->path.p,
-		    o->spec.sample_cpu ? "" : "; --sample=cpu shows what a program does that marks nothing");
+		cli_record_after_say(job, "nothing was recorded: no process of the command called CUDA, NVTX, ITT or opscope/trace.h, or its environment or %s did not reach it%s", d->path.p,
+		                     o->spec.sample_cpu ? "" : "; --sample=cpu shows what a program does that marks nothing");
 }
 
 int record_after(const struct record_options *o, const struct run_dir *d, const struct record_job *job, const struct record_result *r)
@@ -259,7 +259,7 @@ int record_after(const struct record_options *o, const struct run_dir *d, const 
 	say_all(job, &r->warnings);
 	unsigned absent = run_dir_absent(d->path.p);
 	if (absent)
-		say(job, "%u %s could not begin a capture: no free descriptor, or no room in %s", absent, absent == 1 ? "process" : "processes", d->path.p);
+		cli_record_after_say(job, "%u %s could not begin a capture: no free descriptor, or no room in %s", absent, absent == 1 ? "process" : "processes", d->path.p);
 	else if (!any && !r->warnings.n)
 		say_nothing(o, d, job);
 	if (any && !job->has_rank) /* one of many sees its own part only, and must not wait for the others */
@@ -268,7 +268,7 @@ int record_after(const struct record_options *o, const struct run_dir *d, const 
 	if (any && (!job->has_rank || job->rank == 0))
 		say_where(d, job, status);
 	if (more.n)
-		say(job, "its reports NAME: %s; `opscope report` lists all", more.p);
+		cli_record_after_say(job, "its reports NAME: %s; `opscope report` lists all", more.p);
 	buf_release(&more);
 	return status;
 }

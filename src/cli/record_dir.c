@@ -27,7 +27,7 @@ enum { MAX_RUN_FILE = 1 << 20, MAX_NUMBER = 100000, DIR_MODE = 0700, FILE_MODE =
 #define RUN_FILE_START "{\"opscope_run\": 1,\n"
 #define RUN_FILE_SUFFIX ".run.json"
 
-static void end_text(struct buf *b)
+static void cli_record_dir_end_text(struct buf *b)
 {
 	buf_char(b, 0);
 	b->n--;
@@ -77,12 +77,12 @@ static bool is_of_nsys(const char *name)
 	return false;
 }
 
-static int is_capture(const struct dirent *d)
+static int cli_record_dir_is_capture(const struct dirent *d)
 {
 	return is_segment(d->d_name) || is_absent(d->d_name) || is_run_file(d->d_name) || is_of_nsys(d->d_name);
 }
 
-static unsigned count(const char *path, bool (*is)(const char *name))
+static unsigned cli_record_dir_count(const char *path, bool (*is)(const char *name))
 {
 	DIR *d = opendir(path);
 	struct dirent *entry;
@@ -94,8 +94,8 @@ static unsigned count(const char *path, bool (*is)(const char *name))
 	return n;
 }
 
-unsigned run_dir_segments(const char *path) { return count(path, is_segment); }
-unsigned run_dir_absent(const char *path) { return count(path, is_absent); }
+unsigned run_dir_segments(const char *path) { return cli_record_dir_count(path, is_segment); }
+unsigned run_dir_absent(const char *path) { return cli_record_dir_count(path, is_absent); }
 
 uint64_t run_dir_bytes(const char *path)
 {
@@ -117,7 +117,7 @@ static void read_run_file(const char *dir, const char *name, struct buf *out)
 	struct buf path = {0};
 	buf_clear(out);
 	buf_printf(&path, "%s/%s", dir, name);
-	end_text(&path);
+	cli_record_dir_end_text(&path);
 	struct stat st;
 	int fd = file_open_regular(path.p, 0, &st, NULL);
 	char piece[4096];
@@ -265,7 +265,7 @@ static bool any_process(const char *path)
 			continue;
 		buf_clear(&file);
 		buf_printf(&file, "%s/%s", path, entry->d_name);
-		end_text(&file);
+		cli_record_dir_end_text(&file);
 		struct err unread;
 		struct stat st;
 		bool is_file = stat(file.p, &st) == 0 && S_ISREG(st.st_mode); /* a FIFO would be waited for */
@@ -292,13 +292,13 @@ struct contents {
 	unsigned strange;    /* files named like those of nsys, without a run file */
 };
 
-static void look(const char *path, const struct record_job *job, struct contents *c)
+static void cli_record_dir_look(const char *path, const struct record_job *job, struct contents *c)
 {
 	struct dirent **entry;
 	struct buf file = {0};
 	unsigned of_nsys = 0, runs = 0;
 	*c = (struct contents){0};
-	int n = scandir(path, &entry, is_capture, alphasort);
+	int n = scandir(path, &entry, cli_record_dir_is_capture, alphasort);
 	for (int i = 0; i < n; i++) {
 		c->captures++;
 		of_nsys += is_of_nsys(entry[i]->d_name);
@@ -320,7 +320,7 @@ static void look(const char *path, const struct record_job *job, struct contents
 static void remove_captures(const char *path)
 {
 	struct dirent **entry;
-	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = scandir(path, &entry, is_capture, alphasort);
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = scandir(path, &entry, cli_record_dir_is_capture, alphasort);
 	for (int i = 0; i < n; i++) {
 		if (dir >= 0)
 			unlinkat(dir, entry[i]->d_name, 0);
@@ -333,10 +333,10 @@ static void remove_captures(const char *path)
 }
 
 /* Ranks of one job join; everything else must be gone first. */
-static int make_room(const char *path, const struct record_options *o, const struct record_job *job, struct err *e)
+static int cli_record_dir_make_room(const char *path, const struct record_options *o, const struct record_job *job, struct err *e)
 {
 	struct contents c;
-	look(path, job, &c);
+	cli_record_dir_look(path, job, &c);
 	if (!c.captures || (c.same_job && !c.same_member))
 		return 0;
 	if (c.strange)
@@ -390,7 +390,7 @@ static int make_default(struct run_dir *d, const struct record_job *job, struct 
 		for (size_t k = 0; k < d->path.n; k++)
 			if (!isalnum((unsigned char)d->path.p[k]) && !strchr("-._", d->path.p[k]))
 				d->path.p[k] = '_';
-		end_text(&d->path);
+		cli_record_dir_end_text(&d->path);
 		d->made = mkdir(d->path.p, DIR_MODE) == 0;
 		if (d->made)
 			return 0;
@@ -410,7 +410,7 @@ static int check_into(struct run_dir *d, const struct record_options *o, const s
 	if (stat(o->output, &st) == 0 && !o->force)
 		return err_set(e, ERR_DATA, "%s is there already: --force replaces it, --output=NAME chooses another name", o->output);
 	buf_cstr(&d->into, o->output);
-	end_text(&d->into);
+	cli_record_dir_end_text(&d->into);
 	return 0;
 }
 
@@ -423,7 +423,7 @@ static int make_asked(struct run_dir *d, const struct record_options *o, const s
 	buf_printf(&d->path, into ? "%s.run" : "%s", o->output);
 	while (d->path.n > 1 && d->path.p[d->path.n - 1] == '/') /* a link with a '/' behind it would be looked through */
 		d->path.n--;
-	end_text(&d->path);
+	cli_record_dir_end_text(&d->path);
 	bool exists = mkdir(d->path.p, DIR_MODE) < 0 && errno == EEXIST;
 	d->made = !exists;
 	if (exists && (into ? check_hidden(d->path.p, e) : check_asked(d->path.p, e)) < 0)
@@ -437,7 +437,7 @@ static void make_absolute(struct run_dir *d)
 	if (real) {
 		buf_clear(&d->path);
 		buf_cstr(&d->path, real);
-		end_text(&d->path);
+		cli_record_dir_end_text(&d->path);
 	}
 	free(real);
 }
@@ -450,7 +450,7 @@ static int lock(const struct run_dir *d, const struct record_job *job)
 	if (!*job->id)
 		return -1;
 	buf_printf(&path, "%s/.lock", d->path.p);
-	end_text(&path);
+	cli_record_dir_end_text(&path);
 	int fd = open(path.p, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
 	while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
 		;
@@ -467,10 +467,10 @@ int run_dir_open(struct run_dir *d, const struct record_options *o, const char *
 	make_absolute(d);
 	machine_name(host, sizeof host);
 	buf_printf(&d->run_file, "%s/%s-%d" RUN_FILE_SUFFIX, d->path.p, host, (int)getpid());
-	end_text(&d->run_file);
+	cli_record_dir_end_text(&d->run_file);
 	int fd = lock(d, job);
 	d->made &= !*job->id; /* other ranks may be about to use it */
-	int rc = make_room(d->path.p, o, job, e);
+	int rc = cli_record_dir_make_room(d->path.p, o, job, e);
 	if (rc == 0)
 		rc = write_run_file(d, o, backend, job, NULL, e);
 	if (fd >= 0)
@@ -484,7 +484,7 @@ int run_dir_end(const struct run_dir *d, const struct record_options *o, const c
 }
 
 /* Besides run files. */
-static bool has_any(const char *path)
+static bool cli_record_dir_has_any(const char *path)
 {
 	DIR *d = opendir(path);
 	struct dirent *entry;
@@ -498,7 +498,7 @@ static bool has_any(const char *path)
 
 void run_dir_forget(const struct run_dir *d)
 {
-	if (has_any(d->path.p))
+	if (cli_record_dir_has_any(d->path.p))
 		return;
 	unlink(d->run_file.p);
 	if (d->made)

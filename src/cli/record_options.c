@@ -87,7 +87,7 @@ static void take_steps(struct record_options *o, const char *arg)
 }
 
 /* A NAME[@DOMAIN]: no range without a text begins or ends anything. */
-static const char *range_name(const char *option, const char *arg, const char *other)
+static const char *cli_record_options_range_name(const char *option, const char *arg, const char *other)
 {
 	const char *at = NULL;
 	for (const char *p = arg; *p; p++) {
@@ -105,13 +105,13 @@ static error_t parse_when(int key, char *arg, struct record_spec *s)
 	case KEY_DELAY: s->delay_ns = cli_seconds_ns("record: --delay", arg, true); return 0;
 	case KEY_DURATION: s->duration_ns = cli_seconds_ns("record: --duration", arg, false); return 0;
 	case KEY_KILL: s->kill = true; return 0;
-	case KEY_RANGE: s->range = range_name("range", arg, ", or " RECORD_API_RANGE); return 0;
-	case KEY_KEY_RANGE: s->key_range = range_name("key-range", arg, ""); return 0;
+	case KEY_RANGE: s->range = cli_record_options_range_name("range", arg, ", or " RECORD_API_RANGE); return 0;
+	case KEY_KEY_RANGE: s->key_range = cli_record_options_range_name("key-range", arg, ""); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t cli_record_options_parse(int key, char *arg, struct argp_state *state)
 {
 	struct record_options *o = state->input;
 	struct record_spec *s = &o->spec;
@@ -147,14 +147,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
 	.options = option_list,
-	.parser = parse,
+	.parser = cli_record_options_parse,
 	.args_doc = "-- COMMAND [ARGUMENT...]",
 	.doc = "Runs a program and records what it does on GPUs and in its ranges: CUDA through CUPTI, NVTX, ITT, in it and in all processes that it starts. "
 	       "Its exit status, its signals and its terminal are as without. Afterwards prints, on standard error, where the time went, what was found, and "
 	       "what could not be seen and why.",
 };
 
-static void check(const struct record_options *o)
+static void cli_record_options_check(const struct record_options *o)
 {
 	const struct record_spec *s = &o->spec;
 	if (!s->argc)
@@ -175,5 +175,5 @@ void record_parse(int argc, char **argv, struct record_options *o)
 {
 	*o = (struct record_options){0};
 	cli_parse_in_order(&argp, argc, argv, o);
-	check(o);
+	cli_record_options_check(o);
 }

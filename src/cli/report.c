@@ -29,7 +29,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t cli_report_parse(int key, char *arg, struct argp_state *state)
 {
 	struct report_command *r = state->input;
 	struct table_command *c = &r->c;
@@ -59,7 +59,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
 	.options = options,
-	.parser = parse,
+	.parser = cli_report_parse,
 	.children = table_children,
 	.args_doc = "NAME INPUT...\n",
 	.doc = "Prints one report about a trace; without a name, lists the reports. `opscope report NAME --help` tells what a report "
@@ -69,7 +69,7 @@ static const struct argp argp = {
 /* What a report offers: report_grouping or report_compat. */
 typedef const char *report_words_fn(const struct report *r, unsigned i);
 
-static void put_words(struct table *t, unsigned col, const struct report *r, report_words_fn *word, const char *between)
+static void cli_report_put_words(struct table *t, unsigned col, const struct report *r, report_words_fn *word, const char *between)
 {
 	struct buf b = {0};
 	for (unsigned i = 0; word(r, i); i++)
@@ -94,8 +94,8 @@ static int put_report_table(const struct output_options *o)
 		table_row(&t);
 		table_set_str(&t, 0, str_from((*r)->name));
 		table_set_str(&t, 1, str_from((*r)->title));
-		put_words(&t, 2, *r, report_grouping, report_combines(*r) ? " + " : ", ");
-		put_words(&t, 3, *r, report_compat, ", ");
+		cli_report_put_words(&t, 2, *r, report_grouping, report_combines(*r) ? " + " : ", ");
+		cli_report_put_words(&t, 3, *r, report_compat, ", ");
 		table_set_str(&t, 4, str_from((*r)->help));
 		table_set_str(&t, 5, str_from(report_question[(*r)->asks]));
 	}
@@ -130,7 +130,7 @@ struct report_words {
 	struct arena arena;
 };
 
-static void add_word(struct report_words *w, struct str word, const char *of)
+static void cli_report_add_word(struct report_words *w, struct str word, const char *of)
 {
 	MEM_GROW(w->word, w->cap, w->n + 1);
 	MEM_GROW(w->of, w->cap_of, w->n + 1);
@@ -144,11 +144,11 @@ static const char *report_meant(const char *typed)
 	struct report_words w = {0};
 	const char *found = NULL;
 	for (const struct report *const *r = report_registry; *r; r++)
-		add_word(&w, str_from((*r)->name), (*r)->name);
+		cli_report_add_word(&w, str_from((*r)->name), (*r)->name);
 	for (const struct report *const *r = report_registry; *r; r++) {
 		struct str rest = str_from((*r)->also ? (*r)->also : ""), one;
 		while (rest.n && str_split(&rest, ' ', &one))
-			add_word(&w, one, (*r)->name);
+			cli_report_add_word(&w, one, (*r)->name);
 	}
 	const char *near = NULL;
 	for (unsigned i = 0; i < w.n && !near; i++)
@@ -173,7 +173,7 @@ static const struct report *find_or_die(const char *name)
 	cli_usage("no report '%s' (opscope report lists them)", name);
 }
 
-static int print_report(const struct report *r, struct table_command *c)
+static int cli_report_print_report(const struct report *r, struct table_command *c)
 {
 	int status = EXIT_DONE;
 	struct cli_args inputs = {c->args.v + 1, c->args.n - 1};
@@ -194,7 +194,7 @@ static int print_report(const struct report *r, struct table_command *c)
 	return status;
 }
 
-static void put_choices(const char *option, const struct report *r, report_words_fn *word, const char *after)
+static void cli_report_put_choices(const char *option, const struct report *r, report_words_fn *word, const char *after)
 {
 	for (unsigned i = 0; word(r, i); i++)
 		i ? printf("|%s", word(r, i)) : printf("  --%s=%s", option, word(r, i));
@@ -245,8 +245,8 @@ static int print_report_help(const struct report *r)
 	printf("Usage: opscope report %s INPUT... [OPTION...]\n%s\n\n", r->name, r->title);
 	put_wrapped(str_from(r->help), 0);
 	printf("\nOptions (opscope report --help lists those that all reports take):\n");
-	put_choices("group-by", r, report_grouping, report_combines(r) ? "  (one or more, separated by commas)" : "  (the first unless told otherwise)");
-	put_choices("compat", r, report_compat, "  the columns and numbers of a predecessor instead");
+	cli_report_put_choices("group-by", r, report_grouping, report_combines(r) ? "  (one or more, separated by commas)" : "  (the first unless told otherwise)");
+	cli_report_put_choices("compat", r, report_compat, "  the columns and numbers of a predecessor instead");
 	if (r->takes & REPORT_DEVICE)
 		printf("  --device=N  only GPU N, or cpu\n");
 	if (r->takes & REPORT_TOP_LEVEL)
@@ -286,10 +286,10 @@ static int print_again(void *context)
 {
 	struct follow_work *w = context;
 	struct table_command c = *w->c; /* printing changes it */
-	return print_report(w->report, &c);
+	return cli_report_print_report(w->report, &c);
 }
 
-static int run(int argc, char **argv)
+static int cli_report_run(int argc, char **argv)
 {
 	struct report_command rc = {0};
 	struct table_command *c = &rc.c;
@@ -312,7 +312,7 @@ static int run(int argc, char **argv)
 		if (!rc.has_per && !c->trace.report.compat && (strcmp(format, "text") == 0 || strcmp(format, "html") == 0))
 			c->trace.report.per = REPORT_PER_STEP_IF_RIGHT;
 		bool screen = !c->output.path, text = screen && strcmp(cli_renderer(&c->output)->name, "text") == 0;
-		status = rc.follow_ns ? cli_follow(c->args.v + 1, c->args.n - 1, rc.follow_ns, screen, text, print_again, &(struct follow_work){r, c}) : print_report(r, c);
+		status = rc.follow_ns ? cli_follow(c->args.v + 1, c->args.n - 1, rc.follow_ns, screen, text, print_again, &(struct follow_work){r, c}) : cli_report_print_report(r, c);
 	}
 	mem_free(c->args.v);
 	return status;
@@ -322,5 +322,5 @@ const struct command command_report = {
 	.name = "report",
 	.args = "[NAME INPUT...]",
 	.help = "one table about a trace; alone, lists the reports",
-	.run = run,
+	.run = cli_report_run,
 };

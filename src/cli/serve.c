@@ -39,7 +39,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static int64_t number(const char *option, const char *arg, int64_t min, int64_t max)
+static int64_t cli_serve_number(const char *option, const char *arg, int64_t min, int64_t max)
 {
 	int64_t n;
 	if (!str_to_i64(str_from(arg), &n) || n < min || n > max)
@@ -49,7 +49,7 @@ static int64_t number(const char *option, const char *arg, int64_t min, int64_t 
 
 uint16_t cli_port(const char *arg)
 {
-	return (uint16_t)number("port", arg, 0, 65535);
+	return (uint16_t)cli_serve_number("port", arg, 0, 65535);
 }
 
 static void check_steps(const char *arg)
@@ -60,7 +60,7 @@ static void check_steps(const char *arg)
 		cli_usage("--%s", e.msg);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t cli_serve_parse(int key, char *arg, struct argp_state *state)
 {
 	struct serve_command *c = state->input;
 	switch (key) {
@@ -87,7 +87,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_QUERY_TIME:
 		c->of_server = "--query-time";
-		c->o.query_seconds = (unsigned)number("query-time", arg, 1, 1000000);
+		c->o.query_seconds = (unsigned)cli_serve_number("query-time", arg, 1, 1000000);
 		return 0;
 	case KEY_LINKS:
 		c->o.follow_links = true;
@@ -116,7 +116,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
 	.options = options,
-	.parser = parse,
+	.parser = cli_serve_parse,
 	.args_doc = "INPUT-or-DIR...\n",
 	.doc = "Serves the viewer: open the address that it prints in a browser. Traces of a directory appear as they are written. Ends with Ctrl-C.\v"
 	       "--export=OUT writes the same pages as a report that needs no server: one file to attach to a ticket, or a directory.",
@@ -130,7 +130,7 @@ static void wait_for_end(const sigset_t *ends)
 	pthread_sigmask(SIG_UNBLOCK, ends, NULL);
 }
 
-static void say_left_out(void *unused, struct str path)
+static void cli_serve_say_left_out(void *unused, struct str path)
 {
 	struct err e;
 	err_set(&e, ERR_IO, STR_FMT ": left out, since it leads out of its directory; opscope serve --follow-links shows it", STR_ARG(path));
@@ -149,7 +149,7 @@ int cli_serve(const struct serve_options *o)
 	struct server *s = server_start(o, &e);
 	if (!s)
 		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
-	server_left_out(s, say_left_out, NULL);
+	server_left_out(s, cli_serve_say_left_out, NULL);
 	printf("%s\n", server_url(s));
 	int status = cli_printed() ? EXIT_DONE : EXIT_INPUT; /* a server whose address nobody knows is of no use */
 	if (status == EXIT_DONE)
@@ -166,7 +166,7 @@ struct export_news {
 	char what[512];      /* the input whose bar that is */
 };
 
-static void on_progress(void *context, const char *what, uint64_t done_bytes, uint64_t total_bytes)
+static void cli_serve_on_progress(void *context, const char *what, uint64_t done_bytes, uint64_t total_bytes)
 {
 	struct export_news *n = context;
 	if (strncmp(n->what, what, sizeof n->what - 1) != 0) {
@@ -197,7 +197,7 @@ static int export_pages(struct serve_command *c)
 	o->n_paths = c->o.n_paths;
 	o->follow_links = c->o.follow_links;
 	o->memory_bytes = c->o.memory_bytes;
-	o->progress = on_progress;
+	o->progress = cli_serve_on_progress;
 	o->failed = on_failed;
 	o->context = &news;
 	int rc = export_report(o, &made, &e);
@@ -209,7 +209,7 @@ static int export_pages(struct serve_command *c)
 	return EXIT_DONE;
 }
 
-static int run(int argc, char **argv)
+static int cli_serve_run(int argc, char **argv)
 {
 	struct serve_command c = {.o.port = PORT};
 	cli_parse(&argp, argc, argv, &c);
@@ -233,5 +233,5 @@ const struct command command_serve = {
 	.name = "serve",
 	.args = "INPUT-or-DIR...",
 	.help = "the viewer, in a browser",
-	.run = run,
+	.run = cli_serve_run,
 };

@@ -28,7 +28,7 @@ static int query(struct profile *p, const struct table_command *c, const char *t
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int cli_sql_run(int argc, char **argv)
 {
 	struct table_command c = {0};
 	cli_parse_table("INPUT... \"SELECT ...\"", doc, argc, argv, &c);
@@ -48,5 +48,5 @@ const struct command command_sql = {
 	.name = "sql",
 	.args = "INPUT... \"SELECT ...\"",
 	.help = "SQL over the events and over every report",
-	.run = run,
+	.run = cli_sql_run,
 };

@@ -9,7 +9,7 @@ extern const struct detector detector_allocator_retries;
 
 enum { NEITHER, ALLOCATES, FREES };
 
-static uint8_t kind_of(struct str name)
+static uint8_t allocator_retries_kind_of(struct str name)
 {
 	static const char *const allocate[] = {"cudaMalloc", "hipMalloc", "cuMemCreate", "hipMemCreate"};
 	static const char *const release[] = {"cudaFree", "hipFree", "cuMemRelease", "hipMemRelease", "cuMemUnmap", "hipMemUnmap"};
@@ -22,7 +22,7 @@ static uint8_t kind_of(struct str name)
 	return NEITHER;
 }
 
-struct measured {
+struct allocator_retries_measured {
 	struct places places;
 	struct intervals calls;
 	uint64_t allocations, frees;
@@ -31,7 +31,7 @@ struct measured {
 };
 
 /* The step of w->all that a moment is in; ROW_NONE. Steps that touch each other are one piece there, so those of the profile count. */
-static uint32_t step_at(const struct profile *p, int64_t time)
+static uint32_t allocator_retries_step_at(const struct profile *p, int64_t time)
 {
 	for (uint32_t a = 0, b = p->steps->n; a < b;) {
 		uint32_t m = a + (b - a) / 2;
@@ -63,16 +63,16 @@ static int64_t unused_at(const struct profile *p, int64_t time)
 	return -1;
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
+static void allocator_retries_measure(const struct profile *p, struct findings *f, const struct step_time *w, struct allocator_retries_measured *m)
 {
-	struct name_memo kinds = name_memo_new(p, kind_of);
+	struct name_memo kinds = name_memo_new(p, allocator_retries_kind_of);
 	uint8_t *of_step = NEW_ARRAY(p->steps->n, uint8_t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		uint32_t name = p->span.name[i];
 		if (p->span.kind[i] != SPAN_CALL)
 			continue;
 		uint8_t kind = name_memo_of(&kinds, name);
-		uint32_t step = kind == NEITHER ? ROW_NONE : step_at(p, p->span.start_ns[i]);
+		uint32_t step = kind == NEITHER ? ROW_NONE : allocator_retries_step_at(p, p->span.start_ns[i]);
 		if (step == ROW_NONE)
 			continue;
 		bool frees = kind == FREES;
@@ -92,7 +92,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	mem_free(of_step);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m, int64_t idle_ns)
+static void allocator_retries_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct allocator_retries_measured *m, int64_t idle_ns)
 {
 	double pct = step_time_pct(w, idle_ns);
 	struct buf b = {0};
@@ -116,17 +116,17 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_gain(x, w, idle_ns, "time without device work while the host is in these calls");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int allocator_retries_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_allocator_retries);
 	if (!w || w->n < FEWEST_STEPS || w->n != p->steps->n) /* one step may be the first, which fills the cache */
 		return 0;
-	struct measured m = {.unused_bytes = -1};
+	struct allocator_retries_measured m = {.unused_bytes = -1};
 	places_init(&m.places);
-	measure(p, f, w, &m);
+	allocator_retries_measure(p, f, w, &m);
 	int64_t idle_ns = intervals_length(&m.calls);
 	if (m.both >= FEWEST_STEPS && (double)m.both >= MOST_STEPS * w->n && step_time_pct(w, idle_ns) >= TOO_MUCH)
-		report(p, f, w, &m, idle_ns);
+		allocator_retries_report(p, f, w, &m, idle_ns);
 	intervals_release(&m.calls);
 	places_release(&m.places);
 	return 0;
@@ -143,5 +143,5 @@ const struct detector detector_allocator_retries = {
 	.shares = "gpu-starvation synchronising-calls launch-bound low-gpu-utilization",
 	.report = "api",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = allocator_retries_run,
 };

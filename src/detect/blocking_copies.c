@@ -11,12 +11,12 @@ static const int64_t FOLLOWS_NS = 20 * 1000;
 extern const struct detector detector_blocking_copies;
 
 /* The calls of each thread in order: what comes after a copy's own. */
-struct search {
+struct blocking_copies_search {
 	const struct profile *p;
 	uint32_t *next;           /* span -> the next call of its thread; ROW_NONE */
 };
 
-static void find_next(struct search *x)
+static void find_next(struct blocking_copies_search *x)
 {
 	const struct spans *s = &x->p->span;
 	uint32_t last = ROW_NONE;
@@ -31,7 +31,7 @@ static void find_next(struct search *x)
 }
 
 /* When the host, which ordered copy g, goes on only after it is done: the end of the call that waits; INT64_MIN where it does not wait. */
-static int64_t waits_until(struct search *x, uint32_t g)
+static int64_t waits_until(struct blocking_copies_search *x, uint32_t g)
 {
 	const struct profile *p = x->p;
 	uint32_t call = p->gpu_op.call[g];
@@ -56,7 +56,7 @@ struct blocking {
 	int64_t kernel_ns;        /* kernels beside which they could run */
 };
 
-static bool is_candidate(const struct profile *p, const struct step_time *w, uint32_t g)
+static bool blocking_copies_is_candidate(const struct profile *p, const struct step_time *w, uint32_t g)
 {
 	return p->gpu_op.kind[g] == GPU_MEMCPY && p->launch.device[p->gpu_op.launch[g]] == w->gpu[w->lead].device && step_time_has(w, p->gpu_op.start_ns[g]) &&
 	       copy_way(profile_str(p, p->gpu_op.name[g])) != COPY_NEITHER && p->launch.bytes[p->gpu_op.launch[g]] > COPY_TINY_BYTES;
@@ -74,12 +74,12 @@ static void add_copy(const struct profile *p, struct findings *f, struct blockin
 	places_add(&b->places, shared_stacks(f), profile_str(p, p->span.name[at]), at, 1, p->gpu_op.dur_ns[g]);
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct blocking *b)
+static void blocking_copies_measure(const struct profile *p, struct findings *f, const struct step_time *w, struct blocking *b)
 {
-	struct search x = {.p = p, .next = NEW_ARRAY_RAW(p->span.rows.n, uint32_t)};
+	struct blocking_copies_search x = {.p = p, .next = NEW_ARRAY_RAW(p->span.rows.n, uint32_t)};
 	find_next(&x);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		int64_t until = is_candidate(p, w, g) ? waits_until(&x, g) : INT64_MIN;
+		int64_t until = blocking_copies_is_candidate(p, w, g) ? waits_until(&x, g) : INT64_MIN;
 		if (until != INT64_MIN)
 			add_copy(p, f, b, g, until);
 		else if (p->launch.device[p->gpu_op.launch[g]] == w->gpu[w->lead].device)
@@ -89,7 +89,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 }
 
 /* What is hidden already does not count, neither of the copies nor of the kernels. */
-static void cut(const struct step_time *w, struct blocking *b)
+static void blocking_copies_cut(const struct step_time *w, struct blocking *b)
 {
 	intervals_normalise(&b->copies);
 	intervals_normalise(&b->kernels);
@@ -107,7 +107,7 @@ static void cut(const struct step_time *w, struct blocking *b)
 	b->copy_ns = intervals_length(&b->copies);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, struct blocking *b, int64_t ns)
+static void blocking_copies_report(const struct profile *p, struct findings *f, const struct step_time *w, struct blocking *b, int64_t ns)
 {
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
@@ -131,18 +131,18 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_gain(x, w, ns, "these copies where nothing hides them, but no more than there are kernels to hide them, and the idle time in their calls");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int blocking_copies_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_blocking_copies);
 	struct blocking b = {0};
 	if (!w)
 		return 0;
 	places_init(&b.places);
-	measure(p, f, w, &b);
-	cut(w, &b);
+	blocking_copies_measure(p, f, w, &b);
+	blocking_copies_cut(w, &b);
 	int64_t ns = (b.copy_ns < b.kernel_ns ? b.copy_ns : b.kernel_ns) + intervals_length(&b.host);
 	if (b.n >= (uint64_t)FEWEST * w->n && b.kernel_ns && step_time_pct(w, ns) >= TOO_MUCH)
-		report(p, f, w, &b, ns);
+		blocking_copies_report(p, f, w, &b, ns);
 	places_release(&b.places);
 	intervals_release(&b.copies);
 	intervals_release(&b.kernels);
@@ -161,5 +161,5 @@ const struct detector detector_blocking_copies = {
 	.shares = "gpu-starvation pageable-copies synchronising-calls tiny-copies launch-bound dataloader-bound",
 	.report = "memcpy",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = blocking_copies_run,
 };

@@ -37,7 +37,7 @@ static enum collective_use main_use(const struct collectives *c)
 	return (enum collective_use)best;
 }
 
-static void put_gpus(const struct collectives *c, const struct step_time *w, struct buf *out)
+static void communication_bound_put_gpus(const struct collectives *c, const struct step_time *w, struct buf *out)
 {
 	const struct collective_gpu *least = &c->gpu[0], *most = collectives_most(c);
 	for (uint32_t i = 1; i < c->n_gpus; i++)
@@ -102,7 +102,7 @@ static void put_other_ranks(const struct profile *p, const struct collectives *c
 	buf_release(&names);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct collectives *c, int64_t ns)
+static void communication_bound_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct collectives *c, int64_t ns)
 {
 	double pct = step_time_pct(w, ns);
 	struct collective_waits waits = collective_waits_find(p, c);
@@ -112,7 +112,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	                          waits.known ? "" : c->n_gpus == 1 ? "; one rank alone does not tell waiting for other ranks from transfer"
 	                                                            : "; these GPUs alone do not tell waiting for other ranks from transfer");
 	buf_printf(&evidence, "%s: %.3f ms of %.3f ms", w->per, (double)ns / 1e6 / w->n, (double)w->ns / 1e6 / w->n);
-	put_gpus(c, w, &evidence);
+	communication_bound_put_gpus(c, w, &evidence);
 	buf_cstr(&evidence, ". Not hidden: ");
 	put_collectives(p, f, c, w, x, &evidence);
 	put_uneven(p, c, w, &evidence);
@@ -128,7 +128,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	                                   : "communication that no other work of its GPU hides; how much of it is waiting for other ranks, this trace does not tell");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int communication_bound_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_communication_bound);
 	(void)e;
@@ -137,7 +137,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	struct collectives *c = collectives_new(p, f, w);
 	int64_t ns = collectives_exposed_ns(c);
 	if (step_time_pct(w, ns) > TOO_MUCH)
-		report(p, f, w, c, ns);
+		communication_bound_report(p, f, w, c, ns);
 	collectives_free(c);
 	return 0;
 }
@@ -151,5 +151,5 @@ const struct detector detector_communication_bound = {
 	.disprove = "Recordings of all ranks show that one begins these collectives late: then this rank waits for that one, not for the network.",
 	.report = "gpu-timeline",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = communication_bound_run,
 };

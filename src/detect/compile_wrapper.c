@@ -11,7 +11,7 @@ extern const struct detector detector_compile_wrapper;
 
 enum { OUTSIDE, REGION, GUARD, COMPILER };
 
-static uint8_t class_of(struct str name)
+static uint8_t compile_wrapper_class_of(struct str name)
 {
 	if (compiled_is_compiler(name))
 		return COMPILER;
@@ -21,7 +21,7 @@ static uint8_t class_of(struct str name)
 }
 
 /* Inside a region all is of it, and inside the compiler all is the compiler's; guards are of the region that they let in. */
-static uint8_t mark_of(uint8_t around, uint8_t own)
+static uint8_t compile_wrapper_mark_of(uint8_t around, uint8_t own)
 {
 	if (around == COMPILER || own == COMPILER)
 		return COMPILER;
@@ -35,7 +35,7 @@ struct regions {
 	bool graphs;             /* a graph is launched from inside */
 };
 
-static struct regions count(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct places *t)
+static struct regions compile_wrapper_count(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct places *t)
 {
 	struct regions r = {0};
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
@@ -85,8 +85,8 @@ static struct intervals idle_in_regions(const struct profile *p, const struct st
 	return when;
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, struct regions r, const struct intervals *when,
-                   const struct places *t)
+static void compile_wrapper_report(const struct profile *p, struct findings *f, const struct step_time *w, struct regions r, const struct intervals *when,
+                                   const struct places *t)
 {
 	int64_t ns = intervals_length(when);
 	double pct = step_time_pct(w, ns);
@@ -112,19 +112,19 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_gain(x, w, ns, "time without device work while the host is in compiled code");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int compile_wrapper_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_compile_wrapper);
 	if (!w)
 		return 0;
 	struct places t;
-	uint8_t *mark = inside_new(p, class_of, mark_of);
+	uint8_t *mark = inside_new(p, compile_wrapper_class_of, compile_wrapper_mark_of);
 	places_init(&t);
-	struct regions r = count(p, f, w, mark, &t);
+	struct regions r = compile_wrapper_count(p, f, w, mark, &t);
 	struct intervals when = idle_in_regions(p, w, mark);
 	int64_t unknown_ns = r.inductor ? leave_out_eager(p, w, &when) : 0;
 	if (r.inductor && step_time_pct(w, intervals_length(&when)) >= TOO_MUCH)
-		report(p, f, w, r, &when, &t);
+		compile_wrapper_report(p, f, w, r, &when, &t);
 	else if (step_time_pct(w, unknown_ns) >= TOO_MUCH)
 		findings_missing(f, &detector_compile_wrapper, "%s", compiled_no_graphs_why);
 	intervals_release(&when);
@@ -143,5 +143,5 @@ const struct detector detector_compile_wrapper = {
 	.disprove = "With CUDA graphs the step is no shorter: then the device, or the host outside the compiled code, sets the pace.",
 	.shares = "graph-breaks gpu-starvation launch-bound low-gpu-utilization profiler-overhead",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = compile_wrapper_run,
 };

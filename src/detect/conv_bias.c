@@ -8,15 +8,15 @@ static const double WORTH = 0.5;
 
 extern const struct detector detector_conv_bias;
 
-static struct str arg_of(const struct profile *p, uint32_t span, enum arg_key key)
+static struct str conv_bias_arg_of(const struct profile *p, uint32_t span, enum arg_key key)
 {
 	return profile_str(p, profile_arg_id(p, p->span.args[span], key));
 }
 
 /* Sizes of argument i as one number each, in size[4]; its rank, 0 = no tensor, -1 = not recorded. */
-static int shape_of(const struct profile *p, uint32_t span, unsigned i, int64_t size[4])
+static int conv_bias_shape_of(const struct profile *p, uint32_t span, unsigned i, int64_t size[4])
 {
-	struct op_facts f = {.name = profile_str(p, p->span.name[span]), .dims = arg_of(p, span, ARG_INPUT_DIMS)};
+	struct op_facts f = {.name = profile_str(p, p->span.name[span]), .dims = conv_bias_arg_of(p, span, ARG_INPUT_DIMS)};
 	struct op_args a = {0};
 	char why[160];
 	int rank = f.dims.n && op_args_parse(&a, &f, why) == 0 ? 0 : -1;
@@ -34,8 +34,8 @@ static int shape_of(const struct profile *p, uint32_t span, unsigned i, int64_t 
 static bool is_evaluating(const struct profile *p, uint32_t norm)
 {
 	enum { TRAINING = 5 };
-	struct op_facts f = {.name = profile_str(p, p->span.name[norm]), .dims = arg_of(p, norm, ARG_INPUT_DIMS), .types = arg_of(p, norm, ARG_INPUT_TYPES),
-	                     .concrete = arg_of(p, norm, ARG_INPUT_VALUES)};
+	struct op_facts f = {.name = profile_str(p, p->span.name[norm]), .dims = conv_bias_arg_of(p, norm, ARG_INPUT_DIMS), .types = conv_bias_arg_of(p, norm, ARG_INPUT_TYPES),
+	                     .concrete = conv_bias_arg_of(p, norm, ARG_INPUT_VALUES)};
 	struct op_args a = {0};
 	char why[160];
 	bool training = true;
@@ -51,7 +51,7 @@ static bool is_conv(struct str s)
 	       str_eq(s, STR("aten::conv_transpose1d")) || str_eq(s, STR("aten::conv_transpose2d")) || str_eq(s, STR("aten::conv_transpose3d"));
 }
 
-static struct str name_of(const struct profile *p, uint32_t span)
+static struct str conv_bias_name_of(const struct profile *p, uint32_t span)
 {
 	return profile_str(p, p->span.name[span]);
 }
@@ -62,15 +62,15 @@ static uint32_t conv_before(const struct profile *p, const struct op_siblings *s
 {
 	int64_t bias[4], input[4], counter[4];
 	uint32_t conv = s->before[norm];
-	if (conv != ROW_NONE && str_starts(name_of(p, conv), STR("aten::add")) && shape_of(p, conv, 0, counter) == 0)
+	if (conv != ROW_NONE && str_starts(conv_bias_name_of(p, conv), STR("aten::add")) && conv_bias_shape_of(p, conv, 0, counter) == 0)
 		conv = s->before[conv];
-	if (conv == ROW_NONE || !is_conv(name_of(p, conv)) || shape_of(p, conv, 2, bias) != 1 || shape_of(p, norm, 0, input) < 2 ||
+	if (conv == ROW_NONE || !is_conv(conv_bias_name_of(p, conv)) || conv_bias_shape_of(p, conv, 2, bias) != 1 || conv_bias_shape_of(p, norm, 0, input) < 2 ||
 	    is_evaluating(p, norm))
 		return ROW_NONE;
 	return bias[0] == input[1] ? conv : ROW_NONE;
 }
 
-struct work {
+struct conv_bias_work {
 	const struct profile *p;
 	struct findings *f;
 	const struct step_time *w;
@@ -79,21 +79,21 @@ struct work {
 	uint64_t unrecorded;     /* batch normalisations after a convolution without shapes */
 };
 
-static void find(struct work *x)
+static void conv_bias_find(struct conv_bias_work *x)
 {
 	const struct profile *p = x->p;
 	struct op_siblings s;
 	int64_t size[4];
 	op_siblings_init(&s, p);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (p->span.kind[i] != SPAN_OP || !str_eq(name_of(p, i), STR("aten::batch_norm")) || !step_time_has(x->w, p->span.start_ns[i]))
+		if (p->span.kind[i] != SPAN_OP || !str_eq(conv_bias_name_of(p, i), STR("aten::batch_norm")) || !step_time_has(x->w, p->span.start_ns[i]))
 			continue;
 		uint32_t conv = conv_before(p, &s, i);
-		x->unrecorded += shape_of(p, i, 0, size) < 0;
+		x->unrecorded += conv_bias_shape_of(p, i, 0, size) < 0;
 		if (conv == ROW_NONE)
 			continue;
 		x->of_conv[conv] = 1;
-		places_add(&x->places, shared_stacks(x->f), name_of(p, conv), conv, 1, 0);
+		places_add(&x->places, shared_stacks(x->f), conv_bias_name_of(p, conv), conv, 1, 0);
 	}
 	op_siblings_release(&s);
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
@@ -102,7 +102,7 @@ static void find(struct work *x)
 }
 
 /* Kernels that add the bias in these convolutions, and that sum up its gradient in their backward. */
-static int64_t cost(struct work *x, uint64_t *kernels, struct intervals *when)
+static int64_t cost(struct conv_bias_work *x, uint64_t *kernels, struct intervals *when)
 {
 	const struct profile *p = x->p;
 	const struct directions *dir = shared_directions(x->f);
@@ -122,7 +122,7 @@ static int64_t cost(struct work *x, uint64_t *kernels, struct intervals *when)
 	return ns;
 }
 
-static void report(struct work *x)
+static void conv_bias_report(struct conv_bias_work *x)
 {
 	const struct step_time *w = x->w;
 	uint64_t kernels = 0;
@@ -141,16 +141,16 @@ static void report(struct work *x)
 	finding_gain(d, w, ns, "kernels that add these biases, and reductions in the backward of these convolutions");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int conv_bias_run(const struct profile *p, struct findings *f, struct err *e)
 {
-	struct work x = {.p = p, .f = f, .w = shared_window(f, &detector_conv_bias)};
+	struct conv_bias_work x = {.p = p, .f = f, .w = shared_window(f, &detector_conv_bias)};
 	if (!x.w)
 		return 0;
 	places_init(&x.places);
 	x.of_conv = NEW_ARRAY(p->span.rows.n, uint8_t);
-	find(&x);
+	conv_bias_find(&x);
 	if (x.places.n)
-		report(&x);
+		conv_bias_report(&x);
 	else if (x.unrecorded)
 		findings_missing(f, &detector_conv_bias, "shapes were not recorded");
 	mem_free(x.of_conv);
@@ -166,5 +166,5 @@ const struct detector detector_conv_bias = {
 	.disprove = "Something else uses the convolution's result, too; or the normalisation is in evaluation mode, where the bias counts.",
 	.report = "conv",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = conv_bias_run,
 };

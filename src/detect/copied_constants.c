@@ -6,7 +6,7 @@ static const double TOO_MUCH = 0.5, SEVERE = 5;
 
 extern const struct detector detector_copied_constants;
 
-static bool fills(struct str name)
+static bool copied_constants_fills(struct str name)
 {
 	static const char *const names[] = {"aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_", "aten::bernoulli_"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -26,7 +26,7 @@ static struct str first_shape(const struct profile *p, uint32_t span)
 }
 
 /* Device work whose op is `span` or inside it makes the tensor one of the device. */
-static uint8_t *launches(const struct profile *p)
+static uint8_t *copied_constants_launches(const struct profile *p)
 {
 	uint8_t *yes = NEW_ARRAY(p->span.rows.n, uint8_t);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
@@ -35,7 +35,7 @@ static uint8_t *launches(const struct profile *p)
 	return yes;
 }
 
-struct work {
+struct copied_constants_work {
 	const struct profile *p;
 	struct findings *f;
 	const struct step_time *w;
@@ -47,7 +47,7 @@ struct work {
 
 /* The op before aten::to that filled what is copied; ROW_NONE = it is no such pattern: aten::to > aten::_to_copy > aten::copy_, which
  * copies to the device, right after an op that ends in a fill on the host, of the same shape where shapes are recorded. */
-static uint32_t filled_before(const struct work *x, uint32_t copy)
+static uint32_t filled_before(const struct copied_constants_work *x, uint32_t copy)
 {
 	const struct spans *s = &x->p->span;
 	uint32_t to_copy = s->op[copy], to = to_copy != ROW_NONE ? s->op[to_copy] : ROW_NONE;
@@ -59,10 +59,10 @@ static uint32_t filled_before(const struct work *x, uint32_t copy)
 		return ROW_NONE;
 	uint32_t leaf = op_last_leaf(&x->siblings, before);
 	struct str a = first_shape(x->p, leaf), b = first_shape(x->p, to);
-	return fills(profile_str(x->p, s->name[leaf])) && (!a.n || !b.n || str_eq(a, b)) ? before : ROW_NONE;
+	return copied_constants_fills(profile_str(x->p, s->name[leaf])) && (!a.n || !b.n || str_eq(a, b)) ? before : ROW_NONE;
 }
 
-static void look(struct work *x, uint32_t g)
+static void copied_constants_look(struct copied_constants_work *x, uint32_t g)
 {
 	const struct profile *p = x->p;
 	uint32_t copy = p->gpu_op.op[g];
@@ -80,7 +80,7 @@ static void look(struct work *x, uint32_t g)
 	           step_time_idle_within(x->w, start, end) + p->gpu_op.dur_ns[g]);
 }
 
-static void cover(const struct work *x, struct finding *d)
+static void copied_constants_cover(const struct copied_constants_work *x, struct finding *d)
 {
 	struct intervals when = {0};
 	intervals_union(&x->host, &x->exposed, &when);
@@ -88,7 +88,7 @@ static void cover(const struct work *x, struct finding *d)
 	intervals_release(&when);
 }
 
-static void report(struct work *x, int64_t ns)
+static void copied_constants_report(struct copied_constants_work *x, int64_t ns)
 {
 	const struct step_time *w = x->w;
 	struct buf evidence = {0};
@@ -100,27 +100,27 @@ static void report(struct work *x, int64_t ns)
 	d->evidence = finding_text(x->f, &evidence);
 	finding_looks_at_most(d, x->p, &x->places);
 	finding_rests_on(d, w, x->places.events, ns);
-	cover(x, d);
+	copied_constants_cover(x, d);
 	finding_gain(d, w, ns, "these copies, and the time without device work while the host fills and copies");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int copied_constants_run(const struct profile *p, struct findings *f, struct err *e)
 {
-	struct work x = {.p = p, .f = f, .w = shared_window(f, &detector_copied_constants)};
+	struct copied_constants_work x = {.p = p, .f = f, .w = shared_window(f, &detector_copied_constants)};
 	if (!x.w)
 		return 0;
 	op_siblings_init(&x.siblings, p);
 	places_init(&x.places);
-	x.launches = launches(p);
+	x.launches = copied_constants_launches(p);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		look(&x, g);
+		copied_constants_look(&x, g);
 	intervals_normalise(&x.host);
 	intervals_intersect(&x.host, &x.w->idle, &x.host);
 	intervals_normalise(&x.exposed);
 	intervals_intersect(&x.exposed, &x.w->all, &x.exposed);
 	int64_t ns = intervals_length(&x.host) + intervals_length(&x.exposed);
 	if (step_time_pct(x.w, ns) >= TOO_MUCH)
-		report(&x, ns);
+		copied_constants_report(&x, ns);
 	intervals_release(&x.host);
 	intervals_release(&x.exposed);
 	places_release(&x.places);
@@ -138,5 +138,5 @@ const struct detector detector_copied_constants = {
 	.shares = "gpu-starvation pageable-copies tiny-copies",
 	.report = "memcpy",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = copied_constants_run,
 };

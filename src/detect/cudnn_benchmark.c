@@ -20,7 +20,7 @@ struct above {
 	bool known, unknown;     /* of some the least is known; of some it is not */
 };
 
-struct measured {
+struct cudnn_benchmark_measured {
 	struct bounds *bounds;
 	int64_t kernel_ns;
 	uint64_t convs;
@@ -29,13 +29,13 @@ struct measured {
 };
 
 /* Kernels of one call of a convolution, by distinct name. */
-struct call {
+struct cudnn_benchmark_call {
 	uint32_t op, names[SEARCH];
 	unsigned n;
 	struct above sum;
 };
 
-static bool has_name(const struct call *c, uint32_t name)
+static bool has_name(const struct cudnn_benchmark_call *c, uint32_t name)
 {
 	for (unsigned i = 0; i < c->n; i++)
 		if (c->names[i] == name)
@@ -64,20 +64,20 @@ static void above_join(struct above *to, const struct above *x)
 }
 
 /* Device work is sorted by stream and start, so that the kernels of a call that are on one stream stand together. */
-static void end_call(const struct profile *p, struct findings *f, struct measured *m, struct call *c)
+static void end_call(const struct profile *p, struct findings *f, struct cudnn_benchmark_measured *m, struct cudnn_benchmark_call *c)
 {
 	if (c->op != ROW_NONE && c->n >= SEARCH) {
 		places_add(&m->searches, shared_stacks(f), profile_str(p, p->span.name[c->op]), c->op, 1, c->sum.ns);
 		above_join(&m->search, &c->sum);
 	}
 	intervals_release(&c->sum.when);
-	*c = (struct call){.op = ROW_NONE};
+	*c = (struct cudnn_benchmark_call){.op = ROW_NONE};
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
+static void cudnn_benchmark_measure(const struct profile *p, struct findings *f, const struct step_time *w, struct cudnn_benchmark_measured *m)
 {
 	const struct costs *costs = shared_costs(f);
-	struct call call = {.op = ROW_NONE};
+	struct cudnn_benchmark_call call = {.op = ROW_NONE};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t op = costs->op[g];
 		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !step_time_has(w, p->gpu_op.start_ns[g])))
@@ -109,7 +109,7 @@ static void gain(struct findings *f, struct finding *x, const struct step_time *
 	finding_gain(x, w, m->above_ns, arena_printf(&f->arena, "%s%s", what, how).p);
 }
 
-static void report_off(struct findings *f, const struct step_time *w, struct measured *m)
+static void report_off(struct findings *f, const struct step_time *w, struct cudnn_benchmark_measured *m)
 {
 	double pct = 100.0 * (double)m->conv.ns / (double)m->kernel_ns;
 	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_LOW);
@@ -122,7 +122,7 @@ static void report_off(struct findings *f, const struct step_time *w, struct mea
 	gain(f, x, w, &m->conv, "kernel time of convolutions");
 }
 
-static void report_search(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
+static void report_search(const struct profile *p, struct findings *f, const struct step_time *w, struct cudnn_benchmark_measured *m)
 {
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_MEDIUM);
@@ -137,14 +137,14 @@ static void report_search(const struct profile *p, struct findings *f, const str
 	gain(f, x, w, &m->search, "device time of these calls");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int cudnn_benchmark_run(const struct profile *p, struct findings *f, struct err *e)
 {
-	struct measured m = {0};
+	struct cudnn_benchmark_measured m = {0};
 	const struct step_time *w = shared_steps(f);
 	bool off = model_config_is(p, "cudnn_benchmark_disabled");
 	places_init(&m.searches);
 	m.bounds = bounds_new(p);
-	measure(p, f, w, &m);
+	cudnn_benchmark_measure(p, f, w, &m);
 	if (w->n && step_time_pct(w, m.searches.ns) >= TOO_MUCH)
 		report_search(p, f, w, &m);
 	else if (off && m.convs && 100.0 * (double)m.conv.ns >= WORTH * (double)m.kernel_ns)
@@ -169,5 +169,5 @@ const struct detector detector_cudnn_benchmark = {
 	.report = "conv",
 	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = cudnn_benchmark_run,
 };

@@ -14,7 +14,7 @@ static unsigned devices_used(const struct profile *p)
 	return n;
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int data_parallel_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	(void)e;
 	uint32_t name = intern_find(&p->strings, STR("DataParallel.forward"));
@@ -40,5 +40,5 @@ const struct detector detector_data_parallel = {
 	.disprove = "The calls of DataParallel.forward are of a model whose replicas are all on one GPU.",
 	.report = "devices",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = data_parallel_run,
 };

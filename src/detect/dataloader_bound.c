@@ -25,7 +25,7 @@ static uint32_t look_at_longest(const struct profile *p, const struct step_time 
 }
 
 /* When the host is in the loader and the GPU has no work. */
-static void cover(const struct profile *p, const struct step_time *w, struct finding *x)
+static void dataloader_bound_cover(const struct profile *p, const struct step_time *w, struct finding *x)
 {
 	struct intervals when = {0};
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
@@ -92,7 +92,7 @@ static void tell_inside(struct findings *f, const struct step_time *w, struct fi
 	                         "the results stored. Then: " STR_FMT, STR_ARG(name), 100.0 * (double)best->ns / (double)t->ns, STR_ARG(x->advice));
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dataloader_bound_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_dataloader_bound;
 	const struct step_time *w = shared_steps(f);
@@ -117,7 +117,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 			tell_inside(f, w, x);
 		finding_rests_on(x, w, r->n, r->sum.ns[ROLE_DATALOADER]);
 		x->share_pct = pct;
-		cover(p, w, x);
+		dataloader_bound_cover(p, w, x);
 		finding_gain(x, w, r->sum.ns[ROLE_DATALOADER], "the time in DataLoader without device work");
 	}
 	roles_free(r);
@@ -134,5 +134,5 @@ const struct detector detector_dataloader_bound = {
 	.shares = "gpu-starvation single-process-dataloader",
 	.report = "steps",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = dataloader_bound_run,
 };

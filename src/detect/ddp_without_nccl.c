@@ -29,7 +29,7 @@ static int can_nccl(const struct profile *p)
 	return answer;
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int ddp_without_nccl_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	(void)e;
 	const struct detector *d = &detector_ddp_without_nccl;
@@ -57,5 +57,5 @@ const struct detector detector_ddp_without_nccl = {
 	.fix = "Use init_process_group(backend=\"nccl\").",
 	.disprove = "The process group is of NCCL, and the recording holds neither its collectives nor its kernels (a step without backward).",
 	.needs = 0,
-	.run = run,
+	.run = ddp_without_nccl_run,
 };

@@ -163,7 +163,7 @@ static void tell_outlook(struct findings *f)
 	buf_release(&b);
 }
 
-static bool is_chosen(const struct detector *d, const struct detect_args *a)
+static bool detect_is_chosen(const struct detector *d, const struct detect_args *a)
 {
 	return a->experts && d->experts ? strcmp(a->experts, d->experts->name) == 0 : !a->experts && !d->experts;
 }
@@ -171,7 +171,7 @@ static bool is_chosen(const struct detector *d, const struct detect_args *a)
 static int run_chosen(struct profile *p, struct findings *f, struct err *e)
 {
 	for (const struct detector *const *d = detector_registry; *d; d++) {
-		if (!is_chosen(*d, &f->args))
+		if (!detect_is_chosen(*d, &f->args))
 			continue;
 		if ((*d)->device_work && !p->gpu_op.rows.n)
 			findings_missing(f, *d, "the input has no device work");
@@ -217,7 +217,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 	unsigned needs = 0, chosen = 0;
 	*f = (struct findings){.args = *args};
 	for (const struct detector *const *d = detector_registry; *d; d++)
-		if (is_chosen(*d, args)) {
+		if (detect_is_chosen(*d, args)) {
 			needs |= (*d)->needs;
 			chosen++;
 		}
@@ -267,7 +267,7 @@ static void own_prose(struct table *t, const struct finding *x)
 }
 
 /* `brief`: of what is part of another finding the problem alone. */
-static void own_row(struct table *t, const struct finding *x, bool brief)
+static void detect_own_row(struct table *t, const struct finding *x, bool brief)
 {
 	table_row(t);
 	table_set_str(t, SEVERITY, str_from(severity_name[x->severity]));
@@ -293,7 +293,7 @@ static void own_row(struct table *t, const struct finding *x, bool brief)
 	}
 }
 
-static void own_table(const struct findings *f, struct table *t)
+static void detect_own_table(const struct findings *f, struct table *t)
 {
 	static const struct column columns[] = {
 		{"severity", "Severity", "high, medium, low or info", CELL_STR, UNIT_NONE, COLUMN_LEVEL},
@@ -318,7 +318,7 @@ static void own_table(const struct findings *f, struct table *t)
 	if (f->of_window)
 		t->data[GAIN].col.title = "Gain, at most";
 	for (unsigned i = 0; i < f->n; i++)
-		own_row(t, &f->v[i], f->args.brief);
+		detect_own_row(t, &f->v[i], f->args.brief);
 	if (!f->n)
 		table_note(t, f->n_missing ? "Nothing found by the detectors that could look." : "Nothing found.");
 }
@@ -358,7 +358,7 @@ static void missing_notes(const struct findings *f, struct table *t)
 }
 
 /* What an expert system sets above its findings. */
-static const char *title_of(const char *experts)
+static const char *detect_title_of(const char *experts)
 {
 	for (const struct detector *const *d = detector_registry; experts && *d; d++)
 		if ((*d)->experts && strcmp((*d)->experts->name, experts) == 0)
@@ -368,11 +368,11 @@ static const char *title_of(const char *experts)
 
 void findings_table(const struct findings *f, struct table *t)
 {
-	table_init(t, "advise", title_of(f->args.experts));
+	table_init(t, "advise", detect_title_of(f->args.experts));
 	if (f->args.experts)
 		quoted_table(f, t);
 	else
-		own_table(f, t);
+		detect_own_table(f, t);
 	t->notes_answer = true;
 	for (unsigned i = 0; i < f->n_notes; i++)
 		table_note(t, STR_FMT, STR_ARG(f->note[i]));

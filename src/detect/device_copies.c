@@ -13,7 +13,7 @@ static bool is_within_device(const struct profile *p, uint32_t g)
 	return str_has(name, STR("DtoD")) || str_has(name, STR("DeviceToDevice")) || str_has(name, STR("Device-to-Device"));
 }
 
-static uint8_t class_of(struct str name)
+static uint8_t device_copies_class_of(struct str name)
 {
 	return str_ends(name, STR("ddp.reducer::copy_bucket_to_grad"));
 }
@@ -21,7 +21,7 @@ static uint8_t class_of(struct str name)
 /* Of the copies that copies_measure takes, those from DistributedDataParallel's buckets to gradients; as many go the other way. */
 static uint64_t count_buckets(const struct profile *p, const struct step_time *w)
 {
-	uint8_t *mark = inside_new(p, class_of, NULL);
+	uint8_t *mark = inside_new(p, device_copies_class_of, NULL);
 	uint64_t n = 0;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		n += p->gpu_op.kind[g] == GPU_MEMCPY && copies_on_lead(p, w, g) && is_within_device(p, g) && step_time_has(w, p->gpu_op.start_ns[g]) &&
@@ -30,7 +30,7 @@ static uint64_t count_buckets(const struct profile *p, const struct step_time *w
 	return n;
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, struct copies *c)
+static void device_copies_report(const struct profile *p, struct findings *f, const struct step_time *w, struct copies *c)
 {
 	double pct = step_time_pct(w, c->exposed_ns);
 	uint64_t buckets = count_buckets(p, w);
@@ -58,7 +58,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_gain(x, w, c->exposed_ns, "these copies where nothing hides them");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int device_copies_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_device_copies);
 	struct copies c;
@@ -66,7 +66,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	copies_measure(p, f, w, is_within_device, &c);
 	if (c.n >= (uint64_t)FEWEST * w->n && step_time_pct(w, c.exposed_ns) >= TOO_MUCH)
-		report(p, f, w, &c);
+		device_copies_report(p, f, w, &c);
 	copies_release(&c);
 	return 0;
 }
@@ -80,5 +80,5 @@ const struct detector detector_device_copies = {
 	.disprove = "The copies are needed: what they make is changed while the original is still used.",
 	.report = "memcpy",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = device_copies_run,
 };

@@ -11,7 +11,7 @@ enum { PLACES_TOLD = 4 };
 extern const struct detector detector_dtype_conversions;
 
 /* What a cost is, if it is a copy that changes the type of floating-point numbers. */
-struct conversion {
+struct dtype_conversions_conversion {
 	bool asked, is;
 	enum dtype from, to;
 	uint32_t size;           /* which number of elements and pair of types: in measured.way */
@@ -22,10 +22,10 @@ struct way {
 	int64_t ns[2];
 };
 
-struct measured {
+struct dtype_conversions_measured {
 	struct places places;
 	struct gpu_most most;    /* their time */
-	struct conversion *of;   /* by cost */
+	struct dtype_conversions_conversion *of;   /* by cost */
 	struct intern sizes;
 	struct way *way;         /* by id in `sizes`, from 1 */
 	uint32_t ways;
@@ -38,7 +38,7 @@ static bool is_float(enum dtype t)
 	return dtype_kind(t) == DTYPE_KIND_FLOAT;
 }
 
-static void ask(struct measured *m, const struct op_facts *f, struct conversion *x)
+static void dtype_conversions_ask(struct dtype_conversions_measured *m, const struct op_facts *f, struct dtype_conversions_conversion *x)
 {
 	struct op_args a = {0};
 	char why[160];
@@ -54,7 +54,7 @@ static void ask(struct measured *m, const struct op_facts *f, struct conversion 
 	op_args_release(&a);
 }
 
-static void add(const struct profile *p, struct findings *f, struct measured *m, uint32_t g, const struct conversion *x, uint32_t *cap)
+static void dtype_conversions_add(const struct profile *p, struct findings *f, struct dtype_conversions_measured *m, uint32_t g, const struct dtype_conversions_conversion *x, uint32_t *cap)
 {
 	const struct costs *costs = shared_costs(f);
 	int64_t ns = p->gpu_op.dur_ns[g];
@@ -78,11 +78,11 @@ static void add(const struct profile *p, struct findings *f, struct measured *m,
 	buf_release(&b);
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
+static void dtype_conversions_measure(const struct profile *p, struct findings *f, const struct step_time *w, struct dtype_conversions_measured *m)
 {
 	const struct costs *costs = shared_costs(f);
 	uint32_t cap = 0;
-	m->of = NEW_ARRAY(costs->n, struct conversion);
+	m->of = NEW_ARRAY(costs->n, struct dtype_conversions_conversion);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t c = costs->of_gpu[g];
 		enum cost_direction d;
@@ -91,15 +91,15 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		m->device_ns += p->gpu_op.dur_ns[g];
 		if (p->gpu_op.kind[g] != GPU_KERNEL || c == ROW_NONE || costs->op[g] == ROW_NONE)
 			continue;
-		struct conversion *x = &m->of[c];
+		struct dtype_conversions_conversion *x = &m->of[c];
 		if (!x->asked) {
 			struct op_facts facts = costs_facts(costs, p, c, &d);
 			m->types |= facts.types.n > 0;
-			ask(m, &facts, x);
+			dtype_conversions_ask(m, &facts, x);
 			x->is &= d == COST_FORWARD;
 		}
 		if (x->is)
-			add(p, f, m, g, x, &cap);
+			dtype_conversions_add(p, f, m, g, x, &cap);
 	}
 	gpu_most_choose(&m->most, w);
 	for (uint32_t i = 0; i < m->ways; i++)
@@ -107,7 +107,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 			m->both_ns += m->way[i].ns[0] + m->way[i].ns[1];
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
+static void dtype_conversions_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct dtype_conversions_measured *m)
 {
 	double pct = 100.0 * (double)m->places.ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	unsigned steps = w->n ? w->n : 1;
@@ -127,17 +127,17 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_gains_most(x, f, w, &m->most, "all the time of these conversions");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dtype_conversions_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_dtype_conversions;
-	struct measured m = {0};
+	struct dtype_conversions_measured m = {0};
 	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	intern_init(&m.sizes);
-	measure(p, f, w, &m);
+	dtype_conversions_measure(p, f, w, &m);
 	if (m.device_ns && 100.0 * (double)m.places.ns >= TOO_MUCH * (double)m.device_ns && 100.0 * (double)m.both_ns >= BOTH_WAYS * (double)m.device_ns)
-		report(p, f, w, &m);
+		dtype_conversions_report(p, f, w, &m);
 	else if (!m.types)
 		findings_missing(f, d, "the types of the ops' tensors were not recorded");
 	places_release(&m.places);
@@ -159,5 +159,5 @@ const struct detector detector_dtype_conversions = {
 	.report = "roofline",
 	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = dtype_conversions_run,
 };

@@ -10,14 +10,14 @@ enum { PLACES_TOLD = 3 };
 
 extern const struct detector detector_few_blocks;
 
-struct measured {
+struct few_blocks_measured {
 	struct places places;
 	struct gpu_most most;    /* what they lose */
 	int64_t device_ns, lost_ns;
 	bool no_sms, no_grid;    /* a kernel's device does not state its SMs; a launch not its grid */
 };
 
-static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
+static void few_blocks_measure(const struct profile *p, struct findings *f, const struct step_time *w, struct few_blocks_measured *m)
 {
 	const uint8_t *beside = shared_beside(f);
 	struct buf text = {0};
@@ -47,7 +47,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	buf_release(&text);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
+static void few_blocks_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct few_blocks_measured *m)
 {
 	double pct = 100.0 * (double)m->lost_ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	struct buf b = {0};
@@ -64,10 +64,10 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_gains_most(x, f, w, &m->most, "time of these kernels x (1 - blocks / SMs), as if their work spread over all SMs");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int few_blocks_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_few_blocks;
-	struct measured m = {0};
+	struct few_blocks_measured m = {0};
 	if (p->durations_only) {
 		findings_missing(f, d, "the input holds durations, but no times");
 		return 0;
@@ -75,10 +75,10 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
 	gpu_most_init(&m.most, p);
-	measure(p, f, w, &m);
+	few_blocks_measure(p, f, w, &m);
 	bool counts = !w->n || step_time_pct(w, m.most.ns) >= LEAST;
 	if (counts && m.device_ns && 100.0 * (double)m.lost_ns >= TOO_MUCH * (double)m.device_ns)
-		report(p, f, w, &m);
+		few_blocks_report(p, f, w, &m);
 	else if (!m.places.n && (m.no_sms || m.no_grid))
 		findings_missing(f, d, m.no_sms ? "the input does not say how many SMs the GPUs have" : "the input does not state the kernels' grids");
 	places_release(&m.places);
@@ -97,5 +97,5 @@ const struct detector detector_few_blocks = {
 	.report = "kernels",
 	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = few_blocks_run,
 };

@@ -25,12 +25,12 @@ static const char *const cause_text[CAUSES] = {
 	[NEW_KERNELS] = "in kernels that no other step runs (a search for algorithms, a warm-up)",
 };
 
-struct sums {
+struct first_iteration_sums {
 	int64_t ns[CAUSES];
 };
 
 /* The step that a moment of the host is in; ROW_NONE. */
-static uint32_t step_at(const struct steps *s, int64_t t)
+static uint32_t first_iteration_step_at(const struct steps *s, int64_t t)
 {
 	uint32_t a = 0, b = s->n;
 	while (a < b) {
@@ -48,7 +48,7 @@ static uint8_t is_compiler(struct str name)
 	return compiled_is_compiler(name);
 }
 
-static enum cause cause_of(const struct profile *p, uint32_t span, const struct name_memo *compilers)
+static enum cause first_iteration_cause_of(const struct profile *p, uint32_t span, const struct name_memo *compilers)
 {
 	if (name_memo_of(compilers, p->span.name[span]) && p->span.kind[span] != SPAN_GPU_USER)
 		return COMPILING;
@@ -63,15 +63,15 @@ static enum cause cause_of(const struct profile *p, uint32_t span, const struct 
 }
 
 /* A thread is in one cause once at a time: cudaMalloc holds the cuMemCreate that it calls. */
-static void add_host(const struct profile *p, struct sums *v)
+static void first_iteration_add_host(const struct profile *p, struct first_iteration_sums *v)
 {
 	struct name_memo compilers = name_memo_new(p, is_compiler);
 	int64_t done[CAUSES]; /* of this thread, until when the cause's time is counted */
 	for (uint32_t i = 0; i < p->span.rows.n; i++) { /* by thread, then start */
 		for (unsigned k = 0; k < CAUSES && (i == 0 || p->span.track[i] != p->span.track[i - 1]); k++)
 			done[k] = INT64_MIN;
-		enum cause c = cause_of(p, i, &compilers);
-		uint32_t step = c != CAUSES ? step_at(p->steps, p->span.start_ns[i]) : ROW_NONE;
+		enum cause c = first_iteration_cause_of(p, i, &compilers);
+		uint32_t step = c != CAUSES ? first_iteration_step_at(p->steps, p->span.start_ns[i]) : ROW_NONE;
 		if (step == ROW_NONE)
 			continue;
 		int64_t start = p->span.start_ns[i] > done[c] ? p->span.start_ns[i] : done[c], end = span_end(p, i);
@@ -82,20 +82,20 @@ static void add_host(const struct profile *p, struct sums *v)
 }
 
 /* The step that launched device work; that in which it began, where its call is not known. */
-static uint32_t step_of(const struct profile *p, uint32_t g)
+static uint32_t first_iteration_step_of(const struct profile *p, uint32_t g)
 {
 	uint32_t call = p->gpu_op.call[g];
-	return step_at(p->steps, call != ROW_NONE ? p->span.start_ns[call] : p->gpu_op.start_ns[g]);
+	return first_iteration_step_at(p->steps, call != ROW_NONE ? p->span.start_ns[call] : p->gpu_op.start_ns[g]);
 }
 
 /* Kernels by name: those that one step alone runs. */
-static void add_kernels(const struct profile *p, struct sums *v)
+static void first_iteration_add_kernels(const struct profile *p, struct first_iteration_sums *v)
 {
 	enum { NOWHERE, SEVERAL = UINT32_MAX };
 	uint32_t *in = NEW_ARRAY(p->strings.n, uint32_t), *step = NEW_ARRAY(p->gpu_op.rows.n, uint32_t);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t *x = &in[p->gpu_op.name[g]];
-		step[g] = p->gpu_op.kind[g] == GPU_KERNEL ? step_of(p, g) : ROW_NONE;
+		step[g] = p->gpu_op.kind[g] == GPU_KERNEL ? first_iteration_step_of(p, g) : ROW_NONE;
 		if (step[g] != ROW_NONE)
 			*x = *x == NOWHERE || *x == step[g] + 1 ? step[g] + 1 : SEVERAL;
 	}
@@ -134,14 +134,14 @@ static int64_t median_without(const struct figure *x, uint32_t n, uint32_t witho
 
 enum { BUSY = CAUSES, LENGTH, FIGURES };
 
-struct work {
+struct first_iteration_work {
 	const struct profile *p;
 	const struct step_time *w;
-	struct sums *sum;
+	struct first_iteration_sums *sum;
 	struct figure figure[FIGURES]; /* by cause, then the time that the GPU works, then the length */
 };
 
-static int64_t figure_of(const struct work *x, uint32_t step, unsigned k)
+static int64_t figure_of(const struct first_iteration_work *x, uint32_t step, unsigned k)
 {
 	const struct step *s = &x->p->steps->v[step];
 	if (k == LENGTH)
@@ -149,7 +149,7 @@ static int64_t figure_of(const struct work *x, uint32_t step, unsigned k)
 	return k == BUSY ? intervals_length_within(&x->w->busy, s->start_ns, s->end_ns) : x->sum[step].ns[k];
 }
 
-static void make_figures(struct work *x)
+static void make_figures(struct first_iteration_work *x)
 {
 	uint32_t n = x->p->steps->n;
 	for (unsigned k = 0; k < FIGURES; k++) {
@@ -162,13 +162,13 @@ static void make_figures(struct work *x)
 }
 
 /* How much more of it this step has than is usual. */
-static int64_t more_of(const struct work *x, uint32_t step, unsigned k)
+static int64_t more_of(const struct first_iteration_work *x, uint32_t step, unsigned k)
 {
 	return x->figure[k].v[step] - median_without(&x->figure[k], x->p->steps->n, step);
 }
 
 /* The cause with most time beyond what is usual; CAUSES: none tells much. *ns = that time. */
-static enum cause main_cause(const struct work *x, uint32_t step, int64_t beyond, int64_t *ns)
+static enum cause main_cause(const struct first_iteration_work *x, uint32_t step, int64_t beyond, int64_t *ns)
 {
 	enum cause best = CAUSES;
 	*ns = 0;
@@ -183,7 +183,7 @@ static enum cause main_cause(const struct work *x, uint32_t step, int64_t beyond
 }
 
 /* A step far longer than the others, and not because the GPU has more of the same work in it. */
-static bool is_long(const struct work *x, uint32_t step)
+static bool first_iteration_is_long(const struct first_iteration_work *x, uint32_t step)
 {
 	int64_t ns, beyond = more_of(x, step, LENGTH), work = more_of(x, step, BUSY) - more_of(x, step, NEW_KERNELS);
 	int64_t median = x->figure[LENGTH].v[step] - beyond;
@@ -193,7 +193,7 @@ static bool is_long(const struct work *x, uint32_t step)
 }
 
 /* The step that is nearest the median in length, but this one. */
-static uint32_t usual_step(const struct work *x, uint32_t step)
+static uint32_t usual_step(const struct first_iteration_work *x, uint32_t step)
 {
 	const int64_t *ns = x->figure[LENGTH].v, median = ns[step] - more_of(x, step, LENGTH);
 	uint32_t best = ROW_NONE;
@@ -205,12 +205,12 @@ static uint32_t usual_step(const struct work *x, uint32_t step)
 
 /* Time of the thread that runs the steps, by name (string id): in ranges of this name but outside of those inside them, and in them as a whole, where
  * one of the same name inside another counts once. What this step has less what the usual one has. */
-struct names {
+struct first_iteration_names {
 	int64_t *self, *whole, *until;
 };
 
 /* Adds a step, times `sign`. Ranges stand by start. */
-static void names_add(const struct work *x, uint32_t step, int sign, struct names *t)
+static void names_add(const struct first_iteration_work *x, uint32_t step, int sign, struct first_iteration_names *t)
 {
 	const struct spans *v = &x->p->span;
 	const struct step *s = &x->p->steps->v[step];
@@ -230,7 +230,7 @@ static void names_add(const struct work *x, uint32_t step, int sign, struct name
 }
 
 /* Of ranges that the program or its libraries named, that which has most of the time itself; ROW_NONE: none has TELLS of it. */
-static uint32_t most_self(const struct profile *p, const struct names *t, int64_t beyond)
+static uint32_t most_self(const struct profile *p, const struct first_iteration_names *t, int64_t beyond)
 {
 	uint32_t best = ROW_NONE;
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
@@ -241,7 +241,7 @@ static uint32_t most_self(const struct profile *p, const struct names *t, int64_
 }
 
 /* The innermost with half of it and more as a whole: that with least, of those with as much; ROW_NONE. */
-static uint32_t innermost_half(const struct profile *p, const struct names *t, int64_t beyond)
+static uint32_t innermost_half(const struct profile *p, const struct first_iteration_names *t, int64_t beyond)
 {
 	uint32_t best = ROW_NONE;
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
@@ -252,11 +252,11 @@ static uint32_t innermost_half(const struct profile *p, const struct names *t, i
 }
 
 /* Where no call tells the cause: the function, op or range that does, compared with the step that is nearest the median. */
-static void put_function(const struct work *x, uint32_t step, int64_t beyond, struct buf *out)
+static void first_iteration_put_function(const struct first_iteration_work *x, uint32_t step, int64_t beyond, struct buf *out)
 {
 	const struct profile *p = x->p;
 	uint32_t usual = usual_step(x, step);
-	struct names t = {NEW_ARRAY(p->strings.n, int64_t), NEW_ARRAY(p->strings.n, int64_t), NEW_ARRAY(p->strings.n, int64_t)};
+	struct first_iteration_names t = {NEW_ARRAY(p->strings.n, int64_t), NEW_ARRAY(p->strings.n, int64_t), NEW_ARRAY(p->strings.n, int64_t)};
 	if (x->w->main_track != ROW_NONE) {
 		names_add(x, step < usual ? step : usual, step < usual ? 1 : -1, &t);
 		names_add(x, step < usual ? usual : step, step < usual ? -1 : 1, &t);
@@ -276,7 +276,7 @@ static void put_function(const struct work *x, uint32_t step, int64_t beyond, st
 	mem_free(t.until);
 }
 
-static void put_step(const struct work *x, uint32_t step, struct buf *out)
+static void put_step(const struct first_iteration_work *x, uint32_t step, struct buf *out)
 {
 	int64_t ns, beyond = more_of(x, step, LENGTH), all = x->figure[LENGTH].v[step], median = all - beyond;
 	enum cause c = main_cause(x, step, beyond, &ns);
@@ -289,7 +289,7 @@ static void put_step(const struct work *x, uint32_t step, struct buf *out)
 		put_ns(out, (double)(ns < beyond ? ns : beyond));
 		buf_printf(out, " are %s", cause_text[c]);
 	} else {
-		put_function(x, step, beyond, out);
+		first_iteration_put_function(x, step, beyond, out);
 	}
 	buf_cstr(out, "; the GPU works for ");
 	put_ns(out, (double)x->figure[BUSY].v[step]);
@@ -298,7 +298,7 @@ static void put_step(const struct work *x, uint32_t step, struct buf *out)
 }
 
 /* The mean without the long steps is the figure to compare; nothing is gained. */
-static void report(const struct work *x, struct findings *f, const uint8_t *is, uint64_t n, int64_t rest_ns, struct buf *evidence)
+static void first_iteration_report(const struct first_iteration_work *x, struct findings *f, const uint8_t *is, uint64_t n, int64_t rest_ns, struct buf *evidence)
 {
 	const struct steps *s = x->p->steps;
 	struct buf problem = {0};
@@ -330,7 +330,7 @@ struct longest {
 	unsigned n;
 };
 
-static void longest_add(const struct work *x, struct longest *t, uint32_t step)
+static void longest_add(const struct first_iteration_work *x, struct longest *t, uint32_t step)
 {
 	const int64_t *ns = x->figure[LENGTH].v;
 	unsigned at = t->n;
@@ -345,7 +345,7 @@ static void longest_add(const struct work *x, struct longest *t, uint32_t step)
 	t->step[at] = step;
 }
 
-static void look(const struct work *x, struct findings *f)
+static void first_iteration_look(const struct first_iteration_work *x, struct findings *f)
 {
 	const struct steps *s = x->p->steps;
 	uint8_t *is = NEW_ARRAY(s->n, uint8_t);
@@ -354,7 +354,7 @@ static void look(const struct work *x, struct findings *f)
 	uint64_t n = 0;
 	int64_t rest_ns = 0;
 	for (uint32_t i = 0; i < s->n; i++) {
-		is[i] = is_long(x, i);
+		is[i] = first_iteration_is_long(x, i);
 		rest_ns += is[i] ? 0 : x->figure[LENGTH].v[i];
 		if (!is[i])
 			continue;
@@ -368,22 +368,22 @@ static void look(const struct work *x, struct findings *f)
 	if (n > told.n)
 		buf_printf(&evidence, "; and %llu more", (unsigned long long)(n - told.n));
 	if (n && n < s->n)
-		report(x, f, is, n, rest_ns, &evidence);
+		first_iteration_report(x, f, is, n, rest_ns, &evidence);
 	else
 		buf_release(&evidence);
 	mem_free(is);
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int first_iteration_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_first_iteration);
 	if (!w || w->kind != WINDOW_STEPS || p->steps->n < FEWEST)
 		return 0;
-	struct work x = {.p = p, .w = w, .sum = NEW_ARRAY(p->steps->n, struct sums)};
-	add_host(p, x.sum);
-	add_kernels(p, x.sum);
+	struct first_iteration_work x = {.p = p, .w = w, .sum = NEW_ARRAY(p->steps->n, struct first_iteration_sums)};
+	first_iteration_add_host(p, x.sum);
+	first_iteration_add_kernels(p, x.sum);
 	make_figures(&x);
-	look(&x, f);
+	first_iteration_look(&x, f);
 	mem_free(x.sum);
 	for (unsigned k = 0; k < FIGURES; k++) {
 		mem_free(x.figure[k].v);
@@ -401,5 +401,5 @@ const struct detector detector_first_iteration = {
 	.disprove = "Steps of this length come again and again in a longer recording: then they belong to the work.",
 	.report = "steps",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = first_iteration_run,
 };

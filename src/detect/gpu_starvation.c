@@ -95,7 +95,7 @@ static void cover_waits(const struct profile *p, const struct gaps *g, struct fi
 	intervals_release(&when);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct gaps *g, int64_t starved)
+static void gpu_starvation_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct gaps *g, int64_t starved)
 {
 	enum gap_cause order[GAP_N_CAUSES];
 	unsigned n;
@@ -134,7 +134,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	cover_waits(p, g, x);
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int gpu_starvation_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_gpu_starvation);
 	if (!w)
@@ -142,7 +142,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	const struct gaps *g = shared_gaps(f);
 	int64_t starved = w->idle_ns - g->ns[GAP_LATENCY];
 	if (step_time_pct(w, starved) >= TOO_MUCH)
-		report(p, f, w, g, starved);
+		gpu_starvation_report(p, f, w, g, starved);
 	return 0;
 }
 
@@ -154,5 +154,5 @@ const struct detector detector_gpu_starvation = {
 	.disprove = "The gaps vanish in a recording without stacks, shapes and memory, or by Nsight Systems: then the profiler made them.",
 	.symptom = 2,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = gpu_starvation_run,
 };

@@ -6,14 +6,14 @@ enum { PLACES_TOLD = 3, OPS_TOLD = 3 };
 
 extern const struct detector detector_graph_breaks;
 
-struct measured {
+struct graph_breaks_measured {
 	struct intervals when;
 	uint64_t breaks, ops, works;
 	struct places places, eager;
 };
 
 /* Work that what is between the graphs launched, and the time there without any. */
-static void find_cost(const struct compiled_calls *x, struct measured *c)
+static void find_cost(const struct compiled_calls *x, struct graph_breaks_measured *c)
 {
 	const struct profile *p = x->p;
 	struct intervals host = {0}, device = {0};
@@ -34,7 +34,7 @@ static void find_cost(const struct compiled_calls *x, struct measured *c)
 }
 
 /* "model.py(9): torch_dynamo_resume_in_forward_at_12" is told as "forward at model.py(12)": the function, and the line at which it was left. */
-static void add_place(const struct compiled_calls *x, struct findings *f, struct measured *c, uint32_t at, int64_t ns)
+static void add_place(const struct compiled_calls *x, struct findings *f, struct graph_breaks_measured *c, uint32_t at, int64_t ns)
 {
 	const struct profile *p = x->p;
 	uint32_t body = at;
@@ -74,7 +74,7 @@ static int64_t idle_around(const struct compiled_calls *x, int64_t at_ns)
 	return a < x->between.n && x->between.v[a].start <= at_ns ? step_time_idle_within(x->w, x->between.v[a].start, x->between.v[a].end) : 0;
 }
 
-static void find_places(const struct compiled_calls *x, struct findings *f, struct measured *c)
+static void graph_breaks_find_places(const struct compiled_calls *x, struct findings *f, struct graph_breaks_measured *c)
 {
 	const struct profile *p = x->p;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
@@ -93,7 +93,7 @@ static void find_places(const struct compiled_calls *x, struct findings *f, stru
 	}
 }
 
-static void report(const struct compiled_calls *x, struct findings *f, const struct measured *c)
+static void graph_breaks_report(const struct compiled_calls *x, struct findings *f, const struct graph_breaks_measured *c)
 {
 	const struct step_time *w = x->w;
 	int64_t ns = intervals_length(&c->when);
@@ -134,15 +134,15 @@ static bool several_frames(const struct compiled_calls *x)
 	return n > x->w->n;
 }
 
-static void look(const struct compiled_calls *x, struct findings *f)
+static void graph_breaks_look(const struct compiled_calls *x, struct findings *f)
 {
-	struct measured c = {0};
+	struct graph_breaks_measured c = {0};
 	places_init(&c.places);
 	places_init(&c.eager);
 	find_cost(x, &c);
 	if (x->broken && step_time_pct(x->w, intervals_length(&c.when)) >= TOO_MUCH) {
-		find_places(x, f, &c);
-		report(x, f, &c);
+		graph_breaks_find_places(x, f, &c);
+		graph_breaks_report(x, f, &c);
 	} else if (x->unknown.n) {
 		findings_missing(f, &detector_graph_breaks, "%s", compiled_no_graphs_why);
 	} else if (!x->broken && !x->entries && several_frames(x)) {
@@ -153,12 +153,12 @@ static void look(const struct compiled_calls *x, struct findings *f)
 	places_release(&c.eager);
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int graph_breaks_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_graph_breaks);
 	struct compiled_calls *x = w ? compiled_calls_new(p, w) : NULL;
 	if (x)
-		look(x, f);
+		graph_breaks_look(x, f);
 	compiled_calls_free(x);
 	return 0;
 }
@@ -173,5 +173,5 @@ const struct detector detector_graph_breaks = {
 	.disprove = "With fullgraph=True the step is no shorter: then what stands between the graphs costs no less inside one.",
 	.shares = "gpu-starvation launch-bound low-gpu-utilization unfused-elementwise synchronising-calls",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = graph_breaks_run,
 };

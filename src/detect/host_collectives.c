@@ -18,7 +18,7 @@ static uint8_t classify(const struct profile *p, uint32_t name)
 }
 
 /* Ranges of collectives on the host, and when devices wait meanwhile. */
-struct work {
+struct host_collectives_work {
 	const struct profile *p;
 	struct intervals *waits;    /* by track: when devices wait for a launch by it */
 	struct intervals *launches; /* by track: its outermost ranges that launch collectives */
@@ -28,7 +28,7 @@ struct work {
 	int64_t done_ns;            /* of the places' time, in collectives that the host does */
 };
 
-static void find_waits(struct work *x, const struct gaps *g, uint32_t main_track)
+static void find_waits(struct host_collectives_work *x, const struct gaps *g, uint32_t main_track)
 {
 	for (uint32_t i = 0; i < g->n; i++) {
 		uint32_t track = g->v[i].call != ROW_NONE ? x->p->span.track[g->v[i].call] : main_track;
@@ -43,7 +43,7 @@ static void find_waits(struct work *x, const struct gaps *g, uint32_t main_track
 }
 
 /* A range that does the collective costs wherever it runs; one that launches it, only on the thread that devices wait for. */
-static void look_at(struct work *x, struct findings *f, struct finding *where, uint32_t span, uint8_t kind)
+static void look_at(struct host_collectives_work *x, struct findings *f, struct finding *where, uint32_t span, uint8_t kind)
 {
 	const struct spans *s = &x->p->span;
 	int64_t start = s->start_ns[span], end = span_end(x->p, span);
@@ -60,7 +60,7 @@ static void look_at(struct work *x, struct findings *f, struct finding *where, u
 }
 
 /* Outermost ranges alone: c10d's op holds record_param_comms, which holds the backend's. */
-static void find_ranges(struct work *x, struct findings *f, struct finding *where)
+static void host_collectives_find_ranges(struct host_collectives_work *x, struct findings *f, struct finding *where)
 {
 	const struct spans *s = &x->p->span;
 	uint8_t *inside = NEW_ARRAY(s->rows.n, uint8_t);
@@ -84,7 +84,7 @@ static void add_common(struct intervals *ranges, const struct intervals *waits, 
 }
 
 /* *sum: the waits that lie in these ranges; what lies in two counts once. */
-static void host_collectives_cost(struct work *x, struct intervals *sum)
+static void host_collectives_cost(struct host_collectives_work *x, struct intervals *sum)
 {
 	for (uint32_t i = 0; i < x->p->track.rows.n; i++) {
 		add_common(&x->launches[i], &x->waits[i], sum);
@@ -95,7 +95,7 @@ static void host_collectives_cost(struct work *x, struct intervals *sum)
 	intervals_normalise(sum);
 }
 
-static void report(struct findings *f, const struct step_time *w, const struct work *x, const struct finding *where, const struct intervals *cost)
+static void host_collectives_report(struct findings *f, const struct step_time *w, const struct host_collectives_work *x, const struct finding *where, const struct intervals *cost)
 {
 	bool done = 2 * x->done_ns > x->places.ns;
 	int64_t ns = intervals_length(cost);
@@ -115,10 +115,10 @@ static void report(struct findings *f, const struct step_time *w, const struct w
 	finding_gain(y, w, ns, "the time without device work while the host is in these ranges");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int host_collectives_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_host_collectives);
-	struct work x = {.p = p};
+	struct host_collectives_work x = {.p = p};
 	struct finding where = {0};
 	if (!w)
 		return 0;
@@ -126,11 +126,11 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	x.launches = NEW_ARRAY(p->track.rows.n, struct intervals);
 	places_init(&x.places);
 	find_waits(&x, shared_gaps(f), w->main_track);
-	find_ranges(&x, f, &where);
+	host_collectives_find_ranges(&x, f, &where);
 	struct intervals cost = {0};
 	host_collectives_cost(&x, &cost);
 	if (step_time_pct(w, intervals_length(&cost)) >= TOO_MUCH && (x.done_ns || x.launched >= (uint64_t)LAUNCHES_FEWEST * w->n))
-		report(f, w, &x, &where, &cost);
+		host_collectives_report(f, w, &x, &where, &cost);
 	intervals_release(&cost);
 	places_release(&x.places);
 	mem_free(x.waits);
@@ -148,5 +148,5 @@ const struct detector detector_host_collectives = {
 	.disprove = "The step takes as long with these collectives taken out: then other work of the host sets the pace.",
 	.shares = "gpu-starvation launch-bound",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = host_collectives_run,
 };

@@ -64,7 +64,7 @@ static bool ends_pace(const struct profile *p, const struct gaps *g, int64_t sta
 	return a < g->n && g->v[a].end_ns == start && is_pace(p, &g->v[a]);
 }
 
-static bool counts(const struct profile *p, const struct step_time *w, uint32_t g)
+static bool launch_bound_counts(const struct profile *p, const struct step_time *w, uint32_t g)
 {
 	return p->gpu_op.kind[g] == GPU_KERNEL && p->launch.device[p->gpu_op.launch[g]] == w->gpu[w->lead].device && step_time_has(w, p->gpu_op.start_ns[g]);
 }
@@ -75,7 +75,7 @@ static void find_queue(const struct profile *p, const struct step_time *w, const
 	uint64_t row = 0;
 	uint32_t track = ROW_NONE;
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
-		if (!counts(p, w, i))
+		if (!launch_bound_counts(p, w, i))
 			continue;
 		bool dry = ends_pace(p, g, p->gpu_op.start_ns[i]);
 		row = track == p->gpu_op.track[i] ? row : 0;
@@ -85,7 +85,7 @@ static void find_queue(const struct profile *p, const struct step_time *w, const
 	}
 }
 
-static struct pace measure(const struct profile *p, struct findings *f, const struct step_time *w, const struct gaps *g)
+static struct pace launch_bound_measure(const struct profile *p, struct findings *f, const struct step_time *w, const struct gaps *g)
 {
 	struct pace m = {0};
 	struct step_sum sum = {.steps = p->steps};
@@ -101,7 +101,7 @@ static struct pace measure(const struct profile *p, struct findings *f, const st
 	}
 	intervals_normalise(&m.when);
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
-		if (!counts(p, w, i))
+		if (!launch_bound_counts(p, w, i))
 			continue;
 		if (gpu_kernel(p, i)->class == KERNEL_COMM) { /* lasts as long as the slowest rank takes */
 			m.collectives = true;
@@ -113,7 +113,7 @@ static struct pace measure(const struct profile *p, struct findings *f, const st
 	return m;
 }
 
-static void report(struct findings *f, const struct step_time *w, const struct pace *m)
+static void launch_bound_report(struct findings *f, const struct step_time *w, const struct pace *m)
 {
 	double pct = step_time_pct(w, m->gap_ns);
 	const char *each = w->kind == WINDOW_STEPS ? " a step" : "";
@@ -140,15 +140,15 @@ static void report(struct findings *f, const struct step_time *w, const struct p
 	finding_gain(x, w, m->gap_ns, "all these gaps");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int launch_bound_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_launch_bound);
 	if (!w)
 		return 0;
-	struct pace m = measure(p, f, w, shared_gaps(f));
+	struct pace m = launch_bound_measure(p, f, w, shared_gaps(f));
 	if (m.works && m.gaps >= (uint64_t)FEWEST * w->n && step_time_pct(w, m.gap_ns) >= TOO_MUCH) {
 		find_queue(p, w, shared_gaps(f), &m);
-		report(f, w, &m);
+		launch_bound_report(f, w, &m);
 	}
 	intervals_release(&m.when);
 	return 0;
@@ -164,5 +164,5 @@ const struct detector detector_launch_bound = {
 	.symptom = 1,
 	.shares = "gpu-starvation",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = launch_bound_run,
 };

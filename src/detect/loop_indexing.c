@@ -8,25 +8,25 @@ static const double TOO_MUCH = 1, SEVERE = 10;
 extern const struct detector detector_loop_indexing;
 
 /* The ops inside one op, or at the top of a thread, as they come. */
-struct level {
+struct loop_indexing_level {
 	uint32_t op;             /* ROW_NONE = top of the thread */
 	uint64_t now, before;    /* hash of the ops since the last select, and between the two before it */
 	unsigned rounds;         /* how often `before` came in a row */
 	uint32_t first, last_select; /* the select that began the row of rounds, and the last one */
 };
 
-struct work {
+struct loop_indexing_work {
 	const struct profile *p;
 	struct findings *f;
 	const struct step_time *w;
-	struct level *level;
+	struct loop_indexing_level *level;
 	uint32_t n, cap;
 	struct places places;
 	struct intervals host, idle; /* idle: the GPU's, but for rows of copies, of which tiny-copies tells: what costs there is each copy */
 	uint64_t rounds;
 };
 
-static void end_loop(struct work *x, struct level *l)
+static void end_loop(struct loop_indexing_work *x, struct loop_indexing_level *l)
 {
 	const struct profile *p = x->p;
 	if (l->rounds >= ROUNDS && step_time_has(x->w, p->span.start_ns[l->first])) {
@@ -41,7 +41,7 @@ static void end_loop(struct work *x, struct level *l)
 	l->rounds = 0;
 }
 
-static void next_select(struct work *x, struct level *l, uint32_t i)
+static void next_select(struct loop_indexing_work *x, struct loop_indexing_level *l, uint32_t i)
 {
 	if (l->last_select == ROW_NONE || !l->now) {
 		end_loop(x, l);
@@ -58,19 +58,19 @@ static void next_select(struct work *x, struct level *l, uint32_t i)
 	l->last_select = i;
 }
 
-static void leave(struct work *x)
+static void loop_indexing_leave(struct loop_indexing_work *x)
 {
 	end_loop(x, &x->level[x->n - 1]);
 	x->n--;
 }
 
-static void enter(struct work *x, uint32_t op)
+static void loop_indexing_enter(struct loop_indexing_work *x, uint32_t op)
 {
 	MEM_GROW(x->level, x->cap, x->n + 1);
-	x->level[x->n++] = (struct level){.op = op, .first = ROW_NONE, .last_select = ROW_NONE};
+	x->level[x->n++] = (struct loop_indexing_level){.op = op, .first = ROW_NONE, .last_select = ROW_NONE};
 }
 
-static void look(struct work *x)
+static void loop_indexing_look(struct loop_indexing_work *x)
 {
 	const struct spans *s = &x->p->span;
 	uint32_t select = intern_find(&x->p->strings, STR("aten::select")), track = ROW_NONE;
@@ -79,24 +79,24 @@ static void look(struct work *x)
 			continue;
 		if (s->track[i] != track) {
 			while (x->n)
-				leave(x);
-			enter(x, ROW_NONE);
+				loop_indexing_leave(x);
+			loop_indexing_enter(x, ROW_NONE);
 			track = s->track[i];
 		}
 		while (x->n > 1 && x->level[x->n - 1].op != s->op[i])
-			leave(x);
-		struct level *l = &x->level[x->n - 1];
+			loop_indexing_leave(x);
+		struct loop_indexing_level *l = &x->level[x->n - 1];
 		if (s->name[i] == select)
 			next_select(x, l, i);
 		else
 			l->now = hash_u64(l->now ^ (s->name[i] + 1));
-		enter(x, i);
+		loop_indexing_enter(x, i);
 	}
 	while (x->n)
-		leave(x);
+		loop_indexing_leave(x);
 }
 
-static void report(struct work *x, int64_t ns)
+static void loop_indexing_report(struct loop_indexing_work *x, int64_t ns)
 {
 	const struct step_time *w = x->w;
 	struct buf evidence = {0};
@@ -111,7 +111,7 @@ static void report(struct work *x, int64_t ns)
 	finding_gain(d, w, ns, "time without device work while the host is in these loops");
 }
 
-static void find_idle(struct work *x)
+static void find_idle(struct loop_indexing_work *x)
 {
 	struct copy_rows rows;
 	copies_rows(x->p, x->w, COPY_TINY_BYTES, &rows);
@@ -119,19 +119,19 @@ static void find_idle(struct work *x)
 	copies_rows_release(&rows);
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int loop_indexing_run(const struct profile *p, struct findings *f, struct err *e)
 {
-	struct work x = {.p = p, .f = f, .w = shared_window(f, &detector_loop_indexing)};
+	struct loop_indexing_work x = {.p = p, .f = f, .w = shared_window(f, &detector_loop_indexing)};
 	if (!x.w)
 		return 0;
 	places_init(&x.places);
 	find_idle(&x);
-	look(&x);
+	loop_indexing_look(&x);
 	intervals_normalise(&x.host);
 	intervals_intersect(&x.host, &x.idle, &x.host);
 	int64_t ns = intervals_length(&x.host);
 	if (step_time_pct(x.w, ns) >= TOO_MUCH)
-		report(&x, ns);
+		loop_indexing_report(&x, ns);
 	intervals_release(&x.host);
 	intervals_release(&x.idle);
 	places_release(&x.places);
@@ -148,5 +148,5 @@ const struct detector detector_loop_indexing = {
 	.shares = "gpu-starvation launch-bound tiny-copies",
 	.report = "operators",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = loop_indexing_run,
 };

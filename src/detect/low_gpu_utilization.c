@@ -30,7 +30,7 @@ static const char *advice_for(const struct gaps *g)
 	return advice[most];
 }
 
-static void report(struct findings *f, const struct step_time *w, const struct gpu_metrics_list *l, struct buf *list, double lowest)
+static void low_gpu_utilization_report(struct findings *f, const struct step_time *w, const struct gpu_metrics_list *l, struct buf *list, double lowest)
 {
 	int64_t busiest = 0;
 	for (unsigned i = 0; i < l->n; i++)
@@ -53,7 +53,7 @@ static void report(struct findings *f, const struct step_time *w, const struct g
 	finding_covers(x, &w->idle);
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int low_gpu_utilization_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_low_gpu_utilization);
 	if (!w)
@@ -70,7 +70,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		lowest = u < lowest ? u : lowest;
 	}
 	if (list.n)
-		report(f, w, &l, &list, lowest);
+		low_gpu_utilization_report(f, w, &l, &list, lowest);
 	buf_release(&list);
 	gpu_metrics_release(&l);
 	return 0;
@@ -86,5 +86,5 @@ const struct detector detector_low_gpu_utilization = {
 	.symptom = 3,
 	.report = "devices",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = low_gpu_utilization_run,
 };

@@ -27,7 +27,7 @@ enum { TILE_BYTES = 4096, PLACES_TOLD = 3 };
 
 extern const struct detector detector_low_occupancy;
 
-struct measured {
+struct low_occupancy_measured {
 	struct places places;
 	struct gpu_most most;
 	struct bounds *bounds;
@@ -79,7 +79,7 @@ static bool waits_for_memory(const struct profile *p, struct findings *f, uint32
 	return least_ns > 0 ? (double)p->gpu_op.dur_ns[g] >= ABOVE_LEAST * least_ns : pct <= VERY_LOW && needs_warps(p, class, g);
 }
 
-static void add(struct measured *m, const struct profile *p, struct findings *f, uint32_t g, struct buf *text)
+static void low_occupancy_add(struct low_occupancy_measured *m, const struct profile *p, struct findings *f, uint32_t g, struct buf *text)
 {
 	uint32_t launch = p->gpu_op.launch[g];
 	int64_t ns = p->gpu_op.dur_ns[g];
@@ -108,7 +108,7 @@ static void add(struct measured *m, const struct profile *p, struct findings *f,
 	gpu_most_add(&m->most, p, g, lost_ns);
 }
 
-static void measure(struct measured *m, const struct profile *p, struct findings *f, const struct step_time *w)
+static void low_occupancy_measure(struct low_occupancy_measured *m, const struct profile *p, struct findings *f, const struct step_time *w)
 {
 	const uint8_t *beside = shared_beside(f);
 	struct buf text = {0};
@@ -117,7 +117,7 @@ static void measure(struct measured *m, const struct profile *p, struct findings
 			continue;
 		m->device_ns += p->gpu_op.dur_ns[g];
 		if (p->gpu_op.kind[g] == GPU_KERNEL && p->gpu_op.launch[g] != ROW_NONE && p->gpu_op.dur_ns[g] >= KERNEL_SHORTEST_NS && !beside[g])
-			add(m, p, f, g, &text);
+			low_occupancy_add(m, p, f, g, &text);
 	}
 	gpu_most_choose(&m->most, w);
 	buf_release(&text);
@@ -130,7 +130,7 @@ static const char *const remedies[] = {
 	             "another block."),
 };
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
+static void low_occupancy_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct low_occupancy_measured *m)
 {
 	static const char *const names[] = {"their registers", "their shared memory", "the size of their blocks"};
 	double pct = 100.0 * (double)m->places.ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
@@ -153,10 +153,10 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	                   "above the least time of their bytes, where that is known");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int low_occupancy_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_low_occupancy;
-	struct measured m = {0};
+	struct low_occupancy_measured m = {0};
 	if (p->durations_only) {
 		findings_missing(f, d, "the input holds durations, but no times");
 		return 0;
@@ -165,10 +165,10 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	m.bounds = bounds_new(p);
 	places_init(&m.places);
 	gpu_most_init(&m.most, p);
-	measure(&m, p, f, w);
+	low_occupancy_measure(&m, p, f, w);
 	bool counts = !w->n || step_time_pct(w, m.most.ns) >= LEAST;
 	if (counts && m.device_ns && 100.0 * (double)m.lost_ns >= TOO_MUCH * (double)m.device_ns)
-		report(p, f, w, &m);
+		low_occupancy_report(p, f, w, &m);
 	else if (!m.places.n && m.no_limits)
 		findings_missing(f, d, "how many warps an SM of these GPUs holds is not known");
 	else if (!m.places.n && m.no_sms)
@@ -192,5 +192,5 @@ const struct detector detector_low_occupancy = {
 	.report = "kernels",
 	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = low_occupancy_run,
 };

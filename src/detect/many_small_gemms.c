@@ -10,7 +10,7 @@ static const double TOO_MUCH = 5, LITTLE = 3, SEVERE = 15;
 extern const struct detector detector_many_small_gemms;
 
 /* Products of one kind that follow each other on a stream. */
-struct row {
+struct many_small_gemms_row {
 	const struct cost *cost;
 	uint32_t op;             /* of the first (row in span) */
 	uint32_t gpu;            /* its first (row in gpu_op) */
@@ -20,7 +20,7 @@ struct row {
 	double least_ns;         /* sum; NAN = not known */
 };
 
-struct measured {
+struct many_small_gemms_measured {
 	struct places places;
 	struct gpu_most most;    /* above the least */
 	int64_t device_ns;
@@ -44,12 +44,12 @@ static bool is_apart(const struct cost *c)
 	return c->class == OP_GEMM && c->k > 0 && c->m != c->k && c->n != c->k;
 }
 
-static bool is_same(const struct cost *a, const struct cost *b)
+static bool many_small_gemms_is_same(const struct cost *a, const struct cost *b)
 {
 	return a->b == b->b && a->m == b->m && a->n == b->n && a->k == b->k && a->dtype == b->dtype;
 }
 
-static void close_row(const struct profile *p, struct findings *f, struct measured *m, struct row *r)
+static void close_row(const struct profile *p, struct findings *f, struct many_small_gemms_measured *m, struct many_small_gemms_row *r)
 {
 	if (r->n >= FEWEST) {
 		struct buf b = {0};
@@ -61,14 +61,14 @@ static void close_row(const struct profile *p, struct findings *f, struct measur
 		gpu_most_add_range(&m->most, p, r->gpu, r->start_ns, r->end_ns, least < (double)r->ns ? r->ns - (int64_t)least : 0);
 		buf_release(&b);
 	}
-	*r = (struct row){0};
+	*r = (struct many_small_gemms_row){0};
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
+static void many_small_gemms_measure(const struct profile *p, struct findings *f, const struct step_time *w, struct many_small_gemms_measured *m)
 {
 	const struct costs *costs = shared_costs(f);
 	struct bounds *bounds = bounds_new(p);
-	struct row r = {0};
+	struct many_small_gemms_row r = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t c = costs->of_gpu[g];
 		bool first = !g || p->gpu_op.track[g] != p->gpu_op.track[g - 1], inside = !w->n || step_time_has(w, p->gpu_op.start_ns[g]);
@@ -76,12 +76,12 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		bool product = inside && p->gpu_op.kind[g] == GPU_KERNEL && c != ROW_NONE && costs->op[g] != ROW_NONE && costs->parts[g] &&
 		               is_apart(&costs->cost[c]) && leaves_room(p, g);
 		m->device_ns += inside && !comm ? p->gpu_op.dur_ns[g] : 0;
-		if (first || !product || (r.n && !is_same(r.cost, &costs->cost[c])))
+		if (first || !product || (r.n && !many_small_gemms_is_same(r.cost, &costs->cost[c])))
 			close_row(p, f, m, &r);
 		if (!product)
 			continue;
 		if (!r.n)
-			r = (struct row){.cost = &costs->cost[c], .op = costs->op[g], .gpu = g, .start_ns = p->gpu_op.start_ns[g]};
+			r = (struct many_small_gemms_row){.cost = &costs->cost[c], .op = costs->op[g], .gpu = g, .start_ns = p->gpu_op.start_ns[g]};
 		r.n++;
 		r.end_ns = gpu_end(p, g);
 		r.ns += p->gpu_op.dur_ns[g];
@@ -93,7 +93,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	bounds_free(bounds);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
+static void many_small_gemms_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct many_small_gemms_measured *m)
 {
 	double pct = 100.0 * (double)m->places.ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	struct buf b = {0};
@@ -112,15 +112,15 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	             "time of these rows above the longest product of each; the GPU's peaks are not known");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int many_small_gemms_run(const struct profile *p, struct findings *f, struct err *e)
 {
-	struct measured m = {.least_known = true};
+	struct many_small_gemms_measured m = {.least_known = true};
 	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
 	gpu_most_init(&m.most, p);
-	measure(p, f, w, &m);
+	many_small_gemms_measure(p, f, w, &m);
 	if (m.device_ns && 100.0 * (double)m.places.ns >= TOO_MUCH * (double)m.device_ns)
-		report(p, f, w, &m);
+		many_small_gemms_report(p, f, w, &m);
 	places_release(&m.places);
 	gpu_most_release(&m.most);
 	return 0;
@@ -138,5 +138,5 @@ const struct detector detector_many_small_gemms = {
 	.report = "gemm",
 	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = many_small_gemms_run,
 };

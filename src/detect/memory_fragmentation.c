@@ -26,7 +26,7 @@ struct growth {
 };
 
 /* Adds row i of *p->memory, which has totals, to its device. */
-static void add(const struct profile *p, uint32_t i, struct growth *g)
+static void memory_fragmentation_add(const struct profile *p, uint32_t i, struct growth *g)
 {
 	int64_t reserved = p->memory.total_reserved[i], allocated = p->memory.total_allocated[i], unused, grown;
 	bool sane = allocated >= 0 && reserved >= allocated;
@@ -51,7 +51,7 @@ static void add(const struct profile *p, uint32_t i, struct growth *g)
 	g->allocated = allocated;
 }
 
-static void report(const struct profile *p, struct findings *f, uint32_t device, const struct growth *g)
+static void memory_fragmentation_report(const struct profile *p, struct findings *f, uint32_t device, const struct growth *g)
 {
 	int64_t total = p->device.memory_bytes[device], peak = g->most;
 	bool matters = total > 0 && (double)peak >= NEARLY_FULL * (double)total;
@@ -72,7 +72,7 @@ static void report(const struct profile *p, struct findings *f, uint32_t device,
 	x->from_ns = x->to_ns = p->memory.time_ns[g->worst];
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int memory_fragmentation_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	uint32_t n = p->device.rows.n;
 	struct growth *of = NEW_ARRAY(n, struct growth);
@@ -86,14 +86,14 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		if (!memory_has_totals(p, i) || p->memory.total_reserved[i] == ID_NONE)
 			continue;
 		totals = true;
-		add(p, i, &of[row]);
+		memory_fragmentation_add(p, i, &of[row]);
 	}
 	for (uint32_t d = 0; d < n; d++) {
 		const struct growth *g = &of[d];
 		bool more = p->device.memory_bytes[d] > 0 && g->most > p->device.memory_bytes[d];
 		too_many |= more;
 		if (!more && g->grown_bytes >= LEAST_BYTES && g->worst_unused >= LEAST_BYTES && (double)g->worst_unused >= TOO_MUCH * (double)g->worst_reserved)
-			report(p, f, d, g);
+			memory_fragmentation_report(p, f, d, g);
 	}
 	if (!events)
 		findings_missing(f, &detector_memory_fragmentation, "no [memory] events of a GPU");
@@ -115,5 +115,5 @@ const struct detector detector_memory_fragmentation = {
 	.report = "memory",
 	.device_work = true,
 	.needs = 0,
-	.run = run,
+	.run = memory_fragmentation_run,
 };

@@ -18,7 +18,7 @@ static int64_t peak_allocated(const struct profile *p, const struct memory_peak 
 	return peak[at].allocated != ROW_NONE ? p->memory.total_allocated[peak[at].allocated] : peak[at].net;
 }
 
-static void report(struct findings *f, int32_t device, int64_t peak, int64_t total)
+static void memory_nearly_full_report(struct findings *f, int32_t device, int64_t peak, int64_t total)
 {
 	struct finding *x = findings_add(f, &detector_memory_nearly_full, FINDING_LOW);
 	const double gib = 1024.0 * 1024.0 * 1024.0;
@@ -29,7 +29,7 @@ static void report(struct findings *f, int32_t device, int64_t peak, int64_t tot
 	x->share_pct = 100.0 * (double)peak / (double)total;
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int memory_nearly_full_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	(void)e;
 	const struct detector *d = &detector_memory_nearly_full;
@@ -42,7 +42,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		stated |= total > 0;
 		too_many |= total > 0 && peak > total;
 		if (peak >= 0 && total > 0 && peak <= total && (double)peak > TOO_MUCH * (double)total)
-			report(f, p->device.id[i], peak, total);
+			memory_nearly_full_report(f, p->device.id[i], peak, total);
 	}
 	mem_free(all);
 	if (p->gpu_op.rows.n && !stated)
@@ -62,5 +62,5 @@ const struct detector detector_memory_nearly_full = {
 	.disprove = "Other processes use the GPU, or it was made full on purpose: steps take as long with a smaller batch, per sample.",
 	.report = "memory",
 	.needs = 0,
-	.run = run,
+	.run = memory_nearly_full_run,
 };

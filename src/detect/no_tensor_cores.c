@@ -7,7 +7,7 @@
 extern const struct detector detector_no_tensor_cores;
 
 /* Kernel time of ops, and what of it Tensor Cores could do or do. */
-struct measured {
+struct no_tensor_cores_measured {
 	int64_t all_ns, eligible_ns, tc_ns, unknown_ns;
 	struct gpu_most most;    /* what can go of eligible_ns at most; 0 = not known */
 	uint64_t kernels;        /* eligible ones */
@@ -21,7 +21,7 @@ struct target {
 	const struct gpu *peaks; /* NULL = not known, or the devices differ */
 };
 
-static bool has_work(const struct profile *p, uint32_t row)
+static bool no_tensor_cores_has_work(const struct profile *p, uint32_t row)
 {
 	for (uint32_t i = 0; i < p->launch.rows.n; i++)
 		if (p->launch.device[i] == p->device.id[row] || (p->device_joined && profile_device_row(p, p->launch.device[i]) == row))
@@ -37,7 +37,7 @@ static struct target find_target(const struct profile *p)
 	for (uint32_t i = 0; i < p->device.rows.n; i++) {
 		struct str name = profile_str(p, p->device.name[i]);
 		int types = gpu_tensor_types(name, p->device.cc_major[i], p->device.cc_minor[i], p->device.warp_size[i]);
-		if (types < 0 || !has_work(p, i))
+		if (types < 0 || !no_tensor_cores_has_work(p, i))
 			continue;
 		differ |= t.types >= 0 && !str_eq(name, t.name);
 		if (t.types < 0 || types < t.types)
@@ -53,7 +53,7 @@ static bool can(const struct target *t, enum gpu_dtype type)
 	return t->types & 1 << type;
 }
 
-static struct str advice(const struct target *t, struct arena *a)
+static struct str no_tensor_cores_advice(const struct target *t, struct arena *a)
 {
 	struct buf text = {0};
 	if (t->amd)
@@ -74,7 +74,7 @@ static struct str advice(const struct target *t, struct arena *a)
 
 /* What of a kernel's time can go when it does on Tensor Cores, at the same share of the peak, what it did on ordinary cores:
  * 1 - fp32 peak / best peak. *best gets the type; 0 = not known. */
-static double saving(const struct target *t, enum gpu_dtype *best)
+static double no_tensor_cores_saving(const struct target *t, enum gpu_dtype *best)
 {
 	if (!t->peaks || !(t->peaks->flops[GPU_FP32] > 0))
 		return 0;
@@ -86,7 +86,7 @@ static double saving(const struct target *t, enum gpu_dtype *best)
 }
 
 /* At the same share of the peak as before, but not below the least that its FLOPs, and its bytes in that type, take. */
-static int64_t saved(struct bounds *b, const struct costs *costs, uint32_t g, int64_t ns, double save, enum gpu_dtype best)
+static int64_t no_tensor_cores_saved(struct bounds *b, const struct costs *costs, uint32_t g, int64_t ns, double save, enum gpu_dtype best)
 {
 	static const enum dtype of_rate[GPU_DTYPES] = {[GPU_TF32] = DTYPE_FLOAT32, [GPU_FP16] = DTYPE_FLOAT16, [GPU_BF16] = DTYPE_BFLOAT16,
 	                                               [GPU_FP8] = DTYPE_FP8_E4M3};
@@ -96,15 +96,15 @@ static int64_t saved(struct bounds *b, const struct costs *costs, uint32_t g, in
 }
 
 /* Of the steps, where there are any. */
-static struct measured measure(const struct profile *p, struct findings *f, const struct optree *t, const struct target *target)
+static struct no_tensor_cores_measured no_tensor_cores_measure(const struct profile *p, struct findings *f, const struct optree *t, const struct target *target)
 {
-	struct measured m = {0};
+	struct no_tensor_cores_measured m = {0};
 	gpu_most_init(&m.most, p);
 	const struct step_time *w = shared_steps(f);
 	uint8_t *could = tc_could_use(p, t);
 	struct bounds *b = bounds_new(p);
 	enum gpu_dtype best = GPU_FP32;
-	double save = saving(target, &best);
+	double save = no_tensor_cores_saving(target, &best);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t node = t->gpu_node[g];
 		if (p->gpu_op.kind[g] != GPU_KERNEL || node == ROW_NONE || t->kind[node] != NODE_OP || (w->n && !step_time_has(w, p->gpu_op.start_ns[g])))
@@ -114,7 +114,7 @@ static struct measured measure(const struct profile *p, struct findings *f, cons
 		m.all_ns += dur;
 		m.kernels += could[g];
 		if (could[g])
-			gpu_most_add(&m.most, p, g, save > 0 ? saved(b, shared_costs(f), g, dur, save, best) : 0);
+			gpu_most_add(&m.most, p, g, save > 0 ? no_tensor_cores_saved(b, shared_costs(f), g, dur, save, best) : 0);
 		m.eligible_ns += could[g] ? dur : 0;
 		m.tc_ns += tc == TRI_YES ? dur : 0;
 		m.unknown_ns += tc == TRI_UNKNOWN ? dur : 0;
@@ -125,12 +125,12 @@ static struct measured measure(const struct profile *p, struct findings *f, cons
 	return m;
 }
 
-static void report(const struct profile *p, struct findings *f, const struct measured *m, const struct target *t)
+static void no_tensor_cores_report(const struct profile *p, struct findings *f, const struct no_tensor_cores_measured *m, const struct target *t)
 {
 	double pct = 100.0 * (double)m->eligible_ns / (double)m->all_ns;
 	const char *cores = t->amd ? "matrix cores" : "Tensor Cores";
 	enum gpu_dtype best = GPU_FP32;
-	double save = saving(t, &best);
+	double save = no_tensor_cores_saving(t, &best);
 	struct finding *x = findings_add(f, &detector_no_tensor_cores, m->unknown_ns ? FINDING_LOW : FINDING_MEDIUM);
 	struct buf text = {0};
 	x->problem = arena_printf(&f->arena, "Kernels with %.0f %% of the time are launched by operators that could use %s, and none is "
@@ -144,7 +144,7 @@ static void report(const struct profile *p, struct findings *f, const struct mea
 	else
 		buf_printf(&text, "The peaks of " STR_FMT " are not known, so the gain is not bounded", STR_ARG(t->name));
 	x->evidence = arena_str(&f->arena, buf_view(&text));
-	x->advice = advice(t, &f->arena);
+	x->advice = no_tensor_cores_advice(t, &f->arena);
 	buf_release(&text);
 	finding_rests_on(x, NULL, m->kernels, m->eligible_ns);
 	finding_covers_most(x, shared_steps(f), &m->most);
@@ -155,7 +155,7 @@ static void report(const struct profile *p, struct findings *f, const struct mea
 		                   "their time above the least at that peak and the memory bandwidth");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int no_tensor_cores_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	(void)e;
 	const struct detector *d = &detector_no_tensor_cores;
@@ -165,11 +165,11 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (target.types <= 0)
 		return 0;
 	struct optree *t = optree_new(p, &optree_own);
-	struct measured m = measure(p, f, t, &target);
+	struct no_tensor_cores_measured m = no_tensor_cores_measure(p, f, t, &target);
 	if (!m.all_ns)
 		findings_missing(f, d, "no kernel can be attributed to an operator");
 	else if (!m.tc_ns && m.eligible_ns)
-		report(p, f, &m, &target);
+		no_tensor_cores_report(p, f, &m, &target);
 	gpu_most_release(&m.most);
 	optree_free(t);
 	return 0;
@@ -185,5 +185,5 @@ const struct detector detector_no_tensor_cores = {
 	.report = "tensor-cores",
 	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
-	.run = run,
+	.run = no_tensor_cores_run,
 };

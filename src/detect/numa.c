@@ -12,7 +12,7 @@ static bool is_host_copy(const struct profile *p, uint32_t g)
 
 /* Nsight Systems states the CPUs of threads (--cpuctxsw), the sockets of CPUs and the bus of a GPU, but not to which socket a bus belongs; others state none
  * of it. So this detector never finds anything: where copies matter it says that it cannot know, and how the user can. */
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int numa_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_numa);
 	struct copies c;
@@ -35,5 +35,5 @@ const struct detector detector_numa = {
 	.report = "memcpy",
 	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = numa_run,
 };

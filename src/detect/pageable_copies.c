@@ -14,7 +14,7 @@ static bool is_pageable(const struct profile *p, uint32_t g)
 }
 
 /* Copies between host and device of which it is not said. */
-static uint64_t count_unknown(const struct profile *p, const struct step_time *w)
+static uint64_t pageable_copies_count_unknown(const struct profile *p, const struct step_time *w)
 {
 	uint64_t n = 0;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
@@ -25,7 +25,7 @@ static uint64_t count_unknown(const struct profile *p, const struct step_time *w
 	return n;
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct copies *c)
+static void pageable_copies_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct copies *c)
 {
 	int64_t ns = c->exposed_ns + c->idle_ns;
 	double pct = step_time_pct(w, ns);
@@ -48,7 +48,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_gain(x, w, ns, "these copies where nothing hides them, and the idle time in their calls");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int pageable_copies_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_pageable_copies);
 	struct copies c;
@@ -56,8 +56,8 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	copies_measure(p, f, w, is_pageable, &c);
 	if (step_time_pct(w, c.exposed_ns + c.idle_ns) >= TOO_MUCH)
-		report(p, f, w, &c);
-	else if (!c.n && count_unknown(p, w))
+		pageable_copies_report(p, f, w, &c);
+	else if (!c.n && pageable_copies_count_unknown(p, w))
 		findings_missing(f, &detector_pageable_copies, "the input does not tell pageable from pinned memory");
 	copies_release(&c);
 	return 0;
@@ -74,5 +74,5 @@ const struct detector detector_pageable_copies = {
 	.shares = "gpu-starvation",
 	.report = "memcpy",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = pageable_copies_run,
 };

@@ -9,13 +9,13 @@ enum { PAIRS_TOLD = 4 };
 extern const struct detector detector_peer_copies;
 
 /* Copies from one GPU to another one. */
-struct pair {
+struct peer_copies_pair {
 	int64_t from, to;         /* -1 = not recorded */
 	int64_t bytes, ns;
 };
 
 struct peers {
-	struct pair *v;           /* pair i has the id i + 1 in `pairs` */
+	struct peer_copies_pair *v;           /* pair i has the id i + 1 in `pairs` */
 	uint32_t n, cap;
 	struct intern pairs;      /* {from, to} */
 	uint64_t copies;
@@ -28,7 +28,7 @@ static bool is_peer(struct str name)
 	return str_has(name, STR("PtoP")) || str_has(name, STR("Peer"));
 }
 
-static int64_t device_arg(const struct profile *p, uint32_t g, enum arg_key key)
+static int64_t peer_copies_device_arg(const struct profile *p, uint32_t g, enum arg_key key)
 {
 	struct str text;
 	int64_t n;
@@ -37,13 +37,13 @@ static int64_t device_arg(const struct profile *p, uint32_t g, enum arg_key key)
 
 static void add_pair(const struct profile *p, struct peers *x, uint32_t g)
 {
-	const int64_t k[2] = {device_arg(p, g, ARG_FROM_DEVICE), device_arg(p, g, ARG_TO_DEVICE)};
+	const int64_t k[2] = {peer_copies_device_arg(p, g, ARG_FROM_DEVICE), peer_copies_device_arg(p, g, ARG_TO_DEVICE)};
 	uint32_t id = intern_put(&x->pairs, (const char *)k, sizeof k), i = id - 1;
 	if (!id)
 		return; /* more pairs than an interner holds */
 	if (i == x->n) {
 		MEM_GROW(x->v, x->cap, x->n + 1);
-		x->v[x->n++] = (struct pair){.from = k[0], .to = k[1]};
+		x->v[x->n++] = (struct peer_copies_pair){.from = k[0], .to = k[1]};
 	}
 	int64_t bytes = p->launch.bytes[p->gpu_op.launch[g]];
 	x->v[i].ns += p->gpu_op.dur_ns[g];
@@ -51,7 +51,7 @@ static void add_pair(const struct profile *p, struct peers *x, uint32_t g)
 		x->v[i].bytes = INT64_MAX;
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct peers *x)
+static void peer_copies_measure(const struct profile *p, struct findings *f, const struct step_time *w, struct peers *x)
 {
 	struct intervals other = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
@@ -74,7 +74,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 /* Slowest first; those without bytes last. */
 static int by_rate(const void *a, const void *b)
 {
-	const struct pair *x = a, *y = b;
+	const struct peer_copies_pair *x = a, *y = b;
 	double rate_x = x->ns && x->bytes ? (double)x->bytes / (double)x->ns : 1e30, rate_y = y->ns && y->bytes ? (double)y->bytes / (double)y->ns : 1e30;
 	if (rate_x != rate_y)
 		return rate_x < rate_y ? -1 : 1;
@@ -84,7 +84,7 @@ static int by_rate(const void *a, const void *b)
 static void put_pairs(const struct peers *x, struct buf *out)
 {
 	for (uint32_t i = 0; i < x->n && i < PAIRS_TOLD; i++) {
-		const struct pair *k = &x->v[i];
+		const struct peer_copies_pair *k = &x->v[i];
 		buf_cstr(out, i ? ", " : "");
 		if (k->from >= 0 && k->to >= 0)
 			buf_printf(out, "GPU %lld to GPU %lld ", (long long)k->from, (long long)k->to);
@@ -97,7 +97,7 @@ static void put_pairs(const struct peers *x, struct buf *out)
 		buf_printf(out, " and %u more pair%s", x->n - PAIRS_TOLD, x->n - PAIRS_TOLD == 1 ? "" : "s");
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, struct peers *x, int64_t ns)
+static void peer_copies_report(const struct profile *p, struct findings *f, const struct step_time *w, struct peers *x, int64_t ns)
 {
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
@@ -117,7 +117,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_gain(y, w, ns, "copies between GPUs while no GPU does other work");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int peer_copies_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_peer_copies);
 	struct peers x = {0};
@@ -125,10 +125,10 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		return 0;
 	places_init(&x.places);
 	intern_init(&x.pairs);
-	measure(p, f, w, &x);
+	peer_copies_measure(p, f, w, &x);
 	int64_t ns = intervals_length(&x.when);
 	if (x.copies && step_time_pct(w, ns) >= TOO_MUCH)
-		report(p, f, w, &x, ns);
+		peer_copies_report(p, f, w, &x, ns);
 	intervals_release(&x.when);
 	places_release(&x.places);
 	intern_release(&x.pairs);
@@ -145,5 +145,5 @@ const struct detector detector_peer_copies = {
 	.disprove = "The next computation needs all of the data, and they are no larger than they must be: then only a faster link helps.",
 	.report = "memcpy",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = peer_copies_run,
 };

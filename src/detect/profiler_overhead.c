@@ -44,7 +44,7 @@ static void report_frames(struct findings *f, const struct step_time *w, uint64_
 	x->events = frames;
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int profiler_overhead_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_profiler_overhead);
 	if (!w)
@@ -69,5 +69,5 @@ const struct detector detector_profiler_overhead = {
 	.shares = "gpu-starvation",
 	.report = "api",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = profiler_overhead_run,
 };

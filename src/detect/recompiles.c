@@ -10,7 +10,7 @@ enum { PLACES_TOLD = 3, STEPS_TOLD = 4, RANGES_BETWEEN = 8 };
 
 extern const struct detector detector_recompiles;
 
-static uint8_t class_of(struct str name)
+static uint8_t recompiles_class_of(struct str name)
 {
 	return compiled_is_compiler(name);
 }
@@ -66,7 +66,7 @@ static void add_step(const struct profile *p, const struct step_time *w, int64_t
 		}
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct compiles *m)
+static void recompiles_measure(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct compiles *m)
 {
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		struct str name = profile_str(p, p->span.name[i]);
@@ -88,7 +88,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 }
 
 /* " in steps 3, 5 and 2 more". */
-static void put_steps(const struct profile *p, const struct step_time *w, const struct compiles *m, struct buf *b)
+static void recompiles_put_steps(const struct profile *p, const struct step_time *w, const struct compiles *m, struct buf *b)
 {
 	unsigned n = 0, told = 0;
 	for (unsigned s = 0; s < p->steps->n && w->kind == WINDOW_STEPS; s++)
@@ -103,7 +103,7 @@ static void put_steps(const struct profile *p, const struct step_time *w, const 
 		buf_printf(b, " and %u more", n - told);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct compiles *m)
+static void recompiles_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct compiles *m)
 {
 	int64_t ns = intervals_length(&m->cost.when);
 	double pct = step_time_pct(w, ns);
@@ -111,7 +111,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	struct finding *x = findings_add(f, &detector_recompiles, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "torch.compile compiles within the %s: %.1f %% of the %s", w->kind == WINDOW_STEPS ? "steps" : "time looked at", pct, w->time);
 	buf_printf(&b, "Its compiler runs %llu time%s", (unsigned long long)m->n, m->n == 1 ? "" : "s");
-	put_steps(p, w, m, &b);
+	recompiles_put_steps(p, w, m, &b);
 	buf_cstr(&b, " and takes ");
 	put_ns(&b, (double)m->ns);
 	buf_cstr(&b, " of the host. ");
@@ -130,18 +130,18 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_gain(x, w, ns, "time without device work while the compiler runs, and device time of what it launches to compare kernels");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int recompiles_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_recompiles);
 	struct compiles m = {0};
 	if (!w)
 		return 0;
-	uint8_t *mark = inside_new(p, class_of, NULL);
+	uint8_t *mark = inside_new(p, recompiles_class_of, NULL);
 	m.steps = NEW_ARRAY(p->steps->n + 1, uint32_t);
 	places_init(&m.places);
-	measure(p, f, w, mark, &m);
+	recompiles_measure(p, f, w, mark, &m);
 	if (m.n && step_time_pct(w, intervals_length(&m.cost.when)) >= TOO_MUCH)
-		report(p, f, w, &m);
+		recompiles_report(p, f, w, &m);
 	inside_cost_release(&m.cost);
 	places_release(&m.places);
 	mem_free(m.steps);
@@ -159,5 +159,5 @@ const struct detector detector_recompiles = {
 	.disprove = "Later steps of a longer recording hold no compilation: then these are the first calls, and nothing is lost in steady work.",
 	.shares = "gpu-starvation launch-bound low-gpu-utilization profiler-overhead graph-breaks",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = recompiles_run,
 };

@@ -16,7 +16,7 @@ extern const struct detector detector_recomputation;
  * reentrant form, or a module; within that form the backward pass then goes on (NODE again). */
 enum { OUTSIDE, NODE, AGAIN, MODULE };
 
-static uint8_t class_of(struct str name)
+static uint8_t recomputation_class_of(struct str name)
 {
 	if (str_has(name, STR("torch/utils/checkpoint.py(")) && (str_ends(name, STR(": unpack_hook")) || str_ends(name, STR(": recompute_fn"))))
 		return AGAIN;
@@ -27,14 +27,14 @@ static uint8_t class_of(struct str name)
 	return str_starts(name, STR(TORCH_MODULE)) ? MODULE : OUTSIDE;
 }
 
-static uint8_t mark_of(uint8_t around, uint8_t own)
+static uint8_t recomputation_mark_of(uint8_t around, uint8_t own)
 {
 	if (own == MODULE)
 		return around == NODE ? AGAIN : around;
 	return own ? own : around;
 }
 
-static void find_places(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct places *t)
+static void recomputation_find_places(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct places *t)
 {
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t op = p->gpu_op.op[g];
@@ -43,8 +43,8 @@ static void find_places(const struct profile *p, struct findings *f, const struc
 	}
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct inside_cost c,
-                   double compute_pct)
+static void recomputation_report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct inside_cost c,
+                                 double compute_pct)
 {
 	struct places t;
 	struct buf evidence = {0};
@@ -55,7 +55,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	buf_printf(&evidence, "%.0f pieces of device work%s are launched by the forward pass within the backward pass. %s, most time: ",
 	           (double)c.works / w->n, w->a_step, w->per);
 	places_init(&t);
-	find_places(p, f, w, mark, &t);
+	recomputation_find_places(p, f, w, mark, &t);
 	places_text(&t, PLACES_TOLD, w->n, true, &evidence);
 	places_release(&t);
 	if (used >= 0)
@@ -69,18 +69,18 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_gain(x, w, c.device_ns + c.idle_ns, "device time of this work, and the time without device work while the host runs it");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int recomputation_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_recomputation);
 	if (!w)
 		return 0;
-	uint8_t *mark = inside_new(p, class_of, mark_of);
+	uint8_t *mark = inside_new(p, recomputation_class_of, recomputation_mark_of);
 	struct inside_cost c = inside_cost_of(p, w, mark, AGAIN);
 	struct busy b;
 	busy_measure(p, NULL, 0, &w->all, &b);
 	double pct = b.ns[BUSY_COMPUTE] ? 100.0 * (double)c.device_ns / (double)b.ns[BUSY_COMPUTE] : 0;
 	if (c.works && pct >= TOO_MUCH)
-		report(p, f, w, mark, c, pct < 100 ? pct : 100);
+		recomputation_report(p, f, w, mark, c, pct < 100 ? pct : 100);
 	inside_cost_release(&c);
 	mem_free(mark);
 	return 0;
@@ -96,5 +96,5 @@ const struct detector detector_recomputation = {
 	.shares = "gpu-starvation",
 	.report = "modules",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = recomputation_run,
 };

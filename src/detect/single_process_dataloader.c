@@ -7,12 +7,12 @@ extern const struct detector detector_single_process_dataloader;
 
 enum { OUTSIDE, LOADER };
 
-static uint8_t class_of(struct str name)
+static uint8_t single_process_dataloader_class_of(struct str name)
 {
 	return str_has(name, STR("_SingleProcessDataLoaderIter.__next__")) ? LOADER : OUTSIDE;
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, const struct inside_cost *c)
+static void single_process_dataloader_report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, const struct inside_cost *c)
 {
 	struct places t;
 	struct buf evidence = {0};
@@ -36,15 +36,15 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	places_release(&t);
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int single_process_dataloader_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_single_process_dataloader);
 	if (!w)
 		return 0;
-	uint8_t *mark = inside_new(p, class_of, NULL);
+	uint8_t *mark = inside_new(p, single_process_dataloader_class_of, NULL);
 	struct inside_cost c = inside_cost_of(p, w, mark, LOADER);
 	if (step_time_pct(w, c.idle_ns) >= TOO_MUCH)
-		report(p, f, w, mark, &c);
+		single_process_dataloader_report(p, f, w, mark, &c);
 	inside_cost_release(&c);
 	mem_free(mark);
 	return 0;
@@ -59,5 +59,5 @@ const struct detector detector_single_process_dataloader = {
 	.shares = "gpu-starvation",
 	.report = "steps",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = single_process_dataloader_run,
 };

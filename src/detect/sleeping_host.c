@@ -44,7 +44,7 @@ static void find_sleep(const struct profile *p, struct findings *f, const struct
 }
 
 /* A pause in a step is lost in each; one between first and last device work of a recording without steps may stand between two parts of the program. */
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct intervals *when, const struct places *places)
+static void sleeping_host_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct intervals *when, const struct places *places)
 {
 	bool steps = w->kind == WINDOW_STEPS;
 	int64_t ns = intervals_length(when);
@@ -64,7 +64,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		finding_gain(x, w, ns, "the time without work of the GPU while the program sleeps");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int sleeping_host_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_sleeping_host);
 	struct intervals when = {0};
@@ -74,7 +74,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	places_init(&places);
 	find_sleep(p, f, w, &when, &places);
 	if (step_time_pct(w, intervals_length(&when)) >= TOO_MUCH)
-		report(p, f, w, &when, &places);
+		sleeping_host_report(p, f, w, &when, &places);
 	intervals_release(&when);
 	places_release(&places);
 	return 0;
@@ -88,5 +88,5 @@ const struct detector detector_sleeping_host = {
 	.disprove = "The pause was made on purpose, to set two parts of a measurement apart.",
 	.shares = "gpu-starvation",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = sleeping_host_run,
 };

@@ -22,7 +22,7 @@ static uint32_t gap_at(const struct gaps *g, int64_t t)
 }
 
 /* Calls that wait: by name, and copies to pageable host memory, which wait whatever they are called. */
-static uint8_t *find_calls(const struct profile *p)
+static uint8_t *synchronising_calls_find_calls(const struct profile *p)
 {
 	uint8_t *waits = NEW_ARRAY(p->span.rows.n, uint8_t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
@@ -36,7 +36,7 @@ static uint8_t *find_calls(const struct profile *p)
 	return waits;
 }
 
-struct waits {
+struct synchronising_calls_waits {
 	struct places places;
 	uint64_t calls;
 	struct intervals when; /* the idle time that they cost */
@@ -60,7 +60,7 @@ static int64_t cost_of_call(const struct profile *p, const struct gaps *g, uint3
 	return ns;
 }
 
-static void note_most(struct waits *m, const struct profile *p, const struct gaps *g, uint32_t i, int64_t ns)
+static void note_most(struct synchronising_calls_waits *m, const struct profile *p, const struct gaps *g, uint32_t i, int64_t ns)
 {
 	if (ns <= m->most_ns)
 		return;
@@ -70,7 +70,7 @@ static void note_most(struct waits *m, const struct profile *p, const struct gap
 }
 
 /* The innermost op around it, else the op that the input names, else the call itself. */
-static uint32_t around_call(const struct profile *p, uint32_t call)
+static uint32_t synchronising_calls_around_call(const struct profile *p, uint32_t call)
 {
 	uint32_t at = p->span.parent[call];
 	while (at != ROW_NONE && p->span.kind[at] != SPAN_OP)
@@ -80,16 +80,16 @@ static uint32_t around_call(const struct profile *p, uint32_t call)
 	return at != ROW_NONE ? at : call;
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct gaps *g, struct waits *m)
+static void synchronising_calls_measure(const struct profile *p, struct findings *f, const struct gaps *g, struct synchronising_calls_waits *m)
 {
-	uint8_t *waits = find_calls(p);
+	uint8_t *waits = synchronising_calls_find_calls(p);
 	int64_t *lost = NEW_ARRAY(g->n, int64_t);
 	uint32_t last = ROW_NONE;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		int64_t ns = waits[i] ? cost_of_call(p, g, i, lost) : 0;
 		if (!ns)
 			continue;
-		uint32_t op = around_call(p, i);
+		uint32_t op = synchronising_calls_around_call(p, i);
 		bool again = op == last && op != i; /* a copy to pageable memory, and the synchronisation behind it in the same op: one wait */
 		last = op;
 		intervals_add(&m->when, span_end(p, i), span_end(p, i) + ns);
@@ -102,7 +102,7 @@ static void measure(const struct profile *p, struct findings *f, const struct ga
 	mem_free(waits);
 }
 
-static void report(struct findings *f, const struct step_time *w, const struct waits *m)
+static void synchronising_calls_report(struct findings *f, const struct step_time *w, const struct synchronising_calls_waits *m)
 {
 	double pct = step_time_pct(w, m->places.ns);
 	struct buf evidence = {0};
@@ -120,17 +120,17 @@ static void report(struct findings *f, const struct step_time *w, const struct w
 	finding_gain(x, w, m->places.ns, "the time without device work after each of these calls, but no more than the call waited");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int synchronising_calls_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_synchronising_calls);
-	struct waits m = {0};
+	struct synchronising_calls_waits m = {0};
 	if (!w)
 		return 0;
 	places_init(&m.places);
-	measure(p, f, shared_gaps(f), &m);
+	synchronising_calls_measure(p, f, shared_gaps(f), &m);
 	intervals_normalise(&m.when);
 	if (step_time_pct(w, m.places.ns) >= TOO_MUCH)
-		report(f, w, &m);
+		synchronising_calls_report(f, w, &m);
 	intervals_release(&m.when);
 	places_release(&m.places);
 	return 0;
@@ -146,5 +146,5 @@ const struct detector detector_synchronising_calls = {
 	.disprove = "The step takes as long with these calls taken out: then the GPU would have been without work there anyway.",
 	.shares = "gpu-starvation pageable-copies tiny-copies",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = synchronising_calls_run,
 };

@@ -45,7 +45,7 @@ static bool is_amd(const struct profile *p)
 	return false;
 }
 
-struct measured {
+struct tf32_off_measured {
 	struct places places;
 	int64_t kernel_ns;
 	struct gpu_most most;    /* what can go of the time of these kernels at most; 0 = not known */
@@ -58,7 +58,7 @@ static bool is_float32(struct kernel_info k, const struct cost *c)
 }
 
 /* What of such a kernel's time can go: 1 - float32 peak / TF32 peak of the GPU; 0 = not known. */
-static double saving(const struct profile *p)
+static double tf32_off_saving(const struct profile *p)
 {
 	const struct gpu *one = NULL;
 	for (uint32_t i = 0; i < p->device.rows.n; i++) {
@@ -71,18 +71,18 @@ static double saving(const struct profile *p)
 }
 
 /* At the same share of the peak as before, but not below the least that its FLOPs and bytes take. */
-static int64_t saved(struct bounds *b, const struct costs *costs, uint32_t g, int64_t ns, double save)
+static int64_t tf32_off_saved(struct bounds *b, const struct costs *costs, uint32_t g, int64_t ns, double save)
 {
 	double least = bounds_least_ns_as(b, costs, g, DTYPE_FLOAT32), by_rate = (double)ns * save;
 	double above = isnan(least) ? (double)ns : (double)ns - least;
 	return above < 0 ? 0 : (int64_t)(above < by_rate ? above : by_rate);
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
+static void tf32_off_measure(const struct profile *p, struct findings *f, const struct step_time *w, struct tf32_off_measured *m)
 {
 	const struct costs *costs = shared_costs(f);
 	struct bounds *b = bounds_new(p);
-	double save = saving(p);
+	double save = tf32_off_saving(p);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		if (p->gpu_op.kind[g] != GPU_KERNEL || (w->n && !step_time_has(w, p->gpu_op.start_ns[g])))
 			continue;
@@ -98,7 +98,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		if (types < 0 || !(types & 1 << GPU_TF32))
 			continue;
 		places_add(&m->places, shared_stacks(f), profile_str(p, p->span.name[op]), op, 1, p->gpu_op.dur_ns[g]);
-		gpu_most_add(&m->most, p, g, save > 0 ? saved(b, costs, g, p->gpu_op.dur_ns[g], save) : 0);
+		gpu_most_add(&m->most, p, g, save > 0 ? tf32_off_saved(b, costs, g, p->gpu_op.dur_ns[g], save) : 0);
 	}
 	gpu_most_choose(&m->most, w);
 	bounds_free(b);
@@ -114,9 +114,9 @@ static void put_no_peaks(const struct profile *p, struct buf *b)
 	buf_cstr(b, ", so the gain is not bounded");
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
+static void tf32_off_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct tf32_off_measured *m)
 {
-	double pct = 100.0 * (double)m->places.ns / (double)m->kernel_ns, save = saving(p);
+	double pct = 100.0 * (double)m->places.ns / (double)m->kernel_ns, save = tf32_off_saving(p);
 	unsigned steps = w->n ? w->n : 1;
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_tf32_off, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
@@ -140,18 +140,18 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 		finding_covers_most(x, w, &m->most);
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int tf32_off_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_tf32_off;
-	struct measured m = {0};
+	struct tf32_off_measured m = {0};
 	if (is_amd(p)) /* TF32 is no setting of PyTorch there */
 		return 0;
 	const struct step_time *w = shared_steps(f);
 	places_init(&m.places);
 	gpu_most_init(&m.most, p);
-	measure(p, f, w, &m);
+	tf32_off_measure(p, f, w, &m);
 	if (m.kernel_ns && 100.0 * (double)m.places.ns / (double)m.kernel_ns >= TOO_MUCH)
-		report(p, f, w, &m);
+		tf32_off_report(p, f, w, &m);
 	else if (m.unknown)
 		findings_missing(f, d, "the input does not say what the GPUs are (their compute capability, or a name known here)");
 	places_release(&m.places);
@@ -170,5 +170,5 @@ const struct detector detector_tf32_off = {
 	.report = "tensor-cores",
 	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = tf32_off_run,
 };

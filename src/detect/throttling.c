@@ -7,7 +7,7 @@ enum { SAMPLES_MIN = 2 };
 
 extern const struct detector detector_throttling;
 
-static double share(const struct gpu_samples *s, uint64_t n) { return 100.0 * (double)n / (double)s->told; }
+static double throttling_share(const struct gpu_samples *s, uint64_t n) { return 100.0 * (double)n / (double)s->told; }
 
 static void put_clocks(struct buf *b, const struct gpu_samples *s)
 {
@@ -21,11 +21,11 @@ static void put_clocks(struct buf *b, const struct gpu_samples *s)
 		buf_printf(b, ", up to %lld W", (long long)(s->metric[GPU_POWER].most / 1000));
 }
 
-static void report(struct findings *f, const struct gpu_samples *s, uint64_t n, enum finding_severity severity, const char *by, const char *advice)
+static void throttling_report(struct findings *f, const struct gpu_samples *s, uint64_t n, enum finding_severity severity, const char *by, const char *advice)
 {
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, &detector_throttling, severity);
-	x->problem = arena_printf(&f->arena, "GPU %d is slowed down by %s in %.0f %% of the samples", s->device, by, share(s, n));
+	x->problem = arena_printf(&f->arena, "GPU %d is slowed down by %s in %.0f %% of the samples", s->device, by, throttling_share(s, n));
 	buf_printf(&evidence, "%llu of %llu samples by NVML:", (unsigned long long)n, (unsigned long long)s->told);
 	for (const struct gpu_reason *r = gpu_reasons; r->id; r++)
 		if (s->reason[r->bit] && r->class != GPU_REASON_IDLE && r->class != GPU_REASON_CHOSEN)
@@ -36,24 +36,24 @@ static void report(struct findings *f, const struct gpu_samples *s, uint64_t n, 
 	x->has_events = true;
 	x->events = n;
 	x->has_share = true;
-	x->share_pct = share(s, n);
+	x->share_pct = throttling_share(s, n);
 }
 
-static void look(struct findings *f, const struct gpu_samples *s)
+static void throttling_look(struct findings *f, const struct gpu_samples *s)
 {
 	uint64_t heat = s->class[GPU_REASON_HEAT], power = s->class[GPU_REASON_POWER], either = s->class[GPU_REASON_SLOWDOWN];
-	if (heat >= SAMPLES_MIN && share(s, heat) >= OFTEN)
-		report(f, s, heat, share(s, heat) >= MOSTLY ? FINDING_HIGH : FINDING_MEDIUM, "heat",
-		       "See to its cooling: air flow, fans, the temperature of the room, its neighbours; until then a lower power limit wastes less.");
-	if (power >= SAMPLES_MIN && share(s, power) >= OFTEN)
-		report(f, s, power, s->reason[7] >= SAMPLES_MIN ? FINDING_MEDIUM : FINDING_LOW, "its power limit",
-		       "Raise the limit where it is below the GPU's own (nvidia-smi -q -d POWER), and look at the power supply if the hardware brakes; at the "
-		       "GPU's own limit this is as fast as it goes, and only less work or a cheaper data type helps.");
-	if (!heat && !power && either >= SAMPLES_MIN && share(s, either) >= OFTEN)
-		report(f, s, either, FINDING_MEDIUM, "its hardware", "Look at its temperature and its power supply (nvidia-smi -q -d PERFORMANCE).");
+	if (heat >= SAMPLES_MIN && throttling_share(s, heat) >= OFTEN)
+		throttling_report(f, s, heat, throttling_share(s, heat) >= MOSTLY ? FINDING_HIGH : FINDING_MEDIUM, "heat",
+		                  "See to its cooling: air flow, fans, the temperature of the room, its neighbours; until then a lower power limit wastes less.");
+	if (power >= SAMPLES_MIN && throttling_share(s, power) >= OFTEN)
+		throttling_report(f, s, power, s->reason[7] >= SAMPLES_MIN ? FINDING_MEDIUM : FINDING_LOW, "its power limit",
+		                  "Raise the limit where it is below the GPU's own (nvidia-smi -q -d POWER), and look at the power supply if the hardware brakes; at the "
+		                  "GPU's own limit this is as fast as it goes, and only less work or a cheaper data type helps.");
+	if (!heat && !power && either >= SAMPLES_MIN && throttling_share(s, either) >= OFTEN)
+		throttling_report(f, s, either, FINDING_MEDIUM, "its hardware", "Look at its temperature and its power supply (nvidia-smi -q -d PERFORMANCE).");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int throttling_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	struct gpu_samples_list l;
 	bool told = false;
@@ -62,7 +62,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	for (uint32_t i = 0; i < l.n; i++) {
 		told |= l.v[i].told >= SAMPLES_MIN;
 		if (l.v[i].told >= SAMPLES_MIN)
-			look(f, &l.v[i]);
+			throttling_look(f, &l.v[i]);
 	}
 	if (!p->gpu_op.rows.n && !l.n)
 		findings_missing(f, &detector_throttling, "the input has no device work");
@@ -80,5 +80,5 @@ const struct detector detector_throttling = {
 	.why = "All kernels take longer by as much as the clock is lower, and not on all GPUs of a job alike: the others wait for the slowest.",
 	.fix = "See to cooling and power supply, and to the power limit that is set.",
 	.disprove = "With the clocks locked at the lower value (nvidia-smi -lgc) the steps take as long as now.",
-	.run = run,
+	.run = throttling_run,
 };

@@ -29,7 +29,7 @@ static void put_size(struct buf *b, double bytes)
 	buf_printf(b, bytes < 1024 ? "%.0f bytes" : "%.1f KiB", bytes < 1024 ? bytes : bytes / 1024);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct copies *c, const struct copy_rows *rows, int64_t ns)
+static void tiny_copies_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct copies *c, const struct copy_rows *rows, int64_t ns)
 {
 	bool one_by_one = 2 * rows->copies > c->n;
 	const char *each = w->kind == WINDOW_STEPS ? " a step" : "";
@@ -60,7 +60,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	                                  : "these copies where nothing hides them, and the idle time in their calls");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int tiny_copies_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_tiny_copies);
 	struct copies c;
@@ -72,7 +72,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	intervals_union(&c.when, &rows.when, &c.when);
 	int64_t ns = intervals_length(&c.when);
 	if (c.n >= (uint64_t)TOO_MANY * w->n && step_time_pct(w, ns) >= TOO_MUCH)
-		report(p, f, w, &c, &rows, ns);
+		tiny_copies_report(p, f, w, &c, &rows, ns);
 	copies_rows_release(&rows);
 	copies_release(&c);
 	return 0;
@@ -88,5 +88,5 @@ const struct detector detector_tiny_copies = {
 	.shares = "gpu-starvation pageable-copies launch-bound",
 	.report = "memcpy",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = tiny_copies_run,
 };

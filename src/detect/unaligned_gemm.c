@@ -61,7 +61,7 @@ static bool suffers(const struct profile *p, uint32_t name)
 	return str_has(s, STR("align1")) || str_has(s, STR("align2")) || str_has(s, STR("align4")) || name_tensor_core(p, name) == TRI_NO;
 }
 
-struct measured {
+struct unaligned_gemm_measured {
 	struct places shown, by_shape; /* kernels that suffer, and all whose shape is unaligned; time and line by shape */
 	struct bounds *bounds;
 	int64_t kernel_ns;
@@ -69,24 +69,24 @@ struct measured {
 	bool no_peaks;
 };
 
-static int64_t padded(int64_t n)
+static int64_t unaligned_gemm_padded(int64_t n)
 {
 	return n / ALIGN * ALIGN + ALIGN;
 }
 
-static void describe(struct buf *b, const struct op_facts *f, const struct cost *c, int pad)
+static void unaligned_gemm_describe(struct buf *b, const struct op_facts *f, const struct cost *c, int pad)
 {
 	buf_printf(b, STR_FMT " M=%lld N=%lld K=%lld %s, pad", STR_ARG(f->name), (long long)c->m, (long long)c->n, (long long)c->k,
 	           dtype_short(c->dtype));
 	if (pad & PAD_M)
-		buf_printf(b, " M to %lld", (long long)padded(c->m));
+		buf_printf(b, " M to %lld", (long long)unaligned_gemm_padded(c->m));
 	if (pad & PAD_N)
-		buf_printf(b, " N to %lld", (long long)padded(c->n));
+		buf_printf(b, " N to %lld", (long long)unaligned_gemm_padded(c->n));
 	if (pad & PAD_K)
-		buf_printf(b, " K to %lld", (long long)padded(c->k));
+		buf_printf(b, " K to %lld", (long long)unaligned_gemm_padded(c->k));
 }
 
-static void add(const struct profile *p, struct findings *f, struct measured *m, uint32_t g, struct buf *text)
+static void unaligned_gemm_add(const struct profile *p, struct findings *f, struct unaligned_gemm_measured *m, uint32_t g, struct buf *text)
 {
 	const struct costs *costs = shared_costs(f);
 	double least = bounds_least_ns(m->bounds, costs, g);
@@ -117,7 +117,7 @@ static int *pads_at(struct pads *s, uint32_t cost, uint32_t strides)
 	return &s->v[id - 1];
 }
 
-static void measure(const struct profile *p, struct findings *f, const struct step_time *w, struct measured *m)
+static void unaligned_gemm_measure(const struct profile *p, struct findings *f, const struct step_time *w, struct unaligned_gemm_measured *m)
 {
 	const struct costs *costs = shared_costs(f);
 	struct pads pads = {0};
@@ -142,8 +142,8 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		if (!*pad)
 			continue;
 		buf_clear(&text);
-		describe(&text, &facts, &costs->cost[k], *pad);
-		add(p, f, m, g, &text);
+		unaligned_gemm_describe(&text, &facts, &costs->cost[k], *pad);
+		unaligned_gemm_add(p, f, m, g, &text);
 	}
 	buf_release(&text);
 	intern_release(&pads.keys);
@@ -152,7 +152,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 	gpu_most_choose(&m->shown_above, w);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m, bool shown)
+static void unaligned_gemm_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct unaligned_gemm_measured *m, bool shown)
 {
 	const struct places *t = shown ? &m->shown : &m->by_shape;
 	double pct = 100.0 * (double)t->ns / (double)m->kernel_ns;
@@ -173,20 +173,20 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	             "time of these kernels above the least: their FLOPs at the GPU's peak or their bytes at its bandwidth, whichever is longer");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int unaligned_gemm_run(const struct profile *p, struct findings *f, struct err *e)
 {
-	struct measured m = {0};
+	struct unaligned_gemm_measured m = {0};
 	const struct step_time *w = shared_steps(f);
 	m.bounds = bounds_new(p);
 	places_init(&m.shown);
 	places_init(&m.by_shape);
 	gpu_most_init(&m.shown_above, p);
 	gpu_most_init(&m.above, p);
-	measure(p, f, w, &m);
+	unaligned_gemm_measure(p, f, w, &m);
 	if (100.0 * (double)m.shown.ns > TOO_MUCH * (double)m.kernel_ns)
-		report(p, f, w, &m, true);
+		unaligned_gemm_report(p, f, w, &m, true);
 	else if (100.0 * (double)m.by_shape.ns > TOO_MUCH_BY_SHAPE * (double)m.kernel_ns)
-		report(p, f, w, &m, false);
+		unaligned_gemm_report(p, f, w, &m, false);
 	bounds_free(m.bounds);
 	gpu_most_release(&m.above);
 	gpu_most_release(&m.shown_above);
@@ -205,5 +205,5 @@ const struct detector detector_unaligned_gemm = {
 	.report = "gemm",
 	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = unaligned_gemm_run,
 };

@@ -43,7 +43,7 @@ static void find_pace(const struct profile *p, const struct collectives *c, stru
 }
 
 /* The rows that kernels form on one GPU: row[i] of collective i, 0 where it stands alone. */
-struct row_search {
+struct unbucketed_collectives_row_search {
 	const struct profile *p;
 	const struct collectives *c;
 	uint32_t *of;             /* gpu_op -> collective */
@@ -51,7 +51,7 @@ struct row_search {
 	uint32_t n_rows, n, between;
 };
 
-static void end_row(struct row_search *r)
+static void unbucketed_collectives_end_row(struct unbucketed_collectives_row_search *r)
 {
 	if (r->n >= IN_A_ROW) {
 		r->n_rows++;
@@ -61,7 +61,7 @@ static void end_row(struct row_search *r)
 	r->n = r->between = 0;
 }
 
-static void find_rows_of(struct row_search *r, uint32_t gpu, const struct sort_item *order, uint32_t n)
+static void find_rows_of(struct unbucketed_collectives_row_search *r, uint32_t gpu, const struct sort_item *order, uint32_t n)
 {
 	int32_t device = r->c->gpu[gpu].device;
 	for (uint32_t i = 0; i < n; i++) {
@@ -70,20 +70,20 @@ static void find_rows_of(struct row_search *r, uint32_t gpu, const struct sort_i
 			continue;
 		if (r->of[g] == ROW_NONE) {
 			if (++r->between > BETWEEN)
-				end_row(r);
+				unbucketed_collectives_end_row(r);
 			continue;
 		}
 		r->member[r->n++] = r->of[g];
 		r->between = 0;
 	}
-	end_row(r);
+	unbucketed_collectives_end_row(r);
 }
 
 /* The caller frees it. *n_rows: how many rows there are. */
-static uint32_t *find_rows(const struct profile *p, const struct collectives *c, uint32_t *n_rows)
+static uint32_t *unbucketed_collectives_find_rows(const struct profile *p, const struct collectives *c, uint32_t *n_rows)
 {
 	uint32_t n = p->gpu_op.rows.n;
-	struct row_search r = {.p = p, .c = c, .of = NEW_ARRAY_RAW(n, uint32_t), .row = NEW_ARRAY(c->n, uint32_t), .member = NEW_ARRAY(c->n, uint32_t)};
+	struct unbucketed_collectives_row_search r = {.p = p, .c = c, .of = NEW_ARRAY_RAW(n, uint32_t), .row = NEW_ARRAY(c->n, uint32_t), .member = NEW_ARRAY(c->n, uint32_t)};
 	struct sort_item *order = NEW_ARRAY_RAW(n, struct sort_item);
 	for (uint32_t g = 0; g < n; g++) {
 		order[g] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
@@ -104,7 +104,7 @@ static uint32_t *find_rows(const struct profile *p, const struct collectives *c,
 
 /* The outermost range of a collective around its launch, whose time on the host would go with it; and what the host does between it and the one before it
  * in its row: copies, waits and Python of each message. *last: the range of the one before it, ROW_NONE = none; now this one's. */
-static void add_host(const struct profile *p, const struct collective *k, uint32_t *last, struct small *s)
+static void unbucketed_collectives_add_host(const struct profile *p, const struct collective *k, uint32_t *last, struct small *s)
 {
 	uint32_t at = p->gpu_op.call[k->gpu_op], outer = at;
 	for (; at != ROW_NONE; at = p->span.parent[at])
@@ -121,8 +121,8 @@ static void add_host(const struct profile *p, const struct collective *k, uint32
 }
 
 /* row: by collective, 0 .. n_rows. Streams share rows, and collectives stand by stream. */
-static void measure(const struct profile *p, struct findings *f, const struct step_time *w, const struct collectives *c, const uint32_t *row, uint32_t n_rows,
-                    struct small *s)
+static void unbucketed_collectives_measure(const struct profile *p, struct findings *f, const struct step_time *w, const struct collectives *c, const uint32_t *row, uint32_t n_rows,
+                                           struct small *s)
 {
 	uint32_t *last = NEW_ARRAY_RAW(n_rows + 1, uint32_t);
 	uint8_t *seen = NEW_ARRAY(n_rows + 1, uint8_t);
@@ -145,7 +145,7 @@ static void measure(const struct profile *p, struct findings *f, const struct st
 		}
 		places_add(&s->places, shared_stacks(f), collective_name(p, k->gpu_op), k->at, 1, ns);
 		uint32_t none = ROW_NONE;
-		add_host(p, k, row[i] ? &last[row[i]] : &none, s);
+		unbucketed_collectives_add_host(p, k, row[i] ? &last[row[i]] : &none, s);
 		intervals_add(&s->covers, p->gpu_op.start_ns[k->gpu_op], gpu_end(p, k->gpu_op));
 	}
 	mem_free(seen);
@@ -170,7 +170,7 @@ static int64_t device_gain(const struct step_time *w, const struct small *s)
 	return ns < 0 ? 0 : ns < s->exposed_ns ? ns : s->exposed_ns;
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct small *s, uint32_t all, unsigned gpus, int64_t ns)
+static void unbucketed_collectives_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct small *s, uint32_t all, unsigned gpus, int64_t ns)
 {
 	unsigned per = w->n * gpus;
 	bool sized = s->sized == s->n;
@@ -203,7 +203,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	                                     "them and in between; how long their bytes take is not known");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int unbucketed_collectives_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_unbucketed_collectives);
 	struct small s = {0};
@@ -215,13 +215,13 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	for (uint32_t i = 0; i < c->n_gpus; i++)
 		gpus += c->gpu[i].n > 0;
 	if (c->n >= (uint64_t)FEWEST * w->n * (gpus ? gpus : 1)) {
-		uint32_t *row = find_rows(p, c, &n_rows);
+		uint32_t *row = unbucketed_collectives_find_rows(p, c, &n_rows);
 		places_init(&s.places);
 		find_pace(p, c, &s);
-		measure(p, f, w, c, row, n_rows, &s);
+		unbucketed_collectives_measure(p, f, w, c, row, n_rows, &s);
 		int64_t ns = device_gain(w, &s) / gpus + s.host_ns;
 		if (s.n >= (uint64_t)FEWEST * w->n * gpus && step_time_pct(w, ns) >= TOO_MUCH)
-			report(p, f, w, &s, c->n, gpus, ns);
+			unbucketed_collectives_report(p, f, w, &s, c->n, gpus, ns);
 		intervals_release(&s.host);
 		intervals_release(&s.covers);
 		places_release(&s.places);
@@ -240,5 +240,5 @@ const struct detector detector_unbucketed_collectives = {
 	.disprove = "Something on the host needs the result of each before the next is sent.",
 	.shares = "communication-bound host-collectives gpu-starvation launch-bound",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = unbucketed_collectives_run,
 };

@@ -10,13 +10,13 @@ enum { DEVICES_MAX = 64 };
 
 extern const struct detector detector_uneven_gpus;
 
-struct load {
+struct uneven_gpus_load {
 	int32_t device;
 	int64_t ns;
 };
 
 /* Devices with kernels, and in of[] which each kernel is on: index + 1; 0 = none. */
-static unsigned find_devices(const struct profile *p, struct load *v, uint8_t *of)
+static unsigned uneven_gpus_find_devices(const struct profile *p, struct uneven_gpus_load *v, uint8_t *of)
 {
 	unsigned n = 0;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
@@ -29,13 +29,13 @@ static unsigned find_devices(const struct profile *p, struct load *v, uint8_t *o
 		if (i == n && n == DEVICES_MAX)
 			continue;
 		if (i == n)
-			v[n++] = (struct load){device, 0};
+			v[n++] = (struct uneven_gpus_load){device, 0};
 		of[g] = (uint8_t)(i + 1);
 	}
 	return n;
 }
 
-static void report(struct findings *f, const struct step_time *w, const struct load *v, unsigned n, const struct load *most, const struct load *least)
+static void uneven_gpus_report(struct findings *f, const struct step_time *w, const struct uneven_gpus_load *v, unsigned n, const struct uneven_gpus_load *most, const struct uneven_gpus_load *least)
 {
 	int64_t sum = 0;
 	double pct = 100.0 * (double)(most->ns - least->ns) / (double)most->ns;
@@ -53,14 +53,14 @@ static void report(struct findings *f, const struct step_time *w, const struct l
 	finding_gain(x, w, most->ns - sum / n, "computing time of the most loaded GPU - the mean of all");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int uneven_gpus_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_uneven_gpus);
 	if (!w)
 		return 0;
-	struct load *v = NEW_ARRAY(DEVICES_MAX, struct load), *most = v, *least = v;
+	struct uneven_gpus_load *v = NEW_ARRAY(DEVICES_MAX, struct uneven_gpus_load), *most = v, *least = v;
 	uint8_t *of = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
-	unsigned n = find_devices(p, v, of);
+	unsigned n = uneven_gpus_find_devices(p, v, of);
 	for (unsigned i = 0; n > 1 && i < n; i++) {
 		struct busy b;
 		busy_measure(p, of, (uint8_t)(i + 1), &w->all, &b);
@@ -69,7 +69,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 		least = v[i].ns < least->ns ? &v[i] : least;
 	}
 	if (n > 1 && step_time_pct(w, most->ns) >= LEAST_BUSY && 100.0 * (double)(most->ns - least->ns) >= TOO_UNEVEN * (double)most->ns)
-		report(f, w, v, n, most, least);
+		uneven_gpus_report(f, w, v, n, most, least);
 	mem_free(of);
 	mem_free(v);
 	return 0;
@@ -83,5 +83,5 @@ const struct detector detector_uneven_gpus = {
 	.disprove = "The GPUs run different parts of a pipeline that overlap over several steps, so that none waits.",
 	.report = "devices",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = uneven_gpus_run,
 };

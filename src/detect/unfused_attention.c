@@ -9,7 +9,7 @@ enum { ALIGN = 8, SHAPES_TOLD = 3 };
 
 extern const struct detector detector_unfused_attention;
 
-static void describe(const struct attention *x, struct buf *b)
+static void unfused_attention_describe(const struct attention *x, struct buf *b)
 {
 	buf_printf(b, "%s%lld queries x %lld keys, %lld heads x batch, head size %lld", x->backward ? "backward, " : "", (long long)x->q,
 	           (long long)x->k, (long long)x->b, (long long)x->d);
@@ -30,7 +30,7 @@ static void put_aspects(const struct attentions *a, struct buf *b)
 	}
 }
 
-static void put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct attentions *a, struct finding *x)
+static void unfused_attention_put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct attentions *a, struct finding *x)
 {
 	struct places shapes;
 	struct layer_count layers;
@@ -39,7 +39,7 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 	layer_count_init(&layers, p, f);
 	for (uint32_t i = 0; i < a->n; i++) {
 		buf_clear(&text);
-		describe(&a->v[i], &text);
+		unfused_attention_describe(&a->v[i], &text);
 		places_add(&shapes, shared_stacks(f), buf_view(&text), a->v[i].op, 1, a->v[i].ns);
 		layer_count_add(&layers, a->v[i].gpu);
 	}
@@ -55,7 +55,7 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 }
 
 /* An attention is of one stream, so of one GPU. */
-static void find_most(const struct profile *p, const struct step_time *w, const struct attentions *a, struct gpu_most *most)
+static void unfused_attention_find_most(const struct profile *p, const struct step_time *w, const struct attentions *a, struct gpu_most *most)
 {
 	gpu_most_init(most, p);
 	for (uint32_t i = 0; i < a->n; i++)
@@ -66,16 +66,16 @@ static void find_most(const struct profile *p, const struct step_time *w, const 
 	gpu_most_choose(most, w);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct attentions *a)
+static void unfused_attention_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct attentions *a)
 {
 	struct gpu_most most;
-	find_most(p, w, a, &most);
+	unfused_attention_find_most(p, w, a, &most);
 	double pct = 100.0 * (double)a->ns / (double)a->device_ns, above = w->n ? step_time_pct(w, most.ns) : pct;
 	struct finding *x = findings_add(f, &detector_unfused_attention, above >= WORST ? FINDING_HIGH : above >= SEVERE ? FINDING_MEDIUM :
 	                                 above >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to attention whose products and softmax are kernels of their own, which "
 	                          "write all scores to memory and read them again", pct);
-	put_evidence(p, f, w, a, x);
+	unfused_attention_put_evidence(p, f, w, a, x);
 	finding_rests_on(x, NULL, a->kernels, a->ns);
 	x->has_share = true;
 	x->share_pct = pct;
@@ -86,12 +86,12 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	gpu_most_release(&most);
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int unfused_attention_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_unfused_attention;
 	const struct attentions *a = attentions_of(p, f);
 	if (attentions_matter(a))
-		report(p, f, shared_steps(f), a);
+		unfused_attention_report(p, f, shared_steps(f), a);
 	else if (a->unsized_ns)
 		findings_missing(f, d, "there are kernels of softmax between products whose shapes were not recorded");
 	return 0;
@@ -110,5 +110,5 @@ const struct detector detector_unfused_attention = {
 	.report = "gemm",
 	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = unfused_attention_run,
 };

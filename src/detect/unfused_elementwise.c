@@ -12,14 +12,14 @@ static const double LEAST_BYTES = 4096;
 
 extern const struct detector detector_unfused_elementwise;
 
-static struct str short_name(struct str op)
+static struct str unfused_elementwise_short_name(struct str op)
 {
 	struct str prefix = STR("aten::");
 	return str_starts(op, prefix) ? (struct str){op.p + prefix.n, op.n - prefix.n} : op;
 }
 
 /* "copy_, pow, mean, add, rsqrt, mul, copy_, mul"; one op of several kernels once. */
-static void put_ops(const struct profile *p, struct findings *f, const uint32_t *gpu, uint32_t n, struct buf *b)
+static void unfused_elementwise_put_ops(const struct profile *p, struct findings *f, const uint32_t *gpu, uint32_t n, struct buf *b)
 {
 	const struct costs *costs = shared_costs(f);
 	uint32_t told = 0, ops = 0;
@@ -28,14 +28,14 @@ static void put_ops(const struct profile *p, struct findings *f, const uint32_t 
 			continue;
 		if (ops++ >= OPS_TOLD)
 			continue;
-		struct str name = short_name(profile_str(p, p->span.name[costs->op[gpu[i]]]));
+		struct str name = unfused_elementwise_short_name(profile_str(p, p->span.name[costs->op[gpu[i]]]));
 		buf_printf(b, "%s" STR_FMT, told++ ? ", " : "", STR_ARG(name));
 	}
 	if (ops > told)
 		buf_printf(b, " and %u more", ops - told);
 }
 
-static void put_bytes(struct buf *b, double bytes)
+static void unfused_elementwise_put_bytes(struct buf *b, double bytes)
 {
 	if (bytes < 1 << 10)
 		buf_printf(b, "%.0f B", bytes);
@@ -59,7 +59,7 @@ static uint32_t main_op(const struct profile *p, struct findings *f, const uint3
 	return shared_costs(f)->op[gpu[i]];
 }
 
-static void put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct chains *c, struct finding *x)
+static void unfused_elementwise_put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct chains *c, struct finding *x)
 {
 	unsigned steps = w->n ? w->n : 1;
 	struct places which;
@@ -70,7 +70,7 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 	for (uint32_t i = 0; i < c->n; i++) {
 		const uint32_t *gpu = c->gpu + c->v[i].first;
 		buf_clear(&ops);
-		put_ops(p, f, gpu, c->v[i].n, &ops);
+		unfused_elementwise_put_ops(p, f, gpu, c->v[i].n, &ops);
 		places_add(&which, shared_stacks(f), buf_view(&ops), main_op(p, f, gpu, c->v[i].n), 1, c->v[i].ns);
 		layer_count_add(&layers, gpu[0]);
 	}
@@ -80,9 +80,9 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 		buf_cstr(&b, ". The bytes that they read and write do not fit 64 bits, so that the shapes are doubtful");
 	} else {
 		buf_cstr(&b, ". They read and write ");
-		put_bytes(&b, (double)c->bytes / steps);
+		unfused_elementwise_put_bytes(&b, (double)c->bytes / steps);
 		buf_cstr(&b, w->n > 1 ? " per step; one kernel per chain would save " : "; one kernel per chain would save ");
-		put_bytes(&b, (double)(c->bytes - c->least_bytes) / steps);
+		unfused_elementwise_put_bytes(&b, (double)(c->bytes - c->least_bytes) / steps);
 	}
 	layer_count_text(&layers, &b);
 	x->evidence = finding_text(f, &b);
@@ -93,7 +93,7 @@ static void put_evidence(const struct profile *p, struct findings *f, const stru
 }
 
 /* A chain is of one stream, so of one GPU. */
-static void find_most(const struct profile *p, const struct step_time *w, const struct chains *c, struct gpu_most *most)
+static void unfused_elementwise_find_most(const struct profile *p, const struct step_time *w, const struct chains *c, struct gpu_most *most)
 {
 	gpu_most_init(most, p);
 	for (uint32_t i = 0; i < c->n; i++)
@@ -102,15 +102,15 @@ static void find_most(const struct profile *p, const struct step_time *w, const 
 	gpu_most_choose(most, w);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct chains *c)
+static void unfused_elementwise_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct chains *c)
 {
 	struct gpu_most most;
-	find_most(p, w, c, &most);
+	unfused_elementwise_find_most(p, w, c, &most);
 	double pct = 100.0 * (double)c->ns / (double)c->device_ns, above = w->n ? step_time_pct(w, most.ns) : pct;
 	struct finding *x = findings_add(f, &detector_unfused_elementwise, above >= SEVERE ? FINDING_MEDIUM : above >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to chains of kernels that do next to no arithmetic, "
 	                          "each of which reads from memory what the one before it wrote", pct);
-	put_evidence(p, f, w, c, x);
+	unfused_elementwise_put_evidence(p, f, w, c, x);
 	finding_rests_on(x, NULL, c->n_gpu, c->ns);
 	x->has_share = true;
 	x->share_pct = pct;
@@ -121,13 +121,13 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	gpu_most_release(&most);
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int unfused_elementwise_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_unfused_elementwise;
 	struct chains *c = chains_new(p, f);
 	bool moves = (double)c->bytes >= LEAST_BYTES * (double)c->n_gpu;
 	if (moves && c->device_ns && 100.0 * (double)c->above_ns >= TOO_MUCH * (double)c->device_ns)
-		report(p, f, shared_steps(f), c);
+		unfused_elementwise_report(p, f, shared_steps(f), c);
 	else if (100.0 * (double)c->passing_ns >= TOO_MUCH * (double)c->device_ns && 100.0 * (double)c->unsized_ns > UNKNOWN * (double)c->passing_ns)
 		findings_missing(f, d, "the ops or shapes of most elementwise kernels were not recorded");
 	chains_free(c);
@@ -147,5 +147,5 @@ const struct detector detector_unfused_elementwise = {
 	.report = "roofline",
 	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = unfused_elementwise_run,
 };

@@ -21,7 +21,7 @@ static bool has_foreach(struct str class)
 }
 
 /* "Optimizer.step#AdamW.step"; older versions say "Optimizer.step" alone. */
-static uint8_t class_of(struct str name)
+static uint8_t unfused_optimizer_class_of(struct str name)
 {
 	struct str class = name, end = STR(".step");
 	if (!str_skip(&class, STR(TORCH_OPTIMIZER_STEP)))
@@ -64,7 +64,7 @@ static struct str single_frame(const struct profile *p)
 	return STR("");
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, struct kernels k, struct inside_cost c)
+static void unfused_optimizer_report(const struct profile *p, struct findings *f, const struct step_time *w, struct kernels k, struct inside_cost c)
 {
 	int64_t ns = c.device_ns + c.idle_ns;
 	double pct = step_time_pct(w, ns);
@@ -88,18 +88,18 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_gain(x, w, ns, "the optimizer's device work and the idle time in it; reading and writing the parameters once remains");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int unfused_optimizer_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_unfused_optimizer);
 	if (!w)
 		return 0;
-	uint8_t *mark = inside_new(p, class_of, NULL);
+	uint8_t *mark = inside_new(p, unfused_optimizer_class_of, NULL);
 	struct kernels k = count_kernels(p, w, mark);
 	struct inside_cost c = inside_cost_of(p, w, mark, OPTIMIZER);
 	double pct = step_time_pct(w, c.device_ns + c.idle_ns);
 	uint64_t fewest = (uint64_t)(k.foreach ? FEWEST_FOREACH : FEWEST_SINGLE) * w->n;
 	if (!k.fused && k.all >= fewest && pct >= (k.foreach ? TOO_MUCH_FOREACH : TOO_MUCH_SINGLE))
-		report(p, f, w, k, c);
+		unfused_optimizer_report(p, f, w, k, c);
 	inside_cost_release(&c);
 	mem_free(mark);
 	return 0;
@@ -114,5 +114,5 @@ const struct detector detector_unfused_optimizer = {
 	.shares = "gpu-starvation launch-bound",
 	.report = "operators",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = unfused_optimizer_run,
 };

@@ -27,7 +27,7 @@ enum { PLACES_TOLD = 3, GRIDS_MOST = 64 };
 
 extern const struct detector detector_wave_quantisation;
 
-struct measured {
+struct wave_quantisation_measured {
 	struct places places;
 	struct gpu_most most;    /* what they lose at most */
 	struct bounds *bounds;
@@ -61,7 +61,7 @@ static bool blocks_alike(const struct profile *p, struct findings *f, uint32_t g
 static double above_whole(double n) { return 1 - n / ceil(n); }
 
 /* How many blocks of a kernel that has waves run at once, where that is fewer than it has; else 0. */
-static double wave_of(struct measured *m, const struct profile *p, uint32_t gpu)
+static double wave_of(struct wave_quantisation_measured *m, const struct profile *p, uint32_t gpu)
 {
 	struct occupancy o;
 	uint32_t launch = p->gpu_op.launch[gpu];
@@ -76,7 +76,7 @@ static double wave_of(struct measured *m, const struct profile *p, uint32_t gpu)
 	return blocks > 0 ? wave : 0;
 }
 
-static void add_grid(struct measured *m, double blocks, double wave, int64_t ns)
+static void add_grid(struct wave_quantisation_measured *m, double blocks, double wave, int64_t ns)
 {
 	unsigned i = 0;
 	while (i < m->grids && (m->grid[i].blocks != blocks || m->grid[i].wave != wave))
@@ -89,7 +89,7 @@ static void add_grid(struct measured *m, double blocks, double wave, int64_t ns)
 }
 
 /* What would make whole waves of the grid with most time. */
-static void put_whole(const struct measured *m, struct buf *b)
+static void wave_quantisation_put_whole(const struct wave_quantisation_measured *m, struct buf *b)
 {
 	const struct grid *g = m->grid;
 	for (unsigned i = 1; i < m->grids; i++)
@@ -100,7 +100,7 @@ static void put_whole(const struct measured *m, struct buf *b)
 	           more, more / g->blocks);
 }
 
-static void add(struct measured *m, const struct profile *p, struct findings *f, uint32_t g, double wave, struct buf *text)
+static void wave_quantisation_add(struct wave_quantisation_measured *m, const struct profile *p, struct findings *f, uint32_t g, double wave, struct buf *text)
 {
 	uint32_t launch = p->gpu_op.launch[g];
 	int64_t ns = p->gpu_op.dur_ns[g];
@@ -119,7 +119,7 @@ static void add(struct measured *m, const struct profile *p, struct findings *f,
 	gpu_most_add(&m->most, p, g, (int64_t)(most * (double)ns));
 }
 
-static void measure(struct measured *m, const struct profile *p, struct findings *f, const struct step_time *w)
+static void wave_quantisation_measure(struct wave_quantisation_measured *m, const struct profile *p, struct findings *f, const struct step_time *w)
 {
 	const uint8_t *beside = shared_beside(f);
 	struct buf text = {0};
@@ -133,13 +133,13 @@ static void measure(struct measured *m, const struct profile *p, struct findings
 			continue;
 		double wave = wave_of(m, p, g);
 		if (wave > 0 && blocks_alike(p, f, g))
-			add(m, p, f, g, wave, &text);
+			wave_quantisation_add(m, p, f, g, wave, &text);
 	}
 	gpu_most_choose(&m->most, w);
 	buf_release(&text);
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const struct measured *m)
+static void wave_quantisation_report(const struct profile *p, struct findings *f, const struct step_time *w, const struct wave_quantisation_measured *m)
 {
 	double pct = 100.0 * m->lost_ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	struct buf b = {0};
@@ -148,7 +148,7 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	                          "collectives), if all blocks take equally long", pct);
 	buf_cstr(&b, w->n > 1 ? "Per step, alone on the GPU: " : "Alone on the GPU: ");
 	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
-	put_whole(m, &b);
+	wave_quantisation_put_whole(m, &b);
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &m->places);
 	finding_rests_on(x, NULL, m->places.events, m->places.ns);
@@ -157,10 +157,10 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	finding_gains_most(x, f, w, &m->most, "time of these kernels x (1 - waves / waves rounded up), and no more than what they take above the least at the GPU's peaks");
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int wave_quantisation_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct detector *d = &detector_wave_quantisation;
-	struct measured m = {0};
+	struct wave_quantisation_measured m = {0};
 	if (p->durations_only) {
 		findings_missing(f, d, "the input holds durations, but no times");
 		return 0;
@@ -169,10 +169,10 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	m.bounds = bounds_new(p);
 	places_init(&m.places);
 	gpu_most_init(&m.most, p);
-	measure(&m, p, f, w);
+	wave_quantisation_measure(&m, p, f, w);
 	bool counts = !w->n || step_time_pct(w, m.most.ns) >= LEAST;
 	if (counts && m.device_ns && 100.0 * m.lost_ns >= TOO_MUCH * (double)m.device_ns)
-		report(p, f, w, &m);
+		wave_quantisation_report(p, f, w, &m);
 	else if (!m.places.n && m.no_limits)
 		findings_missing(f, d, "how many blocks an SM of these GPUs holds is not known");
 	else if (!m.places.n && m.no_sms)
@@ -197,5 +197,5 @@ const struct detector detector_wave_quantisation = {
 	.report = "kernels",
 	.device_work = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = wave_quantisation_run,
 };

@@ -7,7 +7,7 @@ extern const struct detector detector_zeroed_gradients;
 
 enum { OUTSIDE, ZERO_GRAD, ZERO };
 
-static uint8_t class_of(struct str name)
+static uint8_t zeroed_gradients_class_of(struct str name)
 {
 	if (str_eq(name, STR("aten::zero_")) || str_eq(name, STR("aten::_foreach_zero_")))
 		return ZERO;
@@ -17,7 +17,7 @@ static uint8_t class_of(struct str name)
 }
 
 /* ZERO: gradients are written, and all inside; aten::zeros makes new memory and ends it. */
-static uint8_t mark_of(uint8_t around, uint8_t own)
+static uint8_t zeroed_gradients_mark_of(uint8_t around, uint8_t own)
 {
 	switch (own) {
 	case ZERO: return around ? ZERO : OUTSIDE;
@@ -27,7 +27,7 @@ static uint8_t mark_of(uint8_t around, uint8_t own)
 	}
 }
 
-static void report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct inside_cost c)
+static void zeroed_gradients_report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct inside_cost c)
 {
 	int64_t ns = c.device_ns + c.idle_ns;
 	struct places t;
@@ -55,15 +55,15 @@ static void report(const struct profile *p, struct findings *f, const struct ste
 	places_release(&t);
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int zeroed_gradients_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct step_time *w = shared_window(f, &detector_zeroed_gradients);
 	if (!w)
 		return 0;
-	uint8_t *mark = inside_new(p, class_of, mark_of);
+	uint8_t *mark = inside_new(p, zeroed_gradients_class_of, zeroed_gradients_mark_of);
 	struct inside_cost c = inside_cost_of(p, w, mark, ZERO);
 	if (step_time_pct(w, c.device_ns + c.idle_ns) >= TOO_MUCH)
-		report(p, f, w, mark, c);
+		zeroed_gradients_report(p, f, w, mark, c);
 	inside_cost_release(&c);
 	mem_free(mark);
 	return 0;
@@ -78,5 +78,5 @@ const struct detector detector_zeroed_gradients = {
 	.shares = "gpu-starvation unfused-optimizer",
 	.report = "operators",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
-	.run = run,
+	.run = zeroed_gradients_run,
 };

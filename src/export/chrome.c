@@ -8,7 +8,7 @@
 #include "io/json_valid.h"
 #include "store/written.h"
 
-static void put_event(struct buf *b, const struct written_event *ev)
+static void export_chrome_put_event(struct buf *b, const struct written_event *ev)
 {
 	const char *text = ev->form.p, *end = text + ev->form.n;
 	char *p = buf_room(b, ev->form.n + ev->n * CHROME_NUMBER_MAX + 8);
@@ -22,7 +22,7 @@ static void put_event(struct buf *b, const struct written_event *ev)
 	b->n = (size_t)(p + (end - text) - b->p);
 }
 
-static void mark(uint8_t *wanted, const struct rows *r)
+static void export_chrome_mark(uint8_t *wanted, const struct rows *r)
 {
 	for (uint32_t i = 0; r->place && i < r->n; i++)
 		if (r->place[i] != ROW_NONE)
@@ -35,11 +35,11 @@ static uint8_t *events_wanted(const struct profile *p)
 	if (!p->whole)
 		return NULL;
 	uint8_t *wanted = NEW_ARRAY(p->written->n, uint8_t);
-	mark(wanted, &p->span.rows);
-	mark(wanted, &p->gpu_op.rows);
-	mark(wanted, &p->memory.rows);
-	mark(wanted, &p->flow.rows);
-	mark(wanted, &p->mark.rows);
+	export_chrome_mark(wanted, &p->span.rows);
+	export_chrome_mark(wanted, &p->gpu_op.rows);
+	export_chrome_mark(wanted, &p->memory.rows);
+	export_chrome_mark(wanted, &p->flow.rows);
+	export_chrome_mark(wanted, &p->mark.rows);
 	return wanted;
 }
 
@@ -53,7 +53,7 @@ static void put_written(const struct export_run *x)
 		if (wanted && !wanted[i] && !ev.always)
 			continue;
 		buf_cstr(&x->out->buf, separator);
-		put_event(&x->out->buf, &ev);
+		export_chrome_put_event(&x->out->buf, &ev);
 		separator = ",\n";
 	}
 	mem_free(wanted);
@@ -80,7 +80,7 @@ static void put_known(struct buf *b, const char *key, int64_t v, int64_t unknown
 		buf_printf(b, ",\"%s\":%lld", key, (long long)v);
 }
 
-static void put_devices(struct buf *b, const struct devices *d, const struct profile *p)
+static void export_chrome_put_devices(struct buf *b, const struct devices *d, const struct profile *p)
 {
 	buf_cstr(b, "\"deviceProperties\":[");
 	for (uint32_t i = 0; i < d->rows.n; i++) {
@@ -120,7 +120,7 @@ static void put_facts(struct buf *b, const struct profile *p)
 	if (!profile_meta(p, "schemaVersion", &value))
 		buf_cstr(b, "\"schemaVersion\":1,\n");
 	if (p->device.rows.n && !profile_meta(p, "deviceProperties", &value))
-		put_devices(b, &p->device, p);
+		export_chrome_put_devices(b, &p->device, p);
 }
 
 static int write_chrome(const struct export_run *x, struct err *e)

@@ -16,7 +16,7 @@ struct lister {
 };
 
 /* As few decimals as it takes: whole numbers where the input has them. */
-static void put_us(struct buf *b, int64_t ns)
+static void export_chrome_list_put_us(struct buf *b, int64_t ns)
 {
 	char *start = buf_room(b, CHROME_NUMBER_MAX), *end = chrome_put_us(start, ns);
 	while (end[-1] == '0')
@@ -39,7 +39,7 @@ static struct str thread_of_remote(struct str tid)
 }
 
 /* torch writes numbers; an event of another process has its node beside the thread, as text, but not where an arrow starts. */
-static void put_thread(const struct lister *l, uint32_t i, bool arrow)
+static void export_chrome_list_put_thread(const struct lister *l, uint32_t i, bool arrow)
 {
 	const struct profile *p = l->t->p;
 	uint32_t track = l->t->track[i];
@@ -48,19 +48,19 @@ static void put_thread(const struct lister *l, uint32_t i, bool arrow)
 	chrome_put_id(l->b, arrow && remote ? thread_of_remote(tid) : tid);
 }
 
-static void put_event(struct lister *l, uint32_t i, char phase)
+static void export_chrome_list_put_event(struct lister *l, uint32_t i, char phase)
 {
 	struct buf *b = l->b;
 	buf_cstr(b, l->any ? ", {\"name\": " : "{\"name\": ");
 	json_put_string(b, torch_event_trace_name(l->t, i));
 	buf_cstr(b, phase == 'X' ? ", \"ph\": \"X\", \"ts\": " : ", \"ph\": \"s\", \"ts\": ");
-	put_us(b, l->t->start_ns[i] - l->zero_ns);
+	export_chrome_list_put_us(b, l->t->start_ns[i] - l->zero_ns);
 	if (phase == 'X') {
 		buf_cstr(b, ", \"dur\": ");
-		put_us(b, l->t->end_ns[i] - l->t->start_ns[i]);
+		export_chrome_list_put_us(b, l->t->end_ns[i] - l->t->start_ns[i]);
 	}
 	buf_cstr(b, ", \"tid\": ");
-	put_thread(l, i, phase == 's');
+	export_chrome_list_put_thread(l, i, phase == 's');
 	buf_cstr(b, ", \"pid\": \"CPU functions\"");
 	if (phase == 's')
 		buf_printf(b, ", \"id\": %lld, \"cat\": \"cpu_to_%s\"", (long long)l->next_id++, l->device);
@@ -85,9 +85,9 @@ static int write_list(const struct export_run *x, struct err *e)
 	for (uint32_t i = 0; i < t->n && sink_room(x->out) == 0; i++) {
 		if (!torch_event_trace_name(t, i).n)
 			continue;
-		put_event(&l, i, 'X');
+		export_chrome_list_put_event(&l, i, 'X');
 		for (uint32_t k = t->kernel_first[i]; k < t->kernel_first[i + 1]; k++)
-			put_event(&l, i, 's');
+			export_chrome_list_put_event(&l, i, 's');
 	}
 	buf_char(l.b, ']');
 	torch_events_free(t);

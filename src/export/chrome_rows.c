@@ -42,18 +42,18 @@ static void put_string(struct writer *w, uint32_t id)
 	w->b->n += s.n + 2;
 }
 
-static void put_i64(struct buf *b, int64_t v)
+static void export_chrome_rows_put_i64(struct buf *b, int64_t v)
 {
 	b->n = (size_t)(chrome_put_i64(buf_room(b, CHROME_NUMBER_MAX), v) - b->p);
 }
 
-static void put_us(struct buf *b, int64_t ns)
+static void export_chrome_rows_put_us(struct buf *b, int64_t ns)
 {
 	b->n = (size_t)(chrome_put_us(buf_room(b, CHROME_NUMBER_MAX), ns) - b->p);
 }
 
 /* With as many digits as tell it from all other doubles. */
-static void put_f64(struct buf *b, double v)
+static void export_chrome_rows_put_f64(struct buf *b, double v)
 {
 	char text[40];
 	for (int digits = 15; digits <= 17; digits++) {
@@ -65,7 +65,7 @@ static void put_f64(struct buf *b, double v)
 }
 
 /* ,"key":v and the like; the first of an object has no comma. */
-static void put_key(struct buf *b, const char *key)
+static void export_chrome_rows_put_key(struct buf *b, const char *key)
 {
 	if (b->n && b->p[b->n - 1] != '{')
 		buf_char(b, ',');
@@ -74,27 +74,27 @@ static void put_key(struct buf *b, const char *key)
 	buf_put(b, "\":", 2);
 }
 
-static void put_number(struct buf *b, const char *key, int64_t v, int64_t unless)
+static void export_chrome_rows_put_number(struct buf *b, const char *key, int64_t v, int64_t unless)
 {
 	if (v == unless)
 		return;
-	put_key(b, key);
-	put_i64(b, v);
+	export_chrome_rows_put_key(b, key);
+	export_chrome_rows_put_i64(b, v);
 }
 
 static void put_real(struct buf *b, const char *key, double v)
 {
 	if (!isfinite(v))
 		return;
-	put_key(b, key);
-	put_f64(b, v);
+	export_chrome_rows_put_key(b, key);
+	export_chrome_rows_put_f64(b, v);
 }
 
 static void put_triple(struct buf *b, const char *key, const int32_t v[3])
 {
 	if (v[0] == INT32_MIN)
 		return;
-	put_key(b, key);
+	export_chrome_rows_put_key(b, key);
 	buf_printf(b, "[%d, %d, %d]", v[0], v[1], v[2]);
 }
 
@@ -105,19 +105,19 @@ static struct str launch_text(struct writer *w, uint32_t id)
 		return w->launch[id];
 	struct buf b = {0};
 	buf_char(&b, '{');
-	put_number(&b, "device", l->device[id], INT32_MIN);
-	put_number(&b, "context", l->context[id], ID_NONE);
-	put_number(&b, "stream", l->stream[id], ID_NONE);
-	put_number(&b, "bytes", l->bytes[id], ID_NONE);
-	put_number(&b, "registers per thread", l->registers[id], INT32_MIN);
-	put_number(&b, "shared memory", l->shared_bytes[id], INT32_MIN);
+	export_chrome_rows_put_number(&b, "device", l->device[id], INT32_MIN);
+	export_chrome_rows_put_number(&b, "context", l->context[id], ID_NONE);
+	export_chrome_rows_put_number(&b, "stream", l->stream[id], ID_NONE);
+	export_chrome_rows_put_number(&b, "bytes", l->bytes[id], ID_NONE);
+	export_chrome_rows_put_number(&b, "registers per thread", l->registers[id], INT32_MIN);
+	export_chrome_rows_put_number(&b, "shared memory", l->shared_bytes[id], INT32_MIN);
 	put_real(&b, "blocks per SM", l->blocks_per_sm[id]);
 	put_real(&b, "warps per SM", l->warps_per_sm[id]);
 	put_triple(&b, "grid", (int32_t[]){l->grid_x[id], l->grid_y[id], l->grid_z[id]});
 	put_triple(&b, "block", (int32_t[]){l->block_x[id], l->block_y[id], l->block_z[id]});
 	put_real(&b, "est. achieved occupancy %", l->occupancy_pct[id]);
-	put_number(&b, "graph id", l->graph_id[id], ID_NONE);
-	put_number(&b, "graph node id", l->graph_node_id[id], ID_NONE);
+	export_chrome_rows_put_number(&b, "graph id", l->graph_id[id], ID_NONE);
+	export_chrome_rows_put_number(&b, "graph node id", l->graph_node_id[id], ID_NONE);
 	w->launch[id] = arena_str(&w->texts, (struct str){b.p + 1, b.n - 1});
 	buf_release(&b);
 	return w->launch[id];
@@ -155,7 +155,7 @@ static struct str track_text(struct writer *w, uint32_t track)
 }
 
 /* {"ph":"X","cat":...,"name":...,"pid":...,"tid":...,"ts":... */
-static void begin(struct writer *w, char phase, struct str cat, uint32_t name, uint32_t track, int64_t ts)
+static void export_chrome_rows_begin(struct writer *w, char phase, struct str cat, uint32_t name, uint32_t track, int64_t ts)
 {
 	struct buf *b = w->b;
 	buf_cstr(b, w->any ? ",\n{\"ph\":" : "\n{\"ph\":");
@@ -169,11 +169,11 @@ static void begin(struct writer *w, char phase, struct str cat, uint32_t name, u
 	if (track < w->p->track.rows.n)
 		buf_str(b, track_text(w, track));
 	buf_cstr(b, ",\"ts\":");
-	put_us(b, ts);
+	export_chrome_rows_put_us(b, ts);
 	w->any = true;
 }
 
-static void put_json(struct writer *w, uint32_t id)
+static void export_chrome_rows_put_json(struct writer *w, uint32_t id)
 {
 	if (!w->json[id].p) {
 		struct buf b = {0};
@@ -185,7 +185,7 @@ static void put_json(struct writer *w, uint32_t id)
 	buf_str(w->b, w->json[id]);
 }
 
-static void put_args(struct writer *w, uint32_t set)
+static void export_chrome_rows_put_args(struct writer *w, uint32_t set)
 {
 	const struct profile *p = w->p;
 	if (!set || set >= p->arg_set.rows.n)
@@ -199,7 +199,7 @@ static void put_args(struct writer *w, uint32_t set)
 		if (p->arg.is_string[i])
 			put_string(w, p->arg.value[i]);
 		else
-			put_json(w, p->arg.value[i]);
+			export_chrome_rows_put_json(w, p->arg.value[i]);
 	}
 }
 
@@ -263,32 +263,32 @@ static void put_span_ids(struct writer *w, uint32_t i)
 	switch ((enum span_kind)s->kind[i]) {
 	case SPAN_CALL:
 	case SPAN_SYNC:
-		put_number(b, "External id", span_number(w, i), ID_NONE);
-		put_number(b, "cbid", span_aux_id(s, i), -1);
+		export_chrome_rows_put_number(b, "External id", span_number(w, i), ID_NONE);
+		export_chrome_rows_put_number(b, "cbid", span_aux_id(s, i), -1);
 		if (s->link_id[i] != ID_NONE)
-			put_number(b, "correlation", s->kind[i] == SPAN_CALL ? call_number(w, i) : s->link_id[i], ID_NONE);
+			export_chrome_rows_put_number(b, "correlation", s->kind[i] == SPAN_CALL ? call_number(w, i) : s->link_id[i], ID_NONE);
 		break;
 	case SPAN_PYTHON:
-		put_number(b, "Python id", span_ext_id(s, i), ID_NONE);
-		put_number(b, "Python parent id", s->link_id[i], ID_NONE);
-		put_number(b, "Python module id", span_aux_id(s, i), -1);
+		export_chrome_rows_put_number(b, "Python id", span_ext_id(s, i), ID_NONE);
+		export_chrome_rows_put_number(b, "Python parent id", s->link_id[i], ID_NONE);
+		export_chrome_rows_put_number(b, "Python module id", span_aux_id(s, i), -1);
 		break;
 	default:
-		put_number(b, "External id", span_number(w, i), ID_NONE);
-		put_number(b, "Sequence number", s->link_id[i], ID_NONE);
-		put_number(b, "Fwd thread id", span_aux_id(s, i), -1);
+		export_chrome_rows_put_number(b, "External id", span_number(w, i), ID_NONE);
+		export_chrome_rows_put_number(b, "Sequence number", s->link_id[i], ID_NONE);
+		export_chrome_rows_put_number(b, "Fwd thread id", span_aux_id(s, i), -1);
 	}
 }
 
-static void put_span(struct writer *w, uint32_t i)
+static void export_chrome_rows_put_span(struct writer *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
-	begin(w, 'X', span_cat(w, i), s->name[i], s->track[i], s->start_ns[i]);
+	export_chrome_rows_begin(w, 'X', span_cat(w, i), s->name[i], s->track[i], s->start_ns[i]);
 	buf_cstr(w->b, ",\"dur\":");
-	put_us(w->b, s->dur_ns[i]);
+	export_chrome_rows_put_us(w->b, s->dur_ns[i]);
 	buf_cstr(w->b, ",\"args\":{");
 	put_span_ids(w, i);
-	put_args(w, s->args[i]);
+	export_chrome_rows_put_args(w, s->args[i]);
 	buf_cstr(w->b, "}}");
 }
 
@@ -301,48 +301,48 @@ static int64_t gpu_correlation(const struct writer *w, uint32_t i)
 	return g->call[i] != ROW_NONE ? call_number(w, g->call[i]) : (int64_t)w->p->span.rows.n + 1 + i;
 }
 
-static void put_gpu(struct writer *w, uint32_t i)
+static void export_chrome_rows_put_gpu(struct writer *w, uint32_t i)
 {
 	static const char *const by_kind[GPU_KINDS] = {[GPU_KERNEL] = "kernel", [GPU_MEMCPY] = "gpu_memcpy", [GPU_MEMSET] = "gpu_memset"};
 	const struct gpu_ops *g = &w->p->gpu_op;
-	begin(w, 'X', w->kineto ? profile_cat(w->p, g->cat[i]) : str_from(by_kind[g->kind[i]]), g->name[i], g->track[i], g->start_ns[i]);
+	export_chrome_rows_begin(w, 'X', w->kineto ? profile_cat(w->p, g->cat[i]) : str_from(by_kind[g->kind[i]]), g->name[i], g->track[i], g->start_ns[i]);
 	buf_cstr(w->b, ",\"dur\":");
-	put_us(w->b, g->dur_ns[i]);
+	export_chrome_rows_put_us(w->b, g->dur_ns[i]);
 	buf_cstr(w->b, ",\"args\":{");
-	put_number(w->b, "External id", gpu_number(w, i), ID_NONE);
-	put_number(w->b, "correlation", gpu_correlation(w, i), ID_NONE);
+	export_chrome_rows_put_number(w->b, "External id", gpu_number(w, i), ID_NONE);
+	export_chrome_rows_put_number(w->b, "correlation", gpu_correlation(w, i), ID_NONE);
 	if (g->launch[i] < w->p->launch.rows.n) {
 		struct str text = launch_text(w, g->launch[i]);
 		if (text.n && w->b->p[w->b->n - 1] != '{')
 			buf_char(w->b, ',');
 		buf_str(w->b, text);
 	}
-	put_args(w, g->args[i]);
+	export_chrome_rows_put_args(w, g->args[i]);
 	buf_cstr(w->b, "}}");
 }
 
-static void put_memory(struct writer *w, uint32_t i)
+static void export_chrome_rows_put_memory(struct writer *w, uint32_t i)
 {
 	const struct memories *m = &w->p->memory;
-	begin(w, 'i', profile_cat(w->p, m->cat[i]), m->name[i], m->track[i], m->time_ns[i]);
+	export_chrome_rows_begin(w, 'i', profile_cat(w->p, m->cat[i]), m->name[i], m->track[i], m->time_ns[i]);
 	buf_cstr(w->b, ",\"s\":\"t\",\"args\":{");
-	put_number(w->b, "Addr", m->addr[i], ID_NONE);
-	put_number(w->b, "Bytes", m->bytes[i], ID_NONE);
-	put_number(w->b, "Total Allocated", m->total_allocated[i], ID_NONE);
-	put_number(w->b, "Total Reserved", m->total_reserved[i], ID_NONE);
-	put_number(w->b, "Device Type", m->device_type[i], ID_NONE);
-	put_number(w->b, "Device Id", m->device_id[i], ID_NONE);
+	export_chrome_rows_put_number(w->b, "Addr", m->addr[i], ID_NONE);
+	export_chrome_rows_put_number(w->b, "Bytes", m->bytes[i], ID_NONE);
+	export_chrome_rows_put_number(w->b, "Total Allocated", m->total_allocated[i], ID_NONE);
+	export_chrome_rows_put_number(w->b, "Total Reserved", m->total_reserved[i], ID_NONE);
+	export_chrome_rows_put_number(w->b, "Device Type", m->device_type[i], ID_NONE);
+	export_chrome_rows_put_number(w->b, "Device Id", m->device_id[i], ID_NONE);
 	buf_cstr(w->b, "}}");
 }
 
 static void put_mark(struct writer *w, uint32_t i)
 {
 	const struct marks *m = &w->p->mark;
-	begin(w, (char)m->phase[i], profile_cat(w->p, m->cat[i]), m->name[i], m->track[i], m->time_ns[i]);
+	export_chrome_rows_begin(w, (char)m->phase[i], profile_cat(w->p, m->cat[i]), m->name[i], m->track[i], m->time_ns[i]);
 	if (m->phase[i] == 'i' || m->phase[i] == 'I')
 		buf_cstr(w->b, ",\"s\":\"t\"");
 	buf_cstr(w->b, ",\"args\":{");
-	put_args(w, m->args[i]);
+	export_chrome_rows_put_args(w, m->args[i]);
 	buf_cstr(w->b, "}}");
 }
 
@@ -353,8 +353,8 @@ static void put_arrow(struct writer *w, char phase, const char *cat, uint32_t tr
 	buf_printf(b, "%s\n{\"ph\":\"%c\",\"cat\":\"%s\",\"name\":\"%s\"", w->any ? "," : "", phase, cat, cat);
 	buf_str(b, track_text(w, track));
 	buf_cstr(b, ",\"ts\":");
-	put_us(b, ts);
-	put_number(b, "id", id, ID_NONE);
+	export_chrome_rows_put_us(b, ts);
+	export_chrome_rows_put_number(b, "id", id, ID_NONE);
 	buf_cstr(b, phase == 'f' ? ",\"bp\":\"e\"}" : "}");
 	w->any = true;
 }
@@ -363,13 +363,13 @@ static void put_flow(struct writer *w, uint32_t i)
 {
 	const struct flows *f = &w->p->flow;
 	struct buf *b = w->b;
-	begin(w, (char)f->phase[i], profile_cat(w->p, f->cat[i]), w->p->cat.name[f->cat[i]], f->track[i], f->time_ns[i]);
+	export_chrome_rows_begin(w, (char)f->phase[i], profile_cat(w->p, f->cat[i]), w->p->cat.name[f->cat[i]], f->track[i], f->time_ns[i]);
 	int64_t text = -2 - f->id[i]; /* the reader numbers ids that are text so */
 	if (f->id[i] < -1 && f->id[i] != ID_NONE && text < (int64_t)w->p->strings.n && !is_integer(profile_str(w->p, (uint32_t)text))) {
-		put_key(b, "id");
+		export_chrome_rows_put_key(b, "id");
 		put_string(w, (uint32_t)text);
 	} else {
-		put_number(b, "id", f->id[i], ID_NONE);
+		export_chrome_rows_put_number(b, "id", f->id[i], ID_NONE);
 	}
 	buf_cstr(b, f->phase[i] == 'f' ? ",\"bp\":\"e\"}" : "}");
 }
@@ -397,7 +397,7 @@ static void put_made_flows(struct writer *w)
 	fwdbwd_free(links);
 }
 
-static void put_name(struct writer *w, const char *what, const char *key, uint32_t track, struct str text)
+static void export_chrome_rows_put_name(struct writer *w, const char *what, const char *key, uint32_t track, struct str text)
 {
 	struct buf *b = w->b;
 	buf_printf(b, "%s\n{\"ph\":\"M\",\"name\":\"%s\"", w->any ? "," : "", what);
@@ -419,10 +419,10 @@ static void put_order(struct writer *w, uint32_t track)
 	char text[CHROME_NUMBER_MAX];
 	if (pid < 0 || pid > 1000)
 		return;
-	put_name(w, "process_sort_index", "sort_index", track, (struct str){text, (size_t)(chrome_put_i64(text, DEVICES_FROM + pid) - text)});
+	export_chrome_rows_put_name(w, "process_sort_index", "sort_index", track, (struct str){text, (size_t)(chrome_put_i64(text, DEVICES_FROM + pid) - text)});
 }
 
-static void put_names(struct writer *w)
+static void export_chrome_rows_put_names(struct writer *w)
 {
 	const struct profile *p = w->p;
 	const struct tracks *t = &p->track;
@@ -435,14 +435,14 @@ static void put_names(struct writer *w)
 		if (idmap_get(&seen, t->pid_text[i]) == IDMAP_NONE) {
 			idmap_put(&seen, t->pid_text[i], i);
 			if (t->process_name[i])
-				put_name(w, "process_name", "name", i, profile_str(p, t->process_name[i]));
+				export_chrome_rows_put_name(w, "process_name", "name", i, profile_str(p, t->process_name[i]));
 			if (t->process_labels[i])
-				put_name(w, "process_labels", "labels", i, profile_str(p, t->process_labels[i]));
+				export_chrome_rows_put_name(w, "process_labels", "labels", i, profile_str(p, t->process_labels[i]));
 			if (device[i])
 				put_order(w, i);
 		}
 		if (t->thread_name[i])
-			put_name(w, "thread_name", "name", i, profile_str(p, t->thread_name[i]));
+			export_chrome_rows_put_name(w, "thread_name", "name", i, profile_str(p, t->thread_name[i]));
 	}
 	idmap_release(&seen);
 	mem_free(device);
@@ -473,13 +473,13 @@ static bool has_external_ids(const struct profile *p)
 static void put_all(struct writer *w)
 {
 	const struct profile *p = w->p;
-	put_names(w);
+	export_chrome_rows_put_names(w);
 	for (uint32_t i = 0; i < p->span.rows.n && sink_room(w->out) == 0; i++)
-		put_span(w, i);
+		export_chrome_rows_put_span(w, i);
 	for (uint32_t i = 0; i < p->gpu_op.rows.n && sink_room(w->out) == 0; i++)
-		put_gpu(w, i);
+		export_chrome_rows_put_gpu(w, i);
 	for (uint32_t i = 0; i < p->memory.rows.n && sink_room(w->out) == 0; i++)
-		put_memory(w, i);
+		export_chrome_rows_put_memory(w, i);
 	for (uint32_t i = 0; i < p->mark.rows.n && sink_room(w->out) == 0; i++)
 		put_mark(w, i);
 	for (uint32_t i = 0; i < p->flow.rows.n && sink_room(w->out) == 0; i++)

@@ -10,7 +10,7 @@ const struct export_format *export_find(struct str name)
 	return NULL;
 }
 
-static void put_values(const struct export_option *o, struct buf *out)
+static void export_put_values(const struct export_option *o, struct buf *out)
 {
 	for (unsigned i = 0; o->values && o->values[i]; i++)
 		buf_printf(out, "%s%s", i ? ", " : "", o->values[i]);
@@ -25,7 +25,7 @@ void export_help(const struct export_option *o, struct buf *out)
 		return;
 	}
 	buf_str(out, (struct str){o->help, (size_t)(at - o->help)});
-	put_values(o, out);
+	export_put_values(o, out);
 	buf_cstr(out, at + sizeof mark - 1);
 }
 
@@ -37,7 +37,7 @@ int export_check_value(const struct export_format *f, const struct export_option
 			return 0;
 	if (!o->values)
 		return 0;
-	put_values(o, &list);
+	export_put_values(o, &list);
 	err_set(e, ERR_USAGE, "--%s=%s: export %s has: " STR_FMT, o->name, value, f->name, STR_ARG(buf_view(&list)));
 	buf_release(&list);
 	return -1;

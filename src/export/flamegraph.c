@@ -19,7 +19,7 @@ struct choice {
 	int64_t merged_ns;    /* total of the outermost merged frames */
 };
 
-static void choose(struct choice *c, const struct flame *f, uint32_t most)
+static void export_flamegraph_choose(struct choice *c, const struct flame *f, uint32_t most)
 {
 	*c = (struct choice){.f = f};
 	struct sort_item *v = NEW_ARRAY_RAW(f->n, struct sort_item);
@@ -44,13 +44,13 @@ static void choose(struct choice *c, const struct flame *f, uint32_t most)
 	}
 }
 
-struct rest {
+struct export_flamegraph_rest {
 	uint32_t frames;
 	int64_t ns;
 };
 
 /* Names that only merged frames have are left empty. */
-static void put_names(struct sink *out, const struct choice *c)
+static void export_flamegraph_put_names(struct sink *out, const struct choice *c)
 {
 	const struct flame *f = c->f;
 	bool *used = NEW_ARRAY(f->names.n, bool);
@@ -65,23 +65,23 @@ static void put_names(struct sink *out, const struct choice *c)
 	mem_free(used);
 }
 
-static void put_node(struct buf *b, uint32_t parent, long name, int64_t self_ns, int64_t total_ns, unsigned kind, uint64_t count)
+static void export_flamegraph_put_node(struct buf *b, uint32_t parent, long name, int64_t self_ns, int64_t total_ns, unsigned kind, uint64_t count)
 {
 	buf_printf(b, ",\n%u,%ld,%lld,%lld,%u,%llu", parent, name, (long long)self_ns, (long long)total_ns, kind, (unsigned long long)count);
 }
 
 /* Six numbers a frame: parent, name, own ns, ns with all inside, kind, how many. What was merged is one frame in its parent, whose
  * name stands behind the others. */
-static void put_nodes(struct sink *out, const struct choice *c)
+static void export_flamegraph_put_nodes(struct sink *out, const struct choice *c)
 {
 	const struct flame *f = c->f;
-	struct rest *rest = NEW_ARRAY(f->n, struct rest);
+	struct export_flamegraph_rest *rest = NEW_ARRAY(f->n, struct export_flamegraph_rest);
 	buf_printf(&out->buf, "const D=[0,0,%lld,%lld,0,%llu", (long long)f->node[0].self_ns, (long long)f->node[0].total_ns,
 	           (unsigned long long)f->node[0].count);
 	for (uint32_t i = 1; i < f->n && sink_room(out) == 0; i++) {
 		const struct flame_node *n = &f->node[i];
 		if (c->place[i]) {
-			put_node(&out->buf, c->place[n->parent], (long)n->name, n->self_ns, n->total_ns, n->kind, n->count);
+			export_flamegraph_put_node(&out->buf, c->place[n->parent], (long)n->name, n->self_ns, n->total_ns, n->kind, n->count);
 		} else if (n->total_ns > 0 && (!n->parent || c->place[n->parent])) {
 			rest[n->parent].frames++;
 			rest[n->parent].ns += n->total_ns;
@@ -89,7 +89,7 @@ static void put_nodes(struct sink *out, const struct choice *c)
 	}
 	for (uint32_t i = 0; i < f->n && sink_room(out) == 0; i++)
 		if (rest[i].frames && rest[i].ns)
-			put_node(&out->buf, c->place[i], -(long)rest[i].frames, rest[i].ns, rest[i].ns, FLAME_NONE, 0);
+			export_flamegraph_put_node(&out->buf, c->place[i], -(long)rest[i].frames, rest[i].ns, rest[i].ns, FLAME_NONE, 0);
 	buf_cstr(&out->buf, "];\n");
 	buf_cstr(&out->buf, "for(let i=0;i<D.length;i+=6)if(D[i+1]<0){NAMES.push('('+-D[i+1]+' smaller frames and what is in them)');D[i+1]=NAMES.length-1}\n");
 	mem_free(rest);
@@ -111,7 +111,7 @@ static void put_legend(struct buf *b, const struct flame *f)
 			buf_printf(b, "<span class=key><i class=k%d></i>%s</span>\n", kinds[i].kind, kinds[i].name);
 }
 
-static void put_notes(struct buf *b, const struct export_run *x, const struct choice *c, enum flame_metric metric, enum flame_by by)
+static void export_flamegraph_put_notes(struct buf *b, const struct export_run *x, const struct choice *c, enum flame_metric metric, enum flame_by by)
 {
 	const struct flame *f = c->f;
 	char left_out[80] = "";
@@ -133,7 +133,7 @@ static void put_notes(struct buf *b, const struct export_run *x, const struct ch
 	buf_cstr(b, "</footer>\n");
 }
 
-static void put_page(const struct export_run *x, const struct choice *c, enum flame_metric metric, enum flame_by by)
+static void export_flamegraph_put_page(const struct export_run *x, const struct choice *c, enum flame_metric metric, enum flame_by by)
 {
 	static const char *const by_name[] = {[FLAME_STACK] = "Python stack", [FLAME_MODULE] = "module", [FLAME_OP] = "op"};
 	struct buf *b = &x->out->buf;
@@ -150,10 +150,10 @@ static void put_page(const struct export_run *x, const struct choice *c, enum fl
 	put_legend(b, c->f);
 	buf_cstr(b, "</header>\n");
 	buf_cstr(b, flamegraph_body);
-	put_notes(b, x, c, metric, by);
+	export_flamegraph_put_notes(b, x, c, metric, by);
 	buf_printf(b, "<script>\n'use strict';\nconst DEVICE=%s;\n", metric == FLAME_DEVICE ? "true" : "false");
-	put_names(x->out, c);
-	put_nodes(x->out, c);
+	export_flamegraph_put_names(x->out, c);
+	export_flamegraph_put_nodes(x->out, c);
 	buf_cstr(b, flamegraph_script);
 	buf_cstr(b, "</script></body></html>\n");
 	buf_release(&title);
@@ -171,8 +171,8 @@ static int write_flamegraph(const struct export_run *x, struct err *e)
 	struct choice c;
 	int rc = 0;
 	if (f->node[0].total_ns) {
-		choose(&c, f, (uint32_t)most);
-		put_page(x, &c, metric, by);
+		export_flamegraph_choose(&c, f, (uint32_t)most);
+		export_flamegraph_put_page(x, &c, metric, by);
 		mem_free(c.place);
 	} else {
 		rc = err_set(e, ERR_DATA, "export flamegraph: there is no %s in the input; to record it: %s",

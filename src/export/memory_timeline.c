@@ -54,7 +54,7 @@ static int64_t us_of(const struct memory_timeline *t, uint32_t i)
 
 /* [times, sizes]: one entry for each microsecond in which something changes; a size list begins with 0, from where a stacked plot
  * is drawn. */
-static void put_json(const struct memory_timeline *t, struct sink *out)
+static void export_memory_timeline_put_json(const struct memory_timeline *t, struct sink *out)
 {
 	int64_t size[1 + MEMORY_CATEGORIES] = {0};
 	buf_cstr(&out->buf, "[[");
@@ -76,7 +76,7 @@ static void put_json(const struct memory_timeline *t, struct sink *out)
 	buf_cstr(&out->buf, "]]\n");
 }
 
-static void put_raw(const struct memory_timeline *t, struct sink *out)
+static void export_memory_timeline_put_raw(const struct memory_timeline *t, struct sink *out)
 {
 	buf_char(&out->buf, '[');
 	for (uint32_t i = 0; i < t->n && sink_room(out) == 0; i++) {
@@ -99,11 +99,11 @@ static int write_timeline(const struct export_run *x, struct err *e)
 		return -1;
 	count_from_the_epoch(x->p, t);
 	if (strcmp(x->value[0], "raw") == 0)
-		put_raw(t, x->out);
+		export_memory_timeline_put_raw(t, x->out);
 	else if (strcmp(x->value[0], "html") == 0)
 		memory_timeline_page(x->p, t, &x->out->buf);
 	else
-		put_json(t, x->out);
+		export_memory_timeline_put_json(t, x->out);
 	memory_timeline_free(t);
 	return 0;
 }

@@ -12,11 +12,11 @@ enum { LEFT = 900, TOP = 150, COLUMNS = 1060, UNIT = 10, HEIGHT = 4000, WIDTH = 
 /* Okabe and Ito's colours, which people with any kind of colour vision tell apart. */
 static const char *const colour[MEMORY_CATEGORIES] = {"#0072b2", "#56b4e9", "#f0e442", "#cc79a7", "#e69f00", "#009e73", "#d55e00", "#8b949e"};
 
-struct state {
+struct export_memory_timeline_page_state {
 	int64_t of[MEMORY_CATEGORIES];
 };
 
-static int64_t sum_of(const struct state *s)
+static int64_t export_memory_timeline_page_sum_of(const struct export_memory_timeline_page_state *s)
 {
 	int64_t sum = 0;
 	for (int k = 0; k < MEMORY_CATEGORIES; k++)
@@ -27,23 +27,23 @@ static int64_t sum_of(const struct state *s)
 struct plot {
 	const struct memory_timeline *t;
 	int64_t first_ns, span_ns;
-	struct state *column;             /* the moment of each with the most memory */
-	struct state peak, highest, last; /* highest: of each category by itself */
+	struct export_memory_timeline_page_state *column;             /* the moment of each with the most memory */
+	struct export_memory_timeline_page_state peak, highest, last; /* highest: of each category by itself */
 	int64_t peak_ns, lowest;
 };
 
-static unsigned column_of(const struct plot *p, int64_t time_ns)
+static unsigned export_memory_timeline_page_column_of(const struct plot *p, int64_t time_ns)
 {
 	__int128 at = (__int128)(time_ns - p->first_ns) * COLUMNS / p->span_ns;
 	return at >= COLUMNS ? COLUMNS - 1 : (unsigned)at;
 }
 
-static void see(struct plot *p, const struct state *now, int64_t time_ns)
+static void export_memory_timeline_page_see(struct plot *p, const struct export_memory_timeline_page_state *now, int64_t time_ns)
 {
-	int64_t sum = sum_of(now);
+	int64_t sum = export_memory_timeline_page_sum_of(now);
 	for (int k = 0; k < MEMORY_CATEGORIES; k++)
 		p->highest.of[k] = now->of[k] > p->highest.of[k] ? now->of[k] : p->highest.of[k];
-	if (sum > sum_of(&p->peak)) {
+	if (sum > export_memory_timeline_page_sum_of(&p->peak)) {
 		p->peak = *now;
 		p->peak_ns = time_ns;
 	}
@@ -53,21 +53,21 @@ static void see(struct plot *p, const struct state *now, int64_t time_ns)
 static void plot_init(struct plot *p, const struct memory_timeline *t)
 {
 	uint32_t from = t->n_before, i = 0;
-	struct state now = {0};
+	struct export_memory_timeline_page_state now = {0};
 	*p = (struct plot){.t = t, .first_ns = from < t->n ? t->change[from].time_ns : 0};
 	p->span_ns = from < t->n ? t->change[t->n - 1].time_ns - p->first_ns : 0;
 	p->span_ns = p->span_ns > 0 ? p->span_ns : 1;
 	p->peak_ns = p->first_ns;
-	p->column = NEW_ARRAY(COLUMNS, struct state);
+	p->column = NEW_ARRAY(COLUMNS, struct export_memory_timeline_page_state);
 	for (; i < from; i++)
 		now.of[t->change[i].category] += t->change[i].bytes;
-	see(p, &now, p->first_ns);
+	export_memory_timeline_page_see(p, &now, p->first_ns);
 	for (unsigned c = 0; c < COLUMNS; c++) {
 		p->column[c] = now;
-		for (; i < t->n && column_of(p, t->change[i].time_ns) == c; i++) {
+		for (; i < t->n && export_memory_timeline_page_column_of(p, t->change[i].time_ns) == c; i++) {
 			now.of[t->change[i].category] += t->change[i].bytes;
-			see(p, &now, t->change[i].time_ns);
-			if (sum_of(&now) > sum_of(&p->column[c]))
+			export_memory_timeline_page_see(p, &now, t->change[i].time_ns);
+			if (export_memory_timeline_page_sum_of(&now) > export_memory_timeline_page_sum_of(&p->column[c]))
 				p->column[c] = now;
 		}
 	}
@@ -76,7 +76,7 @@ static void plot_init(struct plot *p, const struct memory_timeline *t)
 
 static const char *const unit_name[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
 
-static int unit_of(int64_t bytes)
+static int export_memory_timeline_page_unit_of(int64_t bytes)
 {
 	int u = 0;
 	while (u < 5 && bytes >> (10 * (u + 1)))
@@ -85,10 +85,10 @@ static int unit_of(int64_t bytes)
 }
 
 /* Two decimals, the rest cut. */
-static void put_bytes(struct buf *b, int64_t bytes)
+static void export_memory_timeline_page_put_bytes(struct buf *b, int64_t bytes)
 {
 	int64_t size = bytes < 0 ? -bytes : bytes;
-	int u = unit_of(size);
+	int u = export_memory_timeline_page_unit_of(size);
 	long long hundredths = (long long)((__int128)size * 100 >> (10 * u));
 	if (u)
 		buf_printf(b, "%s%lld.%02lld %s", bytes < 0 ? "-" : "", hundredths / 100, hundredths % 100, unit_name[u]);
@@ -124,7 +124,7 @@ static int64_t y_of(int64_t bytes, int64_t top)
 
 static void put_axes(struct buf *b, const struct plot *p, int64_t top)
 {
-	int u = unit_of(top);
+	int u = export_memory_timeline_page_unit_of(top);
 	int64_t all = (int64_t)((__int128)top * 100 >> (10 * u)), step = nice_step(all, 6);
 	for (int64_t v = 0; v <= all; v += step) {
 		long long y = y_of((int64_t)(((__int128)v << (10 * u)) / 100), top);
@@ -160,7 +160,7 @@ static void put_band(struct buf *b, const struct plot *p, int category, int64_t 
 			buf_printf(b, "H%d", LEFT + c * UNIT);
 	}
 	buf_printf(b, "Z\"><title>%s: at most ", memory_category_name[category]);
-	put_bytes(b, p->highest.of[category]);
+	export_memory_timeline_page_put_bytes(b, p->highest.of[category]);
 	buf_cstr(b, "</title></path>\n");
 	for (int c = 0; c < COLUMNS; c++)
 		below[c] += p->column[c].of[category];
@@ -168,7 +168,7 @@ static void put_band(struct buf *b, const struct plot *p, int category, int64_t 
 
 static void put_plot(struct buf *b, const struct plot *p)
 {
-	int64_t peak = sum_of(&p->peak), top = peak > 0 ? peak : 1;
+	int64_t peak = export_memory_timeline_page_sum_of(&p->peak), top = peak > 0 ? peak : 1;
 	int64_t *below = NEW_ARRAY(COLUMNS, int64_t);
 	buf_printf(b, "<div class=plot><svg viewBox=\"0 0 %d %d\" role=img aria-label=\"memory by category over time; the tables below say the same\">\n",
 	           LEFT + WIDTH + RIGHT, TOP + HEIGHT + BELOW);
@@ -181,10 +181,10 @@ static void put_plot(struct buf *b, const struct plot *p)
 	mem_free(below);
 }
 
-static void put_cell(struct buf *b, int64_t bytes)
+static void export_memory_timeline_page_put_cell(struct buf *b, int64_t bytes)
 {
 	buf_cstr(b, "<td class=n>");
-	put_bytes(b, bytes);
+	export_memory_timeline_page_put_bytes(b, bytes);
 	buf_cstr(b, "</td>");
 }
 
@@ -196,9 +196,9 @@ static void put_tables(struct buf *b, const struct plot *p)
 		if (!p->highest.of[k] && !t->blocks[k])
 			continue;
 		buf_printf(b, "<tr><td><i class=c%d></i>%s</td>", k, memory_category_name[k]);
-		put_cell(b, p->peak.of[k]);
-		put_cell(b, p->highest.of[k]);
-		put_cell(b, p->last.of[k]);
+		export_memory_timeline_page_put_cell(b, p->peak.of[k]);
+		export_memory_timeline_page_put_cell(b, p->highest.of[k]);
+		export_memory_timeline_page_put_cell(b, p->last.of[k]);
 		buf_printf(b, "<td class=n>%llu</td>\n", (unsigned long long)t->blocks[k]);
 	}
 	buf_cstr(b, "</table>\n<table><thead><tr><th>Why a block is Unknown<th class=n>Blocks<th class=n>Bytes, one after the other</thead>\n");
@@ -206,33 +206,33 @@ static void put_tables(struct buf *b, const struct plot *p)
 		if (!t->unknown_blocks[k])
 			continue;
 		buf_printf(b, "<tr><td>%s</td><td class=n>%llu</td>", memory_why_text[k], (unsigned long long)t->unknown_blocks[k]);
-		put_cell(b, t->unknown_bytes[k]);
+		export_memory_timeline_page_put_cell(b, t->unknown_bytes[k]);
 		buf_cstr(b, "\n");
 	}
 	buf_cstr(b, "</table>\n");
 }
 
-static void put_total(struct buf *b, const char *what, const int64_t *total, uint32_t row)
+static void export_memory_timeline_page_put_total(struct buf *b, const char *what, const int64_t *total, uint32_t row)
 {
 	buf_printf(b, "<li>%s: ", what);
 	if (row == ROW_NONE)
 		buf_cstr(b, "not stated in the trace");
 	else
-		put_bytes(b, total[row]);
+		export_memory_timeline_page_put_bytes(b, total[row]);
 	buf_cstr(b, "</li>\n");
 }
 
-static void put_notes(struct buf *b, const struct profile *prof, const struct plot *p)
+static void export_memory_timeline_page_put_notes(struct buf *b, const struct profile *prof, const struct plot *p)
 {
 	const struct memory_timeline *t = p->t;
 	buf_cstr(b, "<ul>\n<li>Peak of the plot: ");
-	put_bytes(b, sum_of(&p->peak));
+	export_memory_timeline_page_put_bytes(b, export_memory_timeline_page_sum_of(&p->peak));
 	buf_cstr(b, ", at the dashed line</li>\n");
 	if (t->device != MEMORY_CPU) {
 		struct memory_peak *peak;
 		size_t n = memory_peaks(prof, INT64_MIN, INT64_MAX, &peak), d = (size_t)(t->device - MEMORY_CPU);
-		put_total(b, "Most memory allocated, by the allocator's own count", prof->memory.total_allocated, d < n ? peak[d].allocated : ROW_NONE);
-		put_total(b, "Most memory reserved", prof->memory.total_reserved, d < n ? peak[d].reserved : ROW_NONE);
+		export_memory_timeline_page_put_total(b, "Most memory allocated, by the allocator's own count", prof->memory.total_allocated, d < n ? peak[d].allocated : ROW_NONE);
+		export_memory_timeline_page_put_total(b, "Most memory reserved", prof->memory.total_reserved, d < n ? peak[d].reserved : ROW_NONE);
 		mem_free(peak);
 	}
 	if (!t->before_is_whole)
@@ -274,7 +274,7 @@ void memory_timeline_page(const struct profile *prof, const struct memory_timeli
 	buf_cstr(b, "</p>\n");
 	put_plot(b, &p);
 	put_tables(b, &p);
-	put_notes(b, prof, &p);
+	export_memory_timeline_page_put_notes(b, prof, &p);
 	buf_cstr(b, "</body></html>\n");
 	mem_free(p.column);
 }

@@ -46,7 +46,7 @@ static void put_reversed(struct buf *b, struct str text)
 }
 
 /* torch's own lines: one for each event that has a stack and a whole microsecond. */
-static void put_torch(const struct export_run *x, const struct torch_rules *rules, bool device)
+static void export_stacks_put_torch(const struct export_run *x, const struct torch_rules *rules, bool device)
 {
 	struct torch_events *t = torch_events_new(x->p, rules, TORCH_STACKS);
 	struct buf text = {0}, *b = &x->out->buf;
@@ -67,7 +67,7 @@ static void put_torch(const struct export_run *x, const struct torch_rules *rule
 	torch_events_free(t);
 }
 
-static void put_path(struct buf *b, const struct flame *f, uint32_t node)
+static void export_stacks_put_path(struct buf *b, const struct flame *f, uint32_t node)
 {
 	uint32_t path[FLAME_DEPTH];
 	unsigned n = 0;
@@ -96,7 +96,7 @@ static int put_own(const struct export_run *x, enum flame_by by, enum flame_metr
 		lost += us ? f->node[i].self_ns % 1000 : 0;
 		if (weight <= 0)
 			continue;
-		put_path(&x->out->buf, f, i);
+		export_stacks_put_path(&x->out->buf, f, i);
 		buf_printf(&x->out->buf, " %lld\n", (long long)weight);
 	}
 	if (by != FLAME_OP && !f->has_stacks)
@@ -124,7 +124,7 @@ static int write_stacks(const struct export_run *x, struct err *e)
 	}
 	if (!any && !cpu && strcmp(metric, "self_cuda_time_total") != 0 && rules->cuda_alone)
 		return err_set(e, ERR_USAGE, "export stacks: %s has no metric %s: it has self_cpu_time_total, self_cuda_time_total", rules->name, metric);
-	put_torch(x, rules, any ? flame_default(x->p) == FLAME_DEVICE : !cpu);
+	export_stacks_put_torch(x, rules, any ? flame_default(x->p) == FLAME_DEVICE : !cpu);
 	return 0;
 }
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-static void describe(struct profile *p, struct idmap *known, int32_t device, const struct gpu *g)
+static void gpu_state_describe(struct profile *p, struct idmap *known, int32_t device, const struct gpu *g)
 {
 	struct devices *d = &p->device;
 	uint32_t i = rows_push(d, &store_tables[TABLE_device]);
@@ -31,15 +31,15 @@ static void take_for(struct profile *p, uint32_t i, const struct gpu *g)
 	d->cc_minor[i] = g->cc_minor;
 }
 
-static bool is_word(char c)
+static bool gpu_state_is_word(char c)
 {
 	return isalnum((unsigned char)c);
 }
 
-static bool has_word(const char *name, const char *word, size_t n)
+static bool gpu_state_has_word(const char *name, const char *word, size_t n)
 {
 	for (const char *at = name; *at; at++)
-		if (strncasecmp(at, word, n) == 0 && (at == name || !is_word(at[-1])) && !is_word(at[n]))
+		if (strncasecmp(at, word, n) == 0 && (at == name || !gpu_state_is_word(at[-1])) && !gpu_state_is_word(at[n]))
 			return true;
 	return false;
 }
@@ -50,22 +50,22 @@ static unsigned words_shared(struct str product, const char *name)
 	unsigned shared = 0;
 	for (size_t i = 0, n; i < product.n; i += n ? n : 1) {
 		bool digit = false;
-		for (n = 0; i + n < product.n && is_word(product.p[i + n]); n++)
+		for (n = 0; i + n < product.n && gpu_state_is_word(product.p[i + n]); n++)
 			digit |= isdigit((unsigned char)product.p[i + n]) != 0;
-		if (n && has_word(name, product.p + i, n))
+		if (n && gpu_state_has_word(name, product.p + i, n))
 			shared += digit ? 2 : 1;
 	}
 	return shared;
 }
 
 /* Lists the GPUs that have the whole product in their name, else those that share most words with it. */
-struct near {
+struct gpu_state_near {
 	char names[400];
 	const struct gpu *only;
 	unsigned n, shown;     /* of n, those whose whole name stands in `names` */
 };
 
-static void near_add(struct near *x, const struct gpu *g)
+static void near_add(struct gpu_state_near *x, const struct gpu *g)
 {
 	size_t used = strlen(x->names), more = strlen(g->name) + 2;
 	x->only = g;
@@ -76,19 +76,19 @@ static void near_add(struct near *x, const struct gpu *g)
 }
 
 /* " and 12 more" behind a list that is not whole. */
-static const char *near_more(const struct near *x, char text[32])
+static const char *near_more(const struct gpu_state_near *x, char text[32])
 {
 	snprintf(text, 32, " and %u more", x->n - x->shown);
 	return x->n > x->shown ? text : "";
 }
 
-static void near_by_words(struct near *x, struct str product)
+static void near_by_words(struct gpu_state_near *x, struct str product)
 {
 	unsigned most = 1;
 	for (unsigned i = 0; gpu_at(i); i++) {
 		unsigned shared = words_shared(product, gpu_at(i)->name);
 		if (shared > most)
-			*x = (struct near){.n = 0};
+			*x = (struct gpu_state_near){.n = 0};
 		if (shared >= most)
 			near_add(x, gpu_at(i));
 		most = shared > most ? shared : most;
@@ -96,10 +96,10 @@ static void near_by_words(struct near *x, struct str product)
 }
 
 /* The product, or the only one that has this in its name; NULL, and *e names those that are near. */
-static const struct gpu *find(struct str product, struct err *e)
+static const struct gpu *gpu_state_find(struct str product, struct err *e)
 {
 	const struct gpu *g = gpu_find(product);
-	struct near x = {.n = 0};
+	struct gpu_state_near x = {.n = 0};
 	char more[32];
 	for (unsigned i = 0; !g && gpu_at(i); i++)
 		if (str_has(str_from(gpu_at(i)->name), product))
@@ -121,7 +121,7 @@ static const struct gpu *find(struct str product, struct err *e)
 
 int gpu_state(struct profile *p, struct str product, struct err *e)
 {
-	const struct gpu *g = find(product, e);
+	const struct gpu *g = gpu_state_find(product, e);
 	if (!g)
 		return -1;
 	struct idmap known;
@@ -130,9 +130,9 @@ int gpu_state(struct profile *p, struct str product, struct err *e)
 		idmap_put(&known, p->device.id[i], i);
 	for (uint32_t i = 0; i < p->launch.rows.n; i++)
 		if (!p->device_joined && p->launch.device[i] != INT32_MIN && idmap_get(&known, p->launch.device[i]) == IDMAP_NONE)
-			describe(p, &known, p->launch.device[i], g);
+			gpu_state_describe(p, &known, p->launch.device[i], g);
 	if (!p->device.rows.n)
-		describe(p, &known, 0, g);
+		gpu_state_describe(p, &known, 0, g);
 	idmap_release(&known);
 	for (uint32_t i = 0; i < p->device.rows.n; i++) {
 		p->device.name[i] = intern_str(&p->strings, str_from(g->name));

@@ -13,7 +13,7 @@
 /* Directories nested deeper than this are left out and counted. */
 enum { MAX_DEPTH = 64 };
 
-struct walk {
+struct discover_walk {
 	struct trace_list *list;
 	struct str root; /* real path that is not to be left; n == 0: links lead anywhere */
 	struct seen {
@@ -67,7 +67,7 @@ static const char *const candidates[] = {".json", ".opscope", ".sqlite", ".sql",
 enum { CANDIDATES = sizeof candidates / sizeof candidates[0] };
 
 /* w == NULL: it was named. */
-static void add_file(struct trace_list *l, const struct walk *w, struct str run, struct str name, struct str path)
+static void add_file(struct trace_list *l, const struct discover_walk *w, struct str run, struct str name, struct str path)
 {
 	struct str worker = name, stamp = STR("");
 	if (!discover_parse_name(name, &worker, &stamp)) {
@@ -88,7 +88,7 @@ static void add_file(struct trace_list *l, const struct walk *w, struct str run,
 	};
 }
 
-static void forget(struct walk *w)
+static void discover_forget(struct discover_walk *w)
 {
 	if (w->knows && w->knows->forget)
 		w->knows->forget(w->known);
@@ -97,17 +97,17 @@ static void forget(struct walk *w)
 }
 
 /* Of a trace of several files only the first counts. A link out is never one of them: it is left out by its own name. */
-static bool is_whole(struct walk *w, const struct input *i, const char *path, bool out)
+static bool is_whole(struct discover_walk *w, const struct input *i, const char *path, bool out)
 {
 	if (!i->is_whole || out)
 		return true;
 	if (i != w->knows)
-		forget(w);
+		discover_forget(w);
 	w->knows = i;
 	return i->is_whole(path, w->root, &w->known);
 }
 
-static bool is_candidate(struct str name)
+static bool discover_is_candidate(struct str name)
 {
 	bool is = str_ends(name, STR(".json.gz"));
 	for (int i = 0; i < CANDIDATES && !is; i++)
@@ -116,13 +116,13 @@ static bool is_candidate(struct str name)
 }
 
 /* Other JSON lies beside traces, so a name that says nothing is not enough. */
-static bool is_trace(struct walk *w, struct str name, const char *path, bool out)
+static bool is_trace(struct discover_walk *w, struct str name, const char *path, bool out)
 {
 	struct str worker, stamp;
 	if (discover_parse_name(name, &worker, &stamp))
 		return true;
 	struct err e = {0};
-	const struct input *i = is_candidate(name) ? input_recognise(path, &e) : NULL;
+	const struct input *i = discover_is_candidate(name) ? input_recognise(path, &e) : NULL;
 	if (e.code)
 		return access(path, R_OK) == 0 || !discover_is_absent(errno); /* reading it says why it could not be looked into */
 	return i && is_whole(w, i, path, out);
@@ -133,7 +133,7 @@ bool discover_is_absent(int why)
 	return why == ENOENT || why == ENOTDIR || why == ELOOP || why == EACCES || why == EPERM || why == ENAMETOOLONG;
 }
 
-static void remember_failure(struct walk *w, const char *path, int why)
+static void remember_failure(struct discover_walk *w, const char *path, int why)
 {
 	if (w->failed || discover_is_absent(why))
 		return;
@@ -141,7 +141,7 @@ static void remember_failure(struct walk *w, const char *path, int why)
 	w->failed_at = path;
 }
 
-static bool enter_once(struct walk *w, const struct stat *st)
+static bool enter_once(struct discover_walk *w, const struct stat *st)
 {
 	for (unsigned i = 0; i < w->n_seen; i++)
 		if (w->seen[i].dev == st->st_dev && w->seen[i].ino == st->st_ino)
@@ -156,7 +156,7 @@ static int visible(const struct dirent *d)
 	return d->d_name[0] != '.';
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
+static int discover_by_name(const struct dirent **a, const struct dirent **b)
 {
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
@@ -188,14 +188,14 @@ bool discover_leads_out(const char *path, struct str root)
 	return root.n && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && !discover_lies_in(path, root);
 }
 
-static void leave_out(struct trace_list *l, struct str path)
+static void discover_leave_out(struct trace_list *l, struct str path)
 {
 	MEM_GROW(l->left_out, l->cap_left_out, l->n_left_out + 1);
 	l->left_out[l->n_left_out++] = path;
 }
 
 /* What is in a folder, by scandir's malloc. */
-struct names {
+struct discover_names {
 	struct dirent **entry;
 	int n;
 	struct mem_undo undo;
@@ -203,16 +203,16 @@ struct names {
 
 static void free_names(void *list)
 {
-	struct names *l = list;
+	struct discover_names *l = list;
 	mem_undo_end(&l->undo);
 	for (int i = 0; i < l->n; i++)
 		free(l->entry[i]);
 	free(l->entry);
 }
 
-static int list_names(struct names *l, const char *path)
+static int list_names(struct discover_names *l, const char *path)
 {
-	l->n = scandir(path, &l->entry, visible, by_name);
+	l->n = scandir(path, &l->entry, visible, discover_by_name);
 	if (l->n < 0 && errno == ENOMEM)
 		mem_fail(0);
 	if (l->n < 0)
@@ -221,9 +221,9 @@ static int list_names(struct names *l, const char *path)
 	return 0;
 }
 
-static int walk_directory(struct walk *w, struct str path, struct str relative, struct str run, unsigned depth);
+static int walk_directory(struct discover_walk *w, struct str path, struct str relative, struct str run, unsigned depth);
 
-static void walk_entry(struct walk *w, struct str dir, struct str relative, struct str run, const char *name, unsigned depth)
+static void walk_entry(struct discover_walk *w, struct str dir, struct str relative, struct str run, const char *name, unsigned depth)
 {
 	struct arena *a = &w->list->arena;
 	bool slash = dir.n && dir.p[dir.n - 1] == '/';
@@ -231,7 +231,7 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 	struct stat st;
 	if (stat(path.p, &st) < 0) {
 		/* A broken link is left out. A name that may be a trace is kept: reading it will say why it cannot be read. */
-		if (!discover_is_absent(errno) && is_candidate(str_from(name)))
+		if (!discover_is_absent(errno) && discover_is_candidate(str_from(name)))
 			add_file(w->list, w, run, str_from(name), path);
 		else
 			remember_failure(w, path.p, errno);
@@ -240,11 +240,11 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 	bool out = discover_leads_out(path.p, w->root);
 	if (S_ISREG(st.st_mode) && is_trace(w, str_from(name), path.p, out)) {
 		if (out)
-			leave_out(w->list, path);
+			discover_leave_out(w->list, path);
 		else
 			add_file(w->list, w, run, str_from(name), path);
 	} else if (S_ISDIR(st.st_mode) && out) {
-		leave_out(w->list, path);
+		discover_leave_out(w->list, path);
 	} else if (S_ISDIR(st.st_mode) && enter_once(w, &st)) {
 		struct str below = arena_printf(a, STR_FMT "%s%s", STR_ARG(relative), relative.n ? "/" : "", name);
 		bool deep = depth >= MAX_DEPTH;
@@ -255,10 +255,10 @@ static void walk_entry(struct walk *w, struct str dir, struct str relative, stru
 	}
 }
 
-static int walk_directory(struct walk *w, struct str path, struct str relative, struct str run, unsigned depth)
+static int walk_directory(struct discover_walk *w, struct str path, struct str relative, struct str run, unsigned depth)
 {
-	struct names names;
-	struct walk outer = *w;
+	struct discover_names names;
+	struct discover_walk outer = *w;
 	if (list_names(&names, path.p) < 0)
 		return -1;
 	w->knows = NULL;
@@ -266,22 +266,22 @@ static int walk_directory(struct walk *w, struct str path, struct str relative, 
 	for (int i = 0; i < names.n; i++)
 		walk_entry(w, path, relative, run, names.entry[i]->d_name, depth);
 	free_names(&names);
-	forget(w);
+	discover_forget(w);
 	w->knows = outer.knows;
 	w->known = outer.known;
 	return 0;
 }
 
-static void free_path(void *real)
+static void discover_free_path(void *real)
 {
 	free(real);
 }
 
 /* Keeps `name`, which lies in `real`, and frees `real`, which is the C library's. */
-static struct str keep_name(struct trace_list *l, char *real, struct str name)
+static struct str discover_keep_name(struct trace_list *l, char *real, struct str name)
 {
 	struct mem_undo undo = {0};
-	mem_undo_begin(&undo, free_path, real);
+	mem_undo_begin(&undo, discover_free_path, real);
 	name = arena_str(&l->arena, name);
 	mem_undo_end(&undo);
 	free(real);
@@ -293,7 +293,7 @@ static struct str directory_name(struct trace_list *l, const char *path)
 {
 	char *real = real_path(path);
 	struct str name = base_name(str_from(real ? real : path));
-	return real ? keep_name(l, real, name) : arena_str(&l->arena, name);
+	return real ? discover_keep_name(l, real, name) : arena_str(&l->arena, name);
 }
 
 int discover_add(struct trace_list *l, const char *path, struct err *e)
@@ -306,12 +306,12 @@ int discover_add(struct trace_list *l, const char *path, struct err *e)
 		add_file(l, NULL, STR(""), base_name(str_from(path)), str_from(path));
 		return 0;
 	}
-	struct walk w = {.list = l};
+	struct discover_walk w = {.list = l};
 	char *real = l->stays ? real_path(path) : NULL;
 	if (l->stays && !real)
 		return err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 	if (real)
-		w.root = keep_name(l, real, str_from(real));
+		w.root = discover_keep_name(l, real, str_from(real));
 	enter_once(&w, &st);
 	int rc = walk_directory(&w, arena_str(&l->arena, str_from(path)), STR(""), directory_name(l, path), 0);
 	int why = errno;
@@ -321,7 +321,7 @@ int discover_add(struct trace_list *l, const char *path, struct err *e)
 	return w.failed ? err_set(e, ERR_IO, "%s: %s", w.failed_at, strerror(w.failed)) : 0;
 }
 
-static int compare(const void *x, const void *y)
+static int discover_compare(const void *x, const void *y)
 {
 	const struct trace_file *a = x, *b = y;
 	int c = str_cmp(a->run, b->run);
@@ -336,7 +336,7 @@ void discover_finish(struct trace_list *l)
 {
 	if (!l->n)
 		return;
-	qsort(l->v, l->n, sizeof *l->v, compare);
+	qsort(l->v, l->n, sizeof *l->v, discover_compare);
 	unsigned number = 0;
 	for (unsigned i = 0; i < l->n; i++) {
 		struct trace_file *f = &l->v[i];
@@ -347,7 +347,7 @@ void discover_finish(struct trace_list *l)
 	}
 }
 
-static bool matches(struct str s, const char *wanted)
+static bool discover_matches(struct str s, const char *wanted)
 {
 	return !wanted || str_eqc(s, wanted);
 }
@@ -357,7 +357,7 @@ void discover_select(struct trace_list *l, const char *run, const char *worker, 
 	unsigned n = 0;
 	for (unsigned i = 0; i < l->n; i++) {
 		const struct trace_file *f = &l->v[i];
-		if (matches(f->run, run) && matches(f->worker, worker) && matches(f->span, span))
+		if (discover_matches(f->run, run) && discover_matches(f->worker, worker) && discover_matches(f->span, span))
 			l->v[n++] = *f;
 	}
 	l->n = n;

@@ -44,7 +44,7 @@ const struct input *input_recognise(const char *path, struct err *e)
 	return best && score >= SNIFF_SURE ? best : NULL;
 }
 
-static const struct input *unknown(const char *what, const char *path, struct err *e)
+static const struct input *input_unknown(const char *what, const char *path, struct err *e)
 {
 	struct buf list = {0};
 	for (const struct input *const *i = input_registry; *i; i++)
@@ -56,13 +56,13 @@ static const struct input *unknown(const char *what, const char *path, struct er
 	return NULL;
 }
 
-static const struct input *choose(struct source *s, const char *path, const struct input_options *o, struct err *e)
+static const struct input *input_choose(struct source *s, const char *path, const struct input_options *o, struct err *e)
 {
 	if (o->format) {
 		for (const struct input *const *i = input_registry; *i; i++)
 			if (strcmp((*i)->name, o->format) == 0)
 				return *i;
-		return unknown(o->format, path, e);
+		return input_unknown(o->format, path, e);
 	}
 	struct str head = source_peek(s);
 	if (check_source(s, path, e) < 0)
@@ -76,7 +76,7 @@ static const struct input *choose(struct source *s, const char *path, const stru
 	struct err why = {0};
 	const struct input *best = best_input(head, strcmp(path, "-") ? path : NULL, &score, &why);
 	if (!why.code)
-		return best ? best : unknown(NULL, path, e);
+		return best ? best : input_unknown(NULL, path, e);
 	*e = why;
 	return NULL;
 }
@@ -123,7 +123,7 @@ struct profile *input_open(const char *path, const struct input_options *o, stru
 	if (!s)
 		return NULL;
 	source_set_root(s, o->root);
-	const struct input *i = choose(s, path, o, e);
+	const struct input *i = input_choose(s, path, o, e);
 	struct profile *p = i ? read_with(i, s, path, o, e) : NULL;
 	source_close(s);
 	return p;

@@ -80,13 +80,13 @@ static struct marker read_dict(struct markers *m, struct str text, int64_t where
 }
 
 /* The fields that emit_nvtx puts behind a name. */
-struct fields {
+struct marker_fields {
 	struct str name, sizes;
 	int64_t seq;
 	bool op_id;
 };
 
-static bool take(struct str *s, struct str word)
+static bool marker_take(struct str *s, struct str word)
 {
 	if (!str_starts(*s, word))
 		return false;
@@ -95,7 +95,7 @@ static bool take(struct str *s, struct str word)
 	return true;
 }
 
-static bool take_number(struct str *s, int64_t *v)
+static bool marker_take_number(struct str *s, int64_t *v)
 {
 	enum { DIGITS_THAT_FIT = 18 };
 	size_t i = 0;
@@ -118,7 +118,7 @@ static bool take_number(struct str *s, int64_t *v)
 }
 
 /* A list in brackets of sizes, or of anything; false when it does not close. */
-static bool take_list(struct str *s, bool sizes, struct str *list)
+static bool marker_take_list(struct str *s, bool sizes, struct str *list)
 {
 	enum { OTHER, SIZE, OPEN, CLOSE };
 	static const uint8_t class[256] = {
@@ -142,22 +142,22 @@ static bool take_list(struct str *s, bool sizes, struct str *list)
 }
 
 /* The fields from `rest`, which begins with ", ", to its end; false when there is something else. */
-static bool take_fields(struct str rest, struct fields *f)
+static bool take_fields(struct str rest, struct marker_fields *f)
 {
 	struct str list;
 	int64_t id;
 	while (rest.n) {
-		if (take(&rest, STR(", seq = "))) {
-			if (!take_number(&rest, &f->seq))
+		if (marker_take(&rest, STR(", seq = "))) {
+			if (!marker_take_number(&rest, &f->seq))
 				return false;
-		} else if (take(&rest, STR(", op_id = "))) {
-			if (!take_number(&rest, &id))
+		} else if (marker_take(&rest, STR(", op_id = "))) {
+			if (!marker_take_number(&rest, &id))
 				return false;
 			f->op_id = true;
-		} else if (take(&rest, STR(", sizes = "))) {
-			if (!take_list(&rest, true, &f->sizes))
+		} else if (marker_take(&rest, STR(", sizes = "))) {
+			if (!marker_take_list(&rest, true, &f->sizes))
 				return false;
-		} else if (!take(&rest, STR(", input_op_ids = ")) || !take_list(&rest, false, &list)) {
+		} else if (!marker_take(&rest, STR(", input_op_ids = ")) || !marker_take_list(&rest, false, &list)) {
 			return false;
 		}
 	}
@@ -204,10 +204,10 @@ static size_t field_end(struct str text, const struct brackets *b, size_t at)
 {
 	struct str rest = {text.p + at, text.n - at};
 	int64_t v;
-	if (take(&rest, STR(", seq = ")) || take(&rest, STR(", op_id = ")))
-		return take_number(&rest, &v) ? text.n - rest.n : 0;
-	bool sizes = take(&rest, STR(", sizes = "));
-	if ((!sizes && !take(&rest, STR(", input_op_ids = "))) || !rest.n || rest.p[0] != '[')
+	if (marker_take(&rest, STR(", seq = ")) || marker_take(&rest, STR(", op_id = ")))
+		return marker_take_number(&rest, &v) ? text.n - rest.n : 0;
+	bool sizes = marker_take(&rest, STR(", sizes = "));
+	if ((!sizes && !marker_take(&rest, STR(", input_op_ids = "))) || !rest.n || rest.p[0] != '[')
 		return 0;
 	size_t open = text.n - rest.n, close = b->close[open];
 	return close && (!sizes || b->other[open] > close) ? close + 1 : 0;
@@ -233,9 +233,9 @@ static size_t first_field(struct str text)
 	return first;
 }
 
-static bool fields_at(struct str text, size_t at, struct fields *f)
+static bool fields_at(struct str text, size_t at, struct marker_fields *f)
 {
-	struct fields got = {.name = {text.p, at}, .seq = ID_NONE};
+	struct marker_fields got = {.name = {text.p, at}, .seq = ID_NONE};
 	if (!take_fields((struct str){text.p + at, text.n - at}, &got))
 		return false;
 	*f = got;
@@ -244,10 +244,10 @@ static bool fields_at(struct str text, size_t at, struct fields *f)
 
 /* Names may hold commas themselves: the fields begin at the first comma from which on there is nothing but fields. Each comma
  * that is tried may cost the rest of the text: after a few the answer is worked out from the end. */
-static bool split_fields(struct str text, struct fields *f)
+static bool split_fields(struct str text, struct marker_fields *f)
 {
 	enum { TRIES = 8 };
-	*f = (struct fields){.name = text, .seq = ID_NONE};
+	*f = (struct marker_fields){.name = text, .seq = ID_NONE};
 	const char *end = text.p + text.n;
 	unsigned tries = 0;
 	for (const char *p = text.p; p < end && (p = memchr(p, ',', (size_t)(end - p))); p++) {
@@ -263,13 +263,13 @@ static bool split_fields(struct str text, struct fields *f)
 	return false;
 }
 
-static bool is_lower(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
+static bool marker_is_lower(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
 
 /* "aten" of "aten::mm"; {0} when the name is not of that form. */
 static struct str scope_of(struct str name)
 {
 	size_t i = 0;
-	while (i < name.n && is_lower(name.p[i]))
+	while (i < name.n && marker_is_lower(name.p[i]))
 		i++;
 	return i && i + 2 < name.n && name.p[i] == ':' && name.p[i + 1] == ':' ? (struct str){name.p, i} : (struct str){0};
 }
@@ -297,30 +297,30 @@ static bool autograd_node(struct str name)
 }
 
 /* A range of record_function may have an op_id too; only ops have a sequence number or a scope. */
-static bool is_op(const struct fields *f)
+static bool marker_is_op(const struct marker_fields *f)
 {
 	struct str scope = scope_of(f->name);
 	if (f->seq != ID_NONE || framework_scope(scope) || autograd_node(f->name))
 		return true;
-	bool in_place = f->name.n > 1 && str_ends(f->name, STR("_")) && is_lower(f->name.p[0]) && !str_has(f->name, STR(" "));
+	bool in_place = f->name.n > 1 && str_ends(f->name, STR("_")) && marker_is_lower(f->name.p[0]) && !str_has(f->name, STR(" "));
 	return f->op_id ? scope.n || in_place || str_eq(f->name, STR("detach")) : f->sizes.n && !f->name.n;
 }
 
-static bool is_known(const struct markers *m, const struct known *k, uint64_t hash, const struct fields *f)
+static bool marker_is_known(const struct markers *m, const struct known *k, uint64_t hash, const struct marker_fields *f)
 {
 	const struct profile *p = m->b->p;
 	return k->hash == hash && k->seq == (f->seq != ID_NONE) && k->op_id == f->op_id && str_eq(profile_str(p, k->name), f->name) &&
 	       str_eq(profile_str(p, k->sizes), f->sizes);
 }
 
-static struct marker read_emit_nvtx(struct markers *m, const struct fields *f)
+static struct marker read_emit_nvtx(struct markers *m, const struct marker_fields *f)
 {
 	uint64_t hash = hash_bytes(f->name.p, f->name.n) + 3 * hash_bytes(f->sizes.p, f->sizes.n) + 1;
 	struct known *k = &m->known[hash % KNOWN];
-	if (!is_known(m, k, hash, f)) {
+	if (!marker_is_known(m, k, hash, f)) {
 		struct intern *t = &m->b->p->strings;
 		*k = (struct known){hash, intern_str(t, f->name), intern_str(t, f->sizes), 0, f->seq != ID_NONE, f->op_id,
-		                    is_op(f) ? SPAN_OP : SPAN_USER};
+		                    marker_is_op(f) ? SPAN_OP : SPAN_USER};
 		struct arg_pair dims = {m->dims_key, k->sizes, 0};
 		k->args = f->sizes.n ? build_args(m->b, &dims, 1) : 0;
 	}
@@ -373,7 +373,7 @@ struct marker marker_read(struct markers *m, struct str text, struct str domain,
 		return read_dict(m, text, where);
 	if (str_starts(text, STR("layer:")))
 		return read_layer(m, text);
-	struct fields f;
+	struct marker_fields f;
 	split_fields(text, &f);
 	return read_emit_nvtx(m, &f);
 }

@@ -5,13 +5,13 @@
 
 enum { PAIRS_MAX = 12 };
 
-struct pairs {
+struct marker_dict_pairs {
 	struct build *b;
 	struct arg_pair v[PAIRS_MAX];
 	unsigned n;
 };
 
-static void add(struct pairs *p, const char *key, struct str value, bool is_string)
+static void marker_dict_add(struct marker_dict_pairs *p, const char *key, struct str value, bool is_string)
 {
 	struct intern *t = &p->b->p->strings;
 	p->v[p->n++] = (struct arg_pair){intern_str(t, str_from(key)), intern_str(t, value), is_string};
@@ -33,7 +33,7 @@ struct str marker_kineto_type(struct str dtype)
 	return dtype;
 }
 
-static void put_json(struct buf *b, struct str s)
+static void marker_dict_put_json(struct buf *b, struct str s)
 {
 	buf_char(b, '"');
 	for (size_t i = 0; i < s.n; i++) {
@@ -68,7 +68,7 @@ static void put_items(struct buf *b, const struct py *list)
 	for (const struct py *v = list->first; v; v = v->next)
 		buf_printf(&text, "%s" STR_FMT, v == list->first ? "[" : ", ", STR_ARG(v->raw));
 	buf_cstr(&text, list->n ? "]" : "[]");
-	put_json(b, buf_view(&text));
+	marker_dict_put_json(b, buf_view(&text));
 	buf_release(&text);
 }
 
@@ -76,7 +76,7 @@ struct lists {
 	struct buf dims, types, concrete, names;
 };
 
-static struct str text_of(const struct py *d, const char *key)
+static struct str marker_dict_text_of(const struct py *d, const char *key)
 {
 	const struct py *v = py_get(d, key);
 	return v && v->type == PY_STR ? v->s : (struct str){"", 0};
@@ -95,7 +95,7 @@ static bool put_tensors(struct lists *l, const struct py *shapes, const struct p
 	buf_char(&l->types, '[');
 	for (const struct py *t = dtypes ? dtypes->first : NULL; t; t = t->next) {
 		buf_cstr(&l->types, t == dtypes->first ? "" : ", ");
-		put_json(&l->types, t->type == PY_STR ? marker_kineto_type(t->s) : STR(""));
+		marker_dict_put_json(&l->types, t->type == PY_STR ? marker_kineto_type(t->s) : STR(""));
 	}
 	buf_char(&l->types, ']');
 	return true;
@@ -105,15 +105,15 @@ static bool put_tensors(struct lists *l, const struct py *shapes, const struct p
 static bool put_arg(struct lists *l, const struct py *arg)
 {
 	const struct py *shape = py_get(arg, "shape"), *value = py_get(arg, "value");
-	struct str type = text_of(arg, "type"), kineto = {"", 0}, concrete = {"", 0};
+	struct str type = marker_dict_text_of(arg, "type"), kineto = {"", 0}, concrete = {"", 0};
 	const struct py *shapes = py_get(arg, "shapes"), *dtypes = py_get(arg, "dtypes");
 	if (arg->type != PY_DICT || !type.n)
 		return false;
 	if (shapes && shapes->type == PY_LIST) {
 		if ((dtypes && dtypes->type != PY_LIST) || !put_tensors(l, shapes, dtypes))
 			return false;
-		put_json(&l->concrete, concrete);
-		put_json(&l->names, text_of(arg, "name"));
+		marker_dict_put_json(&l->concrete, concrete);
+		marker_dict_put_json(&l->names, marker_dict_text_of(arg, "name"));
 		return true;
 	}
 	bool tensor = shape && (shape->type == PY_TUPLE || shape->type == PY_LIST);
@@ -121,23 +121,23 @@ static bool put_arg(struct lists *l, const struct py *arg)
 	if (tensor) {
 		if (!put_shape(&l->dims, shape))
 			return false;
-		kineto = str_eq(type, STR("tensor")) ? marker_kineto_type(text_of(arg, "dtype")) : type;
+		kineto = str_eq(type, STR("tensor")) ? marker_kineto_type(marker_dict_text_of(arg, "dtype")) : type;
 	} else {
 		buf_cstr(&l->dims, "[]");
 		bool none = str_eq(type, STR("NoneType")) || !value;
 		kineto = none ? kineto : list ? STR("ScalarList") : STR("Scalar");
 		concrete = none ? concrete : value->type == PY_STR ? value->s : value->raw;
 	}
-	put_json(&l->types, kineto);
+	marker_dict_put_json(&l->types, kineto);
 	if (list)
 		put_items(&l->concrete, value);
 	else
-		put_json(&l->concrete, concrete);
-	put_json(&l->names, text_of(arg, "name"));
+		marker_dict_put_json(&l->concrete, concrete);
+	marker_dict_put_json(&l->names, marker_dict_text_of(arg, "name"));
 	return true;
 }
 
-static bool put_args(struct lists *l, const struct py *args)
+static bool marker_dict_put_args(struct lists *l, const struct py *args)
 {
 	struct buf *all[] = {&l->dims, &l->types, &l->concrete, &l->names};
 	for (int i = 0; i < 4; i++)
@@ -154,12 +154,12 @@ static bool put_args(struct lists *l, const struct py *args)
 }
 
 /* {'mod': M, 'op': O, 'args': [...]} */
-static bool argument_marker(struct pairs *p, const struct py *d, struct str raw, struct marker *out)
+static bool argument_marker(struct marker_dict_pairs *p, const struct py *d, struct str raw, struct marker *out)
 {
-	struct str mod = text_of(d, "mod"), op = text_of(d, "op");
+	struct str mod = marker_dict_text_of(d, "mod"), op = marker_dict_text_of(d, "op");
 	const struct py *args = py_get(d, "args"), *id;
 	struct lists l = {0};
-	bool ok = op.n && args->type == PY_LIST && put_args(&l, args);
+	bool ok = op.n && args->type == PY_LIST && marker_dict_put_args(&l, args);
 	if (ok) {
 		struct buf name = {0};
 		buf_printf(&name, STR_FMT "%s" STR_FMT, STR_ARG(mod), mod.n ? "." : "", STR_ARG(op));
@@ -167,17 +167,17 @@ static bool argument_marker(struct pairs *p, const struct py *d, struct str raw,
 		out->kind = str_eq(op, STR("__getattr__")) ? SPAN_MARKER : SPAN_OP;
 		out->name = intern_str(&p->b->p->strings, buf_view(&name));
 		buf_release(&name);
-		add(p, arg_key_text[ARG_INPUT_DIMS], buf_view(&l.dims), false);
-		add(p, arg_key_text[ARG_INPUT_TYPES], buf_view(&l.types), false);
-		add(p, arg_key_text[ARG_INPUT_VALUES], buf_view(&l.concrete), false);
-		add(p, arg_key_text[ARG_INPUT_NAMES], buf_view(&l.names), false);
-		add(p, arg_key_text[ARG_MARKER_MODULE], mod, true);
-		add(p, arg_key_text[ARG_MARKER_OP], op, true);
-		add(p, arg_key_text[ARG_MARKER], raw, true);
+		marker_dict_add(p, arg_key_text[ARG_INPUT_DIMS], buf_view(&l.dims), false);
+		marker_dict_add(p, arg_key_text[ARG_INPUT_TYPES], buf_view(&l.types), false);
+		marker_dict_add(p, arg_key_text[ARG_INPUT_VALUES], buf_view(&l.concrete), false);
+		marker_dict_add(p, arg_key_text[ARG_INPUT_NAMES], buf_view(&l.names), false);
+		marker_dict_add(p, arg_key_text[ARG_MARKER_MODULE], mod, true);
+		marker_dict_add(p, arg_key_text[ARG_MARKER_OP], op, true);
+		marker_dict_add(p, arg_key_text[ARG_MARKER], raw, true);
 		if ((id = py_get(d, "callid")))
-			add(p, "callid", id->raw, false);
+			marker_dict_add(p, "callid", id->raw, false);
 		if ((id = py_get(d, "input_callids")))
-			add(p, "input_callids", id->raw, false);
+			marker_dict_add(p, "input_callids", id->raw, false);
 	}
 	buf_release(&l.dims);
 	buf_release(&l.types);
@@ -187,7 +187,7 @@ static bool argument_marker(struct pairs *p, const struct py *d, struct str raw,
 }
 
 /* The frames, innermost first: the marker lists them from the outside in. */
-static void add_stack(struct pairs *p, const struct py *frames)
+static void add_stack(struct marker_dict_pairs *p, const struct py *frames)
 {
 	struct buf b = {0};
 	const struct py **order = NULL;
@@ -199,20 +199,20 @@ static void add_stack(struct pairs *p, const struct py *frames)
 			order[n++] = f;
 	for (unsigned i = n; i-- > 0;)
 		buf_printf(&b, "%s" STR_FMT, i + 1 < n ? ";" : "", STR_ARG(order[i]->s));
-	add(p, arg_key_text[ARG_CALL_STACK], buf_view(&b), true);
+	marker_dict_add(p, arg_key_text[ARG_CALL_STACK], buf_view(&b), true);
 	arena_release(&a);
 	buf_release(&b);
 }
 
-static void add_value(struct pairs *p, const char *key, const struct py *v)
+static void add_value(struct marker_dict_pairs *p, const char *key, const struct py *v)
 {
 	if (v && v->type == PY_STR)
-		add(p, key, v->s, true);
+		marker_dict_add(p, key, v->s, true);
 	else if (v)
-		add(p, key, v->raw, false);
+		marker_dict_add(p, key, v->raw, false);
 }
 
-static bool describe(struct pairs *p, const struct py *d, struct str raw, struct marker *out)
+static bool marker_dict_describe(struct marker_dict_pairs *p, const struct py *d, struct str raw, struct marker *out)
 {
 	const struct py *v;
 	out->kind = SPAN_MARKER;
@@ -226,7 +226,7 @@ static bool describe(struct pairs *p, const struct py *d, struct str raw, struct
 		return true;
 	}
 	if ((v = py_get(d, "strRepr"))) {
-		add(p, arg_key_text[ARG_MARKER_MODULE], text_of(d, "mod"), true);
+		marker_dict_add(p, arg_key_text[ARG_MARKER_MODULE], marker_dict_text_of(d, "mod"), true);
 		add_value(p, arg_key_text[ARG_MARKER_REPR], v);
 		return true;
 	}
@@ -247,11 +247,11 @@ static bool wants_to_be(struct str raw)
 bool marker_read_dict(struct build *b, struct arena *a, uint32_t raw, struct marker *out, bool *damaged)
 {
 	struct str text = profile_str(b->p, raw);
-	struct pairs p = {.b = b};
+	struct marker_dict_pairs p = {.b = b};
 	size_t at;
 	const struct py *d = py_parse(text, a, &at);
 	*out = (struct marker){.link_id = ID_NONE, .name = raw, .kind = SPAN_USER};
-	bool ok = d && d->type == PY_DICT && describe(&p, d, text, out);
+	bool ok = d && d->type == PY_DICT && marker_dict_describe(&p, d, text, out);
 	*damaged = !ok && wants_to_be(text);
 	if (!ok)
 		out->kind = SPAN_USER;

@@ -2,13 +2,13 @@
 #include "input/input.h"
 #include "store/load.h"
 
-static int sniff(struct str head, const char *path, struct err *e)
+static int opscope_sniff(struct str head, const char *path, struct err *e)
 {
 	return load_sniff(head) ? 100 : 0;
 }
 
 /* SQLite reads by itself, and wants to jump about in the file. */
-static int read_file(struct source *s, struct profile *p, struct err *e)
+static int opscope_read_file(struct source *s, struct profile *p, struct err *e)
 {
 	const char *path = source_path(s);
 	if (strcmp(path, "-") == 0)
@@ -21,6 +21,6 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 const struct input input_opscope = {
 	.name = "opscope",
 	.help = "Files made by `opscope import`: a trace read and analysed before, opened many times faster",
-	.sniff = sniff,
-	.read = read_file,
+	.sniff = opscope_sniff,
+	.read = opscope_read_file,
 };

@@ -35,7 +35,7 @@ struct dict {
 	int64_t correlation;
 };
 
-static void damaged(struct dict *d, const char *why)
+static void pyprof_dict_damaged(struct dict *d, const char *why)
 {
 	diag_add(&d->p->diags, "damaged-line", DIAG_LOSS, d->offset, "line %lld %s: it is left out", (long long)d->line, why);
 }
@@ -69,14 +69,14 @@ static int64_t int_of(const struct py *record, const char *key, int64_t absent)
 
 static bool is_list(const struct py *v) { return v && (v->type == PY_LIST || v->type == PY_TUPLE); }
 
-static int32_t in_i32(int64_t v) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : INT32_MIN; }
+static int32_t pyprof_dict_in_i32(int64_t v) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : INT32_MIN; }
 
 static void set_size(const struct py *v, int32_t *x, int32_t *y, int32_t *z)
 {
 	int32_t *const to[] = {x, y, z};
 	const struct py *k = is_list(v) && v->n == 3 ? v->first : NULL;
 	for (int i = 0; k; k = k->next, i++)
-		*to[i] = k->type == PY_INT ? in_i32(k->i) : INT32_MIN;
+		*to[i] = k->type == PY_INT ? pyprof_dict_in_i32(k->i) : INT32_MIN;
 }
 
 static void open_range(struct dict *d, struct str text)
@@ -153,7 +153,7 @@ static void grow_ranges(struct dict *d, int64_t ns)
 	}
 }
 
-static void add_call(struct dict *d)
+static void pyprof_dict_add_call(struct dict *d)
 {
 	build_span(&d->b, &(struct span_row){
 		.start_ns = d->now_ns, .ext_id = ID_NONE, .link_id = d->correlation, .aux_id = -1, .name = d->call_name, .kind = SPAN_CALL,
@@ -161,7 +161,7 @@ static void add_call(struct dict *d)
 	});
 }
 
-static uint32_t kernel_args(struct dict *d, const struct py *record, uint32_t text[KEPT])
+static uint32_t pyprof_dict_kernel_args(struct dict *d, const struct py *record, uint32_t text[KEPT])
 {
 	struct arg_pair pair[KEPT];
 	unsigned n = 0;
@@ -174,11 +174,11 @@ static uint32_t kernel_args(struct dict *d, const struct py *record, uint32_t te
 	return build_args(&d->b, pair, n);
 }
 
-static void add_kernel(struct dict *d, const struct py *record, int64_t dur_ns, uint32_t args)
+static void pyprof_dict_add_kernel(struct dict *d, const struct py *record, int64_t dur_ns, uint32_t args)
 {
 	const struct py *name = py_get(record, "kLongName");
 	struct launch_row l = launch_none();
-	l.device = in_i32(int_of(record, "device", -1));
+	l.device = pyprof_dict_in_i32(int_of(record, "device", -1));
 	l.stream = int_of(record, "stream", ID_NONE);
 	set_size(py_get(record, "grid"), &l.grid_x, &l.grid_y, &l.grid_z);
 	set_size(py_get(record, "block"), &l.block_x, &l.block_y, &l.block_z);
@@ -213,29 +213,29 @@ static bool same_op(struct dict *d, const struct py *record, const uint32_t text
 }
 
 /* A kernel of 0 ns takes 1 ns of the time that is made up, so that the ranges around it hold it. */
-static void read_record(struct dict *d, const struct py *record)
+static void pyprof_dict_read_record(struct dict *d, const struct py *record)
 {
 	int64_t dur_ns = int_of(record, "kDuration", -1), sub = int_of(record, "subSeqId", 0);
 	uint32_t text[KEPT];
 	if (dur_ns < 0) {
-		damaged(d, "states no duration ('kDuration')");
+		pyprof_dict_damaged(d, "states no duration ('kDuration')");
 		return;
 	}
 	int64_t taken_ns = dur_ns ? dur_ns : 1;
 	if (taken_ns > (1ll << BUILD_SUM_BITS) - d->now_ns) {
-		damaged(d, "states a duration beyond what all kernels of a run can take");
+		pyprof_dict_damaged(d, "states a duration beyond what all kernels of a run can take");
 		return;
 	}
 	check_fields(d, record);
 	build_count(&d->b, d->kernel_cat, 'X', 1);
-	uint32_t args = kernel_args(d, record, text);
+	uint32_t args = pyprof_dict_kernel_args(d, record, text);
 	if (!same_op(d, record, text, sub))
 		open_ranges(d, record);
 	memcpy(d->last, text, sizeof d->last);
 	d->last_sub = sub;
 	d->correlation++;
-	add_call(d);
-	add_kernel(d, record, dur_ns, args);
+	pyprof_dict_add_call(d);
+	pyprof_dict_add_kernel(d, record, dur_ns, args);
 	grow_ranges(d, taken_ns);
 	d->now_ns += taken_ns;
 }
@@ -250,7 +250,7 @@ static void read_line(struct dict *d, struct str line)
 	size_t at;
 	const struct py *record = py_parse(line, &a, &at);
 	if (record && record->type == PY_DICT)
-		read_record(d, record);
+		pyprof_dict_read_record(d, record);
 	else
 		diag_add(&d->p->diags, "damaged-line", DIAG_LOSS, d->offset + (int64_t)at, "line %lld is no Python dict from character %zu on: it is left out",
 		         (long long)d->line, at + 1);
@@ -262,14 +262,14 @@ enum { LINE_MAX_BYTES = 4 << 20 };
 
 static const struct str bom = {"\xef\xbb\xbf", 3};
 
-static void end_line(struct dict *d, struct str line, int64_t skipped)
+static void pyprof_dict_end_line(struct dict *d, struct str line, int64_t skipped)
 {
 	struct str text = line;
 	d->line++;
 	if (d->line == 1 && str_starts(text, bom))
 		text = (struct str){text.p + bom.n, text.n - bom.n};
 	if (skipped || line.n > LINE_MAX_BYTES)
-		damaged(d, "is longer than 4 MiB");
+		pyprof_dict_damaged(d, "is longer than 4 MiB");
 	else
 		read_line(d, text);
 	d->offset += skipped + (int64_t)line.n;
@@ -286,7 +286,7 @@ static void read_lines(struct dict *d, struct source *s)
 		size_t from = rest.n; /* what was kept holds no newline */
 		while (block.n && (nl = memchr(block.p + from, '\n', block.n - from))) {
 			struct str line = {block.p, (size_t)(nl - block.p)};
-			end_line(d, line, skipped);
+			pyprof_dict_end_line(d, line, skipped);
 			d->offset++;
 			skipped = 0;
 			block = (struct str){nl + 1, block.n - line.n - 1};
@@ -299,10 +299,10 @@ static void read_lines(struct dict *d, struct source *s)
 		}
 	}
 	if (rest.n || skipped)
-		end_line(d, rest, skipped);
+		pyprof_dict_end_line(d, rest, skipped);
 }
 
-static void init(struct dict *d, struct profile *p)
+static void pyprof_dict_init(struct dict *d, struct profile *p)
 {
 	*d = (struct dict){.p = p, .last_sub = -1};
 	struct intern *t = &p->strings;
@@ -321,10 +321,10 @@ static void init(struct dict *d, struct profile *p)
 	p->recorder = RECORDER_PYPROF;
 }
 
-static int read_file(struct source *s, struct profile *p, struct err *e)
+static int pyprof_dict_read_file(struct source *s, struct profile *p, struct err *e)
 {
 	struct dict *d = NEW(struct dict);
-	init(d, p);
+	pyprof_dict_init(d, p);
 	read_lines(d, s);
 	if (source_error(s))
 		diag_add(&p->diags, "truncated-file", DIAG_LOSS, d->offset, "%s", source_error(s));
@@ -341,7 +341,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 }
 
 /* A dict whose first line has PyProf's keys; a file may begin with blank lines. */
-static int sniff(struct str head, const char *path, struct err *e)
+static int pyprof_dict_sniff(struct str head, const char *path, struct err *e)
 {
 	if (str_starts(head, bom))
 		head = (struct str){head.p + bom.n, head.n - bom.n};
@@ -356,6 +356,6 @@ static int sniff(struct str head, const char *path, struct err *e)
 const struct input input_pyprof_dict = {
 	.name = "pyprof-dict",
 	.help = "What PyProf's parse stage prints (`python -m pyprof.parse net.sql > net.dict`), and `opscope`'s own pyprof-parse",
-	.sniff = sniff,
-	.read = read_file,
+	.sniff = pyprof_dict_sniff,
+	.read = pyprof_dict_read_file,
 };

@@ -26,7 +26,7 @@ int fd_write_all(int fd, struct str s)
 	return 0;
 }
 
-static int fail(const struct atomic_file *f, const char *what, struct err *e)
+static int atomic_fail(const struct atomic_file *f, const char *what, struct err *e)
 {
 	return err_set(e, ERR_IO, "%s: %s: %s", f->path, what, strerror(errno));
 }
@@ -38,7 +38,7 @@ static char *copy_text(const char *text)
 	return follow_take(&b);
 }
 
-static char *folder_of(const char *target)
+static char *atomic_folder_of(const char *target)
 {
 	struct buf b = {0};
 	follow_put_folder(&b, target);
@@ -78,7 +78,7 @@ static bool make_temp(struct atomic_file *f, mode_t mode)
 }
 
 /* Created by open, so that the umask applies as to any new file. The name is short, and not made of the target's, which may be as long as a name can be. */
-static int create(struct atomic_file *f, const char *folder, mode_t mode)
+static int atomic_create(struct atomic_file *f, const char *folder, mode_t mode)
 {
 	for (int attempt = 0; attempt < 8; attempt++) {
 		mem_free(f->temp);
@@ -105,7 +105,7 @@ static int take_over(struct atomic_file *f, const struct stat *old)
 	return fchmod(f->fd, mode);
 }
 
-static void release(struct atomic_file *f)
+static void atomic_release(struct atomic_file *f)
 {
 	mem_undo_end(&f->undo);
 	leftover_drop(f->leftover);
@@ -117,7 +117,7 @@ static void release(struct atomic_file *f)
 	*f = (struct atomic_file){.fd = -1, .leftover = LEFTOVER_NONE};
 }
 
-static void abandon(void *f)
+static void atomic_abandon(void *f)
 {
 	atomic_abort(f);
 }
@@ -126,26 +126,26 @@ static void abandon(void *f)
 static int begin_file(struct atomic_file *f, const struct stat *old, mode_t mode, struct err *e)
 {
 	enum { OWNER_ALONE = 0600 };
-	char *folder = folder_of(f->target);
+	char *folder = atomic_folder_of(f->target);
 	left_remove(folder);
-	int rc = create(f, folder, old ? OWNER_ALONE : mode) < 0 ? fail(f, "cannot create", e) : 0;
+	int rc = atomic_create(f, folder, old ? OWNER_ALONE : mode) < 0 ? atomic_fail(f, "cannot create", e) : 0;
 	mem_free(folder);
-	return rc == 0 && old && take_over(f, old) < 0 ? fail(f, "cannot set permissions", e) : rc;
+	return rc == 0 && old && take_over(f, old) < 0 ? atomic_fail(f, "cannot set permissions", e) : rc;
 }
 
 /* `any`: also what is no file. */
-static int begin(struct atomic_file *f, const char *path, mode_t mode, bool any, struct err *e)
+static int atomic_begin_(struct atomic_file *f, const char *path, mode_t mode, bool any, struct err *e)
 {
 	struct stat old;
 	int rc = -1;
 	*f = (struct atomic_file){.fd = -1, .leftover = LEFTOVER_NONE};
-	mem_undo_begin(&f->undo, abandon, f);
+	mem_undo_begin(&f->undo, atomic_abandon, f);
 	f->path = copy_text(path);
 	enum followed found = follow_links(path, &f->target, &old, e);
 	if (found == FOLLOWED_NOTHING || found == FOLLOWED_FILE)
 		rc = begin_file(f, found == FOLLOWED_FILE ? &old : NULL, mode, e);
 	else if (found != FOLLOWED_FAILED && any)
-		rc = (f->fd = follow_open(f->target, &old)) < 0 ? fail(f, "cannot write", e) : 0;
+		rc = (f->fd = follow_open(f->target, &old)) < 0 ? atomic_fail(f, "cannot write", e) : 0;
 	else if (found != FOLLOWED_FAILED)
 		err_set(e, ERR_IO, "%s: not a regular file", path);
 	return rc < 0 ? atomic_abort(f) : 0;
@@ -153,30 +153,30 @@ static int begin(struct atomic_file *f, const char *path, mode_t mode, bool any,
 
 int atomic_begin_as(struct atomic_file *f, const char *path, mode_t mode, struct err *e)
 {
-	return begin(f, path, mode, false, e);
+	return atomic_begin_(f, path, mode, false, e);
 }
 
 enum { AS_UMASK_SAYS = 0666 };
 
 int atomic_begin(struct atomic_file *f, const char *path, struct err *e)
 {
-	return begin(f, path, AS_UMASK_SAYS, false, e);
+	return atomic_begin_(f, path, AS_UMASK_SAYS, false, e);
 }
 
 int atomic_begin_any(struct atomic_file *f, const char *path, struct err *e)
 {
-	return begin(f, path, AS_UMASK_SAYS, true, e);
+	return atomic_begin_(f, path, AS_UMASK_SAYS, true, e);
 }
 
 int atomic_write(struct atomic_file *f, struct str s, struct err *e)
 {
-	return fd_write_all(f->fd, s) < 0 ? fail(f, "cannot write", e) : 0;
+	return fd_write_all(f->fd, s) < 0 ? atomic_fail(f, "cannot write", e) : 0;
 }
 
 /* Makes the new name last through a power cut. That it cannot be done on some file systems loses nothing. */
 static void sync_folder(const char *target)
 {
-	char *folder = folder_of(target);
+	char *folder = atomic_folder_of(target);
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0) {
 		fsync(fd);
@@ -203,12 +203,12 @@ static int rename_temp(struct atomic_file *f)
 int atomic_commit(struct atomic_file *f, struct err *e)
 {
 	if (f->temp && (fsync(f->fd) < 0 || rename_temp(f) < 0)) {
-		fail(f, "cannot write", e);
+		atomic_fail(f, "cannot write", e);
 		return atomic_abort(f);
 	}
 	if (f->temp)
 		sync_folder(f->target);
-	release(f);
+	atomic_release(f);
 	return 0;
 }
 
@@ -216,6 +216,6 @@ int atomic_abort(struct atomic_file *f)
 {
 	if (f->fd >= 0 && f->temp)
 		unlink(f->temp);
-	release(f);
+	atomic_release(f);
 	return -1;
 }

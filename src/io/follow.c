@@ -40,12 +40,12 @@ bool follow_may_touch(const char *path, uid_t owner)
 	return !shared || owner == geteuid() || owner == st.st_uid;
 }
 
-static int fail(const char *path, const char *what, struct err *e)
+static int follow_fail(const char *path, const char *what, struct err *e)
 {
 	return err_set(e, ERR_IO, "%s: %s: %s", path, what, strerror(errno));
 }
 
-static int refuse(const char *path, mode_t mode, struct err *e)
+static int follow_refuse(const char *path, mode_t mode, struct err *e)
 {
 	const char *kind = S_ISLNK(mode) ? "link" : S_ISREG(mode) ? "file" : "pipe or device", *not = S_ISLNK(mode) ? "followed" : S_ISREG(mode) ? "replaced" : "written to";
 	return err_set(e, ERR_IO, "%s: a %s of another user, in a folder where everyone may write: it is not %s", path, kind, not);
@@ -66,13 +66,13 @@ static bool is_descriptor(const char *link, struct stat *st)
 	return found;
 }
 
-static enum followed kind_of(mode_t mode)
+static enum followed follow_kind_of(mode_t mode)
 {
 	return S_ISREG(mode) ? FOLLOWED_FILE : S_ISDIR(mode) ? FOLLOWED_DIRECTORY : FOLLOWED_OTHER;
 }
 
 /* Where the link `*at` leads; false with errno. */
-static bool step(char **at)
+static bool follow_step(char **at)
 {
 	char link[4096];
 	ssize_t n = readlink(*at, link, sizeof link);
@@ -92,16 +92,16 @@ static enum followed walk(const char *path, char **at, struct stat *st, struct e
 {
 	for (int i = 0; i < MAX_LINKS; i++) {
 		if (lstat(*at, st) < 0)
-			return errno == ENOENT ? FOLLOWED_NOTHING : fail(path, "cannot look at it", e);
+			return errno == ENOENT ? FOLLOWED_NOTHING : follow_fail(path, "cannot look at it", e);
 		if (!S_ISDIR(st->st_mode) && !follow_may_touch(*at, st->st_uid))
-			return refuse(path, st->st_mode, e);
+			return follow_refuse(path, st->st_mode, e);
 		if (!S_ISLNK(st->st_mode) || is_descriptor(*at, st))
-			return kind_of(st->st_mode);
-		if (!step(at))
-			return fail(path, "cannot follow the link", e);
+			return follow_kind_of(st->st_mode);
+		if (!follow_step(at))
+			return follow_fail(path, "cannot follow the link", e);
 	}
 	errno = ELOOP;
-	return fail(path, "cannot follow the link", e);
+	return follow_fail(path, "cannot follow the link", e);
 }
 
 enum followed follow_links(const char *path, char **end, struct stat *st, struct err *e)

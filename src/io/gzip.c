@@ -6,7 +6,7 @@
 #include <isa-l/igzip_lib.h>
 
 /* Into out[0..room-1]; 0 = no room. */
-static size_t pack(struct str s, char *out, size_t room)
+static size_t gzip_pack_(struct str s, char *out, size_t room)
 {
 	struct isal_zstream z;
 	uint8_t *level = mem_alloc(ISAL_DEF_LVL1_DEFAULT, 1);
@@ -27,7 +27,7 @@ static size_t pack(struct str s, char *out, size_t room)
 #else
 #include <zlib.h>
 
-static size_t pack(struct str s, char *out, size_t room)
+static size_t gzip_pack_(struct str s, char *out, size_t room)
 {
 	enum { LEVEL = 1, WINDOW = 15 + 16, MEMORY = 9 };
 	z_stream z = {0};
@@ -48,7 +48,7 @@ struct str gzip_pack(struct str s)
 	if (!s.n || s.n > UINT32_MAX / 2)
 		return (struct str){0};
 	char *out = mem_alloc(s.n, 1);
-	size_t n = pack(s, out, s.n - 1);
+	size_t n = gzip_pack_(s, out, s.n - 1);
 	if (n)
 		return (struct str){mem_realloc(out, n, 1), n};
 	mem_free(out);

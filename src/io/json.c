@@ -54,7 +54,7 @@ static inline const char *string_end(struct json *j, const char *p, bool *escape
 	}
 }
 
-static inline const char *string(struct json *j, const char *p, struct json_value *v)
+static inline const char *json_string_(struct json *j, const char *p, struct json_value *v)
 {
 	if (*p != '"')
 		return json_fail(j, p, "a string");
@@ -69,7 +69,7 @@ static inline const char *string(struct json *j, const char *p, struct json_valu
 
 const char *json_string(struct json *j, const char *p, struct json_value *v)
 {
-	return string(j, p, v);
+	return json_string_(j, p, v);
 }
 
 /* Behind the container that opens at p. Brackets are matched by kind, so that damage is noticed near its place. */
@@ -112,7 +112,7 @@ static const bool is_word[256] = {
 	['-'] = true, ['+'] = true, ['.'] = true, ['/'] = true, ['_'] = true,
 };
 
-static const char *word(struct json *j, const char *p, struct json_value *v)
+static const char *json_word(struct json *j, const char *p, struct json_value *v)
 {
 	const char *begin = p;
 	while (is_word[(unsigned char)*p])
@@ -139,7 +139,7 @@ static const char *word(struct json *j, const char *p, struct json_value *v)
 const char *json_value(struct json *j, const char *p, struct json_value *v)
 {
 	if (*p == '"')
-		return string(j, p, v);
+		return json_string_(j, p, v);
 	v->escaped = false;
 	if (*p == '{' || *p == '[') {
 		const char *begin = p;
@@ -149,7 +149,7 @@ const char *json_value(struct json *j, const char *p, struct json_value *v)
 			v->raw = (struct str){begin, (size_t)(p - begin)};
 		return p;
 	}
-	return word(j, p, v);
+	return json_word(j, p, v);
 }
 
 const char *json_skip(struct json *j, const char *p)
@@ -188,7 +188,7 @@ const char *json_member(struct json *j, const char *p, bool *first, struct json_
 		key->raw = (struct str){NULL, 0};
 		return p + 1;
 	}
-	p = string(j, p, key);
+	p = json_string_(j, p, key);
 	if (!p)
 		return NULL;
 	if (*p != ':')
@@ -237,7 +237,7 @@ static bool has_unknown_escape(struct str raw)
 	return false;
 }
 
-static void put_utf8(struct buf *out, unsigned c)
+static void json_put_utf8(struct buf *out, unsigned c)
 {
 	if (c < 0x80) {
 		buf_char(out, (char)c);
@@ -296,7 +296,7 @@ void json_unescape(struct str raw, struct buf *out, unsigned *repairs)
 			p = slash + 1;
 		} else if (c == 'u') {
 			size_t used;
-			put_utf8(out, utf16(p, end, &used, repairs));
+			json_put_utf8(out, utf16(p, end, &used, repairs));
 			p += used;
 		} else {
 			static const char from[] = "/bfnrt", to[] = "/\b\f\n\r\t";

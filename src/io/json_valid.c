@@ -31,7 +31,7 @@ bool json_is_plain(struct str s)
 	return true;
 }
 
-static void put_quoted(struct buf *out, struct str s)
+static void json_valid_put_quoted(struct buf *out, struct str s)
 {
 	char *p = buf_room(out, s.n + 2);
 	*p = '"';
@@ -56,10 +56,10 @@ static bool is_sound(struct str raw, struct buf *scratch)
 }
 
 /* Returns whether it was sound. */
-static bool put_raw(struct buf *out, struct str raw, struct buf *scratch)
+static bool json_valid_put_raw(struct buf *out, struct str raw, struct buf *scratch)
 {
 	if (json_is_plain(raw) || is_sound(raw, scratch)) {
-		put_quoted(out, raw);
+		json_valid_put_quoted(out, raw);
 		return true;
 	}
 	unsigned repairs = 0;
@@ -71,10 +71,10 @@ static bool put_raw(struct buf *out, struct str raw, struct buf *scratch)
 
 void json_put_raw(struct buf *out, struct str raw, struct buf *scratch)
 {
-	put_raw(out, raw, scratch);
+	json_valid_put_raw(out, raw, scratch);
 }
 
-static const char *digits(const char *p, const char *end)
+static const char *json_valid_digits(const char *p, const char *end)
 {
 	while (p < end && *p >= '0' && *p <= '9')
 		p++;
@@ -82,17 +82,17 @@ static const char *digits(const char *p, const char *end)
 }
 
 /* A number as JSON has them: -12.5e3. */
-static bool is_number(struct str s)
+static bool json_valid_is_number(struct str s)
 {
 	const char *p = s.p, *end = s.p + s.n;
 	p += p < end && *p == '-';
 	const char *first = p;
-	p = digits(p, end);
+	p = json_valid_digits(p, end);
 	if (p == first || (*first == '0' && p > first + 1))
 		return false;
 	if (p < end && *p == '.') {
 		first = ++p;
-		p = digits(p, end);
+		p = json_valid_digits(p, end);
 		if (p == first)
 			return false;
 	}
@@ -100,21 +100,21 @@ static bool is_number(struct str s)
 		p++;
 		p += p < end && (*p == '+' || *p == '-');
 		first = p;
-		p = digits(p, end);
+		p = json_valid_digits(p, end);
 		if (p == first)
 			return false;
 	}
 	return p == end;
 }
 
-static void put_word(struct rewriter *r, const struct json_value *v)
+static void json_valid_put_word(struct rewriter *r, const struct json_value *v)
 {
-	bool sound = v->type == JSON_NUMBER ? is_number(v->raw) : v->type != JSON_BARE;
+	bool sound = v->type == JSON_NUMBER ? json_valid_is_number(v->raw) : v->type != JSON_BARE;
 	r->sound &= sound;
 	if (sound)
 		buf_str(r->out, v->raw);
 	else
-		put_raw(r->out, v->raw, r->scratch);
+		json_valid_put_raw(r->out, v->raw, r->scratch);
 }
 
 static const char *rewrite(struct rewriter *r, const char *p);
@@ -131,7 +131,7 @@ static const char *rewrite_container(struct rewriter *r, const char *p, bool obj
 		if (next)
 			buf_cstr(r->out, ", ");
 		if (object) {
-			r->sound &= put_raw(r->out, key.raw, r->scratch);
+			r->sound &= json_valid_put_raw(r->out, key.raw, r->scratch);
 			buf_cstr(r->out, ": ");
 		}
 		p = rewrite(r, p);
@@ -153,9 +153,9 @@ static const char *rewrite(struct rewriter *r, const char *p)
 	}
 	p = json_value(&r->j, p, &v);
 	if (p && v.type == JSON_STRING)
-		r->sound &= put_raw(r->out, v.raw, r->scratch);
+		r->sound &= json_valid_put_raw(r->out, v.raw, r->scratch);
 	else if (p)
-		put_word(r, &v);
+		json_valid_put_word(r, &v);
 	return p;
 }
 
@@ -181,7 +181,7 @@ void json_put_valid(struct buf *out, struct str raw, struct buf *scratch)
 		struct rewriter r = {.j = {.end = raw.p + raw.n + 1}, .out = out, .scratch = scratch};
 		struct json_value v;
 		if (raw.n && json_value(&r.j, raw.p, &v) == raw.p + raw.n && v.type != JSON_STRING)
-			put_word(&r, &v);
+			json_valid_put_word(&r, &v);
 		else
 			json_put_string(out, raw);
 		return;

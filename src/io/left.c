@@ -35,7 +35,7 @@ static bool is_left_name(const char *name)
 	return strncmp(name, NAME_START, n) == 0 && strspn(name + n, "0123456789abcdef") == NAME_DIGITS && !name[n + NAME_DIGITS];
 }
 
-static bool is_same(int folder, const char *name, const struct stat *file)
+static bool left_is_same(int folder, const char *name, const struct stat *file)
 {
 	struct stat st;
 	return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
@@ -107,7 +107,7 @@ static void remove_if_left(int folder, const char *name, bool local)
 	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) && has_no_writer(fd, local) && is_same(folder, name, &st)) {
+	if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) && has_no_writer(fd, local) && left_is_same(folder, name, &st)) {
 		if (S_ISDIR(st.st_mode))
 			empty_folder(fd);
 		unlinkat(folder, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);

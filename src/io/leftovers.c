@@ -13,12 +13,12 @@ enum { SLOTS = 64 };
 enum slot_state { FREE, TAKEN, LISTED };
 
 /* Of fixed size, and without a lock: a signal handler reads it. A child of fork() has a copy of its parent's list, which is not its own. */
-struct slot {
+struct leftovers_slot {
 	enum slot_state state;
 	pid_t pid;
 	char path[PATH_MAX];
 };
-static struct slot slots[SLOTS];
+static struct leftovers_slot slots[SLOTS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool sees_signals;
 
@@ -28,7 +28,7 @@ static void remove_at_exit(void)
 }
 
 /* Absolute: the process may go to another folder meanwhile. */
-static bool put_path(struct slot *s, const char *path)
+static bool leftovers_put_path(struct leftovers_slot *s, const char *path)
 {
 	size_t n = 0;
 	if (*path != '/') {
@@ -44,11 +44,11 @@ int leftover_add(const char *path)
 {
 	pthread_once(&once, remove_at_exit);
 	for (int i = 0; i < SLOTS; i++) {
-		struct slot *s = &slots[i];
+		struct leftovers_slot *s = &slots[i];
 		enum slot_state is = FREE;
 		if (!__atomic_compare_exchange_n(&s->state, &is, TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
-		bool fits = put_path(s, path);
+		bool fits = leftovers_put_path(s, path);
 		s->pid = getpid();
 		__atomic_store_n(&s->state, fits ? LISTED : FREE, __ATOMIC_RELEASE);
 		return fits ? i : LEFTOVER_NONE;
@@ -68,7 +68,7 @@ void leftovers_remove(void)
 	pid_t self = getpid();
 	for (int folders = 0; folders < 2; folders++)
 		for (int i = 0; i < SLOTS; i++) {
-			const struct slot *s = &slots[i];
+			const struct leftovers_slot *s = &slots[i];
 			if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == LISTED && s->pid == self)
 				folders ? rmdir(s->path) : unlink(s->path);
 		}

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t memory_limit_least(uint64_t a, uint64_t b)
 {
 	return !a || (b && b < a) ? b : a;
 }
 
 /* The number in a file; 0 = none: there is no such file, or it says "max". */
-static uint64_t number_in(const char *path)
+static uint64_t memory_limit_number_in(const char *path)
 {
 	char text[32] = "";
 	int64_t n;
@@ -36,7 +36,7 @@ static uint64_t limit_of_group(const char *root, const char *mount, struct str g
 		while (group.n && group.p[group.n - 1] == '/')
 			group.n--;
 		snprintf(path, sizeof path, "%s/sys/fs/cgroup/%s" STR_FMT "/%s", root, mount, STR_ARG(group), file);
-		limit = least(limit, number_in(path));
+		limit = memory_limit_least(limit, memory_limit_number_in(path));
 		if (!group.n)
 			return limit;
 		while (group.n && group.p[group.n - 1] != '/')
@@ -51,7 +51,7 @@ static uint64_t limit_of_line(const char *root, struct str line)
 	if (!str_split(&line, ':', &number) || !str_split(&line, ':', &controllers) || !line.p)
 		return 0;
 	if (!controllers.n)
-		return least(limit_of_group(root, "", line, "memory.max"), limit_of_group(root, "unified", line, "memory.max"));
+		return memory_limit_least(limit_of_group(root, "", line, "memory.max"), limit_of_group(root, "unified", line, "memory.max"));
 	while (str_split(&controllers, ',', &controller))
 		if (str_eqc(controller, "memory"))
 			return limit_of_group(root, "memory", line, "memory.limit_in_bytes");
@@ -68,7 +68,7 @@ static uint64_t limit_of_groups(const char *root)
 	if (!f)
 		return 0;
 	for (ssize_t n; (n = getline(&line, &room, f)) > 0;)
-		limit = least(limit, limit_of_line(root, (struct str){line, (size_t)n - (line[n - 1] == '\n')}));
+		limit = memory_limit_least(limit, limit_of_line(root, (struct str){line, (size_t)n - (line[n - 1] == '\n')}));
 	free(line);
 	fclose(f);
 	return limit;
@@ -77,5 +77,5 @@ static uint64_t limit_of_groups(const char *root)
 uint64_t memory_limit(const char *root)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-	return least(pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0, limit_of_groups(root));
+	return memory_limit_least(pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0, limit_of_groups(root));
 }

@@ -2,21 +2,21 @@
 
 #include "base/buf.h"
 
-struct parser {
+struct pyliteral_parser {
 	const char *p, *end;
 	struct arena *a;
 	int depth;
 };
 
-static struct py *value(struct parser *c);
+static struct py *pyliteral_value(struct pyliteral_parser *c);
 
-static void skip_blanks(struct parser *c)
+static void skip_blanks(struct pyliteral_parser *c)
 {
 	while (c->p < c->end && (*c->p == ' ' || *c->p == '\t' || *c->p == '\n' || *c->p == '\r'))
 		c->p++;
 }
 
-static bool take(struct parser *c, char want)
+static bool pyliteral_take(struct pyliteral_parser *c, char want)
 {
 	skip_blanks(c);
 	if (c->p >= c->end || *c->p != want)
@@ -25,7 +25,7 @@ static bool take(struct parser *c, char want)
 	return true;
 }
 
-static struct py *new_value(struct parser *c, enum py_type type, const char *from)
+static struct py *new_value(struct pyliteral_parser *c, enum py_type type, const char *from)
 {
 	struct py *v = ARENA_ARRAY(c->a, 1, struct py);
 	v->type = type;
@@ -33,7 +33,7 @@ static struct py *new_value(struct parser *c, enum py_type type, const char *fro
 	return v;
 }
 
-static void put_utf8(struct buf *b, uint32_t u)
+static void pyliteral_put_utf8(struct buf *b, uint32_t u)
 {
 	if (u < 0x80) {
 		buf_char(b, (char)u);
@@ -52,7 +52,7 @@ static void put_utf8(struct buf *b, uint32_t u)
 	}
 }
 
-static bool hex(struct parser *c, int digits, uint32_t *u)
+static bool pyliteral_hex(struct pyliteral_parser *c, int digits, uint32_t *u)
 {
 	*u = 0;
 	for (; digits; digits--, c->p++) {
@@ -65,7 +65,7 @@ static bool hex(struct parser *c, int digits, uint32_t *u)
 }
 
 /* What follows a backslash. */
-static bool escape(struct parser *c, struct buf *b)
+static bool escape(struct pyliteral_parser *c, struct buf *b)
 {
 	static const char from[] = "ntrabfv0\\'\"/", to[] = "\n\t\r\a\b\f\v\0\\'\"/";
 	if (c->p >= c->end)
@@ -73,9 +73,9 @@ static bool escape(struct parser *c, struct buf *b)
 	char e = *c->p++;
 	if (e == 'x' || e == 'u' || e == 'U') {
 		uint32_t u;
-		if (!hex(c, e == 'x' ? 2 : e == 'u' ? 4 : 8, &u))
+		if (!pyliteral_hex(c, e == 'x' ? 2 : e == 'u' ? 4 : 8, &u))
 			return false;
-		put_utf8(b, u);
+		pyliteral_put_utf8(b, u);
 		return true;
 	}
 	const char *at = e ? strchr(from, e) : NULL;
@@ -88,7 +88,7 @@ static bool escape(struct parser *c, struct buf *b)
 	return true;
 }
 
-static struct py *string(struct parser *c, const char *from)
+static struct py *pyliteral_string(struct pyliteral_parser *c, const char *from)
 {
 	char quote = *c->p++;
 	const char *start = c->p;
@@ -122,7 +122,7 @@ static struct py *string(struct parser *c, const char *from)
 }
 
 /* Items up to `close`; `type` may become PY_TUPLE's own value for "(1)". */
-static struct py *container(struct parser *c, enum py_type type, char close)
+static struct py *container(struct pyliteral_parser *c, enum py_type type, char close)
 {
 	const char *from = c->p++;
 	if (c->depth++ >= PY_DEPTH)
@@ -130,20 +130,20 @@ static struct py *container(struct parser *c, enum py_type type, char close)
 	struct py *first = NULL, **last = &first;
 	unsigned n = 0;
 	bool comma = false;
-	while (!take(c, close)) {
+	while (!pyliteral_take(c, close)) {
 		if (n && !comma)
 			return NULL;
-		struct py *key = type == PY_DICT ? value(c) : NULL;
-		if (type == PY_DICT && (!key || !take(c, ':')))
+		struct py *key = type == PY_DICT ? pyliteral_value(c) : NULL;
+		if (type == PY_DICT && (!key || !pyliteral_take(c, ':')))
 			return NULL;
-		struct py *item = value(c);
+		struct py *item = pyliteral_value(c);
 		if (!item)
 			return NULL;
 		item->key = key;
 		*last = item;
 		last = &item->next;
 		n++;
-		comma = take(c, ',');
+		comma = pyliteral_take(c, ',');
 	}
 	c->depth--;
 	if (type == PY_TUPLE && n == 1 && !comma) { /* only parentheses */
@@ -156,13 +156,13 @@ static struct py *container(struct parser *c, enum py_type type, char close)
 	return v;
 }
 
-static bool is_word(char ch)
+static bool pyliteral_is_word(char ch)
 {
 	return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '_' || ch == '.' || ch == '+' || ch == '-';
 }
 
 /* A number, as Python or C writes it; the text was checked to be made of its characters. */
-static bool is_number(struct str s)
+static bool pyliteral_is_number(struct str s)
 {
 	size_t i = s.n && (s.p[0] == '-' || s.p[0] == '+');
 	struct str word = {s.p + i, s.n - i};
@@ -186,14 +186,14 @@ static bool is_number(struct str s)
 	return digit;
 }
 
-static struct py *word(struct parser *c)
+static struct py *pyliteral_word(struct pyliteral_parser *c)
 {
 	static const struct { const char *text; enum py_type type; int64_t i; } words[] = {
 		{"None", PY_NONE, 0}, {"True", PY_BOOL, 1}, {"False", PY_BOOL, 0},
 		{"null", PY_NONE, 0}, {"true", PY_BOOL, 1}, {"false", PY_BOOL, 0},
 	};
 	const char *from = c->p;
-	while (c->p < c->end && is_word(*c->p))
+	while (c->p < c->end && pyliteral_is_word(*c->p))
 		c->p++;
 	struct str s = {from, (size_t)(c->p - from)};
 	for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
@@ -209,13 +209,13 @@ static struct py *word(struct parser *c)
 		v->i = i;
 		return v;
 	}
-	if (is_number(s))
+	if (pyliteral_is_number(s))
 		return new_value(c, PY_FLOAT, from);
 	c->p = from;
 	return NULL;
 }
 
-static struct py *value(struct parser *c)
+static struct py *pyliteral_value(struct pyliteral_parser *c)
 {
 	skip_blanks(c);
 	if (c->p >= c->end)
@@ -225,21 +225,21 @@ static struct py *value(struct parser *c)
 	case '{': return container(c, PY_DICT, '}');
 	case '[': return container(c, PY_LIST, ']');
 	case '(': return container(c, PY_TUPLE, ')');
-	case '\'': case '"': return string(c, from);
+	case '\'': case '"': return pyliteral_string(c, from);
 	case 'u': case 'b':
 		if (c->p + 1 < c->end && (c->p[1] == '\'' || c->p[1] == '"')) {
 			c->p++;
-			return string(c, from);
+			return pyliteral_string(c, from);
 		}
 		break;
 	}
-	return word(c);
+	return pyliteral_word(c);
 }
 
 const struct py *py_parse(struct str text, struct arena *a, size_t *at)
 {
-	struct parser c = {text.p, text.p + text.n, a, 0};
-	struct py *v = value(&c);
+	struct pyliteral_parser c = {text.p, text.p + text.n, a, 0};
+	struct py *v = pyliteral_value(&c);
 	skip_blanks(&c);
 	*at = (size_t)(c.p - text.p);
 	return v && c.p == c.end ? v : NULL;

@@ -14,7 +14,7 @@ struct sink_packer {
 
 enum { LEVEL = 4, GZIP_WINDOW = 15 + 16, MEMORY = 8 }; /* level 4: within 6 % of the default's size in half its time */
 
-static void abandon(void *packer)
+static void sink_abandon(void *packer)
 {
 	deflateEnd(&((struct sink_packer *)packer)->z);
 }
@@ -27,7 +27,7 @@ void sink_init(struct sink *s, int fd, bool gzip)
 	s->packer = NEW(struct sink_packer);
 	if (deflateInit2(&s->packer->z, LEVEL, Z_DEFLATED, GZIP_WINDOW, MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
 		mem_fail(0);
-	mem_undo_begin(&s->packer->undo, abandon, s->packer);
+	mem_undo_begin(&s->packer->undo, sink_abandon, s->packer);
 }
 
 static int write_out(struct sink *s, struct str bytes)
@@ -53,7 +53,7 @@ static int pack_piece(struct sink *s, struct str piece, int flush)
 	return 0;
 }
 
-static int pack(struct sink *s, int flush)
+static int sink_pack(struct sink *s, int flush)
 {
 	enum { PIECE = 1 << 30 };
 	struct str rest = buf_view(&s->buf);
@@ -66,7 +66,7 @@ static int pack(struct sink *s, int flush)
 /* Packs or writes what has gathered. */
 static int drain(struct sink *s, int flush)
 {
-	int rc = s->error ? -1 : s->packer ? pack(s, flush) : write_out(s, buf_view(&s->buf));
+	int rc = s->error ? -1 : s->packer ? sink_pack(s, flush) : write_out(s, buf_view(&s->buf));
 	buf_clear(&s->buf);
 	return rc;
 }

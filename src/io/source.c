@@ -19,7 +19,7 @@
  * have room in front for the unfinished event that the reader keeps. */
 enum { BLOCK = 256 << 10, HEADROOM = 64 << 10, RING = 5, RAW = 128 << 10 };
 
-struct block {
+struct source_block {
 	char *memory; /* HEADROOM + BLOCK + SOURCE_PADDING */
 	size_t n;
 };
@@ -45,7 +45,7 @@ struct source {
 #endif
 	bool member_open;     /* inside a gzip member */
 
-	struct block ring[RING];
+	struct source_block ring[RING];
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -60,7 +60,7 @@ struct source {
 	size_t big_cap;
 };
 
-static void fail(struct source *s, enum err_code code, const char *what, const char *why)
+static void source_fail(struct source *s, enum err_code code, const char *what, const char *why)
 {
 	snprintf(s->error, sizeof s->error, "%s%s", what, why);
 	__atomic_store_n(&s->failed, code, __ATOMIC_RELEASE);
@@ -73,7 +73,7 @@ static ssize_t read_some(struct source *s, char *p, size_t n)
 		got = read(s->fd, p, n);
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
-		fail(s, ERR_IO, "cannot read: ", strerror(errno));
+		source_fail(s, ERR_IO, "cannot read: ", strerror(errno));
 	else
 		__atomic_add_fetch(&s->bytes_in, (uint64_t)got, __ATOMIC_RELAXED);
 	return got;
@@ -123,7 +123,7 @@ static void member_begin(struct source *s)
 {
 	memset(&s->inflate, 0, sizeof s->inflate);
 	if (inflateInit2(&s->inflate, 15 + 16) != Z_OK)
-		fail(s, ERR_NOMEM, "out of memory while gzip data was unpacked", "");
+		source_fail(s, ERR_NOMEM, "out of memory while gzip data was unpacked", "");
 }
 
 static int member_step(struct source *s, char *p, size_t n, size_t *out)
@@ -136,7 +136,7 @@ static int member_step(struct source *s, char *p, size_t n, size_t *out)
 	s->raw_at = s->raw_n - s->inflate.avail_in;
 	*out = n - s->inflate.avail_out;
 	if (rc == Z_MEM_ERROR)
-		fail(s, ERR_NOMEM, "out of memory while gzip data was unpacked", "");
+		source_fail(s, ERR_NOMEM, "out of memory while gzip data was unpacked", "");
 	if (rc == Z_STREAM_END)
 		return 1;
 	return rc == Z_OK || rc == Z_BUF_ERROR ? 0 : -1;
@@ -204,7 +204,7 @@ static size_t fill_plain(struct source *s, char *p)
 	return n;
 }
 
-static void fill(struct source *s, struct block *b)
+static void source_fill(struct source *s, struct source_block *b)
 {
 	char *p = b->memory + HEADROOM;
 	b->n = s->gzip ? fill_gzip(s, p) : fill_plain(s, p);
@@ -224,7 +224,7 @@ static void *fill_ahead(void *arg)
 		pthread_mutex_unlock(&s->lock);
 		if (stop)
 			return NULL;
-		fill(s, &s->ring[at]);
+		source_fill(s, &s->ring[at]);
 		pthread_mutex_lock(&s->lock);
 		s->filled++;
 		s->finished = s->ring[at].n == 0;
@@ -236,17 +236,17 @@ static void *fill_ahead(void *arg)
 	}
 }
 
-static struct block *take(struct source *s)
+static struct source_block *source_take(struct source *s)
 {
 	if (!s->threaded) {
-		struct block *b = &s->ring[s->taken++ % 2];
-		fill(s, b);
+		struct source_block *b = &s->ring[s->taken++ % 2];
+		source_fill(s, b);
 		return b;
 	}
 	pthread_mutex_lock(&s->lock);
 	while (s->filled == s->taken)
 		pthread_cond_wait(&s->changed, &s->lock);
-	struct block *b = &s->ring[s->taken % RING];
+	struct source_block *b = &s->ring[s->taken % RING];
 	if (b->n) {
 		s->taken++; /* the empty last block stays, for every further call */
 		pthread_cond_signal(&s->changed);
@@ -265,7 +265,7 @@ static int open_any(const char *path, struct err *e)
 	return fd < 0 ? err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno)) : fd;
 }
 
-static void abandon(void *s)
+static void source_abandon(void *s)
 {
 	source_close(s);
 }
@@ -280,7 +280,7 @@ static struct source *open_with(const char *path, int (*open_path)(const char *p
 	struct source *s = NEW(struct source);
 	s->is_stdin = strcmp(path, "-") == 0;
 	s->fd = s->is_stdin ? STDIN_FILENO : open_path(path, e);
-	mem_undo_begin(&s->undo, abandon, s);
+	mem_undo_begin(&s->undo, source_abandon, s);
 	struct stat st;
 	int rc = s->fd < 0 ? -1 : fstat(s->fd, &st) == 0 ? 0 : err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
 	if (rc < 0) {
@@ -346,7 +346,7 @@ struct str source_peek(struct source *s)
 }
 
 /* `keep` in front of block b, in a buffer of its own. */
-static struct str join(struct source *s, struct str keep, const struct block *b)
+static struct str source_join(struct source *s, struct str keep, const struct source_block *b)
 {
 	size_t need = keep.n + b->n + SOURCE_PADDING;
 	if (keep.p != s->big) {
@@ -370,12 +370,12 @@ struct str source_next(struct source *s, struct str keep, bool *end)
 		*end = s->peek_end;
 		return first;
 	}
-	const struct block *b = take(s);
+	const struct source_block *b = source_take(s);
 	if (s->progress)
 		s->progress(s->progress_context, source_bytes_in(s), s->file_bytes);
 	*end = b->n == 0;
 	if (keep.n > HEADROOM)
-		return join(s, keep, b);
+		return source_join(s, keep, b);
 	char *p = b->memory + HEADROOM - keep.n;
 	if (keep.n)
 		memmove(p, keep.p, keep.n);

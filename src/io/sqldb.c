@@ -20,7 +20,7 @@ enum {
 };
 
 /* As a URI. Immutable: SQLite takes no locks, looks for no journal and writes nothing beside the file. */
-static void put_uri(struct buf *b, const char *path, const char *parameters)
+static void sqldb_put_uri(struct buf *b, const char *path, const char *parameters)
 {
 	buf_cstr(b, path[0] == '/' ? "file://" : "file:./");
 	for (; *path; path++) {
@@ -77,7 +77,7 @@ static bool open_library(struct sqldb *d, const char *parameters, bool with_wal)
 	struct buf uri = {0};
 	if (!sqlvfs_register())
 		mem_fail(0);
-	put_uri(&uri, d->path, parameters);
+	sqldb_put_uri(&uri, d->path, parameters);
 	int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
 	bool ok = sqlite3_open_v2(uri.p, &d->db, flags, NULL) == SQLITE_OK;
 	buf_release(&uri);
@@ -114,7 +114,7 @@ const char *sqldb_text(struct sqldb *d, sqlite3_stmt *st, int column, const char
 	return text;
 }
 
-static void release(struct sqldb *d)
+static void sqldb_release(struct sqldb *d)
 {
 	mem_undo_end(&d->undo);
 	close_library(d);
@@ -125,7 +125,7 @@ static void release(struct sqldb *d)
 	d->fd = -1;
 }
 
-static int fail(struct sqldb *d, struct err *e)
+static int sqldb_fail(struct sqldb *d, struct err *e)
 {
 	if (e)
 		*e = d->failed;
@@ -146,20 +146,20 @@ static uint64_t bytes_before_cut(const struct sqldb *d)
 	return bytes > d->file_bytes ? bytes : 0;
 }
 
-static int refuse(struct sqldb *d, struct err *e)
+static int sqldb_refuse(struct sqldb *d, struct err *e)
 {
 	int code = sqlite3_errcode(d->db) & 0xff;
 	bool io = code == SQLITE_CANTOPEN || code == SQLITE_PERM;
 	uint64_t whole = code == SQLITE_CORRUPT || code == SQLITE_OK ? bytes_before_cut(d) : 0;
 	sqldb_failed(d, sqlite3_extended_errcode(d->db), NULL);
 	if (d->failed.code)
-		fail(d, e);
+		sqldb_fail(d, e);
 	else if (whole)
 		err_set(e, ERR_FORMAT, "%s: the database is cut off: %llu of its %llu bytes are there; copy or export it again", d->path,
 		        (unsigned long long)d->file_bytes, (unsigned long long)whole);
 	else
 		err_set(e, io ? ERR_IO : ERR_FORMAT, "%s: %s: %s", d->path, io ? "cannot read" : "not a sound SQLite database", sqlite3_errmsg(d->db));
-	release(d);
+	sqldb_release(d);
 	return -1;
 }
 
@@ -168,13 +168,13 @@ static int read_schema(struct sqldb *d, struct err *e)
 	sqldb_schema_read(d);
 	if (!d->failed.code)
 		return 0;
-	release(d);
-	return fail(d, e);
+	sqldb_release(d);
+	return sqldb_fail(d, e);
 }
 
-static void abandon(void *d)
+static void sqldb_abandon(void *d)
 {
-	release(d);
+	sqldb_release(d);
 }
 
 int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e)
@@ -182,11 +182,11 @@ int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e)
 	*d = (struct sqldb){.path = path};
 	*stale = false;
 	d->fd = file_open_regular(path, 0, NULL, e);
-	mem_undo_begin(&d->undo, abandon, d);
+	mem_undo_begin(&d->undo, sqldb_abandon, d);
 	struct stat st;
 	int rc = d->fd < 0 ? -1 : fstat(d->fd, &st) == 0 ? 0 : err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
 	if (rc < 0) {
-		release(d);
+		sqldb_release(d);
 		return -1;
 	}
 	d->file_bytes = (uint64_t)st.st_size;
@@ -199,13 +199,13 @@ int sqldb_open(struct sqldb *d, const char *path, bool *stale, struct err *e)
 	if (wal) {
 		sqldb_failed(d, sqlite3_extended_errcode(d->db), NULL);
 		if (d->failed.code)
-			return refuse(d, e);
+			return sqldb_refuse(d, e);
 		close_library(d);
 	}
 	*stale = wal || (bytes_beside(path, "-journal") > JOURNAL_HEADER_BYTES && journal_is_hot(path));
 	/* Of a page that is cut, SQLite takes the rest for zeros. */
 	if (!open_library(d, "?mode=ro&immutable=1&vfs=" SQLVFS, false) || bytes_before_cut(d))
-		return refuse(d, e);
+		return sqldb_refuse(d, e);
 	return read_schema(d, e);
 }
 
@@ -215,8 +215,8 @@ int sqldb_close(struct sqldb *d, struct err *e)
 	sqldb_failed(d, SQLITE_CORRUPT, NULL); /* a read that failed, whatever was made of it */
 	if (!d->failed.code && d->fd >= 0 && fstat(d->fd, &st) == 0 && (uint64_t)st.st_size < d->file_bytes)
 		err_set(&d->failed, ERR_IO, "%s: cannot read: the file has become shorter meanwhile", d->path);
-	release(d);
-	return d->failed.code ? fail(d, e) : 0;
+	sqldb_release(d);
+	return d->failed.code ? sqldb_fail(d, e) : 0;
 }
 
 static void add_line(void *names, const char *table)
@@ -241,7 +241,7 @@ int sqldb_list(const char *path, struct buf *names, struct err *e)
 }
 
 /* A statement about `table`, whose name is bound to ?1 if there is one; NULL when it cannot be prepared. */
-static sqlite3_stmt *prepare(struct sqldb *d, const char *table, const char *sql)
+static sqlite3_stmt *sqldb_prepare(struct sqldb *d, const char *table, const char *sql)
 {
 	sqlite3_stmt *st = NULL;
 	int rc = sqlite3_prepare_v2(d->db, sql, -1, &st, NULL);
@@ -255,9 +255,9 @@ static sqlite3_stmt *prepare(struct sqldb *d, const char *table, const char *sql
 }
 
 /* Its first value; `absent` when there is none. */
-static int64_t ask(struct sqldb *d, const char *table, const char *sql, int64_t absent)
+static int64_t sqldb_ask(struct sqldb *d, const char *table, const char *sql, int64_t absent)
 {
-	sqlite3_stmt *st = prepare(d, table, sql);
+	sqlite3_stmt *st = sqldb_prepare(d, table, sql);
 	int64_t v = absent;
 	int rc = st ? sqlite3_step(st) : SQLITE_DONE;
 	if (rc == SQLITE_ROW && sqlite3_column_type(st, 0) == SQLITE_INTEGER)
@@ -288,7 +288,7 @@ static int64_t ask_table(struct sqldb *d, const char *before, const char *table,
 		return absent;
 	struct buf sql = {0};
 	put_sql(&sql, before, table, after);
-	int64_t v = ask(d, table, sql.p, absent);
+	int64_t v = sqldb_ask(d, table, sql.p, absent);
 	buf_release(&sql);
 	return v;
 }
@@ -314,7 +314,7 @@ struct plan {
 
 static bool read_plan(struct sqldb *d, const char *table, const char *const *columns, int n, struct plan *p)
 {
-	sqlite3_stmt *st = prepare(d, table, "SELECT cid, name, type, dflt_value, pk, hidden FROM pragma_table_xinfo(?1)");
+	sqlite3_stmt *st = sqldb_prepare(d, table, "SELECT cid, name, type, dflt_value, pk, hidden FROM pragma_table_xinfo(?1)");
 	if (!st)
 		return false;
 	*p = (struct plan){.place = NEW_ARRAY_RAW(n ? n : 1, int), .rowid = -1, .plain = true};
@@ -335,7 +335,7 @@ static bool read_plan(struct sqldb *d, const char *table, const char *const *col
 	sqldb_failed(d, rc, table);
 	sqlite3_finalize(st);
 	/* A key with an index of its own is not the row id. */
-	if (keys != 1 || ask(d, table, "SELECT 1 FROM pragma_index_list(?1) WHERE origin='pk'", 0) == 1)
+	if (keys != 1 || sqldb_ask(d, table, "SELECT 1 FROM pragma_index_list(?1) WHERE origin='pk'", 0) == 1)
 		p->rowid = -1;
 	return true;
 }
@@ -344,7 +344,7 @@ static bool has_rowid(struct sqldb *d, const char *table)
 {
 	struct buf sql = {0};
 	put_sql(&sql, "SELECT _rowid_ FROM ", table, " LIMIT 0");
-	sqlite3_stmt *st = prepare(d, table, sql.p);
+	sqlite3_stmt *st = sqldb_prepare(d, table, sql.p);
 	buf_release(&sql);
 	sqlite3_finalize(st);
 	return st != NULL;
@@ -362,7 +362,7 @@ static sqlite3_stmt *select_columns(struct sqldb *d, const char *table, const ch
 	put_sql(&from, " FROM ", table, " NOT INDEXED");
 	buf_cstr(&sql, from.p);
 	buf_char(&sql, 0);
-	sqlite3_stmt *st = prepare(d, table, sql.p);
+	sqlite3_stmt *st = sqldb_prepare(d, table, sql.p);
 	buf_release(&sql);
 	buf_release(&from);
 	return st;
@@ -372,7 +372,7 @@ int sqlscan_open(struct sqlscan *s, struct sqldb *d, const char *table, const ch
 {
 	*s = (struct sqlscan){.table = table, .db = d};
 	if (d->failed.code)
-		return fail(d, e);
+		return sqldb_fail(d, e);
 	while (columns[s->n])
 		s->n++;
 	int64_t root = sqldb_root_page(d, table);
@@ -380,7 +380,7 @@ int sqlscan_open(struct sqlscan *s, struct sqldb *d, const char *table, const ch
 		return err_set(e, ERR_FORMAT, "%s: has no table %s", d->path, table);
 	struct plan p;
 	if (!read_plan(d, table, columns, s->n, &p))
-		return d->failed.code ? fail(d, e) : err_set(e, ERR_FORMAT, "%s: the columns of table %s cannot be read: %s", d->path, table, sqlite3_errmsg(d->db));
+		return d->failed.code ? sqldb_fail(d, e) : err_set(e, ERR_FORMAT, "%s: the columns of table %s cannot be read: %s", d->path, table, sqlite3_errmsg(d->db));
 	if (d->fd >= 0 && p.plain && root <= UINT32_MAX && has_rowid(d, table))
 		s->direct = sqlpage_open(d->fd, (uint32_t)root, p.place, s->n, p.rowid);
 	if (!s->direct) {
@@ -391,7 +391,7 @@ int sqlscan_open(struct sqlscan *s, struct sqldb *d, const char *table, const ch
 	if ((s->direct || s->st) && !d->failed.code)
 		return 0;
 	if (d->failed.code)
-		fail(d, e);
+		sqldb_fail(d, e);
 	else
 		err_set(e, ERR_FORMAT, "%s: table %s cannot be read: %s", d->path, table, sqlite3_errmsg(d->db));
 	sqlscan_close(s);

@@ -6,7 +6,7 @@
 #include <math.h>
 
 /* Into c->folded. */
-static void fold(struct sqldb_schema *c, struct str name)
+static void sqldb_schema_fold(struct sqldb_schema *c, struct str name)
 {
 	buf_clear(&c->folded);
 	for (size_t i = 0; i < name.n; i++)
@@ -14,15 +14,15 @@ static void fold(struct sqldb_schema *c, struct str name)
 }
 
 /* The place of a name among the tables; INTERN_NONE. */
-static uint32_t place_of(struct sqldb_schema *c, const char *table)
+static uint32_t sqldb_schema_place_of(struct sqldb_schema *c, const char *table)
 {
-	fold(c, str_from(table));
+	sqldb_schema_fold(c, str_from(table));
 	return intern_find(&c->folded_names, buf_view(&c->folded));
 }
 
-static void add_table(struct sqldb_schema *c, struct str name, int64_t root)
+static void sqldb_schema_add_table(struct sqldb_schema *c, struct str name, int64_t root)
 {
-	fold(c, name);
+	sqldb_schema_fold(c, name);
 	uint32_t at = intern_str(&c->folded_names, buf_view(&c->folded));
 	if (at < c->n) /* of two tables with one name, in a damaged file, the first */
 		return;
@@ -34,7 +34,7 @@ static void add_table(struct sqldb_schema *c, struct str name, int64_t root)
 	buf_char(&c->names, 0);
 }
 
-static void add_view(struct sqldb_schema *c, struct str name)
+static void sqldb_schema_add_view(struct sqldb_schema *c, struct str name)
 {
 	enum { SHOWN_BYTES = 300 };
 	if (c->views.n < SHOWN_BYTES)
@@ -47,15 +47,15 @@ void sqldb_schema_read(struct sqldb *d)
 	sqlite3_stmt *st = NULL;
 	int rc = sqlite3_prepare_v2(d->db, "SELECT name, rootpage, type FROM sqlite_master WHERE type='table' OR type='view'", -1, &st, NULL);
 	intern_init(&c->folded_names);
-	add_table(c, STR(""), 0); /* id 0 is the empty name's */
+	sqldb_schema_add_table(c, STR(""), 0); /* id 0 is the empty name's */
 	while (st && (rc = sqlite3_step(st)) == SQLITE_ROW) {
 		struct str name = str_from(sqldb_text(d, st, 0, NULL));
 		if (!name.p)
 			continue;
 		if (sqlite3_column_int64(st, 1) > 0)
-			add_table(c, name, sqlite3_column_int64(st, 1));
+			sqldb_schema_add_table(c, name, sqlite3_column_int64(st, 1));
 		else
-			add_view(c, name);
+			sqldb_schema_add_view(c, name);
 	}
 	sqldb_failed(d, rc, NULL);
 	sqlite3_finalize(st);
@@ -77,7 +77,7 @@ void sqldb_schema_free(struct sqldb_schema *c)
 
 int64_t sqldb_root_page(const struct sqldb *d, const char *table)
 {
-	uint32_t at = d->schema ? place_of(d->schema, table) : INTERN_NONE;
+	uint32_t at = d->schema ? sqldb_schema_place_of(d->schema, table) : INTERN_NONE;
 	return at == INTERN_NONE ? 0 : d->schema->table[at].root;
 }
 
@@ -88,7 +88,7 @@ bool sqldb_has_table(const struct sqldb *d, const char *table)
 
 const char *sqldb_table_name(const struct sqldb *d, const char *table)
 {
-	uint32_t at = place_of(d->schema, table);
+	uint32_t at = sqldb_schema_place_of(d->schema, table);
 	return at == INTERN_NONE ? table : d->schema->names.p + d->schema->table[at].name;
 }
 

@@ -25,7 +25,7 @@ struct ahead {
 	uint8_t *data;
 };
 
-struct level {
+struct sqlpage_level {
 	uint32_t page, cell, n_cells; /* an interior page and its next child; child n_cells is the right-most one */
 	uint8_t *data;
 };
@@ -39,7 +39,7 @@ struct sqlpage {
 	bool begun;
 	uint32_t ahead_pages;
 	struct ahead tree, overflow;
-	struct level level[DEPTH_MAX];
+	struct sqlpage_level level[DEPTH_MAX];
 	int depth;
 	const uint8_t *leaf;     /* in `tree` */
 	uint32_t leaf_head, cell, n_cells;
@@ -114,7 +114,7 @@ static const uint8_t *page_get(struct sqlpage *s, struct ahead *a, uint32_t numb
 	return a->data + (size_t)(number - a->first) * s->page_bytes;
 }
 
-static void fail(struct sqlpage *s)
+static void sqlpage_fail(struct sqlpage *s)
 {
 	s->damaged = s->done = true;
 }
@@ -139,8 +139,8 @@ static bool descend(struct sqlpage *s, uint32_t page)
 		}
 		if (p[h] != INTERIOR || s->depth >= DEPTH_MAX || h + 12 + 2 * n_cells > s->usable)
 			return false;
-		struct level *l = &s->level[s->depth++];
-		*l = (struct level){page, 0, n_cells, l->data ? l->data : mem_alloc(s->page_bytes, 1)};
+		struct sqlpage_level *l = &s->level[s->depth++];
+		*l = (struct sqlpage_level){page, 0, n_cells, l->data ? l->data : mem_alloc(s->page_bytes, 1)};
 		memcpy(l->data, p, s->page_bytes);
 		uint32_t cell = n_cells ? u16(p + h + 12) : 0;
 		if (n_cells && cell + 4 > s->usable)
@@ -153,7 +153,7 @@ static bool descend(struct sqlpage *s, uint32_t page)
 static bool next_leaf(struct sqlpage *s)
 {
 	while (s->depth) {
-		struct level *l = &s->level[s->depth - 1];
+		struct sqlpage_level *l = &s->level[s->depth - 1];
 		if (l->cell >= l->n_cells) {
 			s->depth--;
 			continue;
@@ -169,7 +169,7 @@ static bool next_leaf(struct sqlpage *s)
 		}
 		if (child && descend(s, child))
 			return true;
-		fail(s);
+		sqlpage_fail(s);
 		return false;
 	}
 	s->done = true;
@@ -177,7 +177,7 @@ static bool next_leaf(struct sqlpage *s)
 }
 
 /* Collects a payload of n bytes that spills over, `local` of them at `p`; NULL when the chain is broken. */
-static const uint8_t *gather(struct sqlpage *s, const uint8_t *p, uint32_t local, uint64_t n)
+static const uint8_t *sqlpage_gather(struct sqlpage *s, const uint8_t *p, uint32_t local, uint64_t n)
 {
 	if (n > TEXT_MAX || n > (uint64_t)s->n_pages * s->page_bytes)
 		return NULL;
@@ -243,7 +243,7 @@ static void forget_row(struct sqlpage *s)
 }
 
 /* The wanted values of a record of n bytes. Columns that the record lacks stay NULL. */
-static bool read_record(struct sqlpage *s, const uint8_t *p, uint64_t n, int64_t rowid)
+static bool sqlpage_read_record(struct sqlpage *s, const uint8_t *p, uint64_t n, int64_t rowid)
 {
 	const uint8_t *end = p + n, *head = p;
 	uint64_t head_bytes;
@@ -291,13 +291,13 @@ static bool read_cell(struct sqlpage *s, const uint8_t *page, uint32_t cell)
 	s->begun = true;
 	uint32_t max_local = s->usable - 35, min_local = (s->usable - 12) * 32 / 255 - 23;
 	if (n <= max_local)
-		return n <= (uint64_t)(end - p) && read_record(s, p, n, (int64_t)rowid);
+		return n <= (uint64_t)(end - p) && sqlpage_read_record(s, p, n, (int64_t)rowid);
 	uint64_t k = min_local + (n - min_local) % (s->usable - 4);
 	uint32_t local = k <= max_local ? (uint32_t)k : min_local;
 	if (local + 4 > (uint64_t)(end - p))
 		return false;
-	p = gather(s, p, local, n);
-	return p && read_record(s, p, n, (int64_t)rowid);
+	p = sqlpage_gather(s, p, local, n);
+	return p && sqlpage_read_record(s, p, n, (int64_t)rowid);
 }
 
 const struct sqlpage_value *sqlpage_next(struct sqlpage *s)
@@ -311,7 +311,7 @@ const struct sqlpage_value *sqlpage_next(struct sqlpage *s)
 		s->cell++;
 		return s->value;
 	}
-	fail(s);
+	sqlpage_fail(s);
 	return NULL;
 }
 
@@ -326,7 +326,7 @@ const char *sqlpage_failed(const struct sqlpage *s)
 }
 
 /* Fills in what the file's header says; false when this reader does not take such files. */
-static bool read_header(struct sqlpage *s)
+static bool sqlpage_read_header(struct sqlpage *s)
 {
 	uint8_t h[HEADER_BYTES];
 	struct stat st;
@@ -379,12 +379,12 @@ struct sqlpage *sqlpage_open(int fd, uint32_t root, const int *column, int n_col
 	struct sqlpage *s = NEW(struct sqlpage);
 	s->fd = fd;
 	s->rowid_value = -1;
-	if (!plan_columns(s, column, n_columns, rowid_column) || !read_header(s)) {
+	if (!plan_columns(s, column, n_columns, rowid_column) || !sqlpage_read_header(s)) {
 		sqlpage_close(s);
 		return NULL;
 	}
 	if (!descend(s, root))
-		fail(s);
+		sqlpage_fail(s);
 	return s;
 }
 

@@ -12,7 +12,7 @@
 
 enum { WRITABLE = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE };
 
-struct file {
+struct sqlvfs_file {
 	sqlite3_file base;
 	int fd;
 	int error; /* errno of the last read that failed; 0 = none has */
@@ -20,14 +20,14 @@ struct file {
 
 static int file_close(sqlite3_file *f)
 {
-	close(((struct file *)f)->fd);
+	close(((struct sqlvfs_file *)f)->fd);
 	return SQLITE_OK;
 }
 
 /* SQLite expects zeros behind the end. */
 static int file_read(sqlite3_file *f, void *to, int n, sqlite3_int64 at)
 {
-	struct file *x = (struct file *)f;
+	struct sqlvfs_file *x = (struct sqlvfs_file *)f;
 	int have = 0;
 	while (have < n) {
 		ssize_t got = pread(x->fd, (char *)to + have, (size_t)(n - have), at + have);
@@ -65,7 +65,7 @@ static int file_sync(sqlite3_file *f, int flags)
 static int file_size(sqlite3_file *f, sqlite3_int64 *n)
 {
 	struct stat st;
-	struct file *x = (struct file *)f;
+	struct sqlvfs_file *x = (struct sqlvfs_file *)f;
 	if (fstat(x->fd, &st) < 0) {
 		x->error = errno;
 		return SQLITE_IOERR_FSTAT;
@@ -89,7 +89,7 @@ static int file_control(sqlite3_file *f, int what, void *value)
 {
 	if (what != SQLITE_FCNTL_LAST_ERRNO)
 		return SQLITE_NOTFOUND;
-	*(int *)value = ((struct file *)f)->error;
+	*(int *)value = ((struct sqlvfs_file *)f)->error;
 	return SQLITE_OK;
 }
 
@@ -117,12 +117,12 @@ static const sqlite3_io_methods methods = {
 static sqlite3_vfs *system_files, own;
 
 /* What SQLite puts aside while it works is the system's. The names have had their links followed: a link is a WAL of another database. */
-static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int flags, int *got)
+static int sqlvfs_open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int flags, int *got)
 {
-	struct file *x = (struct file *)f;
+	struct sqlvfs_file *x = (struct sqlvfs_file *)f;
 	if (!name || !(flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)))
 		return system_files->xOpen(system_files, name, f, flags, got);
-	*x = (struct file){.fd = file_open_regular(name, O_NOFOLLOW, NULL, NULL)};
+	*x = (struct sqlvfs_file){.fd = file_open_regular(name, O_NOFOLLOW, NULL, NULL)};
 	if (x->fd < 0)
 		return SQLITE_CANTOPEN;
 	x->base.pMethods = &methods;
@@ -139,9 +139,9 @@ static int register_own(void)
 	own = *system_files;
 	own.zName = SQLVFS;
 	own.pNext = NULL;
-	own.xOpen = open_file;
-	if (own.szOsFile < (int)sizeof(struct file))
-		own.szOsFile = sizeof(struct file);
+	own.xOpen = sqlvfs_open_file;
+	if (own.szOsFile < (int)sizeof(struct sqlvfs_file))
+		own.szOsFile = sizeof(struct sqlvfs_file);
 	return sqlite3_vfs_register(&own, 0);
 }
 

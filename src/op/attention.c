@@ -13,7 +13,7 @@ enum { NONE = -1 };
 
 enum axes { BHSD, BSHD, PACKED }; /* order of the dimensions; PACKED: [all tokens][heads][size] with cumulative lengths */
 
-static const struct layout {
+static const struct attention_layout {
 	const char *name;
 	enum axes axes;
 	signed char q, k, v, causal, cu_q, cu_k, max_q, max_k;
@@ -61,7 +61,7 @@ struct attention {
 	enum dtype type;
 };
 
-static const struct layout *layout_of(struct str name)
+static const struct attention_layout *attention_layout_of(struct str name)
 {
 	for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
 		if (str_eqc(name, layouts[i].name))
@@ -69,7 +69,7 @@ static const struct layout *layout_of(struct str name)
 	return NULL;
 }
 
-static void take(enum axes axes, const int64_t *d, int64_t *b, int64_t *h, int64_t *s, int64_t *size)
+static void attention_take(enum axes axes, const int64_t *d, int64_t *b, int64_t *h, int64_t *s, int64_t *size)
 {
 	*b = axes == PACKED ? 1 : d[0];
 	*h = axes == BHSD ? d[1] : axes == BSHD ? d[2] : d[1];
@@ -79,7 +79,7 @@ static void take(enum axes axes, const int64_t *d, int64_t *b, int64_t *h, int64
 
 /* Sequences of unequal length: what they cost depends on the lengths, which are values in tensors. Only when as many tokens as
  * the longest times the number of sequences are there, all are that long. */
-static bool packed_lengths(struct cost_call *c, const struct layout *l, struct attention *a)
+static bool packed_lengths(struct cost_call *c, const struct attention_layout *l, struct attention *a)
 {
 	const struct op_tensor *cu = l->cu_q == NONE ? NULL : op_arg_tensor(&c->args, l->cu_q);
 	int64_t max_q, max_k, tokens_q = a->q, tokens_k = a->k;
@@ -94,7 +94,7 @@ static bool packed_lengths(struct cost_call *c, const struct layout *l, struct a
 	return false;
 }
 
-static bool read_shapes(struct cost_call *c, const struct layout *l, struct attention *a)
+static bool read_shapes(struct cost_call *c, const struct attention_layout *l, struct attention *a)
 {
 	const struct op_tensor *q = op_arg_tensor(&c->args, l->q), *k = op_arg_tensor(&c->args, l->k), *v = op_arg_tensor(&c->args, l->v);
 	if (!q || !k || !v) {
@@ -110,9 +110,9 @@ static bool read_shapes(struct cost_call *c, const struct layout *l, struct atte
 		return false;
 	}
 	int64_t bk, bv, hv, dk, sv;
-	take(axes, op_dims(&c->args, q), &a->b, &a->h, &a->q, &a->d);
-	take(axes, op_dims(&c->args, k), &bk, &a->h_kv, &a->k, &dk);
-	take(axes, op_dims(&c->args, v), &bv, &hv, &sv, &a->v);
+	attention_take(axes, op_dims(&c->args, q), &a->b, &a->h, &a->q, &a->d);
+	attention_take(axes, op_dims(&c->args, k), &bk, &a->h_kv, &a->k, &dk);
+	attention_take(axes, op_dims(&c->args, v), &bv, &hv, &sv, &a->v);
 	if (bk != a->b || bv != a->b || dk != a->d || sv != a->k || hv != a->h_kv || a->h_kv == 0 || a->h % a->h_kv) {
 		cost_unknown(c, "the shapes of queries, keys and values do not fit each other");
 		return false;
@@ -127,7 +127,7 @@ static bool read_shapes(struct cost_call *c, const struct layout *l, struct atte
 }
 
 /* False when the mask was not recorded. */
-static bool read_mask(struct cost_call *c, const struct layout *l, struct attention *a)
+static bool read_mask(struct cost_call *c, const struct attention_layout *l, struct attention *a)
 {
 	int64_t kind;
 	a->bottom = l->bottom;
@@ -158,7 +158,7 @@ static int64_t causal_pairs(int64_t q, int64_t k, bool bottom)
 	return sum < 0 ? COST_UNKNOWN : cost_add(sum / 2, cost_mul(q - full, k));
 }
 
-static void describe(struct cost_call *c, const struct attention *a)
+static void attention_describe(struct cost_call *c, const struct attention *a)
 {
 	c->out->params = arena_printf(c->arena, "B=%lld,H=%lld,Hkv=%lld,Q=%lld,K=%lld,D=%lld,V=%lld,%s%s", (long long)a->b, (long long)a->h,
 	                              (long long)a->h_kv, (long long)a->q, (long long)a->k, (long long)a->d, (long long)a->v,
@@ -168,7 +168,7 @@ static void describe(struct cost_call *c, const struct attention *a)
 	c->out->class = OP_ATTENTION;
 }
 
-static int64_t flops_of(const struct attention *a, int64_t pairs, int64_t n_d, int64_t n_v)
+static int64_t attention_flops_of(const struct attention *a, int64_t pairs, int64_t n_d, int64_t n_v)
 {
 	int64_t width = cost_add(cost_mul(n_d, a->d), cost_mul(n_v, a->v));
 	return cost_mul(cost_mul(cost_mul(2, cost_mul(a->b, a->h)), cost_mul(pairs, width)), cost_complex_factor(a->type));
@@ -177,11 +177,11 @@ static int64_t flops_of(const struct attention *a, int64_t pairs, int64_t n_d, i
 static void set_flops(struct cost_call *c, const struct attention *a, bool mask_known, int64_t n_d, int64_t n_v)
 {
 	struct cost *o = c->out;
-	int64_t all = flops_of(a, cost_mul(a->q, a->k), n_d, n_v);
+	int64_t all = attention_flops_of(a, cost_mul(a->q, a->k), n_d, n_v);
 	cost_set_flops(c, all);
 	o->causal = a->causal;
 	if (a->causal)
-		o->flops_causal = flops_of(a, causal_pairs(a->q, a->k, a->bottom), n_d, n_v);
+		o->flops_causal = attention_flops_of(a, causal_pairs(a->q, a->k, a->bottom), n_d, n_v);
 	if (c->rules != COST_TRACELENS)
 		return;
 	if (!mask_known)
@@ -197,9 +197,9 @@ static void set_bytes(struct cost_call *c, const struct attention *a, bool backw
 	cost_set_bytes(c, cost_bytes_of(read, a->type), cost_bytes_of(written, a->type), "the type of the queries was not recorded");
 }
 
-static bool begin(struct cost_call *c, struct attention *a, bool *mask_known, const struct layout **l)
+static bool attention_begin(struct cost_call *c, struct attention *a, bool *mask_known, const struct attention_layout **l)
 {
-	*l = layout_of(c->name);
+	*l = attention_layout_of(c->name);
 	if (!*l) {
 		cost_unknown(c, "the arguments of this op are not known");
 		return false;
@@ -207,7 +207,7 @@ static bool begin(struct cost_call *c, struct attention *a, bool *mask_known, co
 	if (!read_shapes(c, *l, a))
 		return false;
 	*mask_known = read_mask(c, *l, a);
-	describe(c, a);
+	attention_describe(c, a);
 	return true;
 }
 
@@ -215,9 +215,9 @@ void cost_attention(struct cost_call *c)
 {
 	struct attention a = {0};
 	bool mask_known, backward = c->direction == COST_BACKWARD;
-	const struct layout *l;
+	const struct attention_layout *l;
 	c->out->formula = backward ? STR("2*b*h*q*k*(3*d + 2*v)") : STR("2*b*h*q*k*(d + v)");
-	if (!begin(c, &a, &mask_known, &l))
+	if (!attention_begin(c, &a, &mask_known, &l))
 		return;
 	if (backward && str_eqc(c->name, "aten::scaled_dot_product_attention")) {
 		cost_unknown(c, "depends on the backend that was chosen");
@@ -233,9 +233,9 @@ void cost_attention_backward(struct cost_call *c)
 {
 	struct attention a = {0};
 	bool mask_known;
-	const struct layout *l;
+	const struct attention_layout *l;
 	c->out->formula = STR("2*b*h*q*k*(3*d + 2*v)");
-	if (!begin(c, &a, &mask_known, &l))
+	if (!attention_begin(c, &a, &mask_known, &l))
 		return;
 	set_flops(c, &a, mask_known, 3, 2);
 	set_bytes(c, &a, true);

@@ -9,12 +9,12 @@
  * `bytes` is what a rank reads of its input and writes of its result; FLOPs are the additions that fall to one rank. */
 #include "op/cost_call.h"
 
-enum kind { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, SCATTER, BROADCAST, REDUCE, SEND, RECV, BARRIER, KINDS };
+enum comm_kind { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, SCATTER, BROADCAST, REDUCE, SEND, RECV, BARRIER, KINDS };
 
 /* The first word that the name has decides; '_' and case aside. */
 static const struct word {
 	const char *word;
-	enum kind kind;
+	enum comm_kind kind;
 } words[] = {
 	{"reducescatter", REDUCE_SCATTER}, {"allreduce", ALL_REDUCE}, {"allgather", ALL_GATHER}, {"alltoall", ALL_TO_ALL},
 	{"barrier", BARRIER}, {"broadcast", BROADCAST}, {"gather", GATHER}, {"scatter", SCATTER}, {"reduce", REDUCE},
@@ -24,7 +24,7 @@ static const struct word {
 static const char *const kind_name[KINDS] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter",
                                              "broadcast", "reduce", "send", "recv", "barrier"};
 
-static bool find_kind(struct str name, enum kind *kind)
+static bool find_kind(struct str name, enum comm_kind *kind)
 {
 	char plain[128];
 	size_t n = 0;
@@ -56,7 +56,7 @@ static int64_t elements(const struct cost_call *c, int64_t i)
 }
 
 /* What the record says; else the op's own tensors: c10d's *_base ops have the result first. */
-static void read_message(const struct cost_call *c, enum kind kind, struct message *m)
+static void read_message(const struct cost_call *c, enum comm_kind kind, struct message *m)
 {
 	const struct op_facts *f = c->facts;
 	bool stated = f->in_elements > 0 || f->out_elements > 0;
@@ -82,7 +82,7 @@ static void read_message(const struct cost_call *c, enum kind kind, struct messa
 }
 
 /* S, in elements. */
-static int64_t size_of(enum kind kind, const struct message *m)
+static int64_t comm_size_of(enum comm_kind kind, const struct message *m)
 {
 	switch (kind) {
 	case ALL_GATHER:
@@ -95,7 +95,7 @@ static int64_t size_of(enum kind kind, const struct message *m)
 	}
 }
 
-static int64_t wire_of(enum kind kind, int64_t bytes, int64_t ranks)
+static int64_t wire_of(enum comm_kind kind, int64_t bytes, int64_t ranks)
 {
 	if (kind == BROADCAST || kind == REDUCE || kind == SEND || kind == RECV)
 		return bytes;
@@ -108,7 +108,7 @@ static int64_t wire_of(enum kind kind, int64_t bytes, int64_t ranks)
 void cost_comm(struct cost_call *c)
 {
 	struct message m;
-	enum kind kind;
+	enum comm_kind kind;
 	struct cost *o = c->out;
 	o->tc_eligible = TRI_NO;
 	struct str name = c->facts->collective.n ? c->facts->collective : c->name;
@@ -118,9 +118,9 @@ void cost_comm(struct cost_call *c)
 	}
 	read_message(c, kind, &m);
 	o->dtype = m.type;
-	o->params = m.ranks > 0 ? arena_printf(c->arena, "%s,elements=%lld,ranks=%lld,%s", kind_name[kind], (long long)size_of(kind, &m),
+	o->params = m.ranks > 0 ? arena_printf(c->arena, "%s,elements=%lld,ranks=%lld,%s", kind_name[kind], (long long)comm_size_of(kind, &m),
 	                                       (long long)m.ranks, dtype_short(m.type))
-	                        : arena_printf(c->arena, "%s,elements=%lld,%s", kind_name[kind], (long long)size_of(kind, &m),
+	                        : arena_printf(c->arena, "%s,elements=%lld,%s", kind_name[kind], (long long)comm_size_of(kind, &m),
 	                                       dtype_short(m.type));
 	bool adds = kind == ALL_REDUCE || kind == REDUCE_SCATTER || kind == REDUCE;
 	if (adds && (m.ranks < 1 || m.in < 0)) {
@@ -129,7 +129,7 @@ void cost_comm(struct cost_call *c)
 		int64_t all = adds ? cost_mul(m.in, m.ranks - 1) : 0;
 		cost_set_flops(c, all < 0 ? all : adds && kind != REDUCE ? all / m.ranks : all);
 	}
-	int64_t s = cost_bytes_of(size_of(kind, &m), m.type);
+	int64_t s = cost_bytes_of(comm_size_of(kind, &m), m.type);
 	o->wire_bytes = kind == BARRIER ? 0 : wire_of(kind, s, m.ranks);
 	int64_t read = kind == RECV ? 0 : cost_bytes_of(m.in, m.type), written = kind == SEND ? 0 : cost_bytes_of(m.out, m.type);
 	cost_set_bytes(c, kind == BARRIER ? 0 : read, kind == BARRIER ? 0 : written, "the size or type of the message was not recorded");

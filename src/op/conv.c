@@ -13,7 +13,7 @@
 enum { MAX_SPATIAL = 3, NONE = -1 };
 
 /* Numbers of the arguments. The first matching row counts; a name that ends in '*' stands for all that begin so. */
-static const struct layout {
+static const struct conv_layout {
 	const char *name;
 	signed char input, weight, bias, stride, pad, dilation, groups, transposed, out_pad, is_transposed;
 } layouts[] = {
@@ -51,9 +51,9 @@ struct conv {
 	int64_t in_elements, weight_elements, out_elements, bias_bytes;
 };
 
-static const struct layout *layout_of(struct str name)
+static const struct conv_layout *conv_layout_of(struct str name)
 {
-	for (const struct layout *l = layouts;; l++) {
+	for (const struct conv_layout *l = layouts;; l++) {
 		struct str pattern = str_from(l->name);
 		bool prefix = pattern.n && pattern.p[pattern.n - 1] == '*';
 		pattern.n -= prefix;
@@ -148,7 +148,7 @@ static bool out_by_gradient(const struct cost_call *c, struct conv *v)
 	return true;
 }
 
-static bool out_size(struct cost_call *c, struct conv *v, const struct layout *l)
+static bool conv_out_size(struct cost_call *c, struct conv *v, const struct conv_layout *l)
 {
 	int64_t out_pad[MAX_SPATIAL];
 	bool same;
@@ -183,7 +183,7 @@ static bool out_size(struct cost_call *c, struct conv *v, const struct layout *l
 }
 
 /* One convolution; the formula of torch's flop_counter. */
-static int64_t flops_of(const struct conv *v)
+static int64_t conv_flops_of(const struct conv *v)
 {
 	int64_t x = cost_mul(cost_mul(2, v->n), v->weight_elements);
 	for (unsigned i = 0; i < v->d; i++)
@@ -191,7 +191,7 @@ static int64_t flops_of(const struct conv *v)
 	return cost_mul(x, cost_complex_factor(v->type));
 }
 
-static void describe(struct cost_call *c, const struct conv *v)
+static void conv_describe(struct cost_call *c, const struct conv *v)
 {
 	struct cost *o = c->out;
 	static const char *const names[3][MAX_SPATIAL] = {{"W"}, {"H", "W"}, {"D", "H", "W"}};
@@ -236,14 +236,14 @@ static void set_forward(struct cost_call *c, const struct conv *v)
 {
 	int64_t in = cost_bytes_of(v->in_elements, v->type), w = cost_bytes_of(v->weight_elements, v->type);
 	bool bias = c->rules != COST_TRACELENS && c->direction == COST_FORWARD;
-	cost_set_flops(c, flops_of(v));
+	cost_set_flops(c, conv_flops_of(v));
 	cost_set_bytes(c, cost_add(cost_add(in, w), bias ? v->bias_bytes : 0), cost_bytes_of(v->out_elements, v->type),
 	               "the type of the input was not recorded");
 }
 
 void cost_conv(struct cost_call *c)
 {
-	const struct layout *l = layout_of(c->name);
+	const struct conv_layout *l = conv_layout_of(c->name);
 	const struct op_tensor *in = op_arg_tensor(&c->args, l->input), *w = op_arg_tensor(&c->args, l->weight);
 	const struct op_tensor *bias = l->bias == NONE ? NULL : op_arg_tensor(&c->args, l->bias);
 	struct conv v = {.transposed = l->is_transposed, .type = op_arg(&c->args, l->input)->dtype};
@@ -261,10 +261,10 @@ void cost_conv(struct cost_call *c)
 		cost_unknown(c, "the number of groups is no positive number");
 		return;
 	}
-	if (!shapes(c, &v, in, w) || !out_size(c, &v, l))
+	if (!shapes(c, &v, in, w) || !conv_out_size(c, &v, l))
 		return;
 	v.bias_bytes = bias ? cost_bytes_of(bias->elements, op_arg(&c->args, l->bias)->dtype) : 0;
-	describe(c, &v);
+	conv_describe(c, &v);
 	set_forward(c, &v);
 	if (c->direction == COST_BACKWARD)
 		cost_double(c);
@@ -388,10 +388,10 @@ void cost_conv_backward(struct cost_call *c)
 		cost_unknown(c, "the shape of the input was not recorded");
 		return;
 	}
-	describe(c, &v);
+	conv_describe(c, &v);
 	int parts = (gradients & 1) + (gradients >> 1 & 1);
 	c->out->parts = parts ? parts : 1;
-	cost_set_flops(c, cost_mul(flops_of(&v), parts));
+	cost_set_flops(c, cost_mul(conv_flops_of(&v), parts));
 	if (ri || !gradients)
 		backward_bytes(c, &v, (unsigned)gradients);
 	else

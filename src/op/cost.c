@@ -154,7 +154,7 @@ struct str cost_operands_text(const struct cost_call *c)
 	return s;
 }
 
-static void explain(struct cost_call *c)
+static void cost_explain(struct cost_call *c)
 {
 	struct cost *o = c->out;
 	const char *f = o->flops < 0 ? c->why_flops : "", *b = o->bytes < 0 ? c->why_bytes : "";
@@ -166,7 +166,7 @@ static void explain(struct cost_call *c)
 		o->why = arena_printf(c->arena, "%s: %s", *f ? "FLOPs" : "bytes", *f ? f : b);
 }
 
-static void run(struct cost_call *c)
+static void cost_run(struct cost_call *c)
 {
 	if (op_args_parse(&c->args, c->facts, c->why_flops) < 0) {
 		cost_unknown(c, "malformed arguments: %s", arena_printf(c->arena, "%s", c->why_flops).p);
@@ -203,9 +203,9 @@ void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_directio
 	struct cost_call c = {.facts = f, .name = f->name, .rules = rules, .direction = d, .arena = a, .out = out};
 	c.scope.call = rule_function;
 	c.scope.user = &c;
-	run(&c);
+	cost_run(&c);
 	if (!out->params.p && c.args.n)
 		out->params = cost_operands_text(&c);
-	explain(&c);
+	cost_explain(&c);
 	op_args_release(&c.args);
 }

@@ -20,20 +20,20 @@ const struct rule *rule_user_rows(enum cost_direction d, size_t *n)
 	return user[d].v;
 }
 
-static void skip(const char **p)
+static void cost_load_skip(const char **p)
 {
 	while (**p == ' ' || **p == '\t')
 		++*p;
 }
 
 /* The next "text" and the comma before it, on the heap; NULL when it is not there. */
-static char *take_text(const char **p)
+static char *cost_load_take_text(const char **p)
 {
-	skip(p);
+	cost_load_skip(p);
 	if (**p != ',')
 		return NULL;
 	++*p;
-	skip(p);
+	cost_load_skip(p);
 	const char *from = *p + 1, *end = **p == '"' ? strchr(from, '"') : NULL;
 	if (!end)
 		return NULL;
@@ -58,11 +58,11 @@ static bool take_class(const char **p, enum op_class *class)
 /* The next number and the comma before it; -1 when it is not there. */
 static int take_count(const char **p)
 {
-	skip(p);
+	cost_load_skip(p);
 	if (**p != ',')
 		return -1;
 	++*p;
-	skip(p);
+	cost_load_skip(p);
 	if (**p < '0' || **p > '9')
 		return -1;
 	char *end;
@@ -71,7 +71,7 @@ static int take_count(const char **p)
 	return v <= 100 ? (int)v : -1;
 }
 
-static void release(struct rule *r)
+static void cost_load_release(struct rule *r)
 {
 	mem_free((char *)r->names);
 	mem_free((char *)r->pattern);
@@ -83,14 +83,14 @@ static void release(struct rule *r)
 static int parse_row(const char *p, bool backward, struct rule *r, struct err *e)
 {
 	const char **text[] = {&r->names, &r->pattern, &r->flops, &r->read, &r->written};
-	skip(&p);
+	cost_load_skip(&p);
 	if (!take_class(&p, &r->class))
 		return err_set(e, ERR_FORMAT, "a class was expected: GEMM, CONV, ATTENTION, ELEMENTWISE, OTHER, ... (src/op/cost.h)");
 	bool ok = true;
 	for (int i = 0; i < 5 && ok; i++)
-		ok = (*text[i] = take_text(&p)) != NULL;
+		ok = (*text[i] = cost_load_take_text(&p)) != NULL;
 	r->parts = ok && backward ? take_count(&p) : 1;
-	skip(&p);
+	cost_load_skip(&p);
 	if (ok && r->parts >= 1 && *p == ')' && rule_line_ends(p + 1))
 		return 0;
 	return err_set(e, ERR_FORMAT, "RULE(CLASS, \"names\", \"pattern\", \"FLOPs\", \"bytes read\", \"bytes written\") or "
@@ -113,7 +113,7 @@ static int check_row(const struct rule *r, struct err *e)
 	return 0;
 }
 
-static int add_row(const char *line, struct err *e)
+static int cost_load_add_row(const char *line, struct err *e)
 {
 	bool backward = strncmp(line, "GRAD(", 5) == 0;
 	enum cost_direction d = backward ? COST_BACKWARD : COST_FORWARD;
@@ -121,7 +121,7 @@ static int add_row(const char *line, struct err *e)
 	if (!backward && strncmp(line, "RULE(", 5) != 0)
 		return err_set(e, ERR_FORMAT, "RULE(...) or GRAD(...) was expected");
 	if (parse_row(line + 5, backward, &r, e) < 0 || check_row(&r, e) < 0) {
-		release(&r);
+		cost_load_release(&r);
 		return -1;
 	}
 	MEM_GROW(user[d].v, user[d].cap, user[d].n + 1);
@@ -131,5 +131,5 @@ static int add_row(const char *line, struct err *e)
 
 int cost_load_rules(const char *path, struct err *e)
 {
-	return rule_file_read(path, add_row, e);
+	return rule_file_read(path, cost_load_add_row, e);
 }

@@ -22,7 +22,7 @@ static const struct name_row {
 #undef DTYPE_ALIAS
 };
 
-static bool cut(struct str *s, struct str prefix)
+static bool dtype_cut(struct str *s, struct str prefix)
 {
 	if (!str_starts(*s, prefix))
 		return false;
@@ -33,7 +33,7 @@ static bool cut(struct str *s, struct str prefix)
 
 enum dtype dtype_find(struct str name)
 {
-	while (cut(&name, STR("*")) || cut(&name, STR("torch.")) || cut(&name, STR("c10::")) || cut(&name, STR("at::")))
+	while (dtype_cut(&name, STR("*")) || dtype_cut(&name, STR("torch.")) || dtype_cut(&name, STR("c10::")) || dtype_cut(&name, STR("at::")))
 		;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (names[i].name.n == name.n && names[i].name.p[0] == name.p[0] && str_eq(names[i].name, name))
@@ -41,15 +41,15 @@ enum dtype dtype_find(struct str name)
 	return DTYPE_UNKNOWN;
 }
 
-static const struct dtype_row *row_of(enum dtype t)
+static const struct dtype_row *dtype_row_of_(enum dtype t)
 {
 	return &rows[t > DTYPE_UNKNOWN && t < DTYPES ? t : DTYPE_UNKNOWN];
 }
 
-const char *dtype_name(enum dtype t) { return row_of(t)->name; }
-const char *dtype_short(enum dtype t) { return row_of(t)->brief; }
-int dtype_bits(enum dtype t) { return row_of(t)->bits; }
-enum dtype_kind dtype_kind(enum dtype t) { return row_of(t)->kind; }
+const char *dtype_name(enum dtype t) { return dtype_row_of_(t)->name; }
+const char *dtype_short(enum dtype t) { return dtype_row_of_(t)->brief; }
+int dtype_bits(enum dtype t) { return dtype_row_of_(t)->bits; }
+enum dtype_kind dtype_kind(enum dtype t) { return dtype_row_of_(t)->kind; }
 
 enum dtype dtype_of_code(int64_t code)
 {

@@ -4,7 +4,7 @@
 
 enum { MAX_DEPTH = 64 };
 
-struct parser {
+struct expr_parser {
 	const char *p, *end;
 	const struct expr_scope *scope;
 	unsigned depth;
@@ -12,27 +12,27 @@ struct parser {
 	char *why;
 };
 
-static int sum(struct parser *x, int64_t *v);
+static int expr_sum(struct expr_parser *x, int64_t *v);
 
-static int fail(struct parser *x, const char *what)
+static int expr_fail(struct expr_parser *x, const char *what)
 {
 	snprintf(x->why, EXPR_WHY, "%s", what);
 	return -1;
 }
 
-static int overflow(struct parser *x)
+static int overflow(struct expr_parser *x)
 {
-	return fail(x, "does not fit 64 bits");
+	return expr_fail(x, "does not fit 64 bits");
 }
 
-static char peek(struct parser *x)
+static char peek(struct expr_parser *x)
 {
 	while (x->p < x->end && *x->p == ' ')
 		x->p++;
 	return x->p < x->end ? *x->p : 0;
 }
 
-static bool take(struct parser *x, char c)
+static bool expr_take(struct expr_parser *x, char c)
 {
 	if (peek(x) != c)
 		return false;
@@ -40,36 +40,36 @@ static bool take(struct parser *x, char c)
 	return true;
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c); }
+static bool expr_is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || expr_is_digit(c); }
 
-static int number(struct parser *x, int64_t *v)
+static int expr_number(struct expr_parser *x, int64_t *v)
 {
 	const char *from = x->p;
-	while (x->p < x->end && is_digit(*x->p))
+	while (x->p < x->end && expr_is_digit(*x->p))
 		x->p++;
 	return str_to_i64((struct str){from, (size_t)(x->p - from)}, v) ? 0 : overflow(x);
 }
 
-static int ceil_div(struct parser *x, int64_t a, int64_t b, int64_t *v)
+static int ceil_div(struct expr_parser *x, int64_t a, int64_t b, int64_t *v)
 {
 	if (b == 0 || (b == -1 && a == INT64_MIN))
-		return fail(x, "division by zero");
+		return expr_fail(x, "division by zero");
 	*v = a / b + (a % b != 0 && (a < 0) == (b < 0));
 	return 0;
 }
 
-static int log2_ceil(struct parser *x, int64_t a, int64_t *v)
+static int log2_ceil(struct expr_parser *x, int64_t a, int64_t *v)
 {
 	if (a < 1)
-		return fail(x, "log2 of a number below 1");
+		return expr_fail(x, "log2 of a number below 1");
 	for (*v = 0; *v < 62 && ((int64_t)1 << *v) < a;)
 		++*v;
 	*v += *v == 62 && a > (int64_t)1 << 62;
 	return 0;
 }
 
-static int built_in(struct parser *x, struct str name, const int64_t *a, unsigned n, int64_t *v)
+static int built_in(struct expr_parser *x, struct str name, const int64_t *a, unsigned n, int64_t *v)
 {
 	bool max = str_eqc(name, "max"), min = str_eqc(name, "min");
 	bool own = (n && (max || min)) || (n == 2 && str_eqc(name, "ceil")) || (n == 1 && str_eqc(name, "log2"));
@@ -88,25 +88,25 @@ static int built_in(struct parser *x, struct str name, const int64_t *a, unsigne
 		return log2_ceil(x, a[0], v);
 	if (x->scope->call)
 		return x->scope->call(x->scope->user, name, a, n, v, x->why);
-	return fail(x, "no such function");
+	return expr_fail(x, "no such function");
 }
 
-static int name(struct parser *x, int64_t *v)
+static int name(struct expr_parser *x, int64_t *v)
 {
 	struct str word = {x->p, 0};
 	while (x->p < x->end && is_name(*x->p))
 		x->p++, word.n++;
 	int64_t args[EXPR_ARGS];
 	unsigned n = 0;
-	if (take(x, '(')) {
+	if (expr_take(x, '(')) {
 		do {
 			if (n == EXPR_ARGS)
-				return fail(x, "too many arguments");
-			if (sum(x, &args[n++]) < 0)
+				return expr_fail(x, "too many arguments");
+			if (expr_sum(x, &args[n++]) < 0)
 				return -1;
-		} while (take(x, ','));
-		if (!take(x, ')'))
-			return fail(x, "')' expected");
+		} while (expr_take(x, ','));
+		if (!expr_take(x, ')'))
+			return expr_fail(x, "')' expected");
 	} else if (word.n == 1 && *word.p >= 'a' && *word.p <= 'z') {
 		unsigned i = (unsigned)(*word.p - 'a');
 		if (!(x->scope->bound >> i & 1)) {
@@ -119,63 +119,63 @@ static int name(struct parser *x, int64_t *v)
 	return built_in(x, word, args, n, v);
 }
 
-static int unary(struct parser *x, int64_t *v)
+static int unary(struct expr_parser *x, int64_t *v)
 {
 	if (x->depth++ > MAX_DEPTH)
-		return fail(x, "nested too deep");
+		return expr_fail(x, "nested too deep");
 	char c = peek(x);
 	int rc;
-	if (take(x, '-')) {
+	if (expr_take(x, '-')) {
 		rc = unary(x, v);
 		if (rc == 0 && !x->check && __builtin_sub_overflow((int64_t)0, *v, v))
 			rc = overflow(x);
-	} else if (take(x, '(')) {
-		rc = sum(x, v);
-		if (rc == 0 && !take(x, ')'))
-			rc = fail(x, "')' expected");
-	} else if (is_digit(c)) {
-		rc = number(x, v);
+	} else if (expr_take(x, '(')) {
+		rc = expr_sum(x, v);
+		if (rc == 0 && !expr_take(x, ')'))
+			rc = expr_fail(x, "')' expected");
+	} else if (expr_is_digit(c)) {
+		rc = expr_number(x, v);
 	} else if (is_name(c)) {
 		rc = name(x, v);
 	} else {
-		rc = fail(x, "a number or a name expected");
+		rc = expr_fail(x, "a number or a name expected");
 	}
 	x->depth--;
 	return rc;
 }
 
-static int power(struct parser *x, int64_t *v)
+static int power(struct expr_parser *x, int64_t *v)
 {
 	int64_t exponent, base;
 	if (unary(x, &base) < 0)
 		return -1;
 	*v = base;
-	if (!take(x, '^'))
+	if (!expr_take(x, '^'))
 		return 0;
 	if (x->depth++ > MAX_DEPTH)
-		return fail(x, "nested too deep");
+		return expr_fail(x, "nested too deep");
 	if (power(x, &exponent) < 0)
 		return -1;
 	x->depth--;
 	if (x->check)
 		return 0;
 	if (exponent < 0 || exponent > 64)
-		return fail(x, "the exponent is not in 0..64");
+		return expr_fail(x, "the exponent is not in 0..64");
 	for (*v = 1; exponent > 0; exponent--)
 		if (__builtin_mul_overflow(*v, base, v))
 			return overflow(x);
 	return 0;
 }
 
-static int floor_div(struct parser *x, int64_t a, int64_t b, int64_t *v)
+static int floor_div(struct expr_parser *x, int64_t a, int64_t b, int64_t *v)
 {
 	if (b == 0 || (b == -1 && a == INT64_MIN))
-		return fail(x, "division by zero");
+		return expr_fail(x, "division by zero");
 	*v = a / b - (a % b != 0 && (a < 0) != (b < 0));
 	return 0;
 }
 
-static int product(struct parser *x, int64_t *v)
+static int expr_product(struct expr_parser *x, int64_t *v)
 {
 	if (power(x, v) < 0)
 		return -1;
@@ -192,14 +192,14 @@ static int product(struct parser *x, int64_t *v)
 	return 0;
 }
 
-static int sum(struct parser *x, int64_t *v)
+static int expr_sum(struct expr_parser *x, int64_t *v)
 {
-	if (product(x, v) < 0)
+	if (expr_product(x, v) < 0)
 		return -1;
 	for (char c; (c = peek(x)) == '+' || c == '-';) {
 		int64_t b;
 		x->p++;
-		if (product(x, &b) < 0)
+		if (expr_product(x, &b) < 0)
 			return -1;
 		if (x->check)
 			continue;
@@ -209,21 +209,21 @@ static int sum(struct parser *x, int64_t *v)
 	return 0;
 }
 
-static int run(struct str text, const struct expr_scope *s, bool check, int64_t *v, char why[EXPR_WHY])
+static int expr_run(struct str text, const struct expr_scope *s, bool check, int64_t *v, char why[EXPR_WHY])
 {
-	struct parser x = {text.p, text.p ? text.p + text.n : NULL, s, 0, check, why};
-	if (sum(&x, v) < 0)
+	struct expr_parser x = {text.p, text.p ? text.p + text.n : NULL, s, 0, check, why};
+	if (expr_sum(&x, v) < 0)
 		return -1;
-	return x.p < x.end ? fail(&x, "an operator expected") : 0;
+	return x.p < x.end ? expr_fail(&x, "an operator expected") : 0;
 }
 
 int expr_eval(struct str text, const struct expr_scope *s, int64_t *v, char why[EXPR_WHY])
 {
-	return run(text, s, false, v, why);
+	return expr_run(text, s, false, v, why);
 }
 
 int expr_check(struct str text, const struct expr_scope *s, char why[EXPR_WHY])
 {
 	int64_t v = 0;
-	return run(text, s, true, &v, why);
+	return expr_run(text, s, true, &v, why);
 }

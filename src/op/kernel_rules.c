@@ -53,7 +53,7 @@ static bool sound_pattern(const char *p)
 	return p[strspn(p + (*p == '^'), "*") + (*p == '^')] != 0;
 }
 
-static int add_row(const char *line, struct err *e)
+static int kernel_rules_add_row(const char *line, struct err *e)
 {
 	char pattern[256], class[32], rule[32];
 	int end = 0;
@@ -76,5 +76,5 @@ static int add_row(const char *line, struct err *e)
 
 int kernel_load_rules(const char *path, struct err *e)
 {
-	return rule_file_read(path, add_row, e);
+	return rule_file_read(path, kernel_rules_add_row, e);
 }

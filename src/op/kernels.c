@@ -82,7 +82,7 @@ static bool any_of(struct str name, const char *const *list, size_t n)
 #define ANY_OF(name, list) any_of((name), (list), sizeof(list) / sizeof((list)[0]))
 
 /* Which pairs of neighbouring bytes a name has, so that most patterns are ruled out by looking at two bytes of them. */
-struct pairs {
+struct kernels_pairs {
 	uint64_t bits[1 << 6];
 };
 
@@ -91,7 +91,7 @@ static inline unsigned pair_bit(const char *p)
 	return (((unsigned char)p[0] & 63) << 6) | ((unsigned char)p[1] & 63);
 }
 
-static void pairs_of(struct pairs *s, struct str name)
+static void pairs_of(struct kernels_pairs *s, struct str name)
 {
 	memset(s, 0, sizeof *s);
 	for (size_t i = 0; i + 1 < name.n; i++) {
@@ -101,7 +101,7 @@ static void pairs_of(struct pairs *s, struct str name)
 }
 
 /* False when the pattern cannot be in the name. */
-static bool may_match(const char *pattern, const struct pairs *s)
+static bool may_match(const char *pattern, const struct kernels_pairs *s)
 {
 	const char *p = pattern + (*pattern == '^');
 	for (; p[0] && p[1]; p++) {
@@ -112,7 +112,7 @@ static bool may_match(const char *pattern, const struct pairs *s)
 	return true;
 }
 
-static bool matches(const char *pattern, struct str name, const struct pairs *s)
+static bool kernels_matches(const char *pattern, struct str name, const struct kernels_pairs *s)
 {
 	struct str rest = str_from(pattern), piece;
 	bool tied = rest.n && rest.p[0] == '^';
@@ -133,48 +133,48 @@ static bool matches(const char *pattern, struct str name, const struct pairs *s)
 	return true;
 }
 
-static enum tri tensor_core_by_word(struct str name, const struct pairs *s)
+static enum tri tensor_core_by_word(struct str name, const struct kernels_pairs *s)
 {
 	for (size_t i = 0; i < sizeof tc_words / sizeof tc_words[0]; i++)
-		if (matches(tc_words[i].word, name, s))
+		if (kernels_matches(tc_words[i].word, name, s))
 			return tc_words[i].answer;
 	return TRI_UNKNOWN;
 }
 
-static enum tri tensor_core(enum tc_rule rule, struct str name, const struct pairs *s)
+static enum tri tensor_core(enum tc_rule rule, struct str name, const struct kernels_pairs *s)
 {
 	static const enum tri fixed[] = {[TC_NO] = TRI_NO, [TC_YES] = TRI_YES, [TC_UNKNOWN] = TRI_UNKNOWN, [TC_UNKNOWN_BY_DOT] = TRI_UNKNOWN};
 	return rule == TC_UNKNOWN_BY_MMA ? tensor_core_by_word(name, s) : fixed[rule];
 }
 
 /* The text of the first row that matches; "" = none. */
-static const char *text_of(const struct text_row *list, size_t n, struct str name, const struct pairs *s)
+static const char *kernels_text_of(const struct text_row *list, size_t n, struct str name, const struct kernels_pairs *s)
 {
 	for (size_t i = 0; i < n; i++)
-		if (matches(list[i].pattern, name, s))
+		if (kernels_matches(list[i].pattern, name, s))
 			return list[i].text;
 	return "";
 }
-#define TEXT_OF(list, name, s) text_of((list), sizeof(list) / sizeof((list)[0]), (name), (s))
+#define TEXT_OF(list, name, s) kernels_text_of((list), sizeof(list) / sizeof((list)[0]), (name), (s))
 
-static const struct kernel_row *row_of(struct str name, const struct pairs *s)
+static const struct kernel_row *kernels_row_of(struct str name, const struct kernels_pairs *s)
 {
 	size_t n_user;
 	const struct kernel_row *user = kernel_user_rows(&n_user);
 	for (size_t i = 0; i < n_user; i++)
-		if (matches(user[i].pattern, name, s))
+		if (kernels_matches(user[i].pattern, name, s))
 			return &user[i];
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		if (matches(rows[i].pattern, name, s))
+		if (kernels_matches(rows[i].pattern, name, s))
 			return &rows[i];
 	return NULL;
 }
 
 struct kernel_info kernel_classify(struct str name)
 {
-	struct pairs s;
+	struct kernels_pairs s;
 	pairs_of(&s, name);
-	const struct kernel_row *row = row_of(name, &s);
+	const struct kernel_row *row = kernels_row_of(name, &s);
 	struct kernel_info k = {.class = KERNEL_UNKNOWN, .arch = ""};
 	if (!row) {
 		k.tensor_core = tensor_core_by_word(name, &s);

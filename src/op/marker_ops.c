@@ -33,7 +33,7 @@ static const struct module *cut_module(struct str *name)
 	return NULL;
 }
 
-static const struct marker_row *row_of(struct str name)
+static const struct marker_row *marker_ops_row_of(struct str name)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct str names = str_from(rows[i].names), one;
@@ -46,7 +46,7 @@ static const struct marker_row *row_of(struct str name)
 
 /* Arguments by name go to the place that the op has for them; those without a name keep their order. A place marked '@' is not
  * where the function has that argument: embedding(input, weight) is aten::embedding(weight, input). */
-static void reorder(struct op_args *a, const char *order)
+static void marker_ops_reorder(struct op_args *a, const char *order)
 {
 	struct str list = str_from(order), name;
 	struct op_arg *sorted = NEW_ARRAY(a->n + 16, struct op_arg);
@@ -71,7 +71,7 @@ static void reorder(struct op_args *a, const char *order)
 
 /* Positional arguments of functions that have them elsewhere than their op: those of torch.nn.functional do, torch.embedding and
  * torch.batch_norm are the op's own. */
-static void place(struct op_args *a, struct str function)
+static void marker_ops_place(struct op_args *a, struct str function)
 {
 	static const struct {
 		const char *function, *order[8];
@@ -90,7 +90,7 @@ static void place(struct op_args *a, struct str function)
 /* How the op that a function calls begins; "" also where torch has the op without that. */
 static const char *beginning(const struct cost_call *c, const struct module *module, struct str name)
 {
-	if (!*module->ops || row_of(name) || rule_find(arena_printf(c->arena, "aten::" STR_FMT, STR_ARG(name)), c->rules, COST_FORWARD))
+	if (!*module->ops || marker_ops_row_of(name) || rule_find(arena_printf(c->arena, "aten::" STR_FMT, STR_ARG(name)), c->rules, COST_FORWARD))
 		return "";
 	return module->ops;
 }
@@ -102,10 +102,10 @@ bool marker_to_op(struct cost_call *c)
 	if (!module)
 		return false;
 	name = arena_printf(c->arena, "%s" STR_FMT, beginning(c, module, name), STR_ARG(name));
-	const struct marker_row *row = row_of(name);
+	const struct marker_row *row = marker_ops_row_of(name);
 	if (row) {
-		place(&c->args, c->name);
-		reorder(&c->args, row->order);
+		marker_ops_place(&c->args, c->name);
+		marker_ops_reorder(&c->args, row->order);
 	}
 	c->name = row && *row->op ? str_from(row->op) : arena_printf(c->arena, "aten::" STR_FMT, STR_ARG(name));
 	return true;

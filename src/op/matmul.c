@@ -12,9 +12,9 @@ static const struct op_tensor *need(struct cost_call *c, int64_t i)
 	return t;
 }
 
-static enum dtype type_of(const struct cost_call *c, int64_t i) { return op_arg(&c->args, i)->dtype; }
+static enum dtype matmul_type_of(const struct cost_call *c, int64_t i) { return op_arg(&c->args, i)->dtype; }
 
-static int64_t bytes_of(const struct cost_call *c, int64_t i)
+static int64_t matmul_bytes_of(const struct cost_call *c, int64_t i)
 {
 	const struct op_arg *x = op_arg(&c->args, i);
 	int64_t n = 0;
@@ -23,7 +23,7 @@ static int64_t bytes_of(const struct cost_call *c, int64_t i)
 	return n == 0 ? 0 : cost_bytes_of(n, x->dtype);
 }
 
-static int64_t product(const int64_t *d, uint32_t n)
+static int64_t matmul_product(const int64_t *d, uint32_t n)
 {
 	int64_t v = 1;
 	for (uint32_t i = 0; i < n; i++)
@@ -31,7 +31,7 @@ static int64_t product(const int64_t *d, uint32_t n)
 	return v;
 }
 
-static void finish(struct cost_call *c, int64_t read, int64_t written)
+static void matmul_finish(struct cost_call *c, int64_t read, int64_t written)
 {
 	cost_set_bytes(c, read, written, "the type of an input was not recorded, or it does not fit 64 bits");
 }
@@ -69,15 +69,15 @@ void cost_matmul(struct cost_call *c)
 		return;
 	}
 	if (a->rank > 2 && b->rank <= 2)
-		m = product(da, a->rank - 1);
+		m = matmul_product(da, a->rank - 1);
 	else if (b->rank > 2)
 		batch = batch_of(da, a->rank > 2 ? a->rank - 2 : 0, db, b->rank - 2);
 	if (batch < 0 || m < 0) {
 		cost_unknown(c, "the batch dimensions of the inputs do not broadcast");
 		return;
 	}
-	cost_set_gemm(c, batch, m, n, k, type_of(c, 0));
-	finish(c, cost_add(bytes_of(c, 0), bytes_of(c, 1)), cost_bytes_of(cost_mul(cost_mul(batch, m), n), type_of(c, 0)));
+	cost_set_gemm(c, batch, m, n, k, matmul_type_of(c, 0));
+	matmul_finish(c, cost_add(matmul_bytes_of(c, 0), matmul_bytes_of(c, 1)), cost_bytes_of(cost_mul(cost_mul(batch, m), n), matmul_type_of(c, 0)));
 }
 
 /* tensordot(a, b, dims of a, dims of b). */
@@ -106,8 +106,8 @@ void cost_tensordot(struct cost_call *c)
 	}
 	int64_t rows = a->elements / k, cols = b->elements / k;
 	c->out->formula = STR("2*m*n*k");
-	cost_set_gemm(c, 1, rows, cols, k, type_of(c, 0));
-	finish(c, cost_add(bytes_of(c, 0), bytes_of(c, 1)), cost_bytes_of(cost_mul(rows, cols), type_of(c, 0)));
+	cost_set_gemm(c, 1, rows, cols, k, matmul_type_of(c, 0));
+	matmul_finish(c, cost_add(matmul_bytes_of(c, 0), matmul_bytes_of(c, 1)), cost_bytes_of(cost_mul(rows, cols), matmul_type_of(c, 0)));
 }
 
 /* An einsum in progress: sizes of the letters, which letters each operand has, and which are wanted. */
@@ -188,7 +188,7 @@ static int64_t contract(const struct einsum *e, struct cost_call *c)
 		uint64_t batch = left & right & later, sum = left & right & ~later;
 		int64_t b = letters_product(e, batch), m = letters_product(e, left & ~right), n = letters_product(e, right & ~left);
 		int64_t k = letters_product(e, sum);
-		cost_set_gemm(c, b, m, n, k, type_of(c, 1));
+		cost_set_gemm(c, b, m, n, k, matmul_type_of(c, 1));
 		flops = cost_add(flops, c->out->flops);
 		left = (left | right) & later;
 	}
@@ -206,7 +206,7 @@ void cost_einsum(struct cost_call *c)
 		const struct op_arg *x = &c->args.arg[i];
 		for (uint32_t k = 0; x->kind != OP_ARG_NONE && k < x->n_tensors && n < MAX_OPERANDS; k++)
 			t[n++] = &c->args.tensor[x->tensor + k];
-		read = cost_add(read, x->kind == OP_ARG_NONE ? 0 : bytes_of(c, i));
+		read = cost_add(read, x->kind == OP_ARG_NONE ? 0 : matmul_bytes_of(c, i));
 	}
 	struct str equation = op_arg(&c->args, 0)->concrete;
 	c->out->formula = STR("2*b*m*n*k of each product");
@@ -222,7 +222,7 @@ void cost_einsum(struct cost_call *c)
 	c->out->class = OP_GEMM;
 	cost_set_flops(c, flops);
 	int64_t elements = letters_product(&e, e.out);
-	finish(c, read, cost_bytes_of(elements, type_of(c, 1)));
+	matmul_finish(c, read, cost_bytes_of(elements, matmul_type_of(c, 1)));
 }
 
 /* Elements of the contracted dimension: a byte of a 4-bit pair holds two. */
@@ -238,7 +238,7 @@ static int64_t all_inputs(const struct cost_call *c)
 {
 	int64_t read = 0;
 	for (unsigned i = 0; i < c->args.n; i++)
-		read = cost_add(read, bytes_of(c, i));
+		read = cost_add(read, matmul_bytes_of(c, i));
 	return read;
 }
 
@@ -254,9 +254,9 @@ void cost_scaled_mm(struct cost_call *c)
 		return;
 	}
 	c->out->formula = STR("2*m*n*k");
-	cost_set_gemm(c, 1, da[0], db[1], unpacked(da[1], type_of(c, 0)), type_of(c, 0));
-	enum dtype out = asked_type(c, 6, c->args.has_concrete ? type_of(c, 0) : DTYPE_UNKNOWN);
-	finish(c, all_inputs(c), cost_bytes_of(cost_mul(da[0], db[1]), out));
+	cost_set_gemm(c, 1, da[0], db[1], unpacked(da[1], matmul_type_of(c, 0)), matmul_type_of(c, 0));
+	enum dtype out = asked_type(c, 6, c->args.has_concrete ? matmul_type_of(c, 0) : DTYPE_UNKNOWN);
+	matmul_finish(c, all_inputs(c), cost_bytes_of(cost_mul(da[0], db[1]), out));
 }
 
 /* _grouped_mm(a, b, offs, bias, out_dtype), _scaled_grouped_mm(a, b, scale_a, scale_b, offs, bias, scale_result, out_dtype):
@@ -285,7 +285,7 @@ void cost_grouped_mm(struct cost_call *c)
 		outs = offs ? offs->elements : -1;
 	}
 	c->out->formula = STR("2*g*m*n*k");
-	cost_set_gemm(c, groups, m, n, unpacked(k, type_of(c, 0)), type_of(c, 0));
-	enum dtype out = asked_type(c, scaled ? 7 : 4, scaled ? DTYPE_BFLOAT16 : type_of(c, 0));
-	finish(c, all_inputs(c), cost_bytes_of(cost_mul(cost_mul(outs, m), n), out));
+	cost_set_gemm(c, groups, m, n, unpacked(k, matmul_type_of(c, 0)), matmul_type_of(c, 0));
+	enum dtype out = asked_type(c, scaled ? 7 : 4, scaled ? DTYPE_BFLOAT16 : matmul_type_of(c, 0));
+	matmul_finish(c, all_inputs(c), cost_bytes_of(cost_mul(cost_mul(outs, m), n), out));
 }

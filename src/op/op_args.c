@@ -17,7 +17,7 @@ static void skip_space(struct at *t)
 		t->p++;
 }
 
-static bool take(struct at *t, char c)
+static bool op_args_take(struct at *t, char c)
 {
 	skip_space(t);
 	if (t->p >= t->end || *t->p != c)
@@ -35,7 +35,7 @@ static bool take_int(struct at *t, int64_t *v)
 	return str_to_i64((struct str){from, (size_t)(t->p - from)}, v);
 }
 
-static int bad(char why[160], const char *what)
+static int op_args_bad(char why[160], const char *what)
 {
 	snprintf(why, 160, "%s", what);
 	return -1;
@@ -55,14 +55,14 @@ static int take_sizes(struct op_args *a, struct at *t, char why[160])
 {
 	struct op_tensor x = {.dim = a->n_dims, .elements = 1};
 	MEM_GROW(a->dim, a->cap_dims, a->n_dims + 1);
-	while (!take(t, ']')) {
+	while (!op_args_take(t, ']')) {
 		int64_t v;
-		if ((x.rank && !take(t, ',')) || !take_int(t, &v))
-			return bad(why, "the shapes are not lists of integers");
+		if ((x.rank && !op_args_take(t, ',')) || !take_int(t, &v))
+			return op_args_bad(why, "the shapes are not lists of integers");
 		if (v < 0)
-			return bad(why, "a dimension is negative");
+			return op_args_bad(why, "a dimension is negative");
 		if (a->n_dims >= MAX_DIMS)
-			return bad(why, "too many dimensions");
+			return op_args_bad(why, "too many dimensions");
 		MEM_GROW(a->dim, a->cap_dims, a->n_dims + 1);
 		a->dim[a->n_dims++] = v;
 		x.rank++;
@@ -77,13 +77,13 @@ static int take_sizes(struct op_args *a, struct at *t, char why[160])
 }
 
 /* Behind '[' of a list of tensors, which may be lists themselves (hidden states). */
-static int take_list(struct op_args *a, struct at *t, unsigned depth, char why[160])
+static int op_args_take_list(struct op_args *a, struct at *t, unsigned depth, char why[160])
 {
-	for (bool first = true; !take(t, ']'); first = false) {
-		if ((!first && !take(t, ',')) || !take(t, '[') || depth > 4)
-			return bad(why, "the shapes are not lists of integers");
+	for (bool first = true; !op_args_take(t, ']'); first = false) {
+		if ((!first && !op_args_take(t, ',')) || !op_args_take(t, '[') || depth > 4)
+			return op_args_bad(why, "the shapes are not lists of integers");
 		skip_space(t);
-		int rc = t->p < t->end && *t->p == '[' ? take_list(a, t, depth + 1, why) : take_sizes(a, t, why);
+		int rc = t->p < t->end && *t->p == '[' ? op_args_take_list(a, t, depth + 1, why) : take_sizes(a, t, why);
 		if (rc < 0)
 			return -1;
 	}
@@ -96,15 +96,15 @@ static int parse_dims(struct op_args *a, struct str text, char why[160])
 		return 0;
 	struct at t = {text.p, text.p + text.n};
 	a->has_dims = true;
-	if (!take(&t, '['))
-		return bad(why, "the shapes are not a list");
-	for (unsigned i = 0; !take(&t, ']'); i++) {
-		if ((i && !take(&t, ',')) || !take(&t, '[') || i >= MAX_ARGS)
-			return bad(why, "the shapes are not a list of lists");
+	if (!op_args_take(&t, '['))
+		return op_args_bad(why, "the shapes are not a list");
+	for (unsigned i = 0; !op_args_take(&t, ']'); i++) {
+		if ((i && !op_args_take(&t, ',')) || !op_args_take(&t, '[') || i >= MAX_ARGS)
+			return op_args_bad(why, "the shapes are not a list of lists");
 		skip_space(&t);
 		bool list = t.p < t.end && *t.p == '[';
 		uint32_t first = a->n_tensors;
-		if (list ? take_list(a, &t, 0, why) < 0 : take_sizes(a, &t, why) < 0)
+		if (list ? op_args_take_list(a, &t, 0, why) < 0 : take_sizes(a, &t, why) < 0)
 			return -1;
 		struct op_arg *x = arg_at(a, i);
 		x->kind = list ? OP_ARG_LIST : OP_ARG_TENSOR;
@@ -112,11 +112,11 @@ static int parse_dims(struct op_args *a, struct str text, char why[160])
 		x->n_tensors = a->n_tensors - first;
 	}
 	skip_space(&t);
-	return t.p == t.end ? 0 : bad(why, "something stands behind the shapes");
+	return t.p == t.end ? 0 : op_args_bad(why, "something stands behind the shapes");
 }
 
 /* The next element of a list of strings; other values (nested lists, numbers) as written. False at the end or when damaged. */
-static bool take_text(struct at *t, struct str *s)
+static bool op_args_take_text(struct at *t, struct str *s)
 {
 	skip_space(t);
 	if (t->p >= t->end)
@@ -126,7 +126,7 @@ static bool take_text(struct at *t, struct str *s)
 		for (t->p++; t->p < t->end && *t->p != '"'; t->p++)
 			t->p += *t->p == '\\' && t->p + 1 < t->end;
 		*s = (struct str){from + 1, (size_t)(t->p - from - 1)};
-		return take(t, '"');
+		return op_args_take(t, '"');
 	}
 	for (int depth = 0; t->p < t->end && (depth || (*t->p != ',' && *t->p != ']')); t->p++)
 		depth += *t->p == '[' ? 1 : *t->p == ']' ? -1 : 0;
@@ -140,12 +140,12 @@ static int parse_texts(struct op_args *a, struct str text, size_t field, bool *h
 		return 0;
 	struct at t = {text.p, text.p + text.n};
 	*has = true;
-	if (!take(&t, '['))
-		return bad(why, what);
-	for (unsigned i = 0; !take(&t, ']'); i++) {
+	if (!op_args_take(&t, '['))
+		return op_args_bad(why, what);
+	for (unsigned i = 0; !op_args_take(&t, ']'); i++) {
 		struct str s;
-		if ((i && !take(&t, ',')) || i >= MAX_ARGS || !take_text(&t, &s))
-			return bad(why, what);
+		if ((i && !op_args_take(&t, ',')) || i >= MAX_ARGS || !op_args_take_text(&t, &s))
+			return op_args_bad(why, what);
 		*(struct str *)((char *)arg_at(a, i) + field) = s;
 	}
 	return 0;
@@ -168,15 +168,15 @@ static bool is_list_type(struct str type)
 }
 
 /* All of a list of types as "[float, float]" have to agree. */
-static enum dtype type_of(struct str type)
+static enum dtype op_args_type_of(struct str type)
 {
 	if (type.n < 2 || type.p[0] != '[')
 		return dtype_find(type);
 	struct at t = {type.p + 1, type.p + type.n};
 	enum dtype common = DTYPE_UNKNOWN;
-	for (unsigned i = 0; !take(&t, ']'); i++) {
+	for (unsigned i = 0; !op_args_take(&t, ']'); i++) {
 		struct str s;
-		if ((i && !take(&t, ',')) || !take_text(&t, &s))
+		if ((i && !op_args_take(&t, ',')) || !op_args_take_text(&t, &s))
 			return DTYPE_UNKNOWN;
 		enum dtype d = dtype_find(s);
 		if (i && d != common)
@@ -191,7 +191,7 @@ static void settle(struct op_args *a, struct op_arg *x)
 {
 	bool empty = x->kind == OP_ARG_TENSOR && a->tensor[x->tensor].rank == 0;
 	if (x->kind != OP_ARG_NONE)
-		x->dtype = type_of(x->type);
+		x->dtype = op_args_type_of(x->type);
 	if ((empty || x->kind == OP_ARG_NONE) && is_list_type(x->type))
 		x->kind = OP_ARG_HIDDEN;
 	else if (empty && (is_value_type(x->type) || x->concrete.n || x->dtype == DTYPE_UNKNOWN))

@@ -25,7 +25,7 @@ static void add_tensor(const struct cost_call *c, const struct op_tensor *t, int
 }
 
 /* Parameters: matrices and vectors behind the input; states have three dimensions, or stand before the matrices in a cell. */
-static void collect(const struct cost_call *c, int64_t width, struct rnn *r)
+static void rnn_collect(const struct cost_call *c, int64_t width, struct rnn *r)
 {
 	bool cell = str_has(c->name, STR("_cell"));
 	for (unsigned i = 1; i < c->args.n; i++) {
@@ -63,7 +63,7 @@ void cost_rnn(struct cost_call *c)
 	}
 	int64_t width = op_dims(&c->args, in)[in->rank - 1];
 	r.rows = width ? in->elements / width : 0;
-	collect(c, width, &r);
+	rnn_collect(c, width, &r);
 	if (r.matrices < 2 || r.weights < 0) {
 		cost_unknown(c, "the shapes of the weights were not recorded, or do not fit the input");
 		return;

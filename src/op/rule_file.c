@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* All of it, or no more than one byte beyond what is allowed: a device or a pipe may have no end. */
-static int read_all(const char *path, struct buf *b, struct err *e)
+static int rule_file_read_all(const char *path, struct buf *b, struct err *e)
 {
 	FILE *f = fopen(path, "re");
 	if (!f && errno == ENOMEM)
@@ -47,7 +47,7 @@ static int one_line(char *line, size_t n, int (*row)(const char *line, struct er
 int rule_file_read(const char *path, int (*row)(const char *line, struct err *e), struct err *e)
 {
 	struct buf b = {0};
-	int rc = read_all(path, &b, e);
+	int rc = rule_file_read_all(path, &b, e);
 	buf_char(&b, '\n');
 	size_t at = 0;
 	for (unsigned number = 1; rc == 0 && at < b.n; number++) {

@@ -5,9 +5,9 @@
 
 enum { OUT = -2, NO_ARG = -1, MAX_LIST = 16 };
 
-enum as { AS_IS, AS_FLOAT }; /* integers as float32 */
+enum rule_fns_as { AS_IS, AS_FLOAT }; /* integers as float32 */
 
-static int fail(char why[EXPR_WHY], const char *fmt, long long i)
+static int rule_fns_fail(char why[EXPR_WHY], const char *fmt, long long i)
 {
 	snprintf(why, EXPR_WHY, fmt, i);
 	return -1;
@@ -25,16 +25,16 @@ static bool is_operand(const struct cost_call *c, int64_t i)
 }
 
 /* Elements of argument i: 0 where it is no tensor. */
-static int elements_of(const struct cost_call *c, int64_t i, int64_t *v, char why[EXPR_WHY])
+static int rule_fns_elements_of(const struct cost_call *c, int64_t i, int64_t *v, char why[EXPR_WHY])
 {
 	const struct op_arg *x = op_arg(&c->args, i);
 	*v = 0;
 	if (x->kind == OP_ARG_HIDDEN)
-		return fail(why, "the shapes of the list in input %lld were not recorded", i);
+		return rule_fns_fail(why, "the shapes of the list in input %lld were not recorded", i);
 	for (uint32_t k = 0; k < x->n_tensors; k++) {
 		int64_t n = c->args.tensor[x->tensor + k].elements;
 		if (n < 0 || __builtin_add_overflow(*v, n, v))
-			return fail(why, "the elements of input %lld do not fit 64 bits", i);
+			return rule_fns_fail(why, "the elements of input %lld do not fit 64 bits", i);
 	}
 	return 0;
 }
@@ -63,7 +63,7 @@ static int out_elements(const struct cost_call *c, int64_t *v, char why[EXPR_WHY
 	for (unsigned i = 0; i < c->args.n && i < 64; i++) {
 		const struct op_arg *x = &c->args.arg[i];
 		if (is_operand(c, i) && x->kind == OP_ARG_LIST)
-			return elements_of(c, i, v, why);
+			return rule_fns_elements_of(c, i, v, why);
 		if (is_operand(c, i) && c->args.tensor[x->tensor].rank > rank)
 			rank = c->args.tensor[x->tensor].rank;
 	}
@@ -71,7 +71,7 @@ static int out_elements(const struct cost_call *c, int64_t *v, char why[EXPR_WHY
 	for (uint32_t d = 0; d < rank; d++) {
 		int64_t n = broadcast_dim(c, d);
 		if (n < 0)
-			return fail(why, "the inputs do not broadcast: dimension %lld from the last disagrees", d);
+			return rule_fns_fail(why, "the inputs do not broadcast: dimension %lld from the last disagrees", d);
 		if (__builtin_mul_overflow(*v, n, v))
 			return failed(why, "the elements of the result do not fit 64 bits");
 	}
@@ -140,11 +140,11 @@ static int type_for(const struct cost_call *c, int64_t i, enum dtype *t, char wh
 		return 0;
 	if (i == OUT)
 		return failed(why, "the type of an input was not recorded");
-	return op_arg(&c->args, i)->kind == OP_ARG_LIST ? fail(why, "the types of the list in input %lld were not recorded", i)
-	                                                : fail(why, "the type of input %lld was not recorded", i);
+	return op_arg(&c->args, i)->kind == OP_ARG_LIST ? rule_fns_fail(why, "the types of the list in input %lld were not recorded", i)
+	                                                : rule_fns_fail(why, "the type of input %lld was not recorded", i);
 }
 
-static int bytes_of(const struct cost_call *c, int64_t n, int64_t i, enum as as, int64_t *v, char why[EXPR_WHY])
+static int rule_fns_bytes_of(const struct cost_call *c, int64_t n, int64_t i, enum rule_fns_as as, int64_t *v, char why[EXPR_WHY])
 {
 	enum dtype t;
 	*v = 0;
@@ -156,18 +156,18 @@ static int bytes_of(const struct cost_call *c, int64_t n, int64_t i, enum as as,
 	if (as == AS_FLOAT && whole && !(i == OUT && in_place(c)))
 		t = DTYPE_FLOAT32;
 	*v = cost_bytes_of(n, t);
-	return *v < 0 ? fail(why, "the bytes of input %lld do not fit 64 bits", i) : 0;
+	return *v < 0 ? rule_fns_fail(why, "the bytes of input %lld do not fit 64 bits", i) : 0;
 }
 
-static int count(const struct cost_call *c, int64_t i, int64_t *v, char why[EXPR_WHY])
+static int rule_fns_count(const struct cost_call *c, int64_t i, int64_t *v, char why[EXPR_WHY])
 {
-	return i == OUT ? out_elements(c, v, why) : elements_of(c, i, v, why);
+	return i == OUT ? out_elements(c, v, why) : rule_fns_elements_of(c, i, v, why);
 }
 
 static int tensor_of(const struct cost_call *c, int64_t i, const struct op_tensor **t, char why[EXPR_WHY])
 {
 	*t = op_arg_tensor(&c->args, i);
-	return *t ? 0 : fail(why, "the shape of input %lld was not recorded", i);
+	return *t ? 0 : rule_fns_fail(why, "the shape of input %lld was not recorded", i);
 }
 
 /* D(i, d), lead(i, d) = product of the dimensions before d, after(i, d) = from d on. */
@@ -178,13 +178,13 @@ static int dims(const struct cost_call *c, char which, const int64_t *a, int64_t
 		return -1;
 	int64_t d = a[1] < 0 ? a[1] + t->rank : a[1];
 	if (d < 0 || d > t->rank || (d == t->rank && which == 'D'))
-		return fail(why, "input %lld has too few dimensions", a[0]);
+		return rule_fns_fail(why, "input %lld has too few dimensions", a[0]);
 	uint32_t from = which == 'D' ? (uint32_t)d : which == 'a' ? (uint32_t)d : 0;
 	uint32_t to = which == 'D' ? (uint32_t)d + 1 : which == 'a' ? t->rank : (uint32_t)d;
 	*v = 1;
 	for (uint32_t k = from; k < to; k++)
 		if (__builtin_mul_overflow(*v, op_dims(&c->args, t)[k], v))
-			return fail(why, "the elements of input %lld do not fit 64 bits", a[0]);
+			return rule_fns_fail(why, "the elements of input %lld do not fit 64 bits", a[0]);
 	return 0;
 }
 
@@ -192,7 +192,7 @@ static int list_of(const struct cost_call *c, int64_t i, int64_t list[MAX_LIST],
 {
 	if (op_arg_ints(&c->args, i, list, MAX_LIST, n))
 		return 0;
-	return fail(why, "the value of input %lld was not recorded", i);
+	return rule_fns_fail(why, "the value of input %lld was not recorded", i);
 }
 
 /* red(i, j): elements of tensor i after reducing the dimensions that value j lists; all where it lists none. */
@@ -210,7 +210,7 @@ static int reduced(const struct cost_call *c, int64_t i, int64_t j, int64_t *v, 
 	if (torch_op && c->args.n <= 2 && (!value.n || value.p[0] != '['))
 		return 0;
 	if (!c->args.has_concrete)
-		return fail(why, "which dimensions are reduced (input %lld) was not recorded", j);
+		return rule_fns_fail(why, "which dimensions are reduced (input %lld) was not recorded", j);
 	if (!op_arg(&c->args, j)->concrete.n)
 		return 0;
 	if (list_of(c, j, list, &n, why) < 0)
@@ -219,12 +219,12 @@ static int reduced(const struct cost_call *c, int64_t i, int64_t j, int64_t *v, 
 	for (unsigned k = 0; k < n; k++) {
 		int64_t d = list[k] < 0 ? list[k] + t->rank : list[k];
 		if (d < 0 || d >= (t->rank ? t->rank : 1) || d >= 64)
-			return fail(why, "input %lld lists a dimension that the tensor does not have", j);
+			return rule_fns_fail(why, "input %lld lists a dimension that the tensor does not have", j);
 		gone |= 1ull << d;
 	}
 	for (uint32_t k = 0; k < t->rank; k++)
 		if (!(k < 64 && gone >> k & 1) && __builtin_mul_overflow(*v, op_dims(&c->args, t)[k], v))
-			return fail(why, "the elements of input %lld do not fit 64 bits", i);
+			return rule_fns_fail(why, "the elements of input %lld do not fit 64 bits", i);
 	return 0;
 }
 
@@ -237,12 +237,12 @@ static int resized(const struct cost_call *c, int64_t i, int64_t j, int64_t *v, 
 	if (tensor_of(c, i, &t, why) < 0 || list_of(c, j, list, &n, why) < 0)
 		return -1;
 	if (!n || n > t->rank)
-		return fail(why, "input %lld does not list an output size", j);
+		return rule_fns_fail(why, "input %lld does not list an output size", j);
 	*v = 1;
 	for (uint32_t k = 0; k < t->rank; k++) {
 		int64_t d = k + n < t->rank ? op_dims(&c->args, t)[k] : list[k + n - t->rank];
 		if (d < 0 || __builtin_mul_overflow(*v, d, v))
-			return fail(why, "input %lld: impossible size", j);
+			return rule_fns_fail(why, "input %lld: impossible size", j);
 	}
 	return 0;
 }
@@ -306,7 +306,7 @@ static int pooled(const struct cost_call *c, const int64_t *a, int64_t *v, char 
 	/* Lists may have one value for all dimensions. */
 	unsigned spatial = spatial_of(c, n[0]);
 	if (!spatial || t->rank < spatial + 1)
-		return fail(why, "input %lld has too few dimensions", a[0]);
+		return rule_fns_fail(why, "input %lld has too few dimensions", a[0]);
 	*v = 1;
 	for (uint32_t k = 0; k < t->rank; k++) {
 		int64_t d = op_dims(&c->args, t)[k];
@@ -314,7 +314,7 @@ static int pooled(const struct cost_call *c, const int64_t *a, int64_t *v, char 
 		int64_t kernel = s == UINT32_MAX ? 1 : item(list[0], n[0], s, 1);
 		if (s != UINT32_MAX && pooled_dim(d, kernel, item(list[1], n[1], s, kernel), item(list[2], n[2], s, 0),
 		                                  item(list[3], n[3], s, 1), up, &d) < 0)
-			return fail(why, "the window does not fit input %lld", a[0]);
+			return rule_fns_fail(why, "the window does not fit input %lld", a[0]);
 		if (__builtin_mul_overflow(*v, d, v))
 			return failed(why, "the elements of the result do not fit 64 bits");
 	}
@@ -331,7 +331,7 @@ static bool reduction_of(struct str s, int64_t *v)
 	return false;
 }
 
-static int value(const struct cost_call *c, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
+static int rule_fns_value(const struct cost_call *c, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
 {
 	if (op_arg_int(&c->args, a[0], v) || reduction_of(op_arg(&c->args, a[0])->concrete, v))
 		return 0;
@@ -339,7 +339,7 @@ static int value(const struct cost_call *c, const int64_t *a, unsigned n, int64_
 		*v = a[1];
 		return 0;
 	}
-	return fail(why, "the value of input %lld was not recorded", a[0]);
+	return rule_fns_fail(why, "the value of input %lld was not recorded", a[0]);
 }
 
 static int product_of(const struct cost_call *c, int64_t i, int64_t *v, char why[EXPR_WHY])
@@ -351,7 +351,7 @@ static int product_of(const struct cost_call *c, int64_t i, int64_t *v, char why
 	*v = 1;
 	for (unsigned k = 0; k < n; k++)
 		if (list[k] < 0 || __builtin_mul_overflow(*v, list[k], v))
-			return fail(why, "input %lld: impossible size", i);
+			return rule_fns_fail(why, "input %lld: impossible size", i);
 	return 0;
 }
 
@@ -361,10 +361,10 @@ static int coded(const struct cost_call *c, const int64_t *a, int64_t *v, char w
 {
 	int64_t code, n = a[0], i = a[1];
 	if (a[2] != NO_ARG && c->args.has_concrete && !op_arg(&c->args, i)->concrete.n)
-		return bytes_of(c, n, a[2], AS_IS, v, why);
+		return rule_fns_bytes_of(c, n, a[2], AS_IS, v, why);
 	enum dtype t = op_arg_int(&c->args, i, &code) ? dtype_of_code(code) : dtype_find(op_arg(&c->args, i)->concrete);
 	if (t == DTYPE_UNKNOWN)
-		return fail(why, "the type that input %lld asks for was not recorded", i);
+		return rule_fns_fail(why, "the type that input %lld asks for was not recorded", i);
 	*v = cost_bytes_of(n, t);
 	return *v < 0 ? failed(why, "does not fit 64 bits") : 0;
 }
@@ -384,7 +384,7 @@ static int flag(const struct cost_call *c, int64_t i, int64_t *v, char why[EXPR_
 {
 	bool b = false;
 	if (!op_arg_bool(&c->args, i, &b) && (op_arg(&c->args, i)->concrete.n || !c->args.has_concrete))
-		return fail(why, "the value of input %lld was not recorded", i);
+		return rule_fns_fail(why, "the value of input %lld was not recorded", i);
 	*v = b;
 	return 0;
 }
@@ -409,7 +409,7 @@ static int fn_rank(const struct cost_call *c, struct str name, const int64_t *a,
 static int fn_bytes(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
 {
 	int64_t k;
-	return count(c, a[0], &k, why) < 0 ? -1 : bytes_of(c, k, a[0], name.n == 2 ? AS_FLOAT : AS_IS, v, why);
+	return rule_fns_count(c, a[0], &k, why) < 0 ? -1 : rule_fns_bytes_of(c, k, a[0], name.n == 2 ? AS_FLOAT : AS_IS, v, why);
 }
 
 /* ranked(i): 1 for a tensor with dimensions. */
@@ -424,15 +424,15 @@ static int fn_ranked(const struct cost_call *c, struct str name, const int64_t *
 static int fn_test(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
 {
 	int64_t k;
-	if (count(c, a[0], &k, why) < 0)
+	if (rule_fns_count(c, a[0], &k, why) < 0)
 		return -1;
-	return in_place(c) ? bytes_of(c, k, 0, AS_IS, v, why) : (*v = k, 0);
+	return in_place(c) ? rule_fns_bytes_of(c, k, 0, AS_IS, v, why) : (*v = k, 0);
 }
 
 /* hit(i, n): how many elements of i an op writes that names n of them: in place no more than these, else all of a new tensor. */
 static int fn_hit(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
 {
-	if (count(c, a[0], v, why) < 0)
+	if (rule_fns_count(c, a[0], v, why) < 0)
 		return -1;
 	if (in_place(c) && a[1] < *v)
 		*v = a[1];
@@ -445,14 +445,14 @@ static int fn_hit(const struct cost_call *c, struct str name, const int64_t *a, 
 	{ \
 		return call; \
 	}
-FN(elements, count(c, a[0], v, why))
-FN(by, bytes_of(c, a[0], a[1], name.n == 3 ? AS_FLOAT : AS_IS, v, why))
+FN(elements, rule_fns_count(c, a[0], v, why))
+FN(by, rule_fns_bytes_of(c, a[0], a[1], name.n == 3 ? AS_FLOAT : AS_IS, v, why))
 FN(new, (*v = in_place(c) ? 0 : a[0], 0))
 FN(dims, dims(c, name.p[0], a, v, why))
 FN(has, (*v = op_arg(&c->args, a[0])->n_tensors > 0, 0))
 FN(count, (*v = op_arg(&c->args, a[0])->n_tensors, 0))
 FN(flag, flag(c, a[0], v, why))
-FN(value, value(c, a, n, v, why))
+FN(value, rule_fns_value(c, a, n, v, why))
 FN(prod, product_of(c, a[0], v, why))
 FN(given, (*v = op_arg(&c->args, a[0])->concrete.n > 0, 0))
 FN(coded, coded(c, a, v, why))
@@ -465,7 +465,7 @@ FN(complex, (*v = dtype_kind(rule_result_type(c)) == DTYPE_KIND_COMPLEX ? a[0] :
 #undef FN
 
 /* With how many arguments, at least and at most. */
-static const struct function {
+static const struct rule_fns_function {
 	const char *name;
 	unsigned least, most;
 	int (*run)(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY]);
@@ -480,7 +480,7 @@ static const struct function {
 	{"ranked", 1, 1, fn_ranked},
 };
 
-static const struct function *function_find(struct str name, unsigned n, char why[EXPR_WHY])
+static const struct rule_fns_function *function_find(struct str name, unsigned n, char why[EXPR_WHY])
 {
 	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
 		if (n >= functions[i].least && n <= functions[i].most && str_eqc(name, functions[i].name))
@@ -491,7 +491,7 @@ static const struct function *function_find(struct str name, unsigned n, char wh
 
 int rule_function(void *call, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
 {
-	const struct function *f = function_find(name, n, why);
+	const struct rule_fns_function *f = function_find(name, n, why);
 	return f ? f->run(call, name, a, n, v, why) : -1;
 }
 

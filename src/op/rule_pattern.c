@@ -3,13 +3,13 @@
 
 #include <stdio.h>
 
-static int fail(char why[EXPR_WHY], const char *fmt, long long i)
+static int rule_pattern_fail(char why[EXPR_WHY], const char *fmt, long long i)
 {
 	snprintf(why, EXPR_WHY, fmt, i);
 	return -1;
 }
 
-static bool is_letter(char c)
+static bool rule_pattern_is_letter(char c)
 {
 	return c >= 'a' && c <= 'z';
 }
@@ -28,14 +28,14 @@ static int check_one(struct str p, uint32_t *bound, char why[EXPR_WHY])
 	for (size_t at = 0; at < p.n; at++) {
 		bool open = p.p[at] == '(';
 		if (open && (++brackets > 1 || p.n - at < 3 || p.p[at + 2] != ')'))
-			return fail(why, "one letter in brackets at most was expected", 0);
+			return rule_pattern_fail(why, "one letter in brackets at most was expected", 0);
 		at += open;
-		if (!is_letter(p.p[at]))
-			return fail(why, "letters from a to z, or one of # ? * . by itself, were expected for each operand", 0);
+		if (!rule_pattern_is_letter(p.p[at]))
+			return rule_pattern_fail(why, "letters from a to z, or one of # ? * . by itself, were expected for each operand", 0);
 		*bound |= 1u << (p.p[at] - 'a');
 		at += open;
 	}
-	return p.n ? 0 : fail(why, "nothing stands for an operand; . does for whatever", 0);
+	return p.n ? 0 : rule_pattern_fail(why, "nothing stands for an operand; . does for whatever", 0);
 }
 
 int rule_pattern_check(const char *pattern, uint32_t *bound, char why[EXPR_WHY])
@@ -43,7 +43,7 @@ int rule_pattern_check(const char *pattern, uint32_t *bound, char why[EXPR_WHY])
 	struct str rest = str_from(pattern), p;
 	*bound = 0;
 	if (rest.n && rest.p[rest.n - 1] == ',')
-		return fail(why, "nothing stands behind the last comma", 0);
+		return rule_pattern_fail(why, "nothing stands behind the last comma", 0);
 	while (rest.n && str_split(&rest, ',', &p))
 		if (check_one(p, bound, why) < 0)
 			return -1;
@@ -70,7 +70,7 @@ static int match_dims(struct cost_call *c, struct str p, unsigned i, char why[EX
 	bool any = memchr(p.p, '(', p.n) != NULL;
 	uint32_t letters = (uint32_t)p.n - (any ? 2 : 0), fixed = letters - any, k = 0;
 	if (!t)
-		return fail(why, "the shape of input %lld was not recorded", i);
+		return rule_pattern_fail(why, "the shape of input %lld was not recorded", i);
 	if (any ? t->rank < fixed : t->rank != letters) {
 		snprintf(why, EXPR_WHY, "input %u has %u dimensions, %s%u expected", i, t->rank, any ? "at least " : "", fixed);
 		return -1;
@@ -86,7 +86,7 @@ static int match_dims(struct cost_call *c, struct str p, unsigned i, char why[EX
 		int64_t product = 1;
 		for (uint32_t left = t->rank - fixed; left; left--)
 			if (__builtin_mul_overflow(product, op_dims(&c->args, t)[k++], &product))
-				return fail(why, "the elements of input %lld do not fit 64 bits", i);
+				return rule_pattern_fail(why, "the elements of input %lld do not fit 64 bits", i);
 		if (bind(c, p.p[++at], product, i, why) < 0)
 			return -1;
 	}
@@ -99,11 +99,11 @@ static int match_one(struct cost_call *c, struct str p, unsigned i, char why[EXP
 	if (str_eqc(p, "."))
 		return 0;
 	if (x->kind == OP_ARG_HIDDEN)
-		return fail(why, "the shapes of the list in input %lld were not recorded", i);
+		return rule_pattern_fail(why, "the shapes of the list in input %lld were not recorded", i);
 	if (str_eqc(p, "?") && x->kind == OP_ARG_NONE)
 		return 0;
 	if (str_eqc(p, "*") ? x->kind == OP_ARG_NONE : x->kind != OP_ARG_TENSOR)
-		return c->args.has_dims ? fail(why, "input %lld is not recorded as a tensor", i) : fail(why, "no shapes were recorded", 0);
+		return c->args.has_dims ? rule_pattern_fail(why, "input %lld is not recorded as a tensor", i) : rule_pattern_fail(why, "no shapes were recorded", 0);
 	if (!is_sign(p) && match_dims(c, p, i, why) < 0)
 		return -1;
 	if (i < 64)
@@ -122,6 +122,6 @@ int rule_match(struct cost_call *c, const char *pattern, char why[EXPR_WHY])
 	}
 	/* Where each may be a number, one has to be a tensor. */
 	if (optional && !c->operands)
-		return fail(why, c->args.has_dims ? "no input is recorded as a tensor" : "no shapes were recorded", 0);
+		return rule_pattern_fail(why, c->args.has_dims ? "no input is recorded as a tensor" : "no shapes were recorded", 0);
 	return 0;
 }

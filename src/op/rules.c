@@ -51,18 +51,18 @@ static const struct rows {
 };
 
 /* By hash of the name; written once, before the first look-up. */
-struct slot {
+struct rules_slot {
 	struct str name;
 	const struct rule *rule;
 };
 static struct index {
-	struct slot *slot;
+	struct rules_slot *slot;
 	uint32_t mask;
 } index_of[TABLES];
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
 static bool built; /* written under it */
 
-static struct slot *slot_of(const struct index *x, struct str name)
+static struct rules_slot *slot_of(const struct index *x, struct str name)
 {
 	uint32_t i = hash_bytes32(name.p, name.n) & x->mask;
 	while (x->slot[i].rule && !str_eq(x->slot[i].name, name))
@@ -79,36 +79,36 @@ static size_t count_names(struct rows r)
 	return n;
 }
 
-static void enter(struct index *x, struct rows r)
+static void rules_enter(struct index *x, struct rows r)
 {
 	struct str names, name;
 	for (size_t i = 0; i < r.n; i++) {
 		names = str_from(r.row[i].names);
 		while (str_split(&names, ' ', &name)) {
-			struct slot *s = slot_of(x, name);
+			struct rules_slot *s = slot_of(x, name);
 			if (name.n && !s->rule) /* the first row wins */
-				*s = (struct slot){name, &r.row[i]};
+				*s = (struct rules_slot){name, &r.row[i]};
 		}
 	}
 }
 
-static void build(enum table t)
+static void rules_build(enum table t)
 {
 	struct rows own = {0};
 	size_t slots = 64;
 	own.row = rule_user_rows(t == BACKWARD || t == TRACELENS_BACKWARD ? COST_BACKWARD : COST_FORWARD, &own.n);
 	while (slots < 2 * (count_names(own) + count_names(tables[t])))
 		slots *= 2;
-	index_of[t] = (struct index){NEW_ARRAY(slots, struct slot), (uint32_t)slots - 1};
-	enter(&index_of[t], own);
-	enter(&index_of[t], tables[t]);
+	index_of[t] = (struct index){NEW_ARRAY(slots, struct rules_slot), (uint32_t)slots - 1};
+	rules_enter(&index_of[t], own);
+	rules_enter(&index_of[t], tables[t]);
 }
 
-static void build_all(void *unused)
+static void rules_build_all(void *unused)
 {
 	(void)unused;
 	for (int t = 0; t < TABLES; t++)
-		build((enum table)t);
+		rules_build((enum table)t);
 }
 
 /* They belong to no call that may be abandoned; where there is no memory for them now, the next call builds them. */
@@ -118,7 +118,7 @@ static void build_once(void)
 	if (__atomic_load_n(&built, __ATOMIC_ACQUIRE))
 		return;
 	pthread_mutex_lock(&building);
-	int rc = built ? 0 : mem_try(&blocks, build_all, NULL);
+	int rc = built ? 0 : mem_try(&blocks, rules_build_all, NULL);
 	if (rc == 0) {
 		mem_pool_drop(&blocks);
 		__atomic_store_n(&built, true, __ATOMIC_RELEASE);

@@ -5,7 +5,7 @@
 #include "op/kernels.h"
 
 /* What a C++ function's name is made of, without return type and parameters. */
-struct head {
+struct short_name_head {
 	struct str space;     /* the name space or class before it; empty = none */
 	struct str name, args; /* "f" and "int, 4" of "f<int, 4>" */
 	struct str applied;   /* the template arguments of an operator() of it: of a functor that is a kernel's body */
@@ -64,10 +64,10 @@ static struct str inside(struct str s, size_t open, size_t end)
 }
 
 /* Up to the parameters: the first round bracket outside template arguments. */
-static struct head head_of(struct str s)
+static struct short_name_head short_name_head_of(struct str s)
 {
 	static const char *const inner[] = {"impl", "detail", "internal", "device", "kernel", "kernels"}; /* name spaces that say nothing */
-	struct head h = {.name = STR("")}, before = h;
+	struct short_name_head h = {.name = STR("")}, before = h;
 	size_t begin = 0, i = 0;
 	while (i < s.n) {
 		size_t op = i == begin ? call_operator(s, i) : 0;
@@ -92,7 +92,7 @@ static struct head head_of(struct str s)
 			if (!h.name.n)
 				h.name = slice(s, begin, i);
 			before = h;
-			h = (struct head){.space = c == ' ' ? STR("") : STR_IN(h.name, inner) ? h.space : h.name, .name = STR("")};
+			h = (struct short_name_head){.space = c == ' ' ? STR("") : STR_IN(h.name, inner) ? h.space : h.name, .name = STR("")};
 			i += c == ' ' ? 1 : 2;
 			begin = i;
 		} else {
@@ -120,7 +120,7 @@ static bool next_argument(struct str *args, struct str *one)
 }
 
 /* Arguments that say how, not what: numbers, types of elements, ways of addressing. */
-static bool is_plain(struct str argument, struct str name)
+static bool short_name_is_plain(struct str argument, struct str name)
 {
 	static const char *const plain[] = {
 		"void", "bool", "true", "false", "char", "short", "int", "long", "unsigned", "signed", "float", "double", "half", "float2", "double2",
@@ -145,8 +145,8 @@ static struct str functor_of(struct str args, unsigned depth)
 	};
 	struct str best = STR(""), argument;
 	while (depth < DEEPEST && next_argument(&args, &argument)) {
-		struct head h = head_of(argument);
-		if (is_plain(argument, h.name))
+		struct short_name_head h = short_name_head_of(argument);
+		if (short_name_is_plain(argument, h.name))
 			continue;
 		struct str applied = h.applied.n ? functor_of(h.applied, depth + 1) : STR("");
 		if (applied.n)
@@ -182,33 +182,33 @@ static const struct shell *shell_of(struct str name)
 	return NULL;
 }
 
-static bool is_digit(char c)
+static bool short_name_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-static size_t digits(struct str s, size_t i)
+static size_t short_name_digits(struct str s, size_t i)
 {
 	size_t n = 0;
-	while (i + n < s.n && is_digit(s.p[i + n]))
+	while (i + n < s.n && short_name_is_digit(s.p[i + n]))
 		n++;
 	return n;
 }
 
 /* "128x256x64" of "..._128x256x64_..." and of "..._128x256_64x3_...", where 3 is how many stages there are. Returns whether there is one. */
-static bool put_tile(struct buf *out, struct str s)
+static bool short_name_put_tile(struct buf *out, struct str s)
 {
 	for (size_t i = 1; i < s.n; i++) {
 		struct str before = {s.p, i};
-		size_t a = digits(s, i), at = i + a + 1;
+		size_t a = short_name_digits(s, i), at = i + a + 1;
 		bool starts = s.p[i - 1] == '_' || str_ends(before, STR("tilesize")) || str_ends(before, STR("MT")) || str_ends(before, STR("bt"));
-		size_t b = starts && a && at < s.n && s.p[at - 1] == 'x' ? digits(s, at) : 0;
+		size_t b = starts && a && at < s.n && s.p[at - 1] == 'x' ? short_name_digits(s, at) : 0;
 		if (!b)
 			continue;
 		buf_put(out, s.p + i, a + 1 + b);
 		at += b;
 		bool third = at < s.n && s.p[at] == 'x';
-		size_t k = at < s.n && (third || s.p[at] == '_') ? digits(s, at + 1) : 0;
+		size_t k = at < s.n && (third || s.p[at] == '_') ? short_name_digits(s, at + 1) : 0;
 		if (k && (third || (at + 1 + k < s.n && s.p[at + 1 + k] == 'x'))) {
 			buf_char(out, 'x');
 			buf_put(out, s.p + at + 1, k);
@@ -218,14 +218,14 @@ static bool put_tile(struct buf *out, struct str s)
 	return false;
 }
 
-static void put_word(struct buf *out, const char *word)
+static void short_name_put_word(struct buf *out, const char *word)
 {
 	if (*word)
 		buf_printf(out, " %s", word);
 }
 
 /* As people who read kernels write it. A float32 product on Tensor Cores is one in TF32; AMD's matrix cores have float32 itself. */
-static const char *type_of(struct kernel_info k)
+static const char *short_name_type_of(struct kernel_info k)
 {
 	static const struct {
 		const char *name, *shown;
@@ -256,15 +256,15 @@ static bool put_product(struct buf *out, struct str name, struct str full)
 	if (library)
 		k = kernel_classify(full);
 	struct buf tile = {0};
-	bool known = (k.class == KERNEL_GEMM || k.class == KERNEL_CONV) && put_tile(&tile, name);
+	bool known = (k.class == KERNEL_GEMM || k.class == KERNEL_CONV) && short_name_put_tile(&tile, name);
 	if (known) {
 		buf_cstr(out, library);
-		put_word(out, kernel_class_name[k.class]);
+		short_name_put_word(out, kernel_class_name[k.class]);
 		for (size_t i = 0; i < sizeof directions / sizeof directions[0] && k.class == KERNEL_CONV; i++)
-			put_word(out, str_has(name, str_from(directions[i])) ? shown[i] : "");
-		put_word(out, type_of(k));
+			short_name_put_word(out, str_has(name, str_from(directions[i])) ? shown[i] : "");
+		short_name_put_word(out, short_name_type_of(k));
 		buf_printf(out, " " STR_FMT, STR_ARG(buf_view(&tile)));
-		put_word(out, k.arch);
+		short_name_put_word(out, k.arch);
 	}
 	buf_release(&tile);
 	return known;
@@ -277,7 +277,7 @@ static bool is_vague(struct str name)
 	return STR_IN(name, vague);
 }
 
-static void put_function(struct buf *out, const struct head *h, struct str full)
+static void short_name_put_function(struct buf *out, const struct short_name_head *h, struct str full)
 {
 	const struct shell *shell = shell_of(h->name);
 	bool lambda = str_has(h->args, STR("lambda"));
@@ -320,9 +320,9 @@ void kernel_short_name(struct buf *out, struct str name)
 	size_t before = out->n;
 	if (is_signature(full)) {
 		drop_anonymous(&plain, full);
-		struct head h = plain.n ? head_of(buf_view(&plain)) : (struct head){.name = STR("")};
+		struct short_name_head h = plain.n ? short_name_head_of(buf_view(&plain)) : (struct short_name_head){.name = STR("")};
 		if (h.name.n)
-			put_function(out, &h, full);
+			short_name_put_function(out, &h, full);
 	} else if (!put_product(out, full, full)) {
 		buf_str(out, full);
 	}

@@ -9,11 +9,11 @@
 /* Names are input: beyond these, kernels of one name are numbered. */
 enum { TOKENS_MAX = 128, DEPTH_MAX = 16, ALIKE_MAX = 2000, FULL_MAX = 4096 };
 
-enum rank { RANK_TYPE, RANK_WORD, RANK_NUMBER, RANKS };
+enum short_name_apart_rank { RANK_TYPE, RANK_WORD, RANK_NUMBER, RANKS };
 
 struct token {
 	struct str text;
-	enum rank rank;
+	enum short_name_apart_rank rank;
 };
 
 struct one {
@@ -28,12 +28,12 @@ struct apart {
 	struct arena arena;    /* tokens and demangled names */
 };
 
-static bool is_word(char c)
+static bool short_name_apart_is_word(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-static enum rank rank_of(struct str s)
+static enum short_name_apart_rank short_name_apart_rank_of(struct str s)
 {
 	static const char *const types[] = {"float", "double", "half", "__half", "__nv_bfloat16", "__hip_bfloat16", "Half", "BFloat16", "int", "long", "bool", "short",
 	                                    "char", "complex", "half_t", "bfloat16_t", "__bfloat", "f16", "bf16", "f32", "tf32", "fp16", "fp32", "Float8_e4m3fn", "Float8_e5m2"};
@@ -66,7 +66,7 @@ static uint32_t add_token(struct token *v, uint32_t n, struct str s, bool all)
 {
 	if (n == TOKENS_MAX || !s.n || (!all && is_noise(s)))
 		return n;
-	v[n] = (struct token){s, rank_of(s)};
+	v[n] = (struct token){s, short_name_apart_rank_of(s)};
 	return n + 1;
 }
 
@@ -74,7 +74,7 @@ static uint32_t add_token(struct token *v, uint32_t n, struct str s, bool all)
 static size_t behind_cast(struct str s, size_t i)
 {
 	size_t end = i + 1;
-	while (end < s.n && (is_word(s.p[end]) || s.p[end] == ' '))
+	while (end < s.n && (short_name_apart_is_word(s.p[end]) || s.p[end] == ' '))
 		end++;
 	return end > i + 1 && end + 1 < s.n && s.p[end] == ')' && s.p[end + 1] >= '0' && s.p[end + 1] <= '9' ? end + 1 : i;
 }
@@ -86,7 +86,7 @@ static uint32_t tokens_of(struct str s, bool all, struct token *v)
 	unsigned angle = 0;
 	for (size_t i = 0; i < s.n;) {
 		size_t from = i;
-		while (i < s.n && is_word(s.p[i]))
+		while (i < s.n && short_name_apart_is_word(s.p[i]))
 			i++;
 		struct str word = {s.p + from, i - from}, part;
 		if (!all && str_eqc(word, "char") && i < s.n && (s.p[i] == '*' || (s.p[i] == ' ' && i + 1 < s.n && s.p[i + 1] == '*')))
@@ -105,7 +105,7 @@ static uint32_t tokens_of(struct str s, bool all, struct token *v)
 		}
 		angle += s.p[i] == '<';
 		angle -= s.p[i] == '>' && angle;
-		if (!all && s.p[i] == '(' && !angle && i && is_word(s.p[i - 1]))
+		if (!all && s.p[i] == '(' && !angle && i && short_name_apart_is_word(s.p[i - 1]))
 			break;
 		i++;
 	}
@@ -173,13 +173,13 @@ static bool same_counts(const struct apart *x, const uint32_t *member, uint32_t 
 }
 
 /* Of names with equally many tokens: the first place, of the best rank, where two differ. */
-static struct split split_at(const struct apart *x, const uint32_t *member, uint32_t n)
+static struct split short_name_apart_split_at(const struct apart *x, const uint32_t *member, uint32_t n)
 {
 	struct split best = {.any = false};
-	enum rank rank = RANKS;
+	enum short_name_apart_rank rank = RANKS;
 	const struct one *first = &x->v[member[0]];
 	for (uint32_t t = 0; t < first->n; t++) {
-		enum rank here = first->v[t].rank;
+		enum short_name_apart_rank here = first->v[t].rank;
 		bool differ = false;
 		for (uint32_t i = 1; i < n; i++) {
 			const struct token *other = &x->v[member[i]].v[t];
@@ -226,7 +226,7 @@ static bool types_differ(const struct apart *x, const uint32_t *member, uint32_t
 static struct split split_by(const struct apart *x, const uint32_t *member, uint32_t n)
 {
 	struct split best = {.any = false};
-	enum rank rank = RANKS;
+	enum short_name_apart_rank rank = RANKS;
 	if (types_differ(x, member, n))
 		return (struct split){.any = true, .how = BY_TYPE};
 	if (functions_differ(x, member, n)) {
@@ -248,7 +248,7 @@ static struct split split_by(const struct apart *x, const uint32_t *member, uint
 	return best;
 }
 
-static struct str key_of(const struct one *o, const struct split *s)
+static struct str short_name_apart_key_of(const struct one *o, const struct split *s)
 {
 	switch (s->how) {
 	case BY_TYPE:
@@ -274,7 +274,7 @@ static void split_them(struct apart *x, uint32_t *member, uint32_t n, const stru
 {
 	struct keyed *k = NEW_ARRAY_RAW(n, struct keyed);
 	for (uint32_t i = 0; i < n; i++)
-		k[i] = (struct keyed){key_of(&x->v[member[i]], s), x->v[member[i]].full, member[i]};
+		k[i] = (struct keyed){short_name_apart_key_of(&x->v[member[i]], s), x->v[member[i]].full, member[i]};
 	qsort(k, n, sizeof *k, compare_keyed);
 	for (uint32_t i = 0; i < n; i++) {
 		member[i] = k[i].member;
@@ -299,7 +299,7 @@ static void tell_apart(struct apart *x, uint32_t *member, uint32_t n, bool all, 
 		number_them(x, member, n);
 		return;
 	}
-	struct split s = same_counts(x, member, n) ? split_at(x, member, n) : split_by(x, member, n);
+	struct split s = same_counts(x, member, n) ? short_name_apart_split_at(x, member, n) : split_by(x, member, n);
 	if (s.any) {
 		split_them(x, member, n, &s, all, depth);
 	} else if (!all) {
@@ -310,7 +310,7 @@ static void tell_apart(struct apart *x, uint32_t *member, uint32_t n, bool all, 
 	}
 }
 
-static void begin(struct apart *x, const struct str *full, uint32_t n)
+static void short_name_apart_begin(struct apart *x, const struct str *full, uint32_t n)
 {
 	struct buf text = {0};
 	for (uint32_t i = 0; i < n; i++) {
@@ -328,7 +328,7 @@ static void begin(struct apart *x, const struct str *full, uint32_t n)
 }
 
 /* A suffix may make a name that another one is by itself. */
-static void finish(struct apart *x, struct arena *a, uint32_t *member, uint32_t n, struct str *out)
+static void short_name_apart_finish(struct apart *x, struct arena *a, uint32_t *member, uint32_t n, struct str *out)
 {
 	struct intern seen;
 	struct buf text = {0};
@@ -357,7 +357,7 @@ void kernel_short_names(struct arena *a, const struct str *full, uint32_t n, str
 	struct apart x = {.v = NEW_ARRAY(n, struct one)};
 	struct keyed *k = NEW_ARRAY_RAW(n, struct keyed);
 	uint32_t *member = NEW_ARRAY_RAW(n, uint32_t);
-	begin(&x, full, n);
+	short_name_apart_begin(&x, full, n);
 	for (uint32_t i = 0; i < n; i++)
 		k[i] = (struct keyed){x.v[i].base, x.v[i].full, i};
 	qsort(k, n, sizeof *k, compare_keyed);
@@ -371,7 +371,7 @@ void kernel_short_names(struct arena *a, const struct str *full, uint32_t n, str
 			tell_apart(&x, member + from, to - from, false, 0);
 		}
 	}
-	finish(&x, a, member, n, out);
+	short_name_apart_finish(&x, a, member, n, out);
 	mem_free(member);
 	mem_free(k);
 	mem_free(x.v);

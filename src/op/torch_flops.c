@@ -25,7 +25,7 @@ static int64_t elementwise(const struct op_args *a, unsigned at)
 }
 
 /* Products of matrices, the first at argument `at`; dimensions before the last two of the first are a batch. */
-static int64_t product(const struct op_args *a, unsigned at)
+static int64_t torch_flops_product(const struct op_args *a, unsigned at)
 {
 	const struct op_tensor *x = op_arg_tensor(a, at), *y = op_arg_tensor(a, at + 1);
 	if (!x || !y || !x->rank || !y->rank || op_dims(a, x)[x->rank - 1] == 0)
@@ -38,7 +38,7 @@ static int64_t product(const struct op_args *a, unsigned at)
 }
 
 /* One output dimension; -1: torch's own arithmetic would wrap. */
-static int64_t out_size(int64_t in, int64_t kernel, int64_t pad, int64_t dilation, int64_t stride)
+static int64_t torch_flops_out_size(int64_t in, int64_t kernel, int64_t pad, int64_t dilation, int64_t stride)
 {
 	int64_t reach, v;
 	if (__builtin_mul_overflow(dilation, kernel - 1, &reach) || __builtin_mul_overflow(pad, 2, &v) ||
@@ -63,7 +63,7 @@ static int64_t conv2d(const struct op_args *a, unsigned at)
 	if (n_stride != 2 || n_pad != 2 || n_dilation != 2 || stride[0] <= 0 || stride[1] <= 0 || groups <= 0)
 		return 0;
 	const int64_t *in = op_dims(a, x), *k = op_dims(a, w);
-	int64_t h = out_size(in[2], k[2], pad[0], dilation[0], stride[0]), wd = out_size(in[3], k[3], pad[1], dilation[1], stride[1]);
+	int64_t h = torch_flops_out_size(in[2], k[2], pad[0], dilation[0], stride[0]), wd = torch_flops_out_size(in[3], k[3], pad[1], dilation[1], stride[1]);
 	int64_t n = times(2, times(in[0], times(h, wd)));
 	n = times(n, times(times(k[2], k[3]), times(in[1], k[0])));
 	return n < 0 ? COST_UNKNOWN : n / groups;
@@ -74,8 +74,8 @@ static const struct {
 	int64_t (*flops)(const struct op_args *a, unsigned at);
 	unsigned at;
 } counted[] = {
-	{"aten::conv2d", conv2d, 0},  {"aten::mm", product, 0},       {"aten::addmm", product, 1},
-	{"aten::bmm", product, 0},    {"aten::baddbmm", product, 1},  {"aten::mul", elementwise, 0},
+	{"aten::conv2d", conv2d, 0},  {"aten::mm", torch_flops_product, 0},       {"aten::addmm", torch_flops_product, 1},
+	{"aten::bmm", torch_flops_product, 0},    {"aten::baddbmm", torch_flops_product, 1},  {"aten::mul", elementwise, 0},
 	{"aten::add", elementwise, 0},
 };
 

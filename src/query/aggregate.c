@@ -12,7 +12,7 @@
 #include "store/save.h"
 
 /* What describes the report tables, themselves tables of the file. */
-struct work {
+struct aggregate_work {
 	struct save *save;
 	struct profile *p;
 	struct report_args args;
@@ -20,7 +20,7 @@ struct work {
 	struct table columns, notes, missing;
 };
 
-static void work_init(struct work *w)
+static void aggregate_work_init(struct aggregate_work *w)
 {
 	static const char *const columns[] = {"table_name", "id", "title", "type", "unit", "help"};
 	table_init(&w->columns, "report_columns", "Columns of the report tables");
@@ -34,14 +34,14 @@ static void work_init(struct work *w)
 	TABLE_COLUMN(&w->missing, .id = "reason", .title = "Reason", .type = CELL_STR);
 }
 
-static void work_release(struct work *w)
+static void aggregate_work_release(struct aggregate_work *w)
 {
 	table_release(&w->columns);
 	table_release(&w->notes);
 	table_release(&w->missing);
 }
 
-static void describe(struct work *w, const char *name, const struct table *t)
+static void aggregate_describe_(struct aggregate_work *w, const char *name, const struct table *t)
 {
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		const struct column *col = &t->data[c].col;
@@ -57,7 +57,7 @@ static void describe(struct work *w, const char *name, const struct table *t)
 	}
 }
 
-static void leave_out(struct work *w, const char *name, const char *reason)
+static void aggregate_leave_out(struct aggregate_work *w, const char *name, const char *reason)
 {
 	table_row(&w->missing);
 	table_set_str_copy(&w->missing, 0, str_from(name));
@@ -65,16 +65,16 @@ static void leave_out(struct work *w, const char *name, const char *reason)
 	w->a.missing++;
 }
 
-static int keep(struct work *w, const char *name, const struct table *t, struct err *e)
+static int aggregate_keep(struct aggregate_work *w, const char *name, const struct table *t, struct err *e)
 {
 	char reason[128];
 	if (t->n_rows > SAVE_ROWS_MAX) {
 		snprintf(reason, sizeof reason, "%zu rows, more than the %d that are kept: made when asked for (opscope report, opscope sql)", t->n_rows,
 		         SAVE_ROWS_MAX);
-		leave_out(w, name, reason);
+		aggregate_leave_out(w, name, reason);
 		return 0;
 	}
-	describe(w, name, t);
+	aggregate_describe_(w, name, t);
 	w->a.tables++;
 	w->a.rows += (int64_t)t->n_rows;
 	return save_table(w->save, name, t, w->a.id, e);
@@ -82,7 +82,7 @@ static int keep(struct work *w, const char *name, const struct table *t, struct 
 
 /* A report with a row for each event is no aggregation: it would make the file as large as its input again. Of keys that combine,
  * each part would be a table, and none of them the combination that is wanted: only the whole is kept. */
-static int run(const struct work *w, const struct catalog_entry *c, struct table *t, struct err *e)
+static int aggregate_run(const struct aggregate_work *w, const struct catalog_entry *c, struct table *t, struct err *e)
 {
 	struct report_args args = w->args;
 	args.group_by = c->group_by;
@@ -93,25 +93,25 @@ static int run(const struct work *w, const struct catalog_entry *c, struct table
 	return report_run(c->report, w->p, &args, t, e);
 }
 
-static int keep_report(struct work *w, const struct catalog_entry *c, struct err *e)
+static int keep_report(struct aggregate_work *w, const struct catalog_entry *c, struct err *e)
 {
 	struct table t;
 	if (c->report->takes & REPORT_FILE)
 		return 0;
-	if (run(w, c, &t, e)) {
+	if (aggregate_run(w, c, &t, e)) {
 		if (e->code != ERR_DATA)
 			return -1;
-		leave_out(w, catalog_name(&w->missing.arena, "report", c->name, NULL), e->msg);
+		aggregate_leave_out(w, catalog_name(&w->missing.arena, "report", c->name, NULL), e->msg);
 		return 0;
 	}
 	int rc = 0;
 	for (struct table *part = &t; !rc && part; part = part->next)
-		rc = keep(w, catalog_name(&w->columns.arena, "report", c->name, part == &t ? NULL : part->name), part, e);
+		rc = aggregate_keep(w, catalog_name(&w->columns.arena, "report", c->name, part == &t ? NULL : part->name), part, e);
 	table_release(&t);
 	return rc;
 }
 
-static int keep_findings(struct work *w, struct err *e)
+static int keep_findings(struct aggregate_work *w, struct err *e)
 {
 	struct findings f;
 	struct table t;
@@ -120,13 +120,13 @@ static int keep_findings(struct work *w, struct err *e)
 		return -1;
 	findings_table(&f, &t);
 	findings_release(&f);
-	int rc = keep(w, "report_findings", &t, e);
+	int rc = aggregate_keep(w, "report_findings", &t, e);
 	table_release(&t);
 	return rc;
 }
 
 /* Which steps it covers, and of their time what its summary says. ERR_USAGE or ERR_DATA when there are no such steps. */
-static int measure(struct work *w, struct err *e)
+static int aggregate_measure(struct aggregate_work *w, struct err *e)
 {
 	struct aggregation *a = &w->a;
 	struct usage use;
@@ -155,7 +155,7 @@ static int measure(struct work *w, struct err *e)
 	return 0;
 }
 
-static int keep_all(struct work *w, struct err *e)
+static int keep_all(struct aggregate_work *w, struct err *e)
 {
 	struct catalog catalog;
 	int rc = 0;
@@ -203,15 +203,15 @@ static int aggregate(struct save *s, struct profile *p, const struct aggregate_s
 {
 	char steps[48];
 	struct str key = str_from(spec->args.key_op ? spec->args.key_op : "");
-	struct work w = {.save = s, .p = p, .args = {.key_op = key.n ? key.p : NULL, .has_steps = spec->args.has_steps,
-	                 .step_first = spec->args.step_first, .step_last = spec->args.step_last}};
+	struct aggregate_work w = {.save = s, .p = p, .args = {.key_op = key.n ? key.p : NULL, .has_steps = spec->args.has_steps,
+	                           .step_first = spec->args.step_first, .step_last = spec->args.step_last}};
 	if (check_texts(spec, e))
 		return -1;
 	w.a = (struct aggregation){.id = id, .name = spec->name, .created = spec->created, .key_op = key, .steps = steps_text(&spec->args, steps),
 	                           .opscope = STR(OPSCOPE_VERSION), .rules = spec->rules};
-	work_init(&w);
-	int rc = measure(&w, e) || keep_all(&w, e) ? -1 : 0;
-	work_release(&w);
+	aggregate_work_init(&w);
+	int rc = aggregate_measure(&w, e) || keep_all(&w, e) ? -1 : 0;
+	aggregate_work_release(&w);
 	w.a.steps = (struct str){"", 0};
 	if (made)
 		*made = w.a;

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 
-static void put_word(struct buf *b, const char *word)
+static void catalog_put_word(struct buf *b, const char *word)
 {
 	if (b->n)
 		buf_char(b, '_');
@@ -17,16 +17,16 @@ const char *catalog_name(struct arena *a, const char *prefix, const char *name, 
 {
 	struct buf b = {0};
 	if (prefix)
-		put_word(&b, prefix);
-	put_word(&b, name);
+		catalog_put_word(&b, prefix);
+	catalog_put_word(&b, name);
 	if (section)
-		put_word(&b, section);
+		catalog_put_word(&b, section);
 	const char *copy = arena_str(a, buf_view(&b)).p;
 	buf_release(&b);
 	return copy;
 }
 
-static void add(struct catalog *c, const struct report *r, const char *group_by)
+static void catalog_add(struct catalog *c, const struct report *r, const char *group_by)
 {
 	struct str by = {"", 0};
 	if (group_by) {
@@ -42,9 +42,9 @@ void catalog_init(struct catalog *c)
 {
 	*c = (struct catalog){0};
 	for (const struct report *const *r = report_registry; *r; r++) {
-		add(c, *r, NULL);
+		catalog_add(c, *r, NULL);
 		for (unsigned i = 1; report_grouping(*r, i); i++)
-			add(c, *r, report_grouping(*r, i));
+			catalog_add(c, *r, report_grouping(*r, i));
 	}
 }
 

@@ -144,7 +144,7 @@ static bool twice(struct str value, struct str part)
 	return n > 1;
 }
 
-static bool listed(const char *const *list, struct str value)
+static bool choice_listed(const char *const *list, struct str value)
 {
 	for (; *list; list++)
 		if (allows(*list, value))
@@ -157,13 +157,13 @@ static bool combined(const char *const *list, struct str value, struct str *wron
 {
 	struct str rest = value;
 	while (str_split(&rest, ',', wrong))
-		if (!listed(list, *wrong) || twice(value, *wrong))
+		if (!choice_listed(list, *wrong) || twice(value, *wrong))
 			return false;
 	return value.n > 0;
 }
 
 /* "torch-2.6": the tool and its version as one number; false when the word is nothing of the kind. */
-static bool version_of(struct str word, struct str *tool, int64_t *version)
+static bool choice_version_of(struct str word, struct str *tool, int64_t *version)
 {
 	ptrdiff_t dash = str_find(word, STR("-")), dot = str_find(word, STR("."));
 	int64_t major, minor;
@@ -183,17 +183,17 @@ static const char *nearest_version(const struct report *r, struct str wrong)
 	struct str tool, other;
 	int64_t version, v, least = INT64_MAX;
 	const char *found = NULL, *compat;
-	if (!version_of(wrong, &tool, &version))
+	if (!choice_version_of(wrong, &tool, &version))
 		return NULL;
 	for (unsigned i = 0; (compat = report_compat(r, i)); i++)
-		if (version_of(str_from(compat), &other, &v) && str_eq(tool, other) && llabs(v - version) < least) {
+		if (choice_version_of(str_from(compat), &other, &v) && str_eq(tool, other) && llabs(v - version) < least) {
 			least = llabs(v - version);
 			found = compat;
 		}
 	return found;
 }
 
-static void put_word(struct buf *b, const char *word)
+static void choice_put_word(struct buf *b, const char *word)
 {
 	buf_printf(b, "%s%s", b->n ? ", " : "", word);
 }
@@ -203,7 +203,7 @@ static const struct report_variant *refuse_compat(const struct report *r, const 
 	struct buf words = {0};
 	const char *nearest = nearest_version(r, str_from(compat)), *word;
 	for (unsigned i = 0; (word = report_compat(r, i)); i++)
-		put_word(&words, word);
+		choice_put_word(&words, word);
 	if (words.n)
 		err_set(e, ERR_USAGE, "--compat=%s: report %s has: " STR_FMT "%s%s", compat, r->name, STR_ARG(buf_view(&words)), nearest ? "; the nearest is " : "",
 		        nearest ? nearest : "");
@@ -219,7 +219,7 @@ static const struct report_variant *refuse_grouping(const struct report *r, cons
 	struct buf words = {0};
 	const char *word;
 	for (unsigned i = 0; (word = choice_grouping(r, a->compat, i)); i++)
-		put_word(&words, word);
+		choice_put_word(&words, word);
 	struct str has = buf_view(&words);
 	if (a->compat && !a->group_by)
 		err_set(e, ERR_USAGE, "report %s: --compat=%s goes with --group-by: " STR_FMT, r->name, a->compat, STR_ARG(has));

@@ -16,32 +16,32 @@ static size_t rows_read(const struct table *t)
 	return n < ROWS_READ ? n : ROWS_READ;
 }
 
-static bool is_word(char c)
+static bool filter_note_is_word(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-struct near {
+struct filter_note_near {
 	struct str best;
 	unsigned distance; /* of the best; only what is nearer is taken */
 };
 
-static void try_word(struct near *near, struct str typed, struct str w)
+static void try_word(struct filter_note_near *near, struct str typed, struct str w)
 {
 	size_t apart = w.n > typed.n ? w.n - typed.n : typed.n - w.n;
 	if (!w.n || apart >= near->distance)
 		return;
 	unsigned d = nearest_distance(typed, w);
 	if (d < near->distance && d < w.n)
-		*near = (struct near){w, d};
+		*near = (struct filter_note_near){w, d};
 }
 
 /* The cell's text and its words. */
-static void try_cell(struct near *near, struct str typed, struct str cell)
+static void try_cell(struct filter_note_near *near, struct str typed, struct str cell)
 {
 	try_word(near, typed, cell);
 	for (size_t i = 0, end; i < cell.n; i = end + 1) {
-		for (end = i; end < cell.n && is_word(cell.p[end]);)
+		for (end = i; end < cell.n && filter_note_is_word(cell.p[end]);)
 			end++;
 		if (end - i < cell.n)
 			try_word(near, typed, (struct str){cell.p + i, end - i});
@@ -51,7 +51,7 @@ static void try_cell(struct near *near, struct str typed, struct str cell)
 /* What stands in the column, or with NULL in any text column, nearest to what was typed; empty = nothing near. */
 static struct str nearest_value(const struct table *t, const struct column_data *only, struct str typed)
 {
-	struct near near = {.distance = nearest_limit(typed.n)};
+	struct filter_note_near near = {.distance = nearest_limit(typed.n)};
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		const struct column_data *d = &t->data[c];
 		if (d->col.type != CELL_STR || (only && d != only))
@@ -72,7 +72,7 @@ static bool holds(const struct table *t, const struct column_data *d, struct str
 }
 
 /* The first values that differ, "a, b, c, ..."; false = there is none that is short enough. */
-static bool put_values(struct buf *out, const struct table *t, const struct column_data *d)
+static bool filter_note_put_values(struct buf *out, const struct table *t, const struct column_data *d)
 {
 	struct str seen[VALUES_SHOWN];
 	unsigned n = 0;
@@ -98,13 +98,13 @@ static bool put_values(struct buf *out, const struct table *t, const struct colu
 }
 
 /* "; column class has: gemm, conv, ...; column ..." of the text columns that text shows, or of one. */
-static void put_columns(struct buf *out, const struct table *t, const struct column_data *only)
+static void filter_note_put_columns(struct buf *out, const struct table *t, const struct column_data *only)
 {
 	unsigned n = 0;
 	for (unsigned c = 0; c < t->n_columns && n < COLUMNS_SHOWN; c++) {
 		const struct column_data *d = &t->data[c];
 		struct buf values = {0};
-		if (d->col.type == CELL_STR && (only ? d == only : !(d->col.flags & COLUMN_DETAIL)) && put_values(&values, t, d)) {
+		if (d->col.type == CELL_STR && (only ? d == only : !(d->col.flags & COLUMN_DETAIL)) && filter_note_put_values(&values, t, d)) {
 			buf_printf(out, "; column %s has: " STR_FMT, d->col.id, STR_ARG(buf_view(&values)));
 			n++;
 		}
@@ -153,7 +153,7 @@ static void put_column_value(struct buf *out, const struct table *t, struct str 
 		return;
 	}
 	put_meant(out, nearest_value(t, d, value));
-	put_columns(out, t, d);
+	filter_note_put_columns(out, t, d);
 }
 
 void filter_note(struct table *t, struct str text)
@@ -167,7 +167,7 @@ void filter_note(struct table *t, struct str text)
 		put_column_value(&out, t, (struct str){text.p, (size_t)sign}, (struct str){text.p + at, text.n - at});
 	} else {
 		put_meant(&out, nearest_value(t, NULL, text));
-		put_columns(&out, t, NULL);
+		filter_note_put_columns(&out, t, NULL);
 	}
 	table_warn_first(t, STR_FMT, STR_ARG(buf_view(&out)));
 	buf_release(&out);

@@ -37,7 +37,7 @@ enum tri op_tc_of(struct op_tc *t, uint32_t gpu)
 	return (enum tri)(*known - 1);
 }
 
-static void add_ns(int64_t *sum, int64_t ns)
+static void op_sums_add_ns(int64_t *sum, int64_t ns)
 {
 	if (__builtin_add_overflow(*sum, ns, sum))
 		*sum = INT64_MAX;
@@ -45,7 +45,7 @@ static void add_ns(int64_t *sum, int64_t ns)
 
 static void add_stat(struct op_stat *s, int64_t ns, bool first)
 {
-	add_ns(&s->total, ns);
+	op_sums_add_ns(&s->total, ns);
 	s->min = first || ns < s->min ? ns : s->min;
 	s->max = first || ns > s->max ? ns : s->max;
 }
@@ -61,15 +61,15 @@ void op_sum_add(struct op_sum *s, const struct profile *p, uint32_t k, struct op
 	for (uint32_t i = 0; i < x->gpu_n; i++) {
 		uint32_t g = p->ops->gpu[x->gpu_first + i];
 		int64_t ns = p->gpu_op.dur_ns[g];
-		add_ns(&s->work_ns, ns);
+		op_sums_add_ns(&s->work_ns, ns);
 		if (p->gpu_op.kind[g] != GPU_KERNEL)
 			continue;
 		enum tri uses = op_tc_of(t, g);
 		s->kernels++;
-		add_ns(&s->kernel_ns, ns);
+		op_sums_add_ns(&s->kernel_ns, ns);
 		s->tc_kernels += uses == TRI_YES;
 		if (uses != TRI_NO)
-			add_ns(uses == TRI_YES ? &s->tc_ns : &s->unknown_ns, ns);
+			op_sums_add_ns(uses == TRI_YES ? &s->tc_ns : &s->unknown_ns, ns);
 	}
 }
 
@@ -96,11 +96,11 @@ void op_note_parts(struct table *t, const struct profile *p, const struct window
 			continue;
 		int part = x->span == ROW_NONE ? 2 : o->op[x->op].unassociated;
 		for (uint32_t i = 0; i < x->gpu_n; i++)
-			add_ns(&sum[part], p->gpu_op.dur_ns[o->gpu[x->gpu_first + i]]);
-		add_ns(&busy, x->gpu_ns);
+			op_sums_add_ns(&sum[part], p->gpu_op.dur_ns[o->gpu[x->gpu_first + i]]);
+		op_sums_add_ns(&busy, x->gpu_ns);
 	}
 	for (int i = 0; i < 3; i++)
-		add_ns(&all, sum[i]);
+		op_sums_add_ns(&all, sum[i]);
 	if (!p->gpu_op.rows.n) {
 		table_warn(t, "the trace holds no device work: times are of the host");
 		return;

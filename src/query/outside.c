@@ -78,15 +78,15 @@ static const char *ids_of(const struct report *r)
 	return NULL;
 }
 
-struct sum {
+struct outside_sum {
 	bool any, fits; /* a row has a value; the sum of whole numbers is one */
 	int64_t i;
 	double f;
 };
 
-static struct sum sum_of(const struct table *t, unsigned col)
+static struct outside_sum outside_sum_of(const struct table *t, unsigned col)
 {
-	struct sum s = {.fits = true};
+	struct outside_sum s = {.fits = true};
 	bool whole = t->data[col].col.type == CELL_I64;
 	for (size_t r = 0; r < t->n_rows; r++) {
 		if (table_is_null(t, r, col))
@@ -99,13 +99,13 @@ static struct sum sum_of(const struct table *t, unsigned col)
 }
 
 /* Adds the section to *main, with the columns of *main in which *rest has anything. */
-static void put_sums(const struct table *rest, const char *ids, struct table *main)
+static void outside_put_sums(const struct table *rest, const char *ids, struct table *main)
 {
 	struct str left = str_from(ids), id;
 	struct table *section = NULL;
 	while (left.n && str_split(&left, ' ', &id)) {
 		int from = table_find_column(rest, id), as = table_find_column(main, id);
-		struct sum s = from >= 0 && as >= 0 ? sum_of(rest, (unsigned)from) : (struct sum){0};
+		struct outside_sum s = from >= 0 && as >= 0 ? outside_sum_of(rest, (unsigned)from) : (struct outside_sum){0};
 		if (!s.any || !s.fits)
 			continue;
 		if (!section) {
@@ -132,6 +132,6 @@ void outside_sums(const struct report *r, const struct profile *p, const struct 
 	of_rest.outside = true;
 	table_init(&rest, r->name, r->title);
 	if (report_fill(r, p, &of_rest, &rest, &e) == 0)
-		put_sums(&rest, ids, t);
+		outside_put_sums(&rest, ids, t);
 	table_release(&rest);
 }

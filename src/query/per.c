@@ -3,7 +3,7 @@
 #include "analysis/steps/slice.h"
 #include "query/window.h"
 
-static const struct sums {
+static const struct per_sums {
 	const char *report;
 	enum { HOST, DEVICE } of;
 	const char *ids;
@@ -14,7 +14,7 @@ static const struct sums {
 };
 
 /* Its columns that are sums; NULL = none. */
-static const struct sums *sums_of(const struct report *r)
+static const struct per_sums *sums_of(const struct report *r)
 {
 	for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
 		if (strcmp(sums[i].report, r->name) == 0)
@@ -28,7 +28,7 @@ bool report_has_sums(const struct report *r)
 }
 
 /* Whether all device work, and if that counts all ops and calls, are in these steps. */
-static bool holds_all(const struct profile *p, const struct window *w, const struct sums *s)
+static bool holds_all(const struct profile *p, const struct window *w, const struct per_sums *s)
 {
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (!window_has_gpu(w, p, g))
@@ -42,7 +42,7 @@ static bool holds_all(const struct profile *p, const struct window *w, const str
 }
 
 /* How many steps the report's sums are of; 0 and *e when that cannot be said. */
-static unsigned count_steps(struct profile *p, const struct report_args *args, const struct sums *of, struct err *e)
+static unsigned count_steps(struct profile *p, const struct report_args *args, const struct per_sums *of, struct err *e)
 {
 	struct window w;
 	struct report_args all = *args;
@@ -76,7 +76,7 @@ static bool is_sum(const char *ids, const char *id)
 	return false;
 }
 
-static double number(const struct column_data *d, size_t row)
+static double per_number(const struct column_data *d, size_t row)
 {
 	return d->col.type == CELL_F64 ? d->cell[row].f : (double)d->cell[row].i;
 }
@@ -85,7 +85,7 @@ static double number(const struct column_data *d, size_t row)
 static void divide(struct table *t, struct column_data *d, unsigned steps, const double *calls)
 {
 	for (size_t r = 0; r < t->n_rows; r++) {
-		double by = steps ? steps : calls[r], v = number(d, r);
+		double by = steps ? steps : calls[r], v = per_number(d, r);
 		d->set[r] &= by > 0;
 		d->cell[r].f = by > 0 ? v / by : 0;
 	}
@@ -104,7 +104,7 @@ static void divide_all(struct table *t, const char *ids, unsigned steps, bool re
 	int c_calls = table_find_column(t, STR("calls"));
 	double *calls = arena_alloc(&t->arena, (t->n_rows + 1) * sizeof *calls);
 	for (size_t r = 0; r < t->n_rows && c_calls >= 0; r++)
-		calls[r] = t->data[c_calls].set[r] ? number(&t->data[c_calls], r) : 0;
+		calls[r] = t->data[c_calls].set[r] ? per_number(&t->data[c_calls], r) : 0;
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		if (!is_sum(ids, t->data[c].col.id) || (!steps && (int)c == c_calls))
 			continue;
@@ -119,7 +119,7 @@ static void divide_all(struct table *t, const char *ids, unsigned steps, bool re
 
 int report_per(const struct report *r, struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	const struct sums *s = sums_of(r);
+	const struct per_sums *s = sums_of(r);
 	bool guess = args->per == REPORT_PER_STEP_IF_RIGHT, by_call = args->per == REPORT_PER_CALL;
 	bool any = s && !args->compat && !args->outside && !report_is_per_event(r, args->group_by);
 	if (guess && !any)

@@ -115,7 +115,7 @@ static void forget_host_times(struct table *t)
 }
 
 /* The key op that the args name, and the passes that the report needs. */
-static int choose_steps(struct profile *p, const struct report_args *args, unsigned needs, struct err *e)
+static int report_choose_steps(struct profile *p, const struct report_args *args, unsigned needs, struct err *e)
 {
 	bool other = !str_eq(p->key_op, str_from(args->key_op ? args->key_op : ""));
 	if (other && steps_choose(p, args->key_op, e) < 0)
@@ -124,7 +124,7 @@ static int choose_steps(struct profile *p, const struct report_args *args, unsig
 }
 
 /* What a report sees that knows nothing of steps. */
-static struct profile *part_of(struct profile *p, const struct report_args *args, unsigned needs, struct err *e)
+static struct profile *report_part_of(struct profile *p, const struct report_args *args, unsigned needs, struct err *e)
 {
 	struct window shown;
 	if (p->durations_only) {
@@ -143,9 +143,9 @@ static struct profile *part_of(struct profile *p, const struct report_args *args
 
 struct profile *report_part(struct profile *p, const struct report_args *args, unsigned needs, struct err *e)
 {
-	if (choose_steps(p, args, needs, e) < 0)
+	if (report_choose_steps(p, args, needs, e) < 0)
 		return NULL;
-	return args->has_steps ? part_of(p, args, needs, e) : p;
+	return args->has_steps ? report_part_of(p, args, needs, e) : p;
 }
 
 static void note_part(const struct profile *whole, const struct profile *part, const struct report_args *args, struct table *t)
@@ -268,14 +268,14 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 	if (r->timeline && p->durations_only)
 		return err_set(e, ERR_DATA, "report %s: this input holds durations but no times, which idle time, overlap and steps "
 		               "need: give the database or trace that it was made from", r->name);
-	if (choose_steps(p, args, needs, e) < 0)
+	if (report_choose_steps(p, args, needs, e) < 0)
 		return -1;
 	bool by_default = (takes & REPORT_OF_STEPS) && is_of_steps(p, args, e);
 	struct report_args of_part = *args;
 	if (args->has_steps && !(takes & REPORT_STEPS)) {
 		of_part.has_steps = false;
 		whole = p;
-		p = part_of(p, args, needs, e);
+		p = report_part_of(p, args, needs, e);
 		if (!p)
 			return -1;
 	}

@@ -79,7 +79,7 @@ static int authorize(void *unused, int action, const char *a, const char *b, con
 	}
 }
 
-static int enter(const struct sql *s, struct mem_undo *u, struct err *e)
+static int sql_enter(const struct sql *s, struct mem_undo *u, struct err *e)
 {
 	if (profile_check(s->p, e) < 0 || (s->limits.enter && s->limits.enter(s->limits.context, e) < 0))
 		return -1;
@@ -87,24 +87,24 @@ static int enter(const struct sql *s, struct mem_undo *u, struct err *e)
 	return 0;
 }
 
-static void leave(const struct sql *s, struct mem_undo *u)
+static void sql_leave(const struct sql *s, struct mem_undo *u)
 {
 	mem_undo_end(u);
 	if (s->limits.leave)
 		s->limits.leave(s->limits.context);
 }
 
-static const struct table *run_report(void *arg, struct err *e)
+static const struct table *sql_run_report(void *arg, struct err *e)
 {
 	struct lazy_report *l = arg;
 	struct mem_undo u;
 	if (!l->done) {
 		struct report_args args = l->sql->args;
 		args.group_by = l->entry->group_by;
-		if (enter(l->sql, &u, e) < 0)
+		if (sql_enter(l->sql, &u, e) < 0)
 			return NULL;
 		l->done = report_run(l->entry->report, l->sql->p, &args, &l->table, e) == 0;
-		leave(l->sql, &u);
+		sql_leave(l->sql, &u);
 		if (!l->done) {
 			l->sql->lacks = e->code == ERR_DATA;
 			return NULL;
@@ -113,15 +113,15 @@ static const struct table *run_report(void *arg, struct err *e)
 	return &l->table;
 }
 
-static const struct table *find(void *arg, struct err *e)
+static const struct table *sql_find(void *arg, struct err *e)
 {
 	struct sql *s = arg;
 	struct mem_undo u;
 	if (!s->found) {
-		if (enter(s, &u, e) < 0)
+		if (sql_enter(s, &u, e) < 0)
 			return NULL;
 		s->found = advice_table(s->p, &s->args, &s->findings, e) == 0;
-		leave(s, &u);
+		sql_leave(s, &u);
 	}
 	return s->found ? &s->findings : NULL;
 }
@@ -140,8 +140,8 @@ static bool is_store_table(const char *name)
 }
 
 /* Under "report_NAME", and under NAME where that is free. */
-static int add_table(struct sql *s, const char *name, const char *section, const struct table *(*make)(void *, struct err *),
-                     void *arg, struct err *e)
+static int sql_add_table(struct sql *s, const char *name, const char *section, const struct table *(*make)(void *, struct err *),
+                         void *arg, struct err *e)
 {
 	for (int with_prefix = 0; with_prefix < 2; with_prefix++) {
 		struct vtab_lazy *l = ARENA_ARRAY(&s->arena, 1, struct vtab_lazy);
@@ -160,10 +160,10 @@ static int add_reports(struct sql *s, struct err *e)
 	s->report = NEW_ARRAY(s->catalog.n, struct lazy_report);
 	for (unsigned i = 0; i < s->catalog.n; i++) {
 		s->report[i] = (struct lazy_report){.sql = s, .entry = &s->catalog.v[i]};
-		if (add_table(s, s->catalog.v[i].name, NULL, run_report, &s->report[i], e))
+		if (sql_add_table(s, s->catalog.v[i].name, NULL, sql_run_report, &s->report[i], e))
 			return -1;
 	}
-	return add_table(s, "findings", NULL, find, s, e);
+	return sql_add_table(s, "findings", NULL, sql_find, s, e);
 }
 
 /* The sections of a report are known only when it has run, so they are added when a query asks for a table that is not
@@ -177,16 +177,16 @@ static bool add_sections(struct sql *s, const char *missing)
 		struct lazy_report *l = &s->report[i];
 		size_t n = strlen(l->entry->name);
 		if (strncasecmp(missing, l->entry->name, n) != 0 || missing[n] != '_' || l->sections_added ||
-		    !run_report(l, &s->missing))
+		    !sql_run_report(l, &s->missing))
 			continue;
 		l->sections_added = true;
 		for (struct table *t = l->table.next; t; t = t->next)
-			any |= add_table(s, l->entry->name, t->name, given, t, NULL) == 0;
+			any |= sql_add_table(s, l->entry->name, t->name, given, t, NULL) == 0;
 	}
 	return any;
 }
 
-static void describe(struct table *t, const char *name, const char *kind, const char *help)
+static void sql_describe(struct table *t, const char *name, const char *kind, const char *help)
 {
 	table_row(t);
 	table_set_str(t, 0, str_from(name));
@@ -198,19 +198,19 @@ static void describe_store(struct sql *s)
 {
 	for (int t = 0; t < STORE_N_TABLES; t++) {
 		const struct store_table *d = &store_tables[t];
-		describe(&s->tables, d->name, "store", d->help);
+		sql_describe(&s->tables, d->name, "store", d->help);
 		for (unsigned c = 0; c < d->n_columns; c++)
-			describe(&s->columns, d->name, d->columns[c].name, d->columns[c].help);
+			sql_describe(&s->columns, d->name, d->columns[c].name, d->columns[c].help);
 	}
 }
 
 /* One table of a report; `name` as it can be used. */
 static void describe_table(struct sql *s, const char *name, const char *kind, const struct table *t)
 {
-	describe(&s->tables, name, kind, t->title);
+	sql_describe(&s->tables, name, kind, t->title);
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		const struct column *col = &t->data[c].col;
-		describe(&s->columns, name, col->id, col->help ? col->help : col->title);
+		sql_describe(&s->columns, name, col->id, col->help ? col->help : col->title);
 	}
 }
 
@@ -225,9 +225,9 @@ static void describe_report(struct sql *s, struct lazy_report *l)
 {
 	const char *name = usable_name(s, l->entry->name, NULL);
 	struct err why;
-	if (!run_report(l, &why)) {
-		describe(&s->tables, name, "report",
-		         arena_printf(&s->arena, "%s (not there: %s)", l->entry->report->title, why.msg).p);
+	if (!sql_run_report(l, &why)) {
+		sql_describe(&s->tables, name, "report",
+		             arena_printf(&s->arena, "%s (not there: %s)", l->entry->report->title, why.msg).p);
 		return;
 	}
 	for (const struct table *t = &l->table; t; t = t->next)
@@ -239,11 +239,11 @@ static int describe_all(struct sql *s, struct err *e)
 {
 	if (s->described)
 		return 0;
-	if (!find(s, e))
+	if (!sql_find(s, e))
 		return -1;
 	describe_store(s);
 	for (size_t i = 0; i < sizeof view_help / sizeof view_help[0]; i++)
-		describe(&s->tables, view_help[i].name, "view", view_help[i].help);
+		sql_describe(&s->tables, view_help[i].name, "view", view_help[i].help);
 	for (unsigned i = 0; i < s->catalog.n; i++)
 		describe_report(s, &s->report[i]);
 	describe_table(s, "findings", "report", &s->findings);
@@ -297,22 +297,22 @@ static void sql_arg(sqlite3_context *x, int n, sqlite3_value **v)
 /* LIKE and GLOB compare each byte of the text with the whole pattern at worst: 1 to 2 ms a byte of the pattern in a text of 1 MB. Queries compare names
  * with each other, too, and names of kernels with 5 KB occur. */
 enum { PATTERN_MAX = 8192 };
-static int fail(struct sql *s, struct err *e)
+static int sql_fail(struct sql *s, struct err *e)
 {
 	bool memory = !s->db || (sqlite3_errcode(s->db) & 0xff) == SQLITE_NOMEM;
 	return err_set(e, memory ? ERR_NOMEM : ERR_LIMIT, "SQLite: %s", s->db ? sqlite3_errmsg(s->db) : "out of memory");
 }
 
-static int set_up(struct sql *s, struct err *e)
+static int sql_set_up(struct sql *s, struct err *e)
 {
 	if (sqlite3_open_v2(":memory:", &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
-		return fail(s, e);
+		return sql_fail(s, e);
 	if (vtab_add_store(s->db, s->p, e) || add_reports(s, e) || add_descriptions(s, e))
 		return -1;
 	int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
 	if (sqlite3_create_function_v2(s->db, "arg", 2, flags, s->p, sql_arg, NULL, NULL, NULL) != SQLITE_OK ||
 	    sqlite3_exec(s->db, views, NULL, NULL, NULL) != SQLITE_OK || sql_functions_add(s->db) != SQLITE_OK)
-		return fail(s, e);
+		return sql_fail(s, e);
 	sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 0);
 	sqlite3_limit(s->db, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, PATTERN_MAX);
 	sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -320,7 +320,7 @@ static int set_up(struct sql *s, struct err *e)
 	return 0;
 }
 
-static void abandon(void *sql)
+static void sql_abandon(void *sql)
 {
 	sqlmem_close(((struct sql *)sql)->db);
 }
@@ -336,8 +336,8 @@ struct sql *sql_open(struct profile *p, const struct report_args *args, struct e
 		return NULL;
 	}
 	s->args.compat = NULL;
-	mem_undo_begin(&s->undo, abandon, s);
-	if (set_up(s, e)) {
+	mem_undo_begin(&s->undo, sql_abandon, s);
+	if (sql_set_up(s, e)) {
 		sql_close(s);
 		return NULL;
 	}
@@ -390,7 +390,7 @@ static void put_columns_of(struct sql *s, struct str name, struct buf *out)
 }
 
 /* Of every table that the query names behind FROM or JOIN. */
-static void put_columns(struct sql *s, struct str query, struct buf *out)
+static void sql_put_columns(struct sql *s, struct str query, struct buf *out)
 {
 	static const char blanks[] = " \t\r\n,()\"'`[];";
 	bool table = false;
@@ -412,13 +412,13 @@ static int refuse_column(struct sql *s, struct str query, struct err *e)
 {
 	struct buf text = {0};
 	buf_printf(&text, "SQL: %s", sqlite3_errmsg(s->db));
-	put_columns(s, query, &text);
+	sql_put_columns(s, query, &text);
 	err_set(e, ERR_USAGE, STR_FMT, STR_ARG(buf_view(&text)));
 	buf_release(&text);
 	return -1;
 }
 
-static int refuse(struct sql *s, struct err *e)
+static int sql_refuse(struct sql *s, struct err *e)
 {
 	if (s->exceeded)
 		return err_set(e, ERR_LIMIT, "SQL: the query was ended: %s", s->exceeded);
@@ -440,7 +440,7 @@ static int refuse(struct sql *s, struct err *e)
 }
 
 /* Whether nothing but semicolons, blanks and comments stands there. */
-static bool is_empty(struct sql *s, struct str text)
+static bool sql_is_empty(struct sql *s, struct str text)
 {
 	while (text.n) {
 		sqlite3_stmt *st = NULL;
@@ -454,7 +454,7 @@ static bool is_empty(struct sql *s, struct str text)
 	return true;
 }
 
-static sqlite3_stmt *prepare(struct sql *s, struct str query, struct err *e)
+static sqlite3_stmt *sql_prepare(struct sql *s, struct str query, struct err *e)
 {
 	sqlite3_stmt *st = NULL;
 	const char *rest = NULL;
@@ -480,11 +480,11 @@ static sqlite3_stmt *prepare(struct sql *s, struct str query, struct err *e)
 		if (strncmp(sqlite3_errmsg(s->db), "no such column", 14) == 0)
 			refuse_column(s, query, e);
 		else
-			refuse(s, e);
+			sql_refuse(s, e);
 		return NULL;
 	}
 	size_t used = (size_t)(rest - query.p);
-	if (!st || !is_empty(s, (struct str){rest, query.n - used}) || !sqlite3_stmt_readonly(st) || !sqlite3_column_count(st)) {
+	if (!st || !sql_is_empty(s, (struct str){rest, query.n - used}) || !sqlite3_stmt_readonly(st) || !sqlite3_column_count(st)) {
 		err_set(e, ERR_USAGE, "SQL: one SELECT statement was expected");
 		sqlite3_finalize(st);
 		return NULL;
@@ -492,7 +492,7 @@ static sqlite3_stmt *prepare(struct sql *s, struct str query, struct err *e)
 	return st;
 }
 
-static int64_t now_ns(void)
+static int64_t sql_now_ns(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -511,7 +511,7 @@ static int check_limits(void *context)
 {
 	struct sql *s = context;
 	const struct sql_limits *l = &s->limits;
-	if (s->end_ns && now_ns() > s->end_ns)
+	if (s->end_ns && sql_now_ns() > s->end_ns)
 		s->exceeded = "it took too long";
 	else if (l->bytes && held_bytes(s) > l->bytes)
 		s->exceeded = "it took too much memory";
@@ -548,10 +548,10 @@ static bool note_result(void *context, uint64_t bytes)
 int sql_run(struct sql *s, struct str query, struct table *out, struct err *e)
 {
 	s->exceeded = NULL;
-	s->end_ns = s->limits.time_ns ? now_ns() + s->limits.time_ns : 0;
+	s->end_ns = s->limits.time_ns ? sql_now_ns() + s->limits.time_ns : 0;
 	s->used_before = sqlite3_memory_used();
 	s->result_bytes = 0;
-	sqlite3_stmt *st = prepare(s, query, e);
+	sqlite3_stmt *st = sql_prepare(s, query, e);
 	if (!st)
 		return -1;
 	table_init(out, "sql", "Query result");
@@ -563,7 +563,7 @@ int sql_run(struct sql *s, struct str query, struct table *out, struct err *e)
 	if (rc == SQLITE_NOMEM && !s->exceeded)
 		err_nomem(e), err_prefix(e, "SQL");
 	else if (rc != SQLITE_DONE)
-		refuse(s, e);
+		sql_refuse(s, e);
 	if (rc != SQLITE_DONE)
 		table_release(out);
 	sqlite3_finalize(st);

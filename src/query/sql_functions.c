@@ -6,7 +6,7 @@
 #include "base/str.h"
 
 /* p is NULL for NULL, and when memory is short. */
-static struct str text_of(sqlite3_value *v)
+static struct str sql_functions_text_of(sqlite3_value *v)
 {
 	const char *p = (const char *)sqlite3_value_text(v);
 	return (struct str){p, p ? (size_t)sqlite3_value_bytes(v) : 0};
@@ -25,7 +25,7 @@ static bool continues(char c)
 }
 
 /* The number of the byte or, in text, of the character at which `part` begins, from 1; 0 = nowhere. */
-static int64_t place_of(struct str whole, struct str part, bool text)
+static int64_t sql_functions_place_of(struct str whole, struct str part, bool text)
 {
 	if (!part.n)
 		return 1;
@@ -51,11 +51,11 @@ static void instr(sqlite3_context *x, int n, sqlite3_value **v)
 	if (whole_type == SQLITE_NULL || part_type == SQLITE_NULL)
 		return;
 	bool text = whole_type != SQLITE_BLOB || part_type != SQLITE_BLOB;
-	struct str whole = text ? text_of(v[0]) : blob_of(v[0]), part = text ? text_of(v[1]) : blob_of(v[1]);
+	struct str whole = text ? sql_functions_text_of(v[0]) : blob_of(v[0]), part = text ? sql_functions_text_of(v[1]) : blob_of(v[1]);
 	if ((!whole.p && (text || whole.n)) || (!part.p && (text || part.n)))
 		sqlite3_result_error_nomem(x);
 	else
-		sqlite3_result_int64(x, place_of(whole, part, text));
+		sqlite3_result_int64(x, sql_functions_place_of(whole, part, text));
 }
 
 /* Copies `whole` with each `part` replaced; out may be NULL. Gives the length. */
@@ -79,14 +79,14 @@ static uint64_t put_replaced(struct str whole, struct str part, struct str by, c
 
 static void replace(sqlite3_context *x, int n, sqlite3_value **v)
 {
-	struct str whole = text_of(v[0]), part = text_of(v[1]), by;
+	struct str whole = sql_functions_text_of(v[0]), part = sql_functions_text_of(v[1]), by;
 	if (!whole.p || !part.p)
 		return;
 	if (!*part.p) {
 		sqlite3_result_value(x, v[0]);
 		return;
 	}
-	by = text_of(v[2]);
+	by = sql_functions_text_of(v[2]);
 	if (!by.p)
 		return;
 	uint64_t length = put_replaced(whole, part, by, NULL);
@@ -113,7 +113,7 @@ struct trimmed {
 	size_t n;
 };
 
-static int by_bytes(const void *a, const void *b)
+static int sql_functions_by_bytes(const void *a, const void *b)
 {
 	struct str x = ((const struct trimmed_char *)a)->s, y = ((const struct trimmed_char *)b)->s;
 	if (x.n != y.n)
@@ -123,7 +123,7 @@ static int by_bytes(const void *a, const void *b)
 
 static int by_bytes_and_place(const void *a, const void *b)
 {
-	int c = by_bytes(a, b);
+	int c = sql_functions_by_bytes(a, b);
 	size_t x = ((const struct trimmed_char *)a)->place, y = ((const struct trimmed_char *)b)->place;
 	return c ? c : x < y ? -1 : x > y;
 }
@@ -144,7 +144,7 @@ static bool trimmed_read(struct trimmed *t, const char *list)
 	}
 	qsort(t->c, t->n, sizeof *t->c, by_bytes_and_place);
 	for (size_t i = 0; i < t->n; i++)
-		if (!kept || by_bytes(&t->c[kept - 1], &t->c[i]) != 0)
+		if (!kept || sql_functions_by_bytes(&t->c[kept - 1], &t->c[i]) != 0)
 			t->c[kept++] = t->c[i];
 	t->n = kept;
 	for (size_t i = 0, first = 0; i < kept; i++) {
@@ -163,7 +163,7 @@ static size_t taken(const struct trimmed *t, struct str s, bool left)
 	for (const struct trimmed_char *k = t->c; k < t->c + t->n && k->s.n <= s.n; k += k->same) {
 		size_t n = k->s.n;
 		struct trimmed_char end = {.s = {left ? s.p : s.p + s.n - n, n}};
-		const struct trimmed_char *found = bsearch(&end, k, k->same, sizeof end, by_bytes);
+		const struct trimmed_char *found = bsearch(&end, k, k->same, sizeof end, sql_functions_by_bytes);
 		if (found && (!best || found->place < best->place))
 			best = found;
 	}
@@ -175,8 +175,8 @@ enum { LEFT = 1, RIGHT = 2 };
 static void trim(sqlite3_context *x, int n, sqlite3_value **v)
 {
 	const int *ends = sqlite3_user_data(x);
-	struct str s = text_of(v[0]);
-	const char *list = n == 2 ? text_of(v[1]).p : " ";
+	struct str s = sql_functions_text_of(v[0]);
+	const char *list = n == 2 ? sql_functions_text_of(v[1]).p : " ";
 	struct trimmed t;
 	if (!s.p || !list)
 		return;

@@ -15,7 +15,7 @@ struct values {
 	size_t n, cap;
 };
 
-static struct str hex(struct arena *a, const unsigned char *p, size_t n)
+static struct str sql_result_hex(struct arena *a, const unsigned char *p, size_t n)
 {
 	static const char digit[] = "0123456789abcdef";
 	char *text = arena_bytes(a, 2 * n + 1);
@@ -28,7 +28,7 @@ static struct str hex(struct arena *a, const unsigned char *p, size_t n)
 }
 
 /* SQLITE_OK, or SQLITE_NOMEM where SQLite had none for the text or the blob. */
-static int take(sqlite3_stmt *st, int c, struct arena *a, struct value *out)
+static int sql_result_take(sqlite3_stmt *st, int c, struct arena *a, struct value *out)
 {
 	struct value x = {.type = sqlite3_column_type(st, c)};
 	switch (x.type) {
@@ -50,7 +50,7 @@ static int take(sqlite3_stmt *st, int c, struct arena *a, struct value *out)
 		int n = sqlite3_column_bytes(st, c);
 		if (!p && (n || sqlite3_errcode(sqlite3_db_handle(st)) == SQLITE_NOMEM))
 			return SQLITE_NOMEM;
-		x.v.s = hex(a, p, (size_t)n);
+		x.v.s = sql_result_hex(a, p, (size_t)n);
 		break;
 	}
 	}
@@ -70,7 +70,7 @@ static enum cell_type column_type(const struct values *all, size_t c, size_t n_c
 	return text || !(real || whole) ? CELL_STR : real ? CELL_F64 : CELL_I64;
 }
 
-static enum unit unit_of(struct str id, enum cell_type type)
+static enum unit sql_result_unit_of(struct str id, enum cell_type type)
 {
 	static const struct { const char *suffix; enum unit unit; } units[] = {
 		{"start_ns", UNIT_TIME_NS}, {"end_ns", UNIT_TIME_NS}, {"time_ns", UNIT_NS}, {"_ns", UNIT_NS},
@@ -95,7 +95,7 @@ static bool has_id(const struct table *t, const char *id)
 }
 
 /* Columns are asked for by their ids: of some with one name the second is "name:1", as in a table that SQLite makes of a query. */
-static const char *new_id(struct table *t, const char *name)
+static const char *sql_result_new_id(struct table *t, const char *name)
 {
 	unsigned n = 0;
 	for (unsigned c = 0; c < t->n_columns; c++)
@@ -106,7 +106,7 @@ static const char *new_id(struct table *t, const char *name)
 	return id;
 }
 
-static void add_columns(sqlite3_stmt *st, const struct values *all, struct table *out)
+static void sql_result_add_columns(sqlite3_stmt *st, const struct values *all, struct table *out)
 {
 	unsigned n = (unsigned)sqlite3_column_count(st);
 	for (unsigned c = 0; c < n; c++) {
@@ -116,12 +116,12 @@ static void add_columns(sqlite3_stmt *st, const struct values *all, struct table
 		struct str id = arena_str(&out->arena, buf_view(&safe));
 		buf_release(&safe);
 		enum cell_type type = column_type(all, c, n);
-		TABLE_COLUMN(out, .id = new_id(out, id.p), .title = id.p, .help = "column of the query", .type = type,
-		             .unit = unit_of(id, type));
+		TABLE_COLUMN(out, .id = sql_result_new_id(out, id.p), .title = id.p, .help = "column of the query", .type = type,
+		             .unit = sql_result_unit_of(id, type));
 	}
 }
 
-static void set_cell(struct table *out, unsigned c, const struct value *x)
+static void sql_result_set_cell(struct table *out, unsigned c, const struct value *x)
 {
 	enum cell_type want = out->data[c].col.type;
 	bool is_text = x->type == SQLITE_TEXT || x->type == SQLITE_BLOB;
@@ -139,7 +139,7 @@ static void set_cell(struct table *out, unsigned c, const struct value *x)
 		table_set_fmt(out, c, "%.15g", x->v.f);
 }
 
-static bool has_names(sqlite3_stmt *st)
+static bool sql_result_has_names(sqlite3_stmt *st)
 {
 	for (int c = 0; c < sqlite3_column_count(st); c++)
 		if (!sqlite3_column_name(st, c))
@@ -148,7 +148,7 @@ static bool has_names(sqlite3_stmt *st)
 }
 
 /* The most that is held at once: the cells and their text, and first the values that they come from, later what is written of them. */
-static uint64_t bytes_of(const struct values *all, const struct arena *text)
+static uint64_t sql_result_bytes_of(const struct values *all, const struct arena *text)
 {
 	enum { WRITTEN = 12 };
 	uint64_t n = all->n, values = n * sizeof *all->v, written = n * WRITTEN + text->bytes;
@@ -160,23 +160,23 @@ int sql_result(sqlite3_stmt *st, bool (*fits)(void *context, uint64_t bytes), vo
 	struct values all = {0};
 	size_t n_columns = (size_t)sqlite3_column_count(st);
 	uint64_t text = 0; /* when it was looked at last */
-	int rc = has_names(st) ? SQLITE_ROW : SQLITE_NOMEM;
+	int rc = sql_result_has_names(st) ? SQLITE_ROW : SQLITE_NOMEM;
 	while (rc == SQLITE_ROW && (rc = sqlite3_step(st)) == SQLITE_ROW) {
 		MEM_GROW(all.v, all.cap, all.n + n_columns);
 		for (size_t c = 0; c < n_columns && rc == SQLITE_ROW; c++) {
-			if (take(st, (int)c, &out->arena, &all.v[all.n++]) == SQLITE_NOMEM)
+			if (sql_result_take(st, (int)c, &out->arena, &all.v[all.n++]) == SQLITE_NOMEM)
 				rc = SQLITE_NOMEM;
-			else if ((c + 1 == n_columns || out->arena.bytes != text) && !fits(context, bytes_of(&all, &out->arena)))
+			else if ((c + 1 == n_columns || out->arena.bytes != text) && !fits(context, sql_result_bytes_of(&all, &out->arena)))
 				rc = SQLITE_TOOBIG;
 			text = out->arena.bytes;
 		}
 	}
 	if (rc == SQLITE_DONE) {
-		add_columns(st, &all, out);
+		sql_result_add_columns(st, &all, out);
 		for (size_t i = 0; i < all.n; i++) {
 			if (i % n_columns == 0)
 				table_row(out);
-			set_cell(out, (unsigned)(i % n_columns), &all.v[i]);
+			sql_result_set_cell(out, (unsigned)(i % n_columns), &all.v[i]);
 		}
 	}
 	mem_free(all.v);

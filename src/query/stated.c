@@ -58,7 +58,7 @@ static void find_columns(struct stated *s)
 	}
 }
 
-static enum unit unit_of(struct str id)
+static enum unit stated_unit_of(struct str id)
 {
 	static const struct { const char *suffix; enum unit unit; } units[] = {
 		{"start_ns", UNIT_TIME_NS}, {"stop_ns", UNIT_TIME_NS}, {"_ns", UNIT_NS}, {"_bytes", UNIT_BYTES}, {"_pct", UNIT_PERCENT},
@@ -82,7 +82,7 @@ static void put_capitals(struct str s)
 }
 
 /* "total_cpu_time_ns" is "Total CPU time". */
-static const char *title_of(struct str id, struct arena *a)
+static const char *stated_title_of(struct str id, struct arena *a)
 {
 	static const char *const units[] = {"_ns", "_bytes", "_pct"};
 	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
@@ -107,7 +107,7 @@ static struct str kept_id(struct str id, struct arena *a)
 	return copy;
 }
 
-static void add_columns(const struct stated *s, struct table *t)
+static void stated_add_columns(const struct stated *s, struct table *t)
 {
 	TABLE_COLUMN(t, "aggregation", "Aggregation", "number of the aggregation that the row is part of", CELL_I64);
 	for (unsigned c = 0; c < s->n; c++) {
@@ -115,12 +115,12 @@ static void add_columns(const struct stated *s, struct table *t)
 		struct str id = kept_id(profile_str(s->p, f->id), &t->arena);
 		enum cell_type type = f->text ? CELL_STR : f->real ? CELL_F64 : CELL_I64;
 		unsigned flags = str_eq(id, STR("problem")) || str_eq(id, STR("recommendation")) ? COLUMN_PROSE : type == CELL_STR && id.n > 4 ? COLUMN_WIDE : 0;
-		TABLE_COLUMN(t, .id = id.p, .title = title_of(id, &t->arena), .help = "as the input states it", .type = type,
-		             .unit = f->text ? UNIT_NONE : unit_of(id), .flags = flags);
+		TABLE_COLUMN(t, .id = id.p, .title = stated_title_of(id, &t->arena), .help = "as the input states it", .type = type,
+		             .unit = f->text ? UNIT_NONE : stated_unit_of(id), .flags = flags);
 	}
 }
 
-static void set_cell(struct table *t, unsigned c, struct str v)
+static void stated_set_cell(struct table *t, unsigned c, struct str v)
 {
 	int64_t i = 0;
 	switch (t->data[c].col.type) {
@@ -154,7 +154,7 @@ static void add_rows(const struct stated *s, struct table *t)
 		unsigned at = find_column(s, d->col[i], c);
 		if (at == COLUMNS_MAX)
 			continue;
-		set_cell(t, at + 1, profile_str(s->p, d->value[i]));
+		stated_set_cell(t, at + 1, profile_str(s->p, d->value[i]));
 		c = at + 1;
 	}
 }
@@ -181,7 +181,7 @@ void stated_tables(const struct profile *p, struct table *out)
 		struct str name = kept_id(profile_str(p, s->id), &out->arena);
 		struct table *section = table_section(out, name.p, arena_printf(&out->arena, STR_FMT ", as stored", STR_ARG(name)).p);
 		section->folded = true;
-		add_columns(s, section);
+		stated_add_columns(s, section);
 		add_rows(s, section);
 		if (s->too_many)
 			table_note(section, "columns beyond the first %d are left out", COLUMNS_MAX);

@@ -26,7 +26,7 @@ struct summing {
 	struct summary_sums *out;
 };
 
-static void add_ns(int64_t *sum, int64_t ns)
+static void summary_sums_add_ns(int64_t *sum, int64_t ns)
 {
 	if (__builtin_add_overflow(*sum, ns, sum))
 		*sum = INT64_MAX;
@@ -34,7 +34,7 @@ static void add_ns(int64_t *sum, int64_t ns)
 
 /* --- ops -------------------------------------------------------------------------------------------------------- */
 
-static enum tc_use class_of(const struct summing *x, uint32_t op)
+static enum tc_use summary_sums_class_of(const struct summing *x, uint32_t op)
 {
 	const struct op_sum *s = &x->sum[op];
 	if (s->tc_kernels)
@@ -45,7 +45,7 @@ static enum tc_use class_of(const struct summing *x, uint32_t op)
 	return (x->could ? x->unknown_ns[op] : s->unknown_ns) ? TC_UNKNOWN : TC_ELIGIBLE;
 }
 
-static bool counts(const struct summing *x, uint32_t instance)
+static bool summary_sums_counts(const struct summing *x, uint32_t instance)
 {
 	return !(x->rules->recorded_calls && x->p->ops->instance[instance].span == ROW_NONE) && op_in_window(x->p, instance, x->w);
 }
@@ -55,7 +55,7 @@ static uint32_t gpu_index(const struct summing *x, uint32_t g)
 	return idmap_get(&x->gpu_of, x->p->launch.device[x->p->gpu_op.launch[g]]);
 }
 
-static void find_gpus(struct summing *x)
+static void summary_sums_find_gpus(struct summing *x)
 {
 	idmap_init(&x->gpu_of, INT32_MIN, INT32_MAX, x->p->launch.rows.n);
 	for (uint32_t i = 0; i < x->p->gpu_op.rows.n; i++)
@@ -66,7 +66,7 @@ static void find_gpus(struct summing *x)
 }
 
 /* What an op ran besides the kernels that could use Tensor Cores, all-reduces for one, is with all others. */
-static void collect(struct summing *x, uint32_t instance, enum tc_use class)
+static void summary_sums_collect(struct summing *x, uint32_t instance, enum tc_use class)
 {
 	const struct op_instance *in = &x->p->ops->instance[instance];
 	if (in->span != ROW_NONE)
@@ -83,16 +83,16 @@ static void sum_possible(struct summing *x)
 {
 	const struct ops *o = x->p->ops;
 	for (uint32_t g = 0; g < x->p->gpu_op.rows.n; g++) {
-		if (!x->could[g] || !counts(x, o->of_gpu[g]))
+		if (!x->could[g] || !summary_sums_counts(x, o->of_gpu[g]))
 			continue;
 		int64_t ns = x->p->gpu_op.dur_ns[g];
 		enum tri uses = op_tc_of(x->tc, g);
-		add_ns(&x->out->kernel_ns, ns);
+		summary_sums_add_ns(&x->out->kernel_ns, ns);
 		if (uses == TRI_YES)
-			add_ns(&x->out->tc_ns, ns);
+			summary_sums_add_ns(&x->out->tc_ns, ns);
 		if (uses == TRI_UNKNOWN) {
-			add_ns(&x->out->unknown_ns, ns);
-			add_ns(&x->unknown_ns[o->instance[o->of_gpu[g]].op], ns);
+			summary_sums_add_ns(&x->out->unknown_ns, ns);
+			summary_sums_add_ns(&x->unknown_ns[o->instance[o->of_gpu[g]].op], ns);
 		}
 	}
 }
@@ -104,40 +104,40 @@ static void add_union(struct summing *x, struct class_use *u, struct op_use *out
 	intervals_release(&u->host);
 	for (uint32_t g = 0; g < x->gpus; g++) {
 		intervals_normalise(&u->gpu[g]);
-		add_ns(&out->gpu_ns, intervals_length(&u->gpu[g]));
+		summary_sums_add_ns(&out->gpu_ns, intervals_length(&u->gpu[g]));
 		intervals_release(&u->gpu[g]);
 	}
 	mem_free(u->gpu);
 }
 
-static void sum_ops(struct summing *x)
+static void summary_sums_sum_ops(struct summing *x)
 {
 	const struct ops *o = x->p->ops;
 	for (uint32_t k = 0; k < o->n_instances; k++)
-		if (counts(x, k))
+		if (summary_sums_counts(x, k))
 			op_sum_add(&x->sum[o->instance[k].op], x->p, k, x->tc);
-	find_gpus(x);
+	summary_sums_find_gpus(x);
 	if (x->could)
 		sum_possible(x);
 	for (uint32_t k = 0; k < o->n_instances; k++) {
-		if (!counts(x, k))
+		if (!summary_sums_counts(x, k))
 			continue;
-		collect(x, k, TC_ALL);
-		collect(x, k, class_of(x, o->instance[k].op));
+		summary_sums_collect(x, k, TC_ALL);
+		summary_sums_collect(x, k, summary_sums_class_of(x, o->instance[k].op));
 	}
 	for (int c = 0; c < TC_USES; c++)
 		add_union(x, &x->use[c], &x->out->op[c]);
 	for (uint32_t i = 0; i < o->n_ops; i++) {
 		const struct op_sum *s = &x->sum[i];
-		enum tc_use at[2] = {TC_ALL, class_of(x, i)};
+		enum tc_use at[2] = {TC_ALL, summary_sums_class_of(x, i)};
 		for (int c = 0; c < 2 && s->calls; c++) {
 			x->out->op[at[c]].ops++;
 			x->out->op[at[c]].calls += s->calls;
 		}
 		if (!x->could && o->op[i].tc_eligible) {
-			add_ns(&x->out->tc_ns, s->tc_ns);
-			add_ns(&x->out->kernel_ns, s->kernel_ns);
-			add_ns(&x->out->unknown_ns, s->unknown_ns);
+			summary_sums_add_ns(&x->out->tc_ns, s->tc_ns);
+			summary_sums_add_ns(&x->out->kernel_ns, s->kernel_ns);
+			summary_sums_add_ns(&x->out->unknown_ns, s->unknown_ns);
 		}
 	}
 }
@@ -151,7 +151,7 @@ static enum tc_use kernel_class(struct summing *x, uint32_t g)
 }
 
 /* The name by which it is counted. */
-static void put_name(const struct summing *x, uint32_t g, struct buf *b)
+static void summary_sums_put_name(const struct summing *x, uint32_t g, struct buf *b)
 {
 	const struct gpu_ops *gpu = &x->p->gpu_op;
 	struct str name = profile_str(x->p, gpu->name[g]);
@@ -174,17 +174,17 @@ static void sum_kernels(struct summing *x)
 	for (int c = 0; c < TC_USES; c++)
 		intern_init(&seen[c]);
 	for (uint32_t i = 0; i < g->rows.n; i++) {
-		if (!counts(x, p->ops->of_gpu[i]))
+		if (!summary_sums_counts(x, p->ops->of_gpu[i]))
 			continue;
 		enum tc_use class = kernel_class(x, i);
 		struct kernel_use *u = &x->out->kernel[class];
 		uint32_t call = g->call[i];
 		u->calls++;
-		add_ns(&u->gpu_ns, g->dur_ns[i]);
+		summary_sums_add_ns(&u->gpu_ns, g->dur_ns[i]);
 		if (call == ROW_NONE)
-			add_ns(&x->out->unlaunched_ns, g->dur_ns[i]);
+			summary_sums_add_ns(&x->out->unlaunched_ns, g->dur_ns[i]);
 		else if (x->rules->call_per_launch || !called[call])
-			add_ns(&u->api_ns, p->span.dur_ns[call]);
+			summary_sums_add_ns(&u->api_ns, p->span.dur_ns[call]);
 		if (call != ROW_NONE)
 			called[call] = 1;
 		uint64_t this = (uint64_t)g->name[i] << 32 | (class == TC_MEMORY && call != ROW_NONE ? p->span.name[call] : ROW_NONE);
@@ -192,7 +192,7 @@ static void sum_kernels(struct summing *x)
 			continue; /* most work of a stream repeats */
 		last = this;
 		buf_clear(&text);
-		put_name(x, i, &text);
+		summary_sums_put_name(x, i, &text);
 		intern_str(&seen[class], buf_view(&text));
 	}
 	for (int c = 1; c < TC_USES; c++) {
@@ -200,8 +200,8 @@ static void sum_kernels(struct summing *x)
 		u->names = seen[c].n - 1;
 		all->names += u->names;
 		all->calls += u->calls;
-		add_ns(&all->gpu_ns, u->gpu_ns);
-		add_ns(&all->api_ns, u->api_ns);
+		summary_sums_add_ns(&all->gpu_ns, u->gpu_ns);
+		summary_sums_add_ns(&all->api_ns, u->api_ns);
 	}
 	for (int c = 0; c < TC_USES; c++)
 		intern_release(&seen[c]);
@@ -222,7 +222,7 @@ void summary_sum(const struct profile *p, const struct window *w, const struct o
 		x.unknown_ns = NEW_ARRAY(p->ops->n_ops, int64_t);
 		optree_free(t);
 	}
-	sum_ops(&x);
+	summary_sums_sum_ops(&x);
 	sum_kernels(&x);
 	idmap_release(&x.gpu_of);
 	op_tc_free(x.tc);

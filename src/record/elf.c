@@ -10,7 +10,7 @@
 
 #define MOST_BYTES (UINT64_C(1) << 30) /* of a table */
 
-struct function {
+struct elf_function_ {
 	uint64_t address, bytes;
 	uint32_t name;
 };
@@ -18,19 +18,19 @@ struct function {
 struct elf {
 	Elf64_Phdr *segment;
 	unsigned n_segments;
-	struct function *function;   /* by address */
+	struct elf_function_ *function;   /* by address */
 	size_t n, cap;
 	char *names;
 	uint64_t names_bytes;
 };
 
-struct reader {
+struct elf_reader {
 	int fd;
 	uint64_t bytes;
 };
 
 /* NULL when the file does not have these bytes. The caller frees it. */
-static void *take(const struct reader *r, uint64_t at, uint64_t n)
+static void *elf_take(const struct elf_reader *r, uint64_t at, uint64_t n)
 {
 	if (!n || n > MOST_BYTES || at > r->bytes || n > r->bytes - at)
 		return NULL;
@@ -51,12 +51,12 @@ static void take_functions(struct elf *f, const Elf64_Sym *s, uint64_t n)
 		if ((type != STT_FUNC && type != STT_GNU_IFUNC) || s[i].st_shndx == SHN_UNDEF || s[i].st_name >= f->names_bytes)
 			continue;
 		MEM_GROW(f->function, f->cap, f->n + 1);
-		f->function[f->n++] = (struct function){s[i].st_value, s[i].st_size, s[i].st_name};
+		f->function[f->n++] = (struct elf_function_){s[i].st_value, s[i].st_size, s[i].st_name};
 	}
 }
 
 /* Of all symbols, else of those for the dynamic linker. */
-static void read_symbols(struct elf *f, const struct reader *r, const Elf64_Shdr *section, unsigned n)
+static void read_symbols(struct elf *f, const struct elf_reader *r, const Elf64_Shdr *section, unsigned n)
 {
 	static const Elf64_Word kinds[] = {SHT_SYMTAB, SHT_DYNSYM};
 	for (int k = 0; k < 2 && !f->n; k++)
@@ -64,10 +64,10 @@ static void read_symbols(struct elf *f, const struct reader *r, const Elf64_Shdr
 			const Elf64_Shdr *s = &section[i];
 			if (s->sh_type != kinds[k] || s->sh_link >= n)
 				continue;
-			Elf64_Sym *symbols = take(r, s->sh_offset, s->sh_size);
+			Elf64_Sym *symbols = elf_take(r, s->sh_offset, s->sh_size);
 			mem_free(f->names);
 			f->names_bytes = section[s->sh_link].sh_size;
-			f->names = take(r, section[s->sh_link].sh_offset, f->names_bytes);
+			f->names = elf_take(r, section[s->sh_link].sh_offset, f->names_bytes);
 			if (symbols && f->names) {
 				f->names[f->names_bytes - 1] = 0;
 				take_functions(f, symbols, s->sh_size / sizeof *symbols);
@@ -77,9 +77,9 @@ static void read_symbols(struct elf *f, const struct reader *r, const Elf64_Shdr
 }
 
 /* By address; of those at one address, that with a size comes last, as the search takes the last. */
-static int compare(const void *x, const void *y)
+static int elf_compare(const void *x, const void *y)
 {
-	const struct function *a = x, *b = y;
+	const struct elf_function_ *a = x, *b = y;
 	if (a->address != b->address)
 		return a->address < b->address ? -1 : 1;
 	if (a->bytes != b->bytes)
@@ -87,21 +87,21 @@ static int compare(const void *x, const void *y)
 	return (a->name > b->name) - (a->name < b->name);
 }
 
-static struct elf *read_file(const struct reader *r)
+static struct elf *elf_read_file(const struct elf_reader *r)
 {
-	Elf64_Ehdr *h = take(r, 0, sizeof *h);
+	Elf64_Ehdr *h = elf_take(r, 0, sizeof *h);
 	struct elf *f = NULL;
 	if (h && memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 && h->e_ident[EI_CLASS] == ELFCLASS64 && h->e_phentsize == sizeof(Elf64_Phdr) &&
 	    h->e_shentsize == sizeof(Elf64_Shdr)) {
 		f = NEW(struct elf);
-		f->segment = take(r, h->e_phoff, (uint64_t)h->e_phnum * sizeof *f->segment);
+		f->segment = elf_take(r, h->e_phoff, (uint64_t)h->e_phnum * sizeof *f->segment);
 		f->n_segments = f->segment ? h->e_phnum : 0;
-		Elf64_Shdr *section = take(r, h->e_shoff, (uint64_t)h->e_shnum * sizeof *section);
+		Elf64_Shdr *section = elf_take(r, h->e_shoff, (uint64_t)h->e_shnum * sizeof *section);
 		if (section)
 			read_symbols(f, r, section, h->e_shnum);
 		mem_free(section);
 		if (f->n)
-			qsort(f->function, f->n, sizeof *f->function, compare);
+			qsort(f->function, f->n, sizeof *f->function, elf_compare);
 	}
 	mem_free(h);
 	return f;
@@ -110,13 +110,13 @@ static struct elf *read_file(const struct reader *r)
 struct elf *elf_open(const char *path)
 {
 	struct stat st;
-	struct reader r = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+	struct elf_reader r = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
 	if (r.fd < 0)
 		return NULL;
 	struct elf *f = NULL;
 	if (fstat(r.fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		r.bytes = (uint64_t)st.st_size;
-		f = read_file(&r);
+		f = elf_read_file(&r);
 	}
 	close(r.fd);
 	return f;
@@ -158,6 +158,6 @@ struct str elf_function(const struct elf *f, uint64_t offset)
 			end = middle;
 	}
 	/* Without a size it reaches to the next. */
-	const struct function *at = from ? &f->function[from - 1] : NULL;
+	const struct elf_function_ *at = from ? &f->function[from - 1] : NULL;
 	return at && (!at->bytes || a - at->address < at->bytes) ? str_from(f->names + at->name) : (struct str){0};
 }

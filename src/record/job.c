@@ -20,7 +20,7 @@ static const struct launcher launchers[] = {
 };
 enum { N_LAUNCHERS = sizeof launchers / sizeof launchers[0] };
 
-static bool number(const char *name, int64_t *v)
+static bool job_number(const char *name, int64_t *v)
 {
 	const char *text = getenv(name);
 	return text && str_to_i64(str_from(text), v) && *v >= 0;
@@ -29,7 +29,7 @@ static bool number(const char *name, int64_t *v)
 static bool is_rank(const struct launcher *l, struct record_job *j)
 {
 	int64_t rank, size;
-	if (!number(l->rank, &rank) || !number(l->size, &size) || size < 2 || rank >= size)
+	if (!job_number(l->rank, &rank) || !job_number(l->size, &size) || size < 2 || rank >= size)
 		return false;
 	const char *restart = getenv("TORCHELASTIC_RESTART_COUNT");
 	bool again = restart && *restart && strcmp(restart, "0") != 0;

@@ -128,7 +128,7 @@ static void end_it(const struct launch *l, pid_t pid, struct deadline *d, struct
 	*d = d->signal == SIGTERM ? (struct deadline){now + LAUNCH_GRACE_S * LAUNCH_S, SIGKILL} : (struct deadline){0, 0};
 }
 
-static void wait_for(const struct launch *l, pid_t pid, const sigset_t *set, struct launched *r)
+static void launch_wait_for(const struct launch *l, pid_t pid, const sigset_t *set, struct launched *r)
 {
 	int64_t now = launch_now_ns(), room = INT64_MAX - now, tick_at = now;
 	struct deadline d = {l->term_after_ns ? now + (l->term_after_ns < room ? l->term_after_ns : room) : 0, SIGTERM};
@@ -185,7 +185,7 @@ static int start_and_wait(const struct launch *l, const int go[2], const int fai
 	close(go[1]);
 	if (pid > 0) {
 		why = exec_error(failed[0]);
-		wait_for(l, pid, &set, r);
+		launch_wait_for(l, pid, &set, r);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	sigaction(SIGCHLD, &child, NULL);

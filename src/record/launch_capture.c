@@ -10,7 +10,7 @@
 
 extern char **environ;
 
-static int start(char *const *argv, int out, pid_t *pid)
+static int launch_capture_start(char *const *argv, int out, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t a;
@@ -32,7 +32,7 @@ static int start(char *const *argv, int out, pid_t *pid)
 }
 
 /* Until the end of the output; false when the time is over. What is beyond LAUNCH_OUTPUT is read and forgotten. */
-static bool take(int fd, int64_t deadline, struct buf *out)
+static bool launch_capture_take(int fd, int64_t deadline, struct buf *out)
 {
 	for (;;) {
 		int64_t left = deadline - launch_now_ns();
@@ -71,14 +71,14 @@ int launch_capture(char *const *argv, int64_t limit_ns, struct buf *out, int *wa
 	pid_t pid;
 	if (pipe2(fd, O_CLOEXEC) < 0)
 		return err_set(e, ERR_IO, "%s: cannot be run: %s", argv[0], strerror(errno));
-	int rc = start(argv, fd[1], &pid);
+	int rc = launch_capture_start(argv, fd[1], &pid);
 	close(fd[1]);
 	if (rc) {
 		close(fd[0]);
 		return err_set(e, ERR_IO, "%s: cannot be run: %s", argv[0], strerror(rc));
 	}
 	int64_t deadline = launch_now_ns() + limit_ns;
-	bool in_time = take(fd[0], deadline, out) && ended(pid, deadline, wait_status);
+	bool in_time = launch_capture_take(fd[0], deadline, out) && ended(pid, deadline, wait_status);
 	close(fd[0]);
 	if (in_time)
 		return 0;

@@ -20,7 +20,7 @@ static bool has_suffix(const char *name, const char *suffix)
 }
 
 /* Files of `dir` whose names begin with `start` and have one of the first n suffixes, as paths. */
-static void list(const char *dir, const char *start, unsigned n, struct words *out)
+static void nsys_list(const char *dir, const char *start, unsigned n, struct words *out)
 {
 	struct dirent **entry;
 	int found = scandir(dir, &entry, NULL, alphasort);
@@ -39,7 +39,7 @@ static void list(const char *dir, const char *start, unsigned n, struct words *o
 static void list_strays(struct words *out)
 {
 	const char *tmp = getenv("TMPDIR");
-	list(tmp && *tmp ? tmp : "/tmp", "nsys-report-", NSYS_SUFFIXES, out);
+	nsys_list(tmp && *tmp ? tmp : "/tmp", "nsys-report-", NSYS_SUFFIXES, out);
 }
 
 static bool tell_strays(const struct words *before, struct words *warnings)
@@ -62,7 +62,7 @@ static void tell_missing(const struct nsys *n, const struct record_spec *s, cons
 	struct words left = {0};
 	int status = launch_status(r->wait_status);
 	bool told = tell_strays(strays, &r->warnings);
-	list(s->dir, "nsys", NSYS_SUFFIXES, &left);
+	nsys_list(s->dir, "nsys", NSYS_SUFFIXES, &left);
 	if (left.n)
 		words_printf(&r->warnings, "nsys left %s: its importer failed, so that there is nothing to read", left.v[0]);
 	else if (told)
@@ -112,7 +112,7 @@ static void tell_export(const char *report, const char *log, int status, struct 
 }
 
 /* The database made of a report, NUL-terminated, in *out. False, with a warning, when nsys made none. */
-static bool export_one(const struct nsys *n, const struct record_spec *s, const char *report, struct record_result *r, struct buf *out)
+static bool nsys_export_one(const struct nsys *n, const struct record_spec *s, const char *report, struct record_result *r, struct buf *out)
 {
 	struct launched done;
 	struct err e;
@@ -142,7 +142,7 @@ static void export_all(const struct nsys *n, const struct record_spec *s, const 
 	struct buf database = {0};
 	int made = 0;
 	for (int i = 0; i < reports->n; i++) {
-		if (!export_one(n, s, reports->v[i], r, &database))
+		if (!nsys_export_one(n, s, reports->v[i], r, &database))
 			continue;
 		buf_clear(&r->capture);
 		buf_cstr(&r->capture, made++ ? s->dir : database.p);
@@ -166,7 +166,7 @@ static int profile(const struct nsys *n, const struct record_spec *s, struct rec
 		rc = nsys_wait(command.v, env.v, s->dir, &r->launched, &r->warnings, e);
 	r->wait_status = r->launched.wait_status;
 	if (rc == 0) {
-		list(s->dir, "nsys", NSYS_REPORTS, &reports);
+		nsys_list(s->dir, "nsys", NSYS_REPORTS, &reports);
 		if (reports.n)
 			export_all(n, s, &reports, r);
 		else

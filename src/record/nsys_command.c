@@ -29,7 +29,7 @@ static void put_seconds(struct words *c, const char *option, int64_t ns)
 }
 
 /* A text of --range as nsys wants it, where '@' begins the domain, too. True: it ends in a '*' that stands for more. */
-static bool put_text(struct buf *b, const char *s, const char *end)
+static bool nsys_command_put_text(struct buf *b, const char *s, const char *end)
 {
 	bool star = false;
 	for (; s < end; s++) {
@@ -50,17 +50,17 @@ static bool put_range_name(struct buf *b, const char *range, bool any_domain)
 		at = *p == '@' ? p : at;
 		p += *p == '\\' && p + 1 < end;
 	}
-	bool star = put_text(b, range, at ? at : end), any = at && strcmp(at, "@*") == 0;
+	bool star = nsys_command_put_text(b, range, at ? at : end), any = at && strcmp(at, "@*") == 0;
 	if (!at || any)
 		buf_cstr(b, any_domain ? "@*" : "");
 	else if (at[1])
 		buf_char(b, '@');
-	return !(at && !any && put_text(b, at + 1, end)) && !star;
+	return !(at && !any && nsys_command_put_text(b, at + 1, end)) && !star;
 }
 
 static bool is_api_range(const struct record_spec *s) { return s->range && strcmp(s->range, RECORD_API_RANGE) == 0; }
 
-static void put_range(const struct nsys *n, const struct record_spec *s, struct words *c, struct words *env, struct words *notes)
+static void nsys_command_put_range(const struct nsys *n, const struct record_spec *s, struct words *c, struct words *env, struct words *notes)
 {
 	bool api = is_api_range(s), any_domain = str_has(buf_view(&n->help), STR("@*"));
 	words_add(c, "-c");
@@ -84,7 +84,7 @@ static void put_range(const struct nsys *n, const struct record_spec *s, struct 
 		words_add(notes, "this nsys cannot stop at the end of the range: what came after it is recorded, too");
 }
 
-static void put_times(const struct nsys *n, const struct record_spec *s, struct words *c, struct words *notes)
+static void nsys_command_put_times(const struct nsys *n, const struct record_spec *s, struct words *c, struct words *notes)
 {
 	if (s->delay_ns)
 		put_seconds(c, "-y", s->delay_ns);
@@ -96,7 +96,7 @@ static void put_times(const struct nsys *n, const struct record_spec *s, struct 
 		words_add(notes, "this nsys has no --kill: it may end the program with the duration");
 }
 
-static void put_choices(const struct nsys *n, const struct record_spec *s, struct words *c, struct words *notes)
+static void nsys_command_put_choices(const struct nsys *n, const struct record_spec *s, struct words *c, struct words *notes)
 {
 	words_add(c, "-s");
 	words_add(c, !s->sample_cpu ? "none" : nsys_has(n, "process-tree") ? "process-tree" : "cpu");
@@ -112,7 +112,7 @@ static void put_choices(const struct nsys *n, const struct record_spec *s, struc
 		words_add(notes, "this nsys has no --cuda-memory-usage: no memory is recorded");
 }
 
-static int check(const struct record_spec *s, struct err *e)
+static int nsys_command_check(const struct record_spec *s, struct err *e)
 {
 	struct words w = {0};
 	struct buf b = {0};
@@ -133,21 +133,21 @@ static int check(const struct record_spec *s, struct err *e)
 
 int nsys_command(const struct nsys *n, const struct record_spec *s, const char *base, struct words *c, struct words *env, struct words *notes, struct err *e)
 {
-	if (check(s, e) < 0)
+	if (nsys_command_check(s, e) < 0)
 		return -1;
 	for (int i = 0; i < s->env.n; i++)
 		words_add(env, s->env.v[i]);
 	words_printf(c, "%s", n->path.p);
 	words_add(c, "profile");
 	put_traces(n, c, notes);
-	put_choices(n, s, c, notes);
+	nsys_command_put_choices(n, s, c, notes);
 	words_add(c, "-f");
 	words_add(c, "true");
 	words_add(c, "-o");
 	words_printf(c, "%s", base);
 	if (s->range)
-		put_range(n, s, c, env, notes);
-	put_times(n, s, c, notes);
+		nsys_command_put_range(n, s, c, env, notes);
+	nsys_command_put_times(n, s, c, notes);
 	words_split(c, s->nsys_options ? s->nsys_options : "");
 	for (int i = 0; i < s->argc; i++)
 		words_add(c, s->argv[i]);

@@ -7,20 +7,20 @@
 
 enum { ANSWER_S = 60 }; /* a first start from a network disk takes its time */
 
-static void end_text(struct buf *b)
+static void nsys_probe_end_text(struct buf *b)
 {
 	buf_char(b, 0);
 	b->n--;
 }
 
 /* What nsys prints when asked; its status must be 0. */
-static int ask(const struct nsys *n, const char *a, const char *b, struct buf *out, struct err *e)
+static int nsys_probe_ask(const struct nsys *n, const char *a, const char *b, struct buf *out, struct err *e)
 {
 	char *argv[] = {n->path.p, (char *)(uintptr_t)a, (char *)(uintptr_t)b, NULL};
 	int status = 0;
 	if (launch_capture(argv, ANSWER_S * LAUNCH_S, out, &status, e) < 0)
 		return -1;
-	end_text(out);
+	nsys_probe_end_text(out);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		return err_set(e, ERR_IO, "%s %s %s: ended with status %d: this nsys does not work", n->path.p, a, b ? b : "", launch_status(status));
 	return 0;
@@ -35,7 +35,7 @@ static void read_version(struct nsys *n, struct str text)
 	while (len < rest.n && len < 60 && rest.p[len] > ' ')
 		len++;
 	buf_str(&n->version, (struct str){rest.p, len});
-	end_text(&n->version);
+	nsys_probe_end_text(&n->version);
 	for (size_t i = 0; i < len && i < 4 && rest.p[i] >= '0' && rest.p[i] <= '9'; i++)
 		n->year = n->year * 10 + (rest.p[i] - '0');
 }
@@ -47,10 +47,10 @@ int nsys_probe(struct nsys *n, struct err *e)
 	int why = program_find("nsys", &n->path);
 	if (why)
 		return err_set(e, ERR_IO, why == ENOENT ? "nsys was not found on the PATH: Nsight Systems has to be installed" : "nsys on the PATH may not be executed");
-	int rc = ask(n, "--version", NULL, &text, e);
+	int rc = nsys_probe_ask(n, "--version", NULL, &text, e);
 	if (rc == 0) {
 		read_version(n, buf_view(&text));
-		rc = ask(n, "profile", "--help", &n->help, e);
+		rc = nsys_probe_ask(n, "profile", "--help", &n->help, e);
 	}
 	buf_release(&text);
 	return rc;
@@ -64,7 +64,7 @@ void nsys_release(struct nsys *n)
 	*n = (struct nsys){0};
 }
 
-static bool in_word(char c)
+static bool nsys_probe_in_word(char c)
 {
 	return c == '-' || c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -74,7 +74,7 @@ bool nsys_has(const struct nsys *n, const char *word)
 	struct str rest = buf_view(&n->help);
 	for (ptrdiff_t at; (at = str_find(rest, str_from(word))) >= 0;) {
 		size_t end = (size_t)at + strlen(word);
-		bool before = at > 0 && in_word(rest.p[at - 1]), after = end < rest.n && in_word(rest.p[end]);
+		bool before = at > 0 && nsys_probe_in_word(rest.p[at - 1]), after = end < rest.n && nsys_probe_in_word(rest.p[end]);
 		if (!before && !after)
 			return true;
 		rest = (struct str){rest.p + end, rest.n - end};

@@ -34,7 +34,7 @@ static bool is_nsys(const char *program)
 	return strncmp(name, "nsys", 4) == 0 || strncmp(name, "QdstrmImporter", 14) == 0 || strstr(program, "/nsight-systems") || strstr(program, "/NsightSystems");
 }
 
-static void see(void *context, pid_t pid, const char *program)
+static void nsys_wait_see(void *context, pid_t pid, const char *program)
 {
 	struct watch *w = context;
 	if (pid == w->nsys)
@@ -62,11 +62,11 @@ static int64_t bytes_written(const char *dir)
 }
 
 /* Signals what belongs to nsys, and counts. */
-static bool look(struct watch *w, int sig)
+static bool nsys_wait_look(struct watch *w, int sig)
 {
 	w->own = w->other = 0;
 	w->signal = sig;
-	return proc_descendants(getpid(), see, w);
+	return proc_descendants(getpid(), nsys_wait_see, w);
 }
 
 static void end_agents(struct watch *w, int64_t now)
@@ -76,19 +76,19 @@ static void end_agents(struct watch *w, int64_t now)
 		words_printf(w->warnings, "nsys did not end in %lld s after the program had: its processes were ended; what it wrote is read, and may lack the end",
 		             (long long)(w->patience_ns / LAUNCH_S));
 	if (w->stage < 2)
-		look(w, steps[w->stage]);
+		nsys_wait_look(w, steps[w->stage]);
 	else if (w->stage < 4 && w->nsys)
 		kill(w->nsys, steps[w->stage - 2]);
 	w->stage++;
 	w->still_since_ns = now - w->patience_ns + w->grace_ns;
 }
 
-static void tick(void *context, pid_t pid)
+static void nsys_wait_tick(void *context, pid_t pid)
 {
 	struct watch *w = context;
 	int64_t now = launch_now_ns(), bytes = bytes_written(w->dir);
 	w->nsys = pid;
-	if (!look(w, 0) || w->other || bytes != w->bytes) {
+	if (!nsys_wait_look(w, 0) || w->other || bytes != w->bytes) {
 		w->still_since_ns = 0;
 		w->bytes = bytes;
 		w->begun = true;
@@ -106,7 +106,7 @@ static void end_leftovers(struct watch *w)
 	static const struct timespec moment = {.tv_nsec = 50000000};
 	w->nsys = 0;
 	for (int i = 0; i < 3; i++)
-		for (int64_t end = launch_now_ns() + w->grace_ns; look(w, steps[i]) && w->own && launch_now_ns() < end;) {
+		for (int64_t end = launch_now_ns() + w->grace_ns; nsys_wait_look(w, steps[i]) && w->own && launch_now_ns() < end;) {
 			nanosleep(&moment, NULL);
 			while (waitpid(-1, NULL, WNOHANG) > 0)
 				;
@@ -127,7 +127,7 @@ int nsys_wait(char *const *command, char *const *env, const char *dir, struct la
 	w.grace_ns = w.patience_ns < LAUNCH_GRACE_S * LAUNCH_S ? w.patience_ns : LAUNCH_GRACE_S * LAUNCH_S;
 	/* Looking through all processes of a machine is not free. */
 	int64_t tick_ns = w.patience_ns / 100 < LAUNCH_S / 20 ? LAUNCH_S / 20 : w.patience_ns / 100;
-	const struct launch l = {.argv = command, .env = env, .context = &w, .tick = tick, .tick_ns = tick_ns};
+	const struct launch l = {.argv = command, .env = env, .context = &w, .tick = nsys_wait_tick, .tick_ns = tick_ns};
 	/* Its agents leave their parent: they become our children rather than those of init, and so can be found. */
 	prctl(PR_GET_CHILD_SUBREAPER, &before);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

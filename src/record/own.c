@@ -68,7 +68,7 @@ int own_find_library(struct buf *path, struct err *e)
 
 /* --- the environment -------------------------------------------------------------------------------------------- */
 
-static const char *value_of(char *const *env, const char *name)
+static const char *own_value_of(char *const *env, const char *name)
 {
 	size_t n = strlen(name);
 	for (; env && *env; env++)
@@ -81,7 +81,7 @@ int own_check_environment(char *const *env, struct err *e)
 {
 	static const char *const names[] = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "QUADD_INJECTION_CONFIG"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		const char *v = value_of(env, names[i]);
+		const char *v = own_value_of(env, names[i]);
 		if (!v || !*v)
 			continue;
 		if (strstr(v, OWN_LIBRARY))
@@ -92,13 +92,13 @@ int own_check_environment(char *const *env, struct err *e)
 	return 0;
 }
 
-static void put_number(struct words *env, const char *name, int64_t v)
+static void own_put_number(struct words *env, const char *name, int64_t v)
 {
 	if (v)
 		words_printf(env, "%s=%lld", name, (long long)v);
 }
 
-static void put_text(struct words *env, const char *name, const char *value)
+static void own_put_text(struct words *env, const char *name, const char *value)
 {
 	if (value)
 		words_printf(env, "%s=%s", name, value);
@@ -116,7 +116,7 @@ static void clear_options(struct words *env)
 /* What the user set comes first. */
 static void put_cupti_path(struct words *env, const struct record_spec *s)
 {
-	const char *given = value_of(s->env.v, "OPSCOPE_CUPTI_PATH");
+	const char *given = own_value_of(s->env.v, "OPSCOPE_CUPTI_PATH");
 	struct words folders = {0};
 	struct buf b = {0};
 	if (given && *given)
@@ -135,27 +135,27 @@ void own_environment(const struct record_spec *s, const char *library, struct wo
 	clear_options(env);
 	for (int i = 0; i < s->env.n; i++)
 		words_add(env, s->env.v[i]);
-	put_text(env, "CUDA_INJECTION64_PATH", library);
-	put_text(env, "NVTX_INJECTION64_PATH", library);
-	const char *itt = value_of(s->env.v, "INTEL_LIBITTNOTIFY64");
+	own_put_text(env, "CUDA_INJECTION64_PATH", library);
+	own_put_text(env, "NVTX_INJECTION64_PATH", library);
+	const char *itt = own_value_of(s->env.v, "INTEL_LIBITTNOTIFY64");
 	if (!itt || !*itt)
-		put_text(env, "INTEL_LIBITTNOTIFY64", library);
-	put_text(env, "OPSCOPE_DIR", s->dir);
+		own_put_text(env, "INTEL_LIBITTNOTIFY64", library);
+	own_put_text(env, "OPSCOPE_DIR", s->dir);
 	put_cupti_path(env, s);
-	put_number(env, "OPSCOPE_DELAY_NS", s->delay_ns);
-	put_number(env, "OPSCOPE_DURATION_NS", s->duration_ns);
+	own_put_number(env, "OPSCOPE_DELAY_NS", s->delay_ns);
+	own_put_number(env, "OPSCOPE_DURATION_NS", s->duration_ns);
 	if (s->range && strcmp(s->range, RECORD_API_RANGE) == 0)
-		put_number(env, "OPSCOPE_CUDA_PROFILER", 1);
+		own_put_number(env, "OPSCOPE_CUDA_PROFILER", 1);
 	else
-		put_text(env, "OPSCOPE_RANGE", s->range);
-	put_text(env, "OPSCOPE_STEPS", s->steps);
-	put_text(env, "OPSCOPE_STEP_RANGE", s->key_range);
-	put_number(env, "OPSCOPE_MEMORY", s->memory);
-	put_number(env, "OPSCOPE_SYNC", s->sync);
-	put_text(env, "OPSCOPE_GRAPH", s->graph);
-	put_number(env, "OPSCOPE_MAX_SIZE", s->max_bytes);
+		own_put_text(env, "OPSCOPE_RANGE", s->range);
+	own_put_text(env, "OPSCOPE_STEPS", s->steps);
+	own_put_text(env, "OPSCOPE_STEP_RANGE", s->key_range);
+	own_put_number(env, "OPSCOPE_MEMORY", s->memory);
+	own_put_number(env, "OPSCOPE_SYNC", s->sync);
+	own_put_text(env, "OPSCOPE_GRAPH", s->graph);
+	own_put_number(env, "OPSCOPE_MAX_SIZE", s->max_bytes);
 	if (s->max_bytes)
-		put_text(env, "OPSCOPE_FULL", s->ring ? "ring" : "stop");
+		own_put_text(env, "OPSCOPE_FULL", s->ring ? "ring" : "stop");
 }
 
 /* --- running ---------------------------------------------------------------------------------------------------- */

@@ -10,18 +10,18 @@
 #include <string.h>
 #include <unistd.h>
 
-struct process {
+struct proc_process {
 	pid_t pid, parent;
 	bool alive;
 };
 
 struct processes {
-	struct process *v;
+	struct proc_process *v;
 	unsigned n, cap;
 };
 
 /* "PID (NAME) STATE PPID ...": the name may hold anything. */
-static bool read_stat(pid_t pid, struct process *p)
+static bool read_stat(pid_t pid, struct proc_process *p)
 {
 	char path[64], line[1024], state;
 	int parent;
@@ -34,15 +34,15 @@ static bool read_stat(pid_t pid, struct process *p)
 	const char *end = strrchr(line, ')');
 	if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2)
 		return false;
-	*p = (struct process){.pid = pid, .parent = parent, .alive = state != 'Z' && state != 'X'};
+	*p = (struct proc_process){.pid = pid, .parent = parent, .alive = state != 'Z' && state != 'X'};
 	return true;
 }
 
-static bool list(struct processes *l)
+static bool proc_list(struct processes *l)
 {
 	DIR *d = opendir("/proc");
 	struct dirent *entry;
-	struct process p;
+	struct proc_process p;
 	if (!d)
 		return false;
 	while ((entry = readdir(d)))
@@ -54,7 +54,7 @@ static bool list(struct processes *l)
 	return l->n > 0;
 }
 
-static void tell(pid_t pid, void (*see)(void *context, pid_t pid, const char *program), void *context)
+static void proc_tell(pid_t pid, void (*see)(void *context, pid_t pid, const char *program), void *context)
 {
 	char link[64], program[PATH_MAX];
 	snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
@@ -65,17 +65,17 @@ static void tell(pid_t pid, void (*see)(void *context, pid_t pid, const char *pr
 
 static int by_pid(const void *a, const void *b)
 {
-	pid_t x = ((const struct process *)a)->pid, y = ((const struct process *)b)->pid;
+	pid_t x = ((const struct proc_process *)a)->pid, y = ((const struct proc_process *)b)->pid;
 	return (x > y) - (x < y);
 }
 
 /* Up the parents; the chain has an end, as the list may be of different moments only in its length. */
-static bool descends(const struct processes *l, const struct process *p, pid_t root)
+static bool descends(const struct processes *l, const struct proc_process *p, pid_t root)
 {
 	for (unsigned i = 0; p && i <= l->n; i++) {
 		if (p->parent == root)
 			return true;
-		p = bsearch(&(struct process){.pid = p->parent}, l->v, l->n, sizeof *l->v, by_pid);
+		p = bsearch(&(struct proc_process){.pid = p->parent}, l->v, l->n, sizeof *l->v, by_pid);
 	}
 	return false;
 }
@@ -83,12 +83,12 @@ static bool descends(const struct processes *l, const struct process *p, pid_t r
 bool proc_descendants(pid_t root, void (*see)(void *context, pid_t pid, const char *program), void *context)
 {
 	struct processes l = {0};
-	bool known = list(&l);
+	bool known = proc_list(&l);
 	if (known)
 		qsort(l.v, l.n, sizeof *l.v, by_pid);
 	for (unsigned i = 0; i < l.n; i++)
 		if (l.v[i].alive && descends(&l, &l.v[i], root))
-			tell(l.v[i].pid, see, context);
+			proc_tell(l.v[i].pid, see, context);
 	mem_free(l.v);
 	return known;
 }

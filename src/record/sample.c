@@ -18,7 +18,7 @@
 enum { ROUND_MS = 40, FLUSH_MS = 1000, PROCESSES_MOST = 1 << 16, ENVIRONMENT_MOST = 1 << 20 };
 
 /* One program in one process: exec makes another one of it. */
-struct process {
+struct sample_process {
 	pid_t pid, parent;
 	uint64_t since_ns;
 	int64_t rank, world;
@@ -41,7 +41,7 @@ struct sampler {
 	struct sample_record *record;
 	unsigned n_records, cap_records;
 	uint64_t upto_ns;             /* the latest time of the round before: all that is older has been taken from every CPU */
-	struct process **process;
+	struct sample_process **process;
 	unsigned n_processes, cap_processes;
 	struct idmap current;         /* pid -> place in process */
 	struct intern paths;
@@ -50,13 +50,13 @@ struct sampler {
 
 /* --- processes -------------------------------------------------------------------------------------------------- */
 
-static struct process *find(const struct sampler *s, pid_t pid)
+static struct sample_process *sample_find(const struct sampler *s, pid_t pid)
 {
 	uint32_t at = idmap_get(&s->current, pid);
 	return at == IDMAP_NONE ? NULL : s->process[at];
 }
 
-static void inherit(struct process *p, const struct process *from)
+static void sample_inherit(struct sample_process *p, const struct sample_process *from)
 {
 	p->rank = from->rank;
 	p->world = from->world;
@@ -68,12 +68,12 @@ static void inherit(struct process *p, const struct process *from)
 }
 
 /* A new one of this number; NULL when there are too many. */
-static struct process *add(struct sampler *s, pid_t pid, pid_t parent, uint64_t since_ns)
+static struct sample_process *sample_add(struct sampler *s, pid_t pid, pid_t parent, uint64_t since_ns)
 {
 	if (s->n_processes == PROCESSES_MOST)
 		return NULL;
-	struct process *p = NEW(struct process);
-	*p = (struct process){.pid = pid, .parent = parent, .since_ns = since_ns, .rank = -1, .world = -1};
+	struct sample_process *p = NEW(struct sample_process);
+	*p = (struct sample_process){.pid = pid, .parent = parent, .since_ns = since_ns, .rank = -1, .world = -1};
 	p->segment.max_bytes = (uint64_t)s->max_bytes;
 	p->segment.ring = s->ring;
 	MEM_GROW(s->process, s->cap_processes, s->n_processes + 1);
@@ -82,14 +82,14 @@ static struct process *add(struct sampler *s, pid_t pid, pid_t parent, uint64_t 
 	return p;
 }
 
-static struct process *get(struct sampler *s, pid_t pid)
+static struct sample_process *get(struct sampler *s, pid_t pid)
 {
-	struct process *p = find(s, pid);
-	return p ? p : add(s, pid, 0, 0);
+	struct sample_process *p = sample_find(s, pid);
+	return p ? p : sample_add(s, pid, 0, 0);
 }
 
 /* One behind the other, each closed by a NUL. */
-static int64_t number_in(const void *environment, const char *name)
+static int64_t sample_number_in(const void *environment, const char *name)
 {
 	const struct str *e = environment;
 	size_t length = strlen(name);
@@ -100,7 +100,7 @@ static int64_t number_in(const void *environment, const char *name)
 	return -1;
 }
 
-static void ask_rank(struct process *p)
+static void ask_rank(struct sample_process *p)
 {
 	char path[64];
 	if (p->asked)
@@ -112,7 +112,7 @@ static void ask_rank(struct process *p)
 	size_t n = f ? fread(text, 1, ENVIRONMENT_MOST, f) : 0;
 	text[n] = 0;
 	if (n) /* else it is gone already: as its parent */
-		wire_rank_of(number_in, &(const struct str){text, n}, &p->rank, &p->world);
+		wire_rank_of(sample_number_in, &(const struct str){text, n}, &p->rank, &p->world);
 	mem_free(text);
 	if (f)
 		fclose(f);
@@ -139,7 +139,7 @@ struct mmap_body {
 };
 enum { TRAILER = 16 }; /* pid, tid, time behind every record but samples */
 
-static struct str text_of(const struct perf_event_header *h, const char *from)
+static struct str sample_text_of(const struct perf_event_header *h, const char *from)
 {
 	const char *end = (const char *)h + h->size - TRAILER;
 	return from < end ? (struct str){from, strnlen(from, (size_t)(end - from))} : (struct str){0};
@@ -150,9 +150,9 @@ static void on_fork(struct sampler *s, const struct perf_event_header *h, uint64
 	const struct fork_body *b = (const struct fork_body *)(h + 1);
 	if (h->size < sizeof *h + sizeof *b || b->pid == b->ppid)
 		return; /* a thread */
-	struct process *p = add(s, (pid_t)b->pid, (pid_t)b->ppid, time_ns), *parent = find(s, (pid_t)b->ppid);
+	struct sample_process *p = sample_add(s, (pid_t)b->pid, (pid_t)b->ppid, time_ns), *parent = sample_find(s, (pid_t)b->ppid);
 	if (p && parent)
-		inherit(p, parent);
+		sample_inherit(p, parent);
 }
 
 static void on_comm(struct sampler *s, const struct perf_event_header *h, uint64_t time_ns)
@@ -160,17 +160,17 @@ static void on_comm(struct sampler *s, const struct perf_event_header *h, uint64
 	const struct comm_body *b = (const struct comm_body *)(h + 1);
 	if (h->size < sizeof *h + sizeof *b + TRAILER)
 		return;
-	struct process *p = get(s, (pid_t)b->pid);
+	struct sample_process *p = get(s, (pid_t)b->pid);
 	if (p && (h->misc & PERF_RECORD_MISC_COMM_EXEC)) {
 		int64_t rank = p->rank, world = p->world;
-		p = add(s, (pid_t)b->pid, p->parent, time_ns);
+		p = sample_add(s, (pid_t)b->pid, p->parent, time_ns);
 		if (p) {
 			p->rank = rank;
 			p->world = world;
 		}
 	}
 	if (p)
-		sample_segment_thread(&p->segment, (pid_t)b->tid, text_of(h, b->comm));
+		sample_segment_thread(&p->segment, (pid_t)b->tid, sample_text_of(h, b->comm));
 }
 
 static void on_mmap(struct sampler *s, const struct perf_event_header *h)
@@ -178,17 +178,17 @@ static void on_mmap(struct sampler *s, const struct perf_event_header *h)
 	const struct mmap_body *b = (const struct mmap_body *)(h + 1);
 	if (h->size < sizeof *h + sizeof *b + TRAILER || b->address + b->bytes < b->address)
 		return;
-	struct process *p = get(s, (pid_t)b->pid);
+	struct sample_process *p = get(s, (pid_t)b->pid);
 	if (!p)
 		return;
 	MEM_GROW(p->mapping, p->cap, p->n + 1);
-	p->mapping[p->n++] = (struct sample_mapping){b->address, b->address + b->bytes, b->offset, intern_str(&s->paths, text_of(h, b->path))};
+	p->mapping[p->n++] = (struct sample_mapping){b->address, b->address + b->bytes, b->offset, intern_str(&s->paths, sample_text_of(h, b->path))};
 }
 
 static void on_sample(struct sampler *s, const struct perf_event_header *h, uint64_t time_ns)
 {
 	struct sample x;
-	struct process *p = sample_parse(h, &x) ? get(s, (pid_t)x.pid) : NULL;
+	struct sample_process *p = sample_parse(h, &x) ? get(s, (pid_t)x.pid) : NULL;
 	if (!p)
 		return;
 	ask_rank(p);
@@ -207,7 +207,7 @@ static void on_lost(struct sampler *s, const struct perf_event_header *h)
 	s->result.lost += body[1];
 }
 
-static void handle(struct sampler *s, const struct sample_record *r)
+static void sample_handle(struct sampler *s, const struct sample_record *r)
 {
 	const struct perf_event_header *h = (const struct perf_event_header *)(s->bytes.p + r->at);
 	switch (h->type) {
@@ -242,7 +242,7 @@ static void round_of(struct sampler *s, bool last)
 		const struct perf_event_header *h = (const struct perf_event_header *)(s->bytes.p + r->at);
 		s->upto_ns = r->time_ns > s->upto_ns ? r->time_ns : s->upto_ns;
 		if (last || r->time_ns < upto) {
-			handle(s, r);
+			sample_handle(s, r);
 			continue;
 		}
 		struct sample_record kept = {r->time_ns, rest.n};
@@ -254,7 +254,7 @@ static void round_of(struct sampler *s, bool last)
 	s->n_records = n;
 }
 
-static void *run(void *context)
+static void *sample_run(void *context)
 {
 	struct sampler *s = context;
 	struct pollfd p = {.fd = s->stop, .events = POLLIN};
@@ -279,7 +279,7 @@ struct sampler *sampler_start(pid_t pid, const char *dir, int64_t hz, int64_t ma
 	idmap_init(&s->current, 0, INT32_MAX, 64);
 	intern_init(&s->paths);
 	if (sample_rings_open(&s->rings, pid, hz, e) == 0) {
-		int why = s->stop < 0 ? errno : pthread_create(&s->thread, NULL, run, s);
+		int why = s->stop < 0 ? errno : pthread_create(&s->thread, NULL, sample_run, s);
 		s->threaded = why == 0;
 		if (s->threaded)
 			return s;
@@ -295,7 +295,7 @@ static void finish_processes(struct sampler *s, int64_t cpu_ns)
 	bool first = true;
 	symbols_init(&symbols);
 	for (unsigned i = 0; i < s->n_processes; i++) {
-		struct process *p = s->process[i];
+		struct sample_process *p = s->process[i];
 		if (p->segment.path.n && first) { /* what is of all processes is told once */
 			p->segment.h.lost[WIRE_LOST_SAMPLES] = s->result.lost;
 			p->segment.h.helper_ns = (uint64_t)cpu_ns;

@@ -62,7 +62,7 @@ static int map(struct sample_ring *r)
 	return -1;
 }
 
-static int refuse(int why, struct err *e)
+static int sample_ring_refuse(int why, struct err *e)
 {
 	char paranoid[16] = "not there";
 	FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
@@ -78,7 +78,7 @@ static int refuse(int why, struct err *e)
 	return err_set(e, ERR_IO, "perf_event_open: %s", strerror(why));
 }
 
-static int open_one(struct sample_rings *r, pid_t pid, long cpu, int64_t hz)
+static int sample_ring_open_one(struct sample_rings *r, pid_t pid, long cpu, int64_t hz)
 {
 	struct perf_event_attr a = attributes(hz, cpu);
 	struct sample_ring ring = {.fd = (int)syscall(SYS_perf_event_open, &a, pid, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC)};
@@ -98,13 +98,13 @@ int sample_rings_open(struct sample_rings *r, pid_t pid, int64_t hz, struct err 
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	*r = (struct sample_rings){0};
 	for (long cpu = 0; cpu < cpus; cpu++) {
-		int why = open_one(r, pid, cpu, hz);
+		int why = sample_ring_open_one(r, pid, cpu, hz);
 		if (!why || why == ENODEV || why == ENXIO) /* a CPU that is off */
 			continue;
 		sample_rings_close(r);
-		return refuse(why, e);
+		return sample_ring_refuse(why, e);
 	}
-	return r->n ? 0 : refuse(ENOSYS, e);
+	return r->n ? 0 : sample_ring_refuse(ENOSYS, e);
 }
 
 void sample_rings_close(struct sample_rings *r)

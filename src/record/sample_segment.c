@@ -29,21 +29,21 @@ static void write_at(struct sample_segment *s, int fd, const void *p, size_t n, 
 }
 
 /* Not kept open: there may be as many processes as one likes. */
-static int open_file(struct sample_segment *s, int how)
+static int sample_segment_open_file(struct sample_segment *s, int how)
 {
 	int fd = s->broken ? -1 : open(s->path.p, how | O_CLOEXEC, 0600);
 	s->broken |= fd < 0;
 	return fd;
 }
 
-static struct wire_anchor anchor(void)
+static struct wire_anchor sample_segment_anchor(void)
 {
 	struct timespec raw;
 	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
 	return (struct wire_anchor){now_realtime_ns(), raw.tv_sec * INT64_C(1000000000) + raw.tv_nsec};
 }
 
-static void begin(struct sample_segment *s, const char *dir, pid_t pid, int64_t time_ns)
+static void sample_segment_begin(struct sample_segment *s, const char *dir, pid_t pid, int64_t time_ns)
 {
 	struct wire_header *h = &s->h;
 	memcpy(h->magic, WIRE_MAGIC, sizeof h->magic);
@@ -56,14 +56,14 @@ static void begin(struct sample_segment *s, const char *dir, pid_t pid, int64_t 
 	h->max_bytes = (int64_t)s->max_bytes;
 	h->full = s->ring ? WIRE_FULL_RING : WIRE_FULL_STOP;
 	h->state = WIRE_RUNNING;
-	h->first = h->last = anchor();
+	h->first = h->last = sample_segment_anchor();
 	h->used_bytes = WIRE_BLOCK;
 	machine_boot_id(h->boot_id, sizeof h->boot_id);
 	machine_name(h->host, sizeof h->host);
 	snprintf(h->library, sizeof h->library, "%s", OPSCOPE_VERSION);
 	buf_printf(&s->path, "%s/%s-%d-%lld.seg", dir, h->host, (int)pid, (long long)time_ns);
 	buf_char(&s->path, 0);
-	int fd = open_file(s, O_WRONLY | O_CREAT | O_EXCL);
+	int fd = sample_segment_open_file(s, O_WRONLY | O_CREAT | O_EXCL);
 	if (fd >= 0) {
 		write_at(s, fd, h, sizeof *h, 0);
 		close(fd);
@@ -82,7 +82,7 @@ static void forget_chunk(struct sample_segment *s, int fd, uint64_t at)
 }
 
 /* All chunks of samples of a ring are of one size. */
-static uint64_t place_of(const struct sample_segment *s, enum wire_chunk_kind kind)
+static uint64_t sample_segment_place_of(const struct sample_segment *s, enum wire_chunk_kind kind)
 {
 	enum { SLOTS_LEAST = 2 };
 	uint64_t slots = s->max_bytes / WIRE_BLOCK > SLOTS_LEAST + 1 ? s->max_bytes / WIRE_BLOCK - 1 : SLOTS_LEAST;
@@ -117,12 +117,12 @@ static void take_written(struct sample_segment *s, struct buf *records, const st
 static void write_chunk(struct sample_segment *s, struct buf *records, enum wire_chunk_kind kind, bool full)
 {
 	bool begun = s->begun && kind == WIRE_EVENTS;
-	struct wire_chunk c = {.magic = WIRE_CHUNK_MAGIC, .kind = (uint16_t)kind, .thread_number = kind == WIRE_EVENTS, .offset = begun ? s->begun : place_of(s, kind),
+	struct wire_chunk c = {.magic = WIRE_CHUNK_MAGIC, .kind = (uint16_t)kind, .thread_number = kind == WIRE_EVENTS, .offset = begun ? s->begun : sample_segment_place_of(s, kind),
 	                       .sequence = s->begun_sequence, .committed = (uint32_t)records->n, .ordinal = s->chunks - begun};
 	size_t bytes = s->ring && kind == WIRE_EVENTS ? WIRE_BLOCK : sizeof c + records->n;
 	bool again = c.offset < s->h.used_bytes;
 	c.grains = (uint16_t)((bytes + WIRE_GRAIN - 1) / WIRE_GRAIN);
-	int fd = open_file(s, again ? O_RDWR : O_WRONLY);
+	int fd = sample_segment_open_file(s, again ? O_RDWR : O_WRONLY);
 	if (fd >= 0) {
 		if (!begun)
 			begin_chunk(s, fd, &c, again);
@@ -138,7 +138,7 @@ static void write_chunk(struct sample_segment *s, struct buf *records, enum wire
 	take_written(s, records, &c, full);
 }
 
-static void put(struct sample_segment *s, struct buf *to, enum wire_chunk_kind kind, const void *p, size_t n, const void *more, size_t m)
+static void sample_segment_put(struct sample_segment *s, struct buf *to, enum wire_chunk_kind kind, const void *p, size_t n, const void *more, size_t m)
 {
 	size_t pad = -(n + m) & 7;
 	if (to->n + n + m + pad > CHUNK_ROOM) {
@@ -153,7 +153,7 @@ static void put(struct sample_segment *s, struct buf *to, enum wire_chunk_kind k
 
 /* --- records ---------------------------------------------------------------------------------------------------- */
 
-static struct wire_head head(enum wire_type type, uint8_t flags, size_t bytes, uint32_t id)
+static struct wire_head sample_segment_head(enum wire_type type, uint8_t flags, size_t bytes, uint32_t id)
 {
 	return (struct wire_head){(uint8_t)type, flags, WIRE_WORDS(bytes), id};
 }
@@ -170,14 +170,14 @@ void sample_segment_add(struct sample_segment *s, const char *dir, pid_t pid, pi
 				kept[k++] = frame[i];
 		}
 	if (!s->path.n)
-		begin(s, dir, pid, time_ns);
+		sample_segment_begin(s, dir, pid, time_ns);
 	if (s->broken || (s->max_bytes && !s->ring && s->h.used_bytes + s->chunk.n > s->max_bytes)) {
 		s->h.lost[s->broken ? WIRE_LOST_DISK : WIRE_LOST_FULL]++;
 		return;
 	}
-	struct wire_cpu_sample r = {head(WIRE_CPU_SAMPLE, cut ? WIRE_CUT : 0, sizeof r + 8 * (size_t)k, (uint32_t)tid), time_ns, k,
+	struct wire_cpu_sample r = {sample_segment_head(WIRE_CPU_SAMPLE, cut ? WIRE_CUT : 0, sizeof r + 8 * (size_t)k, (uint32_t)tid), time_ns, k,
 	                            (uint32_t)((period_ns + 500) / 1000)};
-	put(s, &s->chunk, WIRE_EVENTS, &r, sizeof r, kept, 8 * (size_t)k);
+	sample_segment_put(s, &s->chunk, WIRE_EVENTS, &r, sizeof r, kept, 8 * (size_t)k);
 }
 
 void sample_segment_flush(struct sample_segment *s)
@@ -186,18 +186,18 @@ void sample_segment_flush(struct sample_segment *s)
 		return;
 	if (s->keep.n)
 		write_chunk(s, &s->keep, WIRE_KEEP, true);
-	s->h.last = anchor();
+	s->h.last = sample_segment_anchor();
 	write_chunk(s, &s->chunk, WIRE_EVENTS, false);
 }
 
-static uint32_t keep_text(struct sample_segment *s, struct str text)
+static uint32_t sample_segment_keep_text(struct sample_segment *s, struct str text)
 {
 	bool cut = text.n > WIRE_MAX_STRING;
 	uint32_t n = cut ? WIRE_MAX_STRING : (uint32_t)text.n;
 	while (cut && n && (text.p[n] & 0xc0) == 0x80) /* not in the middle of a character */
 		n--;
-	struct wire_string r = {head(WIRE_STRING, cut ? WIRE_CUT : 0, sizeof r + n, ++s->texts), n, 0};
-	put(s, &s->keep, WIRE_KEEP, &r, sizeof r, text.p, n);
+	struct wire_string r = {sample_segment_head(WIRE_STRING, cut ? WIRE_CUT : 0, sizeof r + n, ++s->texts), n, 0};
+	sample_segment_put(s, &s->keep, WIRE_KEEP, &r, sizeof r, text.p, n);
 	return s->texts;
 }
 
@@ -205,8 +205,8 @@ void sample_segment_map(struct sample_segment *s, const struct sample_mapping *m
 {
 	if (s->ring) /* whose chunks lie side by side until the end */
 		return;
-	struct wire_mapping r = {head(WIRE_MAPPING, 0, sizeof r, keep_text(s, path)), m->start, m->end, m->offset};
-	put(s, &s->keep, WIRE_KEEP, &r, sizeof r, NULL, 0);
+	struct wire_mapping r = {sample_segment_head(WIRE_MAPPING, 0, sizeof r, sample_segment_keep_text(s, path)), m->start, m->end, m->offset};
+	sample_segment_put(s, &s->keep, WIRE_KEEP, &r, sizeof r, NULL, 0);
 }
 
 /* --- the end: addresses become texts ---------------------------------------------------------------------------- */
@@ -234,7 +234,7 @@ static const struct sample_mapping *mapping_of(const struct naming *n, uint64_t 
 }
 
 /* Callers are returned to: their call stands before the address. 0: no code is there. */
-static uint64_t text_of(struct naming *n, uint64_t address, bool innermost)
+static uint64_t sample_segment_text_of(struct naming *n, uint64_t address, bool innermost)
 {
 	uint64_t at = innermost || !address ? address : address - 1;
 	uint32_t text = idmap_get(&n->known, (int64_t)at);
@@ -247,7 +247,7 @@ static uint64_t text_of(struct naming *n, uint64_t address, bool innermost)
 		uint32_t before = n->names.n, id = intern_str(&n->names, buf_view(&n->scratch));
 		text = id ? n->before + id : 0;
 		if (id >= before)
-			keep_text(n->s, buf_view(&n->scratch));
+			sample_segment_keep_text(n->s, buf_view(&n->scratch));
 		idmap_put(&n->known, (int64_t)at, text);
 	}
 	return WIRE_FRAME_TEXT | text;
@@ -263,7 +263,7 @@ static void name_frames(struct naming *n, char *records, size_t bytes)
 			uint64_t f;
 			char *p = records + at + sizeof r + 8 * (size_t)i;
 			memcpy(&f, p, 8);
-			f = text_of(n, f, i == 0);
+			f = sample_segment_text_of(n, f, i == 0);
 			memcpy(p, &f, 8);
 			if (!f) {
 				r.frames = i;
@@ -280,7 +280,7 @@ static void name_written(struct naming *n)
 {
 	struct sample_segment *s = n->s;
 	char *records = mem_alloc(1, WIRE_BLOCK);
-	int fd = open_file(s, O_RDWR);
+	int fd = sample_segment_open_file(s, O_RDWR);
 	for (uint64_t at = WIRE_BLOCK; fd >= 0 && at < s->h.used_bytes && !s->broken;) {
 		struct wire_chunk c;
 		bool ok = pread(fd, &c, sizeof c, (off_t)at) == sizeof c && c.grains && c.committed <= CHUNK_ROOM &&
@@ -312,8 +312,8 @@ static void name_threads(struct naming *n)
 		pid_t tid;
 		memcpy(&tid, s->threads.p + at, sizeof tid);
 		struct str name = str_from(s->threads.p + at + sizeof tid);
-		struct wire_thread_name r = {head(WIRE_THREAD_NAME, WIRE_BY_SYSTEM, sizeof r, keep_text(s, name)), (uint32_t)tid, 0};
-		put(s, &s->keep, WIRE_KEEP, &r, sizeof r, NULL, 0);
+		struct wire_thread_name r = {sample_segment_head(WIRE_THREAD_NAME, WIRE_BY_SYSTEM, sizeof r, sample_segment_keep_text(s, name)), (uint32_t)tid, 0};
+		sample_segment_put(s, &s->keep, WIRE_KEEP, &r, sizeof r, NULL, 0);
 		at += sizeof tid + name.n + 1;
 	}
 }
@@ -333,7 +333,7 @@ bool sample_segment_finish(struct sample_segment *s, struct symbols *symbols, co
 	name_written(&name);
 	name_threads(&name);
 	s->h.state = WIRE_ENDED;
-	s->h.last = anchor();
+	s->h.last = sample_segment_anchor();
 	write_chunk(s, &s->keep, WIRE_KEEP, true);
 	idmap_release(&name.known);
 	intern_release(&name.names);

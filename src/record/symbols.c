@@ -28,7 +28,7 @@ void symbols_release(struct symbols *s)
 	intern_release(&s->paths);
 }
 
-static const struct elf *file_of(struct symbols *s, struct str path)
+static const struct elf *symbols_file_of(struct symbols *s, struct str path)
 {
 	uint32_t id = intern_str(&s->paths, path);
 	unsigned before = s->cap, cap = s->cap;
@@ -46,7 +46,7 @@ static const struct elf *file_of(struct symbols *s, struct str path)
 
 /* --- maps of code that was made --------------------------------------------------------------------------------- */
 
-static int by_start(const void *x, const void *y)
+static int symbols_by_start(const void *x, const void *y)
 {
 	const struct perf_map_entry *a = x, *b = y;
 	return (a->start > b->start) - (a->start < b->start);
@@ -93,7 +93,7 @@ void perf_map_read(struct perf_map *m, const char *path)
 	if (f)
 		fclose(f);
 	if (m->n)
-		qsort(m->v, m->n, sizeof *m->v, by_start);
+		qsort(m->v, m->n, sizeof *m->v, symbols_by_start);
 }
 
 struct str perf_map_name(const struct perf_map *m, uint64_t address)
@@ -118,7 +118,7 @@ void perf_map_release(struct perf_map *m)
 /* --- names ------------------------------------------------------------------------------------------------------ */
 
 /* A stack is its frames with ';' between them. */
-static void put_name(struct buf *out, struct str name)
+static void symbols_put_name(struct buf *out, struct str name)
 {
 	size_t from = out->n;
 	utf8_put_valid(out, (struct str){name.p, name.n < NAME_MOST ? name.n : NAME_MOST});
@@ -142,10 +142,10 @@ static bool put_python(struct buf *out, struct str name)
 		return false;
 	name = (struct str){name.p + 4, name.n - 4};
 	ptrdiff_t colon = str_find(name, STR(":"));
-	put_name(out, colon < 0 ? name : (struct str){name.p, (size_t)colon});
+	symbols_put_name(out, colon < 0 ? name : (struct str){name.p, (size_t)colon});
 	if (colon >= 0) {
 		buf_cstr(out, " (");
-		put_name(out, (struct str){name.p + colon + 1, name.n - (size_t)colon - 1});
+		symbols_put_name(out, (struct str){name.p + colon + 1, name.n - (size_t)colon - 1});
 		buf_char(out, ')');
 	}
 	return true;
@@ -154,16 +154,16 @@ static bool put_python(struct buf *out, struct str name)
 void symbols_name(struct symbols *s, const struct perf_map *m, struct str path, uint64_t offset, uint64_t address, struct buf *out)
 {
 	struct str made = perf_map_name(m, address);
-	const struct elf *f = !made.n && path.n && *path.p == '/' ? file_of(s, path) : NULL;
+	const struct elf *f = !made.n && path.n && *path.p == '/' ? symbols_file_of(s, path) : NULL;
 	struct str name = made.n ? made : f ? elf_function(f, offset) : (struct str){0};
 	struct buf readable = {0};
 	if (made.n && put_python(out, made))
 		return;
 	if (name.n && demangle(name, &readable) == DEMANGLE_DONE)
 		name = buf_view(&readable);
-	put_name(out, name.n ? name : STR("??"));
+	symbols_put_name(out, name.n ? name : STR("??"));
 	buf_release(&readable);
 	buf_cstr(out, " (");
-	put_name(out, made.n ? STR("made while it ran") : path.n ? last_part(path) : STR("unknown"));
+	symbols_put_name(out, made.n ? STR("made while it ran") : path.n ? last_part(path) : STR("unknown"));
 	buf_char(out, ')');
 }

@@ -30,7 +30,7 @@ static bool is_control(uint32_t code)
 }
 
 /* Whether the bytes can be written as they are, as those of nearly all texts. */
-static bool is_plain(struct str s)
+static bool render_csv_is_plain(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)
 		if ((unsigned char)s.p[i] < 0x20 || (unsigned char)s.p[i] >= 0x7f)
@@ -53,7 +53,7 @@ static void put_escaped(struct buf *out, struct str s)
 	}
 }
 
-static bool is_number(struct str s)
+static bool render_csv_is_number(struct str s)
 {
 	char *end, text[32];
 	if (!s.n || s.n >= sizeof text)
@@ -64,18 +64,18 @@ static bool is_number(struct str s)
 	return *end == 0;
 }
 
-static bool is_formula(struct str s)
+static bool render_csv_is_formula(struct str s)
 {
 	while (s.n && (*s.p == ' ' || *s.p == '\n')) /* some spreadsheets skip them */
 		s.p++, s.n--;
-	return s.n > 1 && s.p[0] && strchr("=+-@\t\r", s.p[0]) && !is_number(s);
+	return s.n > 1 && s.p[0] && strchr("=+-@\t\r", s.p[0]) && !render_csv_is_number(s);
 }
 
-static void put_text(struct buf *out, struct str s)
+static void render_csv_put_text(struct buf *out, struct str s)
 {
 	struct buf escaped = {0};
-	bool formula = is_formula(s);
-	if (formula || !is_plain(s)) {
+	bool formula = render_csv_is_formula(s);
+	if (formula || !render_csv_is_plain(s)) {
 		if (formula)
 			buf_char(&escaped, '\'');
 		put_escaped(&escaped, s);
@@ -91,13 +91,13 @@ static void put_text(struct buf *out, struct str s)
 	buf_release(&escaped);
 }
 
-static void put_cell(struct buf *out, const struct column_data *d, size_t row)
+static void render_csv_put_cell(struct buf *out, const struct column_data *d, size_t row)
 {
 	if (!d->set[row])
 		return;
 	switch (d->col.type) {
 	case CELL_STR:
-		put_text(out, d->cell[row].s);
+		render_csv_put_text(out, d->cell[row].s);
 		break;
 	case CELL_I64:
 		buf_i64(out, d->cell[row].i);
@@ -123,7 +123,7 @@ static int render_csv(const struct table *t, const struct render_options *o, str
 		if (s->data[c].col.flags & COLUMN_INDENT)
 			continue;
 		buf_cstr(out, comma);
-		put_text(out, str_from(s->data[c].col.id));
+		render_csv_put_text(out, str_from(s->data[c].col.id));
 		comma = ",";
 	}
 	buf_char(out, '\n');
@@ -134,7 +134,7 @@ static int render_csv(const struct table *t, const struct render_options *o, str
 			if (s->data[c].col.flags & COLUMN_INDENT)
 				continue;
 			buf_cstr(out, comma);
-			put_cell(out, &s->data[c], r);
+			render_csv_put_cell(out, &s->data[c], r);
 			comma = ",";
 		}
 		if (out->n == line)

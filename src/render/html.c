@@ -7,17 +7,17 @@
 #include "render/number.h"
 #include "render/render.h"
 
-static void put_text(struct buf *out, struct str s)
+static void render_html_put_text(struct buf *out, struct str s)
 {
 	html_put_text(out, s);
 }
 
-static void put_cstring(struct buf *out, const char *s)
+static void render_html_put_cstring(struct buf *out, const char *s)
 {
-	put_text(out, str_from(s ? s : ""));
+	render_html_put_text(out, str_from(s ? s : ""));
 }
 
-static bool is_number(const struct column *c)
+static bool render_html_is_number(const struct column *c)
 {
 	return c->type == CELL_I64 || c->type == CELL_F64;
 }
@@ -37,16 +37,16 @@ static void put_marked(struct buf *out, struct str s)
 {
 	const char *from, *to;
 	while ((from = memchr(s.p, '`', s.n)) && (to = memchr(from + 1, '`', (size_t)(s.p + s.n - from - 1)))) {
-		put_text(out, (struct str){s.p, (size_t)(from - s.p)});
+		render_html_put_text(out, (struct str){s.p, (size_t)(from - s.p)});
 		buf_cstr(out, "<code>");
-		put_text(out, (struct str){from + 1, (size_t)(to - from - 1)});
+		render_html_put_text(out, (struct str){from + 1, (size_t)(to - from - 1)});
 		buf_cstr(out, "</code>");
 		s = (struct str){to + 1, (size_t)(s.p + s.n - to - 1)};
 	}
-	put_text(out, s);
+	render_html_put_text(out, s);
 }
 
-static bool has_prose(const struct table *t)
+static bool render_html_has_prose(const struct table *t)
 {
 	for (unsigned i = 0; i < t->n_columns; i++)
 		if (t->data[i].col.flags & COLUMN_PROSE)
@@ -63,21 +63,21 @@ static bool is_left_out(const struct table *t, unsigned col)
 	return is_depth(c) || shown || (c->flags & COLUMN_INDENT);
 }
 
-static void put_header(struct buf *out, const struct table *t)
+static void render_html_put_header(struct buf *out, const struct table *t)
 {
 	buf_cstr(out, "<thead><tr>");
 	for (unsigned i = 0; i < t->n_columns; i++) {
 		const struct column *c = &t->data[i].col;
 		if (is_left_out(t, i))
 			continue;
-		buf_printf(out, "<th scope=col tabindex=0 class=\"%s%s\" title=\"", is_number(c) ? "n" : "t", detail_class(c));
-		put_cstring(out, c->id);
+		buf_printf(out, "<th scope=col tabindex=0 class=\"%s%s\" title=\"", render_html_is_number(c) ? "n" : "t", detail_class(c));
+		render_html_put_cstring(out, c->id);
 		if (c->help && *c->help) {
 			buf_cstr(out, ": ");
-			put_cstring(out, c->help);
+			render_html_put_cstring(out, c->help);
 		}
 		buf_cstr(out, "\">");
-		put_cstring(out, c->title);
+		render_html_put_cstring(out, c->title);
 		if (c->unit == UNIT_US && !c->shown_in && !strstr(c->title, "(us)"))
 			buf_cstr(out, " (us)");
 		buf_cstr(out, "</th>");
@@ -89,7 +89,7 @@ static void put_header(struct buf *out, const struct table *t)
 static void put_label(struct buf *out, const struct column *c)
 {
 	buf_cstr(out, " data-t=\"");
-	put_cstring(out, c->title);
+	render_html_put_cstring(out, c->title);
 	buf_char(out, '"');
 }
 
@@ -102,7 +102,7 @@ static void put_full_name(struct buf *out, const struct table *t, unsigned col, 
 		return;
 	out->n--; /* the '>' of the cell that was opened */
 	buf_cstr(out, " title=\"");
-	put_text(out, table_str(t, row, (unsigned)full));
+	render_html_put_text(out, table_str(t, row, (unsigned)full));
 	buf_cstr(out, "\">");
 }
 
@@ -111,7 +111,7 @@ static void open_cell(struct buf *out, const struct column_data *d, size_t row, 
 {
 	const char *null = d->set[row] ? "" : " z";
 	bool prose = d->col.flags & COLUMN_PROSE;
-	if (!is_number(&d->col)) {
+	if (!render_html_is_number(&d->col)) {
 		buf_printf(out, "<td class=\"s%s%s%s\"", null, detail_class(&d->col), prose ? " open" : "");
 		if (prose)
 			put_label(out, &d->col);
@@ -140,10 +140,10 @@ static void open_cell(struct buf *out, const struct column_data *d, size_t row, 
 	buf_char(out, '>');
 }
 
-static void put_row(struct buf *out, const struct table *t, size_t row, struct buf *scratch)
+static void render_html_put_row(struct buf *out, const struct table *t, size_t row, struct buf *scratch)
 {
 	int64_t depth = 0;
-	bool label = has_prose(t);
+	bool label = render_html_has_prose(t);
 	buf_cstr(out, "<tr>");
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		if (is_depth(&t->data[c].col)) {
@@ -158,7 +158,7 @@ static void put_row(struct buf *out, const struct table *t, size_t row, struct b
 			depth = 0;
 		buf_clear(scratch);
 		format_cell(t, row, c, scratch);
-		put_text(out, buf_view(scratch));
+		render_html_put_text(out, buf_view(scratch));
 		buf_cstr(out, "</td>");
 	}
 	buf_cstr(out, "</tr>\n");
@@ -172,7 +172,7 @@ static unsigned count_details(const struct table *t)
 	return n;
 }
 
-static void put_count(struct buf *out, const struct table *t, bool fragment)
+static void render_html_put_count(struct buf *out, const struct table *t, bool fragment)
 {
 	unsigned details = fragment ? 0 : count_details(t);
 	buf_cstr(out, "<p class=count><span class=shown></span>");
@@ -188,18 +188,18 @@ static void put_count(struct buf *out, const struct table *t, bool fragment)
 	buf_cstr(out, "</p>\n");
 }
 
-static void put_table(struct buf *out, const struct table *t, bool fragment)
+static void render_html_put_table(struct buf *out, const struct table *t, bool fragment)
 {
 	struct buf scratch = {0};
 	if (t->n_columns) {
-		buf_cstr(out, has_prose(t) ? "<div class=scroll><table class=prose>" : "<div class=scroll><table>");
-		put_header(out, t);
+		buf_cstr(out, render_html_has_prose(t) ? "<div class=scroll><table class=prose>" : "<div class=scroll><table>");
+		render_html_put_header(out, t);
 		buf_cstr(out, "<tbody>\n");
 		for (size_t r = 0; r < t->n_rows; r++)
-			put_row(out, t, r, &scratch);
+			render_html_put_row(out, t, r, &scratch);
 		buf_cstr(out, "</tbody></table></div>\n");
 	}
-	put_count(out, t, fragment);
+	render_html_put_count(out, t, fragment);
 	if (t->n_notes) {
 		buf_cstr(out, "<ul class=notes>");
 		bool brief = t->shown_notes == NOTES_BRIEF && !t->notes_answer;
@@ -232,10 +232,10 @@ static void put_sections(struct buf *out, const struct table *t)
 			buf_cstr(out, "<section>");
 			if (s != t || leads) {
 				buf_cstr(out, "<h2>");
-				put_cstring(out, s->title);
+				render_html_put_cstring(out, s->title);
 				buf_cstr(out, "</h2>\n");
 			}
-			put_table(out, s, false);
+			render_html_put_table(out, s, false);
 			buf_cstr(out, "</section>\n");
 		}
 	}
@@ -247,9 +247,9 @@ static void put_fragment(struct buf *out, const struct table *t)
 	buf_cstr(out, "<div class=opscope>\n<style>\n");
 	buf_cstr(out, html_fragment_style);
 	buf_cstr(out, "</style>\n<b>");
-	put_cstring(out, t->heading ? t->heading : t->title);
+	render_html_put_cstring(out, t->heading ? t->heading : t->title);
 	buf_cstr(out, "</b>\n");
-	put_table(out, t, true);
+	render_html_put_table(out, t, true);
 	buf_cstr(out, "</div>\n");
 }
 
@@ -263,16 +263,16 @@ static int render_html(const struct table *t, const struct render_options *o, st
 	              "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; "
 	              "script-src 'unsafe-inline'\">\n"
 	              "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n<title>");
-	put_cstring(out, t->heading ? t->heading : t->title);
+	render_html_put_cstring(out, t->heading ? t->heading : t->title);
 	buf_cstr(out, "</title>\n<style>\n");
 	buf_cstr(out, html_style);
 	buf_cstr(out, "</style></head><body>\n<header><h1>");
-	put_cstring(out, t->heading ? t->heading : t->title);
+	render_html_put_cstring(out, t->heading ? t->heading : t->title);
 	buf_cstr(out, "</h1><span class=input>");
-	put_cstring(out, o->input);
+	render_html_put_cstring(out, o->input);
 	if (o->choice.n) {
 		buf_cstr(out, " <code>");
-		put_text(out, o->choice);
+		render_html_put_text(out, o->choice);
 		buf_cstr(out, "</code>");
 	}
 	buf_cstr(out, "</span><input id=q type=search placeholder=\"Search all tables\" aria-label=Search></header>\n<main>\n");

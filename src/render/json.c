@@ -6,12 +6,12 @@
 #include "render/number.h"
 #include "render/render.h"
 
-static void put_cstring(struct buf *out, const char *s)
+static void render_json_put_cstring(struct buf *out, const char *s)
 {
 	json_put_string(out, str_from(s ? s : ""));
 }
 
-static void put_columns(struct buf *out, const struct table *t)
+static void render_json_put_columns(struct buf *out, const struct table *t)
 {
 	const char *comma = "";
 	buf_cstr(out, "\"columns\":[");
@@ -21,18 +21,18 @@ static void put_columns(struct buf *out, const struct table *t)
 			continue;
 		buf_printf(out, "%s\n{\"id\":", comma);
 		comma = ",";
-		put_cstring(out, c->id);
+		render_json_put_cstring(out, c->id);
 		buf_cstr(out, ",\"title\":");
-		put_cstring(out, c->title);
+		render_json_put_cstring(out, c->title);
 		buf_printf(out, ",\"type\":\"%s\",\"unit\":\"%s\",\"help\":", table_type_name(c->type),
 		           table_unit_name(c->unit));
-		put_cstring(out, c->help);
+		render_json_put_cstring(out, c->help);
 		buf_char(out, '}');
 	}
 	buf_char(out, ']');
 }
 
-static void put_cell(struct buf *out, const struct column_data *d, size_t row)
+static void render_json_put_cell(struct buf *out, const struct column_data *d, size_t row)
 {
 	if (!d->set[row]) {
 		buf_cstr(out, "null");
@@ -54,7 +54,7 @@ static void put_cell(struct buf *out, const struct column_data *d, size_t row)
 	}
 }
 
-static void put_rows(struct buf *out, const struct table *t)
+static void render_json_put_rows(struct buf *out, const struct table *t)
 {
 	buf_cstr(out, ",\n\"rows\":[");
 	for (size_t r = 0; r < t->n_rows; r++) {
@@ -64,7 +64,7 @@ static void put_rows(struct buf *out, const struct table *t)
 			if (t->data[c].col.flags & COLUMN_INDENT)
 				continue;
 			buf_cstr(out, comma);
-			put_cell(out, &t->data[c], r);
+			render_json_put_cell(out, &t->data[c], r);
 			comma = ",";
 		}
 		buf_char(out, ']');
@@ -74,8 +74,8 @@ static void put_rows(struct buf *out, const struct table *t)
 
 static void put_body(struct buf *out, const struct table *t)
 {
-	put_columns(out, t);
-	put_rows(out, t);
+	render_json_put_columns(out, t);
+	render_json_put_rows(out, t);
 	buf_cstr(out, ",\n\"notes\":[");
 	for (unsigned i = 0; i < t->n_notes; i++) {
 		if (i)
@@ -88,17 +88,17 @@ static void put_body(struct buf *out, const struct table *t)
 static int render_json(const struct table *t, const struct render_options *o, struct buf *out, struct err *e)
 {
 	buf_cstr(out, "{\"report\":");
-	put_cstring(out, t->name);
+	render_json_put_cstring(out, t->name);
 	buf_cstr(out, ",\"version\":1,\"input\":");
-	put_cstring(out, o->input);
+	render_json_put_cstring(out, o->input);
 	buf_cstr(out, ",\n");
 	put_body(out, t);
 	buf_cstr(out, ",\n\"sections\":[");
 	for (const struct table *s = t->next; s; s = s->next) {
 		buf_cstr(out, s == t->next ? "\n{\"name\":" : ",\n{\"name\":");
-		put_cstring(out, s->name);
+		render_json_put_cstring(out, s->name);
 		buf_cstr(out, ",\"title\":");
-		put_cstring(out, s->title);
+		render_json_put_cstring(out, s->title);
 		buf_cstr(out, ",\n");
 		put_body(out, s);
 		buf_char(out, '}');

@@ -5,7 +5,7 @@
 #include "render/number.h"
 #include "render/torch_format.h"
 
-static void put_value(const struct table *t, size_t row, unsigned col, struct buf *out)
+static void render_layout_repr_put_value(const struct table *t, size_t row, unsigned col, struct buf *out)
 {
 	const struct column_data *d = &t->data[col];
 	double v = d->col.type == CELL_F64 ? d->cell[row].f : (double)d->cell[row].i;
@@ -21,14 +21,14 @@ static void put_value(const struct table *t, size_t row, unsigned col, struct bu
 		buf_i64(out, d->cell[row].i);
 }
 
-static void put_row(const struct table *t, size_t row, struct buf *out)
+static void render_layout_repr_put_row(const struct table *t, size_t row, struct buf *out)
 {
 	buf_printf(out, "<%s", t->title);
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		if (t->data[c].col.flags & COLUMN_DETAIL)
 			continue;
 		buf_printf(out, " %s=", t->data[c].col.title);
-		put_value(t, row, c, out);
+		render_layout_repr_put_value(t, row, c, out);
 	}
 	buf_cstr(out, ">\n");
 }
@@ -36,7 +36,7 @@ static void put_row(const struct table *t, size_t row, struct buf *out)
 static void layout_repr_put(const struct table *t, struct buf *out)
 {
 	for (size_t r = 0; r < t->n_rows; r++)
-		put_row(t, r, out);
+		render_layout_repr_put_row(t, r, out);
 	for (unsigned i = 0; i < t->n_notes; i++) {
 		utf8_put_safe(out, t->notes[i]);
 		buf_char(out, '\n');

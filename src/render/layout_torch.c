@@ -27,11 +27,11 @@ static const struct style {
 	{"torch-2.14", torch_memory_units, 0},
 };
 
-enum kind { NAME, SHAPES, STACK, FLOPS, OTHER };
+enum render_layout_torch_kind { NAME, SHAPES, STACK, FLOPS, OTHER };
 
 struct place {
 	unsigned col;
-	enum kind kind;
+	enum render_layout_torch_kind kind;
 	size_t width, most;
 };
 
@@ -51,7 +51,7 @@ static size_t all_rows(const struct table *t)
 	return t->held_rows > t->n_rows ? t->held_rows : t->n_rows;
 }
 
-static size_t length(struct str s)
+static size_t render_layout_torch_length(struct str s)
 {
 	size_t n = 0;
 	uint32_t code;
@@ -61,7 +61,7 @@ static size_t length(struct str s)
 }
 
 /* The first n characters. */
-static struct str head(struct str s, size_t n)
+static struct str render_layout_torch_head(struct str s, size_t n)
 {
 	size_t at = 0;
 	uint32_t code;
@@ -72,12 +72,12 @@ static struct str head(struct str s, size_t n)
 
 static struct str without_head(struct str s, size_t n)
 {
-	size_t cut = head(s, n).n;
+	size_t cut = render_layout_torch_head(s, n).n;
 	return (struct str){s.p + cut, s.n - cut};
 }
 
 /* The text of a cell as it may be shown; valid until the next call. */
-static struct str text_of(struct sheet *s, size_t row, unsigned col)
+static struct str render_layout_torch_text_of(struct sheet *s, size_t row, unsigned col)
 {
 	const struct column_data *d = &s->t->data[col];
 	buf_clear(&s->text);
@@ -86,7 +86,7 @@ static struct str text_of(struct sheet *s, size_t row, unsigned col)
 	return buf_view(&s->text);
 }
 
-static enum kind kind_of(const struct column *c)
+static enum render_layout_torch_kind render_layout_torch_kind_of(const struct column *c)
 {
 	if (c->type == CELL_STR)
 		return c->flags & COLUMN_STACK ? STACK : c->flags & COLUMN_WIDE ? SHAPES : NAME;
@@ -98,9 +98,9 @@ static size_t longest(struct sheet *s, const struct place *p)
 {
 	size_t most = 0;
 	for (size_t r = 0; r < all_rows(s->t); r++) {
-		struct str rest = text_of(s, r, p->col), line;
+		struct str rest = render_layout_torch_text_of(s, r, p->col), line;
 		while (str_split(&rest, p->kind == STACK ? ';' : '\n', &line)) {
-			size_t n = length(line);
+			size_t n = render_layout_torch_length(line);
 			most = n > most ? n : most;
 		}
 	}
@@ -118,7 +118,7 @@ static int64_t smallest_flops(const struct sheet *s, unsigned col)
 }
 
 /* False when the column is left out. */
-static bool measure(struct sheet *s, struct place *p)
+static bool render_layout_torch_measure(struct sheet *s, struct place *p)
 {
 	static const unsigned usual[] = {[NAME] = NAME_WIDTH, [SHAPES] = SHAPES_WIDTH, [STACK] = STACK_WIDTH, [FLOPS] = 0, [OTHER] = 0};
 	const struct column *c = &s->t->data[p->col].col;
@@ -136,15 +136,15 @@ static bool measure(struct sheet *s, struct place *p)
 	return n > 0;
 }
 
-static void find_places(struct sheet *s)
+static void render_layout_torch_find_places(struct sheet *s)
 {
 	size_t name = 0;
 	s->v = NEW_ARRAY(s->t->n_columns + 1, struct place);
 	for (unsigned c = 0; c < s->t->n_columns; c++) {
 		const struct column *col = &s->t->data[c].col;
 		struct place *p = &s->v[s->n];
-		*p = (struct place){.col = c, .kind = kind_of(col)};
-		if ((col->flags & (COLUMN_DETAIL | COLUMN_INDENT)) || !measure(s, p))
+		*p = (struct place){.col = c, .kind = render_layout_torch_kind_of(col)};
+		if ((col->flags & (COLUMN_DETAIL | COLUMN_INDENT)) || !render_layout_torch_measure(s, p))
 			continue;
 		if (p->kind == NAME)
 			p->width = name = name ? name : p->width;
@@ -154,13 +154,13 @@ static void find_places(struct sheet *s)
 
 static void put_in(struct sheet *s, const struct place *p, struct str text)
 {
-	size_t n = length(text), fill = n < p->width ? p->width - n : 0;
+	size_t n = render_layout_torch_length(text), fill = n < p->width ? p->width - n : 0;
 	buf_fill(s->out, ' ', p->kind == STACK ? 0 : fill);
 	buf_str(s->out, text);
 	buf_fill(s->out, ' ', (p->kind == STACK ? fill : 0) + GAP);
 }
 
-static void end_line(struct sheet *s)
+static void render_layout_torch_end_line(struct sheet *s)
 {
 	buf_char(s->out, '\n');
 }
@@ -171,7 +171,7 @@ static void put_rule(struct sheet *s)
 		buf_fill(s->out, '-', s->v[i].width);
 		buf_fill(s->out, ' ', GAP);
 	}
-	end_line(s);
+	render_layout_torch_end_line(s);
 }
 
 static void put_banner(struct sheet *s, const char *text)
@@ -182,12 +182,12 @@ static void put_banner(struct sheet *s, const char *text)
 	for (unsigned i = 0; i < s->n; i++)
 		n += s->v[i].width + (i ? GAP : 0);
 	buf_fill(s->out, '=', n);
-	end_line(s);
+	render_layout_torch_end_line(s);
 	utf8_put_safe(s->out, str_from(text));
-	end_line(s);
+	render_layout_torch_end_line(s);
 }
 
-static void put_header(struct sheet *s)
+static void render_layout_torch_put_header(struct sheet *s)
 {
 	put_rule(s);
 	for (unsigned i = 0; i < s->n; i++) {
@@ -196,21 +196,21 @@ static void put_header(struct sheet *s)
 		buf_cstr(&s->part, s->v[i].kind == FLOPS ? s->flops.name : s->t->data[s->v[i].col].col.title);
 		put_in(s, &s->v[i], buf_view(&s->part));
 	}
-	end_line(s);
+	render_layout_torch_end_line(s);
 	put_rule(s);
 }
 
-static void cut_name(struct sheet *s, struct str text, size_t most)
+static void render_layout_torch_cut_name(struct sheet *s, struct str text, size_t most)
 {
 	size_t keep = most > 3 ? most - 3 : 0;
-	bool cut = length(text) >= keep;
-	buf_str(&s->part, cut ? head(text, keep) : text);
+	bool cut = render_layout_torch_length(text) >= keep;
+	buf_str(&s->part, cut ? render_layout_torch_head(text, keep) : text);
 	buf_cstr(&s->part, cut ? "..." : "");
 }
 
 static void cut_path(struct sheet *s, struct str text, size_t width)
 {
-	size_t n = length(text);
+	size_t n = render_layout_torch_length(text);
 	bool mark = n > width && width > 3;
 	if (n > width)
 		text = without_head(text, n - width + (mark ? 3 : 0));
@@ -225,7 +225,7 @@ static struct str first_frame(struct str stack)
 	return line;
 }
 
-static void put_number(struct sheet *s, size_t row, const struct place *p)
+static void render_layout_torch_put_number(struct sheet *s, size_t row, const struct place *p)
 {
 	const struct column_data *d = &s->t->data[p->col];
 	const struct column *c = &d->col;
@@ -255,24 +255,24 @@ static void make_cell(struct sheet *s, size_t row, const struct place *p)
 	const struct column_data *d = &s->t->data[p->col];
 	switch (p->kind) {
 	case NAME:
-		cut_name(s, text_of(s, row, p->col), p->most);
+		render_layout_torch_cut_name(s, render_layout_torch_text_of(s, row, p->col), p->most);
 		break;
 	case SHAPES:
-		buf_str(&s->part, head(text_of(s, row, p->col), p->width));
+		buf_str(&s->part, render_layout_torch_head(render_layout_torch_text_of(s, row, p->col), p->width));
 		break;
 	case STACK:
-		cut_path(s, first_frame(text_of(s, row, p->col)), p->width);
+		cut_path(s, first_frame(render_layout_torch_text_of(s, row, p->col)), p->width);
 		break;
 	case FLOPS:
 		torch_text_flops(&s->part, d->set[row] ? d->cell[row].i : 0, s->flops.scale);
 		break;
 	case OTHER:
-		put_number(s, row, p);
+		render_layout_torch_put_number(s, row, p);
 	}
 }
 
 /* Which column's value stands in column i: those of a stack and of the FLOPs behind it change places. */
-static const struct place *value_of(const struct sheet *s, unsigned i)
+static const struct place *render_layout_torch_value_of(const struct sheet *s, unsigned i)
 {
 	if (i + 1 < s->n && s->v[i].kind == STACK && s->v[i + 1].kind == FLOPS)
 		return &s->v[i + 1];
@@ -284,13 +284,13 @@ static void put_last(struct sheet *s, struct str text)
 {
 	for (unsigned i = 0; i < s->n; i++)
 		put_in(s, &s->v[i], i + 1 < s->n ? STR("") : text);
-	end_line(s);
+	render_layout_torch_end_line(s);
 }
 
 /* The frames behind the first, and an empty line. */
 static void put_frames(struct sheet *s, size_t row, const struct place *p)
 {
-	struct str rest = text_of(s, row, p->col), line;
+	struct str rest = render_layout_torch_text_of(s, row, p->col), line;
 	for (unsigned n = 0; rest.n && str_split(&rest, ';', &line) && (!s->style->frames || n < s->style->frames); n++) {
 		if (!n)
 			continue;
@@ -301,27 +301,27 @@ static void put_frames(struct sheet *s, size_t row, const struct place *p)
 	put_last(s, STR(""));
 }
 
-static void put_row(struct sheet *s, size_t row)
+static void render_layout_torch_put_row(struct sheet *s, size_t row)
 {
 	const struct place *stack = NULL;
 	for (unsigned i = 0; i < s->n; i++) {
 		stack = s->v[i].kind == STACK ? &s->v[i] : stack;
-		make_cell(s, row, value_of(s, i));
+		make_cell(s, row, render_layout_torch_value_of(s, i));
 		put_in(s, &s->v[i], buf_view(&s->part));
 	}
-	end_line(s);
+	render_layout_torch_end_line(s);
 	if (stack)
 		put_frames(s, row, stack);
 }
 
 /* "Self CPU time total: 1.234ms". */
-static void put_totals(struct sheet *s, const struct table *t)
+static void render_layout_torch_put_totals(struct sheet *s, const struct table *t)
 {
 	for (size_t r = 0; t->n_columns > 1 && r < t->n_rows; r++) {
 		utf8_put_safe(s->out, t->data[0].cell[r].s);
 		buf_cstr(s->out, ": ");
 		torch_text_time(s->out, t->data[1].cell[r].f, t->data[1].col.shown_in);
-		end_line(s);
+		render_layout_torch_end_line(s);
 	}
 }
 
@@ -343,18 +343,18 @@ static void layout_torch_put(const struct table *t, struct buf *out)
 	struct sheet s = {.t = t, .style = style_of(t->layout), .out = out, .async = table_find_column(t, STR("is_async"))};
 	if (!t->n_rows && !t->held_rows)
 		return;
-	find_places(&s);
+	render_layout_torch_find_places(&s);
 	put_banner(&s, t->heading);
 	put_banner(&s, t->banner);
-	put_header(&s);
+	render_layout_torch_put_header(&s);
 	for (size_t r = 0; r < t->n_rows; r++)
-		put_row(&s, r);
+		render_layout_torch_put_row(&s, r);
 	put_rule(&s);
 	for (const struct table *more = t->next; more; more = more->next)
-		put_totals(&s, more);
+		render_layout_torch_put_totals(&s, more);
 	for (unsigned i = 0; i < t->n_notes; i++) {
 		utf8_put_safe(out, t->notes[i]);
-		end_line(&s);
+		render_layout_torch_end_line(&s);
 	}
 	mem_free(s.v);
 	buf_release(&s.text);

@@ -2,7 +2,7 @@
 
 #include "render/number.h"
 
-static bool is_digit(char c)
+static bool render_notes_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
@@ -15,7 +15,7 @@ static size_t number_at(struct str s, size_t i, int64_t *v)
 	size_t sign = i && s.p[i - 1] == '-';
 	if (i > sign && !strchr(" (", s.p[i - 1 - sign]))
 		return 0;
-	while (i + n < s.n && is_digit(s.p[i + n]))
+	while (i + n < s.n && render_notes_is_digit(s.p[i + n]))
 		n++;
 	size_t end = i + n;
 	bool stops = end == s.n || strchr(" ),;:", s.p[end]) || (s.p[end] == '.' && (end + 1 == s.n || s.p[end + 1] == ' '));
@@ -28,20 +28,20 @@ static bool begins(struct str s, size_t i, const char *with)
 }
 
 /* A sum in a note: "N ns = a 1 + b 2 (of it c 3); ..." or "a 1 + b 2 = c 3; c + d 4 = e N ns". */
-struct sum {
+struct render_notes_sum {
 	size_t from, end; /* where its parts stand; both 0: there is none */
 	int64_t ns;       /* N */
 };
 
-static struct sum sum_of(struct str s)
+static struct render_notes_sum render_notes_sum_of(struct str s)
 {
-	struct sum sum = {0, 0, 0};
+	struct render_notes_sum sum = {0, 0, 0};
 	ptrdiff_t ns = str_find(s, STR(" ns")), equals = str_find(s, STR(" = "));
 	size_t first = ns < 0 ? 0 : (size_t)ns;
-	while (first && is_digit(s.p[first - 1]))
+	while (first && render_notes_is_digit(s.p[first - 1]))
 		first--;
 	if (ns < 0 || equals < 0 || !number_at(s, first, &sum.ns))
-		return (struct sum){0, 0, 0};
+		return (struct render_notes_sum){0, 0, 0};
 	if (equals < ns) {
 		sum.end = first;
 	} else if (equals == ns + 3) {
@@ -66,7 +66,7 @@ static const struct {
 enum { UNITS = sizeof units / sizeof units[0] };
 
 /* The table's own unit, where the user asked for one, else what suits this duration. */
-static unsigned unit_of(const struct table *t, int64_t ns)
+static unsigned render_notes_unit_of(const struct table *t, int64_t ns)
 {
 	unsigned u = 0;
 	const char *asked = t->n_columns ? t->data[0].col.shown_in : NULL;
@@ -82,12 +82,12 @@ static unsigned unit_of(const struct table *t, int64_t ns)
 static unsigned sum_unit(const struct table *t, int64_t ns)
 {
 	bool asked = t->n_columns && t->data[0].col.shown_in;
-	unsigned u = unit_of(t, ns);
+	unsigned u = render_notes_unit_of(t, ns);
 	return u + 1 == UNITS && !asked && ns < INT64_C(1000000000000) ? u - 1 : u;
 }
 
 /* As cells of the tables. */
-static void put_bytes(struct buf *out, int64_t bytes)
+static void render_notes_put_bytes(struct buf *out, int64_t bytes)
 {
 	static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
 	double v = (double)bytes;
@@ -111,7 +111,7 @@ static bool is_of_ns(struct str s, size_t end)
 	return n && begins(s, end + 4 + n, " ns");
 }
 
-static void put_number(struct buf *out, struct str s, size_t i, size_t n, int64_t v)
+static void render_notes_put_number(struct buf *out, struct str s, size_t i, size_t n, int64_t v)
 {
 	bool counts = i + n + 1 < s.n && s.p[i + n] == ' ' && s.p[i + n + 1] >= 'a' && s.p[i + n + 1] <= 'z'; /* "RTX 4090" does not */
 	if (n >= 5 || (n == 4 && counts))
@@ -122,7 +122,7 @@ static void put_number(struct buf *out, struct str s, size_t i, size_t n, int64_
 
 void note_put(struct buf *out, const struct table *t, struct str s)
 {
-	struct sum sum = sum_of(s);
+	struct render_notes_sum sum = render_notes_sum_of(s);
 	unsigned unit = sum_unit(t, sum.ns);
 	int64_t v;
 	for (size_t i = 0; i < s.n;) {
@@ -133,16 +133,16 @@ void note_put(struct buf *out, const struct table *t, struct str s)
 			continue;
 		}
 		if (ns || is_of_ns(s, end)) {
-			unsigned own = sum.end && v == sum.ns ? unit : unit_of(t, v);
+			unsigned own = sum.end && v == sum.ns ? unit : render_notes_unit_of(t, v);
 			put_ns(out, v, own);
 			buf_printf(out, " %s", units[own].name);
 		} else if (begins(s, end, " bytes") && (end + 6 == s.n || strchr(" ,;.):", s.p[end + 6]))) {
-			put_bytes(out, v);
+			render_notes_put_bytes(out, v);
 			end += 6;
 		} else if (sum.end && i >= sum.from && i < sum.end && is_part(s, end)) {
 			put_ns(out, v, unit);
 		} else {
-			put_number(out, s, i, n, v);
+			render_notes_put_number(out, s, i, n, v);
 		}
 		i = end + (ns ? 3 : 0);
 	}
@@ -152,7 +152,7 @@ void note_put(struct buf *out, const struct table *t, struct str s)
 static double unexplained_pct(struct str s)
 {
 	static const char *const words[] = {"unattributed ", "unknown ", "of no recorded call ", "by none ", "launched by no op ", "outside "};
-	struct sum sum = sum_of(s);
+	struct render_notes_sum sum = render_notes_sum_of(s);
 	int64_t part = 0, v;
 	for (size_t i = sum.from; sum.from && i < sum.end; i++)
 		for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)

@@ -97,7 +97,7 @@ static void put_plain(struct buf *out, double v, int digits)
 		number_shortest(out, v);
 }
 
-static void put_number(struct buf *out, const struct column *c, union cell v)
+static void render_put_number(struct buf *out, const struct column *c, union cell v)
 {
 	bool whole = c->type == CELL_I64;
 	double f = whole ? (double)v.i : v.f;
@@ -152,5 +152,5 @@ void format_cell(const struct table *t, size_t row, unsigned col, struct buf *ou
 	else if (d->col.type == CELL_BOOL)
 		buf_cstr(out, d->cell[row].i ? "yes" : "no");
 	else
-		put_number(out, &d->col, d->cell[row]);
+		render_put_number(out, &d->col, d->cell[row]);
 }

@@ -25,7 +25,7 @@ static void style(const struct page *p, const char *code)
 		buf_cstr(p->out, code);
 }
 
-static void end_line(const struct page *p)
+static void render_text_end_line(const struct page *p)
 {
 	while (p->out->n && p->out->p[p->out->n - 1] == ' ')
 		p->out->n--;
@@ -60,7 +60,7 @@ static void put_safe_line(const struct page *p, struct str s, const char *code)
 	buf_release(&safe);
 }
 
-static void put_cell(struct buf *out, struct str s, const struct text_column *c)
+static void render_text_put_cell(struct buf *out, struct str s, const struct text_column *c)
 {
 	if (c->stack && text_width(s) > c->width)
 		text_put_cut_stack(out, s, c->width);
@@ -85,7 +85,7 @@ static struct str header_line(const struct table *t, const struct text_column *c
 	return found;
 }
 
-static void put_header(const struct page *p, const struct table *t, const struct text_layout *l)
+static void render_text_put_header(const struct page *p, const struct table *t, const struct text_layout *l)
 {
 	for (size_t n = 0; n < l->header_lines; n++) {
 		style(p, BOLD);
@@ -95,7 +95,7 @@ static void put_header(const struct page *p, const struct table *t, const struct
 			put_aligned(p->out, header_line(t, &l->v[i], n, l->header_lines), &l->v[i]);
 		}
 		style(p, PLAIN);
-		end_line(p);
+		render_text_end_line(p);
 	}
 	style(p, DIM);
 	for (unsigned i = 0; i < l->n; i++) {
@@ -108,16 +108,16 @@ static void put_header(const struct page *p, const struct table *t, const struct
 	buf_char(p->out, '\n');
 }
 
-static void put_rows(const struct page *p, const struct table *t, const struct text_layout *l)
+static void render_text_put_rows(const struct page *p, const struct table *t, const struct text_layout *l)
 {
 	struct text_scratch scratch = {0};
 	for (size_t r = 0; r < t->n_rows; r++) {
 		for (unsigned i = 0; i < l->n; i++) {
 			if (i)
 				buf_fill(p->out, ' ', TEXT_GAP);
-			put_cell(p->out, text_cell(t, r, &l->v[i], &scratch), &l->v[i]);
+			render_text_put_cell(p->out, text_cell(t, r, &l->v[i], &scratch), &l->v[i]);
 		}
-		end_line(p);
+		render_text_end_line(p);
 	}
 	text_scratch_release(&scratch);
 }
@@ -261,7 +261,7 @@ static void put_same(const struct page *p, const struct table *t, const struct t
 
 enum left_out { OUT_EMPTY, OUT_ZERO, OUT_NO_ROOM };
 
-static void put_left_out(const struct page *p, const struct table *t, const struct text_layout *l, enum left_out why)
+static void render_text_put_left_out(const struct page *p, const struct table *t, const struct text_layout *l, enum left_out why)
 {
 	static const char *const says[] = {[OUT_EMPTY] = " empty: ", [OUT_ZERO] = " 0: "};
 	struct buf line = {0};
@@ -283,7 +283,7 @@ static void put_left_out(const struct page *p, const struct table *t, const stru
 }
 
 /* What the table does not show. */
-static void put_missing(const struct page *p, const struct table *t, const struct text_layout *l, bool records)
+static void render_text_put_missing(const struct page *p, const struct table *t, const struct text_layout *l, bool records)
 {
 	if (t->hidden_rows && !t->thinned)
 		put_hidden_rows(p, t);
@@ -291,10 +291,10 @@ static void put_missing(const struct page *p, const struct table *t, const struc
 		return;
 	put_same(p, t, l);
 	for (enum left_out why = OUT_EMPTY; why <= OUT_NO_ROOM; why++)
-		put_left_out(p, t, l, why);
+		render_text_put_left_out(p, t, l, why);
 }
 
-static void put_notes(const struct page *p, const struct table *t)
+static void render_text_put_notes(const struct page *p, const struct table *t)
 {
 	struct buf line = {0};
 	bool brief = t->shown_notes == NOTES_BRIEF && !t->notes_answer;
@@ -311,7 +311,7 @@ static void put_notes(const struct page *p, const struct table *t)
 	buf_release(&line);
 }
 
-static void put_table(const struct page *p, const struct table *t)
+static void render_text_put_table(const struct page *p, const struct table *t)
 {
 	const char *heading = t->heading ? t->heading : t->title;
 	if (heading && *heading)
@@ -321,17 +321,17 @@ static void put_table(const struct page *p, const struct table *t)
 	if (l.n) {
 		bool records = put_records(p, t, &l);
 		if (!records) {
-			put_header(p, t, &l);
-			put_rows(p, t, &l);
+			render_text_put_header(p, t, &l);
+			render_text_put_rows(p, t, &l);
 		}
 		if (!t->n_rows)
 			put_safe_line(p, STR("(none)"), DIM);
-		put_missing(p, t, &l, records);
+		render_text_put_missing(p, t, &l, records);
 	}
 	text_layout_release(&l);
 	if (t->n_notes && t->n_columns)
 		buf_char(p->out, '\n');
-	put_notes(p, t);
+	render_text_put_notes(p, t);
 }
 
 static int render_text(const struct table *t, const struct render_options *o, struct buf *out, struct err *e)
@@ -349,7 +349,7 @@ static int render_text(const struct table *t, const struct render_options *o, st
 				continue;
 			if (out->n > first)
 				buf_char(out, '\n');
-			put_table(&p, s);
+			render_text_put_table(&p, s);
 		}
 	}
 	return 0;

@@ -25,7 +25,7 @@ static bool next_piece(struct str *rest, struct str *piece)
 }
 
 /* At most `max`, which is enough to know that there are more. */
-static unsigned split(struct str text, struct str *piece, unsigned max)
+static unsigned render_text_alike_split(struct str text, struct str *piece, unsigned max)
 {
 	unsigned n = 0;
 	while (n < max && next_piece(&text, &piece[n]))
@@ -51,10 +51,10 @@ static void add_sample(struct text_alike *a, struct str text)
 }
 
 /* Narrows what is shared to what this text has too. */
-static void compare(struct text_alike *a, const struct str *piece, unsigned n)
+static void render_text_alike_compare(struct text_alike *a, const struct str *piece, unsigned n)
 {
 	struct str first[MAX_PIECES + 1];
-	unsigned m = split(buf_view(&a->first), first, MAX_PIECES + 1), both = m < n ? m : n, back = 0;
+	unsigned m = render_text_alike_split(buf_view(&a->first), first, MAX_PIECES + 1), both = m < n ? m : n, back = 0;
 	uint64_t same = 0;
 	for (unsigned i = 0; i < both && i < MAX_PIECES; i++)
 		same |= (uint64_t)str_eq(first[i], piece[i]) << i;
@@ -77,7 +77,7 @@ void text_alike_init(struct text_alike *a, bool path)
 void text_alike_add(struct text_alike *a, struct str text)
 {
 	struct str piece[MAX_PIECES + 1];
-	unsigned n = split(text, piece, MAX_PIECES + 1);
+	unsigned n = render_text_alike_split(text, piece, MAX_PIECES + 1);
 	add_sample(a, text);
 	if (n < 2)
 		return;
@@ -90,7 +90,7 @@ void text_alike_add(struct text_alike *a, struct str text)
 		a->n_back = a->n_pieces = n;
 		buf_str(&a->first, text);
 	} else if (a->front || a->n_back) {
-		compare(a, piece, n);
+		render_text_alike_compare(a, piece, n);
 	}
 }
 
@@ -112,7 +112,7 @@ static bool is_shared(const struct text_alike *a, unsigned i, unsigned n)
 static void put_pieces(const struct text_alike *a, struct str text, bool shared, struct buf *out)
 {
 	struct str piece[MAX_PIECES + 1];
-	unsigned n = split(text, piece, MAX_PIECES + 1);
+	unsigned n = render_text_alike_split(text, piece, MAX_PIECES + 1);
 	bool gap = false;
 	if (n < 2 || n > MAX_PIECES) {
 		buf_str(out, text);

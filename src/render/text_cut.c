@@ -14,7 +14,7 @@ static unsigned char_cells(struct str s, size_t at, unsigned *n)
 }
 
 /* As many whole characters from the start of s as fit `width` cells, with the marks that combine with the last. */
-static struct str head_of(struct str s, size_t width)
+static struct str render_text_cut_head_of(struct str s, size_t width)
 {
 	size_t at = 0, used = 0;
 	unsigned n, cells;
@@ -51,9 +51,9 @@ static struct str whole_parts(struct str last)
 }
 
 /* The first `head` cells, an ellipsis, and of the end what still fits. */
-static void put_ends(struct buf *out, struct str s, size_t head, size_t width)
+static void render_text_cut_put_ends(struct buf *out, struct str s, size_t head, size_t width)
 {
-	struct str first = head_of(s, head);
+	struct str first = render_text_cut_head_of(s, head);
 	size_t used = text_width(first) + 1;
 	struct str rest = {s.p + first.n, s.n - first.n};
 	struct str last = tail_of(rest, width - used);
@@ -65,7 +65,7 @@ static void put_ends(struct buf *out, struct str s, size_t head, size_t width)
 	buf_fill(out, ' ', width - used);
 }
 
-static bool put_whole(struct buf *out, struct str s, size_t width)
+static bool render_text_cut_put_whole(struct buf *out, struct str s, size_t width)
 {
 	size_t cells = text_width(s);
 	if (cells > width)
@@ -77,12 +77,12 @@ static bool put_whole(struct buf *out, struct str s, size_t width)
 
 void text_put_cut_at(struct buf *out, struct str s, unsigned head, size_t width)
 {
-	if (put_whole(out, s, width))
+	if (render_text_cut_put_whole(out, s, width))
 		return;
 	size_t blank = 0;
 	while (blank < s.n && s.p[blank] == ' ' && blank + 1 < width)
 		blank++;
-	put_ends(out, s, blank + (width - blank - 1) * head / 100, width);
+	render_text_cut_put_ends(out, s, blank + (width - blank - 1) * head / 100, width);
 }
 
 void text_put_cut(struct buf *out, struct str s, size_t width)
@@ -91,7 +91,7 @@ void text_put_cut(struct buf *out, struct str s, size_t width)
 }
 
 /* The length of "FILE(LINE)" at the start of a frame; 0 = it has none. *path gets the length of FILE. */
-static size_t place_of(struct str frame, size_t *path)
+static size_t render_text_cut_place_of(struct str frame, size_t *path)
 {
 	for (size_t i = 0; i < frame.n; i++) {
 		size_t k = i + 1;
@@ -107,12 +107,12 @@ static size_t place_of(struct str frame, size_t *path)
 
 void text_put_cut_stack(struct buf *out, struct str s, size_t width)
 {
-	if (put_whole(out, s, width))
+	if (render_text_cut_put_whole(out, s, width))
 		return;
 	struct str rest = s, frame = STR("");
 	size_t path, head = (width - 1) * 3 / 5;
 	str_split(&rest, ';', &frame);
-	struct str place = {s.p, place_of(frame, &path)};
+	struct str place = {s.p, render_text_cut_place_of(frame, &path)};
 	size_t cells = text_width(place);
 	if (cells + 1 > width) {
 		buf_cstr(out, ELLIPSIS);
@@ -121,7 +121,7 @@ void text_put_cut_stack(struct buf *out, struct str s, size_t width)
 		buf_fill(out, ' ', width - 1 - text_width(end));
 		return;
 	}
-	put_ends(out, s, cells > head ? cells : head, width);
+	render_text_cut_put_ends(out, s, cells > head ? cells : head, width);
 }
 
 static bool is_separator(char c)
@@ -159,7 +159,7 @@ void text_put_short_stack(struct buf *out, struct str s)
 	const char *between = "";
 	while (str_split(&rest, ';', &frame)) {
 		size_t path = 0;
-		size_t from = place_of(frame, &path) ? telling_part((struct str){frame.p, path}) : 0;
+		size_t from = render_text_cut_place_of(frame, &path) ? telling_part((struct str){frame.p, path}) : 0;
 		buf_cstr(out, between);
 		buf_put(out, frame.p + from, frame.n - from);
 		between = ";";

@@ -82,7 +82,7 @@ static size_t longest_word(struct str title)
 	return longest;
 }
 
-static size_t larger(size_t a, size_t b)
+static size_t render_text_layout_larger(size_t a, size_t b)
 {
 	return a > b ? a : b;
 }
@@ -117,7 +117,7 @@ static bool is_zero(const struct column_data *d, size_t row)
 	}
 }
 
-static void measure(struct text_column *c, const struct table *t, struct text_scratch *scratch)
+static void render_text_layout_measure(struct text_column *c, const struct table *t, struct text_scratch *scratch)
 {
 	struct str title = str_from(t->data[c->col].col.title);
 	c->title = text_width(title);
@@ -125,7 +125,7 @@ static void measure(struct text_column *c, const struct table *t, struct text_sc
 	c->empty = c->zero = c->constant = t->n_rows > 0;
 	for (size_t r = 0; r < t->n_rows; r++) {
 		struct str text = text_cell(t, r, c, scratch);
-		c->body = larger(c->body, text_width(text));
+		c->body = render_text_layout_larger(c->body, text_width(text));
 		c->empty &= !t->data[c->col].set[r] || !text.n;
 		c->zero &= is_zero(&t->data[c->col], r);
 		c->constant &= same_cell(&t->data[c->col], 0, r);
@@ -136,7 +136,7 @@ static void measure(struct text_column *c, const struct table *t, struct text_sc
 	c->zero &= !c->empty && !c->constant;
 }
 
-static void choose_columns(struct text_layout *l, const struct table *t)
+static void render_text_layout_choose_columns(struct text_layout *l, const struct table *t)
 {
 	int depth_col = -1;
 	bool any_text = false;
@@ -159,7 +159,7 @@ static void choose_columns(struct text_layout *l, const struct table *t)
 			any_text |= text;
 			c->right = col->type == CELL_I64 || col->type == CELL_F64;
 			text_alike_init(&c->alike, col->flags & COLUMN_PATH);
-			measure(c, t, &scratch);
+			render_text_layout_measure(c, t, &scratch);
 		}
 		if (text)
 			depth_col = -1;
@@ -176,12 +176,12 @@ static size_t count_header_lines(const struct text_layout *l, const struct table
 		size_t lines = 0;
 		while (text_wrap(&title, l->v[i].width, &line))
 			lines++;
-		most = larger(most, lines);
+		most = render_text_layout_larger(most, lines);
 	}
 	return most;
 }
 
-static bool has_prose(const struct text_layout *l, const struct table *t)
+static bool render_text_layout_has_prose(const struct text_layout *l, const struct table *t)
 {
 	for (unsigned i = 0; i < l->n_all; i++)
 		if (t->data[l->v[i].col].col.flags & COLUMN_PROSE)
@@ -194,22 +194,22 @@ static void choose_cut(struct text_column *c)
 	unsigned distinct;
 	c->how = text_alike_choose(&c->alike, c->width, &distinct);
 	size_t widest = c->how >= TEXT_SHARED_HEAD ? text_alike_widest(&c->alike) : 0;
-	if (widest && larger(widest, c->word) < c->width)
-		c->width = larger(widest, c->word);
+	if (widest && render_text_layout_larger(widest, c->word) < c->width)
+		c->width = render_text_layout_larger(widest, c->word);
 }
 
 void text_layout_make(struct text_layout *l, const struct table *t, size_t width)
 {
 	*l = (struct text_layout){0};
-	choose_columns(l, t);
+	render_text_layout_choose_columns(l, t);
 	for (unsigned i = 0; i < l->n; i++)
-		l->v[i].width = larger(l->v[i].body, l->v[i].title);
-	if (width && !has_prose(l, t))
+		l->v[i].width = render_text_layout_larger(l->v[i].body, l->v[i].title);
+	if (width && !render_text_layout_has_prose(l, t))
 		text_room_find(l, t, width);
 	for (unsigned i = 0; i < l->n; i++) {
 		unsigned most = t->data[l->v[i].col].col.max_width;
 		if (most && l->v[i].width > most)
-			l->v[i].width = larger(l->v[i].word, most);
+			l->v[i].width = render_text_layout_larger(l->v[i].word, most);
 	}
 	for (unsigned i = 0; i < l->n; i++)
 		if (l->v[i].can_share && l->v[i].width < l->v[i].body)

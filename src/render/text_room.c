@@ -10,12 +10,12 @@ enum { MIN_WIDE = 12, MIN_TEXT = 16, MIN_STACK = 32, MIN_HINT = 24, MIN_NAME = 4
 enum { KEYS_PERCENT = 60 };
 
 /* In the order in which columns get room. */
-enum rank { RANK_MUST, RANK_KEY, RANK_PLAIN, RANK_MINOR, RANK_ZERO, RANK_CONSTANT, RANK_EMPTY, RANKS };
+enum render_text_room_rank { RANK_MUST, RANK_KEY, RANK_PLAIN, RANK_MINOR, RANK_ZERO, RANK_CONSTANT, RANK_EMPTY, RANKS };
 
 /* What room a column is given: all that it wants; what it needs for its rows to be told apart; the least. */
 enum room { ROOM_WHOLE, ROOM_DISTINCT, ROOM_LEAST, ROOMS };
 
-static size_t larger(size_t a, size_t b)
+static size_t render_text_room_larger(size_t a, size_t b)
 {
 	return a > b ? a : b;
 }
@@ -42,7 +42,7 @@ static unsigned name_column(const struct text_layout *l, const struct table *t)
 	return best;
 }
 
-static enum rank rank_of(const struct text_column *c, unsigned flags, bool name)
+static enum render_text_room_rank render_text_room_rank_of(const struct text_column *c, unsigned flags, bool name)
 {
 	bool tells = !c->empty && !c->constant;
 	if (name || (flags & COLUMN_ASKED) || ((flags & COLUMN_GROUP) && tells))
@@ -58,7 +58,7 @@ static enum rank rank_of(const struct text_column *c, unsigned flags, bool name)
 
 static size_t least_width(const struct text_column *c, const struct column *col, size_t width)
 {
-	size_t whole = larger(c->body, c->word);
+	size_t whole = render_text_room_larger(c->body, c->word);
 	if (col->type != CELL_STR)
 		return whole;
 	size_t least = col->flags & COLUMN_WIDE ? MIN_WIDE : MIN_TEXT;
@@ -69,14 +69,14 @@ static size_t least_width(const struct text_column *c, const struct column *col,
 	else if ((col->flags & COLUMN_WIDE) && (col->flags & (COLUMN_KEY | COLUMN_GROUP)))
 		least = smaller(MIN_HINT, width / 4);
 	if (c->key_part)
-		least = smaller(least, larger(c->key_part, MIN_WIDE));
-	return smaller(whole, larger(least, 1));
+		least = smaller(least, render_text_room_larger(c->key_part, MIN_WIDE));
+	return smaller(whole, render_text_room_larger(least, 1));
 }
 
 static size_t room_of(const struct text_column *c, const struct table *t, size_t width, enum room room)
 {
 	const struct column *col = &t->data[c->col].col;
-	size_t whole = larger(c->body, c->word);
+	size_t whole = render_text_room_larger(c->body, c->word);
 	if (col->type != CELL_STR)
 		return whole;
 	if (room == ROOM_WHOLE)
@@ -84,7 +84,7 @@ static size_t room_of(const struct text_column *c, const struct table *t, size_t
 	return room == ROOM_DISTINCT ? c->distinct : least_width(c, col, width);
 }
 
-static bool fits(const struct text_layout *l, const struct table *t, size_t width, enum room room)
+static bool render_text_room_fits(const struct text_layout *l, const struct table *t, size_t width, enum room room)
 {
 	size_t sum = 0;
 	for (unsigned i = 0; i < l->n_all; i++)
@@ -103,13 +103,13 @@ static void choose_shown(struct text_layout *l, const struct table *t, size_t wi
 	};
 	unsigned name = name_column(l, t);
 	bool all = true;
-	for (enum rank rank = RANK_MUST; rank < RANKS; rank++)
+	for (enum render_text_room_rank rank = RANK_MUST; rank < RANKS; rank++)
 		for (unsigned i = 0; i < l->n_all; i++) {
 			struct text_column *c = &l->v[i];
-			if (rank_of(c, t->data[c->col].col.flags, i == name) != rank)
+			if (render_text_room_rank_of(c, t->data[c->col].col.flags, i == name) != rank)
 				continue;
 			c->shown = true;
-			c->shown = rank == RANK_MUST || (fits(l, t, width, rooms[rank]) && (all || rank != RANK_EMPTY));
+			c->shown = rank == RANK_MUST || (render_text_room_fits(l, t, width, rooms[rank]) && (all || rank != RANK_EMPTY));
 			all &= c->shown;
 		}
 }
@@ -153,12 +153,12 @@ static void shrink(struct text_layout *l, const struct table *t, size_t width, e
  * A key that fits two fifths whole (the sizes of a product) is not cut for the sake of measures that are no key. */
 static size_t distinct_width(const struct text_column *c, const struct column *col, size_t width)
 {
-	size_t whole = larger(c->body, c->word), least = least_width(c, col, width);
+	size_t whole = render_text_room_larger(c->body, c->word), least = least_width(c, col, width);
 	if (c->short_names)
-		return larger(least, smaller(whole, width / 2));
+		return render_text_room_larger(least, smaller(whole, width / 2));
 	if ((col->flags & COLUMN_WIDE) && (col->flags & COLUMN_KEY) && whole <= width * 2 / 5)
 		return whole;
-	size_t part = !c->key ? width / 3 : col->flags & COLUMN_PATH ? width * 2 / 3 : width * 2 / 5, most = larger(least, smaller(whole, part));
+	size_t part = !c->key ? width / 3 : col->flags & COLUMN_PATH ? width * 2 / 3 : width * 2 / 5, most = render_text_room_larger(least, smaller(whole, part));
 	return c->can_share ? text_alike_width(&c->alike, least, most) : least;
 }
 
@@ -170,7 +170,7 @@ static void share_among_keys(struct text_layout *l, const struct table *t, size_
 		for (unsigned i = 0; i < l->n_all; i++) {
 			struct text_column *c = &l->v[i];
 			const struct column *col = &t->data[c->col].col;
-			if (col->type != CELL_STR || (i != name && !(col->flags & COLUMN_GROUP)) || rank_of(c, col->flags, i == name) != RANK_MUST)
+			if (col->type != CELL_STR || (i != name && !(col->flags & COLUMN_GROUP)) || render_text_room_rank_of(c, col->flags, i == name) != RANK_MUST)
 				continue;
 			if (set)
 				c->key_part = width * KEYS_PERCENT / 100 / n;

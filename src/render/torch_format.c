@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static void put(struct buf *out, double v, int digits, const char *unit)
+static void render_torch_format_put(struct buf *out, double v, int digits, const char *unit)
 {
 	number_fixed(out, v, digits, false);
 	buf_cstr(out, unit);
@@ -13,12 +13,12 @@ static void put(struct buf *out, double v, int digits, const char *unit)
 void torch_text_time(struct buf *out, double us, const char *unit)
 {
 	const char *u = unit ? unit : us >= 1e6 ? "s" : us >= 1e3 ? "ms" : "us";
-	put(out, strcmp(u, "s") == 0 ? us / 1e6 : strcmp(u, "ms") == 0 ? us / 1e3 : us, 3, u);
+	render_torch_format_put(out, strcmp(u, "s") == 0 ? us / 1e6 : strcmp(u, "ms") == 0 ? us / 1e3 : us, 3, u);
 }
 
 void torch_text_share(struct buf *out, double percent)
 {
-	put(out, percent, 2, "%");
+	render_torch_format_put(out, percent, 2, "%");
 }
 
 const char *const torch_memory_units[4] = {" B", " KB", " MB", " GB"}, *const torch_memory_units_old[4] = {" b", " Kb", " Mb", " Gb"};
@@ -28,7 +28,7 @@ void torch_text_memory(struct buf *out, int64_t bytes, const char *const units[4
 	double size = fabs((double)bytes);
 	int i = size >= 0x1p30 ? 3 : size >= 0x1p20 ? 2 : size >= 0x1p10 ? 1 : 0;
 	if (i) {
-		put(out, (double)bytes / (double)((int64_t)1 << 10 * i), 2, units[i]);
+		render_torch_format_put(out, (double)bytes / (double)((int64_t)1 << 10 * i), 2, units[i]);
 	} else {
 		buf_i64(out, bytes);
 		buf_cstr(out, units[0]);
@@ -50,7 +50,7 @@ void torch_text_flops(struct buf *out, int64_t flops, double scale)
 		return;
 	}
 	struct buf text = {0};
-	put(&text, (double)flops * scale, 3, "");
+	render_torch_format_put(&text, (double)flops * scale, 3, "");
 	buf_fill(out, ' ', text.n < 8 ? 8 - text.n : 0);
 	buf_str(out, buf_view(&text));
 	buf_release(&text);

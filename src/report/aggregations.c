@@ -26,48 +26,48 @@ static const struct column columns[] = {
 	[C_MISSING] = {"missing", "Missing", "reports that the data had nothing for, or that are made when asked for", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
 };
 
-static void set_text(struct table *t, unsigned c, struct str v)
+static void aggregations_set_text(struct table *t, unsigned c, struct str v)
 {
 	if (v.n)
 		table_set_str(t, c, v);
 }
 
-static void set_number(struct table *t, unsigned c, int64_t v)
+static void aggregations_set_number(struct table *t, unsigned c, int64_t v)
 {
 	if (v != ID_NONE)
 		table_set_i64(t, c, v);
 }
 
-static void own_row(const struct aggregation *a, struct table *t)
+static void aggregations_own_row(const struct aggregation *a, struct table *t)
 {
 	table_row(t);
 	table_set_i64(t, C_ID, a->id);
-	set_text(t, C_NAME, a->name);
+	aggregations_set_text(t, C_NAME, a->name);
 	table_set_fmt(t, C_MADE_BY, "opscope %.*s", (int)(a->opscope.n < 40 ? a->opscope.n : 40), a->opscope.p);
-	set_text(t, C_CREATED, a->created);
-	set_text(t, C_KEY_OP, a->key_op);
-	set_text(t, C_STEPS, a->steps);
-	set_number(t, C_FIRST, a->first_step);
-	set_number(t, C_LAST, a->last_step);
-	set_number(t, C_AGGREGATED, a->aggregated_steps);
-	set_number(t, C_TOTAL, a->total_steps);
-	set_number(t, C_WALL, a->wall_ns);
+	aggregations_set_text(t, C_CREATED, a->created);
+	aggregations_set_text(t, C_KEY_OP, a->key_op);
+	aggregations_set_text(t, C_STEPS, a->steps);
+	aggregations_set_number(t, C_FIRST, a->first_step);
+	aggregations_set_number(t, C_LAST, a->last_step);
+	aggregations_set_number(t, C_AGGREGATED, a->aggregated_steps);
+	aggregations_set_number(t, C_TOTAL, a->total_steps);
+	aggregations_set_number(t, C_WALL, a->wall_ns);
 	if (a->wall_ns > 0 && a->device_busy_ns >= 0)
 		table_set_f64(t, C_BUSY, 100.0 * (double)a->device_busy_ns / (double)a->wall_ns);
-	set_number(t, C_TABLES, a->tables);
-	set_number(t, C_ROWS, a->rows);
-	set_number(t, C_MISSING, a->missing);
+	aggregations_set_number(t, C_TABLES, a->tables);
+	aggregations_set_number(t, C_ROWS, a->rows);
+	aggregations_set_number(t, C_MISSING, a->missing);
 }
 
 /* A cell of the table with the summary to the cell of ours. */
-static void take(struct table *t, unsigned to, const struct table *from, size_t row, const char *id)
+static void aggregations_take(struct table *t, unsigned to, const struct table *from, size_t row, const char *id)
 {
 	int c = from && row != SIZE_MAX ? table_find_column(from, str_from(id)) : -1;
 	if (c < 0 || table_is_null(from, row, (unsigned)c))
 		return;
 	enum cell_type is = from->data[c].col.type, want = t->data[to].col.type;
 	if (want == CELL_STR && is == CELL_STR)
-		set_text(t, to, table_str(from, row, (unsigned)c));
+		aggregations_set_text(t, to, table_str(from, row, (unsigned)c));
 	else if (want == CELL_I64 && is == CELL_I64)
 		table_set_i64(t, to, table_i64(from, row, (unsigned)c));
 	else if (want == CELL_F64 && is != CELL_STR)
@@ -90,12 +90,12 @@ static void stated_rows(const struct profile *p, const struct predecessor *by, c
 		table_set_fmt(t, C_MADE_BY, "%s %.*s", by->title, (int)(version.n < 40 ? version.n : 40), version.p);
 		for (const struct predecessor_cell *c = s->cells; c->column; c++) {
 			const struct table *from = stated_find(tables, c->table);
-			take(t, (unsigned)table_find_column(t, str_from(c->column)), from, from == list ? i : stated_row(from, id, 0), c->stated);
+			aggregations_take(t, (unsigned)table_find_column(t, str_from(c->column)), from, from == list ? i : stated_row(from, id, 0), c->stated);
 		}
 	}
 }
 
-static int run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+static int aggregations_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	if (args->has_steps || args->key_op)
 		return err_set(e, ERR_USAGE, "report aggregations lists what the file holds: --steps and --key-op are for `opscope aggregate`, which adds one");
@@ -110,7 +110,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 		if ((*by)->stated)
 			stated_rows(p, *by, &tables, out);
 	for (unsigned i = 0; i < p->n_aggregations; i++)
-		own_row(&p->aggregation[i], out);
+		aggregations_own_row(&p->aggregation[i], out);
 	for (const struct predecessor *const *by = predecessor_registry; *by && tables.next; by++)
 		if ((*by)->stated)
 			(*by)->stated->compare((struct profile *)(uintptr_t)p, &tables, out);
@@ -130,5 +130,5 @@ const struct report report_aggregations = {
 	        "they are not what opscope computes from the recording by DLProf's rules.",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_FILE,
-	.run = run,
+	.run = aggregations_run,
 };

@@ -4,10 +4,10 @@
 #include "query/stats.h"
 #include "query/window.h"
 
-enum grouping { BY_NAME, BY_THREAD, BY_OP };
+enum api_grouping { BY_NAME, BY_THREAD, BY_OP };
 
 /* Parts that a grouping does not ask for are 0. */
-struct key {
+struct api_key_ {
 	uint32_t name, cat, track, op; /* cat + 1, track + 1; op: string id, 0 = none */
 };
 
@@ -17,10 +17,10 @@ struct launched {
 	int64_t ns;
 };
 
-static struct key key_of(const struct profile *p, enum grouping by, uint32_t i)
+static struct api_key_ api_key_of(const struct profile *p, enum api_grouping by, uint32_t i)
 {
 	const struct spans *s = &p->span;
-	struct key k = {.name = s->name[i], .cat = s->cat[i] + 1u};
+	struct api_key_ k = {.name = s->name[i], .cat = s->cat[i] + 1u};
 	if (by == BY_THREAD)
 		k.track = s->track[i] + 1;
 	if (by == BY_OP && s->op[i] != ROW_NONE)
@@ -40,7 +40,7 @@ static void add_launched(const struct profile *p, const uint32_t *group_of_call,
 	}
 }
 
-static void put(const struct profile *p, enum grouping by, struct stats *s, const struct launched *launched, struct table *out)
+static void api_put(const struct profile *p, enum api_grouping by, struct stats *s, const struct launched *launched, struct table *out)
 {
 	unsigned name = TABLE_COLUMN(out, "name", "Call", "function of the API", CELL_STR, UNIT_NONE, COLUMN_WIDE);
 	unsigned cat = TABLE_COLUMN(out, "category", "API", "category as the input has it: runtime, driver, ...", CELL_STR);
@@ -55,7 +55,7 @@ static void put(const struct profile *p, enum grouping by, struct stats *s, cons
 	unsigned ops = TABLE_COLUMN(out, "gpu_ops", "Device ops", "kernels, copies and sets that these calls launched", CELL_I64, UNIT_COUNT);
 	unsigned ns = TABLE_COLUMN(out, "gpu_ns", "Device time", "sum of their durations", CELL_I64, UNIT_NS, COLUMN_KEY);
 	for (uint32_t g = 0; g < s->n; g++) {
-		struct key k;
+		struct api_key_ k;
 		stats_key(s, g, &k, sizeof k);
 		table_row(out);
 		table_set_str(out, name, profile_str(p, k.name));
@@ -77,7 +77,7 @@ static int api_run(const struct profile *p, const struct report_args *args, stru
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	enum grouping by = (enum grouping)args->variant->by;
+	enum api_grouping by = (enum api_grouping)args->variant->by;
 	struct stats s = {0};
 	uint32_t n = p->span.rows.n, *group_of_call = NEW_ARRAY_RAW(n, uint32_t);
 	uint64_t left_out = 0;
@@ -89,7 +89,7 @@ static int api_run(const struct profile *p, const struct report_args *args, stru
 			left_out++;
 			continue;
 		}
-		struct key k = key_of(p, by, i);
+		struct api_key_ k = api_key_of(p, by, i);
 		group_of_call[i] = stats_add(&s, &k, sizeof k, p->span.dur_ns[i]);
 	}
 	int rc = 0;
@@ -100,7 +100,7 @@ static int api_run(const struct profile *p, const struct report_args *args, stru
 		struct launched *launched = NEW_ARRAY(s.n, struct launched);
 		stats_finish(&s);
 		add_launched(p, group_of_call, launched);
-		put(p, by, &s, launched, out);
+		api_put(p, by, &s, launched, out);
 		table_note(out, "%llu calls, %lld ns; not counted here: %llu call%s %s the steps%s", (unsigned long long)s.n_values, (long long)s.total,
 		           (unsigned long long)left_out, left_out == 1 ? "" : "s", args->outside ? "inside" : "outside", args->outside ? "" : " asked for");
 		table_note(out, "times of calls that run inside others (driver calls of a runtime call) count in both");

@@ -16,13 +16,13 @@
 
 enum by { BY_NAME, BY_SIZE, BY_KERNEL };
 
-struct key {
+struct comm_key {
 	uint32_t name, group, dtype, ranks; /* ids of `texts` but for ranks */
 	int64_t device, bytes;              /* bytes: by size only */
 };
 
-struct row {
-	struct key key;
+struct comm_row {
+	struct comm_key key;
 	uint64_t calls, sized, wired;       /* all; of known size; of known bytes on the wire */
 	int64_t ns, exposed, min, max, sized_ns, wired_ns;
 	int64_t bytes, wire;                /* COST_UNKNOWN: more than fit 64 bits */
@@ -39,17 +39,17 @@ struct comm {
 	struct gpus gpus;
 	struct intervals *other; /* by GPU: all its work but collectives */
 	struct intern texts, keys;
-	struct row *v;
+	struct comm_row *v;
 	uint32_t n, cap;
 };
 
-static int64_t end_of(const struct profile *p, uint32_t g)
+static int64_t comm_end_of(const struct profile *p, uint32_t g)
 {
 	return p->gpu_op.start_ns[g] + p->gpu_op.dur_ns[g];
 }
 
 /* The first piece of "all_reduce,elements=..."; the kernel's own name up to its parameters where nothing says more. */
-static struct str name_of(const struct comm *x, const struct cost *cost, uint32_t g)
+static struct str comm_name_of(const struct comm *x, const struct cost *cost, uint32_t g)
 {
 	struct str s;
 	if (cost && cost->params.n && x->by != BY_KERNEL) {
@@ -66,7 +66,7 @@ static struct str name_of(const struct comm *x, const struct cost *cost, uint32_
 
 /* As the kernel says, else the op that launched it: the description of the group, else its name. torch calls a group "undefined" that has
  * no description. */
-static struct str group_of(const struct comm *x, uint32_t g)
+static struct str comm_group_of(const struct comm *x, uint32_t g)
 {
 	struct str s;
 	uint32_t op = x->costs->op[g], args[2] = {x->p->gpu_op.args[g], op != ROW_NONE ? x->p->span.args[op] : 0};
@@ -79,7 +79,7 @@ static struct str group_of(const struct comm *x, uint32_t g)
 	return STR("");
 }
 
-static const struct cost *cost_of_kernel(const struct comm *x, uint32_t g)
+static const struct cost *comm_cost_of_kernel(const struct comm *x, uint32_t g)
 {
 	uint32_t i = x->costs->of_gpu[g];
 	return i != ROW_NONE && x->costs->cost[i].class == OP_COMM ? &x->costs->cost[i] : NULL;
@@ -92,12 +92,12 @@ static int64_t message_bytes(const struct cost *c)
 	return c && cost_param(c->params, "elements", &elements) ? cost_bytes_of(elements, c->dtype) : COST_UNKNOWN;
 }
 
-static struct row *row_at(struct comm *x, const struct key *k)
+static struct comm_row *comm_row_at(struct comm *x, const struct comm_key *k)
 {
 	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)k, sizeof *k) - 1;
 	if (x->keys.n > before) {
 		MEM_GROW(x->v, x->cap, at + 1);
-		x->v[at] = (struct row){.key = *k, .min = INT64_MAX};
+		x->v[at] = (struct comm_row){.key = *k, .min = INT64_MAX};
 		x->n = at + 1;
 	}
 	return &x->v[at];
@@ -110,26 +110,26 @@ static uint32_t gpu_of(const struct comm *x, uint32_t g)
 	return gpu == GPUS_NONE ? x->gpus.n : gpu;
 }
 
-static int32_t device_of(const struct comm *x, uint32_t gpu)
+static int32_t comm_device_of(const struct comm *x, uint32_t gpu)
 {
 	return gpu < x->gpus.n ? x->gpus.device[gpu] : INT32_MIN;
 }
 
-static void add(struct comm *x, uint32_t g, uint32_t gpu, int64_t exposed)
+static void comm_add(struct comm *x, uint32_t g, uint32_t gpu, int64_t exposed)
 {
-	const struct cost *c = cost_of_kernel(x, g);
+	const struct cost *c = comm_cost_of_kernel(x, g);
 	int64_t ranks = 0, bytes = message_bytes(c), ns = x->p->gpu_op.dur_ns[g];
-	struct key k;
+	struct comm_key k;
 	memset(&k, 0, sizeof k); /* compared as bytes */
 	if (c)
 		cost_param(c->params, "ranks", &ranks);
-	k.name = intern_str(&x->texts, name_of(x, c, g));
-	k.group = intern_str(&x->texts, group_of(x, g));
+	k.name = intern_str(&x->texts, comm_name_of(x, c, g));
+	k.group = intern_str(&x->texts, comm_group_of(x, g));
 	k.dtype = c && c->dtype ? intern_str(&x->texts, str_from(dtype_name(c->dtype))) : 0;
 	k.ranks = ranks > 0 && ranks < UINT32_MAX ? (uint32_t)ranks : 0;
-	k.device = device_of(x, gpu);
+	k.device = comm_device_of(x, gpu);
 	k.bytes = x->by == BY_SIZE ? bytes : 0;
-	struct row *r = row_at(x, &k);
+	struct comm_row *r = comm_row_at(x, &k);
 	r->calls++;
 	r->ns += ns;
 	r->exposed += exposed;
@@ -154,26 +154,26 @@ static void find_other(struct comm *x)
 	x->other = NEW_ARRAY(x->gpus.n + 1, struct intervals);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (!x->is[g])
-			intervals_add(&x->other[gpu_of(x, g)], p->gpu_op.start_ns[g], end_of(p, g));
+			intervals_add(&x->other[gpu_of(x, g)], p->gpu_op.start_ns[g], comm_end_of(p, g));
 	for (uint32_t i = 0; i <= x->gpus.n; i++)
 		intervals_normalise(&x->other[i]);
 }
 
 /* One GPU: order[0 .. n) are its collectives by start. */
-static int64_t add_device(struct comm *x, const struct sort_item *order, uint32_t n, uint32_t gpu)
+static int64_t comm_add_device(struct comm *x, const struct sort_item *order, uint32_t n, uint32_t gpu)
 {
 	const struct profile *p = x->p;
 	struct intervals alone = {0};
 	for (uint32_t i = 0; i < n; i++)
-		intervals_add(&alone, p->gpu_op.start_ns[order[i].row], end_of(p, order[i].row));
+		intervals_add(&alone, p->gpu_op.start_ns[order[i].row], comm_end_of(p, order[i].row));
 	intervals_normalise(&alone);
 	intervals_subtract(&alone, &x->other[gpu], &alone);
 	int64_t done = INT64_MIN, exposed = intervals_length(&alone);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t g = order[i].row;
-		int64_t start = p->gpu_op.start_ns[g], end = end_of(p, g);
+		int64_t start = p->gpu_op.start_ns[g], end = comm_end_of(p, g);
 		start = start > done ? start : done;
-		add(x, g, gpu, start < end ? intervals_length_within(&alone, start, end) : 0);
+		comm_add(x, g, gpu, start < end ? intervals_length_within(&alone, start, end) : 0);
 		done = end > done ? end : done;
 	}
 	intervals_release(&alone);
@@ -181,7 +181,7 @@ static int64_t add_device(struct comm *x, const struct sort_item *order, uint32_
 }
 
 /* Collectives that count, by GPU, then start. */
-static struct sort_item *find(struct comm *x, uint32_t *n)
+static struct sort_item *comm_find(struct comm *x, uint32_t *n)
 {
 	const struct profile *p = x->p;
 	struct sort_item *v = NEW_ARRAY_RAW(p->gpu_op.rows.n, struct sort_item);
@@ -190,7 +190,7 @@ static struct sort_item *find(struct comm *x, uint32_t *n)
 		if (p->gpu_op.kind[g] != GPU_KERNEL || !name_is(p, p->gpu_op.name[g], NAME_COMM_KERNEL))
 			continue;
 		x->is[g] = 1; /* of other steps, too: not what hides one */
-		if (window_has_gpu(x->w, p, g) && (!x->has_device || device_of(x, gpu_of(x, g)) == x->device))
+		if (window_has_gpu(x->w, p, g) && (!x->has_device || comm_device_of(x, gpu_of(x, g)) == x->device))
 			v[(*n)++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
 	}
 	sort_items(v, *n);
@@ -223,7 +223,7 @@ static const struct column columns[N_COLUMNS] = {
 	[C_BUS] = {"bus_gb_per_s", "Bus GB/s", "bytes that a rank sends / time, as nccl-tests has it, waiting included", CELL_F64, UNIT_NONE, COLUMN_MINOR, 2},
 };
 
-static void put_row(const struct comm *x, struct table *t, const struct row *r, const unsigned at[])
+static void comm_put_row(const struct comm *x, struct table *t, const struct comm_row *r, const unsigned at[])
 {
 	table_row(t);
 	if (r->key.device != INT32_MIN)
@@ -252,7 +252,7 @@ static void put_row(const struct comm *x, struct table *t, const struct row *r, 
 		table_set_f64(t, at[C_BUS], (double)r->wire / (double)r->wired_ns);
 }
 
-static int put(const struct comm *x, struct table *t, int64_t exposed, unsigned gpus, struct err *e)
+static int comm_put(const struct comm *x, struct table *t, int64_t exposed, unsigned gpus, struct err *e)
 {
 	unsigned at[N_COLUMNS];
 	int64_t all = 0;
@@ -260,7 +260,7 @@ static int put(const struct comm *x, struct table *t, int64_t exposed, unsigned 
 	for (unsigned c = 0; c < N_COLUMNS; c++)
 		at[c] = c == C_SIZE && x->by != BY_SIZE ? UINT32_MAX : table_column(t, &columns[c]);
 	for (uint32_t i = 0; i < x->n; i++) {
-		put_row(x, t, &x->v[i], at);
+		comm_put_row(x, t, &x->v[i], at);
 		all += x->v[i].ns;
 		calls += x->v[i].calls;
 		sized += x->v[i].sized;
@@ -293,14 +293,14 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 	uint32_t n;
 	unsigned gpus = 0;
 	int64_t exposed = 0;
-	struct sort_item *v = find(&x, &n);
+	struct sort_item *v = comm_find(&x, &n);
 	find_other(&x);
 	for (uint32_t from = 0, to; from < n; from = to, gpus++) {
 		for (to = from + 1; to < n && v[to].key == v[from].key; to++)
 			;
-		exposed += add_device(&x, v + from, to - from, (uint32_t)v[from].key);
+		exposed += comm_add_device(&x, v + from, to - from, (uint32_t)v[from].key);
 	}
-	int rc = n ? put(&x, out, exposed, gpus, e) : -1;
+	int rc = n ? comm_put(&x, out, exposed, gpus, e) : -1;
 	if (!n && (args->device || !w.all))
 		err_set(e, ERR_DATA, "no collective ran on that device or in those steps");
 	else if (!n)

@@ -9,7 +9,7 @@
 #include <math.h>
 
 /* What has neither a rule nor device work of its own says nothing; views do nothing. */
-static bool shown(const struct cost_calls *r, uint32_t i)
+static bool costs_shown(const struct cost_calls *r, uint32_t i)
 {
 	const struct cost *m = &r->costs->cost[i];
 	return r->v[i].calls && (r->v[i].gpu_ns > 0 || (m->class != OP_UNKNOWN && m->class != OP_VIEW));
@@ -50,7 +50,7 @@ static const struct column columns[N_COLUMNS] = {
 	[C_WHY] = {"why", "Unknown Because", "why FLOPs or bytes are unknown", CELL_STR, UNIT_NONE, COLUMN_WIDE},
 };
 
-static void put(struct table *out, const struct cost_calls *r, uint32_t i)
+static void costs_put_(struct table *out, const struct cost_calls *r, uint32_t i)
 {
 	static const char *const tri[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
 	const struct cost *m = &r->costs->cost[i];
@@ -86,7 +86,7 @@ static void put(struct table *out, const struct cost_calls *r, uint32_t i)
 		table_set_str_copy(out, C_WHY, m->why);
 }
 
-static void notes(struct table *out, const struct costs *c)
+static void costs_notes(struct table *out, const struct costs *c)
 {
 	if (!c->kernel_ns) {
 		table_warn(out, "the trace holds no kernels: the costs are of the ops alone");
@@ -105,9 +105,9 @@ static int costs_run(const struct profile *p, const struct report_args *args, st
 		return -1;
 	table_columns(out, columns, N_COLUMNS);
 	for (uint32_t i = 0; i < r->n; i++)
-		if (shown(r, i))
-			put(out, r, i);
-	notes(out, r->costs);
+		if (costs_shown(r, i))
+			costs_put_(out, r, i);
+	costs_notes(out, r->costs);
 	cost_calls_free(r);
 	return table_sort(out, STR("gpu_ns"), true, e);
 }

@@ -2,7 +2,7 @@
 #include "report/parts/device_table.h"
 #include "report/parts/step_table.h"
 
-static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+static int devices_run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	if (!p->device.rows.n && !p->gpu_op.rows.n)
 		return err_set(e, ERR_DATA, "no devices: the input describes none and ran nothing on any; to record them: %s",
@@ -27,5 +27,5 @@ const struct report report_devices = {
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
-	.run = run,
+	.run = devices_run,
 };

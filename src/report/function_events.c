@@ -46,7 +46,7 @@ static const struct column columns[N_COLUMNS] = {
 	[C_ARGUMENTS] = {"arguments", "Arguments", "what else the trace says of it, as a JSON object", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL},
 };
 
-struct view {
+struct function_events_view {
 	const struct profile *p;
 	struct torch_events *t;
 	struct table *out;
@@ -58,20 +58,20 @@ struct view {
 };
 
 /* Whether a column of its own has the argument. */
-static bool is_shown(const struct profile *p, uint32_t key)
+static bool function_events_is_shown(const struct profile *p, uint32_t key)
 {
 	return profile_is_arg(p, key, ARG_INPUT_DIMS) || profile_is_arg(p, key, ARG_CALL_STACK) || profile_is_arg(p, key, ARG_OVERLOAD) ||
 	       profile_is_arg(p, key, ARG_INPUT_VALUES) || profile_is_arg(p, key, ARG_BACKWARD_NODE);
 }
 
 /* Argument set `set` as a JSON object; nothing where all of it has columns. It lies in the table. */
-static struct str arguments_text(struct view *v, uint32_t set)
+static struct str arguments_text(struct function_events_view *v, uint32_t set)
 {
 	const struct profile *p = v->p;
 	uint32_t end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
 	v->text.n = 0;
 	for (uint32_t i = p->arg_set.first[set]; i < end; i++) {
-		if (is_shown(p, p->arg.key[i]))
+		if (function_events_is_shown(p, p->arg.key[i]))
 			continue;
 		buf_cstr(&v->text, v->text.n ? ", " : "{");
 		json_put_string(&v->text, profile_str(p, p->arg.key[i]));
@@ -87,7 +87,7 @@ static struct str arguments_text(struct view *v, uint32_t set)
 	return arena_str(&v->out->arena, buf_view(&v->text));
 }
 
-static void put_arguments(struct view *v, uint32_t i)
+static void put_arguments(struct function_events_view *v, uint32_t i)
 {
 	struct str text;
 	uint32_t set = torch_event_args(v->t, i);
@@ -101,7 +101,7 @@ static void put_arguments(struct view *v, uint32_t i)
 		table_set_str(v->out, v->at[C_ARGUMENTS], v->arguments[set]);
 }
 
-static void choose_columns(struct view *v)
+static void function_events_choose_columns(struct function_events_view *v)
 {
 	const struct torch_events *t = v->t;
 	memset(v->has, true, sizeof v->has);
@@ -119,13 +119,13 @@ static void choose_columns(struct view *v)
 		v->at[c] = v->has[c] ? table_column(v->out, &columns[c]) : UINT32_MAX;
 }
 
-static void put(struct view *v, unsigned c, int64_t x)
+static void function_events_put(struct function_events_view *v, unsigned c, int64_t x)
 {
 	if (v->has[c])
 		table_set_i64(v->out, v->at[c], x);
 }
 
-static void put_thread(struct view *v, uint32_t track)
+static void function_events_put_thread(struct function_events_view *v, uint32_t track)
 {
 	if (track >= v->p->track.rows.n)
 		return;
@@ -135,7 +135,7 @@ static void put_thread(struct view *v, uint32_t track)
 		table_set_str(v->out, v->at[C_THREAD], profile_str(v->p, v->p->track.tid_text[track]));
 }
 
-static void put_texts(struct view *v, uint32_t i)
+static void function_events_put_texts(struct function_events_view *v, uint32_t i)
 {
 	const struct torch_events *t = v->t;
 	uint32_t shapes = torch_event_shapes(t, i), overload = torch_event_overload(t, i), stack = torch_event_stack(t, i);
@@ -158,72 +158,72 @@ static void put_texts(struct view *v, uint32_t i)
 	}
 }
 
-static void put_place(struct view *v, uint32_t i)
+static void function_events_put_place(struct function_events_view *v, uint32_t i)
 {
 	const struct launches *l = &v->p->launch;
 	uint32_t row = torch_event_launch(v->t, i);
 	if (row == ROW_NONE)
 		return;
 	if (l->device[row] >= 0)
-		put(v, C_ON_DEVICE, l->device[row]);
+		function_events_put(v, C_ON_DEVICE, l->device[row]);
 	if (l->stream[row] != ID_NONE)
-		put(v, C_STREAM, l->stream[row]);
+		function_events_put(v, C_STREAM, l->stream[row]);
 }
 
-static void put_event(struct view *v, uint32_t i)
+static void function_events_put_event(struct function_events_view *v, uint32_t i)
 {
 	const struct torch_events *t = v->t;
 	table_row(v->out);
-	put(v, C_EVENT, i);
-	put(v, C_SINCE, t->start_ns[i] - v->first_ns);
-	put(v, C_START, t->start_ns[i]);
-	put(v, C_END, t->end_ns[i]);
+	function_events_put(v, C_EVENT, i);
+	function_events_put(v, C_SINCE, t->start_ns[i] - v->first_ns);
+	function_events_put(v, C_START, t->start_ns[i]);
+	function_events_put(v, C_END, t->end_ns[i]);
 	if (t->parent[i] != ROW_NONE)
-		put(v, C_PARENT, t->parent[i]);
-	put_thread(v, t->track[i]);
+		function_events_put(v, C_PARENT, t->parent[i]);
+	function_events_put_thread(v, t->track[i]);
 	if (t->node_id && t->node_id[i] >= 0)
-		put(v, C_NODE, t->node_id[i]);
+		function_events_put(v, C_NODE, t->node_id[i]);
 	table_set_bool(v->out, v->at[C_DEVICE], t->device_type[i] != TORCH_CPU);
 	table_set_bool(v->out, v->at[C_ASYNC], t->flags[i] & TORCH_ASYNC);
 	table_set_bool(v->out, v->at[C_ANNOTATION], t->flags[i] & TORCH_USER_ANNOTATION);
 	table_set_bool(v->out, v->at[C_BACKWARD], t->flags[i] & TORCH_BACKWARD);
 	if (torch_event_sequence(t, i) >= 0)
-		put(v, C_SEQUENCE, torch_event_sequence(t, i));
+		function_events_put(v, C_SEQUENCE, torch_event_sequence(t, i));
 	if (torch_event_fwd_thread(t, i))
-		put(v, C_FWD_THREAD, torch_event_fwd_thread(t, i));
-	put(v, C_HOST_SELF, t->cpu_self[i]);
-	put(v, C_DEV_SELF, t->dev_self[i]);
-	put(v, C_DEV_TOTAL, t->dev_total[i]);
-	put(v, C_KERNELS, t->kernel_first[i + 1] - t->kernel_first[i]);
+		function_events_put(v, C_FWD_THREAD, torch_event_fwd_thread(t, i));
+	function_events_put(v, C_HOST_SELF, t->cpu_self[i]);
+	function_events_put(v, C_DEV_SELF, t->dev_self[i]);
+	function_events_put(v, C_DEV_TOTAL, t->dev_total[i]);
+	function_events_put(v, C_KERNELS, t->kernel_first[i + 1] - t->kernel_first[i]);
 	if (t->memory_known) {
-		put(v, C_CPU_MEM, t->cpu_mem[i]);
-		put(v, C_CPU_MEM_SELF, t->cpu_mem_self[i]);
-		put(v, C_DEV_MEM, t->dev_mem[i]);
-		put(v, C_DEV_MEM_SELF, t->dev_mem_self[i]);
+		function_events_put(v, C_CPU_MEM, t->cpu_mem[i]);
+		function_events_put(v, C_CPU_MEM_SELF, t->cpu_mem_self[i]);
+		function_events_put(v, C_DEV_MEM, t->dev_mem[i]);
+		function_events_put(v, C_DEV_MEM_SELF, t->dev_mem_self[i]);
 	}
 	if (t->flops && t->flops[i] != TORCH_UNKNOWN)
-		put(v, C_FLOPS, t->flops[i]);
-	put_texts(v, i);
-	put_place(v, i);
+		function_events_put(v, C_FLOPS, t->flops[i]);
+	function_events_put_texts(v, i);
+	function_events_put_place(v, i);
 	put_arguments(v, i);
 }
 
 /* args->variant->rules: struct torch_rules; NULL = opscope's own. */
 static int function_events_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct view v = {.p = p, .out = out, .arguments = NEW_ARRAY(p->arg_set.rows.n + 1, struct str)};
+	struct function_events_view v = {.p = p, .out = out, .arguments = NEW_ARRAY(p->arg_set.rows.n + 1, struct str)};
 	v.t = torch_events_new(p, args->variant->rules ? args->variant->rules : &torch_rules[TORCH_OWN], TORCH_STACKS | TORCH_FLOPS);
 	uint32_t n = args->row_limit && args->row_limit < v.t->n ? (uint32_t)args->row_limit : v.t->n;
 	int rc = 0;
 	if (!v.t->n) {
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 	} else {
-		choose_columns(&v);
+		function_events_choose_columns(&v);
 		v.first_ns = v.t->start_ns[0];
 		for (uint32_t i = 1; i < v.t->n; i++)
 			v.first_ns = v.t->start_ns[i] < v.first_ns ? v.t->start_ns[i] : v.first_ns;
 		for (uint32_t i = 0; i < n; i++)
-			put_event(&v, i);
+			function_events_put_event(&v, i);
 		out->hidden_rows = v.t->n - n;
 		if (v.t->dropped_names)
 			table_note(out, "%llu events of the profiler's own ops are left out, as torch does", (unsigned long long)v.t->dropped_names);

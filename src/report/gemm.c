@@ -1,7 +1,7 @@
 /* Matrix products: shapes, rates, Tensor Cores. */
 #include "report/parts/cost_table.h"
 
-static void add_columns(struct table *t)
+static void gemm_add_columns(struct table *t)
 {
 	TABLE_COLUMN(t, "b", "B", "how many products a call makes", CELL_I64, UNIT_NONE, COLUMN_DETAIL);
 	TABLE_COLUMN(t, "m", "M", "rows of the result", CELL_I64, UNIT_NONE, COLUMN_MINOR);
@@ -9,7 +9,7 @@ static void add_columns(struct table *t)
 	TABLE_COLUMN(t, "k", "K", "length of the sums", CELL_I64, UNIT_NONE, COLUMN_MINOR);
 }
 
-static void put(struct table *t, unsigned at, const struct cost_row *x)
+static void gemm_put(struct table *t, unsigned at, const struct cost_row *x)
 {
 	const int64_t v[] = {x->cost->b, x->cost->m, x->cost->n, x->cost->k};
 	for (unsigned i = 0; i < 4 && x->cost->flops >= 0; i++)
@@ -22,8 +22,8 @@ static const struct cost_spec spec = {
 	.missing = "no kernel belongs to a matrix product with recorded shapes",
 	.absent = "the run has no matrix product: no op with recorded shapes is one, and no kernel by its name",
 	.sort = "total_gpu_ns",
-	.columns = add_columns,
-	.put = put,
+	.columns = gemm_add_columns,
+	.put = gemm_put,
 };
 
 static int gemm_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)

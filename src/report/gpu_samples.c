@@ -30,7 +30,7 @@ static void put_metrics(const struct gpu_samples_list *l, struct table *t)
 		}
 }
 
-static void put_reasons(const struct gpu_samples_list *l, struct table *t)
+static void gpu_samples_put_reasons(const struct gpu_samples_list *l, struct table *t)
 {
 	static const char *const class[] = {[GPU_REASON_IDLE] = "idle", [GPU_REASON_CHOSEN] = "setting", [GPU_REASON_POWER] = "power",
 	                                    [GPU_REASON_HEAT] = "heat", [GPU_REASON_SLOWDOWN] = "power or heat"};
@@ -66,7 +66,7 @@ static void put_reasons(const struct gpu_samples_list *l, struct table *t)
 	}
 }
 
-static int run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+static int gpu_samples_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct gpu_samples_list l;
 	(void)args;
@@ -80,7 +80,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 		table_note(out, "GPU %d: sampled for %.1f s; all processes on it count", l.v[i].device, (double)(l.v[i].last_ns - l.v[i].first_ns) / 1e9);
 	if (l.odd)
 		table_note(out, "%llu counters without a device or a number are left out", (unsigned long long)l.odd);
-	put_reasons(&l, table_section(out, "throttle_reasons", "What lowered the clocks"));
+	gpu_samples_put_reasons(&l, table_section(out, "throttle_reasons", "What lowered the clocks"));
 	gpu_samples_release(&l);
 	return 0;
 }
@@ -93,5 +93,5 @@ const struct report report_gpu_samples = {
 	        "temperature, and in a second table what kept the clocks below the highest. GPU utilization is NVML's: the share of the time in "
 	        "which any kernel ran, however small. All processes on the GPU count, not only the recorded one.",
 	.timeline = true,
-	.run = run,
+	.run = gpu_samples_run,
 };

@@ -21,15 +21,15 @@ static const char *const kind_text[BUSY_KINDS] = {
 
 /* The groups into which device work falls: take[g] is the index of its group. */
 enum { MAX_GROUPS = 2 };
-struct groups {
+struct gpu_timeline_groups {
 	uint8_t *take;
 	struct str name[MAX_GROUPS];
 	unsigned n;
 };
 
-enum grouping { BY_DEVICE, BY_LAUNCH, BY_RECOMPUTE };
+enum gpu_timeline_grouping { BY_DEVICE, BY_LAUNCH, BY_RECOMPUTE };
 
-static void group_by_launch(const struct profile *p, struct groups *g)
+static void group_by_launch(const struct profile *p, struct gpu_timeline_groups *g)
 {
 	g->n = 2;
 	g->name[0] = STR("launched in the recording");
@@ -38,7 +38,7 @@ static void group_by_launch(const struct profile *p, struct groups *g)
 		g->take[i] = p->gpu_op.call[i] == ROW_NONE;
 }
 
-static void group_by_recompute(const struct profile *p, struct groups *g)
+static void group_by_recompute(const struct profile *p, struct gpu_timeline_groups *g)
 {
 	uint8_t *in = recompute_spans(p);
 	g->n = 2;
@@ -49,14 +49,14 @@ static void group_by_recompute(const struct profile *p, struct groups *g)
 	mem_free(in);
 }
 
-static double share(int64_t part, const struct busy *whole)
+static double gpu_timeline_share(int64_t part, const struct busy *whole)
 {
 	return percent((double)part, (double)whole->ns[BUSY_TOTAL]);
 }
 
 /* `whole` is what the shares are of: b itself, or, when the group is not a device, everything. Such a group has neither idle
  * nor total time of its own: while it rests, the device does the rest. `sums_up`: the kinds are of the same time, and a note says so. */
-static void own_rows(struct table *t, struct str group, const struct busy *b, const struct busy *whole, bool sums_up)
+static void gpu_timeline_own_rows(struct table *t, struct str group, const struct busy *b, const struct busy *whole, bool sums_up)
 {
 	const long long events = (long long)b->events;
 	for (int k = 0; k < BUSY_KINDS; k++) {
@@ -66,7 +66,7 @@ static void own_rows(struct table *t, struct str group, const struct busy *b, co
 		table_set_str_copy(t, 0, group);
 		table_set_str(t, 1, str_from(kind_text[k]));
 		table_set_i64(t, 2, b->ns[k]);
-		table_set_f64(t, 3, share(b->ns[k], whole));
+		table_set_f64(t, 3, gpu_timeline_share(b->ns[k], whole));
 	}
 	if (!sums_up)
 		return;
@@ -81,12 +81,12 @@ static void own_rows(struct table *t, struct str group, const struct busy *b, co
 }
 
 /* Device events and the sum of their durations. */
-struct tally {
+struct gpu_timeline_tally {
 	uint64_t events;
 	int64_t ns;
 };
 
-static void tally_add(struct tally *t, int64_t dur)
+static void tally_add(struct gpu_timeline_tally *t, int64_t dur)
 {
 	t->events++;
 	t->ns += dur;
@@ -101,7 +101,7 @@ static bool lies_in(const struct intervals *s, int64_t start, int64_t dur)
 /* What was launched before the recording began, or by calls that were not recorded. */
 static void note_early(const struct profile *p, const struct intervals *window, struct table *t)
 {
-	struct tally early = {0};
+	struct gpu_timeline_tally early = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (p->gpu_op.call[g] == ROW_NONE && lies_in(window, p->gpu_op.start_ns[g], p->gpu_op.dur_ns[g]))
 			tally_add(&early, p->gpu_op.dur_ns[g]);
@@ -113,7 +113,7 @@ static void note_early(const struct profile *p, const struct intervals *window, 
 enum figure { MEAN, LEAST, MOST, FIGURES };
 
 /* Mean, least and most of each kind over n GPUs. */
-static void combine(const struct busy *v, uint32_t n, struct busy out[FIGURES])
+static void gpu_timeline_combine(const struct busy *v, uint32_t n, struct busy out[FIGURES])
 {
 	for (int k = 0; k < BUSY_KINDS; k++) {
 		int64_t sum = 0, least = INT64_MAX, most = INT64_MIN;
@@ -139,32 +139,32 @@ static void device_rows(const struct profile *p, const struct gpus *gpus, const 
 {
 	static const char *const name[FIGURES] = {"mean", "min", "max"};
 	struct busy over[FIGURES] = {0};
-	combine(v, gpus->n, over);
+	gpu_timeline_combine(v, gpus->n, over);
 	for (int f = 0; f < FIGURES && gpus->n > 1; f++)
-		own_rows(t, str_from(name[f]), &over[f], &over[f], f == MEAN);
+		gpu_timeline_own_rows(t, str_from(name[f]), &over[f], &over[f], f == MEAN);
 	for (uint32_t i = 0; i < gpus->n; i++) {
 		struct str device = gpus->device[i] == INT32_MIN ? STR("not stated") : arena_printf(&t->arena, "%d", gpus->device[i]);
-		own_rows(t, gpus->n > 1 ? device : STR("all"), &v[i], &v[i], true);
+		gpu_timeline_own_rows(t, gpus->n > 1 ? device : STR("all"), &v[i], &v[i], true);
 		if (gpus->n == 1)
 			table_note(t, "all: device " STR_FMT ", the only one with work.", STR_ARG(device));
 	}
 }
 
 /* Groups of device work: of several GPUs their means. */
-static void group_rows(const struct profile *p, const struct gpus *gpus, const struct groups *g, const struct intervals *window, const struct busy *each,
+static void group_rows(const struct profile *p, const struct gpus *gpus, const struct gpu_timeline_groups *g, const struct intervals *window, const struct busy *each,
                        struct table *t)
 {
 	struct busy *v = NEW_ARRAY(gpus->n, struct busy), all[FIGURES] = {0};
-	combine(each, gpus->n, all);
-	own_rows(t, gpus->n > 1 ? STR("mean") : STR("all"), &all[MEAN], &all[MEAN], true);
+	gpu_timeline_combine(each, gpus->n, all);
+	gpu_timeline_own_rows(t, gpus->n > 1 ? STR("mean") : STR("all"), &all[MEAN], &all[MEAN], true);
 	for (unsigned k = 0; k < g->n; k++) {
 		struct busy over[FIGURES] = {0};
 		busy_measure_each(p, gpus, g->take, (uint8_t)k, window, v);
-		combine(v, gpus->n, over);
+		gpu_timeline_combine(v, gpus->n, over);
 		if (over[MEAN].events && over[MEAN].events == all[MEAN].events)
 			table_note(t, "all: " STR_FMT ".", STR_ARG(g->name[k]));
 		else if (over[MEAN].events)
-			own_rows(t, g->name[k], &over[MEAN], &all[MEAN], true);
+			gpu_timeline_own_rows(t, g->name[k], &over[MEAN], &all[MEAN], true);
 	}
 	mem_free(v);
 }
@@ -178,9 +178,9 @@ static void note_unstated(const struct profile *p, const struct gpus *gpus, stru
 		table_warn(t, "%llu device events count for no GPU: the input does not tell which of %u they are of.", (unsigned long long)n, gpus->n);
 }
 
-static void own_table(const struct profile *p, const struct report_args *args, const struct intervals *window, struct table *t)
+static void gpu_timeline_own_table(const struct profile *p, const struct report_args *args, const struct intervals *window, struct table *t)
 {
-	struct groups g = {.take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t)};
+	struct gpu_timeline_groups g = {.take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t)};
 	struct gpus gpus;
 	bool devices = args->variant->by == BY_DEVICE;
 	gpus_find(p, &gpus);
@@ -206,7 +206,7 @@ static void own_table(const struct profile *p, const struct report_args *args, c
 	gpus_release(&gpus);
 }
 
-static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+static int gpu_timeline_run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct intervals steps = {0};
 	int64_t first, last;
@@ -218,7 +218,7 @@ static int run(const struct profile *p, const struct report_args *args, struct t
 		return err_set(e, ERR_DATA, "%s: no step has such a number", steps_range_text(args->step_first, args->step_last).s);
 	if (!steps.n && recording_extent(p, &first, &last))
 		intervals_add(&steps, first, last);
-	own_table(p, args, &steps, t);
+	gpu_timeline_own_table(p, args, &steps, t);
 	intervals_release(&steps);
 	return 0;
 }
@@ -245,5 +245,5 @@ const struct report report_gpu_timeline = {
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
-	.run = run,
+	.run = gpu_timeline_run,
 };

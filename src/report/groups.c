@@ -58,7 +58,7 @@ static const struct column own_columns[N_COLUMNS] = {
 	[C_USING] = {"tc_using_ops", "Using TC", "Of these, how many do.", CELL_I64, UNIT_COUNT, 0, 0},
 };
 
-static void own_row(struct table *t, const struct group *g, int64_t depth, struct str name, int64_t all, bool host)
+static void groups_own_row(struct table *t, const struct group *g, int64_t depth, struct str name, int64_t all, bool host)
 {
 	table_row(t);
 	table_set_i64(t, C_DEPTH, depth);
@@ -87,7 +87,7 @@ static void own_row(struct table *t, const struct group *g, int64_t depth, struc
 }
 
 /* In pre-order, siblings in the order in which they first ran. */
-static void own_rows(const struct group_tree *tree, struct table *t, bool host)
+static void groups_own_rows(const struct group_tree *tree, struct table *t, bool host)
 {
 	uint32_t *child = NEW_ARRAY_RAW(tree->n, uint32_t), *next = NEW_ARRAY_RAW(tree->n, uint32_t);
 	for (uint32_t g = 0; g < tree->n; g++)
@@ -99,7 +99,7 @@ static void own_rows(const struct group_tree *tree, struct table *t, bool host)
 	int64_t all = tree->v[0].time[OP_GPU].total;
 	for (uint32_t g = tree->n > 1 ? 1 : GROUP_NONE; g != GROUP_NONE;) {
 		if (tree->v[g].calls)
-			own_row(t, &tree->v[g], tree->v[g].depth, g == 1 ? STR("(all ops)") : tree->v[g].part, all, host);
+			groups_own_row(t, &tree->v[g], tree->v[g].depth, g == 1 ? STR("(all ops)") : tree->v[g].part, all, host);
 		uint32_t to = child[g];
 		while (to == GROUP_NONE && g > 1) {
 			to = next[g];
@@ -107,7 +107,7 @@ static void own_rows(const struct group_tree *tree, struct table *t, bool host)
 		}
 		g = to;
 	}
-	own_row(t, &tree->v[0], 0, STR("(with API calls outside ops and unattributed work)"), all, host);
+	groups_own_row(t, &tree->v[0], 0, STR("(with API calls outside ops and unattributed work)"), all, host);
 	mem_free(child);
 	mem_free(next);
 }
@@ -144,7 +144,7 @@ static int groups_run(const struct profile *p, const struct report_args *args, s
 	group_tree_init(&tree, p, true);
 	group_tree_measure(&tree, p, &w, &(struct group_iterations){c.start, c.end, c.n}, NULL);
 	table_columns(out, own_columns, N_COLUMNS);
-	own_rows(&tree, out, !p->durations_only);
+	groups_own_rows(&tree, out, !p->durations_only);
 	own_notes(out, p, &w, has_paths(p->ops), c.n);
 	group_tree_release(&tree);
 	mem_free(c.start);

@@ -83,7 +83,7 @@ static bool wants(const struct kernel_groups *g, unsigned c)
 	return true;
 }
 
-static void put_launch(struct table *out, const unsigned at[], const struct kernel_key *k)
+static void kernels_put_launch(struct table *out, const unsigned at[], const struct kernel_key *k)
 {
 	kernel_groups_put_triple(out, at[C_GRID], k->grid, "%d,%d,%d");
 	kernel_groups_put_triple(out, at[C_BLOCK], k->block, "%d,%d,%d");
@@ -111,7 +111,7 @@ static int kernels_put(struct table *out, const struct kernel_groups *g, struct 
 		if (g->by != KERNELS_BY_NAME && x->key.op)
 			table_set_str(out, at[C_OP], profile_str(g->p, x->key.op));
 		if (g->by == KERNELS_BY_LAUNCH)
-			put_launch(out, at, &x->key);
+			kernels_put_launch(out, at, &x->key);
 		table_set_str(out, at[C_CLASS], str_from(kernel_class_name[info.class]));
 		table_set_str(out, at[C_TC], str_from(tri[info.tensor_core]));
 		table_set_str(out, at[C_DTYPE], info.dtype ? str_from(dtype_name(info.dtype)) : STR(""));

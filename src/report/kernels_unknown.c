@@ -54,9 +54,9 @@ static enum vendor vendor_of(const struct profile *p, uint32_t gpu)
 	return v == VENDOR_UNKNOWN && p->recorder == RECORDER_NVIDIA ? NVIDIA : v;
 }
 
-enum grouping { BY_NAME, BY_VENDOR };
+enum kernels_unknown_grouping { BY_NAME, BY_VENDOR };
 
-struct group {
+struct kernels_unknown_group {
 	uint64_t calls;
 	int64_t ns, vendor_ns[VENDORS];
 	enum vendor vendor;            /* of the last one */
@@ -64,7 +64,7 @@ struct group {
 	bool seen;
 };
 
-static void add_op(struct group *x, uint32_t op)
+static void kernels_unknown_add_op(struct kernels_unknown_group *x, uint32_t op)
 {
 	for (uint32_t i = 0; i < x->n_ops && i < NAMED_OPS; i++)
 		if (x->op[i] == op)
@@ -76,13 +76,13 @@ static void add_op(struct group *x, uint32_t op)
 }
 
 /* By string id of the name. */
-static struct group *collect(const struct profile *p, const struct window *w, int64_t *all_ns)
+static struct kernels_unknown_group *kernels_unknown_collect(const struct profile *p, const struct window *w, int64_t *all_ns)
 {
-	struct group *v = NEW_ARRAY(p->strings.n, struct group);
+	struct kernels_unknown_group *v = NEW_ARRAY(p->strings.n, struct kernels_unknown_group);
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
 		if (p->gpu_op.kind[i] != GPU_KERNEL || gpu_is_graph(p, i) || !window_has_gpu(w, p, i))
 			continue;
-		struct group *x = &v[p->gpu_op.name[i]];
+		struct kernels_unknown_group *x = &v[p->gpu_op.name[i]];
 		x->seen = true;
 		x->calls++;
 		x->ns += p->gpu_op.dur_ns[i];
@@ -90,12 +90,12 @@ static struct group *collect(const struct profile *p, const struct window *w, in
 		x->vendor_ns[x->vendor] += p->gpu_op.dur_ns[i];
 		*all_ns += p->gpu_op.dur_ns[i];
 		if (p->gpu_op.op[i] != ROW_NONE)
-			add_op(x, p->span.name[p->gpu_op.op[i]]);
+			kernels_unknown_add_op(x, p->span.name[p->gpu_op.op[i]]);
 	}
 	return v;
 }
 
-static void put_ops(struct table *out, unsigned col, const struct profile *p, const struct group *x)
+static void kernels_unknown_put_ops(struct table *out, unsigned col, const struct profile *p, const struct kernels_unknown_group *x)
 {
 	struct str s[NAMED_OPS] = {{"", 0}, {"", 0}, {"", 0}};
 	for (uint32_t i = 0; i < x->n_ops && i < NAMED_OPS; i++)
@@ -106,12 +106,12 @@ static void put_ops(struct table *out, unsigned col, const struct profile *p, co
 }
 
 /* Time of all kernels and of those that no rule knows: in [VENDORS] the sums over all vendors. */
-struct sums {
+struct kernels_unknown_sums {
 	int64_t all[VENDORS + 1], no_class[VENDORS + 1], no_tc[VENDORS + 1];
 	uint64_t names[VENDORS + 1];
 };
 
-static void add_sums(struct sums *s, const struct group *x, bool class, bool tc)
+static void add_sums(struct kernels_unknown_sums *s, const struct kernels_unknown_group *x, bool class, bool tc)
 {
 	for (unsigned v = 0; v <= VENDORS; v++) {
 		int64_t ns = v == VENDORS ? x->ns : x->vendor_ns[v];
@@ -134,7 +134,7 @@ static const struct column name_columns[N_NAME_COLUMNS] = {
 	[C_SHARE] = {"total_pct", "Total %", "total / time of all kernels, known or not", CELL_F64, UNIT_PERCENT},
 };
 
-static void put_name(const struct profile *p, struct table *out, uint32_t id, const struct group *x, struct kernel_info k, int64_t all)
+static void kernels_unknown_put_name(const struct profile *p, struct table *out, uint32_t id, const struct kernels_unknown_group *x, struct kernel_info k, int64_t all)
 {
 	bool class = k.class == KERNEL_UNKNOWN, tc = k.tensor_core == TRI_UNKNOWN;
 	table_row(out);
@@ -142,13 +142,13 @@ static void put_name(const struct profile *p, struct table *out, uint32_t id, co
 	table_set_str(out, C_UNKNOWN, class && tc ? STR("class, Tensor Cores") : class ? STR("class") : STR("Tensor Cores"));
 	table_set_str(out, C_CLASS, str_from(kernel_class_name[k.class]));
 	table_set_str(out, C_VENDOR, str_from(vendor_name[x->vendor]));
-	put_ops(out, C_OPS, p, x);
+	kernels_unknown_put_ops(out, C_OPS, p, x);
 	table_set_i64(out, C_CALLS, (int64_t)x->calls);
 	table_set_i64(out, C_TOTAL, x->ns);
 	table_set_f64(out, C_SHARE, percent((double)x->ns, (double)all));
 }
 
-static void put_vendors(struct table *out, const struct sums *s)
+static void put_vendors(struct table *out, const struct kernels_unknown_sums *s)
 {
 	enum { V_NAME, V_UNKNOWN, V_TOTAL, V_CLASS, V_CLASS_SHARE, V_TC, V_TC_SHARE, N_COLUMNS };
 	static const struct column columns[N_COLUMNS] = {
@@ -182,12 +182,12 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 		return -1;
 	bool by_vendor = args->variant->by == BY_VENDOR, any = false;
 	int64_t all = 0;
-	struct group *v = collect(p, &w, &all);
-	struct sums s = {0};
+	struct kernels_unknown_group *v = kernels_unknown_collect(p, &w, &all);
+	struct kernels_unknown_sums s = {0};
 	if (!by_vendor)
 		table_columns(out, name_columns, N_NAME_COLUMNS);
 	for (uint32_t id = 0; id < p->strings.n; id++) {
-		const struct group *x = &v[id];
+		const struct kernels_unknown_group *x = &v[id];
 		any |= x->seen;
 		if (!x->seen)
 			continue;
@@ -195,7 +195,7 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 		bool class = k.class == KERNEL_UNKNOWN, tc = k.tensor_core == TRI_UNKNOWN;
 		add_sums(&s, x, class, tc);
 		if ((class || tc) && !by_vendor)
-			put_name(p, out, id, x, k, all);
+			kernels_unknown_put_name(p, out, id, x, k, all);
 	}
 	mem_free(v);
 	if (!any)

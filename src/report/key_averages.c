@@ -60,7 +60,7 @@ static const struct column columns[N_COLUMNS] = {
 };
 
 /* The report while it is made. */
-struct view {
+struct key_averages_view {
 	struct torch_events *t;
 	struct key_groups *g;
 	struct table *out;
@@ -81,7 +81,7 @@ static const struct {
 };
 enum { N_PARTS = sizeof parts / sizeof parts[0] };
 
-static bool has_column(const struct view *v, unsigned c)
+static bool key_averages_has_column(const struct key_averages_view *v, unsigned c)
 {
 	for (unsigned i = 0; i < N_PARTS; i++)
 		if (parts[i].column == c)
@@ -106,19 +106,19 @@ static bool has_column(const struct view *v, unsigned c)
 	return true;
 }
 
-static void add_columns(struct view *v)
+static void key_averages_add_columns(struct key_averages_view *v)
 {
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		struct column col = columns[c];
 		for (unsigned i = 0; i < N_PARTS; i++)
 			if (parts[i].column == c)
 				col.flags |= COLUMN_GROUP;
-		v->at[c] = has_column(v, c) ? table_column(v->out, &col) : UINT32_MAX;
+		v->at[c] = key_averages_has_column(v, c) ? table_column(v->out, &col) : UINT32_MAX;
 	}
 }
 
 /* "Events by name, input shape and 3 frames of the stack". */
-static void set_title(struct view *v)
+static void set_title(struct key_averages_view *v)
 {
 	unsigned all = v->g->choice.parts, frames = v->g->choice.frames;
 	buf_clear(&v->text);
@@ -137,101 +137,101 @@ static void set_title(struct view *v)
 	v->out->title = arena_str(&v->out->arena, buf_view(&v->text)).p;
 }
 
-static void put_i64(struct view *v, unsigned c, int64_t x)
+static void key_averages_put_i64(struct key_averages_view *v, unsigned c, int64_t x)
 {
 	if (v->at[c] != UINT32_MAX)
 		table_set_i64(v->out, v->at[c], x);
 }
 
-static void put_f64(struct view *v, unsigned c, double x)
+static void key_averages_put_f64(struct key_averages_view *v, unsigned c, double x)
 {
 	if (v->at[c] != UINT32_MAX)
 		table_set_f64(v->out, v->at[c], x);
 }
 
-static void put_durations(struct view *v, uint32_t group)
+static void put_durations(struct key_averages_view *v, uint32_t group)
 {
 	struct stats *s = &v->g->durations;
-	put_i64(v, C_MIN, s->v[group].min);
-	put_f64(v, C_MEDIAN, stats_median(s, group));
-	put_i64(v, C_P95, stats_percentile(s, group, 95));
-	put_i64(v, C_P99, stats_percentile(s, group, 99));
-	put_i64(v, C_MAX, s->v[group].max);
+	key_averages_put_i64(v, C_MIN, s->v[group].min);
+	key_averages_put_f64(v, C_MEDIAN, stats_median(s, group));
+	key_averages_put_i64(v, C_P95, stats_percentile(s, group, 95));
+	key_averages_put_i64(v, C_P99, stats_percentile(s, group, 99));
+	key_averages_put_i64(v, C_MAX, s->v[group].max);
 }
 
-static void put_text(struct view *v, unsigned c, struct str s)
+static void key_averages_put_text(struct key_averages_view *v, unsigned c, struct str s)
 {
 	if (v->at[c] != UINT32_MAX && s.n)
 		table_set_str_copy(v->out, v->at[c], s);
 }
 
 /* What the group's key says besides its name. */
-static void put_key(struct view *v, uint32_t group)
+static void key_averages_put_key(struct key_averages_view *v, uint32_t group)
 {
 	const struct key_id *id = &v->g->v[group].id;
 	const struct tracks *tracks = &v->t->p->track;
-	put_text(v, C_OVERLOAD, intern_get(&v->g->texts, id->overload));
-	put_text(v, C_SHAPES, intern_get(&v->g->texts, id->shapes));
-	put_text(v, C_MODULE, intern_get(&v->g->texts, id->module));
+	key_averages_put_text(v, C_OVERLOAD, intern_get(&v->g->texts, id->overload));
+	key_averages_put_text(v, C_SHAPES, intern_get(&v->g->texts, id->shapes));
+	key_averages_put_text(v, C_MODULE, intern_get(&v->g->texts, id->module));
 	if (v->at[C_STACK] != UINT32_MAX) {
 		v->text.n = 0;
 		key_stack_text(v->g, group, &v->text);
-		put_text(v, C_STACK, buf_view(&v->text));
+		key_averages_put_text(v, C_STACK, buf_view(&v->text));
 	}
 	if (id->thread && id->thread - 1 < tracks->rows.n) {
 		uint32_t t = id->thread - 1;
 		if (tracks->tid[t] != ID_NONE)
 			table_set_fmt(v->out, v->at[C_THREAD], "%lld", (long long)tracks->tid[t]);
 		else
-			put_text(v, C_THREAD, profile_str(v->t->p, tracks->tid_text[t]));
+			key_averages_put_text(v, C_THREAD, profile_str(v->t->p, tracks->tid_text[t]));
 	}
 	if (id->cycle)
-		put_i64(v, C_CYCLE, id->cycle);
+		key_averages_put_i64(v, C_CYCLE, id->cycle);
 	if (id->event)
-		put_i64(v, C_EVENT, (int64_t)id->event - 1);
+		key_averages_put_i64(v, C_EVENT, (int64_t)id->event - 1);
 	if (id->node_id >= 0)
-		put_i64(v, C_NODE, id->node_id);
+		key_averages_put_i64(v, C_NODE, id->node_id);
 }
 
-static void put_group(struct view *v, uint32_t group)
+static void key_averages_put_group(struct key_averages_view *v, uint32_t group)
 {
 	const struct key_group *x = &v->g->v[group];
 	double calls = x->calls;
 	table_row(v->out);
 	table_set_str_copy(v->out, v->at[C_NAME], intern_get(&v->t->keys, x->id.name));
-	put_key(v, group);
-	put_i64(v, C_CALLS, x->calls);
-	put_i64(v, C_HOST_SELF, x->host_self);
-	put_f64(v, C_HOST_SELF_PCT, percent(x->host_self, v->g->all.host_self));
-	put_i64(v, C_HOST_TOTAL, x->host_total);
+	key_averages_put_key(v, group);
+	key_averages_put_i64(v, C_CALLS, x->calls);
+	key_averages_put_i64(v, C_HOST_SELF, x->host_self);
+	key_averages_put_f64(v, C_HOST_SELF_PCT, percent(x->host_self, v->g->all.host_self));
+	key_averages_put_i64(v, C_HOST_TOTAL, x->host_total);
 	if (!x->async)
-		put_f64(v, C_HOST_TOTAL_PCT, percent(x->host_total, v->g->all.host_self));
-	put_f64(v, C_HOST_MEAN, (double)x->host_total / calls);
-	put_i64(v, C_DEV_SELF, x->dev_self);
-	put_f64(v, C_DEV_SELF_PCT, percent(x->dev_self, v->device_ns));
-	put_i64(v, C_DEV_TOTAL, x->dev_total);
-	put_f64(v, C_DEV_MEAN, (double)x->dev_total / calls);
-	put_i64(v, C_CPU_MEM, x->cpu_mem);
-	put_i64(v, C_CPU_MEM_SELF, x->cpu_mem_self);
-	put_i64(v, C_DEV_MEM, x->dev_mem);
-	put_i64(v, C_DEV_MEM_SELF, x->dev_mem_self);
+		key_averages_put_f64(v, C_HOST_TOTAL_PCT, percent(x->host_total, v->g->all.host_self));
+	key_averages_put_f64(v, C_HOST_MEAN, (double)x->host_total / calls);
+	key_averages_put_i64(v, C_DEV_SELF, x->dev_self);
+	key_averages_put_f64(v, C_DEV_SELF_PCT, percent(x->dev_self, v->device_ns));
+	key_averages_put_i64(v, C_DEV_TOTAL, x->dev_total);
+	key_averages_put_f64(v, C_DEV_MEAN, (double)x->dev_total / calls);
+	key_averages_put_i64(v, C_CPU_MEM, x->cpu_mem);
+	key_averages_put_i64(v, C_CPU_MEM_SELF, x->cpu_mem_self);
+	key_averages_put_i64(v, C_DEV_MEM, x->dev_mem);
+	key_averages_put_i64(v, C_DEV_MEM_SELF, x->dev_mem_self);
 	if (x->flops_known == x->calls)
-		put_i64(v, C_FLOPS, x->flops);
+		key_averages_put_i64(v, C_FLOPS, x->flops);
 	put_durations(v, group);
 }
 
-static void put_unattributed(struct view *v)
+static void put_unattributed(struct key_averages_view *v)
 {
 	if (!v->t->unattributed)
 		return;
 	table_row(v->out);
 	table_set_str(v->out, v->at[C_NAME], STR("(unattributed)"));
-	put_i64(v, C_DEV_SELF, v->t->unattributed_ns);
-	put_f64(v, C_DEV_SELF_PCT, percent(v->t->unattributed_ns, v->device_ns));
-	put_i64(v, C_DEV_TOTAL, v->t->unattributed_ns);
+	key_averages_put_i64(v, C_DEV_SELF, v->t->unattributed_ns);
+	key_averages_put_f64(v, C_DEV_SELF_PCT, percent(v->t->unattributed_ns, v->device_ns));
+	key_averages_put_i64(v, C_DEV_TOTAL, v->t->unattributed_ns);
 }
 
-static void note_cycles(const struct view *v)
+static void note_cycles(const struct key_averages_view *v)
 {
 	const struct cycles *c = &v->g->cycles;
 	if (c->n > 1 && !(v->g->choice.parts & KEY_CYCLE))
@@ -241,7 +241,7 @@ static void note_cycles(const struct view *v)
 }
 
 /* Groups whose first event nothing called; what no event launched is kept. */
-static void keep_top_level(struct view *v)
+static void key_averages_keep_top_level(struct key_averages_view *v)
 {
 	size_t n = v->out->n_rows;
 	uint8_t *keep = NEW_ARRAY(n, uint8_t);
@@ -262,7 +262,7 @@ static int64_t profiler_ns(const struct torch_events *t)
 	return sum;
 }
 
-static void notes(const struct view *v)
+static void key_averages_notes(const struct key_averages_view *v)
 {
 	const struct torch_events *t = v->t;
 	int64_t overhead = profiler_ns(t);
@@ -288,7 +288,7 @@ static void notes(const struct view *v)
 		table_note(v->out, "%llu sums do not fit 64 bits and stand at the limit", (unsigned long long)v->g->overflows);
 }
 
-static int64_t device_work(const struct profile *p)
+static int64_t key_averages_device_work(const struct profile *p)
 {
 	int64_t all = 0;
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
@@ -296,7 +296,7 @@ static int64_t device_work(const struct profile *p)
 	return all;
 }
 
-static bool any(const int64_t *v, uint32_t n)
+static bool key_averages_any(const int64_t *v, uint32_t n)
 {
 	for (uint32_t i = 0; v && i < n; i++)
 		if (v[i])
@@ -309,24 +309,24 @@ static const char *const groupings[] = {"name", "shape", "stack:N", "overload", 
 static int key_averages_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct key_choice choice = key_choice_of(args);
-	struct view v = {.out = out, .device = p->gpu_op.rows.n > 0, .device_ns = device_work(p)};
+	struct key_averages_view v = {.out = out, .device = p->gpu_op.rows.n > 0, .device_ns = key_averages_device_work(p)};
 	v.t = torch_events_new(p, &torch_rules[TORCH_OWN], TORCH_FLOPS | key_choice_want(&choice));
 	v.g = key_groups_new(v.t, &choice);
-	v.device_memory = any(v.t->dev_mem, v.t->n);
+	v.device_memory = key_averages_any(v.t->dev_mem, v.t->n);
 	int rc = 0;
 	if (!v.g->n) {
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 	} else {
 		set_title(&v);
-		add_columns(&v);
+		key_averages_add_columns(&v);
 		for (uint32_t i = 0; i < v.g->n; i++)
-			put_group(&v, i);
+			key_averages_put_group(&v, i);
 		put_unattributed(&v);
 		if (args->top_level)
-			keep_top_level(&v);
+			key_averages_keep_top_level(&v);
 		rc = table_sort(out, v.device ? STR("device_self_ns") : STR("host_self_ns"), true, e);
 		out->data[v.at[v.device ? C_DEV_SELF : C_HOST_SELF]].col.flags |= COLUMN_ASKED; /* what explains the order */
-		notes(&v);
+		key_averages_notes(&v);
 	}
 	buf_release(&v.text);
 	key_groups_free(v.g);

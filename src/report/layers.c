@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-enum grouping { BY_LAYER, BY_TYPE, BY_LINE };
+enum layers_grouping { BY_LAYER, BY_TYPE, BY_LINE };
 
 /* What has no layer, by why. */
 enum special { NOT_SPECIAL, OPTIMIZER, COLLECTIVES, OUTSIDE, UNATTRIBUTED };
@@ -20,7 +20,7 @@ static const char *const special_name[] = {
 	[UNATTRIBUTED] = "(unattributed)",
 };
 
-struct row {
+struct layers_row {
 	uint32_t layer;     /* one of its layers; LAYER_NONE: a row in parentheses */
 	uint64_t calls;
 	int64_t ns[DIRECTIONS], total;
@@ -29,21 +29,21 @@ struct row {
 	int64_t flops, flops_ns; /* of work whose model knows the FLOPs */
 };
 
-struct rows_of {
+struct layers_rows_of {
 	const struct profile *p;
 	const struct layers *l;
 	struct stacks *stacks;
 	struct costs *costs;
 	const struct window *w;
-	enum grouping by;
+	enum layers_grouping by;
 	struct intern keys; /* a character that tells special rows from others, and the name; row i has id i + 1 */
-	struct row *v;
+	struct layers_row *v;
 	uint32_t n, cap;
 	uint32_t *of_layer; /* layer -> row */
 	int64_t all, part[DIRECTIONS], special[UNATTRIBUTED + 1], flops_ns;
 };
 
-static uint32_t row_at(struct rows_of *r, char kind, struct str name, uint32_t layer)
+static uint32_t layers_row_at(struct layers_rows_of *r, char kind, struct str name, uint32_t layer)
 {
 	struct buf key = {0};
 	buf_char(&key, kind);
@@ -52,27 +52,27 @@ static uint32_t row_at(struct rows_of *r, char kind, struct str name, uint32_t l
 	buf_release(&key);
 	if (at >= r->n) {
 		MEM_GROW(r->v, r->cap, at + 1);
-		r->v[at] = (struct row){.layer = layer};
+		r->v[at] = (struct layers_row){.layer = layer};
 		r->n = at + 1;
 	}
 	return at;
 }
 
-static void make_layer_rows(struct rows_of *r)
+static void make_layer_rows(struct layers_rows_of *r)
 {
 	r->of_layer = NEW_ARRAY_RAW(r->l->n, uint32_t);
 	for (uint32_t i = 0; i < r->l->n; i++) {
 		const struct layer *x = &r->l->v[i];
 		bool by_type = r->by == BY_TYPE && x->type;
-		r->of_layer[i] = row_at(r, 'l', intern_get(&r->l->names, by_type ? x->type : x->name), i);
+		r->of_layer[i] = layers_row_at(r, 'l', intern_get(&r->l->names, by_type ? x->type : x->name), i);
 	}
 }
 
-static struct row *layer_row(struct rows_of *r, uint32_t layer) { return &r->v[r->of_layer[layer]]; }
+static struct layers_row *layer_row(struct layers_rows_of *r, uint32_t layer) { return &r->v[r->of_layer[layer]]; }
 
 /* --- devices ---------------------------------------------------------------------------------------------------- */
 
-static enum special special_of(const struct rows_of *r, uint32_t gpu)
+static enum special special_of(const struct layers_rows_of *r, uint32_t gpu)
 {
 	const struct gpu_ops *g = &r->p->gpu_op;
 	enum direction d = r->l->dir->gpu[gpu];
@@ -86,14 +86,14 @@ static enum special special_of(const struct rows_of *r, uint32_t gpu)
 	return OUTSIDE;
 }
 
-static uint32_t line_row(struct rows_of *r, uint32_t gpu)
+static uint32_t line_row(struct layers_rows_of *r, uint32_t gpu)
 {
 	uint32_t from = r->p->gpu_op.op[gpu] != ROW_NONE ? r->p->gpu_op.op[gpu] : r->p->gpu_op.call[gpu];
 	struct str line = from == ROW_NONE ? (struct str){"", 0} : stacks_user_line(r->stacks, stacks_of(r->stacks, from));
-	return line.n ? row_at(r, 'l', line, LAYER_NONE) : UINT32_MAX;
+	return line.n ? layers_row_at(r, 'l', line, LAYER_NONE) : UINT32_MAX;
 }
 
-static void add_flops(struct rows_of *r, struct row *x, uint32_t gpu)
+static void add_flops(struct layers_rows_of *r, struct layers_row *x, uint32_t gpu)
 {
 	int64_t flops = costs_flops(r->costs, gpu), sum, ns = r->p->gpu_op.dur_ns[gpu];
 	if (r->costs->of_gpu[gpu] == ROW_NONE || r->costs->cost[r->costs->of_gpu[gpu]].flops < 0)
@@ -105,7 +105,7 @@ static void add_flops(struct rows_of *r, struct row *x, uint32_t gpu)
 	r->flops_ns += ns;
 }
 
-static void add_gpu(struct rows_of *r, uint32_t gpu)
+static void layers_add_gpu(struct layers_rows_of *r, uint32_t gpu)
 {
 	int64_t ns = r->p->gpu_op.dur_ns[gpu];
 	enum special special = special_of(r, gpu);
@@ -118,7 +118,7 @@ static void add_gpu(struct rows_of *r, uint32_t gpu)
 	if (at != UINT32_MAX)
 		special = NOT_SPECIAL;
 	else
-		at = row_at(r, 's', r->by == BY_LINE && special == OUTSIDE ? STR("(no line)") : str_from(special_name[special]), LAYER_NONE);
+		at = layers_row_at(r, 's', r->by == BY_LINE && special == OUTSIDE ? STR("(no line)") : str_from(special_name[special]), LAYER_NONE);
 	if (d == DIR_OTHER && layer != LAYER_NONE)
 		d = DIR_FORWARD; /* a range of the user's around calls of the runtime itself */
 	r->v[at].ns[d] += ns;
@@ -143,7 +143,7 @@ struct owner {
 enum { UNSEEN = ROW_NONE - 1 }; /* a special row's where device work is shown, whose rows in parentheses have no host time */
 
 struct host {
-	struct rows_of *r;
+	struct layers_rows_of *r;
 	struct owner *owner;     /* by span */
 	int64_t *end;            /* by span: no later than that of the one around it */
 	int64_t *done;           /* by span: the end of the last one in it so far that is someone else's; its start */
@@ -157,7 +157,7 @@ static struct owner layer_or_outside(const struct host *h, uint32_t layer, enum 
 }
 
 /* In a layer's own range, in a backward op, in the optimizer; else in an op outside. A range of the user's alone is nobody's. */
-static struct owner owner_of(const struct host *h, uint32_t i, struct owner around)
+static struct owner layers_owner_of(const struct host *h, uint32_t i, struct owner around)
 {
 	const struct layers *l = h->r->l;
 	uint32_t up = h->r->p->span.parent[i], layer = l->of_span[i];
@@ -174,7 +174,7 @@ static struct owner owner_of(const struct host *h, uint32_t i, struct owner arou
 	return layer_or_outside(h, layer, DIR_FORWARD);
 }
 
-static void add_host_ns(struct rows_of *r, struct owner o, int64_t ns)
+static void add_host_ns(struct layers_rows_of *r, struct owner o, int64_t ns)
 {
 	if (o.row < UNSEEN)
 		r->v[o.row].host[o.direction] += ns;
@@ -182,7 +182,7 @@ static void add_host_ns(struct rows_of *r, struct owner o, int64_t ns)
 
 /* From its start to its end, as far as no one else has it: a range that ends behind what is around it ends with that, and one that begins
  * in another beside it begins behind that. */
-static int64_t place_span(struct host *h, uint32_t i)
+static int64_t layers_place_span(struct host *h, uint32_t i)
 {
 	const struct spans *s = &h->r->p->span;
 	uint32_t up = s->parent[i];
@@ -203,11 +203,11 @@ static void add_span_host(struct host *h, uint32_t i)
 	const struct layers *l = h->r->l;
 	uint32_t up = h->r->p->span.parent[i];
 	struct owner none = {ROW_NONE, DIR_OTHER}, around = up == ROW_NONE ? none : h->owner[up];
-	int64_t ns = place_span(h, i);
+	int64_t ns = layers_place_span(h, i);
 	h->owner[i] = none;
 	if (!window_has(h->r->w, h->r->p->span.start_ns[i]))
 		return;
-	struct owner o = h->owner[i] = owner_of(h, i, around);
+	struct owner o = h->owner[i] = layers_owner_of(h, i, around);
 	if (l->is_call[i] && l->of_span[i] != LAYER_NONE && l->dir->span[i] != DIR_BACKWARD)
 		layer_row(h->r, l->of_span[i])->calls++;
 	if (o.row == around.row && o.direction == around.direction)
@@ -218,13 +218,13 @@ static void add_span_host(struct host *h, uint32_t i)
 	add_host_ns(h->r, around, -ns);
 }
 
-static void add_host(struct rows_of *r)
+static void layers_add_host(struct layers_rows_of *r)
 {
 	uint32_t n = r->p->span.rows.n;
 	bool device = r->p->gpu_op.rows.n > 0;
 	struct host h = {.r = r, .owner = NEW_ARRAY_RAW(n, struct owner), .end = NEW_ARRAY_RAW(n, int64_t), .done = NEW_ARRAY_RAW(n, int64_t)};
-	h.optimizer = device ? UNSEEN : row_at(r, 's', str_from(special_name[OPTIMIZER]), LAYER_NONE);
-	h.outside = device ? UNSEEN : row_at(r, 's', str_from(special_name[OUTSIDE]), LAYER_NONE);
+	h.optimizer = device ? UNSEEN : layers_row_at(r, 's', str_from(special_name[OPTIMIZER]), LAYER_NONE);
+	h.outside = device ? UNSEEN : layers_row_at(r, 's', str_from(special_name[OUTSIDE]), LAYER_NONE);
 	for (uint32_t i = 0; i < n; i++)
 		h.ranges |= r->l->is_call[i];
 	for (uint32_t i = 0; i < n; i++)
@@ -261,15 +261,15 @@ static const struct column columns[N_COLUMNS] = {
 	[C_MODELLED] = {"modelled_pct", "Model %", "share of its device work whose op has a model that knows the FLOPs", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
 };
 
-struct shown {
+struct layers_shown {
 	unsigned at[N_COLUMNS];
 	bool device, calls, types, host[DIRECTIONS], inner, flops;
 	int64_t all_host;
 };
 
-static int64_t host_of(const struct row *x) { return x->host[DIR_FORWARD] + x->host[DIR_BACKWARD] + x->host[DIR_OPTIMIZER]; }
+static int64_t host_of(const struct layers_row *x) { return x->host[DIR_FORWARD] + x->host[DIR_BACKWARD] + x->host[DIR_OPTIMIZER]; }
 
-static void look(const struct rows_of *r, struct shown *s)
+static void layers_look(const struct layers_rows_of *r, struct layers_shown *s)
 {
 	s->device = r->p->gpu_op.rows.n > 0;
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -284,7 +284,7 @@ static void look(const struct rows_of *r, struct shown *s)
 		s->types |= r->by == BY_LAYER && r->l->v[i].type;
 }
 
-static bool is_shown(const struct shown *s, unsigned c)
+static bool layers_is_shown(const struct layers_shown *s, unsigned c)
 {
 	switch (c) {
 	case C_HOST:
@@ -318,7 +318,7 @@ static bool is_shown(const struct shown *s, unsigned c)
 	}
 }
 
-static void add_columns(struct table *t, const struct rows_of *r, struct shown *s)
+static void layers_add_columns(struct table *t, const struct layers_rows_of *r, struct layers_shown *s)
 {
 	static const char *const first[][2] = {[BY_LAYER] = {"layer", "Layer"}, [BY_TYPE] = {"type", "Type"}, [BY_LINE] = {"line", "Line"}};
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
@@ -329,17 +329,17 @@ static void add_columns(struct table *t, const struct rows_of *r, struct shown *
 		}
 		if (c >= C_HOST_FORWARD && c <= C_HOST_OPTIMIZER && !s->device)
 			col.flags = COLUMN_KEY;
-		s->at[c] = is_shown(s, c) ? table_column(t, &col) : UINT32_MAX;
+		s->at[c] = layers_is_shown(s, c) ? table_column(t, &col) : UINT32_MAX;
 	}
 }
 
-static void put(struct table *t, const struct shown *s, unsigned c, int64_t v)
+static void layers_put(struct table *t, const struct layers_shown *s, unsigned c, int64_t v)
 {
 	if (s->at[c] != UINT32_MAX)
 		table_set_i64(t, s->at[c], v);
 }
 
-static void put_flops(struct table *t, const struct shown *s, const struct row *x)
+static void put_flops(struct table *t, const struct layers_shown *s, const struct layers_row *x)
 {
 	if (!s->flops)
 		return;
@@ -351,43 +351,43 @@ static void put_flops(struct table *t, const struct shown *s, const struct row *
 	table_set_f64(t, s->at[C_TFLOPS], (double)x->flops / (double)x->flops_ns / 1e3);
 }
 
-static void put_host(struct table *t, const struct shown *s, const struct row *x, bool special)
+static void put_host(struct table *t, const struct layers_shown *s, const struct layers_row *x, bool special)
 {
 	if (special && s->device)
 		return;
-	put(t, s, C_HOST, host_of(x));
+	layers_put(t, s, C_HOST, host_of(x));
 	if (!s->device && s->all_host)
 		table_set_f64(t, s->at[C_HOST_SHARE], 100.0 * (double)host_of(x) / (double)s->all_host);
-	put(t, s, C_HOST_FORWARD, x->host[DIR_FORWARD]);
-	put(t, s, C_HOST_BACKWARD, x->host[DIR_BACKWARD]);
-	put(t, s, C_HOST_OPTIMIZER, x->host[DIR_OPTIMIZER]);
+	layers_put(t, s, C_HOST_FORWARD, x->host[DIR_FORWARD]);
+	layers_put(t, s, C_HOST_BACKWARD, x->host[DIR_BACKWARD]);
+	layers_put(t, s, C_HOST_OPTIMIZER, x->host[DIR_OPTIMIZER]);
 }
 
-static void put_row(struct table *t, const struct rows_of *r, const struct shown *s, uint32_t i)
+static void layers_put_row(struct table *t, const struct layers_rows_of *r, const struct layers_shown *s, uint32_t i)
 {
-	const struct row *x = &r->v[i];
+	const struct layers_row *x = &r->v[i];
 	struct str key = intern_get(&r->keys, i + 1);
 	bool special = key.p[0] == 's';
 	table_row(t);
 	table_set_str_copy(t, s->at[C_LAYER], (struct str){key.p + 1, key.n - 1});
-	put(t, s, C_TOTAL, x->total);
+	layers_put(t, s, C_TOTAL, x->total);
 	if (s->device && r->all)
 		table_set_f64(t, s->at[C_SHARE], 100.0 * (double)x->total / (double)r->all);
-	put(t, s, C_FORWARD, x->ns[DIR_FORWARD]);
-	put(t, s, C_BACKWARD, x->ns[DIR_BACKWARD]);
-	put(t, s, C_OPTIMIZER, x->ns[DIR_OPTIMIZER]);
-	put(t, s, C_OTHER, x->ns[DIR_OTHER]);
+	layers_put(t, s, C_FORWARD, x->ns[DIR_FORWARD]);
+	layers_put(t, s, C_BACKWARD, x->ns[DIR_BACKWARD]);
+	layers_put(t, s, C_OPTIMIZER, x->ns[DIR_OPTIMIZER]);
+	layers_put(t, s, C_OTHER, x->ns[DIR_OTHER]);
 	put_flops(t, s, x);
 	put_host(t, s, x, special);
 	if (special)
 		return;
-	put(t, s, C_CALLS, (int64_t)x->calls);
-	put(t, s, C_INNER, x->with_inner);
+	layers_put(t, s, C_CALLS, (int64_t)x->calls);
+	layers_put(t, s, C_INNER, x->with_inner);
 	if (s->types && r->l->v[x->layer].type)
 		table_set_str_copy(t, s->at[C_TYPE], intern_get(&r->l->names, r->l->v[x->layer].type));
 }
 
-static void note_device(struct table *t, const struct rows_of *r)
+static void note_device(struct table *t, const struct layers_rows_of *r)
 {
 	table_note(t, "device work %lld ns = forward %lld + backward %lld + optimizer %lld + of no op %lld", (long long)r->all,
 	           (long long)r->part[DIR_FORWARD], (long long)r->part[DIR_BACKWARD], (long long)r->part[DIR_OPTIMIZER],
@@ -400,7 +400,7 @@ static void note_device(struct table *t, const struct rows_of *r)
 	           (long long)r->special[UNATTRIBUTED]);
 }
 
-static void note_host(struct table *t, const struct rows_of *r)
+static void note_host(struct table *t, const struct layers_rows_of *r)
 {
 	int64_t part[DIRECTIONS] = {0}, in_layers = 0, all = 0;
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -418,7 +418,7 @@ static void note_host(struct table *t, const struct rows_of *r)
 		table_warn(t, "the input marks no optimizer step: what one did, if any ran, counts as forward");
 }
 
-static void put_notes(struct table *t, const struct rows_of *r, bool device)
+static void layers_put_notes(struct table *t, const struct layers_rows_of *r, bool device)
 {
 	static const char *const source[] = {
 		[LAYERS_NONE] = NULL, [LAYERS_RANGES] = "layers are the ranges layer:NAME", [LAYERS_MODULES] = "layers are the nn.Modules",
@@ -439,13 +439,13 @@ static void put_notes(struct table *t, const struct rows_of *r, bool device)
 		           (unsigned long long)k->unlinked, (unsigned long long)k->ambiguous);
 }
 
-static bool is_idle(const struct row *x)
+static bool layers_is_idle(const struct layers_row *x)
 {
 	return !x->total && !x->with_inner && !x->calls && !host_of(x);
 }
 
 /* What the input lacks for this grouping, and how to have it. */
-static int check(const struct rows_of *r, struct err *e)
+static int layers_check(const struct layers_rows_of *r, struct err *e)
 {
 	bool device = r->p->gpu_op.rows.n > 0;
 	if (r->by == BY_LINE && !stacks_any(r->stacks))
@@ -463,29 +463,29 @@ static int check(const struct rows_of *r, struct err *e)
 	                                    : ". This input has call stacks: report operators --group-by=line divides by line of Python");
 }
 
-static int build(struct rows_of *r, struct table *out, struct err *e)
+static int layers_build(struct layers_rows_of *r, struct table *out, struct err *e)
 {
 	static const char *const titles[][2] = {
 		[BY_LAYER] = {"Host time by layer", "GPU time by layer"}, [BY_TYPE] = {"Host time by type of layer", "GPU time by type of layer"},
 		[BY_LINE] = {"Host time by line of Python", "GPU time by line of Python"},
 	};
-	struct shown s = {0};
-	if (check(r, e) < 0)
+	struct layers_shown s = {0};
+	if (layers_check(r, e) < 0)
 		return -1;
 	if (r->by != BY_LINE) {
 		make_layer_rows(r);
-		add_host(r);
+		layers_add_host(r);
 	}
 	for (uint32_t g = 0; g < r->p->gpu_op.rows.n; g++)
 		if (window_has_gpu(r->w, r->p, g))
-			add_gpu(r, g);
-	look(r, &s);
+			layers_add_gpu(r, g);
+	layers_look(r, &s);
 	out->title = titles[r->by][s.device];
-	add_columns(out, r, &s);
+	layers_add_columns(out, r, &s);
 	for (uint32_t i = 0; i < r->n; i++)
-		if (!is_idle(&r->v[i]))
-			put_row(out, r, &s, i);
-	put_notes(out, r, s.device);
+		if (!layers_is_idle(&r->v[i]))
+			layers_put_row(out, r, &s, i);
+	layers_put_notes(out, r, s.device);
 	return table_sort(out, str_from(s.device ? "total_gpu_ns" : "total_host_ns"), true, e);
 }
 
@@ -493,7 +493,7 @@ static int build(struct rows_of *r, struct table *out, struct err *e)
 static int layers_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
-	struct rows_of r = {.p = p, .w = &w, .by = (enum grouping)args->variant->by};
+	struct layers_rows_of r = {.p = p, .w = &w, .by = (enum layers_grouping)args->variant->by};
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
 	struct layers *l = layers_new(p);
@@ -502,7 +502,7 @@ static int layers_run(const struct profile *p, const struct report_args *args, s
 	if (r.by == BY_LINE)
 		r.stacks = stacks_new(p);
 	intern_init(&r.keys);
-	int rc = build(&r, out, e);
+	int rc = layers_build(&r, out, e);
 	intern_release(&r.keys);
 	stacks_free(r.stacks);
 	costs_free(r.costs);

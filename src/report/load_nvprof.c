@@ -6,7 +6,7 @@
 #include "query/report.h"
 
 /* Runtime calls that launched kernels, in order of their starts. All kernels of a correlation id are launched by each call that has it. */
-struct launchers {
+struct load_nvprof_launchers {
 	uint32_t n;
 	uint32_t *span;
 	uint32_t *kernels;
@@ -22,14 +22,14 @@ struct functions {
 	int64_t *ns;
 };
 
-static int64_t end_of(const struct profile *p, uint32_t span)
+static int64_t load_nvprof_end_of(const struct profile *p, uint32_t span)
 {
 	return p->span.start_ns[span] + p->span.dur_ns[span];
 }
 
 /* The rows that are wanted, by key; equal ones in order of rows. */
-static struct sort_item *collect(uint32_t *n, const struct profile *p, uint32_t rows, bool (*wanted)(const struct profile *, uint32_t),
-                                 int64_t (*key)(const struct profile *, uint32_t))
+static struct sort_item *load_nvprof_collect(uint32_t *n, const struct profile *p, uint32_t rows, bool (*wanted)(const struct profile *, uint32_t),
+                                             int64_t (*key)(const struct profile *, uint32_t))
 {
 	struct sort_item *v = NEW_ARRAY_RAW(rows, struct sort_item);
 	*n = 0;
@@ -47,21 +47,21 @@ static int64_t span_id(const struct profile *p, uint32_t i) { return span_ext_id
 static int64_t span_link(const struct profile *p, uint32_t i) { return p->span.link_id[i]; }
 static int64_t kernel_link(const struct profile *p, uint32_t g) { return p->gpu_op.corr_id[g]; }
 
-static bool is_runtime_call(const struct profile *p, uint32_t i)
+static bool load_nvprof_is_runtime_call(const struct profile *p, uint32_t i)
 {
 	return p->span.kind[i] == SPAN_CALL && p->span.link_id[i] != ID_NONE &&
 	       str_eqc(profile_str(p, p->cat.name[p->span.cat[i]]), "cuda_runtime");
 }
 
 /* Kernels of one correlation id. */
-struct group {
+struct load_nvprof_group {
 	uint32_t kernels, first, second;
 	int64_t ns;
 };
 
-static struct group group_at(const struct profile *p, const struct sort_item *kernel, uint32_t n, uint32_t k)
+static struct load_nvprof_group load_nvprof_group_at(const struct profile *p, const struct sort_item *kernel, uint32_t n, uint32_t k)
 {
-	struct group g = {0, kernel[k].row, ROW_NONE, 0};
+	struct load_nvprof_group g = {0, kernel[k].row, ROW_NONE, 0};
 	for (uint32_t i = k; i < n && kernel[i].key == kernel[k].key; i++) {
 		if (i == k + 1)
 			g.second = kernel[i].row;
@@ -71,13 +71,13 @@ static struct group group_at(const struct profile *p, const struct sort_item *ke
 	return g;
 }
 
-static void launches_find(const struct profile *p, struct launchers *l)
+static void launches_find(const struct profile *p, struct load_nvprof_launchers *l)
 {
 	uint32_t n_calls, n_kernels, k = 0;
-	struct sort_item *call = collect(&n_calls, p, p->span.rows.n, is_runtime_call, span_link);
-	struct sort_item *kernel = collect(&n_kernels, p, p->gpu_op.rows.n, is_kernel, kernel_link);
+	struct sort_item *call = load_nvprof_collect(&n_calls, p, p->span.rows.n, load_nvprof_is_runtime_call, span_link);
+	struct sort_item *kernel = load_nvprof_collect(&n_kernels, p, p->gpu_op.rows.n, is_kernel, kernel_link);
 	struct sort_item *hit = NEW_ARRAY_RAW(n_calls, struct sort_item);
-	struct group *of = NEW_ARRAY_RAW(n_calls, struct group);
+	struct load_nvprof_group *of = NEW_ARRAY_RAW(n_calls, struct load_nvprof_group);
 	__int128 all = 0;
 	l->n = 0;
 	for (uint32_t c = 0; c < n_calls; c++) {
@@ -86,7 +86,7 @@ static void launches_find(const struct profile *p, struct launchers *l)
 		if (k == n_kernels || kernel[k].key != call[c].key)
 			continue;
 		bool again = c && call[c - 1].key == call[c].key;
-		of[l->n] = again ? of[l->n - 1] : group_at(p, kernel, n_kernels, k);
+		of[l->n] = again ? of[l->n - 1] : load_nvprof_group_at(p, kernel, n_kernels, k);
 		all += of[l->n].ns;
 		hit[l->n] = (struct sort_item){.key = sort_key_i64(span_start(p, call[c].row)), .row = call[c].row, .tie = l->n};
 		l->n++;
@@ -99,7 +99,7 @@ static void launches_find(const struct profile *p, struct launchers *l)
 	l->first = NEW_ARRAY_RAW(l->n, uint32_t);
 	l->second = NEW_ARRAY_RAW(l->n, uint32_t);
 	for (uint32_t i = 0; i < l->n; i++) {
-		const struct group *g = &of[hit[i].tie];
+		const struct load_nvprof_group *g = &of[hit[i].tie];
 		l->span[i] = hit[i].row;
 		l->kernels[i] = g->kernels;
 		l->ns[i] = l->fits ? g->ns : 0;
@@ -112,7 +112,7 @@ static void launches_find(const struct profile *p, struct launchers *l)
 	mem_free(call);
 }
 
-static void launches_release(struct launchers *l)
+static void launches_release(struct load_nvprof_launchers *l)
 {
 	mem_free(l->span);
 	mem_free(l->kernels);
@@ -130,16 +130,16 @@ struct ends {
 	int64_t *ns;
 };
 
-static void ends_init(struct ends *x, const struct profile *p, const struct launchers *l)
+static void ends_init(struct ends *x, const struct profile *p, const struct load_nvprof_launchers *l)
 {
 	struct sort_item *v = NEW_ARRAY_RAW(l->n, struct sort_item);
 	for (uint32_t i = 0; i < l->n; i++)
-		v[i] = (struct sort_item){.key = sort_key_i64(end_of(p, l->span[i])), .row = i};
+		v[i] = (struct sort_item){.key = sort_key_i64(load_nvprof_end_of(p, l->span[i])), .row = i};
 	sort_items(v, l->n);
 	*x = (struct ends){l->n, NEW_ARRAY_RAW(l->n, int64_t), NEW_ARRAY_RAW(l->n, uint32_t), NEW_ARRAY((size_t)l->n + 1, uint64_t),
 	                   NEW_ARRAY((size_t)l->n + 1, int64_t)};
 	for (uint32_t i = 0; i < l->n; i++) {
-		x->end_ns[i] = end_of(p, l->span[v[i].row]);
+		x->end_ns[i] = load_nvprof_end_of(p, l->span[v[i].row]);
 		x->place[v[i].row] = i;
 	}
 	mem_free(v);
@@ -153,7 +153,7 @@ static void ends_release(struct ends *x)
 	mem_free(x->ns);
 }
 
-static void ends_add(struct ends *x, const struct launchers *l, uint32_t launch)
+static void ends_add(struct ends *x, const struct load_nvprof_launchers *l, uint32_t launch)
 {
 	for (uint32_t i = x->place[launch] + 1; i <= x->n; i += i & -i) {
 		x->kernels[i] += l->kernels[launch];
@@ -179,9 +179,9 @@ static void ends_before(const struct ends *x, int64_t time_ns, uint64_t *kernels
 	}
 }
 
-static void functions_find(const struct profile *p, const struct launchers *l, struct functions *f)
+static void functions_find(const struct profile *p, const struct load_nvprof_launchers *l, struct functions *f)
 {
-	struct sort_item *v = collect(&f->n, p, p->span.rows.n, is_function, span_start);
+	struct sort_item *v = load_nvprof_collect(&f->n, p, p->span.rows.n, is_function, span_start);
 	struct ends x;
 	ends_init(&x, p, l);
 	f->span = NEW_ARRAY_RAW(f->n, uint32_t);
@@ -192,7 +192,7 @@ static void functions_find(const struct profile *p, const struct launchers *l, s
 		uint32_t span = f->span[i] = v[i].row;
 		while (later && p->span.start_ns[l->span[later - 1]] > p->span.start_ns[span])
 			ends_add(&x, l, --later);
-		ends_before(&x, end_of(p, span), &f->kernels[i], &f->ns[i]);
+		ends_before(&x, load_nvprof_end_of(p, span), &f->kernels[i], &f->ns[i]);
 	}
 	ends_release(&x);
 	mem_free(v);
@@ -206,14 +206,14 @@ static void functions_release(struct functions *f)
 }
 
 /* For each launch one function that holds it, ROW_NONE = none: of those that began before, the one that ends last. */
-static uint32_t *holders(const struct profile *p, const struct launchers *l, const struct functions *f)
+static uint32_t *holders(const struct profile *p, const struct load_nvprof_launchers *l, const struct functions *f)
 {
 	uint32_t *in = NEW_ARRAY_RAW(l->n, uint32_t), last = ROW_NONE;
 	for (uint32_t i = 0, k = 0; i < l->n; i++) {
 		for (; k < f->n && p->span.start_ns[f->span[k]] < p->span.start_ns[l->span[i]]; k++)
-			if (last == ROW_NONE || end_of(p, f->span[k]) > end_of(p, last))
+			if (last == ROW_NONE || load_nvprof_end_of(p, f->span[k]) > load_nvprof_end_of(p, last))
 				last = f->span[k];
-		in[i] = last != ROW_NONE && end_of(p, l->span[i]) < end_of(p, last) ? last : ROW_NONE;
+		in[i] = last != ROW_NONE && load_nvprof_end_of(p, l->span[i]) < load_nvprof_end_of(p, last) ? last : ROW_NONE;
 	}
 	return in;
 }
@@ -229,7 +229,7 @@ static const struct column columns[N_COLUMNS] = {
 };
 
 /* The text as it was; emit_nvtx's numbers are kept apart from its names. */
-static struct str text_of(const struct profile *p, uint32_t span, struct buf *b)
+static struct str load_nvprof_text_of(const struct profile *p, uint32_t span, struct buf *b)
 {
 	uint32_t raw = profile_arg_id(p, p->span.args[span], ARG_MARKER);
 	if (raw || p->span.kind[span] != SPAN_OP)
@@ -244,7 +244,7 @@ static struct str text_of(const struct profile *p, uint32_t span, struct buf *b)
 	return buf_view(b);
 }
 
-static void put_functions(const struct profile *p, const struct functions *f, bool sums, struct table *out)
+static void load_nvprof_put_functions(const struct profile *p, const struct functions *f, bool sums, struct table *out)
 {
 	struct buf b = {0};
 	table_columns(out, columns, N_COLUMNS);
@@ -252,7 +252,7 @@ static void put_functions(const struct profile *p, const struct functions *f, bo
 		uint32_t span = f->span[i];
 		table_row(out);
 		table_set_i64(out, C_ID, span_ext_id(&p->span, span));
-		table_set_str_copy(out, C_NAME, text_of(p, span, &b));
+		table_set_str_copy(out, C_NAME, load_nvprof_text_of(p, span, &b));
 		table_set_i64(out, C_START, p->span.start_ns[span]);
 		table_set_i64(out, C_CPU, p->span.dur_ns[span]);
 		table_set_i64(out, C_KERNELS, (int64_t)f->kernels[i]);
@@ -263,7 +263,7 @@ static void put_functions(const struct profile *p, const struct functions *f, bo
 }
 
 /* Where all kernels are: each counts once, however many ranges are around it. */
-static void note_kernels(const struct profile *p, const struct launchers *l, const uint32_t *in, struct table *out)
+static void note_kernels(const struct profile *p, const struct load_nvprof_launchers *l, const uint32_t *in, struct table *out)
 {
 	uint8_t *state = NEW_ARRAY(p->gpu_op.rows.n, uint8_t); /* of the first kernel of an id: 1 launched, 2 inside a range */
 	int64_t all = 0, outside = 0, inside = 0;
@@ -289,7 +289,7 @@ static void note_kernels(const struct profile *p, const struct launchers *l, con
 }
 
 /* torch wants cudaLaunchKernel (211) for every kernel. */
-static void note_other_calls(const struct profile *p, const struct launchers *l, const uint32_t *in, struct table *out)
+static void note_other_calls(const struct profile *p, const struct load_nvprof_launchers *l, const uint32_t *in, struct table *out)
 {
 	uint64_t others = 0;
 	uint32_t first = ROW_NONE;
@@ -312,11 +312,11 @@ static void note_equal_ids(const struct profile *p, struct table *out)
 {
 	struct buf b[2] = {{0}, {0}};
 	uint32_t n, found = 0;
-	struct sort_item *v = collect(&n, p, p->span.rows.n, is_function, span_id);
+	struct sort_item *v = load_nvprof_collect(&n, p, p->span.rows.n, is_function, span_id);
 	for (uint32_t i = 1; i < n; i++) {
 		if (v[i].key != v[i - 1].key || ++found > MOST_NOTES)
 			continue;
-		struct str one = text_of(p, v[i - 1].row, &b[0]), two = text_of(p, v[i].row, &b[1]);
+		struct str one = load_nvprof_text_of(p, v[i - 1].row, &b[0]), two = load_nvprof_text_of(p, v[i].row, &b[1]);
 		table_note(out, "torch's load_nvprof would stop with 'duplicate key: (%lld,)': the id is that of " STR_FMT " at %lld and of " STR_FMT
 		           " at %lld; here they are two", (long long)span_ext_id(&p->span, v[i].row), STR_ARG(one), (long long)p->span.start_ns[v[i - 1].row],
 		           STR_ARG(two), (long long)p->span.start_ns[v[i].row]);
@@ -329,7 +329,7 @@ static void note_equal_ids(const struct profile *p, struct table *out)
 }
 
 /* A call with several kernels: the pair of range and call occurs once for each. */
-static void note_equal_pairs(const struct profile *p, const struct launchers *l, const uint32_t *in, struct table *out)
+static void note_equal_pairs(const struct profile *p, const struct load_nvprof_launchers *l, const uint32_t *in, struct table *out)
 {
 	struct buf b = {0};
 	uint32_t found = 0;
@@ -337,7 +337,7 @@ static void note_equal_pairs(const struct profile *p, const struct launchers *l,
 		if (in[i] == ROW_NONE || l->second[i] == ROW_NONE || ++found > MOST_NOTES)
 			continue;
 		const struct gpu_ops *g = &p->gpu_op;
-		struct str range = text_of(p, in[i], &b);
+		struct str range = load_nvprof_text_of(p, in[i], &b);
 		table_note(out, "torch's load_nvprof would stop with 'duplicate key': the call at %lld inside range %lld (" STR_FMT ") launched " STR_FMT
 		           " at %lld and " STR_FMT " at %lld; here both count", (long long)p->span.start_ns[l->span[i]],
 		           (long long)span_ext_id(&p->span, in[i]), STR_ARG(range), STR_ARG(profile_str(p, g->name[l->first[i]])),
@@ -350,7 +350,7 @@ static void note_equal_pairs(const struct profile *p, const struct launchers *l,
 
 static int load_nvprof_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct launchers l;
+	struct load_nvprof_launchers l;
 	struct functions f;
 	if (!str_eqc(p->format, "nvprof"))
 		return err_set(e, ERR_DATA, "load_nvprof reads databases of nvprof, this is an input of the format " STR_FMT "; see report key-averages or nvtx",
@@ -363,7 +363,7 @@ static int load_nvprof_run(const struct profile *p, const struct report_args *ar
 		             "--profile-from-start off -o FILE");
 	} else {
 		uint32_t *in = holders(p, &l, &f);
-		put_functions(p, &f, l.fits, out);
+		load_nvprof_put_functions(p, &f, l.fits, out);
 		note_kernels(p, &l, in, out);
 		note_other_calls(p, &l, in, out);
 		note_equal_ids(p, out);

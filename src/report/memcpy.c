@@ -8,7 +8,7 @@
 #include <math.h>
 #include <sys/param.h>
 
-enum grouping { BY_KIND, BY_DEVICE, BY_OP };
+enum memcpy_grouping { BY_KIND, BY_DEVICE, BY_OP };
 
 /* How inputs spell directions; the first text that a name holds. */
 static const struct direction {
@@ -23,7 +23,7 @@ static const struct direction {
 };
 
 /* Parts that a grouping does not ask for are 0. */
-struct key {
+struct memcpy_key {
 	uint32_t name, kind, op;   /* string id of the name as the input has it; enum gpu_kind; string id, 0 = none */
 	int32_t device;
 };
@@ -59,10 +59,10 @@ static void memory_kinds(struct str name, struct str *from, struct str *to)
 	*to = in;
 }
 
-static struct key key_of(const struct profile *p, enum grouping by, uint32_t i)
+static struct memcpy_key memcpy_key_of(const struct profile *p, enum memcpy_grouping by, uint32_t i)
 {
 	const struct gpu_ops *g = &p->gpu_op;
-	struct key k = {.name = g->name[i], .kind = g->kind[i]};
+	struct memcpy_key k = {.name = g->name[i], .kind = g->kind[i]};
 	if (by == BY_DEVICE)
 		k.device = p->launch.device[g->launch[i]];
 	if (by == BY_OP && g->op[i] != ROW_NONE)
@@ -81,7 +81,7 @@ static void add_moved(struct moved *m, int64_t bytes, int64_t ns)
 	m->ns += ns;
 }
 
-static void put(const struct profile *p, enum grouping by, struct stats *s, const struct moved *moved, struct table *out)
+static void memcpy_put(const struct profile *p, enum memcpy_grouping by, struct stats *s, const struct moved *moved, struct table *out)
 {
 	enum { C_KIND, C_DIRECTION, C_FROM, C_TO, C_NAME, N_FIXED };
 	static const struct column fixed[N_FIXED] = {
@@ -104,7 +104,7 @@ static void put(const struct profile *p, enum grouping by, struct stats *s, cons
 	for (uint32_t g = 0; g < s->n; g++) {
 		const struct moved *m = &moved[g];
 		struct str from, to;
-		struct key k;
+		struct memcpy_key k;
 		stats_key(s, g, &k, sizeof k);
 		struct str name = profile_str(p, k.name);
 		memory_kinds(name, &from, &to);
@@ -158,14 +158,14 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	enum grouping by = (enum grouping)args->variant->by;
+	enum memcpy_grouping by = (enum memcpy_grouping)args->variant->by;
 	struct stats s = {0};
 	struct moved *moved = NULL, all = {0};
 	uint32_t cap = 0;
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
 		if (p->gpu_op.kind[i] == GPU_KERNEL || !window_has_gpu(&w, p, i))
 			continue;
-		struct key k = key_of(p, by, i);
+		struct memcpy_key k = memcpy_key_of(p, by, i);
 		uint32_t before = s.n, g = stats_add(&s, &k, sizeof k, p->gpu_op.dur_ns[i]);
 		if (s.n > before) {
 			MEM_GROW(moved, cap, s.n);
@@ -181,7 +181,7 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 		           : err_set(e, ERR_DATA, "no copy or set of memory is of those steps");
 	} else {
 		stats_finish(&s);
-		put(p, by, &s, moved, out);
+		memcpy_put(p, by, &s, moved, out);
 		table_note(out, "%llu operations, %lld ns = with stated bytes %lld + without %lld", (unsigned long long)s.n_values,
 		           (long long)s.total, (long long)all.ns, (long long)(s.total - all.ns));
 		note_impossible(p, moved, s.n, out);

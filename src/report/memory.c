@@ -18,7 +18,7 @@ static const struct column statistics_columns[] = {
 	{"self_allocation_bytes", "Self Allocation Size", "allocated by itself, frees not subtracted", CELL_I64, UNIT_BYTES},
 };
 
-static int put_statistics(struct memory_view *v, struct table *out, struct err *e)
+static int memory_put_statistics(struct memory_view *v, struct table *out, struct err *e)
 {
 	struct optree *t = optree_new(v->p, &optree_own);
 	struct memory_op *op;
@@ -64,12 +64,12 @@ static void set_operator(const struct memory_view *v, struct table *t, uint32_t 
 		table_set_str(t, 0, name);
 }
 
-static bool in_window(const struct memory_view *v, uint32_t row)
+static bool memory_in_window(const struct memory_view *v, uint32_t row)
 {
 	return row != ROW_NONE && window_has(&v->w, v->p->memory.time_ns[row]);
 }
 
-static void put_events(const struct memory_view *v, struct table *t)
+static void memory_put_events(const struct memory_view *v, struct table *t)
 {
 	const struct memories *m = &v->p->memory;
 	TABLE_COLUMN(t, "operator", "Operator", "innermost op around the allocation; of aten::empty and its kin the op or annotation around it first", CELL_STR);
@@ -81,7 +81,7 @@ static void put_events(const struct memory_view *v, struct table *t)
 	uint32_t n = memory_pairs(v->p, v->device, &pair), kept = 0, freed = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t a = pair[i].alloc, r = pair[i].release;
-		if (!in_window(v, a) && !in_window(v, r))
+		if (!memory_in_window(v, a) && !memory_in_window(v, r))
 			continue;
 		table_row(t);
 		set_operator(v, t, a);
@@ -105,7 +105,7 @@ static void put_events(const struct memory_view *v, struct table *t)
 
 /* --- curve ------------------------------------------------------------------------------------------------------ */
 
-static void put_point(const struct memory_view *v, struct table *t, const struct memory_curve *c, uint32_t at, uint32_t values_of)
+static void memory_put_point(const struct memory_view *v, struct table *t, const struct memory_curve *c, uint32_t at, uint32_t values_of)
 {
 	table_row(t);
 	table_set_i64(t, 0, c->time_ns[at]);
@@ -145,7 +145,7 @@ static void curve_columns(const struct memory_curve *c, struct table *t)
 	TABLE_COLUMN(t, "reserved_bytes", "Reserved", "held by the caching allocator; 0 on the CPU, which has none", CELL_I64, UNIT_BYTES);
 }
 
-static void put_curve(const struct memory_view *v, struct table *t)
+static void memory_put_curve(const struct memory_view *v, struct table *t)
 {
 	struct memory_curve c;
 	memory_curve_init(&c, v);
@@ -153,7 +153,7 @@ static void put_curve(const struct memory_view *v, struct table *t)
 	curve_columns(&c, t);
 	if (c.at_least)
 		own_sums(v, &c);
-	memory_curve_put(v, &c, t, put_point);
+	memory_curve_put(v, &c, t, memory_put_point);
 	memory_curve_release(&c);
 }
 
@@ -163,12 +163,12 @@ static int memory_run(const struct profile *p, const struct report_args *args, s
 	if (memory_view_init(&v, p, args, e) < 0 || window_of(p, args, &v.w, e) < 0)
 		return -1;
 	memory_view_select(&v);
-	int rc = put_statistics(&v, out, e);
+	int rc = memory_put_statistics(&v, out, e);
 	memory_view_put_notes(&v, out);
 	struct table *events = table_section(out, "events", "Memory blocks"), *curve = table_section(out, "curve", "Memory over time");
 	curve->curve = true;
-	put_events(&v, events);
-	put_curve(&v, curve);
+	memory_put_events(&v, events);
+	memory_put_curve(&v, curve);
 	events->folded = curve->folded = true;
 	struct table *peaks = table_section(out, "peaks", "Peak memory by device");
 	peaks->lead = true;

@@ -11,11 +11,11 @@
 /* Points of the curve, besides those of the peaks. */
 enum { CURVE_POINTS = 4000 };
 
-struct held {
+struct memory_categories_held {
 	int64_t of[MEMORY_CATEGORIES];
 };
 
-static int64_t sum_of(const struct held *h)
+static int64_t memory_categories_sum_of(const struct memory_categories_held *h)
 {
 	int64_t sum = 0; /* memory_timeline_new has made sure that it fits */
 	for (int k = 0; k < MEMORY_CATEGORIES; k++)
@@ -26,19 +26,19 @@ static int64_t sum_of(const struct held *h)
 /* The moments of the window at which something changes, one for each; the first is its beginning. */
 struct moments {
 	int64_t *time_ns, *sum;
-	struct held *held;
+	struct memory_categories_held *held;
 	uint32_t n;
 	uint32_t peak, peak_of[MEMORY_CATEGORIES]; /* where the sum, and each category by itself, is first at its highest */
 	uint64_t blocks[MEMORY_CATEGORIES], unknown[MEMORY_WHYS]; /* allocated in the window */
 	int64_t unknown_bytes[MEMORY_WHYS];
 };
 
-static void add_moment(struct moments *m, int64_t time_ns, const struct held *now)
+static void add_moment(struct moments *m, int64_t time_ns, const struct memory_categories_held *now)
 {
 	uint32_t at = m->n && m->time_ns[m->n - 1] == time_ns ? m->n - 1 : m->n++;
 	m->time_ns[at] = time_ns;
 	m->held[at] = *now;
-	m->sum[at] = sum_of(now);
+	m->sum[at] = memory_categories_sum_of(now);
 }
 
 static void find_peaks(struct moments *m)
@@ -64,9 +64,9 @@ static void count_block(struct moments *m, const struct memory_change *c)
 
 static void moments_init(struct moments *m, const struct memory_timeline *t, const struct window *w, int64_t zero_ns)
 {
-	struct held now = {0};
+	struct memory_categories_held now = {0};
 	uint32_t i = 0;
-	*m = (struct moments){.time_ns = NEW_ARRAY_RAW(t->n + 1, int64_t), .sum = NEW_ARRAY_RAW(t->n + 1, int64_t), .held = NEW_ARRAY_RAW(t->n + 1, struct held)};
+	*m = (struct moments){.time_ns = NEW_ARRAY_RAW(t->n + 1, int64_t), .sum = NEW_ARRAY_RAW(t->n + 1, int64_t), .held = NEW_ARRAY_RAW(t->n + 1, struct memory_categories_held)};
 	for (; i < t->n && (i < t->n_before || (!w->all && t->change[i].time_ns < w->start_ns)); i++)
 		now.of[t->change[i].category] += t->change[i].bytes;
 	add_moment(m, w->all ? zero_ns : w->start_ns, &now);
@@ -102,7 +102,7 @@ static void put_kept(const struct memory_timeline *m, int64_t whole, struct tabl
 }
 
 /* One row a category, in torch's order; those that the window does not have are left out. */
-static void put_categories(const struct memory_timeline *timeline, const struct moments *m, struct table *t)
+static void memory_categories_put_categories(const struct memory_timeline *timeline, const struct moments *m, struct table *t)
 {
 	TABLE_COLUMN(t, "category", "Category", "what the memory is for, in torch's words; what was held before the recording and never freed in it is told apart from Unknown", CELL_STR);
 	TABLE_COLUMN(t, "at_peak_bytes", "At the peak", "held by it when all together are at their highest", CELL_I64, UNIT_BYTES);
@@ -127,7 +127,7 @@ static void put_categories(const struct memory_timeline *timeline, const struct 
 	put_kept(timeline, m->sum[m->peak], t);
 }
 
-static void put_curve(const struct moments *m, int64_t zero_ns, struct table *t)
+static void memory_categories_put_curve(const struct moments *m, int64_t zero_ns, struct table *t)
 {
 	static const char *const id[MEMORY_CATEGORIES] = {"parameter_bytes", "optimizer_state_bytes", "input_bytes", "temporary_bytes", "activation_bytes",
 	                                                  "gradient_bytes", "autograd_detail_bytes", "unknown_bytes"};
@@ -172,7 +172,7 @@ static void put_unknown(const struct moments *m, struct table *t)
 	}
 }
 
-static void put_notes(const struct memory_timeline *t, const struct moments *m, int64_t zero_ns, struct table *out)
+static void memory_categories_put_notes(const struct memory_timeline *t, const struct moments *m, int64_t zero_ns, struct table *out)
 {
 	char device[24] = "CPU";
 	if (t->device != MEMORY_CPU)
@@ -204,11 +204,11 @@ static int categories_run(const struct profile *p, const struct report_args *arg
 	struct moments m;
 	int64_t zero_ns = memory_zero_ns(p);
 	moments_init(&m, t, &w, zero_ns);
-	put_categories(t, &m, out);
-	put_notes(t, &m, zero_ns, out);
+	memory_categories_put_categories(t, &m, out);
+	memory_categories_put_notes(t, &m, zero_ns, out);
 	struct table *curve = table_section(out, "curve", "Memory by category over time");
 	curve->curve = true;
-	put_curve(&m, zero_ns, curve);
+	memory_categories_put_curve(&m, zero_ns, curve);
 	put_unknown(&m, table_section(out, "unknown", "Why blocks are Unknown"));
 	moments_release(&m);
 	memory_timeline_free(t);

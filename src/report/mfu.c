@@ -32,7 +32,7 @@ static struct str step_name(const struct profile *p, const struct mfu *m, const 
 	return r->step == MFU_ALL ? STR("all") : p->steps->v[r->step].name;
 }
 
-static void put_peak(struct table *t, const struct mfu_row *r)
+static void mfu_put_peak(struct table *t, const struct mfu_row *r)
 {
 	if (!(r->peak_flops > 0))
 		return;
@@ -41,7 +41,7 @@ static void put_peak(struct table *t, const struct mfu_row *r)
 	table_set_str_copy(t, C_SOURCE, gpu_is_verified(r->gpu) ? str_from(r->gpu->source) : STR("unverified"));
 }
 
-static void put_row(struct table *t, const struct profile *p, const struct mfu *m, const struct mfu_row *r, struct buf *b)
+static void mfu_put_row(struct table *t, const struct profile *p, const struct mfu *m, const struct mfu_row *r, struct buf *b)
 {
 	table_row(t);
 	table_set_str_copy(t, C_STEP, step_name(p, m, r));
@@ -54,7 +54,7 @@ static void put_row(struct table *t, const struct profile *p, const struct mfu *
 		table_set_f64(t, C_TFLOPS, r->achieved_flops / 1e12);
 	if (!isnan(r->mfu_pct))
 		table_set_f64(t, C_MFU, r->mfu_pct);
-	put_peak(t, r);
+	mfu_put_peak(t, r);
 	if (r->kernel_ns)
 		table_set_f64(t, C_KNOWN, 100.0 * (double)r->known_ns / (double)r->kernel_ns);
 	buf_clear(b);
@@ -67,7 +67,7 @@ static void put_row(struct table *t, const struct profile *p, const struct mfu *
 		table_set_str_copy(t, C_WHY, str_from(r->why));
 }
 
-static void put_notes(struct table *t, const struct mfu *m)
+static void mfu_put_notes(struct table *t, const struct mfu *m)
 {
 	int64_t flops;
 	if (m->inside_flops < 0 || m->outside_flops < 0 || __builtin_add_overflow(m->inside_flops, m->outside_flops, &flops))
@@ -82,7 +82,7 @@ static void put_notes(struct table *t, const struct mfu *m)
 }
 
 /* Each distinct reason once; there are as many as analysis/costs/mfu.c has, all of them literals. */
-static void put_reasons(struct table *t, const struct mfu *m)
+static void mfu_put_reasons(struct table *t, const struct mfu *m)
 {
 	enum { REASONS = 16 };
 	struct { const char *why; uint32_t rows; } v[REASONS];
@@ -120,9 +120,9 @@ static int mfu_run(const struct profile *p, const struct report_args *args, stru
 	} else {
 		table_columns(out, columns, N_COLUMNS);
 		for (uint32_t i = 0; i < m->n; i++)
-			put_row(out, p, m, &m->v[i], &b);
-		put_notes(out, m);
-		put_reasons(out, m);
+			mfu_put_row(out, p, m, &m->v[i], &b);
+		mfu_put_notes(out, m);
+		mfu_put_reasons(out, m);
 	}
 	buf_release(&b);
 	mfu_free(m);

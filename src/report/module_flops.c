@@ -1,7 +1,7 @@
 /* FLOPs by module, forward and backward. */
 #include "report/parts/module_flops.h"
 
-static int64_t sum(const int64_t parts[MODULE_PARTS]) { return parts[MODULE_FORWARD] + parts[MODULE_BACKWARD]; }
+static int64_t module_flops_sum(const int64_t parts[MODULE_PARTS]) { return parts[MODULE_FORWARD] + parts[MODULE_BACKWARD]; }
 
 enum { C_DEPTH, C_MODULE, C_CALLS, C_FLOPS, C_PCT, C_FORWARD, C_BACKWARD, C_SELF, C_UNKNOWN, N_COLUMNS };
 static const struct column columns[N_COLUMNS] = {
@@ -16,7 +16,7 @@ static const struct column columns[N_COLUMNS] = {
 	[C_UNKNOWN] = {"unknown_ops", "Unknown Ops", "calls of ops inside whose FLOPs are not known, for want of a model or of recorded shapes", CELL_I64, UNIT_COUNT},
 };
 
-static void put_row(const struct module_flops *x, struct table *t, struct str name, int64_t depth, int64_t flops)
+static void module_flops_put_row(const struct module_flops *x, struct table *t, struct str name, int64_t depth, int64_t flops)
 {
 	table_row(t);
 	table_set_i64(t, C_DEPTH, depth);
@@ -27,9 +27,9 @@ static void put_row(const struct module_flops *x, struct table *t, struct str na
 }
 
 /* With --steps, modules that these steps did not touch are left out. */
-static bool is_idle(const struct module_flops *x, uint32_t node)
+static bool module_flops_is_idle(const struct module_flops *x, uint32_t node)
 {
-	return !x->w.all && !x->m->tree.v[node].calls && !x->of[node].unknown && !sum(x->of[node].all);
+	return !x->w.all && !x->m->tree.v[node].calls && !x->of[node].unknown && !module_flops_sum(x->of[node].all);
 }
 
 static void put_modules(const struct module_flops *x, uint32_t depth, struct table *t)
@@ -39,25 +39,25 @@ static void put_modules(const struct module_flops *x, uint32_t depth, struct tab
 		uint32_t node = x->m->tree.order[k];
 		const struct module_node *n = &x->m->tree.v[node];
 		const struct module_figures *f = &x->of[node];
-		if (n->depth >= depth || is_idle(x, node))
+		if (n->depth >= depth || module_flops_is_idle(x, node))
 			continue;
-		put_row(x, t, intern_get(&x->m->tree.names, n->name), n->depth, sum(f->all));
+		module_flops_put_row(x, t, intern_get(&x->m->tree.names, n->name), n->depth, module_flops_sum(f->all));
 		if (x->m->source != MODULES_TORCHSCRIPT)
 			table_set_i64(t, C_CALLS, (int64_t)n->calls);
 		table_set_i64(t, C_FORWARD, f->all[MODULE_FORWARD]);
 		table_set_i64(t, C_BACKWARD, f->all[MODULE_BACKWARD]);
-		table_set_i64(t, C_SELF, sum(f->self));
+		table_set_i64(t, C_SELF, module_flops_sum(f->self));
 		table_set_i64(t, C_UNKNOWN, (int64_t)f->unknown);
 	}
 	if (x->optimizer)
-		put_row(x, t, STR("(optimizer)"), 0, x->optimizer);
+		module_flops_put_row(x, t, STR("(optimizer)"), 0, x->optimizer);
 	if (x->outside || x->unknown_outside) {
-		put_row(x, t, STR("(outside modules)"), 0, x->outside);
+		module_flops_put_row(x, t, STR("(outside modules)"), 0, x->outside);
 		table_set_i64(t, C_UNKNOWN, (int64_t)x->unknown_outside);
 	}
 }
 
-static void put_notes(const struct module_flops *x, struct table *t)
+static void module_flops_put_notes(const struct module_flops *x, struct table *t)
 {
 	int64_t modules = x->total - x->optimizer - x->outside;
 	table_note(t, "FLOPs %lld = modules %lld + optimizer %lld + outside any module %lld; a multiply-add is 2", (long long)x->total, (long long)modules,
@@ -76,7 +76,7 @@ static int module_flops_run(const struct profile *p, const struct report_args *a
 	if (!x)
 		return -1;
 	put_modules(x, module_flops_depth(args, UINT32_MAX), out);
-	put_notes(x, out);
+	module_flops_put_notes(x, out);
 	module_flops_free(x);
 	return 0;
 }

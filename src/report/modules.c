@@ -55,7 +55,7 @@ static const char *const source_text[] = {
 };
 
 /* What this trace can say; the other columns are left out. */
-struct shown {
+struct modules_shown {
 	bool flat, device, backward, recompute;
 	int64_t all_device;
 	int64_t all_host;       /* of the roots, forward and backward */
@@ -63,7 +63,7 @@ struct shown {
 	unsigned at[N_COLUMNS];
 };
 
-static bool is_shown(const struct modules *m, const struct shown *s, unsigned c)
+static bool modules_is_shown(const struct modules *m, const struct modules_shown *s, unsigned c)
 {
 	switch (c) {
 	case C_DEPTH:
@@ -99,7 +99,7 @@ static bool is_shown(const struct modules *m, const struct shown *s, unsigned c)
 }
 
 /* Text has no room for all: the list shows what the modules themselves took, by which it is sorted, the tree totals. */
-static bool is_detail(const struct modules *m, const struct shown *s, unsigned c)
+static bool is_detail(const struct modules *m, const struct modules_shown *s, unsigned c)
 {
 	switch (c) {
 	case C_PATH:
@@ -116,17 +116,17 @@ static bool is_detail(const struct modules *m, const struct shown *s, unsigned c
 	}
 }
 
-static void add_columns(struct table *t, const struct modules *m, struct shown *s)
+static void modules_add_columns(struct table *t, const struct modules *m, struct modules_shown *s)
 {
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		struct column col = columns[c];
 		if (is_detail(m, s, c))
 			col.flags |= COLUMN_DETAIL;
-		s->at[c] = is_shown(m, s, c) ? table_column(t, &col) : UINT32_MAX;
+		s->at[c] = modules_is_shown(m, s, c) ? table_column(t, &col) : UINT32_MAX;
 	}
 }
 
-static void look(const struct profile *p, const struct modules *m, struct shown *s)
+static void modules_look(const struct profile *p, const struct modules *m, struct modules_shown *s)
 {
 	s->device = p->gpu_op.rows.n > 0;
 	s->backward = m->links->by_sequence || m->links->by_flow;
@@ -147,13 +147,13 @@ static void look(const struct profile *p, const struct modules *m, struct shown 
 	}
 }
 
-static void put_time(struct table *t, const struct shown *s, unsigned c, int64_t ns)
+static void modules_put_time(struct table *t, const struct modules_shown *s, unsigned c, int64_t ns)
 {
 	if (s->at[c] != UINT32_MAX)
 		table_set_i64(t, s->at[c], ns);
 }
 
-static void put_share(struct table *t, const struct shown *s, unsigned c, int64_t part, int64_t all)
+static void modules_put_share(struct table *t, const struct modules_shown *s, unsigned c, int64_t part, int64_t all)
 {
 	if (s->at[c] != UINT32_MAX && all > 0)
 		table_set_f64(t, s->at[c], 100.0 * (double)part / (double)all);
@@ -178,7 +178,7 @@ static struct str node_path(const struct modules *m, uint32_t node, struct buf *
 	return buf_view(path);
 }
 
-static void put_node(struct table *t, const struct modules *m, const struct shown *s, uint32_t node, struct buf *path)
+static void modules_put_node(struct table *t, const struct modules *m, const struct modules_shown *s, uint32_t node, struct buf *path)
 {
 	const struct module_node *n = &m->tree.v[node];
 	table_row(t);
@@ -190,7 +190,7 @@ static void put_node(struct table *t, const struct modules *m, const struct show
 			name = whole;
 	}
 	table_set_str_copy(t, s->at[C_MODULE], name);
-	put_time(t, s, C_DEPTH, n->depth);
+	modules_put_time(t, s, C_DEPTH, n->depth);
 	if (modules_are_dotted(m->source) && n->type)
 		table_set_str_copy(t, s->at[C_TYPE], intern_get(&m->tree.names, n->type));
 	if (m->source == MODULES_PYTHON && n->module_id >= 0)
@@ -200,29 +200,29 @@ static void put_node(struct table *t, const struct modules *m, const struct show
 	if (m->source != MODULES_TORCHSCRIPT) {
 		table_set_i64(t, s->at[C_CALLS], (int64_t)n->calls);
 		table_set_i64(t, s->at[C_HOST_SELF], n->host_self);
-		put_time(t, s, C_RECOMPUTED, (int64_t)n->recompute_calls);
+		modules_put_time(t, s, C_RECOMPUTED, (int64_t)n->recompute_calls);
 	}
-	put_time(t, s, C_DEV_TOTAL, n->dev_total);
-	put_time(t, s, C_DEV_SELF, n->dev_self);
-	put_time(t, s, C_HOST_ALL, n->host_total + n->bwd_host_total);
-	put_time(t, s, C_BWD_HOST, n->bwd_host_total);
-	put_time(t, s, C_BWD_DEV_TOTAL, n->bwd_dev_total);
-	put_time(t, s, C_BWD_DEV_SELF, n->bwd_dev_self);
-	put_time(t, s, C_RECOMPUTE_DEV, n->recompute_dev_total);
-	put_time(t, s, C_DEV_EXCLUSIVE, n->dev_self + n->bwd_dev_self);
-	put_time(t, s, C_HOST_EXCLUSIVE, s->host_exclusive[node] > 0 ? s->host_exclusive[node] : 0);
-	put_share(t, s, C_PCT, n->dev_total + n->bwd_dev_total, s->all_device);
-	put_share(t, s, C_EXCLUSIVE_PCT, n->dev_self + n->bwd_dev_self, s->all_device);
-	put_share(t, s, C_HOST_PCT, n->host_total + n->bwd_host_total, s->all_host);
+	modules_put_time(t, s, C_DEV_TOTAL, n->dev_total);
+	modules_put_time(t, s, C_DEV_SELF, n->dev_self);
+	modules_put_time(t, s, C_HOST_ALL, n->host_total + n->bwd_host_total);
+	modules_put_time(t, s, C_BWD_HOST, n->bwd_host_total);
+	modules_put_time(t, s, C_BWD_DEV_TOTAL, n->bwd_dev_total);
+	modules_put_time(t, s, C_BWD_DEV_SELF, n->bwd_dev_self);
+	modules_put_time(t, s, C_RECOMPUTE_DEV, n->recompute_dev_total);
+	modules_put_time(t, s, C_DEV_EXCLUSIVE, n->dev_self + n->bwd_dev_self);
+	modules_put_time(t, s, C_HOST_EXCLUSIVE, s->host_exclusive[node] > 0 ? s->host_exclusive[node] : 0);
+	modules_put_share(t, s, C_PCT, n->dev_total + n->bwd_dev_total, s->all_device);
+	modules_put_share(t, s, C_EXCLUSIVE_PCT, n->dev_self + n->bwd_dev_self, s->all_device);
+	modules_put_share(t, s, C_HOST_PCT, n->host_total + n->bwd_host_total, s->all_host);
 }
 
 /* With --steps, modules that these steps did not touch are left out. */
-static bool is_idle(const struct module_node *n)
+static bool modules_is_idle(const struct module_node *n)
 {
 	return !n->calls && !n->recompute_calls && !n->host_total && !n->dev_total && !n->bwd_dev_total && !n->bwd_host_total;
 }
 
-static void note_links(struct table *t, const struct modules *m)
+static void modules_note_links(struct table *t, const struct modules *m)
 {
 	const struct fwdbwd *l = m->links;
 	if (!l->by_sequence && !l->by_flow && !l->unlinked)
@@ -234,7 +234,7 @@ static void note_links(struct table *t, const struct modules *m)
 	           (unsigned long long)m->accumulated);
 }
 
-static void put_notes(struct table *t, const struct modules *m, const struct shown *s)
+static void modules_put_notes(struct table *t, const struct modules *m, const struct modules_shown *s)
 {
 	if (s->device)
 		table_note(t, "device work %lld ns = forward of modules %lld + backward of modules %lld + collectives of gradients %lld + "
@@ -245,7 +245,7 @@ static void put_notes(struct table *t, const struct modules *m, const struct sho
 	else
 		table_warn(t, "the trace holds no device work: times are of the host");
 	table_note(t, "%s", source_text[m->source]);
-	note_links(t, m);
+	modules_note_links(t, m);
 	if (m->joined)
 		table_note(t, "%llu calls within the backward pass recompute activations: they count as backward of their module",
 		           (unsigned long long)m->joined);
@@ -259,21 +259,21 @@ static void put_notes(struct table *t, const struct modules *m, const struct sho
 
 static int modules_put(const struct profile *p, const struct modules *m, const struct window *w, bool flat, struct table *t, struct err *e)
 {
-	struct shown s = {.flat = flat};
+	struct modules_shown s = {.flat = flat};
 	struct buf path = {0};
-	look(p, m, &s);
-	add_columns(t, m, &s);
+	modules_look(p, m, &s);
+	modules_add_columns(t, m, &s);
 	for (uint32_t k = 0; k < m->tree.n_order; k++)
-		if (w->all || !is_idle(&m->tree.v[m->tree.order[k]]))
-			put_node(t, m, &s, m->tree.order[k], &path);
+		if (w->all || !modules_is_idle(&m->tree.v[m->tree.order[k]]))
+			modules_put_node(t, m, &s, m->tree.order[k], &path);
 	int rc = flat ? table_sort(t, s.device ? STR("device_exclusive_ns") : STR("host_exclusive_ns"), true, e) : 0;
-	put_notes(t, m, &s);
+	modules_put_notes(t, m, &s);
 	buf_release(&path);
 	mem_free(s.host_exclusive);
 	return rc;
 }
 
-enum grouping { BY_TREE, BY_NAME };
+enum modules_grouping { BY_TREE, BY_NAME };
 
 static int modules_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {

@@ -8,12 +8,12 @@
 #include "query/window.h"
 #include "store/torch_names.h"
 
-enum grouping { BY_NAME, BY_PATH, BY_THREAD };
+enum nvtx_grouping { BY_NAME, BY_PATH, BY_THREAD };
 enum { PATH_NAMES = 64 };
 enum { ANY_STEP = UINT32_MAX }; /* instead of a name: ProfilerStep#7 and all others */
 
 /* Parts that a grouping does not ask for are 0. */
-struct key {
+struct nvtx_key {
 	uint32_t name, cat, startend, track, parent; /* track + 1; parent: group of the range around it, + 1 */
 };
 
@@ -24,9 +24,9 @@ struct extra {
 	int64_t device_ns, kernel_ns, projected_ns, kernel_projected_ns;
 };
 
-struct ranges {
+struct nvtx_ranges {
 	const struct profile *p;
-	enum grouping by;
+	enum nvtx_grouping by;
 	struct stats s;
 	struct extra *extra;
 	uint32_t cap;
@@ -37,7 +37,7 @@ struct ranges {
 	uint8_t *cat_is_op; /* category -> 1: a framework's ops as its own profiler records them, no ranges of the program's */
 };
 
-static bool is_marked(const struct ranges *r, uint32_t i)
+static bool is_marked(const struct nvtx_ranges *r, uint32_t i)
 {
 	switch (r->p->span.kind[i]) {
 	case SPAN_USER:
@@ -51,7 +51,7 @@ static bool is_marked(const struct ranges *r, uint32_t i)
 	return false;
 }
 
-static void find_op_cats(struct ranges *r)
+static void find_op_cats(struct nvtx_ranges *r)
 {
 	static const char *const ops[] = {"cpu_op", "Operator", "operator", "cpu_instant_event"};
 	r->cat_is_op = NEW_ARRAY(r->p->cat.rows.n, uint8_t);
@@ -62,7 +62,7 @@ static void find_op_cats(struct ranges *r)
 
 /* Steps are one row, and one part of a path, or none would be summed up. NVTX ranges of such a text keep it where rows are texts: there the
  * figures are those of nsys' nvtx_sum. */
-static uint32_t name_of(const struct ranges *r, uint32_t i)
+static uint32_t nvtx_name_of(const struct nvtx_ranges *r, uint32_t i)
 {
 	uint32_t name = r->p->span.name[i];
 	if (!name_is(r->p, name, NAME_STEP))
@@ -70,15 +70,15 @@ static uint32_t name_of(const struct ranges *r, uint32_t i)
 	return r->by != BY_PATH && str_eqc(profile_cat(r->p, r->p->span.cat[i]), "nvtx") ? name : ANY_STEP;
 }
 
-static struct str text_of(const struct ranges *r, uint32_t name)
+static struct str nvtx_text_of(const struct nvtx_ranges *r, uint32_t name)
 {
 	return name == ANY_STEP ? STR(TORCH_ANY_STEP) : profile_str(r->p, name);
 }
 
-static struct key key_of(const struct ranges *r, uint32_t i)
+static struct nvtx_key nvtx_key_of(const struct nvtx_ranges *r, uint32_t i)
 {
 	const struct spans *s = &r->p->span;
-	struct key k = {.name = name_of(r, i), .cat = s->cat[i], .startend = s->kind[i] == SPAN_RANGE};
+	struct nvtx_key k = {.name = nvtx_name_of(r, i), .cat = s->cat[i], .startend = s->kind[i] == SPAN_RANGE};
 	if (r->by == BY_THREAD)
 		k.track = s->track[i] + 1;
 	if (r->by == BY_PATH && r->around[i] != ROW_NONE && r->group[r->around[i]] != ROW_NONE)
@@ -87,7 +87,7 @@ static struct key key_of(const struct ranges *r, uint32_t i)
 }
 
 /* Is it inside another of its group? Spans come by thread and start, so that the one to ask is the last that was in none. */
-static bool is_recursive(const struct ranges *r, uint32_t i, struct extra *e)
+static bool is_recursive(const struct nvtx_ranges *r, uint32_t i, struct extra *e)
 {
 	const struct spans *s = &r->p->span;
 	bool inside = e->outermost != ROW_NONE && s->track[e->outermost] == s->track[i] && s->kind[i] != SPAN_RANGE &&
@@ -97,10 +97,10 @@ static bool is_recursive(const struct ranges *r, uint32_t i, struct extra *e)
 	return inside;
 }
 
-static void add(struct ranges *r, const struct projection *projection, uint32_t i)
+static void nvtx_add(struct nvtx_ranges *r, const struct projection *projection, uint32_t i)
 {
 	const struct profile *p = r->p;
-	struct key k = key_of(r, i);
+	struct nvtx_key k = nvtx_key_of(r, i);
 	uint32_t before = r->s.n, g = stats_add(&r->s, &k, sizeof k, p->span.dur_ns[i]);
 	if (r->s.n > before) {
 		MEM_GROW(r->extra, r->cap, r->s.n);
@@ -129,7 +129,7 @@ static void add(struct ranges *r, const struct projection *projection, uint32_t 
 }
 
 /* Parents stand before their children, so one pass knows what is around a range. */
-static void collect(struct ranges *r, const struct window *w, const struct projection *projection)
+static void nvtx_collect(struct nvtx_ranges *r, const struct window *w, const struct projection *projection)
 {
 	const struct spans *s = &r->p->span;
 	r->around = NEW_ARRAY_RAW(s->rows.n, uint32_t);
@@ -139,7 +139,7 @@ static void collect(struct ranges *r, const struct window *w, const struct proje
 		r->around[i] = up == ROW_NONE || is_marked(r, up) ? up : r->around[up];
 		r->group[i] = ROW_NONE;
 		if (is_marked(r, i) && window_has(w, s->start_ns[i]))
-			add(r, projection, i);
+			nvtx_add(r, projection, i);
 	}
 }
 
@@ -167,21 +167,21 @@ static bool stack_text(struct str s, struct buf *out)
 	return any;
 }
 
-static void put_name(struct table *out, unsigned col, const struct ranges *r, uint32_t name)
+static void nvtx_put_name(struct table *out, unsigned col, const struct nvtx_ranges *r, uint32_t name)
 {
 	struct buf text = {0};
-	struct str s = text_of(r, name);
+	struct str s = nvtx_text_of(r, name);
 	table_set_str_copy(out, col, stack_text(s, &text) ? buf_view(&text) : s);
 	buf_release(&text);
 }
 
 /* "outer > inner", of deeper ones the innermost PATH_NAMES. */
-static void put_path(struct table *out, unsigned col, const struct ranges *r, uint32_t g)
+static void nvtx_put_path(struct table *out, unsigned col, const struct nvtx_ranges *r, uint32_t g)
 {
 	struct buf text = {0};
 	uint32_t path[PATH_NAMES], n = 0, up = g + 1;
 	while (up && n < PATH_NAMES) {
-		struct key k;
+		struct nvtx_key k;
 		stats_key(&r->s, up - 1, &k, sizeof k);
 		path[n++] = k.name;
 		up = k.parent;
@@ -189,7 +189,7 @@ static void put_path(struct table *out, unsigned col, const struct ranges *r, ui
 	if (up)
 		buf_cstr(&text, "... > ");
 	while (n--) {
-		buf_str(&text, text_of(r, path[n]));
+		buf_str(&text, nvtx_text_of(r, path[n]));
 		if (n)
 			buf_cstr(&text, " > ");
 	}
@@ -197,7 +197,7 @@ static void put_path(struct table *out, unsigned col, const struct ranges *r, ui
 	buf_release(&text);
 }
 
-static void put(struct ranges *r, struct table *out)
+static void nvtx_put(struct nvtx_ranges *r, struct table *out)
 {
 	const struct profile *p = r->p;
 	unsigned name = TABLE_COLUMN(out, "range", "Range", "text of the range; of emit_nvtx and argument markers the op; of PyProf's call stacks the frames, innermost last; ProfilerStep* are all steps",
@@ -221,14 +221,14 @@ static void put(struct ranges *r, struct table *out)
 	TABLE_COLUMN(out, "kernel_projected_ns", "Kernels projected", "projected, of kernels alone", CELL_I64, UNIT_NS, COLUMN_DETAIL);
 	for (uint32_t g = 0; g < r->s.n; g++) {
 		const struct extra *x = &r->extra[g];
-		struct key k;
+		struct nvtx_key k;
 		stats_key(&r->s, g, &k, sizeof k);
 		struct str cat = profile_cat(p, (uint16_t)k.cat);
 		table_row(out);
 		if (r->by == BY_PATH)
-			put_path(out, name, r, g);
+			nvtx_put_path(out, name, r, g);
 		else
-			put_name(out, name, r, k.name);
+			nvtx_put_name(out, name, r, k.name);
 		table_set_str(out, domain, str_eqc(cat, "nvtx") ? STR("") : cat);
 		table_set_str(out, style, k.startend ? STR("StartEnd") : STR("PushPop"));
 		if (r->by == BY_THREAD) {
@@ -246,7 +246,7 @@ static void put(struct ranges *r, struct table *out)
 }
 
 /* The step during which the host was then; NULL. Steps are in order of time. */
-static const struct step *step_at(const struct steps *s, int64_t t)
+static const struct step *nvtx_step_at(const struct steps *s, int64_t t)
 {
 	unsigned a = 0, b = s->total;
 	while (a < b) {
@@ -261,7 +261,7 @@ static const struct step *step_at(const struct steps *s, int64_t t)
 
 /* Of a range that is a step, this report has what the range's own thread launched, and the reports of steps what all threads did meanwhile: the
  * backward pass runs on another one. Where that differs, both are told. */
-static void note_steps(const struct ranges *r, const struct projection *projection, struct table *out)
+static void note_steps(const struct nvtx_ranges *r, const struct projection *projection, struct table *out)
 {
 	const struct profile *p = r->p;
 	const struct steps *s = p->steps;
@@ -278,7 +278,7 @@ static void note_steps(const struct ranges *r, const struct projection *projecti
 	}
 	for (uint32_t g = 0; n && g < p->gpu_op.rows.n; g++) {
 		uint32_t call = p->gpu_op.call[g];
-		const struct step *x = call == ROW_NONE ? NULL : step_at(s, p->span.start_ns[call]);
+		const struct step *x = call == ROW_NONE ? NULL : nvtx_step_at(s, p->span.start_ns[call]);
 		if (!x || x->span == ROW_NONE || r->group[x->span] == ROW_NONE)
 			continue;
 		all++;
@@ -295,10 +295,10 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct ranges r = {.p = p, .by = (enum grouping)args->variant->by, .facts = str_eqc(p->format, "capture")};
+	struct nvtx_ranges r = {.p = p, .by = (enum nvtx_grouping)args->variant->by, .facts = str_eqc(p->format, "capture")};
 	find_op_cats(&r);
 	struct projection *projection = projection_new(p);
-	collect(&r, &w, projection);
+	nvtx_collect(&r, &w, projection);
 	int rc = 0;
 	if (!r.s.n) {
 		rc = w.all ? err_set(e, ERR_DATA, "the input holds no marked ranges: mark them with %s", str_eqc(p->format, "capture")
@@ -307,7 +307,7 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 		           : err_set(e, ERR_DATA, "no marked range began in those steps");
 	} else {
 		stats_finish(&r.s);
-		put(&r, out);
+		nvtx_put(&r, out);
 		uint64_t lost = 0;
 		for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 			lost += p->gpu_op.call[g] == ROW_NONE;

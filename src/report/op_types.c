@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "query/op_sums.h"
 
-struct type_row {
+struct op_types_type_row {
 	struct str type;
 	uint8_t direction;
 	uint32_t ops;
@@ -11,16 +11,16 @@ struct type_row {
 	struct op_sum sum;
 };
 
-struct types {
+struct op_types_types {
 	const struct profile *p;
-	struct type_row *v;
+	struct op_types_type_row *v;
 	uint32_t n;
 	uint32_t *of_op;
 	bool *seen;              /* op: counted in `ops` */
 	struct arena texts;
 };
 
-static void find_types(struct types *x)
+static void op_types_find_types(struct op_types_types *x)
 {
 	const struct ops *o = x->p->ops;
 	struct intern keys;
@@ -31,21 +31,21 @@ static void find_types(struct types *x)
 		uint32_t at = intern_str(&keys, key) - 1;
 		x->of_op[i] = at;
 		if (at == x->n)
-			x->v[x->n++] = (struct type_row){.type = op->type, .direction = op->direction};
+			x->v[x->n++] = (struct op_types_type_row){.type = op->type, .direction = op->direction};
 		x->v[at].eligible |= op_eligible(op);
 		x->v[at].known |= !op->unassociated;
 	}
 	intern_release(&keys);
 }
 
-static void sum_types(struct types *x, const struct window *w, struct op_tc *tc)
+static void op_types_sum_types(struct op_types_types *x, const struct window *w, struct op_tc *tc)
 {
 	const struct ops *o = x->p->ops;
 	for (uint32_t k = 0; k < o->n_instances; k++) {
 		if (!op_in_window(x->p, k, w))
 			continue;
 		uint32_t op = o->instance[k].op;
-		struct type_row *r = &x->v[x->of_op[op]];
+		struct op_types_type_row *r = &x->v[x->of_op[op]];
 		r->ops += !x->seen[op];
 		x->seen[op] = true;
 		op_sum_add(&r->sum, x->p, k, tc);
@@ -79,7 +79,7 @@ static const struct column own_columns[N_COLUMNS] = {
 	                UNIT_PERCENT, 0, 0},
 };
 
-static void own_row(struct table *t, const struct type_row *r, int64_t all, bool host)
+static void op_types_own_row(struct table *t, const struct op_types_type_row *r, int64_t all, bool host)
 {
 	const struct op_sum *s = &r->sum;
 	table_row(t);
@@ -105,7 +105,7 @@ static void own_row(struct table *t, const struct type_row *r, int64_t all, bool
 	table_set_i64(t, C_IDLE, s->time[OP_IDLE].total);
 }
 
-static int own_table(struct types *x, const struct window *w, struct table *t, struct err *e)
+static int op_types_own_table(struct op_types_types *x, const struct window *w, struct table *t, struct err *e)
 {
 	int64_t all = 0;
 	table_columns(t, own_columns, N_COLUMNS);
@@ -113,7 +113,7 @@ static int own_table(struct types *x, const struct window *w, struct table *t, s
 		all += x->v[i].sum.time[OP_GPU].total;
 	for (uint32_t i = 0; i < x->n; i++)
 		if (x->v[i].sum.calls)
-			own_row(t, &x->v[i], all, !x->p->durations_only);
+			op_types_own_row(t, &x->v[i], all, !x->p->durations_only);
 	op_note_parts(t, x->p, w);
 	return table_sort(t, str_from(x->p->gpu_op.rows.n ? "total_gpu_ns" : "total_cpu_ns"), true, e);
 }
@@ -123,14 +123,14 @@ static int op_types_run(const struct profile *p, const struct report_args *args,
 	struct window w;
 	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
-	struct types x = {.p = p};
+	struct op_types_types x = {.p = p};
 	struct op_tc *tc = op_tc_new(p, false);
-	x.v = NEW_ARRAY(p->ops->n_ops, struct type_row);
+	x.v = NEW_ARRAY(p->ops->n_ops, struct op_types_type_row);
 	x.of_op = NEW_ARRAY(p->ops->n_ops, uint32_t);
 	x.seen = NEW_ARRAY(p->ops->n_ops, bool);
-	find_types(&x);
-	sum_types(&x, &w, tc);
-	int rc = own_table(&x, &w, out, e);
+	op_types_find_types(&x);
+	op_types_sum_types(&x, &w, tc);
+	int rc = op_types_own_table(&x, &w, out, e);
 	arena_release(&x.texts);
 	mem_free(x.v);
 	mem_free(x.of_op);

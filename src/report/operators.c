@@ -8,7 +8,7 @@
 #include "report/parts/operator_keys.h"
 
 
-struct group {
+struct operators_group {
 	uint64_t calls;
 	int64_t dev_self, dev_total, host_self, host_total, tc_self, tc_total, tc_unknown_self, tc_unknown_total;
 	int64_t dev_of[DIRECTIONS], host_of[DIRECTIONS]; /* by line: the parts of dev_self and host_self */
@@ -16,30 +16,30 @@ struct group {
 	uint32_t open;          /* calls of this row around the node at hand */
 };
 
-struct groups {
+struct operators_groups {
 	const struct profile *p;
 	const struct optree *t;
 	enum operators_by by;
 	struct operator_keys keys;
-	struct group *v;        /* of each row of keys */
+	struct operators_group *v;        /* of each row of keys */
 	uint32_t n, cap;
 	struct directions *dir; /* by line */
 };
 
-static void groups_release(struct groups *g)
+static void groups_release(struct operators_groups *g)
 {
 	operator_keys_release(&g->keys);
 	directions_free(g->dir);
 	mem_free(g->v);
 }
 
-static struct group *group_of(struct groups *g, uint32_t span)
+static struct operators_group *operators_group_of(struct operators_groups *g, uint32_t span)
 {
 	uint32_t row = operator_keys_row(&g->keys, span);
 	if (row == g->n) {
 		g->n++;
 		MEM_GROW(g->v, g->cap, g->n);
-		g->v[row] = (struct group){0};
+		g->v[row] = (struct operators_group){0};
 	}
 	return &g->v[row];
 }
@@ -64,7 +64,7 @@ static int64_t *own_times(const struct optree *t, const struct profile *p)
 }
 
 /* An op of no direction counts as forward. */
-static void add_direction(struct group *x, const struct groups *g, uint32_t node, int64_t host)
+static void add_direction(struct operators_group *x, const struct operators_groups *g, uint32_t node, int64_t host)
 {
 	enum direction d = g->dir->span[g->t->span[node]];
 	d = d == DIR_OTHER ? DIR_FORWARD : d;
@@ -80,7 +80,7 @@ struct path {
 	uint32_t n, cap;
 };
 
-static void path_up_to(struct path *at, struct groups *g, uint32_t parent)
+static void path_up_to(struct path *at, struct operators_groups *g, uint32_t parent)
 {
 	while (at->n && at->v[at->n - 1].node != parent) {
 		struct path_node *top = &at->v[--at->n];
@@ -89,7 +89,7 @@ static void path_up_to(struct path *at, struct groups *g, uint32_t parent)
 	}
 }
 
-static void path_down(struct path *at, struct groups *g, uint32_t node, const struct group *row)
+static void path_down(struct path *at, struct operators_groups *g, uint32_t node, const struct operators_group *row)
 {
 	MEM_GROW(at->v, at->cap, at->n + 1);
 	at->v[at->n++] = (struct path_node){node, row ? (uint32_t)(row - g->v) : ROW_NONE};
@@ -98,7 +98,7 @@ static void path_down(struct path *at, struct groups *g, uint32_t node, const st
 }
 
 /* A call inside one of its own row is a part of that one's total. */
-static void add_totals(struct group *x, const struct optree *t, uint32_t node)
+static void operators_add_totals(struct operators_group *x, const struct optree *t, uint32_t node)
 {
 	if (x->open)
 		return;
@@ -108,7 +108,7 @@ static void add_totals(struct group *x, const struct optree *t, uint32_t node)
 	x->tc_unknown_total += t->tc_unknown_total[node];
 }
 
-static void collect(struct groups *g, const struct window *w)
+static void operators_collect_(struct operators_groups *g, const struct window *w)
 {
 	const struct optree *t = g->t;
 	int64_t *own = own_times(t, g->p);
@@ -120,14 +120,14 @@ static void collect(struct groups *g, const struct window *w)
 			path_down(&path, g, n, NULL);
 			continue;
 		}
-		struct group *x = group_of(g, span);
+		struct operators_group *x = operators_group_of(g, span);
 		x->calls++;
 		x->dev_self += t->dev_self[n];
 		x->host_self += own[n];
 		x->tc_self += t->tc_self[n];
 		x->tc_unknown_self += t->tc_unknown_self[n];
 		x->tc_eligible |= t->tc_eligible[n];
-		add_totals(x, t, n);
+		operators_add_totals(x, t, n);
 		if (g->dir)
 			add_direction(x, g, n, own[n]);
 		path_down(&path, g, n, x);
@@ -179,7 +179,7 @@ static const char *const titles[] = {
 	[OPERATORS_BY_LINE] = "Time by function of Python, with its recorded line",
 };
 
-static bool is_of_device(unsigned c)
+static bool operators_is_of_device(unsigned c)
 {
 	return (c >= C_DEV_SELF && c <= C_DEV_TOTAL) || c >= C_ELIGIBLE;
 }
@@ -190,13 +190,13 @@ static bool is_of_direction(unsigned c)
 }
 
 /* Adds the columns and gives each its index in the table. */
-static void add_columns(struct table *out, const struct groups *g, bool device, unsigned at[N_COLUMNS])
+static void operators_add_columns(struct table *out, const struct operators_groups *g, bool device, unsigned at[N_COLUMNS])
 {
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		/* Ops on one line contain each other: their totals would count the same time again and again. */
 		bool of_op = c == C_NAME || c == C_DEV_TOTAL || c == C_HOST_TOTAL || c == C_ELIGIBLE || c == C_TC_TOTAL;
 		at[c] = UINT32_MAX;
-		if ((c == C_DETAIL ? g->by == OPERATORS_BY_NAME : is_of_device(c) && !device) || (g->by == OPERATORS_BY_LINE ? of_op : is_of_direction(c)))
+		if ((c == C_DETAIL ? g->by == OPERATORS_BY_NAME : operators_is_of_device(c) && !device) || (g->by == OPERATORS_BY_LINE ? of_op : is_of_direction(c)))
 			continue;
 		struct column col = c == C_DETAIL ? detail_columns[g->by] : columns[c];
 		col.flags |= c == C_DETAIL ? COLUMN_GROUP : 0;
@@ -207,7 +207,7 @@ static void add_columns(struct table *out, const struct groups *g, bool device, 
 }
 
 /* What a row for a line has, and a row for one op has not. */
-static void put_directions(struct table *out, const unsigned at[], const struct group *x, bool device)
+static void put_directions(struct table *out, const unsigned at[], const struct operators_group *x, bool device)
 {
 	for (unsigned d = DIR_FORWARD; d <= DIR_OPTIMIZER; d++) {
 		table_set_i64(out, at[C_HOST_FORWARD + d], x->host_of[d]);
@@ -216,7 +216,7 @@ static void put_directions(struct table *out, const unsigned at[], const struct 
 	}
 }
 
-static void put_detail(struct table *out, unsigned col, const struct groups *g, uint32_t row)
+static void put_detail(struct table *out, unsigned col, const struct operators_groups *g, uint32_t row)
 {
 	uint32_t detail = g->keys.v[row].detail;
 	if (g->by == OPERATORS_BY_SHAPE && detail)
@@ -228,9 +228,9 @@ static void put_detail(struct table *out, unsigned col, const struct groups *g, 
 }
 
 /* The columns that a row for one op has, and a row for a line of many ops has not. */
-static void put_op(struct table *out, const unsigned at[], const struct groups *g, uint32_t row, bool device)
+static void operators_put_op(struct table *out, const unsigned at[], const struct operators_groups *g, uint32_t row, bool device)
 {
-	const struct group *x = &g->v[row];
+	const struct operators_group *x = &g->v[row];
 	table_set_str(out, at[C_NAME], profile_str(g->p, g->keys.v[row].name));
 	table_set_i64(out, at[C_HOST_TOTAL], x->host_total);
 	if (!device)
@@ -241,7 +241,7 @@ static void put_op(struct table *out, const unsigned at[], const struct groups *
 		table_set_f64(out, at[C_TC_TOTAL], percent((double)x->tc_total, (double)x->dev_total));
 }
 
-static int operators_put(struct table *out, const struct groups *g, const struct window *w, struct err *e)
+static int operators_put(struct table *out, const struct operators_groups *g, const struct window *w, struct err *e)
 {
 	unsigned at[N_COLUMNS];
 	bool device = g->p->gpu_op.rows.n > 0;
@@ -258,9 +258,9 @@ static int operators_put(struct table *out, const struct groups *g, const struct
 		}
 	}
 	out->title = titles[g->by];
-	add_columns(out, g, device, at);
+	operators_add_columns(out, g, device, at);
 	for (uint32_t i = 0; i < g->n; i++) {
-		const struct group *x = &g->v[i];
+		const struct operators_group *x = &g->v[i];
 		attributed += x->dev_self;
 		unknown += x->tc_unknown_self;
 		table_row(out);
@@ -277,7 +277,7 @@ static int operators_put(struct table *out, const struct groups *g, const struct
 		if (g->by == OPERATORS_BY_LINE)
 			put_directions(out, at, x, device);
 		else
-			put_op(out, at, g, i, device);
+			operators_put_op(out, at, g, i, device);
 	}
 	if (outside_ops) {
 		table_row(out);
@@ -316,13 +316,13 @@ int operators_run(const struct profile *p, const struct report_args *args, struc
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct groups g = {.p = p, .by = (enum operators_by)args->variant->by};
+	struct operators_groups g = {.p = p, .by = (enum operators_by)args->variant->by};
 	struct optree *t = optree_new(p, &optree_own);
 	g.t = t;
 	operator_keys_init(&g.keys, p, g.by);
 	if (g.by == OPERATORS_BY_LINE)
 		g.dir = directions_new(p);
-	collect(&g, &w);
+	operators_collect_(&g, &w);
 	int rc = 0;
 	if (!g.n && t->unattributed_ops == 0)
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));

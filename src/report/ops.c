@@ -4,13 +4,13 @@
 #include "base/mem.h"
 #include "query/op_sums.h"
 
-enum grouping { BY_OP, BY_NAME, BY_SHAPE };
+enum ops_grouping { BY_OP, BY_NAME, BY_SHAPE };
 
-struct rows_of {
+struct ops_rows_of {
 	const struct profile *p;
 	const struct ops *o;
 	const struct window *w;
-	enum grouping by;
+	enum ops_grouping by;
 	struct op_tc *tc;
 	struct op_sum *sum;       /* by row */
 	uint32_t *row;            /* op -> row */
@@ -20,7 +20,7 @@ struct rows_of {
 	int64_t all_ns;
 };
 
-static void sum_ops(struct rows_of *r)
+static void ops_sum_ops(struct ops_rows_of *r)
 {
 	for (uint32_t k = 0; k < r->o->n_instances; k++)
 		if (op_in_window(r->p, k, r->w))
@@ -72,7 +72,7 @@ static bool is_host_time(unsigned c)
 	return (c >= C_CPU && c <= C_OVERHEAD_MEAN) || c == C_IDLE || c == C_IDLE_MEAN;
 }
 
-static struct str shapes_of(const struct rows_of *r, const struct op *op, struct arena *a)
+static struct str ops_shapes_of(const struct ops_rows_of *r, const struct op *op, struct arena *a)
 {
 	struct op_shapes s;
 	op_instance_shapes(r->o, r->p, op->first, a, &s);
@@ -80,7 +80,7 @@ static struct str shapes_of(const struct rows_of *r, const struct op *op, struct
 }
 
 /* The row of each op: calls outside ops are one row a name, whatever op they stand behind. */
-static void find_rows(struct rows_of *r)
+static void ops_find_rows(struct ops_rows_of *r)
 {
 	struct intern keys;
 	struct arena scratch = {0};
@@ -95,7 +95,7 @@ static void find_rows(struct rows_of *r)
 		if (r->by == BY_OP && !op->unassociated)
 			buf_printf(&key, " %u", i);
 		else if (r->by == BY_SHAPE)
-			buf_str(&key, shapes_of(r, op, &scratch));
+			buf_str(&key, ops_shapes_of(r, op, &scratch));
 		uint32_t row = intern_str(&keys, buf_view(&key)) - 1;
 		r->row[i] = row;
 		if (row == r->n)
@@ -112,7 +112,7 @@ static struct str tc_used(const struct op_sum *s)
 	return !s->kernels ? STR("") : s->tc_kernels ? STR("yes") : s->unknown_ns ? STR("unknown") : STR("no");
 }
 
-static void put_times(struct table *t, const struct op_sum *s)
+static void ops_put_times(struct table *t, const struct op_sum *s)
 {
 	static const struct { uint8_t total, mean; } place[OP_TIMES] = {
 		[OP_CPU] = {C_CPU, C_CPU_MEAN}, [OP_GPU] = {C_GPU, C_GPU_MEAN},
@@ -128,7 +128,7 @@ static void put_times(struct table *t, const struct op_sum *s)
 	table_set_i64(t, C_CPU_MAX, s->time[OP_CPU].max);
 }
 
-static void put_row(const struct rows_of *r, struct table *t, uint32_t row)
+static void ops_put_row(const struct ops_rows_of *r, struct table *t, uint32_t row)
 {
 	const struct op *op = &r->o->op[r->op[row]];
 	const struct op_sum *s = &r->sum[row];
@@ -137,14 +137,14 @@ static void put_row(const struct rows_of *r, struct table *t, uint32_t row)
 	table_set_str(t, C_NAME, r->by == BY_SHAPE ? op->type : op->name);
 	table_set_str(t, C_TYPE, op->type);
 	table_set_str(t, C_DIRECTION, str_from(direction_name[op->direction]));
-	struct str shapes = shapes_of(r, op, &t->arena);
+	struct str shapes = ops_shapes_of(r, op, &t->arena);
 	if (shapes.n && (r->by != BY_NAME || r->ops[row] == 1))
 		table_set_str(t, C_SHAPES, shapes);
 	if (op->data_type.n)
 		table_set_str(t, C_DTYPE, op->data_type);
 	table_set_i64(t, C_OPS, r->ops[row]);
 	table_set_i64(t, C_CALLS, (int64_t)s->calls);
-	put_times(t, s);
+	ops_put_times(t, s);
 	if (r->all_ns)
 		table_set_f64(t, C_SHARE, 100.0 * (double)s->time[OP_GPU].total / (double)r->all_ns);
 	table_set_i64(t, C_KERNELS, s->kernels);
@@ -176,7 +176,7 @@ static void put_origin(struct table *t, const struct profile *p)
 }
 
 /* Do shapes alone tell some rows apart? */
-static bool rows_look_alike(const struct rows_of *r)
+static bool rows_look_alike(const struct ops_rows_of *r)
 {
 	struct intern seen;
 	struct buf key = {0};
@@ -197,7 +197,7 @@ static bool rows_look_alike(const struct rows_of *r)
 }
 
 /* How many rows have another number of backward nodes than there are forward calls. */
-static void note_nodes(const struct rows_of *r, struct table *t)
+static void note_nodes(const struct ops_rows_of *r, struct table *t)
 {
 	uint64_t *forward = NEW_ARRAY(r->o->n_ops, uint64_t); /* by row of backward ops: calls of all their forward ops */
 	uint32_t *counted = NEW_ARRAY(r->o->n_ops, uint32_t); /* by forward row: the backward row that it was added to, + 1 */
@@ -222,7 +222,7 @@ static void note_nodes(const struct rows_of *r, struct table *t)
 	mem_free(counted);
 }
 
-static int own_table(struct rows_of *r, struct table *t, struct err *e)
+static int ops_own_table(struct ops_rows_of *r, struct table *t, struct err *e)
 {
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		struct column col = own_columns[c];
@@ -234,7 +234,7 @@ static int own_table(struct rows_of *r, struct table *t, struct err *e)
 		r->all_ns += r->sum[i].time[OP_GPU].total;
 	for (uint32_t i = 0; i < r->n; i++)
 		if (r->sum[i].calls)
-			put_row(r, t, i);
+			ops_put_row(r, t, i);
 	for (unsigned c = 0; c < N_COLUMNS && r->p->durations_only; c++)
 		for (size_t row = 0; row < t->n_rows && is_host_time(c); row++)
 			t->data[c].set[row] = 0;
@@ -251,14 +251,14 @@ static int ops_run(const struct profile *p, const struct report_args *args, stru
 	struct window w;
 	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
-	struct rows_of r = {.p = p, .o = p->ops, .w = &w, .by = (enum grouping)args->variant->by, .tc = op_tc_new(p, false)};
+	struct ops_rows_of r = {.p = p, .o = p->ops, .w = &w, .by = (enum ops_grouping)args->variant->by, .tc = op_tc_new(p, false)};
 	r.sum = NEW_ARRAY(r.o->n_ops, struct op_sum);
 	r.row = NEW_ARRAY(r.o->n_ops, uint32_t);
 	r.op = NEW_ARRAY(r.o->n_ops, uint32_t);
 	r.ops = NEW_ARRAY(r.o->n_ops, uint32_t);
-	find_rows(&r);
-	sum_ops(&r);
-	int rc = own_table(&r, out, e);
+	ops_find_rows(&r);
+	ops_sum_ops(&r);
+	int rc = ops_own_table(&r, out, e);
 	mem_free(r.sum);
 	mem_free(r.row);
 	mem_free(r.op);

@@ -6,17 +6,17 @@
 #include "query/stats.h"
 #include "query/window.h"
 
-enum grouping { BY_NAME, BY_KIND, BY_THREAD };
+enum osrt_grouping { BY_NAME, BY_KIND, BY_THREAD };
 
 /* Parts that a grouping does not ask for are 0. */
-struct key {
+struct osrt_key {
 	uint32_t name, kind, track; /* kind + 1, track + 1 */
 };
 
-struct calls {
+struct osrt_calls {
 	const struct profile *p;
 	struct window window;
-	enum grouping by;
+	enum osrt_grouping by;
 	struct stats s;
 	struct name_memo kinds; /* enum os_call_kind */
 	bool *launches;         /* by track: its thread launched device work */
@@ -27,7 +27,7 @@ struct calls {
 	uint64_t left_out;
 };
 
-static void find_device_work(struct calls *c)
+static void find_device_work(struct osrt_calls *c)
 {
 	const struct profile *p = c->p;
 	c->launches = NEW_ARRAY(p->track.rows.n, bool);
@@ -39,15 +39,15 @@ static void find_device_work(struct calls *c)
 	intervals_normalise(&c->busy);
 }
 
-static uint8_t kind_of(struct str name)
+static uint8_t osrt_kind_of(struct str name)
 {
 	return (uint8_t)os_call_kind_of(name);
 }
 
-static void add(struct calls *c, uint32_t i, enum os_call_kind kind)
+static void osrt_add(struct osrt_calls *c, uint32_t i, enum os_call_kind kind)
 {
 	const struct spans *s = &c->p->span;
-	struct key k = {.name = c->by == BY_KIND ? 0 : s->name[i], .kind = kind + 1u, .track = c->by == BY_THREAD ? s->track[i] + 1 : 0};
+	struct osrt_key k = {.name = c->by == BY_KIND ? 0 : s->name[i], .kind = kind + 1u, .track = c->by == BY_THREAD ? s->track[i] + 1 : 0};
 	uint32_t before = c->s.n, g = stats_add(&c->s, &k, sizeof k, s->dur_ns[i]);
 	if (c->s.n > before) {
 		MEM_GROW(c->idle_ns, c->cap, c->s.n);
@@ -61,7 +61,7 @@ static void add(struct calls *c, uint32_t i, enum os_call_kind kind)
 	c->kind_idle_ns[kind] += idle;
 }
 
-static void collect(struct calls *c)
+static void osrt_collect(struct osrt_calls *c)
 {
 	const struct spans *s = &c->p->span;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
@@ -69,13 +69,13 @@ static void collect(struct calls *c)
 		if (kind == OS_CALL_NONE)
 			continue;
 		if (window_has(&c->window, s->start_ns[i]))
-			add(c, i, kind);
+			osrt_add(c, i, kind);
 		else
 			c->left_out++;
 	}
 }
 
-static void put(struct calls *c, struct table *out)
+static void osrt_put(struct osrt_calls *c, struct table *out)
 {
 	const struct profile *p = c->p;
 	unsigned name = UINT32_MAX, pid = UINT32_MAX, tid = UINT32_MAX;
@@ -91,7 +91,7 @@ static void put(struct calls *c, struct table *out)
 	unsigned idle = TABLE_COLUMN(out, "idle_ns", "GPU idle", "of the total, the time in which no device worked, in threads that launch device work: what a device may have been "
 	                             "waiting for", CELL_I64, UNIT_NS, COLUMN_KEY);
 	for (uint32_t g = 0; g < c->s.n; g++) {
-		struct key k;
+		struct osrt_key k;
 		stats_key(&c->s, g, &k, sizeof k);
 		table_row(out);
 		if (c->by != BY_KIND)
@@ -107,7 +107,7 @@ static void put(struct calls *c, struct table *out)
 	}
 }
 
-static void put_notes(const struct calls *c, struct table *out)
+static void osrt_put_notes(const struct osrt_calls *c, struct table *out)
 {
 	int64_t idle = 0, waiting = 0;
 	for (int k = 0; k < OS_CALL_KINDS_N; k++) {
@@ -125,22 +125,22 @@ static void put_notes(const struct calls *c, struct table *out)
 		table_note(out, "calls outside the steps asked for: %llu", (unsigned long long)c->left_out);
 }
 
-static int run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+static int osrt_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct calls c = {.p = p, .by = (enum grouping)args->variant->by};
+	struct osrt_calls c = {.p = p, .by = (enum osrt_grouping)args->variant->by};
 	if (window_of(p, args, &c.window, e) < 0)
 		return -1;
-	c.kinds = name_memo_new(p, kind_of);
+	c.kinds = name_memo_new(p, osrt_kind_of);
 	find_device_work(&c);
-	collect(&c);
+	osrt_collect(&c);
 	int rc = 0;
 	if (!c.s.n) {
 		rc = c.left_out ? err_set(e, ERR_DATA, "no call of the operating system's libraries began in those steps") :
 		                  err_set(e, ERR_DATA, "the input holds no calls of the operating system's libraries; to record them: nsys profile --trace=cuda,nvtx,osrt");
 	} else {
 		stats_finish(&c.s);
-		put(&c, out);
-		put_notes(&c, out);
+		osrt_put(&c, out);
+		osrt_put_notes(&c, out);
 		rc = table_sort(out, STR("total_ns"), true, e);
 	}
 	stats_release(&c.s);
@@ -168,5 +168,5 @@ const struct report report_osrt = {
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
-	.run = run,
+	.run = osrt_run,
 };

@@ -4,7 +4,7 @@
 #include "report/parts/step_table.h"
 
 /* What one role takes a step on the GPU with least and on that with most of it. */
-static void put_range(const struct roles *r, enum role role, struct table *t, unsigned col)
+static void overview_put_range(const struct roles *r, enum role role, struct table *t, unsigned col)
 {
 	int64_t least = INT64_MAX, most = 0;
 	for (unsigned g = 0; g < r->gpus; g++) {
@@ -17,7 +17,7 @@ static void put_range(const struct roles *r, enum role role, struct table *t, un
 }
 
 /* `window`: there are no steps, and the one is the window that stands for them. */
-static void own_rows(const struct roles *r, bool window, struct table *t)
+static void overview_own_rows(const struct roles *r, bool window, struct table *t)
 {
 	bool several = r->gpus > 1;
 	enum { ROLE, MEAN, SHARE, TOTAL, LEAST };
@@ -44,13 +44,13 @@ static void own_rows(const struct roles *r, bool window, struct table *t)
 		table_set_f64(t, SHARE, roles_share_pct(r, i));
 		table_set_i64(t, TOTAL, r->sum.ns[i]);
 		if (several)
-			put_range(r, i, t, LEAST);
+			overview_put_range(r, i, t, LEAST);
 	}
 }
 
 static void main_table(const struct roles *r, const struct steps *s, struct table *t)
 {
-	own_rows(r, s->whole_trace, t);
+	overview_own_rows(r, s->whole_trace, t);
 	t->whole = true;
 	if (s->whole_trace)
 		table_warn(t, STR_FMT " `opscope advise` says what to do about it.", STR_ARG(s->how));
@@ -58,7 +58,7 @@ static void main_table(const struct roles *r, const struct steps *s, struct tabl
 		table_note(t, "Mean over %u step%s. `opscope advise` says what to do about it.", r->n, r->n == 1 ? "" : "s");
 }
 
-static void environment_table(const struct roles *r, const struct profile *p, struct table *t)
+static void overview_environment_table(const struct roles *r, const struct profile *p, struct table *t)
 {
 	TABLE_COLUMN(t, "title", "Environment", "what", CELL_STR);
 	TABLE_COLUMN(t, "value", "Value", "its value", CELL_STR);
@@ -82,7 +82,7 @@ static int overview_run(const struct profile *p, const struct report_args *args,
 	if (str_eqc(p->format, "capture") && r->sum.ns[ROLE_CPU] && !r->sum.ns[ROLE_DATALOADER])
 		table_note(t, "DataLoader is the time of ranges that begin with `enumerate(DataLoader)#`, as PyTorch calls its own; other ranges are CPU Exec: "
 		           "`opscope report nvtx --group-by=path` has them by name");
-	environment_table(r, p, table_section(t, "environment", "Environment"));
+	overview_environment_table(r, p, table_section(t, "environment", "Environment"));
 	roles_free(r);
 	return 0;
 }

@@ -5,45 +5,45 @@
 
 #include <stdlib.h>
 
-enum grouping { BY_FUNCTION, BY_STACK, BY_THREAD };
+enum samples_grouping { BY_FUNCTION, BY_STACK, BY_THREAD };
 
-struct group {
+struct samples_group {
 	uint32_t key;              /* string, or track */
 	int64_t self, self_ns, total, total_ns;
 	uint64_t last;             /* the sample that was counted last: a function that calls itself counts once */
 };
 
-struct groups {
-	struct group *v;
+struct samples_groups {
+	struct samples_group *v;
 	uint32_t n, cap;
 	struct intern names;       /* of functions -> place in v + 1 */
 	struct idmap at;           /* stack or track -> place in v */
 	int64_t samples, ns, bare;
 };
 
-static struct group *place(struct groups *g, uint32_t at, uint32_t key)
+static struct samples_group *samples_place(struct samples_groups *g, uint32_t at, uint32_t key)
 {
 	MEM_GROW(g->v, g->cap, at + 1);
 	if (at == g->n)
-		g->v[g->n++] = (struct group){.key = key};
+		g->v[g->n++] = (struct samples_group){.key = key};
 	return &g->v[at];
 }
 
-static struct group *by_key(struct groups *g, uint32_t key)
+static struct samples_group *by_key(struct samples_groups *g, uint32_t key)
 {
 	uint32_t at = idmap_get(&g->at, key);
 	if (at == IDMAP_NONE)
 		idmap_put(&g->at, key, at = g->n);
-	return place(g, at, key);
+	return samples_place(g, at, key);
 }
 
 /* Each function of the stack, innermost first. */
-static void count_functions(struct groups *g, struct str stack, int64_t ns)
+static void count_functions(struct samples_groups *g, struct str stack, int64_t ns)
 {
 	struct str frame;
 	for (bool innermost = true; str_split(&stack, ';', &frame); innermost = false) {
 		uint32_t id = intern_str(&g->names, frame);
-		struct group *to = id ? place(g, id - 1, id) : NULL;
+		struct samples_group *to = id ? samples_place(g, id - 1, id) : NULL;
 		if (!to || to->last == (uint64_t)g->samples)
 			continue;
 		to->last = (uint64_t)g->samples;
@@ -54,7 +54,7 @@ static void count_functions(struct groups *g, struct str stack, int64_t ns)
 	}
 }
 
-static void count(struct groups *g, const struct profile *p, enum grouping by)
+static void samples_count(struct samples_groups *g, const struct profile *p, enum samples_grouping by)
 {
 	for (uint32_t i = 0; i < p->mark.rows.n; i++) {
 		struct str period;
@@ -71,16 +71,16 @@ static void count(struct groups *g, const struct profile *p, enum grouping by)
 		if (by == BY_FUNCTION) {
 			count_functions(g, profile_str(p, stack), ns);
 		} else {
-			struct group *to = by_key(g, by == BY_STACK ? stack : p->mark.track[i]);
+			struct samples_group *to = by_key(g, by == BY_STACK ? stack : p->mark.track[i]);
 			to->self++;
 			to->self_ns += ns;
 		}
 	}
 }
 
-static int compare(const void *x, const void *y)
+static int samples_compare(const void *x, const void *y)
 {
-	const struct group *a = x, *b = y;
+	const struct samples_group *a = x, *b = y;
 	if (a->self != b->self)
 		return a->self > b->self ? -1 : 1;
 	if (a->total != b->total)
@@ -88,12 +88,12 @@ static int compare(const void *x, const void *y)
 	return (a->key > b->key) - (a->key < b->key);
 }
 
-static double share(int64_t part, int64_t whole)
+static double samples_share(int64_t part, int64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void put_functions(const struct groups *g, struct table *t)
+static void samples_put_functions(const struct samples_groups *g, struct table *t)
 {
 	TABLE_COLUMN(t, "function", "Function", "its name, and the file that holds it", CELL_STR, .flags = COLUMN_KEY);
 	TABLE_COLUMN(t, "self_samples", "Self", "samples in which it ran itself", CELL_I64, UNIT_COUNT);
@@ -102,18 +102,18 @@ static void put_functions(const struct groups *g, struct table *t)
 	TABLE_COLUMN(t, "total_samples", "Total", "samples in which it, or what it called, ran; once however often it is in the stack", CELL_I64, UNIT_COUNT);
 	TABLE_COLUMN(t, "total_pct", "Total %", "share of all samples", CELL_F64, UNIT_PERCENT);
 	for (uint32_t i = 0; i < g->n; i++) {
-		const struct group *x = &g->v[i];
+		const struct samples_group *x = &g->v[i];
 		table_row(t);
 		table_set_str_copy(t, 0, intern_get(&g->names, x->key));
 		table_set_i64(t, 1, x->self);
-		table_set_f64(t, 2, share(x->self, g->samples));
+		table_set_f64(t, 2, samples_share(x->self, g->samples));
 		table_set_i64(t, 3, x->self_ns);
 		table_set_i64(t, 4, x->total);
-		table_set_f64(t, 5, share(x->total, g->samples));
+		table_set_f64(t, 5, samples_share(x->total, g->samples));
 	}
 }
 
-static void put_others(const struct groups *g, const struct profile *p, enum grouping by, struct table *t)
+static void put_others(const struct samples_groups *g, const struct profile *p, enum samples_grouping by, struct table *t)
 {
 	if (by == BY_STACK) {
 		TABLE_COLUMN(t, "stack", "Stack", "functions, the innermost first", CELL_STR, .flags = COLUMN_KEY | COLUMN_WIDE);
@@ -126,7 +126,7 @@ static void put_others(const struct groups *g, const struct profile *p, enum gro
 	TABLE_COLUMN(t, "share_pct", "Share", "of all samples", CELL_F64, UNIT_PERCENT, .flags = COLUMN_KEY);
 	TABLE_COLUMN(t, "cpu_ns", "CPU", "CPU time that they stand for", CELL_I64, UNIT_NS);
 	for (uint32_t i = 0; i < g->n; i++) {
-		const struct group *x = &g->v[i];
+		const struct samples_group *x = &g->v[i];
 		table_row(t);
 		if (by == BY_STACK) {
 			table_set_str(t, 0, profile_str(p, x->key));
@@ -136,26 +136,26 @@ static void put_others(const struct groups *g, const struct profile *p, enum gro
 			table_set_str(t, 2, profile_str(p, p->track.thread_name[x->key]));
 		}
 		table_set_i64(t, first, x->self);
-		table_set_f64(t, first + 1, share(x->self, g->samples));
+		table_set_f64(t, first + 1, samples_share(x->self, g->samples));
 		table_set_i64(t, first + 2, x->self_ns);
 	}
 }
 
-static int run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+static int samples_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct groups g = {0};
+	struct samples_groups g = {0};
 	bool lives = diag_count(&p->diags, "still-recording") > 0;
-	enum grouping by = (enum grouping)args->variant->by;
+	enum samples_grouping by = (enum samples_grouping)args->variant->by;
 	intern_init(&g.names);
 	idmap_init(&g.at, 0, INT64_MAX, 64);
-	count(&g, p, by);
+	samples_count(&g, p, by);
 	if (g.n)
-		qsort(g.v, g.n, sizeof *g.v, compare);
+		qsort(g.v, g.n, sizeof *g.v, samples_compare);
 	if (!g.samples)
 		err_set(e, ERR_DATA, "the input holds no samples of stacks%s; `opscope record --sample=cpu` takes them%s", lives ? " yet" : "",
 		        lives ? ", and writes them once a second" : "");
 	else if (by == BY_FUNCTION)
-		put_functions(&g, out);
+		samples_put_functions(&g, out);
 	else
 		put_others(&g, p, by, out);
 	if (g.samples)
@@ -184,5 +184,5 @@ const struct report report_samples = {
 	        "?? is a function without a name in its file. Python's own functions are there when it was built with frame pointers and runs with `-X perf` (3.12 and later).",
 	.variants = samples_variants,
 	.timeline = true,
-	.run = run,
+	.run = samples_run,
 };

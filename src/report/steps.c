@@ -21,7 +21,7 @@ static void candidates(const struct profile *p, struct table *first)
 	}
 }
 
-static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+static int steps_run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct roles *r = step_roles(p, p->steps, &roles_own, args, e);
 	if (!r)
@@ -45,5 +45,5 @@ const struct report report_steps = {
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
-	.run = run,
+	.run = steps_run,
 };

@@ -30,7 +30,7 @@ static void add_usage(struct usage *sum, const struct usage *u)
 	sum->gpus = u->gpus;
 }
 
-static void choose_steps(const struct profile *p, const struct report_args *args, struct span_of_time *x)
+static void summary_choose_steps(const struct profile *p, const struct report_args *args, struct span_of_time *x)
 {
 	const struct steps *s = p->steps;
 	int64_t end = INT64_MIN;
@@ -47,10 +47,10 @@ static void choose_steps(const struct profile *p, const struct report_args *args
 	}
 }
 
-static int measure(const struct profile *p, const struct report_args *args, struct span_of_time *x, struct err *e)
+static int summary_measure(const struct profile *p, const struct report_args *args, struct span_of_time *x, struct err *e)
 {
 	struct report_args whole_steps = *args;
-	choose_steps(p, args, x);
+	summary_choose_steps(p, args, x);
 	if (x->n && !args->has_steps) {
 		whole_steps.has_steps = true;
 		whole_steps.step_first = INT64_MIN;
@@ -73,7 +73,7 @@ static int measure(const struct profile *p, const struct report_args *args, stru
 	return 0;
 }
 
-static void release(struct span_of_time *x)
+static void summary_release(struct span_of_time *x)
 {
 	mem_free(x->step);
 	mem_free(x->start_ns);
@@ -83,9 +83,9 @@ static void release(struct span_of_time *x)
 int summary_usage(const struct profile *p, const struct report_args *args, struct usage *out, struct err *e)
 {
 	struct span_of_time x = {0};
-	int rc = measure(p, args, &x, e);
+	int rc = summary_measure(p, args, &x, e);
 	*out = x.use;
-	release(&x);
+	summary_release(&x);
 	return rc;
 }
 
@@ -206,7 +206,7 @@ static void steps_table(const struct profile *p, const struct span_of_time *x, s
 	table_set_i64(t, S_MAX, most);
 }
 
-static void ops_table(const struct summary_sums *s, struct table *t)
+static void summary_ops_table(const struct summary_sums *s, struct table *t)
 {
 	static const struct { enum tc_use use; const char *title; } rows[] = {
 		{TC_USING, "use Tensor Cores"}, {TC_ELIGIBLE, "could, but do not"}, {TC_UNKNOWN, "could, unknown"}, {TC_OTHER, "all others"},
@@ -252,7 +252,7 @@ static void kernels_table(const struct summary_sums *s, struct table *t)
 	           (long long)s->kernel[TC_ALL].gpu_ns, (long long)(s->kernel[TC_ALL].gpu_ns - s->unlaunched_ns), (long long)s->unlaunched_ns);
 }
 
-static void put_fact(struct table *t, const char *id, const char *title, struct str value)
+static void summary_put_fact(struct table *t, const char *id, const char *title, struct str value)
 {
 	if (!value.n)
 		return;
@@ -268,10 +268,10 @@ static void system_table(const struct profile *p, struct table *t)
 	TABLE_COLUMN(t, "name", "System", "what", CELL_STR);
 	TABLE_COLUMN(t, "value", "Value", "as recorded; what was not recorded has no row", CELL_STR, UNIT_NONE, COLUMN_WIDE);
 	for (int f = 0; f < SYSTEM_FACTS; f++)
-		put_fact(t, system_fact_row[f].id, system_fact_row[f].title, system_fact(p, system_fact_row[f].fact, &t->arena));
+		summary_put_fact(t, system_fact_row[f].id, system_fact_row[f].title, system_fact(p, system_fact_row[f].fact, &t->arena));
 	for (const struct predecessor *const *by = predecessor_registry; *by; by++)
 		for (const struct predecessor_fact *f = (*by)->facts; f && f->id; f++)
-			put_fact(t, f->id, f->title, system_text(p, f->key));
+			summary_put_fact(t, f->id, f->title, system_text(p, f->key));
 	struct str driver = system_fact(p, FACT_CUDA, &t->arena), runtime = system_fact(p, FACT_CUDA_RUNTIME, &t->arena);
 	if (driver.n && runtime.n && !str_eq(driver, runtime))
 		table_note(t, "CUDA: the program ran with the runtime's version; the driver's is the newest that it supports.");
@@ -282,23 +282,23 @@ static void system_table(const struct profile *p, struct table *t)
 	buf_release(&b);
 }
 
-static int run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+static int summary_run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	if (op_check(p, e) < 0)
 		return -1;
 	struct span_of_time x = {0};
 	struct summary_sums sums;
-	int rc = measure(p, args, &x, e);
+	int rc = summary_measure(p, args, &x, e);
 	if (rc == 0) {
 		summary_sum(p, &x.w, NULL, &sums);
 		usage_table(p, &x, t);
 		figures_table(&x, &sums, table_section(t, "figures", "Key figures"));
 		steps_table(p, &x, table_section(t, "steps", "Steps"));
-		ops_table(&sums, table_section(t, "ops", "Ops by Tensor Cores"));
+		summary_ops_table(&sums, table_section(t, "ops", "Ops by Tensor Cores"));
 		kernels_table(&sums, table_section(t, "kernels", "Kernels by Tensor Cores"));
 		system_table(p, table_section(t, "system", "System"));
 	}
-	release(&x);
+	summary_release(&x);
 	return rc;
 }
 
@@ -313,5 +313,5 @@ const struct report report_summary = {
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
 	.takes = REPORT_STEPS,
-	.run = run,
+	.run = summary_run,
 };

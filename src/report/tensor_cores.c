@@ -11,7 +11,7 @@ struct possible {
 	uint32_t kernels, tc_kernels;
 };
 
-struct eligible {
+struct tensor_cores_eligible {
 	const struct profile *p;
 	const struct window *w;
 	struct op_tc *tc;
@@ -23,7 +23,7 @@ struct eligible {
 	struct costs *costs;
 };
 
-static void add_possible(struct possible *s, struct eligible *x, uint32_t g)
+static void add_possible(struct possible *s, struct tensor_cores_eligible *x, uint32_t g)
 {
 	int64_t ns = x->p->gpu_op.dur_ns[g];
 	enum tri uses = op_tc_of(x->tc, g);
@@ -34,7 +34,7 @@ static void add_possible(struct possible *s, struct eligible *x, uint32_t g)
 	s->tc_kernels += uses == TRI_YES;
 }
 
-static void add_kernels(struct eligible *x, uint32_t k)
+static void tensor_cores_add_kernels(struct tensor_cores_eligible *x, uint32_t k)
 {
 	const struct ops *o = x->p->ops;
 	const struct op_instance *in = &o->instance[k];
@@ -47,7 +47,7 @@ static void add_kernels(struct eligible *x, uint32_t k)
 	}
 }
 
-static void sum_all(struct eligible *x)
+static void tensor_cores_sum_all(struct tensor_cores_eligible *x)
 {
 	const struct ops *o = x->p->ops;
 	uint32_t *by_op = op_instances_by_op(o);
@@ -55,12 +55,12 @@ static void sum_all(struct eligible *x)
 		if (!op_in_window(x->p, by_op[i], x->w))
 			continue;
 		op_sum_add(&x->sum[o->instance[by_op[i]].op], x->p, by_op[i], x->tc);
-		add_kernels(x, by_op[i]);
+		tensor_cores_add_kernels(x, by_op[i]);
 	}
 	mem_free(by_op);
 }
 
-static struct str short_name(const void *names, uint32_t name)
+static struct str tensor_cores_short_name(const void *names, uint32_t name)
 {
 	return short_names_get(names, name);
 }
@@ -100,7 +100,7 @@ static const struct column own_columns[N_COLUMNS] = {
 };
 
 /* By what it does; else by the model of what it should take, of a backward op by that of its forward op. */
-static struct str possible(const struct eligible *x, const struct op *op, bool used)
+static struct str possible(const struct tensor_cores_eligible *x, const struct op *op, bool used)
 {
 	static const char *const answer[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
 	const struct ops *o = x->p->ops;
@@ -114,7 +114,7 @@ static struct str possible(const struct eligible *x, const struct op *op, bool u
 	return c ? str_from(answer[c->tc_eligible]) : STR("unknown");
 }
 
-static void own_row(struct table *t, const struct eligible *x, uint32_t i)
+static void tensor_cores_own_row(struct table *t, const struct tensor_cores_eligible *x, uint32_t i)
 {
 	const struct op *op = &x->p->ops->op[i];
 	const struct possible *s = &x->part[i];
@@ -143,12 +143,12 @@ static void own_row(struct table *t, const struct eligible *x, uint32_t i)
 		table_set_f64(t, C_SHARE, 100.0 * (double)s->tc_ns / (double)s->ns);
 	table_set_i64(t, C_KERNELS, s->kernels);
 	table_set_i64(t, C_TC_KERNELS, s->tc_kernels);
-	table_set_str(t, C_TC_NAMES, op_kernels_text(&x->kernels, i, TRI_YES, short_name, x->names, &t->arena, &n));
-	table_set_str(t, C_OTHER_NAMES, op_kernels_text(&x->kernels, i, TRI_NO, short_name, x->names, &t->arena, &n));
-	table_set_str(t, C_UNKNOWN_NAMES, op_kernels_text(&x->kernels, i, TRI_UNKNOWN, short_name, x->names, &t->arena, &n));
+	table_set_str(t, C_TC_NAMES, op_kernels_text(&x->kernels, i, TRI_YES, tensor_cores_short_name, x->names, &t->arena, &n));
+	table_set_str(t, C_OTHER_NAMES, op_kernels_text(&x->kernels, i, TRI_NO, tensor_cores_short_name, x->names, &t->arena, &n));
+	table_set_str(t, C_UNKNOWN_NAMES, op_kernels_text(&x->kernels, i, TRI_UNKNOWN, tensor_cores_short_name, x->names, &t->arena, &n));
 }
 
-static int own_table(const struct eligible *x, struct table *t, struct err *e)
+static int tensor_cores_own_table(const struct tensor_cores_eligible *x, struct table *t, struct err *e)
 {
 	int64_t part[3] = {0}, all = 0;
 	table_columns(t, own_columns, N_COLUMNS);
@@ -158,7 +158,7 @@ static int own_table(const struct eligible *x, struct table *t, struct err *e)
 		part[1] += s->ns - s->tc_ns - s->unknown_ns;
 		part[2] += s->unknown_ns;
 		if (x->sum[i].calls && (s->kernels || op_eligible(&x->p->ops->op[i])))
-			own_row(t, x, i);
+			tensor_cores_own_row(t, x, i);
 	}
 	for (uint32_t g = 0; g < x->p->gpu_op.rows.n; g++)
 		if (x->p->gpu_op.kind[g] == GPU_KERNEL && window_has_gpu(x->w, x->p, g))
@@ -174,15 +174,15 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	struct window w;
 	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
-	struct eligible x = {.p = p, .w = &w, .tc = op_tc_new(p, false), .names = short_names_new(p), .costs = costs_new(p, COST_DEFAULT)};
+	struct tensor_cores_eligible x = {.p = p, .w = &w, .tc = op_tc_new(p, false), .names = short_names_new(p), .costs = costs_new(p, COST_DEFAULT)};
 	struct optree *t = optree_new(p, &optree_own);
 	x.could = tc_could_use(p, t);
 	optree_free(t);
 	x.sum = NEW_ARRAY(p->ops->n_ops, struct op_sum);
 	x.part = NEW_ARRAY(p->ops->n_ops, struct possible);
 	op_kernels_init(&x.kernels, p, x.tc);
-	sum_all(&x);
-	int rc = own_table(&x, out, e);
+	tensor_cores_sum_all(&x);
+	int rc = tensor_cores_own_table(&x, out, e);
 	op_kernels_release(&x.kernels);
 	mem_free(x.sum);
 	mem_free(x.part);

@@ -42,13 +42,13 @@ static struct flops sum_flops(const struct profile *p)
 	return all;
 }
 
-static void put(struct table *out, const unsigned at[], unsigned c, int64_t v)
+static void total_average_put(struct table *out, const unsigned at[], unsigned c, int64_t v)
 {
 	if (at[c] != UINT32_MAX)
 		table_set_i64(out, at[c], v);
 }
 
-static void put_total(struct table *out, const struct torch_events *t, const struct key_group *all)
+static void total_average_put_total(struct table *out, const struct torch_events *t, const struct key_group *all)
 {
 	struct flops flops = sum_flops(t->p);
 	bool device = t->p->gpu_op.rows.n > 0, known = flops.sum != 0;
@@ -60,14 +60,14 @@ static void put_total(struct table *out, const struct torch_events *t, const str
 	}
 	table_row(out);
 	table_set_str(out, at[C_NAME], STR("Total"));
-	put(out, at, C_CALLS, all->calls);
-	put(out, at, C_HOST_SELF, all->host_self);
-	put(out, at, C_DEV_SELF, all->dev_self + t->unattributed_ns);
-	put(out, at, C_CPU_MEM_SELF, all->cpu_mem_self);
-	put(out, at, C_DEV_MEM_SELF, all->dev_mem_self);
+	total_average_put(out, at, C_CALLS, all->calls);
+	total_average_put(out, at, C_HOST_SELF, all->host_self);
+	total_average_put(out, at, C_DEV_SELF, all->dev_self + t->unattributed_ns);
+	total_average_put(out, at, C_CPU_MEM_SELF, all->cpu_mem_self);
+	total_average_put(out, at, C_DEV_MEM_SELF, all->dev_mem_self);
 	if (flops.sum >= 0)
-		put(out, at, C_FLOPS, flops.sum);
-	put(out, at, C_UNKNOWN, flops.unknown);
+		total_average_put(out, at, C_FLOPS, flops.sum);
+	total_average_put(out, at, C_UNKNOWN, flops.unknown);
 }
 
 static int total_average_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -76,7 +76,7 @@ static int total_average_run(const struct profile *p, const struct report_args *
 	struct key_groups *g = key_groups_new(t, &(struct key_choice){0});
 	int rc = 0;
 	if (g->n)
-		put_total(out, t, &g->all);
+		total_average_put_total(out, t, &g->all);
 	else
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 	if (g->n && p->gpu_op.rows.n)

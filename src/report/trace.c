@@ -100,7 +100,7 @@ struct track_sum {
 	int64_t first, last;
 };
 
-static void cover(struct track_sum *s, int64_t start, int64_t end)
+static void trace_cover(struct track_sum *s, int64_t start, int64_t end)
 {
 	s->first = start < s->first ? start : s->first;
 	s->last = end > s->last ? end : s->last;
@@ -115,11 +115,11 @@ static struct track_sum *sum_tracks(const struct profile *p)
 	}
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		sum[p->span.track[i]].kinds[p->span.kind[i]]++;
-		cover(&sum[p->span.track[i]], p->span.start_ns[i], span_end(p, i));
+		trace_cover(&sum[p->span.track[i]], p->span.start_ns[i], span_end(p, i));
 	}
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
 		sum[p->gpu_op.track[i]].device++;
-		cover(&sum[p->gpu_op.track[i]], p->gpu_op.start_ns[i], gpu_end(p, i));
+		trace_cover(&sum[p->gpu_op.track[i]], p->gpu_op.start_ns[i], gpu_end(p, i));
 	}
 	for (uint32_t i = 0; i < p->memory.rows.n; i++)
 		sum[p->memory.track[i]].memory++;
@@ -268,7 +268,7 @@ static void note_time(const struct profile *p, const struct track_sum *sum, stru
 	int64_t span;
 	for (uint32_t i = 0; i < p->track.rows.n; i++)
 		if (sum[i].last >= sum[i].first)
-			cover(&all, sum[i].first, sum[i].last);
+			trace_cover(&all, sum[i].first, sum[i].last);
 	if (all.last >= all.first && !__builtin_sub_overflow(all.last, all.first, &span))
 		table_note(t, "ranges and device work cover %lld ns from %lld ns on the trace's clock", (long long)span,
 		           (long long)all.first);

@@ -18,12 +18,12 @@ static const struct argument {
 enum { N_ARGUMENTS = sizeof arguments / sizeof arguments[0] };
 
 /* A kernel launched by an op with these arguments. */
-struct key {
+struct triton_key {
 	uint32_t kernel, op, value[N_ARGUMENTS];
 };
 
-struct group {
-	struct key key;
+struct triton_group {
+	struct triton_key key;
 	uint64_t calls;
 	int64_t total, min, max;
 };
@@ -36,7 +36,7 @@ static const struct column figures[] = {
 	{"max_ns", "Max", "longest duration", CELL_I64, UNIT_NS, COLUMN_MINOR},
 };
 
-static void put(const struct profile *p, struct table *out, const struct group *v, uint32_t n)
+static void triton_put(const struct profile *p, struct table *out, const struct triton_group *v, uint32_t n)
 {
 	TABLE_COLUMN(out, "kernel", "Kernel", "name of the device kernel", CELL_STR, UNIT_NONE, COLUMN_KERNEL);
 	TABLE_COLUMN(out, "operator", "Operator", "op that launched it", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
@@ -76,7 +76,7 @@ static int triton_run(const struct profile *p, const struct report_args *args, s
 	uint32_t cap = 0;
 	struct intern groups;
 	intern_init(&groups);
-	struct group *v = NULL;
+	struct triton_group *v = NULL;
 	int64_t triton_ns = 0, all_ns = 0;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		if (p->gpu_op.kind[g] != GPU_KERNEL || !window_has_gpu(&w, p, g))
@@ -84,7 +84,7 @@ static int triton_run(const struct profile *p, const struct report_args *args, s
 		int64_t ns = p->gpu_op.dur_ns[g];
 		all_ns += ns;
 		uint32_t op = p->gpu_op.op[g];
-		struct key k = {.kernel = p->gpu_op.name[g], .op = op == ROW_NONE ? 0 : p->span.name[op]};
+		struct triton_key k = {.kernel = p->gpu_op.name[g], .op = op == ROW_NONE ? 0 : p->span.name[op]};
 		for (unsigned a = 0; op != ROW_NONE && a < N_ARGUMENTS; a++)
 			k.value[a] = profile_arg_id(p, p->span.args[op], arguments[a].key);
 		if (!is_triton(p, g, k.value[0]))
@@ -93,7 +93,7 @@ static int triton_run(const struct profile *p, const struct report_args *args, s
 		uint32_t before = groups.n, at = intern_put(&groups, (const char *)&k, sizeof k) - 1;
 		if (groups.n > before) {
 			MEM_GROW(v, cap, at + 1);
-			v[at] = (struct group){.key = k, .min = INT64_MAX};
+			v[at] = (struct triton_group){.key = k, .min = INT64_MAX};
 		}
 		v[at].calls++;
 		v[at].total += ns;
@@ -104,7 +104,7 @@ static int triton_run(const struct profile *p, const struct report_args *args, s
 	if (groups.n == 1) {
 		rc = err_set(e, ERR_DATA, "the trace holds no Triton kernels: they come from torch.compile and hand-written Triton code");
 	} else {
-		put(p, out, v, groups.n - 1);
+		triton_put(p, out, v, groups.n - 1);
 		rc = table_sort(out, STR("total_ns"), true, e);
 		table_note(out, "kernels %lld ns = Triton %lld + others %lld", (long long)all_ns, (long long)triton_ns,
 		           (long long)(all_ns - triton_ns));

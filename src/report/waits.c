@@ -6,14 +6,14 @@
 #include "query/window.h"
 #include "report/parts/wait_calls.h"
 
-enum grouping { BY_STREAM, BY_NAME };
+enum waits_grouping { BY_STREAM, BY_NAME };
 enum evidence { RECORD, CALL, COPYING, EVIDENCES };
 static const char *const evidence_name[EVIDENCES] = {"record", "call", "copying call"};
 
 enum { NO_DEVICE = INT32_MIN, SEVERAL = INT32_MIN + 1 };
 
 /* Parts that a grouping does not ask for are 0. */
-struct key {
+struct waits_key {
 	int64_t stream;             /* of a call that copied; ID_NONE */
 	uint32_t name, track, on;   /* track + 1, of a record; on: id of the text of the stream's number, 0 = not known */
 	int32_t device;             /* of a call */
@@ -23,7 +23,7 @@ struct key {
 struct waits {
 	const struct profile *p;
 	struct window window;
-	enum grouping by;
+	enum waits_grouping by;
 	struct wait_calls calls;
 	int32_t *device_of_track;   /* where all work is that the calls of the track's process launched */
 	struct stats s;
@@ -60,10 +60,10 @@ static int32_t *devices_of_tracks(const struct profile *p)
 	return of_track;
 }
 
-static struct key key_of_record(const struct waits *w, uint32_t i)
+static struct waits_key key_of_record(const struct waits *w, uint32_t i)
 {
 	const struct profile *p = w->p;
-	struct key k = {.stream = ID_NONE, .name = p->span.name[i], .device = NO_DEVICE, .evidence = RECORD};
+	struct waits_key k = {.stream = ID_NONE, .name = p->span.name[i], .device = NO_DEVICE, .evidence = RECORD};
 	if (w->by == BY_STREAM) {
 		k.track = p->span.track[i] + 1;
 		k.on = profile_arg_id(p, p->span.args[i], ARG_WAIT_ON_STREAM);
@@ -71,11 +71,11 @@ static struct key key_of_record(const struct waits *w, uint32_t i)
 	return k;
 }
 
-static struct key key_of_call(const struct waits *w, uint32_t i)
+static struct waits_key key_of_call(const struct waits *w, uint32_t i)
 {
 	const struct profile *p = w->p;
 	bool copying = w->calls.kind[i] == WAIT_CALL_COPY;
-	struct key k = {.stream = ID_NONE, .name = p->span.name[i], .device = NO_DEVICE, .evidence = copying ? COPYING : CALL};
+	struct waits_key k = {.stream = ID_NONE, .name = p->span.name[i], .device = NO_DEVICE, .evidence = copying ? COPYING : CALL};
 	if (w->by != BY_STREAM)
 		return k;
 	k.device = w->device_of_track[p->span.track[i]];
@@ -94,7 +94,7 @@ static void count_record(struct waits *w, uint32_t i)
 	w->known += profile_arg_id(w->p, w->p->span.args[i], ARG_WAIT_ON_STREAM) != 0;
 }
 
-static void collect(struct waits *w)
+static void waits_collect(struct waits *w)
 {
 	const struct spans *s = &w->p->span;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
@@ -105,7 +105,7 @@ static void collect(struct waits *w)
 			w->left_out++;
 			continue;
 		}
-		struct key k = record ? key_of_record(w, i) : key_of_call(w, i);
+		struct waits_key k = record ? key_of_record(w, i) : key_of_call(w, i);
 		stats_add(&w->s, &k, sizeof k, s->dur_ns[i]);
 		w->n[k.evidence]++;
 		w->ns[k.evidence] += s->dur_ns[i];
@@ -115,7 +115,7 @@ static void collect(struct waits *w)
 }
 
 /* Device and stream of a row; a cell that stays empty is not known. */
-static void put_place(const struct waits *w, struct table *out, const struct key *k, unsigned device, unsigned stream)
+static void waits_put_place(const struct waits *w, struct table *out, const struct waits_key *k, unsigned device, unsigned stream)
 {
 	const struct tracks *t = &w->p->track;
 	if (k->evidence != RECORD) {
@@ -134,7 +134,7 @@ static void put_place(const struct waits *w, struct table *out, const struct key
 		table_set_str(out, stream, STR("all"));
 }
 
-static void put(struct waits *w, struct table *out)
+static void waits_put(struct waits *w, struct table *out)
 {
 	unsigned name = TABLE_COLUMN(out, "name", "Wait", "what was waited for, as CUPTI tells kinds of synchronisation; of a call its name", CELL_STR, .flags = COLUMN_KEY);
 	unsigned evidence = TABLE_COLUMN(out, "evidence", "Known by", "record = the tracer's record of a synchronisation; call = an API call that waits by its name, which has "
@@ -149,13 +149,13 @@ static void put(struct waits *w, struct table *out)
 	}
 	unsigned first = stats_columns(out);
 	for (uint32_t g = 0; g < w->s.n; g++) {
-		struct key k;
+		struct waits_key k;
 		stats_key(&w->s, g, &k, sizeof k);
 		table_row(out);
 		table_set_str(out, name, profile_str(w->p, k.name));
 		table_set_str(out, evidence, str_from(evidence_name[k.evidence]));
 		if (w->by == BY_STREAM) {
-			put_place(w, out, &k, device, stream);
+			waits_put_place(w, out, &k, device, stream);
 			if (k.on)
 				table_set_str(out, on, profile_str(w->p, k.on));
 		}
@@ -165,7 +165,7 @@ static void put(struct waits *w, struct table *out)
 
 static const char *s_of(uint64_t n) { return n == 1 ? "" : "s"; }
 
-static void put_notes(const struct waits *w, struct table *out)
+static void waits_put_notes(const struct waits *w, struct table *out)
 {
 	static const char *const how[EVIDENCES] = {"by the tracer's records", "by calls that wait", "by calls that returned with their copy"};
 	struct buf b = {0};
@@ -198,21 +198,21 @@ static int none(const struct waits *w, struct err *e)
 	return err_set(e, ERR_DATA, "the input holds neither waits for a device nor API calls; to record them: %s", recording_how(w->p, RECORD_DEVICE_WORK));
 }
 
-static int run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+static int waits_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct waits w = {.p = p, .by = (enum grouping)args->variant->by};
+	struct waits w = {.p = p, .by = (enum waits_grouping)args->variant->by};
 	if (window_of(p, args, &w.window, e) < 0)
 		return -1;
 	w.device_of_track = devices_of_tracks(p);
 	wait_calls_find(p, &w.calls);
-	collect(&w);
+	waits_collect(&w);
 	int rc = 0;
 	if (!w.s.n) {
 		rc = none(&w, e);
 	} else {
 		stats_finish(&w.s);
-		put(&w, out);
-		put_notes(&w, out);
+		waits_put(&w, out);
+		waits_put_notes(&w, out);
 		rc = table_sort(out, STR("total_ns"), true, e);
 	}
 	stats_release(&w.s);
@@ -240,5 +240,5 @@ const struct report report_waits = {
 	.timeline = true,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.needs = PASS_STEPS | PASS_NEST | PASS_CORRELATE,
-	.run = run,
+	.run = waits_run,
 };

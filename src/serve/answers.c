@@ -82,7 +82,7 @@ struct answers *answers_new(uint64_t max_bytes)
 	return k;
 }
 
-static uint64_t size_of(const struct answer *a)
+static uint64_t serve_answers_size_of(const struct answer *a)
 {
 	return a->body.n + a->packed.n + a->key.n + sizeof *a;
 }
@@ -100,7 +100,7 @@ static void unlink_answer(struct answers *k, struct answer *a)
 	a->newer = a->older = NULL;
 }
 
-static void link_newest(struct answers *k, struct answer *a)
+static void serve_answers_link_newest(struct answers *k, struct answer *a)
 {
 	a->older = k->newest;
 	*(k->newest ? &k->newest->newer : &k->oldest) = a;
@@ -111,7 +111,7 @@ static void give_up(struct answers *k, struct answer *a)
 {
 	unlink_answer(k, a);
 	k->slot[a->slot] = NULL;
-	k->bytes -= size_of(a);
+	k->bytes -= serve_answers_size_of(a);
 	drop_user(a);
 }
 
@@ -132,7 +132,7 @@ struct answer *answers_get(struct answers *k, struct str key)
 	if (a && str_eq(a->key, key)) {
 		a->users++;
 		unlink_answer(k, a);
-		link_newest(k, a);
+		serve_answers_link_newest(k, a);
 	} else {
 		a = NULL;
 	}
@@ -142,7 +142,7 @@ struct answer *answers_get(struct answers *k, struct str key)
 
 struct answer *answers_put(struct answers *k, struct str key, struct answer *a)
 {
-	if (!a->keep || a->status != 200 || size_of(a) + key.n > k->max_bytes / 4)
+	if (!a->keep || a->status != 200 || serve_answers_size_of(a) + key.n > k->max_bytes / 4)
 		return a;
 	char *own = mem_alloc(key.n ? key.n : 1, 1);
 	if (key.n)
@@ -154,8 +154,8 @@ struct answer *answers_put(struct answers *k, struct str key, struct answer *a)
 		give_up(k, k->slot[a->slot]);
 	k->slot[a->slot] = a;
 	a->users++;
-	k->bytes += size_of(a);
-	link_newest(k, a);
+	k->bytes += serve_answers_size_of(a);
+	serve_answers_link_newest(k, a);
 	while (k->bytes > k->max_bytes && k->oldest != a)
 		give_up(k, k->oldest);
 	pthread_mutex_unlock(&k->lock);

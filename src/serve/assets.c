@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <zlib.h>
 
-static const struct asset *find(struct str path)
+static const struct asset *serve_assets_find(struct str path)
 {
 	for (const struct asset *a = asset_registry; a->path; a++)
 		if (str_eqc(path, a->path))
@@ -15,7 +15,7 @@ static const struct asset *find(struct str path)
 
 static const struct asset *find_page(struct str path)
 {
-	return find(str_eqc(path, "/") ? STR("/index.html") : path);
+	return serve_assets_find(str_eqc(path, "/") ? STR("/index.html") : path);
 }
 
 bool asset_is_there(struct str path)
@@ -25,7 +25,7 @@ bool asset_is_there(struct str path)
 
 const struct asset *asset_of(const char *path)
 {
-	return find(str_from(path));
+	return serve_assets_find(str_from(path));
 }
 
 int asset_unpack(const struct asset *a, struct buf *out)

@@ -40,7 +40,7 @@ enum {
 };
 
 /* What the child writes; the file name and the body follow. Static texts are at the same place in both processes. */
-struct head {
+struct serve_child_head {
 	int rc;
 	struct response out;
 	struct err e;
@@ -136,16 +136,16 @@ struct child {
 	int from; /* where its answer comes from */
 };
 
-struct running {
+struct serve_child_running {
 	const struct endpoint *k;
 	const struct request *r;
 	struct response *out;
-	struct head *h;
+	struct serve_child_head *h;
 };
 
 static void run_it(void *running)
 {
-	const struct running *x = running;
+	const struct serve_child_running *x = running;
 	x->h->rc = x->k->run(x->r, x->out, &x->h->e);
 }
 
@@ -153,7 +153,7 @@ static void run_it(void *running)
 static _Noreturn void answer(const struct endpoint *k, const struct request *asked, struct response *out, pid_t server, int to)
 {
 	struct request r = *asked;
-	struct head h = {0};
+	struct serve_child_head h = {0};
 	r.alone = true;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != server)
@@ -164,7 +164,7 @@ static _Noreturn void answer(const struct endpoint *k, const struct request *ask
 	lower_limit(RLIMIT_CORE, 0);
 	lower_limit(RLIMIT_CPU, r.query_seconds + 2);
 	limit_memory(&r);
-	struct running run = {k, &r, out, &h};
+	struct serve_child_running run = {k, &r, out, &h};
 	/* Without memory the child ends here: the mem_try around the fork is the server's. */
 	if (mem_try(NULL, run_it, &run) < 0)
 		_exit(EXIT_MEMORY);
@@ -186,7 +186,7 @@ static const char *unwanted(const struct request *r)
 }
 
 /* Everything that the child writes until its end; NULL, or why the child must be ended before. */
-static const char *read_all(int from, const struct request *r, struct buf *got)
+static const char *serve_child_read_all(int from, const struct request *r, struct buf *got)
 {
 	int64_t until = now_ms() + r->query_seconds * INT64_C(1000) + GRACE_MS;
 	for (;;) {
@@ -206,31 +206,31 @@ static const char *read_all(int from, const struct request *r, struct buf *got)
 	}
 }
 
-static int refuse(const char *why, struct err *e)
+static int serve_child_refuse(const char *why, struct err *e)
 {
 	return err_set(e, ERR_LIMIT, "SQL: the query was ended: %s", why);
 }
 
 /* Of a child that did not say all. */
-static int explain(int status, struct response *out, struct err *e)
+static int serve_child_explain(int status, struct response *out, struct err *e)
 {
 	bool killed = WIFSIGNALED(status);
 	if (killed && WTERMSIG(status) == SIGXCPU)
-		return refuse("it took too long", e);
+		return serve_child_refuse("it took too long", e);
 	if ((WIFEXITED(status) && WEXITSTATUS(status) == EXIT_MEMORY) || (killed && WTERMSIG(status) == SIGKILL))
-		return refuse("it took too much memory", e);
+		return serve_child_refuse("it took too much memory", e);
 	out->status = 500;
 	return err_set(e, ERR_IO, "SQL: the process of the query ended with %s %d before its answer", killed ? "signal" : "status",
 	               killed ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-static int take(struct buf *got, const struct request *r, int status, struct response *out, struct err *e)
+static int serve_child_take(struct buf *got, const struct request *r, int status, struct response *out, struct err *e)
 {
-	struct head h;
+	struct serve_child_head h;
 	if (got->n >= sizeof h)
 		memcpy(&h, got->p, sizeof h);
 	if (got->n < sizeof h || got->n != sizeof h + h.name_bytes + h.body_bytes)
-		return explain(status, out, e);
+		return serve_child_explain(status, out, e);
 	*out = h.out;
 	if (h.out.file_name)
 		out->file_name = arena_str(r->arena, (struct str){got->p + sizeof h, h.name_bytes}).p;
@@ -243,7 +243,7 @@ static int take(struct buf *got, const struct request *r, int status, struct res
 }
 
 /* For mem_undo_begin. */
-static void end(void *running)
+static void serve_child_end(void *running)
 {
 	const struct child *c = running;
 	kill(c->pid, SIGKILL);
@@ -253,7 +253,7 @@ static void end(void *running)
 }
 
 /* 0, or -1 and errno. */
-static int start(const struct endpoint *k, const struct request *r, struct response *out, struct child *c)
+static int serve_child_start(const struct endpoint *k, const struct request *r, struct response *out, struct child *c)
 {
 	int pipe_end[2];
 	pid_t server = getpid();
@@ -284,13 +284,13 @@ int child_run(const struct endpoint *k, const struct request *r, struct response
 	/* Those who asked may have left while the query waited for its turn. */
 	const char *unasked = unwanted(r);
 	if (unasked)
-		return refuse(unasked, e);
+		return serve_child_refuse(unasked, e);
 	/* While nobody changes the profile. */
 	struct library_turn turn;
 	if (library_turn_begin(&turn, r->entry, e) < 0)
 		return -1;
 	int rc = k->prepare ? k->prepare(r, e) : 0;
-	int started = rc == 0 ? start(k, r, out, &child) : -1, why = errno;
+	int started = rc == 0 ? serve_child_start(k, r, out, &child) : -1, why = errno;
 	library_turn_end(&turn);
 	if (rc < 0)
 		return -1;
@@ -298,15 +298,15 @@ int child_run(const struct endpoint *k, const struct request *r, struct response
 		out->status = 503;
 		return err_set(e, ERR_LIMIT, "no process for the query could be started: %s", strerror(why));
 	}
-	mem_undo_begin(&undo, end, &child);
-	const char *ended = read_all(child.from, r, &got);
+	mem_undo_begin(&undo, serve_child_end, &child);
+	const char *ended = serve_child_read_all(child.from, r, &got);
 	mem_undo_end(&undo);
 	if (ended)
 		kill(child.pid, SIGKILL);
 	while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR)
 		;
 	close(child.from);
-	rc = ended ? refuse(ended, e) : take(&got, r, status, out, e);
+	rc = ended ? serve_child_refuse(ended, e) : serve_child_take(&got, r, status, out, e);
 	buf_release(&got);
 	return rc;
 }

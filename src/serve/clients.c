@@ -38,7 +38,7 @@ static void unlink_client(struct clients *c, struct client *x)
 	*(x->newer ? &x->newer->older : &c->newest) = x->older;
 }
 
-static void link_newest(struct clients *c, struct client *x)
+static void serve_clients_link_newest(struct clients *c, struct client *x)
 {
 	x->since = now();
 	x->older = c->newest;
@@ -63,7 +63,7 @@ static struct client *oldest_in(const struct clients *c, enum client_state state
 	return x;
 }
 
-static void make_room(struct clients *c)
+static void serve_clients_make_room(struct clients *c)
 {
 	struct client *x = oldest_in(c, CLIENT_ASKS);
 	x = x ? x : oldest_in(c, CLIENT_TAKES);
@@ -81,7 +81,7 @@ static void sweep_late(struct clients *c)
 	}
 }
 
-static void *sweep(void *context)
+static void *serve_clients_sweep(void *context)
 {
 	struct clients *c = context;
 	pthread_mutex_lock(&c->lock);
@@ -102,7 +102,7 @@ struct clients *clients_new(const struct client_limits *o)
 	c->limits = *o;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->end, NULL);
-	if (pthread_create(&c->sweeper, NULL, sweep, c) == 0)
+	if (pthread_create(&c->sweeper, NULL, serve_clients_sweep, c) == 0)
 		return c;
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->end);
@@ -136,9 +136,9 @@ struct client *clients_add(struct clients *c, int fd)
 		return NULL;
 	x->fd = fd;
 	pthread_mutex_lock(&c->lock);
-	link_newest(c, x);
+	serve_clients_link_newest(c, x);
 	if (++c->n - c->n_closed > c->limits.most)
-		make_room(c);
+		serve_clients_make_room(c);
 	pthread_mutex_unlock(&c->lock);
 	return x;
 }
@@ -160,6 +160,6 @@ void clients_set(struct clients *c, struct client *x, enum client_state state)
 	pthread_mutex_lock(&c->lock);
 	unlink_client(c, x);
 	x->state = state;
-	link_newest(c, x);
+	serve_clients_link_newest(c, x);
 	pthread_mutex_unlock(&c->lock);
 }

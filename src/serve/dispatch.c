@@ -200,7 +200,7 @@ static struct answer *answer_of(const struct endpoint *k, const struct request *
 	return a;
 }
 
-struct call {
+struct serve_dispatch_call {
 	const struct endpoint *endpoint;
 	const struct request *request;
 	struct answer *made;
@@ -209,7 +209,7 @@ struct call {
 /* What it allocates in the request's arena ends with the call, however that ends. */
 static void run_call(void *context)
 {
-	struct call *c = context;
+	struct serve_dispatch_call *c = context;
 	struct request r = *c->request;
 	struct arena texts = {0};
 	r.arena = &texts;
@@ -218,9 +218,9 @@ static void run_call(void *context)
 	answer_disown(c->made);
 }
 
-static struct answer *ask(const struct endpoint *k, const struct request *r)
+static struct answer *serve_dispatch_ask(const struct endpoint *k, const struct request *r)
 {
-	struct call c = {.endpoint = k, .request = r};
+	struct serve_dispatch_call c = {.endpoint = k, .request = r};
 	return try_answer(run_call, &c, &c.made);
 }
 
@@ -231,7 +231,7 @@ struct answer *dispatch_now(struct request *r)
 	return bad ? bad : answer_of(k, r, false);
 }
 
-static void keep(void *exchange)
+static void serve_dispatch_keep(void *exchange)
 {
 	struct exchange *x = exchange;
 	answers_put(x->to->answers, buf_view(&x->key), x->answer);
@@ -244,9 +244,9 @@ static void answer_now(struct job *j)
 	bool kept = !(x->endpoint->flags & (ENDPOINT_FRESH | ENDPOINT_POST)) && mem_try(NULL, find_key, x) == 0;
 	x->answer = kept ? answers_get(x->to->answers, buf_view(&x->key)) : NULL;
 	if (!x->answer) {
-		x->answer = ask(x->endpoint, &x->request);
+		x->answer = serve_dispatch_ask(x->endpoint, &x->request);
 		if (kept)
-			mem_try(NULL, keep, x); /* else it is not kept */
+			mem_try(NULL, serve_dispatch_keep, x); /* else it is not kept */
 	}
 	if (x->request.entry)
 		library_release(x->to->library, x->request.entry);
@@ -363,7 +363,7 @@ static struct answer *find_input(struct exchange *x)
 	             : answer_error(400, "%s: the argument 'input' was expected; /api/state lists what there is", x->endpoint->path);
 }
 
-static struct answer *find_span(struct exchange *x)
+static struct answer *serve_dispatch_find_span(struct exchange *x)
 {
 	static const char *const names[] = {"run", "worker", "span"};
 	struct request *r = &x->request;
@@ -381,7 +381,7 @@ static struct answer *find_span(struct exchange *x)
 static enum awaited await_entry(struct exchange *x)
 {
 	struct request *r = &x->request;
-	x->answer = x->endpoint->flags & ENDPOINT_SPAN ? find_span(x) : find_input(x);
+	x->answer = x->endpoint->flags & ENDPOINT_SPAN ? serve_dispatch_find_span(x) : find_input(x);
 	if (x->answer)
 		return AWAITED_ANSWERED;
 	/* What is written must rest on what the file holds now. */
@@ -399,7 +399,7 @@ static enum awaited await_entry(struct exchange *x)
 }
 
 /* NULL = it may be asked. */
-static struct answer *refuse(const struct exchange *x)
+static struct answer *serve_dispatch_refuse(const struct exchange *x)
 {
 	const struct endpoint *k = x->endpoint;
 	if (x->post != !!(k->flags & ENDPOINT_POST))
@@ -423,7 +423,7 @@ bool dispatch(struct dispatcher *d, struct exchange *x)
 			x->answer = answer_error(404, "no page '" STR_FMT "'", STR_ARG(r->path));
 		return true;
 	}
-	x->answer = refuse(x);
+	x->answer = serve_dispatch_refuse(x);
 	if (x->answer)
 		return true;
 	if (x->endpoint->flags & (ENDPOINT_INPUT | ENDPOINT_SPAN | ENDPOINT_RUN)) {

@@ -34,7 +34,7 @@ static const struct {
 	{"/api/timeline/whole", {{0}}, ASK_ELSE},
 };
 
-struct asking {
+struct serve_export_asks_asking {
 	const struct profile *p;
 	bool (*see)(void *context, const struct export_ask *a);
 	void *context;
@@ -44,7 +44,7 @@ struct asking {
 };
 
 /* Keeps the order of names. */
-static void add_arg(struct export_ask *a, const char *name, const char *value)
+static void serve_export_asks_add_arg(struct export_ask *a, const char *name, const char *value)
 {
 	unsigned i = a->n_args++;
 	for (; i > 0 && strcmp(a->arg[i - 1].name.p, name) > 0; i--)
@@ -52,30 +52,30 @@ static void add_arg(struct export_ask *a, const char *name, const char *value)
 	a->arg[i] = (struct request_arg){str_from(name), str_from(value)};
 }
 
-static void ask(struct asking *x, struct export_ask a, bool chosen)
+static void serve_export_asks_ask(struct serve_export_asks_asking *x, struct export_ask a, bool chosen)
 {
 	if (chosen && x->steps)
-		add_arg(&a, "steps", x->steps);
+		serve_export_asks_add_arg(&a, "steps", x->steps);
 	if (x->aggregation[0])
-		add_arg(&a, "aggregation", x->aggregation);
+		serve_export_asks_add_arg(&a, "aggregation", x->aggregation);
 	if (!x->stopped)
 		x->stopped = !x->see(x->context, &a);
 }
 
-static void ask_report(struct asking *x, const struct report *k)
+static void ask_report(struct serve_export_asks_asking *x, const struct report *k)
 {
 	char path[PATH_BYTES];
 	snprintf(path, sizeof path, "/api/report/%s", k->name);
-	ask(x, (struct export_ask){.path = path}, true);
+	serve_export_asks_ask(x, (struct export_ask){.path = path}, true);
 	for (unsigned i = 0; report_grouping(k, i); i++) {
 		struct export_ask a = {.path = path};
-		add_arg(&a, "group_by", report_grouping(k, i));
-		ask(x, a, true);
+		serve_export_asks_add_arg(&a, "group_by", report_grouping(k, i));
+		serve_export_asks_ask(x, a, true);
 	}
 }
 
 /* The page of memory has a choice of the device: one with events. */
-static void ask_memory(struct asking *x, const struct report *k)
+static void ask_memory(struct serve_export_asks_asking *x, const struct report *k)
 {
 	char path[PATH_BYTES];
 	struct memory_peak *peak;
@@ -87,21 +87,21 @@ static void ask_memory(struct asking *x, const struct report *k)
 		if (!peak[d].events)
 			continue;
 		snprintf(device, sizeof device, "%d", (int)d + MEMORY_CPU);
-		add_arg(&a, "device", d ? device : "cpu");
-		ask(x, a, true);
+		serve_export_asks_add_arg(&a, "device", d ? device : "cpu");
+		serve_export_asks_ask(x, a, true);
 	}
 	mem_free(peak);
 }
 
-static void ask_all(struct asking *x)
+static void ask_all(struct serve_export_asks_asking *x)
 {
 	for (unsigned i = 0; i < sizeof asks / sizeof asks[0]; i++) {
 		struct export_ask a = {.path = asks[i].path, .otherwise = (asks[i].flags & ASK_ELSE) != 0};
 		if (x->aggregation[0] && !(asks[i].flags & ASK_CHOSEN))
 			continue;
 		for (unsigned k = 0; k < 2 && asks[i].arg[k].name; k++)
-			add_arg(&a, asks[i].arg[k].name, asks[i].arg[k].value);
-		ask(x, a, asks[i].flags & ASK_CHOSEN);
+			serve_export_asks_add_arg(&a, asks[i].arg[k].name, asks[i].arg[k].value);
+		serve_export_asks_ask(x, a, asks[i].flags & ASK_CHOSEN);
 	}
 	for (const struct report *const *k = report_registry; *k; k++)
 		ask_report(x, *k);
@@ -112,7 +112,7 @@ static void ask_all(struct asking *x)
 
 void export_asks(const struct profile *p, const char *steps, bool (*see)(void *context, const struct export_ask *a), void *context)
 {
-	struct asking x = {.p = p, .steps = steps, .see = see, .context = context};
+	struct serve_export_asks_asking x = {.p = p, .steps = steps, .see = see, .context = context};
 	ask_all(&x);
 	for (unsigned i = 0; i < p->n_aggregations && !steps; i++) {
 		snprintf(x.aggregation, sizeof x.aggregation, "%lld", (long long)p->aggregation[i].id);

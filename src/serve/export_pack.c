@@ -23,13 +23,13 @@ void export_base64(struct str s, struct buf *out)
 }
 
 /* Of zlib: with memory that never comes back NULL, nothing here can fail. */
-static void *take(void *opaque, unsigned n, unsigned size)
+static void *serve_export_pack_take(void *opaque, unsigned n, unsigned size)
 {
 	(void)opaque;
 	return mem_alloc(n, size);
 }
 
-static void give(void *opaque, void *p)
+static void serve_export_pack_give(void *opaque, void *p)
 {
 	(void)opaque;
 	mem_free(p);
@@ -37,7 +37,7 @@ static void give(void *opaque, void *p)
 
 void export_pack_text(struct str json, struct buf *out)
 {
-	z_stream z = {.zalloc = take, .zfree = give};
+	z_stream z = {.zalloc = serve_export_pack_take, .zfree = serve_export_pack_give};
 	deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY);
 	struct buf packed = {0};
 	z.next_in = (Bytef *)(uintptr_t)json.p;
@@ -72,7 +72,7 @@ void export_pack_end(struct export_pack *x)
 	x->in_open = 0;
 }
 
-static void begin(struct export_pack *x, size_t bytes)
+static void serve_export_pack_begin(struct export_pack *x, size_t bytes)
 {
 	if (x->in_open && x->open.n + bytes > BLOCK_BYTES)
 		export_pack_end(x);
@@ -85,7 +85,7 @@ struct export_place export_pack_add(struct export_pack *x, struct str json)
 	for (unsigned i = 0; i < x->n_known; i++)
 		if (x->known[i].hash == hash && x->known[i].bytes == json.n)
 			return x->known[i].place;
-	begin(x, json.n);
+	serve_export_pack_begin(x, json.n);
 	struct export_place place = {x->n, x->in_open++};
 	buf_str(&x->open, json);
 	MEM_GROW(x->known, x->cap_known, x->n_known + 1);

@@ -86,7 +86,7 @@ static bool hold(struct maker *m, struct library_entry *x)
 	return is == HOLD_READY || w.held;
 }
 
-static void put_missing(struct buf *b, unsigned status, struct str json)
+static void serve_export_report_put_missing(struct buf *b, unsigned status, struct str json)
 {
 	buf_printf(b, "{\"status\":%u,\"answer\":", status);
 	buf_str(b, json);
@@ -94,7 +94,7 @@ static void put_missing(struct buf *b, unsigned status, struct str json)
 }
 
 /* An answer in the index, and itself in a block. */
-static void enter(struct maker *m, const struct answer *a)
+static void serve_export_report_enter(struct maker *m, const struct answer *a)
 {
 	struct str body = a->body;
 	while (body.n && body.p[body.n - 1] == '\n')
@@ -108,13 +108,13 @@ static void enter(struct maker *m, const struct answer *a)
 		char text[200];
 		snprintf(text, sizeof text, "{\"error\":\"%.1f MB: exported reports leave out what is longer than %d MB; `opscope serve` and `opscope report` show it\"}",
 		         (double)body.n / 1e6, ANSWER_MAX >> 20);
-		put_missing(&m->answers, 413, str_from(text));
+		serve_export_report_put_missing(&m->answers, 413, str_from(text));
 	} else {
-		put_missing(&m->answers, a->status, body);
+		serve_export_report_put_missing(&m->answers, a->status, body);
 	}
 }
 
-static bool ask(void *context, const struct export_ask *k)
+static bool serve_export_report_ask(void *context, const struct export_ask *k)
 {
 	struct maker *m = context;
 	struct arena arena = {0};
@@ -135,7 +135,7 @@ static bool ask(void *context, const struct export_ask *k)
 	struct answer *a = dispatch_now(&r);
 	if (a->status == 503)
 		mem_fail(0);
-	enter(m, a);
+	serve_export_report_enter(m, a);
 	answer_free(a);
 	m->any = true;
 	buf_release(&key);
@@ -175,7 +175,7 @@ static void say_failed(struct maker *m, struct library_entry *x)
 		m->o->failed(m->o->context, n.error);
 }
 
-static void say_left_out(void *context, struct str path)
+static void serve_export_report_say_left_out(void *context, struct str path)
 {
 	struct maker *m = context;
 	struct err why;
@@ -192,7 +192,7 @@ static void add_input(struct maker *m, struct library_entry *x)
 	library_look(m->library, put_state, m);
 	if (held) {
 		begin_input(m, x->key);
-		export_asks(x->profile, m->o->steps, ask, m);
+		export_asks(x->profile, m->o->steps, serve_export_report_ask, m);
 		end_input(m);
 		library_release(m->library, x);
 	} else {
@@ -240,17 +240,17 @@ static int check_inputs(const struct maker *m, bool directory, struct err *e)
 }
 
 /* All that the report consists of but the index. */
-static int gather(struct maker *m, bool directory, struct err *e)
+static int serve_export_report_gather(struct maker *m, bool directory, struct err *e)
 {
 	library_look(m->library, note_entry, m);
-	library_left_out(m->library, say_left_out, m);
+	library_left_out(m->library, serve_export_report_say_left_out, m);
 	m->result->inputs = m->n;
 	if (!m->n)
 		return err_set(e, ERR_IO, "no traces there");
 	if (check_inputs(m, directory, e) < 0)
 		return -1;
 	begin_input(m, STR(""));
-	export_asks_general(ask, m);
+	export_asks_general(serve_export_report_ask, m);
 	end_input(m);
 	for (unsigned i = 0; i < m->n && !m->no_memory; i++)
 		add_input(m, m->entry[i]);
@@ -269,7 +269,7 @@ int export_report(const struct export_options *o, struct export_result *result, 
 	m.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes, o->follow_links}, e);
 	if (!m.library)
 		return -1;
-	int rc = gather(&m, directory, e);
+	int rc = serve_export_report_gather(&m, directory, e);
 	library_close(m.library, NULL); /* its threads would take the signals that wait while files are written */
 	if (rc == 0) {
 		struct buf index = {0};

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int fail(const char *path, const char *what, struct err *e)
+static int serve_export_write_fail(const char *path, const char *what, struct err *e)
 {
 	return err_set(e, ERR_IO, "%s: %s: %s", path, what, strerror(errno));
 }
@@ -23,7 +23,7 @@ static int holds_something(const char *path, struct err *e)
 {
 	DIR *d = opendir(path);
 	if (!d)
-		return fail(path, "cannot be read", e);
+		return serve_export_write_fail(path, "cannot be read", e);
 	int found = 0;
 	for (struct dirent *x = readdir(d); x && !found; x = readdir(d))
 		found = strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0;
@@ -32,7 +32,7 @@ static int holds_something(const char *path, struct err *e)
 }
 
 /* The folder that `path` stands in, without slashes at the end; "." when it names none. */
-static struct str folder_of(const char *path, struct buf *b)
+static struct str serve_export_write_folder_of(const char *path, struct buf *b)
 {
 	struct str s = str_from(path);
 	while (s.n > 1 && s.p[s.n - 1] == '/')
@@ -47,8 +47,8 @@ static struct str folder_of(const char *path, struct buf *b)
 static int check_folder(const char *out, struct err *e)
 {
 	struct buf b = {0};
-	struct str folder = folder_of(out, &b);
-	int rc = access(folder.p, W_OK | X_OK) < 0 ? fail(out, "cannot create", e) : 0;
+	struct str folder = serve_export_write_folder_of(out, &b);
+	int rc = access(folder.p, W_OK | X_OK) < 0 ? serve_export_write_fail(out, "cannot create", e) : 0;
 	buf_release(&b);
 	return rc;
 }
@@ -82,7 +82,7 @@ int export_check(const char *out, bool force, bool *directory, struct err *e)
 	int found = holds_something(out, e);
 	if (found > 0 && !force)
 		return err_set(e, ERR_USAGE, "%s: the directory is not empty; --force writes into it", out);
-	return found < 0 ? -1 : access(out, W_OK | X_OK) < 0 ? fail(out, "cannot create", e) : 0;
+	return found < 0 ? -1 : access(out, W_OK | X_OK) < 0 ? serve_export_write_fail(out, "cannot create", e) : 0;
 }
 
 void export_block_name(const struct export_block *k, struct buf *out)
@@ -92,7 +92,7 @@ void export_block_name(const struct export_block *k, struct buf *out)
 
 /* The page up to where blocks may follow. Its one script is named by its hash: nothing else on the page can run, and scripts of a directory
  * only because that one asks for them. */
-static int put_head(struct buf *b, bool directory, struct err *e)
+static int serve_export_write_put_head(struct buf *b, bool directory, struct err *e)
 {
 	struct pages p;
 	struct buf text = {0};
@@ -115,29 +115,29 @@ static int put_head(struct buf *b, bool directory, struct err *e)
 }
 
 /* A block as it stands in the page. */
-static void put_inline(struct buf *b, const char *id, struct str text)
+static void serve_export_write_put_inline(struct buf *b, const char *id, struct str text)
 {
 	buf_printf(b, "<script type=\"text/plain\" id=\"opscope-%s\">", id);
 	buf_str(b, text);
 	buf_cstr(b, "</script>\n");
 }
 
-static int put_page(struct buf *b, bool directory, const struct export_pack *x, struct str index, struct err *e)
+static int serve_export_write_put_page(struct buf *b, bool directory, const struct export_pack *x, struct str index, struct err *e)
 {
-	if (put_head(b, directory, e) < 0)
+	if (serve_export_write_put_head(b, directory, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < x->n && !directory; i++) {
 		char id[16];
 		snprintf(id, sizeof id, "%u", i);
-		put_inline(b, id, buf_view(&x->block[i].text));
+		serve_export_write_put_inline(b, id, buf_view(&x->block[i].text));
 	}
-	put_inline(b, "index", index);
+	serve_export_write_put_inline(b, "index", index);
 	buf_cstr(b, "</body>\n</html>\n");
 	return 0;
 }
 
 /* ERR_IO. */
-static int write_file(const char *path, struct str text, struct err *e)
+static int serve_export_write_file(const char *path, struct str text, struct err *e)
 {
 	struct atomic_file f;
 	if (atomic_begin(&f, path, e) < 0)
@@ -161,7 +161,7 @@ static int write_block(const char *path, const struct export_block *k, struct st
 	buf_printf(&text, "opscopeBlock(\"" STR_FMT "\",\"", STR_ARG(name));
 	buf_str(&text, buf_view(&k->text));
 	buf_cstr(&text, "\");\n");
-	int rc = write_file(path, buf_view(&text), e);
+	int rc = serve_export_write_file(path, buf_view(&text), e);
 	*bytes += text.n;
 	buf_release(&text);
 	return rc;
@@ -173,7 +173,7 @@ static bool is_ours(const char *name)
 	       strcmp(name + 21, ".js") == 0;
 }
 
-static bool is_of(const struct export_pack *x, const char *file)
+static bool serve_export_write_is_of(const struct export_pack *x, const char *file)
 {
 	bool found = false;
 	for (unsigned i = 0; i < x->n && !found; i++) {
@@ -185,7 +185,7 @@ static bool is_of(const struct export_pack *x, const char *file)
 	return found;
 }
 
-static bool is_same(const char *path, const struct stat *file)
+static bool serve_export_write_is_same(const char *path, const struct stat *file)
 {
 	struct stat st;
 	return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
@@ -195,9 +195,9 @@ bool export_replaces(const char *out, bool directory, const struct stat *file)
 {
 	DIR *d = directory ? opendir(out) : NULL;
 	struct buf path = {0};
-	bool found = !directory && is_same(out, file);
+	bool found = !directory && serve_export_write_is_same(out, file);
 	for (struct dirent *f = d ? readdir(d) : NULL; f && !found; f = readdir(d))
-		found = (strcmp(f->d_name, "index.html") == 0 || is_ours(f->d_name)) && is_same(path_in(out, str_from(f->d_name), &path).p, file);
+		found = (strcmp(f->d_name, "index.html") == 0 || is_ours(f->d_name)) && serve_export_write_is_same(path_in(out, str_from(f->d_name), &path).p, file);
 	buf_release(&path);
 	if (d)
 		closedir(d);
@@ -210,14 +210,14 @@ static void remove_old_blocks(const char *folder, const struct export_pack *x)
 	DIR *d = opendir(folder);
 	struct buf path = {0};
 	for (struct dirent *f = d ? readdir(d) : NULL; f; f = readdir(d))
-		if (is_ours(f->d_name) && !is_of(x, f->d_name))
+		if (is_ours(f->d_name) && !serve_export_write_is_of(x, f->d_name))
 			unlink(path_in(folder, str_from(f->d_name), &path).p);
 	buf_release(&path);
 	if (d)
 		closedir(d);
 }
 
-static void put_ends(sigset_t *ends)
+static void serve_export_write_put_ends(sigset_t *ends)
 {
 	sigemptyset(ends);
 	sigaddset(ends, SIGINT);
@@ -229,12 +229,12 @@ static void put_ends(sigset_t *ends)
 static bool is_interrupted(void)
 {
 	sigset_t pending, ends, both;
-	put_ends(&ends);
+	serve_export_write_put_ends(&ends);
 	return sigpending(&pending) == 0 && sigandset(&both, &pending, &ends) == 0 && !sigisemptyset(&both);
 }
 
 /* When it fails, the folder is as it was. */
-static int fill(const char *folder, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
+static int serve_export_write_fill(const char *folder, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
 {
 	struct buf path = {0};
 	uint8_t *made = NEW_ARRAY(x->n + 1, uint8_t);
@@ -248,7 +248,7 @@ static int fill(const char *folder, const struct export_pack *x, struct str page
 		buf_release(&name);
 	}
 	if (rc == 0)
-		rc = write_file(path_in(folder, STR("index.html"), &path).p, page, e);
+		rc = serve_export_write_file(path_in(folder, STR("index.html"), &path).p, page, e);
 	*bytes += page.n;
 	for (unsigned i = 0; i < x->n && rc < 0; i++) {
 		struct buf name = {0};
@@ -263,19 +263,19 @@ static int fill(const char *folder, const struct export_pack *x, struct str page
 }
 
 /* Beside its place, and then renamed to it. */
-static int make_folder(const char *out, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
+static int serve_export_write_make_folder(const char *out, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
 {
 	struct buf b = {0}, path = {0};
 	char *made;
-	int fd = left_make_folder(folder_of(out, &b).p, &made), rc = fd < 0 ? fail(out, "cannot create", e) : 0;
+	int fd = left_make_folder(serve_export_write_folder_of(out, &b).p, &made), rc = fd < 0 ? serve_export_write_fail(out, "cannot create", e) : 0;
 	buf_release(&b);
 	if (fd < 0)
 		return rc;
 	mode_t mask = umask(0);
 	umask(mask);
-	rc = fill(made, x, page, bytes, e);
+	rc = serve_export_write_fill(made, x, page, bytes, e);
 	if (rc == 0 && (chmod(made, 0777 & ~mask) < 0 || rename(made, out) < 0)) {
-		rc = fail(out, "cannot create", e);
+		rc = serve_export_write_fail(out, "cannot create", e);
 		remove_old_blocks(made, &(struct export_pack){0});
 		unlink(path_in(made, STR("index.html"), &path).p);
 	}
@@ -290,7 +290,7 @@ static int make_folder(const char *out, const struct export_pack *x, struct str 
 /* A report that stands there does so until the new page does; then its blocks go. */
 static int renew_folder(const char *out, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
 {
-	int rc = fill(out, x, page, bytes, e);
+	int rc = serve_export_write_fill(out, x, page, bytes, e);
 	if (rc == 0)
 		remove_old_blocks(out, x);
 	return rc;
@@ -300,9 +300,9 @@ static int renew_folder(const char *out, const struct export_pack *x, struct str
 static int write_folder(const char *out, const struct export_pack *x, struct str page, uint64_t *bytes, struct err *e)
 {
 	sigset_t wait, before;
-	put_ends(&wait);
+	serve_export_write_put_ends(&wait);
 	pthread_sigmask(SIG_BLOCK, &wait, &before);
-	int rc = access(out, F_OK) == 0 ? renew_folder(out, x, page, bytes, e) : make_folder(out, x, page, bytes, e);
+	int rc = access(out, F_OK) == 0 ? renew_folder(out, x, page, bytes, e) : serve_export_write_make_folder(out, x, page, bytes, e);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }
@@ -311,9 +311,9 @@ int export_write(const char *out, bool directory, const struct export_pack *x, s
 {
 	struct buf page = {0};
 	*bytes = 0;
-	int rc = put_page(&page, directory, x, index, e);
+	int rc = serve_export_write_put_page(&page, directory, x, index, e);
 	if (rc == 0)
-		rc = directory ? write_folder(out, x, buf_view(&page), bytes, e) : write_file(out, buf_view(&page), e);
+		rc = directory ? write_folder(out, x, buf_view(&page), bytes, e) : serve_export_write_file(out, buf_view(&page), e);
 	*bytes += directory ? 0 : page.n;
 	buf_release(&page);
 	return rc;

@@ -111,18 +111,18 @@ static enum MHD_Result take_argument(void *context, enum MHD_ValueKind kind, con
 }
 
 /* The response that is being made. */
-struct making {
+struct serve_http_making {
 	struct MHD_Response *r;
 	bool failed;             /* there was no memory for a header: it must not go out without */
 };
 
-static void add_header(struct making *m, const char *name, const char *value)
+static void add_header(struct serve_http_making *m, const char *name, const char *value)
 {
 	m->failed |= mhd.add_response_header(m->r, name, value) == MHD_NO;
 }
 
 /* `same`: without the body, which the client has. */
-static void add_headers(struct making *m, const struct answer *a, bool packed, bool same)
+static void add_headers(struct serve_http_making *m, const struct answer *a, bool packed, bool same)
 {
 	add_header(m, "Content-Type", a->type);
 	add_header(m, "X-Content-Type-Options", "nosniff");
@@ -180,7 +180,7 @@ static enum MHD_Result send_answer(struct visit *v)
 	bool same = a->etag[0] && header_has(header(v->connection, "If-None-Match"), str_from(etag));
 	struct str body = same ? (struct str){"", 0} : packed ? a->packed : a->body;
 	/* The bytes live until the request is completed. */
-	struct making m = {.r = mhd.create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, MHD_RESPMEM_PERSISTENT)};
+	struct serve_http_making m = {.r = mhd.create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, MHD_RESPMEM_PERSISTENT)};
 	if (!m.r)
 		return MHD_NO;
 	add_headers(&m, a, packed, same);
@@ -204,14 +204,14 @@ static bool strip_prefix(const struct server *s, struct str url, struct str *pat
 	return str_starts(url, str_from(s->prefix)) && path->n && path->p[0] == '/';
 }
 
-struct asking {
+struct serve_http_asking {
 	struct visit *v;
 	bool answered;           /* else another thread has it by now */
 };
 
 static void find_answer(void *asking)
 {
-	struct asking *k = asking;
+	struct serve_http_asking *k = asking;
 	struct visit *v = k->v;
 	v->x.request.body = buf_view(&v->body);
 	v->x.answer = refuse_visit(v);
@@ -224,9 +224,9 @@ static void find_answer(void *asking)
 	k->answered = v->x.answer || dispatch(&v->server->to, &v->x);
 }
 
-static void ask(struct visit *v)
+static void serve_http_ask(struct visit *v)
 {
-	struct asking k = {.v = v};
+	struct serve_http_asking k = {.v = v};
 	struct mem_pool blocks = {0};
 	if (mem_try(&blocks, find_answer, &k) < 0) {
 		mem_pool_release(&blocks);
@@ -296,7 +296,7 @@ static void take_data(void *arrival)
 static enum MHD_Result refuse_method(struct MHD_Connection *c)
 {
 	static const char text[] = "{\"error\":\"GET, HEAD or POST was expected\"}\n";
-	struct making m = {.r = mhd.create_response_from_buffer(sizeof text - 1, (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT)};
+	struct serve_http_making m = {.r = mhd.create_response_from_buffer(sizeof text - 1, (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT)};
 	if (!m.r)
 		return MHD_NO;
 	add_header(&m, "Content-Type", "application/json; charset=utf-8");
@@ -347,7 +347,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
 	v->asked = true;
 	clients_set(v->server->clients, v->client, CLIENT_WAITS);
 	mhd.suspend_connection(c);
-	ask(v);
+	serve_http_ask(v);
 	return MHD_YES;
 }
 

@@ -54,7 +54,7 @@ void library_unlock(struct library *l)
 }
 
 /* Lets go of what was not used for longest until what is left fits. Locked. */
-static void make_room(struct library *l)
+static void serve_library_make_room(struct library *l)
 {
 	for (;;) {
 		uint64_t held = 0;
@@ -71,7 +71,7 @@ static void make_room(struct library *l)
 	}
 }
 
-static void on_progress(void *context, uint64_t done, uint64_t total)
+static void serve_library_on_progress(void *context, uint64_t done, uint64_t total)
 {
 	struct library_entry *x = context;
 	struct library *l = x->own->library;
@@ -94,7 +94,7 @@ static struct library_waiter *take_waiters(struct library *l, struct library_ent
 	return w;
 }
 
-static void tell(struct library_waiter *w, struct library_entry *x, bool held)
+static void serve_library_tell(struct library_waiter *w, struct library_entry *x, bool held)
 {
 	while (w) {
 		struct library_waiter *next = w->next;
@@ -113,10 +113,10 @@ struct reading {
 	struct err e;
 };
 
-static void read_file(void *reading)
+static void serve_library_read_file(void *reading)
 {
 	struct reading *r = reading;
-	struct input_options o = {.progress = on_progress, .progress_context = r->x, .root = r->x->own->root, .found = r->was_file};
+	struct input_options o = {.progress = serve_library_on_progress, .progress_context = r->x, .root = r->x->own->root, .found = r->was_file};
 	if (r->was_file && !r->stamp.absent && !r->stamp.is_file) {
 		err_set(&r->e, ERR_IO, "%s: no longer a regular file, a trace was expected", r->x->path.p);
 		return;
@@ -139,7 +139,7 @@ static void read_file(void *reading)
 static void read_entry(struct reading *r)
 {
 	struct mem_pool blocks = {0};
-	if (mem_try(&blocks, read_file, r) < 0) {
+	if (mem_try(&blocks, serve_library_read_file, r) < 0) {
 		mem_pool_release(&blocks);
 		err_nomem(&r->e);
 		err_prefix(&r->e, "%s", r->x->path.p);
@@ -167,7 +167,7 @@ static void fail_for_memory(struct library *l, struct library_entry *x)
 	let_all_go(l);
 }
 
-static void load(struct library *l, struct library_entry *x)
+static void serve_library_load(struct library *l, struct library_entry *x)
 {
 	struct reading r = {.x = x, .stamp = stamp_of(x)};
 	struct stamp stamp = r.stamp;
@@ -214,9 +214,9 @@ static void load(struct library *l, struct library_entry *x)
 		fail_for_memory(l, x);
 	l->version++;
 	struct library_waiter *w = take_waiters(l, x);
-	make_room(l);
+	serve_library_make_room(l);
 	library_unlock(l);
-	tell(w, x, p != NULL);
+	serve_library_tell(w, x, p != NULL);
 }
 
 static struct library_entry *next_queued(struct library *l)
@@ -241,7 +241,7 @@ static void *load_all(void *context)
 		x->done_bytes = x->total_bytes = 0;
 		l->version++;
 		pthread_mutex_unlock(&l->lock);
-		load(l, x);
+		serve_library_load(l, x);
 		pthread_mutex_lock(&l->lock);
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -296,7 +296,7 @@ void library_refuse(struct library *l)
 		struct library_waiter *w = x->own->waiters;
 		x->own->waiters = NULL;
 		pthread_mutex_unlock(&l->lock);
-		tell(w, x, false);
+		serve_library_tell(w, x, false);
 		pthread_mutex_lock(&l->lock);
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -379,7 +379,7 @@ void library_release(struct library *l, struct library_entry *x)
 			x->own->bytes = profile_bytes(x->profile) + (x->own->timeline ? timeline_bytes(x->own->timeline) : 0);
 		if (x->own->stale)
 			library_let_go(l, x);
-		make_room(l);
+		serve_library_make_room(l);
 	}
 	library_unlock(l);
 }

@@ -63,7 +63,7 @@ static struct str new_key(struct library *l, const struct library_entry *f)
 	return key;
 }
 
-static int by_place(const struct library_entry *a, const struct library_entry *b)
+static int serve_library_look_by_place(const struct library_entry *a, const struct library_entry *b)
 {
 	int c = str_cmp_natural(a->run, b->run);
 	c = c ? c : str_cmp_natural(a->worker, b->worker);
@@ -87,7 +87,7 @@ static struct library_entry *add_entry(struct library *l, const struct trace_fil
 	pthread_mutex_init(&x->own->make, NULL);
 	MEM_GROW(l->entry, l->cap, l->n + 1);
 	unsigned i = l->n++;
-	for (; i > 0 && by_place(l->entry[i - 1], x) > 0; i--)
+	for (; i > 0 && serve_library_look_by_place(l->entry[i - 1], x) > 0; i--)
 		l->entry[i] = l->entry[i - 1];
 	l->entry[i] = x;
 	l->version++;
@@ -143,7 +143,7 @@ static bool same_texts(const struct str *a, unsigned n, const struct str *b, uns
 	return same == n && same == m;
 }
 
-static void note_left_out(struct library *l, const struct trace_list *found)
+static void serve_library_look_note_left_out(struct library *l, const struct trace_list *found)
 {
 	if (same_texts(l->left_out, l->n_left_out, found->left_out, found->n_left_out))
 		return;
@@ -182,10 +182,10 @@ static void add_found(void *looking)
 	k->added = add_entry(k->l, k->file);
 }
 
-static void note_links(void *looking)
+static void serve_library_look_note_links(void *looking)
 {
 	struct looking *k = looking;
-	note_left_out(k->l, &k->found);
+	serve_library_look_note_left_out(k->l, &k->found);
 }
 
 /* One for which there is no memory is left for the next look. Locked. */
@@ -204,7 +204,7 @@ static void note_files(struct looking *k)
 		note_stamp(k->l, x, stamp_of(x));
 	}
 	note_absence(k->l);
-	if (mem_try(NULL, note_links, k) < 0)
+	if (mem_try(NULL, serve_library_look_note_links, k) < 0)
 		k->rc = err_nomem(k->e);
 }
 

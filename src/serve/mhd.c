@@ -8,7 +8,7 @@ static const char library_name[] = "libmicrohttpd.so.12";
 
 struct mhd mhd;
 
-static const struct row {
+static const struct serve_mhd_row {
 	const char *name;
 	size_t at;
 } rows[] = {
@@ -22,7 +22,7 @@ int mhd_load(struct err *e)
 	void *library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		return err_set(e, ERR_IO, "the server needs %s, which cannot be loaded: %s", library_name, dlerror());
-	for (const struct row *r = rows; r < rows + sizeof rows / sizeof rows[0]; r++) {
+	for (const struct serve_mhd_row *r = rows; r < rows + sizeof rows / sizeof rows[0]; r++) {
 		void *function = dlsym(library, r->name);
 		if (!function)
 			return err_set(e, ERR_IO, "%s has no %s: version 0.9.70 or later was expected", library_name, r->name);

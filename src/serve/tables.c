@@ -28,7 +28,7 @@ static void skip_rows(struct table *t, size_t n)
 	t->n_rows -= n;
 }
 
-static int shape(const struct request *r, struct table *t, struct err *e)
+static int serve_tables_shape(const struct request *r, struct table *t, struct err *e)
 {
 	struct str sort = request_value(r, "sort"), filter = request_value(r, "filter"), columns = request_value(r, "columns");
 	bool descending = sort.n && sort.p[0] == '-';
@@ -72,7 +72,7 @@ int table_answer(const struct request *r, struct table *t, struct response *out,
 		chosen = chosen->next;
 	if (!chosen)
 		return err_set(e, ERR_USAGE, "section=" STR_FMT ": no such table", STR_ARG(section));
-	if (shape(r, chosen, e) < 0)
+	if (serve_tables_shape(r, chosen, e) < 0)
 		return -1;
 	struct render_options o = {.input = r->entry ? r->entry->path.p : "", .section = csv && section.n ? section.p : NULL};
 	if (csv) {

@@ -247,7 +247,7 @@ void build_init(struct build *b, struct profile *p)
 }
 
 /* Sorts `items` (whose keys are times) by track as well, track first: one counting pass, stable. */
-static void group_by_track(struct sort_item *items, uint32_t n, uint32_t n_tracks, uint32_t *order)
+static void build_group_by_track(struct sort_item *items, uint32_t n, uint32_t n_tracks, uint32_t *order)
 {
 	uint32_t *at = NEW_ARRAY(n_tracks + 1, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
@@ -284,7 +284,7 @@ static void longest_first(const struct spans *s, uint32_t *order, uint32_t n)
 	}
 }
 
-static void reorder(struct profile *p, enum store_table_id id, uint32_t *order)
+static void build_reorder(struct profile *p, enum store_table_id id, uint32_t *order)
 {
 	if (id == TABLE_span)
 		longest_first(&p->span, order, p->span.rows.n);
@@ -323,7 +323,7 @@ static void sort_table(struct profile *p, enum store_table_id id, const int64_t 
 	uint32_t n = ((struct rows *)table)->n;
 	uint32_t *order = NEW_ARRAY_RAW(n, uint32_t);
 	if (track && order_nearly_sorted(time, track, n, p->track.rows.n, order)) {
-		reorder(p, id, order);
+		build_reorder(p, id, order);
 		return;
 	}
 	struct sort_item *items = NEW_ARRAY_RAW(n, struct sort_item);
@@ -331,12 +331,12 @@ static void sort_table(struct profile *p, enum store_table_id id, const int64_t 
 		items[i] = (struct sort_item){sort_key_i64(time[i]), i, track ? track[i] : 0};
 	sort_items(items, n);
 	if (track)
-		group_by_track(items, n, p->track.rows.n, order);
+		build_group_by_track(items, n, p->track.rows.n, order);
 	else
 		for (uint32_t i = 0; i < n; i++)
 			order[i] = items[i].row;
 	mem_free(items);
-	reorder(p, id, order);
+	build_reorder(p, id, order);
 }
 
 int build_finish(struct build *b, struct err *e)

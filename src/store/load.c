@@ -35,14 +35,14 @@ struct load {
 	struct mem_undo undo;
 };
 
-static int damaged(struct load *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int load_damaged(struct load *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static int no_memory(struct load *l)
 {
 	return err_set(l->e, ERR_NOMEM, "%s: out of memory while it was read", l->path);
 }
 
-static int damaged(struct load *l, const char *fmt, ...)
+static int load_damaged(struct load *l, const char *fmt, ...)
 {
 	if (l->no_memory)
 		return no_memory(l);
@@ -63,11 +63,11 @@ static int sqlite_failed(struct load *l)
 		return no_memory(l);
 	if (failed == ERR_IO || kind == SQLITE_CANTOPEN || kind == SQLITE_PERM)
 		return err_set(l->e, ERR_IO, "%s: cannot read: %s", l->path, why);
-	return damaged(l, "%s", why);
+	return load_damaged(l, "%s", why);
 }
 
 /* A text of the current row. */
-static struct str text_of(struct load *l, sqlite3_stmt *st, int column)
+static struct str load_text_of(struct load *l, sqlite3_stmt *st, int column)
 {
 	const char *text = (const char *)sqlite3_column_text(st, column);
 	l->no_memory |= !text && sqlite3_errcode(l->db) == SQLITE_NOMEM;
@@ -114,7 +114,7 @@ uint64_t load_content(uint64_t content, int64_t id, int64_t checksum)
 
 /* As a URI, so that SQLite can be told that no one changes the file: it then takes no locks, looks for no journal and
  * writes nothing beside it. */
-static void put_uri(struct buf *b, const char *path)
+static void load_put_uri(struct buf *b, const char *path)
 {
 	buf_cstr(b, path[0] == '/' ? "file://" : "file:./");
 	for (; *path; path++) {
@@ -134,15 +134,15 @@ static int check_schema(struct load *l)
 	if (pragma_int(l, "SELECT count(*) FROM sqlite_schema WHERE type='table' AND rootpage>0 AND name IN"
 	                  " ('meta','diag','store_table','store_chunk')", &plain))
 		return -1;
-	return plain == 4 ? 0 : damaged(l, "a table is missing");
+	return plain == 4 ? 0 : load_damaged(l, "a table is missing");
 }
 
-static int open_db(struct load *l)
+static int load_open_db(struct load *l)
 {
 	struct buf uri = {0};
 	if (!sqlvfs_register())
 		mem_fail(0);
-	put_uri(&uri, l->path);
+	load_put_uri(&uri, l->path);
 	int rc = sqlmem(sqlite3_open_v2(uri.p, &l->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL));
 	buf_release(&uri);
 	if (rc != SQLITE_OK)
@@ -160,7 +160,7 @@ static int open_db(struct load *l)
 	l->file_bytes = (uint64_t)pages * (uint64_t)page_bytes;
 	struct stat st;
 	if (stat(l->path, &st) == 0 && (uint64_t)st.st_size < l->file_bytes)
-		return damaged(l, "%lld of %llu bytes are there", (long long)st.st_size, (unsigned long long)l->file_bytes);
+		return load_damaged(l, "%lld of %llu bytes are there", (long long)st.st_size, (unsigned long long)l->file_bytes);
 	return check_schema(l);
 }
 
@@ -178,13 +178,13 @@ static int64_t rows_count(struct load *l, const char *name)
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
 		n = sqlite_failed(l);
 	else if (n < 0 || n >= ROW_NONE)
-		n = damaged(l, "table %s has %lld rows", name, (long long)n);
+		n = load_damaged(l, "table %s has %lld rows", name, (long long)n);
 	sqlite3_finalize(st);
 	return n;
 }
 
 /* All chunks in the order in which they were written: one scan that reads no data. */
-static int list_chunks(struct load *l)
+static int load_list_chunks(struct load *l)
 {
 	sqlite3_stmt *st = NULL;
 	if (sqlite3_prepare_v2(l->db, "SELECT id, seq, size, checksum, length(data), tbl, col FROM store_chunk ORDER BY id",
@@ -198,8 +198,8 @@ static int list_chunks(struct load *l)
 			v[i] = sqlite3_column_type(st, i) == SQLITE_INTEGER ? sqlite3_column_int64(st, i) : -1;
 		l->chunk[l->n_chunks++] = (struct chunk){
 			.id = v[0], .seq = v[1], .size = v[2], .checksum = v[3], .bytes = v[4],
-			.table = intern_str(&l->names, text_of(l, st, 5)),
-			.column = intern_str(&l->names, text_of(l, st, 6)),
+			.table = intern_str(&l->names, load_text_of(l, st, 5)),
+			.column = intern_str(&l->names, load_text_of(l, st, 6)),
 		};
 	}
 	sqlite3_finalize(st);
@@ -215,11 +215,11 @@ static int read_chunk(struct load *l, const struct chunk *c, void *out)
 	if (rc != SQLITE_OK)
 		return sqlite_failed(l);
 	if (sqlite3_blob_bytes(l->blob) != c->bytes)
-		return damaged(l, "chunk %lld has another length than its row says", (long long)c->id);
+		return load_damaged(l, "chunk %lld has another length than its row says", (long long)c->id);
 	if (c->bytes && sqlite3_blob_read(l->blob, out, (int)c->bytes, 0) != SQLITE_OK)
 		return sqlite_failed(l);
 	if (hash_bytes(out, (size_t)c->bytes) != (uint64_t)c->checksum)
-		return damaged(l, "chunk %lld does not match its checksum", (long long)c->id);
+		return load_damaged(l, "chunk %lld does not match its checksum", (long long)c->id);
 	return 0;
 }
 
@@ -236,14 +236,14 @@ static int read_column(struct load *l, const char *table, const char *column, vo
 		if (c->table != table_id || c->column != column_id)
 			continue;
 		if (c->seq != seq || c->size != size || c->bytes < 0 || (uint64_t)c->bytes > bytes - at)
-			return damaged(l, "the chunks of column %s.%s do not fit its table", table, column);
+			return load_damaged(l, "the chunks of column %s.%s do not fit its table", table, column);
 		if (read_chunk(l, c, (char *)out + at))
 			return -1;
 		at += (uint64_t)c->bytes;
 		seq++;
 	}
 	*found = seq > 0 || !bytes;
-	return *found && at != bytes ? damaged(l, "column %s.%s is shorter than its table", table, column) : 0;
+	return *found && at != bytes ? load_damaged(l, "column %s.%s is shorter than its table", table, column) : 0;
 }
 
 /* Memory that is about to be filled. Met page by page, its first use would cost more than all the reading: big columns ask
@@ -266,7 +266,7 @@ static void *alloc_to_fill(uint64_t n, unsigned size)
 static void *column_alloc(struct load *l, const char *table, uint64_t n, unsigned size)
 {
 	if (n * size > l->file_bytes) {
-		damaged(l, "table %s claims more rows than the file can hold", table);
+		load_damaged(l, "table %s claims more rows than the file can hold", table);
 		return NULL;
 	}
 	return alloc_to_fill(n, size);
@@ -288,19 +288,19 @@ static int read_strings(struct load *l)
 	for (int64_t i = 0; !rc && found[0] && i < n; i++)
 		total += (uint64_t)length[i] + 1;
 	if (!rc && total > l->file_bytes)
-		rc = damaged(l, "its strings claim to be longer than the file");
+		rc = load_damaged(l, "its strings claim to be longer than the file");
 	struct intern *t = &l->p->strings;
 	char *pool = rc ? NULL : arena_bytes(&t->bytes, total);
 	if (!rc)
 		rc = read_column(l, SAVE_STRINGS, "bytes", pool, total, 1, &found[2]);
 	if (!rc && !(found[0] && found[1] && found[2] && intern_load(t, (uint32_t)n, length, hash, pool, total)))
-		rc = damaged(l, "its strings do not fit together");
+		rc = load_damaged(l, "its strings do not fit together");
 	mem_free(length);
 	mem_free(hash);
 	return rc ? -1 : 0;
 }
 
-static int read_table(struct load *l, enum store_table_id id, bool *derived)
+static int load_read_table(struct load *l, enum store_table_id id, bool *derived)
 {
 	const struct store_table *desc = &store_tables[id];
 	void *table = profile_table(l->p, id);
@@ -340,7 +340,7 @@ static void forget_derived(struct profile *p)
 			}
 }
 
-static int read_meta(struct load *l)
+static int load_read_meta(struct load *l)
 {
 	struct profile *p = l->p;
 	sqlite3_stmt *st = NULL;
@@ -350,9 +350,9 @@ static int read_meta(struct load *l)
 	int64_t order = 0;
 	bool recorder = false;
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-		struct str key = text_of(l, st, 0);
+		struct str key = load_text_of(l, st, 0);
 		if (str_eq(key, STR("input")) || str_eq(key, STR("format"))) {
-			struct str v = arena_str(&p->arena, text_of(l, st, 1));
+			struct str v = arena_str(&p->arena, load_text_of(l, st, 1));
 			*(str_eq(key, STR("input")) ? &p->input_path : &p->format) = v;
 		} else if (str_eq(key, STR("input_bytes"))) {
 			p->input_bytes = (uint64_t)sqlite3_column_int64(st, 1);
@@ -377,7 +377,7 @@ static int read_meta(struct load *l)
 		return sqlite_failed(l);
 	if (!recorder) /* a file from before this was kept */
 		p->recorder = p->durations_only ? RECORDER_PYPROF : p->zero_is_start ? RECORDER_NVIDIA : RECORDER_TORCH;
-	return order == __BYTE_ORDER__ ? 0 : damaged(l, "it is of a machine with another byte order");
+	return order == __BYTE_ORDER__ ? 0 : load_damaged(l, "it is of a machine with another byte order");
 }
 
 /* More kinds than there can be in a real one would make each look-up slow. */
@@ -391,7 +391,7 @@ static int read_diags(struct load *l)
 	int rc;
 	bool good = true;
 	while (good && (rc = sqlite3_step(st)) == SQLITE_ROW) {
-		const char *kind = text_of(l, st, 0).p, *text = text_of(l, st, 4).p;
+		const char *kind = load_text_of(l, st, 0).p, *text = load_text_of(l, st, 4).p;
 		int64_t level = sqlite3_column_int64(st, 1), count = sqlite3_column_int64(st, 2);
 		good = kind && text && level >= DIAG_NOTE && level <= DIAG_LOSS && count > 0 && l->p->diags.n < MAX_DIAGS;
 		if (good)
@@ -400,17 +400,17 @@ static int read_diags(struct load *l)
 	}
 	sqlite3_finalize(st);
 	if (!good)
-		return damaged(l, "its list of diagnostics");
+		return load_damaged(l, "its list of diagnostics");
 	return rc == SQLITE_DONE ? 0 : sqlite_failed(l);
 }
 
-static int read_all(struct load *l)
+static int load_read_all(struct load *l)
 {
 	bool derived = true;
-	if (open_db(l) || read_meta(l) || read_diags(l) || list_chunks(l) || read_strings(l))
+	if (load_open_db(l) || load_read_meta(l) || read_diags(l) || load_list_chunks(l) || read_strings(l))
 		return -1;
 	for (int t = 0; t < STORE_N_TABLES; t++)
-		if (read_table(l, t, &derived))
+		if (load_read_table(l, t, &derived))
 			return -1;
 	if (!derived || l->p->passes_done != PASSES_IN_COLUMNS)
 		forget_derived(l->p);
@@ -421,7 +421,7 @@ static int read_all(struct load *l)
 	l->p->reopened = true;
 	struct err why;
 	if (load_check(l->p, &why))
-		return damaged(l, "%s", why.msg);
+		return load_damaged(l, "%s", why.msg);
 	profile_find_arg_keys(l->p);
 	profile_join_devices(l->p);
 	return 0;
@@ -439,7 +439,7 @@ int load_aggregation_list(const char *path, struct profile *p, struct err *e)
 {
 	struct load l = {.path = path, .p = p, .e = e};
 	mem_undo_begin(&l.undo, close_db, &l);
-	int rc = open_db(&l) || load_aggregations(l.db, path, p, e) ? -1 : 0;
+	int rc = load_open_db(&l) || load_aggregations(l.db, path, p, e) ? -1 : 0;
 	close_db(&l);
 	return rc;
 }
@@ -449,7 +449,7 @@ int load_profile(const char *path, struct profile *p, struct err *e)
 	struct load l = {.path = path, .p = p, .e = e};
 	mem_undo_begin(&l.undo, close_db, &l);
 	intern_init(&l.names);
-	int rc = read_all(&l);
+	int rc = load_read_all(&l);
 	if (rc)
 		for (int t = 0; t < STORE_N_TABLES; t++) /* rows.n was not set where a table was left half-way */
 			rows_release(profile_table(p, t), &store_tables[t]);

@@ -15,7 +15,7 @@ struct aggregation load_first_aggregation(struct str opscope)
 }
 
 /* `code` is what the library said. */
-static int damaged(sqlite3 *db, int code, const char *path, struct err *e)
+static int load_aggregations_damaged(sqlite3 *db, int code, const char *path, struct err *e)
 {
 	const char *why = NULL;
 	enum err_code failed = sqlfail(db, code, &why);
@@ -26,7 +26,7 @@ static int damaged(sqlite3 *db, int code, const char *path, struct err *e)
 	return err_set(e, ERR_FORMAT, "%s: the .opscope file is damaged: its list of aggregations; import the trace again", path);
 }
 
-static bool take_text(sqlite3_stmt *st, int c, struct arena *a, struct str *out)
+static bool load_aggregations_take_text(sqlite3_stmt *st, int c, struct arena *a, struct str *out)
 {
 	*out = (struct str){"", 0};
 	if (sqlite3_column_type(st, c) == SQLITE_NULL)
@@ -39,7 +39,7 @@ static bool take_text(sqlite3_stmt *st, int c, struct arena *a, struct str *out)
 	return true;
 }
 
-static bool take_number(sqlite3_stmt *st, int c, int64_t *out)
+static bool load_aggregations_take_number(sqlite3_stmt *st, int c, int64_t *out)
 {
 	int type = sqlite3_column_type(st, c);
 	*out = type == SQLITE_INTEGER ? sqlite3_column_int64(st, c) : ID_NONE;
@@ -50,8 +50,8 @@ static bool read_row(sqlite3_stmt *st, struct arena *a, struct aggregation *g)
 {
 	int c = 0;
 	bool good = true;
-#define TAKE_TEXT(field) good &= take_text(st, c++, a, &g->field);
-#define TAKE_NUMBER(field) good &= take_number(st, c++, &g->field);
+#define TAKE_TEXT(field) good &= load_aggregations_take_text(st, c++, a, &g->field);
+#define TAKE_NUMBER(field) good &= load_aggregations_take_number(st, c++, &g->field);
 #define TAKE_(kind, field) TAKE_##kind(field)
 	AGGREGATION_COLUMNS(TAKE_)
 	return good && g->id > 0;
@@ -73,7 +73,7 @@ static int read_rows(sqlite3_stmt *st, const char *path, struct profile *p, stru
 		p->n_aggregations = n;
 	}
 	mem_free(v);
-	return good && rc == SQLITE_DONE ? 0 : damaged(sqlite3_db_handle(st), sqlite3_extended_errcode(sqlite3_db_handle(st)), path, e);
+	return good && rc == SQLITE_DONE ? 0 : load_aggregations_damaged(sqlite3_db_handle(st), sqlite3_extended_errcode(sqlite3_db_handle(st)), path, e);
 }
 
 /* SQLITE_ROW and the statement at its first row, SQLITE_DONE when there is none, or what failed. */
@@ -88,9 +88,9 @@ static int first_only(sqlite3 *db, const char *path, struct profile *p, struct e
 	sqlite3_stmt *st = NULL;
 	struct str program = {"", 0};
 	int rc = first_row(db, "SELECT value FROM meta WHERE key='opscope'", &st);
-	bool failed = rc == SQLITE_ROW ? !take_text(st, 0, &p->arena, &program) && sqlite3_errcode(db) == SQLITE_NOMEM : rc != SQLITE_DONE;
+	bool failed = rc == SQLITE_ROW ? !load_aggregations_take_text(st, 0, &p->arena, &program) && sqlite3_errcode(db) == SQLITE_NOMEM : rc != SQLITE_DONE;
 	if (failed)
-		damaged(db, sqlite3_extended_errcode(db), path, e);
+		load_aggregations_damaged(db, sqlite3_extended_errcode(db), path, e);
 	sqlite3_finalize(st);
 	if (failed)
 		return -1;
@@ -106,7 +106,7 @@ static int without_list(sqlite3 *db, const char *path, struct profile *p, struct
 	sqlite3_stmt *st = NULL;
 	int has = first_row(db, "SELECT 1 FROM sqlite_schema WHERE name='report_columns'", &st), rc = 0;
 	if (has != SQLITE_ROW && has != SQLITE_DONE)
-		rc = damaged(db, sqlite3_extended_errcode(db), path, e);
+		rc = load_aggregations_damaged(db, sqlite3_extended_errcode(db), path, e);
 	sqlite3_finalize(st);
 	return has == SQLITE_ROW ? first_only(db, path, p, e) : rc;
 }
@@ -138,7 +138,7 @@ int load_aggregations(sqlite3 *db, const char *path, struct profile *p, struct e
 		code = sqlite3_prepare_v2(db, sql.p, -1, &st, NULL);
 	}
 	if (is < 0 || (is > 0 && !st))
-		rc = damaged(db, code, path, e);
+		rc = load_aggregations_damaged(db, code, path, e);
 	else
 		rc = is > 0 ? read_rows(st, path, p, e) : without_list(db, path, p, e);
 	sqlite3_finalize(st);

@@ -69,7 +69,7 @@ void rows_trim(void *table, const struct store_table *desc)
 			to[i] = from[order[i]];                                                        \
 	} while (0)
 
-static void gather(void *dst, const void *src, unsigned size, const uint32_t *order, uint32_t n)
+static void rows_gather(void *dst, const void *src, unsigned size, const uint32_t *order, uint32_t n)
 {
 	switch (size) {
 	case 1: GATHER(uint8_t); break;
@@ -90,14 +90,14 @@ void rows_permute(void *table, const struct store_table *desc, const uint32_t *o
 			if (col->group == DERIVED || !*data || col->size != size)
 				continue;
 			void *sorted = mem_realloc(spare, r->n, size);
-			gather(sorted, *data, size, order, r->n);
+			rows_gather(sorted, *data, size, order, r->n);
 			spare = *data;
 			*data = sorted;
 		}
 	mem_free(spare);
 	if (r->place) {
 		uint32_t *sorted = mem_alloc(r->n, sizeof *sorted);
-		gather(sorted, r->place, sizeof *sorted, order, r->n);
+		rows_gather(sorted, r->place, sizeof *sorted, order, r->n);
 		mem_free(r->place);
 		r->place = sorted;
 	}
@@ -112,13 +112,13 @@ void rows_select(void *dst, const void *src, const struct store_table *desc, con
 		if (col->group == DERIVED || !from)
 			continue;
 		*rows_column(dst, col) = mem_alloc(n, col->size);
-		gather(*rows_column(dst, col), from, col->size, order, n);
+		rows_gather(*rows_column(dst, col), from, col->size, order, n);
 	}
 	*rows_of(dst) = (struct rows){n, n, NULL};
 	const struct rows *from = src;
 	if (from->place) {
 		rows_of(dst)->place = mem_alloc(n, sizeof *from->place);
-		gather(rows_of(dst)->place, from->place, sizeof *from->place, order, n);
+		rows_gather(rows_of(dst)->place, from->place, sizeof *from->place, order, n);
 	}
 }
 
@@ -144,7 +144,7 @@ void rows_set_absent(void *data, uint32_t n, const struct store_column *c)
 	}
 }
 
-static const struct store_column *column_at(const struct store_table *desc, size_t offset)
+static const struct store_column *rows_column_at(const struct store_table *desc, size_t offset)
 {
 	const struct store_column *c = desc->columns;
 	while (c->offset != offset)
@@ -154,7 +154,7 @@ static const struct store_column *column_at(const struct store_table *desc, size
 
 void *rows_derive(void *table, const struct store_table *desc, size_t offset)
 {
-	const struct store_column *col = column_at(desc, offset);
+	const struct store_column *col = rows_column_at(desc, offset);
 	struct rows *r = rows_of(table);
 	void **data = rows_column(table, col);
 	if (!*data)
@@ -164,7 +164,7 @@ void *rows_derive(void *table, const struct store_table *desc, size_t offset)
 
 void *rows_materialize(void *table, const struct store_table *desc, size_t offset)
 {
-	const struct store_column *col = column_at(desc, offset);
+	const struct store_column *col = rows_column_at(desc, offset);
 	struct rows *r = rows_of(table);
 	void **data = rows_column(table, col);
 	*data = mem_alloc(r->cap, col->size);

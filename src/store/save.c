@@ -59,7 +59,7 @@ void save_bind_str(sqlite3_stmt *st, int i, struct str v)
 	sqlite3_bind_text64(st, i, v.p ? v.p : "", v.n, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-static int open_db(struct save *s, uint64_t big, struct err *e)
+static int save_open_db(struct save *s, uint64_t big, struct err *e)
 {
 	if (save_open(s, e))
 		return -1;
@@ -78,7 +78,7 @@ static int open_db(struct save *s, uint64_t big, struct err *e)
 	           " checksum INTEGER, data BLOB)", e) ? -1 : 0;
 }
 
-static void abandon(void *save)
+static void save_abandon(void *save)
 {
 	struct save *s = save;
 	sqlmem_close(s->db);
@@ -88,7 +88,7 @@ static void abandon(void *save)
 
 void save_undo_begin(struct save *s)
 {
-	mem_undo_begin(&s->undo, abandon, s);
+	mem_undo_begin(&s->undo, save_abandon, s);
 }
 
 void save_release(struct save *s)
@@ -108,7 +108,7 @@ struct save *save_begin(const char *path, mode_t mode, uint64_t big, struct err 
 		save_release(s);
 		return NULL;
 	}
-	if (open_db(s, big, e)) {
+	if (save_open_db(s, big, e)) {
 		save_abort(s);
 		return NULL;
 	}

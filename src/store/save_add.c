@@ -13,7 +13,7 @@
 #include "store/save_work.h"
 #include "store/vtab.h"
 
-static int fail(const char *path, const char *what, struct err *e)
+static int save_add_fail(const char *path, const char *what, struct err *e)
 {
 	return err_set(e, ERR_IO, "%s: %s: %s", path, what, errno == ENOSPC ? "no space left" : strerror(errno));
 }
@@ -29,7 +29,7 @@ static int lock_file(const char *path, struct err *e)
 		while ((rc = flock(fd, LOCK_EX)) < 0 && errno == EINTR)
 			;
 		if (rc < 0 && errno != ENOLCK && errno != EOPNOTSUPP) {
-			fail(path, "cannot lock", e);
+			save_add_fail(path, "cannot lock", e);
 			close(fd);
 			return -1;
 		}
@@ -65,7 +65,7 @@ static int copy_bytes(int from, int to, const char *path, struct err *e)
 	if (n == 0)
 		return 0;
 	if (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP && errno != EBADF)
-		return fail(path, "cannot copy", e);
+		return save_add_fail(path, "cannot copy", e);
 	char *bytes = mem_alloc(PIECE, 1);
 	while ((n = read(from, bytes, PIECE)) > 0 || (n < 0 && errno == EINTR))
 		if (n > 0 && fd_write_all(to, (struct str){bytes, (size_t)n}) < 0) {
@@ -73,7 +73,7 @@ static int copy_bytes(int from, int to, const char *path, struct err *e)
 			break;
 		}
 	mem_free(bytes);
-	return n == 0 ? 0 : fail(path, "cannot copy", e);
+	return n == 0 ? 0 : save_add_fail(path, "cannot copy", e);
 }
 
 static int query_int(struct save *s, const char *sql, int64_t *v, struct err *e)

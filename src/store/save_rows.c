@@ -9,7 +9,7 @@ static const char *sql_type(enum cell_type t)
 	return t == CELL_STR ? "TEXT" : t == CELL_F64 ? "REAL" : "INTEGER";
 }
 
-static void put_column(struct buf *sql, unsigned i, const char *name, const char *type)
+static void save_rows_put_column(struct buf *sql, unsigned i, const char *name, const char *type)
 {
 	buf_cstr(sql, i ? ", " : "(");
 	vtab_put_name(sql, name);
@@ -29,7 +29,7 @@ static bool put_create(sqlite3 *db, const char *name, struct buf *sql, struct bu
 			const char *column = sqlmem_text(st, 0), *type = sqlmem_text(st, 1);
 			if (!column || !type)
 				break;
-			put_column(sql, n++, column, type);
+			save_rows_put_column(sql, n++, column, type);
 			buf_put(columns, column, strlen(column) + 1);
 		}
 	}
@@ -97,7 +97,7 @@ static int add_column(struct save *s, const char *table, const char *column, con
 }
 
 /* The table with all columns of *t, and those that it has already. */
-static int make_table(struct save *s, const char *name, const struct table *t, bool keyed, struct err *e)
+static int save_rows_make_table(struct save *s, const char *name, const struct table *t, bool keyed, struct err *e)
 {
 	struct buf columns = {0}, sql = {0};
 	int code, rc = 0, is = save_table_columns(s->db, name, &columns, &code);
@@ -107,9 +107,9 @@ static int make_table(struct save *s, const char *name, const struct table *t, b
 		buf_cstr(&sql, "CREATE TABLE ");
 		vtab_put_name(&sql, name);
 		for (unsigned c = 0; c < t->n_columns; c++)
-			put_column(&sql, c, t->data[c].col.id, sql_type(t->data[c].col.type));
+			save_rows_put_column(&sql, c, t->data[c].col.id, sql_type(t->data[c].col.type));
 		if (keyed)
-			put_column(&sql, t->n_columns, "aggregation", "INTEGER");
+			save_rows_put_column(&sql, t->n_columns, "aggregation", "INTEGER");
 		buf_put(&sql, ")", 2);
 		rc = save_run(s, sql.p, e);
 	}
@@ -166,7 +166,7 @@ int save_table(struct save *s, const char *name, const struct table *t, int64_t 
 {
 	if (!t->n_columns)
 		return 0;
-	return make_table(s, name, t, aggregation != ID_NONE, e) || insert_rows(s, name, t, aggregation, e) ? -1 : 0;
+	return save_rows_make_table(s, name, t, aggregation != ID_NONE, e) || insert_rows(s, name, t, aggregation, e) ? -1 : 0;
 }
 
 int64_t save_next_id(const struct save *s, int64_t least)

@@ -14,7 +14,7 @@ struct vtab {
 	const struct table *plain;
 };
 
-struct cursor {
+struct vtab_cursor {
 	sqlite3_vtab_cursor base;
 	uint64_t row, end;
 };
@@ -111,22 +111,22 @@ static int connect_store(sqlite3 *db, void *aux, int argc, const char *const *ar
 	return connect_as(db, &(struct vtab){.p = s->p, .desc = s->desc, .table = table}, out);
 }
 
-struct making {
+struct vtab_making {
 	const struct vtab_lazy *lazy;
 	const struct table *t;
 	struct err e;
 };
 
-static void make_table(void *context)
+static void vtab_make_table(void *context)
 {
-	struct making *m = context;
+	struct vtab_making *m = context;
 	m->t = m->lazy->make(m->lazy->arg, &m->e);
 }
 
 static int connect_plain(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **out, char **why)
 {
-	struct making m = {.lazy = aux};
-	if (mem_try(NULL, make_table, &m) < 0 || m.e.code == ERR_NOMEM)
+	struct vtab_making m = {.lazy = aux};
+	if (mem_try(NULL, vtab_make_table, &m) < 0 || m.e.code == ERR_NOMEM)
 		return SQLITE_NOMEM;
 	if (!m.t) {
 		*why = sqlite3_mprintf("%s: %s", m.lazy->name, m.e.msg);
@@ -164,10 +164,10 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 {
-	struct cursor *c = sqlite3_malloc(sizeof *c);
+	struct vtab_cursor *c = sqlite3_malloc(sizeof *c);
 	if (!c)
 		return SQLITE_NOMEM;
-	*c = (struct cursor){0};
+	*c = (struct vtab_cursor){0};
 	*out = &c->base;
 	return SQLITE_OK;
 }
@@ -181,7 +181,7 @@ static int close_cursor(sqlite3_vtab_cursor *c)
 /* The value of rowid = ? may be of any type; SQLite checks the row again, so 1.5 and 'x' just find nothing. */
 static int filter(sqlite3_vtab_cursor *base, int plan, const char *text, int argc, sqlite3_value **argv)
 {
-	struct cursor *c = (struct cursor *)base;
+	struct vtab_cursor *c = (struct vtab_cursor *)base;
 	c->row = 0;
 	c->end = n_rows((struct vtab *)base->pVtab);
 	if (plan != PLAN_ROWID)
@@ -200,19 +200,19 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *text, int arg
 
 static int next(sqlite3_vtab_cursor *base)
 {
-	((struct cursor *)base)->row++;
+	((struct vtab_cursor *)base)->row++;
 	return SQLITE_OK;
 }
 
 static int eof(sqlite3_vtab_cursor *base)
 {
-	struct cursor *c = (struct cursor *)base;
+	struct vtab_cursor *c = (struct vtab_cursor *)base;
 	return c->row >= c->end;
 }
 
 static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
 {
-	*out = (sqlite3_int64)((struct cursor *)base)->row;
+	*out = (sqlite3_int64)((struct vtab_cursor *)base)->row;
 	return SQLITE_OK;
 }
 
@@ -279,7 +279,7 @@ static void result_cell(sqlite3_context *x, const struct table *t, uint64_t row,
 static int column(sqlite3_vtab_cursor *base, sqlite3_context *x, int i)
 {
 	const struct vtab *v = (const struct vtab *)base->pVtab;
-	uint64_t row = ((struct cursor *)base)->row;
+	uint64_t row = ((struct vtab_cursor *)base)->row;
 	if (v->desc)
 		result_store(x, v, &v->desc->columns[i], row);
 	else if (v->plain->n_columns)
@@ -294,7 +294,7 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *x, int i)
 static const sqlite3_module store_module = VTAB_METHODS(connect_store);
 static const sqlite3_module plain_module = VTAB_METHODS(connect_plain);
 
-static int refuse(sqlite3 *db, const char *table, struct err *e)
+static int vtab_refuse(sqlite3 *db, const char *table, struct err *e)
 {
 	bool memory = (sqlite3_errcode(db) & 0xff) == SQLITE_NOMEM;
 	return err_set(e, memory ? ERR_NOMEM : ERR_USAGE, "SQL table %s: %s", table, sqlite3_errmsg(db));
@@ -306,7 +306,7 @@ int vtab_add_store(sqlite3 *db, const struct profile *p, struct err *e)
 		struct store_source *s = NEW(struct store_source);
 		*s = (struct store_source){p, &store_tables[t]};
 		if (sqlite3_create_module_v2(db, store_tables[t].name, &store_module, s, mem_free) != SQLITE_OK)
-			return refuse(db, store_tables[t].name, e);
+			return vtab_refuse(db, store_tables[t].name, e);
 	}
 	return 0;
 }
@@ -314,6 +314,6 @@ int vtab_add_store(sqlite3 *db, const struct profile *p, struct err *e)
 int vtab_add_table(sqlite3 *db, const struct vtab_lazy *l, struct err *e)
 {
 	if (sqlite3_create_module_v2(db, l->name, &plain_module, (void *)(uintptr_t)l, NULL) != SQLITE_OK)
-		return refuse(db, l->name, e);
+		return vtab_refuse(db, l->name, e);
 	return 0;
 }

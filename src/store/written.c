@@ -24,7 +24,7 @@ size_t written_bytes(const struct written *w)
 }
 
 /* 7 bits a byte, the lowest first. */
-static char *put_number(char *p, uint64_t v)
+static char *written_put_number(char *p, uint64_t v)
 {
 	for (; v >= 0x80; v >>= 7)
 		*p++ = (char)(v | 0x80);
@@ -45,7 +45,7 @@ static uint64_t get_number(const struct buf *b, size_t *at)
 }
 
 /* Small differences of either sign become small numbers; differences wrap. */
-static uint64_t fold(uint64_t v)
+static uint64_t written_fold(uint64_t v)
 {
 	return v << 1 ^ (0 - (v >> 63));
 }
@@ -59,10 +59,10 @@ void written_add(struct written *w, struct str form, const struct written_value 
 {
 	enum { NUMBER_MAX = 10 };
 	char bytes[2 * NUMBER_MAX + WRITTEN_VALUES * (NUMBER_MAX + 1)], *p = bytes;
-	p = put_number(p, (uint64_t)intern_str(&w->forms, form) << 1 | always);
-	p = put_number(p, n);
+	p = written_put_number(p, (uint64_t)intern_str(&w->forms, form) << 1 | always);
+	p = written_put_number(p, n);
 	for (unsigned i = 0; i < n; i++) {
-		p = put_number(p, fold((uint64_t)v[i].digits - (uint64_t)w->last[i]));
+		p = written_put_number(p, written_fold((uint64_t)v[i].digits - (uint64_t)w->last[i]));
 		*p++ = (char)v[i].decimals;
 		w->last[i] = v[i].digits;
 	}

@@ -12,7 +12,7 @@ enum { NOT_LOOKED = ROW_NONE - 1 };
 enum { BY_NAME = 2 };
 
 /* What tells two calls apart: string ids, 0 = not recorded; compared as bytes. */
-struct key {
+struct costs_key {
 	uint32_t name, dims, types, concrete, names;
 	uint32_t collective, comm_dtype, in_elements, out_elements, group_size;
 	uint32_t direction;
@@ -29,7 +29,7 @@ struct costs_cache {
 };
 
 /* While the kernels are attributed. */
-struct work {
+struct costs_work {
 	struct costs *c;
 	const struct profile *p;
 	const struct fwdbwd *links;
@@ -50,13 +50,13 @@ static struct costs_cache *cache_new(enum cost_rules rules)
 	return x;
 }
 
-static int64_t number(const struct profile *p, uint32_t id)
+static int64_t costs_number(const struct profile *p, uint32_t id)
 {
 	int64_t v;
 	return id && str_to_i64(profile_str(p, id), &v) ? v : -1;
 }
 
-static void add_collective(const struct profile *p, uint32_t set, struct key *k)
+static void add_collective(const struct profile *p, uint32_t set, struct costs_key *k)
 {
 	k->collective = profile_arg_id(p, set, ARG_COLLECTIVE);
 	if (!k->collective)
@@ -67,10 +67,10 @@ static void add_collective(const struct profile *p, uint32_t set, struct key *k)
 	k->group_size = profile_arg_id(p, set, ARG_GROUP_SIZE);
 }
 
-static struct key key_of_span(const struct profile *p, const struct costs_cache *x, uint32_t span, enum cost_direction d)
+static struct costs_key key_of_span(const struct profile *p, const struct costs_cache *x, uint32_t span, enum cost_direction d)
 {
 	uint32_t set = p->span.args[span];
-	struct key k = {.name = p->span.name[span], .direction = d};
+	struct costs_key k = {.name = p->span.name[span], .direction = d};
 	k.dims = profile_arg_id(p, set, ARG_INPUT_DIMS);
 	k.types = profile_arg_id(p, set, ARG_INPUT_TYPES);
 	k.concrete = profile_arg_id(p, set, ARG_INPUT_VALUES);
@@ -80,7 +80,7 @@ static struct key key_of_span(const struct profile *p, const struct costs_cache 
 	return k;
 }
 
-static struct op_facts facts_of(const struct profile *p, const struct key *k)
+static struct op_facts costs_facts_of(const struct profile *p, const struct costs_key *k)
 {
 	return (struct op_facts){
 		.name = k->collective ? STR("record_param_comms") : profile_str(p, k->name),
@@ -91,18 +91,18 @@ static struct op_facts facts_of(const struct profile *p, const struct key *k)
 		.linked = profile_str(p, k->linked),
 		.collective = profile_str(p, k->collective),
 		.comm_dtype = profile_str(p, k->comm_dtype),
-		.in_elements = number(p, k->in_elements),
-		.out_elements = number(p, k->out_elements),
-		.group_size = number(p, k->group_size),
+		.in_elements = costs_number(p, k->in_elements),
+		.out_elements = costs_number(p, k->out_elements),
+		.group_size = costs_number(p, k->group_size),
 	};
 }
 
-static uint32_t cost_at(struct costs *c, const struct profile *p, const struct key *k)
+static uint32_t costs_cost_at(struct costs *c, const struct profile *p, const struct costs_key *k)
 {
 	struct costs_cache *x = c->cache;
 	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)k, sizeof *k) - 1;
 	if (x->keys.n > before) {
-		struct op_facts f = facts_of(p, k);
+		struct op_facts f = costs_facts_of(p, k);
 		MEM_GROW(c->cost, x->cap, at + 1);
 		cost_of(&f, x->rules, (enum cost_direction)k->direction, &c->arena, &c->cost[at]);
 		c->n = at + 1;
@@ -115,7 +115,7 @@ static bool is_model(const struct cost *m)
 	return (m->flops >= 0 || m->bytes >= 0) && m->class != OP_VIEW;
 }
 
-static bool is_comm_kernel(const struct work *w, uint32_t gpu)
+static bool is_comm_kernel(const struct costs_work *w, uint32_t gpu)
 {
 	return profile_arg_id(w->p, w->p->gpu_op.args[gpu], ARG_COLLECTIVE) != 0;
 }
@@ -123,7 +123,7 @@ static bool is_comm_kernel(const struct work *w, uint32_t gpu)
 /* The backward of one call that PyProf marked may be several nodes of autograd: its kernels are of one instance. It begins with the
  * first of these nodes, and a new one when the node of one forward op runs again (retain_graph). `run` has for the marker the node that
  * its instance began with, and for a forward op inside it the last instance that it was part of. */
-static void marker_run(struct work *w, uint32_t node, uint32_t forward, uint32_t marker)
+static void marker_run(struct costs_work *w, uint32_t node, uint32_t forward, uint32_t marker)
 {
 	if (!rankset_has(&w->ops, marker))
 		return;
@@ -146,15 +146,15 @@ static void marker_run(struct work *w, uint32_t node, uint32_t forward, uint32_t
 enum { MARKER_DEPTH = 64 };
 
 /* The backward of the forward op that its number leads to; where that has no shapes itself, of PyProf's marker around it. */
-static uint32_t backward_model(struct work *w, uint32_t span)
+static uint32_t backward_model(struct costs_work *w, uint32_t span)
 {
 	uint32_t forward = fwdbwd_forward(w->links, span), at = forward;
 	for (int up = 0; at != ROW_NONE && up < MARKER_DEPTH; at = w->p->span.op[at], up++) {
 		bool marker = profile_arg_id(w->p, w->p->span.args[at], ARG_MARKER) != 0;
 		if (at != forward && !marker)
 			continue;
-		struct key k = key_of_span(w->p, w->c->cache, at, COST_BACKWARD);
-		uint32_t model = cost_at(w->c, w->p, &k);
+		struct costs_key k = key_of_span(w->p, w->c->cache, at, COST_BACKWARD);
+		uint32_t model = costs_cost_at(w->c, w->p, &k);
 		if (is_model(&w->c->cost[model])) {
 			if (marker)
 				marker_run(w, span, forward, at);
@@ -165,20 +165,20 @@ static uint32_t backward_model(struct work *w, uint32_t span)
 }
 
 /* An op's own model; without one, that of the backward of its forward op. */
-static uint32_t model_of(struct work *w, uint32_t span)
+static uint32_t model_of(struct costs_work *w, uint32_t span)
 {
 	uint32_t *model = &w->model[rankset_place(&w->ops, span)];
 	if (*model != NOT_LOOKED)
 		return *model;
 	*model = ROW_NONE;
-	struct key k = key_of_span(w->p, w->c->cache, span, COST_FORWARD);
-	uint32_t at = cost_at(w->c, w->p, &k);
+	struct costs_key k = key_of_span(w->p, w->c->cache, span, COST_FORWARD);
+	uint32_t at = costs_cost_at(w->c, w->p, &k);
 	*model = is_model(&w->c->cost[at]) ? at : backward_model(w, span);
 	return *model;
 }
 
 /* Each span is looked at once: what is found is noted for all on the way up. */
-static uint32_t cover_of(struct work *w, uint32_t span)
+static uint32_t cover_of(struct costs_work *w, uint32_t span)
 {
 	uint32_t at = span, found = ROW_NONE;
 	for (; at != ROW_NONE; at = w->p->span.op[at]) {
@@ -199,7 +199,7 @@ static uint32_t cover_of(struct work *w, uint32_t span)
 	return found;
 }
 
-static void find_ops(struct work *w)
+static void costs_find_ops(struct costs_work *w)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
 	rankset_init(&w->ops, w->p->span.rows.n);
@@ -209,7 +209,7 @@ static void find_ops(struct work *w)
 	rankset_seal(&w->ops);
 }
 
-static void attribute(struct work *w)
+static void costs_attribute(struct costs_work *w)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
 	struct costs *c = w->c;
@@ -220,9 +220,9 @@ static void attribute(struct work *w)
 		c->op[i] = op;
 		if (kernel && is_comm_kernel(w, i)) {
 			/* The kernel says itself what it sends. */
-			struct key k = {0};
+			struct costs_key k = {0};
 			add_collective(w->p, g->args[i], &k);
-			uint32_t at = cost_at(c, w->p, &k);
+			uint32_t at = costs_cost_at(c, w->p, &k);
 			c->of_gpu[i] = is_model(&c->cost[at]) ? at : ROW_NONE;
 			c->parts[i] = 1;
 		} else if (cover != ROW_NONE) {
@@ -266,7 +266,7 @@ static uint32_t fitting(enum op_class class)
 	return fit[class];
 }
 
-static bool fits(struct work *w, uint32_t gpu, enum op_class class)
+static bool costs_fits(struct costs_work *w, uint32_t gpu, enum op_class class)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
 	if (g->kind[gpu] != GPU_KERNEL)
@@ -287,7 +287,7 @@ bool costs_counts_inside(enum op_class outer, uint32_t inside)
 }
 
 /* Children stand behind their parents, so that going backwards brings all classes up. */
-static void note_inside(struct work *w)
+static void note_inside(struct costs_work *w)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
 	for (uint32_t i = 0; i < g->rows.n; i++)
@@ -305,7 +305,7 @@ static void note_inside(struct work *w)
 }
 
 /* One instance: device work list[0..n-1], the longest first. Its parts go to the longest that fit. */
-static void deal_out(struct work *w, const struct sort_item *list, uint32_t n)
+static void deal_out(struct costs_work *w, const struct sort_item *list, uint32_t n)
 {
 	uint32_t first = list[0].row, span = w->c->op[first];
 	const struct cost *m = &w->c->cost[w->c->of_gpu[first]];
@@ -314,7 +314,7 @@ static void deal_out(struct work *w, const struct sort_item *list, uint32_t n)
 	if (span != ROW_NONE && costs_counts_inside(m->class, w->inside[rankset_place(&w->ops, span)]))
 		return;
 	for (uint32_t i = 0; i < n && left > 0; i++)
-		if (fits(w, list[i].row, m->class)) {
+		if (costs_fits(w, list[i].row, m->class)) {
 			w->c->parts[list[i].row] = 1;
 			left--;
 			any = true;
@@ -324,7 +324,7 @@ static void deal_out(struct work *w, const struct sort_item *list, uint32_t n)
 		w->c->parts[list[i].row] = 1;
 }
 
-static void count_once(struct work *w)
+static void count_once(struct costs_work *w)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
 	struct sort_item *list = NEW_ARRAY_RAW(g->rows.n, struct sort_item);
@@ -369,13 +369,13 @@ struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, c
 {
 	struct costs *c = NEW(struct costs);
 	uint32_t n_gpu = p->gpu_op.rows.n;
-	struct work w = {.c = c, .p = p, .links = links};
+	struct costs_work w = {.c = c, .p = p, .links = links};
 	c->cache = cache_new(rules);
 	c->of_gpu = NEW_ARRAY_RAW(n_gpu, uint32_t);
 	c->op = NEW_ARRAY_RAW(n_gpu, uint32_t);
 	c->parts = NEW_ARRAY(n_gpu, uint8_t);
 	costs_link(c, p, w.links);
-	find_ops(&w);
+	costs_find_ops(&w);
 	uint32_t n_ops = w.ops.members;
 	w.cover = NEW_ARRAY_RAW(n_ops, uint32_t);
 	w.model = NEW_ARRAY_RAW(n_ops, uint32_t);
@@ -383,7 +383,7 @@ struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, c
 	w.own = NEW_ARRAY(n_ops, uint32_t);
 	for (uint32_t i = 0; i < n_ops; i++)
 		w.cover[i] = w.model[i] = NOT_LOOKED;
-	attribute(&w);
+	costs_attribute(&w);
 	note_inside(&w);
 	count_once(&w);
 	mem_free(w.cover);
@@ -446,14 +446,14 @@ int64_t costs_bytes(const struct costs *c, uint32_t gpu)
 
 uint32_t costs_index_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d)
 {
-	struct key k = key_of_span(p, c->cache, span, d);
-	return cost_at(c, p, &k);
+	struct costs_key k = key_of_span(p, c->cache, span, d);
+	return costs_cost_at(c, p, &k);
 }
 
 uint32_t costs_index_of_name(struct costs *c, const struct profile *p, uint32_t kernel_name, enum op_class class, enum dtype t)
 {
 	struct costs_cache *x = c->cache;
-	struct key k = {.name = kernel_name, .dims = class, .types = t, .direction = BY_NAME};
+	struct costs_key k = {.name = kernel_name, .dims = class, .types = t, .direction = BY_NAME};
 	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)&k, sizeof k) - 1;
 	if (x->keys.n == before)
 		return at;
@@ -468,10 +468,10 @@ uint32_t costs_index_of_name(struct costs *c, const struct profile *p, uint32_t 
 
 struct op_facts costs_facts(const struct costs *c, const struct profile *p, uint32_t index, enum cost_direction *d)
 {
-	struct key k;
+	struct costs_key k;
 	memcpy(&k, c->cache->keys.entry[index + 1].p, sizeof k);
 	*d = (enum cost_direction)k.direction;
-	return facts_of(p, &k);
+	return costs_facts_of(p, &k);
 }
 
 const struct cost *costs_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d)

@@ -14,18 +14,18 @@ static const double LEAST_TOLD = 0.0005;
 enum { MOST_ROWS = 1 << 20 };
 
 /* FLOPs of products of one row, by type and cores. */
-struct sum {
+struct mfu_sum {
 	struct mfu_type of;
 	uint32_t next;           /* of the same row, in work.sum; ROW_NONE */
 };
 
-struct work {
+struct mfu_work {
 	const struct profile *p;
 	struct costs *costs;
 	struct bounds *bounds;
 	struct mfu *out;
 	struct gpus gpus;
-	struct sum *sum;
+	struct mfu_sum *sum;
 	uint32_t n_sums, cap_sums;
 	uint32_t *first_sum;     /* by row of `out`, in `sum`; ROW_NONE */
 	unsigned steps;          /* that have rows of their own */
@@ -43,7 +43,7 @@ static int64_t length_of_all(const struct steps *s)
 	return ns;
 }
 
-static void find_ends(struct work *w)
+static void mfu_find_ends(struct mfu_work *w)
 {
 	const struct profile *p = w->p;
 	w->first_ns = INT64_MAX;
@@ -55,7 +55,7 @@ static void find_ends(struct work *w)
 	}
 }
 
-static void make_rows(struct work *w)
+static void make_rows(struct mfu_work *w)
 {
 	const struct steps *s = w->p->steps;
 	struct mfu *m = w->out;
@@ -80,7 +80,7 @@ static void make_rows(struct work *w)
 /* --- what runs in a step ---------------------------------------------------------------------------------------- */
 
 /* The last step that starts at or before a time, by its host's or its devices' times. */
-static uint32_t step_at(const struct steps *s, int64_t time, bool on_host)
+static uint32_t mfu_step_at(const struct steps *s, int64_t time, bool on_host)
 {
 	uint32_t a = 0, b = s->n;
 	while (a < b) {
@@ -96,18 +96,18 @@ static uint32_t step_at(const struct steps *s, int64_t time, bool on_host)
 	return time < (on_host ? x->host_end_ns : x->end_ns) ? a - 1 : ROW_NONE;
 }
 
-static uint32_t step_of(const struct work *w, uint32_t g)
+static uint32_t mfu_step_of(const struct mfu_work *w, uint32_t g)
 {
 	const struct profile *p = w->p;
 	if (w->out->whole)
 		return 0;
 	uint32_t launcher = p->gpu_op.op[g] != ROW_NONE ? p->gpu_op.op[g] : p->gpu_op.call[g];
 	if (launcher != ROW_NONE)
-		return step_at(p->steps, p->span.start_ns[launcher], true);
-	return step_at(p->steps, p->gpu_op.start_ns[g], false);
+		return mfu_step_at(p->steps, p->span.start_ns[launcher], true);
+	return mfu_step_at(p->steps, p->gpu_op.start_ns[g], false);
 }
 
-static bool plus(int64_t *sum, int64_t v)
+static bool mfu_plus(int64_t *sum, int64_t v)
 {
 	if (*sum == COST_UNKNOWN || __builtin_add_overflow(*sum, v, sum))
 		*sum = COST_UNKNOWN;
@@ -115,7 +115,7 @@ static bool plus(int64_t *sum, int64_t v)
 }
 
 /* A row has few types, at most DTYPES x 3. */
-static void add_type(struct work *w, uint32_t row, enum dtype t, enum tri tc, int64_t flops)
+static void add_type(struct mfu_work *w, uint32_t row, enum dtype t, enum tri tc, int64_t flops)
 {
 	uint32_t i = w->first_sum[row];
 	while (i != ROW_NONE && (w->sum[i].of.dtype != t || w->sum[i].of.tensor_core != tc))
@@ -123,11 +123,11 @@ static void add_type(struct work *w, uint32_t row, enum dtype t, enum tri tc, in
 	if (i == ROW_NONE) {
 		i = w->n_sums++;
 		MEM_GROW(w->sum, w->cap_sums, w->n_sums);
-		w->sum[i] = (struct sum){{t, tc, 0}, w->first_sum[row]};
+		w->sum[i] = (struct mfu_sum){{t, tc, 0}, w->first_sum[row]};
 		w->first_sum[row] = i;
 	}
-	plus(&w->sum[i].of.flops, flops);
-	plus(&w->out->v[row].product_flops, flops);
+	mfu_plus(&w->sum[i].of.flops, flops);
+	mfu_plus(&w->out->v[row].product_flops, flops);
 }
 
 /* Whether a kernel is a product, or may be one. */
@@ -139,7 +139,7 @@ static bool may_multiply(const struct cost *c, struct kernel_info k)
 	       k.class == KERNEL_OTHER || (k.class == KERNEL_TRITON && k.dot);
 }
 
-static void add_to(struct work *w, uint32_t row, uint32_t g, int64_t flops)
+static void add_to(struct mfu_work *w, uint32_t row, uint32_t g, int64_t flops)
 {
 	struct mfu_row *r = &w->out->v[row];
 	uint32_t at = w->costs->of_gpu[g];
@@ -153,19 +153,19 @@ static void add_to(struct work *w, uint32_t row, uint32_t g, int64_t flops)
 		return;
 	}
 	r->known_ns += ns;
-	plus(&r->flops, flops);
+	mfu_plus(&r->flops, flops);
 	if (flops > 0 && bounds_multiplies(c->class))
 		add_type(w, row, c->dtype != DTYPE_UNKNOWN ? c->dtype : k.dtype, kernel_tensor_core(k, c->dtype), flops);
 }
 
-static void add_work(struct work *w, uint32_t g)
+static void mfu_add_work(struct mfu_work *w, uint32_t g)
 {
 	struct mfu *m = w->out;
-	uint32_t step = step_of(w, g), gpu = gpus_of(&w->gpus, w->p, g);
+	uint32_t step = mfu_step_of(w, g), gpu = gpus_of(&w->gpus, w->p, g);
 	int64_t flops = costs_flops(w->costs, g);
 	bool inside = step != ROW_NONE && gpu != GPUS_NONE;
 	if (flops > 0)
-		plus(inside ? &m->inside_flops : &m->outside_flops, flops);
+		mfu_plus(inside ? &m->inside_flops : &m->outside_flops, flops);
 	if (!inside || gpu_kernel(w->p, g)->class == KERNEL_COMM)
 		return;
 	uint32_t first = gpu * (w->steps + 1);
@@ -177,7 +177,7 @@ static void add_work(struct work *w, uint32_t g)
 /* --- what follows ----------------------------------------------------------------------------------------------- */
 
 /* The types with most FLOPs. Where their sum does not fit 64 bits, which has most is not known. */
-static void set_types(const struct work *w, uint32_t row)
+static void set_types(const struct mfu_work *w, uint32_t row)
 {
 	struct mfu_type *type = w->out->v[row].type;
 	if (w->out->v[row].product_flops < 0)
@@ -203,7 +203,7 @@ static void set_peak(struct mfu_row *r)
 	r->peak_name = gpu_peak_name(r->gpu, t->dtype, t->tensor_core);
 }
 
-static void finish(struct mfu_row *r)
+static void mfu_finish(struct mfu_row *r)
 {
 	r->achieved_flops = r->mfu_pct = NAN;
 	set_peak(r);
@@ -232,18 +232,18 @@ static void finish(struct mfu_row *r)
 
 struct mfu *mfu_new(const struct profile *p)
 {
-	struct work w = {.p = p, .out = NEW(struct mfu), .costs = costs_new(p, COST_DEFAULT), .bounds = bounds_new(p)};
+	struct mfu_work w = {.p = p, .out = NEW(struct mfu), .costs = costs_new(p, COST_DEFAULT), .bounds = bounds_new(p)};
 	w.out->whole = p->steps->whole_trace || !p->steps->n;
 	gpus_find(p, &w.gpus);
-	find_ends(&w);
+	mfu_find_ends(&w);
 	w.out->steps_left_out = !w.out->whole && (uint64_t)w.gpus.n * p->steps->n > MOST_ROWS;
 	w.steps = w.out->whole || w.out->steps_left_out ? 0 : p->steps->n;
 	make_rows(&w);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		add_work(&w, g);
+		mfu_add_work(&w, g);
 	for (uint32_t i = 0; i < w.out->n; i++) {
 		set_types(&w, i);
-		finish(&w.out->v[i]);
+		mfu_finish(&w.out->v[i]);
 	}
 	mem_free(w.sum);
 	mem_free(w.first_sum);

@@ -24,7 +24,7 @@ int op_flops_torch_op(struct str name)
 	return -1;
 }
 
-struct work {
+struct op_flops_work {
 	const struct profile *p;
 	struct costs *c;
 	const struct fwdbwd *links;
@@ -36,43 +36,43 @@ struct work {
 enum { KNOWN = 1, AROUND = 2, HAS_CHILD = 4, OPEN_CHILD = 8 };
 #define NOT_LOOKED UINT32_MAX
 
-static bool is_op(const struct work *w, uint32_t i) { return w->p->span.kind[i] == SPAN_OP; }
+static bool op_flops_is_op(const struct op_flops_work *w, uint32_t i) { return w->p->span.kind[i] == SPAN_OP; }
 
 /* The op around it, which stands before it. */
-static uint32_t op_around(const struct work *w, uint32_t i)
+static uint32_t op_flops_op_around(const struct op_flops_work *w, uint32_t i)
 {
 	uint32_t up = w->p->span.op[i];
-	return up != ROW_NONE && up < i && is_op(w, up) ? up : ROW_NONE;
+	return up != ROW_NONE && up < i && op_flops_is_op(w, up) ? up : ROW_NONE;
 }
 
 /* cost[] may move with each new op: the pointer holds until the next call. */
-static const struct cost *cost_at(struct work *w, uint32_t i, enum cost_direction d)
+static const struct cost *op_flops_cost_at(struct op_flops_work *w, uint32_t i, enum cost_direction d)
 {
 	uint32_t at = costs_index_of_span(w->c, w->p, i, d);
 	return &w->c->cost[at];
 }
 
-static const struct cost *model(struct work *w, uint32_t i)
+static const struct cost *op_flops_model(struct op_flops_work *w, uint32_t i)
 {
-	const struct cost *m = cost_at(w, i, COST_FORWARD);
+	const struct cost *m = op_flops_cost_at(w, i, COST_FORWARD);
 	uint32_t forward = m->flops >= 0 || m->class == OP_VIEW ? ROW_NONE : fwdbwd_forward(w->links, i);
-	return forward == ROW_NONE ? m : cost_at(w, forward, COST_BACKWARD);
+	return forward == ROW_NONE ? m : op_flops_cost_at(w, forward, COST_BACKWARD);
 }
 
 /* Ranges of autograd's own that hold ops, and nothing else that counts. */
-static bool is_wrapper(const struct work *w, uint32_t i)
+static bool is_wrapper(const struct op_flops_work *w, uint32_t i)
 {
 	enum autograd_name kind = name_autograd(w->p, w->p->span.name[i]);
 	return kind == AUTOGRAD_ENGINE || kind == AUTOGRAD_NODE || kind == AUTOGRAD_ACCUMULATE;
 }
 
 /* From the inside out: children stand behind their parents. */
-static void count_innermost(struct work *w)
+static void count_innermost(struct op_flops_work *w)
 {
 	for (uint32_t i = w->p->span.rows.n; i-- > 0;) {
-		if (!is_op(w, i))
+		if (!op_flops_is_op(w, i))
 			continue;
-		const struct cost *m = model(w, i);
+		const struct cost *m = op_flops_model(w, i);
 		if (m->flops > 0 && m->class != OP_VIEW && !costs_counts_inside(m->class, w->inside[i])) {
 			w->f->flops[i] = m->flops;
 			w->inside[i] |= 1u << m->class;
@@ -80,7 +80,7 @@ static void count_innermost(struct work *w)
 		bool settled = m->flops >= 0 || m->class == OP_VIEW || w->inside[i] ||
 		               ((w->state[i] & (HAS_CHILD | OPEN_CHILD)) == HAS_CHILD && is_wrapper(w, i));
 		w->state[i] |= settled ? KNOWN : 0;
-		uint32_t up = op_around(w, i);
+		uint32_t up = op_flops_op_around(w, i);
 		if (up == ROW_NONE)
 			continue;
 		w->inside[up] |= w->inside[i];
@@ -89,12 +89,12 @@ static void count_innermost(struct work *w)
 }
 
 /* What is inside an op with known FLOPs is part of it; a backward node is no op whose FLOPs one could know. */
-static void find_unknown(struct work *w)
+static void find_unknown(struct op_flops_work *w)
 {
 	for (uint32_t i = 0; i < w->p->span.rows.n; i++) {
-		if (!is_op(w, i))
+		if (!op_flops_is_op(w, i))
 			continue;
-		uint32_t up = op_around(w, i);
+		uint32_t up = op_flops_op_around(w, i);
 		bool around = up != ROW_NONE && ((w->state[up] & AROUND) || w->f->flops[up] > 0);
 		w->state[i] |= around ? AROUND : 0;
 		w->f->unknown[i] = !(w->state[i] & (KNOWN | AROUND)) && !((w->state[i] & HAS_CHILD) && is_wrapper(w, i));
@@ -102,7 +102,7 @@ static void find_unknown(struct work *w)
 }
 
 /* Groups of a convolution whose weight gradient is asked for; 1 = nothing to add. */
-static int64_t too_large(struct work *w, uint32_t i, const struct cost *m)
+static int64_t too_large(struct op_flops_work *w, uint32_t i, const struct cost *m)
 {
 	enum cost_direction d;
 	struct op_args args;
@@ -119,9 +119,9 @@ static int64_t too_large(struct work *w, uint32_t i, const struct cost *m)
 	return mask[1] ? m->b : 1;
 }
 
-static int64_t torch_flops(struct work *w, uint32_t i)
+static int64_t torch_flops(struct op_flops_work *w, uint32_t i)
 {
-	const struct cost *m = cost_at(w, i, COST_FORWARD);
+	const struct cost *m = op_flops_cost_at(w, i, COST_FORWARD);
 	if (m->flops < 0)
 		return -1;
 	int64_t flops = m->flops, groups = too_large(w, i, m), more;
@@ -133,14 +133,14 @@ static int64_t torch_flops(struct work *w, uint32_t i)
 }
 
 /* From the outside in: what runs inside an op that it counts, its dispatcher does not see. */
-static void count_outermost(struct work *w)
+static void count_outermost(struct op_flops_work *w)
 {
 	w->torch_name = NEW_ARRAY_RAW(w->p->strings.n + 1, uint32_t);
 	memset(w->torch_name, 0xff, ((size_t)w->p->strings.n + 1) * sizeof *w->torch_name);
 	for (uint32_t i = 0; i < w->p->span.rows.n; i++) {
-		if (!is_op(w, i))
+		if (!op_flops_is_op(w, i))
 			continue;
-		uint32_t up = op_around(w, i), *known = &w->torch_name[w->p->span.name[i]];
+		uint32_t up = op_flops_op_around(w, i), *known = &w->torch_name[w->p->span.name[i]];
 		if (*known == NOT_LOOKED)
 			*known = op_flops_torch_op(profile_str(w->p, w->p->span.name[i])) >= 0;
 		if (up != ROW_NONE && (w->state[up] & AROUND)) {
@@ -159,7 +159,7 @@ struct op_flops *op_flops_new(const struct profile *p, struct costs *c, const st
 {
 	uint32_t n = p->span.rows.n;
 	struct op_flops *f = NEW(struct op_flops);
-	struct work w = {.p = p, .c = c, .links = links, .f = f, .state = NEW_ARRAY(n, uint8_t)};
+	struct op_flops_work w = {.p = p, .c = c, .links = links, .f = f, .state = NEW_ARRAY(n, uint8_t)};
 	if (rules == OP_FLOPS_DEFAULT)
 		costs_link(c, p, links);
 	f->flops = NEW_ARRAY(n, int64_t);

@@ -13,14 +13,14 @@ struct open_ops {
 	uint32_t n, cap;
 };
 
-static void close_until(const struct profile *p, struct open_ops *o, int64_t time)
+static void memory_close_until(const struct profile *p, struct open_ops *o, int64_t time)
 {
 	while (o->n && span_end(p, o->span[o->n - 1]) <= time)
 		o->n--;
 }
 
 /* Memory rows grouped by thread, each group in order of time. */
-static uint32_t *group_by_track(const struct profile *p, uint32_t *first)
+static uint32_t *memory_group_by_track(const struct profile *p, uint32_t *first)
 {
 	const struct memories *m = &p->memory;
 	uint32_t n_tracks = p->track.rows.n;
@@ -45,7 +45,7 @@ static void find_around(const struct profile *p, unsigned kinds, uint32_t *aroun
 	const struct memories *m = &p->memory;
 	const struct spans *s = &p->span;
 	uint32_t *first = NEW_ARRAY((size_t)p->track.rows.n + 1, uint32_t);
-	uint32_t *row = group_by_track(p, first);
+	uint32_t *row = memory_group_by_track(p, first);
 	struct open_ops open = {0};
 	uint32_t i = 0;
 	for (uint32_t t = 0; t < p->track.rows.n; t++) {
@@ -57,11 +57,11 @@ static void find_around(const struct profile *p, unsigned kinds, uint32_t *aroun
 			for (; i < s->rows.n && s->track[i] == t && s->start_ns[i] <= time; i++) {
 				if (!(kinds & 1u << s->kind[i]))
 					continue;
-				close_until(p, &open, s->start_ns[i]);
+				memory_close_until(p, &open, s->start_ns[i]);
 				MEM_GROW(open.span, open.cap, open.n + 1);
 				open.span[open.n++] = i;
 			}
-			close_until(p, &open, time);
+			memory_close_until(p, &open, time);
 			around[row[k]] = open.n ? open.span[open.n - 1] : ROW_NONE;
 		}
 	}

@@ -25,7 +25,7 @@ const char *const memory_why_text[MEMORY_WHYS] = {
 	[MEMORY_WHY_NO_ADDRESS] = "the trace has no addresses, so that no block can be followed",
 };
 
-struct work {
+struct memory_categories_work {
 	const struct profile *p;
 	struct memory_timeline *t;
 	struct memory_places places;
@@ -43,9 +43,9 @@ struct verdict {
 };
 
 static struct verdict known(enum memory_category c) { return (struct verdict){c, MEMORY_KNOWN}; }
-static struct verdict unknown(enum memory_why w) { return (struct verdict){MEMORY_UNKNOWN, w}; }
+static struct verdict memory_categories_unknown(enum memory_why w) { return (struct verdict){MEMORY_UNKNOWN, w}; }
 
-static struct memory_place place_of(const struct work *w, uint32_t row)
+static struct memory_place memory_categories_place_of(const struct memory_categories_work *w, uint32_t row)
 {
 	if (row == ROW_NONE || w->around[row] == ROW_NONE)
 		return (struct memory_place){ROW_NONE, ROW_NONE, ROW_NONE, ROW_NONE};
@@ -53,12 +53,12 @@ static struct memory_place place_of(const struct work *w, uint32_t row)
 }
 
 /* Freed at or after the end of the range, or not at all. */
-static bool held_beyond(const struct work *w, const struct memory_pair *k, int64_t end_ns)
+static bool held_beyond(const struct memory_categories_work *w, const struct memory_pair *k, int64_t end_ns)
 {
 	return k->release == ROW_NONE || w->p->memory.time_ns[k->release] >= end_ns;
 }
 
-static bool takes_tensor(const struct work *w, uint32_t span, int64_t bytes)
+static bool takes_tensor(const struct memory_categories_work *w, uint32_t span, int64_t bytes)
 {
 	uint32_t set = w->p->span.args[span];
 	for (uint32_t i = w->places.first[set]; i < w->places.first[set + 1]; i++)
@@ -70,7 +70,7 @@ static bool takes_tensor(const struct work *w, uint32_t span, int64_t bytes)
 /* What fills or copies a new tensor comes right after; empty_like has the size of its source, which says nothing. */
 enum { OPS_LOOKED_AT = 64, RANGES_LOOKED_AT = 1024 };
 
-static bool used_as_tensor(const struct work *w, const struct memory_pair *k, uint32_t call)
+static bool used_as_tensor(const struct memory_categories_work *w, const struct memory_pair *k, uint32_t call)
 {
 	const struct spans *s = &w->p->span;
 	int64_t from = w->p->memory.time_ns[k->alloc], to = w->p->memory.time_ns[k->release];
@@ -89,18 +89,18 @@ static bool used_as_tensor(const struct work *w, const struct memory_pair *k, ui
 	return false;
 }
 
-static struct verdict of_backward(const struct work *w, const struct memory_pair *k, uint32_t engine)
+static struct verdict of_backward(const struct memory_categories_work *w, const struct memory_pair *k, uint32_t engine)
 {
 	uint32_t pass = w->places.pass[engine];
-	if (!held_beyond(w, k, w->places.pass_end_ns[pass]) || place_of(w, k->release).engine != ROW_NONE)
+	if (!held_beyond(w, k, w->places.pass_end_ns[pass]) || memory_categories_place_of(w, k->release).engine != ROW_NONE)
 		return known(MEMORY_AUTOGRAD_DETAIL);
 	if (!w->places.gradients_sized || memory_places_has_gradient(&w->places, pass, w->p->memory.bytes[k->alloc]))
 		return known(MEMORY_GRADIENT);
-	return unknown(MEMORY_WHY_OUTLIVES);
+	return memory_categories_unknown(MEMORY_WHY_OUTLIVES);
 }
 
 /* Where shapes were recorded, the arguments say whether an op takes tensors; else its name does: one that makes a tensor of nothing takes none. */
-static bool takes_tensors(const struct work *w, uint32_t call)
+static bool takes_tensors(const struct memory_categories_work *w, uint32_t call)
 {
 	static const char *const makers[] = {"aten::zeros", "aten::ones", "aten::rand", "aten::full", "aten::empty", "aten::arange", "aten::eye", "aten::linspace",
 		                             "aten::logspace", "aten::scalar_tensor", "aten::tril_indices", "aten::triu_indices", "aten::new_"};
@@ -113,39 +113,39 @@ static bool takes_tensors(const struct work *w, uint32_t call)
 	return true;
 }
 
-static struct verdict of_forward(const struct work *w, const struct memory_pair *k, uint32_t call)
+static struct verdict of_forward(const struct memory_categories_work *w, const struct memory_pair *k, uint32_t call)
 {
 	if (w->t->device != MEMORY_CPU && w->places.from_host[call])
-		return k->release == ROW_NONE ? unknown(MEMORY_WHY_COPIED) : known(MEMORY_INPUT);
+		return k->release == ROW_NONE ? memory_categories_unknown(MEMORY_WHY_COPIED) : known(MEMORY_INPUT);
 	if (takes_tensors(w, call))
 		return known(MEMORY_ACTIVATION);
-	return place_of(w, k->release).engine != ROW_NONE ? known(MEMORY_INPUT) : unknown(MEMORY_WHY_NO_TENSOR);
+	return memory_categories_place_of(w, k->release).engine != ROW_NONE ? known(MEMORY_INPUT) : memory_categories_unknown(MEMORY_WHY_NO_TENSOR);
 }
 
-static struct verdict judge(const struct work *w, const struct memory_pair *k)
+static struct verdict judge(const struct memory_categories_work *w, const struct memory_pair *k)
 {
 	if (k->alloc == ROW_NONE)
-		return unknown(MEMORY_WHY_BEFORE);
-	struct memory_place at = place_of(w, k->alloc);
+		return memory_categories_unknown(MEMORY_WHY_BEFORE);
+	struct memory_place at = memory_categories_place_of(w, k->alloc);
 	if (at.call != ROW_NONE && !held_beyond(w, k, span_end(w->p, at.call)))
-		return used_as_tensor(w, k, at.call) ? known(MEMORY_TEMPORARY) : unknown(MEMORY_WHY_WORKSPACE);
+		return used_as_tensor(w, k, at.call) ? known(MEMORY_TEMPORARY) : memory_categories_unknown(MEMORY_WHY_WORKSPACE);
 	if (at.engine != ROW_NONE)
 		return of_backward(w, k, at.engine);
 	if (at.optimizer != ROW_NONE)
-		return held_beyond(w, k, span_end(w->p, at.optimizer)) ? known(MEMORY_OPTIMIZER_STATE) : unknown(MEMORY_WHY_OPTIMIZER);
+		return held_beyond(w, k, span_end(w->p, at.optimizer)) ? known(MEMORY_OPTIMIZER_STATE) : memory_categories_unknown(MEMORY_WHY_OPTIMIZER);
 	if (at.loader != ROW_NONE && held_beyond(w, k, span_end(w->p, at.loader)))
 		return known(MEMORY_INPUT);
-	return at.call == ROW_NONE ? unknown(MEMORY_WHY_OUTSIDE) : of_forward(w, k, at.call);
+	return at.call == ROW_NONE ? memory_categories_unknown(MEMORY_WHY_OUTSIDE) : of_forward(w, k, at.call);
 }
 
-static void count_unknown(struct memory_timeline *t, enum memory_why why, int64_t bytes)
+static void memory_categories_count_unknown(struct memory_timeline *t, enum memory_why why, int64_t bytes)
 {
 	t->unknown_blocks[why]++;
 	if (__builtin_add_overflow(t->unknown_bytes[why], bytes, &t->unknown_bytes[why]))
 		t->unknown_bytes[why] = INT64_MAX;
 }
 
-static void judge_blocks(struct work *w)
+static void judge_blocks(struct memory_categories_work *w)
 {
 	const struct memories *m = &w->p->memory;
 	w->n_pairs = memory_pairs(w->p, w->t->device, &w->pair);
@@ -161,50 +161,50 @@ static void judge_blocks(struct work *w)
 		}
 		w->t->blocks[v.category] += k->alloc != ROW_NONE;
 		if (v.why && k->alloc != ROW_NONE)
-			count_unknown(w->t, v.why, m->bytes[k->alloc]);
+			memory_categories_count_unknown(w->t, v.why, m->bytes[k->alloc]);
 	}
 }
 
-static void add_change(struct work *w, int64_t time_ns, int64_t bytes, enum memory_action a, struct verdict v)
+static void add_change(struct memory_categories_work *w, int64_t time_ns, int64_t bytes, enum memory_action a, struct verdict v)
 {
 	struct memory_timeline *t = w->t;
 	MEM_GROW(t->change, w->cap, t->n + 1);
 	t->change[t->n++] = (struct memory_change){time_ns, bytes, (uint8_t)a, (uint8_t)v.category, (uint8_t)v.why};
 }
 
-static void add_before(struct work *w, int64_t bytes, struct verdict v)
+static void add_before(struct memory_categories_work *w, int64_t bytes, struct verdict v)
 {
 	add_change(w, -1, bytes, MEMORY_PREEXISTING, v);
 	w->t->n_before++;
 	if (v.why)
-		count_unknown(w->t, v.why, bytes);
+		memory_categories_count_unknown(w->t, v.why, bytes);
 }
 
-static bool on_device(const struct profile *p, uint32_t i, int device)
+static bool memory_categories_on_device(const struct profile *p, uint32_t i, int device)
 {
 	return memory_device(p, i) == device && memory_is_event(p, i);
 }
 
-static int by_bytes(const void *a, const void *b)
+static int memory_categories_by_bytes(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 	return (x > y) - (x < y);
 }
 
 /* Sizes of the blocks that are never freed, those of gradients and of the optimizer left out: they are no parameters. */
-static int64_t *kept_sizes(const struct work *w, uint32_t *n)
+static int64_t *kept_sizes(const struct memory_categories_work *w, uint32_t *n)
 {
 	int64_t *size = NEW_ARRAY_RAW(w->n_pairs, int64_t);
 	*n = 0;
 	for (uint32_t i = 0; i < w->n_pairs; i++) {
 		uint32_t row = w->pair[i].alloc;
-		if (row == ROW_NONE || w->pair[i].release != ROW_NONE || place_of(w, row).engine != ROW_NONE ||
+		if (row == ROW_NONE || w->pair[i].release != ROW_NONE || memory_categories_place_of(w, row).engine != ROW_NONE ||
 		    w->category[row] == MEMORY_OPTIMIZER_STATE)
 			continue;
 		size[(*n)++] = w->p->memory.bytes[row];
 	}
 	if (*n)
-		qsort(size, *n, sizeof *size, by_bytes);
+		qsort(size, *n, sizeof *size, memory_categories_by_bytes);
 	return size;
 }
 
@@ -229,14 +229,14 @@ static bool kept_fits(const int64_t *size, uint32_t n, int64_t tensor)
 }
 
 /* All gradients that were allocated are on this device, and there are some. */
-static bool has_the_gradients(const struct work *w)
+static bool has_the_gradients(const struct memory_categories_work *w)
 {
 	const struct memories *m = &w->p->memory;
 	bool here = w->t->blocks[MEMORY_GRADIENT] > 0;
 	for (uint32_t i = 0; here && i < m->rows.n; i++) {
 		if (m->bytes[i] <= 0 || !memory_is_event(w->p, i) || memory_device(w->p, i) == w->t->device)
 			continue;
-		struct memory_place at = place_of(w, i);
+		struct memory_place at = memory_categories_place_of(w, i);
 		here = at.engine == ROW_NONE || !memory_places_has_gradient(&w->places, w->places.pass[at.engine], m->bytes[i]);
 	}
 	return here;
@@ -261,7 +261,7 @@ static bool largest_pass(const struct memory_places *m, uint32_t *from, uint32_t
 }
 
 /* `room`: bytes held before that are not accounted for; -1 = not known. */
-static void add_parameters(struct work *w, int64_t *room)
+static void add_parameters(struct memory_categories_work *w, int64_t *room)
 {
 	uint32_t from = 0, to = 0, n_kept;
 	if (!has_the_gradients(w) || !largest_pass(&w->places, &from, &to))
@@ -280,17 +280,17 @@ static void add_parameters(struct work *w, int64_t *room)
 
 /* What the allocator held before the first record; -1 = not known. Host memory is counted from when the profiler started, and
  * what was freed while none ran is still in: its totals say nothing about a beginning. */
-static int64_t held_before(const struct work *w)
+static int64_t held_before(const struct memory_categories_work *w)
 {
 	const struct memories *m = &w->p->memory;
 	int64_t before;
 	for (uint32_t i = 0; w->t->device != MEMORY_CPU && i < m->rows.n; i++)
-		if (on_device(w->p, i, w->t->device))
+		if (memory_categories_on_device(w->p, i, w->t->device))
 			return memory_has_totals(w->p, i) && !__builtin_sub_overflow(m->total_allocated[i], m->bytes[i], &before) ? before : -1;
 	return -1;
 }
 
-static void add_all_before(struct work *w)
+static void add_all_before(struct memory_categories_work *w)
 {
 	int64_t room = held_before(w);
 	w->t->before_is_whole = room >= 0;
@@ -298,26 +298,26 @@ static void add_all_before(struct work *w)
 		if (w->pair[i].alloc != ROW_NONE || w->p->memory.bytes[w->pair[i].release] == INT64_MIN)
 			continue;
 		int64_t bytes = -w->p->memory.bytes[w->pair[i].release];
-		add_before(w, bytes, unknown(MEMORY_WHY_BEFORE));
+		add_before(w, bytes, memory_categories_unknown(MEMORY_WHY_BEFORE));
 		if (room >= 0)
 			room = bytes > room ? 0 : room - bytes;
 	}
 	add_parameters(w, &room);
 	if (room > 0)
-		add_before(w, room, unknown(MEMORY_WHY_BEFORE));
+		add_before(w, room, memory_categories_unknown(MEMORY_WHY_BEFORE));
 	w->t->kept_bytes = room > 0 ? room : 0;
 	w->t->backward = w->places.n_passes > 0;
 }
 
-static void add_records(struct work *w)
+static void add_records(struct memory_categories_work *w)
 {
 	const struct memories *m = &w->p->memory;
 	for (uint32_t i = 0; i < m->rows.n; i++) {
-		if (!on_device(w->p, i, w->t->device) || !m->bytes[i])
+		if (!memory_categories_on_device(w->p, i, w->t->device) || !m->bytes[i])
 			continue;
 		if (w->why[i] == MEMORY_WHY_NO_ADDRESS && m->bytes[i] > 0) {
 			w->t->blocks[MEMORY_UNKNOWN]++;
-			count_unknown(w->t, MEMORY_WHY_NO_ADDRESS, m->bytes[i]);
+			memory_categories_count_unknown(w->t, MEMORY_WHY_NO_ADDRESS, m->bytes[i]);
 		}
 		add_change(w, m->time_ns[i], m->bytes[i], m->bytes[i] > 0 ? MEMORY_CREATE : MEMORY_DESTROY,
 		           (struct verdict){w->category[i], w->why[i]});
@@ -344,7 +344,7 @@ struct memory_timeline *memory_timeline_new(const struct profile *p, int device,
 {
 	uint32_t rows = p->memory.rows.n;
 	struct memory_timeline *t = NEW(struct memory_timeline);
-	struct work w = {.p = p, .t = t};
+	struct memory_categories_work w = {.p = p, .t = t};
 	t->device = device;
 	memory_places_init(&w.places, p);
 	w.sized = w.places.first[p->arg_set.rows.n] > 0;

@@ -94,7 +94,7 @@ static int64_t tensor_bytes(const struct op_arg *x, const struct op_tensor *t)
 }
 
 /* Kineto writes [] for what is no tensor and for a tensor of one element alike; the type tells them apart. */
-static bool is_tensor(const struct op_arg *x, const struct op_tensor *t)
+static bool memory_places_is_tensor(const struct op_arg *x, const struct op_tensor *t)
 {
 	return x->dtype != DTYPE_UNKNOWN || t->rank;
 }
@@ -115,7 +115,7 @@ static void sizes_of_args(struct memory_places *m, const struct profile *p)
 			for (unsigned i = 0; i < a.n; i++)
 				for (uint32_t k = 0; k < a.arg[i].n_tensors; k++) {
 					const struct op_tensor *t = &a.tensor[a.arg[i].tensor + k];
-					if (!is_tensor(&a.arg[i], t))
+					if (!memory_places_is_tensor(&a.arg[i], t))
 						continue;
 					MEM_GROW(m->bytes, cap, n + 1);
 					m->bytes[n++] = tensor_bytes(&a.arg[i], t);

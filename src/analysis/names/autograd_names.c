@@ -13,20 +13,20 @@ static struct str last_scope(struct str s)
 	return s;
 }
 
-static struct str without_number(struct str s)
+static struct str autograd_names_without_number(struct str s)
 {
 	while (s.n && isdigit((unsigned char)s.p[s.n - 1]))
 		s.n--;
 	return s;
 }
 
-static bool is_node(struct str name)
+static bool autograd_names_is_node(struct str name)
 {
-	struct str s = without_number(last_scope(name));
+	struct str s = autograd_names_without_number(last_scope(name));
 	return str_ends(s, STR("Backward")) || str_ends(s, STR("Backwards")) || str_eq(s, STR("CopySlices")) || str_eq(s, STR("GraphRoot"));
 }
 
-static bool is_formula(struct str name)
+static bool autograd_names_is_formula(struct str name)
 {
 	struct str s = last_scope(name);
 	return str_ends(s, STR("_backward")) || str_has(s, STR("_backward_"));
@@ -48,9 +48,9 @@ enum autograd_name autograd_classify(struct str name)
 		return AUTOGRAD_ENGINE;
 	if (is_optimizer(name))
 		return AUTOGRAD_OPTIMIZER;
-	if (is_node(name))
+	if (autograd_names_is_node(name))
 		return AUTOGRAD_NODE;
-	return is_formula(name) ? AUTOGRAD_FORMULA : AUTOGRAD_NONE;
+	return autograd_names_is_formula(name) ? AUTOGRAD_FORMULA : AUTOGRAD_NONE;
 }
 
 /* The next letter or digit of *s, in lower case; 0 at the end. */
@@ -67,7 +67,7 @@ static char next_letter(struct str *s)
 
 bool autograd_node_fits(struct str node, struct str op)
 {
-	node = without_number(last_scope(node));
+	node = autograd_names_without_number(last_scope(node));
 	op = last_scope(op);
 	if (str_ends(node, STR("Backward")))
 		node.n -= sizeof "Backward" - 1;

@@ -3,11 +3,11 @@
 #include "analysis/analysis.h"
 #include "store/torch_names.h"
 
-enum match { MATCH_IS, MATCH_STARTS, MATCH_ENDS, MATCH_HAS };
+enum names_match_ { MATCH_IS, MATCH_STARTS, MATCH_ENDS, MATCH_HAS };
 
 static const struct host_row {
 	enum host_kind kind;
-	enum match match;
+	enum names_match_ match;
 	struct str text;
 } names_host_rows[] = {
 #define HOST_NAME(kind, match, text) {HOST_##kind, MATCH_##match, {(text), sizeof(text) - 1}},

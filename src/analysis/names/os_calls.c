@@ -5,11 +5,11 @@
 const char *const os_call_kind_name[OS_CALL_KINDS_N] = {OS_CALL_KINDS(KIND_NAME)};
 const bool os_call_waits[OS_CALL_KINDS_N] = {OS_CALL_KINDS(KIND_WAITS)};
 
-enum match { MATCH_IS, MATCH_STARTS };
+enum os_calls_match { MATCH_IS, MATCH_STARTS };
 
-static const struct row {
+static const struct os_calls_row {
 	enum os_call_kind kind;
-	enum match match;
+	enum os_calls_match match;
 	struct str text;
 } rows[] = {
 #define OS_CALL(kind, match, text) {OS_CALL_##kind, MATCH_##match, {(text), sizeof(text) - 1}},

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "store/torch_names.h"
 
-struct stack {
+struct stacks_stack {
 	uint32_t frame;     /* innermost */
 	uint32_t around;    /* the stack that it was called from; always a smaller number */
 	uint32_t user;      /* innermost frame of user code, here or further out; 0 = none */
@@ -14,7 +14,7 @@ struct stack {
 struct stacks {
 	struct intern frames; /* "file.py(12): function" */
 	struct intern keys;   /* (frame, around) pairs; stack i has key i */
-	struct stack *v;
+	struct stacks_stack *v;
 	uint32_t cap;
 	uint32_t *of_span;
 	uint8_t *restarts;
@@ -58,13 +58,13 @@ static bool is_user_code(struct str frame)
 }
 
 /* The stack of `frame` called from `around`. */
-static uint32_t push(struct stacks *s, struct str frame, uint32_t around)
+static uint32_t stacks_push(struct stacks *s, struct str frame, uint32_t around)
 {
 	uint32_t pair[2] = {intern_str(&s->frames, frame), around}, before = s->keys.n;
 	uint32_t id = intern_put(&s->keys, (const char *)pair, sizeof pair);
 	if (s->keys.n > before) {
 		MEM_GROW(s->v, s->cap, id + 1);
-		s->v[id] = (struct stack){pair[0], around, is_user_code(frame) ? pair[0] : s->v[around].user};
+		s->v[id] = (struct stacks_stack){pair[0], around, is_user_code(frame) ? pair[0] : s->v[around].user};
 	}
 	return id;
 }
@@ -78,7 +78,7 @@ static uint32_t push_text(struct stacks *s, struct str text, bool (*leave_out)(s
 		const char *begin = cut ? cut + 1 : text.p;
 		struct str frame = {begin, (size_t)(text.p + text.n - begin)};
 		if (!leave_out || !leave_out(frame))
-			id = push(s, frame, id);
+			id = stacks_push(s, frame, id);
 		text.n = cut ? (size_t)(cut - text.p) : 0;
 	}
 	return id;
@@ -104,7 +104,7 @@ static void own_stacks(struct stacks *s, const struct profile *p)
 		uint32_t up = p->span.parent[i];
 		uint32_t around = up == ROW_NONE ? 0 : s->of_span[up];
 		if (p->span.kind[i] == SPAN_PYTHON)
-			s->of_span[i] = push(s, profile_str(p, p->span.name[i]), around);
+			s->of_span[i] = stacks_push(s, profile_str(p, p->span.name[i]), around);
 		else
 			s->of_span[i] = of_set[p->span.args[i]] ? of_set[p->span.args[i]] : around;
 	}
@@ -116,7 +116,7 @@ static bool is_module(const struct profile *p, uint32_t span)
 	return p->span.kind[span] == SPAN_PYTHON && name_is(p, p->span.name[span], NAME_MODULE);
 }
 
-static uint32_t op_around(const struct profile *p, uint32_t span)
+static uint32_t stacks_op_around(const struct profile *p, uint32_t span)
 {
 	uint32_t up = p->span.parent[span];
 	return up == ROW_NONE || p->span.kind[up] == SPAN_OP ? up : p->span.op[up];
@@ -132,12 +132,12 @@ static void in_node(struct stacks *s, const struct profile *p, struct backward *
 {
 	bool python = p->span.kind[i] == SPAN_PYTHON;
 	if (b->recomputed[i]) {
-		uint32_t op = op_around(p, i);
+		uint32_t op = stacks_op_around(p, i);
 		s->restarts[i] = op == ROW_NONE || !b->recomputed[op];
 		return;
 	}
 	if (python) { /* its own stack stays: what it calls stands upon the forward op's */
-		b->base[i] = push(s, profile_str(p, p->span.name[i]), b->base[i]);
+		b->base[i] = stacks_push(s, profile_str(p, p->span.name[i]), b->base[i]);
 		return;
 	}
 	s->of_span[i] = b->base[i];
@@ -170,7 +170,7 @@ static struct stacks *stacks_empty(const struct profile *p)
 	intern_init(&s->frames);
 	intern_init(&s->keys); /* key 0, the empty string, is the empty stack */
 	MEM_GROW(s->v, s->cap, 1);
-	s->v[0] = (struct stack){0};
+	s->v[0] = (struct stacks_stack){0};
 	s->of_span = NEW_ARRAY(p->span.rows.n, uint32_t);
 	s->restarts = NEW_ARRAY(p->span.rows.n, uint8_t);
 	return s;

@@ -14,16 +14,16 @@ struct other {
 	struct str name;
 };
 
-static bool is_digit(char x) { return x >= '0' && x <= '9'; }
+static bool job_files_is_digit(char x) { return x >= '0' && x <= '9'; }
 
 /* The next run of digits of s from *at on, which moves behind it; false when there is none. */
 static bool next_number(struct str s, size_t *at, struct str *digits)
 {
 	size_t i = *at;
-	while (i < s.n && !is_digit(s.p[i]))
+	while (i < s.n && !job_files_is_digit(s.p[i]))
 		i++;
 	size_t k = i;
-	while (k < s.n && is_digit(s.p[k]))
+	while (k < s.n && job_files_is_digit(s.p[k]))
 		k++;
 	*digits = (struct str){s.p + i, k - i};
 	*at = k;
@@ -93,7 +93,7 @@ static unsigned keep_ranks(struct other *v, unsigned n)
 	return kept;
 }
 
-static void put_range(const struct other *v, unsigned n, struct buf *out)
+static void job_files_put_range(const struct other *v, unsigned n, struct buf *out)
 {
 	buf_str(out, v[0].name);
 	if (n > 1)
@@ -101,18 +101,18 @@ static void put_range(const struct other *v, unsigned n, struct buf *out)
 }
 
 /* Many as two ranges, of the ranks below `rank` and of those above it. */
-static void put_names(const struct other *v, unsigned n, int64_t rank, struct buf *out)
+static void job_files_put_names(const struct other *v, unsigned n, int64_t rank, struct buf *out)
 {
 	unsigned below = 0;
 	while (below < n && v[below].rank < rank)
 		below++;
 	if (n > NAMED) {
 		if (below)
-			put_range(v, below, out);
+			job_files_put_range(v, below, out);
 		if (below && below < n)
 			buf_cstr(out, " and ");
 		if (below < n)
-			put_range(v + below, n - below, out);
+			job_files_put_range(v + below, n - below, out);
 		return;
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -147,7 +147,7 @@ unsigned job_files_of_others(const struct profile *p, struct buf *names)
 	if (n)
 		qsort(v, n, sizeof *v, by_rank_and_name);
 	n = keep_ranks(v, n);
-	put_names(v, n, job.rank, names);
+	job_files_put_names(v, n, job.rank, names);
 	mem_free(v);
 	arena_release(&a);
 	return n;

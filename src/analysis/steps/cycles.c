@@ -14,7 +14,7 @@ static bool step_number(const struct profile *p, uint32_t span, int64_t *number)
 	return str_skip(&s, STR(TORCH_STEP)) && str_to_i64(s, number) && *number >= 0;
 }
 
-struct run {
+struct cycles_run {
 	struct cycle of;
 	uint32_t process;
 };
@@ -23,11 +23,11 @@ struct finder {
 	const struct profile *p;
 	struct sort_item *step; /* spans, by process and time */
 	uint32_t n_steps;
-	struct run *run;        /* likewise */
+	struct cycles_run *run;        /* likewise */
 	uint32_t n_runs;
 };
 
-static uint32_t process_of(const struct profile *p, uint32_t track)
+static uint32_t cycles_process_of(const struct profile *p, uint32_t track)
 {
 	return track < p->track.rows.n ? p->track.pid_text[track] : 0;
 }
@@ -46,22 +46,22 @@ static void find_steps(struct finder *f)
 		return;
 	sort_items(f->step, f->n_steps);
 	for (uint32_t i = 0; i < f->n_steps; i++) /* stable: each process stays in order of time */
-		f->step[i].key = process_of(f->p, f->p->span.track[f->step[i].row]);
+		f->step[i].key = cycles_process_of(f->p, f->p->span.track[f->step[i].row]);
 	sort_items(f->step, f->n_steps);
 }
 
 /* Each of several threads of a process may have each step. */
 static void find_runs(struct finder *f)
 {
-	f->run = NEW_ARRAY_RAW(f->n_steps, struct run);
+	f->run = NEW_ARRAY_RAW(f->n_steps, struct cycles_run);
 	for (uint32_t i = 0; i < f->n_steps; i++) {
 		uint32_t row = f->step[i].row, process = (uint32_t)f->step[i].key;
 		int64_t number, end = span_end(f->p, row);
 		step_number(f->p, row, &number);
-		struct run *last = f->n_runs ? &f->run[f->n_runs - 1] : NULL;
+		struct cycles_run *last = f->n_runs ? &f->run[f->n_runs - 1] : NULL;
 		if (!last || last->process != process || number < last->of.step_last || number - last->of.step_last > 1) {
 			last = &f->run[f->n_runs++];
-			*last = (struct run){{f->p->span.start_ns[row], end, number, number}, process};
+			*last = (struct cycles_run){{f->p->span.start_ns[row], end, number, number}, process};
 		}
 		last->of.step_last = number;
 		last->of.end_ns = end > last->of.end_ns ? end : last->of.end_ns;
@@ -174,7 +174,7 @@ static uint32_t cycle_of_any(const struct cycles *c, int64_t time_ns)
 
 uint32_t cycle_at(const struct cycles *c, const struct profile *p, uint32_t track, int64_t time_ns)
 {
-	uint32_t process = process_of(p, track), at = runs_until(c, process, time_ns);
+	uint32_t process = cycles_process_of(p, track), at = runs_until(c, process, time_ns);
 	if (at && c->run[at - 1].process == process)
 		return c->run[at - 1].cycle;
 	if (at < c->n_runs && c->run[at].process == process)

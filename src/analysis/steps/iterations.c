@@ -64,7 +64,7 @@ static unsigned cut_at_borders(const struct profile *p, const int64_t *border, u
 }
 
 /* The first number in a name; -1 = none. */
-static int64_t number_in(struct str s)
+static int64_t iterations_number_in(struct str s)
 {
 	size_t i = 0, end;
 	int64_t v;
@@ -116,7 +116,7 @@ static void number_ranges(const struct profile *p, struct arena *a, struct itera
 	bool ascending = it->n > 1; /* of one alone it may be a batch size */
 	for (uint32_t i = 0; i < it->n; i++) {
 		uint32_t span = it->v[i].span;
-		it->v[i].number = span == ROW_NONE ? -1 : number_in(profile_str(p, p->span.name[span]));
+		it->v[i].number = span == ROW_NONE ? -1 : iterations_number_in(profile_str(p, p->span.name[span]));
 		ascending = ascending && it->v[i].number >= 0 && (!i || it->v[i].number > it->v[i - 1].number);
 	}
 	for (uint32_t i = 0; i < it->n; i++) {
@@ -127,7 +127,7 @@ static void number_ranges(const struct profile *p, struct arena *a, struct itera
 }
 
 /* Do the calls themselves fill the time from the first to the last: at least half of it, on the GPU with most calls? */
-static bool fills(const struct profile *p, const struct key_calls *k)
+static bool iterations_fills(const struct profile *p, const struct key_calls *k)
 {
 	uint32_t best = busiest_gpu(k), n = 0;
 	int64_t first = INT64_MAX, last = INT64_MIN, sum = 0;
@@ -167,7 +167,7 @@ static double certainty_of(double uneven_pct)
 	return 1 / (1 + v * v);
 }
 
-static void describe(struct iterations *it, const struct key_calls *k, enum key_role role, bool equal, struct arena *a)
+static void iterations_describe(struct iterations *it, const struct key_calls *k, enum key_role role, bool equal, struct arena *a)
 {
 	struct buf b = {0};
 	double uneven = unevenness_pct(it);
@@ -218,7 +218,7 @@ static bool make_iterations(const struct profile *p, const struct key_calls *k, 
 		whole = cut_at_borders(p, border, n, a, it);
 		mem_free(border);
 	}
-	describe(it, k, role, equal_counts(k), a);
+	iterations_describe(it, k, role, equal_counts(k), a);
 	return whole > 0;
 }
 
@@ -228,7 +228,7 @@ bool iterations_of_key(const struct profile *p, struct str key, struct arena *a,
 	if (!key_calls_find(p, key, &k))
 		return false;
 	unsigned row = step_key_of(k.name);
-	enum key_role role = fills(p, &k) ? KEY_HOLDS : row < n_step_keys && step_keys[row].role == KEY_ENDS ? KEY_ENDS : KEY_BEGINS;
+	enum key_role role = iterations_fills(p, &k) ? KEY_HOLDS : row < n_step_keys && step_keys[row].role == KEY_ENDS ? KEY_ENDS : KEY_BEGINS;
 	bool found = make_iterations(p, &k, role, a, it);
 	if (role != KEY_HOLDS)
 		it->certainty = certainty_of(unevenness_pct(it));
@@ -267,7 +267,7 @@ struct name_calls {
 	int64_t *first;
 };
 
-static struct name_calls count_calls(const struct profile *p, const uint8_t *fit, int64_t from, int64_t to)
+static struct name_calls iterations_count_calls(const struct profile *p, const uint8_t *fit, int64_t from, int64_t to)
 {
 	struct name_calls c = {NEW_ARRAY(p->strings.n, uint32_t), NEW_ARRAY(p->strings.n, int64_t)};
 	int64_t open_until = INT64_MIN;
@@ -301,7 +301,7 @@ static void name_calls_release(struct name_calls *c)
  * once in each), but more than once; of several, the last to begin when it ends steps, else the first. */
 static uint32_t choose_name(const struct profile *p, const uint8_t *fit, enum key_role role)
 {
-	struct name_calls c = count_calls(p, fit, 0, 0);
+	struct name_calls c = iterations_count_calls(p, fit, 0, 0);
 	uint32_t best = 0;
 	for (uint32_t s = 0; s < p->strings.n; s++) {
 		if (c.n[s] < 2)
@@ -319,7 +319,7 @@ static uint32_t choose_name(const struct profile *p, const uint8_t *fit, enum ke
  * in another part of the run, as an optimizer of an earlier phase does. 0 = none. */
 static uint32_t find_rival(const struct profile *p, const uint8_t *fit, uint32_t chosen, int64_t from, int64_t to, uint32_t *calls)
 {
-	struct name_calls all = count_calls(p, fit, 0, 0), outside = count_calls(p, fit, from, to);
+	struct name_calls all = iterations_count_calls(p, fit, 0, 0), outside = iterations_count_calls(p, fit, from, to);
 	uint32_t best = 0;
 	for (uint32_t s = 0; s < p->strings.n; s++)
 		if (s != chosen && outside.n[s] >= 2 && outside.n[s] > all.n[s] / 2 && (!best || outside.n[s] > outside.n[best]))
@@ -409,7 +409,7 @@ static bool try_rows(const struct profile *p, bool optimizer, struct arena *a, s
 }
 
 /* Digits become "#". */
-static struct str without_numbers(struct str s, struct arena *a)
+static struct str iterations_without_numbers(struct str s, struct arena *a)
 {
 	struct buf b = {0};
 	for (size_t i = 0; i < s.n; i++)
@@ -450,7 +450,7 @@ static bool iterations_worded(const struct profile *p, struct arena *a, struct i
 		if (at == MOST)
 			continue;
 		if (at == n)
-			w[n++] = (struct worded){without_numbers(name, a), 0};
+			w[n++] = (struct worded){iterations_without_numbers(name, a), 0};
 		wanted[s] = (uint8_t)(at + 1);
 	}
 	for (uint32_t i = 0; n && i < p->span.rows.n; i++)
@@ -465,7 +465,7 @@ static bool iterations_worded(const struct profile *p, struct arena *a, struct i
 	bool found = false;
 	if (n) {
 		key_calls_of_names(p, wanted, w[best].pattern, &k);
-		found = fills(p, &k) && make_iterations(p, &k, KEY_HOLDS, a, it);
+		found = iterations_fills(p, &k) && make_iterations(p, &k, KEY_HOLDS, a, it);
 	}
 	key_calls_release(&k);
 	mem_free(wanted);

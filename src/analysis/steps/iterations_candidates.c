@@ -10,19 +10,19 @@
 static const double MOST_SPREAD = 0.3, LEAST_COVERED = 0.5;
 
 /* Calls of a name, by string id, on the thread or stream that called it first: each rank of several counts its own. */
-struct tally {
+struct iterations_candidates_tally {
 	uint32_t *calls, *track;
 	int64_t *first, *last;
 	double *squares;         /* sum of the squares of the distances from call to call */
 };
 
-static struct tally tally_new(uint32_t names)
+static struct iterations_candidates_tally tally_new(uint32_t names)
 {
-	return (struct tally){NEW_ARRAY(names, uint32_t), NEW_ARRAY(names, uint32_t), NEW_ARRAY(names, int64_t), NEW_ARRAY(names, int64_t),
-	                      NEW_ARRAY(names, double)};
+	return (struct iterations_candidates_tally){NEW_ARRAY(names, uint32_t), NEW_ARRAY(names, uint32_t), NEW_ARRAY(names, int64_t), NEW_ARRAY(names, int64_t),
+	                                            NEW_ARRAY(names, double)};
 }
 
-static void tally_release(struct tally *t)
+static void tally_release(struct iterations_candidates_tally *t)
 {
 	mem_free(t->calls);
 	mem_free(t->track);
@@ -31,7 +31,7 @@ static void tally_release(struct tally *t)
 	mem_free(t->squares);
 }
 
-static void count_call(struct tally *t, uint32_t name, uint32_t track, int64_t start)
+static void count_call(struct iterations_candidates_tally *t, uint32_t name, uint32_t track, int64_t start)
 {
 	if (t->calls[name] && t->track[name] != track)
 		return;
@@ -55,7 +55,7 @@ static int64_t device_extent_ns(const struct profile *p)
 
 /* Steps from call to call of this name would be about equally long, and would fill most of the time of device work. Two calls make 1 step, which has nothing
  * to be compared with. */
-static bool makes_even_steps(const struct tally *t, uint32_t name, int64_t device_ns)
+static bool makes_even_steps(const struct iterations_candidates_tally *t, uint32_t name, int64_t device_ns)
 {
 	double steps = t->calls[name] - 1, sum = (double)(t->last[name] - t->first[name]), mean = sum / steps;
 	double variance = t->squares[name] / steps - mean * mean;
@@ -68,7 +68,7 @@ static bool op_kind(uint8_t kind)
 }
 
 /* Outermost ranges, those aside that are called but once, such as one around everything. */
-static bool count_ranges(const struct profile *p, struct tally *t)
+static bool count_ranges(const struct profile *p, struct iterations_candidates_tally *t)
 {
 	uint32_t *all = NEW_ARRAY(p->strings.n, uint32_t), track = ROW_NONE;
 	int64_t open_until = INT64_MIN;
@@ -94,7 +94,7 @@ static bool count_ranges(const struct profile *p, struct tally *t)
 }
 
 /* The number of calls that most names have, at least 2; the smaller one of equals. */
-static uint32_t usual_count(const struct profile *p, const struct tally *t)
+static uint32_t iterations_candidates_usual_count(const struct profile *p, const struct iterations_candidates_tally *t)
 {
 	struct sort_item *item = NEW_ARRAY(p->strings.n, struct sort_item);
 	uint32_t n = 0, best = 0, longest = 0;
@@ -121,12 +121,12 @@ static uint64_t away(uint32_t calls, uint32_t expected)
 
 unsigned key_candidates(const struct profile *p, uint32_t expected, bool even, unsigned max, struct arena *a, struct key_candidate **out)
 {
-	struct tally t = tally_new(p->strings.n);
+	struct iterations_candidates_tally t = tally_new(p->strings.n);
 	if (!count_ranges(p, &t))
 		for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 			count_call(&t, p->gpu_op.name[g], p->gpu_op.track[g], p->gpu_op.start_ns[g]);
 	if (!expected)
-		expected = usual_count(p, &t);
+		expected = iterations_candidates_usual_count(p, &t);
 	struct sort_item *item = NEW_ARRAY(p->strings.n, struct sort_item);
 	uint32_t n = 0;
 	int64_t device_ns = device_extent_ns(p);

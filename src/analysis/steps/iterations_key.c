@@ -19,7 +19,7 @@ void key_calls_release(struct key_calls *k)
 	*k = (struct key_calls){0};
 }
 
-static void add_call(struct key_calls *k, int64_t start, int64_t end, uint32_t span)
+static void iterations_key_add_call(struct key_calls *k, int64_t start, int64_t end, uint32_t span)
 {
 	uint32_t caps[3] = {k->cap, k->cap, k->cap};
 	MEM_GROW(k->start_ns, caps[0], k->n + 1);
@@ -38,7 +38,7 @@ struct majority {
 	uint32_t lead;
 };
 
-static void vote(struct majority *m, int32_t device)
+static void iterations_key_vote(struct majority *m, int32_t device)
 {
 	if (!m->lead)
 		m->device = device;
@@ -65,7 +65,7 @@ struct gpu_finder {
 	uint32_t *process;            /* track -> row of of_process */
 };
 
-static void number_processes(const struct profile *p, struct gpu_finder *f)
+static void iterations_key_number_processes(const struct profile *p, struct gpu_finder *f)
 {
 	struct idmap row;
 	uint32_t n = p->track.rows.n;
@@ -89,8 +89,8 @@ static void devices_by_launch(const struct profile *p, struct key_calls *k, stru
 		if (call == ROW_NONE || device == INT32_MIN)
 			continue;
 		uint32_t track = p->span.track[call];
-		vote(&f->of_track[track], device);
-		vote(&f->of_process[f->process[track]], device);
+		iterations_key_vote(&f->of_track[track], device);
+		iterations_key_vote(&f->of_process[f->process[track]], device);
 		uint32_t end = f->first[track + 1], at = call_at(k, f->first[track], end, p->span.start_ns[call]);
 		if (at != end && p->span.start_ns[call] < k->end_ns[at] && k->gpu[at] == NO_GPU)
 			k->gpu[at] = (uint32_t)device;
@@ -123,11 +123,11 @@ static void number_gpus(struct key_calls *k)
 	idmap_release(&row);
 }
 
-static void find_gpus(const struct profile *p, struct key_calls *k)
+static void iterations_key_find_gpus(const struct profile *p, struct key_calls *k)
 {
 	uint32_t n = p->track.rows.n;
 	struct gpu_finder f = {NEW_ARRAY((size_t)n + 1, uint32_t), NEW_ARRAY(n, struct majority), NEW_ARRAY(n, struct majority), NULL};
-	number_processes(p, &f);
+	iterations_key_number_processes(p, &f);
 	for (uint32_t i = 0; i < k->n; i++)
 		if (k->span[i] != ROW_NONE)
 			f.first[p->span.track[k->span[i]] + 1]++;
@@ -142,7 +142,7 @@ static void find_gpus(const struct profile *p, struct key_calls *k)
 	mem_free(f.process);
 }
 
-static void sort_by_start(struct key_calls *k)
+static void iterations_key_sort_by_start(struct key_calls *k)
 {
 	struct sort_item *item = NEW_ARRAY(k->n, struct sort_item);
 	struct key_calls old = *k;
@@ -175,13 +175,13 @@ static void add_outermost(const struct profile *p, struct key_calls *k, uint32_t
 	if (p->span.start_ns[span] < *open_until)
 		return;
 	*open_until = span_end(p, span);
-	add_call(k, p->span.start_ns[span], span_end(p, span), span);
+	iterations_key_add_call(k, p->span.start_ns[span], span_end(p, span), span);
 }
 
 static void finish_calls(const struct profile *p, struct key_calls *k)
 {
-	find_gpus(p, k);
-	sort_by_start(k);
+	iterations_key_find_gpus(p, k);
+	iterations_key_sort_by_start(k);
 }
 
 void key_calls_of_names(const struct profile *p, const uint8_t *wanted, struct str name, struct key_calls *out)
@@ -223,10 +223,10 @@ static bool calls_of_kernel(const struct profile *p, uint32_t name, struct key_c
 			span[p->gpu_op.call[g]] = 1;
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		if (span[i])
-			add_call(out, p->span.start_ns[i], span_end(p, i), i);
+			iterations_key_add_call(out, p->span.start_ns[i], span_end(p, i), i);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (p->gpu_op.name[g] == name && p->gpu_op.call[g] == ROW_NONE)
-			add_call(out, p->gpu_op.start_ns[g], gpu_end(p, g), ROW_NONE);
+			iterations_key_add_call(out, p->gpu_op.start_ns[g], gpu_end(p, g), ROW_NONE);
 	mem_free(span);
 	finish_calls(p, out);
 	return out->n > 0;
@@ -262,8 +262,8 @@ static bool has_pattern(struct str name, struct str key)
 }
 
 /* The names that `match` the key; with `one`, only if all calls have the same name. */
-static bool find_spans(const struct profile *p, const uint8_t *used, struct str key, bool (*match)(struct str, struct str), bool one,
-                       struct key_calls *out)
+static bool iterations_key_find_spans(const struct profile *p, const uint8_t *used, struct str key, bool (*match)(struct str, struct str), bool one,
+                                      struct key_calls *out)
 {
 	uint8_t *wanted = NEW_ARRAY(p->strings.n, uint8_t);
 	uint32_t n = 0, last = 0;
@@ -280,7 +280,7 @@ static bool find_spans(const struct profile *p, const uint8_t *used, struct str 
 	return found;
 }
 
-static bool find_ops(const struct profile *p, struct str key, bool (*match)(struct str, struct str), struct key_calls *out)
+static bool iterations_key_find_ops(const struct profile *p, struct str key, bool (*match)(struct str, struct str), struct key_calls *out)
 {
 	const struct ops *o = p->ops;
 	if (!o)
@@ -323,10 +323,10 @@ bool key_calls_find(const struct profile *p, struct str key, struct key_calls *o
 {
 	uint8_t *used = used_names(p);
 	*out = (struct key_calls){0};
-	bool found = key.n && (find_spans(p, used, key, is_exactly, true, out) ||
-	                       (str_has(key, STR("#")) && find_spans(p, used, key, has_pattern, false, out)) ||
-	                       find_ops(p, key, is_exactly, out) || find_spans(p, used, key, ends_in, true, out) ||
-	                       find_ops(p, key, ends_in, out) || find_kernel(p, used, key, out));
+	bool found = key.n && (iterations_key_find_spans(p, used, key, is_exactly, true, out) ||
+	                       (str_has(key, STR("#")) && iterations_key_find_spans(p, used, key, has_pattern, false, out)) ||
+	                       iterations_key_find_ops(p, key, is_exactly, out) || iterations_key_find_spans(p, used, key, ends_in, true, out) ||
+	                       iterations_key_find_ops(p, key, ends_in, out) || find_kernel(p, used, key, out));
 	mem_free(used);
 	return found;
 }

@@ -20,7 +20,7 @@ const struct step_key step_keys[] = {
 const unsigned n_step_keys = sizeof step_keys / sizeof step_keys[0];
 
 /* "*" stands for any bytes. Going back to the last "*" alone is enough, so that this takes at most n x pattern steps. */
-static bool fits(struct str s, const char *pattern)
+static bool iterations_names_fits(struct str s, const char *pattern)
 {
 	const char *star = NULL;
 	size_t i = 0, back = 0;
@@ -49,12 +49,12 @@ enum { LONGEST = 256 };
 unsigned step_key_of(struct str name)
 {
 	unsigned i = 0;
-	while (i < n_step_keys && (name.n > LONGEST || !fits(name, step_keys[i].pattern)))
+	while (i < n_step_keys && (name.n > LONGEST || !iterations_names_fits(name, step_keys[i].pattern)))
 		i++;
 	return i;
 }
 
-static bool is_word(const char *p, size_t n, const char *const *list)
+static bool iterations_names_is_word(const char *p, size_t n, const char *const *list)
 {
 	for (; *list; list++)
 		if (strlen(*list) == n && strncasecmp(p, *list, n) == 0)
@@ -87,9 +87,9 @@ bool name_means_step(struct str s)
 			continue;
 		}
 		size_t end = word_end(s, i);
-		if (is_word(s.p + i, end - i, steps))
+		if (iterations_names_is_word(s.p + i, end - i, steps))
 			step = true;
-		else if (!is_word(s.p + i, end - i, others))
+		else if (!iterations_names_is_word(s.p + i, end - i, others))
 			return false;
 		i = end;
 	}

@@ -35,7 +35,7 @@ struct places {
 };
 
 /* All places; or only those before which something else stands: several calls in a row are then one. */
-static struct places find_places(const struct sequence *q, bool only_changes)
+static struct places iterations_period_find_places(const struct sequence *q, bool only_changes)
 {
 	struct places x = {NEW_ARRAY((size_t)q->names + 1, uint32_t), NEW_ARRAY(q->n, uint32_t)};
 	uint32_t *at = NEW_ARRAY(q->names, uint32_t);
@@ -120,13 +120,13 @@ static void number_segments(const struct sequence *q, const uint32_t *border, ui
 }
 
 /* Calls fn for each run of places of one name within one segment. */
-struct run {
+struct iterations_period_run {
 	uint32_t segment, first, n; /* places place[first] .. place[first + n - 1] */
 };
 
-static uint32_t next_run(const struct places *x, const uint32_t *segment, uint32_t end, uint32_t at, struct run *r)
+static uint32_t next_run(const struct places *x, const uint32_t *segment, uint32_t end, uint32_t at, struct iterations_period_run *r)
 {
-	*r = (struct run){segment[x->place[at]], at, 0};
+	*r = (struct iterations_period_run){segment[x->place[at]], at, 0};
 	while (at < end && segment[x->place[at]] == r->segment) {
 		r->n++;
 		at++;
@@ -135,10 +135,10 @@ static uint32_t next_run(const struct places *x, const uint32_t *segment, uint32
 }
 
 /* The median of a name's counts over the inner segments 1 .. n - 1. */
-static uint32_t usual_count(const struct places *x, const uint32_t *segment, uint32_t name, uint32_t n, struct sort_item *item)
+static uint32_t iterations_period_usual_count(const struct places *x, const uint32_t *segment, uint32_t name, uint32_t n, struct sort_item *item)
 {
 	uint32_t runs = 0, inner = n - 1;
-	struct run r;
+	struct iterations_period_run r;
 	for (uint32_t at = x->first[name]; at < x->first[name + 1];) {
 		at = next_run(x, segment, x->first[name + 1], at, &r);
 		if (r.segment > 0 && r.segment < n)
@@ -158,7 +158,7 @@ struct share {
 static void explain_name(const struct sequence *q, const struct places *x, const uint32_t *segment, uint32_t name, uint32_t n,
                          uint32_t usual, struct share *share, struct period *p)
 {
-	struct run r;
+	struct iterations_period_run r;
 	for (uint32_t at = x->first[name]; at < x->first[name + 1];) {
 		at = next_run(x, segment, x->first[name + 1], at, &r);
 		uint32_t common = r.n < usual ? r.n : usual;
@@ -171,8 +171,8 @@ static void explain_name(const struct sequence *q, const struct places *x, const
 }
 
 /* What the anchor's segments explain. `border`: its n places. share: n + 1 elements. */
-static void explain(const struct sequence *q, const struct places *x, const uint32_t *border, uint32_t n, uint32_t *segment,
-                    struct share *share, struct period *p)
+static void iterations_period_explain(const struct sequence *q, const struct places *x, const uint32_t *border, uint32_t n, uint32_t *segment,
+                                      struct share *share, struct period *p)
 {
 	struct sort_item *item = NEW_ARRAY(n, struct sort_item);
 	uint64_t usual_length = 0, places = q->n;
@@ -181,7 +181,7 @@ static void explain(const struct sequence *q, const struct places *x, const uint
 	memset(share, 0, ((size_t)n + 1) * sizeof *share);
 	number_segments(q, border, n, segment);
 	for (uint32_t name = 0; name < q->names; name++) {
-		uint32_t usual = usual_count(x, segment, name, n, item);
+		uint32_t usual = iterations_period_usual_count(x, segment, name, n, item);
 		usual_length += usual;
 		explain_name(q, x, segment, name, n, usual, share, p);
 	}
@@ -341,7 +341,7 @@ static void choose_phase(const struct sequence *q, const struct places *x, uint3
 				moved[m++] = at[k] - phase[i].back;
 		if (m < FEWEST)
 			continue;
-		explain(q, x, moved, m, segment, share, &p);
+		iterations_period_explain(q, x, moved, m, segment, share, &p);
 		if (p.explained < as_found.explained - same_within || p.equal < as_found.equal - same_within || (any && !p.last_is_whole))
 			continue;
 		any = true;
@@ -388,7 +388,7 @@ bool period_find(const struct profile *prof, const struct sequence *q, struct pe
 		return false;
 	struct anchor anchors[MOST_TRIED];
 	struct period found[MOST_TRIED];
-	struct places x = find_places(q, false), changes = find_places(q, true);
+	struct places x = iterations_period_find_places(q, false), changes = iterations_period_find_places(q, true);
 	unsigned n = choose_anchors(q, &changes, anchors);
 	uint32_t most = 0, *segment = NEW_ARRAY(q->n, uint32_t);
 	for (unsigned i = 0; i < n; i++)
@@ -396,7 +396,7 @@ bool period_find(const struct profile *prof, const struct sequence *q, struct pe
 	struct share *share = NEW_ARRAY((size_t)most + 1, struct share);
 	for (unsigned i = 0; i < n; i++) {
 		const uint32_t *at = changes.place + changes.first[anchors[i].name];
-		explain(q, &x, at, anchors[i].count, segment, share, &found[i]);
+		iterations_period_explain(q, &x, at, anchors[i].count, segment, share, &found[i]);
 		found[i].marked = in_each_segment(q, at, anchors[i].count, q->mark_ns, q->n_marks);
 		found[i].within_call = one_call_for_several(q, at, anchors[i].count);
 	}

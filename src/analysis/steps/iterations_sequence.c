@@ -18,7 +18,7 @@ static const char *const copy_words[] = {"DtoH", "Device -> Host", "Device -> Pa
 
 static const char *const copy_in_words[] = {"HtoD", "Host -> Device", "Pageable -> Device", "Pinned -> Device", "HostToDevice", NULL};
 
-static bool has_word(struct str s, const char *const *words)
+static bool iterations_sequence_has_word(struct str s, const char *const *words)
 {
 	for (; *words; words++)
 		if (str_has_nocase(s, str_from(*words)))
@@ -33,8 +33,8 @@ enum { MARK_WORD = 1, MARK_WAIT = 2, MARK_COPY = 4, MARK_OPTIMIZER = 8 };
 
 static uint8_t name_marks(struct str s)
 {
-	return (has_word(s, mark_words) ? MARK_WORD : 0) | (has_word(s, wait_words) ? MARK_WAIT : 0) | (has_word(s, copy_words) ? MARK_COPY : 0) |
-	       (has_word(s, optimizer_words) ? MARK_OPTIMIZER : 0);
+	return (iterations_sequence_has_word(s, mark_words) ? MARK_WORD : 0) | (iterations_sequence_has_word(s, wait_words) ? MARK_WAIT : 0) | (iterations_sequence_has_word(s, copy_words) ? MARK_COPY : 0) |
+	       (iterations_sequence_has_word(s, optimizer_words) ? MARK_OPTIMIZER : 0);
 }
 
 static uint8_t mark_of_span(const struct name_memo *marks, uint32_t i)
@@ -98,7 +98,7 @@ static void find_marks(const struct profile *p, struct sequence *q)
 	name_memo_release(&marks);
 }
 
-static void push(struct sequence *q, uint32_t *cap, uint32_t string, int64_t start, int64_t end, uint32_t call)
+static void iterations_sequence_push(struct sequence *q, uint32_t *cap, uint32_t string, int64_t start, int64_t end, uint32_t call)
 {
 	uint32_t caps[3] = {*cap, *cap, *cap};
 	MEM_GROW(q->name, caps[0], q->n + 1);
@@ -127,7 +127,7 @@ static void number_names(const struct profile *p, struct sequence *q)
 		q->name[i] = name;
 	}
 	for (uint32_t name = 0; name < q->names; name++)
-		q->copy_in[name] = q->device && has_word(profile_str(p, q->string[name]), copy_in_words);
+		q->copy_in[name] = q->device && iterations_sequence_has_word(profile_str(p, q->string[name]), copy_in_words);
 	mem_free(of);
 }
 
@@ -149,7 +149,7 @@ static void add_stream(const struct profile *p, struct sequence *q)
 	q->track = busiest(ns, p->track.rows.n);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (p->gpu_op.track[g] == q->track)
-			push(q, &cap, p->gpu_op.name[g], p->gpu_op.start_ns[g], gpu_end(p, g), p->gpu_op.call[g]);
+			iterations_sequence_push(q, &cap, p->gpu_op.name[g], p->gpu_op.start_ns[g], gpu_end(p, g), p->gpu_op.call[g]);
 	q->device = true;
 	mem_free(ns);
 }
@@ -183,7 +183,7 @@ static void add_thread(const struct profile *p, struct sequence *q)
 	track = ROW_NONE;
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		if (is_outermost(p, calls, i, &open_until, &track) && p->span.track[i] == q->track)
-			push(q, &cap, p->span.name[i], p->span.start_ns[i], span_end(p, i), i);
+			iterations_sequence_push(q, &cap, p->span.name[i], p->span.start_ns[i], span_end(p, i), i);
 	mem_free(ns);
 	mem_free(calls);
 }
@@ -262,8 +262,8 @@ static int64_t end_of_last(const struct profile *p, const struct sequence *q, co
 	return end < begin ? end : begin;
 }
 
-static unsigned cut(const struct profile *p, const struct sequence *q, const struct period *f, const uint32_t *border, struct arena *a,
-                    struct iterations *it)
+static unsigned iterations_sequence_cut(const struct profile *p, const struct sequence *q, const struct period *f, const uint32_t *border, struct arena *a,
+                                        struct iterations *it)
 {
 	int64_t first, last, *at = NEW_ARRAY(f->anchors, int64_t);
 	uint32_t n = host_borders(p, q, border, f->anchors, at);
@@ -280,8 +280,8 @@ static unsigned cut(const struct profile *p, const struct sequence *q, const str
 	return any ? n - 1 : 0;
 }
 
-static void describe(const struct profile *p, const struct sequence *q, const struct period *f, bool good, struct arena *a,
-                     struct iterations *it)
+static void iterations_sequence_describe(const struct profile *p, const struct sequence *q, const struct period *f, bool good, struct arena *a,
+                                         struct iterations *it)
 {
 	struct buf b = {0};
 	struct str track = q->track < p->track.rows.n ? profile_str(p, p->track.tid_text[q->track]) : STR("");
@@ -335,8 +335,8 @@ bool iterations_period(const struct profile *p, struct arena *a, struct iteratio
 		it->calls = f.anchors;
 		it->certainty = f.explained * f.equal;
 		set_repeats(p, &q, &f, border, it);
-		good = good && cut(p, &q, &f, border, a, it) > 0;
-		describe(p, &q, &f, good, a, it);
+		good = good && iterations_sequence_cut(p, &q, &f, border, a, it) > 0;
+		iterations_sequence_describe(p, &q, &f, good, a, it);
 	}
 	mem_free(border);
 	sequence_release(&q);

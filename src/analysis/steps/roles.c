@@ -17,14 +17,14 @@ const char *const role_id[ROLES] = {
 };
 
 /* The ranges of the roles while they are collected. */
-struct collection {
+struct roles_collection {
 	const struct profile *p;
 	struct role_ranges *r;
 	struct host_uses *host_uses;
 	bool device_comm;             /* GPUs run collectives */
 };
 
-static enum role role_of_span(struct collection *w, uint32_t i)
+static enum role roles_role_of_span(struct roles_collection *w, uint32_t i)
 {
 	static const enum role of_use[] = {
 		[HOST_NONE] = ROLES, [HOST_CALL] = ROLE_RUNTIME, [HOST_DATALOADER] = ROLE_DATALOADER, [HOST_COMM] = ROLE_COMM,
@@ -35,7 +35,7 @@ static enum role role_of_span(struct collection *w, uint32_t i)
 	return enqueues ? ROLE_CPU : role;
 }
 
-static enum role role_of_gpu_op(struct collection *w, uint32_t g)
+static enum role roles_role_of_gpu_op(struct roles_collection *w, uint32_t g)
 {
 	const struct gpu_ops *v = &w->p->gpu_op;
 	if (v->kind[g] == GPU_MEMCPY)
@@ -45,14 +45,14 @@ static enum role role_of_gpu_op(struct collection *w, uint32_t g)
 	return name_is(w->p, v->name[g], NAME_COMM_KERNEL) ? ROLE_COMM : ROLE_KERNEL;
 }
 
-static void collect_device(struct collection *w)
+static void collect_device(struct roles_collection *w)
 {
 	const struct profile *p = w->p;
 	struct gpus gpus;
 	gpus_find(p, &gpus);
 	role_ranges_add_gpus(w->r, gpus.device, gpus.n);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
-		enum role role = role_of_gpu_op(w, g);
+		enum role role = roles_role_of_gpu_op(w, g);
 		uint32_t view = w->r->views > 1 ? gpus_of(&gpus, p, g) : 0;
 		if (view == GPUS_NONE)
 			continue;
@@ -66,10 +66,10 @@ static void collect_device(struct collection *w)
 static void roles_collect(const struct profile *p, const struct steps *steps, struct role_ranges *out)
 {
 	(void)steps;
-	struct collection w = {.p = p, .r = out, .host_uses = host_uses_new(p)};
+	struct roles_collection w = {.p = p, .r = out, .host_uses = host_uses_new(p)};
 	collect_device(&w);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		enum role role = role_of_span(&w, i);
+		enum role role = roles_role_of_span(&w, i);
 		if (role != ROLES)
 			intervals_add(&out->host[role], p->span.start_ns[i], span_end(p, i));
 	}
@@ -95,14 +95,14 @@ void role_ranges_add_gpus(struct role_ranges *r, const int32_t *device, uint32_t
 }
 
 /* The ranges of the roles, and what is shared out of them. */
-struct work {
+struct roles_work {
 	const struct profile *p;
 	const struct roles_rules *rules;
 	struct role_ranges r;
 	struct intervals range[ROLES]; /* of the GPU that is looked at: what each role owns */
 };
 
-static void work_collect(struct work *w, const struct steps *steps)
+static void work_collect(struct roles_work *w, const struct steps *steps)
 {
 	w->rules->collect(w->p, steps, &w->r);
 	for (uint32_t v = 0; v < w->r.views; v++)
@@ -112,7 +112,7 @@ static void work_collect(struct work *w, const struct steps *steps)
 		intervals_normalise(&w->r.host[r]);
 }
 
-static void work_release(struct work *w)
+static void roles_work_release(struct roles_work *w)
 {
 	for (uint32_t v = 0; v < w->r.views; v++)
 		for (int r = 0; r < ROLES; r++)
@@ -126,7 +126,7 @@ static void work_release(struct work *w)
 }
 
 /* Turns the ranges of a GPU's work and of the host into the part of the steps that each role owns. */
-static void share_out(struct work *w, uint32_t view, const struct steps *steps, unsigned n_steps)
+static void share_out(struct roles_work *w, uint32_t view, const struct steps *steps, unsigned n_steps)
 {
 	struct intervals all = {0}, free_time = {0};
 	for (unsigned i = 0; i < n_steps; i++)
@@ -150,7 +150,7 @@ static void share_out(struct work *w, uint32_t view, const struct steps *steps, 
 	intervals_release(&all);
 }
 
-static struct role_costs costs_of(const struct work *w, const struct step *s)
+static struct role_costs costs_of(const struct roles_work *w, const struct step *s)
 {
 	struct role_costs c = {.total_ns = s->end_ns - s->start_ns};
 	for (int i = 0; i < ROLES; i++)
@@ -186,7 +186,7 @@ static void take_mean(struct role_costs *c, unsigned n)
 }
 
 /* The costs of one GPU, added to those of the others. */
-static void add_view(struct roles *r, const struct work *w, uint32_t view, const struct steps *steps)
+static void roles_add_view(struct roles *r, const struct roles_work *w, uint32_t view, const struct steps *steps)
 {
 	for (unsigned i = 0; i < r->n; i++) {
 		struct role_costs c = costs_of(w, r->step[i]);
@@ -200,7 +200,7 @@ static void add_view(struct roles *r, const struct work *w, uint32_t view, const
 	}
 }
 
-static void choose(struct roles *r, const struct steps *steps, unsigned n, const int64_t *first, const int64_t *last)
+static void roles_choose(struct roles *r, const struct steps *steps, unsigned n, const int64_t *first, const int64_t *last)
 {
 	r->step = NEW_ARRAY(n, const struct step *);
 	r->cost = NEW_ARRAY(n, struct role_costs);
@@ -209,7 +209,7 @@ static void choose(struct roles *r, const struct steps *steps, unsigned n, const
 			r->step[r->n++] = &steps->v[i];
 }
 
-static void list_gpus(struct roles *r, const struct work *w)
+static void list_gpus(struct roles *r, const struct roles_work *w)
 {
 	r->gpus = w->r.gpus;
 	r->gpu = NEW_ARRAY(r->gpus, struct role_gpu);
@@ -217,7 +217,7 @@ static void list_gpus(struct roles *r, const struct work *w)
 		r->gpu[i].device = w->r.gpu[i];
 }
 
-static void find_shown(struct roles *r, const struct work *w)
+static void find_shown(struct roles *r, const struct roles_work *w)
 {
 	bool comm = w->r.host[ROLE_COMM].n > 0;
 	for (uint32_t v = 0; v < w->r.views; v++)
@@ -230,16 +230,16 @@ static void find_shown(struct roles *r, const struct work *w)
 struct roles *roles_new(const struct profile *p, const struct steps *steps, const struct roles_rules *rules, const int64_t *first, const int64_t *last)
 {
 	struct roles *r = NEW(struct roles);
-	struct work w = {.p = p, .rules = rules};
+	struct roles_work w = {.p = p, .rules = rules};
 	work_collect(&w, steps);
 	find_shown(r, &w);
-	choose(r, steps, steps->n, first, last);
+	roles_choose(r, steps, steps->n, first, last);
 	list_gpus(r, &w);
 	r->edges = rules->edges && !first && !last ? steps->edges : 0;
 	r->edge = NEW_ARRAY((size_t)r->edges + 1, struct role_costs);
 	for (uint32_t v = 0; v < w.r.views; v++) {
 		share_out(&w, v, steps, steps->n);
-		add_view(r, &w, v, steps);
+		roles_add_view(r, &w, v, steps);
 	}
 	for (unsigned i = 0; i < r->n; i++) {
 		take_mean(&r->cost[i], w.r.views);
@@ -247,7 +247,7 @@ struct roles *roles_new(const struct profile *p, const struct steps *steps, cons
 	}
 	for (unsigned i = 0; i < r->edges; i++)
 		take_mean(&r->edge[i], w.r.views);
-	work_release(&w);
+	roles_work_release(&w);
 	return r;
 }
 

@@ -74,7 +74,7 @@ static void kept_init(struct kept *k, uint32_t n)
 	memset(k->of, 0xff, n * sizeof *k->of);
 }
 
-static void keep(struct kept *k, uint32_t row)
+static void slice_keep(struct kept *k, uint32_t row)
 {
 	k->of[row] = k->n;
 	k->row[k->n++] = row;
@@ -111,7 +111,7 @@ static void cut_spans(struct cutter *c)
 	kept_init(&c->span, c->p->span.rows.n);
 	for (uint32_t i = 0; i < c->p->span.rows.n; i++)
 		if (c->p->span.kind[i] != SPAN_TRACE && (on_host(c, c->root_ns[i]) || is_context(c, i)))
-			keep(&c->span, i);
+			slice_keep(&c->span, i);
 	rows_select(&c->part->span, &c->p->span, &store_tables[TABLE_span], c->span.row, c->span.n);
 }
 
@@ -134,7 +134,7 @@ static void cut_device(struct cutter *c)
 		bool in = launcher != ROW_NONE ? on_host(c, c->root_ns[launcher])
 		                               : step_window_has_device(c->w, g->start_ns[i]);
 		if (in)
-			keep(&c->gpu, i);
+			slice_keep(&c->gpu, i);
 	}
 	rows_select(&c->part->gpu_op, g, &store_tables[TABLE_gpu_op], c->gpu.row, c->gpu.n);
 }
@@ -326,7 +326,7 @@ static void cut_ops(struct cutter *c)
 	c->part->passes_done |= PASS_OPS;
 }
 
-static struct profile *part_of(const struct profile *p)
+static struct profile *slice_part_of(const struct profile *p)
 {
 	struct profile *part = NEW(struct profile);
 	*part = (struct profile){.whole = p, .strings = p->strings, .input_path = p->input_path, .format = p->format,
@@ -348,7 +348,7 @@ static struct profile *part_of(const struct profile *p)
 struct profile *slice_of(struct profile *p, const struct step_window *w, int64_t first, int64_t last, struct err *e)
 {
 	assert(!w->outside);
-	struct cutter c = {.p = p, .part = part_of(p), .w = w};
+	struct cutter c = {.p = p, .part = slice_part_of(p), .w = w};
 	int64_t end = MAX(w->end_ns, w->device_end_ns);
 	find_roots(&c);
 	cut_spans(&c);

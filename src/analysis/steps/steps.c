@@ -73,11 +73,11 @@ static void sort_by_time(struct drafts *d)
 	d->cap = d->n;
 }
 
-struct extent {
+struct steps_extent {
 	int64_t first, last;
 };
 
-static void extend(struct extent *x, int64_t start, int64_t end)
+static void steps_extend(struct steps_extent *x, int64_t start, int64_t end)
 {
 	if (start < x->first)
 		x->first = start;
@@ -86,19 +86,19 @@ static void extend(struct extent *x, int64_t start, int64_t end)
 }
 
 /* From the first to the last op; of whatever else there is when there are no ops. */
-static struct extent extent_of_ops(const struct profile *p)
+static struct steps_extent extent_of_ops(const struct profile *p)
 {
-	struct extent ops = {INT64_MAX, INT64_MIN}, host = ops, device = ops;
+	struct steps_extent ops = {INT64_MAX, INT64_MIN}, host = ops, device = ops;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		bool op = p->span.kind[i] == SPAN_OP ||
 		          (p->span.kind[i] == SPAN_PYTHON && str_eq(profile_cat(p, p->span.cat[i]), STR("python")));
 		if (op)
-			extend(&ops, p->span.start_ns[i], span_end(p, i));
+			steps_extend(&ops, p->span.start_ns[i], span_end(p, i));
 		if (p->span.kind[i] != SPAN_TRACE)
-			extend(&host, p->span.start_ns[i], span_end(p, i));
+			steps_extend(&host, p->span.start_ns[i], span_end(p, i));
 	}
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
-		extend(&device, p->gpu_op.start_ns[i], gpu_end(p, i));
+		steps_extend(&device, p->gpu_op.start_ns[i], gpu_end(p, i));
 	return ops.first <= ops.last ? ops : host.first <= host.last ? host : device;
 }
 
@@ -170,12 +170,12 @@ static void stretch_to_device(const struct profile *p, struct drafts *d)
 }
 
 /* For each name, how many calls have it, and how many of these have device work with their correlation id. */
-struct launchers {
+struct steps_launchers {
 	uint32_t *calls, *with_work;
 	struct idmap work; /* correlation ids of device work */
 };
 
-static void launchers_init(struct launchers *l, const struct profile *p)
+static void launchers_init(struct steps_launchers *l, const struct profile *p)
 {
 	const struct gpu_ops *g = &p->gpu_op;
 	int64_t min = INT64_MAX, max = INT64_MIN;
@@ -193,19 +193,19 @@ static void launchers_init(struct launchers *l, const struct profile *p)
 	l->with_work = NEW_ARRAY(p->strings.n, uint32_t);
 }
 
-static void launchers_release(struct launchers *l)
+static void launchers_release(struct steps_launchers *l)
 {
 	idmap_release(&l->work);
 	mem_free(l->calls);
 	mem_free(l->with_work);
 }
 
-static bool has_work(const struct launchers *l, const struct profile *p, uint32_t call)
+static bool steps_has_work(const struct steps_launchers *l, const struct profile *p, uint32_t call)
 {
 	return p->span.link_id[call] != ID_NONE && idmap_get(&l->work, p->span.link_id[call]) != IDMAP_NONE;
 }
 
-static bool launches(const struct launchers *l, uint32_t name)
+static bool steps_launches(const struct steps_launchers *l, uint32_t name)
 {
 	return l->with_work[name] && l->with_work[name] >= l->calls[name] / 4;
 }
@@ -213,22 +213,22 @@ static bool launches(const struct launchers *l, uint32_t name)
 static void count_launches(const struct profile *p, struct drafts *d)
 {
 	const struct spans *s = &p->span;
-	struct launchers l;
+	struct steps_launchers l;
 	launchers_init(&l, p);
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		if (s->kind[i] != SPAN_CALL)
 			continue;
 		l.calls[s->name[i]]++;
-		l.with_work[s->name[i]] += has_work(&l, p, i);
+		l.with_work[s->name[i]] += steps_has_work(&l, p, i);
 	}
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		if (s->kind[i] != SPAN_CALL || !launches(&l, s->name[i]))
+		if (s->kind[i] != SPAN_CALL || !steps_launches(&l, s->name[i]))
 			continue;
 		struct draft *step = step_around(d, s->start_ns[i], span_end(p, i));
 		if (!step)
 			continue;
 		step->step.launches++;
-		step->step.launches_lost += !has_work(&l, p, i);
+		step->step.launches_lost += !steps_has_work(&l, p, i);
 	}
 	launchers_release(&l);
 }
@@ -317,7 +317,7 @@ struct steps *steps_of_profiler(const struct profile *p, double least_share, str
 	s->calls = d.n;
 	s->whole_trace = d.n == 0;
 	if (s->whole_trace) {
-		struct extent x = extent_of_ops(p);
+		struct steps_extent x = extent_of_ops(p);
 		if (x.first <= x.last)
 			draft_add(&d, STR("0"), x.first, x.last, ROW_NONE);
 	} else {
@@ -331,15 +331,15 @@ struct steps *steps_of_profiler(const struct profile *p, double least_share, str
 }
 
 /* The window, and when the host began it. */
-struct window {
+struct steps_window_ {
 	int64_t start, end, host_start;
 };
 
 /* From the first to the last device work. False when there is none. */
-static bool device_window(const struct profile *p, struct window *w)
+static bool device_window(const struct profile *p, struct steps_window_ *w)
 {
 	const struct gpu_ops *g = &p->gpu_op;
-	*w = (struct window){INT64_MAX, INT64_MIN, INT64_MAX};
+	*w = (struct steps_window_){INT64_MAX, INT64_MIN, INT64_MAX};
 	for (uint32_t i = 0; i < g->rows.n; i++) {
 		int64_t begun = g->call[i] == ROW_NONE ? g->start_ns[i] : p->span.start_ns[g->call[i]];
 		w->start = g->start_ns[i] < w->start ? g->start_ns[i] : w->start;
@@ -363,13 +363,13 @@ static bool repeats_hold_most(const struct profile *p, const struct iterations *
 	return (double)in >= REPEATS_HOLD * (double)all;
 }
 
-static enum steps_window_kind choose_window(const struct profile *p, const struct iterations *seen, struct window *w)
+static enum steps_window_kind choose_window(const struct profile *p, const struct iterations *seen, struct steps_window_ *w)
 {
 	if (!device_window(p, w))
 		return WINDOW_RECORDING;
 	if (!seen->repeats || seen->repeat_end_ns <= seen->repeat_start_ns || !repeats_hold_most(p, seen))
 		return WINDOW_DEVICE;
-	*w = (struct window){seen->repeat_start_ns, seen->repeat_end_ns, seen->repeat_host_ns};
+	*w = (struct steps_window_){seen->repeat_start_ns, seen->repeat_end_ns, seen->repeat_host_ns};
 	return WINDOW_REPEATS;
 }
 
@@ -380,7 +380,7 @@ static void add_edge(struct steps *s, int64_t start, int64_t end)
 }
 
 /* Device work that begins in the window. What is launched before the window counts: the first kernel's launch always is. */
-static uint32_t device_ops_in(const struct profile *p, const struct window *w)
+static uint32_t device_ops_in(const struct profile *p, const struct steps_window_ *w)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
@@ -392,7 +392,7 @@ static uint32_t device_ops_in(const struct profile *p, const struct window *w)
 static struct steps *steps_of_window(struct profile *p, const struct iterations *seen, struct str key, uint32_t calls)
 {
 	struct drafts d = {0};
-	struct window w = {0};
+	struct steps_window_ w = {0};
 	int64_t first, last;
 	struct steps *s = ARENA_ARRAY(&p->arena, 1, struct steps);
 	*s = (struct steps){.key = key, .calls = calls, .whole_trace = true};
@@ -404,7 +404,7 @@ static struct steps *steps_of_window(struct profile *p, const struct iterations 
 	s->window = choose_window(p, seen, &w);
 	s->repeats = s->window == WINDOW_REPEATS ? seen->repeats : 0;
 	if (s->window == WINDOW_RECORDING)
-		w = (struct window){first, last, first};
+		w = (struct steps_window_){first, last, first};
 	draft_add(&d, STR("0"), w.start, w.end, ROW_NONE);
 	finish_steps(p, &d, s, 0, &p->arena);
 	s->v[0].host_start_ns = w.host_start < w.start ? w.host_start : w.start;
@@ -431,7 +431,7 @@ static struct steps *steps_of_iterations(struct profile *p, enum step_source sou
 /* Names of kernels can be longer than a page. */
 enum { NAME_SHOWN = 60 };
 
-static struct str cut_name(struct str s)
+static struct str steps_cut_name(struct str s)
 {
 	return (struct str){s.p, s.n > NAME_SHOWN ? NAME_SHOWN : s.n};
 }
@@ -443,7 +443,7 @@ static void put_candidates(struct profile *p, uint32_t expected, struct buf *b)
 	struct key_candidate *c;
 	unsigned n = key_candidates(p, expected, true, SHOWN, &p->arena, &c);
 	for (unsigned i = 0; i < n; i++)
-		buf_printf(b, "%s`" STR_FMT "%s` (%u calls)", i ? ", " : "", STR_ARG(cut_name(c[i].name)),
+		buf_printf(b, "%s`" STR_FMT "%s` (%u calls)", i ? ", " : "", STR_ARG(steps_cut_name(c[i].name)),
 		           c[i].name.n > NAME_SHOWN ? "..." : "", c[i].calls);
 }
 
@@ -527,7 +527,7 @@ static unsigned first_open(const struct steps *s, unsigned n, int64_t time, bool
 	return lo;
 }
 
-static bool is_numbered(const struct step *x, int64_t first, int64_t last)
+static bool steps_is_numbered(const struct step *x, int64_t first, int64_t last)
 {
 	return x->number >= first && x->number <= last;
 }
@@ -535,13 +535,13 @@ static bool is_numbered(const struct step *x, int64_t first, int64_t last)
 bool steps_have_host(const struct steps *s, unsigned n, int64_t first, int64_t last, int64_t time)
 {
 	unsigned i = first_open(s, n, time, false);
-	return i < n && s->v[i].host_start_ns <= time && is_numbered(&s->v[i], first, last);
+	return i < n && s->v[i].host_start_ns <= time && steps_is_numbered(&s->v[i], first, last);
 }
 
 bool steps_have_device(const struct steps *s, unsigned n, int64_t first, int64_t last, int64_t time)
 {
 	unsigned i = first_open(s, n, time, true);
-	return i < n && s->v[i].start_ns <= time && is_numbered(&s->v[i], first, last);
+	return i < n && s->v[i].start_ns <= time && steps_is_numbered(&s->v[i], first, last);
 }
 
 void steps_intervals(const struct profile *p, int64_t first, int64_t last, struct intervals *out)
@@ -584,7 +584,7 @@ int pass_steps(struct profile *p, struct err *e)
 }
 
 /* One line: what the key op is not, and what is near. */
-static int fail_unknown(struct profile *p, struct str key, struct err *e)
+static int steps_fail_unknown(struct profile *p, struct str key, struct err *e)
 {
 	struct buf b = {0};
 	put_candidates(p, 0, &b);
@@ -606,7 +606,7 @@ int steps_choose(struct profile *p, const char *key_op, struct err *e)
 		if (analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_OPS, e) < 0)
 			return -1;
 		if (!key_calls_find(p, key, &k))
-			return fail_unknown(p, key, e);
+			return steps_fail_unknown(p, key, e);
 		key_calls_release(&k);
 	}
 	p->key_op = key.n ? arena_str(&p->arena, key) : (struct str){0};

@@ -6,7 +6,7 @@
 
 enum { COMPUTE, COMM, COPY, CLASSES };
 
-static int class_of(const struct profile *p, uint32_t g)
+static int busy_class_of(const struct profile *p, uint32_t g)
 {
 	if (p->gpu_op.kind[g] == GPU_MEMCPY)
 		return COPY;
@@ -21,8 +21,8 @@ struct classes {
 };
 
 /* Into v[0], or with `gpus` into the entry of each GPU. */
-static void collect(const struct profile *p, const struct gpus *gpus, const uint8_t *take, uint8_t want, const struct intervals *window,
-                    struct classes *v, struct busy *out)
+static void busy_collect(const struct profile *p, const struct gpus *gpus, const uint8_t *take, uint8_t want, const struct intervals *window,
+                         struct classes *v, struct busy *out)
 {
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		int64_t start = p->gpu_op.start_ns[g], end = gpu_end(p, g);
@@ -31,13 +31,13 @@ static void collect(const struct profile *p, const struct gpus *gpus, const uint
 		uint32_t i = gpus ? gpus_of(gpus, p, g) : 0;
 		if (i == GPUS_NONE)
 			continue;
-		intervals_add(&v[i].set[class_of(p, g)], start, end);
+		intervals_add(&v[i].set[busy_class_of(p, g)], start, end);
 		out[i].events += !window || intervals_length_within(window, start, end) > 0;
 	}
 }
 
 /* Takes the sets, and releases them. */
-static void measure(struct classes *v, const struct intervals *window, struct busy *out)
+static void busy_measure_(struct classes *v, const struct intervals *window, struct busy *out)
 {
 	struct intervals *set = v->set, all = {0}, exposed = {0};
 	for (int c = 0; c < CLASSES; c++) {
@@ -70,8 +70,8 @@ void busy_measure(const struct profile *p, const uint8_t *take, uint8_t want, co
 {
 	struct classes v = {0};
 	*out = (struct busy){0};
-	collect(p, NULL, take, want, window, &v, out);
-	measure(&v, window, out);
+	busy_collect(p, NULL, take, want, window, &v, out);
+	busy_measure_(&v, window, out);
 }
 
 void busy_measure_each(const struct profile *p, const struct gpus *gpus, const uint8_t *take, uint8_t want, const struct intervals *window,
@@ -79,8 +79,8 @@ void busy_measure_each(const struct profile *p, const struct gpus *gpus, const u
 {
 	struct classes *v = NEW_ARRAY(gpus->n, struct classes);
 	memset(out, 0, gpus->n * sizeof *out);
-	collect(p, gpus, take, want, window, v, out);
+	busy_collect(p, gpus, take, want, window, v, out);
 	for (uint32_t i = 0; i < gpus->n; i++)
-		measure(&v[i], window, &out[i]);
+		busy_measure_(&v[i], window, &out[i]);
 	mem_free(v);
 }

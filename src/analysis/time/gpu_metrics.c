@@ -11,7 +11,7 @@
 #include "base/sort.h"
 #include "op/kernels.h"
 
-static void add_device(struct gpu_metrics_list *l, unsigned *cap, int32_t device, uint32_t row)
+static void gpu_metrics_add_device(struct gpu_metrics_list *l, unsigned *cap, int32_t device, uint32_t row)
 {
 	MEM_GROW(l->v, *cap, l->n + 1);
 	l->v[l->n++] = (struct gpu_metrics){
@@ -45,7 +45,7 @@ static void map_rows(const struct profile *p, struct idmap *rows)
 
 /* Devices with work first, found through the distinct launch configurations; then the others that the input describes.
  * *at: ordinal -> index. */
-static void list_devices(const struct profile *p, const struct gpu_metrics_rules *rules, struct gpu_metrics_list *l, struct idmap *at)
+static void gpu_metrics_list_devices(const struct profile *p, const struct gpu_metrics_rules *rules, struct gpu_metrics_list *l, struct idmap *at)
 {
 	unsigned cap = 0;
 	bool joined = p->device_joined && !rules->stated;
@@ -57,7 +57,7 @@ static void list_devices(const struct profile *p, const struct gpu_metrics_rules
 		if (device == INT32_MIN || idmap_get(at, device) != IDMAP_NONE)
 			continue;
 		idmap_put(at, device, l->n);
-		add_device(l, &cap, device, joined ? profile_device_row(p, device) : idmap_get(&rows, device));
+		gpu_metrics_add_device(l, &cap, device, joined ? profile_device_row(p, device) : idmap_get(&rows, device));
 	}
 	unsigned with_work = l->n;
 	sort_devices(l, 0);
@@ -66,7 +66,7 @@ static void list_devices(const struct profile *p, const struct gpu_metrics_rules
 		if (joined || idmap_get(at, device) != IDMAP_NONE)
 			continue;
 		idmap_put(at, device, l->n);
-		add_device(l, &cap, device, idmap_get(&rows, device));
+		gpu_metrics_add_device(l, &cap, device, idmap_get(&rows, device));
 	}
 	sort_devices(l, with_work);
 	for (unsigned i = 0; i < l->n; i++)
@@ -75,7 +75,7 @@ static void list_devices(const struct profile *p, const struct gpu_metrics_rules
 }
 
 /* The figures of one device while they are collected. */
-struct work {
+struct gpu_metrics_work {
 	const struct profile *p;
 	const struct gpu_metrics_rules *rules;
 	const struct optree *tree;
@@ -131,17 +131,17 @@ double launch_occupancy_pct(const struct profile *p, uint32_t launch)
 	return occupancy_on_row(p, launch, profile_device_row(p, p->launch.device[launch]));
 }
 
-static double blocks_per_sm(struct work *w, uint32_t launch)
+static double blocks_per_sm(struct gpu_metrics_work *w, uint32_t launch)
 {
 	return w->rules->stated ? w->p->launch.blocks_per_sm[launch] : blocks_on_row(w->p, launch, w->m->row);
 }
 
-static double occupancy_pct(struct work *w, uint32_t launch)
+static double occupancy_pct(struct gpu_metrics_work *w, uint32_t launch)
 {
 	return w->rules->stated ? w->p->launch.occupancy_pct[launch] : occupancy_on_row(w->p, launch, w->m->row);
 }
 
-static void add_load(struct work *w, uint32_t g, int64_t within)
+static void add_load(struct gpu_metrics_work *w, uint32_t g, int64_t within)
 {
 	uint32_t launch = w->p->gpu_op.launch[g];
 	double blocks = blocks_per_sm(w, launch);
@@ -153,7 +153,7 @@ static void add_load(struct work *w, uint32_t g, int64_t within)
 	w->m->blocks_known_ns += within;
 }
 
-static void add_occupancy(struct work *w, uint32_t g, int64_t within)
+static void add_occupancy(struct gpu_metrics_work *w, uint32_t g, int64_t within)
 {
 	uint32_t launch = w->p->gpu_op.launch[g];
 	double occupancy = occupancy_pct(w, launch);
@@ -165,7 +165,7 @@ static void add_occupancy(struct work *w, uint32_t g, int64_t within)
 }
 
 /* tc: enum tri by string id, so that each kernel name is looked at once. `dur`: of the kernel, what counts. */
-static void add_tensor_core(struct work *w, uint32_t g, int64_t dur, uint8_t *tc)
+static void add_tensor_core(struct gpu_metrics_work *w, uint32_t g, int64_t dur, uint8_t *tc)
 {
 	uint32_t name = w->p->gpu_op.name[g];
 	uint32_t node = w->tree ? w->tree->gpu_node[g] : ROW_NONE;
@@ -181,7 +181,7 @@ static void add_tensor_core(struct work *w, uint32_t g, int64_t dur, uint8_t *tc
 }
 
 /* What of [start, end) lies within the span; -1 when nothing does. Work without duration lies where it starts; the end of the span is in it. */
-static int64_t length_within(const struct work *w, int64_t start, int64_t end)
+static int64_t length_within(const struct gpu_metrics_work *w, int64_t start, int64_t end)
 {
 	if (start < end) {
 		int64_t ns = intervals_length_within(w->in, start, end);
@@ -191,7 +191,7 @@ static int64_t length_within(const struct work *w, int64_t start, int64_t end)
 	return at_end || intervals_length_within(w->in, start, start + 1) ? 0 : -1;
 }
 
-static void add_gpu_op(struct work *w, uint32_t g, uint8_t *tc)
+static void add_gpu_op(struct gpu_metrics_work *w, uint32_t g, uint8_t *tc)
 {
 	const struct gpu_ops *v = &w->p->gpu_op;
 	int64_t within = length_within(w, v->start_ns[g], gpu_end(w->p, g));
@@ -216,7 +216,7 @@ static void add_gpu_op(struct work *w, uint32_t g, uint8_t *tc)
 }
 
 /* The sweep: at each start or end of a kernel the sum of blocks per SM changes; it counts up to 1. */
-static double integrate_load(const struct work *w)
+static double integrate_load(const struct gpu_metrics_work *w)
 {
 	size_t n = w->n_load * 2;
 	struct sort_item *edge = NEW_ARRAY(n, struct sort_item);
@@ -243,13 +243,13 @@ static double integrate_load(const struct work *w)
 	return sum;
 }
 
-static enum tri metrics_uses_tc(struct str kernel)
+static enum tri gpu_metrics_uses_tc(struct str kernel)
 {
 	return kernel_classify(kernel).tensor_core;
 }
 
 /* What is known for less than half of the kernel time stays unknown. */
-static void metrics_finish(struct gpu_metrics *m, double load_ns, double occupancy_time, int64_t span)
+static void gpu_metrics_finish(struct gpu_metrics *m, double load_ns, double occupancy_time, int64_t span)
 {
 	if (m->trace_kernels && span > 0 && m->blocks_known_ns >= m->kernel_ns - m->blocks_known_ns)
 		m->sm_efficiency = load_ns / (double)span;
@@ -259,9 +259,9 @@ static void metrics_finish(struct gpu_metrics *m, double load_ns, double occupan
 		m->tc_ratio = (double)m->tc_ns / (double)m->kernel_ns;
 }
 
-const struct gpu_metrics_rules gpu_metrics_own = {.uses_tc = metrics_uses_tc, .finish = metrics_finish};
+const struct gpu_metrics_rules gpu_metrics_own = {.uses_tc = gpu_metrics_uses_tc, .finish = gpu_metrics_finish};
 
-static void finish_device(struct work *w)
+static void finish_device(struct gpu_metrics_work *w)
 {
 	struct gpu_metrics *m = w->m;
 	int64_t span = intervals_length(w->in);
@@ -280,7 +280,7 @@ static void finish_device(struct work *w)
 }
 
 /* Steps stand in order of time. `between`: with the time between two of them. */
-static void find_span(const struct steps *s, const int64_t *first, const int64_t *last, bool between, struct intervals *in)
+static void gpu_metrics_find_span(const struct steps *s, const int64_t *first, const int64_t *last, bool between, struct intervals *in)
 {
 	int64_t start = 0;
 	bool any = false;
@@ -299,13 +299,13 @@ void gpu_metrics_measure(const struct profile *p, const struct steps *steps, con
 {
 	*out = (struct gpu_metrics_list){0};
 	struct intervals in = {0};
-	find_span(steps, first, last, rules->whole_trace, &in);
+	gpu_metrics_find_span(steps, first, last, rules->whole_trace, &in);
 	out->span_ns = intervals_length(&in);
 	struct idmap at;
-	list_devices(p, rules, out, &at);
-	struct work *w = NEW_ARRAY(out->n, struct work);
+	gpu_metrics_list_devices(p, rules, out, &at);
+	struct gpu_metrics_work *w = NEW_ARRAY(out->n, struct gpu_metrics_work);
 	for (unsigned i = 0; i < out->n; i++)
-		w[i] = (struct work){.p = p, .rules = rules, .tree = tree, .m = &out->v[i], .in = &in};
+		w[i] = (struct gpu_metrics_work){.p = p, .rules = rules, .tree = tree, .m = &out->v[i], .in = &in};
 	uint8_t *tc = NEW_ARRAY_RAW(p->strings.n, uint8_t);
 	memset(tc, UINT8_MAX, p->strings.n);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {

@@ -22,25 +22,25 @@ const struct gpu_reason gpu_reasons[] = {
 };
 
 /* Ids of the strings that are looked for; 0 = the profile has no such string. */
-struct names {
+struct gpu_samples_names {
 	uint32_t metric[GPU_METRICS], reasons;
 };
 
-static uint32_t id_of(const struct profile *p, const char *text)
+static uint32_t gpu_samples_id_of(const struct profile *p, const char *text)
 {
 	uint32_t id = intern_find(&p->strings, str_from(text));
 	return id == INTERN_NONE ? 0 : id;
 }
 
-static struct names names_of(const struct profile *p)
+static struct gpu_samples_names names_of(const struct profile *p)
 {
-	struct names n = {.reasons = id_of(p, "gpu_throttle_reasons")};
+	struct gpu_samples_names n = {.reasons = gpu_samples_id_of(p, "gpu_throttle_reasons")};
 	for (int m = 0; m < GPU_METRICS; m++)
-		n.metric[m] = id_of(p, gpu_metric_info[m].counter);
+		n.metric[m] = gpu_samples_id_of(p, gpu_metric_info[m].counter);
 	return n;
 }
 
-static bool number(const struct profile *p, uint32_t args, enum arg_key key, int64_t *v)
+static bool gpu_samples_number(const struct profile *p, uint32_t args, enum arg_key key, int64_t *v)
 {
 	struct str text;
 	return profile_arg(p, args, key, &text) && str_to_i64(text, v);
@@ -60,7 +60,7 @@ static struct gpu_samples *of_device(struct gpu_samples_list *l, uint32_t *cap, 
 	return &l->v[l->n++];
 }
 
-static void add(struct gpu_metric_values *m, int64_t v)
+static void gpu_samples_add(struct gpu_metric_values *m, int64_t v)
 {
 	m->least = !m->n || v < m->least ? v : m->least;
 	m->most = !m->n || v > m->most ? v : m->most;
@@ -82,9 +82,9 @@ static void add_reasons(struct gpu_samples *s, uint64_t mask, bool has_clock, in
 		s->class[c] += class[c];
 	bool slowed = class[GPU_REASON_POWER] || class[GPU_REASON_HEAT] || class[GPU_REASON_SLOWDOWN];
 	if (has_clock && slowed)
-		add(&s->slowed, clock);
+		gpu_samples_add(&s->slowed, clock);
 	else if (has_clock && !class[GPU_REASON_IDLE])
-		add(&s->free, clock);
+		gpu_samples_add(&s->free, clock);
 }
 
 /* Whether mark `i` belongs to the sample of mark `of`. */
@@ -93,7 +93,7 @@ static bool same_sample(const struct profile *p, uint32_t i, uint32_t of)
 	return p->mark.time_ns[i] == p->mark.time_ns[of] && p->mark.track[i] == p->mark.track[of];
 }
 
-static bool clock_beside(const struct profile *p, const struct names *n, uint32_t mark, int64_t *clock)
+static bool clock_beside(const struct profile *p, const struct gpu_samples_names *n, uint32_t mark, int64_t *clock)
 {
 	enum { NEAR = 2 * GPU_METRICS };
 	uint32_t first = mark, rows = p->mark.rows.n;
@@ -101,7 +101,7 @@ static bool clock_beside(const struct profile *p, const struct names *n, uint32_
 		first--;
 	for (uint32_t i = first; i < rows && i - first < 2 * NEAR && p->mark.time_ns[i] == p->mark.time_ns[mark]; i++)
 		if (n->metric[GPU_SM_CLOCK] && p->mark.name[i] == n->metric[GPU_SM_CLOCK] && same_sample(p, i, mark))
-			return number(p, p->mark.args[i], ARG_COUNTER_VALUE, clock);
+			return gpu_samples_number(p, p->mark.args[i], ARG_COUNTER_VALUE, clock);
 	return false;
 }
 
@@ -113,7 +113,7 @@ static int by_device(const void *a, const void *b)
 
 void gpu_samples_measure(const struct profile *p, struct gpu_samples_list *out)
 {
-	struct names n = names_of(p);
+	struct gpu_samples_names n = names_of(p);
 	uint32_t cap = 0;
 	*out = (struct gpu_samples_list){0};
 	for (uint32_t i = 0; i < p->mark.rows.n; i++) {
@@ -126,7 +126,7 @@ void gpu_samples_measure(const struct profile *p, struct gpu_samples_list *out)
 		bool reasons = n.reasons && p->mark.name[i] == n.reasons;
 		if (metric == GPU_METRICS && !reasons)
 			continue;
-		bool sound = number(p, p->mark.args[i], ARG_COUNTER_DEVICE, &device) && number(p, p->mark.args[i], ARG_COUNTER_VALUE, &value) && device >= 0 && device <= INT16_MAX;
+		bool sound = gpu_samples_number(p, p->mark.args[i], ARG_COUNTER_DEVICE, &device) && gpu_samples_number(p, p->mark.args[i], ARG_COUNTER_VALUE, &value) && device >= 0 && device <= INT16_MAX;
 		struct gpu_samples *s = sound ? of_device(out, &cap, (int32_t)device, p->mark.time_ns[i]) : NULL;
 		if (!s) {
 			out->odd++;
@@ -136,7 +136,7 @@ void gpu_samples_measure(const struct profile *p, struct gpu_samples_list *out)
 		if (reasons)
 			add_reasons(s, (uint64_t)value, clock_beside(p, &n, i, &clock), clock);
 		else
-			add(&s->metric[metric], value);
+			gpu_samples_add(&s->metric[metric], value);
 	}
 	if (out->n)
 		qsort(out->v, out->n, sizeof *out->v, by_device);

@@ -33,7 +33,7 @@ static int compare_start(const void *a, const void *b)
 }
 
 /* By radix where row numbers fit 32 bits, which is always so for events of one profile. */
-static void sort_by_start(struct intervals *s)
+static void interval_sort_by_start(struct intervals *s)
 {
 	if (s->n >= UINT32_MAX) {
 		qsort(s->v, s->n, sizeof *s->v, compare_start);
@@ -58,7 +58,7 @@ void intervals_normalise(struct intervals *s)
 	for (size_t i = 1; i < s->n && sorted; i++)
 		sorted = s->v[i - 1].start <= s->v[i].start;
 	if (!sorted)
-		sort_by_start(s);
+		interval_sort_by_start(s);
 	size_t n = 0;
 	for (size_t i = 0; i < s->n; i++) {
 		if (n && s->v[i].start <= s->v[n - 1].end) {

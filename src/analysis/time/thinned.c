@@ -20,7 +20,7 @@ static uint64_t median_step(struct sort_item *v, uint32_t n)
 	return v[(n - 1) / 2].key;
 }
 
-static uint64_t step_of(const struct profile *p, uint8_t kind)
+static uint64_t thinned_step_of(const struct profile *p, uint8_t kind)
 {
 	uint32_t n = 0;
 	struct sort_item *v = NEW_ARRAY_RAW(p->span.rows.n, struct sort_item);
@@ -36,9 +36,9 @@ static uint64_t step_of(const struct profile *p, uint8_t kind)
 
 struct thinned thinned_of(const struct profile *p)
 {
-	struct thinned t = {.ops = step_of(p, SPAN_OP)};
+	struct thinned t = {.ops = thinned_step_of(p, SPAN_OP)};
 	if (t.ops >= RARE_OPS)
-		t.calls = step_of(p, SPAN_CALL);
+		t.calls = thinned_step_of(p, SPAN_CALL);
 	return t;
 }
 

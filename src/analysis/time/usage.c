@@ -22,7 +22,7 @@ struct gpu_use {
 	struct intervals kind[USAGE_DATALOADER];
 };
 
-struct work {
+struct usage_work {
 	const struct profile *p;
 	const struct usage_rules *rules;
 	struct gpu_use *gpu;
@@ -31,7 +31,7 @@ struct work {
 	uint8_t *known;                       /* string id -> what the name says + 1; 0 = not asked */
 };
 
-static enum usage_kind kernel_kind(struct work *w, uint32_t name)
+static enum usage_kind kernel_kind(struct usage_work *w, uint32_t name)
 {
 	if (!w->known[name]) {
 		struct str s = profile_str(w->p, name);
@@ -41,7 +41,7 @@ static enum usage_kind kernel_kind(struct work *w, uint32_t name)
 	return (enum usage_kind)(w->known[name] - 1);
 }
 
-static void collect_devices(struct work *w)
+static void collect_devices(struct usage_work *w)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
 	struct idmap of;
@@ -63,7 +63,7 @@ static void collect_devices(struct work *w)
 			intervals_normalise(&w->gpu[i].kind[k]);
 }
 
-static void collect_host(struct work *w)
+static void collect_host(struct usage_work *w)
 {
 	static const enum usage_kind of_use[] = {
 		[HOST_NONE] = USAGE_OTHER, [HOST_CALL] = USAGE_CPU, [HOST_DATALOADER] = USAGE_DATALOADER, [HOST_COMM] = USAGE_CPU,
@@ -87,7 +87,7 @@ struct windows {
 };
 
 /* Adds what one GPU (NULL: one that did nothing), `times` of them, was used for. */
-static void measure_gpu(const struct work *w, const struct gpu_use *gpu, unsigned times, struct windows *x)
+static void measure_gpu(const struct usage_work *w, const struct gpu_use *gpu, unsigned times, struct windows *x)
 {
 	struct intervals all = {0};
 	memset(x->before, 0, x->n * sizeof *x->before);
@@ -113,7 +113,7 @@ static void measure_gpu(const struct work *w, const struct gpu_use *gpu, unsigne
 }
 
 /* GPUs to average over. */
-static unsigned count_gpus(const struct work *w)
+static unsigned count_gpus(const struct usage_work *w)
 {
 	unsigned visible = job_own_gpus(w->p);
 	return w->rules->visible_gpus && visible > w->n ? visible : w->n;
@@ -123,7 +123,7 @@ void usage_measure_all(const struct profile *p, const int64_t *start, const int6
                        struct usage *out)
 {
 	static const struct usage_rules own = {0};
-	struct work w = {.p = p, .rules = rules ? rules : &own};
+	struct usage_work w = {.p = p, .rules = rules ? rules : &own};
 	struct windows x = {start, end, n, NEW_ARRAY(n, int64_t), out};
 	w.known = NEW_ARRAY(p->strings.n, uint8_t);
 	collect_devices(&w);

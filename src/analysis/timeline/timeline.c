@@ -9,7 +9,7 @@ struct room {
 };
 
 /* Whether the nesting pass gave ranges of this kind their place. */
-static bool nests(uint8_t kind)
+static bool timeline_nests(uint8_t kind)
 {
 	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_PYTHON || kind == SPAN_CALL || kind == SPAN_MARKER;
 }
@@ -45,7 +45,7 @@ static void place_spans(struct timeline *t, struct room *r, struct lanes_of *x)
 	uint32_t *lane = t->span_lane;
 	bool any_free = false;
 	for (uint32_t i = x->begin; i < x->end; i++) {
-		if (!nests(s->kind[i])) {
+		if (!timeline_nests(s->kind[i])) {
 			any_free = true;
 			continue;
 		}
@@ -60,7 +60,7 @@ static void place_spans(struct timeline *t, struct room *r, struct lanes_of *x)
 	}
 	r->n = 0;
 	for (uint32_t i = x->begin; any_free && i < x->end; i++)
-		if (!nests(s->kind[i]))
+		if (!timeline_nests(s->kind[i]))
 			lane[i] = x->n_nested + room_take(r, TIMELINE_LANES_MAX / 2, s->start_ns[i], span_end(t->p, i), &t->too_deep);
 	x->n_lanes = x->n_nested + r->n;
 }
@@ -73,12 +73,12 @@ static void place_gpu(struct timeline *t, struct room *r, struct lanes_of *x)
 	x->n_lanes = r->n;
 }
 
-static int64_t start_of(const struct timeline *t, bool device, uint32_t row)
+static int64_t timeline_start_of(const struct timeline *t, bool device, uint32_t row)
 {
 	return device ? t->p->gpu_op.start_ns[row] : t->p->span.start_ns[row];
 }
 
-static int64_t end_of(const struct timeline *t, bool device, uint32_t row)
+static int64_t timeline_end_of(const struct timeline *t, bool device, uint32_t row)
 {
 	return device ? gpu_end(t->p, row) : span_end(t->p, row);
 }
@@ -91,10 +91,10 @@ static void measure_reach(const struct timeline *t, struct timeline_lane *l)
 	int64_t last_ns = INT64_MIN;
 	uint32_t chain = 0;
 	for (uint32_t i = 0; i < l->n; i++) {
-		if (start_of(t, device, row[i]) >= last_ns)
+		if (timeline_start_of(t, device, row[i]) >= last_ns)
 			chain = i;
-		if (end_of(t, device, row[i]) > last_ns)
-			last_ns = end_of(t, device, row[i]);
+		if (timeline_end_of(t, device, row[i]) > last_ns)
+			last_ns = timeline_end_of(t, device, row[i]);
 		if (i - chain > l->reach)
 			l->reach = i - chain;
 	}
@@ -113,7 +113,7 @@ static void add_track(struct timeline *t, uint32_t *caps, const struct lanes_of 
 	*k = (struct timeline_track){.track = track, .device = device, .first_lane = first, .n_lanes = x->n_lanes, .n_nested = x->n_nested,
 	                             .slices = x->end - x->begin, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
 	for (uint32_t i = x->begin; i < x->end; i++) {
-		int64_t start = start_of(t, device, i), end = end_of(t, device, i);
+		int64_t start = timeline_start_of(t, device, i), end = timeline_end_of(t, device, i);
 		k->first_ns = start < k->first_ns ? start : k->first_ns;
 		k->last_ns = end > k->last_ns ? end : k->last_ns;
 		lane_of[i] += first;
@@ -173,13 +173,13 @@ struct timeline *timeline_new(const struct profile *p)
 }
 
 /* The first place from which on slices begin at `ns` or later. */
-static uint32_t place_of(const struct timeline *t, const struct timeline_lane *l, int64_t ns)
+static uint32_t timeline_place_of(const struct timeline *t, const struct timeline_lane *l, int64_t ns)
 {
 	bool device = t->tracks[l->track].device;
 	uint32_t lo = l->first, hi = l->first + l->n;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
-		if (start_of(t, device, t->row[mid]) < ns)
+		if (timeline_start_of(t, device, t->row[mid]) < ns)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -191,10 +191,10 @@ uint32_t timeline_slices(const struct timeline *t, uint32_t lane, int64_t from_n
 {
 	const struct timeline_lane *l = &t->lanes[lane];
 	bool device = t->tracks[l->track].device;
-	uint32_t i = place_of(t, l, from_ns), back = i - l->first < l->reach + 1 ? i - l->first : l->reach + 1;
-	*end = place_of(t, l, to_ns);
+	uint32_t i = timeline_place_of(t, l, from_ns), back = i - l->first < l->reach + 1 ? i - l->first : l->reach + 1;
+	*end = timeline_place_of(t, l, to_ns);
 	i -= back;
-	while (i < *end && start_of(t, device, t->row[i]) < from_ns && end_of(t, device, t->row[i]) <= from_ns)
+	while (i < *end && timeline_start_of(t, device, t->row[i]) < from_ns && timeline_end_of(t, device, t->row[i]) <= from_ns)
 		i++;
 	return i;
 }

@@ -5,40 +5,40 @@
 enum { FEW = 16 }; /* a segment with no more slices, or a level with no more entries, needs no further level */
 
 /* A lane's slices with the columns they are read from. */
-struct view {
+struct timeline_levels_view {
 	const uint32_t *row;
 	uint32_t n;
 	const int64_t *start, *dur;
 	int64_t zero_ns;
 };
 
-static struct view view_of(const struct timeline *t, const struct timeline_lane *l)
+static struct timeline_levels_view view_of(const struct timeline *t, const struct timeline_lane *l)
 {
 	bool device = t->tracks[l->track].device;
-	return (struct view){t->row + l->first, l->n, device ? t->p->gpu_op.start_ns : t->p->span.start_ns,
-	                     device ? t->p->gpu_op.dur_ns : t->p->span.dur_ns, t->first_ns};
+	return (struct timeline_levels_view){t->row + l->first, l->n, device ? t->p->gpu_op.start_ns : t->p->span.start_ns,
+	                                     device ? t->p->gpu_op.dur_ns : t->p->span.dur_ns, t->first_ns};
 }
 
-static int64_t start_of(const struct view *v, uint32_t i)
+static int64_t timeline_levels_start_of(const struct timeline_levels_view *v, uint32_t i)
 {
 	return v->start[v->row[i]];
 }
 
 /* Where slice i is drawn to: ends of a lane never decrease. */
-static int64_t end_of(const struct view *v, uint32_t i)
+static int64_t timeline_levels_end_of(const struct timeline_levels_view *v, uint32_t i)
 {
 	int64_t end = v->start[v->row[i]] + v->dur[v->row[i]];
-	return i + 1 < v->n && start_of(v, i + 1) < end ? start_of(v, i + 1) : end;
+	return i + 1 < v->n && timeline_levels_start_of(v, i + 1) < end ? timeline_levels_start_of(v, i + 1) : end;
 }
 
-static uint64_t pixel_of(const struct view *v, int64_t ns, unsigned zoom)
+static uint64_t pixel_of(const struct timeline_levels_view *v, int64_t ns, unsigned zoom)
 {
 	return ((uint64_t)ns - (uint64_t)v->zero_ns) >> zoom;
 }
 
 /* Where items of a segment come from: a level's entries or, without one, the slices themselves. */
-struct source {
-	struct view v;
+struct timeline_levels_source {
+	struct timeline_levels_view v;
 	const struct timeline_entry *e;
 	uint32_t n, base;                  /* base: the segment's first slice */
 };
@@ -49,20 +49,20 @@ struct part {
 	uint32_t slice, behind, longest;   /* the slices, and the longest of them */
 };
 
-static struct part part_of_slice(const struct view *v, uint32_t i)
+static struct part part_of_slice(const struct timeline_levels_view *v, uint32_t i)
 {
-	int64_t start = start_of(v, i), end = end_of(v, i), ns = end - start;
+	int64_t start = timeline_levels_start_of(v, i), end = timeline_levels_end_of(v, i), ns = end - start;
 	return (struct part){start, end, ns, ns, i, i + 1, i};
 }
 
-static struct part part_of(const struct source *s, uint32_t i)
+static struct part timeline_levels_part_of(const struct timeline_levels_source *s, uint32_t i)
 {
 	if (!s->e)
 		return part_of_slice(&s->v, s->base + i);
 	const struct timeline_entry *e = &s->e[i];
 	struct part x = {.start_ns = e->start_ns, .busy_ns = e->busy_ns, .slice = e->slice, .behind = e[1].slice, .longest = e->longest};
-	x.longest_ns = e->longest_ns < UINT32_MAX ? e->longest_ns : end_of(&s->v, e->longest) - start_of(&s->v, e->longest);
-	x.end_ns = e->extent_ns < UINT32_MAX ? e->start_ns + e->extent_ns : end_of(&s->v, x.behind - 1);
+	x.longest_ns = e->longest_ns < UINT32_MAX ? e->longest_ns : timeline_levels_end_of(&s->v, e->longest) - timeline_levels_start_of(&s->v, e->longest);
+	x.end_ns = e->extent_ns < UINT32_MAX ? e->start_ns + e->extent_ns : timeline_levels_end_of(&s->v, x.behind - 1);
 	return x;
 }
 
@@ -77,18 +77,18 @@ static struct timeline_entry entry_of(const struct part *x)
 }
 
 /* Drawn by itself. */
-static bool is_long(const struct part *x, int64_t pixel_ns)
+static bool timeline_levels_is_long(const struct part *x, int64_t pixel_ns)
 {
 	return x->behind - x->slice == 1 && x->busy_ns >= pixel_ns;
 }
 
 /* Adds to *x, which is short, what shares its item at `zoom` from the one at i on. Returns what follows. */
-static uint32_t extend(const struct source *s, uint32_t i, unsigned zoom, struct part *x)
+static uint32_t timeline_levels_extend(const struct timeline_levels_source *s, uint32_t i, unsigned zoom, struct part *x)
 {
 	int64_t pixel_ns = (int64_t)1 << zoom;
 	for (uint64_t pixel = pixel_of(&s->v, x->start_ns, zoom); i < s->n; i++) {
-		struct part y = part_of(s, i);
-		if (is_long(&y, pixel_ns) || pixel_of(&s->v, y.start_ns, zoom) != pixel)
+		struct part y = timeline_levels_part_of(s, i);
+		if (timeline_levels_is_long(&y, pixel_ns) || pixel_of(&s->v, y.start_ns, zoom) != pixel)
 			break;
 		if (y.longest_ns > x->longest_ns) {
 			x->longest_ns = y.longest_ns;
@@ -102,21 +102,21 @@ static uint32_t extend(const struct source *s, uint32_t i, unsigned zoom, struct
 }
 
 /* *x is the one at i with those behind it in the segment that share its item. Returns what follows them. */
-static uint32_t merge(const struct source *s, uint32_t i, unsigned zoom, struct part *x)
+static uint32_t merge(const struct timeline_levels_source *s, uint32_t i, unsigned zoom, struct part *x)
 {
-	*x = part_of(s, i);
-	return is_long(x, (int64_t)1 << zoom) ? i + 1 : extend(s, i + 1, zoom, x);
+	*x = timeline_levels_part_of(s, i);
+	return timeline_levels_is_long(x, (int64_t)1 << zoom) ? i + 1 : timeline_levels_extend(s, i + 1, zoom, x);
 }
 
 /* The zoom at which the denser parts of a segment begin to merge: the width of four slices, where a quarter of the places looked at
  * are denser. */
-static unsigned first_zoom(const struct source *s)
+static unsigned first_zoom(const struct timeline_levels_source *s)
 {
 	enum { LOOK = 64 };
 	unsigned count[64] = {0}, seen = 0, zoom = 0;
 	for (unsigned k = 0; k < LOOK; k++) {
 		uint32_t i = s->base + k * (s->n - 5) / LOOK;
-		uint64_t ns = (uint64_t)start_of(&s->v, i + 4) - (uint64_t)start_of(&s->v, i);
+		uint64_t ns = (uint64_t)timeline_levels_start_of(&s->v, i + 4) - (uint64_t)timeline_levels_start_of(&s->v, i);
 		count[63 - __builtin_clzll(ns | 1)]++;
 	}
 	while (seen + count[zoom] < LOOK / 4)
@@ -133,11 +133,11 @@ struct pile {
 };
 
 /* Appends the entries of the next level, made of *s, whose last slice is before `behind`; false, and nothing appended, when they are more than half. */
-static bool add_level(struct pile *x, const struct source *s, uint32_t behind, unsigned zoom)
+static bool add_level(struct pile *x, const struct timeline_levels_source *s, uint32_t behind, unsigned zoom)
 {
 	uint32_t begin = x->n, i = 0, most = s->n / 2;
 	MEM_GROW(x->v, x->cap, x->n + most + 1);
-	struct source from = *s; /* the pile may have moved */
+	struct timeline_levels_source from = *s; /* the pile may have moved */
 	if (s->e)
 		from.e = x->v + x->level[x->n_levels - 1].first;
 	while (i < from.n && x->n - begin < most) {
@@ -161,19 +161,19 @@ static uint32_t segments_of(uint32_t slices)
 }
 
 /* The slices of a segment. */
-static struct source segment_slices(const struct timeline *t, const struct timeline_lane *l, uint32_t segment)
+static struct timeline_levels_source segment_slices(const struct timeline *t, const struct timeline_lane *l, uint32_t segment)
 {
 	uint32_t base = segment << TIMELINE_SEGMENT_BITS, most = 1u << TIMELINE_SEGMENT_BITS, rest = l->n - base;
-	return (struct source){.v = view_of(t, l), .n = rest < most ? rest : most, .base = base};
+	return (struct timeline_levels_source){.v = view_of(t, l), .n = rest < most ? rest : most, .base = base};
 }
 
-static void build_segment(struct timeline_segment *g, struct source s, struct pile *x)
+static void build_segment(struct timeline_segment *g, struct timeline_levels_source s, struct pile *x)
 {
 	uint32_t last = s.base + s.n - 1;
 	g->first_level = x->n_levels;
 	if (s.n <= FEW)
 		return;
-	uint64_t range = (uint64_t)end_of(&s.v, last) - (uint64_t)start_of(&s.v, s.base);
+	uint64_t range = (uint64_t)timeline_levels_end_of(&s.v, last) - (uint64_t)timeline_levels_start_of(&s.v, s.base);
 	for (unsigned zoom = first_zoom(&s); zoom <= TIMELINE_ZOOM_MAX && s.n > FEW; zoom++) {
 		if (add_level(x, &s, last + 1, zoom)) {
 			const struct timeline_level *k = &x->level[x->n_levels - 1];
@@ -204,16 +204,16 @@ void timeline_build_levels(struct timeline *t)
 }
 
 /* A place among what a lane is drawn of at a zoom. */
-struct walk {
+struct timeline_levels_walk {
 	const struct timeline *t;
 	const struct timeline_lane *l;
 	unsigned zoom;
 	uint32_t segment, n_segments;
-	struct source s;                   /* of the segment */
+	struct timeline_levels_source s;                   /* of the segment */
 	uint32_t i;
 };
 
-static void enter(struct walk *w, uint32_t segment)
+static void timeline_levels_enter(struct timeline_levels_walk *w, uint32_t segment)
 {
 	const struct timeline_segment *g = &w->t->segments[w->l->first_segment + segment];
 	w->s = segment_slices(w->t, w->l, segment);
@@ -226,22 +226,22 @@ static void enter(struct walk *w, uint32_t segment)
 }
 
 /* To the begin of the next segment, when this one is through; false behind the last. */
-static bool go_on(struct walk *w)
+static bool go_on(struct timeline_levels_walk *w)
 {
 	if (w->i < w->s.n)
 		return true;
 	if (w->segment + 1 == w->n_segments)
 		return false;
-	enter(w, w->segment + 1);
+	timeline_levels_enter(w, w->segment + 1);
 	return true;
 }
 
-static bool go_back(struct walk *w)
+static bool go_back(struct timeline_levels_walk *w)
 {
 	if (!w->i && !w->segment)
 		return false;
 	if (!w->i) {
-		enter(w, w->segment - 1);
+		timeline_levels_enter(w, w->segment - 1);
 		w->i = w->s.n;
 	}
 	w->i--;
@@ -254,9 +254,9 @@ static bool reaches(const struct part *x, int64_t ns)
 }
 
 /* To the first that ends behind `ns`, or begins there or later; false when there is none. */
-static bool find(struct walk *w, int64_t ns)
+static bool timeline_levels_find(struct timeline_levels_walk *w, int64_t ns)
 {
-	struct view v = view_of(w->t, w->l);
+	struct timeline_levels_view v = view_of(w->t, w->l);
 	uint32_t lo = 0, hi = w->n_segments;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2, behind = (mid + 1) << TIMELINE_SEGMENT_BITS;
@@ -268,10 +268,10 @@ static bool find(struct walk *w, int64_t ns)
 	}
 	if (lo == w->n_segments)
 		return false;
-	enter(w, lo);
+	timeline_levels_enter(w, lo);
 	for (hi = w->s.n; w->i < hi;) {
 		uint32_t mid = w->i + (hi - w->i) / 2;
-		struct part x = part_of(&w->s, mid);
+		struct part x = timeline_levels_part_of(&w->s, mid);
 		if (reaches(&x, ns))
 			hi = mid;
 		else
@@ -281,32 +281,32 @@ static bool find(struct walk *w, int64_t ns)
 }
 
 /* Back to the first of the item that this one belongs to. */
-static void to_item_begin(struct walk *w)
+static void to_item_begin(struct timeline_levels_walk *w)
 {
 	int64_t pixel_ns = (int64_t)1 << w->zoom;
-	struct part x = part_of(&w->s, w->i);
-	if (is_long(&x, pixel_ns))
+	struct part x = timeline_levels_part_of(&w->s, w->i);
+	if (timeline_levels_is_long(&x, pixel_ns))
 		return;
 	uint64_t pixel = pixel_of(&w->s.v, x.start_ns, w->zoom);
-	for (struct walk before = *w; go_back(&before); *w = before) {
-		struct part y = part_of(&before.s, before.i);
-		if (is_long(&y, pixel_ns) || pixel_of(&w->s.v, y.start_ns, w->zoom) != pixel)
+	for (struct timeline_levels_walk before = *w; go_back(&before); *w = before) {
+		struct part y = timeline_levels_part_of(&before.s, before.i);
+		if (timeline_levels_is_long(&y, pixel_ns) || pixel_of(&w->s.v, y.start_ns, w->zoom) != pixel)
 			return;
 	}
 }
 
 /* The item that begins here, with what other segments have of it; the walk goes behind it. */
-static void take_item(struct walk *w, struct part *x)
+static void take_item(struct timeline_levels_walk *w, struct part *x)
 {
 	w->i = merge(&w->s, w->i, w->zoom, x);
-	while (w->i == w->s.n && !is_long(x, (int64_t)1 << w->zoom) && go_on(w)) {
-		w->i = extend(&w->s, 0, w->zoom, x);
+	while (w->i == w->s.n && !timeline_levels_is_long(x, (int64_t)1 << w->zoom) && go_on(w)) {
+		w->i = timeline_levels_extend(&w->s, 0, w->zoom, x);
 		if (!w->i)
 			break;
 	}
 }
 
-static void append(struct timeline_items *out, const struct view *v, const struct part *x)
+static void timeline_levels_append(struct timeline_items *out, const struct timeline_levels_view *v, const struct part *x)
 {
 	MEM_GROW(out->v, out->cap, out->n + 1);
 	out->v[out->n++] = (struct timeline_item){x->start_ns, x->end_ns, x->busy_ns, x->behind - x->slice, v->row[x->longest]};
@@ -314,16 +314,16 @@ static void append(struct timeline_items *out, const struct view *v, const struc
 
 void timeline_items_of(const struct timeline *t, uint32_t lane, int64_t from_ns, int64_t to_ns, unsigned zoom, struct timeline_items *out)
 {
-	struct walk w = {.t = t, .l = &t->lanes[lane], .zoom = zoom > TIMELINE_ZOOM_MAX ? TIMELINE_ZOOM_MAX : zoom};
+	struct timeline_levels_walk w = {.t = t, .l = &t->lanes[lane], .zoom = zoom > TIMELINE_ZOOM_MAX ? TIMELINE_ZOOM_MAX : zoom};
 	w.n_segments = segments_of(w.l->n);
-	if (!find(&w, from_ns))
+	if (!timeline_levels_find(&w, from_ns))
 		return;
 	for (to_item_begin(&w); go_on(&w);) {
 		struct part x;
 		take_item(&w, &x);
 		if (x.start_ns >= to_ns)
 			break;
-		append(out, &w.s.v, &x);
+		timeline_levels_append(out, &w.s.v, &x);
 	}
 }
 

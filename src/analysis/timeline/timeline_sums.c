@@ -4,13 +4,13 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-struct sums {
+struct timeline_sums_sums {
 	struct timeline_sum *v;
 	uint32_t n, cap;
 	struct idmap place;    /* name and kind -> v */
 };
 
-static struct timeline_sum *sum_of(struct sums *s, uint32_t name, bool device, uint8_t kind)
+static struct timeline_sum *timeline_sums_sum_of(struct timeline_sums_sums *s, uint32_t name, bool device, uint8_t kind)
 {
 	int64_t key = (int64_t)name << 9 | (int64_t)device << 8 | kind;
 	uint32_t i = idmap_get(&s->place, key);
@@ -23,15 +23,15 @@ static struct timeline_sum *sum_of(struct sums *s, uint32_t name, bool device, u
 	return &s->v[i];
 }
 
-static void add_slice(struct sums *s, const struct timeline *t, bool device, uint32_t row, int64_t from_ns, int64_t to_ns)
+static void add_slice(struct timeline_sums_sums *s, const struct timeline *t, bool device, uint32_t row, int64_t from_ns, int64_t to_ns)
 {
 	const struct profile *p = t->p;
 	int64_t start = device ? p->gpu_op.start_ns[row] : p->span.start_ns[row];
 	int64_t end = device ? gpu_end(p, row) : span_end(p, row);
 	if (start < from_ns && end <= from_ns)
 		return;
-	struct timeline_sum *x = device ? sum_of(s, p->gpu_op.name[row], true, p->gpu_op.kind[row])
-	                                : sum_of(s, p->span.name[row], false, p->span.kind[row]);
+	struct timeline_sum *x = device ? timeline_sums_sum_of(s, p->gpu_op.name[row], true, p->gpu_op.kind[row])
+	                                : timeline_sums_sum_of(s, p->span.name[row], false, p->span.kind[row]);
 	x->count++;
 	x->total_ns += (end < to_ns ? end : to_ns) - (start > from_ns ? start : from_ns);
 }
@@ -49,7 +49,7 @@ static uint64_t slices_in(const struct timeline *t, const uint8_t *take, int64_t
 
 uint32_t timeline_sums(const struct timeline *t, const uint8_t *take, int64_t from_ns, int64_t to_ns, struct timeline_sum **out)
 {
-	struct sums s = {0};
+	struct timeline_sums_sums s = {0};
 	uint64_t slices = slices_in(t, take, from_ns, to_ns), names = (uint64_t)t->p->strings.n * (SPAN_KINDS + GPU_KINDS);
 	idmap_init(&s.place, 0, (int64_t)t->p->strings.n << 9 | 511, slices < names ? slices : names);
 	for (uint32_t l = 0; l < t->n_lanes; l++) {

@@ -6,24 +6,24 @@
 #include <math.h>
 
 /* A lane on its way through the window. */
-struct cursor {
+struct timeline_use_cursor {
 	uint32_t at, end;          /* places in timeline->row */
 	int64_t start_ns, end_ns;  /* of its kernel, within the window; begins not before the one before ended */
 	bool open;
 	double blocks;             /* NaN = unknown */
 };
 
-struct sweep {
+struct timeline_use_sweep {
 	const struct timeline *t;
 	int64_t from_ns, to_ns;
 	uint32_t points;
-	struct cursor *v;
+	struct timeline_use_cursor *v;
 	uint32_t n, cap;
 	double *used, *load, *kernels, *known; /* ns by piece: of any kernel; by blocks; of all kernels; of those with known blocks */
 };
 
 /* To the lane's next kernel; false when there is none. */
-static bool step(const struct sweep *s, struct cursor *c)
+static bool timeline_use_step(const struct timeline_use_sweep *s, struct timeline_use_cursor *c)
 {
 	const struct gpu_ops *g = &s->t->p->gpu_op;
 	int64_t before = c->end_ns;
@@ -43,29 +43,29 @@ static bool step(const struct sweep *s, struct cursor *c)
 	return false;
 }
 
-static void add_lane(struct sweep *s, uint32_t lane)
+static void add_lane(struct timeline_use_sweep *s, uint32_t lane)
 {
 	MEM_GROW(s->v, s->cap, s->n + 1);
-	struct cursor *c = &s->v[s->n];
-	*c = (struct cursor){.end_ns = s->from_ns};
+	struct timeline_use_cursor *c = &s->v[s->n];
+	*c = (struct timeline_use_cursor){.end_ns = s->from_ns};
 	c->at = timeline_slices(s->t, lane, s->from_ns, s->to_ns, &c->end);
-	s->n += step(s, c);
+	s->n += timeline_use_step(s, c);
 }
 
 /* When piece i begins. */
-static int64_t border(const struct sweep *s, uint32_t i)
+static int64_t border(const struct timeline_use_sweep *s, uint32_t i)
 {
 	return s->from_ns + (int64_t)((__int128)(s->to_ns - s->from_ns) * i / s->points);
 }
 
-static uint32_t piece_of(const struct sweep *s, int64_t ns)
+static uint32_t piece_of(const struct timeline_use_sweep *s, int64_t ns)
 {
 	uint32_t i = (uint32_t)((__int128)(ns - s->from_ns) * s->points / (s->to_ns - s->from_ns));
 	return i + 1 < s->points && border(s, i + 1) <= ns ? i + 1 : i;
 }
 
 /* Between two moments nothing begins or ends. */
-static void add_time(struct sweep *s, int64_t start, int64_t end)
+static void add_time(struct timeline_use_sweep *s, int64_t start, int64_t end)
 {
 	unsigned open = 0, known = 0;
 	double blocks = 0;
@@ -88,12 +88,12 @@ static void add_time(struct sweep *s, int64_t start, int64_t end)
 }
 
 /* Opens and closes what does so at `now`; when that happens next, INT64_MAX = never. */
-static int64_t turn(struct sweep *s, int64_t now)
+static int64_t turn(struct timeline_use_sweep *s, int64_t now)
 {
 	int64_t next = INT64_MAX;
 	for (uint32_t i = 0; i < s->n; i++) {
-		struct cursor *c = &s->v[i];
-		if (c->open && c->end_ns <= now && !step(s, c)) {
+		struct timeline_use_cursor *c = &s->v[i];
+		if (c->open && c->end_ns <= now && !timeline_use_step(s, c)) {
 			s->v[i--] = s->v[--s->n];
 			continue;
 		}
@@ -104,7 +104,7 @@ static int64_t turn(struct sweep *s, int64_t now)
 	return next;
 }
 
-static void sweep(struct sweep *s)
+static void timeline_use_sweep(struct timeline_use_sweep *s)
 {
 	int64_t now = s->from_ns, next;
 	while ((next = turn(s, now)) < INT64_MAX) {
@@ -113,14 +113,14 @@ static void sweep(struct sweep *s)
 	}
 }
 
-static int32_t device_of(const struct timeline *t, const struct timeline_track *k)
+static int32_t timeline_use_device_of(const struct timeline *t, const struct timeline_track *k)
 {
 	uint32_t launch = t->p->gpu_op.launch[t->row[t->lanes[k->first_lane].first]];
 	return launch == ROW_NONE ? INT32_MIN : t->p->launch.device[launch];
 }
 
 /* The ordinals that there are, ascending. */
-static uint32_t list_devices(const struct timeline *t, struct timeline_use **out)
+static uint32_t timeline_use_list_devices(const struct timeline *t, struct timeline_use **out)
 {
 	struct timeline_use *v = NULL;
 	uint32_t n = 0, cap = 0;
@@ -128,7 +128,7 @@ static uint32_t list_devices(const struct timeline *t, struct timeline_use **out
 		uint32_t i = 0;
 		if (!t->tracks[k].device)
 			continue;
-		int32_t device = device_of(t, &t->tracks[k]);
+		int32_t device = timeline_use_device_of(t, &t->tracks[k]);
 		while (i < n && v[i].device < device)
 			i++;
 		if (i < n && v[i].device == device)
@@ -142,7 +142,7 @@ static uint32_t list_devices(const struct timeline *t, struct timeline_use **out
 	return n;
 }
 
-static void measure(struct sweep *s, struct timeline_use *u)
+static void timeline_use_measure(struct timeline_use_sweep *s, struct timeline_use *u)
 {
 	uint32_t n = s->points;
 	double *sum = NEW_ARRAY(4 * (size_t)n, double);
@@ -150,10 +150,10 @@ static void measure(struct sweep *s, struct timeline_use *u)
 	s->n = 0;
 	for (uint32_t k = 0; k < s->t->n_tracks; k++) {
 		const struct timeline_track *x = &s->t->tracks[k];
-		for (uint32_t l = 0; x->device && device_of(s->t, x) == u->device && l < x->n_lanes; l++)
+		for (uint32_t l = 0; x->device && timeline_use_device_of(s->t, x) == u->device && l < x->n_lanes; l++)
 			add_lane(s, x->first_lane + l);
 	}
-	sweep(s);
+	timeline_use_sweep(s);
 	u->utilization = NEW_ARRAY_RAW(n, double);
 	u->sm_efficiency = NEW_ARRAY_RAW(n, double);
 	for (uint32_t i = 0; i < n; i++) {
@@ -166,10 +166,10 @@ static void measure(struct sweep *s, struct timeline_use *u)
 
 uint32_t timeline_use(const struct timeline *t, int64_t from_ns, int64_t to_ns, uint32_t points, struct timeline_use **out)
 {
-	struct sweep s = {.t = t, .from_ns = from_ns, .to_ns = to_ns, .points = points};
-	uint32_t n = list_devices(t, out);
+	struct timeline_use_sweep s = {.t = t, .from_ns = from_ns, .to_ns = to_ns, .points = points};
+	uint32_t n = timeline_use_list_devices(t, out);
 	for (uint32_t i = 0; i < n; i++)
-		measure(&s, &(*out)[i]);
+		timeline_use_measure(&s, &(*out)[i]);
 	mem_free(s.v);
 	return n;
 }

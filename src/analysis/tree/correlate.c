@@ -104,7 +104,7 @@ static uint32_t ids_find(const struct ids *ids, int64_t id, uint32_t *one, const
 	return n;
 }
 
-static uint32_t process_of(const struct profile *p, uint32_t span)
+static uint32_t correlate_process_of(const struct profile *p, uint32_t span)
 {
 	return p->track.pid_text[p->span.track[span]];
 }
@@ -132,7 +132,7 @@ static uint32_t op_of_call(const struct profile *p, const struct ids *ext, uint3
 	uint32_t n = ids_find(ext, span_ext_id(&p->span, call), &one, &owner);
 	for (uint32_t k = 0; k < n && k < OWNERS_MAX; k++) {
 		uint32_t span = owner ? owner[k].row : one;
-		if (process_of(p, span) == process_of(p, call))
+		if (correlate_process_of(p, span) == correlate_process_of(p, call))
 			return span;
 	}
 	return ROW_NONE;
@@ -165,7 +165,7 @@ static uint32_t call_of_gpu(const struct profile *p, const struct ids *corr, uin
 		if (!of_process(p, call, pid))
 			continue;
 		first = first == ROW_NONE ? call : first;
-		one_process &= process_of(p, call) == process_of(p, first);
+		one_process &= correlate_process_of(p, call) == correlate_process_of(p, first);
 		if (p->span.start_ns[call] > start)
 			continue;
 		if (latest == ROW_NONE || p->span.start_ns[call] >= p->span.start_ns[latest])
@@ -180,7 +180,7 @@ static uint32_t call_of_gpu(const struct profile *p, const struct ids *corr, uin
 	return *ambiguous ? ROW_NONE : latest;
 }
 
-static void note(struct profile *p, uint64_t repeated, uint64_t ambiguous, uint64_t no_call)
+static void correlate_note(struct profile *p, uint64_t repeated, uint64_t ambiguous, uint64_t no_call)
 {
 	if (repeated)
 		diag_add_n(&p->diags, "duplicate-correlation", DIAG_NOTE, repeated, -1,
@@ -241,7 +241,7 @@ int pass_correlate(struct profile *p, struct err *e)
 				op[g] = one;
 		}
 	}
-	note(p, corr.repeated, ambiguous, no_call);
+	correlate_note(p, corr.repeated, ambiguous, no_call);
 	ids_release(&ext);
 	ids_release(&corr);
 	return 0;

@@ -9,18 +9,18 @@ const char *const direction_name[DIRECTIONS] = {
 };
 
 /* What is around a span, already told: rows of a parent come before those of its children. */
-struct sweep {
+struct direction_sweep {
 	const struct profile *p;
 	struct directions *d;
 	uint32_t last_forward;    /* forward op of the last backward op of this thread */
 };
 
-static enum autograd_name kind_of_name(struct sweep *w, uint32_t i)
+static enum autograd_name direction_kind_of_name(struct direction_sweep *w, uint32_t i)
 {
 	return name_autograd(w->p, w->p->span.name[i]);
 }
 
-static void inherit(struct sweep *w, uint32_t i)
+static void direction_inherit(struct direction_sweep *w, uint32_t i)
 {
 	uint32_t up = w->p->span.parent[i];
 	w->d->span[i] = up == ROW_NONE ? DIR_OTHER : w->d->span[up];
@@ -28,7 +28,7 @@ static void inherit(struct sweep *w, uint32_t i)
 	w->d->accumulates[i] = up == ROW_NONE ? ROW_NONE : w->d->accumulates[up];
 }
 
-static void accumulate(struct sweep *w, uint32_t i)
+static void accumulate(struct direction_sweep *w, uint32_t i)
 {
 	w->d->span[i] = DIR_BACKWARD;
 	w->d->span_forward[i] = ROW_NONE;
@@ -36,26 +36,26 @@ static void accumulate(struct sweep *w, uint32_t i)
 }
 
 /* A range that runs a node of autograd: inside the engine's range, which may be linked, it may not be linked itself. */
-static void run_node(struct sweep *w, uint32_t i, uint32_t forward)
+static void run_node(struct direction_sweep *w, uint32_t i, uint32_t forward)
 {
 	struct directions *d = w->d;
 	uint32_t up = w->p->span.parent[i];
-	bool in_engine = up != ROW_NONE && kind_of_name(w, up) == AUTOGRAD_ENGINE;
+	bool in_engine = up != ROW_NONE && direction_kind_of_name(w, up) == AUTOGRAD_ENGINE;
 	d->span[i] = DIR_BACKWARD;
 	d->accumulates[i] = ROW_NONE;
 	if (forward != ROW_NONE || !in_engine)
 		d->span_forward[i] = w->last_forward = forward;
 }
 
-static void tell(struct sweep *w, uint32_t i)
+static void direction_tell(struct direction_sweep *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
 	struct directions *d = w->d;
 	uint32_t forward = fwdbwd_forward(d->links, i);
-	inherit(w, i);
+	direction_inherit(w, i);
 	if (s->kind[i] != SPAN_OP && s->kind[i] != SPAN_USER)
 		return;
-	enum autograd_name kind = kind_of_name(w, i);
+	enum autograd_name kind = direction_kind_of_name(w, i);
 	bool op = s->kind[i] == SPAN_OP, backward = d->span[i] == DIR_BACKWARD;
 	if (op && kind == AUTOGRAD_ACCUMULATE && d->accumulates[i] == ROW_NONE)
 		accumulate(w, i);
@@ -83,7 +83,7 @@ static void tell_gpu(const struct profile *p, struct directions *d)
 struct directions *directions_new(const struct profile *p)
 {
 	struct directions *d = NEW(struct directions);
-	struct sweep w = {.p = p, .d = d, .last_forward = ROW_NONE};
+	struct direction_sweep w = {.p = p, .d = d, .last_forward = ROW_NONE};
 	uint32_t n = p->span.rows.n, n_gpu = p->gpu_op.rows.n;
 	d->gpu = NEW_ARRAY_RAW(n_gpu, uint8_t);
 	d->forward = NEW_ARRAY_RAW(n_gpu, uint32_t);
@@ -94,7 +94,7 @@ struct directions *directions_new(const struct profile *p)
 	for (uint32_t i = 0; i < n; i++) {
 		if (i && p->span.track[i] != p->span.track[i - 1])
 			w.last_forward = ROW_NONE;
-		tell(&w, i);
+		direction_tell(&w, i);
 	}
 	tell_gpu(p, d);
 	return d;

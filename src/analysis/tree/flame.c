@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "store/torch_names.h"
 
-struct work {
+struct flame_work {
 	const struct profile *p;
 	struct flame *f;
 	struct stacks *stacks;
@@ -14,7 +14,7 @@ struct work {
 	uint32_t *of_span;   /* span -> node */
 };
 
-struct key {
+struct flame_key {
 	uint32_t parent, name, kind;
 };
 
@@ -24,7 +24,7 @@ static uint32_t child(struct flame *f, uint32_t parent, struct str name, enum fl
 		f->too_deep++;
 		return parent;
 	}
-	struct key k = {parent, intern_str(&f->names, name), kind};
+	struct flame_key k = {parent, intern_str(&f->names, name), kind};
 	uint32_t before = f->keys.n, id = intern_put(&f->keys, (const char *)&k, sizeof k);
 	if (f->keys.n > before) {
 		MEM_GROW(f->node, f->cap, id + 1);
@@ -35,7 +35,7 @@ static uint32_t child(struct flame *f, uint32_t parent, struct str name, enum fl
 }
 
 /* A stack's node comes after those of the stacks around it, which have smaller numbers. */
-static void nodes_of_stacks(struct work *w)
+static void nodes_of_stacks(struct flame_work *w)
 {
 	uint32_t n = stacks_count(w->stacks);
 	w->of_stack = NEW_ARRAY(n, uint32_t);
@@ -52,13 +52,13 @@ static void nodes_of_stacks(struct work *w)
 	}
 }
 
-static struct str without_number(struct str name)
+static struct str flame_without_number(struct str name)
 {
 	return str_starts(name, STR(TORCH_STEP)) ? STR(TORCH_ANY_STEP) : name;
 }
 
 /* The op around an op, or for FLAME_OP what of ops and annotations is nearest around a range. */
-static uint32_t shown_around(const struct work *w, uint32_t i)
+static uint32_t shown_around(const struct flame_work *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
 	if (w->by != FLAME_OP) {
@@ -69,7 +69,7 @@ static uint32_t shown_around(const struct work *w, uint32_t i)
 }
 
 /* Rows of a parent come before those of its children. */
-static void nodes_of_spans(struct work *w)
+static void nodes_of_spans(struct flame_work *w)
 {
 	const struct spans *s = &w->p->span;
 	w->of_span = NEW_ARRAY(s->rows.n, uint32_t);
@@ -81,18 +81,18 @@ static void nodes_of_spans(struct work *w)
 		if (s->kind[i] == SPAN_OP)
 			w->of_span[i] = child(w->f, around, profile_str(w->p, s->name[i]), FLAME_FRAMEWORK);
 		else if (s->kind[i] == SPAN_USER && w->by == FLAME_OP)
-			w->of_span[i] = child(w->f, around, without_number(profile_str(w->p, s->name[i])), FLAME_USER);
+			w->of_span[i] = child(w->f, around, flame_without_number(profile_str(w->p, s->name[i])), FLAME_USER);
 		else
 			w->of_span[i] = around;
 	}
 }
 
-static void add(struct work *w, uint32_t node, int64_t ns)
+static void flame_add(struct flame_work *w, uint32_t node, int64_t ns)
 {
 	w->f->node[node].self_ns += ns;
 }
 
-static void add_device(struct work *w)
+static void flame_add_device(struct flame_work *w)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
 	for (uint32_t i = 0; i < g->rows.n; i++) {
@@ -101,49 +101,49 @@ static void add_device(struct work *w)
 		if (!at)
 			at = child(w->f, 0, STR("(launched by no recorded op or frame)"), FLAME_NONE);
 		at = child(w->f, at, profile_str(w->p, g->name[i]), FLAME_WORK);
-		add(w, at, g->dur_ns[i]);
+		flame_add(w, at, g->dur_ns[i]);
 		w->f->node[at].count++;
 	}
 }
 
-static bool counts(uint8_t kind)
+static bool flame_counts(uint8_t kind)
 {
 	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_PYTHON;
 }
 
-struct open {
+struct flame_open {
 	int64_t end_ns;
 	uint32_t node;
 	bool python;
 };
 
 /* The ranges of one thread that are open; each moment belongs to the innermost. */
-struct sweep {
-	struct open *v;
+struct flame_sweep {
+	struct flame_open *v;
 	size_t n, cap;
 	int64_t cursor;
 };
 
-static void go_to(struct work *w, struct sweep *t, int64_t ns)
+static void go_to(struct flame_work *w, struct flame_sweep *t, int64_t ns)
 {
 	while (t->n && t->v[t->n - 1].end_ns <= ns) {
-		struct open *top = &t->v[--t->n];
-		add(w, top->node, top->end_ns - t->cursor);
+		struct flame_open *top = &t->v[--t->n];
+		flame_add(w, top->node, top->end_ns - t->cursor);
 		t->cursor = top->end_ns;
 	}
 	if (t->n)
-		add(w, t->v[t->n - 1].node, ns - t->cursor);
+		flame_add(w, t->v[t->n - 1].node, ns - t->cursor);
 	t->cursor = ns;
 }
 
-static void add_host(struct work *w)
+static void flame_add_host(struct flame_work *w)
 {
 	const struct spans *s = &w->p->span;
-	struct sweep t = {0};
+	struct flame_sweep t = {0};
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		if (i && s->track[i] != s->track[i - 1])
 			go_to(w, &t, INT64_MAX);
-		if (!counts(s->kind[i]))
+		if (!flame_counts(s->kind[i]))
 			continue;
 		go_to(w, &t, s->start_ns[i]);
 		uint32_t at = w->of_span[i];
@@ -157,7 +157,7 @@ static void add_host(struct work *w)
 			end = t.v[t.n - 1].end_ns;
 		w->f->node[at].count++;
 		MEM_GROW(t.v, t.cap, t.n + 1);
-		t.v[t.n++] = (struct open){end, at, python};
+		t.v[t.n++] = (struct flame_open){end, at, python};
 	}
 	go_to(w, &t, INT64_MAX);
 	mem_free(t.v);
@@ -166,7 +166,7 @@ static void add_host(struct work *w)
 struct flame *flame_new(const struct profile *p, enum flame_by by, enum flame_metric metric)
 {
 	struct flame *f = NEW(struct flame);
-	struct work w = {.p = p, .f = f, .by = by};
+	struct flame_work w = {.p = p, .f = f, .by = by};
 	intern_init(&f->names);
 	intern_init(&f->keys); /* key 0, the empty string, is the root */
 	MEM_GROW(f->node, f->cap, 1);
@@ -177,9 +177,9 @@ struct flame *flame_new(const struct profile *p, enum flame_by by, enum flame_me
 	nodes_of_stacks(&w);
 	nodes_of_spans(&w);
 	if (metric == FLAME_DEVICE)
-		add_device(&w);
+		flame_add_device(&w);
 	else
-		add_host(&w);
+		flame_add_host(&w);
 	for (uint32_t i = 0; i < f->n; i++)
 		f->node[i].total_ns = f->node[i].self_ns;
 	for (uint32_t i = f->n - 1; i > 0; i--) {

@@ -32,17 +32,17 @@ struct linker {
 enum { NOT_LOOKED = ROW_NONE - 1 };
 
 /* Where an arrow says that the backward op's forward op is. */
-static uint32_t flow_of(const struct linker *l, uint32_t bwd)
+static uint32_t fwdbwd_flow_of(const struct linker *l, uint32_t bwd)
 {
 	return l->by_flow ? l->by_flow[bwd] : ROW_NONE;
 }
 
-static bool is_numbered(const struct spans *s, uint32_t i)
+static bool fwdbwd_is_numbered(const struct spans *s, uint32_t i)
 {
 	return s->kind[i] == SPAN_OP && s->link_id[i] >= 0;
 }
 
-static enum autograd_name kind_of_name(const struct linker *l, uint32_t i)
+static enum autograd_name fwdbwd_kind_of_name(const struct linker *l, uint32_t i)
 {
 	return name_autograd(l->p, l->p->span.name[i]);
 }
@@ -50,17 +50,17 @@ static enum autograd_name kind_of_name(const struct linker *l, uint32_t i)
 static bool is_forward(const struct linker *l, uint32_t i)
 {
 	const struct spans *s = &l->p->span;
-	if (!is_numbered(s, i))
+	if (!fwdbwd_is_numbered(s, i))
 		return false;
 	if (!l->by_name)
 		return span_aux_id(s, i) <= 0;
-	return kind_of_name(l, i) == AUTOGRAD_NONE || kind_of_name(l, i) == AUTOGRAD_FORMULA;
+	return fwdbwd_kind_of_name(l, i) == AUTOGRAD_NONE || fwdbwd_kind_of_name(l, i) == AUTOGRAD_FORMULA;
 }
 
-static bool is_backward(const struct linker *l, uint32_t i)
+static bool fwdbwd_is_backward(const struct linker *l, uint32_t i)
 {
 	const struct spans *s = &l->p->span;
-	return is_numbered(s, i) && (l->by_name ? kind_of_name(l, i) == AUTOGRAD_NODE : span_aux_id(s, i) > 0);
+	return fwdbwd_is_numbered(s, i) && (l->by_name ? fwdbwd_kind_of_name(l, i) == AUTOGRAD_NODE : span_aux_id(s, i) > 0);
 }
 
 static int32_t thread_key(const struct linker *l, uint32_t i)
@@ -73,7 +73,7 @@ static void look_at_names(struct linker *l)
 {
 	const struct profile *p = l->p;
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (is_numbered(&p->span, i) && span_aux_id(&p->span, i) > 0)
+		if (fwdbwd_is_numbered(&p->span, i) && span_aux_id(&p->span, i) > 0)
 			return;
 	l->by_name = true;
 }
@@ -149,7 +149,7 @@ static uint32_t position(const struct linker *l, uint64_t seq, uint32_t track, i
 }
 
 /* The op that starts exactly at `time`: of several the innermost, one with a sequence number before one without. */
-static uint32_t op_at(const struct linker *l, uint32_t track, int64_t time)
+static uint32_t fwdbwd_op_at(const struct linker *l, uint32_t track, int64_t time)
 {
 	const struct spans *s = &l->p->span;
 	uint32_t lo = l->track_first[track], end = l->track_first[track + 1], hi = end;
@@ -203,7 +203,7 @@ static void link_flow_group(struct linker *l, const struct sort_item *v, uint32_
 		uint32_t start = f->phase[end] == 'f' ? flow_start(f, v, n, f->time_ns[end]) : ROW_NONE;
 		if (start == ROW_NONE)
 			continue;
-		uint32_t fwd = op_at(l, f->track[start], f->time_ns[start]), bwd = op_at(l, f->track[end], f->time_ns[end]);
+		uint32_t fwd = fwdbwd_op_at(l, f->track[start], f->time_ns[start]), bwd = fwdbwd_op_at(l, f->track[end], f->time_ns[end]);
 		if (fwd == ROW_NONE || bwd == ROW_NONE || fwd == bwd)
 			continue;
 		l->by_flow[bwd] = fwd;
@@ -260,7 +260,7 @@ static void merge_votes(struct votes *t)
 	t->n = n;
 }
 
-static void vote(struct votes *t, int32_t fwd_tid, uint32_t track)
+static void fwdbwd_vote(struct votes *t, int32_t fwd_tid, uint32_t track)
 {
 	if (t->n >= t->limit) {
 		merge_votes(t);
@@ -274,7 +274,7 @@ static void vote(struct votes *t, int32_t fwd_tid, uint32_t track)
 enum { MAX_SAME_NUMBER = 64 };
 
 /* Of the forward ops with this number on this thread, the last that began before the backward op. */
-static uint32_t forward_of(const struct linker *l, uint32_t bwd, uint32_t track)
+static uint32_t fwdbwd_forward_of(const struct linker *l, uint32_t bwd, uint32_t track)
 {
 	const struct spans *s = &l->p->span;
 	uint64_t seq = (uint64_t)s->link_id[bwd];
@@ -298,7 +298,7 @@ static bool may_be_from(const struct linker *l, uint32_t bwd, uint32_t track)
 	uint32_t own = p->span.track[bwd], fwd;
 	if (track == own || p->track.pid_text[track] != p->track.pid_text[own])
 		return false;
-	fwd = forward_of(l, bwd, track);
+	fwd = fwdbwd_forward_of(l, bwd, track);
 	return fwd != ROW_NONE && names_fit(l, bwd, fwd);
 }
 
@@ -311,7 +311,7 @@ static void vote_by_number(struct linker *l, struct votes *t, uint32_t bwd)
 	for (int k = 0; k < MAX_SAME_NUMBER && i < l->n_forward && l->forward[i].key == seq; k++) {
 		uint32_t fwd = l->forward[i].row;
 		if (l->by_name ? may_be_from(l, bwd, s->track[fwd]) : s->start_ns[fwd] <= s->start_ns[bwd])
-			vote(t, thread_key(l, bwd), s->track[fwd]);
+			fwdbwd_vote(t, thread_key(l, bwd), s->track[fwd]);
 		i = position(l, seq, s->track[fwd] + 1, INT64_MIN);
 	}
 }
@@ -353,10 +353,10 @@ static void match_threads(struct linker *l)
 	const struct spans *s = &l->p->span;
 	struct votes flow = {0}, number = {0};
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		if (!is_backward(l, i))
+		if (!fwdbwd_is_backward(l, i))
 			continue;
-		if (flow_of(l, i) != ROW_NONE)
-			vote(&flow, thread_key(l, i), s->track[flow_of(l, i)]);
+		if (fwdbwd_flow_of(l, i) != ROW_NONE)
+			fwdbwd_vote(&flow, thread_key(l, i), s->track[fwdbwd_flow_of(l, i)]);
 		vote_by_number(l, &number, i);
 	}
 	struct thread_match *sure = NEW_ARRAY(flow.n, struct thread_match);
@@ -379,8 +379,8 @@ static void match_threads(struct linker *l)
 static uint32_t forward_by_name(const struct linker *l, uint32_t bwd, const struct thread_match *voted)
 {
 	const struct spans *s = &l->p->span;
-	uint32_t other = !voted || voted->track == ROW_NONE ? ROW_NONE : forward_of(l, bwd, voted->track);
-	uint32_t own = forward_of(l, bwd, s->track[bwd]);
+	uint32_t other = !voted || voted->track == ROW_NONE ? ROW_NONE : fwdbwd_forward_of(l, bwd, voted->track);
+	uint32_t own = fwdbwd_forward_of(l, bwd, s->track[bwd]);
 	bool own_fits = own != ROW_NONE && names_fit(l, bwd, own);
 	if (own == ROW_NONE || other == ROW_NONE) {
 		bool sure = own_fits || (!voted && s->link_id[bwd] > 0);
@@ -397,18 +397,18 @@ static void link_op(struct linker *l, uint32_t i)
 	struct fwdbwd *out = l->out;
 	const struct thread_match *m = match_find(l->match, l->n_match, thread_key(l, i));
 	uint32_t fwd = ROW_NONE;
-	if (is_backward(l, i) && l->by_name)
+	if (fwdbwd_is_backward(l, i) && l->by_name)
 		fwd = forward_by_name(l, i, m);
-	else if (is_backward(l, i) && m && m->track != ROW_NONE)
-		fwd = forward_of(l, i, m->track);
+	else if (fwdbwd_is_backward(l, i) && m && m->track != ROW_NONE)
+		fwd = fwdbwd_forward_of(l, i, m->track);
 	if (fwd != ROW_NONE) {
 		out->by_sequence++;
-		out->agree += flow_of(l, i) == fwd;
-		out->differ += flow_of(l, i) != ROW_NONE && flow_of(l, i) != fwd;
-	} else if (flow_of(l, i) != ROW_NONE) {
-		fwd = flow_of(l, i);
+		out->agree += fwdbwd_flow_of(l, i) == fwd;
+		out->differ += fwdbwd_flow_of(l, i) != ROW_NONE && fwdbwd_flow_of(l, i) != fwd;
+	} else if (fwdbwd_flow_of(l, i) != ROW_NONE) {
+		fwd = fwdbwd_flow_of(l, i);
 		out->by_flow++;
-	} else if (is_backward(l, i)) {
+	} else if (fwdbwd_is_backward(l, i)) {
 		out->unlinked++;
 		out->ambiguous += m && m->track == ROW_NONE;
 	}

@@ -9,7 +9,7 @@ enum { DEPTH_MAX = 64 };
 
 enum { NOT_LOOKED = LAYER_NONE - 1 };
 
-struct work {
+struct layers_work {
 	const struct profile *p;
 	struct layers *l;
 	struct intern keys;     /* (parent, name) -> layer + 1 */
@@ -17,7 +17,7 @@ struct work {
 	uint32_t *of_stack;     /* string id of a function stack -> its layer; NOT_LOOKED */
 };
 
-static uint32_t *filled(uint32_t n, uint32_t value)
+static uint32_t *layers_filled(uint32_t n, uint32_t value)
 {
 	uint32_t *v = NEW_ARRAY_RAW(n, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
@@ -26,7 +26,7 @@ static uint32_t *filled(uint32_t n, uint32_t value)
 }
 
 /* The layer `name` inside `parent`, made at first sight. */
-static uint32_t layer_at(struct work *w, uint32_t parent, struct str name, uint32_t type, char joint)
+static uint32_t layer_at(struct layers_work *w, uint32_t parent, struct str name, uint32_t type, char joint)
 {
 	struct layers *l = w->l;
 	uint32_t key[2] = {parent, intern_str(&l->names, name)}, depth = 0;
@@ -51,7 +51,7 @@ static uint32_t layer_at(struct work *w, uint32_t parent, struct str name, uint3
 /* --- ranges ----------------------------------------------------------------------------------------------------- */
 
 /* "layer:NAME" or "layer:NAME:more" -> NAME; empty = no layer range. */
-static struct str range_name(struct str text)
+static struct str layers_range_name(struct str text)
 {
 	struct str piece;
 	if (!str_starts(text, STR("layer:")))
@@ -61,10 +61,10 @@ static struct str range_name(struct str text)
 	return str_split(&text, ':', &piece) ? piece : (struct str){"", 0};
 }
 
-static bool is_range(struct work *w, uint32_t i)
+static bool layers_is_range(struct layers_work *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
-	return (s->kind[i] == SPAN_USER || s->kind[i] == SPAN_OP) && range_name(profile_str(w->p, s->name[i])).n;
+	return (s->kind[i] == SPAN_USER || s->kind[i] == SPAN_OP) && layers_range_name(profile_str(w->p, s->name[i])).n;
 }
 
 /* --- PyProf's module markers ------------------------------------------------------------------------------------ */
@@ -77,7 +77,7 @@ static struct str last_word(struct str s)
 	return s;
 }
 
-static bool is_marker(struct work *w, uint32_t i)
+static bool is_marker(struct layers_work *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
 	struct str module, repr;
@@ -94,7 +94,7 @@ static void marker_name(struct buf *out, struct str class, struct str repr)
 		buf_printf(out, STR_FMT "(" STR_FMT ")", STR_ARG(class), STR_ARG(repr));
 }
 
-static uint32_t marker_layer(struct work *w, uint32_t i, uint32_t parent)
+static uint32_t marker_layer(struct layers_work *w, uint32_t i, uint32_t parent)
 {
 	struct str module = {"", 0}, repr = {"", 0};
 	profile_arg(w->p, w->p->span.args[i], ARG_MARKER_MODULE, &module);
@@ -110,7 +110,7 @@ static uint32_t marker_layer(struct work *w, uint32_t i, uint32_t parent)
 /* --- DLProf's function stacks ----------------------------------------------------------------------------------- */
 
 /* The calls of modules in it: "Linear::_call_impl(2)" is "Linear(2)". */
-static uint32_t stack_layer(struct work *w, struct str stack)
+static uint32_t stack_layer(struct layers_work *w, struct str stack)
 {
 	static const char *const call[] = {"::_call_impl", "::__call__"};
 	uint32_t layer = LAYER_NONE;
@@ -133,7 +133,7 @@ static uint32_t stack_layer(struct work *w, struct str stack)
 	return layer;
 }
 
-static uint32_t stack_of(struct work *w, uint32_t i)
+static uint32_t layers_stack_of(struct layers_work *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
 	if (s->kind[i] != SPAN_MARKER)
@@ -142,7 +142,7 @@ static uint32_t stack_of(struct work *w, uint32_t i)
 	if (!text)
 		return LAYER_NONE;
 	if (!w->of_stack)
-		w->of_stack = filled(w->p->strings.n, NOT_LOOKED);
+		w->of_stack = layers_filled(w->p->strings.n, NOT_LOOKED);
 	if (w->of_stack[text] == NOT_LOOKED)
 		w->of_stack[text] = stack_layer(w, profile_str(w->p, text));
 	return w->of_stack[text];
@@ -150,13 +150,13 @@ static uint32_t stack_of(struct work *w, uint32_t i)
 
 /* --- ranges and markers: what is inside, what is the backward of it --------------------------------------------- */
 
-static void find_calls(struct work *w)
+static void layers_find_calls(struct layers_work *w)
 {
 	const struct spans *s = &w->p->span;
 	struct layers *l = w->l;
 	l->is_call = NEW_ARRAY(s->rows.n, uint8_t);
 	for (uint32_t i = 0; i < s->rows.n; i++)
-		if ((l->is_call[i] = is_range(w, i)))
+		if ((l->is_call[i] = layers_is_range(w, i)))
 			l->source = LAYERS_RANGES;
 	if (l->source != LAYERS_NONE)
 		return;
@@ -164,19 +164,19 @@ static void find_calls(struct work *w)
 		if ((l->is_call[i] = is_marker(w, i)))
 			l->source = LAYERS_MARKERS;
 	for (uint32_t i = 0; i < s->rows.n && l->source == LAYERS_NONE; i++)
-		if (stack_of(w, i) != LAYER_NONE)
+		if (layers_stack_of(w, i) != LAYER_NONE)
 			l->source = LAYERS_STACKS;
 }
 
-static uint32_t call_layer(struct work *w, uint32_t i, uint32_t around)
+static uint32_t call_layer(struct layers_work *w, uint32_t i, uint32_t around)
 {
 	if (w->l->source == LAYERS_RANGES)
-		return layer_at(w, around, range_name(profile_str(w->p, w->p->span.name[i])), 0, ':');
+		return layer_at(w, around, layers_range_name(profile_str(w->p, w->p->span.name[i])), 0, ':');
 	return marker_layer(w, i, around);
 }
 
 /* The layer around a backward op: that of its forward op; inside another op of the backward of the same, what that one has. */
-static uint32_t layer_around_backward(const struct work *w, uint32_t i)
+static uint32_t layer_around_backward(const struct layers_work *w, uint32_t i)
 {
 	const struct directions *d = w->l->dir;
 	uint32_t up = w->p->span.parent[i];
@@ -190,7 +190,7 @@ static uint32_t layer_around_backward(const struct work *w, uint32_t i)
 }
 
 /* Forward work by what is around it; then, when the layers of all forward ops are known, backward work. */
-static void place_all(struct work *w)
+static void layers_place_all(struct layers_work *w)
 {
 	const struct spans *s = &w->p->span;
 	struct layers *l = w->l;
@@ -202,7 +202,7 @@ static void place_all(struct work *w)
 				continue;
 			around = backward ? layer_around_backward(w, i) : up == ROW_NONE ? LAYER_NONE : l->of_span[up];
 			l->of_span[i] = l->is_call[i] ? call_layer(w, i, around) : around;
-			if (l->source == LAYERS_STACKS && stack_of(w, i) != LAYER_NONE)
+			if (l->source == LAYERS_STACKS && layers_stack_of(w, i) != LAYER_NONE)
 				l->of_span[i] = w->of_stack[profile_arg_id(w->p, s->args[i], ARG_FUNCTION_STACK)];
 		}
 	}
@@ -219,12 +219,12 @@ static struct str module_class(struct str name)
 	return n && n < name.n && name.p[n - 1] == '_' ? (struct str){name.p, n - 1} : name;
 }
 
-static void take_modules(struct work *w, struct modules *m)
+static void take_modules(struct layers_work *w, struct modules *m)
 {
 	struct layers *l = w->l;
 	const struct module_tree *t = &m->tree;
 	char joint = modules_are_dotted(m->source) ? '.' : '/';
-	uint32_t *of_node = filled(t->n, LAYER_NONE);
+	uint32_t *of_node = layers_filled(t->n, LAYER_NONE);
 	for (uint32_t k = 0; k < t->n_order; k++) {
 		const struct module_node *n = &t->v[t->order[k]];
 		struct str name = intern_get(&t->names, n->name);
@@ -249,16 +249,16 @@ static void take_modules(struct work *w, struct modules *m)
 struct layers *layers_new(const struct profile *p)
 {
 	struct layers *l = NEW(struct layers);
-	struct work w = {.p = p, .l = l};
+	struct layers_work w = {.p = p, .l = l};
 	intern_init(&l->names);
 	intern_init(&w.keys);
 	l->dir = directions_new(p);
-	find_calls(&w);
+	layers_find_calls(&w);
 	struct modules *m = l->source == LAYERS_RANGES ? NULL : modules_new(p, &modules_own, NULL);
 	if (m && m->source != MODULES_NONE)
 		take_modules(&w, m);
 	else
-		place_all(&w);
+		layers_place_all(&w);
 	modules_free(m);
 	intern_release(&w.keys);
 	buf_release(&w.path);

@@ -11,14 +11,14 @@ struct lending {
 };
 
 /* Outermost module frames of one track as disjoint ranges, in order. */
-struct ranges {
+struct module_tracks_ranges {
 	int64_t *start, *end;
 	uint32_t n;
 };
 
-static struct ranges outermost(const struct lending *t, uint32_t track)
+static struct module_tracks_ranges outermost(const struct lending *t, uint32_t track)
 {
-	struct ranges r = {NEW_ARRAY_RAW(t->modules[track], int64_t), NEW_ARRAY_RAW(t->modules[track], int64_t), 0};
+	struct module_tracks_ranges r = {NEW_ARRAY_RAW(t->modules[track], int64_t), NEW_ARRAY_RAW(t->modules[track], int64_t), 0};
 	for (uint32_t i = t->first[track]; i < t->first[track + 1]; i++) {
 		if (!t->is_module[i])
 			continue;
@@ -35,7 +35,7 @@ static struct ranges outermost(const struct lending *t, uint32_t track)
 }
 
 /* Do ops of `track` lie in the ranges, and does none cross a border from inside? */
-static bool fits(const struct lending *t, uint32_t track, const struct ranges *r)
+static bool module_tracks_fits(const struct lending *t, uint32_t track, const struct module_tracks_ranges *r)
 {
 	uint32_t k = 0;
 	bool inside = false;
@@ -62,10 +62,10 @@ static bool could_be_same_process(const struct profile *p, uint32_t a, uint32_t 
 /* The one track with ops, but without modules, that fits; ROW_NONE = none or several. */
 static uint32_t borrower(const struct lending *t, uint32_t lender)
 {
-	struct ranges r = outermost(t, lender);
+	struct module_tracks_ranges r = outermost(t, lender);
 	uint32_t found = ROW_NONE, n = 0;
 	for (uint32_t track = 0; track < t->p->track.rows.n; track++)
-		if (t->ops[track] && !t->modules[track] && could_be_same_process(t->p, lender, track) && fits(t, track, &r)) {
+		if (t->ops[track] && !t->modules[track] && could_be_same_process(t->p, lender, track) && module_tracks_fits(t, track, &r)) {
 			found = track;
 			n++;
 		}

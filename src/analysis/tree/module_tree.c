@@ -20,14 +20,14 @@ void module_tree_release(struct module_tree *t)
 	*t = (struct module_tree){0};
 }
 
-struct key {
+struct module_tree_key {
 	uint32_t parent, name;
 	int32_t module_id;
 };
 
 uint32_t module_tree_node(struct module_tree *t, uint32_t parent, struct str name, int32_t module_id)
 {
-	struct key key = {parent, intern_str(&t->names, name), module_id};
+	struct module_tree_key key = {parent, intern_str(&t->names, name), module_id};
 	uint32_t at = intern_put(&t->keys, (const char *)&key, sizeof key) - 1;
 	if (at == t->n) {
 		MEM_GROW(t->v, t->cap, t->n + 1);
@@ -51,7 +51,7 @@ static uint32_t *forward_nodes(const struct module_tree *t, struct intern *modul
 {
 	uint32_t *forward = NEW_ARRAY_RAW(t->n + 1, uint32_t);
 	for (uint32_t i = 0; i < t->n; i++) {
-		struct key key = {0, t->v[i].name, t->v[i].module_id};
+		struct module_tree_key key = {0, t->v[i].name, t->v[i].module_id};
 		uint32_t before = modules->n, m = module_of[i] = intern_put(modules, (const char *)&key, sizeof key);
 		if (modules->n > before)
 			forward[m] = MODULE_NONE;
@@ -86,7 +86,7 @@ static void children_release(struct children *c)
 }
 
 /* Joins `from` to `to`, and its children to those of the same name there; a child without such a node moves over. */
-static void join(struct module_tree *t, const struct children *c, uint32_t from, uint32_t to)
+static void module_tree_join(struct module_tree *t, const struct children *c, uint32_t from, uint32_t to)
 {
 	uint32_t *stack = NULL, n = 0, cap = 0;
 	MEM_GROW(stack, cap, 2u);
@@ -99,7 +99,7 @@ static void join(struct module_tree *t, const struct children *c, uint32_t from,
 		t->v[to].calls += t->v[from].calls;
 		t->v[to].recompute_calls += t->v[from].recompute_calls;
 		for (uint32_t i = c->first[from]; i != MODULE_NONE; i = c->next[i]) {
-			struct key key = {to, t->v[i].name, t->v[i].module_id};
+			struct module_tree_key key = {to, t->v[i].name, t->v[i].module_id};
 			uint32_t same = intern_find(&t->keys, (struct str){(const char *)&key, sizeof key});
 			if (same == INTERN_NONE || t->v[same - 1].merged_into != MODULE_NONE) {
 				t->v[i].parent = to;
@@ -136,7 +136,7 @@ uint64_t module_tree_join_recomputed(struct module_tree *t)
 			continue;
 		if (to == MODULE_NONE || to == AMBIGUOUS || is_below(t, to, i))
 			continue;
-		join(t, &c, i, to);
+		module_tree_join(t, &c, i, to);
 		joined += t->v[i].recompute_calls;
 	}
 	children_release(&c);

@@ -10,7 +10,7 @@
 /* Values of work.mod while it is being made. */
 enum { NODE_UNSET = MODULE_NONE - 1, NODE_PENDING = MODULE_NONE - 2 };
 
-struct work {
+struct modules_work {
 	const struct profile *p;
 	struct modules *m;
 	const struct module_rules *rules;
@@ -25,19 +25,19 @@ struct work {
 	uint32_t *of_hierarchy; /* TorchScript: per string, its node; NODE_UNSET = not asked */
 };
 
-static bool is_named(const struct work *w, uint32_t span, unsigned facts)
+static bool is_named(const struct modules_work *w, uint32_t span, unsigned facts)
 {
 	return name_is(w->p, w->p->span.name[span], facts);
 }
 
-static bool in_window(const struct work *w, int64_t time)
+static bool modules_in_window(const struct modules_work *w, int64_t time)
 {
 	return !w->in || step_window_has_host(w->in, time);
 }
 
 /* --- where modules come from ------------------------------------------------------------------------------------ */
 
-static enum module_source find_source(const struct work *w)
+static enum module_source find_source(const struct modules_work *w)
 {
 	const struct spans *s = &w->p->span;
 	enum module_source found = MODULES_NONE;
@@ -55,7 +55,7 @@ static enum module_source find_source(const struct work *w)
 	return found;
 }
 
-static void mark_modules(struct work *w)
+static void mark_modules(struct modules_work *w)
 {
 	const struct spans *s = &w->p->span;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
@@ -69,7 +69,7 @@ static void mark_modules(struct work *w)
 
 /* --- Python frames ---------------------------------------------------------------------------------------------- */
 
-static void index_python(struct work *w)
+static void index_python(struct modules_work *w)
 {
 	const struct spans *s = &w->p->span;
 	int64_t min = INT64_MAX, max = INT64_MIN;
@@ -90,7 +90,7 @@ static void index_python(struct work *w)
 }
 
 /* Is a Python frame around span `i`, on its thread? near_python is filled as spans come in order. */
-static bool python_around(const struct work *w, uint32_t i, const uint8_t *near_python)
+static bool python_around(const struct modules_work *w, uint32_t i, const uint8_t *near_python)
 {
 	uint32_t up = w->p->span.parent[i];
 	return up != ROW_NONE && (w->p->span.kind[up] == SPAN_PYTHON || near_python[up]);
@@ -99,7 +99,7 @@ static bool python_around(const struct work *w, uint32_t i, const uint8_t *near_
 /* What this span is called from. Recorded parent ids are at times those of an outer or an ended frame (seen in torch 2.6), so
  * nesting in time goes first; the id serves where a thread's outermost frame was called from another thread, and only if
  * the caller was still running then. */
-static uint32_t caller(const struct work *w, uint32_t i, const uint8_t *near_python)
+static uint32_t caller(const struct modules_work *w, uint32_t i, const uint8_t *near_python)
 {
 	const struct spans *s = &w->p->span;
 	bool by_id = w->rules->parent_ids || !near_python[i];
@@ -112,7 +112,7 @@ static uint32_t caller(const struct work *w, uint32_t i, const uint8_t *near_pyt
 	return s->parent[i];
 }
 
-static uint32_t python_node(struct work *w, uint32_t i, uint32_t parent)
+static uint32_t python_node(struct modules_work *w, uint32_t i, uint32_t parent)
 {
 	struct str name = profile_str(w->p, w->p->span.name[i]);
 	size_t skip = sizeof TORCH_MODULE - 1;
@@ -120,7 +120,7 @@ static uint32_t python_node(struct work *w, uint32_t i, uint32_t parent)
 }
 
 /* w->mod of every Python frame and of what its chain of callers passes through: up the chain to what is known, then down. */
-static void resolve_python(struct work *w)
+static void resolve_python(struct modules_work *w)
 {
 	uint32_t *chain = NULL, n, cap = 0, n_spans = w->p->span.rows.n;
 	uint8_t *near_python = NEW_ARRAY(n_spans, uint8_t);
@@ -151,7 +151,7 @@ static void resolve_python(struct work *w)
 /* --- ranges and TorchScript ------------------------------------------------------------------------------------- */
 
 /* "[pl][module]Type: a.b.c": nodes a, b, c. */
-static uint32_t dotted_node(struct work *w, uint32_t i)
+static uint32_t dotted_node(struct modules_work *w, uint32_t i)
 {
 	struct module_tree *t = &w->m->tree;
 	struct str name = profile_str(w->p, w->p->span.name[i]), piece;
@@ -174,7 +174,7 @@ static uint32_t dotted_node(struct work *w, uint32_t i)
 }
 
 /* "TOP(Net)::forward.conv(Conv2d)::forward.SELF(Conv2d)::_conv_forward": nodes TOP(Net), conv(Conv2d); SELF is its caller. */
-static uint32_t torchscript_node(struct work *w, struct str text)
+static uint32_t torchscript_node(struct modules_work *w, struct str text)
 {
 	uint32_t node = MODULE_NONE;
 	struct str piece;
@@ -189,7 +189,7 @@ static uint32_t torchscript_node(struct work *w, struct str text)
 	return node;
 }
 
-static uint32_t hierarchy_node(struct work *w, uint32_t i)
+static uint32_t hierarchy_node(struct modules_work *w, uint32_t i)
 {
 	uint32_t text = profile_arg_id(w->p, w->p->span.args[i], ARG_MODULE_HIERARCHY);
 	if (!text)
@@ -207,7 +207,7 @@ struct lent {
 	uint32_t next, end; /* its spans still to come */
 };
 
-static void lend_from(const struct work *w, struct lent *l, uint32_t track)
+static void lend_from(const struct modules_work *w, struct lent *l, uint32_t track)
 {
 	const struct spans *s = &w->p->span;
 	uint32_t lo = 0, hi = s->rows.n;
@@ -225,7 +225,7 @@ static void lend_from(const struct work *w, struct lent *l, uint32_t track)
 }
 
 /* The innermost lent frame around span `i`; spans come in order of their start. */
-static uint32_t lent_frame(const struct work *w, struct lent *l, uint32_t i)
+static uint32_t lent_frame(const struct modules_work *w, struct lent *l, uint32_t i)
 {
 	int64_t start = w->p->span.start_ns[i], end = span_end(w->p, i);
 	for (; l->next < l->end && w->p->span.start_ns[l->next] <= start; l->next++) {
@@ -243,7 +243,7 @@ static uint32_t lent_frame(const struct work *w, struct lent *l, uint32_t i)
 }
 
 /* w->frame of every span. */
-static void find_frames(struct work *w)
+static void find_frames(struct modules_work *w)
 {
 	const struct spans *s = &w->p->span;
 	struct lent lent = {0};
@@ -262,7 +262,7 @@ static void find_frames(struct work *w)
 }
 
 /* w->mod of what is still without. */
-static void resolve_rest(struct work *w)
+static void resolve_rest(struct modules_work *w)
 {
 	const struct spans *s = &w->p->span;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
@@ -283,12 +283,12 @@ static void resolve_rest(struct work *w)
 
 /* --- forward, backward, optimizer ------------------------------------------------------------------------------- */
 
-static bool is_backward(enum module_phase phase)
+static bool modules_is_backward(enum module_phase phase)
 {
 	return phase == PHASE_BACKWARD || phase == PHASE_ACCUMULATE || phase == PHASE_RECOMPUTE;
 }
 
-static void place_span(struct work *w, uint32_t i, uint32_t *last_backward)
+static void modules_place_span(struct modules_work *w, uint32_t i, uint32_t *last_backward)
 {
 	const struct spans *s = &w->p->span;
 	uint32_t up = s->parent[i], forward = fwdbwd_forward(w->m->links, i);
@@ -298,7 +298,7 @@ static void place_span(struct work *w, uint32_t i, uint32_t *last_backward)
 	w->place[i] = w->mod[i];
 	w->phase[i] = w->mod[i] == MODULE_NONE ? PHASE_OUTSIDE : PHASE_FORWARD;
 	if (w->is_module[i]) {
-		w->phase[i] = is_backward(around) ? PHASE_RECOMPUTE : PHASE_FORWARD;
+		w->phase[i] = modules_is_backward(around) ? PHASE_RECOMPUTE : PHASE_FORWARD;
 	} else if (forward != ROW_NONE) {
 		w->place[i] = *last_backward = w->mod[forward];
 		w->phase[i] = PHASE_BACKWARD;
@@ -309,7 +309,7 @@ static void place_span(struct work *w, uint32_t i, uint32_t *last_backward)
 	} else if (op && kind == AUTOGRAD_ENGINE) {
 		w->place[i] = *last_backward = MODULE_NONE;
 		w->phase[i] = PHASE_BACKWARD;
-	} else if (is_backward(around) || around == PHASE_OPTIMIZER) {
+	} else if (modules_is_backward(around) || around == PHASE_OPTIMIZER) {
 		w->place[i] = w->place[up];
 		w->phase[i] = (uint8_t)around;
 	} else if (is_named(w, i, NAME_OPTIMIZER_STEP)) {
@@ -318,19 +318,19 @@ static void place_span(struct work *w, uint32_t i, uint32_t *last_backward)
 	}
 }
 
-static void place_all(struct work *w)
+static void modules_place_all(struct modules_work *w)
 {
 	const struct spans *s = &w->p->span;
 	uint32_t last_backward = MODULE_NONE;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		if (i && s->track[i] != s->track[i - 1])
 			last_backward = MODULE_NONE;
-		place_span(w, i, &last_backward);
+		modules_place_span(w, i, &last_backward);
 	}
 }
 
 /* Modules as they come. */
-static void place_forward(struct work *w)
+static void place_forward(struct modules_work *w)
 {
 	for (uint32_t i = 0; i < w->p->span.rows.n; i++) {
 		w->place[i] = w->mod[i];
@@ -340,16 +340,16 @@ static void place_forward(struct work *w)
 
 /* --- figures ---------------------------------------------------------------------------------------------------- */
 
-static struct module_node *node_of(const struct work *w, uint32_t node)
+static struct module_node *node_of(const struct modules_work *w, uint32_t node)
 {
 	uint32_t live = module_tree_live(&w->m->tree, node);
 	return live == MODULE_NONE ? NULL : &w->m->tree.v[live];
 }
 
-static void count_calls(struct work *w)
+static void modules_count_calls(struct modules_work *w)
 {
 	for (uint32_t i = 0; i < w->p->span.rows.n; i++) {
-		if (!w->is_module[i] || w->mod[i] == MODULE_NONE || !in_window(w, w->p->span.start_ns[i]))
+		if (!w->is_module[i] || w->mod[i] == MODULE_NONE || !modules_in_window(w, w->p->span.start_ns[i]))
 			continue;
 		struct module_node *n = &w->m->tree.v[w->mod[i]];
 		if (w->phase[i] == PHASE_RECOMPUTE)
@@ -360,7 +360,7 @@ static void count_calls(struct work *w)
 }
 
 /* Directly in `frame` (or, where there are no frames, in its module): no op of the same around it in time. */
-static bool is_direct(const struct work *w, uint32_t i, uint32_t frame)
+static bool is_direct(const struct modules_work *w, uint32_t i, uint32_t frame)
 {
 	const struct spans *s = &w->p->span;
 	uint32_t up = s->parent[i];
@@ -371,22 +371,22 @@ static bool is_direct(const struct work *w, uint32_t i, uint32_t frame)
 }
 
 /* Takes time directly inside `frame` from the own time of its module, where the frame is one of those that count. */
-static void subtract(struct work *w, uint32_t frame, int64_t ns)
+static void subtract(struct modules_work *w, uint32_t frame, int64_t ns)
 {
-	bool counts = frame != ROW_NONE && w->phase[frame] == PHASE_FORWARD && in_window(w, w->p->span.start_ns[frame]);
+	bool counts = frame != ROW_NONE && w->phase[frame] == PHASE_FORWARD && modules_in_window(w, w->p->span.start_ns[frame]);
 	struct module_node *n = counts ? node_of(w, w->mod[frame]) : NULL;
 	if (n)
 		n->host_self -= ns;
 }
 
-static void add_frame(struct work *w, uint32_t i)
+static void add_frame(struct modules_work *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
 	struct module_node *n = node_of(w, w->mod[i]);
 	uint32_t around = s->parent[i] == ROW_NONE ? ROW_NONE : w->frame[s->parent[i]];
 	if (!n || w->phase[i] != PHASE_FORWARD)
 		return;
-	if (in_window(w, s->start_ns[i])) {
+	if (modules_in_window(w, s->start_ns[i])) {
 		n->host_total += s->dur_ns[i];
 		n->host_self += s->dur_ns[i];
 	}
@@ -394,14 +394,14 @@ static void add_frame(struct work *w, uint32_t i)
 		subtract(w, around, s->dur_ns[i]);
 }
 
-static void add_op(struct work *w, uint32_t i)
+static void modules_add_op(struct modules_work *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
 	struct module_node *n = node_of(w, w->mod[i]);
 	if (!is_direct(w, i, w->frame[i]))
 		return;
 	subtract(w, w->frame[i], s->dur_ns[i]);
-	if (!n || w->phase[i] != PHASE_FORWARD || !in_window(w, s->start_ns[i]))
+	if (!n || w->phase[i] != PHASE_FORWARD || !modules_in_window(w, s->start_ns[i]))
 		return;
 	n->operators += optree_classify(profile_str(w->p, s->name[i]), SPAN_OP) == NODE_OP;
 	if (w->m->source == MODULES_TORCHSCRIPT)
@@ -409,7 +409,7 @@ static void add_op(struct work *w, uint32_t i)
 }
 
 /* An API call inside another is not subtracted twice: *covered is where the last one ended. */
-static void add_call(struct work *w, uint32_t i, int64_t *covered)
+static void modules_add_call(struct modules_work *w, uint32_t i, int64_t *covered)
 {
 	int64_t start = w->p->span.start_ns[i], end = span_end(w->p, i);
 	start = start < *covered ? *covered : start;
@@ -418,16 +418,16 @@ static void add_call(struct work *w, uint32_t i, int64_t *covered)
 	*covered = end > *covered ? end : *covered;
 }
 
-static void add_backward(struct work *w, uint32_t i)
+static void add_backward(struct modules_work *w, uint32_t i)
 {
 	uint32_t up = w->p->span.parent[i];
 	struct module_node *n = node_of(w, w->place[i]);
-	if (n && (w->phase[i] == PHASE_BACKWARD || w->phase[i] == PHASE_ACCUMULATE) && (up == ROW_NONE || !is_backward(w->phase[up])))
+	if (n && (w->phase[i] == PHASE_BACKWARD || w->phase[i] == PHASE_ACCUMULATE) && (up == ROW_NONE || !modules_is_backward(w->phase[up])))
 		n->bwd_host_self += w->p->span.dur_ns[i];
 }
 
 /* What begins outside the window takes time from a frame that began within it, too: what is inside a call is not the call's own. */
-static void add_host(struct work *w)
+static void modules_add_host(struct modules_work *w)
 {
 	const struct spans *s = &w->p->span;
 	int64_t covered = INT64_MIN;
@@ -437,22 +437,22 @@ static void add_host(struct work *w)
 		if (w->is_module[i])
 			add_frame(w, i);
 		else if (s->kind[i] == SPAN_OP)
-			add_op(w, i);
+			modules_add_op(w, i);
 		else if (s->kind[i] == SPAN_CALL && !w->rules->calls_are_own)
-			add_call(w, i, &covered);
-		if (in_window(w, s->start_ns[i]))
+			modules_add_call(w, i, &covered);
+		if (modules_in_window(w, s->start_ns[i]))
 			add_backward(w, i);
 	}
 }
 
-static void add_gpu(struct work *w, uint32_t g)
+static void modules_add_gpu(struct modules_work *w, uint32_t g)
 {
 	const struct gpu_ops *gpu = &w->p->gpu_op;
 	struct modules *m = w->m;
 	uint32_t from = gpu->op[g] != ROW_NONE ? gpu->op[g] : gpu->call[g];
 	int64_t dur = gpu->dur_ns[g];
 	/* What no recorded call launched was launched before the recording: it belongs to no window within it. */
-	if (from == ROW_NONE ? w->in != NULL : !in_window(w, w->p->span.start_ns[from]))
+	if (from == ROW_NONE ? w->in != NULL : !modules_in_window(w, w->p->span.start_ns[from]))
 		return;
 	struct module_node *n = from == ROW_NONE ? NULL : node_of(w, w->place[from]);
 	if (from == ROW_NONE) {
@@ -464,8 +464,8 @@ static void add_gpu(struct work *w, uint32_t g)
 		m->dev_optimizer += dur;
 	} else if (!n) {
 		m->dev_outside += dur;
-		m->dev_backward_unlinked += is_backward(w->phase[from]) ? dur : 0;
-	} else if (is_backward(w->phase[from])) {
+		m->dev_backward_unlinked += modules_is_backward(w->phase[from]) ? dur : 0;
+	} else if (modules_is_backward(w->phase[from])) {
 		n->bwd_dev_self += dur;
 		n->recompute_dev_self += w->phase[from] == PHASE_RECOMPUTE ? dur : 0;
 		m->dev_backward += dur;
@@ -476,12 +476,12 @@ static void add_gpu(struct work *w, uint32_t g)
 }
 
 /* The op tree decides which work an op launched. */
-static void add_gpu_of_tree(struct work *w)
+static void add_gpu_of_tree(struct modules_work *w)
 {
 	struct optree *t = optree_new(w->p, w->rules->optree);
 	for (uint32_t k = 0; k < t->n; k++) {
 		struct module_node *n = node_of(w, w->mod[t->span[k]]);
-		if (!in_window(w, w->p->span.start_ns[t->span[k]]))
+		if (!modules_in_window(w, w->p->span.start_ns[t->span[k]]))
 			continue;
 		if (n)
 			n->dev_self += t->dev_self[k];
@@ -491,26 +491,26 @@ static void add_gpu_of_tree(struct work *w)
 	optree_free(t);
 }
 
-static void measure(struct work *w)
+static void modules_measure(struct modules_work *w)
 {
 	if (w->rules->forward_only) {
 		place_forward(w);
-		count_calls(w);
+		modules_count_calls(w);
 	} else {
 		w->m->links = fwdbwd_new(w->p);
-		place_all(w);
-		count_calls(w);
+		modules_place_all(w);
+		modules_count_calls(w);
 		w->m->joined = module_tree_join_recomputed(&w->m->tree);
 	}
 	if (w->rules->optree)
 		add_gpu_of_tree(w);
 	for (uint32_t g = 0; !w->rules->optree && g < w->p->gpu_op.rows.n; g++)
-		add_gpu(w, g);
-	add_host(w);
+		modules_add_gpu(w, g);
+	modules_add_host(w);
 	module_tree_finish(&w->m->tree);
 }
 
-static uint32_t *filled(uint32_t n, uint32_t value)
+static uint32_t *modules_filled(uint32_t n, uint32_t value)
 {
 	uint32_t *v = NEW_ARRAY_RAW(n, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
@@ -518,21 +518,21 @@ static uint32_t *filled(uint32_t n, uint32_t value)
 	return v;
 }
 
-static void resolve(struct work *w)
+static void resolve(struct modules_work *w)
 {
 	uint32_t n = w->p->span.rows.n;
 	w->is_module = NEW_ARRAY(n, uint8_t);
 	w->phase = NEW_ARRAY(n, uint8_t);
-	w->place = filled(n, MODULE_NONE);
-	w->frame = filled(n, ROW_NONE);
-	w->mod = filled(n, NODE_UNSET);
+	w->place = modules_filled(n, MODULE_NONE);
+	w->frame = modules_filled(n, ROW_NONE);
+	w->mod = modules_filled(n, NODE_UNSET);
 	mark_modules(w);
 	w->lender = module_tracks(w->p, w->is_module, &w->m->lent_tracks, &w->m->unlent_tracks);
 	if (w->m->source == MODULES_PYTHON) {
 		index_python(w);
 		resolve_python(w);
 	} else if (w->m->source == MODULES_TORCHSCRIPT) {
-		w->of_hierarchy = filled(w->p->strings.n, NODE_UNSET);
+		w->of_hierarchy = modules_filled(w->p->strings.n, NODE_UNSET);
 	}
 	find_frames(w);
 	resolve_rest(w);
@@ -543,12 +543,12 @@ const struct module_rules modules_own = {0};
 struct modules *modules_new(const struct profile *p, const struct module_rules *rules, const struct step_window *in)
 {
 	struct modules *m = NEW(struct modules);
-	struct work w = {.p = p, .m = m, .rules = rules, .in = in};
+	struct modules_work w = {.p = p, .m = m, .rules = rules, .in = in};
 	module_tree_init(&m->tree);
 	m->source = find_source(&w);
 	if (m->source != MODULES_NONE) {
 		resolve(&w);
-		measure(&w);
+		modules_measure(&w);
 	}
 	m->place = w.place;
 	m->phase = w.phase;

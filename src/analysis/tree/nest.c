@@ -14,7 +14,7 @@ struct frame {
 	uint32_t op;   /* itself if it is an op, else the nearest op around it */
 };
 
-static bool nests(uint8_t kind)
+static bool nest_nests(uint8_t kind)
 {
 	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_PYTHON || kind == SPAN_CALL || kind == SPAN_MARKER;
 }
@@ -33,7 +33,7 @@ int pass_nest(struct profile *p, struct err *e)
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		if (i && s->track[i] != s->track[i - 1])
 			depth = 0;
-		if (!nests(s->kind[i]))
+		if (!nest_nests(s->kind[i]))
 			continue;
 		while (depth && s->start_ns[i] >= stack[depth - 1].end)
 			depth--;

@@ -1,6 +1,6 @@
 #include "analysis/tree/op_instances_work.h"
 
-static void work_init(struct ops_work *w)
+static void op_instances_work_init(struct ops_work *w)
 {
 	intern_init(&w->contexts);
 	intern_init(&w->texts);
@@ -9,7 +9,7 @@ static void work_init(struct ops_work *w)
 	intern_init(&w->numbers);
 }
 
-static void work_release(struct ops_work *w)
+static void op_instances_work_release(struct ops_work *w)
 {
 	if (w->p->keeps_ops_work) {
 		w->p->ops_layers = w->layers;
@@ -37,7 +37,7 @@ int pass_ops(struct profile *p, struct err *e)
 {
 	(void)e;
 	struct ops_work w = {.p = p, .o = ARENA_ARRAY(&p->arena, 1, struct ops)};
-	work_init(&w);
+	op_instances_work_init(&w);
 	w.o->of_span = ARENA_ARRAY(&p->arena, p->span.rows.n, uint32_t);
 	w.o->of_gpu = ARENA_ARRAY(&p->arena, p->gpu_op.rows.n, uint32_t);
 	ops_find(&w);
@@ -45,7 +45,7 @@ int pass_ops(struct profile *p, struct err *e)
 		w.stacks = stacks_new(p);
 	ops_name(&w);
 	ops_measure(p, w.o);
-	work_release(&w);
+	op_instances_work_release(&w);
 	p->ops = w.o;
 	return 0;
 }

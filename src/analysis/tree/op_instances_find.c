@@ -13,7 +13,7 @@ enum { PATH_DEPTH_MAX = 64, PART_MAX = 200, FAMILY_MAX = 64 };
 /* What a name says. */
 enum { SAYS_GROUP = 1, SAYS_CONTEXT = 2 };
 
-static uint32_t arg_of(const struct profile *p, uint32_t span, enum arg_key key)
+static uint32_t op_instances_find_arg_of(const struct profile *p, uint32_t span, enum arg_key key)
 {
 	return profile_arg_id(p, p->span.args[span], key);
 }
@@ -49,21 +49,21 @@ static uint8_t ask_name(struct str name)
 static enum span_role role_of_op(const struct ops_work *w, uint32_t i, unsigned name)
 {
 	const struct profile *p = w->p;
-	if (arg_of(p, i, ARG_MARKER)) {
-		struct str op = profile_str(p, arg_of(p, i, ARG_MARKER_OP));
+	if (op_instances_find_arg_of(p, i, ARG_MARKER)) {
+		struct str op = profile_str(p, op_instances_find_arg_of(p, i, ARG_MARKER_OP));
 		/* A module's attribute: the import of the whole program may run inside. */
 		return str_eqc(op, "__getattr__") ? ROLE_IMPORT : ROLE_OP;
 	}
 	if (!ops_is_library(p, i))
 		return name & SAYS_GROUP ? ROLE_GROUP : ROLE_OP;
 	if (profile_has_arg(w->p, ARG_HLO_OP) && str_eqc(profile_cat(p, p->span.cat[i]), "TSL"))
-		return arg_of(p, i, ARG_HLO_OP) ? ROLE_OP : ROLE_CONTEXT;
+		return op_instances_find_arg_of(p, i, ARG_HLO_OP) ? ROLE_OP : ROLE_CONTEXT;
 	return name & SAYS_CONTEXT ? ROLE_CONTEXT : ROLE_OP;
 }
 
 static void tell_origin(struct ops_work *w, uint32_t i)
 {
-	enum op_origin from = arg_of(w->p, i, ARG_MARKER) ? OPS_MARKERS : ops_is_library(w->p, i) ? OPS_LIBRARY : OPS_KINETO;
+	enum op_origin from = op_instances_find_arg_of(w->p, i, ARG_MARKER) ? OPS_MARKERS : ops_is_library(w->p, i) ? OPS_LIBRARY : OPS_KINETO;
 	static const uint8_t rank[] = {
 		[OPS_NONE] = 0, [OPS_LIBRARY] = 1, [OPS_AUTOGRAD] = 2, [OPS_KINETO] = 3, [OPS_MARKERS] = 4, [OPS_STATED] = 5,
 	};
@@ -86,7 +86,7 @@ static void find_roles(struct ops_work *w)
 		if (p->span.kind[i] != SPAN_OP)
 			continue;
 		if (w->o->origin == OPS_STATED)
-			w->role[i] = arg_of(p, i, ARG_OP_ID) ? ROLE_OP : ROLE_NONE;
+			w->role[i] = op_instances_find_arg_of(p, i, ARG_OP_ID) ? ROLE_OP : ROLE_NONE;
 		else
 			w->role[i] = (uint8_t)role_of_op(w, i, name_memo_of(&names, p->span.name[i]));
 	}
@@ -106,21 +106,21 @@ static void find_roles(struct ops_work *w)
 
 /* --- paths of annotations --------------------------------------------------------------------------------------- */
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool op_instances_find_is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* The name with each number replaced by '#'; false when it has none. */
-static bool without_numbers(struct str name, struct buf *out)
+static bool op_instances_find_without_numbers(struct str name, struct buf *out)
 {
 	bool any = false;
 	buf_clear(out);
 	for (size_t i = 0; i < name.n; i++) {
-		if (!is_digit(name.p[i])) {
+		if (!op_instances_find_is_digit(name.p[i])) {
 			buf_char(out, name.p[i]);
 			continue;
 		}
 		any = true;
 		buf_char(out, '#');
-		while (i + 1 < name.n && is_digit(name.p[i + 1]))
+		while (i + 1 < name.n && op_instances_find_is_digit(name.p[i + 1]))
 			i++;
 	}
 	return any;
@@ -172,7 +172,7 @@ static void find_components(struct ops_work *w)
 			if (w->role[i] != ROLE_GROUP || seen[name] > pass)
 				continue;
 			seen[name] = (uint8_t)(pass + 1);
-			bool numbers = without_numbers(profile_str(p, name), &family);
+			bool numbers = op_instances_find_without_numbers(profile_str(p, name), &family);
 			before = families.n;
 			uint32_t f = intern_str(&families, buf_view(&family));
 			MEM_GROW(members, cap, f + 1);
@@ -207,7 +207,7 @@ static uint32_t context_inside(struct ops_work *w, uint32_t i)
 	uint32_t up = p->span.parent[i], around = up == ROW_NONE ? 0 : w->context[up];
 	struct context c = context_get(w, around);
 	if (p->span.kind[i] == SPAN_MARKER) {
-		uint32_t func = arg_of(p, i, ARG_FUNCTION_STACK), stack = arg_of(p, i, ARG_CALL_STACK);
+		uint32_t func = op_instances_find_arg_of(p, i, ARG_FUNCTION_STACK), stack = op_instances_find_arg_of(p, i, ARG_CALL_STACK);
 		if (!func && !stack)
 			return around;
 		c.func_stack = func;
@@ -236,7 +236,7 @@ static uint32_t add_draft(struct ops_work *w, struct draft d)
 
 static bool is_call_of_backward(const struct ops_work *w, uint32_t i)
 {
-	return str_eqc(profile_str(w->p, arg_of(w->p, i, ARG_MARKER_OP)), "backward");
+	return str_eqc(profile_str(w->p, op_instances_find_arg_of(w->p, i, ARG_MARKER_OP)), "backward");
 }
 
 static uint32_t add_range(struct ops_work *w, uint32_t i)
@@ -251,7 +251,7 @@ static uint32_t add_range(struct ops_work *w, uint32_t i)
 	return add_draft(w, d);
 }
 
-static void find_ranges(struct ops_work *w)
+static void op_instances_find_ranges(struct ops_work *w)
 {
 	const struct spans *s = &w->p->span;
 	uint32_t *of_span = w->o->of_span;
@@ -296,7 +296,7 @@ static void find_backward_calls(const struct ops_work *w, struct backward_calls 
 	b->has_ops = NEW_ARRAY(p->track.rows.n, uint8_t);
 	for (uint32_t k = 0; k < w->n_drafts; k++) {
 		b->has_ops[p->span.track[w->draft[k].row]] = 1;
-		if (profile_has_arg(w->p, ARG_MARKER) && arg_of(p, w->draft[k].row, ARG_MARKER) && is_call_of_backward(w, w->draft[k].row))
+		if (profile_has_arg(w->p, ARG_MARKER) && op_instances_find_arg_of(p, w->draft[k].row, ARG_MARKER) && is_call_of_backward(w, w->draft[k].row))
 			b->v[b->n++] = (struct sort_item){.key = sort_key_i64(w->draft[k].start_ns), .row = k};
 	}
 	sort_items(b->v, b->n);
@@ -322,7 +322,7 @@ static uint32_t backward_call_at(const struct ops_work *w, const struct backward
 	return same && p->span.start_ns[call] < d->end_ns ? b->v[lo - 1].row : ROW_NONE;
 }
 
-static void find_calls(struct ops_work *w)
+static void op_instances_find_calls(struct ops_work *w)
 {
 	const struct spans *s = &w->p->span;
 	uint32_t *of_span = w->o->of_span, before = ROW_NONE, ranges = w->n_drafts;
@@ -395,7 +395,7 @@ void ops_find(struct ops_work *w)
 	struct profile *p = w->p;
 	if (profile_has_arg(w->p, ARG_OP_ID) && profile_has_arg(w->p, ARG_OP_NAME))
 		for (uint32_t i = 0; i < p->span.rows.n && w->o->origin == OPS_NONE; i++)
-			if (p->span.kind[i] == SPAN_OP && arg_of(p, i, ARG_OP_ID) && arg_of(p, i, ARG_OP_NAME))
+			if (p->span.kind[i] == SPAN_OP && op_instances_find_arg_of(p, i, ARG_OP_ID) && op_instances_find_arg_of(p, i, ARG_OP_NAME))
 				w->o->origin = OPS_STATED;
 	w->role = NEW_ARRAY(p->span.rows.n, uint8_t);
 	w->context = NEW_ARRAY(p->span.rows.n, uint32_t);
@@ -404,8 +404,8 @@ void ops_find(struct ops_work *w)
 	find_components(w);
 	if (w->o->origin != OPS_NONE && w->o->origin != OPS_STATED)
 		w->layers = layers_new(p);
-	find_ranges(w);
-	find_calls(w);
+	op_instances_find_ranges(w);
+	op_instances_find_calls(w);
 	find_work(w);
 	put_in_order(w);
 }

@@ -7,14 +7,14 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-static uint32_t arg_of(const struct ops_work *w, uint32_t span, enum arg_key key)
+static uint32_t op_instances_names_arg_of(const struct ops_work *w, uint32_t span, enum arg_key key)
 {
 	return profile_arg_id(w->p, w->p->span.args[span], key);
 }
 
-static struct str text_of(const struct ops_work *w, uint32_t span, enum arg_key key)
+static struct str op_instances_names_text_of(const struct ops_work *w, uint32_t span, enum arg_key key)
 {
-	return profile_str(w->p, arg_of(w, span, key));
+	return profile_str(w->p, op_instances_names_arg_of(w, span, key));
 }
 
 static struct str kept(struct ops_work *w, const struct buf *b)
@@ -64,7 +64,7 @@ static uint32_t path_of_layer(struct ops_work *w, uint32_t layer)
 
 /* --- types ------------------------------------------------------------------------------------------------------ */
 
-static bool in_word(char c)
+static bool op_instances_names_in_word(char c)
 {
 	return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '/' || c == ':' || c == '-';
 }
@@ -91,7 +91,7 @@ static struct str library_type(struct ops_work *w, struct str name)
 	if (cut > 0)
 		name.n = (size_t)cut;
 	for (size_t i = 0, k; i < name.n; i = k) {
-		for (k = i; k < name.n && in_word(name.p[k]); k++)
+		for (k = i; k < name.n && op_instances_names_in_word(name.p[k]); k++)
 			;
 		if (k == i)
 			buf_char(&b, name.p[k++]);
@@ -120,8 +120,8 @@ static struct str without_engine(struct str name)
 
 static struct str own_type(struct ops_work *w, uint32_t span)
 {
-	struct str name = profile_str(w->p, w->p->span.name[span]), op = text_of(w, span, ARG_MARKER_OP);
-	if (arg_of(w, span, ARG_MARKER) && op.n)
+	struct str name = profile_str(w->p, w->p->span.name[span]), op = op_instances_names_text_of(w, span, ARG_MARKER_OP);
+	if (op_instances_names_arg_of(w, span, ARG_MARKER) && op.n)
 		return op;
 	return ops_is_library(w->p, span) ? library_type(w, name) : without_scope(without_engine(name));
 }
@@ -145,27 +145,27 @@ static bool type_is_eligible(struct str type, bool loose)
 /* --- names ------------------------------------------------------------------------------------------------------ */
 
 /* What an op's name is made of. */
-struct parts {
+struct op_instances_names_parts {
 	uint32_t func_stack, path, call_stack;
 };
 
-static struct parts parts_of(struct ops_work *w, uint32_t span)
+static struct op_instances_names_parts op_instances_names_parts_of(struct ops_work *w, uint32_t span)
 {
 	struct context c = {0};
 	if (w->context[span])
 		memcpy(&c, intern_get(&w->contexts, w->context[span]).p, sizeof c);
 	uint32_t layer = w->layers ? w->layers->of_span[span] : LAYER_NONE;
-	if (arg_of(w, span, ARG_MARKER)) { /* opscope.torch says it at the op itself */
-		c.func_stack = c.func_stack ? c.func_stack : arg_of(w, span, ARG_FUNCTION_STACK);
-		c.call_stack = c.call_stack ? c.call_stack : arg_of(w, span, ARG_CALL_STACK);
+	if (op_instances_names_arg_of(w, span, ARG_MARKER)) { /* opscope.torch says it at the op itself */
+		c.func_stack = c.func_stack ? c.func_stack : op_instances_names_arg_of(w, span, ARG_FUNCTION_STACK);
+		c.call_stack = c.call_stack ? c.call_stack : op_instances_names_arg_of(w, span, ARG_CALL_STACK);
 	}
 	if (c.func_stack)
-		return (struct parts){.func_stack = c.func_stack};
-	return (struct parts){.path = layer == LAYER_NONE ? c.path : path_of_layer(w, layer), .call_stack = c.call_stack};
+		return (struct op_instances_names_parts){.func_stack = c.func_stack};
+	return (struct op_instances_names_parts){.path = layer == LAYER_NONE ? c.path : path_of_layer(w, layer), .call_stack = c.call_stack};
 }
 
 /* Called from several lines at one place of the model: the second is "relu(2)". */
-static void put_number(struct ops_work *w, uint32_t call_stack, struct buf *name)
+static void op_instances_names_put_number(struct ops_work *w, uint32_t call_stack, struct buf *name)
 {
 	if (!call_stack)
 		return;
@@ -184,7 +184,7 @@ static void put_number(struct ops_work *w, uint32_t call_stack, struct buf *name
 }
 
 /* The name, and how much of it is the path with its last '/'. */
-static struct str name_of(struct ops_work *w, uint32_t span, struct parts x, struct str type, uint32_t *path_n)
+static struct str op_instances_names_name_of(struct ops_work *w, uint32_t span, struct op_instances_names_parts x, struct str type, uint32_t *path_n)
 {
 	struct buf b = {0};
 	if (x.func_stack) {
@@ -193,7 +193,7 @@ static struct str name_of(struct ops_work *w, uint32_t span, struct parts x, str
 			--*path_n;
 	} else {
 		struct str name = profile_str(w->p, w->p->span.name[span]);
-		bool library = ops_is_library(w->p, span) && !arg_of(w, span, ARG_MARKER);
+		bool library = ops_is_library(w->p, span) && !op_instances_names_arg_of(w, span, ARG_MARKER);
 		buf_str(&b, intern_get(&w->texts, x.path));
 		buf_char(&b, '/');
 		*path_n = (uint32_t)b.n;
@@ -201,13 +201,13 @@ static struct str name_of(struct ops_work *w, uint32_t span, struct parts x, str
 			/* Names of layers are paths themselves, up to the first that is fused. */
 			while (name.n > 1 && name.p[0] == '/')
 				name.p++, name.n--;
-			for (size_t i = 0; i < name.n && in_word(name.p[i]); i++)
+			for (size_t i = 0; i < name.n && op_instances_names_in_word(name.p[i]); i++)
 				if (name.p[i] == '/')
 					*path_n = (uint32_t)(b.n + i + 1);
 			buf_str(&b, name);
 		} else {
 			buf_str(&b, type.n ? type : STR("(unnamed)"));
-			put_number(w, x.call_stack, &b);
+			op_instances_names_put_number(w, x.call_stack, &b);
 		}
 	}
 	struct str out = kept(w, &b);
@@ -238,7 +238,7 @@ static struct str join_types(struct ops_work *w, struct str so_far, struct str l
 	return out;
 }
 
-static struct str stack_of(struct ops_work *w, uint32_t span)
+static struct str op_instances_names_stack_of(struct ops_work *w, uint32_t span)
 {
 	if (!w->stacks)
 		return (struct str){"", 0};
@@ -262,7 +262,7 @@ static struct str stack_of(struct ops_work *w, uint32_t span)
 /* --- ops -------------------------------------------------------------------------------------------------------- */
 
 /* The op of this name, direction and shapes, made at first sight. */
-static uint32_t op_at(struct ops_work *w, const struct op *like, struct str shapes)
+static uint32_t op_instances_names_op_at(struct ops_work *w, const struct op *like, struct str shapes)
 {
 	struct buf key = {0};
 	buf_char(&key, (char)like->direction);
@@ -291,22 +291,22 @@ static uint32_t *slot_of_key(struct ops_work *w, const void *key, size_t n)
 
 static uint32_t name_range(struct ops_work *w, const struct draft *d)
 {
-	struct parts x = parts_of(w, d->row);
+	struct op_instances_names_parts x = op_instances_names_parts_of(w, d->row);
 	struct { uint32_t tag, func, path, stack, name, dims, types, dir; } key = {
-		'r', x.func_stack, x.path, x.call_stack, w->p->span.name[d->row], arg_of(w, d->row, ARG_INPUT_DIMS),
-		arg_of(w, d->row, ARG_INPUT_TYPES), d->direction,
+		'r', x.func_stack, x.path, x.call_stack, w->p->span.name[d->row], op_instances_names_arg_of(w, d->row, ARG_INPUT_DIMS),
+		op_instances_names_arg_of(w, d->row, ARG_INPUT_TYPES), d->direction,
 	};
 	uint32_t *slot = slot_of_key(w, &key, sizeof key);
 	if (*slot != ROW_NONE)
 		return *slot;
 	struct str type = own_type(w, d->row);
 	struct op op = {.type = type, .direction = d->direction, .data_type = {"", 0}, .forward = ROW_NONE};
-	op.name = name_of(w, d->row, x, type, &op.path_n);
-	op.stack = stack_of(w, d->row);
+	op.name = op_instances_names_name_of(w, d->row, x, type, &op.path_n);
+	op.stack = op_instances_names_stack_of(w, d->row);
 	op.tc_eligible = type_is_eligible(type, ops_is_library(w->p, d->row) || d->direction == DIR_BACKWARD);
 	if (d->direction == DIR_BACKWARD)
 		op.type = STR("backward");
-	*slot = op_at(w, &op, profile_str(w->p, key.dims));
+	*slot = op_instances_names_op_at(w, &op, profile_str(w->p, key.dims));
 	struct op *made = &w->o->op[*slot];
 	made->data_type = join_types(w, made->data_type, profile_str(w->p, key.types));
 	return *slot;
@@ -338,10 +338,10 @@ static uint32_t name_backward(struct ops_work *w, const struct draft *d)
 	if (*slot != ROW_NONE)
 		return *slot;
 	struct op op = w->o->op[key.forward];
-	struct str shapes = text_of(w, w->draft[k].row, ARG_INPUT_DIMS);
+	struct str shapes = op_instances_names_text_of(w, w->draft[k].row, ARG_INPUT_DIMS);
 	op.direction = DIR_BACKWARD;
 	op.forward = key.forward;
-	*slot = op_at(w, &op, shapes);
+	*slot = op_instances_names_op_at(w, &op, shapes);
 	return *slot;
 }
 
@@ -359,7 +359,7 @@ static uint32_t name_call(struct ops_work *w, const struct draft *d)
 	buf_printf(&b, "unassociated_" STR_FMT, STR_ARG(call));
 	struct op op = {.name = kept(w, &b), .type = call, .direction = DIR_OTHER, .unassociated = true, .forward = ROW_NONE,
 	                .data_type = {"", 0}, .stack = {"", 0}};
-	*slot = op_at(w, &op, (struct str){(const char *)&key.before, sizeof key.before});
+	*slot = op_instances_names_op_at(w, &op, (struct str){(const char *)&key.before, sizeof key.before});
 	buf_release(&b);
 	return *slot;
 }
@@ -368,20 +368,20 @@ static uint32_t name_work(struct ops_work *w)
 {
 	struct op op = {.name = STR("unattributed"), .type = STR("unattributed"), .direction = DIR_OTHER, .unassociated = true, .forward = ROW_NONE,
 	                .data_type = {"", 0}, .stack = {"", 0}};
-	return op_at(w, &op, STR("unattributed"));
+	return op_instances_names_op_at(w, &op, STR("unattributed"));
 }
 
 /* The input says what it is. */
 static uint32_t name_stated(struct ops_work *w, const struct draft *d)
 {
-	struct { uint32_t tag, id; } key = {'s', arg_of(w, d->row, ARG_OP_ID)};
+	struct { uint32_t tag, id; } key = {'s', op_instances_names_arg_of(w, d->row, ARG_OP_ID)};
 	uint32_t *slot = slot_of_key(w, &key, sizeof key);
 	if (*slot != ROW_NONE)
 		return *slot;
-	struct str dir = text_of(w, d->row, ARG_OP_DIRECTION), tc = text_of(w, d->row, ARG_OP_TENSOR_CORES);
+	struct str dir = op_instances_names_text_of(w, d->row, ARG_OP_DIRECTION), tc = op_instances_names_text_of(w, d->row, ARG_OP_TENSOR_CORES);
 	struct op op = {
-		.id = profile_str(w->p, key.id), .name = text_of(w, d->row, ARG_OP_NAME), .type = text_of(w, d->row, ARG_OP_TYPE),
-		.stack = text_of(w, d->row, ARG_OP_STACK), .data_type = {"", 0}, .forward = ROW_NONE,
+		.id = profile_str(w->p, key.id), .name = op_instances_names_text_of(w, d->row, ARG_OP_NAME), .type = op_instances_names_text_of(w, d->row, ARG_OP_TYPE),
+		.stack = op_instances_names_text_of(w, d->row, ARG_OP_STACK), .data_type = {"", 0}, .forward = ROW_NONE,
 		.direction = str_eqc(dir, "fprop") ? DIR_FORWARD : str_eqc(dir, "bprop") ? DIR_BACKWARD : DIR_OTHER,
 		.tc_eligible = str_eqc(tc, "0") || str_eqc(tc, "yes") || str_eqc(tc, "eligible"), /* DLProf's status: 0 = could use them */
 	};
@@ -389,10 +389,10 @@ static uint32_t name_stated(struct ops_work *w, const struct draft *d)
 	for (size_t i = op.name.n; i && !op.unassociated && !op.path_n; i--)
 		if (op.name.p[i - 1] == '/')
 			op.path_n = (uint32_t)i;
-	op.data_type = text_of(w, d->row, ARG_OP_DATA_TYPE);
+	op.data_type = op_instances_names_text_of(w, d->row, ARG_OP_DATA_TYPE);
 	if (!op.data_type.n)
-		op.data_type = join_types(w, op.data_type, text_of(w, d->row, ARG_INPUT_TYPES));
-	*slot = op_at(w, &op, op.id);
+		op.data_type = join_types(w, op.data_type, op_instances_names_text_of(w, d->row, ARG_INPUT_TYPES));
+	*slot = op_instances_names_op_at(w, &op, op.id);
 	return *slot;
 }
 

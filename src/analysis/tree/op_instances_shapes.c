@@ -24,7 +24,7 @@ static const struct lettered *letters_of(struct str type)
 }
 
 /* "<N:32, C:3>"; without letters where they do not fit. */
-static void put_sizes(struct buf *b, const int64_t *v, uint32_t n, const char *letters)
+static void op_instances_shapes_put_sizes(struct buf *b, const int64_t *v, uint32_t n, const char *letters)
 {
 	bool fit = letters && strlen(letters) == n;
 	buf_cstr(b, b->n ? "; <" : "<");
@@ -51,7 +51,7 @@ static struct str inputs_text(const struct op_args *args, const struct lettered 
 	for (unsigned i = 0, tensor = 0; i < args->n; i++)
 		for (uint32_t k = 0; k < args->arg[i].n_tensors; k++, tensor++) {
 			const struct op_tensor *t = &args->tensor[args->arg[i].tensor + k];
-			put_sizes(&b, op_dims(args, t), t->rank, l && tensor < 2 ? l->input[tensor] : NULL);
+			op_instances_shapes_put_sizes(&b, op_dims(args, t), t->rank, l && tensor < 2 ? l->input[tensor] : NULL);
 		}
 	return in_arena(&b, a);
 }
@@ -69,14 +69,14 @@ static struct str types_text(const struct op_args *args, struct arena *a)
 
 /* --- convolutions ----------------------------------------------------------------------------------------------- */
 
-struct conv {
+struct op_instances_shapes_conv {
 	int64_t stride[3], padding[3], dilation[3], groups;
 	bool stated;               /* any of these */
 	bool unclear;              /* stated in words ("same"), or not in numbers */
 };
 
 /* A parameter: one number for all dimensions, or one for each. */
-static void take_param(const struct op_args *args, const char *name, int place, unsigned spatial, int64_t *v, struct conv *c)
+static void take_param(const struct op_args *args, const char *name, int place, unsigned spatial, int64_t *v, struct op_instances_shapes_conv *c)
 {
 	int at = op_arg_named(args, name);
 	unsigned n = 0;
@@ -93,9 +93,9 @@ static void take_param(const struct op_args *args, const char *name, int place, 
 		v[i] = v[0];
 }
 
-static struct conv conv_params(const struct op_args *args, unsigned spatial)
+static struct op_instances_shapes_conv conv_params(const struct op_args *args, unsigned spatial)
 {
-	struct conv c = {{1, 1, 1}, {0, 0, 0}, {1, 1, 1}, 1, false, false};
+	struct op_instances_shapes_conv c = {{1, 1, 1}, {0, 0, 0}, {1, 1, 1}, 1, false, false};
 	int64_t groups[3] = {1, 1, 1};
 	take_param(args, "stride", 3, spatial, c.stride, &c);
 	take_param(args, "padding", 4, spatial, c.padding, &c);
@@ -113,7 +113,7 @@ static void put_param(struct buf *b, char what, const int64_t *v, unsigned spati
 	buf_char(b, '>');
 }
 
-static struct str params_text(const struct conv *c, unsigned spatial, struct arena *a)
+static struct str params_text(const struct op_instances_shapes_conv *c, unsigned spatial, struct arena *a)
 {
 	struct buf b = {0};
 	put_param(&b, 'S', c->stride, spatial);
@@ -137,7 +137,7 @@ static int64_t conv_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad
 static void conv_outputs(const struct op_args *args, const struct lettered *l, struct arena *a, struct op_shapes *out)
 {
 	const struct op_tensor *x = op_arg_tensor(args, 0), *k = op_arg_tensor(args, 1);
-	struct conv c = conv_params(args, l->spatial);
+	struct op_instances_shapes_conv c = conv_params(args, l->spatial);
 	int64_t size[5];
 	struct buf b = {0};
 	if (c.stated && !c.unclear)
@@ -151,7 +151,7 @@ static void conv_outputs(const struct op_args *args, const struct lettered *l, s
 		if (size[i + 2] < 0)
 			return;
 	}
-	put_sizes(&b, size, l->spatial + 2, l->output);
+	op_instances_shapes_put_sizes(&b, size, l->spatial + 2, l->output);
 	out->outputs = in_arena(&b, a);
 	out->assumed = !c.stated;
 }
@@ -166,13 +166,13 @@ static void linear_outputs(const struct op_args *args, const struct lettered *l,
 		return;
 	memcpy(size, op_dims(args, x), x->rank * sizeof *size);
 	size[x->rank - 1] = op_dims(args, k)[0];
-	put_sizes(&b, size, x->rank, l->output);
+	op_instances_shapes_put_sizes(&b, size, x->rank, l->output);
 	out->outputs = in_arena(&b, a);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-static struct str arg_text(const struct profile *p, uint32_t span, enum arg_key key)
+static struct str op_instances_shapes_arg_text(const struct profile *p, uint32_t span, enum arg_key key)
 {
 	return profile_str(p, profile_arg_id(p, p->span.args[span], key));
 }
@@ -186,8 +186,8 @@ void op_instance_shapes(const struct ops *o, const struct profile *p, uint32_t i
 	if (op->unassociated || span == ROW_NONE)
 		return;
 	struct op_facts f = {
-		.name = profile_str(p, p->span.name[span]), .dims = arg_text(p, span, ARG_INPUT_DIMS), .types = arg_text(p, span, ARG_INPUT_TYPES),
-		.concrete = arg_text(p, span, ARG_INPUT_VALUES), .names = arg_text(p, span, ARG_INPUT_NAMES),
+		.name = profile_str(p, p->span.name[span]), .dims = op_instances_shapes_arg_text(p, span, ARG_INPUT_DIMS), .types = op_instances_shapes_arg_text(p, span, ARG_INPUT_TYPES),
+		.concrete = op_instances_shapes_arg_text(p, span, ARG_INPUT_VALUES), .names = op_instances_shapes_arg_text(p, span, ARG_INPUT_NAMES),
 	};
 	struct op_args args = {0};
 	char why[160];

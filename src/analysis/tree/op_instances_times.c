@@ -1,7 +1,7 @@
 #include "analysis/tree/op_instances_work.h"
 #include "base/sort.h"
 
-static int32_t device_of(const struct profile *p, uint32_t gpu)
+static int32_t op_instances_times_device_of(const struct profile *p, uint32_t gpu)
 {
 	uint32_t launch = p->gpu_op.launch[gpu];
 	return launch == ROW_NONE ? INT32_MIN : p->launch.device[launch];
@@ -30,7 +30,7 @@ static void group_work(const struct profile *p, struct ops *o)
 }
 
 /* Of several threads or devices the sum may not fit: then it stays at the largest. */
-static void add_ns(int64_t *sum, int64_t ns)
+static void op_instances_times_add_ns(int64_t *sum, int64_t ns)
 {
 	if (__builtin_add_overflow(*sum, ns, sum))
 		*sum = INT64_MAX;
@@ -48,8 +48,8 @@ static void add_busy(const struct profile *p, const uint32_t *gpu, uint32_t n, s
 			end = to;
 		}
 	}
-	add_ns(&x->gpu_ns, busy);
-	add_ns(&x->idle_ns, end - first - busy);
+	op_instances_times_add_ns(&x->gpu_ns, busy);
+	op_instances_times_add_ns(&x->idle_ns, end - first - busy);
 }
 
 /* GPUs work at the same time: each has its own union, and they add up. */
@@ -58,7 +58,7 @@ static void add_busy_of_devices(const struct profile *p, const struct ops *o, st
 	struct sort_item *v = NEW_ARRAY_RAW(x->gpu_n, struct sort_item);
 	uint32_t *row = NEW_ARRAY_RAW(x->gpu_n, uint32_t);
 	for (uint32_t i = 0; i < x->gpu_n; i++)
-		v[i] = (struct sort_item){.key = sort_key_i64(device_of(p, o->gpu[x->gpu_first + i])), .row = o->gpu[x->gpu_first + i]};
+		v[i] = (struct sort_item){.key = sort_key_i64(op_instances_times_device_of(p, o->gpu[x->gpu_first + i])), .row = o->gpu[x->gpu_first + i]};
 	sort_items(v, x->gpu_n);
 	for (uint32_t i = 0; i < x->gpu_n; i++)
 		row[i] = v[i].row;
@@ -74,7 +74,7 @@ static void add_busy_of_devices(const struct profile *p, const struct ops *o, st
 static bool one_device(const struct profile *p, const struct ops *o, const struct op_instance *x)
 {
 	for (uint32_t i = 1; i < x->gpu_n; i++)
-		if (device_of(p, o->gpu[x->gpu_first + i]) != device_of(p, o->gpu[x->gpu_first]))
+		if (op_instances_times_device_of(p, o->gpu[x->gpu_first + i]) != op_instances_times_device_of(p, o->gpu[x->gpu_first]))
 			return false;
 	return true;
 }
@@ -95,7 +95,7 @@ static void add_calls(const struct profile *p, struct ops *o)
 		if (track[k] == s->track[i] && covered[k] > from)
 			from = covered[k];
 		if (to > from)
-			add_ns(&o->instance[k].api_ns, to - from);
+			op_instances_times_add_ns(&o->instance[k].api_ns, to - from);
 		if (track[k] != s->track[i] || to > covered[k])
 			covered[k] = to;
 		track[k] = s->track[i];

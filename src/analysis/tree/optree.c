@@ -101,7 +101,7 @@ static void nodes_of_nest(struct optree_work *m)
 }
 
 /* A node whose only child has its name takes the child's place, again and again. */
-static void fold(struct optree_work *m)
+static void optree_fold(struct optree_work *m)
 {
 	struct optree *t = m->t;
 	for (uint32_t n = 0; n < t->n; n++) {
@@ -123,7 +123,7 @@ static void fold(struct optree_work *m)
 }
 
 /* The node that an API call counts for; ROW_NONE = none. */
-static uint32_t node_of_call(const struct optree_work *m, uint32_t call)
+static uint32_t optree_node_of_call(const struct optree_work *m, uint32_t call)
 {
 	const struct spans *s = &m->p->span;
 	uint32_t op = s->op[call], by_time = m->near_node[call];
@@ -134,7 +134,7 @@ static uint32_t node_of_call(const struct optree_work *m, uint32_t call)
 }
 
 /* Takes what range `i` covers of a node's time off its own time; `covered` tells per node how far it is covered already. */
-static void cover(struct optree_work *m, int64_t *covered, uint32_t node, uint32_t i)
+static void optree_cover(struct optree_work *m, int64_t *covered, uint32_t node, uint32_t i)
 {
 	int64_t limit = span_end(m->p, m->t->span[node]), begin = m->p->span.start_ns[i], end = span_end(m->p, i);
 	begin = begin > covered[node] ? begin : covered[node];
@@ -161,14 +161,14 @@ static void own_time(struct optree_work *m)
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		uint32_t node = m->near_node[i], inside = ROW_NONE;
 		if (s->kind[i] == SPAN_CALL) {
-			inside = optree_live(m, node_of_call(m, i));
+			inside = optree_live(m, optree_node_of_call(m, i));
 			if (optree_live(m, node) != inside && node != ROW_NONE)
-				cover(m, covered, optree_live(m, node), i);
+				optree_cover(m, covered, optree_live(m, node), i);
 		} else if (node != ROW_NONE && t->span[node] == i && m->folded_into[node] == ROW_NONE) {
 			inside = optree_live(m, t->parent[node]);
 		}
 		if (inside != ROW_NONE)
-			cover(m, covered, inside, i);
+			optree_cover(m, covered, inside, i);
 	}
 	mem_free(covered);
 }
@@ -178,7 +178,7 @@ static enum tri kernel_tc(struct str name)
 	return kernel_classify(name).tensor_core;
 }
 
-static enum tri uses_tc(struct optree_work *m, uint32_t name)
+static enum tri optree_uses_tc_(struct optree_work *m, uint32_t name)
 {
 	if (!m->tc_of_name[name])
 		m->tc_of_name[name] = (uint8_t)(m->rules->uses_tc(profile_str(m->p, name)) + 1);
@@ -212,7 +212,7 @@ static uint32_t node_of_gpu(struct optree_work *m, uint32_t g)
 {
 	const struct gpu_ops *gpu = &m->p->gpu_op;
 	uint32_t call = gpu->call[g];
-	uint32_t node = call != ROW_NONE ? node_of_call(m, call) : ROW_NONE;
+	uint32_t node = call != ROW_NONE ? optree_node_of_call(m, call) : ROW_NONE;
 	if (node == ROW_NONE && gpu->op[g] != ROW_NONE)
 		node = m->near_node[gpu->op[g]];
 	return nearest_op(m, optree_live(m, node));
@@ -231,7 +231,7 @@ static void add_device_work(struct optree_work *m)
 			continue;
 		}
 		t->dev_self[node] += gpu->dur_ns[g];
-		enum tri tc = gpu->kind[g] == GPU_KERNEL ? uses_tc(m, gpu->name[g]) : TRI_NO;
+		enum tri tc = gpu->kind[g] == GPU_KERNEL ? optree_uses_tc_(m, gpu->name[g]) : TRI_NO;
 		if (tc == TRI_YES)
 			t->tc_self[node] += gpu->dur_ns[g];
 		else if (tc == TRI_UNKNOWN)
@@ -240,7 +240,7 @@ static void add_device_work(struct optree_work *m)
 }
 
 /* Children's figures into their parents, from the last node to the first. */
-static void sum_up(struct optree_work *m)
+static void optree_sum_up(struct optree_work *m)
 {
 	struct optree *t = m->t;
 	for (uint32_t n = 0; n < t->n; n++) {
@@ -267,7 +267,7 @@ static void sum_up(struct optree_work *m)
 }
 
 /* Takes the folded nodes out; node numbers change, their order does not. */
-static void compact(struct optree_work *m)
+static void optree_compact(struct optree_work *m)
 {
 	struct optree *t = m->t;
 	uint32_t *renumber = NEW_ARRAY_RAW(t->n, uint32_t), kept = 0;
@@ -326,12 +326,12 @@ struct optree *optree_new(const struct profile *p, const struct optree_rules *ru
 	t->gpu_lost = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	alloc_nodes(&m, count_nodes(&m));
 	rules->nodes(&m);
-	fold(&m);
+	optree_fold(&m);
 	rules->own_time(&m);
 	find_near_ops(&m);
 	add_device_work(&m);
-	sum_up(&m);
-	compact(&m);
+	optree_sum_up(&m);
+	optree_compact(&m);
 	mem_free(m.kind_of_name);
 	mem_free(m.tc_of_name);
 	mem_free(m.eligible_name);

@@ -8,29 +8,29 @@
 
 enum { BLOCK = 32 };
 
-struct extent {
+struct projection_extent {
 	int64_t start, end, kernel_start, kernel_end;
 };
-static const struct extent nothing = {INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN};
+static const struct projection_extent nothing = {INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN};
 
 /* Device work by who launched it: sorted by (group, begin of the call). */
-struct list {
+struct projection_list {
 	uint32_t n, n_blocks;
 	uint32_t *first;       /* of each group, and one more */
 	uint32_t *gpu;         /* rows of gpu_op */
 	int64_t *called_ns;    /* when the call began */
 	int64_t *device_ns, *kernel_ns; /* sums over all before; n + 1 */
 	uint32_t *kernels;
-	struct extent *tree;   /* segment tree over blocks: leaf i is tree[n_blocks + i] */
+	struct projection_extent *tree;   /* segment tree over blocks: leaf i is tree[n_blocks + i] */
 };
 
 struct projection {
 	const struct profile *p;
 	uint32_t *process;     /* track -> the first track of its process */
-	struct list by_track, by_process; /* by_process: empty without SPAN_RANGE */
+	struct projection_list by_track, by_process; /* by_process: empty without SPAN_RANGE */
 };
 
-static void widen(struct extent *x, const struct extent *y)
+static void widen(struct projection_extent *x, const struct projection_extent *y)
 {
 	x->start = MIN(x->start, y->start);
 	x->end = MAX(x->end, y->end);
@@ -38,9 +38,9 @@ static void widen(struct extent *x, const struct extent *y)
 	x->kernel_end = MAX(x->kernel_end, y->kernel_end);
 }
 
-static void widen_by(struct extent *x, const struct profile *p, uint32_t gpu)
+static void widen_by(struct projection_extent *x, const struct profile *p, uint32_t gpu)
 {
-	struct extent y = nothing;
+	struct projection_extent y = nothing;
 	y.start = p->gpu_op.start_ns[gpu];
 	y.end = gpu_end(p, gpu);
 	if (p->gpu_op.kind[gpu] == GPU_KERNEL && !gpu_is_graph(p, gpu))
@@ -48,13 +48,13 @@ static void widen_by(struct extent *x, const struct profile *p, uint32_t gpu)
 	widen(x, &y);
 }
 
-static void list_sums(struct list *l, const struct profile *p)
+static void list_sums(struct projection_list *l, const struct profile *p)
 {
 	l->device_ns = NEW_ARRAY(l->n + 1, int64_t);
 	l->kernel_ns = NEW_ARRAY(l->n + 1, int64_t);
 	l->kernels = NEW_ARRAY(l->n + 1, uint32_t);
 	l->n_blocks = (l->n + BLOCK - 1) / BLOCK;
-	l->tree = NEW_ARRAY_RAW(2 * (size_t)l->n_blocks, struct extent);
+	l->tree = NEW_ARRAY_RAW(2 * (size_t)l->n_blocks, struct projection_extent);
 	for (uint32_t b = 0; b < 2 * l->n_blocks; b++)
 		l->tree[b] = nothing;
 	for (uint32_t i = 0; i < l->n; i++) {
@@ -72,7 +72,7 @@ static void list_sums(struct list *l, const struct profile *p)
 }
 
 /* `group_of`: of each track, below `n_groups`; NULL = the track itself. */
-static void list_init(struct list *l, const struct profile *p, const uint32_t *group_of, uint32_t n_groups)
+static void list_init(struct projection_list *l, const struct profile *p, const uint32_t *group_of, uint32_t n_groups)
 {
 	struct sort_item *v = NEW_ARRAY_RAW(p->gpu_op.rows.n, struct sort_item);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
@@ -103,7 +103,7 @@ static void list_init(struct list *l, const struct profile *p, const uint32_t *g
 	list_sums(l, p);
 }
 
-static void list_release(struct list *l)
+static void list_release(struct projection_list *l)
 {
 	mem_free(l->first);
 	mem_free(l->gpu);
@@ -146,7 +146,7 @@ void projection_free(struct projection *x)
 }
 
 /* The first in [lo, hi) that was called at or after `ns`. */
-static uint32_t lower_bound(const struct list *l, uint32_t lo, uint32_t hi, int64_t ns)
+static uint32_t lower_bound(const struct projection_list *l, uint32_t lo, uint32_t hi, int64_t ns)
 {
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
@@ -158,9 +158,9 @@ static uint32_t lower_bound(const struct list *l, uint32_t lo, uint32_t hi, int6
 	return lo;
 }
 
-static struct extent extent_of(const struct list *l, const struct profile *p, uint32_t lo, uint32_t hi)
+static struct projection_extent extent_of(const struct projection_list *l, const struct profile *p, uint32_t lo, uint32_t hi)
 {
-	struct extent x = nothing;
+	struct projection_extent x = nothing;
 	while (lo < hi && lo % BLOCK)
 		widen_by(&x, p, l->gpu[lo++]);
 	while (lo < hi && hi % BLOCK)
@@ -178,7 +178,7 @@ struct projected projection_of(const struct projection *x, uint32_t span)
 {
 	const struct profile *p = x->p;
 	bool range = p->span.kind[span] == SPAN_RANGE;
-	const struct list *l = range ? &x->by_process : &x->by_track;
+	const struct projection_list *l = range ? &x->by_process : &x->by_track;
 	uint32_t group = range ? x->process[p->span.track[span]] : p->span.track[span];
 	uint32_t lo = lower_bound(l, l->first[group], l->first[group + 1], p->span.start_ns[span]);
 	uint32_t hi = lower_bound(l, lo, l->first[group + 1], span_end(p, span));
@@ -186,7 +186,7 @@ struct projected projection_of(const struct projection *x, uint32_t span)
 	                      .kernel_ns = l->kernel_ns[hi] - l->kernel_ns[lo]};
 	if (lo == hi)
 		return r;
-	struct extent e = extent_of(l, p, lo, hi);
+	struct projection_extent e = extent_of(l, p, lo, hi);
 	r.start_ns = e.start, r.end_ns = e.end;
 	r.kernel_start_ns = e.kernel_start, r.kernel_end_ns = e.kernel_end;
 	return r;

@@ -61,7 +61,7 @@ uint32_t torch_key(struct torch_work *w, uint32_t name)
 	return *slot;
 }
 
-static struct torch_candidate *add(struct torch_work *w)
+static struct torch_candidate *torch_events_add(struct torch_work *w)
 {
 	MEM_GROW(w->v, w->cap, w->n + 1);
 	return &w->v[w->n++];
@@ -97,7 +97,7 @@ static uint32_t node_run(struct torch_work *w, uint32_t name)
 
 /* A node of the backward pass, where the trace says so; else what the engine runs in a range with its name; without such ranges (torch
  * before 1.9), what knows its forward thread. */
-static bool is_node(struct torch_work *w, uint32_t span)
+static bool torch_events_is_node(struct torch_work *w, uint32_t span)
 {
 	const struct spans *s = &w->p->span;
 	if (profile_has_arg(w->p, ARG_BACKWARD_NODE))
@@ -111,14 +111,14 @@ static bool is_node(struct torch_work *w, uint32_t span)
 uint32_t torch_add_span(struct torch_work *w, uint32_t span, uint32_t key)
 {
 	const struct spans *s = &w->p->span;
-	struct torch_candidate *c = add(w);
+	struct torch_candidate *c = torch_events_add(w);
 	*c = (struct torch_candidate){.start_ns = s->start_ns[span], .end_ns = span_end(w->p, span), .row = span, .key = key,
 	                              .track = s->track[span], .parent = ROW_NONE, .node_id = -1, .kind = TORCH_SPAN};
 	uint8_t kind = s->kind[span];
 	c->flags = kind == SPAN_RANGE ? TORCH_ASYNC : kind == SPAN_PYTHON ? TORCH_PYTHON : 0;
 	if (kind == SPAN_USER || kind == SPAN_GPU_USER)
 		c->flags |= TORCH_USER_ANNOTATION;
-	if (kind == SPAN_OP && is_node(w, span))
+	if (kind == SPAN_OP && torch_events_is_node(w, span))
 		c->flags |= TORCH_BACKWARD;
 	if (kind == SPAN_GPU_USER || kind == SPAN_SYNC)
 		c->device_type = TORCH_CUDA;
@@ -131,7 +131,7 @@ uint32_t torch_add_span(struct torch_work *w, uint32_t span, uint32_t key)
 uint32_t torch_add_gpu(struct torch_work *w, uint32_t row)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
-	struct torch_candidate *c = add(w);
+	struct torch_candidate *c = torch_events_add(w);
 	*c = (struct torch_candidate){.start_ns = g->start_ns[row], .end_ns = gpu_end(w->p, row), .row = row, .track = g->track[row],
 	                              .parent = ROW_NONE, .node_id = -1, .kind = TORCH_GPU, .device_type = TORCH_CUDA};
 	c->key = torch_key(w, g->name[row]);
@@ -141,7 +141,7 @@ uint32_t torch_add_gpu(struct torch_work *w, uint32_t row)
 uint32_t torch_add_memory(struct torch_work *w, uint32_t row)
 {
 	const struct memories *m = &w->p->memory;
-	struct torch_candidate *c = add(w);
+	struct torch_candidate *c = torch_events_add(w);
 	*c = (struct torch_candidate){.start_ns = m->time_ns[row], .end_ns = m->time_ns[row], .row = row, .track = m->track[row],
 	                              .parent = ROW_NONE, .node_id = -1, .kind = TORCH_MEMORY};
 	c->key = intern_str(&w->t->keys, profile_str(w->p, m->name[row]));
@@ -335,13 +335,13 @@ struct str torch_event_trace_name(const struct torch_events *t, uint32_t i)
 	return (struct str){"", 0};
 }
 
-static uint32_t arg_of(const struct torch_events *t, uint32_t i, enum arg_key key)
+static uint32_t torch_events_arg_of(const struct torch_events *t, uint32_t i, enum arg_key key)
 {
 	return t->kind[i] == TORCH_SPAN ? profile_arg_id(t->p, t->p->span.args[t->row[i]], key) : 0;
 }
 
-uint32_t torch_event_shapes(const struct torch_events *t, uint32_t i) { return arg_of(t, i, ARG_INPUT_DIMS); }
-uint32_t torch_event_overload(const struct torch_events *t, uint32_t i) { return arg_of(t, i, ARG_OVERLOAD); }
+uint32_t torch_event_shapes(const struct torch_events *t, uint32_t i) { return torch_events_arg_of(t, i, ARG_INPUT_DIMS); }
+uint32_t torch_event_overload(const struct torch_events *t, uint32_t i) { return torch_events_arg_of(t, i, ARG_OVERLOAD); }
 
 uint32_t torch_event_args(const struct torch_events *t, uint32_t i)
 {
@@ -355,19 +355,19 @@ uint32_t torch_event_launch(const struct torch_events *t, uint32_t i)
 	return launch < t->p->launch.rows.n ? launch : ROW_NONE;
 }
 
-static bool is_op(const struct torch_events *t, uint32_t i)
+static bool torch_events_is_op(const struct torch_events *t, uint32_t i)
 {
 	return t->kind[i] == TORCH_SPAN && (t->p->span.kind[t->row[i]] == SPAN_OP || t->p->span.kind[t->row[i]] == SPAN_USER);
 }
 
 int64_t torch_event_sequence(const struct torch_events *t, uint32_t i)
 {
-	return is_op(t, i) && t->p->span.link_id[t->row[i]] != ID_NONE ? t->p->span.link_id[t->row[i]] : -1;
+	return torch_events_is_op(t, i) && t->p->span.link_id[t->row[i]] != ID_NONE ? t->p->span.link_id[t->row[i]] : -1;
 }
 
 int32_t torch_event_fwd_thread(const struct torch_events *t, uint32_t i)
 {
-	int32_t id = is_op(t, i) ? span_aux_id(&t->p->span, t->row[i]) : 0;
+	int32_t id = torch_events_is_op(t, i) ? span_aux_id(&t->p->span, t->row[i]) : 0;
 	return id > 0 ? id : 0;
 }
 

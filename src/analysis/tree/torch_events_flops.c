@@ -16,14 +16,14 @@ struct asker {
 };
 
 /* What torch itself counted, where whoever wrote the trace had it: the formulas need more than shapes for a convolution. */
-static bool stated(const struct asker *a, uint32_t span, int64_t *flops)
+static bool torch_events_flops_stated(const struct asker *a, uint32_t span, int64_t *flops)
 {
 	const struct profile *p = a->t->p;
 	uint32_t id = profile_arg_id(p, p->span.args[span], ARG_COUNTED_FLOPS);
 	return id && str_to_i64(profile_str(p, id), flops) && *flops >= 0;
 }
 
-static uint8_t is_counted(struct str name)
+static uint8_t torch_events_flops_is_counted(struct str name)
 {
 	return torch_flops_counts(name);
 }
@@ -37,7 +37,7 @@ static int64_t by_model(struct asker *a, uint32_t span)
 		return flops == COST_UNKNOWN ? TORCH_UNKNOWN : flops;
 	}
 	int64_t flops;
-	if (stated(a, span, &flops))
+	if (torch_events_flops_stated(a, span, &flops))
 		return flops;
 	if (!name_memo_of(&a->counted, p->span.name[span]))
 		return 0;
@@ -47,7 +47,7 @@ static int64_t by_model(struct asker *a, uint32_t span)
 	return flops == COST_UNKNOWN ? TORCH_UNKNOWN : flops;
 }
 
-static int64_t ask(struct asker *a, uint32_t span)
+static int64_t torch_events_flops_ask(struct asker *a, uint32_t span)
 {
 	const struct profile *p = a->t->p;
 	uint32_t pair[2] = {p->span.name[span], p->span.args[span]}, before = a->keys.n;
@@ -66,11 +66,11 @@ void torch_put_flops(struct torch_events *t)
 		return; /* torch counts none without shapes */
 	intern_init(&a.keys);
 	a.models = costs_models(t->p, COST_DEFAULT);
-	a.counted = name_memo_new(t->p, is_counted);
+	a.counted = name_memo_new(t->p, torch_events_flops_is_counted);
 	t->flops = NEW_ARRAY_RAW(t->n, int64_t);
 	for (uint32_t i = 0; i < t->n; i++) {
 		bool op = t->kind[i] == TORCH_SPAN && t->p->span.kind[t->row[i]] == SPAN_OP;
-		t->flops[i] = op ? ask(&a, t->row[i]) : t->rules->name ? 0 : TORCH_UNKNOWN;
+		t->flops[i] = op ? torch_events_flops_ask(&a, t->row[i]) : t->rules->name ? 0 : TORCH_UNKNOWN;
 	}
 	costs_free(a.models);
 	intern_release(&a.keys);

@@ -37,7 +37,7 @@ static void add_nodes(struct own *o)
 }
 
 /* The event that an API call stands below: by external id, else by time (as in optree.c). */
-static uint32_t around_call(const struct own *o, uint32_t call)
+static uint32_t torch_events_own_around_call(const struct own *o, uint32_t call)
 {
 	const struct spans *s = &o->p->span;
 	uint32_t op = s->op[call];
@@ -67,7 +67,7 @@ static void add_others(struct own *o)
 			v->parent = last;
 			continue;
 		}
-		v->parent = around_call(o, i);
+		v->parent = torch_events_own_around_call(o, i);
 		last = c;
 	}
 }
@@ -119,7 +119,7 @@ static void own_memory(struct own *o, struct memory_sums *sums)
 	mem_free(first);
 }
 
-static void put_memory(struct torch_work *w, const struct memory_sums *sums, uint32_t n_nodes)
+static void torch_events_own_put_memory(struct torch_work *w, const struct memory_sums *sums, uint32_t n_nodes)
 {
 	struct torch_events *t = w->t;
 	for (uint32_t c = 0; c < n_nodes; c++) {
@@ -145,7 +145,7 @@ static void put_memory(struct torch_work *w, const struct memory_sums *sums, uin
 	}
 }
 
-static void put_times(struct own *o)
+static void torch_events_own_put_times(struct own *o)
 {
 	struct torch_events *t = o->w->t;
 	const struct optree *tree = o->tree;
@@ -208,9 +208,9 @@ void torch_events_own(struct torch_work *w)
 	uint32_t n_nodes = o.n_nodes;
 	add_others(&o);
 	torch_sort(w);
-	put_times(&o);
+	torch_events_own_put_times(&o);
 	if (w->t->memory_known)
-		put_memory(w, &sums, n_nodes);
+		torch_events_own_put_memory(w, &sums, n_nodes);
 	put_device_work(&o);
 	w->t->folded = tree->folded;
 	mem_free(sums.self[0]);

@@ -59,7 +59,7 @@ static void forward_release(struct forward *f)
 }
 
 /* The event that has a node's stack. */
-static uint32_t forward_of(const struct forward *f, const struct torch_events *t, uint32_t node)
+static uint32_t torch_events_stacks_forward_of(const struct forward *f, const struct torch_events *t, uint32_t node)
 {
 	uint32_t row = fwdbwd_forward(f->links, t->row[node]);
 	if (row == ROW_NONE)
@@ -79,7 +79,7 @@ static void torch_stacks(struct torch_events *t)
 	for (uint32_t i = 0; i < t->n; i++) {
 		if (t->kind[i] != TORCH_SPAN)
 			continue;
-		uint32_t from = f.node[i] == ROW_NONE ? i : forward_of(&f, t, f.node[i]);
+		uint32_t from = f.node[i] == ROW_NONE ? i : torch_events_stacks_forward_of(&f, t, f.node[i]);
 		t->stack[i] = from == ROW_NONE ? 0 : stacks_of(t->stacks, t->row[from]);
 	}
 	forward_release(&f);

@@ -15,7 +15,7 @@ struct version_work {
 	uint32_t n_items;
 };
 
-static bool is_event(const struct version_work *c, uint8_t kind)
+static bool torch_events_version_is_event(const struct version_work *c, uint8_t kind)
 {
 	switch (kind) {
 	case SPAN_OP:
@@ -52,11 +52,11 @@ static void whole_us(struct torch_candidate *v)
 	v->end_ns = v->start_ns + dur;
 }
 
-static void add_events(struct version_work *c)
+static void torch_events_version_add_events(struct version_work *c)
 {
 	const struct profile *p = c->p;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (!is_event(c, p->span.kind[i]))
+		if (!torch_events_version_is_event(c, p->span.kind[i]))
 			continue;
 		uint32_t key = torch_key(c->w, p->span.name[i]);
 		if (key == TORCH_KEY_DROPPED)
@@ -176,7 +176,7 @@ static void add_memory(struct version_work *c, struct prefix *x, uint32_t **rang
 	mem_free(used);
 }
 
-static void put_memory(struct version_work *c, const struct prefix *x, const uint32_t *range, uint32_t n)
+static void torch_events_version_put_memory(struct version_work *c, const struct prefix *x, const uint32_t *range, uint32_t n)
 {
 	struct torch_events *t = c->t;
 	for (uint32_t k = 0; k < n; k++) {
@@ -270,7 +270,7 @@ static uint32_t there(const struct version_work *c, uint32_t i)
 }
 
 /* Parents stand before their children: one pass is enough. */
-static void fold(struct version_work *c)
+static void torch_events_version_fold(struct version_work *c)
 {
 	struct torch_events *t = c->t;
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -286,7 +286,7 @@ static void fold(struct version_work *c)
 	}
 }
 
-static void sum_up(struct version_work *c)
+static void torch_events_version_sum_up(struct version_work *c)
 {
 	struct torch_events *t = c->t;
 	for (uint32_t k = 0; k < c->n_items; k++) {
@@ -323,7 +323,7 @@ static void sum_up(struct version_work *c)
 }
 
 /* Takes the folded events out of all columns. */
-static void compact(struct version_work *c)
+static void torch_events_version_compact(struct version_work *c)
 {
 	struct torch_events *t = c->t;
 	uint32_t *now = NEW_ARRAY_RAW(t->n, uint32_t), n = 0;
@@ -363,7 +363,7 @@ void torch_events_of_version(struct torch_work *w)
 	struct version_work c = {.w = w, .t = w->t, .p = w->p};
 	struct prefix x = {0};
 	uint32_t *range = NULL;
-	add_events(&c);
+	torch_events_version_add_events(&c);
 	round_times(&c, 0);
 	uint32_t n = w->n;
 	if (w->t->memory_known) {
@@ -373,7 +373,7 @@ void torch_events_of_version(struct torch_work *w)
 	}
 	torch_sort(w);
 	if (w->t->memory_known)
-		put_memory(&c, &x, range, n);
+		torch_events_version_put_memory(&c, &x, range, n);
 	prefix_release(&x);
 	mem_free(range);
 	n = w->t->n;
@@ -382,9 +382,9 @@ void torch_events_of_version(struct torch_work *w)
 	c.kernels_of = NEW_ARRAY_RAW(n, uint32_t);
 	link_launches(&c);
 	nest(&c);
-	fold(&c);
-	sum_up(&c);
-	compact(&c);
+	torch_events_version_fold(&c);
+	torch_events_version_sum_up(&c);
+	torch_events_version_compact(&c);
 	torch_put_kernels(w->t, c.item, c.of, c.n_items);
 	mem_free(c.n_children);
 	mem_free(c.into);

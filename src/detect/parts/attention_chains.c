@@ -9,7 +9,7 @@ enum { LONGEST = 24, PRODUCTS = 4, BESIDE = 4 };
 /* Percent of the device time: below, other things are worth more. */
 static const double MATTERS = 5;
 
-struct search {
+struct attention_chains_search {
 	const struct profile *p;
 	struct findings *f;
 	const struct costs *costs;
@@ -23,9 +23,9 @@ struct search {
 };
 
 /* BATCHED: a product of two batches of matrices, if it is one; LOG: a softmax of a loss. */
-enum kind { OTHER, PRODUCT, SOFTMAX, SOFTMAX_BACKWARD, EXPONENTIAL, SUM, BATCHED, LOG };
+enum attention_chains_kind { OTHER, PRODUCT, SOFTMAX, SOFTMAX_BACKWARD, EXPONENTIAL, SUM, BATCHED, LOG };
 
-static const struct cost *cost_of_kernel(const struct search *s, uint32_t g)
+static const struct cost *attention_chains_cost_of_kernel(const struct attention_chains_search *s, uint32_t g)
 {
 	uint32_t c = s->costs->of_gpu[g];
 	return c == ROW_NONE ? NULL : &s->costs->cost[c];
@@ -43,7 +43,7 @@ static uint8_t kind_of_op(struct str op)
 	return str_eqc(op, "aten::sum") ? SUM : OTHER;
 }
 
-static enum kind kind_of_kernel(const struct profile *p, uint32_t name)
+static enum attention_chains_kind kind_of_kernel(const struct profile *p, uint32_t name)
 {
 	struct str text = profile_str(p, name);
 	if (name_kernel(p, name)->class != KERNEL_SOFTMAX)
@@ -53,21 +53,21 @@ static enum kind kind_of_kernel(const struct profile *p, uint32_t name)
 	return str_has_nocase(text, STR("backward")) ? SOFTMAX_BACKWARD : SOFTMAX;
 }
 
-static enum kind kind_of(const struct search *s, uint32_t g)
+static enum attention_chains_kind attention_chains_kind_of(const struct attention_chains_search *s, uint32_t g)
 {
-	const struct cost *c = cost_of_kernel(s, g);
+	const struct cost *c = attention_chains_cost_of_kernel(s, g);
 	uint32_t op = s->costs->op[g], kernel = s->p->gpu_op.name[g], name = op == ROW_NONE ? 0 : s->p->span.name[op];
-	enum kind of_op = (enum kind)name_memo_of(&s->op_kind, name);
+	enum attention_chains_kind of_op = (enum attention_chains_kind)name_memo_of(&s->op_kind, name);
 	if (c && c->class == OP_GEMM)
 		return s->costs->parts[g] && c->k > 0 && of_op == BATCHED ? PRODUCT : OTHER;
-	enum kind of_kernel = kind_of_kernel(s->p, kernel);
+	enum attention_chains_kind of_kernel = kind_of_kernel(s->p, kernel);
 	if (of_op == LOG || of_kernel == LOG)
 		return OTHER;
 	return of_kernel != OTHER ? of_kernel : of_op == EXPONENTIAL || of_op == SUM ? of_op : OTHER;
 }
 
 /* Elements of the largest operand of the op of a kernel; -1 = not known. */
-static int64_t elements_of(struct search *s, uint32_t g)
+static int64_t attention_chains_elements_of(struct attention_chains_search *s, uint32_t g)
 {
 	uint32_t c = s->costs->of_gpu[g];
 	enum cost_direction d;
@@ -87,7 +87,7 @@ static int64_t elements_of(struct search *s, uint32_t g)
 	return s->elements[c];
 }
 
-static bool masks(const struct search *s, uint32_t g)
+static bool masks(const struct attention_chains_search *s, uint32_t g)
 {
 	static const char *const words[] = {"mask", "aten::add", "aten::where", "aten::sub", "triang", "tril", "triu"};
 	uint32_t op = s->costs->op[g];
@@ -98,7 +98,7 @@ static bool masks(const struct search *s, uint32_t g)
 	return false;
 }
 
-static void join(struct search *s, struct attention *x, uint32_t g)
+static void attention_chains_join(struct attention_chains_search *s, struct attention *x, uint32_t g)
 {
 	if (s->out->member[g])
 		return;
@@ -108,14 +108,14 @@ static void join(struct search *s, struct attention *x, uint32_t g)
 }
 
 /* The kernels between two of the stream that work on the scores. */
-static void join_between(struct search *s, struct attention *x, uint32_t from, uint32_t to)
+static void join_between(struct attention_chains_search *s, struct attention *x, uint32_t from, uint32_t to)
 {
 	for (uint32_t i = from + 1; i < to; i++) {
 		uint32_t g = s->at[i];
-		if (s->kind[i] != SOFTMAX && s->kind[i] != SOFTMAX_BACKWARD && (s->kind[i] == PRODUCT || elements_of(s, g) != x->b * x->q * x->k))
+		if (s->kind[i] != SOFTMAX && s->kind[i] != SOFTMAX_BACKWARD && (s->kind[i] == PRODUCT || attention_chains_elements_of(s, g) != x->b * x->q * x->k))
 			continue;
 		x->masked |= masks(s, g);
-		join(s, x, g);
+		attention_chains_join(s, x, g);
 	}
 }
 
@@ -125,9 +125,9 @@ static int64_t as_count(double v)
 	return v < 9e18 ? (int64_t)v : COST_UNKNOWN;
 }
 
-static void set_least(struct search *s, struct attention *x)
+static void set_least(struct attention_chains_search *s, struct attention *x)
 {
-	const struct cost *product = cost_of_kernel(s, x->gpu);
+	const struct cost *product = attention_chains_cost_of_kernel(s, x->gpu);
 	double b = (double)x->b, q = (double)x->q, k = (double)x->k, d = (double)x->d, dv = (double)x->dv;
 	double scores = 2 * b * q * k * d, result = 2 * b * q * k * dv;
 	double flops = x->backward ? 3 * scores + 2 * result : scores + result;
@@ -145,7 +145,7 @@ int64_t attention_above_ns(const struct attention *x)
 	return x->least_ns < (double)x->ns ? x->ns - (int64_t)x->least_ns : 0;
 }
 
-static void finish(struct search *s, struct attention *x)
+static void attention_chains_finish(struct attention_chains_search *s, struct attention *x)
 {
 	struct attentions *a = s->out;
 	set_least(s, x);
@@ -156,14 +156,14 @@ static void finish(struct search *s, struct attention *x)
 	a->v[a->n++] = *x;
 }
 
-static struct attention begin(const struct search *s, uint32_t g, const struct cost *c)
+static struct attention attention_chains_begin(const struct attention_chains_search *s, uint32_t g, const struct cost *c)
 {
 	enum dtype t = c->dtype != DTYPE_UNKNOWN ? c->dtype : gpu_kernel(s->p, g)->dtype;
 	return (struct attention){.b = c->b, .q = c->m, .k = c->n, .d = c->k, .dtype = t, .op = s->costs->op[g], .gpu = g};
 }
 
 /* Whether there is a softmax between two of the stream. */
-static bool has_softmax(const struct search *s, uint32_t from, uint32_t to)
+static bool has_softmax(const struct attention_chains_search *s, uint32_t from, uint32_t to)
 {
 	bool exponential = false;
 	for (uint32_t i = from + 1; i < to; i++) {
@@ -175,30 +175,30 @@ static bool has_softmax(const struct search *s, uint32_t from, uint32_t to)
 }
 
 /* Number `i` of the stream takes scores: those of which product? */
-static bool find_forward(struct search *s, uint32_t i)
+static bool attention_chains_find_forward(struct attention_chains_search *s, uint32_t i)
 {
-	const struct cost *c = cost_of_kernel(s, s->at[i]);
+	const struct cost *c = attention_chains_cost_of_kernel(s, s->at[i]);
 	unsigned products = 0;
 	for (uint32_t k = i; k-- > 0 && i - k <= LONGEST && products < PRODUCTS;) {
 		if (s->kind[k] != PRODUCT)
 			continue;
-		const struct cost *scores = cost_of_kernel(s, s->at[k]);
+		const struct cost *scores = attention_chains_cost_of_kernel(s, s->at[k]);
 		products++;
 		if (s->out->member[s->at[k]] || scores->b != c->b || scores->m != c->m || scores->n != c->k || scores->n <= 1 || !has_softmax(s, k, i))
 			continue;
-		struct attention x = begin(s, s->at[k], scores);
+		struct attention x = attention_chains_begin(s, s->at[k], scores);
 		x.dv = c->n;
-		join(s, &x, s->at[k]);
+		attention_chains_join(s, &x, s->at[k]);
 		join_between(s, &x, k, i);
-		join(s, &x, s->at[i]);
-		finish(s, &x);
+		attention_chains_join(s, &x, s->at[i]);
+		attention_chains_finish(s, &x);
 		return true;
 	}
 	return false;
 }
 
 /* A product near number `i` whose sums are so long, in the direction `by`; at most PRODUCTS products away. n = none. */
-static uint32_t near(const struct search *s, uint32_t i, int by, int64_t b, int64_t m, int64_t k, uint32_t but)
+static uint32_t near(const struct attention_chains_search *s, uint32_t i, int by, int64_t b, int64_t m, int64_t k, uint32_t but)
 {
 	unsigned products = 0;
 	uint32_t at = i;
@@ -211,7 +211,7 @@ static uint32_t near(const struct search *s, uint32_t i, int by, int64_t b, int6
 		if (s->kind[at] != PRODUCT)
 			continue;
 		products++;
-		const struct cost *c = cost_of_kernel(s, s->at[at]);
+		const struct cost *c = attention_chains_cost_of_kernel(s, s->at[at]);
 		if (at != but && !s->out->member[s->at[at]] && c->b == b && (m == 0 || c->m == m) && c->k == k)
 			return at;
 	}
@@ -219,53 +219,53 @@ static uint32_t near(const struct search *s, uint32_t i, int by, int64_t b, int6
 }
 
 /* Number `i` is a softmax's backward. */
-static void find_backward(struct search *s, uint32_t i)
+static void find_backward(struct attention_chains_search *s, uint32_t i)
 {
 	uint32_t before = i;
 	for (unsigned products = 0, steps = 0; before-- > 0 && steps < LONGEST && products < PRODUCTS; steps++) {
 		if (s->kind[before] != PRODUCT || s->out->member[s->at[before]])
 			continue;
-		const struct cost *c = cost_of_kernel(s, s->at[before]);
+		const struct cost *c = attention_chains_cost_of_kernel(s, s->at[before]);
 		uint32_t of_q = near(s, i, 1, c->b, c->m, c->n, s->n);
 		products++;
 		if (c->n <= 1 || of_q == s->n)
 			continue;
-		struct attention x = begin(s, s->at[before], c);
+		struct attention x = attention_chains_begin(s, s->at[before], c);
 		uint32_t of_v = near(s, i, -1, c->b, 0, c->m, before), of_k = near(s, i, 1, c->b, 0, c->m, of_q);
 		uint32_t last = of_k < s->n && of_k > of_q ? of_k : of_q;
 		x.backward = true;
 		x.dv = c->k;
-		x.d = cost_of_kernel(s, s->at[of_q])->n;
-		join(s, &x, s->at[before]);
+		x.d = attention_chains_cost_of_kernel(s, s->at[of_q])->n;
+		attention_chains_join(s, &x, s->at[before]);
 		join_between(s, &x, of_v < before ? of_v : before, last);
-		join(s, &x, s->at[of_q]);
+		attention_chains_join(s, &x, s->at[of_q]);
 		if (of_v < s->n)
-			join(s, &x, s->at[of_v]);
+			attention_chains_join(s, &x, s->at[of_v]);
 		if (of_k < s->n)
-			join(s, &x, s->at[of_k]);
-		finish(s, &x);
+			attention_chains_join(s, &x, s->at[of_k]);
+		attention_chains_finish(s, &x);
 		return;
 	}
 }
 
 /* A softmax between products, if only their sizes were known. */
-static bool is_between_products(const struct search *s, uint32_t i)
+static bool is_between_products(const struct attention_chains_search *s, uint32_t i)
 {
 	bool before = false, behind = false;
 	for (uint32_t k = i; k-- > 0 && i - k <= BESIDE && !before;)
-		before = gpu_kernel(s->p, s->at[k])->class == KERNEL_GEMM && !cost_of_kernel(s, s->at[k]);
+		before = gpu_kernel(s->p, s->at[k])->class == KERNEL_GEMM && !attention_chains_cost_of_kernel(s, s->at[k]);
 	for (uint32_t k = i + 1; k < s->n && k - i <= BESIDE && !behind; k++)
-		behind = gpu_kernel(s->p, s->at[k])->class == KERNEL_GEMM && !cost_of_kernel(s, s->at[k]);
+		behind = gpu_kernel(s->p, s->at[k])->class == KERNEL_GEMM && !attention_chains_cost_of_kernel(s, s->at[k]);
 	return before && behind;
 }
 
-static void search_stream(struct search *s)
+static void search_stream(struct attention_chains_search *s)
 {
 	for (uint32_t i = 0; i < s->n; i++)
-		s->kind[i] = (uint8_t)kind_of(s, s->at[i]);
+		s->kind[i] = (uint8_t)attention_chains_kind_of(s, s->at[i]);
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->kind[i] == PRODUCT)
-			find_forward(s, i);
+			attention_chains_find_forward(s, i);
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->kind[i] == SOFTMAX_BACKWARD)
 			find_backward(s, i);
@@ -280,7 +280,7 @@ static struct attentions *attentions_new(const struct profile *p, struct finding
 	const struct step_time *w = shared_steps(f);
 	uint32_t n = p->gpu_op.rows.n, *at = NEW_ARRAY_RAW(n, uint32_t);
 	struct attentions *out = NEW(struct attentions);
-	struct search s = {.p = p, .f = f, .costs = shared_costs(f), .bounds = bounds_new(p), .out = out, .at = at, .kind = NEW_ARRAY_RAW(n, uint8_t)};
+	struct attention_chains_search s = {.p = p, .f = f, .costs = shared_costs(f), .bounds = bounds_new(p), .out = out, .at = at, .kind = NEW_ARRAY_RAW(n, uint8_t)};
 	s.elements = NEW_ARRAY(s.costs->n, int64_t);
 	s.op_kind = name_memo_new(p, kind_of_op);
 	out->member = NEW_ARRAY(n, uint8_t);

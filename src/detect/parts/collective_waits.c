@@ -3,7 +3,7 @@
 #include "analysis/ranks/job.h"
 #include "base/sort.h"
 
-struct work {
+struct collective_waits_work {
 	const struct profile *p;
 	uint32_t *row;            /* gpu_op rows: those of the first GPU in order of start, then those of the next */
 	const struct collective_gpu **gpu;
@@ -12,7 +12,7 @@ struct work {
 };
 
 /* False where GPUs have unequal numbers of collectives. */
-static bool collect(struct work *x, const struct collectives *c, uint64_t *n)
+static bool collective_waits_collect(struct collective_waits_work *x, const struct collectives *c, uint64_t *n)
 {
 	struct sort_item *order = NEW_ARRAY_RAW(c->n, struct sort_item);
 	for (uint32_t i = 0; i < c->n; i++)
@@ -36,7 +36,7 @@ static bool collect(struct work *x, const struct collectives *c, uint64_t *n)
 }
 
 /* Number i of each GPU; false where they are not one collective. What one GPU sends to the others alone may be done before they begin. */
-static bool add(struct work *x, uint64_t i, uint64_t n, struct collective_waits *out, int64_t *sum)
+static bool collective_waits_add(struct collective_waits_work *x, uint64_t i, uint64_t n, struct collective_waits *out, int64_t *sum)
 {
 	const struct gpu_ops *g = &x->p->gpu_op;
 	int64_t last_start = INT64_MIN, first_end = INT64_MAX, shortest = INT64_MAX;
@@ -68,11 +68,11 @@ static bool has_all(const struct profile *p, const struct collectives *c, uint32
 struct collective_waits collective_waits_find(const struct profile *p, const struct collectives *c)
 {
 	struct collective_waits out = {0};
-	struct work x = {.p = p, .row = NEW_ARRAY(c->n, uint32_t), .gpu = NEW_ARRAY(c->n_gpus, const struct collective_gpu *), .last = NEW_ARRAY(c->n_gpus, uint64_t)};
+	struct collective_waits_work x = {.p = p, .row = NEW_ARRAY(c->n, uint32_t), .gpu = NEW_ARRAY(c->n_gpus, const struct collective_gpu *), .last = NEW_ARRAY(c->n_gpus, uint64_t)};
 	int64_t sum = 0;
-	out.known = collect(&x, c, &out.n) && has_all(p, c, x.gpus);
+	out.known = collective_waits_collect(&x, c, &out.n) && has_all(p, c, x.gpus);
 	for (uint64_t i = 0; i < out.n && out.known; i++)
-		out.known = add(&x, i, out.n, &out, &sum);
+		out.known = collective_waits_add(&x, i, out.n, &out, &sum);
 	for (uint32_t k = 0; k < x.gpus && out.known; k++)
 		if (x.last[k] > out.last_n) {
 			out.last_n = x.last[k];

@@ -35,9 +35,9 @@ static uint8_t use_of_range(struct str name)
 	return COLLECTIVE_UNKNOWN;
 }
 
-static bool is_letter(char x) { return (x >= 'a' && x <= 'z') || (x >= 'A' && x <= 'Z'); }
+static bool collectives_is_letter(char x) { return (x >= 'a' && x <= 'z') || (x >= 'A' && x <= 'Z'); }
 
-static bool is_word(struct str s, const char *word)
+static bool collectives_is_word(struct str s, const char *word)
 {
 	size_t n = strlen(word);
 	for (size_t i = 0; i < s.n && i < n; i++)
@@ -49,10 +49,10 @@ static bool is_word(struct str s, const char *word)
 static enum collective_use use_of_group(struct str text)
 {
 	for (size_t i = 0, k; i < text.n; i = k + 1) {
-		for (k = i; k < text.n && is_letter(text.p[k]); k++)
+		for (k = i; k < text.n && collectives_is_letter(text.p[k]); k++)
 			;
 		for (size_t w = 0; w < sizeof group_words / sizeof *group_words; w++)
-			if (is_word((struct str){text.p + i, k - i}, group_words[w].word))
+			if (collectives_is_word((struct str){text.p + i, k - i}, group_words[w].word))
 				return group_words[w].use;
 	}
 	return COLLECTIVE_UNKNOWN;
@@ -83,7 +83,7 @@ static int64_t wire_bytes(const struct costs *k, uint32_t g)
 	return k->of_gpu[g] != ROW_NONE && k->cost[k->of_gpu[g]].class == OP_COMM && k->parts[g] ? k->cost[k->of_gpu[g]].wire_bytes : -1;
 }
 
-struct work {
+struct collectives_work {
 	const struct profile *p;
 	const struct step_time *w;
 	struct collectives *out;
@@ -94,7 +94,7 @@ struct work {
 };
 
 /* The GPUs that have work in the steps; place[index of all] = index of these. */
-static void find_gpus(struct work *x, uint32_t *place)
+static void collectives_find_gpus(struct collectives_work *x, uint32_t *place)
 {
 	struct collectives *c = x->out;
 	c->gpu = NEW_ARRAY(x->gpus.n, struct collective_gpu);
@@ -106,11 +106,11 @@ static void find_gpus(struct work *x, uint32_t *place)
 }
 
 /* Which device work lies in the steps, of which GPU, and which of it are collectives. */
-static void sort_out(struct work *x, struct findings *f)
+static void sort_out(struct collectives_work *x, struct findings *f)
 {
 	const struct gpu_ops *g = &x->p->gpu_op;
 	uint32_t *place = NEW_ARRAY(x->gpus.n, uint32_t);
-	find_gpus(x, place);
+	collectives_find_gpus(x, place);
 	for (uint32_t i = 0; i < g->rows.n; i++) {
 		x->gpu[i] = ROW_NONE;
 		if (!intervals_length_within(&x->w->all, g->start_ns[i], gpu_end(x->p, i)))
@@ -126,7 +126,7 @@ static void sort_out(struct work *x, struct findings *f)
 	mem_free(place);
 }
 
-static void find_exposed(struct work *x)
+static void collectives_find_exposed(struct collectives_work *x)
 {
 	struct collectives *c = x->out;
 	x->other = NEW_ARRAY(c->n_gpus, struct intervals);
@@ -166,7 +166,7 @@ static void share_exposed(const struct profile *p, struct collectives *c)
 	mem_free(done);
 }
 
-static void describe(struct work *x, struct findings *f, const uint8_t *mark)
+static void collectives_describe(struct collectives_work *x, struct findings *f, const uint8_t *mark)
 {
 	const struct profile *p = x->p;
 	struct collectives *c = x->out;
@@ -189,7 +189,7 @@ static void describe(struct work *x, struct findings *f, const uint8_t *mark)
 	share_exposed(p, c);
 }
 
-static bool has_any(const struct profile *p, struct findings *f)
+static bool collectives_has_any(const struct profile *p, struct findings *f)
 {
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (p->gpu_op.kind[g] == GPU_KERNEL && gpu_kernel(p, g)->class == KERNEL_COMM)
@@ -199,17 +199,17 @@ static bool has_any(const struct profile *p, struct findings *f)
 
 struct collectives *collectives_new(const struct profile *p, struct findings *f, const struct step_time *w)
 {
-	struct work x = {.p = p, .w = w, .out = NEW(struct collectives)};
-	if (!has_any(p, f))
+	struct collectives_work x = {.p = p, .w = w, .out = NEW(struct collectives)};
+	if (!collectives_has_any(p, f))
 		return x.out;
 	x.comm = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	x.gpu = NEW_ARRAY(p->gpu_op.rows.n, uint32_t);
 	gpus_find(p, &x.gpus);
 	sort_out(&x, f);
 	gpus_release(&x.gpus);
-	find_exposed(&x);
+	collectives_find_exposed(&x);
 	uint8_t *mark = x.out->n ? inside_new(p, use_of_range, NULL) : NULL;
-	describe(&x, f, mark);
+	collectives_describe(&x, f, mark);
 	mem_free(mark);
 	mem_free(x.comm);
 	mem_free(x.gpu);

@@ -27,7 +27,7 @@ static uint8_t part_of_name(struct str name)
 	return str_eqc(name, "TorchDynamo Cache Lookup") || str_eqc(name, "Pregraph bytecode") ? COMPILED_OWN : COMPILED_OTHER;
 }
 
-static uint32_t add_call(struct compiled_calls *x, uint32_t span)
+static uint32_t compiled_calls_add_call(struct compiled_calls *x, uint32_t span)
 {
 	MEM_GROW(x->v, x->cap, x->n + 1);
 	x->v[x->n] = (struct compiled_call){.span = span, .graph_ns = INT64_MAX, .back_from_ns = INT64_MAX, .back_to_ns = INT64_MIN};
@@ -53,7 +53,7 @@ static bool begins_call(const struct compiled_calls *x, uint32_t entry)
 }
 
 /* Parents stand before what is inside them. */
-static void find_calls(struct compiled_calls *x)
+static void compiled_calls_find_calls(struct compiled_calls *x)
 {
 	const struct profile *p = x->p;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
@@ -64,7 +64,7 @@ static void find_calls(struct compiled_calls *x)
 		x->in_graph[i] = part == COMPILED_GRAPH || part == COMPILED_BACKWARD || (up != ROW_NONE && x->in_graph[up]);
 		x->entries |= part == COMPILED_ENTRY;
 		if (part == COMPILED_ENTRY ? begins_call(x, i) : part == COMPILED_FRAME && x->call[i] == ROW_NONE)
-			x->call[i] = add_call(x, i);
+			x->call[i] = compiled_calls_add_call(x, i);
 		if (x->call[i] == ROW_NONE)
 			continue;
 		struct compiled_call *c = &x->v[x->call[i]];
@@ -170,7 +170,7 @@ struct compiled_calls *compiled_calls_new(const struct profile *p, const struct 
 	x->in_graph = NEW_ARRAY(n, uint8_t);
 	x->is_break = NEW_ARRAY(n, uint8_t);
 	x->backward = NEW_ARRAY(p->track.rows.n, uint8_t);
-	find_calls(x);
+	compiled_calls_find_calls(x);
 	find_between(x);
 	find_back(x);
 	return x;

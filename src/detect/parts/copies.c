@@ -23,7 +23,7 @@ bool copies_on_lead(const struct profile *p, const struct step_time *w, uint32_t
 	return p->launch.device[p->gpu_op.launch[g]] == w->gpu[w->lead].device;
 }
 
-static uint8_t *choose(const struct profile *p, const struct step_time *w, copy_wanted *wanted)
+static uint8_t *copies_choose(const struct profile *p, const struct step_time *w, copy_wanted *wanted)
 {
 	uint8_t *take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
@@ -32,7 +32,7 @@ static uint8_t *choose(const struct profile *p, const struct step_time *w, copy_
 }
 
 /* When the GPU does nothing but the copies taken. */
-static void find_exposed(const struct profile *p, const struct step_time *w, const uint8_t *take, struct intervals *exposed)
+static void copies_find_exposed(const struct profile *p, const struct step_time *w, const uint8_t *take, struct intervals *exposed)
 {
 	struct intervals other = {0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
@@ -58,10 +58,10 @@ uint32_t copies_op(const struct profile *p, uint32_t g)
 void copies_measure(const struct profile *p, struct findings *f, const struct step_time *w, copy_wanted *wanted, struct copies *out)
 {
 	struct intervals exposed = {0}, calls = {0};
-	uint8_t *take = choose(p, w, wanted);
+	uint8_t *take = copies_choose(p, w, wanted);
 	*out = (struct copies){0};
 	places_init(&out->places);
-	find_exposed(p, w, take, &exposed);
+	copies_find_exposed(p, w, take, &exposed);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		if (!take[g])
 			continue;
@@ -97,7 +97,7 @@ void copies_release(struct copies *c)
 enum { ROW_LEAST = 20 };
 static const int64_t ROW_PAUSE_NS = 200 * 1000;
 
-struct row_search {
+struct copies_row_search {
 	const struct profile *p;
 	struct copy_rows *out;
 	uint64_t n;
@@ -105,7 +105,7 @@ struct row_search {
 	enum copy_way way;
 };
 
-static void end_row(struct row_search *r)
+static void copies_end_row(struct copies_row_search *r)
 {
 	if (r->n >= ROW_LEAST) {
 		intervals_add(&r->out->when, r->from, r->to);
@@ -122,11 +122,11 @@ static enum copy_way row_way(const struct profile *p, uint32_t g, int64_t bytes_
 	return p->gpu_op.kind[g] == GPU_MEMCPY && bytes > 0 && bytes <= bytes_max ? copy_way(profile_str(p, p->gpu_op.name[g])) : COPY_NEITHER;
 }
 
-static void next_in_row(struct row_search *r, uint32_t g, enum copy_way way)
+static void next_in_row(struct copies_row_search *r, uint32_t g, enum copy_way way)
 {
 	int64_t end = gpu_end(r->p, g);
 	if (way != r->way || way == COPY_NEITHER || r->p->gpu_op.start_ns[g] - r->to > ROW_PAUSE_NS)
-		end_row(r);
+		copies_end_row(r);
 	r->way = way;
 	if (way == COPY_NEITHER)
 		return;
@@ -139,7 +139,7 @@ void copies_rows(const struct profile *p, const struct step_time *w, int64_t byt
 	uint32_t n = 0;
 	struct intervals other = {0};
 	struct sort_item *order = NEW_ARRAY_RAW(p->gpu_op.rows.n, struct sort_item);
-	struct row_search r = {.p = p, .out = out};
+	struct copies_row_search r = {.p = p, .out = out};
 	*out = (struct copy_rows){0};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (copies_on_lead(p, w, g) && step_time_has(w, p->gpu_op.start_ns[g]))
@@ -152,7 +152,7 @@ void copies_rows(const struct profile *p, const struct step_time *w, int64_t byt
 			intervals_add(&other, p->gpu_op.start_ns[g], gpu_end(p, g));
 		next_in_row(&r, g, way);
 	}
-	end_row(&r);
+	copies_end_row(&r);
 	intervals_normalise(&other);
 	intervals_normalise(&out->when);
 	intervals_subtract(&out->when, &other, &out->when);

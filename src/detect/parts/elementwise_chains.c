@@ -28,7 +28,7 @@ struct result {
 	bool copies;
 };
 
-struct search {
+struct elementwise_chains_search {
 	const struct profile *p;
 	struct findings *f;
 	const struct costs *costs;
@@ -46,7 +46,7 @@ struct search {
 	int64_t last_written;
 };
 
-static uint8_t class_of(struct str name)
+static uint8_t elementwise_chains_class_of(struct str name)
 {
 	return str_has(name, STR("AccumulateGrad")) || str_starts(name, STR("Optimizer."));
 }
@@ -120,7 +120,7 @@ static void look_at_args(struct flow *x, const struct cost *c, struct str name, 
 	x->passes = sound && (c->bytes >= 0 || cat);
 }
 
-static const struct flow *flow_of(struct search *s, uint32_t cost)
+static const struct flow *elementwise_chains_flow_of(struct elementwise_chains_search *s, uint32_t cost)
 {
 	struct flow *x = &s->flow[cost];
 	const struct cost *c = &s->costs->cost[cost];
@@ -150,7 +150,7 @@ int64_t chain_above_ns(const struct chain *x)
 	return x->least_ns < (double)x->ns ? x->ns - (int64_t)x->least_ns : 0;
 }
 
-static void close_chain(struct search *s)
+static void close_chain(struct elementwise_chains_search *s)
 {
 	struct chains *out = s->out;
 	struct chain *x = &s->open;
@@ -177,7 +177,7 @@ static void close_chain(struct search *s)
 
 /* Which result of the open chain an op reads. A copy reads the last one, if that is not a copy of the same kind: these stand beside each other
  * (queries, keys and values, each made contiguous). */
-static const struct result *read_by(const struct search *s, const struct flow *x)
+static const struct result *read_by(const struct elementwise_chains_search *s, const struct flow *x)
 {
 	unsigned n = x->copies ? 1 : s->results < RESULTS ? s->results : RESULTS;
 	for (unsigned i = 1; i <= n; i++) {
@@ -194,7 +194,7 @@ static const struct result *read_by(const struct search *s, const struct flow *x
 }
 
 /* Bytes that an op reads; where its types were not recorded, by the size of what it writes. */
-static int64_t bytes_read(const struct flow *x, int bits)
+static int64_t elementwise_chains_bytes_read(const struct flow *x, int bits)
 {
 	int64_t sum = 0;
 	for (unsigned i = 0; i < x->n; i++)
@@ -203,14 +203,14 @@ static int64_t bytes_read(const struct flow *x, int bits)
 }
 
 /* A kernel of the op that the last one is of, too: of the same call. */
-static void more_of_call(struct search *s, uint32_t g)
+static void more_of_call(struct elementwise_chains_search *s, uint32_t g)
 {
 	s->out->gpu[s->out->n_gpu++] = g;
 	s->open.n++;
 	add_saturated(&s->open.ns, s->p->gpu_op.dur_ns[g]);
 }
 
-static void add(struct search *s, uint32_t g, const struct flow *x)
+static void elementwise_chains_add(struct elementwise_chains_search *s, uint32_t g, const struct flow *x)
 {
 	const struct result *from = s->open.n ? read_by(s, x) : NULL;
 	if (s->open.n && (!from || s->open.n >= CHAIN_LONGEST))
@@ -220,7 +220,7 @@ static void add(struct search *s, uint32_t g, const struct flow *x)
 		close_chain(s);
 		return;
 	}
-	int64_t read = bytes_read(x, bits), written = x->elements * bits / 8;
+	int64_t read = elementwise_chains_bytes_read(x, bits), written = x->elements * bits / 8;
 	if (!s->open.n)
 		s->open.least_bytes = read;
 	add_saturated(&s->open.bytes, read + written); /* some 2^55 at most, MOST_ELEMENTS of MOST_BITS each */
@@ -232,7 +232,7 @@ static void add(struct search *s, uint32_t g, const struct flow *x)
 }
 
 /* A product that did not read the last result leaves the chain open: what comes behind it may read it. */
-static void pass_product(struct search *s, const struct flow *x)
+static void pass_product(struct elementwise_chains_search *s, const struct flow *x)
 {
 	if (!s->open.n)
 		return;
@@ -254,14 +254,14 @@ static uint8_t is_multi(struct str name)
 	return str_has(name, STR("multi_tensor_apply"));
 }
 
-static bool left_out(struct search *s, uint32_t g, enum kernel_class class)
+static bool left_out(struct elementwise_chains_search *s, uint32_t g, enum kernel_class class)
 {
 	return class == KERNEL_TRITON || class == KERNEL_OPTIMIZER || inside_of_gpu(s->p, s->mark, g) ||
 	       shared_directions(s->f)->gpu[g] == DIR_OPTIMIZER || (s->attention && s->attention->member[g]) ||
 	       name_memo_of(&s->multi, s->p->gpu_op.name[g]);
 }
 
-static void look(struct search *s, uint32_t g)
+static void elementwise_chains_look(struct elementwise_chains_search *s, uint32_t g)
 {
 	enum kernel_class class = gpu_kernel(s->p, g)->class;
 	uint32_t cost = s->costs->of_gpu[g];
@@ -281,13 +281,13 @@ static void look(struct search *s, uint32_t g)
 		close_chain(s);
 		return;
 	}
-	const struct flow *x = flow_of(s, cost);
+	const struct flow *x = elementwise_chains_flow_of(s, cost);
 	if (x->product)
 		pass_product(s, x);
 	else if (x->passes && s->open.n && s->costs->op[g] == s->last_op)
 		more_of_call(s, g);
 	else if (x->passes)
-		add(s, g, x);
+		elementwise_chains_add(s, g, x);
 	else if (s->costs->cost[cost].class != OP_FILL)
 		close_chain(s);
 }
@@ -297,8 +297,8 @@ struct chains *chains_new(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
 	const struct attentions *a = attentions_of(p, f);
-	struct search s = {.p = p, .f = f, .costs = shared_costs(f), .bounds = bounds_new(p), .attention = attentions_matter(a) ? a : NULL,
-	                   .mark = inside_new(p, class_of, NULL), .out = NEW(struct chains), .last_op = ROW_NONE};
+	struct elementwise_chains_search s = {.p = p, .f = f, .costs = shared_costs(f), .bounds = bounds_new(p), .attention = attentions_matter(a) ? a : NULL,
+	                                      .mark = inside_new(p, elementwise_chains_class_of, NULL), .out = NEW(struct chains), .last_op = ROW_NONE};
 	s.flow = NEW_ARRAY(s.costs->n, struct flow);
 	s.multi = name_memo_new(p, is_multi);
 	s.out->gpu = NEW_ARRAY_RAW(p->gpu_op.rows.n, uint32_t);
@@ -307,7 +307,7 @@ struct chains *chains_new(const struct profile *p, struct findings *f)
 		if (g && p->gpu_op.track[g] != p->gpu_op.track[g - 1])
 			close_chain(&s);
 		if (!w->n || step_time_has(w, p->gpu_op.start_ns[g]))
-			look(&s, g);
+			elementwise_chains_look(&s, g);
 	}
 	close_chain(&s);
 	bounds_free(s.bounds);

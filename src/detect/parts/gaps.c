@@ -11,27 +11,27 @@ const char *const gap_cause_text[GAP_N_CAUSES] = {
 };
 
 /* A time in which the host kept the device waiting, to be looked up on one thread. */
-struct piece {
+struct gaps_piece {
 	int64_t start, end;
 	uint32_t gap, track;
 };
 
-struct pieces {
-	struct piece *v;
+struct gaps_pieces {
+	struct gaps_piece *v;
 	uint32_t n, cap;
 };
 
-struct work {
+struct gaps_work {
 	const struct profile *p;
 	const struct stacks *stacks;
 	struct gaps *out;
 	uint8_t *context;         /* span -> enum host_kind that it is in: HOST_DATA or HOST_GC, else HOST_PLAIN */
 	int32_t device;
 	uint32_t main_track;
-	struct pieces now, left;  /* looked up on the launching thread, then what is left on the main one */
+	struct gaps_pieces now, left;  /* looked up on the launching thread, then what is left on the main one */
 };
 
-static void pieces_add(struct pieces *s, struct piece x)
+static void pieces_add(struct gaps_pieces *s, struct gaps_piece x)
 {
 	if (x.start >= x.end)
 		return;
@@ -39,7 +39,7 @@ static void pieces_add(struct pieces *s, struct piece x)
 	s->v[s->n++] = x;
 }
 
-static void inherit_context(struct work *w)
+static void inherit_context(struct gaps_work *w)
 {
 	const struct spans *s = &w->p->span;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
@@ -58,7 +58,7 @@ static enum gap_cause cause_of_long_call(const struct profile *p, uint32_t span)
 }
 
 /* What an innermost range tells of the host; GAP_UNKNOWN: nothing. */
-static enum gap_cause cause_of(const struct work *w, uint32_t span)
+static enum gap_cause gaps_cause_of(const struct gaps_work *w, uint32_t span)
 {
 	static const enum gap_cause of_kind[] = {
 		[HOST_PLAIN] = GAP_CALL, [HOST_SYNC] = GAP_SYNC, [HOST_SYNC_COPY] = GAP_SYNC, [HOST_ALLOC] = GAP_ALLOC, [HOST_LOAD] = GAP_LOAD,
@@ -82,7 +82,7 @@ static bool tells(const struct profile *p, uint32_t span)
 	return p->span.kind[span] <= SPAN_CALL || p->span.kind[span] == SPAN_OVERHEAD || p->span.kind[span] == SPAN_MARKER;
 }
 
-static void count(struct work *w, const struct piece *x, int64_t ns, uint32_t span, enum gap_cause c)
+static void gaps_count(struct gaps_work *w, const struct gaps_piece *x, int64_t ns, uint32_t span, enum gap_cause c)
 {
 	const struct spans *s = &w->p->span;
 	uint32_t named = c == GAP_SYNC && s->op[span] != ROW_NONE ? s->op[span] : span;
@@ -93,47 +93,47 @@ static void count(struct work *w, const struct piece *x, int64_t ns, uint32_t sp
 }
 
 /* Looks up pieces [first, last), of one thread and in order of time: cursor is the first with time left. */
-struct sweep {
-	struct work *w;
+struct gaps_sweep {
+	struct gaps_work *w;
 	uint32_t cursor, last;
 	int64_t from;             /* what is before this, of the piece at the cursor, is done */
 };
 
-static void enter(struct sweep *s)
+static void gaps_enter(struct gaps_sweep *s)
 {
 	if (s->cursor < s->last)
 		s->from = s->w->now.v[s->cursor].start;
 }
 
 /* From `start` to `end` the thread is in `span`. */
-static void segment(struct sweep *s, int64_t start, int64_t end, uint32_t span)
+static void segment(struct gaps_sweep *s, int64_t start, int64_t end, uint32_t span)
 {
-	enum gap_cause c = cause_of(s->w, span);
+	enum gap_cause c = gaps_cause_of(s->w, span);
 	while (c != GAP_UNKNOWN && s->cursor < s->last) {
-		struct piece *x = &s->w->now.v[s->cursor];
+		struct gaps_piece *x = &s->w->now.v[s->cursor];
 		if (x->start >= end)
 			return;
 		int64_t a = start > s->from ? start : s->from, b = end < x->end ? end : x->end;
 		if (a < b) {
-			pieces_add(&s->w->left, (struct piece){s->from, a, x->gap, x->track});
-			count(s->w, x, b - a, span, c);
+			pieces_add(&s->w->left, (struct gaps_piece){s->from, a, x->gap, x->track});
+			gaps_count(s->w, x, b - a, span, c);
 			s->from = b;
 		}
 		if (x->end > end)
 			return;
-		pieces_add(&s->w->left, (struct piece){s->from, x->end, x->gap, x->track});
+		pieces_add(&s->w->left, (struct gaps_piece){s->from, x->end, x->gap, x->track});
 		s->cursor++;
-		enter(s);
+		gaps_enter(s);
 	}
 }
 
 /* The stack of ranges around a moment, as rows. */
-struct open {
+struct gaps_open {
 	uint32_t *v, n, cap;
 };
 
 /* Closes what ends until `until`; *at moves there. */
-static void close_until(struct sweep *s, struct open *o, int64_t *at, int64_t until)
+static void gaps_close_until(struct gaps_sweep *s, struct gaps_open *o, int64_t *at, int64_t until)
 {
 	while (o->n) {
 		uint32_t top = o->v[o->n - 1];
@@ -164,31 +164,31 @@ static uint32_t first_of_track(const struct profile *p, uint32_t track)
 	return a;
 }
 
-static void sweep_track(struct work *w, uint32_t first, uint32_t last)
+static void sweep_track(struct gaps_work *w, uint32_t first, uint32_t last)
 {
 	const struct profile *p = w->p;
 	uint32_t track = w->now.v[first].track;
-	struct sweep s = {w, first, last, 0};
-	struct open o = {0};
+	struct gaps_sweep s = {w, first, last, 0};
+	struct gaps_open o = {0};
 	int64_t at = INT64_MIN;
-	enter(&s);
+	gaps_enter(&s);
 	for (uint32_t i = first_of_track(p, track); i < p->span.rows.n && p->span.track[i] == track && s.cursor < last; i++) {
 		if (!tells(p, i))
 			continue;
-		close_until(&s, &o, &at, p->span.start_ns[i]);
+		gaps_close_until(&s, &o, &at, p->span.start_ns[i]);
 		MEM_GROW(o.v, o.cap, o.n + 1);
 		o.v[o.n++] = i;
 	}
-	close_until(&s, &o, &at, INT64_MAX);
-	for (; s.cursor < last; s.cursor++, enter(&s))
-		pieces_add(&w->left, (struct piece){s.from, w->now.v[s.cursor].end, w->now.v[s.cursor].gap, track});
+	gaps_close_until(&s, &o, &at, INT64_MAX);
+	for (; s.cursor < last; s.cursor++, gaps_enter(&s))
+		pieces_add(&w->left, (struct gaps_piece){s.from, w->now.v[s.cursor].end, w->now.v[s.cursor].gap, track});
 	mem_free(o.v);
 }
 
-static void sort_pieces(struct pieces *s)
+static void gaps_sort_pieces(struct gaps_pieces *s)
 {
 	struct sort_item *item = NEW_ARRAY_RAW(s->n, struct sort_item);
-	struct piece *sorted = NEW_ARRAY_RAW(s->n, struct piece);
+	struct gaps_piece *sorted = NEW_ARRAY_RAW(s->n, struct gaps_piece);
 	for (int by_track = 0; by_track < 2; by_track++) {
 		for (uint32_t i = 0; i < s->n; i++)
 			item[i] = (struct sort_item){by_track ? s->v[i].track : sort_key_i64(s->v[i].start), i, 0};
@@ -202,9 +202,9 @@ static void sort_pieces(struct pieces *s)
 	mem_free(sorted);
 }
 
-static void look_up(struct work *w)
+static void look_up(struct gaps_work *w)
 {
-	sort_pieces(&w->now);
+	gaps_sort_pieces(&w->now);
 	for (uint32_t i = 0, k; i < w->now.n; i = k) {
 		for (k = i + 1; k < w->now.n && w->now.v[k].track == w->now.v[i].track; k++)
 			;
@@ -213,10 +213,10 @@ static void look_up(struct work *w)
 }
 
 /* What the launching thread did not tell, the main thread may. */
-static void look_up_left(struct work *w)
+static void look_up_left(struct gaps_work *w)
 {
-	struct pieces left = w->left;
-	w->left = (struct pieces){0};
+	struct gaps_pieces left = w->left;
+	w->left = (struct gaps_pieces){0};
 	w->now.n = 0;
 	for (uint32_t i = 0; i < left.n; i++) {
 		bool other = w->main_track != ROW_NONE && left.v[i].track != w->main_track;
@@ -230,7 +230,7 @@ static void look_up_left(struct work *w)
 }
 
 /* Rows of device work by start. */
-static struct sort_item *by_start(const struct profile *p)
+static struct sort_item *gaps_by_start(const struct profile *p)
 {
 	struct sort_item *v = NEW_ARRAY_RAW(p->gpu_op.rows.n, struct sort_item);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
@@ -240,10 +240,10 @@ static struct sort_item *by_start(const struct profile *p)
 }
 
 /* The work that ends each gap: of those that begin at its end, one whose call is known. */
-static void find_ends(struct work *w)
+static void gaps_find_ends(struct gaps_work *w)
 {
 	const struct profile *p = w->p;
-	struct sort_item *order = by_start(p);
+	struct sort_item *order = gaps_by_start(p);
 	uint32_t k = 0, n = p->gpu_op.rows.n;
 	for (uint32_t i = 0; i < w->out->n; i++) {
 		struct gap *x = &w->out->v[i];
@@ -262,7 +262,7 @@ static void find_ends(struct work *w)
 	mem_free(order);
 }
 
-static void make_pieces(struct work *w)
+static void make_pieces(struct gaps_work *w)
 {
 	const struct spans *s = &w->p->span;
 	for (uint32_t i = 0; i < w->out->n; i++) {
@@ -273,14 +273,14 @@ static void make_pieces(struct work *w)
 		if (track == ROW_NONE)
 			w->out->ns[GAP_UNKNOWN] += until - x->start_ns;
 		else
-			pieces_add(&w->now, (struct piece){x->start_ns, until, i, track});
+			pieces_add(&w->now, (struct gaps_piece){x->start_ns, until, i, track});
 	}
 }
 
 struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const struct intervals *idle, int32_t device, uint32_t main_track)
 {
 	struct gaps *g = NEW(struct gaps);
-	struct work w = {.p = p, .stacks = s, .out = g, .device = device, .main_track = main_track};
+	struct gaps_work w = {.p = p, .stacks = s, .out = g, .device = device, .main_track = main_track};
 	for (int c = 0; c < GAP_N_CAUSES; c++)
 		places_init(&g->place[c]);
 	g->v = NEW_ARRAY(idle->n, struct gap);
@@ -288,7 +288,7 @@ struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const str
 		g->v[g->n] = (struct gap){idle->v[g->n].start, idle->v[g->n].end, ROW_NONE, ROW_NONE, 0};
 	w.context = NEW_ARRAY(p->span.rows.n, uint8_t);
 	inherit_context(&w);
-	find_ends(&w);
+	gaps_find_ends(&w);
 	make_pieces(&w);
 	look_up(&w);
 	look_up_left(&w);

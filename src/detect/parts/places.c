@@ -75,7 +75,7 @@ static uint32_t next_best(const struct places *t, const uint32_t *taken, unsigne
 	return best;
 }
 
-static void put_place(const struct places *t, const struct place *x, unsigned steps, bool counts, struct buf *out)
+static void places_put_place(const struct places *t, const struct place *x, unsigned steps, bool counts, struct buf *out)
 {
 	enum { LONGEST = 80 };
 	struct str name = intern_get(&t->texts, x->name), line = intern_get(&t->texts, x->line);
@@ -109,7 +109,7 @@ void places_text(const struct places *t, unsigned max, unsigned steps, bool coun
 		taken[n] = next_best(t, taken, n);
 		if (n)
 			buf_cstr(out, "; ");
-		put_place(t, &t->v[taken[n]], steps, counts, out);
+		places_put_place(t, &t->v[taken[n]], steps, counts, out);
 	}
 	if (n < t->n)
 		buf_printf(out, "; and %u more", t->n - n);

@@ -83,7 +83,7 @@ static uint8_t begins_capture(struct str name)
 }
 
 /* Whether the call begins to capture a graph. */
-static bool is_capture(const struct name_memo *captures, uint32_t span)
+static bool shared_is_capture(const struct name_memo *captures, uint32_t span)
 {
 	const struct profile *p = captures->p;
 	return p->span.kind[span] == SPAN_CALL && name_memo_of(captures, p->span.name[span]);
@@ -109,7 +109,7 @@ static bool captures_in(const struct profile *p, int64_t start_ns, int64_t end_n
 	struct name_memo calls = name_memo_new(p, begins_capture);
 	bool any = false;
 	for (uint32_t i = 0; i < p->span.rows.n && !any; i++)
-		any = is_capture(&calls, i) && p->span.start_ns[i] >= start_ns && p->span.start_ns[i] < end_ns;
+		any = shared_is_capture(&calls, i) && p->span.start_ns[i] >= start_ns && p->span.start_ns[i] < end_ns;
 	name_memo_release(&calls);
 	return any;
 }
@@ -120,7 +120,7 @@ static unsigned find_captures(const struct profile *p, uint8_t *captures)
 	struct name_memo calls = name_memo_new(p, begins_capture);
 	unsigned n = 0;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		int64_t at = is_capture(&calls, i) ? step_begun(p->steps, p->span.start_ns[i]) : -1;
+		int64_t at = shared_is_capture(&calls, i) ? step_begun(p->steps, p->span.start_ns[i]) : -1;
 		if (at < 0 || captures[at] || p->span.start_ns[i] >= p->steps->v[at].host_end_ns)
 			continue;
 		captures[at] = 1;
@@ -231,7 +231,7 @@ const struct step_time *shared_steps(struct findings *f)
 	return w;
 }
 
-static bool any_busy(const struct step_time *w)
+static bool shared_any_busy(const struct step_time *w)
 {
 	for (unsigned i = 0; i < w->gpus; i++)
 		if (w->gpu[i].busy.n)
@@ -270,7 +270,7 @@ const struct step_time *shared_window(struct findings *f, const struct detector 
 		why = "the steps capture a graph: nothing that they launch then runs";
 	else if (shared_is_thinned(f))
 		why = shared_thinned_why;
-	else if (!w->n || !w->ns || !any_busy(w))
+	else if (!w->n || !w->ns || !shared_any_busy(w))
 		why = "no device work of any length lies in the time looked at";
 	if (why)
 		findings_missing(f, d, "%s", why);

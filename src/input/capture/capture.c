@@ -74,7 +74,7 @@ bool capture_time(struct capture *c, int64_t time_ns, int64_t *relative)
 	return true;
 }
 
-static uint32_t new_track(struct capture *c, uint32_t tid, const char *more)
+static uint32_t capture_new_track(struct capture *c, uint32_t tid, const char *more)
 {
 	char pid_text[16], tid_text[48];
 	int np = snprintf(pid_text, sizeof pid_text, "%d", c->file->h.pid);
@@ -101,7 +101,7 @@ uint32_t capture_track(struct capture *c, uint32_t tid, bool ranges)
 	uint32_t *own = tid == c->thread.tid ? ranges ? &c->thread.range_track : &c->thread.track : NULL;
 	if (own && *own != ROW_NONE)
 		return *own;
-	uint32_t track = new_track(c, tid, ranges ? " start/end" : "");
+	uint32_t track = capture_new_track(c, tid, ranges ? " start/end" : "");
 	if (own)
 		*own = track;
 	return track;
@@ -145,7 +145,7 @@ static void each_record(struct capture *c, const struct capture_chunk *chunk, vo
 	}
 }
 
-static int by_start(const void *x, const void *y)
+static int capture_by_start(const void *x, const void *y)
 {
 	const struct wire_mapping *a = x, *b = y;
 	return a->start < b->start ? -1 : a->start > b->start;
@@ -184,7 +184,7 @@ static void end_segment(struct capture *c)
 	intern_release(&c->graph_nodes);
 }
 
-static void read_events(struct capture *c, unsigned first)
+static void capture_read_events(struct capture *c, unsigned first)
 {
 	const struct capture_file *f = c->file;
 	for (unsigned i = first; i < f->n; i++) {
@@ -220,10 +220,10 @@ static void read_segment(struct capture *c, const char *path)
 	for (; events < f.n && f.chunk[events].kept; events++)
 		each_record(c, &f.chunk[events], capture_kept);
 	if (c->n_mappings)
-		qsort(c->mapping, c->n_mappings, sizeof *c->mapping, by_start);
+		qsort(c->mapping, c->n_mappings, sizeof *c->mapping, capture_by_start);
 	capture_streams_known(c);
 	capture_facts_known(c);
-	read_events(c, events);
+	capture_read_events(c, events);
 	end_segment(c);
 	c->p->input_bytes += f.bytes;
 	c->leader &= !c->has_facts;
@@ -234,7 +234,7 @@ static void read_segment(struct capture *c, const char *path)
 
 /* ---- a run ---- */
 
-static void begin(struct capture *c, struct profile *p, const struct capture_run *r)
+static void capture_begin_(struct capture *c, struct profile *p, const struct capture_run *r)
 {
 	*c = (struct capture){.p = p, .base_ns = r->base_ns, .rank = r->rank, .world = r->world, .leader = true, .room = ROOM_FIRST};
 	build_init(&c->b, p);
@@ -247,7 +247,7 @@ static void begin(struct capture *c, struct profile *p, const struct capture_run
 	build_meta(&c->b, intern_str(&p->strings, STR("baseTimeNanoseconds")), intern_put(&p->strings, text, (size_t)n), false);
 }
 
-static void release(struct capture *c)
+static void capture_release(struct capture *c)
 {
 	markers_free(c->markers);
 	intern_release(&c->streams);
@@ -267,7 +267,7 @@ static void note_absent(struct capture *c, const struct capture_run *r)
 }
 
 /* An empty capture is told what it lacks and how to record it. */
-static void note_missing(struct capture *c)
+static void capture_note_missing(struct capture *c)
 {
 	if (!c->p->span.rows.n && !c->p->gpu_op.rows.n)
 		diag_add(&c->p->diags, "nothing-recorded", DIAG_NOTE, -1,
@@ -275,7 +275,7 @@ static void note_missing(struct capture *c)
 		         "what was to be recorded");
 }
 
-static int read_file(struct source *s, struct profile *p, struct err *e)
+static int capture_read_file(struct source *s, struct profile *p, struct err *e)
 {
 	const char *path = source_path(s);
 	struct capture_run r;
@@ -286,7 +286,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 	if (capture_run_find(&r, path, source_root(s), e) < 0)
 		return -1;
 	struct capture *c = mem_alloc(1, sizeof *c);
-	begin(c, p, &r);
+	capture_begin_(c, p, &r);
 	p->zero_is_start = true;
 	p->recorder = RECORDER_NVIDIA;
 	p->input_bytes = 0;
@@ -297,19 +297,19 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 			build_count(&c->b, (uint16_t)k, 'X', c->seen[k]);
 	capture_facts_finish(c);
 	note_absent(c, &r);
-	note_missing(c);
+	capture_note_missing(c);
 	int rc = build_finish(&c->b, e);
 	if (c->failed.code) {
 		*e = c->failed;
 		rc = -1;
 	}
-	release(c);
+	capture_release(c);
 	mem_free(c);
 	capture_run_release(&r);
 	return rc;
 }
 
-static int sniff(struct str head, const char *path, struct err *e)
+static int capture_sniff(struct str head, const char *path, struct err *e)
 {
 	return str_starts(head, STR(WIRE_MAGIC)) ? 100 : 0;
 }
@@ -317,8 +317,8 @@ static int sniff(struct str head, const char *path, struct err *e)
 const struct input input_capture = {
 	.name = "capture",
 	.help = "Captures of `opscope record`: a run directory, or one segment (*.seg) in it; also of a program that was killed or still runs",
-	.sniff = sniff,
-	.read = read_file,
+	.sniff = capture_sniff,
+	.read = capture_read_file,
 	.is_whole = capture_run_leads,
 	.forget = capture_run_forget,
 	.lives = capture_run_lives,

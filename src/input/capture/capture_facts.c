@@ -16,7 +16,7 @@ static uint32_t prefixed(struct capture *c, const char *prefix, struct str key)
 	return id;
 }
 
-static void put_meta(struct capture *c, const char *prefix, struct str key, struct str value, bool is_string)
+static void capture_facts_put_meta(struct capture *c, const char *prefix, struct str key, struct str value, bool is_string)
 {
 	build_meta(&c->b, prefixed(c, prefix, key), intern_str(&c->p->strings, value), is_string);
 }
@@ -28,13 +28,13 @@ void capture_device_fact(struct capture *c, int32_t device, const char *what, ui
 		return;
 	buf_printf(&key, "device.%d.%s", device, what);
 	buf_printf(&text, "%" PRIu64, value);
-	put_meta(c, "capture:", buf_view(&key), buf_view(&text), false);
+	capture_facts_put_meta(c, "capture:", buf_view(&key), buf_view(&text), false);
 	buf_release(&key);
 	buf_release(&text);
 }
 
 /* The words of a command line, each closed by a NUL, as one would type them. */
-static void put_words(struct buf *b, struct str words)
+static void capture_facts_put_words(struct buf *b, struct str words)
 {
 	while (words.n && !words.p[words.n - 1])
 		words.n--;
@@ -74,7 +74,7 @@ static uint32_t words_of(struct capture *c, uint32_t id)
 	struct capture_text *t = &c->text[at];
 	if (!t->words) {
 		buf_clear(&c->scratch);
-		put_words(&c->scratch, t->s);
+		capture_facts_put_words(&c->scratch, t->s);
 		t->words = intern_str(&c->p->strings, buf_view(&c->scratch)) + 1;
 	}
 	return t->words - 1;
@@ -94,7 +94,7 @@ void capture_meta(struct capture *c, const struct wire_head *h, uint32_t bytes)
 }
 
 /* The library knows some thirty kinds; of a damaged capture's there may be any number, and each would be looked for among all of them. */
-static const char *kind_of(struct capture *c, struct str kind, char *to, size_t room)
+static const char *capture_facts_kind_of(struct capture *c, struct str kind, char *to, size_t room)
 {
 	enum { KINDS_MOST = 128 };
 	kind.n = kind.n < room ? kind.n : room; /* looks no further */
@@ -111,10 +111,10 @@ void capture_note(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	const struct wire_note *n = (const struct wire_note *)h;
 	struct str text = capture_text(c, n->text);
 	char kind[64];
-	diag_add(&c->p->diags, kind_of(c, capture_text(c, h->id), kind, sizeof kind), n->loss ? DIAG_LOSS : DIAG_NOTE, -1, "process %d: " STR_FMT, c->file->h.pid, STR_ARG(text));
+	diag_add(&c->p->diags, capture_facts_kind_of(c, capture_text(c, h->id), kind, sizeof kind), n->loss ? DIAG_LOSS : DIAG_NOTE, -1, "process %d: " STR_FMT, c->file->h.pid, STR_ARG(text));
 	if (n->loss && c->total.told < TOLD_MOST) {
 		c->total.told++;
-		put_meta(c, "", STR("recording:note"), text, true);
+		capture_facts_put_meta(c, "", STR("recording:note"), text, true);
 	}
 }
 
@@ -130,7 +130,7 @@ void capture_resource(struct capture *c, const struct wire_head *h, uint32_t byt
 		return;
 	}
 	buf_printf(&b, which < 4 ? "process %d: %s 0x%" PRIx64 : "process %d: %s0x%" PRIx64, c->file->h.pid, which < 4 ? kind[which] : "", r->handle);
-	put_meta(c, "resource:", buf_view(&b), capture_text(c, h->id), true);
+	capture_facts_put_meta(c, "resource:", buf_view(&b), capture_text(c, h->id), true);
 	buf_release(&b);
 }
 
@@ -197,7 +197,7 @@ static void tell_end(struct capture *c)
 		tell_no_exit(c, h);
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
+static uint64_t capture_facts_plus(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
@@ -207,9 +207,9 @@ void capture_facts_tell(struct capture *c)
 	const struct wire_header *h = &c->file->h;
 	tell_losses(c);
 	tell_end(c);
-	c->total.calls = plus(c->total.calls, h->calls);
-	c->total.cost_ns = plus(c->total.cost_ns, h->cost_ns);
-	c->total.helper_ns = plus(c->total.helper_ns, h->helper_ns);
+	c->total.calls = capture_facts_plus(c->total.calls, h->calls);
+	c->total.cost_ns = capture_facts_plus(c->total.cost_ns, h->cost_ns);
+	c->total.helper_ns = capture_facts_plus(c->total.helper_ns, h->helper_ns);
 	c->total.processes++;
 	c->samples = c->before = c->open_at_end = c->dropped = c->end_lost = 0;
 }
@@ -230,17 +230,17 @@ void capture_facts_finish(struct capture *c)
 			lost = true;
 		}
 	buf_cstr(&b, lost ? "" : "; no event was lost");
-	put_meta(c, "", STR("recording:note"), buf_view(&b), true);
+	capture_facts_put_meta(c, "", STR("recording:note"), buf_view(&b), true);
 	buf_clear(&b);
 	buf_printf(&b, "%" PRIu64, c->total.processes);
-	put_meta(c, "capture:", STR("processes"), buf_view(&b), false);
+	capture_facts_put_meta(c, "capture:", STR("processes"), buf_view(&b), false);
 	if (rank >= 0) {
 		buf_clear(&b);
 		buf_printf(&b, "{\"rank\": %" PRId64, rank);
 		if (world > 0)
 			buf_printf(&b, ", \"world_size\": %" PRId64, world);
 		buf_cstr(&b, "}");
-		put_meta(c, "", STR("distributedInfo"), buf_view(&b), false);
+		capture_facts_put_meta(c, "", STR("distributedInfo"), buf_view(&b), false);
 	}
 	buf_release(&b);
 }

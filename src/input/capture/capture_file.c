@@ -31,7 +31,7 @@ static size_t read_at(struct capture_file *f, uint64_t at, void *to, size_t n)
 }
 
 /* The clock of the last anchor may be changing just now: it is taken when nobody was writing it. */
-static void read_header(struct capture_file *f)
+static void capture_file_read_header(struct capture_file *f)
 {
 	struct wire_header again;
 	for (int i = 0; i < OPEN_TRIES; i++) {
@@ -43,7 +43,7 @@ static void read_header(struct capture_file *f)
 	f->h.last = f->h.first;
 }
 
-static int bad(struct err *e, const char *path, const char *what)
+static int capture_file_bad(struct err *e, const char *path, const char *what)
 {
 	return err_set(e, ERR_FORMAT, "%s: %s", path, what);
 }
@@ -52,14 +52,14 @@ static int check_header(struct capture_file *f, const char *path, struct err *e)
 {
 	struct wire_header *h = &f->h;
 	if (memcmp(h->magic, WIRE_MAGIC, sizeof h->magic) != 0)
-		return bad(e, path, "no segment of a capture: its first bytes are not " WIRE_MAGIC);
+		return capture_file_bad(e, path, "no segment of a capture: its first bytes are not " WIRE_MAGIC);
 	if (h->version > WIRE_VERSION)
 		return err_set(e, ERR_FORMAT, "%s: a segment of version %u, this program knows up to %u", path, h->version, WIRE_VERSION);
 	f->block = h->block_bytes;
 	f->grain = h->grain_bytes;
 	if (f->grain < GRAIN_LEAST || f->grain > WIRE_BLOCK || f->grain % GRAIN_LEAST || f->block < f->grain || f->block > CHUNK_MOST ||
 	    f->block % f->grain)
-		return bad(e, path, "a segment whose header states impossible sizes");
+		return capture_file_bad(e, path, "a segment whose header states impossible sizes");
 	h->boot_id[sizeof h->boot_id - 1] = h->host[sizeof h->host - 1] = h->library[sizeof h->library - 1] = 0;
 	return 0;
 }
@@ -84,7 +84,7 @@ static uint64_t after_hole(const struct capture_file *f, uint64_t at, uint64_t e
 }
 
 /* A grain that is the beginning of no chunk is skipped: it was handed out and never used, or is damaged. */
-static void list_chunks(struct capture_file *f)
+static void capture_file_list_chunks(struct capture_file *f)
 {
 	enum { WINDOW = 1 << 20 };
 	char *window = mem_alloc(1, WINDOW);
@@ -113,7 +113,7 @@ static void list_chunks(struct capture_file *f)
 	mem_free(window);
 }
 
-static int compare(const void *x, const void *y)
+static int capture_file_compare(const void *x, const void *y)
 {
 	const struct capture_chunk *a = x, *b = y;
 	if (a->kept != b->kept)
@@ -125,7 +125,7 @@ static int compare(const void *x, const void *y)
 	return a->sequence != b->sequence ? (a->sequence < b->sequence ? -1 : 1) : a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-static void abandon(void *f)
+static void capture_file_abandon(void *f)
 {
 	capture_file_close(f);
 }
@@ -134,7 +134,7 @@ int capture_file_open(struct capture_file *f, const char *path, bool lists, stru
 {
 	struct stat st;
 	*f = (struct capture_file){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-	mem_undo_begin(&f->undo, abandon, f);
+	mem_undo_begin(&f->undo, capture_file_abandon, f);
 	if (f->fd < 0 || fstat(f->fd, &st) < 0) {
 		f->error = discover_is_absent(errno) ? 0 : errno;
 		err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
@@ -143,21 +143,21 @@ int capture_file_open(struct capture_file *f, const char *path, bool lists, stru
 	}
 	f->bytes = S_ISREG(st.st_mode) && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 	if (f->bytes >= sizeof f->h)
-		read_header(f);
+		capture_file_read_header(f);
 	int rc = f->error ? err_set(e, ERR_IO, "%s: cannot read: %s", path, strerror(f->error)) : check_header(f, path, e);
 	if (rc < 0) {
 		capture_file_close(f);
 		return -1;
 	}
 	if (lists) {
-		list_chunks(f);
+		capture_file_list_chunks(f);
 		if (f->error) {
 			err_set(e, ERR_IO, "%s: cannot read: %s", path, strerror(f->error));
 			capture_file_close(f);
 			return -1;
 		}
 		if (f->n)
-			qsort(f->chunk, f->n, sizeof *f->chunk, compare);
+			qsort(f->chunk, f->n, sizeof *f->chunk, capture_file_compare);
 		f->records = mem_alloc(1, CHUNK_MOST);
 	}
 	return 0;

@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-static int32_t small(uint32_t v) { return v <= INT32_MAX ? (int32_t)v : INT32_MIN; }
-static int64_t unless_zero(uint64_t v) { return v && v <= INT64_MAX ? (int64_t)v : ID_NONE; }
+static int32_t capture_gpu_small(uint32_t v) { return v <= INT32_MAX ? (int32_t)v : INT32_MIN; }
+static int64_t capture_gpu_unless_zero(uint64_t v) { return v && v <= INT64_MAX ? (int64_t)v : ID_NONE; }
 
 /* ---- devices ---- */
 
@@ -19,7 +19,7 @@ static bool has_uuid(const uint8_t *uuid)
 }
 
 /* Two processes may call different GPUs 0, and one GPU by different numbers: the uuid decides. A number that is taken gives way. */
-static int32_t new_id(const struct capture *c, uint32_t wanted)
+static int32_t capture_gpu_new_id(const struct capture *c, uint32_t wanted)
 {
 	int32_t id = wanted <= INT16_MAX ? (int32_t)wanted : 0;
 	for (uint32_t i = 0; i < c->n_devices; i++)
@@ -30,15 +30,15 @@ static int32_t new_id(const struct capture *c, uint32_t wanted)
 	return id;
 }
 
-static void describe(struct capture *c, uint32_t row, const struct wire_device *w)
+static void capture_gpu_describe(struct capture *c, uint32_t row, const struct wire_device *w)
 {
 	struct devices *d = &c->p->device;
 	d->name[row] = w->head.id ? capture_string(c, w->head.id) : 0;
 	d->memory_bytes[row] = w->memory_bytes <= INT64_MAX ? (int64_t)w->memory_bytes : 0;
-	d->cc_major[row] = w->cc_major ? small(w->cc_major) : -1;
-	d->cc_minor[row] = w->cc_major ? small(w->cc_minor) : -1;
-	d->sm_count[row] = small(w->sm_count) > 0 ? small(w->sm_count) : 0;
-	d->warp_size[row] = small(w->threads_per_warp) > 0 ? small(w->threads_per_warp) : 0;
+	d->cc_major[row] = w->cc_major ? capture_gpu_small(w->cc_major) : -1;
+	d->cc_minor[row] = w->cc_major ? capture_gpu_small(w->cc_minor) : -1;
+	d->sm_count[row] = capture_gpu_small(w->sm_count) > 0 ? capture_gpu_small(w->sm_count) : 0;
+	d->warp_size[row] = capture_gpu_small(w->threads_per_warp) > 0 ? capture_gpu_small(w->threads_per_warp) : 0;
 	capture_device_fact(c, d->id[row], "memory_bandwidth_bytes_per_s", w->memory_bandwidth);
 	capture_device_fact(c, d->id[row], "clock_khz", w->clock_khz);
 	uint64_t threads = (uint64_t)w->max_warps_per_sm * w->threads_per_warp;
@@ -68,15 +68,15 @@ void capture_device(struct capture *c, const struct wire_head *h, uint32_t bytes
 			d->ordinal = w->device != UINT32_MAX ? w->device : d->ordinal;
 			d->nvml_index = w->nvml_index != UINT32_MAX ? w->nvml_index : d->nvml_index;
 			if (!c->p->device.sm_count[d->row] && w->sm_count)
-				describe(c, d->row, w);
+				capture_gpu_describe(c, d->row, w);
 			return;
 		}
 	}
 	if (new.row == ROW_NONE) {
-		new.id = new_id(c, w->device != UINT32_MAX ? w->device : w->nvml_index);
+		new.id = capture_gpu_new_id(c, w->device != UINT32_MAX ? w->device : w->nvml_index);
 		new.row = rows_push(&c->p->device, &store_tables[TABLE_device]);
 		c->p->device.id[new.row] = new.id;
-		describe(c, new.row, w);
+		capture_gpu_describe(c, new.row, w);
 	}
 	MEM_GROW(c->device, c->cap_devices, c->n_devices + 1);
 	c->device[c->n_devices++] = new;
@@ -93,30 +93,30 @@ static const struct capture_device *find_device(const struct capture *c, uint32_
 int32_t capture_device_id(const struct capture *c, uint32_t ordinal)
 {
 	const struct capture_device *d = find_device(c, ordinal);
-	return d ? d->id : small(ordinal);
+	return d ? d->id : capture_gpu_small(ordinal);
 }
 
 /* ---- work ---- */
 
-struct work {
+struct capture_gpu_work {
 	int64_t start_ns, end_ns;
 	uint32_t correlation, device, context, stream, graph;
 	uint64_t graph_node;
 };
 
-static struct launch_row launch_of(struct capture *c, const struct work *w)
+static struct launch_row capture_gpu_launch_of(struct capture *c, const struct capture_gpu_work *w)
 {
 	struct launch_row l = launch_none();
 	l.pid = c->file->h.pid;
 	l.device = capture_device_id(c, w->device);
 	l.context = w->context;
 	l.stream = w->stream == UINT32_MAX ? ID_NONE : w->stream;
-	l.graph_id = unless_zero(w->graph);
-	l.graph_node_id = unless_zero(w->graph_node);
+	l.graph_id = capture_gpu_unless_zero(w->graph);
+	l.graph_node_id = capture_gpu_unless_zero(w->graph_node);
 	return l;
 }
 
-static void add(struct capture *c, struct gpu_row *r, const struct launch_row *l, const struct work *w, const char *cat)
+static void capture_gpu_add(struct capture *c, struct gpu_row *r, const struct launch_row *l, const struct capture_gpu_work *w, const char *cat)
 {
 	int64_t end;
 	r->cat = capture_cat(c, cat);
@@ -154,7 +154,7 @@ static uint32_t symbol(struct capture *c, uint32_t id)
 }
 
 /* What no column has. */
-static uint32_t kernel_args(struct capture *c, const struct wire_kernel *k)
+static uint32_t capture_gpu_kernel_args(struct capture *c, const struct wire_kernel *k)
 {
 	struct arg_pair pair[3];
 	unsigned n = 0;
@@ -175,17 +175,17 @@ static uint32_t kernel_args(struct capture *c, const struct wire_kernel *k)
 void capture_kernel(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_kernel *k = (const struct wire_kernel *)h;
-	struct work w = {k->start_ns, k->end_ns, k->correlation, k->device, k->context, k->stream, k->graph, k->graph_node};
-	struct gpu_row r = {.kind = GPU_KERNEL, .name = symbol(c, h->id), .args = kernel_args(c, k)};
-	struct launch_row l = launch_of(c, &w);
+	struct capture_gpu_work w = {k->start_ns, k->end_ns, k->correlation, k->device, k->context, k->stream, k->graph, k->graph_node};
+	struct gpu_row r = {.kind = GPU_KERNEL, .name = symbol(c, h->id), .args = capture_gpu_kernel_args(c, k)};
+	struct launch_row l = capture_gpu_launch_of(c, &w);
 	const struct capture_device *d = find_device(c, k->device);
-	l.grid_x = small(k->grid[0]), l.grid_y = small(k->grid[1]), l.grid_z = small(k->grid[2]);
-	l.block_x = small(k->block[0]), l.block_y = small(k->block[1]), l.block_z = small(k->block[2]);
-	l.registers = small(k->registers);
+	l.grid_x = capture_gpu_small(k->grid[0]), l.grid_y = capture_gpu_small(k->grid[1]), l.grid_z = capture_gpu_small(k->grid[2]);
+	l.block_x = capture_gpu_small(k->block[0]), l.block_y = capture_gpu_small(k->block[1]), l.block_z = capture_gpu_small(k->block[2]);
+	l.registers = capture_gpu_small(k->registers);
 	uint64_t shared = (uint64_t)k->static_shared + k->dynamic_shared;
 	l.shared_bytes = shared <= INT32_MAX ? (int32_t)shared : INT32_MIN;
 	cupti_per_sm(&c->p->device, d ? d->row : ROW_NONE, &l);
-	add(c, &r, &l, &w, "kernel");
+	capture_gpu_add(c, &r, &l, &w, "kernel");
 }
 
 static uint32_t named(struct capture *c, struct buf *b)
@@ -203,9 +203,9 @@ static struct arg_pair number_arg(struct capture *c, const char *key, int64_t v)
 void capture_copy(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_copy *k = (const struct wire_copy *)h;
-	struct work w = {k->start_ns, k->end_ns, k->correlation, k->device, k->context, k->stream, k->graph, k->graph_node};
+	struct capture_gpu_work w = {k->start_ns, k->end_ns, k->correlation, k->device, k->context, k->stream, k->graph, k->graph_node};
 	struct gpu_row r = {.kind = GPU_MEMCPY};
-	struct launch_row l = launch_of(c, &w);
+	struct launch_row l = capture_gpu_launch_of(c, &w);
 	buf_clear(&c->scratch);
 	buf_printf(&c->scratch, "Memcpy %s (%s -> %s)", cupti_copy_kind(h->flags), cupti_memory_kind(k->from), cupti_memory_kind(k->to));
 	r.name = named(c, &c->scratch);
@@ -219,33 +219,33 @@ void capture_copy(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	if (!k->async) /* the host waited for it */
 		pair[n++] = number_arg(c, "async", 0);
 	r.args = build_args(&c->b, pair, n);
-	add(c, &r, &l, &w, "gpu_memcpy");
+	capture_gpu_add(c, &r, &l, &w, "gpu_memcpy");
 }
 
 void capture_set(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_set *k = (const struct wire_set *)h;
-	struct work w = {k->start_ns, k->end_ns, k->correlation, k->device, k->context, k->stream, k->graph, k->graph_node};
+	struct capture_gpu_work w = {k->start_ns, k->end_ns, k->correlation, k->device, k->context, k->stream, k->graph, k->graph_node};
 	struct gpu_row r = {.kind = GPU_MEMSET};
-	struct launch_row l = launch_of(c, &w);
+	struct launch_row l = capture_gpu_launch_of(c, &w);
 	buf_clear(&c->scratch);
 	buf_printf(&c->scratch, "Memset (%s)", cupti_memory_kind(h->flags));
 	r.name = named(c, &c->scratch);
 	l.bytes = k->bytes <= INT64_MAX ? (int64_t)k->bytes : ID_NONE;
-	add(c, &r, &l, &w, "gpu_memset");
+	capture_gpu_add(c, &r, &l, &w, "gpu_memset");
 }
 
 void capture_graph(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_graph *k = (const struct wire_graph *)h;
-	struct work w = {k->start_ns, k->end_ns, k->correlation, k->device, k->context, k->stream, h->id, 0};
+	struct capture_gpu_work w = {k->start_ns, k->end_ns, k->correlation, k->device, k->context, k->stream, h->id, 0};
 	struct gpu_row r = {.kind = GPU_KERNEL};
-	struct launch_row l = launch_of(c, &w);
+	struct launch_row l = capture_gpu_launch_of(c, &w);
 	buf_clear(&c->scratch);
 	buf_printf(&c->scratch, "CUDA graph %u", h->id);
 	r.name = named(c, &c->scratch);
 	diag_add(&c->p->diags, "whole-graphs", DIAG_NOTE, -1, "CUDA graphs were recorded as a whole, without their kernels: record with --graph=node");
-	add(c, &r, &l, &w, "kernel");
+	capture_gpu_add(c, &r, &l, &w, "kernel");
 }
 
 /* The text of the innermost range that is open now, or that in which the node was made that is copied. */
@@ -294,7 +294,7 @@ void capture_api(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_api_call *a = (const struct wire_api_call *)h;
 	bool driver = h->flags == WIRE_API_DRIVER;
-	struct span_row r = {.ext_id = ID_NONE, .aux_id = small(h->id) < 0 ? -1 : small(h->id), .kind = SPAN_CALL,
+	struct span_row r = {.ext_id = ID_NONE, .aux_id = capture_gpu_small(h->id) < 0 ? -1 : capture_gpu_small(h->id), .kind = SPAN_CALL,
 	                     .cat = capture_cat(c, driver ? "cuda_driver" : "cuda_runtime")};
 	if (!span_times(c, a->start_ns, a->end_ns, &r))
 		return;
@@ -425,7 +425,7 @@ void capture_gpu_sample(struct capture *c, const struct wire_head *h, uint32_t b
 	char label[48], device[16];
 	if (!capture_time(c, s->time_ns, &at))
 		return;
-	snprintf(device, sizeof device, "%d", d ? d->id : small(s->nvml_index));
+	snprintf(device, sizeof device, "%d", d ? d->id : capture_gpu_small(s->nvml_index));
 	snprintf(label, sizeof label, "GPU %s", device);
 	uint32_t track = build_track(&c->b, str_from(device), STR("samples"));
 	c->p->track.process_labels[track] = intern_str(&c->p->strings, str_from(label));

@@ -33,7 +33,7 @@ static void match_nodes(struct capture *c)
 }
 
 /* The calls with the correlation ids of allocations and events: id -> row of span; ROW_NONE - 1 = not there. */
-static void find_calls(struct capture *c, struct idmap *call)
+static void capture_match_find_calls(struct capture *c, struct idmap *call)
 {
 	const struct spans *s = &c->p->span;
 	idmap_init(call, 1, 0, (uint64_t)c->n_allocations + c->n_events);
@@ -59,7 +59,7 @@ static int by_event(const void *x, const void *y)
 }
 
 /* How the event stood when the wait began: it may be recorded again and again, on whatever stream. NULL = its recording was not seen. */
-static const struct capture_event *last_before(const struct capture *c, const struct capture_wait *w)
+static const struct capture_event *capture_match_last_before(const struct capture *c, const struct capture_wait *w)
 {
 	const struct capture_event wanted = {w->context, w->event, 0, UINT32_MAX, c->p->span.start_ns[w->row]};
 	uint32_t low = 0, high = c->n_events;
@@ -74,7 +74,7 @@ static const struct capture_event *last_before(const struct capture *c, const st
 	return e && e->context == w->context && e->event == w->event ? e : NULL;
 }
 
-static struct arg_pair number(struct capture *c, const char *key, uint32_t v)
+static struct arg_pair capture_match_number(struct capture *c, const char *key, uint32_t v)
 {
 	char text[16];
 	int n = snprintf(text, sizeof text, "%u", v);
@@ -91,11 +91,11 @@ static void match_waits(struct capture *c, const struct idmap *call)
 	}
 	qsort(c->event, c->n_events, sizeof *c->event, by_event);
 	for (uint32_t i = 0; i < c->n_waits; i++) {
-		const struct capture_event *e = last_before(c, &c->wait[i]);
+		const struct capture_event *e = capture_match_last_before(c, &c->wait[i]);
 		if (!e)
 			continue;
-		struct arg_pair pair[] = {number(c, arg_key_text[ARG_WAIT_ON_STREAM], e->stream), number(c, "wait_on_cuda_event_record_corr_id", e->correlation),
-		                          number(c, "wait_on_cuda_event_id", e->event)};
+		struct arg_pair pair[] = {capture_match_number(c, arg_key_text[ARG_WAIT_ON_STREAM], e->stream), capture_match_number(c, "wait_on_cuda_event_record_corr_id", e->correlation),
+		                          capture_match_number(c, "wait_on_cuda_event_id", e->event)};
 		c->p->span.args[c->wait[i].row] = build_args(&c->b, pair, 3);
 	}
 }
@@ -117,7 +117,7 @@ void capture_match_gpu(struct capture *c)
 		match_nodes(c);
 	if (!c->n_allocations && !c->n_events)
 		return;
-	find_calls(c, &call);
+	capture_match_find_calls(c, &call);
 	match_allocations(c, &call);
 	if (c->n_events)
 		match_waits(c, &call);

@@ -9,7 +9,7 @@
 
 enum { PAIRS_MAX = 96 };
 
-static uint32_t domain_place(struct capture *c, uint32_t domain)
+static uint32_t capture_ranges_domain_place(struct capture *c, uint32_t domain)
 {
 	if (domain < CAPTURE_DOMAINS)
 		return domain;
@@ -32,14 +32,14 @@ void capture_thread_begin(struct capture *c, uint32_t tid, uint32_t number)
 /* ---- the record ---- */
 
 /* The parts of a range, in the order of their bits. */
-struct parts {
+struct capture_ranges_parts {
 	uint32_t seq, op_id, sizes, category, colour, domain, payload_kind, text_bytes;
 	uint64_t payload, range;
 	const char *text;
 	bool has_op;
 };
 
-static bool take(const char **at, const char *end, uint32_t *a, uint32_t *b)
+static bool capture_ranges_take(const char **at, const char *end, uint32_t *a, uint32_t *b)
 {
 	if (end - *at < 8)
 		return false;
@@ -52,20 +52,20 @@ static bool take(const char **at, const char *end, uint32_t *a, uint32_t *b)
 static bool take_u64(const char **at, const char *end, uint64_t *v)
 {
 	uint32_t low, high;
-	if (!take(at, end, &low, &high))
+	if (!capture_ranges_take(at, end, &low, &high))
 		return false;
 	*v = low | (uint64_t)high << 32;
 	return true;
 }
 
-static bool parts_of(const struct wire_head *h, uint32_t bytes, struct parts *p)
+static bool capture_ranges_parts_of(const struct wire_head *h, uint32_t bytes, struct capture_ranges_parts *p)
 {
 	const char *at = (const char *)h + sizeof(struct wire_range), *end = (const char *)h + bytes;
 	uint32_t unused;
-	*p = (struct parts){.seq = UINT32_MAX, .op_id = UINT32_MAX, .has_op = h->flags & WIRE_HAS_OP};
-	if ((h->flags & WIRE_HAS_OP && !take(&at, end, &p->seq, &p->op_id)) || (h->flags & WIRE_HAS_SIZES && !take(&at, end, &p->sizes, &unused)) ||
-	    (h->flags & WIRE_HAS_ATTR && !take(&at, end, &p->category, &p->colour)) ||
-	    (h->flags & WIRE_HAS_DOMAIN && !take(&at, end, &p->domain, &p->payload_kind)) ||
+	*p = (struct capture_ranges_parts){.seq = UINT32_MAX, .op_id = UINT32_MAX, .has_op = h->flags & WIRE_HAS_OP};
+	if ((h->flags & WIRE_HAS_OP && !capture_ranges_take(&at, end, &p->seq, &p->op_id)) || (h->flags & WIRE_HAS_SIZES && !capture_ranges_take(&at, end, &p->sizes, &unused)) ||
+	    (h->flags & WIRE_HAS_ATTR && !capture_ranges_take(&at, end, &p->category, &p->colour)) ||
+	    (h->flags & WIRE_HAS_DOMAIN && !capture_ranges_take(&at, end, &p->domain, &p->payload_kind)) ||
 	    (h->flags & WIRE_HAS_PAYLOAD && !take_u64(&at, end, &p->payload)) || (h->flags & WIRE_HAS_RANGE && !take_u64(&at, end, &p->range)))
 		return false;
 	if (h->flags & WIRE_HAS_TEXT) {
@@ -79,7 +79,7 @@ static bool parts_of(const struct wire_head *h, uint32_t bytes, struct parts *p)
 }
 
 /* The text as the program gave it. */
-static struct str whole_text(struct capture *c, const struct wire_head *h, const struct parts *p)
+static struct str whole_text(struct capture *c, const struct wire_head *h, const struct capture_ranges_parts *p)
 {
 	struct buf *b = &c->scratch;
 	buf_clear(b);
@@ -112,14 +112,14 @@ static struct marker known_marker(struct capture *c, uint32_t at, uint32_t domai
 }
 
 /* Place of the text of an op that has a number, where the text is a marker of its own ({'mod': ...}): the number stands beside it, not in it. */
-static uint32_t numbered_marker(const struct capture *c, const struct wire_head *h, const struct parts *p)
+static uint32_t numbered_marker(const struct capture *c, const struct wire_head *h, const struct capture_ranges_parts *p)
 {
 	struct str text = h->id && p->has_op && !p->sizes && !p->text_bytes ? capture_text(c, h->id) : (struct str){0};
 	return text.n && text.p[0] == '{' ? idmap_get(&c->text_at, h->id) : IDMAP_NONE;
 }
 
 /* What the text says; of a text that stands in the table it is found out once. */
-static struct marker marker_of(struct capture *c, const struct wire_head *h, const struct parts *p, uint32_t domain)
+static struct marker capture_ranges_marker_of(struct capture *c, const struct wire_head *h, const struct capture_ranges_parts *p, uint32_t domain)
 {
 	uint32_t at = h->id && !p->has_op && !p->text_bytes && !p->sizes ? idmap_get(&c->text_at, h->id) : IDMAP_NONE;
 	if (h->id && idmap_get(&c->text_at, h->id) == IDMAP_NONE)
@@ -141,7 +141,7 @@ static struct marker marker_of(struct capture *c, const struct wire_head *h, con
 
 /* ---- arguments ---- */
 
-static void add_arg(struct capture *c, uint32_t *list, uint32_t key, struct str value, bool is_string)
+static void capture_ranges_add_arg(struct capture *c, uint32_t *list, uint32_t key, struct str value, bool is_string)
 {
 	MEM_GROW(c->arg, c->cap_args, c->n_args + 1);
 	c->arg[c->n_args] = (struct capture_arg){{key, intern_str(&c->p->strings, value), is_string}, *list};
@@ -156,10 +156,10 @@ static void add_number(struct capture *c, uint32_t *list, uint32_t key, enum wir
 	bool finite = kind != WIRE_F64 || (d == d && d - d == 0);
 	int n = kind == WIRE_F64 ? snprintf(text, sizeof text, "%.17g", d) : kind == WIRE_I64 ? snprintf(text, sizeof text, "%" PRId64, (int64_t)v) :
 	                                                                                         snprintf(text, sizeof text, "%" PRIu64, v);
-	add_arg(c, list, key, (struct str){text, (size_t)n}, !finite); /* JSON has no number for inf and nan */
+	capture_ranges_add_arg(c, list, key, (struct str){text, (size_t)n}, !finite); /* JSON has no number for inf and nan */
 }
 
-static uint32_t key_of(struct capture *c, const char *key)
+static uint32_t capture_ranges_key_of(struct capture *c, const char *key)
 {
 	return intern_str(&c->p->strings, str_from(key));
 }
@@ -177,23 +177,23 @@ static bool is_cut(const struct capture *c, uint32_t text)
 	return at != IDMAP_NONE && c->text[at].cut;
 }
 
-static void add_attributes(struct capture *c, uint32_t *list, const struct wire_head *h, const struct parts *p, uint32_t domain)
+static void add_attributes(struct capture *c, uint32_t *list, const struct wire_head *h, const struct capture_ranges_parts *p, uint32_t domain)
 {
 	char text[16];
 	if (h->flags & WIRE_CUT)
 		capture_text_cut(c);
 	if (h->flags & WIRE_CUT || (c->n_cut && (is_cut(c, h->id) || is_cut(c, p->sizes))))
-		add_arg(c, list, key_of(c, "Text"), STR("cut"), true);
+		capture_ranges_add_arg(c, list, capture_ranges_key_of(c, "Text"), STR("cut"), true);
 	if (p->payload_kind && h->flags & WIRE_HAS_PAYLOAD)
-		add_number(c, list, key_of(c, "Payload"), p->payload_kind, p->payload);
+		add_number(c, list, capture_ranges_key_of(c, "Payload"), p->payload_kind, p->payload);
 	if (p->colour) {
 		snprintf(text, sizeof text, "#%08X", p->colour);
-		add_arg(c, list, key_of(c, "Color"), str_from(text), true);
+		capture_ranges_add_arg(c, list, capture_ranges_key_of(c, "Color"), str_from(text), true);
 	}
 	if (p->category) {
 		uint32_t name = category_name(c, domain, p->category);
 		snprintf(text, sizeof text, "%u", p->category);
-		add_arg(c, list, key_of(c, "Category"), name ? intern_get(&c->p->strings, name) : str_from(text), true);
+		capture_ranges_add_arg(c, list, capture_ranges_key_of(c, "Category"), name ? intern_get(&c->p->strings, name) : str_from(text), true);
 	}
 }
 
@@ -217,10 +217,10 @@ static uint32_t all_args(struct capture *c, uint32_t args, uint32_t list)
 
 /* ---- push and pop ---- */
 
-static struct capture_range range_of(struct capture *c, const struct wire_head *h, const struct parts *p, int64_t start)
+static struct capture_range capture_ranges_range_of(struct capture *c, const struct wire_head *h, const struct capture_ranges_parts *p, int64_t start)
 {
-	uint32_t domain = domain_place(c, p->domain);
-	struct marker m = marker_of(c, h, p, domain);
+	uint32_t domain = capture_ranges_domain_place(c, p->domain);
+	struct marker m = capture_ranges_marker_of(c, h, p, domain);
 	struct capture_range r = {.range = p->range, .domain = domain};
 	r.row = (struct span_row){.start_ns = start, .ext_id = ID_NONE, .link_id = m.link_id, .aux_id = -1, .name = m.name, .args = m.args,
 	                          .cat = c->domain[domain].cat, .kind = m.kind};
@@ -239,9 +239,9 @@ static void add_span(struct capture *c, struct capture_range *r, int64_t end_ns)
 	build_span(&c->b, &r->row);
 }
 
-static void mark(struct capture *c, const struct wire_head *h, const struct parts *p, int64_t at)
+static void capture_ranges_mark(struct capture *c, const struct wire_head *h, const struct capture_ranges_parts *p, int64_t at)
 {
-	uint32_t domain = domain_place(c, p->domain), list = 0, had = c->n_args;
+	uint32_t domain = capture_ranges_domain_place(c, p->domain), list = 0, had = c->n_args;
 	uint16_t cat = c->domain[domain].cat;
 	uint32_t name = capture_made(c, whole_text(c, h, p));
 	add_attributes(c, &list, h, p, domain);
@@ -253,19 +253,19 @@ static void mark(struct capture *c, const struct wire_head *h, const struct part
 void capture_range(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	struct capture_thread *t = &c->thread;
-	struct parts parts;
+	struct capture_ranges_parts parts;
 	int64_t at;
-	if (!parts_of(h, bytes, &parts)) {
+	if (!capture_ranges_parts_of(h, bytes, &parts)) {
 		diag_add(&c->p->diags, "damaged-record", DIAG_LOSS, c->offset, "%s: a range whose parts do not fit in its record", c->name);
 		return;
 	}
 	if (!capture_time(c, ((const struct wire_range *)h)->time_ns, &at))
 		return;
 	if (h->type == WIRE_MARK) {
-		mark(c, h, &parts, at);
+		capture_ranges_mark(c, h, &parts, at);
 		return;
 	}
-	struct capture_range r = range_of(c, h, &parts, at);
+	struct capture_range r = capture_ranges_range_of(c, h, &parts, at);
 	if (h->type == WIRE_START) {
 		r.row.kind = SPAN_RANGE;
 		r.row.track = capture_track(c, t->tid, true);
@@ -283,7 +283,7 @@ void capture_range(struct capture *c, const struct wire_head *h, uint32_t bytes)
 void capture_pop(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	struct capture_thread *t = &c->thread;
-	uint32_t domain = domain_place(c, h->id), at = t->top[domain];
+	uint32_t domain = capture_ranges_domain_place(c, h->id), at = t->top[domain];
 	int64_t end;
 	if (!at) {
 		c->before++;
@@ -303,7 +303,7 @@ void capture_pop(struct capture *c, const struct wire_head *h, uint32_t bytes)
 /* What has no end of its own ends where the recording does: its length says little, and a step of that kind counts in no mean. */
 static void add_cut(struct capture *c, struct capture_range *r, int64_t end_ns)
 {
-	add_arg(c, &r->args, key_of(c, arg_key_text[ARG_NOT_TO_END]), STR("not to its end"), true);
+	capture_ranges_add_arg(c, &r->args, capture_ranges_key_of(c, arg_key_text[ARG_NOT_TO_END]), STR("not to its end"), true);
 	add_span(c, r, end_ns);
 }
 
@@ -361,7 +361,7 @@ static const struct capture_off *end_of_open(const struct capture *c, int64_t st
 	return from < c->n_off ? &c->off[from] : NULL;
 }
 
-static void later(struct capture *c, const struct capture_range *r)
+static void capture_ranges_later(struct capture *c, const struct capture_range *r)
 {
 	MEM_GROW(c->started, c->cap_started, c->n_started + 1);
 	c->started[c->n_started] = *r;
@@ -374,9 +374,9 @@ void capture_close_later(struct capture *c)
 	struct capture_thread *t = &c->thread;
 	for (uint32_t i = 0; i < t->n_open; i++)
 		if (!t->open[i].closed)
-			later(c, &t->open[i]);
+			capture_ranges_later(c, &t->open[i]);
 	if (t->step_name)
-		later(c, &(struct capture_range){.row = step_row(c), .is_step = true});
+		capture_ranges_later(c, &(struct capture_range){.row = step_row(c), .is_step = true});
 	t->n_open = 0;
 	t->step_name = 0;
 	memset(t->top, 0, CAPTURE_DOMAINS * sizeof *t->top);
@@ -536,13 +536,13 @@ static void add_numbers(struct capture *c, uint32_t *list, uint32_t key, const s
 		buf_printf(&c->scratch, "%s%" PRId64, i ? ", " : "", v);
 	}
 	buf_char(&c->scratch, ']');
-	add_arg(c, list, key, buf_view(&c->scratch), false);
+	capture_ranges_add_arg(c, list, key, buf_view(&c->scratch), false);
 }
 
 void capture_arg_record(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_arg *a = (const struct wire_arg *)h;
-	uint32_t domain = domain_place(c, a->domain), at = c->thread.top[domain];
+	uint32_t domain = capture_ranges_domain_place(c, a->domain), at = c->thread.top[domain];
 	struct capture_range *r = at ? &c->thread.open[at - 1] : NULL;
 	if (!r)
 		return; /* its range began before the recording */
@@ -551,7 +551,7 @@ void capture_arg_record(struct capture *c, const struct wire_head *h, uint32_t b
 	else if (h->flags == WIRE_ARG_I64 || h->flags == WIRE_ARG_F64)
 		add_number(c, &r->args, capture_string(c, h->id), h->flags == WIRE_ARG_I64 ? WIRE_I64 : WIRE_F64, a->value);
 	else
-		add_arg(c, &r->args, capture_string(c, h->id), capture_text(c, (uint32_t)a->value), h->flags != WIRE_ARG_JSON || !is_json(c, (uint32_t)a->value));
+		capture_ranges_add_arg(c, &r->args, capture_string(c, h->id), capture_text(c, (uint32_t)a->value), h->flags != WIRE_ARG_JSON || !is_json(c, (uint32_t)a->value));
 }
 
 void capture_step(struct capture *c, const struct wire_head *h, uint32_t bytes)

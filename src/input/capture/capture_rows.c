@@ -4,18 +4,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void damaged(struct capture *c, const char *what)
+static void capture_rows_damaged(struct capture *c, const char *what)
 {
 	diag_add(&c->p->diags, "damaged-record", DIAG_LOSS, c->offset, "%s: %s", c->name, what);
 }
 
 /* ---- kept records ---- */
 
-static void string(struct capture *c, const struct wire_head *h, uint32_t bytes)
+static void capture_rows_string(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_string *s = (const struct wire_string *)h;
 	if (s->bytes > bytes - sizeof *s || s->bytes > WIRE_MAX_STRING || !h->id) {
-		damaged(c, "a text that is longer than its record, or has no number");
+		capture_rows_damaged(c, "a text that is longer than its record, or has no number");
 		return;
 	}
 	struct str text = arena_str(&c->bytes, (struct str){(const char *)(s + 1), s->bytes});
@@ -28,7 +28,7 @@ static void string(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	}
 }
 
-static void thread_name(struct capture *c, const struct wire_head *h, uint32_t bytes)
+static void capture_rows_thread_name(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	idmap_put(h->flags & WIRE_BY_SYSTEM ? &c->system_name : &c->thread_name, ((const struct wire_thread_name *)h)->thread, capture_string(c, h->id));
 }
@@ -38,7 +38,7 @@ static void domain(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	static const char *const api[] = {"nvtx", "itt", "opscope"};
 	const struct wire_domain *d = (const struct wire_domain *)h;
 	if (!h->id || h->id >= CAPTURE_DOMAINS) {
-		damaged(c, "a domain with a number that there cannot be");
+		capture_rows_damaged(c, "a domain with a number that there cannot be");
 		return;
 	}
 	struct capture_domain *to = &c->domain[h->id];
@@ -57,7 +57,7 @@ static void category(struct capture *c, const struct wire_head *h, uint32_t byte
 }
 
 /* How the clocks moved against each other since the record before, or since the beginning. */
-static void anchor(struct capture *c, const struct wire_head *h, uint32_t bytes)
+static void capture_rows_anchor(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_anchor now = ((const struct wire_anchor_record *)h)->anchor, before = c->anchor, *first = &c->file->h.first;
 	int64_t wall, ran, moved, after;
@@ -131,7 +131,7 @@ static void counter(struct capture *c, const struct wire_head *h, uint32_t bytes
 	build_mark(&c->b, at, capture_string(c, h->id), capture_track(c, c->thread.tid, false), build_args(&c->b, pair, n), cat, 'C');
 }
 
-static void memory(struct capture *c, const struct wire_head *h, uint32_t bytes)
+static void capture_rows_memory(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_memory *m = (const struct wire_memory *)h;
 	struct memory_row r = {.addr = m->address, .bytes = m->bytes, .total_allocated = m->allocated, .total_reserved = m->reserved,
@@ -179,7 +179,7 @@ static void cpu_sample(struct capture *c, const struct wire_head *h, uint32_t by
 	uint64_t f;
 	int64_t at;
 	if (n > WIRE_MAX_FRAMES || n > (bytes - sizeof *s) / 8) {
-		damaged(c, "a stack with more frames than its record holds");
+		capture_rows_damaged(c, "a stack with more frames than its record holds");
 		return;
 	}
 	if (!capture_time(c, s->time_ns, &at))
@@ -219,14 +219,14 @@ static const struct handler {
 	uint32_t bytes;
 	capture_handler *does;
 } kept[WIRE_TYPES] = {
-	ROW(WIRE_STRING, wire_string, string),
+	ROW(WIRE_STRING, wire_string, capture_rows_string),
 	ROW(WIRE_META, wire_meta, capture_meta),
 	ROW(WIRE_NOTE, wire_note, capture_note),
-	ROW(WIRE_THREAD_NAME, wire_thread_name, thread_name),
+	ROW(WIRE_THREAD_NAME, wire_thread_name, capture_rows_thread_name),
 	ROW(WIRE_DOMAIN, wire_domain, domain),
 	ROW(WIRE_CATEGORY, wire_category, category),
 	ROW(WIRE_RESOURCE, wire_resource, capture_resource),
-	ROW(WIRE_ANCHOR, wire_anchor_record, anchor),
+	ROW(WIRE_ANCHOR, wire_anchor_record, capture_rows_anchor),
 	ROW(WIRE_SWITCH, wire_switch, process_switch),
 	ROW(WIRE_DEVICE, wire_device, capture_device),
 	ROW(WIRE_CONTEXT, wire_context, capture_context),
@@ -241,7 +241,7 @@ static const struct handler {
 	ROW(WIRE_MARK, wire_range, capture_range),
 	ROW(WIRE_COUNTER, wire_counter, counter),
 	ROW(WIRE_STEP, wire_step, capture_step),
-	ROW(WIRE_MEMORY, wire_memory, memory),
+	ROW(WIRE_MEMORY, wire_memory, capture_rows_memory),
 	ROW(WIRE_ARG, wire_arg, capture_arg_record),
 	ROW(WIRE_KERNEL, wire_kernel, capture_kernel),
 	ROW(WIRE_COPY, wire_copy, capture_copy),
@@ -257,7 +257,7 @@ static const struct handler {
 	ROW(WIRE_CPU_SAMPLE, wire_cpu_sample, cpu_sample),
 };
 
-static void handle(struct capture *c, const struct handler *table, const struct wire_head *h, uint32_t bytes)
+static void capture_rows_handle(struct capture *c, const struct handler *table, const struct wire_head *h, uint32_t bytes)
 {
 	const struct handler *r = h->type < WIRE_TYPES ? &table[h->type] : NULL;
 	if (!r || !r->does) {
@@ -265,11 +265,11 @@ static void handle(struct capture *c, const struct handler *table, const struct 
 		return;
 	}
 	if (bytes < r->bytes) {
-		damaged(c, "a record that is too short for its type");
+		capture_rows_damaged(c, "a record that is too short for its type");
 		return;
 	}
 	r->does(c, h, bytes);
 }
 
-void capture_kept(struct capture *c, const struct wire_head *h, uint32_t bytes) { handle(c, kept, h, bytes); }
-void capture_event(struct capture *c, const struct wire_head *h, uint32_t bytes) { handle(c, events, h, bytes); }
+void capture_kept(struct capture *c, const struct wire_head *h, uint32_t bytes) { capture_rows_handle(c, kept, h, bytes); }
+void capture_event(struct capture *c, const struct wire_head *h, uint32_t bytes) { capture_rows_handle(c, events, h, bytes); }

@@ -14,7 +14,7 @@ struct segment {
 	bool leads;
 };
 
-struct list {
+struct capture_run_list {
 	struct segment *v;
 	unsigned n, cap, absent;
 	int error; /* errno of listing the directory; 0 = none */
@@ -32,7 +32,7 @@ static bool start_in_name(struct str name, struct str suffix, int64_t *start)
 	return first && name.p[first - 1] == '-' && str_to_i64((struct str){name.p + first, end - first}, start);
 }
 
-static int by_start(const void *x, const void *y)
+static int capture_run_by_start(const void *x, const void *y)
 {
 	const struct segment *a = x, *b = y;
 	return a->start_ns != b->start_ns ? (a->start_ns < b->start_ns ? -1 : 1) : strcmp(a->path, b->path);
@@ -44,7 +44,7 @@ static size_t directory_length(const char *path)
 	return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-static char *join(const char *dir, size_t n, const char *name)
+static char *capture_run_join(const char *dir, size_t n, const char *name)
 {
 	size_t more = strlen(name) + 1;
 	char *p = mem_alloc(n + more, 1);
@@ -54,10 +54,10 @@ static char *join(const char *dir, size_t n, const char *name)
 }
 
 /* By what their names say: opening each of thousands for each of thousands would take long. */
-static void list_directory(struct list *l, const char *path, struct str root)
+static void list_directory(struct capture_run_list *l, const char *path, struct str root)
 {
 	size_t n = directory_length(path);
-	char *dir = n ? join(path, n, "") : join(".", 1, "");
+	char *dir = n ? capture_run_join(path, n, "") : capture_run_join(".", 1, "");
 	struct folder f;
 	folder_open(&f, dir);
 	mem_free(dir);
@@ -66,7 +66,7 @@ static void list_directory(struct list *l, const char *path, struct str root)
 		l->absent += start_in_name(str_from(name), STR(".none"), &start);
 		if (!start_in_name(str_from(name), STR(".seg"), &start))
 			continue;
-		char *segment = join(path, n, name);
+		char *segment = capture_run_join(path, n, name);
 		if (discover_leads_out(segment, root)) {
 			mem_free(segment);
 			continue;
@@ -77,10 +77,10 @@ static void list_directory(struct list *l, const char *path, struct str root)
 	l->error = f.error && !discover_is_absent(f.error) ? f.error : 0;
 	folder_close(&f);
 	if (l->n)
-		qsort(l->v, l->n, sizeof *l->v, by_start);
+		qsort(l->v, l->n, sizeof *l->v, capture_run_by_start);
 }
 
-static void release_list(struct list *l)
+static void release_list(struct capture_run_list *l)
 {
 	for (unsigned i = 0; i < l->n; i++)
 		mem_free(l->v[i].path);
@@ -112,14 +112,14 @@ static enum header look_for_rank(const char *path, int64_t rank, struct err *e)
 	return is == HEADER && (h.rank < 0 ? -1 : h.rank) != rank ? NO_HEADER : is;
 }
 
-static void add(struct capture_run *r, const char *path)
+static void capture_run_add(struct capture_run *r, const char *path)
 {
 	MEM_GROW(r->path, r->cap, r->n + 1);
-	r->path[r->n++] = join(path, 0, path);
+	r->path[r->n++] = capture_run_join(path, 0, path);
 }
 
 /* The segments of the rank among those of the directory, and when the first of all began. -1 and *e when one cannot be read. */
-static int find_segments(struct capture_run *r, const struct list *l, const char *path, struct err *e)
+static int find_segments(struct capture_run *r, const struct capture_run_list *l, const char *path, struct err *e)
 {
 	struct wire_header first;
 	enum header is = NO_HEADER;
@@ -133,7 +133,7 @@ static int find_segments(struct capture_run *r, const struct list *l, const char
 		is = strcmp(l->v[i].path, path) == 0 ? HEADER : look_for_rank(l->v[i].path, r->rank, e);
 		if (is != HEADER)
 			continue;
-		add(r, l->v[i].path);
+		capture_run_add(r, l->v[i].path);
 		if (strcmp(r->path[0], path) != 0)
 			break; /* another one leads */
 	}
@@ -142,7 +142,7 @@ static int find_segments(struct capture_run *r, const struct list *l, const char
 
 int capture_run_find(struct capture_run *r, const char *path, struct str root, struct err *e)
 {
-	struct list l = {0};
+	struct capture_run_list l = {0};
 	struct wire_header h;
 	*r = (struct capture_run){0};
 	if (!header_of(path, &h, e))
@@ -160,7 +160,7 @@ int capture_run_find(struct capture_run *r, const char *path, struct str root, s
 		capture_run_release(r);
 		r->path = NULL;
 		r->n = r->cap = 0;
-		add(r, path);
+		capture_run_add(r, path);
 	} else {
 		r->absent = l.absent;
 	}
@@ -176,12 +176,12 @@ void capture_run_release(struct capture_run *r)
 }
 
 /* The segments of a directory, those first that begin first. One that cannot be read leads: reading it says why. */
-static struct list *look(const char *path, struct str root)
+static struct capture_run_list *capture_run_look(const char *path, struct str root)
 {
-	struct list *l = mem_alloc(1, sizeof *l);
+	struct capture_run_list *l = mem_alloc(1, sizeof *l);
 	struct idmap seen;
 	struct wire_header h;
-	*l = (struct list){0};
+	*l = (struct capture_run_list){0};
 	list_directory(l, path, root);
 	idmap_init(&seen, 1, 0, 64);
 	for (unsigned i = 0; i < l->n; i++) {
@@ -201,9 +201,9 @@ bool capture_run_leads(const char *path, struct str root, void **known)
 	if (!start_in_name(str_from(path), STR(".seg"), &key.start_ns))
 		return true; /* stands alone */
 	if (!*known)
-		*known = look(path, root);
-	const struct list *l = *known;
-	const struct segment *s = l->n ? bsearch(&key, l->v, l->n, sizeof *l->v, by_start) : NULL;
+		*known = capture_run_look(path, root);
+	const struct capture_run_list *l = *known;
+	const struct segment *s = l->n ? bsearch(&key, l->v, l->n, sizeof *l->v, capture_run_by_start) : NULL;
 	return l->error || (s && s->leads);
 }
 

@@ -22,7 +22,7 @@ void capture_stream(struct capture *c, const struct wire_head *h, uint32_t bytes
 	                                               .is_default = (s->flags & FLAG_MASK) == FLAG_NULL});
 }
 
-static int by_place(const void *x, const void *y)
+static int capture_streams_by_place(const void *x, const void *y)
 {
 	const struct capture_stream *a = x, *b = y;
 	if (a->device != b->device)
@@ -33,7 +33,7 @@ static int by_place(const void *x, const void *y)
 static int by_place_and_order(const void *x, const void *y)
 {
 	const struct capture_stream *a = x, *b = y;
-	int places = by_place(a, b);
+	int places = capture_streams_by_place(a, b);
 	return places ? places : (a->order > b->order) - (a->order < b->order);
 }
 
@@ -54,7 +54,7 @@ void capture_streams_known(struct capture *c)
 	c->n_streams = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		struct capture_stream *to = c->n_streams ? &c->stream[c->n_streams - 1] : NULL, *s = &c->stream[i];
-		if (!to || by_place(to, s) != 0) {
+		if (!to || capture_streams_by_place(to, s) != 0) {
 			c->stream[c->n_streams++] = *s;
 			continue;
 		}
@@ -65,7 +65,7 @@ void capture_streams_known(struct capture *c)
 }
 
 /* As much of it as a lane has room for: streams without end may have one long name. The whole one is a fact of the capture. */
-static void put_name(struct buf *b, struct str name)
+static void capture_streams_put_name(struct buf *b, struct str name)
 {
 	enum { MOST = 200 };
 	struct str shown = name;
@@ -79,21 +79,21 @@ static uint32_t stream_name(struct capture *c, int32_t device, int64_t stream)
 {
 	const struct capture_stream wanted = {.device = (uint32_t)device, .stream = (uint32_t)stream}, *s = NULL;
 	if (stream >= 0 && c->n_streams)
-		s = bsearch(&wanted, c->stream, c->n_streams, sizeof *c->stream, by_place);
+		s = bsearch(&wanted, c->stream, c->n_streams, sizeof *c->stream, capture_streams_by_place);
 	struct buf *b = &c->scratch;
 	buf_clear(b);
 	buf_printf(b, stream < 0 ? "no stream" : "stream %lld", (long long)stream);
 	if (s && s->is_default)
 		buf_cstr(b, " (default)");
 	if (s && s->name)
-		put_name(b, intern_get(&c->p->strings, s->name));
+		capture_streams_put_name(b, intern_get(&c->p->strings, s->name));
 	if (s && s->priority)
 		buf_printf(b, ", priority %d", s->priority);
 	return intern_put(&c->p->strings, b->p, b->n);
 }
 
 /* Tracks are called as Kineto calls them; that of a second process with the same number on one device by its process, too. */
-static uint32_t new_track(struct capture *c, int32_t device, int64_t stream)
+static uint32_t capture_streams_new_track(struct capture *c, int32_t device, int64_t stream)
 {
 	char dev[16], name[64], label[32];
 	int64_t key[3] = {device, stream, INT64_MIN};
@@ -118,7 +118,7 @@ uint32_t capture_stream_track(struct capture *c, int32_t device, int64_t stream)
 	uint32_t at = intern_find(&c->streams, (struct str){(const char *)key, sizeof key});
 	if (at != INTERN_NONE)
 		return c->stream_track[at];
-	uint32_t track = new_track(c, device, stream);
+	uint32_t track = capture_streams_new_track(c, device, stream);
 	at = intern_put(&c->streams, (const char *)key, sizeof key);
 	MEM_GROW(c->stream_track, c->cap_streams, at + 1);
 	return c->stream_track[at] = track;

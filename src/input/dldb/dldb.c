@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-static void count_rest(void *context, const char *table)
+static void dldb_count_rest(void *context, const char *table)
 {
 	struct dldb *d = context;
 	static const char *const used[] = {"metric", "node_time_metrics", "kernel_time_metrics", "category_summary", "dictionary"};
@@ -23,7 +23,7 @@ static void count_rest(void *context, const char *table)
 	diag_add_n(&d->p->diags, "not-read", DIAG_NOTE, (uint64_t)n, -1, "rows of tables that opscope does not use: %s is the first", table);
 }
 
-static void init(struct dldb *d, struct profile *p)
+static void dldb_init(struct dldb *d, struct profile *p)
 {
 	d->p = p;
 	d->domain = ID_NONE;
@@ -33,9 +33,9 @@ static void init(struct dldb *d, struct profile *p)
 	intern_init(&d->work_seen);
 }
 
-static int finish(struct dldb *d, struct err *e)
+static int dldb_finish(struct dldb *d, struct err *e)
 {
-	if (sqldb_each_table(&d->db, count_rest, d) < 0)
+	if (sqldb_each_table(&d->db, dldb_count_rest, d) < 0)
 		diag_add(&d->p->diags, "damaged-table", DIAG_LOSS, -1, "the list of tables is damaged");
 	if (!d->p->gpu_op.rows.n)
 		diag_add(&d->p->diags, "no-gpu-work", DIAG_NOTE, -1, "the database holds no kernels and no copies");
@@ -109,17 +109,17 @@ static int read_open(struct dldb *d, struct profile *p, bool stale, const char *
 		int rc = sqldb_close(&d->db, e);
 		return rc < 0 ? rc : -1;
 	}
-	init(d, p);
+	dldb_init(d, p);
 	if (stale)
 		diag_add(&p->diags, "unfinished-database", DIAG_LOSS, -1,
 		         "a journal lies beside the file: it is still being written, or was not closed, and the newest rows may be missing");
 	dldb_load(d, &d->dictionary, "dictionary", dictionary_columns);
 	dldb_read_run(d);
 	dldb_read_stated(d);
-	return finish(d, e);
+	return dldb_finish(d, e);
 }
 
-static int read_file(struct source *s, struct profile *p, struct err *e)
+static int dldb_read_file(struct source *s, struct profile *p, struct err *e)
 {
 	const char *path = source_path(s);
 	bool stale;
@@ -147,7 +147,7 @@ static bool is_dldb(struct str tables)
 }
 
 /* By the names of the tables; where the schema is too damaged to be read, by those that stand in the first bytes. */
-static int sniff(struct str head, const char *path, struct err *e)
+static int dldb_sniff(struct str head, const char *path, struct err *e)
 {
 	struct buf list = {0};
 	if (!str_starts(head, (struct str){"SQLite format 3", 16}))
@@ -161,6 +161,6 @@ static int sniff(struct str head, const char *path, struct err *e)
 const struct input input_dldb = {
 	.name = "dldb",
 	.help = "Databases of NVIDIA DLProf 1.3 to 1.8 (dlprof_dldb.sqlite), with the aggregations that they hold",
-	.sniff = sniff,
-	.read = read_file,
+	.sniff = dldb_sniff,
+	.read = dldb_read_file,
 };

@@ -7,9 +7,9 @@
 #include <assert.h>
 #include <stdio.h>
 
-static uint32_t word(struct dldb *d, const char *text) { return intern_str(&d->p->strings, str_from(text)); }
+static uint32_t dldb_run_word(struct dldb *d, const char *text) { return intern_str(&d->p->strings, str_from(text)); }
 
-static uint16_t cat(struct dldb *d, const char *name) { return build_cat(&d->b, word(d, name)); }
+static uint16_t dldb_run_cat(struct dldb *d, const char *name) { return build_cat(&d->b, dldb_run_word(d, name)); }
 
 /* --- facts ------------------------------------------------------------------------------------------------------ */
 
@@ -33,7 +33,7 @@ static void read_facts(struct dldb *d, const char *table, const char *const *col
 		rows++;
 	}
 	dldb_scan_end(d, &s);
-	build_count(&d->b, cat(d, table), 'M', rows);
+	build_count(&d->b, dldb_run_cat(d, table), 'M', rows);
 	if (rows > 1)
 		diag_add_n(&d->p->diags, "several-rows", DIAG_NOTE, rows - 1, -1, "table %s should have one row: the first is taken", table);
 }
@@ -45,9 +45,9 @@ static const char *const config_columns[] = {"num_workers", "pin_memory", "cudnn
 	"gradgradcheck", "autograd_profile", "autograd_set_detect_anomaly", "emit_nvtx", "amp_enabled", NULL};
 static const char *const model_columns[] = {"domain_name", "profile_name", NULL};
 
-static int32_t in_i32(int64_t v, int32_t absent) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : absent; }
+static int32_t dldb_run_in_i32(int64_t v, int32_t absent) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : absent; }
 
-static void read_devices(struct dldb *d)
+static void dldb_run_read_devices(struct dldb *d)
 {
 	enum { ID, NAME, MAJOR, MINOR, SMS };
 	static const char *const columns[] = {"device_id", "gpu_name", "compute_capability_major", "compute_capability_minor", "sm_count", NULL};
@@ -68,17 +68,17 @@ static void read_devices(struct dldb *d)
 		dev->name[i] = dldb_text(d, &name);
 		dev->memory_bytes[i] = 0;
 		dev->max_threads_per_sm[i] = dev->warp_size[i] = 0;
-		dev->cc_major[i] = in_i32(dldb_int(d, &s, MAJOR, -1), -1);
-		dev->cc_minor[i] = in_i32(dldb_int(d, &s, MINOR, -1), -1);
-		dev->sm_count[i] = in_i32(dldb_int(d, &s, SMS, 0), 0);
+		dev->cc_major[i] = dldb_run_in_i32(dldb_int(d, &s, MAJOR, -1), -1);
+		dev->cc_minor[i] = dldb_run_in_i32(dldb_int(d, &s, MINOR, -1), -1);
+		dev->sm_count[i] = dldb_run_in_i32(dldb_int(d, &s, SMS, 0), 0);
 	}
-	build_count(&d->b, cat(d, "read_only_gpu_infos"), 'M', (uint64_t)s.row);
+	build_count(&d->b, dldb_run_cat(d, "read_only_gpu_infos"), 'M', (uint64_t)s.row);
 	dldb_scan_end(d, &s);
 }
 
 /* --- ops and their calls ---------------------------------------------------------------------------------------- */
 
-static bool has_ops(const struct dldb *d, int64_t domain)
+static bool dldb_run_has_ops(const struct dldb *d, int64_t domain)
 {
 	for (uint32_t i = 0; i < d->ops.n; i++)
 		if (dldb_i64(dldb_at(&d->ops, i, OP_DOMAIN), ID_NONE) == domain)
@@ -94,12 +94,12 @@ static void choose_domain(struct dldb *d)
 	static const char *const columns[] = {"id", "domain_name_id", NULL};
 	struct dldb_rows domains;
 	dldb_load(d, &domains, "read_only_domains", columns);
-	build_count(&d->b, cat(d, "read_only_domains"), 'M', domains.n);
+	build_count(&d->b, dldb_run_cat(d, "read_only_domains"), 'M', domains.n);
 	d->domain = domains.n ? dldb_at(&domains, 0, 0)->i : ID_NONE;
 	for (uint32_t i = domains.n; i-- > 0;)
 		if (str_eq(profile_str(d->p, dldb_word(d, dldb_at(&domains, i, NAME))), STR("default-domain")))
 			d->domain = dldb_at(&domains, i, 0)->i;
-	if (d->ops.n && !has_ops(d, d->domain))
+	if (d->ops.n && !dldb_run_has_ops(d, d->domain))
 		d->domain = dldb_i64(dldb_at(&d->ops, 0, OP_DOMAIN), ID_NONE);
 	dldb_rows_release(&domains);
 }
@@ -110,7 +110,7 @@ static void load_ops(struct dldb *d)
 	                                      "direction_id", "stack_trace", NULL};
 	uint64_t other = 0;
 	dldb_load(d, &d->ops, "read_only_ops", columns);
-	build_count(&d->b, cat(d, "read_only_ops"), 'M', d->ops.n);
+	build_count(&d->b, dldb_run_cat(d, "read_only_ops"), 'M', d->ops.n);
 	choose_domain(d);
 	d->op = NEW_ARRAY(d->ops.n, struct dldb_op);
 	for (uint32_t i = 0; i < d->ops.n; i++) {
@@ -157,23 +157,23 @@ static struct str trimmed(struct str s)
 /* Each argument that instance_args adds, at most once. */
 enum { PAIRS_MAX = 15 };
 
-struct pairs {
+struct dldb_run_pairs {
 	struct dldb *d;
 	struct arg_pair v[PAIRS_MAX];
 	unsigned n;
 };
 
-static void add(struct pairs *x, const char *key, struct str value, bool is_string)
+static void dldb_run_add(struct dldb_run_pairs *x, const char *key, struct str value, bool is_string)
 {
 	value = trimmed(value);
 	if (!says_something(value))
 		return;
 	assert(x->n < PAIRS_MAX);
-	x->v[x->n++] = (struct arg_pair){word(x->d, key), intern_str(&x->d->p->strings, value), is_string};
+	x->v[x->n++] = (struct arg_pair){dldb_run_word(x->d, key), intern_str(&x->d->p->strings, value), is_string};
 }
 
 /* Outermost first, a line each, as DLProf has them -> innermost first, "; " between, as Kineto has them. */
-static void add_call_stack(struct pairs *x, struct str stack)
+static void add_call_stack(struct dldb_run_pairs *x, struct str stack)
 {
 	struct buf b = {0};
 	for (size_t end = stack.n, i = stack.n; end; i--) {
@@ -186,12 +186,12 @@ static void add_call_stack(struct pairs *x, struct str stack)
 			break;
 	}
 	if (b.n)
-		add(x, arg_key_text[ARG_CALL_STACK], buf_view(&b), true);
+		dldb_run_add(x, arg_key_text[ARG_CALL_STACK], buf_view(&b), true);
 	buf_release(&b);
 }
 
 /* What DLProf says of the whole op, for each tensor of the call. */
-static void add_types(struct pairs *x, struct str shapes, struct str type)
+static void add_types(struct dldb_run_pairs *x, struct str shapes, struct str type)
 {
 	unsigned tensors = 0, depth = 0;
 	if (!says_something(type) || str_has(type, STR(",")))
@@ -206,32 +206,32 @@ static void add_types(struct pairs *x, struct str shapes, struct str type)
 	for (unsigned i = 0; i < tensors; i++)
 		buf_printf(&b, "%s\"" STR_FMT "\"", i ? ", " : "[", STR_ARG(name));
 	buf_cstr(&b, tensors ? "]" : "");
-	add(x, arg_key_text[ARG_INPUT_TYPES], b.n ? buf_view(&b) : STR(""), false);
+	dldb_run_add(x, arg_key_text[ARG_INPUT_TYPES], b.n ? buf_view(&b) : STR(""), false);
 	buf_release(&b);
 }
 
 static uint32_t instance_args(struct dldb *d, uint32_t op, uint32_t inst)
 {
-	struct pairs x = {.d = d};
+	struct dldb_run_pairs x = {.d = d};
 	const struct profile *p = d->p;
 	struct str stack = profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_STACK)));
 	struct str shapes = trimmed(profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_INPUT_SHAPES))));
 	struct str type = profile_str(p, dldb_word(d, dldb_at(&d->ops, op, OP_DATA_TYPE)));
-	add(&x, arg_key_text[ARG_OP_ID], profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_ID))), true);
-	add(&x, arg_key_text[ARG_OP_NAME], profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_NAME))), true);
-	add(&x, arg_key_text[ARG_OP_TYPE], profile_str(p, dldb_word(d, dldb_at(&d->ops, op, OP_TYPE))), true);
-	add(&x, arg_key_text[ARG_OP_DIRECTION], profile_str(p, dldb_word(d, dldb_at(&d->ops, op, OP_DIRECTION))), true);
-	add(&x, arg_key_text[ARG_OP_TENSOR_CORES], profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_TC))), false);
-	add(&x, arg_key_text[ARG_OP_DATA_TYPE], type, true);
-	add(&x, arg_key_text[ARG_OP_STACK], stack, true);
+	dldb_run_add(&x, arg_key_text[ARG_OP_ID], profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_ID))), true);
+	dldb_run_add(&x, arg_key_text[ARG_OP_NAME], profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_NAME))), true);
+	dldb_run_add(&x, arg_key_text[ARG_OP_TYPE], profile_str(p, dldb_word(d, dldb_at(&d->ops, op, OP_TYPE))), true);
+	dldb_run_add(&x, arg_key_text[ARG_OP_DIRECTION], profile_str(p, dldb_word(d, dldb_at(&d->ops, op, OP_DIRECTION))), true);
+	dldb_run_add(&x, arg_key_text[ARG_OP_TENSOR_CORES], profile_str(p, dldb_text(d, dldb_at(&d->ops, op, OP_TC))), false);
+	dldb_run_add(&x, arg_key_text[ARG_OP_DATA_TYPE], type, true);
+	dldb_run_add(&x, arg_key_text[ARG_OP_STACK], stack, true);
 	add_call_stack(&x, trimmed(stack));
-	add(&x, "input_shapes", shapes, false);
-	add(&x, arg_key_text[ARG_INPUT_DIMS], shapes, false);
+	dldb_run_add(&x, "input_shapes", shapes, false);
+	dldb_run_add(&x, arg_key_text[ARG_INPUT_DIMS], shapes, false);
 	add_types(&x, shapes, type);
-	add(&x, "input_names", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_INPUT_NAMES))), false);
-	add(&x, "output_shapes", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_OUTPUT_SHAPES))), false);
-	add(&x, "output_names", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_OUTPUT_NAMES))), false);
-	add(&x, "parameters", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_PARAMETERS))), false);
+	dldb_run_add(&x, "input_names", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_INPUT_NAMES))), false);
+	dldb_run_add(&x, "output_shapes", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_OUTPUT_SHAPES))), false);
+	dldb_run_add(&x, "output_names", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_OUTPUT_NAMES))), false);
+	dldb_run_add(&x, "parameters", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_PARAMETERS))), false);
 	return build_args(&d->b, x.v, x.n);
 }
 
@@ -250,7 +250,7 @@ static void load_instances(struct dldb *d)
 /* Ranges of all instances, but for those of calls outside every op whose call is in the file: that is the op. */
 static void add_instances(struct dldb *d)
 {
-	uint16_t of = cat(d, "op_instances");
+	uint16_t of = dldb_run_cat(d, "op_instances");
 	d->table = "read_only_op_instances";
 	build_count(&d->b, of, 'X', d->instances.n);
 	for (uint32_t i = 0; i < d->instances.n; i++) {
@@ -278,7 +278,7 @@ static void read_sub_ops(struct dldb *d)
 	struct sqlscan s;
 	if (!dldb_scan(d, &s, "read_only_sub_ops", columns))
 		return;
-	uint16_t of = cat(d, "sub_ops");
+	uint16_t of = dldb_run_cat(d, "sub_ops");
 	while (dldb_next(d, &s)) {
 		struct span_row r = {.ext_id = ID_NONE, .link_id = ID_NONE, .aux_id = -1, .kind = SPAN_RANGE, .cat = of};
 		struct dldb_cell start = dldb_cell(d, &s, START), stop = dldb_cell(d, &s, STOP);
@@ -317,7 +317,7 @@ static bool is_of_other_domain(const struct dldb *d, const struct sqlscan *s)
 }
 
 /* What a row says about its call: the op, and the id of the instance as its external id. */
-static void owner_of(struct dldb *d, const struct sqlscan *s, uint32_t *op, int64_t *ext_id)
+static void dldb_run_owner_of(struct dldb *d, const struct sqlscan *s, uint32_t *op, int64_t *ext_id)
 {
 	int64_t k = dldb_int(d, s, OP_INSTANCE, 0), start, stop;
 	*op = dldb_find(&d->ops, dldb_int(d, s, OPS_ID, ID_NONE));
@@ -337,7 +337,7 @@ static void owner_of(struct dldb *d, const struct sqlscan *s, uint32_t *op, int6
 }
 
 /* The name of an API call without its version, which becomes an argument, as in databases of Nsight Systems. */
-static uint32_t call_name(struct dldb *d, uint32_t full, uint32_t *args)
+static uint32_t dldb_run_call_name(struct dldb *d, uint32_t full, uint32_t *args)
 {
 	struct str s = profile_str(d->p, full);
 	*args = 0;
@@ -346,18 +346,18 @@ static uint32_t call_name(struct dldb *d, uint32_t full, uint32_t *args)
 		version = s.p[i] >= '0' && s.p[i] <= '9';
 	if (!version)
 		return full;
-	struct arg_pair pair = {word(d, arg_key_text[ARG_API_VERSION]), intern_put(&d->p->strings, s.p + s.n - 5, 5), 1};
+	struct arg_pair pair = {dldb_run_word(d, arg_key_text[ARG_API_VERSION]), intern_put(&d->p->strings, s.p + s.n - 5, 5), 1};
 	*args = build_args(&d->b, &pair, 1);
 	return intern_put(&d->p->strings, s.p, s.n - 6);
 }
 
-static bool add_call(struct dldb *d, const struct sqlscan *s, uint32_t full_name, int64_t ext_id, int64_t corr)
+static bool dldb_run_add_call(struct dldb *d, const struct sqlscan *s, uint32_t full_name, int64_t ext_id, int64_t corr)
 {
 	struct span_row r = {.ext_id = ext_id, .link_id = corr, .aux_id = -1, .kind = SPAN_CALL, .cat = d->cat_call};
 	struct dldb_cell start = dldb_cell(d, s, API_START), stop = dldb_cell(d, s, API_STOP);
 	if (!dldb_times(d, &start, &stop, &r.start_ns, &r.dur_ns))
 		return false;
-	r.name = call_name(d, full_name, &r.args);
+	r.name = dldb_run_call_name(d, full_name, &r.args);
 	r.track = dldb_thread_track(d, dldb_int(d, s, PID, 0), dldb_int(d, s, TID, 0));
 	return build_span(&d->b, &r) != ROW_NONE;
 }
@@ -367,12 +367,12 @@ static int64_t launching_call(struct dldb *d, const struct sqlscan *s, uint32_t 
 {
 	int64_t key[] = {dldb_int(d, s, PID, 0), dldb_int(d, s, TID, 0), dldb_int(d, s, API_START, 0), dldb_int(d, s, API_STOP, 0)};
 	uint32_t before = d->calls.n, id = intern_put(&d->calls, (const char *)key, sizeof key);
-	if (d->calls.n > before && !add_call(d, s, full_name, ext_id, (int64_t)id + 1))
+	if (d->calls.n > before && !dldb_run_add_call(d, s, full_name, ext_id, (int64_t)id + 1))
 		return ID_NONE;
 	return (int64_t)id + 1;
 }
 
-static struct launch_row launch_of(struct dldb *d, const struct sqlscan *s)
+static struct launch_row dldb_run_launch_of(struct dldb *d, const struct sqlscan *s)
 {
 	struct launch_row l = launch_none();
 	int64_t device = dldb_int(d, s, DEVICE, -1);
@@ -381,7 +381,7 @@ static struct launch_row launch_of(struct dldb *d, const struct sqlscan *s)
 	return l;
 }
 
-static void add_work(struct dldb *d, const struct sqlscan *s, struct gpu_row *r, const struct launch_row *l)
+static void dldb_run_add_work(struct dldb *d, const struct sqlscan *s, struct gpu_row *r, const struct launch_row *l)
 {
 	struct dldb_cell start = dldb_cell(d, s, GPU_START), stop = dldb_cell(d, s, GPU_STOP);
 	if (!dldb_times(d, &start, &stop, &r->start_ns, &r->dur_ns))
@@ -407,36 +407,36 @@ static void grid_of(struct dldb *d, int64_t id, int32_t *x, int32_t *y, int32_t 
 	uint32_t at = dldb_find(&d->grid, id);
 	int32_t *const to[] = {x, y, z};
 	for (int c = 0; at != ROW_NONE && c < 3; c++)
-		*to[c] = in_i32(dldb_i64(dldb_at(&d->grid, at, c + 1), -1), INT32_MIN);
+		*to[c] = dldb_run_in_i32(dldb_i64(dldb_at(&d->grid, at, c + 1), -1), INT32_MIN);
 }
 
 /* DLProf keeps kernels' calls without their names; those outside every op it names after the call. */
 static uint32_t kernel_call_name(struct dldb *d, uint32_t op)
 {
-	return op != ROW_NONE && d->op[op].unassociated ? dldb_word(d, dldb_at(&d->ops, op, OP_TYPE)) : word(d, "kernel launch");
+	return op != ROW_NONE && d->op[op].unassociated ? dldb_word(d, dldb_at(&d->ops, op, OP_TYPE)) : dldb_run_word(d, "kernel launch");
 }
 
 enum { LONG_NAME = OWN, USES_TC, GRID, BLOCK };
 static const char *const kernel_columns[] = {COMMON_COLUMNS, "long_name_id", "uses_tc", "grid_id", "block_id", NULL};
 
-static void kernel_row(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id)
+static void dldb_run_kernel_row(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id)
 {
-	struct gpu_row r = {.kind = GPU_KERNEL, .ext_id = ext_id, .cat = cat(d, "kernel")};
-	struct launch_row l = launch_of(d, s);
+	struct gpu_row r = {.kind = GPU_KERNEL, .ext_id = ext_id, .cat = dldb_run_cat(d, "kernel")};
+	struct launch_row l = dldb_run_launch_of(d, s);
 	struct dldb_cell name = dldb_cell(d, s, NAME), long_name = dldb_cell(d, s, LONG_NAME);
-	struct pairs x = {.d = d};
+	struct dldb_run_pairs x = {.d = d};
 	uint32_t small = dldb_word(d, &name);
 	r.name = dldb_word(d, &long_name);
 	r.name = r.name ? r.name : small;
 	grid_of(d, dldb_int(d, s, GRID, ID_NONE), &l.grid_x, &l.grid_y, &l.grid_z);
 	grid_of(d, dldb_int(d, s, BLOCK, ID_NONE), &l.block_x, &l.block_y, &l.block_z);
 	per_sm(d, &l);
-	add(&x, "short_name", profile_str(d->p, small), true);
+	dldb_run_add(&x, "short_name", profile_str(d->p, small), true);
 	struct dldb_cell tc = dldb_cell(d, s, USES_TC);
-	add(&x, "uses_tc", profile_str(d->p, dldb_text(d, &tc)), false);
+	dldb_run_add(&x, "uses_tc", profile_str(d->p, dldb_text(d, &tc)), false);
 	r.args = build_args(&d->b, x.v, x.n);
 	r.corr_id = launching_call(d, s, kernel_call_name(d, op), ext_id);
-	add_work(d, s, &r, &l);
+	dldb_run_add_work(d, s, &r, &l);
 }
 
 enum { BYTES = OWN, COPY_KIND };
@@ -445,49 +445,49 @@ static const char *const memset_columns[] = {COMMON_COLUMNS, "num_bytes", NULL};
 
 static void memory_row(struct dldb *d, const struct sqlscan *s, int64_t ext_id, struct gpu_row r)
 {
-	struct launch_row l = launch_of(d, s);
+	struct launch_row l = dldb_run_launch_of(d, s);
 	struct dldb_cell call = dldb_cell(d, s, NAME);
 	l.bytes = dldb_int(d, s, BYTES, ID_NONE);
 	r.ext_id = ext_id;
 	r.corr_id = launching_call(d, s, dldb_word(d, &call), ext_id);
-	add_work(d, s, &r, &l);
+	dldb_run_add_work(d, s, &r, &l);
 }
 
-static void memcpy_row(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id)
+static void dldb_run_memcpy_row(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id)
 {
 	static const char *const name[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
 	int64_t kind = dldb_int(d, s, COPY_KIND, 0);
 	char text[32];
 	(void)op;
 	snprintf(text, sizeof text, "Memcpy %s", name[kind > 0 && kind < (int64_t)(sizeof name / sizeof name[0]) ? kind : 0]);
-	memory_row(d, s, ext_id, (struct gpu_row){.kind = GPU_MEMCPY, .name = word(d, text), .cat = cat(d, "gpu_memcpy")});
+	memory_row(d, s, ext_id, (struct gpu_row){.kind = GPU_MEMCPY, .name = dldb_run_word(d, text), .cat = dldb_run_cat(d, "gpu_memcpy")});
 }
 
-static void memset_row(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id)
+static void dldb_run_memset_row(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id)
 {
 	(void)op;
-	memory_row(d, s, ext_id, (struct gpu_row){.kind = GPU_MEMSET, .name = word(d, "Memset"), .cat = cat(d, "gpu_memset")});
+	memory_row(d, s, ext_id, (struct gpu_row){.kind = GPU_MEMSET, .name = dldb_run_word(d, "Memset"), .cat = dldb_run_cat(d, "gpu_memset")});
 }
 
 static const char *const call_columns[] = {COMMON_COLUMNS, NULL};
 
-static void call_row(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id)
+static void dldb_run_call_row(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id)
 {
 	struct dldb_cell name = dldb_cell(d, s, NAME);
 	(void)op;
-	add_call(d, s, dldb_word(d, &name), ext_id, d->next_corr++);
+	dldb_run_add_call(d, s, dldb_word(d, &name), ext_id, d->next_corr++);
 }
 
 /* As seen by the device only in some versions; else its times are 0. */
-static void sync_row(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id)
+static void dldb_run_sync_row(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id)
 {
-	struct span_row r = {.ext_id = ID_NONE, .link_id = d->next_corr, .aux_id = -1, .kind = SPAN_SYNC, .cat = cat(d, "cuda_sync")};
+	struct span_row r = {.ext_id = ID_NONE, .link_id = d->next_corr, .aux_id = -1, .kind = SPAN_SYNC, .cat = dldb_run_cat(d, "cuda_sync")};
 	struct dldb_cell name = dldb_cell(d, s, NAME), start = dldb_cell(d, s, GPU_START), stop = dldb_cell(d, s, GPU_STOP);
 	uint32_t args;
-	call_row(d, s, op, ext_id);
+	dldb_run_call_row(d, s, op, ext_id);
 	if ((start.type == SQLPAGE_INT && start.i == 0) || !dldb_times(d, &start, &stop, &r.start_ns, &r.dur_ns))
 		return;
-	r.name = call_name(d, dldb_word(d, &name), &args);
+	r.name = dldb_run_call_name(d, dldb_word(d, &name), &args);
 	r.track = dldb_device_track(d, dldb_int(d, s, DEVICE, -1));
 	build_span(&d->b, &r);
 }
@@ -497,11 +497,11 @@ static const struct run_table {
 	const char *const *columns;
 	void (*row)(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id);
 } run_tables[] = {
-	{"read_only_kernels", "kernel", kernel_columns, kernel_row},
-	{"read_only_memcpys", "gpu_memcpy", memcpy_columns, memcpy_row},
-	{"read_only_memsets", "gpu_memset", memset_columns, memset_row},
-	{"read_only_cuda_calls", "cuda_runtime", call_columns, call_row},
-	{"read_only_cuda_syncs", "cuda_sync", call_columns, sync_row},
+	{"read_only_kernels", "kernel", kernel_columns, dldb_run_kernel_row},
+	{"read_only_memcpys", "gpu_memcpy", memcpy_columns, dldb_run_memcpy_row},
+	{"read_only_memsets", "gpu_memset", memset_columns, dldb_run_memset_row},
+	{"read_only_cuda_calls", "cuda_runtime", call_columns, dldb_run_call_row},
+	{"read_only_cuda_syncs", "cuda_sync", call_columns, dldb_run_sync_row},
 };
 
 /* Where there are several domains: whether a row of this table with the same times, thread, device and name was there before. */
@@ -531,14 +531,14 @@ static void read_run_table(struct dldb *d, const struct run_table *t)
 			op = ROW_NONE;
 			ext_id = ID_NONE;
 			if (!others)
-				owner_of(d, &s, &op, &ext_id);
+				dldb_run_owner_of(d, &s, &op, &ext_id);
 			if (d->has_others && was_seen(d, &s, t) && others)
 				repeated++;
 			else
 				t->row(d, &s, op, ext_id);
 		}
 		if (!others)
-			build_count(&d->b, cat(d, t->counted_as), 'X', (uint64_t)s.row);
+			build_count(&d->b, dldb_run_cat(d, t->counted_as), 'X', (uint64_t)s.row);
 		dldb_scan_end(d, &s);
 	}
 	if (repeated)
@@ -552,13 +552,13 @@ void dldb_read_run(struct dldb *d)
 	read_facts(d, "read_only_system_config", system_columns);
 	read_facts(d, "read_only_model_config", config_columns);
 	read_facts(d, "read_only_model_info", model_columns);
-	read_devices(d);
+	dldb_run_read_devices(d);
 	load_ops(d);
 	dldb_load(d, &d->grid, "read_only_grid_block", grid_columns);
-	build_count(&d->b, cat(d, "read_only_grid_block"), 'M', d->grid.n);
+	build_count(&d->b, dldb_run_cat(d, "read_only_grid_block"), 'M', d->grid.n);
 	load_instances(d);
 	read_sub_ops(d);
-	d->cat_call = cat(d, "cuda_runtime");
+	d->cat_call = dldb_run_cat(d, "cuda_runtime");
 	d->next_corr = 1ll << 40; /* apart from those of d->calls */
 	for (size_t i = 0; i < sizeof run_tables / sizeof run_tables[0]; i++)
 		read_run_table(d, &run_tables[i]);

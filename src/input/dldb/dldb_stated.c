@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum as {
+enum dldb_stated_as {
 	AS_NUMBER,   /* as it is */
 	AS_TEXT,
 	AS_WORD,     /* id in the dictionary */
@@ -18,7 +18,7 @@ enum as {
 
 struct stated_column {
 	const char *from;
-	enum as as;
+	enum dldb_stated_as as;
 	const char *id;
 };
 
@@ -126,7 +126,7 @@ struct lookups {
 	struct dldb_rows metric, times, category, device;
 };
 
-struct row {
+struct dldb_stated_row {
 	struct dldb *d;
 	const struct lookups *look;
 	int64_t aggregation;
@@ -134,7 +134,7 @@ struct row {
 	int32_t row;
 };
 
-static void put(struct row *r, const char *prefix, const char *id, const struct dldb_cell *v)
+static void dldb_stated_put(struct dldb_stated_row *r, const char *prefix, const char *id, const struct dldb_cell *v)
 {
 	struct stateds *t = &r->d->p->stated;
 	struct intern *strings = &r->d->p->strings;
@@ -153,12 +153,12 @@ static void put(struct row *r, const char *prefix, const char *id, const struct 
 	t->is_string[i] = v->type == SQLPAGE_TEXT;
 }
 
-static void put_word(struct row *r, const char *id, const struct dldb_cell *v)
+static void dldb_stated_put_word(struct dldb_stated_row *r, const char *id, const struct dldb_cell *v)
 {
-	put(r, "", id, &(struct dldb_cell){.type = SQLPAGE_TEXT, .text = dldb_word(r->d, v)});
+	dldb_stated_put(r, "", id, &(struct dldb_cell){.type = SQLPAGE_TEXT, .text = dldb_word(r->d, v)});
 }
 
-static uint32_t find(struct row *r, const struct dldb_rows *in, const struct dldb_cell *id, const char *what)
+static uint32_t dldb_stated_find(struct dldb_stated_row *r, const struct dldb_rows *in, const struct dldb_cell *id, const char *what)
 {
 	uint32_t at = id->type == SQLPAGE_INT ? dldb_find(in, id->i) : ROW_NONE;
 	if (at == ROW_NONE && id->type != SQLPAGE_NULL)
@@ -167,72 +167,72 @@ static uint32_t find(struct row *r, const struct dldb_rows *in, const struct dld
 	return at;
 }
 
-static void put_op(struct row *r, const struct dldb_cell *id)
+static void dldb_stated_put_op(struct dldb_stated_row *r, const struct dldb_cell *id)
 {
 	const struct dldb_rows *ops = &r->d->ops;
-	uint32_t at = find(r, ops, id, "read_only_ops");
+	uint32_t at = dldb_stated_find(r, ops, id, "read_only_ops");
 	if (at == ROW_NONE)
 		return;
-	put(r, "", "op_id", dldb_at(ops, at, OP_ID));
-	put(r, "", "op_name", dldb_at(ops, at, OP_NAME));
-	put_word(r, "direction", dldb_at(ops, at, OP_DIRECTION));
-	put_word(r, "op_type", dldb_at(ops, at, OP_TYPE));
+	dldb_stated_put(r, "", "op_id", dldb_at(ops, at, OP_ID));
+	dldb_stated_put(r, "", "op_name", dldb_at(ops, at, OP_NAME));
+	dldb_stated_put_word(r, "direction", dldb_at(ops, at, OP_DIRECTION));
+	dldb_stated_put_word(r, "op_type", dldb_at(ops, at, OP_TYPE));
 }
 
 enum { METRIC_ID, METRIC_SUM, METRIC_AVG, METRIC_MIN, METRIC_MAX };
 static const char *const metric_columns[] = {"id", "sum", "avg", "min", "max", NULL};
 
-static void put_metric(struct row *r, const char *id, const struct dldb_cell *metric)
+static void dldb_stated_put_metric(struct dldb_stated_row *r, const char *id, const struct dldb_cell *metric)
 {
 	static const char *const prefix[] = {"", "total_", "avg_", "min_", "max_"};
-	uint32_t at = find(r, &r->look->metric, metric, "metric");
+	uint32_t at = dldb_stated_find(r, &r->look->metric, metric, "metric");
 	for (int c = METRIC_SUM; at != ROW_NONE && c <= METRIC_MAX; c++)
-		put(r, prefix[c], id, dldb_at(&r->look->metric, at, c));
+		dldb_stated_put(r, prefix[c], id, dldb_at(&r->look->metric, at, c));
 }
 
 static const char *const times_columns[] = {"id", "cpu_time_metric_id", "gpu_time_metric_id", "cpu_overhead_time_metric_id",
                                             "gpu_idle_time_metric_id", NULL};
 
-static void put_times(struct row *r, const struct dldb_cell *times)
+static void dldb_stated_put_times(struct dldb_stated_row *r, const struct dldb_cell *times)
 {
 	static const char *const id[] = {"", "cpu_time_ns", "gpu_time_ns", "cpu_overhead_time_ns", "gpu_idle_time_ns"};
-	uint32_t at = find(r, &r->look->times, times, "node_time_metrics");
+	uint32_t at = dldb_stated_find(r, &r->look->times, times, "node_time_metrics");
 	for (int c = 1; at != ROW_NONE && c <= 4; c++)
-		put_metric(r, id[c], dldb_at(&r->look->times, at, c));
+		dldb_stated_put_metric(r, id[c], dldb_at(&r->look->times, at, c));
 }
 
 static const char *const category_columns[] = {"id", "gpu_time", "cpu_time", "cpu_overhead", "gpu_idle", "count", NULL};
 
-static void put_category(struct row *r, const char *id, const struct dldb_cell *category)
+static void put_category(struct dldb_stated_row *r, const char *id, const struct dldb_cell *category)
 {
 	static const char *const part[] = {"", "_gpu_time_ns", "_cpu_time_ns", "_cpu_overhead_ns", "_gpu_idle_ns", ""};
-	uint32_t at = find(r, &r->look->category, category, "category_summary");
+	uint32_t at = dldb_stated_find(r, &r->look->category, category, "category_summary");
 	for (int c = 1; at != ROW_NONE && c <= 5; c++)
-		put(r, id, part[c], dldb_at(&r->look->category, at, c));
+		dldb_stated_put(r, id, part[c], dldb_at(&r->look->category, at, c));
 }
 
-static void put_device(struct row *r, const char *id, const struct dldb_cell *device)
+static void dldb_stated_put_device(struct dldb_stated_row *r, const char *id, const struct dldb_cell *device)
 {
-	uint32_t at = find(r, &r->look->device, device, "read_only_gpu_infos");
+	uint32_t at = dldb_stated_find(r, &r->look->device, device, "read_only_gpu_infos");
 	if (at != ROW_NONE)
-		put(r, "", id, dldb_at(&r->look->device, at, 1));
+		dldb_stated_put(r, "", id, dldb_at(&r->look->device, at, 1));
 }
 
-static void put_column(struct row *r, const struct stated_column *c, const struct dldb_cell *v)
+static void dldb_stated_put_column(struct dldb_stated_row *r, const struct stated_column *c, const struct dldb_cell *v)
 {
 	struct dldb_cell text = {.type = SQLPAGE_TEXT};
 	switch (c->as) {
-	case AS_NUMBER: put(r, "", c->id, v); break;
+	case AS_NUMBER: dldb_stated_put(r, "", c->id, v); break;
 	case AS_TEXT:
 		text.text = dldb_text(r->d, v);
-		put(r, "", c->id, v->type == SQLPAGE_NULL ? v : &text);
+		dldb_stated_put(r, "", c->id, v->type == SQLPAGE_NULL ? v : &text);
 		break;
-	case AS_WORD: put_word(r, c->id, v); break;
-	case AS_OP: put_op(r, v); break;
-	case AS_METRIC: put_metric(r, c->id, v); break;
-	case AS_TIMES: put_times(r, v); break;
+	case AS_WORD: dldb_stated_put_word(r, c->id, v); break;
+	case AS_OP: dldb_stated_put_op(r, v); break;
+	case AS_METRIC: dldb_stated_put_metric(r, c->id, v); break;
+	case AS_TIMES: dldb_stated_put_times(r, v); break;
 	case AS_CATEGORY: put_category(r, c->id, v); break;
-	case AS_DEVICE: put_device(r, c->id, v); break;
+	case AS_DEVICE: dldb_stated_put_device(r, c->id, v); break;
 	}
 }
 
@@ -247,7 +247,7 @@ static bool is_new(struct intern *seen, const struct dldb_cell *v, unsigned n)
 	return seen->n > before;
 }
 
-static void read_table(struct dldb *d, const struct lookups *look, const struct stated_table *t)
+static void dldb_stated_read_table(struct dldb *d, const struct lookups *look, const struct stated_table *t)
 {
 	const char *columns[BEFORE + STATED_COLUMNS_MAX + 1] = {t->is_list ? "id" : "aggr_id", "domain_id"};
 	struct dldb_cell v[BEFORE + STATED_COLUMNS_MAX];
@@ -258,7 +258,7 @@ static void read_table(struct dldb *d, const struct lookups *look, const struct 
 		columns[n++] = c->from;
 	if (!dldb_scan(d, &s, t->name, columns))
 		return;
-	struct row r = {.d = d, .look = look, .table = intern_str(&d->p->strings, str_from(t->name))};
+	struct dldb_stated_row r = {.d = d, .look = look, .table = intern_str(&d->p->strings, str_from(t->name))};
 	intern_init(&seen);
 	while (r.row < INT32_MAX && dldb_next(d, &s)) {
 		for (unsigned i = 0; i < n; i++)
@@ -267,7 +267,7 @@ static void read_table(struct dldb *d, const struct lookups *look, const struct 
 			continue;
 		r.aggregation = dldb_i64(&v[AGGREGATION], ID_NONE);
 		for (unsigned i = BEFORE; i < n; i++)
-			put_column(&r, &t->columns[i - BEFORE], &v[i]);
+			dldb_stated_put_column(&r, &t->columns[i - BEFORE], &v[i]);
 		r.row++;
 	}
 	build_count(&d->b, build_cat(&d->b, r.table), 'M', (uint64_t)s.row);
@@ -284,7 +284,7 @@ void dldb_read_stated(struct dldb *d)
 	dldb_load(d, &look.category, "category_summary", category_columns);
 	dldb_load(d, &look.device, "read_only_gpu_infos", device_columns);
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
-		read_table(d, &look, &tables[i]);
+		dldb_stated_read_table(d, &look, &tables[i]);
 	dldb_rows_release(&look.metric);
 	dldb_rows_release(&look.times);
 	dldb_rows_release(&look.category);

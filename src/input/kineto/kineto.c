@@ -10,7 +10,7 @@
 /* An event, or another value of the top level, must fit in this much memory. */
 enum { VALUE_MAX = 64 << 20, META_MAX = 4 << 20 };
 
-struct reader {
+struct kineto_reader {
 	struct kineto k;
 	struct source *source;
 	const char *begin;   /* of the window */
@@ -19,14 +19,14 @@ struct reader {
 	bool found_events;
 };
 
-static int64_t offset_of(const struct reader *r, const char *p)
+static int64_t offset_of(const struct kineto_reader *r, const char *p)
 {
 	return r->begin_offset + (p - r->begin);
 }
 
 /* Extends the window, keeping what is at and behind *p, and moves *p along. Doubles what is kept, so that a long value is
  * not read over and over. False when nothing more came. */
-static bool more(struct reader *r, const char **p)
+static bool more(struct kineto_reader *r, const char **p)
 {
 	size_t kept = (size_t)(r->k.j.end - *p), n = kept;
 	while (!r->final && (n == kept || n < kept * 2)) {
@@ -40,7 +40,7 @@ static bool more(struct reader *r, const char **p)
 	return n > kept;
 }
 
-static void note_truncated(struct reader *r, const char *where)
+static void note_truncated(struct kineto_reader *r, const char *where)
 {
 	const char *why = source_error(r->source);
 	diag_add(&r->k.p->diags, "truncated-file", DIAG_LOSS, offset_of(r, r->k.j.end),
@@ -49,7 +49,7 @@ static void note_truncated(struct reader *r, const char *where)
 }
 
 /* Is there an event at the brace `p`? One stands in an array and begins with a key that events have. */
-static bool looks_like_event(const struct reader *r, const char *p)
+static bool looks_like_event(const struct kineto_reader *r, const char *p)
 {
 	static const char *const keys[] = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "args", "s", "bp"};
 	const char *before = p;
@@ -69,7 +69,7 @@ static bool looks_like_event(const struct reader *r, const char *p)
 }
 
 /* The next event after the damage at p; NULL at the end of the input. */
-static const char *resync(struct reader *r, const char *p)
+static const char *resync(struct kineto_reader *r, const char *p)
 {
 	enum { TAIL = 256 };
 	for (;;) {
@@ -91,7 +91,7 @@ static const char *resync(struct reader *r, const char *p)
 	}
 }
 
-static void note_damage(struct reader *r, const char *event)
+static void note_damage(struct kineto_reader *r, const char *event)
 {
 	struct json *j = &r->k.j;
 	char near[24];
@@ -105,7 +105,7 @@ static void note_damage(struct reader *r, const char *event)
 }
 
 /* One element of traceEvents at p. Returns the position behind it, or NULL as the JSON reader says. */
-static const char *element(struct reader *r, const char *p)
+static const char *element(struct kineto_reader *r, const char *p)
 {
 	r->k.offset = offset_of(r, p);
 	if (*p == '{')
@@ -117,7 +117,7 @@ static const char *element(struct reader *r, const char *p)
 }
 
 /* The events; p is behind '['. Returns the position behind ']', or NULL when the input ended first. */
-static const char *read_events(struct reader *r, const char *p)
+static const char *kineto_read_events(struct kineto_reader *r, const char *p)
 {
 	bool first = true;
 	r->found_events = true;
@@ -158,7 +158,7 @@ static const char *read_events(struct reader *r, const char *p)
 	}
 }
 
-static void read_meta(struct reader *r, const struct json_value *key, const struct json_value *v)
+static void kineto_read_meta(struct kineto_reader *r, const struct json_value *key, const struct json_value *v)
 {
 	if (v->raw.n > META_MAX) {
 		diag_add(&r->k.p->diags, "huge-metadata", DIAG_LOSS, offset_of(r, v->raw.p), "'%.*s' is longer than %d MiB: left out",
@@ -169,7 +169,7 @@ static void read_meta(struct reader *r, const struct json_value *key, const stru
 }
 
 /* The members of the top-level object; p is behind '{'. */
-static void read_object(struct reader *r, const char *p)
+static void read_object(struct kineto_reader *r, const char *p)
 {
 	bool first = true;
 	for (;;) {
@@ -180,7 +180,7 @@ static void read_object(struct reader *r, const char *p)
 		if (p && !key.raw.p)
 			return;
 		if (p && *p == '[' && str_eq(key.raw, STR("traceEvents"))) {
-			p = read_events(r, p + 1);
+			p = kineto_read_events(r, p + 1);
 			if (!p)
 				return;
 			continue;
@@ -188,7 +188,7 @@ static void read_object(struct reader *r, const char *p)
 		if (p)
 			p = json_value(&r->k.j, p, &v);
 		if (p) {
-			read_meta(r, &key, &v);
+			kineto_read_meta(r, &key, &v);
 			continue;
 		}
 		first = was_first;
@@ -208,7 +208,7 @@ static bool device_number(const struct json_value *v, int64_t *x)
 	return v->type == JSON_NUMBER && json_to_i64(v->raw, x);
 }
 
-static const char *read_device(struct reader *r, struct json *j, const char *p)
+static const char *read_device(struct kineto_reader *r, struct json *j, const char *p)
 {
 	struct profile *pr = r->k.p;
 	uint32_t i = rows_push(&pr->device, &store_tables[TABLE_device]);
@@ -245,7 +245,7 @@ static const char *read_device(struct reader *r, struct json *j, const char *p)
 }
 
 /* deviceProperties, an array of objects, as kept among the facts about the run. */
-static void read_devices(struct reader *r)
+static void kineto_read_devices(struct kineto_reader *r)
 {
 	struct str text;
 	if (!profile_meta(r->k.p, "deviceProperties", &text) || !text.n || text.p[0] != '[')
@@ -261,7 +261,7 @@ static void read_devices(struct reader *r)
 	buf_release(&padded);
 }
 
-static int read_top(struct reader *r, struct err *e)
+static int read_top(struct kineto_reader *r, struct err *e)
 {
 	const char *p = r->begin;
 	if (r->k.j.end - p >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
@@ -271,7 +271,7 @@ static int read_top(struct reader *r, struct err *e)
 	if (p >= r->k.j.end)
 		return err_set(e, why ? ERR_IO : ERR_FORMAT, "%s: %s, a JSON trace was expected", path, why ? why : "the file is empty");
 	if (*p == '[')
-		read_events(r, p + 1);
+		kineto_read_events(r, p + 1);
 	else if (*p == '{')
 		read_object(r, p + 1);
 	else
@@ -303,7 +303,7 @@ static const char *what_it_is(const char *keys)
 }
 
 /* Objects without a phase and a time, all of them, are events of nothing. */
-static int not_a_trace(const struct reader *r, struct err *e)
+static int not_a_trace(const struct kineto_reader *r, struct err *e)
 {
 	const char *what = what_it_is(r->k.first_keys);
 	if (!r->k.n_events)
@@ -315,7 +315,7 @@ static int not_a_trace(const struct reader *r, struct err *e)
 
 static int kineto_read(struct source *s, struct profile *p, struct err *e)
 {
-	struct reader *r = NEW(struct reader);
+	struct kineto_reader *r = NEW(struct kineto_reader);
 	r->source = s;
 	r->k.p = p;
 	if (p->as_written)
@@ -331,7 +331,7 @@ static int kineto_read(struct source *s, struct profile *p, struct err *e)
 	if (rc == 0 && !r->k.n_like && (r->k.n_events || diag_count(&p->diags, "not-an-event")))
 		rc = not_a_trace(r, e);
 	p->input_bytes = (uint64_t)offset_of(r, r->k.j.end);
-	read_devices(r);
+	kineto_read_devices(r);
 	kineto_event_finish(&r->k);
 	if (build_finish(&r->k.b, e) < 0)
 		rc = -1;

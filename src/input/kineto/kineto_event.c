@@ -161,7 +161,7 @@ static const struct cat_slot *category_of(struct kineto *k, struct event *ev)
 }
 
 /* The legacy array form of torch has no categories: the process says what an event is. Its times are from the start of the recording. */
-static enum event_kind kind_of(struct kineto *k, struct event *ev, int *sub)
+static enum event_kind kineto_event_kind_of(struct kineto *k, struct event *ev, int *sub)
 {
 	if (!ev->has_cat && str_eq(ev->pid, STR("CPU functions"))) {
 		*sub = SPAN_OP;
@@ -190,7 +190,7 @@ static unsigned args_kind(struct kineto *k, struct event *ev)
 	int sub;
 	if (is_memory(ev))
 		return ON_MEMORY;
-	return ev->ph == 'X' || ev->ph == 'B' ? kind_of(k, ev, &sub) : 0;
+	return ev->ph == 'X' || ev->ph == 'B' ? kineto_event_kind_of(k, ev, &sub) : 0;
 }
 
 static uint32_t track_of(struct kineto *k, const struct event *ev)
@@ -214,7 +214,7 @@ static uint32_t track_of(struct kineto *k, const struct event *ev)
 	return track;
 }
 
-static uint32_t launch_of(struct kineto *k, const struct event *ev)
+static uint32_t kineto_event_launch_of(struct kineto *k, const struct event *ev)
 {
 	struct launch_row r = launch_none();
 	int64_t device = NUM(ev, DEVICE, INT32_MIN);
@@ -242,7 +242,7 @@ static uint32_t launch_of(struct kineto *k, const struct event *ev)
 	return build_launch(&k->b, &r);
 }
 
-static int32_t small(int64_t v)
+static int32_t kineto_event_small(int64_t v)
 {
 	return v >= INT32_MIN && v <= INT32_MAX ? (int32_t)v : -1;
 }
@@ -261,14 +261,14 @@ static uint32_t store_span(struct kineto *k, struct event *ev, enum event_kind k
 	};
 	if (kind == ON_CALL || kind == ON_SYNC) {
 		r.link_id = NUM(ev, CORR, ID_NONE);
-		r.aux_id = small(NUM(ev, API_ID, -1));
+		r.aux_id = kineto_event_small(NUM(ev, API_ID, -1));
 	} else if (kind == ON_PYTHON) {
 		r.ext_id = NUM(ev, PYTHON_ID, ID_NONE);
 		r.link_id = NUM(ev, PYTHON_PARENT, ID_NONE);
-		r.aux_id = small(NUM(ev, PYTHON_MODULE, -1));
+		r.aux_id = kineto_event_small(NUM(ev, PYTHON_MODULE, -1));
 	} else {
 		r.link_id = NUM(ev, SEQ, ID_NONE);
-		r.aux_id = small(NUM(ev, FWD_TID, -1));
+		r.aux_id = kineto_event_small(NUM(ev, FWD_TID, -1));
 	}
 	if (sub == SPAN_OP && str_starts(ev->name, STR(TORCH_STEP)))
 		r.kind = SPAN_USER; /* the 2021 format files it under Operator */
@@ -279,7 +279,7 @@ static void store_gpu(struct kineto *k, struct event *ev, int sub, int64_t ts, i
 {
 	struct gpu_row r = {
 		.start_ns = ts, .dur_ns = dur, .ext_id = NUM(ev, EXT_ID, ID_NONE), .corr_id = NUM(ev, CORR, ID_NONE),
-		.name = intern_raw(k, ev->name, ev->name_escaped), .track = track_of(k, ev), .launch = launch_of(k, ev),
+		.name = intern_raw(k, ev->name, ev->name_escaped), .track = track_of(k, ev), .launch = kineto_event_launch_of(k, ev),
 		.args = build_args(&k->b, k->pair, ev->n_pairs), .cat = category_of(k, ev)->cat, .kind = (uint8_t)sub,
 	};
 	build_gpu(&k->b, &r);
@@ -307,7 +307,7 @@ static void open_push(struct kineto *k, uint32_t track, uint32_t span)
 	k->open_top[track] = k->n_open++;
 }
 
-static void close_range(struct kineto *k, uint32_t span, int64_t end)
+static void kineto_event_close_range(struct kineto *k, uint32_t span, int64_t end)
 {
 	int64_t dur = end - k->p->span.start_ns[span];
 	build_span_dur(&k->b, span, dur > 0 ? dur : 0);
@@ -321,7 +321,7 @@ static void open_pop(struct kineto *k, uint32_t track, int64_t ts)
 	}
 	struct open_range *o = &k->open[k->open_top[track]];
 	k->open_top[track] = o->below;
-	close_range(k, o->span, ts);
+	kineto_event_close_range(k, o->span, ts);
 	o->span = ROW_NONE;
 }
 
@@ -373,7 +373,7 @@ static void store_complete(struct kineto *k, struct event *ev, int64_t ts)
 	if (ts + dur > k->last_ns)
 		k->last_ns = ts + dur;
 	int sub;
-	enum event_kind kind = kind_of(k, ev, &sub);
+	enum event_kind kind = kineto_event_kind_of(k, ev, &sub);
 	if (kind == ON_GPU) {
 		store_gpu(k, ev, sub, ts, dur);
 		return;
@@ -505,7 +505,7 @@ const char *kineto_event(struct kineto *k, const char *p)
 }
 
 /* Gives every track the name, or the label, that its process was given last. */
-static void name_processes(struct kineto *k, bool labels, uint32_t *column)
+static void kineto_event_name_processes(struct kineto *k, bool labels, uint32_t *column)
 {
 	struct idmap by_pid;
 	idmap_init(&by_pid, 1, 0, k->n_names);
@@ -526,11 +526,11 @@ void kineto_event_finish(struct kineto *k)
 	for (uint32_t i = 0; i < k->n_open; i++) {
 		if (k->open[i].span == ROW_NONE)
 			continue;
-		close_range(k, k->open[i].span, k->last_ns);
+		kineto_event_close_range(k, k->open[i].span, k->last_ns);
 		diag_add(&p->diags, "begin-without-end", DIAG_REPAIR, -1, "a B event has no E event: its range ends with the trace");
 	}
-	name_processes(k, false, p->track.process_name);
-	name_processes(k, true, p->track.process_labels);
+	kineto_event_name_processes(k, false, p->track.process_name);
+	kineto_event_name_processes(k, true, p->track.process_labels);
 	mem_free(k->open);
 	mem_free(k->open_top);
 	mem_free(k->names);

@@ -14,7 +14,7 @@ struct copier {
 };
 
 /* "123" or "-12.50", whose digits fit an int64, without leading zeros: so that it can be written back as it was. */
-static bool read_number(struct str raw, struct written_value *v)
+static bool kineto_written_read_number(struct str raw, struct written_value *v)
 {
 	const char *p = raw.p, *end = raw.p + raw.n;
 	bool negative = p < end && *p == '-';
@@ -39,9 +39,9 @@ static bool read_number(struct str raw, struct written_value *v)
 	return true;
 }
 
-static bool take_number(struct copier *c, struct str raw)
+static bool kineto_written_take_number(struct copier *c, struct str raw)
 {
-	if (c->n == WRITTEN_VALUES || !read_number(raw, &c->value[c->n]))
+	if (c->n == WRITTEN_VALUES || !kineto_written_read_number(raw, &c->value[c->n]))
 		return false;
 	buf_char(c->out, c->value[c->n++].decimals ? WRITTEN_DECIMAL : WRITTEN_WHOLE);
 	return true;
@@ -70,12 +70,12 @@ static void put_container(struct copier *c, struct str raw)
 	buf_str(c->out, k->value_text[id]);
 }
 
-static void put_value(struct copier *c, const struct json_value *v)
+static void kineto_written_put_value(struct copier *c, const struct json_value *v)
 {
 	switch (v->type) {
 	case JSON_STRING:
 		buf_char(c->out, '"');
-		if (v->escaped || !take_number(c, v->raw)) {
+		if (v->escaped || !kineto_written_take_number(c, v->raw)) {
 			c->out->n--;
 			json_put_raw(c->out, v->raw, c->scratch);
 			break;
@@ -83,7 +83,7 @@ static void put_value(struct copier *c, const struct json_value *v)
 		buf_char(c->out, '"');
 		break;
 	case JSON_NUMBER:
-		if (!take_number(c, v->raw))
+		if (!kineto_written_take_number(c, v->raw))
 			json_put_valid(c->out, v->raw, c->scratch);
 		break;
 	case JSON_ARRAY:
@@ -109,7 +109,7 @@ static const char *put_object(struct copier *c, const char *p, int depth, bool *
 			p = put_object(c, p, depth - 1, is_metadata);
 		} else if ((p = json_value(&c->j, p, &v))) {
 			*is_metadata |= str_eq(key.raw, STR("ph")) && str_eq(v.raw, STR("M"));
-			put_value(c, &v);
+			kineto_written_put_value(c, &v);
 		}
 		if (!p)
 			return NULL;

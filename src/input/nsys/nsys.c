@@ -8,7 +8,7 @@
 #include <strings.h>
 
 /* "T", or "T_V<digits>": 1 or the number; 0 = another table. */
-static unsigned long version_of(const char *table, const char *name)
+static unsigned long nsys_version_of(const char *table, const char *name)
 {
 	size_t n = strlen(name);
 	if (strncasecmp(table, name, n) != 0)
@@ -29,7 +29,7 @@ const char *nsys_find_table(struct nsys *n, const char *name)
 	const char *best = NULL;
 	unsigned long best_version = 0;
 	for (const char *t = n->tables.p, *end = t + n->tables.n; t && t < end; t += strlen(t) + 1) {
-		unsigned long v = version_of(t, name);
+		unsigned long v = nsys_version_of(t, name);
 		if (v > best_version) {
 			best_version = v;
 			best = t;
@@ -81,14 +81,14 @@ void nsys_read_tables(struct nsys *n, const struct nsys_table *t)
 	}
 }
 
-struct cursor {
+struct nsys_cursor {
 	struct sqlscan scan;
 	const struct nsys_table *table;
 	int64_t start; /* of the current row */
 	bool open;
 };
 
-static bool advance(struct nsys *n, struct cursor *c)
+static bool nsys_advance(struct nsys *n, struct nsys_cursor *c)
 {
 	if (!sqlscan_next(&c->scan)) {
 		close_table(n, &c->scan, c->table);
@@ -105,23 +105,23 @@ void nsys_read_merged(struct nsys *n, const struct nsys_table *t)
 	int n_cursors = 0, most = 0;
 	while (t[most].name)
 		most++;
-	struct cursor *cursor = NEW_ARRAY(most, struct cursor);
+	struct nsys_cursor *cursor = NEW_ARRAY(most, struct nsys_cursor);
 	for (; t->name; t++) {
-		struct cursor *c = &cursor[n_cursors];
+		struct nsys_cursor *c = &cursor[n_cursors];
 		if (!open_table(n, &c->scan, t))
 			continue;
 		if (t->reserve)
 			t->reserve(n, sqldb_max_rowid(&n->db, c->scan.table));
 		c->table = t;
 		c->open = true;
-		if (advance(n, c))
+		if (nsys_advance(n, c))
 			n_cursors++;
 	}
 	for (;;) {
-		struct cursor *first = NULL;
+		struct nsys_cursor *first = NULL;
 		int64_t next = INT64_MAX; /* the start of the best row in the other tables */
 		for (int i = 0; i < n_cursors; i++) {
-			struct cursor *c = &cursor[i];
+			struct nsys_cursor *c = &cursor[i];
 			if (!c->open)
 				continue;
 			if (!first || c->start < first->start) {
@@ -137,12 +137,12 @@ void nsys_read_merged(struct nsys *n, const struct nsys_table *t)
 		do {
 			n->row = first->scan.row;
 			first->table->row(n, &first->scan);
-		} while (advance(n, first) && first->start < next);
+		} while (nsys_advance(n, first) && first->start < next);
 	}
 	mem_free(cursor);
 }
 
-static void keep_name(void *context, const char *table)
+static void nsys_keep_name(void *context, const char *table)
 {
 	struct nsys *n = context;
 	buf_cstr(&n->tables, table);
@@ -161,7 +161,7 @@ static bool is_lookup(const char *table)
 }
 
 /* Counts what is not read, so that nothing is missing without a word. */
-static void count_rest(struct nsys *n)
+static void nsys_count_rest(struct nsys *n)
 {
 	struct buf list = {0};
 	uint64_t rows = 0;
@@ -185,7 +185,7 @@ static void count_rest(struct nsys *n)
 }
 
 /* An empty capture is told what it lacks and how to record it. */
-static void note_missing(struct nsys *n)
+static void nsys_note_missing(struct nsys *n)
 {
 	bool kernels = n->p->gpu_op.rows.n > 0, calls = nsys_find_table(n, "CUPTI_ACTIVITY_KIND_RUNTIME") != NULL;
 	bool nvtx = nsys_find_table(n, "NVTX_EVENTS") != NULL;
@@ -200,7 +200,7 @@ static void note_missing(struct nsys *n)
 		         "--trace=cuda,nvtx` and, for PyTorch, inside torch.autograd.profiler.emit_nvtx(record_shapes=True)");
 }
 
-static void init(struct nsys *n, struct profile *p)
+static void nsys_init(struct nsys *n, struct profile *p)
 {
 	n->p = p;
 	n->last_ns = INT64_MIN;
@@ -216,13 +216,13 @@ static void init(struct nsys *n, struct profile *p)
 	idmap_init(&n->process_name, 1, 0, 1024);
 }
 
-static int finish(struct nsys *n, struct err *e)
+static int nsys_finish(struct nsys *n, struct err *e)
 {
 	nsys_close_open(n);
 	nsys_name_tracks(n);
 	nsys_flush_counts(n);
-	count_rest(n);
-	note_missing(n);
+	nsys_count_rest(n);
+	nsys_note_missing(n);
 	nsys_nvtx_release(n);
 	markers_free(n->markers);
 	nsys_strings_release(n);
@@ -246,7 +246,7 @@ static int finish(struct nsys *n, struct err *e)
 	return sqldb_close(&n->db, e) < 0 ? -1 : rc;
 }
 
-static int read_file(struct source *s, struct profile *p, struct err *e)
+static int nsys_read_file(struct source *s, struct profile *p, struct err *e)
 {
 	const char *path = source_path(s);
 	if (strcmp(path, "-") == 0)
@@ -259,25 +259,25 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 		mem_free(n);
 		return -1;
 	}
-	init(n, p);
+	nsys_init(n, p);
 	p->zero_is_start = true;
 	p->recorder = RECORDER_NVIDIA;
 	if (stale)
 		diag_add(&p->diags, "unfinished-database", DIAG_LOSS, -1,
 		         "a journal lies beside the file: it is still being written, or was not closed, and the newest rows may be missing");
-	if (sqldb_each_table(&n->db, keep_name, n) < 0)
+	if (sqldb_each_table(&n->db, nsys_keep_name, n) < 0)
 		diag_add(&p->diags, "damaged-table", DIAG_LOSS, -1, "the list of tables is damaged");
 	sqldb_tell_views(&n->db, &p->diags);
 	nsys_strings_load(n);
 	nsys_read_tables(n, nsys_info_tables);
 	nsys_read_tables(n, nsys_gpu_tables);
 	nsys_read_merged(n, nsys_host_tables);
-	int rc = finish(n, e);
+	int rc = nsys_finish(n, e);
 	mem_free(n);
 	return rc;
 }
 
-static bool has_any(struct str names, const char *const *any)
+static bool nsys_has_any(struct str names, const char *const *any)
 {
 	for (; *any; any++)
 		if (str_has_nocase(names, str_from(*any)))
@@ -286,7 +286,7 @@ static bool has_any(struct str names, const char *const *any)
 }
 
 /* By the names of the tables; where the schema is too damaged to be read, by those that stand in the first bytes. */
-static int sniff(struct str head, const char *path, struct err *e)
+static int nsys_sniff(struct str head, const char *path, struct err *e)
 {
 	static const char *const own[] = {"EXPORT_META_DATA", "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME", NULL};
 	static const char *const with_strings[] = {"TARGET_INFO_", "CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "ThreadNames",
@@ -296,7 +296,7 @@ static int sniff(struct str head, const char *path, struct err *e)
 	struct buf list = {0};
 	int rc = path ? sqldb_list(path, &list, e) : 1;
 	struct str names = rc == 0 ? buf_view(&list) : head;
-	bool yes = has_any(names, own) || (str_has_nocase(names, STR("StringIds")) && has_any(names, with_strings));
+	bool yes = nsys_has_any(names, own) || (str_has_nocase(names, STR("StringIds")) && nsys_has_any(names, with_strings));
 	buf_release(&list);
 	return rc < 0 ? -1 : yes ? 95 : 0;
 }
@@ -304,6 +304,6 @@ static int sniff(struct str head, const char *path, struct err *e)
 const struct input input_nsys = {
 	.name = "nsys",
 	.help = "Nsight Systems databases: SQLite exports of nsys 2020.3 and later",
-	.sniff = sniff,
-	.read = read_file,
+	.sniff = nsys_sniff,
+	.read = nsys_read_file,
 };

@@ -110,7 +110,7 @@ int64_t nsys_int(struct nsys *n, const struct sqlscan *s, int column, int64_t ab
 	return absent;
 }
 
-static uint32_t new_thread_track(struct nsys *n, int64_t global, const char *suffix)
+static uint32_t nsys_common_new_thread_track(struct nsys *n, int64_t global, const char *suffix)
 {
 	char pid[24], tid[48];
 	int np = snprintf(pid, sizeof pid, "%lld", (long long)nsys_pid(global));
@@ -128,7 +128,7 @@ static uint32_t thread_track(struct nsys *n, struct nsys_thread *slots, const st
 	}
 	struct nsys_thread *slot = &slots[hash_u64((uint64_t)global) % NSYS_THREADS];
 	if (slot->global_tid != global || !slot->track)
-		*slot = (struct nsys_thread){global, new_thread_track(n, global, suffix) + 1};
+		*slot = (struct nsys_thread){global, nsys_common_new_thread_track(n, global, suffix) + 1};
 	return slot->track - 1;
 }
 

@@ -4,16 +4,16 @@
 
 #include "input/cupti.h"
 
-static int32_t small(int64_t v) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : INT32_MIN; }
+static int32_t nsys_gpu_small(int64_t v) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : INT32_MIN; }
 
 /* Of these names the first columns of every such table. */
 enum { START, END, DEVICE, CONTEXT, STREAM, CORRELATION, PID, GRAPH_NODE, GRAPH, OWN };
 #define COMMON_COLUMNS "start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphNodeId", "graphId"
 
-static int64_t unless_zero(int64_t v) { return v ? v : ID_NONE; }
+static int64_t nsys_gpu_unless_zero(int64_t v) { return v ? v : ID_NONE; }
 
 /* The launch as far as all tables tell it; the track goes to *track. */
-static struct launch_row launch_of(struct nsys *n, const struct sqlscan *s, uint32_t *track)
+static struct launch_row nsys_gpu_launch_of(struct nsys *n, const struct sqlscan *s, uint32_t *track)
 {
 	struct launch_row l = launch_none();
 	int64_t global = nsys_int(n, s, PID, ID_NONE);
@@ -24,13 +24,13 @@ static struct launch_row launch_of(struct nsys *n, const struct sqlscan *s, uint
 	l.context = nsys_int(n, s, CONTEXT, ID_NONE);
 	nsys_context_on(n, l.pid, l.context, cuda_id);
 	l.stream = nsys_int(n, s, STREAM, ID_NONE);
-	l.graph_node_id = unless_zero(nsys_int(n, s, GRAPH_NODE, 0));
-	l.graph_id = unless_zero(nsys_int(n, s, GRAPH, 0));
+	l.graph_node_id = nsys_gpu_unless_zero(nsys_int(n, s, GRAPH_NODE, 0));
+	l.graph_id = nsys_gpu_unless_zero(nsys_int(n, s, GRAPH, 0));
 	*track = nsys_stream_track(n, l.device == INT32_MIN ? -1 : l.device, l.stream == ID_NONE ? -1 : l.stream, l.pid);
 	return l;
 }
 
-static void add(struct nsys *n, const struct sqlscan *s, struct gpu_row *r, const struct launch_row *l, const char *cat)
+static void nsys_gpu_add(struct nsys *n, const struct sqlscan *s, struct gpu_row *r, const struct launch_row *l, const char *cat)
 {
 	bool open;
 	r->cat = nsys_cat(n, cat);
@@ -59,18 +59,18 @@ static uint32_t kernel_name(struct nsys *n, const struct sqlscan *s)
 	return nsys_intern(n, nsys_int(n, s, DEMANGLED, -1));
 }
 
-static void kernel_row(struct nsys *n, const struct sqlscan *s)
+static void nsys_gpu_kernel_row(struct nsys *n, const struct sqlscan *s)
 {
 	struct gpu_row r = {.kind = GPU_KERNEL, .name = kernel_name(n, s)};
-	struct launch_row l = launch_of(n, s, &r.track);
+	struct launch_row l = nsys_gpu_launch_of(n, s, &r.track);
 	int32_t *const to[] = {&l.registers, &l.grid_x, &l.grid_y, &l.grid_z, &l.block_x, &l.block_y, &l.block_z};
 	for (int c = 0; c < (int)(sizeof to / sizeof to[0]); c++)
-		*to[c] = small(nsys_int(n, s, REGISTERS + c, -1));
+		*to[c] = nsys_gpu_small(nsys_int(n, s, REGISTERS + c, -1));
 	int64_t fixed = nsys_int(n, s, STATIC_SHARED, -1), dynamic = nsys_int(n, s, DYNAMIC_SHARED, -1);
 	if (fixed >= 0 && dynamic >= 0 && fixed <= INT32_MAX && dynamic <= INT32_MAX)
-		l.shared_bytes = small(fixed + dynamic);
+		l.shared_bytes = nsys_gpu_small(fixed + dynamic);
 	cupti_per_sm(&n->p->device, idmap_get(&n->device_row, l.device), &l);
-	add(n, s, &r, &l, "kernel");
+	nsys_gpu_add(n, s, &r, &l, "kernel");
 }
 
 static struct str memory_kind(int64_t kind)
@@ -99,37 +99,37 @@ static uint32_t copy_name(struct nsys *n, int64_t kind, int64_t from, int64_t to
 	return id;
 }
 
-static void memcpy_row(struct nsys *n, const struct sqlscan *s)
+static void nsys_gpu_memcpy_row(struct nsys *n, const struct sqlscan *s)
 {
 	struct gpu_row r = {.kind = GPU_MEMCPY};
 	r.name = copy_name(n, nsys_int(n, s, COPY_KIND, -1), nsys_int(n, s, FROM_KIND, -1), nsys_int(n, s, TO_KIND, -1));
-	struct launch_row l = launch_of(n, s, &r.track);
+	struct launch_row l = nsys_gpu_launch_of(n, s, &r.track);
 	l.bytes = nsys_int(n, s, COPY_BYTES, ID_NONE);
-	add(n, s, &r, &l, "gpu_memcpy");
+	nsys_gpu_add(n, s, &r, &l, "gpu_memcpy");
 }
 
 enum { SET_BYTES = OWN, SET_KIND };
 static const char *const memset_columns[] = {COMMON_COLUMNS, "bytes", "memKind", NULL};
 
-static void memset_row(struct nsys *n, const struct sqlscan *s)
+static void nsys_gpu_memset_row(struct nsys *n, const struct sqlscan *s)
 {
 	struct gpu_row r = {.kind = GPU_MEMSET};
 	struct buf b = {0};
 	buf_printf(&b, "Memset (" STR_FMT ")", STR_ARG(memory_kind(nsys_int(n, s, SET_KIND, -1))));
 	r.name = intern_put(&n->p->strings, b.p, b.n);
 	buf_release(&b);
-	struct launch_row l = launch_of(n, s, &r.track);
+	struct launch_row l = nsys_gpu_launch_of(n, s, &r.track);
 	l.bytes = nsys_int(n, s, SET_BYTES, ID_NONE);
-	add(n, s, &r, &l, "gpu_memset");
+	nsys_gpu_add(n, s, &r, &l, "gpu_memset");
 }
 
 /* One row a launch of a whole graph, instead of its kernels: the default of nsys ("--cuda-graph-trace=graph"). */
 static const char *const graph_columns[] = {COMMON_COLUMNS, "graphExecId", NULL};
 
-static void graph_row(struct nsys *n, const struct sqlscan *s)
+static void nsys_gpu_graph_row(struct nsys *n, const struct sqlscan *s)
 {
 	struct gpu_row r = {.kind = GPU_KERNEL};
-	struct launch_row l = launch_of(n, s, &r.track);
+	struct launch_row l = nsys_gpu_launch_of(n, s, &r.track);
 	struct buf b = {0};
 	buf_printf(&b, "CUDA graph %lld", (long long)nsys_int(n, s, GRAPH, 0));
 	r.name = intern_put(&n->p->strings, b.p, b.n);
@@ -143,7 +143,7 @@ static void graph_row(struct nsys *n, const struct sqlscan *s)
 	buf_release(&b);
 	diag_add(&n->p->diags, "whole-graphs", DIAG_NOTE, -1,
 	         "CUDA graphs were recorded as a whole, without their kernels: record with `nsys profile --cuda-graph-trace=node`");
-	add(n, s, &r, &l, "kernel");
+	nsys_gpu_add(n, s, &r, &l, "kernel");
 }
 
 enum { SYNC_EVENT = OWN };
@@ -159,7 +159,7 @@ static const char *sync_name(int64_t stream, int64_t event)
 }
 
 /* deviceId is 0 in this table whatever the context's device is, in the versions that were looked at (2026.2, 2026.3). */
-static void sync_row(struct nsys *n, const struct sqlscan *s)
+static void nsys_gpu_sync_row(struct nsys *n, const struct sqlscan *s)
 {
 	bool open;
 	int64_t stream = nsys_int(n, s, STREAM, -1), global = nsys_int(n, s, PID, ID_NONE);
@@ -184,15 +184,15 @@ static void reserve_gpu(struct nsys *n, int64_t rows)
 		rows_reserve(&n->p->gpu_op, &store_tables[TABLE_gpu_op], (uint32_t)sum);
 }
 
-static void ignore_row(struct nsys *n, const struct sqlscan *s) { (void)n, (void)s; }
+static void nsys_gpu_ignore_row(struct nsys *n, const struct sqlscan *s) { (void)n, (void)s; }
 static const char *const no_columns[] = {NULL};
 
 const struct nsys_table nsys_gpu_tables[] = {
-	{"CUPTI_ACTIVITY_KIND_KERNEL", kernel_columns, kernel_row, reserve_gpu, 0},
-	{"CUPTI_ACTIVITY_KIND_MEMCPY", memcpy_columns, memcpy_row, reserve_gpu, 0},
-	{"CUPTI_ACTIVITY_KIND_MEMSET", memset_columns, memset_row, reserve_gpu, 0},
-	{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", graph_columns, graph_row, reserve_gpu, 0},
-	{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", sync_columns, sync_row, NULL, 0},
-	{"CUPTI_ACTIVITY_KIND_CUDA_EVENT", no_columns, ignore_row, NULL, 'M'}, /* ids only: no time in most versions */
+	{"CUPTI_ACTIVITY_KIND_KERNEL", kernel_columns, nsys_gpu_kernel_row, reserve_gpu, 0},
+	{"CUPTI_ACTIVITY_KIND_MEMCPY", memcpy_columns, nsys_gpu_memcpy_row, reserve_gpu, 0},
+	{"CUPTI_ACTIVITY_KIND_MEMSET", memset_columns, nsys_gpu_memset_row, reserve_gpu, 0},
+	{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", graph_columns, nsys_gpu_graph_row, reserve_gpu, 0},
+	{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", sync_columns, nsys_gpu_sync_row, NULL, 0},
+	{"CUPTI_ACTIVITY_KIND_CUDA_EVENT", no_columns, nsys_gpu_ignore_row, NULL, 'M'}, /* ids only: no time in most versions */
 	{0},
 };

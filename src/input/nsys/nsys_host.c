@@ -18,7 +18,7 @@ static const char *const call_columns[] = {"start", "end", "globalTid", "nameId"
 /* ENUM_NSYS_EVENT_CLASS, which older files lack. A backtrace repeats the call that it belongs to. */
 enum { CLASS_RUNTIME = 0, CLASS_DRIVER = 1, CLASS_BACKTRACE = 67 };
 
-static void call_row(struct nsys *n, const struct sqlscan *s)
+static void nsys_host_call_row(struct nsys *n, const struct sqlscan *s)
 {
 	bool open;
 	int64_t class = nsys_int(n, s, CALL_CLASS, CLASS_RUNTIME);
@@ -43,7 +43,7 @@ static void plain_row(struct nsys *n, const struct sqlscan *s, const char *cat, 
 }
 
 static void os_row(struct nsys *n, const struct sqlscan *s) { plain_row(n, s, "osrt", SPAN_OS); }
-static void overhead_row(struct nsys *n, const struct sqlscan *s) { plain_row(n, s, "overhead", SPAN_OVERHEAD); }
+static void nsys_host_overhead_row(struct nsys *n, const struct sqlscan *s) { plain_row(n, s, "overhead", SPAN_OVERHEAD); }
 static void graph_event_row(struct nsys *n, const struct sqlscan *s) { plain_row(n, s, "cuda_graph", SPAN_OTHER); }
 static void cudnn_row(struct nsys *n, const struct sqlscan *s) { plain_row(n, s, "cudnn", SPAN_OTHER); }
 static void cublas_row(struct nsys *n, const struct sqlscan *s) { plain_row(n, s, "cublas", SPAN_OTHER); }
@@ -61,11 +61,11 @@ static void reserve_spans(struct nsys *n, int64_t rows)
 /* Read together in the order of time; what encloses stands before what it encloses. */
 const struct nsys_table nsys_host_tables[] = {
 	{"NVTX_EVENTS", nsys_nvtx_columns, nsys_nvtx_row, reserve_spans, 0},
-	{"CUPTI_ACTIVITY_KIND_RUNTIME", call_columns, call_row, reserve_spans, 0},
-	{"CUPTI_ACTIVITY_KIND_DRIVER", call_columns, call_row, reserve_spans, 0},
+	{"CUPTI_ACTIVITY_KIND_RUNTIME", call_columns, nsys_host_call_row, reserve_spans, 0},
+	{"CUPTI_ACTIVITY_KIND_DRIVER", call_columns, nsys_host_call_row, reserve_spans, 0},
 	{"OSRT_API", os_columns, os_row, reserve_spans, 0},
-	{"PROFILER_OVERHEAD", os_columns, overhead_row, reserve_spans, 0},
-	{"CUPTI_ACTIVITY_KIND_OVERHEAD", os_columns, overhead_row, reserve_spans, 0},
+	{"PROFILER_OVERHEAD", os_columns, nsys_host_overhead_row, reserve_spans, 0},
+	{"CUPTI_ACTIVITY_KIND_OVERHEAD", os_columns, nsys_host_overhead_row, reserve_spans, 0},
 	{"CUDA_GRAPH_EVENTS", os_columns, graph_event_row, reserve_spans, 0},
 	{"CUDA_GRAPH_NODE_EVENTS", os_columns, graph_event_row, reserve_spans, 0},
 	{"CUDNN_EVENTS", os_columns, cudnn_row, reserve_spans, 0},

@@ -1,7 +1,7 @@
 /* Tables that describe the capture: versions, the machine, its GPUs, processes and threads, and what nsys itself had to say. */
 #include "input/nsys/nsys.h"
 
-static void put_meta(struct nsys *n, const char *prefix, struct str name, struct str value)
+static void nsys_info_put_meta(struct nsys *n, const char *prefix, struct str name, struct str value)
 {
 	struct buf b = {0};
 	buf_cstr(&b, prefix);
@@ -15,21 +15,21 @@ static const char *const meta_columns[] = {"name", "value", NULL};
 
 static void export_row(struct nsys *n, const struct sqlscan *s)
 {
-	put_meta(n, "", sqlscan_str(s, META_NAME), sqlscan_str(s, META_VALUE));
+	nsys_info_put_meta(n, "", sqlscan_str(s, META_NAME), sqlscan_str(s, META_VALUE));
 }
 
 static void capture_row(struct nsys *n, const struct sqlscan *s)
 {
-	put_meta(n, "capture:", sqlscan_str(s, META_NAME), sqlscan_str(s, META_VALUE));
+	nsys_info_put_meta(n, "capture:", sqlscan_str(s, META_NAME), sqlscan_str(s, META_VALUE));
 }
 
 static void system_row(struct nsys *n, const struct sqlscan *s)
 {
-	put_meta(n, "system:", sqlscan_str(s, META_NAME), sqlscan_str(s, META_VALUE));
+	nsys_info_put_meta(n, "system:", sqlscan_str(s, META_NAME), sqlscan_str(s, META_VALUE));
 }
 
 /* Each column of the row that is there becomes a fact. */
-static void put_columns(struct nsys *n, const struct sqlscan *s, const char *prefix, const char *const *columns)
+static void nsys_info_put_columns(struct nsys *n, const struct sqlscan *s, const char *prefix, const char *const *columns)
 {
 	for (int c = 0; columns[c]; c++) {
 		struct buf b = {0};
@@ -39,16 +39,16 @@ static void put_columns(struct nsys *n, const struct sqlscan *s, const char *pre
 		else
 			buf_str(&b, sqlscan_str(s, c));
 		if (!sqlscan_is_null(s, c))
-			put_meta(n, prefix, str_from(columns[c]), buf_view(&b));
+			nsys_info_put_meta(n, prefix, str_from(columns[c]), buf_view(&b));
 		buf_release(&b);
 	}
 }
 
 static const char *const session_columns[] = {"utcEpochNs", "utcTime", "localTime", "systemClockNs", NULL};
-static void session_row(struct nsys *n, const struct sqlscan *s) { put_columns(n, s, "session:", session_columns); }
+static void session_row(struct nsys *n, const struct sqlscan *s) { nsys_info_put_columns(n, s, "session:", session_columns); }
 
 static const char *const details_columns[] = {"duration", "startTime", "stopTime", NULL};
-static void details_row(struct nsys *n, const struct sqlscan *s) { put_columns(n, s, "analysis:", details_columns); }
+static void details_row(struct nsys *n, const struct sqlscan *s) { nsys_info_put_columns(n, s, "analysis:", details_columns); }
 
 /* DLProf adds a table of its own to the databases that it reads; here under the names that its own database has for the same facts. */
 static const char *const dlprof_columns[] = {"cpuModel", "driverVersion", "framework", "cudaVersion", "cudnnVersion", "nsysVersion", NULL};
@@ -57,10 +57,10 @@ static void dlprof_row(struct nsys *n, const struct sqlscan *s)
 	static const char *const facts[] = {"cpu_model", "driver_version", "framework", "cuda_version", "cudnn_version", "nsys_version"};
 	for (int c = 0; dlprof_columns[c]; c++)
 		if (sqlscan_str(s, c).n)
-			put_meta(n, "system_config:", str_from(facts[c]), sqlscan_str(s, c));
+			nsys_info_put_meta(n, "system_config:", str_from(facts[c]), sqlscan_str(s, c));
 }
 
-static int32_t in_i32(int64_t v, int32_t absent) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : absent; }
+static int32_t nsys_info_in_i32(int64_t v, int32_t absent) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : absent; }
 
 /* The same facts under the column names of TARGET_INFO_GPU, and of the tables that 2020.x had instead. */
 enum { GPU_ID, GPU_NAME, GPU_MEMORY, GPU_SMS, GPU_WARP, GPU_WARPS, GPU_MAJOR, GPU_MINOR };
@@ -83,12 +83,12 @@ static void gpu_row(struct nsys *n, const struct sqlscan *s)
 	d->name[i] = nsys_intern_cell(n, s, GPU_NAME);
 	d->memory_bytes[i] = nsys_int(n, s, GPU_MEMORY, 0);
 	d->memory_bytes[i] = d->memory_bytes[i] < 0 ? 0 : d->memory_bytes[i];
-	d->sm_count[i] = in_i32(nsys_int(n, s, GPU_SMS, 0), 0);
-	d->warp_size[i] = in_i32(nsys_int(n, s, GPU_WARP, 0), 0);
-	int64_t warps = in_i32(nsys_int(n, s, GPU_WARPS, 0), 0);
-	d->max_threads_per_sm[i] = in_i32(warps * d->warp_size[i], 0);
-	d->cc_major[i] = in_i32(nsys_int(n, s, GPU_MAJOR, -1), -1);
-	d->cc_minor[i] = in_i32(nsys_int(n, s, GPU_MINOR, -1), -1);
+	d->sm_count[i] = nsys_info_in_i32(nsys_int(n, s, GPU_SMS, 0), 0);
+	d->warp_size[i] = nsys_info_in_i32(nsys_int(n, s, GPU_WARP, 0), 0);
+	int64_t warps = nsys_info_in_i32(nsys_int(n, s, GPU_WARPS, 0), 0);
+	d->max_threads_per_sm[i] = nsys_info_in_i32(warps * d->warp_size[i], 0);
+	d->cc_major[i] = nsys_info_in_i32(nsys_int(n, s, GPU_MAJOR, -1), -1);
+	d->cc_minor[i] = nsys_info_in_i32(nsys_int(n, s, GPU_MINOR, -1), -1);
 }
 
 enum { MAP_GPU, MAP_CUDA, MAP_PID };
@@ -109,7 +109,7 @@ static void map_row(struct nsys *n, const struct sqlscan *s)
 enum { CONTEXT_PID, CONTEXT_ID, CONTEXT_DEVICE };
 static const char *const context_columns[] = {"processId", "contextId", "deviceId", NULL};
 
-static void context_row(struct nsys *n, const struct sqlscan *s)
+static void nsys_info_context_row(struct nsys *n, const struct sqlscan *s)
 {
 	int64_t pid;
 	if (sqlscan_i64(s, CONTEXT_PID, &pid))
@@ -168,8 +168,8 @@ const struct nsys_table nsys_info_tables[] = {
 	{"TARGET_INFO_CUDA_GPU", cuda_gpu_columns, gpu_row, NULL, 'M'},
 	{"TARGET_INFO_GPU", gpu_columns, gpu_row, NULL, 'M'},
 	{"TARGET_INFO_CUDA_DEVICE", map_columns, map_row, NULL, 'M'},
-	{"TARGET_INFO_CUDA_CONTEXT_INFO", context_columns, context_row, NULL, 'M'},
-	{"TARGET_INFO_CUDA_NULL_STREAM", context_columns, context_row, NULL, 'M'},
+	{"TARGET_INFO_CUDA_CONTEXT_INFO", context_columns, nsys_info_context_row, NULL, 'M'},
+	{"TARGET_INFO_CUDA_NULL_STREAM", context_columns, nsys_info_context_row, NULL, 'M'},
 	{"PROCESSES", process_columns, process_row, NULL, 'M'},
 	{"ThreadNames", thread_columns, thread_row, NULL, 'M'},
 	{"DIAGNOSTIC_EVENT", said_columns, said_row, NULL, 0},

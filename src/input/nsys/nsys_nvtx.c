@@ -65,7 +65,7 @@ void nsys_nvtx_release(struct nsys *n)
 	n->nvtx = NULL;
 }
 
-static struct str text_of(struct nsys *n, const struct sqlscan *s, int text, int text_id)
+static struct str nsys_nvtx_text_of(struct nsys *n, const struct sqlscan *s, int text, int text_id)
 {
 	int64_t id;
 	struct str t = sqlscan_str(s, text);
@@ -76,7 +76,7 @@ static struct str text_of(struct nsys *n, const struct sqlscan *s, int text, int
 }
 
 /* The place of a domain, made where it is new. */
-static uint32_t domain_place(struct nsys *n, int64_t pid, int64_t id)
+static uint32_t nsys_nvtx_domain_place(struct nsys *n, int64_t pid, int64_t id)
 {
 	struct nsys_nvtx *x = n->nvtx;
 	int64_t key[2] = {pid, id};
@@ -114,12 +114,12 @@ static int64_t pid_of(const struct sqlscan *s)
 static void learn_name(struct nsys *n, const struct sqlscan *s, int64_t type)
 {
 	int64_t domain = nsys_int(n, s, DOMAIN, 0), category;
-	uint32_t place = domain ? domain_place(n, pid_of(s), domain) : 0;
+	uint32_t place = domain ? nsys_nvtx_domain_place(n, pid_of(s), domain) : 0;
 	if (type == NVTX_DOMAIN_CREATE && domain)
-		name_domain(n, place, text_of(n, s, TEXT, TEXT_ID));
+		name_domain(n, place, nsys_nvtx_text_of(n, s, TEXT, TEXT_ID));
 	else if (type == NVTX_CATEGORY && sqlscan_i64(s, CATEGORY, &category)) {
 		uint32_t at = category_place(n, place, category);
-		n->nvtx->category[at] = intern_str(&n->p->strings, text_of(n, s, TEXT, TEXT_ID));
+		n->nvtx->category[at] = intern_str(&n->p->strings, nsys_nvtx_text_of(n, s, TEXT, TEXT_ID));
 	}
 }
 
@@ -155,7 +155,7 @@ static void guess_name(struct nsys *n, uint32_t place)
 	buf_release(&b);
 }
 
-static uint32_t domain_of(struct nsys *n, const struct sqlscan *s)
+static uint32_t nsys_nvtx_domain_of(struct nsys *n, const struct sqlscan *s)
 {
 	struct nsys_nvtx *x = n->nvtx;
 	int64_t id = nsys_int(n, s, DOMAIN, 0);
@@ -164,7 +164,7 @@ static uint32_t domain_of(struct nsys *n, const struct sqlscan *s)
 	int64_t pid = pid_of(s);
 	if (pid == x->last_pid && id == x->last_id)
 		return x->last_domain;
-	uint32_t place = domain_place(n, pid, id);
+	uint32_t place = nsys_nvtx_domain_place(n, pid, id);
 	if (!x->domain[place].name) {
 		load_names(n);
 		if (!x->domain[place].name)
@@ -176,7 +176,7 @@ static uint32_t domain_of(struct nsys *n, const struct sqlscan *s)
 	return place;
 }
 
-static struct marker marker_of(struct nsys *n, const struct sqlscan *s, uint32_t domain)
+static struct marker nsys_nvtx_marker_of(struct nsys *n, const struct sqlscan *s, uint32_t domain)
 {
 	struct str text = sqlscan_str(s, TEXT), name = intern_get(&n->p->strings, n->nvtx->domain[domain].name);
 	int64_t id;
@@ -192,7 +192,7 @@ static struct marker marker_of(struct nsys *n, const struct sqlscan *s, uint32_t
 	return c->marker;
 }
 
-static unsigned put(struct nsys *n, struct arg_pair *pair, unsigned k, const char *key, struct str value, bool is_string)
+static unsigned nsys_nvtx_put(struct nsys *n, struct arg_pair *pair, unsigned k, const char *key, struct str value, bool is_string)
 {
 	if (k < PAIRS_MAX)
 		pair[k++] = (struct arg_pair){intern_str(&n->p->strings, str_from(key)), intern_str(&n->p->strings, value), is_string};
@@ -212,11 +212,11 @@ static unsigned payload_pairs(struct nsys *n, const struct sqlscan *s, struct ar
 			buf_printf(&b, "%.17g", real);
 	}
 	if (b.n)
-		k = put(n, pair, k, "Payload", buf_view(&b), false);
+		k = nsys_nvtx_put(n, pair, k, "Payload", buf_view(&b), false);
 	buf_release(&b);
-	struct str json = text_of(n, s, JSON_TEXT, JSON_TEXT_ID);
+	struct str json = nsys_nvtx_text_of(n, s, JSON_TEXT, JSON_TEXT_ID);
 	if (json.p)
-		k = put(n, pair, k, "Payload", json, true);
+		k = nsys_nvtx_put(n, pair, k, "Payload", json, true);
 	struct str binary = sqlscan_str(s, BINARY);
 	if (binary.n)
 		k += nsys_payload_args(n, n->nvtx->payloads, binary, pair + k, PAIRS_MAX - k);
@@ -241,20 +241,20 @@ static uint32_t args_of(struct nsys *n, const struct sqlscan *s, uint32_t args, 
 		struct buf b = {0};
 		buf_i64(&b, category);
 		struct str name = n->nvtx->category[at] ? intern_get(&p->strings, n->nvtx->category[at]) : buf_view(&b);
-		k = put(n, pair, k, "Category", name, true);
+		k = nsys_nvtx_put(n, pair, k, "Category", name, true);
 		buf_release(&b);
 	}
 	if (sqlscan_i64(s, THREAD, &thread) && sqlscan_i64(s, END_THREAD, &end_thread) && end_thread != thread && end_thread) {
 		struct buf b = {0};
 		buf_i64(&b, nsys_tid(end_thread));
-		k = put(n, pair, k, "End thread", buf_view(&b), false);
+		k = nsys_nvtx_put(n, pair, k, "End thread", buf_view(&b), false);
 		buf_release(&b);
 	}
 	k = payload_pairs(n, s, pair, k);
 	return k == more ? args : build_args(&n->b, pair, k);
 }
 
-static bool is_bare(const struct sqlscan *s)
+static bool nsys_nvtx_is_bare(const struct sqlscan *s)
 {
 	for (int c = CATEGORY; c <= BINARY; c++)
 		if (!sqlscan_is_null(s, c))
@@ -265,15 +265,15 @@ static bool is_bare(const struct sqlscan *s)
 static void range_row(struct nsys *n, const struct sqlscan *s, int64_t type)
 {
 	bool open;
-	uint32_t domain = domain_of(n, s);
+	uint32_t domain = nsys_nvtx_domain_of(n, s);
 	struct span_row r = {.ext_id = ID_NONE, .aux_id = -1, .cat = n->nvtx->domain[domain].cat};
 	nsys_count(n, r.cat);
 	if (!nsys_times(n, s, START, END, &r.start_ns, &r.dur_ns, &open))
 		return;
-	struct marker m = marker_of(n, s, domain);
+	struct marker m = nsys_nvtx_marker_of(n, s, domain);
 	r.link_id = m.link_id;
 	r.name = m.name;
-	r.args = is_bare(s) ? m.args : args_of(n, s, m.args, domain);
+	r.args = nsys_nvtx_is_bare(s) ? m.args : args_of(n, s, m.args, domain);
 	r.kind = type == NVTX_START_END ? SPAN_RANGE : m.kind;
 	if (type == NVTX_PUSH_POP && !open)
 		nsys_popped(n, r.start_ns + r.dur_ns);
@@ -284,15 +284,15 @@ static void range_row(struct nsys *n, const struct sqlscan *s, int64_t type)
 static void mark_row(struct nsys *n, const struct sqlscan *s)
 {
 	int64_t at;
-	uint32_t domain = domain_of(n, s);
+	uint32_t domain = nsys_nvtx_domain_of(n, s);
 	uint16_t cat = n->nvtx->domain[domain].cat;
 	build_count(&n->b, cat, 'i', 1);
 	if (!sqlscan_i64(s, START, &at)) {
 		diag_add(&n->p->diags, "bad-time", DIAG_LOSS, -1, "table %s, row %lld: a mark without a time", n->table, (long long)n->row);
 		return;
 	}
-	uint32_t name = intern_str(&n->p->strings, text_of(n, s, TEXT, TEXT_ID));
-	build_mark(&n->b, at, name, nsys_thread_track(n, s, THREAD), is_bare(s) ? 0 : args_of(n, s, 0, domain), cat, 'i');
+	uint32_t name = intern_str(&n->p->strings, nsys_nvtx_text_of(n, s, TEXT, TEXT_ID));
+	build_mark(&n->b, at, name, nsys_thread_track(n, s, THREAD), nsys_nvtx_is_bare(s) ? 0 : args_of(n, s, 0, domain), cat, 'i');
 }
 
 /* Finding the track may make it, and move the table: both are done before this is called. */
@@ -305,7 +305,7 @@ static void name_thread(struct nsys *n, const struct sqlscan *s)
 {
 	int64_t global;
 	if (sqlscan_i64(s, THREAD, &global))
-		name_track(n, nsys_thread_track(n, s, THREAD), text_of(n, s, TEXT, TEXT_ID));
+		name_track(n, nsys_thread_track(n, s, THREAD), nsys_nvtx_text_of(n, s, TEXT, TEXT_ID));
 }
 
 void nsys_nvtx_row(struct nsys *n, const struct sqlscan *s)

@@ -5,14 +5,14 @@
 
 enum { HEADER_BYTES = 32, SCHEMA_AT = 8, OWN_TYPES = 1 << 24, FIELDS_MAX = 1024 };
 
-struct field {
+struct nsys_payload_field {
 	int64_t domain, schema, offset, type;
 	uint32_t name;
 	bool nccl;       /* speaks of a communicator of NCCL's */
 };
 
 struct nsys_payloads {
-	struct field *field;
+	struct nsys_payload_field *field;
 	uint32_t n, cap;
 };
 
@@ -30,7 +30,7 @@ struct nsys_payloads *nsys_payloads_load(struct nsys *n)
 		return p;
 	}
 	while (p->n < FIELDS_MAX && sqlscan_next(&s)) {
-		struct field f;
+		struct nsys_payload_field f;
 		bool domain = sqlscan_i64(&s, 0, &f.domain), schema = sqlscan_i64(&s, 1, &f.schema), type = sqlscan_i64(&s, 3, &f.type);
 		sqlscan_i64(&s, 2, &f.offset); /* of the first field it is NULL: 0 */
 		f.name = nsys_intern_cell(n, &s, 4);
@@ -90,7 +90,7 @@ static unsigned type_bytes(int64_t type, bool *is_signed)
 	return types[type].bytes;
 }
 
-static void put_number(struct buf *b, uint64_t v, unsigned bytes, bool is_signed)
+static void nsys_payload_put_number(struct buf *b, uint64_t v, unsigned bytes, bool is_signed)
 {
 	unsigned shift = 64 - 8 * bytes;
 	if (is_signed)
@@ -110,13 +110,13 @@ unsigned nsys_payload_args(struct nsys *n, const struct nsys_payloads *p, struct
 	int64_t domain = (int64_t)little_endian(bytes.p, 4), schema = (int64_t)little_endian(bytes.p + SCHEMA_AT, 4);
 	uint64_t room = bytes.n - HEADER_BYTES;
 	for (uint32_t i = 0; i < p->n && k < max; i++) {
-		const struct field *f = &p->field[i];
+		const struct nsys_payload_field *f = &p->field[i];
 		bool is_signed;
 		unsigned size = type_bytes(f->type, &is_signed);
 		if (f->domain != domain || f->schema != schema || !size || (uint64_t)f->offset > room || size > room - (uint64_t)f->offset)
 			continue;
 		struct buf b = {0};
-		put_number(&b, little_endian(bytes.p + HEADER_BYTES + f->offset, size), size, is_signed);
+		nsys_payload_put_number(&b, little_endian(bytes.p + HEADER_BYTES + f->offset, size), size, is_signed);
 		pair[k++] = (struct arg_pair){f->name, intern_put(&n->p->strings, b.p, b.n), 0};
 		buf_release(&b);
 	}

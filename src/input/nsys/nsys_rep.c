@@ -24,12 +24,12 @@ enum { SUFFIXES = sizeof suffixes / sizeof suffixes[0] };
 
 /* Signals that would leave the folder behind are blocked: in a program whose signal handler removes leftovers (io/leftovers.h) until nsys has ended,
  * elsewhere until the folder is gone. */
-struct held {
+struct nsys_rep_held {
 	sigset_t set, before;
 	int listed[SUFFIXES + 1]; /* the folder and the files, among the leftovers */
 };
 
-static void hold_signals(struct held *h)
+static void hold_signals(struct nsys_rep_held *h)
 {
 	sigemptyset(&h->set);
 	sigaddset(&h->set, SIGINT);
@@ -39,7 +39,7 @@ static void hold_signals(struct held *h)
 }
 
 /* Its status as waitpid gives it; a signal that ends us ends it first. -1: lost. */
-static int wait_for(pid_t pid, const struct held *h)
+static int nsys_rep_wait_for(pid_t pid, const struct nsys_rep_held *h)
 {
 	static const struct timespec moment = {.tv_nsec = 50000000};
 	int status;
@@ -59,7 +59,7 @@ static int wait_for(pid_t pid, const struct held *h)
 }
 
 /* Runs nsys without a shell, its output thrown away: 0, or -1 with the reason. `path` does not begin with '-'. */
-static int export_to(const char *path, const char *out, const struct held *h, struct err *e)
+static int nsys_rep_export_to(const char *path, const char *out, const struct nsys_rep_held *h, struct err *e)
 {
 	char *const argv[] = {"nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "--output", (char *)(uintptr_t)out,
 	                      (char *)(uintptr_t)path, NULL};
@@ -78,7 +78,7 @@ static int export_to(const char *path, const char *out, const struct held *h, st
 	posix_spawnattr_destroy(&attributes);
 	if (rc)
 		return err_set(e, ERR_IO, "%s: cannot run nsys: %s", path, strerror(rc));
-	int status = wait_for(pid, h);
+	int status = nsys_rep_wait_for(pid, h);
 	if (status < 0)
 		return err_set(e, ERR_IO, "%s: nsys was lost", path);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
@@ -100,7 +100,7 @@ static int read_exported(const char *file, const char *path, struct profile *p, 
 /* The folder that nsys exports to, and what waits until it is gone. */
 struct export {
 	char folder[256], file[300];
-	struct held h;
+	struct nsys_rep_held h;
 	struct mem_undo undo;
 };
 
@@ -139,12 +139,12 @@ static bool end_export(struct export *x)
 	return gone;
 }
 
-static void abandon(void *x)
+static void nsys_rep_abandon(void *x)
 {
 	end_export(x);
 }
 
-static int convert(const char *path, struct profile *p, struct err *e)
+static int nsys_rep_convert(const char *path, struct profile *p, struct err *e)
 {
 	const char *tmp = getenv("TMPDIR");
 	struct export x;
@@ -158,8 +158,8 @@ static int convert(const char *path, struct profile *p, struct err *e)
 	}
 	snprintf(x.file, sizeof x.file, "%s/export.sqlite", x.folder);
 	each_leftover(&x, list_one);
-	mem_undo_begin(&x.undo, abandon, &x);
-	int rc = export_to(path, x.file, &x.h, e);
+	mem_undo_begin(&x.undo, nsys_rep_abandon, &x);
+	int rc = nsys_rep_export_to(path, x.file, &x.h, e);
 	if (leftovers_see_signals())
 		pthread_sigmask(SIG_SETMASK, &x.h.before, NULL);
 	if (rc == 0)
@@ -169,7 +169,7 @@ static int convert(const char *path, struct profile *p, struct err *e)
 	return rc;
 }
 
-static int read_file(struct source *s, struct profile *p, struct err *e)
+static int nsys_rep_read_file(struct source *s, struct profile *p, struct err *e)
 {
 	const char *path = source_path(s);
 	if (strcmp(path, "-") == 0 || program_find("nsys", NULL) != 0)
@@ -179,13 +179,13 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 	struct buf b = {0};
 	buf_printf(&b, "%s%s", path[0] == '-' ? "./" : "", path);
 	buf_char(&b, 0);
-	int rc = convert(b.p, p, e);
+	int rc = nsys_rep_convert(b.p, p, e);
 	buf_release(&b);
 	return rc;
 }
 
 /* Their first bytes are not documented, and are no text: the name has to help. */
-static int sniff(struct str head, const char *path, struct err *e)
+static int nsys_rep_sniff(struct str head, const char *path, struct err *e)
 {
 	static const char *const suffix[] = {".nsys-rep", ".qdrep", ".qdstrm"};
 	if (str_starts(head, STR("SQLite format 3")) || !path)
@@ -199,6 +199,6 @@ static int sniff(struct str head, const char *path, struct err *e)
 const struct input input_nsys_rep = {
 	.name = "nsys-rep",
 	.help = "Nsight Systems reports (.nsys-rep, .qdrep), read through nsys where it is on the PATH",
-	.sniff = sniff,
-	.read = read_file,
+	.sniff = nsys_rep_sniff,
+	.read = nsys_rep_read_file,
 };

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-static void read_table(struct nvprof *n, const struct nvprof_table *t)
+static void nvprof_read_table(struct nvprof *n, const struct nvprof_table *t)
 {
 	struct sqlscan s;
 	struct err e = {0};
@@ -36,19 +36,19 @@ static void read_table(struct nvprof *n, const struct nvprof_table *t)
 static void read_tables(struct nvprof *n, const struct nvprof_table *t)
 {
 	for (; t->name; t++)
-		read_table(n, t);
+		nvprof_read_table(n, t);
 }
 
-struct rest {
+struct nvprof_rest {
 	struct nvprof *n;
 	struct buf list;
 	uint64_t rows;
 };
 
 /* Counts what is not read, so that nothing is missing without a word. */
-static void count_rest(void *context, const char *table)
+static void nvprof_count_rest(void *context, const char *table)
 {
-	struct rest *r = context;
+	struct nvprof_rest *r = context;
 	struct nvprof *n = r->n;
 	if (intern_find(&n->tables_read, str_from(table)) != INTERN_NONE)
 		return;
@@ -65,8 +65,8 @@ static void count_rest(void *context, const char *table)
 
 static void note_rest(struct nvprof *n)
 {
-	struct rest r = {.n = n};
-	if (sqldb_each_table(&n->db, count_rest, &r) < 0)
+	struct nvprof_rest r = {.n = n};
+	if (sqldb_each_table(&n->db, nvprof_count_rest, &r) < 0)
 		diag_add(&n->p->diags, "damaged-table", DIAG_LOSS, -1, "the list of tables is damaged");
 	if (r.rows)
 		diag_add_n(&n->p->diags, "not-read", DIAG_NOTE, r.rows, -1, "rows of tables that opscope does not use: " STR_FMT,
@@ -75,7 +75,7 @@ static void note_rest(struct nvprof *n)
 }
 
 /* An empty capture is told what it lacks and how to record it. */
-static void note_missing(struct nvprof *n)
+static void nvprof_note_missing(struct nvprof *n)
 {
 	if (!n->p->gpu_op.rows.n)
 		diag_add(&n->p->diags, "no-gpu-work", DIAG_NOTE, -1,
@@ -88,7 +88,7 @@ static void note_missing(struct nvprof *n)
 }
 
 /* Names and labels of the CPU's tracks. */
-static void name_processes(struct nvprof *n)
+static void nvprof_name_processes(struct nvprof *n)
 {
 	struct tracks *t = &n->p->track;
 	uint32_t cpu = intern_str(&n->p->strings, STR("CPU"));
@@ -117,7 +117,7 @@ static void set_launch_pid(struct nvprof *n)
 		l->pid[i] = pid;
 }
 
-static void init(struct nvprof *n, struct profile *p)
+static void nvprof_init(struct nvprof *n, struct profile *p)
 {
 	n->p = p;
 	n->last_ns = INT64_MIN;
@@ -131,12 +131,12 @@ static void init(struct nvprof *n, struct profile *p)
 	idmap_init(&n->open, 1, 0, 1024);
 }
 
-static int finish(struct nvprof *n, struct err *e)
+static int nvprof_finish(struct nvprof *n, struct err *e)
 {
-	name_processes(n);
+	nvprof_name_processes(n);
 	set_launch_pid(n);
 	note_rest(n);
-	note_missing(n);
+	nvprof_note_missing(n);
 	markers_free(n->markers);
 	nvprof_strings_release(n);
 	intern_release(&n->tables_read);
@@ -154,7 +154,7 @@ static int finish(struct nvprof *n, struct err *e)
 /* The Visual Profiler gives its files one ending, whatever they hold. */
 static bool is_session(struct str head) { return str_starts(head, STR("<?xml")); }
 
-static int refuse(const struct nvprof *n, const char *path, struct err *e)
+static int nvprof_refuse(const struct nvprof *n, const char *path, struct err *e)
 {
 	if (sqldb_has_table(&n->db, "profStringTable") || sqldb_has_table(&n->db, "collLibrary"))
 		return err_set(e, ERR_FORMAT, "%s: a CPU profile of pgprof: it holds samples of the CPU, and no work of a GPU", path);
@@ -163,7 +163,7 @@ static int refuse(const struct nvprof *n, const char *path, struct err *e)
 	return 0;
 }
 
-static int read_file(struct source *s, struct profile *p, struct err *e)
+static int nvprof_read_file(struct source *s, struct profile *p, struct err *e)
 {
 	const char *path = source_path(s);
 	if (is_session(source_peek(s)))
@@ -179,12 +179,12 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 		mem_free(n);
 		return -1;
 	}
-	if (refuse(n, path, e) < 0) {
+	if (nvprof_refuse(n, path, e) < 0) {
 		int rc = sqldb_close(&n->db, e);
 		mem_free(n);
 		return rc < 0 ? rc : -1;
 	}
-	init(n, p);
+	nvprof_init(n, p);
 	p->recorder = RECORDER_NVIDIA;
 	if (stale)
 		diag_add(&p->diags, "unfinished-database", DIAG_LOSS, -1,
@@ -195,7 +195,7 @@ static int read_file(struct source *s, struct profile *p, struct err *e)
 	read_tables(n, nvprof_gpu_tables);
 	read_tables(n, nvprof_host_tables);
 	nvprof_markers_finish(n);
-	int rc = finish(n, e);
+	int rc = nvprof_finish(n, e);
 	mem_free(n);
 	return rc;
 }
@@ -208,7 +208,7 @@ static bool is_nvprof(struct str tables)
 }
 
 /* By the names of the tables; where the schema is too damaged to be read, by those that stand in the first bytes. */
-static int sniff(struct str head, const char *path, struct err *e)
+static int nvprof_sniff(struct str head, const char *path, struct err *e)
 {
 	struct buf list = {0};
 	struct str name = str_from(path);
@@ -225,6 +225,6 @@ static int sniff(struct str head, const char *path, struct err *e)
 const struct input input_nvprof = {
 	.name = "nvprof",
 	.help = "Databases of nvprof and the NVIDIA Visual Profiler: SQLite, versions 8 to 18 (CUDA 7 to 12)",
-	.sniff = sniff,
-	.read = read_file,
+	.sniff = nvprof_sniff,
+	.read = nvprof_read_file,
 };

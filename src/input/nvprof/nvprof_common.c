@@ -47,7 +47,7 @@ void nvprof_strings_release(struct nvprof *n)
 	mem_free(n->string);
 }
 
-static struct nvprof_string *string_of(struct nvprof *n, int64_t id)
+static struct nvprof_string *nvprof_common_string_of(struct nvprof *n, int64_t id)
 {
 	uint32_t at = idmap_get(&n->string_at, id);
 	if (at != IDMAP_NONE)
@@ -59,13 +59,13 @@ static struct nvprof_string *string_of(struct nvprof *n, int64_t id)
 
 struct str nvprof_text(struct nvprof *n, int64_t string_id)
 {
-	const struct nvprof_string *s = string_of(n, string_id);
+	const struct nvprof_string *s = nvprof_common_string_of(n, string_id);
 	return s ? (struct str){s->p, s->n} : STR("?");
 }
 
 uint32_t nvprof_intern(struct nvprof *n, int64_t string_id)
 {
-	struct nvprof_string *s = string_of(n, string_id);
+	struct nvprof_string *s = nvprof_common_string_of(n, string_id);
 	if (!s)
 		return intern_str(&n->p->strings, STR("?"));
 	if (s->id == NVPROF_NO_ID)
@@ -90,7 +90,7 @@ static uint32_t readable(struct nvprof *n, struct str name)
 
 uint32_t nvprof_function(struct nvprof *n, int64_t string_id)
 {
-	struct nvprof_string *s = string_of(n, string_id);
+	struct nvprof_string *s = nvprof_common_string_of(n, string_id);
 	if (!s)
 		return intern_str(&n->p->strings, STR("?"));
 	if (s->readable == NVPROF_NO_ID)
@@ -148,7 +148,7 @@ bool nvprof_times(struct nvprof *n, const struct sqlscan *s, int start, int end,
 	return true;
 }
 
-static uint32_t new_thread_track(struct nvprof *n, int64_t pid, int64_t tid)
+static uint32_t nvprof_common_new_thread_track(struct nvprof *n, int64_t pid, int64_t tid)
 {
 	char p[24], t[24];
 	int np = snprintf(p, sizeof p, "%lld", (long long)pid), nt = snprintf(t, sizeof t, "%lld", (long long)tid);
@@ -162,7 +162,7 @@ uint32_t nvprof_thread_track(struct nvprof *n, int64_t pid, int64_t tid)
 	tid &= 0xffffffff;
 	struct nvprof_thread *slot = &n->thread[hash_u64((uint64_t)pid << 32 ^ (uint64_t)tid) % NVPROF_THREADS];
 	if (slot->pid != pid || slot->tid != tid || !slot->track)
-		*slot = (struct nvprof_thread){pid, tid, new_thread_track(n, pid, tid) + 1};
+		*slot = (struct nvprof_thread){pid, tid, nvprof_common_new_thread_track(n, pid, tid) + 1};
 	return slot->track - 1;
 }
 
@@ -206,7 +206,7 @@ int32_t nvprof_stream_device(const struct nvprof *n, int64_t stream, int64_t con
 	return device == IDMAP_NONE || device == NVPROF_SEVERAL ? nvprof_context_device(n, context) : (int32_t)device;
 }
 
-static int64_t word(struct str bytes, size_t i)
+static int64_t nvprof_common_word(struct str bytes, size_t i)
 {
 	const unsigned char *b = (const unsigned char *)bytes.p + 4 * i;
 	if (bytes.n < 4 * i + 4)
@@ -223,12 +223,12 @@ struct nvprof_object nvprof_object(struct nvprof *n, const struct sqlscan *s, in
 		diag_add(&n->p->diags, "no-thread", DIAG_REPAIR, -1, "table %s, row %lld: its objectId is no bytes that name a thread: taken as 0",
 		         n->table->name, (long long)n->row);
 	if (o.kind == NVPROF_PROCESS || o.kind == NVPROF_THREAD) {
-		o.pid = word(bytes, 0);
-		o.tid = o.kind == NVPROF_THREAD ? word(bytes, 1) : 0;
+		o.pid = nvprof_common_word(bytes, 0);
+		o.tid = o.kind == NVPROF_THREAD ? nvprof_common_word(bytes, 1) : 0;
 	} else {
-		o.device = word(bytes, 0);
-		o.context = word(bytes, 1);
-		o.stream = o.kind == NVPROF_STREAM ? word(bytes, 2) : -1;
+		o.device = nvprof_common_word(bytes, 0);
+		o.context = nvprof_common_word(bytes, 1);
+		o.stream = o.kind == NVPROF_STREAM ? nvprof_common_word(bytes, 2) : -1;
 	}
 	return o;
 }

@@ -5,7 +5,7 @@
 enum { CALL_CBID, CALL_START, CALL_END, CALL_PID, CALL_TID, CALL_CORRELATION, CALL_RESULT };
 static const char *const call_columns[] = {"cbid", "start", "end", "processId", "threadId", "correlationId", "returnValue", NULL};
 
-static uint32_t call_name(struct nvprof *n, const char *name, int64_t cbid)
+static uint32_t nvprof_host_call_name(struct nvprof *n, const char *name, int64_t cbid)
 {
 	struct buf b = {0};
 	if (name)
@@ -16,13 +16,13 @@ static uint32_t call_name(struct nvprof *n, const char *name, int64_t cbid)
 	return nvprof_intern_buf(n, &b);
 }
 
-static void call_row(struct nvprof *n, const struct sqlscan *s, const char *(*name_of)(int64_t cbid))
+static void nvprof_host_call_row(struct nvprof *n, const struct sqlscan *s, const char *(*name_of)(int64_t cbid))
 {
 	struct span_row r = {.ext_id = ID_NONE, .aux_id = -1, .kind = SPAN_CALL, .cat = n->cat};
 	int64_t cbid = nvprof_int(n, s, CALL_CBID, 0), result = nvprof_int(n, s, CALL_RESULT, 0);
 	if (!nvprof_times(n, s, CALL_START, CALL_END, &r.start_ns, &r.dur_ns))
 		return;
-	r.name = call_name(n, name_of(cbid), cbid);
+	r.name = nvprof_host_call_name(n, name_of(cbid), cbid);
 	r.link_id = nvprof_int(n, s, CALL_CORRELATION, ID_NONE);
 	r.track = nvprof_thread_track(n, nvprof_int(n, s, CALL_PID, 0), nvprof_int(n, s, CALL_TID, 0));
 	if (result) {
@@ -34,14 +34,14 @@ static void call_row(struct nvprof *n, const struct sqlscan *s, const char *(*na
 	build_span(&n->b, &r);
 }
 
-static void runtime_row(struct nvprof *n, const struct sqlscan *s) { call_row(n, s, cbid_runtime); }
-static void driver_row(struct nvprof *n, const struct sqlscan *s) { call_row(n, s, cbid_driver); }
+static void runtime_row(struct nvprof *n, const struct sqlscan *s) { nvprof_host_call_row(n, s, cbid_runtime); }
+static void driver_row(struct nvprof *n, const struct sqlscan *s) { nvprof_host_call_row(n, s, cbid_driver); }
 
 enum { OVER_START, OVER_END, OVER_WHAT, OVER_KIND, OVER_ID };
 static const char *const overhead_columns[] = {"start", "end", "overheadKind", "objectKind", "objectId", NULL};
 
 /* CUpti_ActivityOverheadKind, named as Kineto names them. */
-static struct str overhead_name(int64_t kind)
+static struct str nvprof_host_overhead_name(int64_t kind)
 {
 	static const char *const cupti[] = {"Unknown", "Buffer Flush", "Instrumentation", "Resource", "Runtime Triggered Module Loading",
 		"Lazy Function Loading", "Command Buffer Full", "Activity Buffer Request", "UVM Activity Init"};
@@ -51,13 +51,13 @@ static struct str overhead_name(int64_t kind)
 	return str_from(cupti[known ? kind >> 16 : 0]);
 }
 
-static void overhead_row(struct nvprof *n, const struct sqlscan *s)
+static void nvprof_host_overhead_row(struct nvprof *n, const struct sqlscan *s)
 {
 	struct span_row r = {.ext_id = ID_NONE, .aux_id = -1, .link_id = ID_NONE, .kind = SPAN_OVERHEAD, .cat = n->cat};
 	if (!nvprof_times(n, s, OVER_START, OVER_END, &r.start_ns, &r.dur_ns))
 		return;
 	struct nvprof_object o = nvprof_object(n, s, OVER_KIND, OVER_ID);
-	r.name = intern_str(&n->p->strings, overhead_name(nvprof_int(n, s, OVER_WHAT, 0)));
+	r.name = intern_str(&n->p->strings, nvprof_host_overhead_name(nvprof_int(n, s, OVER_WHAT, 0)));
 	r.track = nvprof_object_track(n, &o);
 	build_span(&n->b, &r);
 }
@@ -133,17 +133,17 @@ const struct nvprof_table nvprof_host_tables[] = {
 	{"OPENMP", acc_columns, omp_row, "openmp", 'X'},
 	{"RUNTIME", call_columns, runtime_row, "cuda_runtime", 'X'},
 	{"DRIVER", call_columns, driver_row, "cuda_driver", 'X'},
-	{"OVERHEAD", overhead_columns, overhead_row, "overhead", 'X'},
+	{"OVERHEAD", overhead_columns, nvprof_host_overhead_row, "overhead", 'X'},
 	{0},
 };
 
-static int32_t in_i32(int64_t v, int32_t absent) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : absent; }
+static int32_t nvprof_host_in_i32(int64_t v, int32_t absent) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : absent; }
 
 enum { GPU_ID, GPU_NAME, GPU_MEMORY, GPU_SMS, GPU_WARP, GPU_WARPS, GPU_MAJOR, GPU_MINOR };
 static const char *const device_columns[] = {"id", "name", "globalMemorySize", "numMultiprocessors", "numThreadsPerWarp",
 	"maxWarpsPerMultiprocessor", "computeCapabilityMajor", "computeCapabilityMinor", NULL};
 
-static void device_row(struct nvprof *n, const struct sqlscan *s)
+static void nvprof_host_device_row(struct nvprof *n, const struct sqlscan *s)
 {
 	int64_t id = nvprof_int(n, s, GPU_ID, -1), bytes = nvprof_int(n, s, GPU_MEMORY, 0);
 	struct devices *d = &n->p->device;
@@ -154,18 +154,18 @@ static void device_row(struct nvprof *n, const struct sqlscan *s)
 	d->id[i] = (int32_t)id;
 	d->name[i] = nvprof_intern(n, nvprof_int(n, s, GPU_NAME, -1));
 	d->memory_bytes[i] = bytes < 0 ? 0 : bytes;
-	d->sm_count[i] = in_i32(nvprof_int(n, s, GPU_SMS, 0), 0);
-	d->warp_size[i] = in_i32(nvprof_int(n, s, GPU_WARP, 0), 0);
-	int64_t warps = in_i32(nvprof_int(n, s, GPU_WARPS, 0), 0);
-	d->max_threads_per_sm[i] = in_i32(warps * d->warp_size[i], 0);
-	d->cc_major[i] = in_i32(nvprof_int(n, s, GPU_MAJOR, -1), -1);
-	d->cc_minor[i] = in_i32(nvprof_int(n, s, GPU_MINOR, -1), -1);
+	d->sm_count[i] = nvprof_host_in_i32(nvprof_int(n, s, GPU_SMS, 0), 0);
+	d->warp_size[i] = nvprof_host_in_i32(nvprof_int(n, s, GPU_WARP, 0), 0);
+	int64_t warps = nvprof_host_in_i32(nvprof_int(n, s, GPU_WARPS, 0), 0);
+	d->max_threads_per_sm[i] = nvprof_host_in_i32(warps * d->warp_size[i], 0);
+	d->cc_major[i] = nvprof_host_in_i32(nvprof_int(n, s, GPU_MAJOR, -1), -1);
+	d->cc_minor[i] = nvprof_host_in_i32(nvprof_int(n, s, GPU_MINOR, -1), -1);
 }
 
 enum { CONTEXT_ID, CONTEXT_DEVICE };
 static const char *const context_columns[] = {"contextId", "deviceId", NULL};
 
-static void context_row(struct nvprof *n, const struct sqlscan *s)
+static void nvprof_host_context_row(struct nvprof *n, const struct sqlscan *s)
 {
 	int64_t context, device;
 	if (sqlscan_i64(s, CONTEXT_ID, &context) && sqlscan_i64(s, CONTEXT_DEVICE, &device) && device >= 0 && device <= INT32_MAX)
@@ -215,8 +215,8 @@ static void version_row(struct nvprof *n, const struct sqlscan *s)
 /* Names last: streams and threads are named whether or not anything runs on them. */
 const struct nvprof_table nvprof_info_tables[] = {
 	{"Version", version_columns, version_row, "Version", 'M'},
-	{"DEVICE", device_columns, device_row, "CUPTI_ACTIVITY_KIND_DEVICE", 'M'},
-	{"CONTEXT", context_columns, context_row, "CUPTI_ACTIVITY_KIND_CONTEXT", 'M'},
+	{"DEVICE", device_columns, nvprof_host_device_row, "CUPTI_ACTIVITY_KIND_DEVICE", 'M'},
+	{"CONTEXT", context_columns, nvprof_host_context_row, "CUPTI_ACTIVITY_KIND_CONTEXT", 'M'},
 	{"STREAM", stream_columns, stream_row, "CUPTI_ACTIVITY_KIND_STREAM", 'M'},
 	{"NAME", name_columns, name_row, "CUPTI_ACTIVITY_KIND_NAME", 'M'},
 	{0},

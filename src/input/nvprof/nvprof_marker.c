@@ -8,7 +8,7 @@ const char *const nvprof_marker_columns[] = {"flags", "timestamp", "id", "object
 enum { FLAG_INSTANT = 1, FLAG_START = 2, FLAG_END = 4 };
 
 /* The domain's name is a string, too; the first one, "-- null --", stands for none. */
-static struct str domain_of(struct nvprof *n, const struct sqlscan *s)
+static struct str nvprof_marker_domain_of(struct nvprof *n, const struct sqlscan *s)
 {
 	int64_t id = nvprof_int(n, s, DOMAIN, 0);
 	return id > 0 ? nvprof_text(n, id) : STR("");
@@ -31,9 +31,9 @@ static void set_end(struct nvprof *n, uint32_t span, int64_t at_ns)
 	build_span_dur(&n->b, span, dur);
 }
 
-static void start_range(struct nvprof *n, const struct sqlscan *s, int64_t id, int64_t at_ns)
+static void nvprof_marker_start_range(struct nvprof *n, const struct sqlscan *s, int64_t id, int64_t at_ns)
 {
-	struct str domain = domain_of(n, s);
+	struct str domain = nvprof_marker_domain_of(n, s);
 	struct nvprof_object o = nvprof_object(n, s, OBJECT_KIND, OBJECT_ID);
 	struct marker m = marker_read(n->markers, nvprof_text(n, nvprof_int(n, s, NAME, 0)), domain, n->row);
 	uint32_t span = build_span(&n->b, &(struct span_row){
@@ -53,7 +53,7 @@ static void start_range(struct nvprof *n, const struct sqlscan *s, int64_t id, i
 	idmap_put(&n->open, id, span);
 }
 
-static void close_range(struct nvprof *n, int64_t id, uint32_t span, int64_t at_ns)
+static void nvprof_marker_close_range(struct nvprof *n, int64_t id, uint32_t span, int64_t at_ns)
 {
 	set_end(n, span, at_ns);
 	idmap_put(&n->open, id, NVPROF_CLOSED);
@@ -68,14 +68,14 @@ static void end_range(struct nvprof *n, int64_t id, int64_t at_ns)
 		n->early[n->n_early++] = (struct nvprof_end){id, at_ns};
 		return;
 	}
-	close_range(n, id, span, at_ns);
+	nvprof_marker_close_range(n, id, span, at_ns);
 }
 
 void nvprof_marker_row(struct nvprof *n, const struct sqlscan *s)
 {
 	int64_t flags = nvprof_int(n, s, FLAGS, 0), at, id = nvprof_int(n, s, ID, 0);
 	bool start = flags & FLAG_START, end = flags & FLAG_END;
-	uint16_t cat = cat_of(n, domain_of(n, s));
+	uint16_t cat = cat_of(n, nvprof_marker_domain_of(n, s));
 	build_count(&n->b, cat, start ? 'B' : end ? 'E' : 'i', 1);
 	if (!sqlscan_i64(s, TIME, &at)) {
 		diag_add(&n->p->diags, "no-time", DIAG_LOSS, -1, "table %s, row %lld: its time was not recorded: it is left out", n->table->name,
@@ -83,7 +83,7 @@ void nvprof_marker_row(struct nvprof *n, const struct sqlscan *s)
 	} else if (!nvprof_time_ok(n, at)) {
 		return; /* it said why */
 	} else if (start) {
-		start_range(n, s, id, at);
+		nvprof_marker_start_range(n, s, id, at);
 	} else if (end) {
 		end_range(n, id, at);
 	} else {
@@ -110,7 +110,7 @@ static void close_open(struct nvprof *n)
 		uint32_t span = idmap_get(&n->open, id);
 		if (span == IDMAP_NONE || span == NVPROF_CLOSED)
 			continue;
-		close_range(n, id, span, n->last_ns);
+		nvprof_marker_close_range(n, id, span, n->last_ns);
 		closed++;
 	}
 	sqlscan_close(&s);
@@ -129,7 +129,7 @@ void nvprof_markers_finish(struct nvprof *n)
 			lost++;
 			continue;
 		}
-		close_range(n, n->early[i].id, span, n->early[i].at_ns);
+		nvprof_marker_close_range(n, n->early[i].id, span, n->early[i].at_ns);
 	}
 	if (lost)
 		diag_add_n(&n->p->diags, "range-without-start", DIAG_LOSS, lost, -1,

@@ -10,7 +10,7 @@
 enum { MOST_FILES = 10000 };
 
 /* dlprof_dldb.opscope; when that is there and to be kept, dlprof_dldb_1.opscope, _2, ... NULL: there are too many. */
-static const char *free_path(struct dlprof_options *o)
+static const char *cli_database_free_path(struct dlprof_options *o)
 {
 	const char *path = dlprof_path(o, "dlprof_dldb.opscope");
 	for (int i = 1; !o->force && access(path, F_OK) == 0; i++) {
@@ -39,7 +39,7 @@ static bool steps_within(const struct steps *s, int64_t start_ns, int64_t end_ns
 }
 
 /* What an aggregation can hold of the iterations asked for: whole steps by the same key op. ERR_DATA: none. */
-static int choose_steps(struct dlprof_options *o, struct profile *p, const struct report_args *args, struct report_args *to, struct err *e)
+static int cli_database_choose_steps(struct dlprof_options *o, struct profile *p, const struct report_args *args, struct report_args *to, struct err *e)
 {
 	struct dlprof_iterations d;
 	struct err none;
@@ -66,11 +66,11 @@ static int choose_steps(struct dlprof_options *o, struct profile *p, const struc
 static int plan_new(struct dlprof_options *o, struct profile *p, const struct report_args *args, struct dlprof_plan *plan, struct err *e)
 {
 	struct aggregate_spec *spec = &plan->spec;
-	plan->path = free_path(o);
+	plan->path = cli_database_free_path(o);
 	if (!plan->path)
 		return err_set(e, ERR_LIMIT, "dlprof: %s/dlprof_dldb.opscope and %d others are there: --force=true replaces the first", o->output_path,
 		               MOST_FILES);
-	if (choose_steps(o, p, args, &spec->args, e) == 0 && aggregate_check(p, spec, e) == 0)
+	if (cli_database_choose_steps(o, p, args, &spec->args, e) == 0 && aggregate_check(p, spec, e) == 0)
 		return 0;
 	if (e->code != ERR_DATA && e->code != ERR_USAGE)
 		return -1;
@@ -82,7 +82,7 @@ static int plan_new(struct dlprof_options *o, struct profile *p, const struct re
 static int plan_addition(struct dlprof_options *o, struct profile *p, const struct report_args *args, struct dlprof_plan *plan, struct err *e)
 {
 	struct aggregate_spec *spec = &plan->spec;
-	if (choose_steps(o, p, args, &spec->args, e) < 0 || aggregate_check(p, spec, e) < 0) {
+	if (cli_database_choose_steps(o, p, args, &spec->args, e) < 0 || aggregate_check(p, spec, e) < 0) {
 		err_prefix(e, "dlprof: %s: no aggregation can be added, and nothing was written", plan->from);
 		return -1;
 	}

@@ -73,7 +73,7 @@ static const char *model_path(struct dlprof_options *o)
 
 /* --- before anything is done ------------------------------------------------------------------------------------ */
 
-static int make_folder(struct dlprof_options *o, struct err *e)
+static int cli_dlprof_make_folder(struct dlprof_options *o, struct err *e)
 {
 	if (!*o->output_path)
 		o->output_path = ".";
@@ -157,7 +157,7 @@ static int choose_iterations(const struct dlprof_options *o, const struct profil
 
 /* --- reports ---------------------------------------------------------------------------------------------------- */
 
-static void print_findings(const struct dlprof_options *o, const struct table *t)
+static void cli_dlprof_print_findings(const struct dlprof_options *o, const struct table *t)
 {
 	static const char *const title[] = {"Problem detected:", "Recommended change:"};
 	dlprof_say(o, DLPROF_NORMAL, "Writing expert_systems report to (stdout)");
@@ -216,8 +216,8 @@ static int fit_mode(const struct dlprof_options *o, const struct profile *p, str
 	return rc;
 }
 
-static int make_table(const struct dlprof_options *o, const struct dlprof_report *r, struct profile *p, const struct report_args *base,
-                      struct table *t, struct err *e)
+static int cli_dlprof_make_table(const struct dlprof_options *o, const struct dlprof_report *r, struct profile *p, const struct report_args *base,
+                                 struct table *t, struct err *e)
 {
 	struct report_args args = *base;
 	int rc = 0;
@@ -253,10 +253,10 @@ static int write_report(struct dlprof_options *o, int i, struct profile *p, cons
 	const struct dlprof_report *r = &dlprof_reports[i];
 	struct table t;
 	int rc = 0;
-	if (make_table(o, r, p, args, &t, e) < 0)
+	if (cli_dlprof_make_table(o, r, p, args, &t, e) < 0)
 		return err_prefix(e, "dlprof: report %s", r->key);
 	if (i == DLPROF_EXPERT && o->verbosity >= DLPROF_NORMAL)
-		print_findings(o, &t);
+		cli_dlprof_print_findings(o, &t);
 	for (int f = 0; f < DLPROF_FORMATS && rc == 0; f++) {
 		if (!(o->reports & 1u << i) || !(o->formats & 1u << f))
 			continue;
@@ -359,7 +359,7 @@ static void tell_not_run(const struct dlprof_options *o)
 	buf_release(&b);
 }
 
-static int aggregate(struct dlprof_options *o, const char *path)
+static int cli_dlprof_aggregate(struct dlprof_options *o, const char *path)
 {
 	const struct trace_options trace = {.by_path = true};
 	struct report_args args;
@@ -385,17 +385,17 @@ static int aggregate(struct dlprof_options *o, const char *path)
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int cli_dlprof_run(int argc, char **argv)
 {
 	struct dlprof_options o;
 	struct err e;
 	int status = EXIT_DONE, nsys_status = EXIT_DONE;
 	dlprof_parse(argc, argv, &o);
-	if (make_folder(&o, &e) < 0 || check_files(&o, &e) < 0) {
+	if (cli_dlprof_make_folder(&o, &e) < 0 || check_files(&o, &e) < 0) {
 		status = cli_fail(&e, EXIT_INPUT);
 	} else {
 		const char *path = o.database ? o.database : dlprof_run(&o, &nsys_status);
-		status = path ? aggregate(&o, path) : nsys_status;
+		status = path ? cli_dlprof_aggregate(&o, path) : nsys_status;
 		status = nsys_status ? nsys_status : status;
 	}
 	arena_release(&o.arena);
@@ -406,5 +406,5 @@ const struct command command_dlprof = {
 	.name = "dlprof",
 	.args = "--database=FILE | PROGRAM...",
 	.help = "DLProf's command: its reports, its files, its findings",
-	.run = run,
+	.run = cli_dlprof_run,
 };

@@ -10,14 +10,14 @@
 
 enum { PIECE_BYTES = 1 << 20 };
 
-struct file {
+struct cli_files_file {
 	struct atomic_file f;
 	struct buf b;
 	bool failed;
 	struct err *e;
 };
 
-static void flush(struct file *f, bool all)
+static void flush(struct cli_files_file *f, bool all)
 {
 	if (f->failed || (!all && f->b.n < PIECE_BYTES))
 		return;
@@ -26,7 +26,7 @@ static void flush(struct file *f, bool all)
 }
 
 /* Words that DLProf does not quote; we do where a reader would stumble. */
-static bool is_bare(const struct column *c, struct str s)
+static bool cli_files_is_bare(const struct column *c, struct str s)
 {
 	if (strcmp(c->id, "direction") != 0 && strcmp(c->id, "data_type") != 0 && strcmp(c->id, "data_types") != 0)
 		return false;
@@ -36,7 +36,7 @@ static bool is_bare(const struct column *c, struct str s)
 	return true;
 }
 
-static void put_quoted(struct buf *b, struct str s)
+static void cli_files_put_quoted(struct buf *b, struct str s)
 {
 	struct str rest = s, piece;
 	buf_char(b, '"');
@@ -50,7 +50,7 @@ static void put_quoted(struct buf *b, struct str s)
 }
 
 /* A number or truth value; the same in both formats, but for the words. */
-static void put_value(struct buf *b, const struct table *t, size_t row, unsigned c, const char *const truth[2])
+static void cli_files_put_value(struct buf *b, const struct table *t, size_t row, unsigned c, const char *const truth[2])
 {
 	switch (t->data[c].col.type) {
 	case CELL_I64: buf_i64(b, table_i64(t, row, c)); break;
@@ -66,12 +66,12 @@ static void put_csv_cell(struct buf *b, const struct table *t, size_t row, unsig
 	const struct column *col = &t->data[c].col;
 	if (col->type == CELL_STR) {
 		struct str s = table_is_null(t, row, c) ? STR("") : table_str(t, row, c);
-		if (!quotes || is_bare(col, s))
+		if (!quotes || cli_files_is_bare(col, s))
 			utf8_put_valid(b, s);
 		else
-			put_quoted(b, s);
+			cli_files_put_quoted(b, s);
 	} else if (!table_is_null(t, row, c)) {
-		put_value(b, t, row, c, truth);
+		cli_files_put_value(b, t, row, c, truth);
 	}
 }
 
@@ -83,7 +83,7 @@ static void put_json_cell(struct buf *b, const struct table *t, size_t row, unsi
 	else if (table_is_null(t, row, c))
 		buf_cstr(b, "null");
 	else
-		put_value(b, t, row, c, truth);
+		cli_files_put_value(b, t, row, c, truth);
 }
 
 static void put_json_key(struct buf *b, const char *title)
@@ -94,7 +94,7 @@ static void put_json_key(struct buf *b, const char *title)
 
 /* --- tables ----------------------------------------------------------------------------------------------------- */
 
-static void csv_rows(struct file *f, const struct table *t, bool quotes)
+static void csv_rows(struct cli_files_file *f, const struct table *t, bool quotes)
 {
 	for (size_t r = 0; r < t->n_rows; r++) {
 		for (unsigned c = 0; c < t->n_columns; c++) {
@@ -108,14 +108,14 @@ static void csv_rows(struct file *f, const struct table *t, bool quotes)
 }
 
 /* `first`: what stands above the first column. */
-static void csv_titles(struct file *f, const struct table *t, const char *first)
+static void csv_titles(struct cli_files_file *f, const struct table *t, const char *first)
 {
 	for (unsigned c = 0; c < t->n_columns; c++)
 		buf_printf(&f->b, "%s%s", c ? "," : "", c ? t->data[c].col.title : first);
 	buf_char(&f->b, '\n');
 }
 
-static void json_rows(struct file *f, const struct table *t, const char *first)
+static void json_rows(struct cli_files_file *f, const struct table *t, const char *first)
 {
 	buf_char(&f->b, '[');
 	for (size_t r = 0; r < t->n_rows; r++) {
@@ -131,7 +131,7 @@ static void json_rows(struct file *f, const struct table *t, const char *first)
 	buf_cstr(&f->b, "\n]");
 }
 
-static void put_table(struct file *f, const struct table *t, const char *title, enum dlprof_format format)
+static void cli_files_put_table(struct cli_files_file *f, const struct table *t, const char *title, enum dlprof_format format)
 {
 	const char *first = t->n_columns ? t->data[0].col.title : "";
 	if (format == DLPROF_CSV) {
@@ -152,7 +152,7 @@ static void put_table(struct file *f, const struct table *t, const char *title, 
 /* Sections: names and values (the first), one row, or rows with names. */
 enum shape { NAMED_VALUES, ONE_ROW, ROWS };
 
-static enum shape shape_of(const struct table *t, const struct table *first)
+static enum shape cli_files_shape_of(const struct table *t, const struct table *first)
 {
 	return t == first ? NAMED_VALUES : t->n_rows == 1 && t->data[0].col.type != CELL_STR ? ONE_ROW : ROWS;
 }
@@ -163,7 +163,7 @@ static bool is_name_row(const struct table *t, size_t row)
 	return str_eqc(table_str(t, row, 0), "Profile Name");
 }
 
-static void csv_section(struct file *f, const struct table *t, enum shape shape, const char *profile_name)
+static void csv_section(struct cli_files_file *f, const struct table *t, enum shape shape, const char *profile_name)
 {
 	buf_printf(&f->b, "%s\n", t->title);
 	if (shape == ROWS) {
@@ -188,7 +188,7 @@ static void csv_section(struct file *f, const struct table *t, enum shape shape,
 	}
 }
 
-static void json_section(struct file *f, const struct table *t, enum shape shape, const char *profile_name)
+static void json_section(struct cli_files_file *f, const struct table *t, enum shape shape, const char *profile_name)
 {
 	const char *comma = "\n";
 	put_json_key(&f->b, t->title);
@@ -220,17 +220,17 @@ static void json_section(struct file *f, const struct table *t, enum shape shape
 	buf_cstr(&f->b, "\n}");
 }
 
-static void put_summary(struct file *f, const struct table *t, enum dlprof_format format, const char *profile_name)
+static void put_summary(struct cli_files_file *f, const struct table *t, enum dlprof_format format, const char *profile_name)
 {
 	if (format == DLPROF_JSON)
 		buf_char(&f->b, '{');
 	for (const struct table *s = t; s; s = s->next) {
 		if (format == DLPROF_CSV) {
 			buf_cstr(&f->b, s == t ? "" : "\n");
-			csv_section(f, s, shape_of(s, t), profile_name);
+			csv_section(f, s, cli_files_shape_of(s, t), profile_name);
 		} else {
 			buf_cstr(&f->b, s == t ? "" : ",\n");
-			json_section(f, s, shape_of(s, t), profile_name);
+			json_section(f, s, cli_files_shape_of(s, t), profile_name);
 		}
 	}
 	if (format == DLPROF_JSON)
@@ -240,11 +240,11 @@ static void put_summary(struct file *f, const struct table *t, enum dlprof_forma
 int dlprof_write(const struct table *t, const struct dlprof_report *r, enum dlprof_format format, const char *profile_name,
                  const char *path, struct err *e)
 {
-	struct file f = {.e = e};
+	struct cli_files_file f = {.e = e};
 	if (atomic_begin(&f.f, path, e))
 		return -1;
 	if (*r->title)
-		put_table(&f, t, r->title, format);
+		cli_files_put_table(&f, t, r->title, format);
 	else
 		put_summary(&f, t, format, profile_name);
 	flush(&f, true);

@@ -18,7 +18,7 @@ static const char *without_quotes(struct dlprof_options *o, const char *text)
 	return quoted ? arena_str(&o->arena, (struct str){text + 1, n - 2}).p : text;
 }
 
-static void build(struct dlprof_options *o, const char *base, struct words *c)
+static void cli_nsys_build(struct dlprof_options *o, const char *base, struct words *c)
 {
 	const char *args = without_quotes(o, o->nsys_args ? o->nsys_args : "-t cuda,nvtx -s none");
 	words_add(c, "nsys");
@@ -53,7 +53,7 @@ static void tell_command(const struct dlprof_options *o, const struct words *c)
 	buf_release(&b);
 }
 
-static int run(const struct dlprof_options *o, const struct words *c, int *wait_status, struct err *e)
+static int cli_nsys_run(const struct dlprof_options *o, const struct words *c, int *wait_status, struct err *e)
 {
 	struct words warnings = {0};
 	struct launched done;
@@ -74,7 +74,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 /* What nsys may leave, the best first; a report is exported when it is read. */
 enum { N_FILES = NSYS_REPORTS + 1 };
 
-static const char *file_of(struct dlprof_options *o, const char *base, int i)
+static const char *cli_nsys_file_of(struct dlprof_options *o, const char *base, int i)
 {
 	return arena_printf(&o->arena, "%s.%s", base, i ? nsys_suffix[i - 1] : "sqlite").p;
 }
@@ -83,7 +83,7 @@ static const char *written(struct dlprof_options *o, const char *base, const str
 {
 	struct stat now;
 	for (int i = 0; i < N_FILES; i++) {
-		const char *path = file_of(o, base, i);
+		const char *path = cli_nsys_file_of(o, base, i);
 		if (stat(path, &now) == 0 && S_ISREG(now.st_mode) && !same_file(&now, &before[i]))
 			return path;
 	}
@@ -98,7 +98,7 @@ const char *dlprof_run_nsys(struct dlprof_options *o, int *status)
 	int wait_status = 0;
 	const char *base = dlprof_path(o, "%s", o->nsys_base), *profile = NULL;
 	for (int i = 0; i < N_FILES; i++) {
-		const char *path = file_of(o, base, i);
+		const char *path = cli_nsys_file_of(o, base, i);
 		before[i] = (struct stat){0};
 		if (stat(path, &before[i]) == 0 && !o->force) {
 			err_set(&e, ERR_IO, "dlprof: %s is there already: --force=true replaces it, --nsys_base_name=NAME chooses another name", path);
@@ -106,9 +106,9 @@ const char *dlprof_run_nsys(struct dlprof_options *o, int *status)
 			return NULL;
 		}
 	}
-	build(o, base, &c);
+	cli_nsys_build(o, base, &c);
 	tell_command(o, &c);
-	if (run(o, &c, &wait_status, &e) < 0) {
+	if (cli_nsys_run(o, &c, &wait_status, &e) < 0) {
 		*status = cli_fail(&e, EXIT_INPUT);
 	} else {
 		*status = launch_status(wait_status);

@@ -105,7 +105,7 @@ static bool add_format(struct dlprof_options *o, struct str word)
 	return false;
 }
 
-static bool add_word(struct dlprof_options *o, unsigned list, struct str word)
+static bool cli_options_add_word(struct dlprof_options *o, unsigned list, struct str word)
 {
 	return list == LIST_REPORTS ? add_report(o, word) : list == LIST_FORMATS ? add_format(o, word) : false;
 }
@@ -115,7 +115,7 @@ static void add_list(struct dlprof_options *o, unsigned list, const char *option
 {
 	struct str rest = str_from(words), word;
 	while (str_split(&rest, ',', &word))
-		if (word.n && !add_word(o, list, word))
+		if (word.n && !cli_options_add_word(o, list, word))
 			cli_usage("dlprof: --%s: no '" STR_FMT "'; there are: %s", option, STR_ARG(word),
 			          list == LIST_REPORTS ? "summary, detail, iteration, kernel, tensor, op_type, group_node, expert_systems, all" : "csv, json");
 	o->list = list;
@@ -132,7 +132,7 @@ static enum dlprof_mode mode_of(const char *word)
 /* A plain word: another one of a list, else the program to profile, with all that follows. */
 static void take_word(struct dlprof_options *o, char *word, struct argp_state *state)
 {
-	if (!state->quoted && o->list && add_word(o, o->list, str_from(word)))
+	if (!state->quoted && o->list && cli_options_add_word(o, o->list, str_from(word)))
 		return;
 	if (*word == '-')
 		cli_usage("dlprof: %s stands behind --, where the program was expected: options stand before it", word);
@@ -141,7 +141,7 @@ static void take_word(struct dlprof_options *o, char *word, struct argp_state *s
 	state->next = state->argc;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t cli_options_parse(int key, char *arg, struct argp_state *state)
 {
 	static const char *const levels[] = {"quiet", "minimal", "normal", "detailed", "diagnostic", NULL};
 	struct dlprof_options *o = state->input;
@@ -179,14 +179,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
 	.options = option_list,
-	.parser = parse,
+	.parser = cli_options_parse,
 	.args_doc = "PROGRAM [ARGUMENT...]\n--database=FILE",
 	.doc = "DLProf's command: runs a program under Nsight Systems, or with opscope's own library in it where no nsys is on the PATH, or takes a profile that "
 	       "is there, and writes DLProf's reports of it, number by number, and its findings. Options stand before the program. Lists are divided by commas, or by "
 	       "blanks and ended by --.",
 };
 
-static void check(struct dlprof_options *o)
+static void cli_options_check(struct dlprof_options *o)
 {
 	if (!o->database && !o->app_n)
 		cli_usage("dlprof: a program to profile was expected, or --database=FILE (see dlprof --help)");
@@ -219,5 +219,5 @@ void dlprof_parse(int argc, char **argv, struct dlprof_options *o)
 			((char *)(uintptr_t)o->base_name.p)[i] = '_';
 	if (!o->formats)
 		o->formats = 1u << DLPROF_CSV;
-	check(o);
+	cli_options_check(o);
 }

@@ -5,7 +5,7 @@
 #include "cli/record.h"
 #include "record/own.h"
 
-static const char *fail(int *status, const struct err *e)
+static const char *cli_own_fail(int *status, const struct err *e)
 {
 	*status = cli_fail(e, EXIT_INPUT);
 	return NULL;
@@ -21,13 +21,13 @@ static const char *run_own(struct dlprof_options *o, struct record_options *r, c
 	record_job(&job);
 	if (run_dir_open(&d, r, "own", &job, &e) < 0) {
 		err_prefix(&e, "dlprof");
-		fail(status, &e);
+		cli_own_fail(status, &e);
 	} else {
 		r->spec.dir = d.path.p;
 		dlprof_say(o, DLPROF_NORMAL, "nsys is not on the PATH: recording by opscope itself, in %s", r->output);
 		if (own_run(&r->spec, library, &done, &e) < 0) {
 			err_prefix(&e, "dlprof");
-			fail(status, &e);
+			cli_own_fail(status, &e);
 			*status = launch_status(done.wait_status);
 		} else {
 			*status = launch_status(done.wait_status);
@@ -37,7 +37,7 @@ static const char *run_own(struct dlprof_options *o, struct record_options *r, c
 		}
 		if (!profile && !launch_status(done.wait_status)) {
 			err_set(&e, ERR_DATA, "dlprof: nothing was recorded: no process of the program called CUDA, NVTX or ITT");
-			fail(status, &e);
+			cli_own_fail(status, &e);
 		}
 		run_dir_forget(&d);
 	}
@@ -62,10 +62,10 @@ const char *dlprof_run(struct dlprof_options *o, int *status)
 	if (o->nsys_args || own_find_library(&library, &e) < 0) {
 		err_set(&e, ERR_IO, "dlprof: nsys was not found on the PATH: Nsight Systems has to be installed to profile a program%s; --database=FILE reads a "
 		        "profile that is there", o->nsys_args ? " with --nsys_options" : ", or " OWN_LIBRARY " of opscope");
-		fail(status, &e);
+		cli_own_fail(status, &e);
 	} else if (own_check_environment(NULL, &e) < 0) {
 		err_prefix(&e, "dlprof");
-		fail(status, &e);
+		cli_own_fail(status, &e);
 	} else {
 		profile = run_own(o, &r, library.p, status);
 	}

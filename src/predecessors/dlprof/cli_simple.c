@@ -16,15 +16,15 @@ struct kernel_sum {
 	bool uses_tc;
 };
 
-static void add_ns(int64_t *sum, int64_t ns)
+static void cli_simple_add_ns(int64_t *sum, int64_t ns)
 {
 	if (__builtin_add_overflow(*sum, ns, sum))
 		*sum = INT64_MAX;
 }
 
-static void add(int64_t s[3], int64_t ns, bool first)
+static void cli_simple_add(int64_t s[3], int64_t ns, bool first)
 {
-	add_ns(&s[0], ns);
+	cli_simple_add_ns(&s[0], ns);
 	s[1] = first || ns < s[1] ? ns : s[1];
 	s[2] = first || ns > s[2] ? ns : s[2];
 }
@@ -39,9 +39,9 @@ void dlprof_simple_summary(const struct profile *p, struct table *t)
 		uint8_t *k = &known[p->gpu_op.name[i]];
 		if (!*k)
 			*k = kernel_uses_tc_listed(profile_str(p, p->gpu_op.name[i])) ? 2 : 1;
-		add_ns(&gpu, p->gpu_op.dur_ns[i]);
+		cli_simple_add_ns(&gpu, p->gpu_op.dur_ns[i]);
 		if (p->gpu_op.kind[i] == GPU_KERNEL && *k == 2)
-			add_ns(&tc, p->gpu_op.dur_ns[i]);
+			cli_simple_add_ns(&tc, p->gpu_op.dur_ns[i]);
 	}
 	mem_free(known);
 	dlprof_iterations_of(p, STR(""), &d);
@@ -61,12 +61,12 @@ void dlprof_simple_summary(const struct profile *p, struct table *t)
 	dlprof_iterations_release(&d);
 }
 
-static int by_name(const void *a, const void *b)
+static int cli_simple_by_name(const void *a, const void *b)
 {
 	return str_cmp(((const struct kernel_sum *)a)->name, ((const struct kernel_sum *)b)->name);
 }
 
-static void put(struct table *t, unsigned at, const int64_t s[3], uint64_t calls)
+static void cli_simple_put(struct table *t, unsigned at, const int64_t s[3], uint64_t calls)
 {
 	table_set_i64(t, at, s[0]);
 	table_set_f64(t, at + 1, (double)s[0] / (double)calls);
@@ -74,7 +74,7 @@ static void put(struct table *t, unsigned at, const int64_t s[3], uint64_t calls
 	table_set_i64(t, at + 3, s[2]);
 }
 
-static void put_kernels(const struct kernel_sum *v, uint32_t n, struct table *t)
+static void cli_simple_put_kernels(const struct kernel_sum *v, uint32_t n, struct table *t)
 {
 	static const struct column columns[] = {
 		{"kernel_name", "Kernel Name", "short name", CELL_STR}, {"uses_tc", "Uses TC", "by its name", CELL_BOOL},
@@ -88,8 +88,8 @@ static void put_kernels(const struct kernel_sum *v, uint32_t n, struct table *t)
 		table_row(t);
 		table_set_str(t, 0, v[i].name);
 		table_set_bool(t, 1, v[i].uses_tc);
-		put(t, 2, v[i].gpu, v[i].calls);
-		put(t, 6, v[i].api, v[i].calls);
+		cli_simple_put(t, 2, v[i].gpu, v[i].calls);
+		cli_simple_put(t, 6, v[i].api, v[i].calls);
 	}
 }
 
@@ -114,13 +114,13 @@ int dlprof_simple_kernels(const struct profile *p, struct table *t, struct err *
 		}
 		struct kernel_sum *s = &v[*at];
 		bool first = !s->calls++;
-		add(s->gpu, p->gpu_op.dur_ns[g], first);
-		add(s->api, call == ROW_NONE ? 0 : p->span.dur_ns[call], first);
+		cli_simple_add(s->gpu, p->gpu_op.dur_ns[g], first);
+		cli_simple_add(s->api, call == ROW_NONE ? 0 : p->span.dur_ns[call], first);
 	}
 	int rc = n ? 0 : err_set(e, ERR_DATA, "the input holds no kernels");
 	if (n) {
-		qsort(v + 1, n - 1, sizeof *v, by_name); /* place 0 is the empty name's */
-		put_kernels(v + 1, n - 1, t);
+		qsort(v + 1, n - 1, sizeof *v, cli_simple_by_name); /* place 0 is the empty name's */
+		cli_simple_put_kernels(v + 1, n - 1, t);
 	}
 	intern_release(&names);
 	mem_free(of);

@@ -18,7 +18,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t cli_viewer_parse(int key, char *arg, struct argp_state *state)
 {
 	struct viewer_command *c = state->input;
 	switch (key) {
@@ -41,13 +41,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
 	.options = options,
-	.parser = parse,
+	.parser = cli_viewer_parse,
 	.args_doc = "DATABASE",
 	.doc = "Serves the viewer for one database: what `dlprof` wrote (dlprof_dldb.opscope), a database of DLProf itself (dlprof_dldb.sqlite), or any other "
 	       "input of opscope. `opscope serve` is the same with more options.",
 };
 
-static int run(int argc, char **argv)
+static int cli_viewer_run(int argc, char **argv)
 {
 	struct viewer_command c = {.o.port = 8000};
 	cli_parse(&argp, argc, argv, &c);
@@ -64,5 +64,5 @@ const struct command command_dlprofviewer = {
 	.name = "dlprofviewer",
 	.args = "DATABASE",
 	.help = "the viewer as DLProf Viewer was called",
-	.run = run,
+	.run = cli_viewer_run,
 };

@@ -7,17 +7,17 @@
 
 #include <stdlib.h>
 
-struct named {
+struct dlprof_groups_named {
 	struct str name;
 	uint32_t group;
 };
 
-static int by_name(const void *a, const void *b)
+static int dlprof_groups_by_name(const void *a, const void *b)
 {
-	return str_cmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+	return str_cmp(((const struct dlprof_groups_named *)a)->name, ((const struct dlprof_groups_named *)b)->name);
 }
 
-static void put_times(struct table *t, unsigned first, const struct group *g)
+static void dlprof_groups_put_times(struct table *t, unsigned first, const struct group *g)
 {
 	struct op_sum s = {.calls = g->iterations};
 	memcpy(s.time, g->time, sizeof s.time);
@@ -26,10 +26,10 @@ static void put_times(struct table *t, unsigned first, const struct group *g)
 
 static void groups_table(const struct group_tree *tree, struct table *t)
 {
-	struct named *v = NEW_ARRAY(tree->n, struct named);
+	struct dlprof_groups_named *v = NEW_ARRAY(tree->n, struct dlprof_groups_named);
 	for (uint32_t g = 0; g < tree->n; g++)
-		v[g] = (struct named){op_name_brackets(tree->v[g].name, &t->arena), g};
-	qsort(v, tree->n, sizeof *v, by_name);
+		v[g] = (struct dlprof_groups_named){op_name_brackets(tree->v[g].name, &t->arena), g};
+	qsort(v, tree->n, sizeof *v, dlprof_groups_by_name);
 	TABLE_COLUMN(t, .id = "name", .title = "Name", .help = "The path that its ops have in common.", .type = CELL_STR);
 	TABLE_COLUMN(t, .id = "num_calls_aggregated", .title = "Num Calls Aggregated", .help = "Calls of ops in it.", .type = CELL_I64);
 	TABLE_COLUMN(t, .id = "num_tc_eligible_ops", .title = "Num TC Eligible Ops", .help = "Ops in it that could use Tensor Cores.", .type = CELL_I64);
@@ -44,13 +44,13 @@ static void groups_table(const struct group_tree *tree, struct table *t)
 		table_set_i64(t, 1, (int64_t)g->calls);
 		table_set_i64(t, 2, g->eligible);
 		table_set_i64(t, 3, g->using_tc);
-		put_times(t, first, g);
+		dlprof_groups_put_times(t, first, g);
 	}
 	mem_free(v);
 }
 
 /* The iterations that the window has; all of the time where it has none. */
-static struct dlprof_iterations cut(const struct profile *p, const struct window *w)
+static struct dlprof_iterations dlprof_groups_cut(const struct profile *p, const struct window *w)
 {
 	struct dlprof_iterations d;
 	uint32_t n = 0;
@@ -76,7 +76,7 @@ int dlprof_groups(const struct profile *p, const struct report_args *args, struc
 	struct group_tree tree;
 	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
-	struct dlprof_iterations d = cut(p, &w);
+	struct dlprof_iterations d = dlprof_groups_cut(p, &w);
 	group_tree_init(&tree, p, false);
 	group_tree_measure(&tree, p, &w, &(struct group_iterations){d.start_ns, d.stop_ns, d.n}, &dlprof_op_rules);
 	groups_table(&tree, t);

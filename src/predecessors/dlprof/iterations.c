@@ -67,7 +67,7 @@ void dlprof_iterations_of(const struct profile *p, struct str key, struct dlprof
 }
 
 /* Lengths sum to the length of the whole. */
-static double length_of(const struct dlprof_iterations *d, uint32_t i)
+static double dlprof_iterations_length_of(const struct dlprof_iterations *d, uint32_t i)
 {
 	int64_t end = i + 1 < d->n ? d->start_ns[i + 1] : d->stop_ns[i];
 	return (double)(end - d->start_ns[i]);
@@ -78,10 +78,10 @@ void dlprof_iterations_mean(const struct dlprof_iterations *d, uint32_t first, u
 	double sum = 0, squares = 0;
 	uint32_t n = 0;
 	for (uint32_t i = first; i <= last && i < d->n; i++, n++)
-		sum += length_of(d, i);
+		sum += dlprof_iterations_length_of(d, i);
 	*mean = n ? sum / n : 0;
 	for (uint32_t i = first; i <= last && i < d->n; i++)
-		squares += (length_of(d, i) - *mean) * (length_of(d, i) - *mean);
+		squares += (dlprof_iterations_length_of(d, i) - *mean) * (dlprof_iterations_length_of(d, i) - *mean);
 	*deviation = n ? sqrt(squares / n) : 0;
 }
 

@@ -51,7 +51,7 @@ static void set_long_names(struct kernel_rows *x)
 }
 
 /* Which of the iterations begins at or before this moment last. */
-static uint32_t iteration_at(const struct dlprof_iterations *d, int64_t at)
+static uint32_t dlprof_kernels_iteration_at(const struct dlprof_iterations *d, int64_t at)
 {
 	uint32_t lo = 0, hi = d->n;
 	while (lo + 1 < hi) {
@@ -66,7 +66,7 @@ static uint32_t iteration_at(const struct dlprof_iterations *d, int64_t at)
 
 /* All kernels of the iterations asked for, in DLProf's order: by op, told apart by their starts on the host; `one`: as if there were one
  * iteration. */
-static int collect(struct kernel_rows *x, const struct report_args *args, bool one, struct err *e)
+static int dlprof_kernels_collect(struct kernel_rows *x, const struct report_args *args, bool one, struct err *e)
 {
 	const struct profile *p = x->p;
 	struct dlprof_iterations d;
@@ -80,7 +80,7 @@ static int collect(struct kernel_rows *x, const struct report_args *args, bool o
 		const struct op_instance *in = &p->ops->instance[p->ops->of_gpu[g]];
 		if (p->gpu_op.kind[g] != GPU_KERNEL || in->span == ROW_NONE)
 			continue;
-		uint32_t at = iteration_at(&d, in->start_ns);
+		uint32_t at = dlprof_kernels_iteration_at(&d, in->start_ns);
 		if (at < first || at > last)
 			continue;
 		const struct dlprof_op_names *names = &x->names[in->op];
@@ -129,7 +129,7 @@ static const struct column iteration_columns[I_COLUMNS] = {
 	[I_LONG] = {"long_kernel_name", "Long Kernel Name", "full name", CELL_STR, UNIT_NONE, COLUMN_WIDE},
 };
 
-static void put_op(struct table *t, const struct kernel_rows *x, const struct kernel_row *r, unsigned id, unsigned name, unsigned direction)
+static void dlprof_kernels_put_op(struct table *t, const struct kernel_rows *x, const struct kernel_row *r, unsigned id, unsigned name, unsigned direction)
 {
 	table_set_str_copy(t, id, r->op_id);
 	table_set_str_copy(t, name, r->op_name);
@@ -145,7 +145,7 @@ static void put_iteration_row(struct table *t, const struct kernel_rows *x, cons
 	const int32_t sizes[] = {l->grid_x[row], l->grid_y[row], l->grid_z[row], l->block_x[row], l->block_y[row], l->block_z[row]};
 	table_row(t);
 	table_set_i64(t, I_ITERATION, r->iteration);
-	put_op(t, x, r, I_OP_ID, I_OP_NAME, I_DIRECTION);
+	dlprof_kernels_put_op(t, x, r, I_OP_ID, I_OP_NAME, I_DIRECTION);
 	table_set_str_copy(t, I_TYPE, x->names[r->op].type);
 	table_set_str(t, I_KERNEL, r->kernel);
 	if (l->device[row] != INT32_MIN)
@@ -178,7 +178,7 @@ static void put_hints(struct table *t, const struct profile *p, const struct rep
 int dlprof_kernels_by_instance(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct kernel_rows x = {.p = p};
-	int rc = collect(&x, args, false, e);
+	int rc = dlprof_kernels_collect(&x, args, false, e);
 	if (rc == 0) {
 		struct op_tc *tc = op_tc_new(p, true);
 		struct op_shapes shapes = {0};
@@ -228,7 +228,7 @@ static uint32_t put_kernel_row(struct table *t, const struct kernel_rows *x, uin
 	}
 	table_row(t);
 	table_set_str(t, 0, r->kernel);
-	put_op(t, x, r, 1, 2, 3);
+	dlprof_kernels_put_op(t, x, r, 1, 2, 3);
 	table_set_bool(t, 4, uses);
 	put_stat(t, 5, gpu[0], n, gpu[1], gpu[2]);
 	put_stat(t, 9, api[0], n, api[1], api[2]);
@@ -253,7 +253,7 @@ int dlprof_kernels_by_op(const struct profile *p, const struct report_args *args
 	};
 #undef TIMES
 	struct kernel_rows x = {.p = p};
-	int rc = collect(&x, args, true, e);
+	int rc = dlprof_kernels_collect(&x, args, true, e);
 	if (rc == 0) {
 		struct op_tc *tc = op_tc_new(p, true);
 		table_columns(t, columns, sizeof columns / sizeof columns[0]);

@@ -6,7 +6,7 @@ const struct op_rules dlprof_op_rules = {
 	.listed_kernels = true, .by_type = true, .recorded_calls = true, .function_names = true, .call_per_launch = true,
 };
 
-static void add_note(void *context, struct str text)
+static void dlprof_op_table_add_note(void *context, struct str text)
 {
 	table_note(context, STR_FMT, STR_ARG(text));
 }
@@ -16,7 +16,7 @@ void dlprof_table_hints(struct table *t, const struct profile *p, const struct w
 	uint8_t *in = w->all ? NULL : NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	for (uint32_t g = 0; in && g < p->gpu_op.rows.n; g++)
 		in[g] = op_in_window(p, p->ops->of_gpu[g], w);
-	dlprof_hints(p, which, in, add_note, t);
+	dlprof_hints(p, which, in, dlprof_op_table_add_note, t);
 	mem_free(in);
 }
 

@@ -6,22 +6,22 @@
 
 #include <stdlib.h>
 
-struct type_row {
+struct dlprof_op_types_type_row {
 	struct str type;
 	uint32_t ops;
 	struct op_sum sum;
 };
 
-struct types {
+struct dlprof_op_types_types {
 	const struct profile *p;
-	struct type_row *v;
+	struct dlprof_op_types_type_row *v;
 	uint32_t n;
 	uint32_t *of_op;         /* op -> its type */
 	bool *seen;              /* op: counted in `ops` */
 	struct arena texts;
 };
 
-static void find_types(struct types *x)
+static void dlprof_op_types_find_types(struct dlprof_op_types_types *x)
 {
 	struct intern keys;
 	intern_init(&keys);
@@ -30,19 +30,19 @@ static void find_types(struct types *x)
 		dlprof_op_names(x->p->ops, x->p, i, &x->texts, &names);
 		x->of_op[i] = intern_str(&keys, names.type) - 1;
 		if (x->of_op[i] == x->n)
-			x->v[x->n++] = (struct type_row){.type = names.type};
+			x->v[x->n++] = (struct dlprof_op_types_type_row){.type = names.type};
 	}
 	intern_release(&keys);
 }
 
-static void sum_types(struct types *x, const struct window *w, struct op_tc *tc)
+static void dlprof_op_types_sum_types(struct dlprof_op_types_types *x, const struct window *w, struct op_tc *tc)
 {
 	const struct ops *o = x->p->ops;
 	for (uint32_t k = 0; k < o->n_instances; k++) {
 		if (o->instance[k].span == ROW_NONE || !op_in_window(x->p, k, w))
 			continue;
 		uint32_t op = o->instance[k].op;
-		struct type_row *r = &x->v[x->of_op[op]];
+		struct dlprof_op_types_type_row *r = &x->v[x->of_op[op]];
 		r->ops += !x->seen[op];
 		x->seen[op] = true;
 		op_sum_add(&r->sum, x->p, k, tc);
@@ -51,10 +51,10 @@ static void sum_types(struct types *x, const struct window *w, struct op_tc *tc)
 
 static int by_type(const void *a, const void *b)
 {
-	return str_cmp(((const struct type_row *)a)->type, ((const struct type_row *)b)->type);
+	return str_cmp(((const struct dlprof_op_types_type_row *)a)->type, ((const struct dlprof_op_types_type_row *)b)->type);
 }
 
-static void types_table(struct types *x, struct table *t)
+static void types_table(struct dlprof_op_types_types *x, struct table *t)
 {
 	TABLE_COLUMN(t, .id = "op_type", .title = "Op Type", .help = "The op alone.", .type = CELL_STR);
 	TABLE_COLUMN(t, .id = "no_ops", .title = "# Ops", .help = "Ops of that type.", .type = CELL_I64);
@@ -78,10 +78,10 @@ int dlprof_op_types(const struct profile *p, const struct report_args *args, str
 	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
 	uint32_t n = p->ops->n_ops;
-	struct types x = {.p = p, .v = NEW_ARRAY(n, struct type_row), .of_op = NEW_ARRAY(n, uint32_t), .seen = NEW_ARRAY(n, bool)};
+	struct dlprof_op_types_types x = {.p = p, .v = NEW_ARRAY(n, struct dlprof_op_types_type_row), .of_op = NEW_ARRAY(n, uint32_t), .seen = NEW_ARRAY(n, bool)};
 	struct op_tc *tc = op_tc_new(p, true);
-	find_types(&x);
-	sum_types(&x, &w, tc);
+	dlprof_op_types_find_types(&x);
+	dlprof_op_types_sum_types(&x, &w, tc);
 	types_table(&x, t);
 	arena_release(&x.texts);
 	mem_free(x.v);

@@ -3,7 +3,7 @@
 #include "predecessors/dlprof/op_table.h"
 #include "predecessors/dlprof/reports.h"
 
-static void put_op(struct table *t, const struct op *op, const struct dlprof_op_names *names, const struct op_sum *s, unsigned first)
+static void dlprof_ops_put_op(struct table *t, const struct op *op, const struct dlprof_op_names *names, const struct op_sum *s, unsigned first)
 {
 	table_row(t);
 	table_set_str(t, 0, names->id);
@@ -18,7 +18,7 @@ static void put_op(struct table *t, const struct op *op, const struct dlprof_op_
 	table_set_str(t, first + 17, op->stack);
 }
 
-static void ops_table(const struct profile *p, const struct op_sum *sum, struct table *t)
+static void dlprof_ops_table(const struct profile *p, const struct op_sum *sum, struct table *t)
 {
 	static const struct column head[] = {
 		{"op_id", "Op ID", "The op's type and a running number.", CELL_STR, UNIT_NONE, 0, 0},
@@ -39,7 +39,7 @@ static void ops_table(const struct profile *p, const struct op_sum *sum, struct 
 	             .type = CELL_STR, .flags = COLUMN_WIDE);
 	for (uint32_t i = 0; i < n; i++)
 		if (sum[order[i].op].calls)
-			put_op(t, &p->ops->op[order[i].op], &order[i].names, &sum[order[i].op], first);
+			dlprof_ops_put_op(t, &p->ops->op[order[i].op], &order[i].names, &sum[order[i].op], first);
 	if (n < p->ops->n_ops)
 		table_note(t, "left out: device work whose API call was not recorded, for which DLProf has no op");
 	mem_free(order);
@@ -55,7 +55,7 @@ int dlprof_ops(const struct profile *p, const struct report_args *args, struct t
 	for (uint32_t k = 0; k < p->ops->n_instances; k++)
 		if (op_in_window(p, k, &w))
 			op_sum_add(&sum[p->ops->instance[k].op], p, k, tc);
-	ops_table(p, sum, t);
+	dlprof_ops_table(p, sum, t);
 	dlprof_table_hints(t, p, &w, HINT_KERNELS);
 	mem_free(sum);
 	op_tc_free(tc);

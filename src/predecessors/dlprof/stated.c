@@ -12,7 +12,7 @@
 
 enum { COMPARED_MAX = 16, SHOWN_MAX = 1000 }; /* aggregations; rows */
 
-static const struct pair {
+static const struct dlprof_stated_pair {
 	const char *stated, *report, *group_by;
 	const char *key[2];        /* columns that tell rows apart, in both */
 	const char *only, *only_value; /* rows of `stated` whose column `only` is this number */
@@ -93,7 +93,7 @@ static struct str cell_text(const struct table *t, size_t row, unsigned c, char 
 	return (struct str){text, (size_t)n};
 }
 
-static uint32_t key_of(struct intern *keys, const struct pair *p, const struct table *t, size_t row, bool add)
+static uint32_t dlprof_stated_key_of(struct intern *keys, const struct dlprof_stated_pair *p, const struct table *t, size_t row, bool add)
 {
 	struct buf key = {0};
 	char text[40];
@@ -108,7 +108,7 @@ static uint32_t key_of(struct intern *keys, const struct pair *p, const struct t
 	return id;
 }
 
-static void tell(struct compare *x, const char *table, struct str row, const char *column, struct str stated, struct str computed)
+static void dlprof_stated_tell(struct compare *x, const char *table, struct str row, const char *column, struct str stated, struct str computed)
 {
 	struct table *t = x->diff;
 	x->different++;
@@ -135,13 +135,13 @@ static bool same(const struct table *a, size_t ra, unsigned ca, const struct tab
 	return fabs(va - vb) <= 1e-6 + 1e-12 * fabs(vb);
 }
 
-static void compare_row(struct compare *x, const struct pair *p, const struct table *s, size_t rs, const struct table *c, size_t rc)
+static void compare_row(struct compare *x, const struct dlprof_stated_pair *p, const struct table *s, size_t rs, const struct table *c, size_t rc)
 {
 	char a[40], b[40], row[40];
 	struct str name = cell_text(s, rs, (unsigned)table_find_column(s, str_from(p->key[0])), row);
 	x->rows++;
 	if (rc == SIZE_MAX) {
-		tell(x, p->stated, name, "", STR("this row"), STR("no such row"));
+		dlprof_stated_tell(x, p->stated, name, "", STR("this row"), STR("no such row"));
 		return;
 	}
 	for (unsigned i = 1; i < s->n_columns; i++) {
@@ -150,11 +150,11 @@ static void compare_row(struct compare *x, const struct pair *p, const struct ta
 			continue;
 		x->cells++;
 		if (!same(s, rs, i, c, rc, (unsigned)k))
-			tell(x, p->stated, name, s->data[i].col.id, cell_text(s, rs, i, a), cell_text(c, rc, (unsigned)k, b));
+			dlprof_stated_tell(x, p->stated, name, s->data[i].col.id, cell_text(s, rs, i, a), cell_text(c, rc, (unsigned)k, b));
 	}
 }
 
-static bool is_of(const struct pair *p, const struct table *s, size_t row, int64_t aggregation)
+static bool dlprof_stated_is_of(const struct dlprof_stated_pair *p, const struct table *s, size_t row, int64_t aggregation)
 {
 	char text[40];
 	int only = p->only ? table_find_column(s, str_from(p->only)) : -1;
@@ -162,27 +162,27 @@ static bool is_of(const struct pair *p, const struct table *s, size_t row, int64
 	       (only < 0 || str_eqc(cell_text(s, row, (unsigned)only, text), p->only_value));
 }
 
-static void compare_tables(struct compare *x, const struct pair *p, const struct table *s, const struct table *c)
+static void compare_tables(struct compare *x, const struct dlprof_stated_pair *p, const struct table *s, const struct table *c)
 {
 	struct intern keys;
 	uint32_t *row = NEW_ARRAY(c->n_rows + 2, uint32_t); /* key -> row of ours + 1 */
 	char text[40];
 	intern_init(&keys);
 	for (size_t r = 0; r < c->n_rows && r < UINT32_MAX - 2; r++)
-		row[key_of(&keys, p, c, r, true)] = (uint32_t)r + 1;
+		row[dlprof_stated_key_of(&keys, p, c, r, true)] = (uint32_t)r + 1;
 	for (size_t r = 0; r < s->n_rows; r++) {
-		if (!is_of(p, s, r, x->aggregation))
+		if (!dlprof_stated_is_of(p, s, r, x->aggregation))
 			continue;
-		uint32_t at = key_of(&keys, p, s, r, false);
+		uint32_t at = dlprof_stated_key_of(&keys, p, s, r, false);
 		compare_row(x, p, s, r, c, at == INTERN_NONE || !row[at] ? SIZE_MAX : row[at] - 1);
 		if (at != INTERN_NONE && row[at])
 			row[at] = 0;
 	}
 	for (size_t r = 0; r < c->n_rows; r++) {
-		uint32_t at = key_of(&keys, p, c, r, false);
+		uint32_t at = dlprof_stated_key_of(&keys, p, c, r, false);
 		struct str name = cell_text(c, r, (unsigned)table_find_column(c, str_from(p->key[0])), text);
 		if (at != INTERN_NONE && row[at] == r + 1 && !(p->computed_only && str_eqc(name, p->computed_only)))
-			tell(x, p->stated, name, "", STR("no such row"), STR("this row"));
+			dlprof_stated_tell(x, p->stated, name, "", STR("no such row"), STR("this row"));
 	}
 	mem_free(row);
 	intern_release(&keys);
@@ -199,12 +199,12 @@ static int compute(struct compare *x, const char *report, const char *group_by, 
 	return r ? report_run(r, x->p, &own, t, e) : err_set(e, ERR_USAGE, "no such report");
 }
 
-static void skip(struct compare *x, const char *table, const struct err *why)
+static void dlprof_stated_skip(struct compare *x, const char *table, const struct err *why)
 {
 	buf_printf(&x->not_compared, "%s%s of aggregation %lld (%s)", x->not_compared.n ? "; " : "", table, (long long)x->aggregation, why->msg);
 }
 
-static void compare_pair(struct compare *x, const struct pair *p, const struct report_args *args)
+static void compare_pair(struct compare *x, const struct dlprof_stated_pair *p, const struct report_args *args)
 {
 	const struct table *s = stated_find(x->stated, p->stated);
 	struct table t;
@@ -212,7 +212,7 @@ static void compare_pair(struct compare *x, const struct pair *p, const struct r
 	if (stated_row(s, x->aggregation, 0) == SIZE_MAX || table_find_column(s, str_from(p->key[0])) < 0)
 		return;
 	if (compute(x, p->report, p->group_by, args, &t, &e) < 0) {
-		skip(x, p->stated, &e);
+		dlprof_stated_skip(x, p->stated, &e);
 		return;
 	}
 	compare_tables(x, p, s, &t);
@@ -231,7 +231,7 @@ static void compare_summary_cell(struct compare *x, const struct summary_cell *c
 		return;
 	x->cells++;
 	if (!same(s, rs, (unsigned)cs, t, rt, (unsigned)ct))
-		tell(x, c->stated, str_from(c->row ? c->row : ""), c->column, cell_text(s, rs, (unsigned)cs, a), cell_text(t, rt, (unsigned)ct, b));
+		dlprof_stated_tell(x, c->stated, str_from(c->row ? c->row : ""), c->column, cell_text(s, rs, (unsigned)cs, a), cell_text(t, rt, (unsigned)ct, b));
 }
 
 static void compare_summary(struct compare *x, const struct report_args *args)
@@ -239,7 +239,7 @@ static void compare_summary(struct compare *x, const struct report_args *args)
 	struct table t;
 	struct err e;
 	if (compute(x, "summary", NULL, args, &t, &e) < 0) {
-		skip(x, "model_summary", &e);
+		dlprof_stated_skip(x, "model_summary", &e);
 		return;
 	}
 	x->rows += 3;

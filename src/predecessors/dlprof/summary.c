@@ -10,13 +10,13 @@
 #include <sys/param.h>
 
 /* The iterations that are aggregated. */
-struct range {
+struct dlprof_summary_range {
 	struct dlprof_iterations all;
 	uint32_t first, last;
 	int64_t start_ns, end_ns;
 };
 
-static int range_of(const struct profile *p, const struct report_args *args, struct range *r, struct err *e)
+static int dlprof_summary_range_of(const struct profile *p, const struct report_args *args, struct dlprof_summary_range *r, struct err *e)
 {
 	dlprof_iterations_of(p, p->key_op, &r->all);
 	int64_t most = (int64_t)r->all.n - 1;
@@ -32,7 +32,7 @@ static int range_of(const struct profile *p, const struct report_args *args, str
 	return 0;
 }
 
-static void report_table(const struct profile *p, const struct range *r, const struct summary_sums *sums, struct table *t)
+static void report_table(const struct profile *p, const struct dlprof_summary_range *r, const struct summary_sums *sums, struct table *t)
 {
 	enum { R_WALL, R_TC_USE, R_GPU_USE, R_TC, R_KERNEL, R_MEMORY, R_LOADER, R_IO, R_CPU, R_OTHER, R_COLUMNS };
 #define PERCENT(id, title, help) {id, title, help, CELL_F64, UNIT_NONE, COLUMN_PROSE, 1}
@@ -65,7 +65,7 @@ static void report_table(const struct profile *p, const struct range *r, const s
 		table_set_f64(t, (unsigned)c, percent_or_zero(u.ns[kind[c]], (double)u.window_ns));
 }
 
-static void iterations_table(const struct range *r, struct table *t)
+static void iterations_table(const struct dlprof_summary_range *r, struct table *t)
 {
 	enum { I_TOTAL, I_AGGREGATED, I_START, I_STOP, I_MEAN, I_DEVIATION, I_COLUMNS };
 	static const struct column columns[I_COLUMNS] = {
@@ -129,9 +129,9 @@ static void sums_tables(const struct summary_sums *s, struct table *t)
 int dlprof_summary(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct window w;
-	struct range r;
+	struct dlprof_summary_range r;
 	struct summary_sums sums;
-	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0 || range_of(p, args, &r, e) < 0)
+	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0 || dlprof_summary_range_of(p, args, &r, e) < 0)
 		return -1;
 	summary_sum(p, &w, &dlprof_op_rules, &sums);
 	t->title = "System Config";

@@ -8,7 +8,7 @@ const struct predecessor_fact dlprof_facts[] = {
 	{0},
 };
 
-static void put_fact(struct table *t, const char *title, struct str value)
+static void dlprof_system_put_fact(struct table *t, const char *title, struct str value)
 {
 	if (!value.n)
 		return;
@@ -28,7 +28,7 @@ void dlprof_system_rows(const struct profile *p, struct table *t)
 		{FACT_NSYS, "NSys Version"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		put_fact(t, rows[i].title, system_fact(p, rows[i].fact, &t->arena));
+		dlprof_system_put_fact(t, rows[i].title, system_fact(p, rows[i].fact, &t->arena));
 	for (const struct predecessor_fact *f = dlprof_facts; f->id; f++)
-		put_fact(t, f->title, system_text(p, f->key));
+		dlprof_system_put_fact(t, f->title, system_text(p, f->key));
 }

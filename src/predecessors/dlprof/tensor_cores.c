@@ -4,13 +4,13 @@
 #include "predecessors/dlprof/reports.h"
 #include "query/op_kernels.h"
 
-struct eligible {
+struct dlprof_tensor_cores_eligible {
 	const struct profile *p;
 	struct op_sum *sum;      /* by op */
 	struct op_kernels kernels;
 };
 
-static struct str function_name(const void *p, uint32_t name)
+static struct str dlprof_tensor_cores_function_name(const void *p, uint32_t name)
 {
 	return kernel_function_name(profile_str(p, name));
 }
@@ -36,13 +36,13 @@ static const struct column columns[D_COLUMNS] = {
 	[D_OTHER_NAMES] = {"non_tc_kernel_names", "Non-TC Kernel Names", "Their names.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
 };
 
-static void put_op(struct table *t, const struct eligible *x, const struct dlprof_op_row *r)
+static void dlprof_tensor_cores_put_op(struct table *t, const struct dlprof_tensor_cores_eligible *x, const struct dlprof_op_row *r)
 {
 	const struct op *op = &x->p->ops->op[r->op];
 	const struct op_sum *s = &x->sum[r->op];
 	int64_t tc, other; /* DLProf counts names */
-	struct str tc_names = op_kernels_text(&x->kernels, r->op, TRI_YES, function_name, x->p, &t->arena, &tc);
-	struct str other_names = op_kernels_text(&x->kernels, r->op, TRI_NO, function_name, x->p, &t->arena, &other);
+	struct str tc_names = op_kernels_text(&x->kernels, r->op, TRI_YES, dlprof_tensor_cores_function_name, x->p, &t->arena, &tc);
+	struct str other_names = op_kernels_text(&x->kernels, r->op, TRI_NO, dlprof_tensor_cores_function_name, x->p, &t->arena, &other);
 	table_row(t);
 	table_set_str(t, D_ID, r->names.id);
 	table_set_str(t, D_NAME, r->names.name);
@@ -60,18 +60,18 @@ static void put_op(struct table *t, const struct eligible *x, const struct dlpro
 	table_set_str(t, D_OTHER_NAMES, other_names);
 }
 
-static void tensor_cores_table(const struct eligible *x, struct table *t)
+static void tensor_cores_table(const struct dlprof_tensor_cores_eligible *x, struct table *t)
 {
 	uint32_t n;
 	struct dlprof_op_row *order = dlprof_op_order(x->p, &t->arena, &n);
 	table_columns(t, columns, D_COLUMNS);
 	for (uint32_t i = 0; i < n; i++)
 		if (x->sum[order[i].op].calls)
-			put_op(t, x, &order[i]);
+			dlprof_tensor_cores_put_op(t, x, &order[i]);
 	mem_free(order);
 }
 
-static void sum_all(struct eligible *x, const struct window *w, struct op_tc *tc)
+static void dlprof_tensor_cores_sum_all(struct dlprof_tensor_cores_eligible *x, const struct window *w, struct op_tc *tc)
 {
 	const struct ops *o = x->p->ops;
 	uint32_t *by_op = op_instances_by_op(o);
@@ -93,9 +93,9 @@ int dlprof_tensor_cores(const struct profile *p, const struct report_args *args,
 	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
 	struct op_tc *tc = op_tc_new(p, true);
-	struct eligible x = {.p = p, .sum = NEW_ARRAY(p->ops->n_ops, struct op_sum)};
+	struct dlprof_tensor_cores_eligible x = {.p = p, .sum = NEW_ARRAY(p->ops->n_ops, struct op_sum)};
 	op_kernels_init(&x.kernels, p, tc);
-	sum_all(&x, &w, tc);
+	dlprof_tensor_cores_sum_all(&x, &w, tc);
 	tensor_cores_table(&x, t);
 	dlprof_table_hints(t, p, &w, HINT_KERNELS);
 	op_kernels_release(&x.kernels);

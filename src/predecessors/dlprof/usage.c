@@ -5,7 +5,7 @@
 #include "base/mem.h"
 
 /* The data loaders that DLProf knows. */
-static bool is_loader(struct str name)
+static bool dlprof_usage_is_loader(struct str name)
 {
 	return str_starts(name, STR("enumerate(DataLoader)#")) || str_starts(name, STR("enumerate(DataPipe)#")) || str_starts(name, STR("torch.utils.data.dataloader."));
 }
@@ -21,13 +21,13 @@ static enum usage_kind host_kind(const struct profile *p, uint8_t *asked, uint32
 		return USAGE_OTHER;
 	struct str s = profile_str(p, name);
 	if (!asked[name])
-		asked[name] = (uint8_t)(1 + 2 * is_loader(s) + 4 * (str_eqc(s, "fread") || str_eqc(s, "fwrite")));
+		asked[name] = (uint8_t)(1 + 2 * dlprof_usage_is_loader(s) + 4 * (str_eqc(s, "fread") || str_eqc(s, "fwrite")));
 	if (kind == SPAN_OS)
 		return asked[name] & 4 ? USAGE_IO : USAGE_OTHER;
 	return asked[name] & 2 ? USAGE_DATALOADER : USAGE_OTHER;
 }
 
-static void add_host(const struct profile *p, struct intervals *host)
+static void dlprof_usage_add_host(const struct profile *p, struct intervals *host)
 {
 	uint8_t *asked = NEW_ARRAY(p->strings.n, uint8_t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
@@ -41,4 +41,4 @@ static void add_host(const struct profile *p, struct intervals *host)
 	mem_free(asked);
 }
 
-const struct usage_rules dlprof_usage = {.listed_kernels = true, .visible_gpus = true, .add_host = add_host};
+const struct usage_rules dlprof_usage = {.listed_kernels = true, .visible_gpus = true, .add_host = dlprof_usage_add_host};

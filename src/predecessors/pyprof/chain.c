@@ -11,7 +11,7 @@ struct open_range {
 	uint32_t span, node; /* ROW_NONE: no node yet */
 };
 
-struct stack {
+struct pyprof_chain_stack {
 	struct open_range *v;
 	uint32_t n, cap;
 	bool overlap; /* some range ends after one that is around it */
@@ -25,7 +25,7 @@ static uint32_t new_node(struct pyprof_records *r, uint32_t span, uint32_t outer
 }
 
 /* Takes away what has ended. Ranges over one that goes lose their nodes: their chains are others now. */
-static void close_ended(struct stack *s, int64_t now)
+static void close_ended(struct pyprof_chain_stack *s, int64_t now)
 {
 	while (s->n && s->v[s->n - 1].end <= now)
 		s->n--;
@@ -44,7 +44,7 @@ static void close_ended(struct stack *s, int64_t now)
 	s->n = kept;
 }
 
-static void open_one(struct pyprof_records *r, struct stack *s, const struct spans *t, uint32_t i)
+static void pyprof_chain_open_one(struct pyprof_records *r, struct pyprof_chain_stack *s, const struct spans *t, uint32_t i)
 {
 	if (s->n >= PYPROF_OPEN_MAX) {
 		r->too_deep++;
@@ -61,7 +61,7 @@ static bool encloses(const struct open_range *o, int64_t start, int64_t end, boo
 	return strict ? o->start < start && o->end > end : o->start <= start && o->end >= end;
 }
 
-static uint32_t chain_now(struct pyprof_records *r, struct stack *s, int64_t start, int64_t end, bool strict)
+static uint32_t chain_now(struct pyprof_records *r, struct pyprof_chain_stack *s, int64_t start, int64_t end, bool strict)
 {
 	uint32_t chain = ROW_NONE, n = s->n;
 	if (s->overlap) {
@@ -80,7 +80,7 @@ static uint32_t chain_now(struct pyprof_records *r, struct stack *s, int64_t sta
 	return n ? s->v[n - 1].node : ROW_NONE;
 }
 
-static bool is_range(uint8_t kind)
+static bool pyprof_chain_is_range(uint8_t kind)
 {
 	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_MARKER;
 }
@@ -103,7 +103,7 @@ void pyprof_chains(struct pyprof_records *r)
 {
 	const struct spans *t = &r->p->span;
 	bool strict = r->rules != PYPROF_RECORDS_DEFAULT;
-	struct stack s = {0};
+	struct pyprof_chain_stack s = {0};
 	uint32_t n, at = 0;
 	struct sort_item *launch = by_call(r, &n);
 	memset(r->chain, 0xff, r->n * sizeof *r->chain);
@@ -117,9 +117,9 @@ void pyprof_chains(struct pyprof_records *r)
 			uint32_t chain = chain_now(r, &s, t->start_ns[i], span_end(r->p, i), strict);
 			for (; at < n && launch[at].key == i; at++)
 				r->chain[launch[at].row] = chain;
-		} else if (is_range(t->kind[i])) {
+		} else if (pyprof_chain_is_range(t->kind[i])) {
 			close_ended(&s, t->start_ns[i]);
-			open_one(r, &s, t, i);
+			pyprof_chain_open_one(r, &s, t, i);
 		}
 	}
 	mem_free(s.v);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-struct options {
+struct cli_parse_options {
 	struct cli_args args;
 	const char *compat;
 };
@@ -21,9 +21,9 @@ static const struct argp_option option_list[] = {
 	{0},
 };
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static error_t cli_parse_option(int key, char *arg, struct argp_state *state)
 {
-	struct options *o = state->input;
+	struct cli_parse_options *o = state->input;
 	switch (key) {
 	case KEY_COMPAT:
 		o->compat = arg;
@@ -37,7 +37,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
 	.options = option_list,
-	.parser = parse_option,
+	.parser = cli_parse_option,
 	.args_doc = "FILE",
 	.doc = "Prints a Python dictionary for every kernel, as PyProf's parse did, for FILE.dict: "
 	       "name, duration, markers, sequence numbers, direction, op, launch.",
@@ -81,11 +81,11 @@ static int parse_profile(struct profile *p, enum pyprof_record_rules rules)
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int cli_parse_run(int argc, char **argv)
 {
 	static const struct pyprof_compat choices[] = {
 		{"pyprof", PYPROF_RECORDS_3}, {"pyprof2", PYPROF_RECORDS_2}, {"opscope", PYPROF_RECORDS_DEFAULT}};
-	struct options o = {.compat = "pyprof"};
+	struct cli_parse_options o = {.compat = "pyprof"};
 	cli_parse(&argp, argc, argv, &o);
 	enum pyprof_record_rules rules = pyprof_compat_of(argv[0], o.compat, choices, sizeof choices / sizeof choices[0]);
 	if (o.args.n != 1)
@@ -107,5 +107,5 @@ const struct command command_pyprof_parse = {
 	.name = "pyprof-parse",
 	.args = "FILE",
 	.help = "PyProf's parse: a Python dictionary a kernel",
-	.run = run,
+	.run = cli_parse_run,
 };

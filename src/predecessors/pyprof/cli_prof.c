@@ -41,14 +41,14 @@ static const struct column_form {
 	[BYTES] = {"bytes", "Bytes", true, 12},
 };
 
-struct options {
+struct cli_prof_options {
 	struct cli_args args;
 	const char *compat, *columns;
 	int64_t width;
 	bool csv;
 };
 
-struct layout {
+struct cli_prof_layout {
 	int *column;         /* in the order asked for */
 	int n, cap;
 	int width[N_COLUMNS];
@@ -66,9 +66,9 @@ static const struct argp_option option_list[] = {
 	{0},
 };
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static error_t cli_prof_parse_option(int key, char *arg, struct argp_state *state)
 {
-	struct options *o = state->input;
+	struct cli_prof_options *o = state->input;
 	switch (key) {
 	case 'c':
 		o->columns = arg;
@@ -92,13 +92,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
 	.options = option_list,
-	.parser = parse_option,
+	.parser = cli_prof_parse_option,
 	.args_doc = "[FILE]",
 	.doc = "Prints the table of PyProf's prof, its numbers included, from what pyprof-parse printed (standard input without FILE) or "
 	       "straight from a database of nsys or nvprof.",
 };
 
-static int column_of(struct str flag)
+static int cli_prof_column_of(struct str flag)
 {
 	for (int i = 0; i < N_COLUMNS; i++)
 		if (str_eqc(flag, forms[i].flag))
@@ -110,16 +110,16 @@ static int column_of(struct str flag)
 	          STR_ARG(buf_view(&list)));
 }
 
-static void choose_columns(struct layout *l, const char *list)
+static void cli_prof_choose_columns(struct cli_prof_layout *l, const char *list)
 {
 	struct str rest = str_from(list), flag;
 	while (str_split(&rest, ',', &flag)) {
 		MEM_GROW(l->column, l->cap, l->n + 1);
-		l->column[l->n++] = column_of(flag);
+		l->column[l->n++] = cli_prof_column_of(flag);
 	}
 }
 
-static bool has_column(const struct layout *l, int column)
+static bool cli_prof_has_column(const struct cli_prof_layout *l, int column)
 {
 	for (int i = 0; i < l->n; i++)
 		if (l->column[i] == column)
@@ -128,7 +128,7 @@ static bool has_column(const struct layout *l, int column)
 }
 
 /* What is left of the width goes to kernel and params. -1: it is too small. */
-static int choose_widths(struct layout *l, const struct options *o)
+static int choose_widths(struct cli_prof_layout *l, const struct cli_prof_options *o)
 {
 	int64_t least = 0;
 	for (int i = 0; i < N_COLUMNS; i++)
@@ -139,7 +139,7 @@ static int choose_widths(struct layout *l, const struct options *o)
 		printf("Minimum width required to print %s = %lld. Exiting.\n", o->columns, (long long)least);
 		return -1;
 	}
-	bool kernel = has_column(l, KERNEL), params = has_column(l, PARAMS);
+	bool kernel = cli_prof_has_column(l, KERNEL), params = cli_prof_has_column(l, PARAMS);
 	int rest = (int)(o->width - least);
 	if (l->fixed && kernel)
 		l->width[KERNEL] = params ? rest / 2 : rest;
@@ -163,7 +163,7 @@ static void put_fixed(struct buf *out, struct str s, int width)
 	buf_fill(out, ' ', (size_t)(width - n));
 }
 
-static void put_cell(struct buf *out, const struct layout *l, int column, bool number, struct str text)
+static void cli_prof_put_cell(struct buf *out, const struct cli_prof_layout *l, int column, bool number, struct str text)
 {
 	if (l->csv) {
 		csv_put_quoted(out, text);
@@ -180,17 +180,17 @@ static void put_cell(struct buf *out, const struct layout *l, int column, bool n
 	}
 }
 
-static void put_header(struct buf *out, const struct layout *l)
+static void cli_prof_put_header(struct buf *out, const struct cli_prof_layout *l)
 {
 	for (int i = 0; i < l->n; i++) {
 		if (i && !l->fixed)
 			buf_char(out, l->csv ? ',' : ' ');
-		put_cell(out, l, l->column[i], false, str_from(forms[l->column[i]].header));
+		cli_prof_put_cell(out, l, l->column[i], false, str_from(forms[l->column[i]].header));
 	}
 	buf_char(out, '\n');
 }
 
-static void put_trace(struct buf *t, const struct layout *l, struct pyprof_texts trace)
+static void cli_prof_put_trace(struct buf *t, const struct cli_prof_layout *l, struct pyprof_texts trace)
 {
 	if (!l->fixed || !trace.n) {
 		pyprof_put_joined(t, trace, ",");
@@ -205,7 +205,7 @@ static void put_trace(struct buf *t, const struct layout *l, struct pyprof_texts
 	buf_str(t, last);
 }
 
-static void put_number(struct buf *t, const struct layout *l, struct pyprof_num v)
+static void cli_prof_put_number(struct buf *t, const struct cli_prof_layout *l, struct pyprof_num v)
 {
 	if (l->fixed)
 		buf_i64(t, pyprof_num_int(v));
@@ -213,7 +213,7 @@ static void put_number(struct buf *t, const struct layout *l, struct pyprof_num 
 		pyprof_num_put(t, v);
 }
 
-static void put_value(struct buf *t, const struct layout *l, int column, uint32_t i, const struct pyprof_row *row)
+static void cli_prof_put_value(struct buf *t, const struct cli_prof_layout *l, int column, uint32_t i, const struct pyprof_row *row)
 {
 	const struct pyprof_record *r = &row->r;
 	switch (column) {
@@ -222,7 +222,7 @@ static void put_value(struct buf *t, const struct layout *l, int column, uint32_
 	case ALTSEQ: pyprof_put_ids(t, r->alt_seq); break;
 	case TID: buf_i64(t, r->tid); break;
 	case LAYER: pyprof_put_joined(t, r->layer, ":"); break;
-	case TRACE: put_trace(t, l, r->trace); break;
+	case TRACE: cli_prof_put_trace(t, l, r->trace); break;
 	case DIR: buf_cstr(t, r->backward ? "bprop" : "fprop"); break;
 	case SUB: buf_i64(t, r->sub); break;
 	case MOD: buf_str(t, row->mod); break;
@@ -235,27 +235,27 @@ static void put_value(struct buf *t, const struct layout *l, int column, uint32_
 	case STREAM: buf_i64(t, r->stream); break;
 	case GRID: pyprof_put_three(t, r->grid); break;
 	case BLOCK: pyprof_put_three(t, r->block); break;
-	case FLOPS: put_number(t, l, row->model.flops); break;
-	case BYTES: put_number(t, l, row->model.bytes); break;
+	case FLOPS: cli_prof_put_number(t, l, row->model.flops); break;
+	case BYTES: cli_prof_put_number(t, l, row->model.bytes); break;
 	}
 }
 
 /* `text` and `shown`: scratch. */
-static void put_row(struct buf *out, struct buf *text, struct buf *shown, const struct layout *l, uint32_t i, const struct pyprof_row *row)
+static void cli_prof_put_row(struct buf *out, struct buf *text, struct buf *shown, const struct cli_prof_layout *l, uint32_t i, const struct pyprof_row *row)
 {
 	for (int k = 0; k < l->n; k++) {
 		int column = l->column[k];
 		if (k && !l->fixed)
 			buf_char(out, l->csv ? ',' : ' ');
 		buf_clear(text);
-		put_value(text, l, column, i, row);
+		cli_prof_put_value(text, l, column, i, row);
 		struct str cell = text->n ? buf_view(text) : STR("");
 		if (!l->csv) {
 			buf_clear(shown);
 			utf8_put_safe(shown, cell);
 			cell = shown->n ? buf_view(shown) : STR("");
 		}
-		put_cell(out, l, column, forms[column].number, cell);
+		cli_prof_put_cell(out, l, column, forms[column].number, cell);
 	}
 	buf_char(out, '\n');
 }
@@ -270,7 +270,7 @@ static void tell_ended(uint64_t ended, uint32_t first, const char *why)
 	cli_fail(&e, 0);
 }
 
-static int print_rows(const struct profile *p, const struct layout *l, enum pyprof_record_rules rules)
+static int print_rows(const struct profile *p, const struct cli_prof_layout *l, enum pyprof_record_rules rules)
 {
 	int status = EXIT_DONE, rc = 0;
 	struct buf out = {0}, text = {0}, shown = {0};
@@ -278,11 +278,11 @@ static int print_rows(const struct profile *p, const struct layout *l, enum pypr
 	uint64_t ended = 0;
 	uint32_t first = 0;
 	const char *why = "";
-	put_header(&out, l);
+	cli_prof_put_header(&out, l);
 	pyprof_warn(p, pyprof_rows_records(rows));
 	for (uint32_t i = 0; rc == 0 && i < pyprof_rows_records(rows)->n; i++) {
 		const struct pyprof_row *row = pyprof_rows_get(rows, i);
-		put_row(&out, &text, &shown, l, i, row);
+		cli_prof_put_row(&out, &text, &shown, l, i, row);
 		if (row->why && !ended++) {
 			first = i + 1;
 			why = row->why;
@@ -298,7 +298,7 @@ static int print_rows(const struct profile *p, const struct layout *l, enum pypr
 	return status;
 }
 
-static int prof(struct options *o, const struct layout *l, enum pyprof_record_rules rules)
+static int prof(struct cli_prof_options *o, const struct cli_prof_layout *l, enum pyprof_record_rules rules)
 {
 	static char standard_input[] = "-";
 	if (!o->args.n)
@@ -319,11 +319,11 @@ static int prof(struct options *o, const struct layout *l, enum pyprof_record_ru
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int cli_prof_run(int argc, char **argv)
 {
 	static const struct pyprof_compat choices[] = {{"pyprof", PYPROF_RECORDS_3}, {"pyprof2", PYPROF_RECORDS_2}};
-	struct options o = {.compat = "pyprof", .columns = "idx,dir,sub,mod,op,kernel,params,sil"};
-	struct layout l = {0};
+	struct cli_prof_options o = {.compat = "pyprof", .columns = "idx,dir,sub,mod,op,kernel,params,sil"};
+	struct cli_prof_layout l = {0};
 	cli_parse(&argp, argc, argv, &o);
 	enum pyprof_record_rules rules = pyprof_compat_of(argv[0], o.compat, choices, sizeof choices / sizeof choices[0]);
 	if (o.csv && o.width)
@@ -332,7 +332,7 @@ static int run(int argc, char **argv)
 		cli_usage("%s: one FILE was expected, or none for standard input", argv[0]);
 	l.csv = o.csv;
 	l.fixed = o.width > 0;
-	choose_columns(&l, o.columns);
+	cli_prof_choose_columns(&l, o.columns);
 	int status = choose_widths(&l, &o) < 0 ? EXIT_INPUT : prof(&o, &l, rules);
 	mem_free(l.column);
 	mem_free(o.args.v);
@@ -343,5 +343,5 @@ const struct command command_pyprof_prof = {
 	.name = "pyprof-prof",
 	.args = "[FILE]",
 	.help = "PyProf's prof: its table of kernels",
-	.run = run,
+	.run = cli_prof_run,
 };

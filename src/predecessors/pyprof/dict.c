@@ -3,7 +3,7 @@
 #include "export/export.h"
 #include "predecessors/pyprof/op/repr.h"
 
-static void put_texts(struct buf *b, const char *key, struct pyprof_texts t)
+static void pyprof_dict_put_texts(struct buf *b, const char *key, struct pyprof_texts t)
 {
 	buf_printf(b, ", '%s': ", key);
 	pyprof_put_repr_list(b, t.v, t.n);
@@ -25,17 +25,17 @@ void pyprof_dict_put(struct buf *b, const struct pyprof_record *x)
 	buf_cstr(b, "{'kShortName': ");
 	pyprof_put_repr(b, x->short_name);
 	put_int(b, "kDuration", x->duration_ns);
-	put_texts(b, "layer", x->layer);
-	put_texts(b, "trace", x->trace);
-	put_texts(b, "reprMarkers", x->repr);
-	put_texts(b, "marker", x->marker);
-	put_texts(b, "seqMarker", x->seq_marker);
+	pyprof_dict_put_texts(b, "layer", x->layer);
+	pyprof_dict_put_texts(b, "trace", x->trace);
+	pyprof_dict_put_texts(b, "reprMarkers", x->repr);
+	pyprof_dict_put_texts(b, "marker", x->marker);
+	pyprof_dict_put_texts(b, "seqMarker", x->seq_marker);
 	put_ids(b, "seqId", x->seq);
 	put_int(b, "subSeqId", x->sub);
 	put_ids(b, "altSeqId", x->alt_seq);
 	buf_printf(b, ", 'dir': '%s'", x->backward ? "bprop" : "fprop");
-	put_texts(b, "mod", x->mod);
-	put_texts(b, "op", x->op);
+	pyprof_dict_put_texts(b, "mod", x->mod);
+	pyprof_dict_put_texts(b, "op", x->op);
 	put_int(b, "tid", x->tid);
 	put_int(b, "device", x->device);
 	put_int(b, "stream", x->stream);

@@ -186,13 +186,13 @@ static void add_id(struct pyprof_facts *f, int64_t id)
 	f->n_ids++;
 }
 
-static void add_op(struct pyprof_facts *f, uint32_t op)
+static void pyprof_facts_add_op(struct pyprof_facts *f, uint32_t op)
 {
 	MEM_GROW(f->op, f->cap_ops, f->n_ops + 1);
 	f->op[f->n_ops++] = op;
 }
 
-static uint32_t arg_text(const struct pyprof_records *r, uint32_t span, enum arg_key key)
+static uint32_t pyprof_facts_arg_text(const struct pyprof_records *r, uint32_t span, enum arg_key key)
 {
 	uint32_t value = profile_arg_id(r->p, r->p->span.args[span], key);
 	return intern_str(&r->names->ops, profile_str(r->p, value));
@@ -206,31 +206,31 @@ bool pyprof_is_import(const struct pyprof_records *r, uint32_t span)
 }
 
 /* The op: by argument markers, else by ranges of the backward pass, else by those with a number, else by any other. */
-static void find_ops(const struct pyprof_records *r, struct pyprof_facts *f)
+static void pyprof_facts_find_ops(const struct pyprof_records *r, struct pyprof_facts *f)
 {
 	bool own = r->rules == PYPROF_RECORDS_DEFAULT;
 	f->mod0 = intern_put(&r->names->ops, "na", 2);
 	for (uint32_t i = 0; i < f->n_spans; i++)
 		if (pyprof_range_kind(r, f->span[i]) == PYPROF_MARKER && !pyprof_is_import(r, f->span[i])) {
 			if (!f->n_ops)
-				f->mod0 = arg_text(r, f->span[i], ARG_MARKER_MODULE);
-			add_op(f, arg_text(r, f->span[i], ARG_MARKER_OP));
+				f->mod0 = pyprof_facts_arg_text(r, f->span[i], ARG_MARKER_MODULE);
+			pyprof_facts_add_op(f, pyprof_facts_arg_text(r, f->span[i], ARG_MARKER_OP));
 		}
 	f->n_markers = f->n_ops;
 	for (uint32_t i = 0; i < f->n_seq && !f->n_markers; i++)
 		if (pyprof_name_flags(r, f->seq[i].name) & (own ? NAME_AUTOGRAD : NAME_BACK_OP))
-			add_op(f, sane_op(r, f->seq[i].name));
+			pyprof_facts_add_op(f, sane_op(r, f->seq[i].name));
 	if (!f->n_ops)
 		for (uint32_t i = 0; i < f->n_seq; i++)
-			add_op(f, plain_op(r, f->seq[i].name));
+			pyprof_facts_add_op(f, plain_op(r, f->seq[i].name));
 	for (uint32_t i = 0; i < f->n_spans && !f->n_ops; i++)
 		if (pyprof_range_kind(r, f->span[i]) == PYPROF_PLAIN) {
 			uint32_t name = r->p->span.name[f->span[i]];
-			add_op(f, own && (pyprof_name_flags(r, name) & NAME_AUTOGRAD) ? sane_op(r, name) : plain_op(r, name));
+			pyprof_facts_add_op(f, own && (pyprof_name_flags(r, name) & NAME_AUTOGRAD) ? sane_op(r, name) : plain_op(r, name));
 		}
 }
 
-static void find_spans(const struct pyprof_records *r, uint32_t chain, struct pyprof_facts *f)
+static void pyprof_facts_find_spans(const struct pyprof_records *r, uint32_t chain, struct pyprof_facts *f)
 {
 	f->n_spans = 0;
 	uint32_t around = 0;
@@ -250,7 +250,7 @@ static void find_spans(const struct pyprof_records *r, uint32_t chain, struct py
 void pyprof_facts_of(const struct pyprof_records *r, uint32_t chain, struct pyprof_facts *f)
 {
 	bool own = r->rules == PYPROF_RECORDS_DEFAULT;
-	find_spans(r, chain, f);
+	pyprof_facts_find_spans(r, chain, f);
 	f->n_seq = f->n_ids = f->n_ops = 0;
 	f->backward = f->accumulate = false;
 	for (uint32_t i = 0; i < f->n_spans; i++) {
@@ -270,7 +270,7 @@ void pyprof_facts_of(const struct pyprof_records *r, uint32_t chain, struct pypr
 		f->n_ids--;
 		memmove(f->id, f->id + 1, f->n_ids * sizeof *f->id);
 	}
-	find_ops(r, f);
+	pyprof_facts_find_ops(r, f);
 }
 
 void pyprof_facts_release(struct pyprof_facts *f)

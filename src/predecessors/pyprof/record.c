@@ -26,7 +26,7 @@ static bool is_users(const struct pyprof_records *r, struct str frame)
 	return true;
 }
 
-static void add(struct pyprof_texts *t, struct str s)
+static void pyprof_record_add(struct pyprof_texts *t, struct str s)
 {
 	t->v[t->n++] = s;
 }
@@ -49,7 +49,7 @@ static void set_trace(const struct pyprof_records *r, struct str text, struct ar
 	*out = (struct pyprof_texts){ARENA_ARRAY(a, n, struct str), 0};
 	for (unsigned i = 0; i < n; i++)
 		if (is_users(r, frame[i]))
-			add(out, frame[i]);
+			pyprof_record_add(out, frame[i]);
 }
 
 static void set_ids(const struct pyprof_records *r, uint32_t i, const struct pyprof_facts *f, struct arena *a, struct pyprof_record *out)
@@ -80,17 +80,17 @@ static void from_chain(const struct pyprof_records *r, uint32_t i, struct arena 
 		case PYPROF_MARKER:
 			if (pyprof_is_import(r, span))
 				break;
-			add(&out->marker, profile_str(p, r->names->marker_of_args[args]));
-			add(&out->mod, profile_str(p, profile_arg_id(p, args, ARG_MARKER_MODULE)));
+			pyprof_record_add(&out->marker, profile_str(p, r->names->marker_of_args[args]));
+			pyprof_record_add(&out->mod, profile_str(p, profile_arg_id(p, args, ARG_MARKER_MODULE)));
 			break;
 		case PYPROF_LAYER:
-			add(&out->layer, layer_name(name));
+			pyprof_record_add(&out->layer, layer_name(name));
 			break;
 		case PYPROF_TRACE:
 			trace = name;
 			break;
 		case PYPROF_REPR:
-			add(&out->repr, name);
+			pyprof_record_add(&out->repr, name);
 			break;
 		case PYPROF_IGNORED:
 		case PYPROF_SEQUENCE:
@@ -99,14 +99,14 @@ static void from_chain(const struct pyprof_records *r, uint32_t i, struct arena 
 		}
 	}
 	for (uint32_t k = 0; k < f.n_seq; k++)
-		add(&out->seq_marker, arena_printf(a, STR_FMT ", seq = %lld", STR_ARG(profile_str(p, f.seq[k].name)), (long long)f.seq[k].seq));
+		pyprof_record_add(&out->seq_marker, arena_printf(a, STR_FMT ", seq = %lld", STR_ARG(profile_str(p, f.seq[k].name)), (long long)f.seq[k].seq));
 	for (uint32_t k = 0; k < f.n_ops; k++)
-		add(&out->op, intern_get(&r->names->ops, f.op[k]));
+		pyprof_record_add(&out->op, intern_get(&r->names->ops, f.op[k]));
 	if (!f.n_markers) {
 		struct str *na = ARENA_ARRAY(a, f.n_ops + 1, struct str);
 		out->mod = (struct pyprof_texts){na, 0};
 		do
-			add(&out->mod, STR("na"));
+			pyprof_record_add(&out->mod, STR("na"));
 		while (out->mod.n < f.n_ops);
 	}
 	set_trace(r, trace, a, &out->trace);
@@ -116,7 +116,7 @@ static void from_chain(const struct pyprof_records *r, uint32_t i, struct arena 
 	pyprof_facts_release(&f);
 }
 
-static int64_t stated(int32_t v)
+static int64_t pyprof_record_stated(int32_t v)
 {
 	return v == INT32_MIN ? -1 : v;
 }
@@ -139,12 +139,12 @@ static void set_launch(const struct pyprof_records *r, uint32_t gpu, struct aren
 	if (row == ROW_NONE)
 		return;
 	const struct launches *l = &p->launch;
-	out->device = stated(l->device[row]);
+	out->device = pyprof_record_stated(l->device[row]);
 	out->stream = l->stream[row] == ID_NONE ? -1 : l->stream[row];
 	const int32_t grid[] = {l->grid_x[row], l->grid_y[row], l->grid_z[row]}, block[] = {l->block_x[row], l->block_y[row], l->block_z[row]};
 	for (int k = 0; k < 3; k++) {
-		out->grid[k] = stated(grid[k]);
-		out->block[k] = stated(block[k]);
+		out->grid[k] = pyprof_record_stated(grid[k]);
+		out->block[k] = pyprof_record_stated(block[k]);
 	}
 }
 

@@ -7,7 +7,7 @@
 #include "predecessors/pyprof/op/marker.h"
 
 /* What is carried from one kernel to the next: PyProf has one of these, the default one for each thread. */
-struct state {
+struct pyprof_records_state {
 	int64_t seq, sub;
 	uint32_t *op;        /* ids in names->ops */
 	uint32_t n_ops, cap_ops;
@@ -23,7 +23,7 @@ struct lookup {
 
 struct builder {
 	struct pyprof_records *r;
-	struct state *state;
+	struct pyprof_records_state *state;
 	uint32_t n_states;
 	struct lookup lookup;
 	struct pyprof_facts facts;
@@ -63,7 +63,7 @@ static void find_kernels(struct pyprof_records *r)
 	mem_free(v);
 }
 
-static void number_processes(struct lookup *l, const struct profile *p)
+static void pyprof_records_number_processes(struct lookup *l, const struct profile *p)
 {
 	struct idmap seen;
 	idmap_init(&seen, INT64_MIN, INT64_MAX, p->track.rows.n);
@@ -97,7 +97,7 @@ static void lookup_open(struct builder *b)
 	int64_t min = INT64_MAX, max = INT64_MIN;
 	uint64_t n = 0;
 	if (r->rules == PYPROF_RECORDS_DEFAULT && !r->from_dict)
-		number_processes(&b->lookup, r->p);
+		pyprof_records_number_processes(&b->lookup, r->p);
 	for (uint32_t i = 0; i < r->n_nodes; i++) {
 		int64_t seq = r->p->span.link_id[r->node[i].span];
 		if (r->p->span.kind[r->node[i].span] != SPAN_OP || seq == ID_NONE)
@@ -141,7 +141,7 @@ void pyprof_split_ids(enum pyprof_record_rules rules, const int64_t *id, unsigne
 	}
 }
 
-static void remember(struct builder *b, uint32_t record, const int64_t *kept, unsigned n_kept, const int64_t *other, unsigned n_other)
+static void pyprof_records_remember(struct builder *b, uint32_t record, const int64_t *kept, unsigned n_kept, const int64_t *other, unsigned n_other)
 {
 	bool together = b->r->rules == PYPROF_RECORDS_DEFAULT;
 	for (unsigned i = 0; i < n_kept; i++)
@@ -150,14 +150,14 @@ static void remember(struct builder *b, uint32_t record, const int64_t *kept, un
 		idmap_put(together ? &b->lookup.kept : &b->lookup.other, lookup_key(b, record, other[i]), record);
 }
 
-static uint32_t find_forward(const struct builder *b, uint32_t record, int64_t seq)
+static uint32_t pyprof_records_find_forward(const struct builder *b, uint32_t record, int64_t seq)
 {
 	int64_t key = lookup_key(b, record, seq);
 	uint32_t found = idmap_get(&b->lookup.kept, key);
 	return found != IDMAP_NONE ? found : idmap_get(&b->lookup.other, key); /* IDMAP_NONE is ROW_NONE */
 }
 
-static bool same_ops(const struct state *s, const struct pyprof_facts *f)
+static bool same_ops(const struct pyprof_records_state *s, const struct pyprof_facts *f)
 {
 	return s->n_ops == f->n_ops && (!f->n_ops || memcmp(s->op, f->op, f->n_ops * sizeof *f->op) == 0);
 }
@@ -171,7 +171,7 @@ static bool is_cell_forward(const struct builder *b, const struct pyprof_facts *
 /* PyProf: which number is this kernel's, and is it one more kernel of the same op? */
 static void number_as_pyprof(struct builder *b, uint32_t i, const struct pyprof_facts *f)
 {
-	struct state *s = &b->state[0];
+	struct pyprof_records_state *s = &b->state[0];
 	int64_t seq = f->id[0];
 	if (!f->backward) {
 		seq = s->seq;
@@ -189,7 +189,7 @@ static void number_as_pyprof(struct builder *b, uint32_t i, const struct pyprof_
 }
 
 /* The range that is the op: the outermost that says so; a user's annotation does not. */
-static uint32_t instance_of(const struct pyprof_records *r, const struct pyprof_facts *f)
+static uint32_t pyprof_records_instance_of(const struct pyprof_records *r, const struct pyprof_facts *f)
 {
 	static const enum pyprof_range order[] = {PYPROF_MARKER, PYPROF_SEQUENCE, PYPROF_PLAIN};
 	for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
@@ -203,8 +203,8 @@ static uint32_t instance_of(const struct pyprof_records *r, const struct pyprof_
 static void number_by_range(struct builder *b, uint32_t i, const struct pyprof_facts *f)
 {
 	const struct pyprof_records *r = b->r;
-	uint32_t call = r->p->gpu_op.call[r->gpu[i]], instance = instance_of(r, f);
-	struct state *s = &b->state[call == ROW_NONE ? 0 : r->p->span.track[call]];
+	uint32_t call = r->p->gpu_op.call[r->gpu[i]], instance = pyprof_records_instance_of(r, f);
+	struct pyprof_records_state *s = &b->state[call == ROW_NONE ? 0 : r->p->span.track[call]];
 	s->sub = instance != ROW_NONE && instance == s->instance ? s->sub + 1 : 0;
 	s->instance = instance;
 	r->sub[i] = (uint32_t)s->sub;
@@ -218,9 +218,9 @@ static void link_ids(struct builder *b, uint32_t i, const struct pyprof_facts *f
 	MEM_GROW(b->other, b->cap_other, f->n_ids);
 	pyprof_split_ids(b->r->rules, f->id, f->n_ids, b->r->seq[i], b->kept, &n_kept, b->other, &n_other);
 	if (!f->backward)
-		remember(b, i, b->kept, n_kept, b->other, n_other);
+		pyprof_records_remember(b, i, b->kept, n_kept, b->other, n_other);
 	else if (!f->n_markers && n_kept && !f->accumulate)
-		b->r->forward[i] = find_forward(b, i, b->kept[0]);
+		b->r->forward[i] = pyprof_records_find_forward(b, i, b->kept[0]);
 }
 
 static void build_one(struct builder *b, uint32_t i)
@@ -250,20 +250,20 @@ static void build_from_dict(struct builder *b, uint32_t i)
 	r->backward[i] = x.backward;
 	r->seq[i] = x.seq.n ? x.seq.v[0] : ID_NONE;
 	if (!x.backward)
-		remember(b, i, x.seq.v, x.seq.n, x.alt_seq.v, x.alt_seq.n);
+		pyprof_records_remember(b, i, x.seq.v, x.seq.n, x.alt_seq.v, x.alt_seq.n);
 	else if (!x.marker.n && x.seq.n)
-		r->forward[i] = find_forward(b, i, x.seq.v[0]);
+		r->forward[i] = pyprof_records_find_forward(b, i, x.seq.v[0]);
 	arena_release(&a);
 }
 
-static void build_all(struct builder *b)
+static void pyprof_records_build_all(struct builder *b)
 {
 	struct pyprof_records *r = b->r;
 	static const char *const cells[] = {"LSTMCell", "GRUCell", "RNNCell"};
 	b->n_states = r->rules == PYPROF_RECORDS_DEFAULT && r->p->track.rows.n ? r->p->track.rows.n : 1;
-	b->state = NEW_ARRAY(b->n_states, struct state);
+	b->state = NEW_ARRAY(b->n_states, struct pyprof_records_state);
 	for (uint32_t t = 0; t < b->n_states; t++)
-		b->state[t] = (struct state){.seq = -1, .sub = -1, .instance = ROW_NONE};
+		b->state[t] = (struct pyprof_records_state){.seq = -1, .sub = -1, .instance = ROW_NONE};
 	b->word_forward = intern_put(&r->names->ops, "forward", 7);
 	for (int i = 0; i < 3; i++)
 		b->word_cells[i] = intern_str(&r->names->ops, str_from(cells[i]));
@@ -302,7 +302,7 @@ struct pyprof_records *pyprof_records_new(const struct profile *p, enum pyprof_r
 	r->backward = NEW_ARRAY(r->n, uint8_t);
 	pyprof_chains(r);
 	struct builder b = {.r = r, .facts_chain = ROW_NONE};
-	build_all(&b);
+	pyprof_records_build_all(&b);
 	return r;
 }
 

@@ -72,7 +72,7 @@ static const struct column columns[N_COLUMNS] = {
 };
 
 /* The kernels of one call of an op. */
-struct call {
+struct pyprof_report_call {
 	int64_t other_ns;               /* of those at which nothing is counted */
 	uint32_t carriers;              /* how many others */
 };
@@ -83,7 +83,7 @@ struct printer {
 	struct table *out;
 	struct costs *costs;
 	struct idmap call_of;           /* op (row in span) -> place in `call` */
-	struct call *call;
+	struct pyprof_report_call *call;
 	struct stacks *stacks;          /* NULL: no call stacks were recorded with the ops */
 	struct short_names *names;      /* NULL: PyProf's own table */
 	struct buf text;
@@ -92,7 +92,7 @@ struct printer {
 	struct str first_why;
 };
 
-static void set_text(struct printer *x, unsigned col)
+static void pyprof_report_set_text(struct printer *x, unsigned col)
 {
 	table_set_str_copy(x->out, col, buf_view(&x->text));
 	buf_clear(&x->text);
@@ -103,7 +103,7 @@ static void set_three(struct printer *x, unsigned col, const int64_t v[3])
 	if (v[0] < 0)
 		return;
 	pyprof_put_three(&x->text, v);
-	set_text(x, col);
+	pyprof_report_set_text(x, col);
 }
 
 static void set_stated(struct table *out, unsigned col, int64_t v)
@@ -133,22 +133,22 @@ static void put_compat(struct printer *x, uint32_t i)
 	put_common(x, i, row);
 	table_set_str(x->out, C_DIR, row->r.backward ? STR("bprop") : STR("fprop"));
 	pyprof_put_ids(&x->text, row->r.seq);
-	set_text(x, C_SEQ);
+	pyprof_report_set_text(x, C_SEQ);
 	pyprof_put_ids(&x->text, row->r.alt_seq);
-	set_text(x, C_ALTSEQ);
+	pyprof_report_set_text(x, C_ALTSEQ);
 	pyprof_put_joined(&x->text, row->r.layer, ":");
-	set_text(x, C_LAYER);
+	pyprof_report_set_text(x, C_LAYER);
 	pyprof_put_joined(&x->text, row->r.trace, ",");
-	set_text(x, C_TRACE);
+	pyprof_report_set_text(x, C_TRACE);
 	table_set_str_copy(x->out, C_MOD, row->mod);
 	table_set_str_copy(x->out, C_OP, row->op);
 	table_set_str_copy(x->out, C_KERNEL, row->kernel);
 	table_set_str_copy(x->out, C_PARAMS, row->modelled ? buf_view(&row->model.params) : STR("na=na,"));
 	table_set_str_copy(x->out, C_TC, row->modelled ? str_from(tc) : STR("na"));
 	pyprof_num_put(&x->text, row->model.flops);
-	set_text(x, C_FLOPS);
+	pyprof_report_set_text(x, C_FLOPS);
 	pyprof_num_put(&x->text, row->model.bytes);
-	set_text(x, C_BYTES);
+	pyprof_report_set_text(x, C_BYTES);
 	if (row->why && !x->ended++) {
 		x->first_ended = i + 1;
 		x->first_why = str_from(row->why);
@@ -164,14 +164,14 @@ static double helpers_ns(const struct printer *x, uint32_t gpu)
 }
 
 /* The calls whose kernels are among the first `shown` rows. */
-static void find_calls(struct printer *x, uint32_t shown)
+static void pyprof_report_find_calls(struct printer *x, uint32_t shown)
 {
 	const struct gpu_ops *g = &x->p->gpu_op;
 	const struct costs *c = x->costs;
 	const uint32_t *row = pyprof_rows_records(x->rows)->gpu;
 	uint32_t n = 0;
 	idmap_init(&x->call_of, 0, x->p->span.rows.n, shown);
-	x->call = NEW_ARRAY(shown, struct call);
+	x->call = NEW_ARRAY(shown, struct pyprof_report_call);
 	for (uint32_t i = 0; i < shown; i++)
 		if (c->op[row[i]] != ROW_NONE && idmap_get(&x->call_of, c->op[row[i]]) == IDMAP_NONE)
 			idmap_put(&x->call_of, c->op[row[i]], n++);
@@ -232,12 +232,12 @@ static void put_kernel_name(struct printer *x, const struct pyprof_row *row)
 		kernel_short_name(&x->text, full);
 	else
 		buf_str(&x->text, found);
-	set_text(x, C_KERNEL);
+	pyprof_report_set_text(x, C_KERNEL);
 }
 
 /* The op that FLOPs and bytes are of; where nothing has a model, the outermost one. "torch.nn.functional.linear" is a module and an
  * op, "aten::mm" is an op. */
-static void put_op(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
+static void pyprof_report_put_op(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
 {
 	struct str op = row->r.op.n ? row->r.op.v[0] : STR(""), mod = str_eqc(row->mod, "na") ? STR("") : row->mod;
 	uint32_t index = x->costs->of_gpu[gpu];
@@ -260,15 +260,15 @@ static void put_op(struct printer *x, uint32_t gpu, const struct pyprof_row *row
 		buf_str(&x->text, row->r.op.v[i]);
 	}
 	if (row->r.op.n)
-		set_text(x, C_OPS);
+		pyprof_report_set_text(x, C_OPS);
 }
 
 /* From a trace marker, else from the stack that the profiler recorded with the op. */
-static void put_trace(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
+static void pyprof_report_put_trace(struct printer *x, uint32_t gpu, const struct pyprof_row *row)
 {
 	if (row->r.trace.n) {
 		pyprof_put_joined(&x->text, row->r.trace, ",");
-		set_text(x, C_TRACE);
+		pyprof_report_set_text(x, C_TRACE);
 		table_set_str_copy(x->out, C_LINE, row->r.trace.v[row->r.trace.n - 1]);
 		return;
 	}
@@ -288,18 +288,18 @@ static void put_default(struct printer *x, uint32_t i)
 	if (pyprof_record_attributed(pyprof_rows_records(x->rows), i))
 		table_set_str(x->out, C_DIR, row->r.backward ? STR("bprop") : STR("fprop"));
 	if (row->r.seq.n)
-		pyprof_put_ids(&x->text, row->r.seq), set_text(x, C_SEQ);
+		pyprof_put_ids(&x->text, row->r.seq), pyprof_report_set_text(x, C_SEQ);
 	if (row->r.alt_seq.n)
-		pyprof_put_ids(&x->text, row->r.alt_seq), set_text(x, C_ALTSEQ);
+		pyprof_put_ids(&x->text, row->r.alt_seq), pyprof_report_set_text(x, C_ALTSEQ);
 	if (row->r.layer.n)
-		pyprof_put_joined(&x->text, row->r.layer, ":"), set_text(x, C_LAYER);
-	put_trace(x, gpu, row);
+		pyprof_put_joined(&x->text, row->r.layer, ":"), pyprof_report_set_text(x, C_LAYER);
+	pyprof_report_put_trace(x, gpu, row);
 	if (!x->p->durations_only)
 		table_set_i64(x->out, C_START, x->p->gpu_op.start_ns[gpu]);
 	table_set_str(x->out, C_NAME, row->r.long_name);
 	put_kernel_name(x, row);
 	put_cost(x, gpu, row);
-	put_op(x, gpu, row);
+	pyprof_report_put_op(x, gpu, row);
 }
 
 static void note_compat(const struct printer *x, uint32_t shown)
@@ -384,7 +384,7 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 		if (args->row_limit && args->row_limit < n)
 			shown = (uint32_t)args->row_limit;
 		if (!compat)
-			find_calls(&x, shown);
+			pyprof_report_find_calls(&x, shown);
 		for (uint32_t i = 0; i < shown; i++)
 			compat ? put_compat(&x, i) : put_default(&x, i);
 		out->hidden_rows = n - shown;

@@ -47,7 +47,7 @@ const struct pyprof_records *pyprof_rows_records(const struct pyprof_rows *x)
 }
 
 /* Equal markers are parsed once. */
-static const struct pyprof_marker *parse(struct pyprof_rows *x, struct str text)
+static const struct pyprof_marker *pyprof_row_parse(struct pyprof_rows *x, struct str text)
 {
 	uint32_t id = intern_str(&x->texts, text);
 	while (x->n_parsed <= id) {
@@ -125,7 +125,7 @@ const struct pyprof_row *pyprof_rows_get(struct pyprof_rows *x, uint32_t i)
 	row->op = first_or_na(row->r.op);
 	set_kernel(x);
 	if (row->r.marker.n)
-		row->marker = parse(x, row->r.marker.v[0]);
+		row->marker = pyprof_row_parse(x, row->r.marker.v[0]);
 	if (orphan)
 		row->why = "a sequence number on a backward kernel";
 	else if (row->marker)

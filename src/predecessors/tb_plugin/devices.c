@@ -19,7 +19,7 @@ static const struct column device_columns[] = {
 	{"tc_time_pct", "Kernel Time using Tensor Cores", "of the kernels attached to operators", CELL_F64, UNIT_PERCENT},
 };
 
-static void device_row(const struct profile *p, const struct gpu_metrics *m, struct table *t)
+static void tb_devices_device_row(const struct profile *p, const struct gpu_metrics *m, struct table *t)
 {
 	unsigned col = 0;
 	table_row(t);
@@ -45,7 +45,7 @@ void tb_device_table(const struct profile *p, const struct steps *s, const struc
 	table_columns(t, device_columns, sizeof device_columns / sizeof *device_columns);
 	for (unsigned i = 0; i < l.n; i++)
 		if (l.v[i].trace_kernels)
-			device_row(p, &l.v[i], t);
+			tb_devices_device_row(p, &l.v[i], t);
 	table_note(t, "Measured from the start of the first step to the end of the last: %lld ns.", (long long)l.span_ns);
 	gpu_metrics_release(&l);
 	optree_free(tree);

@@ -1,13 +1,13 @@
 /* How well GPUs were used (gpu_metrics_parser.py of the plugin): by what the trace states, in the time from the first step to the last. */
 #include "predecessors/tb_plugin/rules.h"
 
-static enum tri metrics_uses_tc(struct str kernel)
+static enum tri tb_gpu_metrics_uses_tc(struct str kernel)
 {
 	return kernel_uses_tc_listed(kernel) ? TRI_YES : TRI_NO;
 }
 
 /* Nothing is said of SMs when no kernel lies within the span. */
-static void metrics_finish(struct gpu_metrics *m, double load_ns, double occupancy_time, int64_t span)
+static void tb_gpu_metrics_finish(struct gpu_metrics *m, double load_ns, double occupancy_time, int64_t span)
 {
 	if (load_ns > 0)
 		m->sm_efficiency = load_ns / (double)span;
@@ -17,4 +17,4 @@ static void metrics_finish(struct gpu_metrics *m, double load_ns, double occupan
 		m->tc_ratio = m->kernel_ns > 0 ? (double)m->tc_ns / (double)m->kernel_ns : 0;
 }
 
-const struct gpu_metrics_rules tb_gpu_metrics = {.stated = true, .whole_trace = true, .uses_tc = metrics_uses_tc, .finish = metrics_finish};
+const struct gpu_metrics_rules tb_gpu_metrics = {.stated = true, .whole_trace = true, .uses_tc = tb_gpu_metrics_uses_tc, .finish = tb_gpu_metrics_finish};

@@ -53,7 +53,7 @@ static double mean_or_zero(double sum, int64_t ns)
 	return ns > 0 ? round_digits(sum / ((double)ns / 1000), 2) : 0;
 }
 
-static int kernels_put(struct table *out, const struct kernel_groups *g, struct err *e)
+static int tb_kernels_put(struct table *out, const struct kernel_groups *g, struct err *e)
 {
 	unsigned at[T_N];
 	for (unsigned c = 0; c < T_N; c++) {
@@ -105,7 +105,7 @@ int tb_kernels(const struct profile *p, const struct report_args *args, struct t
 	struct optree *t = optree_new(p, &tb_optree);
 	int rc = kernel_groups_collect(p, args, &w, t, &kernels_rules, &g, e);
 	if (rc == 0) {
-		rc = kernels_put(out, &g, e);
+		rc = tb_kernels_put(out, &g, e);
 		kernel_groups_release(&g);
 	}
 	optree_free(t);

@@ -23,7 +23,7 @@ static const struct column statistics_columns[] = {
 	{"self_allocation_kb", "Self Allocation Size (KB)", "KB of 1024 bytes", CELL_F64},
 };
 
-static int put_statistics(struct memory_view *v, struct table *out, struct err *e)
+static int tb_memory_put_statistics(struct memory_view *v, struct table *out, struct err *e)
 {
 	struct optree *t = optree_new(v->p, &tb_optree);
 	struct memory_op *op;
@@ -47,7 +47,7 @@ static int put_statistics(struct memory_view *v, struct table *out, struct err *
 	return table_sort(out, str_from(statistics_columns[3].id), true, e);
 }
 
-static void put_events(const struct memory_view *v, struct table *t)
+static void tb_memory_put_events(const struct memory_view *v, struct table *t)
 {
 	TABLE_COLUMN(t, "operator", "Operator", "operator", CELL_STR);
 	TABLE_COLUMN(t, "size_kb", "Size (KB)", "KB of 1024 bytes", CELL_F64);
@@ -77,7 +77,7 @@ static void put_events(const struct memory_view *v, struct table *t)
 	optree_free(tree);
 }
 
-static void put_point(const struct memory_view *v, struct table *t, const struct memory_curve *c, uint32_t at, uint32_t values_of)
+static void tb_memory_put_point(const struct memory_view *v, struct table *t, const struct memory_curve *c, uint32_t at, uint32_t values_of)
 {
 	table_row(t);
 	table_set_f64(t, 0, memory_shown((double)c->time_ns[at] / 1e6));
@@ -86,14 +86,14 @@ static void put_point(const struct memory_view *v, struct table *t, const struct
 		set_kb(t, 2, v->p->memory.total_reserved[c->row[values_of]]);
 }
 
-static void put_curve(const struct memory_view *v, struct table *t)
+static void tb_memory_put_curve(const struct memory_view *v, struct table *t)
 {
 	struct memory_curve c;
 	TABLE_COLUMN(t, "time_ms", "Time (ms)", "since the start of the profiler", CELL_F64);
 	TABLE_COLUMN(t, "allocated_kb", "Allocated (KB)", "KB of 1024 bytes", CELL_F64);
 	TABLE_COLUMN(t, "reserved_kb", "Reserved (KB)", "KB of 1024 bytes", CELL_F64);
 	memory_curve_init(&c, v);
-	memory_curve_put(v, &c, t, put_point);
+	memory_curve_put(v, &c, t, tb_memory_put_point);
 	memory_curve_release(&c);
 }
 
@@ -104,10 +104,10 @@ int tb_memory(const struct profile *p, const struct report_args *args, struct ta
 	if (memory_view_init(&v, p, args, e) < 0 || tb_window(p, args, &a, &v.w, e) < 0)
 		return -1;
 	memory_view_select(&v);
-	int rc = put_statistics(&v, out, e);
+	int rc = tb_memory_put_statistics(&v, out, e);
 	memory_view_put_notes(&v, out);
-	put_events(&v, table_section(out, "events", "Memory blocks"));
-	put_curve(&v, table_section(out, "curve", "Memory over time"));
+	tb_memory_put_events(&v, table_section(out, "events", "Memory blocks"));
+	tb_memory_put_curve(&v, table_section(out, "curve", "Memory over time"));
 	memory_view_put_peaks(&v, table_section(out, "peaks", "Peak memory by device"));
 	memory_view_release(&v);
 	arena_release(&a);

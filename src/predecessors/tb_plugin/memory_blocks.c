@@ -64,7 +64,7 @@ static uint32_t by_address_take(struct by_address *d, int64_t addr)
 	return row;
 }
 
-static bool listed(const struct profile *p, uint32_t i)
+static bool tb_memory_blocks_listed(const struct profile *p, uint32_t i)
 {
 	return p->memory.addr[i] != ID_NONE && memory_is_event(p, i);
 }
@@ -78,7 +78,7 @@ static uint32_t *allocations(const struct profile *p)
 	by_address_init(&open, p);
 	for (uint32_t i = 0; i < m->rows.n; i++) {
 		alloc[i] = m->bytes[i] > 0 ? i : ROW_NONE;
-		if (!listed(p, i))
+		if (!tb_memory_blocks_listed(p, i))
 			continue;
 		if (m->bytes[i] > 0)
 			by_address_put(&open, m->addr[i], i);
@@ -97,7 +97,7 @@ static uint32_t node_around(const struct profile *p, const struct optree *t, uin
 	return span == ROW_NONE ? ROW_NONE : t->node_of_span[span];
 }
 
-struct list {
+struct tb_memory_blocks_list {
 	const struct profile *p;
 	const struct optree *t;
 	int device;
@@ -105,7 +105,7 @@ struct list {
 	struct memory_block *v;
 };
 
-static void add_block(struct list *l, uint32_t alloc, uint32_t release)
+static void tb_memory_blocks_add_block(struct tb_memory_blocks_list *l, uint32_t alloc, uint32_t release)
 {
 	const struct memories *m = &l->p->memory;
 	uint32_t row = alloc != ROW_NONE ? alloc : release;
@@ -125,26 +125,26 @@ static void add_block(struct list *l, uint32_t alloc, uint32_t release)
 uint32_t memory_blocks(const struct profile *p, const struct optree *t, const struct window *w, int device, struct memory_block **out)
 {
 	const struct memories *m = &p->memory;
-	struct list l = {p, t, device, allocations(p), memory_around(p), 0, NEW_ARRAY_RAW(m->rows.n, struct memory_block)};
+	struct tb_memory_blocks_list l = {p, t, device, allocations(p), memory_around(p), 0, NEW_ARRAY_RAW(m->rows.n, struct memory_block)};
 	struct by_address open, freed;
 	by_address_init(&open, p);
 	by_address_init(&freed, p);
 	for (uint32_t i = 0; i < m->rows.n; i++) {
-		if (!listed(p, i) || !window_has(w, m->time_ns[i]))
+		if (!tb_memory_blocks_listed(p, i) || !window_has(w, m->time_ns[i]))
 			continue;
 		uint32_t alloc = m->bytes[i] > 0 ? ROW_NONE : by_address_take(&open, m->addr[i]);
 		if (m->bytes[i] > 0)
 			by_address_put(&open, m->addr[i], i);
 		else if (alloc != ROW_NONE)
-			add_block(&l, alloc, i);
+			tb_memory_blocks_add_block(&l, alloc, i);
 		else
 			by_address_put(&freed, m->addr[i], i);
 	}
 	for (uint32_t i = 0; i < open.n; i++)
 		if (open.row[i] != ROW_NONE)
-			add_block(&l, open.row[i], ROW_NONE);
+			tb_memory_blocks_add_block(&l, open.row[i], ROW_NONE);
 	for (uint32_t i = 0; i < freed.n; i++)
-		add_block(&l, ROW_NONE, freed.row[i]);
+		tb_memory_blocks_add_block(&l, ROW_NONE, freed.row[i]);
 	by_address_release(&open);
 	by_address_release(&freed);
 	mem_free(l.alloc);

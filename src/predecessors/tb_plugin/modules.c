@@ -43,7 +43,7 @@ static struct total *totals_of(const struct modules *m, uint32_t *total_of)
 	return total;
 }
 
-static void modules_put(const struct modules *m, struct table *t)
+static void tb_modules_put(const struct modules *m, struct table *t)
 {
 	table_columns(t, modules_columns, sizeof modules_columns / sizeof *modules_columns);
 	uint32_t *total_of = NEW_ARRAY(m->tree.n, uint32_t);
@@ -76,7 +76,7 @@ int tb_modules(const struct profile *p, const struct report_args *args, struct t
 	if (m->source == MODULES_NONE)
 		rc = err_set(e, ERR_DATA, "the input holds no modules; to record them: %s", recording_how(p, RECORD_MODULES));
 	else
-		modules_put(m, out);
+		tb_modules_put(m, out);
 	modules_free(m);
 	arena_release(&a);
 	return rc;

@@ -96,7 +96,7 @@ static double ratio_pct(int64_t part, int64_t whole)
 	return whole > 0 ? round_digits(percent((double)part, (double)whole), 2) : 0;
 }
 
-static int operators_put(struct table *out, const struct op_rows *g, struct err *e)
+static int tb_operators_put(struct table *out, const struct op_rows *g, struct err *e)
 {
 	bool device = g->p->gpu_op.rows.n > 0;
 	unsigned at[T_N];
@@ -143,7 +143,7 @@ int tb_operators(const struct profile *p, const struct report_args *args, struct
 	if (!g.n && t->unattributed_ops == 0)
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 	else
-		rc = operators_put(out, &g, e);
+		rc = tb_operators_put(out, &g, e);
 	operator_keys_release(&g.keys);
 	mem_free(g.v);
 	optree_free(t);

@@ -33,7 +33,7 @@ static void optree_nodes(struct optree_work *m)
 	mem_free(stack);
 }
 
-static uint32_t node_of_call(const struct optree_work *m, uint32_t call)
+static uint32_t tb_optree_node_of_call(const struct optree_work *m, uint32_t call)
 {
 	uint32_t op = m->op_of_call[call];
 	return op == ROW_NONE ? ROW_NONE : m->near_node[op];
@@ -60,7 +60,7 @@ static void optree_own_time(struct optree_work *m)
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		if (s->kind[i] != SPAN_CALL || !call_counts(m, i))
 			continue;
-		uint32_t node = node_of_call(m, i);
+		uint32_t node = tb_optree_node_of_call(m, i);
 		if (node != ROW_NONE && !m->has_same_child[node])
 			t->host_self[optree_live(m, node)] -= s->dur_ns[i];
 	}
@@ -71,7 +71,7 @@ static uint32_t optree_node_of_gpu(struct optree_work *m, uint32_t g)
 	uint32_t call = m->p->gpu_op.call[g];
 	if (call == ROW_NONE || !call_counts(m, call))
 		return ROW_NONE; /* kept, under the root */
-	uint32_t node = node_of_call(m, call);
+	uint32_t node = tb_optree_node_of_call(m, call);
 	if (node == ROW_NONE) {
 		m->t->gpu_lost[g] = span_ext_id(&m->p->span, call) != 0;
 		return ROW_NONE;

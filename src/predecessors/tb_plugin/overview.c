@@ -26,7 +26,7 @@ static void role_rows(const struct roles *r, struct table *t)
 }
 
 /* The plugin counted the profiles that it showed together: one. */
-static void environment_table(const struct roles *r, struct table *t)
+static void tb_overview_environment_table(const struct roles *r, struct table *t)
 {
 	TABLE_COLUMN(t, "title", "Environment", "what", CELL_STR);
 	TABLE_COLUMN(t, "value", "Value", "its value", CELL_STR);
@@ -50,7 +50,7 @@ int tb_overview(const struct profile *p, const struct report_args *args, struct 
 		tb_step_table(r, s, table_section(t, "steps", "Steps"));
 		if (p->gpu_op.rows.n)
 			tb_device_table(p, s, args, table_section(t, "devices", "GPU summary"));
-		environment_table(r, table_section(t, "environment", "Environment"));
+		tb_overview_environment_table(r, table_section(t, "environment", "Environment"));
 	}
 	int rc = r ? 0 : -1;
 	roles_free(r);

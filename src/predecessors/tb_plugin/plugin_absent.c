@@ -2,7 +2,7 @@
  * for a run without such a view. */
 #include "predecessors/tb_plugin/plugin.h"
 
-static int refuse(const struct request *r, struct response *out, struct err *e)
+static int plugin_absent_refuse(const struct request *r, struct response *out, struct err *e)
 {
 	out->status = 404;
 	return err_set(e, ERR_DATA, STR_FMT ": there is no view that compares several workers or runs", STR_ARG(r->path));
@@ -21,7 +21,7 @@ static const struct endpoint diffnode = {
 	.flags = ENDPOINT_LOOSE,
 	.queue = QUEUE_QUICK,
 	.params = diff_params,
-	.run = refuse,
+	.run = plugin_absent_refuse,
 };
 
 static const struct endpoint diff = {
@@ -31,7 +31,7 @@ static const struct endpoint diff = {
 	.queue = QUEUE_QUICK,
 	.params = diff_params,
 	.also = &diffnode,
-	.run = refuse,
+	.run = plugin_absent_refuse,
 };
 
 const struct endpoint endpoint_plugin_absent = {
@@ -41,5 +41,5 @@ const struct endpoint endpoint_plugin_absent = {
 	.queue = QUEUE_QUICK,
 	.params = distributed_params,
 	.also = &diff,
-	.run = refuse,
+	.run = plugin_absent_refuse,
 };

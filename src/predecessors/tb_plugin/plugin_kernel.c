@@ -48,7 +48,7 @@ static int run_tensor_cores(const struct request *r, struct response *out, struc
 	return 0;
 }
 
-static int run_table(const struct request *r, struct response *out, struct err *e)
+static int plugin_kernel_run_table(const struct request *r, struct response *out, struct err *e)
 {
 	struct buf *b = &out->body;
 	struct table t;
@@ -76,7 +76,7 @@ static const struct endpoint table = {
 	.flags = PLUGIN_FLAGS,
 	.params = params,
 	.also = &tensor_cores,
-	.run = run_table,
+	.run = plugin_kernel_run_table,
 };
 
 const struct endpoint endpoint_plugin_kernel = {

@@ -35,7 +35,7 @@ static int read_units(const struct request *r, struct units *u, const char *memo
 }
 
 /* "cpu" of "CPU", "3" of "GPU3". */
-static const char *device_arg(const struct request *r, struct str name)
+static const char *plugin_memory_device_arg(const struct request *r, struct str name)
 {
 	return str_eqc(name, "CPU") ? "cpu" : arena_str(r->arena, (struct str){name.p + 3, name.n - 3}).p;
 }
@@ -62,14 +62,14 @@ static void put_amount(struct buf *b, const struct table *t, size_t row, unsigne
 }
 
 /* Of each device: its rows of the table that `put` writes. */
-static int put_devices(const struct request *r, const struct table *peaks, const struct units *u, bool plugin,
-                       int (*put)(struct buf *b, struct table *t, const struct units *u, struct err *e), struct buf *b, struct err *e)
+static int plugin_memory_put_devices(const struct request *r, const struct table *peaks, const struct units *u, bool plugin,
+                                     int (*put)(struct buf *b, struct table *t, const struct units *u, struct err *e), struct buf *b, struct err *e)
 {
 	int rc = 0;
 	buf_cstr(b, ",\n\"rows\":{");
 	for (size_t i = 0; rc == 0 && i < peaks->n_rows; i++) {
 		struct str name = table_str(peaks, i, 0);
-		struct report_args a = {.device = device_arg(r, name), .compat = plugin ? "tb-plugin" : NULL};
+		struct report_args a = {.device = plugin_memory_device_arg(r, name), .compat = plugin ? "tb-plugin" : NULL};
 		struct table t;
 		if (report_run(report_find(STR("memory")), r->entry->profile, &a, &t, e) < 0)
 			return -1;
@@ -85,7 +85,7 @@ static int put_devices(const struct request *r, const struct table *peaks, const
 }
 
 /* Columns from their names, which may have a unit behind them. */
-static void put_columns(struct buf *b, const char *const names[][2], unsigned n)
+static void plugin_memory_put_columns(struct buf *b, const char *const names[][2], unsigned n)
 {
 	buf_cstr(b, ",\n\"columns\":[");
 	for (unsigned i = 0; i < n; i++) {
@@ -98,7 +98,7 @@ static void put_columns(struct buf *b, const char *const names[][2], unsigned n)
 }
 
 /* The report tells it in KB. */
-static int put_statistics(struct buf *b, struct table *t, const struct units *u, struct err *e)
+static int plugin_memory_put_statistics(struct buf *b, struct table *t, const struct units *u, struct err *e)
 {
 	if (table_sort(t, STR("operator"), false, e) < 0)
 		return -1;
@@ -116,7 +116,7 @@ static int put_statistics(struct buf *b, struct table *t, const struct units *u,
 	return 0;
 }
 
-static void put_time(struct buf *b, const struct profile *p, uint32_t from, uint32_t to, const struct units *u)
+static void plugin_memory_put_time(struct buf *b, const struct profile *p, uint32_t from, uint32_t to, const struct units *u)
 {
 	buf_char(b, ',');
 	if (to == ROW_NONE)
@@ -138,9 +138,9 @@ static void put_blocks(struct buf *b, const struct profile *p, const struct optr
 		json_put_string(b, buf_view(&name));
 		buf_char(b, ',');
 		number_shortest(b, memory_shown((double)x->bytes / u->bytes));
-		put_time(b, p, ROW_NONE, x->alloc, u);
-		put_time(b, p, ROW_NONE, x->release, u);
-		put_time(b, p, x->alloc, x->alloc == ROW_NONE ? ROW_NONE : x->release, u);
+		plugin_memory_put_time(b, p, ROW_NONE, x->alloc, u);
+		plugin_memory_put_time(b, p, ROW_NONE, x->release, u);
+		plugin_memory_put_time(b, p, x->alloc, x->alloc == ROW_NONE ? ROW_NONE : x->release, u);
 		buf_char(b, ']');
 	}
 	buf_release(&name);
@@ -162,13 +162,13 @@ static int put_points(struct buf *b, struct table *all, const struct units *u, s
 	return 0;
 }
 
-static void put_head(struct buf *b, const char *title, struct str device)
+static void plugin_memory_put_head(struct buf *b, const char *title, struct str device)
 {
 	buf_printf(b, "{\"metadata\":{\"title\":\"%s\",\"default_device\":", title);
 	json_put_string(b, device);
 }
 
-static int put_memory(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)
+static int plugin_memory_put_memory(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)
 {
 	struct units u;
 	if (read_units(r, &u, "KB", e) < 0)
@@ -178,27 +178,27 @@ static int put_memory(const struct request *r, const struct table *peaks, struct
 	const char *const names[][2] = {{"Operator Name", NULL}, {"Calls", NULL}, {"Size Increase", u.memory}, {"Self Size Increase", u.memory},
 	                                {"Allocation Count", NULL}, {"Self Allocation Count", NULL}, {"Allocation Size", u.memory},
 	                                {"Self Allocation Size", u.memory}};
-	put_head(b, "Memory View", default_device(peaks));
+	plugin_memory_put_head(b, "Memory View", default_device(peaks));
 	buf_printf(b, ",\"search\":\"Operator Name\",\"sort\":\"Self Size Increase (%s)\"}", u.memory);
-	put_columns(b, names, sizeof names / sizeof names[0]);
-	return put_devices(r, peaks, &u, true, put_statistics, b, e);
+	plugin_memory_put_columns(b, names, sizeof names / sizeof names[0]);
+	return plugin_memory_put_devices(r, peaks, &u, true, plugin_memory_put_statistics, b, e);
 }
 
-static int put_events(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)
+static int plugin_memory_put_events(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)
 {
 	struct units u;
 	if (read_units(r, &u, "KB", e) < 0)
 		return -1;
 	const char *const names[][2] = {{"Operator", NULL}, {"Size", u.memory}, {"Allocation Time", u.time}, {"Release Time", u.time}, {"Duration", u.time}};
-	put_head(b, "Memory Events", default_device(peaks));
+	plugin_memory_put_head(b, "Memory Events", default_device(peaks));
 	buf_char(b, '}');
-	put_columns(b, names, sizeof names / sizeof names[0]);
+	plugin_memory_put_columns(b, names, sizeof names / sizeof names[0]);
 	struct optree *t = optree_new(r->entry->profile, &tb_optree);
 	buf_cstr(b, ",\n\"rows\":{");
 	for (size_t i = 0; i < peaks->n_rows; i++) {
 		struct str name = table_str(peaks, i, 0);
 		int64_t ordinal = MEMORY_CPU;
-		str_to_i64(str_from(device_arg(r, name)), &ordinal);
+		str_to_i64(str_from(plugin_memory_device_arg(r, name)), &ordinal);
 		buf_cstr(b, i ? ",\n" : "");
 		json_put_string(b, name);
 		buf_cstr(b, ":[");
@@ -210,7 +210,7 @@ static int put_events(const struct request *r, const struct table *peaks, struct
 	return 0;
 }
 
-static int put_curve(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)
+static int plugin_memory_put_curve(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)
 {
 	struct units u;
 	if (read_units(r, &u, "KB", e) < 0)
@@ -238,8 +238,8 @@ static int put_curve(const struct request *r, const struct table *peaks, struct 
 	buf_cstr(b, "},\"totals\":{},\"first_ts\":");
 	number_shortest(b, (double)memory_zero_ns(r->entry->profile) / 1000);
 	buf_printf(b, ",\"time_metric\":\"%s\",\"memory_metric\":\"%s\",\"time_factor\":%.0f,\"memory_factor\":%.0f}", u.time, u.memory, u.ns / 1000, u.bytes);
-	put_columns(b, names, sizeof names / sizeof names[0]);
-	return put_devices(r, peaks, &u, false, put_points, b, e);
+	plugin_memory_put_columns(b, names, sizeof names / sizeof names[0]);
+	return plugin_memory_put_devices(r, peaks, &u, false, put_points, b, e);
 }
 
 static int with_peaks(const struct request *r, struct response *out,
@@ -256,17 +256,17 @@ static int with_peaks(const struct request *r, struct response *out,
 
 static int run_memory(const struct request *r, struct response *out, struct err *e)
 {
-	return with_peaks(r, out, put_memory, e);
+	return with_peaks(r, out, plugin_memory_put_memory, e);
 }
 
 static int run_events(const struct request *r, struct response *out, struct err *e)
 {
-	return with_peaks(r, out, put_events, e);
+	return with_peaks(r, out, plugin_memory_put_events, e);
 }
 
 static int run_curve(const struct request *r, struct response *out, struct err *e)
 {
-	return with_peaks(r, out, put_curve, e);
+	return with_peaks(r, out, plugin_memory_put_curve, e);
 }
 
 static const struct endpoint_param params[] = {

@@ -5,7 +5,7 @@
 #include "predecessors/tb_plugin/rules.h"
 #include "render/number.h"
 
-static void put_module(struct buf *b, const struct table *t, size_t row)
+static void plugin_module_put_module(struct buf *b, const struct table *t, size_t row)
 {
 	static const char *const members[][2] = {
 		{"name", "name"}, {"occurences", "occurences"}, {"operators", "operators"}, {"host_duration", "host_total_time"},
@@ -47,7 +47,7 @@ static int run_modules(const struct request *r, struct response *out, struct err
 		for (; open > depth; open--)
 			buf_cstr(b, "]}");
 		buf_cstr(b, first ? "\n" : ",\n");
-		put_module(b, &t, i);
+		plugin_module_put_module(b, &t, i);
 		open = depth + 1;
 	}
 	for (; open > 0; open--)
@@ -76,7 +76,7 @@ static uint32_t main_track(const struct profile *p, const struct optree *t)
 	return best;
 }
 
-static void put_times(struct buf *b, const char *name, int64_t start_ns, int64_t end_ns, const char *type, struct str tid)
+static void plugin_module_put_times(struct buf *b, const char *name, int64_t start_ns, int64_t end_ns, const char *type, struct str tid)
 {
 	buf_cstr(b, "{\"name\":");
 	json_put_string(b, str_from(name));
@@ -95,7 +95,7 @@ static const char *const type_of[] = {
 };
 
 /* Nodes come in pre-order: `depth` of each from its parent's. */
-static void put_nodes(struct buf *b, const struct profile *p, const struct optree *t, uint32_t track, struct str tid, struct arena *a)
+static void plugin_module_put_nodes(struct buf *b, const struct profile *p, const struct optree *t, uint32_t track, struct str tid, struct arena *a)
 {
 	uint32_t *depth = ARENA_ARRAY(a, t->n + 1, uint32_t), open = 0;
 	bool first = true;
@@ -111,7 +111,7 @@ static void put_nodes(struct buf *b, const struct profile *p, const struct optre
 		}
 		buf_cstr(b, first ? "\n" : ",\n");
 		struct str name = arena_str(a, profile_str(p, p->span.name[span]));
-		put_times(b, name.p, p->span.start_ns[span], span_end(p, span), type_of[t->kind[i]], tid);
+		plugin_module_put_times(b, name.p, p->span.start_ns[span], span_end(p, span), type_of[t->kind[i]], tid);
 		open = depth[i] + 1;
 		first = true;
 	}
@@ -138,8 +138,8 @@ static int run_tree(const struct request *r, struct response *out, struct err *e
 			last = span_end(p, t->span[i]) > last ? span_end(p, t->span[i]) : last;
 		}
 	struct str tid = profile_str(p, p->track.tid_text[track]);
-	put_times(b, "CallTreeRoot", first, last, "python", tid);
-	put_nodes(b, p, t, track, tid, r->arena);
+	plugin_module_put_times(b, "CallTreeRoot", first, last, "python", tid);
+	plugin_module_put_nodes(b, p, t, track, tid, r->arena);
 	buf_cstr(b, "]}\n");
 	optree_free(t);
 	return 0;

@@ -31,7 +31,7 @@ static int run_pies(const struct request *r, struct response *out, struct err *e
 	return rc;
 }
 
-static void put_head(struct buf *b, const struct table *t)
+static void plugin_operation_put_head(struct buf *b, const struct table *t)
 {
 	bool device = table_find_column(t, STR("device_self_duration")) >= 0;
 	buf_printf(b, "{\"metadata\":{\"sort\":\"%s\",\"tooltips\":{", device ? "device_self_duration" : "host_self_duration");
@@ -41,7 +41,7 @@ static void put_head(struct buf *b, const struct table *t)
 }
 
 /* All columns by their ids, which are the plugin's, but `leave_out`. */
-static void put_row(struct buf *b, const struct table *t, size_t row, const char *leave_out)
+static void plugin_operation_put_row(struct buf *b, const struct table *t, size_t row, const char *leave_out)
 {
 	bool any = false;
 	for (unsigned c = 0; c < t->n_columns; c++) {
@@ -54,16 +54,16 @@ static void put_row(struct buf *b, const struct table *t, size_t row, const char
 	buf_char(b, '}');
 }
 
-static int run_table(const struct request *r, struct response *out, struct err *e)
+static int plugin_operation_run_table(const struct request *r, struct response *out, struct err *e)
 {
 	struct buf *b = &out->body;
 	struct table t;
 	if (plugin_report(r, "operators", grouping(r), NULL, &t, e) < 0)
 		return -1;
-	put_head(b, &t);
+	plugin_operation_put_head(b, &t);
 	for (size_t i = 0; i < t.n_rows; i++) {
 		buf_cstr(b, i ? ",\n" : "\n");
-		put_row(b, &t, i, "");
+		plugin_operation_put_row(b, &t, i, "");
 	}
 	buf_cstr(b, "]}\n");
 	table_release(&t);
@@ -80,12 +80,12 @@ static int run_stacks(const struct request *r, struct response *out, struct err 
 	if (plugin_report(r, "operators", "stack", NULL, &t, e) < 0)
 		return -1;
 	int name = table_find_column(&t, STR("name")), stack = table_find_column(&t, STR("call_stack"));
-	put_head(&out->body, &t);
+	plugin_operation_put_head(&out->body, &t);
 	for (size_t i = 0; i < t.n_rows; i++) {
 		if (!str_eq(table_str(&t, i, (unsigned)name), op) || table_is_null(&t, i, (unsigned)stack))
 			continue;
 		buf_cstr(&out->body, any ? ",\n" : "\n");
-		put_row(&out->body, &t, i, "has_call_stack");
+		plugin_operation_put_row(&out->body, &t, i, "has_call_stack");
 		any = true;
 	}
 	buf_cstr(&out->body, "]}\n");
@@ -117,7 +117,7 @@ static const struct endpoint table = {
 	.flags = PLUGIN_FLAGS,
 	.params = params,
 	.also = &stacks,
-	.run = run_table,
+	.run = plugin_operation_run_table,
 };
 
 const struct endpoint endpoint_plugin_operation = {

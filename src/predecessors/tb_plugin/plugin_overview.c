@@ -25,7 +25,7 @@ static void put_step_tip(struct buf *b, const struct table *t, size_t row, unsig
 	buf_release(&text);
 }
 
-static void put_steps(struct buf *b, const struct table *t)
+static void plugin_overview_put_steps(struct buf *b, const struct table *t)
 {
 	buf_cstr(b, "\"steps\":{\"columns\":[{\"type\":\"string\",\"name\":\"Step\"}");
 	for (unsigned c = 0; c < t->n_columns; c++)
@@ -102,7 +102,7 @@ struct workers {
 	unsigned n;
 };
 
-static void see_worker(void *context, const struct library_entry *x)
+static void plugin_overview_see_worker(void *context, const struct library_entry *x)
 {
 	struct workers *w = context;
 	if (!str_eq(x->run, w->run) || x->state == ENTRY_GONE || (w->n && str_eq(x->worker, w->last)))
@@ -114,7 +114,7 @@ static void see_worker(void *context, const struct library_entry *x)
 static void put_environments(struct buf *b, const struct request *r, const struct table *t)
 {
 	struct workers w = {.run = r->entry->run};
-	library_look(r->library, see_worker, &w);
+	library_look(r->library, plugin_overview_see_worker, &w);
 	buf_printf(b, ",\n\"environments\":[{\"title\":\"Number of Worker(s)\",\"value\":\"%u\"}", w.n);
 	for (size_t i = 0; i < t->n_rows; i++)
 		if (str_eqc(table_str(t, i, 0), "Device Type")) {
@@ -125,7 +125,7 @@ static void put_environments(struct buf *b, const struct request *r, const struc
 	buf_char(b, ']');
 }
 
-static void put_metric(struct buf *b, const struct table *t, size_t row, const char *id, const char *title, const char *unit)
+static void plugin_overview_put_metric(struct buf *b, const struct table *t, size_t row, const char *id, const char *title, const char *unit)
 {
 	int c = table_find_column(t, str_from(id));
 	struct buf text = {0};
@@ -145,38 +145,38 @@ static void put_metric(struct buf *b, const struct table *t, size_t row, const c
 	buf_release(&text);
 }
 
-static void put_gpus(struct buf *b, const struct table *t)
+static void plugin_overview_put_gpus(struct buf *b, const struct table *t)
 {
 	if (!t->n_rows)
 		return;
 	buf_cstr(b, ",\n\"gpu_metrics\":{\"title\":\"GPU Summary\",\"data\":[");
 	for (size_t i = 0; i < t->n_rows; i++) {
 		buf_printf(b, "%s{\"title\":\"GPU %lld:\",\"value\":\"\"}", i ? "," : "", (long long)table_i64(t, i, 0));
-		put_metric(b, t, i, "name", "Name", "");
-		put_metric(b, t, i, "memory_gb", "Memory", " GB");
-		put_metric(b, t, i, "compute_capability", "Compute Capability", "");
-		put_metric(b, t, i, "gpu_utilization_pct", "GPU Utilization", " %");
-		put_metric(b, t, i, "sm_efficiency_pct", "Est. SM Efficiency", " %");
-		put_metric(b, t, i, "achieved_occupancy_pct", "Est. Achieved Occupancy", " %");
-		put_metric(b, t, i, "tc_time_pct", "Kernel Time using Tensor Cores", " %");
+		plugin_overview_put_metric(b, t, i, "name", "Name", "");
+		plugin_overview_put_metric(b, t, i, "memory_gb", "Memory", " GB");
+		plugin_overview_put_metric(b, t, i, "compute_capability", "Compute Capability", "");
+		plugin_overview_put_metric(b, t, i, "gpu_utilization_pct", "GPU Utilization", " %");
+		plugin_overview_put_metric(b, t, i, "sm_efficiency_pct", "Est. SM Efficiency", " %");
+		plugin_overview_put_metric(b, t, i, "achieved_occupancy_pct", "Est. Achieved Occupancy", " %");
+		plugin_overview_put_metric(b, t, i, "tc_time_pct", "Kernel Time using Tensor Cores", " %");
 	}
 	buf_cstr(b, "],\"tooltip\":\"GPU Utilization: share of the time of all steps in which a kernel ran.\\n"
 	         "Est. SM Efficiency: how many multiprocessors had a block, over that time.\\nEst. Achieved Occupancy: mean of the kernels' occupancy, weighted by their time.\\n"
 	         "Kernel Time using Tensor Cores: of the time of kernels that operators launched.\"}");
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int plugin_overview_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct buf *b = &out->body;
 	struct table t;
 	if (plugin_report(r, "overview", NULL, NULL, &t, e) < 0)
 		return -1;
 	buf_char(b, '{');
-	put_steps(b, plugin_section(&t, "steps"));
+	plugin_overview_put_steps(b, plugin_section(&t, "steps"));
 	put_performance(b, &t);
 	int rc = put_recommendations(b, r, e);
 	put_environments(b, r, plugin_section(&t, "environment"));
-	put_gpus(b, plugin_section(&t, "devices"));
+	plugin_overview_put_gpus(b, plugin_section(&t, "devices"));
 	buf_cstr(b, "}\n");
 	table_release(&t);
 	return rc;
@@ -186,5 +186,5 @@ const struct endpoint endpoint_plugin_overview = {
 	.path = PLUGIN_PATH "overview",
 	.help = "steps by role, their mean, recommendations, GPUs",
 	.flags = PLUGIN_FLAGS | ENDPOINT_FRESH,
-	.run = run,
+	.run = plugin_overview_run,
 };

@@ -1,7 +1,7 @@
 /* Which runs there are, and which views, workers and spans each has. A run is read before its views are told. */
 #include "predecessors/tb_plugin/plugin.h"
 
-struct names {
+struct plugin_runs_names {
 	const struct request *r;
 	struct buf *b;
 	struct str run, worker, last;
@@ -9,7 +9,7 @@ struct names {
 	bool loading, any;
 };
 
-static void put_name(struct names *n, struct str name)
+static void plugin_runs_put_name(struct plugin_runs_names *n, struct str name)
 {
 	if (n->any && str_eq(name, n->last))
 		return;
@@ -21,15 +21,15 @@ static void put_name(struct names *n, struct str name)
 
 static void see_run(void *context, const struct library_entry *x)
 {
-	struct names *n = context;
+	struct plugin_runs_names *n = context;
 	n->loading |= x->state == ENTRY_LOADING || x->state == ENTRY_QUEUED;
 	if (x->state != ENTRY_GONE)
-		put_name(n, x->run);
+		plugin_runs_put_name(n, x->run);
 }
 
 static int run_runs(const struct request *r, struct response *out, struct err *e)
 {
-	struct names n = {.r = r, .b = &out->body};
+	struct plugin_runs_names n = {.r = r, .b = &out->body};
 	(void)e;
 	buf_cstr(n.b, "{\"runs\":[");
 	library_look(r->library, see_run, &n);
@@ -39,55 +39,55 @@ static int run_runs(const struct request *r, struct response *out, struct err *e
 
 static void see_views(void *context, const struct library_entry *x)
 {
-	struct names *n = context;
+	struct plugin_runs_names *n = context;
 	if (str_eq(x->run, n->run))
 		n->views |= x->marks;
 }
 
 static int run_views(const struct request *r, struct response *out, struct err *e)
 {
-	struct names n = {.r = r, .b = &out->body, .run = request_value(r, "run")};
+	struct plugin_runs_names n = {.r = r, .b = &out->body, .run = request_value(r, "run")};
 	(void)e;
 	library_look(r->library, see_views, &n);
 	buf_char(n.b, '[');
 	for (unsigned i = 0; i < PLUGIN_VIEWS; i++)
 		if (n.views >> i & 1)
-			put_name(&n, str_from(plugin_view_name[i]));
+			plugin_runs_put_name(&n, str_from(plugin_view_name[i]));
 	buf_cstr(n.b, "]\n");
 	return 0;
 }
 
-static void see_worker(void *context, const struct library_entry *x)
+static void plugin_runs_see_worker(void *context, const struct library_entry *x)
 {
-	struct names *n = context;
+	struct plugin_runs_names *n = context;
 	if (str_eq(x->run, n->run) && (x->marks & n->view))
-		put_name(n, x->worker);
+		plugin_runs_put_name(n, x->worker);
 }
 
 static int run_workers(const struct request *r, struct response *out, struct err *e)
 {
-	struct names n = {.r = r, .b = &out->body, .run = request_value(r, "run")};
+	struct plugin_runs_names n = {.r = r, .b = &out->body, .run = request_value(r, "run")};
 	struct str view = request_value(r, "view");
 	(void)e;
 	for (unsigned i = 0; i < PLUGIN_VIEWS; i++)
 		if (str_eqc(view, plugin_view_name[i]))
 			n.view = 1u << i;
 	buf_char(n.b, '[');
-	library_look(r->library, see_worker, &n);
+	library_look(r->library, plugin_runs_see_worker, &n);
 	buf_cstr(n.b, "]\n");
 	return 0;
 }
 
 static void see_span(void *context, const struct library_entry *x)
 {
-	struct names *n = context;
+	struct plugin_runs_names *n = context;
 	if (str_eq(x->run, n->run) && str_eq(x->worker, n->worker) && x->state != ENTRY_GONE)
-		put_name(n, x->span);
+		plugin_runs_put_name(n, x->span);
 }
 
 static int run_spans(const struct request *r, struct response *out, struct err *e)
 {
-	struct names n = {.r = r, .b = &out->body, .run = request_value(r, "run"), .worker = request_value(r, "worker")};
+	struct plugin_runs_names n = {.r = r, .b = &out->body, .run = request_value(r, "run"), .worker = request_value(r, "worker")};
 	buf_char(n.b, '[');
 	library_look(r->library, see_span, &n);
 	buf_cstr(n.b, "]\n");

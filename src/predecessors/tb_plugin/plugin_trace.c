@@ -2,7 +2,7 @@
 #include "predecessors/tb_plugin/plugin.h"
 #include "serve/chrome.h"
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int plugin_trace_run(const struct request *r, struct response *out, struct err *e)
 {
 	out->type = "application/json";
 	out->packed = true;
@@ -13,5 +13,5 @@ const struct endpoint endpoint_plugin_trace = {
 	.path = PLUGIN_PATH "trace",
 	.help = "the trace as Chrome trace JSON, always packed by gzip",
 	.flags = PLUGIN_FLAGS | ENDPOINT_FRESH,
-	.run = run,
+	.run = plugin_trace_run,
 };

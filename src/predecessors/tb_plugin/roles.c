@@ -12,7 +12,7 @@
 /* What a name says, found once per distinct string. */
 enum { NAME_SEEN = 1, NAME_COMM_OP = 2, NAME_STEP = 4, NAME_DATALOADER = 8 };
 
-struct collection {
+struct tb_roles_collection {
 	const struct profile *p;
 	struct role_ranges *r;
 	uint8_t *name;                /* flags by string id */
@@ -31,7 +31,7 @@ static bool is_comm(struct str name)
 	return false;
 }
 
-static uint8_t name_flags(struct collection *w, uint32_t id)
+static uint8_t name_flags(struct tb_roles_collection *w, uint32_t id)
 {
 	if (w->name[id])
 		return w->name[id];
@@ -52,7 +52,7 @@ static int64_t ext_or_zero(int64_t id)
 }
 
 /* By lower-cased category. */
-static bool is_runtime_call(struct str cat)
+static bool tb_roles_is_runtime_call(struct str cat)
 {
 	static const char *const cats[] = {
 		"runtime", "cuda_runtime", "mtia_runtime", "glow_runtime", "xpu_runtime", "privateuse1_runtime",
@@ -64,12 +64,12 @@ static bool is_runtime_call(struct str cat)
 }
 
 /* ROLES = none. */
-static enum role role_of_span(struct collection *w, uint32_t i)
+static enum role tb_roles_role_of_span(struct tb_roles_collection *w, uint32_t i)
 {
 	const struct spans *s = &w->p->span;
 	switch (s->kind[i]) {
 	case SPAN_CALL:
-		return is_runtime_call(profile_cat(w->p, s->cat[i])) ? ROLE_RUNTIME : ROLES;
+		return tb_roles_is_runtime_call(profile_cat(w->p, s->cat[i])) ? ROLE_RUNTIME : ROLES;
 	case SPAN_PYTHON: { /* the old per-call `python` events, not the frames of with_stack, which cover everything */
 		struct str cat = profile_cat(w->p, s->cat[i]);
 		return cat.n == 6 && str_has_nocase(cat, STR("python")) ? ROLE_CPU : ROLES;
@@ -89,13 +89,13 @@ static enum role role_of_span(struct collection *w, uint32_t i)
 	return f & NAME_COMM_OP ? ROLE_COMM : ROLE_CPU;
 }
 
-static void collect_spans(struct collection *w)
+static void collect_spans(struct tb_roles_collection *w)
 {
 	const struct profile *p = w->p;
 	uint64_t n_comm = 0;
 	int64_t min = INT64_MAX, max = INT64_MIN;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		enum role role = role_of_span(w, i);
+		enum role role = tb_roles_role_of_span(w, i);
 		if (role == ROLES)
 			continue;
 		intervals_add(&w->r->host[role], p->span.start_ns[i], span_end(p, i));
@@ -108,11 +108,11 @@ static void collect_spans(struct collection *w)
 	}
 	idmap_init(&w->comm_ext, min, max, n_comm);
 	for (uint32_t i = 0; n_comm && i < p->span.rows.n; i++)
-		if (role_of_span(w, i) == ROLE_COMM)
+		if (tb_roles_role_of_span(w, i) == ROLE_COMM)
 			idmap_put(&w->comm_ext, ext_or_zero(span_ext_id(&p->span, i)), i);
 }
 
-static enum role role_of_gpu_op(struct collection *w, uint32_t g)
+static enum role tb_roles_role_of_gpu_op(struct tb_roles_collection *w, uint32_t g)
 {
 	const struct gpu_ops *v = &w->p->gpu_op;
 	if (v->kind[g] == GPU_MEMCPY)
@@ -123,21 +123,21 @@ static enum role role_of_gpu_op(struct collection *w, uint32_t g)
 }
 
 /* A range that is a step is no work in it. */
-static void mark_step_names(struct collection *w, const struct steps *s)
+static void mark_step_names(struct tb_roles_collection *w, const struct steps *s)
 {
 	for (unsigned i = 0; i < s->total; i++)
 		if (s->v[i].span != ROW_NONE)
 			w->name[w->p->span.name[s->v[i].span]] = NAME_SEEN | NAME_STEP;
 }
 
-static void roles_collect(const struct profile *p, const struct steps *steps, struct role_ranges *r)
+static void tb_roles_collect(const struct profile *p, const struct steps *steps, struct role_ranges *r)
 {
-	struct collection w = {.p = p, .r = r, .name = NEW_ARRAY(p->strings.n, uint8_t)};
+	struct tb_roles_collection w = {.p = p, .r = r, .name = NEW_ARRAY(p->strings.n, uint8_t)};
 	role_ranges_add_gpus(r, NULL, 0);
 	mark_step_names(&w, steps);
 	collect_spans(&w);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		intervals_add(&r->device[0][role_of_gpu_op(&w, g)], p->gpu_op.start_ns[g], gpu_end(p, g));
+		intervals_add(&r->device[0][tb_roles_role_of_gpu_op(&w, g)], p->gpu_op.start_ns[g], gpu_end(p, g));
 	idmap_release(&w.comm_ext);
 	mem_free(w.name);
 }
@@ -145,5 +145,5 @@ static void roles_collect(const struct profile *p, const struct steps *steps, st
 const struct roles_rules tb_roles = {
 	.order = {ROLE_KERNEL, ROLE_MEMCPY, ROLE_MEMSET, ROLE_COMM, ROLE_RUNTIME, ROLE_DATALOADER, ROLE_CPU, ROLE_OTHER},
 	.again = true,
-	.collect = roles_collect,
+	.collect = tb_roles_collect,
 };

@@ -31,7 +31,7 @@ static void by_op_add(struct by_op *to, int op, int64_t flops, int64_t at_ns)
 	to->first_ns[op] = at_ns < to->first_ns[op] ? at_ns : to->first_ns[op];
 }
 
-static void collect(struct torch_table *t)
+static void torch_module_flops_collect(struct torch_table *t)
 {
 	const struct module_flops *x = t->x;
 	const struct module_tree *tree = &x->m->tree;
@@ -60,7 +60,7 @@ static void collect(struct torch_table *t)
 static const char suffixes[] = {0, 'K', 'M', 'B', 'T'};
 
 /* By the number of digits, so that 1.01 of a unit is 1010 of the one below. */
-static unsigned suffix_of(int64_t flops)
+static unsigned torch_module_flops_suffix_of(int64_t flops)
 {
 	char digits[32];
 	int n = (snprintf(digits, sizeof digits, "%lld", (long long)flops) - 2) / 3;
@@ -87,7 +87,7 @@ static int64_t total_of(const struct by_op *b)
 	return all;
 }
 
-static bool is_counted(const struct by_op *b)
+static bool torch_module_flops_is_counted(const struct by_op *b)
 {
 	for (int op = 0; op < OP_FLOPS_TORCH_OPS; op++)
 		if (b->first_ns[op] != INT64_MAX)
@@ -96,7 +96,7 @@ static bool is_counted(const struct by_op *b)
 }
 
 /* A module, and below it its ops in order of their first calls. */
-static void put_module(struct torch_table *t, struct table *out, unsigned pad, struct str name, const struct by_op *b)
+static void torch_module_flops_put_module(struct torch_table *t, struct table *out, unsigned pad, struct str name, const struct by_op *b)
 {
 	bool done[OP_FLOPS_TORCH_OPS] = {0};
 	put_cells(t, out, pad, "", name, total_of(b));
@@ -138,34 +138,34 @@ static int by_path(const void *a, const void *b)
 	return order ? order : x->node < y->node ? -1 : x->node > y->node;
 }
 
-static void put_torch(const struct module_flops *x, uint32_t depth, struct table *out)
+static void torch_module_flops_put_torch(const struct module_flops *x, uint32_t depth, struct table *out)
 {
 	static const struct column torch_columns[] = {
 		{"module", "Module", "path of the module, or below it an op", CELL_STR, UNIT_NONE, COLUMN_KEY},
 		{"flop", "FLOP", "with modules inside; all with the suffix that fits the total", CELL_STR, UNIT_NONE, COLUMN_KEY},
 		{"pct_total", "% Total", "of all FLOPs", CELL_STR, UNIT_NONE, COLUMN_KEY},
 	};
-	struct torch_table t = {.x = x, .suffix = suffix_of(x->total)};
+	struct torch_table t = {.x = x, .suffix = torch_module_flops_suffix_of(x->total)};
 	const struct module_tree *tree = &x->m->tree;
 	struct torch_row *row = NEW_ARRAY_RAW(tree->n_order, struct torch_row);
 	struct buf b = {0};
 	uint32_t n = 0;
 	bool subsumed = false;
-	collect(&t);
+	torch_module_flops_collect(&t);
 	for (uint32_t k = 0; k < tree->n_order; k++) {
 		uint32_t node = tree->order[k];
-		if (tree->v[node].depth >= depth || !is_counted(&t.of[node]))
+		if (tree->v[node].depth >= depth || !torch_module_flops_is_counted(&t.of[node]))
 			continue;
 		subsumed |= total_of(&t.of[node]) >= x->total;
 		row[n++] = (struct torch_row){path_of(&t, node, &b), node};
 	}
 	qsort(row, n, sizeof *row, by_path);
 	table_columns(out, torch_columns, sizeof torch_columns / sizeof torch_columns[0]);
-	bool global = is_counted(&t.of[tree->n]) && !subsumed;
+	bool global = torch_module_flops_is_counted(&t.of[tree->n]) && !subsumed;
 	if (global)
-		put_module(&t, out, 0, STR("Global"), &t.of[tree->n]);
+		torch_module_flops_put_module(&t, out, 0, STR("Global"), &t.of[tree->n]);
 	for (uint32_t i = 0; i < n; i++)
-		put_module(&t, out, tree->v[row[i].node].depth + global, row[i].path, &t.of[row[i].node]);
+		torch_module_flops_put_module(&t, out, tree->v[row[i].node].depth + global, row[i].path, &t.of[row[i].node]);
 	if (!n && !global) {
 		table_row(out);
 		table_set_str(out, 0, STR("Global"));
@@ -186,7 +186,7 @@ int torch_module_flops(const struct profile *p, const struct report_args *args, 
 	struct module_flops *x = module_flops_new(p, args, OP_FLOPS_TORCH, e);
 	if (!x)
 		return -1;
-	put_torch(x, module_flops_depth(args, args->group_by ? UINT32_MAX : DEPTH), out);
+	torch_module_flops_put_torch(x, module_flops_depth(args, args->group_by ? UINT32_MAX : DEPTH), out);
 	module_flops_free(x);
 	return 0;
 }

@@ -52,7 +52,7 @@ static bool meta_is_one(const struct profile *p, const char *key)
 	return profile_meta(p, key, &value) && str_eqc(value, "1");
 }
 
-static struct facts facts_of(const struct key_groups *g)
+static struct facts torch_table_facts_of(const struct key_groups *g)
 {
 	const struct torch_events *t = g->t;
 	struct facts f = {.memory = t->memory_known || meta_is_one(t->p, "profile_memory"), .flops = meta_is_one(t->p, "with_flops")};
@@ -73,7 +73,7 @@ static struct facts facts_of(const struct key_groups *g)
 	return f;
 }
 
-static bool shown(const struct facts *f, unsigned parts, unsigned c)
+static bool torch_table_shown(const struct facts *f, unsigned parts, unsigned c)
 {
 	switch (c) {
 	case C_OVERLOAD:
@@ -114,13 +114,13 @@ static const char *title_for(struct table *t, const char *title, const char *dev
 	return copy;
 }
 
-static void add_columns(struct table *t, const struct facts *f, unsigned parts)
+static void torch_table_add_columns(struct table *t, const struct facts *f, unsigned parts)
 {
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		struct column col = columns[c];
 		if (c >= C_DEV_SELF && c <= C_DEV_MEM_SELF)
 			col.title = title_for(t, col.title, f->device->text);
-		if (!shown(f, parts, c))
+		if (!torch_table_shown(f, parts, c))
 			col.flags |= COLUMN_DETAIL;
 		table_column(t, &col);
 	}
@@ -131,12 +131,12 @@ static double us(int64_t ns)
 	return (double)ns / 1000;
 }
 
-static void put_share(struct table *t, unsigned c, double part, double whole)
+static void torch_table_put_share(struct table *t, unsigned c, double part, double whole)
 {
 	table_set_f64(t, c, whole != 0 ? part * 100 / whole : (double)NAN);
 }
 
-static void put_sums(struct table *t, const struct key_group *x, const struct torch_us_sums *host, bool memory, bool flops)
+static void torch_table_put_sums(struct table *t, const struct key_group *x, const struct torch_us_sums *host, bool memory, bool flops)
 {
 	table_set_f64(t, C_SELF, host->self);
 	table_set_f64(t, C_TOTAL, host->total);
@@ -155,17 +155,17 @@ static void put_sums(struct table *t, const struct key_group *x, const struct to
 		table_set_i64(t, C_FLOPS, x->flops);
 }
 
-static void put_group(struct table *t, const struct key_groups *g, const struct torch_us *host, uint32_t i, const struct facts *f)
+static void torch_table_put_group(struct table *t, const struct key_groups *g, const struct torch_us *host, uint32_t i, const struct facts *f)
 {
 	const struct key_group *x = &g->v[i];
 	bool async = g->t->flags[x->first] & TORCH_ASYNC;
 	struct buf stack = {0};
 	table_row(t);
 	table_set_str_copy(t, C_KEY, intern_get(&g->t->keys, x->id.name));
-	put_sums(t, x, &host->v[i], f->memory, g->t->flops != NULL);
-	put_share(t, C_SELF_PCT, host->v[i].self, host->all.self);
-	put_share(t, C_TOTAL_PCT, async ? 0 : host->v[i].total, host->all.self);
-	put_share(t, C_DEV_PCT, us(x->dev_self), us(f->device_ns));
+	torch_table_put_sums(t, x, &host->v[i], f->memory, g->t->flops != NULL);
+	torch_table_put_share(t, C_SELF_PCT, host->v[i].self, host->all.self);
+	torch_table_put_share(t, C_TOTAL_PCT, async ? 0 : host->v[i].total, host->all.self);
+	torch_table_put_share(t, C_DEV_PCT, us(x->dev_self), us(f->device_ns));
 	table_set_i64(t, C_NODE, x->id.node_id);
 	table_set_bool(t, C_ASYNC, async);
 	table_set_str(t, C_DEVICE, str_from(torch_device_name(x->id.device_type)->text));
@@ -181,7 +181,7 @@ static void put_group(struct table *t, const struct key_groups *g, const struct 
 	buf_release(&stack);
 }
 
-static void put_totals(struct table *t, const struct facts *f, double host_us)
+static void torch_table_put_totals(struct table *t, const struct facts *f, double host_us)
 {
 	struct table *s = table_section(t, "totals", "Totals");
 	TABLE_COLUMN(s, "what", "What", "the line below torch's table", CELL_STR);
@@ -197,7 +197,7 @@ static void put_totals(struct table *t, const struct facts *f, double host_us)
 }
 
 /* torch's list holds calls; a row stands where its first call stands. */
-static void keep_top_level(struct table *t, const struct key_groups *g)
+static void torch_table_keep_top_level(struct table *t, const struct key_groups *g)
 {
 	uint8_t *keep = NEW_ARRAY_RAW(g->n, uint8_t);
 	for (uint32_t i = 0; i < g->n; i++)
@@ -208,7 +208,7 @@ static void keep_top_level(struct table *t, const struct key_groups *g)
 }
 
 /* Only where torch's own output cannot be had: then it need not be the same byte for byte. */
-static void note_missing(struct table *t, const struct key_groups *g)
+static void torch_table_note_missing(struct table *t, const struct key_groups *g)
 {
 	struct str value;
 	if (!g->t->memory_known && !g->t->shapes_known && !profile_meta(g->t->p, "schemaVersion", &value))
@@ -229,17 +229,17 @@ int torch_table_check(const struct torch_rules *rules, const struct report_args 
 
 void torch_table_averages(const struct key_groups *g, const struct report_args *args, struct table *out)
 {
-	struct facts f = facts_of(g);
+	struct facts f = torch_table_facts_of(g);
 	struct torch_us host;
 	torch_us_sum(&host, g);
 	out->layout = g->t->rules->name;
-	add_columns(out, &f, g->choice.parts);
+	torch_table_add_columns(out, &f, g->choice.parts);
 	for (uint32_t i = 0; i < g->n; i++)
-		put_group(out, g, &host, i, &f);
+		torch_table_put_group(out, g, &host, i, &f);
 	if (args->top_level)
-		keep_top_level(out, g);
-	put_totals(out, &f, host.all.self);
-	note_missing(out, g);
+		torch_table_keep_top_level(out, g);
+	torch_table_put_totals(out, &f, host.all.self);
+	torch_table_note_missing(out, g);
 	torch_us_release(&host);
 }
 
@@ -275,17 +275,17 @@ static void put_last_shapes(struct table *t, const struct torch_events *e)
 void torch_table_total(const struct key_groups *g, struct table *out)
 {
 	const struct torch_events *t = g->t;
-	struct facts f = facts_of(g);
+	struct facts f = torch_table_facts_of(g);
 	struct torch_us host;
 	torch_us_sum(&host, g);
 	out->layout = "repr";
 	out->title = "FunctionEventAvg";
-	add_columns(out, &f, 0);
+	torch_table_add_columns(out, &f, 0);
 	table_row(out);
 	table_set_str(out, C_KEY, STR("Total"));
-	put_sums(out, &g->all, &host.all, true, t->flops != NULL);
+	torch_table_put_sums(out, &g->all, &host.all, true, t->flops != NULL);
 	put_last_shapes(out, t);
 	name_fields(out, &f, t->rules->cuda_alone);
-	note_missing(out, g);
+	torch_table_note_missing(out, g);
 	torch_us_release(&host);
 }

@@ -6,18 +6,18 @@
 #include <math.h>
 
 /* A compensated sum (Neumaier). */
-struct sum {
+struct torch_us_sum_ {
 	double high, low;
 };
 
-static void add(struct sum *s, double v)
+static void torch_us_add(struct torch_us_sum_ *s, double v)
 {
 	double next = s->high + v;
 	s->low += fabs(s->high) >= fabs(v) ? s->high - next + v : v - next + s->high;
 	s->high = next;
 }
 
-static double length(const struct torch_events *t, uint32_t i, int64_t start_ns)
+static double torch_us_length(const struct torch_events *t, uint32_t i, int64_t start_ns)
 {
 	int64_t from, to;
 	if (torch_cpu_total(t, i) == 0)
@@ -28,12 +28,12 @@ static double length(const struct torch_events *t, uint32_t i, int64_t start_ns)
 }
 
 /* By parent; children stand in the order in which torch lists them. */
-static struct sum *sum_children(const struct torch_events *t, int64_t start_ns)
+static struct torch_us_sum_ *sum_children(const struct torch_events *t, int64_t start_ns)
 {
-	struct sum *children = NEW_ARRAY(t->n, struct sum);
+	struct torch_us_sum_ *children = NEW_ARRAY(t->n, struct torch_us_sum_);
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->parent[i] < t->n)
-			add(&children[t->parent[i]], length(t, i, start_ns));
+			torch_us_add(&children[t->parent[i]], torch_us_length(t, i, start_ns));
 	return children;
 }
 
@@ -41,13 +41,13 @@ void torch_us_sum(struct torch_us *u, const struct key_groups *g)
 {
 	const struct torch_events *t = g->t;
 	int64_t start_ns = recording_start(t->p);
-	struct sum *children = sum_children(t, start_ns);
+	struct torch_us_sum_ *children = sum_children(t, start_ns);
 	*u = (struct torch_us){.v = NEW_ARRAY(g->n, struct torch_us_sums)};
 	for (uint32_t i = 0; i < t->n; i++) {
 		if (g->group_of[i] == ROW_NONE)
 			continue;
 		struct torch_us_sums *x = &u->v[g->group_of[i]];
-		double total = length(t, i, start_ns);
+		double total = torch_us_length(t, i, start_ns);
 		x->total += total;
 		if (t->device_type[i] == TORCH_CPU && !(t->flags[i] & TORCH_ASYNC))
 			x->self += total - (children[i].high + children[i].low);

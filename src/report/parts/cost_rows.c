@@ -17,11 +17,11 @@ struct instance {
 	int64_t ns, flops, bytes;
 };
 
-struct key {
+struct cost_rows_key {
 	uint32_t name, params, direction, dtype, class;
 };
 
-struct work {
+struct cost_rows_work {
 	const struct profile *p;
 	struct cost_rows *r;
 	struct directions *dir;
@@ -39,7 +39,7 @@ struct work {
 
 /* --- instances -------------------------------------------------------------------------------------------------- */
 
-static uint32_t instance_of(struct work *w, uint32_t gpu)
+static uint32_t cost_rows_instance_of(struct cost_rows_work *w, uint32_t gpu)
 {
 	const struct costs *c = w->r->costs;
 	uint32_t op = c->op[gpu];
@@ -55,7 +55,7 @@ static uint32_t instance_of(struct work *w, uint32_t gpu)
 }
 
 /* Carried so far and what a kernel carries; a kernel that carries none of a known sum changes nothing. */
-static int64_t plus(int64_t sum, int64_t v)
+static int64_t cost_rows_plus(int64_t sum, int64_t v)
 {
 	int64_t both;
 	if (v == COST_UNKNOWN)
@@ -63,10 +63,10 @@ static int64_t plus(int64_t sum, int64_t v)
 	return sum == COST_UNKNOWN ? v : __builtin_add_overflow(sum, v, &both) ? COST_UNKNOWN : both;
 }
 
-static void add_kernel(struct work *w, uint32_t gpu)
+static void cost_rows_add_kernel(struct cost_rows_work *w, uint32_t gpu)
 {
 	const struct costs *c = w->r->costs;
-	uint32_t at = w->of_gpu[gpu] = instance_of(w, gpu);
+	uint32_t at = w->of_gpu[gpu] = cost_rows_instance_of(w, gpu);
 	struct instance *x = &w->v[at];
 	bool carries = c->parts[gpu] > 0;
 	const struct gpu_ops *g = &w->p->gpu_op;
@@ -77,12 +77,12 @@ static void add_kernel(struct work *w, uint32_t gpu)
 	x->fewer |= g->kind[gpu] == GPU_KERNEL && gpu_kernel(w->p, gpu)->fewer;
 	if (!carries)
 		return;
-	x->flops = plus(x->flops, costs_flops(c, gpu));
-	x->bytes = plus(x->bytes, costs_bytes(c, gpu));
+	x->flops = cost_rows_plus(x->flops, costs_flops(c, gpu));
+	x->bytes = cost_rows_plus(x->bytes, costs_bytes(c, gpu));
 }
 
 /* The class of op that a kernel does by its name, a product that of its op's; OP_UNKNOWN: none that reports of one class are about. */
-static enum op_class class_by_name(struct work *w, uint32_t gpu)
+static enum op_class class_by_name(struct cost_rows_work *w, uint32_t gpu)
 {
 	uint32_t op = w->r->costs->op[gpu];
 	struct str name = op == ROW_NONE ? STR("") : profile_str(w->p, w->p->span.name[op]);
@@ -101,7 +101,7 @@ static enum op_class class_by_name(struct work *w, uint32_t gpu)
 }
 
 /* A kernel without a model, in a report about what it does by its name: a row by op and name, without FLOPs. */
-static bool add_by_name(struct work *w, uint32_t gpu)
+static bool add_by_name(struct cost_rows_work *w, uint32_t gpu)
 {
 	enum op_class class = w->by == COST_BY_SHAPE && w->by_name ? class_by_name(w, gpu) : OP_UNKNOWN;
 	if (class == OP_UNKNOWN || !(w->classes >> class & 1))
@@ -115,7 +115,7 @@ static bool add_by_name(struct work *w, uint32_t gpu)
 	return true;
 }
 
-static void collect(struct work *w)
+static void cost_rows_collect(struct cost_rows_work *w)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
 	struct cost_rows *r = w->r;
@@ -134,7 +134,7 @@ static void collect(struct work *w)
 		else if (w->classes && !(w->classes >> r->costs->cost[cost].class & 1))
 			r->other_ns += g->dur_ns[i];
 		else
-			add_kernel(w, i);
+			cost_rows_add_kernel(w, i);
 	}
 }
 
@@ -148,7 +148,7 @@ static void note_peak(struct cost_row *row, const struct gpu *g, const char *nam
 	row->peak_flops = first || row->peak_flops == flops ? flops : 0;
 }
 
-static void add_ideal(struct work *w, struct cost_row *row, const struct instance *x)
+static void add_ideal(struct cost_rows_work *w, struct cost_row *row, const struct instance *x)
 {
 	const struct cost *c = &w->r->costs->cost[x->cost];
 	struct bound best = bounds_of(w->bounds, c, x->flops, x->bytes, x->main, BOUND_BEST);
@@ -172,12 +172,12 @@ static void add_ideal(struct work *w, struct cost_row *row, const struct instanc
 
 /* --- rows ------------------------------------------------------------------------------------------------------- */
 
-static uint32_t row_of(struct work *w, const struct instance *x)
+static uint32_t cost_rows_row_of(struct cost_rows_work *w, const struct instance *x)
 {
 	struct cost_rows *r = w->r;
 	const struct cost *c = &r->costs->cost[x->cost];
 	uint32_t name = x->op == ROW_NONE || w->by == COST_BY_KERNEL ? w->p->gpu_op.name[x->main] : w->p->span.name[x->op];
-	struct key k = {.name = name, .direction = w->dir->gpu[x->main], .class = c->class};
+	struct cost_rows_key k = {.name = name, .direction = w->dir->gpu[x->main], .class = c->class};
 	if (w->by == COST_BY_SHAPE) {
 		k.params = intern_str(&w->params, c->params);
 		k.dtype = c->dtype;
@@ -195,7 +195,7 @@ static uint32_t row_of(struct work *w, const struct instance *x)
 	return at;
 }
 
-static void sum_up(int64_t *sum, int64_t *of_ns, int64_t v, int64_t ns)
+static void cost_rows_sum_up(int64_t *sum, int64_t *of_ns, int64_t v, int64_t ns)
 {
 	int64_t both = v;
 	if (v < 0 || (*of_ns && *sum < 0) || (*sum >= 0 && __builtin_add_overflow(*sum, v, &both))) {
@@ -206,10 +206,10 @@ static void sum_up(int64_t *sum, int64_t *of_ns, int64_t v, int64_t ns)
 	*of_ns += ns;
 }
 
-static void add_instance(struct work *w, struct instance *x)
+static void add_instance(struct cost_rows_work *w, struct instance *x)
 {
 	const struct cost *c = &w->r->costs->cost[x->cost];
-	x->row = row_of(w, x);
+	x->row = cost_rows_row_of(w, x);
 	struct cost_row *row = &w->r->v[x->row];
 	row->calls++;
 	row->main_ns += w->p->gpu_op.dur_ns[x->main];
@@ -219,14 +219,14 @@ static void add_instance(struct work *w, struct instance *x)
 	row->max = x->ns > row->max ? x->ns : row->max;
 	if (row->eligible != c->tc_eligible)
 		row->eligible = TRI_UNKNOWN;
-	sum_up(&row->flops, &row->flops_ns, x->flops, x->ns);
-	sum_up(&row->bytes, &row->bytes_ns, x->bytes, x->ns);
+	cost_rows_sum_up(&row->flops, &row->flops_ns, x->flops, x->ns);
+	cost_rows_sum_up(&row->bytes, &row->bytes_ns, x->bytes, x->ns);
 	w->r->listed_ns += x->ns;
 	add_ideal(w, row, x);
 }
 
 /* Names of each row's kernels, most time first. */
-static void name_kernels(struct work *w)
+static void name_kernels(struct cost_rows_work *w)
 {
 	struct cost_rows *r = w->r;
 	const struct gpu_ops *g = &w->p->gpu_op;
@@ -268,7 +268,7 @@ static void name_kernels(struct work *w)
 struct cost_rows *cost_rows_new(const struct profile *p, const struct window *win, uint32_t classes, enum cost_by by, enum cost_rules rules)
 {
 	struct cost_rows *r = NEW(struct cost_rows);
-	struct work w = {.p = p, .r = r, .w = win, .classes = classes, .by = by, .by_name = rules == COST_DEFAULT};
+	struct cost_rows_work w = {.p = p, .r = r, .w = win, .classes = classes, .by = by, .by_name = rules == COST_DEFAULT};
 	r->p = p;
 	r->costs = costs_new(p, rules);
 	w.dir = directions_new(p);
@@ -279,7 +279,7 @@ struct cost_rows *cost_rows_new(const struct profile *p, const struct window *wi
 	w.bounds = bounds_new(p);
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		w.of_span[i] = ROW_NONE;
-	collect(&w);
+	cost_rows_collect(&w);
 	for (uint32_t i = 0; i < w.n; i++)
 		add_instance(&w, &w.v[i]);
 	name_kernels(&w);

@@ -64,7 +64,7 @@ static const uint8_t answers[N_COLUMNS] = {
 };
 static const uint8_t decoration[N_COLUMNS] = {[C_CLASS] = ROOFLINE, [C_MEAN] = OPS, [C_INTENSITY] = BOTH};
 
-struct shown {
+struct cost_table_shown {
 	unsigned at[N_COLUMNS], extra;
 	enum cost_by by;
 	bool over, causal, why, hint;
@@ -129,19 +129,19 @@ static void hint(const struct cost_row *x, struct buf *b)
 
 /* --- rows ------------------------------------------------------------------------------------------------------- */
 
-static void put_f64(struct table *t, const struct shown *s, unsigned c, double v)
+static void cost_table_put_f64(struct table *t, const struct cost_table_shown *s, unsigned c, double v)
 {
 	if (s->at[c] != UINT32_MAX && !isnan(v))
 		table_set_f64(t, s->at[c], v);
 }
 
-static void put_i64(struct table *t, const struct shown *s, unsigned c, int64_t v)
+static void cost_table_put_i64(struct table *t, const struct cost_table_shown *s, unsigned c, int64_t v)
 {
 	if (s->at[c] != UINT32_MAX && v >= 0)
 		table_set_i64(t, s->at[c], v);
 }
 
-static void put_str(struct table *t, const struct shown *s, unsigned c, struct str v)
+static void put_str(struct table *t, const struct cost_table_shown *s, unsigned c, struct str v)
 {
 	if (s->at[c] != UINT32_MAX && v.n)
 		table_set_str_copy(t, s->at[c], v);
@@ -204,35 +204,35 @@ static const char *bound_of(const struct cost_row *x)
 	return x->compute_ns > x->memory_ns ? "compute" : "memory";
 }
 
-static void put_rates(struct table *t, const struct shown *s, const struct cost_row *x)
+static void put_rates(struct table *t, const struct cost_table_shown *s, const struct cost_row *x)
 {
-	put_i64(t, s, C_FLOPS, x->flops);
-	put_i64(t, s, C_BYTES, x->bytes);
+	cost_table_put_i64(t, s, C_FLOPS, x->flops);
+	cost_table_put_i64(t, s, C_BYTES, x->bytes);
 	if (x->flops >= 0 && x->flops_ns > 0)
-		put_f64(t, s, C_TFLOPS, (double)x->flops / (double)x->flops_ns / 1e3);
+		cost_table_put_f64(t, s, C_TFLOPS, (double)x->flops / (double)x->flops_ns / 1e3);
 	if (x->bytes >= 0 && x->bytes_ns > 0)
-		put_f64(t, s, C_GBS, (double)x->bytes / (double)x->bytes_ns);
+		cost_table_put_f64(t, s, C_GBS, (double)x->bytes / (double)x->bytes_ns);
 	if (x->flops >= 0 && x->bytes > 0 && x->flops_ns == x->bytes_ns)
-		put_f64(t, s, C_INTENSITY, (double)x->flops / (double)x->bytes);
-	put_f64(t, s, C_PEAK_PCT, cost_compute_pct(x));
-	put_f64(t, s, C_MEMORY_PCT, cost_memory_pct(x));
+		cost_table_put_f64(t, s, C_INTENSITY, (double)x->flops / (double)x->bytes);
+	cost_table_put_f64(t, s, C_PEAK_PCT, cost_compute_pct(x));
+	cost_table_put_f64(t, s, C_MEMORY_PCT, cost_memory_pct(x));
 }
 
-static void put_roofline(struct table *t, const struct shown *s, const struct cost_rows *r, const struct cost_row *x)
+static void put_roofline(struct table *t, const struct cost_table_shown *s, const struct cost_rows *r, const struct cost_row *x)
 {
 	if (!x->attainable_of)
 		return;
 	double gain = (double)x->attainable_of - x->attainable_ns;
 	put_str(t, s, C_BOUND, str_from(bound_of(x)));
-	put_f64(t, s, C_ATTAINABLE, x->attainable_ns);
-	put_f64(t, s, C_EFFICIENCY, cost_efficiency_pct(x));
+	cost_table_put_f64(t, s, C_ATTAINABLE, x->attainable_ns);
+	cost_table_put_f64(t, s, C_EFFICIENCY, cost_efficiency_pct(x));
 	if (row_is_over(x))
 		return;
-	put_f64(t, s, C_GAIN, gain);
-	put_f64(t, s, C_GAIN_PCT, percent(gain, (double)r->all_ns));
+	cost_table_put_f64(t, s, C_GAIN, gain);
+	cost_table_put_f64(t, s, C_GAIN_PCT, percent(gain, (double)r->all_ns));
 }
 
-static void put_kernels(struct table *t, const struct shown *s, const struct cost_rows *r, const struct cost_row *x, struct buf *b)
+static void cost_table_put_kernels(struct table *t, const struct cost_table_shown *s, const struct cost_rows *r, const struct cost_row *x, struct buf *b)
 {
 	enum { NAMED = 3 };
 	buf_clear(b);
@@ -245,7 +245,7 @@ static void put_kernels(struct table *t, const struct shown *s, const struct cos
 	put_str(t, s, C_KERNELS, buf_view(b));
 }
 
-static void put_row(struct table *t, const struct shown *s, const struct cost_rows *r, const struct cost_row *x, struct buf *b)
+static void cost_table_put_row(struct table *t, const struct cost_table_shown *s, const struct cost_rows *r, const struct cost_row *x, struct buf *b)
 {
 	const struct cost *c = x->cost;
 	bool shape = s->by == COST_BY_SHAPE;
@@ -253,12 +253,12 @@ static void put_row(struct table *t, const struct shown *s, const struct cost_ro
 	put_str(t, s, C_NAME, profile_str(r->p, x->name));
 	put_str(t, s, C_DIRECTION, str_from(direction_name[x->direction]));
 	put_str(t, s, C_CLASS, str_from(op_class_name[x->class]));
-	put_i64(t, s, C_CALLS, (int64_t)x->calls);
-	put_i64(t, s, C_TOTAL, x->ns);
-	put_f64(t, s, C_SHARE, percent((double)x->ns, (double)r->all_ns));
-	put_f64(t, s, C_MEAN, (double)x->ns / (double)x->calls);
-	put_i64(t, s, C_MIN, x->min);
-	put_i64(t, s, C_MAX, x->max);
+	cost_table_put_i64(t, s, C_CALLS, (int64_t)x->calls);
+	cost_table_put_i64(t, s, C_TOTAL, x->ns);
+	cost_table_put_f64(t, s, C_SHARE, percent((double)x->ns, (double)r->all_ns));
+	cost_table_put_f64(t, s, C_MEAN, (double)x->ns / (double)x->calls);
+	cost_table_put_i64(t, s, C_MIN, x->min);
+	cost_table_put_i64(t, s, C_MAX, x->max);
 	put_rates(t, s, x);
 	put_roofline(t, s, r, x);
 	put_str(t, s, C_TC, str_from(tri_text[cost_tc_used(x)]));
@@ -269,7 +269,7 @@ static void put_row(struct table *t, const struct shown *s, const struct cost_ro
 		put_str(t, s, C_FORMULA, c->formula);
 		if (c->causal && c->flops_causal >= 0 && s->at[C_CAUSAL] != UINT32_MAX) {
 			int64_t all;
-			put_i64(t, s, C_CAUSAL, __builtin_mul_overflow(c->flops_causal, (int64_t)x->calls, &all) ? -1 : all);
+			cost_table_put_i64(t, s, C_CAUSAL, __builtin_mul_overflow(c->flops_causal, (int64_t)x->calls, &all) ? -1 : all);
 		}
 		hint(x, b);
 		put_str(t, s, C_HINT, buf_view(b));
@@ -279,13 +279,13 @@ static void put_row(struct table *t, const struct shown *s, const struct cost_ro
 	put_str(t, s, C_PEAK, buf_view(b));
 	over_text(x, b);
 	put_str(t, s, C_OVER, buf_view(b));
-	put_kernels(t, s, r, x, b);
+	cost_table_put_kernels(t, s, r, x, b);
 }
 
 /* --- the table -------------------------------------------------------------------------------------------------- */
 
 /* Rows that would look alike without the direction, and with it but without the class: a narrow terminal must not leave these out. */
-static void look_for_twins(struct shown *s, const struct cost_rows *r)
+static void look_for_twins(struct cost_table_shown *s, const struct cost_rows *r)
 {
 	for (int with = 0; with < 2; with++) {
 		struct intern seen;
@@ -305,7 +305,7 @@ static void look_for_twins(struct shown *s, const struct cost_rows *r)
 	}
 }
 
-static void look(struct shown *s, const struct cost_rows *r)
+static void cost_table_look(struct cost_table_shown *s, const struct cost_rows *r)
 {
 	struct buf b = {0};
 	look_for_twins(s, r);
@@ -320,7 +320,7 @@ static void look(struct shown *s, const struct cost_rows *r)
 	buf_release(&b);
 }
 
-static bool is_shown(const struct shown *s, unsigned c, enum cost_set set)
+static bool cost_table_is_shown(const struct cost_table_shown *s, unsigned c, enum cost_set set)
 {
 	bool shape = s->by == COST_BY_SHAPE;
 	switch (c) {
@@ -355,7 +355,7 @@ static bool is_shown(const struct shown *s, unsigned c, enum cost_set set)
 	return columns[c].sets >> set & 1;
 }
 
-static void add_columns(struct table *t, struct shown *s, const struct cost_spec *spec)
+static void cost_table_add_columns(struct table *t, struct cost_table_shown *s, const struct cost_spec *spec)
 {
 	for (unsigned c = 0; c < N_COLUMNS; c++) {
 		struct column col = columns[c].c;
@@ -369,7 +369,7 @@ static void add_columns(struct table *t, struct shown *s, const struct cost_spec
 		if (s->twins[0] && (c == C_ATTAINABLE || c == C_PEAK_PCT) && spec->set == COST_SET_ROOFLINE)
 			tells = false; /* 80 columns have no room for both */
 		col.flags |= tells ? COLUMN_KEY : decoration[c] >> spec->set & 1 ? COLUMN_MINOR : 0;
-		s->at[c] = is_shown(s, c, spec->set) ? table_column(t, &col) : UINT32_MAX;
+		s->at[c] = cost_table_is_shown(s, c, spec->set) ? table_column(t, &col) : UINT32_MAX;
 		if (c == C_DTYPE && spec->columns) {
 			s->extra = t->n_columns;
 			spec->columns(t);
@@ -466,7 +466,7 @@ static void note_outside(struct table *t, const struct cost_rows *r)
 		           (long long)r->unattributed_ns, (long long)(r->listed_ns + r->other_ns - compared));
 }
 
-static void put_notes(struct table *t, const struct cost_rows *r, bool all)
+static void cost_table_put_notes(struct table *t, const struct cost_rows *r, bool all)
 {
 	int64_t modelled = r->listed_ns - r->by_name_ns + r->other_ns;
 	double share = r->all_ns ? 100.0 * (double)modelled / (double)r->all_ns : 0;
@@ -488,7 +488,7 @@ static void put_notes(struct table *t, const struct cost_rows *r, bool all)
 	note_gpu(t, r);
 }
 
-static void put_time(struct buf *b, int64_t ns)
+static void cost_table_put_time(struct buf *b, int64_t ns)
 {
 	if (ns < 1000)
 		buf_printf(b, "%lld ns", (long long)ns);
@@ -515,13 +515,13 @@ static int none_found(const struct cost_spec *spec, const struct cost_rows *x, b
 	else
 		buf_printf(&b, "%s%s; to record them: %s", spec->missing, by_name ? ", and none does such work by its name" : "", recording_how(x->p, RECORD_SHAPES));
 	buf_cstr(&b, "; of ");
-	put_time(&b, x->all_ns);
+	cost_table_put_time(&b, x->all_ns);
 	buf_cstr(&b, " of device work ");
-	put_time(&b, x->other_ns);
+	cost_table_put_time(&b, x->other_ns);
 	buf_cstr(&b, " are of ops with another model, ");
-	put_time(&b, x->unmodelled_ns);
+	cost_table_put_time(&b, x->unmodelled_ns);
 	buf_cstr(&b, " of ops without, ");
-	put_time(&b, x->unattributed_ns);
+	cost_table_put_time(&b, x->unattributed_ns);
 	buf_cstr(&b, " of no op");
 	int rc = err_set(e, ERR_DATA, STR_FMT, STR_ARG(buf_view(&b)));
 	buf_release(&b);
@@ -532,7 +532,7 @@ int cost_report(const struct cost_spec *spec, const struct profile *p, const str
 {
 	struct window w;
 	enum cost_rules rules = args->variant->rules ? *(const enum cost_rules *)args->variant->rules : COST_DEFAULT;
-	struct shown s = {.by = (enum cost_by)args->variant->by};
+	struct cost_table_shown s = {.by = (enum cost_by)args->variant->by};
 	struct buf b = {0};
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
@@ -544,14 +544,14 @@ int cost_report(const struct cost_spec *spec, const struct profile *p, const str
 	} else if (!x->n) {
 		rc = none_found(spec, x, spec->classes && rules == COST_DEFAULT, e);
 	} else {
-		look(&s, x);
-		add_columns(out, &s, spec);
+		cost_table_look(&s, x);
+		cost_table_add_columns(out, &s, spec);
 		for (uint32_t i = 0; i < x->n; i++) {
-			put_row(out, &s, x, &x->v[i], &b);
+			cost_table_put_row(out, &s, x, &x->v[i], &b);
 			if (spec->put)
 				spec->put(out, s.extra, &x->v[i]);
 		}
-		put_notes(out, x, !spec->classes);
+		cost_table_put_notes(out, x, !spec->classes);
 		rc = table_sort(out, str_from(spec->sort), true, e);
 	}
 	buf_release(&b);

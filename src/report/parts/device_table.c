@@ -40,7 +40,7 @@ struct achieved {
 	double flops_per_s, mfu_pct;
 };
 
-static bool is_chosen(const struct profile *p, const struct mfu *m, const struct mfu_row *r, const struct report_args *args)
+static bool device_table_is_chosen(const struct profile *p, const struct mfu *m, const struct mfu_row *r, const struct report_args *args)
 {
 	if (m->whole)
 		return true;
@@ -58,7 +58,7 @@ static struct achieved achieved_on(const struct profile *p, const struct mfu *m,
 		++*row;
 	for (; m && *row < m->n && m->v[*row].device == device; ++*row) {
 		const struct mfu_row *r = &m->v[*row];
-		if (!is_chosen(p, m, r, args))
+		if (!device_table_is_chosen(p, m, r, args))
 			continue;
 		sum.flops_per_s += r->achieved_flops * (double)r->ns;
 		sum.mfu_pct += r->mfu_pct * (double)r->ns;
@@ -73,14 +73,14 @@ static void note_unknown_mfu(const struct profile *p, const struct mfu *m, const
 	struct buf gpus = {0};
 	for (uint32_t i = 0; m && i < m->n; i++) {
 		const char *why = m->v[i].why;
-		bool told = !why || !is_chosen(p, m, &m->v[i], args);
+		bool told = !why || !device_table_is_chosen(p, m, &m->v[i], args);
 		for (uint32_t k = 0; k < i && !told; k++)
-			told = m->v[k].why && strcmp(m->v[k].why, why) == 0 && is_chosen(p, m, &m->v[k], args);
+			told = m->v[k].why && strcmp(m->v[k].why, why) == 0 && device_table_is_chosen(p, m, &m->v[k], args);
 		if (told)
 			continue;
 		buf_clear(&gpus);
 		for (uint32_t k = i, last = i; k < m->n; k++) {
-			if (!m->v[k].why || strcmp(m->v[k].why, why) != 0 || !is_chosen(p, m, &m->v[k], args) || (k > i && m->v[k].device == m->v[last].device))
+			if (!m->v[k].why || strcmp(m->v[k].why, why) != 0 || !device_table_is_chosen(p, m, &m->v[k], args) || (k > i && m->v[k].device == m->v[last].device))
 				continue;
 			buf_printf(&gpus, "%s%d", gpus.n ? ", " : "", m->v[k].device);
 			last = k;
@@ -99,7 +99,7 @@ void device_table_set_capability(const struct profile *p, uint32_t row, struct t
 		table_set_fmt(t, col, "%d.%d", p->device.cc_major[row], p->device.cc_minor[row]);
 }
 
-static void describe(const struct profile *p, uint32_t row, struct table *t, unsigned col)
+static void device_table_describe(const struct profile *p, uint32_t row, struct table *t, unsigned col)
 {
 	struct str name = profile_str(p, p->device.name[row]);
 	if (name.n)
@@ -111,13 +111,13 @@ static void describe(const struct profile *p, uint32_t row, struct table *t, uns
 		table_set_i64(t, col + 3, p->device.sm_count[row]);
 }
 
-static void own_row(const struct profile *p, const struct gpu_metrics *m, struct achieved f, int64_t span, struct table *t)
+static void device_table_own_row(const struct profile *p, const struct gpu_metrics *m, struct achieved f, int64_t span, struct table *t)
 {
 	unsigned col = 0;
 	table_row(t);
 	table_set_i64(t, col++, m->device);
 	if (m->row != ROW_NONE)
-		describe(p, m->row, t, col);
+		device_table_describe(p, m->row, t, col);
 	col += 4;
 	table_set_f64(t, col++, percent((double)m->busy_ns, (double)span));
 	table_set_f64(t, col++, m->utilization * 100);
@@ -191,7 +191,7 @@ void device_table(const struct profile *p, const struct report_args *args, bool 
 	for (unsigned i = 0; i < l.n; i++) {
 		if (only_used && !l.v[i].trace_kernels)
 			continue;
-		own_row(p, &l.v[i], achieved_on(p, mfu, l.v[i].device, args, &mfu_row), l.span_ns, t);
+		device_table_own_row(p, &l.v[i], achieved_on(p, mfu, l.v[i].device, args, &mfu_row), l.span_ns, t);
 		add_notes(&l.v[i], t);
 	}
 	if (p->device_joined)

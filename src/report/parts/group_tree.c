@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-static uint32_t group_at(struct group_tree *t, uint32_t parent, struct str part)
+static uint32_t group_tree_group_at(struct group_tree *t, uint32_t parent, struct str part)
 {
 	struct group *up = parent == GROUP_NONE ? NULL : &t->v[parent];
 	if (up && up->depth + 1 >= GROUP_DEPTH_MAX)
@@ -31,7 +31,7 @@ static uint32_t group_of_path(struct group_tree *t, struct str path)
 	struct str part;
 	while (str_split(&path, '/', &part))
 		if (part.n)
-			at = group_at(t, at, part);
+			at = group_tree_group_at(t, at, part);
 	return at;
 }
 
@@ -39,7 +39,7 @@ static uint32_t group_of_path(struct group_tree *t, struct str path)
 static uint32_t group_of_type(struct group_tree *t, const struct op *op)
 {
 	struct str direction = arena_printf(&t->texts, "(%s)", direction_name[op->direction]);
-	return group_at(t, group_at(t, 1, direction), op->type);
+	return group_tree_group_at(t, group_tree_group_at(t, 1, direction), op->type);
 }
 
 void group_tree_init(struct group_tree *t, const struct profile *p, bool by_type)
@@ -47,8 +47,8 @@ void group_tree_init(struct group_tree *t, const struct profile *p, bool by_type
 	const struct ops *o = p->ops;
 	*t = (struct group_tree){.of_op = NEW_ARRAY(o->n_ops, uint32_t)};
 	intern_init(&t->keys);
-	group_at(t, GROUP_NONE, STR("_CompleteModel_"));
-	group_at(t, GROUP_NONE, STR("/"));
+	group_tree_group_at(t, GROUP_NONE, STR("_CompleteModel_"));
+	group_tree_group_at(t, GROUP_NONE, STR("/"));
 	for (uint32_t k = 0; k < o->n_instances; k++) {
 		uint32_t i = o->instance[k].op;
 		const struct op *op = &o->op[i];
@@ -78,55 +78,55 @@ static uint32_t above(const struct group_tree *t, uint32_t g)
 
 /* --- unions ----------------------------------------------------------------------------------------------------- */
 
-struct piece {
+struct group_tree_piece {
 	int64_t start, end;
 	uint32_t instance, device;
 };
 
-struct pieces {
-	struct piece *v;
+struct group_tree_pieces {
+	struct group_tree_piece *v;
 	uint32_t n, cap;
 };
 
 /* What is known of a group while the pieces go by, in order of iteration, device and start. */
-struct running {
+struct group_tree_running {
 	int64_t end;              /* of what is covered so far, in this segment */
 	int64_t sum;              /* in this iteration */
 	uint32_t segment, iteration;
 	uint32_t iterations;      /* that are over */
 };
 
-struct sweep {
+struct group_tree_sweep {
 	struct group_tree *t;
 	const struct profile *p;
 	const uint32_t *iteration_of; /* instance -> iteration; n_iterations = in none; UINT32_MAX = not counted */
 	uint32_t n_iterations;
-	struct running *at;       /* by group */
+	struct group_tree_running *at;       /* by group */
 	enum op_time what;
 };
 
-static void add_ns(int64_t *sum, int64_t ns)
+static void group_tree_add_ns(int64_t *sum, int64_t ns)
 {
 	if (__builtin_add_overflow(*sum, ns, sum))
 		*sum = INT64_MAX;
 }
 
-static void add_piece(struct pieces *x, int64_t start, int64_t end, uint32_t instance, uint32_t device)
+static void add_piece(struct group_tree_pieces *x, int64_t start, int64_t end, uint32_t instance, uint32_t device)
 {
 	if (end <= start)
 		return;
 	MEM_GROW(x->v, x->cap, x->n + 1);
-	x->v[x->n++] = (struct piece){start, end, instance, device};
+	x->v[x->n++] = (struct group_tree_piece){start, end, instance, device};
 }
 
 /* The iteration of a group is over. */
-static void close_iteration(struct sweep *s, uint32_t g)
+static void close_iteration(struct group_tree_sweep *s, uint32_t g)
 {
-	struct running *r = &s->at[g];
+	struct group_tree_running *r = &s->at[g];
 	struct op_stat *x = &s->t->v[g].time[s->what];
 	if (r->iteration == UINT32_MAX)
 		return;
-	add_ns(&x->total, r->sum);
+	group_tree_add_ns(&x->total, r->sum);
 	if (r->iteration != s->n_iterations) {
 		x->min = !r->iterations || r->sum < x->min ? r->sum : x->min;
 		x->max = !r->iterations || r->sum > x->max ? r->sum : x->max;
@@ -135,11 +135,11 @@ static void close_iteration(struct sweep *s, uint32_t g)
 	r->sum = 0;
 }
 
-static void add_to_groups(struct sweep *s, const struct piece *x, uint32_t segment)
+static void add_to_groups(struct group_tree_sweep *s, const struct group_tree_piece *x, uint32_t segment)
 {
 	uint32_t iteration = s->iteration_of[x->instance];
 	for (uint32_t g = s->t->of_op[s->p->ops->instance[x->instance].op]; g != GROUP_NONE; g = above(s->t, g)) {
-		struct running *r = &s->at[g];
+		struct group_tree_running *r = &s->at[g];
 		if (r->iteration != iteration) {
 			close_iteration(s, g);
 			r->iteration = iteration;
@@ -149,15 +149,15 @@ static void add_to_groups(struct sweep *s, const struct piece *x, uint32_t segme
 			r->end = x->end;
 		r->segment = segment;
 		if (x->end > from)
-			add_ns(&r->sum, x->end - from);
+			group_tree_add_ns(&r->sum, x->end - from);
 	}
 }
 
 /* Sorted by iteration, then device, then start. */
-static void sort_pieces(const struct sweep *s, struct pieces *x)
+static void group_tree_sort_pieces(const struct group_tree_sweep *s, struct group_tree_pieces *x)
 {
 	struct sort_item *v = NEW_ARRAY_RAW(x->n, struct sort_item);
-	struct piece *sorted = NEW_ARRAY_RAW(x->n, struct piece);
+	struct group_tree_piece *sorted = NEW_ARRAY_RAW(x->n, struct group_tree_piece);
 	for (uint32_t i = 0; i < x->n; i++)
 		v[i] = (struct sort_item){.key = sort_key_i64(x->v[i].start), .row = i};
 	sort_items(v, x->n);
@@ -172,12 +172,12 @@ static void sort_pieces(const struct sweep *s, struct pieces *x)
 	x->cap = x->n;
 }
 
-static void sweep(struct sweep *s, enum op_time what, struct pieces *x)
+static void group_tree_sweep(struct group_tree_sweep *s, enum op_time what, struct group_tree_pieces *x)
 {
 	s->what = what;
 	for (uint32_t g = 0; g < s->t->n; g++)
-		s->at[g] = (struct running){.segment = UINT32_MAX, .iteration = UINT32_MAX};
-	sort_pieces(s, x);
+		s->at[g] = (struct group_tree_running){.segment = UINT32_MAX, .iteration = UINT32_MAX};
+	group_tree_sort_pieces(s, x);
 	uint32_t segment = 0;
 	for (uint32_t i = 0; i < x->n; i++) {
 		segment += i && (x->v[i].device != x->v[i - 1].device ||
@@ -195,28 +195,28 @@ static void sweep(struct sweep *s, enum op_time what, struct pieces *x)
 
 /* --- pieces ----------------------------------------------------------------------------------------------------- */
 
-static void ranges(const struct sweep *s, struct pieces *x)
+static void ranges(const struct group_tree_sweep *s, struct group_tree_pieces *x)
 {
 	for (uint32_t k = 0; k < s->p->ops->n_instances; k++)
 		if (s->iteration_of[k] != UINT32_MAX)
 			add_piece(x, s->p->ops->instance[k].start_ns, s->p->ops->instance[k].end_ns, k, 0);
 }
 
-static uint32_t device_of(const struct profile *p, uint32_t gpu)
+static uint32_t group_tree_device_of(const struct profile *p, uint32_t gpu)
 {
 	uint32_t launch = p->gpu_op.launch[gpu];
 	return launch == ROW_NONE ? 0 : (uint32_t)p->launch.device[launch];
 }
 
-static void device_work(const struct sweep *s, struct pieces *x)
+static void group_tree_device_work(const struct group_tree_sweep *s, struct group_tree_pieces *x)
 {
 	for (uint32_t g = 0; g < s->p->gpu_op.rows.n; g++)
 		if (s->iteration_of[s->p->ops->of_gpu[g]] != UINT32_MAX)
-			add_piece(x, s->p->gpu_op.start_ns[g], gpu_end(s->p, g), s->p->ops->of_gpu[g], device_of(s->p, g));
+			add_piece(x, s->p->gpu_op.start_ns[g], gpu_end(s->p, g), s->p->ops->of_gpu[g], group_tree_device_of(s->p, g));
 }
 
 /* Between the first and the last device work of each call, of each device: work of one instance is sorted by start. */
-static void gaps(const struct sweep *s, struct pieces *x)
+static void gaps(const struct group_tree_sweep *s, struct group_tree_pieces *x)
 {
 	const struct profile *p = s->p;
 	struct sort_item *v = NULL;
@@ -229,7 +229,7 @@ static void gaps(const struct sweep *s, struct pieces *x)
 		MEM_GROW(v, cap, in->gpu_n);
 		for (uint32_t i = 0; i < in->gpu_n; i++) {
 			uint32_t g = p->ops->gpu[in->gpu_first + i];
-			v[i] = (struct sort_item){.key = device_of(p, g), .row = g};
+			v[i] = (struct sort_item){.key = group_tree_device_of(p, g), .row = g};
 		}
 		sort_items(v, in->gpu_n);
 		for (uint32_t i = 0; i < in->gpu_n; i++) {
@@ -243,7 +243,7 @@ static void gaps(const struct sweep *s, struct pieces *x)
 }
 
 /* Each range without its API calls on the same thread: calls are sorted by thread and start. */
-static void overheads(const struct sweep *s, struct pieces *x)
+static void overheads(const struct group_tree_sweep *s, struct group_tree_pieces *x)
 {
 	const struct spans *t = &s->p->span;
 	const struct ops *o = s->p->ops;
@@ -267,7 +267,7 @@ static void overheads(const struct sweep *s, struct pieces *x)
 
 /* --- counts ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t iteration_at(const struct group_iterations *it, int64_t ns)
+static uint32_t group_tree_iteration_at(const struct group_iterations *it, int64_t ns)
 {
 	uint32_t lo = 0, hi = it->n;
 	while (lo < hi) {
@@ -282,7 +282,7 @@ static uint32_t iteration_at(const struct group_iterations *it, int64_t ns)
 
 enum { RAN = 1, USED = 2 };
 
-static bool uses_tc(const struct profile *p, uint32_t k, struct op_tc *tc)
+static bool group_tree_uses_tc(const struct profile *p, uint32_t k, struct op_tc *tc)
 {
 	const struct op_instance *x = &p->ops->instance[k];
 	for (uint32_t i = 0; i < x->gpu_n; i++)
@@ -292,7 +292,7 @@ static bool uses_tc(const struct profile *p, uint32_t k, struct op_tc *tc)
 }
 
 /* Instances are sorted by start, and so by iteration, but for device work of no call. */
-static void count(struct sweep *s, struct op_tc *tc, const struct op_rules *rules)
+static void group_tree_count(struct group_tree_sweep *s, struct op_tc *tc, const struct op_rules *rules)
 {
 	const struct ops *o = s->p->ops;
 	uint8_t *op_bits = NEW_ARRAY(o->n_ops, uint8_t);
@@ -303,7 +303,7 @@ static void count(struct sweep *s, struct op_tc *tc, const struct op_rules *rule
 		if (iteration == UINT32_MAX)
 			continue;
 		op_bits[o->instance[k].op] |= RAN;
-		if (!(op_bits[o->instance[k].op] & USED) && uses_tc(s->p, k, tc))
+		if (!(op_bits[o->instance[k].op] & USED) && group_tree_uses_tc(s->p, k, tc))
 			op_bits[o->instance[k].op] |= USED;
 		for (uint32_t g = s->t->of_op[o->instance[k].op]; g != GROUP_NONE; g = above(s->t, g)) {
 			s->t->v[g].calls++;
@@ -332,21 +332,21 @@ void group_tree_measure(struct group_tree *t, const struct profile *p, const str
 	struct op_tc *tc = op_tc_new(p, rules->listed_kernels);
 	const struct ops *o = p->ops;
 	uint32_t *iteration_of = NEW_ARRAY_RAW(o->n_instances, uint32_t);
-	struct sweep s = {.t = t, .p = p, .iteration_of = iteration_of, .n_iterations = it->n, .at = NEW_ARRAY(t->n, struct running)};
-	struct pieces x = {0};
+	struct group_tree_sweep s = {.t = t, .p = p, .iteration_of = iteration_of, .n_iterations = it->n, .at = NEW_ARRAY(t->n, struct group_tree_running)};
+	struct group_tree_pieces x = {0};
 	for (uint32_t k = 0; k < o->n_instances; k++) {
 		bool skip = (rules->recorded_calls && o->instance[k].span == ROW_NONE) || !op_in_window(p, k, w);
-		iteration_of[k] = skip ? UINT32_MAX : iteration_at(it, o->instance[k].start_ns);
+		iteration_of[k] = skip ? UINT32_MAX : group_tree_iteration_at(it, o->instance[k].start_ns);
 	}
-	count(&s, tc, rules);
+	group_tree_count(&s, tc, rules);
 	ranges(&s, &x);
-	sweep(&s, OP_CPU, &x);
-	device_work(&s, &x);
-	sweep(&s, OP_GPU, &x);
+	group_tree_sweep(&s, OP_CPU, &x);
+	group_tree_device_work(&s, &x);
+	group_tree_sweep(&s, OP_GPU, &x);
 	overheads(&s, &x);
-	sweep(&s, OP_OVERHEAD, &x);
+	group_tree_sweep(&s, OP_OVERHEAD, &x);
 	gaps(&s, &x);
-	sweep(&s, OP_IDLE, &x);
+	group_tree_sweep(&s, OP_IDLE, &x);
 	mem_free(x.v);
 	mem_free(s.at);
 	mem_free(iteration_of);

@@ -38,7 +38,7 @@ static const struct column columns[N_COLUMNS] = {
 	[C_NAME] = {"kernel_name", "Kernel name", "full name", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL},
 };
 
-struct calls {
+struct kernel_calls_calls {
 	const struct profile *p;
 	struct table *out;
 	struct op_tc *tc;
@@ -49,7 +49,7 @@ struct calls {
 };
 
 /* The step whose host range contains this moment; ROW_NONE. */
-static uint32_t step_at(const struct steps *s, int64_t at)
+static uint32_t kernel_calls_step_at(const struct steps *s, int64_t at)
 {
 	uint32_t lo = 0, hi = s->whole_trace ? 0 : s->total;
 	while (lo < hi) {
@@ -62,19 +62,19 @@ static uint32_t step_at(const struct steps *s, int64_t at)
 	return lo && at < s->v[lo - 1].host_end_ns ? lo - 1 : ROW_NONE;
 }
 
-static void put_three(struct calls *x, unsigned col, int32_t a, int32_t b, int32_t c)
+static void put_three(struct kernel_calls_calls *x, unsigned col, int32_t a, int32_t b, int32_t c)
 {
 	if (a != INT32_MIN)
 		table_set_fmt(x->out, col, "%d,%d,%d", a, b, c);
 }
 
-static void put_text(struct calls *x, unsigned col, struct str s)
+static void kernel_calls_put_text(struct kernel_calls_calls *x, unsigned col, struct str s)
 {
 	if (s.n)
 		table_set_str(x->out, col, s);
 }
 
-static void put_op(struct calls *x, uint32_t k)
+static void kernel_calls_put_op(struct kernel_calls_calls *x, uint32_t k)
 {
 	const struct ops *o = x->p->ops;
 	const struct op *op = &o->op[o->instance[k].op];
@@ -87,14 +87,14 @@ static void put_op(struct calls *x, uint32_t k)
 	if (x->instance != k)
 		op_instance_shapes(o, x->p, k, &x->out->arena, &x->shapes);
 	x->instance = k;
-	put_text(x, C_DTYPE, x->shapes.data_types);
-	put_text(x, C_INPUTS, x->shapes.inputs);
-	put_text(x, C_PARAMS, x->shapes.parameters);
+	kernel_calls_put_text(x, C_DTYPE, x->shapes.data_types);
+	kernel_calls_put_text(x, C_INPUTS, x->shapes.inputs);
+	kernel_calls_put_text(x, C_PARAMS, x->shapes.parameters);
 	if (!x->shapes.assumed)
-		put_text(x, C_OUTPUTS, x->shapes.outputs);
+		kernel_calls_put_text(x, C_OUTPUTS, x->shapes.outputs);
 }
 
-static void put_call(struct calls *x, uint32_t g)
+static void put_call(struct kernel_calls_calls *x, uint32_t g)
 {
 	const struct profile *p = x->p;
 	uint32_t call = p->gpu_op.call[g], step;
@@ -103,12 +103,12 @@ static void put_call(struct calls *x, uint32_t g)
 	table_set_i64(x->out, C_CALL_START, p->span.start_ns[call]);
 	table_set_i64(x->out, C_CALL_DUR, p->span.dur_ns[call]);
 	table_set_i64(x->out, C_WAIT, p->gpu_op.start_ns[g] - p->span.start_ns[call]);
-	step = step_at(p->steps, p->span.start_ns[call]);
+	step = kernel_calls_step_at(p->steps, p->span.start_ns[call]);
 	if (step != ROW_NONE)
 		table_set_i64(x->out, C_STEP, p->steps->v[step].number);
 }
 
-static void put_row(struct calls *x, uint32_t g)
+static void kernel_calls_put_row(struct kernel_calls_calls *x, uint32_t g)
 {
 	static const char *const tri[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
 	const struct profile *p = x->p;
@@ -130,7 +130,7 @@ static void put_row(struct calls *x, uint32_t g)
 	uint32_t operator = optree_operator(x->tree, p, g);
 	if (operator)
 		table_set_str(x->out, C_OPERATOR, profile_str(p, operator));
-	put_op(x, p->ops->of_gpu[g]);
+	kernel_calls_put_op(x, p->ops->of_gpu[g]);
 	put_call(x, g);
 }
 
@@ -159,12 +159,12 @@ int kernel_calls(const struct profile *p, const struct report_args *args, struct
 	else if (!n)
 		rc = err_set(e, ERR_DATA, "the input holds no kernels; to record them: %s", recording_how(p, RECORD_DEVICE_WORK));
 	sort_items(v, n);
-	struct calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE, .tree = optree_new(p, &optree_own), .names = short_names_new(p)};
+	struct kernel_calls_calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE, .tree = optree_new(p, &optree_own), .names = short_names_new(p)};
 	uint32_t shown = args->row_limit && args->row_limit < n ? (uint32_t)args->row_limit : n;
 	if (rc == 0) {
 		table_columns(t, columns, N_COLUMNS);
 		for (uint32_t i = 0; i < shown; i++)
-			put_row(&x, v[i].row);
+			kernel_calls_put_row(&x, v[i].row);
 		t->hidden_rows = n - shown;
 		table_note(t, "kernels %lld ns = in ops of the model %lld + in none %lld", (long long)all_ns, (long long)in_ops, (long long)(all_ns - in_ops));
 	}

@@ -65,12 +65,12 @@ void torch_shapes_text(struct str dims, struct buf *out)
 	buf_char(out, ']');
 }
 
-static uint32_t text_id(struct looked *l, struct str s)
+static uint32_t key_groups_text_id(struct looked *l, struct str s)
 {
 	return intern_str(&l->g->texts, s);
 }
 
-static uint32_t shapes_of(struct looked *l, uint32_t event)
+static uint32_t key_groups_shapes_of(struct looked *l, uint32_t event)
 {
 	const struct torch_events *t = l->g->t;
 	uint32_t set = t->kind[event] == TORCH_SPAN ? t->p->span.args[t->row[event]] : 0, *slot = &l->shapes_of_set[set];
@@ -78,11 +78,11 @@ static uint32_t shapes_of(struct looked *l, uint32_t event)
 		return *slot - 1;
 	uint32_t id = torch_event_shapes(t, event);
 	if (!t->rules->name) {
-		*slot = text_id(l, profile_str(t->p, id)) + 1;
+		*slot = key_groups_text_id(l, profile_str(t->p, id)) + 1;
 	} else {
 		l->text.n = 0;
 		torch_shapes_text(profile_str(t->p, id), &l->text);
-		*slot = text_id(l, buf_view(&l->text)) + 1;
+		*slot = key_groups_text_id(l, buf_view(&l->text)) + 1;
 	}
 	return *slot - 1;
 }
@@ -92,11 +92,11 @@ static uint32_t overload_of(struct looked *l, uint32_t event)
 	const struct torch_events *t = l->g->t;
 	uint32_t set = t->kind[event] == TORCH_SPAN ? t->p->span.args[t->row[event]] : 0, *slot = &l->overload_of_set[set];
 	if (!*slot)
-		*slot = text_id(l, profile_str(t->p, torch_event_overload(t, event))) + 1;
+		*slot = key_groups_text_id(l, profile_str(t->p, torch_event_overload(t, event))) + 1;
 	return *slot - 1;
 }
 
-static uint32_t stack_of(struct looked *l, uint32_t event)
+static uint32_t key_groups_stack_of(struct looked *l, uint32_t event)
 {
 	uint32_t stack = torch_event_stack(l->g->t, event), *slot = l->frames_of_stack ? &l->frames_of_stack[stack] : NULL;
 	if (!slot)
@@ -104,7 +104,7 @@ static uint32_t stack_of(struct looked *l, uint32_t event)
 	if (!*slot) {
 		l->text.n = 0;
 		torch_stack_text(l->g->t, stack, l->g->choice.frames, &l->text);
-		*slot = text_id(l, buf_view(&l->text)) + 1;
+		*slot = key_groups_text_id(l, buf_view(&l->text)) + 1;
 	}
 	return *slot - 1;
 }
@@ -120,11 +120,11 @@ static void find_modules(struct looked *l)
 		struct str frame;
 		stacks_pop(s, &around, &frame);
 		bool module = str_skip(&frame, STR(TORCH_MODULE)) && frame.n;
-		l->module_of_stack[i] = module ? text_id(l, frame) : l->module_of_stack[around];
+		l->module_of_stack[i] = module ? key_groups_text_id(l, frame) : l->module_of_stack[around];
 	}
 }
 
-static void prepare(struct looked *l)
+static void key_groups_prepare(struct looked *l)
 {
 	struct key_groups *g = l->g;
 	size_t sets = (size_t)g->t->p->arg_set.rows.n + 1;
@@ -143,7 +143,7 @@ static void prepare(struct looked *l)
 		cycles_find(g->t->p, &g->cycles);
 }
 
-static struct key_id key_of(struct looked *l, uint32_t i)
+static struct key_id key_groups_key_of(struct looked *l, uint32_t i)
 {
 	const struct torch_events *t = l->g->t;
 	struct key_id k = {.name = t->key[i], .node_id = t->node_id ? t->node_id[i] : -1, .device_type = t->device_type[i]};
@@ -151,11 +151,11 @@ static struct key_id key_of(struct looked *l, uint32_t i)
 	if (t->rules->user_annotation)
 		k.annotation = (t->flags[i] & TORCH_USER_ANNOTATION) != 0;
 	if (parts & KEY_SHAPE)
-		k.shapes = shapes_of(l, i);
+		k.shapes = key_groups_shapes_of(l, i);
 	if (parts & KEY_OVERLOAD)
 		k.overload = overload_of(l, i);
 	if (parts & KEY_STACK)
-		k.stack = stack_of(l, i);
+		k.stack = key_groups_stack_of(l, i);
 	if (parts & KEY_MODULE)
 		k.module = l->module_of_stack[torch_event_stack(t, i)];
 	if (parts & KEY_THREAD)
@@ -167,7 +167,7 @@ static struct key_id key_of(struct looked *l, uint32_t i)
 	return k;
 }
 
-static void sum(struct key_groups *g, int64_t *to, int64_t v)
+static void key_groups_sum(struct key_groups *g, int64_t *to, int64_t v)
 {
 	g->overflows += !add_saturated(to, v);
 }
@@ -177,24 +177,24 @@ static void add_event(struct key_groups *g, struct key_group *x, uint32_t i)
 	const struct torch_events *t = g->t;
 	x->calls++;
 	x->async += (t->flags[i] & TORCH_ASYNC) != 0;
-	sum(g, &x->host_self, t->cpu_self[i]);
-	sum(g, &x->dev_self, t->dev_self[i]);
+	key_groups_sum(g, &x->host_self, t->cpu_self[i]);
+	key_groups_sum(g, &x->dev_self, t->dev_self[i]);
 	if (t->memory_known) {
-		sum(g, &x->cpu_mem, t->cpu_mem[i]);
-		sum(g, &x->cpu_mem_self, t->cpu_mem_self[i]);
-		sum(g, &x->dev_mem, t->dev_mem[i]);
-		sum(g, &x->dev_mem_self, t->dev_mem_self[i]);
+		key_groups_sum(g, &x->cpu_mem, t->cpu_mem[i]);
+		key_groups_sum(g, &x->cpu_mem_self, t->cpu_mem_self[i]);
+		key_groups_sum(g, &x->dev_mem, t->dev_mem[i]);
+		key_groups_sum(g, &x->dev_mem_self, t->dev_mem_self[i]);
 	}
 	if (t->flops && t->flops[i] != TORCH_UNKNOWN) {
-		sum(g, &x->flops, t->flops[i]);
+		key_groups_sum(g, &x->flops, t->flops[i]);
 		x->flops_known++;
 	}
 }
 
-static void add_totals(struct key_groups *g, struct key_group *x, uint32_t i)
+static void key_groups_add_totals(struct key_groups *g, struct key_group *x, uint32_t i)
 {
-	sum(g, &x->host_total, torch_cpu_total(g->t, i));
-	sum(g, &x->dev_total, g->t->dev_total[i]);
+	key_groups_sum(g, &x->host_total, torch_cpu_total(g->t, i));
+	key_groups_sum(g, &x->dev_total, g->t->dev_total[i]);
 }
 
 /* Event -> 1: one around it is of its group. A walk of the tree, with how many events of each group are open. */
@@ -241,14 +241,14 @@ static void collect_totals(struct key_groups *g)
 	for (uint32_t i = 0; i < g->t->n; i++) {
 		if (g->group_of[i] == ROW_NONE)
 			continue;
-		add_totals(g, &g->all, i);
+		key_groups_add_totals(g, &g->all, i);
 		if (!inside || !inside[i])
-			add_totals(g, &g->v[g->group_of[i]], i);
+			key_groups_add_totals(g, &g->v[g->group_of[i]], i);
 	}
 	mem_free(inside);
 }
 
-static void collect(struct looked *l)
+static void key_groups_collect(struct looked *l)
 {
 	struct key_groups *g = l->g;
 	g->group_of = NEW_ARRAY_RAW(g->t->n, uint32_t);
@@ -256,7 +256,7 @@ static void collect(struct looked *l)
 		g->group_of[i] = ROW_NONE;
 		if (!torch_event_counts(g->t, i))
 			continue;
-		struct key_id k = key_of(l, i);
+		struct key_id k = key_groups_key_of(l, i);
 		uint32_t at = stats_add(&g->durations, &k, sizeof k, g->t->end_ns[i] - g->t->start_ns[i]);
 		if (at == g->n) {
 			MEM_GROW(g->v, g->cap, at + 1);
@@ -292,8 +292,8 @@ struct key_groups *key_groups_new(const struct torch_events *t, const struct key
 	g->t = t;
 	g->choice = *c;
 	intern_init(&g->texts);
-	prepare(&l);
-	collect(&l);
+	key_groups_prepare(&l);
+	key_groups_collect(&l);
 	mem_free(l.frames_of_stack);
 	mem_free(l.module_of_stack);
 	mem_free(l.shapes_of_set);

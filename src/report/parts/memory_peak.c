@@ -14,23 +14,23 @@
  * accounts for. */
 enum { HELD_KEPT = MEMORY_CATEGORIES, HELD_FREED_LATER, HELD_UNFOLLOWED, HELD_KINDS };
 
-struct key {
+struct memory_peak_key {
 	uint32_t op, line, kind; /* ids of texts; 0 = none */
 };
 
-struct group {
-	struct key key;
+struct memory_peak_group {
+	struct memory_peak_key key;
 	uint64_t blocks;
 	int64_t bytes, largest;
 };
 
-struct held {
+struct memory_peak_held {
 	const struct profile *p;
 	const struct memory_timeline *t;
 	const struct stacks *stacks;   /* NULL = the trace has none */
 	int device;
 	struct intern texts, keys;
-	struct group *v;
+	struct memory_peak_group *v;
 	uint32_t n, cap;
 	int64_t total, kind_bytes[HELD_KINDS];
 	uint64_t kind_blocks[HELD_KINDS];
@@ -38,7 +38,7 @@ struct held {
 	bool has_total;                /* the allocator's */
 };
 
-static const char *kind_text(const struct held *h, unsigned kind)
+static const char *kind_text(const struct memory_peak_held *h, unsigned kind)
 {
 	switch (kind) {
 	case HELD_KEPT:
@@ -51,15 +51,15 @@ static const char *kind_text(const struct held *h, unsigned kind)
 	return memory_category_name[kind];
 }
 
-static void add(struct held *h, struct key k, int64_t bytes, uint64_t blocks)
+static void memory_peak_add(struct memory_peak_held *h, struct memory_peak_key k, int64_t bytes, uint64_t blocks)
 {
 	uint32_t before = h->keys.n, at = intern_put(&h->keys, (const char *)&k, sizeof k) - 1;
 	if (h->keys.n > before) {
 		MEM_GROW(h->v, h->cap, at + 1);
-		h->v[at] = (struct group){.key = k};
+		h->v[at] = (struct memory_peak_group){.key = k};
 		h->n = at + 1;
 	}
-	struct group *g = &h->v[at];
+	struct memory_peak_group *g = &h->v[at];
 	g->blocks += blocks;
 	g->bytes += bytes;
 	g->largest = blocks && bytes > g->largest ? bytes : g->largest;
@@ -68,7 +68,7 @@ static void add(struct held *h, struct key k, int64_t bytes, uint64_t blocks)
 }
 
 /* "aten::_to_copy (aten::empty_strided)": aten::empty and its kin allocate for the op around them. */
-static uint32_t op_text(struct held *h, uint32_t span)
+static uint32_t op_text(struct memory_peak_held *h, uint32_t span)
 {
 	const struct spans *s = &h->p->span;
 	struct str name = profile_str(h->p, s->name[span]);
@@ -81,24 +81,24 @@ static uint32_t op_text(struct held *h, uint32_t span)
 	return id;
 }
 
-static void add_block(struct held *h, const struct memory_pair *k)
+static void memory_peak_add_block(struct memory_peak_held *h, const struct memory_pair *k)
 {
 	const struct memories *m = &h->p->memory;
 	if (k->alloc == ROW_NONE) {
-		add(h, (struct key){.kind = HELD_FREED_LATER}, -m->bytes[k->release], 1);
+		memory_peak_add(h, (struct memory_peak_key){.kind = HELD_FREED_LATER}, -m->bytes[k->release], 1);
 		return;
 	}
 	uint32_t span = m->span[k->alloc];
-	struct key key = {.kind = h->t->category_of[k->alloc]};
+	struct memory_peak_key key = {.kind = h->t->category_of[k->alloc]};
 	if (span != ROW_NONE) {
 		key.op = op_text(h, span);
 		key.line = h->stacks ? intern_str(&h->texts, stacks_user_line(h->stacks, stacks_of(h->stacks, span))) : 0;
 	}
-	add(h, key, m->bytes[k->alloc], 1);
+	memory_peak_add(h, key, m->bytes[k->alloc], 1);
 }
 
 /* The row at which the sum of the events is highest, which goes to h->sum; where more is freed than was allocated, that was held before. */
-static uint32_t highest_sum(struct held *h, const struct window *w)
+static uint32_t highest_sum(struct memory_peak_held *h, const struct window *w)
 {
 	const struct memories *m = &h->p->memory;
 	int64_t sum = 0, lowest = 0;
@@ -119,7 +119,7 @@ static uint32_t highest_sum(struct held *h, const struct window *w)
 
 /* What was held and is in no block of the recording: parameters, by the rules of categories, and a rest that has a name on an accelerator, whose allocator
  * counts all that it gave away; host memory is counted from some moment before. */
-static void add_rest(struct held *h, int64_t known)
+static void add_rest(struct memory_peak_held *h, int64_t known)
 {
 	int64_t rest, parameters = 0;
 	if (__builtin_sub_overflow(h->total, known, &rest) || rest <= 0)
@@ -128,16 +128,16 @@ static void add_rest(struct held *h, int64_t known)
 		parameters += h->t->change[i].category == MEMORY_PARAMETER ? h->t->change[i].bytes : 0;
 	parameters = parameters < rest ? parameters : rest;
 	if (parameters)
-		add(h, (struct key){.kind = MEMORY_PARAMETER}, parameters, 0);
+		memory_peak_add(h, (struct memory_peak_key){.kind = MEMORY_PARAMETER}, parameters, 0);
 	rest -= parameters;
 	int64_t kept = !h->t->before_is_whole || !h->has_total ? 0 : h->t->kept_bytes < rest ? h->t->kept_bytes : rest;
 	if (kept)
-		add(h, (struct key){.kind = HELD_KEPT}, kept, 0);
+		memory_peak_add(h, (struct memory_peak_key){.kind = HELD_KEPT}, kept, 0);
 	if (rest > kept)
-		add(h, (struct key){.kind = HELD_UNFOLLOWED}, rest - kept, 0);
+		memory_peak_add(h, (struct memory_peak_key){.kind = HELD_UNFOLLOWED}, rest - kept, 0);
 }
 
-static void collect(struct held *h, uint32_t at)
+static void memory_peak_collect(struct memory_peak_held *h, uint32_t at)
 {
 	const struct memories *m = &h->p->memory;
 	struct memory_pair *pair;
@@ -147,7 +147,7 @@ static void collect(struct held *h, uint32_t at)
 		const struct memory_pair *k = &pair[i];
 		if ((k->alloc != ROW_NONE && k->alloc > at) || (k->release != ROW_NONE && k->release <= at))
 			continue;
-		add_block(h, k);
+		memory_peak_add_block(h, k);
 		known += k->alloc == ROW_NONE ? -m->bytes[k->release] : m->bytes[k->alloc];
 	}
 	mem_free(pair);
@@ -156,15 +156,15 @@ static void collect(struct held *h, uint32_t at)
 	add_rest(h, known);
 }
 
-static int by_bytes(const void *a, const void *b)
+static int memory_peak_by_bytes(const void *a, const void *b)
 {
-	const struct group *x = a, *y = b;
+	const struct memory_peak_group *x = a, *y = b;
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? 1 : -1;
 	return memcmp(&x->key, &y->key, sizeof x->key);
 }
 
-static void put_device(struct table *t, int device)
+static void memory_peak_put_device(struct table *t, int device)
 {
 	if (device == MEMORY_CPU)
 		table_set_str(t, 0, STR("CPU"));
@@ -172,7 +172,7 @@ static void put_device(struct table *t, int device)
 		table_set_fmt(t, 0, "GPU%d", device);
 }
 
-static void put_kinds(const struct held *h, struct table *t)
+static void put_kinds(const struct memory_peak_held *h, struct table *t)
 {
 	bool done[HELD_KINDS] = {false};
 	for (unsigned i = 0; i < HELD_KINDS; i++) {
@@ -184,7 +184,7 @@ static void put_kinds(const struct held *h, struct table *t)
 			return;
 		done[best] = true;
 		table_row(t);
-		put_device(t, h->device);
+		memory_peak_put_device(t, h->device);
 		table_set_str_copy(t, 1, str_from(kind_text(h, best)));
 		table_set_i64(t, 2, h->kind_bytes[best]);
 		table_set_f64(t, 3, percent((double)h->kind_bytes[best], (double)h->total));
@@ -192,15 +192,15 @@ static void put_kinds(const struct held *h, struct table *t)
 	}
 }
 
-static void put_ops(const struct held *h, struct table *t)
+static void memory_peak_put_ops(const struct memory_peak_held *h, struct table *t)
 {
 	if (h->n)
-		qsort(h->v, h->n, sizeof *h->v, by_bytes);
+		qsort(h->v, h->n, sizeof *h->v, memory_peak_by_bytes);
 	for (uint32_t i = 0; i < h->n; i++) {
-		const struct group *g = &h->v[i];
+		const struct memory_peak_group *g = &h->v[i];
 		unsigned c = 0;
 		table_row(t);
-		put_device(t, h->device);
+		memory_peak_put_device(t, h->device);
 		c++;
 		if (g->key.op)
 			table_set_str_copy(t, c, intern_get(&h->texts, g->key.op));
@@ -242,13 +242,13 @@ static void columns(const struct stacks *stacks, struct table *kinds, struct tab
 }
 
 /* Why the record of a block is not there. */
-static const char *why_unfollowed(const struct held *h)
+static const char *why_unfollowed(const struct memory_peak_held *h)
 {
 	return h->t->unknown_blocks[MEMORY_WHY_NO_ADDRESS] ? "the trace has no addresses, so that no block can be followed (torch 1.10 and later record them)"
 	                                                   : "allocated before the recording, or its record is missing";
 }
 
-static void note(const struct held *h, uint32_t at, struct table *kinds, struct table *ops)
+static void memory_peak_note(const struct memory_peak_held *h, uint32_t at, struct table *kinds, struct table *ops)
 {
 	char device[24] = "CPU";
 	int64_t sum = 0;
@@ -268,7 +268,7 @@ static void note(const struct held *h, uint32_t at, struct table *kinds, struct 
 }
 
 /* The allocator numbers the devices that the process sees, the tracer those of the machine. */
-static void note_number(const struct held *h, struct table *kinds)
+static void note_number(const struct memory_peak_held *h, struct table *kinds)
 {
 	const struct launches *l = &h->p->launch;
 	int32_t works = INT32_MIN;
@@ -288,20 +288,20 @@ static void note_number(const struct held *h, struct table *kinds)
 		           "tracer those of the machine", h->device, works);
 }
 
-static int put(const struct profile *p, const struct window *w, const struct stacks *stacks, int device, const struct memory_peak *peak, struct table *kinds,
-               struct table *ops, struct err *e)
+static int memory_peak_put(const struct profile *p, const struct window *w, const struct stacks *stacks, int device, const struct memory_peak *peak, struct table *kinds,
+                           struct table *ops, struct err *e)
 {
-	struct held h = {.p = p, .stacks = stacks, .device = device, .t = memory_timeline_new(p, device, e)};
+	struct memory_peak_held h = {.p = p, .stacks = stacks, .device = device, .t = memory_timeline_new(p, device, e)};
 	if (!h.t)
 		return -1;
 	intern_init(&h.texts);
 	intern_init(&h.keys);
 	uint32_t at = peak->allocated != ROW_NONE ? peak->allocated : highest_sum(&h, w);
 	if (at != ROW_NONE) {
-		collect(&h, at);
+		memory_peak_collect(&h, at);
 		put_kinds(&h, kinds);
-		put_ops(&h, ops);
-		note(&h, at, kinds, ops);
+		memory_peak_put_ops(&h, ops);
+		memory_peak_note(&h, at, kinds, ops);
 		note_number(&h, kinds);
 	}
 	intern_release(&h.texts);
@@ -324,7 +324,7 @@ int memory_peak_sections(const struct profile *p, const struct window *w, int de
 	for (size_t d = 0; d < n && rc == 0; d++) {
 		int this = (int)d + MEMORY_CPU;
 		if (peak[d].events && (this == device || (all && device != MEMORY_CPU && this != MEMORY_CPU)))
-			rc = put(p, w, known, this, &peak[d], kinds, ops, e);
+			rc = memory_peak_put(p, w, known, this, &peak[d], kinds, ops, e);
 	}
 	stacks_free(stacks);
 	mem_free(peak);

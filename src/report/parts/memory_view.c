@@ -175,7 +175,7 @@ void memory_curve_put(const struct memory_view *v, const struct memory_curve *c,
 	mem_free(keep);
 }
 
-static void put_peak(const struct memory_view *v, struct table *t, int device, const struct memory_peak *k)
+static void memory_view_put_peak(const struct memory_view *v, struct table *t, int device, const struct memory_peak *k)
 {
 	const struct memories *m = &v->p->memory;
 	char buf[24];
@@ -217,7 +217,7 @@ void memory_view_put_peaks(const struct memory_view *v, struct table *t)
 		             "where no totals were recorded: most of what the events of the trace add up to", CELL_I64, UNIT_BYTES);
 	for (size_t d = 0; d < n; d++)
 		if (peak[d].events || peak[d].out_of_memory)
-			put_peak(v, t, (int)d + MEMORY_CPU, &peak[d]);
+			memory_view_put_peak(v, t, (int)d + MEMORY_CPU, &peak[d]);
 	mem_free(peak);
 }
 

@@ -3,7 +3,7 @@
 #include "analysis/recording.h"
 #include "base/mem.h"
 
-static void add(struct module_flops *x, int64_t *to, int64_t v)
+static void module_flops_count_add(struct module_flops *x, int64_t *to, int64_t v)
 {
 	x->overflow |= __builtin_add_overflow(*to, v, to);
 }
@@ -14,13 +14,13 @@ static void count_span(struct module_flops *x, uint32_t i)
 	enum module_phase phase = (enum module_phase)x->m->phase[i];
 	int64_t flops = x->f->flops[i];
 	x->unknown += x->f->unknown[i];
-	add(x, &x->total, flops);
+	module_flops_count_add(x, &x->total, flops);
 	if (node != MODULE_NONE) {
 		bool forward = phase == PHASE_FORWARD || phase == PHASE_OUTSIDE;
-		add(x, &x->of[node].self[forward ? MODULE_FORWARD : MODULE_BACKWARD], flops);
+		module_flops_count_add(x, &x->of[node].self[forward ? MODULE_FORWARD : MODULE_BACKWARD], flops);
 		x->of[node].unknown += x->f->unknown[i];
 	} else {
-		add(x, phase == PHASE_OPTIMIZER ? &x->optimizer : &x->outside, flops);
+		module_flops_count_add(x, phase == PHASE_OPTIMIZER ? &x->optimizer : &x->outside, flops);
 		x->unknown_outside += x->f->unknown[i];
 	}
 }
@@ -45,7 +45,7 @@ static void count_time(struct module_flops *x)
 }
 
 /* From the leaves up: `order` has parents first. */
-static void count(struct module_flops *x)
+static void module_flops_count_count(struct module_flops *x)
 {
 	const struct module_tree *t = &x->m->tree;
 	x->of = NEW_ARRAY(t->n, struct module_figures);
@@ -56,9 +56,9 @@ static void count(struct module_flops *x)
 		struct module_figures *f = &x->of[t->order[k]];
 		uint32_t up = t->v[t->order[k]].parent;
 		for (int part = 0; part < MODULE_PARTS; part++) {
-			add(x, &f->all[part], f->self[part]);
+			module_flops_count_add(x, &f->all[part], f->self[part]);
 			if (up != MODULE_NONE)
-				add(x, &x->of[up].all[part], f->all[part]);
+				module_flops_count_add(x, &x->of[up].all[part], f->all[part]);
 		}
 		if (up != MODULE_NONE)
 			x->of[up].unknown += f->unknown;
@@ -81,7 +81,7 @@ struct module_flops *module_flops_new(const struct profile *p, const struct repo
 	struct module_flops *x = NEW(struct module_flops);
 	*x = (struct module_flops){.p = p, .w = w, .m = m, .f = op_flops_new(p, c, m->links, rules)};
 	costs_free(c);
-	count(x);
+	module_flops_count_count(x);
 	if (!x->overflow)
 		return x;
 	err_set(e, ERR_LIMIT, "the FLOPs of all ops are more than 2^63: shapes that cannot be");

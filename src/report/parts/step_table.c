@@ -43,7 +43,7 @@ struct roles *step_roles(const struct profile *p, const struct steps *s, const s
 	return NULL;
 }
 
-static bool is_number(const struct step *s)
+static bool step_table_is_number(const struct step *s)
 {
 	char text[24];
 	int n = snprintf(text, sizeof text, "%lld", (long long)s->number);
@@ -55,13 +55,13 @@ static enum cell_type type_of_names(const struct steps *s)
 {
 	bool all = true;
 	for (unsigned i = 0; i < s->total; i++)
-		all &= is_number(&s->v[i]);
+		all &= step_table_is_number(&s->v[i]);
 	for (unsigned i = 0; i < s->edges; i++)
-		all &= is_number(&s->edge[i]);
+		all &= step_table_is_number(&s->edge[i]);
 	return all ? CELL_I64 : CELL_STR;
 }
 
-static void put_name(struct table *t, unsigned col, const struct step *s)
+static void step_table_put_name(struct table *t, unsigned col, const struct step *s)
 {
 	if (t->data[col].col.type == CELL_I64)
 		table_set_i64(t, col, s->number);
@@ -75,12 +75,12 @@ struct own_columns {
 	const struct steps *steps;
 };
 
-static void own_row(const struct roles *r, const struct own_columns *o, const struct step *step, const struct role_costs *c, bool whole,
-                    struct table *t)
+static void step_table_own_row(const struct roles *r, const struct own_columns *o, const struct step *step, const struct role_costs *c, bool whole,
+                               struct table *t)
 {
 	unsigned col = 0;
 	table_row(t);
-	put_name(t, col++, step);
+	step_table_put_name(t, col++, step);
 	if (o->whole)
 		table_set_bool(t, col++, whole);
 	if (o->source)
@@ -97,7 +97,7 @@ static void own_row(const struct roles *r, const struct own_columns *o, const st
 			table_set_f64(t, col++, 100.0 * (double)c->ns[roles_own.order[i]] / (double)c->total_ns);
 }
 
-static void own_table(const struct roles *r, const struct steps *s, const struct own_columns *o, struct table *t)
+static void step_table_own_table(const struct roles *r, const struct steps *s, const struct own_columns *o, struct table *t)
 {
 	TABLE_COLUMN(t, "step", "Step", "number of the step: of its ProfilerStep or range, else from border to border; 0 for a whole trace",
 	             type_of_names(s), .flags = COLUMN_GROUP);
@@ -119,11 +119,11 @@ static void own_table(const struct roles *r, const struct steps *s, const struct
 	unsigned edge = 0, edges = o->whole ? r->edges : 0;
 	for (unsigned i = 0; i < r->n; i++) {
 		for (; edge < edges && s->edge[edge].host_start_ns < r->step[i]->host_start_ns; edge++)
-			own_row(r, o, &s->edge[edge], &r->edge[edge], false, t);
-		own_row(r, o, r->step[i], &r->cost[i], !r->step[i]->cut, t);
+			step_table_own_row(r, o, &s->edge[edge], &r->edge[edge], false, t);
+		step_table_own_row(r, o, r->step[i], &r->cost[i], !r->step[i]->cut, t);
 	}
 	for (; edge < edges; edge++)
-		own_row(r, o, &s->edge[edge], &r->edge[edge], false, t);
+		step_table_own_row(r, o, &s->edge[edge], &r->edge[edge], false, t);
 }
 
 void step_table_note_sum(const struct roles *r, const char *why, struct table *t)
@@ -140,7 +140,7 @@ void step_table_note_sum(const struct roles *r, const char *why, struct table *t
 }
 
 /* Why steps at the end do not count. */
-static void note_left_out(const struct steps *s, struct table *t)
+static void step_table_note_left_out(const struct steps *s, struct table *t)
 {
 	unsigned out = s->total - s->n;
 	uint64_t launches = 0, lost = 0;
@@ -177,11 +177,11 @@ void step_table_note_cut(const struct steps *s, struct table *t)
 void step_table(const struct roles *r, const struct profile *p, bool all, struct table *t)
 {
 	const struct steps *s = p->steps;
-	own_table(r, s, &(struct own_columns){all && (r->edges || (s->cut && !s->edges)), all, s}, t);
+	step_table_own_table(r, s, &(struct own_columns){all && (r->edges || (s->cut && !s->edges)), all, s}, t);
 	step_table_note_sum(r, "", t);
 	if (s->source != STEPS_PROFILER && s->how.n)
 		table_warn(t, STR_FMT, STR_ARG(s->how));
 	step_table_note_cut(s, t);
 	if (s->n < s->total)
-		note_left_out(s, t);
+		step_table_note_left_out(s, t);
 }

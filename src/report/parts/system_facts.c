@@ -23,7 +23,7 @@ enum form {
 };
 
 /* Where it may be recorded, the best source first. */
-static const struct source {
+static const struct system_facts_source {
 	enum system_fact fact;
 	const char *key;
 	enum form form;

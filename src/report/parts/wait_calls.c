@@ -16,7 +16,7 @@ static uint8_t call_kind(struct str s)
 }
 
 /* Calls that wait by their name. A call that copies by its name waits unless its copy, looked at below, says otherwise. */
-static void by_name(const struct profile *p, struct wait_calls *w, const struct name_memo *kinds)
+static void wait_calls_by_name(const struct profile *p, struct wait_calls *w, const struct name_memo *kinds)
 {
 	const struct spans *s = &p->span;
 	for (uint32_t i = 0; i < s->rows.n; i++) {
@@ -143,7 +143,7 @@ void wait_calls_find(const struct profile *p, struct wait_calls *w)
 	*w = (struct wait_calls){.kind = NEW_ARRAY(n, uint8_t), .copy = NEW_ARRAY_RAW(n, uint32_t), .asks = NEW_ARRAY(n, uint8_t)};
 	for (uint32_t i = 0; i < n; i++)
 		w->copy[i] = ROW_NONE;
-	by_name(p, w, &kinds);
+	wait_calls_by_name(p, w, &kinds);
 	by_copy(p, w);
 	mark_recorded(p, w, &kinds);
 	join_inner(p, w);

@@ -2,7 +2,7 @@
 #include "query/advice.h"
 #include "serve/tables.h"
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_advise_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct report_args a;
 	struct table t;
@@ -28,5 +28,5 @@ const struct endpoint endpoint_advise = {
 	.help = "the findings, as `opscope advise` gives them",
 	.flags = ENDPOINT_INPUT | ENDPOINT_TURN,
 	.params = params,
-	.run = run,
+	.run = serve_advise_run,
 };

@@ -10,7 +10,7 @@ struct wish {
 	struct str name, key_op, steps; /* p = NULL: not given */
 };
 
-static struct str *place_of(struct wish *w, struct str key)
+static struct str *serve_aggregate_place_of(struct wish *w, struct str key)
 {
 	struct { const char *name; struct str *place; } all[] = {{"name", &w->name}, {"key_op", &w->key_op}, {"steps", &w->steps}};
 	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -19,9 +19,9 @@ static struct str *place_of(struct wish *w, struct str key)
 	return NULL;
 }
 
-static int take(const struct request *r, struct wish *w, struct str key, const struct json_value *v, struct err *e)
+static int serve_aggregate_take(const struct request *r, struct wish *w, struct str key, const struct json_value *v, struct err *e)
 {
-	struct str *place = place_of(w, key);
+	struct str *place = serve_aggregate_place_of(w, key);
 	unsigned repairs = 0;
 	if (!place)
 		return err_set(e, ERR_USAGE, "body: no member '" STR_FMT "'; there are: name, key_op, steps", STR_ARG(key));
@@ -57,7 +57,7 @@ static int read_body(const struct request *r, struct wish *w, struct err *e)
 		p = p ? json_value(&j, p, &value) : NULL;
 		if (!p || j.repairs)
 			return err_set(e, ERR_USAGE, "body: %s was expected", j.expected ? j.expected : "valid JSON");
-		if (take(r, w, key.raw, &value, e) < 0)
+		if (serve_aggregate_take(r, w, key.raw, &value, e) < 0)
 			return -1;
 	}
 	return json_space(p) == j.end && !j.repairs ? 0 : err_set(e, ERR_USAGE, "body: one JSON object was expected");
@@ -69,7 +69,7 @@ static int read_wish(const struct request *r, struct wish *w, struct err *e)
 	return r->body.n ? read_body(r, w, e) : 0;
 }
 
-static int add(const struct request *r, const struct aggregate_spec *spec, struct response *out, struct err *e)
+static int serve_aggregate_add(const struct request *r, const struct aggregate_spec *spec, struct response *out, struct err *e)
 {
 	const struct aggregation *same;
 	struct aggregation made = {0};
@@ -83,7 +83,7 @@ static int add(const struct request *r, const struct aggregate_spec *spec, struc
 	return 0;
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_aggregate_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct wish w;
 	char now[NOW_BYTES];
@@ -96,7 +96,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	struct aggregate_spec spec = {.name = w.name.p ? w.name : STR(""), .created = now_text(now), .args.key_op = w.key_op.n ? w.key_op.p : NULL};
 	if (w.steps.n && report_args_steps(&spec.args, w.steps, e) < 0)
 		return -1;
-	return add(r, &spec, out, e);
+	return serve_aggregate_add(r, &spec, out, e);
 }
 
 static const struct endpoint_param params[] = {
@@ -112,5 +112,5 @@ const struct endpoint endpoint_aggregate = {
 	.flags = ENDPOINT_INPUT | ENDPOINT_POST | ENDPOINT_TURN,
 	.queue = QUEUE_WRITES,
 	.params = params,
-	.run = run,
+	.run = serve_aggregate_run,
 };

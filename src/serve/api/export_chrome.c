@@ -41,7 +41,7 @@ static int check_size(const struct profile *p, struct err *e)
 	               (unsigned long long)n, ROWS_MAX);
 }
 
-static void close_it(void *fd)
+static void serve_export_chrome_close_it(void *fd)
 {
 	close(*(int *)fd);
 }
@@ -82,27 +82,27 @@ int chrome_packed(struct profile *p, struct buf *out, struct err *e)
 	if (fd < 0)
 		return err_set(e, ERR_IO, "the export cannot be written: %s", strerror(errno));
 	struct mem_undo undo;
-	mem_undo_begin(&undo, close_it, &fd);
+	mem_undo_begin(&undo, serve_export_chrome_close_it, &fd);
 	int rc = write_part(p, fd, out, e);
 	mem_undo_end(&undo);
 	close(fd);
 	return rc;
 }
 
-static int export_to(struct profile *p, const struct wanted *w, struct buf *out, struct err *e)
+static int serve_export_chrome_export_to(struct profile *p, const struct wanted *w, struct buf *out, struct err *e)
 {
 	struct report_args a = w->args;
 	struct profile *part = w->has_window ? slice_of(p, &w->window, 0, -1, e) : report_part(p, &a, PASS_NEST | PASS_CORRELATE, e);
 	return part ? chrome_packed(part, out, e) : -1;
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_export_chrome_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct wanted w = {0};
 	struct library_turn turn;
 	if (read_wanted(r, &w, e) < 0 || library_turn_begin(&turn, r->entry, e) < 0)
 		return -1;
-	int rc = export_to(r->entry->profile, &w, &out->body, e);
+	int rc = serve_export_chrome_export_to(r->entry->profile, &w, &out->body, e);
 	library_turn_end(&turn);
 	out->type = "application/gzip";
 	out->file_name = "opscope.trace.json.gz";
@@ -121,5 +121,5 @@ const struct endpoint endpoint_export_chrome = {
 	        "gzip: for ui.perfetto.dev",
 	.flags = ENDPOINT_INPUT | ENDPOINT_FRESH,
 	.params = params,
-	.run = run,
+	.run = serve_export_chrome_run,
 };

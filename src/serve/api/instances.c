@@ -21,7 +21,7 @@ static const struct {
 static const struct { const char *argument, *column; } columns[] = {{"step", "step"}, {"op", "op_id"}, {"direction", "direction"}};
 enum { STEP, OP, DIRECTION, COLUMNS };
 
-static void put_quoted(struct buf *b, struct str v)
+static void serve_instances_put_quoted(struct buf *b, struct str v)
 {
 	buf_char(b, '\'');
 	for (size_t i = 0; i < v.n; i++) {
@@ -62,13 +62,13 @@ static int put_where(struct buf *b, const struct request *r, struct err *e)
 		else if (i == STEP)
 			buf_i64(b, step);
 		else
-			put_quoted(b, v);
+			serve_instances_put_quoted(b, v);
 	}
 	return 0;
 }
 
 /* Why there are no kernels at all is the input's matter, not the query's. */
-static void explain(const struct request *r, struct err *e)
+static void serve_instances_explain(const struct request *r, struct err *e)
 {
 	struct report_args a;
 	struct table t;
@@ -84,7 +84,7 @@ static void explain(const struct request *r, struct err *e)
 		*e = why;
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_instances_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct str by = request_value(r, "by");
 	bool of_op = request_value(r, "op").p || is_unknown(r, "op");
@@ -99,7 +99,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 		buf_printf(&query, " GROUP BY %s ORDER BY %s", forms[k].columns, forms[k].order);
 		rc = query_answer(r, buf_view(&query), out, e);
 		if (rc < 0)
-			explain(r, e);
+			serve_instances_explain(r, e);
 	}
 	buf_release(&query);
 	return rc;
@@ -122,5 +122,5 @@ const struct endpoint endpoint_instances = {
 	.help = "kernels of steps and ops, counted and summed up",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
-	.run = run,
+	.run = serve_instances_run,
 };

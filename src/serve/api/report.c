@@ -1,7 +1,7 @@
 /* One report as a table. */
 #include "serve/tables.h"
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_report_run(const struct request *r, struct response *out, struct err *e)
 {
 	const struct report *k = report_find(r->rest);
 	struct report_args a;
@@ -34,5 +34,5 @@ const struct endpoint endpoint_report = {
 	.help = "a report by its name, as `opscope report NAME` gives it",
 	.flags = ENDPOINT_INPUT | ENDPOINT_TURN,
 	.params = params,
-	.run = run,
+	.run = serve_report_run,
 };

@@ -4,7 +4,7 @@
 #include "base/json_text.h"
 #include "query/report.h"
 
-static void put_words(struct buf *b, const char *name, const struct report *r, const char *(*word)(const struct report *r, unsigned i))
+static void serve_reports_put_words(struct buf *b, const char *name, const struct report *r, const char *(*word)(const struct report *r, unsigned i))
 {
 	buf_printf(b, ",\"%s\":[", name);
 	for (unsigned i = 0; word(r, i); i++) {
@@ -14,13 +14,13 @@ static void put_words(struct buf *b, const char *name, const struct report *r, c
 	buf_char(b, ']');
 }
 
-static void put_text(struct buf *b, const char *name, const char *text)
+static void serve_reports_put_text(struct buf *b, const char *name, const char *text)
 {
 	buf_printf(b, "%s\"%s\":", b->p[b->n - 1] == '{' ? "" : ",", name);
 	json_put_string(b, str_from(text));
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_reports_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct buf *b = &out->body;
 	(void)r;
@@ -28,11 +28,11 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	buf_cstr(b, "{\"reports\":[");
 	for (const struct report *const *k = report_registry; *k; k++) {
 		buf_cstr(b, k == report_registry ? "\n{" : ",\n{");
-		put_text(b, "name", (*k)->name);
-		put_text(b, "title", (*k)->title);
-		put_text(b, "help", (*k)->help);
-		put_words(b, "group_by", *k, report_grouping);
-		put_words(b, "compat", *k, report_compat);
+		serve_reports_put_text(b, "name", (*k)->name);
+		serve_reports_put_text(b, "title", (*k)->title);
+		serve_reports_put_text(b, "help", (*k)->help);
+		serve_reports_put_words(b, "group_by", *k, report_grouping);
+		serve_reports_put_words(b, "compat", *k, report_compat);
 		buf_printf(b, ",\"device\":%s}", (*k)->takes & REPORT_DEVICE ? "true" : "false");
 	}
 	buf_cstr(b, "]}\n");
@@ -43,5 +43,5 @@ const struct endpoint endpoint_reports = {
 	.path = "/api/reports",
 	.help = "the reports that /api/report/NAME has, with their groupings and predecessors",
 	.queue = QUEUE_QUICK,
-	.run = run,
+	.run = serve_reports_run,
 };

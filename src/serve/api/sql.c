@@ -20,13 +20,13 @@ static bool stop(void *context)
 	return !q->r->alone && library_ends(q->r->library);
 }
 
-static int enter(void *context, struct err *e)
+static int serve_sql_enter(void *context, struct err *e)
 {
 	struct query *q = context;
 	return q->r->alone ? 0 : library_turn_begin(&q->turn, q->r->entry, e);
 }
 
-static void leave(void *context)
+static void serve_sql_leave(void *context)
 {
 	struct query *q = context;
 	if (!q->r->alone)
@@ -38,13 +38,13 @@ int query_answer(const struct request *r, struct str query, struct response *out
 	struct report_args a;
 	struct table t;
 	struct query q = {.r = r};
-	const struct sql_limits limits = {.time_ns = r->query_seconds * INT64_C(1000000000), .bytes = BYTES_MAX, .stop = stop, .enter = enter, .leave = leave,
+	const struct sql_limits limits = {.time_ns = r->query_seconds * INT64_C(1000000000), .bytes = BYTES_MAX, .stop = stop, .enter = serve_sql_enter, .leave = serve_sql_leave,
 	                                  .context = &q};
-	if (table_choice(r, &a, e) < 0 || enter(&q, e) < 0)
+	if (table_choice(r, &a, e) < 0 || serve_sql_enter(&q, e) < 0)
 		return -1;
 	/* All passes are run by the time that it is open; what a query reads then does not change. */
 	struct sql *s = sql_open(r->entry->profile, &a, e);
-	leave(&q);
+	serve_sql_leave(&q);
 	if (!s)
 		return -1;
 	sql_limit(s, &limits);
@@ -57,12 +57,12 @@ int query_answer(const struct request *r, struct str query, struct response *out
 	return rc;
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_sql_run(const struct request *r, struct response *out, struct err *e)
 {
 	return query_answer(r, request_value(r, "query"), out, e);
 }
 
-static int prepare(const struct request *r, struct err *e)
+static int serve_sql_prepare(const struct request *r, struct err *e)
 {
 	return analysis_run(r->entry->profile, UINT_MAX, e);
 }
@@ -80,6 +80,6 @@ const struct endpoint endpoint_sql = {
 	.flags = ENDPOINT_INPUT,
 	.params = params,
 	.queue = QUEUE_QUERIES,
-	.run = run,
-	.prepare = prepare,
+	.run = serve_sql_run,
+	.prepare = serve_sql_prepare,
 };

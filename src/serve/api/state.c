@@ -5,7 +5,7 @@
 
 #include "base/json_text.h"
 
-static void put(struct buf *b, const char *name, struct str value)
+static void serve_state_put(struct buf *b, const char *name, struct str value)
 {
 	json_put_text(b, name, value);
 	buf_char(b, ',');
@@ -15,14 +15,14 @@ static void put_profile(struct buf *b, const struct library_entry *x)
 {
 	const struct profile *p = x->profile;
 	buf_char(b, ',');
-	put(b, "format", p->format);
+	serve_state_put(b, "format", p->format);
 	buf_printf(b, "\"events\":%llu,\"gpu_ops\":%u,\"spans\":%u,\"problems\":%u,\"aggregates\":%s,\"aggregations\":[", (unsigned long long)profile_events(p),
 	           p->gpu_op.rows.n, p->span.rows.n, x->problems, p->reopened ? "true" : "false");
 	for (unsigned i = 0; i < p->n_aggregations; i++) {
 		const struct aggregation *a = &p->aggregation[i];
 		buf_printf(b, "%s{\"id\":%lld,", i ? "," : "", (long long)a->id);
-		put(b, "name", a->name);
-		put(b, "key_op", a->key_op);
+		serve_state_put(b, "name", a->name);
+		serve_state_put(b, "key_op", a->key_op);
 		json_put_text(b, "steps", a->steps);
 		buf_char(b, '}');
 	}
@@ -32,11 +32,11 @@ static void put_profile(struct buf *b, const struct library_entry *x)
 void state_put_entry(struct buf *b, const struct library_entry *x)
 {
 	buf_char(b, '{');
-	put(b, "input", x->key);
-	put(b, "run", x->run);
-	put(b, "worker", x->worker);
-	put(b, "span", x->span);
-	put(b, "path", x->path);
+	serve_state_put(b, "input", x->key);
+	serve_state_put(b, "run", x->run);
+	serve_state_put(b, "worker", x->worker);
+	serve_state_put(b, "span", x->span);
+	serve_state_put(b, "path", x->path);
 	buf_printf(b, "\"content\":%llu,\"state\":\"%s\"", (unsigned long long)x->content, entry_state_name[x->state]);
 	if (x->state == ENTRY_LOADING)
 		buf_printf(b, ",\"done_bytes\":%llu,\"total_bytes\":%llu", (unsigned long long)x->done_bytes, (unsigned long long)x->total_bytes);
@@ -56,21 +56,21 @@ static void put_entry(void *context, const struct library_entry *x)
 	state_put_entry(b, x);
 }
 
-static void put_left_out(void *context, struct str path)
+static void serve_state_put_left_out(void *context, struct str path)
 {
 	struct buf *b = context;
 	buf_cstr(b, b->p[b->n - 1] == '[' ? "\n" : ",\n");
 	json_put_string(b, path);
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_state_run(const struct request *r, struct response *out, struct err *e)
 {
 	(void)e;
 	buf_printf(&out->body, "{\"opscope\":\"%s\",\"version\":%llu,\"read_only\":%s,\"inputs\":[", OPSCOPE_VERSION,
 	           (unsigned long long)library_version(r->library), r->read_only ? "true" : "false");
 	library_look(r->library, put_entry, &out->body);
 	buf_cstr(&out->body, "],\"left_out\":[");
-	library_left_out(r->library, put_left_out, &out->body);
+	library_left_out(r->library, serve_state_put_left_out, &out->body);
 	buf_cstr(&out->body, "]}\n");
 	return 0;
 }
@@ -81,5 +81,5 @@ const struct endpoint endpoint_state = {
 	        "the file becomes another, `version` with every change; `left_out`: links that lead out of the directories",
 	.flags = ENDPOINT_FRESH,
 	.queue = QUEUE_QUICK,
-	.run = run,
+	.run = serve_state_run,
 };

@@ -24,7 +24,7 @@ static void put_track(struct buf *b, const struct timeline *t, uint32_t i)
 	buf_char(b, '}');
 }
 
-static void put_steps(struct buf *b, const struct timeline *t)
+static void serve_timeline_put_steps(struct buf *b, const struct timeline *t)
 {
 	const struct steps *s = t->p->steps;
 	for (unsigned i = 0; !s->whole_trace && i < s->total; i++) {
@@ -40,7 +40,7 @@ static void put_steps(struct buf *b, const struct timeline *t)
 	}
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_timeline_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct buf *b = &out->body;
 	const struct timeline *t = library_timeline(r->library, r->entry, e);
@@ -59,7 +59,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 		for (uint32_t i = 0; i < t->n_tracks; i++)
 			put_track(b, t, i);
 		buf_cstr(b, "],\n\"steps\":[");
-		put_steps(b, t);
+		serve_timeline_put_steps(b, t);
 		buf_cstr(b, "]}\n");
 	}
 	library_turn_end(&turn);
@@ -71,5 +71,5 @@ const struct endpoint endpoint_timeline = {
 	.help = "threads, streams and steps; times in ns since first_ns",
 	.flags = ENDPOINT_INPUT,
 	.queue = QUEUE_QUICK,
-	.run = run,
+	.run = serve_timeline_run,
 };

@@ -9,7 +9,7 @@
 
 enum { POINTS_MAX = 4096, POINTS = 500 };
 
-struct window {
+struct serve_timeline_counters_window {
 	const struct timeline *t;
 	int64_t from_ns, to_ns;
 	uint32_t points;
@@ -28,7 +28,7 @@ static void put_shares(struct buf *b, const char *name, const double *v, uint32_
 	buf_char(b, ']');
 }
 
-static void put_use(struct buf *b, const struct window *w)
+static void put_use(struct buf *b, const struct serve_timeline_counters_window *w)
 {
 	struct timeline_use *u;
 	uint32_t n = timeline_use(w->t, w->from_ns, w->to_ns, w->points, &u);
@@ -78,7 +78,7 @@ static uint32_t rows_before(const struct profile *p, int64_t ns)
 }
 
 /* The row that the device had last before row `begin`; ROW_NONE = none. */
-static uint32_t last_before(const struct profile *p, uint32_t begin, int device)
+static uint32_t serve_timeline_counters_last_before(const struct profile *p, uint32_t begin, int device)
 {
 	while (begin-- > 0)
 		if (memory_has_totals(p, begin) && memory_device(p, begin) == device)
@@ -86,10 +86,10 @@ static uint32_t last_before(const struct profile *p, uint32_t begin, int device)
 	return ROW_NONE;
 }
 
-static void gather(const struct window *w, int device, struct curve *c)
+static void serve_timeline_counters_gather(const struct serve_timeline_counters_window *w, int device, struct curve *c)
 {
 	const struct memories *m = &w->t->p->memory;
-	uint32_t i = rows_before(w->t->p, w->from_ns), before = last_before(w->t->p, i, device);
+	uint32_t i = rows_before(w->t->p, w->from_ns), before = serve_timeline_counters_last_before(w->t->p, i, device);
 	if (before != ROW_NONE)
 		add_point(c, w->from_ns, m->total_allocated[before], m->total_reserved[before]);
 	for (; i < m->rows.n && m->time_ns[i] < w->to_ns; i++)
@@ -99,7 +99,7 @@ static void gather(const struct window *w, int device, struct curve *c)
 		add_point(c, w->to_ns, c->allocated[c->n - 1], c->reserved[c->n - 1]);
 }
 
-static void put_values(struct buf *b, const char *name, const int64_t *v, const uint32_t *chosen, uint32_t n, int64_t zero)
+static void serve_timeline_counters_put_values(struct buf *b, const char *name, const int64_t *v, const uint32_t *chosen, uint32_t n, int64_t zero)
 {
 	buf_printf(b, ",\"%s\":[", name);
 	for (uint32_t i = 0; i < n; i++) {
@@ -112,7 +112,7 @@ static void put_values(struct buf *b, const char *name, const int64_t *v, const 
 	buf_char(b, ']');
 }
 
-static void put_curve(struct buf *b, const struct window *w, int device, const struct curve *c, bool first)
+static void serve_timeline_counters_put_curve(struct buf *b, const struct serve_timeline_counters_window *w, int device, const struct curve *c, bool first)
 {
 	uint32_t *chosen = NEW_ARRAY_RAW(c->n < w->points ? c->n : w->points, uint32_t);
 	uint32_t n = lttb_select(c->time_ns, c->allocated, c->n, w->points, chosen);
@@ -121,14 +121,14 @@ static void put_curve(struct buf *b, const struct window *w, int device, const s
 		most = c->allocated[i] > most ? c->allocated[i] : most;
 	buf_printf(b, "%s\n{\"device\":%d,", first ? "" : ",", device);
 	json_put_number(b, "most", most);
-	put_values(b, "time", c->time_ns, chosen, n, w->t->first_ns);
-	put_values(b, "allocated", c->allocated, chosen, n, 0);
-	put_values(b, "reserved", c->reserved, chosen, n, 0);
+	serve_timeline_counters_put_values(b, "time", c->time_ns, chosen, n, w->t->first_ns);
+	serve_timeline_counters_put_values(b, "allocated", c->allocated, chosen, n, 0);
+	serve_timeline_counters_put_values(b, "reserved", c->reserved, chosen, n, 0);
 	buf_char(b, '}');
 	mem_free(chosen);
 }
 
-static void put_memory(struct buf *b, const struct window *w)
+static void serve_timeline_counters_put_memory(struct buf *b, const struct serve_timeline_counters_window *w)
 {
 	struct memory_peak *peak;
 	size_t n = memory_peaks(w->t->p, INT64_MIN, INT64_MAX, &peak);
@@ -137,9 +137,9 @@ static void put_memory(struct buf *b, const struct window *w)
 		struct curve c = {0};
 		int device = (int)d + MEMORY_CPU;
 		if (peak[d].allocated != ROW_NONE)
-			gather(w, device, &c);
+			serve_timeline_counters_gather(w, device, &c);
 		if (c.n) {
-			put_curve(b, w, device, &c, first);
+			serve_timeline_counters_put_curve(b, w, device, &c, first);
 			first = false;
 		}
 		mem_free(c.time_ns);
@@ -149,9 +149,9 @@ static void put_memory(struct buf *b, const struct window *w)
 	mem_free(peak);
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_timeline_counters_run(const struct request *r, struct response *out, struct err *e)
 {
-	struct window w = {.t = library_timeline(r->library, r->entry, e)};
+	struct serve_timeline_counters_window w = {.t = library_timeline(r->library, r->entry, e)};
 	struct buf *b = &out->body;
 	int64_t points;
 	if (!w.t || timeline_window(r, w.t, &w.from_ns, &w.to_ns, e) < 0 ||
@@ -168,7 +168,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	if (w.to_ns > w.from_ns)
 		put_use(b, &w);
 	buf_cstr(b, "],\n\"memory\":[");
-	put_memory(b, &w);
+	serve_timeline_counters_put_memory(b, &w);
 	buf_cstr(b, "]}\n");
 	return 0;
 }
@@ -184,5 +184,5 @@ const struct endpoint endpoint_timeline_counters = {
 	.help = "over the window, of each device: time with kernels, SM efficiency, memory; 0 to 1, unknown = null",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
-	.run = run,
+	.run = serve_timeline_counters_run,
 };

@@ -11,7 +11,7 @@ struct about {
 	struct buf *b;
 };
 
-static void put_args(struct about *x, uint32_t set)
+static void serve_timeline_event_put_args(struct about *x, uint32_t set)
 {
 	const struct profile *p = x->p;
 	uint32_t from = p->arg_set.first[set], to = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
@@ -34,7 +34,7 @@ static void put_link(struct about *x, const char *name, bool device, uint32_t ro
 	timeline_put_row(x->b, x->t, device, row);
 }
 
-static void put_launch(struct about *x, uint32_t row)
+static void serve_timeline_event_put_launch(struct about *x, uint32_t row)
 {
 	uint32_t i = x->p->gpu_op.launch[row];
 	if (i == ROW_NONE)
@@ -91,7 +91,7 @@ static void put_stack(struct about *x, uint32_t span)
 }
 
 /* The backward ops of a forward op. */
-static void put_backward(struct about *x, const struct fwdbwd *f, uint32_t row)
+static void serve_timeline_event_put_backward(struct about *x, const struct fwdbwd *f, uint32_t row)
 {
 	unsigned n = 0;
 	uint32_t listed = 0;
@@ -106,23 +106,23 @@ static void put_backward(struct about *x, const struct fwdbwd *f, uint32_t row)
 	buf_cstr(x->b, n ? "]" : "");
 }
 
-static void put_span(struct about *x, uint32_t row)
+static void serve_timeline_event_put_span(struct about *x, uint32_t row)
 {
-	put_args(x, x->p->span.args[row]);
+	serve_timeline_event_put_args(x, x->p->span.args[row]);
 	put_around(x, row);
 	put_link(x, "op", false, x->p->span.kind[row] == SPAN_CALL ? x->p->span.op[row] : ROW_NONE);
 	put_launched(x, row);
 	struct fwdbwd *f = fwdbwd_new(x->p);
 	put_link(x, "forward", false, fwdbwd_forward(f, row));
-	put_backward(x, f, row);
+	serve_timeline_event_put_backward(x, f, row);
 	fwdbwd_free(f);
 	put_stack(x, row);
 }
 
-static void put_gpu(struct about *x, uint32_t row)
+static void serve_timeline_event_put_gpu(struct about *x, uint32_t row)
 {
-	put_args(x, x->p->gpu_op.args[row]);
-	put_launch(x, row);
+	serve_timeline_event_put_args(x, x->p->gpu_op.args[row]);
+	serve_timeline_event_put_launch(x, row);
 	put_link(x, "call", false, x->p->gpu_op.call[row]);
 	put_link(x, "op", false, x->p->gpu_op.op[row]);
 	put_around(x, x->p->gpu_op.op[row]);
@@ -143,7 +143,7 @@ static void put_beside(struct about *x, bool device, uint32_t row)
 	put_link(x, "after", device, i + 1 < l->first + l->n ? x->t->row[i + 1] : ROW_NONE);
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_timeline_event_run(const struct request *r, struct response *out, struct err *e)
 {
 	const struct timeline *t = library_timeline(r->library, r->entry, e);
 	if (!t)
@@ -159,9 +159,9 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	buf_cstr(x.b, "{\"event\":");
 	timeline_put_row(x.b, t, device, (uint32_t)row);
 	if (device)
-		put_gpu(&x, (uint32_t)row);
+		serve_timeline_event_put_gpu(&x, (uint32_t)row);
 	else
-		put_span(&x, (uint32_t)row);
+		serve_timeline_event_put_span(&x, (uint32_t)row);
 	put_beside(&x, device, (uint32_t)row);
 	buf_cstr(x.b, "}\n");
 	return 0;
@@ -180,5 +180,5 @@ const struct endpoint endpoint_timeline_event = {
 	.flags = ENDPOINT_INPUT,
 	.params = params,
 	.queue = QUEUE_QUICK,
-	.run = run,
+	.run = serve_timeline_event_run,
 };

@@ -90,7 +90,7 @@ static void put_gpu_ops(struct all *x)
 }
 
 /* Pairs of texts, and where those of each set begin. */
-static void put_args(struct all *x)
+static void serve_timeline_events_put_args(struct all *x)
 {
 	const struct args *a = &x->p->arg;
 	PUT("arg_first", true, x->p->arg_set.rows.n, x->p->arg_set.first[i]);
@@ -134,7 +134,7 @@ static void put_stacks(struct all *x, const struct stacks *stacks)
 	buf_cstr(x->b, "],\n");
 }
 
-static void put_backward(struct all *x)
+static void serve_timeline_events_put_backward(struct all *x)
 {
 	struct fwdbwd *f = fwdbwd_new(x->p);
 	uint32_t n = x->p->span.rows.n;
@@ -153,7 +153,7 @@ static void put_backward(struct all *x)
 	fwdbwd_free(f);
 }
 
-static void put_categories(struct all *x)
+static void serve_timeline_events_put_categories(struct all *x)
 {
 	buf_cstr(x->b, "\"categories\":[");
 	for (uint32_t i = 0; i < x->p->cat.rows.n; i++) {
@@ -163,7 +163,7 @@ static void put_categories(struct all *x)
 	buf_cstr(x->b, "],\n");
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_timeline_events_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct all a = {.t = library_timeline(r->library, r->entry, e), .b = &out->body}, *x = &a;
 	if (!x->t)
@@ -177,11 +177,11 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	put_lanes(x);
 	put_spans(x, stacks);
 	put_gpu_ops(x);
-	put_args(x);
+	serve_timeline_events_put_args(x);
 	put_launches(x);
 	put_stacks(x, stacks);
-	put_backward(x);
-	put_categories(x);
+	serve_timeline_events_put_backward(x);
+	serve_timeline_events_put_categories(x);
 	series_words(x->b, "span_kinds", span_kind_name, SPAN_KINDS);
 	buf_char(x->b, ',');
 	series_words(x->b, "gpu_kinds", gpu_kind_name, GPU_KINDS);
@@ -197,5 +197,5 @@ const struct endpoint endpoint_timeline_events = {
 	.path = "/api/timeline/events",
 	.help = "all events of a short trace at once, column by column, most columns as differences: what an exported report draws its timeline from",
 	.flags = ENDPOINT_INPUT,
-	.run = run,
+	.run = serve_timeline_events_run,
 };

@@ -31,7 +31,7 @@ static int earlier(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-static void keep_first(struct hits *h)
+static void serve_timeline_find_keep_first(struct hits *h)
 {
 	qsort(h->v, h->n, sizeof *h->v, earlier);
 	if (h->n < h->limit)
@@ -40,7 +40,7 @@ static void keep_first(struct hits *h)
 	h->most_ns = h->v[h->n - 1].start_ns;
 }
 
-static void look(struct hits *h, bool device)
+static void serve_timeline_find_look(struct hits *h, bool device)
 {
 	const struct profile *p = h->t->p;
 	uint32_t n = device ? p->gpu_op.rows.n : p->span.rows.n;
@@ -55,13 +55,13 @@ static void look(struct hits *h, bool device)
 			continue;
 		h->v[h->n++] = (struct hit){start[i], i, device};
 		if (h->n == 2 * h->limit)
-			keep_first(h);
+			serve_timeline_find_keep_first(h);
 	}
 }
 
 static void put_hits(struct buf *b, struct hits *h)
 {
-	keep_first(h);
+	serve_timeline_find_keep_first(h);
 	buf_cstr(b, "{\"events\":[");
 	for (uint32_t i = 0; i < h->n; i++) {
 		buf_cstr(b, i ? ",\n" : "\n");
@@ -74,7 +74,7 @@ static void put_hits(struct buf *b, struct hits *h)
 	buf_cstr(b, "}\n");
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_timeline_find_run(const struct request *r, struct response *out, struct err *e)
 {
 	const struct timeline *t = library_timeline(r->library, r->entry, e);
 	struct hits h = {.t = t, .most_ns = INT64_MAX};
@@ -88,8 +88,8 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	h.named = named;
 	h.limit = (uint32_t)limit;
 	h.v = NEW_ARRAY_RAW(2 * (size_t)limit, struct hit);
-	look(&h, false);
-	look(&h, true);
+	serve_timeline_find_look(&h, false);
+	serve_timeline_find_look(&h, true);
 	put_hits(&out->body, &h);
 	mem_free(h.v);
 	mem_free(named);
@@ -109,5 +109,5 @@ const struct endpoint endpoint_timeline_find = {
 	.flags = ENDPOINT_INPUT,
 	.params = params,
 	.queue = QUEUE_QUICK,
-	.run = run,
+	.run = serve_timeline_find_run,
 };

@@ -17,7 +17,7 @@ static const struct column columns[] = {
 	{.id = "mean_ns", .title = "Mean", .type = CELL_I64, .unit = UNIT_NS, .help = "total / count"},
 };
 
-static void add_row(struct table *t, const struct profile *p, const struct timeline_sum *x, int64_t window_ns)
+static void serve_timeline_select_add_row(struct table *t, const struct profile *p, const struct timeline_sum *x, int64_t window_ns)
 {
 	table_row(t);
 	table_set_str(t, C_NAME, profile_str(p, x->name));
@@ -29,7 +29,7 @@ static void add_row(struct table *t, const struct profile *p, const struct timel
 	table_set_i64(t, C_MEAN, x->total_ns / (int64_t)x->count);
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_timeline_select_run(const struct request *r, struct response *out, struct err *e)
 {
 	const struct timeline *t = library_timeline(r->library, r->entry, e);
 	int64_t from_ns, to_ns;
@@ -44,7 +44,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	table_init(&table, "selection", "What is in the window");
 	table_columns(&table, columns, sizeof columns / sizeof columns[0]);
 	for (uint32_t i = 0; i < n; i++)
-		add_row(&table, t->p, &v[i], to_ns - from_ns);
+		serve_timeline_select_add_row(&table, t->p, &v[i], to_ns - from_ns);
 	int rc = table_sort(&table, STR("total_ns"), true, e);
 	if (rc == 0)
 		rc = table_answer(r, &table, out, e);
@@ -65,5 +65,5 @@ const struct endpoint endpoint_timeline_select = {
 	.help = "totals by name of what is in a window of the timeline",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
-	.run = run,
+	.run = serve_timeline_select_run,
 };

@@ -9,7 +9,7 @@ struct seen {
 	uint32_t n, cap;
 };
 
-static void see(struct seen *s, uint32_t id)
+static void serve_timeline_tile_see(struct seen *s, uint32_t id)
 {
 	uint64_t bit = UINT64_C(1) << (id & 63);
 	if (s->bits[id >> 6] & bit)
@@ -34,7 +34,7 @@ static char *put_comma_number(char *at, int64_t v)
 }
 
 /* start, duration, busy, count, row, name, category: seven numbers an item. Most of a tile is this, so that room is made once a lane. */
-static void put_lane(struct buf *b, struct tile *x, uint32_t lane)
+static void serve_timeline_tile_put_lane(struct buf *b, struct tile *x, uint32_t lane)
 {
 	enum { ITEM_BYTES = 7 * (I64_DIGITS + 1) };
 	const struct profile *p = x->t->p;
@@ -46,7 +46,7 @@ static void put_lane(struct buf *b, struct tile *x, uint32_t lane)
 	char *begin = buf_room(b, x->items.n * ITEM_BYTES + 2), *at = begin;
 	for (size_t i = 0; i < x->items.n; i++) {
 		const struct timeline_item *k = &x->items.v[i];
-		see(&x->names, name[k->row]);
+		serve_timeline_tile_see(&x->names, name[k->row]);
 		at = put_comma_number(at, k->start_ns - x->t->first_ns);
 		at = put_comma_number(at, k->end_ns - k->start_ns);
 		at = put_comma_number(at, timeline_busy_ns(p, device, k));
@@ -62,7 +62,7 @@ static void put_lane(struct buf *b, struct tile *x, uint32_t lane)
 	b->n = (size_t)(at - b->p);
 }
 
-static void put_names(struct buf *b, const struct tile *x)
+static void serve_timeline_tile_put_names(struct buf *b, const struct tile *x)
 {
 	buf_cstr(b, "],\n\"names\":{");
 	for (uint32_t i = 0; i < x->names.n; i++) {
@@ -77,7 +77,7 @@ static void put_names(struct buf *b, const struct tile *x)
 	buf_cstr(b, "]}\n");
 }
 
-static void put_tile(struct buf *b, struct tile *x, const uint8_t *take, int64_t index)
+static void serve_timeline_tile_put_tile(struct buf *b, struct tile *x, const uint8_t *take, int64_t index)
 {
 	bool any = false;
 	x->names.bits = NEW_ARRAY(x->t->p->strings.n / 64 + 1, uint64_t);
@@ -91,17 +91,17 @@ static void put_tile(struct buf *b, struct tile *x, const uint8_t *take, int64_t
 		bool here = k->first_ns < x->to_ns && k->last_ns >= x->from_ns;
 		for (uint32_t l = 0; here && l < k->n_lanes; l++) {
 			buf_cstr(b, l ? "," : "");
-			put_lane(b, x, k->first_lane + l);
+			serve_timeline_tile_put_lane(b, x, k->first_lane + l);
 		}
 		buf_cstr(b, "]}");
 	}
-	put_names(b, x);
+	serve_timeline_tile_put_names(b, x);
 	mem_free(x->names.bits);
 	mem_free(x->names.id);
 	timeline_items_release(&x->items);
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_timeline_tile_run(const struct request *r, struct response *out, struct err *e)
 {
 	const struct timeline *t = library_timeline(r->library, r->entry, e);
 	int64_t zoom, index;
@@ -113,7 +113,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 		return -1;
 	int64_t width_ns = (int64_t)TIMELINE_TILE_PIXELS << zoom;
 	struct tile x = {.t = t, .from_ns = t->first_ns + index * width_ns, .to_ns = t->first_ns + (index + 1) * width_ns, .zoom = (unsigned)zoom};
-	put_tile(&out->body, &x, take, index);
+	serve_timeline_tile_put_tile(&out->body, &x, take, index);
 	return 0;
 }
 
@@ -130,5 +130,5 @@ const struct endpoint endpoint_timeline_tile = {
 	.flags = ENDPOINT_INPUT,
 	.params = params,
 	.queue = QUEUE_QUICK,
-	.run = run,
+	.run = serve_timeline_tile_run,
 };

@@ -50,7 +50,7 @@ static int64_t longest_ns(const struct profile *p, bool device, const struct tim
 	return ns < k->busy_ns ? ns : k->busy_ns;
 }
 
-static void put_lane(struct whole *x, uint32_t lane)
+static void serve_timeline_whole_put_lane(struct whole *x, uint32_t lane)
 {
 	const struct profile *p = x->t->p;
 	bool device = x->t->tracks[x->t->lanes[lane].track].device;
@@ -74,7 +74,7 @@ static void put_lane(struct whole *x, uint32_t lane)
 	buf_char(x->b, '}');
 }
 
-static int run(const struct request *r, struct response *out, struct err *e)
+static int serve_timeline_whole_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct whole w = {.t = library_timeline(r->library, r->entry, e), .b = &out->body}, *x = &w;
 	int64_t most;
@@ -85,7 +85,7 @@ static int run(const struct request *r, struct response *out, struct err *e)
 	buf_printf(x->b, "{\"zoom\":%u,\"lanes\":[", x->zoom);
 	for (uint32_t l = 0; l < x->t->n_lanes; l++) {
 		buf_cstr(x->b, l ? ",\n" : "\n");
-		put_lane(x, l);
+		serve_timeline_whole_put_lane(x, l);
 	}
 	buf_cstr(x->b, "],\n\"categories\":[");
 	for (uint32_t i = 0; i < x->t->p->cat.rows.n; i++) {
@@ -110,5 +110,5 @@ const struct endpoint endpoint_timeline_whole = {
 	.help = "all lanes from begin to end at the finest zoom that has no more than so many items, column by column",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
-	.run = run,
+	.run = serve_timeline_whole_run,
 };

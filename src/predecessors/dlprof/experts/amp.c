@@ -2,7 +2,7 @@
 
 extern const struct detector detector_dlprof_amp;
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_amp_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	unsigned eligible = 0;
 	bool half = model_config_is(p, "amp_enabled");
@@ -30,5 +30,5 @@ const struct detector detector_dlprof_amp = {
 	.disprove = "The ops run in TF32, which DLProf does not tell from float32.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_amp_run,
 };

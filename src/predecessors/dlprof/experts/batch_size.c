@@ -6,7 +6,7 @@ extern const struct detector detector_dlprof_batch_size;
 /* The largest factor that DLProf was seen to recommend; below half of the memory, doubling is the least. */
 enum { MOST = 4 };
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_batch_size_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	double used = memory_share_pct(p, MEMORY_RESERVED); /* DLProf samples it while it runs the program */
 	int factor = used > 0 ? (int)(100 / used) : 0;
@@ -29,5 +29,5 @@ const struct detector detector_dlprof_batch_size = {
 	.disprove = "A larger batch takes as long per sample, or trains worse.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_batch_size_run,
 };

@@ -2,7 +2,7 @@
 
 extern const struct detector detector_dlprof_cudnn_benchmark;
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_cudnn_benchmark_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	if (model_config_is(p, "cudnn_benchmark_disabled"))
 		findings_quote(f, &detector_dlprof_cudnn_benchmark,
@@ -20,5 +20,5 @@ const struct detector detector_dlprof_cudnn_benchmark = {
 	.disprove = "The shapes change all the time.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_cudnn_benchmark_run,
 };

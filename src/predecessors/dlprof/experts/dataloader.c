@@ -15,7 +15,7 @@ static bool has_dali(const struct profile *p)
 }
 
 /* DLProf's outputs have the first finding where the data loader takes more than the CPU and the rest, and the second where it does not. */
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_dataloader_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct dlprof_run *r = dlprof_run_of(f, p);
 	const double *ns = r->usage.ns;
@@ -40,5 +40,5 @@ const struct detector detector_dlprof_dataloader = {
 	.disprove = "The run reads no data: DLProf recommends DALI to every PyTorch run that does not use it.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_dataloader_run,
 };

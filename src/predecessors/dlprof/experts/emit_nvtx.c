@@ -4,7 +4,7 @@
 extern const struct detector detector_dlprof_emit_nvtx;
 
 /* The markers of its module are there, but neither the record of emit_nvtx nor a range of it (they state sequence numbers). */
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_emit_nvtx_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	bool ranges = false;
 	if (p->ops->origin != OPS_MARKERS || model_config_is(p, "emit_nvtx"))
@@ -25,5 +25,5 @@ const struct detector detector_dlprof_emit_nvtx = {
 	.disprove = "Only what emit_nvtx does not mark was recorded.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_emit_nvtx_run,
 };

@@ -8,7 +8,7 @@ static const char *const fusible[] = {"BiasAdd", NULL};
 static const char *const products[] = {"Conv2D", "MatMul", NULL};
 static const char *const fused[] = {"_Fused*", NULL};
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_fusion_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	if (dlprof_is_tensorflow(p) && dlprof_has_type(p, fusible) && dlprof_has_type(p, products) && !dlprof_has_type(p, fused))
 		findings_quote(f, &detector_dlprof_fusion, STR("Fusion is not enabled: No fused ops detected"),
@@ -24,5 +24,5 @@ const struct detector detector_dlprof_fusion = {
 	.disprove = "Nothing in the graph can be fused.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_fusion_run,
 };

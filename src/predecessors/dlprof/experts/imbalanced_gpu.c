@@ -10,7 +10,7 @@ static const double MUCH_LESS = 0.5;
 enum { DEVICES_MAX = 64 };
 
 /* Working times of devices that have work; *n of them. */
-static void measure(const struct profile *p, int32_t *device, int64_t *ns, unsigned *n)
+static void dlprof_imbalanced_gpu_measure(const struct profile *p, int32_t *device, int64_t *ns, unsigned *n)
 {
 	uint8_t *of = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
@@ -32,12 +32,12 @@ static void measure(const struct profile *p, int32_t *device, int64_t *ns, unsig
 	mem_free(of);
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_imbalanced_gpu_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	int32_t device[DEVICES_MAX], less[DEVICES_MAX];
 	int64_t ns[DEVICES_MAX], most = 0;
 	unsigned n = 0, n_less = 0;
-	measure(p, device, ns, &n);
+	dlprof_imbalanced_gpu_measure(p, device, ns, &n);
 	for (unsigned i = 0; n > 1 && i < n; i++)
 		most = ns[i] > most ? ns[i] : most;
 	for (unsigned i = 0; n > 1 && i < n; i++)
@@ -59,5 +59,5 @@ const struct detector detector_dlprof_imbalanced_gpu = {
 	.disprove = "The GPUs do different parts of the work by design.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_imbalanced_gpu_run,
 };

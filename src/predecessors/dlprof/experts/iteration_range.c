@@ -17,7 +17,7 @@ static int by_length(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int64_t length_of(const struct dlprof_run *r, uint32_t i)
+static int64_t dlprof_iteration_range_length_of(const struct dlprof_run *r, uint32_t i)
 {
 	return dlprof_iteration_end(r, i) - r->iterations.start_ns[i];
 }
@@ -28,12 +28,12 @@ static bool find_steady(const struct dlprof_run *r, uint32_t *first, uint32_t *l
 	uint32_t n = r->last - r->first + 1, best = 0, from = r->first;
 	int64_t *sorted = NEW_ARRAY(n, int64_t);
 	for (uint32_t i = 0; i < n; i++)
-		sorted[i] = length_of(r, r->first + i);
+		sorted[i] = dlprof_iteration_range_length_of(r, r->first + i);
 	qsort(sorted, n, sizeof *sorted, by_length);
 	double median = (double)sorted[n / 2];
 	mem_free(sorted);
 	for (uint32_t i = r->first; i <= r->last; i++) {
-		double differs = ((double)length_of(r, i) - median) / median;
+		double differs = ((double)dlprof_iteration_range_length_of(r, i) - median) / median;
 		if (differs > STEADY || differs < -STEADY) {
 			from = i + 1;
 		} else if (i - from + 1 > best) {
@@ -45,7 +45,7 @@ static bool find_steady(const struct dlprof_run *r, uint32_t *first, uint32_t *l
 	return best >= SHORTEST;
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_iteration_range_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct dlprof_run *r = dlprof_run_of(f, p);
 	double mean, deviation;
@@ -71,5 +71,5 @@ const struct detector detector_dlprof_iteration_range = {
 	.disprove = "The iterations do different work by design.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_iteration_range_run,
 };

@@ -2,7 +2,7 @@
 
 extern const struct detector detector_dlprof_no_iterations;
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_no_iterations_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct dlprof_run *r = dlprof_run_of(f, p);
 	if (!r->iterations.calls)
@@ -21,5 +21,5 @@ const struct detector detector_dlprof_no_iterations = {
 	.disprove = "The run has a single iteration.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_no_iterations_run,
 };

@@ -70,14 +70,14 @@ bool dlprof_is_eligible(const struct op *op)
 	return op->tc_eligible && op->instances;
 }
 
-static void add_note(void *context, struct str text)
+static void dlprof_run_add_note(void *context, struct str text)
 {
 	findings_note(context, text);
 }
 
 void dlprof_note_hints(struct findings *f, const struct profile *p, unsigned which)
 {
-	dlprof_hints(p, which, NULL, add_note, f);
+	dlprof_hints(p, which, NULL, dlprof_run_add_note, f);
 }
 
 static bool type_is(struct str type, const char *wanted)

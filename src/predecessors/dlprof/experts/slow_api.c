@@ -17,7 +17,7 @@ static const struct {
 	{"autograd_set_detect_anomaly", "torch.autograd.set_detect_anomaly"},
 };
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_slow_api_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	struct buf used = {0};
 	for (size_t i = 0; i < sizeof slow / sizeof slow[0]; i++)
@@ -39,5 +39,5 @@ const struct detector detector_dlprof_slow_api = {
 	.disprove = "They run outside the training loop.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_slow_api_run,
 };

@@ -31,7 +31,7 @@ static uint8_t *find_users(const struct profile *p)
 	return uses;
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_tensor_shape_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	unsigned bad = 0;
 	if (!dlprof_is_tensorflow(p))
@@ -61,5 +61,5 @@ const struct detector detector_dlprof_tensor_shape = {
 	.disprove = "Newer cuDNN and cuBLAS use Tensor Cores for any shape.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_tensor_shape_run,
 };

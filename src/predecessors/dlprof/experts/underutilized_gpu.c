@@ -8,7 +8,7 @@ extern const struct detector detector_dlprof_underutilized_gpu;
 /* The guide's threshold, percent. */
 static const double TOO_LITTLE = 50;
 
-static bool has_work(const struct profile *p, int32_t device)
+static bool dlprof_underutilized_gpu_has_work(const struct profile *p, int32_t device)
 {
 	for (uint32_t i = 0; i < p->launch.rows.n; i++)
 		if (p->launch.device[i] == device)
@@ -22,7 +22,7 @@ static void report_unused(const struct profile *p, struct findings *f)
 	uint8_t *foreign = NEW_ARRAY(p->device.rows.n, uint8_t);
 	unsigned n = 0, own = p->device.rows.n - job_foreign_gpus(p, foreign);
 	for (uint32_t i = 0; i < p->device.rows.n; i++)
-		if (!foreign[i] && !has_work(p, p->device.id[i]))
+		if (!foreign[i] && !dlprof_underutilized_gpu_has_work(p, p->device.id[i]))
 			unused[n++] = p->device.id[i];
 	if (own < p->device.rows.n)
 		dlprof_note_hints(f, p, HINT_GPUS);
@@ -36,7 +36,7 @@ static void report_unused(const struct profile *p, struct findings *f)
 }
 
 /* What the time without the GPU went to most. */
-static struct str advice(struct findings *f, const struct dlprof_run *r)
+static struct str dlprof_underutilized_gpu_advice(struct findings *f, const struct dlprof_run *r)
 {
 	const double *ns = r->usage.ns;
 	if (ns[USAGE_CPU] >= ns[USAGE_DATALOADER] && ns[USAGE_CPU] >= ns[USAGE_OTHER])
@@ -48,7 +48,7 @@ static struct str advice(struct findings *f, const struct dlprof_run *r)
 	                    dlprof_pct(r, ns[loader ? USAGE_DATALOADER : USAGE_OTHER]));
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_underutilized_gpu_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	const struct dlprof_run *r = dlprof_run_of(f, p);
 	double pct = dlprof_pct(r, r->usage.kernel_busy_ns);
@@ -58,7 +58,7 @@ static int run(const struct profile *p, struct findings *f, struct err *e)
 	if (pct < TOO_LITTLE)
 		findings_quote(f, &detector_dlprof_underutilized_gpu,
 		                    arena_printf(&f->arena, "The GPU is underutilized: Only %.1f%% of the profiled time is spent on GPU kernel operations",
-		                                 pct), advice(f, r));
+		                                 pct), dlprof_underutilized_gpu_advice(f, r));
 	return 0;
 }
 
@@ -70,5 +70,5 @@ const struct detector detector_dlprof_underutilized_gpu = {
 	.disprove = "The recording holds much start-up: DLProf counts all of it.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_underutilized_gpu_run,
 };

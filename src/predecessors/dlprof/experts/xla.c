@@ -5,7 +5,7 @@ extern const struct detector detector_dlprof_xla;
 /* What XLA's ops are called in TensorFlow's ranges. */
 static const char *const xla_types[] = {"Xla*", "_Xla*", "XLA*", NULL};
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int dlprof_xla_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	if (dlprof_is_tensorflow(p) && p->ops->n_ops && !dlprof_has_type(p, xla_types))
 		findings_quote(f, &detector_dlprof_xla, STR("XLA is not enabled: No XLA ops detected"),
@@ -22,5 +22,5 @@ const struct detector detector_dlprof_xla = {
 	.disprove = "XLA's ops go by names that DLProf does not know.",
 	.experts = &dlprof_experts,
 	.needs = DLPROF_NEEDS,
-	.run = run,
+	.run = dlprof_xla_run,
 };

@@ -85,7 +85,7 @@ const struct pyprof_arg *pyprof_at_or_named(const struct pyprof_marker *m, unsig
 }
 
 /* (PyProf's utility.py and dtype.py) */
-static const struct dtype_row {
+static const struct pyprof_class_dtype_row {
 	const char *name;
 	int size;
 	const char *in_dict;   /* NULL = not known there */
@@ -98,7 +98,7 @@ static const struct dtype_row {
 	{"double", 8, "fp64", "fp64"},
 };
 
-static const struct dtype_row *dtype_row_of(struct str name)
+static const struct pyprof_class_dtype_row *dtype_row_of(struct str name)
 {
 	for (size_t i = 0; i < sizeof dtype_rows / sizeof dtype_rows[0]; i++)
 		if (str_eqc(name, dtype_rows[i].name))
@@ -108,13 +108,13 @@ static const struct dtype_row *dtype_row_of(struct str name)
 
 int pyprof_size(struct str dtype)
 {
-	const struct dtype_row *r = dtype_row_of(dtype);
+	const struct pyprof_class_dtype_row *r = dtype_row_of(dtype);
 	return r && r->in_dict ? r->size : 0;
 }
 
 int pyprof_tensor_size(struct str dtype)
 {
-	const struct dtype_row *r = dtype_row_of(dtype);
+	const struct pyprof_class_dtype_row *r = dtype_row_of(dtype);
 	return r ? r->size : 0;
 }
 
@@ -150,13 +150,13 @@ void pyprof_put_shape(struct pyprof_model *out, const char *key, const struct py
 
 void pyprof_put_type(struct pyprof_model *out, struct str dtype)
 {
-	const struct dtype_row *r = dtype_row_of(dtype);
+	const struct pyprof_class_dtype_row *r = dtype_row_of(dtype);
 	buf_printf(&out->params, "%s,", r && r->in_dict ? r->in_dict : "?");
 }
 
 void pyprof_put_tensor(struct pyprof_model *out, const int64_t *shape, unsigned rank, struct str dtype)
 {
-	const struct dtype_row *r = dtype_row_of(dtype);
+	const struct pyprof_class_dtype_row *r = dtype_row_of(dtype);
 	pyprof_put_dims(out, shape, rank, true);
 	buf_cstr(&out->params, r ? r->in_tensor : "?");
 }
@@ -179,7 +179,7 @@ char pyprof_tensor_core(const struct pyprof_call *c, const char *word2, const ch
 	return used ? '1' : otherwise;
 }
 
-static const struct pyprof_class *class_of(const struct pyprof_call *c)
+static const struct pyprof_class *pyprof_class_of(const struct pyprof_call *c)
 {
 	const struct pyprof_class *const *k = pyprof_class_registry;
 	for (; *k; k++) {
@@ -195,7 +195,7 @@ int pyprof_model_of(const struct pyprof_call *c, struct pyprof_model *out)
 	struct buf keep = out->params;
 	*out = (struct pyprof_model){.params = keep, .op = c->marker->op, .tc = '-'};
 	buf_clear(&out->params);
-	const struct pyprof_class *k = class_of(c);
+	const struct pyprof_class *k = pyprof_class_of(c);
 	if (!k || k->model(c, out) < 0 || out->overflow) {
 		if (!out->why)
 			out->why = k ? "numbers within 64 bits" : "an op";

@@ -12,7 +12,7 @@ static const char *const main_kernels[] = {"_s884cudnn_", "_s1688cudnn_", "_scud
                                            "winograd3x3Kernel", "_sgemm_", "fermiPlusCgemmLDS128_batched", "_gcgemm_", NULL};
 static const char *const whole[] = {"2d_grouped_direct_kernel", "spatialDepthwiseConvolutionUpdateOutput", NULL};
 
-struct conv {
+struct pyprof_conv_conv {
 	int64_t n, c, h, w, k, p, q, r, s, ph, pw, u, v, dh, dw, g;
 };
 
@@ -35,14 +35,14 @@ static bool read_pair(const struct pyprof_marker *m, unsigned at, const char *na
 }
 
 /* int(1 + (in + 2 pad - ((filter - 1) dilation + 1)) / stride) */
-static int64_t out_size(struct pyprof_model *out, int64_t in, int64_t pad, int64_t filter, int64_t dilation, int64_t stride)
+static int64_t pyprof_conv_out_size(struct pyprof_model *out, int64_t in, int64_t pad, int64_t filter, int64_t dilation, int64_t stride)
 {
 	int64_t covered = pyprof_add(out, pyprof_mul(out, filter - 1, dilation), 1);
 	int64_t span = pyprof_add(out, pyprof_add(out, in, pyprof_mul(out, 2, pad)), -covered);
 	return pyprof_add(out, span, stride) / stride;
 }
 
-static int read_conv(const struct pyprof_call *c, struct pyprof_model *out, struct conv *v)
+static int read_conv(const struct pyprof_call *c, struct pyprof_model *out, struct pyprof_conv_conv *v)
 {
 	const struct pyprof_marker *m = c->marker;
 	bool two = str_eqc(m->op, "conv2d");
@@ -57,19 +57,19 @@ static int read_conv(const struct pyprof_call *c, struct pyprof_model *out, stru
 	                     read_pair(m, 5, "dilation", 1, two + 1u, dilation) &&
 	                     read_pair(m, m->n == 7 ? 6 : UINT32_MAX, "groups", 1, two + 1u, groups),
 	        "convolution: numbers or tuples for stride, padding, dilation, groups");
-	*v = (struct conv){.n = x->shape[0], .c = x->shape[1], .h = two ? x->shape[2] : 1, .w = x->shape[rank - 1], .k = w->shape[0],
-	                   .r = two ? w->shape[2] : 1, .s = w->shape[rank - 1], .ph = two ? pad[0] : 0, .pw = pad[1],
-	                   .u = two ? stride[0] : 1, .v = stride[1], .dh = two ? dilation[0] : 1, .dw = dilation[1], .g = groups[0]};
+	*v = (struct pyprof_conv_conv){.n = x->shape[0], .c = x->shape[1], .h = two ? x->shape[2] : 1, .w = x->shape[rank - 1], .k = w->shape[0],
+	                               .r = two ? w->shape[2] : 1, .s = w->shape[rank - 1], .ph = two ? pad[0] : 0, .pw = pad[1],
+	                               .u = two ? stride[0] : 1, .v = stride[1], .dh = two ? dilation[0] : 1, .dw = dilation[1], .g = groups[0]};
 	REQUIRE(out, two ? v->g >= 1 && v->c == pyprof_mul(out, w->shape[1], v->g) : v->g == 1 && v->c == w->shape[1],
 	        "convolution: channels that fit the groups (one for conv1d)");
 	REQUIRE(out, v->u > 0 && v->v > 0, "convolution: a stride above 0");
-	v->p = out_size(out, v->h, v->ph, v->r, v->dh, v->u);
-	v->q = out_size(out, v->w, v->pw, v->s, v->dw, v->v);
+	v->p = pyprof_conv_out_size(out, v->h, v->ph, v->r, v->dh, v->u);
+	v->q = pyprof_conv_out_size(out, v->w, v->pw, v->s, v->dw, v->v);
 	REQUIRE(out, (v->h != 1 || v->p == 1) && (v->w != 1 || v->q == 1), "convolution: an output of 1 for an input of 1");
 	return 0;
 }
 
-static void put_params(struct pyprof_model *out, const struct conv *v, struct str dtype)
+static void put_params(struct pyprof_model *out, const struct pyprof_conv_conv *v, struct str dtype)
 {
 	const struct {
 		const char *key;
@@ -82,7 +82,7 @@ static void put_params(struct pyprof_model *out, const struct conv *v, struct st
 }
 
 /* A kernel that does all groups. */
-static void whole_cost(struct pyprof_model *out, const struct conv *v, int size)
+static void whole_cost(struct pyprof_model *out, const struct pyprof_conv_conv *v, int size)
 {
 	const int64_t macs[] = {2, v->n, v->k, v->p, v->q, v->c, v->r, v->s}, x[] = {v->n, v->c, v->h, v->w},
 	              w[] = {v->k, v->c, v->r, v->s}, y[] = {v->n, v->k, v->p, v->q};
@@ -92,7 +92,7 @@ static void whole_cost(struct pyprof_model *out, const struct conv *v, int size)
 }
 
 /* A kernel that does one of several groups: everything from channels that are floats already. */
-static void group_cost(struct pyprof_model *out, const struct conv *v, int size)
+static void group_cost(struct pyprof_model *out, const struct pyprof_conv_conv *v, int size)
 {
 	double n = (double)v->n, c = (double)v->c / (double)v->g, k = (double)v->k / (double)v->g, p = (double)v->p, q = (double)v->q;
 	double r = (double)v->r, s = (double)v->s, h = (double)v->h, w = (double)v->w;
@@ -100,9 +100,9 @@ static void group_cost(struct pyprof_model *out, const struct conv *v, int size)
 	out->bytes = pyprof_float((n * c * h * w + k * c * r * s + n * k * p * q) * size);
 }
 
-static int model(const struct pyprof_call *c, struct pyprof_model *out)
+static int pyprof_conv_model(const struct pyprof_call *c, struct pyprof_model *out)
 {
-	struct conv v;
+	struct pyprof_conv_conv v;
 	if (read_conv(c, out, &v) < 0)
 		return -1;
 	struct str dtype = c->marker->arg[0].dtype;
@@ -126,4 +126,4 @@ static int model(const struct pyprof_call *c, struct pyprof_model *out)
 	return 0;
 }
 
-const struct pyprof_class pyprof_class_conv = {.ops = ops, .model = model};
+const struct pyprof_class pyprof_class_conv = {.ops = ops, .model = pyprof_conv_model};

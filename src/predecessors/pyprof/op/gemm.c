@@ -7,7 +7,7 @@ static const char *const matmul_kernels[] = {"kernelPointwiseApply2", "reduce_1B
                                              "gemm", "gemv", NULL};
 
 /* size * b * (mn + mk + nk) and 2 b mnk */
-static void set_cost(struct pyprof_model *out, int64_t b, int64_t m, int64_t n, int64_t k, int64_t bytes_b, int size)
+static void pyprof_gemm_set_cost(struct pyprof_model *out, int64_t b, int64_t m, int64_t n, int64_t k, int64_t bytes_b, int size)
 {
 	int64_t mn = pyprof_mul(out, m, n);
 	int64_t sum = pyprof_add(out, pyprof_add(out, mn, pyprof_mul(out, m, k)), pyprof_mul(out, n, k));
@@ -15,14 +15,14 @@ static void set_cost(struct pyprof_model *out, int64_t b, int64_t m, int64_t n, 
 	out->bytes = pyprof_int(pyprof_mul(out, size, pyprof_mul(out, bytes_b, sum)));
 }
 
-static bool is_torch(const struct pyprof_marker *m, bool or_tensor)
+static bool pyprof_gemm_is_torch(const struct pyprof_marker *m, bool or_tensor)
 {
 	return str_eqc(m->mod, "torch") || (or_tensor && str_eqc(m->mod, "Tensor"));
 }
 
 /* A of rank `rank` times B; the last two dimensions are the matrices. */
-static int product(const struct pyprof_call *c, struct pyprof_model *out, const struct pyprof_arg *a, const struct pyprof_arg *b,
-                   unsigned rank)
+static int pyprof_gemm_product(const struct pyprof_call *c, struct pyprof_model *out, const struct pyprof_arg *a, const struct pyprof_arg *b,
+                               unsigned rank)
 {
 	REQUIRE(out, a && b && pyprof_is_tensor(a) && pyprof_is_tensor(b) && a->rank == rank && b->rank == rank, "product of two matrices");
 	int64_t batch = rank == 3 ? a->shape[0] : 1, m = a->shape[rank - 2], k = a->shape[rank - 1], n = b->shape[rank - 1];
@@ -37,7 +37,7 @@ static int product(const struct pyprof_call *c, struct pyprof_model *out, const 
 	pyprof_put_int(out, "K", k);
 	pyprof_put_type(out, a->dtype);
 	out->tc = pyprof_tensor_core(c, "884gemm", "1688gemm", '0');
-	set_cost(out, batch, m, n, k, batch, size);
+	pyprof_gemm_set_cost(out, batch, m, n, k, batch, size);
 	return 0;
 }
 
@@ -46,7 +46,7 @@ static int addmm(const struct pyprof_call *c, struct pyprof_model *out)
 	const struct pyprof_marker *mk = c->marker;
 	const struct pyprof_arg *v[3];
 	unsigned n = 0;
-	REQUIRE(out, is_torch(mk, true), "addmm of torch or Tensor");
+	REQUIRE(out, pyprof_gemm_is_torch(mk, true), "addmm of torch or Tensor");
 	for (unsigned i = 0; i < mk->n; i++) {
 		const struct pyprof_arg *a = &mk->arg[i];
 		if (a->name.n || (c->rules == PYPROF_2 && !str_eqc(a->type, "tensor")))
@@ -56,21 +56,21 @@ static int addmm(const struct pyprof_call *c, struct pyprof_model *out)
 	}
 	REQUIRE(out, n == 3, "addmm with 3 arguments");
 	REQUIRE(out, str_eq(v[0]->dtype, v[1]->dtype), "addmm: equal types");
-	return product(c, out, v[1], v[2], 2);
+	return pyprof_gemm_product(c, out, v[1], v[2], 2);
 }
 
 static int mm(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	const struct pyprof_marker *mk = c->marker;
-	REQUIRE(out, is_torch(mk, false) && mk->n == 2, "torch.mm with 2 arguments");
-	return product(c, out, &mk->arg[0], &mk->arg[1], 2);
+	REQUIRE(out, pyprof_gemm_is_torch(mk, false) && mk->n == 2, "torch.mm with 2 arguments");
+	return pyprof_gemm_product(c, out, &mk->arg[0], &mk->arg[1], 2);
 }
 
 static int bmm(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	const struct pyprof_marker *mk = c->marker;
-	REQUIRE(out, is_torch(mk, false) && pyprof_n_positional(mk) == 2, "torch.bmm with 2 arguments");
-	return product(c, out, pyprof_positional(mk, 0), pyprof_positional(mk, 1), 3);
+	REQUIRE(out, pyprof_gemm_is_torch(mk, false) && pyprof_n_positional(mk) == 2, "torch.bmm with 2 arguments");
+	return pyprof_gemm_product(c, out, pyprof_positional(mk, 0), pyprof_positional(mk, 1), 3);
 }
 
 /* torch.matmul's cases: a vector is a matrix of one row (A) or one column (B); the leading dimensions are broadcast. */
@@ -112,7 +112,7 @@ static int matmul(const struct pyprof_call *c, struct pyprof_model *out)
 	pyprof_put_type(out, a->dtype);
 	bool gemm = !pyprof_word_in(c->kernel, c->rules == PYPROF_2 ? no_gemm2 : no_gemm);
 	if (gemm)
-		set_cost(out, batch, mnk[0], mnk[1], mnk[2], 1, size);
+		pyprof_gemm_set_cost(out, batch, mnk[0], mnk[1], mnk[2], 1, size);
 	else
 		out->bytes = pyprof_int(pyprof_mul(out, 2 * size, pyprof_elements(out, a)));
 	if (gemm && !str_eqc(c->kernel, "dot_kernel"))

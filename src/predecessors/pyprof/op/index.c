@@ -19,7 +19,7 @@ static unsigned without_out(const struct pyprof_marker *m, struct pyprof_arg *v,
 	return n;
 }
 
-static int put(struct pyprof_model *out, const struct pyprof_arg *a, int *size)
+static int pyprof_index_put(struct pyprof_model *out, const struct pyprof_arg *a, int *size)
 {
 	REQUIRE(out, a && pyprof_is_tensor(a), "a tensor");
 	*size = pyprof_size(a->dtype);
@@ -28,7 +28,7 @@ static int put(struct pyprof_model *out, const struct pyprof_arg *a, int *size)
 	return 0;
 }
 
-static int cat(const struct pyprof_call *c, struct pyprof_model *out)
+static int pyprof_index_cat(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	const struct pyprof_marker *m = c->marker;
 	REQUIRE(out, is_mod(m, true, false) && m->n >= 2 && m->arg[0].dtype.p, "torch.cat of tensors");
@@ -60,20 +60,20 @@ static int reshape(const struct pyprof_call *c, struct pyprof_model *out)
 	const struct pyprof_marker *m = c->marker;
 	int size;
 	REQUIRE(out, is_mod(m, false, true) && m->n, "Tensor.reshape");
-	if (put(out, &m->arg[0], &size) < 0)
+	if (pyprof_index_put(out, &m->arg[0], &size) < 0)
 		return -1;
 	pyprof_put_type(out, m->arg[0].dtype);
 	return 0;
 }
 
-static int gather(const struct pyprof_call *c, struct pyprof_model *out)
+static int pyprof_index_gather(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	struct pyprof_arg v[3];
 	int size;
 	REQUIRE(out, is_mod(c->marker, true, true) && without_out(c->marker, v, 3) == 3, "gather with 3 arguments");
 	const struct pyprof_marker kept = {.arg = v, .n = 3};
 	const struct pyprof_arg *a = pyprof_at_or_named(&kept, 0, "input");
-	if (put(out, a, &size) < 0)
+	if (pyprof_index_put(out, a, &size) < 0)
 		return -1;
 	pyprof_put_type(out, a->dtype);
 	out->bytes = pyprof_int(pyprof_mul(out, 2 * size, pyprof_elements(out, a)));
@@ -89,7 +89,7 @@ static int masked_scatter(const struct pyprof_call *c, struct pyprof_model *out)
 	REQUIRE(out, pyprof_is_tensor(to) && pyprof_is_tensor(mask) && pyprof_is_tensor(from), "masked_scatter_: three tensors");
 	REQUIRE(out, str_eqc(mask->dtype, "uint8") && str_eq(to->dtype, from->dtype) && pyprof_same_shape(to, mask),
 	        "masked_scatter_: a mask of uint8 and equal types");
-	if (put(out, to, &size) < 0)
+	if (pyprof_index_put(out, to, &size) < 0)
 		return -1;
 	pyprof_put_type(out, to->dtype);
 	out->bytes = pyprof_int(c->sub > 0 ? 0 : pyprof_mul(out, 2 * size + 1, pyprof_elements(out, to)));
@@ -102,7 +102,7 @@ static int nonzero(const struct pyprof_call *c, struct pyprof_model *out)
 	int size;
 	REQUIRE(out, is_mod(m, true, true) && m->n == 1, "nonzero with 1 argument");
 	const struct pyprof_arg *a = &m->arg[0];
-	if (put(out, a, &size) < 0)
+	if (pyprof_index_put(out, a, &size) < 0)
 		return -1;
 	pyprof_put_type(out, a->dtype);
 	out->bytes = pyprof_int(c->sub > 0 ? 0 : pyprof_mul(out, size + 8 * (int64_t)a->rank, pyprof_elements(out, a)));
@@ -119,7 +119,7 @@ static int index_select(const struct pyprof_call *c, struct pyprof_model *out)
 	const struct pyprof_arg *i = pyprof_at_or_named(&kept, 2, "index");
 	REQUIRE(out, t && d && i && pyprof_is_tensor(i) && d->kind == PYPROF_INT, "index_select: a tensor, a dimension, indices");
 	REQUIRE(out, str_eqc(i->dtype, "int64") && i->rank == 1, "index_select: a vector of int64");
-	if (put(out, t, &size) < 0)
+	if (pyprof_index_put(out, t, &size) < 0)
 		return -1;
 	int64_t dim = d->i < 0 ? d->i + (int64_t)t->rank : d->i, e = 1;
 	REQUIRE(out, dim >= 0 && dim < (int64_t)t->rank, "index_select: a dimension of the tensor");
@@ -140,7 +140,7 @@ static int masked_select(const struct pyprof_call *c, struct pyprof_model *out)
 	const struct pyprof_marker kept = {.arg = v, .n = 2};
 	const struct pyprof_arg *t = pyprof_at_or_named(&kept, 0, "input"), *m = pyprof_at_or_named(&kept, 1, "mask");
 	REQUIRE(out, t && m && pyprof_is_tensor(m) && str_eqc(m->dtype, "uint8"), "masked_select: a mask of uint8");
-	if (put(out, t, &size) < 0)
+	if (pyprof_index_put(out, t, &size) < 0)
 		return -1;
 	const struct pyprof_arg *both[] = {t, m};
 	int64_t dims[PYPROF_RANK];
@@ -155,9 +155,9 @@ static int masked_select(const struct pyprof_call *c, struct pyprof_model *out)
 static const char *const cat_ops[] = {"cat", NULL}, *const reshape_ops[] = {"reshape", NULL}, *const gather_ops[] = {"gather", NULL},
                         *const masked_scatter_ops[] = {"masked_scatter_", NULL}, *const nonzero_ops[] = {"nonzero", NULL},
                         *const index_select_ops[] = {"index_select", NULL}, *const masked_select_ops[] = {"masked_select", NULL};
-const struct pyprof_class pyprof_class_cat = {.ops = cat_ops, .model = cat};
+const struct pyprof_class pyprof_class_cat = {.ops = cat_ops, .model = pyprof_index_cat};
 const struct pyprof_class pyprof_class_reshape = {.ops = reshape_ops, .model = reshape};
-const struct pyprof_class pyprof_class_gather = {.ops = gather_ops, .model = gather};
+const struct pyprof_class pyprof_class_gather = {.ops = gather_ops, .model = pyprof_index_gather};
 const struct pyprof_class pyprof_class_masked_scatter = {.ops = masked_scatter_ops, .model = masked_scatter};
 const struct pyprof_class pyprof_class_nonzero = {.ops = nonzero_ops, .model = nonzero};
 const struct pyprof_class pyprof_class_index_select = {.ops = index_select_ops, .model = index_select};

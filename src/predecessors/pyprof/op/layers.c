@@ -18,13 +18,13 @@ static int read_input(const struct pyprof_call *c, struct pyprof_model *out, con
 	return 0;
 }
 
-static void set_cost(struct pyprof_model *out, int64_t flops_each, int64_t bytes_factor, int64_t elements, int size)
+static void pyprof_layers_set_cost(struct pyprof_model *out, int64_t flops_each, int64_t bytes_factor, int64_t elements, int size)
 {
 	out->flops = pyprof_int(pyprof_mul(out, flops_each, elements));
 	out->bytes = pyprof_int(pyprof_mul(out, bytes_factor * size, elements));
 }
 
-static int convert(const struct pyprof_call *c, struct pyprof_model *out)
+static int pyprof_layers_convert(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	const struct pyprof_marker *m = c->marker;
 	REQUIRE(out, str_eqc(m->mod, "Tensor") && m->n == 1, "a method of Tensor without arguments");
@@ -59,7 +59,7 @@ static int activation(const struct pyprof_call *c, struct pyprof_model *out)
 	REQUIRE(out, is_functional(m) || str_eqc(m->mod, "torch") || str_eqc(m->mod, "Tensor"), "an activation of torch");
 	if (read_input(c, out, pyprof_positional(m, 0), &e, &size) < 0)
 		return -1;
-	set_cost(out, 1, c->backward ? 3 : 2, e, size);
+	pyprof_layers_set_cost(out, 1, c->backward ? 3 : 2, e, size);
 	return 0;
 }
 
@@ -70,7 +70,7 @@ static int any_softmax(const struct pyprof_call *c, struct pyprof_model *out, in
 	REQUIRE(out, pyprof_n_positional(c->marker) <= 2, "at most 2 arguments");
 	if (read_input(c, out, pyprof_positional(c->marker, 0), &e, &size) < 0)
 		return -1;
-	set_cost(out, c->rules == PYPROF_2 ? 0 : flops_each, c->backward ? 5 : 3, e, size);
+	pyprof_layers_set_cost(out, c->rules == PYPROF_2 ? 0 : flops_each, c->backward ? 5 : 3, e, size);
 	return 0;
 }
 
@@ -94,7 +94,7 @@ static int dropout(const struct pyprof_call *c, struct pyprof_model *out)
 	REQUIRE(out, is_functional(m) && m->n && pyprof_is_tensor(&m->arg[0]), "dropout of torch.nn.functional");
 	int size = pyprof_size(m->arg[0].dtype);
 	REQUIRE(out, size, "dropout: a known type");
-	set_cost(out, 5, 2, pyprof_elements(out, &m->arg[0]), size);
+	pyprof_layers_set_cost(out, 5, 2, pyprof_elements(out, &m->arg[0]), size);
 	pyprof_put_shape(out, "T", &m->arg[0]);
 	pyprof_put_type(out, m->arg[0].dtype);
 	return 0;
@@ -106,7 +106,7 @@ static int batch_norm(const struct pyprof_call *c, struct pyprof_model *out)
 	int size;
 	if (read_input(c, out, c->marker->n ? &c->marker->arg[0] : NULL, &e, &size) < 0)
 		return -1;
-	set_cost(out, 8, c->sub > 0 ? 0 : c->backward ? 5 : 4, e, size);
+	pyprof_layers_set_cost(out, 8, c->sub > 0 ? 0 : c->backward ? 5 : 4, e, size);
 	return 0;
 }
 
@@ -143,7 +143,7 @@ static const char *const activation_ops[] = {"celu", "elu", "elu_", "hardshrink"
 static const char *const softmax_ops[] = {"softmax", NULL}, *const log_softmax_ops[] = {"log_softmax", NULL},
                         *const dropout_ops[] = {"dropout", NULL}, *const batch_norm_ops[] = {"batch_norm", NULL},
                         *const embedding_ops[] = {"embedding", NULL};
-const struct pyprof_class pyprof_class_convert = {.ops = convert_ops, .model = convert};
+const struct pyprof_class pyprof_class_convert = {.ops = convert_ops, .model = pyprof_layers_convert};
 const struct pyprof_class pyprof_class_activation = {.ops = activation_ops, .model = activation};
 const struct pyprof_class pyprof_class_softmax = {.ops = softmax_ops, .model = softmax};
 const struct pyprof_class pyprof_class_log_softmax = {.ops = log_softmax_ops, .model = log_softmax};

@@ -48,7 +48,7 @@ static int read_shape(const struct pyprof_call *c, struct pyprof_model *out, str
 }
 
 /* The rows of x, as a number when x has two dimensions. */
-static void put_rows(struct pyprof_model *out, const char *key, const struct shape *s)
+static void pyprof_linear_put_rows(struct pyprof_model *out, const char *key, const struct shape *s)
 {
 	if (s->n_dims == 1) {
 		pyprof_put_int(out, key, s->x->shape[0]);
@@ -63,23 +63,23 @@ static void put_gemm(const struct pyprof_call *c, struct pyprof_model *out, cons
 {
 	if (!c->backward) {
 		pyprof_put_int(out, "M", s->m);
-		put_rows(out, "N", s);
+		pyprof_linear_put_rows(out, "N", s);
 		pyprof_put_int(out, "K", s->k);
 	} else if (c->sub == 0) { /* gradient of the input */
 		pyprof_put_int(out, "M", s->k);
-		put_rows(out, "N", s);
+		pyprof_linear_put_rows(out, "N", s);
 		pyprof_put_int(out, "K", s->m);
 	} else if (c->sub == 1) { /* of the weight */
 		pyprof_put_int(out, "M", s->k);
 		pyprof_put_int(out, "N", s->m);
-		put_rows(out, "K", s);
+		pyprof_linear_put_rows(out, "K", s);
 	} else {
 		pyprof_put_shape(out, "X", s->x);
 		pyprof_put_shape(out, "W", s->w);
 	}
 }
 
-static int model(const struct pyprof_call *c, struct pyprof_model *out)
+static int pyprof_linear_model(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	struct shape s;
 	if (read_shape(c, out, &s) < 0)
@@ -102,10 +102,10 @@ static int model(const struct pyprof_call *c, struct pyprof_model *out)
 		out->bytes = pyprof_int(pyprof_mul(out, 2 * s.size, mn));
 		out->op = STR("bias");
 		pyprof_put_int(out, "M", s.m);
-		put_rows(out, "N", &s);
+		pyprof_linear_put_rows(out, "N", &s);
 	}
 	pyprof_put_type(out, s.x->dtype);
 	return 0;
 }
 
-const struct pyprof_class pyprof_class_linear = {.ops = ops, .model = model};
+const struct pyprof_class pyprof_class_linear = {.ops = ops, .model = pyprof_linear_model};

@@ -21,7 +21,7 @@ static const int64_t *integers(const struct py *list, struct arena *a, unsigned 
 	return v;
 }
 
-static struct str string_of(const struct py *dict, const char *key, struct str otherwise)
+static struct str pyprof_marker_string_of(const struct py *dict, const char *key, struct str otherwise)
 {
 	const struct py *v = py_get(dict, key);
 	return v && v->type == PY_STR ? v->s : otherwise;
@@ -49,8 +49,8 @@ static int read_arg(const struct py *dict, struct arena *a, struct pyprof_arg *o
 	bool ints = true;
 	if (dict->type != PY_DICT || (shape && !is_sequence(shape)))
 		return -1;
-	*out = (struct pyprof_arg){.name = string_of(dict, "name", STR("")), .type = string_of(dict, "type", STR("")),
-	                           .dtype = string_of(dict, "dtype", (struct str){0}), .has_shape = shape != NULL};
+	*out = (struct pyprof_arg){.name = pyprof_marker_string_of(dict, "name", STR("")), .type = pyprof_marker_string_of(dict, "type", STR("")),
+	                           .dtype = pyprof_marker_string_of(dict, "dtype", (struct str){0}), .has_shape = shape != NULL};
 	if (shape) {
 		out->shape_is_list = shape->type == PY_LIST;
 		out->shape = integers(shape, a, &out->rank, &ints);
@@ -64,7 +64,7 @@ int pyprof_marker_parse(struct str text, struct arena *a, struct pyprof_marker *
 {
 	size_t at;
 	const struct py *d = py_parse(text, a, &at), *args = py_get(d, "args");
-	*out = (struct pyprof_marker){.mod = string_of(d, "mod", (struct str){0}), .op = string_of(d, "op", (struct str){0})};
+	*out = (struct pyprof_marker){.mod = pyprof_marker_string_of(d, "mod", (struct str){0}), .op = pyprof_marker_string_of(d, "op", (struct str){0})};
 	if (!out->mod.p || !out->op.p || !is_sequence(args))
 		return -1;
 	out->arg = ARENA_ARRAY(a, args->n, struct pyprof_arg);

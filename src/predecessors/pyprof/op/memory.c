@@ -2,11 +2,11 @@
  * no formula: shapes and types, 0 FLOPs, 0 bytes. */
 #include "predecessors/pyprof/op/class.h"
 
-static bool is_torch(const struct pyprof_marker *m)
+static bool pyprof_memory_is_torch(const struct pyprof_marker *m)
 {
 	return str_eqc(m->mod, "torch");
 }
-static bool is_tensor(const struct pyprof_marker *m)
+static bool pyprof_memory_is_tensor(const struct pyprof_marker *m)
 {
 	return str_eqc(m->mod, "Tensor");
 }
@@ -36,7 +36,7 @@ static int fill_sizes(struct pyprof_model *out, const struct pyprof_marker *m)
 static int ones_zeros(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	const struct pyprof_marker *m = c->marker;
-	REQUIRE(out, (is_torch(m) || is_tensor(m)) && m->n, "ones or zeros of torch or Tensor");
+	REQUIRE(out, (pyprof_memory_is_torch(m) || pyprof_memory_is_tensor(m)) && m->n, "ones or zeros of torch or Tensor");
 	const struct pyprof_arg *a = &m->arg[0];
 	if (!str_eqc(m->op, "ones") && !str_eqc(m->op, "zeros")) {
 		REQUIRE(out, m->n == 1 && pyprof_is_tensor(a), "one tensor");
@@ -48,17 +48,17 @@ static int ones_zeros(const struct pyprof_call *c, struct pyprof_model *out)
 	return fill_with(out, a->seq, a->n_seq, STR("float"));
 }
 
-static int fill(const struct pyprof_call *c, struct pyprof_model *out)
+static int pyprof_memory_fill(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	const struct pyprof_marker *m = c->marker;
-	REQUIRE(out, is_tensor(m) && m->n == 2 && pyprof_is_tensor(&m->arg[0]), "Tensor.fill_ with 2 arguments");
+	REQUIRE(out, pyprof_memory_is_tensor(m) && m->n == 2 && pyprof_is_tensor(&m->arg[0]), "Tensor.fill_ with 2 arguments");
 	return fill_with(out, m->arg[0].shape, m->arg[0].rank, m->arg[0].dtype);
 }
 
 static int full(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	const struct pyprof_marker *m = c->marker;
-	REQUIRE(out, is_torch(m) && m->n == 2 && m->arg[0].kind == PYPROF_SEQ && m->arg[0].seq_of_ints, "torch.full with sizes and a value");
+	REQUIRE(out, pyprof_memory_is_torch(m) && m->n == 2 && m->arg[0].kind == PYPROF_SEQ && m->arg[0].seq_of_ints, "torch.full with sizes and a value");
 	struct str type = m->arg[1].type;
 	REQUIRE(out, str_eqc(type, "float") || str_eqc(type, "int"), "torch.full with a float or an integer");
 	return fill_with(out, m->arg[0].seq, m->arg[0].n_seq, type);
@@ -67,7 +67,7 @@ static int full(const struct pyprof_call *c, struct pyprof_model *out)
 static int copy(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	const struct pyprof_marker *m = c->marker;
-	REQUIRE(out, is_tensor(m) && m->n == 2, "Tensor.copy_ with 2 arguments");
+	REQUIRE(out, pyprof_memory_is_tensor(m) && m->n == 2, "Tensor.copy_ with 2 arguments");
 	const struct pyprof_arg *to = &m->arg[0], *from = &m->arg[1];
 	REQUIRE(out, pyprof_is_tensor(to) && pyprof_is_tensor(from) && pyprof_same_shape(to, from), "copy_: two tensors of one shape");
 	int from_size = pyprof_size(from->dtype), to_size = pyprof_size(to->dtype);
@@ -82,7 +82,7 @@ static int copy(const struct pyprof_call *c, struct pyprof_model *out)
 static int clone(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	const struct pyprof_marker *m = c->marker;
-	REQUIRE(out, is_tensor(m) && m->n == 1 && pyprof_is_tensor(&m->arg[0]), "a method of Tensor without arguments");
+	REQUIRE(out, pyprof_memory_is_tensor(m) && m->n == 1 && pyprof_is_tensor(&m->arg[0]), "a method of Tensor without arguments");
 	int size = pyprof_size(m->arg[0].dtype);
 	REQUIRE(out, size, "a known type");
 	pyprof_put_shape(out, "T", &m->arg[0]);
@@ -94,7 +94,7 @@ static int clone(const struct pyprof_call *c, struct pyprof_model *out)
 static int randperm(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	const struct pyprof_marker *m = c->marker;
-	REQUIRE(out, is_torch(m) && m->n == 1 && m->arg[0].kind == PYPROF_INT, "torch.randperm with 1 argument");
+	REQUIRE(out, pyprof_memory_is_torch(m) && m->n == 1 && m->arg[0].kind == PYPROF_INT, "torch.randperm with 1 argument");
 	int64_t n = m->arg[0].i;
 	pyprof_put_int(out, "N", n);
 	out->flops = pyprof_int(pyprof_mul(out, 3, n));
@@ -150,7 +150,7 @@ static const char *const fill_ops[] = {"fill_", NULL}, *const full_ops[] = {"ful
                         *const clone_ops[] = {"clone", "contiguous", NULL}, *const randperm_ops[] = {"randperm", NULL},
                         *const adam_ops[] = {"adam", NULL};
 const struct pyprof_class pyprof_class_ones_zeros = {.ops = ones_zeros_ops, .not_in_2 = true, .model = ones_zeros};
-const struct pyprof_class pyprof_class_fill = {.ops = fill_ops, .not_in_2 = true, .model = fill};
+const struct pyprof_class pyprof_class_fill = {.ops = fill_ops, .not_in_2 = true, .model = pyprof_memory_fill};
 const struct pyprof_class pyprof_class_full = {.ops = full_ops, .not_in_2 = true, .model = full};
 const struct pyprof_class pyprof_class_copy = {.ops = copy_ops, .model = copy};
 const struct pyprof_class pyprof_class_clone = {.ops = clone_ops, .model = clone};

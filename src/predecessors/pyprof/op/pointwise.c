@@ -58,7 +58,7 @@ static int read_inputs(const struct pyprof_call *c, struct pyprof_model *out, st
 }
 
 /* Elements of the broadcast result, and the sum of the inputs' bytes. */
-static int combine(struct pyprof_model *out, const struct input *v, unsigned n, int64_t *elements, int64_t *bytes)
+static int pyprof_pointwise_combine(struct pyprof_model *out, const struct input *v, unsigned n, int64_t *elements, int64_t *bytes)
 {
 	const struct pyprof_arg *args[INPUTS];
 	int64_t dims[PYPROF_RANK];
@@ -77,7 +77,7 @@ static int binary_cost(const struct pyprof_call *c, struct pyprof_model *out, co
 {
 	int64_t e, in_bytes;
 	REQUIRE(out, n == 2, "two inputs");
-	if (combine(out, v, 2, &e, &in_bytes) < 0)
+	if (pyprof_pointwise_combine(out, v, 2, &e, &in_bytes) < 0)
 		return -1;
 	int size = pyprof_tensor_size(v[0].arg.dtype);
 	struct str op = c->marker->op;
@@ -99,7 +99,7 @@ static int binary_cost(const struct pyprof_call *c, struct pyprof_model *out, co
 static int spread_cost(struct pyprof_model *out, const struct input *v, unsigned n, int64_t f)
 {
 	int64_t e, in_bytes;
-	if (combine(out, v, n, &e, &in_bytes) < 0)
+	if (pyprof_pointwise_combine(out, v, n, &e, &in_bytes) < 0)
 		return -1;
 	out->flops = pyprof_int(pyprof_mul(out, f, e));
 	out->bytes = pyprof_int(pyprof_add(out, in_bytes, pyprof_mul(out, e, pyprof_tensor_size(v[0].arg.dtype))));
@@ -214,9 +214,9 @@ static int model2(const struct pyprof_call *c, struct pyprof_model *out)
 	return 0;
 }
 
-static int model(const struct pyprof_call *c, struct pyprof_model *out)
+static int pyprof_pointwise_model(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	return c->rules == PYPROF_2 ? model2(c, out) : model3(c, out);
 }
 
-const struct pyprof_class pyprof_class_pointwise = {.ops = ops, .model = model};
+const struct pyprof_class pyprof_class_pointwise = {.ops = ops, .model = pyprof_pointwise_model};

@@ -6,7 +6,7 @@ static bool is_torch_or_tensor(const struct pyprof_marker *m)
 	return str_eqc(m->mod, "torch") || str_eqc(m->mod, "Tensor");
 }
 
-static int put(struct pyprof_model *out, const struct pyprof_arg *a, int64_t *elements, int *size)
+static int pyprof_reduction_put(struct pyprof_model *out, const struct pyprof_arg *a, int64_t *elements, int *size)
 {
 	REQUIRE(out, a && pyprof_is_tensor(a), "a tensor");
 	*size = pyprof_size(a->dtype);
@@ -17,12 +17,12 @@ static int put(struct pyprof_model *out, const struct pyprof_arg *a, int64_t *el
 	return 0;
 }
 
-static int sum(const struct pyprof_call *c, struct pyprof_model *out)
+static int pyprof_reduction_sum(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	int64_t e;
 	int size;
 	REQUIRE(out, is_torch_or_tensor(c->marker), "sum of torch or Tensor");
-	if (put(out, pyprof_at_or_named(c->marker, 0, "input"), &e, &size) < 0)
+	if (pyprof_reduction_put(out, pyprof_at_or_named(c->marker, 0, "input"), &e, &size) < 0)
 		return -1;
 	out->flops = pyprof_int(e); /* for every kernel of the op */
 	out->bytes = pyprof_int(c->sub ? 0 : pyprof_mul(out, size, e));
@@ -56,19 +56,19 @@ static int norm(const struct pyprof_call *c, struct pyprof_model *out)
 	int64_t e;
 	int size;
 	REQUIRE(out, is_torch_or_tensor(c->marker) && c->marker->n, "norm of torch or Tensor");
-	if (put(out, &c->marker->arg[0], &e, &size) < 0)
+	if (pyprof_reduction_put(out, &c->marker->arg[0], &e, &size) < 0)
 		return -1;
 	out->flops = pyprof_int(c->sub ? 0 : pyprof_add(out, pyprof_mul(out, 2, e), 1));
 	out->bytes = pyprof_int(c->sub ? 0 : pyprof_mul(out, size, e));
 	return 0;
 }
 
-static int any(const struct pyprof_call *c, struct pyprof_model *out)
+static int pyprof_reduction_any(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	int64_t e;
 	int size;
 	REQUIRE(out, str_eqc(c->marker->mod, "Tensor") && c->marker->n == 1, "Tensor.any without arguments");
-	if (put(out, &c->marker->arg[0], &e, &size) < 0)
+	if (pyprof_reduction_put(out, &c->marker->arg[0], &e, &size) < 0)
 		return -1;
 	out->bytes = pyprof_int(pyprof_mul(out, size, e));
 	return 0;
@@ -86,7 +86,7 @@ static int mse_loss(const struct pyprof_call *c, struct pyprof_model *out)
 	REQUIRE(out, r && r->kind == PYPROF_STR && pyprof_word_in(r->s, reductions), "mse_loss: a reduction");
 	int64_t e;
 	int size;
-	if (put(out, x, &e, &size) < 0)
+	if (pyprof_reduction_put(out, x, &e, &size) < 0)
 		return -1;
 	pyprof_put_text(out, "red", r->s);
 	int64_t moved = pyprof_mul(out, (c->backward ? 3 : 2) + str_eqc(r->s, "none"), e);
@@ -97,8 +97,8 @@ static int mse_loss(const struct pyprof_call *c, struct pyprof_model *out)
 
 static const char *const sum_ops[] = {"sum", NULL}, *const mean_ops[] = {"mean", NULL}, *const norm_ops[] = {"norm", NULL},
                         *const any_ops[] = {"any", NULL}, *const mse_loss_ops[] = {"mse_loss", NULL};
-const struct pyprof_class pyprof_class_sum = {.ops = sum_ops, .model = sum};
+const struct pyprof_class pyprof_class_sum = {.ops = sum_ops, .model = pyprof_reduction_sum};
 const struct pyprof_class pyprof_class_mean = {.ops = mean_ops, .model = mean};
 const struct pyprof_class pyprof_class_norm = {.ops = norm_ops, .model = norm};
-const struct pyprof_class pyprof_class_any = {.ops = any_ops, .model = any};
+const struct pyprof_class pyprof_class_any = {.ops = any_ops, .model = pyprof_reduction_any};
 const struct pyprof_class pyprof_class_mse_loss = {.ops = mse_loss_ops, .model = mse_loss};

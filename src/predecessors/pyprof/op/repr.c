@@ -3,7 +3,7 @@
 #include "base/utf8.h"
 
 /* As Python's repr(): what is not printable is escaped. */
-static void put_char(struct buf *out, struct str s, size_t at, size_t n, uint32_t c, char quote)
+static void pyprof_repr_put_char(struct buf *out, struct str s, size_t at, size_t n, uint32_t c, char quote)
 {
 	if (c == '\\' || c == (unsigned char)quote)
 		buf_char(out, '\\'), buf_char(out, (char)c);
@@ -29,7 +29,7 @@ void pyprof_put_repr(struct buf *out, struct str s)
 	buf_char(out, quote);
 	for (size_t at = 0, n; at < valid.n; at += n) {
 		n = utf8_next(buf_view(&valid), at, &code);
-		put_char(out, buf_view(&valid), at, n, code, quote);
+		pyprof_repr_put_char(out, buf_view(&valid), at, n, code, quote);
 	}
 	buf_char(out, quote);
 	buf_release(&valid);

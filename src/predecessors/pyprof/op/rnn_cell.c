@@ -72,7 +72,7 @@ static int backward(const struct pyprof_call *c, struct pyprof_model *out, struc
 	return 0;
 }
 
-static int model(const struct pyprof_call *c, struct pyprof_model *out)
+static int pyprof_rnn_cell_model(const struct pyprof_call *c, struct pyprof_model *out)
 {
 	const struct pyprof_marker *mk = c->marker;
 	bool known = pyprof_word_in(mk->mod, cells) || str_eqc(mk->mod, "RNNCell");
@@ -111,4 +111,4 @@ static int model(const struct pyprof_call *c, struct pyprof_model *out)
 	return 0;
 }
 
-const struct pyprof_class pyprof_class_rnn_cell = {.ops = ops, .takes = takes, .model = model};
+const struct pyprof_class pyprof_class_rnn_cell = {.ops = ops, .takes = takes, .model = pyprof_rnn_cell_model};

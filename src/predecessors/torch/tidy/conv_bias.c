@@ -4,7 +4,7 @@
 extern const struct detector detector_tidy_conv_bias;
 
 /* aten::conv2d with a bias; and what stands beside the module around it is a batch normalisation. */
-static bool match(const struct tidy *t, uint32_t i)
+static bool torch_conv_bias_match(const struct tidy *t, uint32_t i)
 {
 	struct str bias;
 	if (!tidy_is(t, i, "aten::conv2d") || !tidy_item(t, i, ARG_INPUT_TYPES, 2, &bias) || !bias.n)
@@ -16,10 +16,10 @@ static bool match(const struct tidy *t, uint32_t i)
 	return next != ROW_NONE && str_starts(tidy_name(t, next), STR(TORCH_MODULE "BatchNorm2d"));
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int torch_conv_bias_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	tidy_run(p, f, &detector_tidy_conv_bias, TIDY_SHAPES, "Enabling Bias in Conv2d Followed By BatchNorm Pattern",
-	         "Detected bias enabled in Conv2d that is followed by BatchNorm2d. Please set 'bias=False' in Conv2d.", match);
+	         "Detected bias enabled in Conv2d that is followed by BatchNorm2d. Please set 'bias=False' in Conv2d.", torch_conv_bias_match);
 	return 0;
 }
 
@@ -31,5 +31,5 @@ const struct detector detector_tidy_conv_bias = {
 	.disprove = "Something else uses the result, too.",
 	.experts = &tidy_experts,
 	.needs = PASS_NEST,
-	.run = run,
+	.run = torch_conv_bias_run,
 };

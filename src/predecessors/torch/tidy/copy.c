@@ -19,7 +19,7 @@ static bool ends_in_fill(const struct tidy *t, uint32_t i)
 }
 
 /* aten::to > aten::_to_copy > aten::copy_ between equal types; and what stands before the op or frame around aten::to ends in a fill. */
-static bool match(const struct tidy *t, uint32_t i)
+static bool torch_copy_match(const struct tidy *t, uint32_t i)
 {
 	struct str to, from;
 	uint32_t inner = tidy_is(t, i, "aten::to") ? t->last_child[i] : ROW_NONE;
@@ -30,10 +30,10 @@ static bool match(const struct tidy *t, uint32_t i)
 	return ends_in_fill(t, t->before[t->parent[i]]);
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int torch_copy_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	tidy_run(p, f, &detector_tidy_copy, TIDY_STACKS | TIDY_SHAPES, "Extra CUDA Copy Pattern",
-	         "Filled a CPU tensor and immediately moved it to GPU. Please initalize it on GPU.", match);
+	         "Filled a CPU tensor and immediately moved it to GPU. Please initalize it on GPU.", torch_copy_match);
 	return 0;
 }
 
@@ -45,5 +45,5 @@ const struct detector detector_tidy_copy = {
 	.disprove = "The values must come from the host.",
 	.experts = &tidy_experts,
 	.needs = PASS_NEST,
-	.run = run,
+	.run = torch_copy_run,
 };

@@ -2,25 +2,25 @@
 
 extern const struct detector detector_tidy_dataloader;
 
-static bool is_loader(const struct tidy *t, uint32_t i, struct str function)
+static bool torch_dataloader_is_loader(const struct tidy *t, uint32_t i, struct str function)
 {
 	return i != ROW_NONE && str_starts(tidy_name(t, i), STR("torch/utils/data/dataloader.py")) && str_ends(tidy_name(t, i), function);
 }
 
 /* With workers, the iterator first looks whether there are too many of them. */
-static bool match(const struct tidy *t, uint32_t i)
+static bool torch_dataloader_match(const struct tidy *t, uint32_t i)
 {
-	if (!is_loader(t, i, STR("__iter__")) || !is_loader(t, t->first_child[i], STR("_get_iterator")))
+	if (!torch_dataloader_is_loader(t, i, STR("__iter__")) || !torch_dataloader_is_loader(t, t->first_child[i], STR("_get_iterator")))
 		return false;
 	uint32_t first = t->first_child[t->first_child[i]];
-	return first != ROW_NONE && !is_loader(t, first, STR("check_worker_number_rationality"));
+	return first != ROW_NONE && !torch_dataloader_is_loader(t, first, STR("check_worker_number_rationality"));
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int torch_dataloader_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	tidy_run(p, f, &detector_tidy_dataloader, TIDY_STACKS, "Synchronized DataLoader Pattern",
 	         "Detected DataLoader running with synchronized implementation. Please enable asynchronous dataloading by setting num_workers > 0 when "
-	         "initializing DataLoader.", match);
+	         "initializing DataLoader.", torch_dataloader_match);
 	return 0;
 }
 
@@ -32,5 +32,5 @@ const struct detector detector_tidy_dataloader = {
 	.disprove = "Batches are made in no time.",
 	.experts = &tidy_experts,
 	.needs = PASS_NEST,
-	.run = run,
+	.run = torch_dataloader_run,
 };

@@ -20,7 +20,7 @@ static bool is_aligned(struct str dims)
 	return true;
 }
 
-static bool match(const struct tidy *t, uint32_t i)
+static bool torch_matmul_match(const struct tidy *t, uint32_t i)
 {
 	struct str type, dims;
 	if ((!tidy_is(t, i, "aten::mm") && !tidy_is(t, i, "aten::bmm") && !tidy_is(t, i, "aten::addmm")) ||
@@ -32,10 +32,10 @@ static bool match(const struct tidy *t, uint32_t i)
 	return false;
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int torch_matmul_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	tidy_run(p, f, &detector_tidy_matmul, TIDY_STACKS | TIDY_SHAPES, "Matrix Multiplication Dimension Not Aligned Pattern",
-	         "Detected matmul with dimension not aligned. Please use matmul with aligned dimension.", match);
+	         "Detected matmul with dimension not aligned. Please use matmul with aligned dimension.", torch_matmul_match);
 	return 0;
 }
 
@@ -47,5 +47,5 @@ const struct detector detector_tidy_matmul = {
 	.disprove = "The padded product takes as long.",
 	.experts = &tidy_experts,
 	.needs = PASS_NEST,
-	.run = run,
+	.run = torch_matmul_run,
 };

@@ -2,17 +2,17 @@
 
 extern const struct detector detector_tidy_optimizer;
 
-static bool match(const struct tidy *t, uint32_t i)
+static bool torch_optimizer_match(const struct tidy *t, uint32_t i)
 {
 	struct str name = tidy_name(t, i);
 	return str_ends(name, STR("_single_tensor_adam")) || str_ends(name, STR("_single_tensor_sgd")) || str_ends(name, STR("_single_tensor_adamw"));
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int torch_optimizer_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	tidy_run(p, f, &detector_tidy_optimizer, TIDY_STACKS, "Optimizer Single Tensor Pattern",
 	         "Deteced optimizer running with single tensor implementation. Please enable multi tensor implementation by passing 'foreach=True' into "
-	         "optimizer.", match);
+	         "optimizer.", torch_optimizer_match);
 	return 0;
 }
 
@@ -24,5 +24,5 @@ const struct detector detector_tidy_optimizer = {
 	.disprove = "The kernels are long.",
 	.experts = &tidy_experts,
 	.needs = PASS_NEST,
-	.run = run,
+	.run = torch_optimizer_run,
 };

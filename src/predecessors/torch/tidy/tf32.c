@@ -2,7 +2,7 @@
 
 extern const struct detector detector_tidy_tf32;
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int torch_tf32_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	findings_missing_aside(f, &detector_tidy_tf32, "a trace does not say torch.backends.cuda.matmul.allow_tf32",
 	                       "opscope's own tf32-off, which looks at the kernels");
@@ -17,5 +17,5 @@ const struct detector detector_tidy_tf32 = {
 	.disprove = "float32 precision is needed.",
 	.experts = &tidy_experts,
 	.needs = PASS_NEST,
-	.run = run,
+	.run = torch_tf32_run,
 };

@@ -10,7 +10,7 @@ const struct expert_system tidy_experts = {"torch", "TorchTidy Report"};
 
 enum { PLACES_TOLD = 10 };
 
-static bool is_event(const struct profile *p, uint32_t i)
+static bool torch_tidy_is_event(const struct profile *p, uint32_t i)
 {
 	uint8_t k = p->span.kind[i];
 	return k == SPAN_OP || k == SPAN_USER || k == SPAN_PYTHON;
@@ -27,10 +27,10 @@ static void link_up(struct tidy *t)
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t up = s->parent[i];
-		if (up != ROW_NONE && !is_event(t->p, up))
+		if (up != ROW_NONE && !torch_tidy_is_event(t->p, up))
 			up = t->parent[up]; /* of a call and the like, which is no event: set below when its row came */
 		t->parent[i] = up;
-		if (!is_event(t->p, i))
+		if (!torch_tidy_is_event(t->p, i))
 			continue;
 		bool same_thread = last_root != ROW_NONE && s->track[last_root] == s->track[i];
 		uint32_t before = up != ROW_NONE ? t->last_child[up] : same_thread ? last_root : ROW_NONE;
@@ -45,7 +45,7 @@ static void link_up(struct tidy *t)
 			last_root = i;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		if (!is_event(t->p, i))
+		if (!torch_tidy_is_event(t->p, i))
 			t->parent[i] = ROW_NONE;
 }
 
@@ -88,7 +88,7 @@ bool tidy_item(const struct tidy *t, uint32_t span, enum arg_key key, unsigned a
 
 /* "train.py(12): step" as "train.py:12" of the nearest frame around that is neither torch's nor the interpreter's. The trace has the
  * line where the function begins, torch the line of the call in it. */
-static bool place(const struct tidy *t, uint32_t span, struct buf *b)
+static bool torch_tidy_place(const struct tidy *t, uint32_t span, struct buf *b)
 {
 	buf_clear(b);
 	uint32_t i = t->parent[span];
@@ -116,7 +116,7 @@ struct matches {
 	uint64_t events;
 };
 
-static void add(struct matches *m, struct str at)
+static void torch_tidy_add(struct matches *m, struct str at)
 {
 	uint32_t id = intern_str(&m->places, at); /* never the empty string, which is 0 */
 	if (id > m->n) {
@@ -127,7 +127,7 @@ static void add(struct matches *m, struct str at)
 	m->events++;
 }
 
-static void report(const struct tidy *t, const struct detector *d, const struct matches *m, const char *name, const char *description)
+static void torch_tidy_report(const struct tidy *t, const struct detector *d, const struct matches *m, const char *name, const char *description)
 {
 	struct buf b = {0};
 	buf_printf(&b, "%s [Source Code Location] ", description);
@@ -193,13 +193,13 @@ void tidy_look(const struct tidy *t, const struct detector *d, const char *name,
 	struct buf b = {0};
 	intern_init(&m.places);
 	for (uint32_t i = 0; i < t->p->span.rows.n; i++) {
-		if (!is_event(t->p, i) || !match(t, i))
+		if (!torch_tidy_is_event(t->p, i) || !match(t, i))
 			continue;
-		place(t, i, &b);
-		add(&m, buf_view(&b));
+		torch_tidy_place(t, i, &b);
+		torch_tidy_add(&m, buf_view(&b));
 	}
 	if (m.events)
-		report(t, d, &m, name, description);
+		torch_tidy_report(t, d, &m, name, description);
 	intern_release(&m.places);
 	mem_free(m.times);
 	buf_release(&b);

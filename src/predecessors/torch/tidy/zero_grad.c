@@ -14,19 +14,19 @@ static void find_zeroed(struct tidy *t)
 	}
 }
 
-static bool match(const struct tidy *t, uint32_t i)
+static bool torch_zero_grad_match(const struct tidy *t, uint32_t i)
 {
 	return t->zeroed[i] && str_ends(tidy_name(t, i), STR(": zero_grad"));
 }
 
-static int run(const struct profile *p, struct findings *f, struct err *e)
+static int torch_zero_grad_run(const struct profile *p, struct findings *f, struct err *e)
 {
 	struct tidy *t = tidy_ready(p, f, &detector_tidy_zero_grad, TIDY_STACKS);
 	if (!t)
 		return 0;
 	find_zeroed(t);
 	tidy_look(t, &detector_tidy_zero_grad, "Gradient Set To Zero Instead of None Pattern",
-	         "Detected gradient set to zero instead of None. Please add 'set_to_none=True' when calling zero_grad().", match);
+	         "Detected gradient set to zero instead of None. Please add 'set_to_none=True' when calling zero_grad().", torch_zero_grad_match);
 	return 0;
 }
 
@@ -38,5 +38,5 @@ const struct detector detector_tidy_zero_grad = {
 	.disprove = "Something reads the zeros.",
 	.experts = &tidy_experts,
 	.needs = PASS_NEST,
-	.run = run,
+	.run = torch_zero_grad_run,
 };
