@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Writes what the documentation takes from the program itself, so that it cannot go stale: the pages of docs/ that list
-what is registered (reports.md, detectors.md, inputs.md, commands.md, the tables of viewer.md) and the examples in README.md and sql.md; and
-src/query/columns.def, by which the program knows what columns a report has for other inputs (build again after it changed).
+what is registered (reports.md, detectors.md, inputs.md, commands.md, the tables of viewer.md) and the examples in README.md and sql.md.
 
 usage: gen_docs.py BUILD            write them
        gen_docs.py --check BUILD    say (in TAP) which are not what they would be
 """
-import concurrent.futures
+import itertools
 import json
 import os
 import re
@@ -15,9 +14,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "tests", "oracle"))
-import nvprof_db
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EXAMPLE = "tests/data/torch214_cpu_resnet.json.gz"
@@ -28,17 +24,11 @@ class Program:
     def __init__(self, build):
         self.opscope = os.path.join(build, "src", "cli", "opscope")
         self.dump = os.path.join(build, "tools", "registry_dump")
-        self.looked_at = None
 
     def registry(self, name):
         doc = json.loads(subprocess.run([self.dump, name], check=True, capture_output=True).stdout)
         ids = [c["id"] for c in doc["columns"]]
         return [dict(zip(ids, r)) for r in doc["rows"]]
-
-    def samples(self):
-        if not self.looked_at:
-            self.looked_at = Samples(self)
-        return self.looked_at
 
     def run(self, *args, cwd=ROOT):
         env = {**os.environ, "ARGP_HELP_FMT": "rmargin=100", "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
@@ -47,90 +37,6 @@ class Program:
 
 def cell(text):
     return (text or "").replace("|", "\\|").replace("\n", " ")
-
-
-class Seen:
-    """The columns of one table of a report, over all groupings and samples that show it."""
-
-    def __init__(self):
-        self.columns = {}  # id -> column, in an order that fits all the runs
-        self.runs = {}     # (sample, grouping) -> ids shown
-
-    def add(self, run, shown):
-        self.runs[run] = {c["id"] for c in shown}
-        order, at = list(self.columns), 0
-        for c in shown:
-            if c["id"] in order:
-                at = order.index(c["id"]) + 1
-            else:
-                order.insert(at, c["id"])
-                at += 1
-                self.columns[c["id"]] = c
-        self.columns = {i: self.columns[i] for i in order}
-
-    def groupings(self, ids=None):
-        return [g for g in dict.fromkeys(g for _, g in self.runs) if ids is None or any(
-            ids in shown for (_, other), shown in self.runs.items() if other == g)]
-
-    def when(self, column, has_device):
-        """What a run must have for this column; empty = always there."""
-        at = self.groupings(column)
-        out = [] if at == self.groupings() else ["`--group-by=" + "`, `".join(at) + "`"]
-        runs = {r: column in shown for r, shown in self.runs.items() if r[1] in at}
-        for device, text in ((True, "device work"), (False, "no device work")):
-            fits = {r: there for r, there in runs.items() if has_device[r[0]] == device}
-            if all(there == (r in fits) for r, there in runs.items()) and len(fits) < len(runs):
-                return ", ".join(out + [text])
-        if not all(runs.values()):
-            with_device = [there for r, there in runs.items() if has_device[r[0]]]
-            without = [there for r, there in runs.items() if not has_device[r[0]]]
-            out.append("device work, where recorded" if without and not any(without) else
-                       "device work, or where recorded" if len(with_device) > 2 and all(with_device) else "where recorded")
-        return ", ".join(out)
-
-
-class Samples:
-    """The traces of the repository: between them every report shows every column that it can."""
-
-    def __init__(self, program):
-        self.program = program
-        folder = os.path.join("tests", "data", "synthetic")
-        names = [os.path.join(folder, f) for f in sorted(os.listdir(os.path.join(ROOT, folder))) if f.endswith(".json")]
-        self.seen = []
-        self.traces = names + [EXAMPLE]
-        self.folder = tempfile.TemporaryDirectory()
-        self.database = os.path.join(self.folder.name, "nvprof.sqlite")
-        nvprof_db.make(self.database, 18, nvprof_db.sample(), nvprof_db.STRINGS)
-        self.has_device = {n: self.count_device(n) > 0 for n in [*self.traces, self.database]}
-
-    def count_device(self, sample):
-        p = self.program.run("sql", sample, "SELECT count(*) FROM gpu_op", "--format=json")
-        return json.loads(p.stdout)["rows"][0][0]
-
-    def columns(self, report, groupings):
-        """Section name (None = the first table) -> Seen. Of reports that no trace has, an nvprof database's."""
-        return self.columns_of(report, groupings, self.traces) or self.columns_of(report, groupings, [self.database])
-
-    def columns_of(self, report, groupings, samples):
-        tables, runs = {}, [(s, g) for s in samples for g in groupings]
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            for run, p in zip(runs, pool.map(lambda r: self.run(report, *r), runs)):
-                if p.returncode:
-                    continue
-                doc = json.loads(p.stdout)
-                for table in [{**doc, "name": None}, *doc["sections"]]:
-                    tables.setdefault(table["name"], Seen()).add(run, table["columns"])
-        return tables
-
-    def run(self, report, sample, grouping):
-        by = ["--group-by=" + grouping.split(":")[0]] if grouping else []
-        return self.program.run("report", report, sample, "--format=json", "--limit=1", *by)
-
-    def reports(self):
-        """(report, Section name -> Seen) of all; looked at once."""
-        if not self.seen:
-            self.seen = [(r, self.columns(r["name"], (r["group_by"] or "").split() or [None])) for r in self.program.registry("reports")]
-        return self.seen
 
 
 def reports_page(program):
@@ -143,41 +49,23 @@ def reports_page(program):
            "modules, memory) or only for certain work. The columns under `--compat` are those of the predecessor "
            "([compat.md](compat.md)).\n\n",
            "| report | what it shows |\n|---|---|\n"]
-    samples = program.samples()
-    out += [f"| [`{r['name']}`](#{r['name']}) | {cell(r['title'])} |\n" for r, _ in samples.reports()]
-    for r, sections in samples.reports():
+    reports, columns = program.registry("reports"), program.registry("columns")
+    out += [f"| [`{r['name']}`](#{r['name']}) | {cell(r['title'])} |\n" for r in reports]
+    for r in reports:
         out.append(f"\n## {r['name']}\n\n**{r['title']}.** {r['help']}\n\n")
         if r["group_by"]:
             how = "one or more, separated by commas; the first unless told otherwise" if r["combines"] else "the first unless told otherwise"
             out.append(f"`--group-by={'|'.join(r['group_by'].split())}` ({how})\n\n")
         if r["compat"]:
             out.append(f"`--compat={'|'.join(r['compat'].split())}`\n\n")
-        for section, seen in sections.items():
+        for section, those in itertools.groupby((c for c in columns if c["report"] == r["name"]), lambda c: c["section"]):
             if section:
                 out.append(f"Section `{section}`:\n\n")
             out.append("| column | unit | what it is |\n|---|---|---|\n")
-            for c in seen.columns.values():
-                when = seen.when(c["id"], samples.has_device)
-                out.append(f"| `{c['id']}` | {c['unit'] or c['type']} | {f'*({when})* ' if when else ''}{cell(c['help'])} |\n")
+            for c in those:
+                when = f"*({c['when']})* " if c["when"] else ""
+                out.append(f"| `{c['id']}` | {c['unit'] or c['type']} | {when}{cell(c['help'])} |\n")
             out.append("\n")
-    return "".join(out)
-
-
-TYPES = {"string": "STR", "integer": "I64", "number": "F64", "boolean": "BOOL"}
-
-
-def columns_def(program):
-    """The same for the program itself."""
-    out = ["/* Written by tools/gen_docs.py: REPORT_COLUMN(report, section, id, title, type, unit, when, help). */\n"]
-    quote = lambda text: json.dumps(text, ensure_ascii=False)
-    samples = program.samples()
-    for r, sections in samples.reports():
-        for section, seen in sections.items():
-            for c in seen.columns.values():
-                when = seen.when(c["id"], samples.has_device).replace("`", "")
-                out.append(f"REPORT_COLUMN({quote(r['name'])}, {quote(section) if section else 'NULL'}, {quote(c['id'])}, "
-                           f"{quote(c['title'])}, {TYPES[c['type']]}, {(c['unit'] or 'none').upper()}, {quote(when)},\n"
-                           f"\t{quote(c['help'])})\n")
     return "".join(out)
 
 
@@ -338,7 +226,7 @@ def viewer_page(program):
         return endpoints(program, f.read())
 
 
-PAGES = {"src/query/columns.def": columns_def, "docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
+PAGES = {"docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
          "docs/commands.md": commands_page, "docs/sql.md": examples("docs/sql.md"), "docs/export.md": examples("docs/export.md"), "docs/torch.md": examples("docs/torch.md"), "docs/viewer.md": viewer_page,
          "README.md": examples("README.md")}
 

@@ -1,5 +1,6 @@
-/* Prints what is registered as JSON, for tools/gen_docs.py: registry_dump reports|detectors|inputs|formats|endpoints */
+/* Prints what is registered as JSON, for tools/gen_docs.py: registry_dump reports|columns|detectors|inputs|formats|endpoints */
 #include "base/buf.h"
+#include "base/mem.h"
 #include "detect/detect.h"
 #include "input/input.h"
 #include "render/render.h"
@@ -44,6 +45,25 @@ static void reports(struct table *t)
 		                                report_combines(*r) ? "yes" : NULL}, 6);
 	buf_release(&group);
 	buf_release(&compat);
+}
+
+static void report_columns(struct table *t)
+{
+	columns(t, (const char *const[]){"report", "section", "id", "type", "unit", "when", "help"}, 7);
+	struct buf when = {0};
+	for (const struct report *const *r = report_registry; *r; r++) {
+		unsigned n;
+		struct section_entry *list = section_entries(*r, &n);
+		for (unsigned i = 0; i < n; i++) {
+			const struct column *c = &list[i].c->column;
+			buf_clear(&when);
+			section_put_when(*r, &list[i], &when);
+			buf_char(&when, 0);
+			row(t, (const char *const[]){(*r)->name, list[i].section, c->id, table_type_name(c->type), table_unit_name(c->unit), when.p, c->help}, 7);
+		}
+		mem_free(list);
+	}
+	buf_release(&when);
 }
 
 static void detectors(struct table *t)
@@ -98,7 +118,7 @@ static void endpoints(struct table *t)
 static const struct registry {
 	const char *name;
 	void (*fill)(struct table *t);
-} registries[] = {{"reports", reports}, {"detectors", detectors}, {"inputs", inputs}, {"formats", formats}, {"endpoints", endpoints}};
+} registries[] = {{"reports", reports}, {"columns", report_columns}, {"detectors", detectors}, {"inputs", inputs}, {"formats", formats}, {"endpoints", endpoints}};
 
 int main(int argc, char **argv)
 {
@@ -116,6 +136,6 @@ int main(int argc, char **argv)
 		table_release(&t);
 		return failed ? 1 : 0;
 	}
-	fprintf(stderr, "usage: registry_dump reports|detectors|inputs|formats|endpoints\n");
+	fprintf(stderr, "usage: registry_dump reports|columns|detectors|inputs|formats|endpoints\n");
 	return 2;
 }

@@ -145,6 +145,27 @@ void table_columns(struct table *t, const struct column *list, unsigned n)
 		table_column(t, &list[i]);
 }
 
+void table_leave_out(struct table *t, unsigned col)
+{
+	t->data[col].left_out = true;
+}
+
+void table_drop_left_out(struct table *t)
+{
+	for (; t; t = t->next) {
+		unsigned kept = 0;
+		for (unsigned c = 0; c < t->n_columns; c++) {
+			if (!t->data[c].left_out) {
+				t->data[kept++] = t->data[c];
+				continue;
+			}
+			mem_free(t->data[c].cell);
+			mem_free(t->data[c].set);
+		}
+		t->n_columns = kept;
+	}
+}
+
 size_t table_row(struct table *t)
 {
 	if (t->n_rows == t->cap_rows) {

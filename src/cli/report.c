@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "query/columns.h"
 #include "query/per.h"
 #include "render/render.h"
 #include "render/text_layout.h"
@@ -210,38 +209,39 @@ static void put_wrapped(struct str text, int indent)
 		printf("%*s" STR_FMT "\n", n ? indent : 0, "", STR_ARG(line));
 }
 
-static bool same_section(const struct report_column *a, const struct report_column *b)
-{
-	return a->section && b->section ? strcmp(a->section, b->section) == 0 : a->section == b->section;
-}
-
-/* One table of the report; `list` is what is left. Returns how many columns it has. */
-static unsigned put_table_columns(const struct report_column *list, unsigned n)
+static void put_column(const struct report *r, const struct section_entry *e)
 {
 	enum { INDENT = 24 };
-	struct buf text = {0};
-	unsigned i = 0;
-	printf("\nColumns%s%s:\n", list->section ? " of section " : "", list->section ? list->section : "");
-	for (; i < n && same_section(&list[i], list); i++) {
-		const struct column *c = &list[i].c;
-		buf_clear(&text);
-		buf_printf(&text, "%s [%s] ", c->title, c->unit ? table_unit_name(c->unit) : table_type_name(c->type));
-		if (*list[i].when)
-			buf_printf(&text, "(%s) ", list[i].when);
-		buf_cstr(&text, c->help);
-		printf("  %-*s", INDENT - 2, c->id);
-		if (strlen(c->id) + 2 >= INDENT)
-			printf("\n%*s", INDENT, "");
-		put_wrapped(buf_view(&text), INDENT);
-	}
+	const struct column *c = &e->c->column;
+	struct buf text = {0}, when = {0};
+	section_put_when(r, e, &when);
+	buf_printf(&text, "%s [%s] ", c->title, c->unit ? table_unit_name(c->unit) : table_type_name(c->type));
+	if (when.n)
+		buf_printf(&text, "(" STR_FMT ") ", STR_ARG(buf_view(&when)));
+	buf_cstr(&text, c->help);
+	printf("  %-*s", INDENT - 2, c->id);
+	if (strlen(c->id) + 2 >= INDENT)
+		printf("\n%*s", INDENT, "");
+	put_wrapped(buf_view(&text), INDENT);
 	buf_release(&text);
-	return i;
+	buf_release(&when);
+}
+
+/* By section, in the order of the report. */
+static void put_all_columns(const struct report *r)
+{
+	unsigned n;
+	struct section_entry *list = section_entries(r, &n);
+	for (unsigned i = 0; i < n; i++) {
+		if (!i || list[i].section != list[i - 1].section)
+			printf("\nColumns%s%s:\n", list[i].section ? " of section " : "", list[i].section ? list[i].section : "");
+		put_column(r, &list[i]);
+	}
+	mem_free(list);
 }
 
 static int print_report_help(const struct report *r)
 {
-	unsigned n;
-	const struct report_column *c = report_columns(r->name, &n);
 	printf("Usage: opscope report %s INPUT... [OPTION...]\n%s\n\n", r->name, r->title);
 	put_wrapped(str_from(r->help), 0);
 	printf("\nOptions (opscope report --help lists those that all reports take):\n");
@@ -254,13 +254,7 @@ static int print_report_help(const struct report *r)
 	if (report_has_sums(r))
 		printf("  --per=total|step|call  sums in all, per step or per call\n");
 	printf("  --steps=A..B  only steps A to B\n");
-	if (!n)
-		printf("\nColumns: opscope report %s INPUT --format=json tells them\n", r->name);
-	while (n) {
-		unsigned used = put_table_columns(c, n);
-		c += used;
-		n -= used;
-	}
+	put_all_columns(r);
 	return EXIT_DONE;
 }
 

@@ -296,23 +296,23 @@ static void detect_own_row(struct table *t, const struct finding *x, bool brief)
 static void detect_own_table(const struct findings *f, struct table *t)
 {
 	static const struct column columns[] = {
-		{"severity", "Severity", "high, medium, low or info", CELL_STR, UNIT_NONE, COLUMN_LEVEL},
-		{"detector", "Finding", "id of the detector", CELL_STR},
-		{"part_of", "part of", "the finding that tells of the same cause; empty: this one stands by itself", CELL_STR, UNIT_NONE, COLUMN_TITLED},
-		{"problem", "Problem", "what is wrong, with the numbers", CELL_STR, UNIT_NONE, COLUMN_PROSE},
-		{"evidence", "Evidence", "what it was measured on", CELL_STR, UNIT_NONE, COLUMN_PROSE},
-		{"advice", "Advice", "what to do", CELL_STR, UNIT_NONE, COLUMN_PROSE},
-		{"disprove", "Wrong if", "what would prove the finding wrong", CELL_STR, UNIT_NONE, COLUMN_PROSE},
-		{"gain_ns_per_step", "Gain per step, at most",
-		 "at most this much of a step can be saved; empty when it cannot be bounded. Gains of several findings overlap, as the bound says: they do not add up",
-		 CELL_I64, UNIT_NS},
-		{"bound", "Bound", "what the bound of the gain is", CELL_STR, UNIT_NONE, COLUMN_PROSE},
-		{"events", "Events", "events that the finding rests on", CELL_I64, UNIT_COUNT, COLUMN_DETAIL},
-		{"time_ns", "Time", "their time in all steps looked at", CELL_I64, UNIT_NS, COLUMN_DETAIL},
-		{"share_pct", "Share", "share of the time that the problem speaks of", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
-		{"report", "Report", "the report that shows what it rests on; empty: the timeline does", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
-		{"from_ns", "From", "where to look first in a timeline: the begin of the longest piece of what the finding is about, or of the step with most of it", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
-		{"to_ns", "To", "its end", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
+		{.id = "severity", .title = "Severity", .help = "high, medium, low or info", .type = CELL_STR, .flags = COLUMN_LEVEL},
+		{.id = "detector", .title = "Finding", .help = "id of the detector", .type = CELL_STR},
+		{.id = "part_of", .title = "part of", .help = "the finding that tells of the same cause; empty: this one stands by itself", .type = CELL_STR, .flags = COLUMN_TITLED},
+		{.id = "problem", .title = "Problem", .help = "what is wrong, with the numbers", .type = CELL_STR, .flags = COLUMN_PROSE},
+		{.id = "evidence", .title = "Evidence", .help = "what it was measured on", .type = CELL_STR, .flags = COLUMN_PROSE},
+		{.id = "advice", .title = "Advice", .help = "what to do", .type = CELL_STR, .flags = COLUMN_PROSE},
+		{.id = "disprove", .title = "Wrong if", .help = "what would prove the finding wrong", .type = CELL_STR, .flags = COLUMN_PROSE},
+		{.id = "gain_ns_per_step", .title = "Gain per step, at most",
+		 .help = "at most this much of a step can be saved; empty when it cannot be bounded. Gains of several findings overlap, as the bound says: they do not add up",
+		 .type = CELL_I64, .unit = UNIT_NS},
+		{.id = "bound", .title = "Bound", .help = "what the bound of the gain is", .type = CELL_STR, .flags = COLUMN_PROSE},
+		{.id = "events", .title = "Events", .help = "events that the finding rests on", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL},
+		{.id = "time_ns", .title = "Time", .help = "their time in all steps looked at", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
+		{.id = "share_pct", .title = "Share", .help = "share of the time that the problem speaks of", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
+		{.id = "report", .title = "Report", .help = "the report that shows what it rests on; empty: the timeline does", .type = CELL_STR, .flags = COLUMN_DETAIL},
+		{.id = "from_ns", .title = "From", .help = "where to look first in a timeline: the begin of the longest piece of what the finding is about, or of the step with most of it", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL},
+		{.id = "to_ns", .title = "To", .help = "its end", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL},
 	};
 	table_columns(t, columns, sizeof columns / sizeof *columns);
 	if (f->of_window)
@@ -326,8 +326,8 @@ static void detect_own_table(const struct findings *f, struct table *t)
 static void quoted_table(const struct findings *f, struct table *t)
 {
 	static const struct column columns[] = {
-		{"problem", "Problem", "in the predecessor's words", CELL_STR, UNIT_NONE, COLUMN_PROSE},
-		{"recommendation", "Recommendation", "in the predecessor's words", CELL_STR, UNIT_NONE, COLUMN_PROSE},
+		{.id = "problem", .title = "Problem", .help = "in the predecessor's words", .type = CELL_STR, .flags = COLUMN_PROSE},
+		{.id = "recommendation", .title = "Recommendation", .help = "in the predecessor's words", .type = CELL_STR, .flags = COLUMN_PROSE},
 	};
 	table_columns(t, columns, sizeof columns / sizeof *columns);
 	for (unsigned i = 0; i < f->n; i++) {

@@ -1,7 +1,6 @@
 #include "query/arrange.h"
 
 #include "base/buf.h"
-#include "query/columns.h"
 #include "query/filter_note.h"
 #include "query/report.h"
 
@@ -22,11 +21,13 @@ static void add_absent_columns(struct table *t, const struct table *first, const
 	struct str rest = str_from(a->columns), id;
 	struct buf note = {0};
 	while (a->report && str_split(&rest, ',', &id)) {
-		const struct report_column *c = report_column_find(a->report->name, t == first ? NULL : t->name, id);
-		if (!c || table_find_column(t, id) >= 0)
+		struct section_entry absent;
+		if (!section_find(a->report, t == first ? NULL : t->name, id, &absent) || table_find_column(t, id) >= 0)
 			continue;
-		table_column(t, &c->c);
-		buf_printf(&note, "%s%s%s%s%s", note.n ? ", " : "", c->c.id, *c->when ? " (" : "", c->when, *c->when ? ")" : "");
+		table_column(t, &absent.c->column);
+		buf_printf(&note, "%s%s (", note.n ? ", " : "", absent.c->column.id);
+		section_put_when(a->report, &absent, &note);
+		buf_char(&note, ')');
 	}
 	if (note.n)
 		table_warn(t, "not in this table, and so empty: " STR_FMT, STR_ARG(buf_view(&note)));

@@ -186,8 +186,8 @@ static void add_short_names(const struct profile *p, struct table *t)
 				continue;
 			if (!names)
 				names = short_names_new(p);
-			struct column added = {"short_name", "Short name", "name of the kernel without return type, name spaces, parameters and template noise, with what tells it from others",
-			                       CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL, .short_of = t->data[c].col.id};
+			struct column added = {.id = "short_name", .title = "Short name", .help = "name of the kernel without return type, name spaces, parameters and template noise, with what tells it from others",
+			                       .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL, .short_of = t->data[c].col.id};
 			unsigned at = table_column(t, &added);
 			for (size_t r = 0; r < t->n_rows; r++) {
 				if (!t->data[c].set[r])
@@ -250,7 +250,9 @@ static int fail_of_steps(const struct report *r, struct profile *p, const struct
 
 int report_fill(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	return (args->variant->run ? args->variant->run : r->run)(p, args, out, e);
+	int rc = (args->variant->run ? args->variant->run : r->run)(p, args, out, e);
+	table_drop_left_out(out);
+	return rc;
 }
 
 int report_run(const struct report *r, struct profile *p, const struct report_args *asked, struct table *out,

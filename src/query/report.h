@@ -7,7 +7,7 @@
 #define OPSCOPE_QUERY_REPORT_H
 
 #include "analysis/analysis.h"
-#include "base/table.h"
+#include "query/section.h"
 
 #include <string.h>
 
@@ -86,6 +86,7 @@ struct report {
 	const char *help;        /* what question it answers and how to read it; several sentences */
 	const struct report_variant *variants; /* ends with {0}; a pair (compat, group_by) stands in one row. The groupings of opscope's own rows are those of the
 	                          * report, the first is the default. NULL, or no row of opscope's own: no choice of groupings */
+	const struct section *const *sections; /* all that opscope's own variants can give, NULL-terminated; the main table first */
 	unsigned needs;          /* enum analysis_pass bits */
 	unsigned takes;          /* enum report_option bits: what it heeds of the args; anything else is refused (ERR_USAGE), so that no
 	                          * table looks filtered that is not. Without REPORT_STEPS, --steps gives it a part of the profile

@@ -109,7 +109,7 @@ static struct str kept_id(struct str id, struct arena *a)
 
 static void stated_add_columns(const struct stated *s, struct table *t)
 {
-	TABLE_COLUMN(t, "aggregation", "Aggregation", "number of the aggregation that the row is part of", CELL_I64);
+	TABLE_COLUMN(t, .id = "aggregation", .title = "Aggregation", .help = "number of the aggregation that the row is part of", .type = CELL_I64);
 	for (unsigned c = 0; c < s->n; c++) {
 		const struct column_facts *f = &s->column[c];
 		struct str id = kept_id(profile_str(s->p, f->id), &t->arena);

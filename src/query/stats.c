@@ -134,19 +134,10 @@ double stats_stddev(const struct stats *s, uint32_t group)
 
 unsigned stats_columns(struct table *t)
 {
-	static const struct column list[] = {
-		{"calls", "Calls", "how often", CELL_I64, UNIT_COUNT},
-		{"total_ns", "Total", "sum of the durations", CELL_I64, UNIT_NS, COLUMN_KEY},
-		{"total_pct", "Total %", "total / total of all rows", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
-		{"mean_ns", "Mean", "mean duration", CELL_F64, UNIT_NS},
-		{"median_ns", "Median", "median duration; of an even number the mean of the two in the middle", CELL_F64, UNIT_NS, COLUMN_MINOR},
-		{"min_ns", "Min", "shortest duration", CELL_I64, UNIT_NS, COLUMN_MINOR},
-		{"max_ns", "Max", "longest duration", CELL_I64, UNIT_NS, COLUMN_MINOR},
-		{"stddev_ns", "Std dev", "standard deviation of the durations as a sample (n - 1); 0 of one", CELL_F64, UNIT_NS, COLUMN_DETAIL},
-	};
+	static const struct section_column list[] = {STATS_COLUMN_LIST(0)};
 	unsigned first = t->n_columns;
 	for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
-		table_column(t, &list[i]);
+		table_column(t, &list[i].column);
 	return first;
 }
 

@@ -4,7 +4,7 @@
 #define OPSCOPE_QUERY_STATS_H
 
 #include "base/intern.h"
-#include "base/table.h"
+#include "query/section.h"
 
 struct stats_group {
 	uint64_t calls;
@@ -44,8 +44,24 @@ double stats_median(struct stats *s, uint32_t group);
 /* Of a sample (n - 1), as `nsys stats` has it; 0 of a single value. */
 double stats_stddev(const struct stats *s, uint32_t group);
 
-/* The columns calls, total_ns, total_pct, mean_ns, median_ns, min_ns, max_ns, stddev_ns; `first` gets the index of the first. */
+/* The columns of a group; in a list of columns (query/section.h) as STATS_COLUMN_LIST(number of the first). */
+enum { STATS_CALLS, STATS_TOTAL, STATS_SHARE, STATS_MEAN, STATS_MEDIAN, STATS_MIN, STATS_MAX, STATS_SD, STATS_COLUMNS };
+#define STATS_COLUMN_LIST(first)                                                                                                                      \
+	[(first) + STATS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often", .type = CELL_I64, .unit = UNIT_COUNT)},                             \
+	[(first) + STATS_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum of the durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},  \
+	[(first) + STATS_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "total / total of all rows", .type = CELL_F64, .unit = UNIT_PERCENT,           \
+	                                  .flags = COLUMN_KEY)},                                                                                              \
+	[(first) + STATS_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS)},                             \
+	[(first) + STATS_MEDIAN] = {COLUMN(.id = "median_ns", .title = "Median", .help = "median duration; of an even number the mean of the two in the middle",        \
+	                                   .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},                                                         \
+	[(first) + STATS_MIN] = {COLUMN(.id = "min_ns", .title = "Min", .help = "shortest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},         \
+	[(first) + STATS_MAX] = {COLUMN(.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},          \
+	[(first) + STATS_SD] = {COLUMN(.id = "stddev_ns", .title = "Std dev", .help = "standard deviation of the durations as a sample (n - 1); 0 of one",              \
+	                               .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)}
+
+/* Of a table whose columns are not declared: adds them; the index of the first. */
 unsigned stats_columns(struct table *t);
+/* Puts them in the row that was begun last. */
 void stats_put(struct table *t, unsigned first, struct stats *s, uint32_t group);
 
 #endif

@@ -42,18 +42,18 @@ static void add_launched(const struct profile *p, const uint32_t *group_of_call,
 
 static void api_put(const struct profile *p, enum api_grouping by, struct stats *s, const struct launched *launched, struct table *out)
 {
-	unsigned name = TABLE_COLUMN(out, "name", "Call", "function of the API", CELL_STR, UNIT_NONE, COLUMN_WIDE);
-	unsigned cat = TABLE_COLUMN(out, "category", "API", "category as the input has it: runtime, driver, ...", CELL_STR);
+	unsigned name = TABLE_COLUMN(out, .id = "name", .title = "Call", .help = "function of the API", .type = CELL_STR, .flags = COLUMN_WIDE);
+	unsigned cat = TABLE_COLUMN(out, .id = "category", .title = "API", .help = "category as the input has it: runtime, driver, ...", .type = CELL_STR);
 	unsigned pid = UINT32_MAX, tid = UINT32_MAX, op = UINT32_MAX;
 	if (by == BY_THREAD) {
-		pid = TABLE_COLUMN(out, "process", "Process", "process that called", CELL_STR, .flags = COLUMN_GROUP);
-		tid = TABLE_COLUMN(out, "thread", "Thread", "thread that called", CELL_STR, .flags = COLUMN_GROUP);
+		pid = TABLE_COLUMN(out, .id = "process", .title = "Process", .help = "process that called", .type = CELL_STR, .flags = COLUMN_GROUP);
+		tid = TABLE_COLUMN(out, .id = "thread", .title = "Thread", .help = "thread that called", .type = CELL_STR, .flags = COLUMN_GROUP);
 	}
 	if (by == BY_OP)
-		op = TABLE_COLUMN(out, "operator", "Operator", "op that called; empty = none around it", CELL_STR, .flags = COLUMN_GROUP);
+		op = TABLE_COLUMN(out, .id = "operator", .title = "Operator", .help = "op that called; empty = none around it", .type = CELL_STR, .flags = COLUMN_GROUP);
 	unsigned first = stats_columns(out);
-	unsigned ops = TABLE_COLUMN(out, "gpu_ops", "Device ops", "kernels, copies and sets that these calls launched", CELL_I64, UNIT_COUNT);
-	unsigned ns = TABLE_COLUMN(out, "gpu_ns", "Device time", "sum of their durations", CELL_I64, UNIT_NS, COLUMN_KEY);
+	unsigned ops = TABLE_COLUMN(out, .id = "gpu_ops", .title = "Device ops", .help = "kernels, copies and sets that these calls launched", .type = CELL_I64, .unit = UNIT_COUNT);
+	unsigned ns = TABLE_COLUMN(out, .id = "gpu_ns", .title = "Device time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
 	for (uint32_t g = 0; g < s->n; g++) {
 		struct api_key_ k;
 		stats_key(s, g, &k, sizeof k);

@@ -3,10 +3,10 @@
 
 static void gemm_add_columns(struct table *t)
 {
-	TABLE_COLUMN(t, "b", "B", "how many products a call makes", CELL_I64, UNIT_NONE, COLUMN_DETAIL);
-	TABLE_COLUMN(t, "m", "M", "rows of the result", CELL_I64, UNIT_NONE, COLUMN_MINOR);
-	TABLE_COLUMN(t, "n", "N", "columns of the result", CELL_I64, UNIT_NONE, COLUMN_MINOR);
-	TABLE_COLUMN(t, "k", "K", "length of the sums", CELL_I64, UNIT_NONE, COLUMN_MINOR);
+	TABLE_COLUMN(t, .id = "b", .title = "B", .help = "how many products a call makes", .type = CELL_I64, .flags = COLUMN_DETAIL);
+	TABLE_COLUMN(t, .id = "m", .title = "M", .help = "rows of the result", .type = CELL_I64, .flags = COLUMN_MINOR);
+	TABLE_COLUMN(t, .id = "n", .title = "N", .help = "columns of the result", .type = CELL_I64, .flags = COLUMN_MINOR);
+	TABLE_COLUMN(t, .id = "k", .title = "K", .help = "length of the sums", .type = CELL_I64, .flags = COLUMN_MINOR);
 }
 
 static void gemm_put(struct table *t, unsigned at, const struct cost_row *x)

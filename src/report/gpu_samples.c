@@ -4,14 +4,14 @@
 
 static void put_metrics(const struct gpu_samples_list *l, struct table *t)
 {
-	unsigned device = TABLE_COLUMN(t, "device", "GPU", "ordinal", CELL_I64, .flags = COLUMN_KEY);
-	unsigned metric = TABLE_COLUMN(t, "metric", "Metric", "what was sampled", CELL_STR, .flags = COLUMN_KEY);
-	unsigned unit = TABLE_COLUMN(t, "unit", "Unit", "of the figures of this row", CELL_STR, .flags = COLUMN_KEY);
-	unsigned samples = TABLE_COLUMN(t, "samples", "Samples", "how often it was asked for and told", CELL_I64, UNIT_COUNT);
-	unsigned mean = TABLE_COLUMN(t, "mean", "Mean", "of all samples", CELL_F64, .digits = 1, .flags = COLUMN_KEY);
-	unsigned least = TABLE_COLUMN(t, "min", "Min", "lowest sample", CELL_F64, .digits = 1);
-	unsigned most = TABLE_COLUMN(t, "max", "Max", "highest sample", CELL_F64, .digits = 1);
-	unsigned last = TABLE_COLUMN(t, "last", "Last", "latest sample", CELL_F64, .digits = 1, .flags = COLUMN_MINOR);
+	unsigned device = TABLE_COLUMN(t, .id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_KEY);
+	unsigned metric = TABLE_COLUMN(t, .id = "metric", .title = "Metric", .help = "what was sampled", .type = CELL_STR, .flags = COLUMN_KEY);
+	unsigned unit = TABLE_COLUMN(t, .id = "unit", .title = "Unit", .help = "of the figures of this row", .type = CELL_STR, .flags = COLUMN_KEY);
+	unsigned samples = TABLE_COLUMN(t, .id = "samples", .title = "Samples", .help = "how often it was asked for and told", .type = CELL_I64, .unit = UNIT_COUNT);
+	unsigned mean = TABLE_COLUMN(t, .id = "mean", .title = "Mean", .help = "of all samples", .type = CELL_F64, .digits = 1, .flags = COLUMN_KEY);
+	unsigned least = TABLE_COLUMN(t, .id = "min", .title = "Min", .help = "lowest sample", .type = CELL_F64, .digits = 1);
+	unsigned most = TABLE_COLUMN(t, .id = "max", .title = "Max", .help = "highest sample", .type = CELL_F64, .digits = 1);
+	unsigned last = TABLE_COLUMN(t, .id = "last", .title = "Last", .help = "latest sample", .type = CELL_F64, .digits = 1, .flags = COLUMN_MINOR);
 	for (uint32_t i = 0; i < l->n; i++)
 		for (int m = 0; m < GPU_METRICS; m++) {
 			const struct gpu_metric_values *v = &l->v[i].metric[m];
@@ -34,12 +34,12 @@ static void gpu_samples_put_reasons(const struct gpu_samples_list *l, struct tab
 {
 	static const char *const class[] = {[GPU_REASON_IDLE] = "idle", [GPU_REASON_CHOSEN] = "setting", [GPU_REASON_POWER] = "power",
 	                                    [GPU_REASON_HEAT] = "heat", [GPU_REASON_SLOWDOWN] = "power or heat"};
-	TABLE_COLUMN(t, "device", "GPU", "ordinal", CELL_I64, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, "reason", "Reason", "NVML's name for what kept the clocks below the highest", CELL_STR, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, "class", "Class", "idle, setting (chosen by somebody), power, heat", CELL_STR);
-	TABLE_COLUMN(t, "samples", "Samples", "in how many samples it held; several can hold at once", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "share_pct", "Share", "of the samples of this GPU that tell reasons", CELL_F64, UNIT_PERCENT);
-	TABLE_COLUMN(t, "meaning", "Meaning", "in words", CELL_STR, .flags = COLUMN_WIDE);
+	TABLE_COLUMN(t, .id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, .id = "reason", .title = "Reason", .help = "NVML's name for what kept the clocks below the highest", .type = CELL_STR, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, .id = "class", .title = "Class", .help = "idle, setting (chosen by somebody), power, heat", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "samples", .title = "Samples", .help = "in how many samples it held; several can hold at once", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "share_pct", .title = "Share", .help = "of the samples of this GPU that tell reasons", .type = CELL_F64, .unit = UNIT_PERCENT);
+	TABLE_COLUMN(t, .id = "meaning", .title = "Meaning", .help = "in words", .type = CELL_STR, .flags = COLUMN_WIDE);
 	for (uint32_t i = 0; i < l->n; i++) {
 		const struct gpu_samples *s = &l->v[i];
 		uint64_t known = 0;

@@ -185,10 +185,10 @@ static void gpu_timeline_own_table(const struct profile *p, const struct report_
 	bool devices = args->variant->by == BY_DEVICE;
 	gpus_find(p, &gpus);
 	struct busy *each = NEW_ARRAY(gpus.n, struct busy);
-	TABLE_COLUMN(t, "group", devices ? "Device" : "Group", "mean, min, max: over the GPUs, each by itself", CELL_STR);
-	TABLE_COLUMN(t, "kind", "What", "what the device did; exposed: while it did nothing that stands before in the list", CELL_STR);
-	TABLE_COLUMN(t, "time_ns", "Time", "union over all streams of a GPU", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "share_pct", "Share", "of total: the device's, else that of all", CELL_F64, UNIT_PERCENT);
+	TABLE_COLUMN(t, .id = "group", .title = devices ? "Device" : "Group", .help = "mean, min, max: over the GPUs, each by itself", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "kind", .title = "What", .help = "what the device did; exposed: while it did nothing that stands before in the list", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "time_ns", .title = "Time", .help = "union over all streams of a GPU", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "share_pct", .title = "Share", .help = "of total: the device's, else that of all", .type = CELL_F64, .unit = UNIT_PERCENT);
 	busy_measure_each(p, &gpus, NULL, 0, window, each);
 	if (args->variant->by == BY_LAUNCH)
 		group_by_launch(p, &g);

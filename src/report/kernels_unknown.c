@@ -124,14 +124,14 @@ static void add_sums(struct kernels_unknown_sums *s, const struct kernels_unknow
 
 enum { C_NAME, C_UNKNOWN, C_CLASS, C_VENDOR, C_OPS, C_CALLS, C_TOTAL, C_SHARE, N_NAME_COLUMNS };
 static const struct column name_columns[N_NAME_COLUMNS] = {
-	[C_NAME] = {"name", "Kernel", "name of the kernel", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KERNEL},
-	[C_UNKNOWN] = {"unknown", "Unknown", "what no rule tells: class, Tensor Cores, or both", CELL_STR},
-	[C_CLASS] = {"class", "Class", "what it does, by its name", CELL_STR},
-	[C_VENDOR] = {"vendor", "Vendor", "of the device that it ran on, by the device's name or the API that launched it", CELL_STR, UNIT_NONE, COLUMN_MINOR},
-	[C_OPS] = {"operators", "Operators", "ops that launched it, the first three; empty = none known", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[C_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT},
-	[C_TOTAL] = {"total_ns", "Total", "sum of its durations", CELL_I64, UNIT_NS},
-	[C_SHARE] = {"total_pct", "Total %", "total / time of all kernels, known or not", CELL_F64, UNIT_PERCENT},
+	[C_NAME] = {.id = "name", .title = "Kernel", .help = "name of the kernel", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KERNEL},
+	[C_UNKNOWN] = {.id = "unknown", .title = "Unknown", .help = "what no rule tells: class, Tensor Cores, or both", .type = CELL_STR},
+	[C_CLASS] = {.id = "class", .title = "Class", .help = "what it does, by its name", .type = CELL_STR},
+	[C_VENDOR] = {.id = "vendor", .title = "Vendor", .help = "of the device that it ran on, by the device's name or the API that launched it", .type = CELL_STR, .flags = COLUMN_MINOR},
+	[C_OPS] = {.id = "operators", .title = "Operators", .help = "ops that launched it, the first three; empty = none known", .type = CELL_STR, .flags = COLUMN_WIDE},
+	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT},
+	[C_TOTAL] = {.id = "total_ns", .title = "Total", .help = "sum of its durations", .type = CELL_I64, .unit = UNIT_NS},
+	[C_SHARE] = {.id = "total_pct", .title = "Total %", .help = "total / time of all kernels, known or not", .type = CELL_F64, .unit = UNIT_PERCENT},
 };
 
 static void kernels_unknown_put_name(const struct profile *p, struct table *out, uint32_t id, const struct kernels_unknown_group *x, struct kernel_info k, int64_t all)
@@ -152,13 +152,13 @@ static void put_vendors(struct table *out, const struct kernels_unknown_sums *s)
 {
 	enum { V_NAME, V_UNKNOWN, V_TOTAL, V_CLASS, V_CLASS_SHARE, V_TC, V_TC_SHARE, N_COLUMNS };
 	static const struct column columns[N_COLUMNS] = {
-		[V_NAME] = {"vendor", "Vendor", "of the device, by its name or the API that launched the kernels", CELL_STR},
-		[V_UNKNOWN] = {"unknown_names", "Unknown names", "kernel names whose class no rule tells", CELL_I64, UNIT_COUNT},
-		[V_TOTAL] = {"total_ns", "Total", "time of all its kernels, known or not", CELL_I64, UNIT_NS},
-		[V_CLASS] = {"no_class_ns", "Class unknown", "time of kernels whose class no rule tells", CELL_I64, UNIT_NS},
-		[V_CLASS_SHARE] = {"no_class_pct", "Class unknown %", "that / total", CELL_F64, UNIT_PERCENT},
-		[V_TC] = {"no_tc_ns", "TC unknown", "time of kernels of which the name does not tell whether they use Tensor Cores", CELL_I64, UNIT_NS},
-		[V_TC_SHARE] = {"no_tc_pct", "TC unknown %", "that / total", CELL_F64, UNIT_PERCENT},
+		[V_NAME] = {.id = "vendor", .title = "Vendor", .help = "of the device, by its name or the API that launched the kernels", .type = CELL_STR},
+		[V_UNKNOWN] = {.id = "unknown_names", .title = "Unknown names", .help = "kernel names whose class no rule tells", .type = CELL_I64, .unit = UNIT_COUNT},
+		[V_TOTAL] = {.id = "total_ns", .title = "Total", .help = "time of all its kernels, known or not", .type = CELL_I64, .unit = UNIT_NS},
+		[V_CLASS] = {.id = "no_class_ns", .title = "Class unknown", .help = "time of kernels whose class no rule tells", .type = CELL_I64, .unit = UNIT_NS},
+		[V_CLASS_SHARE] = {.id = "no_class_pct", .title = "Class unknown %", .help = "that / total", .type = CELL_F64, .unit = UNIT_PERCENT},
+		[V_TC] = {.id = "no_tc_ns", .title = "TC unknown", .help = "time of kernels of which the name does not tell whether they use Tensor Cores", .type = CELL_I64, .unit = UNIT_NS},
+		[V_TC_SHARE] = {.id = "no_tc_pct", .title = "TC unknown %", .help = "that / total", .type = CELL_F64, .unit = UNIT_PERCENT},
 	};
 	table_columns(out, columns, N_COLUMNS);
 	for (unsigned v = 0; v < VENDORS; v++) {

@@ -240,25 +240,25 @@ enum { C_LAYER, C_TYPE, C_CALLS, C_HOST, C_HOST_SHARE, C_TOTAL, C_SHARE, C_FORWA
        C_HOST_BACKWARD, C_HOST_OPTIMIZER, C_FLOPS, C_TFLOPS, C_MODELLED, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
-	[C_LAYER] = {"layer", "Layer", "path of the layer; in parentheses what belongs to none", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH},
-	[C_TYPE] = {"type", "Type", "class of the module", CELL_STR, UNIT_NONE, COLUMN_MINOR},
-	[C_CALLS] = {"calls", "Calls", "forward passes", CELL_I64, UNIT_COUNT},
-	[C_HOST] = {"total_host_ns", "Host total", "time on the host, of all directions; of layers inside it not", CELL_I64, UNIT_NS, COLUMN_KEY},
-	[C_HOST_SHARE] = {"total_host_pct", "Total %", "host total / that of all rows", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
-	[C_TOTAL] = {"total_gpu_ns", "GPU total", "device work of all directions; of layers inside it not", CELL_I64, UNIT_NS, COLUMN_KEY},
-	[C_SHARE] = {"total_pct", "Total %", "total / all device work", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
-	[C_FORWARD] = {"forward_gpu_ns", "Forward", "device work launched by its forward pass", CELL_I64, UNIT_NS, COLUMN_KEY},
-	[C_BACKWARD] = {"backward_gpu_ns", "Backward", "device work launched by the backward of its ops", CELL_I64, UNIT_NS, COLUMN_KEY},
-	[C_OPTIMIZER] = {"optimizer_gpu_ns", "Optimizer", "device work launched by the optimizer", CELL_I64, UNIT_NS},
-	[C_OTHER] = {"other_gpu_ns", "Other", "device work that no op launched: of no direction", CELL_I64, UNIT_NS, COLUMN_DETAIL},
-	[C_INNER] = {"with_inner_gpu_ns", "With inner", "total with the layers inside it", CELL_I64, UNIT_NS},
-	[C_HOST_FORWARD] = {"forward_host_ns", "Fwd host", "time on the host in the layer's own range, without what is of other rows or directions inside it; outside layers, "
-	                    "in ops", CELL_I64, UNIT_NS},
-	[C_HOST_BACKWARD] = {"backward_host_ns", "Bwd host", "time on the host in the backward of its ops", CELL_I64, UNIT_NS, COLUMN_MINOR},
-	[C_HOST_OPTIMIZER] = {"optimizer_host_ns", "Opt host", "time on the host in ranges of the optimizer, without layers that it runs again", CELL_I64, UNIT_NS, COLUMN_MINOR},
-	[C_FLOPS] = {"flops", "FLOPs", "of the work whose op has a model; empty = of none", CELL_I64, UNIT_FLOPS},
-	[C_TFLOPS] = {"tflops_per_s", "TFLOP/s", "FLOPs / time of the work whose op has a model", CELL_F64, UNIT_NONE, COLUMN_KEY, 3},
-	[C_MODELLED] = {"modelled_pct", "Model %", "share of its device work whose op has a model that knows the FLOPs", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
+	[C_LAYER] = {.id = "layer", .title = "Layer", .help = "path of the layer; in parentheses what belongs to none", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH},
+	[C_TYPE] = {.id = "type", .title = "Type", .help = "class of the module", .type = CELL_STR, .flags = COLUMN_MINOR},
+	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "forward passes", .type = CELL_I64, .unit = UNIT_COUNT},
+	[C_HOST] = {.id = "total_host_ns", .title = "Host total", .help = "time on the host, of all directions; of layers inside it not", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
+	[C_HOST_SHARE] = {.id = "total_host_pct", .title = "Total %", .help = "host total / that of all rows", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
+	[C_TOTAL] = {.id = "total_gpu_ns", .title = "GPU total", .help = "device work of all directions; of layers inside it not", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
+	[C_SHARE] = {.id = "total_pct", .title = "Total %", .help = "total / all device work", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
+	[C_FORWARD] = {.id = "forward_gpu_ns", .title = "Forward", .help = "device work launched by its forward pass", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
+	[C_BACKWARD] = {.id = "backward_gpu_ns", .title = "Backward", .help = "device work launched by the backward of its ops", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
+	[C_OPTIMIZER] = {.id = "optimizer_gpu_ns", .title = "Optimizer", .help = "device work launched by the optimizer", .type = CELL_I64, .unit = UNIT_NS},
+	[C_OTHER] = {.id = "other_gpu_ns", .title = "Other", .help = "device work that no op launched: of no direction", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
+	[C_INNER] = {.id = "with_inner_gpu_ns", .title = "With inner", .help = "total with the layers inside it", .type = CELL_I64, .unit = UNIT_NS},
+	[C_HOST_FORWARD] = {.id = "forward_host_ns", .title = "Fwd host", .help = "time on the host in the layer's own range, without what is of other rows or directions inside it; outside layers, "
+	                    "in ops", .type = CELL_I64, .unit = UNIT_NS},
+	[C_HOST_BACKWARD] = {.id = "backward_host_ns", .title = "Bwd host", .help = "time on the host in the backward of its ops", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
+	[C_HOST_OPTIMIZER] = {.id = "optimizer_host_ns", .title = "Opt host", .help = "time on the host in ranges of the optimizer, without layers that it runs again", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
+	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "of the work whose op has a model; empty = of none", .type = CELL_I64, .unit = UNIT_FLOPS},
+	[C_TFLOPS] = {.id = "tflops_per_s", .title = "TFLOP/s", .help = "FLOPs / time of the work whose op has a model", .type = CELL_F64, .flags = COLUMN_KEY, .digits = 3},
+	[C_MODELLED] = {.id = "modelled_pct", .title = "Model %", .help = "share of its device work whose op has a model that knows the FLOPs", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
 };
 
 struct layers_shown {

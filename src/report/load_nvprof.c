@@ -220,12 +220,12 @@ static uint32_t *holders(const struct profile *p, const struct load_nvprof_launc
 
 enum { C_ID, C_NAME, C_START, C_CPU, C_KERNELS, C_CUDA, N_COLUMNS };
 static const struct column columns[N_COLUMNS] = {
-	[C_ID] = {"id", "Id", "id of the range in the database", CELL_I64, UNIT_NONE},
-	[C_NAME] = {"name", "Name", "text of the range; of an op as emit_nvtx wrote it, without its op_id", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY},
-	[C_START] = {"start_ns", "Start", "when it began, on the database's clock", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL},
-	[C_CPU] = {"cpu_time_ns", "CPU Time", "end less start; ranges inside it included", CELL_I64, UNIT_NS, COLUMN_KEY},
-	[C_KERNELS] = {"kernels", "Kernels", "launched by runtime calls strictly inside it, by any thread", CELL_I64, UNIT_COUNT, COLUMN_KEY},
-	[C_CUDA] = {"cuda_time_ns", "CUDA Time", "sum of the durations of these kernels", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[C_ID] = {.id = "id", .title = "Id", .help = "id of the range in the database", .type = CELL_I64},
+	[C_NAME] = {.id = "name", .title = "Name", .help = "text of the range; of an op as emit_nvtx wrote it, without its op_id", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KEY},
+	[C_START] = {.id = "start_ns", .title = "Start", .help = "when it began, on the database's clock", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL},
+	[C_CPU] = {.id = "cpu_time_ns", .title = "CPU Time", .help = "end less start; ranges inside it included", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
+	[C_KERNELS] = {.id = "kernels", .title = "Kernels", .help = "launched by runtime calls strictly inside it, by any thread", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY},
+	[C_CUDA] = {.id = "cuda_time_ns", .title = "CUDA Time", .help = "sum of the durations of these kernels", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
 };
 
 /* The text as it was; emit_nvtx's numbers are kept apart from its names. */

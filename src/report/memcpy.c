@@ -8,7 +8,7 @@
 #include <math.h>
 #include <sys/param.h>
 
-enum memcpy_grouping { BY_KIND, BY_DEVICE, BY_OP };
+enum memcpy_grouping { MEMCPY_BY_KIND, MEMCPY_BY_DEVICE, MEMCPY_BY_OP };
 
 /* How inputs spell directions; the first text that a name holds. */
 static const struct direction {
@@ -63,9 +63,9 @@ static struct memcpy_key memcpy_key_of(const struct profile *p, enum memcpy_grou
 {
 	const struct gpu_ops *g = &p->gpu_op;
 	struct memcpy_key k = {.name = g->name[i], .kind = g->kind[i]};
-	if (by == BY_DEVICE)
+	if (by == MEMCPY_BY_DEVICE)
 		k.device = p->launch.device[g->launch[i]];
-	if (by == BY_OP && g->op[i] != ROW_NONE)
+	if (by == MEMCPY_BY_OP && g->op[i] != ROW_NONE)
 		k.op = p->span.name[g->op[i]];
 	return k;
 }
@@ -81,26 +81,34 @@ static void add_moved(struct moved *m, int64_t bytes, int64_t ns)
 	m->ns += ns;
 }
 
-static void memcpy_put(const struct profile *p, enum memcpy_grouping by, struct stats *s, const struct moved *moved, struct table *out)
+enum {
+	MEMCPY_KIND, MEMCPY_DIRECTION, MEMCPY_FROM, MEMCPY_TO, MEMCPY_NAME, MEMCPY_DEVICE, MEMCPY_OP, MEMCPY_STATS, MEMCPY_BYTES = MEMCPY_STATS + STATS_COLUMNS,
+	MEMCPY_RATE, MEMCPY_MEAN, MEMCPY_MIN, MEMCPY_MAX, MEMCPY_COLUMNS
+};
+
+static const struct section_column memcpy_columns[MEMCPY_COLUMNS] = {
+	[MEMCPY_KIND] = {COLUMN(.id = "operation", .title = "Operation", .help = "memcpy or memset", .type = CELL_STR)},
+	[MEMCPY_DIRECTION] = {COLUMN(.id = "direction", .title = "Direction", .help = "H = host, D = device, P = another device, A = array; empty = not told",
+	                             .type = CELL_STR)},
+	[MEMCPY_FROM] = {COLUMN(.id = "from_memory", .title = "From", .help = "kind of memory read: Pageable, Pinned, Device, ...; empty = not told", .type = CELL_STR)},
+	[MEMCPY_TO] = {COLUMN(.id = "to_memory", .title = "To", .help = "kind of memory written; empty = not told", .type = CELL_STR)},
+	[MEMCPY_NAME] = {COLUMN(.id = "name", .title = "Name", .help = "as the input has it", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[MEMCPY_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "ordinal of the device", .type = CELL_I64), .by = BY(MEMCPY_BY_DEVICE)},
+	[MEMCPY_OP] = {COLUMN(.id = "operator", .title = "Operator", .help = "op that launched it; empty = none known", .type = CELL_STR), .by = BY(MEMCPY_BY_OP)},
+	STATS_COLUMN_LIST(MEMCPY_STATS),
+	[MEMCPY_BYTES] = {COLUMN(.id = "bytes", .title = "Bytes", .help = "bytes moved or set, where the input states them", .type = CELL_I64, .unit = UNIT_BYTES,
+	                         .flags = COLUMN_KEY)},
+	[MEMCPY_RATE] = {COLUMN(.id = "gb_per_s", .title = "GB/s", .help = "bytes / time of the operations whose bytes are stated, in 10^9 bytes", .type = CELL_F64,
+	                        .digits = 2)},
+	[MEMCPY_MEAN] = {COLUMN(.id = "mean_bytes", .title = "Mean size", .help = "mean of the stated sizes", .type = CELL_F64, .unit = UNIT_BYTES)},
+	[MEMCPY_MIN] = {COLUMN(.id = "min_bytes", .title = "Min size", .help = "smallest stated size", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_MINOR)},
+	[MEMCPY_MAX] = {COLUMN(.id = "max_bytes", .title = "Max size", .help = "largest stated size", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_MINOR)},
+};
+static const struct section memcpy_section = {.columns = memcpy_columns, .n = MEMCPY_COLUMNS};
+
+static void memcpy_put(const struct profile *p, const struct report_args *args, struct stats *s, const struct moved *moved, struct table *out)
 {
-	enum { C_KIND, C_DIRECTION, C_FROM, C_TO, C_NAME, N_FIXED };
-	static const struct column fixed[N_FIXED] = {
-		[C_KIND] = {"operation", "Operation", "memcpy or memset", CELL_STR},
-		[C_DIRECTION] = {"direction", "Direction", "H = host, D = device, P = another device, A = array; empty = not told", CELL_STR},
-		[C_FROM] = {"from_memory", "From", "kind of memory read: Pageable, Pinned, Device, ...; empty = not told", CELL_STR},
-		[C_TO] = {"to_memory", "To", "kind of memory written; empty = not told", CELL_STR},
-		[C_NAME] = {"name", "Name", "as the input has it", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
-	};
-	table_columns(out, fixed, N_FIXED);
-	unsigned device = by == BY_DEVICE ? TABLE_COLUMN(out, "device", "Device", "ordinal of the device", CELL_I64) : UINT32_MAX;
-	unsigned op = by == BY_OP ? TABLE_COLUMN(out, "operator", "Operator", "op that launched it; empty = none known", CELL_STR) : UINT32_MAX;
-	unsigned first = stats_columns(out);
-	unsigned bytes = TABLE_COLUMN(out, "bytes", "Bytes", "bytes moved or set, where the input states them", CELL_I64, UNIT_BYTES, COLUMN_KEY);
-	unsigned rate = TABLE_COLUMN(out, "gb_per_s", "GB/s", "bytes / time of the operations whose bytes are stated, in 10^9 bytes", CELL_F64,
-	                             UNIT_NONE, 0, 2);
-	unsigned mean = TABLE_COLUMN(out, "mean_bytes", "Mean size", "mean of the stated sizes", CELL_F64, UNIT_BYTES);
-	unsigned min = TABLE_COLUMN(out, "min_bytes", "Min size", "smallest stated size", CELL_I64, UNIT_BYTES, COLUMN_MINOR);
-	unsigned max = TABLE_COLUMN(out, "max_bytes", "Max size", "largest stated size", CELL_I64, UNIT_BYTES, COLUMN_MINOR);
+	section_start(&memcpy_section, args, 0, out);
 	for (uint32_t g = 0; g < s->n; g++) {
 		const struct moved *m = &moved[g];
 		struct str from, to;
@@ -109,25 +117,25 @@ static void memcpy_put(const struct profile *p, enum memcpy_grouping by, struct 
 		struct str name = profile_str(p, k.name);
 		memory_kinds(name, &from, &to);
 		table_row(out);
-		table_set_str(out, C_KIND, str_from(gpu_kind_name[k.kind]));
-		table_set_str(out, C_DIRECTION, str_from(direction_of(name)));
-		table_set_str(out, C_FROM, from);
-		table_set_str(out, C_TO, to);
-		table_set_str(out, C_NAME, name);
-		if (by == BY_DEVICE && k.device != INT32_MIN)
-			table_set_i64(out, device, k.device);
-		if (by == BY_OP && k.op)
-			table_set_str(out, op, profile_str(p, k.op));
-		stats_put(out, first, s, g);
+		table_set_str(out, MEMCPY_KIND, str_from(gpu_kind_name[k.kind]));
+		table_set_str(out, MEMCPY_DIRECTION, str_from(direction_of(name)));
+		table_set_str(out, MEMCPY_FROM, from);
+		table_set_str(out, MEMCPY_TO, to);
+		table_set_str(out, MEMCPY_NAME, name);
+		if (k.device != INT32_MIN)
+			table_set_i64(out, MEMCPY_DEVICE, k.device);
+		if (k.op)
+			table_set_str(out, MEMCPY_OP, profile_str(p, k.op));
+		stats_put(out, MEMCPY_STATS, s, g);
 		if (!m->ops)
 			continue;
 		if (!m->too_many) {
-			table_set_i64(out, bytes, m->bytes);
-			table_set_f64(out, rate, m->ns > 0 ? (double)m->bytes / (double)m->ns : NAN);
-			table_set_f64(out, mean, (double)m->bytes / (double)m->ops);
+			table_set_i64(out, MEMCPY_BYTES, m->bytes);
+			table_set_f64(out, MEMCPY_RATE, m->ns > 0 ? (double)m->bytes / (double)m->ns : NAN);
+			table_set_f64(out, MEMCPY_MEAN, (double)m->bytes / (double)m->ops);
 		}
-		table_set_i64(out, min, m->min);
-		table_set_i64(out, max, m->max);
+		table_set_i64(out, MEMCPY_MIN, m->min);
+		table_set_i64(out, MEMCPY_MAX, m->max);
 	}
 }
 
@@ -181,7 +189,7 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 		           : err_set(e, ERR_DATA, "no copy or set of memory is of those steps");
 	} else {
 		stats_finish(&s);
-		memcpy_put(p, by, &s, moved, out);
+		memcpy_put(p, args, &s, moved, out);
 		table_note(out, "%llu operations, %lld ns = with stated bytes %lld + without %lld", (unsigned long long)s.n_values,
 		           (long long)s.total, (long long)all.ns, (long long)(s.total - all.ns));
 		note_impossible(p, moved, s.n, out);
@@ -193,9 +201,9 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 }
 
 static const struct report_variant memcpy_variants[] = {
-	{.group_by = "kind", .by = BY_KIND},
-	{.group_by = "device", .by = BY_DEVICE},
-	{.group_by = "op", .by = BY_OP},
+	{.group_by = "kind", .by = MEMCPY_BY_KIND},
+	{.group_by = "device", .by = MEMCPY_BY_DEVICE},
+	{.group_by = "op", .by = MEMCPY_BY_OP},
 	{0},
 };
 
@@ -207,6 +215,7 @@ const struct report report_memcpy = {
 	.help = "What copies and sets of memory took on the devices, by direction and, where the input tells, by kind of memory (pageable or "
 	        "pinned, ...), with bytes and rate. --group-by=device tells devices apart, --group-by=op the ops that launched them.",
 	.variants = memcpy_variants,
+	.sections = (const struct section *const[]){&memcpy_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = memcpy_run,

@@ -8,14 +8,14 @@
 /* --- statistics ------------------------------------------------------------------------------------------------- */
 
 static const struct column statistics_columns[] = {
-	{"operator", "Operator Name", "name of the op as the framework recorded it", CELL_STR},
-	{"calls", "Calls", "how often it ran, whether it allocated or not", CELL_I64, UNIT_COUNT},
-	{"size_increase_bytes", "Size Increase", "allocated less freed, by it and the ops inside it", CELL_I64, UNIT_BYTES},
-	{"self_size_increase_bytes", "Self Size Increase", "allocated less freed, by itself", CELL_I64, UNIT_BYTES},
-	{"allocations", "Allocation Count", "how often it or an op inside it allocated", CELL_I64, UNIT_COUNT},
-	{"self_allocations", "Self Allocation Count", "how often it allocated itself", CELL_I64, UNIT_COUNT},
-	{"allocation_bytes", "Allocation Size", "allocated by it and the ops inside it, frees not subtracted", CELL_I64, UNIT_BYTES},
-	{"self_allocation_bytes", "Self Allocation Size", "allocated by itself, frees not subtracted", CELL_I64, UNIT_BYTES},
+	{.id = "operator", .title = "Operator Name", .help = "name of the op as the framework recorded it", .type = CELL_STR},
+	{.id = "calls", .title = "Calls", .help = "how often it ran, whether it allocated or not", .type = CELL_I64, .unit = UNIT_COUNT},
+	{.id = "size_increase_bytes", .title = "Size Increase", .help = "allocated less freed, by it and the ops inside it", .type = CELL_I64, .unit = UNIT_BYTES},
+	{.id = "self_size_increase_bytes", .title = "Self Size Increase", .help = "allocated less freed, by itself", .type = CELL_I64, .unit = UNIT_BYTES},
+	{.id = "allocations", .title = "Allocation Count", .help = "how often it or an op inside it allocated", .type = CELL_I64, .unit = UNIT_COUNT},
+	{.id = "self_allocations", .title = "Self Allocation Count", .help = "how often it allocated itself", .type = CELL_I64, .unit = UNIT_COUNT},
+	{.id = "allocation_bytes", .title = "Allocation Size", .help = "allocated by it and the ops inside it, frees not subtracted", .type = CELL_I64, .unit = UNIT_BYTES},
+	{.id = "self_allocation_bytes", .title = "Self Allocation Size", .help = "allocated by itself, frees not subtracted", .type = CELL_I64, .unit = UNIT_BYTES},
 };
 
 static int memory_put_statistics(struct memory_view *v, struct table *out, struct err *e)
@@ -72,11 +72,11 @@ static bool memory_in_window(const struct memory_view *v, uint32_t row)
 static void memory_put_events(const struct memory_view *v, struct table *t)
 {
 	const struct memories *m = &v->p->memory;
-	TABLE_COLUMN(t, "operator", "Operator", "innermost op around the allocation; of aten::empty and its kin the op or annotation around it first", CELL_STR);
-	TABLE_COLUMN(t, "size_bytes", "Size", "size of the block", CELL_I64, UNIT_BYTES);
-	TABLE_COLUMN(t, "allocation_time_ns", "Allocation Time", "since the start of the trace; empty: before it", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "release_time_ns", "Release Time", "since the start of the trace; empty: not before its end", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "duration_ns", "Duration", "release - allocation", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, .id = "operator", .title = "Operator", .help = "innermost op around the allocation; of aten::empty and its kin the op or annotation around it first", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "size_bytes", .title = "Size", .help = "size of the block", .type = CELL_I64, .unit = UNIT_BYTES);
+	TABLE_COLUMN(t, .id = "allocation_time_ns", .title = "Allocation Time", .help = "since the start of the trace; empty: before it", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "release_time_ns", .title = "Release Time", .help = "since the start of the trace; empty: not before its end", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "duration_ns", .title = "Duration", .help = "release - allocation", .type = CELL_I64, .unit = UNIT_NS);
 	struct memory_pair *pair;
 	uint32_t n = memory_pairs(v->p, v->device, &pair), kept = 0, freed = 0;
 	for (uint32_t i = 0; i < n; i++) {
@@ -135,14 +135,14 @@ static void own_sums(const struct memory_view *v, struct memory_curve *c)
 
 static void curve_columns(const struct memory_curve *c, struct table *t)
 {
-	TABLE_COLUMN(t, "time_ns", "Time", "since the start of the trace", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, .id = "time_ns", .title = "Time", .help = "since the start of the trace", .type = CELL_I64, .unit = UNIT_NS);
 	if (c->at_least) {
-		TABLE_COLUMN(t, "allocated_at_least_bytes", "Allocated, at least", "in blocks of this trace and those held before that it frees",
-		             CELL_I64, UNIT_BYTES);
+		TABLE_COLUMN(t, .id = "allocated_at_least_bytes", .title = "Allocated, at least", .help = "in blocks of this trace and those held before that it frees",
+		             .type = CELL_I64, .unit = UNIT_BYTES);
 		return;
 	}
-	TABLE_COLUMN(t, "allocated_bytes", "Allocated", "in live blocks on this device", CELL_I64, UNIT_BYTES);
-	TABLE_COLUMN(t, "reserved_bytes", "Reserved", "held by the caching allocator; 0 on the CPU, which has none", CELL_I64, UNIT_BYTES);
+	TABLE_COLUMN(t, .id = "allocated_bytes", .title = "Allocated", .help = "in live blocks on this device", .type = CELL_I64, .unit = UNIT_BYTES);
+	TABLE_COLUMN(t, .id = "reserved_bytes", .title = "Reserved", .help = "held by the caching allocator; 0 on the CPU, which has none", .type = CELL_I64, .unit = UNIT_BYTES);
 }
 
 static void memory_put_curve(const struct memory_view *v, struct table *t)

@@ -104,12 +104,12 @@ static void put_kept(const struct memory_timeline *m, int64_t whole, struct tabl
 /* One row a category, in torch's order; those that the window does not have are left out. */
 static void memory_categories_put_categories(const struct memory_timeline *timeline, const struct moments *m, struct table *t)
 {
-	TABLE_COLUMN(t, "category", "Category", "what the memory is for, in torch's words; what was held before the recording and never freed in it is told apart from Unknown", CELL_STR);
-	TABLE_COLUMN(t, "at_peak_bytes", "At the peak", "held by it when all together are at their highest", CELL_I64, UNIT_BYTES);
-	TABLE_COLUMN(t, "at_peak_pct", "Share", "of all that is held then", CELL_F64, UNIT_PERCENT);
-	TABLE_COLUMN(t, "peak_bytes", "Its own peak", "most that it held at a time", CELL_I64, UNIT_BYTES);
-	TABLE_COLUMN(t, "end_bytes", "At the end", "held by it at the end", CELL_I64, UNIT_BYTES);
-	TABLE_COLUMN(t, "blocks", "Blocks", "allocated meanwhile", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "category", .title = "Category", .help = "what the memory is for, in torch's words; what was held before the recording and never freed in it is told apart from Unknown", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "at_peak_bytes", .title = "At the peak", .help = "held by it when all together are at their highest", .type = CELL_I64, .unit = UNIT_BYTES);
+	TABLE_COLUMN(t, .id = "at_peak_pct", .title = "Share", .help = "of all that is held then", .type = CELL_F64, .unit = UNIT_PERCENT);
+	TABLE_COLUMN(t, .id = "peak_bytes", .title = "Its own peak", .help = "most that it held at a time", .type = CELL_I64, .unit = UNIT_BYTES);
+	TABLE_COLUMN(t, .id = "end_bytes", .title = "At the end", .help = "held by it at the end", .type = CELL_I64, .unit = UNIT_BYTES);
+	TABLE_COLUMN(t, .id = "blocks", .title = "Blocks", .help = "allocated meanwhile", .type = CELL_I64, .unit = UNIT_COUNT);
 	for (int k = 0; k < MEMORY_CATEGORIES; k++) {
 		int64_t apart = k == MEMORY_UNKNOWN ? timeline->kept_bytes : 0;
 		int64_t peak = m->held[m->peak_of[k]].of[k] - apart, at_peak = m->held[m->peak].of[k] - apart, whole = m->sum[m->peak];
@@ -131,9 +131,9 @@ static void memory_categories_put_curve(const struct moments *m, int64_t zero_ns
 {
 	static const char *const id[MEMORY_CATEGORIES] = {"parameter_bytes", "optimizer_state_bytes", "input_bytes", "temporary_bytes", "activation_bytes",
 	                                                  "gradient_bytes", "autograd_detail_bytes", "unknown_bytes"};
-	TABLE_COLUMN(t, "time_ns", "Time", "since the start of the trace", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, .id = "time_ns", .title = "Time", .help = "since the start of the trace", .type = CELL_I64, .unit = UNIT_NS);
 	for (int k = 0; k < MEMORY_CATEGORIES; k++)
-		TABLE_COLUMN(t, id[k], memory_category_name[k], "held from then on", CELL_I64, UNIT_BYTES);
+		TABLE_COLUMN(t, .id = id[k], .title = memory_category_name[k], .help = "held from then on", .type = CELL_I64, .unit = UNIT_BYTES);
 	bool *keep = NEW_ARRAY(m->n, bool);
 	uint32_t *chosen = NEW_ARRAY_RAW(m->n, uint32_t), kept = 0;
 	uint32_t n = lttb_select(m->time_ns, m->sum, m->n, CURVE_POINTS, chosen);
@@ -159,9 +159,9 @@ static void memory_categories_put_curve(const struct moments *m, int64_t zero_ns
 
 static void put_unknown(const struct moments *m, struct table *t)
 {
-	TABLE_COLUMN(t, "why", "Why", "what keeps a block from having a category", CELL_STR);
-	TABLE_COLUMN(t, "blocks", "Blocks", "allocated meanwhile", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "size_bytes", "Size", "sum of their sizes", CELL_I64, UNIT_BYTES);
+	TABLE_COLUMN(t, .id = "why", .title = "Why", .help = "what keeps a block from having a category", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "blocks", .title = "Blocks", .help = "allocated meanwhile", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "size_bytes", .title = "Size", .help = "sum of their sizes", .type = CELL_I64, .unit = UNIT_BYTES);
 	for (int y = 0; y < MEMORY_WHYS; y++) {
 		if (!m->unknown[y])
 			continue;

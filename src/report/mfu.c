@@ -9,20 +9,20 @@
 enum { C_STEP, C_DEVICE, C_TIME, C_FLOPS, C_TFLOPS, C_MFU, C_PEAK, C_PEAK_NAME, C_SOURCE, C_KNOWN, C_TYPES, C_KERNEL, C_UNKNOWN, C_WHY, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
-	[C_STEP] = {"step", "Step", "name of the step; all = all steps together", CELL_STR, UNIT_NONE, COLUMN_KEY},
-	[C_DEVICE] = {"device", "GPU", "ordinal of the device", CELL_I64, UNIT_NONE, COLUMN_KEY},
-	[C_TIME] = {"time_ns", "Time", "length of the step, idle time included", CELL_I64, UNIT_NS},
-	[C_FLOPS] = {"flops", "FLOPs", "of the kernels that this GPU ran for the step, each call of an op once; what is unknown counts 0", CELL_I64, UNIT_FLOPS, COLUMN_KEY},
-	[C_TFLOPS] = {"tflops_per_s", "TFLOP/s", "achieved: FLOPs / time", CELL_F64, UNIT_NONE, COLUMN_KEY, 3},
-	[C_MFU] = {"mfu_pct", "MFU", "achieved / peak; operations that ran twice (recomputation) count twice", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
-	[C_PEAK] = {"peak_tflops_per_s", "Peak TFLOP/s", "dense peak of the type and cores of most FLOPs of products", CELL_F64, UNIT_NONE, 0, 1},
-	[C_PEAK_NAME] = {"peak_of", "Peak of", "that type and cores", CELL_STR},
-	[C_SOURCE] = {"peak_source", "Source", "publication that the peak was compared with; unverified: with none", CELL_STR, UNIT_NONE, COLUMN_DETAIL},
-	[C_KNOWN] = {"known_pct", "FLOPs known", "share of the kernel time (collectives left out) whose FLOPs are known", CELL_F64, UNIT_PERCENT},
-	[C_TYPES] = {"types", "Types", "of the FLOPs of products, by type and cores", CELL_STR},
-	[C_KERNEL] = {"kernel_ns", "Kernels", "sum of the durations of kernels, collectives left out", CELL_I64, UNIT_NS, COLUMN_DETAIL},
-	[C_UNKNOWN] = {"products_unknown_ns", "Products unknown", "of the kernels, products or what may be some, whose FLOPs are not known", CELL_I64, UNIT_NS, COLUMN_DETAIL},
-	[C_WHY] = {"why", "Why unknown", "why there is no MFU", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_DETAIL},
+	[C_STEP] = {.id = "step", .title = "Step", .help = "name of the step; all = all steps together", .type = CELL_STR, .flags = COLUMN_KEY},
+	[C_DEVICE] = {.id = "device", .title = "GPU", .help = "ordinal of the device", .type = CELL_I64, .flags = COLUMN_KEY},
+	[C_TIME] = {.id = "time_ns", .title = "Time", .help = "length of the step, idle time included", .type = CELL_I64, .unit = UNIT_NS},
+	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "of the kernels that this GPU ran for the step, each call of an op once; what is unknown counts 0", .type = CELL_I64, .unit = UNIT_FLOPS, .flags = COLUMN_KEY},
+	[C_TFLOPS] = {.id = "tflops_per_s", .title = "TFLOP/s", .help = "achieved: FLOPs / time", .type = CELL_F64, .flags = COLUMN_KEY, .digits = 3},
+	[C_MFU] = {.id = "mfu_pct", .title = "MFU", .help = "achieved / peak; operations that ran twice (recomputation) count twice", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
+	[C_PEAK] = {.id = "peak_tflops_per_s", .title = "Peak TFLOP/s", .help = "dense peak of the type and cores of most FLOPs of products", .type = CELL_F64, .digits = 1},
+	[C_PEAK_NAME] = {.id = "peak_of", .title = "Peak of", .help = "that type and cores", .type = CELL_STR},
+	[C_SOURCE] = {.id = "peak_source", .title = "Source", .help = "publication that the peak was compared with; unverified: with none", .type = CELL_STR, .flags = COLUMN_DETAIL},
+	[C_KNOWN] = {.id = "known_pct", .title = "FLOPs known", .help = "share of the kernel time (collectives left out) whose FLOPs are known", .type = CELL_F64, .unit = UNIT_PERCENT},
+	[C_TYPES] = {.id = "types", .title = "Types", .help = "of the FLOPs of products, by type and cores", .type = CELL_STR},
+	[C_KERNEL] = {.id = "kernel_ns", .title = "Kernels", .help = "sum of the durations of kernels, collectives left out", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
+	[C_UNKNOWN] = {.id = "products_unknown_ns", .title = "Products unknown", .help = "of the kernels, products or what may be some, whose FLOPs are not known", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
+	[C_WHY] = {.id = "why", .title = "Why unknown", .help = "why there is no MFU", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL},
 };
 
 static struct str step_name(const struct profile *p, const struct mfu *m, const struct mfu_row *r)

@@ -5,15 +5,15 @@ static int64_t module_flops_sum(const int64_t parts[MODULE_PARTS]) { return part
 
 enum { C_DEPTH, C_MODULE, C_CALLS, C_FLOPS, C_PCT, C_FORWARD, C_BACKWARD, C_SELF, C_UNKNOWN, N_COLUMNS };
 static const struct column columns[N_COLUMNS] = {
-	[C_DEPTH] = {"depth", "Depth", "0 = root; rows stand in pre-order", CELL_I64, UNIT_NONE, COLUMN_TREE},
-	[C_MODULE] = {"module", "Module", "class and number of the module", CELL_STR, UNIT_NONE, COLUMN_KEY},
-	[C_CALLS] = {"calls", "Calls", "how often it was called, recomputation left out", CELL_I64, UNIT_COUNT},
-	[C_FLOPS] = {"flops", "FLOPs", "of all its calls, forward and backward, modules inside included; what is unknown counts 0", CELL_I64, UNIT_FLOPS, COLUMN_KEY},
-	[C_PCT] = {"flops_pct", "% Total", "of the FLOPs of all ops", CELL_F64, UNIT_PERCENT, COLUMN_KEY},
-	[C_FORWARD] = {"forward_flops", "Forward", "the part of the forward pass", CELL_I64, UNIT_FLOPS},
-	[C_BACKWARD] = {"backward_flops", "Backward", "the part of the backward pass, recomputation included", CELL_I64, UNIT_FLOPS},
-	[C_SELF] = {"self_flops", "Own FLOPs", "without the modules inside", CELL_I64, UNIT_FLOPS},
-	[C_UNKNOWN] = {"unknown_ops", "Unknown Ops", "calls of ops inside whose FLOPs are not known, for want of a model or of recorded shapes", CELL_I64, UNIT_COUNT},
+	[C_DEPTH] = {.id = "depth", .title = "Depth", .help = "0 = root; rows stand in pre-order", .type = CELL_I64, .flags = COLUMN_TREE},
+	[C_MODULE] = {.id = "module", .title = "Module", .help = "class and number of the module", .type = CELL_STR, .flags = COLUMN_KEY},
+	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "how often it was called, recomputation left out", .type = CELL_I64, .unit = UNIT_COUNT},
+	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "of all its calls, forward and backward, modules inside included; what is unknown counts 0", .type = CELL_I64, .unit = UNIT_FLOPS, .flags = COLUMN_KEY},
+	[C_PCT] = {.id = "flops_pct", .title = "% Total", .help = "of the FLOPs of all ops", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
+	[C_FORWARD] = {.id = "forward_flops", .title = "Forward", .help = "the part of the forward pass", .type = CELL_I64, .unit = UNIT_FLOPS},
+	[C_BACKWARD] = {.id = "backward_flops", .title = "Backward", .help = "the part of the backward pass, recomputation included", .type = CELL_I64, .unit = UNIT_FLOPS},
+	[C_SELF] = {.id = "self_flops", .title = "Own FLOPs", .help = "without the modules inside", .type = CELL_I64, .unit = UNIT_FLOPS},
+	[C_UNKNOWN] = {.id = "unknown_ops", .title = "Unknown Ops", .help = "calls of ops inside whose FLOPs are not known, for want of a model or of recorded shapes", .type = CELL_I64, .unit = UNIT_COUNT},
 };
 
 static void module_flops_put_row(const struct module_flops *x, struct table *t, struct str name, int64_t depth, int64_t flops)

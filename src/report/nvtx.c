@@ -200,25 +200,25 @@ static void nvtx_put_path(struct table *out, unsigned col, const struct nvtx_ran
 static void nvtx_put(struct nvtx_ranges *r, struct table *out)
 {
 	const struct profile *p = r->p;
-	unsigned name = TABLE_COLUMN(out, "range", "Range", "text of the range; of emit_nvtx and argument markers the op; of PyProf's call stacks the frames, innermost last; ProfilerStep* are all steps",
-	                             CELL_STR, UNIT_NONE, COLUMN_WIDE);
-	unsigned domain = TABLE_COLUMN(out, "domain", "Domain", "NVTX domain or category; empty = NVTX's default domain", CELL_STR);
-	unsigned style = TABLE_COLUMN(out, "style", "Style", "PushPop: nests on its thread; StartEnd: may overlap others", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
+	unsigned name = TABLE_COLUMN(out, .id = "range", .title = "Range", .help = "text of the range; of emit_nvtx and argument markers the op; of PyProf's call stacks the frames, innermost last; ProfilerStep* are all steps",
+	                             .type = CELL_STR, .flags = COLUMN_WIDE);
+	unsigned domain = TABLE_COLUMN(out, .id = "domain", .title = "Domain", .help = "NVTX domain or category; empty = NVTX's default domain", .type = CELL_STR);
+	unsigned style = TABLE_COLUMN(out, .id = "style", .title = "Style", .help = "PushPop: nests on its thread; StartEnd: may overlap others", .type = CELL_STR, .flags = COLUMN_DETAIL);
 	unsigned pid = UINT32_MAX, tid = UINT32_MAX;
 	if (r->by == BY_THREAD) {
-		pid = TABLE_COLUMN(out, "process", "Process", "process of the range", CELL_STR);
-		tid = TABLE_COLUMN(out, "thread", "Thread", "thread of the range", CELL_STR, .flags = COLUMN_GROUP);
+		pid = TABLE_COLUMN(out, .id = "process", .title = "Process", .help = "process of the range", .type = CELL_STR);
+		tid = TABLE_COLUMN(out, .id = "thread", .title = "Thread", .help = "thread of the range", .type = CELL_STR, .flags = COLUMN_GROUP);
 	}
 	unsigned first = stats_columns(out);
-	unsigned c = TABLE_COLUMN(out, "self_ns", "Self", "total - what marked ranges directly inside take; empty for StartEnd", CELL_I64, UNIT_NS, COLUMN_KEY);
-	TABLE_COLUMN(out, "gpu_ranges", "On GPU", "ranges that launched device work", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(out, "gpu_ops", "Device ops", "kernels, copies and sets launched inside; in ranges inside others of the row once", CELL_I64, UNIT_COUNT, COLUMN_DETAIL);
-	TABLE_COLUMN(out, "gpu_ns", "Device time", "sum of their durations", CELL_I64, UNIT_NS, COLUMN_KEY);
-	TABLE_COLUMN(out, "projected_ns", "Projected", "sum over the ranges of the time from the first start to the last end of that work",
-	             CELL_I64, UNIT_NS);
-	TABLE_COLUMN(out, "kernels", "Kernels", "kernels launched inside", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(out, "kernel_ns", "Kernel time", "sum of their durations", CELL_I64, UNIT_NS, COLUMN_MINOR);
-	TABLE_COLUMN(out, "kernel_projected_ns", "Kernels projected", "projected, of kernels alone", CELL_I64, UNIT_NS, COLUMN_DETAIL);
+	unsigned c = TABLE_COLUMN(out, .id = "self_ns", .title = "Self", .help = "total - what marked ranges directly inside take; empty for StartEnd", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
+	TABLE_COLUMN(out, .id = "gpu_ranges", .title = "On GPU", .help = "ranges that launched device work", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(out, .id = "gpu_ops", .title = "Device ops", .help = "kernels, copies and sets launched inside; in ranges inside others of the row once", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL);
+	TABLE_COLUMN(out, .id = "gpu_ns", .title = "Device time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
+	TABLE_COLUMN(out, .id = "projected_ns", .title = "Projected", .help = "sum over the ranges of the time from the first start to the last end of that work",
+	             .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(out, .id = "kernels", .title = "Kernels", .help = "kernels launched inside", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(out, .id = "kernel_ns", .title = "Kernel time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR);
+	TABLE_COLUMN(out, .id = "kernel_projected_ns", .title = "Kernels projected", .help = "projected, of kernels alone", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL);
 	for (uint32_t g = 0; g < r->s.n; g++) {
 		const struct extra *x = &r->extra[g];
 		struct nvtx_key k;

@@ -80,16 +80,16 @@ static void osrt_put(struct osrt_calls *c, struct table *out)
 	const struct profile *p = c->p;
 	unsigned name = UINT32_MAX, pid = UINT32_MAX, tid = UINT32_MAX;
 	if (c->by != BY_KIND)
-		name = TABLE_COLUMN(out, "name", "Call", "function of the operating system's libraries", CELL_STR);
-	unsigned kind = TABLE_COLUMN(out, "kind", "Kind", "file I/O, network, wait for I/O, lock, sleep, driver, process, memory, thread, other; by the name of the call", CELL_STR,
+		name = TABLE_COLUMN(out, .id = "name", .title = "Call", .help = "function of the operating system's libraries", .type = CELL_STR);
+	unsigned kind = TABLE_COLUMN(out, .id = "kind", .title = "Kind", .help = "file I/O, network, wait for I/O, lock, sleep, driver, process, memory, thread, other; by the name of the call", .type = CELL_STR,
 	                             .flags = COLUMN_KEY);
 	if (c->by == BY_THREAD) {
-		pid = TABLE_COLUMN(out, "process", "Process", "process that called", CELL_STR, .flags = COLUMN_GROUP);
-		tid = TABLE_COLUMN(out, "thread", "Thread", "thread that called", CELL_STR, .flags = COLUMN_GROUP);
+		pid = TABLE_COLUMN(out, .id = "process", .title = "Process", .help = "process that called", .type = CELL_STR, .flags = COLUMN_GROUP);
+		tid = TABLE_COLUMN(out, .id = "thread", .title = "Thread", .help = "thread that called", .type = CELL_STR, .flags = COLUMN_GROUP);
 	}
 	unsigned first = stats_columns(out);
-	unsigned idle = TABLE_COLUMN(out, "idle_ns", "GPU idle", "of the total, the time in which no device worked, in threads that launch device work: what a device may have been "
-	                             "waiting for", CELL_I64, UNIT_NS, COLUMN_KEY);
+	unsigned idle = TABLE_COLUMN(out, .id = "idle_ns", .title = "GPU idle", .help = "of the total, the time in which no device worked, in threads that launch device work: what a device may have been "
+	                             "waiting for", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
 	for (uint32_t g = 0; g < c->s.n; g++) {
 		struct osrt_key k;
 		stats_key(&c->s, g, &k, sizeof k);

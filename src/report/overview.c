@@ -21,13 +21,13 @@ static void overview_own_rows(const struct roles *r, bool window, struct table *
 {
 	bool several = r->gpus > 1;
 	enum { ROLE, MEAN, SHARE, TOTAL, LEAST };
-	TABLE_COLUMN(t, "role", "Role", "what the time went to; the first of the list that was active", CELL_STR);
-	TABLE_COLUMN(t, "mean_ns", window ? "Time" : "Mean per step", "mean over the steps, and of several GPUs over these, rounded to the ns", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "share_pct", "Share", "of the mean step", CELL_F64, UNIT_PERCENT);
-	TABLE_COLUMN(t, "total_ns", "Total", "sum over the steps; of several GPUs the mean over these", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, .id = "role", .title = "Role", .help = "what the time went to; the first of the list that was active", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "mean_ns", .title = window ? "Time" : "Mean per step", .help = "mean over the steps, and of several GPUs over these, rounded to the ns", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "share_pct", .title = "Share", .help = "of the mean step", .type = CELL_F64, .unit = UNIT_PERCENT);
+	TABLE_COLUMN(t, .id = "total_ns", .title = "Total", .help = "sum over the steps; of several GPUs the mean over these", .type = CELL_I64, .unit = UNIT_NS);
 	if (several) {
-		TABLE_COLUMN(t, "min_ns", "Least GPU", "mean over the steps of the GPU with least of it", CELL_I64, UNIT_NS);
-		TABLE_COLUMN(t, "max_ns", "Most GPU", "mean over the steps of the GPU with most of it", CELL_I64, UNIT_NS);
+		TABLE_COLUMN(t, .id = "min_ns", .title = "Least GPU", .help = "mean over the steps of the GPU with least of it", .type = CELL_I64, .unit = UNIT_NS);
+		TABLE_COLUMN(t, .id = "max_ns", .title = "Most GPU", .help = "mean over the steps of the GPU with most of it", .type = CELL_I64, .unit = UNIT_NS);
 	}
 	table_row(t);
 	table_set_str(t, ROLE, window ? STR("Time Looked At") : STR("Average Step Time"));
@@ -60,8 +60,8 @@ static void main_table(const struct roles *r, const struct steps *s, struct tabl
 
 static void overview_environment_table(const struct roles *r, const struct profile *p, struct table *t)
 {
-	TABLE_COLUMN(t, "title", "Environment", "what", CELL_STR);
-	TABLE_COLUMN(t, "value", "Value", "its value", CELL_STR);
+	TABLE_COLUMN(t, .id = "title", .title = "Environment", .help = "what", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "value", .title = "Value", .help = "its value", .type = CELL_STR);
 	table_row(t);
 	table_set_str(t, 0, STR("Ranks"));
 	table_set_fmt(t, 1, "%lld", job_of(p).world ? (long long)job_of(p).world : 1LL);

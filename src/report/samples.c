@@ -95,12 +95,12 @@ static double samples_share(int64_t part, int64_t whole)
 
 static void samples_put_functions(const struct samples_groups *g, struct table *t)
 {
-	TABLE_COLUMN(t, "function", "Function", "its name, and the file that holds it", CELL_STR, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, "self_samples", "Self", "samples in which it ran itself", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "self_pct", "Self %", "share of all samples", CELL_F64, UNIT_PERCENT, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, "self_cpu_ns", "Self CPU", "CPU time that these samples stand for", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "total_samples", "Total", "samples in which it, or what it called, ran; once however often it is in the stack", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "total_pct", "Total %", "share of all samples", CELL_F64, UNIT_PERCENT);
+	TABLE_COLUMN(t, .id = "function", .title = "Function", .help = "its name, and the file that holds it", .type = CELL_STR, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, .id = "self_samples", .title = "Self", .help = "samples in which it ran itself", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "self_pct", .title = "Self %", .help = "share of all samples", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, .id = "self_cpu_ns", .title = "Self CPU", .help = "CPU time that these samples stand for", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "total_samples", .title = "Total", .help = "samples in which it, or what it called, ran; once however often it is in the stack", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "total_pct", .title = "Total %", .help = "share of all samples", .type = CELL_F64, .unit = UNIT_PERCENT);
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct samples_group *x = &g->v[i];
 		table_row(t);
@@ -116,15 +116,15 @@ static void samples_put_functions(const struct samples_groups *g, struct table *
 static void put_others(const struct samples_groups *g, const struct profile *p, enum samples_grouping by, struct table *t)
 {
 	if (by == BY_STACK) {
-		TABLE_COLUMN(t, "stack", "Stack", "functions, the innermost first", CELL_STR, .flags = COLUMN_KEY | COLUMN_WIDE);
+		TABLE_COLUMN(t, .id = "stack", .title = "Stack", .help = "functions, the innermost first", .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_WIDE);
 	} else {
-		TABLE_COLUMN(t, "pid", "Process", "process id", CELL_I64, .flags = COLUMN_KEY);
-		TABLE_COLUMN(t, "tid", "Thread", "thread id", CELL_I64, .flags = COLUMN_KEY);
-		TABLE_COLUMN(t, "thread_name", "Name", "as the program calls it", CELL_STR);
+		TABLE_COLUMN(t, .id = "pid", .title = "Process", .help = "process id", .type = CELL_I64, .flags = COLUMN_KEY);
+		TABLE_COLUMN(t, .id = "tid", .title = "Thread", .help = "thread id", .type = CELL_I64, .flags = COLUMN_KEY);
+		TABLE_COLUMN(t, .id = "thread_name", .title = "Name", .help = "as the program calls it", .type = CELL_STR);
 	}
-	unsigned first = TABLE_COLUMN(t, "samples", "Samples", "how many", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "share_pct", "Share", "of all samples", CELL_F64, UNIT_PERCENT, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, "cpu_ns", "CPU", "CPU time that they stand for", CELL_I64, UNIT_NS);
+	unsigned first = TABLE_COLUMN(t, .id = "samples", .title = "Samples", .help = "how many", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "share_pct", .title = "Share", .help = "of all samples", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, .id = "cpu_ns", .title = "CPU", .help = "CPU time that they stand for", .type = CELL_I64, .unit = UNIT_NS);
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct samples_group *x = &g->v[i];
 		table_row(t);

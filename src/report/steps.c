@@ -10,9 +10,9 @@ static void candidates(const struct profile *p, struct table *first)
 	if (!n)
 		return;
 	struct table *t = table_section(first, "key_ops", "What would do as a key op");
-	TABLE_COLUMN(t, "name", "Key op", "for --key-op: an outermost op or range, or device work", CELL_STR);
-	TABLE_COLUMN(t, "calls", "Calls", "how often it is called: about as often as there are steps is right", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "first_ns", "First call", "on the trace's clock: early in the step is right", CELL_I64, UNIT_TIME_NS);
+	TABLE_COLUMN(t, .id = "name", .title = "Key op", .help = "for --key-op: an outermost op or range, or device work", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "calls", .title = "Calls", .help = "how often it is called: about as often as there are steps is right", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "first_ns", .title = "First call", .help = "on the trace's clock: early in the step is right", .type = CELL_I64, .unit = UNIT_TIME_NS);
 	for (unsigned i = 0; i < n; i++) {
 		table_row(t);
 		table_set_str_copy(t, 0, c[i].name);

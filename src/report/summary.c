@@ -103,12 +103,12 @@ static void usage_table(const struct profile *p, const struct span_of_time *x, s
 	};
 	enum { U_USE, U_MEAN, U_TOTAL, U_SHARE, U_WHAT };
 	int64_t first, last;
-	TABLE_COLUMN(t, "use", "Use", "what the time was used for: the first of the list that was active", CELL_STR);
-	TABLE_COLUMN(t, "mean_ns", "Mean per step", "mean over the steps; empty without steps", CELL_F64, UNIT_NS);
-	TABLE_COLUMN(t, "total_ns", "Total", "time in all steps; of several GPUs the average over those that did something", CELL_F64, UNIT_NS,
-	             COLUMN_KEY);
-	TABLE_COLUMN(t, "share_pct", "Share", "of the time of these steps", CELL_F64, UNIT_PERCENT, COLUMN_KEY);
-	TABLE_COLUMN(t, "what", "What It Is", "what the row holds", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
+	TABLE_COLUMN(t, .id = "use", .title = "Use", .help = "what the time was used for: the first of the list that was active", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "mean_ns", .title = "Mean per step", .help = "mean over the steps; empty without steps", .type = CELL_F64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "total_ns", .title = "Total", .help = "time in all steps; of several GPUs the average over those that did something", .type = CELL_F64, .unit = UNIT_NS,
+	             .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, .id = "share_pct", .title = "Share", .help = "of the time of these steps", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, .id = "what", .title = "What It Is", .help = "what the row holds", .type = CELL_STR, .flags = COLUMN_DETAIL);
 	for (int k = 0; k < USAGES; k++) {
 		table_row(t);
 		table_set_str(t, U_USE, str_from(row[k].title));
@@ -133,14 +133,14 @@ static void figures_table(const struct span_of_time *x, const struct summary_sum
 {
 	enum { F_WALL, F_GPUS, F_BUSY, F_KERNELS, F_TC, F_UNKNOWN, F_COLUMNS };
 	static const struct column columns[F_COLUMNS] = {
-		[F_WALL] = {"wall_ns", "Wall clock", "length of the steps, or of the window that stands for them", CELL_I64, UNIT_NS, 0, 0},
-		[F_GPUS] = {"gpus", "GPUs", "that did something", CELL_I64, UNIT_COUNT, 0, 0},
-		[F_BUSY] = {"gpu_busy_pct", "GPU busy", "time with a kernel, copy or set", CELL_F64, UNIT_PERCENT, COLUMN_PROSE, 0},
-		[F_KERNELS] = {"kernel_busy_pct", "with a kernel", "time with a kernel", CELL_F64, UNIT_PERCENT, COLUMN_PROSE, 0},
-		[F_TC] = {"tc_pct", "Tensor Cores, of what could", "of the time of kernels that could use Tensor Cores (report tensor-cores), the part of those that do",
-		          CELL_F64, UNIT_PERCENT, COLUMN_PROSE, 0},
-		[F_UNKNOWN] = {"tc_unknown_pct", "unknown, of what could", "the part of kernels whose name does not tell", CELL_F64, UNIT_PERCENT,
-		               COLUMN_PROSE, 0},
+		[F_WALL] = {.id = "wall_ns", .title = "Wall clock", .help = "length of the steps, or of the window that stands for them", .type = CELL_I64, .unit = UNIT_NS, .digits = 0},
+		[F_GPUS] = {.id = "gpus", .title = "GPUs", .help = "that did something", .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
+		[F_BUSY] = {.id = "gpu_busy_pct", .title = "GPU busy", .help = "time with a kernel, copy or set", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_PROSE, .digits = 0},
+		[F_KERNELS] = {.id = "kernel_busy_pct", .title = "with a kernel", .help = "time with a kernel", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_PROSE, .digits = 0},
+		[F_TC] = {.id = "tc_pct", .title = "Tensor Cores, of what could", .help = "of the time of kernels that could use Tensor Cores (report tensor-cores), the part of those that do",
+		          .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_PROSE, .digits = 0},
+		[F_UNKNOWN] = {.id = "tc_unknown_pct", .title = "unknown, of what could", .help = "the part of kernels whose name does not tell", .type = CELL_F64, .unit = UNIT_PERCENT,
+		               .flags = COLUMN_PROSE, .digits = 0},
 	};
 	table_columns(t, columns, F_COLUMNS);
 	table_row(t);
@@ -158,20 +158,20 @@ static void steps_table(const struct profile *p, const struct span_of_time *x, s
 {
 	enum { S_FOUND, S_COUNTED, S_PARTIAL, S_FIRST, S_LAST, S_MEAN, S_HOST, S_DEVIATION, S_MIN, S_MAX, S_SOURCE, S_KEY, S_COLUMNS };
 	static const struct column columns[S_COLUMNS] = {
-		[S_FOUND] = {"found", "Found", "steps of the recording", CELL_I64, UNIT_COUNT, 0, 0},
-		[S_COUNTED] = {"counted", "Counted", "that these tables cover", CELL_I64, UNIT_COUNT, 0, 0},
-		[S_PARTIAL] = {"partial", "Left out", "not whole: before the first and after the last border, not recorded to their ends, or without all their device work",
-		               CELL_I64, UNIT_COUNT, 0, 0},
-		[S_FIRST] = {"first", "First", "number of the first that counts", CELL_I64, UNIT_NONE, 0, 0},
-		[S_LAST] = {"last", "Last", "number of the last", CELL_I64, UNIT_NONE, 0, 0},
-		[S_MEAN] = {"mean_ns", "Mean", "mean length, its device work included, as in `steps` and `overview`", CELL_F64, UNIT_NS, COLUMN_PROSE, 0},
-		[S_HOST] = {"host_mean_ns", "Mean on the host", "mean length of the annotation, or from border to border", CELL_F64, UNIT_NS,
-		            COLUMN_PROSE, 0},
-		[S_DEVIATION] = {"stddev_ns", "Std dev", "standard deviation of that length as a sample (n - 1); 0 of one", CELL_F64, UNIT_NS, COLUMN_PROSE, 0},
-		[S_MIN] = {"min_ns", "Shortest", "least such length", CELL_I64, UNIT_NS, COLUMN_PROSE, 0},
-		[S_MAX] = {"max_ns", "Longest", "greatest such length", CELL_I64, UNIT_NS, COLUMN_PROSE, 0},
-		[S_SOURCE] = {"source", "From", "what marks them", CELL_STR, UNIT_NONE, COLUMN_PROSE, 0},
-		[S_KEY] = {"key", "Key", "the op or range that makes them", CELL_STR, UNIT_NONE, COLUMN_PROSE, 0},
+		[S_FOUND] = {.id = "found", .title = "Found", .help = "steps of the recording", .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
+		[S_COUNTED] = {.id = "counted", .title = "Counted", .help = "that these tables cover", .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
+		[S_PARTIAL] = {.id = "partial", .title = "Left out", .help = "not whole: before the first and after the last border, not recorded to their ends, or without all their device work",
+		               .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
+		[S_FIRST] = {.id = "first", .title = "First", .help = "number of the first that counts", .type = CELL_I64, .digits = 0},
+		[S_LAST] = {.id = "last", .title = "Last", .help = "number of the last", .type = CELL_I64, .digits = 0},
+		[S_MEAN] = {.id = "mean_ns", .title = "Mean", .help = "mean length, its device work included, as in `steps` and `overview`", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_PROSE, .digits = 0},
+		[S_HOST] = {.id = "host_mean_ns", .title = "Mean on the host", .help = "mean length of the annotation, or from border to border", .type = CELL_F64, .unit = UNIT_NS,
+		            .flags = COLUMN_PROSE, .digits = 0},
+		[S_DEVIATION] = {.id = "stddev_ns", .title = "Std dev", .help = "standard deviation of that length as a sample (n - 1); 0 of one", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_PROSE, .digits = 0},
+		[S_MIN] = {.id = "min_ns", .title = "Shortest", .help = "least such length", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_PROSE, .digits = 0},
+		[S_MAX] = {.id = "max_ns", .title = "Longest", .help = "greatest such length", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_PROSE, .digits = 0},
+		[S_SOURCE] = {.id = "source", .title = "From", .help = "what marks them", .type = CELL_STR, .flags = COLUMN_PROSE, .digits = 0},
+		[S_KEY] = {.id = "key", .title = "Key", .help = "the op or range that makes them", .type = CELL_STR, .flags = COLUMN_PROSE, .digits = 0},
 	};
 	const struct steps *s = p->steps;
 	double sum = 0, host = 0, squares = 0;
@@ -212,11 +212,11 @@ static void summary_ops_table(const struct summary_sums *s, struct table *t)
 		{TC_USING, "use Tensor Cores"}, {TC_ELIGIBLE, "could, but do not"}, {TC_UNKNOWN, "could, unknown"}, {TC_OTHER, "all others"},
 		{TC_ALL, "all"},
 	};
-	TABLE_COLUMN(t, "ops", "Ops", "by whether any of their kernels uses Tensor Cores", CELL_STR);
-	TABLE_COLUMN(t, "gpu_ns", "GPU", "union of their device work, of each GPU by itself, added up; of ops that use or could use Tensor Cores only of kernels that could: what else they ran is with all others", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "cpu_ns", "Host", "union of their ranges on the host, over all threads", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "n_ops", "Different", "how many ops; calls outside all ops are ops, too", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "calls", "Calls", "how often they were called", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "ops", .title = "Ops", .help = "by whether any of their kernels uses Tensor Cores", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "gpu_ns", .title = "GPU", .help = "union of their device work, of each GPU by itself, added up; of ops that use or could use Tensor Cores only of kernels that could: what else they ran is with all others", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "cpu_ns", .title = "Host", .help = "union of their ranges on the host, over all threads", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "n_ops", .title = "Different", .help = "how many ops; calls outside all ops are ops, too", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "calls", .title = "Calls", .help = "how often they were called", .type = CELL_I64, .unit = UNIT_COUNT);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const struct op_use *u = &s->op[rows[i].use];
 		table_row(t);
@@ -234,11 +234,11 @@ static void kernels_table(const struct summary_sums *s, struct table *t)
 	static const struct { enum tc_use use; const char *title; } rows[] = {
 		{TC_USING, "use Tensor Cores"}, {TC_OTHER, "do not"}, {TC_UNKNOWN, "unknown"}, {TC_MEMORY, "copies and sets"}, {TC_ALL, "all"},
 	};
-	TABLE_COLUMN(t, "kernels", "Kernels", "by whether they use Tensor Cores, by their name", CELL_STR);
-	TABLE_COLUMN(t, "gpu_ns", "GPU", "sum of their durations", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "api_ns", "Launching", "sum of the durations of the API calls that launched them", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "names", "Different", "names of kernels; of copies and sets the names of the API calls", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "calls", "Launches", "how often they ran", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "kernels", .title = "Kernels", .help = "by whether they use Tensor Cores, by their name", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "gpu_ns", .title = "GPU", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "api_ns", .title = "Launching", .help = "sum of the durations of the API calls that launched them", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "names", .title = "Different", .help = "names of kernels; of copies and sets the names of the API calls", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "calls", .title = "Launches", .help = "how often they ran", .type = CELL_I64, .unit = UNIT_COUNT);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const struct kernel_use *u = &s->kernel[rows[i].use];
 		table_row(t);
@@ -264,9 +264,9 @@ static void summary_put_fact(struct table *t, const char *id, const char *title,
 
 static void system_table(const struct profile *p, struct table *t)
 {
-	TABLE_COLUMN(t, "id", "Id", "what, as a word", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
-	TABLE_COLUMN(t, "name", "System", "what", CELL_STR);
-	TABLE_COLUMN(t, "value", "Value", "as recorded; what was not recorded has no row", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	TABLE_COLUMN(t, .id = "id", .title = "Id", .help = "what, as a word", .type = CELL_STR, .flags = COLUMN_DETAIL);
+	TABLE_COLUMN(t, .id = "name", .title = "System", .help = "what", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "value", .title = "Value", .help = "as recorded; what was not recorded has no row", .type = CELL_STR, .flags = COLUMN_WIDE);
 	for (int f = 0; f < SYSTEM_FACTS; f++)
 		summary_put_fact(t, system_fact_row[f].id, system_fact_row[f].title, system_fact(p, system_fact_row[f].fact, &t->arena));
 	for (const struct predecessor *const *by = predecessor_registry; *by; by++)

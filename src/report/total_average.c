@@ -8,16 +8,16 @@
 enum { C_NAME, C_CALLS, C_HOST_SELF, C_DEV_SELF, C_CPU_MEM_SELF, C_DEV_MEM_SELF, C_FLOPS, C_UNKNOWN, N_COLUMNS };
 
 static const struct column columns[N_COLUMNS] = {
-	[C_NAME] = {"name", "Name", "Total", CELL_STR, .flags = COLUMN_KEY},
-	[C_CALLS] = {"calls", "Events", "ops, annotations and API calls", CELL_I64, UNIT_COUNT},
-	[C_HOST_SELF] = {"host_self_ns", "Host", "time on the host inside events: the sum of their own times", CELL_I64, UNIT_NS},
-	[C_DEV_SELF] = {"device_self_ns", "Device", "duration of all device work", CELL_I64, UNIT_NS},
-	[C_CPU_MEM_SELF] = {"host_self_memory_bytes", "Host memory", "allocated less freed on the host", CELL_I64, UNIT_BYTES},
-	[C_DEV_MEM_SELF] = {"device_self_memory_bytes", "Device memory", "allocated less freed on the device", CELL_I64, UNIT_BYTES},
-	[C_FLOPS] = {"flops", "FLOPs", "of forward and backward, each operation once, as report module-flops has it; what is unknown counts 0; empty = more than 2^63",
-	             CELL_I64, UNIT_FLOPS},
-	[C_UNKNOWN] = {"flops_unknown", "FLOPs unknown", "calls of ops whose FLOPs are not known, for want of a model or of recorded shapes", CELL_I64,
-	               UNIT_COUNT},
+	[C_NAME] = {.id = "name", .title = "Name", .help = "Total", .type = CELL_STR, .flags = COLUMN_KEY},
+	[C_CALLS] = {.id = "calls", .title = "Events", .help = "ops, annotations and API calls", .type = CELL_I64, .unit = UNIT_COUNT},
+	[C_HOST_SELF] = {.id = "host_self_ns", .title = "Host", .help = "time on the host inside events: the sum of their own times", .type = CELL_I64, .unit = UNIT_NS},
+	[C_DEV_SELF] = {.id = "device_self_ns", .title = "Device", .help = "duration of all device work", .type = CELL_I64, .unit = UNIT_NS},
+	[C_CPU_MEM_SELF] = {.id = "host_self_memory_bytes", .title = "Host memory", .help = "allocated less freed on the host", .type = CELL_I64, .unit = UNIT_BYTES},
+	[C_DEV_MEM_SELF] = {.id = "device_self_memory_bytes", .title = "Device memory", .help = "allocated less freed on the device", .type = CELL_I64, .unit = UNIT_BYTES},
+	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "of forward and backward, each operation once, as report module-flops has it; what is unknown counts 0; empty = more than 2^63",
+	             .type = CELL_I64, .unit = UNIT_FLOPS},
+	[C_UNKNOWN] = {.id = "flops_unknown", .title = "FLOPs unknown", .help = "calls of ops whose FLOPs are not known, for want of a model or of recorded shapes", .type = CELL_I64,
+	               .unit = UNIT_COUNT},
 };
 
 struct flops {

@@ -75,11 +75,11 @@ static void set_kinds(struct table *t, unsigned col, uint32_t kinds, uint8_t pha
 
 static int put_counts(const struct profile *p, struct table *t, struct err *e)
 {
-	TABLE_COLUMN(t, "category", "Category", "as written in the input", CELL_STR);
-	TABLE_COLUMN(t, "phase", "Phase", "`ph` of the event", CELL_STR);
-	TABLE_COLUMN(t, "meaning", "Meaning", "what that phase is", CELL_STR);
-	TABLE_COLUMN(t, "kinds", "Taken For", "what the events of this category are in the reports", CELL_STR);
-	TABLE_COLUMN(t, "events", "Events", "how many the input holds", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "category", .title = "Category", .help = "as written in the input", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "phase", .title = "Phase", .help = "`ph` of the event", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "meaning", .title = "Meaning", .help = "what that phase is", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "kinds", .title = "Taken For", .help = "what the events of this category are in the reports", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "events", .title = "Events", .help = "how many the input holds", .type = CELL_I64, .unit = UNIT_COUNT);
 	uint32_t *kinds = kinds_of_categories(p);
 	for (uint32_t i = 0; i < p->count.rows.n; i++) {
 		table_row(t);
@@ -128,18 +128,18 @@ static struct track_sum *sum_tracks(const struct profile *p)
 
 static void put_tracks(const struct profile *p, const struct track_sum *sum, struct table *t)
 {
-	TABLE_COLUMN(t, "process", "Process", "process id, or the device of a stream", CELL_STR);
-	TABLE_COLUMN(t, "thread", "Thread", "thread id, or the stream", CELL_STR);
-	TABLE_COLUMN(t, "process_name", "Process Name", "as recorded", CELL_STR);
-	TABLE_COLUMN(t, "thread_name", "Thread Name", "as recorded", CELL_STR, UNIT_NONE, COLUMN_WIDE);
-	TABLE_COLUMN(t, "ops", "Ops", "framework ops", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "annotations", "Annotations", "record_function ranges and the like", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "python_frames", "Python", "Python frames", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "api_calls", "API Calls", "runtime and driver calls", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "device_operations", "Device", "kernels, copies and sets", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "memory_events", "Memory", "allocations and frees", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "start_ns", "Start", "first moment", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL);
-	TABLE_COLUMN(t, "span_ns", "Covers", "from its first moment to its last", CELL_I64, UNIT_NS);
+	TABLE_COLUMN(t, .id = "process", .title = "Process", .help = "process id, or the device of a stream", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "thread", .title = "Thread", .help = "thread id, or the stream", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "process_name", .title = "Process Name", .help = "as recorded", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "thread_name", .title = "Thread Name", .help = "as recorded", .type = CELL_STR, .flags = COLUMN_WIDE);
+	TABLE_COLUMN(t, .id = "ops", .title = "Ops", .help = "framework ops", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "annotations", .title = "Annotations", .help = "record_function ranges and the like", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "python_frames", .title = "Python", .help = "Python frames", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "api_calls", .title = "API Calls", .help = "runtime and driver calls", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "device_operations", .title = "Device", .help = "kernels, copies and sets", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "memory_events", .title = "Memory", .help = "allocations and frees", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "start_ns", .title = "Start", .help = "first moment", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL);
+	TABLE_COLUMN(t, .id = "span_ns", .title = "Covers", .help = "from its first moment to its last", .type = CELL_I64, .unit = UNIT_NS);
 	for (uint32_t i = 0; i < p->track.rows.n; i++) {
 		int64_t span;
 		table_row(t);
@@ -165,8 +165,8 @@ static void put_tracks(const struct profile *p, const struct track_sum *sum, str
 static void put_settings(const struct profile *p, struct table *t)
 {
 	unsigned hidden = 0;
-	TABLE_COLUMN(t, "key", "Setting", "name in the input", CELL_STR);
-	TABLE_COLUMN(t, "value", "Value", "as recorded", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	TABLE_COLUMN(t, .id = "key", .title = "Setting", .help = "name in the input", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "value", .title = "Value", .help = "as recorded", .type = CELL_STR, .flags = COLUMN_WIDE);
 	for (uint32_t i = 0; i < p->meta.rows.n; i++) {
 		struct str key = profile_str(p, p->meta.key[i]), value = profile_str(p, p->meta.value[i]);
 		bool nested = !p->meta.is_string[i] && value.n && (value.p[0] == '{' || value.p[0] == '[');
@@ -245,10 +245,10 @@ static unsigned put_contents(const struct profile *p, struct table *t)
 	uint64_t has[N_ITEMS] = {0};
 	unsigned absent = 0;
 	count_items(p, has);
-	TABLE_COLUMN(t, "what", "What", "a kind of record", CELL_STR);
-	TABLE_COLUMN(t, "events", "Events", "how many there are", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "used_by", "Used By", "reports, or parts of them, that need it", CELL_STR);
-	TABLE_COLUMN(t, "how_to_record", "To Record It", "only where there are none", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	TABLE_COLUMN(t, .id = "what", .title = "What", .help = "a kind of record", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "events", .title = "Events", .help = "how many there are", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "used_by", .title = "Used By", .help = "reports, or parts of them, that need it", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "how_to_record", .title = "To Record It", .help = "only where there are none", .type = CELL_STR, .flags = COLUMN_WIDE);
 	for (unsigned i = 0; i < N_ITEMS; i++) {
 		table_row(t);
 		table_set_str(t, 0, str_from(items[i].what));

@@ -7,13 +7,13 @@ static const struct argument {
 	enum arg_key key;
 	struct column column;
 } arguments[] = {
-	{ARG_KERNEL_FILE, {"kernel_file", "File", "generated source file", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_PATH | COLUMN_KEY}},
-	{ARG_KERNEL_HASH, {"kernel_hash", "Hash", "hash of the generated code", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
-	{ARG_KERNEL_BACKEND, {"kernel_backend", "Backend", "code generator", CELL_STR, UNIT_NONE, COLUMN_DETAIL}},
-	{ARG_KERNEL_GRID, {"grid", "Grid", "launch grid as the compiler wrote it", CELL_STR}},
-	{ARG_KERNEL_WARPS, {"num_warps", "Warps", "warps of a program", CELL_STR}},
-	{ARG_KERNEL_STAGES, {"num_stages", "Stages", "software pipeline stages", CELL_STR}},
-	{ARG_KERNEL_PARAMETERS, {"kernel_kwargs", "Parameters", "compile-time parameters", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_MINOR}},
+	{ARG_KERNEL_FILE, {.id = "kernel_file", .title = "File", .help = "generated source file", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH | COLUMN_KEY}},
+	{ARG_KERNEL_HASH, {.id = "kernel_hash", .title = "Hash", .help = "hash of the generated code", .type = CELL_STR, .flags = COLUMN_DETAIL}},
+	{ARG_KERNEL_BACKEND, {.id = "kernel_backend", .title = "Backend", .help = "code generator", .type = CELL_STR, .flags = COLUMN_DETAIL}},
+	{ARG_KERNEL_GRID, {.id = "grid", .title = "Grid", .help = "launch grid as the compiler wrote it", .type = CELL_STR}},
+	{ARG_KERNEL_WARPS, {.id = "num_warps", .title = "Warps", .help = "warps of a program", .type = CELL_STR}},
+	{ARG_KERNEL_STAGES, {.id = "num_stages", .title = "Stages", .help = "software pipeline stages", .type = CELL_STR}},
+	{ARG_KERNEL_PARAMETERS, {.id = "kernel_kwargs", .title = "Parameters", .help = "compile-time parameters", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_MINOR}},
 };
 enum { N_ARGUMENTS = sizeof arguments / sizeof arguments[0] };
 
@@ -29,17 +29,17 @@ struct triton_group {
 };
 
 static const struct column figures[] = {
-	{"total_ns", "Total", "sum of its durations", CELL_I64, UNIT_NS, COLUMN_KEY},
-	{"calls", "Calls", "how often it ran", CELL_I64, UNIT_COUNT, COLUMN_KEY},
-	{"mean_ns", "Mean", "mean duration", CELL_F64, UNIT_NS},
-	{"min_ns", "Min", "shortest duration", CELL_I64, UNIT_NS, COLUMN_MINOR},
-	{"max_ns", "Max", "longest duration", CELL_I64, UNIT_NS, COLUMN_MINOR},
+	{.id = "total_ns", .title = "Total", .help = "sum of its durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
+	{.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY},
+	{.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS},
+	{.id = "min_ns", .title = "Min", .help = "shortest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
+	{.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
 };
 
 static void triton_put(const struct profile *p, struct table *out, const struct triton_group *v, uint32_t n)
 {
-	TABLE_COLUMN(out, "kernel", "Kernel", "name of the device kernel", CELL_STR, UNIT_NONE, COLUMN_KERNEL);
-	TABLE_COLUMN(out, "operator", "Operator", "op that launched it", CELL_STR, UNIT_NONE, COLUMN_DETAIL);
+	TABLE_COLUMN(out, .id = "kernel", .title = "Kernel", .help = "name of the device kernel", .type = CELL_STR, .flags = COLUMN_KERNEL);
+	TABLE_COLUMN(out, .id = "operator", .title = "Operator", .help = "op that launched it", .type = CELL_STR, .flags = COLUMN_DETAIL);
 	table_columns(out, figures, sizeof figures / sizeof figures[0]);
 	for (unsigned a = 0; a < N_ARGUMENTS; a++)
 		table_column(out, &arguments[a].column);

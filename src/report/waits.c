@@ -6,7 +6,7 @@
 #include "query/window.h"
 #include "report/parts/wait_calls.h"
 
-enum waits_grouping { BY_STREAM, BY_NAME };
+enum waits_grouping { WAITS_BY_STREAM, WAITS_BY_NAME };
 enum evidence { RECORD, CALL, COPYING, EVIDENCES };
 static const char *const evidence_name[EVIDENCES] = {"record", "call", "copying call"};
 
@@ -64,7 +64,7 @@ static struct waits_key key_of_record(const struct waits *w, uint32_t i)
 {
 	const struct profile *p = w->p;
 	struct waits_key k = {.stream = ID_NONE, .name = p->span.name[i], .device = NO_DEVICE, .evidence = RECORD};
-	if (w->by == BY_STREAM) {
+	if (w->by == WAITS_BY_STREAM) {
 		k.track = p->span.track[i] + 1;
 		k.on = profile_arg_id(p, p->span.args[i], ARG_WAIT_ON_STREAM);
 	}
@@ -76,7 +76,7 @@ static struct waits_key key_of_call(const struct waits *w, uint32_t i)
 	const struct profile *p = w->p;
 	bool copying = w->calls.kind[i] == WAIT_CALL_COPY;
 	struct waits_key k = {.stream = ID_NONE, .name = p->span.name[i], .device = NO_DEVICE, .evidence = copying ? COPYING : CALL};
-	if (w->by != BY_STREAM)
+	if (w->by != WAITS_BY_STREAM)
 		return k;
 	k.device = w->device_of_track[p->span.track[i]];
 	if (copying && w->calls.copy[i] != ROW_NONE) {
@@ -114,52 +114,57 @@ static void waits_collect(struct waits *w)
 	}
 }
 
+enum { WAITS_NAME, WAITS_EVIDENCE, WAITS_DEVICE, WAITS_STREAM, WAITS_ON, WAITS_STATS, WAITS_COLUMNS = WAITS_STATS + STATS_COLUMNS };
+
+static const struct section_column waits_columns[WAITS_COLUMNS] = {
+	[WAITS_NAME] = {COLUMN(.id = "name", .title = "Wait", .help = "what was waited for, as CUPTI tells kinds of synchronisation; of a call its name", .type = CELL_STR,
+	                       .flags = COLUMN_KEY)},
+	[WAITS_EVIDENCE] = {COLUMN(.id = "evidence", .title = "Known by", .help = "record = the tracer's record of a synchronisation; call = an API call that waits by its "
+	                           "name, which has no such record; copying call = an API call that returned with the copy it had launched", .type = CELL_STR)},
+	[WAITS_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "of the stream; of a call that waits the one on which its process works; empty = not known",
+	                         .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
+	[WAITS_STREAM] = {COLUMN(.id = "stream", .title = "Stream", .help = "that was waited for; of a Stream Wait Event the one that waits; all = every stream of the context; "
+	                         "empty = an event alone, or not known", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
+	[WAITS_ON] = {COLUMN(.id = "wait_on_stream", .title = "For stream", .help = "on which the event that was waited for had been recorded last; empty = not known",
+	                     .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
+	STATS_COLUMN_LIST(WAITS_STATS),
+};
+static const struct section waits_section = {.columns = waits_columns, .n = WAITS_COLUMNS};
+
 /* Device and stream of a row; a cell that stays empty is not known. */
-static void waits_put_place(const struct waits *w, struct table *out, const struct waits_key *k, unsigned device, unsigned stream)
+static void waits_put_place(const struct waits *w, struct table *out, const struct waits_key *k)
 {
 	const struct tracks *t = &w->p->track;
 	if (k->evidence != RECORD) {
 		if (k->device != NO_DEVICE && k->device != SEVERAL)
-			table_set_fmt(out, device, "%d", k->device);
+			table_set_fmt(out, WAITS_DEVICE, "%d", k->device);
 		if (k->stream != ID_NONE)
-			table_set_fmt(out, stream, "%lld", (long long)k->stream);
+			table_set_fmt(out, WAITS_STREAM, "%lld", (long long)k->stream);
 		return;
 	}
 	uint32_t track = k->track - 1;
 	if (t->pid[track] != -1)
-		table_set_str(out, device, profile_str(w->p, t->pid_text[track]));
+		table_set_str(out, WAITS_DEVICE, profile_str(w->p, t->pid_text[track]));
 	if (t->tid[track] != -1)
-		table_set_str(out, stream, profile_str(w->p, t->tid_text[track]));
+		table_set_str(out, WAITS_STREAM, profile_str(w->p, t->tid_text[track]));
 	else if (str_eqc(profile_str(w->p, k->name), "Context Sync"))
-		table_set_str(out, stream, STR("all"));
+		table_set_str(out, WAITS_STREAM, STR("all"));
 }
 
-static void waits_put(struct waits *w, struct table *out)
+static void waits_put(struct waits *w, const struct report_args *args, struct table *out)
 {
-	unsigned name = TABLE_COLUMN(out, "name", "Wait", "what was waited for, as CUPTI tells kinds of synchronisation; of a call its name", CELL_STR, .flags = COLUMN_KEY);
-	unsigned evidence = TABLE_COLUMN(out, "evidence", "Known by", "record = the tracer's record of a synchronisation; call = an API call that waits by its name, which has "
-	                                 "no such record; copying call = an API call that returned with the copy it had launched", CELL_STR);
-	unsigned device = UINT32_MAX, stream = UINT32_MAX, on = UINT32_MAX;
-	if (w->by == BY_STREAM) {
-		device = TABLE_COLUMN(out, "device", "Device", "of the stream; of a call that waits the one on which its process works; empty = not known", CELL_STR, .flags = COLUMN_GROUP);
-		stream = TABLE_COLUMN(out, "stream", "Stream", "that was waited for; of a Stream Wait Event the one that waits; all = every stream of the context; empty = an "
-		                      "event alone, or not known", CELL_STR, .flags = COLUMN_GROUP);
-		on = TABLE_COLUMN(out, "wait_on_stream", "For stream", "on which the event that was waited for had been recorded last; empty = not known", CELL_STR,
-		                  .flags = COLUMN_GROUP);
-	}
-	unsigned first = stats_columns(out);
+	section_start(&waits_section, args, 0, out);
 	for (uint32_t g = 0; g < w->s.n; g++) {
 		struct waits_key k;
 		stats_key(&w->s, g, &k, sizeof k);
 		table_row(out);
-		table_set_str(out, name, profile_str(w->p, k.name));
-		table_set_str(out, evidence, str_from(evidence_name[k.evidence]));
-		if (w->by == BY_STREAM) {
-			waits_put_place(w, out, &k, device, stream);
-			if (k.on)
-				table_set_str(out, on, profile_str(w->p, k.on));
-		}
-		stats_put(out, first, &w->s, g);
+		table_set_str(out, WAITS_NAME, profile_str(w->p, k.name));
+		table_set_str(out, WAITS_EVIDENCE, str_from(evidence_name[k.evidence]));
+		if (w->by == WAITS_BY_STREAM)
+			waits_put_place(w, out, &k);
+		if (k.on)
+			table_set_str(out, WAITS_ON, profile_str(w->p, k.on));
+		stats_put(out, WAITS_STATS, &w->s, g);
 	}
 }
 
@@ -211,7 +216,7 @@ static int waits_run(const struct profile *p, const struct report_args *args, st
 		rc = none(&w, e);
 	} else {
 		stats_finish(&w.s);
-		waits_put(&w, out);
+		waits_put(&w, args, out);
 		waits_put_notes(&w, out);
 		rc = table_sort(out, STR("total_ns"), true, e);
 	}
@@ -222,8 +227,8 @@ static int waits_run(const struct profile *p, const struct report_args *args, st
 }
 
 static const struct report_variant waits_variants[] = {
-	{.group_by = "stream", .by = BY_STREAM},
-	{.group_by = "name", .by = BY_NAME},
+	{.group_by = "stream", .by = WAITS_BY_STREAM},
+	{.group_by = "name", .by = WAITS_BY_NAME},
 	{0},
 };
 
@@ -237,6 +242,7 @@ const struct report report_waits = {
 	        "kin, and calls that return with the copy they launched (cudaMemcpy; cudaMemcpyAsync of pageable memory). A Stream Wait Event keeps no host "
 	        "waiting: its time is that of the call; cudaStreamWaitEvent without a record is none of these waits. --group-by=name adds all streams.",
 	.variants = waits_variants,
+	.sections = (const struct section *const[]){&waits_section, NULL},
 	.timeline = true,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.needs = PASS_STEPS | PASS_NEST | PASS_CORRELATE,

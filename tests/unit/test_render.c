@@ -326,14 +326,14 @@ static void add_shape(struct table *t, const char *shape, int64_t total)
 static void make_wide(struct table *t)
 {
 	table_init(t, "w", "W");
-	TABLE_COLUMN(t, "op", "Op", "", CELL_STR);
-	TABLE_COLUMN(t, "shape", "Shape", "", CELL_STR, UNIT_NONE, COLUMN_WIDE);
-	TABLE_COLUMN(t, "note", "Note", "", CELL_STR);
-	TABLE_COLUMN(t, "total_ns", "Total", "", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "min_ns", "Min", "", CELL_I64, UNIT_NS, COLUMN_MINOR);
-	TABLE_COLUMN(t, "bytes", "Bytes", "", CELL_I64, UNIT_BYTES);
-	TABLE_COLUMN(t, "bound", "Bound", "", CELL_STR, UNIT_NONE, COLUMN_KEY);
-	TABLE_COLUMN(t, "peak_pct", "Peak", "", CELL_F64, UNIT_PERCENT, COLUMN_KEY);
+	TABLE_COLUMN(t, .id = "op", .title = "Op", .help = "", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "shape", .title = "Shape", .help = "", .type = CELL_STR, .flags = COLUMN_WIDE);
+	TABLE_COLUMN(t, .id = "note", .title = "Note", .help = "", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "total_ns", .title = "Total", .help = "", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "min_ns", .title = "Min", .help = "", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR);
+	TABLE_COLUMN(t, .id = "bytes", .title = "Bytes", .help = "", .type = CELL_I64, .unit = UNIT_BYTES);
+	TABLE_COLUMN(t, .id = "bound", .title = "Bound", .help = "", .type = CELL_STR, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, .id = "peak_pct", .title = "Peak", .help = "", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY);
 	add_shape(t, "N=1,C=128,H=16,W=16,fp32", 900);
 	add_shape(t, "N=1,C=128,H=64,W=64,fp32", 800);
 	add_shape(t, "N=1,C=128,H=32,W=32,fp32", 700);

@@ -78,11 +78,11 @@ static void make(struct table *t, const char *layout)
 {
 	table_init(t, "demo", "Demo");
 	t->layout = layout;
-	TABLE_COLUMN(t, "key", "Name", "", CELL_STR);
-	TABLE_COLUMN(t, "total_cpu_percent", "CPU total %", "", CELL_F64, UNIT_PERCENT);
-	TABLE_COLUMN(t, "stack", "Source Location", "", CELL_STR, .flags = COLUMN_WIDE | COLUMN_STACK);
-	TABLE_COLUMN(t, "flops", "Total FLOPs", "", CELL_I64, UNIT_FLOPS);
-	TABLE_COLUMN(t, "is_async", "Async", "", CELL_BOOL, .flags = COLUMN_DETAIL);
+	TABLE_COLUMN(t, .id = "key", .title = "Name", .help = "", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "total_cpu_percent", .title = "CPU total %", .help = "", .type = CELL_F64, .unit = UNIT_PERCENT);
+	TABLE_COLUMN(t, .id = "stack", .title = "Source Location", .help = "", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_STACK);
+	TABLE_COLUMN(t, .id = "flops", .title = "Total FLOPs", .help = "", .type = CELL_I64, .unit = UNIT_FLOPS);
+	TABLE_COLUMN(t, .id = "is_async", .title = "Async", .help = "", .type = CELL_BOOL, .flags = COLUMN_DETAIL);
 }
 
 static void add(struct table *t, const char *name, double pct, const char *stack, int64_t flops, bool async)

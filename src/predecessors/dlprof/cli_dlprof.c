@@ -181,7 +181,7 @@ static void cli_dlprof_print_findings(const struct dlprof_options *o, const stru
 static void add_shapes(const struct profile *p, struct table *t)
 {
 	uint32_t n;
-	unsigned at = TABLE_COLUMN(t, "input_shapes", "Input Shapes", "of the first call", CELL_STR);
+	unsigned at = TABLE_COLUMN(t, .id = "input_shapes", .title = "Input Shapes", .help = "of the first call", .type = CELL_STR);
 	struct dlprof_op_row *order = dlprof_op_order(p, &t->arena, &n);
 	uint32_t i = 0;
 	for (size_t r = 0; r < t->n_rows; r++) {

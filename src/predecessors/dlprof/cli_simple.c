@@ -46,14 +46,14 @@ void dlprof_simple_summary(const struct profile *p, struct table *t)
 	mem_free(known);
 	dlprof_iterations_of(p, STR(""), &d);
 	t->title = "System Config";
-	TABLE_COLUMN(t, "name", "Name", "what", CELL_STR);
-	TABLE_COLUMN(t, "value", "Value", "its value", CELL_STR);
+	TABLE_COLUMN(t, .id = "name", .title = "Name", .help = "what", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "value", .title = "Value", .help = "its value", .type = CELL_STR);
 	dlprof_system_rows(p, t);
 	struct table *s = table_section(t, "summary_report", "Summary Report");
-	TABLE_COLUMN(s, "total_wall_clock_time_ns", "Total Wall Clock Time (ns)", "from the begin of the recording to the end of the last event",
-	             CELL_I64);
-	TABLE_COLUMN(s, "total_gpu_time_ns", "Total GPU Time (ns)", "kernels, copies and sets", CELL_I64);
-	TABLE_COLUMN(s, "total_tensor_core_kernel_time_ns", "Total Tensor Core Kernel Time (ns)", "kernels that use Tensor Cores", CELL_I64);
+	TABLE_COLUMN(s, .id = "total_wall_clock_time_ns", .title = "Total Wall Clock Time (ns)", .help = "from the begin of the recording to the end of the last event",
+	             .type = CELL_I64);
+	TABLE_COLUMN(s, .id = "total_gpu_time_ns", .title = "Total GPU Time (ns)", .help = "kernels, copies and sets", .type = CELL_I64);
+	TABLE_COLUMN(s, .id = "total_tensor_core_kernel_time_ns", .title = "Total Tensor Core Kernel Time (ns)", .help = "kernels that use Tensor Cores", .type = CELL_I64);
 	table_row(s);
 	table_set_i64(s, 0, d.stop_ns[d.n - 1] - d.start_ns[0]);
 	table_set_i64(s, 1, gpu);
@@ -77,11 +77,11 @@ static void cli_simple_put(struct table *t, unsigned at, const int64_t s[3], uin
 static void cli_simple_put_kernels(const struct kernel_sum *v, uint32_t n, struct table *t)
 {
 	static const struct column columns[] = {
-		{"kernel_name", "Kernel Name", "short name", CELL_STR}, {"uses_tc", "Uses TC", "by its name", CELL_BOOL},
-		{"total_gpu_time_ns", "Total GPU Time (ns)", "", CELL_I64}, {"avg_gpu_time_ns", "Avg GPU Time (ns)", "", CELL_F64},
-		{"min_gpu_time_ns", "Min GPU Time (ns)", "", CELL_I64}, {"max_gpu_time_ns", "Max GPU Time (ns)", "", CELL_I64},
-		{"total_api_time_ns", "Total API Time (ns)", "", CELL_I64}, {"avg_api_time_ns", "Avg API Time (ns)", "", CELL_F64},
-		{"min_api_time_ns", "Min API Time (ns)", "", CELL_I64}, {"max_api_time_ns", "Max API Time (ns)", "", CELL_I64},
+		{.id = "kernel_name", .title = "Kernel Name", .help = "short name", .type = CELL_STR}, {.id = "uses_tc", .title = "Uses TC", .help = "by its name", .type = CELL_BOOL},
+		{.id = "total_gpu_time_ns", .title = "Total GPU Time (ns)", .help = "", .type = CELL_I64}, {.id = "avg_gpu_time_ns", .title = "Avg GPU Time (ns)", .help = "", .type = CELL_F64},
+		{.id = "min_gpu_time_ns", .title = "Min GPU Time (ns)", .help = "", .type = CELL_I64}, {.id = "max_gpu_time_ns", .title = "Max GPU Time (ns)", .help = "", .type = CELL_I64},
+		{.id = "total_api_time_ns", .title = "Total API Time (ns)", .help = "", .type = CELL_I64}, {.id = "avg_api_time_ns", .title = "Avg API Time (ns)", .help = "", .type = CELL_F64},
+		{.id = "min_api_time_ns", .title = "Min API Time (ns)", .help = "", .type = CELL_I64}, {.id = "max_api_time_ns", .title = "Max API Time (ns)", .help = "", .type = CELL_I64},
 	};
 	table_columns(t, columns, sizeof columns / sizeof columns[0]);
 	for (uint32_t i = 0; i < n; i++) {

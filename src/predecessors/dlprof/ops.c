@@ -21,13 +21,13 @@ static void dlprof_ops_put_op(struct table *t, const struct op *op, const struct
 static void dlprof_ops_table(const struct profile *p, const struct op_sum *sum, struct table *t)
 {
 	static const struct column head[] = {
-		{"op_id", "Op ID", "The op's type and a running number.", CELL_STR, UNIT_NONE, 0, 0},
-		{"op_name", "Op Name", "The op and where in the program it was called.", CELL_STR, UNIT_NONE, COLUMN_WIDE, 0},
-		{"direction", "Direction", "fprop or bprop; empty outside ops.", CELL_STR, UNIT_NONE, 0, 0},
-		{"op_type", "Op Type", "The op alone.", CELL_STR, UNIT_NONE, 0, 0},
-		{"no_calls", "No. Calls", "How often it ran.", CELL_I64, UNIT_NONE, 0, 0},
-		{"tc_eligible", "TC Eligible", "Whether it could use Tensor Cores, by its type.", CELL_BOOL, UNIT_NONE, COLUMN_MINOR, 0},
-		{"using_tc", "Using TC", "Whether any of its kernels uses Tensor Cores, by DLProf's list of names.", CELL_BOOL, UNIT_NONE, 0, 0},
+		{.id = "op_id", .title = "Op ID", .help = "The op's type and a running number.", .type = CELL_STR, .digits = 0},
+		{.id = "op_name", .title = "Op Name", .help = "The op and where in the program it was called.", .type = CELL_STR, .flags = COLUMN_WIDE, .digits = 0},
+		{.id = "direction", .title = "Direction", .help = "fprop or bprop; empty outside ops.", .type = CELL_STR, .digits = 0},
+		{.id = "op_type", .title = "Op Type", .help = "The op alone.", .type = CELL_STR, .digits = 0},
+		{.id = "no_calls", .title = "No. Calls", .help = "How often it ran.", .type = CELL_I64, .digits = 0},
+		{.id = "tc_eligible", .title = "TC Eligible", .help = "Whether it could use Tensor Cores, by its type.", .type = CELL_BOOL, .flags = COLUMN_MINOR, .digits = 0},
+		{.id = "using_tc", .title = "Using TC", .help = "Whether any of its kernels uses Tensor Cores, by DLProf's list of names.", .type = CELL_BOOL, .digits = 0},
 	};
 	uint32_t n;
 	struct dlprof_op_row *order = dlprof_op_order(p, &t->arena, &n);

@@ -288,12 +288,12 @@ static void stated_compare(struct profile *p, const struct table *stated, struct
 	struct compare x = {.p = p, .stated = stated};
 	unsigned n = 0;
 	x.diff = table_section(out, "differences", "Stored numbers that opscope computes differently");
-	TABLE_COLUMN(x.diff, "aggregation", "No.", "the aggregation", CELL_I64);
-	TABLE_COLUMN(x.diff, "table_name", "Table", "table of the database", CELL_STR);
-	TABLE_COLUMN(x.diff, "row", "Row", "what the row is about", CELL_STR, .flags = COLUMN_WIDE);
-	TABLE_COLUMN(x.diff, "column", "Column", "column; none: the row is in one only", CELL_STR);
-	TABLE_COLUMN(x.diff, "stated", "Stored", "as the database has it", CELL_STR);
-	TABLE_COLUMN(x.diff, "computed", "Computed", "from the recording, with --compat=dlprof", CELL_STR);
+	TABLE_COLUMN(x.diff, .id = "aggregation", .title = "No.", .help = "the aggregation", .type = CELL_I64);
+	TABLE_COLUMN(x.diff, .id = "table_name", .title = "Table", .help = "table of the database", .type = CELL_STR);
+	TABLE_COLUMN(x.diff, .id = "row", .title = "Row", .help = "what the row is about", .type = CELL_STR, .flags = COLUMN_WIDE);
+	TABLE_COLUMN(x.diff, .id = "column", .title = "Column", .help = "column; none: the row is in one only", .type = CELL_STR);
+	TABLE_COLUMN(x.diff, .id = "stated", .title = "Stored", .help = "as the database has it", .type = CELL_STR);
+	TABLE_COLUMN(x.diff, .id = "computed", .title = "Computed", .help = "from the recording, with --compat=dlprof", .type = CELL_STR);
 	for (size_t i = 0; list && i < list->n_rows && n < COMPARED_MAX; i++, n++) {
 		x.aggregation = table_is_null(list, i, 0) ? 0 : table_i64(list, i, 0);
 		compare_aggregation(&x);

@@ -67,12 +67,12 @@ int dlprof_steps(const struct profile *p, const struct report_args *args, struct
 {
 	struct dlprof_iterations d;
 	uint32_t shown = 0;
-	TABLE_COLUMN(t, "iteration", "Iteration", "0 is what is before the first end of the key op", CELL_I64);
-	TABLE_COLUMN(t, "start_ns", "Start Time (ns)", "since the recording began", CELL_I64);
-	TABLE_COLUMN(t, "stop_ns", "Stop Time (ns)", "its last nanosecond; of the last iteration, the end of the last event", CELL_I64);
-	TABLE_COLUMN(t, "total_ns", "Iteration Time (ns)", "lengths sum to the wall clock time", CELL_I64);
-	TABLE_COLUMN(t, "gpu_utilization_pct", "GPU Utilization %",
-	             "time with a kernel, copy or set, as a mean over all visible GPUs", CELL_F64, UNIT_PERCENT);
+	TABLE_COLUMN(t, .id = "iteration", .title = "Iteration", .help = "0 is what is before the first end of the key op", .type = CELL_I64);
+	TABLE_COLUMN(t, .id = "start_ns", .title = "Start Time (ns)", .help = "since the recording began", .type = CELL_I64);
+	TABLE_COLUMN(t, .id = "stop_ns", .title = "Stop Time (ns)", .help = "its last nanosecond; of the last iteration, the end of the last event", .type = CELL_I64);
+	TABLE_COLUMN(t, .id = "total_ns", .title = "Iteration Time (ns)", .help = "lengths sum to the wall clock time", .type = CELL_I64);
+	TABLE_COLUMN(t, .id = "gpu_utilization_pct", .title = "GPU Utilization %",
+	             .help = "time with a kernel, copy or set, as a mean over all visible GPUs", .type = CELL_F64, .unit = UNIT_PERCENT);
 	dlprof_iterations_of(p, p->key_op, &d);
 	struct gpus g = gpus_measure(p);
 	double mean, deviation;

@@ -37,7 +37,7 @@ static void report_table(const struct profile *p, const struct dlprof_summary_ra
 	enum { R_WALL, R_TC_USE, R_GPU_USE, R_TC, R_KERNEL, R_MEMORY, R_LOADER, R_IO, R_CPU, R_OTHER, R_COLUMNS };
 #define PERCENT(id, title, help) {id, title, help, CELL_F64, UNIT_NONE, COLUMN_PROSE, 1}
 	static const struct column columns[R_COLUMNS] = {
-		[R_WALL] = {"wall_clock_time_ns", "Wall Clock Time (ns)", "length of the aggregated iterations", CELL_I64, UNIT_NONE, 0, 0},
+		[R_WALL] = {.id = "wall_clock_time_ns", .title = "Wall Clock Time (ns)", .help = "length of the aggregated iterations", .type = CELL_I64, .digits = 0},
 		[R_TC_USE] = PERCENT("tensor_core_kernel_utilization", "Tensor Core Kernel Utilization %",
 		                     "of the kernel time of ops that could use Tensor Cores, the part of kernels that do"),
 		[R_GPU_USE] = PERCENT("gpu_utilization", "GPU Utilization %", "time with a kernel, as a mean over all visible GPUs"),
@@ -69,14 +69,14 @@ static void iterations_table(const struct dlprof_summary_range *r, struct table 
 {
 	enum { I_TOTAL, I_AGGREGATED, I_START, I_STOP, I_MEAN, I_DEVIATION, I_COLUMNS };
 	static const struct column columns[I_COLUMNS] = {
-		[I_TOTAL] = {"total_iterations", "Total Iterations", "one more than calls of the key op", CELL_I64, UNIT_NONE, 0, 0},
-		[I_AGGREGATED] = {"aggregated_iterations", "Aggregated Iterations", "how many the numbers cover", CELL_I64, UNIT_NONE, 0, 0},
-		[I_START] = {"start_iteration", "Start Iteration", "the first of them", CELL_I64, UNIT_NONE, 0, 0},
-		[I_STOP] = {"stop_iteration", "Stop Iteration", "the last", CELL_I64, UNIT_NONE, 0, 0},
-		[I_MEAN] = {"average_iteration_time_ns", "Average Iteration Time (ns)", "wall clock time / aggregated iterations", CELL_F64, UNIT_NONE,
-		            COLUMN_PROSE, 1},
-		[I_DEVIATION] = {"iteration_time_standard_deviation", "Iteration Time Standard Deviation", "of the population, ns", CELL_F64, UNIT_NONE,
-		                 COLUMN_PROSE, 1},
+		[I_TOTAL] = {.id = "total_iterations", .title = "Total Iterations", .help = "one more than calls of the key op", .type = CELL_I64, .digits = 0},
+		[I_AGGREGATED] = {.id = "aggregated_iterations", .title = "Aggregated Iterations", .help = "how many the numbers cover", .type = CELL_I64, .digits = 0},
+		[I_START] = {.id = "start_iteration", .title = "Start Iteration", .help = "the first of them", .type = CELL_I64, .digits = 0},
+		[I_STOP] = {.id = "stop_iteration", .title = "Stop Iteration", .help = "the last", .type = CELL_I64, .digits = 0},
+		[I_MEAN] = {.id = "average_iteration_time_ns", .title = "Average Iteration Time (ns)", .help = "wall clock time / aggregated iterations", .type = CELL_F64,
+		            .flags = COLUMN_PROSE, .digits = 1},
+		[I_DEVIATION] = {.id = "iteration_time_standard_deviation", .title = "Iteration Time Standard Deviation", .help = "of the population, ns", .type = CELL_F64,
+		                 .flags = COLUMN_PROSE, .digits = 1},
 	};
 	double mean, deviation;
 	dlprof_iterations_mean(&r->all, r->first, r->last, &mean, &deviation);
@@ -92,11 +92,11 @@ static void iterations_table(const struct dlprof_summary_range *r, struct table 
 
 static void sums_columns(struct table *t, const char *id, const char *title)
 {
-	TABLE_COLUMN(t, "row", "Row", "what is added up", CELL_STR);
-	TABLE_COLUMN(t, "gpu_time_ns", "GPU Time (ns)", "of ops the union, of kernels the sum", CELL_I64);
-	TABLE_COLUMN(t, "cpu_time_ns", "CPU Time (ns)", "of ops the union of their ranges, of kernels the sum of the calls that launched them",
-	             CELL_I64);
-	TABLE_COLUMN(t, id, title, "how many: kernels by their short names, copies and sets by the names of their calls", CELL_I64);
+	TABLE_COLUMN(t, .id = "row", .title = "Row", .help = "what is added up", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "gpu_time_ns", .title = "GPU Time (ns)", .help = "of ops the union, of kernels the sum", .type = CELL_I64);
+	TABLE_COLUMN(t, .id = "cpu_time_ns", .title = "CPU Time (ns)", .help = "of ops the union of their ranges, of kernels the sum of the calls that launched them",
+	             .type = CELL_I64);
+	TABLE_COLUMN(t, .id = id, .title = title, .help = "how many: kernels by their short names, copies and sets by the names of their calls", .type = CELL_I64);
 }
 
 static void sums_row(struct table *t, const char *name, int64_t gpu_ns, int64_t cpu_ns, uint32_t n)
@@ -135,8 +135,8 @@ int dlprof_summary(const struct profile *p, const struct report_args *args, stru
 		return -1;
 	summary_sum(p, &w, &dlprof_op_rules, &sums);
 	t->title = "System Config";
-	TABLE_COLUMN(t, "name", "Name", "what", CELL_STR);
-	TABLE_COLUMN(t, "value", "Value", "as recorded; what was not recorded has no row", CELL_STR, UNIT_NONE, COLUMN_WIDE);
+	TABLE_COLUMN(t, .id = "name", .title = "Name", .help = "what", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "value", .title = "Value", .help = "as recorded; what was not recorded has no row", .type = CELL_STR, .flags = COLUMN_WIDE);
 	dlprof_system_rows(p, t);
 	report_table(p, &r, &sums, table_section(t, "summary_report", "Summary Report"));
 	iterations_table(&r, table_section(t, "iterations", "Iterations"));

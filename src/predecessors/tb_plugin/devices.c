@@ -9,14 +9,14 @@
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
 static const struct column device_columns[] = {
-	{"device", "GPU", "ordinal", CELL_I64},
-	{"name", "Name", "product name", CELL_STR},
-	{"memory_gb", "Memory (GB)", "global memory, GB of 1024^3", CELL_F64, UNIT_NONE, 0, 2},
-	{"compute_capability", "Compute Capability", "compute capability", CELL_STR},
-	{"gpu_utilization_pct", "GPU Utilization", "GPU busy time / all steps time", CELL_F64, UNIT_PERCENT},
-	{"sm_efficiency_pct", "Est. SM Efficiency", "estimated streaming multiprocessor efficiency", CELL_F64, UNIT_PERCENT},
-	{"achieved_occupancy_pct", "Est. Achieved Occupancy", "estimated achieved occupancy", CELL_F64, UNIT_PERCENT},
-	{"tc_time_pct", "Kernel Time using Tensor Cores", "of the kernels attached to operators", CELL_F64, UNIT_PERCENT},
+	{.id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64},
+	{.id = "name", .title = "Name", .help = "product name", .type = CELL_STR},
+	{.id = "memory_gb", .title = "Memory (GB)", .help = "global memory, GB of 1024^3", .type = CELL_F64, .digits = 2},
+	{.id = "compute_capability", .title = "Compute Capability", .help = "compute capability", .type = CELL_STR},
+	{.id = "gpu_utilization_pct", .title = "GPU Utilization", .help = "GPU busy time / all steps time", .type = CELL_F64, .unit = UNIT_PERCENT},
+	{.id = "sm_efficiency_pct", .title = "Est. SM Efficiency", .help = "estimated streaming multiprocessor efficiency", .type = CELL_F64, .unit = UNIT_PERCENT},
+	{.id = "achieved_occupancy_pct", .title = "Est. Achieved Occupancy", .help = "estimated achieved occupancy", .type = CELL_F64, .unit = UNIT_PERCENT},
+	{.id = "tc_time_pct", .title = "Kernel Time using Tensor Cores", .help = "of the kernels attached to operators", .type = CELL_F64, .unit = UNIT_PERCENT},
 };
 
 static void tb_devices_device_row(const struct profile *p, const struct gpu_metrics *m, struct table *t)

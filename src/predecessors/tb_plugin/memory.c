@@ -13,14 +13,14 @@ static void set_kb(struct table *t, unsigned col, int64_t bytes)
 }
 
 static const struct column statistics_columns[] = {
-	{"operator", "Operator Name", "operator", CELL_STR},
-	{"calls", "Calls", "how often it ran", CELL_I64},
-	{"size_increase_kb", "Size Increase (KB)", "KB of 1024 bytes", CELL_F64},
-	{"self_size_increase_kb", "Self Size Increase (KB)", "KB of 1024 bytes", CELL_F64},
-	{"allocations", "Allocation Count", "with the ops inside", CELL_I64},
-	{"self_allocations", "Self Allocation Count", "its own", CELL_I64},
-	{"allocation_kb", "Allocation Size (KB)", "KB of 1024 bytes", CELL_F64},
-	{"self_allocation_kb", "Self Allocation Size (KB)", "KB of 1024 bytes", CELL_F64},
+	{.id = "operator", .title = "Operator Name", .help = "operator", .type = CELL_STR},
+	{.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64},
+	{.id = "size_increase_kb", .title = "Size Increase (KB)", .help = "KB of 1024 bytes", .type = CELL_F64},
+	{.id = "self_size_increase_kb", .title = "Self Size Increase (KB)", .help = "KB of 1024 bytes", .type = CELL_F64},
+	{.id = "allocations", .title = "Allocation Count", .help = "with the ops inside", .type = CELL_I64},
+	{.id = "self_allocations", .title = "Self Allocation Count", .help = "its own", .type = CELL_I64},
+	{.id = "allocation_kb", .title = "Allocation Size (KB)", .help = "KB of 1024 bytes", .type = CELL_F64},
+	{.id = "self_allocation_kb", .title = "Self Allocation Size (KB)", .help = "KB of 1024 bytes", .type = CELL_F64},
 };
 
 static int tb_memory_put_statistics(struct memory_view *v, struct table *out, struct err *e)
@@ -49,11 +49,11 @@ static int tb_memory_put_statistics(struct memory_view *v, struct table *out, st
 
 static void tb_memory_put_events(const struct memory_view *v, struct table *t)
 {
-	TABLE_COLUMN(t, "operator", "Operator", "operator", CELL_STR);
-	TABLE_COLUMN(t, "size_kb", "Size (KB)", "KB of 1024 bytes", CELL_F64);
-	TABLE_COLUMN(t, "allocation_time_ms", "Allocation Time (ms)", "since the start of the profiler", CELL_F64);
-	TABLE_COLUMN(t, "release_time_ms", "Release Time (ms)", "since the start of the profiler", CELL_F64);
-	TABLE_COLUMN(t, "duration_ms", "Duration (ms)", "release - allocation", CELL_F64);
+	TABLE_COLUMN(t, .id = "operator", .title = "Operator", .help = "operator", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "size_kb", .title = "Size (KB)", .help = "KB of 1024 bytes", .type = CELL_F64);
+	TABLE_COLUMN(t, .id = "allocation_time_ms", .title = "Allocation Time (ms)", .help = "since the start of the profiler", .type = CELL_F64);
+	TABLE_COLUMN(t, .id = "release_time_ms", .title = "Release Time (ms)", .help = "since the start of the profiler", .type = CELL_F64);
+	TABLE_COLUMN(t, .id = "duration_ms", .title = "Duration (ms)", .help = "release - allocation", .type = CELL_F64);
 	struct optree *tree = optree_new(v->p, &tb_optree);
 	struct memory_block *block;
 	struct buf name = {0};
@@ -89,9 +89,9 @@ static void tb_memory_put_point(const struct memory_view *v, struct table *t, co
 static void tb_memory_put_curve(const struct memory_view *v, struct table *t)
 {
 	struct memory_curve c;
-	TABLE_COLUMN(t, "time_ms", "Time (ms)", "since the start of the profiler", CELL_F64);
-	TABLE_COLUMN(t, "allocated_kb", "Allocated (KB)", "KB of 1024 bytes", CELL_F64);
-	TABLE_COLUMN(t, "reserved_kb", "Reserved (KB)", "KB of 1024 bytes", CELL_F64);
+	TABLE_COLUMN(t, .id = "time_ms", .title = "Time (ms)", .help = "since the start of the profiler", .type = CELL_F64);
+	TABLE_COLUMN(t, .id = "allocated_kb", .title = "Allocated (KB)", .help = "KB of 1024 bytes", .type = CELL_F64);
+	TABLE_COLUMN(t, .id = "reserved_kb", .title = "Reserved (KB)", .help = "KB of 1024 bytes", .type = CELL_F64);
 	memory_curve_init(&c, v);
 	memory_curve_put(v, &c, t, tb_memory_put_point);
 	memory_curve_release(&c);

@@ -7,14 +7,14 @@
 const struct module_rules tb_module_rules = {.parent_ids = true, .forward_only = true, .calls_are_own = true, .optree = &tb_optree};
 
 static const struct column modules_columns[] = {
-	{"depth", "Depth", "0 = root", CELL_I64, UNIT_NONE, COLUMN_TREE},
-	{"name", "Module Name", "class and number of the module", CELL_STR},
-	{"occurences", "Occurences", "how often it was called", CELL_I64},
-	{"operators", "Operators", "ops directly inside", CELL_I64},
-	{"host_total_time", "Host Total Time", "us", CELL_F64, UNIT_US, 0, 3},
-	{"host_self_time", "Host Self Time", "us; less modules and ops directly inside", CELL_F64, UNIT_US, 0, 3},
-	{"device_total_time", "Device Total Time", "us", CELL_F64, UNIT_US, 0, 3},
-	{"device_self_time", "Device Self Time", "us; with the device total of ops directly inside", CELL_F64, UNIT_US, 0, 3},
+	{.id = "depth", .title = "Depth", .help = "0 = root", .type = CELL_I64, .flags = COLUMN_TREE},
+	{.id = "name", .title = "Module Name", .help = "class and number of the module", .type = CELL_STR},
+	{.id = "occurences", .title = "Occurences", .help = "how often it was called", .type = CELL_I64},
+	{.id = "operators", .title = "Operators", .help = "ops directly inside", .type = CELL_I64},
+	{.id = "host_total_time", .title = "Host Total Time", .help = "us", .type = CELL_F64, .unit = UNIT_US, .digits = 3},
+	{.id = "host_self_time", .title = "Host Self Time", .help = "us; less modules and ops directly inside", .type = CELL_F64, .unit = UNIT_US, .digits = 3},
+	{.id = "device_total_time", .title = "Device Total Time", .help = "us", .type = CELL_F64, .unit = UNIT_US, .digits = 3},
+	{.id = "device_self_time", .title = "Device Self Time", .help = "us; with the device total of ops directly inside", .type = CELL_F64, .unit = UNIT_US, .digits = 3},
 };
 
 /* The table adds up by (name, module id) and shows the sum wherever the module stands. */

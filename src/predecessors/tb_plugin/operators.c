@@ -11,18 +11,18 @@ enum { T_NAME, T_SHAPE, T_CALLS, T_DEV_SELF, T_DEV_TOTAL, T_HOST_SELF, T_HOST_TO
        T_ELIGIBLE, T_TC_SELF, T_TC_TOTAL, T_STACK, T_HAS_STACK, T_N };
 
 static const struct column operators_columns[T_N] = {
-	[T_NAME] = {"name", "Name", "operator", CELL_STR},
-	[T_SHAPE] = {"input_shape", "Input Shape", "dimensions of its inputs", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[T_CALLS] = {"calls", "Calls", "how often it ran", CELL_I64},
-	[T_DEV_SELF] = {"device_self_duration", "Device Self Duration (us)", "rounded to us", CELL_I64, UNIT_US},
-	[T_DEV_TOTAL] = {"device_total_duration", "Device Total Duration (us)", "rounded to us", CELL_I64, UNIT_US},
-	[T_HOST_SELF] = {"host_self_duration", "Host Self Duration (us)", "rounded to us", CELL_I64, UNIT_US},
-	[T_HOST_TOTAL] = {"host_total_duration", "Host Total Duration (us)", "rounded to us", CELL_I64, UNIT_US},
-	[T_ELIGIBLE] = {"tc_eligible", "Tensor Cores Eligible", "Yes or No", CELL_STR},
-	[T_TC_SELF] = {"tc_self_ratio", "Tensor Cores Self(%)", "TC time of own kernels / own device time", CELL_F64, UNIT_NONE, 0, 2},
-	[T_TC_TOTAL] = {"tc_total_ratio", "Tensor Cores Total(%)", "the same with the ops inside", CELL_F64, UNIT_NONE, 0, 2},
-	[T_STACK] = {"call_stack", "Call Stack", "Python frames", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[T_HAS_STACK] = {"has_call_stack", "Has Call Stack", "whether stacks were recorded", CELL_BOOL},
+	[T_NAME] = {.id = "name", .title = "Name", .help = "operator", .type = CELL_STR},
+	[T_SHAPE] = {.id = "input_shape", .title = "Input Shape", .help = "dimensions of its inputs", .type = CELL_STR, .flags = COLUMN_WIDE},
+	[T_CALLS] = {.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64},
+	[T_DEV_SELF] = {.id = "device_self_duration", .title = "Device Self Duration (us)", .help = "rounded to us", .type = CELL_I64, .unit = UNIT_US},
+	[T_DEV_TOTAL] = {.id = "device_total_duration", .title = "Device Total Duration (us)", .help = "rounded to us", .type = CELL_I64, .unit = UNIT_US},
+	[T_HOST_SELF] = {.id = "host_self_duration", .title = "Host Self Duration (us)", .help = "rounded to us", .type = CELL_I64, .unit = UNIT_US},
+	[T_HOST_TOTAL] = {.id = "host_total_duration", .title = "Host Total Duration (us)", .help = "rounded to us", .type = CELL_I64, .unit = UNIT_US},
+	[T_ELIGIBLE] = {.id = "tc_eligible", .title = "Tensor Cores Eligible", .help = "Yes or No", .type = CELL_STR},
+	[T_TC_SELF] = {.id = "tc_self_ratio", .title = "Tensor Cores Self(%)", .help = "TC time of own kernels / own device time", .type = CELL_F64, .digits = 2},
+	[T_TC_TOTAL] = {.id = "tc_total_ratio", .title = "Tensor Cores Total(%)", .help = "the same with the ops inside", .type = CELL_F64, .digits = 2},
+	[T_STACK] = {.id = "call_stack", .title = "Call Stack", .help = "Python frames", .type = CELL_STR, .flags = COLUMN_WIDE},
+	[T_HAS_STACK] = {.id = "has_call_stack", .title = "Has Call Stack", .help = "whether stacks were recorded", .type = CELL_BOOL},
 };
 
 struct op_row {

@@ -7,9 +7,9 @@
 static void role_rows(const struct roles *r, struct table *t)
 {
 	double mean_us = roles_mean_step_ns(r) / 1000;
-	TABLE_COLUMN(t, "role", "Role", "what the time went to; the first of the list that was active", CELL_STR);
-	TABLE_COLUMN(t, "mean_us", "Time", "mean over the steps", CELL_I64, UNIT_US);
-	TABLE_COLUMN(t, "share_pct", "Share", "of the mean step", CELL_F64, UNIT_PERCENT);
+	TABLE_COLUMN(t, .id = "role", .title = "Role", .help = "what the time went to; the first of the list that was active", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "mean_us", .title = "Time", .help = "mean over the steps", .type = CELL_I64, .unit = UNIT_US);
+	TABLE_COLUMN(t, .id = "share_pct", .title = "Share", .help = "of the mean step", .type = CELL_F64, .unit = UNIT_PERCENT);
 	table_row(t);
 	table_set_str(t, 0, STR("Average Step Time"));
 	table_set_i64(t, 1, round_even(mean_us));
@@ -28,8 +28,8 @@ static void role_rows(const struct roles *r, struct table *t)
 /* The plugin counted the profiles that it showed together: one. */
 static void tb_overview_environment_table(const struct roles *r, struct table *t)
 {
-	TABLE_COLUMN(t, "title", "Environment", "what", CELL_STR);
-	TABLE_COLUMN(t, "value", "Value", "its value", CELL_STR);
+	TABLE_COLUMN(t, .id = "title", .title = "Environment", .help = "what", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "value", .title = "Value", .help = "its value", .type = CELL_STR);
 	table_row(t);
 	table_set_str(t, 0, STR("Number of Worker(s)"));
 	table_set_str(t, 1, STR("1"));

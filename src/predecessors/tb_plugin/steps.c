@@ -24,31 +24,31 @@ int tb_window(const struct profile *p, const struct report_args *args, struct ar
 }
 
 static const struct column us_column[ROLES] = {
-	[ROLE_KERNEL] = {"kernel_us", "Kernel", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_MEMCPY] = {"memcpy_us", "Memcpy", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_MEMSET] = {"memset_us", "Memset", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_COMM] = {"communication_us", "Communication", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_RUNTIME] = {"runtime_us", "Runtime", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_DATALOADER] = {"dataloader_us", "DataLoader", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_CPU] = {"cpu_exec_us", "CPU Exec", "as the plugin gave it", CELL_I64, UNIT_US},
-	[ROLE_OTHER] = {"other_us", "Other", "as the plugin gave it", CELL_I64, UNIT_US},
+	[ROLE_KERNEL] = {.id = "kernel_us", .title = "Kernel", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
+	[ROLE_MEMCPY] = {.id = "memcpy_us", .title = "Memcpy", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
+	[ROLE_MEMSET] = {.id = "memset_us", .title = "Memset", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
+	[ROLE_COMM] = {.id = "communication_us", .title = "Communication", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
+	[ROLE_RUNTIME] = {.id = "runtime_us", .title = "Runtime", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
+	[ROLE_DATALOADER] = {.id = "dataloader_us", .title = "DataLoader", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
+	[ROLE_CPU] = {.id = "cpu_exec_us", .title = "CPU Exec", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
+	[ROLE_OTHER] = {.id = "other_us", .title = "Other", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
 };
 
 static const struct column pct_column[ROLES] = {
-	[ROLE_KERNEL] = {"kernel_pct", "Kernel", "share of the step", CELL_F64, UNIT_PERCENT},
-	[ROLE_MEMCPY] = {"memcpy_pct", "Memcpy", "share of the step", CELL_F64, UNIT_PERCENT},
-	[ROLE_MEMSET] = {"memset_pct", "Memset", "share of the step", CELL_F64, UNIT_PERCENT},
-	[ROLE_COMM] = {"communication_pct", "Communication", "share of the step", CELL_F64, UNIT_PERCENT},
-	[ROLE_RUNTIME] = {"runtime_pct", "Runtime", "share of the step", CELL_F64, UNIT_PERCENT},
-	[ROLE_DATALOADER] = {"dataloader_pct", "DataLoader", "share of the step", CELL_F64, UNIT_PERCENT},
-	[ROLE_CPU] = {"cpu_exec_pct", "CPU Exec", "share of the step", CELL_F64, UNIT_PERCENT},
-	[ROLE_OTHER] = {"other_pct", "Other", "share of the step", CELL_F64, UNIT_PERCENT},
+	[ROLE_KERNEL] = {.id = "kernel_pct", .title = "Kernel", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
+	[ROLE_MEMCPY] = {.id = "memcpy_pct", .title = "Memcpy", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
+	[ROLE_MEMSET] = {.id = "memset_pct", .title = "Memset", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
+	[ROLE_COMM] = {.id = "communication_pct", .title = "Communication", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
+	[ROLE_RUNTIME] = {.id = "runtime_pct", .title = "Runtime", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
+	[ROLE_DATALOADER] = {.id = "dataloader_pct", .title = "DataLoader", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
+	[ROLE_CPU] = {.id = "cpu_exec_pct", .title = "CPU Exec", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
+	[ROLE_OTHER] = {.id = "other_pct", .title = "Other", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
 };
 
 static void step_rows(const struct roles *r, struct table *t)
 {
-	TABLE_COLUMN(t, "step", "Step", "number of the ProfilerStep", CELL_STR);
-	TABLE_COLUMN(t, "total_us", "Total", "length of the step", CELL_I64, UNIT_US);
+	TABLE_COLUMN(t, .id = "step", .title = "Step", .help = "number of the ProfilerStep", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "total_us", .title = "Total", .help = "length of the step", .type = CELL_I64, .unit = UNIT_US);
 	for (int i = 0; i < ROLES; i++)
 		if (r->shown[i]) {
 			table_column(t, &us_column[i]);

@@ -9,34 +9,34 @@
 enum { C_KEY, C_OVERLOAD, C_SELF_PCT, C_SELF, C_TOTAL_PCT, C_TOTAL, C_MEAN, C_DEV_SELF, C_DEV_PCT, C_DEV_TOTAL, C_DEV_MEAN, C_MEM, C_MEM_SELF,
        C_DEV_MEM, C_DEV_MEM_SELF, C_COUNT, C_NODE, C_SHAPES, C_STACK, C_FLOPS, C_ASYNC, C_DEVICE, N_COLUMNS };
 
-#define US(id, title, help, ...) {id, title, help ", us", CELL_F64, UNIT_US, __VA_ARGS__}
+#define US(id_, title_, help_, ...) {.id = id_, .title = title_, .help = help_ ", us", .type = CELL_F64, .unit = UNIT_US, __VA_ARGS__}
 #define DEVICE(id) .also = "cuda_" id " xpu_" id " privateuse1_" id
 #define SELF_DEVICE(id) .also = "self_cuda_" id " self_xpu_" id " self_privateuse1_" id
 
 static const struct column columns[N_COLUMNS] = {
-	[C_KEY] = {"key", "Name", "name of the events", CELL_STR, .flags = COLUMN_KEY},
-	[C_OVERLOAD] = {"overload_name", "Overload Name", "which overload of the op", CELL_STR},
-	[C_SELF_PCT] = {"self_cpu_percent", "Self CPU %", "self_cpu_time_total / that of all rows; null: that is 0", CELL_F64, UNIT_PERCENT},
-	[C_SELF] = US("self_cpu_time_total", "Self CPU", "time on the host less that of the events directly inside", 0),
-	[C_TOTAL_PCT] = {"total_cpu_percent", "CPU total %", "cpu_time_total / self_cpu_time_total of all rows", CELL_F64, UNIT_PERCENT},
-	[C_TOTAL] = US("cpu_time_total", "CPU total", "time on the host", 0),
-	[C_MEAN] = US("cpu_time", "CPU time avg", "cpu_time_total / count", 0),
+	[C_KEY] = {.id = "key", .title = "Name", .help = "name of the events", .type = CELL_STR, .flags = COLUMN_KEY},
+	[C_OVERLOAD] = {.id = "overload_name", .title = "Overload Name", .help = "which overload of the op", .type = CELL_STR},
+	[C_SELF_PCT] = {.id = "self_cpu_percent", .title = "Self CPU %", .help = "self_cpu_time_total / that of all rows; null: that is 0", .type = CELL_F64, .unit = UNIT_PERCENT},
+	[C_SELF] = US("self_cpu_time_total", "Self CPU", "time on the host less that of the events directly inside"),
+	[C_TOTAL_PCT] = {.id = "total_cpu_percent", .title = "CPU total %", .help = "cpu_time_total / self_cpu_time_total of all rows", .type = CELL_F64, .unit = UNIT_PERCENT},
+	[C_TOTAL] = US("cpu_time_total", "CPU total", "time on the host"),
+	[C_MEAN] = US("cpu_time", "CPU time avg", "cpu_time_total / count"),
 	[C_DEV_SELF] = US("self_device_time_total", "Self %s", "of device work its duration, of others the work they launched", SELF_DEVICE("time_total")),
-	[C_DEV_PCT] = {"total_device_percent", "Self %s %%", "self_device_time_total / that of all device work", CELL_F64, UNIT_PERCENT},
+	[C_DEV_PCT] = {.id = "total_device_percent", .title = "Self %s %%", .help = "self_device_time_total / that of all device work", .type = CELL_F64, .unit = UNIT_PERCENT},
 	[C_DEV_TOTAL] = US("device_time_total", "%s total", "the same with the events inside", DEVICE("time_total")),
 	[C_DEV_MEAN] = US("device_time", "%s time avg", "device_time_total / count", DEVICE("time")),
-	[C_MEM] = {"cpu_memory_usage", "CPU Mem", "allocated less freed on the host", CELL_I64, UNIT_BYTES},
-	[C_MEM_SELF] = {"self_cpu_memory_usage", "Self CPU Mem", "the same less the events directly inside", CELL_I64, UNIT_BYTES},
-	[C_DEV_MEM] = {"device_memory_usage", "%s Mem", "allocated less freed on the device", CELL_I64, UNIT_BYTES, DEVICE("memory_usage")},
-	[C_DEV_MEM_SELF] = {"self_device_memory_usage", "Self %s Mem", "the same less the events directly inside", CELL_I64, UNIT_BYTES,
+	[C_MEM] = {.id = "cpu_memory_usage", .title = "CPU Mem", .help = "allocated less freed on the host", .type = CELL_I64, .unit = UNIT_BYTES},
+	[C_MEM_SELF] = {.id = "self_cpu_memory_usage", .title = "Self CPU Mem", .help = "the same less the events directly inside", .type = CELL_I64, .unit = UNIT_BYTES},
+	[C_DEV_MEM] = {.id = "device_memory_usage", .title = "%s Mem", .help = "allocated less freed on the device", .type = CELL_I64, .unit = UNIT_BYTES, DEVICE("memory_usage")},
+	[C_DEV_MEM_SELF] = {.id = "self_device_memory_usage", .title = "Self %s Mem", .help = "the same less the events directly inside", .type = CELL_I64, .unit = UNIT_BYTES,
 	                    SELF_DEVICE("memory_usage")},
-	[C_COUNT] = {"count", "# of Calls", "events", CELL_I64, UNIT_NONE},
-	[C_NODE] = {"node_id", "Node ID", "process that it ran in, called by RPC; -1 = this one", CELL_I64},
-	[C_SHAPES] = {"input_shapes", "Input Shapes", "of the first event", CELL_STR, .flags = COLUMN_WIDE},
-	[C_STACK] = {"stack", "Source Location", "Python frames, innermost first", CELL_STR, .flags = COLUMN_WIDE | COLUMN_STACK},
-	[C_FLOPS] = {"flops", "Total FLOPs", "by torch's formulas; 0 = it has none for the op", CELL_I64, UNIT_FLOPS},
-	[C_ASYNC] = {"is_async", "Async", "begins and ends on different threads: in no other event", CELL_BOOL, .flags = COLUMN_DETAIL},
-	[C_DEVICE] = {"device_type", "Device Type", "CPU, or where device work ran", CELL_STR, .flags = COLUMN_DETAIL},
+	[C_COUNT] = {.id = "count", .title = "# of Calls", .help = "events", .type = CELL_I64},
+	[C_NODE] = {.id = "node_id", .title = "Node ID", .help = "process that it ran in, called by RPC; -1 = this one", .type = CELL_I64},
+	[C_SHAPES] = {.id = "input_shapes", .title = "Input Shapes", .help = "of the first event", .type = CELL_STR, .flags = COLUMN_WIDE},
+	[C_STACK] = {.id = "stack", .title = "Source Location", .help = "Python frames, innermost first", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_STACK},
+	[C_FLOPS] = {.id = "flops", .title = "Total FLOPs", .help = "by torch's formulas; 0 = it has none for the op", .type = CELL_I64, .unit = UNIT_FLOPS},
+	[C_ASYNC] = {.id = "is_async", .title = "Async", .help = "begins and ends on different threads: in no other event", .type = CELL_BOOL, .flags = COLUMN_DETAIL},
+	[C_DEVICE] = {.id = "device_type", .title = "Device Type", .help = "CPU, or where device work ran", .type = CELL_STR, .flags = COLUMN_DETAIL},
 };
 
 /* What decides which columns torch prints, and the bases of its shares. */
@@ -184,8 +184,8 @@ static void torch_table_put_group(struct table *t, const struct key_groups *g, c
 static void torch_table_put_totals(struct table *t, const struct facts *f, double host_us)
 {
 	struct table *s = table_section(t, "totals", "Totals");
-	TABLE_COLUMN(s, "what", "What", "the line below torch's table", CELL_STR);
-	TABLE_COLUMN(s, "time_us", "Time", "of all rows, those left out too, us", CELL_F64, UNIT_US);
+	TABLE_COLUMN(s, .id = "what", .title = "What", .help = "the line below torch's table", .type = CELL_STR);
+	TABLE_COLUMN(s, .id = "time_us", .title = "Time", .help = "of all rows, those left out too, us", .type = CELL_F64, .unit = UNIT_US);
 	table_row(s);
 	table_set_str(s, 0, STR("Self CPU time total"));
 	table_set_f64(s, 1, host_us);

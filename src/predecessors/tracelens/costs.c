@@ -5,14 +5,14 @@
 enum { C_NAME, C_DIMS, C_TYPES, C_CONCRETE, C_CALLS, C_GFLOPS, C_MB, C_AI, N_COLUMNS };
 
 static const struct column costs_columns[N_COLUMNS] = {
-	[C_NAME] = {"name", "name", "op", CELL_STR},
-	[C_DIMS] = {"input_dims", "Input Dims", "shapes as recorded", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[C_TYPES] = {"input_type", "Input type", "types as recorded", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[C_CONCRETE] = {"concrete_inputs", "Concrete Inputs", "values as recorded", CELL_STR, UNIT_NONE, COLUMN_WIDE},
-	[C_CALLS] = {"operation_count", "operation_count", "how often it was called so", CELL_I64},
-	[C_GFLOPS] = {"gflops", "GFLOPS", "10^9 FLOPs of one call, by TraceLens' formulas", CELL_F64, UNIT_NONE, 0, 9},
-	[C_MB] = {"data_moved_mb", "Data Moved (MB)", "2^20 bytes of one call", CELL_F64, UNIT_NONE, 0, 9},
-	[C_AI] = {"flops_per_byte", "FLOPS/Byte", "arithmetic intensity", CELL_F64},
+	[C_NAME] = {.id = "name", .title = "name", .help = "op", .type = CELL_STR},
+	[C_DIMS] = {.id = "input_dims", .title = "Input Dims", .help = "shapes as recorded", .type = CELL_STR, .flags = COLUMN_WIDE},
+	[C_TYPES] = {.id = "input_type", .title = "Input type", .help = "types as recorded", .type = CELL_STR, .flags = COLUMN_WIDE},
+	[C_CONCRETE] = {.id = "concrete_inputs", .title = "Concrete Inputs", .help = "values as recorded", .type = CELL_STR, .flags = COLUMN_WIDE},
+	[C_CALLS] = {.id = "operation_count", .title = "operation_count", .help = "how often it was called so", .type = CELL_I64},
+	[C_GFLOPS] = {.id = "gflops", .title = "GFLOPS", .help = "10^9 FLOPs of one call, by TraceLens' formulas", .type = CELL_F64, .digits = 9},
+	[C_MB] = {.id = "data_moved_mb", .title = "Data Moved (MB)", .help = "2^20 bytes of one call", .type = CELL_F64, .digits = 9},
+	[C_AI] = {.id = "flops_per_byte", .title = "FLOPS/Byte", .help = "arithmetic intensity", .type = CELL_F64},
 };
 
 static void costs_put(struct table *out, const struct cost_calls *r, uint32_t i)

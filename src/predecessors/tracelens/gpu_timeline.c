@@ -80,11 +80,11 @@ static void timeline_table(const struct profile *p, const struct intervals *wind
 	struct busy b, again;
 	busy_measure(p, take, 0, window, &b);
 	busy_measure(p, take, 1, window, &again);
-	TABLE_COLUMN(t, "type", "type", "what the device did", CELL_STR);
-	TABLE_COLUMN(t, "time_ms", "time ms", "union over all streams and devices, milliseconds", CELL_F64);
-	TABLE_COLUMN(t, "percent", "percent", "of total_time", CELL_F64, UNIT_PERCENT);
+	TABLE_COLUMN(t, .id = "type", .title = "type", .help = "what the device did", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "time_ms", .title = "time ms", .help = "union over all streams and devices, milliseconds", .type = CELL_F64);
+	TABLE_COLUMN(t, .id = "percent", .title = "percent", .help = "of total_time", .type = CELL_F64, .unit = UNIT_PERCENT);
 	if (again.events)
-		TABLE_COLUMN(t, "is_recompute", "is_recompute", "work of activation checkpointing's second forward pass", CELL_BOOL);
+		TABLE_COLUMN(t, .id = "is_recompute", .title = "is_recompute", .help = "work of activation checkpointing's second forward pass", .type = CELL_BOOL);
 	timeline_rows(t, &b, again.events > 0, false);
 	if (again.events)
 		timeline_rows(t, &again, true, true);

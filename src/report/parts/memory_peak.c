@@ -225,20 +225,20 @@ static void memory_peak_put_ops(const struct memory_peak_held *h, struct table *
 
 static void columns(const struct stacks *stacks, struct table *kinds, struct table *ops)
 {
-	TABLE_COLUMN(kinds, "device", "Device", "CPU or GPU and its ordinal", CELL_STR);
-	TABLE_COLUMN(kinds, "category", "Category", "what the memory is for, in torch's words (report memory-categories); or why that is not known", CELL_STR);
-	TABLE_COLUMN(kinds, "bytes", "Held", "at the peak", CELL_I64, UNIT_BYTES, COLUMN_KEY);
-	TABLE_COLUMN(kinds, "share_pct", "Share", "of all that is held then", CELL_F64, UNIT_PERCENT);
-	TABLE_COLUMN(kinds, "blocks", "Blocks", "allocated or freed in the recording; 0 = held without a record of its own", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(ops, "device", "Device", "CPU or GPU and its ordinal", CELL_STR);
-	TABLE_COLUMN(ops, "operator", "Operator", "innermost op around the allocation, of aten::empty and its kin the op around it first", CELL_STR, UNIT_NONE, COLUMN_KEY);
+	TABLE_COLUMN(kinds, .id = "device", .title = "Device", .help = "CPU or GPU and its ordinal", .type = CELL_STR);
+	TABLE_COLUMN(kinds, .id = "category", .title = "Category", .help = "what the memory is for, in torch's words (report memory-categories); or why that is not known", .type = CELL_STR);
+	TABLE_COLUMN(kinds, .id = "bytes", .title = "Held", .help = "at the peak", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_KEY);
+	TABLE_COLUMN(kinds, .id = "share_pct", .title = "Share", .help = "of all that is held then", .type = CELL_F64, .unit = UNIT_PERCENT);
+	TABLE_COLUMN(kinds, .id = "blocks", .title = "Blocks", .help = "allocated or freed in the recording; 0 = held without a record of its own", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(ops, .id = "device", .title = "Device", .help = "CPU or GPU and its ordinal", .type = CELL_STR);
+	TABLE_COLUMN(ops, .id = "operator", .title = "Operator", .help = "innermost op around the allocation, of aten::empty and its kin the op around it first", .type = CELL_STR, .flags = COLUMN_KEY);
 	if (stacks)
-		TABLE_COLUMN(ops, "line", "Line", "innermost line of the user's own code around that op", CELL_STR, UNIT_NONE, COLUMN_PATH);
-	TABLE_COLUMN(ops, "category", "Category", "what the memory is for, as in the section 'held'", CELL_STR);
-	TABLE_COLUMN(ops, "bytes", "Held", "at the peak", CELL_I64, UNIT_BYTES, COLUMN_KEY);
-	TABLE_COLUMN(ops, "share_pct", "Share", "of all that is held then", CELL_F64, UNIT_PERCENT);
-	TABLE_COLUMN(ops, "blocks", "Blocks", "how many", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(ops, "largest_bytes", "Largest", "block", CELL_I64, UNIT_BYTES);
+		TABLE_COLUMN(ops, .id = "line", .title = "Line", .help = "innermost line of the user's own code around that op", .type = CELL_STR, .flags = COLUMN_PATH);
+	TABLE_COLUMN(ops, .id = "category", .title = "Category", .help = "what the memory is for, as in the section 'held'", .type = CELL_STR);
+	TABLE_COLUMN(ops, .id = "bytes", .title = "Held", .help = "at the peak", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_KEY);
+	TABLE_COLUMN(ops, .id = "share_pct", .title = "Share", .help = "of all that is held then", .type = CELL_F64, .unit = UNIT_PERCENT);
+	TABLE_COLUMN(ops, .id = "blocks", .title = "Blocks", .help = "how many", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(ops, .id = "largest_bytes", .title = "Largest", .help = "block", .type = CELL_I64, .unit = UNIT_BYTES);
 }
 
 /* Why the record of a block is not there. */

@@ -200,21 +200,21 @@ static void memory_view_put_peak(const struct memory_view *v, struct table *t, i
 
 void memory_view_put_peaks(const struct memory_view *v, struct table *t)
 {
-	TABLE_COLUMN(t, "device", "Device", "CPU or GPU and its ordinal", CELL_STR);
-	TABLE_COLUMN(t, "peak_allocated_bytes", "Peak Allocated", "most memory in live blocks", CELL_I64, UNIT_BYTES);
-	TABLE_COLUMN(t, "peak_allocated_time_ns", "Allocated At", "first time of it, since the start of the trace", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "peak_reserved_bytes", "Peak Reserved", "most memory held by the caching allocator", CELL_I64, UNIT_BYTES);
-	TABLE_COLUMN(t, "peak_reserved_time_ns", "Reserved At", "first time of it, since the start of the trace", CELL_I64, UNIT_NS);
-	TABLE_COLUMN(t, "events", "Events", "allocations and frees", CELL_I64, UNIT_COUNT);
-	TABLE_COLUMN(t, "out_of_memory", "Out of Memory", "failed allocations", CELL_I64, UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "device", .title = "Device", .help = "CPU or GPU and its ordinal", .type = CELL_STR);
+	TABLE_COLUMN(t, .id = "peak_allocated_bytes", .title = "Peak Allocated", .help = "most memory in live blocks", .type = CELL_I64, .unit = UNIT_BYTES);
+	TABLE_COLUMN(t, .id = "peak_allocated_time_ns", .title = "Allocated At", .help = "first time of it, since the start of the trace", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "peak_reserved_bytes", .title = "Peak Reserved", .help = "most memory held by the caching allocator", .type = CELL_I64, .unit = UNIT_BYTES);
+	TABLE_COLUMN(t, .id = "peak_reserved_time_ns", .title = "Reserved At", .help = "first time of it, since the start of the trace", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(t, .id = "events", .title = "Events", .help = "allocations and frees", .type = CELL_I64, .unit = UNIT_COUNT);
+	TABLE_COLUMN(t, .id = "out_of_memory", .title = "Out of Memory", .help = "failed allocations", .type = CELL_I64, .unit = UNIT_COUNT);
 	struct memory_peak *peak;
 	bool without_totals = false;
 	size_t n = memory_peaks(v->p, v->w.all ? INT64_MIN : v->w.start_ns, v->w.all ? INT64_MAX : v->w.end_ns - 1, &peak);
 	for (size_t d = 0; d < n; d++)
 		without_totals |= peak[d].events && peak[d].allocated == ROW_NONE;
 	if (without_totals)
-		TABLE_COLUMN(t, "peak_at_least_bytes", "Peak, at least",
-		             "where no totals were recorded: most of what the events of the trace add up to", CELL_I64, UNIT_BYTES);
+		TABLE_COLUMN(t, .id = "peak_at_least_bytes", .title = "Peak, at least",
+		             .help = "where no totals were recorded: most of what the events of the trace add up to", .type = CELL_I64, .unit = UNIT_BYTES);
 	for (size_t d = 0; d < n; d++)
 		if (peak[d].events || peak[d].out_of_memory)
 			memory_view_put_peak(v, t, (int)d + MEMORY_CPU, &peak[d]);

@@ -5,27 +5,27 @@
 #include <stdio.h>
 
 static const struct column ns_column[ROLES] = {
-	[ROLE_KERNEL] = {"kernel_ns", "Kernel", "a kernel was running", CELL_I64, UNIT_NS, COLUMN_KEY},
-	[ROLE_MEMSET] = {"memset_ns", "Memset", "a memset was running, and no kernel", CELL_I64, UNIT_NS, COLUMN_MINOR},
-	[ROLE_COMM] = {"communication_ns", "Communication", "a collective was under way, and nothing to the left of this column: exposed communication",
-	               CELL_I64, UNIT_NS, COLUMN_KEY},
-	[ROLE_MEMCPY] = {"memcpy_ns", "Memcpy", "a copy was running, and nothing to the left of this column", CELL_I64, UNIT_NS},
-	[ROLE_RUNTIME] = {"runtime_ns", "Runtime", "the CPU was in a runtime or driver call, and the device idle", CELL_I64, UNIT_NS},
-	[ROLE_DATALOADER] = {"dataloader_ns", "DataLoader", "the CPU waited for the data loader, and nothing to the left of this column",
-	                     CELL_I64, UNIT_NS, COLUMN_KEY},
-	[ROLE_CPU] = {"cpu_exec_ns", "CPU Exec", "the CPU was in an operator or annotation, and nothing to the left of this column",
-	              CELL_I64, UNIT_NS, COLUMN_KEY},
-	[ROLE_OTHER] = {"other_ns", "Other", "the rest of the step: nothing recorded", CELL_I64, UNIT_NS, COLUMN_KEY},
+	[ROLE_KERNEL] = {.id = "kernel_ns", .title = "Kernel", .help = "a kernel was running", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
+	[ROLE_MEMSET] = {.id = "memset_ns", .title = "Memset", .help = "a memset was running, and no kernel", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
+	[ROLE_COMM] = {.id = "communication_ns", .title = "Communication", .help = "a collective was under way, and nothing to the left of this column: exposed communication",
+	               .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
+	[ROLE_MEMCPY] = {.id = "memcpy_ns", .title = "Memcpy", .help = "a copy was running, and nothing to the left of this column", .type = CELL_I64, .unit = UNIT_NS},
+	[ROLE_RUNTIME] = {.id = "runtime_ns", .title = "Runtime", .help = "the CPU was in a runtime or driver call, and the device idle", .type = CELL_I64, .unit = UNIT_NS},
+	[ROLE_DATALOADER] = {.id = "dataloader_ns", .title = "DataLoader", .help = "the CPU waited for the data loader, and nothing to the left of this column",
+	                     .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
+	[ROLE_CPU] = {.id = "cpu_exec_ns", .title = "CPU Exec", .help = "the CPU was in an operator or annotation, and nothing to the left of this column",
+	              .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
+	[ROLE_OTHER] = {.id = "other_ns", .title = "Other", .help = "the rest of the step: nothing recorded", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
 };
 static const struct column pct_column[ROLES] = {
-	[ROLE_KERNEL] = {"kernel_pct", "Kernel", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
-	[ROLE_MEMCPY] = {"memcpy_pct", "Memcpy", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
-	[ROLE_MEMSET] = {"memset_pct", "Memset", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
-	[ROLE_COMM] = {"communication_pct", "Communication", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
-	[ROLE_RUNTIME] = {"runtime_pct", "Runtime", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
-	[ROLE_DATALOADER] = {"dataloader_pct", "DataLoader", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
-	[ROLE_CPU] = {"cpu_exec_pct", "CPU Exec", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
-	[ROLE_OTHER] = {"other_pct", "Other", "share of the step", CELL_F64, UNIT_PERCENT, COLUMN_DETAIL},
+	[ROLE_KERNEL] = {.id = "kernel_pct", .title = "Kernel", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
+	[ROLE_MEMCPY] = {.id = "memcpy_pct", .title = "Memcpy", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
+	[ROLE_MEMSET] = {.id = "memset_pct", .title = "Memset", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
+	[ROLE_COMM] = {.id = "communication_pct", .title = "Communication", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
+	[ROLE_RUNTIME] = {.id = "runtime_pct", .title = "Runtime", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
+	[ROLE_DATALOADER] = {.id = "dataloader_pct", .title = "DataLoader", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
+	[ROLE_CPU] = {.id = "cpu_exec_pct", .title = "CPU Exec", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
+	[ROLE_OTHER] = {.id = "other_pct", .title = "Other", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
 };
 
 struct roles *step_roles(const struct profile *p, const struct steps *s, const struct roles_rules *rules, const struct report_args *args, struct err *e)
@@ -99,17 +99,17 @@ static void step_table_own_row(const struct roles *r, const struct own_columns *
 
 static void step_table_own_table(const struct roles *r, const struct steps *s, const struct own_columns *o, struct table *t)
 {
-	TABLE_COLUMN(t, "step", "Step", "number of the step: of its ProfilerStep or range, else from border to border; 0 for a whole trace",
-	             type_of_names(s), .flags = COLUMN_GROUP);
+	TABLE_COLUMN(t, .id = "step", .title = "Step", .help = "number of the step: of its ProfilerStep or range, else from border to border; 0 for a whole trace",
+	             .type = type_of_names(s), .flags = COLUMN_GROUP);
 	if (o->whole)
-		TABLE_COLUMN(t, "whole", "Whole", "no: before the first or after the last border, or not recorded to its end; such a row counts in no sum or mean", CELL_BOOL);
+		TABLE_COLUMN(t, .id = "whole", .title = "Whole", .help = "no: before the first or after the last border, or not recorded to its end; such a row counts in no sum or mean", .type = CELL_BOOL);
 	if (o->source)
-		TABLE_COLUMN(t, "source", "Source", "where steps come from: given, profiler, named, optimizer, period, none", CELL_STR, UNIT_NONE,
-		             COLUMN_DETAIL);
-	TABLE_COLUMN(t, "start_ns", "Start", "when the step begins, on the trace's clock", CELL_I64, UNIT_TIME_NS, COLUMN_DETAIL);
-	TABLE_COLUMN(t, "total_ns", "Total", "length of the step, its device work included", CELL_I64, UNIT_NS, COLUMN_KEY);
-	TABLE_COLUMN(t, "host_ns", "Host", "length of the annotation on the CPU, or from border to border", CELL_I64, UNIT_NS, COLUMN_DETAIL);
-	TABLE_COLUMN(t, "device_ops", "Device ops", "kernels, copies and sets that the step launched; without steps, those that began in the time shown", CELL_I64, UNIT_COUNT, COLUMN_MINOR);
+		TABLE_COLUMN(t, .id = "source", .title = "Source", .help = "where steps come from: given, profiler, named, optimizer, period, none", .type = CELL_STR,
+		             .flags = COLUMN_DETAIL);
+	TABLE_COLUMN(t, .id = "start_ns", .title = "Start", .help = "when the step begins, on the trace's clock", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL);
+	TABLE_COLUMN(t, .id = "total_ns", .title = "Total", .help = "length of the step, its device work included", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, .id = "host_ns", .title = "Host", .help = "length of the annotation on the CPU, or from border to border", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL);
+	TABLE_COLUMN(t, .id = "device_ops", .title = "Device ops", .help = "kernels, copies and sets that the step launched; without steps, those that began in the time shown", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR);
 	for (int i = 0; i < ROLES; i++)
 		if (r->shown[roles_own.order[i]])
 			table_column(t, &ns_column[roles_own.order[i]]);

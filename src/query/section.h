@@ -1,0 +1,86 @@
+/* The tables of a report, declared: each section lists all columns that it can have, and what each takes to be there. Help, the
+ * docs and --columns read the lists; run() starts a section and puts values by column number.
+ *
+ *   enum { WAITS_NAME, WAITS_DEVICE, WAITS_STATS, WAITS_COLUMNS = WAITS_STATS + STATS_COLUMNS };
+ *   static const struct section_column waits_columns[WAITS_COLUMNS] = {
+ *           [WAITS_NAME] = {COLUMN(.id = "name", .title = "Wait", .help = "what was waited for", .type = CELL_STR)},
+ *           [WAITS_DEVICE] = {COLUMN(.id = "device", ...), .by = BY(WAITS_BY_STREAM)},
+ *           STATS_COLUMN_LIST(WAITS_STATS),
+ *   };
+ *   static const struct section waits_section = {.columns = waits_columns, .n = WAITS_COLUMNS};
+ *
+ *   section_start(&waits_section, args, 0, out);
+ *   table_row(out);
+ *   table_set_str(out, WAITS_NAME, name);
+ *
+ * A value of a column that is not there is dropped. */
+#ifndef OPSCOPE_QUERY_SECTION_H
+#define OPSCOPE_QUERY_SECTION_H
+
+#include "base/buf.h"
+#include "base/table.h"
+
+struct report;
+struct report_args;
+
+/* What a column takes to be there, besides a grouping: X(id, words of help and docs). */
+#define SECTION_WHENS(X)                                                                                           \
+	X(DEVICE, "device work") X(NO_DEVICE, "no device work") X(SHAPES, "recorded shapes") X(STACKS, "recorded stacks")            \
+	X(MODULES, "recorded modules") X(MEMORY, "recorded memory") X(SEVERAL_GPUS, "several GPUs") X(STEPS, "steps")                 \
+	X(KNOWN_GPU, "a GPU that opscope knows") X(RECORDED, "where recorded")
+
+enum section_when_bit {
+#define SECTION_WHEN_BIT_(id, words) WHEN_BIT_##id,
+	SECTION_WHENS(SECTION_WHEN_BIT_)
+	SECTION_N_WHENS
+};
+enum section_when {
+#define SECTION_WHEN_(id, words) WHEN_##id = 1 << WHEN_BIT_##id,
+	SECTION_WHENS(SECTION_WHEN_)
+};
+
+#define COLUMN(...) .column = {__VA_ARGS__}
+/* .by of a column that the grouping with this number (report_variant.by) has; BY(a) | BY(b) of two. */
+#define BY(number) (1u << (number))
+
+struct section_column {
+	struct column column;
+	unsigned by;      /* groupings that have it; 0 = all */
+	unsigned not_by;  /* groupings that do not */
+	const char *part; /* the part of a key (report_groups_by) that has it; NULL = any key */
+	unsigned when;    /* enum section_when bits, all of which it takes; 0 = always */
+};
+
+struct section {
+	const char *name, *title; /* of the section; NULL = the report's main table, which has the report's */
+	const struct section_column *columns;
+	unsigned n;
+	unsigned by;              /* groupings whose table this is, where they differ too much for one list; 0 = all */
+};
+
+/* What help and docs say of a column. Two lists of one name (struct section.by) may both have it: it is told once, as the first has it. */
+struct section_entry {
+	const char *section;      /* NULL = the main table */
+	const struct section_column *c;
+};
+
+/* Adds to *t, which has no columns yet, those of *s: column i is s->columns[i]. Marks as left out (table_leave_out) what another grouping than
+ * that of args->variant has, and what takes a bit of `when` that is not in `have`. report_fill drops them behind run(). */
+void section_start(const struct section *s, const struct report_args *args, unsigned have, struct table *t);
+
+/* The same of a new section behind *t: table_section. */
+struct table *section_add(const struct section *s, const struct report_args *args, unsigned have, struct table *t);
+
+/* A column that takes something of `when`, and is left out for what only the data tell. */
+void section_leave_out(const struct section *s, unsigned column, struct table *t);
+
+/* All columns of the report, by section: NEW_ARRAY, for the caller to mem_free. *n of them. */
+struct section_entry *section_entries(const struct report *r, unsigned *n);
+
+/* Appends what the column takes, as help says it: "--group-by=name, op, device work"; nothing for a column that is always there. */
+void section_put_when(const struct report *r, const struct section_entry *c, struct buf *out);
+
+/* The column of the report's section (name NULL: the main table) with this id; false = there is none. */
+bool section_find(const struct report *r, const char *name, struct str id, struct section_entry *out);
+
+#endif
