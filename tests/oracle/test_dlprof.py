@@ -468,6 +468,15 @@ class Kineto(Command):
             self.assertNotIn("other ranks", out)
             self.assertEqual((facts["GPU Utilization %"], facts["GPU Count"]), (f"{100 * 600 / 2900 / 2:.1f}", "2"))
 
+    def test_unnamed_op(self):
+        """An op without a name has a type without a name, in no report another op's row."""
+        events = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": {"External id": ts}}
+                  for name, ts, dur in (("aten::mm", 100, 50), ("", 300, 70), ("", 500, 30))]
+        with open(self.path, "w") as f:
+            json.dump({"traceEvents": events}, f)
+        got = report("op-types", self.path, "--compat=dlprof").rows
+        self.assertEqual([(r["op_type"], r["no_ops"], r["no_calls"], r["total_cpu_time_ns"]) for r in got], [("", 1, 2, 100000), ("mm", 1, 1, 50000)])
+
     def test_newer_kernels(self):
         """DLProf's numbers stay; what they leave out is said, in the iterations asked for."""
         out, facts = self.ask(gpus=1)

@@ -14,7 +14,7 @@ struct dlprof_op_types_type_row {
 
 struct dlprof_op_types_types {
 	const struct profile *p;
-	struct dlprof_op_types_type_row *v;
+	struct dlprof_op_types_type_row *v;  /* v[0] is of ops without a type, if there are any */
 	uint32_t n;
 	uint32_t *of_op;         /* op -> its type */
 	bool *seen;              /* op: counted in `ops` */
@@ -28,10 +28,10 @@ static void dlprof_op_types_find_types(struct dlprof_op_types_types *x)
 	for (uint32_t i = 0; i < x->p->ops->n_ops; i++) {
 		struct dlprof_op_names names;
 		dlprof_op_names(x->p->ops, x->p, i, &x->texts, &names);
-		x->of_op[i] = intern_str(&keys, names.type) - 1;
-		if (x->of_op[i] == x->n)
-			x->v[x->n++] = (struct dlprof_op_types_type_row){.type = names.type};
+		x->of_op[i] = intern_str(&keys, names.type);
+		x->v[x->of_op[i]].type = names.type;
 	}
+	x->n = keys.n;
 	intern_release(&keys);
 }
 
@@ -78,7 +78,7 @@ int dlprof_op_types(const struct profile *p, const struct report_args *args, str
 	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
 	uint32_t n = p->ops->n_ops;
-	struct dlprof_op_types_types x = {.p = p, .v = NEW_ARRAY(n, struct dlprof_op_types_type_row), .of_op = NEW_ARRAY(n, uint32_t), .seen = NEW_ARRAY(n, bool)};
+	struct dlprof_op_types_types x = {.p = p, .v = NEW_ARRAY(n + 1, struct dlprof_op_types_type_row), .of_op = NEW_ARRAY(n, uint32_t), .seen = NEW_ARRAY(n, bool)};
 	struct op_tc *tc = op_tc_new(p, true);
 	dlprof_op_types_find_types(&x);
 	dlprof_op_types_sum_types(&x, &w, tc);
