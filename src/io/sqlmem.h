@@ -25,9 +25,12 @@ static inline const char *sqlmem_text(sqlite3_stmt *st, int column)
 	return text;
 }
 
-/* Closes a connection whose user was left half-way (mem_undo): statements that are still there would keep it open. */
+/* Closes a connection whose user was left half-way (mem_undo): statements that are still there would keep it open. A virtual table, such as
+ * pragma_table_xinfo, may have a statement of its own in the list, which it finalizes when the statement around it is reset. */
 static inline void sqlmem_close(sqlite3 *db)
 {
+	for (sqlite3_stmt *st = NULL; db && (st = sqlite3_next_stmt(db, st));)
+		sqlite3_reset(st);
 	for (sqlite3_stmt *st; db && (st = sqlite3_next_stmt(db, NULL));)
 		sqlite3_finalize(st);
 	sqlite3_close(db);

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "input/input.h"
+#include "io/sqlmem.h"
 #include "store/build.h"
 #include "store/load.h"
 #include "store/save.h"
@@ -662,9 +663,28 @@ static void odd_names(void **state)
 	assert_int_equal(e.code, ERR_IO);
 }
 
+/* Closing finalizes what was left half-way once, also the statements that virtual tables made for themselves. */
+static void closing_half_way(void **state)
+{
+	sqlite3 *db = NULL;
+	sqlite3_stmt *st[3] = {NULL};
+	sqlite3_int64 held = sqlite3_memory_used();
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_LOOKASIDE, NULL, 0, 0); /* so that the allocator sees each free */
+	assert_int_equal(sqlite3_exec(db, "CREATE TABLE t(a, b); INSERT INTO t VALUES(1, 2), (3, 4)", NULL, NULL, NULL), SQLITE_OK);
+	const char *const sql[3] = {"SELECT a FROM t", "SELECT name FROM pragma_table_xinfo('t')", "SELECT x.name, y.name FROM pragma_table_xinfo('t') x, pragma_table_list y"};
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(sqlite3_prepare_v2(db, sql[i], -1, &st[i], NULL), SQLITE_OK);
+		assert_int_equal(sqlite3_step(st[i]), SQLITE_ROW);
+	}
+	sqlmem_close(db);
+	assert_int_equal(sqlite3_memory_used(), held);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(closing_half_way),
 		cmocka_unit_test(round_trip),
 		cmocka_unit_test(round_trip_of_nothing),
 		cmocka_unit_test(round_trip_of_chunks),
