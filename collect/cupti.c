@@ -7,16 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct cupti cupti;
-
 /* cupti.owner where it was tried and did not come to be. */
 static const pid_t NOBODY = -1;
-
-bool cupti_is_on(void)
-{
-	pid_t owner = atomic_load_explicit(&cupti.owner, memory_order_acquire);
-	return owner && owner == getpid();
-}
 
 /* ---- buffers ---- */
 

@@ -165,3 +165,14 @@ void text_put_short_stack(struct buf *out, struct str s)
 		between = ";";
 	}
 }
+
+size_t text_width(struct str s)
+{
+	size_t width = 0;
+	for (size_t at = 0; at < s.n;) {
+		uint32_t code;
+		at += utf8_next(s, at, &code);
+		width += code == UTF8_BAD ? 1 : utf8_width(code);
+	}
+	return width;
+}

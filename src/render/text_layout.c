@@ -15,17 +15,6 @@ void text_scratch_release(struct text_scratch *s)
 	buf_release(&s->safe);
 }
 
-size_t text_width(struct str s)
-{
-	size_t width = 0;
-	for (size_t at = 0; at < s.n;) {
-		uint32_t code;
-		at += utf8_next(s, at, &code);
-		width += code == UTF8_BAD ? 1 : utf8_width(code);
-	}
-	return width;
-}
-
 struct str text_cell(const struct table *t, size_t row, const struct text_column *c, struct text_scratch *scratch)
 {
 	buf_clear(&scratch->raw);

@@ -436,8 +436,7 @@ static struct str steps_cut_name(struct str s)
 	return (struct str){s.p, s.n > NAME_SHOWN ? NAME_SHOWN : s.n};
 }
 
-/* What would do as a key op, for a sentence. */
-static void put_candidates(struct profile *p, uint32_t expected, struct buf *b)
+void steps_put_candidates(struct profile *p, uint32_t expected, struct buf *b)
 {
 	enum { SHOWN = 3 };
 	struct key_candidate *c;
@@ -469,7 +468,7 @@ static void explain_none(struct profile *p, struct steps *s, const struct iterat
 	put_window(s, &b);
 	if (seen->how.n)
 		buf_printf(&b, STR_FMT " ", STR_ARG(seen->how));
-	put_candidates(p, seen->calls, &names);
+	steps_put_candidates(p, seen->calls, &names);
 	if (names.n)
 		buf_printf(&b, "--key-op=NAME says which op each step (not each layer) calls once, such as " STR_FMT ".", STR_ARG(buf_view(&names)));
 	else
@@ -581,35 +580,4 @@ int pass_steps(struct profile *p, struct err *e)
 		s->how = STR("The input holds durations but no times, so that there are no steps.");
 	p->steps = s->source == STEPS_PROFILER || p->durations_only ? s : search(p);
 	return 0;
-}
-
-/* One line: what the key op is not, and what is near. */
-static int steps_fail_unknown(struct profile *p, struct str key, struct err *e)
-{
-	struct buf b = {0};
-	put_candidates(p, 0, &b);
-	err_set(e, ERR_USAGE, "--key-op=" STR_FMT ": no range, op, op id or kernel has this name, or several end so%s" STR_FMT, STR_ARG(key),
-	        b.n ? "; ops that are called several times: " : "", STR_ARG(buf_view(&b)));
-	buf_release(&b);
-	return -1;
-}
-
-int steps_choose(struct profile *p, const char *key_op, struct err *e)
-{
-	struct str key = str_from(key_op ? key_op : "");
-	if (str_eq(key, p->key_op) && (p->passes_done & PASS_STEPS))
-		return 0;
-	if (key.n) {
-		struct key_calls k;
-		if (p->durations_only)
-			return err_set(e, ERR_DATA, "--key-op: this input holds durations but no times, so that there are no steps");
-		if (analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_OPS, e) < 0)
-			return -1;
-		if (!key_calls_find(p, key, &k))
-			return steps_fail_unknown(p, key, e);
-		key_calls_release(&k);
-	}
-	p->key_op = key.n ? arena_str(&p->arena, key) : (struct str){0};
-	p->passes_done &= ~(unsigned)PASS_STEPS;
-	return analysis_run(p, PASS_STEPS, e);
 }

@@ -18,6 +18,7 @@
 #define OPSCOPE_ANALYSIS_STEPS_STEPS_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 
@@ -86,6 +87,9 @@ struct steps_text {
 	char s[64];
 };
 struct steps_text steps_range_text(int64_t first, int64_t last);
+
+/* Appends what would do as a key op, for a sentence; `expected`: calls that each step should have, 0 = any. */
+void steps_put_candidates(struct profile *p, uint32_t expected, struct buf *b);
 
 /* Makes p->steps from this key op (NULL or "" = none given), again if they were made from another one. ERR_USAGE when nothing has this
  * name, with what is near; ERR_DATA when the input has no times. What older steps gave stays valid. */

@@ -18,13 +18,6 @@ static uint32_t op_instances_find_arg_of(const struct profile *p, uint32_t span,
 	return profile_arg_id(p, p->span.args[span], key);
 }
 
-/* Ranges of a library's domain are ops of that library; those of PyTorch's profilers have these categories. */
-bool ops_is_library(const struct profile *p, uint32_t span)
-{
-	struct str cat = profile_cat(p, p->span.cat[span]);
-	return !str_eqc(cat, "nvtx") && !str_eqc(cat, "cpu_op") && !str_eqc(cat, "Operator") && !str_eqc(cat, "operator");
-}
-
 /* An annotation that an old profiler, or emit_nvtx, wrote like an op. Ops are identifiers, with scopes before them. */
 static bool is_annotation(struct str name)
 {

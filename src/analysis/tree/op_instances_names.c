@@ -524,3 +524,10 @@ void ops_name(struct ops_work *w)
 	number_ops(w);
 	keep_texts(w);
 }
+
+/* Ranges of a library's domain are ops of that library; those of PyTorch's profilers have these categories. */
+bool ops_is_library(const struct profile *p, uint32_t span)
+{
+	struct str cat = profile_cat(p, p->span.cat[span]);
+	return !str_eqc(cat, "nvtx") && !str_eqc(cat, "cpu_op") && !str_eqc(cat, "Operator") && !str_eqc(cat, "operator");
+}

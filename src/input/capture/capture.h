@@ -63,7 +63,10 @@ uint64_t capture_run_progress(const char *path, struct str root);
 /* False: it is no rank of a job. */
 bool capture_run_rank(const char *path, int64_t *rank);
 
-/* ---- capture.c ---- */
+/* Bytes of text that may be made of others: at first, and for each byte of the segment. */
+enum { CAPTURE_ROOM_FIRST = 64 << 20, CAPTURE_ROOM_A_BYTE = 32 };
+
+/* ---- capture_shared.c ---- */
 
 /* A text of the segment. */
 struct capture_text {
@@ -242,6 +245,12 @@ bool capture_time(struct capture *c, int64_t time_ns, int64_t *relative);
 uint32_t capture_track(struct capture *c, uint32_t tid, bool ranges);
 void capture_count(struct capture *c, uint16_t cat); /* a range */
 uint16_t capture_cat(struct capture *c, const char *name);
+/* The device with this ordinal of the segment's process; NULL = none was told of. */
+const struct capture_device *capture_find_device(const struct capture *c, uint32_t ordinal);
+/* What the profile calls that device. */
+int32_t capture_device_id(const struct capture *c, uint32_t ordinal);
+/* INT32_MIN for a number that is too large. */
+int32_t capture_small(uint32_t v);
 
 /* One record, whole. */
 typedef void capture_handler(struct capture *c, const struct wire_head *h, uint32_t bytes);
@@ -264,9 +273,6 @@ void capture_match_ranges(struct capture *c); /* when all threads of the segment
 capture_handler capture_device, capture_kernel, capture_copy, capture_set, capture_api, capture_sync, capture_overhead, capture_graph,
 	capture_graph_node, capture_device_memory, capture_gpu_sample, capture_context,
 	capture_cuda_event;
-
-/* As the profile calls the device with this ordinal of the segment's process. */
-int32_t capture_device_id(const struct capture *c, uint32_t ordinal);
 
 /* ---- capture_streams.c ---- */
 capture_handler capture_stream;

@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 
-static int32_t capture_gpu_small(uint32_t v) { return v <= INT32_MAX ? (int32_t)v : INT32_MIN; }
 static int64_t capture_gpu_unless_zero(uint64_t v) { return v && v <= INT64_MAX ? (int64_t)v : ID_NONE; }
 
 /* ---- devices ---- */
@@ -35,10 +34,10 @@ static void capture_gpu_describe(struct capture *c, uint32_t row, const struct w
 	struct devices *d = &c->p->device;
 	d->name[row] = w->head.id ? capture_string(c, w->head.id) : 0;
 	d->memory_bytes[row] = w->memory_bytes <= INT64_MAX ? (int64_t)w->memory_bytes : 0;
-	d->cc_major[row] = w->cc_major ? capture_gpu_small(w->cc_major) : -1;
-	d->cc_minor[row] = w->cc_major ? capture_gpu_small(w->cc_minor) : -1;
-	d->sm_count[row] = capture_gpu_small(w->sm_count) > 0 ? capture_gpu_small(w->sm_count) : 0;
-	d->warp_size[row] = capture_gpu_small(w->threads_per_warp) > 0 ? capture_gpu_small(w->threads_per_warp) : 0;
+	d->cc_major[row] = w->cc_major ? capture_small(w->cc_major) : -1;
+	d->cc_minor[row] = w->cc_major ? capture_small(w->cc_minor) : -1;
+	d->sm_count[row] = capture_small(w->sm_count) > 0 ? capture_small(w->sm_count) : 0;
+	d->warp_size[row] = capture_small(w->threads_per_warp) > 0 ? capture_small(w->threads_per_warp) : 0;
 	capture_device_fact(c, d->id[row], "memory_bandwidth_bytes_per_s", w->memory_bandwidth);
 	capture_device_fact(c, d->id[row], "clock_khz", w->clock_khz);
 	uint64_t threads = (uint64_t)w->max_warps_per_sm * w->threads_per_warp;
@@ -80,20 +79,6 @@ void capture_device(struct capture *c, const struct wire_head *h, uint32_t bytes
 	}
 	MEM_GROW(c->device, c->cap_devices, c->n_devices + 1);
 	c->device[c->n_devices++] = new;
-}
-
-static const struct capture_device *find_device(const struct capture *c, uint32_t ordinal)
-{
-	for (uint32_t i = 0; i < c->n_devices; i++)
-		if (c->device[i].pid == c->file->h.pid && c->device[i].ordinal == ordinal)
-			return &c->device[i];
-	return NULL;
-}
-
-int32_t capture_device_id(const struct capture *c, uint32_t ordinal)
-{
-	const struct capture_device *d = find_device(c, ordinal);
-	return d ? d->id : capture_gpu_small(ordinal);
 }
 
 /* ---- work ---- */
@@ -178,10 +163,10 @@ void capture_kernel(struct capture *c, const struct wire_head *h, uint32_t bytes
 	struct capture_gpu_work w = {k->start_ns, k->end_ns, k->correlation, k->device, k->context, k->stream, k->graph, k->graph_node};
 	struct gpu_row r = {.kind = GPU_KERNEL, .name = symbol(c, h->id), .args = capture_gpu_kernel_args(c, k)};
 	struct launch_row l = capture_gpu_launch_of(c, &w);
-	const struct capture_device *d = find_device(c, k->device);
-	l.grid_x = capture_gpu_small(k->grid[0]), l.grid_y = capture_gpu_small(k->grid[1]), l.grid_z = capture_gpu_small(k->grid[2]);
-	l.block_x = capture_gpu_small(k->block[0]), l.block_y = capture_gpu_small(k->block[1]), l.block_z = capture_gpu_small(k->block[2]);
-	l.registers = capture_gpu_small(k->registers);
+	const struct capture_device *d = capture_find_device(c, k->device);
+	l.grid_x = capture_small(k->grid[0]), l.grid_y = capture_small(k->grid[1]), l.grid_z = capture_small(k->grid[2]);
+	l.block_x = capture_small(k->block[0]), l.block_y = capture_small(k->block[1]), l.block_z = capture_small(k->block[2]);
+	l.registers = capture_small(k->registers);
 	uint64_t shared = (uint64_t)k->static_shared + k->dynamic_shared;
 	l.shared_bytes = shared <= INT32_MAX ? (int32_t)shared : INT32_MIN;
 	cupti_per_sm(&c->p->device, d ? d->row : ROW_NONE, &l);
@@ -294,7 +279,7 @@ void capture_api(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_api_call *a = (const struct wire_api_call *)h;
 	bool driver = h->flags == WIRE_API_DRIVER;
-	struct span_row r = {.ext_id = ID_NONE, .aux_id = capture_gpu_small(h->id) < 0 ? -1 : capture_gpu_small(h->id), .kind = SPAN_CALL,
+	struct span_row r = {.ext_id = ID_NONE, .aux_id = capture_small(h->id) < 0 ? -1 : capture_small(h->id), .kind = SPAN_CALL,
 	                     .cat = capture_cat(c, driver ? "cuda_driver" : "cuda_runtime")};
 	if (!span_times(c, a->start_ns, a->end_ns, &r))
 		return;
@@ -425,7 +410,7 @@ void capture_gpu_sample(struct capture *c, const struct wire_head *h, uint32_t b
 	char label[48], device[16];
 	if (!capture_time(c, s->time_ns, &at))
 		return;
-	snprintf(device, sizeof device, "%d", d ? d->id : capture_gpu_small(s->nvml_index));
+	snprintf(device, sizeof device, "%d", d ? d->id : capture_small(s->nvml_index));
 	snprintf(label, sizeof label, "GPU %s", device);
 	uint32_t track = build_track(&c->b, str_from(device), STR("samples"));
 	c->p->track.process_labels[track] = intern_str(&c->p->strings, str_from(label));
@@ -440,4 +425,3 @@ void capture_gpu_sample(struct capture *c, const struct wire_head *h, uint32_t b
 		build_mark(&c->b, at, intern_str(&c->p->strings, str_from(name[i])), track, build_args(&c->b, pair, 2), cat, 'C');
 	}
 }
-

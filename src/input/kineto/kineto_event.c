@@ -56,70 +56,6 @@ void kineto_event_init(struct kineto *k)
 	k->short_forms[0] = 0;
 }
 
-static void note_repairs(struct kineto *k, unsigned repairs)
-{
-	struct diags *d = &k->p->diags;
-	if (repairs & JSON_REPAIR_CONTROL)
-		diag_add(d, "control-character", DIAG_REPAIR, k->offset, "a string holds a raw control character");
-	if (repairs & JSON_REPAIR_ESCAPE)
-		diag_add(d, "bad-escape", DIAG_REPAIR, k->offset,
-		         "a string holds back-slashes that are no JSON escapes (a Windows path?): they were kept as they are");
-	if (repairs & JSON_REPAIR_BARE)
-		diag_add(d, "bare-word", DIAG_REPAIR, k->offset, "a value is a bare word such as N/A or NaN: it was taken as text");
-	if (repairs & JSON_REPAIR_COMMA)
-		diag_add(d, "extra-comma", DIAG_REPAIR, k->offset, "there is a comma with nothing behind it");
-	if (repairs & JSON_REPAIR_UTF16)
-		diag_add(d, "bad-surrogate", DIAG_REPAIR, k->offset, "a \\u escape is half of a pair: it reads as U+FFFD");
-}
-
-static bool has_control(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if ((unsigned char)s.p[i] < ' ')
-			return true;
-	return false;
-}
-
-static uint32_t intern_raw(struct kineto *k, struct str raw, bool escaped)
-{
-	struct intern *t = &k->p->strings;
-	if (escaped) {
-		unsigned repairs = 0;
-		buf_clear(&k->scratch);
-		json_unescape(raw, &k->scratch, &repairs);
-		if (repairs)
-			note_repairs(k, repairs);
-		return intern_put(t, k->scratch.p, k->scratch.n);
-	}
-	uint32_t before = t->n;
-	uint32_t id = intern_put(t, raw.p, raw.n);
-	if (t->n > before && has_control(raw))
-		note_repairs(k, JSON_REPAIR_CONTROL);
-	return id;
-}
-
-/* The same few texts come again and again, so each is brought onto one line once. */
-static uint32_t intern_one_line(struct kineto *k, struct str raw)
-{
-	uint32_t before = k->long_forms.n, at = intern_str(&k->long_forms, raw);
-	if (k->long_forms.n == before)
-		return k->short_forms[at];
-	buf_clear(&k->scratch);
-	json_one_line(raw, &k->scratch);
-	MEM_GROW(k->short_forms, k->cap_short_forms, at + 1);
-	return k->short_forms[at] = intern_put(&k->p->strings, k->scratch.p, k->scratch.n);
-}
-
-uint32_t kineto_intern(struct kineto *k, const struct json_value *v)
-{
-	bool container = v->type == JSON_ARRAY || v->type == JSON_OBJECT;
-	if (container && memchr(v->raw.p, '\n', v->raw.n))
-		return intern_one_line(k, v->raw);
-	if (v->type != JSON_STRING)
-		return intern_put(&k->p->strings, v->raw.p, v->raw.n);
-	return intern_raw(k, v->raw, v->escaped);
-}
-
 static bool cat_matches(const char *pattern, const char *text)
 {
 	size_t n = strlen(text), m = strlen(pattern);
@@ -140,7 +76,7 @@ static const struct cat_slot *cat_fill(struct kineto *k, struct cat_slot *slot, 
 	slot->n = (uint8_t)(slot->used ? text.n : 0);
 	if (slot->n)
 		memcpy(slot->text, text.p, text.n);
-	slot->cat = build_cat(&k->b, intern_raw(k, text, escaped));
+	slot->cat = build_cat(&k->b, kineto_intern_raw(k, text, escaped));
 	slot->kind = (uint8_t)c->kind;
 	slot->sub = (uint8_t)c->sub;
 	return slot;
@@ -256,7 +192,7 @@ static uint32_t store_span(struct kineto *k, struct event *ev, enum event_kind k
 {
 	struct span_row r = {
 		.start_ns = ts, .dur_ns = dur, .ext_id = NUM(ev, EXT_ID, ID_NONE), .link_id = ID_NONE, .aux_id = -1,
-		.name = intern_raw(k, ev->name, ev->name_escaped), .track = track_of(k, ev),
+		.name = kineto_intern_raw(k, ev->name, ev->name_escaped), .track = track_of(k, ev),
 		.args = build_args(&k->b, k->pair, ev->n_pairs), .cat = category_of(k, ev)->cat, .kind = (uint8_t)sub,
 	};
 	if (kind == ON_CALL || kind == ON_SYNC) {
@@ -279,7 +215,7 @@ static void store_gpu(struct kineto *k, struct event *ev, int sub, int64_t ts, i
 {
 	struct gpu_row r = {
 		.start_ns = ts, .dur_ns = dur, .ext_id = NUM(ev, EXT_ID, ID_NONE), .corr_id = NUM(ev, CORR, ID_NONE),
-		.name = intern_raw(k, ev->name, ev->name_escaped), .track = track_of(k, ev), .launch = kineto_event_launch_of(k, ev),
+		.name = kineto_intern_raw(k, ev->name, ev->name_escaped), .track = track_of(k, ev), .launch = kineto_event_launch_of(k, ev),
 		.args = build_args(&k->b, k->pair, ev->n_pairs), .cat = category_of(k, ev)->cat, .kind = (uint8_t)sub,
 	};
 	build_gpu(&k->b, &r);
@@ -337,7 +273,7 @@ static void store_metadata(struct kineto *k, struct event *ev, uint16_t cat, int
 		uint32_t track = track_of(k, ev);
 		k->p->track.thread_name[track] = ev->meta_name;
 	} else if (!str_eq(what, STR("process_sort_index")) && !str_eq(what, STR("thread_sort_index"))) {
-		build_mark(&k->b, ts, intern_raw(k, what, ev->name_escaped), track_of(k, ev),
+		build_mark(&k->b, ts, kineto_intern_raw(k, what, ev->name_escaped), track_of(k, ev),
 		           build_args(&k->b, k->pair, ev->n_pairs), cat, 'M');
 	}
 }
@@ -415,7 +351,7 @@ static void store_event(struct kineto *k, struct event *ev)
 		if (is_memory(ev))
 			store_memory(k, ev, cat, ts);
 		else
-			build_mark(&k->b, ts, intern_raw(k, ev->name, ev->name_escaped), track_of(k, ev),
+			build_mark(&k->b, ts, kineto_intern_raw(k, ev->name, ev->name_escaped), track_of(k, ev),
 			           build_args(&k->b, k->pair, ev->n_pairs), cat, (uint8_t)(ev->ph ? ev->ph : '?'));
 	}
 }
@@ -469,7 +405,7 @@ static void note_first_key(struct kineto *k, struct str key)
 {
 	enum { TOLD = 3 };
 	size_t n = strlen(k->first_keys), room = sizeof k->first_keys - n;
-	if (k->n_first_keys++ < TOLD && key.n < room / 2 && !has_control(key))
+	if (k->n_first_keys++ < TOLD && key.n < room / 2 && !kineto_has_control(key))
 		snprintf(k->first_keys + n, room, "%s\"" STR_FMT "\"", n ? ", " : "", STR_ARG(key));
 }
 
@@ -498,7 +434,7 @@ const char *kineto_event(struct kineto *k, const char *p)
 	if (k->p->written)
 		kineto_keep_written(k, (struct str){text, (size_t)(p - text)});
 	if (k->j.repairs) {
-		note_repairs(k, k->j.repairs);
+		kineto_note_repairs(k, k->j.repairs);
 		k->j.repairs = 0;
 	}
 	return p;

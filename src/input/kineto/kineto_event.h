@@ -127,7 +127,12 @@ void kineto_written_release(struct kineto *k);
 /* After the last event: closes ranges, names threads. Frees what the reader held, but not the builder. */
 void kineto_event_finish(struct kineto *k);
 
-/* Interns a JSON string's raw text, decoded, counting repairs. */
+/* kineto_text.c: counts what was repaired (enum json_repair bits) of a text. */
+void kineto_note_repairs(struct kineto *k, unsigned repairs);
+/* Whether a text holds a raw control character. */
+bool kineto_has_control(struct str s);
+/* Interns the raw text of a JSON value, a string's decoded, counting repairs. */
+uint32_t kineto_intern_raw(struct kineto *k, struct str raw, bool escaped);
 uint32_t kineto_intern(struct kineto *k, const struct json_value *v);
 
 /* The first up to 8 bytes of a text; 8 bytes can be read there, since it lies in the padded window or in such a buffer. */

@@ -4,39 +4,7 @@
 
 #include "input/input.h"
 
-#include <ctype.h>
 #include <strings.h>
-
-/* "T", or "T_V<digits>": 1 or the number; 0 = another table. */
-static unsigned long nsys_version_of(const char *table, const char *name)
-{
-	size_t n = strlen(name);
-	if (strncasecmp(table, name, n) != 0)
-		return 0;
-	table += n;
-	if (!*table)
-		return 1;
-	if (table[0] != '_' || (table[1] != 'V' && table[1] != 'v') || !isdigit((unsigned char)table[2]))
-		return 0;
-	unsigned long v = 0;
-	for (table += 2; isdigit((unsigned char)*table) && v < 1000; table++)
-		v = v * 10 + (unsigned long)(*table - '0');
-	return *table ? 0 : v;
-}
-
-const char *nsys_find_table(struct nsys *n, const char *name)
-{
-	const char *best = NULL;
-	unsigned long best_version = 0;
-	for (const char *t = n->tables.p, *end = t + n->tables.n; t && t < end; t += strlen(t) + 1) {
-		unsigned long v = nsys_version_of(t, name);
-		if (v > best_version) {
-			best_version = v;
-			best = t;
-		}
-	}
-	return best;
-}
 
 static bool open_table(struct nsys *n, struct sqlscan *s, const struct nsys_table *t)
 {

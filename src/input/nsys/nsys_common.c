@@ -1,6 +1,8 @@
 /* Strings, tracks, times and counts, for all tables of an Nsight Systems export. */
 #include "input/nsys/nsys.h"
 
+#include <ctype.h>
+
 #include <stdio.h>
 
 void nsys_strings_load(struct nsys *n)
@@ -306,4 +308,35 @@ void nsys_flush_counts(struct nsys *n)
 	for (uint32_t c = 0; c < n->n_seen; c++)
 		if (n->seen[c])
 			build_count(&n->b, (uint16_t)c, 'X', n->seen[c]);
+}
+
+/* "T", or "T_V<digits>": 1 or the number; 0 = another table. */
+static unsigned long nsys_version_of(const char *table, const char *name)
+{
+	size_t n = strlen(name);
+	if (strncasecmp(table, name, n) != 0)
+		return 0;
+	table += n;
+	if (!*table)
+		return 1;
+	if (table[0] != '_' || (table[1] != 'V' && table[1] != 'v') || !isdigit((unsigned char)table[2]))
+		return 0;
+	unsigned long v = 0;
+	for (table += 2; isdigit((unsigned char)*table) && v < 1000; table++)
+		v = v * 10 + (unsigned long)(*table - '0');
+	return *table ? 0 : v;
+}
+
+const char *nsys_find_table(struct nsys *n, const char *name)
+{
+	const char *best = NULL;
+	unsigned long best_version = 0;
+	for (const char *t = n->tables.p, *end = t + n->tables.n; t && t < end; t += strlen(t) + 1) {
+		unsigned long v = nsys_version_of(t, name);
+		if (v > best_version) {
+			best_version = v;
+			best = t;
+		}
+	}
+	return best;
 }

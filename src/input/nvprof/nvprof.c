@@ -194,6 +194,7 @@ static int nvprof_read_file(struct source *s, struct profile *p, struct err *e)
 	read_tables(n, nvprof_info_tables);
 	read_tables(n, nvprof_gpu_tables);
 	read_tables(n, nvprof_host_tables);
+	n->table = nvprof_host_tables; /* what the ranges that are closed now were read from */
 	nvprof_markers_finish(n);
 	int rc = nvprof_finish(n, e);
 	mem_free(n);

@@ -122,7 +122,6 @@ static void close_open(struct nvprof *n)
 void nvprof_markers_finish(struct nvprof *n)
 {
 	uint64_t lost = 0;
-	n->table = nvprof_host_tables;
 	for (uint32_t i = 0; i < n->n_early; i++) {
 		uint32_t span = idmap_get(&n->open, n->early[i].id);
 		if (span == IDMAP_NONE || span == NVPROF_CLOSED) {

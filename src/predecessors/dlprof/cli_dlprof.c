@@ -21,46 +21,6 @@ enum { ITERATIONS_SHOWN = 10, CANDIDATES_SHOWN = 5 };
 
 /* --- the console ------------------------------------------------------------------------------------------------ */
 
-static void put_safe(struct buf *line)
-{
-	struct buf safe = {0};
-	utf8_put_safe(&safe, buf_view(line));
-	fwrite(safe.p, 1, safe.n, stdout);
-	putchar('\n');
-	buf_release(&safe);
-}
-
-void dlprof_say(const struct dlprof_options *o, enum dlprof_verbosity from, const char *fmt, ...)
-{
-	char text[4096], clock[16] = "";
-	time_t now = time(NULL);
-	struct tm tm;
-	struct buf line = {0};
-	va_list ap;
-	if (o->verbosity < from)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	if (localtime_r(&now, &tm))
-		strftime(clock, sizeof clock, "%H:%M:%S", &tm);
-	buf_printf(&line, "[DLProf-%s] %s", clock, text);
-	put_safe(&line);
-	buf_release(&line);
-	fflush(stdout);
-}
-
-const char *dlprof_path(struct dlprof_options *o, const char *fmt, ...)
-{
-	char name[1024];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(name, sizeof name, fmt, ap);
-	va_end(ap);
-	size_t n = strlen(o->output_path);
-	return arena_printf(&o->arena, "%s%s%s", o->output_path, n && o->output_path[n - 1] == '/' ? "" : "/", name).p;
-}
-
 const char *dlprof_report_path(struct dlprof_options *o, const struct dlprof_report *r, enum dlprof_format f)
 {
 	return dlprof_path(o, STR_FMT "_%s.%s", STR_ARG(o->base_name), r->suffix, dlprof_format_name[f]);
@@ -170,7 +130,7 @@ static void cli_dlprof_print_findings(const struct dlprof_options *o, const stru
 			while (str_split(&rest, '\n', &line)) {
 				buf_clear(&b);
 				buf_printf(&b, "  " STR_FMT, STR_ARG(line));
-				put_safe(&b);
+				dlprof_put_safe(&b);
 			}
 			buf_release(&b);
 		}
@@ -289,16 +249,6 @@ static int write_reports(struct dlprof_options *o, struct profile *p, const stru
 			status = cli_fail(&e, EXIT_INPUT);
 	}
 	return status;
-}
-
-int dlprof_set_key(struct profile *p, const char *key_op, struct err *e)
-{
-	struct str key = str_from(key_op ? key_op : "");
-	if (!str_eq(key, p->key_op)) {
-		p->key_op = key.n ? arena_str(&p->arena, key) : (struct str){0};
-		p->passes_done &= ~(unsigned)PASS_STEPS;
-	}
-	return analysis_run(p, PASS_STEPS, e);
 }
 
 static int analyse(struct dlprof_options *o, struct profile *p, struct report_args *args, struct err *e)

@@ -47,6 +47,9 @@ void dlprof_parse(int argc, char **argv, struct dlprof_options *o);
 /* "[DLProf-HH:MM:SS] ..." on standard output, from this verbosity on. */
 void dlprof_say(const struct dlprof_options *o, enum dlprof_verbosity from, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* The line on standard output, with what a terminal would act on made visible. */
+void dlprof_put_safe(struct buf *line);
+
 /* OUTPUT_PATH/NAME, in o->arena. */
 const char *dlprof_path(struct dlprof_options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The file of a report. */

@@ -1,7 +1,12 @@
 #include "predecessors/dlprof/cli_dlprof.h"
 
+#include "analysis/analysis.h"
+#include "base/utf8.h"
+
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 const char *const dlprof_format_name[DLPROF_FORMATS] = {[DLPROF_CSV] = "csv", [DLPROF_JSON] = "json"};
 
@@ -220,4 +225,54 @@ void dlprof_parse(int argc, char **argv, struct dlprof_options *o)
 	if (!o->formats)
 		o->formats = 1u << DLPROF_CSV;
 	cli_options_check(o);
+}
+
+void dlprof_put_safe(struct buf *line)
+{
+	struct buf safe = {0};
+	utf8_put_safe(&safe, buf_view(line));
+	fwrite(safe.p, 1, safe.n, stdout);
+	putchar('\n');
+	buf_release(&safe);
+}
+
+void dlprof_say(const struct dlprof_options *o, enum dlprof_verbosity from, const char *fmt, ...)
+{
+	char text[4096], clock[16] = "";
+	time_t now = time(NULL);
+	struct tm tm;
+	struct buf line = {0};
+	va_list ap;
+	if (o->verbosity < from)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (localtime_r(&now, &tm))
+		strftime(clock, sizeof clock, "%H:%M:%S", &tm);
+	buf_printf(&line, "[DLProf-%s] %s", clock, text);
+	dlprof_put_safe(&line);
+	buf_release(&line);
+	fflush(stdout);
+}
+
+const char *dlprof_path(struct dlprof_options *o, const char *fmt, ...)
+{
+	char name[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(name, sizeof name, fmt, ap);
+	va_end(ap);
+	size_t n = strlen(o->output_path);
+	return arena_printf(&o->arena, "%s%s%s", o->output_path, n && o->output_path[n - 1] == '/' ? "" : "/", name).p;
+}
+
+int dlprof_set_key(struct profile *p, const char *key_op, struct err *e)
+{
+	struct str key = str_from(key_op ? key_op : "");
+	if (!str_eq(key, p->key_op)) {
+		p->key_op = key.n ? arena_str(&p->arena, key) : (struct str){0};
+		p->passes_done &= ~(unsigned)PASS_STEPS;
+	}
+	return analysis_run(p, PASS_STEPS, e);
 }

@@ -125,3 +125,19 @@ void pyprof_chains(struct pyprof_records *r)
 	mem_free(s.v);
 	mem_free(launch);
 }
+
+void pyprof_split_ids(enum pyprof_record_rules rules, const int64_t *id, unsigned n, int64_t stays, int64_t *seq, unsigned *n_seq,
+                      int64_t *alt, unsigned *n_alt)
+{
+	bool skip = false;
+	*n_seq = *n_alt = 0;
+	for (unsigned i = 0; i < n; i++) {
+		if (id[i] == stays || skip) {
+			seq[(*n_seq)++] = id[i];
+			skip = false;
+		} else {
+			alt[(*n_alt)++] = id[i];
+			skip = rules != PYPROF_RECORDS_DEFAULT; /* the one behind a removed one is not looked at */
+		}
+	}
+}

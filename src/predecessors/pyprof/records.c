@@ -125,22 +125,6 @@ static void lookup_close(struct lookup *l)
 	mem_free(l->process);
 }
 
-void pyprof_split_ids(enum pyprof_record_rules rules, const int64_t *id, unsigned n, int64_t stays, int64_t *seq, unsigned *n_seq,
-                      int64_t *alt, unsigned *n_alt)
-{
-	bool skip = false;
-	*n_seq = *n_alt = 0;
-	for (unsigned i = 0; i < n; i++) {
-		if (id[i] == stays || skip) {
-			seq[(*n_seq)++] = id[i];
-			skip = false;
-		} else {
-			alt[(*n_alt)++] = id[i];
-			skip = rules != PYPROF_RECORDS_DEFAULT; /* the one behind a removed one is not looked at */
-		}
-	}
-}
-
 static void pyprof_records_remember(struct builder *b, uint32_t record, const int64_t *kept, unsigned n_kept, const int64_t *other, unsigned n_other)
 {
 	bool together = b->r->rules == PYPROF_RECORDS_DEFAULT;

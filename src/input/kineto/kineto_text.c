@@ -1,0 +1,66 @@
+#include "base/mem.h"
+#include "input/kineto/kineto_event.h"
+
+void kineto_note_repairs(struct kineto *k, unsigned repairs)
+{
+	struct diags *d = &k->p->diags;
+	if (repairs & JSON_REPAIR_CONTROL)
+		diag_add(d, "control-character", DIAG_REPAIR, k->offset, "a string holds a raw control character");
+	if (repairs & JSON_REPAIR_ESCAPE)
+		diag_add(d, "bad-escape", DIAG_REPAIR, k->offset,
+		         "a string holds back-slashes that are no JSON escapes (a Windows path?): they were kept as they are");
+	if (repairs & JSON_REPAIR_BARE)
+		diag_add(d, "bare-word", DIAG_REPAIR, k->offset, "a value is a bare word such as N/A or NaN: it was taken as text");
+	if (repairs & JSON_REPAIR_COMMA)
+		diag_add(d, "extra-comma", DIAG_REPAIR, k->offset, "there is a comma with nothing behind it");
+	if (repairs & JSON_REPAIR_UTF16)
+		diag_add(d, "bad-surrogate", DIAG_REPAIR, k->offset, "a \\u escape is half of a pair: it reads as U+FFFD");
+}
+
+bool kineto_has_control(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] < ' ')
+			return true;
+	return false;
+}
+
+uint32_t kineto_intern_raw(struct kineto *k, struct str raw, bool escaped)
+{
+	struct intern *t = &k->p->strings;
+	if (escaped) {
+		unsigned repairs = 0;
+		buf_clear(&k->scratch);
+		json_unescape(raw, &k->scratch, &repairs);
+		if (repairs)
+			kineto_note_repairs(k, repairs);
+		return intern_put(t, k->scratch.p, k->scratch.n);
+	}
+	uint32_t before = t->n;
+	uint32_t id = intern_put(t, raw.p, raw.n);
+	if (t->n > before && kineto_has_control(raw))
+		kineto_note_repairs(k, JSON_REPAIR_CONTROL);
+	return id;
+}
+
+/* The same few texts come again and again, so each is brought onto one line once. */
+static uint32_t intern_one_line(struct kineto *k, struct str raw)
+{
+	uint32_t before = k->long_forms.n, at = intern_str(&k->long_forms, raw);
+	if (k->long_forms.n == before)
+		return k->short_forms[at];
+	buf_clear(&k->scratch);
+	json_one_line(raw, &k->scratch);
+	MEM_GROW(k->short_forms, k->cap_short_forms, at + 1);
+	return k->short_forms[at] = intern_put(&k->p->strings, k->scratch.p, k->scratch.n);
+}
+
+uint32_t kineto_intern(struct kineto *k, const struct json_value *v)
+{
+	bool container = v->type == JSON_ARRAY || v->type == JSON_OBJECT;
+	if (container && memchr(v->raw.p, '\n', v->raw.n))
+		return intern_one_line(k, v->raw);
+	if (v->type != JSON_STRING)
+		return intern_put(&k->p->strings, v->raw.p, v->raw.n);
+	return kineto_intern_raw(k, v->raw, v->escaped);
+}
