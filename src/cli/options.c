@@ -47,11 +47,6 @@ const char *cli_output_path(const char *arg)
 	return arg;
 }
 
-bool cli_is_stdout(const char *path)
-{
-	return path && (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0);
-}
-
 uint64_t cli_size(const char *option, struct str arg)
 {
 	int64_t n;

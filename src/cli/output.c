@@ -230,3 +230,8 @@ int cli_output(struct table *t, const struct output_options *options, const char
 	*end = folded;
 	return rc < 0 ? cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT) : EXIT_DONE;
 }
+
+bool cli_is_stdout(const char *path)
+{
+	return path && (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0);
+}

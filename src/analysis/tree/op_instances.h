@@ -12,6 +12,10 @@
  * every op is an instance itself: its op is "unassociated_" + the call, outside the tree of groups. Device work whose call
  * was not recorded is an instance of the op "unattributed", without a range, so that the parts add up.
  *
+ * Example: in "layer1" a thread is in aten::linear from 0 to 90 us, inside which aten::addmm calls cudaLaunchKernel (10 to 16 us) for a kernel
+ * of 40 us. That is one instance of the op "/layer1/linear", type "linear": cpu 90, gpu 40, overhead 84, idle 0. aten::addmm is folded into it.
+ * A second call with other input shapes is an instance of another op of the same name.
+ *
  * Name: a path and the op, "/Net/layer1/conv2d": from DLProf's function stacks ("<module>" is "module", "<lambda>" "lambda"; the
  * recorder numbers callers' lines, "relu(2)"), else from layers (analysis/tree/layers.h), else from the annotations around it, without those
  * that count iterations. Where PyProf's call stacks tell several lines at one place apart, the second is "relu(2)".
