@@ -10,7 +10,7 @@ import subprocess
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "build-fuzz")
 LONGEST = 64 << 10
-OPTIONS = ["-Dfuzz=true", "-Db_sanitize=address,undefined", "-Doptimization=1", "-Db_lundef=false",
+OPTIONS = ["-Dfuzz=true", "-Dcheck=true", "-Db_sanitize=address,undefined", "-Doptimization=1", "-Db_lundef=false",
            "-Dtests=disabled", "-Dpython=disabled", "-Dviewer=disabled", "-Dserve=disabled"]
 # entropic=0: which input to mutate next is drawn evenly. libFuzzer's weights by rare features cost far more than reading a file: of 165 000 edges all of a
 # young corpus's are rare, and 95 % of the time went into counting them.

@@ -1,5 +1,7 @@
 #include "analysis/analysis.h"
 
+#include "analysis/check.h"
+
 static bool analysis_has_names(const struct profile *p)
 {
 	return p->names;
@@ -62,6 +64,9 @@ int analysis_run(struct profile *p, unsigned wanted, struct err *e)
 		if (passes[i].run(p, e) < 0)
 			return -1;
 		p->passes_done |= passes[i].provides;
+#ifdef OPSCOPE_CHECK
+		analysis_check(p);
+#endif
 	}
 	return 0;
 }
