@@ -6,7 +6,7 @@
 
 #include "analysis/names/names.h"
 #include "base/mem.h"
-#include "detect/could_not_look.h"
+#include "detect/not_applicable.h"
 #include "detect/merge.h"
 
 static const char *const severity_name[] = {
@@ -204,7 +204,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 	f->shared = NULL;
 	for (unsigned i = 0; i < f->n_missing; i++)
 		if (!f->missing[i].remedy)
-			f->missing[i].remedy = could_not_look_remedy(p, f->missing[i].why, &f->missing[i].aside);
+			f->missing[i].remedy = not_applicable_remedy(p, f->missing[i].why, &f->missing[i].aside);
 	if (rc < 0)
 		findings_release(f);
 	return rc;
@@ -280,7 +280,7 @@ static void detect_own_table(const struct findings *f, struct table *t)
 	for (unsigned i = 0; i < f->n; i++)
 		detect_own_row(t, &f->v[i], f->args.brief);
 	if (!f->n)
-		table_note(t, f->n_missing ? "Nothing found by the detectors that could look." : "Nothing found.");
+		table_note(t, f->n_missing ? "Nothing found by the detectors that are applicable." : "Nothing found.");
 }
 
 static void quoted_table(const struct findings *f, struct table *t)
@@ -297,7 +297,7 @@ static void quoted_table(const struct findings *f, struct table *t)
 	}
 }
 
-/* One note for each reason, with all who give it and what would let them look. */
+/* One note for each reason, with all detectors that give it and what would make them applicable. */
 static void missing_notes(const struct findings *f, struct table *t)
 {
 	struct buf names = {0};
@@ -311,8 +311,8 @@ static void missing_notes(const struct findings *f, struct table *t)
 		for (unsigned k = i; k < f->n_missing; k++)
 			if (str_eq(f->missing[k].why, f->missing[i].why))
 				buf_printf(&names, "%s%s", names.n ? ", " : "", f->missing[k].detector);
-		const char *remedy = f->missing[i].remedy, *how = f->missing[i].aside ? "; to find out: " : "; would with: ";
-		table_note(t, STR_FMT " could not look: " STR_FMT "%s%s.", STR_ARG(buf_view(&names)), STR_ARG(f->missing[i].why), remedy ? how : "", remedy ? remedy : "");
+		const char *remedy = f->missing[i].remedy, *how = f->missing[i].aside ? "; to find out: " : "; applicable with: ";
+		table_note(t, STR_FMT " not applicable: " STR_FMT "%s%s.", STR_ARG(buf_view(&names)), STR_ARG(f->missing[i].why), remedy ? how : "", remedy ? remedy : "");
 	}
 	buf_release(&names);
 }
@@ -337,7 +337,7 @@ void findings_table(const struct findings *f, struct table *t)
 	for (unsigned i = 0; i < f->n_notes; i++)
 		table_note(t, STR_FMT, STR_ARG(f->note[i]));
 	if (f->args.brief && !f->args.experts)
-		could_not_look_note(f, t);
+		not_applicable_note(f, t);
 	else
 		missing_notes(f, t);
 }

@@ -44,14 +44,14 @@ struct detect_args {
 	/* For predecessors, which count iterations their own way: the profile given is a part of *whole, its iterations first..last. */
 	const struct profile *whole;
 	int64_t first, last;
-	bool brief;           /* in the table, one line about the detectors that could not look */
+	bool brief;           /* in the table, one line about the detectors that are not applicable */
 };
 
 struct findings {
 	struct finding *v;
 	unsigned n, cap;
-	/* Detectors that could not look, with the reason. */
-	struct not_looked { const char *detector; struct str why; const char *remedy; bool aside; } *missing; /* remedy, aside: could_not_look.h */
+	/* Detectors that are not applicable, with the reason. */
+	struct not_looked { const char *detector; struct str why; const char *remedy; bool aside; } *missing; /* remedy, aside: not_applicable.h */
 	unsigned n_missing, cap_missing;
 	bool of_window;                /* there are no steps: gains are of the window that stands for them */
 	struct str *note;              /* what else there is to say */
@@ -108,7 +108,7 @@ int detect_check(const char *experts, struct err *e);
 /* opscope's own. */
 int detect_all(struct profile *p, struct findings *f, struct err *e);
 /* The findings as a table: severity, detector, problem, evidence, advice, disprove, gain_ns_per_step, bound, events, time_ns, share_pct, report, from_ns, to_ns;
- * of a predecessor: problem, recommendation. Detectors that could not look become notes. Initialises *out. */
+ * of a predecessor: problem, recommendation. Detectors that are not applicable become notes. Initialises *out. */
 void findings_table(const struct findings *f, struct table *out);
 
 #endif

@@ -24,7 +24,7 @@ struct report_args {
 	                       * code that does not know `outside` then finds no step and fails */
 	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
 	bool top_level;       /* only what no other event of the report called */
-	bool brief;           /* of the findings: how many detectors could not look, in place of a long list of their names */
+	bool brief;           /* of the findings: how many detectors are not applicable, in place of a long list of their names */
 	enum { REPORT_PER_TOTAL, REPORT_PER_STEP_IF_RIGHT, REPORT_PER_STEP, REPORT_PER_CALL } per; /* query/per.h */
 	size_t row_limit;     /* no more rows of the main table will be looked at, in the report's own order; 0 = all. Only for variants
 	                       * that take REPORT_LIMIT, which then set hidden_rows; the others need not know */

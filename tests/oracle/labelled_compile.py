@@ -257,13 +257,13 @@ def without_broken_calls():
 
 @case("gpu-starvation", about=("graph-breaks", "compile-wrapper"))
 def without_graphs_of_broken_calls():
-    """Nothing says which ops are of a graph: it could not look."""
+    """Nothing says which ops are of a graph: it is not applicable."""
     return broken(graphs=False, host=2000)
 
 
 @case("gpu-starvation", about="graph-breaks")
 def without_frames_of_several_calls():
-    """Compiled frames one after the other, and nothing says whether one function called them: it could not look."""
+    """Compiled frames one after the other, and nothing says whether one function called them: it is not applicable."""
     t = Trace()
     for _ in t.steps(fill=20000):
         t.now = max(t.free.values())

@@ -55,7 +55,7 @@ class Advise(Case):
         return {r["detector"]: r for r in self.advise(*args, **kw).rows}
 
     def not_looked(self, table, detector):
-        return [n for n in table.notes if detector in n.split(" could not look")[0].split(", ")]
+        return [n for n in table.notes if detector in n.split(" not applicable")[0].split(", ")]
 
     def test_nothing(self):
         self.assertEqual(self.found(step(BUSY, [memory(1 << 20)])), {})
@@ -152,18 +152,18 @@ class Advise(Case):
         table = self.advise([span("aten::add", 0, 10)])
         self.assertTrue(self.not_looked(table, "low-gpu-utilization"))
 
-    def test_many_that_could_not_look(self):
-        """As text one line: their number, and what would let most of them look; everywhere else, and when asked, the names and reasons."""
+    def test_many_not_applicable(self):
+        """As text one line: their number, and what would make most of them applicable; everywhere else, and when asked, the names and reasons."""
         trace = json.dumps({"schemaVersion": 1, "traceEvents": [span("aten::add", 0, 10)]}).encode()
         said = lambda *args: oracle.run("advise", "-", "--width=100000", *args, stdin=trace)[1].decode()  # noqa: E731
-        names, = [n.split(" could not look")[0].split(", ") for n in self.advise([span("aten::add", 0, 10)], devices=[]).notes
-                  if "could not look: the input has no device work; would with: profile(activities=" in n]
+        names, = [n.split(" not applicable")[0].split(", ") for n in self.advise([span("aten::add", 0, 10)], devices=[]).notes
+                  if "not applicable: the input has no device work; applicable with: profile(activities=" in n]
         self.assertGreater(len(names), 10)
         brief, full = said(), said("--all")
-        line, = [x for x in brief.splitlines() if "could not look" in x]
-        self.assertRegex(line, r"^\d+ detectors could not look, but (%d )?would with: profile\(activities=\[\.\.\., ProfilerActivity\.CUDA\]\).* "
+        line, = [x for x in brief.splitlines() if "not applicable" in x]
+        self.assertRegex(line, r"^\d+ detectors are not applicable; (%d )?would be with: profile\(activities=\[\.\.\., ProfilerActivity\.CUDA\]\).* "
                          r"\(opscope advise --all says more\)\.$" % len(names))
-        self.assertIn(", ".join(names) + " could not look: the input has no device work; would with: ", full)
+        self.assertIn(", ".join(names) + " not applicable: the input has no device work; applicable with: ", full)
         self.assertNotIn(names[0], brief)
         self.assertLess(max(map(len, brief.splitlines())), 200)
         self.assertIn(", ".join(names), said("--format=html"))
@@ -171,14 +171,14 @@ class Advise(Case):
     def test_each_reason_has_a_remedy(self):
         """The reasons in the sources, against the table that says what to do about them; and as they are told."""
         detect = os.path.join(oracle.ROOT, "src", "detect")
-        with open(os.path.join(detect, "could_not_look.def")) as f:
+        with open(os.path.join(detect, "not_applicable.def")) as f:
             known = re.findall(r'^(?:RECORD|SAY|ASIDE)_IT\("((?:[^"\\]|\\.)*)"', f.read(), re.M)
         reasons = []
         for path in sorted(glob.glob(os.path.join(detect, "**", "*.c"), recursive=True)):
             with open(path) as f:
                 source = f.read()
             reasons += re.findall(r'findings_missing\([^";]*"((?:[^"\\]|\\.)*)"(?: : "([^"]*)")?', source) if os.path.basename(path) != "shared.c" else []
-                reasons += [(r, "") for r in re.findall(r'why(?:\[\])? = "([^"]*)"' if name == "shared.c" else r'why\[\] = "([^"]*)"', source)]
+            reasons += [(r, "") for r in re.findall(r'why(?:\[\])? = "([^"]*)"' if path.endswith("/shared.c") else r'why\[\] = "([^"]*)"', source)]
         reasons = [r for pair in reasons for r in pair if r and r != "%s"]
         self.assertGreater(len(reasons), 20)
         for r in reasons:
@@ -187,8 +187,8 @@ class Advise(Case):
             self.assertTrue([r for r in reasons if r.startswith(k)], k)
         notes = self.advise([span("aten::add", 0, 10)]).notes
         for n in notes:
-            if "could not look" in n:
-                self.assertRegex(n, "; (would with|to find out): ")
+            if "not applicable" in n:
+                self.assertRegex(n, "; (applicable with|to find out): ")
 
     def test_fail_on(self):
         """Findings are no failure, unless they are asked to be: of the severity named, or of a higher one."""

@@ -316,7 +316,7 @@ class Labels(Case):
             table = oracle.Table(json.loads(out))
             found, fires = {r["detector"] for r in table.rows}, verdict_labels_compute.fires(name)
             if any("no steps were found" in n for n in table.notes):
-                fires -= {"compile-wrapper"}  # it could not look
+                fires -= {"compile-wrapper"}  # it is not applicable
             with self.subTest(name):
                 self.assertEqual(found & detectors, fires)
         if not seen:

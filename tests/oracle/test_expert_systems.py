@@ -250,7 +250,7 @@ class Synthetic(Folder):
         self.assertFalse(self.starts(with_memory(0.6)[0], "GPU Memory"))
         found, notes = with_memory(None)
         self.assertFalse(self.starts(found, "GPU Memory"))
-        self.assertTrue([n for n in notes if n.startswith("batch_size_detector could not look")])
+        self.assertTrue([n for n in notes if n.startswith("batch_size_detector not applicable")])
 
     def test_wrong_name(self):
         code, _, err = oracle.run("advise", "--compat=nvprof", "x")

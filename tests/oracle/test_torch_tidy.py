@@ -134,8 +134,8 @@ class Real(Case):
     def test_what_is_not_recorded(self):
         got, notes = findings(oracle.data("torch", "torch26_cpu", "resnet_full.json.gz"))
         self.assertEqual(got, [])
-        self.assertIn("extra_cuda_copy, optimizer_single_tensor, synchronized_dataloader, grad_not_set_to_none, matmul_not_aligned could not look: "
-                      "Python frames were not recorded; would with: profile(with_stack=True).", notes)
+        self.assertIn("extra_cuda_copy, optimizer_single_tensor, synchronized_dataloader, grad_not_set_to_none, matmul_not_aligned not applicable: "
+                      "Python frames were not recorded; applicable with: profile(with_stack=True).", notes)
 
 
 class Made(Case):

@@ -157,7 +157,7 @@ class Planted(Case):
             with self.subTest(case), tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, case + ".pt.trace.json.gz")
                 labelled.CASES[case][1]().save(path)
-                self.assertEqual(any(n.startswith("numa could not look: ") for n in advise(path, "--all").notes), want)
+                self.assertEqual(any(n.startswith("numa not applicable: ") for n in advise(path, "--all").notes), want)
 
     def test_throttling(self):
         """Of each GPU by itself."""

@@ -16,8 +16,8 @@ LABELS = [
     ("tracelens/h100/Qwen*.gz", "unfused-elementwise", True, "RMSNorm by 8 kernels, rotary embedding by 5 and SwiGLU by 2: 54 % of device time"),
     ("more/kineto_pairs/particle_transformer_a100/*", "unfused-elementwise", True, "scale, mask and casts of autocast around each product: 18 to 25 % of device time"),
     ("tracelens/b200/*", "unfused-elementwise", False, "chains take less than a tenth of the device time"),
-    ("hta/df_index_resolver/*", "unfused-elementwise", False, "shapes were not recorded: it says that it could not look"),
-    ("nsys/*", "unfused-elementwise", False, "no ops and no shapes: it says that it could not look, or nothing elementwise runs"),
+    ("hta/df_index_resolver/*", "unfused-elementwise", False, "shapes were not recorded: it says that it is not applicable"),
+    ("nsys/*", "unfused-elementwise", False, "no ops and no shapes: it says that it is not applicable, or nothing elementwise runs"),
     ("*", "unfused-elementwise", False, "chains take less than a tenth of the device time above their least, or shapes are not known"),
 
     ("more/puzzlers/fusion/*", "compile-wrapper", True, "two CompiledFunction of 859 and 299 us whose Triton kernels run for 5 us each, of 7 ms in all"),
@@ -29,7 +29,7 @@ LABELS = [
 
     ("*", "recompiles", False, "no range or frame of the compiler, or none within the steps"),
     ("more/puzzlers/fusion/*", "graph-breaks", True, "<resume in unfused> and <resume in fused>: a layer norm is made inside both compiled functions"),
-    ("multirank/megatron_a100_tp8/*", "graph-breaks", False, "120 compiled functions a step, one after the other: without Python frames it says that it could not look"),
+    ("multirank/megatron_a100_tp8/*", "graph-breaks", False, "120 compiled functions a step, one after the other: without Python frames it says that it is not applicable"),
     ("*", "graph-breaks", False, "no compiled frame inside another one, and no frame that Dynamo went on with"),
 
     ("more/kineto_pairs/particle_transformer_a100/forward_batch_002*", "few-blocks", True, "2 jets: copies of 1 and 27 blocks on 108 SMs, 56 % of the SMs' time"),

@@ -28,7 +28,7 @@ struct draft {
 	uint8_t direction;
 };
 
-/* What is around a span, shared by all spans around which the same is. */
+/* The context of a span. Spans with the same context share one. */
 struct context {
 	uint32_t path;       /* in texts: "/a/b" of the groups around it; 0 = none */
 	uint32_t func_stack; /* string id of DLProf's function stack; 0 = none */

@@ -43,7 +43,7 @@ struct compiled_calls {
 	struct intervals unknown;/* broken calls that do not show their graphs */
 };
 
-/* Why a detector could not look where unknown is not empty. */
+/* Why a detector is not applicable where unknown is not empty. */
 extern const char compiled_no_graphs_why[];
 
 /* NULL where the input has no compiled frames. Needs PASS_NEST and PASS_CORRELATE; O(ranges log ranges). Free with compiled_calls_free. */

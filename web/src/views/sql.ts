@@ -63,7 +63,7 @@ export const sqlView: View = {
     });
     add(page, h("div", { class: "choices" }, examples, button("Run", () => void go(), { title: "Ctrl+Enter" }), h("span", { class: "note" }, "Ctrl+Enter runs it. Queries can only read.")), text, results);
     if (c.args.q) await go();
-    const tables = h("details", {}, h("summary", {}, "What to write after FROM"));
+    const tables = h("details", {}, h("summary", {}, "Schema"));
     tables.addEventListener("toggle", () => tables.open && tables.children.length === 1 && void part(tables, "", (box) => schema(box, c)), { once: true });
     add(page, tables);
   },

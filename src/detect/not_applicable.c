@@ -1,8 +1,8 @@
-#include "detect/could_not_look.h"
+#include "detect/not_applicable.h"
 
 #include "analysis/recording.h"
 
-const char *could_not_look_remedy(const struct profile *p, struct str why, bool *aside)
+const char *not_applicable_remedy(const struct profile *p, struct str why, bool *aside)
 {
 	enum { SAY = -1, ASIDE = -2 };
 	static const struct {
@@ -12,7 +12,7 @@ const char *could_not_look_remedy(const struct profile *p, struct str why, bool 
 #define RECORD_IT(begin, record) {begin, NULL, RECORD_##record},
 #define SAY_IT(begin, say) {begin, say, SAY},
 #define ASIDE_IT(begin, say) {begin, say, ASIDE},
-#include "detect/could_not_look.def"
+#include "detect/not_applicable.def"
 #undef RECORD_IT
 #undef SAY_IT
 #undef ASIDE_IT
@@ -42,16 +42,16 @@ static const char *best_remedy(const struct findings *f, unsigned *helped)
 	return best;
 }
 
-void could_not_look_note(const struct findings *f, struct table *t)
+void not_applicable_note(const struct findings *f, struct table *t)
 {
 	unsigned helped, n = f->n_missing;
 	const char *remedy = best_remedy(f, &helped);
 	if (!n)
 		return;
 	if (!remedy)
-		table_note(t, "%u detector%s could not look (opscope advise --all says why).", n, n == 1 ? "" : "s");
+		table_note(t, "%u detector%s not applicable (opscope advise --all says why).", n, n == 1 ? " is" : "s are");
 	else if (helped == n)
-		table_note(t, "%u detector%s could not look, but would with: %s (opscope advise --all says more).", n, n == 1 ? "" : "s", remedy);
+		table_note(t, "%u detector%s not applicable; would be with: %s (opscope advise --all says more).", n, n == 1 ? " is" : "s are", remedy);
 	else
-		table_note(t, "%u detectors could not look, but %u would with: %s (opscope advise --all says more).", n, helped, remedy);
+		table_note(t, "%u detectors are not applicable; %u would be with: %s (opscope advise --all says more).", n, helped, remedy);
 }
