@@ -186,8 +186,7 @@ static void add_short_names(const struct profile *p, struct table *t)
 				continue;
 			if (!names)
 				names = short_names_new(p);
-			struct column added = {.id = "short_name", .title = "Short name", .help = "name of the kernel without return type, name spaces, parameters and template noise, with what tells it from others",
-			                       .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL, .short_of = t->data[c].col.id};
+			struct column added = section_short_name(&t->data[c].col);
 			unsigned at = table_column(t, &added);
 			for (size_t r = 0; r < t->n_rows; r++) {
 				if (!t->data[c].set[r])
