@@ -21,8 +21,7 @@ static const struct section_column aggregations_columns[AGGREGATIONS_COLUMNS] = 
 	                               .type = CELL_I64)},
 	[AGGREGATIONS_LAST] = {COLUMN(.id = "last_step", .title = "Last step", .help = "number of the last", .type = CELL_I64)},
 	[AGGREGATIONS_AGGREGATED] = {COLUMN(.id = "aggregated_steps", .title = "Steps in it", .help = "how many steps are in it", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[AGGREGATIONS_TOTAL] = {COLUMN(.id = "total_steps", .title = "Steps in all", .help = "how many the recording has by this key op", .type = CELL_I64,
-	                               .unit = UNIT_COUNT)},
+	[AGGREGATIONS_TOTAL] = {COLUMN(.id = "total_steps", .title = "Steps in all", .help = "how many the recording has by this key op", .type = CELL_I64, .unit = UNIT_COUNT)},
 	[AGGREGATIONS_WALL] = {COLUMN(.id = "wall_ns", .title = "Wall time", .help = "time that it covers, by its summary: that of its whole steps; without steps, of "
 	                              "the recording", .type = CELL_I64, .unit = UNIT_NS)},
 	[AGGREGATIONS_BUSY] = {COLUMN(.id = "gpu_utilization_pct", .title = "GPU utilization", .help = "part of the wall time in which the GPUs worked, by its summary; "

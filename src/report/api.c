@@ -52,8 +52,7 @@ static const struct section_column api_columns[API_COLUMNS] = {
 	[API_OP] = {COLUMN(.id = "operator", .title = "Operator", .help = "op that called; empty = none around it", .type = CELL_STR, .flags = COLUMN_GROUP),
 	            .by = BY(API_BY_OP)},
 	STATS_COLUMN_LIST(API_STATS),
-	[API_GPU_OPS] = {COLUMN(.id = "gpu_ops", .title = "Device ops", .help = "kernels, copies and sets that these calls launched", .type = CELL_I64,
-	                        .unit = UNIT_COUNT)},
+	[API_GPU_OPS] = {COLUMN(.id = "gpu_ops", .title = "Device ops", .help = "kernels, copies and sets that these calls launched", .type = CELL_I64, .unit = UNIT_COUNT)},
 	[API_GPU_NS] = {COLUMN(.id = "gpu_ns", .title = "Device time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
 };
 static const struct section api_section = {.columns = api_columns, .n = API_COLUMNS};

@@ -44,11 +44,9 @@ enum { REASONS_DEVICE, REASONS_ID, REASONS_CLASS, REASONS_N, REASONS_SHARE, REAS
 
 static const struct section_column reasons_columns[REASONS_COLUMNS] = {
 	[REASONS_DEVICE] = {COLUMN(.id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_KEY)},
-	[REASONS_ID] = {COLUMN(.id = "reason", .title = "Reason", .help = "NVML's name for what kept the clocks below the highest", .type = CELL_STR,
-	                       .flags = COLUMN_KEY)},
+	[REASONS_ID] = {COLUMN(.id = "reason", .title = "Reason", .help = "NVML's name for what kept the clocks below the highest", .type = CELL_STR, .flags = COLUMN_KEY)},
 	[REASONS_CLASS] = {COLUMN(.id = "class", .title = "Class", .help = "idle, setting (chosen by somebody), power, heat", .type = CELL_STR)},
-	[REASONS_N] = {COLUMN(.id = "samples", .title = "Samples", .help = "in how many samples it held; several can hold at once", .type = CELL_I64,
-	                      .unit = UNIT_COUNT)},
+	[REASONS_N] = {COLUMN(.id = "samples", .title = "Samples", .help = "in how many samples it held; several can hold at once", .type = CELL_I64, .unit = UNIT_COUNT)},
 	[REASONS_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of the samples of this GPU that tell reasons", .type = CELL_F64, .unit = UNIT_PERCENT)},
 	[REASONS_MEANING] = {COLUMN(.id = "meaning", .title = "Meaning", .help = "in words", .type = CELL_STR, .flags = COLUMN_WIDE)},
 };

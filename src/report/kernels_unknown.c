@@ -137,8 +137,7 @@ static const struct section_column kernels_unknown_columns[KERNELS_UNKNOWN_COLUM
 	                                .flags = COLUMN_WIDE)},
 	[KERNELS_UNKNOWN_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT)},
 	[KERNELS_UNKNOWN_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum of its durations", .type = CELL_I64, .unit = UNIT_NS)},
-	[KERNELS_UNKNOWN_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "total / time of all kernels, known or not", .type = CELL_F64,
-	                                  .unit = UNIT_PERCENT)},
+	[KERNELS_UNKNOWN_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "total / time of all kernels, known or not", .type = CELL_F64, .unit = UNIT_PERCENT)},
 };
 static const struct section kernels_unknown_section = {.columns = kernels_unknown_columns, .n = KERNELS_UNKNOWN_COLUMNS, .by = BY(KERNELS_UNKNOWN_BY_NAME)};
 
@@ -160,8 +159,7 @@ enum { VENDORS_NAME, VENDORS_UNKNOWN, VENDORS_TOTAL, VENDORS_CLASS, VENDORS_CLAS
 
 static const struct section_column vendors_columns[VENDORS_COLUMNS] = {
 	[VENDORS_NAME] = {COLUMN(.id = "vendor", .title = "Vendor", .help = "of the device, by its name or the API that launched the kernels", .type = CELL_STR)},
-	[VENDORS_UNKNOWN] = {COLUMN(.id = "unknown_names", .title = "Unknown names", .help = "kernel names whose class no rule tells", .type = CELL_I64,
-	                            .unit = UNIT_COUNT)},
+	[VENDORS_UNKNOWN] = {COLUMN(.id = "unknown_names", .title = "Unknown names", .help = "kernel names whose class no rule tells", .type = CELL_I64, .unit = UNIT_COUNT)},
 	[VENDORS_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "time of all its kernels, known or not", .type = CELL_I64, .unit = UNIT_NS)},
 	[VENDORS_CLASS] = {COLUMN(.id = "no_class_ns", .title = "Class unknown", .help = "time of kernels whose class no rule tells", .type = CELL_I64, .unit = UNIT_NS)},
 	[VENDORS_CLASS_SHARE] = {COLUMN(.id = "no_class_pct", .title = "Class unknown %", .help = "that / total", .type = CELL_F64, .unit = UNIT_PERCENT)},

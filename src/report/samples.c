@@ -119,8 +119,7 @@ static const struct section_column samples_columns[SAMPLES_COLUMNS] = {
 	[SAMPLES_N] = {COLUMN(.id = "samples", .title = "Samples", .help = "how many", .type = CELL_I64, .unit = UNIT_COUNT), .not_by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of all samples", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY),
 	                   .not_by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_CPU] = {COLUMN(.id = "cpu_ns", .title = "CPU", .help = "CPU time that they stand for", .type = CELL_I64, .unit = UNIT_NS),
-	                 .not_by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_CPU] = {COLUMN(.id = "cpu_ns", .title = "CPU", .help = "CPU time that they stand for", .type = CELL_I64, .unit = UNIT_NS), .not_by = BY(SAMPLES_BY_FUNCTION)},
 };
 static const struct section samples_section = {.columns = samples_columns, .n = SAMPLES_COLUMNS};
 

@@ -15,15 +15,13 @@ static const struct section_column triton_columns[TRITON_COLUMNS] = {
 	[TRITON_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS)},
 	[TRITON_MIN] = {COLUMN(.id = "min_ns", .title = "Min", .help = "shortest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
 	[TRITON_MAX] = {COLUMN(.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
-	[TRITON_FILE] = {COLUMN(.id = "kernel_file", .title = "File", .help = "generated source file", .type = CELL_STR,
-	                        .flags = COLUMN_WIDE | COLUMN_PATH | COLUMN_KEY)},
+	[TRITON_FILE] = {COLUMN(.id = "kernel_file", .title = "File", .help = "generated source file", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH | COLUMN_KEY)},
 	[TRITON_HASH] = {COLUMN(.id = "kernel_hash", .title = "Hash", .help = "hash of the generated code", .type = CELL_STR, .flags = COLUMN_DETAIL)},
 	[TRITON_BACKEND] = {COLUMN(.id = "kernel_backend", .title = "Backend", .help = "code generator", .type = CELL_STR, .flags = COLUMN_DETAIL)},
 	[TRITON_GRID] = {COLUMN(.id = "grid", .title = "Grid", .help = "launch grid as the compiler wrote it", .type = CELL_STR)},
 	[TRITON_WARPS] = {COLUMN(.id = "num_warps", .title = "Warps", .help = "warps of a program", .type = CELL_STR)},
 	[TRITON_STAGES] = {COLUMN(.id = "num_stages", .title = "Stages", .help = "software pipeline stages", .type = CELL_STR)},
-	[TRITON_PARAMETERS] = {COLUMN(.id = "kernel_kwargs", .title = "Parameters", .help = "compile-time parameters", .type = CELL_STR,
-	                              .flags = COLUMN_WIDE | COLUMN_MINOR)},
+	[TRITON_PARAMETERS] = {COLUMN(.id = "kernel_kwargs", .title = "Parameters", .help = "compile-time parameters", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_MINOR)},
 };
 static const struct section triton_section = {.columns = triton_columns, .n = TRITON_COLUMNS};
 

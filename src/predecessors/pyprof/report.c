@@ -56,8 +56,7 @@ static const struct section_column pyprof_report_columns[PYPROF_REPORT_COLUMNS] 
 	                                .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE)},
 	[PYPROF_REPORT_DIR] = {COLUMN(.id = "dir", .title = "Direction", .help = "bprop: launched in autograd's backward pass; fprop: by any other op; empty: nothing "
 	                              "says what launched it", .type = CELL_STR)},
-	[PYPROF_REPORT_SUB] = {COLUMN(.id = "sub", .title = "Sub", .help = "which of the kernels of this call of the op, from 0", .type = CELL_I64,
-	                              .flags = COLUMN_MINOR)},
+	[PYPROF_REPORT_SUB] = {COLUMN(.id = "sub", .title = "Sub", .help = "which of the kernels of this call of the op, from 0", .type = CELL_I64, .flags = COLUMN_MINOR)},
 	[PYPROF_REPORT_MOD] = {COLUMN(.id = "mod", .title = "Module", .help = "module or class of the op", .type = CELL_STR, .flags = COLUMN_MINOR)},
 	[PYPROF_REPORT_OP] = {COLUMN(.id = "op", .title = "Op", .help = "op that FLOPs and bytes are of, else the outermost; of a backward kernel the forward op",
 	                             .type = CELL_STR, .flags = COLUMN_KEY)},
@@ -83,8 +82,7 @@ static const struct section_column pyprof_report_columns[PYPROF_REPORT_COLUMNS] 
 	[PYPROF_REPORT_TFLOPS] = {COLUMN(.id = "tflops", .title = "TFLOP/s", .help = "flops / (duration + time of the op's kernels at which nothing is counted)",
 	                                 .type = CELL_F64, .flags = COLUMN_KEY, .digits = 3)},
 	[PYPROF_REPORT_GBPS] = {COLUMN(.id = "gb_per_s", .title = "GB/s", .help = "bytes / the same time", .type = CELL_F64, .digits = 1)},
-	[PYPROF_REPORT_LINE] = {COLUMN(.id = "line", .title = "Line", .help = "innermost line of the user's program", .type = CELL_STR,
-	                               .flags = COLUMN_KEY | COLUMN_PATH)},
+	[PYPROF_REPORT_LINE] = {COLUMN(.id = "line", .title = "Line", .help = "innermost line of the user's program", .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_PATH)},
 	[PYPROF_REPORT_NAME] = {COLUMN(.id = "kernel_name", .title = "Kernel Name", .help = "full name", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE)},
 	[PYPROF_REPORT_WHY] = {COLUMN(.id = "why", .title = "Unknown Because", .help = "why FLOPs or bytes are unknown", .type = CELL_STR, .flags = COLUMN_DETAIL)},
 };

@@ -19,8 +19,7 @@ enum {
 
 static const struct section_column kernel_calls_columns[KERNEL_CALLS_COLUMNS] = {
 	[KERNEL_CALLS_STEP] = {COLUMN(.id = "step", .title = "Step", .help = "number of the step in which it was launched; empty = in none", .type = CELL_I64)},
-	[KERNEL_CALLS_OP_ID] = {COLUMN(.id = "op_id", .title = "Op ID", .help = "the op's type and a running number, as in `ops`", .type = CELL_STR,
-	                               .flags = COLUMN_DETAIL)},
+	[KERNEL_CALLS_OP_ID] = {COLUMN(.id = "op_id", .title = "Op ID", .help = "the op's type and a running number, as in `ops`", .type = CELL_STR, .flags = COLUMN_DETAIL)},
 	[KERNEL_CALLS_OP] = {COLUMN(.id = "op", .title = "Op", .help = "the op that it belongs to: the outermost, with its place in the model, as in `ops`; empty = none",
 	                            .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH)},
 	[KERNEL_CALLS_DIRECTION] = {COLUMN(.id = "direction", .title = "Dir", .help = "forward, backward, optimizer; other outside all ops", .type = CELL_STR)},
