@@ -55,7 +55,7 @@ static void report_columns(struct table *t)
 		unsigned n;
 		struct section_entry *list = section_entries(*r, &n);
 		for (unsigned i = 0; i < n; i++) {
-			const struct column *c = &list[i].c->column;
+			const struct column *c = &list[i].c.column;
 			buf_clear(&when);
 			section_put_when(*r, &list[i], &when);
 			buf_char(&when, 0);

@@ -93,6 +93,15 @@ bool str_split(struct str *s, char sep, struct str *piece)
 	return true;
 }
 
+bool str_has_word(const char *words, struct str word)
+{
+	struct str rest = str_from(words), one;
+	while (str_split(&rest, ' ', &one))
+		if (str_eq(one, word))
+			return true;
+	return false;
+}
+
 bool str_to_i64(struct str s, int64_t *v)
 {
 	size_t i = 0;

@@ -77,6 +77,9 @@ int str_cmp_natural(struct str a, struct str b);
 /* Cuts the next piece before `sep` off *s. Returns false when *s is exhausted (s->p == NULL). */
 bool str_split(struct str *s, char sep, struct str *piece);
 
+/* Whether `word` is one of `words`, which blanks separate; NULL = none. */
+bool str_has_word(const char *words, struct str word);
+
 /* The whole of `s` as a decimal integer; false when it is not one or does not fit. */
 bool str_to_i64(struct str s, int64_t *v);
 

@@ -282,12 +282,9 @@ int table_find_column(const struct table *t, struct str id)
 	for (unsigned c = 0; c < t->n_columns; c++)
 		if (str_eqc(id, t->data[c].col.id))
 			return (int)c;
-	for (unsigned c = 0; c < t->n_columns; c++) {
-		struct str rest = str_from(t->data[c].col.also ? t->data[c].col.also : ""), other;
-		while (rest.n && str_split(&rest, ' ', &other))
-			if (str_eq(id, other))
-				return (int)c;
-	}
+	for (unsigned c = 0; c < t->n_columns; c++)
+		if (str_has_word(t->data[c].col.also, id))
+			return (int)c;
 	return -1;
 }
 

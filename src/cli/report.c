@@ -212,7 +212,7 @@ static void put_wrapped(struct str text, int indent)
 static void put_column(const struct report *r, const struct section_entry *e)
 {
 	enum { INDENT = 24 };
-	const struct column *c = &e->c->column;
+	const struct column *c = &e->c.column;
 	struct buf text = {0}, when = {0};
 	section_put_when(r, e, &when);
 	buf_printf(&text, "%s [%s] ", c->title, c->unit ? table_unit_name(c->unit) : table_type_name(c->type));

@@ -25,15 +25,6 @@ void findings_release(struct findings *f)
 	*f = (struct findings){0};
 }
 
-static bool names(const char *shares, const char *id)
-{
-	struct str rest = str_from(shares ? shares : ""), one;
-	while (str_split(&rest, ' ', &one))
-		if (str_eqc(one, id))
-			return true;
-	return false;
-}
-
 static const char *shares_of(const char *id)
 {
 	for (const struct detector *const *d = detector_registry; *d; d++)
@@ -52,7 +43,7 @@ static void name_overlaps(struct findings *f)
 		buf_clear(&ids);
 		for (unsigned k = 0; k < f->n && x->has_gain; k++) {
 			const struct finding *y = &f->v[k];
-			bool same = names(shares_of(x->detector), y->detector) || names(shares_of(y->detector), x->detector);
+			bool same = str_has_word(shares_of(x->detector), str_from(y->detector)) || str_has_word(shares_of(y->detector), str_from(x->detector));
 			if (!same || !y->has_gain || !y->gain_ns_per_step || strcmp(y->detector, last) == 0)
 				continue;
 			buf_printf(&ids, "%s%s", ids.n ? ", " : "", y->detector);

@@ -35,12 +35,9 @@ static const struct module *cut_module(struct str *name)
 
 static const struct marker_row *marker_ops_row_of(struct str name)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		struct str names = str_from(rows[i].names), one;
-		while (str_split(&names, ' ', &one))
-			if (str_eq(one, name))
-				return &rows[i];
-	}
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (str_has_word(rows[i].names, name))
+			return &rows[i];
 	return NULL;
 }
 

@@ -24,8 +24,8 @@ static void add_absent_columns(struct table *t, const struct table *first, const
 		struct section_entry absent;
 		if (!section_find(a->report, t == first ? NULL : t->name, id, &absent) || table_find_column(t, id) >= 0)
 			continue;
-		table_column(t, &absent.c->column);
-		buf_printf(&note, "%s%s (", note.n ? ", " : "", absent.c->column.id);
+		table_column(t, &absent.c.column);
+		buf_printf(&note, "%s%s (", note.n ? ", " : "", absent.c.column.id);
 		section_put_when(a->report, &absent, &note);
 		buf_char(&note, ')');
 	}

@@ -78,6 +78,11 @@ static const char *ids_of(const struct report *r)
 	return NULL;
 }
 
+bool outside_has(const struct report *r, const char *id)
+{
+	return str_has_word(ids_of(r), str_from(id));
+}
+
 struct outside_sum {
 	bool any, fits; /* a row has a value; the sum of whole numbers is one */
 	int64_t i;

@@ -67,15 +67,6 @@ static unsigned count_steps(struct profile *p, const struct report_args *args, c
 	return w.steps;
 }
 
-static bool is_sum(const char *ids, const char *id)
-{
-	struct str rest = str_from(ids), one;
-	while (rest.n && str_split(&rest, ' ', &one))
-		if (str_eqc(one, id))
-			return true;
-	return false;
-}
-
 static double per_number(const struct column_data *d, size_t row)
 {
 	return d->col.type == CELL_F64 ? d->cell[row].f : (double)d->cell[row].i;
@@ -106,7 +97,7 @@ static void divide_all(struct table *t, const char *ids, unsigned steps, bool re
 	for (size_t r = 0; r < t->n_rows && c_calls >= 0; r++)
 		calls[r] = t->data[c_calls].set[r] ? per_number(&t->data[c_calls], r) : 0;
 	for (unsigned c = 0; c < t->n_columns; c++) {
-		if (!is_sum(ids, t->data[c].col.id) || (!steps && (int)c == c_calls))
+		if (!str_has_word(ids, str_from(t->data[c].col.id)) || (!steps && (int)c == c_calls))
 			continue;
 		divide(t, &t->data[c], steps, calls);
 		if (rename)

@@ -8,6 +8,7 @@
 #include "query/stated.h"
 #include "query/window.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 const char *const report_question[] = {
@@ -186,8 +187,7 @@ static void add_short_names(const struct profile *p, struct table *t)
 				continue;
 			if (!names)
 				names = short_names_new(p);
-			struct column added = {.id = "short_name", .title = "Short name", .help = "name of the kernel without return type, name spaces, parameters and template noise, with what tells it from others",
-			                       .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL, .short_of = t->data[c].col.id};
+			struct column added = section_short_name(&t->data[c].col);
 			unsigned at = table_column(t, &added);
 			for (size_t r = 0; r < t->n_rows; r++) {
 				if (!t->data[c].set[r])
@@ -248,10 +248,22 @@ static int fail_of_steps(const struct report *r, struct profile *p, const struct
 	return err_set(e, ERR_DATA, "report %s: the steps hold nothing for it; --steps=all: what lies outside them counts, too", r->name);
 }
 
+/* Whether help knows all columns of opscope's own tables. Sections of a report about the file are the input's own. */
+static bool is_declared(const struct report *r, const struct table *main)
+{
+	struct section_entry found;
+	for (const struct table *t = main; t; t = r->takes & REPORT_FILE ? NULL : t->next)
+		for (unsigned c = 0; c < t->n_columns; c++)
+			if (!section_find(r, t == main ? NULL : t->name, str_from(t->data[c].col.id), &found))
+				return false;
+	return true;
+}
+
 int report_fill(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	int rc = (args->variant->run ? args->variant->run : r->run)(p, args, out, e);
 	table_drop_left_out(out);
+	assert(rc < 0 || args->compat || is_declared(r, out));
 	return rc;
 }
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "base/mem.h"
+#include "query/outside.h"
 #include "query/report.h"
 
 static const char *const section_words[SECTION_N_WHENS] = {
@@ -44,27 +45,81 @@ void section_leave_out(const struct section *s, unsigned column, struct table *t
 	table_leave_out(t, column);
 }
 
-static bool is_named(const struct section *s, const char *name)
+struct column section_short_name(const struct column *of)
 {
-	return name && s->name ? strcmp(s->name, name) == 0 : name == s->name;
+	return (struct column){.id = "short_name", .title = "Short name", .help = "name of the kernel without return type, name spaces, parameters and "
+	                       "template noise, with what tells it from others", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL, .short_of = of->id};
 }
 
-/* Whether any list of the section has the column for this grouping. */
-static bool grouping_has(const struct report *r, const struct section_entry *e, unsigned by)
+/* Of the first column of kernels, as report_run adds it; {0} = the section has none. */
+static struct section_column short_name_of(const struct section *s)
 {
-	for (const struct section *const *s = r->sections; *s; s++)
-		for (unsigned i = 0; i < (*s)->n; i++)
-			if (is_named(*s, e->section) && strcmp((*s)->columns[i].column.id, e->c->column.id) == 0 && (!(*s)->by || ((*s)->by & BY(by))) &&
-			    has_grouping(&(*s)->columns[i], by))
-				return true;
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->columns[i].column.flags & COLUMN_KERNEL) {
+			struct section_column c = s->columns[i];
+			c.column = section_short_name(&c.column);
+			return c;
+		}
+	return (struct section_column){0};
+}
+
+/* Goes over all columns of a report: those that its sections declare, then those of its main table that the section "outside" has. */
+struct section_walk {
+	const struct report *report;
+	const struct section *const *s; /* NULL or at NULL = behind the last */
+	unsigned i;                     /* s->n = the short name */
+	bool outside;
+};
+
+static struct section_walk section_walk_of(const struct report *r)
+{
+	return (struct section_walk){.report = r, .s = r->sections};
+}
+
+/* Whether the section "outside" has this column of the main table: a sum that what is there may not have. */
+static bool make_outside(const struct report *r, struct section_entry *e)
+{
+	if (e->section || !outside_has(r, e->c.column.id))
+		return false;
+	e->section = "outside";
+	e->c.when |= WHEN_RECORDED;
+	return true;
+}
+
+/* The next one; false = there is none. */
+static bool section_walk_next(struct section_walk *w, struct section_entry *e)
+{
+	while (w->s && *w->s) {
+		const struct section *s = *w->s;
+		*e = (struct section_entry){s->name, w->i < s->n ? s->columns[w->i] : short_name_of(s), s->by};
+		if (w->i++ == s->n) {
+			w->i = 0;
+			w->s++;
+		}
+		bool is_column = e->c.column.id && (!w->outside || make_outside(w->report, e));
+		if (!*w->s && !w->outside) {
+			w->outside = true;
+			w->s = w->report->sections;
+		}
+		if (is_column)
+			return true;
+	}
 	return false;
 }
 
-/* Whether any list of the section is for this grouping: a grouping without the section says nothing about its columns. */
-static bool grouping_has_section(const struct report *r, const char *name, unsigned by)
+static bool is_named(const struct section_entry *e, const char *name)
 {
-	for (const struct section *const *s = r->sections; *s; s++)
-		if (is_named(*s, name) && (!(*s)->by || ((*s)->by & BY(by))))
+	return name && e->section ? strcmp(e->section, name) == 0 : name == e->section;
+}
+
+/* Whether any list of the section has a column for this grouping: this one, or if id is NULL any. A grouping without the section says nothing about its
+ * columns. */
+static bool grouping_has(const struct report *r, const char *section, const char *id, unsigned by)
+{
+	struct section_walk w = section_walk_of(r);
+	struct section_entry e;
+	while (section_walk_next(&w, &e))
+		if (is_named(&e, section) && (!e.by || (e.by & BY(by))) && (!id || (strcmp(e.c.column.id, id) == 0 && has_grouping(&e.c, by))))
 			return true;
 	return false;
 }
@@ -74,10 +129,10 @@ static void put_groupings(const struct report *r, const struct section_entry *e,
 {
 	bool all = true;
 	for (const struct report_variant *v = r->variants; v && v->group_by; v++)
-		all &= grouping_has(r, e, (unsigned)v->by) || !grouping_has_section(r, e->section, (unsigned)v->by);
+		all &= grouping_has(r, e->section, e->c.column.id, (unsigned)v->by) || !grouping_has(r, e->section, NULL, (unsigned)v->by);
 	const char *before = "--group-by=";
 	for (const struct report_variant *v = r->variants; !all && v->group_by; v++)
-		if (grouping_has(r, e, (unsigned)v->by)) {
+		if (grouping_has(r, e->section, e->c.column.id, (unsigned)v->by)) {
 			buf_printf(out, "%s%s", before, v->group_by);
 			before = ", ";
 		}
@@ -87,34 +142,41 @@ void section_put_when(const struct report *r, const struct section_entry *e, str
 {
 	size_t before = out->n;
 	put_groupings(r, e, out);
-	if (e->c->part)
-		buf_printf(out, "%s--group-by=%s", out->n > before ? ", " : "", e->c->part);
+	if (e->c.part)
+		buf_printf(out, "%s--group-by=%s", out->n > before ? ", " : "", e->c.part);
 	for (unsigned i = 0; i < SECTION_N_WHENS; i++)
-		if (e->c->when & 1u << i)
+		if (e->c.when & 1u << i)
 			buf_printf(out, "%s%s", out->n > before ? ", " : "", section_words[i]);
 }
 
 bool section_find(const struct report *r, const char *name, struct str id, struct section_entry *out)
 {
-	for (const struct section *const *s = r->sections; s && *s; s++)
-		for (unsigned i = 0; i < (*s)->n; i++)
-			if (str_eqc(id, (*s)->columns[i].column.id) && is_named(*s, name)) {
-				*out = (struct section_entry){name, &(*s)->columns[i]};
-				return true;
-			}
+	struct section_walk w = section_walk_of(r);
+	while (section_walk_next(&w, out))
+		if (is_named(out, name) && str_eqc(id, out->c.column.id))
+			return true;
+	return false;
+}
+
+static bool section_is_listed(const struct section_entry *list, unsigned n, const struct section_entry *e)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (is_named(&list[i], e->section) && strcmp(list[i].c.column.id, e->c.column.id) == 0)
+			return true;
 	return false;
 }
 
 struct section_entry *section_entries(const struct report *r, unsigned *n)
 {
-	unsigned all = 0;
+	struct section_walk w = section_walk_of(r);
+	struct section_entry *list = NULL, e;
+	unsigned cap = 0;
 	*n = 0;
-	for (const struct section *const *s = r->sections; s && *s; s++)
-		all += (*s)->n;
-	struct section_entry *list = NEW_ARRAY(all + 1, struct section_entry), found;
-	for (const struct section *const *s = r->sections; s && *s; s++)
-		for (unsigned i = 0; i < (*s)->n; i++)
-			if (section_find(r, (*s)->name, str_from((*s)->columns[i].column.id), &found) && found.c == &(*s)->columns[i])
-				list[(*n)++] = found;
+	while (section_walk_next(&w, &e)) {
+		if (section_is_listed(list, *n, &e))
+			continue;
+		MEM_GROW(list, cap, *n + 1);
+		list[(*n)++] = e;
+	}
 	return list;
 }

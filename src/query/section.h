@@ -61,7 +61,8 @@ struct section {
 /* What help and docs say of a column. Two lists of one name (struct section.by) may both have it: it is told once, as the first has it. */
 struct section_entry {
 	const char *section;      /* NULL = the main table */
-	const struct section_column *c;
+	struct section_column c;
+	unsigned by;              /* of the list */
 };
 
 /* Adds to *t, which has no columns yet, those of *s: column i is s->columns[i]. Marks as left out (table_leave_out) what another grouping than
@@ -74,7 +75,11 @@ struct table *section_add(const struct section *s, const struct report_args *arg
 /* A column that takes something of `when`, and is left out for what only the data tell. */
 void section_leave_out(const struct section *s, unsigned column, struct table *t);
 
-/* All columns of the report, by section: NEW_ARRAY, for the caller to mem_free. *n of them. */
+/* What report_run adds behind run() to a table with names of kernels in full (COLUMN_KERNEL): the column of their short names. */
+struct column section_short_name(const struct column *of);
+
+/* All columns of the report, by section, with what report_run adds, short names and the section "outside" (query/outside.h): NEW_ARRAY, for the
+ * caller to mem_free. *n of them. */
 struct section_entry *section_entries(const struct report *r, unsigned *n);
 
 /* Appends what the column takes, as help says it: "--group-by=name, op, device work"; nothing for a column that is always there. */

@@ -132,15 +132,6 @@ double stats_stddev(const struct stats *s, uint32_t group)
 	return sqrt(sum / (double)(g->calls - 1));
 }
 
-unsigned stats_columns(struct table *t)
-{
-	static const struct section_column list[] = {STATS_COLUMN_LIST(0)};
-	unsigned first = t->n_columns;
-	for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
-		table_column(t, &list[i].column);
-	return first;
-}
-
 void stats_put(struct table *t, unsigned c, struct stats *s, uint32_t group)
 {
 	const struct stats_group *g = &s->v[group];

@@ -59,8 +59,6 @@ enum { STATS_CALLS, STATS_TOTAL, STATS_SHARE, STATS_MEAN, STATS_MEDIAN, STATS_MI
 	[(first) + STATS_SD] = {COLUMN(.id = "stddev_ns", .title = "Std dev", .help = "standard deviation of the durations as a sample (n - 1); 0 of one",              \
 	                               .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)}
 
-/* Of a table whose columns are not declared: adds them; the index of the first. */
-unsigned stats_columns(struct table *t);
 /* Puts them in the row that was begun last. */
 void stats_put(struct table *t, unsigned first, struct stats *s, uint32_t group);
 

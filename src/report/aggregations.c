@@ -3,28 +3,37 @@
 #include "query/predecessor.h"
 #include "query/stated.h"
 
-enum { C_ID, C_NAME, C_MADE_BY, C_CREATED, C_KEY_OP, C_STEPS, C_FIRST, C_LAST, C_AGGREGATED, C_TOTAL, C_WALL, C_BUSY, C_TC, C_TABLES, C_ROWS, C_MISSING };
-
-static const struct column columns[] = {
-	[C_ID] = {.id = "aggregation", .title = "No.", .help = "its number, for --aggregation=N", .type = CELL_I64},
-	[C_NAME] = {.id = "name", .title = "Name", .help = "as it was called", .type = CELL_STR},
-	[C_MADE_BY] = {.id = "made_by", .title = "Made by", .help = "program and version", .type = CELL_STR},
-	[C_CREATED] = {.id = "created", .title = "Created", .help = "when it was made", .type = CELL_STR},
-	[C_KEY_OP] = {.id = "key_op", .title = "Key op", .help = "the op that was said to mark steps; none: the program found them by its own rules", .type = CELL_STR},
-	[C_STEPS] = {.id = "steps", .title = "Steps", .help = "which were asked for; none: all", .type = CELL_STR},
-	[C_FIRST] = {.id = "first_step", .title = "First step", .help = "number of the first step in it; of the first iteration where DLProf made it", .type = CELL_I64},
-	[C_LAST] = {.id = "last_step", .title = "Last step", .help = "number of the last", .type = CELL_I64},
-	[C_AGGREGATED] = {.id = "aggregated_steps", .title = "Steps in it", .help = "how many steps are in it", .type = CELL_I64, .unit = UNIT_COUNT},
-	[C_TOTAL] = {.id = "total_steps", .title = "Steps in all", .help = "how many the recording has by this key op", .type = CELL_I64, .unit = UNIT_COUNT},
-	[C_WALL] = {.id = "wall_ns", .title = "Wall time", .help = "time that it covers, by its summary: that of its whole steps; without steps, of the recording", .type = CELL_I64, .unit = UNIT_NS},
-	[C_BUSY] = {.id = "gpu_utilization_pct", .title = "GPU utilization", .help = "part of the wall time in which the GPUs worked, by its summary; where DLProf made it: in which kernels ran", .type = CELL_F64,
-	            .unit = UNIT_PERCENT},
-	[C_TC] = {.id = "tc_utilization_pct", .title = "Tensor Core utilization", .help = "DLProf's Tensor Core kernel time / kernel time of ops that could use Tensor Cores", .type = CELL_F64,
-	          .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
-	[C_TABLES] = {.id = "tables", .title = "Tables", .help = "how many report tables it has", .type = CELL_I64, .unit = UNIT_COUNT},
-	[C_ROWS] = {.id = "rows", .title = "Rows", .help = "how many rows these have", .type = CELL_I64, .unit = UNIT_COUNT},
-	[C_MISSING] = {.id = "missing", .title = "Missing", .help = "reports that the data had nothing for, or that are made when asked for", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL},
+enum {
+	AGGREGATIONS_ID, AGGREGATIONS_NAME, AGGREGATIONS_MADE_BY, AGGREGATIONS_CREATED, AGGREGATIONS_KEY_OP, AGGREGATIONS_STEPS, AGGREGATIONS_FIRST, AGGREGATIONS_LAST,
+	AGGREGATIONS_AGGREGATED, AGGREGATIONS_TOTAL, AGGREGATIONS_WALL, AGGREGATIONS_BUSY, AGGREGATIONS_TC, AGGREGATIONS_TABLES, AGGREGATIONS_ROWS, AGGREGATIONS_MISSING,
+	AGGREGATIONS_COLUMNS
 };
+
+static const struct section_column aggregations_columns[AGGREGATIONS_COLUMNS] = {
+	[AGGREGATIONS_ID] = {COLUMN(.id = "aggregation", .title = "No.", .help = "its number, for --aggregation=N", .type = CELL_I64)},
+	[AGGREGATIONS_NAME] = {COLUMN(.id = "name", .title = "Name", .help = "as it was called", .type = CELL_STR)},
+	[AGGREGATIONS_MADE_BY] = {COLUMN(.id = "made_by", .title = "Made by", .help = "program and version", .type = CELL_STR)},
+	[AGGREGATIONS_CREATED] = {COLUMN(.id = "created", .title = "Created", .help = "when it was made", .type = CELL_STR)},
+	[AGGREGATIONS_KEY_OP] = {COLUMN(.id = "key_op", .title = "Key op", .help = "the op that was said to mark steps; none: the program found them by its own rules",
+	                                .type = CELL_STR)},
+	[AGGREGATIONS_STEPS] = {COLUMN(.id = "steps", .title = "Steps", .help = "which were asked for; none: all", .type = CELL_STR)},
+	[AGGREGATIONS_FIRST] = {COLUMN(.id = "first_step", .title = "First step", .help = "number of the first step in it; of the first iteration where DLProf made it",
+	                               .type = CELL_I64)},
+	[AGGREGATIONS_LAST] = {COLUMN(.id = "last_step", .title = "Last step", .help = "number of the last", .type = CELL_I64)},
+	[AGGREGATIONS_AGGREGATED] = {COLUMN(.id = "aggregated_steps", .title = "Steps in it", .help = "how many steps are in it", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[AGGREGATIONS_TOTAL] = {COLUMN(.id = "total_steps", .title = "Steps in all", .help = "how many the recording has by this key op", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[AGGREGATIONS_WALL] = {COLUMN(.id = "wall_ns", .title = "Wall time", .help = "time that it covers, by its summary: that of its whole steps; without steps, of "
+	                              "the recording", .type = CELL_I64, .unit = UNIT_NS)},
+	[AGGREGATIONS_BUSY] = {COLUMN(.id = "gpu_utilization_pct", .title = "GPU utilization", .help = "part of the wall time in which the GPUs worked, by its summary; "
+	                              "where DLProf made it: in which kernels ran", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[AGGREGATIONS_TC] = {COLUMN(.id = "tc_utilization_pct", .title = "Tensor Core utilization", .help = "DLProf's Tensor Core kernel time / kernel time of ops that "
+	                            "could use Tensor Cores", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL)},
+	[AGGREGATIONS_TABLES] = {COLUMN(.id = "tables", .title = "Tables", .help = "how many report tables it has", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[AGGREGATIONS_ROWS] = {COLUMN(.id = "rows", .title = "Rows", .help = "how many rows these have", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[AGGREGATIONS_MISSING] = {COLUMN(.id = "missing", .title = "Missing", .help = "reports that the data had nothing for, or that are made when asked for",
+	                                 .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL)},
+};
+static const struct section aggregations_section = {.columns = aggregations_columns, .n = AGGREGATIONS_COLUMNS};
 
 static void aggregations_set_text(struct table *t, unsigned c, struct str v)
 {
@@ -41,22 +50,22 @@ static void aggregations_set_number(struct table *t, unsigned c, int64_t v)
 static void aggregations_own_row(const struct aggregation *a, struct table *t)
 {
 	table_row(t);
-	table_set_i64(t, C_ID, a->id);
-	aggregations_set_text(t, C_NAME, a->name);
-	table_set_fmt(t, C_MADE_BY, "opscope %.*s", (int)(a->opscope.n < 40 ? a->opscope.n : 40), a->opscope.p);
-	aggregations_set_text(t, C_CREATED, a->created);
-	aggregations_set_text(t, C_KEY_OP, a->key_op);
-	aggregations_set_text(t, C_STEPS, a->steps);
-	aggregations_set_number(t, C_FIRST, a->first_step);
-	aggregations_set_number(t, C_LAST, a->last_step);
-	aggregations_set_number(t, C_AGGREGATED, a->aggregated_steps);
-	aggregations_set_number(t, C_TOTAL, a->total_steps);
-	aggregations_set_number(t, C_WALL, a->wall_ns);
+	table_set_i64(t, AGGREGATIONS_ID, a->id);
+	aggregations_set_text(t, AGGREGATIONS_NAME, a->name);
+	table_set_fmt(t, AGGREGATIONS_MADE_BY, "opscope %.*s", (int)(a->opscope.n < 40 ? a->opscope.n : 40), a->opscope.p);
+	aggregations_set_text(t, AGGREGATIONS_CREATED, a->created);
+	aggregations_set_text(t, AGGREGATIONS_KEY_OP, a->key_op);
+	aggregations_set_text(t, AGGREGATIONS_STEPS, a->steps);
+	aggregations_set_number(t, AGGREGATIONS_FIRST, a->first_step);
+	aggregations_set_number(t, AGGREGATIONS_LAST, a->last_step);
+	aggregations_set_number(t, AGGREGATIONS_AGGREGATED, a->aggregated_steps);
+	aggregations_set_number(t, AGGREGATIONS_TOTAL, a->total_steps);
+	aggregations_set_number(t, AGGREGATIONS_WALL, a->wall_ns);
 	if (a->wall_ns > 0 && a->device_busy_ns >= 0)
-		table_set_f64(t, C_BUSY, 100.0 * (double)a->device_busy_ns / (double)a->wall_ns);
-	aggregations_set_number(t, C_TABLES, a->tables);
-	aggregations_set_number(t, C_ROWS, a->rows);
-	aggregations_set_number(t, C_MISSING, a->missing);
+		table_set_f64(t, AGGREGATIONS_BUSY, 100.0 * (double)a->device_busy_ns / (double)a->wall_ns);
+	aggregations_set_number(t, AGGREGATIONS_TABLES, a->tables);
+	aggregations_set_number(t, AGGREGATIONS_ROWS, a->rows);
+	aggregations_set_number(t, AGGREGATIONS_MISSING, a->missing);
 }
 
 /* A cell of the table with the summary to the cell of ours. */
@@ -86,8 +95,8 @@ static void stated_rows(const struct profile *p, const struct predecessor *by, c
 			continue;
 		int64_t id = table_i64(list, i, 0);
 		table_row(t);
-		table_set_i64(t, C_ID, id);
-		table_set_fmt(t, C_MADE_BY, "%s %.*s", by->title, (int)(version.n < 40 ? version.n : 40), version.p);
+		table_set_i64(t, AGGREGATIONS_ID, id);
+		table_set_fmt(t, AGGREGATIONS_MADE_BY, "%s %.*s", by->title, (int)(version.n < 40 ? version.n : 40), version.p);
 		for (const struct predecessor_cell *c = s->cells; c->column; c++) {
 			const struct table *from = stated_find(tables, c->table);
 			aggregations_take(t, (unsigned)table_find_column(t, str_from(c->column)), from, from == list ? i : stated_row(from, id, 0), c->stated);
@@ -102,7 +111,7 @@ static int aggregations_run(const struct profile *p, const struct report_args *a
 	if (!p->n_aggregations && !p->stated.rows.n)
 		return err_set(e, ERR_DATA, "this input holds no aggregations: `opscope import` makes a file with one, `opscope aggregate` adds others; databases "
 		               "of DLProf have them, too");
-	table_columns(out, columns, sizeof columns / sizeof columns[0]);
+	section_start(&aggregations_section, args, 0, out);
 	struct table tables;
 	table_init(&tables, "", "");
 	stated_tables(p, &tables);
@@ -128,6 +137,7 @@ const struct report report_aggregations = {
 	        "`opscope aggregate` adds others, and any report shows one with --aggregation=N. A DLProf database brings those that DLProf made: its tables "
 	        "follow as sections under their own names (model_summary, op_nodes, group_ops, ...), as they are stored (as text with --section alone); the section differences says where "
 	        "they are not what opscope computes from the recording by DLProf's rules.",
+	.sections = (const struct section *const[]){&aggregations_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_FILE,
 	.run = aggregations_run,

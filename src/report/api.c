@@ -4,10 +4,10 @@
 #include "query/stats.h"
 #include "query/window.h"
 
-enum api_grouping { BY_NAME, BY_THREAD, BY_OP };
+enum api_grouping { API_BY_NAME, API_BY_THREAD, API_BY_OP };
 
 /* Parts that a grouping does not ask for are 0. */
-struct api_key_ {
+struct api_key {
 	uint32_t name, cat, track, op; /* cat + 1, track + 1; op: string id, 0 = none */
 };
 
@@ -17,13 +17,13 @@ struct launched {
 	int64_t ns;
 };
 
-static struct api_key_ api_key_of(const struct profile *p, enum api_grouping by, uint32_t i)
+static struct api_key api_key_of(const struct profile *p, enum api_grouping by, uint32_t i)
 {
 	const struct spans *s = &p->span;
-	struct api_key_ k = {.name = s->name[i], .cat = s->cat[i] + 1u};
-	if (by == BY_THREAD)
+	struct api_key k = {.name = s->name[i], .cat = s->cat[i] + 1u};
+	if (by == API_BY_THREAD)
 		k.track = s->track[i] + 1;
-	if (by == BY_OP && s->op[i] != ROW_NONE)
+	if (by == API_BY_OP && s->op[i] != ROW_NONE)
 		k.op = s->name[s->op[i]];
 	return k;
 }
@@ -40,35 +40,41 @@ static void add_launched(const struct profile *p, const uint32_t *group_of_call,
 	}
 }
 
-static void api_put(const struct profile *p, enum api_grouping by, struct stats *s, const struct launched *launched, struct table *out)
+enum {
+	API_NAME, API_CATEGORY, API_PROCESS, API_THREAD, API_OP, API_STATS, API_GPU_OPS = API_STATS + STATS_COLUMNS, API_GPU_NS, API_COLUMNS
+};
+
+static const struct section_column api_columns[API_COLUMNS] = {
+	[API_NAME] = {COLUMN(.id = "name", .title = "Call", .help = "function of the API", .type = CELL_STR, .flags = COLUMN_WIDE)},
+	[API_CATEGORY] = {COLUMN(.id = "category", .title = "API", .help = "category as the input has it: runtime, driver, ...", .type = CELL_STR)},
+	[API_PROCESS] = {COLUMN(.id = "process", .title = "Process", .help = "process that called", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(API_BY_THREAD)},
+	[API_THREAD] = {COLUMN(.id = "thread", .title = "Thread", .help = "thread that called", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(API_BY_THREAD)},
+	[API_OP] = {COLUMN(.id = "operator", .title = "Operator", .help = "op that called; empty = none around it", .type = CELL_STR, .flags = COLUMN_GROUP),
+	            .by = BY(API_BY_OP)},
+	STATS_COLUMN_LIST(API_STATS),
+	[API_GPU_OPS] = {COLUMN(.id = "gpu_ops", .title = "Device ops", .help = "kernels, copies and sets that these calls launched", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[API_GPU_NS] = {COLUMN(.id = "gpu_ns", .title = "Device time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+};
+static const struct section api_section = {.columns = api_columns, .n = API_COLUMNS};
+
+static void api_put(const struct profile *p, const struct report_args *args, struct stats *s, const struct launched *launched, struct table *out)
 {
-	unsigned name = TABLE_COLUMN(out, .id = "name", .title = "Call", .help = "function of the API", .type = CELL_STR, .flags = COLUMN_WIDE);
-	unsigned cat = TABLE_COLUMN(out, .id = "category", .title = "API", .help = "category as the input has it: runtime, driver, ...", .type = CELL_STR);
-	unsigned pid = UINT32_MAX, tid = UINT32_MAX, op = UINT32_MAX;
-	if (by == BY_THREAD) {
-		pid = TABLE_COLUMN(out, .id = "process", .title = "Process", .help = "process that called", .type = CELL_STR, .flags = COLUMN_GROUP);
-		tid = TABLE_COLUMN(out, .id = "thread", .title = "Thread", .help = "thread that called", .type = CELL_STR, .flags = COLUMN_GROUP);
-	}
-	if (by == BY_OP)
-		op = TABLE_COLUMN(out, .id = "operator", .title = "Operator", .help = "op that called; empty = none around it", .type = CELL_STR, .flags = COLUMN_GROUP);
-	unsigned first = stats_columns(out);
-	unsigned ops = TABLE_COLUMN(out, .id = "gpu_ops", .title = "Device ops", .help = "kernels, copies and sets that these calls launched", .type = CELL_I64, .unit = UNIT_COUNT);
-	unsigned ns = TABLE_COLUMN(out, .id = "gpu_ns", .title = "Device time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
+	section_start(&api_section, args, 0, out);
 	for (uint32_t g = 0; g < s->n; g++) {
-		struct api_key_ k;
+		struct api_key k;
 		stats_key(s, g, &k, sizeof k);
 		table_row(out);
-		table_set_str(out, name, profile_str(p, k.name));
-		table_set_str(out, cat, profile_cat(p, (uint16_t)(k.cat - 1)));
-		if (by == BY_THREAD) {
-			table_set_str(out, pid, profile_str(p, p->track.pid_text[k.track - 1]));
-			table_set_str(out, tid, profile_str(p, p->track.tid_text[k.track - 1]));
+		table_set_str(out, API_NAME, profile_str(p, k.name));
+		table_set_str(out, API_CATEGORY, profile_cat(p, (uint16_t)(k.cat - 1)));
+		if (k.track) {
+			table_set_str(out, API_PROCESS, profile_str(p, p->track.pid_text[k.track - 1]));
+			table_set_str(out, API_THREAD, profile_str(p, p->track.tid_text[k.track - 1]));
 		}
-		if (by == BY_OP && k.op)
-			table_set_str(out, op, profile_str(p, k.op));
-		stats_put(out, first, s, g);
-		table_set_i64(out, ops, (int64_t)launched[g].ops);
-		table_set_i64(out, ns, launched[g].ns);
+		if (k.op)
+			table_set_str(out, API_OP, profile_str(p, k.op));
+		stats_put(out, API_STATS, s, g);
+		table_set_i64(out, API_GPU_OPS, (int64_t)launched[g].ops);
+		table_set_i64(out, API_GPU_NS, launched[g].ns);
 	}
 }
 
@@ -89,7 +95,7 @@ static int api_run(const struct profile *p, const struct report_args *args, stru
 			left_out++;
 			continue;
 		}
-		struct api_key_ k = api_key_of(p, by, i);
+		struct api_key k = api_key_of(p, by, i);
 		group_of_call[i] = stats_add(&s, &k, sizeof k, p->span.dur_ns[i]);
 	}
 	int rc = 0;
@@ -100,7 +106,7 @@ static int api_run(const struct profile *p, const struct report_args *args, stru
 		struct launched *launched = NEW_ARRAY(s.n, struct launched);
 		stats_finish(&s);
 		add_launched(p, group_of_call, launched);
-		api_put(p, by, &s, launched, out);
+		api_put(p, args, &s, launched, out);
 		table_note(out, "%llu calls, %lld ns; not counted here: %llu call%s %s the steps%s", (unsigned long long)s.n_values, (long long)s.total,
 		           (unsigned long long)left_out, left_out == 1 ? "" : "s", args->outside ? "inside" : "outside", args->outside ? "" : " asked for");
 		table_note(out, "times of calls that run inside others (driver calls of a runtime call) count in both");
@@ -113,9 +119,9 @@ static int api_run(const struct profile *p, const struct report_args *args, stru
 }
 
 static const struct report_variant api_variants[] = {
-	{.group_by = "name", .by = BY_NAME},
-	{.group_by = "thread", .by = BY_THREAD},
-	{.group_by = "op", .by = BY_OP},
+	{.group_by = "name", .by = API_BY_NAME},
+	{.group_by = "thread", .by = API_BY_THREAD},
+	{.group_by = "op", .by = API_BY_OP},
 	{0},
 };
 
@@ -128,6 +134,7 @@ const struct report report_api = {
 	        "they put on the devices. All processes and threads together; --group-by=thread tells them apart, --group-by=op the ops "
 	        "that called.",
 	.variants = api_variants,
+	.sections = (const struct section *const[]){&api_section, NULL},
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,

@@ -2,16 +2,26 @@
 #include "analysis/time/gpu_samples.h"
 #include "query/report.h"
 
-static void put_metrics(const struct gpu_samples_list *l, struct table *t)
+enum {
+	GPU_SAMPLES_DEVICE, GPU_SAMPLES_METRIC, GPU_SAMPLES_UNIT, GPU_SAMPLES_N, GPU_SAMPLES_MEAN, GPU_SAMPLES_MIN, GPU_SAMPLES_MAX, GPU_SAMPLES_LAST,
+	GPU_SAMPLES_COLUMNS
+};
+
+static const struct section_column gpu_samples_columns[GPU_SAMPLES_COLUMNS] = {
+	[GPU_SAMPLES_DEVICE] = {COLUMN(.id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_KEY)},
+	[GPU_SAMPLES_METRIC] = {COLUMN(.id = "metric", .title = "Metric", .help = "what was sampled", .type = CELL_STR, .flags = COLUMN_KEY)},
+	[GPU_SAMPLES_UNIT] = {COLUMN(.id = "unit", .title = "Unit", .help = "of the figures of this row", .type = CELL_STR, .flags = COLUMN_KEY)},
+	[GPU_SAMPLES_N] = {COLUMN(.id = "samples", .title = "Samples", .help = "how often it was asked for and told", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[GPU_SAMPLES_MEAN] = {COLUMN(.id = "mean", .title = "Mean", .help = "of all samples", .type = CELL_F64, .digits = 1, .flags = COLUMN_KEY)},
+	[GPU_SAMPLES_MIN] = {COLUMN(.id = "min", .title = "Min", .help = "lowest sample", .type = CELL_F64, .digits = 1)},
+	[GPU_SAMPLES_MAX] = {COLUMN(.id = "max", .title = "Max", .help = "highest sample", .type = CELL_F64, .digits = 1)},
+	[GPU_SAMPLES_LAST] = {COLUMN(.id = "last", .title = "Last", .help = "latest sample", .type = CELL_F64, .digits = 1, .flags = COLUMN_MINOR)},
+};
+static const struct section gpu_samples_section = {.columns = gpu_samples_columns, .n = GPU_SAMPLES_COLUMNS};
+
+static void gpu_samples_put(const struct gpu_samples_list *l, const struct report_args *args, struct table *t)
 {
-	unsigned device = TABLE_COLUMN(t, .id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_KEY);
-	unsigned metric = TABLE_COLUMN(t, .id = "metric", .title = "Metric", .help = "what was sampled", .type = CELL_STR, .flags = COLUMN_KEY);
-	unsigned unit = TABLE_COLUMN(t, .id = "unit", .title = "Unit", .help = "of the figures of this row", .type = CELL_STR, .flags = COLUMN_KEY);
-	unsigned samples = TABLE_COLUMN(t, .id = "samples", .title = "Samples", .help = "how often it was asked for and told", .type = CELL_I64, .unit = UNIT_COUNT);
-	unsigned mean = TABLE_COLUMN(t, .id = "mean", .title = "Mean", .help = "of all samples", .type = CELL_F64, .digits = 1, .flags = COLUMN_KEY);
-	unsigned least = TABLE_COLUMN(t, .id = "min", .title = "Min", .help = "lowest sample", .type = CELL_F64, .digits = 1);
-	unsigned most = TABLE_COLUMN(t, .id = "max", .title = "Max", .help = "highest sample", .type = CELL_F64, .digits = 1);
-	unsigned last = TABLE_COLUMN(t, .id = "last", .title = "Last", .help = "latest sample", .type = CELL_F64, .digits = 1, .flags = COLUMN_MINOR);
+	section_start(&gpu_samples_section, args, 0, t);
 	for (uint32_t i = 0; i < l->n; i++)
 		for (int m = 0; m < GPU_METRICS; m++) {
 			const struct gpu_metric_values *v = &l->v[i].metric[m];
@@ -19,27 +29,34 @@ static void put_metrics(const struct gpu_samples_list *l, struct table *t)
 			if (!v->n)
 				continue;
 			table_row(t);
-			table_set_i64(t, device, l->v[i].device);
-			table_set_str(t, metric, str_from(info->title));
-			table_set_str(t, unit, str_from(info->unit));
-			table_set_i64(t, samples, (int64_t)v->n);
-			table_set_f64(t, mean, v->sum / (double)v->n / (double)info->scale);
-			table_set_f64(t, least, (double)v->least / (double)info->scale);
-			table_set_f64(t, most, (double)v->most / (double)info->scale);
-			table_set_f64(t, last, (double)v->last / (double)info->scale);
+			table_set_i64(t, GPU_SAMPLES_DEVICE, l->v[i].device);
+			table_set_str(t, GPU_SAMPLES_METRIC, str_from(info->title));
+			table_set_str(t, GPU_SAMPLES_UNIT, str_from(info->unit));
+			table_set_i64(t, GPU_SAMPLES_N, (int64_t)v->n);
+			table_set_f64(t, GPU_SAMPLES_MEAN, v->sum / (double)v->n / (double)info->scale);
+			table_set_f64(t, GPU_SAMPLES_MIN, (double)v->least / (double)info->scale);
+			table_set_f64(t, GPU_SAMPLES_MAX, (double)v->most / (double)info->scale);
+			table_set_f64(t, GPU_SAMPLES_LAST, (double)v->last / (double)info->scale);
 		}
 }
 
-static void gpu_samples_put_reasons(const struct gpu_samples_list *l, struct table *t)
+enum { REASONS_DEVICE, REASONS_ID, REASONS_CLASS, REASONS_N, REASONS_SHARE, REASONS_MEANING, REASONS_COLUMNS };
+
+static const struct section_column reasons_columns[REASONS_COLUMNS] = {
+	[REASONS_DEVICE] = {COLUMN(.id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_KEY)},
+	[REASONS_ID] = {COLUMN(.id = "reason", .title = "Reason", .help = "NVML's name for what kept the clocks below the highest", .type = CELL_STR, .flags = COLUMN_KEY)},
+	[REASONS_CLASS] = {COLUMN(.id = "class", .title = "Class", .help = "idle, setting (chosen by somebody), power, heat", .type = CELL_STR)},
+	[REASONS_N] = {COLUMN(.id = "samples", .title = "Samples", .help = "in how many samples it held; several can hold at once", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[REASONS_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of the samples of this GPU that tell reasons", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[REASONS_MEANING] = {COLUMN(.id = "meaning", .title = "Meaning", .help = "in words", .type = CELL_STR, .flags = COLUMN_WIDE)},
+};
+static const struct section reasons_section = {.name = "throttle_reasons", .title = "What lowered the clocks", .columns = reasons_columns, .n = REASONS_COLUMNS};
+
+static void reasons_put(const struct gpu_samples_list *l, const struct report_args *args, struct table *out)
 {
 	static const char *const class[] = {[GPU_REASON_IDLE] = "idle", [GPU_REASON_CHOSEN] = "setting", [GPU_REASON_POWER] = "power",
 	                                    [GPU_REASON_HEAT] = "heat", [GPU_REASON_SLOWDOWN] = "power or heat"};
-	TABLE_COLUMN(t, .id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, .id = "reason", .title = "Reason", .help = "NVML's name for what kept the clocks below the highest", .type = CELL_STR, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, .id = "class", .title = "Class", .help = "idle, setting (chosen by somebody), power, heat", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "samples", .title = "Samples", .help = "in how many samples it held; several can hold at once", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "share_pct", .title = "Share", .help = "of the samples of this GPU that tell reasons", .type = CELL_F64, .unit = UNIT_PERCENT);
-	TABLE_COLUMN(t, .id = "meaning", .title = "Meaning", .help = "in words", .type = CELL_STR, .flags = COLUMN_WIDE);
+	struct table *t = section_add(&reasons_section, args, 0, out);
 	for (uint32_t i = 0; i < l->n; i++) {
 		const struct gpu_samples *s = &l->v[i];
 		uint64_t known = 0;
@@ -48,12 +65,12 @@ static void gpu_samples_put_reasons(const struct gpu_samples_list *l, struct tab
 			if (!s->reason[r->bit])
 				continue;
 			table_row(t);
-			table_set_i64(t, 0, s->device);
-			table_set_str(t, 1, str_from(r->id));
-			table_set_str(t, 2, str_from(class[r->class]));
-			table_set_i64(t, 3, (int64_t)s->reason[r->bit]);
-			table_set_f64(t, 4, 100.0 * (double)s->reason[r->bit] / (double)s->told);
-			table_set_str(t, 5, str_from(r->meaning));
+			table_set_i64(t, REASONS_DEVICE, s->device);
+			table_set_str(t, REASONS_ID, str_from(r->id));
+			table_set_str(t, REASONS_CLASS, str_from(class[r->class]));
+			table_set_i64(t, REASONS_N, (int64_t)s->reason[r->bit]);
+			table_set_f64(t, REASONS_SHARE, 100.0 * (double)s->reason[r->bit] / (double)s->told);
+			table_set_str(t, REASONS_MEANING, str_from(r->meaning));
 		}
 		for (unsigned bit = 0; bit < GPU_REASON_BITS; bit++)
 			if (!(known >> bit & 1) && s->reason[bit])
@@ -69,18 +86,17 @@ static void gpu_samples_put_reasons(const struct gpu_samples_list *l, struct tab
 static int gpu_samples_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct gpu_samples_list l;
-	(void)args;
 	gpu_samples_measure(p, &l);
 	if (!l.n) {
 		gpu_samples_release(&l);
 		return err_set(e, ERR_DATA, "the input holds no samples of GPUs; `opscope record` takes them where the driver's NVML is there");
 	}
-	put_metrics(&l, out);
+	gpu_samples_put(&l, args, out);
 	for (uint32_t i = 0; i < l.n; i++)
 		table_note(out, "GPU %d: sampled for %.1f s; all processes on it count", l.v[i].device, (double)(l.v[i].last_ns - l.v[i].first_ns) / 1e9);
 	if (l.odd)
 		table_note(out, "%llu counters without a device or a number are left out", (unsigned long long)l.odd);
-	gpu_samples_put_reasons(&l, table_section(out, "throttle_reasons", "What lowered the clocks"));
+	reasons_put(&l, args, out);
 	gpu_samples_release(&l);
 	return 0;
 }
@@ -92,6 +108,7 @@ const struct report report_gpu_samples = {
 	.help = "What the driver's NVML said of each GPU, once a second: how busy it was, how much of its memory was used, its clocks, power and "
 	        "temperature, and in a second table what kept the clocks below the highest. GPU utilization is NVML's: the share of the time in "
 	        "which any kernel ran, however small. All processes on the GPU count, not only the recorded one.",
+	.sections = (const struct section *const[]){&gpu_samples_section, &reasons_section, NULL},
 	.timeline = true,
 	.run = gpu_samples_run,
 };

@@ -27,7 +27,7 @@ struct gpu_timeline_groups {
 	unsigned n;
 };
 
-enum gpu_timeline_grouping { BY_DEVICE, BY_LAUNCH, BY_RECOMPUTE };
+enum gpu_timeline_grouping { GPU_TIMELINE_BY_DEVICE, GPU_TIMELINE_BY_LAUNCH, GPU_TIMELINE_BY_RECOMPUTE };
 
 static void group_by_launch(const struct profile *p, struct gpu_timeline_groups *g)
 {
@@ -54,6 +54,17 @@ static double gpu_timeline_share(int64_t part, const struct busy *whole)
 	return percent((double)part, (double)whole->ns[BUSY_TOTAL]);
 }
 
+enum { GPU_TIMELINE_GROUP, GPU_TIMELINE_KIND, GPU_TIMELINE_TIME, GPU_TIMELINE_SHARE, GPU_TIMELINE_COLUMNS };
+
+static const struct section_column gpu_timeline_columns[GPU_TIMELINE_COLUMNS] = {
+	[GPU_TIMELINE_GROUP] = {COLUMN(.id = "group", .title = "Device", .help = "mean, min, max: over the GPUs, each by itself", .type = CELL_STR)},
+	[GPU_TIMELINE_KIND] = {COLUMN(.id = "kind", .title = "What", .help = "what the device did; exposed: while it did nothing that stands before in the list",
+	                              .type = CELL_STR)},
+	[GPU_TIMELINE_TIME] = {COLUMN(.id = "time_ns", .title = "Time", .help = "union over all streams of a GPU", .type = CELL_I64, .unit = UNIT_NS)},
+	[GPU_TIMELINE_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of total: the device's, else that of all", .type = CELL_F64, .unit = UNIT_PERCENT)},
+};
+static const struct section gpu_timeline_section = {.columns = gpu_timeline_columns, .n = GPU_TIMELINE_COLUMNS};
+
 /* `whole` is what the shares are of: b itself, or, when the group is not a device, everything. Such a group has neither idle
  * nor total time of its own: while it rests, the device does the rest. `sums_up`: the kinds are of the same time, and a note says so. */
 static void gpu_timeline_own_rows(struct table *t, struct str group, const struct busy *b, const struct busy *whole, bool sums_up)
@@ -63,10 +74,10 @@ static void gpu_timeline_own_rows(struct table *t, struct str group, const struc
 		if (b != whole && (k == BUSY_IDLE || k == BUSY_TOTAL))
 			continue;
 		table_row(t);
-		table_set_str_copy(t, 0, group);
-		table_set_str(t, 1, str_from(kind_text[k]));
-		table_set_i64(t, 2, b->ns[k]);
-		table_set_f64(t, 3, gpu_timeline_share(b->ns[k], whole));
+		table_set_str_copy(t, GPU_TIMELINE_GROUP, group);
+		table_set_str(t, GPU_TIMELINE_KIND, str_from(kind_text[k]));
+		table_set_i64(t, GPU_TIMELINE_TIME, b->ns[k]);
+		table_set_f64(t, GPU_TIMELINE_SHARE, gpu_timeline_share(b->ns[k], whole));
 	}
 	if (!sums_up)
 		return;
@@ -182,15 +193,14 @@ static void gpu_timeline_own_table(const struct profile *p, const struct report_
 {
 	struct gpu_timeline_groups g = {.take = NEW_ARRAY(p->gpu_op.rows.n, uint8_t)};
 	struct gpus gpus;
-	bool devices = args->variant->by == BY_DEVICE;
+	bool devices = args->variant->by == GPU_TIMELINE_BY_DEVICE;
 	gpus_find(p, &gpus);
 	struct busy *each = NEW_ARRAY(gpus.n, struct busy);
-	TABLE_COLUMN(t, .id = "group", .title = devices ? "Device" : "Group", .help = "mean, min, max: over the GPUs, each by itself", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "kind", .title = "What", .help = "what the device did; exposed: while it did nothing that stands before in the list", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "time_ns", .title = "Time", .help = "union over all streams of a GPU", .type = CELL_I64, .unit = UNIT_NS);
-	TABLE_COLUMN(t, .id = "share_pct", .title = "Share", .help = "of total: the device's, else that of all", .type = CELL_F64, .unit = UNIT_PERCENT);
+	section_start(&gpu_timeline_section, args, 0, t);
+	if (!devices)
+		t->data[GPU_TIMELINE_GROUP].col.title = "Group";
 	busy_measure_each(p, &gpus, NULL, 0, window, each);
-	if (args->variant->by == BY_LAUNCH)
+	if (args->variant->by == GPU_TIMELINE_BY_LAUNCH)
 		group_by_launch(p, &g);
 	else if (!devices)
 		group_by_recompute(p, &g);
@@ -198,7 +208,7 @@ static void gpu_timeline_own_table(const struct profile *p, const struct report_
 		device_rows(p, &gpus, each, t);
 	else
 		group_rows(p, &gpus, &g, window, each, t);
-	if (args->variant->by != BY_LAUNCH)
+	if (args->variant->by != GPU_TIMELINE_BY_LAUNCH)
 		note_early(p, window, t);
 	note_unstated(p, &gpus, t);
 	mem_free(each);
@@ -224,9 +234,9 @@ static int gpu_timeline_run(const struct profile *p, const struct report_args *a
 }
 
 static const struct report_variant gpu_timeline_variants[] = {
-	{.group_by = "device", .by = BY_DEVICE},
-	{.group_by = "launch", .by = BY_LAUNCH},
-	{.group_by = "recompute", .by = BY_RECOMPUTE},
+	{.group_by = "device", .by = GPU_TIMELINE_BY_DEVICE},
+	{.group_by = "launch", .by = GPU_TIMELINE_BY_LAUNCH},
+	{.group_by = "recompute", .by = GPU_TIMELINE_BY_RECOMPUTE},
 	{0},
 };
 
@@ -242,6 +252,7 @@ const struct report report_gpu_timeline = {
 	        "device, where there are several; by launch (was the launching call recorded?); or by recompute (activation "
 	        "checkpointing's second forward pass; needs with_stack). The last two have no idle time of their own.",
 	.variants = gpu_timeline_variants,
+	.sections = (const struct section *const[]){&gpu_timeline_section, NULL},
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

@@ -33,71 +33,76 @@ static double deviation(const struct kernel_groups *g, const struct kernel_group
 	return x->calls < 2 ? 0 : sqrt(sum / (double)(x->calls - 1));
 }
 
-enum { C_NAME, C_OP, C_GRID, C_BLOCK, C_REGS, C_SHARED, C_CLASS, C_TC, C_DTYPE, C_ARCH, C_CALLS, C_TOTAL, C_SHARE, C_MEAN, C_MIN, C_MAX, C_MEDIAN,
-       C_P95, C_P99, C_SD, C_BLOCKS, C_OCC, N_COLUMNS };
-
-static const struct column columns[N_COLUMNS] = {
-	[C_NAME] = {.id = "name", .title = "Kernel", .help = "name of the kernel", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KERNEL},
-	[C_OP] = {.id = "operator", .title = "Operator", .help = "op, collective or optimizer that launched it: the innermost, as in `operators`; empty = none known", .type = CELL_STR,
-	          .flags = COLUMN_GROUP},
-	[C_GRID] = {.id = "grid", .title = "Grid", .help = "blocks in x, y, z", .type = CELL_STR},
-	[C_BLOCK] = {.id = "block", .title = "Block", .help = "threads of a block in x, y, z", .type = CELL_STR},
-	[C_REGS] = {.id = "registers_per_thread", .title = "Regs", .help = "registers per thread", .type = CELL_I64, .flags = COLUMN_MINOR},
-	[C_SHARED] = {.id = "shared_bytes", .title = "Shared", .help = "shared memory of a block", .type = CELL_I64, .unit = UNIT_BYTES},
-	[C_CLASS] = {.id = "class", .title = "Class", .help = "what it does, by its name", .type = CELL_STR, .flags = COLUMN_MINOR},
-	[C_TC] = {.id = "tensor_cores", .title = "TC", .help = "whether it uses Tensor Cores, by its name: yes, no or unknown", .type = CELL_STR, .flags = COLUMN_KEY},
-	[C_DTYPE] = {.id = "dtype", .title = "Type", .help = "operand type of products (gemm, conv, attention), by its name; empty = the name does not tell", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_ARCH] = {.id = "built_for", .title = "Built for", .help = "architecture it was built for, by its name: sm80, gfx942; empty = the name does not tell", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT},
-	[C_TOTAL] = {.id = "total_ns", .title = "Total", .help = "sum of its durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_SHARE] = {.id = "total_pct", .title = "Total %", .help = "total / total of all rows", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
-	[C_MEAN] = {.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS},
-	[C_MIN] = {.id = "min_ns", .title = "Min", .help = "shortest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
-	[C_MAX] = {.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
-	[C_MEDIAN] = {.id = "median_ns", .title = "Median", .help = "median duration; of an even number the mean of the two in the middle", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	[C_P95] = {.id = "p95_ns", .title = "p95", .help = "95th percentile of the duration (nearest rank)", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	[C_P99] = {.id = "p99_ns", .title = "p99", .help = "99th percentile of the duration (nearest rank)", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	[C_SD] = {.id = "stddev_ns", .title = "Std dev", .help = "standard deviation of the durations as a sample (n - 1); 0 of one", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	[C_BLOCKS] = {.id = "mean_blocks_per_sm", .title = "Blocks/SM", .help = "mean over its calls, weighted by duration", .type = CELL_F64, .digits = 2},
-	[C_OCC] = {.id = "mean_occupancy_pct", .title = "Est. occ. %", .help = "estimated achieved occupancy: as the trace states it, else computed from the launch and the limits of an SM; mean "
-	           "over its calls, weighted by duration", .type = CELL_F64, .unit = UNIT_PERCENT},
+enum {
+	KERNELS_NAME, KERNELS_OP, KERNELS_GRID, KERNELS_BLOCK, KERNELS_REGS, KERNELS_SHARED, KERNELS_CLASS, KERNELS_TC, KERNELS_DTYPE, KERNELS_ARCH,
+	KERNELS_CALLS, KERNELS_TOTAL, KERNELS_SHARE, KERNELS_MEAN, KERNELS_MIN, KERNELS_MAX, KERNELS_MEDIAN, KERNELS_P95, KERNELS_P99, KERNELS_SD,
+	KERNELS_BLOCKS, KERNELS_OCC, KERNELS_COLUMNS
 };
 
-static bool wants(const struct kernel_groups *g, unsigned c)
+static const struct section_column kernels_columns[KERNELS_COLUMNS] = {
+	[KERNELS_NAME] = {COLUMN(.id = "name", .title = "Kernel", .help = "name of the kernel", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KERNEL)},
+	[KERNELS_OP] = {COLUMN(.id = "operator", .title = "Operator", .help = "op, collective or optimizer that launched it: the innermost, as in `operators`; empty = "
+	                       "none known", .type = CELL_STR, .flags = COLUMN_GROUP), .not_by = BY(KERNELS_BY_NAME)},
+	[KERNELS_GRID] = {COLUMN(.id = "grid", .title = "Grid", .help = "blocks in x, y, z", .type = CELL_STR), .by = BY(KERNELS_BY_LAUNCH)},
+	[KERNELS_BLOCK] = {COLUMN(.id = "block", .title = "Block", .help = "threads of a block in x, y, z", .type = CELL_STR), .by = BY(KERNELS_BY_LAUNCH)},
+	[KERNELS_REGS] = {COLUMN(.id = "registers_per_thread", .title = "Regs", .help = "registers per thread", .type = CELL_I64, .flags = COLUMN_MINOR),
+	                  .by = BY(KERNELS_BY_LAUNCH)},
+	[KERNELS_SHARED] = {COLUMN(.id = "shared_bytes", .title = "Shared", .help = "shared memory of a block", .type = CELL_I64, .unit = UNIT_BYTES),
+	                    .by = BY(KERNELS_BY_LAUNCH)},
+	[KERNELS_CLASS] = {COLUMN(.id = "class", .title = "Class", .help = "what it does, by its name", .type = CELL_STR, .flags = COLUMN_MINOR)},
+	[KERNELS_TC] = {COLUMN(.id = "tensor_cores", .title = "TC", .help = "whether it uses Tensor Cores, by its name: yes, no or unknown", .type = CELL_STR,
+	                       .flags = COLUMN_KEY)},
+	[KERNELS_DTYPE] = {COLUMN(.id = "dtype", .title = "Type", .help = "operand type of products (gemm, conv, attention), by its name; empty = the name does not tell",
+	                          .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[KERNELS_ARCH] = {COLUMN(.id = "built_for", .title = "Built for", .help = "architecture it was built for, by its name: sm80, gfx942; empty = the name does not "
+	                         "tell", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[KERNELS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[KERNELS_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum of its durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[KERNELS_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "total / total of all rows", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
+	[KERNELS_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS)},
+	[KERNELS_MIN] = {COLUMN(.id = "min_ns", .title = "Min", .help = "shortest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
+	[KERNELS_MAX] = {COLUMN(.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
+	[KERNELS_MEDIAN] = {COLUMN(.id = "median_ns", .title = "Median", .help = "median duration; of an even number the mean of the two in the middle", .type = CELL_F64,
+	                           .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[KERNELS_P95] = {COLUMN(.id = "p95_ns", .title = "p95", .help = "95th percentile of the duration (nearest rank)", .type = CELL_I64, .unit = UNIT_NS,
+	                        .flags = COLUMN_DETAIL)},
+	[KERNELS_P99] = {COLUMN(.id = "p99_ns", .title = "p99", .help = "99th percentile of the duration (nearest rank)", .type = CELL_I64, .unit = UNIT_NS,
+	                        .flags = COLUMN_DETAIL)},
+	[KERNELS_SD] = {COLUMN(.id = "stddev_ns", .title = "Std dev", .help = "standard deviation of the durations as a sample (n - 1); 0 of one", .type = CELL_F64,
+	                       .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[KERNELS_BLOCKS] = {COLUMN(.id = "mean_blocks_per_sm", .title = "Blocks/SM", .help = "mean over its calls, weighted by duration", .type = CELL_F64, .digits = 2),
+	                    .when = WHEN_RECORDED},
+	[KERNELS_OCC] = {COLUMN(.id = "mean_occupancy_pct", .title = "Est. occ. %", .help = "estimated achieved occupancy: as the trace states it, else computed from "
+	                        "the launch and the limits of an SM; mean " "over its calls, weighted by duration", .type = CELL_F64, .unit = UNIT_PERCENT),
+	                 .when = WHEN_RECORDED},
+};
+static const struct section kernels_section = {.columns = kernels_columns, .n = KERNELS_COLUMNS,
+                                               .by = BY(KERNELS_BY_NAME) | BY(KERNELS_BY_OP) | BY(KERNELS_BY_LAUNCH)};
+
+static void kernels_start(struct table *out, const struct kernel_groups *g, const struct report_args *args)
 {
-	switch (c) {
-	case C_OP:
-		return g->by != KERNELS_BY_NAME;
-	case C_GRID:
-	case C_BLOCK:
-	case C_REGS:
-	case C_SHARED:
-		return g->by == KERNELS_BY_LAUNCH;
-	case C_BLOCKS:
-		return g->blocks;
-	case C_OCC:
-		return g->occupancy;
-	}
-	return true;
+	section_start(&kernels_section, args, WHEN_RECORDED, out);
+	if (!g->blocks)
+		section_leave_out(&kernels_section, KERNELS_BLOCKS, out);
+	if (!g->occupancy)
+		section_leave_out(&kernels_section, KERNELS_OCC, out);
 }
 
-static void kernels_put_launch(struct table *out, const unsigned at[], const struct kernel_key *k)
+static void kernels_put_launch(struct table *out, const struct kernel_key *k)
 {
-	kernel_groups_put_triple(out, at[C_GRID], k->grid, "%d,%d,%d");
-	kernel_groups_put_triple(out, at[C_BLOCK], k->block, "%d,%d,%d");
+	kernel_groups_put_triple(out, KERNELS_GRID, k->grid, "%d,%d,%d");
+	kernel_groups_put_triple(out, KERNELS_BLOCK, k->block, "%d,%d,%d");
 	if (k->registers != INT32_MIN)
-		table_set_i64(out, at[C_REGS], k->registers);
+		table_set_i64(out, KERNELS_REGS, k->registers);
 	if (k->shared_bytes != INT32_MIN)
-		table_set_i64(out, at[C_SHARED], k->shared_bytes);
+		table_set_i64(out, KERNELS_SHARED, k->shared_bytes);
 }
 
-static int kernels_put(struct table *out, const struct kernel_groups *g, struct err *e)
+static int kernels_put(struct table *out, const struct kernel_groups *g, const struct report_args *args, struct err *e)
 {
 	static const char *const tri[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
-	unsigned at[N_COLUMNS];
 	int64_t by_tc[3] = {0}, in_ops = 0;
-	for (unsigned c = 0; c < N_COLUMNS; c++)
-		at[c] = wants(g, c) ? table_column(out, &columns[c]) : UINT32_MAX;
+	kernels_start(out, g, args);
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct kernel_group *x = &g->v[i];
 		struct str name = profile_str(g->p, x->key.name);
@@ -105,29 +110,29 @@ static int kernels_put(struct table *out, const struct kernel_groups *g, struct 
 		by_tc[info.tensor_core] += info.class == KERNEL_GRAPH ? 0 : x->total;
 		in_ops += x->key.op ? x->total : 0;
 		table_row(out);
-		table_set_str(out, at[C_NAME], name);
-		if (g->by != KERNELS_BY_NAME && x->key.op)
-			table_set_str(out, at[C_OP], profile_str(g->p, x->key.op));
+		table_set_str(out, KERNELS_NAME, name);
+		if (x->key.op)
+			table_set_str(out, KERNELS_OP, profile_str(g->p, x->key.op));
 		if (g->by == KERNELS_BY_LAUNCH)
-			kernels_put_launch(out, at, &x->key);
-		table_set_str(out, at[C_CLASS], str_from(kernel_class_name[info.class]));
-		table_set_str(out, at[C_TC], str_from(tri[info.tensor_core]));
-		table_set_str(out, at[C_DTYPE], info.dtype ? str_from(dtype_name(info.dtype)) : STR(""));
-		table_set_str(out, at[C_ARCH], str_from(info.arch));
-		table_set_i64(out, at[C_CALLS], (int64_t)x->calls);
-		table_set_i64(out, at[C_TOTAL], x->total);
-		table_set_f64(out, at[C_SHARE], percent((double)x->total, (double)g->all_ns));
-		table_set_f64(out, at[C_MEAN], (double)x->total / (double)x->calls);
-		table_set_i64(out, at[C_MIN], x->min);
-		table_set_i64(out, at[C_MAX], x->max);
-		table_set_f64(out, at[C_MEDIAN], median(g, x));
-		table_set_i64(out, at[C_P95], percentile(g, x, 95));
-		table_set_i64(out, at[C_P99], percentile(g, x, 99));
-		table_set_f64(out, at[C_SD], deviation(g, x));
+			kernels_put_launch(out, &x->key);
+		table_set_str(out, KERNELS_CLASS, str_from(kernel_class_name[info.class]));
+		table_set_str(out, KERNELS_TC, str_from(tri[info.tensor_core]));
+		table_set_str(out, KERNELS_DTYPE, info.dtype ? str_from(dtype_name(info.dtype)) : STR(""));
+		table_set_str(out, KERNELS_ARCH, str_from(info.arch));
+		table_set_i64(out, KERNELS_CALLS, (int64_t)x->calls);
+		table_set_i64(out, KERNELS_TOTAL, x->total);
+		table_set_f64(out, KERNELS_SHARE, percent((double)x->total, (double)g->all_ns));
+		table_set_f64(out, KERNELS_MEAN, (double)x->total / (double)x->calls);
+		table_set_i64(out, KERNELS_MIN, x->min);
+		table_set_i64(out, KERNELS_MAX, x->max);
+		table_set_f64(out, KERNELS_MEDIAN, median(g, x));
+		table_set_i64(out, KERNELS_P95, percentile(g, x, 95));
+		table_set_i64(out, KERNELS_P99, percentile(g, x, 99));
+		table_set_f64(out, KERNELS_SD, deviation(g, x));
 		if (x->blocks_ns)
-			table_set_f64(out, at[C_BLOCKS], x->blocks / ((double)x->blocks_ns / 1000));
+			table_set_f64(out, KERNELS_BLOCKS, x->blocks / ((double)x->blocks_ns / 1000));
 		if (x->occupancy_ns)
-			table_set_f64(out, at[C_OCC], x->occupancy / ((double)x->occupancy_ns / 1000));
+			table_set_f64(out, KERNELS_OCC, x->occupancy / ((double)x->occupancy_ns / 1000));
 	}
 	table_note(out, "kernels %lld ns = with Tensor Cores %lld + without %lld + unknown %lld", (long long)(g->all_ns - g->graphs_ns),
 	           (long long)by_tc[TRI_YES], (long long)by_tc[TRI_NO], (long long)by_tc[TRI_UNKNOWN]);
@@ -151,7 +156,7 @@ static int kernels_run(const struct profile *p, const struct report_args *args, 
 	struct optree *t = optree_new(p, &optree_own);
 	int rc = kernel_groups_collect(p, args, &w, t, &kernels_rules, &g, e);
 	if (rc == 0) {
-		rc = kernels_put(out, &g, e);
+		rc = kernels_put(out, &g, args, e);
 		kernel_groups_release(&g);
 	}
 	optree_free(t);
@@ -162,7 +167,7 @@ static const struct report_variant kernels_variants[] = {
 	{.group_by = "name", .by = KERNELS_BY_NAME},
 	{.group_by = "op", .by = KERNELS_BY_OP},
 	{.group_by = "launch", .by = KERNELS_BY_LAUNCH},
-	{.group_by = "instance", .run = kernel_calls, .needs = PASS_OPS | PASS_STEPS, .takes = REPORT_LIMIT}, /* kernels one by one have their ops and steps */
+	{.group_by = "instance", .by = KERNELS_BY_INSTANCE, .run = kernel_calls, .needs = PASS_OPS | PASS_STEPS, .takes = REPORT_LIMIT}, /* kernels one by one have their ops and steps */
 	{0},
 };
 
@@ -175,6 +180,7 @@ const struct report report_kernels = {
 	        "--group-by=launch also the grid, block, registers and shared memory; --group-by=instance lists each launch with its step, this "
 	        "operator and the op of the model that it belongs to: the outermost, with its place, as in `ops`.",
 	.variants = kernels_variants,
+	.sections = (const struct section *const[]){&kernels_section, &kernel_calls_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS | REPORT_DEVICE,
 	.run = kernels_run,

@@ -54,7 +54,7 @@ static enum vendor vendor_of(const struct profile *p, uint32_t gpu)
 	return v == VENDOR_UNKNOWN && p->recorder == RECORDER_NVIDIA ? NVIDIA : v;
 }
 
-enum kernels_unknown_grouping { BY_NAME, BY_VENDOR };
+enum kernels_unknown_grouping { KERNELS_UNKNOWN_BY_NAME, KERNELS_UNKNOWN_BY_VENDOR };
 
 struct kernels_unknown_group {
 	uint64_t calls;
@@ -122,56 +122,66 @@ static void add_sums(struct kernels_unknown_sums *s, const struct kernels_unknow
 	}
 }
 
-enum { C_NAME, C_UNKNOWN, C_CLASS, C_VENDOR, C_OPS, C_CALLS, C_TOTAL, C_SHARE, N_NAME_COLUMNS };
-static const struct column name_columns[N_NAME_COLUMNS] = {
-	[C_NAME] = {.id = "name", .title = "Kernel", .help = "name of the kernel", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KERNEL},
-	[C_UNKNOWN] = {.id = "unknown", .title = "Unknown", .help = "what no rule tells: class, Tensor Cores, or both", .type = CELL_STR},
-	[C_CLASS] = {.id = "class", .title = "Class", .help = "what it does, by its name", .type = CELL_STR},
-	[C_VENDOR] = {.id = "vendor", .title = "Vendor", .help = "of the device that it ran on, by the device's name or the API that launched it", .type = CELL_STR, .flags = COLUMN_MINOR},
-	[C_OPS] = {.id = "operators", .title = "Operators", .help = "ops that launched it, the first three; empty = none known", .type = CELL_STR, .flags = COLUMN_WIDE},
-	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT},
-	[C_TOTAL] = {.id = "total_ns", .title = "Total", .help = "sum of its durations", .type = CELL_I64, .unit = UNIT_NS},
-	[C_SHARE] = {.id = "total_pct", .title = "Total %", .help = "total / time of all kernels, known or not", .type = CELL_F64, .unit = UNIT_PERCENT},
+enum {
+	KERNELS_UNKNOWN_NAME, KERNELS_UNKNOWN_UNKNOWN, KERNELS_UNKNOWN_CLASS, KERNELS_UNKNOWN_VENDOR, KERNELS_UNKNOWN_OPS, KERNELS_UNKNOWN_CALLS,
+	KERNELS_UNKNOWN_TOTAL, KERNELS_UNKNOWN_SHARE, KERNELS_UNKNOWN_COLUMNS
 };
+
+static const struct section_column kernels_unknown_columns[KERNELS_UNKNOWN_COLUMNS] = {
+	[KERNELS_UNKNOWN_NAME] = {COLUMN(.id = "name", .title = "Kernel", .help = "name of the kernel", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KERNEL)},
+	[KERNELS_UNKNOWN_UNKNOWN] = {COLUMN(.id = "unknown", .title = "Unknown", .help = "what no rule tells: class, Tensor Cores, or both", .type = CELL_STR)},
+	[KERNELS_UNKNOWN_CLASS] = {COLUMN(.id = "class", .title = "Class", .help = "what it does, by its name", .type = CELL_STR)},
+	[KERNELS_UNKNOWN_VENDOR] = {COLUMN(.id = "vendor", .title = "Vendor", .help = "of the device that it ran on, by the device's name or the API that launched it",
+	                                   .type = CELL_STR, .flags = COLUMN_MINOR)},
+	[KERNELS_UNKNOWN_OPS] = {COLUMN(.id = "operators", .title = "Operators", .help = "ops that launched it, the first three; empty = none known", .type = CELL_STR,
+	                                .flags = COLUMN_WIDE)},
+	[KERNELS_UNKNOWN_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[KERNELS_UNKNOWN_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum of its durations", .type = CELL_I64, .unit = UNIT_NS)},
+	[KERNELS_UNKNOWN_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "total / time of all kernels, known or not", .type = CELL_F64, .unit = UNIT_PERCENT)},
+};
+static const struct section kernels_unknown_section = {.columns = kernels_unknown_columns, .n = KERNELS_UNKNOWN_COLUMNS, .by = BY(KERNELS_UNKNOWN_BY_NAME)};
 
 static void kernels_unknown_put_name(const struct profile *p, struct table *out, uint32_t id, const struct kernels_unknown_group *x, struct kernel_info k, int64_t all)
 {
 	bool class = k.class == KERNEL_UNKNOWN, tc = k.tensor_core == TRI_UNKNOWN;
 	table_row(out);
-	table_set_str(out, C_NAME, profile_str(p, id));
-	table_set_str(out, C_UNKNOWN, class && tc ? STR("class, Tensor Cores") : class ? STR("class") : STR("Tensor Cores"));
-	table_set_str(out, C_CLASS, str_from(kernel_class_name[k.class]));
-	table_set_str(out, C_VENDOR, str_from(vendor_name[x->vendor]));
-	kernels_unknown_put_ops(out, C_OPS, p, x);
-	table_set_i64(out, C_CALLS, (int64_t)x->calls);
-	table_set_i64(out, C_TOTAL, x->ns);
-	table_set_f64(out, C_SHARE, percent((double)x->ns, (double)all));
+	table_set_str(out, KERNELS_UNKNOWN_NAME, profile_str(p, id));
+	table_set_str(out, KERNELS_UNKNOWN_UNKNOWN, class && tc ? STR("class, Tensor Cores") : class ? STR("class") : STR("Tensor Cores"));
+	table_set_str(out, KERNELS_UNKNOWN_CLASS, str_from(kernel_class_name[k.class]));
+	table_set_str(out, KERNELS_UNKNOWN_VENDOR, str_from(vendor_name[x->vendor]));
+	kernels_unknown_put_ops(out, KERNELS_UNKNOWN_OPS, p, x);
+	table_set_i64(out, KERNELS_UNKNOWN_CALLS, (int64_t)x->calls);
+	table_set_i64(out, KERNELS_UNKNOWN_TOTAL, x->ns);
+	table_set_f64(out, KERNELS_UNKNOWN_SHARE, percent((double)x->ns, (double)all));
 }
+
+enum { VENDORS_NAME, VENDORS_UNKNOWN, VENDORS_TOTAL, VENDORS_CLASS, VENDORS_CLASS_SHARE, VENDORS_TC, VENDORS_TC_SHARE, VENDORS_COLUMNS };
+
+static const struct section_column vendors_columns[VENDORS_COLUMNS] = {
+	[VENDORS_NAME] = {COLUMN(.id = "vendor", .title = "Vendor", .help = "of the device, by its name or the API that launched the kernels", .type = CELL_STR)},
+	[VENDORS_UNKNOWN] = {COLUMN(.id = "unknown_names", .title = "Unknown names", .help = "kernel names whose class no rule tells", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[VENDORS_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "time of all its kernels, known or not", .type = CELL_I64, .unit = UNIT_NS)},
+	[VENDORS_CLASS] = {COLUMN(.id = "no_class_ns", .title = "Class unknown", .help = "time of kernels whose class no rule tells", .type = CELL_I64, .unit = UNIT_NS)},
+	[VENDORS_CLASS_SHARE] = {COLUMN(.id = "no_class_pct", .title = "Class unknown %", .help = "that / total", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[VENDORS_TC] = {COLUMN(.id = "no_tc_ns", .title = "TC unknown", .help = "time of kernels of which the name does not tell whether they use Tensor Cores",
+	                       .type = CELL_I64, .unit = UNIT_NS)},
+	[VENDORS_TC_SHARE] = {COLUMN(.id = "no_tc_pct", .title = "TC unknown %", .help = "that / total", .type = CELL_F64, .unit = UNIT_PERCENT)},
+};
+static const struct section vendors_section = {.columns = vendors_columns, .n = VENDORS_COLUMNS, .by = BY(KERNELS_UNKNOWN_BY_VENDOR)};
 
 static void put_vendors(struct table *out, const struct kernels_unknown_sums *s)
 {
-	enum { V_NAME, V_UNKNOWN, V_TOTAL, V_CLASS, V_CLASS_SHARE, V_TC, V_TC_SHARE, N_COLUMNS };
-	static const struct column columns[N_COLUMNS] = {
-		[V_NAME] = {.id = "vendor", .title = "Vendor", .help = "of the device, by its name or the API that launched the kernels", .type = CELL_STR},
-		[V_UNKNOWN] = {.id = "unknown_names", .title = "Unknown names", .help = "kernel names whose class no rule tells", .type = CELL_I64, .unit = UNIT_COUNT},
-		[V_TOTAL] = {.id = "total_ns", .title = "Total", .help = "time of all its kernels, known or not", .type = CELL_I64, .unit = UNIT_NS},
-		[V_CLASS] = {.id = "no_class_ns", .title = "Class unknown", .help = "time of kernels whose class no rule tells", .type = CELL_I64, .unit = UNIT_NS},
-		[V_CLASS_SHARE] = {.id = "no_class_pct", .title = "Class unknown %", .help = "that / total", .type = CELL_F64, .unit = UNIT_PERCENT},
-		[V_TC] = {.id = "no_tc_ns", .title = "TC unknown", .help = "time of kernels of which the name does not tell whether they use Tensor Cores", .type = CELL_I64, .unit = UNIT_NS},
-		[V_TC_SHARE] = {.id = "no_tc_pct", .title = "TC unknown %", .help = "that / total", .type = CELL_F64, .unit = UNIT_PERCENT},
-	};
-	table_columns(out, columns, N_COLUMNS);
 	for (unsigned v = 0; v < VENDORS; v++) {
 		if (!s->all[v])
 			continue;
 		table_row(out);
-		table_set_str(out, V_NAME, str_from(vendor_name[v]));
-		table_set_i64(out, V_UNKNOWN, (int64_t)s->names[v]);
-		table_set_i64(out, V_TOTAL, s->all[v]);
-		table_set_i64(out, V_CLASS, s->no_class[v]);
-		table_set_f64(out, V_CLASS_SHARE, percent((double)s->no_class[v], (double)s->all[v]));
-		table_set_i64(out, V_TC, s->no_tc[v]);
-		table_set_f64(out, V_TC_SHARE, percent((double)s->no_tc[v], (double)s->all[v]));
+		table_set_str(out, VENDORS_NAME, str_from(vendor_name[v]));
+		table_set_i64(out, VENDORS_UNKNOWN, (int64_t)s->names[v]);
+		table_set_i64(out, VENDORS_TOTAL, s->all[v]);
+		table_set_i64(out, VENDORS_CLASS, s->no_class[v]);
+		table_set_f64(out, VENDORS_CLASS_SHARE, percent((double)s->no_class[v], (double)s->all[v]));
+		table_set_i64(out, VENDORS_TC, s->no_tc[v]);
+		table_set_f64(out, VENDORS_TC_SHARE, percent((double)s->no_tc[v], (double)s->all[v]));
 	}
 }
 
@@ -180,12 +190,11 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	bool by_vendor = args->variant->by == BY_VENDOR, any = false;
+	bool by_vendor = args->variant->by == KERNELS_UNKNOWN_BY_VENDOR, any = false;
 	int64_t all = 0;
 	struct kernels_unknown_group *v = kernels_unknown_collect(p, &w, &all);
 	struct kernels_unknown_sums s = {0};
-	if (!by_vendor)
-		table_columns(out, name_columns, N_NAME_COLUMNS);
+	section_start(by_vendor ? &vendors_section : &kernels_unknown_section, args, 0, out);
 	for (uint32_t id = 0; id < p->strings.n; id++) {
 		const struct kernels_unknown_group *x = &v[id];
 		any |= x->seen;
@@ -213,8 +222,8 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 }
 
 static const struct report_variant kernels_unknown_variants[] = {
-	{.group_by = "name", .by = BY_NAME},
-	{.group_by = "vendor", .by = BY_VENDOR},
+	{.group_by = "name", .by = KERNELS_UNKNOWN_BY_NAME},
+	{.group_by = "vendor", .by = KERNELS_UNKNOWN_BY_VENDOR},
 	{0},
 };
 
@@ -225,6 +234,7 @@ const struct report report_kernels_unknown = {
 	.help = "Kernels whose class, or whose use of Tensor Cores, cannot be told from their name, with the time at stake and the ops that "
 	        "launched them. The notes say which share of the kernel time is known. An empty table: all are. --group-by=vendor: how much of each vendor's.",
 	.variants = kernels_unknown_variants,
+	.sections = (const struct section *const[]){&kernels_unknown_section, &vendors_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = kernels_unknown_run,

@@ -218,15 +218,22 @@ static uint32_t *holders(const struct profile *p, const struct load_nvprof_launc
 	return in;
 }
 
-enum { C_ID, C_NAME, C_START, C_CPU, C_KERNELS, C_CUDA, N_COLUMNS };
-static const struct column columns[N_COLUMNS] = {
-	[C_ID] = {.id = "id", .title = "Id", .help = "id of the range in the database", .type = CELL_I64},
-	[C_NAME] = {.id = "name", .title = "Name", .help = "text of the range; of an op as emit_nvtx wrote it, without its op_id", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KEY},
-	[C_START] = {.id = "start_ns", .title = "Start", .help = "when it began, on the database's clock", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL},
-	[C_CPU] = {.id = "cpu_time_ns", .title = "CPU Time", .help = "end less start; ranges inside it included", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_KERNELS] = {.id = "kernels", .title = "Kernels", .help = "launched by runtime calls strictly inside it, by any thread", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY},
-	[C_CUDA] = {.id = "cuda_time_ns", .title = "CUDA Time", .help = "sum of the durations of these kernels", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
+enum { LOAD_NVPROF_ID, LOAD_NVPROF_NAME, LOAD_NVPROF_START, LOAD_NVPROF_CPU, LOAD_NVPROF_KERNELS, LOAD_NVPROF_CUDA, LOAD_NVPROF_COLUMNS };
+
+static const struct section_column load_nvprof_columns[LOAD_NVPROF_COLUMNS] = {
+	[LOAD_NVPROF_ID] = {COLUMN(.id = "id", .title = "Id", .help = "id of the range in the database", .type = CELL_I64)},
+	[LOAD_NVPROF_NAME] = {COLUMN(.id = "name", .title = "Name", .help = "text of the range; of an op as emit_nvtx wrote it, without its op_id", .type = CELL_STR,
+	                             .flags = COLUMN_WIDE | COLUMN_KEY)},
+	[LOAD_NVPROF_START] = {COLUMN(.id = "start_ns", .title = "Start", .help = "when it began, on the database's clock", .type = CELL_I64, .unit = UNIT_TIME_NS,
+	                              .flags = COLUMN_DETAIL)},
+	[LOAD_NVPROF_CPU] = {COLUMN(.id = "cpu_time_ns", .title = "CPU Time", .help = "end less start; ranges inside it included", .type = CELL_I64, .unit = UNIT_NS,
+	                            .flags = COLUMN_KEY)},
+	[LOAD_NVPROF_KERNELS] = {COLUMN(.id = "kernels", .title = "Kernels", .help = "launched by runtime calls strictly inside it, by any thread", .type = CELL_I64,
+	                                .unit = UNIT_COUNT, .flags = COLUMN_KEY)},
+	[LOAD_NVPROF_CUDA] = {COLUMN(.id = "cuda_time_ns", .title = "CUDA Time", .help = "sum of the durations of these kernels", .type = CELL_I64, .unit = UNIT_NS,
+	                             .flags = COLUMN_KEY)},
 };
+static const struct section load_nvprof_section = {.columns = load_nvprof_columns, .n = LOAD_NVPROF_COLUMNS};
 
 /* The text as it was; emit_nvtx's numbers are kept apart from its names. */
 static struct str load_nvprof_text_of(const struct profile *p, uint32_t span, struct buf *b)
@@ -244,20 +251,20 @@ static struct str load_nvprof_text_of(const struct profile *p, uint32_t span, st
 	return buf_view(b);
 }
 
-static void load_nvprof_put_functions(const struct profile *p, const struct functions *f, bool sums, struct table *out)
+static void load_nvprof_put_functions(const struct profile *p, const struct report_args *args, const struct functions *f, bool sums, struct table *out)
 {
 	struct buf b = {0};
-	table_columns(out, columns, N_COLUMNS);
+	section_start(&load_nvprof_section, args, 0, out);
 	for (uint32_t i = 0; i < f->n; i++) {
 		uint32_t span = f->span[i];
 		table_row(out);
-		table_set_i64(out, C_ID, span_ext_id(&p->span, span));
-		table_set_str_copy(out, C_NAME, load_nvprof_text_of(p, span, &b));
-		table_set_i64(out, C_START, p->span.start_ns[span]);
-		table_set_i64(out, C_CPU, p->span.dur_ns[span]);
-		table_set_i64(out, C_KERNELS, (int64_t)f->kernels[i]);
+		table_set_i64(out, LOAD_NVPROF_ID, span_ext_id(&p->span, span));
+		table_set_str_copy(out, LOAD_NVPROF_NAME, load_nvprof_text_of(p, span, &b));
+		table_set_i64(out, LOAD_NVPROF_START, p->span.start_ns[span]);
+		table_set_i64(out, LOAD_NVPROF_CPU, p->span.dur_ns[span]);
+		table_set_i64(out, LOAD_NVPROF_KERNELS, (int64_t)f->kernels[i]);
 		if (sums)
-			table_set_i64(out, C_CUDA, f->ns[i]);
+			table_set_i64(out, LOAD_NVPROF_CUDA, f->ns[i]);
 	}
 	buf_release(&b);
 }
@@ -363,7 +370,7 @@ static int load_nvprof_run(const struct profile *p, const struct report_args *ar
 		             "--profile-from-start off -o FILE");
 	} else {
 		uint32_t *in = holders(p, &l, &f);
-		load_nvprof_put_functions(p, &f, l.fits, out);
+		load_nvprof_put_functions(p, args, &f, l.fits, out);
 		note_kernels(p, &l, in, out);
 		note_other_calls(p, &l, in, out);
 		note_equal_ids(p, out);
@@ -386,5 +393,6 @@ const struct report report_load_nvprof = {
 	        "calls strictly inside it launched, whatever thread they ran on; in order of time. Where torch would stop with an error (a launch by another "
 	        "call than cudaLaunchKernel, an id or a call that occurs twice), a note says so, names both rows, and the table goes on. Times are "
 	        "nanoseconds; torch takes the same numbers for microseconds. Ranges nest, so that kernels count in each range around them.",
+	.sections = (const struct section *const[]){&load_nvprof_section, NULL},
 	.run = load_nvprof_run,
 };

@@ -8,7 +8,7 @@
 #include "query/window.h"
 #include "store/torch_names.h"
 
-enum nvtx_grouping { BY_NAME, BY_PATH, BY_THREAD };
+enum nvtx_grouping { NVTX_BY_NAME, NVTX_BY_PATH, NVTX_BY_THREAD };
 enum { PATH_NAMES = 64 };
 enum { ANY_STEP = UINT32_MAX }; /* instead of a name: ProfilerStep#7 and all others */
 
@@ -67,7 +67,7 @@ static uint32_t nvtx_name_of(const struct nvtx_ranges *r, uint32_t i)
 	uint32_t name = r->p->span.name[i];
 	if (!name_is(r->p, name, NAME_STEP))
 		return name;
-	return r->by != BY_PATH && str_eqc(profile_cat(r->p, r->p->span.cat[i]), "nvtx") ? name : ANY_STEP;
+	return r->by != NVTX_BY_PATH && str_eqc(profile_cat(r->p, r->p->span.cat[i]), "nvtx") ? name : ANY_STEP;
 }
 
 static struct str nvtx_text_of(const struct nvtx_ranges *r, uint32_t name)
@@ -79,9 +79,9 @@ static struct nvtx_key nvtx_key_of(const struct nvtx_ranges *r, uint32_t i)
 {
 	const struct spans *s = &r->p->span;
 	struct nvtx_key k = {.name = nvtx_name_of(r, i), .cat = s->cat[i], .startend = s->kind[i] == SPAN_RANGE};
-	if (r->by == BY_THREAD)
+	if (r->by == NVTX_BY_THREAD)
 		k.track = s->track[i] + 1;
-	if (r->by == BY_PATH && r->around[i] != ROW_NONE && r->group[r->around[i]] != ROW_NONE)
+	if (r->by == NVTX_BY_PATH && r->around[i] != ROW_NONE && r->group[r->around[i]] != ROW_NONE)
 		k.parent = r->group[r->around[i]] + 1;
 	return k;
 }
@@ -167,16 +167,44 @@ static bool stack_text(struct str s, struct buf *out)
 	return any;
 }
 
-static void nvtx_put_name(struct table *out, unsigned col, const struct nvtx_ranges *r, uint32_t name)
+enum {
+	NVTX_RANGE, NVTX_DOMAIN, NVTX_STYLE, NVTX_PROCESS, NVTX_THREAD, NVTX_STATS, NVTX_SELF = NVTX_STATS + STATS_COLUMNS, NVTX_ON_GPU, NVTX_GPU_OPS, NVTX_GPU_NS,
+	NVTX_PROJECTED, NVTX_KERNELS, NVTX_KERNEL_NS, NVTX_KERNEL_PROJECTED, NVTX_COLUMNS
+};
+
+static const struct section_column nvtx_columns[NVTX_COLUMNS] = {
+	[NVTX_RANGE] = {COLUMN(.id = "range", .title = "Range", .help = "text of the range; of emit_nvtx and argument markers the op; of PyProf's call stacks the frames, "
+	                       "innermost last; ProfilerStep* are all steps", .type = CELL_STR, .flags = COLUMN_WIDE)},
+	[NVTX_DOMAIN] = {COLUMN(.id = "domain", .title = "Domain", .help = "NVTX domain or category; empty = NVTX's default domain", .type = CELL_STR)},
+	[NVTX_STYLE] = {COLUMN(.id = "style", .title = "Style", .help = "PushPop: nests on its thread; StartEnd: may overlap others", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[NVTX_PROCESS] = {COLUMN(.id = "process", .title = "Process", .help = "process of the range", .type = CELL_STR), .by = BY(NVTX_BY_THREAD)},
+	[NVTX_THREAD] = {COLUMN(.id = "thread", .title = "Thread", .help = "thread of the range", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(NVTX_BY_THREAD)},
+	STATS_COLUMN_LIST(NVTX_STATS),
+	[NVTX_SELF] = {COLUMN(.id = "self_ns", .title = "Self", .help = "total - what marked ranges directly inside take; empty for StartEnd", .type = CELL_I64, .unit = UNIT_NS,
+	                      .flags = COLUMN_KEY)},
+	[NVTX_ON_GPU] = {COLUMN(.id = "gpu_ranges", .title = "On GPU", .help = "ranges that launched device work", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[NVTX_GPU_OPS] = {COLUMN(.id = "gpu_ops", .title = "Device ops", .help = "kernels, copies and sets launched inside; in ranges inside others of the row once",
+	                         .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL)},
+	[NVTX_GPU_NS] = {COLUMN(.id = "gpu_ns", .title = "Device time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[NVTX_PROJECTED] = {COLUMN(.id = "projected_ns", .title = "Projected", .help = "sum over the ranges of the time from the first start to the last end of that work",
+	                           .type = CELL_I64, .unit = UNIT_NS)},
+	[NVTX_KERNELS] = {COLUMN(.id = "kernels", .title = "Kernels", .help = "kernels launched inside", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[NVTX_KERNEL_NS] = {COLUMN(.id = "kernel_ns", .title = "Kernel time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
+	[NVTX_KERNEL_PROJECTED] = {COLUMN(.id = "kernel_projected_ns", .title = "Kernels projected", .help = "projected, of kernels alone", .type = CELL_I64, .unit = UNIT_NS,
+	                                  .flags = COLUMN_DETAIL)},
+};
+static const struct section nvtx_section = {.columns = nvtx_columns, .n = NVTX_COLUMNS};
+
+static void nvtx_put_name(struct table *out, const struct nvtx_ranges *r, uint32_t name)
 {
 	struct buf text = {0};
 	struct str s = nvtx_text_of(r, name);
-	table_set_str_copy(out, col, stack_text(s, &text) ? buf_view(&text) : s);
+	table_set_str_copy(out, NVTX_RANGE, stack_text(s, &text) ? buf_view(&text) : s);
 	buf_release(&text);
 }
 
 /* "outer > inner", of deeper ones the innermost PATH_NAMES. */
-static void nvtx_put_path(struct table *out, unsigned col, const struct nvtx_ranges *r, uint32_t g)
+static void nvtx_put_path(struct table *out, const struct nvtx_ranges *r, uint32_t g)
 {
 	struct buf text = {0};
 	uint32_t path[PATH_NAMES], n = 0, up = g + 1;
@@ -193,55 +221,44 @@ static void nvtx_put_path(struct table *out, unsigned col, const struct nvtx_ran
 		if (n)
 			buf_cstr(&text, " > ");
 	}
-	table_set_str_copy(out, col, buf_view(&text));
+	table_set_str_copy(out, NVTX_RANGE, buf_view(&text));
 	buf_release(&text);
 }
 
-static void nvtx_put(struct nvtx_ranges *r, struct table *out)
+static void nvtx_put_figures(struct table *out, const struct extra *x)
+{
+	table_set_i64(out, NVTX_ON_GPU, (int64_t)x->on_gpu);
+	table_set_i64(out, NVTX_GPU_OPS, (int64_t)x->ops);
+	table_set_i64(out, NVTX_GPU_NS, x->device_ns);
+	table_set_i64(out, NVTX_PROJECTED, x->projected_ns);
+	table_set_i64(out, NVTX_KERNELS, (int64_t)x->kernels);
+	table_set_i64(out, NVTX_KERNEL_NS, x->kernel_ns);
+	table_set_i64(out, NVTX_KERNEL_PROJECTED, x->kernel_projected_ns);
+}
+
+static void nvtx_put(struct nvtx_ranges *r, const struct report_args *args, struct table *out)
 {
 	const struct profile *p = r->p;
-	unsigned name = TABLE_COLUMN(out, .id = "range", .title = "Range", .help = "text of the range; of emit_nvtx and argument markers the op; of PyProf's call stacks the frames, innermost last; ProfilerStep* are all steps",
-	                             .type = CELL_STR, .flags = COLUMN_WIDE);
-	unsigned domain = TABLE_COLUMN(out, .id = "domain", .title = "Domain", .help = "NVTX domain or category; empty = NVTX's default domain", .type = CELL_STR);
-	unsigned style = TABLE_COLUMN(out, .id = "style", .title = "Style", .help = "PushPop: nests on its thread; StartEnd: may overlap others", .type = CELL_STR, .flags = COLUMN_DETAIL);
-	unsigned pid = UINT32_MAX, tid = UINT32_MAX;
-	if (r->by == BY_THREAD) {
-		pid = TABLE_COLUMN(out, .id = "process", .title = "Process", .help = "process of the range", .type = CELL_STR);
-		tid = TABLE_COLUMN(out, .id = "thread", .title = "Thread", .help = "thread of the range", .type = CELL_STR, .flags = COLUMN_GROUP);
-	}
-	unsigned first = stats_columns(out);
-	unsigned c = TABLE_COLUMN(out, .id = "self_ns", .title = "Self", .help = "total - what marked ranges directly inside take; empty for StartEnd", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
-	TABLE_COLUMN(out, .id = "gpu_ranges", .title = "On GPU", .help = "ranges that launched device work", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(out, .id = "gpu_ops", .title = "Device ops", .help = "kernels, copies and sets launched inside; in ranges inside others of the row once", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL);
-	TABLE_COLUMN(out, .id = "gpu_ns", .title = "Device time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
-	TABLE_COLUMN(out, .id = "projected_ns", .title = "Projected", .help = "sum over the ranges of the time from the first start to the last end of that work",
-	             .type = CELL_I64, .unit = UNIT_NS);
-	TABLE_COLUMN(out, .id = "kernels", .title = "Kernels", .help = "kernels launched inside", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(out, .id = "kernel_ns", .title = "Kernel time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR);
-	TABLE_COLUMN(out, .id = "kernel_projected_ns", .title = "Kernels projected", .help = "projected, of kernels alone", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL);
+	section_start(&nvtx_section, args, 0, out);
 	for (uint32_t g = 0; g < r->s.n; g++) {
-		const struct extra *x = &r->extra[g];
 		struct nvtx_key k;
 		stats_key(&r->s, g, &k, sizeof k);
 		struct str cat = profile_cat(p, (uint16_t)k.cat);
 		table_row(out);
-		if (r->by == BY_PATH)
-			nvtx_put_path(out, name, r, g);
+		if (r->by == NVTX_BY_PATH)
+			nvtx_put_path(out, r, g);
 		else
-			nvtx_put_name(out, name, r, k.name);
-		table_set_str(out, domain, str_eqc(cat, "nvtx") ? STR("") : cat);
-		table_set_str(out, style, k.startend ? STR("StartEnd") : STR("PushPop"));
-		if (r->by == BY_THREAD) {
-			table_set_str(out, pid, profile_str(p, p->track.pid_text[k.track - 1]));
-			table_set_str(out, tid, profile_str(p, p->track.tid_text[k.track - 1]));
+			nvtx_put_name(out, r, k.name);
+		table_set_str(out, NVTX_DOMAIN, str_eqc(cat, "nvtx") ? STR("") : cat);
+		table_set_str(out, NVTX_STYLE, k.startend ? STR("StartEnd") : STR("PushPop"));
+		if (k.track) {
+			table_set_str(out, NVTX_PROCESS, profile_str(p, p->track.pid_text[k.track - 1]));
+			table_set_str(out, NVTX_THREAD, profile_str(p, p->track.tid_text[k.track - 1]));
 		}
-		stats_put(out, first, &r->s, g);
+		stats_put(out, NVTX_STATS, &r->s, g);
 		if (!k.startend)
-			table_set_i64(out, c, x->self_ns);
-		const int64_t figures[] = {(int64_t)x->on_gpu, (int64_t)x->ops, x->device_ns, x->projected_ns, (int64_t)x->kernels, x->kernel_ns,
-		                           x->kernel_projected_ns};
-		for (unsigned f = 0; f < sizeof figures / sizeof figures[0]; f++)
-			table_set_i64(out, c + 1 + f, figures[f]);
+			table_set_i64(out, NVTX_SELF, r->extra[g].self_ns);
+		nvtx_put_figures(out, &r->extra[g]);
 	}
 }
 
@@ -307,7 +324,7 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 		           : err_set(e, ERR_DATA, "no marked range began in those steps");
 	} else {
 		stats_finish(&r.s);
-		nvtx_put(&r, out);
+		nvtx_put(&r, args, out);
 		uint64_t lost = 0;
 		for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 			lost += p->gpu_op.call[g] == ROW_NONE;
@@ -331,9 +348,9 @@ static int nvtx_run(const struct profile *p, const struct report_args *args, str
 }
 
 static const struct report_variant nvtx_variants[] = {
-	{.group_by = "name", .by = BY_NAME},
-	{.group_by = "path", .by = BY_PATH},
-	{.group_by = "thread", .by = BY_THREAD},
+	{.group_by = "name", .by = NVTX_BY_NAME},
+	{.group_by = "path", .by = NVTX_BY_PATH},
+	{.group_by = "thread", .by = NVTX_BY_THREAD},
 	{0},
 };
 
@@ -345,6 +362,7 @@ const struct report report_nvtx = {
 	        "that was launched inside, summed and projected: from the start of the first to the end of the last. By name and domain; "
 	        "--group-by=path tells apart what they are nested in, --group-by=thread the threads. Steps are one row, ProfilerStep*.",
 	.variants = nvtx_variants,
+	.sections = (const struct section *const[]){&nvtx_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
 	.timeline = true,

@@ -6,7 +6,7 @@
 #include "query/stats.h"
 #include "query/window.h"
 
-enum osrt_grouping { BY_NAME, BY_KIND, BY_THREAD };
+enum osrt_grouping { OSRT_BY_NAME, OSRT_BY_KIND, OSRT_BY_THREAD };
 
 /* Parts that a grouping does not ask for are 0. */
 struct osrt_key {
@@ -47,7 +47,7 @@ static uint8_t osrt_kind_of(struct str name)
 static void osrt_add(struct osrt_calls *c, uint32_t i, enum os_call_kind kind)
 {
 	const struct spans *s = &c->p->span;
-	struct osrt_key k = {.name = c->by == BY_KIND ? 0 : s->name[i], .kind = kind + 1u, .track = c->by == BY_THREAD ? s->track[i] + 1 : 0};
+	struct osrt_key k = {.name = c->by == OSRT_BY_KIND ? 0 : s->name[i], .kind = kind + 1u, .track = c->by == OSRT_BY_THREAD ? s->track[i] + 1 : 0};
 	uint32_t before = c->s.n, g = stats_add(&c->s, &k, sizeof k, s->dur_ns[i]);
 	if (c->s.n > before) {
 		MEM_GROW(c->idle_ns, c->cap, c->s.n);
@@ -75,35 +75,39 @@ static void osrt_collect(struct osrt_calls *c)
 	}
 }
 
-static void osrt_put(struct osrt_calls *c, struct table *out)
+enum {
+	OSRT_NAME, OSRT_KIND, OSRT_PROCESS, OSRT_THREAD, OSRT_STATS, OSRT_IDLE = OSRT_STATS + STATS_COLUMNS, OSRT_COLUMNS
+};
+
+static const struct section_column osrt_columns[OSRT_COLUMNS] = {
+	[OSRT_NAME] = {COLUMN(.id = "name", .title = "Call", .help = "function of the operating system's libraries", .type = CELL_STR), .not_by = BY(OSRT_BY_KIND)},
+	[OSRT_KIND] = {COLUMN(.id = "kind", .title = "Kind", .help = "file I/O, network, wait for I/O, lock, sleep, driver, process, memory, thread, other; by the name "
+	                      "of the call", .type = CELL_STR, .flags = COLUMN_KEY)},
+	[OSRT_PROCESS] = {COLUMN(.id = "process", .title = "Process", .help = "process that called", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(OSRT_BY_THREAD)},
+	[OSRT_THREAD] = {COLUMN(.id = "thread", .title = "Thread", .help = "thread that called", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(OSRT_BY_THREAD)},
+	STATS_COLUMN_LIST(OSRT_STATS),
+	[OSRT_IDLE] = {COLUMN(.id = "idle_ns", .title = "GPU idle", .help = "of the total, the time in which no device worked, in threads that launch device work: what a "
+	                      "device may have been waiting for", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+};
+static const struct section osrt_section = {.columns = osrt_columns, .n = OSRT_COLUMNS};
+
+static void osrt_put(struct osrt_calls *c, const struct report_args *args, struct table *out)
 {
 	const struct profile *p = c->p;
-	unsigned name = UINT32_MAX, pid = UINT32_MAX, tid = UINT32_MAX;
-	if (c->by != BY_KIND)
-		name = TABLE_COLUMN(out, .id = "name", .title = "Call", .help = "function of the operating system's libraries", .type = CELL_STR);
-	unsigned kind = TABLE_COLUMN(out, .id = "kind", .title = "Kind", .help = "file I/O, network, wait for I/O, lock, sleep, driver, process, memory, thread, other; by the name of the call", .type = CELL_STR,
-	                             .flags = COLUMN_KEY);
-	if (c->by == BY_THREAD) {
-		pid = TABLE_COLUMN(out, .id = "process", .title = "Process", .help = "process that called", .type = CELL_STR, .flags = COLUMN_GROUP);
-		tid = TABLE_COLUMN(out, .id = "thread", .title = "Thread", .help = "thread that called", .type = CELL_STR, .flags = COLUMN_GROUP);
-	}
-	unsigned first = stats_columns(out);
-	unsigned idle = TABLE_COLUMN(out, .id = "idle_ns", .title = "GPU idle", .help = "of the total, the time in which no device worked, in threads that launch device work: what a device may have been "
-	                             "waiting for", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
+	section_start(&osrt_section, args, 0, out);
 	for (uint32_t g = 0; g < c->s.n; g++) {
 		struct osrt_key k;
 		stats_key(&c->s, g, &k, sizeof k);
 		table_row(out);
-		if (c->by != BY_KIND)
-			table_set_str(out, name, profile_str(p, k.name));
-		table_set_str(out, kind, str_from(os_call_kind_name[k.kind - 1]));
-		if (c->by == BY_THREAD) {
-			table_set_str(out, pid, profile_str(p, p->track.pid_text[k.track - 1]));
-			table_set_str(out, tid, profile_str(p, p->track.tid_text[k.track - 1]));
+		table_set_str(out, OSRT_NAME, profile_str(p, k.name));
+		table_set_str(out, OSRT_KIND, str_from(os_call_kind_name[k.kind - 1]));
+		if (k.track) {
+			table_set_str(out, OSRT_PROCESS, profile_str(p, p->track.pid_text[k.track - 1]));
+			table_set_str(out, OSRT_THREAD, profile_str(p, p->track.tid_text[k.track - 1]));
 		}
-		stats_put(out, first, &c->s, g);
+		stats_put(out, OSRT_STATS, &c->s, g);
 		if (p->gpu_op.rows.n)
-			table_set_i64(out, idle, c->idle_ns[g]);
+			table_set_i64(out, OSRT_IDLE, c->idle_ns[g]);
 	}
 }
 
@@ -139,7 +143,7 @@ static int osrt_run(const struct profile *p, const struct report_args *args, str
 		                  err_set(e, ERR_DATA, "the input holds no calls of the operating system's libraries; to record them: nsys profile --trace=cuda,nvtx,osrt");
 	} else {
 		stats_finish(&c.s);
-		osrt_put(&c, out);
+		osrt_put(&c, args, out);
 		osrt_put_notes(&c, out);
 		rc = table_sort(out, STR("total_ns"), true, e);
 	}
@@ -152,9 +156,9 @@ static int osrt_run(const struct profile *p, const struct report_args *args, str
 }
 
 static const struct report_variant osrt_variants[] = {
-	{.group_by = "name", .by = BY_NAME},
-	{.group_by = "kind", .by = BY_KIND},
-	{.group_by = "thread", .by = BY_THREAD},
+	{.group_by = "name", .by = OSRT_BY_NAME},
+	{.group_by = "kind", .by = OSRT_BY_KIND},
+	{.group_by = "thread", .by = OSRT_BY_THREAD},
 	{0},
 };
 
@@ -165,6 +169,7 @@ const struct report report_osrt = {
 	        "often, how long, and how much of that passed in threads that launch device work while no device worked, before the first work included. All processes and threads together; "
 	        "--group-by=kind adds the calls of a kind, --group-by=thread tells the threads apart.",
 	.variants = osrt_variants,
+	.sections = (const struct section *const[]){&osrt_section, NULL},
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,

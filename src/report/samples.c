@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum samples_grouping { BY_FUNCTION, BY_STACK, BY_THREAD };
+enum samples_grouping { SAMPLES_BY_FUNCTION, SAMPLES_BY_STACK, SAMPLES_BY_THREAD };
 
 struct samples_group {
 	uint32_t key;              /* string, or track */
@@ -68,10 +68,10 @@ static void samples_count(struct samples_groups *g, const struct profile *p, enu
 		g->samples++;
 		g->ns += ns;
 		g->bare += !profile_str(p, stack).n;
-		if (by == BY_FUNCTION) {
+		if (by == SAMPLES_BY_FUNCTION) {
 			count_functions(g, profile_str(p, stack), ns);
 		} else {
-			struct samples_group *to = by_key(g, by == BY_STACK ? stack : p->mark.track[i]);
+			struct samples_group *to = by_key(g, by == SAMPLES_BY_STACK ? stack : p->mark.track[i]);
 			to->self++;
 			to->self_ns += ns;
 		}
@@ -93,51 +93,68 @@ static double samples_share(int64_t part, int64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void samples_put_functions(const struct samples_groups *g, struct table *t)
+enum {
+	SAMPLES_FUNCTION, SAMPLES_SELF, SAMPLES_SELF_SHARE, SAMPLES_SELF_CPU, SAMPLES_TOTAL, SAMPLES_TOTAL_SHARE, SAMPLES_STACK, SAMPLES_PID, SAMPLES_TID,
+	SAMPLES_THREAD_NAME, SAMPLES_N, SAMPLES_SHARE, SAMPLES_CPU, SAMPLES_COLUMNS
+};
+
+static const struct section_column samples_columns[SAMPLES_COLUMNS] = {
+	[SAMPLES_FUNCTION] = {COLUMN(.id = "function", .title = "Function", .help = "its name, and the file that holds it", .type = CELL_STR, .flags = COLUMN_KEY),
+	                      .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_SELF] = {COLUMN(.id = "self_samples", .title = "Self", .help = "samples in which it ran itself", .type = CELL_I64, .unit = UNIT_COUNT),
+	                  .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_SELF_SHARE] = {COLUMN(.id = "self_pct", .title = "Self %", .help = "share of all samples", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY),
+	                        .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_SELF_CPU] = {COLUMN(.id = "self_cpu_ns", .title = "Self CPU", .help = "CPU time that these samples stand for", .type = CELL_I64, .unit = UNIT_NS),
+	                      .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_TOTAL] = {COLUMN(.id = "total_samples", .title = "Total", .help = "samples in which it, or what it called, ran; once however often it is in the stack",
+	                          .type = CELL_I64, .unit = UNIT_COUNT), .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_TOTAL_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "share of all samples", .type = CELL_F64, .unit = UNIT_PERCENT),
+	                         .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_STACK] = {COLUMN(.id = "stack", .title = "Stack", .help = "functions, the innermost first", .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_WIDE),
+	                   .by = BY(SAMPLES_BY_STACK)},
+	[SAMPLES_PID] = {COLUMN(.id = "pid", .title = "Process", .help = "process id", .type = CELL_I64, .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_THREAD)},
+	[SAMPLES_TID] = {COLUMN(.id = "tid", .title = "Thread", .help = "thread id", .type = CELL_I64, .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_THREAD)},
+	[SAMPLES_THREAD_NAME] = {COLUMN(.id = "thread_name", .title = "Name", .help = "as the program calls it", .type = CELL_STR), .by = BY(SAMPLES_BY_THREAD)},
+	[SAMPLES_N] = {COLUMN(.id = "samples", .title = "Samples", .help = "how many", .type = CELL_I64, .unit = UNIT_COUNT), .not_by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of all samples", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY),
+	                   .not_by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_CPU] = {COLUMN(.id = "cpu_ns", .title = "CPU", .help = "CPU time that they stand for", .type = CELL_I64, .unit = UNIT_NS), .not_by = BY(SAMPLES_BY_FUNCTION)},
+};
+static const struct section samples_section = {.columns = samples_columns, .n = SAMPLES_COLUMNS};
+
+static void samples_put_key(const struct samples_groups *g, const struct profile *p, enum samples_grouping by, uint32_t key, struct table *t)
 {
-	TABLE_COLUMN(t, .id = "function", .title = "Function", .help = "its name, and the file that holds it", .type = CELL_STR, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, .id = "self_samples", .title = "Self", .help = "samples in which it ran itself", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "self_pct", .title = "Self %", .help = "share of all samples", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, .id = "self_cpu_ns", .title = "Self CPU", .help = "CPU time that these samples stand for", .type = CELL_I64, .unit = UNIT_NS);
-	TABLE_COLUMN(t, .id = "total_samples", .title = "Total", .help = "samples in which it, or what it called, ran; once however often it is in the stack", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "total_pct", .title = "Total %", .help = "share of all samples", .type = CELL_F64, .unit = UNIT_PERCENT);
-	for (uint32_t i = 0; i < g->n; i++) {
-		const struct samples_group *x = &g->v[i];
-		table_row(t);
-		table_set_str_copy(t, 0, intern_get(&g->names, x->key));
-		table_set_i64(t, 1, x->self);
-		table_set_f64(t, 2, samples_share(x->self, g->samples));
-		table_set_i64(t, 3, x->self_ns);
-		table_set_i64(t, 4, x->total);
-		table_set_f64(t, 5, samples_share(x->total, g->samples));
+	switch (by) {
+	case SAMPLES_BY_FUNCTION:
+		table_set_str_copy(t, SAMPLES_FUNCTION, intern_get(&g->names, key));
+		break;
+	case SAMPLES_BY_STACK:
+		table_set_str(t, SAMPLES_STACK, profile_str(p, key));
+		break;
+	case SAMPLES_BY_THREAD:
+		table_set_i64(t, SAMPLES_PID, p->track.pid[key]);
+		table_set_i64(t, SAMPLES_TID, p->track.tid[key]);
+		table_set_str(t, SAMPLES_THREAD_NAME, profile_str(p, p->track.thread_name[key]));
 	}
 }
 
-static void put_others(const struct samples_groups *g, const struct profile *p, enum samples_grouping by, struct table *t)
+/* A stack or a thread has samples of its own alone, under other names. */
+static void samples_put(const struct samples_groups *g, const struct profile *p, const struct report_args *args, struct table *t)
 {
-	if (by == BY_STACK) {
-		TABLE_COLUMN(t, .id = "stack", .title = "Stack", .help = "functions, the innermost first", .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_WIDE);
-	} else {
-		TABLE_COLUMN(t, .id = "pid", .title = "Process", .help = "process id", .type = CELL_I64, .flags = COLUMN_KEY);
-		TABLE_COLUMN(t, .id = "tid", .title = "Thread", .help = "thread id", .type = CELL_I64, .flags = COLUMN_KEY);
-		TABLE_COLUMN(t, .id = "thread_name", .title = "Name", .help = "as the program calls it", .type = CELL_STR);
-	}
-	unsigned first = TABLE_COLUMN(t, .id = "samples", .title = "Samples", .help = "how many", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "share_pct", .title = "Share", .help = "of all samples", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, .id = "cpu_ns", .title = "CPU", .help = "CPU time that they stand for", .type = CELL_I64, .unit = UNIT_NS);
+	section_start(&samples_section, args, 0, t);
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct samples_group *x = &g->v[i];
 		table_row(t);
-		if (by == BY_STACK) {
-			table_set_str(t, 0, profile_str(p, x->key));
-		} else {
-			table_set_i64(t, 0, p->track.pid[x->key]);
-			table_set_i64(t, 1, p->track.tid[x->key]);
-			table_set_str(t, 2, profile_str(p, p->track.thread_name[x->key]));
-		}
-		table_set_i64(t, first, x->self);
-		table_set_f64(t, first + 1, samples_share(x->self, g->samples));
-		table_set_i64(t, first + 2, x->self_ns);
+		samples_put_key(g, p, (enum samples_grouping)args->variant->by, x->key, t);
+		table_set_i64(t, SAMPLES_SELF, x->self);
+		table_set_f64(t, SAMPLES_SELF_SHARE, samples_share(x->self, g->samples));
+		table_set_i64(t, SAMPLES_SELF_CPU, x->self_ns);
+		table_set_i64(t, SAMPLES_TOTAL, x->total);
+		table_set_f64(t, SAMPLES_TOTAL_SHARE, samples_share(x->total, g->samples));
+		table_set_i64(t, SAMPLES_N, x->self);
+		table_set_f64(t, SAMPLES_SHARE, samples_share(x->self, g->samples));
+		table_set_i64(t, SAMPLES_CPU, x->self_ns);
 	}
 }
 
@@ -145,19 +162,16 @@ static int samples_run(const struct profile *p, const struct report_args *args, 
 {
 	struct samples_groups g = {0};
 	bool lives = diag_count(&p->diags, "still-recording") > 0;
-	enum samples_grouping by = (enum samples_grouping)args->variant->by;
 	intern_init(&g.names);
 	idmap_init(&g.at, 0, INT64_MAX, 64);
-	samples_count(&g, p, by);
+	samples_count(&g, p, (enum samples_grouping)args->variant->by);
 	if (g.n)
 		qsort(g.v, g.n, sizeof *g.v, samples_compare);
 	if (!g.samples)
 		err_set(e, ERR_DATA, "the input holds no samples of stacks%s; `opscope record --sample=cpu` takes them%s", lives ? " yet" : "",
 		        lives ? ", and writes them once a second" : "");
-	else if (by == BY_FUNCTION)
-		samples_put_functions(&g, out);
 	else
-		put_others(&g, p, by, out);
+		samples_put(&g, p, args, out);
 	if (g.samples)
 		table_note(out, "%lld samples, which stand for %.3f s of CPU time of all threads", (long long)g.samples, (double)g.ns / 1e9);
 	if (g.bare)
@@ -169,9 +183,9 @@ static int samples_run(const struct profile *p, const struct report_args *args, 
 }
 
 static const struct report_variant samples_variants[] = {
-	{.group_by = "function", .by = BY_FUNCTION},
-	{.group_by = "stack", .by = BY_STACK},
-	{.group_by = "thread", .by = BY_THREAD},
+	{.group_by = "function", .by = SAMPLES_BY_FUNCTION},
+	{.group_by = "stack", .by = SAMPLES_BY_STACK},
+	{.group_by = "thread", .by = SAMPLES_BY_THREAD},
 	{0},
 };
 
@@ -183,6 +197,7 @@ const struct report report_samples = {
 	        "A stack reaches as far as frame pointers do: code that was built without them (much of Debian's) shows its innermost function, and may lack callers. "
 	        "?? is a function without a name in its file. Python's own functions are there when it was built with frame pointers and runs with `-X perf` (3.12 and later).",
 	.variants = samples_variants,
+	.sections = (const struct section *const[]){&samples_section, NULL},
 	.timeline = true,
 	.run = samples_run,
 };

@@ -73,21 +73,28 @@ static void set_kinds(struct table *t, unsigned col, uint32_t kinds, uint8_t pha
 		table_set_str_copy(t, col, (struct str){text, n});
 }
 
-static int put_counts(const struct profile *p, struct table *t, struct err *e)
+enum { TRACE_CATEGORY, TRACE_PHASE, TRACE_MEANING, TRACE_KINDS, TRACE_EVENTS, TRACE_COLUMNS };
+
+static const struct section_column trace_columns[TRACE_COLUMNS] = {
+	[TRACE_CATEGORY] = {COLUMN(.id = "category", .title = "Category", .help = "as written in the input", .type = CELL_STR)},
+	[TRACE_PHASE] = {COLUMN(.id = "phase", .title = "Phase", .help = "`ph` of the event", .type = CELL_STR)},
+	[TRACE_MEANING] = {COLUMN(.id = "meaning", .title = "Meaning", .help = "what that phase is", .type = CELL_STR)},
+	[TRACE_KINDS] = {COLUMN(.id = "kinds", .title = "Taken For", .help = "what the events of this category are in the reports", .type = CELL_STR)},
+	[TRACE_EVENTS] = {COLUMN(.id = "events", .title = "Events", .help = "how many the input holds", .type = CELL_I64, .unit = UNIT_COUNT)},
+};
+static const struct section trace_section = {.columns = trace_columns, .n = TRACE_COLUMNS};
+
+static int put_counts(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
-	TABLE_COLUMN(t, .id = "category", .title = "Category", .help = "as written in the input", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "phase", .title = "Phase", .help = "`ph` of the event", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "meaning", .title = "Meaning", .help = "what that phase is", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "kinds", .title = "Taken For", .help = "what the events of this category are in the reports", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "events", .title = "Events", .help = "how many the input holds", .type = CELL_I64, .unit = UNIT_COUNT);
+	section_start(&trace_section, args, 0, t);
 	uint32_t *kinds = kinds_of_categories(p);
 	for (uint32_t i = 0; i < p->count.rows.n; i++) {
 		table_row(t);
-		table_set_str(t, 0, profile_cat(p, p->count.cat[i]));
-		table_set_fmt(t, 1, "%c", p->count.phase[i]);
-		table_set_str(t, 2, str_from(phase_meaning(p->count.phase[i])));
-		set_kinds(t, 3, p->count.cat[i] < p->cat.rows.n ? kinds[p->count.cat[i]] : 0, p->count.phase[i]);
-		table_set_i64(t, 4, (int64_t)p->count.events[i]);
+		table_set_str(t, TRACE_CATEGORY, profile_cat(p, p->count.cat[i]));
+		table_set_fmt(t, TRACE_PHASE, "%c", p->count.phase[i]);
+		table_set_str(t, TRACE_MEANING, str_from(phase_meaning(p->count.phase[i])));
+		set_kinds(t, TRACE_KINDS, p->count.cat[i] < p->cat.rows.n ? kinds[p->count.cat[i]] : 0, p->count.phase[i]);
+		table_set_i64(t, TRACE_EVENTS, (int64_t)p->count.events[i]);
 	}
 	mem_free(kinds);
 	return table_sort(t, STR("events"), true, e);
@@ -126,57 +133,75 @@ static struct track_sum *sum_tracks(const struct profile *p)
 	return sum;
 }
 
-static void put_tracks(const struct profile *p, const struct track_sum *sum, struct table *t)
+enum {
+	TRACKS_PROCESS, TRACKS_THREAD, TRACKS_PROCESS_NAME, TRACKS_THREAD_NAME, TRACKS_OPS, TRACKS_ANNOTATIONS, TRACKS_PYTHON, TRACKS_CALLS, TRACKS_DEVICE,
+	TRACKS_MEMORY, TRACKS_START, TRACKS_COVERS, TRACKS_COLUMNS
+};
+
+static const struct section_column tracks_columns[TRACKS_COLUMNS] = {
+	[TRACKS_PROCESS] = {COLUMN(.id = "process", .title = "Process", .help = "process id, or the device of a stream", .type = CELL_STR)},
+	[TRACKS_THREAD] = {COLUMN(.id = "thread", .title = "Thread", .help = "thread id, or the stream", .type = CELL_STR)},
+	[TRACKS_PROCESS_NAME] = {COLUMN(.id = "process_name", .title = "Process Name", .help = "as recorded", .type = CELL_STR)},
+	[TRACKS_THREAD_NAME] = {COLUMN(.id = "thread_name", .title = "Thread Name", .help = "as recorded", .type = CELL_STR, .flags = COLUMN_WIDE)},
+	[TRACKS_OPS] = {COLUMN(.id = "ops", .title = "Ops", .help = "framework ops", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[TRACKS_ANNOTATIONS] = {COLUMN(.id = "annotations", .title = "Annotations", .help = "record_function ranges and the like", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[TRACKS_PYTHON] = {COLUMN(.id = "python_frames", .title = "Python", .help = "Python frames", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[TRACKS_CALLS] = {COLUMN(.id = "api_calls", .title = "API Calls", .help = "runtime and driver calls", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[TRACKS_DEVICE] = {COLUMN(.id = "device_operations", .title = "Device", .help = "kernels, copies and sets", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[TRACKS_MEMORY] = {COLUMN(.id = "memory_events", .title = "Memory", .help = "allocations and frees", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[TRACKS_START] = {COLUMN(.id = "start_ns", .title = "Start", .help = "first moment", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL)},
+	[TRACKS_COVERS] = {COLUMN(.id = "span_ns", .title = "Covers", .help = "from its first moment to its last", .type = CELL_I64, .unit = UNIT_NS)},
+};
+static const struct section tracks_section = {.name = "tracks", .title = "Threads and streams", .columns = tracks_columns, .n = TRACKS_COLUMNS};
+
+static void put_tracks(const struct profile *p, const struct report_args *args, const struct track_sum *sum, struct table *out)
 {
-	TABLE_COLUMN(t, .id = "process", .title = "Process", .help = "process id, or the device of a stream", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "thread", .title = "Thread", .help = "thread id, or the stream", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "process_name", .title = "Process Name", .help = "as recorded", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "thread_name", .title = "Thread Name", .help = "as recorded", .type = CELL_STR, .flags = COLUMN_WIDE);
-	TABLE_COLUMN(t, .id = "ops", .title = "Ops", .help = "framework ops", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "annotations", .title = "Annotations", .help = "record_function ranges and the like", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "python_frames", .title = "Python", .help = "Python frames", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "api_calls", .title = "API Calls", .help = "runtime and driver calls", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "device_operations", .title = "Device", .help = "kernels, copies and sets", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "memory_events", .title = "Memory", .help = "allocations and frees", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "start_ns", .title = "Start", .help = "first moment", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL);
-	TABLE_COLUMN(t, .id = "span_ns", .title = "Covers", .help = "from its first moment to its last", .type = CELL_I64, .unit = UNIT_NS);
+	struct table *t = section_add(&tracks_section, args, 0, out);
 	for (uint32_t i = 0; i < p->track.rows.n; i++) {
 		int64_t span;
 		table_row(t);
-		table_set_str(t, 0, profile_str(p, p->track.pid_text[i]));
-		table_set_str(t, 1, profile_str(p, p->track.tid_text[i]));
-		table_set_str(t, 2, profile_str(p, p->track.process_name[i]));
-		table_set_str(t, 3, profile_str(p, p->track.thread_name[i]));
-		table_set_i64(t, 4, (int64_t)sum[i].kinds[SPAN_OP]);
-		table_set_i64(t, 5, (int64_t)(sum[i].kinds[SPAN_USER] + sum[i].kinds[SPAN_GPU_USER]));
-		table_set_i64(t, 6, (int64_t)sum[i].kinds[SPAN_PYTHON]);
-		table_set_i64(t, 7, (int64_t)sum[i].kinds[SPAN_CALL]);
-		table_set_i64(t, 8, (int64_t)sum[i].device);
-		table_set_i64(t, 9, (int64_t)sum[i].memory);
+		table_set_str(t, TRACKS_PROCESS, profile_str(p, p->track.pid_text[i]));
+		table_set_str(t, TRACKS_THREAD, profile_str(p, p->track.tid_text[i]));
+		table_set_str(t, TRACKS_PROCESS_NAME, profile_str(p, p->track.process_name[i]));
+		table_set_str(t, TRACKS_THREAD_NAME, profile_str(p, p->track.thread_name[i]));
+		table_set_i64(t, TRACKS_OPS, (int64_t)sum[i].kinds[SPAN_OP]);
+		table_set_i64(t, TRACKS_ANNOTATIONS, (int64_t)(sum[i].kinds[SPAN_USER] + sum[i].kinds[SPAN_GPU_USER]));
+		table_set_i64(t, TRACKS_PYTHON, (int64_t)sum[i].kinds[SPAN_PYTHON]);
+		table_set_i64(t, TRACKS_CALLS, (int64_t)sum[i].kinds[SPAN_CALL]);
+		table_set_i64(t, TRACKS_DEVICE, (int64_t)sum[i].device);
+		table_set_i64(t, TRACKS_MEMORY, (int64_t)sum[i].memory);
 		if (sum[i].last >= sum[i].first && !__builtin_sub_overflow(sum[i].last, sum[i].first, &span)) {
-			table_set_i64(t, 10, sum[i].first);
-			table_set_i64(t, 11, span);
+			table_set_i64(t, TRACKS_START, sum[i].first);
+			table_set_i64(t, TRACKS_COVERS, span);
 		}
 	}
 }
 
 /* --- settings --------------------------------------------------------------------------------------------------- */
 
-static void put_settings(const struct profile *p, struct table *t)
+enum { SETTINGS_KEY, SETTINGS_VALUE, SETTINGS_COLUMNS };
+
+static const struct section_column settings_columns[SETTINGS_COLUMNS] = {
+	[SETTINGS_KEY] = {COLUMN(.id = "key", .title = "Setting", .help = "name in the input", .type = CELL_STR)},
+	[SETTINGS_VALUE] = {COLUMN(.id = "value", .title = "Value", .help = "as recorded", .type = CELL_STR, .flags = COLUMN_WIDE)},
+};
+static const struct section settings_section = {.name = "settings", .title = "Settings of the profiler and facts about the run",
+                                                .columns = settings_columns, .n = SETTINGS_COLUMNS};
+
+static void put_settings(const struct profile *p, const struct report_args *args, struct table *out)
 {
 	unsigned hidden = 0;
-	TABLE_COLUMN(t, .id = "key", .title = "Setting", .help = "name in the input", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "value", .title = "Value", .help = "as recorded", .type = CELL_STR, .flags = COLUMN_WIDE);
+	struct table *t = section_add(&settings_section, args, 0, out);
 	for (uint32_t i = 0; i < p->meta.rows.n; i++) {
 		struct str key = profile_str(p, p->meta.key[i]), value = profile_str(p, p->meta.value[i]);
 		bool nested = !p->meta.is_string[i] && value.n && (value.p[0] == '{' || value.p[0] == '[');
 		table_row(t);
-		table_set_str(t, 0, key);
+		table_set_str(t, SETTINGS_KEY, key);
 		if (value.n <= MAX_SHOWN && !nested) {
-			table_set_str(t, 1, value);
+			table_set_str(t, SETTINGS_VALUE, value);
 			continue;
 		}
-		table_set_fmt(t, 1, "(%zu bytes)", value.n);
+		table_set_fmt(t, SETTINGS_VALUE, "(%zu bytes)", value.n);
 		hidden++;
 	}
 	if (hidden)
@@ -240,23 +265,30 @@ static void count_items(const struct profile *p, uint64_t has[N_ITEMS])
 	has[HAS_DISTRIBUTED] = profile_meta(p, "distributedInfo", &text) && text.n > 2;
 }
 
-static unsigned put_contents(const struct profile *p, struct table *t)
+enum { CONTENTS_WHAT, CONTENTS_EVENTS, CONTENTS_USED_BY, CONTENTS_HOW, CONTENTS_COLUMNS };
+
+static const struct section_column contents_columns[CONTENTS_COLUMNS] = {
+	[CONTENTS_WHAT] = {COLUMN(.id = "what", .title = "What", .help = "a kind of record", .type = CELL_STR)},
+	[CONTENTS_EVENTS] = {COLUMN(.id = "events", .title = "Events", .help = "how many there are", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[CONTENTS_USED_BY] = {COLUMN(.id = "used_by", .title = "Used By", .help = "reports, or parts of them, that need it", .type = CELL_STR)},
+	[CONTENTS_HOW] = {COLUMN(.id = "how_to_record", .title = "To Record It", .help = "only where there are none", .type = CELL_STR, .flags = COLUMN_WIDE)},
+};
+static const struct section contents_section = {.name = "contents", .title = "What is recorded, and what for", .columns = contents_columns, .n = CONTENTS_COLUMNS};
+
+static unsigned put_contents(const struct profile *p, const struct report_args *args, struct table *out)
 {
 	uint64_t has[N_ITEMS] = {0};
 	unsigned absent = 0;
 	count_items(p, has);
-	TABLE_COLUMN(t, .id = "what", .title = "What", .help = "a kind of record", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "events", .title = "Events", .help = "how many there are", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "used_by", .title = "Used By", .help = "reports, or parts of them, that need it", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "how_to_record", .title = "To Record It", .help = "only where there are none", .type = CELL_STR, .flags = COLUMN_WIDE);
+	struct table *t = section_add(&contents_section, args, 0, out);
 	for (unsigned i = 0; i < N_ITEMS; i++) {
 		table_row(t);
-		table_set_str(t, 0, str_from(items[i].what));
-		table_set_i64(t, 1, (int64_t)has[i]);
-		table_set_str(t, 2, str_from(items[i].used_by));
+		table_set_str(t, CONTENTS_WHAT, str_from(items[i].what));
+		table_set_i64(t, CONTENTS_EVENTS, (int64_t)has[i]);
+		table_set_str(t, CONTENTS_USED_BY, str_from(items[i].used_by));
 		if (has[i])
 			continue;
-		table_set_str(t, 3, str_from(recording_how(p, items[i].how)));
+		table_set_str(t, CONTENTS_HOW, str_from(recording_how(p, items[i].how)));
 		absent++;
 	}
 	return absent;
@@ -276,20 +308,19 @@ static void note_time(const struct profile *p, const struct track_sum *sum, stru
 
 static int trace_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	(void)args;
 	struct track_sum *sum = sum_tracks(p);
-	int rc = put_counts(p, out, e);
+	int rc = put_counts(p, args, out, e);
 	table_note(out, "%llu events in all: %u ranges on the host, %u device operations, %u memory events, %u arrows' ends, %u instants "
 	           "and counters, the rest metadata",
 	           (unsigned long long)profile_events(p), p->span.rows.n, p->gpu_op.rows.n, p->memory.rows.n, p->flow.rows.n,
 	           p->mark.rows.n);
 	note_time(p, sum, out);
-	unsigned absent = put_contents(p, table_section(out, "contents", "What is recorded, and what for"));
+	unsigned absent = put_contents(p, args, out);
 	if (absent)
 		table_note(out, "%u kinds of record are absent: the section 'contents' says which reports miss them and how to record them",
 		           absent);
-	put_settings(p, table_section(out, "settings", "Settings of the profiler and facts about the run"));
-	put_tracks(p, sum, table_section(out, "tracks", "Threads and streams"));
+	put_settings(p, args, out);
+	put_tracks(p, args, sum, out);
 	mem_free(sum);
 	return rc;
 }
@@ -302,6 +333,7 @@ const struct report report_trace = {
 	.help = "Events by category and phase as the input has them, and what each is taken for. Sections: 'contents' (what is recorded, "
 	        "which reports need it, and how to record what is absent), 'settings' (of the profiler, as far as recorded), 'tracks' "
 	        "(threads and streams). 'devices' is a report of its own.",
+	.sections = (const struct section *const[]){&trace_section, &contents_section, &settings_section, &tracks_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.run = trace_run,
 };

@@ -2,24 +2,38 @@
 #include "base/mem.h"
 #include "query/window.h"
 
-/* Arguments that the compiler writes on the launching op. */
-static const struct argument {
-	enum arg_key key;
-	struct column column;
-} arguments[] = {
-	{ARG_KERNEL_FILE, {.id = "kernel_file", .title = "File", .help = "generated source file", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH | COLUMN_KEY}},
-	{ARG_KERNEL_HASH, {.id = "kernel_hash", .title = "Hash", .help = "hash of the generated code", .type = CELL_STR, .flags = COLUMN_DETAIL}},
-	{ARG_KERNEL_BACKEND, {.id = "kernel_backend", .title = "Backend", .help = "code generator", .type = CELL_STR, .flags = COLUMN_DETAIL}},
-	{ARG_KERNEL_GRID, {.id = "grid", .title = "Grid", .help = "launch grid as the compiler wrote it", .type = CELL_STR}},
-	{ARG_KERNEL_WARPS, {.id = "num_warps", .title = "Warps", .help = "warps of a program", .type = CELL_STR}},
-	{ARG_KERNEL_STAGES, {.id = "num_stages", .title = "Stages", .help = "software pipeline stages", .type = CELL_STR}},
-	{ARG_KERNEL_PARAMETERS, {.id = "kernel_kwargs", .title = "Parameters", .help = "compile-time parameters", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_MINOR}},
+enum {
+	TRITON_KERNEL, TRITON_OP, TRITON_TOTAL, TRITON_CALLS, TRITON_MEAN, TRITON_MIN, TRITON_MAX, TRITON_FILE, TRITON_HASH, TRITON_BACKEND, TRITON_GRID,
+	TRITON_WARPS, TRITON_STAGES, TRITON_PARAMETERS, TRITON_COLUMNS
 };
-enum { N_ARGUMENTS = sizeof arguments / sizeof arguments[0] };
+
+static const struct section_column triton_columns[TRITON_COLUMNS] = {
+	[TRITON_KERNEL] = {COLUMN(.id = "kernel", .title = "Kernel", .help = "name of the device kernel", .type = CELL_STR, .flags = COLUMN_KERNEL)},
+	[TRITON_OP] = {COLUMN(.id = "operator", .title = "Operator", .help = "op that launched it", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[TRITON_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum of its durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[TRITON_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY)},
+	[TRITON_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS)},
+	[TRITON_MIN] = {COLUMN(.id = "min_ns", .title = "Min", .help = "shortest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
+	[TRITON_MAX] = {COLUMN(.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
+	[TRITON_FILE] = {COLUMN(.id = "kernel_file", .title = "File", .help = "generated source file", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH | COLUMN_KEY)},
+	[TRITON_HASH] = {COLUMN(.id = "kernel_hash", .title = "Hash", .help = "hash of the generated code", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[TRITON_BACKEND] = {COLUMN(.id = "kernel_backend", .title = "Backend", .help = "code generator", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[TRITON_GRID] = {COLUMN(.id = "grid", .title = "Grid", .help = "launch grid as the compiler wrote it", .type = CELL_STR)},
+	[TRITON_WARPS] = {COLUMN(.id = "num_warps", .title = "Warps", .help = "warps of a program", .type = CELL_STR)},
+	[TRITON_STAGES] = {COLUMN(.id = "num_stages", .title = "Stages", .help = "software pipeline stages", .type = CELL_STR)},
+	[TRITON_PARAMETERS] = {COLUMN(.id = "kernel_kwargs", .title = "Parameters", .help = "compile-time parameters", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_MINOR)},
+};
+static const struct section triton_section = {.columns = triton_columns, .n = TRITON_COLUMNS};
+
+/* Arguments that the compiler writes on the launching op: of the columns from TRITON_FILE on. */
+static const enum arg_key triton_arguments[] = {
+	ARG_KERNEL_FILE, ARG_KERNEL_HASH, ARG_KERNEL_BACKEND, ARG_KERNEL_GRID, ARG_KERNEL_WARPS, ARG_KERNEL_STAGES, ARG_KERNEL_PARAMETERS,
+};
+enum { TRITON_ARGUMENTS = sizeof triton_arguments / sizeof triton_arguments[0] };
 
 /* A kernel launched by an op with these arguments. */
 struct triton_key {
-	uint32_t kernel, op, value[N_ARGUMENTS];
+	uint32_t kernel, op, value[TRITON_ARGUMENTS];
 };
 
 struct triton_group {
@@ -28,36 +42,23 @@ struct triton_group {
 	int64_t total, min, max;
 };
 
-static const struct column figures[] = {
-	{.id = "total_ns", .title = "Total", .help = "sum of its durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	{.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY},
-	{.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS},
-	{.id = "min_ns", .title = "Min", .help = "shortest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
-	{.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
-};
-
-static void triton_put(const struct profile *p, struct table *out, const struct triton_group *v, uint32_t n)
+static void triton_put(const struct profile *p, const struct report_args *args, struct table *out, const struct triton_group *v, uint32_t n)
 {
-	TABLE_COLUMN(out, .id = "kernel", .title = "Kernel", .help = "name of the device kernel", .type = CELL_STR, .flags = COLUMN_KERNEL);
-	TABLE_COLUMN(out, .id = "operator", .title = "Operator", .help = "op that launched it", .type = CELL_STR, .flags = COLUMN_DETAIL);
-	table_columns(out, figures, sizeof figures / sizeof figures[0]);
-	for (unsigned a = 0; a < N_ARGUMENTS; a++)
-		table_column(out, &arguments[a].column);
+	section_start(&triton_section, args, 0, out);
 	for (uint32_t i = 0; i < n; i++) {
-		unsigned c = 0;
+		const struct triton_key *k = &v[i].key;
 		table_row(out);
-		table_set_str(out, c++, profile_str(p, v[i].key.kernel));
-		if (v[i].key.op)
-			table_set_str(out, c, profile_str(p, v[i].key.op));
-		c++;
-		table_set_i64(out, c++, v[i].total);
-		table_set_i64(out, c++, (int64_t)v[i].calls);
-		table_set_f64(out, c++, (double)v[i].total / (double)v[i].calls);
-		table_set_i64(out, c++, v[i].min);
-		table_set_i64(out, c++, v[i].max);
-		for (unsigned a = 0; a < N_ARGUMENTS; a++, c++)
-			if (v[i].key.value[a])
-				table_set_str(out, c, profile_str(p, v[i].key.value[a]));
+		table_set_str(out, TRITON_KERNEL, profile_str(p, k->kernel));
+		if (k->op)
+			table_set_str(out, TRITON_OP, profile_str(p, k->op));
+		table_set_i64(out, TRITON_TOTAL, v[i].total);
+		table_set_i64(out, TRITON_CALLS, (int64_t)v[i].calls);
+		table_set_f64(out, TRITON_MEAN, (double)v[i].total / (double)v[i].calls);
+		table_set_i64(out, TRITON_MIN, v[i].min);
+		table_set_i64(out, TRITON_MAX, v[i].max);
+		for (unsigned a = 0; a < TRITON_ARGUMENTS; a++)
+			if (k->value[a])
+				table_set_str(out, TRITON_FILE + a, profile_str(p, k->value[a]));
 	}
 }
 
@@ -85,8 +86,8 @@ static int triton_run(const struct profile *p, const struct report_args *args, s
 		all_ns += ns;
 		uint32_t op = p->gpu_op.op[g];
 		struct triton_key k = {.kernel = p->gpu_op.name[g], .op = op == ROW_NONE ? 0 : p->span.name[op]};
-		for (unsigned a = 0; op != ROW_NONE && a < N_ARGUMENTS; a++)
-			k.value[a] = profile_arg_id(p, p->span.args[op], arguments[a].key);
+		for (unsigned a = 0; op != ROW_NONE && a < TRITON_ARGUMENTS; a++)
+			k.value[a] = profile_arg_id(p, p->span.args[op], triton_arguments[a]);
 		if (!is_triton(p, g, k.value[0]))
 			continue;
 		triton_ns += ns;
@@ -104,7 +105,7 @@ static int triton_run(const struct profile *p, const struct report_args *args, s
 	if (groups.n == 1) {
 		rc = err_set(e, ERR_DATA, "the trace holds no Triton kernels: they come from torch.compile and hand-written Triton code");
 	} else {
-		triton_put(p, out, v, groups.n - 1);
+		triton_put(p, args, out, v, groups.n - 1);
 		rc = table_sort(out, STR("total_ns"), true, e);
 		table_note(out, "kernels %lld ns = Triton %lld + others %lld", (long long)all_ns, (long long)triton_ns,
 		           (long long)(all_ns - triton_ns));
@@ -121,6 +122,7 @@ const struct report report_triton = {
 	.also = "inductor compile compiled",
 	.help = "Kernels that torch.compile generated or that were written in Triton: the file each was compiled from, its launch grid, "
 	        "warps, pipeline stages and compile-time parameters, and its time.",
+	.sections = (const struct section *const[]){&triton_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = triton_run,

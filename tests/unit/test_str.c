@@ -60,6 +60,15 @@ static void test_split(void **state)
 	assert_false(str_split(&s, ',', &piece));
 }
 
+static void test_words(void **state)
+{
+	assert_true(str_has_word("calls", STR("calls")));
+	assert_true(str_has_word("calls total_ns", STR("total_ns")));
+	assert_false(str_has_word("calls total_ns", STR("total")));
+	assert_false(str_has_word("calls total_ns", STR("")));
+	assert_false(str_has_word(NULL, STR("calls")));
+}
+
 static void test_to_i64(void **state)
 {
 	static const struct {
@@ -105,7 +114,7 @@ int main(void)
 		cmocka_unit_test(test_compare),
 		cmocka_unit_test(test_natural_order),
 		cmocka_unit_test(test_find),
-		cmocka_unit_test(test_split),
+		cmocka_unit_test(test_split), cmocka_unit_test(test_words),
 		cmocka_unit_test(test_to_i64),
 	};
 	return RUN_TESTS(tests);

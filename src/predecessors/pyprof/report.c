@@ -12,64 +12,81 @@
 #include "predecessors/pyprof/row.h"
 #include "query/report.h"
 
-enum { C_IDX, C_SEQ, C_ALTSEQ, C_TID, C_LAYER, C_TRACE, C_DIR, C_SUB, C_MOD, C_OP, C_KERNEL, C_PARAMS, C_SIL, C_TC, C_DEVICE, C_STREAM,
-       C_GRID, C_BLOCK, C_FLOPS, C_BYTES, N_COMPAT, C_START = N_COMPAT, C_OPS, C_CLASS, C_TFLOPS, C_GBPS, C_LINE, C_NAME, C_WHY, N_COLUMNS };
+enum {
+	PYPROF_REPORT_IDX, PYPROF_REPORT_SEQ, PYPROF_REPORT_ALTSEQ, PYPROF_REPORT_TID, PYPROF_REPORT_LAYER, PYPROF_REPORT_TRACE, PYPROF_REPORT_DIR,
+	PYPROF_REPORT_SUB, PYPROF_REPORT_MOD, PYPROF_REPORT_OP, PYPROF_REPORT_KERNEL, PYPROF_REPORT_PARAMS, PYPROF_REPORT_SIL, PYPROF_REPORT_TC,
+	PYPROF_REPORT_DEVICE, PYPROF_REPORT_STREAM, PYPROF_REPORT_GRID, PYPROF_REPORT_BLOCK, PYPROF_REPORT_FLOPS, PYPROF_REPORT_BYTES, PYPROF_REPORT_COMPAT,
+	PYPROF_REPORT_START = PYPROF_REPORT_COMPAT, PYPROF_REPORT_OPS, PYPROF_REPORT_CLASS, PYPROF_REPORT_TFLOPS, PYPROF_REPORT_GBPS, PYPROF_REPORT_LINE,
+	PYPROF_REPORT_NAME, PYPROF_REPORT_WHY, PYPROF_REPORT_COLUMNS
+};
 
 /* PyProf's columns and headers (its output.py). */
-static const struct column compat_columns[N_COMPAT] = {
-	[C_IDX] = {.id = "idx", .title = "Idx", .help = "number of the row", .type = CELL_I64},
-	[C_SEQ] = {.id = "seq", .title = "SeqId", .help = "sequence number", .type = CELL_STR},
-	[C_ALTSEQ] = {.id = "altseq", .title = "AltSeqId", .help = "further sequence numbers", .type = CELL_STR},
-	[C_TID] = {.id = "tid", .title = "TId", .help = "thread that launched it", .type = CELL_I64},
-	[C_LAYER] = {.id = "layer", .title = "Layer", .help = "user's layer: ranges, outermost first", .type = CELL_STR},
-	[C_TRACE] = {.id = "trace", .title = "Trace", .help = "call stack, outermost first", .type = CELL_STR, .flags = COLUMN_WIDE},
-	[C_DIR] = {.id = "dir", .title = "Direction", .help = "fprop or bprop", .type = CELL_STR},
-	[C_SUB] = {.id = "sub", .title = "Sub", .help = "which kernel of the op", .type = CELL_I64},
-	[C_MOD] = {.id = "mod", .title = "Module", .help = "module of the op", .type = CELL_STR},
-	[C_OP] = {.id = "op", .title = "Op", .help = "op", .type = CELL_STR},
-	[C_KERNEL] = {.id = "kernel", .title = "Kernel", .help = "short name of the kernel", .type = CELL_STR},
-	[C_PARAMS] = {.id = "params", .title = "Params", .help = "parameters", .type = CELL_STR, .flags = COLUMN_WIDE},
-	[C_SIL] = {.id = "sil_ns", .title = "Sil(ns)", .help = "duration", .type = CELL_I64},
-	[C_TC] = {.id = "tc", .title = "TC", .help = "Tensor Cores: 1 used, 0 not, - not applicable, na unknown", .type = CELL_STR},
-	[C_DEVICE] = {.id = "device", .title = "Device", .help = "device", .type = CELL_I64},
-	[C_STREAM] = {.id = "stream", .title = "Stream", .help = "stream", .type = CELL_I64},
-	[C_GRID] = {.id = "grid", .title = "Grid", .help = "grid", .type = CELL_STR},
-	[C_BLOCK] = {.id = "block", .title = "Block", .help = "block", .type = CELL_STR},
-	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "as Python prints it", .type = CELL_STR},
-	[C_BYTES] = {.id = "bytes", .title = "Bytes", .help = "as Python prints it", .type = CELL_STR},
+static const struct column compat_columns[PYPROF_REPORT_COMPAT] = {
+	[PYPROF_REPORT_IDX] = {.id = "idx", .title = "Idx", .help = "number of the row", .type = CELL_I64},
+	[PYPROF_REPORT_SEQ] = {.id = "seq", .title = "SeqId", .help = "sequence number", .type = CELL_STR},
+	[PYPROF_REPORT_ALTSEQ] = {.id = "altseq", .title = "AltSeqId", .help = "further sequence numbers", .type = CELL_STR},
+	[PYPROF_REPORT_TID] = {.id = "tid", .title = "TId", .help = "thread that launched it", .type = CELL_I64},
+	[PYPROF_REPORT_LAYER] = {.id = "layer", .title = "Layer", .help = "user's layer: ranges, outermost first", .type = CELL_STR},
+	[PYPROF_REPORT_TRACE] = {.id = "trace", .title = "Trace", .help = "call stack, outermost first", .type = CELL_STR, .flags = COLUMN_WIDE},
+	[PYPROF_REPORT_DIR] = {.id = "dir", .title = "Direction", .help = "fprop or bprop", .type = CELL_STR},
+	[PYPROF_REPORT_SUB] = {.id = "sub", .title = "Sub", .help = "which kernel of the op", .type = CELL_I64},
+	[PYPROF_REPORT_MOD] = {.id = "mod", .title = "Module", .help = "module of the op", .type = CELL_STR},
+	[PYPROF_REPORT_OP] = {.id = "op", .title = "Op", .help = "op", .type = CELL_STR},
+	[PYPROF_REPORT_KERNEL] = {.id = "kernel", .title = "Kernel", .help = "short name of the kernel", .type = CELL_STR},
+	[PYPROF_REPORT_PARAMS] = {.id = "params", .title = "Params", .help = "parameters", .type = CELL_STR, .flags = COLUMN_WIDE},
+	[PYPROF_REPORT_SIL] = {.id = "sil_ns", .title = "Sil(ns)", .help = "duration", .type = CELL_I64},
+	[PYPROF_REPORT_TC] = {.id = "tc", .title = "TC", .help = "Tensor Cores: 1 used, 0 not, - not applicable, na unknown", .type = CELL_STR},
+	[PYPROF_REPORT_DEVICE] = {.id = "device", .title = "Device", .help = "device", .type = CELL_I64},
+	[PYPROF_REPORT_STREAM] = {.id = "stream", .title = "Stream", .help = "stream", .type = CELL_I64},
+	[PYPROF_REPORT_GRID] = {.id = "grid", .title = "Grid", .help = "grid", .type = CELL_STR},
+	[PYPROF_REPORT_BLOCK] = {.id = "block", .title = "Block", .help = "block", .type = CELL_STR},
+	[PYPROF_REPORT_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "as Python prints it", .type = CELL_STR},
+	[PYPROF_REPORT_BYTES] = {.id = "bytes", .title = "Bytes", .help = "as Python prints it", .type = CELL_STR},
 };
 
-static const struct column columns[N_COLUMNS] = {
-	[C_IDX] = {.id = "idx", .title = "Idx", .help = "number of the kernel in the order of launches, from 1", .type = CELL_I64},
-	[C_SEQ] = {.id = "seq", .title = "SeqId", .help = "autograd's sequence number of the op", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_ALTSEQ] = {.id = "altseq", .title = "AltSeqId", .help = "sequence numbers of the ops inside it around the launch", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_TID] = {.id = "tid", .title = "TId", .help = "thread that launched it", .type = CELL_I64, .flags = COLUMN_DETAIL},
-	[C_LAYER] = {.id = "layer", .title = "Layer", .help = "ranges `layer:NAME` around it, outermost first; of a backward kernel its forward op's", .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_PATH},
-	[C_TRACE] = {.id = "trace", .title = "Trace", .help = "call stack of the op, outermost first; of a backward kernel its forward op's", .type = CELL_STR,
-	             .flags = COLUMN_DETAIL | COLUMN_WIDE},
-	[C_DIR] = {.id = "dir", .title = "Direction", .help = "bprop: launched in autograd's backward pass; fprop: by any other op; empty: nothing says what launched it", .type = CELL_STR},
-	[C_SUB] = {.id = "sub", .title = "Sub", .help = "which of the kernels of this call of the op, from 0", .type = CELL_I64, .flags = COLUMN_MINOR},
-	[C_MOD] = {.id = "mod", .title = "Module", .help = "module or class of the op", .type = CELL_STR, .flags = COLUMN_MINOR},
-	[C_OP] = {.id = "op", .title = "Op", .help = "op that FLOPs and bytes are of, else the outermost; of a backward kernel the forward op", .type = CELL_STR, .flags = COLUMN_KEY},
-	[C_KERNEL] = {.id = "kernel", .title = "Kernel", .help = "name without parameters, template arguments and PyTorch's name spaces", .type = CELL_STR, .flags = COLUMN_KEY},
-	[C_PARAMS] = {.id = "params", .title = "Params", .help = "dimensions and parameters of the op", .type = CELL_STR, .flags = COLUMN_WIDE},
-	[C_SIL] = {.id = "sil_ns", .title = "Sil", .help = "duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_TC] = {.id = "tc", .title = "TC", .help = "Tensor Cores: used, not used, unknown where neither name nor op tells", .type = CELL_STR, .flags = COLUMN_KEY},
-	[C_DEVICE] = {.id = "device", .title = "Device", .help = "device", .type = CELL_I64, .flags = COLUMN_DETAIL},
-	[C_STREAM] = {.id = "stream", .title = "Stream", .help = "stream", .type = CELL_I64, .flags = COLUMN_DETAIL},
-	[C_GRID] = {.id = "grid", .title = "Grid", .help = "grid", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_BLOCK] = {.id = "block", .title = "Block", .help = "block", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "that the op needs, counted at its main kernel; 0 at its others; empty = unknown", .type = CELL_I64, .unit = UNIT_FLOPS},
-	[C_BYTES] = {.id = "bytes", .title = "Bytes", .help = "that the op must read and write, counted likewise", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_KEY},
-	[C_START] = {.id = "start_ns", .title = "Start", .help = "when it began; empty when the input has no times", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL},
-	[C_OPS] = {.id = "ops", .title = "Ops", .help = "all ops around the launch, outermost first", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE},
-	[C_CLASS] = {.id = "class", .title = "Class", .help = "kind of kernel, by its name", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_TFLOPS] = {.id = "tflops", .title = "TFLOP/s", .help = "flops / (duration + time of the op's kernels at which nothing is counted)", .type = CELL_F64, .flags = COLUMN_KEY, .digits = 3},
-	[C_GBPS] = {.id = "gb_per_s", .title = "GB/s", .help = "bytes / the same time", .type = CELL_F64, .digits = 1},
-	[C_LINE] = {.id = "line", .title = "Line", .help = "innermost line of the user's program", .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_PATH},
-	[C_NAME] = {.id = "kernel_name", .title = "Kernel Name", .help = "full name", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE},
-	[C_WHY] = {.id = "why", .title = "Unknown Because", .help = "why FLOPs or bytes are unknown", .type = CELL_STR, .flags = COLUMN_DETAIL},
+static const struct section_column pyprof_report_columns[PYPROF_REPORT_COLUMNS] = {
+	[PYPROF_REPORT_IDX] = {COLUMN(.id = "idx", .title = "Idx", .help = "number of the kernel in the order of launches, from 1", .type = CELL_I64)},
+	[PYPROF_REPORT_SEQ] = {COLUMN(.id = "seq", .title = "SeqId", .help = "autograd's sequence number of the op", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_ALTSEQ] = {COLUMN(.id = "altseq", .title = "AltSeqId", .help = "sequence numbers of the ops inside it around the launch", .type = CELL_STR,
+	                                 .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_TID] = {COLUMN(.id = "tid", .title = "TId", .help = "thread that launched it", .type = CELL_I64, .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_LAYER] = {COLUMN(.id = "layer", .title = "Layer", .help = "ranges `layer:NAME` around it, outermost first; of a backward kernel its forward op's",
+	                                .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_PATH)},
+	[PYPROF_REPORT_TRACE] = {COLUMN(.id = "trace", .title = "Trace", .help = "call stack of the op, outermost first; of a backward kernel its forward op's",
+	                                .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE)},
+	[PYPROF_REPORT_DIR] = {COLUMN(.id = "dir", .title = "Direction", .help = "bprop: launched in autograd's backward pass; fprop: by any other op; empty: nothing "
+	                              "says what launched it", .type = CELL_STR)},
+	[PYPROF_REPORT_SUB] = {COLUMN(.id = "sub", .title = "Sub", .help = "which of the kernels of this call of the op, from 0", .type = CELL_I64, .flags = COLUMN_MINOR)},
+	[PYPROF_REPORT_MOD] = {COLUMN(.id = "mod", .title = "Module", .help = "module or class of the op", .type = CELL_STR, .flags = COLUMN_MINOR)},
+	[PYPROF_REPORT_OP] = {COLUMN(.id = "op", .title = "Op", .help = "op that FLOPs and bytes are of, else the outermost; of a backward kernel the forward op",
+	                             .type = CELL_STR, .flags = COLUMN_KEY)},
+	[PYPROF_REPORT_KERNEL] = {COLUMN(.id = "kernel", .title = "Kernel", .help = "name without parameters, template arguments and PyTorch's name spaces",
+	                                 .type = CELL_STR, .flags = COLUMN_KEY)},
+	[PYPROF_REPORT_PARAMS] = {COLUMN(.id = "params", .title = "Params", .help = "dimensions and parameters of the op", .type = CELL_STR, .flags = COLUMN_WIDE)},
+	[PYPROF_REPORT_SIL] = {COLUMN(.id = "sil_ns", .title = "Sil", .help = "duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[PYPROF_REPORT_TC] = {COLUMN(.id = "tc", .title = "TC", .help = "Tensor Cores: used, not used, unknown where neither name nor op tells", .type = CELL_STR,
+	                             .flags = COLUMN_KEY)},
+	[PYPROF_REPORT_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "device", .type = CELL_I64, .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_STREAM] = {COLUMN(.id = "stream", .title = "Stream", .help = "stream", .type = CELL_I64, .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_GRID] = {COLUMN(.id = "grid", .title = "Grid", .help = "grid", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_BLOCK] = {COLUMN(.id = "block", .title = "Block", .help = "block", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "that the op needs, counted at its main kernel; 0 at its others; empty = unknown",
+	                                .type = CELL_I64, .unit = UNIT_FLOPS)},
+	[PYPROF_REPORT_BYTES] = {COLUMN(.id = "bytes", .title = "Bytes", .help = "that the op must read and write, counted likewise", .type = CELL_I64,
+	                                .unit = UNIT_BYTES, .flags = COLUMN_KEY)},
+	[PYPROF_REPORT_START] = {COLUMN(.id = "start_ns", .title = "Start", .help = "when it began; empty when the input has no times", .type = CELL_I64,
+	                                .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_OPS] = {COLUMN(.id = "ops", .title = "Ops", .help = "all ops around the launch, outermost first", .type = CELL_STR,
+	                              .flags = COLUMN_DETAIL | COLUMN_WIDE)},
+	[PYPROF_REPORT_CLASS] = {COLUMN(.id = "class", .title = "Class", .help = "kind of kernel, by its name", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_TFLOPS] = {COLUMN(.id = "tflops", .title = "TFLOP/s", .help = "flops / (duration + time of the op's kernels at which nothing is counted)",
+	                                 .type = CELL_F64, .flags = COLUMN_KEY, .digits = 3)},
+	[PYPROF_REPORT_GBPS] = {COLUMN(.id = "gb_per_s", .title = "GB/s", .help = "bytes / the same time", .type = CELL_F64, .digits = 1)},
+	[PYPROF_REPORT_LINE] = {COLUMN(.id = "line", .title = "Line", .help = "innermost line of the user's program", .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_PATH)},
+	[PYPROF_REPORT_NAME] = {COLUMN(.id = "kernel_name", .title = "Kernel Name", .help = "full name", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE)},
+	[PYPROF_REPORT_WHY] = {COLUMN(.id = "why", .title = "Unknown Because", .help = "why FLOPs or bytes are unknown", .type = CELL_STR, .flags = COLUMN_DETAIL)},
 };
+static const struct section pyprof_report_section = {.columns = pyprof_report_columns, .n = PYPROF_REPORT_COLUMNS};
 
 /* The kernels of one call of an op. */
 struct pyprof_report_call {
@@ -116,14 +133,14 @@ static void set_stated(struct table *out, unsigned col, int64_t v)
 static void put_common(struct printer *x, uint32_t i, const struct pyprof_row *row)
 {
 	table_row(x->out);
-	table_set_i64(x->out, C_IDX, (int64_t)i + 1);
-	set_stated(x->out, C_TID, row->r.tid);
-	table_set_i64(x->out, C_SUB, row->r.sub);
-	table_set_i64(x->out, C_SIL, row->r.duration_ns);
-	set_stated(x->out, C_DEVICE, row->r.device);
-	set_stated(x->out, C_STREAM, row->r.stream);
-	set_three(x, C_GRID, row->r.grid);
-	set_three(x, C_BLOCK, row->r.block);
+	table_set_i64(x->out, PYPROF_REPORT_IDX, (int64_t)i + 1);
+	set_stated(x->out, PYPROF_REPORT_TID, row->r.tid);
+	table_set_i64(x->out, PYPROF_REPORT_SUB, row->r.sub);
+	table_set_i64(x->out, PYPROF_REPORT_SIL, row->r.duration_ns);
+	set_stated(x->out, PYPROF_REPORT_DEVICE, row->r.device);
+	set_stated(x->out, PYPROF_REPORT_STREAM, row->r.stream);
+	set_three(x, PYPROF_REPORT_GRID, row->r.grid);
+	set_three(x, PYPROF_REPORT_BLOCK, row->r.block);
 }
 
 static void put_compat(struct printer *x, uint32_t i)
@@ -131,24 +148,24 @@ static void put_compat(struct printer *x, uint32_t i)
 	const struct pyprof_row *row = pyprof_rows_get(x->rows, i);
 	char tc[] = {row->model.tc, '\0'};
 	put_common(x, i, row);
-	table_set_str(x->out, C_DIR, row->r.backward ? STR("bprop") : STR("fprop"));
+	table_set_str(x->out, PYPROF_REPORT_DIR, row->r.backward ? STR("bprop") : STR("fprop"));
 	pyprof_put_ids(&x->text, row->r.seq);
-	pyprof_report_set_text(x, C_SEQ);
+	pyprof_report_set_text(x, PYPROF_REPORT_SEQ);
 	pyprof_put_ids(&x->text, row->r.alt_seq);
-	pyprof_report_set_text(x, C_ALTSEQ);
+	pyprof_report_set_text(x, PYPROF_REPORT_ALTSEQ);
 	pyprof_put_joined(&x->text, row->r.layer, ":");
-	pyprof_report_set_text(x, C_LAYER);
+	pyprof_report_set_text(x, PYPROF_REPORT_LAYER);
 	pyprof_put_joined(&x->text, row->r.trace, ",");
-	pyprof_report_set_text(x, C_TRACE);
-	table_set_str_copy(x->out, C_MOD, row->mod);
-	table_set_str_copy(x->out, C_OP, row->op);
-	table_set_str_copy(x->out, C_KERNEL, row->kernel);
-	table_set_str_copy(x->out, C_PARAMS, row->modelled ? buf_view(&row->model.params) : STR("na=na,"));
-	table_set_str_copy(x->out, C_TC, row->modelled ? str_from(tc) : STR("na"));
+	pyprof_report_set_text(x, PYPROF_REPORT_TRACE);
+	table_set_str_copy(x->out, PYPROF_REPORT_MOD, row->mod);
+	table_set_str_copy(x->out, PYPROF_REPORT_OP, row->op);
+	table_set_str_copy(x->out, PYPROF_REPORT_KERNEL, row->kernel);
+	table_set_str_copy(x->out, PYPROF_REPORT_PARAMS, row->modelled ? buf_view(&row->model.params) : STR("na=na,"));
+	table_set_str_copy(x->out, PYPROF_REPORT_TC, row->modelled ? str_from(tc) : STR("na"));
 	pyprof_num_put(&x->text, row->model.flops);
-	pyprof_report_set_text(x, C_FLOPS);
+	pyprof_report_set_text(x, PYPROF_REPORT_FLOPS);
 	pyprof_num_put(&x->text, row->model.bytes);
-	pyprof_report_set_text(x, C_BYTES);
+	pyprof_report_set_text(x, PYPROF_REPORT_BYTES);
 	if (row->why && !x->ended++) {
 		x->first_ended = i + 1;
 		x->first_why = str_from(row->why);
@@ -208,21 +225,21 @@ static void put_cost(struct printer *x, uint32_t gpu, const struct pyprof_row *r
 	const struct cost *m = index == ROW_NONE ? NULL : &x->costs->cost[index];
 	const struct kernel_info *k = gpu_kernel(x->p, gpu);
 	static const char *const tri[] = {[TRI_NO] = "not used", [TRI_YES] = "used", [TRI_UNKNOWN] = "unknown"};
-	table_set_str(x->out, C_TC, str_from(tri[kernel_tensor_core(*k, m ? m->dtype : DTYPE_UNKNOWN)]));
-	table_set_str(x->out, C_CLASS, str_from(kernel_class_name[k->class]));
+	table_set_str(x->out, PYPROF_REPORT_TC, str_from(tri[kernel_tensor_core(*k, m ? m->dtype : DTYPE_UNKNOWN)]));
+	table_set_str(x->out, PYPROF_REPORT_CLASS, str_from(kernel_class_name[k->class]));
 	double ns = (double)row->r.duration_ns + helpers_ns(x, gpu);
-	set_stated(x->out, C_FLOPS, flops);
-	set_stated(x->out, C_BYTES, bytes);
+	set_stated(x->out, PYPROF_REPORT_FLOPS, flops);
+	set_stated(x->out, PYPROF_REPORT_BYTES, bytes);
 	if (flops > 0 && ns > 0)
-		table_set_f64(x->out, C_TFLOPS, (double)flops / ns / 1e3);
+		table_set_f64(x->out, PYPROF_REPORT_TFLOPS, (double)flops / ns / 1e3);
 	if (bytes > 0 && ns > 0)
-		table_set_f64(x->out, C_GBPS, (double)bytes / ns);
+		table_set_f64(x->out, PYPROF_REPORT_GBPS, (double)bytes / ns);
 	if (m && m->params.n)
-		table_set_str_copy(x->out, C_PARAMS, m->params);
+		table_set_str_copy(x->out, PYPROF_REPORT_PARAMS, m->params);
 	if (m && m->why.n)
-		table_set_str_copy(x->out, C_WHY, m->why);
+		table_set_str_copy(x->out, PYPROF_REPORT_WHY, m->why);
 	else if (!m)
-		table_set_str_copy(x->out, C_WHY, why_not(x, gpu));
+		table_set_str_copy(x->out, PYPROF_REPORT_WHY, why_not(x, gpu));
 }
 
 static void put_kernel_name(struct printer *x, const struct pyprof_row *row)
@@ -232,7 +249,7 @@ static void put_kernel_name(struct printer *x, const struct pyprof_row *row)
 		kernel_short_name(&x->text, full);
 	else
 		buf_str(&x->text, found);
-	pyprof_report_set_text(x, C_KERNEL);
+	pyprof_report_set_text(x, PYPROF_REPORT_KERNEL);
 }
 
 /* The op that FLOPs and bytes are of; where nothing has a model, the outermost one. "torch.nn.functional.linear" is a module and an
@@ -252,15 +269,15 @@ static void pyprof_report_put_op(struct printer *x, uint32_t gpu, const struct p
 		}
 	}
 	if (mod.n)
-		table_set_str_copy(x->out, C_MOD, mod);
+		table_set_str_copy(x->out, PYPROF_REPORT_MOD, mod);
 	if (op.n)
-		table_set_str_copy(x->out, C_OP, op);
+		table_set_str_copy(x->out, PYPROF_REPORT_OP, op);
 	for (unsigned i = 0; i < row->r.op.n; i++) {
 		buf_cstr(&x->text, i ? " > " : "");
 		buf_str(&x->text, row->r.op.v[i]);
 	}
 	if (row->r.op.n)
-		pyprof_report_set_text(x, C_OPS);
+		pyprof_report_set_text(x, PYPROF_REPORT_OPS);
 }
 
 /* From a trace marker, else from the stack that the profiler recorded with the op. */
@@ -268,8 +285,8 @@ static void pyprof_report_put_trace(struct printer *x, uint32_t gpu, const struc
 {
 	if (row->r.trace.n) {
 		pyprof_put_joined(&x->text, row->r.trace, ",");
-		pyprof_report_set_text(x, C_TRACE);
-		table_set_str_copy(x->out, C_LINE, row->r.trace.v[row->r.trace.n - 1]);
+		pyprof_report_set_text(x, PYPROF_REPORT_TRACE);
+		table_set_str_copy(x->out, PYPROF_REPORT_LINE, row->r.trace.v[row->r.trace.n - 1]);
 		return;
 	}
 	uint32_t op = x->p->gpu_op.op[gpu];
@@ -277,7 +294,7 @@ static void pyprof_report_put_trace(struct printer *x, uint32_t gpu, const struc
 		return;
 	struct str line = stacks_user_line(x->stacks, stacks_of(x->stacks, op));
 	if (line.n)
-		table_set_str_copy(x->out, C_LINE, line);
+		table_set_str_copy(x->out, PYPROF_REPORT_LINE, line);
 }
 
 static void put_default(struct printer *x, uint32_t i)
@@ -286,17 +303,17 @@ static void put_default(struct printer *x, uint32_t i)
 	uint32_t gpu = pyprof_rows_records(x->rows)->gpu[i];
 	put_common(x, i, row);
 	if (pyprof_record_attributed(pyprof_rows_records(x->rows), i))
-		table_set_str(x->out, C_DIR, row->r.backward ? STR("bprop") : STR("fprop"));
+		table_set_str(x->out, PYPROF_REPORT_DIR, row->r.backward ? STR("bprop") : STR("fprop"));
 	if (row->r.seq.n)
-		pyprof_put_ids(&x->text, row->r.seq), pyprof_report_set_text(x, C_SEQ);
+		pyprof_put_ids(&x->text, row->r.seq), pyprof_report_set_text(x, PYPROF_REPORT_SEQ);
 	if (row->r.alt_seq.n)
-		pyprof_put_ids(&x->text, row->r.alt_seq), pyprof_report_set_text(x, C_ALTSEQ);
+		pyprof_put_ids(&x->text, row->r.alt_seq), pyprof_report_set_text(x, PYPROF_REPORT_ALTSEQ);
 	if (row->r.layer.n)
-		pyprof_put_joined(&x->text, row->r.layer, ":"), pyprof_report_set_text(x, C_LAYER);
+		pyprof_put_joined(&x->text, row->r.layer, ":"), pyprof_report_set_text(x, PYPROF_REPORT_LAYER);
 	pyprof_report_put_trace(x, gpu, row);
 	if (!x->p->durations_only)
-		table_set_i64(x->out, C_START, x->p->gpu_op.start_ns[gpu]);
-	table_set_str(x->out, C_NAME, row->r.long_name);
+		table_set_i64(x->out, PYPROF_REPORT_START, x->p->gpu_op.start_ns[gpu]);
+	table_set_str(x->out, PYPROF_REPORT_NAME, row->r.long_name);
 	put_kernel_name(x, row);
 	put_cost(x, gpu, row);
 	pyprof_report_put_op(x, gpu, row);
@@ -355,14 +372,6 @@ static bool has_stacks(const struct profile *p)
 	return frames || profile_has_arg(p, ARG_CALL_STACK);
 }
 
-static void open_default(struct printer *x)
-{
-	if (has_stacks(x->p))
-		x->stacks = stacks_new(x->p);
-
-	table_columns(x->out, columns, N_COLUMNS);
-}
-
 static int pyprof_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	const enum pyprof_record_rules *asked = args->variant->rules, rules = asked ? *asked : PYPROF_RECORDS_DEFAULT;
@@ -378,9 +387,11 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 	                         recording_how(p, RECORD_DEVICE_WORK), recording_how(p, RECORD_OPS));
 	if (rc == 0) {
 		if (compat)
-			table_columns(out, compat_columns, N_COMPAT);
+			table_columns(out, compat_columns, PYPROF_REPORT_COMPAT);
 		else
-			open_default(&x);
+			section_start(&pyprof_report_section, args, 0, out);
+		if (!compat && has_stacks(p))
+			x.stacks = stacks_new(p);
 		if (args->row_limit && args->row_limit < n)
 			shown = (uint32_t)args->row_limit;
 		if (!compat)
@@ -408,6 +419,7 @@ const struct report report_pyprof = {
 	        "line, forward or backward (then with op, layer and line of the forward op), how many FLOPs and bytes that takes, and whether "
 	        "it used Tensor Cores. From NVTX ranges (PyProf's or DLProf's markers, emit_nvtx) or the ops of a PyTorch trace. "
 	        "--compat=pyprof and --compat=pyprof2 give the columns and numbers of those tools, in the order of the kernels' starts.",
+	.sections = (const struct section *const[]){&pyprof_report_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_LIMIT,
 	.run = pyprof_run,

@@ -8,35 +8,45 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "query/op_sums.h"
+#include "report/parts/kernel_groups.h"
 
-enum { C_STEP, C_OP_ID, C_OP, C_DIRECTION, C_TYPE, C_OPERATOR, C_KERNEL, C_DEVICE, C_STREAM, C_START, C_DUR, C_CALL_START, C_CALL_DUR, C_WAIT, C_TC, C_GRID,
-       C_BLOCK, C_DTYPE, C_INPUTS, C_PARAMS, C_OUTPUTS, C_NAME, N_COLUMNS };
-
-static const struct column columns[N_COLUMNS] = {
-	[C_STEP] = {.id = "step", .title = "Step", .help = "number of the step in which it was launched; empty = in none", .type = CELL_I64},
-	[C_OP_ID] = {.id = "op_id", .title = "Op ID", .help = "the op's type and a running number, as in `ops`", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_OP] = {.id = "op", .title = "Op", .help = "the op that it belongs to: the outermost, with its place in the model, as in `ops`; empty = none", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH},
-	[C_DIRECTION] = {.id = "direction", .title = "Dir", .help = "forward, backward, optimizer; other outside all ops", .type = CELL_STR},
-	[C_TYPE] = {.id = "op_type", .title = "Op type", .help = "the op alone, without its place", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_OPERATOR] = {.id = "operator", .title = "Operator", .help = "op, collective or optimizer that launched it: the innermost, as with --group-by=op; empty = none known",
-	                .type = CELL_STR, .flags = COLUMN_MINOR},
-	[C_KERNEL] = {.id = "kernel", .title = "Kernel", .help = "short name", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KEY, .short_of = "kernel_name"},
-	[C_DEVICE] = {.id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_MINOR},
-	[C_STREAM] = {.id = "stream", .title = "Stream", .help = "stream", .type = CELL_I64, .flags = COLUMN_MINOR},
-	[C_START] = {.id = "start_ns", .title = "Start", .help = "when it began", .type = CELL_I64, .unit = UNIT_TIME_NS},
-	[C_DUR] = {.id = "dur_ns", .title = "Duration", .help = "how long it ran", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_CALL_START] = {.id = "api_start_ns", .title = "API start", .help = "when the call that launched it began", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL},
-	[C_CALL_DUR] = {.id = "api_ns", .title = "API", .help = "how long that call took", .type = CELL_I64, .unit = UNIT_NS},
-	[C_WAIT] = {.id = "wait_ns", .title = "Waited", .help = "from the start of the call to its own start", .type = CELL_I64, .unit = UNIT_NS},
-	[C_TC] = {.id = "tensor_cores", .title = "TC", .help = "whether it uses Tensor Cores, by its name: yes, no or unknown", .type = CELL_STR},
-	[C_GRID] = {.id = "grid", .title = "Grid", .help = "blocks in x, y, z", .type = CELL_STR, .flags = COLUMN_MINOR},
-	[C_BLOCK] = {.id = "block", .title = "Block", .help = "threads of a block in x, y, z", .type = CELL_STR, .flags = COLUMN_MINOR},
-	[C_DTYPE] = {.id = "data_types", .title = "Types", .help = "of the op's input tensors", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_INPUTS] = {.id = "input_shapes", .title = "Input shapes", .help = "of the op", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL},
-	[C_PARAMS] = {.id = "parameters", .title = "Parameters", .help = "of the op", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL},
-	[C_OUTPUTS] = {.id = "output_shapes", .title = "Output shapes", .help = "of the op, where they follow from what was recorded", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL},
-	[C_NAME] = {.id = "kernel_name", .title = "Kernel name", .help = "full name", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL},
+enum {
+	KERNEL_CALLS_STEP, KERNEL_CALLS_OP_ID, KERNEL_CALLS_OP, KERNEL_CALLS_DIRECTION, KERNEL_CALLS_TYPE, KERNEL_CALLS_OPERATOR, KERNEL_CALLS_KERNEL,
+	KERNEL_CALLS_DEVICE, KERNEL_CALLS_STREAM, KERNEL_CALLS_START, KERNEL_CALLS_DUR, KERNEL_CALLS_CALL_START, KERNEL_CALLS_CALL_DUR, KERNEL_CALLS_WAIT,
+	KERNEL_CALLS_TC, KERNEL_CALLS_GRID, KERNEL_CALLS_BLOCK, KERNEL_CALLS_DTYPE, KERNEL_CALLS_INPUTS, KERNEL_CALLS_PARAMS, KERNEL_CALLS_OUTPUTS,
+	KERNEL_CALLS_NAME, KERNEL_CALLS_COLUMNS
 };
+
+static const struct section_column kernel_calls_columns[KERNEL_CALLS_COLUMNS] = {
+	[KERNEL_CALLS_STEP] = {COLUMN(.id = "step", .title = "Step", .help = "number of the step in which it was launched; empty = in none", .type = CELL_I64)},
+	[KERNEL_CALLS_OP_ID] = {COLUMN(.id = "op_id", .title = "Op ID", .help = "the op's type and a running number, as in `ops`", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[KERNEL_CALLS_OP] = {COLUMN(.id = "op", .title = "Op", .help = "the op that it belongs to: the outermost, with its place in the model, as in `ops`; empty = none",
+	                            .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH)},
+	[KERNEL_CALLS_DIRECTION] = {COLUMN(.id = "direction", .title = "Dir", .help = "forward, backward, optimizer; other outside all ops", .type = CELL_STR)},
+	[KERNEL_CALLS_TYPE] = {COLUMN(.id = "op_type", .title = "Op type", .help = "the op alone, without its place", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[KERNEL_CALLS_OPERATOR] = {COLUMN(.id = "operator", .title = "Operator", .help = "op, collective or optimizer that launched it: the innermost, as with "
+	                                  "--group-by=op; empty = none known", .type = CELL_STR, .flags = COLUMN_MINOR)},
+	[KERNEL_CALLS_KERNEL] = {COLUMN(.id = "kernel", .title = "Kernel", .help = "short name", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KEY,
+	                                .short_of = "kernel_name")},
+	[KERNEL_CALLS_DEVICE] = {COLUMN(.id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_MINOR)},
+	[KERNEL_CALLS_STREAM] = {COLUMN(.id = "stream", .title = "Stream", .help = "stream", .type = CELL_I64, .flags = COLUMN_MINOR)},
+	[KERNEL_CALLS_START] = {COLUMN(.id = "start_ns", .title = "Start", .help = "when it began", .type = CELL_I64, .unit = UNIT_TIME_NS)},
+	[KERNEL_CALLS_DUR] = {COLUMN(.id = "dur_ns", .title = "Duration", .help = "how long it ran", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[KERNEL_CALLS_CALL_START] = {COLUMN(.id = "api_start_ns", .title = "API start", .help = "when the call that launched it began", .type = CELL_I64,
+	                                    .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL)},
+	[KERNEL_CALLS_CALL_DUR] = {COLUMN(.id = "api_ns", .title = "API", .help = "how long that call took", .type = CELL_I64, .unit = UNIT_NS)},
+	[KERNEL_CALLS_WAIT] = {COLUMN(.id = "wait_ns", .title = "Waited", .help = "from the start of the call to its own start", .type = CELL_I64, .unit = UNIT_NS)},
+	[KERNEL_CALLS_TC] = {COLUMN(.id = "tensor_cores", .title = "TC", .help = "whether it uses Tensor Cores, by its name: yes, no or unknown", .type = CELL_STR)},
+	[KERNEL_CALLS_GRID] = {COLUMN(.id = "grid", .title = "Grid", .help = "blocks in x, y, z", .type = CELL_STR, .flags = COLUMN_MINOR)},
+	[KERNEL_CALLS_BLOCK] = {COLUMN(.id = "block", .title = "Block", .help = "threads of a block in x, y, z", .type = CELL_STR, .flags = COLUMN_MINOR)},
+	[KERNEL_CALLS_DTYPE] = {COLUMN(.id = "data_types", .title = "Types", .help = "of the op's input tensors", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[KERNEL_CALLS_INPUTS] = {COLUMN(.id = "input_shapes", .title = "Input shapes", .help = "of the op", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[KERNEL_CALLS_PARAMS] = {COLUMN(.id = "parameters", .title = "Parameters", .help = "of the op", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[KERNEL_CALLS_OUTPUTS] = {COLUMN(.id = "output_shapes", .title = "Output shapes", .help = "of the op, where they follow from what was recorded", .type = CELL_STR,
+	                                 .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[KERNEL_CALLS_NAME] = {COLUMN(.id = "kernel_name", .title = "Kernel name", .help = "full name", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+};
+const struct section kernel_calls_section = {.columns = kernel_calls_columns, .n = KERNEL_CALLS_COLUMNS, .by = BY(KERNELS_BY_INSTANCE)};
 
 struct kernel_calls_calls {
 	const struct profile *p;
@@ -78,20 +88,20 @@ static void kernel_calls_put_op(struct kernel_calls_calls *x, uint32_t k)
 {
 	const struct ops *o = x->p->ops;
 	const struct op *op = &o->op[o->instance[k].op];
-	table_set_str(x->out, C_DIRECTION, str_from(direction_name[op->direction]));
+	table_set_str(x->out, KERNEL_CALLS_DIRECTION, str_from(direction_name[op->direction]));
 	if (op->unassociated || o->instance[k].span == ROW_NONE)
 		return;
-	table_set_str(x->out, C_OP_ID, op->id);
-	table_set_str(x->out, C_OP, op->name);
-	table_set_str(x->out, C_TYPE, op->type);
+	table_set_str(x->out, KERNEL_CALLS_OP_ID, op->id);
+	table_set_str(x->out, KERNEL_CALLS_OP, op->name);
+	table_set_str(x->out, KERNEL_CALLS_TYPE, op->type);
 	if (x->instance != k)
 		op_instance_shapes(o, x->p, k, &x->out->arena, &x->shapes);
 	x->instance = k;
-	kernel_calls_put_text(x, C_DTYPE, x->shapes.data_types);
-	kernel_calls_put_text(x, C_INPUTS, x->shapes.inputs);
-	kernel_calls_put_text(x, C_PARAMS, x->shapes.parameters);
+	kernel_calls_put_text(x, KERNEL_CALLS_DTYPE, x->shapes.data_types);
+	kernel_calls_put_text(x, KERNEL_CALLS_INPUTS, x->shapes.inputs);
+	kernel_calls_put_text(x, KERNEL_CALLS_PARAMS, x->shapes.parameters);
 	if (!x->shapes.assumed)
-		kernel_calls_put_text(x, C_OUTPUTS, x->shapes.outputs);
+		kernel_calls_put_text(x, KERNEL_CALLS_OUTPUTS, x->shapes.outputs);
 }
 
 static void put_call(struct kernel_calls_calls *x, uint32_t g)
@@ -100,12 +110,12 @@ static void put_call(struct kernel_calls_calls *x, uint32_t g)
 	uint32_t call = p->gpu_op.call[g], step;
 	if (call == ROW_NONE)
 		return;
-	table_set_i64(x->out, C_CALL_START, p->span.start_ns[call]);
-	table_set_i64(x->out, C_CALL_DUR, p->span.dur_ns[call]);
-	table_set_i64(x->out, C_WAIT, p->gpu_op.start_ns[g] - p->span.start_ns[call]);
+	table_set_i64(x->out, KERNEL_CALLS_CALL_START, p->span.start_ns[call]);
+	table_set_i64(x->out, KERNEL_CALLS_CALL_DUR, p->span.dur_ns[call]);
+	table_set_i64(x->out, KERNEL_CALLS_WAIT, p->gpu_op.start_ns[g] - p->span.start_ns[call]);
 	step = kernel_calls_step_at(p->steps, p->span.start_ns[call]);
 	if (step != ROW_NONE)
-		table_set_i64(x->out, C_STEP, p->steps->v[step].number);
+		table_set_i64(x->out, KERNEL_CALLS_STEP, p->steps->v[step].number);
 }
 
 static void kernel_calls_put_row(struct kernel_calls_calls *x, uint32_t g)
@@ -116,20 +126,20 @@ static void kernel_calls_put_row(struct kernel_calls_calls *x, uint32_t g)
 	uint32_t row = p->gpu_op.launch[g];
 	struct str name = profile_str(p, p->gpu_op.name[g]);
 	table_row(x->out);
-	table_set_str_copy(x->out, C_KERNEL, short_names_get(x->names, p->gpu_op.name[g]));
-	table_set_str(x->out, C_NAME, name);
+	table_set_str_copy(x->out, KERNEL_CALLS_KERNEL, short_names_get(x->names, p->gpu_op.name[g]));
+	table_set_str(x->out, KERNEL_CALLS_NAME, name);
 	if (l->device[row] != INT32_MIN)
-		table_set_i64(x->out, C_DEVICE, l->device[row]);
+		table_set_i64(x->out, KERNEL_CALLS_DEVICE, l->device[row]);
 	if (l->stream[row] != ID_NONE)
-		table_set_i64(x->out, C_STREAM, l->stream[row]);
-	table_set_i64(x->out, C_START, p->gpu_op.start_ns[g]);
-	table_set_i64(x->out, C_DUR, p->gpu_op.dur_ns[g]);
-	table_set_str(x->out, C_TC, str_from(tri[op_tc_of(x->tc, g)]));
-	put_three(x, C_GRID, l->grid_x[row], l->grid_y[row], l->grid_z[row]);
-	put_three(x, C_BLOCK, l->block_x[row], l->block_y[row], l->block_z[row]);
+		table_set_i64(x->out, KERNEL_CALLS_STREAM, l->stream[row]);
+	table_set_i64(x->out, KERNEL_CALLS_START, p->gpu_op.start_ns[g]);
+	table_set_i64(x->out, KERNEL_CALLS_DUR, p->gpu_op.dur_ns[g]);
+	table_set_str(x->out, KERNEL_CALLS_TC, str_from(tri[op_tc_of(x->tc, g)]));
+	put_three(x, KERNEL_CALLS_GRID, l->grid_x[row], l->grid_y[row], l->grid_z[row]);
+	put_three(x, KERNEL_CALLS_BLOCK, l->block_x[row], l->block_y[row], l->block_z[row]);
 	uint32_t operator = optree_operator(x->tree, p, g);
 	if (operator)
-		table_set_str(x->out, C_OPERATOR, profile_str(p, operator));
+		table_set_str(x->out, KERNEL_CALLS_OPERATOR, profile_str(p, operator));
 	kernel_calls_put_op(x, p->ops->of_gpu[g]);
 	put_call(x, g);
 }
@@ -162,7 +172,7 @@ int kernel_calls(const struct profile *p, const struct report_args *args, struct
 	struct kernel_calls_calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE, .tree = optree_new(p, &optree_own), .names = short_names_new(p)};
 	uint32_t shown = args->row_limit && args->row_limit < n ? (uint32_t)args->row_limit : n;
 	if (rc == 0) {
-		table_columns(t, columns, N_COLUMNS);
+		section_start(&kernel_calls_section, args, 0, t);
 		for (uint32_t i = 0; i < shown; i++)
 			kernel_calls_put_row(&x, v[i].row);
 		t->hidden_rows = n - shown;

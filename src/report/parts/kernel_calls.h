@@ -4,6 +4,8 @@
 
 #include "query/report.h"
 
+extern const struct section kernel_calls_section;
+
 /* One row a kernel, in order of start. Needs PASS_OPS and PASS_STEPS. */
 int kernel_calls(const struct profile *p, const struct report_args *args, struct table *t, struct err *e);
 

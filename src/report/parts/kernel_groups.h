@@ -7,7 +7,7 @@
 #include "base/sort.h"
 #include "query/window.h"
 
-enum kernels_by { KERNELS_BY_NAME, KERNELS_BY_OP, KERNELS_BY_LAUNCH };
+enum kernels_by { KERNELS_BY_NAME, KERNELS_BY_OP, KERNELS_BY_LAUNCH, KERNELS_BY_INSTANCE /* kernel_calls.h */ };
 
 /* What a table says of a launch, and who launched it. */
 struct kernel_rules {
