@@ -94,11 +94,18 @@ void section_put_when(const struct report *r, const struct section_entry *e, str
 			buf_printf(out, "%s%s", out->n > before ? ", " : "", section_words[i]);
 }
 
+/* Of a section that reports share, one without a choice of groupings has what the grouping of its one row has. */
+static bool report_has(const struct report *r, const struct section_column *c)
+{
+	const struct report_variant *v = r->variants;
+	return !v || v->group_by || v->parts || has_grouping(c, (unsigned)v->by);
+}
+
 bool section_find(const struct report *r, const char *name, struct str id, struct section_entry *out)
 {
 	for (const struct section *const *s = r->sections; s && *s; s++)
 		for (unsigned i = 0; i < (*s)->n; i++)
-			if (str_eqc(id, (*s)->columns[i].column.id) && is_named(*s, name)) {
+			if (str_eqc(id, (*s)->columns[i].column.id) && is_named(*s, name) && report_has(r, &(*s)->columns[i])) {
 				*out = (struct section_entry){name, &(*s)->columns[i]};
 				return true;
 			}
