@@ -15,6 +15,16 @@ static bool has_grouping(const struct section_column *c, unsigned by)
 	return (!c->by || (c->by & BY(by))) && !(c->not_by & BY(by));
 }
 
+/* Of a section that reports share, a report has the columns that any of its rows has. */
+static bool report_has(const struct report *r, const struct section_column *c)
+{
+	const struct report_variant *v = r->variants;
+	bool has = !v;
+	for (; v && (v->group_by || v->parts || v->run); v++)
+		has |= has_grouping(c, (unsigned)v->by);
+	return has;
+}
+
 static bool is_there(const struct section_column *c, const struct report_args *args, unsigned have)
 {
 	int64_t n;
@@ -92,13 +102,6 @@ void section_put_when(const struct report *r, const struct section_entry *e, str
 	for (unsigned i = 0; i < SECTION_N_WHENS; i++)
 		if (e->c->when & 1u << i)
 			buf_printf(out, "%s%s", out->n > before ? ", " : "", section_words[i]);
-}
-
-/* Of a section that reports share, one without a choice of groupings has what the grouping of its one row has. */
-static bool report_has(const struct report *r, const struct section_column *c)
-{
-	const struct report_variant *v = r->variants;
-	return !v || v->group_by || v->parts || has_grouping(c, (unsigned)v->by);
 }
 
 bool section_find(const struct report *r, const char *name, struct str id, struct section_entry *out)
