@@ -257,7 +257,7 @@ static void cost_table_put_kernels(struct table *t, const struct cost_rows *r, c
 	put_str(t, COST_TABLE_KERNELS, buf_view(b));
 }
 
-static void put_shape(struct table *t, const struct cost *c, int64_t calls)
+static void cost_table_put_shape(struct table *t, const struct cost *c, int64_t calls)
 {
 	int64_t causal;
 	put_str(t, COST_TABLE_PARAMS, c->params);
@@ -291,7 +291,7 @@ static void cost_table_put_row(struct table *t, const struct cost_rows *r, const
 	put_roofline(t, r, x);
 	put_str(t, COST_TABLE_TC, str_from(tri_text[cost_tc_used(x)]));
 	put_str(t, COST_TABLE_ELIGIBLE, str_from(tri_text[cost_tc_used(x) == TRI_YES ? TRI_YES : x->eligible]));
-	put_shape(t, c, (int64_t)x->calls);
+	cost_table_put_shape(t, c, (int64_t)x->calls);
 	hint(x, b);
 	put_str(t, COST_TABLE_HINT, buf_view(b));
 	put_str(t, COST_TABLE_UNKNOWN, c->why);
@@ -346,7 +346,7 @@ static void leave_out_unknown(struct table *t, const struct cost_rows *r)
 			section_leave_out(&cost_section, c, t);
 }
 
-static void flag(struct table *t, unsigned column, unsigned flags) { t->data[column].col.flags = flags; }
+static void cost_table_flag(struct table *t, unsigned column, unsigned flags) { t->data[column].col.flags = flags; }
 
 static void cost_table_start(struct table *t, const struct cost_rows *r, const struct cost_spec *spec, const struct report_args *args)
 {
@@ -354,18 +354,18 @@ static void cost_table_start(struct table *t, const struct cost_rows *r, const s
 	section_start(&cost_section, args, WHEN_RECORDED, t);
 	leave_out_unknown(t, r);
 	if (!roofline) { /* these answer its question */
-		flag(t, COST_TABLE_PARAMS, COLUMN_WIDE | COLUMN_KEY);
-		flag(t, COST_TABLE_TFLOPS, COLUMN_KEY);
-		flag(t, COST_TABLE_TC, COLUMN_KEY);
+		cost_table_flag(t, COST_TABLE_PARAMS, COLUMN_WIDE | COLUMN_KEY);
+		cost_table_flag(t, COST_TABLE_TFLOPS, COLUMN_KEY);
+		cost_table_flag(t, COST_TABLE_TC, COLUMN_KEY);
 	}
 	if (has_twins(r, true, shape))
-		flag(t, COST_TABLE_CLASS, COLUMN_KEY);
+		cost_table_flag(t, COST_TABLE_CLASS, COLUMN_KEY);
 	if (!has_twins(r, false, shape))
 		return;
-	flag(t, COST_TABLE_DIRECTION, COLUMN_KEY);
+	cost_table_flag(t, COST_TABLE_DIRECTION, COLUMN_KEY);
 	if (roofline) { /* 80 columns have no room for both */
-		flag(t, COST_TABLE_ATTAINABLE, 0);
-		flag(t, COST_TABLE_PEAK_PCT, 0);
+		cost_table_flag(t, COST_TABLE_ATTAINABLE, 0);
+		cost_table_flag(t, COST_TABLE_PEAK_PCT, 0);
 	}
 }
 
