@@ -99,7 +99,7 @@ static size_t *sorted_rows(const struct table *t, const struct column_data *d, b
 static const struct column_data *tree_column(const struct table *t)
 {
 	for (unsigned c = 0; c < t->n_columns; c++)
-		if ((t->data[c].col.flags & COLUMN_TREE) && t->data[c].col.type == CELL_I64)
+		if ((t->data[c].col.flags & COLUMN_TREE) && t->data[c].col.type == CELL_I64 && !t->data[c].left_out)
 			return &t->data[c];
 	return NULL;
 }

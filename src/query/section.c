@@ -16,6 +16,16 @@ static bool has_grouping(const struct section_column *c, unsigned by)
 	return (!c->by || (c->by & BY(by))) && !(c->not_by & BY(by));
 }
 
+/* Of a section that reports share, a report has the columns that any of its rows has. */
+static bool report_has(const struct report *r, const struct section_column *c)
+{
+	const struct report_variant *v = r->variants;
+	bool has = !v;
+	for (; v && (v->group_by || v->parts || v->run); v++)
+		has |= has_grouping(c, (unsigned)v->by);
+	return has;
+}
+
 static bool is_there(const struct section_column *c, const struct report_args *args, unsigned have)
 {
 	int64_t n;
@@ -96,7 +106,7 @@ static bool section_walk_next(struct section_walk *w, struct section_entry *e)
 			w->i = 0;
 			w->s++;
 		}
-		bool is_column = e->c.column.id && (!w->outside || make_outside(w->report, e));
+		bool is_column = e->c.column.id && report_has(w->report, &e->c) && (!w->outside || make_outside(w->report, e));
 		if (!*w->s && !w->outside) {
 			w->outside = true;
 			w->s = w->report->sections;

@@ -3,7 +3,6 @@
 
 static const struct cost_spec spec = {
 	.classes = 1u << OP_ATTENTION,
-	.set = COST_SET_OPS,
 	.missing = "no kernel belongs to attention with recorded shapes",
 	.absent = "no fused attention kernel was found; `opscope advise` says whether attention runs unfused",
 	.sort = "total_gpu_ns",
@@ -14,6 +13,11 @@ static int attention_run(const struct profile *p, const struct report_args *args
 	return cost_report(&spec, p, args, out, e);
 }
 
+static const struct report_variant attention_variants[] = {
+	{.by = COST_BY_ATTENTION, .run = attention_run},
+	{0},
+};
+
 const struct report report_attention = {
 	.name = "attention",
 	.title = "Attention",
@@ -23,6 +27,8 @@ const struct report report_attention = {
 	        "FLOPs count all pairs, as torch.utils.flop_counter does; where a causal mask is known, flops_causal counts those below "
 	        "the diagonal. Attention that is written out as products and a softmax is in report gemm. Kernels for which no shapes were "
 	        "recorded have a row by their name, without FLOPs.",
+	.variants = attention_variants,
+	.sections = (const struct section *const[]){&cost_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = attention_run,

@@ -21,34 +21,38 @@ static void set_known(struct table *out, unsigned col, int64_t v)
 		table_set_i64(out, col, v);
 }
 
-enum { C_OP, C_DIRECTION, C_DIMS, C_TYPES, C_PARAMS, C_CLASS, C_DTYPE, C_TC, C_CALLS, C_GPU, C_SHARE, C_FLOPS, C_BYTES, C_AI, C_READ,
-       C_WRITTEN, C_WIRE, C_CAUSAL, C_FORMULA, C_WHY, N_COLUMNS };
-
-static const struct column columns[N_COLUMNS] = {
-	[C_OP] = {.id = "op", .title = "Operator", .help = "op, or the forward op of a backward that it explains", .type = CELL_STR},
-	[C_DIRECTION] = {.id = "direction", .title = "Direction", .help = "backward: an op of the backward pass by its name, or the cost of the backward of this forward op", .type = CELL_STR},
-	[C_DIMS] = {.id = "input_dims", .title = "Input Dims", .help = "shapes as recorded", .type = CELL_STR, .flags = COLUMN_WIDE},
-	[C_TYPES] = {.id = "input_types", .title = "Input Types", .help = "types as recorded", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_PARAMS] = {.id = "params", .title = "Parameters", .help = "dimensions and parameters that the formula takes", .type = CELL_STR, .flags = COLUMN_WIDE},
-	[C_CLASS] = {.id = "class", .title = "Class", .help = "what kind of op it is", .type = CELL_STR},
-	[C_DTYPE] = {.id = "dtype", .title = "Type", .help = "type of the operands that decide", .type = CELL_STR},
-	[C_TC] = {.id = "tc_eligible", .title = "TC Eligible", .help = "whether its main kernel could use Tensor Cores, by op, type and shape: yes, no, unknown",
-	          .type = CELL_STR},
-	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "how often it was called so", .type = CELL_I64, .unit = UNIT_COUNT},
-	[C_GPU] = {.id = "gpu_ns", .title = "GPU Time", .help = "device work that these calls are the innermost model of", .type = CELL_I64, .unit = UNIT_NS},
-	[C_SHARE] = {.id = "gpu_pct", .title = "GPU %", .help = "of the time of all device work: kernels, copies and sets", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "of one call; a multiply-add is 2", .type = CELL_I64, .unit = UNIT_FLOPS},
-	[C_BYTES] = {.id = "bytes", .title = "Bytes", .help = "of one call: inputs and outputs once", .type = CELL_I64, .unit = UNIT_BYTES},
-	[C_AI] = {.id = "flops_per_byte", .title = "FLOPs/Byte", .help = "arithmetic intensity", .type = CELL_F64},
-	[C_READ] = {.id = "bytes_read", .title = "Bytes Read", .help = "of one call", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_DETAIL},
-	[C_WRITTEN] = {.id = "bytes_written", .title = "Bytes Written", .help = "of one call", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_DETAIL},
-	[C_WIRE] = {.id = "wire_bytes", .title = "Wire Bytes", .help = "collectives: what a rank sends; this / time is the bus bandwidth of nccl-tests", .type = CELL_I64,
-	            .unit = UNIT_BYTES, .flags = COLUMN_DETAIL},
-	[C_CAUSAL] = {.id = "flops_causal", .title = "Causal FLOPs", .help = "attention with a causal mask: only the pairs that it leaves", .type = CELL_I64, .unit = UNIT_FLOPS,
-	              .flags = COLUMN_DETAIL},
-	[C_FORMULA] = {.id = "formula", .title = "Formula", .help = "FLOPs by name of dimension", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_WHY] = {.id = "why", .title = "Unknown Because", .help = "why FLOPs or bytes are unknown", .type = CELL_STR, .flags = COLUMN_WIDE},
+enum {
+	COSTS_OP, COSTS_DIRECTION, COSTS_DIMS, COSTS_TYPES, COSTS_PARAMS, COSTS_CLASS, COSTS_DTYPE, COSTS_TC, COSTS_CALLS, COSTS_GPU, COSTS_SHARE, COSTS_FLOPS, COSTS_BYTES,
+	COSTS_AI, COSTS_READ, COSTS_WRITTEN, COSTS_WIRE, COSTS_CAUSAL, COSTS_FORMULA, COSTS_WHY, COSTS_COLUMNS
 };
+
+static const struct section_column costs_columns[COSTS_COLUMNS] = {
+	[COSTS_OP] = {COLUMN(.id = "op", .title = "Operator", .help = "op, or the forward op of a backward that it explains", .type = CELL_STR)},
+	[COSTS_DIRECTION] = {COLUMN(.id = "direction", .title = "Direction", .help = "backward: an op of the backward pass by its name, or the cost of the backward of this "
+	                            "forward op", .type = CELL_STR)},
+	[COSTS_DIMS] = {COLUMN(.id = "input_dims", .title = "Input Dims", .help = "shapes as recorded", .type = CELL_STR, .flags = COLUMN_WIDE)},
+	[COSTS_TYPES] = {COLUMN(.id = "input_types", .title = "Input Types", .help = "types as recorded", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[COSTS_PARAMS] = {COLUMN(.id = "params", .title = "Parameters", .help = "dimensions and parameters that the formula takes", .type = CELL_STR, .flags = COLUMN_WIDE)},
+	[COSTS_CLASS] = {COLUMN(.id = "class", .title = "Class", .help = "what kind of op it is", .type = CELL_STR)},
+	[COSTS_DTYPE] = {COLUMN(.id = "dtype", .title = "Type", .help = "type of the operands that decide", .type = CELL_STR)},
+	[COSTS_TC] = {COLUMN(.id = "tc_eligible", .title = "TC Eligible", .help = "whether its main kernel could use Tensor Cores, by op, type and shape: yes, no, unknown",
+	                     .type = CELL_STR)},
+	[COSTS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it was called so", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[COSTS_GPU] = {COLUMN(.id = "gpu_ns", .title = "GPU Time", .help = "device work that these calls are the innermost model of", .type = CELL_I64, .unit = UNIT_NS)},
+	[COSTS_SHARE] = {COLUMN(.id = "gpu_pct", .title = "GPU %", .help = "of the time of all device work: kernels, copies and sets", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[COSTS_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "of one call; a multiply-add is 2", .type = CELL_I64, .unit = UNIT_FLOPS)},
+	[COSTS_BYTES] = {COLUMN(.id = "bytes", .title = "Bytes", .help = "of one call: inputs and outputs once", .type = CELL_I64, .unit = UNIT_BYTES)},
+	[COSTS_AI] = {COLUMN(.id = "flops_per_byte", .title = "FLOPs/Byte", .help = "arithmetic intensity", .type = CELL_F64)},
+	[COSTS_READ] = {COLUMN(.id = "bytes_read", .title = "Bytes Read", .help = "of one call", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_DETAIL)},
+	[COSTS_WRITTEN] = {COLUMN(.id = "bytes_written", .title = "Bytes Written", .help = "of one call", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_DETAIL)},
+	[COSTS_WIRE] = {COLUMN(.id = "wire_bytes", .title = "Wire Bytes", .help = "collectives: what a rank sends; this / time is the bus bandwidth of nccl-tests",
+	                       .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_DETAIL)},
+	[COSTS_CAUSAL] = {COLUMN(.id = "flops_causal", .title = "Causal FLOPs", .help = "attention with a causal mask: only the pairs that it leaves", .type = CELL_I64,
+	                         .unit = UNIT_FLOPS, .flags = COLUMN_DETAIL)},
+	[COSTS_FORMULA] = {COLUMN(.id = "formula", .title = "Formula", .help = "FLOPs by name of dimension", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[COSTS_WHY] = {COLUMN(.id = "why", .title = "Unknown Because", .help = "why FLOPs or bytes are unknown", .type = CELL_STR, .flags = COLUMN_WIDE)},
+};
+static const struct section costs_section = {.columns = costs_columns, .n = COSTS_COLUMNS};
 
 static void costs_put_(struct table *out, const struct cost_calls *r, uint32_t i)
 {
@@ -57,33 +61,33 @@ static void costs_put_(struct table *out, const struct cost_calls *r, uint32_t i
 	enum cost_direction d;
 	struct op_facts f = costs_facts(r->costs, r->p, i, &d);
 	table_row(out);
-	table_set_str_copy(out, C_OP, f.name);
-	table_set_str(out, C_DIRECTION, d == COST_BACKWARD || str_has_nocase(f.name, STR("backward")) ? STR("backward") : STR("forward"));
+	table_set_str_copy(out, COSTS_OP, f.name);
+	table_set_str(out, COSTS_DIRECTION, d == COST_BACKWARD || str_has_nocase(f.name, STR("backward")) ? STR("backward") : STR("forward"));
 	if (f.dims.n)
-		table_set_str(out, C_DIMS, f.dims);
+		table_set_str(out, COSTS_DIMS, f.dims);
 	if (f.types.n)
-		table_set_str(out, C_TYPES, f.types);
+		table_set_str(out, COSTS_TYPES, f.types);
 	if (m->params.n)
-		table_set_str_copy(out, C_PARAMS, m->params);
-	table_set_str(out, C_CLASS, str_from(op_class_name[m->class]));
+		table_set_str_copy(out, COSTS_PARAMS, m->params);
+	table_set_str(out, COSTS_CLASS, str_from(op_class_name[m->class]));
 	if (m->dtype != DTYPE_UNKNOWN)
-		table_set_str(out, C_DTYPE, str_from(dtype_name(m->dtype)));
-	table_set_str(out, C_TC, str_from(tri[m->tc_eligible]));
-	table_set_i64(out, C_CALLS, (int64_t)r->v[i].calls);
-	table_set_i64(out, C_GPU, r->v[i].gpu_ns);
-	table_set_f64(out, C_SHARE, percent((double)r->v[i].gpu_ns, (double)r->device_ns));
-	set_known(out, C_FLOPS, m->flops);
-	set_known(out, C_BYTES, m->bytes);
+		table_set_str(out, COSTS_DTYPE, str_from(dtype_name(m->dtype)));
+	table_set_str(out, COSTS_TC, str_from(tri[m->tc_eligible]));
+	table_set_i64(out, COSTS_CALLS, (int64_t)r->v[i].calls);
+	table_set_i64(out, COSTS_GPU, r->v[i].gpu_ns);
+	table_set_f64(out, COSTS_SHARE, percent((double)r->v[i].gpu_ns, (double)r->device_ns));
+	set_known(out, COSTS_FLOPS, m->flops);
+	set_known(out, COSTS_BYTES, m->bytes);
 	if (m->flops >= 0 && m->bytes > 0)
-		table_set_f64(out, C_AI, (double)m->flops / (double)m->bytes);
-	set_known(out, C_READ, m->bytes_read);
-	set_known(out, C_WRITTEN, m->bytes_written);
-	set_known(out, C_WIRE, m->wire_bytes);
-	set_known(out, C_CAUSAL, m->flops_causal);
+		table_set_f64(out, COSTS_AI, (double)m->flops / (double)m->bytes);
+	set_known(out, COSTS_READ, m->bytes_read);
+	set_known(out, COSTS_WRITTEN, m->bytes_written);
+	set_known(out, COSTS_WIRE, m->wire_bytes);
+	set_known(out, COSTS_CAUSAL, m->flops_causal);
 	if (m->formula.n)
-		table_set_str_copy(out, C_FORMULA, m->formula);
+		table_set_str_copy(out, COSTS_FORMULA, m->formula);
 	if (m->why.n)
-		table_set_str_copy(out, C_WHY, m->why);
+		table_set_str_copy(out, COSTS_WHY, m->why);
 }
 
 static void costs_notes(struct table *out, const struct costs *c)
@@ -103,7 +107,7 @@ static int costs_run(const struct profile *p, const struct report_args *args, st
 	struct cost_calls *r = cost_calls_new(p, COST_DEFAULT, e);
 	if (!r)
 		return -1;
-	table_columns(out, columns, N_COLUMNS);
+	section_start(&costs_section, args, 0, out);
 	for (uint32_t i = 0; i < r->n; i++)
 		if (costs_shown(r, i))
 			costs_put_(out, r, i);
@@ -120,6 +124,7 @@ const struct report report_costs = {
 	.help = "FLOPs and bytes of every distinct call of an op, by its shapes, types and parameters, with the formula, and the time of the "
 	        "kernels that it explains; where something is unknown, why. FLOPs count a multiply-add as 2, bytes are what an ideal kernel "
 	        "reads and writes once.",
+	.sections = (const struct section *const[]){&costs_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.run = costs_run,
 };

@@ -30,60 +30,65 @@ static struct cuts find_cuts(const struct profile *p, const struct window *w)
 }
 
 enum {
-	C_DEPTH, C_GROUP, C_PATH, C_CALLS, C_OPS, C_GPU, C_SHARE, C_GPU_MEAN, C_GPU_MIN, C_GPU_MAX, C_CPU, C_CPU_MEAN, C_OVERHEAD, C_IDLE,
-	C_ITERATIONS, C_ELIGIBLE, C_USING, N_COLUMNS,
+	GROUPS_DEPTH, GROUPS_GROUP, GROUPS_PATH, GROUPS_CALLS, GROUPS_OPS, GROUPS_GPU, GROUPS_SHARE, GROUPS_GPU_MEAN, GROUPS_GPU_MIN, GROUPS_GPU_MAX, GROUPS_CPU,
+	GROUPS_CPU_MEAN, GROUPS_OVERHEAD, GROUPS_IDLE, GROUPS_ITERATIONS, GROUPS_ELIGIBLE, GROUPS_USING, GROUPS_COLUMNS
 };
-static const struct column own_columns[N_COLUMNS] = {
-	[C_DEPTH] = {.id = "depth", .title = "Depth", .help = "In the tree; 0 = all ops.", .type = CELL_I64, .flags = COLUMN_TREE, .digits = 0},
-	[C_GROUP] = {.id = "group", .title = "Group", .help = "The last part of the path.", .type = CELL_STR, .flags = COLUMN_WIDE, .digits = 0},
-	[C_PATH] = {.id = "path", .title = "Path", .help = "The path that its ops have in common.", .type = CELL_STR, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "Calls of ops in it.", .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
-	[C_OPS] = {.id = "ops", .title = "Ops", .help = "Ops in it.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .digits = 0},
-	[C_GPU] = {.id = "gpu_ns", .title = "GPU Busy", .help = "Length of the union of the device work of all ops in it; several GPUs add up.",
-	           .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_SHARE] = {.id = "gpu_pct", .title = "GPU %", .help = "Share of the union of all device work. Groups that run at the same time may add up to more than the one around them.",
-	             .type = CELL_F64, .unit = UNIT_PERCENT, .digits = 0},
-	[C_GPU_MEAN] = {.id = "mean_gpu_ns", .title = "GPU / Step", .help = "Mean over the steps in which it ran.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .digits = 0},
-	[C_GPU_MIN] = {.id = "min_gpu_ns", .title = "GPU Min", .help = "Of the step with least.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_GPU_MAX] = {.id = "max_gpu_ns", .title = "GPU Max", .help = "Of the step with most.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_CPU] = {.id = "cpu_ns", .title = "CPU", .help = "Length of the union of the ranges of its ops on the host.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_CPU_MEAN] = {.id = "mean_cpu_ns", .title = "CPU / Step", .help = "Mean over the steps in which it ran.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_OVERHEAD] = {.id = "overhead_ns", .title = "CPU Overhead", .help = "Union of the parts of these ranges outside API calls.",
-	                .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_IDLE] = {.id = "idle_ns", .title = "GPU Idle", .help = "Union of the gaps between the first and the last device work of each call.",
-	            .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_ITERATIONS] = {.id = "steps", .title = "Steps", .help = "Steps in which it ran.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_ELIGIBLE] = {.id = "tc_eligible_ops", .title = "TC Eligible", .help = "Ops in it that could use Tensor Cores.",
-	                .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .digits = 0},
-	[C_USING] = {.id = "tc_using_ops", .title = "Using TC", .help = "Of these, how many do.", .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
+
+static const struct section_column groups_columns[GROUPS_COLUMNS] = {
+	[GROUPS_DEPTH] = {COLUMN(.id = "depth", .title = "Depth", .help = "In the tree; 0 = all ops.", .type = CELL_I64, .flags = COLUMN_TREE)},
+	[GROUPS_GROUP] = {COLUMN(.id = "group", .title = "Group", .help = "The last part of the path.", .type = CELL_STR, .flags = COLUMN_WIDE)},
+	[GROUPS_PATH] = {COLUMN(.id = "path", .title = "Path", .help = "The path that its ops have in common.", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[GROUPS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "Calls of ops in it.", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[GROUPS_OPS] = {COLUMN(.id = "ops", .title = "Ops", .help = "Ops in it.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR)},
+	[GROUPS_GPU] = {COLUMN(.id = "gpu_ns", .title = "GPU Busy", .help = "Length of the union of the device work of all ops in it; several GPUs add up.", .type = CELL_I64,
+	                       .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[GROUPS_SHARE] = {COLUMN(.id = "gpu_pct", .title = "GPU %", .help = "Share of the union of all device work. Groups that run at the same time may add up to more than "
+	                         "the one around them.", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[GROUPS_GPU_MEAN] = {COLUMN(.id = "mean_gpu_ns", .title = "GPU / Step", .help = "Mean over the steps in which it ran.", .type = CELL_F64, .unit = UNIT_NS,
+	                            .flags = COLUMN_MINOR)},
+	[GROUPS_GPU_MIN] = {COLUMN(.id = "min_gpu_ns", .title = "GPU Min", .help = "Of the step with least.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[GROUPS_GPU_MAX] = {COLUMN(.id = "max_gpu_ns", .title = "GPU Max", .help = "Of the step with most.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[GROUPS_CPU] = {COLUMN(.id = "cpu_ns", .title = "CPU", .help = "Length of the union of the ranges of its ops on the host.", .type = CELL_I64, .unit = UNIT_NS,
+	                       .flags = COLUMN_KEY)},
+	[GROUPS_CPU_MEAN] = {COLUMN(.id = "mean_cpu_ns", .title = "CPU / Step", .help = "Mean over the steps in which it ran.", .type = CELL_F64, .unit = UNIT_NS,
+	                            .flags = COLUMN_DETAIL)},
+	[GROUPS_OVERHEAD] = {COLUMN(.id = "overhead_ns", .title = "CPU Overhead", .help = "Union of the parts of these ranges outside API calls.", .type = CELL_I64,
+	                            .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[GROUPS_IDLE] = {COLUMN(.id = "idle_ns", .title = "GPU Idle", .help = "Union of the gaps between the first and the last device work of each call.", .type = CELL_I64,
+	                        .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[GROUPS_ITERATIONS] = {COLUMN(.id = "steps", .title = "Steps", .help = "Steps in which it ran.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL)},
+	[GROUPS_ELIGIBLE] = {COLUMN(.id = "tc_eligible_ops", .title = "TC Eligible", .help = "Ops in it that could use Tensor Cores.", .type = CELL_I64, .unit = UNIT_COUNT,
+	                            .flags = COLUMN_MINOR)},
+	[GROUPS_USING] = {COLUMN(.id = "tc_using_ops", .title = "Using TC", .help = "Of these, how many do.", .type = CELL_I64, .unit = UNIT_COUNT)},
 };
+static const struct section groups_section = {.columns = groups_columns, .n = GROUPS_COLUMNS};
 
 static void groups_own_row(struct table *t, const struct group *g, int64_t depth, struct str name, int64_t all, bool host)
 {
 	table_row(t);
-	table_set_i64(t, C_DEPTH, depth);
-	table_set_str_copy(t, C_GROUP, name);
-	table_set_str_copy(t, C_PATH, g->name);
-	table_set_i64(t, C_CALLS, (int64_t)g->calls);
-	table_set_i64(t, C_OPS, g->ops);
-	table_set_i64(t, C_GPU, g->time[OP_GPU].total);
+	table_set_i64(t, GROUPS_DEPTH, depth);
+	table_set_str_copy(t, GROUPS_GROUP, name);
+	table_set_str_copy(t, GROUPS_PATH, g->name);
+	table_set_i64(t, GROUPS_CALLS, (int64_t)g->calls);
+	table_set_i64(t, GROUPS_OPS, g->ops);
+	table_set_i64(t, GROUPS_GPU, g->time[OP_GPU].total);
 	if (all)
-		table_set_f64(t, C_SHARE, 100.0 * (double)g->time[OP_GPU].total / (double)all);
-	table_set_i64(t, C_ITERATIONS, g->iterations);
-	table_set_i64(t, C_ELIGIBLE, g->eligible);
-	table_set_i64(t, C_USING, g->eligible_using_tc);
+		table_set_f64(t, GROUPS_SHARE, 100.0 * (double)g->time[OP_GPU].total / (double)all);
+	table_set_i64(t, GROUPS_ITERATIONS, g->iterations);
+	table_set_i64(t, GROUPS_ELIGIBLE, g->eligible);
+	table_set_i64(t, GROUPS_USING, g->eligible_using_tc);
 	if (g->iterations) {
-		table_set_f64(t, C_GPU_MEAN, group_mean(g, OP_GPU));
-		table_set_i64(t, C_GPU_MIN, g->time[OP_GPU].min);
-		table_set_i64(t, C_GPU_MAX, g->time[OP_GPU].max);
+		table_set_f64(t, GROUPS_GPU_MEAN, group_mean(g, OP_GPU));
+		table_set_i64(t, GROUPS_GPU_MIN, g->time[OP_GPU].min);
+		table_set_i64(t, GROUPS_GPU_MAX, g->time[OP_GPU].max);
 	}
 	if (!host)
 		return;
-	table_set_i64(t, C_CPU, g->time[OP_CPU].total);
+	table_set_i64(t, GROUPS_CPU, g->time[OP_CPU].total);
 	if (g->iterations)
-		table_set_f64(t, C_CPU_MEAN, group_mean(g, OP_CPU));
-	table_set_i64(t, C_OVERHEAD, g->time[OP_OVERHEAD].total);
-	table_set_i64(t, C_IDLE, g->time[OP_IDLE].total);
+		table_set_f64(t, GROUPS_CPU_MEAN, group_mean(g, OP_CPU));
+	table_set_i64(t, GROUPS_OVERHEAD, g->time[OP_OVERHEAD].total);
+	table_set_i64(t, GROUPS_IDLE, g->time[OP_IDLE].total);
 }
 
 /* In pre-order, siblings in the order in which they first ran. */
@@ -143,7 +148,7 @@ static int groups_run(const struct profile *p, const struct report_args *args, s
 	struct cuts c = find_cuts(p, &w);
 	group_tree_init(&tree, p, true);
 	group_tree_measure(&tree, p, &w, &(struct group_iterations){c.start, c.end, c.n}, NULL);
-	table_columns(out, own_columns, N_COLUMNS);
+	section_start(&groups_section, args, 0, out);
 	groups_own_rows(&tree, out, !p->durations_only);
 	own_notes(out, p, &w, has_paths(p->ops), c.n);
 	group_tree_release(&tree);
@@ -159,6 +164,7 @@ const struct report report_groups = {
 	.help = "The ops of `ops` as a tree: by the functions or modules that called them, the layers or ranges around them, and where the input "
 	        "names none of these by direction and type. A group's time is the union over all ops in it, so that what runs at the same time "
 	        "counts once; means are over steps.",
+	.sections = (const struct section *const[]){&groups_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS | PASS_STEPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = groups_run,

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-enum layers_grouping { BY_LAYER, BY_TYPE, BY_LINE };
+enum layers_grouping { LAYERS_BY_LAYER, LAYERS_BY_TYPE, LAYERS_BY_LINE };
 
 /* What has no layer, by why. */
 enum special { NOT_SPECIAL, OPTIMIZER, COLLECTIVES, OUTSIDE, UNATTRIBUTED };
@@ -63,7 +63,7 @@ static void make_layer_rows(struct layers_rows_of *r)
 	r->of_layer = NEW_ARRAY_RAW(r->l->n, uint32_t);
 	for (uint32_t i = 0; i < r->l->n; i++) {
 		const struct layer *x = &r->l->v[i];
-		bool by_type = r->by == BY_TYPE && x->type;
+		bool by_type = r->by == LAYERS_BY_TYPE && x->type;
 		r->of_layer[i] = layers_row_at(r, 'l', intern_get(&r->l->names, by_type ? x->type : x->name), i);
 	}
 }
@@ -111,14 +111,14 @@ static void layers_add_gpu(struct layers_rows_of *r, uint32_t gpu)
 	enum special special = special_of(r, gpu);
 	enum direction d = r->l->dir->gpu[gpu];
 	uint32_t layer = special == OUTSIDE ? layers_of_gpu(r->l, r->p, gpu) : LAYER_NONE, at = UINT32_MAX;
-	if (r->by == BY_LINE && special == OUTSIDE)
+	if (r->by == LAYERS_BY_LINE && special == OUTSIDE)
 		at = line_row(r, gpu);
-	else if (r->by != BY_LINE && layer != LAYER_NONE)
+	else if (r->by != LAYERS_BY_LINE && layer != LAYER_NONE)
 		at = r->of_layer[layer];
 	if (at != UINT32_MAX)
 		special = NOT_SPECIAL;
 	else
-		at = layers_row_at(r, 's', r->by == BY_LINE && special == OUTSIDE ? STR("(no line)") : str_from(special_name[special]), LAYER_NONE);
+		at = layers_row_at(r, 's', r->by == LAYERS_BY_LINE && special == OUTSIDE ? STR("(no line)") : str_from(special_name[special]), LAYER_NONE);
 	if (d == DIR_OTHER && layer != LAYER_NONE)
 		d = DIR_FORWARD; /* a range of the user's around calls of the runtime itself */
 	r->v[at].ns[d] += ns;
@@ -127,7 +127,7 @@ static void layers_add_gpu(struct layers_rows_of *r, uint32_t gpu)
 	r->part[d] += ns;
 	r->special[special] += ns;
 	r->all += ns;
-	if (r->by != BY_LAYER || special != NOT_SPECIAL)
+	if (r->by != LAYERS_BY_LAYER || special != NOT_SPECIAL)
 		return;
 	for (uint32_t up = layer; up != LAYER_NONE; up = r->l->v[up].parent)
 		layer_row(r, up)->with_inner += ns;
@@ -236,33 +236,57 @@ static void layers_add_host(struct layers_rows_of *r)
 
 /* --- table ------------------------------------------------------------------------------------------------------ */
 
-enum { C_LAYER, C_TYPE, C_CALLS, C_HOST, C_HOST_SHARE, C_TOTAL, C_SHARE, C_FORWARD, C_BACKWARD, C_OPTIMIZER, C_OTHER, C_INNER, C_HOST_FORWARD,
-       C_HOST_BACKWARD, C_HOST_OPTIMIZER, C_FLOPS, C_TFLOPS, C_MODELLED, N_COLUMNS };
-
-static const struct column columns[N_COLUMNS] = {
-	[C_LAYER] = {.id = "layer", .title = "Layer", .help = "path of the layer; in parentheses what belongs to none", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH},
-	[C_TYPE] = {.id = "type", .title = "Type", .help = "class of the module", .type = CELL_STR, .flags = COLUMN_MINOR},
-	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "forward passes", .type = CELL_I64, .unit = UNIT_COUNT},
-	[C_HOST] = {.id = "total_host_ns", .title = "Host total", .help = "time on the host, of all directions; of layers inside it not", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_HOST_SHARE] = {.id = "total_host_pct", .title = "Total %", .help = "host total / that of all rows", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
-	[C_TOTAL] = {.id = "total_gpu_ns", .title = "GPU total", .help = "device work of all directions; of layers inside it not", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_SHARE] = {.id = "total_pct", .title = "Total %", .help = "total / all device work", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
-	[C_FORWARD] = {.id = "forward_gpu_ns", .title = "Forward", .help = "device work launched by its forward pass", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_BACKWARD] = {.id = "backward_gpu_ns", .title = "Backward", .help = "device work launched by the backward of its ops", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_OPTIMIZER] = {.id = "optimizer_gpu_ns", .title = "Optimizer", .help = "device work launched by the optimizer", .type = CELL_I64, .unit = UNIT_NS},
-	[C_OTHER] = {.id = "other_gpu_ns", .title = "Other", .help = "device work that no op launched: of no direction", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	[C_INNER] = {.id = "with_inner_gpu_ns", .title = "With inner", .help = "total with the layers inside it", .type = CELL_I64, .unit = UNIT_NS},
-	[C_HOST_FORWARD] = {.id = "forward_host_ns", .title = "Fwd host", .help = "time on the host in the layer's own range, without what is of other rows or directions inside it; outside layers, "
-	                    "in ops", .type = CELL_I64, .unit = UNIT_NS},
-	[C_HOST_BACKWARD] = {.id = "backward_host_ns", .title = "Bwd host", .help = "time on the host in the backward of its ops", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
-	[C_HOST_OPTIMIZER] = {.id = "optimizer_host_ns", .title = "Opt host", .help = "time on the host in ranges of the optimizer, without layers that it runs again", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
-	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "of the work whose op has a model; empty = of none", .type = CELL_I64, .unit = UNIT_FLOPS},
-	[C_TFLOPS] = {.id = "tflops_per_s", .title = "TFLOP/s", .help = "FLOPs / time of the work whose op has a model", .type = CELL_F64, .flags = COLUMN_KEY, .digits = 3},
-	[C_MODELLED] = {.id = "modelled_pct", .title = "Model %", .help = "share of its device work whose op has a model that knows the FLOPs", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
+enum {
+	LAYERS_LAYER, LAYERS_TYPE, LAYERS_CLASS, LAYERS_LINE, LAYERS_CALLS, LAYERS_HOST, LAYERS_HOST_SHARE, LAYERS_TOTAL, LAYERS_SHARE, LAYERS_FORWARD, LAYERS_BACKWARD,
+	LAYERS_OPTIMIZER, LAYERS_OTHER, LAYERS_INNER, LAYERS_HOST_FORWARD, LAYERS_HOST_BACKWARD, LAYERS_HOST_OPTIMIZER, LAYERS_FLOPS, LAYERS_TFLOPS, LAYERS_MODELLED,
+	LAYERS_COLUMNS
 };
 
+#define LAYERS_NAME(name, heading)                                                                                                     \
+	COLUMN(.id = (name), .title = (heading), .help = "path of the layer; in parentheses what belongs to none", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH)
+
+static const struct section_column layers_columns[LAYERS_COLUMNS] = {
+	[LAYERS_LAYER] = {LAYERS_NAME("layer", "Layer"), .by = BY(LAYERS_BY_LAYER)},
+	[LAYERS_TYPE] = {COLUMN(.id = "type", .title = "Type", .help = "class of the module", .type = CELL_STR,
+	                        .flags = COLUMN_MINOR), .by = BY(LAYERS_BY_LAYER), .when = WHEN_RECORDED},
+	[LAYERS_CLASS] = {LAYERS_NAME("type", "Type"), .by = BY(LAYERS_BY_TYPE)},
+	[LAYERS_LINE] = {LAYERS_NAME("line", "Line"), .by = BY(LAYERS_BY_LINE)},
+	[LAYERS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "forward passes", .type = CELL_I64,
+	                         .unit = UNIT_COUNT), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
+	[LAYERS_HOST] = {COLUMN(.id = "total_host_ns", .title = "Host total", .help = "time on the host, of all directions; of layers inside it not", .type = CELL_I64,
+	                        .unit = UNIT_NS, .flags = COLUMN_KEY), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_NO_DEVICE},
+	[LAYERS_HOST_SHARE] = {COLUMN(.id = "total_host_pct", .title = "Total %", .help = "host total / that of all rows", .type = CELL_F64, .unit = UNIT_PERCENT,
+	                              .flags = COLUMN_KEY), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_NO_DEVICE},
+	[LAYERS_TOTAL] = {COLUMN(.id = "total_gpu_ns", .title = "GPU total", .help = "device work of all directions; of layers inside it not", .type = CELL_I64, .unit = UNIT_NS,
+	                         .flags = COLUMN_KEY), .when = WHEN_DEVICE},
+	[LAYERS_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "total / all device work", .type = CELL_F64, .unit = UNIT_PERCENT,
+	                         .flags = COLUMN_KEY), .when = WHEN_DEVICE},
+	[LAYERS_FORWARD] = {COLUMN(.id = "forward_gpu_ns", .title = "Forward", .help = "device work launched by its forward pass", .type = CELL_I64, .unit = UNIT_NS,
+	                           .flags = COLUMN_KEY), .when = WHEN_DEVICE},
+	[LAYERS_BACKWARD] = {COLUMN(.id = "backward_gpu_ns", .title = "Backward", .help = "device work launched by the backward of its ops", .type = CELL_I64, .unit = UNIT_NS,
+	                            .flags = COLUMN_KEY), .when = WHEN_DEVICE},
+	[LAYERS_OPTIMIZER] = {COLUMN(.id = "optimizer_gpu_ns", .title = "Optimizer", .help = "device work launched by the optimizer", .type = CELL_I64,
+	                             .unit = UNIT_NS), .when = WHEN_DEVICE},
+	[LAYERS_OTHER] = {COLUMN(.id = "other_gpu_ns", .title = "Other", .help = "device work that no op launched: of no direction", .type = CELL_I64, .unit = UNIT_NS,
+	                         .flags = COLUMN_DETAIL), .when = WHEN_DEVICE},
+	[LAYERS_INNER] = {COLUMN(.id = "with_inner_gpu_ns", .title = "With inner", .help = "total with the layers inside it", .type = CELL_I64,
+	                         .unit = UNIT_NS), .by = BY(LAYERS_BY_LAYER), .when = WHEN_DEVICE | WHEN_RECORDED},
+	[LAYERS_HOST_FORWARD] = {COLUMN(.id = "forward_host_ns", .title = "Fwd host", .help = "time on the host in the layer's own range, without what is of other rows or "
+	                                "directions inside it; outside layers, in ops", .type = CELL_I64, .unit = UNIT_NS), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
+	[LAYERS_HOST_BACKWARD] = {COLUMN(.id = "backward_host_ns", .title = "Bwd host", .help = "time on the host in the backward of its ops", .type = CELL_I64, .unit = UNIT_NS,
+	                                 .flags = COLUMN_MINOR), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
+	[LAYERS_HOST_OPTIMIZER] = {COLUMN(.id = "optimizer_host_ns", .title = "Opt host", .help = "time on the host in ranges of the optimizer, without layers that it runs "
+	                                  "again", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
+	[LAYERS_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "of the work whose op has a model; empty = of none", .type = CELL_I64,
+	                         .unit = UNIT_FLOPS), .when = WHEN_DEVICE | WHEN_RECORDED},
+	[LAYERS_TFLOPS] = {COLUMN(.id = "tflops_per_s", .title = "TFLOP/s", .help = "FLOPs / time of the work whose op has a model", .type = CELL_F64, .flags = COLUMN_KEY,
+	                          .digits = 3), .when = WHEN_DEVICE | WHEN_RECORDED},
+	[LAYERS_MODELLED] = {COLUMN(.id = "modelled_pct", .title = "Model %", .help = "share of its device work whose op has a model that knows the FLOPs", .type = CELL_F64,
+	                            .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL), .when = WHEN_DEVICE | WHEN_RECORDED},
+};
+static const struct section layers_section = {.columns = layers_columns, .n = LAYERS_COLUMNS};
+
 struct layers_shown {
-	unsigned at[N_COLUMNS];
 	bool device, calls, types, host[DIRECTIONS], inner, flops;
 	int64_t all_host;
 };
@@ -278,89 +302,47 @@ static void layers_look(const struct layers_rows_of *r, struct layers_shown *s)
 			s->host[d] |= r->v[i].host[d] > 0;
 		s->all_host += host_of(&r->v[i]);
 		s->flops |= r->v[i].flops_ns > 0;
-		s->inner |= r->by == BY_LAYER && r->v[i].with_inner > r->v[i].total;
+		s->inner |= r->by == LAYERS_BY_LAYER && r->v[i].with_inner > r->v[i].total;
 	}
 	for (uint32_t i = 0; i < r->l->n; i++)
-		s->types |= r->by == BY_LAYER && r->l->v[i].type;
+		s->types |= r->by == LAYERS_BY_LAYER && r->l->v[i].type;
 }
 
-static bool layers_is_shown(const struct layers_shown *s, unsigned c)
+static void layers_start(struct table *t, const struct layers_shown *s, const struct report_args *args)
 {
-	switch (c) {
-	case C_HOST:
-	case C_HOST_SHARE:
-		return !s->device;
-	case C_TOTAL:
-	case C_SHARE:
-	case C_FORWARD:
-	case C_BACKWARD:
-	case C_OPTIMIZER:
-	case C_OTHER:
-		return s->device;
-	case C_TYPE:
-		return s->types;
-	case C_CALLS:
-		return s->calls;
-	case C_INNER:
-		return s->inner;
-	case C_HOST_FORWARD:
-		return s->calls || s->host[DIR_FORWARD];
-	case C_HOST_BACKWARD:
-		return s->host[DIR_BACKWARD];
-	case C_HOST_OPTIMIZER:
-		return s->host[DIR_OPTIMIZER];
-	case C_FLOPS:
-	case C_TFLOPS:
-	case C_MODELLED:
-		return s->flops;
-	default:
-		return true;
-	}
+	const bool lacks[LAYERS_COLUMNS] = {
+		[LAYERS_TYPE] = !s->types, [LAYERS_CALLS] = !s->calls, [LAYERS_INNER] = !s->inner, [LAYERS_HOST_FORWARD] = !s->calls && !s->host[DIR_FORWARD],
+		[LAYERS_HOST_BACKWARD] = !s->host[DIR_BACKWARD], [LAYERS_HOST_OPTIMIZER] = !s->host[DIR_OPTIMIZER], [LAYERS_FLOPS] = !s->flops,
+		[LAYERS_TFLOPS] = !s->flops, [LAYERS_MODELLED] = !s->flops,
+	};
+	section_start(&layers_section, args, (s->device ? WHEN_DEVICE : WHEN_NO_DEVICE) | WHEN_RECORDED, t);
+	for (unsigned c = 0; c < LAYERS_COLUMNS; c++)
+		if (lacks[c])
+			section_leave_out(&layers_section, c, t);
+	for (unsigned c = LAYERS_HOST_FORWARD; c <= LAYERS_HOST_OPTIMIZER && !s->device; c++)
+		t->data[c].col.flags = COLUMN_KEY;
 }
 
-static void layers_add_columns(struct table *t, const struct layers_rows_of *r, struct layers_shown *s)
+static void put_flops(struct table *t, const struct layers_row *x)
 {
-	static const char *const first[][2] = {[BY_LAYER] = {"layer", "Layer"}, [BY_TYPE] = {"type", "Type"}, [BY_LINE] = {"line", "Line"}};
-	for (unsigned c = 0; c < N_COLUMNS; c++) {
-		struct column col = columns[c];
-		if (c == C_LAYER) {
-			col.id = first[r->by][0];
-			col.title = first[r->by][1];
-		}
-		if (c >= C_HOST_FORWARD && c <= C_HOST_OPTIMIZER && !s->device)
-			col.flags = COLUMN_KEY;
-		s->at[c] = layers_is_shown(s, c) ? table_column(t, &col) : UINT32_MAX;
-	}
-}
-
-static void layers_put(struct table *t, const struct layers_shown *s, unsigned c, int64_t v)
-{
-	if (s->at[c] != UINT32_MAX)
-		table_set_i64(t, s->at[c], v);
-}
-
-static void put_flops(struct table *t, const struct layers_shown *s, const struct layers_row *x)
-{
-	if (!s->flops)
-		return;
 	if (x->total)
-		table_set_f64(t, s->at[C_MODELLED], 100.0 * (double)x->flops_ns / (double)x->total);
+		table_set_f64(t, LAYERS_MODELLED, 100.0 * (double)x->flops_ns / (double)x->total);
 	if (!x->flops_ns)
 		return;
-	table_set_i64(t, s->at[C_FLOPS], x->flops);
-	table_set_f64(t, s->at[C_TFLOPS], (double)x->flops / (double)x->flops_ns / 1e3);
+	table_set_i64(t, LAYERS_FLOPS, x->flops);
+	table_set_f64(t, LAYERS_TFLOPS, (double)x->flops / (double)x->flops_ns / 1e3);
 }
 
 static void put_host(struct table *t, const struct layers_shown *s, const struct layers_row *x, bool special)
 {
 	if (special && s->device)
 		return;
-	layers_put(t, s, C_HOST, host_of(x));
-	if (!s->device && s->all_host)
-		table_set_f64(t, s->at[C_HOST_SHARE], 100.0 * (double)host_of(x) / (double)s->all_host);
-	layers_put(t, s, C_HOST_FORWARD, x->host[DIR_FORWARD]);
-	layers_put(t, s, C_HOST_BACKWARD, x->host[DIR_BACKWARD]);
-	layers_put(t, s, C_HOST_OPTIMIZER, x->host[DIR_OPTIMIZER]);
+	table_set_i64(t, LAYERS_HOST, host_of(x));
+	if (s->all_host)
+		table_set_f64(t, LAYERS_HOST_SHARE, 100.0 * (double)host_of(x) / (double)s->all_host);
+	table_set_i64(t, LAYERS_HOST_FORWARD, x->host[DIR_FORWARD]);
+	table_set_i64(t, LAYERS_HOST_BACKWARD, x->host[DIR_BACKWARD]);
+	table_set_i64(t, LAYERS_HOST_OPTIMIZER, x->host[DIR_OPTIMIZER]);
 }
 
 static void layers_put_row(struct table *t, const struct layers_rows_of *r, const struct layers_shown *s, uint32_t i)
@@ -369,22 +351,22 @@ static void layers_put_row(struct table *t, const struct layers_rows_of *r, cons
 	struct str key = intern_get(&r->keys, i + 1);
 	bool special = key.p[0] == 's';
 	table_row(t);
-	table_set_str_copy(t, s->at[C_LAYER], (struct str){key.p + 1, key.n - 1});
-	layers_put(t, s, C_TOTAL, x->total);
-	if (s->device && r->all)
-		table_set_f64(t, s->at[C_SHARE], 100.0 * (double)x->total / (double)r->all);
-	layers_put(t, s, C_FORWARD, x->ns[DIR_FORWARD]);
-	layers_put(t, s, C_BACKWARD, x->ns[DIR_BACKWARD]);
-	layers_put(t, s, C_OPTIMIZER, x->ns[DIR_OPTIMIZER]);
-	layers_put(t, s, C_OTHER, x->ns[DIR_OTHER]);
-	put_flops(t, s, x);
+	table_set_str_copy(t, r->by == LAYERS_BY_LAYER ? LAYERS_LAYER : r->by == LAYERS_BY_TYPE ? LAYERS_CLASS : LAYERS_LINE, (struct str){key.p + 1, key.n - 1});
+	table_set_i64(t, LAYERS_TOTAL, x->total);
+	if (r->all)
+		table_set_f64(t, LAYERS_SHARE, 100.0 * (double)x->total / (double)r->all);
+	table_set_i64(t, LAYERS_FORWARD, x->ns[DIR_FORWARD]);
+	table_set_i64(t, LAYERS_BACKWARD, x->ns[DIR_BACKWARD]);
+	table_set_i64(t, LAYERS_OPTIMIZER, x->ns[DIR_OPTIMIZER]);
+	table_set_i64(t, LAYERS_OTHER, x->ns[DIR_OTHER]);
+	put_flops(t, x);
 	put_host(t, s, x, special);
 	if (special)
 		return;
-	layers_put(t, s, C_CALLS, (int64_t)x->calls);
-	layers_put(t, s, C_INNER, x->with_inner);
+	table_set_i64(t, LAYERS_CALLS, (int64_t)x->calls);
+	table_set_i64(t, LAYERS_INNER, x->with_inner);
 	if (s->types && r->l->v[x->layer].type)
-		table_set_str_copy(t, s->at[C_TYPE], intern_get(&r->l->names, r->l->v[x->layer].type));
+		table_set_str_copy(t, LAYERS_TYPE, intern_get(&r->l->names, r->l->v[x->layer].type));
 }
 
 static void note_device(struct table *t, const struct layers_rows_of *r)
@@ -395,7 +377,7 @@ static void note_device(struct table *t, const struct layers_rows_of *r)
 	if (r->part[DIR_BACKWARD] && !r->part[DIR_OPTIMIZER])
 		table_warn(t, "the input marks no optimizer step: what one did, if any ran, counts as forward");
 	table_note(t, "device work %lld ns = in %s %lld + optimizer %lld + gradient collectives %lld + outside %lld + unattributed %lld",
-	           (long long)r->all, r->by == BY_LINE ? "lines" : "layers", (long long)r->special[NOT_SPECIAL],
+	           (long long)r->all, r->by == LAYERS_BY_LINE ? "lines" : "layers", (long long)r->special[NOT_SPECIAL],
 	           (long long)r->special[OPTIMIZER], (long long)r->special[COLLECTIVES], (long long)r->special[OUTSIDE],
 	           (long long)r->special[UNATTRIBUTED]);
 }
@@ -428,7 +410,7 @@ static void layers_put_notes(struct table *t, const struct layers_rows_of *r, bo
 		note_device(t, r);
 	else
 		note_host(t, r);
-	if (r->by != BY_LINE)
+	if (r->by != LAYERS_BY_LINE)
 		table_note(t, "%s; each moment of %s counts for the innermost", source[r->l->source], device ? "device work" : "a thread of the host");
 	if (r->all)
 		table_note(t, "FLOPs are known of %.2f %% of the device work", 100.0 * (double)r->flops_ns / (double)r->all);
@@ -448,12 +430,12 @@ static bool layers_is_idle(const struct layers_row *x)
 static int layers_check(const struct layers_rows_of *r, struct err *e)
 {
 	bool device = r->p->gpu_op.rows.n > 0;
-	if (r->by == BY_LINE && !stacks_any(r->stacks))
+	if (r->by == LAYERS_BY_LINE && !stacks_any(r->stacks))
 		return err_set(e, ERR_DATA, "the input holds no call stacks; to record them: %s", recording_how(r->p, RECORD_STACKS));
-	if (r->by == BY_LINE && !device)
+	if (r->by == LAYERS_BY_LINE && !device)
 		return err_set(e, ERR_DATA, "the input holds no device work, which layers --group-by=line divides; the host's time by line of Python, forward and backward: "
 		               "report operators --group-by=line");
-	if (r->by == BY_LINE || r->l->source != LAYERS_NONE)
+	if (r->by == LAYERS_BY_LINE || r->l->source != LAYERS_NONE)
 		return 0;
 	struct stacks *stacks = stacks_new(r->p);
 	bool lines = stacks_any(stacks);
@@ -463,16 +445,16 @@ static int layers_check(const struct layers_rows_of *r, struct err *e)
 	                                    : ". This input has call stacks: report operators --group-by=line divides by line of Python");
 }
 
-static int layers_build(struct layers_rows_of *r, struct table *out, struct err *e)
+static int layers_build(struct layers_rows_of *r, const struct report_args *args, struct table *out, struct err *e)
 {
 	static const char *const titles[][2] = {
-		[BY_LAYER] = {"Host time by layer", "GPU time by layer"}, [BY_TYPE] = {"Host time by type of layer", "GPU time by type of layer"},
-		[BY_LINE] = {"Host time by line of Python", "GPU time by line of Python"},
+		[LAYERS_BY_LAYER] = {"Host time by layer", "GPU time by layer"}, [LAYERS_BY_TYPE] = {"Host time by type of layer", "GPU time by type of layer"},
+		[LAYERS_BY_LINE] = {"Host time by line of Python", "GPU time by line of Python"},
 	};
 	struct layers_shown s = {0};
 	if (layers_check(r, e) < 0)
 		return -1;
-	if (r->by != BY_LINE) {
+	if (r->by != LAYERS_BY_LINE) {
 		make_layer_rows(r);
 		layers_add_host(r);
 	}
@@ -481,14 +463,13 @@ static int layers_build(struct layers_rows_of *r, struct table *out, struct err 
 			layers_add_gpu(r, g);
 	layers_look(r, &s);
 	out->title = titles[r->by][s.device];
-	layers_add_columns(out, r, &s);
+	layers_start(out, &s, args);
 	for (uint32_t i = 0; i < r->n; i++)
 		if (!layers_is_idle(&r->v[i]))
 			layers_put_row(out, r, &s, i);
 	layers_put_notes(out, r, s.device);
 	return table_sort(out, str_from(s.device ? "total_gpu_ns" : "total_host_ns"), true, e);
 }
-
 
 static int layers_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
@@ -499,10 +480,10 @@ static int layers_run(const struct profile *p, const struct report_args *args, s
 	struct layers *l = layers_new(p);
 	r.l = l;
 	r.costs = costs_new(p, COST_DEFAULT);
-	if (r.by == BY_LINE)
+	if (r.by == LAYERS_BY_LINE)
 		r.stacks = stacks_new(p);
 	intern_init(&r.keys);
-	int rc = layers_build(&r, out, e);
+	int rc = layers_build(&r, args, out, e);
 	intern_release(&r.keys);
 	stacks_free(r.stacks);
 	costs_free(r.costs);
@@ -513,9 +494,9 @@ static int layers_run(const struct profile *p, const struct report_args *args, s
 }
 
 static const struct report_variant layers_variants[] = {
-	{.group_by = "layer", .by = BY_LAYER},
-	{.group_by = "type", .by = BY_TYPE},
-	{.group_by = "line", .by = BY_LINE},
+	{.group_by = "layer", .by = LAYERS_BY_LAYER},
+	{.group_by = "type", .by = LAYERS_BY_TYPE},
+	{.group_by = "line", .by = LAYERS_BY_LINE},
 	{0},
 };
 
@@ -532,6 +513,7 @@ const struct report report_layers = {
 	        "up modules of one class, --group-by=line goes by the line of your Python code (needs call stacks and device work; for the host's time, report "
 	        "operators --group-by=line).",
 	.variants = layers_variants,
+	.sections = (const struct section *const[]){&layers_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = layers_run,

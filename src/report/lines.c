@@ -35,4 +35,5 @@ const struct report report_lines = {
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.variants = lines_variants,
+	.sections = (const struct section *const[]){&operators_section, NULL},
 };

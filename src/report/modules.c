@@ -6,46 +6,58 @@
 #include "base/mem.h"
 #include "query/window.h"
 
+enum modules_grouping { MODULES_BY_TREE, MODULES_FLAT };
 
-enum { C_DEPTH, C_MODULE, C_DEV_EXCLUSIVE, C_HOST_EXCLUSIVE, C_EXCLUSIVE_PCT, C_DEV_TOTAL, C_DEV_SELF, C_BWD_DEV_TOTAL, C_PCT,
-       C_HOST_ALL, C_HOST_PCT, C_HOST_TOTAL, C_BWD_HOST, C_PATH, C_CALLS, C_HOST_SELF, C_BWD_DEV_SELF, C_RECOMPUTE_DEV, C_RECOMPUTED,
-       C_OPERATORS, C_TYPE, C_ID, N_COLUMNS };
-
-static const struct column columns[N_COLUMNS] = {
-	[C_DEPTH] = {.id = "depth", .title = "Depth", .help = "0 = root; rows stand in pre-order", .type = CELL_I64, .flags = COLUMN_TREE},
-	[C_MODULE] = {.id = "module", .title = "Module Name", .help = "class and number of the module", .type = CELL_STR},
-	[C_TYPE] = {.id = "type", .title = "Type", .help = "class of the module", .type = CELL_STR},
-	[C_ID] = {.id = "module_id", .title = "Module Id", .help = "Python module id as recorded", .type = CELL_I64, .flags = COLUMN_DETAIL},
-	[C_PATH] = {.id = "path", .title = "Path", .help = "the modules around it, outermost first, and itself", .type = CELL_STR, .flags = COLUMN_WIDE},
-	[C_CALLS] = {.id = "calls", .title = "Occurrences", .help = "how often it was called, recomputation left out", .type = CELL_I64, .unit = UNIT_COUNT},
-	[C_RECOMPUTED] = {.id = "recompute_calls", .title = "Recomputed", .help = "calls within the backward pass (activation checkpointing)", .type = CELL_I64,
-	                  .unit = UNIT_COUNT, .flags = COLUMN_DETAIL},
-	[C_OPERATORS] = {.id = "operators", .title = "Operators", .help = "ops called directly by it, all calls together", .type = CELL_I64, .unit = UNIT_COUNT,
-	                 .flags = COLUMN_DETAIL},
-	[C_HOST_ALL] = {.id = "forward_backward_host_ns", .title = "Host Total", .help = "forward and backward host time", .type = CELL_I64, .unit = UNIT_NS},
-	[C_HOST_PCT] = {.id = "host_pct", .title = "Host %", .help = "forward and backward host time / that of all modules", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[C_HOST_TOTAL] = {.id = "host_total_ns", .title = "Forward Host", .help = "host time of its calls", .type = CELL_I64, .unit = UNIT_NS},
-	[C_HOST_SELF] = {.id = "host_self_ns", .title = "Host Self", .help = "forward host time less the modules, ops and API calls directly inside", .type = CELL_I64,
-	                 .unit = UNIT_NS},
-	[C_HOST_EXCLUSIVE] = {.id = "host_exclusive_ns", .title = "Own Host",
-	                      .help = "forward and backward host time less that of the modules inside (never below 0, where these ran on "
-	                      "other threads at the same time)", .type = CELL_I64, .unit = UNIT_NS},
-	[C_DEV_TOTAL] = {.id = "device_total_ns", .title = "Forward Device", .help = "device time launched by it and the modules inside, forward", .type = CELL_I64,
-	                 .unit = UNIT_NS},
-	[C_DEV_SELF] = {.id = "device_self_ns", .title = "Device Self", .help = "forward device time less that of the modules inside", .type = CELL_I64, .unit = UNIT_NS},
-	[C_DEV_EXCLUSIVE] = {.id = "device_exclusive_ns", .title = "Own Device", .help = "device self, forward and backward together", .type = CELL_I64, .unit = UNIT_NS},
-	[C_EXCLUSIVE_PCT] = {.id = "device_exclusive_pct", .title = "Own Device %", .help = "device self, forward and backward together / all device time", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[C_BWD_HOST] = {.id = "backward_host_ns", .title = "Backward Host", .help = "host time of the backward ops of its ops, modules inside included",
-	                .type = CELL_I64, .unit = UNIT_NS},
-	[C_BWD_DEV_TOTAL] = {.id = "backward_device_total_ns", .title = "Backward Device",
-	                     .help = "device time launched by the backward ops of its ops, and by recomputing it in the backward pass, modules "
-	                     "inside included", .type = CELL_I64, .unit = UNIT_NS},
-	[C_BWD_DEV_SELF] = {.id = "backward_device_self_ns", .title = "Backward Device Self", .help = "backward device time less that of the modules inside",
-	                    .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	[C_RECOMPUTE_DEV] = {.id = "recompute_device_ns", .title = "Recompute Device", .help = "the part of backward device time that is recomputation",
-	                     .type = CELL_I64, .unit = UNIT_NS},
-	[C_PCT] = {.id = "device_pct", .title = "Device %", .help = "forward and backward device time / all device time", .type = CELL_F64, .unit = UNIT_PERCENT},
+enum {
+	MODULES_DEPTH, MODULES_MODULE, MODULES_DEV_EXCLUSIVE, MODULES_HOST_EXCLUSIVE, MODULES_EXCLUSIVE_PCT, MODULES_DEV_TOTAL, MODULES_DEV_SELF, MODULES_BWD_DEV_TOTAL,
+	MODULES_PCT, MODULES_HOST_ALL, MODULES_HOST_PCT, MODULES_HOST_TOTAL, MODULES_BWD_HOST, MODULES_PATH, MODULES_CALLS, MODULES_HOST_SELF, MODULES_BWD_DEV_SELF,
+	MODULES_RECOMPUTE_DEV, MODULES_RECOMPUTED, MODULES_OPERATORS, MODULES_TYPE, MODULES_ID, MODULES_COLUMNS
 };
+
+static const struct section_column modules_columns[MODULES_COLUMNS] = {
+	[MODULES_DEPTH] = {COLUMN(.id = "depth", .title = "Depth", .help = "0 = root; rows stand in pre-order", .type = CELL_I64,
+	                          .flags = COLUMN_TREE), .by = BY(MODULES_BY_TREE)},
+	[MODULES_MODULE] = {COLUMN(.id = "module", .title = "Module Name", .help = "class and number of the module", .type = CELL_STR)},
+	[MODULES_DEV_EXCLUSIVE] = {COLUMN(.id = "device_exclusive_ns", .title = "Own Device", .help = "device self, forward and backward together", .type = CELL_I64,
+	                                  .unit = UNIT_NS), .when = WHEN_DEVICE},
+	[MODULES_HOST_EXCLUSIVE] = {COLUMN(.id = "host_exclusive_ns", .title = "Own Host", .help = "forward and backward host time less that of the modules inside (never "
+	                                   "below 0, where these ran on other threads at the same time)", .type = CELL_I64, .unit = UNIT_NS)},
+	[MODULES_EXCLUSIVE_PCT] = {COLUMN(.id = "device_exclusive_pct", .title = "Own Device %", .help = "device self, forward and backward together / all device time",
+	                                  .type = CELL_F64, .unit = UNIT_PERCENT), .by = BY(MODULES_FLAT), .when = WHEN_DEVICE},
+	[MODULES_DEV_TOTAL] = {COLUMN(.id = "device_total_ns", .title = "Forward Device", .help = "device time launched by it and the modules inside, forward", .type = CELL_I64,
+	                              .unit = UNIT_NS), .when = WHEN_DEVICE},
+	[MODULES_DEV_SELF] = {COLUMN(.id = "device_self_ns", .title = "Device Self", .help = "forward device time less that of the modules inside", .type = CELL_I64,
+	                             .unit = UNIT_NS), .when = WHEN_DEVICE},
+	[MODULES_BWD_DEV_TOTAL] = {COLUMN(.id = "backward_device_total_ns", .title = "Backward Device", .help = "device time launched by the backward ops of its ops, and by "
+	                                  "recomputing it in the backward pass, modules inside included", .type = CELL_I64,
+	                                  .unit = UNIT_NS), .when = WHEN_DEVICE | WHEN_RECORDED},
+	[MODULES_PCT] = {COLUMN(.id = "device_pct", .title = "Device %", .help = "forward and backward device time / all device time", .type = CELL_F64,
+	                        .unit = UNIT_PERCENT), .when = WHEN_DEVICE},
+	[MODULES_HOST_ALL] = {COLUMN(.id = "forward_backward_host_ns", .title = "Host Total", .help = "forward and backward host time", .type = CELL_I64,
+	                             .unit = UNIT_NS), .when = WHEN_NO_DEVICE},
+	[MODULES_HOST_PCT] = {COLUMN(.id = "host_pct", .title = "Host %", .help = "forward and backward host time / that of all modules", .type = CELL_F64,
+	                             .unit = UNIT_PERCENT), .when = WHEN_NO_DEVICE},
+	[MODULES_HOST_TOTAL] = {COLUMN(.id = "host_total_ns", .title = "Forward Host", .help = "host time of its calls", .type = CELL_I64, .unit = UNIT_NS)},
+	[MODULES_BWD_HOST] = {COLUMN(.id = "backward_host_ns", .title = "Backward Host", .help = "host time of the backward ops of its ops, modules inside included",
+	                             .type = CELL_I64, .unit = UNIT_NS), .when = WHEN_RECORDED},
+	[MODULES_PATH] = {COLUMN(.id = "path", .title = "Path", .help = "the modules around it, outermost first, and itself", .type = CELL_STR,
+	                         .flags = COLUMN_WIDE), .by = BY(MODULES_FLAT)},
+	[MODULES_CALLS] = {COLUMN(.id = "calls", .title = "Occurrences", .help = "how often it was called, recomputation left out", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[MODULES_HOST_SELF] = {COLUMN(.id = "host_self_ns", .title = "Host Self", .help = "forward host time less the modules, ops and API calls directly inside",
+	                              .type = CELL_I64, .unit = UNIT_NS)},
+	[MODULES_BWD_DEV_SELF] = {COLUMN(.id = "backward_device_self_ns", .title = "Backward Device Self", .help = "backward device time less that of the modules inside",
+	                                 .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL), .when = WHEN_DEVICE | WHEN_RECORDED},
+	[MODULES_RECOMPUTE_DEV] = {COLUMN(.id = "recompute_device_ns", .title = "Recompute Device", .help = "the part of backward device time that is recomputation",
+	                                  .type = CELL_I64, .unit = UNIT_NS), .when = WHEN_DEVICE | WHEN_RECORDED},
+	[MODULES_RECOMPUTED] = {COLUMN(.id = "recompute_calls", .title = "Recomputed", .help = "calls within the backward pass (activation checkpointing)", .type = CELL_I64,
+	                               .unit = UNIT_COUNT, .flags = COLUMN_DETAIL), .when = WHEN_RECORDED},
+	[MODULES_OPERATORS] = {COLUMN(.id = "operators", .title = "Operators", .help = "ops called directly by it, all calls together", .type = CELL_I64, .unit = UNIT_COUNT,
+	                              .flags = COLUMN_DETAIL)},
+	[MODULES_TYPE] = {COLUMN(.id = "type", .title = "Type", .help = "class of the module", .type = CELL_STR), .when = WHEN_RECORDED},
+	[MODULES_ID] = {COLUMN(.id = "module_id", .title = "Module Id", .help = "Python module id as recorded", .type = CELL_I64,
+	                       .flags = COLUMN_DETAIL), .when = WHEN_RECORDED},
+};
+static const struct section modules_section = {.columns = modules_columns, .n = MODULES_COLUMNS};
 
 static const char *const source_text[] = {
 	[MODULES_ANNOTATED] = "modules by the ranges of opscope.torch",
@@ -54,77 +66,13 @@ static const char *const source_text[] = {
 	[MODULES_TORCHSCRIPT] = "modules by the ops' TorchScript hierarchy (with_modules): calls and their own time are not recorded",
 };
 
-/* What this trace can say; the other columns are left out. */
+/* What this trace can say. */
 struct modules_shown {
 	bool flat, device, backward, recompute;
 	int64_t all_device;
 	int64_t all_host;       /* of the roots, forward and backward */
 	int64_t *host_exclusive; /* per node */
-	unsigned at[N_COLUMNS];
 };
-
-static bool modules_is_shown(const struct modules *m, const struct modules_shown *s, unsigned c)
-{
-	switch (c) {
-	case C_DEPTH:
-		return !s->flat;
-	case C_PATH:
-		return s->flat;
-	case C_EXCLUSIVE_PCT:
-		return s->flat && s->device;
-	case C_HOST_ALL:
-	case C_HOST_PCT:
-		return !s->device;
-	case C_TYPE:
-		return modules_are_dotted(m->source);
-	case C_ID:
-		return m->source == MODULES_PYTHON;
-	case C_RECOMPUTED:
-		return s->recompute;
-	case C_RECOMPUTE_DEV:
-		return s->recompute && s->device;
-	case C_DEV_TOTAL:
-	case C_DEV_SELF:
-	case C_DEV_EXCLUSIVE:
-	case C_PCT:
-		return s->device;
-	case C_BWD_HOST:
-		return s->backward;
-	case C_BWD_DEV_TOTAL:
-	case C_BWD_DEV_SELF:
-		return s->backward && s->device;
-	default:
-		return true;
-	}
-}
-
-/* Text has no room for all: the list shows what the modules themselves took, by which it is sorted, the tree totals. */
-static bool is_detail(const struct modules *m, const struct modules_shown *s, unsigned c)
-{
-	switch (c) {
-	case C_PATH:
-		return modules_are_dotted(m->source);
-	case C_DEV_EXCLUSIVE:
-		return !s->flat;
-	case C_HOST_EXCLUSIVE:
-		return !s->flat || s->device;
-	case C_DEV_SELF:
-	case C_HOST_SELF:
-		return s->flat;
-	default:
-		return columns[c].flags & COLUMN_DETAIL;
-	}
-}
-
-static void modules_add_columns(struct table *t, const struct modules *m, struct modules_shown *s)
-{
-	for (unsigned c = 0; c < N_COLUMNS; c++) {
-		struct column col = columns[c];
-		if (is_detail(m, s, c))
-			col.flags |= COLUMN_DETAIL;
-		s->at[c] = modules_is_shown(m, s, c) ? table_column(t, &col) : UINT32_MAX;
-	}
-}
 
 static void modules_look(const struct profile *p, const struct modules *m, struct modules_shown *s)
 {
@@ -147,16 +95,31 @@ static void modules_look(const struct profile *p, const struct modules *m, struc
 	}
 }
 
-static void modules_put_time(struct table *t, const struct modules_shown *s, unsigned c, int64_t ns)
+static void modules_start(struct table *t, const struct modules *m, const struct modules_shown *s, const struct report_args *args)
 {
-	if (s->at[c] != UINT32_MAX)
-		table_set_i64(t, s->at[c], ns);
+	bool dotted = modules_are_dotted(m->source);
+	const bool lacks[MODULES_COLUMNS] = {
+		[MODULES_TYPE] = !dotted, [MODULES_ID] = m->source != MODULES_PYTHON, [MODULES_RECOMPUTED] = !s->recompute, [MODULES_RECOMPUTE_DEV] = !s->recompute,
+		[MODULES_BWD_HOST] = !s->backward, [MODULES_BWD_DEV_TOTAL] = !s->backward, [MODULES_BWD_DEV_SELF] = !s->backward,
+	};
+	/* Text has no room for all: the list shows what the modules themselves took, by which it is sorted, the tree totals. */
+	const bool detail[MODULES_COLUMNS] = {
+		[MODULES_PATH] = dotted, [MODULES_DEV_EXCLUSIVE] = !s->flat, [MODULES_HOST_EXCLUSIVE] = !s->flat || s->device,
+		[MODULES_DEV_SELF] = s->flat, [MODULES_HOST_SELF] = s->flat,
+	};
+	section_start(&modules_section, args, (s->device ? WHEN_DEVICE : WHEN_NO_DEVICE) | WHEN_RECORDED, t);
+	for (unsigned c = 0; c < MODULES_COLUMNS; c++) {
+		if (lacks[c])
+			section_leave_out(&modules_section, c, t);
+		if (detail[c])
+			t->data[c].col.flags |= COLUMN_DETAIL;
+	}
 }
 
-static void modules_put_share(struct table *t, const struct modules_shown *s, unsigned c, int64_t part, int64_t all)
+static void modules_put_share(struct table *t, unsigned c, int64_t part, int64_t all)
 {
-	if (s->at[c] != UINT32_MAX && all > 0)
-		table_set_f64(t, s->at[c], 100.0 * (double)part / (double)all);
+	if (all > 0)
+		table_set_f64(t, c, 100.0 * (double)part / (double)all);
 }
 
 /* Names from the root to the module; of one nested absurdly deep, only the innermost. */
@@ -185,35 +148,35 @@ static void modules_put_node(struct table *t, const struct modules *m, const str
 	struct str name = intern_get(&m->tree.names, n->name);
 	if (s->flat) {
 		struct str whole = node_path(m, node, path);
-		table_set_str_copy(t, s->at[C_PATH], whole);
+		table_set_str_copy(t, MODULES_PATH, whole);
 		if (modules_are_dotted(m->source)) /* the name alone is "0" */
 			name = whole;
 	}
-	table_set_str_copy(t, s->at[C_MODULE], name);
-	modules_put_time(t, s, C_DEPTH, n->depth);
-	if (modules_are_dotted(m->source) && n->type)
-		table_set_str_copy(t, s->at[C_TYPE], intern_get(&m->tree.names, n->type));
-	if (m->source == MODULES_PYTHON && n->module_id >= 0)
-		table_set_i64(t, s->at[C_ID], n->module_id);
-	table_set_i64(t, s->at[C_OPERATORS], (int64_t)n->operators);
-	table_set_i64(t, s->at[C_HOST_TOTAL], n->host_total);
+	table_set_str_copy(t, MODULES_MODULE, name);
+	table_set_i64(t, MODULES_DEPTH, n->depth);
+	if (n->type)
+		table_set_str_copy(t, MODULES_TYPE, intern_get(&m->tree.names, n->type));
+	if (n->module_id >= 0)
+		table_set_i64(t, MODULES_ID, n->module_id);
+	table_set_i64(t, MODULES_OPERATORS, (int64_t)n->operators);
+	table_set_i64(t, MODULES_HOST_TOTAL, n->host_total);
 	if (m->source != MODULES_TORCHSCRIPT) {
-		table_set_i64(t, s->at[C_CALLS], (int64_t)n->calls);
-		table_set_i64(t, s->at[C_HOST_SELF], n->host_self);
-		modules_put_time(t, s, C_RECOMPUTED, (int64_t)n->recompute_calls);
+		table_set_i64(t, MODULES_CALLS, (int64_t)n->calls);
+		table_set_i64(t, MODULES_HOST_SELF, n->host_self);
+		table_set_i64(t, MODULES_RECOMPUTED, (int64_t)n->recompute_calls);
 	}
-	modules_put_time(t, s, C_DEV_TOTAL, n->dev_total);
-	modules_put_time(t, s, C_DEV_SELF, n->dev_self);
-	modules_put_time(t, s, C_HOST_ALL, n->host_total + n->bwd_host_total);
-	modules_put_time(t, s, C_BWD_HOST, n->bwd_host_total);
-	modules_put_time(t, s, C_BWD_DEV_TOTAL, n->bwd_dev_total);
-	modules_put_time(t, s, C_BWD_DEV_SELF, n->bwd_dev_self);
-	modules_put_time(t, s, C_RECOMPUTE_DEV, n->recompute_dev_total);
-	modules_put_time(t, s, C_DEV_EXCLUSIVE, n->dev_self + n->bwd_dev_self);
-	modules_put_time(t, s, C_HOST_EXCLUSIVE, s->host_exclusive[node] > 0 ? s->host_exclusive[node] : 0);
-	modules_put_share(t, s, C_PCT, n->dev_total + n->bwd_dev_total, s->all_device);
-	modules_put_share(t, s, C_EXCLUSIVE_PCT, n->dev_self + n->bwd_dev_self, s->all_device);
-	modules_put_share(t, s, C_HOST_PCT, n->host_total + n->bwd_host_total, s->all_host);
+	table_set_i64(t, MODULES_DEV_TOTAL, n->dev_total);
+	table_set_i64(t, MODULES_DEV_SELF, n->dev_self);
+	table_set_i64(t, MODULES_HOST_ALL, n->host_total + n->bwd_host_total);
+	table_set_i64(t, MODULES_BWD_HOST, n->bwd_host_total);
+	table_set_i64(t, MODULES_BWD_DEV_TOTAL, n->bwd_dev_total);
+	table_set_i64(t, MODULES_BWD_DEV_SELF, n->bwd_dev_self);
+	table_set_i64(t, MODULES_RECOMPUTE_DEV, n->recompute_dev_total);
+	table_set_i64(t, MODULES_DEV_EXCLUSIVE, n->dev_self + n->bwd_dev_self);
+	table_set_i64(t, MODULES_HOST_EXCLUSIVE, s->host_exclusive[node] > 0 ? s->host_exclusive[node] : 0);
+	modules_put_share(t, MODULES_PCT, n->dev_total + n->bwd_dev_total, s->all_device);
+	modules_put_share(t, MODULES_EXCLUSIVE_PCT, n->dev_self + n->bwd_dev_self, s->all_device);
+	modules_put_share(t, MODULES_HOST_PCT, n->host_total + n->bwd_host_total, s->all_host);
 }
 
 /* With --steps, modules that these steps did not touch are left out. */
@@ -257,23 +220,21 @@ static void modules_put_notes(struct table *t, const struct modules *m, const st
 		           (unsigned long long)m->unlent_tracks);
 }
 
-static int modules_put(const struct profile *p, const struct modules *m, const struct window *w, bool flat, struct table *t, struct err *e)
+static int modules_put(const struct profile *p, const struct modules *m, const struct window *w, const struct report_args *args, struct table *t, struct err *e)
 {
-	struct modules_shown s = {.flat = flat};
+	struct modules_shown s = {.flat = args->variant->by == MODULES_FLAT};
 	struct buf path = {0};
 	modules_look(p, m, &s);
-	modules_add_columns(t, m, &s);
+	modules_start(t, m, &s, args);
 	for (uint32_t k = 0; k < m->tree.n_order; k++)
 		if (w->all || !modules_is_idle(&m->tree.v[m->tree.order[k]]))
 			modules_put_node(t, m, &s, m->tree.order[k], &path);
-	int rc = flat ? table_sort(t, s.device ? STR("device_exclusive_ns") : STR("host_exclusive_ns"), true, e) : 0;
+	int rc = s.flat ? table_sort(t, s.device ? STR("device_exclusive_ns") : STR("host_exclusive_ns"), true, e) : 0;
 	modules_put_notes(t, m, &s);
 	buf_release(&path);
 	mem_free(s.host_exclusive);
 	return rc;
 }
-
-enum modules_grouping { BY_TREE, BY_NAME };
 
 static int modules_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
@@ -285,14 +246,14 @@ static int modules_run(const struct profile *p, const struct report_args *args, 
 	if (m->source == MODULES_NONE)
 		rc = err_set(e, ERR_DATA, "the input holds no modules; to record them: %s", recording_how(p, RECORD_MODULES));
 	else
-		rc = modules_put(p, m, &w, args->variant->by == BY_NAME, out, e);
+		rc = modules_put(p, m, &w, args, out, e);
 	modules_free(m);
 	return rc;
 }
 
 static const struct report_variant modules_variants[] = {
-	{.group_by = "tree", .by = BY_TREE},
-	{.group_by = "flat", .by = BY_NAME},
+	{.group_by = "tree", .by = MODULES_BY_TREE},
+	{.group_by = "flat", .by = MODULES_FLAT},
 	{0},
 };
 
@@ -307,6 +268,7 @@ const struct report report_modules = {
 	        "and work outside modules included. --group-by=flat lists all modules without the hierarchy, by the time that each took without the modules inside. "
 	        "Needs Python frames (with_stack=True).",
 	.variants = modules_variants,
+	.sections = (const struct section *const[]){&modules_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = modules_run,

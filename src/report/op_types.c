@@ -53,61 +53,67 @@ static void op_types_sum_types(struct op_types_types *x, const struct window *w,
 }
 
 enum {
-	C_TYPE, C_DIRECTION, C_OPS, C_CALLS, C_GPU, C_SHARE, C_GPU_MEAN, C_GPU_MIN, C_GPU_MAX, C_CPU, C_CPU_MEAN, C_OVERHEAD, C_IDLE,
-	C_ELIGIBLE, C_TC_SHARE, N_COLUMNS,
+	OP_TYPES_TYPE, OP_TYPES_DIRECTION, OP_TYPES_OPS, OP_TYPES_CALLS, OP_TYPES_GPU, OP_TYPES_SHARE, OP_TYPES_GPU_MEAN, OP_TYPES_GPU_MIN, OP_TYPES_GPU_MAX, OP_TYPES_CPU,
+	OP_TYPES_CPU_MEAN, OP_TYPES_OVERHEAD, OP_TYPES_IDLE, OP_TYPES_ELIGIBLE, OP_TYPES_TC_SHARE, OP_TYPES_COLUMNS
 };
-static const struct column own_columns[N_COLUMNS] = {
-	[C_TYPE] = {.id = "type", .title = "Type", .help = "The op alone; 'backward' where the forward op is not known; the call's name outside ops.", .type = CELL_STR, .digits = 0},
-	[C_DIRECTION] = {.id = "direction", .title = "Direction", .help = "forward, backward, optimizer; other for API calls outside ops.", .type = CELL_STR, .digits = 0},
-	[C_OPS] = {.id = "ops", .title = "Ops", .help = "How many ops are of it.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .digits = 0},
-	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "How often they ran.", .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
-	[C_GPU] = {.id = "total_gpu_ns", .title = "GPU Total", .help = "Sum over calls of the union of the device work that each launched.",
-	           .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_SHARE] = {.id = "gpu_pct", .title = "GPU %", .help = "Share of the GPU time of all ops.", .type = CELL_F64, .unit = UNIT_PERCENT, .digits = 0},
-	[C_GPU_MEAN] = {.id = "mean_gpu_ns", .title = "GPU Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .digits = 0},
-	[C_GPU_MIN] = {.id = "min_gpu_ns", .title = "GPU Min", .help = "Of the call with least GPU time.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_GPU_MAX] = {.id = "max_gpu_ns", .title = "GPU Max", .help = "Of the call with most GPU time.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_CPU] = {.id = "total_cpu_ns", .title = "CPU Total", .help = "Sum of the lengths of its ranges on the host.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_CPU_MEAN] = {.id = "mean_cpu_ns", .title = "CPU Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .digits = 0},
-	[C_OVERHEAD] = {.id = "total_overhead_ns", .title = "CPU Overhead", .help = "CPU time outside API calls.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_IDLE] = {.id = "total_idle_ns", .title = "GPU Idle", .help = "Between the first and the last device work of each call, the time in which none of its work ran.",
-	            .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_ELIGIBLE] = {.id = "tc_eligible", .title = "TC Eligible", .help = "Whether it, an op inside it or one of its kernels could use Tensor Cores; empty for calls outside ops.",
-	                .type = CELL_BOOL, .flags = COLUMN_MINOR, .digits = 0},
-	[C_TC_SHARE] = {.id = "tc_pct", .title = "TC %", .help = "Share of its kernel time in kernels that use Tensor Cores; empty where names do not tell.", .type = CELL_F64,
-	                .unit = UNIT_PERCENT, .digits = 0},
+
+static const struct section_column op_types_columns[OP_TYPES_COLUMNS] = {
+	[OP_TYPES_TYPE] = {COLUMN(.id = "type", .title = "Type", .help = "The op alone; 'backward' where the forward op is not known; the call's name outside ops.",
+	                          .type = CELL_STR)},
+	[OP_TYPES_DIRECTION] = {COLUMN(.id = "direction", .title = "Direction", .help = "forward, backward, optimizer; other for API calls outside ops.", .type = CELL_STR)},
+	[OP_TYPES_OPS] = {COLUMN(.id = "ops", .title = "Ops", .help = "How many ops are of it.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR)},
+	[OP_TYPES_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "How often they ran.", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[OP_TYPES_GPU] = {COLUMN(.id = "total_gpu_ns", .title = "GPU Total", .help = "Sum over calls of the union of the device work that each launched.", .type = CELL_I64,
+	                         .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[OP_TYPES_SHARE] = {COLUMN(.id = "gpu_pct", .title = "GPU %", .help = "Share of the GPU time of all ops.", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[OP_TYPES_GPU_MEAN] = {COLUMN(.id = "mean_gpu_ns", .title = "GPU Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
+	[OP_TYPES_GPU_MIN] = {COLUMN(.id = "min_gpu_ns", .title = "GPU Min", .help = "Of the call with least GPU time.", .type = CELL_I64, .unit = UNIT_NS,
+	                             .flags = COLUMN_DETAIL)},
+	[OP_TYPES_GPU_MAX] = {COLUMN(.id = "max_gpu_ns", .title = "GPU Max", .help = "Of the call with most GPU time.", .type = CELL_I64, .unit = UNIT_NS,
+	                             .flags = COLUMN_DETAIL)},
+	[OP_TYPES_CPU] = {COLUMN(.id = "total_cpu_ns", .title = "CPU Total", .help = "Sum of the lengths of its ranges on the host.", .type = CELL_I64, .unit = UNIT_NS,
+	                         .flags = COLUMN_KEY)},
+	[OP_TYPES_CPU_MEAN] = {COLUMN(.id = "mean_cpu_ns", .title = "CPU Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
+	[OP_TYPES_OVERHEAD] = {COLUMN(.id = "total_overhead_ns", .title = "CPU Overhead", .help = "CPU time outside API calls.", .type = CELL_I64, .unit = UNIT_NS,
+	                              .flags = COLUMN_KEY)},
+	[OP_TYPES_IDLE] = {COLUMN(.id = "total_idle_ns", .title = "GPU Idle", .help = "Between the first and the last device work of each call, the time in which none of its "
+	                          "work ran.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[OP_TYPES_ELIGIBLE] = {COLUMN(.id = "tc_eligible", .title = "TC Eligible", .help = "Whether it, an op inside it or one of its kernels could use Tensor Cores; empty "
+	                              "for calls outside ops.", .type = CELL_BOOL, .flags = COLUMN_MINOR)},
+	[OP_TYPES_TC_SHARE] = {COLUMN(.id = "tc_pct", .title = "TC %", .help = "Share of its kernel time in kernels that use Tensor Cores; empty where names do not tell.",
+	                              .type = CELL_F64, .unit = UNIT_PERCENT)},
 };
+static const struct section op_types_section = {.columns = op_types_columns, .n = OP_TYPES_COLUMNS};
 
 static void op_types_own_row(struct table *t, const struct op_types_type_row *r, int64_t all, bool host)
 {
 	const struct op_sum *s = &r->sum;
 	table_row(t);
-	table_set_str_copy(t, C_TYPE, r->type);
-	table_set_str(t, C_DIRECTION, str_from(direction_name[r->direction]));
-	table_set_i64(t, C_OPS, r->ops);
-	table_set_i64(t, C_CALLS, (int64_t)s->calls);
-	table_set_i64(t, C_GPU, s->time[OP_GPU].total);
+	table_set_str_copy(t, OP_TYPES_TYPE, r->type);
+	table_set_str(t, OP_TYPES_DIRECTION, str_from(direction_name[r->direction]));
+	table_set_i64(t, OP_TYPES_OPS, r->ops);
+	table_set_i64(t, OP_TYPES_CALLS, (int64_t)s->calls);
+	table_set_i64(t, OP_TYPES_GPU, s->time[OP_GPU].total);
 	if (all)
-		table_set_f64(t, C_SHARE, 100.0 * (double)s->time[OP_GPU].total / (double)all);
-	table_set_f64(t, C_GPU_MEAN, op_stat_mean(s, OP_GPU));
-	table_set_i64(t, C_GPU_MIN, s->time[OP_GPU].min);
-	table_set_i64(t, C_GPU_MAX, s->time[OP_GPU].max);
+		table_set_f64(t, OP_TYPES_SHARE, 100.0 * (double)s->time[OP_GPU].total / (double)all);
+	table_set_f64(t, OP_TYPES_GPU_MEAN, op_stat_mean(s, OP_GPU));
+	table_set_i64(t, OP_TYPES_GPU_MIN, s->time[OP_GPU].min);
+	table_set_i64(t, OP_TYPES_GPU_MAX, s->time[OP_GPU].max);
 	if (r->known)
-		table_set_bool(t, C_ELIGIBLE, r->eligible);
+		table_set_bool(t, OP_TYPES_ELIGIBLE, r->eligible);
 	if (s->kernel_ns && !s->unknown_ns)
-		table_set_f64(t, C_TC_SHARE, 100.0 * (double)s->tc_ns / (double)s->kernel_ns);
+		table_set_f64(t, OP_TYPES_TC_SHARE, 100.0 * (double)s->tc_ns / (double)s->kernel_ns);
 	if (!host)
 		return;
-	table_set_i64(t, C_CPU, s->time[OP_CPU].total);
-	table_set_f64(t, C_CPU_MEAN, op_stat_mean(s, OP_CPU));
-	table_set_i64(t, C_OVERHEAD, s->time[OP_OVERHEAD].total);
-	table_set_i64(t, C_IDLE, s->time[OP_IDLE].total);
+	table_set_i64(t, OP_TYPES_CPU, s->time[OP_CPU].total);
+	table_set_f64(t, OP_TYPES_CPU_MEAN, op_stat_mean(s, OP_CPU));
+	table_set_i64(t, OP_TYPES_OVERHEAD, s->time[OP_OVERHEAD].total);
+	table_set_i64(t, OP_TYPES_IDLE, s->time[OP_IDLE].total);
 }
 
 static int op_types_own_table(struct op_types_types *x, const struct window *w, struct table *t, struct err *e)
 {
 	int64_t all = 0;
-	table_columns(t, own_columns, N_COLUMNS);
 	for (uint32_t i = 0; i < x->n; i++)
 		all += x->v[i].sum.time[OP_GPU].total;
 	for (uint32_t i = 0; i < x->n; i++)
@@ -129,6 +135,7 @@ static int op_types_run(const struct profile *p, const struct report_args *args,
 	x.seen = NEW_ARRAY(p->ops->n_ops, bool);
 	op_types_find_types(&x);
 	op_types_sum_types(&x, &w, tc);
+	section_start(&op_types_section, args, 0, out);
 	int rc = op_types_own_table(&x, &w, out, e);
 	arena_release(&x.texts);
 	mem_free(x.v);
@@ -142,6 +149,7 @@ const struct report report_op_types = {
 	.name = "op-types",
 	.title = "Time by type of op",
 	.help = "The ops of `ops` added up by their type (conv2d, linear, ...) and direction, wherever in the model they are.",
+	.sections = (const struct section *const[]){&op_types_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = op_types_run,

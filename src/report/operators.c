@@ -7,7 +7,6 @@
 #include "query/window.h"
 #include "report/parts/operator_keys.h"
 
-
 struct operators_group {
 	uint64_t calls;
 	int64_t dev_self, dev_total, host_self, host_total, tc_self, tc_total, tc_unknown_self, tc_unknown_total;
@@ -137,39 +136,53 @@ static void operators_collect_(struct operators_groups *g, const struct window *
 }
 
 /* Those of the three directions stand in the order of enum direction. */
-enum { C_NAME, C_DETAIL, C_CALLS, C_DEV_SELF, C_DEV_SELF_PCT, C_DEV_FORWARD, C_DEV_BACKWARD, C_DEV_OPTIMIZER, C_DEV_TOTAL, C_HOST_SELF,
-       C_HOST_FORWARD, C_HOST_BACKWARD, C_HOST_OPTIMIZER, C_HOST_TOTAL, C_ELIGIBLE, C_TC_SELF, C_TC_TOTAL, N_COLUMNS };
-
-static const struct column columns[N_COLUMNS] = {
-	[C_NAME] = {.id = "name", .title = "Operator", .help = "name of the op as the framework recorded it", .type = CELL_STR},
-	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "how often it ran; of the backward pass, nodes of autograd's graph and what these call", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY},
-	[C_DEV_SELF] = {.id = "device_self_ns", .title = "Device self", .help = "device time of what it launched itself; overlapping work counts twice",
-	                .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_DEV_SELF_PCT] = {.id = "device_self_pct", .title = "Device %", .help = "device self time / device time of all rows", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[C_DEV_FORWARD] = {.id = "forward_device_self_ns", .title = "Fwd device", .help = "the part of device self of the forward pass, and of ops of no pass", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_DEV_BACKWARD] = {.id = "backward_device_self_ns", .title = "Bwd device", .help = "the part of device self of the backward of what the line called", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_DEV_OPTIMIZER] = {.id = "optimizer_device_self_ns", .title = "Opt device", .help = "the part of device self of the optimizer", .type = CELL_I64, .unit = UNIT_NS},
-	[C_DEV_TOTAL] = {.id = "device_total_ns", .title = "Device total", .help = "device time of what it and the ops inside it launched; a call inside another of its row counts once", .type = CELL_I64,
-	                 .unit = UNIT_NS},
-	[C_HOST_SELF] = {.id = "host_self_ns", .title = "Host self", .help = "host time less the ops and API calls inside it", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_HOST_FORWARD] = {.id = "forward_host_self_ns", .title = "Fwd host", .help = "the part of host self of the forward pass, and of ops of no pass", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_HOST_BACKWARD] = {.id = "backward_host_self_ns", .title = "Bwd host", .help = "the part of host self of the backward of what the line called", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_HOST_OPTIMIZER] = {.id = "optimizer_host_self_ns", .title = "Opt host", .help = "the part of host self of the optimizer", .type = CELL_I64, .unit = UNIT_NS},
-	[C_HOST_TOTAL] = {.id = "host_total_ns", .title = "Host total", .help = "host time from its start to its end; a call inside another of its row counts once", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_ELIGIBLE] = {.id = "tc_eligible", .title = "TC eligible", .help = "could use Tensor Cores, by its name or by what it launched",
-	                .type = CELL_BOOL, .flags = COLUMN_MINOR},
-	[C_TC_SELF] = {.id = "tc_self_pct", .title = "TC self %", .help = "share of device self time in kernels that use Tensor Cores; empty = unknown", .type = CELL_F64,
-	               .unit = UNIT_PERCENT},
-	[C_TC_TOTAL] = {.id = "tc_total_pct", .title = "TC total %", .help = "share of device total time in kernels that use Tensor Cores; empty = unknown", .type = CELL_F64,
-	                .unit = UNIT_PERCENT, .flags = COLUMN_MINOR},
+enum {
+	OPERATORS_NAME, OPERATORS_SHAPE, OPERATORS_STACK, OPERATORS_LINE, OPERATORS_CALLS, OPERATORS_DEV_SELF, OPERATORS_DEV_SELF_PCT, OPERATORS_DEV_FORWARD,
+	OPERATORS_DEV_BACKWARD, OPERATORS_DEV_OPTIMIZER, OPERATORS_DEV_TOTAL, OPERATORS_HOST_SELF, OPERATORS_HOST_FORWARD, OPERATORS_HOST_BACKWARD, OPERATORS_HOST_OPTIMIZER,
+	OPERATORS_HOST_TOTAL, OPERATORS_ELIGIBLE, OPERATORS_TC_SELF, OPERATORS_TC_TOTAL, OPERATORS_COLUMNS
 };
 
-static const struct column detail_columns[] = {
-	[OPERATORS_BY_NAME] = {"", "", "", CELL_STR},
-	[OPERATORS_BY_SHAPE] = {.id = "input_shape", .title = "Input shape", .help = "dimensions of its inputs", .type = CELL_STR, .flags = COLUMN_WIDE},
-	[OPERATORS_BY_STACK] = {.id = "call_stack", .title = "Call stack", .help = "Python frames, innermost first; of the forward op for ops of the backward pass", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_STACK},
-	[OPERATORS_BY_LINE] = {.id = "python_line", .title = "Python line", .help = "innermost frame outside torch and installed packages", .type = CELL_STR, .flags = COLUMN_STACK},
+/* Ops on one line contain each other: totals by line would count the same time again and again. */
+static const struct section_column operators_columns[OPERATORS_COLUMNS] = {
+	[OPERATORS_NAME] = {COLUMN(.id = "name", .title = "Operator", .help = "name of the op as the framework recorded it", .type = CELL_STR), .not_by = BY(OPERATORS_BY_LINE)},
+	[OPERATORS_SHAPE] = {COLUMN(.id = "input_shape", .title = "Input shape", .help = "dimensions of its inputs", .type = CELL_STR,
+	                            .flags = COLUMN_WIDE | COLUMN_GROUP), .by = BY(OPERATORS_BY_SHAPE)},
+	[OPERATORS_STACK] = {COLUMN(.id = "call_stack", .title = "Call stack", .help = "Python frames, innermost first; of the forward op for ops of the backward pass",
+	                            .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_STACK | COLUMN_GROUP), .by = BY(OPERATORS_BY_STACK)},
+	[OPERATORS_LINE] = {COLUMN(.id = "python_line", .title = "Python line", .help = "innermost frame outside torch and installed packages", .type = CELL_STR,
+	                           .flags = COLUMN_STACK | COLUMN_GROUP), .by = BY(OPERATORS_BY_LINE)},
+	[OPERATORS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it ran; of the backward pass, nodes of autograd's graph and what these call",
+	                            .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY)},
+	[OPERATORS_DEV_SELF] = {COLUMN(.id = "device_self_ns", .title = "Device self", .help = "device time of what it launched itself; overlapping work counts twice",
+	                               .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .when = WHEN_DEVICE},
+	[OPERATORS_DEV_SELF_PCT] = {COLUMN(.id = "device_self_pct", .title = "Device %", .help = "device self time / device time of all rows", .type = CELL_F64,
+	                                   .unit = UNIT_PERCENT), .when = WHEN_DEVICE},
+	[OPERATORS_DEV_FORWARD] = {COLUMN(.id = "forward_device_self_ns", .title = "Fwd device", .help = "the part of device self of the forward pass, and of ops of no pass",
+	                                  .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
+	[OPERATORS_DEV_BACKWARD] = {COLUMN(.id = "backward_device_self_ns", .title = "Bwd device", .help = "the part of device self of the backward of what the line called",
+	                                   .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
+	[OPERATORS_DEV_OPTIMIZER] = {COLUMN(.id = "optimizer_device_self_ns", .title = "Opt device", .help = "the part of device self of the optimizer", .type = CELL_I64,
+	                                    .unit = UNIT_NS), .by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
+	[OPERATORS_DEV_TOTAL] = {COLUMN(.id = "device_total_ns", .title = "Device total", .help = "device time of what it and the ops inside it launched; a call inside "
+	                                "another of its row counts once", .type = CELL_I64, .unit = UNIT_NS), .not_by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
+	[OPERATORS_HOST_SELF] = {COLUMN(.id = "host_self_ns", .title = "Host self", .help = "host time less the ops and API calls inside it", .type = CELL_I64, .unit = UNIT_NS,
+	                                .flags = COLUMN_KEY)},
+	[OPERATORS_HOST_FORWARD] = {COLUMN(.id = "forward_host_self_ns", .title = "Fwd host", .help = "the part of host self of the forward pass, and of ops of no pass",
+	                                   .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE)},
+	[OPERATORS_HOST_BACKWARD] = {COLUMN(.id = "backward_host_self_ns", .title = "Bwd host", .help = "the part of host self of the backward of what the line called",
+	                                    .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE)},
+	[OPERATORS_HOST_OPTIMIZER] = {COLUMN(.id = "optimizer_host_self_ns", .title = "Opt host", .help = "the part of host self of the optimizer", .type = CELL_I64,
+	                                     .unit = UNIT_NS), .by = BY(OPERATORS_BY_LINE)},
+	[OPERATORS_HOST_TOTAL] = {COLUMN(.id = "host_total_ns", .title = "Host total", .help = "host time from its start to its end; a call inside another of its row counts "
+	                                 "once", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .not_by = BY(OPERATORS_BY_LINE)},
+	[OPERATORS_ELIGIBLE] = {COLUMN(.id = "tc_eligible", .title = "TC eligible", .help = "could use Tensor Cores, by its name or by what it launched", .type = CELL_BOOL,
+	                               .flags = COLUMN_MINOR), .not_by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
+	[OPERATORS_TC_SELF] = {COLUMN(.id = "tc_self_pct", .title = "TC self %", .help = "share of device self time in kernels that use Tensor Cores; empty = unknown",
+	                              .type = CELL_F64, .unit = UNIT_PERCENT), .when = WHEN_DEVICE},
+	[OPERATORS_TC_TOTAL] = {COLUMN(.id = "tc_total_pct", .title = "TC total %", .help = "share of device total time in kernels that use Tensor Cores; empty = unknown",
+	                               .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_MINOR), .not_by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
 };
+const struct section operators_section = {.columns = operators_columns, .n = OPERATORS_COLUMNS};
 
 static const char *const titles[] = {
 	[OPERATORS_BY_NAME] = "Time by operator",
@@ -178,71 +191,43 @@ static const char *const titles[] = {
 	[OPERATORS_BY_LINE] = "Time by function of Python, with its recorded line",
 };
 
-static bool operators_is_of_device(unsigned c)
+static void put_key(struct table *out, const struct operators_groups *g, uint32_t row)
 {
-	return (c >= C_DEV_SELF && c <= C_DEV_TOTAL) || c >= C_ELIGIBLE;
+	const struct operator_key *key = &g->keys.v[row];
+	if (g->by == OPERATORS_BY_LINE)
+		table_set_str_copy(out, OPERATORS_LINE, key->detail ? intern_get(&g->keys.lines, key->detail) : STR("(no line known)"));
+	else
+		table_set_str(out, OPERATORS_NAME, profile_str(g->p, key->name));
+	if (g->by == OPERATORS_BY_SHAPE && key->detail)
+		table_set_str(out, OPERATORS_SHAPE, profile_str(g->p, key->detail));
+	if (g->by == OPERATORS_BY_STACK)
+		operator_keys_put_stack(out, OPERATORS_STACK, &g->keys, key->detail);
 }
 
-static bool is_of_direction(unsigned c)
-{
-	return (c >= C_DEV_FORWARD && c <= C_DEV_OPTIMIZER) || (c >= C_HOST_FORWARD && c <= C_HOST_OPTIMIZER);
-}
-
-/* Adds the columns and gives each its index in the table. */
-static void operators_add_columns(struct table *out, const struct operators_groups *g, bool device, unsigned at[N_COLUMNS])
-{
-	for (unsigned c = 0; c < N_COLUMNS; c++) {
-		/* Ops on one line contain each other: their totals would count the same time again and again. */
-		bool of_op = c == C_NAME || c == C_DEV_TOTAL || c == C_HOST_TOTAL || c == C_ELIGIBLE || c == C_TC_TOTAL;
-		at[c] = UINT32_MAX;
-		if ((c == C_DETAIL ? g->by == OPERATORS_BY_NAME : operators_is_of_device(c) && !device) || (g->by == OPERATORS_BY_LINE ? of_op : is_of_direction(c)))
-			continue;
-		struct column col = c == C_DETAIL ? detail_columns[g->by] : columns[c];
-		col.flags |= c == C_DETAIL ? COLUMN_GROUP : 0;
-		if (device && c >= C_HOST_FORWARD && c <= C_HOST_OPTIMIZER)
-			col.flags = COLUMN_DETAIL;
-		at[c] = table_column(out, &col);
-	}
-}
-
-/* What a row for a line has, and a row for one op has not. */
-static void put_directions(struct table *out, const unsigned at[], const struct operators_group *x, bool device)
-{
-	for (unsigned d = DIR_FORWARD; d <= DIR_OPTIMIZER; d++) {
-		table_set_i64(out, at[C_HOST_FORWARD + d], x->host_of[d]);
-		if (device)
-			table_set_i64(out, at[C_DEV_FORWARD + d], x->dev_of[d]);
-	}
-}
-
-static void put_detail(struct table *out, unsigned col, const struct operators_groups *g, uint32_t row)
-{
-	uint32_t detail = g->keys.v[row].detail;
-	if (g->by == OPERATORS_BY_SHAPE && detail)
-		table_set_str(out, col, profile_str(g->p, detail));
-	else if (g->by == OPERATORS_BY_STACK)
-		operator_keys_put_stack(out, col, &g->keys, detail);
-	else if (g->by == OPERATORS_BY_LINE)
-		table_set_str_copy(out, col, detail ? intern_get(&g->keys.lines, detail) : STR("(no line known)"));
-}
-
-/* The columns that a row for one op has, and a row for a line of many ops has not. */
-static void operators_put_op(struct table *out, const unsigned at[], const struct operators_groups *g, uint32_t row, bool device)
+static void operators_put_row(struct table *out, const struct operators_groups *g, uint32_t row, int64_t all)
 {
 	const struct operators_group *x = &g->v[row];
-	table_set_str(out, at[C_NAME], profile_str(g->p, g->keys.v[row].name));
-	table_set_i64(out, at[C_HOST_TOTAL], x->host_total);
-	if (!device)
-		return;
-	table_set_i64(out, at[C_DEV_TOTAL], x->dev_total);
-	table_set_bool(out, at[C_ELIGIBLE], x->tc_eligible);
+	table_row(out);
+	put_key(out, g, row);
+	table_set_i64(out, OPERATORS_CALLS, (int64_t)x->calls);
+	table_set_i64(out, OPERATORS_HOST_SELF, x->host_self);
+	table_set_i64(out, OPERATORS_HOST_TOTAL, x->host_total);
+	table_set_i64(out, OPERATORS_DEV_SELF, x->dev_self);
+	table_set_f64(out, OPERATORS_DEV_SELF_PCT, percent((double)x->dev_self, (double)all));
+	table_set_i64(out, OPERATORS_DEV_TOTAL, x->dev_total);
+	table_set_bool(out, OPERATORS_ELIGIBLE, x->tc_eligible);
+	if (!x->tc_unknown_self)
+		table_set_f64(out, OPERATORS_TC_SELF, percent((double)x->tc_self, (double)x->dev_self));
 	if (!x->tc_unknown_total)
-		table_set_f64(out, at[C_TC_TOTAL], percent((double)x->tc_total, (double)x->dev_total));
+		table_set_f64(out, OPERATORS_TC_TOTAL, percent((double)x->tc_total, (double)x->dev_total));
+	for (unsigned d = DIR_FORWARD; d <= DIR_OPTIMIZER; d++) {
+		table_set_i64(out, OPERATORS_HOST_FORWARD + d, x->host_of[d]);
+		table_set_i64(out, OPERATORS_DEV_FORWARD + d, x->dev_of[d]);
+	}
 }
 
-static int operators_put(struct table *out, const struct operators_groups *g, const struct window *w, struct err *e)
+static int operators_put(struct table *out, const struct operators_groups *g, const struct report_args *args, const struct window *w, struct err *e)
 {
-	unsigned at[N_COLUMNS];
 	bool device = g->p->gpu_op.rows.n > 0;
 	int64_t all = 0, attributed = 0, outside = 0, unknown = 0;
 	uint64_t outside_ops = 0;
@@ -257,34 +242,20 @@ static int operators_put(struct table *out, const struct operators_groups *g, co
 		}
 	}
 	out->title = titles[g->by];
-	operators_add_columns(out, g, device, at);
+	section_start(&operators_section, args, device ? WHEN_DEVICE : 0, out);
+	for (unsigned d = DIR_FORWARD; d <= DIR_OPTIMIZER && device; d++)
+		out->data[OPERATORS_HOST_FORWARD + d].col.flags = COLUMN_DETAIL;
 	for (uint32_t i = 0; i < g->n; i++) {
-		const struct operators_group *x = &g->v[i];
-		attributed += x->dev_self;
-		unknown += x->tc_unknown_self;
-		table_row(out);
-		if (g->by != OPERATORS_BY_NAME)
-			put_detail(out, at[C_DETAIL], g, i);
-		table_set_i64(out, at[C_CALLS], (int64_t)x->calls);
-		table_set_i64(out, at[C_HOST_SELF], x->host_self);
-		if (device) {
-			table_set_i64(out, at[C_DEV_SELF], x->dev_self);
-			table_set_f64(out, at[C_DEV_SELF_PCT], percent((double)x->dev_self, (double)all));
-			if (!x->tc_unknown_self)
-				table_set_f64(out, at[C_TC_SELF], percent((double)x->tc_self, (double)x->dev_self));
-		}
-		if (g->by == OPERATORS_BY_LINE)
-			put_directions(out, at, x, device);
-		else
-			operators_put_op(out, at, g, i, device);
+		attributed += g->v[i].dev_self;
+		unknown += g->v[i].tc_unknown_self;
+		operators_put_row(out, g, i, all);
 	}
 	if (outside_ops) {
 		table_row(out);
-		table_set_str(out, at[g->by == OPERATORS_BY_LINE ? C_DETAIL : C_NAME], STR("(unattributed)"));
-		table_set_i64(out, at[C_DEV_SELF], outside);
-		table_set_f64(out, at[C_DEV_SELF_PCT], percent((double)outside, (double)all));
-		if (g->by != OPERATORS_BY_LINE)
-			table_set_i64(out, at[C_DEV_TOTAL], outside);
+		table_set_str(out, g->by == OPERATORS_BY_LINE ? OPERATORS_LINE : OPERATORS_NAME, STR("(unattributed)"));
+		table_set_i64(out, OPERATORS_DEV_SELF, outside);
+		table_set_f64(out, OPERATORS_DEV_SELF_PCT, percent((double)outside, (double)all));
+		table_set_i64(out, OPERATORS_DEV_TOTAL, outside);
 	}
 	int rc;
 	if (device) {
@@ -326,7 +297,7 @@ int operators_run(const struct profile *p, const struct report_args *args, struc
 	if (!g.n && t->unattributed_ops == 0)
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 	else
-		rc = operators_put(out, &g, &w, e);
+		rc = operators_put(out, &g, args, &w, e);
 	groups_release(&g);
 	optree_free(t);
 	return rc;
@@ -350,6 +321,7 @@ const struct report report_operators = {
 	        "forward call can have several. Device time is given to the op that launched the work; what no op launched is in the row (unattributed), so that "
 	        "the column device_self_ns adds up to all device work of the trace.",
 	.variants = operators_variants,
+	.sections = (const struct section *const[]){&operators_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = operators_run,

@@ -28,49 +28,48 @@ static void ops_sum_ops(struct ops_rows_of *r)
 }
 
 enum {
-	C_ID, C_NAME, C_TYPE, C_DIRECTION, C_SHAPES, C_DTYPE, C_OPS, C_CALLS, C_GPU, C_SHARE, C_GPU_MEAN, C_GPU_MIN, C_GPU_MAX, C_CPU,
-	C_CPU_MEAN, C_CPU_MIN, C_CPU_MAX, C_OVERHEAD, C_OVERHEAD_MEAN, C_IDLE, C_IDLE_MEAN, C_KERNELS, C_ELIGIBLE, C_USES, C_TC_SHARE,
-	C_STACK, N_COLUMNS,
-};
-static const struct column own_columns[N_COLUMNS] = {
-	[C_ID] = {.id = "op_id", .title = "Op ID", .help = "The op's type and a running number; of several ops the first.", .type = CELL_STR, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_NAME] = {.id = "name", .title = "Op", .help = "The op and where in the model it was called.", .type = CELL_STR, .flags = COLUMN_WIDE, .digits = 0},
-	[C_TYPE] = {.id = "type", .title = "Type", .help = "The op alone; 'backward' where the forward op is not known.", .type = CELL_STR, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_DIRECTION] = {.id = "direction", .title = "Direction", .help = "forward, backward, optimizer; other for API calls outside ops.", .type = CELL_STR, .digits = 0},
-	[C_SHAPES] = {.id = "shapes", .title = "Input Shapes", .help = "Of the first call; of a backward op those of its forward op.", .type = CELL_STR,
-	              .flags = COLUMN_WIDE | COLUMN_DETAIL, .digits = 0},
-	[C_DTYPE] = {.id = "data_type", .title = "Data Type", .help = "Types of its input tensors.", .type = CELL_STR, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_OPS] = {.id = "ops", .title = "Ops", .help = "How many ops this row adds up.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "How often it ran; of a backward op, how many nodes of autograd's graph did, of which a forward call can have several.",
-	             .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
-	[C_GPU] = {.id = "total_gpu_ns", .title = "GPU Total", .help = "Sum over its calls of the union of the device work that each launched.",
-	           .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_SHARE] = {.id = "gpu_pct", .title = "GPU %", .help = "Share of the GPU time of all ops.", .type = CELL_F64, .unit = UNIT_PERCENT, .digits = 0},
-	[C_GPU_MEAN] = {.id = "mean_gpu_ns", .title = "GPU Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .digits = 0},
-	[C_GPU_MIN] = {.id = "min_gpu_ns", .title = "GPU Min", .help = "Of the call with least GPU time.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_GPU_MAX] = {.id = "max_gpu_ns", .title = "GPU Max", .help = "Of the call with most GPU time.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_CPU] = {.id = "total_cpu_ns", .title = "CPU Total", .help = "Sum of the lengths of its ranges on the host; of calls outside ops, of the calls.", .type = CELL_I64,
-	           .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_CPU_MEAN] = {.id = "mean_cpu_ns", .title = "CPU Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .digits = 0},
-	[C_CPU_MIN] = {.id = "min_cpu_ns", .title = "CPU Min", .help = "Of the shortest call.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_CPU_MAX] = {.id = "max_cpu_ns", .title = "CPU Max", .help = "Of the longest call.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_OVERHEAD] = {.id = "total_overhead_ns", .title = "CPU Overhead", .help = "CPU time outside API calls.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_OVERHEAD_MEAN] = {.id = "mean_overhead_ns", .title = "Overhead Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_IDLE] = {.id = "total_idle_ns", .title = "GPU Idle", .help = "Between the first and the last device work of each call, the time in which none of its work ran.",
-	            .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_IDLE_MEAN] = {.id = "mean_idle_ns", .title = "Idle Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_KERNELS] = {.id = "kernels", .title = "Kernels", .help = "Kernels that it launched.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_ELIGIBLE] = {.id = "tc_eligible", .title = "TC Eligible", .help = "Whether it, or an op inside it, could use Tensor Cores by its type, or does; empty for calls outside ops.",
-	                .type = CELL_BOOL, .digits = 0},
-	[C_USES] = {.id = "tc_used", .title = "TC Used", .help = "yes, no, or unknown where names of kernels do not tell.", .type = CELL_STR, .digits = 0},
-	[C_TC_SHARE] = {.id = "tc_pct", .title = "TC %", .help = "Share of its kernel time in kernels that use Tensor Cores.", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_STACK] = {.id = "stack", .title = "Stack", .help = "Lines that called it, outermost first, one a line.", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL, .digits = 0},
+	OPS_ID, OPS_NAME, OPS_TYPE, OPS_DIRECTION, OPS_SHAPES, OPS_DTYPE, OPS_OPS, OPS_CALLS, OPS_GPU, OPS_SHARE, OPS_GPU_MEAN, OPS_GPU_MIN, OPS_GPU_MAX, OPS_CPU, OPS_CPU_MEAN,
+	OPS_CPU_MIN, OPS_CPU_MAX, OPS_OVERHEAD, OPS_OVERHEAD_MEAN, OPS_IDLE, OPS_IDLE_MEAN, OPS_KERNELS, OPS_ELIGIBLE, OPS_USES, OPS_TC_SHARE, OPS_STACK, OPS_COLUMNS
 };
 
-static bool is_host_time(unsigned c)
-{
-	return (c >= C_CPU && c <= C_OVERHEAD_MEAN) || c == C_IDLE || c == C_IDLE_MEAN;
-}
+static const struct section_column ops_columns[OPS_COLUMNS] = {
+	[OPS_ID] = {COLUMN(.id = "op_id", .title = "Op ID", .help = "The op's type and a running number; of several ops the first.", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[OPS_NAME] = {COLUMN(.id = "name", .title = "Op", .help = "The op and where in the model it was called.", .type = CELL_STR, .flags = COLUMN_WIDE)},
+	[OPS_TYPE] = {COLUMN(.id = "type", .title = "Type", .help = "The op alone; 'backward' where the forward op is not known.", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[OPS_DIRECTION] = {COLUMN(.id = "direction", .title = "Direction", .help = "forward, backward, optimizer; other for API calls outside ops.", .type = CELL_STR)},
+	[OPS_SHAPES] = {COLUMN(.id = "shapes", .title = "Input Shapes", .help = "Of the first call; of a backward op those of its forward op.", .type = CELL_STR,
+	                       .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[OPS_DTYPE] = {COLUMN(.id = "data_type", .title = "Data Type", .help = "Types of its input tensors.", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[OPS_OPS] = {COLUMN(.id = "ops", .title = "Ops", .help = "How many ops this row adds up.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL)},
+	[OPS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "How often it ran; of a backward op, how many nodes of autograd's graph did, of which a forward call "
+	                      "can have several.", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[OPS_GPU] = {COLUMN(.id = "total_gpu_ns", .title = "GPU Total", .help = "Sum over its calls of the union of the device work that each launched.", .type = CELL_I64,
+	                    .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[OPS_SHARE] = {COLUMN(.id = "gpu_pct", .title = "GPU %", .help = "Share of the GPU time of all ops.", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[OPS_GPU_MEAN] = {COLUMN(.id = "mean_gpu_ns", .title = "GPU Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
+	[OPS_GPU_MIN] = {COLUMN(.id = "min_gpu_ns", .title = "GPU Min", .help = "Of the call with least GPU time.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[OPS_GPU_MAX] = {COLUMN(.id = "max_gpu_ns", .title = "GPU Max", .help = "Of the call with most GPU time.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[OPS_CPU] = {COLUMN(.id = "total_cpu_ns", .title = "CPU Total", .help = "Sum of the lengths of its ranges on the host; of calls outside ops, of the calls.",
+	                    .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[OPS_CPU_MEAN] = {COLUMN(.id = "mean_cpu_ns", .title = "CPU Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
+	[OPS_CPU_MIN] = {COLUMN(.id = "min_cpu_ns", .title = "CPU Min", .help = "Of the shortest call.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[OPS_CPU_MAX] = {COLUMN(.id = "max_cpu_ns", .title = "CPU Max", .help = "Of the longest call.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[OPS_OVERHEAD] = {COLUMN(.id = "total_overhead_ns", .title = "CPU Overhead", .help = "CPU time outside API calls.", .type = CELL_I64, .unit = UNIT_NS,
+	                         .flags = COLUMN_KEY)},
+	[OPS_OVERHEAD_MEAN] = {COLUMN(.id = "mean_overhead_ns", .title = "Overhead Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[OPS_IDLE] = {COLUMN(.id = "total_idle_ns", .title = "GPU Idle", .help = "Between the first and the last device work of each call, the time in which none of its work "
+	                     "ran.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[OPS_IDLE_MEAN] = {COLUMN(.id = "mean_idle_ns", .title = "Idle Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[OPS_KERNELS] = {COLUMN(.id = "kernels", .title = "Kernels", .help = "Kernels that it launched.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL)},
+	[OPS_ELIGIBLE] = {COLUMN(.id = "tc_eligible", .title = "TC Eligible", .help = "Whether it, or an op inside it, could use Tensor Cores by its type, or does; empty for "
+	                         "calls outside ops.", .type = CELL_BOOL)},
+	[OPS_USES] = {COLUMN(.id = "tc_used", .title = "TC Used", .help = "yes, no, or unknown where names of kernels do not tell.", .type = CELL_STR)},
+	[OPS_TC_SHARE] = {COLUMN(.id = "tc_pct", .title = "TC %", .help = "Share of its kernel time in kernels that use Tensor Cores.", .type = CELL_F64, .unit = UNIT_PERCENT,
+	                         .flags = COLUMN_DETAIL)},
+	[OPS_STACK] = {COLUMN(.id = "stack", .title = "Stack", .help = "Lines that called it, outermost first, one a line.", .type = CELL_STR,
+	                      .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+};
+static const struct section ops_section = {.columns = ops_columns, .n = OPS_COLUMNS};
 
 static struct str ops_shapes_of(const struct ops_rows_of *r, const struct op *op, struct arena *a)
 {
@@ -112,20 +111,24 @@ static struct str tc_used(const struct op_sum *s)
 	return !s->kernels ? STR("") : s->tc_kernels ? STR("yes") : s->unknown_ns ? STR("unknown") : STR("no");
 }
 
-static void ops_put_times(struct table *t, const struct op_sum *s)
+static void ops_put_times(struct table *t, const struct op_sum *s, bool host)
 {
 	static const struct { uint8_t total, mean; } place[OP_TIMES] = {
-		[OP_CPU] = {C_CPU, C_CPU_MEAN}, [OP_GPU] = {C_GPU, C_GPU_MEAN},
-		[OP_OVERHEAD] = {C_OVERHEAD, C_OVERHEAD_MEAN}, [OP_IDLE] = {C_IDLE, C_IDLE_MEAN},
+		[OP_CPU] = {OPS_CPU, OPS_CPU_MEAN}, [OP_GPU] = {OPS_GPU, OPS_GPU_MEAN},
+		[OP_OVERHEAD] = {OPS_OVERHEAD, OPS_OVERHEAD_MEAN}, [OP_IDLE] = {OPS_IDLE, OPS_IDLE_MEAN},
 	};
 	for (int i = 0; i < OP_TIMES; i++) {
+		if (!host && i != OP_GPU)
+			continue;
 		table_set_i64(t, place[i].total, s->time[i].total);
 		table_set_f64(t, place[i].mean, op_stat_mean(s, (enum op_time)i));
 	}
-	table_set_i64(t, C_GPU_MIN, s->time[OP_GPU].min);
-	table_set_i64(t, C_GPU_MAX, s->time[OP_GPU].max);
-	table_set_i64(t, C_CPU_MIN, s->time[OP_CPU].min);
-	table_set_i64(t, C_CPU_MAX, s->time[OP_CPU].max);
+	table_set_i64(t, OPS_GPU_MIN, s->time[OP_GPU].min);
+	table_set_i64(t, OPS_GPU_MAX, s->time[OP_GPU].max);
+	if (!host)
+		return;
+	table_set_i64(t, OPS_CPU_MIN, s->time[OP_CPU].min);
+	table_set_i64(t, OPS_CPU_MAX, s->time[OP_CPU].max);
 }
 
 static void ops_put_row(const struct ops_rows_of *r, struct table *t, uint32_t row)
@@ -133,28 +136,28 @@ static void ops_put_row(const struct ops_rows_of *r, struct table *t, uint32_t r
 	const struct op *op = &r->o->op[r->op[row]];
 	const struct op_sum *s = &r->sum[row];
 	table_row(t);
-	table_set_str(t, C_ID, op->id);
-	table_set_str(t, C_NAME, r->by == BY_SHAPE ? op->type : op->name);
-	table_set_str(t, C_TYPE, op->type);
-	table_set_str(t, C_DIRECTION, str_from(direction_name[op->direction]));
+	table_set_str(t, OPS_ID, op->id);
+	table_set_str(t, OPS_NAME, r->by == BY_SHAPE ? op->type : op->name);
+	table_set_str(t, OPS_TYPE, op->type);
+	table_set_str(t, OPS_DIRECTION, str_from(direction_name[op->direction]));
 	struct str shapes = ops_shapes_of(r, op, &t->arena);
 	if (shapes.n && (r->by != BY_NAME || r->ops[row] == 1))
-		table_set_str(t, C_SHAPES, shapes);
+		table_set_str(t, OPS_SHAPES, shapes);
 	if (op->data_type.n)
-		table_set_str(t, C_DTYPE, op->data_type);
-	table_set_i64(t, C_OPS, r->ops[row]);
-	table_set_i64(t, C_CALLS, (int64_t)s->calls);
-	ops_put_times(t, s);
+		table_set_str(t, OPS_DTYPE, op->data_type);
+	table_set_i64(t, OPS_OPS, r->ops[row]);
+	table_set_i64(t, OPS_CALLS, (int64_t)s->calls);
+	ops_put_times(t, s, !r->p->durations_only);
 	if (r->all_ns)
-		table_set_f64(t, C_SHARE, 100.0 * (double)s->time[OP_GPU].total / (double)r->all_ns);
-	table_set_i64(t, C_KERNELS, s->kernels);
+		table_set_f64(t, OPS_SHARE, 100.0 * (double)s->time[OP_GPU].total / (double)r->all_ns);
+	table_set_i64(t, OPS_KERNELS, s->kernels);
 	if (!op->unassociated)
-		table_set_bool(t, C_ELIGIBLE, op_eligible(op));
-	table_set_str(t, C_USES, tc_used(s));
+		table_set_bool(t, OPS_ELIGIBLE, op_eligible(op));
+	table_set_str(t, OPS_USES, tc_used(s));
 	if (s->kernel_ns && !s->unknown_ns)
-		table_set_f64(t, C_TC_SHARE, 100.0 * (double)s->tc_ns / (double)s->kernel_ns);
+		table_set_f64(t, OPS_TC_SHARE, 100.0 * (double)s->tc_ns / (double)s->kernel_ns);
 	if (op->stack.n && r->by == BY_OP)
-		table_set_str(t, C_STACK, op->stack);
+		table_set_str(t, OPS_STACK, op->stack);
 }
 
 static void put_origin(struct table *t, const struct profile *p)
@@ -224,20 +227,13 @@ static void note_nodes(const struct ops_rows_of *r, struct table *t)
 
 static int ops_own_table(struct ops_rows_of *r, struct table *t, struct err *e)
 {
-	for (unsigned c = 0; c < N_COLUMNS; c++) {
-		struct column col = own_columns[c];
-		if (c == C_SHAPES && rows_look_alike(r))
-			col.flags &= ~(unsigned)COLUMN_DETAIL;
-		table_column(t, &col);
-	}
+	if (rows_look_alike(r))
+		t->data[OPS_SHAPES].col.flags &= ~(unsigned)COLUMN_DETAIL;
 	for (uint32_t i = 0; i < r->n; i++)
 		r->all_ns += r->sum[i].time[OP_GPU].total;
 	for (uint32_t i = 0; i < r->n; i++)
 		if (r->sum[i].calls)
 			ops_put_row(r, t, i);
-	for (unsigned c = 0; c < N_COLUMNS && r->p->durations_only; c++)
-		for (size_t row = 0; row < t->n_rows && is_host_time(c); row++)
-			t->data[c].set[row] = 0;
 	op_note_parts(t, r->p, r->w);
 	put_origin(t, r->p);
 	note_nodes(r, t);
@@ -258,6 +254,7 @@ static int ops_run(const struct profile *p, const struct report_args *args, stru
 	r.ops = NEW_ARRAY(r.o->n_ops, uint32_t);
 	ops_find_rows(&r);
 	ops_sum_ops(&r);
+	section_start(&ops_section, args, 0, out);
 	int rc = ops_own_table(&r, out, e);
 	mem_free(r.sum);
 	mem_free(r.row);
@@ -285,6 +282,7 @@ const struct report report_ops = {
 	        "'(3)'. API calls outside all ops have rows 'unassociated_...'. --group-by=name adds up shapes, --group-by=shape "
 	        "places.",
 	.variants = ops_variants,
+	.sections = (const struct section *const[]){&ops_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = ops_run,

@@ -2,7 +2,6 @@
 #include "report/parts/cost_table.h"
 
 static const struct cost_spec spec = {
-	.set = COST_SET_ROOFLINE,
 	.missing = "no kernel belongs to an op with a cost model and recorded shapes",
 	.sort = "gain_ns",
 };
@@ -29,6 +28,7 @@ const struct report report_roofline = {
 	        "used them or type and shape allow it. What is not known of the GPU or the op stays empty. --group-by=shape tells shapes "
 	        "apart, --group-by=kernel goes by kernel.",
 	.variants = roofline_variants,
+	.sections = (const struct section *const[]){&cost_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = roofline_run,

@@ -66,38 +66,47 @@ static struct str tensor_cores_short_name(const void *names, uint32_t name)
 }
 
 enum {
-	C_ID, C_NAME, C_TYPE, C_DIRECTION, C_SHAPES, C_DTYPE, C_POSSIBLE, C_CALLS, C_TOTAL, C_COULD, C_USED, C_TC, C_OTHER, C_UNKNOWN, C_SHARE, C_KERNELS,
-	C_TC_KERNELS, C_TC_NAMES, C_OTHER_NAMES, C_UNKNOWN_NAMES, N_COLUMNS,
+	TENSOR_CORES_ID, TENSOR_CORES_NAME, TENSOR_CORES_TYPE, TENSOR_CORES_DIRECTION, TENSOR_CORES_SHAPES, TENSOR_CORES_DTYPE, TENSOR_CORES_POSSIBLE, TENSOR_CORES_CALLS,
+	TENSOR_CORES_TOTAL, TENSOR_CORES_COULD, TENSOR_CORES_USED, TENSOR_CORES_TC, TENSOR_CORES_OTHER, TENSOR_CORES_UNKNOWN, TENSOR_CORES_SHARE, TENSOR_CORES_KERNELS,
+	TENSOR_CORES_TC_KERNELS, TENSOR_CORES_TC_NAMES, TENSOR_CORES_OTHER_NAMES, TENSOR_CORES_UNKNOWN_NAMES, TENSOR_CORES_COLUMNS
 };
-static const struct column own_columns[N_COLUMNS] = {
-	[C_ID] = {.id = "op_id", .title = "Op ID", .help = "The op's type and a running number.", .type = CELL_STR, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_NAME] = {.id = "name", .title = "Op", .help = "The op and where in the model it was called.", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH, .digits = 0},
-	[C_TYPE] = {.id = "type", .title = "Type", .help = "The op alone.", .type = CELL_STR, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_DIRECTION] = {.id = "direction", .title = "Direction", .help = "forward, backward, optimizer.", .type = CELL_STR, .digits = 0},
-	[C_SHAPES] = {.id = "shapes", .title = "Input Shapes", .help = "Of the first call; of a backward op those of its forward op.", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_MINOR, .digits = 0},
-	[C_DTYPE] = {.id = "data_type", .title = "Data Type", .help = "Types of its input tensors.", .type = CELL_STR, .flags = COLUMN_MINOR, .digits = 0},
-	[C_POSSIBLE] = {.id = "tc_possible", .title = "Fits TC", .help = "By types and shapes of the first call: could its main kernel use Tensor Cores? Yes, too, where a kernel does; unknown where they were not "
-	                "recorded.",
-	                .type = CELL_STR, .digits = 0},
-	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "How often it ran.", .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
-	[C_TOTAL] = {.id = "total_kernel_ns", .title = "Kernels", .help = "Sum of the durations of its kernels, copies and sets left out.",
-	             .type = CELL_I64, .unit = UNIT_NS, .digits = 0},
-	[C_COULD] = {.id = "possible_ns", .title = "Products", .help = "Of these, kernels that its products and convolutions launched: they could use Tensor Cores, or do. Not what else runs inside it, "
-	             "all-reduces or elementwise kernels.",
-	             .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_USED] = {.id = "tc_used", .title = "TC Used", .help = "Whether one of these uses them: yes, no, or unknown where names of kernels do not tell; empty: there are none.",
-	            .type = CELL_STR, .flags = COLUMN_KEY, .digits = 0},
-	[C_TC] = {.id = "tc_ns", .title = "With TC", .help = "Of these, kernels that use Tensor Cores.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_OTHER] = {.id = "non_tc_ns", .title = "Without", .help = "Of these, kernels that do not.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .digits = 0},
-	[C_UNKNOWN] = {.id = "unknown_ns", .title = "Unknown", .help = "Of these, kernels whose name does not tell.", .type = CELL_I64, .unit = UNIT_NS, .digits = 0},
-	[C_SHARE] = {.id = "tc_pct", .title = "TC %", .help = "Share of those with Tensor Cores in the time of all that could use them; empty where part is unknown.",
-	             .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY, .digits = 0},
-	[C_KERNELS] = {.id = "kernels", .title = "Launches", .help = "Kernels that could use Tensor Cores.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_TC_KERNELS] = {.id = "tc_kernels", .title = "TC Launches", .help = "Of these, with Tensor Cores.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL, .digits = 0},
-	[C_TC_NAMES] = {.id = "tc_kernel_names", .title = "TC Kernels", .help = "Short names.", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL, .digits = 0},
-	[C_OTHER_NAMES] = {.id = "non_tc_kernel_names", .title = "Other Kernels", .help = "Short names.", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL, .digits = 0},
-	[C_UNKNOWN_NAMES] = {.id = "unknown_kernel_names", .title = "Unknown Kernels", .help = "Short names.", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL, .digits = 0},
+
+static const struct section_column tensor_cores_columns[TENSOR_CORES_COLUMNS] = {
+	[TENSOR_CORES_ID] = {COLUMN(.id = "op_id", .title = "Op ID", .help = "The op's type and a running number.", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[TENSOR_CORES_NAME] = {COLUMN(.id = "name", .title = "Op", .help = "The op and where in the model it was called.", .type = CELL_STR,
+	                              .flags = COLUMN_WIDE | COLUMN_PATH)},
+	[TENSOR_CORES_TYPE] = {COLUMN(.id = "type", .title = "Type", .help = "The op alone.", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[TENSOR_CORES_DIRECTION] = {COLUMN(.id = "direction", .title = "Direction", .help = "forward, backward, optimizer.", .type = CELL_STR)},
+	[TENSOR_CORES_SHAPES] = {COLUMN(.id = "shapes", .title = "Input Shapes", .help = "Of the first call; of a backward op those of its forward op.", .type = CELL_STR,
+	                                .flags = COLUMN_WIDE | COLUMN_MINOR)},
+	[TENSOR_CORES_DTYPE] = {COLUMN(.id = "data_type", .title = "Data Type", .help = "Types of its input tensors.", .type = CELL_STR, .flags = COLUMN_MINOR)},
+	[TENSOR_CORES_POSSIBLE] = {COLUMN(.id = "tc_possible", .title = "Fits TC", .help = "By types and shapes of the first call: could its main kernel use Tensor Cores? "
+	                                  "Yes, too, where a kernel does; unknown where they were not recorded.", .type = CELL_STR)},
+	[TENSOR_CORES_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "How often it ran.", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[TENSOR_CORES_TOTAL] = {COLUMN(.id = "total_kernel_ns", .title = "Kernels", .help = "Sum of the durations of its kernels, copies and sets left out.", .type = CELL_I64,
+	                               .unit = UNIT_NS)},
+	[TENSOR_CORES_COULD] = {COLUMN(.id = "possible_ns", .title = "Products", .help = "Of these, kernels that its products and convolutions launched: they could use "
+	                               "Tensor Cores, or do. Not what else runs inside it, all-reduces or elementwise kernels.", .type = CELL_I64, .unit = UNIT_NS,
+	                               .flags = COLUMN_KEY)},
+	[TENSOR_CORES_USED] = {COLUMN(.id = "tc_used", .title = "TC Used", .help = "Whether one of these uses them: yes, no, or unknown where names of kernels do not tell; "
+	                              "empty: there are none.", .type = CELL_STR, .flags = COLUMN_KEY)},
+	[TENSOR_CORES_TC] = {COLUMN(.id = "tc_ns", .title = "With TC", .help = "Of these, kernels that use Tensor Cores.", .type = CELL_I64, .unit = UNIT_NS,
+	                            .flags = COLUMN_KEY)},
+	[TENSOR_CORES_OTHER] = {COLUMN(.id = "non_tc_ns", .title = "Without", .help = "Of these, kernels that do not.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[TENSOR_CORES_UNKNOWN] = {COLUMN(.id = "unknown_ns", .title = "Unknown", .help = "Of these, kernels whose name does not tell.", .type = CELL_I64, .unit = UNIT_NS)},
+	[TENSOR_CORES_SHARE] = {COLUMN(.id = "tc_pct", .title = "TC %", .help = "Share of those with Tensor Cores in the time of all that could use them; empty where part is "
+	                               "unknown.", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
+	[TENSOR_CORES_KERNELS] = {COLUMN(.id = "kernels", .title = "Launches", .help = "Kernels that could use Tensor Cores.", .type = CELL_I64, .unit = UNIT_COUNT,
+	                                 .flags = COLUMN_DETAIL)},
+	[TENSOR_CORES_TC_KERNELS] = {COLUMN(.id = "tc_kernels", .title = "TC Launches", .help = "Of these, with Tensor Cores.", .type = CELL_I64, .unit = UNIT_COUNT,
+	                                    .flags = COLUMN_DETAIL)},
+	[TENSOR_CORES_TC_NAMES] = {COLUMN(.id = "tc_kernel_names", .title = "TC Kernels", .help = "Short names.", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[TENSOR_CORES_OTHER_NAMES] = {COLUMN(.id = "non_tc_kernel_names", .title = "Other Kernels", .help = "Short names.", .type = CELL_STR,
+	                                     .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[TENSOR_CORES_UNKNOWN_NAMES] = {COLUMN(.id = "unknown_kernel_names", .title = "Unknown Kernels", .help = "Short names.", .type = CELL_STR,
+	                                       .flags = COLUMN_WIDE | COLUMN_DETAIL)},
 };
+static const struct section tensor_cores_section = {.columns = tensor_cores_columns, .n = TENSOR_CORES_COLUMNS};
 
 /* By what it does; else by the model of what it should take, of a backward op by that of its forward op. */
 static struct str possible(const struct tensor_cores_eligible *x, const struct op *op, bool used)
@@ -122,36 +131,35 @@ static void tensor_cores_own_row(struct table *t, const struct tensor_cores_elig
 	int64_t n;
 	op_instance_shapes(x->p->ops, x->p, op->first, &t->arena, &shapes);
 	table_row(t);
-	table_set_str(t, C_ID, op->id);
-	table_set_str(t, C_NAME, op->name);
-	table_set_str(t, C_TYPE, op->type);
-	table_set_str(t, C_DIRECTION, str_from(direction_name[op->direction]));
+	table_set_str(t, TENSOR_CORES_ID, op->id);
+	table_set_str(t, TENSOR_CORES_NAME, op->name);
+	table_set_str(t, TENSOR_CORES_TYPE, op->type);
+	table_set_str(t, TENSOR_CORES_DIRECTION, str_from(direction_name[op->direction]));
 	if (shapes.inputs.n)
-		table_set_str(t, C_SHAPES, shapes.inputs);
+		table_set_str(t, TENSOR_CORES_SHAPES, shapes.inputs);
 	if (op->data_type.n)
-		table_set_str(t, C_DTYPE, op->data_type);
-	table_set_str(t, C_POSSIBLE, possible(x, op, s->tc_kernels > 0));
-	table_set_i64(t, C_CALLS, (int64_t)x->sum[i].calls);
-	table_set_i64(t, C_TOTAL, x->sum[i].kernel_ns);
-	table_set_i64(t, C_COULD, s->ns);
+		table_set_str(t, TENSOR_CORES_DTYPE, op->data_type);
+	table_set_str(t, TENSOR_CORES_POSSIBLE, possible(x, op, s->tc_kernels > 0));
+	table_set_i64(t, TENSOR_CORES_CALLS, (int64_t)x->sum[i].calls);
+	table_set_i64(t, TENSOR_CORES_TOTAL, x->sum[i].kernel_ns);
+	table_set_i64(t, TENSOR_CORES_COULD, s->ns);
 	if (s->kernels)
-		table_set_str(t, C_USED, s->tc_kernels ? STR("yes") : s->unknown_ns ? STR("unknown") : STR("no"));
-	table_set_i64(t, C_TC, s->tc_ns);
-	table_set_i64(t, C_OTHER, s->ns - s->tc_ns - s->unknown_ns);
-	table_set_i64(t, C_UNKNOWN, s->unknown_ns);
+		table_set_str(t, TENSOR_CORES_USED, s->tc_kernels ? STR("yes") : s->unknown_ns ? STR("unknown") : STR("no"));
+	table_set_i64(t, TENSOR_CORES_TC, s->tc_ns);
+	table_set_i64(t, TENSOR_CORES_OTHER, s->ns - s->tc_ns - s->unknown_ns);
+	table_set_i64(t, TENSOR_CORES_UNKNOWN, s->unknown_ns);
 	if (s->ns && !s->unknown_ns)
-		table_set_f64(t, C_SHARE, 100.0 * (double)s->tc_ns / (double)s->ns);
-	table_set_i64(t, C_KERNELS, s->kernels);
-	table_set_i64(t, C_TC_KERNELS, s->tc_kernels);
-	table_set_str(t, C_TC_NAMES, op_kernels_text(&x->kernels, i, TRI_YES, tensor_cores_short_name, x->names, &t->arena, &n));
-	table_set_str(t, C_OTHER_NAMES, op_kernels_text(&x->kernels, i, TRI_NO, tensor_cores_short_name, x->names, &t->arena, &n));
-	table_set_str(t, C_UNKNOWN_NAMES, op_kernels_text(&x->kernels, i, TRI_UNKNOWN, tensor_cores_short_name, x->names, &t->arena, &n));
+		table_set_f64(t, TENSOR_CORES_SHARE, 100.0 * (double)s->tc_ns / (double)s->ns);
+	table_set_i64(t, TENSOR_CORES_KERNELS, s->kernels);
+	table_set_i64(t, TENSOR_CORES_TC_KERNELS, s->tc_kernels);
+	table_set_str(t, TENSOR_CORES_TC_NAMES, op_kernels_text(&x->kernels, i, TRI_YES, tensor_cores_short_name, x->names, &t->arena, &n));
+	table_set_str(t, TENSOR_CORES_OTHER_NAMES, op_kernels_text(&x->kernels, i, TRI_NO, tensor_cores_short_name, x->names, &t->arena, &n));
+	table_set_str(t, TENSOR_CORES_UNKNOWN_NAMES, op_kernels_text(&x->kernels, i, TRI_UNKNOWN, tensor_cores_short_name, x->names, &t->arena, &n));
 }
 
 static int tensor_cores_own_table(const struct tensor_cores_eligible *x, struct table *t, struct err *e)
 {
 	int64_t part[3] = {0}, all = 0;
-	table_columns(t, own_columns, N_COLUMNS);
 	for (uint32_t i = 0; i < x->p->ops->n_ops; i++) {
 		const struct possible *s = &x->part[i];
 		part[0] += s->tc_ns;
@@ -182,6 +190,7 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	x.part = NEW_ARRAY(p->ops->n_ops, struct possible);
 	op_kernels_init(&x.kernels, p, x.tc);
 	tensor_cores_sum_all(&x);
+	section_start(&tensor_cores_section, args, 0, out);
 	int rc = tensor_cores_own_table(&x, out, e);
 	op_kernels_release(&x.kernels);
 	mem_free(x.sum);
@@ -200,6 +209,7 @@ const struct report report_tensor_cores = {
 	.also = "tensorcores tc",
 	.help = "The ops with kernels that could use Tensor Cores (those of convolutions and products of matrices), how much of the time of these does, and in which "
 	        "kernels. `advise` measures the same kernels. What no name of a kernel tells is shown as unknown. `--sort=non_tc_ns` lists first what runs without them; `gemm` and `conv` say for single calls what shape or type is in the way.",
+	.sections = (const struct section *const[]){&tensor_cores_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = tensor_cores_run,

@@ -186,6 +186,18 @@ static void test_tree_stays_a_tree(void **state)
 	table_release(&t);
 }
 
+static void test_left_out_depth_makes_no_tree(void **state)
+{
+	struct table t;
+	make_tree(&t);
+	table_leave_out(&t, 2);
+	assert_int_equal(table_sort(&t, STR("count"), true, NULL), 0);
+	assert_names(&t, "A.y B A.x B.z A A.x.p");
+	table_drop_left_out(&t);
+	assert_int_equal(t.n_columns, 2);
+	table_release(&t);
+}
+
 static void test_filter_limit_select(void **state)
 {
 	struct table t;
@@ -331,6 +343,7 @@ int main(void)
 		cmocka_unit_test(test_sort_is_stable_and_natural),
 		cmocka_unit_test(test_sort_large),
 		cmocka_unit_test(test_tree_stays_a_tree),
+		cmocka_unit_test(test_left_out_depth_makes_no_tree),
 		cmocka_unit_test(test_filter_limit_select),
 		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_select_keeps_the_tree),

@@ -9,9 +9,9 @@ static const enum cost_rules tracelens_rules = COST_TRACELENS;
 static const struct report_variant tracelens_variants[] = {
 	TRACELENS("gpu-timeline", .run = tracelens_gpu_timeline),
 	TRACELENS("costs", .run = tracelens_costs),
-	TRACELENS("gemm", .by = COST_BY_SHAPE, .rules = &tracelens_rules),
-	TRACELENS("conv", .by = COST_BY_SHAPE, .rules = &tracelens_rules),
-	TRACELENS("attention", .by = COST_BY_SHAPE, .rules = &tracelens_rules),
+	TRACELENS("gemm", .by = COST_BY_GEMM, .rules = &tracelens_rules),
+	TRACELENS("conv", .by = COST_BY_CONV, .rules = &tracelens_rules),
+	TRACELENS("attention", .by = COST_BY_ATTENTION, .rules = &tracelens_rules),
 	TRACELENS("roofline", .group_by = "op", .by = COST_BY_OP, .rules = &tracelens_rules),
 	TRACELENS("roofline", .group_by = "shape", .by = COST_BY_SHAPE, .rules = &tracelens_rules),
 	TRACELENS("roofline", .group_by = "kernel", .by = COST_BY_KERNEL, .rules = &tracelens_rules),

@@ -8,68 +8,86 @@
 
 #include <math.h>
 
-enum { C_NAME, C_DIRECTION, C_CLASS, C_PARAMS, C_DTYPE, C_CALLS, C_TOTAL, C_SHARE, C_MEAN, C_MIN, C_MAX, C_FLOPS, C_BYTES, C_TFLOPS, C_GBS,
-       C_INTENSITY, C_TC, C_ELIGIBLE, C_HINT, C_BOUND, C_ATTAINABLE, C_EFFICIENCY, C_GAIN, C_GAIN_PCT, C_PEAK_PCT, C_PEAK, C_MEMORY_PCT,
-       C_OVER, C_FORMULA, C_CAUSAL, C_KERNELS, C_UNKNOWN, N_COLUMNS };
-
-#define IN(set) (1u << COST_SET_##set)
-enum { OPS = IN(OPS), ROOFLINE = IN(ROOFLINE), BOTH = IN(OPS) | IN(ROOFLINE) };
-
-static const struct {
-	unsigned sets;
-	struct column c;
-} columns[N_COLUMNS] = {
-	[C_NAME] = {BOTH, {.id = "op", .title = "Op", .help = "name of the op", .type = CELL_STR}},
-	[C_DIRECTION] = {BOTH, {.id = "direction", .title = "Dir", .help = "forward, backward or optimizer", .type = CELL_STR}},
-	[C_CLASS] = {ROOFLINE, {.id = "class", .title = "Class", .help = "kind of op", .type = CELL_STR}},
-	[C_PARAMS] = {BOTH, {.id = "params", .title = "Shape", .help = "sizes and types that the model went by", .type = CELL_STR, .flags = COLUMN_WIDE}},
-	[C_DTYPE] = {BOTH, {.id = "dtype", .title = "Type", .help = "element type of the operands that decide", .type = CELL_STR}},
-	[C_CALLS] = {BOTH, {.id = "calls", .title = "Calls", .help = "how often", .type = CELL_I64, .unit = UNIT_COUNT}},
-	[C_TOTAL] = {BOTH, {.id = "total_gpu_ns", .title = "GPU total", .help = "sum of the durations of its kernels, copies and sets", .type = CELL_I64, .unit = UNIT_NS}},
-	[C_SHARE] = {BOTH, {.id = "total_pct", .title = "Total %", .help = "total / all device work, listed or not", .type = CELL_F64, .unit = UNIT_PERCENT}},
-	[C_MEAN] = {OPS, {.id = "mean_gpu_ns", .title = "Mean", .help = "mean of a call", .type = CELL_F64, .unit = UNIT_NS}},
-	[C_MIN] = {OPS, {.id = "min_gpu_ns", .title = "Min", .help = "shortest call", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL}},
-	[C_MAX] = {OPS, {.id = "max_gpu_ns", .title = "Max", .help = "longest call", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL}},
-	[C_FLOPS] = {BOTH, {.id = "flops", .title = "FLOPs", .help = "floating-point operations of all calls, a multiply-add as 2; empty = unknown", .type = CELL_I64, .unit = UNIT_FLOPS}},
-	[C_BYTES] = {BOTH, {.id = "bytes", .title = "Bytes", .help = "what all calls must read and write at least, each operand once; empty = unknown", .type = CELL_I64, .unit = UNIT_BYTES}},
-	[C_TFLOPS] = {BOTH, {.id = "tflops_per_s", .title = "TFLOP/s", .help = "FLOPs / time, over the calls whose FLOPs are known", .type = CELL_F64, .digits = 3}},
-	[C_GBS] = {BOTH, {.id = "gb_per_s", .title = "GB/s", .help = "bytes / time, over the calls whose bytes are known", .type = CELL_F64, .digits = 1}},
-	[C_INTENSITY] = {BOTH, {.id = "flops_per_byte", .title = "FLOP/B", .help = "arithmetic intensity: FLOPs / bytes", .type = CELL_F64, .digits = 2}},
-	[C_TC] = {BOTH, {.id = "tensor_cores", .title = "TC", .help = "whether its main kernels used Tensor Cores: yes, no or unknown", .type = CELL_STR}},
-	[C_ELIGIBLE] = {OPS, {.id = "tc_eligible", .title = "Eligible", .help = "whether type and shape allow Tensor Cores: yes, no or unknown; yes where a kernel uses them", .type = CELL_STR}},
-	[C_HINT] = {OPS, {.id = "tc_hint", .title = "Hint", .help = "what keeps it from Tensor Cores, or from using them well", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KEY}},
-	[C_BOUND] = {ROOFLINE, {.id = "bound", .title = "Bound", .help = "what bounds it: compute or memory, whichever would take longer at its peak; latency: under a tenth of "
-	                        "what those allow, by kernels of under 10 us (a call's main one, on average); over peak: it did more than a peak allows (column over_peak), so that the model "
-	                        "tells nothing of it; empty = unknown", .type = CELL_STR}},
-	[C_ATTAINABLE] = {ROOFLINE, {.id = "attainable_ns", .title = "Attainable", .help = "time that all calls would take at the peaks: the longer of FLOPs / peak and bytes / bandwidth, "
-	                             "call by call", .type = CELL_F64, .unit = UNIT_NS}},
-	[C_EFFICIENCY] = {ROOFLINE, {.id = "efficiency_pct", .title = "Effic. %", .help = "attainable / actual time", .type = CELL_F64, .unit = UNIT_PERCENT}},
-	[C_GAIN] = {ROOFLINE, {.id = "gain_ns", .title = "Gain", .help = "actual - attainable: what could be gained at most; empty = unknown, or over a peak", .type = CELL_F64, .unit = UNIT_NS}},
-	[C_GAIN_PCT] = {ROOFLINE, {.id = "gain_pct", .title = "Gain %", .help = "gain / all device work", .type = CELL_F64, .unit = UNIT_PERCENT}},
-	[C_PEAK_PCT] = {BOTH, {.id = "peak_pct", .title = "Peak %", .help = "FLOP/s achieved / the peak of column peak", .type = CELL_F64, .unit = UNIT_PERCENT}},
-	[C_PEAK] = {BOTH, {.id = "peak", .title = "Peak", .help = "the peak that shares are of; empty = GPU or rate not known, or several", .type = CELL_STR, .flags = COLUMN_DETAIL}},
-	[C_MEMORY_PCT] = {BOTH, {.id = "bandwidth_pct", .title = "BW %", .help = "bytes/s achieved / peak bandwidth of the device memory", .type = CELL_F64, .unit = UNIT_PERCENT}},
-	[C_OVER] = {BOTH, {.id = "over_peak", .title = "Over peak", .help = "set where more than 100 % of a peak comes out, which cannot be: of which peak", .type = CELL_STR, .flags = COLUMN_WIDE}},
-	[C_FORMULA] = {OPS, {.id = "formula", .title = "Formula", .help = "how FLOPs were computed; empty = by a procedure", .type = CELL_STR, .flags = COLUMN_DETAIL}},
-	[C_CAUSAL] = {OPS, {.id = "flops_causal", .title = "Causal FLOPs", .help = "of attention with a causal mask: FLOPs of the pairs below the diagonal alone", .type = CELL_I64, .unit = UNIT_FLOPS,
-	                    .flags = COLUMN_DETAIL}},
-	[C_KERNELS] = {BOTH, {.id = "kernels", .title = "Kernels", .help = "its kernels, most time first, the first three", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL | COLUMN_KERNEL}},
-	[C_UNKNOWN] = {BOTH, {.id = "unknown", .title = "Unknown", .help = "why FLOPs or bytes are unknown", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL}},
+enum {
+	COST_TABLE_OP, COST_TABLE_KERNEL, COST_TABLE_DIRECTION, COST_TABLE_CLASS, COST_TABLE_PARAMS, COST_TABLE_DTYPE, COST_TABLE_B, COST_TABLE_M, COST_TABLE_N, COST_TABLE_K,
+	COST_TABLE_CALLS, COST_TABLE_TOTAL, COST_TABLE_SHARE, COST_TABLE_MEAN, COST_TABLE_MIN, COST_TABLE_MAX, COST_TABLE_FLOPS, COST_TABLE_BYTES, COST_TABLE_TFLOPS,
+	COST_TABLE_GBS, COST_TABLE_INTENSITY, COST_TABLE_TC, COST_TABLE_ELIGIBLE, COST_TABLE_HINT, COST_TABLE_BOUND, COST_TABLE_ATTAINABLE, COST_TABLE_EFFICIENCY,
+	COST_TABLE_GAIN, COST_TABLE_GAIN_PCT, COST_TABLE_PEAK_PCT, COST_TABLE_PEAK, COST_TABLE_MEMORY_PCT, COST_TABLE_OVER, COST_TABLE_FORMULA, COST_TABLE_CAUSAL,
+	COST_TABLE_KERNELS, COST_TABLE_UNKNOWN, COST_TABLE_COLUMNS
 };
 
-/* What answers the question, by set; what may go first. */
-static const uint8_t answers[N_COLUMNS] = {
-	[C_NAME] = BOTH, [C_PARAMS] = OPS, [C_TOTAL] = BOTH, [C_TFLOPS] = OPS, [C_TC] = OPS, [C_HINT] = OPS, [C_BOUND] = ROOFLINE, [C_ATTAINABLE] = ROOFLINE,
-	[C_GAIN] = ROOFLINE, [C_PEAK_PCT] = BOTH,
+/* Whose columns some are. */
+enum {
+	COST_TABLE_OF_ROOFLINE = BY(COST_BY_SHAPE) | BY(COST_BY_OP) | BY(COST_BY_KERNEL),
+	COST_TABLE_OF_ONE_CLASS = BY(COST_BY_GEMM) | BY(COST_BY_CONV) | BY(COST_BY_ATTENTION),
 };
-static const uint8_t decoration[N_COLUMNS] = {[C_CLASS] = ROOFLINE, [C_MEAN] = OPS, [C_INTENSITY] = BOTH};
 
-struct cost_table_shown {
-	unsigned at[N_COLUMNS], extra;
-	enum cost_by by;
-	bool over, causal, why, hint;
-	bool twins[2];           /* rows of one name (and shape) that only the direction tells apart; that only the class does */
+static const struct section_column cost_table_columns[COST_TABLE_COLUMNS] = {
+	[COST_TABLE_OP] = {COLUMN(.id = "op", .title = "Op", .help = "name of the op", .type = CELL_STR, .flags = COLUMN_KEY), .not_by = BY(COST_BY_KERNEL)},
+	[COST_TABLE_KERNEL] = {COLUMN(.id = "kernel", .title = "Kernel", .help = "name of the kernel", .type = CELL_STR,
+	                              .flags = COLUMN_WIDE | COLUMN_KEY), .by = BY(COST_BY_KERNEL)},
+	[COST_TABLE_DIRECTION] = {COLUMN(.id = "direction", .title = "Dir", .help = "forward, backward or optimizer", .type = CELL_STR), .not_by = BY(COST_BY_KERNEL)},
+	[COST_TABLE_CLASS] = {COLUMN(.id = "class", .title = "Class", .help = "kind of op", .type = CELL_STR, .flags = COLUMN_MINOR), .by = BY(COST_BY_OP) | BY(COST_BY_SHAPE)},
+	[COST_TABLE_PARAMS] = {COLUMN(.id = "params", .title = "Shape", .help = "sizes and types that the model went by", .type = CELL_STR,
+	                              .flags = COLUMN_WIDE), .not_by = BY(COST_BY_OP) | BY(COST_BY_KERNEL)},
+	[COST_TABLE_DTYPE] = {COLUMN(.id = "dtype", .title = "Type", .help = "element type of the operands that decide",
+	                             .type = CELL_STR), .not_by = BY(COST_BY_OP) | BY(COST_BY_KERNEL)},
+	[COST_TABLE_B] = {COLUMN(.id = "b", .title = "B", .help = "how many products a call makes", .type = CELL_I64, .flags = COLUMN_DETAIL), .by = BY(COST_BY_GEMM)},
+	[COST_TABLE_M] = {COLUMN(.id = "m", .title = "M", .help = "rows of the result", .type = CELL_I64, .flags = COLUMN_MINOR), .by = BY(COST_BY_GEMM)},
+	[COST_TABLE_N] = {COLUMN(.id = "n", .title = "N", .help = "columns of the result", .type = CELL_I64, .flags = COLUMN_MINOR), .by = BY(COST_BY_GEMM)},
+	[COST_TABLE_K] = {COLUMN(.id = "k", .title = "K", .help = "length of the sums", .type = CELL_I64, .flags = COLUMN_MINOR), .by = BY(COST_BY_GEMM)},
+	[COST_TABLE_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[COST_TABLE_TOTAL] = {COLUMN(.id = "total_gpu_ns", .title = "GPU total", .help = "sum of the durations of its kernels, copies and sets", .type = CELL_I64,
+	                             .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[COST_TABLE_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "total / all device work, listed or not", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[COST_TABLE_MEAN] = {COLUMN(.id = "mean_gpu_ns", .title = "Mean", .help = "mean of a call", .type = CELL_F64, .unit = UNIT_NS,
+	                            .flags = COLUMN_MINOR), .by = COST_TABLE_OF_ONE_CLASS},
+	[COST_TABLE_MIN] = {COLUMN(.id = "min_gpu_ns", .title = "Min", .help = "shortest call", .type = CELL_I64, .unit = UNIT_NS,
+	                           .flags = COLUMN_DETAIL), .by = COST_TABLE_OF_ONE_CLASS},
+	[COST_TABLE_MAX] = {COLUMN(.id = "max_gpu_ns", .title = "Max", .help = "longest call", .type = CELL_I64, .unit = UNIT_NS,
+	                           .flags = COLUMN_DETAIL), .by = COST_TABLE_OF_ONE_CLASS},
+	[COST_TABLE_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "floating-point operations of all calls, a multiply-add as 2; empty = unknown", .type = CELL_I64,
+	                             .unit = UNIT_FLOPS)},
+	[COST_TABLE_BYTES] = {COLUMN(.id = "bytes", .title = "Bytes", .help = "what all calls must read and write at least, each operand once; empty = unknown",
+	                             .type = CELL_I64, .unit = UNIT_BYTES)},
+	[COST_TABLE_TFLOPS] = {COLUMN(.id = "tflops_per_s", .title = "TFLOP/s", .help = "FLOPs / time, over the calls whose FLOPs are known", .type = CELL_F64, .digits = 3)},
+	[COST_TABLE_GBS] = {COLUMN(.id = "gb_per_s", .title = "GB/s", .help = "bytes / time, over the calls whose bytes are known", .type = CELL_F64, .digits = 1)},
+	[COST_TABLE_INTENSITY] = {COLUMN(.id = "flops_per_byte", .title = "FLOP/B", .help = "arithmetic intensity: FLOPs / bytes", .type = CELL_F64, .flags = COLUMN_MINOR,
+	                                 .digits = 2)},
+	[COST_TABLE_TC] = {COLUMN(.id = "tensor_cores", .title = "TC", .help = "whether its main kernels used Tensor Cores: yes, no or unknown", .type = CELL_STR)},
+	[COST_TABLE_ELIGIBLE] = {COLUMN(.id = "tc_eligible", .title = "Eligible", .help = "whether type and shape allow Tensor Cores: yes, no or unknown; yes where a kernel "
+	                                "uses them", .type = CELL_STR), .by = COST_TABLE_OF_ONE_CLASS},
+	[COST_TABLE_HINT] = {COLUMN(.id = "tc_hint", .title = "Hint", .help = "what keeps it from Tensor Cores, or from using them well", .type = CELL_STR,
+	                            .flags = COLUMN_WIDE | COLUMN_KEY), .by = COST_TABLE_OF_ONE_CLASS, .when = WHEN_RECORDED},
+	[COST_TABLE_BOUND] = {COLUMN(.id = "bound", .title = "Bound", .help = "what bounds it: compute or memory, whichever would take longer at its peak; latency: under a "
+	                             "tenth of what those allow, by kernels of under 10 us (a call's main one, on average); over peak: it did more than a peak allows (column "
+	                             "over_peak), so that the model tells nothing of it; empty = unknown", .type = CELL_STR, .flags = COLUMN_KEY), .by = COST_TABLE_OF_ROOFLINE},
+	[COST_TABLE_ATTAINABLE] = {COLUMN(.id = "attainable_ns", .title = "Attainable", .help = "time that all calls would take at the peaks: the longer of FLOPs / peak and "
+	                                  "bytes / bandwidth, call by call", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_KEY), .by = COST_TABLE_OF_ROOFLINE},
+	[COST_TABLE_EFFICIENCY] = {COLUMN(.id = "efficiency_pct", .title = "Effic. %", .help = "attainable / actual time", .type = CELL_F64,
+	                                  .unit = UNIT_PERCENT), .by = COST_TABLE_OF_ROOFLINE},
+	[COST_TABLE_GAIN] = {COLUMN(.id = "gain_ns", .title = "Gain", .help = "actual - attainable: what could be gained at most; empty = unknown, or over a peak",
+	                            .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_KEY), .by = COST_TABLE_OF_ROOFLINE},
+	[COST_TABLE_GAIN_PCT] = {COLUMN(.id = "gain_pct", .title = "Gain %", .help = "gain / all device work", .type = CELL_F64,
+	                                .unit = UNIT_PERCENT), .by = COST_TABLE_OF_ROOFLINE},
+	[COST_TABLE_PEAK_PCT] = {COLUMN(.id = "peak_pct", .title = "Peak %", .help = "FLOP/s achieved / the peak of column peak", .type = CELL_F64, .unit = UNIT_PERCENT,
+	                                .flags = COLUMN_KEY)},
+	[COST_TABLE_PEAK] = {COLUMN(.id = "peak", .title = "Peak", .help = "the peak that shares are of; empty = GPU or rate not known, or several", .type = CELL_STR,
+	                            .flags = COLUMN_DETAIL)},
+	[COST_TABLE_MEMORY_PCT] = {COLUMN(.id = "bandwidth_pct", .title = "BW %", .help = "bytes/s achieved / peak bandwidth of the device memory", .type = CELL_F64,
+	                                  .unit = UNIT_PERCENT)},
+	[COST_TABLE_OVER] = {COLUMN(.id = "over_peak", .title = "Over peak", .help = "set where more than 100 % of a peak comes out, which cannot be: of which peak",
+	                            .type = CELL_STR, .flags = COLUMN_WIDE), .when = WHEN_RECORDED},
+	[COST_TABLE_FORMULA] = {COLUMN(.id = "formula", .title = "Formula", .help = "how FLOPs were computed; empty = by a procedure", .type = CELL_STR,
+	                               .flags = COLUMN_DETAIL), .by = COST_TABLE_OF_ONE_CLASS},
+	[COST_TABLE_CAUSAL] = {COLUMN(.id = "flops_causal", .title = "Causal FLOPs", .help = "of attention with a causal mask: FLOPs of the pairs below the diagonal alone",
+	                              .type = CELL_I64, .unit = UNIT_FLOPS, .flags = COLUMN_DETAIL), .by = BY(COST_BY_ATTENTION), .when = WHEN_RECORDED},
+	[COST_TABLE_KERNELS] = {COLUMN(.id = "kernels", .title = "Kernels", .help = "its kernels, most time first, the first three", .type = CELL_STR,
+	                               .flags = COLUMN_WIDE | COLUMN_DETAIL | COLUMN_KERNEL), .not_by = BY(COST_BY_KERNEL)},
+	[COST_TABLE_UNKNOWN] = {COLUMN(.id = "unknown", .title = "Unknown", .help = "why FLOPs or bytes are unknown", .type = CELL_STR,
+	                               .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_RECORDED},
 };
+const struct section cost_section = {.columns = cost_table_columns, .n = COST_TABLE_COLUMNS};
 
 static const char *const tri_text[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
 
@@ -129,22 +147,16 @@ static void hint(const struct cost_row *x, struct buf *b)
 
 /* --- rows ------------------------------------------------------------------------------------------------------- */
 
-static void cost_table_put_f64(struct table *t, const struct cost_table_shown *s, unsigned c, double v)
+static void cost_table_put_i64(struct table *t, unsigned c, int64_t v)
 {
-	if (s->at[c] != UINT32_MAX && !isnan(v))
-		table_set_f64(t, s->at[c], v);
+	if (v >= 0)
+		table_set_i64(t, c, v);
 }
 
-static void cost_table_put_i64(struct table *t, const struct cost_table_shown *s, unsigned c, int64_t v)
+static void put_str(struct table *t, unsigned c, struct str v)
 {
-	if (s->at[c] != UINT32_MAX && v >= 0)
-		table_set_i64(t, s->at[c], v);
-}
-
-static void put_str(struct table *t, const struct cost_table_shown *s, unsigned c, struct str v)
-{
-	if (s->at[c] != UINT32_MAX && v.n)
-		table_set_str_copy(t, s->at[c], v);
+	if (v.n)
+		table_set_str_copy(t, c, v);
 }
 
 static void peak_text(const struct cost_row *x, struct buf *b)
@@ -204,35 +216,35 @@ static const char *bound_of(const struct cost_row *x)
 	return x->compute_ns > x->memory_ns ? "compute" : "memory";
 }
 
-static void put_rates(struct table *t, const struct cost_table_shown *s, const struct cost_row *x)
+static void put_rates(struct table *t, const struct cost_row *x)
 {
-	cost_table_put_i64(t, s, C_FLOPS, x->flops);
-	cost_table_put_i64(t, s, C_BYTES, x->bytes);
+	cost_table_put_i64(t, COST_TABLE_FLOPS, x->flops);
+	cost_table_put_i64(t, COST_TABLE_BYTES, x->bytes);
 	if (x->flops >= 0 && x->flops_ns > 0)
-		cost_table_put_f64(t, s, C_TFLOPS, (double)x->flops / (double)x->flops_ns / 1e3);
+		table_set_f64(t, COST_TABLE_TFLOPS, (double)x->flops / (double)x->flops_ns / 1e3);
 	if (x->bytes >= 0 && x->bytes_ns > 0)
-		cost_table_put_f64(t, s, C_GBS, (double)x->bytes / (double)x->bytes_ns);
+		table_set_f64(t, COST_TABLE_GBS, (double)x->bytes / (double)x->bytes_ns);
 	if (x->flops >= 0 && x->bytes > 0 && x->flops_ns == x->bytes_ns)
-		cost_table_put_f64(t, s, C_INTENSITY, (double)x->flops / (double)x->bytes);
-	cost_table_put_f64(t, s, C_PEAK_PCT, cost_compute_pct(x));
-	cost_table_put_f64(t, s, C_MEMORY_PCT, cost_memory_pct(x));
+		table_set_f64(t, COST_TABLE_INTENSITY, (double)x->flops / (double)x->bytes);
+	table_set_f64(t, COST_TABLE_PEAK_PCT, cost_compute_pct(x));
+	table_set_f64(t, COST_TABLE_MEMORY_PCT, cost_memory_pct(x));
 }
 
-static void put_roofline(struct table *t, const struct cost_table_shown *s, const struct cost_rows *r, const struct cost_row *x)
+static void put_roofline(struct table *t, const struct cost_rows *r, const struct cost_row *x)
 {
 	if (!x->attainable_of)
 		return;
 	double gain = (double)x->attainable_of - x->attainable_ns;
-	put_str(t, s, C_BOUND, str_from(bound_of(x)));
-	cost_table_put_f64(t, s, C_ATTAINABLE, x->attainable_ns);
-	cost_table_put_f64(t, s, C_EFFICIENCY, cost_efficiency_pct(x));
+	put_str(t, COST_TABLE_BOUND, str_from(bound_of(x)));
+	table_set_f64(t, COST_TABLE_ATTAINABLE, x->attainable_ns);
+	table_set_f64(t, COST_TABLE_EFFICIENCY, cost_efficiency_pct(x));
 	if (row_is_over(x))
 		return;
-	cost_table_put_f64(t, s, C_GAIN, gain);
-	cost_table_put_f64(t, s, C_GAIN_PCT, percent(gain, (double)r->all_ns));
+	table_set_f64(t, COST_TABLE_GAIN, gain);
+	table_set_f64(t, COST_TABLE_GAIN_PCT, percent(gain, (double)r->all_ns));
 }
 
-static void cost_table_put_kernels(struct table *t, const struct cost_table_shown *s, const struct cost_rows *r, const struct cost_row *x, struct buf *b)
+static void cost_table_put_kernels(struct table *t, const struct cost_rows *r, const struct cost_row *x, struct buf *b)
 {
 	enum { NAMED = 3 };
 	buf_clear(b);
@@ -242,138 +254,118 @@ static void cost_table_put_kernels(struct table *t, const struct cost_table_show
 	}
 	if (x->n_kernel_names > NAMED)
 		buf_printf(b, "; ... (%u)", x->n_kernel_names);
-	put_str(t, s, C_KERNELS, buf_view(b));
+	put_str(t, COST_TABLE_KERNELS, buf_view(b));
 }
 
-static void cost_table_put_row(struct table *t, const struct cost_table_shown *s, const struct cost_rows *r, const struct cost_row *x, struct buf *b)
+static void cost_table_put_shape(struct table *t, const struct cost *c, int64_t calls)
+{
+	int64_t causal;
+	put_str(t, COST_TABLE_PARAMS, c->params);
+	put_str(t, COST_TABLE_DTYPE, c->dtype == DTYPE_UNKNOWN ? (struct str){"", 0} : str_from(dtype_name(c->dtype)));
+	put_str(t, COST_TABLE_FORMULA, c->formula);
+	if (c->causal && c->flops_causal >= 0 && !__builtin_mul_overflow(c->flops_causal, calls, &causal))
+		table_set_i64(t, COST_TABLE_CAUSAL, causal);
+	if (c->flops < 0)
+		return;
+	table_set_i64(t, COST_TABLE_B, c->b);
+	table_set_i64(t, COST_TABLE_M, c->m);
+	table_set_i64(t, COST_TABLE_N, c->n);
+	table_set_i64(t, COST_TABLE_K, c->k);
+}
+
+static void cost_table_put_row(struct table *t, const struct cost_rows *r, const struct cost_row *x, struct buf *b)
 {
 	const struct cost *c = x->cost;
-	bool shape = s->by == COST_BY_SHAPE;
 	table_row(t);
-	put_str(t, s, C_NAME, profile_str(r->p, x->name));
-	put_str(t, s, C_DIRECTION, str_from(direction_name[x->direction]));
-	put_str(t, s, C_CLASS, str_from(op_class_name[x->class]));
-	cost_table_put_i64(t, s, C_CALLS, (int64_t)x->calls);
-	cost_table_put_i64(t, s, C_TOTAL, x->ns);
-	cost_table_put_f64(t, s, C_SHARE, percent((double)x->ns, (double)r->all_ns));
-	cost_table_put_f64(t, s, C_MEAN, (double)x->ns / (double)x->calls);
-	cost_table_put_i64(t, s, C_MIN, x->min);
-	cost_table_put_i64(t, s, C_MAX, x->max);
-	put_rates(t, s, x);
-	put_roofline(t, s, r, x);
-	put_str(t, s, C_TC, str_from(tri_text[cost_tc_used(x)]));
-	put_str(t, s, C_ELIGIBLE, str_from(tri_text[cost_tc_used(x) == TRI_YES ? TRI_YES : x->eligible]));
-	if (shape) {
-		put_str(t, s, C_PARAMS, c->params);
-		put_str(t, s, C_DTYPE, c->dtype == DTYPE_UNKNOWN ? (struct str){"", 0} : str_from(dtype_name(c->dtype)));
-		put_str(t, s, C_FORMULA, c->formula);
-		if (c->causal && c->flops_causal >= 0 && s->at[C_CAUSAL] != UINT32_MAX) {
-			int64_t all;
-			cost_table_put_i64(t, s, C_CAUSAL, __builtin_mul_overflow(c->flops_causal, (int64_t)x->calls, &all) ? -1 : all);
-		}
-		hint(x, b);
-		put_str(t, s, C_HINT, buf_view(b));
-	}
-	put_str(t, s, C_UNKNOWN, c->why);
+	put_str(t, COST_TABLE_OP, profile_str(r->p, x->name));
+	put_str(t, COST_TABLE_KERNEL, profile_str(r->p, x->name));
+	put_str(t, COST_TABLE_DIRECTION, str_from(direction_name[x->direction]));
+	put_str(t, COST_TABLE_CLASS, str_from(op_class_name[x->class]));
+	table_set_i64(t, COST_TABLE_CALLS, (int64_t)x->calls);
+	table_set_i64(t, COST_TABLE_TOTAL, x->ns);
+	table_set_f64(t, COST_TABLE_SHARE, percent((double)x->ns, (double)r->all_ns));
+	table_set_f64(t, COST_TABLE_MEAN, (double)x->ns / (double)x->calls);
+	table_set_i64(t, COST_TABLE_MIN, x->min);
+	table_set_i64(t, COST_TABLE_MAX, x->max);
+	put_rates(t, x);
+	put_roofline(t, r, x);
+	put_str(t, COST_TABLE_TC, str_from(tri_text[cost_tc_used(x)]));
+	put_str(t, COST_TABLE_ELIGIBLE, str_from(tri_text[cost_tc_used(x) == TRI_YES ? TRI_YES : x->eligible]));
+	cost_table_put_shape(t, c, (int64_t)x->calls);
+	hint(x, b);
+	put_str(t, COST_TABLE_HINT, buf_view(b));
+	put_str(t, COST_TABLE_UNKNOWN, c->why);
 	peak_text(x, b);
-	put_str(t, s, C_PEAK, buf_view(b));
+	put_str(t, COST_TABLE_PEAK, buf_view(b));
 	over_text(x, b);
-	put_str(t, s, C_OVER, buf_view(b));
-	cost_table_put_kernels(t, s, r, x, b);
+	put_str(t, COST_TABLE_OVER, buf_view(b));
+	cost_table_put_kernels(t, r, x, b);
 }
 
 /* --- the table -------------------------------------------------------------------------------------------------- */
 
-/* Rows that would look alike without the direction, and with it but without the class: a narrow terminal must not leave these out. */
-static void look_for_twins(struct cost_table_shown *s, const struct cost_rows *r)
+/* Whether rows look alike without the direction, and with it but without the class: a narrow terminal must not leave these out. */
+static bool has_twins(const struct cost_rows *r, bool with_direction, bool shape)
 {
-	for (int with = 0; with < 2; with++) {
-		struct intern seen;
-		struct buf key = {0};
-		intern_init(&seen);
-		for (uint32_t i = 0; i < r->n; i++) {
-			const struct cost_row *x = &r->v[i];
-			buf_clear(&key);
-			buf_printf(&key, "%u %d ", x->name, with ? x->direction : -1);
-			buf_str(&key, s->by == COST_BY_SHAPE ? x->cost->params : STR(""));
-			uint32_t before = seen.n;
-			intern_str(&seen, buf_view(&key));
-			s->twins[with] |= seen.n == before;
-		}
-		buf_release(&key);
-		intern_release(&seen);
+	struct intern seen;
+	struct buf key = {0};
+	bool twins = false;
+	intern_init(&seen);
+	for (uint32_t i = 0; i < r->n && !twins; i++) {
+		const struct cost_row *x = &r->v[i];
+		buf_clear(&key);
+		buf_printf(&key, "%u %d ", x->name, with_direction ? x->direction : -1);
+		buf_str(&key, shape ? x->cost->params : STR(""));
+		uint32_t before = seen.n;
+		intern_str(&seen, buf_view(&key));
+		twins = seen.n == before;
 	}
+	buf_release(&key);
+	intern_release(&seen);
+	return twins;
 }
 
-static void cost_table_look(struct cost_table_shown *s, const struct cost_rows *r)
+static void leave_out_unknown(struct table *t, const struct cost_rows *r)
 {
 	struct buf b = {0};
-	look_for_twins(s, r);
+	bool over = false, causal = false, why = false, hints = false;
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct cost_row *x = &r->v[i];
-		s->over |= row_is_over(x);
-		s->causal |= x->cost->causal;
-		s->why |= x->cost->why.n > 0;
+		over |= row_is_over(x);
+		causal |= x->cost->causal;
+		why |= x->cost->why.n > 0;
 		hint(x, &b);
-		s->hint |= b.n > 0;
+		hints |= b.n > 0;
 	}
 	buf_release(&b);
+	const bool lacks[COST_TABLE_COLUMNS] = {
+		[COST_TABLE_OVER] = !over, [COST_TABLE_CAUSAL] = !causal, [COST_TABLE_UNKNOWN] = !why, [COST_TABLE_HINT] = !hints,
+	};
+	for (unsigned c = 0; c < COST_TABLE_COLUMNS; c++)
+		if (lacks[c])
+			section_leave_out(&cost_section, c, t);
 }
 
-static bool cost_table_is_shown(const struct cost_table_shown *s, unsigned c, enum cost_set set)
+static void cost_table_flag(struct table *t, unsigned column, unsigned flags) { t->data[column].col.flags = flags; }
+
+static void cost_table_start(struct table *t, const struct cost_rows *r, const struct cost_spec *spec, const struct report_args *args)
 {
-	bool shape = s->by == COST_BY_SHAPE;
-	switch (c) {
-	case C_DIRECTION:
-	case C_CLASS:
-		if (s->by == COST_BY_KERNEL)
-			return false;
-		break;
-	case C_PARAMS:
-	case C_DTYPE:
-	case C_FORMULA:
-		if (!shape)
-			return false;
-		break;
-	case C_HINT:
-		if (!shape || !s->hint)
-			return false;
-		break;
-	case C_CAUSAL:
-		if (!shape || !s->causal)
-			return false;
-		break;
-	case C_OVER:
-		return s->over;
-	case C_UNKNOWN:
-		return s->why;
-	case C_KERNELS:
-		if (s->by == COST_BY_KERNEL)
-			return false;
-		break;
+	bool roofline = !spec->classes, shape = !roofline || args->variant->by == COST_BY_SHAPE;
+	section_start(&cost_section, args, WHEN_RECORDED, t);
+	leave_out_unknown(t, r);
+	if (!roofline) { /* these answer its question */
+		cost_table_flag(t, COST_TABLE_PARAMS, COLUMN_WIDE | COLUMN_KEY);
+		cost_table_flag(t, COST_TABLE_TFLOPS, COLUMN_KEY);
+		cost_table_flag(t, COST_TABLE_TC, COLUMN_KEY);
 	}
-	return columns[c].sets >> set & 1;
-}
-
-static void cost_table_add_columns(struct table *t, struct cost_table_shown *s, const struct cost_spec *spec)
-{
-	for (unsigned c = 0; c < N_COLUMNS; c++) {
-		struct column col = columns[c].c;
-		if (c == C_NAME && s->by == COST_BY_KERNEL) {
-			col.id = "kernel";
-			col.title = "Kernel";
-			col.help = "name of the kernel";
-			col.flags |= COLUMN_WIDE;
-		}
-		bool tells = (c == C_DIRECTION && s->twins[0]) || (c == C_CLASS && s->twins[1]) || answers[c] >> spec->set & 1;
-		if (s->twins[0] && (c == C_ATTAINABLE || c == C_PEAK_PCT) && spec->set == COST_SET_ROOFLINE)
-			tells = false; /* 80 columns have no room for both */
-		col.flags |= tells ? COLUMN_KEY : decoration[c] >> spec->set & 1 ? COLUMN_MINOR : 0;
-		s->at[c] = cost_table_is_shown(s, c, spec->set) ? table_column(t, &col) : UINT32_MAX;
-		if (c == C_DTYPE && spec->columns) {
-			s->extra = t->n_columns;
-			spec->columns(t);
-		}
+	if (has_twins(r, true, shape))
+		cost_table_flag(t, COST_TABLE_CLASS, COLUMN_KEY);
+	if (!has_twins(r, false, shape))
+		return;
+	cost_table_flag(t, COST_TABLE_DIRECTION, COLUMN_KEY);
+	if (roofline) { /* 80 columns have no room for both */
+		cost_table_flag(t, COST_TABLE_ATTAINABLE, 0);
+		cost_table_flag(t, COST_TABLE_PEAK_PCT, 0);
 	}
 }
 
@@ -532,11 +524,11 @@ int cost_report(const struct cost_spec *spec, const struct profile *p, const str
 {
 	struct window w;
 	enum cost_rules rules = args->variant->rules ? *(const enum cost_rules *)args->variant->rules : COST_DEFAULT;
-	struct cost_table_shown s = {.by = (enum cost_by)args->variant->by};
+	enum cost_by by = spec->classes ? COST_BY_SHAPE : (enum cost_by)args->variant->by;
 	struct buf b = {0};
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct cost_rows *x = cost_rows_new(p, &w, spec->classes, s.by, rules);
+	struct cost_rows *x = cost_rows_new(p, &w, spec->classes, by, rules);
 	int rc = 0;
 	if (!x->all_ns && !x->n) {
 		rc = w.all ? err_set(e, ERR_DATA, "the input holds no device work; to record it: %s", recording_how(p, RECORD_DEVICE_WORK))
@@ -544,13 +536,9 @@ int cost_report(const struct cost_spec *spec, const struct profile *p, const str
 	} else if (!x->n) {
 		rc = none_found(spec, x, spec->classes && rules == COST_DEFAULT, e);
 	} else {
-		cost_table_look(&s, x);
-		cost_table_add_columns(out, &s, spec);
-		for (uint32_t i = 0; i < x->n; i++) {
-			cost_table_put_row(out, &s, x, &x->v[i], &b);
-			if (spec->put)
-				spec->put(out, s.extra, &x->v[i]);
-		}
+		cost_table_start(out, x, spec, args);
+		for (uint32_t i = 0; i < x->n; i++)
+			cost_table_put_row(out, x, &x->v[i], &b);
 		cost_table_put_notes(out, x, !spec->classes);
 		rc = table_sort(out, str_from(spec->sort), true, e);
 	}

@@ -11,7 +11,8 @@
 #include "analysis/time/bounds.h"
 #include "query/window.h"
 
-enum cost_by { COST_BY_SHAPE, COST_BY_OP, COST_BY_KERNEL };
+/* What a row is of, as report_variant.by. A report of one kind of op has rows by shape, and a number for columns of its own. */
+enum cost_by { COST_BY_SHAPE, COST_BY_OP, COST_BY_KERNEL, COST_BY_GEMM, COST_BY_CONV, COST_BY_ATTENTION };
 
 struct cost_row {
 	uint32_t name;           /* string id: of the op, or of the kernel (COST_BY_KERNEL) */
@@ -47,7 +48,7 @@ struct cost_rows {
 	int64_t all_ns, listed_ns, other_ns /* other ops with a model */, unmodelled_ns, unattributed_ns;
 };
 
-/* Ops of these classes (bits 1 << enum op_class; 0 = all). */
+/* Ops of these classes (bits 1 << enum op_class; 0 = all); `by` one of the first three. */
 struct cost_rows *cost_rows_new(const struct profile *p, const struct window *w, uint32_t classes, enum cost_by by, enum cost_rules rules);
 void cost_rows_free(struct cost_rows *r);
 
@@ -58,18 +59,15 @@ double cost_efficiency_pct(const struct cost_row *x);
 /* Yes where any time is on Tensor Cores, else unknown where any is unknown. */
 enum tri cost_tc_used(const struct cost_row *x);
 
-enum cost_set { COST_SET_OPS /* gemm, conv, attention */, COST_SET_ROOFLINE };
-
 struct cost_spec {
-	uint32_t classes;
-	enum cost_set set;
+	uint32_t classes;          /* of a report of one kind of op, its bit; 0 = all */
 	const char *missing;       /* what is said when there is no such op */
 	const char *absent;        /* the same where shapes of other ops were recorded; NULL = `missing` */
 	const char *sort;          /* column */
-	/* Hooks for columns of its own behind the op's; NULL = none. `at` is the index of the first. */
-	void (*columns)(struct table *t);
-	void (*put)(struct table *t, unsigned at, const struct cost_row *x);
 };
+
+/* Their columns. */
+extern const struct section cost_section;
 
 /* args->variant says by what: .by is an enum cost_by, .rules an enum cost_rules (NULL = opscope's own). */
 int cost_report(const struct cost_spec *spec, const struct profile *p, const struct report_args *args, struct table *out, struct err *e);
