@@ -14,7 +14,7 @@
 #include "query/window.h"
 #include "report/parts/cost_table.h"
 
-enum by { BY_NAME, BY_SIZE, BY_KERNEL };
+enum comm_grouping { COMM_BY_NAME, COMM_BY_SIZE, COMM_BY_KERNEL };
 
 struct comm_key {
 	uint32_t name, group, dtype, ranks; /* ids of `texts` but for ranks */
@@ -32,7 +32,7 @@ struct comm {
 	const struct profile *p;
 	const struct window *w;
 	struct costs *costs;
-	enum by by;
+	enum comm_grouping by;
 	bool has_device;
 	int64_t device;
 	uint8_t *is;             /* by gpu_op row: a collective */
@@ -52,12 +52,12 @@ static int64_t comm_end_of(const struct profile *p, uint32_t g)
 static struct str comm_name_of(const struct comm *x, const struct cost *cost, uint32_t g)
 {
 	struct str s;
-	if (cost && cost->params.n && x->by != BY_KERNEL) {
+	if (cost && cost->params.n && x->by != COMM_BY_KERNEL) {
 		struct str rest = cost->params;
 		str_split(&rest, ',', &s);
 		return s;
 	}
-	if (x->by != BY_KERNEL && profile_arg(x->p, x->p->gpu_op.args[g], ARG_COLLECTIVE, &s) && s.n)
+	if (x->by != COMM_BY_KERNEL && profile_arg(x->p, x->p->gpu_op.args[g], ARG_COLLECTIVE, &s) && s.n)
 		return s;
 	s = profile_str(x->p, x->p->gpu_op.name[g]);
 	const char *args = memchr(s.p, '(', s.n);
@@ -128,7 +128,7 @@ static void comm_add(struct comm *x, uint32_t g, uint32_t gpu, int64_t exposed)
 	k.dtype = c && c->dtype ? intern_str(&x->texts, str_from(dtype_name(c->dtype))) : 0;
 	k.ranks = ranks > 0 && ranks < UINT32_MAX ? (uint32_t)ranks : 0;
 	k.device = comm_device_of(x, gpu);
-	k.bytes = x->by == BY_SIZE ? bytes : 0;
+	k.bytes = x->by == COMM_BY_SIZE ? bytes : 0;
 	struct comm_row *r = comm_row_at(x, &k);
 	r->calls++;
 	r->ns += ns;
@@ -200,67 +200,76 @@ static struct sort_item *comm_find(struct comm *x, uint32_t *n)
 	return v;
 }
 
-enum { C_DEVICE, C_NAME, C_GROUP, C_RANKS, C_DTYPE, C_SIZE, C_CALLS, C_BYTES, C_TOTAL, C_EXPOSED, C_EXPOSED_PCT, C_MEAN, C_MIN, C_MAX, C_ALG, C_BUS, N_COLUMNS };
-
-static const struct column columns[N_COLUMNS] = {
-	[C_DEVICE] = {.id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_GROUP},
-	[C_NAME] = {.id = "collective", .title = "Collective", .help = "what it does: all_reduce, all_gather, ...; the kernel's name where nothing says more", .type = CELL_STR,
-	            .flags = COLUMN_KEY | COLUMN_GROUP},
-	[C_GROUP] = {.id = "process_group", .title = "Group", .help = "process group, by the name that torch gives it; empty = not recorded", .type = CELL_STR},
-	[C_RANKS] = {.id = "ranks", .title = "Ranks", .help = "ranks of the group; empty = not recorded", .type = CELL_I64},
-	[C_DTYPE] = {.id = "dtype", .title = "Type", .help = "of the elements; empty = not recorded", .type = CELL_STR, .flags = COLUMN_MINOR},
-	[C_SIZE] = {.id = "message_bytes", .title = "Message", .help = "bytes of one call's message; empty = not recorded", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_GROUP},
-	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "kernels of it that ran", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY},
-	[C_BYTES] = {.id = "bytes", .title = "Bytes", .help = "sum of the messages, as nccl-tests counts their size; empty = of no call known, or more than fit 64 bits", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_KEY},
-	[C_TOTAL] = {.id = "total_ns", .title = "Total", .help = "sum of the durations of its kernels: transfer, and waiting for ranks that come later", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_EXPOSED] = {.id = "exposed_ns", .title = "Exposed", .help = "while its GPU did nothing else; a moment in which several collectives ran counts for the one that began first",
-	               .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[C_EXPOSED_PCT] = {.id = "exposed_pct", .title = "Exposed %", .help = "exposed / total", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[C_MEAN] = {.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS},
-	[C_MIN] = {.id = "min_ns", .title = "Min", .help = "shortest duration: the nearest to a transfer without waiting", .type = CELL_I64, .unit = UNIT_NS},
-	[C_MAX] = {.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
-	[C_ALG] = {.id = "algorithm_gb_per_s", .title = "Alg. GB/s", .help = "bytes / time of the calls of known size, as nccl-tests has it, waiting included", .type = CELL_F64, .flags = COLUMN_DETAIL, .digits = 2},
-	[C_BUS] = {.id = "bus_gb_per_s", .title = "Bus GB/s", .help = "bytes that a rank sends / time, as nccl-tests has it, waiting included", .type = CELL_F64, .flags = COLUMN_MINOR, .digits = 2},
+enum {
+	COMM_DEVICE, COMM_NAME, COMM_GROUP, COMM_RANKS, COMM_DTYPE, COMM_SIZE, COMM_CALLS, COMM_BYTES, COMM_TOTAL, COMM_EXPOSED, COMM_EXPOSED_PCT, COMM_MEAN, COMM_MIN, COMM_MAX,
+	COMM_ALG, COMM_BUS, COMM_COLUMNS
 };
 
-static void comm_put_row(const struct comm *x, struct table *t, const struct comm_row *r, const unsigned at[])
+static const struct section_column comm_columns[COMM_COLUMNS] = {
+	[COMM_DEVICE] = {COLUMN(.id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_GROUP)},
+	[COMM_NAME] = {COLUMN(.id = "collective", .title = "Collective", .help = "what it does: all_reduce, all_gather, ...; the kernel's name where nothing says more",
+	                      .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_GROUP)},
+	[COMM_GROUP] = {COLUMN(.id = "process_group", .title = "Group", .help = "process group, by the name that torch gives it; empty = not recorded", .type = CELL_STR)},
+	[COMM_RANKS] = {COLUMN(.id = "ranks", .title = "Ranks", .help = "ranks of the group; empty = not recorded", .type = CELL_I64)},
+	[COMM_DTYPE] = {COLUMN(.id = "dtype", .title = "Type", .help = "of the elements; empty = not recorded", .type = CELL_STR, .flags = COLUMN_MINOR)},
+	[COMM_SIZE] = {COLUMN(.id = "message_bytes", .title = "Message", .help = "bytes of one call's message; empty = not recorded", .type = CELL_I64, .unit = UNIT_BYTES,
+	                      .flags = COLUMN_GROUP), .by = BY(COMM_BY_SIZE)},
+	[COMM_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "kernels of it that ran", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY)},
+	[COMM_BYTES] = {COLUMN(.id = "bytes", .title = "Bytes",
+	                       .help = "sum of the messages, as nccl-tests counts their size; empty = of no call known, or more than fit 64 bits", .type = CELL_I64,
+	                       .unit = UNIT_BYTES, .flags = COLUMN_KEY)},
+	[COMM_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum of the durations of its kernels: transfer, and waiting for ranks that come later",
+	                       .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[COMM_EXPOSED] = {COLUMN(.id = "exposed_ns", .title = "Exposed",
+	                         .help = "while its GPU did nothing else; a moment in which several collectives ran counts for the one that began first", .type = CELL_I64,
+	                         .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[COMM_EXPOSED_PCT] = {COLUMN(.id = "exposed_pct", .title = "Exposed %", .help = "exposed / total", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[COMM_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS)},
+	[COMM_MIN] = {COLUMN(.id = "min_ns", .title = "Min", .help = "shortest duration: the nearest to a transfer without waiting", .type = CELL_I64, .unit = UNIT_NS)},
+	[COMM_MAX] = {COLUMN(.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
+	[COMM_ALG] = {COLUMN(.id = "algorithm_gb_per_s", .title = "Alg. GB/s", .help = "bytes / time of the calls of known size, as nccl-tests has it, waiting included",
+	                     .type = CELL_F64, .flags = COLUMN_DETAIL, .digits = 2)},
+	[COMM_BUS] = {COLUMN(.id = "bus_gb_per_s", .title = "Bus GB/s", .help = "bytes that a rank sends / time, as nccl-tests has it, waiting included", .type = CELL_F64,
+	                     .flags = COLUMN_MINOR, .digits = 2)},
+};
+static const struct section comm_section = {.columns = comm_columns, .n = COMM_COLUMNS};
+
+static void comm_put_row(const struct comm *x, struct table *t, const struct comm_row *r)
 {
 	table_row(t);
 	if (r->key.device != INT32_MIN)
-		table_set_i64(t, at[C_DEVICE], r->key.device);
-	table_set_str_copy(t, at[C_NAME], intern_get(&x->texts, r->key.name));
+		table_set_i64(t, COMM_DEVICE, r->key.device);
+	table_set_str_copy(t, COMM_NAME, intern_get(&x->texts, r->key.name));
 	if (r->key.group)
-		table_set_str_copy(t, at[C_GROUP], intern_get(&x->texts, r->key.group));
+		table_set_str_copy(t, COMM_GROUP, intern_get(&x->texts, r->key.group));
 	if (r->key.ranks)
-		table_set_i64(t, at[C_RANKS], r->key.ranks);
+		table_set_i64(t, COMM_RANKS, r->key.ranks);
 	if (r->key.dtype)
-		table_set_str_copy(t, at[C_DTYPE], intern_get(&x->texts, r->key.dtype));
-	if (x->by == BY_SIZE && r->key.bytes >= 0)
-		table_set_i64(t, at[C_SIZE], r->key.bytes);
-	table_set_i64(t, at[C_CALLS], (int64_t)r->calls);
+		table_set_str_copy(t, COMM_DTYPE, intern_get(&x->texts, r->key.dtype));
+	if (r->key.bytes >= 0)
+		table_set_i64(t, COMM_SIZE, r->key.bytes);
+	table_set_i64(t, COMM_CALLS, (int64_t)r->calls);
 	if (r->sized && r->bytes >= 0)
-		table_set_i64(t, at[C_BYTES], r->bytes);
-	table_set_i64(t, at[C_TOTAL], r->ns);
-	table_set_i64(t, at[C_EXPOSED], r->exposed);
-	table_set_f64(t, at[C_EXPOSED_PCT], percent((double)r->exposed, (double)r->ns));
-	table_set_f64(t, at[C_MEAN], (double)r->ns / (double)r->calls);
-	table_set_i64(t, at[C_MIN], r->min);
-	table_set_i64(t, at[C_MAX], r->max);
+		table_set_i64(t, COMM_BYTES, r->bytes);
+	table_set_i64(t, COMM_TOTAL, r->ns);
+	table_set_i64(t, COMM_EXPOSED, r->exposed);
+	table_set_f64(t, COMM_EXPOSED_PCT, percent((double)r->exposed, (double)r->ns));
+	table_set_f64(t, COMM_MEAN, (double)r->ns / (double)r->calls);
+	table_set_i64(t, COMM_MIN, r->min);
+	table_set_i64(t, COMM_MAX, r->max);
 	if (r->sized && r->bytes >= 0 && r->sized_ns > 0)
-		table_set_f64(t, at[C_ALG], (double)r->bytes / (double)r->sized_ns);
+		table_set_f64(t, COMM_ALG, (double)r->bytes / (double)r->sized_ns);
 	if (r->wired && r->wire >= 0 && r->wired_ns > 0)
-		table_set_f64(t, at[C_BUS], (double)r->wire / (double)r->wired_ns);
+		table_set_f64(t, COMM_BUS, (double)r->wire / (double)r->wired_ns);
 }
 
-static int comm_put(const struct comm *x, struct table *t, int64_t exposed, unsigned gpus, struct err *e)
+static int comm_put(const struct comm *x, const struct report_args *args, struct table *t, int64_t exposed, unsigned gpus, struct err *e)
 {
-	unsigned at[N_COLUMNS];
 	int64_t all = 0;
 	uint64_t calls = 0, sized = 0;
-	for (unsigned c = 0; c < N_COLUMNS; c++)
-		at[c] = c == C_SIZE && x->by != BY_SIZE ? UINT32_MAX : table_column(t, &columns[c]);
+	section_start(&comm_section, args, 0, t);
 	for (uint32_t i = 0; i < x->n; i++) {
-		comm_put_row(x, t, &x->v[i], at);
+		comm_put_row(x, t, &x->v[i]);
 		all += x->v[i].ns;
 		calls += x->v[i].calls;
 		sized += x->v[i].sized;
@@ -282,7 +291,7 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 	struct window w;
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
-	struct comm x = {.p = p, .w = &w, .by = (enum by)args->variant->by, .has_device = args->device != NULL};
+	struct comm x = {.p = p, .w = &w, .by = (enum comm_grouping)args->variant->by, .has_device = args->device != NULL};
 	if (args->device && !str_to_i64(str_from(args->device), &x.device))
 		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
 	x.is = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
@@ -300,7 +309,7 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 			;
 		exposed += comm_add_device(&x, v + from, to - from, (uint32_t)v[from].key);
 	}
-	int rc = n ? comm_put(&x, out, exposed, gpus, e) : -1;
+	int rc = n ? comm_put(&x, args, out, exposed, gpus, e) : -1;
 	if (!n && (args->device || !w.all))
 		err_set(e, ERR_DATA, "no collective ran on that device or in those steps");
 	else if (!n)
@@ -319,9 +328,9 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 }
 
 static const struct report_variant comm_variants[] = {
-	{.group_by = "name", .by = BY_NAME},
-	{.group_by = "size", .by = BY_SIZE},
-	{.group_by = "kernel", .by = BY_KERNEL},
+	{.group_by = "name", .by = COMM_BY_NAME},
+	{.group_by = "size", .by = COMM_BY_SIZE},
+	{.group_by = "kernel", .by = COMM_BY_KERNEL},
 	{0},
 };
 
@@ -334,6 +343,7 @@ const struct report report_comm = {
 	        "nothing else. --group-by=size divides by the size of the message, too; --group-by=kernel by the kernel's name. A rank's time holds waiting "
 	        "for the ranks that reach the collective later; the shortest call is the nearest to the transfer alone.",
 	.variants = comm_variants,
+	.sections = (const struct section *const[]){&comm_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS | REPORT_DEVICE,
 	.timeline = true,

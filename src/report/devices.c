@@ -11,6 +11,7 @@ static int devices_run(const struct profile *p, const struct report_args *args, 
 	if (args->has_steps && !r)
 		return -1;
 	roles_free(r);
+	section_start(&device_section, args, 0, t);
 	device_table(p, args, false, t);
 	return 0;
 }
@@ -24,6 +25,7 @@ const struct report report_devices = {
 	        "how well its kernels filled it. GPU utilisation says only that some kernel was running; SM efficiency, how many of "
 	        "its multiprocessors had blocks; occupancy, how full these were. The time is that from the start of the first step "
 	        "to the end of the last one.",
+	.sections = (const struct section *const[]){&device_section, NULL},
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

@@ -6,45 +6,67 @@
 #include "query/report.h"
 #include "report/parts/key_groups.h"
 
-enum { C_EVENT, C_NAME, C_TRACE_NAME, C_SINCE, C_START, C_END, C_PARENT, C_THREAD, C_NODE, C_DEVICE, C_ASYNC, C_ANNOTATION, C_BACKWARD, C_SEQUENCE,
-       C_FWD_THREAD, C_HOST_SELF, C_DEV_SELF, C_DEV_TOTAL, C_KERNELS, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS,
-       C_SHAPES, C_OVERLOAD, C_STACK, C_ON_DEVICE, C_STREAM, C_CONCRETE, C_ARGUMENTS, N_COLUMNS };
-
-static const struct column columns[N_COLUMNS] = {
-	[C_EVENT] = {.id = "event", .title = "Event", .help = "its number, from 0, in order of start", .type = CELL_I64},
-	[C_NAME] = {.id = "name", .title = "Name", .help = "name as key_averages() has it: ProfilerStep* for all steps", .type = CELL_STR, .flags = COLUMN_KEY},
-	[C_TRACE_NAME] = {.id = "trace_name", .title = "Name in the trace", .help = "name as recorded; empty = not in the trace by itself", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_SINCE] = {.id = "since_first_ns", .title = "Start", .help = "since the first event of the table", .type = CELL_I64, .unit = UNIT_NS, .digits = 3, .shown_in = "ms"},
-	[C_START] = {.id = "start_ns", .title = "Start by the clock", .help = "on the trace's clock", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL},
-	[C_END] = {.id = "end_ns", .title = "End by the clock", .help = "on the trace's clock", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL},
-	[C_PARENT] = {.id = "parent", .title = "Parent", .help = "number of the event around it; empty = none", .type = CELL_I64},
-	[C_THREAD] = {.id = "thread", .title = "Thread", .help = "thread id as recorded; of an API call that of the op that made it", .type = CELL_STR},
-	[C_NODE] = {.id = "node_id", .title = "Node", .help = "the process that it ran in, called by RPC; empty = this one", .type = CELL_I64},
-	[C_DEVICE] = {.id = "on_device", .title = "On device", .help = "it ran on a device, not on the host", .type = CELL_BOOL, .flags = COLUMN_DETAIL},
-	[C_ASYNC] = {.id = "async", .title = "Async", .help = "it began on one thread and ended on another", .type = CELL_BOOL, .flags = COLUMN_DETAIL},
-	[C_ANNOTATION] = {.id = "user_annotation", .title = "Annotation", .help = "record_function, or its shadow on the device", .type = CELL_BOOL, .flags = COLUMN_DETAIL},
-	[C_BACKWARD] = {.id = "backward_node", .title = "Backward node", .help = "a node of the backward pass", .type = CELL_BOOL, .flags = COLUMN_DETAIL},
-	[C_SEQUENCE] = {.id = "sequence_number", .title = "Sequence", .help = "autograd's sequence number; empty = none", .type = CELL_I64},
-	[C_FWD_THREAD] = {.id = "fwd_thread", .title = "Forward thread", .help = "of a backward op, torch's number of the thread of its forward op", .type = CELL_I64, .flags = COLUMN_DETAIL},
-	[C_HOST_SELF] = {.id = "host_self_ns", .title = "Host self", .help = "time on the host less the events inside it", .type = CELL_I64, .unit = UNIT_NS},
-	[C_DEV_SELF] = {.id = "device_self_ns", .title = "Device self", .help = "device time of what it launched itself", .type = CELL_I64, .unit = UNIT_NS},
-	[C_DEV_TOTAL] = {.id = "device_total_ns", .title = "Device total", .help = "device time of what it and the events inside it launched", .type = CELL_I64, .unit = UNIT_NS},
-	[C_KERNELS] = {.id = "kernels", .title = "Kernels", .help = "pieces of device work that it launched itself", .type = CELL_I64, .unit = UNIT_COUNT},
-	[C_CPU_MEM] = {.id = "host_memory_bytes", .title = "Host memory", .help = "allocated less freed in it, on the host", .type = CELL_I64, .unit = UNIT_BYTES},
-	[C_CPU_MEM_SELF] = {.id = "host_self_memory_bytes", .title = "Host self memory", .help = "the same less the events inside it", .type = CELL_I64, .unit = UNIT_BYTES},
-	[C_DEV_MEM] = {.id = "device_memory_bytes", .title = "Device memory", .help = "allocated less freed in it, on the device", .type = CELL_I64, .unit = UNIT_BYTES},
-	[C_DEV_MEM_SELF] = {.id = "device_self_memory_bytes", .title = "Device self memory", .help = "the same less the events inside it", .type = CELL_I64, .unit = UNIT_BYTES},
-	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "by formula; empty = unknown", .type = CELL_I64, .unit = UNIT_FLOPS},
-	[C_SHAPES] = {.id = "input_shape", .title = "Input shape", .help = "dimensions of its inputs", .type = CELL_STR, .flags = COLUMN_WIDE},
-	[C_OVERLOAD] = {.id = "overload_name", .title = "Overload", .help = "which overload of the op", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_STACK] = {.id = "call_stack", .title = "Call stack", .help = "Python frames, innermost first; of the forward op for ops of the backward pass", .type = CELL_STR,
-	             .flags = COLUMN_WIDE | COLUMN_STACK},
-	[C_ON_DEVICE] = {.id = "device", .title = "Device", .help = "of device work, the ordinal of the device", .type = CELL_I64, .flags = COLUMN_DETAIL},
-	[C_STREAM] = {.id = "stream", .title = "Stream", .help = "of device work, its stream", .type = CELL_I64, .flags = COLUMN_DETAIL},
-	[C_CONCRETE] = {.id = "concrete_inputs", .title = "Concrete inputs", .help = "values of its inputs that are no tensors, as a JSON list", .type = CELL_STR,
-	                .flags = COLUMN_WIDE | COLUMN_DETAIL},
-	[C_ARGUMENTS] = {.id = "arguments", .title = "Arguments", .help = "what else the trace says of it, as a JSON object", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL},
+enum {
+	EVENTS_EVENT, EVENTS_NAME, EVENTS_TRACE_NAME, EVENTS_SINCE, EVENTS_START, EVENTS_END, EVENTS_PARENT, EVENTS_THREAD, EVENTS_NODE, EVENTS_ON_DEVICE, EVENTS_ASYNC,
+	EVENTS_ANNOTATION, EVENTS_BACKWARD, EVENTS_SEQUENCE, EVENTS_FWD_THREAD, EVENTS_HOST_SELF, EVENTS_DEV_SELF, EVENTS_DEV_TOTAL, EVENTS_KERNELS, EVENTS_CPU_MEM,
+	EVENTS_CPU_MEM_SELF, EVENTS_DEV_MEM, EVENTS_DEV_MEM_SELF, EVENTS_FLOPS, EVENTS_SHAPES, EVENTS_OVERLOAD, EVENTS_STACK, EVENTS_DEVICE, EVENTS_STREAM, EVENTS_CONCRETE,
+	EVENTS_ARGUMENTS, EVENTS_COLUMNS
 };
+
+static const struct section_column function_events_columns[EVENTS_COLUMNS] = {
+	[EVENTS_EVENT] = {COLUMN(.id = "event", .title = "Event", .help = "its number, from 0, in order of start", .type = CELL_I64)},
+	[EVENTS_NAME] = {COLUMN(.id = "name", .title = "Name", .help = "name as key_averages() has it: ProfilerStep* for all steps", .type = CELL_STR, .flags = COLUMN_KEY)},
+	[EVENTS_TRACE_NAME] = {COLUMN(.id = "trace_name", .title = "Name in the trace", .help = "name as recorded; empty = not in the trace by itself", .type = CELL_STR,
+	                              .flags = COLUMN_DETAIL)},
+	[EVENTS_SINCE] = {COLUMN(.id = "since_first_ns", .title = "Start", .help = "since the first event of the table", .type = CELL_I64, .unit = UNIT_NS, .digits = 3,
+	                         .shown_in = "ms")},
+	[EVENTS_START] = {COLUMN(.id = "start_ns", .title = "Start by the clock", .help = "on the trace's clock", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL)},
+	[EVENTS_END] = {COLUMN(.id = "end_ns", .title = "End by the clock", .help = "on the trace's clock", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL)},
+	[EVENTS_PARENT] = {COLUMN(.id = "parent", .title = "Parent", .help = "number of the event around it; empty = none", .type = CELL_I64)},
+	[EVENTS_THREAD] = {COLUMN(.id = "thread", .title = "Thread", .help = "thread id as recorded; of an API call that of the op that made it", .type = CELL_STR)},
+	[EVENTS_NODE] = {COLUMN(.id = "node_id", .title = "Node", .help = "the process that it ran in, called by RPC; empty = this one", .type = CELL_I64),
+	                 .when = WHEN_RECORDED},
+	[EVENTS_ON_DEVICE] = {COLUMN(.id = "on_device", .title = "On device", .help = "it ran on a device, not on the host", .type = CELL_BOOL, .flags = COLUMN_DETAIL)},
+	[EVENTS_ASYNC] = {COLUMN(.id = "async", .title = "Async", .help = "it began on one thread and ended on another", .type = CELL_BOOL, .flags = COLUMN_DETAIL)},
+	[EVENTS_ANNOTATION] = {COLUMN(.id = "user_annotation", .title = "Annotation", .help = "record_function, or its shadow on the device", .type = CELL_BOOL,
+	                              .flags = COLUMN_DETAIL)},
+	[EVENTS_BACKWARD] = {COLUMN(.id = "backward_node", .title = "Backward node", .help = "a node of the backward pass", .type = CELL_BOOL, .flags = COLUMN_DETAIL)},
+	[EVENTS_SEQUENCE] = {COLUMN(.id = "sequence_number", .title = "Sequence", .help = "autograd's sequence number; empty = none", .type = CELL_I64)},
+	[EVENTS_FWD_THREAD] = {COLUMN(.id = "fwd_thread", .title = "Forward thread", .help = "of a backward op, torch's number of the thread of its forward op",
+	                              .type = CELL_I64, .flags = COLUMN_DETAIL)},
+	[EVENTS_HOST_SELF] = {COLUMN(.id = "host_self_ns", .title = "Host self", .help = "time on the host less the events inside it", .type = CELL_I64, .unit = UNIT_NS)},
+	[EVENTS_DEV_SELF] = {COLUMN(.id = "device_self_ns", .title = "Device self", .help = "device time of what it launched itself", .type = CELL_I64, .unit = UNIT_NS),
+	                     .when = WHEN_DEVICE},
+	[EVENTS_DEV_TOTAL] = {COLUMN(.id = "device_total_ns", .title = "Device total", .help = "device time of what it and the events inside it launched", .type = CELL_I64,
+	                             .unit = UNIT_NS), .when = WHEN_DEVICE},
+	[EVENTS_KERNELS] = {COLUMN(.id = "kernels", .title = "Kernels", .help = "pieces of device work that it launched itself", .type = CELL_I64, .unit = UNIT_COUNT),
+	                    .when = WHEN_DEVICE},
+	[EVENTS_CPU_MEM] = {COLUMN(.id = "host_memory_bytes", .title = "Host memory", .help = "allocated less freed in it, on the host", .type = CELL_I64, .unit = UNIT_BYTES),
+	                    .when = WHEN_MEMORY},
+	[EVENTS_CPU_MEM_SELF] = {COLUMN(.id = "host_self_memory_bytes", .title = "Host self memory", .help = "the same less the events inside it", .type = CELL_I64,
+	                                .unit = UNIT_BYTES), .when = WHEN_MEMORY},
+	[EVENTS_DEV_MEM] = {COLUMN(.id = "device_memory_bytes", .title = "Device memory", .help = "allocated less freed in it, on the device", .type = CELL_I64,
+	                           .unit = UNIT_BYTES), .when = WHEN_MEMORY},
+	[EVENTS_DEV_MEM_SELF] = {COLUMN(.id = "device_self_memory_bytes", .title = "Device self memory", .help = "the same less the events inside it", .type = CELL_I64,
+	                                .unit = UNIT_BYTES), .when = WHEN_MEMORY},
+	[EVENTS_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "by formula; empty = unknown", .type = CELL_I64, .unit = UNIT_FLOPS)},
+	[EVENTS_SHAPES] = {COLUMN(.id = "input_shape", .title = "Input shape", .help = "dimensions of its inputs", .type = CELL_STR, .flags = COLUMN_WIDE), .when = WHEN_SHAPES},
+	[EVENTS_OVERLOAD] = {COLUMN(.id = "overload_name", .title = "Overload", .help = "which overload of the op", .type = CELL_STR, .flags = COLUMN_DETAIL),
+	                     .when = WHEN_RECORDED},
+	[EVENTS_STACK] = {COLUMN(.id = "call_stack", .title = "Call stack", .help = "Python frames, innermost first; of the forward op for ops of the backward pass",
+	                         .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_STACK), .when = WHEN_STACKS},
+	[EVENTS_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "of device work, the ordinal of the device", .type = CELL_I64, .flags = COLUMN_DETAIL),
+	                   .when = WHEN_DEVICE},
+	[EVENTS_STREAM] = {COLUMN(.id = "stream", .title = "Stream", .help = "of device work, its stream", .type = CELL_I64, .flags = COLUMN_DETAIL), .when = WHEN_DEVICE},
+	[EVENTS_CONCRETE] = {COLUMN(.id = "concrete_inputs", .title = "Concrete inputs", .help = "values of its inputs that are no tensors, as a JSON list", .type = CELL_STR,
+	                            .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_RECORDED},
+	[EVENTS_ARGUMENTS] = {COLUMN(.id = "arguments", .title = "Arguments", .help = "what else the trace says of it, as a JSON object", .type = CELL_STR,
+	                             .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_RECORDED},
+};
+static const struct section function_events_section = {.columns = function_events_columns, .n = EVENTS_COLUMNS};
+/* What opscope's own variant has of these, in two lists: device and stream are of device work, which has events of its own by torch's rules alone. */
+static const struct section function_events_head = {.columns = function_events_columns, .n = EVENTS_DEVICE};
+static const struct section function_events_tail = {.columns = function_events_columns + EVENTS_CONCRETE, .n = EVENTS_COLUMNS - EVENTS_CONCRETE};
 
 struct function_events_view {
 	const struct profile *p;
@@ -53,8 +75,6 @@ struct function_events_view {
 	struct buf text;
 	struct str *arguments; /* by argument set, made when first needed */
 	int64_t first_ns;      /* the earliest start */
-	bool has[N_COLUMNS];
-	unsigned at[N_COLUMNS];
 };
 
 /* Whether a column of its own has the argument. */
@@ -94,35 +114,32 @@ static void put_arguments(struct function_events_view *v, uint32_t i)
 	if (!set)
 		return;
 	if (profile_arg(v->p, set, ARG_INPUT_VALUES, &text))
-		table_set_str(v->out, v->at[C_CONCRETE], text);
+		table_set_str(v->out, EVENTS_CONCRETE, text);
 	if (!v->arguments[set].p)
 		v->arguments[set] = arguments_text(v, set);
 	if (v->arguments[set].n)
-		table_set_str(v->out, v->at[C_ARGUMENTS], v->arguments[set]);
+		table_set_str(v->out, EVENTS_ARGUMENTS, v->arguments[set]);
 }
 
-static void function_events_choose_columns(struct function_events_view *v)
+static void function_events_start(const struct function_events_view *v, const struct report_args *args)
 {
 	const struct torch_events *t = v->t;
-	memset(v->has, true, sizeof v->has);
-	v->has[C_NODE] = t->node_id;
-	v->has[C_DEV_SELF] = v->has[C_DEV_TOTAL] = v->has[C_KERNELS] = v->p->gpu_op.rows.n;
-	v->has[C_CPU_MEM] = v->has[C_CPU_MEM_SELF] = v->has[C_DEV_MEM] = v->has[C_DEV_MEM_SELF] = t->memory_known;
-	v->has[C_FLOPS] = t->flops;
-	v->has[C_SHAPES] = t->shapes_known;
-	v->has[C_OVERLOAD] = profile_has_arg(v->p, ARG_OVERLOAD);
-	v->has[C_STACK] = stacks_any(t->stacks) && (!t->rules->name || profile_has_arg(v->p, ARG_CALL_STACK));
-	v->has[C_ON_DEVICE] = v->has[C_STREAM] = v->p->gpu_op.rows.n && t->rules->name;
-	v->has[C_CONCRETE] = profile_has_arg(v->p, ARG_INPUT_VALUES);
-	v->has[C_ARGUMENTS] = v->p->arg.rows.n;
-	for (unsigned c = 0; c < N_COLUMNS; c++)
-		v->at[c] = v->has[c] ? table_column(v->out, &columns[c]) : UINT32_MAX;
-}
-
-static void function_events_put(struct function_events_view *v, unsigned c, int64_t x)
-{
-	if (v->has[c])
-		table_set_i64(v->out, v->at[c], x);
+	bool stacks = stacks_any(t->stacks) && (!t->rules->name || profile_has_arg(v->p, ARG_CALL_STACK));
+	unsigned have = WHEN_RECORDED | (v->p->gpu_op.rows.n ? WHEN_DEVICE : 0) | (t->memory_known ? WHEN_MEMORY : 0) | (t->shapes_known ? WHEN_SHAPES : 0) |
+	                (stacks ? WHEN_STACKS : 0);
+	const struct {
+		unsigned column;
+		bool has;
+	} of_data[] = {
+		{EVENTS_NODE, t->node_id}, {EVENTS_OVERLOAD, profile_has_arg(v->p, ARG_OVERLOAD)}, {EVENTS_DEVICE, t->rules->name}, {EVENTS_STREAM, t->rules->name},
+		{EVENTS_CONCRETE, profile_has_arg(v->p, ARG_INPUT_VALUES)}, {EVENTS_ARGUMENTS, v->p->arg.rows.n},
+	};
+	section_start(&function_events_section, args, have, v->out);
+	for (size_t i = 0; i < sizeof of_data / sizeof of_data[0]; i++)
+		if (!of_data[i].has)
+			section_leave_out(&function_events_section, of_data[i].column, v->out);
+	if (!t->flops)
+		table_leave_out(v->out, EVENTS_FLOPS);
 }
 
 static void function_events_put_thread(struct function_events_view *v, uint32_t track)
@@ -130,31 +147,31 @@ static void function_events_put_thread(struct function_events_view *v, uint32_t 
 	if (track >= v->p->track.rows.n)
 		return;
 	if (v->p->track.tid[track] != ID_NONE)
-		table_set_fmt(v->out, v->at[C_THREAD], "%lld", (long long)v->p->track.tid[track]);
+		table_set_fmt(v->out, EVENTS_THREAD, "%lld", (long long)v->p->track.tid[track]);
 	else
-		table_set_str(v->out, v->at[C_THREAD], profile_str(v->p, v->p->track.tid_text[track]));
+		table_set_str(v->out, EVENTS_THREAD, profile_str(v->p, v->p->track.tid_text[track]));
 }
 
 static void function_events_put_texts(struct function_events_view *v, uint32_t i)
 {
 	const struct torch_events *t = v->t;
 	uint32_t shapes = torch_event_shapes(t, i), overload = torch_event_overload(t, i), stack = torch_event_stack(t, i);
-	table_set_str_copy(v->out, v->at[C_NAME], torch_event_name(t, i));
+	table_set_str_copy(v->out, EVENTS_NAME, torch_event_name(t, i));
 	if (torch_event_trace_name(t, i).n)
-		table_set_str(v->out, v->at[C_TRACE_NAME], torch_event_trace_name(t, i));
+		table_set_str(v->out, EVENTS_TRACE_NAME, torch_event_trace_name(t, i));
 	if (overload)
-		table_set_str(v->out, v->at[C_OVERLOAD], profile_str(v->p, overload));
-	if (v->has[C_SHAPES] && t->rules->name) {
+		table_set_str(v->out, EVENTS_OVERLOAD, profile_str(v->p, overload));
+	if (t->shapes_known && t->rules->name) {
 		v->text.n = 0;
 		torch_shapes_text(profile_str(v->p, shapes), &v->text);
-		table_set_str_copy(v->out, v->at[C_SHAPES], buf_view(&v->text));
+		table_set_str_copy(v->out, EVENTS_SHAPES, buf_view(&v->text));
 	} else if (shapes) {
-		table_set_str(v->out, v->at[C_SHAPES], profile_str(v->p, shapes));
+		table_set_str(v->out, EVENTS_SHAPES, profile_str(v->p, shapes));
 	}
 	if (stack) {
 		v->text.n = 0;
 		torch_stack_text(t, stack, 0, &v->text);
-		table_set_str_copy(v->out, v->at[C_STACK], buf_view(&v->text));
+		table_set_str_copy(v->out, EVENTS_STACK, buf_view(&v->text));
 	}
 }
 
@@ -165,44 +182,44 @@ static void function_events_put_place(struct function_events_view *v, uint32_t i
 	if (row == ROW_NONE)
 		return;
 	if (l->device[row] >= 0)
-		function_events_put(v, C_ON_DEVICE, l->device[row]);
+		table_set_i64(v->out, EVENTS_DEVICE, l->device[row]);
 	if (l->stream[row] != ID_NONE)
-		function_events_put(v, C_STREAM, l->stream[row]);
+		table_set_i64(v->out, EVENTS_STREAM, l->stream[row]);
 }
 
 static void function_events_put_event(struct function_events_view *v, uint32_t i)
 {
 	const struct torch_events *t = v->t;
 	table_row(v->out);
-	function_events_put(v, C_EVENT, i);
-	function_events_put(v, C_SINCE, t->start_ns[i] - v->first_ns);
-	function_events_put(v, C_START, t->start_ns[i]);
-	function_events_put(v, C_END, t->end_ns[i]);
+	table_set_i64(v->out, EVENTS_EVENT, i);
+	table_set_i64(v->out, EVENTS_SINCE, t->start_ns[i] - v->first_ns);
+	table_set_i64(v->out, EVENTS_START, t->start_ns[i]);
+	table_set_i64(v->out, EVENTS_END, t->end_ns[i]);
 	if (t->parent[i] != ROW_NONE)
-		function_events_put(v, C_PARENT, t->parent[i]);
+		table_set_i64(v->out, EVENTS_PARENT, t->parent[i]);
 	function_events_put_thread(v, t->track[i]);
 	if (t->node_id && t->node_id[i] >= 0)
-		function_events_put(v, C_NODE, t->node_id[i]);
-	table_set_bool(v->out, v->at[C_DEVICE], t->device_type[i] != TORCH_CPU);
-	table_set_bool(v->out, v->at[C_ASYNC], t->flags[i] & TORCH_ASYNC);
-	table_set_bool(v->out, v->at[C_ANNOTATION], t->flags[i] & TORCH_USER_ANNOTATION);
-	table_set_bool(v->out, v->at[C_BACKWARD], t->flags[i] & TORCH_BACKWARD);
+		table_set_i64(v->out, EVENTS_NODE, t->node_id[i]);
+	table_set_bool(v->out, EVENTS_ON_DEVICE, t->device_type[i] != TORCH_CPU);
+	table_set_bool(v->out, EVENTS_ASYNC, t->flags[i] & TORCH_ASYNC);
+	table_set_bool(v->out, EVENTS_ANNOTATION, t->flags[i] & TORCH_USER_ANNOTATION);
+	table_set_bool(v->out, EVENTS_BACKWARD, t->flags[i] & TORCH_BACKWARD);
 	if (torch_event_sequence(t, i) >= 0)
-		function_events_put(v, C_SEQUENCE, torch_event_sequence(t, i));
+		table_set_i64(v->out, EVENTS_SEQUENCE, torch_event_sequence(t, i));
 	if (torch_event_fwd_thread(t, i))
-		function_events_put(v, C_FWD_THREAD, torch_event_fwd_thread(t, i));
-	function_events_put(v, C_HOST_SELF, t->cpu_self[i]);
-	function_events_put(v, C_DEV_SELF, t->dev_self[i]);
-	function_events_put(v, C_DEV_TOTAL, t->dev_total[i]);
-	function_events_put(v, C_KERNELS, t->kernel_first[i + 1] - t->kernel_first[i]);
+		table_set_i64(v->out, EVENTS_FWD_THREAD, torch_event_fwd_thread(t, i));
+	table_set_i64(v->out, EVENTS_HOST_SELF, t->cpu_self[i]);
+	table_set_i64(v->out, EVENTS_DEV_SELF, t->dev_self[i]);
+	table_set_i64(v->out, EVENTS_DEV_TOTAL, t->dev_total[i]);
+	table_set_i64(v->out, EVENTS_KERNELS, t->kernel_first[i + 1] - t->kernel_first[i]);
 	if (t->memory_known) {
-		function_events_put(v, C_CPU_MEM, t->cpu_mem[i]);
-		function_events_put(v, C_CPU_MEM_SELF, t->cpu_mem_self[i]);
-		function_events_put(v, C_DEV_MEM, t->dev_mem[i]);
-		function_events_put(v, C_DEV_MEM_SELF, t->dev_mem_self[i]);
+		table_set_i64(v->out, EVENTS_CPU_MEM, t->cpu_mem[i]);
+		table_set_i64(v->out, EVENTS_CPU_MEM_SELF, t->cpu_mem_self[i]);
+		table_set_i64(v->out, EVENTS_DEV_MEM, t->dev_mem[i]);
+		table_set_i64(v->out, EVENTS_DEV_MEM_SELF, t->dev_mem_self[i]);
 	}
 	if (t->flops && t->flops[i] != TORCH_UNKNOWN)
-		function_events_put(v, C_FLOPS, t->flops[i]);
+		table_set_i64(v->out, EVENTS_FLOPS, t->flops[i]);
 	function_events_put_texts(v, i);
 	function_events_put_place(v, i);
 	put_arguments(v, i);
@@ -218,7 +235,7 @@ static int function_events_run(const struct profile *p, const struct report_args
 	if (!v.t->n) {
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 	} else {
-		function_events_choose_columns(&v);
+		function_events_start(&v, args);
 		v.first_ns = v.t->start_ns[0];
 		for (uint32_t i = 1; i < v.t->n; i++)
 			v.first_ns = v.t->start_ns[i] < v.first_ns ? v.t->start_ns[i] : v.first_ns;
@@ -238,6 +255,7 @@ const struct report report_function_events = {
 	.name = "function-events",
 	.title = "Events one by one",
 	.help = "What prof.events() of torch lists: every op, annotation and API call with its times, parent, memory, shapes and stack.",
+	.sections = (const struct section *const[]){&function_events_head, &function_events_tail, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_LIMIT,
 	.run = function_events_run,

@@ -7,57 +7,74 @@
 
 #include <math.h>
 
-enum { C_NAME, C_OVERLOAD, C_SHAPES, C_STACK, C_MODULE, C_THREAD, C_CYCLE, C_EVENT, C_NODE, C_CALLS, C_HOST_SELF, C_HOST_SELF_PCT,
-       C_HOST_TOTAL, C_HOST_TOTAL_PCT, C_HOST_MEAN, C_DEV_SELF, C_DEV_SELF_PCT, C_DEV_TOTAL, C_DEV_MEAN, C_CPU_MEM, C_CPU_MEM_SELF, C_DEV_MEM, C_DEV_MEM_SELF, C_FLOPS, C_MIN, C_MEDIAN, C_P95,
-       C_P99, C_MAX, N_COLUMNS };
-
-static const struct column columns[N_COLUMNS] = {
-	[C_NAME] = {.id = "name", .title = "Name", .help = "name of the op, annotation or API call as recorded; ProfilerStep* are all steps", .type = CELL_STR, .flags = COLUMN_KEY},
-	[C_OVERLOAD] = {.id = "overload_name", .title = "Overload", .help = "which overload of the op; empty = not recorded", .type = CELL_STR},
-	[C_SHAPES] = {.id = "input_shape", .title = "Input shape", .help = "dimensions of its inputs", .type = CELL_STR, .flags = COLUMN_WIDE},
-	[C_STACK] = {.id = "call_stack", .title = "Call stack", .help = "Python frames, innermost first; of the forward op for ops of the backward pass", .type = CELL_STR,
-	             .flags = COLUMN_WIDE | COLUMN_STACK},
-	[C_MODULE] = {.id = "module", .title = "Module", .help = "innermost nn.Module around it; of the forward op for ops of the backward pass", .type = CELL_STR},
-	[C_THREAD] = {.id = "thread", .title = "Thread", .help = "thread id as recorded; of an API call that of the op that made it", .type = CELL_STR},
-	[C_CYCLE] = {.id = "cycle", .title = "Cycle", .help = "which span of a repeated schedule, from 1: a run of steps whose numbers follow on each other", .type = CELL_I64},
-	[C_EVENT] = {.id = "event", .title = "Event", .help = "its number in `function-events`, from 0", .type = CELL_I64},
-	[C_NODE] = {.id = "node_id", .title = "Node", .help = "the process that it ran in, called by RPC; empty = this one", .type = CELL_I64},
-	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY,
-	         .also = "count"},
-	[C_HOST_SELF] = {.id = "host_self_ns", .title = "Host self", .help = "time on the host less the events inside it", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY,
-	         .also = "self_cpu_time_total"},
-	[C_HOST_SELF_PCT] = {.id = "host_self_pct", .title = "Host self %", .help = "host self time / host self time of all rows", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[C_HOST_TOTAL] = {.id = "host_total_ns", .title = "Host total", .help = "time on the host from its start to its end; of an event inside another of its row only that one's", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY,
-	         .also = "cpu_time_total"},
-	[C_HOST_TOTAL_PCT] = {.id = "host_total_pct", .title = "Host total %", .help = "host total time / host self time of all rows", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[C_HOST_MEAN] = {.id = "host_mean_ns", .title = "Host mean", .help = "host total time / calls", .type = CELL_F64, .unit = UNIT_NS,
-	         .also = "cpu_time"},
-	[C_DEV_SELF] = {.id = "device_self_ns", .title = "Device self", .help = "device time of what it launched itself; overlapping work counts twice", .type = CELL_I64,
-	                .unit = UNIT_NS, .flags = COLUMN_KEY,
-	         .also = "self_cuda_time_total self_device_time_total self_xpu_time_total self_privateuse1_time_total"},
-	[C_DEV_SELF_PCT] = {.id = "device_self_pct", .title = "Device %", .help = "device self time / device time of all rows", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[C_DEV_TOTAL] = {.id = "device_total_ns", .title = "Device total", .help = "device time of what it and the events inside it launched, once", .type = CELL_I64, .unit = UNIT_NS,
-	                 .flags = COLUMN_KEY,
-	         .also = "cuda_time_total device_time_total xpu_time_total privateuse1_time_total"},
-	[C_DEV_MEAN] = {.id = "device_mean_ns", .title = "Device mean", .help = "device total time / calls", .type = CELL_F64, .unit = UNIT_NS,
-	         .also = "cuda_time device_time xpu_time privateuse1_time"},
-	[C_CPU_MEM] = {.id = "host_memory_bytes", .title = "Host memory", .help = "allocated less freed in it, on the host", .type = CELL_I64, .unit = UNIT_BYTES,
-	         .also = "cpu_memory_usage"},
-	[C_CPU_MEM_SELF] = {.id = "host_self_memory_bytes", .title = "Host self memory", .help = "the same less the events inside it", .type = CELL_I64, .unit = UNIT_BYTES,
-	         .also = "self_cpu_memory_usage"},
-	[C_DEV_MEM] = {.id = "device_memory_bytes", .title = "Device memory", .help = "allocated less freed in it, on the device", .type = CELL_I64, .unit = UNIT_BYTES,
-	         .also = "cuda_memory_usage device_memory_usage xpu_memory_usage privateuse1_memory_usage"},
-	[C_DEV_MEM_SELF] = {.id = "device_self_memory_bytes", .title = "Device self memory", .help = "the same less the events inside it", .type = CELL_I64, .unit = UNIT_BYTES,
-	         .also = "self_cuda_memory_usage self_device_memory_usage self_xpu_memory_usage self_privateuse1_memory_usage"},
-	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "of all calls, by formula (a multiply-add is 2); an op and the op that it calls both have them; empty = unknown for one "
-	             "of the calls",
-	             .type = CELL_I64, .unit = UNIT_FLOPS},
-	[C_MIN] = {.id = "min_ns", .title = "Min", .help = "shortest call on the host", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	[C_MEDIAN] = {.id = "median_ns", .title = "Median", .help = "median duration on the host; of an even number the mean of the two in the middle", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	[C_P95] = {.id = "p95_ns", .title = "p95", .help = "95 % of the calls took no longer on the host", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	[C_P99] = {.id = "p99_ns", .title = "p99", .help = "99 % of the calls took no longer on the host", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	[C_MAX] = {.id = "max_ns", .title = "Max", .help = "longest call on the host", .type = CELL_I64, .unit = UNIT_NS},
+enum {
+	AVERAGES_NAME, AVERAGES_OVERLOAD, AVERAGES_SHAPES, AVERAGES_STACK, AVERAGES_MODULE, AVERAGES_THREAD, AVERAGES_CYCLE, AVERAGES_EVENT, AVERAGES_NODE, AVERAGES_CALLS,
+	AVERAGES_HOST_SELF, AVERAGES_HOST_SELF_PCT, AVERAGES_HOST_TOTAL, AVERAGES_HOST_TOTAL_PCT, AVERAGES_HOST_MEAN, AVERAGES_DEV_SELF, AVERAGES_DEV_SELF_PCT,
+	AVERAGES_DEV_TOTAL, AVERAGES_DEV_MEAN, AVERAGES_CPU_MEM, AVERAGES_CPU_MEM_SELF, AVERAGES_DEV_MEM, AVERAGES_DEV_MEM_SELF, AVERAGES_FLOPS, AVERAGES_MIN, AVERAGES_MEDIAN,
+	AVERAGES_P95, AVERAGES_P99, AVERAGES_MAX, AVERAGES_COLUMNS
 };
+
+static const struct section_column key_averages_columns[AVERAGES_COLUMNS] = {
+	[AVERAGES_NAME] = {COLUMN(.id = "name", .title = "Name", .help = "name of the op, annotation or API call as recorded; ProfilerStep* are all steps", .type = CELL_STR,
+	                          .flags = COLUMN_KEY)},
+	[AVERAGES_OVERLOAD] = {COLUMN(.id = "overload_name", .title = "Overload", .help = "which overload of the op; empty = not recorded", .type = CELL_STR,
+	                              .flags = COLUMN_GROUP), .part = "overload"},
+	[AVERAGES_SHAPES] = {COLUMN(.id = "input_shape", .title = "Input shape", .help = "dimensions of its inputs", .type = CELL_STR, .flags = COLUMN_GROUP | COLUMN_WIDE),
+	                     .part = "shape"},
+	[AVERAGES_STACK] = {COLUMN(.id = "call_stack", .title = "Call stack", .help = "Python frames, innermost first; of the forward op for ops of the backward pass",
+	                           .type = CELL_STR, .flags = COLUMN_GROUP | COLUMN_WIDE | COLUMN_STACK), .part = "stack"},
+	[AVERAGES_MODULE] = {COLUMN(.id = "module", .title = "Module", .help = "innermost nn.Module around it; of the forward op for ops of the backward pass", .type = CELL_STR,
+	                            .flags = COLUMN_GROUP), .part = "module"},
+	[AVERAGES_THREAD] = {COLUMN(.id = "thread", .title = "Thread", .help = "thread id as recorded; of an API call that of the op that made it", .type = CELL_STR,
+	                            .flags = COLUMN_GROUP), .part = "thread"},
+	[AVERAGES_CYCLE] = {COLUMN(.id = "cycle", .title = "Cycle", .help = "which span of a repeated schedule, from 1: a run of steps whose numbers follow on each other",
+	                           .type = CELL_I64, .flags = COLUMN_GROUP), .part = "cycle"},
+	[AVERAGES_EVENT] = {COLUMN(.id = "event", .title = "Event", .help = "its number in `function-events`, from 0", .type = CELL_I64, .flags = COLUMN_GROUP),
+	                    .part = "event"},
+	[AVERAGES_NODE] = {COLUMN(.id = "node_id", .title = "Node", .help = "the process that it ran in, called by RPC; empty = this one", .type = CELL_I64),
+	                   .when = WHEN_RECORDED},
+	[AVERAGES_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY, .also = "count")},
+	[AVERAGES_HOST_SELF] = {COLUMN(.id = "host_self_ns", .title = "Host self", .help = "time on the host less the events inside it", .type = CELL_I64, .unit = UNIT_NS,
+	                               .flags = COLUMN_KEY, .also = "self_cpu_time_total")},
+	[AVERAGES_HOST_SELF_PCT] = {COLUMN(.id = "host_self_pct", .title = "Host self %", .help = "host self time / host self time of all rows", .type = CELL_F64,
+	                                   .unit = UNIT_PERCENT)},
+	[AVERAGES_HOST_TOTAL] = {COLUMN(.id = "host_total_ns", .title = "Host total",
+	                                .help = "time on the host from its start to its end; of an event inside another of its row only that one's", .type = CELL_I64,
+	                                .unit = UNIT_NS, .flags = COLUMN_KEY, .also = "cpu_time_total")},
+	[AVERAGES_HOST_TOTAL_PCT] = {COLUMN(.id = "host_total_pct", .title = "Host total %", .help = "host total time / host self time of all rows", .type = CELL_F64,
+	                                    .unit = UNIT_PERCENT)},
+	[AVERAGES_HOST_MEAN] = {COLUMN(.id = "host_mean_ns", .title = "Host mean", .help = "host total time / calls", .type = CELL_F64, .unit = UNIT_NS, .also = "cpu_time")},
+	[AVERAGES_DEV_SELF] = {COLUMN(.id = "device_self_ns", .title = "Device self", .help = "device time of what it launched itself; overlapping work counts twice",
+	                              .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY,
+	                              .also = "self_cuda_time_total self_device_time_total self_xpu_time_total self_privateuse1_time_total"), .when = WHEN_DEVICE},
+	[AVERAGES_DEV_SELF_PCT] = {COLUMN(.id = "device_self_pct", .title = "Device %", .help = "device self time / device time of all rows", .type = CELL_F64,
+	                                  .unit = UNIT_PERCENT), .when = WHEN_DEVICE},
+	[AVERAGES_DEV_TOTAL] = {COLUMN(.id = "device_total_ns", .title = "Device total", .help = "device time of what it and the events inside it launched, once",
+	                               .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY, .also = "cuda_time_total device_time_total xpu_time_total privateuse1_time_total"),
+	                        .when = WHEN_DEVICE},
+	[AVERAGES_DEV_MEAN] = {COLUMN(.id = "device_mean_ns", .title = "Device mean", .help = "device total time / calls", .type = CELL_F64, .unit = UNIT_NS,
+	                              .also = "cuda_time device_time xpu_time privateuse1_time"), .when = WHEN_DEVICE},
+	[AVERAGES_CPU_MEM] = {COLUMN(.id = "host_memory_bytes", .title = "Host memory", .help = "allocated less freed in it, on the host", .type = CELL_I64, .unit = UNIT_BYTES,
+	                             .also = "cpu_memory_usage"), .when = WHEN_MEMORY},
+	[AVERAGES_CPU_MEM_SELF] = {COLUMN(.id = "host_self_memory_bytes", .title = "Host self memory", .help = "the same less the events inside it", .type = CELL_I64,
+	                                  .unit = UNIT_BYTES, .also = "self_cpu_memory_usage"), .when = WHEN_MEMORY},
+	[AVERAGES_DEV_MEM] = {COLUMN(.id = "device_memory_bytes", .title = "Device memory", .help = "allocated less freed in it, on the device", .type = CELL_I64,
+	                             .unit = UNIT_BYTES, .also = "cuda_memory_usage device_memory_usage xpu_memory_usage privateuse1_memory_usage"), .when = WHEN_MEMORY},
+	[AVERAGES_DEV_MEM_SELF] = {COLUMN(.id = "device_self_memory_bytes", .title = "Device self memory", .help = "the same less the events inside it", .type = CELL_I64,
+	                                  .unit = UNIT_BYTES, .also = "self_cuda_memory_usage self_device_memory_usage self_xpu_memory_usage self_privateuse1_memory_usage"),
+	                           .when = WHEN_MEMORY},
+	[AVERAGES_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "of all calls, by formula (a multiply-add is 2); an op and the op that it calls both have them; "
+	                           "empty = unknown for one of the calls", .type = CELL_I64, .unit = UNIT_FLOPS), .when = WHEN_RECORDED},
+	[AVERAGES_MIN] = {COLUMN(.id = "min_ns", .title = "Min", .help = "shortest call on the host", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[AVERAGES_MEDIAN] = {COLUMN(.id = "median_ns", .title = "Median", .help = "median duration on the host; of an even number the mean of the two in the middle",
+	                            .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[AVERAGES_P95] = {COLUMN(.id = "p95_ns", .title = "p95", .help = "95 % of the calls took no longer on the host", .type = CELL_I64, .unit = UNIT_NS,
+	                         .flags = COLUMN_DETAIL)},
+	[AVERAGES_P99] = {COLUMN(.id = "p99_ns", .title = "p99", .help = "99 % of the calls took no longer on the host", .type = CELL_I64, .unit = UNIT_NS,
+	                         .flags = COLUMN_DETAIL)},
+	[AVERAGES_MAX] = {COLUMN(.id = "max_ns", .title = "Max", .help = "longest call on the host", .type = CELL_I64, .unit = UNIT_NS)},
+};
+static const struct section key_averages_section = {.columns = key_averages_columns, .n = AVERAGES_COLUMNS};
 
 /* The report while it is made. */
 struct key_averages_view {
@@ -65,56 +82,38 @@ struct key_averages_view {
 	struct key_groups *g;
 	struct table *out;
 	struct buf text;
-	unsigned at[N_COLUMNS];  /* column in the table; UINT32_MAX = it has none */
 	int64_t device_ns;       /* all device work */
-	bool device, device_memory;
+	bool device;
 };
 
-/* The columns that are part of the key. */
+/* The parts of the key, in the words of the title. */
 static const struct {
-	unsigned part, column;
+	unsigned part;
 	const char *words;
 } parts[] = {
-	{KEY_OVERLOAD, C_OVERLOAD, "overload"}, {KEY_SHAPE, C_SHAPES, "input shape"}, {KEY_STACK, C_STACK, "stack"},
-	{KEY_MODULE, C_MODULE, "module"},         {KEY_THREAD, C_THREAD, "thread"},    {KEY_CYCLE, C_CYCLE, "cycle"},
-	{KEY_EVENT, C_EVENT, "event"},
+	{KEY_OVERLOAD, "overload"}, {KEY_SHAPE, "input shape"}, {KEY_STACK, "stack"}, {KEY_MODULE, "module"}, {KEY_THREAD, "thread"}, {KEY_CYCLE, "cycle"}, {KEY_EVENT, "event"},
 };
 enum { N_PARTS = sizeof parts / sizeof parts[0] };
 
-static bool key_averages_has_column(const struct key_averages_view *v, unsigned c)
+static bool key_averages_any(const int64_t *v, uint32_t n)
 {
-	for (unsigned i = 0; i < N_PARTS; i++)
-		if (parts[i].column == c)
-			return v->g->choice.parts & parts[i].part;
-	switch (c) {
-	case C_NODE:
-		return v->t->node_id;
-	case C_DEV_SELF:
-	case C_DEV_SELF_PCT:
-	case C_DEV_TOTAL:
-	case C_DEV_MEAN:
-		return v->device;
-	case C_CPU_MEM:
-	case C_CPU_MEM_SELF:
-		return v->t->memory_known;
-	case C_DEV_MEM:
-	case C_DEV_MEM_SELF:
-		return v->device_memory;
-	case C_FLOPS:
-		return v->g->all.flops_known;
-	}
-	return true;
+	for (uint32_t i = 0; v && i < n; i++)
+		if (v[i])
+			return true;
+	return false;
 }
 
-static void key_averages_add_columns(struct key_averages_view *v)
+static void key_averages_start(const struct key_averages_view *v, const struct report_args *args)
 {
-	for (unsigned c = 0; c < N_COLUMNS; c++) {
-		struct column col = columns[c];
-		for (unsigned i = 0; i < N_PARTS; i++)
-			if (parts[i].column == c)
-				col.flags |= COLUMN_GROUP;
-		v->at[c] = key_averages_has_column(v, c) ? table_column(v->out, &col) : UINT32_MAX;
+	section_start(&key_averages_section, args, (v->device ? WHEN_DEVICE : 0) | (v->t->memory_known ? WHEN_MEMORY : 0) | WHEN_RECORDED, v->out);
+	if (!v->t->node_id)
+		section_leave_out(&key_averages_section, AVERAGES_NODE, v->out);
+	if (!key_averages_any(v->t->dev_mem, v->t->n)) {
+		section_leave_out(&key_averages_section, AVERAGES_DEV_MEM, v->out);
+		section_leave_out(&key_averages_section, AVERAGES_DEV_MEM_SELF, v->out);
 	}
+	if (!v->g->all.flops_known)
+		section_leave_out(&key_averages_section, AVERAGES_FLOPS, v->out);
 }
 
 /* "Events by name, input shape and 3 frames of the stack". */
@@ -137,32 +136,20 @@ static void set_title(struct key_averages_view *v)
 	v->out->title = arena_str(&v->out->arena, buf_view(&v->text)).p;
 }
 
-static void key_averages_put_i64(struct key_averages_view *v, unsigned c, int64_t x)
-{
-	if (v->at[c] != UINT32_MAX)
-		table_set_i64(v->out, v->at[c], x);
-}
-
-static void key_averages_put_f64(struct key_averages_view *v, unsigned c, double x)
-{
-	if (v->at[c] != UINT32_MAX)
-		table_set_f64(v->out, v->at[c], x);
-}
-
 static void put_durations(struct key_averages_view *v, uint32_t group)
 {
 	struct stats *s = &v->g->durations;
-	key_averages_put_i64(v, C_MIN, s->v[group].min);
-	key_averages_put_f64(v, C_MEDIAN, stats_median(s, group));
-	key_averages_put_i64(v, C_P95, stats_percentile(s, group, 95));
-	key_averages_put_i64(v, C_P99, stats_percentile(s, group, 99));
-	key_averages_put_i64(v, C_MAX, s->v[group].max);
+	table_set_i64(v->out, AVERAGES_MIN, s->v[group].min);
+	table_set_f64(v->out, AVERAGES_MEDIAN, stats_median(s, group));
+	table_set_i64(v->out, AVERAGES_P95, stats_percentile(s, group, 95));
+	table_set_i64(v->out, AVERAGES_P99, stats_percentile(s, group, 99));
+	table_set_i64(v->out, AVERAGES_MAX, s->v[group].max);
 }
 
 static void key_averages_put_text(struct key_averages_view *v, unsigned c, struct str s)
 {
-	if (v->at[c] != UINT32_MAX && s.n)
-		table_set_str_copy(v->out, v->at[c], s);
+	if (s.n)
+		table_set_str_copy(v->out, c, s);
 }
 
 /* What the group's key says besides its name. */
@@ -170,27 +157,27 @@ static void key_averages_put_key(struct key_averages_view *v, uint32_t group)
 {
 	const struct key_id *id = &v->g->v[group].id;
 	const struct tracks *tracks = &v->t->p->track;
-	key_averages_put_text(v, C_OVERLOAD, intern_get(&v->g->texts, id->overload));
-	key_averages_put_text(v, C_SHAPES, intern_get(&v->g->texts, id->shapes));
-	key_averages_put_text(v, C_MODULE, intern_get(&v->g->texts, id->module));
-	if (v->at[C_STACK] != UINT32_MAX) {
+	key_averages_put_text(v, AVERAGES_OVERLOAD, intern_get(&v->g->texts, id->overload));
+	key_averages_put_text(v, AVERAGES_SHAPES, intern_get(&v->g->texts, id->shapes));
+	key_averages_put_text(v, AVERAGES_MODULE, intern_get(&v->g->texts, id->module));
+	if (v->g->choice.parts & KEY_STACK) {
 		v->text.n = 0;
 		key_stack_text(v->g, group, &v->text);
-		key_averages_put_text(v, C_STACK, buf_view(&v->text));
+		key_averages_put_text(v, AVERAGES_STACK, buf_view(&v->text));
 	}
 	if (id->thread && id->thread - 1 < tracks->rows.n) {
 		uint32_t t = id->thread - 1;
 		if (tracks->tid[t] != ID_NONE)
-			table_set_fmt(v->out, v->at[C_THREAD], "%lld", (long long)tracks->tid[t]);
+			table_set_fmt(v->out, AVERAGES_THREAD, "%lld", (long long)tracks->tid[t]);
 		else
-			key_averages_put_text(v, C_THREAD, profile_str(v->t->p, tracks->tid_text[t]));
+			key_averages_put_text(v, AVERAGES_THREAD, profile_str(v->t->p, tracks->tid_text[t]));
 	}
 	if (id->cycle)
-		key_averages_put_i64(v, C_CYCLE, id->cycle);
+		table_set_i64(v->out, AVERAGES_CYCLE, id->cycle);
 	if (id->event)
-		key_averages_put_i64(v, C_EVENT, (int64_t)id->event - 1);
+		table_set_i64(v->out, AVERAGES_EVENT, (int64_t)id->event - 1);
 	if (id->node_id >= 0)
-		key_averages_put_i64(v, C_NODE, id->node_id);
+		table_set_i64(v->out, AVERAGES_NODE, id->node_id);
 }
 
 static void key_averages_put_group(struct key_averages_view *v, uint32_t group)
@@ -198,25 +185,25 @@ static void key_averages_put_group(struct key_averages_view *v, uint32_t group)
 	const struct key_group *x = &v->g->v[group];
 	double calls = x->calls;
 	table_row(v->out);
-	table_set_str_copy(v->out, v->at[C_NAME], intern_get(&v->t->keys, x->id.name));
+	table_set_str_copy(v->out, AVERAGES_NAME, intern_get(&v->t->keys, x->id.name));
 	key_averages_put_key(v, group);
-	key_averages_put_i64(v, C_CALLS, x->calls);
-	key_averages_put_i64(v, C_HOST_SELF, x->host_self);
-	key_averages_put_f64(v, C_HOST_SELF_PCT, percent(x->host_self, v->g->all.host_self));
-	key_averages_put_i64(v, C_HOST_TOTAL, x->host_total);
+	table_set_i64(v->out, AVERAGES_CALLS, x->calls);
+	table_set_i64(v->out, AVERAGES_HOST_SELF, x->host_self);
+	table_set_f64(v->out, AVERAGES_HOST_SELF_PCT, percent(x->host_self, v->g->all.host_self));
+	table_set_i64(v->out, AVERAGES_HOST_TOTAL, x->host_total);
 	if (!x->async)
-		key_averages_put_f64(v, C_HOST_TOTAL_PCT, percent(x->host_total, v->g->all.host_self));
-	key_averages_put_f64(v, C_HOST_MEAN, (double)x->host_total / calls);
-	key_averages_put_i64(v, C_DEV_SELF, x->dev_self);
-	key_averages_put_f64(v, C_DEV_SELF_PCT, percent(x->dev_self, v->device_ns));
-	key_averages_put_i64(v, C_DEV_TOTAL, x->dev_total);
-	key_averages_put_f64(v, C_DEV_MEAN, (double)x->dev_total / calls);
-	key_averages_put_i64(v, C_CPU_MEM, x->cpu_mem);
-	key_averages_put_i64(v, C_CPU_MEM_SELF, x->cpu_mem_self);
-	key_averages_put_i64(v, C_DEV_MEM, x->dev_mem);
-	key_averages_put_i64(v, C_DEV_MEM_SELF, x->dev_mem_self);
+		table_set_f64(v->out, AVERAGES_HOST_TOTAL_PCT, percent(x->host_total, v->g->all.host_self));
+	table_set_f64(v->out, AVERAGES_HOST_MEAN, (double)x->host_total / calls);
+	table_set_i64(v->out, AVERAGES_DEV_SELF, x->dev_self);
+	table_set_f64(v->out, AVERAGES_DEV_SELF_PCT, percent(x->dev_self, v->device_ns));
+	table_set_i64(v->out, AVERAGES_DEV_TOTAL, x->dev_total);
+	table_set_f64(v->out, AVERAGES_DEV_MEAN, (double)x->dev_total / calls);
+	table_set_i64(v->out, AVERAGES_CPU_MEM, x->cpu_mem);
+	table_set_i64(v->out, AVERAGES_CPU_MEM_SELF, x->cpu_mem_self);
+	table_set_i64(v->out, AVERAGES_DEV_MEM, x->dev_mem);
+	table_set_i64(v->out, AVERAGES_DEV_MEM_SELF, x->dev_mem_self);
 	if (x->flops_known == x->calls)
-		key_averages_put_i64(v, C_FLOPS, x->flops);
+		table_set_i64(v->out, AVERAGES_FLOPS, x->flops);
 	put_durations(v, group);
 }
 
@@ -225,10 +212,10 @@ static void put_unattributed(struct key_averages_view *v)
 	if (!v->t->unattributed)
 		return;
 	table_row(v->out);
-	table_set_str(v->out, v->at[C_NAME], STR("(unattributed)"));
-	key_averages_put_i64(v, C_DEV_SELF, v->t->unattributed_ns);
-	key_averages_put_f64(v, C_DEV_SELF_PCT, percent(v->t->unattributed_ns, v->device_ns));
-	key_averages_put_i64(v, C_DEV_TOTAL, v->t->unattributed_ns);
+	table_set_str(v->out, AVERAGES_NAME, STR("(unattributed)"));
+	table_set_i64(v->out, AVERAGES_DEV_SELF, v->t->unattributed_ns);
+	table_set_f64(v->out, AVERAGES_DEV_SELF_PCT, percent(v->t->unattributed_ns, v->device_ns));
+	table_set_i64(v->out, AVERAGES_DEV_TOTAL, v->t->unattributed_ns);
 }
 
 static void note_cycles(const struct key_averages_view *v)
@@ -296,14 +283,6 @@ static int64_t key_averages_device_work(const struct profile *p)
 	return all;
 }
 
-static bool key_averages_any(const int64_t *v, uint32_t n)
-{
-	for (uint32_t i = 0; v && i < n; i++)
-		if (v[i])
-			return true;
-	return false;
-}
-
 static const char *const groupings[] = {"name", "shape", "stack:N", "overload", "module", "thread", "cycle", "event", NULL};
 
 static int key_averages_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -312,20 +291,19 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 	struct key_averages_view v = {.out = out, .device = p->gpu_op.rows.n > 0, .device_ns = key_averages_device_work(p)};
 	v.t = torch_events_new(p, &torch_rules[TORCH_OWN], TORCH_FLOPS | key_choice_want(&choice));
 	v.g = key_groups_new(v.t, &choice);
-	v.device_memory = key_averages_any(v.t->dev_mem, v.t->n);
 	int rc = 0;
 	if (!v.g->n) {
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 	} else {
 		set_title(&v);
-		key_averages_add_columns(&v);
+		key_averages_start(&v, args);
 		for (uint32_t i = 0; i < v.g->n; i++)
 			key_averages_put_group(&v, i);
 		put_unattributed(&v);
 		if (args->top_level)
 			key_averages_keep_top_level(&v);
 		rc = table_sort(out, v.device ? STR("device_self_ns") : STR("host_self_ns"), true, e);
-		out->data[v.at[v.device ? C_DEV_SELF : C_HOST_SELF]].col.flags |= COLUMN_ASKED; /* what explains the order */
+		out->data[v.device ? AVERAGES_DEV_SELF : AVERAGES_HOST_SELF].col.flags |= COLUMN_ASKED; /* what explains the order */
 		key_averages_notes(&v);
 	}
 	buf_release(&v.text);
@@ -348,6 +326,7 @@ const struct report report_key_averages = {
 	        "launched the work; what nothing launched is in the row (unattributed). "
 	        "docs/torch.md tells how to have the table that a version of torch prints.",
 	.variants = key_averages_variants,
+	.sections = (const struct section *const[]){&key_averages_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_TOP_LEVEL,
 	.run = key_averages_run,

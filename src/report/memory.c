@@ -7,42 +7,68 @@
 
 /* --- statistics ------------------------------------------------------------------------------------------------- */
 
-static const struct column statistics_columns[] = {
-	{.id = "operator", .title = "Operator Name", .help = "name of the op as the framework recorded it", .type = CELL_STR},
-	{.id = "calls", .title = "Calls", .help = "how often it ran, whether it allocated or not", .type = CELL_I64, .unit = UNIT_COUNT},
-	{.id = "size_increase_bytes", .title = "Size Increase", .help = "allocated less freed, by it and the ops inside it", .type = CELL_I64, .unit = UNIT_BYTES},
-	{.id = "self_size_increase_bytes", .title = "Self Size Increase", .help = "allocated less freed, by itself", .type = CELL_I64, .unit = UNIT_BYTES},
-	{.id = "allocations", .title = "Allocation Count", .help = "how often it or an op inside it allocated", .type = CELL_I64, .unit = UNIT_COUNT},
-	{.id = "self_allocations", .title = "Self Allocation Count", .help = "how often it allocated itself", .type = CELL_I64, .unit = UNIT_COUNT},
-	{.id = "allocation_bytes", .title = "Allocation Size", .help = "allocated by it and the ops inside it, frees not subtracted", .type = CELL_I64, .unit = UNIT_BYTES},
-	{.id = "self_allocation_bytes", .title = "Self Allocation Size", .help = "allocated by itself, frees not subtracted", .type = CELL_I64, .unit = UNIT_BYTES},
+enum {
+	MEMORY_OP_NAME, MEMORY_OP_CALLS, MEMORY_OP_INCREASE, MEMORY_OP_SELF_INCREASE, MEMORY_OP_ALLOCATIONS, MEMORY_OP_SELF_ALLOCATIONS, MEMORY_OP_ALLOCATED,
+	MEMORY_OP_SELF_ALLOCATED, MEMORY_OP_COLUMNS
 };
 
-static int memory_put_statistics(struct memory_view *v, struct table *out, struct err *e)
+static const struct section_column memory_op_columns[MEMORY_OP_COLUMNS] = {
+	[MEMORY_OP_NAME] = {COLUMN(.id = "operator", .title = "Operator Name", .help = "name of the op as the framework recorded it", .type = CELL_STR)},
+	[MEMORY_OP_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it ran, whether it allocated or not", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[MEMORY_OP_INCREASE] = {COLUMN(.id = "size_increase_bytes", .title = "Size Increase", .help = "allocated less freed, by it and the ops inside it", .type = CELL_I64,
+	                               .unit = UNIT_BYTES)},
+	[MEMORY_OP_SELF_INCREASE] = {COLUMN(.id = "self_size_increase_bytes", .title = "Self Size Increase", .help = "allocated less freed, by itself", .type = CELL_I64,
+	                                    .unit = UNIT_BYTES)},
+	[MEMORY_OP_ALLOCATIONS] = {COLUMN(.id = "allocations", .title = "Allocation Count", .help = "how often it or an op inside it allocated", .type = CELL_I64,
+	                                  .unit = UNIT_COUNT)},
+	[MEMORY_OP_SELF_ALLOCATIONS] = {COLUMN(.id = "self_allocations", .title = "Self Allocation Count", .help = "how often it allocated itself", .type = CELL_I64,
+	                                       .unit = UNIT_COUNT)},
+	[MEMORY_OP_ALLOCATED] = {COLUMN(.id = "allocation_bytes", .title = "Allocation Size", .help = "allocated by it and the ops inside it, frees not subtracted",
+	                                .type = CELL_I64, .unit = UNIT_BYTES)},
+	[MEMORY_OP_SELF_ALLOCATED] = {COLUMN(.id = "self_allocation_bytes", .title = "Self Allocation Size", .help = "allocated by itself, frees not subtracted",
+	                                     .type = CELL_I64, .unit = UNIT_BYTES)},
+};
+static const struct section memory_op_section = {.columns = memory_op_columns, .n = MEMORY_OP_COLUMNS};
+
+static int memory_put_statistics(struct memory_view *v, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct optree *t = optree_new(v->p, &optree_own);
 	struct memory_op *op;
 	uint32_t n = memory_view_ops(v, t, &op);
-	table_columns(out, statistics_columns, sizeof statistics_columns / sizeof *statistics_columns);
+	section_start(&memory_op_section, args, 0, out);
 	for (uint32_t i = 0; i < n; i++) {
 		if (!op[i].touched)
 			continue;
 		table_row(out);
-		table_set_str(out, 0, profile_str(v->p, op[i].name));
-		table_set_i64(out, 1, (int64_t)op[i].calls);
-		table_set_i64(out, 2, op[i].total[MEMORY_INCREASE]);
-		table_set_i64(out, 3, op[i].self[MEMORY_INCREASE]);
-		table_set_i64(out, 4, op[i].total[MEMORY_ALLOCATIONS]);
-		table_set_i64(out, 5, op[i].self[MEMORY_ALLOCATIONS]);
-		table_set_i64(out, 6, op[i].total[MEMORY_ALLOCATED]);
-		table_set_i64(out, 7, op[i].self[MEMORY_ALLOCATED]);
+		table_set_str(out, MEMORY_OP_NAME, profile_str(v->p, op[i].name));
+		table_set_i64(out, MEMORY_OP_CALLS, (int64_t)op[i].calls);
+		table_set_i64(out, MEMORY_OP_INCREASE, op[i].total[MEMORY_INCREASE]);
+		table_set_i64(out, MEMORY_OP_SELF_INCREASE, op[i].self[MEMORY_INCREASE]);
+		table_set_i64(out, MEMORY_OP_ALLOCATIONS, op[i].total[MEMORY_ALLOCATIONS]);
+		table_set_i64(out, MEMORY_OP_SELF_ALLOCATIONS, op[i].self[MEMORY_ALLOCATIONS]);
+		table_set_i64(out, MEMORY_OP_ALLOCATED, op[i].total[MEMORY_ALLOCATED]);
+		table_set_i64(out, MEMORY_OP_SELF_ALLOCATED, op[i].self[MEMORY_ALLOCATED]);
 	}
 	mem_free(op);
 	optree_free(t);
-	return table_sort(out, str_from(statistics_columns[3].id), true, e);
+	return table_sort(out, STR("self_size_increase_bytes"), true, e);
 }
 
 /* --- events ----------------------------------------------------------------------------------------------------- */
+
+enum { MEMORY_EVENT_OPERATOR, MEMORY_EVENT_SIZE, MEMORY_EVENT_ALLOCATED, MEMORY_EVENT_RELEASED, MEMORY_EVENT_DURATION, MEMORY_EVENT_COLUMNS };
+
+static const struct section_column memory_event_columns[MEMORY_EVENT_COLUMNS] = {
+	[MEMORY_EVENT_OPERATOR] = {COLUMN(.id = "operator", .title = "Operator",
+	                                  .help = "innermost op around the allocation; of aten::empty and its kin the op or annotation around it first", .type = CELL_STR)},
+	[MEMORY_EVENT_SIZE] = {COLUMN(.id = "size_bytes", .title = "Size", .help = "size of the block", .type = CELL_I64, .unit = UNIT_BYTES)},
+	[MEMORY_EVENT_ALLOCATED] = {COLUMN(.id = "allocation_time_ns", .title = "Allocation Time", .help = "since the start of the trace; empty: before it", .type = CELL_I64,
+	                                   .unit = UNIT_NS)},
+	[MEMORY_EVENT_RELEASED] = {COLUMN(.id = "release_time_ns", .title = "Release Time", .help = "since the start of the trace; empty: not before its end", .type = CELL_I64,
+	                                  .unit = UNIT_NS)},
+	[MEMORY_EVENT_DURATION] = {COLUMN(.id = "duration_ns", .title = "Duration", .help = "release - allocation", .type = CELL_I64, .unit = UNIT_NS)},
+};
+static const struct section memory_event_section = {.name = "events", .title = "Memory blocks", .columns = memory_event_columns, .n = MEMORY_EVENT_COLUMNS};
 
 /* `aten::empty` and its kin allocate for others: the op around says for whom, or else the step or other annotation. */
 static void set_operator(const struct memory_view *v, struct table *t, uint32_t alloc)
@@ -50,7 +76,7 @@ static void set_operator(const struct memory_view *v, struct table *t, uint32_t 
 	const struct spans *s = &v->p->span;
 	uint32_t span = alloc == ROW_NONE ? ROW_NONE : v->p->memory.span[alloc], around = ROW_NONE;
 	if (span == ROW_NONE) {
-		table_set_str(t, 0, STR("<unknown>"));
+		table_set_str(t, MEMORY_EVENT_OPERATOR, STR("<unknown>"));
 		return;
 	}
 	struct str name = profile_str(v->p, s->name[span]);
@@ -59,9 +85,9 @@ static void set_operator(const struct memory_view *v, struct table *t, uint32_t 
 	while (around != ROW_NONE && s->kind[around] != SPAN_OP && s->kind[around] != SPAN_USER)
 		around = s->parent[around];
 	if (around != ROW_NONE)
-		table_set_fmt(t, 0, STR_FMT " (" STR_FMT ")", STR_ARG(profile_str(v->p, s->name[around])), STR_ARG(name));
+		table_set_fmt(t, MEMORY_EVENT_OPERATOR, STR_FMT " (" STR_FMT ")", STR_ARG(profile_str(v->p, s->name[around])), STR_ARG(name));
 	else
-		table_set_str(t, 0, name);
+		table_set_str(t, MEMORY_EVENT_OPERATOR, name);
 }
 
 static bool memory_in_window(const struct memory_view *v, uint32_t row)
@@ -72,11 +98,6 @@ static bool memory_in_window(const struct memory_view *v, uint32_t row)
 static void memory_put_events(const struct memory_view *v, struct table *t)
 {
 	const struct memories *m = &v->p->memory;
-	TABLE_COLUMN(t, .id = "operator", .title = "Operator", .help = "innermost op around the allocation; of aten::empty and its kin the op or annotation around it first", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "size_bytes", .title = "Size", .help = "size of the block", .type = CELL_I64, .unit = UNIT_BYTES);
-	TABLE_COLUMN(t, .id = "allocation_time_ns", .title = "Allocation Time", .help = "since the start of the trace; empty: before it", .type = CELL_I64, .unit = UNIT_NS);
-	TABLE_COLUMN(t, .id = "release_time_ns", .title = "Release Time", .help = "since the start of the trace; empty: not before its end", .type = CELL_I64, .unit = UNIT_NS);
-	TABLE_COLUMN(t, .id = "duration_ns", .title = "Duration", .help = "release - allocation", .type = CELL_I64, .unit = UNIT_NS);
 	struct memory_pair *pair;
 	uint32_t n = memory_pairs(v->p, v->device, &pair), kept = 0, freed = 0;
 	for (uint32_t i = 0; i < n; i++) {
@@ -85,13 +106,13 @@ static void memory_put_events(const struct memory_view *v, struct table *t)
 			continue;
 		table_row(t);
 		set_operator(v, t, a);
-		table_set_i64(t, 1, a != ROW_NONE ? m->bytes[a] : -m->bytes[r]);
+		table_set_i64(t, MEMORY_EVENT_SIZE, a != ROW_NONE ? m->bytes[a] : -m->bytes[r]);
 		if (a != ROW_NONE)
-			table_set_i64(t, 2, m->time_ns[a] - v->start_ns);
+			table_set_i64(t, MEMORY_EVENT_ALLOCATED, m->time_ns[a] - v->start_ns);
 		if (r != ROW_NONE)
-			table_set_i64(t, 3, m->time_ns[r] - v->start_ns);
+			table_set_i64(t, MEMORY_EVENT_RELEASED, m->time_ns[r] - v->start_ns);
 		if (a != ROW_NONE && r != ROW_NONE)
-			table_set_i64(t, 4, m->time_ns[r] - m->time_ns[a]);
+			table_set_i64(t, MEMORY_EVENT_DURATION, m->time_ns[r] - m->time_ns[a]);
 		kept += r == ROW_NONE;
 		freed += a == ROW_NONE;
 	}
@@ -105,13 +126,27 @@ static void memory_put_events(const struct memory_view *v, struct table *t)
 
 /* --- curve ------------------------------------------------------------------------------------------------------ */
 
+enum { MEMORY_CURVE_TIME, MEMORY_CURVE_AT_LEAST, MEMORY_CURVE_ALLOCATED, MEMORY_CURVE_RESERVED, MEMORY_CURVE_COLUMNS };
+
+static const struct section_column memory_curve_columns[MEMORY_CURVE_COLUMNS] = {
+	[MEMORY_CURVE_TIME] = {COLUMN(.id = "time_ns", .title = "Time", .help = "since the start of the trace", .type = CELL_I64, .unit = UNIT_NS)},
+	[MEMORY_CURVE_AT_LEAST] = {COLUMN(.id = "allocated_at_least_bytes", .title = "Allocated, at least",
+	                                  .help = "in blocks of this trace and those held before that it frees", .type = CELL_I64, .unit = UNIT_BYTES), .when = WHEN_RECORDED},
+	[MEMORY_CURVE_ALLOCATED] = {COLUMN(.id = "allocated_bytes", .title = "Allocated", .help = "in live blocks on this device", .type = CELL_I64, .unit = UNIT_BYTES),
+	                            .when = WHEN_RECORDED},
+	[MEMORY_CURVE_RESERVED] = {COLUMN(.id = "reserved_bytes", .title = "Reserved", .help = "held by the caching allocator; 0 on the CPU, which has none", .type = CELL_I64,
+	                                  .unit = UNIT_BYTES), .when = WHEN_RECORDED},
+};
+static const struct section memory_curve_section = {.name = "curve", .title = "Memory over time", .columns = memory_curve_columns, .n = MEMORY_CURVE_COLUMNS};
+
 static void memory_put_point(const struct memory_view *v, struct table *t, const struct memory_curve *c, uint32_t at, uint32_t values_of)
 {
 	table_row(t);
-	table_set_i64(t, 0, c->time_ns[at]);
-	table_set_i64(t, 1, c->bytes[values_of]);
+	table_set_i64(t, MEMORY_CURVE_TIME, c->time_ns[at]);
+	table_set_i64(t, MEMORY_CURVE_AT_LEAST, c->bytes[values_of]);
+	table_set_i64(t, MEMORY_CURVE_ALLOCATED, c->bytes[values_of]);
 	if (!c->at_least && v->p->memory.total_reserved[c->row[values_of]] != ID_NONE)
-		table_set_i64(t, 2, v->p->memory.total_reserved[c->row[values_of]]);
+		table_set_i64(t, MEMORY_CURVE_RESERVED, v->p->memory.total_reserved[c->row[values_of]]);
 }
 
 /* Where more is freed than was allocated, that was held before the first event. */
@@ -133,26 +168,18 @@ static void own_sums(const struct memory_view *v, struct memory_curve *c)
 			c->bytes[k] = INT64_MAX;
 }
 
-static void curve_columns(const struct memory_curve *c, struct table *t)
-{
-	TABLE_COLUMN(t, .id = "time_ns", .title = "Time", .help = "since the start of the trace", .type = CELL_I64, .unit = UNIT_NS);
-	if (c->at_least) {
-		TABLE_COLUMN(t, .id = "allocated_at_least_bytes", .title = "Allocated, at least", .help = "in blocks of this trace and those held before that it frees",
-		             .type = CELL_I64, .unit = UNIT_BYTES);
-		return;
-	}
-	TABLE_COLUMN(t, .id = "allocated_bytes", .title = "Allocated", .help = "in live blocks on this device", .type = CELL_I64, .unit = UNIT_BYTES);
-	TABLE_COLUMN(t, .id = "reserved_bytes", .title = "Reserved", .help = "held by the caching allocator; 0 on the CPU, which has none", .type = CELL_I64, .unit = UNIT_BYTES);
-}
-
 static void memory_put_curve(const struct memory_view *v, struct table *t)
 {
 	struct memory_curve c;
 	memory_curve_init(&c, v);
 	c.at_least = v->n && v->without_totals == v->n;
-	curve_columns(&c, t);
-	if (c.at_least)
+	if (c.at_least) {
+		section_leave_out(&memory_curve_section, MEMORY_CURVE_ALLOCATED, t);
+		section_leave_out(&memory_curve_section, MEMORY_CURVE_RESERVED, t);
 		own_sums(v, &c);
+	} else {
+		section_leave_out(&memory_curve_section, MEMORY_CURVE_AT_LEAST, t);
+	}
 	memory_curve_put(v, &c, t, memory_put_point);
 	memory_curve_release(&c);
 }
@@ -163,18 +190,16 @@ static int memory_run(const struct profile *p, const struct report_args *args, s
 	if (memory_view_init(&v, p, args, e) < 0 || window_of(p, args, &v.w, e) < 0)
 		return -1;
 	memory_view_select(&v);
-	int rc = memory_put_statistics(&v, out, e);
+	int rc = memory_put_statistics(&v, args, out, e);
 	memory_view_put_notes(&v, out);
-	struct table *events = table_section(out, "events", "Memory blocks"), *curve = table_section(out, "curve", "Memory over time");
+	struct table *events = section_add(&memory_event_section, args, 0, out), *curve = section_add(&memory_curve_section, args, WHEN_RECORDED, out);
 	curve->curve = true;
 	memory_put_events(&v, events);
 	memory_put_curve(&v, curve);
 	events->folded = curve->folded = true;
-	struct table *peaks = table_section(out, "peaks", "Peak memory by device");
-	peaks->lead = true;
-	memory_view_put_peaks(&v, peaks);
+	memory_view_put_peaks(&v, args, out)->lead = true;
 	if (rc == 0)
-		rc = memory_peak_sections(p, &v.w, v.device, !args->device, out, e);
+		rc = memory_peak_sections(p, &v.w, v.device, args, out, e);
 	memory_view_release(&v);
 	return rc;
 }
@@ -190,6 +215,8 @@ const struct report report_memory = {
 	        "allocated it, with lines where Python stacks were recorded), which are read first; 'events' (the life of each block: an allocation and the next "
 	        "free of the same address), 'curve' (allocated and reserved memory over time, in steps; without recorded totals what the events add up to, a lower "
 	        "bound). Needs profile_memory=True.",
+	.sections = (const struct section *const[]){&memory_op_section, &memory_event_section, &memory_curve_section, &memory_peaks_section,
+	                                            &memory_held_section, &memory_held_by_op_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 	.takes = REPORT_STEPS | REPORT_DEVICE,
 	.run = memory_run,

@@ -86,54 +86,76 @@ static void moments_release(struct moments *m)
 	mem_free(m->held);
 }
 
+enum { CATEGORIES_NAME, CATEGORIES_AT_PEAK, CATEGORIES_SHARE, CATEGORIES_PEAK, CATEGORIES_END, CATEGORIES_BLOCKS, CATEGORIES_COLUMNS };
+
+static const struct section_column memory_categories_columns[CATEGORIES_COLUMNS] = {
+	[CATEGORIES_NAME] = {COLUMN(.id = "category", .title = "Category",
+	                            .help = "what the memory is for, in torch's words; what was held before the recording and never freed in it is told apart from Unknown",
+	                            .type = CELL_STR)},
+	[CATEGORIES_AT_PEAK] = {COLUMN(.id = "at_peak_bytes", .title = "At the peak", .help = "held by it when all together are at their highest", .type = CELL_I64,
+	                               .unit = UNIT_BYTES)},
+	[CATEGORIES_SHARE] = {COLUMN(.id = "at_peak_pct", .title = "Share", .help = "of all that is held then", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[CATEGORIES_PEAK] = {COLUMN(.id = "peak_bytes", .title = "Its own peak", .help = "most that it held at a time", .type = CELL_I64, .unit = UNIT_BYTES)},
+	[CATEGORIES_END] = {COLUMN(.id = "end_bytes", .title = "At the end", .help = "held by it at the end", .type = CELL_I64, .unit = UNIT_BYTES)},
+	[CATEGORIES_BLOCKS] = {COLUMN(.id = "blocks", .title = "Blocks", .help = "allocated meanwhile", .type = CELL_I64, .unit = UNIT_COUNT)},
+};
+static const struct section memory_categories_section = {.columns = memory_categories_columns, .n = CATEGORIES_COLUMNS};
+
 /* Held all the time, so that it is in every moment's Unknown: a row of its own says what it most likely is. */
 static void put_kept(const struct memory_timeline *m, int64_t whole, struct table *t)
 {
 	if (!m->kept_bytes)
 		return;
 	table_row(t);
-	table_set_str(t, 0, str_from(memory_kept_text(m)));
-	table_set_i64(t, 1, m->kept_bytes);
+	table_set_str(t, CATEGORIES_NAME, str_from(memory_kept_text(m)));
+	table_set_i64(t, CATEGORIES_AT_PEAK, m->kept_bytes);
 	if (whole > 0)
-		table_set_f64(t, 2, 100.0 * (double)m->kept_bytes / (double)whole);
-	table_set_i64(t, 3, m->kept_bytes);
-	table_set_i64(t, 4, m->kept_bytes);
-	table_set_i64(t, 5, 0);
+		table_set_f64(t, CATEGORIES_SHARE, 100.0 * (double)m->kept_bytes / (double)whole);
+	table_set_i64(t, CATEGORIES_PEAK, m->kept_bytes);
+	table_set_i64(t, CATEGORIES_END, m->kept_bytes);
+	table_set_i64(t, CATEGORIES_BLOCKS, 0);
 }
 
 /* One row a category, in torch's order; those that the window does not have are left out. */
 static void memory_categories_put_categories(const struct memory_timeline *timeline, const struct moments *m, struct table *t)
 {
-	TABLE_COLUMN(t, .id = "category", .title = "Category", .help = "what the memory is for, in torch's words; what was held before the recording and never freed in it is told apart from Unknown", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "at_peak_bytes", .title = "At the peak", .help = "held by it when all together are at their highest", .type = CELL_I64, .unit = UNIT_BYTES);
-	TABLE_COLUMN(t, .id = "at_peak_pct", .title = "Share", .help = "of all that is held then", .type = CELL_F64, .unit = UNIT_PERCENT);
-	TABLE_COLUMN(t, .id = "peak_bytes", .title = "Its own peak", .help = "most that it held at a time", .type = CELL_I64, .unit = UNIT_BYTES);
-	TABLE_COLUMN(t, .id = "end_bytes", .title = "At the end", .help = "held by it at the end", .type = CELL_I64, .unit = UNIT_BYTES);
-	TABLE_COLUMN(t, .id = "blocks", .title = "Blocks", .help = "allocated meanwhile", .type = CELL_I64, .unit = UNIT_COUNT);
 	for (int k = 0; k < MEMORY_CATEGORIES; k++) {
 		int64_t apart = k == MEMORY_UNKNOWN ? timeline->kept_bytes : 0;
 		int64_t peak = m->held[m->peak_of[k]].of[k] - apart, at_peak = m->held[m->peak].of[k] - apart, whole = m->sum[m->peak];
 		if (!peak && !at_peak && !m->blocks[k])
 			continue;
 		table_row(t);
-		table_set_fmt(t, 0, "%s", memory_category_name[k]);
-		table_set_i64(t, 1, at_peak);
+		table_set_fmt(t, CATEGORIES_NAME, "%s", memory_category_name[k]);
+		table_set_i64(t, CATEGORIES_AT_PEAK, at_peak);
 		if (whole > 0)
-			table_set_f64(t, 2, 100.0 * (double)at_peak / (double)whole);
-		table_set_i64(t, 3, peak);
-		table_set_i64(t, 4, m->held[m->n - 1].of[k] - apart);
-		table_set_i64(t, 5, (int64_t)m->blocks[k]);
+			table_set_f64(t, CATEGORIES_SHARE, 100.0 * (double)at_peak / (double)whole);
+		table_set_i64(t, CATEGORIES_PEAK, peak);
+		table_set_i64(t, CATEGORIES_END, m->held[m->n - 1].of[k] - apart);
+		table_set_i64(t, CATEGORIES_BLOCKS, (int64_t)m->blocks[k]);
 	}
 	put_kept(timeline, m->sum[m->peak], t);
 }
 
+enum { CATEGORIES_TIME, CATEGORIES_HELD, CATEGORIES_CURVE_COLUMNS = CATEGORIES_HELD + MEMORY_CATEGORIES };
+
+#define CATEGORIES_BYTES(id_, title_) COLUMN(.id = id_, .title = title_, .help = "held from then on", .type = CELL_I64, .unit = UNIT_BYTES)
+
+static const struct section_column memory_categories_curve_columns[CATEGORIES_CURVE_COLUMNS] = {
+	[CATEGORIES_TIME] = {COLUMN(.id = "time_ns", .title = "Time", .help = "since the start of the trace", .type = CELL_I64, .unit = UNIT_NS)},
+	[CATEGORIES_HELD + MEMORY_PARAMETER] = {CATEGORIES_BYTES("parameter_bytes", "PARAMETER")},
+	[CATEGORIES_HELD + MEMORY_OPTIMIZER_STATE] = {CATEGORIES_BYTES("optimizer_state_bytes", "OPTIMIZER_STATE")},
+	[CATEGORIES_HELD + MEMORY_INPUT] = {CATEGORIES_BYTES("input_bytes", "INPUT")},
+	[CATEGORIES_HELD + MEMORY_TEMPORARY] = {CATEGORIES_BYTES("temporary_bytes", "TEMPORARY")},
+	[CATEGORIES_HELD + MEMORY_ACTIVATION] = {CATEGORIES_BYTES("activation_bytes", "ACTIVATION")},
+	[CATEGORIES_HELD + MEMORY_GRADIENT] = {CATEGORIES_BYTES("gradient_bytes", "GRADIENT")},
+	[CATEGORIES_HELD + MEMORY_AUTOGRAD_DETAIL] = {CATEGORIES_BYTES("autograd_detail_bytes", "AUTOGRAD_DETAIL")},
+	[CATEGORIES_HELD + MEMORY_UNKNOWN] = {CATEGORIES_BYTES("unknown_bytes", "Unknown")},
+};
+static const struct section memory_categories_curve_section = {.name = "curve", .title = "Memory by category over time", .columns = memory_categories_curve_columns,
+                                                                .n = CATEGORIES_CURVE_COLUMNS};
+
 static void memory_categories_put_curve(const struct moments *m, int64_t zero_ns, struct table *t)
 {
-	static const char *const id[MEMORY_CATEGORIES] = {"parameter_bytes", "optimizer_state_bytes", "input_bytes", "temporary_bytes", "activation_bytes",
-	                                                  "gradient_bytes", "autograd_detail_bytes", "unknown_bytes"};
-	TABLE_COLUMN(t, .id = "time_ns", .title = "Time", .help = "since the start of the trace", .type = CELL_I64, .unit = UNIT_NS);
-	for (int k = 0; k < MEMORY_CATEGORIES; k++)
-		TABLE_COLUMN(t, .id = id[k], .title = memory_category_name[k], .help = "held from then on", .type = CELL_I64, .unit = UNIT_BYTES);
 	bool *keep = NEW_ARRAY(m->n, bool);
 	uint32_t *chosen = NEW_ARRAY_RAW(m->n, uint32_t), kept = 0;
 	uint32_t n = lttb_select(m->time_ns, m->sum, m->n, CURVE_POINTS, chosen);
@@ -147,9 +169,9 @@ static void memory_categories_put_curve(const struct moments *m, int64_t zero_ns
 			continue;
 		kept++;
 		table_row(t);
-		table_set_i64(t, 0, m->time_ns[i] - zero_ns);
+		table_set_i64(t, CATEGORIES_TIME, m->time_ns[i] - zero_ns);
 		for (unsigned k = 0; k < MEMORY_CATEGORIES; k++)
-			table_set_i64(t, 1 + k, m->held[i].of[k]);
+			table_set_i64(t, CATEGORIES_HELD + k, m->held[i].of[k]);
 	}
 	if (kept < m->n)
 		table_note(t, "%u of %u points shown, chosen by Largest-Triangle-Three-Buckets on the sum; all peaks are among them", kept, m->n);
@@ -157,18 +179,25 @@ static void memory_categories_put_curve(const struct moments *m, int64_t zero_ns
 	mem_free(keep);
 }
 
+enum { CATEGORIES_UNKNOWN_WHY, CATEGORIES_UNKNOWN_BLOCKS, CATEGORIES_UNKNOWN_SIZE, CATEGORIES_UNKNOWN_COLUMNS };
+
+static const struct section_column memory_categories_unknown_columns[CATEGORIES_UNKNOWN_COLUMNS] = {
+	[CATEGORIES_UNKNOWN_WHY] = {COLUMN(.id = "why", .title = "Why", .help = "what keeps a block from having a category", .type = CELL_STR)},
+	[CATEGORIES_UNKNOWN_BLOCKS] = {COLUMN(.id = "blocks", .title = "Blocks", .help = "allocated meanwhile", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[CATEGORIES_UNKNOWN_SIZE] = {COLUMN(.id = "size_bytes", .title = "Size", .help = "sum of their sizes", .type = CELL_I64, .unit = UNIT_BYTES)},
+};
+static const struct section memory_categories_unknown_section = {.name = "unknown", .title = "Why blocks are Unknown", .columns = memory_categories_unknown_columns,
+                                                                  .n = CATEGORIES_UNKNOWN_COLUMNS};
+
 static void put_unknown(const struct moments *m, struct table *t)
 {
-	TABLE_COLUMN(t, .id = "why", .title = "Why", .help = "what keeps a block from having a category", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "blocks", .title = "Blocks", .help = "allocated meanwhile", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "size_bytes", .title = "Size", .help = "sum of their sizes", .type = CELL_I64, .unit = UNIT_BYTES);
 	for (int y = 0; y < MEMORY_WHYS; y++) {
 		if (!m->unknown[y])
 			continue;
 		table_row(t);
-		table_set_fmt(t, 0, "%s", memory_why_text[y]);
-		table_set_i64(t, 1, (int64_t)m->unknown[y]);
-		table_set_i64(t, 2, m->unknown_bytes[y]);
+		table_set_fmt(t, CATEGORIES_UNKNOWN_WHY, "%s", memory_why_text[y]);
+		table_set_i64(t, CATEGORIES_UNKNOWN_BLOCKS, (int64_t)m->unknown[y]);
+		table_set_i64(t, CATEGORIES_UNKNOWN_SIZE, m->unknown_bytes[y]);
 	}
 }
 
@@ -204,12 +233,13 @@ static int categories_run(const struct profile *p, const struct report_args *arg
 	struct moments m;
 	int64_t zero_ns = memory_zero_ns(p);
 	moments_init(&m, t, &w, zero_ns);
+	section_start(&memory_categories_section, args, 0, out);
 	memory_categories_put_categories(t, &m, out);
 	memory_categories_put_notes(t, &m, zero_ns, out);
-	struct table *curve = table_section(out, "curve", "Memory by category over time");
+	struct table *curve = section_add(&memory_categories_curve_section, args, 0, out);
 	curve->curve = true;
 	memory_categories_put_curve(&m, zero_ns, curve);
-	put_unknown(&m, table_section(out, "unknown", "Why blocks are Unknown"));
+	put_unknown(&m, section_add(&memory_categories_unknown_section, args, 0, out));
 	moments_release(&m);
 	memory_timeline_free(t);
 	return 0;
@@ -223,6 +253,7 @@ const struct report report_memory_categories = {
 	        "ordinal; default: the first GPU that has memory events): how much of each is held at the peak. Categories and rules are those of "
 	        "`opscope export memory-timeline`. Sections: 'curve' (bytes of each over time, each value from its time to the next), 'unknown' (why blocks have "
 	        "no category). Needs profile_memory=True; record_shapes=True tells more.",
+	.sections = (const struct section *const[]){&memory_categories_section, &memory_categories_curve_section, &memory_categories_unknown_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 	.takes = REPORT_STEPS | REPORT_DEVICE,
 	.run = categories_run,

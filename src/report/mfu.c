@@ -6,24 +6,34 @@
 #include "base/buf.h"
 #include "query/report.h"
 
-enum { C_STEP, C_DEVICE, C_TIME, C_FLOPS, C_TFLOPS, C_MFU, C_PEAK, C_PEAK_NAME, C_SOURCE, C_KNOWN, C_TYPES, C_KERNEL, C_UNKNOWN, C_WHY, N_COLUMNS };
-
-static const struct column columns[N_COLUMNS] = {
-	[C_STEP] = {.id = "step", .title = "Step", .help = "name of the step; all = all steps together", .type = CELL_STR, .flags = COLUMN_KEY},
-	[C_DEVICE] = {.id = "device", .title = "GPU", .help = "ordinal of the device", .type = CELL_I64, .flags = COLUMN_KEY},
-	[C_TIME] = {.id = "time_ns", .title = "Time", .help = "length of the step, idle time included", .type = CELL_I64, .unit = UNIT_NS},
-	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "of the kernels that this GPU ran for the step, each call of an op once; what is unknown counts 0", .type = CELL_I64, .unit = UNIT_FLOPS, .flags = COLUMN_KEY},
-	[C_TFLOPS] = {.id = "tflops_per_s", .title = "TFLOP/s", .help = "achieved: FLOPs / time", .type = CELL_F64, .flags = COLUMN_KEY, .digits = 3},
-	[C_MFU] = {.id = "mfu_pct", .title = "MFU", .help = "achieved / peak; operations that ran twice (recomputation) count twice", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
-	[C_PEAK] = {.id = "peak_tflops_per_s", .title = "Peak TFLOP/s", .help = "dense peak of the type and cores of most FLOPs of products", .type = CELL_F64, .digits = 1},
-	[C_PEAK_NAME] = {.id = "peak_of", .title = "Peak of", .help = "that type and cores", .type = CELL_STR},
-	[C_SOURCE] = {.id = "peak_source", .title = "Source", .help = "publication that the peak was compared with; unverified: with none", .type = CELL_STR, .flags = COLUMN_DETAIL},
-	[C_KNOWN] = {.id = "known_pct", .title = "FLOPs known", .help = "share of the kernel time (collectives left out) whose FLOPs are known", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[C_TYPES] = {.id = "types", .title = "Types", .help = "of the FLOPs of products, by type and cores", .type = CELL_STR},
-	[C_KERNEL] = {.id = "kernel_ns", .title = "Kernels", .help = "sum of the durations of kernels, collectives left out", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	[C_UNKNOWN] = {.id = "products_unknown_ns", .title = "Products unknown", .help = "of the kernels, products or what may be some, whose FLOPs are not known", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	[C_WHY] = {.id = "why", .title = "Why unknown", .help = "why there is no MFU", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL},
+enum {
+	MFU_STEP, MFU_DEVICE, MFU_TIME, MFU_FLOPS, MFU_TFLOPS, MFU_MFU, MFU_PEAK, MFU_PEAK_NAME, MFU_SOURCE, MFU_KNOWN, MFU_TYPE, MFU_KERNEL, MFU_UNKNOWN, MFU_WHY, MFU_COLUMNS
 };
+
+static const struct section_column mfu_columns[MFU_COLUMNS] = {
+	[MFU_STEP] = {COLUMN(.id = "step", .title = "Step", .help = "name of the step; all = all steps together", .type = CELL_STR, .flags = COLUMN_KEY)},
+	[MFU_DEVICE] = {COLUMN(.id = "device", .title = "GPU", .help = "ordinal of the device", .type = CELL_I64, .flags = COLUMN_KEY)},
+	[MFU_TIME] = {COLUMN(.id = "time_ns", .title = "Time", .help = "length of the step, idle time included", .type = CELL_I64, .unit = UNIT_NS)},
+	[MFU_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "of the kernels that this GPU ran for the step, each call of an op once; what is unknown counts 0",
+	                      .type = CELL_I64, .unit = UNIT_FLOPS, .flags = COLUMN_KEY)},
+	[MFU_TFLOPS] = {COLUMN(.id = "tflops_per_s", .title = "TFLOP/s", .help = "achieved: FLOPs / time", .type = CELL_F64, .flags = COLUMN_KEY, .digits = 3)},
+	[MFU_MFU] = {COLUMN(.id = "mfu_pct", .title = "MFU", .help = "achieved / peak; operations that ran twice (recomputation) count twice", .type = CELL_F64,
+	                    .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
+	[MFU_PEAK] = {COLUMN(.id = "peak_tflops_per_s", .title = "Peak TFLOP/s", .help = "dense peak of the type and cores of most FLOPs of products", .type = CELL_F64,
+	                     .digits = 1)},
+	[MFU_PEAK_NAME] = {COLUMN(.id = "peak_of", .title = "Peak of", .help = "that type and cores", .type = CELL_STR)},
+	[MFU_SOURCE] = {COLUMN(.id = "peak_source", .title = "Source", .help = "publication that the peak was compared with; unverified: with none", .type = CELL_STR,
+	                       .flags = COLUMN_DETAIL)},
+	[MFU_KNOWN] = {COLUMN(.id = "known_pct", .title = "FLOPs known", .help = "share of the kernel time (collectives left out) whose FLOPs are known", .type = CELL_F64,
+	                      .unit = UNIT_PERCENT)},
+	[MFU_TYPE] = {COLUMN(.id = "types", .title = "Types", .help = "of the FLOPs of products, by type and cores", .type = CELL_STR)},
+	[MFU_KERNEL] = {COLUMN(.id = "kernel_ns", .title = "Kernels", .help = "sum of the durations of kernels, collectives left out", .type = CELL_I64, .unit = UNIT_NS,
+	                       .flags = COLUMN_DETAIL)},
+	[MFU_UNKNOWN] = {COLUMN(.id = "products_unknown_ns", .title = "Products unknown", .help = "of the kernels, products or what may be some, whose FLOPs are not known",
+	                        .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[MFU_WHY] = {COLUMN(.id = "why", .title = "Why unknown", .help = "why there is no MFU", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+};
+static const struct section mfu_section = {.columns = mfu_columns, .n = MFU_COLUMNS};
 
 static struct str step_name(const struct profile *p, const struct mfu *m, const struct mfu_row *r)
 {
@@ -36,35 +46,35 @@ static void mfu_put_peak(struct table *t, const struct mfu_row *r)
 {
 	if (!(r->peak_flops > 0))
 		return;
-	table_set_f64(t, C_PEAK, r->peak_flops / 1e12);
-	table_set_str_copy(t, C_PEAK_NAME, str_from(r->peak_name));
-	table_set_str_copy(t, C_SOURCE, gpu_is_verified(r->gpu) ? str_from(r->gpu->source) : STR("unverified"));
+	table_set_f64(t, MFU_PEAK, r->peak_flops / 1e12);
+	table_set_str_copy(t, MFU_PEAK_NAME, str_from(r->peak_name));
+	table_set_str_copy(t, MFU_SOURCE, gpu_is_verified(r->gpu) ? str_from(r->gpu->source) : STR("unverified"));
 }
 
 static void mfu_put_row(struct table *t, const struct profile *p, const struct mfu *m, const struct mfu_row *r, struct buf *b)
 {
 	table_row(t);
-	table_set_str_copy(t, C_STEP, step_name(p, m, r));
+	table_set_str_copy(t, MFU_STEP, step_name(p, m, r));
 	if (r->device != INT32_MIN)
-		table_set_i64(t, C_DEVICE, r->device);
-	table_set_i64(t, C_TIME, r->ns);
+		table_set_i64(t, MFU_DEVICE, r->device);
+	table_set_i64(t, MFU_TIME, r->ns);
 	if (r->flops >= 0 && r->known_ns)
-		table_set_i64(t, C_FLOPS, r->flops);
+		table_set_i64(t, MFU_FLOPS, r->flops);
 	if (!isnan(r->achieved_flops))
-		table_set_f64(t, C_TFLOPS, r->achieved_flops / 1e12);
+		table_set_f64(t, MFU_TFLOPS, r->achieved_flops / 1e12);
 	if (!isnan(r->mfu_pct))
-		table_set_f64(t, C_MFU, r->mfu_pct);
+		table_set_f64(t, MFU_MFU, r->mfu_pct);
 	mfu_put_peak(t, r);
 	if (r->kernel_ns)
-		table_set_f64(t, C_KNOWN, 100.0 * (double)r->known_ns / (double)r->kernel_ns);
+		table_set_f64(t, MFU_KNOWN, 100.0 * (double)r->known_ns / (double)r->kernel_ns);
 	buf_clear(b);
 	mfu_types_text(r, b);
 	if (b->n)
-		table_set_str_copy(t, C_TYPES, buf_view(b));
-	table_set_i64(t, C_KERNEL, r->kernel_ns);
-	table_set_i64(t, C_UNKNOWN, r->products_unknown_ns);
+		table_set_str_copy(t, MFU_TYPE, buf_view(b));
+	table_set_i64(t, MFU_KERNEL, r->kernel_ns);
+	table_set_i64(t, MFU_UNKNOWN, r->products_unknown_ns);
 	if (r->why)
-		table_set_str_copy(t, C_WHY, str_from(r->why));
+		table_set_str_copy(t, MFU_WHY, str_from(r->why));
 }
 
 static void mfu_put_notes(struct table *t, const struct mfu *m)
@@ -118,7 +128,7 @@ static int mfu_run(const struct profile *p, const struct report_args *args, stru
 	if (!m->n) {
 		rc = err_set(e, ERR_DATA, "the input holds no kernels; to record them: %s", recording_how(p, RECORD_DEVICE_WORK));
 	} else {
-		table_columns(out, columns, N_COLUMNS);
+		section_start(&mfu_section, args, 0, out);
 		for (uint32_t i = 0; i < m->n; i++)
 			mfu_put_row(out, p, m, &m->v[i], &b);
 		mfu_put_notes(out, m);
@@ -136,6 +146,7 @@ const struct report report_mfu = {
 	        "share of the GPU's peak (MFU, model FLOPs utilisation). The peak is that of the type and cores that do most of the FLOPs "
 	        "of products. Unknown where shapes were not recorded for most products, or the GPU's peak is not known: then a note, and column why, say why. "
 	        "Recomputed operations count twice.",
+	.sections = (const struct section *const[]){&mfu_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.timeline = true,
 	.run = mfu_run,

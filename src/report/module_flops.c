@@ -3,27 +3,34 @@
 
 static int64_t module_flops_sum(const int64_t parts[MODULE_PARTS]) { return parts[MODULE_FORWARD] + parts[MODULE_BACKWARD]; }
 
-enum { C_DEPTH, C_MODULE, C_CALLS, C_FLOPS, C_PCT, C_FORWARD, C_BACKWARD, C_SELF, C_UNKNOWN, N_COLUMNS };
-static const struct column columns[N_COLUMNS] = {
-	[C_DEPTH] = {.id = "depth", .title = "Depth", .help = "0 = root; rows stand in pre-order", .type = CELL_I64, .flags = COLUMN_TREE},
-	[C_MODULE] = {.id = "module", .title = "Module", .help = "class and number of the module", .type = CELL_STR, .flags = COLUMN_KEY},
-	[C_CALLS] = {.id = "calls", .title = "Calls", .help = "how often it was called, recomputation left out", .type = CELL_I64, .unit = UNIT_COUNT},
-	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "of all its calls, forward and backward, modules inside included; what is unknown counts 0", .type = CELL_I64, .unit = UNIT_FLOPS, .flags = COLUMN_KEY},
-	[C_PCT] = {.id = "flops_pct", .title = "% Total", .help = "of the FLOPs of all ops", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
-	[C_FORWARD] = {.id = "forward_flops", .title = "Forward", .help = "the part of the forward pass", .type = CELL_I64, .unit = UNIT_FLOPS},
-	[C_BACKWARD] = {.id = "backward_flops", .title = "Backward", .help = "the part of the backward pass, recomputation included", .type = CELL_I64, .unit = UNIT_FLOPS},
-	[C_SELF] = {.id = "self_flops", .title = "Own FLOPs", .help = "without the modules inside", .type = CELL_I64, .unit = UNIT_FLOPS},
-	[C_UNKNOWN] = {.id = "unknown_ops", .title = "Unknown Ops", .help = "calls of ops inside whose FLOPs are not known, for want of a model or of recorded shapes", .type = CELL_I64, .unit = UNIT_COUNT},
+enum {
+	MODULE_FLOPS_DEPTH, MODULE_FLOPS_MODULE, MODULE_FLOPS_CALLS, MODULE_FLOPS_FLOPS, MODULE_FLOPS_PCT, MODULE_FLOPS_FORWARD, MODULE_FLOPS_BACKWARD, MODULE_FLOPS_SELF,
+	MODULE_FLOPS_UNKNOWN, MODULE_FLOPS_COLUMNS
 };
+static const struct section_column module_flops_columns[MODULE_FLOPS_COLUMNS] = {
+	[MODULE_FLOPS_DEPTH] = {COLUMN(.id = "depth", .title = "Depth", .help = "0 = root; rows stand in pre-order", .type = CELL_I64, .flags = COLUMN_TREE)},
+	[MODULE_FLOPS_MODULE] = {COLUMN(.id = "module", .title = "Module", .help = "class and number of the module", .type = CELL_STR, .flags = COLUMN_KEY)},
+	[MODULE_FLOPS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it was called, recomputation left out", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[MODULE_FLOPS_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "of all its calls, forward and backward, modules inside included; what is unknown counts 0",
+	                               .type = CELL_I64, .unit = UNIT_FLOPS, .flags = COLUMN_KEY)},
+	[MODULE_FLOPS_PCT] = {COLUMN(.id = "flops_pct", .title = "% Total", .help = "of the FLOPs of all ops", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
+	[MODULE_FLOPS_FORWARD] = {COLUMN(.id = "forward_flops", .title = "Forward", .help = "the part of the forward pass", .type = CELL_I64, .unit = UNIT_FLOPS)},
+	[MODULE_FLOPS_BACKWARD] = {COLUMN(.id = "backward_flops", .title = "Backward", .help = "the part of the backward pass, recomputation included", .type = CELL_I64,
+	                                  .unit = UNIT_FLOPS)},
+	[MODULE_FLOPS_SELF] = {COLUMN(.id = "self_flops", .title = "Own FLOPs", .help = "without the modules inside", .type = CELL_I64, .unit = UNIT_FLOPS)},
+	[MODULE_FLOPS_UNKNOWN] = {COLUMN(.id = "unknown_ops", .title = "Unknown Ops",
+	                                 .help = "calls of ops inside whose FLOPs are not known, for want of a model or of recorded shapes", .type = CELL_I64, .unit = UNIT_COUNT)},
+};
+static const struct section module_flops_section = {.columns = module_flops_columns, .n = MODULE_FLOPS_COLUMNS};
 
 static void module_flops_put_row(const struct module_flops *x, struct table *t, struct str name, int64_t depth, int64_t flops)
 {
 	table_row(t);
-	table_set_i64(t, C_DEPTH, depth);
-	table_set_str_copy(t, C_MODULE, name);
-	table_set_i64(t, C_FLOPS, flops);
+	table_set_i64(t, MODULE_FLOPS_DEPTH, depth);
+	table_set_str_copy(t, MODULE_FLOPS_MODULE, name);
+	table_set_i64(t, MODULE_FLOPS_FLOPS, flops);
 	if (x->total > 0)
-		table_set_f64(t, C_PCT, 100.0 * (double)flops / (double)x->total);
+		table_set_f64(t, MODULE_FLOPS_PCT, 100.0 * (double)flops / (double)x->total);
 }
 
 /* With --steps, modules that these steps did not touch are left out. */
@@ -34,7 +41,6 @@ static bool module_flops_is_idle(const struct module_flops *x, uint32_t node)
 
 static void put_modules(const struct module_flops *x, uint32_t depth, struct table *t)
 {
-	table_columns(t, columns, N_COLUMNS);
 	for (uint32_t k = 0; k < x->m->tree.n_order; k++) {
 		uint32_t node = x->m->tree.order[k];
 		const struct module_node *n = &x->m->tree.v[node];
@@ -43,17 +49,17 @@ static void put_modules(const struct module_flops *x, uint32_t depth, struct tab
 			continue;
 		module_flops_put_row(x, t, intern_get(&x->m->tree.names, n->name), n->depth, module_flops_sum(f->all));
 		if (x->m->source != MODULES_TORCHSCRIPT)
-			table_set_i64(t, C_CALLS, (int64_t)n->calls);
-		table_set_i64(t, C_FORWARD, f->all[MODULE_FORWARD]);
-		table_set_i64(t, C_BACKWARD, f->all[MODULE_BACKWARD]);
-		table_set_i64(t, C_SELF, module_flops_sum(f->self));
-		table_set_i64(t, C_UNKNOWN, (int64_t)f->unknown);
+			table_set_i64(t, MODULE_FLOPS_CALLS, (int64_t)n->calls);
+		table_set_i64(t, MODULE_FLOPS_FORWARD, f->all[MODULE_FORWARD]);
+		table_set_i64(t, MODULE_FLOPS_BACKWARD, f->all[MODULE_BACKWARD]);
+		table_set_i64(t, MODULE_FLOPS_SELF, module_flops_sum(f->self));
+		table_set_i64(t, MODULE_FLOPS_UNKNOWN, (int64_t)f->unknown);
 	}
 	if (x->optimizer)
 		module_flops_put_row(x, t, STR("(optimizer)"), 0, x->optimizer);
 	if (x->outside || x->unknown_outside) {
 		module_flops_put_row(x, t, STR("(outside modules)"), 0, x->outside);
-		table_set_i64(t, C_UNKNOWN, (int64_t)x->unknown_outside);
+		table_set_i64(t, MODULE_FLOPS_UNKNOWN, (int64_t)x->unknown_outside);
 	}
 }
 
@@ -75,6 +81,7 @@ static int module_flops_run(const struct profile *p, const struct report_args *a
 	struct module_flops *x = module_flops_new(p, args, OP_FLOPS_DEFAULT, e);
 	if (!x)
 		return -1;
+	section_start(&module_flops_section, args, 0, out);
 	put_modules(x, module_flops_depth(args, UINT32_MAX), out);
 	module_flops_put_notes(x, out);
 	module_flops_free(x);
@@ -94,6 +101,7 @@ const struct report report_module_flops = {
 	        "operation counts once, at the innermost op whose FLOPs are known. Needs modules (with_stack=True) and shapes (record_shapes=True). A note says "
 	        "what is unknown. --group-by=depth:N shows N levels.",
 	.variants = module_flops_variants,
+	.sections = (const struct section *const[]){&module_flops_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = module_flops_run,

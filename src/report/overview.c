@@ -3,8 +3,31 @@
 #include "report/parts/device_table.h"
 #include "report/parts/step_table.h"
 
+enum { OVERVIEW_ROLE, OVERVIEW_MEAN, OVERVIEW_SHARE, OVERVIEW_TOTAL, OVERVIEW_LEAST, OVERVIEW_MOST, OVERVIEW_COLUMNS };
+
+static const struct section_column overview_columns[OVERVIEW_COLUMNS] = {
+	[OVERVIEW_ROLE] = {COLUMN(.id = "role", .title = "Role", .help = "what the time went to; the first of the list that was active", .type = CELL_STR)},
+	[OVERVIEW_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean per step", .help = "mean over the steps, and of several GPUs over these, rounded to the ns", .type = CELL_I64,
+	                          .unit = UNIT_NS)},
+	[OVERVIEW_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of the mean step", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[OVERVIEW_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum over the steps; of several GPUs the mean over these", .type = CELL_I64, .unit = UNIT_NS)},
+	[OVERVIEW_LEAST] = {COLUMN(.id = "min_ns", .title = "Least GPU", .help = "mean over the steps of the GPU with least of it", .type = CELL_I64, .unit = UNIT_NS),
+	                    .when = WHEN_SEVERAL_GPUS},
+	[OVERVIEW_MOST] = {COLUMN(.id = "max_ns", .title = "Most GPU", .help = "mean over the steps of the GPU with most of it", .type = CELL_I64, .unit = UNIT_NS),
+	                   .when = WHEN_SEVERAL_GPUS},
+};
+static const struct section overview_section = {.columns = overview_columns, .n = OVERVIEW_COLUMNS};
+
+enum { OVERVIEW_FACT, OVERVIEW_VALUE, OVERVIEW_FACT_COLUMNS };
+
+static const struct section_column overview_environment_columns[OVERVIEW_FACT_COLUMNS] = {
+	[OVERVIEW_FACT] = {COLUMN(.id = "title", .title = "Environment", .help = "what", .type = CELL_STR)},
+	[OVERVIEW_VALUE] = {COLUMN(.id = "value", .title = "Value", .help = "its value", .type = CELL_STR)},
+};
+static const struct section overview_environment = {.name = "environment", .title = "Environment", .columns = overview_environment_columns, .n = OVERVIEW_FACT_COLUMNS};
+
 /* What one role takes a step on the GPU with least and on that with most of it. */
-static void overview_put_range(const struct roles *r, enum role role, struct table *t, unsigned col)
+static void overview_put_range(const struct roles *r, enum role role, struct table *t)
 {
 	int64_t least = INT64_MAX, most = 0;
 	for (unsigned g = 0; g < r->gpus; g++) {
@@ -12,44 +35,37 @@ static void overview_put_range(const struct roles *r, enum role role, struct tab
 		least = ns < least ? ns : least;
 		most = ns > most ? ns : most;
 	}
-	table_set_i64(t, col, round_even((double)least / r->n));
-	table_set_i64(t, col + 1, round_even((double)most / r->n));
+	table_set_i64(t, OVERVIEW_LEAST, round_even((double)least / r->n));
+	table_set_i64(t, OVERVIEW_MOST, round_even((double)most / r->n));
 }
 
 /* `window`: there are no steps, and the one is the window that stands for them. */
 static void overview_own_rows(const struct roles *r, bool window, struct table *t)
 {
-	bool several = r->gpus > 1;
-	enum { ROLE, MEAN, SHARE, TOTAL, LEAST };
-	TABLE_COLUMN(t, .id = "role", .title = "Role", .help = "what the time went to; the first of the list that was active", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "mean_ns", .title = window ? "Time" : "Mean per step", .help = "mean over the steps, and of several GPUs over these, rounded to the ns", .type = CELL_I64, .unit = UNIT_NS);
-	TABLE_COLUMN(t, .id = "share_pct", .title = "Share", .help = "of the mean step", .type = CELL_F64, .unit = UNIT_PERCENT);
-	TABLE_COLUMN(t, .id = "total_ns", .title = "Total", .help = "sum over the steps; of several GPUs the mean over these", .type = CELL_I64, .unit = UNIT_NS);
-	if (several) {
-		TABLE_COLUMN(t, .id = "min_ns", .title = "Least GPU", .help = "mean over the steps of the GPU with least of it", .type = CELL_I64, .unit = UNIT_NS);
-		TABLE_COLUMN(t, .id = "max_ns", .title = "Most GPU", .help = "mean over the steps of the GPU with most of it", .type = CELL_I64, .unit = UNIT_NS);
-	}
 	table_row(t);
-	table_set_str(t, ROLE, window ? STR("Time Looked At") : STR("Average Step Time"));
-	table_set_i64(t, MEAN, round_even(roles_mean_step_ns(r)));
-	table_set_f64(t, SHARE, 100);
-	table_set_i64(t, TOTAL, r->sum.total_ns);
+	table_set_str(t, OVERVIEW_ROLE, window ? STR("Time Looked At") : STR("Average Step Time"));
+	table_set_i64(t, OVERVIEW_MEAN, round_even(roles_mean_step_ns(r)));
+	table_set_f64(t, OVERVIEW_SHARE, 100);
+	table_set_i64(t, OVERVIEW_TOTAL, r->sum.total_ns);
 	for (int k = 0; k < ROLES; k++) {
 		enum role i = roles_own.order[k];
 		if (!r->shown[i])
 			continue;
 		table_row(t);
-		table_set_str(t, ROLE, str_from(role_title[i]));
-		table_set_i64(t, MEAN, round_even(roles_mean_ns(r, i)));
-		table_set_f64(t, SHARE, roles_share_pct(r, i));
-		table_set_i64(t, TOTAL, r->sum.ns[i]);
-		if (several)
-			overview_put_range(r, i, t, LEAST);
+		table_set_str(t, OVERVIEW_ROLE, str_from(role_title[i]));
+		table_set_i64(t, OVERVIEW_MEAN, round_even(roles_mean_ns(r, i)));
+		table_set_f64(t, OVERVIEW_SHARE, roles_share_pct(r, i));
+		table_set_i64(t, OVERVIEW_TOTAL, r->sum.ns[i]);
+		if (r->gpus > 1)
+			overview_put_range(r, i, t);
 	}
 }
 
-static void main_table(const struct roles *r, const struct steps *s, struct table *t)
+static void main_table(const struct roles *r, const struct steps *s, const struct report_args *args, struct table *t)
 {
+	section_start(&overview_section, args, r->gpus > 1 ? WHEN_SEVERAL_GPUS : 0, t);
+	if (s->whole_trace)
+		t->data[OVERVIEW_MEAN].col.title = "Time";
 	overview_own_rows(r, s->whole_trace, t);
 	t->whole = true;
 	if (s->whole_trace)
@@ -60,14 +76,12 @@ static void main_table(const struct roles *r, const struct steps *s, struct tabl
 
 static void overview_environment_table(const struct roles *r, const struct profile *p, struct table *t)
 {
-	TABLE_COLUMN(t, .id = "title", .title = "Environment", .help = "what", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "value", .title = "Value", .help = "its value", .type = CELL_STR);
 	table_row(t);
-	table_set_str(t, 0, STR("Ranks"));
-	table_set_fmt(t, 1, "%lld", job_of(p).world ? (long long)job_of(p).world : 1LL);
+	table_set_str(t, OVERVIEW_FACT, STR("Ranks"));
+	table_set_fmt(t, OVERVIEW_VALUE, "%lld", job_of(p).world ? (long long)job_of(p).world : 1LL);
 	table_row(t);
-	table_set_str(t, 0, STR("Device Type"));
-	table_set_str(t, 1, r->has_device ? STR("GPU") : STR("CPU"));
+	table_set_str(t, OVERVIEW_FACT, STR("Device Type"));
+	table_set_str(t, OVERVIEW_VALUE, r->has_device ? STR("GPU") : STR("CPU"));
 }
 
 static int overview_run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
@@ -75,14 +89,14 @@ static int overview_run(const struct profile *p, const struct report_args *args,
 	struct roles *r = step_roles(p, p->steps, &roles_own, args, e);
 	if (!r)
 		return -1;
-	main_table(r, p->steps, t);
-	step_table(r, p, false, table_section(t, "steps", "Steps"));
+	main_table(r, p->steps, args, t);
+	step_table(r, p, args, false, table_section(t, step_table_times.name, step_table_times.title));
 	if (p->gpu_op.rows.n)
-		device_table(p, args, true, table_section(t, "devices", "GPU summary"));
+		device_table(p, args, true, section_add(&device_summary_section, args, 0, t));
 	if (str_eqc(p->format, "capture") && r->sum.ns[ROLE_CPU] && !r->sum.ns[ROLE_DATALOADER])
 		table_note(t, "DataLoader is the time of ranges that begin with `enumerate(DataLoader)#`, as PyTorch calls its own; other ranges are CPU Exec: "
 		           "`opscope report nvtx --group-by=path` has them by name");
-	overview_environment_table(r, p, table_section(t, "environment", "Environment"));
+	overview_environment_table(r, p, section_add(&overview_environment, args, 0, t));
 	roles_free(r);
 	return 0;
 }
@@ -95,6 +109,7 @@ const struct report report_overview = {
 	        "kernel, memset, communication, memcpy, runtime call, data loader, CPU op; what is left is Other. Of several GPUs each is divided by itself, and figures are means over these. So DataLoader is "
 	        "the time in which the GPU had nothing to do because the CPU waited for data, and CPU Exec is the time in which "
 	        "the GPU waited for the CPU to launch work. Below: the same per step, and how well each GPU was used.",
+	.sections = (const struct section *const[]){&overview_section, &step_table_number, &step_table_times, &device_summary_section, &overview_environment, NULL},
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

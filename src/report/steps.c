@@ -1,23 +1,30 @@
 #include "analysis/steps/iterations.h"
 #include "report/parts/step_table.h"
 
+enum { STEPS_KEY_NAME, STEPS_KEY_CALLS, STEPS_KEY_FIRST, STEPS_KEY_COLUMNS };
+
+static const struct section_column steps_key_op_columns[STEPS_KEY_COLUMNS] = {
+	[STEPS_KEY_NAME] = {COLUMN(.id = "name", .title = "Key op", .help = "for --key-op: an outermost op or range, or device work", .type = CELL_STR)},
+	[STEPS_KEY_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it is called: about as often as there are steps is right", .type = CELL_I64,
+	                            .unit = UNIT_COUNT)},
+	[STEPS_KEY_FIRST] = {COLUMN(.id = "first_ns", .title = "First call", .help = "on the trace's clock: early in the step is right", .type = CELL_I64, .unit = UNIT_TIME_NS)},
+};
+static const struct section steps_key_op_section = {.name = "key_ops", .title = "What would do as a key op", .columns = steps_key_op_columns, .n = STEPS_KEY_COLUMNS};
+
 /* What would do as a key op, where nothing marks steps. */
-static void candidates(const struct profile *p, struct table *first)
+static void candidates(const struct profile *p, const struct report_args *args, struct table *first)
 {
 	enum { SHOWN = 20 };
 	struct key_candidate *c;
 	unsigned n = key_candidates(p, 0, true, SHOWN, &first->arena, &c);
 	if (!n)
 		return;
-	struct table *t = table_section(first, "key_ops", "What would do as a key op");
-	TABLE_COLUMN(t, .id = "name", .title = "Key op", .help = "for --key-op: an outermost op or range, or device work", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "calls", .title = "Calls", .help = "how often it is called: about as often as there are steps is right", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "first_ns", .title = "First call", .help = "on the trace's clock: early in the step is right", .type = CELL_I64, .unit = UNIT_TIME_NS);
+	struct table *t = section_add(&steps_key_op_section, args, 0, first);
 	for (unsigned i = 0; i < n; i++) {
 		table_row(t);
-		table_set_str_copy(t, 0, c[i].name);
-		table_set_i64(t, 1, c[i].calls);
-		table_set_i64(t, 2, c[i].first_ns);
+		table_set_str_copy(t, STEPS_KEY_NAME, c[i].name);
+		table_set_i64(t, STEPS_KEY_CALLS, c[i].calls);
+		table_set_i64(t, STEPS_KEY_FIRST, c[i].first_ns);
 	}
 }
 
@@ -26,9 +33,9 @@ static int steps_run(const struct profile *p, const struct report_args *args, st
 	struct roles *r = step_roles(p, p->steps, &roles_own, args, e);
 	if (!r)
 		return -1;
-	step_table(r, p, true, t);
+	step_table(r, p, args, true, t);
 	if (p->steps->whole_trace)
-		candidates(p, t);
+		candidates(p, args, t);
 	roles_free(r);
 	return 0;
 }
@@ -42,6 +49,7 @@ const struct report report_steps = {
 	        "instead. It is moved and stretched to cover the device work that it launched; steps at the end that lack device work "
 	        "which they launched are left out. Each nanosecond goes to the first role that was active, from left to right, so the roles "
 	        "sum to the step. Where no step is found, the time from the first to the last device work is one step, and a section lists what would do as a key op.",
+	.sections = (const struct section *const[]){&step_table_section, &steps_key_op_section, NULL},
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

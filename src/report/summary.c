@@ -89,6 +89,18 @@ int summary_usage(const struct profile *p, const struct report_args *args, struc
 	return rc;
 }
 
+enum { SUMMARY_USE_NAME, SUMMARY_USE_MEAN, SUMMARY_USE_TOTAL, SUMMARY_USE_SHARE, SUMMARY_USE_WHAT, SUMMARY_USE_COLUMNS };
+
+static const struct section_column summary_use_columns[SUMMARY_USE_COLUMNS] = {
+	[SUMMARY_USE_NAME] = {COLUMN(.id = "use", .title = "Use", .help = "what the time was used for: the first of the list that was active", .type = CELL_STR)},
+	[SUMMARY_USE_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean per step", .help = "mean over the steps; empty without steps", .type = CELL_F64, .unit = UNIT_NS)},
+	[SUMMARY_USE_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "time in all steps; of several GPUs the average over those that did something",
+	                              .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[SUMMARY_USE_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of the time of these steps", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
+	[SUMMARY_USE_WHAT] = {COLUMN(.id = "what", .title = "What It Is", .help = "what the row holds", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+};
+static const struct section summary_use_section = {.columns = summary_use_columns, .n = SUMMARY_USE_COLUMNS};
+
 static void usage_table(const struct profile *p, const struct span_of_time *x, struct table *t)
 {
 	static const struct { const char *title, *help; } row[USAGES] = {
@@ -101,21 +113,14 @@ static void usage_table(const struct profile *p, const struct span_of_time *x, s
 		[USAGE_CPU] = {"CPU", "else an op, a range of yours or an API call went on on the host: Runtime, CPU Exec and the host's Communication of `steps`"},
 		[USAGE_OTHER] = {"other", "nothing of these was recorded"},
 	};
-	enum { U_USE, U_MEAN, U_TOTAL, U_SHARE, U_WHAT };
 	int64_t first, last;
-	TABLE_COLUMN(t, .id = "use", .title = "Use", .help = "what the time was used for: the first of the list that was active", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "mean_ns", .title = "Mean per step", .help = "mean over the steps; empty without steps", .type = CELL_F64, .unit = UNIT_NS);
-	TABLE_COLUMN(t, .id = "total_ns", .title = "Total", .help = "time in all steps; of several GPUs the average over those that did something", .type = CELL_F64, .unit = UNIT_NS,
-	             .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, .id = "share_pct", .title = "Share", .help = "of the time of these steps", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, .id = "what", .title = "What It Is", .help = "what the row holds", .type = CELL_STR, .flags = COLUMN_DETAIL);
 	for (int k = 0; k < USAGES; k++) {
 		table_row(t);
-		table_set_str(t, U_USE, str_from(row[k].title));
-		table_set_f64(t, U_MEAN, x->n ? x->use.ns[k] / x->n : NAN);
-		table_set_f64(t, U_TOTAL, x->use.ns[k]);
-		table_set_f64(t, U_SHARE, percent(x->use.ns[k], (double)x->use.window_ns));
-		table_set_str(t, U_WHAT, str_from(row[k].help));
+		table_set_str(t, SUMMARY_USE_NAME, str_from(row[k].title));
+		table_set_f64(t, SUMMARY_USE_MEAN, x->n ? x->use.ns[k] / x->n : NAN);
+		table_set_f64(t, SUMMARY_USE_TOTAL, x->use.ns[k]);
+		table_set_f64(t, SUMMARY_USE_SHARE, percent(x->use.ns[k], (double)x->use.window_ns));
+		table_set_str(t, SUMMARY_USE_WHAT, str_from(row[k].help));
 	}
 	int64_t recorded = recording_extent(p, &first, &last) ? last - first : 0;
 	if (x->n)
@@ -129,61 +134,75 @@ static void usage_table(const struct profile *p, const struct span_of_time *x, s
 		table_note(t, "Of %u GPUs: averages.", x->use.gpus);
 }
 
+enum { SUMMARY_FIGURE_WALL, SUMMARY_FIGURE_GPUS, SUMMARY_FIGURE_BUSY, SUMMARY_FIGURE_KERNELS, SUMMARY_FIGURE_TC, SUMMARY_FIGURE_UNKNOWN, SUMMARY_FIGURE_COLUMNS };
+
+static const struct section_column summary_figure_columns[SUMMARY_FIGURE_COLUMNS] = {
+	[SUMMARY_FIGURE_WALL] = {COLUMN(.id = "wall_ns", .title = "Wall clock", .help = "length of the steps, or of the window that stands for them", .type = CELL_I64,
+	                                .unit = UNIT_NS)},
+	[SUMMARY_FIGURE_GPUS] = {COLUMN(.id = "gpus", .title = "GPUs", .help = "that did something", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[SUMMARY_FIGURE_BUSY] = {COLUMN(.id = "gpu_busy_pct", .title = "GPU busy", .help = "time with a kernel, copy or set", .type = CELL_F64, .unit = UNIT_PERCENT,
+	                                .flags = COLUMN_PROSE)},
+	[SUMMARY_FIGURE_KERNELS] = {COLUMN(.id = "kernel_busy_pct", .title = "with a kernel", .help = "time with a kernel", .type = CELL_F64, .unit = UNIT_PERCENT,
+	                                   .flags = COLUMN_PROSE)},
+	[SUMMARY_FIGURE_TC] = {COLUMN(.id = "tc_pct", .title = "Tensor Cores, of what could",
+	                              .help = "of the time of kernels that could use Tensor Cores (report tensor-cores), the part of those that do", .type = CELL_F64,
+	                              .unit = UNIT_PERCENT, .flags = COLUMN_PROSE)},
+	[SUMMARY_FIGURE_UNKNOWN] = {COLUMN(.id = "tc_unknown_pct", .title = "unknown, of what could", .help = "the part of kernels whose name does not tell", .type = CELL_F64,
+	                                   .unit = UNIT_PERCENT, .flags = COLUMN_PROSE)},
+};
+static const struct section summary_figure_section = {.name = "figures", .title = "Key figures", .columns = summary_figure_columns, .n = SUMMARY_FIGURE_COLUMNS};
+
 static void figures_table(const struct span_of_time *x, const struct summary_sums *s, struct table *t)
 {
-	enum { F_WALL, F_GPUS, F_BUSY, F_KERNELS, F_TC, F_UNKNOWN, F_COLUMNS };
-	static const struct column columns[F_COLUMNS] = {
-		[F_WALL] = {.id = "wall_ns", .title = "Wall clock", .help = "length of the steps, or of the window that stands for them", .type = CELL_I64, .unit = UNIT_NS, .digits = 0},
-		[F_GPUS] = {.id = "gpus", .title = "GPUs", .help = "that did something", .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
-		[F_BUSY] = {.id = "gpu_busy_pct", .title = "GPU busy", .help = "time with a kernel, copy or set", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_PROSE, .digits = 0},
-		[F_KERNELS] = {.id = "kernel_busy_pct", .title = "with a kernel", .help = "time with a kernel", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_PROSE, .digits = 0},
-		[F_TC] = {.id = "tc_pct", .title = "Tensor Cores, of what could", .help = "of the time of kernels that could use Tensor Cores (report tensor-cores), the part of those that do",
-		          .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_PROSE, .digits = 0},
-		[F_UNKNOWN] = {.id = "tc_unknown_pct", .title = "unknown, of what could", .help = "the part of kernels whose name does not tell", .type = CELL_F64, .unit = UNIT_PERCENT,
-		               .flags = COLUMN_PROSE, .digits = 0},
-	};
-	table_columns(t, columns, F_COLUMNS);
 	table_row(t);
-	table_set_i64(t, F_WALL, x->use.window_ns);
-	table_set_i64(t, F_GPUS, x->use.gpus);
+	table_set_i64(t, SUMMARY_FIGURE_WALL, x->use.window_ns);
+	table_set_i64(t, SUMMARY_FIGURE_GPUS, x->use.gpus);
 	if (x->use.gpus) {
-		table_set_f64(t, F_BUSY, percent(x->use.device_busy_ns, (double)x->use.window_ns));
-		table_set_f64(t, F_KERNELS, percent(x->use.kernel_busy_ns, (double)x->use.window_ns));
+		table_set_f64(t, SUMMARY_FIGURE_BUSY, percent(x->use.device_busy_ns, (double)x->use.window_ns));
+		table_set_f64(t, SUMMARY_FIGURE_KERNELS, percent(x->use.kernel_busy_ns, (double)x->use.window_ns));
 	}
-	table_set_f64(t, F_TC, percent((double)s->tc_ns, (double)s->kernel_ns));
-	table_set_f64(t, F_UNKNOWN, percent((double)s->unknown_ns, (double)s->kernel_ns));
+	table_set_f64(t, SUMMARY_FIGURE_TC, percent((double)s->tc_ns, (double)s->kernel_ns));
+	table_set_f64(t, SUMMARY_FIGURE_UNKNOWN, percent((double)s->unknown_ns, (double)s->kernel_ns));
 }
+
+enum {
+	SUMMARY_STEPS_FOUND, SUMMARY_STEPS_COUNTED, SUMMARY_STEPS_PARTIAL, SUMMARY_STEPS_FIRST, SUMMARY_STEPS_LAST, SUMMARY_STEPS_MEAN, SUMMARY_STEPS_HOST,
+	SUMMARY_STEPS_DEVIATION, SUMMARY_STEPS_MIN, SUMMARY_STEPS_MAX, SUMMARY_STEPS_SOURCE, SUMMARY_STEPS_KEY, SUMMARY_STEPS_COLUMNS
+};
+
+static const struct section_column summary_steps_columns[SUMMARY_STEPS_COLUMNS] = {
+	[SUMMARY_STEPS_FOUND] = {COLUMN(.id = "found", .title = "Found", .help = "steps of the recording", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[SUMMARY_STEPS_COUNTED] = {COLUMN(.id = "counted", .title = "Counted", .help = "that these tables cover", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[SUMMARY_STEPS_PARTIAL] = {COLUMN(.id = "partial", .title = "Left out",
+	                                  .help = "not whole: before the first and after the last border, not recorded to their ends, or without all their device work",
+	                                  .type = CELL_I64, .unit = UNIT_COUNT)},
+	[SUMMARY_STEPS_FIRST] = {COLUMN(.id = "first", .title = "First", .help = "number of the first that counts", .type = CELL_I64)},
+	[SUMMARY_STEPS_LAST] = {COLUMN(.id = "last", .title = "Last", .help = "number of the last", .type = CELL_I64)},
+	[SUMMARY_STEPS_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean", .help = "mean length, its device work included, as in `steps` and `overview`", .type = CELL_F64,
+	                               .unit = UNIT_NS, .flags = COLUMN_PROSE)},
+	[SUMMARY_STEPS_HOST] = {COLUMN(.id = "host_mean_ns", .title = "Mean on the host", .help = "mean length of the annotation, or from border to border", .type = CELL_F64,
+	                               .unit = UNIT_NS, .flags = COLUMN_PROSE)},
+	[SUMMARY_STEPS_DEVIATION] = {COLUMN(.id = "stddev_ns", .title = "Std dev", .help = "standard deviation of that length as a sample (n - 1); 0 of one", .type = CELL_F64,
+	                                    .unit = UNIT_NS, .flags = COLUMN_PROSE)},
+	[SUMMARY_STEPS_MIN] = {COLUMN(.id = "min_ns", .title = "Shortest", .help = "least such length", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_PROSE)},
+	[SUMMARY_STEPS_MAX] = {COLUMN(.id = "max_ns", .title = "Longest", .help = "greatest such length", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_PROSE)},
+	[SUMMARY_STEPS_SOURCE] = {COLUMN(.id = "source", .title = "From", .help = "what marks them", .type = CELL_STR, .flags = COLUMN_PROSE)},
+	[SUMMARY_STEPS_KEY] = {COLUMN(.id = "key", .title = "Key", .help = "the op or range that makes them", .type = CELL_STR, .flags = COLUMN_PROSE)},
+};
+static const struct section summary_steps_section = {.name = "steps", .title = "Steps", .columns = summary_steps_columns, .n = SUMMARY_STEPS_COLUMNS};
 
 static void steps_table(const struct profile *p, const struct span_of_time *x, struct table *t)
 {
-	enum { S_FOUND, S_COUNTED, S_PARTIAL, S_FIRST, S_LAST, S_MEAN, S_HOST, S_DEVIATION, S_MIN, S_MAX, S_SOURCE, S_KEY, S_COLUMNS };
-	static const struct column columns[S_COLUMNS] = {
-		[S_FOUND] = {.id = "found", .title = "Found", .help = "steps of the recording", .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
-		[S_COUNTED] = {.id = "counted", .title = "Counted", .help = "that these tables cover", .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
-		[S_PARTIAL] = {.id = "partial", .title = "Left out", .help = "not whole: before the first and after the last border, not recorded to their ends, or without all their device work",
-		               .type = CELL_I64, .unit = UNIT_COUNT, .digits = 0},
-		[S_FIRST] = {.id = "first", .title = "First", .help = "number of the first that counts", .type = CELL_I64, .digits = 0},
-		[S_LAST] = {.id = "last", .title = "Last", .help = "number of the last", .type = CELL_I64, .digits = 0},
-		[S_MEAN] = {.id = "mean_ns", .title = "Mean", .help = "mean length, its device work included, as in `steps` and `overview`", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_PROSE, .digits = 0},
-		[S_HOST] = {.id = "host_mean_ns", .title = "Mean on the host", .help = "mean length of the annotation, or from border to border", .type = CELL_F64, .unit = UNIT_NS,
-		            .flags = COLUMN_PROSE, .digits = 0},
-		[S_DEVIATION] = {.id = "stddev_ns", .title = "Std dev", .help = "standard deviation of that length as a sample (n - 1); 0 of one", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_PROSE, .digits = 0},
-		[S_MIN] = {.id = "min_ns", .title = "Shortest", .help = "least such length", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_PROSE, .digits = 0},
-		[S_MAX] = {.id = "max_ns", .title = "Longest", .help = "greatest such length", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_PROSE, .digits = 0},
-		[S_SOURCE] = {.id = "source", .title = "From", .help = "what marks them", .type = CELL_STR, .flags = COLUMN_PROSE, .digits = 0},
-		[S_KEY] = {.id = "key", .title = "Key", .help = "the op or range that makes them", .type = CELL_STR, .flags = COLUMN_PROSE, .digits = 0},
-	};
 	const struct steps *s = p->steps;
 	double sum = 0, host = 0, squares = 0;
 	int64_t least = INT64_MAX, most = 0;
-	table_columns(t, columns, S_COLUMNS);
 	table_row(t);
-	table_set_i64(t, S_FOUND, s->whole_trace ? 0 : s->total);
-	table_set_i64(t, S_COUNTED, x->n);
-	table_set_i64(t, S_PARTIAL, s->whole_trace ? 0 : s->edges + s->total - s->n);
-	table_set_str(t, S_SOURCE, str_from(step_source_name[s->source]));
+	table_set_i64(t, SUMMARY_STEPS_FOUND, s->whole_trace ? 0 : s->total);
+	table_set_i64(t, SUMMARY_STEPS_COUNTED, x->n);
+	table_set_i64(t, SUMMARY_STEPS_PARTIAL, s->whole_trace ? 0 : s->edges + s->total - s->n);
+	table_set_str(t, SUMMARY_STEPS_SOURCE, str_from(step_source_name[s->source]));
 	if (s->key.n)
-		table_set_str(t, S_KEY, s->key);
+		table_set_str(t, SUMMARY_STEPS_KEY, s->key);
 	if (!x->n)
 		return;
 	for (unsigned i = 0; i < x->n; i++) {
@@ -197,14 +216,26 @@ static void steps_table(const struct profile *p, const struct span_of_time *x, s
 		double d = (double)(x->step[i]->end_ns - x->step[i]->start_ns) - sum / x->n;
 		squares += d * d;
 	}
-	table_set_i64(t, S_FIRST, x->step[0]->number);
-	table_set_i64(t, S_LAST, x->step[x->n - 1]->number);
-	table_set_f64(t, S_MEAN, sum / x->n);
-	table_set_f64(t, S_HOST, host / x->n);
-	table_set_f64(t, S_DEVIATION, x->n < 2 ? 0 : sqrt(squares / (x->n - 1)));
-	table_set_i64(t, S_MIN, least);
-	table_set_i64(t, S_MAX, most);
+	table_set_i64(t, SUMMARY_STEPS_FIRST, x->step[0]->number);
+	table_set_i64(t, SUMMARY_STEPS_LAST, x->step[x->n - 1]->number);
+	table_set_f64(t, SUMMARY_STEPS_MEAN, sum / x->n);
+	table_set_f64(t, SUMMARY_STEPS_HOST, host / x->n);
+	table_set_f64(t, SUMMARY_STEPS_DEVIATION, x->n < 2 ? 0 : sqrt(squares / (x->n - 1)));
+	table_set_i64(t, SUMMARY_STEPS_MIN, least);
+	table_set_i64(t, SUMMARY_STEPS_MAX, most);
 }
+
+enum { SUMMARY_OPS_NAME, SUMMARY_OPS_GPU, SUMMARY_OPS_HOST, SUMMARY_OPS_DIFFERENT, SUMMARY_OPS_CALLS, SUMMARY_OPS_COLUMNS };
+
+static const struct section_column summary_ops_columns[SUMMARY_OPS_COLUMNS] = {
+	[SUMMARY_OPS_NAME] = {COLUMN(.id = "ops", .title = "Ops", .help = "by whether any of their kernels uses Tensor Cores", .type = CELL_STR)},
+	[SUMMARY_OPS_GPU] = {COLUMN(.id = "gpu_ns", .title = "GPU", .help = "union of their device work, of each GPU by itself, added up; of ops that use or could use Tensor "
+	                            "Cores only of kernels that could: what else they ran is with all others", .type = CELL_I64, .unit = UNIT_NS)},
+	[SUMMARY_OPS_HOST] = {COLUMN(.id = "cpu_ns", .title = "Host", .help = "union of their ranges on the host, over all threads", .type = CELL_I64, .unit = UNIT_NS)},
+	[SUMMARY_OPS_DIFFERENT] = {COLUMN(.id = "n_ops", .title = "Different", .help = "how many ops; calls outside all ops are ops, too", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[SUMMARY_OPS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often they were called", .type = CELL_I64, .unit = UNIT_COUNT)},
+};
+static const struct section summary_ops_section = {.name = "ops", .title = "Ops by Tensor Cores", .columns = summary_ops_columns, .n = SUMMARY_OPS_COLUMNS};
 
 static void summary_ops_table(const struct summary_sums *s, struct table *t)
 {
@@ -212,61 +243,70 @@ static void summary_ops_table(const struct summary_sums *s, struct table *t)
 		{TC_USING, "use Tensor Cores"}, {TC_ELIGIBLE, "could, but do not"}, {TC_UNKNOWN, "could, unknown"}, {TC_OTHER, "all others"},
 		{TC_ALL, "all"},
 	};
-	TABLE_COLUMN(t, .id = "ops", .title = "Ops", .help = "by whether any of their kernels uses Tensor Cores", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "gpu_ns", .title = "GPU", .help = "union of their device work, of each GPU by itself, added up; of ops that use or could use Tensor Cores only of kernels that could: what else they ran is with all others", .type = CELL_I64, .unit = UNIT_NS);
-	TABLE_COLUMN(t, .id = "cpu_ns", .title = "Host", .help = "union of their ranges on the host, over all threads", .type = CELL_I64, .unit = UNIT_NS);
-	TABLE_COLUMN(t, .id = "n_ops", .title = "Different", .help = "how many ops; calls outside all ops are ops, too", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "calls", .title = "Calls", .help = "how often they were called", .type = CELL_I64, .unit = UNIT_COUNT);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const struct op_use *u = &s->op[rows[i].use];
 		table_row(t);
-		table_set_str(t, 0, str_from(rows[i].title));
-		table_set_i64(t, 1, u->gpu_ns);
-		table_set_i64(t, 2, u->cpu_ns);
-		table_set_i64(t, 3, u->ops);
-		table_set_i64(t, 4, (int64_t)u->calls);
+		table_set_str(t, SUMMARY_OPS_NAME, str_from(rows[i].title));
+		table_set_i64(t, SUMMARY_OPS_GPU, u->gpu_ns);
+		table_set_i64(t, SUMMARY_OPS_HOST, u->cpu_ns);
+		table_set_i64(t, SUMMARY_OPS_DIFFERENT, u->ops);
+		table_set_i64(t, SUMMARY_OPS_CALLS, (int64_t)u->calls);
 	}
 	table_note(t, "Unions: where ops overlap, the rows add up to more than the last.");
 }
+
+enum { SUMMARY_KERNELS_NAME, SUMMARY_KERNELS_GPU, SUMMARY_KERNELS_API, SUMMARY_KERNELS_DIFFERENT, SUMMARY_KERNELS_CALLS, SUMMARY_KERNELS_COLUMNS };
+
+static const struct section_column summary_kernels_columns[SUMMARY_KERNELS_COLUMNS] = {
+	[SUMMARY_KERNELS_NAME] = {COLUMN(.id = "kernels", .title = "Kernels", .help = "by whether they use Tensor Cores, by their name", .type = CELL_STR)},
+	[SUMMARY_KERNELS_GPU] = {COLUMN(.id = "gpu_ns", .title = "GPU", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS)},
+	[SUMMARY_KERNELS_API] = {COLUMN(.id = "api_ns", .title = "Launching", .help = "sum of the durations of the API calls that launched them", .type = CELL_I64,
+	                                .unit = UNIT_NS)},
+	[SUMMARY_KERNELS_DIFFERENT] = {COLUMN(.id = "names", .title = "Different", .help = "names of kernels; of copies and sets the names of the API calls", .type = CELL_I64,
+	                                      .unit = UNIT_COUNT)},
+	[SUMMARY_KERNELS_CALLS] = {COLUMN(.id = "calls", .title = "Launches", .help = "how often they ran", .type = CELL_I64, .unit = UNIT_COUNT)},
+};
+static const struct section summary_kernels_section = {.name = "kernels", .title = "Kernels by Tensor Cores", .columns = summary_kernels_columns, .n = SUMMARY_KERNELS_COLUMNS};
 
 static void kernels_table(const struct summary_sums *s, struct table *t)
 {
 	static const struct { enum tc_use use; const char *title; } rows[] = {
 		{TC_USING, "use Tensor Cores"}, {TC_OTHER, "do not"}, {TC_UNKNOWN, "unknown"}, {TC_MEMORY, "copies and sets"}, {TC_ALL, "all"},
 	};
-	TABLE_COLUMN(t, .id = "kernels", .title = "Kernels", .help = "by whether they use Tensor Cores, by their name", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "gpu_ns", .title = "GPU", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS);
-	TABLE_COLUMN(t, .id = "api_ns", .title = "Launching", .help = "sum of the durations of the API calls that launched them", .type = CELL_I64, .unit = UNIT_NS);
-	TABLE_COLUMN(t, .id = "names", .title = "Different", .help = "names of kernels; of copies and sets the names of the API calls", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "calls", .title = "Launches", .help = "how often they ran", .type = CELL_I64, .unit = UNIT_COUNT);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const struct kernel_use *u = &s->kernel[rows[i].use];
 		table_row(t);
-		table_set_str(t, 0, str_from(rows[i].title));
-		table_set_i64(t, 1, u->gpu_ns);
-		table_set_i64(t, 2, u->api_ns);
-		table_set_i64(t, 3, u->names);
-		table_set_i64(t, 4, (int64_t)u->calls);
+		table_set_str(t, SUMMARY_KERNELS_NAME, str_from(rows[i].title));
+		table_set_i64(t, SUMMARY_KERNELS_GPU, u->gpu_ns);
+		table_set_i64(t, SUMMARY_KERNELS_API, u->api_ns);
+		table_set_i64(t, SUMMARY_KERNELS_DIFFERENT, u->names);
+		table_set_i64(t, SUMMARY_KERNELS_CALLS, (int64_t)u->calls);
 	}
 	table_note(t, "device work %lld ns = launched by a recorded call %lld + by none %lld (each kernel, copy and set by itself)",
 	           (long long)s->kernel[TC_ALL].gpu_ns, (long long)(s->kernel[TC_ALL].gpu_ns - s->unlaunched_ns), (long long)s->unlaunched_ns);
 }
+
+enum { SUMMARY_SYSTEM_ID, SUMMARY_SYSTEM_NAME, SUMMARY_SYSTEM_VALUE, SUMMARY_SYSTEM_COLUMNS };
+
+static const struct section_column summary_system_columns[SUMMARY_SYSTEM_COLUMNS] = {
+	[SUMMARY_SYSTEM_ID] = {COLUMN(.id = "id", .title = "Id", .help = "what, as a word", .type = CELL_STR, .flags = COLUMN_DETAIL)},
+	[SUMMARY_SYSTEM_NAME] = {COLUMN(.id = "name", .title = "System", .help = "what", .type = CELL_STR)},
+	[SUMMARY_SYSTEM_VALUE] = {COLUMN(.id = "value", .title = "Value", .help = "as recorded; what was not recorded has no row", .type = CELL_STR, .flags = COLUMN_WIDE)},
+};
+static const struct section summary_system_section = {.name = "system", .title = "System", .columns = summary_system_columns, .n = SUMMARY_SYSTEM_COLUMNS};
 
 static void summary_put_fact(struct table *t, const char *id, const char *title, struct str value)
 {
 	if (!value.n)
 		return;
 	table_row(t);
-	table_set_str(t, 0, str_from(id));
-	table_set_str(t, 1, str_from(title));
-	table_set_str(t, 2, value);
+	table_set_str(t, SUMMARY_SYSTEM_ID, str_from(id));
+	table_set_str(t, SUMMARY_SYSTEM_NAME, str_from(title));
+	table_set_str(t, SUMMARY_SYSTEM_VALUE, value);
 }
 
 static void system_table(const struct profile *p, struct table *t)
 {
-	TABLE_COLUMN(t, .id = "id", .title = "Id", .help = "what, as a word", .type = CELL_STR, .flags = COLUMN_DETAIL);
-	TABLE_COLUMN(t, .id = "name", .title = "System", .help = "what", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "value", .title = "Value", .help = "as recorded; what was not recorded has no row", .type = CELL_STR, .flags = COLUMN_WIDE);
 	for (int f = 0; f < SYSTEM_FACTS; f++)
 		summary_put_fact(t, system_fact_row[f].id, system_fact_row[f].title, system_fact(p, system_fact_row[f].fact, &t->arena));
 	for (const struct predecessor *const *by = predecessor_registry; *by; by++)
@@ -291,12 +331,13 @@ static int summary_run(const struct profile *p, const struct report_args *args, 
 	int rc = summary_measure(p, args, &x, e);
 	if (rc == 0) {
 		summary_sum(p, &x.w, NULL, &sums);
+		section_start(&summary_use_section, args, 0, t);
 		usage_table(p, &x, t);
-		figures_table(&x, &sums, table_section(t, "figures", "Key figures"));
-		steps_table(p, &x, table_section(t, "steps", "Steps"));
-		summary_ops_table(&sums, table_section(t, "ops", "Ops by Tensor Cores"));
-		kernels_table(&sums, table_section(t, "kernels", "Kernels by Tensor Cores"));
-		system_table(p, table_section(t, "system", "System"));
+		figures_table(&x, &sums, section_add(&summary_figure_section, args, 0, t));
+		steps_table(p, &x, section_add(&summary_steps_section, args, 0, t));
+		summary_ops_table(&sums, section_add(&summary_ops_section, args, 0, t));
+		kernels_table(&sums, section_add(&summary_kernels_section, args, 0, t));
+		system_table(p, section_add(&summary_system_section, args, 0, t));
 	}
 	summary_release(&x);
 	return rc;
@@ -310,6 +351,8 @@ const struct report report_summary = {
 	        "loader, file I/O, the CPU; each nanosecond goes to the first that was active, so that later rows are time in which the GPU had "
 	        "nothing to do. Then the steps, ops and kernels by their use of Tensor Cores, and the machine. Only whole steps count; without "
 	        "steps, the whole recording.",
+	.sections = (const struct section *const[]){&summary_use_section, &summary_figure_section, &summary_steps_section, &summary_ops_section, &summary_kernels_section,
+	                                            &summary_system_section, NULL},
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
 	.takes = REPORT_STEPS,

@@ -3,22 +3,26 @@
 #include "analysis/recording.h"
 #include "query/report.h"
 #include "report/parts/key_groups.h"
-#include "report/parts/key_groups.h"
 
-enum { C_NAME, C_CALLS, C_HOST_SELF, C_DEV_SELF, C_CPU_MEM_SELF, C_DEV_MEM_SELF, C_FLOPS, C_UNKNOWN, N_COLUMNS };
+enum { TOTAL_NAME, TOTAL_CALLS, TOTAL_HOST_SELF, TOTAL_DEV_SELF, TOTAL_CPU_MEM_SELF, TOTAL_DEV_MEM_SELF, TOTAL_FLOPS, TOTAL_UNKNOWN, TOTAL_COLUMNS };
 
-static const struct column columns[N_COLUMNS] = {
-	[C_NAME] = {.id = "name", .title = "Name", .help = "Total", .type = CELL_STR, .flags = COLUMN_KEY},
-	[C_CALLS] = {.id = "calls", .title = "Events", .help = "ops, annotations and API calls", .type = CELL_I64, .unit = UNIT_COUNT},
-	[C_HOST_SELF] = {.id = "host_self_ns", .title = "Host", .help = "time on the host inside events: the sum of their own times", .type = CELL_I64, .unit = UNIT_NS},
-	[C_DEV_SELF] = {.id = "device_self_ns", .title = "Device", .help = "duration of all device work", .type = CELL_I64, .unit = UNIT_NS},
-	[C_CPU_MEM_SELF] = {.id = "host_self_memory_bytes", .title = "Host memory", .help = "allocated less freed on the host", .type = CELL_I64, .unit = UNIT_BYTES},
-	[C_DEV_MEM_SELF] = {.id = "device_self_memory_bytes", .title = "Device memory", .help = "allocated less freed on the device", .type = CELL_I64, .unit = UNIT_BYTES},
-	[C_FLOPS] = {.id = "flops", .title = "FLOPs", .help = "of forward and backward, each operation once, as report module-flops has it; what is unknown counts 0; empty = more than 2^63",
-	             .type = CELL_I64, .unit = UNIT_FLOPS},
-	[C_UNKNOWN] = {.id = "flops_unknown", .title = "FLOPs unknown", .help = "calls of ops whose FLOPs are not known, for want of a model or of recorded shapes", .type = CELL_I64,
-	               .unit = UNIT_COUNT},
+static const struct section_column total_average_columns[TOTAL_COLUMNS] = {
+	[TOTAL_NAME] = {COLUMN(.id = "name", .title = "Name", .help = "Total", .type = CELL_STR, .flags = COLUMN_KEY)},
+	[TOTAL_CALLS] = {COLUMN(.id = "calls", .title = "Events", .help = "ops, annotations and API calls", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[TOTAL_HOST_SELF] = {COLUMN(.id = "host_self_ns", .title = "Host", .help = "time on the host inside events: the sum of their own times", .type = CELL_I64,
+	                            .unit = UNIT_NS)},
+	[TOTAL_DEV_SELF] = {COLUMN(.id = "device_self_ns", .title = "Device", .help = "duration of all device work", .type = CELL_I64, .unit = UNIT_NS), .when = WHEN_DEVICE},
+	[TOTAL_CPU_MEM_SELF] = {COLUMN(.id = "host_self_memory_bytes", .title = "Host memory", .help = "allocated less freed on the host", .type = CELL_I64, .unit = UNIT_BYTES),
+	                        .when = WHEN_MEMORY},
+	[TOTAL_DEV_MEM_SELF] = {COLUMN(.id = "device_self_memory_bytes", .title = "Device memory", .help = "allocated less freed on the device", .type = CELL_I64,
+	                               .unit = UNIT_BYTES), .when = WHEN_MEMORY},
+	[TOTAL_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs",
+	                        .help = "of forward and backward, each operation once, as report module-flops has it; what is unknown counts 0; empty = more than 2^63",
+	                        .type = CELL_I64, .unit = UNIT_FLOPS), .when = WHEN_SHAPES},
+	[TOTAL_UNKNOWN] = {COLUMN(.id = "flops_unknown", .title = "FLOPs unknown", .help = "calls of ops whose FLOPs are not known, for want of a model or of recorded shapes",
+	                          .type = CELL_I64, .unit = UNIT_COUNT), .when = WHEN_SHAPES},
 };
+static const struct section total_average_section = {.columns = total_average_columns, .n = TOTAL_COLUMNS};
 
 struct flops {
 	int64_t sum;      /* -1: does not fit */
@@ -42,32 +46,21 @@ static struct flops sum_flops(const struct profile *p)
 	return all;
 }
 
-static void total_average_put(struct table *out, const unsigned at[], unsigned c, int64_t v)
-{
-	if (at[c] != UINT32_MAX)
-		table_set_i64(out, at[c], v);
-}
-
-static void total_average_put_total(struct table *out, const struct torch_events *t, const struct key_group *all)
+static void total_average_put_total(struct table *out, const struct report_args *args, const struct torch_events *t, const struct key_group *all)
 {
 	struct flops flops = sum_flops(t->p);
-	bool device = t->p->gpu_op.rows.n > 0, known = flops.sum != 0;
-	unsigned at[N_COLUMNS];
-	for (unsigned c = 0; c < N_COLUMNS; c++) {
-		bool of_memory = c == C_CPU_MEM_SELF || c == C_DEV_MEM_SELF, of_flops = c == C_FLOPS || c == C_UNKNOWN;
-		bool skip = (c == C_DEV_SELF && !device) || (of_memory && !t->memory_known) || (of_flops && !known);
-		at[c] = skip ? UINT32_MAX : table_column(out, &columns[c]);
-	}
+	section_start(&total_average_section, args,
+	              (t->p->gpu_op.rows.n ? WHEN_DEVICE : 0) | (t->memory_known ? WHEN_MEMORY : 0) | (flops.sum ? WHEN_SHAPES : 0), out);
 	table_row(out);
-	table_set_str(out, at[C_NAME], STR("Total"));
-	total_average_put(out, at, C_CALLS, all->calls);
-	total_average_put(out, at, C_HOST_SELF, all->host_self);
-	total_average_put(out, at, C_DEV_SELF, all->dev_self + t->unattributed_ns);
-	total_average_put(out, at, C_CPU_MEM_SELF, all->cpu_mem_self);
-	total_average_put(out, at, C_DEV_MEM_SELF, all->dev_mem_self);
+	table_set_str(out, TOTAL_NAME, STR("Total"));
+	table_set_i64(out, TOTAL_CALLS, all->calls);
+	table_set_i64(out, TOTAL_HOST_SELF, all->host_self);
+	table_set_i64(out, TOTAL_DEV_SELF, all->dev_self + t->unattributed_ns);
+	table_set_i64(out, TOTAL_CPU_MEM_SELF, all->cpu_mem_self);
+	table_set_i64(out, TOTAL_DEV_MEM_SELF, all->dev_mem_self);
 	if (flops.sum >= 0)
-		total_average_put(out, at, C_FLOPS, flops.sum);
-	total_average_put(out, at, C_UNKNOWN, flops.unknown);
+		table_set_i64(out, TOTAL_FLOPS, flops.sum);
+	table_set_i64(out, TOTAL_UNKNOWN, flops.unknown);
 }
 
 static int total_average_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -76,7 +69,7 @@ static int total_average_run(const struct profile *p, const struct report_args *
 	struct key_groups *g = key_groups_new(t, &(struct key_choice){0});
 	int rc = 0;
 	if (g->n)
-		total_average_put_total(out, t, &g->all);
+		total_average_put_total(out, args, t, &g->all);
 	else
 		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 	if (g->n && p->gpu_op.rows.n)
@@ -92,6 +85,7 @@ const struct report report_total_average = {
 	.title = "All events together",
 	.help = "What prof.total_average() of torch answers: one row for all events. Times that count nested events again and again are left "
 	        "out.",
+	.sections = (const struct section *const[]){&total_average_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.run = total_average_run,
 };

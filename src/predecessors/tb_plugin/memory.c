@@ -108,7 +108,7 @@ int tb_memory(const struct profile *p, const struct report_args *args, struct ta
 	memory_view_put_notes(&v, out);
 	tb_memory_put_events(&v, table_section(out, "events", "Memory blocks"));
 	tb_memory_put_curve(&v, table_section(out, "curve", "Memory over time"));
-	memory_view_put_peaks(&v, table_section(out, "peaks", "Peak memory by device"));
+	memory_view_put_peaks(&v, args, out);
 	memory_view_release(&v);
 	arena_release(&a);
 	return rc;

@@ -7,33 +7,50 @@
 #include "base/buf.h"
 #include "base/round.h"
 
-static const struct column own_columns[] = {
-	{.id = "device", .title = "Device", .help = "ordinal", .type = CELL_I64},
-	{.id = "name", .title = "Name", .help = "product name, as the input states it", .type = CELL_STR},
-	{.id = "memory_bytes", .title = "Memory", .help = "global memory", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_MINOR},
-	{.id = "compute_capability", .title = "CC", .help = "compute capability (AMD: the gfx version's first two parts)", .type = CELL_STR, .flags = COLUMN_MINOR},
-	{.id = "sm_count", .title = "SMs", .help = "streaming multiprocessors or compute units", .type = CELL_I64, .flags = COLUMN_DETAIL},
-	{.id = "busy_pct", .title = "GPU busy", .help = "time with any device work, copies and sets included / time of the steps", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
-	{.id = "gpu_utilization_pct", .title = "Kernel busy", .help = "GPU utilization: time with at least one kernel running / time of the steps",
-	 .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
-	{.id = "sm_efficiency_pct", .title = "SM eff", .help = "sum of blocks / SMs of the running kernels, at most 1, averaged over the time of the steps",
-	 .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
-	{.id = "achieved_occupancy_pct", .title = "Occupancy", .help = "estimated achieved occupancy: as the trace states it, else computed from the launch and the limits of an SM; mean over "
-	 "kernels, weighted by duration within the steps",
-	 .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
-	{.id = "tflops_per_s", .title = "TFLOP/s", .help = "achieved: FLOPs of the steps / their time, as in `mfu`; empty = no FLOPs are known", .type = CELL_F64, .digits = 1},
-	{.id = "mfu_pct", .title = "MFU", .help = "achieved FLOP/s / the GPU's peak, as in `mfu`, which says why it is empty", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
-	{.id = "tc_time_pct", .title = "TC time", .help = "time of the steps in kernels that are known to use Tensor Cores / in kernels",
-	 .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY},
-	{.id = "tc_unknown_pct", .title = "TC unknown", .help = "time of the steps in kernels of which it is not known / in kernels", .type = CELL_F64, .unit = UNIT_PERCENT},
-	{.id = "kernels", .title = "Kernels", .help = "kernels that ran during the steps; whole CUDA graphs are not counted", .type = CELL_I64, .unit = UNIT_COUNT},
-	{.id = "copies", .title = "Copies", .help = "memory copies that ran during the steps", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL},
-	{.id = "sets", .title = "Sets", .help = "memory sets that ran during the steps", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL},
-	{.id = "kernel_ns", .title = "Kernel time", .help = "sum of kernel durations, cut at the start and end of the steps", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	{.id = "kernel_busy_ns", .title = "Kernels busy", .help = "time of the steps with at least one kernel running", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL},
-	{.id = "busy_ns", .title = "Busy", .help = "time of the steps with any device work", .type = CELL_I64, .unit = UNIT_NS},
-	{.id = "idle_ns", .title = "Idle", .help = "time of the steps without device work", .type = CELL_I64, .unit = UNIT_NS},
+enum {
+	DEVICE_ORDINAL, DEVICE_NAME, DEVICE_MEMORY, DEVICE_CAPABILITY, DEVICE_SMS, DEVICE_BUSY_PCT, DEVICE_UTILIZATION, DEVICE_SM_EFFICIENCY, DEVICE_OCCUPANCY, DEVICE_TFLOPS,
+	DEVICE_MFU, DEVICE_TC, DEVICE_TC_UNKNOWN, DEVICE_KERNELS, DEVICE_COPIES, DEVICE_SETS, DEVICE_KERNEL_TIME, DEVICE_KERNEL_BUSY, DEVICE_BUSY, DEVICE_IDLE, DEVICE_COLUMNS
 };
+
+static const struct section_column device_columns[DEVICE_COLUMNS] = {
+	[DEVICE_ORDINAL] = {COLUMN(.id = "device", .title = "Device", .help = "ordinal", .type = CELL_I64)},
+	[DEVICE_NAME] = {COLUMN(.id = "name", .title = "Name", .help = "product name, as the input states it", .type = CELL_STR)},
+	[DEVICE_MEMORY] = {COLUMN(.id = "memory_bytes", .title = "Memory", .help = "global memory", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_MINOR)},
+	[DEVICE_CAPABILITY] = {COLUMN(.id = "compute_capability", .title = "CC", .help = "compute capability (AMD: the gfx version's first two parts)", .type = CELL_STR,
+	                              .flags = COLUMN_MINOR)},
+	[DEVICE_SMS] = {COLUMN(.id = "sm_count", .title = "SMs", .help = "streaming multiprocessors or compute units", .type = CELL_I64, .flags = COLUMN_DETAIL)},
+	[DEVICE_BUSY_PCT] = {COLUMN(.id = "busy_pct", .title = "GPU busy", .help = "time with any device work, copies and sets included / time of the steps", .type = CELL_F64,
+	                            .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
+	[DEVICE_UTILIZATION] = {COLUMN(.id = "gpu_utilization_pct", .title = "Kernel busy", .help = "GPU utilization: time with at least one kernel running / time of the steps",
+	                               .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
+	[DEVICE_SM_EFFICIENCY] = {COLUMN(.id = "sm_efficiency_pct", .title = "SM eff",
+	                                 .help = "sum of blocks / SMs of the running kernels, at most 1, averaged over the time of the steps", .type = CELL_F64,
+	                                 .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
+	[DEVICE_OCCUPANCY] = {COLUMN(.id = "achieved_occupancy_pct", .title = "Occupancy", .help = "estimated achieved occupancy: as the trace states it, else computed from "
+	                             "the launch and the limits of an SM; mean over kernels, weighted by duration within the steps", .type = CELL_F64, .unit = UNIT_PERCENT,
+	                             .flags = COLUMN_KEY)},
+	[DEVICE_TFLOPS] = {COLUMN(.id = "tflops_per_s", .title = "TFLOP/s", .help = "achieved: FLOPs of the steps / their time, as in `mfu`; empty = no FLOPs are known",
+	                          .type = CELL_F64, .digits = 1)},
+	[DEVICE_MFU] = {COLUMN(.id = "mfu_pct", .title = "MFU", .help = "achieved FLOP/s / the GPU's peak, as in `mfu`, which says why it is empty", .type = CELL_F64,
+	                       .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
+	[DEVICE_TC] = {COLUMN(.id = "tc_time_pct", .title = "TC time", .help = "time of the steps in kernels that are known to use Tensor Cores / in kernels", .type = CELL_F64,
+	                      .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
+	[DEVICE_TC_UNKNOWN] = {COLUMN(.id = "tc_unknown_pct", .title = "TC unknown", .help = "time of the steps in kernels of which it is not known / in kernels",
+	                              .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[DEVICE_KERNELS] = {COLUMN(.id = "kernels", .title = "Kernels", .help = "kernels that ran during the steps; whole CUDA graphs are not counted", .type = CELL_I64,
+	                           .unit = UNIT_COUNT)},
+	[DEVICE_COPIES] = {COLUMN(.id = "copies", .title = "Copies", .help = "memory copies that ran during the steps", .type = CELL_I64, .unit = UNIT_COUNT,
+	                          .flags = COLUMN_DETAIL)},
+	[DEVICE_SETS] = {COLUMN(.id = "sets", .title = "Sets", .help = "memory sets that ran during the steps", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL)},
+	[DEVICE_KERNEL_TIME] = {COLUMN(.id = "kernel_ns", .title = "Kernel time", .help = "sum of kernel durations, cut at the start and end of the steps", .type = CELL_I64,
+	                               .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[DEVICE_KERNEL_BUSY] = {COLUMN(.id = "kernel_busy_ns", .title = "Kernels busy", .help = "time of the steps with at least one kernel running", .type = CELL_I64,
+	                               .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
+	[DEVICE_BUSY] = {COLUMN(.id = "busy_ns", .title = "Busy", .help = "time of the steps with any device work", .type = CELL_I64, .unit = UNIT_NS)},
+	[DEVICE_IDLE] = {COLUMN(.id = "idle_ns", .title = "Idle", .help = "time of the steps without device work", .type = CELL_I64, .unit = UNIT_NS)},
+};
+const struct section device_section = {.columns = device_columns, .n = DEVICE_COLUMNS};
+const struct section device_summary_section = {.name = "devices", .title = "GPU summary", .columns = device_columns, .n = DEVICE_COLUMNS};
 
 /* What a device achieved in the steps chosen; NAN = not known. */
 struct achieved {
@@ -99,41 +116,39 @@ void device_table_set_capability(const struct profile *p, uint32_t row, struct t
 		table_set_fmt(t, col, "%d.%d", p->device.cc_major[row], p->device.cc_minor[row]);
 }
 
-static void device_table_describe(const struct profile *p, uint32_t row, struct table *t, unsigned col)
+static void device_table_describe(const struct profile *p, uint32_t row, struct table *t)
 {
 	struct str name = profile_str(p, p->device.name[row]);
 	if (name.n)
-		table_set_str(t, col, name);
+		table_set_str(t, DEVICE_NAME, name);
 	if (p->device.memory_bytes[row] > 0)
-		table_set_i64(t, col + 1, p->device.memory_bytes[row]);
-	device_table_set_capability(p, row, t, col + 2);
+		table_set_i64(t, DEVICE_MEMORY, p->device.memory_bytes[row]);
+	device_table_set_capability(p, row, t, DEVICE_CAPABILITY);
 	if (p->device.sm_count[row] > 0)
-		table_set_i64(t, col + 3, p->device.sm_count[row]);
+		table_set_i64(t, DEVICE_SMS, p->device.sm_count[row]);
 }
 
 static void device_table_own_row(const struct profile *p, const struct gpu_metrics *m, struct achieved f, int64_t span, struct table *t)
 {
-	unsigned col = 0;
 	table_row(t);
-	table_set_i64(t, col++, m->device);
+	table_set_i64(t, DEVICE_ORDINAL, m->device);
 	if (m->row != ROW_NONE)
-		device_table_describe(p, m->row, t, col);
-	col += 4;
-	table_set_f64(t, col++, percent((double)m->busy_ns, (double)span));
-	table_set_f64(t, col++, m->utilization * 100);
-	table_set_f64(t, col++, m->sm_efficiency * 100);
-	table_set_f64(t, col++, m->occupancy_pct);
-	table_set_f64(t, col++, f.flops_per_s / 1e12);
-	table_set_f64(t, col++, f.mfu_pct);
-	table_set_f64(t, col++, m->tc_ratio * 100);
-	table_set_f64(t, col++, percent((double)m->tc_unknown_ns, (double)m->kernel_ns));
-	table_set_i64(t, col++, (int64_t)(m->kernels - m->graphs));
-	table_set_i64(t, col++, (int64_t)m->copies);
-	table_set_i64(t, col++, (int64_t)m->sets);
-	table_set_i64(t, col++, m->kernel_ns);
-	table_set_i64(t, col++, m->kernel_busy_ns);
-	table_set_i64(t, col++, m->busy_ns);
-	table_set_i64(t, col++, span - m->busy_ns);
+		device_table_describe(p, m->row, t);
+	table_set_f64(t, DEVICE_BUSY_PCT, percent((double)m->busy_ns, (double)span));
+	table_set_f64(t, DEVICE_UTILIZATION, m->utilization * 100);
+	table_set_f64(t, DEVICE_SM_EFFICIENCY, m->sm_efficiency * 100);
+	table_set_f64(t, DEVICE_OCCUPANCY, m->occupancy_pct);
+	table_set_f64(t, DEVICE_TFLOPS, f.flops_per_s / 1e12);
+	table_set_f64(t, DEVICE_MFU, f.mfu_pct);
+	table_set_f64(t, DEVICE_TC, m->tc_ratio * 100);
+	table_set_f64(t, DEVICE_TC_UNKNOWN, percent((double)m->tc_unknown_ns, (double)m->kernel_ns));
+	table_set_i64(t, DEVICE_KERNELS, (int64_t)(m->kernels - m->graphs));
+	table_set_i64(t, DEVICE_COPIES, (int64_t)m->copies);
+	table_set_i64(t, DEVICE_SETS, (int64_t)m->sets);
+	table_set_i64(t, DEVICE_KERNEL_TIME, m->kernel_ns);
+	table_set_i64(t, DEVICE_KERNEL_BUSY, m->kernel_busy_ns);
+	table_set_i64(t, DEVICE_BUSY, m->busy_ns);
+	table_set_i64(t, DEVICE_IDLE, span - m->busy_ns);
 }
 
 /* A figure that is known for a part of the kernel time only. */
@@ -187,7 +202,6 @@ void device_table(const struct profile *p, const struct report_args *args, bool 
 	struct mfu *mfu = p->durations_only ? NULL : mfu_new(p);
 	uint32_t mfu_row = 0;
 	gpu_metrics_measure(p, p->steps, &gpu_metrics_own, NULL, args->has_steps ? &args->step_first : NULL, args->has_steps ? &args->step_last : NULL, &l);
-	table_columns(t, own_columns, sizeof own_columns / sizeof *own_columns);
 	for (unsigned i = 0; i < l.n; i++) {
 		if (only_used && !l.v[i].trace_kernels)
 			continue;

@@ -4,7 +4,10 @@
 
 #include "query/report.h"
 
-/* Adds columns and rows to an empty table: every device, or those that ran kernels; over the steps that args ask for. */
+/* Of `devices`, and of overview. */
+extern const struct section device_section, device_summary_section;
+
+/* Adds rows and notes to a table with the columns of these: every device, or those that ran kernels; over the steps that args ask for. */
 void device_table(const struct profile *p, const struct report_args *args, bool only_used, struct table *t);
 
 /* Sets a column to the compute capability of a row of profile->device, if it is known. */

@@ -164,13 +164,26 @@ static int memory_peak_by_bytes(const void *a, const void *b)
 	return memcmp(&x->key, &y->key, sizeof x->key);
 }
 
-static void memory_peak_put_device(struct table *t, int device)
+static void memory_peak_put_device(struct table *t, unsigned col, int device)
 {
 	if (device == MEMORY_CPU)
-		table_set_str(t, 0, STR("CPU"));
+		table_set_str(t, col, STR("CPU"));
 	else
-		table_set_fmt(t, 0, "GPU%d", device);
+		table_set_fmt(t, col, "GPU%d", device);
 }
+
+enum { MEMORY_HELD_DEVICE, MEMORY_HELD_CATEGORY, MEMORY_HELD_BYTES, MEMORY_HELD_SHARE, MEMORY_HELD_BLOCKS, MEMORY_HELD_COLUMNS };
+
+static const struct section_column memory_held_columns[MEMORY_HELD_COLUMNS] = {
+	[MEMORY_HELD_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "CPU or GPU and its ordinal", .type = CELL_STR)},
+	[MEMORY_HELD_CATEGORY] = {COLUMN(.id = "category", .title = "Category",
+	                                 .help = "what the memory is for, in torch's words (report memory-categories); or why that is not known", .type = CELL_STR)},
+	[MEMORY_HELD_BYTES] = {COLUMN(.id = "bytes", .title = "Held", .help = "at the peak", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_KEY)},
+	[MEMORY_HELD_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of all that is held then", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[MEMORY_HELD_BLOCKS] = {COLUMN(.id = "blocks", .title = "Blocks", .help = "allocated or freed in the recording; 0 = held without a record of its own", .type = CELL_I64,
+	                               .unit = UNIT_COUNT)},
+};
+const struct section memory_held_section = {.name = "held", .title = "Held at the peak, by what it is for", .columns = memory_held_columns, .n = MEMORY_HELD_COLUMNS};
 
 static void put_kinds(const struct memory_peak_held *h, struct table *t)
 {
@@ -184,13 +197,34 @@ static void put_kinds(const struct memory_peak_held *h, struct table *t)
 			return;
 		done[best] = true;
 		table_row(t);
-		memory_peak_put_device(t, h->device);
-		table_set_str_copy(t, 1, str_from(kind_text(h, best)));
-		table_set_i64(t, 2, h->kind_bytes[best]);
-		table_set_f64(t, 3, percent((double)h->kind_bytes[best], (double)h->total));
-		table_set_i64(t, 4, (int64_t)h->kind_blocks[best]);
+		memory_peak_put_device(t, MEMORY_HELD_DEVICE, h->device);
+		table_set_str_copy(t, MEMORY_HELD_CATEGORY, str_from(kind_text(h, best)));
+		table_set_i64(t, MEMORY_HELD_BYTES, h->kind_bytes[best]);
+		table_set_f64(t, MEMORY_HELD_SHARE, percent((double)h->kind_bytes[best], (double)h->total));
+		table_set_i64(t, MEMORY_HELD_BLOCKS, (int64_t)h->kind_blocks[best]);
 	}
 }
+
+enum {
+	MEMORY_HELD_OP_DEVICE, MEMORY_HELD_OP_OPERATOR, MEMORY_HELD_OP_LINE, MEMORY_HELD_OP_CATEGORY, MEMORY_HELD_OP_BYTES, MEMORY_HELD_OP_SHARE, MEMORY_HELD_OP_BLOCKS,
+	MEMORY_HELD_OP_LARGEST, MEMORY_HELD_OP_COLUMNS
+};
+
+static const struct section_column memory_held_op_columns[MEMORY_HELD_OP_COLUMNS] = {
+	[MEMORY_HELD_OP_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "CPU or GPU and its ordinal", .type = CELL_STR)},
+	[MEMORY_HELD_OP_OPERATOR] = {COLUMN(.id = "operator", .title = "Operator",
+	                                    .help = "innermost op around the allocation, of aten::empty and its kin the op around it first", .type = CELL_STR,
+	                                    .flags = COLUMN_KEY)},
+	[MEMORY_HELD_OP_LINE] = {COLUMN(.id = "line", .title = "Line", .help = "innermost line of the user's own code around that op", .type = CELL_STR, .flags = COLUMN_PATH),
+	                         .when = WHEN_STACKS},
+	[MEMORY_HELD_OP_CATEGORY] = {COLUMN(.id = "category", .title = "Category", .help = "what the memory is for, as in the section 'held'", .type = CELL_STR)},
+	[MEMORY_HELD_OP_BYTES] = {COLUMN(.id = "bytes", .title = "Held", .help = "at the peak", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_KEY)},
+	[MEMORY_HELD_OP_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of all that is held then", .type = CELL_F64, .unit = UNIT_PERCENT)},
+	[MEMORY_HELD_OP_BLOCKS] = {COLUMN(.id = "blocks", .title = "Blocks", .help = "how many", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[MEMORY_HELD_OP_LARGEST] = {COLUMN(.id = "largest_bytes", .title = "Largest", .help = "block", .type = CELL_I64, .unit = UNIT_BYTES)},
+};
+const struct section memory_held_by_op_section = {.name = "held_by_op", .title = "Held at the peak, by what allocated it", .columns = memory_held_op_columns,
+                                                  .n = MEMORY_HELD_OP_COLUMNS};
 
 static void memory_peak_put_ops(const struct memory_peak_held *h, struct table *t)
 {
@@ -198,47 +232,23 @@ static void memory_peak_put_ops(const struct memory_peak_held *h, struct table *
 		qsort(h->v, h->n, sizeof *h->v, memory_peak_by_bytes);
 	for (uint32_t i = 0; i < h->n; i++) {
 		const struct memory_peak_group *g = &h->v[i];
-		unsigned c = 0;
 		table_row(t);
-		memory_peak_put_device(t, h->device);
-		c++;
+		memory_peak_put_device(t, MEMORY_HELD_OP_DEVICE, h->device);
 		if (g->key.op)
-			table_set_str_copy(t, c, intern_get(&h->texts, g->key.op));
+			table_set_str_copy(t, MEMORY_HELD_OP_OPERATOR, intern_get(&h->texts, g->key.op));
 		else if (g->key.kind == HELD_UNFOLLOWED)
-			table_set_str(t, c, STR("(not known)"));
+			table_set_str(t, MEMORY_HELD_OP_OPERATOR, STR("(not known)"));
 		else
-			table_set_str(t, c, g->blocks && g->key.kind < MEMORY_CATEGORIES ? STR("(outside of any op)") : STR("(before the recording)"));
-		c++;
-		if (h->stacks) {
-			if (g->key.line)
-				table_set_str_copy(t, c, intern_get(&h->texts, g->key.line));
-			c++;
-		}
-		table_set_str_copy(t, c++, str_from(kind_text(h, g->key.kind)));
-		table_set_i64(t, c++, g->bytes);
-		table_set_f64(t, c++, percent((double)g->bytes, (double)h->total));
-		table_set_i64(t, c++, (int64_t)g->blocks);
+			table_set_str(t, MEMORY_HELD_OP_OPERATOR, g->blocks && g->key.kind < MEMORY_CATEGORIES ? STR("(outside of any op)") : STR("(before the recording)"));
+		if (g->key.line)
+			table_set_str_copy(t, MEMORY_HELD_OP_LINE, intern_get(&h->texts, g->key.line));
+		table_set_str_copy(t, MEMORY_HELD_OP_CATEGORY, str_from(kind_text(h, g->key.kind)));
+		table_set_i64(t, MEMORY_HELD_OP_BYTES, g->bytes);
+		table_set_f64(t, MEMORY_HELD_OP_SHARE, percent((double)g->bytes, (double)h->total));
+		table_set_i64(t, MEMORY_HELD_OP_BLOCKS, (int64_t)g->blocks);
 		if (g->blocks)
-			table_set_i64(t, c, g->largest);
+			table_set_i64(t, MEMORY_HELD_OP_LARGEST, g->largest);
 	}
-}
-
-static void columns(const struct stacks *stacks, struct table *kinds, struct table *ops)
-{
-	TABLE_COLUMN(kinds, .id = "device", .title = "Device", .help = "CPU or GPU and its ordinal", .type = CELL_STR);
-	TABLE_COLUMN(kinds, .id = "category", .title = "Category", .help = "what the memory is for, in torch's words (report memory-categories); or why that is not known", .type = CELL_STR);
-	TABLE_COLUMN(kinds, .id = "bytes", .title = "Held", .help = "at the peak", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_KEY);
-	TABLE_COLUMN(kinds, .id = "share_pct", .title = "Share", .help = "of all that is held then", .type = CELL_F64, .unit = UNIT_PERCENT);
-	TABLE_COLUMN(kinds, .id = "blocks", .title = "Blocks", .help = "allocated or freed in the recording; 0 = held without a record of its own", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(ops, .id = "device", .title = "Device", .help = "CPU or GPU and its ordinal", .type = CELL_STR);
-	TABLE_COLUMN(ops, .id = "operator", .title = "Operator", .help = "innermost op around the allocation, of aten::empty and its kin the op around it first", .type = CELL_STR, .flags = COLUMN_KEY);
-	if (stacks)
-		TABLE_COLUMN(ops, .id = "line", .title = "Line", .help = "innermost line of the user's own code around that op", .type = CELL_STR, .flags = COLUMN_PATH);
-	TABLE_COLUMN(ops, .id = "category", .title = "Category", .help = "what the memory is for, as in the section 'held'", .type = CELL_STR);
-	TABLE_COLUMN(ops, .id = "bytes", .title = "Held", .help = "at the peak", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_KEY);
-	TABLE_COLUMN(ops, .id = "share_pct", .title = "Share", .help = "of all that is held then", .type = CELL_F64, .unit = UNIT_PERCENT);
-	TABLE_COLUMN(ops, .id = "blocks", .title = "Blocks", .help = "how many", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(ops, .id = "largest_bytes", .title = "Largest", .help = "block", .type = CELL_I64, .unit = UNIT_BYTES);
 }
 
 /* Why the record of a block is not there. */
@@ -311,19 +321,18 @@ static int memory_peak_put(const struct profile *p, const struct window *w, cons
 	return 0;
 }
 
-int memory_peak_sections(const struct profile *p, const struct window *w, int device, bool all, struct table *out, struct err *e)
+int memory_peak_sections(const struct profile *p, const struct window *w, int device, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct table *kinds = table_section(out, "held", "Held at the peak, by what it is for"), *ops = table_section(out, "held_by_op", "Held at the peak, by what allocated it");
 	struct memory_peak *peak;
 	size_t n = memory_peaks(p, w->all ? INT64_MIN : w->start_ns, w->all ? INT64_MAX : w->end_ns - 1, &peak);
 	struct stacks *stacks = stacks_new(p);
 	const struct stacks *known = stacks_any(stacks) ? stacks : NULL;
+	struct table *kinds = section_add(&memory_held_section, args, 0, out), *ops = section_add(&memory_held_by_op_section, args, known ? WHEN_STACKS : 0, out);
 	int rc = 0;
 	kinds->lead = ops->lead = true;
-	columns(known, kinds, ops);
 	for (size_t d = 0; d < n && rc == 0; d++) {
 		int this = (int)d + MEMORY_CPU;
-		if (peak[d].events && (this == device || (all && device != MEMORY_CPU && this != MEMORY_CPU)))
+		if (peak[d].events && (this == device || (!args->device && device != MEMORY_CPU && this != MEMORY_CPU)))
 			rc = memory_peak_put(p, w, known, this, &peak[d], kinds, ops, e);
 	}
 	stacks_free(stacks);

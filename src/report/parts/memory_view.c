@@ -175,50 +175,64 @@ void memory_curve_put(const struct memory_view *v, const struct memory_curve *c,
 	mem_free(keep);
 }
 
+enum {
+	MEMORY_PEAK_DEVICE, MEMORY_PEAK_ALLOCATED, MEMORY_PEAK_ALLOCATED_AT, MEMORY_PEAK_RESERVED, MEMORY_PEAK_RESERVED_AT, MEMORY_PEAK_EVENTS, MEMORY_PEAK_FAILED,
+	MEMORY_PEAK_AT_LEAST, MEMORY_PEAK_COLUMNS
+};
+
+static const struct section_column memory_peaks_columns[MEMORY_PEAK_COLUMNS] = {
+	[MEMORY_PEAK_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "CPU or GPU and its ordinal", .type = CELL_STR)},
+	[MEMORY_PEAK_ALLOCATED] = {COLUMN(.id = "peak_allocated_bytes", .title = "Peak Allocated", .help = "most memory in live blocks", .type = CELL_I64, .unit = UNIT_BYTES)},
+	[MEMORY_PEAK_ALLOCATED_AT] = {COLUMN(.id = "peak_allocated_time_ns", .title = "Allocated At", .help = "first time of it, since the start of the trace", .type = CELL_I64,
+	                                     .unit = UNIT_NS)},
+	[MEMORY_PEAK_RESERVED] = {COLUMN(.id = "peak_reserved_bytes", .title = "Peak Reserved", .help = "most memory held by the caching allocator", .type = CELL_I64,
+	                                 .unit = UNIT_BYTES)},
+	[MEMORY_PEAK_RESERVED_AT] = {COLUMN(.id = "peak_reserved_time_ns", .title = "Reserved At", .help = "first time of it, since the start of the trace", .type = CELL_I64,
+	                                    .unit = UNIT_NS)},
+	[MEMORY_PEAK_EVENTS] = {COLUMN(.id = "events", .title = "Events", .help = "allocations and frees", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[MEMORY_PEAK_FAILED] = {COLUMN(.id = "out_of_memory", .title = "Out of Memory", .help = "failed allocations", .type = CELL_I64, .unit = UNIT_COUNT)},
+	[MEMORY_PEAK_AT_LEAST] = {COLUMN(.id = "peak_at_least_bytes", .title = "Peak, at least",
+	                                 .help = "where no totals were recorded: most of what the events of the trace add up to", .type = CELL_I64, .unit = UNIT_BYTES),
+	                          .when = WHEN_RECORDED},
+};
+const struct section memory_peaks_section = {.name = "peaks", .title = "Peak memory by device", .columns = memory_peaks_columns, .n = MEMORY_PEAK_COLUMNS};
+
 static void memory_view_put_peak(const struct memory_view *v, struct table *t, int device, const struct memory_peak *k)
 {
 	const struct memories *m = &v->p->memory;
 	char buf[24];
 	const char *name = device_name(device, buf);
 	table_row(t);
-	table_set_fmt(t, 0, "%s", name);
+	table_set_fmt(t, MEMORY_PEAK_DEVICE, "%s", name);
 	if (k->allocated != ROW_NONE) {
-		table_set_i64(t, 1, m->total_allocated[k->allocated]);
-		table_set_i64(t, 2, m->time_ns[k->allocated] - v->start_ns);
+		table_set_i64(t, MEMORY_PEAK_ALLOCATED, m->total_allocated[k->allocated]);
+		table_set_i64(t, MEMORY_PEAK_ALLOCATED_AT, m->time_ns[k->allocated] - v->start_ns);
 	} else if (k->events) {
-		table_set_i64(t, 7, k->net);
+		table_set_i64(t, MEMORY_PEAK_AT_LEAST, k->net);
 		table_note(t, "%s: no totals were recorded (torch 1.10 and later have them): by the events themselves the peak is %lld bytes and what was "
 		           "held all the time", name, (long long)k->net);
 	}
 	if (k->reserved != ROW_NONE) {
-		table_set_i64(t, 3, m->total_reserved[k->reserved]);
-		table_set_i64(t, 4, m->time_ns[k->reserved] - v->start_ns);
+		table_set_i64(t, MEMORY_PEAK_RESERVED, m->total_reserved[k->reserved]);
+		table_set_i64(t, MEMORY_PEAK_RESERVED_AT, m->time_ns[k->reserved] - v->start_ns);
 	}
-	table_set_i64(t, 5, (int64_t)k->events);
-	table_set_i64(t, 6, (int64_t)k->out_of_memory);
+	table_set_i64(t, MEMORY_PEAK_EVENTS, (int64_t)k->events);
+	table_set_i64(t, MEMORY_PEAK_FAILED, (int64_t)k->out_of_memory);
 }
 
-void memory_view_put_peaks(const struct memory_view *v, struct table *t)
+struct table *memory_view_put_peaks(const struct memory_view *v, const struct report_args *args, struct table *out)
 {
-	TABLE_COLUMN(t, .id = "device", .title = "Device", .help = "CPU or GPU and its ordinal", .type = CELL_STR);
-	TABLE_COLUMN(t, .id = "peak_allocated_bytes", .title = "Peak Allocated", .help = "most memory in live blocks", .type = CELL_I64, .unit = UNIT_BYTES);
-	TABLE_COLUMN(t, .id = "peak_allocated_time_ns", .title = "Allocated At", .help = "first time of it, since the start of the trace", .type = CELL_I64, .unit = UNIT_NS);
-	TABLE_COLUMN(t, .id = "peak_reserved_bytes", .title = "Peak Reserved", .help = "most memory held by the caching allocator", .type = CELL_I64, .unit = UNIT_BYTES);
-	TABLE_COLUMN(t, .id = "peak_reserved_time_ns", .title = "Reserved At", .help = "first time of it, since the start of the trace", .type = CELL_I64, .unit = UNIT_NS);
-	TABLE_COLUMN(t, .id = "events", .title = "Events", .help = "allocations and frees", .type = CELL_I64, .unit = UNIT_COUNT);
-	TABLE_COLUMN(t, .id = "out_of_memory", .title = "Out of Memory", .help = "failed allocations", .type = CELL_I64, .unit = UNIT_COUNT);
 	struct memory_peak *peak;
 	bool without_totals = false;
 	size_t n = memory_peaks(v->p, v->w.all ? INT64_MIN : v->w.start_ns, v->w.all ? INT64_MAX : v->w.end_ns - 1, &peak);
 	for (size_t d = 0; d < n; d++)
 		without_totals |= peak[d].events && peak[d].allocated == ROW_NONE;
-	if (without_totals)
-		TABLE_COLUMN(t, .id = "peak_at_least_bytes", .title = "Peak, at least",
-		             .help = "where no totals were recorded: most of what the events of the trace add up to", .type = CELL_I64, .unit = UNIT_BYTES);
+	struct table *t = section_add(&memory_peaks_section, args, without_totals ? WHEN_RECORDED : 0, out);
 	for (size_t d = 0; d < n; d++)
 		if (peak[d].events || peak[d].out_of_memory)
 			memory_view_put_peak(v, t, (int)d + MEMORY_CPU, &peak[d]);
 	mem_free(peak);
+	return t;
 }
 
 void memory_view_put_notes(const struct memory_view *v, struct table *out)

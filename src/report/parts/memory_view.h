@@ -50,8 +50,10 @@ typedef void memory_curve_put_fn(const struct memory_view *v, struct table *t, c
 /* The curve of steps, thinned; and the notes about it. */
 void memory_curve_put(const struct memory_view *v, const struct memory_curve *c, struct table *t, memory_curve_put_fn *put);
 
-/* The section of peaks, of all devices; and the notes of the main table. */
-void memory_view_put_peaks(const struct memory_view *v, struct table *t);
+/* Appends the section of peaks, of all devices. */
+extern const struct section memory_peaks_section;
+struct table *memory_view_put_peaks(const struct memory_view *v, const struct report_args *args, struct table *out);
+/* The notes of the main table. */
 void memory_view_put_notes(const struct memory_view *v, struct table *out);
 
 #endif

@@ -4,29 +4,58 @@
 
 #include <stdio.h>
 
-static const struct column ns_column[ROLES] = {
-	[ROLE_KERNEL] = {.id = "kernel_ns", .title = "Kernel", .help = "a kernel was running", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[ROLE_MEMSET] = {.id = "memset_ns", .title = "Memset", .help = "a memset was running, and no kernel", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR},
-	[ROLE_COMM] = {.id = "communication_ns", .title = "Communication", .help = "a collective was under way, and nothing to the left of this column: exposed communication",
-	               .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[ROLE_MEMCPY] = {.id = "memcpy_ns", .title = "Memcpy", .help = "a copy was running, and nothing to the left of this column", .type = CELL_I64, .unit = UNIT_NS},
-	[ROLE_RUNTIME] = {.id = "runtime_ns", .title = "Runtime", .help = "the CPU was in a runtime or driver call, and the device idle", .type = CELL_I64, .unit = UNIT_NS},
-	[ROLE_DATALOADER] = {.id = "dataloader_ns", .title = "DataLoader", .help = "the CPU waited for the data loader, and nothing to the left of this column",
-	                     .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[ROLE_CPU] = {.id = "cpu_exec_ns", .title = "CPU Exec", .help = "the CPU was in an operator or annotation, and nothing to the left of this column",
-	              .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
-	[ROLE_OTHER] = {.id = "other_ns", .title = "Other", .help = "the rest of the step: nothing recorded", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY},
+/* The times and shares of roles stand in the order of roles_own. */
+enum {
+	STEP_NUMBER, STEP_WHOLE, STEP_SOURCE, STEP_START, STEP_TOTAL, STEP_HOST, STEP_DEVICE_OPS, STEP_ROLES, STEP_SHARES = STEP_ROLES + ROLES,
+	STEP_COLUMNS = STEP_SHARES + ROLES
 };
-static const struct column pct_column[ROLES] = {
-	[ROLE_KERNEL] = {.id = "kernel_pct", .title = "Kernel", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
-	[ROLE_MEMCPY] = {.id = "memcpy_pct", .title = "Memcpy", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
-	[ROLE_MEMSET] = {.id = "memset_pct", .title = "Memset", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
-	[ROLE_COMM] = {.id = "communication_pct", .title = "Communication", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
-	[ROLE_RUNTIME] = {.id = "runtime_pct", .title = "Runtime", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
-	[ROLE_DATALOADER] = {.id = "dataloader_pct", .title = "DataLoader", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
-	[ROLE_CPU] = {.id = "cpu_exec_pct", .title = "CPU Exec", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
-	[ROLE_OTHER] = {.id = "other_pct", .title = "Other", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL},
+
+#define STEP_SHARE(id_, title_) \
+	COLUMN(.id = id_, .title = title_, .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL)
+
+static const struct section_column step_columns[STEP_COLUMNS] = {
+	[STEP_NUMBER] = {COLUMN(.id = "step", .title = "Step", .help = "number of the step: of its ProfilerStep or range, else from border to border; 0 for a whole trace",
+	                        .type = CELL_I64, .flags = COLUMN_GROUP)},
+	[STEP_WHOLE] = {COLUMN(.id = "whole", .title = "Whole",
+	                       .help = "no: before the first or after the last border, or not recorded to its end; such a row counts in no sum or mean", .type = CELL_BOOL),
+	                .when = WHEN_RECORDED},
+	[STEP_SOURCE] = {COLUMN(.id = "source", .title = "Source", .help = "where steps come from: given, profiler, named, optimizer, period, none", .type = CELL_STR,
+	                        .flags = COLUMN_DETAIL)},
+	[STEP_START] = {COLUMN(.id = "start_ns", .title = "Start", .help = "when the step begins, on the trace's clock", .type = CELL_I64, .unit = UNIT_TIME_NS,
+	                       .flags = COLUMN_DETAIL)},
+	[STEP_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "length of the step, its device work included", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[STEP_HOST] = {COLUMN(.id = "host_ns", .title = "Host", .help = "length of the annotation on the CPU, or from border to border", .type = CELL_I64, .unit = UNIT_NS,
+	                      .flags = COLUMN_DETAIL)},
+	[STEP_DEVICE_OPS] = {COLUMN(.id = "device_ops", .title = "Device ops",
+	                            .help = "kernels, copies and sets that the step launched; without steps, those that began in the time shown", .type = CELL_I64,
+	                            .unit = UNIT_COUNT, .flags = COLUMN_MINOR)},
+	[STEP_ROLES] = {COLUMN(.id = "kernel_ns", .title = "Kernel", .help = "a kernel was running", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY),
+	                .when = WHEN_DEVICE},
+	{COLUMN(.id = "memset_ns", .title = "Memset", .help = "a memset was running, and no kernel", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR),
+	 .when = WHEN_DEVICE},
+	{COLUMN(.id = "communication_ns", .title = "Communication", .help = "a collective was under way, and nothing to the left of this column: exposed communication",
+	        .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .when = WHEN_RECORDED},
+	{COLUMN(.id = "memcpy_ns", .title = "Memcpy", .help = "a copy was running, and nothing to the left of this column", .type = CELL_I64, .unit = UNIT_NS),
+	 .when = WHEN_DEVICE},
+	{COLUMN(.id = "runtime_ns", .title = "Runtime", .help = "the CPU was in a runtime or driver call, and the device idle", .type = CELL_I64, .unit = UNIT_NS),
+	 .when = WHEN_DEVICE},
+	{COLUMN(.id = "dataloader_ns", .title = "DataLoader", .help = "the CPU waited for the data loader, and nothing to the left of this column", .type = CELL_I64,
+	        .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	{COLUMN(.id = "cpu_exec_ns", .title = "CPU Exec", .help = "the CPU was in an operator or annotation, and nothing to the left of this column", .type = CELL_I64,
+	        .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	{COLUMN(.id = "other_ns", .title = "Other", .help = "the rest of the step: nothing recorded", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[STEP_SHARES] = {STEP_SHARE("kernel_pct", "Kernel"), .when = WHEN_DEVICE},
+	{STEP_SHARE("memset_pct", "Memset"), .when = WHEN_DEVICE},
+	{STEP_SHARE("communication_pct", "Communication"), .when = WHEN_RECORDED},
+	{STEP_SHARE("memcpy_pct", "Memcpy"), .when = WHEN_DEVICE},
+	{STEP_SHARE("runtime_pct", "Runtime"), .when = WHEN_DEVICE},
+	{STEP_SHARE("dataloader_pct", "DataLoader")},
+	{STEP_SHARE("cpu_exec_pct", "CPU Exec")},
+	{STEP_SHARE("other_pct", "Other")},
 };
+const struct section step_table_section = {.columns = step_columns, .n = STEP_COLUMNS};
+const struct section step_table_number = {.name = "steps", .title = "Steps", .columns = step_columns, .n = STEP_WHOLE};
+const struct section step_table_times = {.name = "steps", .title = "Steps", .columns = step_columns + STEP_START, .n = STEP_COLUMNS - STEP_START};
 
 struct roles *step_roles(const struct profile *p, const struct steps *s, const struct roles_rules *rules, const struct report_args *args, struct err *e)
 {
@@ -61,69 +90,51 @@ static enum cell_type type_of_names(const struct steps *s)
 	return all ? CELL_I64 : CELL_STR;
 }
 
-static void step_table_put_name(struct table *t, unsigned col, const struct step *s)
+static void step_table_put_row(const struct steps *s, const struct step *step, const struct role_costs *c, bool whole, struct table *t)
 {
-	if (t->data[col].col.type == CELL_I64)
-		table_set_i64(t, col, s->number);
-	else
-		table_set_str(t, col, s->name);
-}
-
-/* Columns that only `steps` has. */
-struct own_columns {
-	bool whole, source;
-	const struct steps *steps;
-};
-
-static void step_table_own_row(const struct roles *r, const struct own_columns *o, const struct step *step, const struct role_costs *c, bool whole,
-                               struct table *t)
-{
-	unsigned col = 0;
 	table_row(t);
-	step_table_put_name(t, col++, step);
-	if (o->whole)
-		table_set_bool(t, col++, whole);
-	if (o->source)
-		table_set_str(t, col++, str_from(step_source_name[o->steps->source]));
-	table_set_i64(t, col++, step->start_ns);
-	table_set_i64(t, col++, c->total_ns);
-	table_set_i64(t, col++, step->host_end_ns - step->host_start_ns);
-	table_set_i64(t, col++, step->device_ops);
-	for (int i = 0; i < ROLES; i++)
-		if (r->shown[roles_own.order[i]])
-			table_set_i64(t, col++, c->ns[roles_own.order[i]]);
-	for (int i = 0; i < ROLES; i++)
-		if (r->shown[roles_own.order[i]])
-			table_set_f64(t, col++, 100.0 * (double)c->ns[roles_own.order[i]] / (double)c->total_ns);
+	if (t->data[STEP_NUMBER].col.type == CELL_I64)
+		table_set_i64(t, STEP_NUMBER, step->number);
+	else
+		table_set_str(t, STEP_NUMBER, step->name);
+	table_set_bool(t, STEP_WHOLE, whole);
+	table_set_str(t, STEP_SOURCE, str_from(step_source_name[s->source]));
+	table_set_i64(t, STEP_START, step->start_ns);
+	table_set_i64(t, STEP_TOTAL, c->total_ns);
+	table_set_i64(t, STEP_HOST, step->host_end_ns - step->host_start_ns);
+	table_set_i64(t, STEP_DEVICE_OPS, step->device_ops);
+	for (unsigned i = 0; i < ROLES; i++) {
+		int64_t ns = c->ns[roles_own.order[i]];
+		table_set_i64(t, STEP_ROLES + i, ns);
+		table_set_f64(t, STEP_SHARES + i, 100.0 * (double)ns / (double)c->total_ns);
+	}
 }
 
-static void step_table_own_table(const struct roles *r, const struct steps *s, const struct own_columns *o, struct table *t)
+static void step_table_start(const struct roles *r, const struct steps *s, const struct report_args *args, bool all, bool whole, struct table *t)
 {
-	TABLE_COLUMN(t, .id = "step", .title = "Step", .help = "number of the step: of its ProfilerStep or range, else from border to border; 0 for a whole trace",
-	             .type = type_of_names(s), .flags = COLUMN_GROUP);
-	if (o->whole)
-		TABLE_COLUMN(t, .id = "whole", .title = "Whole", .help = "no: before the first or after the last border, or not recorded to its end; such a row counts in no sum or mean", .type = CELL_BOOL);
-	if (o->source)
-		TABLE_COLUMN(t, .id = "source", .title = "Source", .help = "where steps come from: given, profiler, named, optimizer, period, none", .type = CELL_STR,
-		             .flags = COLUMN_DETAIL);
-	TABLE_COLUMN(t, .id = "start_ns", .title = "Start", .help = "when the step begins, on the trace's clock", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL);
-	TABLE_COLUMN(t, .id = "total_ns", .title = "Total", .help = "length of the step, its device work included", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, .id = "host_ns", .title = "Host", .help = "length of the annotation on the CPU, or from border to border", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL);
-	TABLE_COLUMN(t, .id = "device_ops", .title = "Device ops", .help = "kernels, copies and sets that the step launched; without steps, those that began in the time shown", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR);
-	for (int i = 0; i < ROLES; i++)
-		if (r->shown[roles_own.order[i]])
-			table_column(t, &ns_column[roles_own.order[i]]);
-	for (int i = 0; i < ROLES; i++)
-		if (r->shown[roles_own.order[i]])
-			table_column(t, &pct_column[roles_own.order[i]]);
-	unsigned edge = 0, edges = o->whole ? r->edges : 0;
+	section_start(&step_table_section, args, WHEN_DEVICE | WHEN_RECORDED, t);
+	t->data[STEP_NUMBER].col.type = type_of_names(s);
+	if (!whole)
+		section_leave_out(&step_table_section, STEP_WHOLE, t);
+	if (!all)
+		table_leave_out(t, STEP_SOURCE);
+	for (unsigned i = 0; i < ROLES; i++)
+		if (!r->shown[roles_own.order[i]]) {
+			section_leave_out(&step_table_section, STEP_ROLES + i, t);
+			section_leave_out(&step_table_section, STEP_SHARES + i, t);
+		}
+}
+
+static void step_table_put_rows(const struct roles *r, const struct steps *s, unsigned edges, struct table *t)
+{
+	unsigned edge = 0;
 	for (unsigned i = 0; i < r->n; i++) {
 		for (; edge < edges && s->edge[edge].host_start_ns < r->step[i]->host_start_ns; edge++)
-			step_table_own_row(r, o, &s->edge[edge], &r->edge[edge], false, t);
-		step_table_own_row(r, o, r->step[i], &r->cost[i], !r->step[i]->cut, t);
+			step_table_put_row(s, &s->edge[edge], &r->edge[edge], false, t);
+		step_table_put_row(s, r->step[i], &r->cost[i], !r->step[i]->cut, t);
 	}
 	for (; edge < edges; edge++)
-		step_table_own_row(r, o, &s->edge[edge], &r->edge[edge], false, t);
+		step_table_put_row(s, &s->edge[edge], &r->edge[edge], false, t);
 }
 
 void step_table_note_sum(const struct roles *r, const char *why, struct table *t)
@@ -174,10 +185,12 @@ void step_table_note_cut(const struct steps *s, struct table *t)
 		           STR_ARG(last->name), what);
 }
 
-void step_table(const struct roles *r, const struct profile *p, bool all, struct table *t)
+void step_table(const struct roles *r, const struct profile *p, const struct report_args *args, bool all, struct table *t)
 {
 	const struct steps *s = p->steps;
-	step_table_own_table(r, s, &(struct own_columns){all && (r->edges || (s->cut && !s->edges)), all, s}, t);
+	bool whole = all && (r->edges || (s->cut && !s->edges));
+	step_table_start(r, s, args, all, whole, t);
+	step_table_put_rows(r, s, whole ? r->edges : 0, t);
 	step_table_note_sum(r, "", t);
 	if (s->source != STEPS_PROFILER && s->how.n)
 		table_warn(t, STR_FMT, STR_ARG(s->how));

@@ -8,9 +8,11 @@
 /* The roles of the steps that args choose. Free with roles_free. NULL and ERR_DATA when args choose no step. */
 struct roles *step_roles(const struct profile *p, const struct steps *s, const struct roles_rules *rules, const struct report_args *args, struct err *e);
 
-/* Adds columns and rows to an empty table, and notes. `all`: also what is before the first and after the last border, with a column that tells such rows apart,
- * and what only `steps` shows. */
-void step_table(const struct roles *r, const struct profile *p, bool all, struct table *t);
+/* The columns of `steps`; and those of the section of overview, in two lists: without the columns that say whether a step is whole and where steps come from. */
+extern const struct section step_table_section, step_table_number, step_table_times;
+
+/* Adds columns, rows and notes to an empty table. `all`: as `steps` has them, also what is before the first and after the last border. */
+void step_table(const struct roles *r, const struct profile *p, const struct report_args *args, bool all, struct table *t);
 
 /* The note that the roles sum to the steps, `why` (": ...") behind it where they do not; and that of steps which were not recorded to their ends, also where
  * their rows are not shown. */
