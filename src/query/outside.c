@@ -4,14 +4,6 @@
 
 #include <assert.h>
 
-static const struct {
-	const char *report, *ids;
-} outside_columns[] = {
-#define OUTSIDE(report, ids) {report, ids},
-#include "query/outside.def"
-#undef OUTSIDE
-};
-
 /* Device work, by number and time, and host ranges. */
 struct amount {
 	uint64_t ops, spans;
@@ -70,19 +62,6 @@ bool outside_note(const struct profile *p, const struct report_args *args, struc
 	return out.ops || has_host_outside(p, &w);
 }
 
-static const char *ids_of(const struct report *r)
-{
-	for (size_t i = 0; i < sizeof outside_columns / sizeof outside_columns[0]; i++)
-		if (strcmp(outside_columns[i].report, r->name) == 0)
-			return outside_columns[i].ids;
-	return NULL;
-}
-
-bool outside_has(const struct report *r, const char *id)
-{
-	return str_has_word(ids_of(r), str_from(id));
-}
-
 struct outside_sum {
 	bool any, fits; /* a row has a value; the sum of whole numbers is one */
 	int64_t i;
@@ -128,7 +107,7 @@ static void outside_put_sums(const struct table *rest, const char *ids, struct t
 void outside_sums(const struct report *r, const struct profile *p, const struct report_args *args, struct table *t)
 {
 	assert(args->has_steps);
-	const char *ids = ids_of(r);
+	const char *ids = section_outside_ids(r);
 	struct report_args of_rest = *args;
 	struct table rest;
 	struct err e;

@@ -12,7 +12,4 @@ bool outside_note(const struct profile *p, const struct report_args *args, struc
  * has not the report, its rows are events, or it finds nothing there. */
 void outside_sums(const struct report *r, const struct profile *p, const struct report_args *args, struct table *t);
 
-/* Whether outside.def has this column of the report's first table. */
-bool outside_has(const struct report *r, const char *id);
-
 #endif

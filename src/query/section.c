@@ -3,8 +3,15 @@
 #include <assert.h>
 
 #include "base/mem.h"
-#include "query/outside.h"
 #include "query/report.h"
+
+static const struct {
+	const char *report, *ids;
+} section_outside[] = {
+#define OUTSIDE(report, ids) {report, ids},
+#include "query/outside.def"
+#undef OUTSIDE
+};
 
 static const char *const section_words[SECTION_N_WHENS] = {
 #define SECTION_WORDS_(id, words) [WHEN_BIT_##id] = words,
@@ -86,10 +93,18 @@ static struct section_walk section_walk_of(const struct report *r)
 	return (struct section_walk){.report = r, .s = r->sections};
 }
 
+const char *section_outside_ids(const struct report *r)
+{
+	for (size_t i = 0; i < sizeof section_outside / sizeof section_outside[0]; i++)
+		if (strcmp(section_outside[i].report, r->name) == 0)
+			return section_outside[i].ids;
+	return NULL;
+}
+
 /* Whether the section "outside" has this column of the main table: a sum that what is there may not have. */
 static bool make_outside(const struct report *r, struct section_entry *e)
 {
-	if (e->section || !outside_has(r, e->c.column.id))
+	if (e->section || !str_has_word(section_outside_ids(r), str_from(e->c.column.id)))
 		return false;
 	e->section = "outside";
 	e->c.when |= WHEN_RECORDED;

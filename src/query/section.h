@@ -88,4 +88,7 @@ void section_put_when(const struct report *r, const struct section_entry *c, str
 /* The column of the report's section (name NULL: the main table) with this id; false = there is none. */
 bool section_find(const struct report *r, const char *name, struct str id, struct section_entry *out);
 
+/* The columns of the main table whose sums the section "outside" has (outside.def), separated by blanks; NULL = the report has no such section. */
+const char *section_outside_ids(const struct report *r);
+
 #endif
