@@ -32,6 +32,14 @@ bool str_has_nocase(struct str s, struct str needle)
 	return false;
 }
 
+bool str_has_any_nocase(struct str s, const char *const *list)
+{
+	for (; *list; list++)
+		if (str_has_nocase(s, str_from(*list)))
+			return true;
+	return false;
+}
+
 int str_cmp(struct str a, struct str b)
 {
 	size_t n = a.n < b.n ? a.n : b.n;

@@ -11,8 +11,6 @@ enum { SEARCH = 10, PLACES_TOLD = 2 };
 /* Percent of the steps' time in calls that search. */
 static const double TOO_MUCH = 2;
 
-extern const struct detector detector_cudnn_benchmark;
-
 /* Kernels, and how much longer they take than their least (analysis/time/bounds.h); all of the time where that is unknown. */
 struct above {
 	struct intervals when;
@@ -112,20 +110,18 @@ static void gain(struct findings *f, struct finding *x, const struct step_time *
 static void report_off(struct findings *f, const struct step_time *w, struct cudnn_benchmark_measured *m)
 {
 	double pct = 100.0 * (double)m->conv.ns / (double)m->kernel_ns;
-	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_LOW);
+	struct finding *x = findings_add(f, FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "Convolutions take %.0f %% of the kernel time, and torch.backends.cudnn.benchmark was off", pct);
 	x->evidence = arena_printf(&f->arena, "Recorded marker: cudnn_benchmark_disabled; %llu kernels of convolutions, %.3f ms of %.3f ms",
 	                           (unsigned long long)m->convs, (double)m->conv.ns / 1e6, (double)m->kernel_ns / 1e6);
-	finding_rests_on(x, NULL, m->convs, m->conv.ns);
-	x->has_share = true;
-	x->share_pct = pct;
+	finding_share(x, m->convs, m->conv.ns, pct);
 	gain(f, x, w, &m->conv, "kernel time of convolutions");
 }
 
 static void report_search(const struct profile *p, struct findings *f, const struct step_time *w, struct cudnn_benchmark_measured *m)
 {
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_MEDIUM);
+	struct finding *x = findings_add(f, FINDING_MEDIUM);
 	x->problem = arena_printf(&f->arena, "cuDNN searches for convolution algorithms: %.1f %% of the %s", step_time_pct(w, m->searches.ns), w->time);
 	buf_printf(&evidence, "Calls that each launch %d or more different kernels of convolutions or products. %s: ", SEARCH, w->per);
 	places_text(&m->searches, PLACES_TOLD, w->n, true, &evidence);
@@ -137,7 +133,7 @@ static void report_search(const struct profile *p, struct findings *f, const str
 	gain(f, x, w, &m->search, "device time of these calls");
 }
 
-static int cudnn_benchmark_run(const struct profile *p, struct findings *f, struct err *e)
+static void cudnn_benchmark_run(const struct profile *p, struct findings *f)
 {
 	struct cudnn_benchmark_measured m = {0};
 	const struct step_time *w = shared_steps(f);
@@ -150,12 +146,11 @@ static int cudnn_benchmark_run(const struct profile *p, struct findings *f, stru
 	else if (off && m.convs && 100.0 * (double)m.conv.ns >= WORTH * (double)m.kernel_ns)
 		report_off(f, w, &m);
 	else if (!off && m.convs && !model_config_any(p))
-		findings_missing_aside(f, &detector_cudnn_benchmark, "the input does not tell whether torch.backends.cudnn.benchmark is on", model_config_how);
+		findings_missing_aside(f, "the input does not tell whether torch.backends.cudnn.benchmark is on", model_config_how);
 	intervals_release(&m.conv.when);
 	intervals_release(&m.search.when);
 	bounds_free(m.bounds);
 	places_release(&m.searches);
-	return 0;
 }
 
 const struct detector detector_cudnn_benchmark = {
@@ -167,7 +162,7 @@ const struct detector detector_cudnn_benchmark = {
 	.disprove = "With the setting changed the same kernels run, or the step is no shorter.",
 	.shares = "no-tensor-cores tf32-off",
 	.report = "conv",
-	.device_work = true,
+	.where = DETECT_DEVICE_WORK,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = cudnn_benchmark_run,
 };

@@ -48,6 +48,7 @@ struct detect_args {
 };
 
 struct findings {
+	const struct detector *detector; /* the one that looks now; what is added is its */
 	struct finding *v;
 	unsigned n, cap;
 	/* Detectors that could not look, with the reason. */
@@ -67,6 +68,14 @@ struct expert_system {
 	const char *title;   /* what stands above its findings */
 };
 
+/* Where a detector is run. Each asks for what those before it ask for, too. Elsewhere the findings say that it could not look, and why. */
+enum detector_where {
+	DETECT_ANYWHERE,
+	DETECT_DEVICE_WORK,  /* the input has device work, */
+	DETECT_DEVICE_TIMES, /* with times, not with durations alone, */
+	DETECT_WINDOW,       /* and some of it lies in the time looked at (shared_steps) */
+};
+
 struct detector {
 	const char *id;      /* "dataloader-bound" */
 	const char *title;
@@ -79,21 +88,20 @@ struct detector {
 	                      * pair; NULL = none */
 	const char *report;  /* the report that shows what its findings rest on; NULL = the timeline does */
 	const struct expert_system *experts; /* the expert system of a predecessor, whose problem and recommendation it quotes; NULL = opscope's own */
-	bool device_work;    /* it can look only where the input has device work; it is not run elsewhere */
+	enum detector_where where;
 	unsigned needs;      /* enum analysis_pass bits */
-	int (*run)(const struct profile *p, struct findings *f, struct err *e);
+	void (*run)(const struct profile *p, struct findings *f);
 };
 
 extern const struct detector *const detector_registry[]; /* NULL-terminated, generated */
 
 /* For detectors: adds a finding and returns it for filling in (valid until the next is added); the strings go into f->arena. */
-struct finding *findings_add(struct findings *f, const struct detector *d, enum finding_severity s);
+struct finding *findings_add(struct findings *f, enum finding_severity s);
 /* One of an expert system, in its words. */
-void findings_quote(struct findings *f, const struct detector *d, struct str problem, struct str recommendation);
-void findings_missing(struct findings *f, const struct detector *d, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+void findings_quote(struct findings *f, struct str problem, struct str recommendation);
+void findings_missing(struct findings *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same where no option of a recorder helps: `how` says how to find out. Both texts are kept as pointers. */
-void findings_missing_aside(struct findings *f, const struct detector *d, const char *why, const char *how);
+void findings_missing_aside(struct findings *f, const char *why, const char *how);
 /* A sentence under the findings. */
 void findings_note(struct findings *f, struct str text);
 void findings_release(struct findings *f);

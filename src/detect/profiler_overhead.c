@@ -7,13 +7,11 @@ static const int64_t FRAME_NS = 250;
 /* Percent of the time that the host keeps the GPU waiting which that would be. */
 static const double FRAMES_TOO_MUCH = 10;
 
-extern const struct detector detector_profiler_overhead;
-
 static void report_overhead(const struct profile *p, struct findings *f, const struct step_time *w, const struct gaps *g)
 {
 	double pct = step_time_pct(w, g->ns[GAP_PROFILER]);
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_profiler_overhead, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The GPU has no work for %.1f %% of the %s because the profiler itself runs", pct, w->time);
 	buf_printf(&evidence, "%s: ", w->per);
 	places_text(&g->place[GAP_PROFILER], 3, w->n, false, &evidence);
@@ -34,7 +32,7 @@ static uint64_t count_frames(const struct profile *p, const struct step_time *w)
 
 static void report_frames(struct findings *f, const struct step_time *w, uint64_t frames, int64_t starved)
 {
-	struct finding *x = findings_add(f, &detector_profiler_overhead, FINDING_INFO);
+	struct finding *x = findings_add(f, FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "Recording stacks makes this run slower: part of the %.1f %% of the %s in which the GPU waits for the "
 	                          "host is the profiler's", step_time_pct(w, starved), w->time);
 	x->evidence = arena_printf(&f->arena, "%.0f calls of Python functions%s were recorded. Their cost is not recorded; at no less than "
@@ -44,11 +42,9 @@ static void report_frames(struct findings *f, const struct step_time *w, uint64_
 	x->events = frames;
 }
 
-static int profiler_overhead_run(const struct profile *p, struct findings *f, struct err *e)
+static void profiler_overhead_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_profiler_overhead);
-	if (!w)
-		return 0;
+	const struct step_time *w = shared_steps(f);
 	const struct gaps *g = shared_gaps(f);
 	int64_t starved = w->idle_ns - g->ns[GAP_LATENCY];
 	if (step_time_pct(w, g->ns[GAP_PROFILER]) >= TOO_MUCH)
@@ -56,7 +52,6 @@ static int profiler_overhead_run(const struct profile *p, struct findings *f, st
 	uint64_t frames = count_frames(p, w);
 	if (step_time_pct(w, starved) >= FRAMES_TOO_MUCH && 100.0 * (double)frames * (double)FRAME_NS >= FRAMES_TOO_MUCH * (double)starved)
 		report_frames(f, w, frames, starved);
-	return 0;
 }
 
 const struct detector detector_profiler_overhead = {
@@ -68,6 +63,7 @@ const struct detector detector_profiler_overhead = {
 	.disprove = "A recording without stacks, shapes and memory has steps of the same length.",
 	.shares = "gpu-starvation",
 	.report = "api",
+	.where = DETECT_WINDOW,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = profiler_overhead_run,
 };

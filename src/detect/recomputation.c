@@ -10,8 +10,6 @@ static const double TOO_MUCH = 10;
 static const double ROOM = 75;
 enum { PLACES_TOLD = 3 };
 
-extern const struct detector detector_recomputation;
-
 /* Marks and classes. In a backward node (NODE), the forward pass runs again (AGAIN) inside a frame of torch.utils.checkpoint, the node of its
  * reentrant form, or a module; within that form the backward pass then goes on (NODE again). */
 enum { OUTSIDE, NODE, AGAIN, MODULE };
@@ -49,7 +47,7 @@ static void recomputation_report(const struct profile *p, struct findings *f, co
 	struct places t;
 	struct buf evidence = {0};
 	double used = memory_share_pct(p, MEMORY_ALLOCATED);
-	struct finding *x = findings_add(f, &detector_recomputation, used >= 0 && used < ROOM ? FINDING_LOW : FINDING_INFO);
+	struct finding *x = findings_add(f, used >= 0 && used < ROOM ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the GPU's computing time goes to running the forward pass again (activation "
 	                          "checkpointing)", compute_pct);
 	buf_printf(&evidence, "%.0f pieces of device work%s are launched by the forward pass within the backward pass. %s, most time: ",
@@ -69,11 +67,9 @@ static void recomputation_report(const struct profile *p, struct findings *f, co
 	finding_gain(x, w, c.device_ns + c.idle_ns, "device time of this work, and the time without device work while the host runs it");
 }
 
-static int recomputation_run(const struct profile *p, struct findings *f, struct err *e)
+static void recomputation_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_recomputation);
-	if (!w)
-		return 0;
+	const struct step_time *w = shared_steps(f);
 	uint8_t *mark = inside_new(p, recomputation_class_of, recomputation_mark_of);
 	struct inside_cost c = inside_cost_of(p, w, mark, AGAIN);
 	struct busy b;
@@ -83,7 +79,6 @@ static int recomputation_run(const struct profile *p, struct findings *f, struct
 		recomputation_report(p, f, w, mark, c, pct < 100 ? pct : 100);
 	inside_cost_release(&c);
 	mem_free(mark);
-	return 0;
 }
 
 const struct detector detector_recomputation = {
@@ -95,6 +90,7 @@ const struct detector detector_recomputation = {
 	.disprove = "Without it the run does not fit in memory, or only with a batch so small that a sample takes longer.",
 	.shares = "gpu-starvation",
 	.report = "modules",
+	.where = DETECT_WINDOW,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = recomputation_run,
 };

@@ -10,8 +10,6 @@ enum { CHAINS_TOLD = 3, OPS_TOLD = 8 };
 /* What a kernel moves at least, on average: kernels that move less are bound by their launches, not by memory. */
 static const double LEAST_BYTES = 4096;
 
-extern const struct detector detector_unfused_elementwise;
-
 static struct str unfused_elementwise_short_name(struct str op)
 {
 	struct str prefix = STR("aten::");
@@ -107,13 +105,11 @@ static void unfused_elementwise_report(const struct profile *p, struct findings 
 	struct gpu_most most;
 	unfused_elementwise_find_most(p, w, c, &most);
 	double pct = 100.0 * (double)c->ns / (double)c->device_ns, above = w->n ? step_time_pct(w, most.ns) : pct;
-	struct finding *x = findings_add(f, &detector_unfused_elementwise, above >= SEVERE ? FINDING_MEDIUM : above >= LITTLE ? FINDING_LOW : FINDING_INFO);
+	struct finding *x = findings_add(f, above >= SEVERE ? FINDING_MEDIUM : above >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to chains of kernels that do next to no arithmetic, "
 	                          "each of which reads from memory what the one before it wrote", pct);
 	unfused_elementwise_put_evidence(p, f, w, c, x);
-	finding_rests_on(x, NULL, c->n_gpu, c->ns);
-	x->has_share = true;
-	x->share_pct = pct;
+	finding_share(x, c->n_gpu, c->ns, pct);
 	finding_gains_most(x, f, w, &most, c->least_known ?
 	             "time of these chains above that of reading the operands of the first kernel and writing the result of the last, once, at the GPU's "
 	             "memory bandwidth" :
@@ -121,17 +117,15 @@ static void unfused_elementwise_report(const struct profile *p, struct findings 
 	gpu_most_release(&most);
 }
 
-static int unfused_elementwise_run(const struct profile *p, struct findings *f, struct err *e)
+static void unfused_elementwise_run(const struct profile *p, struct findings *f)
 {
-	const struct detector *d = &detector_unfused_elementwise;
 	struct chains *c = chains_new(p, f);
 	bool moves = (double)c->bytes >= LEAST_BYTES * (double)c->n_gpu;
 	if (moves && c->device_ns && 100.0 * (double)c->above_ns >= TOO_MUCH * (double)c->device_ns)
 		unfused_elementwise_report(p, f, shared_steps(f), c);
 	else if (100.0 * (double)c->passing_ns >= TOO_MUCH * (double)c->device_ns && 100.0 * (double)c->unsized_ns > UNKNOWN * (double)c->passing_ns)
-		findings_missing(f, d, "the ops or shapes of most elementwise kernels were not recorded");
+		findings_missing(f, "the ops or shapes of most elementwise kernels were not recorded");
 	chains_free(c);
-	return 0;
 }
 
 const struct detector detector_unfused_elementwise = {
@@ -145,7 +139,7 @@ const struct detector detector_unfused_elementwise = {
 	            "alone, which a trace cannot prove.",
 	.shares = "launch-bound recomputation no-tensor-cores",
 	.report = "roofline",
-	.device_work = true,
+	.where = DETECT_DEVICE_WORK,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = unfused_elementwise_run,
 };

@@ -88,8 +88,7 @@ static int sample_ring_open_one(struct sample_rings *r, pid_t pid, long cpu, int
 			close(ring.fd);
 		return why;
 	}
-	MEM_GROW(r->v, r->cap, r->n + 1);
-	r->v[r->n++] = ring;
+	MEM_PUSH(r->v, r->n, r->cap, ring);
 	return 0;
 }
 

@@ -88,8 +88,7 @@ struct export_place export_pack_add(struct export_pack *x, struct str json)
 	serve_export_pack_begin(x, json.n);
 	struct export_place place = {x->n, x->in_open++};
 	buf_str(&x->open, json);
-	MEM_GROW(x->known, x->cap_known, x->n_known + 1);
-	x->known[x->n_known++] = (struct export_known){hash, json.n, place};
+	MEM_PUSH(x->known, x->n_known, x->cap_known, (struct export_known){hash, json.n, place});
 	return place;
 }
 

@@ -21,8 +21,7 @@ void iterations_release(struct iterations *it)
 
 static void add_iteration(struct iterations *it, struct iteration x)
 {
-	MEM_GROW(it->v, it->cap, it->n + 1);
-	it->v[it->n++] = x;
+	MEM_PUSH(it->v, it->n, it->cap, x);
 }
 
 bool work_extent(const struct profile *p, int64_t *first, int64_t *last)

@@ -6,6 +6,7 @@
 #include "analysis/tree/op_instances.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 enum { NO_GPU = UINT32_MAX };
@@ -48,15 +49,8 @@ static void iterations_key_vote(struct majority *m, int32_t device)
 /* The last call in [lo, hi) that begins at or before `time`; hi when there is none. Calls of one thread, in order of start. */
 static uint32_t call_at(const struct key_calls *k, uint32_t lo, uint32_t hi, int64_t time)
 {
-	uint32_t first = lo, none = hi;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (k->start_ns[mid] <= time)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo > first ? lo - 1 : none;
+	uint32_t behind = FIRST_WHERE(i, lo, hi, k->start_ns[i] > time);
+	return behind > lo ? behind - 1 : hi;
 }
 
 struct gpu_finder {

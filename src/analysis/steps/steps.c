@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "store/torch_names.h"
 
@@ -32,11 +33,10 @@ struct drafts {
 
 static void draft_add(struct drafts *d, struct str name, int64_t start, int64_t end, uint32_t span)
 {
-	MEM_GROW(d->v, d->cap, d->n + 1);
-	d->v[d->n++] = (struct draft){
+	MEM_PUSH(d->v, d->n, d->cap, (struct draft){
 		.step = {.name = name, .host_start_ns = start, .host_end_ns = end, .start_ns = start, .end_ns = end, .span = span},
 		.device_first = INT64_MAX, .device_last = INT64_MIN,
-	};
+	});
 }
 
 static void collect_annotations(const struct profile *p, struct drafts *d)
@@ -105,14 +105,7 @@ static struct steps_extent extent_of_ops(const struct profile *p)
 /* The step that wholly contains the API call; NULL when it stands outside or crosses a border. */
 static struct draft *step_around(const struct drafts *d, int64_t start, int64_t end)
 {
-	unsigned lo = 0, hi = d->n;
-	while (lo < hi) { /* the first step that has not ended when the call starts */
-		unsigned mid = lo + (hi - lo) / 2;
-		if (d->v[mid].latest_host_end <= start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	unsigned lo = FIRST_WHERE(i, 0, d->n, d->v[i].latest_host_end > start); /* the first step that has not ended when the call starts */
 	if (lo == d->n || d->v[lo].step.host_start_ns > start || d->v[lo].step.host_end_ns < end)
 		return NULL;
 	return &d->v[lo];
@@ -515,15 +508,7 @@ static struct steps *steps_of_key(struct profile *p)
 /* The first of n steps that ends behind `time`: no step before it holds that time, and if this one has not begun, none behind it does. */
 static unsigned first_open(const struct steps *s, unsigned n, int64_t time, bool device)
 {
-	unsigned lo = 0, hi = n;
-	while (lo < hi) {
-		unsigned mid = lo + (hi - lo) / 2;
-		if ((device ? s->v[mid].end_ns : s->v[mid].host_until_ns) <= time)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, 0, n, (device ? s->v[i].end_ns : s->v[i].host_until_ns) > time);
 }
 
 static bool steps_is_numbered(const struct step *x, int64_t first, int64_t last)

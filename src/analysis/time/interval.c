@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 void intervals_add(struct intervals *s, int64_t start, int64_t end)
@@ -16,8 +17,7 @@ void intervals_add(struct intervals *s, int64_t start, int64_t end)
 			last->end = end;
 		return;
 	}
-	MEM_GROW(s->v, s->cap, s->n + 1);
-	s->v[s->n++] = (struct interval){start, end};
+	MEM_PUSH(s->v, s->n, s->cap, (struct interval){start, end});
 }
 
 void intervals_release(struct intervals *s)
@@ -29,7 +29,7 @@ void intervals_release(struct intervals *s)
 static int compare_start(const void *a, const void *b)
 {
 	const struct interval *x = a, *y = b;
-	return (x->start > y->start) - (x->start < y->start);
+	return COMPARE(x->start, y->start);
 }
 
 /* By radix where row numbers fit 32 bits, which is always so for events of one profile. */
@@ -136,14 +136,7 @@ int64_t intervals_length(const struct intervals *s)
 
 int64_t intervals_length_within(const struct intervals *s, int64_t start, int64_t end)
 {
-	size_t lo = 0, hi = s->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s->v[mid].end <= start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = FIRST_WHERE(i, 0, s->n, s->v[i].end > start);
 	int64_t sum = 0;
 	for (; lo < s->n && s->v[lo].start < end; lo++) {
 		int64_t from = s->v[lo].start > start ? s->v[lo].start : start;

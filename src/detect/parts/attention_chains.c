@@ -152,8 +152,7 @@ static void attention_chains_finish(struct attention_chains_search *s, struct at
 	a->ns += x->ns;
 	a->least_known &= !isnan(x->least_ns);
 	a->kernels += x->kernels;
-	MEM_GROW(a->v, a->cap, a->n + 1);
-	a->v[a->n++] = *x;
+	MEM_PUSH(a->v, a->n, a->cap, *x);
 }
 
 static struct attention attention_chains_begin(const struct attention_chains_search *s, uint32_t g, const struct cost *c)

@@ -164,8 +164,7 @@ static void close_chain(struct elementwise_chains_search *s)
 		add_saturated(&out->above_ns, chain_above_ns(x));
 		add_saturated(&out->bytes, x->bytes);
 		add_saturated(&out->least_bytes, x->least_bytes);
-		MEM_GROW(out->v, out->cap, out->n + 1);
-		out->v[out->n++] = *x;
+		MEM_PUSH(out->v, out->n, out->cap, *x);
 	} else {
 		out->n_gpu -= x->n;
 	}

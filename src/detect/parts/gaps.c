@@ -3,6 +3,7 @@
 #include "analysis/analysis.h"
 #include "analysis/names/names.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 const char *const gap_cause_text[GAP_N_CAUSES] = {
@@ -35,8 +36,7 @@ static void pieces_add(struct gaps_pieces *s, struct gaps_piece x)
 {
 	if (x.start >= x.end)
 		return;
-	MEM_GROW(s->v, s->cap, s->n + 1);
-	s->v[s->n++] = x;
+	MEM_PUSH(s->v, s->n, s->cap, x);
 }
 
 static void inherit_context(struct gaps_work *w)
@@ -153,15 +153,7 @@ static void gaps_close_until(struct gaps_sweep *s, struct gaps_open *o, int64_t 
 
 static uint32_t first_of_track(const struct profile *p, uint32_t track)
 {
-	uint32_t a = 0, b = p->span.rows.n;
-	while (a < b) {
-		uint32_t m = a + (b - a) / 2;
-		if (p->span.track[m] < track)
-			a = m + 1;
-		else
-			b = m;
-	}
-	return a;
+	return FIRST_WHERE(i, 0, p->span.rows.n, p->span.track[i] >= track);
 }
 
 static void sweep_track(struct gaps_work *w, uint32_t first, uint32_t last)
@@ -176,8 +168,7 @@ static void sweep_track(struct gaps_work *w, uint32_t first, uint32_t last)
 		if (!tells(p, i))
 			continue;
 		gaps_close_until(&s, &o, &at, p->span.start_ns[i]);
-		MEM_GROW(o.v, o.cap, o.n + 1);
-		o.v[o.n++] = i;
+		MEM_PUSH(o.v, o.n, o.cap, i);
 	}
 	gaps_close_until(&s, &o, &at, INT64_MAX);
 	for (; s.cursor < last; s.cursor++, gaps_enter(&s))

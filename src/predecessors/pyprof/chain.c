@@ -52,8 +52,7 @@ static void pyprof_chain_open_one(struct pyprof_records *r, struct pyprof_chain_
 	}
 	int64_t end = t->start_ns[i] + t->dur_ns[i];
 	s->overlap |= s->n && end > s->v[s->n - 1].end;
-	MEM_GROW(s->v, s->cap, s->n + 1);
-	s->v[s->n++] = (struct open_range){t->start_ns[i], end, i, ROW_NONE};
+	MEM_PUSH(s->v, s->n, s->cap, (struct open_range){t->start_ns[i], end, i, ROW_NONE});
 }
 
 static bool encloses(const struct open_range *o, int64_t start, int64_t end, bool strict)

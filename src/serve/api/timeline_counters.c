@@ -3,6 +3,7 @@
 #include "analysis/timeline/lttb.h"
 #include "analysis/timeline/timeline_sums.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "serve/api/timeline_times.h"
 
 #include <math.h>
@@ -66,15 +67,7 @@ static void add_point(struct curve *c, int64_t time_ns, int64_t allocated, int64
 
 static uint32_t rows_before(const struct profile *p, int64_t ns)
 {
-	uint32_t lo = 0, hi = p->memory.rows.n;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (p->memory.time_ns[mid] < ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, 0, p->memory.rows.n, p->memory.time_ns[i] >= ns);
 }
 
 /* The row that the device had last before row `begin`; ROW_NONE = none. */
