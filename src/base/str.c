@@ -1,7 +1,6 @@
 #include "base/str.h"
 
 #include <ctype.h>
-#include <limits.h>
 
 ptrdiff_t str_find(struct str s, struct str needle)
 {

@@ -10,13 +10,11 @@
 #include "input/input.h"
 #include "io/atomic.h"
 #include "io/follow.h"
-#include "io/source.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>

@@ -99,7 +99,6 @@ static void allocator_retries_run(const struct profile *p, struct findings *f)
 	if (w->n < FEWEST_STEPS || w->n != p->steps->n) /* one step may be the first, which fills the cache */
 		return;
 	struct allocator_retries_measured m = {.unused_bytes = -1};
-	places_init(&m.places);
 	allocator_retries_measure(p, f, w, &m);
 	int64_t idle_ns = intervals_length(&m.calls);
 	if (m.both >= FEWEST_STEPS && (double)m.both >= MOST_STEPS * w->n && step_time_pct(w, idle_ns) >= TOO_MUCH)
@@ -119,6 +118,5 @@ const struct detector detector_allocator_retries = {
 	.shares = "gpu-starvation synchronising-calls launch-bound low-gpu-utilization",
 	.report = "api",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = allocator_retries_run,
 };

@@ -120,8 +120,7 @@ static void blocking_copies_report(const struct profile *p, struct findings *f, 
 	buf_cstr(&evidence, " of kernels without a copy beside them, and ");
 	put_ns(&evidence, (double)intervals_length(&b->host) / w->n);
 	buf_cstr(&evidence, " without work of the GPU in the calls: ");
-	places_text(&b->places, PLACES_TOLD, w->n, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &b->places, PLACES_TOLD, w->n, true);
 	intervals_union(&b->copies, &b->host, &b->copies);
 	finding_looks_at_most(x, p, &b->places);
 	finding_measured(x, w, b->n, ns, &b->copies,
@@ -132,7 +131,6 @@ static void blocking_copies_run(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
 	struct blocking b = {0};
-	places_init(&b.places);
 	blocking_copies_measure(p, f, w, &b);
 	blocking_copies_cut(w, &b);
 	int64_t ns = (b.copy_ns < b.kernel_ns ? b.copy_ns : b.kernel_ns) + intervals_length(&b.host);
@@ -155,6 +153,5 @@ const struct detector detector_blocking_copies = {
 	.shares = "gpu-starvation pageable-copies synchronising-calls tiny-copies launch-bound dataloader-bound",
 	.report = "memcpy",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = blocking_copies_run,
 };

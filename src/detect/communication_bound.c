@@ -49,8 +49,7 @@ static void communication_bound_put_gpus(const struct collectives *c, const stru
 /* The collectives with most exposed time, and where to look first. */
 static void put_collectives(const struct profile *p, struct findings *f, const struct collectives *c, const struct step_time *w, struct finding *x, struct buf *out)
 {
-	struct places places;
-	places_init(&places);
+	struct places places = {0};
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct collective *k = &c->v[i];
 		if (k->exposed_ns)
@@ -145,6 +144,5 @@ const struct detector detector_communication_bound = {
 	.disprove = "Recordings of all ranks show that one begins these collectives late: then this rank waits for that one, not for the network.",
 	.report = "gpu-timeline",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = communication_bound_run,
 };

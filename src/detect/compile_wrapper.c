@@ -111,9 +111,8 @@ static void compile_wrapper_report(const struct profile *p, struct findings *f, 
 static void compile_wrapper_run(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
-	struct places t;
+	struct places t = {0};
 	uint8_t *mark = inside_new(p, compile_wrapper_class_of, compile_wrapper_mark_of);
-	places_init(&t);
 	struct regions r = compile_wrapper_count(p, f, w, mark, &t);
 	struct intervals when = idle_in_regions(p, w, mark);
 	int64_t unknown_ns = r.inductor ? leave_out_eager(p, w, &when) : 0;
@@ -136,6 +135,5 @@ const struct detector detector_compile_wrapper = {
 	.disprove = "With CUDA graphs the step is no shorter: then the device, or the host outside the compiled code, sets the pace.",
 	.shares = "graph-breaks gpu-starvation launch-bound low-gpu-utilization profiler-overhead",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = compile_wrapper_run,
 };

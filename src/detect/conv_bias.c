@@ -132,8 +132,7 @@ static void conv_bias_report(struct conv_bias_work *x)
 	                          "%.1f %% of the %s", (double)x->places.events / w->n, w->a_step, step_time_pct(w, ns), w->time);
 	buf_printf(&evidence, "Recorded shapes: a bias, then aten::batch_norm; %.1f kernels%s add it or sum up its gradient. ",
 	           (double)kernels / w->n, w->a_step);
-	places_text(&x->places, 3, w->n, true, &evidence);
-	d->evidence = finding_text(x->f, &evidence);
+	finding_evidence(d, x->f, &evidence, &x->places, 3, w->n, true);
 	finding_rests_on(d, w, x->places.events, ns);
 	finding_covers_work(d, w, &when);
 	finding_gain(d, w, ns, "kernels that add these biases, and reductions in the backward of these convolutions");
@@ -142,7 +141,6 @@ static void conv_bias_report(struct conv_bias_work *x)
 static void conv_bias_run(const struct profile *p, struct findings *f)
 {
 	struct conv_bias_work x = {.p = p, .f = f, .w = shared_steps(f)};
-	places_init(&x.places);
 	x.of_conv = NEW_ARRAY(p->span.rows.n, uint8_t);
 	conv_bias_find(&x);
 	if (x.places.n)
@@ -161,6 +159,5 @@ const struct detector detector_conv_bias = {
 	.disprove = "Something else uses the convolution's result, too; or the normalisation is in evaluation mode, where the bias counts.",
 	.report = "conv",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = conv_bias_run,
 };

@@ -94,8 +94,7 @@ static void copied_constants_report(struct copied_constants_work *x, int64_t ns)
 	d->problem = arena_printf(&x->f->arena, "%.1f tensors%s are filled on the host and then copied to the GPU: %.1f %% of the %s",
 	                          (double)x->places.events / w->n, w->a_step, step_time_pct(w, ns), w->time);
 	buf_printf(&evidence, "aten::to copies what the op before it filled. %s: ", w->per);
-	places_text(&x->places, 3, w->n, true, &evidence);
-	d->evidence = finding_text(x->f, &evidence);
+	finding_evidence(d, x->f, &evidence, &x->places, 3, w->n, true);
 	finding_looks_at_most(d, x->p, &x->places);
 	finding_rests_on(d, w, x->places.events, ns);
 	copied_constants_cover(x, d);
@@ -106,7 +105,6 @@ static void copied_constants_run(const struct profile *p, struct findings *f)
 {
 	struct copied_constants_work x = {.p = p, .f = f, .w = shared_steps(f)};
 	op_siblings_init(&x.siblings, p);
-	places_init(&x.places);
 	x.launches = copied_constants_launches(p);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		copied_constants_look(&x, g);
@@ -133,6 +131,5 @@ const struct detector detector_copied_constants = {
 	.shares = "gpu-starvation pageable-copies tiny-copies",
 	.report = "memcpy",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = copied_constants_run,
 };

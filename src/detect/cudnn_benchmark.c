@@ -124,8 +124,7 @@ static void report_search(const struct profile *p, struct findings *f, const str
 	struct finding *x = findings_add(f, FINDING_MEDIUM);
 	x->problem = arena_printf(&f->arena, "cuDNN searches for convolution algorithms: %.1f %% of the %s", step_time_pct(w, m->searches.ns), w->time);
 	buf_printf(&evidence, "Calls that each launch %d or more different kernels of convolutions or products. %s: ", SEARCH, w->per);
-	places_text(&m->searches, PLACES_TOLD, w->n, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &m->searches, PLACES_TOLD, w->n, true);
 	x->advice = STR("Keep the shapes of the inputs fixed (pad them to a few sizes), so that each is searched for once, before the steps that matter; "
 	                "or set torch.backends.cudnn.benchmark = False.");
 	finding_looks_at_most(x, p, &m->searches);
@@ -138,7 +137,6 @@ static void cudnn_benchmark_run(const struct profile *p, struct findings *f)
 	struct cudnn_benchmark_measured m = {0};
 	const struct step_time *w = shared_steps(f);
 	bool off = model_config_is(p, "cudnn_benchmark_disabled");
-	places_init(&m.searches);
 	m.bounds = bounds_new(p);
 	cudnn_benchmark_measure(p, f, w, &m);
 	if (w->n && step_time_pct(w, m.searches.ns) >= TOO_MUCH)
@@ -163,6 +161,5 @@ const struct detector detector_cudnn_benchmark = {
 	.shares = "no-tensor-cores tf32-off",
 	.report = "conv",
 	.where = DETECT_DEVICE_WORK,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = cudnn_benchmark_run,
 };

@@ -35,6 +35,5 @@ const struct detector detector_data_parallel = {
 	.fix = "Use torch.nn.parallel.DistributedDataParallel, one process per GPU; it is faster even on one machine.",
 	.disprove = "The calls of DataParallel.forward are of a model whose replicas are all on one GPU.",
 	.report = "devices",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = data_parallel_run,
 };

@@ -1,6 +1,5 @@
 #include "analysis/names/names.h"
 #include "analysis/steps/roles.h"
-#include "analysis/time/host_use.h"
 #include "detect/parts/shared.h"
 #include "op/model_config.h"
 
@@ -81,8 +80,7 @@ static void tell_inside(struct findings *f, const struct step_time *w, struct fi
 	if (!best)
 		return;
 	buf_printf(&b, STR_FMT ". %s, while the GPU has no work, the loader is in ", STR_ARG(x->evidence), w->per);
-	places_text(t, PLACES_TOLD, w->n, true, &b);
-	x->evidence = finding_text(f, &b);
+	finding_evidence(x, f, &b, t, PLACES_TOLD, w->n, true);
 	if (2 * best->ns < t->ns)
 		return;
 	struct str name = intern_get(&t->texts, best->name);
@@ -129,6 +127,5 @@ const struct detector detector_dataloader_bound = {
 	.disprove = "The step takes as long with one batch, made before the loop and used again and again.",
 	.shares = "gpu-starvation single-process-dataloader",
 	.report = "steps",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = dataloader_bound_run,
 };

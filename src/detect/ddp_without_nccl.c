@@ -51,6 +51,5 @@ const struct detector detector_ddp_without_nccl = {
 	.why = "Gloo and MPI move gradients through host memory; NCCL moves them between the GPUs.",
 	.fix = "Use init_process_group(backend=\"nccl\").",
 	.disprove = "The process group is of NCCL, and the recording holds neither its collectives nor its kernels (a step without backward).",
-	.needs = 0,
 	.run = ddp_without_nccl_run,
 };

@@ -1,8 +1,6 @@
 #include "detect/detect.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "analysis/names/names.h"
 #include "base/mem.h"
@@ -168,11 +166,11 @@ int detect_check(const char *experts, struct err *e)
 
 int detect_run(struct profile *p, const struct detect_args *args, struct findings *f, struct err *e)
 {
-	unsigned needs = 0, chosen = 0;
+	unsigned needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS, chosen = 0; /* opscope's own look at all these */
 	*f = (struct findings){.args = *args};
 	for (const struct detector *const *d = detector_registry; *d; d++)
 		if (detect_is_chosen(*d, args)) {
-			needs |= (*d)->needs;
+			needs = (*d)->experts ? (*d)->experts->needs : needs;
 			chosen++;
 		}
 	if (!chosen)

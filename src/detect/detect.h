@@ -66,6 +66,7 @@ struct findings {
 struct expert_system {
 	const char *name;    /* as users type it: "torch" */
 	const char *title;   /* what stands above its findings */
+	unsigned needs;      /* enum analysis_pass bits: what its detectors look at */
 };
 
 /* Where a detector is run. Each asks for what those before it ask for, too. Elsewhere the findings say that it could not look, and why. */
@@ -89,7 +90,6 @@ struct detector {
 	const char *report;  /* the report that shows what its findings rest on; NULL = the timeline does */
 	const struct expert_system *experts; /* the expert system of a predecessor, whose problem and recommendation it quotes; NULL = opscope's own */
 	enum detector_where where;
-	unsigned needs;      /* enum analysis_pass bits */
 	void (*run)(const struct profile *p, struct findings *f);
 };
 

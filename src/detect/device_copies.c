@@ -73,6 +73,5 @@ const struct detector detector_device_copies = {
 	.disprove = "The copies are needed: what they make is changed while the original is still used.",
 	.report = "memcpy",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = device_copies_run,
 };

@@ -114,8 +114,7 @@ static void dtype_conversions_report(const struct profile *p, struct findings *f
 	buf_printf(&b, w->n > 1 ? "%.1f conversions a step, of them " : "%.0f conversions, of them ", (double)m->places.events / steps);
 	put_ns(&b, (double)m->both_ns / steps);
 	buf_cstr(&b, " of sizes that are converted both ways: ");
-	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
-	x->evidence = finding_text(f, &b);
+	finding_evidence(x, f, &b, &m->places, PLACES_TOLD, w->n, true);
 	finding_looks_at_most(x, p, &m->places);
 	finding_share(x, m->places.events, m->places.ns, pct);
 	finding_gains_most(x, f, w, &m->most, "all the time of these conversions");
@@ -125,7 +124,6 @@ static void dtype_conversions_run(const struct profile *p, struct findings *f)
 {
 	struct dtype_conversions_measured m = {0};
 	const struct step_time *w = shared_steps(f);
-	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	intern_init(&m.sizes);
 	dtype_conversions_measure(p, f, w, &m);
@@ -150,6 +148,5 @@ const struct detector detector_dtype_conversions = {
 	.shares = "unfused-elementwise unfused-attention no-tensor-cores few-blocks recomputation",
 	.report = "roofline",
 	.where = DETECT_DEVICE_WORK,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = dtype_conversions_run,
 };

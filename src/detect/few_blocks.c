@@ -1,8 +1,6 @@
 #include "detect/parts/gpu_most.h"
 #include "detect/parts/kernel_grids.h"
 
-#include <math.h>
-
 /* Percent of the device time (without collectives) for which SMs had no block; of the steps' time that can go: less is not told, and for the
  * severity. */
 static const double TOO_MUCH = 10, LEAST = 1, LITTLE = 3, SEVERE = 15;
@@ -53,8 +51,7 @@ static void few_blocks_report(const struct profile *p, struct findings *f, const
 	x->problem = arena_printf(&f->arena, "Kernels with fewer blocks than the GPU has SMs leave SMs without work for %.1f %% of the device time (without "
 	                          "collectives)", pct);
 	buf_cstr(&b, w->n > 1 ? "Per step, alone on the GPU: " : "Alone on the GPU: ");
-	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
-	x->evidence = finding_text(f, &b);
+	finding_evidence(x, f, &b, &m->places, PLACES_TOLD, w->n, true);
 	finding_looks_at_most(x, p, &m->places);
 	finding_share(x, m->places.events, m->places.ns, pct);
 	finding_gains_most(x, f, w, &m->most, "time of these kernels x (1 - blocks / SMs), as if their work spread over all SMs");
@@ -64,7 +61,6 @@ static void few_blocks_run(const struct profile *p, struct findings *f)
 {
 	struct few_blocks_measured m = {0};
 	const struct step_time *w = shared_steps(f);
-	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	few_blocks_measure(p, f, w, &m);
 	bool counts = !w->n || step_time_pct(w, m.most.ns) >= LEAST;
@@ -86,6 +82,5 @@ const struct detector detector_few_blocks = {
 	.shares = "no-tensor-cores tf32-off unfused-elementwise unfused-attention unaligned-gemm recomputation unfused-optimizer launch-bound conv-bias",
 	.report = "kernels",
 	.where = DETECT_DEVICE_TIMES,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = few_blocks_run,
 };

@@ -368,6 +368,5 @@ const struct detector detector_first_iteration = {
 	.disprove = "Steps of this length come again and again in a longer recording: then they belong to the work.",
 	.report = "steps",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = first_iteration_run,
 };

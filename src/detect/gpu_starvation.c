@@ -149,6 +149,5 @@ const struct detector detector_gpu_starvation = {
 	.disprove = "The gaps vanish in a recording without stacks, shapes and memory, or by Nsight Systems: then the profiler made them.",
 	.symptom = 2,
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = gpu_starvation_run,
 };

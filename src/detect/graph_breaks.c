@@ -111,7 +111,7 @@ static void graph_breaks_report(const struct compiled_calls *x, struct findings 
 		places_text(&c->eager, OPS_TOLD, w->n, true, &b);
 	}
 	r->evidence = finding_text(f, &b);
-	finding_looks_at_most(r, x->p, c->places.most_span != ROW_NONE ? &c->places : &c->eager);
+	finding_looks_at_most(r, x->p, c->places.most_ns ? &c->places : &c->eager);
 	finding_rests_on(r, w, c->breaks, ns);
 	finding_covers(r, &c->when);
 	finding_gain(r, w, ns, x->back.n ? "time without device work between the graphs of these calls, forward and backward, and device time of what is launched there"
@@ -129,8 +129,6 @@ static bool several_frames(const struct compiled_calls *x)
 static void graph_breaks_look(const struct compiled_calls *x, struct findings *f)
 {
 	struct graph_breaks_measured c = {0};
-	places_init(&c.places);
-	places_init(&c.eager);
 	find_cost(x, &c);
 	if (x->broken && step_time_pct(x->w, intervals_length(&c.when)) >= TOO_MUCH) {
 		graph_breaks_find_places(x, f, &c);
@@ -164,6 +162,5 @@ const struct detector detector_graph_breaks = {
 	.disprove = "With fullgraph=True the step is no shorter: then what stands between the graphs costs no less inside one.",
 	.shares = "gpu-starvation launch-bound low-gpu-utilization unfused-elementwise synchronising-calls",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = graph_breaks_run,
 };

@@ -103,8 +103,7 @@ static void host_collectives_report(struct findings *f, const struct step_time *
 	y->problem = arena_printf(&f->arena, done ? "The host does collectives itself, and the GPU has no work meanwhile: %.1f %% of the %s"
 	                                          : "The host launches collectives, and the GPU has no work meanwhile: %.1f %% of the %s", pct, w->time);
 	buf_printf(&evidence, "%s, without device work: ", w->per);
-	places_text(&x->places, PLACES_TOLD, w->n, true, &evidence);
-	y->evidence = finding_text(f, &evidence);
+	finding_evidence(y, f, &evidence, &x->places, PLACES_TOLD, w->n, true);
 	if (done)
 		y->advice = STR("Use the NCCL backend (RCCL on AMD) for tensors on GPUs, and let what the host has to exchange run beside device work (async_op=True).");
 	finding_looks_at(y, where->from_ns, where->to_ns);
@@ -118,7 +117,6 @@ static void host_collectives_run(const struct profile *p, struct findings *f)
 	struct finding where = {0};
 	x.waits = NEW_ARRAY(p->track.rows.n, struct intervals);
 	x.launches = NEW_ARRAY(p->track.rows.n, struct intervals);
-	places_init(&x.places);
 	find_waits(&x, shared_gaps(f), w->main_track);
 	host_collectives_find_ranges(&x, f, &where);
 	struct intervals cost = {0};
@@ -141,6 +139,5 @@ const struct detector detector_host_collectives = {
 	.disprove = "The step takes as long with these collectives taken out: then other work of the host sets the pace.",
 	.shares = "gpu-starvation launch-bound",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = host_collectives_run,
 };

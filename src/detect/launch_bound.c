@@ -151,6 +151,5 @@ const struct detector detector_launch_bound = {
 	.symptom = 1,
 	.shares = "gpu-starvation",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = launch_bound_run,
 };

@@ -101,8 +101,7 @@ static void loop_indexing_report(struct loop_indexing_work *x, int64_t ns)
 	d->problem = arena_printf(&x->f->arena, "Python loops over the index of a tensor keep the GPU without work for %.1f %% of the %s",
 	                          step_time_pct(w, ns), w->time);
 	buf_printf(&evidence, "%s, %.0f rounds of the same ops between one aten::select and the next: ", w->per, (double)x->rounds / w->n);
-	places_text(&x->places, 3, w->n, true, &evidence);
-	d->evidence = finding_text(x->f, &evidence);
+	finding_evidence(d, x->f, &evidence, &x->places, 3, w->n, true);
 	finding_measured(d, w, x->rounds, ns, &x->host, "time without device work while the host is in these loops");
 }
 
@@ -117,7 +116,6 @@ static void find_idle(struct loop_indexing_work *x)
 static void loop_indexing_run(const struct profile *p, struct findings *f)
 {
 	struct loop_indexing_work x = {.p = p, .f = f, .w = shared_steps(f)};
-	places_init(&x.places);
 	find_idle(&x);
 	loop_indexing_look(&x);
 	intervals_normalise(&x.host);
@@ -140,6 +138,5 @@ const struct detector detector_loop_indexing = {
 	.shares = "gpu-starvation launch-bound tiny-copies",
 	.report = "operators",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = loop_indexing_run,
 };

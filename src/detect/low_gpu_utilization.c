@@ -81,6 +81,5 @@ const struct detector detector_low_gpu_utilization = {
 	.symptom = 3,
 	.report = "devices",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = low_gpu_utilization_run,
 };

@@ -140,8 +140,7 @@ static void low_occupancy_report(const struct profile *p, struct findings *f, co
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to kernels (no products) of which an SM holds few warps at once, %sbecause of %s",
 	                          pct, m->by_ns[by] == m->places.ns ? "" : "mostly ", names[by]);
 	buf_cstr(&b, w->n > 1 ? "Per step, alone on the GPU: " : "Alone on the GPU: ");
-	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
-	x->evidence = finding_text(f, &b);
+	finding_evidence(x, f, &b, &m->places, PLACES_TOLD, w->n, true);
 	x->advice = str_from(remedies[by]);
 	finding_looks_at_most(x, p, &m->places);
 	finding_share(x, m->places.events, m->places.ns, pct);
@@ -154,7 +153,6 @@ static void low_occupancy_run(const struct profile *p, struct findings *f)
 	struct low_occupancy_measured m = {0};
 	const struct step_time *w = shared_steps(f);
 	m.bounds = bounds_new(p);
-	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	low_occupancy_measure(&m, p, f, w);
 	bool counts = !w->n || step_time_pct(w, m.most.ns) >= LEAST;
@@ -181,6 +179,5 @@ const struct detector detector_low_occupancy = {
 	.shares = "unfused-elementwise unfused-attention dtype-conversions recomputation unfused-optimizer conv-bias zeroed-gradients",
 	.report = "kernels",
 	.where = DETECT_DEVICE_TIMES,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = low_occupancy_run,
 };

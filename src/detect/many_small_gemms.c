@@ -112,7 +112,6 @@ static void many_small_gemms_run(const struct profile *p, struct findings *f)
 {
 	struct many_small_gemms_measured m = {.least_known = true};
 	const struct step_time *w = shared_steps(f);
-	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	many_small_gemms_measure(p, f, w, &m);
 	if (m.device_ns && 100.0 * (double)m.places.ns >= TOO_MUCH * (double)m.device_ns)
@@ -132,6 +131,5 @@ const struct detector detector_many_small_gemms = {
 	.shares = "few-blocks launch-bound no-tensor-cores tf32-off unaligned-gemm",
 	.report = "gemm",
 	.where = DETECT_DEVICE_WORK,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = many_small_gemms_run,
 };

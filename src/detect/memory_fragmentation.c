@@ -111,6 +111,5 @@ const struct detector detector_memory_fragmentation = {
 	.disprove = "The unused memory is of a pool that these allocations may not use: of another stream or of a CUDA graph. torch.cuda.memory_snapshot() tells.",
 	.report = "memory",
 	.where = DETECT_DEVICE_WORK,
-	.needs = 0,
 	.run = memory_fragmentation_run,
 };

@@ -1,5 +1,4 @@
 #include "analysis/memory/memory.h"
-#include "analysis/recording.h"
 #include "base/mem.h"
 #include "detect/detect.h"
 
@@ -56,6 +55,5 @@ const struct detector detector_memory_nearly_full = {
 	.fix = "Use gradient checkpointing, or Automatic Mixed Precision to halve what activations take.",
 	.disprove = "Other processes use the GPU, or it was made full on purpose: steps take as long with a smaller batch, per sample.",
 	.report = "memory",
-	.needs = 0,
 	.run = memory_nearly_full_run,
 };

@@ -179,6 +179,5 @@ const struct detector detector_no_tensor_cores = {
 	.disprove = "With mixed precision the step is no shorter: then memory, launches or the host limit these kernels, not arithmetic.",
 	.report = "tensor-cores",
 	.where = DETECT_DEVICE_WORK,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
 	.run = no_tensor_cores_run,
 };

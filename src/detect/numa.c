@@ -29,6 +29,5 @@ const struct detector detector_numa = {
 	.disprove = "Copies are as fast under numactl for each node.",
 	.report = "memcpy",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = numa_run,
 };

@@ -67,6 +67,5 @@ const struct detector detector_pageable_copies = {
 	.shares = "gpu-starvation",
 	.report = "memcpy",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = pageable_copies_run,
 };

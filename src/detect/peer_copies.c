@@ -114,7 +114,6 @@ static void peer_copies_run(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
 	struct peers x = {0};
-	places_init(&x.places);
 	intern_init(&x.pairs);
 	peer_copies_measure(p, f, w, &x);
 	int64_t ns = intervals_length(&x.when);
@@ -135,6 +134,5 @@ const struct detector detector_peer_copies = {
 	.disprove = "The next computation needs all of the data, and they are no larger than they must be: then only a faster link helps.",
 	.report = "memcpy",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = peer_copies_run,
 };

@@ -14,8 +14,7 @@ static void report_overhead(const struct profile *p, struct findings *f, const s
 	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The GPU has no work for %.1f %% of the %s because the profiler itself runs", pct, w->time);
 	buf_printf(&evidence, "%s: ", w->per);
-	places_text(&g->place[GAP_PROFILER], 3, w->n, false, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &g->place[GAP_PROFILER], 3, w->n, false);
 	if (!str_eqc(p->format, "kineto"))
 		x->advice = STR("Believe times on the GPU, not the gaps between them; record again with fewer kinds of events, without backtraces, and few steps at a time.");
 	finding_rests_on(x, w, g->place[GAP_PROFILER].events, g->ns[GAP_PROFILER]);
@@ -64,6 +63,5 @@ const struct detector detector_profiler_overhead = {
 	.shares = "gpu-starvation",
 	.report = "api",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = profiler_overhead_run,
 };

@@ -128,7 +128,6 @@ static void recompiles_run(const struct profile *p, struct findings *f)
 	struct compiles m = {0};
 	uint8_t *mark = inside_new(p, compiled_is_compiler, NULL);
 	m.steps = NEW_ARRAY(p->steps->n + 1, uint32_t);
-	places_init(&m.places);
 	recompiles_measure(p, f, w, mark, &m);
 	if (m.n && step_time_pct(w, intervals_length(&m.cost.when)) >= TOO_MUCH)
 		recompiles_report(p, f, w, &m);
@@ -148,6 +147,5 @@ const struct detector detector_recompiles = {
 	.disprove = "Later steps of a longer recording hold no compilation: then these are the first calls, and nothing is lost in steady work.",
 	.shares = "gpu-starvation launch-bound low-gpu-utilization profiler-overhead graph-breaks",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = recompiles_run,
 };

@@ -44,7 +44,7 @@ static void recomputation_find_places(const struct profile *p, struct findings *
 static void recomputation_report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct inside_cost c,
                                  double compute_pct)
 {
-	struct places t;
+	struct places t = {0};
 	struct buf evidence = {0};
 	double used = memory_share_pct(p, MEMORY_ALLOCATED);
 	struct finding *x = findings_add(f, used >= 0 && used < ROOM ? FINDING_LOW : FINDING_INFO);
@@ -52,7 +52,6 @@ static void recomputation_report(const struct profile *p, struct findings *f, co
 	                          "checkpointing)", compute_pct);
 	buf_printf(&evidence, "%.0f pieces of device work%s are launched by the forward pass within the backward pass. %s, most time: ",
 	           (double)c.works / w->n, w->a_step, w->per);
-	places_init(&t);
 	recomputation_find_places(p, f, w, mark, &t);
 	places_text(&t, PLACES_TOLD, w->n, true, &evidence);
 	places_release(&t);
@@ -91,6 +90,5 @@ const struct detector detector_recomputation = {
 	.shares = "gpu-starvation",
 	.report = "modules",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = recomputation_run,
 };

@@ -12,11 +12,10 @@ static uint8_t single_process_dataloader_class_of(struct str name)
 
 static void single_process_dataloader_report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, const struct inside_cost *c)
 {
-	struct places t;
+	struct places t = {0};
 	struct buf evidence = {0};
 	double pct = step_time_pct(w, c->idle_ns);
 	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	places_init(&t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		bool outermost = p->span.parent[i] == ROW_NONE || mark[p->span.parent[i]] != LOADER;
 		if (mark[i] == LOADER && outermost && step_time_has(w, p->span.start_ns[i]))
@@ -25,8 +24,7 @@ static void single_process_dataloader_report(const struct profile *p, struct fin
 	x->problem = arena_printf(&f->arena, "Batches are made in the training process itself, and the GPU has no work meanwhile for %.1f %% of the %s",
 	                          pct, w->time);
 	buf_printf(&evidence, "%s: ", w->per);
-	places_text(&t, 2, w->n, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &t, 2, w->n, true);
 	finding_looks_at_most(x, p, &t);
 	finding_measured(x, w, t.events, c->idle_ns, &c->when, "time without device work while the host is in the loader");
 	places_release(&t);
@@ -52,6 +50,5 @@ const struct detector detector_single_process_dataloader = {
 	.shares = "gpu-starvation",
 	.report = "steps",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = single_process_dataloader_run,
 };

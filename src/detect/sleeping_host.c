@@ -66,8 +66,7 @@ static void sleeping_host_run(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
 	struct intervals when = {0};
-	struct places places;
-	places_init(&places);
+	struct places places = {0};
 	find_sleep(p, f, w, &when, &places);
 	if (step_time_pct(w, intervals_length(&when)) >= TOO_MUCH)
 		sleeping_host_report(p, f, w, &when, &places);
@@ -83,6 +82,5 @@ const struct detector detector_sleeping_host = {
 	.disprove = "The pause was made on purpose, to set two parts of a measurement apart.",
 	.shares = "gpu-starvation",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = sleeping_host_run,
 };

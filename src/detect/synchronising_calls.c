@@ -104,8 +104,7 @@ static void synchronising_calls_report(struct findings *f, const struct step_tim
 	buf_printf(&evidence, "%s, the host waits ", w->per);
 	put_ns(&evidence, (double)m->wait_ns / w->n);
 	buf_cstr(&evidence, " in these calls. Idle after them: ");
-	places_text(&m->places, PLACES_TOLD, w->n, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &m->places, PLACES_TOLD, w->n, true);
 	finding_looks_at(x, m->most_from_ns, m->most_to_ns);
 	finding_measured(x, w, m->calls, m->places.ns, &m->when,
 	                 "the time without device work after each of these calls, but no more than the call waited");
@@ -115,7 +114,6 @@ static void synchronising_calls_run(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
 	struct synchronising_calls_waits m = {0};
-	places_init(&m.places);
 	synchronising_calls_measure(p, f, shared_gaps(f), &m);
 	intervals_normalise(&m.when);
 	if (step_time_pct(w, m.places.ns) >= TOO_MUCH)
@@ -134,6 +132,5 @@ const struct detector detector_synchronising_calls = {
 	.disprove = "The step takes as long with these calls taken out: then the GPU would have been without work there anyway.",
 	.shares = "gpu-starvation pageable-copies tiny-copies",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = synchronising_calls_run,
 };

@@ -142,7 +142,6 @@ static void tf32_off_run(const struct profile *p, struct findings *f)
 	if (is_amd(p)) /* TF32 is no setting of PyTorch there */
 		return;
 	const struct step_time *w = shared_steps(f);
-	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	tf32_off_measure(p, f, w, &m);
 	if (m.kernel_ns && 100.0 * (double)m.places.ns / (double)m.kernel_ns >= TOO_MUCH)
@@ -163,6 +162,5 @@ const struct detector detector_tf32_off = {
 	.shares = "no-tensor-cores",
 	.report = "tensor-cores",
 	.where = DETECT_DEVICE_WORK,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = tf32_off_run,
 };

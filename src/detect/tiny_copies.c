@@ -47,8 +47,7 @@ static void tiny_copies_report(const struct profile *p, struct findings *f, cons
 		buf_printf(&evidence, ". In the rows of them, the host waits for the GPU %.0f times%s, one comes every %.1f us", (double)count_waits(p, &rows->when) / w->n, each,
 		           (double)intervals_length(&rows->when) / 1e3 / (double)rows->copies);
 	buf_printf(&evidence, ". %s, copying or in calls to copy: ", w->per);
-	places_text(&c->places, PLACES_TOLD, w->n, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &c->places, PLACES_TOLD, w->n, true);
 	if (one_by_one)
 		x->advice = STR("Copy the whole tensor once, before the loop, and read its elements on the host (x.cpu(), x.tolist()); or compute on the GPU and copy the result.");
 	finding_looks_at_most(x, p, &c->places);
@@ -83,6 +82,5 @@ const struct detector detector_tiny_copies = {
 	.shares = "gpu-starvation pageable-copies launch-bound",
 	.report = "memcpy",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = tiny_copies_run,
 };

@@ -160,8 +160,7 @@ static void unaligned_gemm_report(const struct profile *p, struct findings *f, c
 	                          pct, ALIGN, shown ? ", by kernels that read them in smaller pieces or without Tensor Cores" :
 	                          "; whether their kernels suffer from it, their names do not tell");
 	buf_cstr(&evidence, w->n ? "Per step: " : "In the recording: ");
-	places_text(t, SHAPES_TOLD, w->n, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, t, SHAPES_TOLD, w->n, true);
 	finding_looks_at_most(x, p, t);
 	finding_share(x, t->events, t->ns, pct);
 	finding_gains_most(x, f, w, shown ? &m->shown_above : &m->above, m->no_peaks ?
@@ -174,8 +173,6 @@ static void unaligned_gemm_run(const struct profile *p, struct findings *f)
 	struct unaligned_gemm_measured m = {0};
 	const struct step_time *w = shared_steps(f);
 	m.bounds = bounds_new(p);
-	places_init(&m.shown);
-	places_init(&m.by_shape);
 	gpu_most_init(&m.shown_above, p);
 	gpu_most_init(&m.above, p);
 	unaligned_gemm_measure(p, f, w, &m);
@@ -199,6 +196,5 @@ const struct detector detector_unaligned_gemm = {
 	.shares = "no-tensor-cores tf32-off",
 	.report = "gemm",
 	.where = DETECT_DEVICE_WORK,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = unaligned_gemm_run,
 };

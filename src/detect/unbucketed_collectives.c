@@ -190,8 +190,7 @@ static void unbucketed_collectives_report(const struct profile *p, struct findin
 	buf_printf(&evidence, ". %s, the GPU has no work for ", w->per);
 	put_ns(&evidence, (double)s->host_ns / w->n);
 	buf_cstr(&evidence, " while the host launches them and sees to their messages; on the device: ");
-	places_text(&s->places, PLACES_TOLD, per, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &s->places, PLACES_TOLD, per, true);
 	finding_looks_at_most(x, p, &s->places);
 	finding_rests_on(x, w, s->n, s->exposed_ns / gpus);
 	finding_covers(x, &s->covers);
@@ -211,7 +210,6 @@ static void unbucketed_collectives_run(const struct profile *p, struct findings 
 		gpus += c->gpu[i].n > 0;
 	if (c->n >= (uint64_t)FEWEST * w->n * (gpus ? gpus : 1)) {
 		uint32_t *row = unbucketed_collectives_find_rows(p, c, &n_rows);
-		places_init(&s.places);
 		find_pace(p, c, &s);
 		unbucketed_collectives_measure(p, f, w, c, row, n_rows, &s);
 		int64_t ns = device_gain(w, &s) / gpus + s.host_ns;
@@ -234,6 +232,5 @@ const struct detector detector_unbucketed_collectives = {
 	.disprove = "Something on the host needs the result of each before the next is sent.",
 	.shares = "communication-bound host-collectives gpu-starvation launch-bound",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = unbucketed_collectives_run,
 };

@@ -78,6 +78,5 @@ const struct detector detector_uneven_gpus = {
 	.disprove = "The GPUs run different parts of a pipeline that overlap over several steps, so that none waits.",
 	.report = "devices",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = uneven_gpus_run,
 };

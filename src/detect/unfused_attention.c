@@ -30,10 +30,9 @@ static void put_aspects(const struct attentions *a, struct buf *b)
 
 static void unfused_attention_put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct attentions *a, struct finding *x)
 {
-	struct places shapes;
+	struct places shapes = {0};
 	struct layer_count layers;
 	struct buf b = {0}, text = {0};
-	places_init(&shapes);
 	layer_count_init(&layers, p, f);
 	for (uint32_t i = 0; i < a->n; i++) {
 		buf_clear(&text);
@@ -103,6 +102,5 @@ const struct detector detector_unfused_attention = {
 	.shares = "unaligned-gemm tf32-off no-tensor-cores unfused-elementwise recomputation",
 	.report = "gemm",
 	.where = DETECT_DEVICE_WORK,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = unfused_attention_run,
 };

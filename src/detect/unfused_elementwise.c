@@ -60,10 +60,9 @@ static uint32_t main_op(const struct profile *p, struct findings *f, const uint3
 static void unfused_elementwise_put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct chains *c, struct finding *x)
 {
 	unsigned steps = w->n ? w->n : 1;
-	struct places which;
+	struct places which = {0};
 	struct layer_count layers;
 	struct buf b = {0}, ops = {0};
-	places_init(&which);
 	layer_count_init(&layers, p, f);
 	for (uint32_t i = 0; i < c->n; i++) {
 		const uint32_t *gpu = c->gpu + c->v[i].first;
@@ -140,6 +139,5 @@ const struct detector detector_unfused_elementwise = {
 	.shares = "launch-bound recomputation no-tensor-cores",
 	.report = "roofline",
 	.where = DETECT_DEVICE_WORK,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = unfused_elementwise_run,
 };

@@ -108,6 +108,5 @@ const struct detector detector_unfused_optimizer = {
 	.shares = "gpu-starvation launch-bound",
 	.report = "operators",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = unfused_optimizer_run,
 };

@@ -158,7 +158,6 @@ static void wave_quantisation_run(const struct profile *p, struct findings *f)
 	struct wave_quantisation_measured m = {0};
 	const struct step_time *w = shared_steps(f);
 	m.bounds = bounds_new(p);
-	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	wave_quantisation_measure(&m, p, f, w);
 	bool counts = !w->n || step_time_pct(w, m.most.ns) >= LEAST;
@@ -186,6 +185,5 @@ const struct detector detector_wave_quantisation = {
 	.shares = "no-tensor-cores tf32-off unfused-attention unaligned-gemm recomputation cudnn-benchmark",
 	.report = "kernels",
 	.where = DETECT_DEVICE_TIMES,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = wave_quantisation_run,
 };

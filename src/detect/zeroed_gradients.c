@@ -28,10 +28,9 @@ static uint8_t zeroed_gradients_mark_of(uint8_t around, uint8_t own)
 static void zeroed_gradients_report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct inside_cost c)
 {
 	int64_t ns = c.device_ns + c.idle_ns;
-	struct places t;
+	struct places t = {0};
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, step_time_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	places_init(&t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		bool outermost = p->span.parent[i] == ROW_NONE || mark[p->span.parent[i]] != ZERO;
 		if (mark[i] == ZERO && outermost && step_time_has(w, p->span.start_ns[i]))
@@ -71,6 +70,5 @@ const struct detector detector_zeroed_gradients = {
 	.shares = "gpu-starvation unfused-optimizer",
 	.report = "operators",
 	.where = DETECT_WINDOW,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = zeroed_gradients_run,
 };

@@ -116,7 +116,6 @@ static int member_step(struct source *s, char *p, size_t n, size_t *out)
 
 static void member_end(struct source *s)
 {
-	(void)s;
 }
 #else
 static void member_begin(struct source *s)

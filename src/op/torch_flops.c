@@ -13,7 +13,6 @@ static int64_t all_of(const struct op_args *a, const struct op_tensor *t, unsign
 
 static int64_t elementwise(const struct op_args *a, unsigned at)
 {
-	(void)at;
 	const struct op_tensor *x = op_arg_tensor(a, 0);
 	return x ? all_of(a, x, 0, x->rank) : 0;
 }
@@ -43,7 +42,6 @@ static int64_t torch_flops_out_size(int64_t in, int64_t kernel, int64_t pad, int
 
 static int64_t conv2d(const struct op_args *a, unsigned at)
 {
-	(void)at;
 	const struct op_tensor *x = op_arg_tensor(a, 0), *w = op_arg_tensor(a, 1);
 	if (a->n < 7 || !x || !w || x->rank != 4 || w->rank != 4)
 		return 0;

@@ -68,8 +68,7 @@ static size_t longest_word(struct str title)
 	size_t longest = 0;
 	struct str word;
 	while (text_wrap(&title, 1, &word))
-		if (text_width(word) > longest)
-			longest = text_width(word);
+		longest = MAX(longest, text_width(word));
 	return longest;
 }
 

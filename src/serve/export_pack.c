@@ -25,13 +25,11 @@ void export_base64(struct str s, struct buf *out)
 /* Of zlib: with memory that never comes back NULL, nothing here can fail. */
 static void *serve_export_pack_take(void *opaque, unsigned n, unsigned size)
 {
-	(void)opaque;
 	return mem_alloc(n, size);
 }
 
 static void serve_export_pack_give(void *opaque, void *p)
 {
-	(void)opaque;
 	mem_free(p);
 }
 

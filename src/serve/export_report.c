@@ -44,7 +44,6 @@ struct wait {
 static void on_ready(struct library_waiter *w, struct library_entry *x, bool held)
 {
 	struct wait *k = (struct wait *)(void *)((char *)w - offsetof(struct wait, waiter));
-	(void)x;
 	pthread_mutex_lock(&k->lock);
 	k->done = true;
 	k->held = held;

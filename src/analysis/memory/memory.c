@@ -71,7 +71,6 @@ static void find_around(const struct profile *p, unsigned kinds, uint32_t *aroun
 
 int pass_memory(struct profile *p, struct err *e)
 {
-	(void)e;
 	rows_derive(&p->memory, &store_tables[TABLE_memory], offsetof(struct memories, span));
 	if (p->memory.rows.n)
 		find_around(p, 1u << SPAN_OP, p->memory.span);

@@ -7,8 +7,6 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-#include <stdlib.h>
-
 const char *const memory_category_name[MEMORY_CATEGORIES] = {
 	[MEMORY_PARAMETER] = "PARAMETER", [MEMORY_OPTIMIZER_STATE] = "OPTIMIZER_STATE", [MEMORY_INPUT] = "INPUT",
 	[MEMORY_TEMPORARY] = "TEMPORARY", [MEMORY_ACTIVATION] = "ACTIVATION", [MEMORY_GRADIENT] = "GRADIENT",

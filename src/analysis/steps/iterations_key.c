@@ -325,7 +325,7 @@ bool key_calls_find(const struct profile *p, struct str key, struct key_calls *o
 	return found;
 }
 
-static bool same_on_every_gpu(const struct key_calls *k)
+bool key_calls_even(const struct key_calls *k)
 {
 	uint32_t *count = NEW_ARRAY(k->gpus, uint32_t);
 	for (uint32_t i = 0; i < k->n; i++)
@@ -342,7 +342,7 @@ int64_t *key_borders(const struct key_calls *k, bool ends, uint32_t *n)
 	int64_t *border = NEW_ARRAY(k->n, int64_t);
 	uint32_t *place = NEW_ARRAY(k->gpus, uint32_t); /* how many calls of this GPU came before */
 	struct sort_item *item = NEW_ARRAY(k->n, struct sort_item);
-	bool same = same_on_every_gpu(k);
+	bool same = key_calls_even(k);
 	for (uint32_t i = 0; i < k->n; i++)
 		item[i] = (struct sort_item){sort_key_i64(ends ? k->end_ns[i] : k->start_ns[i]), i, 0};
 	sort_items(item, k->n);

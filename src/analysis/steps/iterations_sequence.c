@@ -2,7 +2,6 @@
 #include "analysis/analysis.h"
 #include "analysis/names/names.h"
 #include "analysis/recording.h"
-#include "analysis/steps/iterations_names.h"
 #include "analysis/steps/iterations_period.h"
 #include "base/buf.h"
 #include "base/mem.h"

@@ -12,6 +12,7 @@
 #include "store/torch_names.h"
 
 #include <stdio.h>
+#include <sys/param.h>
 
 const char *const step_source_name[STEP_SOURCES] = {
 	[STEPS_NONE] = "none",   [STEPS_GIVEN] = "given",         [STEPS_PROFILER] = "profiler",
@@ -61,8 +62,7 @@ static void sort_by_time(struct drafts *d)
 	int64_t latest = INT64_MIN;
 	for (unsigned i = 0; i < d->n; i++) {
 		sorted[i] = d->v[item[i].row];
-		if (sorted[i].step.host_end_ns > latest)
-			latest = sorted[i].step.host_end_ns;
+		latest = MAX(latest, sorted[i].step.host_end_ns);
 		sorted[i].latest_host_end = latest;
 		if (!str_to_i64(sorted[i].step.name, &sorted[i].step.number))
 			sorted[i].step.number = i; /* the name of a ProfilerStep# with no number */
@@ -79,10 +79,8 @@ struct steps_extent {
 
 static void steps_extend(struct steps_extent *x, int64_t start, int64_t end)
 {
-	if (start < x->first)
-		x->first = start;
-	if (end > x->last)
-		x->last = end;
+	x->first = MIN(x->first, start);
+	x->last = MAX(x->last, end);
 }
 
 /* From the first to the last op; of whatever else there is when there are no ops. */
@@ -127,10 +125,8 @@ static bool match_device_work(const struct profile *p, struct drafts *d)
 			continue;
 		any = true;
 		s->step.device_ops++;
-		if (p->gpu_op.start_ns[g] < s->device_first)
-			s->device_first = p->gpu_op.start_ns[g];
-		if (gpu_end(p, g) > s->device_last)
-			s->device_last = gpu_end(p, g);
+		s->device_first = MIN(s->device_first, p->gpu_op.start_ns[g]);
+		s->device_last = MAX(s->device_last, gpu_end(p, g));
 	}
 	return any;
 }
@@ -152,12 +148,10 @@ static void stretch_to_device(const struct profile *p, struct drafts *d)
 	int64_t previous = end_before_first(p, d);
 	for (unsigned i = 0; i < d->n; i++) {
 		struct step *s = &d->v[i].step;
-		if (previous > s->start_ns)
-			s->start_ns = previous;
+		s->start_ns = MAX(s->start_ns, previous);
 		if (s->device_ops && d->v[i].device_last > s->end_ns)
 			s->end_ns = d->v[i].device_last;
-		if (s->end_ns < s->start_ns)
-			s->end_ns = s->start_ns;
+		s->end_ns = MAX(s->end_ns, s->start_ns);
 		previous = s->end_ns;
 	}
 }
@@ -555,7 +549,6 @@ struct steps_text steps_range_text(int64_t first, int64_t last)
 
 int pass_steps(struct profile *p, struct err *e)
 {
-	(void)e;
 	if (p->key_op.n) {
 		p->steps = steps_of_key(p);
 		return 0;

@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "base/search.h"
 
+#include <sys/param.h>
+
 /* Lanes of one track in the making. */
 struct room {
 	int64_t *end;   /* per lane: when it is free */
@@ -49,8 +51,7 @@ static void place_spans(struct timeline *t, struct room *r, struct lanes_of *x)
 			t->too_deep++;
 		}
 		lane[i] = depth;
-		if (depth + 1 > x->n_nested)
-			x->n_nested = depth + 1;
+		x->n_nested = MAX(x->n_nested, depth + 1);
 	}
 	r->n = 0;
 	for (uint32_t i = x->begin; any_free && i < x->end; i++)
@@ -87,10 +88,8 @@ static void measure_reach(const struct timeline *t, struct timeline_lane *l)
 	for (uint32_t i = 0; i < l->n; i++) {
 		if (timeline_start_of(t, device, row[i]) >= last_ns)
 			chain = i;
-		if (timeline_end_of(t, device, row[i]) > last_ns)
-			last_ns = timeline_end_of(t, device, row[i]);
-		if (i - chain > l->reach)
-			l->reach = i - chain;
+		last_ns = MAX(last_ns, timeline_end_of(t, device, row[i]));
+		l->reach = MAX(l->reach, i - chain);
 	}
 }
 

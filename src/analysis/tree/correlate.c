@@ -205,7 +205,6 @@ uint32_t *correlate_by_ext_id(const struct profile *p)
 
 int pass_correlate(struct profile *p, struct err *e)
 {
-	(void)e;
 	struct ids ext, corr;
 	bool by_time = ext_is_correlation(p);
 	ids_init(&ext, p, owns_ext_id);

@@ -16,7 +16,6 @@ struct frame {
 
 int pass_nest(struct profile *p, struct err *e)
 {
-	(void)e;
 	const struct spans *s = &p->span;
 	uint32_t *parent = rows_derive(&p->span, &store_tables[TABLE_span], offsetof(struct spans, parent));
 	uint32_t *op = rows_derive(&p->span, &store_tables[TABLE_span], offsetof(struct spans, op));

@@ -221,9 +221,8 @@ static uint32_t context_inside(struct ops_work *w, uint32_t i)
 
 static uint32_t add_draft(struct ops_work *w, struct draft d)
 {
-	MEM_GROW(w->draft, w->cap_drafts, w->n_drafts + 1);
-	w->draft[w->n_drafts] = d;
-	return w->n_drafts++;
+	MEM_PUSH(w->draft, w->n_drafts, w->cap_drafts, d);
+	return w->n_drafts - 1;
 }
 
 static bool is_call_of_backward(const struct ops_work *w, uint32_t i)

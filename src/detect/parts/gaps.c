@@ -151,11 +151,6 @@ static void gaps_close_until(struct gaps_sweep *s, struct gaps_open *o, int64_t 
 	*at = until > *at ? until : *at;
 }
 
-static uint32_t first_of_track(const struct profile *p, uint32_t track)
-{
-	return FIRST_WHERE(i, 0, p->span.rows.n, p->span.track[i] >= track);
-}
-
 static void sweep_track(struct gaps_work *w, uint32_t first, uint32_t last)
 {
 	const struct profile *p = w->p;
@@ -164,7 +159,8 @@ static void sweep_track(struct gaps_work *w, uint32_t first, uint32_t last)
 	struct gaps_open o = {0};
 	int64_t at = INT64_MIN;
 	gaps_enter(&s);
-	for (uint32_t i = first_of_track(p, track); i < p->span.rows.n && p->span.track[i] == track && s.cursor < last; i++) {
+	uint32_t begin = FIRST_WHERE(i, 0, p->span.rows.n, p->span.track[i] >= track);
+	for (uint32_t i = begin; i < p->span.rows.n && p->span.track[i] == track && s.cursor < last; i++) {
 		if (!tells(p, i))
 			continue;
 		gaps_close_until(&s, &o, &at, p->span.start_ns[i]);
@@ -272,8 +268,6 @@ struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const str
 {
 	struct gaps *g = NEW(struct gaps);
 	struct gaps_work w = {.p = p, .stacks = s, .out = g, .device = device, .main_track = main_track};
-	for (int c = 0; c < GAP_N_CAUSES; c++)
-		places_init(&g->place[c]);
 	g->v = NEW_ARRAY(idle->n, struct gap);
 	for (g->n = 0; g->n < idle->n; g->n++)
 		g->v[g->n] = (struct gap){idle->v[g->n].start, idle->v[g->n].end, ROW_NONE, ROW_NONE, 0};

@@ -441,7 +441,7 @@ void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns)
 
 void finding_looks_at_most(struct finding *x, const struct profile *p, const struct places *t)
 {
-	if (t->most_span != ROW_NONE)
+	if (t->most_ns)
 		finding_looks_at(x, p->span.start_ns[t->most_span], span_end(p, t->most_span));
 }
 
@@ -450,4 +450,10 @@ struct str finding_text(struct findings *f, struct buf *b)
 	struct str s = arena_str(&f->arena, buf_view(b));
 	buf_release(b);
 	return s;
+}
+
+void finding_evidence(struct finding *x, struct findings *f, struct buf *b, const struct places *t, unsigned max, unsigned steps, bool counts)
+{
+	places_text(t, max, steps, counts, b);
+	x->evidence = finding_text(f, b);
 }

@@ -107,5 +107,7 @@ void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns);
 void finding_looks_at_most(struct finding *x, const struct profile *p, const struct places *t);
 /* Takes the text of *b, and releases it. */
 struct str finding_text(struct findings *f, struct buf *b);
+/* The text of *b, with the places behind it, is the evidence; *b is released. The rest is as in places_text. */
+void finding_evidence(struct finding *x, struct findings *f, struct buf *b, const struct places *t, unsigned max, unsigned steps, bool counts);
 
 #endif

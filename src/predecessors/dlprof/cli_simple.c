@@ -1,6 +1,5 @@
 /* Mode simple: what can be said of kernels without knowing ops. */
 #include "analysis/analysis.h"
-#include "analysis/time/interval.h"
 #include "base/mem.h"
 #include "base/saturate.h"
 #include "op/kernels.h"

@@ -19,9 +19,8 @@ struct pyprof_chain_stack {
 
 static uint32_t new_node(struct pyprof_records *r, uint32_t span, uint32_t outer)
 {
-	MEM_GROW(r->node, r->cap_nodes, r->n_nodes + 1);
-	r->node[r->n_nodes] = (struct pyprof_node){span, outer};
-	return r->n_nodes++;
+	MEM_PUSH(r->node, r->n_nodes, r->cap_nodes, (struct pyprof_node){span, outer});
+	return r->n_nodes - 1;
 }
 
 /* Takes away what has ended. Ranges over one that goes lose their nodes: their chains are others now. */

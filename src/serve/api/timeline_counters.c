@@ -65,11 +65,6 @@ static void add_point(struct curve *c, int64_t time_ns, int64_t allocated, int64
 	c->reserved[c->n++] = reserved;
 }
 
-static uint32_t rows_before(const struct profile *p, int64_t ns)
-{
-	return FIRST_WHERE(i, 0, p->memory.rows.n, p->memory.time_ns[i] >= ns);
-}
-
 /* The row that the device had last before row `begin`; ROW_NONE = none. */
 static uint32_t serve_timeline_counters_last_before(const struct profile *p, uint32_t begin, int device)
 {
@@ -82,7 +77,7 @@ static uint32_t serve_timeline_counters_last_before(const struct profile *p, uin
 static void serve_timeline_counters_gather(const struct serve_timeline_counters_window *w, int device, struct curve *c)
 {
 	const struct memories *m = &w->t->p->memory;
-	uint32_t i = rows_before(w->t->p, w->from_ns), before = serve_timeline_counters_last_before(w->t->p, i, device);
+	uint32_t i = FIRST_WHERE(k, 0, m->rows.n, m->time_ns[k] >= w->from_ns), before = serve_timeline_counters_last_before(w->t->p, i, device);
 	if (before != ROW_NONE)
 		add_point(c, w->from_ns, m->total_allocated[before], m->total_reserved[before]);
 	for (; i < m->rows.n && m->time_ns[i] < w->to_ns; i++)

@@ -25,6 +25,5 @@ const struct detector detector_dlprof_amp = {
 	.fix = "Enable Automatic Mixed Precision.",
 	.disprove = "The ops run in TF32, which DLProf does not tell from float32.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_amp_run,
 };

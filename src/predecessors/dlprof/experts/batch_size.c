@@ -24,6 +24,5 @@ const struct detector detector_dlprof_batch_size = {
 	.fix = "Increase the batch size.",
 	.disprove = "A larger batch takes as long per sample, or trains worse.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_batch_size_run,
 };

@@ -15,6 +15,5 @@ const struct detector detector_dlprof_cudnn_benchmark = {
 	.fix = "Enable it.",
 	.disprove = "The shapes change all the time.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_cudnn_benchmark_run,
 };

@@ -35,6 +35,5 @@ const struct detector detector_dlprof_dataloader = {
 	.fix = "Load data faster; consider DALI.",
 	.disprove = "The run reads no data: DLProf recommends DALI to every PyTorch run that does not use it.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_dataloader_run,
 };

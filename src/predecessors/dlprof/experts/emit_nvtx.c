@@ -21,6 +21,5 @@ const struct detector detector_dlprof_emit_nvtx = {
 	.fix = "Run the loop inside emit_nvtx().",
 	.disprove = "Only what emit_nvtx does not mark was recorded.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_emit_nvtx_run,
 };

@@ -20,6 +20,5 @@ const struct detector detector_dlprof_fusion = {
 	.fix = "Enable fusion.",
 	.disprove = "Nothing in the graph can be fused.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_fusion_run,
 };

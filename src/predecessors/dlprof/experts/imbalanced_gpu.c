@@ -54,6 +54,5 @@ const struct detector detector_dlprof_imbalanced_gpu = {
 	.fix = "Balance the work.",
 	.disprove = "The GPUs do different parts of the work by design.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_imbalanced_gpu_run,
 };

@@ -2,8 +2,6 @@
 #include "base/sort.h"
 #include "predecessors/dlprof/experts/experts.h"
 
-#include <stdlib.h>
-
 /* The guide says "large variation" without a figure. A standard deviation of a quarter of the mean is one; steady is what differs from the median
  * by a tenth at most. */
 static const double LARGE = 0.25, STEADY = 0.1;
@@ -61,6 +59,5 @@ const struct detector detector_dlprof_iteration_range = {
 	.fix = "Aggregate a steady range.",
 	.disprove = "The iterations do different work by design.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_iteration_range_run,
 };

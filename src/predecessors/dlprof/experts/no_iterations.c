@@ -16,6 +16,5 @@ const struct detector detector_dlprof_no_iterations = {
 	.fix = "Name an op that each iteration calls once (--key-op).",
 	.disprove = "The run has a single iteration.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_no_iterations_run,
 };

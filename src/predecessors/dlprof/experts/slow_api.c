@@ -34,6 +34,5 @@ const struct detector detector_dlprof_slow_api = {
 	.fix = "Disable them.",
 	.disprove = "They run outside the training loop.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_slow_api_run,
 };

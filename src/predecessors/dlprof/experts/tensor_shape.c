@@ -56,6 +56,5 @@ const struct detector detector_dlprof_tensor_shape = {
 	.fix = "Pad tensors to multiples of 8.",
 	.disprove = "Newer cuDNN and cuBLAS use Tensor Cores for any shape.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_tensor_shape_run,
 };

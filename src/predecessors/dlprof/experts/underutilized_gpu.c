@@ -64,6 +64,5 @@ const struct detector detector_dlprof_underutilized_gpu = {
 	.fix = "Look at what the time goes to most, CPU, data loader or other.",
 	.disprove = "The recording holds much start-up: DLProf counts all of it.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_underutilized_gpu_run,
 };

@@ -18,6 +18,5 @@ const struct detector detector_dlprof_xla = {
 	.fix = "Enable XLA.",
 	.disprove = "XLA's ops go by names that DLProf does not know.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_xla_run,
 };

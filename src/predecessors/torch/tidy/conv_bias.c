@@ -27,6 +27,5 @@ const struct detector detector_tidy_conv_bias = {
 	.fix = "bias=False.",
 	.disprove = "Something else uses the result, too.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_conv_bias_run,
 };

@@ -41,6 +41,5 @@ const struct detector detector_tidy_copy = {
 	.fix = "Make it with device=.",
 	.disprove = "The values must come from the host.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_copy_run,
 };

@@ -28,6 +28,5 @@ const struct detector detector_tidy_dataloader = {
 	.fix = "num_workers > 0.",
 	.disprove = "Batches are made in no time.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_dataloader_run,
 };

@@ -43,6 +43,5 @@ const struct detector detector_tidy_matmul = {
 	.fix = "Pad them.",
 	.disprove = "The padded product takes as long.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_matmul_run,
 };

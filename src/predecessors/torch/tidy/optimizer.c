@@ -20,6 +20,5 @@ const struct detector detector_tidy_optimizer = {
 	.fix = "foreach=True or fused=True.",
 	.disprove = "The kernels are long.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_optimizer_run,
 };

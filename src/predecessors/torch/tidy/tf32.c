@@ -13,6 +13,5 @@ const struct detector detector_tidy_tf32 = {
 	.fix = "Allow TF32.",
 	.disprove = "float32 precision is needed.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_tf32_run,
 };

@@ -6,7 +6,7 @@
 #include "detect/parts/shared.h"
 #include "store/torch_names.h"
 
-const struct expert_system tidy_experts = {"torch", "TorchTidy Report"};
+const struct expert_system tidy_experts = {"torch", "TorchTidy Report", PASS_NEST};
 
 enum { PLACES_TOLD = 10 };
 

@@ -34,6 +34,5 @@ const struct detector detector_tidy_zero_grad = {
 	.fix = "zero_grad(set_to_none=True).",
 	.disprove = "Something reads the zeros.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_zero_grad_run,
 };
