@@ -82,9 +82,7 @@ static const struct utf8_range unsafe[] = {
 
 unsigned utf8_width(uint32_t code)
 {
-	if (code < 0x300)
-		return 1;
-	return WITHIN(combining, code) ? 0 : WITHIN(wide, code) ? 2 : 1;
+	return code < 0x300 ? 1 : WITHIN(combining, code) ? 0 : WITHIN(wide, code) ? 2 : 1;
 }
 
 bool utf8_is_unsafe(uint32_t code)

@@ -45,7 +45,7 @@ static void above_add(struct above *x, const struct profile *p, uint32_t g, doub
 {
 	int64_t ns = p->gpu_op.dur_ns[g];
 	x->ns += ns;
-	x->above_ns += isnan(least) ? ns : least < (double)ns ? ns - (int64_t)least : 0;
+	x->above_ns += bounds_above_ns(ns, least);
 	x->known |= least > 0;
 	x->unknown |= isnan(least);
 	intervals_add(&x->when, p->gpu_op.start_ns[g], gpu_end(p, g));

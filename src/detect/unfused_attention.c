@@ -56,7 +56,7 @@ static void unfused_attention_find_most(const struct profile *p, const struct st
 {
 	gpu_most_init(most, p);
 	for (uint32_t i = 0; i < a->n; i++)
-		gpu_most_add(most, p, a->v[i].gpu, attention_above_ns(&a->v[i]));
+		gpu_most_add(most, p, a->v[i].gpu, bounds_above_ns(a->v[i].ns, a->v[i].least_ns));
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (a->member[g])
 			gpu_most_add(most, p, g, 0);

@@ -1,3 +1,4 @@
+#include "analysis/time/bounds.h"
 #include "detect/parts/elementwise_chains.h"
 #include "detect/parts/gpu_most.h"
 #include "detect/parts/layer_count.h"
@@ -95,7 +96,7 @@ static void unfused_elementwise_find_most(const struct profile *p, const struct 
 	gpu_most_init(most, p);
 	for (uint32_t i = 0; i < c->n; i++)
 		for (uint32_t k = 0; k < c->v[i].n; k++)
-			gpu_most_add(most, p, c->gpu[c->v[i].first + k], k ? 0 : chain_above_ns(&c->v[i]));
+			gpu_most_add(most, p, c->gpu[c->v[i].first + k], k ? 0 : bounds_above_ns(c->v[i].ns, c->v[i].least_ns));
 	gpu_most_choose(most, w);
 }
 

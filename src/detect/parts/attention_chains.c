@@ -138,13 +138,6 @@ static void set_least(struct attention_chains_search *s, struct attention *x)
 	                        BOUND_AS_RUN).least_ns;
 }
 
-int64_t attention_above_ns(const struct attention *x)
-{
-	if (isnan(x->least_ns))
-		return x->ns;
-	return x->least_ns < (double)x->ns ? x->ns - (int64_t)x->least_ns : 0;
-}
-
 static void attention_chains_finish(struct attention_chains_search *s, struct attention *x)
 {
 	struct attentions *a = s->out;
