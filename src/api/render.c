@@ -9,7 +9,6 @@
 #include "render/render.h"
 #include "render/view.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 
 static const struct renderer *find_renderer(const char *format, struct err *e)

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/param.h>
 
 struct arena_chunk {
 	struct arena_chunk *next;
@@ -25,8 +26,7 @@ static char *arena_take(struct arena *a, size_t size, size_t align)
 		}
 	}
 	size_t cap = c ? c->cap * 2 : CHUNK_MIN;
-	if (cap > CHUNK_MAX)
-		cap = CHUNK_MAX;
+	cap = MIN(cap, CHUNK_MAX);
 	bool own = size > cap / 4; /* a big one gets a chunk of its own, behind the current, which stays in use */
 	if (own)
 		cap = size;
@@ -78,8 +78,7 @@ struct str arena_printf(struct arena *a, const char *fmt, ...)
 	va_copy(again, ap);
 	int n = vsnprintf(NULL, 0, fmt, ap);
 	va_end(ap);
-	if (n < 0)
-		n = 0;
+	n = MAX(n, 0);
 	char *p = arena_take(a, (size_t)n + 1, 1);
 	vsnprintf(p, (size_t)n + 1, fmt, again);
 	va_end(again);

@@ -26,6 +26,8 @@ static inline void buf_char(struct buf *b, char c)
 	*buf_room(b, 1) = c;
 	b->n++;
 }
+/* Puts a NUL behind the text, which does not count: for those who want b->p. */
+static inline void buf_end_text(struct buf *b) { *buf_room(b, 1) = 0; }
 void buf_fill(struct buf *b, char c, size_t n);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_i64(struct buf *b, int64_t v);

@@ -28,14 +28,13 @@ static void diag_add_(struct diags *d, const char *kind, enum diag_level level, 
 	char message[1024];
 	int length = vsnprintf(message, sizeof message, fmt, ap);
 	size_t used = length < 0 ? 0 : (size_t)length < sizeof message ? (size_t)length : sizeof message - 1;
-	MEM_GROW(d->entry, d->cap, d->n + 1);
-	d->entry[d->n++] = (struct diag_entry){
+	MEM_PUSH(d->entry, d->n, d->cap, (struct diag_entry){
 		.kind = arena_str(&d->arena, str_from(kind)).p,
 		.level = level,
 		.count = more,
 		.first_offset = offset,
 		.message = arena_str(&d->arena, (struct str){message, used}),
-	};
+	});
 }
 
 void diag_add(struct diags *d, const char *kind, enum diag_level level, int64_t offset, const char *fmt, ...)

@@ -49,6 +49,14 @@ void *mem_zalloc(size_t n, size_t size)
 	return mem_give(calloc(bytes ? bytes : 1, 1), bytes);
 }
 
+uint32_t *mem_filled(size_t n, uint32_t value)
+{
+	uint32_t *v = NEW_ARRAY_RAW(n, uint32_t);
+	for (size_t i = 0; i < n; i++)
+		v[i] = value;
+	return v;
+}
+
 void *mem_realloc(void *p, size_t n, size_t size)
 {
 	size_t bytes = mem_product(n, size);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 void *mem_alloc(size_t n, size_t size) __attribute__((malloc, alloc_size(1, 2)));
 void *mem_zalloc(size_t n, size_t size) __attribute__((malloc, alloc_size(1, 2)));
@@ -50,6 +51,9 @@ void mem_undo_end(struct mem_undo *u); /* also of one that never began, if it is
 #define NEW_ARRAY(n, T) ((T *)mem_zalloc((n), sizeof(T)))
 #define NEW_ARRAY_RAW(n, T) ((T *)mem_alloc((n), sizeof(T)))
 
+/* A new array of this value. */
+uint32_t *mem_filled(size_t n, uint32_t value);
+
 /* Grows the array `p` of `cap` elements to hold at least `need`: by half, so that a push takes O(1) on average. */
 #define MEM_GROW(p, cap, need)                                                                         \
 	do {                                                                                           \
@@ -60,6 +64,13 @@ void mem_undo_end(struct mem_undo *u); /* also of one that never began, if it is
 			(p) = mem_realloc((p), mem_cap_, sizeof *(p));                                 \
 			(cap) = (__typeof__(cap))mem_cap_;                                             \
 		}                                                                                      \
+	} while (0)
+
+/* Puts a value behind the `n` elements of such an array, and counts it. The value may be a compound literal. */
+#define MEM_PUSH(p, n, cap, ...)                                                                       \
+	do {                                                                                           \
+		MEM_GROW(p, cap, (n) + 1);                                                             \
+		(p)[(n)++] = __VA_ARGS__;                                                              \
 	} while (0)
 
 #endif

@@ -1,11 +1,8 @@
 #include "base/nearest.h"
 
-enum { LONGEST = 63 };
+#include <sys/param.h>
 
-static unsigned nearest_least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
+enum { LONGEST = 63 };
 
 static char nearest_lower(char c)
 {
@@ -25,9 +22,9 @@ unsigned nearest_distance(struct str a, struct str b)
 		row[0] = i;
 		for (unsigned j = 1; j <= b.n; j++) {
 			char d = nearest_lower(b.p[j - 1]);
-			row[j] = nearest_least(above[j - 1] + (c != d), nearest_least(above[j], row[j - 1]) + 1);
+			row[j] = MIN(above[j - 1] + (c != d), MIN(above[j], row[j - 1]) + 1);
 			if (i > 1 && j > 1 && c == nearest_lower(b.p[j - 2]) && last == d)
-				row[j] = nearest_least(row[j], before[j - 2] + 1);
+				row[j] = MIN(row[j], before[j - 2] + 1);
 		}
 	}
 	return rows[a.n % 3][b.n];

@@ -16,8 +16,7 @@ static int program_look(const char *path)
 static void put_z(struct buf *b, struct str s)
 {
 	buf_str(b, s);
-	buf_char(b, 0);
-	b->n--;
+	buf_end_text(b);
 }
 
 int program_find(const char *name, struct buf *path)

@@ -1,5 +1,7 @@
 #include "base/secret.h"
 
+#include "base/str.h"
+
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>
@@ -28,16 +30,15 @@ static bool is_one_of(const char *text, const char *const *list, size_t n)
 
 static bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 static bool secret_is_lower(char c) { return c >= 'a' && c <= 'z'; }
-static bool secret_is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* Copies the last part of name[0..*n) in lower case and shortens *n by it: of "--hf_apiKey" "key", then "api", then "hf". A part that is too long is "". */
 static void take_part(const char *name, size_t *n, char part[PART_BYTES])
 {
 	size_t end = *n;
-	while (end && !secret_is_lower(name[end - 1]) && !is_upper(name[end - 1]) && !secret_is_digit(name[end - 1]))
+	while (end && !secret_is_lower(name[end - 1]) && !is_upper(name[end - 1]) && !is_digit(name[end - 1]))
 		end--;
 	size_t from = end;
-	while (from && (secret_is_lower(name[from - 1]) || is_upper(name[from - 1]) || secret_is_digit(name[from - 1]))) {
+	while (from && (secret_is_lower(name[from - 1]) || is_upper(name[from - 1]) || is_digit(name[from - 1]))) {
 		from--;
 		if (is_upper(name[from]) && from && secret_is_lower(name[from - 1]))
 			break;
@@ -52,7 +53,7 @@ static void take_part(const char *name, size_t *n, char part[PART_BYTES])
 static bool is_plain_name(const char *name, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!secret_is_lower(name[i]) && !is_upper(name[i]) && !secret_is_digit(name[i]) && !(name[i] && strchr("-_.", name[i])))
+		if (!secret_is_lower(name[i]) && !is_upper(name[i]) && !is_digit(name[i]) && !(name[i] && strchr("-_.", name[i])))
 			return false;
 	return true;
 }
@@ -75,7 +76,7 @@ static void take_name(const char *name, size_t *n, char part[PART_BYTES])
 	size_t length;
 	do {
 		take_part(name, n, part);
-		for (length = strlen(part); length && secret_is_digit(part[length - 1]); length--)
+		for (length = strlen(part); length && is_digit(part[length - 1]); length--)
 			part[length - 1] = 0;
 	} while (!length && *n);
 	if (length && part[length - 1] == 's' && strcmp(part, "tokens") != 0 && strcmp(part, "pass") != 0)
@@ -118,7 +119,7 @@ static void mask(struct masking *m, size_t n)
 static size_t key_bytes(const char *at, size_t n)
 {
 	size_t bytes = 0;
-	while (bytes < n && (secret_is_lower(at[bytes]) || is_upper(at[bytes]) || secret_is_digit(at[bytes]) || (at[bytes] && strchr("-_.+/=", at[bytes]))))
+	while (bytes < n && (secret_is_lower(at[bytes]) || is_upper(at[bytes]) || is_digit(at[bytes]) || (at[bytes] && strchr("-_.+/=", at[bytes]))))
 		bytes++;
 	return bytes;
 }

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { DIGIT_BITS = 11, BUCKETS = 1 << DIGIT_BITS };
@@ -60,4 +61,16 @@ void sort_items(struct sort_item *v, uint32_t n)
 	if (from != v)
 		memcpy(v, from, (size_t)n * sizeof *v);
 	mem_free(scratch);
+}
+
+static int compare_i64(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+	return COMPARE(*x, *y);
+}
+
+void sort_i64(int64_t *v, size_t n)
+{
+	if (n)
+		qsort(v, n, sizeof *v, compare_i64);
 }

@@ -1,9 +1,13 @@
-/* Sorting row numbers by 64-bit keys: a stable LSD radix sort that skips digits which all keys share. */
+/* Sorting row numbers by 64-bit keys: a stable LSD radix sort that skips digits which all keys share. And what qsort needs. */
 #ifndef OPSCOPE_BASE_SORT_H
 #define OPSCOPE_BASE_SORT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* How a stands to b, for comparators of qsort: less, equal or greater than 0. By several keys: COMPARE(x->a, y->a) ?: COMPARE(x->b, y->b). */
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 struct sort_item {
 	uint64_t key;
@@ -15,6 +19,9 @@ struct sort_item {
 void sort_items(struct sort_item *v, uint32_t n);
 
 bool sort_is_sorted(const struct sort_item *v, uint32_t n);
+
+/* Numbers alone, ascending. */
+void sort_i64(int64_t *v, size_t n);
 
 /* An int64 as a uint64 that compares the same way. */
 static inline uint64_t sort_key_i64(int64_t v) { return (uint64_t)v ^ (1ull << 63); }

@@ -1,7 +1,6 @@
 #include "base/str.h"
 
 #include <ctype.h>
-#include <limits.h>
 
 ptrdiff_t str_find(struct str s, struct str needle)
 {
@@ -29,6 +28,14 @@ bool str_has_nocase(struct str s, struct str needle)
 		if (k == needle.n)
 			return true;
 	}
+	return false;
+}
+
+bool str_has_any_nocase(struct str s, const char *const *list)
+{
+	for (; *list; list++)
+		if (str_has_nocase(s, str_from(*list)))
+			return true;
 	return false;
 }
 

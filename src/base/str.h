@@ -52,6 +52,11 @@ static inline bool str_ends(struct str s, struct str suffix)
 	return s.n >= suffix.n && (suffix.n == 0 || memcmp(s.p + s.n - suffix.n, suffix.p, suffix.n) == 0);
 }
 
+static inline bool is_digit(char c) { return c >= '0' && c <= '9'; } /* in every locale */
+
+/* Whether one of a NULL-terminated list is in it (ASCII, whatever the case). */
+bool str_has_any_nocase(struct str s, const char *const *list);
+
 /* Cuts `prefix` off *s; false, and *s as before, where *s does not begin with it. */
 static inline bool str_skip(struct str *s, struct str prefix)
 {

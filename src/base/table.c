@@ -250,8 +250,7 @@ void table_note(struct table *t, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	MEM_GROW(t->notes, t->cap_notes, t->n_notes + 1);
-	t->notes[t->n_notes++] = format_in(&t->arena, fmt, ap);
+	MEM_PUSH(t->notes, t->n_notes, t->cap_notes, format_in(&t->arena, fmt, ap));
 	va_end(ap);
 }
 

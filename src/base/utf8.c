@@ -82,9 +82,7 @@ static const struct utf8_range unsafe[] = {
 
 unsigned utf8_width(uint32_t code)
 {
-	if (code < 0x300)
-		return 1;
-	return WITHIN(combining, code) ? 0 : WITHIN(wide, code) ? 2 : 1;
+	return code < 0x300 ? 1 : WITHIN(combining, code) ? 0 : WITHIN(wide, code) ? 2 : 1;
 }
 
 bool utf8_is_unsafe(uint32_t code)
@@ -92,24 +90,6 @@ bool utf8_is_unsafe(uint32_t code)
 	if (code >= 0x20 && code < 0x7f)
 		return false;
 	return code == UTF8_BAD || WITHIN(unsafe, code);
-}
-
-void utf8_put_valid(struct buf *out, struct str s)
-{
-	if (!s.n)
-		return;
-	size_t good = 0;
-	for (size_t at = 0; at < s.n;) {
-		uint32_t code;
-		unsigned n = utf8_next(s, at, &code);
-		if (code == UTF8_BAD) {
-			buf_put(out, s.p + good, at - good);
-			buf_cstr(out, "\xef\xbf\xbd");
-			good = at + 1;
-		}
-		at += n;
-	}
-	buf_put(out, s.p + good, s.n - good);
 }
 
 static void put_escape(struct buf *out, uint32_t code, unsigned char byte)
@@ -128,20 +108,33 @@ static void put_escape(struct buf *out, uint32_t code, unsigned char byte)
 		buf_printf(out, "\\U%08x", code);
 }
 
-void utf8_put_safe(struct buf *out, struct str s)
+/* Appends s with what is not UTF-8 replaced, or with all that is unsafe escaped. */
+static inline void put_mended(struct buf *out, struct str s, bool safe)
 {
-	if (!s.n)
-		return;
 	size_t good = 0;
 	for (size_t at = 0; at < s.n;) {
 		uint32_t code;
 		unsigned n = utf8_next(s, at, &code);
-		if (utf8_is_unsafe(code)) {
+		if (safe ? utf8_is_unsafe(code) : code == UTF8_BAD) {
 			buf_put(out, s.p + good, at - good);
-			put_escape(out, code, (unsigned char)s.p[at]);
+			if (safe)
+				put_escape(out, code, (unsigned char)s.p[at]);
+			else
+				buf_cstr(out, "\xef\xbf\xbd");
 			good = at + n;
 		}
 		at += n;
 	}
-	buf_put(out, s.p + good, s.n - good);
+	if (s.n)
+		buf_put(out, s.p + good, s.n - good);
+}
+
+void utf8_put_valid(struct buf *out, struct str s)
+{
+	put_mended(out, s, false);
+}
+
+void utf8_put_safe(struct buf *out, struct str s)
+{
+	put_mended(out, s, true);
 }

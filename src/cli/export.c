@@ -7,7 +7,6 @@
 #include "io/atomic.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <unistd.h>
 
 enum { KEY_GZIP = 0x200, KEY_OF_FORMAT = 0x400 };

@@ -6,7 +6,6 @@
 #include "record/own.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 static const char *const backend_name[] = {[RECORD_OWN] = "own", [RECORD_NSYS] = "nsys"};
 

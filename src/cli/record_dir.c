@@ -10,13 +10,11 @@
 #include "input/input.h"
 #include "io/atomic.h"
 #include "io/follow.h"
-#include "io/source.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -26,12 +24,6 @@
 enum { MAX_RUN_FILE = 1 << 20, MAX_NUMBER = 100000, DIR_MODE = 0700, FILE_MODE = 0600 };
 #define RUN_FILE_START "{\"opscope_run\": 1,\n"
 #define RUN_FILE_SUFFIX ".run.json"
-
-static void cli_record_dir_end_text(struct buf *b)
-{
-	buf_char(b, 0);
-	b->n--;
-}
 
 /* --- what lies in a run directory ------------------------------------------------------------------------------- */
 
@@ -117,7 +109,7 @@ static void read_run_file(const char *dir, const char *name, struct buf *out)
 	struct buf path = {0};
 	buf_clear(out);
 	buf_printf(&path, "%s/%s", dir, name);
-	cli_record_dir_end_text(&path);
+	buf_end_text(&path);
 	struct stat st;
 	int fd = file_open_regular(path.p, 0, &st, NULL);
 	char piece[4096];
@@ -265,7 +257,7 @@ static bool any_process(const char *path)
 			continue;
 		buf_clear(&file);
 		buf_printf(&file, "%s/%s", path, entry->d_name);
-		cli_record_dir_end_text(&file);
+		buf_end_text(&file);
 		struct err unread;
 		struct stat st;
 		bool is_file = stat(file.p, &st) == 0 && S_ISREG(st.st_mode); /* a FIFO would be waited for */
@@ -390,7 +382,7 @@ static int make_default(struct run_dir *d, const struct record_job *job, struct 
 		for (size_t k = 0; k < d->path.n; k++)
 			if (!isalnum((unsigned char)d->path.p[k]) && !strchr("-._", d->path.p[k]))
 				d->path.p[k] = '_';
-		cli_record_dir_end_text(&d->path);
+		buf_end_text(&d->path);
 		d->made = mkdir(d->path.p, DIR_MODE) == 0;
 		if (d->made)
 			return 0;
@@ -410,7 +402,7 @@ static int check_into(struct run_dir *d, const struct record_options *o, const s
 	if (stat(o->output, &st) == 0 && !o->force)
 		return err_set(e, ERR_DATA, "%s is there already: --force replaces it, --output=NAME chooses another name", o->output);
 	buf_cstr(&d->into, o->output);
-	cli_record_dir_end_text(&d->into);
+	buf_end_text(&d->into);
 	return 0;
 }
 
@@ -423,7 +415,7 @@ static int make_asked(struct run_dir *d, const struct record_options *o, const s
 	buf_printf(&d->path, into ? "%s.run" : "%s", o->output);
 	while (d->path.n > 1 && d->path.p[d->path.n - 1] == '/') /* a link with a '/' behind it would be looked through */
 		d->path.n--;
-	cli_record_dir_end_text(&d->path);
+	buf_end_text(&d->path);
 	bool exists = mkdir(d->path.p, DIR_MODE) < 0 && errno == EEXIST;
 	d->made = !exists;
 	if (exists && (into ? check_hidden(d->path.p, e) : check_asked(d->path.p, e)) < 0)
@@ -437,7 +429,7 @@ static void make_absolute(struct run_dir *d)
 	if (real) {
 		buf_clear(&d->path);
 		buf_cstr(&d->path, real);
-		cli_record_dir_end_text(&d->path);
+		buf_end_text(&d->path);
 	}
 	free(real);
 }
@@ -450,7 +442,7 @@ static int lock(const struct run_dir *d, const struct record_job *job)
 	if (!*job->id)
 		return -1;
 	buf_printf(&path, "%s/.lock", d->path.p);
-	cli_record_dir_end_text(&path);
+	buf_end_text(&path);
 	int fd = open(path.p, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
 	while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
 		;
@@ -467,7 +459,7 @@ int run_dir_open(struct run_dir *d, const struct record_options *o, const char *
 	make_absolute(d);
 	machine_name(host, sizeof host);
 	buf_printf(&d->run_file, "%s/%s-%d" RUN_FILE_SUFFIX, d->path.p, host, (int)getpid());
-	cli_record_dir_end_text(&d->run_file);
+	buf_end_text(&d->run_file);
 	int fd = lock(d, job);
 	d->made &= !*job->id; /* other ranks may be about to use it */
 	int rc = cli_record_dir_make_room(d->path.p, o, job, e);

@@ -1,7 +1,6 @@
 #include "cli/record.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
 	KEY_BACKEND = 0x200, KEY_DELAY, KEY_DURATION, KEY_KILL, KEY_RANGE, KEY_STEPS, KEY_KEY_RANGE, KEY_SAMPLE, KEY_MEMORY, KEY_SYNC, KEY_GRAPH,

@@ -1,11 +1,10 @@
 #include "analysis/names/names.h"
+#include "base/search.h"
 #include "detect/parts/shared.h"
 
 /* Percent of the steps' time without device work in these calls; share of the steps that must have both kinds. */
 static const double TOO_MUCH = 1, SEVERE = 10, MOST_STEPS = 0.5;
 enum { PLACES_TOLD = 3, FEWEST_STEPS = 2 };
-
-extern const struct detector detector_allocator_retries;
 
 enum { NEITHER, ALLOCATES, FREES };
 
@@ -30,32 +29,10 @@ struct allocator_retries_measured {
 	int64_t unused_bytes;    /* most that the allocator held beyond what was in use when it freed; -1 = not recorded */
 };
 
-/* The step of w->all that a moment is in; ROW_NONE. Steps that touch each other are one piece there, so those of the profile count. */
-static uint32_t allocator_retries_step_at(const struct profile *p, int64_t time)
-{
-	for (uint32_t a = 0, b = p->steps->n; a < b;) {
-		uint32_t m = a + (b - a) / 2;
-		if (time < p->steps->v[m].host_start_ns)
-			b = m;
-		else if (time >= p->steps->v[m].host_end_ns)
-			a = m + 1;
-		else
-			return m;
-	}
-	return ROW_NONE;
-}
-
 /* What a GPU's allocator held beyond what was in use, by the last event before; -1 = not recorded. */
 static int64_t unused_at(const struct profile *p, int64_t time)
 {
-	uint32_t a = 0, b = p->memory.rows.n;
-	while (a < b) {
-		uint32_t m = a + (b - a) / 2;
-		if (p->memory.time_ns[m] <= time)
-			a = m + 1;
-		else
-			b = m;
-	}
+	uint32_t a = FIRST_WHERE(i, 0, p->memory.rows.n, p->memory.time_ns[i] > time);
 	enum { LOOK_BACK = 64, CUDA = 1 };
 	for (uint32_t i = a; i-- > 0 && a - i <= LOOK_BACK;)
 		if (p->memory.device_type[i] == CUDA && p->memory.total_reserved[i] != ID_NONE && p->memory.total_allocated[i] != ID_NONE)
@@ -72,7 +49,7 @@ static void allocator_retries_measure(const struct profile *p, struct findings *
 		if (p->span.kind[i] != SPAN_CALL)
 			continue;
 		uint8_t kind = name_memo_of(&kinds, name);
-		uint32_t step = kind == NEITHER ? ROW_NONE : allocator_retries_step_at(p, p->span.start_ns[i]);
+		uint32_t step = kind == NEITHER ? ROW_NONE : shared_step_at(p->steps, p->span.start_ns[i]);
 		if (step == ROW_NONE)
 			continue;
 		bool frees = kind == FREES;
@@ -96,7 +73,7 @@ static void allocator_retries_report(const struct profile *p, struct findings *f
 {
 	double pct = step_time_pct(w, idle_ns);
 	struct buf b = {0};
-	struct finding *x = findings_add(f, &detector_allocator_retries, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	put_lead(w, &b);
 	buf_printf(&b, " has no work in %.1f %% of the %s while the host frees device memory and allocates it again, as it does in %u of %u steps", pct, w->time, m->both, w->n);
 	x->problem = finding_text(f, &b);
@@ -116,20 +93,18 @@ static void allocator_retries_report(const struct profile *p, struct findings *f
 	finding_gain(x, w, idle_ns, "time without device work while the host is in these calls");
 }
 
-static int allocator_retries_run(const struct profile *p, struct findings *f, struct err *e)
+static void allocator_retries_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_allocator_retries);
-	if (!w || w->n < FEWEST_STEPS || w->n != p->steps->n) /* one step may be the first, which fills the cache */
-		return 0;
+	const struct step_time *w = shared_steps(f);
+	if (w->n < FEWEST_STEPS || w->n != p->steps->n) /* one step may be the first, which fills the cache */
+		return;
 	struct allocator_retries_measured m = {.unused_bytes = -1};
-	places_init(&m.places);
 	allocator_retries_measure(p, f, w, &m);
 	int64_t idle_ns = intervals_length(&m.calls);
 	if (m.both >= FEWEST_STEPS && (double)m.both >= MOST_STEPS * w->n && step_time_pct(w, idle_ns) >= TOO_MUCH)
 		allocator_retries_report(p, f, w, &m, idle_ns);
 	intervals_release(&m.calls);
 	places_release(&m.places);
-	return 0;
 }
 
 const struct detector detector_allocator_retries = {
@@ -142,6 +117,6 @@ const struct detector detector_allocator_retries = {
 	.disprove = "num_alloc_retries does not grow from step to step: then the program itself frees memory, by empty_cache() or an extension.",
 	.shares = "gpu-starvation synchronising-calls launch-bound low-gpu-utilization",
 	.report = "api",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = allocator_retries_run,
 };

@@ -8,8 +8,6 @@ enum { FEWEST = 3, PLACES_TOLD = 2 };
 /* A call that waits for the copy is made within this time after the copy was ordered. */
 static const int64_t FOLLOWS_NS = 20 * 1000;
 
-extern const struct detector detector_blocking_copies;
-
 /* The calls of each thread in order: what comes after a copy's own. */
 struct blocking_copies_search {
 	const struct profile *p;
@@ -111,7 +109,7 @@ static void blocking_copies_report(const struct profile *p, struct findings *f, 
 {
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_blocking_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The host waits for %.*f copies%s and launches nothing meanwhile, so that copies and kernels take turns: kernels run beside "
 	                          "copies and sets in %.1f %% of the time in which the GPU works", b->n % w->n ? 1 : 0, (double)b->n / w->n,
 	                          w->kind == WINDOW_STEPS ? " a step" : "", copies_overlap_pct(p, w));
@@ -122,22 +120,17 @@ static void blocking_copies_report(const struct profile *p, struct findings *f, 
 	buf_cstr(&evidence, " of kernels without a copy beside them, and ");
 	put_ns(&evidence, (double)intervals_length(&b->host) / w->n);
 	buf_cstr(&evidence, " without work of the GPU in the calls: ");
-	places_text(&b->places, PLACES_TOLD, w->n, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &b->places, PLACES_TOLD, w->n, true);
 	intervals_union(&b->copies, &b->host, &b->copies);
 	finding_looks_at_most(x, p, &b->places);
-	finding_rests_on(x, w, b->n, ns);
-	finding_covers(x, &b->copies);
-	finding_gain(x, w, ns, "these copies where nothing hides them, but no more than there are kernels to hide them, and the idle time in their calls");
+	finding_measured(x, w, b->n, ns, &b->copies,
+	                 "these copies where nothing hides them, but no more than there are kernels to hide them, and the idle time in their calls");
 }
 
-static int blocking_copies_run(const struct profile *p, struct findings *f, struct err *e)
+static void blocking_copies_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_blocking_copies);
+	const struct step_time *w = shared_steps(f);
 	struct blocking b = {0};
-	if (!w)
-		return 0;
-	places_init(&b.places);
 	blocking_copies_measure(p, f, w, &b);
 	blocking_copies_cut(w, &b);
 	int64_t ns = (b.copy_ns < b.kernel_ns ? b.copy_ns : b.kernel_ns) + intervals_length(&b.host);
@@ -148,7 +141,6 @@ static int blocking_copies_run(const struct profile *p, struct findings *f, stru
 	intervals_release(&b.kernels);
 	intervals_release(&b.other);
 	intervals_release(&b.host);
-	return 0;
 }
 
 const struct detector detector_blocking_copies = {
@@ -160,6 +152,6 @@ const struct detector detector_blocking_copies = {
 	.disprove = "What the copies bring is needed by the next kernel, and there is nothing else to run meanwhile.",
 	.shares = "gpu-starvation pageable-copies synchronising-calls tiny-copies launch-bound dataloader-bound",
 	.report = "memcpy",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = blocking_copies_run,
 };

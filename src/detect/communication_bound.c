@@ -9,8 +9,6 @@ static const double TOO_MUCH = 10, SEVERE = 30;
 static const double UNEVEN = 1.5, UNEVEN_PCT = 5;
 enum { COLLECTIVES_TOLD = 3 };
 
-extern const struct detector detector_communication_bound;
-
 #define COMPARE_RANKS "Compare the same collectives on all ranks: that with the shortest came last, and the others waited for it; even out its work first. "
 
 static const char *const advice[COLLECTIVE_USES] = {
@@ -51,8 +49,7 @@ static void communication_bound_put_gpus(const struct collectives *c, const stru
 /* The collectives with most exposed time, and where to look first. */
 static void put_collectives(const struct profile *p, struct findings *f, const struct collectives *c, const struct step_time *w, struct finding *x, struct buf *out)
 {
-	struct places places;
-	places_init(&places);
+	struct places places = {0};
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct collective *k = &c->v[i];
 		if (k->exposed_ns)
@@ -107,7 +104,7 @@ static void communication_bound_report(const struct profile *p, struct findings 
 	double pct = step_time_pct(w, ns);
 	struct collective_waits waits = collective_waits_find(p, c);
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_communication_bound, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
+	struct finding *x = findings_add(f, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the %s is communication that no other work of its GPU hides%s", pct, w->time,
 	                          waits.known ? "" : c->n_gpus == 1 ? "; one rank alone does not tell waiting for other ranks from transfer"
 	                                                            : "; these GPUs alone do not tell waiting for other ranks from transfer");
@@ -128,18 +125,14 @@ static void communication_bound_report(const struct profile *p, struct findings 
 	                                   : "communication that no other work of its GPU hides; how much of it is waiting for other ranks, this trace does not tell");
 }
 
-static int communication_bound_run(const struct profile *p, struct findings *f, struct err *e)
+static void communication_bound_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_communication_bound);
-	(void)e;
-	if (!w)
-		return 0;
+	const struct step_time *w = shared_steps(f);
 	struct collectives *c = collectives_new(p, f, w);
 	int64_t ns = collectives_exposed_ns(c);
 	if (step_time_pct(w, ns) > TOO_MUCH)
 		communication_bound_report(p, f, w, c, ns);
 	collectives_free(c);
-	return 0;
 }
 
 const struct detector detector_communication_bound = {
@@ -150,6 +143,6 @@ const struct detector detector_communication_bound = {
 	       "is transfer: begin collectives sooner, beside computation that does not need their result, join small messages, use faster links.",
 	.disprove = "Recordings of all ranks show that one begins these collectives late: then this rank waits for that one, not for the network.",
 	.report = "gpu-timeline",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = communication_bound_run,
 };

@@ -7,8 +7,6 @@
 static const double TOO_MUCH = 5, SEVERE = 25;
 enum { PLACES_TOLD = 3 };
 
-extern const struct detector detector_compile_wrapper;
-
 enum { OUTSIDE, REGION, GUARD, COMPILER };
 
 static uint8_t compile_wrapper_class_of(struct str name)
@@ -91,7 +89,7 @@ static void compile_wrapper_report(const struct profile *p, struct findings *f, 
 	int64_t ns = intervals_length(when);
 	double pct = step_time_pct(w, ns);
 	struct buf b = {0};
-	struct finding *x = findings_add(f, &detector_compile_wrapper, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	put_lead(w, &b);
 	buf_printf(&b, " has no work in %.1f %% of the %s while the host is in the wrapper of code that torch.compile made", pct, w->time);
 	x->problem = finding_text(f, &b);
@@ -107,30 +105,24 @@ static void compile_wrapper_report(const struct profile *p, struct findings *f, 
 	if (r.graphs)
 		x->advice = STR("CUDA graphs are in use already: make fewer, larger regions. TORCH_LOGS=graph_breaks names what ends a region.");
 	finding_looks_at_most(x, p, t);
-	finding_rests_on(x, w, r.calls, ns);
-	finding_covers(x, when);
-	finding_gain(x, w, ns, "time without device work while the host is in compiled code");
+	finding_measured(x, w, r.calls, ns, when, "time without device work while the host is in compiled code");
 }
 
-static int compile_wrapper_run(const struct profile *p, struct findings *f, struct err *e)
+static void compile_wrapper_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_compile_wrapper);
-	if (!w)
-		return 0;
-	struct places t;
+	const struct step_time *w = shared_steps(f);
+	struct places t = {0};
 	uint8_t *mark = inside_new(p, compile_wrapper_class_of, compile_wrapper_mark_of);
-	places_init(&t);
 	struct regions r = compile_wrapper_count(p, f, w, mark, &t);
 	struct intervals when = idle_in_regions(p, w, mark);
 	int64_t unknown_ns = r.inductor ? leave_out_eager(p, w, &when) : 0;
 	if (r.inductor && step_time_pct(w, intervals_length(&when)) >= TOO_MUCH)
 		compile_wrapper_report(p, f, w, r, &when, &t);
 	else if (step_time_pct(w, unknown_ns) >= TOO_MUCH)
-		findings_missing(f, &detector_compile_wrapper, "%s", compiled_no_graphs_why);
+		findings_missing(f, "%s", compiled_no_graphs_why);
 	intervals_release(&when);
 	places_release(&t);
 	mem_free(mark);
-	return 0;
 }
 
 const struct detector detector_compile_wrapper = {
@@ -142,6 +134,6 @@ const struct detector detector_compile_wrapper = {
 	       "(TORCH_LOGS=graph_breaks, fullgraph=True) make fewer wrappers.",
 	.disprove = "With CUDA graphs the step is no shorter: then the device, or the host outside the compiled code, sets the pace.",
 	.shares = "graph-breaks gpu-starvation launch-bound low-gpu-utilization profiler-overhead",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = compile_wrapper_run,
 };

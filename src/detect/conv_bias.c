@@ -6,8 +6,6 @@
 /* Percent of the steps' time that adding the bias and its gradient take; below, the finding only says that it is there. */
 static const double WORTH = 0.5;
 
-extern const struct detector detector_conv_bias;
-
 static struct str conv_bias_arg_of(const struct profile *p, uint32_t span, enum arg_key key)
 {
 	return profile_str(p, profile_arg_id(p, p->span.args[span], key));
@@ -129,33 +127,28 @@ static void conv_bias_report(struct conv_bias_work *x)
 	struct intervals when = {0};
 	int64_t ns = cost(x, &kernels, &when);
 	struct buf evidence = {0};
-	struct finding *d = findings_add(x->f, &detector_conv_bias, step_time_pct(w, ns) >= WORTH ? FINDING_LOW : FINDING_INFO);
+	struct finding *d = findings_add(x->f, step_time_pct(w, ns) >= WORTH ? FINDING_LOW : FINDING_INFO);
 	d->problem = arena_printf(&x->f->arena, "%.1f convolutions%s add a bias that the batch normalisation after them takes away again: "
 	                          "%.1f %% of the %s", (double)x->places.events / w->n, w->a_step, step_time_pct(w, ns), w->time);
 	buf_printf(&evidence, "Recorded shapes: a bias, then aten::batch_norm; %.1f kernels%s add it or sum up its gradient. ",
 	           (double)kernels / w->n, w->a_step);
-	places_text(&x->places, 3, w->n, true, &evidence);
-	d->evidence = finding_text(x->f, &evidence);
+	finding_evidence(d, x->f, &evidence, &x->places, 3, w->n, true);
 	finding_rests_on(d, w, x->places.events, ns);
 	finding_covers_work(d, w, &when);
 	finding_gain(d, w, ns, "kernels that add these biases, and reductions in the backward of these convolutions");
 }
 
-static int conv_bias_run(const struct profile *p, struct findings *f, struct err *e)
+static void conv_bias_run(const struct profile *p, struct findings *f)
 {
-	struct conv_bias_work x = {.p = p, .f = f, .w = shared_window(f, &detector_conv_bias)};
-	if (!x.w)
-		return 0;
-	places_init(&x.places);
+	struct conv_bias_work x = {.p = p, .f = f, .w = shared_steps(f)};
 	x.of_conv = NEW_ARRAY(p->span.rows.n, uint8_t);
 	conv_bias_find(&x);
 	if (x.places.n)
 		conv_bias_report(&x);
 	else if (x.unrecorded)
-		findings_missing(f, &detector_conv_bias, "shapes were not recorded");
+		findings_missing(f, "shapes were not recorded");
 	mem_free(x.of_conv);
 	places_release(&x.places);
-	return 0;
 }
 
 const struct detector detector_conv_bias = {
@@ -165,6 +158,6 @@ const struct detector detector_conv_bias = {
 	.fix = "Make these convolutions with bias=False; for inference, fold the normalisation into the convolution (torch.nn.utils.fusion).",
 	.disprove = "Something else uses the convolution's result, too; or the normalisation is in evaluation mode, where the bias counts.",
 	.report = "conv",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = conv_bias_run,
 };

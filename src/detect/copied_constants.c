@@ -4,8 +4,6 @@
 /* Percent of the steps' time that making such tensors on the host and copying them keeps the device from other work. */
 static const double TOO_MUCH = 0.5, SEVERE = 5;
 
-extern const struct detector detector_copied_constants;
-
 static bool copied_constants_fills(struct str name)
 {
 	static const char *const names[] = {"aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_", "aten::bernoulli_"};
@@ -92,25 +90,21 @@ static void copied_constants_report(struct copied_constants_work *x, int64_t ns)
 {
 	const struct step_time *w = x->w;
 	struct buf evidence = {0};
-	struct finding *d = findings_add(x->f, &detector_copied_constants, step_time_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *d = findings_add(x->f, step_time_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	d->problem = arena_printf(&x->f->arena, "%.1f tensors%s are filled on the host and then copied to the GPU: %.1f %% of the %s",
 	                          (double)x->places.events / w->n, w->a_step, step_time_pct(w, ns), w->time);
 	buf_printf(&evidence, "aten::to copies what the op before it filled. %s: ", w->per);
-	places_text(&x->places, 3, w->n, true, &evidence);
-	d->evidence = finding_text(x->f, &evidence);
+	finding_evidence(d, x->f, &evidence, &x->places, 3, w->n, true);
 	finding_looks_at_most(d, x->p, &x->places);
 	finding_rests_on(d, w, x->places.events, ns);
 	copied_constants_cover(x, d);
 	finding_gain(d, w, ns, "these copies, and the time without device work while the host fills and copies");
 }
 
-static int copied_constants_run(const struct profile *p, struct findings *f, struct err *e)
+static void copied_constants_run(const struct profile *p, struct findings *f)
 {
-	struct copied_constants_work x = {.p = p, .f = f, .w = shared_window(f, &detector_copied_constants)};
-	if (!x.w)
-		return 0;
+	struct copied_constants_work x = {.p = p, .f = f, .w = shared_steps(f)};
 	op_siblings_init(&x.siblings, p);
-	places_init(&x.places);
 	x.launches = copied_constants_launches(p);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		copied_constants_look(&x, g);
@@ -126,7 +120,6 @@ static int copied_constants_run(const struct profile *p, struct findings *f, str
 	places_release(&x.places);
 	op_siblings_release(&x.siblings);
 	mem_free(x.launches);
-	return 0;
 }
 
 const struct detector detector_copied_constants = {
@@ -137,6 +130,6 @@ const struct detector detector_copied_constants = {
 	.disprove = "The values must come from the host (its random numbers), or the copy is of another tensor that has the same shape.",
 	.shares = "gpu-starvation pageable-copies tiny-copies",
 	.report = "memcpy",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = copied_constants_run,
 };

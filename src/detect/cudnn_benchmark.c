@@ -11,8 +11,6 @@ enum { SEARCH = 10, PLACES_TOLD = 2 };
 /* Percent of the steps' time in calls that search. */
 static const double TOO_MUCH = 2;
 
-extern const struct detector detector_cudnn_benchmark;
-
 /* Kernels, and how much longer they take than their least (analysis/time/bounds.h); all of the time where that is unknown. */
 struct above {
 	struct intervals when;
@@ -47,7 +45,7 @@ static void above_add(struct above *x, const struct profile *p, uint32_t g, doub
 {
 	int64_t ns = p->gpu_op.dur_ns[g];
 	x->ns += ns;
-	x->above_ns += isnan(least) ? ns : least < (double)ns ? ns - (int64_t)least : 0;
+	x->above_ns += bounds_above_ns(ns, least);
 	x->known |= least > 0;
 	x->unknown |= isnan(least);
 	intervals_add(&x->when, p->gpu_op.start_ns[g], gpu_end(p, g));
@@ -112,24 +110,21 @@ static void gain(struct findings *f, struct finding *x, const struct step_time *
 static void report_off(struct findings *f, const struct step_time *w, struct cudnn_benchmark_measured *m)
 {
 	double pct = 100.0 * (double)m->conv.ns / (double)m->kernel_ns;
-	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_LOW);
+	struct finding *x = findings_add(f, FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "Convolutions take %.0f %% of the kernel time, and torch.backends.cudnn.benchmark was off", pct);
 	x->evidence = arena_printf(&f->arena, "Recorded marker: cudnn_benchmark_disabled; %llu kernels of convolutions, %.3f ms of %.3f ms",
 	                           (unsigned long long)m->convs, (double)m->conv.ns / 1e6, (double)m->kernel_ns / 1e6);
-	finding_rests_on(x, NULL, m->convs, m->conv.ns);
-	x->has_share = true;
-	x->share_pct = pct;
+	finding_share(x, m->convs, m->conv.ns, pct);
 	gain(f, x, w, &m->conv, "kernel time of convolutions");
 }
 
 static void report_search(const struct profile *p, struct findings *f, const struct step_time *w, struct cudnn_benchmark_measured *m)
 {
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_cudnn_benchmark, FINDING_MEDIUM);
+	struct finding *x = findings_add(f, FINDING_MEDIUM);
 	x->problem = arena_printf(&f->arena, "cuDNN searches for convolution algorithms: %.1f %% of the %s", step_time_pct(w, m->searches.ns), w->time);
 	buf_printf(&evidence, "Calls that each launch %d or more different kernels of convolutions or products. %s: ", SEARCH, w->per);
-	places_text(&m->searches, PLACES_TOLD, w->n, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &m->searches, PLACES_TOLD, w->n, true);
 	x->advice = STR("Keep the shapes of the inputs fixed (pad them to a few sizes), so that each is searched for once, before the steps that matter; "
 	                "or set torch.backends.cudnn.benchmark = False.");
 	finding_looks_at_most(x, p, &m->searches);
@@ -137,12 +132,11 @@ static void report_search(const struct profile *p, struct findings *f, const str
 	gain(f, x, w, &m->search, "device time of these calls");
 }
 
-static int cudnn_benchmark_run(const struct profile *p, struct findings *f, struct err *e)
+static void cudnn_benchmark_run(const struct profile *p, struct findings *f)
 {
 	struct cudnn_benchmark_measured m = {0};
 	const struct step_time *w = shared_steps(f);
 	bool off = model_config_is(p, "cudnn_benchmark_disabled");
-	places_init(&m.searches);
 	m.bounds = bounds_new(p);
 	cudnn_benchmark_measure(p, f, w, &m);
 	if (w->n && step_time_pct(w, m.searches.ns) >= TOO_MUCH)
@@ -150,12 +144,11 @@ static int cudnn_benchmark_run(const struct profile *p, struct findings *f, stru
 	else if (off && m.convs && 100.0 * (double)m.conv.ns >= WORTH * (double)m.kernel_ns)
 		report_off(f, w, &m);
 	else if (!off && m.convs && !model_config_any(p))
-		findings_missing_aside(f, &detector_cudnn_benchmark, "the input does not tell whether torch.backends.cudnn.benchmark is on", model_config_how);
+		findings_missing_aside(f, "the input does not tell whether torch.backends.cudnn.benchmark is on", model_config_how);
 	intervals_release(&m.conv.when);
 	intervals_release(&m.search.when);
 	bounds_free(m.bounds);
 	places_release(&m.searches);
-	return 0;
 }
 
 const struct detector detector_cudnn_benchmark = {
@@ -167,7 +160,6 @@ const struct detector detector_cudnn_benchmark = {
 	.disprove = "With the setting changed the same kernels run, or the step is no shorter.",
 	.shares = "no-tensor-cores tf32-off",
 	.report = "conv",
-	.device_work = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_DEVICE_WORK,
 	.run = cudnn_benchmark_run,
 };

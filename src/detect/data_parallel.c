@@ -1,8 +1,6 @@
 #include "analysis/time/gpu_metrics.h"
 #include "detect/detect.h"
 
-extern const struct detector detector_data_parallel;
-
 static unsigned devices_used(const struct profile *p)
 {
 	struct gpu_metrics_list l;
@@ -14,22 +12,20 @@ static unsigned devices_used(const struct profile *p)
 	return n;
 }
 
-static int data_parallel_run(const struct profile *p, struct findings *f, struct err *e)
+static void data_parallel_run(const struct profile *p, struct findings *f)
 {
-	(void)e;
 	uint32_t name = intern_find(&p->strings, STR("DataParallel.forward"));
 	uint64_t calls = 0;
 	for (uint32_t i = 0; name != INTERN_NONE && i < p->span.rows.n; i++)
 		calls += p->span.name[i] == name;
 	unsigned used = calls ? devices_used(p) : 0;
 	if (used > 1) {
-		struct finding *x = findings_add(f, &detector_data_parallel, FINDING_MEDIUM);
+		struct finding *x = findings_add(f, FINDING_MEDIUM);
 		x->problem = arena_printf(&f->arena, "The model runs on %u GPUs by DataParallel", used);
 		x->evidence = arena_printf(&f->arena, "%llu calls of DataParallel.forward", (unsigned long long)calls);
 		x->has_events = true;
 		x->events = calls;
 	}
-	return 0;
 }
 
 const struct detector detector_data_parallel = {
@@ -39,6 +35,5 @@ const struct detector detector_data_parallel = {
 	.fix = "Use torch.nn.parallel.DistributedDataParallel, one process per GPU; it is faster even on one machine.",
 	.disprove = "The calls of DataParallel.forward are of a model whose replicas are all on one GPU.",
 	.report = "devices",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = data_parallel_run,
 };

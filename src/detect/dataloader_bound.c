@@ -1,6 +1,5 @@
 #include "analysis/names/names.h"
 #include "analysis/steps/roles.h"
-#include "analysis/time/host_use.h"
 #include "detect/parts/shared.h"
 #include "op/model_config.h"
 
@@ -9,8 +8,6 @@
 /* Percent of the mean step. */
 static const double TOO_MUCH = 5, SEVERE = 20;
 enum { PLACES_TOLD = 3 };
-
-extern const struct detector detector_dataloader_bound;
 
 /* The longest range of the loader in the steps; ROW_NONE. */
 static uint32_t look_at_longest(const struct profile *p, const struct step_time *w, struct finding *x)
@@ -83,8 +80,7 @@ static void tell_inside(struct findings *f, const struct step_time *w, struct fi
 	if (!best)
 		return;
 	buf_printf(&b, STR_FMT ". %s, while the GPU has no work, the loader is in ", STR_ARG(x->evidence), w->per);
-	places_text(t, PLACES_TOLD, w->n, true, &b);
-	x->evidence = finding_text(f, &b);
+	finding_evidence(x, f, &b, t, PLACES_TOLD, w->n, true);
 	if (2 * best->ns < t->ns)
 		return;
 	struct str name = intern_get(&t->texts, best->name);
@@ -92,28 +88,27 @@ static void tell_inside(struct findings *f, const struct step_time *w, struct fi
 	                         "the results stored. Then: " STR_FMT, STR_ARG(name), 100.0 * (double)best->ns / (double)t->ns, STR_ARG(x->advice));
 }
 
-static int dataloader_bound_run(const struct profile *p, struct findings *f, struct err *e)
+static void dataloader_bound_run(const struct profile *p, struct findings *f)
 {
-	const struct detector *d = &detector_dataloader_bound;
 	const struct step_time *w = shared_steps(f);
 	if (!w->n) {
-		findings_missing(f, d, "no steps were found");
-		return 0;
+		findings_missing(f, "no steps were found");
+		return;
 	}
 	if (shared_is_thinned(f)) {
-		findings_missing(f, d, "%s", shared_thinned_why);
-		return 0;
+		findings_missing(f, "%s", shared_thinned_why);
+		return;
 	}
 	struct roles *r = roles_new(p, p->steps, &roles_own, NULL, NULL);
 	double pct = roles_share_pct(r, ROLE_DATALOADER);
 	if (pct > TOO_MUCH) {
-		struct finding *x = findings_add(f, d, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
+		struct finding *x = findings_add(f, pct > SEVERE ? FINDING_HIGH : FINDING_MEDIUM);
 		x->problem = arena_printf(&f->arena, "This run has high time cost on input data loading: %.1f %% of the step time is in "
 		                          "DataLoader%s", pct, r->has_device ? ", with the GPU idle" : "");
 		x->evidence = arena_printf(&f->arena, "DataLoader %.3f ms of a mean step of %.3f ms, over %u step%s",
 		                           roles_mean_ns(r, ROLE_DATALOADER) / 1e6, roles_mean_step_ns(r) / 1e6, r->n, r->n == 1 ? "" : "s");
 		advise(p, f, x, look_at_longest(p, w, x));
-		if (r->has_device && shared_window(f, d))
+		if (r->has_device && shared_has(f, DETECT_WINDOW))
 			tell_inside(f, w, x);
 		finding_rests_on(x, w, r->n, r->sum.ns[ROLE_DATALOADER]);
 		x->share_pct = pct;
@@ -121,7 +116,6 @@ static int dataloader_bound_run(const struct profile *p, struct findings *f, str
 		finding_gain(x, w, r->sum.ns[ROLE_DATALOADER], "the time in DataLoader without device work");
 	}
 	roles_free(r);
-	return 0;
 }
 
 const struct detector detector_dataloader_bound = {
@@ -133,6 +127,5 @@ const struct detector detector_dataloader_bound = {
 	.disprove = "The step takes as long with one batch, made before the loop and used again and again.",
 	.shares = "gpu-starvation single-process-dataloader",
 	.report = "steps",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.run = dataloader_bound_run,
 };

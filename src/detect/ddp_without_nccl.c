@@ -1,7 +1,5 @@
 #include "detect/parts/shared.h"
 
-extern const struct detector detector_ddp_without_nccl;
-
 /* Any trace of NCCL (or RCCL, which goes by the same names): collectives, kernels, or the backend as stated. */
 static bool uses_nccl(const struct profile *p)
 {
@@ -29,25 +27,22 @@ static int can_nccl(const struct profile *p)
 	return answer;
 }
 
-static int ddp_without_nccl_run(const struct profile *p, struct findings *f, struct err *e)
+static void ddp_without_nccl_run(const struct profile *p, struct findings *f)
 {
-	(void)e;
-	const struct detector *d = &detector_ddp_without_nccl;
 	uint32_t forward = intern_find(&p->strings, STR("DistributedDataParallel.forward"));
 	if (forward == INTERN_NONE || uses_nccl(p))
-		return 0;
+		return;
 	int can = can_nccl(p);
 	if (can < 0)
-		findings_missing(f, d, "the input does not state the GPUs' compute capability");
+		findings_missing(f, "the input does not state the GPUs' compute capability");
 	if (can <= 0)
-		return 0;
-	struct finding *x = findings_add(f, d, FINDING_MEDIUM);
+		return;
+	struct finding *x = findings_add(f, FINDING_MEDIUM);
 	x->problem = STR("DistributedDataParallel is used without the NCCL backend, though the GPUs support it");
 	x->evidence = STR("DistributedDataParallel.forward is called, and neither a collective, nor a kernel, nor distributedInfo names NCCL");
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		if (p->span.name[i] == forward)
 			finding_looks_at(x, p->span.start_ns[i], span_end(p, i));
-	return 0;
 }
 
 const struct detector detector_ddp_without_nccl = {
@@ -56,6 +51,5 @@ const struct detector detector_ddp_without_nccl = {
 	.why = "Gloo and MPI move gradients through host memory; NCCL moves them between the GPUs.",
 	.fix = "Use init_process_group(backend=\"nccl\").",
 	.disprove = "The process group is of NCCL, and the recording holds neither its collectives nor its kernels (a step without backward).",
-	.needs = 0,
 	.run = ddp_without_nccl_run,
 };

@@ -1,8 +1,6 @@
 #include "detect/detect.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "analysis/names/names.h"
 #include "base/mem.h"
@@ -119,19 +117,13 @@ static bool detect_is_chosen(const struct detector *d, const struct detect_args 
 	return a->experts && d->experts ? strcmp(a->experts, d->experts->name) == 0 : !a->experts && !d->experts;
 }
 
-static int run_chosen(struct profile *p, struct findings *f, struct err *e)
+static void run_chosen(const struct profile *p, struct findings *f)
 {
 	for (const struct detector *const *d = detector_registry; *d; d++) {
-		if (!detect_is_chosen(*d, &f->args))
-			continue;
-		if ((*d)->device_work && !p->gpu_op.rows.n)
-			findings_missing(f, *d, "the input has no device work");
-		else if ((*d)->run(p, f, e) < 0) {
-			err_prefix(e, "%s", (*d)->id);
-			return -1;
-		}
+		f->detector = *d;
+		if (detect_is_chosen(*d, &f->args) && shared_has(f, (*d)->where))
+			(*d)->run(p, f);
 	}
-	return 0;
 }
 
 /* Whether a detector before this one is of the same expert system. */
@@ -165,11 +157,11 @@ int detect_check(const char *experts, struct err *e)
 
 int detect_run(struct profile *p, const struct detect_args *args, struct findings *f, struct err *e)
 {
-	unsigned needs = 0, chosen = 0;
+	unsigned needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS, chosen = 0; /* opscope's own look at all these */
 	*f = (struct findings){.args = *args};
 	for (const struct detector *const *d = detector_registry; *d; d++)
 		if (detect_is_chosen(*d, args)) {
-			needs |= (*d)->needs;
+			needs = (*d)->experts ? (*d)->experts->needs : needs;
 			chosen++;
 		}
 	if (!chosen)
@@ -184,8 +176,8 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 		f->shared = NULL;
 		return -1;
 	}
-	int rc = run_chosen(p, f, e);
-	if (rc == 0 && !args->experts) {
+	run_chosen(p, f);
+	if (!args->experts) {
 		merge_findings(f);
 		name_overlaps(f);
 		tell_outlook(f);
@@ -196,9 +188,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 	for (unsigned i = 0; i < f->n_missing; i++)
 		if (!f->missing[i].remedy)
 			f->missing[i].remedy = not_applicable_remedy(p, f->missing[i].why, &f->missing[i].aside);
-	if (rc < 0)
-		findings_release(f);
-	return rc;
+	return 0;
 }
 
 int detect_all(struct profile *p, struct findings *f, struct err *e)

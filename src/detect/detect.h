@@ -48,6 +48,7 @@ struct detect_args {
 };
 
 struct findings {
+	const struct detector *detector; /* the one that looks now; what is added is its */
 	struct finding *v;
 	unsigned n, cap;
 	/* Detectors that are not applicable, with the reason. */
@@ -65,6 +66,15 @@ struct findings {
 struct expert_system {
 	const char *name;    /* as users type it: "torch" */
 	const char *title;   /* what stands above its findings */
+	unsigned needs;      /* enum analysis_pass bits: what its detectors look at */
+};
+
+/* Where a detector is run. Each asks for what those before it ask for, too. Elsewhere the findings say that it could not look, and why. */
+enum detector_where {
+	DETECT_ANYWHERE,
+	DETECT_DEVICE_WORK,  /* the input has device work, */
+	DETECT_DEVICE_TIMES, /* with times, not with durations alone, */
+	DETECT_WINDOW,       /* and some of it lies in the time looked at (shared_steps) */
 };
 
 struct detector {
@@ -79,21 +89,19 @@ struct detector {
 	                      * pair; NULL = none */
 	const char *report;  /* the report that shows what its findings rest on; NULL = the timeline does */
 	const struct expert_system *experts; /* the expert system of a predecessor, whose problem and recommendation it quotes; NULL = opscope's own */
-	bool device_work;    /* it can look only where the input has device work; it is not run elsewhere */
-	unsigned needs;      /* enum analysis_pass bits */
-	int (*run)(const struct profile *p, struct findings *f, struct err *e);
+	enum detector_where where;
+	void (*run)(const struct profile *p, struct findings *f);
 };
 
 extern const struct detector *const detector_registry[]; /* NULL-terminated, generated */
 
 /* For detectors: adds a finding and returns it for filling in (valid until the next is added); the strings go into f->arena. */
-struct finding *findings_add(struct findings *f, const struct detector *d, enum finding_severity s);
+struct finding *findings_add(struct findings *f, enum finding_severity s);
 /* One of an expert system, in its words. */
-void findings_quote(struct findings *f, const struct detector *d, struct str problem, struct str recommendation);
-void findings_missing(struct findings *f, const struct detector *d, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+void findings_quote(struct findings *f, struct str problem, struct str recommendation);
+void findings_missing(struct findings *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same where no option of a recorder helps: `how` says how to find out. Both texts are kept as pointers. */
-void findings_missing_aside(struct findings *f, const struct detector *d, const char *why, const char *how);
+void findings_missing_aside(struct findings *f, const char *why, const char *how);
 /* A sentence under the findings. */
 void findings_note(struct findings *f, struct str text);
 void findings_release(struct findings *f);

@@ -5,8 +5,6 @@
 static const double TOO_MUCH = 2, SEVERE = 10;
 enum { FEWEST = 10, PLACES_TOLD = 3 };
 
-extern const struct detector detector_device_copies;
-
 static bool is_within_device(const struct profile *p, uint32_t g)
 {
 	struct str name = profile_str(p, p->gpu_op.name[g]);
@@ -35,7 +33,7 @@ static void device_copies_report(const struct profile *p, struct findings *f, co
 	double pct = step_time_pct(w, c->exposed_ns);
 	uint64_t buckets = count_buckets(p, w);
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_device_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "In %.1f %% of the %s the GPU does nothing but copy within its own memory", pct, w->time);
 	buf_printf(&evidence, "%s: ", w->per);
 	put_mean(&evidence, (double)c->n / w->n);
@@ -53,22 +51,17 @@ static void device_copies_report(const struct profile *p, struct findings *f, co
 		x->advice = STR("Let gradients be views of the buckets: DistributedDataParallel(..., gradient_as_bucket_view=True); then neither way is copied.");
 	intervals_intersect(&c->when, &w->busy, &c->when);
 	finding_looks_at_most(x, p, &c->places);
-	finding_rests_on(x, w, c->n, c->exposed_ns);
-	finding_covers(x, &c->when);
-	finding_gain(x, w, c->exposed_ns, "these copies where nothing hides them");
+	finding_measured(x, w, c->n, c->exposed_ns, &c->when, "these copies where nothing hides them");
 }
 
-static int device_copies_run(const struct profile *p, struct findings *f, struct err *e)
+static void device_copies_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_device_copies);
+	const struct step_time *w = shared_steps(f);
 	struct copies c;
-	if (!w)
-		return 0;
 	copies_measure(p, f, w, is_within_device, &c);
 	if (c.n >= (uint64_t)FEWEST * w->n && step_time_pct(w, c.exposed_ns) >= TOO_MUCH)
 		device_copies_report(p, f, w, &c);
 	copies_release(&c);
-	return 0;
 }
 
 const struct detector detector_device_copies = {
@@ -79,6 +72,6 @@ const struct detector detector_device_copies = {
 	       "next op wants.",
 	.disprove = "The copies are needed: what they make is changed while the original is still used.",
 	.report = "memcpy",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = device_copies_run,
 };

@@ -8,8 +8,6 @@
 static const double TOO_MUCH = 10, BOTH_WAYS = 3, LITTLE = 3, SEVERE = 15;
 enum { PLACES_TOLD = 4 };
 
-extern const struct detector detector_dtype_conversions;
-
 /* What a cost is, if it is a copy that changes the type of floating-point numbers. */
 struct dtype_conversions_conversion {
 	bool asked, is;
@@ -58,10 +56,8 @@ static void dtype_conversions_add(const struct profile *p, struct findings *f, s
 {
 	const struct costs *costs = shared_costs(f);
 	int64_t ns = p->gpu_op.dur_ns[g];
-	while (m->ways <= x->size) {
-		MEM_GROW(m->way, *cap, m->ways + 1);
-		m->way[m->ways++] = (struct way){{0}};
-	}
+	while (m->ways <= x->size)
+		MEM_PUSH(m->way, m->ways, *cap, (struct way){{0}});
 	m->way[x->size].ns[x->to < x->from] += ns;
 	enum cost_direction d;
 	struct buf b = {0};
@@ -112,40 +108,34 @@ static void dtype_conversions_report(const struct profile *p, struct findings *f
 	double pct = 100.0 * (double)m->places.ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	unsigned steps = w->n ? w->n : 1;
 	struct buf b = {0};
-	struct finding *x = findings_add(f, &detector_dtype_conversions, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
+	struct finding *x = findings_add(f, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to kernels that only convert between floating-point types, "
 	                          "back and forth", pct);
 	buf_printf(&b, w->n > 1 ? "%.1f conversions a step, of them " : "%.0f conversions, of them ", (double)m->places.events / steps);
 	put_ns(&b, (double)m->both_ns / steps);
 	buf_cstr(&b, " of sizes that are converted both ways: ");
-	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
-	x->evidence = finding_text(f, &b);
+	finding_evidence(x, f, &b, &m->places, PLACES_TOLD, w->n, true);
 	finding_looks_at_most(x, p, &m->places);
-	finding_rests_on(x, NULL, m->places.events, m->places.ns);
-	x->has_share = true;
-	x->share_pct = pct;
+	finding_share(x, m->places.events, m->places.ns, pct);
 	finding_gains_most(x, f, w, &m->most, "all the time of these conversions");
 }
 
-static int dtype_conversions_run(const struct profile *p, struct findings *f, struct err *e)
+static void dtype_conversions_run(const struct profile *p, struct findings *f)
 {
-	const struct detector *d = &detector_dtype_conversions;
 	struct dtype_conversions_measured m = {0};
 	const struct step_time *w = shared_steps(f);
-	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	intern_init(&m.sizes);
 	dtype_conversions_measure(p, f, w, &m);
 	if (m.device_ns && 100.0 * (double)m.places.ns >= TOO_MUCH * (double)m.device_ns && 100.0 * (double)m.both_ns >= BOTH_WAYS * (double)m.device_ns)
 		dtype_conversions_report(p, f, w, &m);
 	else if (!m.types)
-		findings_missing(f, d, "the types of the ops' tensors were not recorded");
+		findings_missing(f, "the types of the ops' tensors were not recorded");
 	places_release(&m.places);
 	gpu_most_release(&m.most);
 	intern_release(&m.sizes);
 	mem_free(m.of);
 	mem_free(m.way);
-	return 0;
 }
 
 const struct detector detector_dtype_conversions = {
@@ -157,7 +147,6 @@ const struct detector detector_dtype_conversions = {
 	.disprove = "Without the conversions the results are not good enough: an op between them needs the wider type.",
 	.shares = "unfused-elementwise unfused-attention no-tensor-cores few-blocks recomputation",
 	.report = "roofline",
-	.device_work = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_DEVICE_WORK,
 	.run = dtype_conversions_run,
 };

@@ -1,14 +1,10 @@
 #include "detect/parts/gpu_most.h"
 #include "detect/parts/kernel_grids.h"
 
-#include <math.h>
-
 /* Percent of the device time (without collectives) for which SMs had no block; of the steps' time that can go: less is not told, and for the
  * severity. */
 static const double TOO_MUCH = 10, LEAST = 1, LITTLE = 3, SEVERE = 15;
 enum { PLACES_TOLD = 3 };
-
-extern const struct detector detector_few_blocks;
 
 struct few_blocks_measured {
 	struct places places;
@@ -51,39 +47,29 @@ static void few_blocks_report(const struct profile *p, struct findings *f, const
 {
 	double pct = 100.0 * (double)m->lost_ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	struct buf b = {0};
-	struct finding *x = findings_add(f, &detector_few_blocks, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
+	struct finding *x = findings_add(f, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "Kernels with fewer blocks than the GPU has SMs leave SMs without work for %.1f %% of the device time (without "
 	                          "collectives)", pct);
 	buf_cstr(&b, w->n > 1 ? "Per step, alone on the GPU: " : "Alone on the GPU: ");
-	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
-	x->evidence = finding_text(f, &b);
+	finding_evidence(x, f, &b, &m->places, PLACES_TOLD, w->n, true);
 	finding_looks_at_most(x, p, &m->places);
-	finding_rests_on(x, NULL, m->places.events, m->places.ns);
-	x->has_share = true;
-	x->share_pct = pct;
+	finding_share(x, m->places.events, m->places.ns, pct);
 	finding_gains_most(x, f, w, &m->most, "time of these kernels x (1 - blocks / SMs), as if their work spread over all SMs");
 }
 
-static int few_blocks_run(const struct profile *p, struct findings *f, struct err *e)
+static void few_blocks_run(const struct profile *p, struct findings *f)
 {
-	const struct detector *d = &detector_few_blocks;
 	struct few_blocks_measured m = {0};
-	if (p->durations_only) {
-		findings_missing(f, d, "the input holds durations, but no times");
-		return 0;
-	}
 	const struct step_time *w = shared_steps(f);
-	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	few_blocks_measure(p, f, w, &m);
 	bool counts = !w->n || step_time_pct(w, m.most.ns) >= LEAST;
 	if (counts && m.device_ns && 100.0 * (double)m.lost_ns >= TOO_MUCH * (double)m.device_ns)
 		few_blocks_report(p, f, w, &m);
 	else if (!m.places.n && (m.no_sms || m.no_grid))
-		findings_missing(f, d, m.no_sms ? "the input does not say how many SMs the GPUs have" : "the input does not state the kernels' grids");
+		findings_missing(f, m.no_sms ? "the input does not say how many SMs the GPUs have" : "the input does not state the kernels' grids");
 	places_release(&m.places);
 	gpu_most_release(&m.most);
-	return 0;
 }
 
 const struct detector detector_few_blocks = {
@@ -95,7 +81,6 @@ const struct detector detector_few_blocks = {
 	.disprove = "With twice the batch these kernels take twice as long; or they run beside those of another process.",
 	.shares = "no-tensor-cores tf32-off unfused-elementwise unfused-attention unaligned-gemm recomputation unfused-optimizer launch-bound conv-bias",
 	.report = "kernels",
-	.device_work = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_DEVICE_TIMES,
 	.run = few_blocks_run,
 };

@@ -1,6 +1,8 @@
 #include <stdlib.h>
 
 #include "analysis/names/names.h"
+#include "base/search.h"
+#include "base/sort.h"
 #include "detect/parts/compiled.h"
 #include "detect/parts/shared.h"
 
@@ -14,8 +16,6 @@ enum { FEWEST = 3, STEPS_TOLD = 3 };
 /* A launch takes microseconds; one that finds the queue full takes longer, but no longer than the kernels before it. */
 static const int64_t LOADING_LAUNCH_NS = 1000 * 1000;
 
-extern const struct detector detector_first_iteration;
-
 enum cause { ALLOCATING, LOADING, LAUNCHING, PROFILING, COMPILING, NEW_KERNELS, CAUSES };
 
 static const char *const cause_text[CAUSES] = {
@@ -28,25 +28,6 @@ static const char *const cause_text[CAUSES] = {
 struct first_iteration_sums {
 	int64_t ns[CAUSES];
 };
-
-/* The step that a moment of the host is in; ROW_NONE. */
-static uint32_t first_iteration_step_at(const struct steps *s, int64_t t)
-{
-	uint32_t a = 0, b = s->n;
-	while (a < b) {
-		uint32_t m = a + (b - a) / 2;
-		if (s->v[m].host_end_ns <= t)
-			a = m + 1;
-		else
-			b = m;
-	}
-	return a < s->n && s->v[a].host_start_ns <= t ? a : ROW_NONE;
-}
-
-static uint8_t is_compiler(struct str name)
-{
-	return compiled_is_compiler(name);
-}
 
 static enum cause first_iteration_cause_of(const struct profile *p, uint32_t span, const struct name_memo *compilers)
 {
@@ -65,13 +46,13 @@ static enum cause first_iteration_cause_of(const struct profile *p, uint32_t spa
 /* A thread is in one cause once at a time: cudaMalloc holds the cuMemCreate that it calls. */
 static void first_iteration_add_host(const struct profile *p, struct first_iteration_sums *v)
 {
-	struct name_memo compilers = name_memo_new(p, is_compiler);
+	struct name_memo compilers = name_memo_new(p, compiled_is_compiler);
 	int64_t done[CAUSES]; /* of this thread, until when the cause's time is counted */
 	for (uint32_t i = 0; i < p->span.rows.n; i++) { /* by thread, then start */
 		for (unsigned k = 0; k < CAUSES && (i == 0 || p->span.track[i] != p->span.track[i - 1]); k++)
 			done[k] = INT64_MIN;
 		enum cause c = first_iteration_cause_of(p, i, &compilers);
-		uint32_t step = c != CAUSES ? first_iteration_step_at(p->steps, p->span.start_ns[i]) : ROW_NONE;
+		uint32_t step = c != CAUSES ? shared_step_at(p->steps, p->span.start_ns[i]) : ROW_NONE;
 		if (step == ROW_NONE)
 			continue;
 		int64_t start = p->span.start_ns[i] > done[c] ? p->span.start_ns[i] : done[c], end = span_end(p, i);
@@ -85,7 +66,7 @@ static void first_iteration_add_host(const struct profile *p, struct first_itera
 static uint32_t first_iteration_step_of(const struct profile *p, uint32_t g)
 {
 	uint32_t call = p->gpu_op.call[g];
-	return first_iteration_step_at(p->steps, call != ROW_NONE ? p->span.start_ns[call] : p->gpu_op.start_ns[g]);
+	return shared_step_at(p->steps, call != ROW_NONE ? p->span.start_ns[call] : p->gpu_op.start_ns[g]);
 }
 
 /* Kernels by name: those that one step alone runs. */
@@ -106,12 +87,6 @@ static void first_iteration_add_kernels(const struct profile *p, struct first_it
 	mem_free(step);
 }
 
-static int ascending(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
-}
-
 /* A figure of each step, and the same in order. */
 struct figure {
 	int64_t *v, *sorted;
@@ -120,14 +95,7 @@ struct figure {
 /* The median of the figure over all steps but one. */
 static int64_t median_without(const struct figure *x, uint32_t n, uint32_t without)
 {
-	uint32_t at = 0, b = n;
-	while (at < b) {
-		uint32_t m = at + (b - at) / 2;
-		if (x->sorted[m] < x->v[without])
-			at = m + 1;
-		else
-			b = m;
-	}
+	uint32_t at = FIRST_WHERE(i, 0, n, x->sorted[i] >= x->v[without]);
 	uint32_t lower = (n - 2) / 2, upper = (n - 1) / 2; /* of the n - 1 that are left */
 	return (x->sorted[lower + (lower >= at)] + x->sorted[upper + (upper >= at)]) / 2;
 }
@@ -157,7 +125,7 @@ static void make_figures(struct first_iteration_work *x)
 		*f = (struct figure){NEW_ARRAY(n, int64_t), NEW_ARRAY(n, int64_t)};
 		for (uint32_t i = 0; i < n; i++)
 			f->v[i] = f->sorted[i] = figure_of(x, i, k);
-		qsort(f->sorted, n, sizeof *f->sorted, ascending);
+		sort_i64(f->sorted, n);
 	}
 }
 
@@ -302,7 +270,7 @@ static void first_iteration_report(const struct first_iteration_work *x, struct 
 {
 	const struct steps *s = x->p->steps;
 	struct buf problem = {0};
-	struct finding *d = findings_add(f, &detector_first_iteration, FINDING_INFO);
+	struct finding *d = findings_add(f, FINDING_INFO);
 	uint32_t last = 0;
 	int64_t ns = 0;
 	for (uint32_t i = 0; i < s->n; i++)
@@ -374,11 +342,11 @@ static void first_iteration_look(const struct first_iteration_work *x, struct fi
 	mem_free(is);
 }
 
-static int first_iteration_run(const struct profile *p, struct findings *f, struct err *e)
+static void first_iteration_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_first_iteration);
-	if (!w || w->kind != WINDOW_STEPS || p->steps->n < FEWEST)
-		return 0;
+	const struct step_time *w = shared_steps(f);
+	if (w->kind != WINDOW_STEPS || p->steps->n < FEWEST)
+		return;
 	struct first_iteration_work x = {.p = p, .w = w, .sum = NEW_ARRAY(p->steps->n, struct first_iteration_sums)};
 	first_iteration_add_host(p, x.sum);
 	first_iteration_add_kernels(p, x.sum);
@@ -389,7 +357,6 @@ static int first_iteration_run(const struct profile *p, struct findings *f, stru
 		mem_free(x.figure[k].v);
 		mem_free(x.figure[k].sorted);
 	}
-	return 0;
 }
 
 const struct detector detector_first_iteration = {
@@ -400,6 +367,6 @@ const struct detector detector_first_iteration = {
 	.fix = "Leave these steps out (--steps=A..B); record with schedule(wait, warmup, active), so that start-up is over when recording begins.",
 	.disprove = "Steps of this length come again and again in a longer recording: then they belong to the work.",
 	.report = "steps",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = first_iteration_run,
 };

@@ -9,8 +9,6 @@ static const double LEAST_TOLD = 2;
 /* How many causes the problem names, and places the evidence names for each. */
 enum { CAUSES_TOLD = 4, PLACES_TOLD = 2 };
 
-extern const struct detector detector_gpu_starvation;
-
 static const char *const advice[GAP_N_CAUSES] = {
 	[GAP_DATA] = "Load data in other processes (num_workers > 0; more of them where there are some), so that the batch is there when the step begins.",
 	[GAP_SYNC] = "Take out calls that wait for the device, or move them to where their result is needed.",
@@ -102,7 +100,7 @@ static void gpu_starvation_report(const struct profile *p, struct findings *f, c
 	double pct = step_time_pct(w, starved);
 	struct buf problem = {0}, evidence = {0};
 	rank(g, order, &n);
-	struct finding *x = findings_add(f, &detector_gpu_starvation, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	put_lead(w, &problem);
 	buf_printf(&problem, " has no work in %.1f %% of the %s, because the host has not launched any:", pct, w->time);
 	for (unsigned i = 0; i < n && i < CAUSES_TOLD && is_told(g, order[i], starved); i++)
@@ -134,16 +132,13 @@ static void gpu_starvation_report(const struct profile *p, struct findings *f, c
 	cover_waits(p, g, x);
 }
 
-static int gpu_starvation_run(const struct profile *p, struct findings *f, struct err *e)
+static void gpu_starvation_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_gpu_starvation);
-	if (!w)
-		return 0;
+	const struct step_time *w = shared_steps(f);
 	const struct gaps *g = shared_gaps(f);
 	int64_t starved = w->idle_ns - g->ns[GAP_LATENCY];
 	if (step_time_pct(w, starved) >= TOO_MUCH)
 		gpu_starvation_report(p, f, w, g, starved);
-	return 0;
 }
 
 const struct detector detector_gpu_starvation = {
@@ -153,6 +148,6 @@ const struct detector detector_gpu_starvation = {
 	.fix = "Remove what the host does in the gaps: the finding names it, by cause, op and line.",
 	.disprove = "The gaps vanish in a recording without stacks, shapes and memory, or by Nsight Systems: then the profiler made them.",
 	.symptom = 2,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = gpu_starvation_run,
 };

@@ -1,10 +1,9 @@
+#include "base/search.h"
 #include "detect/parts/compiled_calls.h"
 
 /* Percent of the steps' time between the graphs of broken calls. */
 static const double TOO_MUCH = 5, SEVERE = 25;
 enum { PLACES_TOLD = 3, OPS_TOLD = 3 };
-
-extern const struct detector detector_graph_breaks;
 
 struct graph_breaks_measured {
 	struct intervals when;
@@ -63,14 +62,7 @@ static void add_place(const struct compiled_calls *x, struct findings *f, struct
 /* What the GPU waits around a break: from the end of the graph before it to the start of the next one. */
 static int64_t idle_around(const struct compiled_calls *x, int64_t at_ns)
 {
-	size_t a = 0, b = x->between.n;
-	while (a < b) {
-		size_t m = a + (b - a) / 2;
-		if (x->between.v[m].end <= at_ns)
-			a = m + 1;
-		else
-			b = m;
-	}
+	size_t a = FIRST_WHERE(i, 0, x->between.n, x->between.v[i].end > at_ns);
 	return a < x->between.n && x->between.v[a].start <= at_ns ? step_time_idle_within(x->w, x->between.v[a].start, x->between.v[a].end) : 0;
 }
 
@@ -99,7 +91,7 @@ static void graph_breaks_report(const struct compiled_calls *x, struct findings 
 	int64_t ns = intervals_length(&c->when);
 	double pct = step_time_pct(w, ns);
 	struct buf b = {0};
-	struct finding *r = findings_add(f, &detector_graph_breaks, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *r = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	buf_printf(&b, "torch.compile leaves its graphs ");
 	put_mean(&b, (double)c->breaks / w->n);
 	buf_printf(&b, " time%s%s (graph breaks); the time between them takes %.1f %% of the %s", c->breaks == w->n ? "" : "s", w->a_step, pct, w->time);
@@ -119,7 +111,7 @@ static void graph_breaks_report(const struct compiled_calls *x, struct findings 
 		places_text(&c->eager, OPS_TOLD, w->n, true, &b);
 	}
 	r->evidence = finding_text(f, &b);
-	finding_looks_at_most(r, x->p, c->places.most_span != ROW_NONE ? &c->places : &c->eager);
+	finding_looks_at_most(r, x->p, c->places.most_ns ? &c->places : &c->eager);
 	finding_rests_on(r, w, c->breaks, ns);
 	finding_covers(r, &c->when);
 	finding_gain(r, w, ns, x->back.n ? "time without device work between the graphs of these calls, forward and backward, and device time of what is launched there"
@@ -137,30 +129,27 @@ static bool several_frames(const struct compiled_calls *x)
 static void graph_breaks_look(const struct compiled_calls *x, struct findings *f)
 {
 	struct graph_breaks_measured c = {0};
-	places_init(&c.places);
-	places_init(&c.eager);
 	find_cost(x, &c);
 	if (x->broken && step_time_pct(x->w, intervals_length(&c.when)) >= TOO_MUCH) {
 		graph_breaks_find_places(x, f, &c);
 		graph_breaks_report(x, f, &c);
 	} else if (x->unknown.n) {
-		findings_missing(f, &detector_graph_breaks, "%s", compiled_no_graphs_why);
+		findings_missing(f, "%s", compiled_no_graphs_why);
 	} else if (!x->broken && !x->entries && several_frames(x)) {
-		findings_missing(f, &detector_graph_breaks, "Python frames were not recorded: several compiled frames in a step may be of one function, or of several");
+		findings_missing(f, "Python frames were not recorded: several compiled frames in a step may be of one function, or of several");
 	}
 	intervals_release(&c.when);
 	places_release(&c.places);
 	places_release(&c.eager);
 }
 
-static int graph_breaks_run(const struct profile *p, struct findings *f, struct err *e)
+static void graph_breaks_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_graph_breaks);
-	struct compiled_calls *x = w ? compiled_calls_new(p, w) : NULL;
+	const struct step_time *w = shared_steps(f);
+	struct compiled_calls *x = compiled_calls_new(p, w);
 	if (x)
 		graph_breaks_look(x, f);
 	compiled_calls_free(x);
-	return 0;
 }
 
 const struct detector detector_graph_breaks = {
@@ -172,6 +161,6 @@ const struct detector detector_graph_breaks = {
 	       "function (torch.where, torch.cond), and wrap calls that cannot be traced as custom ops (torch.library.custom_op).",
 	.disprove = "With fullgraph=True the step is no shorter: then what stands between the graphs costs no less inside one.",
 	.shares = "gpu-starvation launch-bound low-gpu-utilization unfused-elementwise synchronising-calls",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = graph_breaks_run,
 };

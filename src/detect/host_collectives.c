@@ -7,8 +7,6 @@ static const double TOO_MUCH = 2, SEVERE = 10;
 static const int64_t LAUNCH_LONGEST_NS = 500 * 1000;
 enum { LAUNCHES_FEWEST = 20, PLACES_TOLD = 3 };
 
-extern const struct detector detector_host_collectives;
-
 /* What a host range of a collective is: the call that launches one on a device, or the collective itself, done by the host. */
 enum { NO_COLLECTIVE, LAUNCHES, DOES };
 
@@ -101,30 +99,24 @@ static void host_collectives_report(struct findings *f, const struct step_time *
 	int64_t ns = intervals_length(cost);
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
-	struct finding *y = findings_add(f, &detector_host_collectives, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *y = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	y->problem = arena_printf(&f->arena, done ? "The host does collectives itself, and the GPU has no work meanwhile: %.1f %% of the %s"
 	                                          : "The host launches collectives, and the GPU has no work meanwhile: %.1f %% of the %s", pct, w->time);
 	buf_printf(&evidence, "%s, without device work: ", w->per);
-	places_text(&x->places, PLACES_TOLD, w->n, true, &evidence);
-	y->evidence = finding_text(f, &evidence);
+	finding_evidence(y, f, &evidence, &x->places, PLACES_TOLD, w->n, true);
 	if (done)
 		y->advice = STR("Use the NCCL backend (RCCL on AMD) for tensors on GPUs, and let what the host has to exchange run beside device work (async_op=True).");
 	finding_looks_at(y, where->from_ns, where->to_ns);
-	finding_rests_on(y, w, x->places.events, ns);
-	finding_covers(y, cost);
-	finding_gain(y, w, ns, "the time without device work while the host is in these ranges");
+	finding_measured(y, w, x->places.events, ns, cost, "the time without device work while the host is in these ranges");
 }
 
-static int host_collectives_run(const struct profile *p, struct findings *f, struct err *e)
+static void host_collectives_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_host_collectives);
+	const struct step_time *w = shared_steps(f);
 	struct host_collectives_work x = {.p = p};
 	struct finding where = {0};
-	if (!w)
-		return 0;
 	x.waits = NEW_ARRAY(p->track.rows.n, struct intervals);
 	x.launches = NEW_ARRAY(p->track.rows.n, struct intervals);
-	places_init(&x.places);
 	find_waits(&x, shared_gaps(f), w->main_track);
 	host_collectives_find_ranges(&x, f, &where);
 	struct intervals cost = {0};
@@ -135,7 +127,6 @@ static int host_collectives_run(const struct profile *p, struct findings *f, str
 	places_release(&x.places);
 	mem_free(x.waits);
 	mem_free(x.launches);
-	return 0;
 }
 
 const struct detector detector_host_collectives = {
@@ -147,6 +138,6 @@ const struct detector detector_host_collectives = {
 	       "its shapes are fixed.",
 	.disprove = "The step takes as long with these collectives taken out: then other work of the host sets the pace.",
 	.shares = "gpu-starvation launch-bound",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = host_collectives_run,
 };

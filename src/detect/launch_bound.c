@@ -1,4 +1,5 @@
 #include "analysis/names/names.h"
+#include "base/search.h"
 #include "detect/parts/shared.h"
 
 /* A gap up to this is the pace of launching: an eager op takes the host 10 to 100 us; what takes longer is something else. */
@@ -9,8 +10,6 @@ static const double TOO_MUCH = 10, SEVERE = 30;
 static const int64_t QUEUED_NS = 8 * 1000;
 /* Gaps a step: fewer are single events, not a pace. Kernels in a row from the queue: fewer say nothing. */
 enum { FEWEST = 20, QUEUE_LEAST = 10 };
-
-extern const struct detector detector_launch_bound;
 
 struct pace {
 	uint64_t gaps, works, unknown; /* unknown: of the gaps, those whose next launch was not recorded */
@@ -53,14 +52,7 @@ static bool is_pace(const struct profile *p, const struct gap *x)
 /* Whether such a gap ends when a kernel starts. */
 static bool ends_pace(const struct profile *p, const struct gaps *g, int64_t start)
 {
-	uint32_t a = 0, b = g->n;
-	while (a < b) {
-		uint32_t m = a + (b - a) / 2;
-		if (g->v[m].end_ns < start)
-			a = m + 1;
-		else
-			b = m;
-	}
+	uint32_t a = FIRST_WHERE(i, 0, g->n, g->v[i].end_ns >= start);
 	return a < g->n && g->v[a].end_ns == start && is_pace(p, &g->v[a]);
 }
 
@@ -118,7 +110,7 @@ static void launch_bound_report(struct findings *f, const struct step_time *w, c
 	double pct = step_time_pct(w, m->gap_ns);
 	const char *each = w->kind == WINDOW_STEPS ? " a step" : "";
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_launch_bound, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The host launches small kernels more slowly than the GPU runs them: %.1f %% of the %s passes "
 	                          "between kernels, waiting for the next launch", pct, w->time);
 	buf_printf(&evidence, "%.0f kernels%s%s run for ", (double)m->works / w->n, each, m->collectives ? ", without collectives," : "");
@@ -135,23 +127,18 @@ static void launch_bound_report(struct findings *f, const struct step_time *w, c
 		buf_printf(&evidence, "; the queue of launches lasts for %llu kernels in a row at most, and then it is empty", (unsigned long long)m->queued);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at(x, m->most_from_ns, m->most_to_ns);
-	finding_rests_on(x, w, m->gaps, m->gap_ns);
-	finding_covers(x, &m->when);
-	finding_gain(x, w, m->gap_ns, "all these gaps");
+	finding_measured(x, w, m->gaps, m->gap_ns, &m->when, "all these gaps");
 }
 
-static int launch_bound_run(const struct profile *p, struct findings *f, struct err *e)
+static void launch_bound_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_launch_bound);
-	if (!w)
-		return 0;
+	const struct step_time *w = shared_steps(f);
 	struct pace m = launch_bound_measure(p, f, w, shared_gaps(f));
 	if (m.works && m.gaps >= (uint64_t)FEWEST * w->n && step_time_pct(w, m.gap_ns) >= TOO_MUCH) {
 		find_queue(p, w, shared_gaps(f), &m);
 		launch_bound_report(f, w, &m);
 	}
 	intervals_release(&m.when);
-	return 0;
 }
 
 const struct detector detector_launch_bound = {
@@ -163,6 +150,6 @@ const struct detector detector_launch_bound = {
 	.disprove = "Without the profiler (time the steps alone) the step is shorter by about the gaps: recording makes each launch dearer.",
 	.symptom = 1,
 	.shares = "gpu-starvation",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = launch_bound_run,
 };

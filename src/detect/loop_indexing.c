@@ -5,8 +5,6 @@ enum { ROUNDS = 10 };
 /* Percent of the steps' time that no device has work during such loops. */
 static const double TOO_MUCH = 1, SEVERE = 10;
 
-extern const struct detector detector_loop_indexing;
-
 /* The ops inside one op, or at the top of a thread, as they come. */
 struct loop_indexing_level {
 	uint32_t op;             /* ROW_NONE = top of the thread */
@@ -66,8 +64,7 @@ static void loop_indexing_leave(struct loop_indexing_work *x)
 
 static void loop_indexing_enter(struct loop_indexing_work *x, uint32_t op)
 {
-	MEM_GROW(x->level, x->cap, x->n + 1);
-	x->level[x->n++] = (struct loop_indexing_level){.op = op, .first = ROW_NONE, .last_select = ROW_NONE};
+	MEM_PUSH(x->level, x->n, x->cap, (struct loop_indexing_level){.op = op, .first = ROW_NONE, .last_select = ROW_NONE});
 }
 
 static void loop_indexing_look(struct loop_indexing_work *x)
@@ -100,15 +97,12 @@ static void loop_indexing_report(struct loop_indexing_work *x, int64_t ns)
 {
 	const struct step_time *w = x->w;
 	struct buf evidence = {0};
-	struct finding *d = findings_add(x->f, &detector_loop_indexing, step_time_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *d = findings_add(x->f, step_time_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	d->problem = arena_printf(&x->f->arena, "Python loops over the index of a tensor keep the GPU without work for %.1f %% of the %s",
 	                          step_time_pct(w, ns), w->time);
 	buf_printf(&evidence, "%s, %.0f rounds of the same ops between one aten::select and the next: ", w->per, (double)x->rounds / w->n);
-	places_text(&x->places, 3, w->n, true, &evidence);
-	d->evidence = finding_text(x->f, &evidence);
-	finding_rests_on(d, w, x->rounds, ns);
-	finding_covers(d, &x->host);
-	finding_gain(d, w, ns, "time without device work while the host is in these loops");
+	finding_evidence(d, x->f, &evidence, &x->places, 3, w->n, true);
+	finding_measured(d, w, x->rounds, ns, &x->host, "time without device work while the host is in these loops");
 }
 
 static void find_idle(struct loop_indexing_work *x)
@@ -119,12 +113,9 @@ static void find_idle(struct loop_indexing_work *x)
 	copies_rows_release(&rows);
 }
 
-static int loop_indexing_run(const struct profile *p, struct findings *f, struct err *e)
+static void loop_indexing_run(const struct profile *p, struct findings *f)
 {
-	struct loop_indexing_work x = {.p = p, .f = f, .w = shared_window(f, &detector_loop_indexing)};
-	if (!x.w)
-		return 0;
-	places_init(&x.places);
+	struct loop_indexing_work x = {.p = p, .f = f, .w = shared_steps(f)};
 	find_idle(&x);
 	loop_indexing_look(&x);
 	intervals_normalise(&x.host);
@@ -136,7 +127,6 @@ static int loop_indexing_run(const struct profile *p, struct findings *f, struct
 	intervals_release(&x.idle);
 	places_release(&x.places);
 	mem_free(x.level);
-	return 0;
 }
 
 const struct detector detector_loop_indexing = {
@@ -147,6 +137,6 @@ const struct detector detector_loop_indexing = {
 	.disprove = "Each round needs the result of the one before (a recurrence): then the loop cannot be taken out, only made cheaper.",
 	.shares = "gpu-starvation launch-bound tiny-copies",
 	.report = "operators",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = loop_indexing_run,
 };

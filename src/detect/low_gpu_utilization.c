@@ -6,8 +6,6 @@
 /* Of the time of the steps. */
 static const double TOO_LITTLE = 0.5, SEVERE = 0.25;
 
-extern const struct detector detector_low_gpu_utilization;
-
 /* By what the host does while the GPU waits. A larger batch is for launch-bound to propose: it helps where the pace of launching is the cause alone. */
 static const char *advice_for(const struct gaps *g)
 {
@@ -37,7 +35,7 @@ static void low_gpu_utilization_report(struct findings *f, const struct step_tim
 		if (l->v[i].busy_ns > busiest)
 			busiest = l->v[i].busy_ns;
 	int64_t ns = l->span_ns;
-	struct finding *x = findings_add(f, &detector_low_gpu_utilization, lowest < SEVERE && w->kind == WINDOW_STEPS ? FINDING_HIGH : FINDING_MEDIUM);
+	struct finding *x = findings_add(f, lowest < SEVERE && w->kind == WINDOW_STEPS ? FINDING_HIGH : FINDING_MEDIUM);
 	x->problem = arena_printf(&f->arena, "Low GPU utilization: " STR_FMT " of the %s with a kernel running", STR_ARG(buf_view(list)), w->time);
 	if (w->kind == WINDOW_STEPS)
 		x->evidence = arena_printf(&f->arena, "%.3f ms in %u step%s; the busiest device has work during %.3f ms of them", (double)ns / 1e6,
@@ -53,11 +51,9 @@ static void low_gpu_utilization_report(struct findings *f, const struct step_tim
 	finding_covers(x, &w->idle);
 }
 
-static int low_gpu_utilization_run(const struct profile *p, struct findings *f, struct err *e)
+static void low_gpu_utilization_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_low_gpu_utilization);
-	if (!w)
-		return 0;
+	const struct step_time *w = shared_steps(f);
 	struct gpu_metrics_list l;
 	struct buf list = {0};
 	double lowest = 1;
@@ -73,7 +69,6 @@ static int low_gpu_utilization_run(const struct profile *p, struct findings *f, 
 		low_gpu_utilization_report(f, w, &l, &list, lowest);
 	buf_release(&list);
 	gpu_metrics_release(&l);
-	return 0;
 }
 
 const struct detector detector_low_gpu_utilization = {
@@ -85,6 +80,6 @@ const struct detector detector_low_gpu_utilization = {
 	.disprove = "A recording of more steps, without their start-up, shows the GPU busy; or the GPU works for another process meanwhile.",
 	.symptom = 3,
 	.report = "devices",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = low_gpu_utilization_run,
 };

@@ -25,8 +25,6 @@ static const double
 /* Shared memory of a block: what a tile of a product takes at least. */
 enum { TILE_BYTES = 4096, PLACES_TOLD = 3 };
 
-extern const struct detector detector_low_occupancy;
-
 struct low_occupancy_measured {
 	struct places places;
 	struct gpu_most most;
@@ -138,47 +136,37 @@ static void low_occupancy_report(const struct profile *p, struct findings *f, co
 	for (int i = BY_SHARED; i <= BY_BLOCK; i++)
 		by = m->by_ns[i] > m->by_ns[by] ? i : by;
 	struct buf b = {0};
-	struct finding *x = findings_add(f, &detector_low_occupancy, m->sure && of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
+	struct finding *x = findings_add(f, m->sure && of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to kernels (no products) of which an SM holds few warps at once, %sbecause of %s",
 	                          pct, m->by_ns[by] == m->places.ns ? "" : "mostly ", names[by]);
 	buf_cstr(&b, w->n > 1 ? "Per step, alone on the GPU: " : "Alone on the GPU: ");
-	places_text(&m->places, PLACES_TOLD, w->n, true, &b);
-	x->evidence = finding_text(f, &b);
+	finding_evidence(x, f, &b, &m->places, PLACES_TOLD, w->n, true);
 	x->advice = str_from(remedies[by]);
 	finding_looks_at_most(x, p, &m->places);
-	finding_rests_on(x, NULL, m->places.events, m->places.ns);
-	x->has_share = true;
-	x->share_pct = pct;
+	finding_share(x, m->places.events, m->places.ns, pct);
 	finding_gains_most(x, f, w, &m->most, "time of these kernels x (1 - occupancy), as if they became faster in proportion to their warps, and no more than what they take "
 	                   "above the least time of their bytes, where that is known");
 }
 
-static int low_occupancy_run(const struct profile *p, struct findings *f, struct err *e)
+static void low_occupancy_run(const struct profile *p, struct findings *f)
 {
-	const struct detector *d = &detector_low_occupancy;
 	struct low_occupancy_measured m = {0};
-	if (p->durations_only) {
-		findings_missing(f, d, "the input holds durations, but no times");
-		return 0;
-	}
 	const struct step_time *w = shared_steps(f);
 	m.bounds = bounds_new(p);
-	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	low_occupancy_measure(&m, p, f, w);
 	bool counts = !w->n || step_time_pct(w, m.most.ns) >= LEAST;
 	if (counts && m.device_ns && 100.0 * (double)m.lost_ns >= TOO_MUCH * (double)m.device_ns)
 		low_occupancy_report(p, f, w, &m);
 	else if (!m.places.n && m.no_limits)
-		findings_missing(f, d, "how many warps an SM of these GPUs holds is not known");
+		findings_missing(f, "how many warps an SM of these GPUs holds is not known");
 	else if (!m.places.n && m.no_sms)
-		findings_missing(f, d, "the input does not say how many SMs the GPUs have");
+		findings_missing(f, "the input does not say how many SMs the GPUs have");
 	else if (!m.places.n && m.no_launch)
-		findings_missing(f, d, "the input does not state grid, block, registers and shared memory of kernels");
+		findings_missing(f, "the input does not state grid, block, registers and shared memory of kernels");
 	bounds_free(m.bounds);
 	places_release(&m.places);
 	gpu_most_release(&m.most);
-	return 0;
 }
 
 const struct detector detector_low_occupancy = {
@@ -190,7 +178,6 @@ const struct detector detector_low_occupancy = {
 	            "goes through memory.",
 	.shares = "unfused-elementwise unfused-attention dtype-conversions recomputation unfused-optimizer conv-bias zeroed-gradients",
 	.report = "kernels",
-	.device_work = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_DEVICE_TIMES,
 	.run = low_occupancy_run,
 };

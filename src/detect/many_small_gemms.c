@@ -7,8 +7,6 @@
 enum { FEWEST = 4, PLACES_TOLD = 3 };
 static const double TOO_MUCH = 5, LITTLE = 3, SEVERE = 15;
 
-extern const struct detector detector_many_small_gemms;
-
 /* Products of one kind that follow each other on a stream. */
 struct many_small_gemms_row {
 	const struct cost *cost;
@@ -97,7 +95,7 @@ static void many_small_gemms_report(const struct profile *p, struct findings *f,
 {
 	double pct = 100.0 * (double)m->places.ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	struct buf b = {0};
-	struct finding *x = findings_add(f, &detector_many_small_gemms, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
+	struct finding *x = findings_add(f, of_steps >= SEVERE ? FINDING_MEDIUM : of_steps >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to rows of small products of the same sizes, one after the "
 	                          "other, none of which fills the GPU", pct);
 	buf_cstr(&b, w->n > 1 ? "Per step: " : "");
@@ -105,25 +103,21 @@ static void many_small_gemms_report(const struct profile *p, struct findings *f,
 	buf_cstr(&b, ". None can read the result of the one before: it is of another size");
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &m->places);
-	finding_rests_on(x, NULL, m->places.events, m->places.ns);
-	x->has_share = true;
-	x->share_pct = pct;
+	finding_share(x, m->places.events, m->places.ns, pct);
 	finding_gains_most(x, f, w, &m->most, m->least_known ? "time of these rows above the longest product of each, or the FLOPs and bytes of all at the GPU's peaks" :
 	             "time of these rows above the longest product of each; the GPU's peaks are not known");
 }
 
-static int many_small_gemms_run(const struct profile *p, struct findings *f, struct err *e)
+static void many_small_gemms_run(const struct profile *p, struct findings *f)
 {
 	struct many_small_gemms_measured m = {.least_known = true};
 	const struct step_time *w = shared_steps(f);
-	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	many_small_gemms_measure(p, f, w, &m);
 	if (m.device_ns && 100.0 * (double)m.places.ns >= TOO_MUCH * (double)m.device_ns)
 		many_small_gemms_report(p, f, w, &m);
 	places_release(&m.places);
 	gpu_most_release(&m.most);
-	return 0;
 }
 
 const struct detector detector_many_small_gemms = {
@@ -136,7 +130,6 @@ const struct detector detector_many_small_gemms = {
 	.disprove = "One batched product of all of them takes as long, or something between the calls needs a result of the one before.",
 	.shares = "few-blocks launch-bound no-tensor-cores tf32-off unaligned-gemm",
 	.report = "gemm",
-	.device_work = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_DEVICE_WORK,
 	.run = many_small_gemms_run,
 };

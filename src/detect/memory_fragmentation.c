@@ -12,8 +12,6 @@ static const int64_t LEAST_BYTES = 256 << 20;
 static const int64_t SMALL_BYTES = 1 << 20;
 static const double GIB = 1 << 30;
 
-extern const struct detector detector_memory_fragmentation;
-
 /* Of one device. An allocation did not fit when the allocator took new memory from the driver though it held as much unused. */
 struct growth {
 	bool known;                      /* an event with totals came before: */
@@ -55,7 +53,7 @@ static void memory_fragmentation_report(const struct profile *p, struct findings
 {
 	int64_t total = p->device.memory_bytes[device], peak = g->most;
 	bool matters = total > 0 && (double)peak >= NEARLY_FULL * (double)total;
-	struct finding *x = findings_add(f, &detector_memory_fragmentation, matters ? FINDING_LOW : FINDING_INFO);
+	struct finding *x = findings_add(f, matters ? FINDING_LOW : FINDING_INFO);
 	struct buf b = {0};
 	x->problem = arena_printf(&f->arena, "Memory of GPU %d is held in pieces that do not fit: the allocator took %.2f GiB more in all, once while %.2f of the %.2f GiB "
 	                          "that it held were unused",
@@ -72,7 +70,7 @@ static void memory_fragmentation_report(const struct profile *p, struct findings
 	x->from_ns = x->to_ns = p->memory.time_ns[g->worst];
 }
 
-static int memory_fragmentation_run(const struct profile *p, struct findings *f, struct err *e)
+static void memory_fragmentation_run(const struct profile *p, struct findings *f)
 {
 	uint32_t n = p->device.rows.n;
 	struct growth *of = NEW_ARRAY(n, struct growth);
@@ -96,13 +94,12 @@ static int memory_fragmentation_run(const struct profile *p, struct findings *f,
 			memory_fragmentation_report(p, f, d, g);
 	}
 	if (!events)
-		findings_missing(f, &detector_memory_fragmentation, "no [memory] events of a GPU");
+		findings_missing(f, "no [memory] events of a GPU");
 	else if (!totals)
-		findings_missing(f, &detector_memory_fragmentation, "the [memory] events do not say how much the allocator holds");
+		findings_missing(f, "the [memory] events do not say how much the allocator holds");
 	else if (too_many)
-		findings_missing(f, &detector_memory_fragmentation, "by its [memory] events the allocator holds more than the GPU's memory");
+		findings_missing(f, "by its [memory] events the allocator holds more than the GPU's memory");
 	mem_free(of);
-	return 0;
 }
 
 const struct detector detector_memory_fragmentation = {
@@ -113,7 +110,6 @@ const struct detector detector_memory_fragmentation = {
 	.fix = "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which joins pieces; keep shapes the same (pad to a few lengths); allocate the largest batch first.",
 	.disprove = "The unused memory is of a pool that these allocations may not use: of another stream or of a CUDA graph. torch.cuda.memory_snapshot() tells.",
 	.report = "memory",
-	.device_work = true,
-	.needs = 0,
+	.where = DETECT_DEVICE_WORK,
 	.run = memory_fragmentation_run,
 };

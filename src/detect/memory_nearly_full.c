@@ -1,12 +1,9 @@
 #include "analysis/memory/memory.h"
-#include "analysis/recording.h"
 #include "base/mem.h"
 #include "detect/detect.h"
 
 /* Of the device's memory. */
 static const double TOO_MUCH = 0.9;
-
-extern const struct detector detector_memory_nearly_full;
 
 /* The most that was allocated on the device at a time; -1 = no event of it. Where the trace gives no running total, a lower
  * bound. */
@@ -20,7 +17,7 @@ static int64_t peak_allocated(const struct profile *p, const struct memory_peak 
 
 static void memory_nearly_full_report(struct findings *f, int32_t device, int64_t peak, int64_t total)
 {
-	struct finding *x = findings_add(f, &detector_memory_nearly_full, FINDING_LOW);
+	struct finding *x = findings_add(f, FINDING_LOW);
 	const double gib = 1024.0 * 1024.0 * 1024.0;
 	x->problem = arena_printf(&f->arena, "Memory of GPU %d is nearly full: %.1f %% of %.2f GiB was allocated at the peak", device,
 	                          100.0 * (double)peak / (double)total, (double)total / gib);
@@ -29,10 +26,8 @@ static void memory_nearly_full_report(struct findings *f, int32_t device, int64_
 	x->share_pct = 100.0 * (double)peak / (double)total;
 }
 
-static int memory_nearly_full_run(const struct profile *p, struct findings *f, struct err *e)
+static void memory_nearly_full_run(const struct profile *p, struct findings *f)
 {
-	(void)e;
-	const struct detector *d = &detector_memory_nearly_full;
 	bool seen = false, stated = false, too_many = false;
 	struct memory_peak *all;
 	size_t n = memory_peaks(p, INT64_MIN, INT64_MAX, &all);
@@ -46,12 +41,11 @@ static int memory_nearly_full_run(const struct profile *p, struct findings *f, s
 	}
 	mem_free(all);
 	if (p->gpu_op.rows.n && !stated)
-		findings_missing(f, d, "the input does not state the devices' memory");
+		findings_missing(f, "the input does not state the devices' memory");
 	else if (p->gpu_op.rows.n && !seen)
-		findings_missing(f, d, "no [memory] events of a GPU");
+		findings_missing(f, "no [memory] events of a GPU");
 	else if (too_many)
-		findings_missing(f, d, "by its [memory] events more is allocated than a GPU has memory");
-	return 0;
+		findings_missing(f, "by its [memory] events more is allocated than a GPU has memory");
 }
 
 const struct detector detector_memory_nearly_full = {
@@ -61,6 +55,5 @@ const struct detector detector_memory_nearly_full = {
 	.fix = "Use gradient checkpointing, or Automatic Mixed Precision to halve what activations take.",
 	.disprove = "Other processes use the GPU, or it was made full on purpose: steps take as long with a smaller batch, per sample.",
 	.report = "memory",
-	.needs = 0,
 	.run = memory_nearly_full_run,
 };

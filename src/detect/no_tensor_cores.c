@@ -4,8 +4,6 @@
 #include "analysis/time/bounds.h"
 #include "detect/parts/gpu_most.h"
 
-extern const struct detector detector_no_tensor_cores;
-
 /* Kernel time of ops, and what of it Tensor Cores could do or do. */
 struct no_tensor_cores_measured {
 	int64_t all_ns, eligible_ns, tc_ns, unknown_ns;
@@ -131,7 +129,7 @@ static void no_tensor_cores_report(const struct profile *p, struct findings *f, 
 	const char *cores = t->amd ? "matrix cores" : "Tensor Cores";
 	enum gpu_dtype best = GPU_FP32;
 	double save = no_tensor_cores_saving(t, &best);
-	struct finding *x = findings_add(f, &detector_no_tensor_cores, m->unknown_ns ? FINDING_LOW : FINDING_MEDIUM);
+	struct finding *x = findings_add(f, m->unknown_ns ? FINDING_LOW : FINDING_MEDIUM);
 	struct buf text = {0};
 	x->problem = arena_printf(&f->arena, "Kernels with %.0f %% of the time are launched by operators that could use %s, and none is "
 	                          "known to use them", pct, cores);
@@ -155,24 +153,21 @@ static void no_tensor_cores_report(const struct profile *p, struct findings *f, 
 		                   "their time above the least at that peak and the memory bandwidth");
 }
 
-static int no_tensor_cores_run(const struct profile *p, struct findings *f, struct err *e)
+static void no_tensor_cores_run(const struct profile *p, struct findings *f)
 {
-	(void)e;
-	const struct detector *d = &detector_no_tensor_cores;
 	struct target target = find_target(p);
 	if (target.types < 0)
-		findings_missing(f, d, "the input does not say what the GPUs are (their compute capability, or a name known here)");
+		findings_missing(f, "the input does not say what the GPUs are (their compute capability, or a name known here)");
 	if (target.types <= 0)
-		return 0;
+		return;
 	struct optree *t = optree_new(p, &optree_own);
 	struct no_tensor_cores_measured m = no_tensor_cores_measure(p, f, t, &target);
 	if (!m.all_ns)
-		findings_missing(f, d, "no kernel can be attributed to an operator");
+		findings_missing(f, "no kernel can be attributed to an operator");
 	else if (!m.tc_ns && m.eligible_ns)
 		no_tensor_cores_report(p, f, &m, &target);
 	gpu_most_release(&m.most);
 	optree_free(t);
-	return 0;
 }
 
 const struct detector detector_no_tensor_cores = {
@@ -183,7 +178,6 @@ const struct detector detector_no_tensor_cores = {
 	       "bfloat16 and TF32 from 8.0, also FP8 from 8.9; AMD Instinct: float16 and bfloat16.",
 	.disprove = "With mixed precision the step is no shorter: then memory, launches or the host limit these kernels, not arithmetic.",
 	.report = "tensor-cores",
-	.device_work = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS,
+	.where = DETECT_DEVICE_WORK,
 	.run = no_tensor_cores_run,
 };

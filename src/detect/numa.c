@@ -3,8 +3,6 @@
 /* Percent of the steps' time in copies that nothing hides: with less, it does not matter where host memory lies. */
 static const double WORTH = 1;
 
-extern const struct detector detector_numa;
-
 static bool is_host_copy(const struct profile *p, uint32_t g)
 {
 	return copy_way(profile_str(p, p->gpu_op.name[g])) != COPY_NEITHER;
@@ -12,17 +10,14 @@ static bool is_host_copy(const struct profile *p, uint32_t g)
 
 /* Nsight Systems states the CPUs of threads (--cpuctxsw), the sockets of CPUs and the bus of a GPU, but not to which socket a bus belongs; others state none
  * of it. So this detector never finds anything: where copies matter it says that it cannot know, and how the user can. */
-static int numa_run(const struct profile *p, struct findings *f, struct err *e)
+static void numa_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_numa);
+	const struct step_time *w = shared_steps(f);
 	struct copies c;
-	if (!w)
-		return 0;
 	copies_measure(p, f, w, is_host_copy, &c);
 	if (step_time_pct(w, c.exposed_ns) >= WORTH)
-		findings_missing(f, &detector_numa, "no recording states to which NUMA node a GPU belongs");
+		findings_missing(f, "no recording states to which NUMA node a GPU belongs");
 	copies_release(&c);
-	return 0;
 }
 
 const struct detector detector_numa = {
@@ -33,7 +28,6 @@ const struct detector detector_numa = {
 	.fix = "Bind each process to the node of its GPU: numactl --cpunodebind=N --membind=N, or the launcher's option for it (torchrun --numa-binding=node).",
 	.disprove = "Copies are as fast under numactl for each node.",
 	.report = "memcpy",
-	.device_work = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = numa_run,
 };

@@ -5,8 +5,6 @@ static const double TOO_MUCH = 1, SEVERE = 10;
 /* Less tells latency, not the rate of the bus. */
 enum { PLACES_TOLD = 2, RATE_LEAST_BYTES = 1 << 20 };
 
-extern const struct detector detector_pageable_copies;
-
 static bool is_pageable(const struct profile *p, uint32_t g)
 {
 	struct str name = profile_str(p, p->gpu_op.name[g]);
@@ -30,7 +28,7 @@ static void pageable_copies_report(const struct profile *p, struct findings *f, 
 	int64_t ns = c->exposed_ns + c->idle_ns;
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_pageable_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "Copies from or to pageable host memory keep the GPU from other work for %.1f %% of the %s", pct, w->time);
 	buf_printf(&evidence, "%s: %.*f copies of %.2f MiB together; ", w->per, c->n % w->n ? 1 : 0, (double)c->n / w->n, (double)c->bytes / w->n / (1 << 20));
 	put_ns(&evidence, (double)c->exposed_ns / w->n);
@@ -43,24 +41,19 @@ static void pageable_copies_report(const struct profile *p, struct findings *f, 
 	buf_printf(&evidence, ". Kernels run beside copies and sets in %.1f %% of the time in which the GPU works", copies_overlap_pct(p, w));
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &c->places);
-	finding_rests_on(x, w, c->n, ns);
-	finding_covers(x, &c->when);
-	finding_gain(x, w, ns, "these copies where nothing hides them, and the idle time in their calls");
+	finding_measured(x, w, c->n, ns, &c->when, "these copies where nothing hides them, and the idle time in their calls");
 }
 
-static int pageable_copies_run(const struct profile *p, struct findings *f, struct err *e)
+static void pageable_copies_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_pageable_copies);
+	const struct step_time *w = shared_steps(f);
 	struct copies c;
-	if (!w)
-		return 0;
 	copies_measure(p, f, w, is_pageable, &c);
 	if (step_time_pct(w, c.exposed_ns + c.idle_ns) >= TOO_MUCH)
 		pageable_copies_report(p, f, w, &c);
 	else if (!c.n && pageable_copies_count_unknown(p, w))
-		findings_missing(f, &detector_pageable_copies, "the input does not tell pageable from pinned memory");
+		findings_missing(f, "the input does not tell pageable from pinned memory");
 	copies_release(&c);
-	return 0;
 }
 
 const struct detector detector_pageable_copies = {
@@ -73,6 +66,6 @@ const struct detector detector_pageable_copies = {
 	.disprove = "With pinned memory the step is no shorter: then the copy waits for the data, or nothing is there to hide it.",
 	.shares = "gpu-starvation",
 	.report = "memcpy",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = pageable_copies_run,
 };

@@ -1,12 +1,11 @@
 #include <stdlib.h>
 
+#include "base/sort.h"
 #include "detect/parts/shared.h"
 
 /* Percent of the window's time in which GPUs only copy to each other. */
 static const double TOO_MUCH = 10, SEVERE = 50;
 enum { PAIRS_TOLD = 4 };
-
-extern const struct detector detector_peer_copies;
 
 /* Copies from one GPU to another one. */
 struct peer_copies_pair {
@@ -41,10 +40,8 @@ static void add_pair(const struct profile *p, struct peers *x, uint32_t g)
 	uint32_t id = intern_put(&x->pairs, (const char *)k, sizeof k), i = id - 1;
 	if (!id)
 		return; /* more pairs than an interner holds */
-	if (i == x->n) {
-		MEM_GROW(x->v, x->cap, x->n + 1);
-		x->v[x->n++] = (struct peer_copies_pair){.from = k[0], .to = k[1]};
-	}
+	if (i == x->n)
+		MEM_PUSH(x->v, x->n, x->cap, (struct peer_copies_pair){.from = k[0], .to = k[1]});
 	int64_t bytes = p->launch.bytes[p->gpu_op.launch[g]];
 	x->v[i].ns += p->gpu_op.dur_ns[g];
 	if (bytes > 0 && __builtin_add_overflow(x->v[i].bytes, bytes, &x->v[i].bytes))
@@ -76,9 +73,7 @@ static int by_rate(const void *a, const void *b)
 {
 	const struct peer_copies_pair *x = a, *y = b;
 	double rate_x = x->ns && x->bytes ? (double)x->bytes / (double)x->ns : 1e30, rate_y = y->ns && y->bytes ? (double)y->bytes / (double)y->ns : 1e30;
-	if (rate_x != rate_y)
-		return rate_x < rate_y ? -1 : 1;
-	return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
+	return COMPARE(rate_x, rate_y) ?: COMPARE(x->from, y->from) ?: COMPARE(x->to, y->to);
 }
 
 static void put_pairs(const struct peers *x, struct buf *out)
@@ -101,7 +96,7 @@ static void peer_copies_report(const struct profile *p, struct findings *f, cons
 {
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
-	struct finding *y = findings_add(f, &detector_peer_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *y = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	y->problem = arena_printf(&f->arena, "In %.1f %% of the %s GPUs only copy to each other, and none does other work", pct, w->time);
 	qsort(x->v, x->n, sizeof *x->v, by_rate);
 	buf_printf(&evidence, "%llu cop%s: ", (unsigned long long)x->copies, x->copies == 1 ? "y" : "ies");
@@ -112,18 +107,13 @@ static void peer_copies_report(const struct profile *p, struct findings *f, cons
 		buf_cstr(&evidence, "; these are sums over copies that overlap, so that they exceed the time looked at");
 	y->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(y, p, &x->places);
-	finding_rests_on(y, w, x->copies, ns);
-	finding_covers(y, &x->when);
-	finding_gain(y, w, ns, "copies between GPUs while no GPU does other work");
+	finding_measured(y, w, x->copies, ns, &x->when, "copies between GPUs while no GPU does other work");
 }
 
-static int peer_copies_run(const struct profile *p, struct findings *f, struct err *e)
+static void peer_copies_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_peer_copies);
+	const struct step_time *w = shared_steps(f);
 	struct peers x = {0};
-	if (!w)
-		return 0;
-	places_init(&x.places);
 	intern_init(&x.pairs);
 	peer_copies_measure(p, f, w, &x);
 	int64_t ns = intervals_length(&x.when);
@@ -133,7 +123,6 @@ static int peer_copies_run(const struct profile *p, struct findings *f, struct e
 	places_release(&x.places);
 	intern_release(&x.pairs);
 	mem_free(x.v);
-	return 0;
 }
 
 const struct detector detector_peer_copies = {
@@ -144,6 +133,6 @@ const struct detector detector_peer_copies = {
 	       "computation; replace copies by hand with collectives of NCCL.",
 	.disprove = "The next computation needs all of the data, and they are no larger than they must be: then only a faster link helps.",
 	.report = "memcpy",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = peer_copies_run,
 };

@@ -7,17 +7,14 @@ static const int64_t FRAME_NS = 250;
 /* Percent of the time that the host keeps the GPU waiting which that would be. */
 static const double FRAMES_TOO_MUCH = 10;
 
-extern const struct detector detector_profiler_overhead;
-
 static void report_overhead(const struct profile *p, struct findings *f, const struct step_time *w, const struct gaps *g)
 {
 	double pct = step_time_pct(w, g->ns[GAP_PROFILER]);
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_profiler_overhead, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The GPU has no work for %.1f %% of the %s because the profiler itself runs", pct, w->time);
 	buf_printf(&evidence, "%s: ", w->per);
-	places_text(&g->place[GAP_PROFILER], 3, w->n, false, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &g->place[GAP_PROFILER], 3, w->n, false);
 	if (!str_eqc(p->format, "kineto"))
 		x->advice = STR("Believe times on the GPU, not the gaps between them; record again with fewer kinds of events, without backtraces, and few steps at a time.");
 	finding_rests_on(x, w, g->place[GAP_PROFILER].events, g->ns[GAP_PROFILER]);
@@ -34,7 +31,7 @@ static uint64_t count_frames(const struct profile *p, const struct step_time *w)
 
 static void report_frames(struct findings *f, const struct step_time *w, uint64_t frames, int64_t starved)
 {
-	struct finding *x = findings_add(f, &detector_profiler_overhead, FINDING_INFO);
+	struct finding *x = findings_add(f, FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "Recording stacks makes this run slower: part of the %.1f %% of the %s in which the GPU waits for the "
 	                          "host is the profiler's", step_time_pct(w, starved), w->time);
 	x->evidence = arena_printf(&f->arena, "%.0f calls of Python functions%s were recorded. Their cost is not recorded; at no less than "
@@ -44,11 +41,9 @@ static void report_frames(struct findings *f, const struct step_time *w, uint64_
 	x->events = frames;
 }
 
-static int profiler_overhead_run(const struct profile *p, struct findings *f, struct err *e)
+static void profiler_overhead_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_profiler_overhead);
-	if (!w)
-		return 0;
+	const struct step_time *w = shared_steps(f);
 	const struct gaps *g = shared_gaps(f);
 	int64_t starved = w->idle_ns - g->ns[GAP_LATENCY];
 	if (step_time_pct(w, g->ns[GAP_PROFILER]) >= TOO_MUCH)
@@ -56,7 +51,6 @@ static int profiler_overhead_run(const struct profile *p, struct findings *f, st
 	uint64_t frames = count_frames(p, w);
 	if (step_time_pct(w, starved) >= FRAMES_TOO_MUCH && 100.0 * (double)frames * (double)FRAME_NS >= FRAMES_TOO_MUCH * (double)starved)
 		report_frames(f, w, frames, starved);
-	return 0;
 }
 
 const struct detector detector_profiler_overhead = {
@@ -68,6 +62,6 @@ const struct detector detector_profiler_overhead = {
 	.disprove = "A recording without stacks, shapes and memory has steps of the same length.",
 	.shares = "gpu-starvation",
 	.report = "api",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = profiler_overhead_run,
 };

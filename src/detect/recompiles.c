@@ -8,13 +8,6 @@ static const int64_t SHORTEST_NS = 1000 * 1000;
 /* Ranges (guards, further compilation) that may stand between the compiler's and its frame's. */
 enum { PLACES_TOLD = 3, STEPS_TOLD = 4, RANGES_BETWEEN = 8 };
 
-extern const struct detector detector_recompiles;
-
-static uint8_t recompiles_class_of(struct str name)
-{
-	return compiled_is_compiler(name);
-}
-
 struct compiles {
 	struct places places;    /* by frame */
 	struct inside_cost cost;
@@ -108,7 +101,7 @@ static void recompiles_report(const struct profile *p, struct findings *f, const
 	int64_t ns = intervals_length(&m->cost.when);
 	double pct = step_time_pct(w, ns);
 	struct buf b = {0};
-	struct finding *x = findings_add(f, &detector_recompiles, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "torch.compile compiles within the %s: %.1f %% of the %s", w->kind == WINDOW_STEPS ? "steps" : "time looked at", pct, w->time);
 	buf_printf(&b, "Its compiler runs %llu time%s", (unsigned long long)m->n, m->n == 1 ? "" : "s");
 	recompiles_put_steps(p, w, m, &b);
@@ -125,20 +118,16 @@ static void recompiles_report(const struct profile *p, struct findings *f, const
 		           (unsigned long long)m->again, (unsigned long long)m->calls, m->again == 1 ? "runs" : "run", STR_ARG(m->latest));
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &m->places);
-	finding_rests_on(x, w, m->n, ns);
-	finding_covers(x, &m->cost.when);
-	finding_gain(x, w, ns, "time without device work while the compiler runs, and device time of what it launches to compare kernels");
+	finding_measured(x, w, m->n, ns, &m->cost.when,
+	                 "time without device work while the compiler runs, and device time of what it launches to compare kernels");
 }
 
-static int recompiles_run(const struct profile *p, struct findings *f, struct err *e)
+static void recompiles_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_recompiles);
+	const struct step_time *w = shared_steps(f);
 	struct compiles m = {0};
-	if (!w)
-		return 0;
-	uint8_t *mark = inside_new(p, recompiles_class_of, NULL);
+	uint8_t *mark = inside_new(p, compiled_is_compiler, NULL);
 	m.steps = NEW_ARRAY(p->steps->n + 1, uint32_t);
-	places_init(&m.places);
 	recompiles_measure(p, f, w, mark, &m);
 	if (m.n && step_time_pct(w, intervals_length(&m.cost.when)) >= TOO_MUCH)
 		recompiles_report(p, f, w, &m);
@@ -146,7 +135,6 @@ static int recompiles_run(const struct profile *p, struct findings *f, struct er
 	places_release(&m.places);
 	mem_free(m.steps);
 	mem_free(mark);
-	return 0;
 }
 
 const struct detector detector_recompiles = {
@@ -158,6 +146,6 @@ const struct detector detector_recompiles = {
 	       "TORCH_LOGS=recompiles names the guard that failed.",
 	.disprove = "Later steps of a longer recording hold no compilation: then these are the first calls, and nothing is lost in steady work.",
 	.shares = "gpu-starvation launch-bound low-gpu-utilization profiler-overhead graph-breaks",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = recompiles_run,
 };

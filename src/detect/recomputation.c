@@ -10,8 +10,6 @@ static const double TOO_MUCH = 10;
 static const double ROOM = 75;
 enum { PLACES_TOLD = 3 };
 
-extern const struct detector detector_recomputation;
-
 /* Marks and classes. In a backward node (NODE), the forward pass runs again (AGAIN) inside a frame of torch.utils.checkpoint, the node of its
  * reentrant form, or a module; within that form the backward pass then goes on (NODE again). */
 enum { OUTSIDE, NODE, AGAIN, MODULE };
@@ -46,15 +44,14 @@ static void recomputation_find_places(const struct profile *p, struct findings *
 static void recomputation_report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct inside_cost c,
                                  double compute_pct)
 {
-	struct places t;
+	struct places t = {0};
 	struct buf evidence = {0};
 	double used = memory_share_pct(p, MEMORY_ALLOCATED);
-	struct finding *x = findings_add(f, &detector_recomputation, used >= 0 && used < ROOM ? FINDING_LOW : FINDING_INFO);
+	struct finding *x = findings_add(f, used >= 0 && used < ROOM ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the GPU's computing time goes to running the forward pass again (activation "
 	                          "checkpointing)", compute_pct);
 	buf_printf(&evidence, "%.0f pieces of device work%s are launched by the forward pass within the backward pass. %s, most time: ",
 	           (double)c.works / w->n, w->a_step, w->per);
-	places_init(&t);
 	recomputation_find_places(p, f, w, mark, &t);
 	places_text(&t, PLACES_TOLD, w->n, true, &evidence);
 	places_release(&t);
@@ -69,11 +66,9 @@ static void recomputation_report(const struct profile *p, struct findings *f, co
 	finding_gain(x, w, c.device_ns + c.idle_ns, "device time of this work, and the time without device work while the host runs it");
 }
 
-static int recomputation_run(const struct profile *p, struct findings *f, struct err *e)
+static void recomputation_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_recomputation);
-	if (!w)
-		return 0;
+	const struct step_time *w = shared_steps(f);
 	uint8_t *mark = inside_new(p, recomputation_class_of, recomputation_mark_of);
 	struct inside_cost c = inside_cost_of(p, w, mark, AGAIN);
 	struct busy b;
@@ -83,7 +78,6 @@ static int recomputation_run(const struct profile *p, struct findings *f, struct
 		recomputation_report(p, f, w, mark, c, pct < 100 ? pct : 100);
 	inside_cost_release(&c);
 	mem_free(mark);
-	return 0;
 }
 
 const struct detector detector_recomputation = {
@@ -95,6 +89,6 @@ const struct detector detector_recomputation = {
 	.disprove = "Without it the run does not fit in memory, or only with a batch so small that a sample takes longer.",
 	.shares = "gpu-starvation",
 	.report = "modules",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = recomputation_run,
 };

@@ -3,8 +3,6 @@
 /* Percent of the steps' time that the loop spends making batches while no device has work. */
 static const double TOO_MUCH = 1, SEVERE = 10;
 
-extern const struct detector detector_single_process_dataloader;
-
 enum { OUTSIDE, LOADER };
 
 static uint8_t single_process_dataloader_class_of(struct str name)
@@ -14,11 +12,10 @@ static uint8_t single_process_dataloader_class_of(struct str name)
 
 static void single_process_dataloader_report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, const struct inside_cost *c)
 {
-	struct places t;
+	struct places t = {0};
 	struct buf evidence = {0};
 	double pct = step_time_pct(w, c->idle_ns);
-	struct finding *x = findings_add(f, &detector_single_process_dataloader, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	places_init(&t);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		bool outermost = p->span.parent[i] == ROW_NONE || mark[p->span.parent[i]] != LOADER;
 		if (mark[i] == LOADER && outermost && step_time_has(w, p->span.start_ns[i]))
@@ -27,27 +24,21 @@ static void single_process_dataloader_report(const struct profile *p, struct fin
 	x->problem = arena_printf(&f->arena, "Batches are made in the training process itself, and the GPU has no work meanwhile for %.1f %% of the %s",
 	                          pct, w->time);
 	buf_printf(&evidence, "%s: ", w->per);
-	places_text(&t, 2, w->n, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &t, 2, w->n, true);
 	finding_looks_at_most(x, p, &t);
-	finding_rests_on(x, w, t.events, c->idle_ns);
-	finding_covers(x, &c->when);
-	finding_gain(x, w, c->idle_ns, "time without device work while the host is in the loader");
+	finding_measured(x, w, t.events, c->idle_ns, &c->when, "time without device work while the host is in the loader");
 	places_release(&t);
 }
 
-static int single_process_dataloader_run(const struct profile *p, struct findings *f, struct err *e)
+static void single_process_dataloader_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_single_process_dataloader);
-	if (!w)
-		return 0;
+	const struct step_time *w = shared_steps(f);
 	uint8_t *mark = inside_new(p, single_process_dataloader_class_of, NULL);
 	struct inside_cost c = inside_cost_of(p, w, mark, LOADER);
 	if (step_time_pct(w, c.idle_ns) >= TOO_MUCH)
 		single_process_dataloader_report(p, f, w, mark, &c);
 	inside_cost_release(&c);
 	mem_free(mark);
-	return 0;
 }
 
 const struct detector detector_single_process_dataloader = {
@@ -58,6 +49,6 @@ const struct detector detector_single_process_dataloader = {
 	.disprove = "The batch is made in no time (data in memory already), and workers only add copying: the step is longer with them.",
 	.shares = "gpu-starvation",
 	.report = "steps",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = single_process_dataloader_run,
 };

@@ -5,8 +5,6 @@
 static const double TOO_MUCH = 5, SEVERE = 20;
 enum { PLACES_TOLD = 3 };
 
-extern const struct detector detector_sleeping_host;
-
 static uint8_t sleeps(struct str name)
 {
 	static const char *const names[] = {"<built-in function sleep>", "nanosleep", "clock_nanosleep", "usleep", "sleep"};
@@ -50,7 +48,7 @@ static void sleeping_host_report(const struct profile *p, struct findings *f, co
 	int64_t ns = intervals_length(when);
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_sleeping_host, !steps ? FINDING_INFO : pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, !steps ? FINDING_INFO : pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The program sleeps, and the GPU has no work meanwhile: %.1f %% of the %s", pct, w->time);
 	buf_printf(&evidence, "%s: ", w->per);
 	places_text(places, PLACES_TOLD, w->n, true, &evidence);
@@ -64,20 +62,16 @@ static void sleeping_host_report(const struct profile *p, struct findings *f, co
 		finding_gain(x, w, ns, "the time without work of the GPU while the program sleeps");
 }
 
-static int sleeping_host_run(const struct profile *p, struct findings *f, struct err *e)
+static void sleeping_host_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_sleeping_host);
+	const struct step_time *w = shared_steps(f);
 	struct intervals when = {0};
-	struct places places;
-	if (!w)
-		return 0;
-	places_init(&places);
+	struct places places = {0};
 	find_sleep(p, f, w, &when, &places);
 	if (step_time_pct(w, intervals_length(&when)) >= TOO_MUCH)
 		sleeping_host_report(p, f, w, &when, &places);
 	intervals_release(&when);
 	places_release(&places);
-	return 0;
 }
 
 const struct detector detector_sleeping_host = {
@@ -87,6 +81,6 @@ const struct detector detector_sleeping_host = {
 	.fix = "Take the sleep out of the loop, or wait for what it waits for (an event, a queue) in another thread.",
 	.disprove = "The pause was made on purpose, to set two parts of a measurement apart.",
 	.shares = "gpu-starvation",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = sleeping_host_run,
 };

@@ -1,23 +1,15 @@
 #include "analysis/names/names.h"
+#include "base/search.h"
 #include "detect/parts/shared.h"
 
 /* Percent of the steps' time that the GPU stands idle after such calls. */
 static const double TOO_MUCH = 2, SEVERE = 10;
 enum { PLACES_TOLD = 3 };
 
-extern const struct detector detector_synchronising_calls;
-
 /* The index of the gap that the device is in when a call returns; ROW_NONE = the device has work. */
 static uint32_t gap_at(const struct gaps *g, int64_t t)
 {
-	uint32_t a = 0, b = g->n;
-	while (a < b) {
-		uint32_t m = a + (b - a) / 2;
-		if (g->v[m].end_ns <= t)
-			a = m + 1;
-		else
-			b = m;
-	}
+	uint32_t a = FIRST_WHERE(i, 0, g->n, g->v[i].end_ns > t);
 	return a < g->n && g->v[a].start_ns <= t ? a : ROW_NONE;
 }
 
@@ -106,34 +98,28 @@ static void synchronising_calls_report(struct findings *f, const struct step_tim
 {
 	double pct = step_time_pct(w, m->places.ns);
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_synchronising_calls, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The host waits for the GPU %.*f times%s, and the GPU then waits for the host: %.1f %% of the %s",
 	                          m->calls % w->n ? 1 : 0, (double)m->calls / w->n, w->kind == WINDOW_STEPS ? " a step" : "", pct, w->time);
 	buf_printf(&evidence, "%s, the host waits ", w->per);
 	put_ns(&evidence, (double)m->wait_ns / w->n);
 	buf_cstr(&evidence, " in these calls. Idle after them: ");
-	places_text(&m->places, PLACES_TOLD, w->n, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &m->places, PLACES_TOLD, w->n, true);
 	finding_looks_at(x, m->most_from_ns, m->most_to_ns);
-	finding_rests_on(x, w, m->calls, m->places.ns);
-	finding_covers(x, &m->when);
-	finding_gain(x, w, m->places.ns, "the time without device work after each of these calls, but no more than the call waited");
+	finding_measured(x, w, m->calls, m->places.ns, &m->when,
+	                 "the time without device work after each of these calls, but no more than the call waited");
 }
 
-static int synchronising_calls_run(const struct profile *p, struct findings *f, struct err *e)
+static void synchronising_calls_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_synchronising_calls);
+	const struct step_time *w = shared_steps(f);
 	struct synchronising_calls_waits m = {0};
-	if (!w)
-		return 0;
-	places_init(&m.places);
 	synchronising_calls_measure(p, f, shared_gaps(f), &m);
 	intervals_normalise(&m.when);
 	if (step_time_pct(w, m.places.ns) >= TOO_MUCH)
 		synchronising_calls_report(f, w, &m);
 	intervals_release(&m.when);
 	places_release(&m.places);
-	return 0;
 }
 
 const struct detector detector_synchronising_calls = {
@@ -145,6 +131,6 @@ const struct detector detector_synchronising_calls = {
 	       "torch.where instead of nonzero and boolean indexing; take out synchronize() calls.",
 	.disprove = "The step takes as long with these calls taken out: then the GPU would have been without work there anyway.",
 	.shares = "gpu-starvation pageable-copies tiny-copies",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = synchronising_calls_run,
 };

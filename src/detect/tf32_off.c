@@ -7,8 +7,6 @@
 static const double TOO_MUCH = 5, SEVERE = 25;
 enum { PLACES_TOLD = 3 };
 
-extern const struct detector detector_tf32_off;
-
 /* By the model of the op, or where shapes were not recorded, by its name. */
 static bool is_matmul(struct str op, const struct cost *c)
 {
@@ -119,7 +117,7 @@ static void tf32_off_report(const struct profile *p, struct findings *f, const s
 	double pct = 100.0 * (double)m->places.ns / (double)m->kernel_ns, save = tf32_off_saving(p);
 	unsigned steps = w->n ? w->n : 1;
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_tf32_off, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the kernel time goes to float32 matrix products on ordinary cores, though "
 	                          "the GPU could do them in TF32 on Tensor Cores", pct);
 	buf_printf(&evidence, "By the kernels' names%s: ", w->n ? ", per step" : "");
@@ -130,9 +128,7 @@ static void tf32_off_report(const struct profile *p, struct findings *f, const s
 		put_no_peaks(p, &evidence);
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &m->places);
-	finding_rests_on(x, NULL, m->places.events, m->places.ns);
-	x->has_share = true;
-	x->share_pct = pct;
+	finding_share(x, m->places.events, m->places.ns, pct);
 	if (save > 0)
 		finding_gains_most(x, f, w, &m->most, "time of these kernels x (1 - float32 peak / TF32 peak), and no more than their time above the least at "
 		             "TF32's peak and the memory bandwidth");
@@ -140,23 +136,20 @@ static void tf32_off_report(const struct profile *p, struct findings *f, const s
 		finding_covers_most(x, w, &m->most);
 }
 
-static int tf32_off_run(const struct profile *p, struct findings *f, struct err *e)
+static void tf32_off_run(const struct profile *p, struct findings *f)
 {
-	const struct detector *d = &detector_tf32_off;
 	struct tf32_off_measured m = {0};
 	if (is_amd(p)) /* TF32 is no setting of PyTorch there */
-		return 0;
+		return;
 	const struct step_time *w = shared_steps(f);
-	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	tf32_off_measure(p, f, w, &m);
 	if (m.kernel_ns && 100.0 * (double)m.places.ns / (double)m.kernel_ns >= TOO_MUCH)
 		tf32_off_report(p, f, w, &m);
 	else if (m.unknown)
-		findings_missing(f, d, "the input does not say what the GPUs are (their compute capability, or a name known here)");
+		findings_missing(f, "the input does not say what the GPUs are (their compute capability, or a name known here)");
 	places_release(&m.places);
 	gpu_most_release(&m.most);
-	return 0;
 }
 
 const struct detector detector_tf32_off = {
@@ -168,7 +161,6 @@ const struct detector detector_tf32_off = {
 	.disprove = "With TF32 allowed the same kernels run (the library has none for these shapes), or they are bound by memory.",
 	.shares = "no-tensor-cores",
 	.report = "tensor-cores",
-	.device_work = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_DEVICE_WORK,
 	.run = tf32_off_run,
 };

@@ -5,8 +5,6 @@
 static const double OFTEN = 5, MOSTLY = 50;
 enum { SAMPLES_MIN = 2 };
 
-extern const struct detector detector_throttling;
-
 static double throttling_share(const struct gpu_samples *s, uint64_t n) { return 100.0 * (double)n / (double)s->told; }
 
 static void put_clocks(struct buf *b, const struct gpu_samples *s)
@@ -24,7 +22,7 @@ static void put_clocks(struct buf *b, const struct gpu_samples *s)
 static void throttling_report(struct findings *f, const struct gpu_samples *s, uint64_t n, enum finding_severity severity, const char *by, const char *advice)
 {
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_throttling, severity);
+	struct finding *x = findings_add(f, severity);
 	x->problem = arena_printf(&f->arena, "GPU %d is slowed down by %s in %.0f %% of the samples", s->device, by, throttling_share(s, n));
 	buf_printf(&evidence, "%llu of %llu samples by NVML:", (unsigned long long)n, (unsigned long long)s->told);
 	for (const struct gpu_reason *r = gpu_reasons; r->id; r++)
@@ -53,11 +51,10 @@ static void throttling_look(struct findings *f, const struct gpu_samples *s)
 		throttling_report(f, s, either, FINDING_MEDIUM, "its hardware", "Look at its temperature and its power supply (nvidia-smi -q -d PERFORMANCE).");
 }
 
-static int throttling_run(const struct profile *p, struct findings *f, struct err *e)
+static void throttling_run(const struct profile *p, struct findings *f)
 {
 	struct gpu_samples_list l;
 	bool told = false;
-	(void)e;
 	gpu_samples_measure(p, &l);
 	for (uint32_t i = 0; i < l.n; i++) {
 		told |= l.v[i].told >= SAMPLES_MIN;
@@ -65,13 +62,12 @@ static int throttling_run(const struct profile *p, struct findings *f, struct er
 			throttling_look(f, &l.v[i]);
 	}
 	if (!p->gpu_op.rows.n && !l.n)
-		findings_missing(f, &detector_throttling, "the input has no device work");
+		findings_missing(f, "the input has no device work");
 	else if (!l.n)
-		findings_missing(f, &detector_throttling, "the input has no samples of the GPUs' clocks");
+		findings_missing(f, "the input has no samples of the GPUs' clocks");
 	else if (!told)
-		findings_missing(f, &detector_throttling, "fewer than %d samples tell what lowers the GPUs' clocks", SAMPLES_MIN);
+		findings_missing(f, "fewer than %d samples tell what lowers the GPUs' clocks", SAMPLES_MIN);
 	gpu_samples_release(&l);
-	return 0;
 }
 
 const struct detector detector_throttling = {

@@ -6,8 +6,6 @@ enum { TOO_MANY = 20, PLACES_TOLD = 3 };
 /* Percent of the steps' time that they keep the device from other work. */
 static const double TOO_MUCH = 1, SEVERE = 10;
 
-extern const struct detector detector_tiny_copies;
-
 static bool is_tiny(const struct profile *p, uint32_t g)
 {
 	int64_t bytes = p->launch.bytes[p->gpu_op.launch[g]];
@@ -35,7 +33,7 @@ static void tiny_copies_report(const struct profile *p, struct findings *f, cons
 	const char *each = w->kind == WINDOW_STEPS ? " a step" : "";
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_tiny_copies, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	if (one_by_one)
 		x->problem = arena_printf(&f->arena, "%.0f of %.0f small copies%s between host and GPU follow one another, each for itself where one could bring all: "
 		                          "%.1f %% of the %s", (double)rows->copies / w->n, (double)c->n / w->n, each, pct, w->time);
@@ -49,8 +47,7 @@ static void tiny_copies_report(const struct profile *p, struct findings *f, cons
 		buf_printf(&evidence, ". In the rows of them, the host waits for the GPU %.0f times%s, one comes every %.1f us", (double)count_waits(p, &rows->when) / w->n, each,
 		           (double)intervals_length(&rows->when) / 1e3 / (double)rows->copies);
 	buf_printf(&evidence, ". %s, copying or in calls to copy: ", w->per);
-	places_text(&c->places, PLACES_TOLD, w->n, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &c->places, PLACES_TOLD, w->n, true);
 	if (one_by_one)
 		x->advice = STR("Copy the whole tensor once, before the loop, and read its elements on the host (x.cpu(), x.tolist()); or compute on the GPU and copy the result.");
 	finding_looks_at_most(x, p, &c->places);
@@ -60,13 +57,11 @@ static void tiny_copies_report(const struct profile *p, struct findings *f, cons
 	                                  : "these copies where nothing hides them, and the idle time in their calls");
 }
 
-static int tiny_copies_run(const struct profile *p, struct findings *f, struct err *e)
+static void tiny_copies_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_tiny_copies);
+	const struct step_time *w = shared_steps(f);
 	struct copies c;
 	struct copy_rows rows;
-	if (!w)
-		return 0;
 	copies_measure(p, f, w, is_tiny, &c);
 	copies_rows(p, w, COPY_TINY_BYTES, &rows);
 	intervals_union(&c.when, &rows.when, &c.when);
@@ -75,7 +70,6 @@ static int tiny_copies_run(const struct profile *p, struct findings *f, struct e
 		tiny_copies_report(p, f, w, &c, &rows, ns);
 	copies_rows_release(&rows);
 	copies_release(&c);
-	return 0;
 }
 
 const struct detector detector_tiny_copies = {
@@ -87,6 +81,6 @@ const struct detector detector_tiny_copies = {
 	.disprove = "The step takes as long when the values are made on the GPU: then other work of the host sets the pace.",
 	.shares = "gpu-starvation pageable-copies launch-bound",
 	.report = "memcpy",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = tiny_copies_run,
 };

@@ -8,8 +8,6 @@ enum { ALIGN = 8, SHAPES_TOLD = 3 };
 /* Percent of the kernel time: where the kernel's name shows that it suffers; where only the shape does. */
 static const double TOO_MUCH = 2, SEVERE = 10, TOO_MUCH_BY_SHAPE = 5;
 
-extern const struct detector detector_unaligned_gemm;
-
 enum { PAD_M = 1, PAD_N = 2, PAD_K = 4 };
 
 /* The distance between rows (or columns) of a matrix, from the strides of its last two dimensions; 0 = not told, or a vector. */
@@ -157,29 +155,24 @@ static void unaligned_gemm_report(const struct profile *p, struct findings *f, c
 	const struct places *t = shown ? &m->shown : &m->by_shape;
 	double pct = 100.0 * (double)t->ns / (double)m->kernel_ns;
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_unaligned_gemm, !shown ? FINDING_INFO : pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, !shown ? FINDING_INFO : pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the kernel time goes to products of 16-bit matrices whose rows are no multiple of %d elements%s",
 	                          pct, ALIGN, shown ? ", by kernels that read them in smaller pieces or without Tensor Cores" :
 	                          "; whether their kernels suffer from it, their names do not tell");
 	buf_cstr(&evidence, w->n ? "Per step: " : "In the recording: ");
-	places_text(t, SHAPES_TOLD, w->n, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, t, SHAPES_TOLD, w->n, true);
 	finding_looks_at_most(x, p, t);
-	finding_rests_on(x, NULL, t->events, t->ns);
-	x->has_share = true;
-	x->share_pct = pct;
+	finding_share(x, t->events, t->ns, pct);
 	finding_gains_most(x, f, w, shown ? &m->shown_above : &m->above, m->no_peaks ?
 	             "time of these kernels above the least at the GPU's peaks, and all of it where these or their bytes are not known" :
 	             "time of these kernels above the least: their FLOPs at the GPU's peak or their bytes at its bandwidth, whichever is longer");
 }
 
-static int unaligned_gemm_run(const struct profile *p, struct findings *f, struct err *e)
+static void unaligned_gemm_run(const struct profile *p, struct findings *f)
 {
 	struct unaligned_gemm_measured m = {0};
 	const struct step_time *w = shared_steps(f);
 	m.bounds = bounds_new(p);
-	places_init(&m.shown);
-	places_init(&m.by_shape);
 	gpu_most_init(&m.shown_above, p);
 	gpu_most_init(&m.above, p);
 	unaligned_gemm_measure(p, f, w, &m);
@@ -192,7 +185,6 @@ static int unaligned_gemm_run(const struct profile *p, struct findings *f, struc
 	gpu_most_release(&m.shown_above);
 	places_release(&m.shown);
 	places_release(&m.by_shape);
-	return 0;
 }
 
 const struct detector detector_unaligned_gemm = {
@@ -203,7 +195,6 @@ const struct detector detector_unaligned_gemm = {
 	.disprove = "The same product with the padded size takes as long.",
 	.shares = "no-tensor-cores tf32-off",
 	.report = "gemm",
-	.device_work = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_DEVICE_WORK,
 	.run = unaligned_gemm_run,
 };

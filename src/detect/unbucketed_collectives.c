@@ -13,8 +13,6 @@ static const int64_t BETWEEN_NS = 1000 * 1000;
 /* Percent of the steps' time. */
 static const double TOO_MUCH = 1, SEVERE = 10;
 
-extern const struct detector detector_unbucketed_collectives;
-
 struct small {
 	struct places places;
 	uint64_t n, sized;        /* of them, those whose size was recorded */
@@ -176,7 +174,7 @@ static void unbucketed_collectives_report(const struct profile *p, struct findin
 	bool sized = s->sized == s->n;
 	double pct = step_time_pct(w, ns);
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_unbucketed_collectives, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "%.0f of %.0f collectives%s%s are small and sent one by one, though nothing is computed between them that needs their results",
 	                          (double)s->n / per, (double)all / per, w->kind == WINDOW_STEPS ? " a step" : "", gpus > 1 ? " and GPU" : "");
 	buf_cstr(&evidence, "Each takes ");
@@ -192,8 +190,7 @@ static void unbucketed_collectives_report(const struct profile *p, struct findin
 	buf_printf(&evidence, ". %s, the GPU has no work for ", w->per);
 	put_ns(&evidence, (double)s->host_ns / w->n);
 	buf_cstr(&evidence, " while the host launches them and sees to their messages; on the device: ");
-	places_text(&s->places, PLACES_TOLD, per, true, &evidence);
-	x->evidence = finding_text(f, &evidence);
+	finding_evidence(x, f, &evidence, &s->places, PLACES_TOLD, per, true);
 	finding_looks_at_most(x, p, &s->places);
 	finding_rests_on(x, w, s->n, s->exposed_ns / gpus);
 	finding_covers(x, &s->covers);
@@ -203,20 +200,16 @@ static void unbucketed_collectives_report(const struct profile *p, struct findin
 	                                     "them and in between; how long their bytes take is not known");
 }
 
-static int unbucketed_collectives_run(const struct profile *p, struct findings *f, struct err *e)
+static void unbucketed_collectives_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_unbucketed_collectives);
+	const struct step_time *w = shared_steps(f);
 	struct small s = {0};
 	uint32_t n_rows = 0, gpus = 0;
-	(void)e;
-	if (!w)
-		return 0;
 	struct collectives *c = collectives_new(p, f, w);
 	for (uint32_t i = 0; i < c->n_gpus; i++)
 		gpus += c->gpu[i].n > 0;
 	if (c->n >= (uint64_t)FEWEST * w->n * (gpus ? gpus : 1)) {
 		uint32_t *row = unbucketed_collectives_find_rows(p, c, &n_rows);
-		places_init(&s.places);
 		find_pace(p, c, &s);
 		unbucketed_collectives_measure(p, f, w, c, row, n_rows, &s);
 		int64_t ns = device_gain(w, &s) / gpus + s.host_ns;
@@ -228,7 +221,6 @@ static int unbucketed_collectives_run(const struct profile *p, struct findings *
 		mem_free(row);
 	}
 	collectives_free(c);
-	return 0;
 }
 
 const struct detector detector_unbucketed_collectives = {
@@ -239,6 +231,6 @@ const struct detector detector_unbucketed_collectives = {
 	       "for others, all_reduce_coalesced or a coalescing manager of torch.distributed.",
 	.disprove = "Something on the host needs the result of each before the next is sent.",
 	.shares = "communication-bound host-collectives gpu-starvation launch-bound",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = unbucketed_collectives_run,
 };

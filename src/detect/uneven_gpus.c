@@ -8,8 +8,6 @@ static const double TOO_UNEVEN = 20, SEVERE = 40;
 static const double LEAST_BUSY = 10;
 enum { DEVICES_MAX = 64 };
 
-extern const struct detector detector_uneven_gpus;
-
 struct uneven_gpus_load {
 	int32_t device;
 	int64_t ns;
@@ -40,7 +38,7 @@ static void uneven_gpus_report(struct findings *f, const struct step_time *w, co
 	int64_t sum = 0;
 	double pct = 100.0 * (double)(most->ns - least->ns) / (double)most->ns;
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_uneven_gpus, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "GPU %d computes %.0f %% less than GPU %d", least->device, pct, most->device);
 	buf_cstr(&evidence, "Computing time a step, without communication:");
 	for (unsigned i = 0; i < n; i++) {
@@ -53,11 +51,9 @@ static void uneven_gpus_report(struct findings *f, const struct step_time *w, co
 	finding_gain(x, w, most->ns - sum / n, "computing time of the most loaded GPU - the mean of all");
 }
 
-static int uneven_gpus_run(const struct profile *p, struct findings *f, struct err *e)
+static void uneven_gpus_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_uneven_gpus);
-	if (!w)
-		return 0;
+	const struct step_time *w = shared_steps(f);
 	struct uneven_gpus_load *v = NEW_ARRAY(DEVICES_MAX, struct uneven_gpus_load), *most = v, *least = v;
 	uint8_t *of = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	unsigned n = uneven_gpus_find_devices(p, v, of);
@@ -72,7 +68,6 @@ static int uneven_gpus_run(const struct profile *p, struct findings *f, struct e
 		uneven_gpus_report(f, w, v, n, most, least);
 	mem_free(of);
 	mem_free(v);
-	return 0;
 }
 
 const struct detector detector_uneven_gpus = {
@@ -82,6 +77,6 @@ const struct detector detector_uneven_gpus = {
 	.fix = "Give each GPU the same work: batches of equal length, stages of equal cost, nothing that only one rank does.",
 	.disprove = "The GPUs run different parts of a pipeline that overlap over several steps, so that none waits.",
 	.report = "devices",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = uneven_gpus_run,
 };

@@ -7,8 +7,6 @@ static const double LITTLE = 3, SEVERE = 10, WORST = 25;
 /* Elements of 16 bits that make the 16 bytes which Tensor Core kernels read at once. */
 enum { ALIGN = 8, SHAPES_TOLD = 3 };
 
-extern const struct detector detector_unfused_attention;
-
 static void unfused_attention_describe(const struct attention *x, struct buf *b)
 {
 	buf_printf(b, "%s%lld queries x %lld keys, %lld heads x batch, head size %lld", x->backward ? "backward, " : "", (long long)x->q,
@@ -32,10 +30,9 @@ static void put_aspects(const struct attentions *a, struct buf *b)
 
 static void unfused_attention_put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct attentions *a, struct finding *x)
 {
-	struct places shapes;
+	struct places shapes = {0};
 	struct layer_count layers;
 	struct buf b = {0}, text = {0};
-	places_init(&shapes);
 	layer_count_init(&layers, p, f);
 	for (uint32_t i = 0; i < a->n; i++) {
 		buf_clear(&text);
@@ -59,7 +56,7 @@ static void unfused_attention_find_most(const struct profile *p, const struct st
 {
 	gpu_most_init(most, p);
 	for (uint32_t i = 0; i < a->n; i++)
-		gpu_most_add(most, p, a->v[i].gpu, attention_above_ns(&a->v[i]));
+		gpu_most_add(most, p, a->v[i].gpu, bounds_above_ns(a->v[i].ns, a->v[i].least_ns));
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (a->member[g])
 			gpu_most_add(most, p, g, 0);
@@ -71,14 +68,12 @@ static void unfused_attention_report(const struct profile *p, struct findings *f
 	struct gpu_most most;
 	unfused_attention_find_most(p, w, a, &most);
 	double pct = 100.0 * (double)a->ns / (double)a->device_ns, above = w->n ? step_time_pct(w, most.ns) : pct;
-	struct finding *x = findings_add(f, &detector_unfused_attention, above >= WORST ? FINDING_HIGH : above >= SEVERE ? FINDING_MEDIUM :
+	struct finding *x = findings_add(f, above >= WORST ? FINDING_HIGH : above >= SEVERE ? FINDING_MEDIUM :
 	                                 above >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to attention whose products and softmax are kernels of their own, which "
 	                          "write all scores to memory and read them again", pct);
 	unfused_attention_put_evidence(p, f, w, a, x);
-	finding_rests_on(x, NULL, a->kernels, a->ns);
-	x->has_share = true;
-	x->share_pct = pct;
+	finding_share(x, a->kernels, a->ns, pct);
 	finding_gains_most(x, f, w, &most, a->least_known ?
 	             "time of these kernels above the least of one fused kernel: the FLOPs of the products at the GPU's peak (half of them where scores are "
 	             "masked; backward five products) or the bytes of Q, K, V and the result at its bandwidth, whichever is longer" :
@@ -86,15 +81,13 @@ static void unfused_attention_report(const struct profile *p, struct findings *f
 	gpu_most_release(&most);
 }
 
-static int unfused_attention_run(const struct profile *p, struct findings *f, struct err *e)
+static void unfused_attention_run(const struct profile *p, struct findings *f)
 {
-	const struct detector *d = &detector_unfused_attention;
 	const struct attentions *a = attentions_of(p, f);
 	if (attentions_matter(a))
 		unfused_attention_report(p, f, shared_steps(f), a);
 	else if (a->unsized_ns)
-		findings_missing(f, d, "there are kernels of softmax between products whose shapes were not recorded");
-	return 0;
+		findings_missing(f, "there are kernels of softmax between products whose shapes were not recorded");
 }
 
 const struct detector detector_unfused_attention = {
@@ -108,7 +101,6 @@ const struct detector detector_unfused_attention = {
 	            "or what lies between the products is nothing that a fused kernel can do.",
 	.shares = "unaligned-gemm tf32-off no-tensor-cores unfused-elementwise recomputation",
 	.report = "gemm",
-	.device_work = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_DEVICE_WORK,
 	.run = unfused_attention_run,
 };

@@ -1,3 +1,4 @@
+#include "analysis/time/bounds.h"
 #include "detect/parts/elementwise_chains.h"
 #include "detect/parts/gpu_most.h"
 #include "detect/parts/layer_count.h"
@@ -9,8 +10,6 @@ static const double UNKNOWN = 50;
 enum { CHAINS_TOLD = 3, OPS_TOLD = 8 };
 /* What a kernel moves at least, on average: kernels that move less are bound by their launches, not by memory. */
 static const double LEAST_BYTES = 4096;
-
-extern const struct detector detector_unfused_elementwise;
 
 static struct str unfused_elementwise_short_name(struct str op)
 {
@@ -62,10 +61,9 @@ static uint32_t main_op(const struct profile *p, struct findings *f, const uint3
 static void unfused_elementwise_put_evidence(const struct profile *p, struct findings *f, const struct step_time *w, const struct chains *c, struct finding *x)
 {
 	unsigned steps = w->n ? w->n : 1;
-	struct places which;
+	struct places which = {0};
 	struct layer_count layers;
 	struct buf b = {0}, ops = {0};
-	places_init(&which);
 	layer_count_init(&layers, p, f);
 	for (uint32_t i = 0; i < c->n; i++) {
 		const uint32_t *gpu = c->gpu + c->v[i].first;
@@ -98,7 +96,7 @@ static void unfused_elementwise_find_most(const struct profile *p, const struct 
 	gpu_most_init(most, p);
 	for (uint32_t i = 0; i < c->n; i++)
 		for (uint32_t k = 0; k < c->v[i].n; k++)
-			gpu_most_add(most, p, c->gpu[c->v[i].first + k], k ? 0 : chain_above_ns(&c->v[i]));
+			gpu_most_add(most, p, c->gpu[c->v[i].first + k], k ? 0 : bounds_above_ns(c->v[i].ns, c->v[i].least_ns));
 	gpu_most_choose(most, w);
 }
 
@@ -107,13 +105,11 @@ static void unfused_elementwise_report(const struct profile *p, struct findings 
 	struct gpu_most most;
 	unfused_elementwise_find_most(p, w, c, &most);
 	double pct = 100.0 * (double)c->ns / (double)c->device_ns, above = w->n ? step_time_pct(w, most.ns) : pct;
-	struct finding *x = findings_add(f, &detector_unfused_elementwise, above >= SEVERE ? FINDING_MEDIUM : above >= LITTLE ? FINDING_LOW : FINDING_INFO);
+	struct finding *x = findings_add(f, above >= SEVERE ? FINDING_MEDIUM : above >= LITTLE ? FINDING_LOW : FINDING_INFO);
 	x->problem = arena_printf(&f->arena, "%.1f %% of the device time (without collectives) goes to chains of kernels that do next to no arithmetic, "
 	                          "each of which reads from memory what the one before it wrote", pct);
 	unfused_elementwise_put_evidence(p, f, w, c, x);
-	finding_rests_on(x, NULL, c->n_gpu, c->ns);
-	x->has_share = true;
-	x->share_pct = pct;
+	finding_share(x, c->n_gpu, c->ns, pct);
 	finding_gains_most(x, f, w, &most, c->least_known ?
 	             "time of these chains above that of reading the operands of the first kernel and writing the result of the last, once, at the GPU's "
 	             "memory bandwidth" :
@@ -121,17 +117,15 @@ static void unfused_elementwise_report(const struct profile *p, struct findings 
 	gpu_most_release(&most);
 }
 
-static int unfused_elementwise_run(const struct profile *p, struct findings *f, struct err *e)
+static void unfused_elementwise_run(const struct profile *p, struct findings *f)
 {
-	const struct detector *d = &detector_unfused_elementwise;
 	struct chains *c = chains_new(p, f);
 	bool moves = (double)c->bytes >= LEAST_BYTES * (double)c->n_gpu;
 	if (moves && c->device_ns && 100.0 * (double)c->above_ns >= TOO_MUCH * (double)c->device_ns)
 		unfused_elementwise_report(p, f, shared_steps(f), c);
 	else if (100.0 * (double)c->passing_ns >= TOO_MUCH * (double)c->device_ns && 100.0 * (double)c->unsized_ns > UNKNOWN * (double)c->passing_ns)
-		findings_missing(f, d, "the ops or shapes of most elementwise kernels were not recorded");
+		findings_missing(f, "the ops or shapes of most elementwise kernels were not recorded");
 	chains_free(c);
-	return 0;
 }
 
 const struct detector detector_unfused_elementwise = {
@@ -145,7 +139,6 @@ const struct detector detector_unfused_elementwise = {
 	            "alone, which a trace cannot prove.",
 	.shares = "launch-bound recomputation no-tensor-cores",
 	.report = "roofline",
-	.device_work = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_DEVICE_WORK,
 	.run = unfused_elementwise_run,
 };

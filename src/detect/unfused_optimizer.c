@@ -6,8 +6,6 @@ static const double TOO_MUCH_SINGLE = 2, TOO_MUCH_FOREACH = 5, SEVERE = 10;
 /* Kernels a step; a model with few parameters has few. */
 enum { FEWEST_SINGLE = 50, FEWEST_FOREACH = 10 };
 
-extern const struct detector detector_unfused_optimizer;
-
 enum { OUTSIDE, OPTIMIZER };
 
 /* torch's own, which have foreach forms. Of another one the advice would be worth nothing. */
@@ -71,7 +69,7 @@ static void unfused_optimizer_report(const struct profile *p, struct findings *f
 	bool single = !k.foreach;
 	struct str frame = single_frame(p);
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_unfused_optimizer, !single ? FINDING_INFO : pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, !single ? FINDING_INFO : pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The optimizer takes %.1f %% of the %s, %s", pct, w->time,
 	                          single ? "updating the parameters one by one" : "in several passes over the parameters (foreach)");
 	buf_printf(&evidence, "%.0f kernels%s inside Optimizer.step, %.0f of them for many tensors at once, %.0f fused; together ",
@@ -83,16 +81,13 @@ static void unfused_optimizer_report(const struct profile *p, struct findings *f
 	if (single && frame.n)
 		buf_printf(&evidence, "; recorded frame: " STR_FMT, STR_ARG(frame));
 	x->evidence = finding_text(f, &evidence);
-	finding_rests_on(x, w, k.all, ns);
-	finding_covers(x, &c.when);
-	finding_gain(x, w, ns, "the optimizer's device work and the idle time in it; reading and writing the parameters once remains");
+	finding_measured(x, w, k.all, ns, &c.when,
+	                 "the optimizer's device work and the idle time in it; reading and writing the parameters once remains");
 }
 
-static int unfused_optimizer_run(const struct profile *p, struct findings *f, struct err *e)
+static void unfused_optimizer_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_unfused_optimizer);
-	if (!w)
-		return 0;
+	const struct step_time *w = shared_steps(f);
 	uint8_t *mark = inside_new(p, unfused_optimizer_class_of, NULL);
 	struct kernels k = count_kernels(p, w, mark);
 	struct inside_cost c = inside_cost_of(p, w, mark, OPTIMIZER);
@@ -102,7 +97,6 @@ static int unfused_optimizer_run(const struct profile *p, struct findings *f, st
 		unfused_optimizer_report(p, f, w, k, c);
 	inside_cost_release(&c);
 	mem_free(mark);
-	return 0;
 }
 
 const struct detector detector_unfused_optimizer = {
@@ -113,6 +107,6 @@ const struct detector detector_unfused_optimizer = {
 	.disprove = "With fused=True the step takes as long: the optimizer overlaps other work, or other work of the host sets the pace.",
 	.shares = "gpu-starvation launch-bound",
 	.report = "operators",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = unfused_optimizer_run,
 };

@@ -25,8 +25,6 @@ static const double
 	SEVERE = 15;           /* percent of each, from which it is medium */
 enum { PLACES_TOLD = 3, GRIDS_MOST = 64 };
 
-extern const struct detector detector_wave_quantisation;
-
 struct wave_quantisation_measured {
 	struct places places;
 	struct gpu_most most;    /* what they lose at most */
@@ -143,7 +141,7 @@ static void wave_quantisation_report(const struct profile *p, struct findings *f
 {
 	double pct = 100.0 * m->lost_ns / (double)m->device_ns, of_steps = w->n ? step_time_pct(w, m->most.ns) : 0;
 	struct buf b = {0};
-	struct finding *x = findings_add(f, &detector_wave_quantisation, pct >= SEVERE && of_steps >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
+	struct finding *x = findings_add(f, pct >= SEVERE && of_steps >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The last blocks of products run on a part of the GPU, which costs %.1f %% of the device time (without "
 	                          "collectives), if all blocks take equally long", pct);
 	buf_cstr(&b, w->n > 1 ? "Per step, alone on the GPU: " : "Alone on the GPU: ");
@@ -151,38 +149,29 @@ static void wave_quantisation_report(const struct profile *p, struct findings *f
 	wave_quantisation_put_whole(m, &b);
 	x->evidence = finding_text(f, &b);
 	finding_looks_at_most(x, p, &m->places);
-	finding_rests_on(x, NULL, m->places.events, m->places.ns);
-	x->has_share = true;
-	x->share_pct = pct;
+	finding_share(x, m->places.events, m->places.ns, pct);
 	finding_gains_most(x, f, w, &m->most, "time of these kernels x (1 - waves / waves rounded up), and no more than what they take above the least at the GPU's peaks");
 }
 
-static int wave_quantisation_run(const struct profile *p, struct findings *f, struct err *e)
+static void wave_quantisation_run(const struct profile *p, struct findings *f)
 {
-	const struct detector *d = &detector_wave_quantisation;
 	struct wave_quantisation_measured m = {0};
-	if (p->durations_only) {
-		findings_missing(f, d, "the input holds durations, but no times");
-		return 0;
-	}
 	const struct step_time *w = shared_steps(f);
 	m.bounds = bounds_new(p);
-	places_init(&m.places);
 	gpu_most_init(&m.most, p);
 	wave_quantisation_measure(&m, p, f, w);
 	bool counts = !w->n || step_time_pct(w, m.most.ns) >= LEAST;
 	if (counts && m.device_ns && 100.0 * m.lost_ns >= TOO_MUCH * (double)m.device_ns)
 		wave_quantisation_report(p, f, w, &m);
 	else if (!m.places.n && m.no_limits)
-		findings_missing(f, d, "how many blocks an SM of these GPUs holds is not known");
+		findings_missing(f, "how many blocks an SM of these GPUs holds is not known");
 	else if (!m.places.n && m.no_sms)
-		findings_missing(f, d, "the input does not say how many SMs the GPUs have");
+		findings_missing(f, "the input does not say how many SMs the GPUs have");
 	else if (!m.places.n && m.no_launch)
-		findings_missing(f, d, "the input does not state grid, registers and shared memory of products");
+		findings_missing(f, "the input does not state grid, registers and shared memory of products");
 	bounds_free(m.bounds);
 	places_release(&m.places);
 	gpu_most_release(&m.most);
-	return 0;
 }
 
 const struct detector detector_wave_quantisation = {
@@ -195,7 +184,6 @@ const struct detector detector_wave_quantisation = {
 	            "clocks, cache or memory bandwidth to themselves.",
 	.shares = "no-tensor-cores tf32-off unfused-attention unaligned-gemm recomputation cudnn-benchmark",
 	.report = "kernels",
-	.device_work = true,
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_DEVICE_TIMES,
 	.run = wave_quantisation_run,
 };

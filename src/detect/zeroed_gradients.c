@@ -3,8 +3,6 @@
 /* Percent of the steps' time: one memset a parameter, and a launch for each. Less is not worth a change. */
 static const double TOO_MUCH = 0.5, SEVERE = 5;
 
-extern const struct detector detector_zeroed_gradients;
-
 enum { OUTSIDE, ZERO_GRAD, ZERO };
 
 static uint8_t zeroed_gradients_class_of(struct str name)
@@ -30,10 +28,9 @@ static uint8_t zeroed_gradients_mark_of(uint8_t around, uint8_t own)
 static void zeroed_gradients_report(const struct profile *p, struct findings *f, const struct step_time *w, const uint8_t *mark, struct inside_cost c)
 {
 	int64_t ns = c.device_ns + c.idle_ns;
-	struct places t;
+	struct places t = {0};
 	struct buf evidence = {0};
-	struct finding *x = findings_add(f, &detector_zeroed_gradients, step_time_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
-	places_init(&t);
+	struct finding *x = findings_add(f, step_time_pct(w, ns) >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		bool outermost = p->span.parent[i] == ROW_NONE || mark[p->span.parent[i]] != ZERO;
 		if (mark[i] == ZERO && outermost && step_time_has(w, p->span.start_ns[i]))
@@ -49,24 +46,19 @@ static void zeroed_gradients_report(const struct profile *p, struct findings *f,
 	buf_cstr(&evidence, " without device work meanwhile");
 	x->evidence = finding_text(f, &evidence);
 	finding_looks_at_most(x, p, &t);
-	finding_rests_on(x, w, t.events, ns);
-	finding_covers(x, &c.when);
-	finding_gain(x, w, ns, "device time of writing zeros, and the time without device work while the host orders it");
+	finding_measured(x, w, t.events, ns, &c.when, "device time of writing zeros, and the time without device work while the host orders it");
 	places_release(&t);
 }
 
-static int zeroed_gradients_run(const struct profile *p, struct findings *f, struct err *e)
+static void zeroed_gradients_run(const struct profile *p, struct findings *f)
 {
-	const struct step_time *w = shared_window(f, &detector_zeroed_gradients);
-	if (!w)
-		return 0;
+	const struct step_time *w = shared_steps(f);
 	uint8_t *mark = inside_new(p, zeroed_gradients_class_of, zeroed_gradients_mark_of);
 	struct inside_cost c = inside_cost_of(p, w, mark, ZERO);
 	if (step_time_pct(w, c.device_ns + c.idle_ns) >= TOO_MUCH)
 		zeroed_gradients_report(p, f, w, mark, c);
 	inside_cost_release(&c);
 	mem_free(mark);
-	return 0;
 }
 
 const struct detector detector_zeroed_gradients = {
@@ -77,6 +69,6 @@ const struct detector detector_zeroed_gradients = {
 	.disprove = "The gradients are needed as zeros (views of one flat buffer, as DDP and FSDP keep them).",
 	.shares = "gpu-starvation unfused-optimizer",
 	.report = "operators",
-	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.where = DETECT_WINDOW,
 	.run = zeroed_gradients_run,
 };

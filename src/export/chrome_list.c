@@ -80,7 +80,6 @@ static int write_list(const struct export_run *x, struct err *e)
 {
 	struct torch_events *t = torch_events_new(x->p, torch_rules_of(x->value[0]), 0);
 	struct lister l = {.t = t, .b = &x->out->buf, .zero_ns = recording_start(x->p), .device = first_device(t)};
-	(void)e;
 	buf_char(l.b, '[');
 	for (uint32_t i = 0; i < t->n && sink_room(x->out) == 0; i++) {
 		if (!torch_event_trace_name(t, i).n)

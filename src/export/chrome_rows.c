@@ -492,7 +492,6 @@ int chrome_put_rows(const struct export_run *x, struct err *e)
 {
 	const struct profile *p = x->p;
 	struct writer w = {.p = p, .out = x->out, .b = &x->out->buf, .kineto = str_eqc(p->format, "kineto")};
-	(void)e;
 	w.number_calls = !w.kineto && several_processes(p);
 	w.around = w.kineto || has_external_ids(p) ? NULL : ops_around(p);
 	w.plain = NEW_ARRAY(p->strings.n, uint8_t);

@@ -76,8 +76,7 @@ static void add_file(struct trace_list *l, const struct discover_walk *w, struct
 			if (cut_suffix(&worker, str_from(candidates[i])))
 				break;
 	}
-	MEM_GROW(l->v, l->cap, l->n + 1);
-	l->v[l->n++] = (struct trace_file){
+	MEM_PUSH(l->v, l->n, l->cap, (struct trace_file){
 		.run = arena_str(&l->arena, run),
 		.worker = arena_str(&l->arena, worker),
 		.span = STR("default"),
@@ -85,7 +84,7 @@ static void add_file(struct trace_list *l, const struct discover_walk *w, struct
 		.stamp = arena_str(&l->arena, stamp),
 		.root = w ? w->root : STR(""),
 		.found = w != NULL,
-	};
+	});
 }
 
 static void discover_forget(struct discover_walk *w)
@@ -146,8 +145,7 @@ static bool enter_once(struct discover_walk *w, const struct stat *st)
 	for (unsigned i = 0; i < w->n_seen; i++)
 		if (w->seen[i].dev == st->st_dev && w->seen[i].ino == st->st_ino)
 			return false;
-	MEM_GROW(w->seen, w->cap_seen, w->n_seen + 1);
-	w->seen[w->n_seen++] = (struct seen){st->st_dev, st->st_ino};
+	MEM_PUSH(w->seen, w->n_seen, w->cap_seen, (struct seen){st->st_dev, st->st_ino});
 	return true;
 }
 
@@ -190,8 +188,7 @@ bool discover_leads_out(const char *path, struct str root)
 
 static void discover_leave_out(struct trace_list *l, struct str path)
 {
-	MEM_GROW(l->left_out, l->cap_left_out, l->n_left_out + 1);
-	l->left_out[l->n_left_out++] = path;
+	MEM_PUSH(l->left_out, l->n_left_out, l->cap_left_out, path);
 }
 
 /* What is in a folder, by scandir's malloc. */
@@ -324,12 +321,7 @@ int discover_add(struct trace_list *l, const char *path, struct err *e)
 static int discover_compare(const void *x, const void *y)
 {
 	const struct trace_file *a = x, *b = y;
-	int c = str_cmp(a->run, b->run);
-	if (!c)
-		c = str_cmp_natural(a->worker, b->worker);
-	if (!c)
-		c = str_cmp(a->stamp, b->stamp);
-	return c ? c : str_cmp(a->path, b->path);
+	return str_cmp(a->run, b->run) ?: str_cmp_natural(a->worker, b->worker) ?: str_cmp(a->stamp, b->stamp) ?: str_cmp(a->path, b->path);
 }
 
 void discover_finish(struct trace_list *l)

@@ -86,15 +86,6 @@ struct marker_fields {
 	bool op_id;
 };
 
-static bool marker_take(struct str *s, struct str word)
-{
-	if (!str_starts(*s, word))
-		return false;
-	s->p += word.n;
-	s->n -= word.n;
-	return true;
-}
-
 static bool marker_take_number(struct str *s, int64_t *v)
 {
 	enum { DIGITS_THAT_FIT = 18 };
@@ -147,17 +138,17 @@ static bool take_fields(struct str rest, struct marker_fields *f)
 	struct str list;
 	int64_t id;
 	while (rest.n) {
-		if (marker_take(&rest, STR(", seq = "))) {
+		if (str_skip(&rest, STR(", seq = "))) {
 			if (!marker_take_number(&rest, &f->seq))
 				return false;
-		} else if (marker_take(&rest, STR(", op_id = "))) {
+		} else if (str_skip(&rest, STR(", op_id = "))) {
 			if (!marker_take_number(&rest, &id))
 				return false;
 			f->op_id = true;
-		} else if (marker_take(&rest, STR(", sizes = "))) {
+		} else if (str_skip(&rest, STR(", sizes = "))) {
 			if (!marker_take_list(&rest, true, &f->sizes))
 				return false;
-		} else if (!marker_take(&rest, STR(", input_op_ids = ")) || !marker_take_list(&rest, false, &list)) {
+		} else if (!str_skip(&rest, STR(", input_op_ids = ")) || !marker_take_list(&rest, false, &list)) {
 			return false;
 		}
 	}
@@ -204,10 +195,10 @@ static size_t field_end(struct str text, const struct brackets *b, size_t at)
 {
 	struct str rest = {text.p + at, text.n - at};
 	int64_t v;
-	if (marker_take(&rest, STR(", seq = ")) || marker_take(&rest, STR(", op_id = ")))
+	if (str_skip(&rest, STR(", seq = ")) || str_skip(&rest, STR(", op_id = ")))
 		return marker_take_number(&rest, &v) ? text.n - rest.n : 0;
-	bool sizes = marker_take(&rest, STR(", sizes = "));
-	if ((!sizes && !marker_take(&rest, STR(", input_op_ids = "))) || !rest.n || rest.p[0] != '[')
+	bool sizes = str_skip(&rest, STR(", sizes = "));
+	if ((!sizes && !str_skip(&rest, STR(", input_op_ids = "))) || !rest.n || rest.p[0] != '[')
 		return 0;
 	size_t open = text.n - rest.n, close = b->close[open];
 	return close && (!sizes || b->other[open] > close) ? close + 1 : 0;

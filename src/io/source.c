@@ -116,7 +116,6 @@ static int member_step(struct source *s, char *p, size_t n, size_t *out)
 
 static void member_end(struct source *s)
 {
-	(void)s;
 }
 #else
 static void member_begin(struct source *s)
@@ -137,9 +136,7 @@ static int member_step(struct source *s, char *p, size_t n, size_t *out)
 	*out = n - s->inflate.avail_out;
 	if (rc == Z_MEM_ERROR)
 		source_fail(s, ERR_NOMEM, "out of memory while gzip data was unpacked", "");
-	if (rc == Z_STREAM_END)
-		return 1;
-	return rc == Z_OK || rc == Z_BUF_ERROR ? 0 : -1;
+	return rc == Z_STREAM_END ? 1 : rc == Z_OK || rc == Z_BUF_ERROR ? 0 : -1;
 }
 
 static void member_end(struct source *s)

@@ -3,7 +3,6 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "io/sqlfail.h"
 #include "io/sqlmem.h"
 #include "io/sqlvfs.h"
 
@@ -19,8 +18,7 @@ enum {
 	VALUE_MAX = 256 << 20,  /* longer values are not what such files hold */
 };
 
-/* As a URI. Immutable: SQLite takes no locks, looks for no journal and writes nothing beside the file. */
-static void sqldb_put_uri(struct buf *b, const char *path, const char *parameters)
+void sqldb_put_uri(struct buf *b, const char *path, const char *parameters)
 {
 	buf_cstr(b, path[0] == '/' ? "file://" : "file:./");
 	for (; *path; path++) {

@@ -52,6 +52,9 @@ int sqldb_each_table(const struct sqldb *d, void (*fn)(void *context, const char
  * (DLProf does). */
 void sqldb_tell_views(const struct sqldb *d, struct diags *to);
 
+/* Appends a path as a URI, NUL-terminated. With the parameter immutable=1, SQLite takes no locks, looks for no journal and writes nothing beside the file. */
+void sqldb_put_uri(struct buf *b, const char *path, const char *parameters);
+
 /* A scan over one table with a fixed list of wanted columns. A column that the table lacks reads as NULL. */
 struct sqlscan {
 	const struct sqlpage_value *v; /* the current row */

@@ -8,8 +8,6 @@
 
 #include "base/buf.h"
 
-#include <stdio.h>
-
 enum { MAX_SPATIAL = 3, NONE = -1 };
 
 /* Numbers of the arguments. The first matching row counts; a name that ends in '*' stands for all that begin so. */

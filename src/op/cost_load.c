@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "op/rule_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 

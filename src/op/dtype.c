@@ -22,18 +22,9 @@ static const struct name_row {
 #undef DTYPE_ALIAS
 };
 
-static bool dtype_cut(struct str *s, struct str prefix)
-{
-	if (!str_starts(*s, prefix))
-		return false;
-	s->p += prefix.n;
-	s->n -= prefix.n;
-	return true;
-}
-
 enum dtype dtype_find(struct str name)
 {
-	while (dtype_cut(&name, STR("*")) || dtype_cut(&name, STR("torch.")) || dtype_cut(&name, STR("c10::")) || dtype_cut(&name, STR("at::")))
+	while (str_skip(&name, STR("*")) || str_skip(&name, STR("torch.")) || str_skip(&name, STR("c10::")) || str_skip(&name, STR("at::")))
 		;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (names[i].name.n == name.n && names[i].name.p[0] == name.p[0] && str_eq(names[i].name, name))

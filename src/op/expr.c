@@ -40,13 +40,12 @@ static bool expr_take(struct expr_parser *x, char c)
 	return true;
 }
 
-static bool expr_is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || expr_is_digit(c); }
+static bool is_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c); }
 
 static int expr_number(struct expr_parser *x, int64_t *v)
 {
 	const char *from = x->p;
-	while (x->p < x->end && expr_is_digit(*x->p))
+	while (x->p < x->end && is_digit(*x->p))
 		x->p++;
 	return str_to_i64((struct str){from, (size_t)(x->p - from)}, v) ? 0 : overflow(x);
 }
@@ -133,7 +132,7 @@ static int unary(struct expr_parser *x, int64_t *v)
 		rc = expr_sum(x, v);
 		if (rc == 0 && !expr_take(x, ')'))
 			rc = expr_fail(x, "')' expected");
-	} else if (expr_is_digit(c)) {
+	} else if (is_digit(c)) {
 		rc = expr_number(x, v);
 	} else if (is_name(c)) {
 		rc = name(x, v);

@@ -69,8 +69,7 @@ static int kernel_rules_add_row(const char *line, struct err *e)
 		return err_set(e, ERR_FORMAT, "%s: YES, NO, UNKNOWN, UNKNOWN_BY_MMA or UNKNOWN_BY_DOT was expected", rule);
 	size_t n = strlen(pattern) + 1;
 	row.pattern = memcpy(NEW_ARRAY_RAW(n, char), pattern, n);
-	MEM_GROW(user.v, user.cap, user.n + 1);
-	user.v[user.n++] = row;
+	MEM_PUSH(user.v, user.n, user.cap, row);
 	return 0;
 }
 

@@ -43,10 +43,8 @@ static int op_args_bad(char why[160], const char *what)
 
 static struct op_arg *arg_at(struct op_args *a, unsigned i)
 {
-	while (a->n <= i) {
-		MEM_GROW(a->arg, a->cap, a->n + 1);
-		a->arg[a->n++] = (struct op_arg){0};
-	}
+	while (a->n <= i)
+		MEM_PUSH(a->arg, a->n, a->cap, (struct op_arg){0});
 	return &a->arg[i];
 }
 
@@ -63,16 +61,14 @@ static int take_sizes(struct op_args *a, struct at *t, char why[160])
 			return op_args_bad(why, "a dimension is negative");
 		if (a->n_dims >= MAX_DIMS)
 			return op_args_bad(why, "too many dimensions");
-		MEM_GROW(a->dim, a->cap_dims, a->n_dims + 1);
-		a->dim[a->n_dims++] = v;
+		MEM_PUSH(a->dim, a->n_dims, a->cap_dims, v);
 		x.rank++;
 		if (x.elements >= 0 && __builtin_mul_overflow(x.elements, v, &x.elements))
 			x.elements = -1;
 	}
 	for (uint32_t i = 0; i < x.rank; i++)
 		x.elements = a->dim[x.dim + i] ? x.elements : 0;
-	MEM_GROW(a->tensor, a->cap_tensors, a->n_tensors + 1);
-	a->tensor[a->n_tensors++] = x;
+	MEM_PUSH(a->tensor, a->n_tensors, a->cap_tensors, x);
 	return 0;
 }
 

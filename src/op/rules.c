@@ -106,7 +106,6 @@ static void rules_build(enum table t)
 
 static void rules_build_all(void *unused)
 {
-	(void)unused;
 	for (int t = 0; t < TABLES; t++)
 		rules_build((enum table)t);
 }

@@ -182,15 +182,10 @@ static const struct shell *shell_of(struct str name)
 	return NULL;
 }
 
-static bool short_name_is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static size_t short_name_digits(struct str s, size_t i)
 {
 	size_t n = 0;
-	while (i + n < s.n && short_name_is_digit(s.p[i + n]))
+	while (i + n < s.n && is_digit(s.p[i + n]))
 		n++;
 	return n;
 }

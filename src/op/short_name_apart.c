@@ -152,8 +152,7 @@ struct keyed {
 static int compare_keyed(const void *a, const void *b)
 {
 	const struct keyed *x = a, *y = b;
-	int c = str_cmp(x->key, y->key);
-	return c ? c : str_cmp(x->full, y->full);
+	return str_cmp(x->key, y->key) ?: str_cmp(x->full, y->full);
 }
 
 /* How a set of names can be split. */

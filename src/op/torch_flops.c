@@ -1,25 +1,18 @@
 #include "op/torch_flops.h"
 
+#include "op/cost_call.h"
 #include "op/op_args.h"
-
-/* a * b of numbers that are not negative; COST_UNKNOWN when it does not fit or one is unknown. */
-static int64_t times(int64_t a, int64_t b)
-{
-	int64_t v;
-	return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &v) ? COST_UNKNOWN : v;
-}
 
 static int64_t all_of(const struct op_args *a, const struct op_tensor *t, unsigned first, unsigned end)
 {
 	int64_t n = 1;
 	for (unsigned i = first; i < end; i++)
-		n = times(n, op_dims(a, t)[i]);
+		n = cost_mul(n, op_dims(a, t)[i]);
 	return n;
 }
 
 static int64_t elementwise(const struct op_args *a, unsigned at)
 {
-	(void)at;
 	const struct op_tensor *x = op_arg_tensor(a, 0);
 	return x ? all_of(a, x, 0, x->rank) : 0;
 }
@@ -34,7 +27,7 @@ static int64_t torch_flops_product(const struct op_args *a, unsigned at)
 	if (all_of(a, x, 0, batch) == 0)
 		return 0;
 	unsigned skip = batch < y->rank ? batch : y->rank;
-	return times(2, times(all_of(a, x, 0, x->rank - 1), all_of(a, y, skip, y->rank)));
+	return cost_mul(2, cost_mul(all_of(a, x, 0, x->rank - 1), all_of(a, y, skip, y->rank)));
 }
 
 /* One output dimension; -1: torch's own arithmetic would wrap. */
@@ -49,7 +42,6 @@ static int64_t torch_flops_out_size(int64_t in, int64_t kernel, int64_t pad, int
 
 static int64_t conv2d(const struct op_args *a, unsigned at)
 {
-	(void)at;
 	const struct op_tensor *x = op_arg_tensor(a, 0), *w = op_arg_tensor(a, 1);
 	if (a->n < 7 || !x || !w || x->rank != 4 || w->rank != 4)
 		return 0;
@@ -64,8 +56,8 @@ static int64_t conv2d(const struct op_args *a, unsigned at)
 		return 0;
 	const int64_t *in = op_dims(a, x), *k = op_dims(a, w);
 	int64_t h = torch_flops_out_size(in[2], k[2], pad[0], dilation[0], stride[0]), wd = torch_flops_out_size(in[3], k[3], pad[1], dilation[1], stride[1]);
-	int64_t n = times(2, times(in[0], times(h, wd)));
-	n = times(n, times(times(k[2], k[3]), times(in[1], k[0])));
+	int64_t n = cost_mul(2, cost_mul(in[0], cost_mul(h, wd)));
+	n = cost_mul(n, cost_mul(cost_mul(k[2], k[3]), cost_mul(in[1], k[0])));
 	return n < 0 ? COST_UNKNOWN : n / groups;
 }
 

@@ -1,6 +1,8 @@
 #include "record/elf.h"
 
 #include "base/mem.h"
+#include "base/search.h"
+#include "base/sort.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -50,8 +52,7 @@ static void take_functions(struct elf *f, const Elf64_Sym *s, uint64_t n)
 		unsigned type = ELF64_ST_TYPE(s[i].st_info);
 		if ((type != STT_FUNC && type != STT_GNU_IFUNC) || s[i].st_shndx == SHN_UNDEF || s[i].st_name >= f->names_bytes)
 			continue;
-		MEM_GROW(f->function, f->cap, f->n + 1);
-		f->function[f->n++] = (struct elf_function_){s[i].st_value, s[i].st_size, s[i].st_name};
+		MEM_PUSH(f->function, f->n, f->cap, (struct elf_function_){s[i].st_value, s[i].st_size, s[i].st_name});
 	}
 }
 
@@ -80,11 +81,7 @@ static void read_symbols(struct elf *f, const struct elf_reader *r, const Elf64_
 static int elf_compare(const void *x, const void *y)
 {
 	const struct elf_function_ *a = x, *b = y;
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	if (a->bytes != b->bytes)
-		return a->bytes < b->bytes ? -1 : 1;
-	return (a->name > b->name) - (a->name < b->name);
+	return COMPARE(a->address, b->address) ?: COMPARE(a->bytes, b->bytes) ?: COMPARE(a->name, b->name);
 }
 
 static struct elf *elf_read_file(const struct elf_reader *r)
@@ -147,16 +144,9 @@ static bool to_address(const struct elf *f, uint64_t offset, uint64_t *address)
 struct str elf_function(const struct elf *f, uint64_t offset)
 {
 	uint64_t a;
-	size_t from = 0, end = f->n;
 	if (!to_address(f, offset, &a))
 		return (struct str){0};
-	while (from < end) {
-		size_t middle = from + (end - from) / 2;
-		if (f->function[middle].address <= a)
-			from = middle + 1;
-		else
-			end = middle;
-	}
+	size_t from = FIRST_WHERE(i, 0, f->n, f->function[i].address > a);
 	/* Without a size it reaches to the next. */
 	const struct elf_function_ *at = from ? &f->function[from - 1] : NULL;
 	return at && (!at->bytes || a - at->address < at->bytes) ? str_from(f->names + at->name) : (struct str){0};

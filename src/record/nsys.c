@@ -146,8 +146,7 @@ static void export_all(const struct nsys *n, const struct record_spec *s, const 
 			continue;
 		buf_clear(&r->capture);
 		buf_cstr(&r->capture, made++ ? s->dir : database.p);
-		buf_char(&r->capture, 0);
-		r->capture.n--;
+		buf_end_text(&r->capture);
 	}
 	buf_release(&database);
 }

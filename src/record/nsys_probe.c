@@ -7,12 +7,6 @@
 
 enum { ANSWER_S = 60 }; /* a first start from a network disk takes its time */
 
-static void nsys_probe_end_text(struct buf *b)
-{
-	buf_char(b, 0);
-	b->n--;
-}
-
 /* What nsys prints when asked; its status must be 0. */
 static int nsys_probe_ask(const struct nsys *n, const char *a, const char *b, struct buf *out, struct err *e)
 {
@@ -20,7 +14,7 @@ static int nsys_probe_ask(const struct nsys *n, const char *a, const char *b, st
 	int status = 0;
 	if (launch_capture(argv, ANSWER_S * LAUNCH_S, out, &status, e) < 0)
 		return -1;
-	nsys_probe_end_text(out);
+	buf_end_text(out);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		return err_set(e, ERR_IO, "%s %s %s: ended with status %d: this nsys does not work", n->path.p, a, b ? b : "", launch_status(status));
 	return 0;
@@ -35,7 +29,7 @@ static void read_version(struct nsys *n, struct str text)
 	while (len < rest.n && len < 60 && rest.p[len] > ' ')
 		len++;
 	buf_str(&n->version, (struct str){rest.p, len});
-	nsys_probe_end_text(&n->version);
+	buf_end_text(&n->version);
 	for (size_t i = 0; i < len && i < 4 && rest.p[i] >= '0' && rest.p[i] <= '9'; i++)
 		n->year = n->year * 10 + (rest.p[i] - '0');
 }

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -17,16 +16,14 @@ static bool try_path(struct buf *path, struct str dir, const char *below, struct
 	char *real;
 	buf_clear(path);
 	buf_printf(path, STR_FMT "/%s" OWN_LIBRARY, STR_ARG(dir), below);
-	buf_char(path, 0);
-	path->n--;
+	buf_end_text(path);
 	buf_printf(tried, "%s" STR_FMT, tried->n ? ", " : "", STR_ARG(buf_view(path)));
 	real = realpath(path->p, NULL); /* the program may change its folder */
 	if (!real)
 		return false;
 	buf_clear(path);
 	buf_cstr(path, real);
-	buf_char(path, 0);
-	path->n--;
+	buf_end_text(path);
 	free(real);
 	return true;
 }
@@ -52,8 +49,7 @@ int own_find_library(struct buf *path, struct err *e)
 		char *real = realpath(given, NULL);
 		buf_clear(path);
 		buf_cstr(path, real ? real : given);
-		buf_char(path, 0);
-		path->n--;
+		buf_end_text(path);
 		free(real);
 		return real ? 0 : err_set(e, ERR_IO, "OPSCOPE_INJECT=%s: %s", given, strerror(errno));
 	}
@@ -201,8 +197,7 @@ int own_run(const struct record_spec *s, const char *library, struct record_resu
 	r->wait_status = r->launched.wait_status;
 	buf_clear(&r->capture);
 	buf_cstr(&r->capture, s->dir);
-	buf_char(&r->capture, 0);
-	r->capture.n--;
+	buf_end_text(&r->capture);
 	words_release(&env);
 	return rc;
 }

@@ -1,6 +1,7 @@
 #include "record/proc.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -46,10 +47,8 @@ static bool proc_list(struct processes *l)
 	if (!d)
 		return false;
 	while ((entry = readdir(d)))
-		if (isdigit((unsigned char)*entry->d_name) && read_stat(atoi(entry->d_name), &p)) {
-			MEM_GROW(l->v, l->cap, l->n + 1);
-			l->v[l->n++] = p;
-		}
+		if (isdigit((unsigned char)*entry->d_name) && read_stat(atoi(entry->d_name), &p))
+			MEM_PUSH(l->v, l->n, l->cap, p);
 	closedir(d);
 	return l->n > 0;
 }
@@ -66,7 +65,7 @@ static void proc_tell(pid_t pid, void (*see)(void *context, pid_t pid, const cha
 static int by_pid(const void *a, const void *b)
 {
 	pid_t x = ((const struct proc_process *)a)->pid, y = ((const struct proc_process *)b)->pid;
-	return (x > y) - (x < y);
+	return COMPARE(x, y);
 }
 
 /* Up the parents; the chain has an end, as the list may be of different moments only in its length. */

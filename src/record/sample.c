@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "record/launch.h"
 #include "record/sample_ring.h"
 #include "record/sample_segment.h"
@@ -181,8 +182,7 @@ static void on_mmap(struct sampler *s, const struct perf_event_header *h)
 	struct sample_process *p = get(s, (pid_t)b->pid);
 	if (!p)
 		return;
-	MEM_GROW(p->mapping, p->cap, p->n + 1);
-	p->mapping[p->n++] = (struct sample_mapping){b->address, b->address + b->bytes, b->offset, intern_str(&s->paths, sample_text_of(h, b->path))};
+	MEM_PUSH(p->mapping, p->n, p->cap, (struct sample_mapping){b->address, b->address + b->bytes, b->offset, intern_str(&s->paths, sample_text_of(h, b->path))});
 }
 
 static void on_sample(struct sampler *s, const struct perf_event_header *h, uint64_t time_ns)
@@ -223,9 +223,7 @@ static void sample_handle(struct sampler *s, const struct sample_record *r)
 static int by_time(const void *x, const void *y)
 {
 	const struct sample_record *a = x, *b = y;
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	return (a->at > b->at) - (a->at < b->at);
+	return COMPARE(a->time_ns, b->time_ns) ?: COMPARE(a->at, b->at);
 }
 
 /* Takes what there is, and handles in the order of time what no CPU can add to any more. */

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -88,8 +87,7 @@ static int sample_ring_open_one(struct sample_rings *r, pid_t pid, long cpu, int
 			close(ring.fd);
 		return why;
 	}
-	MEM_GROW(r->v, r->cap, r->n + 1);
-	r->v[r->n++] = ring;
+	MEM_PUSH(r->v, r->n, r->cap, ring);
 	return 0;
 }
 

@@ -3,6 +3,8 @@
 #include "base/demangle.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/search.h"
+#include "base/sort.h"
 #include "base/utf8.h"
 #include "record/elf.h"
 
@@ -49,7 +51,7 @@ static const struct elf *symbols_file_of(struct symbols *s, struct str path)
 static int symbols_by_start(const void *x, const void *y)
 {
 	const struct perf_map_entry *a = x, *b = y;
-	return (a->start > b->start) - (a->start < b->start);
+	return COMPARE(a->start, b->start);
 }
 
 /* "START BYTES NAME", the numbers in hexadecimal. */
@@ -62,8 +64,7 @@ static void take_line(struct perf_map *m, char *line)
 	struct str text = str_from(name + 1);
 	while (text.n && (unsigned char)text.p[text.n - 1] <= ' ')
 		text.n--;
-	MEM_GROW(m->v, m->cap, m->n + 1);
-	m->v[m->n++] = (struct perf_map_entry){start, start + bytes, arena_str(&m->arena, text)};
+	MEM_PUSH(m->v, m->n, m->cap, (struct perf_map_entry){start, start + bytes, arena_str(&m->arena, text)});
 }
 
 /* NULL when there is none that can be trusted. */
@@ -98,14 +99,7 @@ void perf_map_read(struct perf_map *m, const char *path)
 
 struct str perf_map_name(const struct perf_map *m, uint64_t address)
 {
-	unsigned from = 0, end = m->n;
-	while (from < end) {
-		unsigned middle = from + (end - from) / 2;
-		if (m->v[middle].start <= address)
-			from = middle + 1;
-		else
-			end = middle;
-	}
+	unsigned from = FIRST_WHERE(i, 0, m->n, m->v[i].start > address);
 	return from && address < m->v[from - 1].end ? m->v[from - 1].name : (struct str){0};
 }
 

@@ -93,22 +93,10 @@ static void render_csv_put_text(struct buf *out, struct str s)
 
 static void render_csv_put_cell(struct buf *out, const struct column_data *d, size_t row)
 {
-	if (!d->set[row])
-		return;
-	switch (d->col.type) {
-	case CELL_STR:
+	if (d->set[row] && d->col.type == CELL_STR)
 		render_csv_put_text(out, d->cell[row].s);
-		break;
-	case CELL_I64:
-		buf_i64(out, d->cell[row].i);
-		break;
-	case CELL_F64:
-		number_shortest(out, d->cell[row].f);
-		break;
-	case CELL_BOOL:
-		buf_cstr(out, d->cell[row].i ? "true" : "false");
-		break;
-	}
+	else if (d->set[row])
+		number_put_cell(out, d, row);
 }
 
 static int render_csv(const struct table *t, const struct render_options *o, struct buf *out, struct err *e)

@@ -34,24 +34,12 @@ static void render_json_put_columns(struct buf *out, const struct table *t)
 
 static void render_json_put_cell(struct buf *out, const struct column_data *d, size_t row)
 {
-	if (!d->set[row]) {
+	if (!d->set[row])
 		buf_cstr(out, "null");
-		return;
-	}
-	switch (d->col.type) {
-	case CELL_STR:
+	else if (d->col.type == CELL_STR)
 		json_put_string(out, d->cell[row].s);
-		break;
-	case CELL_I64:
-		buf_i64(out, d->cell[row].i);
-		break;
-	case CELL_F64:
-		number_shortest(out, d->cell[row].f);
-		break;
-	case CELL_BOOL:
-		buf_cstr(out, d->cell[row].i ? "true" : "false");
-		break;
-	}
+	else
+		number_put_cell(out, d, row);
 }
 
 static void render_json_put_rows(struct buf *out, const struct table *t)

@@ -2,11 +2,6 @@
 
 #include "render/number.h"
 
-static bool render_notes_is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* The length of the whole number that begins at `i` and stands by itself, else 0. "12" does, and so do the digits of "-12"; not those of "1.5", "x12", "12x",
  * "#3" and "3..5". */
 static size_t number_at(struct str s, size_t i, int64_t *v)
@@ -15,7 +10,7 @@ static size_t number_at(struct str s, size_t i, int64_t *v)
 	size_t sign = i && s.p[i - 1] == '-';
 	if (i > sign && !strchr(" (", s.p[i - 1 - sign]))
 		return 0;
-	while (i + n < s.n && render_notes_is_digit(s.p[i + n]))
+	while (i + n < s.n && is_digit(s.p[i + n]))
 		n++;
 	size_t end = i + n;
 	bool stops = end == s.n || strchr(" ),;:", s.p[end]) || (s.p[end] == '.' && (end + 1 == s.n || s.p[end + 1] == ' '));
@@ -38,7 +33,7 @@ static struct render_notes_sum render_notes_sum_of(struct str s)
 	struct render_notes_sum sum = {0, 0, 0};
 	ptrdiff_t ns = str_find(s, STR(" ns")), equals = str_find(s, STR(" = "));
 	size_t first = ns < 0 ? 0 : (size_t)ns;
-	while (first && render_notes_is_digit(s.p[first - 1]))
+	while (first && is_digit(s.p[first - 1]))
 		first--;
 	if (ns < 0 || equals < 0 || !number_at(s, first, &sum.ns))
 		return (struct render_notes_sum){0, 0, 0};

@@ -1,6 +1,5 @@
 #include "render/number.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,6 +21,16 @@ void number_shortest(struct buf *out, double v)
 	}
 	point(text);
 	buf_cstr(out, text);
+}
+
+void number_put_cell(struct buf *out, const struct column_data *d, size_t row)
+{
+	if (d->col.type == CELL_F64)
+		number_shortest(out, d->cell[row].f);
+	else if (d->col.type == CELL_I64)
+		buf_i64(out, d->cell[row].i);
+	else
+		buf_cstr(out, d->cell[row].i ? "true" : "false");
 }
 
 /* `s` is a number in decimal: its integer digits in groups, the rest as it is. */

@@ -6,6 +6,8 @@
 #include "render/text_cut.h"
 #include "render/text_room.h"
 
+#include <sys/param.h>
+
 enum { MAX_DEPTH = 32 }; /* deeper trees are not indented further */
 
 void text_scratch_release(struct text_scratch *s)
@@ -66,14 +68,8 @@ static size_t longest_word(struct str title)
 	size_t longest = 0;
 	struct str word;
 	while (text_wrap(&title, 1, &word))
-		if (text_width(word) > longest)
-			longest = text_width(word);
+		longest = MAX(longest, text_width(word));
 	return longest;
-}
-
-static size_t render_text_layout_larger(size_t a, size_t b)
-{
-	return a > b ? a : b;
 }
 
 static bool same_cell(const struct column_data *d, size_t a, size_t b)
@@ -114,7 +110,7 @@ static void render_text_layout_measure(struct text_column *c, const struct table
 	c->empty = c->zero = c->constant = t->n_rows > 0;
 	for (size_t r = 0; r < t->n_rows; r++) {
 		struct str text = text_cell(t, r, c, scratch);
-		c->body = render_text_layout_larger(c->body, text_width(text));
+		c->body = MAX(c->body, text_width(text));
 		c->empty &= !t->data[c->col].set[r] || !text.n;
 		c->zero &= is_zero(&t->data[c->col], r);
 		c->constant &= same_cell(&t->data[c->col], 0, r);
@@ -165,7 +161,7 @@ static size_t count_header_lines(const struct text_layout *l, const struct table
 		size_t lines = 0;
 		while (text_wrap(&title, l->v[i].width, &line))
 			lines++;
-		most = render_text_layout_larger(most, lines);
+		most = MAX(most, lines);
 	}
 	return most;
 }
@@ -183,8 +179,8 @@ static void choose_cut(struct text_column *c)
 	unsigned distinct;
 	c->how = text_alike_choose(&c->alike, c->width, &distinct);
 	size_t widest = c->how >= TEXT_SHARED_HEAD ? text_alike_widest(&c->alike) : 0;
-	if (widest && render_text_layout_larger(widest, c->word) < c->width)
-		c->width = render_text_layout_larger(widest, c->word);
+	if (widest && MAX(widest, c->word) < c->width)
+		c->width = MAX(widest, c->word);
 }
 
 void text_layout_make(struct text_layout *l, const struct table *t, size_t width)
@@ -192,13 +188,13 @@ void text_layout_make(struct text_layout *l, const struct table *t, size_t width
 	*l = (struct text_layout){0};
 	render_text_layout_choose_columns(l, t);
 	for (unsigned i = 0; i < l->n; i++)
-		l->v[i].width = render_text_layout_larger(l->v[i].body, l->v[i].title);
+		l->v[i].width = MAX(l->v[i].body, l->v[i].title);
 	if (width && !render_text_layout_has_prose(l, t))
 		text_room_find(l, t, width);
 	for (unsigned i = 0; i < l->n; i++) {
 		unsigned most = t->data[l->v[i].col].col.max_width;
 		if (most && l->v[i].width > most)
-			l->v[i].width = render_text_layout_larger(l->v[i].word, most);
+			l->v[i].width = MAX(l->v[i].word, most);
 	}
 	for (unsigned i = 0; i < l->n; i++)
 		if (l->v[i].can_share && l->v[i].width < l->v[i].body)

@@ -2,6 +2,8 @@
 
 #include "base/mem.h"
 
+#include <sys/param.h>
+
 /* Text is not cut below this many cells, nor the first text column, which names the row, below MIN_NAME or a third of the
  * terminal; sentences that answer need MIN_HINT. */
 enum { MIN_WIDE = 12, MIN_TEXT = 16, MIN_STACK = 32, MIN_HINT = 24, MIN_NAME = 40 };
@@ -14,16 +16,6 @@ enum render_text_room_rank { RANK_MUST, RANK_KEY, RANK_PLAIN, RANK_MINOR, RANK_Z
 
 /* What room a column is given: all that it wants; what it needs for its rows to be told apart; the least. */
 enum room { ROOM_WHOLE, ROOM_DISTINCT, ROOM_LEAST, ROOMS };
-
-static size_t render_text_room_larger(size_t a, size_t b)
-{
-	return a > b ? a : b;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
 
 /* The column that names the rows and so must stay: the first text that is not the same in all, preferably a COLUMN_KEY. */
 static unsigned name_column(const struct text_layout *l, const struct table *t)
@@ -58,29 +50,29 @@ static enum render_text_room_rank render_text_room_rank_of(const struct text_col
 
 static size_t least_width(const struct text_column *c, const struct column *col, size_t width)
 {
-	size_t whole = render_text_room_larger(c->body, c->word);
+	size_t whole = MAX(c->body, c->word);
 	if (col->type != CELL_STR)
 		return whole;
 	size_t least = col->flags & COLUMN_WIDE ? MIN_WIDE : MIN_TEXT;
 	if (c->key)
-		least = smaller(MIN_NAME, width / 3);
+		least = MIN(MIN_NAME, width / 3);
 	else if (c->stack)
 		least = MIN_STACK;
 	else if ((col->flags & COLUMN_WIDE) && (col->flags & (COLUMN_KEY | COLUMN_GROUP)))
-		least = smaller(MIN_HINT, width / 4);
+		least = MIN(MIN_HINT, width / 4);
 	if (c->key_part)
-		least = smaller(least, render_text_room_larger(c->key_part, MIN_WIDE));
-	return smaller(whole, render_text_room_larger(least, 1));
+		least = MIN(least, MAX(c->key_part, MIN_WIDE));
+	return MIN(whole, MAX(least, 1));
 }
 
 static size_t room_of(const struct text_column *c, const struct table *t, size_t width, enum room room)
 {
 	const struct column *col = &t->data[c->col].col;
-	size_t whole = render_text_room_larger(c->body, c->word);
+	size_t whole = MAX(c->body, c->word);
 	if (col->type != CELL_STR)
 		return whole;
 	if (room == ROOM_WHOLE)
-		return smaller(whole, width);
+		return MIN(whole, width);
 	return room == ROOM_DISTINCT ? c->distinct : least_width(c, col, width);
 }
 
@@ -153,12 +145,12 @@ static void shrink(struct text_layout *l, const struct table *t, size_t width, e
  * A key that fits two fifths whole (the sizes of a product) is not cut for the sake of measures that are no key. */
 static size_t distinct_width(const struct text_column *c, const struct column *col, size_t width)
 {
-	size_t whole = render_text_room_larger(c->body, c->word), least = least_width(c, col, width);
+	size_t whole = MAX(c->body, c->word), least = least_width(c, col, width);
 	if (c->short_names)
-		return render_text_room_larger(least, smaller(whole, width / 2));
+		return MAX(least, MIN(whole, width / 2));
 	if ((col->flags & COLUMN_WIDE) && (col->flags & COLUMN_KEY) && whole <= width * 2 / 5)
 		return whole;
-	size_t part = !c->key ? width / 3 : col->flags & COLUMN_PATH ? width * 2 / 3 : width * 2 / 5, most = render_text_room_larger(least, smaller(whole, part));
+	size_t part = !c->key ? width / 3 : col->flags & COLUMN_PATH ? width * 2 / 3 : width * 2 / 5, most = MAX(least, MIN(whole, part));
 	return c->can_share ? text_alike_width(&c->alike, least, most) : least;
 }
 
@@ -188,7 +180,7 @@ void text_room_find(struct text_layout *l, const struct table *t, size_t width)
 		struct text_column *c = &l->v[i];
 		if (t->data[c->col].col.type != CELL_STR)
 			continue;
-		c->width = smaller(c->width, width); /* one huge cell must not make the loop of shrink long */
+		c->width = MIN(c->width, width); /* one huge cell must not make the loop of shrink long */
 		c->distinct = distinct_width(c, &t->data[c->col].col, width);
 	}
 	choose_shown(l, t, width);

@@ -25,13 +25,11 @@ void export_base64(struct str s, struct buf *out)
 /* Of zlib: with memory that never comes back NULL, nothing here can fail. */
 static void *serve_export_pack_take(void *opaque, unsigned n, unsigned size)
 {
-	(void)opaque;
 	return mem_alloc(n, size);
 }
 
 static void serve_export_pack_give(void *opaque, void *p)
 {
-	(void)opaque;
 	mem_free(p);
 }
 
@@ -88,8 +86,7 @@ struct export_place export_pack_add(struct export_pack *x, struct str json)
 	serve_export_pack_begin(x, json.n);
 	struct export_place place = {x->n, x->in_open++};
 	buf_str(&x->open, json);
-	MEM_GROW(x->known, x->cap_known, x->n_known + 1);
-	x->known[x->n_known++] = (struct export_known){hash, json.n, place};
+	MEM_PUSH(x->known, x->n_known, x->cap_known, (struct export_known){hash, json.n, place});
 	return place;
 }
 

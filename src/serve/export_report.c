@@ -30,8 +30,7 @@ struct maker {
 static void note_entry(void *context, const struct library_entry *x)
 {
 	struct maker *m = context;
-	MEM_GROW(m->entry, m->cap, m->n + 1);
-	m->entry[m->n++] = (struct library_entry *)(uintptr_t)x;
+	MEM_PUSH(m->entry, m->n, m->cap, (struct library_entry *)(uintptr_t)x);
 }
 
 /* Somebody who waits for an input. */
@@ -45,7 +44,6 @@ struct wait {
 static void on_ready(struct library_waiter *w, struct library_entry *x, bool held)
 {
 	struct wait *k = (struct wait *)(void *)((char *)w - offsetof(struct wait, waiter));
-	(void)x;
 	pthread_mutex_lock(&k->lock);
 	k->done = true;
 	k->held = held;

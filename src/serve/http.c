@@ -99,7 +99,6 @@ static enum MHD_Result take_argument(void *context, enum MHD_ValueKind kind, con
 {
 	struct visit *v = context;
 	struct request *r = &v->x.request;
-	(void)kind;
 	struct str k = {key, key_n}, w = {value ? value : "", value ? value_n : 0};
 	if (r->n_args == ARGUMENTS_MAX) {
 		v->too_many = true;
@@ -320,7 +319,6 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
 	struct visit *v = *visit;
 	bool post = strcmp(method, "POST") == 0;
 	struct arrival a = {.server = context, .connection = c, .url = url, .data = data, .n = *data_n, .post = post, .v = v};
-	(void)version;
 	if (!v && !post && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return refuse_method(c);
 	if (!v) {
@@ -355,8 +353,6 @@ static void on_completed(void *context, struct MHD_Connection *c, void **visit, 
 {
 	struct server *s = context;
 	struct visit *v = *visit;
-	(void)c;
-	(void)why;
 	if (!v)
 		return;
 	clients_set(s->clients, v->client, CLIENT_ASKS);
@@ -381,8 +377,6 @@ static void on_connection(void *context, struct MHD_Connection *c, void **client
 static size_t unescape(void *context, struct MHD_Connection *c, char *s)
 {
 	size_t n = 0;
-	(void)context;
-	(void)c;
 	for (size_t i = 0; s[i]; i++) {
 		unsigned byte;
 		bool escaped = s[i] == '%' && isxdigit((unsigned char)s[i + 1]) && isxdigit((unsigned char)s[i + 2]) && sscanf(s + i + 1, "%2x", &byte) == 1;

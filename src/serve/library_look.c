@@ -65,10 +65,7 @@ static struct str new_key(struct library *l, const struct library_entry *f)
 
 static int serve_library_look_by_place(const struct library_entry *a, const struct library_entry *b)
 {
-	int c = str_cmp_natural(a->run, b->run);
-	c = c ? c : str_cmp_natural(a->worker, b->worker);
-	c = c ? c : str_cmp_natural(a->span, b->span);
-	return c ? c : str_cmp(a->key, b->key);
+	return str_cmp_natural(a->run, b->run) ?: str_cmp_natural(a->worker, b->worker) ?: str_cmp_natural(a->span, b->span) ?: str_cmp(a->key, b->key);
 }
 
 static struct library_entry *add_entry(struct library *l, const struct trace_file *f)

@@ -31,8 +31,7 @@ void texts_begin(struct texts *t, const struct profile *p)
 uint32_t texts_number(struct texts *t, uint32_t id)
 {
 	if (!t->place[id]) {
-		MEM_GROW(t->id, t->cap, t->n + 1);
-		t->id[t->n++] = id;
+		MEM_PUSH(t->id, t->n, t->cap, id);
 		t->place[id] = t->n;
 	}
 	return t->place[id] - 1;

@@ -341,7 +341,6 @@ static void sort_table(struct profile *p, enum store_table_id id, const int64_t 
 
 int build_finish(struct build *b, struct err *e)
 {
-	(void)e;
 	struct profile *p = b->p;
 	intern_release(&b->launch_keys);
 	intern_release(&b->arg_set_keys);

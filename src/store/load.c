@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "io/sqldb.h"
 #include "io/sqlfail.h"
 #include "io/sqlmem.h"
 #include "io/sqlvfs.h"
@@ -112,21 +113,6 @@ uint64_t load_content(uint64_t content, int64_t id, int64_t checksum)
 	return hash_bytes(all, sizeof all);
 }
 
-/* As a URI, so that SQLite can be told that no one changes the file: it then takes no locks, looks for no journal and
- * writes nothing beside it. */
-static void load_put_uri(struct buf *b, const char *path)
-{
-	buf_cstr(b, path[0] == '/' ? "file://" : "file:./");
-	for (; *path; path++) {
-		if (*path == '%' || *path == '?' || *path == '#')
-			buf_printf(b, "%%%02X", (unsigned char)*path);
-		else
-			buf_char(b, *path);
-	}
-	buf_cstr(b, "?immutable=1&vfs=" SQLVFS);
-	buf_char(b, 0);
-}
-
 /* Our tables must be plain tables: a view of that name could run for ever. */
 static int check_schema(struct load *l)
 {
@@ -142,7 +128,7 @@ static int load_open_db(struct load *l)
 	struct buf uri = {0};
 	if (!sqlvfs_register())
 		mem_fail(0);
-	load_put_uri(&uri, l->path);
+	sqldb_put_uri(&uri, l->path, "?immutable=1&vfs=" SQLVFS);
 	int rc = sqlmem(sqlite3_open_v2(uri.p, &l->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL));
 	buf_release(&uri);
 	if (rc != SQLITE_OK)

@@ -27,6 +27,11 @@ enum span_kind {
 	SPAN_KINDS,
 };
 extern const char *const span_kind_name[SPAN_KINDS];
+/* Whether ranges of this kind stand inside each other on a thread, so that the nesting pass gives them their place. */
+static inline bool span_nests(uint8_t kind)
+{
+	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_PYTHON || kind == SPAN_CALL || kind == SPAN_MARKER;
+}
 
 enum gpu_kind { GPU_KERNEL, GPU_MEMCPY, GPU_MEMSET, GPU_KINDS };
 extern const char *const gpu_kind_name[GPU_KINDS];

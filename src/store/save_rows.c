@@ -4,11 +4,6 @@
 #include "store/save_work.h"
 #include "store/vtab.h"
 
-static const char *sql_type(enum cell_type t)
-{
-	return t == CELL_STR ? "TEXT" : t == CELL_F64 ? "REAL" : "INTEGER";
-}
-
 static void save_rows_put_column(struct buf *sql, unsigned i, const char *name, const char *type)
 {
 	buf_cstr(sql, i ? ", " : "(");
@@ -107,7 +102,7 @@ static int save_rows_make_table(struct save *s, const char *name, const struct t
 		buf_cstr(&sql, "CREATE TABLE ");
 		vtab_put_name(&sql, name);
 		for (unsigned c = 0; c < t->n_columns; c++)
-			save_rows_put_column(&sql, c, t->data[c].col.id, sql_type(t->data[c].col.type));
+			save_rows_put_column(&sql, c, t->data[c].col.id, vtab_sql_type(t->data[c].col.type));
 		if (keyed)
 			save_rows_put_column(&sql, t->n_columns, "aggregation", "INTEGER");
 		buf_put(&sql, ")", 2);
@@ -115,7 +110,7 @@ static int save_rows_make_table(struct save *s, const char *name, const struct t
 	}
 	for (unsigned c = 0; is > 0 && !rc && c < t->n_columns; c++)
 		if (!has(&columns, t->data[c].col.id))
-			rc = add_column(s, name, t->data[c].col.id, sql_type(t->data[c].col.type), e);
+			rc = add_column(s, name, t->data[c].col.id, vtab_sql_type(t->data[c].col.type), e);
 	if (is > 0 && !rc && keyed && !has(&columns, "aggregation"))
 		rc = add_column(s, name, "aggregation", "INTEGER", e);
 	buf_release(&columns);

@@ -51,7 +51,7 @@ static const char *store_sql_type(enum store_type t)
 	}
 }
 
-static const char *cell_sql_type(enum cell_type t)
+const char *vtab_sql_type(enum cell_type t)
 {
 	return t == CELL_STR ? "TEXT" : t == CELL_F64 ? "REAL" : "INTEGER";
 }
@@ -65,7 +65,7 @@ static int declare(sqlite3 *db, const struct vtab *v)
 		buf_char(&sql, c ? ',' : '(');
 		vtab_put_name(&sql, v->desc ? v->desc->columns[c].name : v->plain->data[c].col.id);
 		buf_char(&sql, ' ');
-		buf_cstr(&sql, v->desc ? store_sql_type(v->desc->columns[c].type) : cell_sql_type(v->plain->data[c].col.type));
+		buf_cstr(&sql, v->desc ? store_sql_type(v->desc->columns[c].type) : vtab_sql_type(v->plain->data[c].col.type));
 	}
 	buf_put(&sql, n ? ")" : "(nothing)", n ? 2 : 10);
 	int rc = sqlite3_declare_vtab(db, sql.p);

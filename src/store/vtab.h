@@ -33,6 +33,8 @@ int vtab_add_table(sqlite3 *db, const struct vtab_lazy *l, struct err *e);
  * SQLITE_LIMIT_LENGTH is for what a query makes of it, and is raised where that needs it. */
 void vtab_result_text(sqlite3_context *x, struct str s);
 
+const char *vtab_sql_type(enum cell_type t); /* "INTEGER" */
+
 /* Appends a name as SQL wants it: in double quotes, with those inside doubled. */
 void vtab_put_name(struct buf *b, const char *name);
 

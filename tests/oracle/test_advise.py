@@ -178,7 +178,7 @@ class Advise(Case):
             with open(path) as f:
                 source = f.read()
             reasons += re.findall(r'findings_missing\([^";]*"((?:[^"\\]|\\.)*)"(?: : "([^"]*)")?', source) if os.path.basename(path) != "shared.c" else []
-            reasons += [(r, "") for r in re.findall(r'why(?:\[\])? = "([^"]*)"' if path.endswith("/shared.c") else r'why\[\] = "([^"]*)"', source)]
+            reasons += [(r, "") for r in re.findall(r'why(?:\[\])? = "([^"]*)"' if os.path.basename(path) == "shared.c" else r'why\[\] = "([^"]*)"', source)]
         reasons = [r for pair in reasons for r in pair if r and r != "%s"]
         self.assertGreater(len(reasons), 20)
         for r in reasons:

@@ -5,6 +5,7 @@
 #include "analysis/time/gpus.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 
 /* Percent of the kernel time that may be of products with unknown FLOPs. */
 static const double MOST_UNKNOWN = 10;
@@ -82,14 +83,7 @@ static void make_rows(struct mfu_work *w)
 /* The last step that starts at or before a time, by its host's or its devices' times. */
 static uint32_t mfu_step_at(const struct steps *s, int64_t time, bool on_host)
 {
-	uint32_t a = 0, b = s->n;
-	while (a < b) {
-		uint32_t m = a + (b - a) / 2;
-		if ((on_host ? s->v[m].host_start_ns : s->v[m].start_ns) <= time)
-			a = m + 1;
-		else
-			b = m;
-	}
+	uint32_t a = FIRST_WHERE(i, 0, s->n, (on_host ? s->v[i].host_start_ns : s->v[i].start_ns) > time);
 	if (!a)
 		return ROW_NONE;
 	const struct step *x = &s->v[a - 1];

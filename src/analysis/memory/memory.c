@@ -58,8 +58,7 @@ static void find_around(const struct profile *p, unsigned kinds, uint32_t *aroun
 				if (!(kinds & 1u << s->kind[i]))
 					continue;
 				memory_close_until(p, &open, s->start_ns[i]);
-				MEM_GROW(open.span, open.cap, open.n + 1);
-				open.span[open.n++] = i;
+				MEM_PUSH(open.span, open.n, open.cap, i);
 			}
 			memory_close_until(p, &open, time);
 			around[row[k]] = open.n ? open.span[open.n - 1] : ROW_NONE;
@@ -72,7 +71,6 @@ static void find_around(const struct profile *p, unsigned kinds, uint32_t *aroun
 
 int pass_memory(struct profile *p, struct err *e)
 {
-	(void)e;
 	rows_derive(&p->memory, &store_tables[TABLE_memory], offsetof(struct memories, span));
 	if (p->memory.rows.n)
 		find_around(p, 1u << SPAN_OP, p->memory.span);

@@ -4,8 +4,8 @@
 #include "analysis/memory/memory.h"
 #include "analysis/memory/memory_places.h"
 #include "base/mem.h"
-
-#include <stdlib.h>
+#include "base/search.h"
+#include "base/sort.h"
 
 const char *const memory_category_name[MEMORY_CATEGORIES] = {
 	[MEMORY_PARAMETER] = "PARAMETER", [MEMORY_OPTIMIZER_STATE] = "OPTIMIZER_STATE", [MEMORY_INPUT] = "INPUT",
@@ -168,8 +168,7 @@ static void judge_blocks(struct memory_categories_work *w)
 static void add_change(struct memory_categories_work *w, int64_t time_ns, int64_t bytes, enum memory_action a, struct verdict v)
 {
 	struct memory_timeline *t = w->t;
-	MEM_GROW(t->change, w->cap, t->n + 1);
-	t->change[t->n++] = (struct memory_change){time_ns, bytes, (uint8_t)a, (uint8_t)v.category, (uint8_t)v.why};
+	MEM_PUSH(t->change, t->n, w->cap, (struct memory_change){time_ns, bytes, (uint8_t)a, (uint8_t)v.category, (uint8_t)v.why});
 }
 
 static void add_before(struct memory_categories_work *w, int64_t bytes, struct verdict v)
@@ -185,12 +184,6 @@ static bool memory_categories_on_device(const struct profile *p, uint32_t i, int
 	return memory_device(p, i) == device && memory_is_event(p, i);
 }
 
-static int memory_categories_by_bytes(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
 /* Sizes of the blocks that are never freed, those of gradients and of the optimizer left out: they are no parameters. */
 static int64_t *kept_sizes(const struct memory_categories_work *w, uint32_t *n)
 {
@@ -203,21 +196,13 @@ static int64_t *kept_sizes(const struct memory_categories_work *w, uint32_t *n)
 			continue;
 		size[(*n)++] = w->p->memory.bytes[row];
 	}
-	if (*n)
-		qsort(size, *n, sizeof *size, memory_categories_by_bytes);
+	sort_i64(size, *n);
 	return size;
 }
 
 static bool has_size(const int64_t *size, uint32_t n, int64_t wanted)
 {
-	uint32_t low = 0, high = n;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		if (size[mid] < wanted)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	uint32_t low = FIRST_WHERE(i, 0, n, size[i] >= wanted);
 	return low < n && size[low] == wanted;
 }
 

@@ -4,6 +4,7 @@
 #include "analysis/names/autograd_names.h"
 #include "analysis/names/names.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "op/op_args.h"
 
@@ -74,8 +75,7 @@ static void find_passes(struct memory_places *m, const struct profile *p)
 			continue;
 		}
 		if (between) {
-			MEM_GROW(m->pass_end_ns, cap, m->n_passes + 1);
-			m->pass_end_ns[m->n_passes++] = INT64_MIN;
+			MEM_PUSH(m->pass_end_ns, m->n_passes, cap, INT64_MIN);
 			between = false;
 		}
 		m->pass[i] = m->n_passes - 1;
@@ -117,8 +117,7 @@ static void sizes_of_args(struct memory_places *m, const struct profile *p)
 					const struct op_tensor *t = &a.tensor[a.arg[i].tensor + k];
 					if (!memory_places_is_tensor(&a.arg[i], t))
 						continue;
-					MEM_GROW(m->bytes, cap, n + 1);
-					m->bytes[n++] = tensor_bytes(&a.arg[i], t);
+					MEM_PUSH(m->bytes, n, cap, tensor_bytes(&a.arg[i], t));
 				}
 		op_args_release(&a);
 	}
@@ -128,9 +127,7 @@ static void sizes_of_args(struct memory_places *m, const struct profile *p)
 static int by_pass_and_bytes(const void *a, const void *b)
 {
 	const struct memory_gradient *x = a, *y = b;
-	if (x->pass != y->pass)
-		return x->pass < y->pass ? -1 : 1;
-	return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+	return COMPARE(x->pass, y->pass) ?: COMPARE(x->bytes, y->bytes);
 }
 
 /* The first op inside AccumulateGrad (detach, add_, clone) has the gradient as its first argument. */
@@ -148,8 +145,7 @@ static void find_gradients(struct memory_places *m, const struct profile *p)
 			m->gradients_sized = false;
 			continue;
 		}
-		MEM_GROW(m->gradient, cap, m->n_gradients + 1);
-		m->gradient[m->n_gradients++] = (struct memory_gradient){m->pass[m->of_span[i].engine], m->bytes[m->first[set]]};
+		MEM_PUSH(m->gradient, m->n_gradients, cap, (struct memory_gradient){m->pass[m->of_span[i].engine], m->bytes[m->first[set]]});
 	}
 	if (m->n_gradients)
 		qsort(m->gradient, m->n_gradients, sizeof *m->gradient, by_pass_and_bytes);
@@ -192,14 +188,7 @@ void memory_places_release(struct memory_places *m)
 /* The gradients of a pass that are at most `bytes` large and nearest to it stand before where `bytes` + 1 would. */
 bool memory_places_has_gradient(const struct memory_places *m, uint32_t pass, int64_t bytes)
 {
-	uint32_t low = 0, high = m->n_gradients;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		struct memory_gradient g = m->gradient[mid];
-		if (g.pass < pass || (g.pass == pass && g.bytes <= bytes))
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low && m->gradient[low - 1].pass == pass && memory_fits(bytes, m->gradient[low - 1].bytes);
+	const struct memory_gradient *g = m->gradient;
+	uint32_t behind = FIRST_WHERE(i, 0, m->n_gradients, g[i].pass > pass || (g[i].pass == pass && g[i].bytes > bytes));
+	return behind && g[behind - 1].pass == pass && memory_fits(bytes, g[behind - 1].bytes);
 }

@@ -95,7 +95,6 @@ static void names_look_at_kernel(struct name_facts *n, const struct profile *p, 
 
 int pass_names(struct profile *p, struct err *e)
 {
-	(void)e;
 	struct name_facts *n = ARENA_ARRAY(&p->arena, 1, struct name_facts);
 	uint32_t strings = p->strings.n, kernels = 1;
 	uint8_t *of = NEW_ARRAY(strings, uint8_t);

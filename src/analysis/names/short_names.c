@@ -23,8 +23,7 @@ static uint32_t *kernel_ids(const struct profile *p, uint32_t *n)
 			continue;
 		last = name;
 		seen[name] = 1;
-		MEM_GROW(id, cap, *n + 1);
-		id[(*n)++] = name;
+		MEM_PUSH(id, *n, cap, name);
 	}
 	mem_free(seen);
 	return id;

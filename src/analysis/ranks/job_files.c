@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/folder.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum { RANKS_MAX = 1 << 20, NAMED = 3 };
 
@@ -14,16 +15,14 @@ struct other {
 	struct str name;
 };
 
-static bool job_files_is_digit(char x) { return x >= '0' && x <= '9'; }
-
 /* The next run of digits of s from *at on, which moves behind it; false when there is none. */
 static bool next_number(struct str s, size_t *at, struct str *digits)
 {
 	size_t i = *at;
-	while (i < s.n && !job_files_is_digit(s.p[i]))
+	while (i < s.n && !is_digit(s.p[i]))
 		i++;
 	size_t k = i;
-	while (k < s.n && job_files_is_digit(s.p[k]))
+	while (k < s.n && is_digit(s.p[k]))
 		k++;
 	*digits = (struct str){s.p + i, k - i};
 	*at = k;
@@ -79,9 +78,7 @@ static bool is_alike(struct str a, struct str b, int place, int64_t *rank)
 static int by_rank_and_name(const void *a, const void *b)
 {
 	const struct other *x = a, *y = b;
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return str_cmp(x->name, y->name);
+	return COMPARE(x->rank, y->rank) ?: str_cmp(x->name, y->name);
 }
 
 static unsigned keep_ranks(struct other *v, unsigned n)
@@ -140,8 +137,7 @@ unsigned job_files_of_others(const struct profile *p, struct buf *names)
 		struct str file = str_from(other);
 		if (!is_alike(name, file, place, &rank) || rank == job.rank || rank >= (job.world ? job.world : RANKS_MAX))
 			continue;
-		MEM_GROW(v, cap, n + 1);
-		v[n++] = (struct other){rank, arena_str(&a, file)};
+		MEM_PUSH(v, n, cap, (struct other){rank, arena_str(&a, file)});
 	}
 	folder_close(&f);
 	if (n)

@@ -3,6 +3,7 @@
 #include "analysis/analysis.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "store/torch_names.h"
 
@@ -39,8 +40,7 @@ static void find_steps(struct finder *f)
 	for (uint32_t i = 0; i < f->p->span.rows.n; i++) {
 		if (!step_number(f->p, i, &number))
 			continue;
-		MEM_GROW(f->step, cap, f->n_steps + 1);
-		f->step[f->n_steps++] = (struct sort_item){.key = sort_key_i64(f->p->span.start_ns[i]), .row = i};
+		MEM_PUSH(f->step, f->n_steps, cap, (struct sort_item){.key = sort_key_i64(f->p->span.start_ns[i]), .row = i});
 	}
 	if (!f->n_steps)
 		return;
@@ -147,28 +147,13 @@ void cycles_release(struct cycles *c)
 /* How many runs are of processes before `process`, or of that one and began by then. */
 static uint32_t runs_until(const struct cycles *c, uint32_t process, int64_t time_ns)
 {
-	uint32_t lo = 0, hi = c->n_runs;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		const struct cycle_run *r = &c->run[mid];
-		if (r->process < process || (r->process == process && r->start_ns <= time_ns))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	const struct cycle_run *r = c->run;
+	return FIRST_WHERE(i, 0, c->n_runs, r[i].process > process || (r[i].process == process && r[i].start_ns > time_ns));
 }
 
 static uint32_t cycle_of_any(const struct cycles *c, int64_t time_ns)
 {
-	uint32_t lo = 0, hi = c->n;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (c->v[mid].start_ns <= time_ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = FIRST_WHERE(i, 0, c->n, c->v[i].start_ns > time_ns);
 	return lo ? lo - 1 : 0;
 }
 

@@ -21,8 +21,7 @@ void iterations_release(struct iterations *it)
 
 static void add_iteration(struct iterations *it, struct iteration x)
 {
-	MEM_GROW(it->v, it->cap, it->n + 1);
-	it->v[it->n++] = x;
+	MEM_PUSH(it->v, it->n, it->cap, x);
 }
 
 bool work_extent(const struct profile *p, int64_t *first, int64_t *last)
@@ -189,18 +188,6 @@ static void iterations_describe(struct iterations *it, const struct key_calls *k
 	buf_release(&b);
 }
 
-static bool equal_counts(const struct key_calls *k)
-{
-	uint32_t *count = NEW_ARRAY(k->gpus, uint32_t);
-	bool same = true;
-	for (uint32_t i = 0; i < k->n; i++)
-		count[k->gpu[i]]++;
-	for (uint32_t g = 1; g < k->gpus; g++)
-		same = same && count[g] == count[0];
-	mem_free(count);
-	return same;
-}
-
 static bool make_iterations(const struct profile *p, const struct key_calls *k, enum key_role role, struct arena *a,
                             struct iterations *it)
 {
@@ -218,7 +205,7 @@ static bool make_iterations(const struct profile *p, const struct key_calls *k, 
 		whole = cut_at_borders(p, border, n, a, it);
 		mem_free(border);
 	}
-	iterations_describe(it, k, role, equal_counts(k), a);
+	iterations_describe(it, k, role, key_calls_even(k), a);
 	return whole > 0;
 }
 

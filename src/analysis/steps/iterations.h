@@ -21,6 +21,8 @@ bool key_calls_find(const struct profile *p, struct str key, struct key_calls *o
 /* Calls of those names whose entry in `wanted` (by string id) is not 0; `name` is for out->name. */
 void key_calls_of_names(const struct profile *p, const uint8_t *wanted, struct str name, struct key_calls *out);
 
+bool key_calls_even(const struct key_calls *k); /* whether all GPUs have as many */
+
 /* The points in time at which an iteration ends, ascending: with the same number of calls on every GPU, number i is the latest of the i-th
  * calls' ends (`ends`), or the earliest of their starts; else every call makes one. *n of them; the caller frees. */
 int64_t *key_borders(const struct key_calls *k, bool ends, uint32_t *n);

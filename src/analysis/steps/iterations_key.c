@@ -6,6 +6,7 @@
 #include "analysis/tree/op_instances.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 enum { NO_GPU = UINT32_MAX };
@@ -48,15 +49,8 @@ static void iterations_key_vote(struct majority *m, int32_t device)
 /* The last call in [lo, hi) that begins at or before `time`; hi when there is none. Calls of one thread, in order of start. */
 static uint32_t call_at(const struct key_calls *k, uint32_t lo, uint32_t hi, int64_t time)
 {
-	uint32_t first = lo, none = hi;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (k->start_ns[mid] <= time)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo > first ? lo - 1 : none;
+	uint32_t behind = FIRST_WHERE(i, lo, hi, k->start_ns[i] > time);
+	return behind > lo ? behind - 1 : hi;
 }
 
 struct gpu_finder {
@@ -331,7 +325,7 @@ bool key_calls_find(const struct profile *p, struct str key, struct key_calls *o
 	return found;
 }
 
-static bool same_on_every_gpu(const struct key_calls *k)
+bool key_calls_even(const struct key_calls *k)
 {
 	uint32_t *count = NEW_ARRAY(k->gpus, uint32_t);
 	for (uint32_t i = 0; i < k->n; i++)
@@ -348,7 +342,7 @@ int64_t *key_borders(const struct key_calls *k, bool ends, uint32_t *n)
 	int64_t *border = NEW_ARRAY(k->n, int64_t);
 	uint32_t *place = NEW_ARRAY(k->gpus, uint32_t); /* how many calls of this GPU came before */
 	struct sort_item *item = NEW_ARRAY(k->n, struct sort_item);
-	bool same = same_on_every_gpu(k);
+	bool same = key_calls_even(k);
 	for (uint32_t i = 0; i < k->n; i++)
 		item[i] = (struct sort_item){sort_key_i64(ends ? k->end_ns[i] : k->start_ns[i]), i, 0};
 	sort_items(item, k->n);

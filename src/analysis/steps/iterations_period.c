@@ -18,10 +18,8 @@
 #include "analysis/steps/iterations_period.h"
 
 #include <ctype.h>
-#include <math.h>
 
 #include "analysis/analysis.h"
-#include "analysis/steps/iterations_names.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/sort.h"

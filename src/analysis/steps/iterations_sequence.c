@@ -2,7 +2,6 @@
 #include "analysis/analysis.h"
 #include "analysis/names/names.h"
 #include "analysis/recording.h"
-#include "analysis/steps/iterations_names.h"
 #include "analysis/steps/iterations_period.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -18,14 +17,6 @@ static const char *const copy_words[] = {"DtoH", "Device -> Host", "Device -> Pa
 
 static const char *const copy_in_words[] = {"HtoD", "Host -> Device", "Pageable -> Device", "Pinned -> Device", "HostToDevice", NULL};
 
-static bool iterations_sequence_has_word(struct str s, const char *const *words)
-{
-	for (; *words; words++)
-		if (str_has_nocase(s, str_from(*words)))
-			return true;
-	return false;
-}
-
 /* When a pattern is worth to be looked at by itself, whether it is a step or a layer. */
 static const double ENOUGH_EXPLAINED = 0.9, MOST_ALIKE = 0.75;
 
@@ -33,8 +24,8 @@ enum { MARK_WORD = 1, MARK_WAIT = 2, MARK_COPY = 4, MARK_OPTIMIZER = 8 };
 
 static uint8_t name_marks(struct str s)
 {
-	return (iterations_sequence_has_word(s, mark_words) ? MARK_WORD : 0) | (iterations_sequence_has_word(s, wait_words) ? MARK_WAIT : 0) | (iterations_sequence_has_word(s, copy_words) ? MARK_COPY : 0) |
-	       (iterations_sequence_has_word(s, optimizer_words) ? MARK_OPTIMIZER : 0);
+	return (str_has_any_nocase(s, mark_words) ? MARK_WORD : 0) | (str_has_any_nocase(s, wait_words) ? MARK_WAIT : 0) | (str_has_any_nocase(s, copy_words) ? MARK_COPY : 0) |
+	       (str_has_any_nocase(s, optimizer_words) ? MARK_OPTIMIZER : 0);
 }
 
 static uint8_t mark_of_span(const struct name_memo *marks, uint32_t i)
@@ -80,15 +71,11 @@ static void find_marks(const struct profile *p, struct sequence *q)
 	uint8_t useful = useful_marks(p, q, count);
 	struct sort_item *item = NULL;
 	for (uint32_t i = 0; i < spans; i++)
-		if (mark_of_span(&marks, i) & useful) {
-			MEM_GROW(item, cap, n + 1);
-			item[n++] = (struct sort_item){sort_key_i64(p->span.start_ns[i]), i, 0};
-		}
+		if (mark_of_span(&marks, i) & useful)
+			MEM_PUSH(item, n, cap, (struct sort_item){sort_key_i64(p->span.start_ns[i]), i, 0});
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		if (mark_of_gpu(&marks, g) & useful) {
-			MEM_GROW(item, cap, n + 1);
-			item[n++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
-		}
+		if (mark_of_gpu(&marks, g) & useful)
+			MEM_PUSH(item, n, cap, (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0});
 	sort_items(item, n);
 	q->mark_ns = NEW_ARRAY(n, int64_t);
 	for (uint32_t i = 0; i < n; i++)
@@ -127,7 +114,7 @@ static void number_names(const struct profile *p, struct sequence *q)
 		q->name[i] = name;
 	}
 	for (uint32_t name = 0; name < q->names; name++)
-		q->copy_in[name] = q->device && iterations_sequence_has_word(profile_str(p, q->string[name]), copy_in_words);
+		q->copy_in[name] = q->device && str_has_any_nocase(profile_str(p, q->string[name]), copy_in_words);
 	mem_free(of);
 }
 
@@ -229,8 +216,7 @@ static void add_period(struct iterations *it, struct arena *a, int64_t start, in
 {
 	if (end <= start)
 		return;
-	MEM_GROW(it->v, it->cap, it->n + 1);
-	it->v[it->n++] = (struct iteration){start, end, number, arena_printf(a, "%u", number), ROW_NONE, partial};
+	MEM_PUSH(it->v, it->n, it->cap, (struct iteration){start, end, number, arena_printf(a, "%u", number), ROW_NONE, partial});
 }
 
 /* When the host began each period, ascending. Of work that was launched before the recording this is not known: it is left out, unless

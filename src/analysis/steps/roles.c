@@ -65,7 +65,6 @@ static void collect_device(struct roles_collection *w)
 /* What a range of the host means depends on what GPUs do: these come first. */
 static void roles_collect(const struct profile *p, const struct steps *steps, struct role_ranges *out)
 {
-	(void)steps;
 	struct roles_collection w = {.p = p, .r = out, .host_uses = host_uses_new(p)};
 	collect_device(&w);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {

@@ -7,10 +7,12 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "store/torch_names.h"
 
 #include <stdio.h>
+#include <sys/param.h>
 
 const char *const step_source_name[STEP_SOURCES] = {
 	[STEPS_NONE] = "none",   [STEPS_GIVEN] = "given",         [STEPS_PROFILER] = "profiler",
@@ -32,11 +34,10 @@ struct drafts {
 
 static void draft_add(struct drafts *d, struct str name, int64_t start, int64_t end, uint32_t span)
 {
-	MEM_GROW(d->v, d->cap, d->n + 1);
-	d->v[d->n++] = (struct draft){
+	MEM_PUSH(d->v, d->n, d->cap, (struct draft){
 		.step = {.name = name, .host_start_ns = start, .host_end_ns = end, .start_ns = start, .end_ns = end, .span = span},
 		.device_first = INT64_MAX, .device_last = INT64_MIN,
-	};
+	});
 }
 
 static void collect_annotations(const struct profile *p, struct drafts *d)
@@ -61,8 +62,7 @@ static void sort_by_time(struct drafts *d)
 	int64_t latest = INT64_MIN;
 	for (unsigned i = 0; i < d->n; i++) {
 		sorted[i] = d->v[item[i].row];
-		if (sorted[i].step.host_end_ns > latest)
-			latest = sorted[i].step.host_end_ns;
+		latest = MAX(latest, sorted[i].step.host_end_ns);
 		sorted[i].latest_host_end = latest;
 		if (!str_to_i64(sorted[i].step.name, &sorted[i].step.number))
 			sorted[i].step.number = i; /* the name of a ProfilerStep# with no number */
@@ -79,10 +79,8 @@ struct steps_extent {
 
 static void steps_extend(struct steps_extent *x, int64_t start, int64_t end)
 {
-	if (start < x->first)
-		x->first = start;
-	if (end > x->last)
-		x->last = end;
+	x->first = MIN(x->first, start);
+	x->last = MAX(x->last, end);
 }
 
 /* From the first to the last op; of whatever else there is when there are no ops. */
@@ -105,14 +103,7 @@ static struct steps_extent extent_of_ops(const struct profile *p)
 /* The step that wholly contains the API call; NULL when it stands outside or crosses a border. */
 static struct draft *step_around(const struct drafts *d, int64_t start, int64_t end)
 {
-	unsigned lo = 0, hi = d->n;
-	while (lo < hi) { /* the first step that has not ended when the call starts */
-		unsigned mid = lo + (hi - lo) / 2;
-		if (d->v[mid].latest_host_end <= start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	unsigned lo = FIRST_WHERE(i, 0, d->n, d->v[i].latest_host_end > start); /* the first step that has not ended when the call starts */
 	if (lo == d->n || d->v[lo].step.host_start_ns > start || d->v[lo].step.host_end_ns < end)
 		return NULL;
 	return &d->v[lo];
@@ -134,10 +125,8 @@ static bool match_device_work(const struct profile *p, struct drafts *d)
 			continue;
 		any = true;
 		s->step.device_ops++;
-		if (p->gpu_op.start_ns[g] < s->device_first)
-			s->device_first = p->gpu_op.start_ns[g];
-		if (gpu_end(p, g) > s->device_last)
-			s->device_last = gpu_end(p, g);
+		s->device_first = MIN(s->device_first, p->gpu_op.start_ns[g]);
+		s->device_last = MAX(s->device_last, gpu_end(p, g));
 	}
 	return any;
 }
@@ -159,12 +148,10 @@ static void stretch_to_device(const struct profile *p, struct drafts *d)
 	int64_t previous = end_before_first(p, d);
 	for (unsigned i = 0; i < d->n; i++) {
 		struct step *s = &d->v[i].step;
-		if (previous > s->start_ns)
-			s->start_ns = previous;
+		s->start_ns = MAX(s->start_ns, previous);
 		if (s->device_ops && d->v[i].device_last > s->end_ns)
 			s->end_ns = d->v[i].device_last;
-		if (s->end_ns < s->start_ns)
-			s->end_ns = s->start_ns;
+		s->end_ns = MAX(s->end_ns, s->start_ns);
 		previous = s->end_ns;
 	}
 }
@@ -515,15 +502,7 @@ static struct steps *steps_of_key(struct profile *p)
 /* The first of n steps that ends behind `time`: no step before it holds that time, and if this one has not begun, none behind it does. */
 static unsigned first_open(const struct steps *s, unsigned n, int64_t time, bool device)
 {
-	unsigned lo = 0, hi = n;
-	while (lo < hi) {
-		unsigned mid = lo + (hi - lo) / 2;
-		if ((device ? s->v[mid].end_ns : s->v[mid].host_until_ns) <= time)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, 0, n, (device ? s->v[i].end_ns : s->v[i].host_until_ns) > time);
 }
 
 static bool steps_is_numbered(const struct step *x, int64_t first, int64_t last)
@@ -570,7 +549,6 @@ struct steps_text steps_range_text(int64_t first, int64_t last)
 
 int pass_steps(struct profile *p, struct err *e)
 {
-	(void)e;
 	if (p->key_op.n) {
 		p->steps = steps_of_key(p);
 		return 0;

@@ -43,6 +43,12 @@ double bounds_least_ns(struct bounds *b, const struct costs *c, uint32_t gpu);
 /* The same were the op done with operands of type `t` on Tensor Cores: FLOPs at that peak, and bytes by its size. */
 double bounds_least_ns_as(struct bounds *b, const struct costs *c, uint32_t gpu, enum dtype t);
 
+/* What is above the least time of work that took `ns`; all of it where the least is not known (NaN). */
+static inline int64_t bounds_above_ns(int64_t ns, double least_ns)
+{
+	return isnan(least_ns) ? ns : least_ns < (double)ns ? ns - (int64_t)least_ns : 0;
+}
+
 /* What is known of the GPUs that were asked for: for notes. */
 struct bounds_gpus {
 	struct str name;         /* as the input has it, of the first device that was asked for; "" = not stated */

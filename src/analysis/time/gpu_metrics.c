@@ -13,10 +13,9 @@
 
 static void gpu_metrics_add_device(struct gpu_metrics_list *l, unsigned *cap, int32_t device, uint32_t row)
 {
-	MEM_GROW(l->v, *cap, l->n + 1);
-	l->v[l->n++] = (struct gpu_metrics){
+	MEM_PUSH(l->v, l->n, *cap, (struct gpu_metrics){
 		.device = device, .row = row, .utilization = NAN, .sm_efficiency = NAN, .occupancy_pct = NAN, .tc_ratio = NAN,
-	};
+	});
 }
 
 static void sort_devices(struct gpu_metrics_list *l, unsigned from)
@@ -148,8 +147,7 @@ static void add_load(struct gpu_metrics_work *w, uint32_t g, int64_t within)
 	w->m->bad_values += w->p->launch.blocks_per_sm[launch] <= 0;
 	if (!(blocks > 0))
 		return;
-	MEM_GROW(w->load, w->cap_load, w->n_load + 1);
-	w->load[w->n_load++] = (struct load){w->p->gpu_op.start_ns[g], gpu_end(w->p, g), blocks};
+	MEM_PUSH(w->load, w->n_load, w->cap_load, (struct load){w->p->gpu_op.start_ns[g], gpu_end(w->p, g), blocks});
 	w->m->blocks_known_ns += within;
 }
 

@@ -1,6 +1,7 @@
 #include "analysis/time/gpu_samples.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 
@@ -108,7 +109,7 @@ static bool clock_beside(const struct profile *p, const struct gpu_samples_names
 static int by_device(const void *a, const void *b)
 {
 	const struct gpu_samples *x = a, *y = b;
-	return (x->device > y->device) - (x->device < y->device);
+	return COMPARE(x->device, y->device);
 }
 
 void gpu_samples_measure(const struct profile *p, struct gpu_samples_list *out)

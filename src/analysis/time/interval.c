@@ -2,8 +2,10 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 void intervals_add(struct intervals *s, int64_t start, int64_t end)
@@ -12,12 +14,10 @@ void intervals_add(struct intervals *s, int64_t start, int64_t end)
 		return;
 	struct interval *last = s->n ? &s->v[s->n - 1] : NULL;
 	if (last && start >= last->start && start <= last->end) { /* nested events come right after what is around them */
-		if (end > last->end)
-			last->end = end;
+		last->end = MAX(last->end, end);
 		return;
 	}
-	MEM_GROW(s->v, s->cap, s->n + 1);
-	s->v[s->n++] = (struct interval){start, end};
+	MEM_PUSH(s->v, s->n, s->cap, (struct interval){start, end});
 }
 
 void intervals_release(struct intervals *s)
@@ -29,7 +29,7 @@ void intervals_release(struct intervals *s)
 static int compare_start(const void *a, const void *b)
 {
 	const struct interval *x = a, *y = b;
-	return (x->start > y->start) - (x->start < y->start);
+	return COMPARE(x->start, y->start);
 }
 
 /* By radix where row numbers fit 32 bits, which is always so for events of one profile. */
@@ -62,8 +62,7 @@ void intervals_normalise(struct intervals *s)
 	size_t n = 0;
 	for (size_t i = 0; i < s->n; i++) {
 		if (n && s->v[i].start <= s->v[n - 1].end) {
-			if (s->v[i].end > s->v[n - 1].end)
-				s->v[n - 1].end = s->v[i].end;
+			s->v[n - 1].end = MAX(s->v[n - 1].end, s->v[i].end);
 		} else {
 			s->v[n++] = s->v[i];
 		}
@@ -79,8 +78,7 @@ void intervals_union(const struct intervals *a, const struct intervals *b, struc
 		bool from_a = j == b->n || (i < a->n && a->v[i].start <= b->v[j].start);
 		struct interval x = from_a ? a->v[i++] : b->v[j++];
 		if (r.n && x.start <= r.v[r.n - 1].end) {
-			if (x.end > r.v[r.n - 1].end)
-				r.v[r.n - 1].end = x.end;
+			r.v[r.n - 1].end = MAX(r.v[r.n - 1].end, x.end);
 		} else {
 			intervals_add(&r, x.start, x.end);
 		}
@@ -115,8 +113,7 @@ void intervals_subtract(const struct intervals *a, const struct intervals *b, st
 			j++;
 		for (; j < b->n && b->v[j].start < end; j++) {
 			intervals_add(&r, from, b->v[j].start);
-			if (b->v[j].end > from)
-				from = b->v[j].end;
+			from = MAX(from, b->v[j].end);
 			if (from >= end)
 				break; /* b->v[j] may reach into the next range of a */
 		}
@@ -136,14 +133,7 @@ int64_t intervals_length(const struct intervals *s)
 
 int64_t intervals_length_within(const struct intervals *s, int64_t start, int64_t end)
 {
-	size_t lo = 0, hi = s->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s->v[mid].end <= start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = FIRST_WHERE(i, 0, s->n, s->v[i].end > start);
 	int64_t sum = 0;
 	for (; lo < s->n && s->v[lo].start < end; lo++) {
 		int64_t from = s->v[lo].start > start ? s->v[lo].start : start;

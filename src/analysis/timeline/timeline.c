@@ -1,18 +1,15 @@
 /* Lanes of the timeline: which slice is drawn where. Levels of detail: timeline_levels.c. */
 #include "analysis/timeline/timeline_levels.h"
 #include "base/mem.h"
+#include "base/search.h"
+
+#include <sys/param.h>
 
 /* Lanes of one track in the making. */
 struct room {
 	int64_t *end;   /* per lane: when it is free */
 	uint32_t n, cap;
 };
-
-/* Whether the nesting pass gave ranges of this kind their place. */
-static bool timeline_nests(uint8_t kind)
-{
-	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_PYTHON || kind == SPAN_CALL || kind == SPAN_MARKER;
-}
 
 /* The first lane that is free at `start`; all being busy, the last of TIMELINE_LANES_MAX is shared. */
 static uint32_t room_take(struct room *r, uint32_t lanes_max, int64_t start, int64_t end, uint64_t *too_deep)
@@ -25,8 +22,7 @@ static uint32_t room_take(struct room *r, uint32_t lanes_max, int64_t start, int
 		++*too_deep;
 	}
 	if (i == r->n) {
-		MEM_GROW(r->end, r->cap, r->n + 1);
-		r->end[r->n++] = end;
+		MEM_PUSH(r->end, r->n, r->cap, end);
 	} else if (r->end[i] < end) {
 		r->end[i] = end;
 	}
@@ -45,7 +41,7 @@ static void place_spans(struct timeline *t, struct room *r, struct lanes_of *x)
 	uint32_t *lane = t->span_lane;
 	bool any_free = false;
 	for (uint32_t i = x->begin; i < x->end; i++) {
-		if (!timeline_nests(s->kind[i])) {
+		if (!span_nests(s->kind[i])) {
 			any_free = true;
 			continue;
 		}
@@ -55,12 +51,11 @@ static void place_spans(struct timeline *t, struct room *r, struct lanes_of *x)
 			t->too_deep++;
 		}
 		lane[i] = depth;
-		if (depth + 1 > x->n_nested)
-			x->n_nested = depth + 1;
+		x->n_nested = MAX(x->n_nested, depth + 1);
 	}
 	r->n = 0;
 	for (uint32_t i = x->begin; any_free && i < x->end; i++)
-		if (!timeline_nests(s->kind[i]))
+		if (!span_nests(s->kind[i]))
 			lane[i] = x->n_nested + room_take(r, TIMELINE_LANES_MAX / 2, s->start_ns[i], span_end(t->p, i), &t->too_deep);
 	x->n_lanes = x->n_nested + r->n;
 }
@@ -93,10 +88,8 @@ static void measure_reach(const struct timeline *t, struct timeline_lane *l)
 	for (uint32_t i = 0; i < l->n; i++) {
 		if (timeline_start_of(t, device, row[i]) >= last_ns)
 			chain = i;
-		if (timeline_end_of(t, device, row[i]) > last_ns)
-			last_ns = timeline_end_of(t, device, row[i]);
-		if (i - chain > l->reach)
-			l->reach = i - chain;
+		last_ns = MAX(last_ns, timeline_end_of(t, device, row[i]));
+		l->reach = MAX(l->reach, i - chain);
 	}
 }
 
@@ -176,15 +169,7 @@ struct timeline *timeline_new(const struct profile *p)
 static uint32_t timeline_place_of(const struct timeline *t, const struct timeline_lane *l, int64_t ns)
 {
 	bool device = t->tracks[l->track].device;
-	uint32_t lo = l->first, hi = l->first + l->n;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (timeline_start_of(t, device, t->row[mid]) < ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, l->first, l->first + l->n, timeline_start_of(t, device, t->row[i]) >= ns);
 }
 
 uint32_t timeline_slices(const struct timeline *t, uint32_t lane, int64_t from_ns, int64_t to_ns, uint32_t *end)

@@ -149,8 +149,7 @@ static bool add_level(struct pile *x, const struct timeline_levels_source *s, ui
 		x->n = begin;
 		return false;
 	}
-	MEM_GROW(x->level, x->cap_levels, x->n_levels + 1);
-	x->level[x->n_levels++] = (struct timeline_level){begin, x->n - begin, (uint8_t)zoom};
+	MEM_PUSH(x->level, x->n_levels, x->cap_levels, (struct timeline_level){begin, x->n - begin, (uint8_t)zoom});
 	x->v[x->n++] = (struct timeline_entry){.slice = behind};
 	return true;
 }
@@ -308,8 +307,7 @@ static void take_item(struct timeline_levels_walk *w, struct part *x)
 
 static void timeline_levels_append(struct timeline_items *out, const struct timeline_levels_view *v, const struct part *x)
 {
-	MEM_GROW(out->v, out->cap, out->n + 1);
-	out->v[out->n++] = (struct timeline_item){x->start_ns, x->end_ns, x->busy_ns, x->behind - x->slice, v->row[x->longest]};
+	MEM_PUSH(out->v, out->n, out->cap, (struct timeline_item){x->start_ns, x->end_ns, x->busy_ns, x->behind - x->slice, v->row[x->longest]});
 }
 
 void timeline_items_of(const struct timeline *t, uint32_t lane, int64_t from_ns, int64_t to_ns, unsigned zoom, struct timeline_items *out)

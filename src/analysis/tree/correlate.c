@@ -10,6 +10,7 @@
 #include "analysis/analysis.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 /* Ids of one kind, mapped to the rows that own them. Ids are nearly always unique: only where they are not, the rows are
@@ -89,14 +90,7 @@ static uint32_t ids_find(const struct ids *ids, int64_t id, uint32_t *one, const
 	if (!ids->all)
 		return 1;
 	uint64_t key = sort_key_i64(id);
-	uint32_t low = 0, high = ids->n;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		if (ids->all[mid].key < key)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	uint32_t low = FIRST_WHERE(i, 0, ids->n, ids->all[i].key >= key);
 	*owner = ids->all + low;
 	uint32_t n = 1;
 	while (n <= OWNERS_MAX && low + n < ids->n && ids->all[low + n].key == key)
@@ -211,7 +205,6 @@ uint32_t *correlate_by_ext_id(const struct profile *p)
 
 int pass_correlate(struct profile *p, struct err *e)
 {
-	(void)e;
 	struct ids ext, corr;
 	bool by_time = ext_is_correlation(p);
 	ids_init(&ext, p, owns_ext_id);

@@ -156,8 +156,7 @@ static void flame_add_host(struct flame_work *w)
 		if (t.n && end > t.v[t.n - 1].end_ns)
 			end = t.v[t.n - 1].end_ns;
 		w->f->node[at].count++;
-		MEM_GROW(t.v, t.cap, t.n + 1);
-		t.v[t.n++] = (struct flame_open){end, at, python};
+		MEM_PUSH(t.v, t.n, t.cap, (struct flame_open){end, at, python});
 	}
 	go_to(w, &t, INT64_MAX);
 	mem_free(t.v);

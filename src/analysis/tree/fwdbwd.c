@@ -4,6 +4,7 @@
 #include "analysis/names/names.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "store/torch_names.h"
 
@@ -117,15 +118,7 @@ static uint32_t run_end(const struct linker *l, uint32_t first)
 		lo = first + step;
 		step *= 2;
 	}
-	uint32_t hi = step < l->n_forward - first ? first + step : l->n_forward;
-	while (hi - lo > 1) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (l->forward[mid].key == seq)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return hi;
+	return FIRST_WHERE(i, lo + 1, step < l->n_forward - first ? first + step : l->n_forward, l->forward[i].key != seq);
 }
 
 /* The first forward op with this number that is not before (track, start), as an index into l->forward; the end of those with
@@ -133,33 +126,18 @@ static uint32_t run_end(const struct linker *l, uint32_t first)
 static uint32_t position(const struct linker *l, uint64_t seq, uint32_t track, int64_t start)
 {
 	const struct spans *s = &l->p->span;
-	uint32_t lo = idmap_get(&l->first, (int64_t)seq);
-	if (lo == IDMAP_NONE)
+	uint32_t first = idmap_get(&l->first, (int64_t)seq), row;
+	if (first == IDMAP_NONE)
 		return l->n_forward;
-	uint32_t hi = run_end(l, lo);
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2, row = l->forward[mid].row;
-		bool before = s->track[row] != track ? s->track[row] < track : s->start_ns[row] < start;
-		if (before)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, first, run_end(l, first),
+	                   (row = l->forward[i].row, s->track[row] != track ? s->track[row] > track : s->start_ns[row] >= start));
 }
 
 /* The op that starts exactly at `time`: of several the innermost, one with a sequence number before one without. */
 static uint32_t fwdbwd_op_at(const struct linker *l, uint32_t track, int64_t time)
 {
 	const struct spans *s = &l->p->span;
-	uint32_t lo = l->track_first[track], end = l->track_first[track + 1], hi = end;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (s->start_ns[mid] < time)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t end = l->track_first[track + 1], lo = FIRST_WHERE(i, l->track_first[track], end, s->start_ns[i] >= time);
 	if (lo == end || s->start_ns[lo] != time)
 		return ROW_NONE;
 	uint32_t *found = &l->op_of_run[lo]; /* kept: many arrows may end at one place */
@@ -266,8 +244,7 @@ static void fwdbwd_vote(struct votes *t, int32_t fwd_tid, uint32_t track)
 		merge_votes(t);
 		t->limit = t->n < (1u << 15) ? 1u << 16 : 2 * t->n;
 	}
-	MEM_GROW(t->v, t->cap, t->n + 1);
-	t->v[t->n++] = (struct sort_item){.key = (uint64_t)(uint32_t)fwd_tid << 32 | track, .tie = 1};
+	MEM_PUSH(t->v, t->n, t->cap, (struct sort_item){.key = (uint64_t)(uint32_t)fwd_tid << 32 | track, .tie = 1});
 }
 
 /* Of the threads that have a number, no more than this are looked at: hostile input may give one number to all. */
@@ -337,14 +314,7 @@ static uint32_t count_votes(struct votes *t, struct thread_match *out)
 
 static const struct thread_match *match_find(const struct thread_match *v, uint32_t n, int32_t tid)
 {
-	uint32_t lo = 0, hi = n;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (v[mid].fwd_tid < tid)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = FIRST_WHERE(i, 0, n, v[i].fwd_tid >= tid);
 	return lo < n && v[lo].fwd_tid == tid ? &v[lo] : NULL;
 }
 

@@ -17,14 +17,6 @@ struct layers_work {
 	uint32_t *of_stack;     /* string id of a function stack -> its layer; NOT_LOOKED */
 };
 
-static uint32_t *layers_filled(uint32_t n, uint32_t value)
-{
-	uint32_t *v = NEW_ARRAY_RAW(n, uint32_t);
-	for (uint32_t i = 0; i < n; i++)
-		v[i] = value;
-	return v;
-}
-
 /* The layer `name` inside `parent`, made at first sight. */
 static uint32_t layer_at(struct layers_work *w, uint32_t parent, struct str name, uint32_t type, char joint)
 {
@@ -142,7 +134,7 @@ static uint32_t layers_stack_of(struct layers_work *w, uint32_t i)
 	if (!text)
 		return LAYER_NONE;
 	if (!w->of_stack)
-		w->of_stack = layers_filled(w->p->strings.n, NOT_LOOKED);
+		w->of_stack = mem_filled(w->p->strings.n, NOT_LOOKED);
 	if (w->of_stack[text] == NOT_LOOKED)
 		w->of_stack[text] = stack_layer(w, profile_str(w->p, text));
 	return w->of_stack[text];
@@ -224,7 +216,7 @@ static void take_modules(struct layers_work *w, struct modules *m)
 	struct layers *l = w->l;
 	const struct module_tree *t = &m->tree;
 	char joint = modules_are_dotted(m->source) ? '.' : '/';
-	uint32_t *of_node = layers_filled(t->n, LAYER_NONE);
+	uint32_t *of_node = mem_filled(t->n, LAYER_NONE);
 	for (uint32_t k = 0; k < t->n_order; k++) {
 		const struct module_node *n = &t->v[t->order[k]];
 		struct str name = intern_get(&t->names, n->name);

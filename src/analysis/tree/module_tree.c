@@ -1,6 +1,7 @@
 #include "analysis/tree/module_tree.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 
@@ -30,10 +31,9 @@ uint32_t module_tree_node(struct module_tree *t, uint32_t parent, struct str nam
 	struct module_tree_key key = {parent, intern_str(&t->names, name), module_id};
 	uint32_t at = intern_put(&t->keys, (const char *)&key, sizeof key) - 1;
 	if (at == t->n) {
-		MEM_GROW(t->v, t->cap, t->n + 1);
-		t->v[t->n++] = (struct module_node){
+		MEM_PUSH(t->v, t->n, t->cap, (struct module_node){
 			.name = key.name, .module_id = module_id, .parent = parent, .merged_into = MODULE_NONE,
-		};
+		});
 	}
 	return at;
 }
@@ -154,8 +154,7 @@ struct root {
 static int compare_roots(const void *a, const void *b)
 {
 	const struct root *x = a, *y = b;
-	int by_name = str_cmp_natural(x->name, y->name);
-	return by_name ? by_name : (x->node > y->node) - (x->node < y->node);
+	return str_cmp_natural(x->name, y->name) ?: COMPARE(x->node, y->node);
 }
 
 /* Chains the roots anew, by name. */

@@ -5,6 +5,7 @@
 #include "analysis/tree/optree.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "store/torch_names.h"
 
 /* Values of work.mod while it is being made. */
@@ -131,8 +132,7 @@ static void resolve_python(struct modules_work *w)
 			continue;
 		uint32_t at = i, node;
 		for (n = 0; at != ROW_NONE && w->mod[at] == NODE_UNSET; at = caller(w, at, near_python)) {
-			MEM_GROW(chain, cap, n + 1);
-			chain[n++] = at;
+			MEM_PUSH(chain, n, cap, at);
 			w->mod[at] = NODE_PENDING;
 		}
 		/* A ring of parent ids is damage: cut where it closes. */
@@ -210,14 +210,7 @@ struct lent {
 static void lend_from(const struct modules_work *w, struct lent *l, uint32_t track)
 {
 	const struct spans *s = &w->p->span;
-	uint32_t lo = 0, hi = s->rows.n;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (s->track[mid] < track)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = FIRST_WHERE(i, 0, s->rows.n, s->track[i] >= track);
 	l->n = 0;
 	l->next = lo;
 	for (l->end = lo; l->end < s->rows.n && s->track[l->end] == track; l->end++)
@@ -231,8 +224,7 @@ static uint32_t lent_frame(const struct modules_work *w, struct lent *l, uint32_
 	for (; l->next < l->end && w->p->span.start_ns[l->next] <= start; l->next++) {
 		if (!w->is_module[l->next])
 			continue;
-		MEM_GROW(l->open, l->cap, l->n + 1);
-		l->open[l->n++] = l->next;
+		MEM_PUSH(l->open, l->n, l->cap, l->next);
 	}
 	while (l->n && span_end(w->p, l->open[l->n - 1]) <= start)
 		l->n--;
@@ -510,29 +502,21 @@ static void modules_measure(struct modules_work *w)
 	module_tree_finish(&w->m->tree);
 }
 
-static uint32_t *modules_filled(uint32_t n, uint32_t value)
-{
-	uint32_t *v = NEW_ARRAY_RAW(n, uint32_t);
-	for (uint32_t i = 0; i < n; i++)
-		v[i] = value;
-	return v;
-}
-
 static void resolve(struct modules_work *w)
 {
 	uint32_t n = w->p->span.rows.n;
 	w->is_module = NEW_ARRAY(n, uint8_t);
 	w->phase = NEW_ARRAY(n, uint8_t);
-	w->place = modules_filled(n, MODULE_NONE);
-	w->frame = modules_filled(n, ROW_NONE);
-	w->mod = modules_filled(n, NODE_UNSET);
+	w->place = mem_filled(n, MODULE_NONE);
+	w->frame = mem_filled(n, ROW_NONE);
+	w->mod = mem_filled(n, NODE_UNSET);
 	mark_modules(w);
 	w->lender = module_tracks(w->p, w->is_module, &w->m->lent_tracks, &w->m->unlent_tracks);
 	if (w->m->source == MODULES_PYTHON) {
 		index_python(w);
 		resolve_python(w);
 	} else if (w->m->source == MODULES_TORCHSCRIPT) {
-		w->of_hierarchy = modules_filled(w->p->strings.n, NODE_UNSET);
+		w->of_hierarchy = mem_filled(w->p->strings.n, NODE_UNSET);
 	}
 	find_frames(w);
 	resolve_rest(w);

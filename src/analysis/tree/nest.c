@@ -14,14 +14,8 @@ struct frame {
 	uint32_t op;   /* itself if it is an op, else the nearest op around it */
 };
 
-static bool nest_nests(uint8_t kind)
-{
-	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_PYTHON || kind == SPAN_CALL || kind == SPAN_MARKER;
-}
-
 int pass_nest(struct profile *p, struct err *e)
 {
-	(void)e;
 	const struct spans *s = &p->span;
 	uint32_t *parent = rows_derive(&p->span, &store_tables[TABLE_span], offsetof(struct spans, parent));
 	uint32_t *op = rows_derive(&p->span, &store_tables[TABLE_span], offsetof(struct spans, op));
@@ -33,7 +27,7 @@ int pass_nest(struct profile *p, struct err *e)
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		if (i && s->track[i] != s->track[i - 1])
 			depth = 0;
-		if (!nest_nests(s->kind[i]))
+		if (!span_nests(s->kind[i]))
 			continue;
 		while (depth && s->start_ns[i] >= stack[depth - 1].end)
 			depth--;

@@ -35,7 +35,6 @@ static void op_instances_work_release(struct ops_work *w)
 
 int pass_ops(struct profile *p, struct err *e)
 {
-	(void)e;
 	struct ops_work w = {.p = p, .o = ARENA_ARRAY(&p->arena, 1, struct ops)};
 	op_instances_work_init(&w);
 	w.o->of_span = ARENA_ARRAY(&p->arena, p->span.rows.n, uint32_t);

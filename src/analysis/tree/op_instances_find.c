@@ -2,6 +2,7 @@
 #include "analysis/names/names.h"
 #include "analysis/steps/iterations_names.h"
 #include "analysis/tree/op_instances_work.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 #include <ctype.h>
@@ -99,21 +100,19 @@ static void find_roles(struct ops_work *w)
 
 /* --- paths of annotations --------------------------------------------------------------------------------------- */
 
-static bool op_instances_find_is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /* The name with each number replaced by '#'; false when it has none. */
 static bool op_instances_find_without_numbers(struct str name, struct buf *out)
 {
 	bool any = false;
 	buf_clear(out);
 	for (size_t i = 0; i < name.n; i++) {
-		if (!op_instances_find_is_digit(name.p[i])) {
+		if (!is_digit(name.p[i])) {
 			buf_char(out, name.p[i]);
 			continue;
 		}
 		any = true;
 		buf_char(out, '#');
-		while (i + 1 < name.n && op_instances_find_is_digit(name.p[i + 1]))
+		while (i + 1 < name.n && is_digit(name.p[i + 1]))
 			i++;
 	}
 	return any;
@@ -222,9 +221,8 @@ static uint32_t context_inside(struct ops_work *w, uint32_t i)
 
 static uint32_t add_draft(struct ops_work *w, struct draft d)
 {
-	MEM_GROW(w->draft, w->cap_drafts, w->n_drafts + 1);
-	w->draft[w->n_drafts] = d;
-	return w->n_drafts++;
+	MEM_PUSH(w->draft, w->n_drafts, w->cap_drafts, d);
+	return w->n_drafts - 1;
 }
 
 static bool is_call_of_backward(const struct ops_work *w, uint32_t i)
@@ -298,16 +296,10 @@ static void find_backward_calls(const struct ops_work *w, struct backward_calls 
 static uint32_t backward_call_at(const struct ops_work *w, const struct backward_calls *b, uint32_t call)
 {
 	const struct profile *p = w->p;
-	uint32_t lo = 0, hi = b->n, track = p->span.track[call];
+	uint32_t track = p->span.track[call];
 	if (!b->n || b->has_ops[track])
 		return ROW_NONE;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (w->draft[b->v[mid].row].start_ns <= p->span.start_ns[call])
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = FIRST_WHERE(i, 0, b->n, w->draft[b->v[i].row].start_ns > p->span.start_ns[call]);
 	if (!lo)
 		return ROW_NONE;
 	const struct draft *d = &w->draft[b->v[lo - 1].row];

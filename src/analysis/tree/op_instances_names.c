@@ -1,6 +1,7 @@
 #include "analysis/names/names.h"
 #include "analysis/tree/op_instances_work.h"
 
+#include "base/sort.h"
 #include "op/dtype.h"
 #include "store/torch_names.h"
 
@@ -425,8 +426,7 @@ struct order {
 static int by_prefix(const void *a, const void *b)
 {
 	const struct order *x = a, *y = b;
-	int c = str_cmp(x->prefix, y->prefix);
-	return c ? c : x->first < y->first ? -1 : x->first > y->first;
+	return str_cmp(x->prefix, y->prefix) ?: COMPARE(x->first, y->first);
 }
 
 /* Numbers ops of one type in order of their first instances, and puts all in order of type and number. */

@@ -1,4 +1,5 @@
 #include "analysis/tree/op_instances_work.h"
+#include "base/saturate.h"
 #include "base/sort.h"
 
 static int32_t op_instances_times_device_of(const struct profile *p, uint32_t gpu)
@@ -29,13 +30,6 @@ static void group_work(const struct profile *p, struct ops *o)
 	mem_free(v);
 }
 
-/* Of several threads or devices the sum may not fit: then it stays at the largest. */
-static void op_instances_times_add_ns(int64_t *sum, int64_t ns)
-{
-	if (__builtin_add_overflow(*sum, ns, sum))
-		*sum = INT64_MAX;
-}
-
 /* Busy and idle time of work on one device, by start. */
 static void add_busy(const struct profile *p, const uint32_t *gpu, uint32_t n, struct op_instance *x)
 {
@@ -48,8 +42,8 @@ static void add_busy(const struct profile *p, const uint32_t *gpu, uint32_t n, s
 			end = to;
 		}
 	}
-	op_instances_times_add_ns(&x->gpu_ns, busy);
-	op_instances_times_add_ns(&x->idle_ns, end - first - busy);
+	add_saturated(&x->gpu_ns, busy);
+	add_saturated(&x->idle_ns, end - first - busy);
 }
 
 /* GPUs work at the same time: each has its own union, and they add up. */
@@ -84,9 +78,7 @@ static void add_calls(const struct profile *p, struct ops *o)
 {
 	const struct spans *s = &p->span;
 	int64_t *covered = NEW_ARRAY_RAW(o->n_instances, int64_t);
-	uint32_t *track = NEW_ARRAY_RAW(o->n_instances, uint32_t);
-	for (uint32_t k = 0; k < o->n_instances; k++)
-		track[k] = ROW_NONE;
+	uint32_t *track = mem_filled(o->n_instances, ROW_NONE);
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		uint32_t k = s->kind[i] == SPAN_CALL ? o->of_span[i] : ROW_NONE;
 		if (k == ROW_NONE)
@@ -95,7 +87,7 @@ static void add_calls(const struct profile *p, struct ops *o)
 		if (track[k] == s->track[i] && covered[k] > from)
 			from = covered[k];
 		if (to > from)
-			op_instances_times_add_ns(&o->instance[k].api_ns, to - from);
+			add_saturated(&o->instance[k].api_ns, to - from);
 		if (track[k] != s->track[i] || to > covered[k])
 			covered[k] = to;
 		track[k] = s->track[i];

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 #include <sys/param.h>
@@ -148,14 +149,7 @@ void projection_free(struct projection *x)
 /* The first in [lo, hi) that was called at or after `ns`. */
 static uint32_t lower_bound(const struct projection_list *l, uint32_t lo, uint32_t hi, int64_t ns)
 {
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (l->called_ns[mid] < ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, lo, hi, l->called_ns[i] >= ns);
 }
 
 static struct projection_extent extent_of(const struct projection_list *l, const struct profile *p, uint32_t lo, uint32_t hi)

@@ -3,6 +3,7 @@
 #include "analysis/tree/torch_events_work.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 
 struct version_work {
 	struct torch_work *w;
@@ -122,14 +123,7 @@ static uint32_t count_before(const struct prefix *x, int64_t limit, uint32_t nea
 		hi = lo - 1;
 		lo = step < lo ? lo - step : 0;
 	}
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (x->time[mid] < limit)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, lo, hi, x->time[i] >= limit);
 }
 
 /* A time that went through microseconds in a double and back, as an int64. */

@@ -138,13 +138,6 @@ static void set_least(struct attention_chains_search *s, struct attention *x)
 	                        BOUND_AS_RUN).least_ns;
 }
 
-int64_t attention_above_ns(const struct attention *x)
-{
-	if (isnan(x->least_ns))
-		return x->ns;
-	return x->least_ns < (double)x->ns ? x->ns - (int64_t)x->least_ns : 0;
-}
-
 static void attention_chains_finish(struct attention_chains_search *s, struct attention *x)
 {
 	struct attentions *a = s->out;
@@ -152,8 +145,7 @@ static void attention_chains_finish(struct attention_chains_search *s, struct at
 	a->ns += x->ns;
 	a->least_known &= !isnan(x->least_ns);
 	a->kernels += x->kernels;
-	MEM_GROW(a->v, a->cap, a->n + 1);
-	a->v[a->n++] = *x;
+	MEM_PUSH(a->v, a->n, a->cap, *x);
 }
 
 static struct attention attention_chains_begin(const struct attention_chains_search *s, uint32_t g, const struct cost *c)

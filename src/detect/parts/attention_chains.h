@@ -36,9 +36,6 @@ struct attentions {
 	bool least_known;        /* of all of them */
 };
 
-/* What of its time is above the least; all of it where that is not known. */
-int64_t attention_above_ns(const struct attention *x);
-
 /* In the steps; where there are none, in the whole recording. Made when the first asks; owned by f->shared. O(n). */
 const struct attentions *attentions_of(const struct profile *p, struct findings *f);
 void attentions_free(struct attentions *a);

@@ -3,7 +3,6 @@
 #include "analysis/names/names.h"
 #include "base/sort.h"
 #include "detect/parts/inside.h"
-#include "op/kernels.h"
 
 /* Parts of names of ranges around a launch: autograd functions and wrappers of Megatron, DeepSpeed, PyTorch. First match counts. */
 static const struct {

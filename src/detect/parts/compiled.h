@@ -43,7 +43,7 @@ static inline bool compiled_runs_from_cache(struct str name)
 
 /* Compilation itself: frames of the compiler, and the ranges that it puts around its phases: "_compile.compile_inner (dynamo_timed)", in later versions
  * "entire_frame_compile". */
-static inline bool compiled_is_compiler(struct str name)
+static inline uint8_t compiled_is_compiler(struct str name)
 {
 	return str_has(name, STR("torch/_dynamo/convert_frame.py(")) || str_has(name, STR("_compile.compile_inner")) ||
 	       str_ends(name, STR(" (dynamo_timed)")) || str_eqc(name, "entire_frame_compile") || str_eqc(name, "entire_backward_compile") ||

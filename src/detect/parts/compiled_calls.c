@@ -29,9 +29,8 @@ static uint8_t part_of_name(struct str name)
 
 static uint32_t compiled_calls_add_call(struct compiled_calls *x, uint32_t span)
 {
-	MEM_GROW(x->v, x->cap, x->n + 1);
-	x->v[x->n] = (struct compiled_call){.span = span, .graph_ns = INT64_MAX, .back_from_ns = INT64_MAX, .back_to_ns = INT64_MIN};
-	return x->n++;
+	MEM_PUSH(x->v, x->n, x->cap, (struct compiled_call){.span = span, .graph_ns = INT64_MAX, .back_from_ns = INT64_MAX, .back_to_ns = INT64_MIN});
+	return x->n - 1;
 }
 
 /* Whether this continuation is what its compiled frame runs: then that is counted. */

@@ -60,7 +60,6 @@ void copies_measure(const struct profile *p, struct findings *f, const struct st
 	struct intervals exposed = {0}, calls = {0};
 	uint8_t *take = copies_choose(p, w, wanted);
 	*out = (struct copies){0};
-	places_init(&out->places);
 	copies_find_exposed(p, w, take, &exposed);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		if (!take[g])

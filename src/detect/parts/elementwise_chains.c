@@ -143,13 +143,6 @@ static const struct flow *elementwise_chains_flow_of(struct elementwise_chains_s
 	return x;
 }
 
-int64_t chain_above_ns(const struct chain *x)
-{
-	if (isnan(x->least_ns))
-		return x->ns;
-	return x->least_ns < (double)x->ns ? x->ns - (int64_t)x->least_ns : 0;
-}
-
 static void close_chain(struct elementwise_chains_search *s)
 {
 	struct chains *out = s->out;
@@ -161,11 +154,10 @@ static void close_chain(struct elementwise_chains_search *s)
 		x->least_ns = bandwidth > 0 ? (double)x->least_bytes / bandwidth * 1e9 : NAN;
 		out->least_known &= !isnan(x->least_ns);
 		add_saturated(&out->ns, x->ns);
-		add_saturated(&out->above_ns, chain_above_ns(x));
+		add_saturated(&out->above_ns, bounds_above_ns(x->ns, x->least_ns));
 		add_saturated(&out->bytes, x->bytes);
 		add_saturated(&out->least_bytes, x->least_bytes);
-		MEM_GROW(out->v, out->cap, out->n + 1);
-		out->v[out->n++] = *x;
+		MEM_PUSH(out->v, out->n, out->cap, *x);
 	} else {
 		out->n_gpu -= x->n;
 	}

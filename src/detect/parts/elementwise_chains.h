@@ -35,9 +35,6 @@ struct chains {
 	bool least_known;
 };
 
-/* What of its time is above the least; all of it where that is not known. */
-int64_t chain_above_ns(const struct chain *x);
-
 /* In the steps; where there are none, in the whole recording. Free with chains_free. O(n). */
 struct chains *chains_new(const struct profile *p, struct findings *f);
 void chains_free(struct chains *c);

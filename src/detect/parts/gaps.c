@@ -3,6 +3,7 @@
 #include "analysis/analysis.h"
 #include "analysis/names/names.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 const char *const gap_cause_text[GAP_N_CAUSES] = {
@@ -35,8 +36,7 @@ static void pieces_add(struct gaps_pieces *s, struct gaps_piece x)
 {
 	if (x.start >= x.end)
 		return;
-	MEM_GROW(s->v, s->cap, s->n + 1);
-	s->v[s->n++] = x;
+	MEM_PUSH(s->v, s->n, s->cap, x);
 }
 
 static void inherit_context(struct gaps_work *w)
@@ -151,19 +151,6 @@ static void gaps_close_until(struct gaps_sweep *s, struct gaps_open *o, int64_t 
 	*at = until > *at ? until : *at;
 }
 
-static uint32_t first_of_track(const struct profile *p, uint32_t track)
-{
-	uint32_t a = 0, b = p->span.rows.n;
-	while (a < b) {
-		uint32_t m = a + (b - a) / 2;
-		if (p->span.track[m] < track)
-			a = m + 1;
-		else
-			b = m;
-	}
-	return a;
-}
-
 static void sweep_track(struct gaps_work *w, uint32_t first, uint32_t last)
 {
 	const struct profile *p = w->p;
@@ -172,12 +159,12 @@ static void sweep_track(struct gaps_work *w, uint32_t first, uint32_t last)
 	struct gaps_open o = {0};
 	int64_t at = INT64_MIN;
 	gaps_enter(&s);
-	for (uint32_t i = first_of_track(p, track); i < p->span.rows.n && p->span.track[i] == track && s.cursor < last; i++) {
+	uint32_t begin = FIRST_WHERE(i, 0, p->span.rows.n, p->span.track[i] >= track);
+	for (uint32_t i = begin; i < p->span.rows.n && p->span.track[i] == track && s.cursor < last; i++) {
 		if (!tells(p, i))
 			continue;
 		gaps_close_until(&s, &o, &at, p->span.start_ns[i]);
-		MEM_GROW(o.v, o.cap, o.n + 1);
-		o.v[o.n++] = i;
+		MEM_PUSH(o.v, o.n, o.cap, i);
 	}
 	gaps_close_until(&s, &o, &at, INT64_MAX);
 	for (; s.cursor < last; s.cursor++, gaps_enter(&s))
@@ -281,8 +268,6 @@ struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const str
 {
 	struct gaps *g = NEW(struct gaps);
 	struct gaps_work w = {.p = p, .stacks = s, .out = g, .device = device, .main_track = main_track};
-	for (int c = 0; c < GAP_N_CAUSES; c++)
-		places_init(&g->place[c]);
 	g->v = NEW_ARRAY(idle->n, struct gap);
 	for (g->n = 0; g->n < idle->n; g->n++)
 		g->v[g->n] = (struct gap){idle->v[g->n].start, idle->v[g->n].end, ROW_NONE, ROW_NONE, 0};

@@ -2,11 +2,9 @@
 
 void op_siblings_init(struct op_siblings *s, const struct profile *p)
 {
-	uint32_t n = p->span.rows.n, *last_of_track = NEW_ARRAY_RAW(p->track.rows.n, uint32_t);
+	uint32_t n = p->span.rows.n, *last_of_track = mem_filled(p->track.rows.n, ROW_NONE);
 	s->before = NEW_ARRAY_RAW(n, uint32_t);
 	s->last_child = NEW_ARRAY_RAW(n, uint32_t);
-	for (uint32_t t = 0; t < p->track.rows.n; t++)
-		last_of_track[t] = ROW_NONE;
 	for (uint32_t i = 0; i < n; i++)
 		s->before[i] = s->last_child[i] = ROW_NONE;
 	for (uint32_t i = 0; i < n; i++) {

@@ -2,13 +2,6 @@
 
 #include "base/mem.h"
 
-void places_init(struct places *t)
-{
-	*t = (struct places){.most_span = ROW_NONE};
-	intern_init(&t->keys);
-	intern_init(&t->texts);
-}
-
 void places_release(struct places *t)
 {
 	mem_free(t->v);
@@ -19,6 +12,10 @@ void places_release(struct places *t)
 
 void places_add(struct places *t, const struct stacks *s, struct str name, uint32_t span, uint64_t events, int64_t ns)
 {
+	if (!t->n) {
+		intern_init(&t->keys);
+		intern_init(&t->texts);
+	}
 	uint32_t line = s && span != ROW_NONE ? intern_str(&t->texts, stacks_user_line(s, stacks_of(s, span))) : 0;
 	uint32_t key[2] = {intern_str(&t->texts, name), line}, id = intern_put(&t->keys, (const char *)key, sizeof key);
 	if (id > t->n) { /* key 0 is the empty string, so place i has key i + 1 */

@@ -11,17 +11,17 @@ struct place {
 	int64_t ns;
 };
 
+/* {0} = none. */
 struct places {
 	struct place *v;
 	uint32_t n, cap;
 	struct intern keys, texts;
 	uint64_t events;
 	int64_t ns;
-	uint32_t most_span;  /* that of the one with most time; ROW_NONE: none has a range and time */
-	int64_t most_ns;
+	uint32_t most_span;  /* that of the one with most time, */
+	int64_t most_ns;     /* which is this; 0: none has a range and time */
 };
 
-void places_init(struct places *t);
 void places_release(struct places *t);
 
 /* `span`: whose stack gives the line; ROW_NONE = none. */

@@ -2,6 +2,7 @@
 
 #include "analysis/names/names.h"
 #include "analysis/time/thinned.h"
+#include "base/search.h"
 #include "detect/parts/attention_chains.h"
 #include "detect/parts/kernel_grids.h"
 
@@ -92,15 +93,14 @@ static bool shared_is_capture(const struct name_memo *captures, uint32_t span)
 /* The last step that had begun on the host by then; -1 = none. */
 static int64_t step_begun(const struct steps *st, int64_t time_ns)
 {
-	unsigned lo = 0, hi = st->n;
-	while (lo < hi) {
-		unsigned mid = lo + (hi - lo) / 2;
-		if (st->v[mid].host_start_ns <= time_ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	unsigned lo = FIRST_WHERE(i, 0, st->n, st->v[i].host_start_ns > time_ns);
 	return (int64_t)lo - 1;
+}
+
+uint32_t shared_step_at(const struct steps *s, int64_t t)
+{
+	uint32_t a = FIRST_WHERE(i, 0, s->n, s->v[i].host_end_ns > t);
+	return a < s->n && s->v[a].host_start_ns <= t ? a : ROW_NONE;
 }
 
 /* Whether a graph is captured in this time. */
@@ -256,25 +256,24 @@ bool shared_is_thinned(struct findings *f)
 	return s->thinned;
 }
 
-const struct step_time *shared_window(struct findings *f, const struct detector *d)
+bool shared_has(struct findings *f, enum detector_where where)
 {
 	const struct shared *s = f->shared;
-	const struct profile *p = s->p;
-	const struct step_time *w = shared_steps(f);
+	const struct step_time *w = where >= DETECT_WINDOW ? shared_steps(f) : NULL;
 	const char *why = NULL;
-	if (!p->gpu_op.rows.n)
+	if (where >= DETECT_DEVICE_WORK && !s->p->gpu_op.rows.n)
 		why = "the input has no device work";
-	else if (p->durations_only)
+	else if (where >= DETECT_DEVICE_TIMES && s->p->durations_only)
 		why = "the input holds durations, but no times";
-	else if (s->captures)
+	else if (w && s->captures)
 		why = "the steps capture a graph: nothing that they launch then runs";
-	else if (shared_is_thinned(f))
+	else if (w && shared_is_thinned(f))
 		why = shared_thinned_why;
-	else if (!w->n || !w->ns || !shared_any_busy(w))
+	else if (w && (!w->n || !w->ns || !shared_any_busy(w)))
 		why = "no device work of any length lies in the time looked at";
 	if (why)
-		findings_missing(f, d, "%s", why);
-	return why ? NULL : w;
+		findings_missing(f, "%s", why);
+	return !why;
 }
 
 const struct gaps *shared_gaps(struct findings *f)
@@ -339,14 +338,7 @@ const struct directions *shared_directions(struct findings *f)
 
 bool step_time_has(const struct step_time *w, int64_t time_ns)
 {
-	size_t a = 0, b = w->all.n;
-	while (a < b) {
-		size_t m = a + (b - a) / 2;
-		if (w->all.v[m].end <= time_ns)
-			a = m + 1;
-		else
-			b = m;
-	}
+	size_t a = FIRST_WHERE(i, 0, w->all.n, w->all.v[i].end > time_ns);
 	return a < w->all.n && w->all.v[a].start <= time_ns;
 }
 
@@ -396,6 +388,13 @@ void finding_rests_on(struct finding *x, const struct step_time *w, uint64_t eve
 	x->share_pct = x->has_share ? step_time_pct(w, ns) : 0;
 }
 
+void finding_share(struct finding *x, uint64_t events, int64_t ns, double pct)
+{
+	finding_rests_on(x, NULL, events, ns);
+	x->has_share = true;
+	x->share_pct = pct;
+}
+
 void finding_gain(struct finding *x, const struct step_time *w, int64_t ns, const char *how)
 {
 	x->has_gain = w->n > 0;
@@ -409,6 +408,13 @@ void finding_covers(struct finding *x, const struct intervals *when)
 {
 	intervals_union(when, &(struct intervals){0}, &x->covers);
 	x->has_covers = true;
+}
+
+void finding_measured(struct finding *x, const struct step_time *w, uint64_t events, int64_t ns, const struct intervals *when, const char *how)
+{
+	finding_rests_on(x, w, events, ns);
+	finding_covers(x, when);
+	finding_gain(x, w, ns, how);
 }
 
 void finding_covers_within(struct finding *x, const struct step_time *w, const struct intervals *when)
@@ -435,7 +441,7 @@ void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns)
 
 void finding_looks_at_most(struct finding *x, const struct profile *p, const struct places *t)
 {
-	if (t->most_span != ROW_NONE)
+	if (t->most_ns)
 		finding_looks_at(x, p->span.start_ns[t->most_span], span_end(p, t->most_span));
 }
 
@@ -444,4 +450,10 @@ struct str finding_text(struct findings *f, struct buf *b)
 	struct str s = arena_str(&f->arena, buf_view(b));
 	buf_release(b);
 	return s;
+}
+
+void finding_evidence(struct finding *x, struct findings *f, struct buf *b, const struct places *t, unsigned max, unsigned steps, bool counts)
+{
+	places_text(t, max, steps, counts, b);
+	x->evidence = finding_text(f, b);
 }

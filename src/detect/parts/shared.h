@@ -47,14 +47,16 @@ struct shared *shared_new(struct profile *p);
 void shared_free(struct shared *s);
 
 /* These need PASS_NEST, PASS_CORRELATE and PASS_STEPS; all are owned by f->shared.
- * NULL, and the reason goes to f->missing for `d`: no device work, no times, or only some of the events. */
-const struct step_time *shared_window(struct findings *f, const struct detector *d);
-/* The same also without device work; only steps then count. Never NULL; n = 0 where there is nothing to look at. */
+ * Whether the input has what detectors of this kind look at. If not, the reason goes to f->missing. */
+bool shared_has(struct findings *f, enum detector_where where);
+/* The time to look at; without device work, only steps count. Never NULL; n = 0 where there is nothing to look at. */
 const struct step_time *shared_steps(struct findings *f);
+/* The step that a moment of the host is in; ROW_NONE. */
+uint32_t shared_step_at(const struct steps *s, int64_t time_ns);
 /* Whether most events were taken out of the recording (analysis/time/thinned.h): times without device work are then none of the run. */
 bool shared_is_thinned(struct findings *f);
 extern const char shared_thinned_why[];
-const struct gaps *shared_gaps(struct findings *f); /* of shared_window, which must not be NULL */
+const struct gaps *shared_gaps(struct findings *f); /* where shared_has(f, DETECT_WINDOW) */
 const struct stacks *shared_stacks(struct findings *f);
 const struct costs *shared_costs(struct findings *f);
 const struct layers *shared_layers(struct findings *f);
@@ -86,11 +88,15 @@ double step_time_pct(const struct step_time *w, int64_t ns);
 
 /* Says on what the finding rests: `events`, which took `ns` of the steps' time. */
 void finding_rests_on(struct finding *x, const struct step_time *w, uint64_t events, int64_t ns);
+/* The same where `pct` is the share of something else than the steps' time. */
+void finding_share(struct finding *x, uint64_t events, int64_t ns, double pct);
 /* At most `ns` over all steps, but no more than these last; `how` says what it is. */
 void finding_gain(struct finding *x, const struct step_time *w, int64_t ns, const char *how);
 /* Says which of the window's time the finding is about: what would be shorter, or not be there, without its cause. Findings about the same time are
  * told as one (detect/merge.h). *when, normalised, is copied. A finding that does not say is taken to be about all of the window. */
 void finding_covers(struct finding *x, const struct intervals *when);
+/* All three, where the time that the events took is what can be gained. */
+void finding_measured(struct finding *x, const struct step_time *w, uint64_t events, int64_t ns, const struct intervals *when, const char *how);
 /* The same of device work that was added to *when as it came: normalises it, cuts it at the window's borders, and releases it. */
 void finding_covers_work(struct finding *x, const struct step_time *w, struct intervals *when);
 /* The same of times that stay the caller's: *when is normalised, and need not be cut at the window's borders. */
@@ -101,5 +107,7 @@ void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns);
 void finding_looks_at_most(struct finding *x, const struct profile *p, const struct places *t);
 /* Takes the text of *b, and releases it. */
 struct str finding_text(struct findings *f, struct buf *b);
+/* The text of *b, with the places behind it, is the evidence; *b is released. The rest is as in places_text. */
+void finding_evidence(struct finding *x, struct findings *f, struct buf *b, const struct places *t, unsigned max, unsigned steps, bool counts);
 
 #endif

@@ -1,6 +1,7 @@
 /* What `opscope record` leaves: the segments of its capture library (docs/capture.md). */
 #include "input/capture/capture.h"
 
+#include "base/sort.h"
 #include "input/input.h"
 
 #include <stdio.h>
@@ -29,7 +30,7 @@ static void each_record(struct capture *c, const struct capture_chunk *chunk, vo
 static int capture_by_start(const void *x, const void *y)
 {
 	const struct wire_mapping *a = x, *b = y;
-	return a->start < b->start ? -1 : a->start > b->start;
+	return COMPARE(a->start, b->start);
 }
 
 static void begin_segment(struct capture *c)

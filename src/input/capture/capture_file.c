@@ -1,6 +1,7 @@
 #include "input/capture/capture.h"
 
 #include "base/machine.h"
+#include "base/sort.h"
 #include "input/discover.h"
 
 #include <errno.h>
@@ -106,8 +107,7 @@ static void capture_file_list_chunks(struct capture_file *f)
 			at += f->grain;
 			continue;
 		}
-		MEM_GROW(f->chunk, f->cap, f->n + 1);
-		f->chunk[f->n++] = c;
+		MEM_PUSH(f->chunk, f->n, f->cap, c);
 		at += (uint64_t)w.grains * f->grain;
 	}
 	mem_free(window);
@@ -116,13 +116,8 @@ static void capture_file_list_chunks(struct capture_file *f)
 static int capture_file_compare(const void *x, const void *y)
 {
 	const struct capture_chunk *a = x, *b = y;
-	if (a->kept != b->kept)
-		return a->kept ? -1 : 1;
-	if (!a->kept && a->number != b->number)
-		return a->number < b->number ? -1 : 1;
-	if (!a->kept && a->thread != b->thread)
-		return a->thread < b->thread ? -1 : 1;
-	return a->sequence != b->sequence ? (a->sequence < b->sequence ? -1 : 1) : a->offset < b->offset ? -1 : a->offset > b->offset;
+	int place = a->kept || b->kept ? COMPARE(b->kept, a->kept) : COMPARE(a->number, b->number) ?: COMPARE(a->thread, b->thread);
+	return place ?: COMPARE(a->sequence, b->sequence) ?: COMPARE(a->offset, b->offset);
 }
 
 static void capture_file_abandon(void *f)

@@ -77,8 +77,7 @@ void capture_device(struct capture *c, const struct wire_head *h, uint32_t bytes
 		c->p->device.id[new.row] = new.id;
 		capture_gpu_describe(c, new.row, w);
 	}
-	MEM_GROW(c->device, c->cap_devices, c->n_devices + 1);
-	c->device[c->n_devices++] = new;
+	MEM_PUSH(c->device, c->n_devices, c->cap_devices, new);
 }
 
 /* ---- work ---- */
@@ -329,16 +328,14 @@ void capture_sync(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	uint32_t row = build_span(&c->b, &r);
 	if (row == ROW_NONE || h->id == UINT32_MAX)
 		return;
-	MEM_GROW(c->wait, c->cap_waits, c->n_waits + 1);
-	c->wait[c->n_waits++] = (struct capture_wait){row, s->context, h->id};
+	MEM_PUSH(c->wait, c->n_waits, c->cap_waits, (struct capture_wait){row, s->context, h->id});
 }
 
 void capture_cuda_event(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_cuda_event *k = (const struct wire_cuda_event *)h;
 	capture_count(c, capture_cat(c, "cuda_event"));
-	MEM_GROW(c->event, c->cap_events, c->n_events + 1);
-	c->event[c->n_events++] = (struct capture_event){k->context, h->id, k->stream, k->correlation, INT64_MAX};
+	MEM_PUSH(c->event, c->n_events, c->cap_events, (struct capture_event){k->context, h->id, k->stream, k->correlation, INT64_MAX});
 }
 
 void capture_overhead(struct capture *c, const struct wire_head *h, uint32_t bytes)
@@ -373,10 +370,8 @@ void capture_device_memory(struct capture *c, const struct wire_head *h, uint32_
 	                       device >= 0 && device <= INT16_MAX ? (int16_t)device : -1};
 	if (!c->has_memory) { /* what a framework's allocator says of the same bytes goes first */
 		uint32_t row = build_memory(&c->b, &r);
-		if (row != ROW_NONE && m->correlation && !m->thread) {
-			MEM_GROW(c->allocation, c->cap_allocations, c->n_allocations + 1);
-			c->allocation[c->n_allocations++] = (struct capture_allocation){row, m->correlation};
-		}
+		if (row != ROW_NONE && m->correlation && !m->thread)
+			MEM_PUSH(c->allocation, c->n_allocations, c->cap_allocations, (struct capture_allocation){row, m->correlation});
 		return;
 	}
 	struct arg_pair pair[3];

@@ -1,5 +1,7 @@
 /* What is only known when all of a segment was read, since chunks of other threads may come later: the thread of an allocation, the stream of
  * an event that was waited for, the range in which a node of a CUDA graph was made. */
+#include "base/search.h"
+#include "base/sort.h"
 #include "input/capture/capture.h"
 
 #include <stdio.h>
@@ -49,27 +51,14 @@ static void capture_match_find_calls(struct capture *c, struct idmap *call)
 static int by_event(const void *x, const void *y)
 {
 	const struct capture_event *a = x, *b = y;
-	if (a->context != b->context)
-		return a->context < b->context ? -1 : 1;
-	if (a->event != b->event)
-		return a->event < b->event ? -1 : 1;
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	return a->correlation < b->correlation ? -1 : a->correlation > b->correlation;
+	return COMPARE(a->context, b->context) ?: COMPARE(a->event, b->event) ?: COMPARE(a->time_ns, b->time_ns) ?: COMPARE(a->correlation, b->correlation);
 }
 
 /* How the event stood when the wait began: it may be recorded again and again, on whatever stream. NULL = its recording was not seen. */
 static const struct capture_event *capture_match_last_before(const struct capture *c, const struct capture_wait *w)
 {
 	const struct capture_event wanted = {w->context, w->event, 0, UINT32_MAX, c->p->span.start_ns[w->row]};
-	uint32_t low = 0, high = c->n_events;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (by_event(&c->event[middle], &wanted) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = FIRST_WHERE(i, 0, c->n_events, by_event(&c->event[i], &wanted) > 0);
 	const struct capture_event *e = low ? &c->event[low - 1] : NULL;
 	return e && e->context == w->context && e->event == w->event ? e : NULL;
 }

@@ -1,6 +1,8 @@
 /* Ranges: a thread's open ones are a stack, on which those of each domain are linked to each other. */
 #include "input/capture/capture.h"
 
+#include "base/search.h"
+#include "base/sort.h"
 #include "io/json.h"
 
 #include <inttypes.h>
@@ -269,14 +271,12 @@ void capture_range(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	if (h->type == WIRE_START) {
 		r.row.kind = SPAN_RANGE;
 		r.row.track = capture_track(c, t->tid, true);
-		MEM_GROW(c->started, c->cap_started, c->n_started + 1);
-		c->started[c->n_started++] = r;
+		MEM_PUSH(c->started, c->n_started, c->cap_started, r);
 		return;
 	}
 	r.row.track = capture_track(c, t->tid, false);
 	r.below = t->top[r.domain];
-	MEM_GROW(t->open, t->cap_open, t->n_open + 1);
-	t->open[t->n_open++] = r;
+	MEM_PUSH(t->open, t->n_open, t->cap_open, r);
 	t->top[r.domain] = t->n_open;
 }
 
@@ -350,14 +350,7 @@ void capture_close_all(struct capture *c, int64_t time_ns, uint32_t why)
 /* Until when something is known to have been open that began at that (absolute) time: collecting was switched off, or the process ended (NULL). */
 static const struct capture_off *end_of_open(const struct capture *c, int64_t start_ns)
 {
-	uint32_t from = 0, to = c->n_off;
-	while (from < to) {
-		uint32_t middle = from + (to - from) / 2;
-		if (c->off[middle].time_ns < start_ns)
-			from = middle + 1;
-		else
-			to = middle;
-	}
+	uint32_t from = FIRST_WHERE(i, 0, c->n_off, c->off[i].time_ns >= start_ns);
 	return from < c->n_off ? &c->off[from] : NULL;
 }
 
@@ -390,8 +383,7 @@ void capture_end(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	int64_t at;
 	if (!capture_time(c, e->time_ns, &at))
 		return;
-	MEM_GROW(c->ended, c->cap_ended, c->n_ended + 1);
-	c->ended[c->n_ended++] = (struct capture_range){.row = {.start_ns = at, .track = c->thread.tid}, .range = e->range};
+	MEM_PUSH(c->ended, c->n_ended, c->cap_ended, (struct capture_range){.row = {.start_ns = at, .track = c->thread.tid}, .range = e->range});
 }
 
 /* When a range began or ended. */
@@ -404,11 +396,7 @@ struct moment {
 static int by_range_and_time(const void *x, const void *y)
 {
 	const struct moment *a = x, *b = y;
-	if (a->range != b->range)
-		return a->range < b->range ? -1 : 1;
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	return a->at < b->at ? -1 : a->at > b->at;
+	return COMPARE(a->range, b->range) ?: COMPARE(a->time_ns, b->time_ns) ?: COMPARE(a->at, b->at);
 }
 
 /* Those with a number, sorted. */

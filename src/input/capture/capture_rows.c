@@ -1,4 +1,5 @@
 /* Which record becomes what, and those that become one row. */
+#include "base/search.h"
 #include "input/capture/capture.h"
 
 #include <inttypes.h>
@@ -90,8 +91,7 @@ static void process_switch(struct capture *c, const struct wire_head *h, uint32_
 static void mapping(struct capture *c, const struct wire_head *h, uint32_t bytes)
 {
 	const struct wire_mapping *m = (const struct wire_mapping *)h;
-	MEM_GROW(c->mapping, c->cap_mappings, c->n_mappings + 1);
-	c->mapping[c->n_mappings++] = *m;
+	MEM_PUSH(c->mapping, c->n_mappings, c->cap_mappings, *m);
 }
 
 /* ---- events ---- */
@@ -151,14 +151,7 @@ static void frame(struct capture *c, struct buf *to, uint64_t f)
 		buf_str(to, capture_text(c, (uint32_t)f));
 		return;
 	}
-	uint32_t from = 0, end = c->n_mappings; /* sorted by start */
-	while (from < end) {
-		uint32_t middle = from + (end - from) / 2;
-		if (c->mapping[middle].start <= f)
-			from = middle + 1;
-		else
-			end = middle;
-	}
+	uint32_t from = FIRST_WHERE(i, 0, c->n_mappings, c->mapping[i].start > f); /* sorted by start */
 	const struct wire_mapping *m = from ? &c->mapping[from - 1] : NULL;
 	struct str path = m && f < m->end ? capture_text(c, m->head.id) : (struct str){0};
 	while (path.n && memchr(path.p, '/', path.n)) {

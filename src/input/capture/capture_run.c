@@ -4,6 +4,7 @@
 
 #include "base/folder.h"
 #include "base/hash.h"
+#include "base/sort.h"
 #include "input/discover.h"
 
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static bool start_in_name(struct str name, struct str suffix, int64_t *start)
 static int capture_run_by_start(const void *x, const void *y)
 {
 	const struct segment *a = x, *b = y;
-	return a->start_ns != b->start_ns ? (a->start_ns < b->start_ns ? -1 : 1) : strcmp(a->path, b->path);
+	return COMPARE(a->start_ns, b->start_ns) ?: strcmp(a->path, b->path);
 }
 
 static size_t directory_length(const char *path)
@@ -71,8 +72,7 @@ static void list_directory(struct capture_run_list *l, const char *path, struct 
 			mem_free(segment);
 			continue;
 		}
-		MEM_GROW(l->v, l->cap, l->n + 1);
-		l->v[l->n++] = (struct segment){segment, start, false};
+		MEM_PUSH(l->v, l->n, l->cap, (struct segment){segment, start, false});
 	}
 	l->error = f.error && !discover_is_absent(f.error) ? f.error : 0;
 	folder_close(&f);
@@ -114,8 +114,7 @@ static enum header look_for_rank(const char *path, int64_t rank, struct err *e)
 
 static void capture_run_add(struct capture_run *r, const char *path)
 {
-	MEM_GROW(r->path, r->cap, r->n + 1);
-	r->path[r->n++] = capture_run_join(path, 0, path);
+	MEM_PUSH(r->path, r->n, r->cap, capture_run_join(path, 0, path));
 }
 
 /* The segments of the rank among those of the directory, and when the first of all began. -1 and *e when one cannot be read. */

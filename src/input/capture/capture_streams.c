@@ -1,4 +1,5 @@
 /* Streams: the tracks of device work, and what is known of them. */
+#include "base/sort.h"
 #include "input/capture/capture.h"
 
 #include <stdio.h>
@@ -25,16 +26,13 @@ void capture_stream(struct capture *c, const struct wire_head *h, uint32_t bytes
 static int capture_streams_by_place(const void *x, const void *y)
 {
 	const struct capture_stream *a = x, *b = y;
-	if (a->device != b->device)
-		return a->device < b->device ? -1 : 1;
-	return a->stream < b->stream ? -1 : a->stream > b->stream;
+	return COMPARE(a->device, b->device) ?: COMPARE(a->stream, b->stream);
 }
 
 static int by_place_and_order(const void *x, const void *y)
 {
 	const struct capture_stream *a = x, *b = y;
-	int places = capture_streams_by_place(a, b);
-	return places ? places : (a->order > b->order) - (a->order < b->order);
+	return capture_streams_by_place(a, b) ?: COMPARE(a->order, b->order);
 }
 
 /* One entry for each stream of a device, from all that was told of it. */

@@ -458,14 +458,12 @@ static void dldb_run_memcpy_row(struct dldb *d, const struct sqlscan *s, uint32_
 	static const char *const name[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
 	int64_t kind = dldb_int(d, s, COPY_KIND, 0);
 	char text[32];
-	(void)op;
 	snprintf(text, sizeof text, "Memcpy %s", name[kind > 0 && kind < (int64_t)(sizeof name / sizeof name[0]) ? kind : 0]);
 	memory_row(d, s, ext_id, (struct gpu_row){.kind = GPU_MEMCPY, .name = dldb_run_word(d, text), .cat = dldb_run_cat(d, "gpu_memcpy")});
 }
 
 static void dldb_run_memset_row(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id)
 {
-	(void)op;
 	memory_row(d, s, ext_id, (struct gpu_row){.kind = GPU_MEMSET, .name = dldb_run_word(d, "Memset"), .cat = dldb_run_cat(d, "gpu_memset")});
 }
 
@@ -474,7 +472,6 @@ static const char *const call_columns[] = {COMMON_COLUMNS, NULL};
 static void dldb_run_call_row(struct dldb *d, const struct sqlscan *s, uint32_t op, int64_t ext_id)
 {
 	struct dldb_cell name = dldb_cell(d, s, NAME);
-	(void)op;
 	dldb_run_add_call(d, s, dldb_word(d, &name), ext_id, d->next_corr++);
 }
 

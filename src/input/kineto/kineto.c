@@ -5,8 +5,6 @@
 #include "input/input.h"
 #include "input/kineto/kineto_event.h"
 
-#include <stdio.h>
-
 /* An event, or another value of the top level, must fit in this much memory. */
 enum { VALUE_MAX = 64 << 20, META_MAX = 4 << 20 };
 
@@ -341,7 +339,6 @@ static int kineto_read(struct source *s, struct profile *p, struct err *e)
 
 static int kineto_sniff(struct str head, const char *path, struct err *e)
 {
-	(void)path;
 	if (str_starts(head, STR("\xef\xbb\xbf")))
 		head.p += 3, head.n -= 3;
 	while (head.n && (unsigned char)*head.p <= ' ')

@@ -265,10 +265,9 @@ static void store_metadata(struct kineto *k, struct event *ev, uint16_t cat, int
 {
 	struct str what = ev->name;
 	if (ev->meta_name && (str_eq(what, STR("process_name")) || str_eq(what, STR("process_labels")))) {
-		MEM_GROW(k->names, k->cap_names, k->n_names + 1);
-		k->names[k->n_names++] = (struct process_name){
+		MEM_PUSH(k->names, k->n_names, k->cap_names, (struct process_name){
 			.pid_text = intern_str(&k->p->strings, ev->pid), .text = ev->meta_name,
-			.is_label = str_eq(what, STR("process_labels"))};
+			.is_label = str_eq(what, STR("process_labels"))});
 	} else if (ev->meta_name && str_eq(what, STR("thread_name"))) {
 		uint32_t track = track_of(k, ev);
 		k->p->track.thread_name[track] = ev->meta_name;

@@ -57,10 +57,8 @@ static void put_container(struct copier *c, struct str raw)
 		return;
 	}
 	uint32_t id = intern_str(&k->values, raw);
-	while (k->n_value_texts <= id) {
-		MEM_GROW(k->value_text, k->cap_value_texts, k->n_value_texts + 1);
-		k->value_text[k->n_value_texts++] = (struct str){NULL, 0};
-	}
+	while (k->n_value_texts <= id)
+		MEM_PUSH(k->value_text, k->n_value_texts, k->cap_value_texts, (struct str){NULL, 0});
 	if (!k->value_text[id].p) {
 		size_t before = c->out->n;
 		json_put_valid(c->out, raw, c->scratch);

@@ -245,14 +245,6 @@ static int nsys_read_file(struct source *s, struct profile *p, struct err *e)
 	return rc;
 }
 
-static bool nsys_has_any(struct str names, const char *const *any)
-{
-	for (; *any; any++)
-		if (str_has_nocase(names, str_from(*any)))
-			return true;
-	return false;
-}
-
 /* By the names of the tables; where the schema is too damaged to be read, by those that stand in the first bytes. */
 static int nsys_sniff(struct str head, const char *path, struct err *e)
 {
@@ -264,7 +256,7 @@ static int nsys_sniff(struct str head, const char *path, struct err *e)
 	struct buf list = {0};
 	int rc = path ? sqldb_list(path, &list, e) : 1;
 	struct str names = rc == 0 ? buf_view(&list) : head;
-	bool yes = nsys_has_any(names, own) || (str_has_nocase(names, STR("StringIds")) && nsys_has_any(names, with_strings));
+	bool yes = str_has_any_nocase(names, own) || (str_has_nocase(names, STR("StringIds")) && str_has_any_nocase(names, with_strings));
 	buf_release(&list);
 	return rc < 0 ? -1 : yes ? 95 : 0;
 }

@@ -258,8 +258,7 @@ void nsys_span(struct nsys *n, const struct span_row *r, bool open)
 	uint32_t span = build_span(&n->b, r);
 	if (!open || span == ROW_NONE)
 		return;
-	MEM_GROW(n->open, n->cap_open, n->n_open + 1);
-	n->open[n->n_open++] = span;
+	MEM_PUSH(n->open, n->n_open, n->cap_open, span);
 }
 
 void nsys_popped(struct nsys *n, int64_t end_ns)

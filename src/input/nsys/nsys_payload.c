@@ -40,8 +40,7 @@ struct nsys_payloads *nsys_payloads_load(struct nsys *n)
 			repeated = p->field[i].domain == f.domain && p->field[i].schema == f.schema && p->field[i].offset == f.offset;
 		if (!domain || !schema || !type || repeated || f.offset < 0)
 			continue;
-		MEM_GROW(p->field, p->cap, p->n + 1);
-		p->field[p->n++] = f;
+		MEM_PUSH(p->field, p->n, p->cap, f);
 	}
 	if (p->n == FIELDS_MAX && sqlscan_next(&s))
 		diag_add(&n->p->diags, "too-many-fields", DIAG_LOSS, -1, "table %s describes more than %d fields of payloads: the others are not read",

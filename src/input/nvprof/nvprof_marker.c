@@ -64,8 +64,7 @@ static void end_range(struct nvprof *n, int64_t id, int64_t at_ns)
 {
 	uint32_t span = idmap_get(&n->open, id);
 	if (span == IDMAP_NONE || span == NVPROF_CLOSED) {
-		MEM_GROW(n->early, n->cap_early, n->n_early + 1);
-		n->early[n->n_early++] = (struct nvprof_end){id, at_ns};
+		MEM_PUSH(n->early, n->n_early, n->cap_early, (struct nvprof_end){id, at_ns});
 		return;
 	}
 	nvprof_marker_close_range(n, id, span, at_ns);

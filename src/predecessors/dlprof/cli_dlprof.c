@@ -2,17 +2,13 @@
  * passes. */
 #include "predecessors/dlprof/cli_dlprof.h"
 
-#include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/steps/slice.h"
 #include "base/folder.h"
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "predecessors/dlprof/experts/experts.h"
 #include "predecessors/dlprof/iterations.h"
 #include "predecessors/dlprof/op_table.h"

@@ -6,6 +6,7 @@
 #include "base/json_text.h"
 #include "base/utf8.h"
 #include "io/atomic.h"
+#include "render/csv_text.h"
 #include "render/number.h"
 
 enum { PIECE_BYTES = 1 << 20 };
@@ -36,19 +37,6 @@ static bool cli_files_is_bare(const struct column *c, struct str s)
 	return true;
 }
 
-static void cli_files_put_quoted(struct buf *b, struct str s)
-{
-	struct str rest = s, piece;
-	buf_char(b, '"');
-	for (bool more = str_split(&rest, '"', &piece); more;) {
-		utf8_put_valid(b, piece);
-		more = str_split(&rest, '"', &piece);
-		if (more)
-			buf_cstr(b, "\"\"");
-	}
-	buf_char(b, '"');
-}
-
 /* A number or truth value; the same in both formats, but for the words. */
 static void cli_files_put_value(struct buf *b, const struct table *t, size_t row, unsigned c, const char *const truth[2])
 {
@@ -69,7 +57,7 @@ static void put_csv_cell(struct buf *b, const struct table *t, size_t row, unsig
 		if (!quotes || cli_files_is_bare(col, s))
 			utf8_put_valid(b, s);
 		else
-			cli_files_put_quoted(b, s);
+			csv_put_quoted(b, s);
 	} else if (!table_is_null(t, row, c)) {
 		cli_files_put_value(b, t, row, c, truth);
 	}

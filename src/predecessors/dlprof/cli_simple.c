@@ -1,7 +1,7 @@
 /* Mode simple: what can be said of kernels without knowing ops. */
 #include "analysis/analysis.h"
-#include "analysis/time/interval.h"
 #include "base/mem.h"
+#include "base/saturate.h"
 #include "op/kernels.h"
 #include "predecessors/dlprof/cli_dlprof.h"
 #include "predecessors/dlprof/iterations.h"
@@ -16,15 +16,9 @@ struct kernel_sum {
 	bool uses_tc;
 };
 
-static void cli_simple_add_ns(int64_t *sum, int64_t ns)
-{
-	if (__builtin_add_overflow(*sum, ns, sum))
-		*sum = INT64_MAX;
-}
-
 static void cli_simple_add(int64_t s[3], int64_t ns, bool first)
 {
-	cli_simple_add_ns(&s[0], ns);
+	add_saturated(&s[0], ns);
 	s[1] = first || ns < s[1] ? ns : s[1];
 	s[2] = first || ns > s[2] ? ns : s[2];
 }
@@ -39,9 +33,9 @@ void dlprof_simple_summary(const struct profile *p, struct table *t)
 		uint8_t *k = &known[p->gpu_op.name[i]];
 		if (!*k)
 			*k = kernel_uses_tc_listed(profile_str(p, p->gpu_op.name[i])) ? 2 : 1;
-		cli_simple_add_ns(&gpu, p->gpu_op.dur_ns[i]);
+		add_saturated(&gpu, p->gpu_op.dur_ns[i]);
 		if (p->gpu_op.kind[i] == GPU_KERNEL && *k == 2)
-			cli_simple_add_ns(&tc, p->gpu_op.dur_ns[i]);
+			add_saturated(&tc, p->gpu_op.dur_ns[i]);
 	}
 	mem_free(known);
 	dlprof_iterations_of(p, STR(""), &d);

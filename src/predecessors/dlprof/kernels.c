@@ -1,6 +1,8 @@
 /* DLProf's iteration and kernel reports. */
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
+#include "base/sort.h"
 #include "op/kernels.h"
 #include "predecessors/dlprof/iterations.h"
 #include "predecessors/dlprof/op_table.h"
@@ -26,18 +28,14 @@ struct kernel_rows {
 static int by_op(const void *a, const void *b)
 {
 	const struct kernel_row *x = a, *y = b;
-	int c = str_cmp(x->op_name, y->op_name);
-	c = c ? c : str_cmp(x->op_id, y->op_id);
-	c = c ? c : str_cmp(x->kernel, y->kernel);
-	if (c || x->start_ns != y->start_ns)
-		return c ? c : x->start_ns < y->start_ns ? -1 : 1;
-	return x->gpu < y->gpu ? -1 : x->gpu > y->gpu;
+	int c = str_cmp(x->op_name, y->op_name) ?: str_cmp(x->op_id, y->op_id) ?: str_cmp(x->kernel, y->kernel);
+	return c ?: COMPARE(x->start_ns, y->start_ns) ?: COMPARE(x->gpu, y->gpu);
 }
 
 static int by_iteration(const void *a, const void *b)
 {
 	const struct kernel_row *x = a, *y = b;
-	return x->iteration != y->iteration ? (x->iteration < y->iteration ? -1 : 1) : by_op(a, b);
+	return COMPARE(x->iteration, y->iteration) ?: by_op(a, b);
 }
 
 /* DLProf has one long name for each op and short name: that of the last of them to start. Rows are by op. */
@@ -53,15 +51,7 @@ static void set_long_names(struct kernel_rows *x)
 /* Which of the iterations begins at or before this moment last. */
 static uint32_t dlprof_kernels_iteration_at(const struct dlprof_iterations *d, int64_t at)
 {
-	uint32_t lo = 0, hi = d->n;
-	while (lo + 1 < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (d->start_ns[mid] <= at)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
+	return d->n ? FIRST_WHERE(i, 1, d->n, d->start_ns[i] > at) - 1 : 0;
 }
 
 /* All kernels of the iterations asked for, in DLProf's order: by op, told apart by their starts on the host; `one`: as if there were one

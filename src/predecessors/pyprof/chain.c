@@ -19,9 +19,8 @@ struct pyprof_chain_stack {
 
 static uint32_t new_node(struct pyprof_records *r, uint32_t span, uint32_t outer)
 {
-	MEM_GROW(r->node, r->cap_nodes, r->n_nodes + 1);
-	r->node[r->n_nodes] = (struct pyprof_node){span, outer};
-	return r->n_nodes++;
+	MEM_PUSH(r->node, r->n_nodes, r->cap_nodes, (struct pyprof_node){span, outer});
+	return r->n_nodes - 1;
 }
 
 /* Takes away what has ended. Ranges over one that goes lose their nodes: their chains are others now. */
@@ -52,8 +51,7 @@ static void pyprof_chain_open_one(struct pyprof_records *r, struct pyprof_chain_
 	}
 	int64_t end = t->start_ns[i] + t->dur_ns[i];
 	s->overlap |= s->n && end > s->v[s->n - 1].end;
-	MEM_GROW(s->v, s->cap, s->n + 1);
-	s->v[s->n++] = (struct open_range){t->start_ns[i], end, i, ROW_NONE};
+	MEM_PUSH(s->v, s->n, s->cap, (struct open_range){t->start_ns[i], end, i, ROW_NONE});
 }
 
 static bool encloses(const struct open_range *o, int64_t start, int64_t end, bool strict)

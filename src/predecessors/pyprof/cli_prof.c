@@ -113,10 +113,8 @@ static int cli_prof_column_of(struct str flag)
 static void cli_prof_choose_columns(struct cli_prof_layout *l, const char *list)
 {
 	struct str rest = str_from(list), flag;
-	while (str_split(&rest, ',', &flag)) {
-		MEM_GROW(l->column, l->cap, l->n + 1);
-		l->column[l->n++] = cli_prof_column_of(flag);
-	}
+	while (str_split(&rest, ',', &flag))
+		MEM_PUSH(l->column, l->n, l->cap, cli_prof_column_of(flag));
 }
 
 static bool cli_prof_has_column(const struct cli_prof_layout *l, int column)

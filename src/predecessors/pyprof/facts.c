@@ -169,8 +169,7 @@ static void add_seq(struct pyprof_facts *f, uint32_t name, int64_t seq)
 	for (uint32_t i = 0; i < f->n_seq; i++)
 		if (f->seq[i].name == name && f->seq[i].seq == seq)
 			return;
-	MEM_GROW(f->seq, f->cap_seq, f->n_seq + 1);
-	f->seq[f->n_seq++] = (struct pyprof_seq){name, seq};
+	MEM_PUSH(f->seq, f->n_seq, f->cap_seq, (struct pyprof_seq){name, seq});
 }
 
 static void add_id(struct pyprof_facts *f, int64_t id)
@@ -188,8 +187,7 @@ static void add_id(struct pyprof_facts *f, int64_t id)
 
 static void pyprof_facts_add_op(struct pyprof_facts *f, uint32_t op)
 {
-	MEM_GROW(f->op, f->cap_ops, f->n_ops + 1);
-	f->op[f->n_ops++] = op;
+	MEM_PUSH(f->op, f->n_ops, f->cap_ops, op);
 }
 
 static uint32_t pyprof_facts_arg_text(const struct pyprof_records *r, uint32_t span, enum arg_key key)
@@ -237,8 +235,7 @@ static void pyprof_facts_find_spans(const struct pyprof_records *r, uint32_t cha
 	for (uint32_t c = chain; c != ROW_NONE && around < PYPROF_AROUND_MAX; c = r->node[c].outer, around++) {
 		if (pyprof_range_kind(r, r->node[c].span) == PYPROF_IGNORED)
 			continue;
-		MEM_GROW(f->span, f->cap_spans, f->n_spans + 1);
-		f->span[f->n_spans++] = r->node[c].span;
+		MEM_PUSH(f->span, f->n_spans, f->cap_spans, r->node[c].span);
 	}
 	for (uint32_t i = 0, k = f->n_spans; i + 1 < k; i++) {
 		uint32_t x = f->span[i];

@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "predecessors/pyprof/chain.h"
-#include "predecessors/pyprof/op/marker.h"
 
 /* What is carried from one kernel to the next: PyProf has one of these, the default one for each thread. */
 struct pyprof_records_state {

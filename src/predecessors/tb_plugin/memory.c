@@ -1,5 +1,4 @@
 /* Memory by operator, the life of each block and the curve (memory_parser.py of the plugin). */
-#include "analysis/memory/memory.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "predecessors/tb_plugin/memory_blocks.h"

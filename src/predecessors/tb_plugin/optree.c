@@ -27,8 +27,7 @@ static void optree_nodes(struct optree_work *m)
 			continue;
 		uint32_t node = optree_add_node(m, i, kind, top);
 		m->near_node[i] = node;
-		MEM_GROW(stack, cap, depth + 1);
-		stack[depth++] = node;
+		MEM_PUSH(stack, depth, cap, node);
 	}
 	mem_free(stack);
 }

@@ -150,7 +150,6 @@ static void put_blocks(struct buf *b, const struct profile *p, const struct optr
 static int put_points(struct buf *b, struct table *all, const struct units *u, struct err *e)
 {
 	const struct table *t = plugin_section(all, "curve");
-	(void)e;
 	for (size_t i = 0; i < t->n_rows; i++) {
 		buf_cstr(b, i ? ",[" : "[");
 		for (unsigned c = 0; c < t->n_columns; c++) {

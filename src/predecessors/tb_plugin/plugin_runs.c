@@ -30,7 +30,6 @@ static void see_run(void *context, const struct library_entry *x)
 static int run_runs(const struct request *r, struct response *out, struct err *e)
 {
 	struct plugin_runs_names n = {.r = r, .b = &out->body};
-	(void)e;
 	buf_cstr(n.b, "{\"runs\":[");
 	library_look(r->library, see_run, &n);
 	buf_printf(n.b, "],\"loading\":%s}\n", n.loading ? "true" : "false");
@@ -47,7 +46,6 @@ static void see_views(void *context, const struct library_entry *x)
 static int run_views(const struct request *r, struct response *out, struct err *e)
 {
 	struct plugin_runs_names n = {.r = r, .b = &out->body, .run = request_value(r, "run")};
-	(void)e;
 	library_look(r->library, see_views, &n);
 	buf_char(n.b, '[');
 	for (unsigned i = 0; i < PLUGIN_VIEWS; i++)
@@ -68,7 +66,6 @@ static int run_workers(const struct request *r, struct response *out, struct err
 {
 	struct plugin_runs_names n = {.r = r, .b = &out->body, .run = request_value(r, "run")};
 	struct str view = request_value(r, "view");
-	(void)e;
 	for (unsigned i = 0; i < PLUGIN_VIEWS; i++)
 		if (str_eqc(view, plugin_view_name[i]))
 			n.view = 1u << i;

@@ -84,9 +84,7 @@ static enum role tb_roles_role_of_span(struct tb_roles_collection *w, uint32_t i
 	uint8_t f = name_flags(w, s->name[i]);
 	if (f & NAME_STEP)
 		return ROLES;
-	if (f & NAME_DATALOADER)
-		return ROLE_DATALOADER;
-	return f & NAME_COMM_OP ? ROLE_COMM : ROLE_CPU;
+	return f & NAME_DATALOADER ? ROLE_DATALOADER : f & NAME_COMM_OP ? ROLE_COMM : ROLE_CPU;
 }
 
 static void collect_spans(struct tb_roles_collection *w)

@@ -3,9 +3,13 @@
 #include "predecessors/torch/reports.h"
 #include "predecessors/torch/table.h"
 
-static int averages_none(const struct profile *p, struct err *e)
+/* Ends what made the groups: -1 where there are none. */
+static int averages_end(const struct profile *p, struct torch_events *t, struct key_groups *g, struct err *e)
 {
-	return err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
+	bool any = g->n > 0;
+	key_groups_free(g);
+	torch_events_free(t);
+	return any ? 0 : err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
 }
 
 int torch_key_averages(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -18,10 +22,7 @@ int torch_key_averages(const struct profile *p, const struct report_args *args, 
 	struct key_groups *g = key_groups_new(t, &choice);
 	if (g->n)
 		torch_table_averages(g, args, out);
-	int rc = g->n ? 0 : averages_none(p, e);
-	key_groups_free(g);
-	torch_events_free(t);
-	return rc;
+	return averages_end(p, t, g, e);
 }
 
 int torch_total_average(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -30,8 +31,5 @@ int torch_total_average(const struct profile *p, const struct report_args *args,
 	struct key_groups *g = key_groups_new(t, &(struct key_choice){0});
 	if (g->n)
 		torch_table_total(g, out);
-	int rc = g->n ? 0 : averages_none(p, e);
-	key_groups_free(g);
-	torch_events_free(t);
-	return rc;
+	return averages_end(p, t, g, e);
 }

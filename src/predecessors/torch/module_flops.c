@@ -1,6 +1,7 @@
 /* The table of torch.utils.flop_counter's FlopCounterMode, from a trace. */
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "predecessors/torch/reports.h"
 #include "report/parts/module_flops.h"
 
@@ -134,8 +135,7 @@ static struct str path_of(struct torch_table *t, uint32_t node, struct buf *b)
 static int by_path(const void *a, const void *b)
 {
 	const struct torch_row *x = a, *y = b;
-	int order = str_cmp(x->path, y->path);
-	return order ? order : x->node < y->node ? -1 : x->node > y->node;
+	return str_cmp(x->path, y->path) ?: COMPARE(x->node, y->node);
 }
 
 static void torch_module_flops_put_torch(const struct module_flops *x, uint32_t depth, struct table *out)

@@ -23,8 +23,6 @@ static void serve_reports_put_text(struct buf *b, const char *name, const char *
 static int serve_reports_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct buf *b = &out->body;
-	(void)r;
-	(void)e;
 	buf_cstr(b, "{\"reports\":[");
 	for (const struct report *const *k = report_registry; *k; k++) {
 		buf_cstr(b, k == report_registry ? "\n{" : ",\n{");

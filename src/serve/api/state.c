@@ -65,7 +65,6 @@ static void serve_state_put_left_out(void *context, struct str path)
 
 static int serve_state_run(const struct request *r, struct response *out, struct err *e)
 {
-	(void)e;
 	buf_printf(&out->body, "{\"opscope\":\"%s\",\"version\":%llu,\"read_only\":%s,\"inputs\":[", OPSCOPE_VERSION,
 	           (unsigned long long)library_version(r->library), r->read_only ? "true" : "false");
 	library_look(r->library, put_entry, &out->body);

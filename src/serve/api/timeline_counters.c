@@ -3,6 +3,7 @@
 #include "analysis/timeline/lttb.h"
 #include "analysis/timeline/timeline_sums.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "serve/api/timeline_times.h"
 
 #include <math.h>
@@ -64,19 +65,6 @@ static void add_point(struct curve *c, int64_t time_ns, int64_t allocated, int64
 	c->reserved[c->n++] = reserved;
 }
 
-static uint32_t rows_before(const struct profile *p, int64_t ns)
-{
-	uint32_t lo = 0, hi = p->memory.rows.n;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (p->memory.time_ns[mid] < ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 /* The row that the device had last before row `begin`; ROW_NONE = none. */
 static uint32_t serve_timeline_counters_last_before(const struct profile *p, uint32_t begin, int device)
 {
@@ -89,7 +77,7 @@ static uint32_t serve_timeline_counters_last_before(const struct profile *p, uin
 static void serve_timeline_counters_gather(const struct serve_timeline_counters_window *w, int device, struct curve *c)
 {
 	const struct memories *m = &w->t->p->memory;
-	uint32_t i = rows_before(w->t->p, w->from_ns), before = serve_timeline_counters_last_before(w->t->p, i, device);
+	uint32_t i = FIRST_WHERE(k, 0, m->rows.n, m->time_ns[k] >= w->from_ns), before = serve_timeline_counters_last_before(w->t->p, i, device);
 	if (before != ROW_NONE)
 		add_point(c, w->from_ns, m->total_allocated[before], m->total_reserved[before]);
 	for (; i < m->rows.n && m->time_ns[i] < w->to_ns; i++)

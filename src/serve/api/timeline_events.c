@@ -13,8 +13,10 @@ struct all {
 	struct texts texts;
 };
 
-#define PUT(name, differences, n, value)                                                                                            \
+/* A column of all rows; `before` is written in front of it. */
+#define PUT(before, name, differences, n, value)                                                                                            \
 	do {                                                                                                                        \
+		buf_cstr(x->b, before);                                                                                             \
 		struct series s_ = series_begin(x->b, name, differences);                                                           \
 		for (uint32_t i = 0; i < (n); i++)                                                                                  \
 			series_add(&s_, value);                                                                                     \
@@ -33,7 +35,7 @@ static void put_lanes(struct all *x)
 	buf_cstr(x->b, "{\"lanes\":[");
 	for (uint32_t l = 0; l < x->t->n_lanes; l++) {
 		buf_printf(x->b, "%s{\"track\":%u,", l ? ",\n" : "\n", x->t->lanes[l].track);
-		PUT("rows", true, x->t->lanes[l].n, x->t->row[x->t->lanes[l].first + i]);
+		PUT("", "rows", true, x->t->lanes[l].n, x->t->row[x->t->lanes[l].first + i]);
 		buf_char(x->b, '}');
 	}
 	buf_cstr(x->b, "],\n");
@@ -43,24 +45,15 @@ static void put_spans(struct all *x, const struct stacks *stacks)
 {
 	const struct spans *v = &x->p->span;
 	uint32_t n = v->rows.n;
-	buf_cstr(x->b, "\"span\":{");
-	PUT("start", true, n, v->start_ns[i] - x->t->first_ns);
-	buf_char(x->b, ',');
-	PUT("dur", false, n, v->dur_ns[i]);
-	buf_char(x->b, ',');
-	PUT("name", false, n, texts_number(&x->texts, v->name[i]));
-	buf_char(x->b, ',');
-	PUT("category", false, n, v->cat[i]);
-	buf_char(x->b, ',');
-	PUT("kind", false, n, v->kind[i]);
-	buf_cstr(x->b, ",\n");
-	PUT("args", true, n, v->args[i]);
-	buf_char(x->b, ',');
-	PUT("parent", true, n, row_or_none(v->parent[i]));
-	buf_char(x->b, ',');
-	PUT("op", true, n, row_or_none(v->kind[i] == SPAN_CALL ? v->op[i] : ROW_NONE));
-	buf_char(x->b, ',');
-	PUT("stack", true, n, stacks_of(stacks, i));
+	PUT("\"span\":{", "start", true, n, v->start_ns[i] - x->t->first_ns);
+	PUT(",", "dur", false, n, v->dur_ns[i]);
+	PUT(",", "name", false, n, texts_number(&x->texts, v->name[i]));
+	PUT(",", "category", false, n, v->cat[i]);
+	PUT(",", "kind", false, n, v->kind[i]);
+	PUT(",\n", "args", true, n, v->args[i]);
+	PUT(",", "parent", true, n, row_or_none(v->parent[i]));
+	PUT(",", "op", true, n, row_or_none(v->kind[i] == SPAN_CALL ? v->op[i] : ROW_NONE));
+	PUT(",", "stack", true, n, stacks_of(stacks, i));
 	buf_cstr(x->b, "},\n");
 }
 
@@ -68,24 +61,15 @@ static void put_gpu_ops(struct all *x)
 {
 	const struct gpu_ops *v = &x->p->gpu_op;
 	uint32_t n = v->rows.n;
-	buf_cstr(x->b, "\"gpu\":{");
-	PUT("start", true, n, v->start_ns[i] - x->t->first_ns);
-	buf_char(x->b, ',');
-	PUT("dur", false, n, v->dur_ns[i]);
-	buf_char(x->b, ',');
-	PUT("name", false, n, texts_number(&x->texts, v->name[i]));
-	buf_char(x->b, ',');
-	PUT("category", false, n, v->cat[i]);
-	buf_char(x->b, ',');
-	PUT("kind", false, n, v->kind[i]);
-	buf_cstr(x->b, ",\n");
-	PUT("args", true, n, v->args[i]);
-	buf_char(x->b, ',');
-	PUT("call", true, n, row_or_none(v->call[i]));
-	buf_char(x->b, ',');
-	PUT("op", true, n, row_or_none(v->op[i]));
-	buf_char(x->b, ',');
-	PUT("launch", false, n, row_or_none(v->launch[i]));
+	PUT("\"gpu\":{", "start", true, n, v->start_ns[i] - x->t->first_ns);
+	PUT(",", "dur", false, n, v->dur_ns[i]);
+	PUT(",", "name", false, n, texts_number(&x->texts, v->name[i]));
+	PUT(",", "category", false, n, v->cat[i]);
+	PUT(",", "kind", false, n, v->kind[i]);
+	PUT(",\n", "args", true, n, v->args[i]);
+	PUT(",", "call", true, n, row_or_none(v->call[i]));
+	PUT(",", "op", true, n, row_or_none(v->op[i]));
+	PUT(",", "launch", false, n, row_or_none(v->launch[i]));
 	buf_cstr(x->b, "},\n");
 }
 
@@ -93,11 +77,9 @@ static void put_gpu_ops(struct all *x)
 static void serve_timeline_events_put_args(struct all *x)
 {
 	const struct args *a = &x->p->arg;
-	PUT("arg_first", true, x->p->arg_set.rows.n, x->p->arg_set.first[i]);
-	buf_char(x->b, ',');
-	PUT("arg_name", false, a->rows.n, texts_number(&x->texts, a->key[i]));
-	buf_char(x->b, ',');
-	PUT("arg_value", false, a->rows.n, texts_number(&x->texts, a->value[i]));
+	PUT("", "arg_first", true, x->p->arg_set.rows.n, x->p->arg_set.first[i]);
+	PUT(",", "arg_name", false, a->rows.n, texts_number(&x->texts, a->key[i]));
+	PUT(",", "arg_value", false, a->rows.n, texts_number(&x->texts, a->value[i]));
 	buf_cstr(x->b, ",\n");
 }
 

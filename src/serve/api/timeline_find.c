@@ -1,5 +1,6 @@
 /* Events by name. */
 #include "base/mem.h"
+#include "base/sort.h"
 #include "serve/api/timeline_times.h"
 
 #include <stdlib.h>
@@ -24,11 +25,7 @@ struct hits {
 static int earlier(const void *a, const void *b)
 {
 	const struct hit *x = a, *y = b;
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	if (x->device != y->device)
-		return x->device ? 1 : -1;
-	return x->row < y->row ? -1 : x->row > y->row;
+	return COMPARE(x->start_ns, y->start_ns) ?: COMPARE(x->device, y->device) ?: COMPARE(x->row, y->row);
 }
 
 static void serve_timeline_find_keep_first(struct hits *h)

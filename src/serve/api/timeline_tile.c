@@ -15,8 +15,7 @@ static void serve_timeline_tile_see(struct seen *s, uint32_t id)
 	if (s->bits[id >> 6] & bit)
 		return;
 	s->bits[id >> 6] |= bit;
-	MEM_GROW(s->id, s->cap, s->n + 1);
-	s->id[s->n++] = id;
+	MEM_PUSH(s->id, s->n, s->cap, id);
 }
 
 struct tile {

@@ -1,8 +1,6 @@
 #include "predecessors/dlprof/experts/experts.h"
 
-extern const struct detector detector_dlprof_amp;
-
-static int dlprof_amp_run(const struct profile *p, struct findings *f, struct err *e)
+static void dlprof_amp_run(const struct profile *p, struct findings *f)
 {
 	unsigned eligible = 0;
 	bool half = model_config_is(p, "amp_enabled");
@@ -13,13 +11,11 @@ static int dlprof_amp_run(const struct profile *p, struct findings *f, struct er
 		half |= dlprof_is_half(p->ops->op[i].data_type);
 	}
 	if (!eligible || half)
-		return 0;
+		return;
 	dlprof_note_hints(f, p, HINT_KERNELS | HINT_TYPES);
-	findings_quote(f, &detector_dlprof_amp,
-	                    arena_printf(&f->arena, "%u ops were eligible to use tensor cores but none are using FP16", eligible),
+	findings_quote(f, arena_printf(&f->arena, "%u ops were eligible to use tensor cores but none are using FP16", eligible),
 	                    STR("Try enabling AMP (Automatic Mixed Precision). For more information: "
 	                        "https://developer.nvidia.com/automatic-mixed-precision"));
-	return 0;
 }
 
 const struct detector detector_dlprof_amp = {
@@ -29,6 +25,5 @@ const struct detector detector_dlprof_amp = {
 	.fix = "Enable Automatic Mixed Precision.",
 	.disprove = "The ops run in TF32, which DLProf does not tell from float32.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_amp_run,
 };

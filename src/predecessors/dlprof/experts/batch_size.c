@@ -1,24 +1,20 @@
 #include "detect/parts/memory_share.h"
 #include "predecessors/dlprof/experts/experts.h"
 
-extern const struct detector detector_dlprof_batch_size;
-
 /* The largest factor that DLProf was seen to recommend; below half of the memory, doubling is the least. */
 enum { MOST = 4 };
 
-static int dlprof_batch_size_run(const struct profile *p, struct findings *f, struct err *e)
+static void dlprof_batch_size_run(const struct profile *p, struct findings *f)
 {
 	double used = memory_share_pct(p, MEMORY_RESERVED); /* DLProf samples it while it runs the program */
 	int factor = used > 0 ? (int)(100 / used) : 0;
 	factor = factor > MOST ? MOST : factor;
 	if (used < 0 && p->gpu_op.rows.n)
-		findings_missing_aside(f, &detector_dlprof_batch_size, "the input does not state how much GPU memory was used",
+		findings_missing_aside(f, "the input does not state how much GPU memory was used",
 		                       "DLProf, which samples the GPUs' memory while it runs");
 	if (factor >= 2)
-		findings_quote(f, &detector_dlprof_batch_size,
-		                    arena_printf(&f->arena, "GPU Memory is underutilized: Only %d%% of GPU Memory is used", (int)used),
+		findings_quote(f, arena_printf(&f->arena, "GPU Memory is underutilized: Only %d%% of GPU Memory is used", (int)used),
 		                    arena_printf(&f->arena, "Try increasing batch size by %dx to increase data throughput", factor));
-	return 0;
 }
 
 const struct detector detector_dlprof_batch_size = {
@@ -28,6 +24,5 @@ const struct detector detector_dlprof_batch_size = {
 	.fix = "Increase the batch size.",
 	.disprove = "A larger batch takes as long per sample, or trains worse.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_batch_size_run,
 };

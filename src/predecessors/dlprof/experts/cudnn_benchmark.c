@@ -1,15 +1,11 @@
 #include "predecessors/dlprof/experts/experts.h"
 
-extern const struct detector detector_dlprof_cudnn_benchmark;
-
-static int dlprof_cudnn_benchmark_run(const struct profile *p, struct findings *f, struct err *e)
+static void dlprof_cudnn_benchmark_run(const struct profile *p, struct findings *f)
 {
 	if (model_config_is(p, "cudnn_benchmark_disabled"))
-		findings_quote(f, &detector_dlprof_cudnn_benchmark,
-		                    STR("Convolution operations were detected but torch.backends.cudnn.benchmark was not enabled."),
+		findings_quote(f, STR("Convolution operations were detected but torch.backends.cudnn.benchmark was not enabled."),
 		                    STR("Try setting torch.backends.cudnn.benchmark = True in your network. For best performance, the input shapes should "
 		                        "be relatively stable."));
-	return 0;
 }
 
 const struct detector detector_dlprof_cudnn_benchmark = {
@@ -19,6 +15,5 @@ const struct detector detector_dlprof_cudnn_benchmark = {
 	.fix = "Enable it.",
 	.disprove = "The shapes change all the time.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_cudnn_benchmark_run,
 };

@@ -1,20 +1,17 @@
 /* No output of DLProf with this finding is known: the text is in its manner. */
 #include "predecessors/dlprof/experts/experts.h"
 
-extern const struct detector detector_dlprof_emit_nvtx;
-
 /* The markers of its module are there, but neither the record of emit_nvtx nor a range of it (they state sequence numbers). */
-static int dlprof_emit_nvtx_run(const struct profile *p, struct findings *f, struct err *e)
+static void dlprof_emit_nvtx_run(const struct profile *p, struct findings *f)
 {
 	bool ranges = false;
 	if (p->ops->origin != OPS_MARKERS || model_config_is(p, "emit_nvtx"))
-		return 0;
+		return;
 	for (uint32_t i = 0; i < p->span.rows.n && !ranges; i++)
 		ranges = p->span.kind[i] == SPAN_OP && p->span.link_id[i] != ID_NONE;
 	if (!ranges)
-		findings_quote(f, &detector_dlprof_emit_nvtx, STR("torch.autograd.profiler.emit_nvtx was not enabled"),
+		findings_quote(f, STR("torch.autograd.profiler.emit_nvtx was not enabled"),
 		                    STR("Run the training/inference loop inside the context manager torch.autograd.profiler.emit_nvtx()"));
-	return 0;
 }
 
 const struct detector detector_dlprof_emit_nvtx = {
@@ -24,6 +21,5 @@ const struct detector detector_dlprof_emit_nvtx = {
 	.fix = "Run the loop inside emit_nvtx().",
 	.disprove = "Only what emit_nvtx does not mark was recorded.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_emit_nvtx_run,
 };

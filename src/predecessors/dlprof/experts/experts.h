@@ -13,8 +13,6 @@
 
 extern const struct expert_system dlprof_experts;
 
-enum { DLPROF_NEEDS = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS };
-
 /* The aggregated iterations and what their time was used for; made once for all. */
 struct dlprof_run {
 	const struct profile *whole;  /* of which the profile may be a part */

@@ -3,8 +3,6 @@
 #include "base/mem.h"
 #include "predecessors/dlprof/experts/experts.h"
 
-extern const struct detector detector_dlprof_imbalanced_gpu;
-
 /* The guide gives no figure. A GPU that works for less than half as long as the busiest one is used much less. */
 static const double MUCH_LESS = 0.5;
 enum { DEVICES_MAX = 64 };
@@ -32,7 +30,7 @@ static void dlprof_imbalanced_gpu_measure(const struct profile *p, int32_t *devi
 	mem_free(of);
 }
 
-static int dlprof_imbalanced_gpu_run(const struct profile *p, struct findings *f, struct err *e)
+static void dlprof_imbalanced_gpu_run(const struct profile *p, struct findings *f)
 {
 	int32_t device[DEVICES_MAX], less[DEVICES_MAX];
 	int64_t ns[DEVICES_MAX], most = 0;
@@ -44,11 +42,9 @@ static int dlprof_imbalanced_gpu_run(const struct profile *p, struct findings *f
 		if ((double)ns[i] < MUCH_LESS * (double)most)
 			less[n_less++] = device[i];
 	if (n_less)
-		findings_quote(f, &detector_dlprof_imbalanced_gpu,
-		                    arena_printf(&f->arena, "GPU utilization is imbalanced: GPUs " STR_FMT " are used much less than the others",
+		findings_quote(f, arena_printf(&f->arena, "GPU utilization is imbalanced: GPUs " STR_FMT " are used much less than the others",
 		                                 STR_ARG(dlprof_device_list(f, less, n_less))),
 		                    STR("Balance the workload so that all GPUs are used evenly"));
-	return 0;
 }
 
 const struct detector detector_dlprof_imbalanced_gpu = {
@@ -58,6 +54,5 @@ const struct detector detector_dlprof_imbalanced_gpu = {
 	.fix = "Balance the work.",
 	.disprove = "The GPUs do different parts of the work by design.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_imbalanced_gpu_run,
 };

@@ -1,21 +1,12 @@
 #include "base/mem.h"
+#include "base/sort.h"
 #include "predecessors/dlprof/experts/experts.h"
-
-#include <stdlib.h>
-
-extern const struct detector detector_dlprof_iteration_range;
 
 /* The guide says "large variation" without a figure. A standard deviation of a quarter of the mean is one; steady is what differs from the median
  * by a tenth at most. */
 static const double LARGE = 0.25, STEADY = 0.1;
 /* A range worth proposing, and iterations to judge by. */
 enum { SHORTEST = 3, FEWEST = 4 };
-
-static int by_length(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return x < y ? -1 : x > y;
-}
 
 static int64_t dlprof_iteration_range_length_of(const struct dlprof_run *r, uint32_t i)
 {
@@ -29,7 +20,7 @@ static bool find_steady(const struct dlprof_run *r, uint32_t *first, uint32_t *l
 	int64_t *sorted = NEW_ARRAY(n, int64_t);
 	for (uint32_t i = 0; i < n; i++)
 		sorted[i] = dlprof_iteration_range_length_of(r, r->first + i);
-	qsort(sorted, n, sizeof *sorted, by_length);
+	sort_i64(sorted, n);
 	double median = (double)sorted[n / 2];
 	mem_free(sorted);
 	for (uint32_t i = r->first; i <= r->last; i++) {
@@ -45,22 +36,20 @@ static bool find_steady(const struct dlprof_run *r, uint32_t *first, uint32_t *l
 	return best >= SHORTEST;
 }
 
-static int dlprof_iteration_range_run(const struct profile *p, struct findings *f, struct err *e)
+static void dlprof_iteration_range_run(const struct profile *p, struct findings *f)
 {
 	const struct dlprof_run *r = dlprof_run_of(f, p);
 	double mean, deviation;
 	uint32_t first, last;
 	dlprof_iterations_mean(&r->iterations, r->first, r->last, &mean, &deviation);
 	if (r->last - r->first + 1 < FEWEST || deviation <= LARGE * mean)
-		return 0;
+		return;
 	struct str advice = STR("Try limiting the iteration range to a steady range by rerunning with the --database option and setting --iter_start "
 	                        "and --iter_stop");
 	if (find_steady(r, &first, &last))
 		advice = arena_printf(&f->arena, "Try limiting the iteration range to a steady range by rerunning with the --database option and "
 		                      "setting --iter_start=%u --iter_stop=%u", first, last);
-	findings_quote(f, &detector_dlprof_iteration_range,
-	                    arena_printf(&f->arena, "The aggregated iteration range of %u to %u contains a lot of variation", r->first, r->last), advice);
-	return 0;
+	findings_quote(f, arena_printf(&f->arena, "The aggregated iteration range of %u to %u contains a lot of variation", r->first, r->last), advice);
 }
 
 const struct detector detector_dlprof_iteration_range = {
@@ -70,6 +59,5 @@ const struct detector detector_dlprof_iteration_range = {
 	.fix = "Aggregate a steady range.",
 	.disprove = "The iterations do different work by design.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_iteration_range_run,
 };

@@ -1,16 +1,12 @@
 #include "predecessors/dlprof/experts/experts.h"
 
-extern const struct detector detector_dlprof_no_iterations;
-
-static int dlprof_no_iterations_run(const struct profile *p, struct findings *f, struct err *e)
+static void dlprof_no_iterations_run(const struct profile *p, struct findings *f)
 {
 	const struct dlprof_run *r = dlprof_run_of(f, p);
 	if (!r->iterations.calls)
-		findings_quote(f, &detector_dlprof_no_iterations,
-		                    arena_printf(&f->arena, "Unable to split profile into training iterations: key op " STR_FMT " not found",
+		findings_quote(f, arena_printf(&f->arena, "Unable to split profile into training iterations: key op " STR_FMT " not found",
 		                                 STR_ARG(r->whole->key_op)),
 		                    STR("Specify key op by setting the --key_op argument"));
-	return 0;
 }
 
 const struct detector detector_dlprof_no_iterations = {
@@ -20,6 +16,5 @@ const struct detector detector_dlprof_no_iterations = {
 	.fix = "Name an op that each iteration calls once (--key-op).",
 	.disprove = "The run has a single iteration.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_no_iterations_run,
 };

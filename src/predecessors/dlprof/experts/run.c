@@ -2,7 +2,7 @@
 
 #include "detect/parts/shared.h"
 
-const struct expert_system dlprof_experts = {"dlprof", "Expert Systems Feedback"};
+const struct expert_system dlprof_experts = {"dlprof", "Expert Systems Feedback", PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS};
 
 static uint32_t clamp(int64_t i, uint32_t n)
 {

@@ -2,8 +2,6 @@
 #include "detect/parts/shared.h"
 #include "predecessors/dlprof/experts/experts.h"
 
-extern const struct detector detector_dlprof_slow_api;
-
 /* What DLProf's module records, and what it is a call of. The database knows the last two under other names. */
 static const struct {
 	const char *key, *api;
@@ -17,18 +15,16 @@ static const struct {
 	{"autograd_set_detect_anomaly", "torch.autograd.set_detect_anomaly"},
 };
 
-static int dlprof_slow_api_run(const struct profile *p, struct findings *f, struct err *e)
+static void dlprof_slow_api_run(const struct profile *p, struct findings *f)
 {
 	struct buf used = {0};
 	for (size_t i = 0; i < sizeof slow / sizeof slow[0]; i++)
 		if (model_config_is(p, slow[i].key))
 			buf_printf(&used, "%s%s", used.n ? ", " : "", slow[i].api);
 	if (used.n)
-		findings_quote(f, &detector_dlprof_slow_api,
-		                    arena_printf(&f->arena, "The following debug APIs are enabled and slow down training: " STR_FMT, STR_ARG(buf_view(&used))),
+		findings_quote(f, arena_printf(&f->arena, "The following debug APIs are enabled and slow down training: " STR_FMT, STR_ARG(buf_view(&used))),
 		                    STR("Try disabling them when not debugging"));
 	buf_release(&used);
-	return 0;
 }
 
 const struct detector detector_dlprof_slow_api = {
@@ -38,6 +34,5 @@ const struct detector detector_dlprof_slow_api = {
 	.fix = "Disable them.",
 	.disprove = "They run outside the training loop.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_slow_api_run,
 };

@@ -3,8 +3,6 @@
 #include "base/mem.h"
 #include "predecessors/dlprof/experts/experts.h"
 
-extern const struct detector detector_dlprof_tensor_shape;
-
 /* Sizes in "<N:32, C:3, H:32, W:32>; <6>" that are larger than one and no multiple of 8: Tensor Cores of that time wanted multiples for
  * 16-bit floats. */
 static bool has_odd_size(struct str shapes)
@@ -31,11 +29,11 @@ static uint8_t *find_users(const struct profile *p)
 	return uses;
 }
 
-static int dlprof_tensor_shape_run(const struct profile *p, struct findings *f, struct err *e)
+static void dlprof_tensor_shape_run(const struct profile *p, struct findings *f)
 {
 	unsigned bad = 0;
 	if (!dlprof_is_tensorflow(p))
-		return 0;
+		return;
 	uint8_t *uses = find_users(p);
 	for (uint32_t i = 0; i < p->ops->n_ops; i++) {
 		const struct op *op = &p->ops->op[i];
@@ -47,10 +45,8 @@ static int dlprof_tensor_shape_run(const struct profile *p, struct findings *f, 
 	}
 	mem_free(uses);
 	if (bad)
-		findings_quote(f, &detector_dlprof_tensor_shape,
-		                    arena_printf(&f->arena, "%u ops were eligible to use tensor cores but their tensor shapes are not multiples of 8", bad),
+		findings_quote(f, arena_printf(&f->arena, "%u ops were eligible to use tensor cores but their tensor shapes are not multiples of 8", bad),
 		                    STR("Try changing the tensor shapes so that all dimensions are multiples of 8"));
-	return 0;
 }
 
 const struct detector detector_dlprof_tensor_shape = {
@@ -60,6 +56,5 @@ const struct detector detector_dlprof_tensor_shape = {
 	.fix = "Pad tensors to multiples of 8.",
 	.disprove = "Newer cuDNN and cuBLAS use Tensor Cores for any shape.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_tensor_shape_run,
 };

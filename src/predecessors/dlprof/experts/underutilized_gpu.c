@@ -3,8 +3,6 @@
 #include "base/mem.h"
 #include "predecessors/dlprof/experts/experts.h"
 
-extern const struct detector detector_dlprof_underutilized_gpu;
-
 /* The guide's threshold, percent. */
 static const double TOO_LITTLE = 50;
 
@@ -27,8 +25,7 @@ static void report_unused(const struct profile *p, struct findings *f)
 	if (own < p->device.rows.n)
 		dlprof_note_hints(f, p, HINT_GPUS);
 	if (n && n < own)
-		findings_quote(f, &detector_dlprof_underutilized_gpu,
-		                    arena_printf(&f->arena, "The following GPUs are visible but unused: " STR_FMT,
+		findings_quote(f, arena_printf(&f->arena, "The following GPUs are visible but unused: " STR_FMT,
 		                                 STR_ARG(dlprof_device_list(f, unused, n))),
 		                    STR("Use all of the GPUs, or restrict the visible ones by setting the environment variable CUDA_VISIBLE_DEVICES"));
 	mem_free(unused);
@@ -48,18 +45,16 @@ static struct str dlprof_underutilized_gpu_advice(struct findings *f, const stru
 	                    dlprof_pct(r, ns[loader ? USAGE_DATALOADER : USAGE_OTHER]));
 }
 
-static int dlprof_underutilized_gpu_run(const struct profile *p, struct findings *f, struct err *e)
+static void dlprof_underutilized_gpu_run(const struct profile *p, struct findings *f)
 {
 	const struct dlprof_run *r = dlprof_run_of(f, p);
 	double pct = dlprof_pct(r, r->usage.kernel_busy_ns);
 	if (!p->gpu_op.rows.n)
-		return 0;
+		return;
 	report_unused(p, f);
 	if (pct < TOO_LITTLE)
-		findings_quote(f, &detector_dlprof_underutilized_gpu,
-		                    arena_printf(&f->arena, "The GPU is underutilized: Only %.1f%% of the profiled time is spent on GPU kernel operations",
+		findings_quote(f, arena_printf(&f->arena, "The GPU is underutilized: Only %.1f%% of the profiled time is spent on GPU kernel operations",
 		                                 pct), dlprof_underutilized_gpu_advice(f, r));
-	return 0;
 }
 
 const struct detector detector_dlprof_underutilized_gpu = {
@@ -69,6 +64,5 @@ const struct detector detector_dlprof_underutilized_gpu = {
 	.fix = "Look at what the time goes to most, CPU, data loader or other.",
 	.disprove = "The recording holds much start-up: DLProf counts all of it.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_underutilized_gpu_run,
 };

@@ -1,17 +1,14 @@
 #include "predecessors/dlprof/experts/experts.h"
 
-extern const struct detector detector_dlprof_xla;
-
 /* What XLA's ops are called in TensorFlow's ranges. */
 static const char *const xla_types[] = {"Xla*", "_Xla*", "XLA*", NULL};
 
-static int dlprof_xla_run(const struct profile *p, struct findings *f, struct err *e)
+static void dlprof_xla_run(const struct profile *p, struct findings *f)
 {
 	if (dlprof_is_tensorflow(p) && p->ops->n_ops && !dlprof_has_type(p, xla_types))
-		findings_quote(f, &detector_dlprof_xla, STR("XLA is not enabled: No XLA ops detected"),
+		findings_quote(f, STR("XLA is not enabled: No XLA ops detected"),
 		                    STR("Try enabling XLA. See https://www.tensorflow.org/xla/#enable_xla_for_tensorflow_models for information on how "
 		                        "to enable XLA."));
-	return 0;
 }
 
 const struct detector detector_dlprof_xla = {
@@ -21,6 +18,5 @@ const struct detector detector_dlprof_xla = {
 	.fix = "Enable XLA.",
 	.disprove = "XLA's ops go by names that DLProf does not know.",
 	.experts = &dlprof_experts,
-	.needs = DLPROF_NEEDS,
 	.run = dlprof_xla_run,
 };

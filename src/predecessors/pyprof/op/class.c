@@ -2,7 +2,6 @@
 
 #include "op/kernels.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

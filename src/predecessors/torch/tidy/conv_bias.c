@@ -1,8 +1,6 @@
 #include "predecessors/torch/tidy/tidy.h"
 #include "store/torch_names.h"
 
-extern const struct detector detector_tidy_conv_bias;
-
 /* aten::conv2d with a bias; and what stands beside the module around it is a batch normalisation. */
 static bool torch_conv_bias_match(const struct tidy *t, uint32_t i)
 {
@@ -16,11 +14,10 @@ static bool torch_conv_bias_match(const struct tidy *t, uint32_t i)
 	return next != ROW_NONE && str_starts(tidy_name(t, next), STR(TORCH_MODULE "BatchNorm2d"));
 }
 
-static int torch_conv_bias_run(const struct profile *p, struct findings *f, struct err *e)
+static void torch_conv_bias_run(const struct profile *p, struct findings *f)
 {
-	tidy_run(p, f, &detector_tidy_conv_bias, TIDY_SHAPES, "Enabling Bias in Conv2d Followed By BatchNorm Pattern",
+	tidy_run(p, f, TIDY_SHAPES, "Enabling Bias in Conv2d Followed By BatchNorm Pattern",
 	         "Detected bias enabled in Conv2d that is followed by BatchNorm2d. Please set 'bias=False' in Conv2d.", torch_conv_bias_match);
-	return 0;
 }
 
 const struct detector detector_tidy_conv_bias = {
@@ -30,6 +27,5 @@ const struct detector detector_tidy_conv_bias = {
 	.fix = "bias=False.",
 	.disprove = "Something else uses the result, too.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_conv_bias_run,
 };

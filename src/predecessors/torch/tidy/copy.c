@@ -1,7 +1,5 @@
 #include "predecessors/torch/tidy/tidy.h"
 
-extern const struct detector detector_tidy_copy;
-
 static bool is_fill(const struct tidy *t, uint32_t i)
 {
 	return tidy_is(t, i, "aten::fill_") || tidy_is(t, i, "aten::zero_") || tidy_is(t, i, "aten::normal_") || tidy_is(t, i, "aten::uniform_");
@@ -30,11 +28,10 @@ static bool torch_copy_match(const struct tidy *t, uint32_t i)
 	return ends_in_fill(t, t->before[t->parent[i]]);
 }
 
-static int torch_copy_run(const struct profile *p, struct findings *f, struct err *e)
+static void torch_copy_run(const struct profile *p, struct findings *f)
 {
-	tidy_run(p, f, &detector_tidy_copy, TIDY_STACKS | TIDY_SHAPES, "Extra CUDA Copy Pattern",
+	tidy_run(p, f, TIDY_STACKS | TIDY_SHAPES, "Extra CUDA Copy Pattern",
 	         "Filled a CPU tensor and immediately moved it to GPU. Please initalize it on GPU.", torch_copy_match);
-	return 0;
 }
 
 const struct detector detector_tidy_copy = {
@@ -44,6 +41,5 @@ const struct detector detector_tidy_copy = {
 	.fix = "Make it with device=.",
 	.disprove = "The values must come from the host.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_copy_run,
 };

@@ -1,7 +1,5 @@
 #include "predecessors/torch/tidy/tidy.h"
 
-extern const struct detector detector_tidy_dataloader;
-
 static bool torch_dataloader_is_loader(const struct tidy *t, uint32_t i, struct str function)
 {
 	return i != ROW_NONE && str_starts(tidy_name(t, i), STR("torch/utils/data/dataloader.py")) && str_ends(tidy_name(t, i), function);
@@ -16,12 +14,11 @@ static bool torch_dataloader_match(const struct tidy *t, uint32_t i)
 	return first != ROW_NONE && !torch_dataloader_is_loader(t, first, STR("check_worker_number_rationality"));
 }
 
-static int torch_dataloader_run(const struct profile *p, struct findings *f, struct err *e)
+static void torch_dataloader_run(const struct profile *p, struct findings *f)
 {
-	tidy_run(p, f, &detector_tidy_dataloader, TIDY_STACKS, "Synchronized DataLoader Pattern",
+	tidy_run(p, f, TIDY_STACKS, "Synchronized DataLoader Pattern",
 	         "Detected DataLoader running with synchronized implementation. Please enable asynchronous dataloading by setting num_workers > 0 when "
 	         "initializing DataLoader.", torch_dataloader_match);
-	return 0;
 }
 
 const struct detector detector_tidy_dataloader = {
@@ -31,6 +28,5 @@ const struct detector detector_tidy_dataloader = {
 	.fix = "num_workers > 0.",
 	.disprove = "Batches are made in no time.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_dataloader_run,
 };

@@ -1,7 +1,5 @@
 #include "predecessors/torch/tidy/tidy.h"
 
-extern const struct detector detector_tidy_matmul;
-
 /* The last two sizes of an operand, "[4, 17, 9]"; whether all are multiples of 8. */
 static bool is_aligned(struct str dims)
 {
@@ -32,11 +30,10 @@ static bool torch_matmul_match(const struct tidy *t, uint32_t i)
 	return false;
 }
 
-static int torch_matmul_run(const struct profile *p, struct findings *f, struct err *e)
+static void torch_matmul_run(const struct profile *p, struct findings *f)
 {
-	tidy_run(p, f, &detector_tidy_matmul, TIDY_STACKS | TIDY_SHAPES, "Matrix Multiplication Dimension Not Aligned Pattern",
+	tidy_run(p, f, TIDY_STACKS | TIDY_SHAPES, "Matrix Multiplication Dimension Not Aligned Pattern",
 	         "Detected matmul with dimension not aligned. Please use matmul with aligned dimension.", torch_matmul_match);
-	return 0;
 }
 
 const struct detector detector_tidy_matmul = {
@@ -46,6 +43,5 @@ const struct detector detector_tidy_matmul = {
 	.fix = "Pad them.",
 	.disprove = "The padded product takes as long.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_matmul_run,
 };

@@ -1,19 +1,16 @@
 #include "predecessors/torch/tidy/tidy.h"
 
-extern const struct detector detector_tidy_optimizer;
-
 static bool torch_optimizer_match(const struct tidy *t, uint32_t i)
 {
 	struct str name = tidy_name(t, i);
 	return str_ends(name, STR("_single_tensor_adam")) || str_ends(name, STR("_single_tensor_sgd")) || str_ends(name, STR("_single_tensor_adamw"));
 }
 
-static int torch_optimizer_run(const struct profile *p, struct findings *f, struct err *e)
+static void torch_optimizer_run(const struct profile *p, struct findings *f)
 {
-	tidy_run(p, f, &detector_tidy_optimizer, TIDY_STACKS, "Optimizer Single Tensor Pattern",
+	tidy_run(p, f, TIDY_STACKS, "Optimizer Single Tensor Pattern",
 	         "Deteced optimizer running with single tensor implementation. Please enable multi tensor implementation by passing 'foreach=True' into "
 	         "optimizer.", torch_optimizer_match);
-	return 0;
 }
 
 const struct detector detector_tidy_optimizer = {
@@ -23,6 +20,5 @@ const struct detector detector_tidy_optimizer = {
 	.fix = "foreach=True or fused=True.",
 	.disprove = "The kernels are long.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_optimizer_run,
 };

@@ -1,12 +1,9 @@
 #include "predecessors/torch/tidy/tidy.h"
 
-extern const struct detector detector_tidy_tf32;
-
-static int torch_tf32_run(const struct profile *p, struct findings *f, struct err *e)
+static void torch_tf32_run(const struct profile *p, struct findings *f)
 {
-	findings_missing_aside(f, &detector_tidy_tf32, "a trace does not say torch.backends.cuda.matmul.allow_tf32",
+	findings_missing_aside(f, "a trace does not say torch.backends.cuda.matmul.allow_tf32",
 	                       "opscope's own tf32-off, which looks at the kernels");
-	return 0;
 }
 
 const struct detector detector_tidy_tf32 = {
@@ -16,6 +13,5 @@ const struct detector detector_tidy_tf32 = {
 	.fix = "Allow TF32.",
 	.disprove = "float32 precision is needed.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_tf32_run,
 };

@@ -6,7 +6,7 @@
 #include "detect/parts/shared.h"
 #include "store/torch_names.h"
 
-const struct expert_system tidy_experts = {"torch", "TorchTidy Report"};
+const struct expert_system tidy_experts = {"torch", "TorchTidy Report", PASS_NEST};
 
 enum { PLACES_TOLD = 10 };
 
@@ -127,7 +127,7 @@ static void torch_tidy_add(struct matches *m, struct str at)
 	m->events++;
 }
 
-static void torch_tidy_report(const struct tidy *t, const struct detector *d, const struct matches *m, const char *name, const char *description)
+static void torch_tidy_report(const struct tidy *t, const struct matches *m, const char *name, const char *description)
 {
 	struct buf b = {0};
 	buf_printf(&b, "%s [Source Code Location] ", description);
@@ -135,20 +135,20 @@ static void torch_tidy_report(const struct tidy *t, const struct detector *d, co
 		buf_printf(&b, "%s" STR_FMT, i ? "; " : "", STR_ARG(intern_get(&m->places, i + 1)));
 	if (m->n > PLACES_TOLD)
 		buf_printf(&b, "; and %u more", m->n - PLACES_TOLD);
-	findings_quote(t->f, d, arena_printf(&t->f->arena, "%s: %llu events matched.", name, (unsigned long long)m->events),
+	findings_quote(t->f, arena_printf(&t->f->arena, "%s: %llu events matched.", name, (unsigned long long)m->events),
 	                    arena_str(&t->f->arena, buf_view(&b)));
 	buf_release(&b);
 }
 
-static bool lacks(const struct tidy *t, const struct detector *d, unsigned wants)
+static bool lacks(const struct tidy *t, unsigned wants)
 {
 	bool stacks = wants & TIDY_STACKS && !t->stacks, shapes = wants & TIDY_SHAPES && !t->shapes;
 	if (stacks && shapes)
-		findings_missing(t->f, d, "Python frames and shapes were not recorded");
+		findings_missing(t->f, "Python frames and shapes were not recorded");
 	else if (stacks)
-		findings_missing(t->f, d, "Python frames were not recorded");
+		findings_missing(t->f, "Python frames were not recorded");
 	else if (shapes)
-		findings_missing(t->f, d, "shapes were not recorded");
+		findings_missing(t->f, "shapes were not recorded");
 	return stacks || shapes;
 }
 
@@ -173,20 +173,20 @@ static void tidy_free(void *tree)
 	mem_free(t);
 }
 
-struct tidy *tidy_ready(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants)
+struct tidy *tidy_ready(const struct profile *p, struct findings *f, unsigned wants)
 {
 	struct shared_experts *slot = shared_experts(f);
 	if (!slot->state)
 		*slot = (struct shared_experts){tidy_new(p, f), tidy_free};
 	struct tidy *t = slot->state;
-	if (lacks(t, d, wants))
+	if (lacks(t, wants))
 		return NULL;
 	if (!t->parent)
 		link_up(t);
 	return t;
 }
 
-void tidy_look(const struct tidy *t, const struct detector *d, const char *name, const char *description,
+void tidy_look(const struct tidy *t, const char *name, const char *description,
                bool (*match)(const struct tidy *t, uint32_t span))
 {
 	struct matches m = {0};
@@ -199,16 +199,16 @@ void tidy_look(const struct tidy *t, const struct detector *d, const char *name,
 		torch_tidy_add(&m, buf_view(&b));
 	}
 	if (m.events)
-		torch_tidy_report(t, d, &m, name, description);
+		torch_tidy_report(t, &m, name, description);
 	intern_release(&m.places);
 	mem_free(m.times);
 	buf_release(&b);
 }
 
-void tidy_run(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants, const char *name, const char *description,
+void tidy_run(const struct profile *p, struct findings *f, unsigned wants, const char *name, const char *description,
               bool (*match)(const struct tidy *t, uint32_t span))
 {
-	const struct tidy *t = tidy_ready(p, f, d, wants);
+	const struct tidy *t = tidy_ready(p, f, wants);
 	if (t)
-		tidy_look(t, d, name, description, match);
+		tidy_look(t, name, description, match);
 }

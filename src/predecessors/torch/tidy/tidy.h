@@ -23,13 +23,13 @@ enum tidy_wants { TIDY_STACKS = 1, TIDY_SHAPES = 2 };
 
 /* The tree, made when the first detector asks and owned by f->shared. NULL where the input lacks one of `wants` (enum tidy_wants bits):
  * as torch, it does not look, and says so. */
-struct tidy *tidy_ready(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants);
+struct tidy *tidy_ready(const struct profile *p, struct findings *f, unsigned wants);
 /* Runs `match` on each event of the tree, in order. What matched becomes a finding in torch's words, its misspellings included:
  * "NAME: N events matched.", with `description` and the places. */
-void tidy_look(const struct tidy *t, const struct detector *d, const char *name, const char *description,
+void tidy_look(const struct tidy *t, const char *name, const char *description,
                bool (*match)(const struct tidy *t, uint32_t span));
 /* Both. */
-void tidy_run(const struct profile *p, struct findings *f, const struct detector *d, unsigned wants, const char *name, const char *description,
+void tidy_run(const struct profile *p, struct findings *f, unsigned wants, const char *name, const char *description,
               bool (*match)(const struct tidy *t, uint32_t span));
 
 static inline struct str tidy_name(const struct tidy *t, uint32_t span) { return profile_str(t->p, t->p->span.name[span]); }

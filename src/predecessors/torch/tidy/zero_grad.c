@@ -1,8 +1,6 @@
 #include "base/mem.h"
 #include "predecessors/torch/tidy/tidy.h"
 
-extern const struct detector detector_tidy_zero_grad;
-
 /* Whether an aten::zero_ is inside that is not directly in an aten::zeros; from the inside out. */
 static void find_zeroed(struct tidy *t)
 {
@@ -19,15 +17,14 @@ static bool torch_zero_grad_match(const struct tidy *t, uint32_t i)
 	return t->zeroed[i] && str_ends(tidy_name(t, i), STR(": zero_grad"));
 }
 
-static int torch_zero_grad_run(const struct profile *p, struct findings *f, struct err *e)
+static void torch_zero_grad_run(const struct profile *p, struct findings *f)
 {
-	struct tidy *t = tidy_ready(p, f, &detector_tidy_zero_grad, TIDY_STACKS);
+	struct tidy *t = tidy_ready(p, f, TIDY_STACKS);
 	if (!t)
-		return 0;
+		return;
 	find_zeroed(t);
-	tidy_look(t, &detector_tidy_zero_grad, "Gradient Set To Zero Instead of None Pattern",
+	tidy_look(t, "Gradient Set To Zero Instead of None Pattern",
 	         "Detected gradient set to zero instead of None. Please add 'set_to_none=True' when calling zero_grad().", torch_zero_grad_match);
-	return 0;
 }
 
 const struct detector detector_tidy_zero_grad = {
@@ -37,6 +34,5 @@ const struct detector detector_tidy_zero_grad = {
 	.fix = "zero_grad(set_to_none=True).",
 	.disprove = "Something reads the zeros.",
 	.experts = &tidy_experts,
-	.needs = PASS_NEST,
 	.run = torch_zero_grad_run,
 };

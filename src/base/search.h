@@ -1,0 +1,25 @@
+/* Binary search in anything that is numbered: an array, several of them, or what a function tells. */
+#ifndef OPSCOPE_BASE_SEARCH_H
+#define OPSCOPE_BASE_SEARCH_H
+
+/* The first i in [lo, hi) for which the condition holds; hi if it holds for none. The condition must be false up to some i and true from there on, as
+ * v[i].end > time is where the ends ascend. O(log(hi - lo)) looks at it. lo and hi are evaluated once; i has the type of hi and exists in the condition
+ * alone.
+ *
+ *     uint32_t at = FIRST_WHERE(i, 0, n, v[i].end > time);
+ *
+ * The last for which another condition still holds is the one before the first for which it does not. */
+#define FIRST_WHERE(i, lo, hi, condition)                                                              \
+	({                                                                                             \
+		__typeof__((hi) + 0) search_hi_ = (hi), search_lo_ = (lo);                             \
+		while (search_lo_ < search_hi_) {                                                      \
+			__typeof__(search_hi_) i = search_lo_ + (search_hi_ - search_lo_) / 2;         \
+			if (condition)                                                                 \
+				search_hi_ = i;                                                        \
+			else                                                                           \
+				search_lo_ = i + 1;                                                    \
+		}                                                                                      \
+		search_lo_;                                                                            \
+	})
+
+#endif
