@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that no files of one folder call each other in a circle, but for the circles that docs/design.md names, and speaks TAP.
+"""Checks that no files of one layer (a folder of src/, or collect/) call each other in a circle, but for the circles that docs/design.md names, and speaks TAP.
 
-A file needs another where its object file uses a symbol that the other defines. Registries are left out: they name all that they list.
+A file needs another where its object file uses a symbol that the other defines. A generated registry has no source below the root: it calls all that it lists,
+so it is left out.
 
 usage: check_circles.py BUILD
 """
@@ -12,13 +13,13 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PROGRAMS = {"src/libopscope_core.a.p": "src", "src/serve/libopscope_serve.a.p": "src/serve", "src/cli/opscope.p": "src/cli", "collect/libopscope-inject.so.p": "collect"}
+OBJECT_FOLDERS = {"src/libopscope_core.a.p": "src", "src/serve/libopscope_serve.a.p": "src/serve", "src/cli/opscope.p": "src/cli", "collect/libopscope-inject.so.p": "collect"}
 
 
 def objects(build):
     """{object: source, from the root}"""
     found = {}
-    for folder, base in PROGRAMS.items():
+    for folder, base in OBJECT_FOLDERS.items():
         folder = os.path.join(build, folder)
         for name in os.listdir(folder) if os.path.isdir(folder) else []:
             if name.endswith(".c.o"):
@@ -27,7 +28,7 @@ def objects(build):
 
 
 def place(base, words, at=""):
-    """The source whose path the words make: each "_" is one, or stands for a "/"."""
+    """The source whose path the words make: meson writes "/" as "_", and a "_" may also be part of a name."""
     for i in range(len(words), 0, -1):
         path = os.path.normpath(os.path.join(base, at, "_".join(words[:i])))
         if i == len(words):
@@ -80,7 +81,7 @@ def circles(graph):
 
 
 def intended():
-    """Those of docs/design.md: a row of the table of circles names the files."""
+    """The circles that docs/design.md allows: a row of the table names the files."""
     with open(os.path.join(ROOT, "docs", "design.md"), encoding="utf-8") as f:
         table = f.read().split("## Circles", 1)[1].split("\n## ", 1)[0]
     rows = [re.findall(r"`([\w/.]+\.c)`", line) for line in table.splitlines() if line.startswith("| `")]
@@ -88,6 +89,8 @@ def intended():
 
 
 def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__.split("usage: ")[1])
     found, known = circles(uses(os.path.abspath(sys.argv[1]))), intended()
     wrong = [f"no circle, but docs/design.md names it: {', '.join(sorted(c))}" for c in known - set(found)]
     wrong += [f"a circle that docs/design.md does not name: {', '.join(sorted(c))}" for c in found if c not in known]

@@ -1,12 +1,12 @@
 #include "analysis/check.h"
 
-#undef NDEBUG
+#undef NDEBUG /* assertions are the point of this file */
 #include <assert.h>
 
 #include "analysis/steps/steps.h"
 #include "analysis/tree/op_instances.h"
 
-/* Spans stand in order of track, start and falling duration, so a parent stands before its children; it is of their thread and around their starts. */
+/* Spans are sorted by track, then start, then falling duration. A parent therefore has a smaller index. It is on the same track, and each child starts within it. */
 static void check_nest(const struct profile *p)
 {
 	const struct spans *s = &p->span;

@@ -3,12 +3,12 @@
 #define OPSCOPE_BASE_SEARCH_H
 
 /* The first i in [lo, hi) for which the condition holds; hi if it holds for none. The condition must be false up to some i and true from there on, as
- * v[i].end > time is where the ends ascend. O(log(hi - lo)) looks at it. lo and hi are evaluated once; i has the type of hi and exists in the condition
+ * v[i].end > time is where the ends ascend. The condition is evaluated O(log(hi - lo)) times. lo and hi are evaluated once; i has the type of hi and exists in the condition
  * alone.
  *
  *     uint32_t at = FIRST_WHERE(i, 0, n, v[i].end > time);
  *
- * The last for which another condition still holds is the one before the first for which it does not. */
+ * The last i for which P holds, where P is true first and then false: FIRST_WHERE(i, lo, hi, !P) - 1. */
 #define FIRST_WHERE(i, lo, hi, condition)                                                              \
 	({                                                                                             \
 		__typeof__((hi) + 0) search_hi_ = (hi), search_lo_ = (lo);                             \

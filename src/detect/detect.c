@@ -239,7 +239,7 @@ static void detect_own_table(const struct findings *f, struct table *t)
 	static const struct column columns[] = {
 		{.id = "severity", .title = "Severity", .help = "high, medium, low or info", .type = CELL_STR, .flags = COLUMN_LEVEL},
 		{.id = "detector", .title = "Finding", .help = "id of the detector", .type = CELL_STR},
-		{.id = "part_of", .title = "part of", .help = "the finding that tells of the same cause; empty: this one stands by itself", .type = CELL_STR, .flags = COLUMN_TITLED},
+		{.id = "part_of", .title = "same cause as", .help = "the finding that tells of the same cause, and says more of why; empty: this one stands by itself", .type = CELL_STR, .flags = COLUMN_TITLED},
 		{.id = "problem", .title = "Problem", .help = "what is wrong, with the numbers", .type = CELL_STR, .flags = COLUMN_PROSE},
 		{.id = "evidence", .title = "Evidence", .help = "what it was measured on", .type = CELL_STR, .flags = COLUMN_PROSE},
 		{.id = "advice", .title = "Advice", .help = "what to do", .type = CELL_STR, .flags = COLUMN_PROSE},
@@ -261,7 +261,7 @@ static void detect_own_table(const struct findings *f, struct table *t)
 	for (unsigned i = 0; i < f->n; i++)
 		detect_own_row(t, &f->v[i], f->args.brief);
 	if (!f->n)
-		table_note(t, f->n_missing ? "Nothing found by the detectors that are applicable." : "Nothing found.");
+		table_note(t, f->n_missing ? "Nothing found by the detectors that are applicable. `opscope report operators` and `lines` say where the time went." : "Nothing found.");
 }
 
 static void quoted_table(const struct findings *f, struct table *t)

@@ -3,7 +3,7 @@
 #include "analysis/steps/steps.h"
 #include "base/buf.h"
 
-/* One line: what the key op is not, and what is near. */
+/* The error for a key op that nothing matches; it names candidates. */
 static int steps_choose_fail(struct profile *p, struct str key, struct err *e)
 {
 	struct buf b = {0};

@@ -34,7 +34,7 @@ struct str capture_bounded(struct capture *c, struct str text)
 	if (c->room || text.n <= CAPTURE_SHORT)
 		return text;
 	diag_add(&c->p->diags, "text-out-of-proportion", DIAG_LOSS, c->offset,
-	         "%s: texts made of others come to %d times the size of the capture and more: of the rest of them only %d bytes are kept", c->name, CAPTURE_ROOM_A_BYTE,
+	         "%s: texts that are put together exceed %d times the size of the capture: only the first %d bytes of each further one are kept", c->name, CAPTURE_ROOM_A_BYTE,
 	         CAPTURE_SHORT);
 	return capture_short(text);
 }
@@ -59,9 +59,9 @@ uint32_t capture_made(struct capture *c, struct str text)
 
 bool capture_time(struct capture *c, int64_t time_ns, int64_t *relative)
 {
-	enum { TOO_FAR = 61 };
+	enum { TOO_FAR = 61 }; /* 2^61 ns are 73 years: sums of two such times cannot overflow */
 	if (__builtin_sub_overflow(time_ns, c->base_ns, relative) || *relative > 1ll << TOO_FAR || *relative < -(1ll << TOO_FAR)) {
-		diag_add(&c->p->diags, "bad-time", DIAG_LOSS, c->offset, "%s: a record with a time that lies decades away: left out", c->name);
+		diag_add(&c->p->diags, "bad-time", DIAG_LOSS, c->offset, "%s: a record's time lies more than 73 years from the start of the run: the record was left out", c->name);
 		return false;
 	}
 	c->last_ns = time_ns > c->last_ns ? time_ns : c->last_ns;

@@ -12,7 +12,7 @@ void kineto_note_repairs(struct kineto *k, unsigned repairs)
 	if (repairs & JSON_REPAIR_BARE)
 		diag_add(d, "bare-word", DIAG_REPAIR, k->offset, "a value is a bare word such as N/A or NaN: it was taken as text");
 	if (repairs & JSON_REPAIR_COMMA)
-		diag_add(d, "extra-comma", DIAG_REPAIR, k->offset, "there is a comma with nothing behind it");
+		diag_add(d, "extra-comma", DIAG_REPAIR, k->offset, "a comma stands before a closing bracket");
 	if (repairs & JSON_REPAIR_UTF16)
 		diag_add(d, "bad-surrogate", DIAG_REPAIR, k->offset, "a \\u escape is half of a pair: it reads as U+FFFD");
 }
