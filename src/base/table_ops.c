@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 
 #define NO_ROW SIZE_MAX
 
@@ -165,11 +166,7 @@ int table_sort(struct table *t, struct str column, bool descending, struct err *
 
 static bool row_has(const struct table *t, size_t row, struct str text)
 {
-	for (unsigned c = 0; c < t->n_columns; c++)
-		if (t->data[c].col.type == CELL_STR && t->data[c].set[row] &&
-		    str_has_nocase(t->data[c].cell[row].s, text))
-			return true;
-	return false;
+	return ANY_WHERE(c, 0, t->n_columns, t->data[c].col.type == CELL_STR && t->data[c].set[row] && str_has_nocase(t->data[c].cell[row].s, text));
 }
 
 /* Marks the ancestors of marked rows. A marked ancestor ends the climb, so this is O(rows). */
@@ -185,10 +182,7 @@ static void keep_ancestors(const struct table *t, const struct column_data *dept
 
 bool table_has_text(const struct table *t)
 {
-	for (unsigned c = 0; c < t->n_columns; c++)
-		if (t->data[c].col.type == CELL_STR)
-			return true;
-	return false;
+	return ANY_WHERE(c, 0, t->n_columns, t->data[c].col.type == CELL_STR);
 }
 
 void table_filter(struct table *t, struct str text)

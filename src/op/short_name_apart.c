@@ -2,6 +2,7 @@
 #include "base/demangle.h"
 #include "base/intern.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "op/short_name.h"
 
 #include <stdlib.h>
@@ -125,10 +126,7 @@ static void find_tokens(struct apart *x, uint32_t *member, uint32_t n, bool all)
 
 static bool has_token(const struct one *o, struct str s)
 {
-	for (uint32_t i = 0; i < o->n; i++)
-		if (str_eq(o->v[i].text, s))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, o->n, str_eq(o->v[i].text, s));
 }
 
 /* "vectorized" of "vectorized_elementwise_kernel". */
@@ -165,10 +163,7 @@ struct split {
 
 static bool same_counts(const struct apart *x, const uint32_t *member, uint32_t n)
 {
-	for (uint32_t i = 1; i < n; i++)
-		if (x->v[member[i]].n != x->v[member[0]].n)
-			return false;
-	return true;
+	return !ANY_WHERE(i, 1, n, x->v[member[i]].n != x->v[member[0]].n);
 }
 
 /* Of names with equally many tokens: the first place, of the best rank, where two differ. */
@@ -214,10 +209,7 @@ static struct str first_type(const struct one *o)
 
 static bool types_differ(const struct apart *x, const uint32_t *member, uint32_t n)
 {
-	for (uint32_t i = 1; i < n; i++)
-		if (!str_eq(first_type(&x->v[member[i]]), first_type(&x->v[member[0]])))
-			return true;
-	return false;
+	return ANY_WHERE(i, 1, n, !str_eq(first_type(&x->v[member[i]]), first_type(&x->v[member[0]])));
 }
 
 /* Of others: their first types; else the first type that some have and some have not; else the function's own name; else the first other

@@ -233,10 +233,7 @@ const struct step_time *shared_steps(struct findings *f)
 
 static bool shared_any_busy(const struct step_time *w)
 {
-	for (unsigned i = 0; i < w->gpus; i++)
-		if (w->gpu[i].busy.n)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, w->gpus, w->gpu[i].busy.n);
 }
 
 const char shared_thinned_why[] = "most events were taken out of this recording (the numbers of its ops and calls say so): its gaps are not those of the run";

@@ -1,6 +1,7 @@
 /* The recording in a DLProf database: the tables read_only_*. */
 #include "input/dldb/dldb.h"
 
+#include "base/search.h"
 #include "base/sort.h"
 #include "input/marker_dict.h"
 
@@ -80,10 +81,7 @@ static void dldb_run_read_devices(struct dldb *d)
 
 static bool dldb_run_has_ops(const struct dldb *d, int64_t domain)
 {
-	for (uint32_t i = 0; i < d->ops.n; i++)
-		if (dldb_i64(dldb_at(&d->ops, i, OP_DOMAIN), ID_NONE) == domain)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, d->ops.n, dldb_i64(dldb_at(&d->ops, i, OP_DOMAIN), ID_NONE) == domain);
 }
 
 /* DLProf could cut a recording into domains of NVTX, whose ops then claim the same kernels: one of them is read, the default one, else

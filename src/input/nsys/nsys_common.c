@@ -1,4 +1,5 @@
 /* Strings, tracks, times and counts, for all tables of an Nsight Systems export. */
+#include "base/search.h"
 #include "input/nsys/nsys.h"
 
 #include <ctype.h>
@@ -76,10 +77,7 @@ static bool ends_in_version(const struct nsys_string *s)
 {
 	if (s->n <= 6 || s->p[s->n - 6] != '_' || s->p[s->n - 5] != 'v')
 		return false;
-	for (uint32_t i = s->n - 4; i < s->n; i++)
-		if (s->p[i] < '0' || s->p[i] > '9')
-			return false;
-	return true;
+	return !ANY_WHERE(i, s->n - 4, s->n, s->p[i] < '0' || s->p[i] > '9');
 }
 
 uint32_t nsys_api_name(struct nsys *n, int64_t string_id, uint32_t *args)
