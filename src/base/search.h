@@ -31,4 +31,13 @@
 		i < any_hi_;                                                                           \
 	})
 
+/* The address of the first of n elements of an array for which the condition holds; NULL if it holds for none. n is evaluated once, the array is not. */
+#define ELEMENT_WHERE(i, array, n, condition)                                                          \
+	({                                                                                             \
+		__typeof__((n) + 0) element_n_ = (n), i = 0;                                           \
+		while (i < element_n_ && !(condition))                                                 \
+			i++;                                                                           \
+		i < element_n_ ? &(array)[i] : NULL;                                                   \
+	})
+
 #endif

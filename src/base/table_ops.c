@@ -99,10 +99,8 @@ static size_t *sorted_rows(const struct table *t, const struct column_data *d, b
 
 static const struct column_data *tree_column(const struct table *t)
 {
-	for (unsigned c = 0; c < t->n_columns; c++)
-		if ((t->data[c].col.flags & COLUMN_TREE) && t->data[c].col.type == CELL_I64 && !t->data[c].left_out)
-			return &t->data[c];
-	return NULL;
+	return ELEMENT_WHERE(c, t->data, t->n_columns,
+	                     (t->data[c].col.flags & COLUMN_TREE) && t->data[c].col.type == CELL_I64 && !t->data[c].left_out);
 }
 
 /* The row of which each row is a child, NO_ROW for roots. Rows stand in pre-order, so the open ancestors of a row are the

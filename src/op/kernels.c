@@ -162,10 +162,7 @@ static const struct kernel_row *kernels_row_of(struct str name, const struct ker
 	for (size_t i = 0; i < n_user; i++)
 		if (kernels_matches(user[i].pattern, name, s))
 			return &user[i];
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		if (kernels_matches(rows[i].pattern, name, s))
-			return &rows[i];
-	return NULL;
+	return ELEMENT_WHERE(i, rows, sizeof rows / sizeof rows[0], kernels_matches(rows[i].pattern, name, s));
 }
 
 struct kernel_info kernel_classify(struct str name)

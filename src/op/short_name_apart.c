@@ -227,10 +227,7 @@ static struct split split_by(const struct apart *x, const uint32_t *member, uint
 	for (uint32_t i = 0; i < n && i < 2; i++) {
 		const struct one *from = &x->v[member[i ? n - 1 : 0]];
 		for (uint32_t t = 0; t < from->n; t++) {
-			bool lacking = false;
-			for (uint32_t k = 0; k < n && from->v[t].rank < rank; k++)
-				lacking |= !has_token(&x->v[member[k]], from->v[t].text);
-			if (lacking) {
+			if (from->v[t].rank < rank && ANY_WHERE(k, 0, n, !has_token(&x->v[member[k]], from->v[t].text))) {
 				best = (struct split){.any = true, .how = BY_TOKEN, .token = from->v[t].text};
 				rank = from->v[t].rank;
 			}

@@ -360,9 +360,7 @@ void memory_timeline_free(struct memory_timeline *t)
 
 const char *memory_kept_text(const struct memory_timeline *t)
 {
-	bool parameters = false;
-	for (uint32_t i = 0; i < t->n_before; i++)
-		parameters |= t->change[i].category == MEMORY_PARAMETER;
+	bool parameters = ANY_WHERE(i, 0, t->n_before, t->change[i].category == MEMORY_PARAMETER);
 	if (!t->backward)
 		return "held before the recording (weights and caches, most likely)";
 	return parameters ? "held before the recording (optimizer state and buffers, most likely)" :

@@ -46,10 +46,8 @@ static bool is_user_code(struct str frame)
 	static const char *const holds[] = {"site-packages/", "dist-packages/", "/lib/python3", "<built-in", "<frozen"};
 	if (!frame.n || is_own_code(frame))
 		return false;
-	for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
-		if (str_starts(frame, str_from(begins[i])))
-			return false;
-	return !ANY_WHERE(i, 0, sizeof holds / sizeof holds[0], str_has(frame, str_from(holds[i])));
+	return !ANY_WHERE(i, 0, sizeof begins / sizeof begins[0], str_starts(frame, str_from(begins[i]))) &&
+	       !ANY_WHERE(i, 0, sizeof holds / sizeof holds[0], str_has(frame, str_from(holds[i])));
 }
 
 /* The stack of `frame` called from `around`. */

@@ -100,8 +100,7 @@ unsigned nsys_payload_args(struct nsys *n, const struct nsys_payloads *p, struct
 {
 	unsigned k = 0;
 	if (bytes.n < HEADER_BYTES) {
-		diag_add(&n->p->diags, "damaged-payload", DIAG_REPAIR, -1, "table %s, row %lld: a payload of %zu bytes, at least %d were expected",
-		         n->table, (long long)n->row, bytes.n, HEADER_BYTES);
+		NSYS_DIAG(n, "damaged-payload", DIAG_REPAIR, ": a payload of %zu bytes, at least %d were expected", bytes.n, HEADER_BYTES);
 		return 0;
 	}
 	int64_t domain = (int64_t)little_endian(bytes.p, 4), schema = (int64_t)little_endian(bytes.p + SCHEMA_AT, 4);
@@ -118,7 +117,6 @@ unsigned nsys_payload_args(struct nsys *n, const struct nsys_payloads *p, struct
 		buf_release(&b);
 	}
 	if (!k)
-		diag_add(&n->p->diags, "unknown-payload", DIAG_NOTE, -1, "table %s, row %lld: no schema says what is in its payload", n->table,
-		         (long long)n->row);
+		NSYS_DIAG(n, "unknown-payload", DIAG_NOTE, ": no schema says what is in its payload");
 	return k;
 }
