@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "opscope/schedule.h"
 
 /* There are a handful of requesters: a list is searched faster than a map. */
@@ -45,10 +46,7 @@ void opscope_tracker_free(struct opscope_tracker *t)
 
 static struct requester *step_tracker_find(const struct opscope_tracker *t, const char *name)
 {
-	for (size_t i = 0; i < t->n; i++)
-		if (strcmp(t->requester[i].name, name) == 0)
-			return &t->requester[i];
-	return NULL;
+	return ELEMENT_WHERE(i, t->requester, t->n, strcmp(t->requester[i].name, name) == 0);
 }
 
 struct adding {

@@ -2,16 +2,14 @@
 
 #include "base/mem.h"
 #include "base/saturate.h"
+#include "base/search.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 static struct diag_entry *diag_find(const struct diags *d, const char *kind)
 {
-	for (unsigned i = 0; i < d->n; i++)
-		if (d->entry[i].kind == kind || strcmp(d->entry[i].kind, kind) == 0)
-			return &d->entry[i];
-	return NULL;
+	return ELEMENT_WHERE(i, d->entry, d->n, d->entry[i].kind == kind || strcmp(d->entry[i].kind, kind) == 0);
 }
 
 static void diag_add_(struct diags *d, const char *kind, enum diag_level level, uint64_t n, int64_t offset, const char *fmt,

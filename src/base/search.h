@@ -1,4 +1,4 @@
-/* Binary search in anything that is numbered: an array, several of them, or what a function tells. */
+/* Search in anything that is numbered: an array, several of them, or what a function tells. */
 #ifndef OPSCOPE_BASE_SEARCH_H
 #define OPSCOPE_BASE_SEARCH_H
 
@@ -20,6 +20,24 @@
 				search_lo_ = i + 1;                                                    \
 		}                                                                                      \
 		search_lo_;                                                                            \
+	})
+
+/* Whether the condition holds for any i in [lo, hi); looks from lo on, up to the first one. lo and hi are evaluated once; i is as above. */
+#define ANY_WHERE(i, lo, hi, condition)                                                                \
+	({                                                                                             \
+		__typeof__((hi) + 0) any_hi_ = (hi), i = (lo);                                         \
+		while (i < any_hi_ && !(condition))                                                    \
+			i++;                                                                           \
+		i < any_hi_;                                                                           \
+	})
+
+/* The address of the first of n elements of an array for which the condition holds; NULL if it holds for none. n is evaluated once, the array is not. */
+#define ELEMENT_WHERE(i, array, n, condition)                                                          \
+	({                                                                                             \
+		__typeof__((n) + 0) element_n_ = (n), i = 0;                                           \
+		while (i < element_n_ && !(condition))                                                 \
+			i++;                                                                           \
+		i < element_n_ ? &(array)[i] : NULL;                                                   \
 	})
 
 #endif

@@ -1,5 +1,6 @@
 #include "base/secret.h"
 
+#include "base/search.h"
 #include "base/str.h"
 
 #include <stdbool.h>
@@ -22,10 +23,7 @@ static const char *const schemes[] = {"Bearer ", "Basic ", "Authorization: token
 #define IN(text, list) is_one_of(text, list, sizeof(list) / sizeof(list)[0])
 static bool is_one_of(const char *text, const char *const *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(text, list[i]) == 0)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, n, strcmp(text, list[i]) == 0);
 }
 
 static bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
@@ -52,10 +50,7 @@ static void take_part(const char *name, size_t *n, char part[PART_BYTES])
 
 static bool is_plain_name(const char *name, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (!secret_is_lower(name[i]) && !is_upper(name[i]) && !is_digit(name[i]) && !(name[i] && strchr("-_.", name[i])))
-			return false;
-	return true;
+	return !ANY_WHERE(i, 0, n, !secret_is_lower(name[i]) && !is_upper(name[i]) && !is_digit(name[i]) && !(name[i] && strchr("-_.", name[i])));
 }
 
 /* "PGPASSWORD" */

@@ -1,6 +1,7 @@
 #include "base/sort.h"
 
 #include "base/mem.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,7 @@ enum { DIGIT_BITS = 11, BUCKETS = 1 << DIGIT_BITS };
 
 bool sort_is_sorted(const struct sort_item *v, uint32_t n)
 {
-	for (uint32_t i = 1; i < n; i++)
-		if (v[i - 1].key > v[i].key)
-			return false;
-	return true;
+	return !ANY_WHERE(i, 1, n, v[i - 1].key > v[i].key);
 }
 
 static void insertion_sort(struct sort_item *v, uint32_t n)

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 
 #define NO_ROW SIZE_MAX
 
@@ -98,10 +99,8 @@ static size_t *sorted_rows(const struct table *t, const struct column_data *d, b
 
 static const struct column_data *tree_column(const struct table *t)
 {
-	for (unsigned c = 0; c < t->n_columns; c++)
-		if ((t->data[c].col.flags & COLUMN_TREE) && t->data[c].col.type == CELL_I64 && !t->data[c].left_out)
-			return &t->data[c];
-	return NULL;
+	return ELEMENT_WHERE(c, t->data, t->n_columns,
+	                     (t->data[c].col.flags & COLUMN_TREE) && t->data[c].col.type == CELL_I64 && !t->data[c].left_out);
 }
 
 /* The row of which each row is a child, NO_ROW for roots. Rows stand in pre-order, so the open ancestors of a row are the
@@ -165,11 +164,7 @@ int table_sort(struct table *t, struct str column, bool descending, struct err *
 
 static bool row_has(const struct table *t, size_t row, struct str text)
 {
-	for (unsigned c = 0; c < t->n_columns; c++)
-		if (t->data[c].col.type == CELL_STR && t->data[c].set[row] &&
-		    str_has_nocase(t->data[c].cell[row].s, text))
-			return true;
-	return false;
+	return ANY_WHERE(c, 0, t->n_columns, t->data[c].col.type == CELL_STR && t->data[c].set[row] && str_has_nocase(t->data[c].cell[row].s, text));
 }
 
 /* Marks the ancestors of marked rows. A marked ancestor ends the climb, so this is O(rows). */
@@ -185,10 +180,7 @@ static void keep_ancestors(const struct table *t, const struct column_data *dept
 
 bool table_has_text(const struct table *t)
 {
-	for (unsigned c = 0; c < t->n_columns; c++)
-		if (t->data[c].col.type == CELL_STR)
-			return true;
-	return false;
+	return ANY_WHERE(c, 0, t->n_columns, t->data[c].col.type == CELL_STR);
 }
 
 void table_filter(struct table *t, struct str text)

@@ -1,3 +1,4 @@
+#include "base/search.h"
 #include "base/utf8.h"
 
 static bool follows(struct str s, size_t at)
@@ -59,10 +60,7 @@ struct utf8_range {
 
 static bool within(const struct utf8_range *list, size_t n, uint32_t c)
 {
-	for (size_t i = 0; i < n; i++)
-		if (c >= list[i].first && c <= list[i].last)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, n, c >= list[i].first && c <= list[i].last);
 }
 #define WITHIN(list, c) within(list, sizeof(list) / sizeof(list)[0], c)
 

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "detect/detect.h"
 #include "query/advice.h"
 #include "render/render.h"
@@ -74,10 +75,7 @@ static const struct argp argp = {
 static bool has_severe(const struct table *t, const char *fail_on)
 {
 	int col = table_find_column(t, STR("severity"));
-	for (size_t r = 0; fail_on && col >= 0 && r < t->n_rows; r++)
-		if (severity_rank(table_str(t, r, (unsigned)col)) >= severity_rank(str_from(fail_on)))
-			return true;
-	return false;
+	return fail_on && col >= 0 && ANY_WHERE(r, 0, t->n_rows, severity_rank(table_str(t, r, (unsigned)col)) >= severity_rank(str_from(fail_on)));
 }
 
 static int cli_advise_print_findings(struct profile *p, const struct report_args *asked, const struct output_options *o, const char *fail_on)

@@ -3,6 +3,7 @@
 
 #include "base/now.h"
 #include "base/program.h"
+#include "base/search.h"
 #include "input/input.h"
 #include "query/advice.h"
 #include "query/aggregate.h"
@@ -57,19 +58,13 @@ static void cli_record_after_print_report(const char *name, const char *group_by
 /* Ranges of the program's own, steps apart: they name the parts of what the overview calls CPU Exec. */
 static bool has_ranges(const struct profile *p)
 {
-	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if ((p->span.kind[i] == SPAN_USER || p->span.kind[i] == SPAN_RANGE || p->span.kind[i] == SPAN_MARKER) &&
-		    !str_starts(profile_str(p, p->span.name[i]), STR(TORCH_STEP)))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, p->span.rows.n, (p->span.kind[i] == SPAN_USER || p->span.kind[i] == SPAN_RANGE || p->span.kind[i] == SPAN_MARKER) &&
+	                                       !str_starts(profile_str(p, p->span.name[i]), STR(TORCH_STEP)));
 }
 
 static bool cli_record_after_has_ops(const struct profile *p)
 {
-	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (p->span.kind[i] == SPAN_OP)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, p->span.rows.n, p->span.kind[i] == SPAN_OP);
 }
 
 /* Where the time went: by role, then by range; then what was on the CPU. What there is more to ask is added to *more. */

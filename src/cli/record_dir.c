@@ -6,6 +6,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/now.h"
+#include "base/search.h"
 #include "base/secret.h"
 #include "input/input.h"
 #include "io/atomic.h"
@@ -63,10 +64,7 @@ static bool is_run_file(const char *name)
 static bool is_of_nsys(const char *name)
 {
 	static const char *const names[] = {"nsys.nsys-rep", "nsys.qdrep", "nsys.qdstrm", "nsys.sqlite", "nsys-export.log"};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof names / sizeof names[0], strcmp(name, names[i]) == 0);
 }
 
 static int cli_record_dir_is_capture(const struct dirent *d)

@@ -1,3 +1,4 @@
+#include "base/search.h"
 #include "detect/parts/copies.h"
 #include "detect/parts/op_siblings.h"
 
@@ -7,10 +8,7 @@ static const double TOO_MUCH = 0.5, SEVERE = 5;
 static bool copied_constants_fills(struct str name)
 {
 	static const char *const names[] = {"aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_", "aten::bernoulli_"};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (str_eqc(name, names[i]))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof names / sizeof names[0], str_eqc(name, names[i]));
 }
 
 /* The first argument's shape; "" = not recorded. */

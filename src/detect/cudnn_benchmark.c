@@ -1,5 +1,6 @@
 #include "analysis/names/names.h"
 #include "analysis/time/bounds.h"
+#include "base/search.h"
 #include "detect/parts/shared.h"
 #include "op/model_config.h"
 
@@ -35,10 +36,7 @@ struct cudnn_benchmark_call {
 
 static bool has_name(const struct cudnn_benchmark_call *c, uint32_t name)
 {
-	for (unsigned i = 0; i < c->n; i++)
-		if (c->names[i] == name)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, c->n, c->names[i] == name);
 }
 
 static void above_add(struct above *x, const struct profile *p, uint32_t g, double least)

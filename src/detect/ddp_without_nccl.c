@@ -1,3 +1,4 @@
+#include "base/search.h"
 #include "detect/parts/shared.h"
 
 /* Any trace of NCCL (or RCCL, which goes by the same names): collectives, kernels, or the backend as stated. */
@@ -6,10 +7,7 @@ static bool uses_nccl(const struct profile *p)
 	struct str backend;
 	if (profile_meta(p, "distributedInfo", &backend) && str_has(backend, STR("nccl")))
 		return true;
-	for (uint32_t i = 0; i < p->strings.n; i++)
-		if (str_starts(profile_str(p, i), STR("nccl")))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, p->strings.n, str_starts(profile_str(p, i), STR("nccl")));
 }
 
 /* NCCL needs compute capability 3.5. -1 = not stated. */

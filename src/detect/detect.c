@@ -4,6 +4,7 @@
 
 #include "analysis/names/names.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "detect/not_applicable.h"
 #include "detect/merge.h"
 
@@ -283,10 +284,7 @@ static void missing_notes(const struct findings *f, struct table *t)
 {
 	struct buf names = {0};
 	for (unsigned i = 0; i < f->n_missing; i++) {
-		bool told = false;
-		for (unsigned k = 0; k < i; k++)
-			told |= str_eq(f->missing[k].why, f->missing[i].why);
-		if (told)
+		if (ANY_WHERE(k, 0, i, str_eq(f->missing[k].why, f->missing[i].why)))
 			continue;
 		buf_clear(&names);
 		for (unsigned k = i; k < f->n_missing; k++)

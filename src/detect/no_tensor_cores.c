@@ -2,6 +2,7 @@
 #include "analysis/names/names.h"
 #include "analysis/steps/steps.h"
 #include "analysis/time/bounds.h"
+#include "base/search.h"
 #include "detect/parts/gpu_most.h"
 
 /* Kernel time of ops, and what of it Tensor Cores could do or do. */
@@ -21,10 +22,8 @@ struct target {
 
 static bool no_tensor_cores_has_work(const struct profile *p, uint32_t row)
 {
-	for (uint32_t i = 0; i < p->launch.rows.n; i++)
-		if (p->launch.device[i] == p->device.id[row] || (p->device_joined && profile_device_row(p, p->launch.device[i]) == row))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, p->launch.rows.n,
+	                 p->launch.device[i] == p->device.id[row] || (p->device_joined && profile_device_row(p, p->launch.device[i]) == row));
 }
 
 /* Of the devices with work that which can least; types -1 = none of them says what it is. */

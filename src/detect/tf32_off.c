@@ -1,5 +1,6 @@
 #include "analysis/names/names.h"
 #include "analysis/time/bounds.h"
+#include "base/search.h"
 #include "detect/parts/gpu_most.h"
 
 /* Percent of the kernel time that float32 matrix products on ordinary cores take. Convolutions do not count: PyTorch lets them use TF32 by default,
@@ -14,10 +15,7 @@ static bool is_matmul(struct str op, const struct cost *c)
 	                                    "aten::_addmm_activation"};
 	if (c && c->class != OP_UNKNOWN)
 		return c->class == OP_GEMM;
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (str_eqc(op, names[i]))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof names / sizeof names[0], str_eqc(op, names[i]));
 }
 
 /* A product of a vector: bound by memory, so that Tensor Cores would not help. */
@@ -37,10 +35,7 @@ static int types_of(const struct profile *p, int32_t device)
 
 static bool is_amd(const struct profile *p)
 {
-	for (uint32_t i = 0; i < p->device.rows.n; i++)
-		if (gpu_is_amd(profile_str(p, p->device.name[i]), p->device.warp_size[i]))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, p->device.rows.n, gpu_is_amd(profile_str(p, p->device.name[i]), p->device.warp_size[i]));
 }
 
 struct tf32_off_measured {

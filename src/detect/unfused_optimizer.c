@@ -1,3 +1,4 @@
+#include "base/search.h"
 #include "detect/parts/inside.h"
 #include "store/torch_names.h"
 
@@ -12,10 +13,7 @@ enum { OUTSIDE, OPTIMIZER };
 static bool has_foreach(struct str class)
 {
 	static const char *const names[] = {"Adam", "AdamW", "SGD", "Adagrad", "Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (str_eqc(class, names[i]))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof names / sizeof names[0], str_eqc(class, names[i]));
 }
 
 /* "Optimizer.step#AdamW.step"; older versions say "Optimizer.step" alone. */

@@ -11,6 +11,7 @@
  * Grids of fewer blocks than SMs are few-blocks' case; between that and one wave all blocks run at once, and neither counts them. */
 #include "analysis/names/names.h"
 #include "analysis/time/bounds.h"
+#include "base/search.h"
 #include "detect/parts/gpu_most.h"
 #include "detect/parts/kernel_grids.h"
 #include "gpu/occupancy.h"
@@ -40,10 +41,7 @@ struct wave_quantisation_measured {
 static bool has_no_waves(struct str name)
 {
 	static const char *const words[] = {"persistent", "streamk", "stream_k", "gemv", "splitkreduce", "combine", "dot_kernel"};
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (str_has_nocase(name, str_from(words[i])))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof words / sizeof *words, str_has_nocase(name, str_from(words[i])));
 }
 
 /* Blocks of attention under a causal mask take times from one tile to a whole row of them. */

@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "io/json.h"
 #include "io/json_valid.h"
 #include "store/written.h"
@@ -63,10 +64,7 @@ static void put_written(const struct export_run *x)
 static bool has_ends(const struct profile *p)
 {
 	const struct counts *n = &(p->whole ? p->whole : p)->count;
-	for (uint32_t i = 0; i < n->rows.n; i++)
-		if (n->phase[i] == 'E')
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, n->rows.n, n->phase[i] == 'E');
 }
 
 static bool is_copy(const struct profile *p)

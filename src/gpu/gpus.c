@@ -30,6 +30,7 @@ const char *const gpu_dtype_name[GPU_DTYPES] = {
 	{.name = name_, .cc_major = (cc) / 10, .cc_minor = (cc) % 10, dense, sparse, .bytes_per_s = (bandwidth) * 1e9, .source = source_},
 
 static const struct gpu gpus[] = {
+#include "base/search.h"
 #include "gpu/gpus.def"
 };
 
@@ -51,10 +52,7 @@ static bool ends_in_words(struct str s, struct str words)
 
 const struct gpu *gpu_find(struct str product)
 {
-	for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++)
-		if (ends_in_words(product, str_from(gpus[i].name)))
-			return &gpus[i];
-	return NULL;
+	return ELEMENT_WHERE(i, gpus, sizeof gpus / sizeof *gpus, ends_in_words(product, str_from(gpus[i].name)));
 }
 
 const struct gpu *gpu_at(unsigned i)

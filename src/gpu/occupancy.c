@@ -1,5 +1,6 @@
 #include "gpu/occupancy.h"
 
+#include "base/search.h"
 #include "gpu/gpus.h"
 
 #include <limits.h>
@@ -16,10 +17,8 @@ enum { WARP = 32, REGISTER_UNIT = 256, RESERVED_BYTES = 1024, LARGEST_BLOCK = 10
 
 const struct sm_limits *sm_limits(int cc_major, int cc_minor)
 {
-	for (size_t i = 0; i < sizeof sms / sizeof *sms; i++)
-		if (cc_minor >= 0 && cc_minor < 10 && sms[i].cc / 10 == cc_major && sms[i].cc % 10 == cc_minor)
-			return &sms[i];
-	return NULL;
+	return ELEMENT_WHERE(i, sms, sizeof sms / sizeof *sms,
+	                     cc_minor >= 0 && cc_minor < 10 && sms[i].cc / 10 == cc_major && sms[i].cc % 10 == cc_minor);
 }
 
 static int round_up(int x, int unit) { return (x + unit - 1) / unit * unit; }

@@ -1,6 +1,7 @@
 #include "input/marker.h"
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "input/marker_dict.h"
 
 enum domain_kind { DOMAIN_PLAIN, DOMAIN_OP, DOMAIN_XLA };
@@ -272,10 +273,8 @@ static bool framework_scope(struct str scope)
 		"inductor", "triton", "xformers", "flash_attn", "vllm", "sgl_kernel", "aiter", "fbgemm", "torchvision", "torchaudio",
 		"torch_npu", "tensorrt", "transformer_engine", "profiler",
 	};
-	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-		if (str_eqc(scope, known[i]))
-			return true;
-	return scope.n && scope.p[0] == '_'; /* _c10d_functional, _quantized, ... */
+	bool is_own = scope.n && scope.p[0] == '_'; /* _c10d_functional, _quantized, ... */
+	return is_own || ANY_WHERE(i, 0, sizeof known / sizeof known[0], str_eqc(scope, known[i]));
 }
 
 /* "AddmmBackward0", "torch::autograd::AccumulateGrad": nodes of the autograd graph. */

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "io/follow.h"
 
 #define NAME_START ".opscope-"
@@ -56,10 +57,7 @@ static bool is_local(int folder)
 {
 	static const __fsword_t known[] = {0xef53 /* ext */, 0x58465342 /* XFS */, 0x9123683e /* Btrfs */, 0x01021994 /* tmpfs */, 0x794c7630 /* overlay */, 0xf2f52010 /* F2FS */};
 	struct statfs fs;
-	bool local = false;
-	for (size_t i = 0; fstatfs(folder, &fs) == 0 && !local && i < sizeof known / sizeof known[0]; i++)
-		local = fs.f_type == known[i];
-	return local;
+	return fstatfs(folder, &fs) == 0 && ANY_WHERE(i, 0, sizeof known / sizeof known[0], fs.f_type == known[i]);
 }
 
 /* Files of ours alone lie in it, as opscope made it; everything else is not for us to remove. */

@@ -8,6 +8,7 @@
 #include "op/cost_call.h"
 
 #include "base/buf.h"
+#include "base/search.h"
 
 enum { NONE = -1 };
 
@@ -63,10 +64,7 @@ struct attention {
 
 static const struct attention_layout *attention_layout_of(struct str name)
 {
-	for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
-		if (str_eqc(name, layouts[i].name))
-			return &layouts[i];
-	return NULL;
+	return ELEMENT_WHERE(i, layouts, sizeof layouts / sizeof layouts[0], str_eqc(name, layouts[i].name));
 }
 
 static void attention_take(enum axes axes, const int64_t *d, int64_t *b, int64_t *h, int64_t *s, int64_t *size)

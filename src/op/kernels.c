@@ -1,5 +1,6 @@
 #include "op/kernels.h"
 
+#include "base/search.h"
 #include "op/kernel_rules.h"
 
 const char *const kernel_class_name[] = {
@@ -74,10 +75,7 @@ static const char *const tc_substrings[] = {
 
 static bool any_of(struct str name, const char *const *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (str_has(name, str_from(list[i])))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, n, str_has(name, str_from(list[i])));
 }
 #define ANY_OF(name, list) any_of((name), (list), sizeof(list) / sizeof((list)[0]))
 
@@ -164,10 +162,7 @@ static const struct kernel_row *kernels_row_of(struct str name, const struct ker
 	for (size_t i = 0; i < n_user; i++)
 		if (kernels_matches(user[i].pattern, name, s))
 			return &user[i];
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		if (kernels_matches(rows[i].pattern, name, s))
-			return &rows[i];
-	return NULL;
+	return ELEMENT_WHERE(i, rows, sizeof rows / sizeof rows[0], kernels_matches(rows[i].pattern, name, s));
 }
 
 struct kernel_info kernel_classify(struct str name)
@@ -257,8 +252,5 @@ bool op_tc_eligible(struct str name)
 bool op_is_comm(struct str name)
 {
 	static const char *const prefixes[] = {"nccl:", "gloo:", "c10d::", "mpi:", "ucc:", "record_param_comms", "_c10d_functional::"};
-	for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-		if (str_starts(name, str_from(prefixes[i])))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof prefixes / sizeof prefixes[0], str_starts(name, str_from(prefixes[i])));
 }

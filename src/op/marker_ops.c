@@ -7,6 +7,7 @@ static const struct marker_row {
 	const char *names, *op, *order;
 } rows[] = {
 #define MARKER(names, op, order) {names, op, order},
+#include "base/search.h"
 #include "op/marker_ops.def"
 #undef MARKER
 };
@@ -35,10 +36,7 @@ static const struct module *cut_module(struct str *name)
 
 static const struct marker_row *marker_ops_row_of(struct str name)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		if (str_has_word(rows[i].names, name))
-			return &rows[i];
-	return NULL;
+	return ELEMENT_WHERE(i, rows, sizeof rows / sizeof rows[0], str_has_word(rows[i].names, name));
 }
 
 /* Arguments by name go to the place that the op has for them; those without a name keep their order. A place marked '@' is not

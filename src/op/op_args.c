@@ -1,6 +1,7 @@
 #include "op/op_args.h"
 
 #include "base/mem.h"
+#include "base/search.h"
 
 #include <stdio.h>
 
@@ -152,10 +153,7 @@ static bool is_value_type(struct str type)
 {
 	static const char *const kinds[] = {"", "Scalar", "ScalarList", "Int", "Bool", "Double", "None", "String", "Device",
 	                                    "IntList", "BoolList", "DoubleList", "SymInt", "Generator", "Object"};
-	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-		if (str_eqc(type, kinds[i]))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof kinds / sizeof kinds[0], str_eqc(type, kinds[i]));
 }
 
 static bool is_list_type(struct str type)

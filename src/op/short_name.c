@@ -2,6 +2,7 @@
 #include "op/short_name.h"
 
 #include "base/demangle.h"
+#include "base/search.h"
 #include "op/kernels.h"
 
 /* What a C++ function's name is made of, without return type and parameters. */
@@ -176,10 +177,7 @@ static const struct shell {
 
 static const struct shell *shell_of(struct str name)
 {
-	for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++)
-		if (str_eqc(name, shells[i].name))
-			return &shells[i];
-	return NULL;
+	return ELEMENT_WHERE(i, shells, sizeof shells / sizeof shells[0], str_eqc(name, shells[i].name));
 }
 
 static size_t short_name_digits(struct str s, size_t i)

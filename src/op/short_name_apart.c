@@ -2,6 +2,7 @@
 #include "base/demangle.h"
 #include "base/intern.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "op/short_name.h"
 
 #include <stdlib.h>
@@ -125,10 +126,7 @@ static void find_tokens(struct apart *x, uint32_t *member, uint32_t n, bool all)
 
 static bool has_token(const struct one *o, struct str s)
 {
-	for (uint32_t i = 0; i < o->n; i++)
-		if (str_eq(o->v[i].text, s))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, o->n, str_eq(o->v[i].text, s));
 }
 
 /* "vectorized" of "vectorized_elementwise_kernel". */
@@ -165,10 +163,7 @@ struct split {
 
 static bool same_counts(const struct apart *x, const uint32_t *member, uint32_t n)
 {
-	for (uint32_t i = 1; i < n; i++)
-		if (x->v[member[i]].n != x->v[member[0]].n)
-			return false;
-	return true;
+	return !ANY_WHERE(i, 1, n, x->v[member[i]].n != x->v[member[0]].n);
 }
 
 /* Of names with equally many tokens: the first place, of the best rank, where two differ. */
@@ -214,10 +209,7 @@ static struct str first_type(const struct one *o)
 
 static bool types_differ(const struct apart *x, const uint32_t *member, uint32_t n)
 {
-	for (uint32_t i = 1; i < n; i++)
-		if (!str_eq(first_type(&x->v[member[i]]), first_type(&x->v[member[0]])))
-			return true;
-	return false;
+	return ANY_WHERE(i, 1, n, !str_eq(first_type(&x->v[member[i]]), first_type(&x->v[member[0]])));
 }
 
 /* Of others: their first types; else the first type that some have and some have not; else the function's own name; else the first other
@@ -235,10 +227,7 @@ static struct split split_by(const struct apart *x, const uint32_t *member, uint
 	for (uint32_t i = 0; i < n && i < 2; i++) {
 		const struct one *from = &x->v[member[i ? n - 1 : 0]];
 		for (uint32_t t = 0; t < from->n; t++) {
-			bool lacking = false;
-			for (uint32_t k = 0; k < n && from->v[t].rank < rank; k++)
-				lacking |= !has_token(&x->v[member[k]], from->v[t].text);
-			if (lacking) {
+			if (from->v[t].rank < rank && ANY_WHERE(k, 0, n, !has_token(&x->v[member[k]], from->v[t].text))) {
 				best = (struct split){.any = true, .how = BY_TOKEN, .token = from->v[t].text};
 				rank = from->v[t].rank;
 			}

@@ -1,5 +1,6 @@
 #include "op/torch_flops.h"
 
+#include "base/search.h"
 #include "op/cost_call.h"
 #include "op/op_args.h"
 
@@ -73,10 +74,7 @@ static const struct {
 
 bool torch_flops_counts(struct str op_name)
 {
-	for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
-		if (str_eqc(op_name, counted[i].name))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof counted / sizeof counted[0], str_eqc(op_name, counted[i].name));
 }
 
 int64_t torch_flops(const struct op_facts *f)

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,10 +58,7 @@ void words_split(struct words *w, const char *text)
 
 bool words_has(const struct words *w, const char *word)
 {
-	for (int i = 0; i < w->n; i++)
-		if (strcmp(w->v[i], word) == 0)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, w->n, strcmp(w->v[i], word) == 0);
 }
 
 void words_release(struct words *w)

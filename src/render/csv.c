@@ -4,6 +4,7 @@
  *   - a control character other than tab and line ends is written as \x1b or \u0085, for a terminal would obey it;
  *   - a text that a spreadsheet would take for a formula gets a ' in front: one that begins with = + - @, a tab or a carriage return, also behind
  *     blanks and line feeds, has more behind that, and is no number. */
+#include "base/search.h"
 #include "base/utf8.h"
 #include "render/csv_text.h"
 #include "render/number.h"
@@ -32,10 +33,7 @@ static bool is_control(uint32_t code)
 /* Whether the bytes can be written as they are, as those of nearly all texts. */
 static bool render_csv_is_plain(struct str s)
 {
-	for (size_t i = 0; i < s.n; i++)
-		if ((unsigned char)s.p[i] < 0x20 || (unsigned char)s.p[i] >= 0x7f)
-			return false;
-	return true;
+	return !ANY_WHERE(i, 0, s.n, (unsigned char)s.p[i] < 0x20 || (unsigned char)s.p[i] >= 0x7f);
 }
 
 static void put_escaped(struct buf *out, struct str s)

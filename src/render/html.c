@@ -2,6 +2,7 @@
  * when a button is pressed. Everything that comes from
  * the input is escaped, and the page's policy allows no network access. */
 #include "base/html_text.h"
+#include "base/search.h"
 #include "render/html_page.h"
 #include "render/notes.h"
 #include "render/number.h"
@@ -48,10 +49,7 @@ static void put_marked(struct buf *out, struct str s)
 
 static bool render_html_has_prose(const struct table *t)
 {
-	for (unsigned i = 0; i < t->n_columns; i++)
-		if (t->data[i].col.flags & COLUMN_PROSE)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, t->n_columns, t->data[i].col.flags & COLUMN_PROSE);
 }
 
 /* Depths only indent; names that another column shows are its tooltips. */

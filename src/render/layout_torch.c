@@ -9,6 +9,7 @@
  * Columns of text that no row has are left out. Where FLOPs and a stack both stand, torch writes FLOPs below the stack's heading and the
  * stack below the FLOPs'. Each further table is a line "TEXT: TIME" a row below it; notes follow. */
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/utf8.h"
 #include "render/layout.h"
 #include "render/number.h"
@@ -327,10 +328,7 @@ static void render_layout_torch_put_totals(struct sheet *s, const struct table *
 
 static const struct style *style_of(const char *layout)
 {
-	for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
-		if (strcmp(styles[i].layout, layout) == 0)
-			return &styles[i];
-	return NULL;
+	return ELEMENT_WHERE(i, styles, sizeof styles / sizeof *styles, strcmp(styles[i].layout, layout) == 0);
 }
 
 static bool knows(const char *layout)

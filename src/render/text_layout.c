@@ -1,6 +1,7 @@
 #include "render/text_layout.h"
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/utf8.h"
 #include "render/render.h"
 #include "render/text_cut.h"
@@ -168,10 +169,7 @@ static size_t count_header_lines(const struct text_layout *l, const struct table
 
 static bool render_text_layout_has_prose(const struct text_layout *l, const struct table *t)
 {
-	for (unsigned i = 0; i < l->n_all; i++)
-		if (t->data[l->v[i].col].col.flags & COLUMN_PROSE)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, l->n_all, t->data[l->v[i].col].col.flags & COLUMN_PROSE);
 }
 
 static void choose_cut(struct text_column *c)

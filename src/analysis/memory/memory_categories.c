@@ -61,10 +61,7 @@ static bool held_beyond(const struct memory_categories_work *w, const struct mem
 static bool takes_tensor(const struct memory_categories_work *w, uint32_t span, int64_t bytes)
 {
 	uint32_t set = w->p->span.args[span];
-	for (uint32_t i = w->places.first[set]; i < w->places.first[set + 1]; i++)
-		if (memory_fits(bytes, w->places.bytes[i]))
-			return true;
-	return false;
+	return ANY_WHERE(i, w->places.first[set], w->places.first[set + 1], memory_fits(bytes, w->places.bytes[i]));
 }
 
 /* What fills or copies a new tensor comes right after; empty_like has the size of its source, which says nothing. */
@@ -107,10 +104,7 @@ static bool takes_tensors(const struct memory_categories_work *w, uint32_t call)
 	uint32_t set = w->p->span.args[call];
 	if (w->sized)
 		return w->places.first[set] != w->places.first[set + 1];
-	for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++)
-		if (str_starts(profile_str(w->p, w->p->span.name[call]), str_from(makers[i])))
-			return false;
-	return true;
+	return !ANY_WHERE(i, 0, sizeof makers / sizeof makers[0], str_starts(profile_str(w->p, w->p->span.name[call]), str_from(makers[i])));
 }
 
 static struct verdict of_forward(const struct memory_categories_work *w, const struct memory_pair *k, uint32_t call)
@@ -366,9 +360,7 @@ void memory_timeline_free(struct memory_timeline *t)
 
 const char *memory_kept_text(const struct memory_timeline *t)
 {
-	bool parameters = false;
-	for (uint32_t i = 0; i < t->n_before; i++)
-		parameters |= t->change[i].category == MEMORY_PARAMETER;
+	bool parameters = ANY_WHERE(i, 0, t->n_before, t->change[i].category == MEMORY_PARAMETER);
 	if (!t->backward)
 		return "held before the recording (weights and caches, most likely)";
 	return parameters ? "held before the recording (optimizer state and buffers, most likely)" :

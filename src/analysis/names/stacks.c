@@ -3,6 +3,7 @@
 #include "analysis/names/names.h"
 #include "analysis/tree/fwdbwd.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "store/torch_names.h"
 
 struct stacks_stack {
@@ -34,10 +35,7 @@ static bool is_own_code(struct str frame)
 	size_t n = slash ? (size_t)(slash + 1 - path.p) : 0;
 	if (n < folder.n || memcmp(path.p + n - folder.n, folder.p, folder.n) != 0 || (n > folder.n && path.p[n - folder.n - 1] != '/'))
 		return false;
-	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-		if (str_eqc((struct str){path.p + n, path.n - n}, files[i]))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof files / sizeof files[0], str_eqc((struct str){path.p + n, path.n - n}, files[i]));
 }
 
 /* Frames that are not the user's: how they begin, or what their path holds. */
@@ -48,13 +46,8 @@ static bool is_user_code(struct str frame)
 	static const char *const holds[] = {"site-packages/", "dist-packages/", "/lib/python3", "<built-in", "<frozen"};
 	if (!frame.n || is_own_code(frame))
 		return false;
-	for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
-		if (str_starts(frame, str_from(begins[i])))
-			return false;
-	for (size_t i = 0; i < sizeof holds / sizeof holds[0]; i++)
-		if (str_has(frame, str_from(holds[i])))
-			return false;
-	return true;
+	return !ANY_WHERE(i, 0, sizeof begins / sizeof begins[0], str_starts(frame, str_from(begins[i]))) &&
+	       !ANY_WHERE(i, 0, sizeof holds / sizeof holds[0], str_has(frame, str_from(holds[i])));
 }
 
 /* The stack of `frame` called from `around`. */

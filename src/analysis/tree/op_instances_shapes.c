@@ -1,4 +1,5 @@
 #include "analysis/tree/op_instances_work.h"
+#include "base/search.h"
 #include "op/op_args.h"
 
 /* Sizes with letters, one letter a dimension. */
@@ -17,10 +18,7 @@ static const char *const spatial_letters[] = {"", "W", "HW", "DHW"};
 
 static const struct lettered *letters_of(struct str type)
 {
-	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-		if (str_eqc(type, known[i].type))
-			return &known[i];
-	return NULL;
+	return ELEMENT_WHERE(i, known, sizeof known / sizeof known[0], str_eqc(type, known[i].type));
 }
 
 /* "<N:32, C:3>"; without letters where they do not fit. */

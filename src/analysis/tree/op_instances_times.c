@@ -1,5 +1,6 @@
 #include "analysis/tree/op_instances_work.h"
 #include "base/saturate.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 static int32_t op_instances_times_device_of(const struct profile *p, uint32_t gpu)
@@ -67,10 +68,8 @@ static void add_busy_of_devices(const struct profile *p, const struct ops *o, st
 
 static bool one_device(const struct profile *p, const struct ops *o, const struct op_instance *x)
 {
-	for (uint32_t i = 1; i < x->gpu_n; i++)
-		if (op_instances_times_device_of(p, o->gpu[x->gpu_first + i]) != op_instances_times_device_of(p, o->gpu[x->gpu_first]))
-			return false;
-	return true;
+	return !ANY_WHERE(i, 1, x->gpu_n,
+	                  op_instances_times_device_of(p, o->gpu[x->gpu_first + i]) != op_instances_times_device_of(p, o->gpu[x->gpu_first]));
 }
 
 /* Calls are sorted by thread and start: of calls within calls the outer one comes first. */

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/demangle.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 #include <string.h>
@@ -36,10 +37,7 @@ static bool is_utility(struct str name)
 	static const char *const names[] = {"[memory]", "[OutOfMemory]", "profiler::_record_function_enter",
 	                                    "profiler::_record_function_enter_new", "profiler::_record_function_exit",
 	                                    "aten::is_leaf", "aten::output_nr", "aten::_version"};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (str_eq(name, str_from(names[i])))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof names / sizeof names[0], str_eq(name, str_from(names[i])));
 }
 
 uint32_t torch_key(struct torch_work *w, uint32_t name)

@@ -2,6 +2,7 @@
 #include "analysis/tree/fwdbwd.h"
 #include "analysis/tree/torch_events_work.h"
 #include "base/mem.h"
+#include "base/search.h"
 
 /* Frames of backward() itself and of torch's own tests: no event has them (profiler_util.py, _filter_stack_entry). */
 static bool is_hidden(struct str frame)
@@ -11,10 +12,7 @@ static bool is_hidden(struct str frame)
 		{"torch/tensor", "backward"},                  {"_internal/common_utils", "prof_callable"},
 		{"_internal/common_utils", "prof_func_call"},  {"_internal/common_utils", "prof_meth_call"},
 	};
-	for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
-		if (str_has(frame, str_from(hidden[i][0])) && str_has(frame, str_from(hidden[i][1])))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof hidden / sizeof hidden[0], str_has(frame, str_from(hidden[i][0])) && str_has(frame, str_from(hidden[i][1])));
 }
 
 /* What runs under a node of the backward pass has the stack of the first event outside of any that has the node's sequence number, on

@@ -1,6 +1,7 @@
 #include "detect/parts/attention_chains.h"
 
 #include "analysis/names/names.h"
+#include "base/search.h"
 #include "op/op_args.h"
 
 /* How many kernels may lie between the product that makes scores and the one that takes them, how many products a search looks back at,
@@ -92,10 +93,8 @@ static bool masks(const struct attention_chains_search *s, uint32_t g)
 	static const char *const words[] = {"mask", "aten::add", "aten::where", "aten::sub", "triang", "tril", "triu"};
 	uint32_t op = s->costs->op[g];
 	struct str name = op == ROW_NONE ? STR("") : profile_str(s->p, s->p->span.name[op]), kernel = profile_str(s->p, s->p->gpu_op.name[g]);
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (str_has(name, str_from(words[i])) || (i != 1 && i != 3 && str_has(kernel, str_from(words[i]))))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof words / sizeof *words,
+	                 str_has(name, str_from(words[i])) || (i != 1 && i != 3 && str_has(kernel, str_from(words[i]))));
 }
 
 static void attention_chains_join(struct attention_chains_search *s, struct attention *x, uint32_t g)

@@ -1,6 +1,7 @@
 #include "detect/parts/collectives.h"
 
 #include "analysis/names/names.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "detect/parts/inside.h"
 
@@ -190,10 +191,7 @@ static void collectives_describe(struct collectives_work *x, struct findings *f,
 
 static bool collectives_has_any(const struct profile *p, struct findings *f)
 {
-	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		if (p->gpu_op.kind[g] == GPU_KERNEL && gpu_kernel(p, g)->class == KERNEL_COMM)
-			return true;
-	return false;
+	return ANY_WHERE(g, 0, p->gpu_op.rows.n, p->gpu_op.kind[g] == GPU_KERNEL && gpu_kernel(p, g)->class == KERNEL_COMM);
 }
 
 struct collectives *collectives_new(const struct profile *p, struct findings *f, const struct step_time *w)

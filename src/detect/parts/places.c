@@ -1,6 +1,7 @@
 #include "detect/parts/places.h"
 
 #include "base/mem.h"
+#include "base/search.h"
 
 void places_release(struct places *t)
 {
@@ -63,9 +64,7 @@ static uint32_t next_best(const struct places *t, const uint32_t *taken, unsigne
 {
 	uint32_t best = ROW_NONE;
 	for (uint32_t i = 0; i < t->n; i++) {
-		bool is_taken = false;
-		for (unsigned k = 0; k < n_taken; k++)
-			is_taken |= taken[k] == i;
+		bool is_taken = ANY_WHERE(k, 0, n_taken, taken[k] == i);
 		if (!is_taken && (best == ROW_NONE || before(&t->v[i], &t->v[best])))
 			best = i;
 	}

@@ -107,9 +107,8 @@ uint32_t shared_step_at(const struct steps *s, int64_t t)
 static bool captures_in(const struct profile *p, int64_t start_ns, int64_t end_ns)
 {
 	struct name_memo calls = name_memo_new(p, begins_capture);
-	bool any = false;
-	for (uint32_t i = 0; i < p->span.rows.n && !any; i++)
-		any = shared_is_capture(&calls, i) && p->span.start_ns[i] >= start_ns && p->span.start_ns[i] < end_ns;
+	bool any = ANY_WHERE(i, 0, p->span.rows.n,
+	                     shared_is_capture(&calls, i) && p->span.start_ns[i] >= start_ns && p->span.start_ns[i] < end_ns);
 	name_memo_release(&calls);
 	return any;
 }
@@ -233,10 +232,7 @@ const struct step_time *shared_steps(struct findings *f)
 
 static bool shared_any_busy(const struct step_time *w)
 {
-	for (unsigned i = 0; i < w->gpus; i++)
-		if (w->gpu[i].busy.n)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, w->gpus, w->gpu[i].busy.n);
 }
 
 const char shared_thinned_why[] = "most events were taken out of this recording (the numbers of its ops and calls say so): its gaps are not those of the run";

@@ -2,6 +2,7 @@
 #include "input/capture/capture.h"
 
 #include "base/demangle.h"
+#include "base/search.h"
 #include "input/cbid.h"
 #include "input/cupti.h"
 
@@ -387,10 +388,7 @@ void capture_device_memory(struct capture *c, const struct wire_head *h, uint32_
 
 static const struct capture_device *by_nvml(const struct capture *c, uint32_t index)
 {
-	for (uint32_t i = 0; i < c->n_devices; i++)
-		if (c->device[i].pid == c->file->h.pid && c->device[i].nvml_index == index)
-			return &c->device[i];
-	return NULL;
+	return ELEMENT_WHERE(i, c->device, c->n_devices, c->device[i].pid == c->file->h.pid && c->device[i].nvml_index == index);
 }
 
 void capture_gpu_sample(struct capture *c, const struct wire_head *h, uint32_t bytes)

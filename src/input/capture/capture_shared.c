@@ -1,3 +1,4 @@
+#include "base/search.h"
 #include "input/capture/capture.h"
 
 #include <stdio.h>
@@ -121,10 +122,7 @@ void capture_count(struct capture *c, uint16_t cat)
 
 const struct capture_device *capture_find_device(const struct capture *c, uint32_t ordinal)
 {
-	for (uint32_t i = 0; i < c->n_devices; i++)
-		if (c->device[i].pid == c->file->h.pid && c->device[i].ordinal == ordinal)
-			return &c->device[i];
-	return NULL;
+	return ELEMENT_WHERE(i, c->device, c->n_devices, c->device[i].pid == c->file->h.pid && c->device[i].ordinal == ordinal);
 }
 
 int32_t capture_device_id(const struct capture *c, uint32_t ordinal)

@@ -55,6 +55,10 @@ struct dldb {
 	uint16_t cat_call;
 };
 
+/* Tells of the row that is being read: `text`, a literal, follows its table and number. */
+#define DLDB_DIAG(d, kind, level, text, ...) \
+	diag_add(&(d)->p->diags, kind, level, -1, "table %s, row %lld" text, (d)->table, (long long)(d)->row, ##__VA_ARGS__)
+
 /* Columns of read_only_ops and read_only_op_instances, in the order in which they are loaded. */
 enum { OP_ROW, OP_DOMAIN, OP_ID, OP_NAME, OP_TYPE, OP_TC, OP_DATA_TYPE, OP_DIRECTION, OP_STACK };
 enum { INST_ROW, INST_OP, INST_START, INST_STOP, INST_PID, INST_TID, INST_INPUT_NAMES, INST_INPUT_SHAPES, INST_OUTPUT_NAMES,

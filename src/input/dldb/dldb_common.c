@@ -102,8 +102,7 @@ uint32_t dldb_word(struct dldb *d, const struct dldb_cell *id)
 		return dldb_text(d, dldb_at(&d->dictionary, at, DICTIONARY_STRING));
 	if (id->type == SQLPAGE_NULL)
 		return 0;
-	diag_add(&d->p->diags, "missing-string", DIAG_REPAIR, -1, "table %s, row %lld names a text that the table dictionary does not have: "
-	         "it reads as ?", d->table, (long long)d->row);
+	DLDB_DIAG(d, "missing-string", DIAG_REPAIR, " names a text that the table dictionary does not have: it reads as ?");
 	return intern_str(&d->p->strings, STR("?"));
 }
 
@@ -113,8 +112,7 @@ int64_t dldb_int(struct dldb *d, const struct sqlscan *s, int column, int64_t ab
 	if (sqlscan_i64(s, column, &v))
 		return v;
 	if (!sqlscan_is_null(s, column))
-		diag_add(&d->p->diags, "wrong-type", DIAG_REPAIR, -1, "table %s, row %lld: a cell that should be an integer is none: taken as "
-		         "not stated", d->table, (long long)d->row);
+		DLDB_DIAG(d, "wrong-type", DIAG_REPAIR, ": a cell that should be an integer is none: taken as not stated");
 	return absent;
 }
 
@@ -127,15 +125,13 @@ static bool time_ok(int64_t at_ns)
 bool dldb_times(struct dldb *d, const struct dldb_cell *start, const struct dldb_cell *stop, int64_t *start_ns, int64_t *dur_ns)
 {
 	if (start->type != SQLPAGE_INT || stop->type != SQLPAGE_INT || !time_ok(start->i) || !time_ok(stop->i)) {
-		diag_add(&d->p->diags, "no-time", DIAG_LOSS, -1, "table %s, row %lld: its start or end is no time in ns: it is left out", d->table,
-		         (long long)d->row);
+		DLDB_DIAG(d, "no-time", DIAG_LOSS, ": its start or end is no time in ns: it is left out");
 		return false;
 	}
 	*start_ns = start->i;
 	*dur_ns = stop->i - start->i;
 	if (*dur_ns < 0) {
-		diag_add(&d->p->diags, "negative-duration", DIAG_REPAIR, -1, "table %s, row %lld ends %lld ns before it begins: taken as 0",
-		         d->table, (long long)d->row, -(long long)*dur_ns);
+		DLDB_DIAG(d, "negative-duration", DIAG_REPAIR, " ends %lld ns before it begins: taken as 0", -(long long)*dur_ns);
 		*dur_ns = 0;
 	}
 	return true;

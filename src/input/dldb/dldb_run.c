@@ -1,6 +1,7 @@
 /* The recording in a DLProf database: the tables read_only_*. */
 #include "input/dldb/dldb.h"
 
+#include "base/search.h"
 #include "base/sort.h"
 #include "input/marker_dict.h"
 
@@ -80,10 +81,7 @@ static void dldb_run_read_devices(struct dldb *d)
 
 static bool dldb_run_has_ops(const struct dldb *d, int64_t domain)
 {
-	for (uint32_t i = 0; i < d->ops.n; i++)
-		if (dldb_i64(dldb_at(&d->ops, i, OP_DOMAIN), ID_NONE) == domain)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, d->ops.n, dldb_i64(dldb_at(&d->ops, i, OP_DOMAIN), ID_NONE) == domain);
 }
 
 /* DLProf could cut a recording into domains of NVTX, whose ops then claim the same kernels: one of them is read, the default one, else
@@ -258,8 +256,7 @@ static void add_instances(struct dldb *d)
 		uint32_t op = dldb_find(&d->ops, dldb_i64(dldb_at(&d->instances, i, INST_OP), ID_NONE));
 		d->row = (int64_t)i + 1;
 		if (op == ROW_NONE)
-			diag_add(&d->p->diags, "missing-op", DIAG_LOSS, -1, "table %s, row %lld is a call of an op that is not there: it is left out",
-			         d->table, (long long)d->row);
+			DLDB_DIAG(d, "missing-op", DIAG_LOSS, " is a call of an op that is not there: it is left out");
 		if (op == ROW_NONE || d->op[op].other_domain || (d->op[op].unassociated && d->called[i]) ||
 		    !dldb_times(d, dldb_at(&d->instances, i, INST_START), dldb_at(&d->instances, i, INST_STOP), &r.start_ns, &r.dur_ns))
 			continue;
@@ -323,8 +320,7 @@ static void dldb_run_owner_of(struct dldb *d, const struct sqlscan *s, uint32_t 
 	*op = dldb_find(&d->ops, dldb_int(d, s, OPS_ID, ID_NONE));
 	*ext_id = ID_NONE;
 	if (*op == ROW_NONE || k < 0 || k >= d->op[*op].n) {
-		diag_add(&d->p->diags, "missing-op", DIAG_REPAIR, -1, "table %s, row %lld is of a call of an op that is not there: it goes to the op "
-		         "around it in time, if there is one", d->table, (long long)d->row);
+		DLDB_DIAG(d, "missing-op", DIAG_REPAIR, " is of a call of an op that is not there: it goes to the op around it in time, if there is one");
 		return;
 	}
 	uint32_t inst = d->by_op[d->op[*op].first + (uint32_t)k];
@@ -332,8 +328,7 @@ static void dldb_run_owner_of(struct dldb *d, const struct sqlscan *s, uint32_t 
 	*ext_id = instance_id(inst);
 	if (sqlscan_i64(s, API_START, &start) && sqlscan_i64(s, API_STOP, &stop) &&
 	    (start < dldb_i64(dldb_at(&d->instances, inst, INST_START), start) || stop > dldb_i64(dldb_at(&d->instances, inst, INST_STOP), stop)))
-		diag_add(&d->p->diags, "outside-its-op", DIAG_NOTE, -1, "table %s, row %lld: the API call is not within the time of the op that is said "
-		         "to have made it: it stays there", d->table, (long long)d->row);
+		DLDB_DIAG(d, "outside-its-op", DIAG_NOTE, ": the API call is not within the time of the op that is said to have made it: it stays there");
 }
 
 /* The name of an API call without its version, which becomes an argument, as in databases of Nsight Systems. */

@@ -1,4 +1,5 @@
 #include "base/mem.h"
+#include "base/search.h"
 #include "input/kineto/kineto_event.h"
 
 void kineto_note_repairs(struct kineto *k, unsigned repairs)
@@ -19,10 +20,7 @@ void kineto_note_repairs(struct kineto *k, unsigned repairs)
 
 bool kineto_has_control(struct str s)
 {
-	for (size_t i = 0; i < s.n; i++)
-		if ((unsigned char)s.p[i] < ' ')
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, s.n, (unsigned char)s.p[i] < ' ');
 }
 
 uint32_t kineto_intern_raw(struct kineto *k, struct str raw, bool escaped)

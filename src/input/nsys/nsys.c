@@ -2,6 +2,7 @@
  * `nsys stats` leave behind. */
 #include "input/nsys/nsys.h"
 
+#include "base/search.h"
 #include "input/input.h"
 
 #include <strings.h>
@@ -122,10 +123,7 @@ static bool is_lookup(const char *table)
 {
 	static const char *const prefix[] = {"ENUM_", "TARGET_INFO_", "ANALYSIS_", "META_DATA_", "NVTX_PAYLOAD_", "_", "StringIds",
 	                                     "UnwindMethodType", "ProcessStreams"};
-	for (size_t i = 0; i < sizeof prefix / sizeof prefix[0]; i++)
-		if (strncasecmp(table, prefix[i], strlen(prefix[i])) == 0)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof prefix / sizeof prefix[0], strncasecmp(table, prefix[i], strlen(prefix[i])) == 0);
 }
 
 /* Counts what is not read, so that nothing is missing without a word. */

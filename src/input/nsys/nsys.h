@@ -88,6 +88,10 @@ struct nsys {
 	struct nsys_nvtx *nvtx;
 };
 
+/* Tells of the row that is being read: `text`, a literal, follows its table and number. */
+#define NSYS_DIAG(n, kind, level, text, ...) \
+	diag_add(&(n)->p->diags, kind, level, -1, "table %s, row %lld" text, (n)->table, (long long)(n)->row, ##__VA_ARGS__)
+
 /* nsys.c: reads one table whole, or all tables of a list at once, always the row with the smallest first column. */
 void nsys_read_tables(struct nsys *n, const struct nsys_table *t);
 void nsys_read_merged(struct nsys *n, const struct nsys_table *t);

@@ -1,4 +1,5 @@
 /* Strings, tracks, times and counts, for all tables of an Nsight Systems export. */
+#include "base/search.h"
 #include "input/nsys/nsys.h"
 
 #include <ctype.h>
@@ -52,8 +53,7 @@ struct nsys_string *nsys_string(struct nsys *n, int64_t id)
 	uint32_t at = idmap_get(&n->string_at, id);
 	if (at != IDMAP_NONE)
 		return &n->string[at];
-	diag_add(&n->p->diags, "missing-string", DIAG_REPAIR, -1, "table %s, row %lld: StringIds has no id %lld: the name reads as ?", n->table,
-	         (long long)n->row, (long long)id);
+	NSYS_DIAG(n, "missing-string", DIAG_REPAIR, ": StringIds has no id %lld: the name reads as ?", (long long)id);
 	return NULL;
 }
 
@@ -76,10 +76,7 @@ static bool ends_in_version(const struct nsys_string *s)
 {
 	if (s->n <= 6 || s->p[s->n - 6] != '_' || s->p[s->n - 5] != 'v')
 		return false;
-	for (uint32_t i = s->n - 4; i < s->n; i++)
-		if (s->p[i] < '0' || s->p[i] > '9')
-			return false;
-	return true;
+	return !ANY_WHERE(i, s->n - 4, s->n, s->p[i] < '0' || s->p[i] > '9');
 }
 
 uint32_t nsys_api_name(struct nsys *n, int64_t string_id, uint32_t *args)
@@ -107,8 +104,7 @@ int64_t nsys_int(struct nsys *n, const struct sqlscan *s, int column, int64_t ab
 	if (sqlscan_i64(s, column, &v))
 		return v;
 	if (!sqlscan_is_null(s, column))
-		diag_add(&n->p->diags, "wrong-type", DIAG_REPAIR, -1, "table %s, row %lld: column %d of those read is no integer: taken as not stated",
-		         n->table, (long long)n->row, column + 1);
+		NSYS_DIAG(n, "wrong-type", DIAG_REPAIR, ": column %d of those read is no integer: taken as not stated", column + 1);
 	return absent;
 }
 
@@ -124,8 +120,7 @@ static uint32_t thread_track(struct nsys *n, struct nsys_thread *slots, const st
 {
 	int64_t global;
 	if (!sqlscan_i64(s, column, &global)) {
-		diag_add(&n->p->diags, "no-thread", DIAG_REPAIR, -1, "table %s, row %lld names no thread: it is filed under the thread 'unknown'",
-		         n->table, (long long)n->row);
+		NSYS_DIAG(n, "no-thread", DIAG_REPAIR, " names no thread: it is filed under the thread 'unknown'");
 		return build_track(&n->b, STR("unknown"), STR("unknown"));
 	}
 	struct nsys_thread *slot = &slots[hash_u64((uint64_t)global) % NSYS_THREADS];
@@ -234,18 +229,15 @@ bool nsys_times(struct nsys *n, const struct sqlscan *s, int start, int end, int
 		to = *start_ns;
 	}
 	if (!timed || *start_ns > limit || *start_ns < -limit || to > limit || to < -limit) {
-		diag_add(&n->p->diags, "bad-time", DIAG_LOSS, -1, "table %s, row %lld: start or end is no time in ns: the row has no place in time",
-		         n->table, (long long)n->row);
+		NSYS_DIAG(n, "bad-time", DIAG_LOSS, ": start or end is no time in ns: the row has no place in time");
 		return false;
 	}
 	if (__builtin_sub_overflow(to, *start_ns, dur_ns)) {
-		diag_add(&n->p->diags, "bad-time", DIAG_LOSS, -1, "table %s, row %lld is longer than 2^63 ns: the row has no place in time", n->table,
-		         (long long)n->row);
+		NSYS_DIAG(n, "bad-time", DIAG_LOSS, " is longer than 2^63 ns: the row has no place in time");
 		return false;
 	}
 	if (*dur_ns < 0) {
-		diag_add(&n->p->diags, "negative-duration", DIAG_REPAIR, -1, "table %s, row %lld ends %lld ns before it begins: taken as 0",
-		         n->table, (long long)n->row, -(long long)*dur_ns);
+		NSYS_DIAG(n, "negative-duration", DIAG_REPAIR, " ends %lld ns before it begins: taken as 0", -(long long)*dur_ns);
 		*dur_ns = 0;
 	}
 	int64_t last = *start_ns + *dur_ns;

@@ -38,8 +38,7 @@ static void nsys_gpu_add(struct nsys *n, const struct sqlscan *s, struct gpu_row
 	if (!nsys_times(n, s, START, END, &r->start_ns, &r->dur_ns, &open))
 		return;
 	if (open)
-		diag_add(&n->p->diags, "no-end", DIAG_REPAIR, -1, "table %s, row %lld has no end: its duration is taken as 0", n->table,
-		         (long long)n->row);
+		NSYS_DIAG(n, "no-end", DIAG_REPAIR, " has no end: its duration is taken as 0");
 	r->launch = build_launch(&n->b, l);
 	r->ext_id = ID_NONE;
 	r->corr_id = nsys_int(n, s, CORRELATION, ID_NONE);

@@ -288,7 +288,7 @@ static void mark_row(struct nsys *n, const struct sqlscan *s)
 	uint16_t cat = n->nvtx->domain[domain].cat;
 	build_count(&n->b, cat, 'i', 1);
 	if (!sqlscan_i64(s, START, &at)) {
-		diag_add(&n->p->diags, "bad-time", DIAG_LOSS, -1, "table %s, row %lld: a mark without a time", n->table, (long long)n->row);
+		NSYS_DIAG(n, "bad-time", DIAG_LOSS, ": a mark without a time");
 		return;
 	}
 	uint32_t name = intern_str(&n->p->strings, nsys_nvtx_text_of(n, s, TEXT, TEXT_ID));
@@ -326,6 +326,5 @@ void nsys_nvtx_row(struct nsys *n, const struct sqlscan *s)
 	else if (type == NVTX_THREAD)
 		name_thread(n, s);
 	else if (type != NVTX_DOMAIN_DESTROY)
-		diag_add(&n->p->diags, "unknown-nvtx-event", DIAG_NOTE, -1, "table %s, row %lld: eventType %lld is not known: only counted", n->table,
-		         (long long)n->row, (long long)type);
+		NSYS_DIAG(n, "unknown-nvtx-event", DIAG_NOTE, ": eventType %lld is not known: only counted", (long long)type);
 }

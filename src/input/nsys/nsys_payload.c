@@ -1,6 +1,7 @@
 /* Binary payloads of NVTX ranges. Each starts with its domain and schema and its sizes (32 bytes), then come the fields, at the
  * offsets and of the types that NVTX_PAYLOAD_SCHEMA_ENTRIES states. The types are NVTX_PAYLOAD_ENTRY_TYPE_* of
  * nvToolsExtPayload.h. NCCL describes its collectives so. */
+#include "base/search.h"
 #include "input/nsys/nsys.h"
 
 enum { HEADER_BYTES = 32, SCHEMA_AT = 8, OWN_TYPES = 1 << 24, FIELDS_MAX = 1024 };
@@ -58,10 +59,7 @@ void nsys_payloads_free(struct nsys_payloads *p)
 
 bool nsys_payloads_are_nccl(const struct nsys_payloads *p, int64_t domain)
 {
-	for (uint32_t i = 0; i < p->n; i++)
-		if (p->field[i].domain == domain && p->field[i].nccl)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, p->n, p->field[i].domain == domain && p->field[i].nccl);
 }
 
 static uint64_t little_endian(const char *at, unsigned bytes)
@@ -102,8 +100,7 @@ unsigned nsys_payload_args(struct nsys *n, const struct nsys_payloads *p, struct
 {
 	unsigned k = 0;
 	if (bytes.n < HEADER_BYTES) {
-		diag_add(&n->p->diags, "damaged-payload", DIAG_REPAIR, -1, "table %s, row %lld: a payload of %zu bytes, at least %d were expected",
-		         n->table, (long long)n->row, bytes.n, HEADER_BYTES);
+		NSYS_DIAG(n, "damaged-payload", DIAG_REPAIR, ": a payload of %zu bytes, at least %d were expected", bytes.n, HEADER_BYTES);
 		return 0;
 	}
 	int64_t domain = (int64_t)little_endian(bytes.p, 4), schema = (int64_t)little_endian(bytes.p + SCHEMA_AT, 4);
@@ -120,7 +117,6 @@ unsigned nsys_payload_args(struct nsys *n, const struct nsys_payloads *p, struct
 		buf_release(&b);
 	}
 	if (!k)
-		diag_add(&n->p->diags, "unknown-payload", DIAG_NOTE, -1, "table %s, row %lld: no schema says what is in its payload", n->table,
-		         (long long)n->row);
+		NSYS_DIAG(n, "unknown-payload", DIAG_NOTE, ": no schema says what is in its payload");
 	return k;
 }

@@ -67,6 +67,10 @@ struct nvprof {
 	uint32_t n_early, cap_early, n_open;
 	bool any_ranges;
 };
+
+/* Tells of the row that is being read: `text`, a literal, follows its table and number. */
+#define NVPROF_DIAG(n, kind, level, text, ...) \
+	diag_add(&(n)->p->diags, kind, level, -1, "table %s, row %lld" text, (n)->table->name, (long long)(n)->row, ##__VA_ARGS__)
 #define NVPROF_CLOSED (UINT32_MAX - 1)
 #define NVPROF_SEVERAL (UINT32_MAX - 1)
 

@@ -52,8 +52,7 @@ static struct nvprof_string *nvprof_common_string_of(struct nvprof *n, int64_t i
 	uint32_t at = idmap_get(&n->string_at, id);
 	if (at != IDMAP_NONE)
 		return &n->string[at];
-	diag_add(&n->p->diags, "missing-string", DIAG_REPAIR, -1, "table %s, row %lld: StringTable has no id %lld: the name reads as ?",
-	         n->table->name, (long long)n->row, (long long)id);
+	NVPROF_DIAG(n, "missing-string", DIAG_REPAIR, ": StringTable has no id %lld: the name reads as ?", (long long)id);
 	return NULL;
 }
 
@@ -111,8 +110,7 @@ int64_t nvprof_int(struct nvprof *n, const struct sqlscan *s, int column, int64_
 	if (sqlscan_i64(s, column, &v))
 		return v;
 	if (!sqlscan_is_null(s, column))
-		diag_add(&n->p->diags, "wrong-type", DIAG_REPAIR, -1, "table %s, row %lld: column %s is no integer: taken as not stated",
-		         n->table->name, (long long)n->row, n->table->columns[column]);
+		NVPROF_DIAG(n, "wrong-type", DIAG_REPAIR, ": column %s is no integer: taken as not stated", n->table->columns[column]);
 	return absent;
 }
 
@@ -123,8 +121,7 @@ bool nvprof_time_ok(struct nvprof *n, int64_t at_ns)
 		n->last_ns = at_ns > n->last_ns ? at_ns : n->last_ns;
 		return true;
 	}
-	diag_add(&n->p->diags, "bad-time", DIAG_LOSS, -1, "table %s, row %lld: no time in ns: the row has no place in time",
-	         n->table->name, (long long)n->row);
+	NVPROF_DIAG(n, "bad-time", DIAG_LOSS, ": no time in ns: the row has no place in time");
 	return false;
 }
 
@@ -133,16 +130,14 @@ bool nvprof_times(struct nvprof *n, const struct sqlscan *s, int start, int end,
 {
 	int64_t to = 0;
 	if (!sqlscan_i64(s, start, start_ns) || !sqlscan_i64(s, end, &to) || (!*start_ns && !to)) {
-		diag_add(&n->p->diags, "no-time", DIAG_LOSS, -1, "table %s, row %lld: its start or end was not recorded: it is left out",
-		         n->table->name, (long long)n->row);
+		NVPROF_DIAG(n, "no-time", DIAG_LOSS, ": its start or end was not recorded: it is left out");
 		return false;
 	}
 	if (!nvprof_time_ok(n, *start_ns) || !nvprof_time_ok(n, to))
 		return false;
 	*dur_ns = to - *start_ns;
 	if (*dur_ns < 0) {
-		diag_add(&n->p->diags, "negative-duration", DIAG_REPAIR, -1, "table %s, row %lld ends %lld ns before it begins: taken as 0",
-		         n->table->name, (long long)n->row, -(long long)*dur_ns);
+		NVPROF_DIAG(n, "negative-duration", DIAG_REPAIR, " ends %lld ns before it begins: taken as 0", -(long long)*dur_ns);
 		*dur_ns = 0;
 	}
 	return true;
@@ -220,8 +215,7 @@ struct nvprof_object nvprof_object(struct nvprof *n, const struct sqlscan *s, in
 	struct nvprof_object o = {.kind = nvprof_int(n, s, kind, 0)};
 	struct str bytes = sqlscan_str(s, id);
 	if (bytes.n < 8)
-		diag_add(&n->p->diags, "no-thread", DIAG_REPAIR, -1, "table %s, row %lld: its objectId is no bytes that name a thread: taken as 0",
-		         n->table->name, (long long)n->row);
+		NVPROF_DIAG(n, "no-thread", DIAG_REPAIR, ": its objectId is no bytes that name a thread: taken as 0");
 	if (o.kind == NVPROF_PROCESS || o.kind == NVPROF_THREAD) {
 		o.pid = nvprof_common_word(bytes, 0);
 		o.tid = o.kind == NVPROF_THREAD ? nvprof_common_word(bytes, 1) : 0;

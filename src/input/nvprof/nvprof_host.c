@@ -10,8 +10,7 @@ static uint32_t nvprof_host_call_name(struct nvprof *n, const char *name, int64_
 	struct buf b = {0};
 	if (name)
 		return intern_str(&n->p->strings, str_from(name));
-	diag_add(&n->p->diags, "unknown-call", DIAG_NOTE, -1, "table %s, row %lld: no API call has the number %lld: it is shown as 'cbid %lld'",
-	         n->table->name, (long long)n->row, (long long)cbid, (long long)cbid);
+	NVPROF_DIAG(n, "unknown-call", DIAG_NOTE, ": no API call has the number %lld: it is shown as 'cbid %lld'", (long long)cbid, (long long)cbid);
 	buf_printf(&b, "cbid %lld", (long long)cbid);
 	return nvprof_intern_buf(n, &b);
 }

@@ -24,8 +24,7 @@ static void set_end(struct nvprof *n, uint32_t span, int64_t at_ns)
 {
 	int64_t dur = at_ns - n->p->span.start_ns[span];
 	if (dur < 0) {
-		diag_add(&n->p->diags, "negative-duration", DIAG_REPAIR, -1, "table %s, row %lld: a range ends %lld ns before it begins: taken as 0",
-		         n->table->name, (long long)n->row, -(long long)dur);
+		NVPROF_DIAG(n, "negative-duration", DIAG_REPAIR, ": a range ends %lld ns before it begins: taken as 0", -(long long)dur);
 		return;
 	}
 	build_span_dur(&n->b, span, dur);
@@ -45,9 +44,8 @@ static void nvprof_marker_start_range(struct nvprof *n, const struct sqlscan *s,
 	n->any_ranges = true;
 	uint32_t other = idmap_get(&n->open, id);
 	if (other != IDMAP_NONE && other != NVPROF_CLOSED)
-		diag_add(&n->p->diags, "repeated-range-id", DIAG_REPAIR, -1,
-		         "table %s, row %lld: a range begins under the id %lld of one that has not ended: that one ends where it begins",
-		         n->table->name, (long long)n->row, (long long)id);
+		NVPROF_DIAG(n, "repeated-range-id", DIAG_REPAIR,
+		            ": a range begins under the id %lld of one that has not ended: that one ends where it begins", (long long)id);
 	else
 		n->n_open++;
 	idmap_put(&n->open, id, span);
@@ -77,8 +75,7 @@ void nvprof_marker_row(struct nvprof *n, const struct sqlscan *s)
 	uint16_t cat = cat_of(n, nvprof_marker_domain_of(n, s));
 	build_count(&n->b, cat, start ? 'B' : end ? 'E' : 'i', 1);
 	if (!sqlscan_i64(s, TIME, &at)) {
-		diag_add(&n->p->diags, "no-time", DIAG_LOSS, -1, "table %s, row %lld: its time was not recorded: it is left out", n->table->name,
-		         (long long)n->row);
+		NVPROF_DIAG(n, "no-time", DIAG_LOSS, ": its time was not recorded: it is left out");
 	} else if (!nvprof_time_ok(n, at)) {
 		return; /* it said why */
 	} else if (start) {
@@ -89,8 +86,7 @@ void nvprof_marker_row(struct nvprof *n, const struct sqlscan *s)
 		struct nvprof_object o = nvprof_object(n, s, OBJECT_KIND, OBJECT_ID);
 		build_mark(&n->b, at, nvprof_intern(n, nvprof_int(n, s, NAME, 0)), nvprof_object_track(n, &o), 0, cat, 'i');
 		if (!(flags & FLAG_INSTANT))
-			diag_add(&n->p->diags, "unknown-marker", DIAG_NOTE, -1, "table %s, row %lld: flags %lld are neither start, end nor instant: taken as an instant",
-			         n->table->name, (long long)n->row, (long long)flags);
+			NVPROF_DIAG(n, "unknown-marker", DIAG_NOTE, ": flags %lld are neither start, end nor instant: taken as an instant", (long long)flags);
 	}
 }
 

@@ -4,6 +4,7 @@
 #include "predecessors/dlprof/cli_dlprof.h"
 
 #include "base/json_text.h"
+#include "base/search.h"
 #include "base/utf8.h"
 #include "io/atomic.h"
 #include "render/csv_text.h"
@@ -31,10 +32,7 @@ static bool cli_files_is_bare(const struct column *c, struct str s)
 {
 	if (strcmp(c->id, "direction") != 0 && strcmp(c->id, "data_type") != 0 && strcmp(c->id, "data_types") != 0)
 		return false;
-	for (size_t i = 0; i < s.n; i++)
-		if (s.p[i] == ',' || s.p[i] == '"' || s.p[i] == '\n' || s.p[i] == '\r')
-			return false;
-	return true;
+	return !ANY_WHERE(i, 0, s.n, s.p[i] == ',' || s.p[i] == '"' || s.p[i] == '\n' || s.p[i] == '\r');
 }
 
 /* A number or truth value; the same in both formats, but for the words. */

@@ -1,6 +1,7 @@
 /* PyProf's `python -m pyprof.prof [FILE]`: its table of kernels, in its columns and layouts (its usage.py, output.py). */
 #include "analysis/analysis.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "predecessors/pyprof/cli_common.h"
@@ -119,10 +120,7 @@ static void cli_prof_choose_columns(struct cli_prof_layout *l, const char *list)
 
 static bool cli_prof_has_column(const struct cli_prof_layout *l, int column)
 {
-	for (int i = 0; i < l->n; i++)
-		if (l->column[i] == column)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, l->n, l->column[i] == column);
 }
 
 /* What is left of the width goes to kernel and params. -1: it is too small. */

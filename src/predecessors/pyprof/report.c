@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/round.h"
+#include "base/search.h"
 #include "op/kernels.h"
 #include "op/short_name.h"
 #include "predecessors/pyprof/row.h"
@@ -366,10 +367,8 @@ static void note_default(const struct printer *x)
 
 static bool has_stacks(const struct profile *p)
 {
-	bool frames = false;
-	for (uint16_t c = 0; c < p->cat.rows.n; c++)
-		frames |= p->cat.events[c] && str_eqc(profile_cat(p, c), "python_function");
-	return frames || profile_has_arg(p, ARG_CALL_STACK);
+	return ANY_WHERE(c, 0, p->cat.rows.n, p->cat.events[c] && str_eqc(profile_cat(p, (uint16_t)c), "python_function")) ||
+	       profile_has_arg(p, ARG_CALL_STACK);
 }
 
 static int pyprof_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)

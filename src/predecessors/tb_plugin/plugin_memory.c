@@ -13,14 +13,14 @@ struct units {
 	double bytes, ns; /* of one of each */
 };
 
-static int read_units(const struct request *r, struct units *u, const char *memory, struct err *e)
+static int read_units(const struct request *r, struct units *u, struct err *e)
 {
 	static const struct { const char *name; double value; } memories[] = {{"B", 1}, {"KB", 1024}, {"MB", 1 << 20}, {"GB", 1 << 30}},
 	                                                        times[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
 	struct str m = request_value(r, "memory_metric"), t = request_value(r, "time_metric");
 	*u = (struct units){0};
 	for (unsigned i = 0; i < 4; i++)
-		if (m.p ? str_eqc(m, memories[i].name) : strcmp(memory, memories[i].name) == 0)
+		if (m.p ? str_eqc(m, memories[i].name) : i == 1)
 			u->memory = memories[i].name, u->bytes = memories[i].value;
 	for (unsigned i = 0; i < 3; i++)
 		if (t.p ? str_eqc(t, times[i].name) : i == 1)
@@ -167,28 +167,22 @@ static void plugin_memory_put_head(struct buf *b, const char *title, struct str 
 	json_put_string(b, device);
 }
 
-static int plugin_memory_put_memory(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)
+static int plugin_memory_put_memory(const struct request *r, const struct table *peaks, const struct units *u, struct buf *b, struct err *e)
 {
-	struct units u;
-	if (read_units(r, &u, "KB", e) < 0)
-		return -1;
-	if (u.bytes < 1024)
+	if (u->bytes < 1024)
 		return err_set(e, ERR_USAGE, "memory_metric=B: KB, MB or GB was expected: the plugin's numbers are rounded");
-	const char *const names[][2] = {{"Operator Name", NULL}, {"Calls", NULL}, {"Size Increase", u.memory}, {"Self Size Increase", u.memory},
-	                                {"Allocation Count", NULL}, {"Self Allocation Count", NULL}, {"Allocation Size", u.memory},
-	                                {"Self Allocation Size", u.memory}};
+	const char *const names[][2] = {{"Operator Name", NULL}, {"Calls", NULL}, {"Size Increase", u->memory}, {"Self Size Increase", u->memory},
+	                                {"Allocation Count", NULL}, {"Self Allocation Count", NULL}, {"Allocation Size", u->memory},
+	                                {"Self Allocation Size", u->memory}};
 	plugin_memory_put_head(b, "Memory View", default_device(peaks));
-	buf_printf(b, ",\"search\":\"Operator Name\",\"sort\":\"Self Size Increase (%s)\"}", u.memory);
+	buf_printf(b, ",\"search\":\"Operator Name\",\"sort\":\"Self Size Increase (%s)\"}", u->memory);
 	plugin_memory_put_columns(b, names, sizeof names / sizeof names[0]);
-	return plugin_memory_put_devices(r, peaks, &u, true, plugin_memory_put_statistics, b, e);
+	return plugin_memory_put_devices(r, peaks, u, true, plugin_memory_put_statistics, b, e);
 }
 
-static int plugin_memory_put_events(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)
+static int plugin_memory_put_events(const struct request *r, const struct table *peaks, const struct units *u, struct buf *b, struct err *e)
 {
-	struct units u;
-	if (read_units(r, &u, "KB", e) < 0)
-		return -1;
-	const char *const names[][2] = {{"Operator", NULL}, {"Size", u.memory}, {"Allocation Time", u.time}, {"Release Time", u.time}, {"Duration", u.time}};
+	const char *const names[][2] = {{"Operator", NULL}, {"Size", u->memory}, {"Allocation Time", u->time}, {"Release Time", u->time}, {"Duration", u->time}};
 	plugin_memory_put_head(b, "Memory Events", default_device(peaks));
 	buf_char(b, '}');
 	plugin_memory_put_columns(b, names, sizeof names / sizeof names[0]);
@@ -201,7 +195,7 @@ static int plugin_memory_put_events(const struct request *r, const struct table 
 		buf_cstr(b, i ? ",\n" : "");
 		json_put_string(b, name);
 		buf_cstr(b, ":[");
-		put_blocks(b, r->entry->profile, t, (int)ordinal, &u);
+		put_blocks(b, r->entry->profile, t, (int)ordinal, u);
 		buf_char(b, ']');
 	}
 	buf_cstr(b, "}}\n");
@@ -209,12 +203,9 @@ static int plugin_memory_put_events(const struct request *r, const struct table 
 	return 0;
 }
 
-static int plugin_memory_put_curve(const struct request *r, const struct table *peaks, struct buf *b, struct err *e)
+static int plugin_memory_put_curve(const struct request *r, const struct table *peaks, const struct units *u, struct buf *b, struct err *e)
 {
-	struct units u;
-	if (read_units(r, &u, "KB", e) < 0)
-		return -1;
-	const char *const names[][2] = {{"Time", u.time}, {"Allocated", u.memory}, {"Reserved", u.memory}};
+	const char *const names[][2] = {{"Time", u->time}, {"Allocated", u->memory}, {"Reserved", u->memory}};
 	buf_cstr(b, "{\"metadata\":{\"default_device\":");
 	json_put_string(b, default_device(peaks));
 	buf_cstr(b, ",\"devices\":[");
@@ -231,23 +222,24 @@ static int plugin_memory_put_curve(const struct request *r, const struct table *
 		any = true;
 		json_put_string(b, table_str(peaks, i, 0));
 		buf_cstr(b, ":\"Peak Memory Usage: ");
-		number_fixed(b, (double)table_i64(peaks, i, 1) / u.bytes, 1, false);
-		buf_printf(b, "%s\"", u.memory);
+		number_fixed(b, (double)table_i64(peaks, i, 1) / u->bytes, 1, false);
+		buf_printf(b, "%s\"", u->memory);
 	}
 	buf_cstr(b, "},\"totals\":{},\"first_ts\":");
 	number_shortest(b, (double)memory_zero_ns(r->entry->profile) / 1000);
-	buf_printf(b, ",\"time_metric\":\"%s\",\"memory_metric\":\"%s\",\"time_factor\":%.0f,\"memory_factor\":%.0f}", u.time, u.memory, u.ns / 1000, u.bytes);
+	buf_printf(b, ",\"time_metric\":\"%s\",\"memory_metric\":\"%s\",\"time_factor\":%.0f,\"memory_factor\":%.0f}", u->time, u->memory, u->ns / 1000, u->bytes);
 	plugin_memory_put_columns(b, names, sizeof names / sizeof names[0]);
-	return plugin_memory_put_devices(r, peaks, &u, false, put_points, b, e);
+	return plugin_memory_put_devices(r, peaks, u, false, put_points, b, e);
 }
 
 static int with_peaks(const struct request *r, struct response *out,
-                      int (*put)(const struct request *r, const struct table *peaks, struct buf *b, struct err *e), struct err *e)
+                      int (*put)(const struct request *r, const struct table *peaks, const struct units *u, struct buf *b, struct err *e), struct err *e)
 {
 	struct table t;
+	struct units u;
 	int rc = report_run(report_find(STR("memory")), r->entry->profile, &(struct report_args){0}, &t, e);
 	if (rc == 0) {
-		rc = put(r, plugin_section(&t, "peaks"), &out->body, e);
+		rc = read_units(r, &u, e) < 0 ? -1 : put(r, plugin_section(&t, "peaks"), &u, &out->body, e);
 		table_release(&t);
 	}
 	return rc;

@@ -1,20 +1,16 @@
 /* Which of its views the plugin would show of a profile. */
+#include "base/search.h"
 #include "predecessors/tb_plugin/plugin.h"
 
 static bool has_kernel(const struct profile *p)
 {
-	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
-		if (p->gpu_op.kind[i] == GPU_KERNEL)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, p->gpu_op.rows.n, p->gpu_op.kind[i] == GPU_KERNEL);
 }
 
 static bool has_span(const struct profile *p, enum span_kind kind, struct str start)
 {
-	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if ((kind == SPAN_KINDS || p->span.kind[i] == kind) && str_starts(profile_str(p, p->span.name[i]), start))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, p->span.rows.n,
+	                 (kind == SPAN_KINDS || p->span.kind[i] == kind) && str_starts(profile_str(p, p->span.name[i]), start));
 }
 
 unsigned plugin_views_of(const struct profile *p)

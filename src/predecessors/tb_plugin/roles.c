@@ -7,6 +7,7 @@
 #include "analysis/tree/optree.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "predecessors/tb_plugin/rules.h"
 
 /* What a name says, found once per distinct string. */
@@ -25,10 +26,7 @@ static bool is_comm(struct str name)
 	if (!str_starts(name, STR("nccl:")) && !str_starts(name, STR("gloo:")))
 		return false;
 	struct str op = {name.p + 5, name.n - 5};
-	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-		if (str_eqc(op, ops[i]))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof ops / sizeof ops[0], str_eqc(op, ops[i]));
 }
 
 static uint8_t name_flags(struct tb_roles_collection *w, uint32_t id)
@@ -57,10 +55,7 @@ static bool tb_roles_is_runtime_call(struct str cat)
 	static const char *const cats[] = {
 		"runtime", "cuda_runtime", "mtia_runtime", "glow_runtime", "xpu_runtime", "privateuse1_runtime",
 	};
-	for (size_t i = 0; i < sizeof cats / sizeof cats[0]; i++)
-		if (cat.n == strlen(cats[i]) && str_has_nocase(cat, str_from(cats[i])))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, sizeof cats / sizeof cats[0], cat.n == strlen(cats[i]) && str_has_nocase(cat, str_from(cats[i])));
 }
 
 /* ROLES = none. */

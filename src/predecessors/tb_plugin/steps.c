@@ -23,27 +23,19 @@ int tb_window(const struct profile *p, const struct report_args *args, struct ar
 	return 0;
 }
 
-static const struct column us_column[ROLES] = {
-	[ROLE_KERNEL] = {.id = "kernel_us", .title = "Kernel", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
-	[ROLE_MEMCPY] = {.id = "memcpy_us", .title = "Memcpy", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
-	[ROLE_MEMSET] = {.id = "memset_us", .title = "Memset", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
-	[ROLE_COMM] = {.id = "communication_us", .title = "Communication", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
-	[ROLE_RUNTIME] = {.id = "runtime_us", .title = "Runtime", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
-	[ROLE_DATALOADER] = {.id = "dataloader_us", .title = "DataLoader", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
-	[ROLE_CPU] = {.id = "cpu_exec_us", .title = "CPU Exec", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
-	[ROLE_OTHER] = {.id = "other_us", .title = "Other", .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US},
-};
-
-static const struct column pct_column[ROLES] = {
-	[ROLE_KERNEL] = {.id = "kernel_pct", .title = "Kernel", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[ROLE_MEMCPY] = {.id = "memcpy_pct", .title = "Memcpy", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[ROLE_MEMSET] = {.id = "memset_pct", .title = "Memset", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[ROLE_COMM] = {.id = "communication_pct", .title = "Communication", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[ROLE_RUNTIME] = {.id = "runtime_pct", .title = "Runtime", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[ROLE_DATALOADER] = {.id = "dataloader_pct", .title = "DataLoader", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[ROLE_CPU] = {.id = "cpu_exec_pct", .title = "CPU Exec", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
-	[ROLE_OTHER] = {.id = "other_pct", .title = "Other", .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT},
-};
+#define US_COLUMN(id_, title_) {.id = id_ "_us", .title = title_, .help = "as the plugin gave it", .type = CELL_I64, .unit = UNIT_US}
+#define PCT_COLUMN(id_, title_) {.id = id_ "_pct", .title = title_, .help = "share of the step", .type = CELL_F64, .unit = UNIT_PERCENT}
+#define ROLE_COLUMNS(COLUMN_OF) { \
+	[ROLE_KERNEL] = COLUMN_OF("kernel", "Kernel"), \
+	[ROLE_MEMCPY] = COLUMN_OF("memcpy", "Memcpy"), \
+	[ROLE_MEMSET] = COLUMN_OF("memset", "Memset"), \
+	[ROLE_COMM] = COLUMN_OF("communication", "Communication"), \
+	[ROLE_RUNTIME] = COLUMN_OF("runtime", "Runtime"), \
+	[ROLE_DATALOADER] = COLUMN_OF("dataloader", "DataLoader"), \
+	[ROLE_CPU] = COLUMN_OF("cpu_exec", "CPU Exec"), \
+	[ROLE_OTHER] = COLUMN_OF("other", "Other"), \
+}
+static const struct column us_column[ROLES] = ROLE_COLUMNS(US_COLUMN), pct_column[ROLES] = ROLE_COLUMNS(PCT_COLUMN);
 
 static void step_rows(const struct roles *r, struct table *t)
 {

@@ -1,6 +1,7 @@
 /* The table of torch.utils.flop_counter's FlopCounterMode, from a trace. */
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "predecessors/torch/reports.h"
 #include "report/parts/module_flops.h"
@@ -90,10 +91,7 @@ static int64_t total_of(const struct by_op *b)
 
 static bool torch_module_flops_is_counted(const struct by_op *b)
 {
-	for (int op = 0; op < OP_FLOPS_TORCH_OPS; op++)
-		if (b->first_ns[op] != INT64_MAX)
-			return true;
-	return false;
+	return ANY_WHERE(op, 0, OP_FLOPS_TORCH_OPS, b->first_ns[op] != INT64_MAX);
 }
 
 /* A module, and below it its ops in order of their first calls. */

@@ -1,3 +1,4 @@
+#include "base/search.h"
 #include "predecessors/dlprof/experts/experts.h"
 
 #define DALI "Consider using NVIDIA DALI, a library that is a high performance alternative to built-in data loaders and data iterators. " \
@@ -6,10 +7,8 @@
 /* DALI marks what it does with ranges of these names. */
 static bool has_dali(const struct profile *p)
 {
-	for (uint32_t i = 0; i < p->strings.n; i++)
-		if (str_has(profile_str(p, i), STR("[DALI]")) || str_starts(profile_str(p, i), STR("Dali")) || str_starts(profile_str(p, i), STR("DALI")))
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, p->strings.n,
+	                 str_has(profile_str(p, i), STR("[DALI]")) || str_starts(profile_str(p, i), STR("Dali")) || str_starts(profile_str(p, i), STR("DALI")));
 }
 
 /* DLProf's outputs have the first finding where the data loader takes more than the CPU and the rest, and the second where it does not. */

@@ -1,5 +1,6 @@
 #include "predecessors/dlprof/experts/experts.h"
 
+#include "base/search.h"
 #include "detect/parts/shared.h"
 
 const struct expert_system dlprof_experts = {"dlprof", "Expert Systems Feedback", PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS};
@@ -51,10 +52,7 @@ bool dlprof_is_tensorflow(const struct profile *p)
 	uint32_t cat = 0; /* a domain may be registered and not used */
 	while (cat < p->cat.rows.n && !str_has_nocase(profile_str(p, p->cat.name[cat]), STR("tensorflow")))
 		cat++;
-	for (uint32_t i = 0; cat < p->cat.rows.n && i < p->span.rows.n; i++)
-		if (p->span.cat[i] == cat)
-			return true;
-	return false;
+	return cat < p->cat.rows.n && ANY_WHERE(i, 0, p->span.rows.n, p->span.cat[i] == cat);
 }
 
 bool dlprof_is_pytorch(const struct profile *p)

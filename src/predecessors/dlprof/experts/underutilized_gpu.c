@@ -1,6 +1,7 @@
 /* The text about GPUs without work is in DLProf's manner; that about too little of it, DLProf's. */
 #include "analysis/ranks/job.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "predecessors/dlprof/experts/experts.h"
 
 /* The guide's threshold, percent. */
@@ -8,10 +9,7 @@ static const double TOO_LITTLE = 50;
 
 static bool dlprof_underutilized_gpu_has_work(const struct profile *p, int32_t device)
 {
-	for (uint32_t i = 0; i < p->launch.rows.n; i++)
-		if (p->launch.device[i] == device)
-			return true;
-	return false;
+	return ANY_WHERE(i, 0, p->launch.rows.n, p->launch.device[i] == device);
 }
 
 static void report_unused(const struct profile *p, struct findings *f)

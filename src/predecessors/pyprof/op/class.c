@@ -1,5 +1,6 @@
 #include "predecessors/pyprof/op/class.h"
 
+#include "base/search.h"
 #include "op/kernels.h"
 
 #include <math.h>
@@ -72,10 +73,7 @@ unsigned pyprof_n_positional(const struct pyprof_marker *m)
 
 const struct pyprof_arg *pyprof_named(const struct pyprof_marker *m, const char *name)
 {
-	for (unsigned k = 0; k < m->n; k++)
-		if (str_eqc(m->arg[k].name, name))
-			return &m->arg[k];
-	return NULL;
+	return ELEMENT_WHERE(k, m->arg, m->n, str_eqc(m->arg[k].name, name));
 }
 
 const struct pyprof_arg *pyprof_at_or_named(const struct pyprof_marker *m, unsigned i, const char *name)
@@ -99,10 +97,7 @@ static const struct pyprof_class_dtype_row {
 
 static const struct pyprof_class_dtype_row *dtype_row_of(struct str name)
 {
-	for (size_t i = 0; i < sizeof dtype_rows / sizeof dtype_rows[0]; i++)
-		if (str_eqc(name, dtype_rows[i].name))
-			return &dtype_rows[i];
-	return NULL;
+	return ELEMENT_WHERE(i, dtype_rows, sizeof dtype_rows / sizeof dtype_rows[0], str_eqc(name, dtype_rows[i].name));
 }
 
 int pyprof_size(struct str dtype)
