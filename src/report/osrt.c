@@ -80,14 +80,14 @@ enum {
 };
 
 static const struct section_column osrt_columns[OSRT_COLUMNS] = {
-	[OSRT_NAME] = {COLUMN(.id = "name", .title = "Call", .help = "function of the operating system's libraries", .type = CELL_STR), .not_by = BY(OSRT_BY_KIND)},
-	[OSRT_KIND] = {COLUMN(.id = "kind", .title = "Kind", .help = "file I/O, network, wait for I/O, lock, sleep, driver, process, memory, thread, other; by the name "
-	                      "of the call", .type = CELL_STR, .flags = COLUMN_KEY)},
-	[OSRT_PROCESS] = {COLUMN(.id = "process", .title = "Process", .help = "process that called", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(OSRT_BY_THREAD)},
-	[OSRT_THREAD] = {COLUMN(.id = "thread", .title = "Thread", .help = "thread that called", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(OSRT_BY_THREAD)},
+	[OSRT_NAME] = {COLUMN(TEXT, "name", "Call", "function of the operating system's libraries"), .not_by = BY(OSRT_BY_KIND)},
+	[OSRT_KIND] = {COLUMN(TEXT, "kind", "Kind", "file I/O, network, wait for I/O, lock, sleep, driver, process, memory, thread, other; by the name of the call",
+	                      .flags = COLUMN_KEY)},
+	[OSRT_PROCESS] = {COLUMN(TEXT, "process", "Process", "process that called", .flags = COLUMN_GROUP), .by = BY(OSRT_BY_THREAD)},
+	[OSRT_THREAD] = {COLUMN(TEXT, "thread", "Thread", "thread that called", .flags = COLUMN_GROUP), .by = BY(OSRT_BY_THREAD)},
 	STATS_COLUMN_LIST(OSRT_STATS),
-	[OSRT_IDLE] = {COLUMN(.id = "idle_ns", .title = "GPU idle", .help = "of the total, the time in which no device worked, in threads that launch device work: what a "
-	                      "device may have been waiting for", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
+	[OSRT_IDLE] = {COLUMN(NS, "idle_ns", "GPU idle", "of the total, the time in which no device worked, in threads that launch device work: what a device may have "
+	                      "been waiting for", .flags = COLUMN_KEY)},
 };
 static const struct section osrt_section = {.columns = osrt_columns, .n = OSRT_COLUMNS};
 
