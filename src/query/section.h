@@ -1,13 +1,12 @@
 /* The tables of a report, declared: each section lists all columns that it can have, and what each takes to be there. Help, the
  * docs and --columns read the lists; run() starts a section and puts values by column number.
  *
- *   enum { WAITS_NAME, WAITS_DEVICE, WAITS_STATS, WAITS_COLUMNS = WAITS_STATS + STATS_COLUMNS };
- *   static const struct section_column waits_columns[WAITS_COLUMNS] = {
+ *   enum { WAITS_NAME, WAITS_DEVICE, WAITS_STATS };
+ *   static const struct section waits_section = {COLUMNS(
  *           [WAITS_NAME] = {COLUMN(TEXT, "name", "Wait", "what was waited for", .flags = COLUMN_KEY)},
  *           [WAITS_DEVICE] = {COLUMN(TEXT, "device", ...), .by = BY(WAITS_BY_STREAM)},
  *           STATS_COLUMN_LIST(WAITS_STATS),
- *   };
- *   static const struct section waits_section = {.columns = waits_columns, .n = WAITS_COLUMNS};
+ *   )};
  *
  *   section_start(&waits_section, args, 0, out);
  *   table_row(out);
@@ -55,6 +54,11 @@ enum section_when {
 #define COLUMN_OF_MEAN_BYTES .type = CELL_F64, .unit = UNIT_BYTES
 /* .by of a column that the grouping with this number (report_variant.by) has; BY(a) | BY(b) of two. */
 #define BY(number) (1u << (number))
+
+/* All columns of a section, as initialisers of an array by column number. */
+#define COLUMNS(...)                                                                                    \
+	.columns = (const struct section_column[]){__VA_ARGS__},                                        \
+	.n = sizeof((const struct section_column[]){__VA_ARGS__}) / sizeof(struct section_column)
 
 struct section_column {
 	struct column column;

@@ -5,11 +5,10 @@
 
 enum {
 	AGGREGATIONS_ID, AGGREGATIONS_NAME, AGGREGATIONS_MADE_BY, AGGREGATIONS_CREATED, AGGREGATIONS_KEY_OP, AGGREGATIONS_STEPS, AGGREGATIONS_FIRST, AGGREGATIONS_LAST,
-	AGGREGATIONS_AGGREGATED, AGGREGATIONS_TOTAL, AGGREGATIONS_WALL, AGGREGATIONS_BUSY, AGGREGATIONS_TC, AGGREGATIONS_TABLES, AGGREGATIONS_ROWS, AGGREGATIONS_MISSING,
-	AGGREGATIONS_COLUMNS
+	AGGREGATIONS_AGGREGATED, AGGREGATIONS_TOTAL, AGGREGATIONS_WALL, AGGREGATIONS_BUSY, AGGREGATIONS_TC, AGGREGATIONS_TABLES, AGGREGATIONS_ROWS, AGGREGATIONS_MISSING
 };
 
-static const struct section_column aggregations_columns[AGGREGATIONS_COLUMNS] = {
+static const struct section aggregations_section = {COLUMNS(
 	[AGGREGATIONS_ID] = {COLUMN(NUMBER, "aggregation", "No.", "its number, for --aggregation=N")},
 	[AGGREGATIONS_NAME] = {COLUMN(TEXT, "name", "Name", "as it was called")},
 	[AGGREGATIONS_MADE_BY] = {COLUMN(TEXT, "made_by", "Made by", "program and version")},
@@ -28,8 +27,7 @@ static const struct section_column aggregations_columns[AGGREGATIONS_COLUMNS] = 
 	[AGGREGATIONS_TABLES] = {COLUMN(COUNT, "tables", "Tables", "how many report tables it has")},
 	[AGGREGATIONS_ROWS] = {COLUMN(COUNT, "rows", "Rows", "how many rows these have")},
 	[AGGREGATIONS_MISSING] = {COLUMN(COUNT, "missing", "Missing", "reports that the data had nothing for, or that are made when asked for", .flags = COLUMN_DETAIL)},
-};
-static const struct section aggregations_section = {.columns = aggregations_columns, .n = AGGREGATIONS_COLUMNS};
+)};
 
 static void aggregations_set_text(struct table *t, unsigned c, struct str v)
 {

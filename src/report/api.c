@@ -41,10 +41,10 @@ static void add_launched(const struct profile *p, const uint32_t *group_of_call,
 }
 
 enum {
-	API_NAME, API_CATEGORY, API_PROCESS, API_THREAD, API_OP, API_STATS, API_GPU_OPS = API_STATS + STATS_COLUMNS, API_GPU_NS, API_COLUMNS
+	API_NAME, API_CATEGORY, API_PROCESS, API_THREAD, API_OP, API_STATS, API_GPU_OPS = API_STATS + STATS_COLUMNS, API_GPU_NS
 };
 
-static const struct section_column api_columns[API_COLUMNS] = {
+static const struct section api_section = {COLUMNS(
 	[API_NAME] = {COLUMN(TEXT, "name", "Call", "function of the API", .flags = COLUMN_WIDE)},
 	[API_CATEGORY] = {COLUMN(TEXT, "category", "API", "category as the input has it: runtime, driver, ...")},
 	[API_PROCESS] = {COLUMN(TEXT, "process", "Process", "process that called", .flags = COLUMN_GROUP), .by = BY(API_BY_THREAD)},
@@ -53,8 +53,7 @@ static const struct section_column api_columns[API_COLUMNS] = {
 	STATS_COLUMN_LIST(API_STATS),
 	[API_GPU_OPS] = {COLUMN(COUNT, "gpu_ops", "Device ops", "kernels, copies and sets that these calls launched")},
 	[API_GPU_NS] = {COLUMN(NS, "gpu_ns", "Device time", "sum of their durations", .flags = COLUMN_KEY)},
-};
-static const struct section api_section = {.columns = api_columns, .n = API_COLUMNS};
+)};
 
 static void api_put(const struct profile *p, const struct report_args *args, struct stats *s, const struct launched *launched, struct table *out)
 {

@@ -202,10 +202,10 @@ static struct sort_item *comm_find(struct comm *x, uint32_t *n)
 
 enum {
 	COMM_DEVICE, COMM_NAME, COMM_GROUP, COMM_RANKS, COMM_DTYPE, COMM_SIZE, COMM_CALLS, COMM_BYTES, COMM_TOTAL, COMM_EXPOSED, COMM_EXPOSED_PCT, COMM_MEAN, COMM_MIN, COMM_MAX,
-	COMM_ALG, COMM_BUS, COMM_COLUMNS
+	COMM_ALG, COMM_BUS
 };
 
-static const struct section_column comm_columns[COMM_COLUMNS] = {
+static const struct section comm_section = {COLUMNS(
 	[COMM_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_GROUP)},
 	[COMM_NAME] = {COLUMN(TEXT, "collective", "Collective", "what it does: all_reduce, all_gather, ...; the kernel's name where nothing says more",
 	                      .flags = COLUMN_KEY | COLUMN_GROUP)},
@@ -227,8 +227,7 @@ static const struct section_column comm_columns[COMM_COLUMNS] = {
 	                     .flags = COLUMN_DETAIL, .digits = 2)},
 	[COMM_BUS] = {COLUMN(REAL, "bus_gb_per_s", "Bus GB/s", "bytes that a rank sends / time, as nccl-tests has it, waiting included", .flags = COLUMN_MINOR,
 	                     .digits = 2)},
-};
-static const struct section comm_section = {.columns = comm_columns, .n = COMM_COLUMNS};
+)};
 
 static void comm_put_row(const struct comm *x, struct table *t, const struct comm_row *r)
 {

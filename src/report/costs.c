@@ -23,10 +23,10 @@ static void set_known(struct table *out, unsigned col, int64_t v)
 
 enum {
 	COSTS_OP, COSTS_DIRECTION, COSTS_DIMS, COSTS_TYPES, COSTS_PARAMS, COSTS_CLASS, COSTS_DTYPE, COSTS_TC, COSTS_CALLS, COSTS_GPU, COSTS_SHARE, COSTS_FLOPS, COSTS_BYTES,
-	COSTS_AI, COSTS_READ, COSTS_WRITTEN, COSTS_WIRE, COSTS_CAUSAL, COSTS_FORMULA, COSTS_WHY, COSTS_COLUMNS
+	COSTS_AI, COSTS_READ, COSTS_WRITTEN, COSTS_WIRE, COSTS_CAUSAL, COSTS_FORMULA, COSTS_WHY
 };
 
-static const struct section_column costs_columns[COSTS_COLUMNS] = {
+static const struct section costs_section = {COLUMNS(
 	[COSTS_OP] = {COLUMN(TEXT, "op", "Operator", "op, or the forward op of a backward that it explains")},
 	[COSTS_DIRECTION] = {COLUMN(TEXT, "direction", "Direction", "backward: an op of the backward pass by its name, or the cost of the backward of this forward op")},
 	[COSTS_DIMS] = {COLUMN(TEXT, "input_dims", "Input Dims", "shapes as recorded", .flags = COLUMN_WIDE)},
@@ -48,8 +48,7 @@ static const struct section_column costs_columns[COSTS_COLUMNS] = {
 	[COSTS_CAUSAL] = {COLUMN(FLOPS, "flops_causal", "Causal FLOPs", "attention with a causal mask: only the pairs that it leaves", .flags = COLUMN_DETAIL)},
 	[COSTS_FORMULA] = {COLUMN(TEXT, "formula", "Formula", "FLOPs by name of dimension", .flags = COLUMN_DETAIL)},
 	[COSTS_WHY] = {COLUMN(TEXT, "why", "Unknown Because", "why FLOPs or bytes are unknown", .flags = COLUMN_WIDE)},
-};
-static const struct section costs_section = {.columns = costs_columns, .n = COSTS_COLUMNS};
+)};
 
 static void costs_put_(struct table *out, const struct cost_calls *r, uint32_t i)
 {

@@ -3,11 +3,10 @@
 #include "query/report.h"
 
 enum {
-	GPU_SAMPLES_DEVICE, GPU_SAMPLES_METRIC, GPU_SAMPLES_UNIT, GPU_SAMPLES_N, GPU_SAMPLES_MEAN, GPU_SAMPLES_MIN, GPU_SAMPLES_MAX, GPU_SAMPLES_LAST,
-	GPU_SAMPLES_COLUMNS
+	GPU_SAMPLES_DEVICE, GPU_SAMPLES_METRIC, GPU_SAMPLES_UNIT, GPU_SAMPLES_N, GPU_SAMPLES_MEAN, GPU_SAMPLES_MIN, GPU_SAMPLES_MAX, GPU_SAMPLES_LAST
 };
 
-static const struct section_column gpu_samples_columns[GPU_SAMPLES_COLUMNS] = {
+static const struct section gpu_samples_section = {COLUMNS(
 	[GPU_SAMPLES_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_KEY)},
 	[GPU_SAMPLES_METRIC] = {COLUMN(TEXT, "metric", "Metric", "what was sampled", .flags = COLUMN_KEY)},
 	[GPU_SAMPLES_UNIT] = {COLUMN(TEXT, "unit", "Unit", "of the figures of this row", .flags = COLUMN_KEY)},
@@ -16,8 +15,7 @@ static const struct section_column gpu_samples_columns[GPU_SAMPLES_COLUMNS] = {
 	[GPU_SAMPLES_MIN] = {COLUMN(REAL, "min", "Min", "lowest sample", .digits = 1)},
 	[GPU_SAMPLES_MAX] = {COLUMN(REAL, "max", "Max", "highest sample", .digits = 1)},
 	[GPU_SAMPLES_LAST] = {COLUMN(REAL, "last", "Last", "latest sample", .digits = 1, .flags = COLUMN_MINOR)},
-};
-static const struct section gpu_samples_section = {.columns = gpu_samples_columns, .n = GPU_SAMPLES_COLUMNS};
+)};
 
 static void gpu_samples_put(const struct gpu_samples_list *l, const struct report_args *args, struct table *t)
 {
@@ -40,17 +38,16 @@ static void gpu_samples_put(const struct gpu_samples_list *l, const struct repor
 		}
 }
 
-enum { REASONS_DEVICE, REASONS_ID, REASONS_CLASS, REASONS_N, REASONS_SHARE, REASONS_MEANING, REASONS_COLUMNS };
+enum { REASONS_DEVICE, REASONS_ID, REASONS_CLASS, REASONS_N, REASONS_SHARE, REASONS_MEANING };
 
-static const struct section_column reasons_columns[REASONS_COLUMNS] = {
+static const struct section reasons_section = {.name = "throttle_reasons", .title = "What lowered the clocks", COLUMNS(
 	[REASONS_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_KEY)},
 	[REASONS_ID] = {COLUMN(TEXT, "reason", "Reason", "NVML's name for what kept the clocks below the highest", .flags = COLUMN_KEY)},
 	[REASONS_CLASS] = {COLUMN(TEXT, "class", "Class", "idle, setting (chosen by somebody), power, heat")},
 	[REASONS_N] = {COLUMN(COUNT, "samples", "Samples", "in how many samples it held; several can hold at once")},
 	[REASONS_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the samples of this GPU that tell reasons")},
 	[REASONS_MEANING] = {COLUMN(TEXT, "meaning", "Meaning", "in words", .flags = COLUMN_WIDE)},
-};
-static const struct section reasons_section = {.name = "throttle_reasons", .title = "What lowered the clocks", .columns = reasons_columns, .n = REASONS_COLUMNS};
+)};
 
 static void reasons_put(const struct gpu_samples_list *l, const struct report_args *args, struct table *out)
 {

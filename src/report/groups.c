@@ -31,10 +31,10 @@ static struct cuts find_cuts(const struct profile *p, const struct window *w)
 
 enum {
 	GROUPS_DEPTH, GROUPS_GROUP, GROUPS_PATH, GROUPS_CALLS, GROUPS_OPS, GROUPS_GPU, GROUPS_SHARE, GROUPS_GPU_MEAN, GROUPS_GPU_MIN, GROUPS_GPU_MAX, GROUPS_CPU,
-	GROUPS_CPU_MEAN, GROUPS_OVERHEAD, GROUPS_IDLE, GROUPS_ITERATIONS, GROUPS_ELIGIBLE, GROUPS_USING, GROUPS_COLUMNS
+	GROUPS_CPU_MEAN, GROUPS_OVERHEAD, GROUPS_IDLE, GROUPS_ITERATIONS, GROUPS_ELIGIBLE, GROUPS_USING
 };
 
-static const struct section_column groups_columns[GROUPS_COLUMNS] = {
+static const struct section groups_section = {COLUMNS(
 	[GROUPS_DEPTH] = {COLUMN(NUMBER, "depth", "Depth", "In the tree; 0 = all ops.", .flags = COLUMN_TREE)},
 	[GROUPS_GROUP] = {COLUMN(TEXT, "group", "Group", "The last part of the path.", .flags = COLUMN_WIDE)},
 	[GROUPS_PATH] = {COLUMN(TEXT, "path", "Path", "The path that its ops have in common.", .flags = COLUMN_DETAIL)},
@@ -53,8 +53,7 @@ static const struct section_column groups_columns[GROUPS_COLUMNS] = {
 	[GROUPS_ITERATIONS] = {COLUMN(COUNT, "steps", "Steps", "Steps in which it ran.", .flags = COLUMN_DETAIL)},
 	[GROUPS_ELIGIBLE] = {COLUMN(COUNT, "tc_eligible_ops", "TC Eligible", "Ops in it that could use Tensor Cores.", .flags = COLUMN_MINOR)},
 	[GROUPS_USING] = {COLUMN(COUNT, "tc_using_ops", "Using TC", "Of these, how many do.")},
-};
-static const struct section groups_section = {.columns = groups_columns, .n = GROUPS_COLUMNS};
+)};
 
 static void groups_own_row(struct table *t, const struct group *g, int64_t depth, struct str name, int64_t all, bool host)
 {

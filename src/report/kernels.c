@@ -36,10 +36,10 @@ static double deviation(const struct kernel_groups *g, const struct kernel_group
 enum {
 	KERNELS_NAME, KERNELS_OP, KERNELS_GRID, KERNELS_BLOCK, KERNELS_REGS, KERNELS_SHARED, KERNELS_CLASS, KERNELS_TC, KERNELS_DTYPE, KERNELS_ARCH,
 	KERNELS_CALLS, KERNELS_TOTAL, KERNELS_SHARE, KERNELS_MEAN, KERNELS_MIN, KERNELS_MAX, KERNELS_MEDIAN, KERNELS_P95, KERNELS_P99, KERNELS_SD,
-	KERNELS_BLOCKS, KERNELS_OCC, KERNELS_COLUMNS
+	KERNELS_BLOCKS, KERNELS_OCC
 };
 
-static const struct section_column kernels_columns[KERNELS_COLUMNS] = {
+static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KERNELS_BY_OP) | BY(KERNELS_BY_LAUNCH), COLUMNS(
 	[KERNELS_NAME] = {COLUMN(TEXT, "name", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KERNEL)},
 	[KERNELS_OP] = {COLUMN(TEXT, "operator", "Operator", "op, collective or optimizer that launched it: the innermost, as in `operators`; empty = none known",
 	                       .flags = COLUMN_GROUP), .not_by = BY(KERNELS_BY_NAME)},
@@ -66,9 +66,7 @@ static const struct section_column kernels_columns[KERNELS_COLUMNS] = {
 	[KERNELS_BLOCKS] = {COLUMN(REAL, "mean_blocks_per_sm", "Blocks/SM", "mean over its calls, weighted by duration", .digits = 2), .when = WHEN_RECORDED},
 	[KERNELS_OCC] = {COLUMN(PERCENT, "mean_occupancy_pct", "Est. occ. %", "estimated achieved occupancy: as the trace states it, else computed from the launch and "
 	                        "the limits of an SM; mean over its calls, weighted by duration"), .when = WHEN_RECORDED},
-};
-static const struct section kernels_section = {.columns = kernels_columns, .n = KERNELS_COLUMNS,
-                                               .by = BY(KERNELS_BY_NAME) | BY(KERNELS_BY_OP) | BY(KERNELS_BY_LAUNCH)};
+)};
 
 static void kernels_start(struct table *out, const struct kernel_groups *g, const struct report_args *args)
 {

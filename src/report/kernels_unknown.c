@@ -124,10 +124,10 @@ static void add_sums(struct kernels_unknown_sums *s, const struct kernels_unknow
 
 enum {
 	KERNELS_UNKNOWN_NAME, KERNELS_UNKNOWN_UNKNOWN, KERNELS_UNKNOWN_CLASS, KERNELS_UNKNOWN_VENDOR, KERNELS_UNKNOWN_OPS, KERNELS_UNKNOWN_CALLS,
-	KERNELS_UNKNOWN_TOTAL, KERNELS_UNKNOWN_SHARE, KERNELS_UNKNOWN_COLUMNS
+	KERNELS_UNKNOWN_TOTAL, KERNELS_UNKNOWN_SHARE
 };
 
-static const struct section_column kernels_unknown_columns[KERNELS_UNKNOWN_COLUMNS] = {
+static const struct section kernels_unknown_section = {.by = BY(KERNELS_UNKNOWN_BY_NAME), COLUMNS(
 	[KERNELS_UNKNOWN_NAME] = {COLUMN(TEXT, "name", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KERNEL)},
 	[KERNELS_UNKNOWN_UNKNOWN] = {COLUMN(TEXT, "unknown", "Unknown", "what no rule tells: class, Tensor Cores, or both")},
 	[KERNELS_UNKNOWN_CLASS] = {COLUMN(TEXT, "class", "Class", "what it does, by its name")},
@@ -137,8 +137,7 @@ static const struct section_column kernels_unknown_columns[KERNELS_UNKNOWN_COLUM
 	[KERNELS_UNKNOWN_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran")},
 	[KERNELS_UNKNOWN_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of its durations")},
 	[KERNELS_UNKNOWN_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / time of all kernels, known or not")},
-};
-static const struct section kernels_unknown_section = {.columns = kernels_unknown_columns, .n = KERNELS_UNKNOWN_COLUMNS, .by = BY(KERNELS_UNKNOWN_BY_NAME)};
+)};
 
 static void kernels_unknown_put_name(const struct profile *p, struct table *out, uint32_t id, const struct kernels_unknown_group *x, struct kernel_info k, int64_t all)
 {
@@ -154,9 +153,9 @@ static void kernels_unknown_put_name(const struct profile *p, struct table *out,
 	table_set_f64(out, KERNELS_UNKNOWN_SHARE, percent((double)x->ns, (double)all));
 }
 
-enum { VENDORS_NAME, VENDORS_UNKNOWN, VENDORS_TOTAL, VENDORS_CLASS, VENDORS_CLASS_SHARE, VENDORS_TC, VENDORS_TC_SHARE, VENDORS_COLUMNS };
+enum { VENDORS_NAME, VENDORS_UNKNOWN, VENDORS_TOTAL, VENDORS_CLASS, VENDORS_CLASS_SHARE, VENDORS_TC, VENDORS_TC_SHARE };
 
-static const struct section_column vendors_columns[VENDORS_COLUMNS] = {
+static const struct section vendors_section = {.by = BY(KERNELS_UNKNOWN_BY_VENDOR), COLUMNS(
 	[VENDORS_NAME] = {COLUMN(TEXT, "vendor", "Vendor", "of the device, by its name or the API that launched the kernels")},
 	[VENDORS_UNKNOWN] = {COLUMN(COUNT, "unknown_names", "Unknown names", "kernel names whose class no rule tells")},
 	[VENDORS_TOTAL] = {COLUMN(NS, "total_ns", "Total", "time of all its kernels, known or not")},
@@ -164,8 +163,7 @@ static const struct section_column vendors_columns[VENDORS_COLUMNS] = {
 	[VENDORS_CLASS_SHARE] = {COLUMN(PERCENT, "no_class_pct", "Class unknown %", "that / total")},
 	[VENDORS_TC] = {COLUMN(NS, "no_tc_ns", "TC unknown", "time of kernels of which the name does not tell whether they use Tensor Cores")},
 	[VENDORS_TC_SHARE] = {COLUMN(PERCENT, "no_tc_pct", "TC unknown %", "that / total")},
-};
-static const struct section vendors_section = {.columns = vendors_columns, .n = VENDORS_COLUMNS, .by = BY(KERNELS_UNKNOWN_BY_VENDOR)};
+)};
 
 static void put_vendors(struct table *out, const struct kernels_unknown_sums *s)
 {

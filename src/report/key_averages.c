@@ -11,10 +11,10 @@ enum {
 	AVERAGES_NAME, AVERAGES_OVERLOAD, AVERAGES_SHAPES, AVERAGES_STACK, AVERAGES_MODULE, AVERAGES_THREAD, AVERAGES_CYCLE, AVERAGES_EVENT, AVERAGES_NODE, AVERAGES_CALLS,
 	AVERAGES_HOST_SELF, AVERAGES_HOST_SELF_PCT, AVERAGES_HOST_TOTAL, AVERAGES_HOST_TOTAL_PCT, AVERAGES_HOST_MEAN, AVERAGES_DEV_SELF, AVERAGES_DEV_SELF_PCT,
 	AVERAGES_DEV_TOTAL, AVERAGES_DEV_MEAN, AVERAGES_CPU_MEM, AVERAGES_CPU_MEM_SELF, AVERAGES_DEV_MEM, AVERAGES_DEV_MEM_SELF, AVERAGES_FLOPS, AVERAGES_MIN, AVERAGES_MEDIAN,
-	AVERAGES_P95, AVERAGES_P99, AVERAGES_MAX, AVERAGES_COLUMNS
+	AVERAGES_P95, AVERAGES_P99, AVERAGES_MAX
 };
 
-static const struct section_column key_averages_columns[AVERAGES_COLUMNS] = {
+static const struct section key_averages_section = {COLUMNS(
 	[AVERAGES_NAME] = {COLUMN(TEXT, "name", "Name", "name of the op, annotation or API call as recorded; ProfilerStep* are all steps", .flags = COLUMN_KEY)},
 	[AVERAGES_OVERLOAD] = {COLUMN(TEXT, "overload_name", "Overload", "which overload of the op; empty = not recorded", .flags = COLUMN_GROUP), .part = "overload"},
 	[AVERAGES_SHAPES] = {COLUMN(TEXT, "input_shape", "Input shape", "dimensions of its inputs", .flags = COLUMN_GROUP | COLUMN_WIDE), .part = "shape"},
@@ -59,8 +59,7 @@ static const struct section_column key_averages_columns[AVERAGES_COLUMNS] = {
 	[AVERAGES_P95] = {COLUMN(NS, "p95_ns", "p95", "95 % of the calls took no longer on the host", .flags = COLUMN_DETAIL)},
 	[AVERAGES_P99] = {COLUMN(NS, "p99_ns", "p99", "99 % of the calls took no longer on the host", .flags = COLUMN_DETAIL)},
 	[AVERAGES_MAX] = {COLUMN(NS, "max_ns", "Max", "longest call on the host")},
-};
-static const struct section key_averages_section = {.columns = key_averages_columns, .n = AVERAGES_COLUMNS};
+)};
 
 /* The report while it is made. */
 struct key_averages_view {

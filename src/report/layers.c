@@ -245,7 +245,7 @@ enum {
 #define LAYERS_NAME(name, heading)                                                                                                     \
 	COLUMN(TEXT, (name), (heading), "path of the layer; in parentheses what belongs to none", .flags = COLUMN_WIDE | COLUMN_PATH)
 
-static const struct section_column layers_columns[LAYERS_COLUMNS] = {
+static const struct section layers_section = {COLUMNS(
 	[LAYERS_LAYER] = {LAYERS_NAME("layer", "Layer"), .by = BY(LAYERS_BY_LAYER)},
 	[LAYERS_TYPE] = {COLUMN(TEXT, "type", "Type", "class of the module", .flags = COLUMN_MINOR), .by = BY(LAYERS_BY_LAYER), .when = WHEN_RECORDED},
 	[LAYERS_CLASS] = {LAYERS_NAME("type", "Type"), .by = BY(LAYERS_BY_TYPE)},
@@ -274,8 +274,7 @@ static const struct section_column layers_columns[LAYERS_COLUMNS] = {
 	                          .when = WHEN_DEVICE | WHEN_RECORDED},
 	[LAYERS_MODELLED] = {COLUMN(PERCENT, "modelled_pct", "Model %", "share of its device work whose op has a model that knows the FLOPs", .flags = COLUMN_DETAIL),
 	                            .when = WHEN_DEVICE | WHEN_RECORDED},
-};
-static const struct section layers_section = {.columns = layers_columns, .n = LAYERS_COLUMNS};
+)};
 
 struct layers_shown {
 	bool device, calls, types, host[DIRECTIONS], inner, flops;

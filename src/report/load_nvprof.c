@@ -218,17 +218,16 @@ static uint32_t *holders(const struct profile *p, const struct load_nvprof_launc
 	return in;
 }
 
-enum { LOAD_NVPROF_ID, LOAD_NVPROF_NAME, LOAD_NVPROF_START, LOAD_NVPROF_CPU, LOAD_NVPROF_KERNELS, LOAD_NVPROF_CUDA, LOAD_NVPROF_COLUMNS };
+enum { LOAD_NVPROF_ID, LOAD_NVPROF_NAME, LOAD_NVPROF_START, LOAD_NVPROF_CPU, LOAD_NVPROF_KERNELS, LOAD_NVPROF_CUDA };
 
-static const struct section_column load_nvprof_columns[LOAD_NVPROF_COLUMNS] = {
+static const struct section load_nvprof_section = {COLUMNS(
 	[LOAD_NVPROF_ID] = {COLUMN(NUMBER, "id", "Id", "id of the range in the database")},
 	[LOAD_NVPROF_NAME] = {COLUMN(TEXT, "name", "Name", "text of the range; of an op as emit_nvtx wrote it, without its op_id", .flags = COLUMN_WIDE | COLUMN_KEY)},
 	[LOAD_NVPROF_START] = {COLUMN(TIME, "start_ns", "Start", "when it began, on the database's clock", .flags = COLUMN_DETAIL)},
 	[LOAD_NVPROF_CPU] = {COLUMN(NS, "cpu_time_ns", "CPU Time", "end less start; ranges inside it included", .flags = COLUMN_KEY)},
 	[LOAD_NVPROF_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "launched by runtime calls strictly inside it, by any thread", .flags = COLUMN_KEY)},
 	[LOAD_NVPROF_CUDA] = {COLUMN(NS, "cuda_time_ns", "CUDA Time", "sum of the durations of these kernels", .flags = COLUMN_KEY)},
-};
-static const struct section load_nvprof_section = {.columns = load_nvprof_columns, .n = LOAD_NVPROF_COLUMNS};
+)};
 
 /* The text as it was; emit_nvtx's numbers are kept apart from its names. */
 static struct str load_nvprof_text_of(const struct profile *p, uint32_t span, struct buf *b)

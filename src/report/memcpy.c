@@ -83,10 +83,10 @@ static void add_moved(struct moved *m, int64_t bytes, int64_t ns)
 
 enum {
 	MEMCPY_KIND, MEMCPY_DIRECTION, MEMCPY_FROM, MEMCPY_TO, MEMCPY_NAME, MEMCPY_DEVICE, MEMCPY_OP, MEMCPY_STATS, MEMCPY_BYTES = MEMCPY_STATS + STATS_COLUMNS,
-	MEMCPY_RATE, MEMCPY_MEAN, MEMCPY_MIN, MEMCPY_MAX, MEMCPY_COLUMNS
+	MEMCPY_RATE, MEMCPY_MEAN, MEMCPY_MIN, MEMCPY_MAX
 };
 
-static const struct section_column memcpy_columns[MEMCPY_COLUMNS] = {
+static const struct section memcpy_section = {COLUMNS(
 	[MEMCPY_KIND] = {COLUMN(TEXT, "operation", "Operation", "memcpy or memset")},
 	[MEMCPY_DIRECTION] = {COLUMN(TEXT, "direction", "Direction", "H = host, D = device, P = another device, A = array; empty = not told")},
 	[MEMCPY_FROM] = {COLUMN(TEXT, "from_memory", "From", "kind of memory read: Pageable, Pinned, Device, ...; empty = not told")},
@@ -100,8 +100,7 @@ static const struct section_column memcpy_columns[MEMCPY_COLUMNS] = {
 	[MEMCPY_MEAN] = {COLUMN(MEAN_BYTES, "mean_bytes", "Mean size", "mean of the stated sizes")},
 	[MEMCPY_MIN] = {COLUMN(BYTES, "min_bytes", "Min size", "smallest stated size", .flags = COLUMN_MINOR)},
 	[MEMCPY_MAX] = {COLUMN(BYTES, "max_bytes", "Max size", "largest stated size", .flags = COLUMN_MINOR)},
-};
-static const struct section memcpy_section = {.columns = memcpy_columns, .n = MEMCPY_COLUMNS};
+)};
 
 static void memcpy_put(const struct profile *p, const struct report_args *args, struct stats *s, const struct moved *moved, struct table *out)
 {

@@ -7,10 +7,10 @@
 #include "query/report.h"
 
 enum {
-	MFU_STEP, MFU_DEVICE, MFU_TIME, MFU_FLOPS, MFU_TFLOPS, MFU_MFU, MFU_PEAK, MFU_PEAK_NAME, MFU_SOURCE, MFU_KNOWN, MFU_TYPE, MFU_KERNEL, MFU_UNKNOWN, MFU_WHY, MFU_COLUMNS
+	MFU_STEP, MFU_DEVICE, MFU_TIME, MFU_FLOPS, MFU_TFLOPS, MFU_MFU, MFU_PEAK, MFU_PEAK_NAME, MFU_SOURCE, MFU_KNOWN, MFU_TYPE, MFU_KERNEL, MFU_UNKNOWN, MFU_WHY
 };
 
-static const struct section_column mfu_columns[MFU_COLUMNS] = {
+static const struct section mfu_section = {COLUMNS(
 	[MFU_STEP] = {COLUMN(TEXT, "step", "Step", "name of the step; all = all steps together", .flags = COLUMN_KEY)},
 	[MFU_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal of the device", .flags = COLUMN_KEY)},
 	[MFU_TIME] = {COLUMN(NS, "time_ns", "Time", "length of the step, idle time included")},
@@ -27,8 +27,7 @@ static const struct section_column mfu_columns[MFU_COLUMNS] = {
 	[MFU_UNKNOWN] = {COLUMN(NS, "products_unknown_ns", "Products unknown", "of the kernels, products or what may be some, whose FLOPs are not known",
 	                        .flags = COLUMN_DETAIL)},
 	[MFU_WHY] = {COLUMN(TEXT, "why", "Why unknown", "why there is no MFU", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-};
-static const struct section mfu_section = {.columns = mfu_columns, .n = MFU_COLUMNS};
+)};
 
 static struct str step_name(const struct profile *p, const struct mfu *m, const struct mfu_row *r)
 {

@@ -5,9 +5,9 @@ static int64_t module_flops_sum(const int64_t parts[MODULE_PARTS]) { return part
 
 enum {
 	MODULE_FLOPS_DEPTH, MODULE_FLOPS_MODULE, MODULE_FLOPS_CALLS, MODULE_FLOPS_FLOPS, MODULE_FLOPS_PCT, MODULE_FLOPS_FORWARD, MODULE_FLOPS_BACKWARD, MODULE_FLOPS_SELF,
-	MODULE_FLOPS_UNKNOWN, MODULE_FLOPS_COLUMNS
+	MODULE_FLOPS_UNKNOWN
 };
-static const struct section_column module_flops_columns[MODULE_FLOPS_COLUMNS] = {
+static const struct section module_flops_section = {COLUMNS(
 	[MODULE_FLOPS_DEPTH] = {COLUMN(NUMBER, "depth", "Depth", "0 = root; rows stand in pre-order", .flags = COLUMN_TREE)},
 	[MODULE_FLOPS_MODULE] = {COLUMN(TEXT, "module", "Module", "class and number of the module", .flags = COLUMN_KEY)},
 	[MODULE_FLOPS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it was called, recomputation left out")},
@@ -19,8 +19,7 @@ static const struct section_column module_flops_columns[MODULE_FLOPS_COLUMNS] = 
 	[MODULE_FLOPS_SELF] = {COLUMN(FLOPS, "self_flops", "Own FLOPs", "without the modules inside")},
 	[MODULE_FLOPS_UNKNOWN] = {COLUMN(COUNT, "unknown_ops", "Unknown Ops", "calls of ops inside whose FLOPs are not known, for want of a model or of recorded "
 	                                 "shapes")},
-};
-static const struct section module_flops_section = {.columns = module_flops_columns, .n = MODULE_FLOPS_COLUMNS};
+)};
 
 static void module_flops_put_row(const struct module_flops *x, struct table *t, struct str name, int64_t depth, int64_t flops)
 {

@@ -14,7 +14,7 @@ enum {
 	MODULES_RECOMPUTE_DEV, MODULES_RECOMPUTED, MODULES_OPERATORS, MODULES_TYPE, MODULES_ID, MODULES_COLUMNS
 };
 
-static const struct section_column modules_columns[MODULES_COLUMNS] = {
+static const struct section modules_section = {COLUMNS(
 	[MODULES_DEPTH] = {COLUMN(NUMBER, "depth", "Depth", "0 = root; rows stand in pre-order", .flags = COLUMN_TREE), .by = BY(MODULES_BY_TREE)},
 	[MODULES_MODULE] = {COLUMN(TEXT, "module", "Module Name", "class and number of the module")},
 	[MODULES_DEV_EXCLUSIVE] = {COLUMN(NS, "device_exclusive_ns", "Own Device", "device self, forward and backward together"), .when = WHEN_DEVICE},
@@ -44,8 +44,7 @@ static const struct section_column modules_columns[MODULES_COLUMNS] = {
 	[MODULES_OPERATORS] = {COLUMN(COUNT, "operators", "Operators", "ops called directly by it, all calls together", .flags = COLUMN_DETAIL)},
 	[MODULES_TYPE] = {COLUMN(TEXT, "type", "Type", "class of the module"), .when = WHEN_RECORDED},
 	[MODULES_ID] = {COLUMN(NUMBER, "module_id", "Module Id", "Python module id as recorded", .flags = COLUMN_DETAIL), .when = WHEN_RECORDED},
-};
-static const struct section modules_section = {.columns = modules_columns, .n = MODULES_COLUMNS};
+)};
 
 static const char *const source_text[] = {
 	[MODULES_ANNOTATED] = "modules by the ranges of opscope.torch",

@@ -169,10 +169,10 @@ static bool stack_text(struct str s, struct buf *out)
 
 enum {
 	NVTX_RANGE, NVTX_DOMAIN, NVTX_STYLE, NVTX_PROCESS, NVTX_THREAD, NVTX_STATS, NVTX_SELF = NVTX_STATS + STATS_COLUMNS, NVTX_ON_GPU, NVTX_GPU_OPS, NVTX_GPU_NS,
-	NVTX_PROJECTED, NVTX_KERNELS, NVTX_KERNEL_NS, NVTX_KERNEL_PROJECTED, NVTX_COLUMNS
+	NVTX_PROJECTED, NVTX_KERNELS, NVTX_KERNEL_NS, NVTX_KERNEL_PROJECTED
 };
 
-static const struct section_column nvtx_columns[NVTX_COLUMNS] = {
+static const struct section nvtx_section = {COLUMNS(
 	[NVTX_RANGE] = {COLUMN(TEXT, "range", "Range", "text of the range; of emit_nvtx and argument markers the op; of PyProf's call stacks the frames, innermost last; "
 	                       "ProfilerStep* are all steps", .flags = COLUMN_WIDE)},
 	[NVTX_DOMAIN] = {COLUMN(TEXT, "domain", "Domain", "NVTX domain or category; empty = NVTX's default domain")},
@@ -189,8 +189,7 @@ static const struct section_column nvtx_columns[NVTX_COLUMNS] = {
 	[NVTX_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "kernels launched inside")},
 	[NVTX_KERNEL_NS] = {COLUMN(NS, "kernel_ns", "Kernel time", "sum of their durations", .flags = COLUMN_MINOR)},
 	[NVTX_KERNEL_PROJECTED] = {COLUMN(NS, "kernel_projected_ns", "Kernels projected", "projected, of kernels alone", .flags = COLUMN_DETAIL)},
-};
-static const struct section nvtx_section = {.columns = nvtx_columns, .n = NVTX_COLUMNS};
+)};
 
 static void nvtx_put_name(struct table *out, const struct nvtx_ranges *r, uint32_t name)
 {

@@ -54,10 +54,10 @@ static void op_types_sum_types(struct op_types_types *x, const struct window *w,
 
 enum {
 	OP_TYPES_TYPE, OP_TYPES_DIRECTION, OP_TYPES_OPS, OP_TYPES_CALLS, OP_TYPES_GPU, OP_TYPES_SHARE, OP_TYPES_GPU_MEAN, OP_TYPES_GPU_MIN, OP_TYPES_GPU_MAX, OP_TYPES_CPU,
-	OP_TYPES_CPU_MEAN, OP_TYPES_OVERHEAD, OP_TYPES_IDLE, OP_TYPES_ELIGIBLE, OP_TYPES_TC_SHARE, OP_TYPES_COLUMNS
+	OP_TYPES_CPU_MEAN, OP_TYPES_OVERHEAD, OP_TYPES_IDLE, OP_TYPES_ELIGIBLE, OP_TYPES_TC_SHARE
 };
 
-static const struct section_column op_types_columns[OP_TYPES_COLUMNS] = {
+static const struct section op_types_section = {COLUMNS(
 	[OP_TYPES_TYPE] = {COLUMN(TEXT, "type", "Type", "The op alone; 'backward' where the forward op is not known; the call's name outside ops.")},
 	[OP_TYPES_DIRECTION] = {COLUMN(TEXT, "direction", "Direction", "forward, backward, optimizer; other for API calls outside ops.")},
 	[OP_TYPES_OPS] = {COLUMN(COUNT, "ops", "Ops", "How many ops are of it.", .flags = COLUMN_MINOR)},
@@ -75,8 +75,7 @@ static const struct section_column op_types_columns[OP_TYPES_COLUMNS] = {
 	[OP_TYPES_ELIGIBLE] = {COLUMN(YES_NO, "tc_eligible", "TC Eligible", "Whether it, an op inside it or one of its kernels could use Tensor Cores; empty for calls "
 	                              "outside ops.", .flags = COLUMN_MINOR)},
 	[OP_TYPES_TC_SHARE] = {COLUMN(PERCENT, "tc_pct", "TC %", "Share of its kernel time in kernels that use Tensor Cores; empty where names do not tell.")},
-};
-static const struct section op_types_section = {.columns = op_types_columns, .n = OP_TYPES_COLUMNS};
+)};
 
 static void op_types_own_row(struct table *t, const struct op_types_type_row *r, int64_t all, bool host)
 {

@@ -139,11 +139,11 @@ static void operators_collect_(struct operators_groups *g, const struct window *
 enum {
 	OPERATORS_NAME, OPERATORS_SHAPE, OPERATORS_STACK, OPERATORS_LINE, OPERATORS_CALLS, OPERATORS_DEV_SELF, OPERATORS_DEV_SELF_PCT, OPERATORS_DEV_FORWARD,
 	OPERATORS_DEV_BACKWARD, OPERATORS_DEV_OPTIMIZER, OPERATORS_DEV_TOTAL, OPERATORS_HOST_SELF, OPERATORS_HOST_FORWARD, OPERATORS_HOST_BACKWARD, OPERATORS_HOST_OPTIMIZER,
-	OPERATORS_HOST_TOTAL, OPERATORS_ELIGIBLE, OPERATORS_TC_SELF, OPERATORS_TC_TOTAL, OPERATORS_COLUMNS
+	OPERATORS_HOST_TOTAL, OPERATORS_ELIGIBLE, OPERATORS_TC_SELF, OPERATORS_TC_TOTAL
 };
 
 /* Ops on one line contain each other: totals by line would count the same time again and again. */
-static const struct section_column operators_columns[OPERATORS_COLUMNS] = {
+const struct section operators_section = {COLUMNS(
 	[OPERATORS_NAME] = {COLUMN(TEXT, "name", "Operator", "name of the op as the framework recorded it"), .not_by = BY(OPERATORS_BY_LINE)},
 	[OPERATORS_SHAPE] = {COLUMN(TEXT, "input_shape", "Input shape", "dimensions of its inputs", .flags = COLUMN_WIDE | COLUMN_GROUP), .by = BY(OPERATORS_BY_SHAPE)},
 	[OPERATORS_STACK] = {COLUMN(TEXT, "call_stack", "Call stack", "Python frames, innermost first; of the forward op for ops of the backward pass",
@@ -177,8 +177,7 @@ static const struct section_column operators_columns[OPERATORS_COLUMNS] = {
 	                              .when = WHEN_DEVICE},
 	[OPERATORS_TC_TOTAL] = {COLUMN(PERCENT, "tc_total_pct", "TC total %", "share of device total time in kernels that use Tensor Cores; empty = unknown",
 	                               .flags = COLUMN_MINOR), .not_by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
-};
-const struct section operators_section = {.columns = operators_columns, .n = OPERATORS_COLUMNS};
+)};
 
 static const char *const titles[] = {
 	[OPERATORS_BY_NAME] = "Time by operator",

@@ -29,10 +29,10 @@ static void ops_sum_ops(struct ops_rows_of *r)
 
 enum {
 	OPS_ID, OPS_NAME, OPS_TYPE, OPS_DIRECTION, OPS_SHAPES, OPS_DTYPE, OPS_OPS, OPS_CALLS, OPS_GPU, OPS_SHARE, OPS_GPU_MEAN, OPS_GPU_MIN, OPS_GPU_MAX, OPS_CPU, OPS_CPU_MEAN,
-	OPS_CPU_MIN, OPS_CPU_MAX, OPS_OVERHEAD, OPS_OVERHEAD_MEAN, OPS_IDLE, OPS_IDLE_MEAN, OPS_KERNELS, OPS_ELIGIBLE, OPS_USES, OPS_TC_SHARE, OPS_STACK, OPS_COLUMNS
+	OPS_CPU_MIN, OPS_CPU_MAX, OPS_OVERHEAD, OPS_OVERHEAD_MEAN, OPS_IDLE, OPS_IDLE_MEAN, OPS_KERNELS, OPS_ELIGIBLE, OPS_USES, OPS_TC_SHARE, OPS_STACK
 };
 
-static const struct section_column ops_columns[OPS_COLUMNS] = {
+static const struct section ops_section = {COLUMNS(
 	[OPS_ID] = {COLUMN(TEXT, "op_id", "Op ID", "The op's type and a running number; of several ops the first.", .flags = COLUMN_DETAIL)},
 	[OPS_NAME] = {COLUMN(TEXT, "name", "Op", "The op and where in the model it was called.", .flags = COLUMN_WIDE)},
 	[OPS_TYPE] = {COLUMN(TEXT, "type", "Type", "The op alone; 'backward' where the forward op is not known.", .flags = COLUMN_DETAIL)},
@@ -62,8 +62,7 @@ static const struct section_column ops_columns[OPS_COLUMNS] = {
 	[OPS_USES] = {COLUMN(TEXT, "tc_used", "TC Used", "yes, no, or unknown where names of kernels do not tell.")},
 	[OPS_TC_SHARE] = {COLUMN(PERCENT, "tc_pct", "TC %", "Share of its kernel time in kernels that use Tensor Cores.", .flags = COLUMN_DETAIL)},
 	[OPS_STACK] = {COLUMN(TEXT, "stack", "Stack", "Lines that called it, outermost first, one a line.", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-};
-static const struct section ops_section = {.columns = ops_columns, .n = OPS_COLUMNS};
+)};
 
 static struct str ops_shapes_of(const struct ops_rows_of *r, const struct op *op, struct arena *a)
 {

@@ -76,10 +76,10 @@ static void osrt_collect(struct osrt_calls *c)
 }
 
 enum {
-	OSRT_NAME, OSRT_KIND, OSRT_PROCESS, OSRT_THREAD, OSRT_STATS, OSRT_IDLE = OSRT_STATS + STATS_COLUMNS, OSRT_COLUMNS
+	OSRT_NAME, OSRT_KIND, OSRT_PROCESS, OSRT_THREAD, OSRT_STATS, OSRT_IDLE = OSRT_STATS + STATS_COLUMNS
 };
 
-static const struct section_column osrt_columns[OSRT_COLUMNS] = {
+static const struct section osrt_section = {COLUMNS(
 	[OSRT_NAME] = {COLUMN(TEXT, "name", "Call", "function of the operating system's libraries"), .not_by = BY(OSRT_BY_KIND)},
 	[OSRT_KIND] = {COLUMN(TEXT, "kind", "Kind", "file I/O, network, wait for I/O, lock, sleep, driver, process, memory, thread, other; by the name of the call",
 	                      .flags = COLUMN_KEY)},
@@ -88,8 +88,7 @@ static const struct section_column osrt_columns[OSRT_COLUMNS] = {
 	STATS_COLUMN_LIST(OSRT_STATS),
 	[OSRT_IDLE] = {COLUMN(NS, "idle_ns", "GPU idle", "of the total, the time in which no device worked, in threads that launch device work: what a device may have "
 	                      "been waiting for", .flags = COLUMN_KEY)},
-};
-static const struct section osrt_section = {.columns = osrt_columns, .n = OSRT_COLUMNS};
+)};
 
 static void osrt_put(struct osrt_calls *c, const struct report_args *args, struct table *out)
 {

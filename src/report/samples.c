@@ -95,10 +95,10 @@ static double samples_share(int64_t part, int64_t whole)
 
 enum {
 	SAMPLES_FUNCTION, SAMPLES_SELF, SAMPLES_SELF_SHARE, SAMPLES_SELF_CPU, SAMPLES_TOTAL, SAMPLES_TOTAL_SHARE, SAMPLES_STACK, SAMPLES_PID, SAMPLES_TID,
-	SAMPLES_THREAD_NAME, SAMPLES_N, SAMPLES_SHARE, SAMPLES_CPU, SAMPLES_COLUMNS
+	SAMPLES_THREAD_NAME, SAMPLES_N, SAMPLES_SHARE, SAMPLES_CPU
 };
 
-static const struct section_column samples_columns[SAMPLES_COLUMNS] = {
+static const struct section samples_section = {COLUMNS(
 	[SAMPLES_FUNCTION] = {COLUMN(TEXT, "function", "Function", "its name, and the file that holds it", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_SELF] = {COLUMN(COUNT, "self_samples", "Self", "samples in which it ran itself"), .by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_SELF_SHARE] = {COLUMN(PERCENT, "self_pct", "Self %", "share of all samples", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_FUNCTION)},
@@ -113,8 +113,7 @@ static const struct section_column samples_columns[SAMPLES_COLUMNS] = {
 	[SAMPLES_N] = {COLUMN(COUNT, "samples", "Samples", "how many"), .not_by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all samples", .flags = COLUMN_KEY), .not_by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_CPU] = {COLUMN(NS, "cpu_ns", "CPU", "CPU time that they stand for"), .not_by = BY(SAMPLES_BY_FUNCTION)},
-};
-static const struct section samples_section = {.columns = samples_columns, .n = SAMPLES_COLUMNS};
+)};
 
 static void samples_put_key(const struct samples_groups *g, const struct profile *p, enum samples_grouping by, uint32_t key, struct table *t)
 {

@@ -68,10 +68,10 @@ static struct str tensor_cores_short_name(const void *names, uint32_t name)
 enum {
 	TENSOR_CORES_ID, TENSOR_CORES_NAME, TENSOR_CORES_TYPE, TENSOR_CORES_DIRECTION, TENSOR_CORES_SHAPES, TENSOR_CORES_DTYPE, TENSOR_CORES_POSSIBLE, TENSOR_CORES_CALLS,
 	TENSOR_CORES_TOTAL, TENSOR_CORES_COULD, TENSOR_CORES_USED, TENSOR_CORES_TC, TENSOR_CORES_OTHER, TENSOR_CORES_UNKNOWN, TENSOR_CORES_SHARE, TENSOR_CORES_KERNELS,
-	TENSOR_CORES_TC_KERNELS, TENSOR_CORES_TC_NAMES, TENSOR_CORES_OTHER_NAMES, TENSOR_CORES_UNKNOWN_NAMES, TENSOR_CORES_COLUMNS
+	TENSOR_CORES_TC_KERNELS, TENSOR_CORES_TC_NAMES, TENSOR_CORES_OTHER_NAMES, TENSOR_CORES_UNKNOWN_NAMES
 };
 
-static const struct section_column tensor_cores_columns[TENSOR_CORES_COLUMNS] = {
+static const struct section tensor_cores_section = {COLUMNS(
 	[TENSOR_CORES_ID] = {COLUMN(TEXT, "op_id", "Op ID", "The op's type and a running number.", .flags = COLUMN_DETAIL)},
 	[TENSOR_CORES_NAME] = {COLUMN(TEXT, "name", "Op", "The op and where in the model it was called.", .flags = COLUMN_WIDE | COLUMN_PATH)},
 	[TENSOR_CORES_TYPE] = {COLUMN(TEXT, "type", "Type", "The op alone.", .flags = COLUMN_DETAIL)},
@@ -97,8 +97,7 @@ static const struct section_column tensor_cores_columns[TENSOR_CORES_COLUMNS] = 
 	[TENSOR_CORES_TC_NAMES] = {COLUMN(TEXT, "tc_kernel_names", "TC Kernels", "Short names.", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
 	[TENSOR_CORES_OTHER_NAMES] = {COLUMN(TEXT, "non_tc_kernel_names", "Other Kernels", "Short names.", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
 	[TENSOR_CORES_UNKNOWN_NAMES] = {COLUMN(TEXT, "unknown_kernel_names", "Unknown Kernels", "Short names.", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-};
-static const struct section tensor_cores_section = {.columns = tensor_cores_columns, .n = TENSOR_CORES_COLUMNS};
+)};
 
 /* By what it does; else by the model of what it should take, of a backward op by that of its forward op. */
 static struct str possible(const struct tensor_cores_eligible *x, const struct op *op, bool used)

@@ -4,9 +4,9 @@
 #include "query/report.h"
 #include "report/parts/key_groups.h"
 
-enum { TOTAL_NAME, TOTAL_CALLS, TOTAL_HOST_SELF, TOTAL_DEV_SELF, TOTAL_CPU_MEM_SELF, TOTAL_DEV_MEM_SELF, TOTAL_FLOPS, TOTAL_UNKNOWN, TOTAL_COLUMNS };
+enum { TOTAL_NAME, TOTAL_CALLS, TOTAL_HOST_SELF, TOTAL_DEV_SELF, TOTAL_CPU_MEM_SELF, TOTAL_DEV_MEM_SELF, TOTAL_FLOPS, TOTAL_UNKNOWN };
 
-static const struct section_column total_average_columns[TOTAL_COLUMNS] = {
+static const struct section total_average_section = {COLUMNS(
 	[TOTAL_NAME] = {COLUMN(TEXT, "name", "Name", "Total", .flags = COLUMN_KEY)},
 	[TOTAL_CALLS] = {COLUMN(COUNT, "calls", "Events", "ops, annotations and API calls")},
 	[TOTAL_HOST_SELF] = {COLUMN(NS, "host_self_ns", "Host", "time on the host inside events: the sum of their own times")},
@@ -17,8 +17,7 @@ static const struct section_column total_average_columns[TOTAL_COLUMNS] = {
 	                        "more than 2^63"), .when = WHEN_SHAPES},
 	[TOTAL_UNKNOWN] = {COLUMN(COUNT, "flops_unknown", "FLOPs unknown", "calls of ops whose FLOPs are not known, for want of a model or of recorded shapes"),
 	                          .when = WHEN_SHAPES},
-};
-static const struct section total_average_section = {.columns = total_average_columns, .n = TOTAL_COLUMNS};
+)};
 
 struct flops {
 	int64_t sum;      /* -1: does not fit */

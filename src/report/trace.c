@@ -73,16 +73,15 @@ static void set_kinds(struct table *t, unsigned col, uint32_t kinds, uint8_t pha
 		table_set_str_copy(t, col, (struct str){text, n});
 }
 
-enum { TRACE_CATEGORY, TRACE_PHASE, TRACE_MEANING, TRACE_KINDS, TRACE_EVENTS, TRACE_COLUMNS };
+enum { TRACE_CATEGORY, TRACE_PHASE, TRACE_MEANING, TRACE_KINDS, TRACE_EVENTS };
 
-static const struct section_column trace_columns[TRACE_COLUMNS] = {
+static const struct section trace_section = {COLUMNS(
 	[TRACE_CATEGORY] = {COLUMN(TEXT, "category", "Category", "as written in the input")},
 	[TRACE_PHASE] = {COLUMN(TEXT, "phase", "Phase", "`ph` of the event")},
 	[TRACE_MEANING] = {COLUMN(TEXT, "meaning", "Meaning", "what that phase is")},
 	[TRACE_KINDS] = {COLUMN(TEXT, "kinds", "Taken For", "what the events of this category are in the reports")},
 	[TRACE_EVENTS] = {COLUMN(COUNT, "events", "Events", "how many the input holds")},
-};
-static const struct section trace_section = {.columns = trace_columns, .n = TRACE_COLUMNS};
+)};
 
 static int put_counts(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
@@ -135,10 +134,10 @@ static struct track_sum *sum_tracks(const struct profile *p)
 
 enum {
 	TRACKS_PROCESS, TRACKS_THREAD, TRACKS_PROCESS_NAME, TRACKS_THREAD_NAME, TRACKS_OPS, TRACKS_ANNOTATIONS, TRACKS_PYTHON, TRACKS_CALLS, TRACKS_DEVICE,
-	TRACKS_MEMORY, TRACKS_START, TRACKS_COVERS, TRACKS_COLUMNS
+	TRACKS_MEMORY, TRACKS_START, TRACKS_COVERS
 };
 
-static const struct section_column tracks_columns[TRACKS_COLUMNS] = {
+static const struct section tracks_section = {.name = "tracks", .title = "Threads and streams", COLUMNS(
 	[TRACKS_PROCESS] = {COLUMN(TEXT, "process", "Process", "process id, or the device of a stream")},
 	[TRACKS_THREAD] = {COLUMN(TEXT, "thread", "Thread", "thread id, or the stream")},
 	[TRACKS_PROCESS_NAME] = {COLUMN(TEXT, "process_name", "Process Name", "as recorded")},
@@ -151,8 +150,7 @@ static const struct section_column tracks_columns[TRACKS_COLUMNS] = {
 	[TRACKS_MEMORY] = {COLUMN(COUNT, "memory_events", "Memory", "allocations and frees")},
 	[TRACKS_START] = {COLUMN(TIME, "start_ns", "Start", "first moment", .flags = COLUMN_DETAIL)},
 	[TRACKS_COVERS] = {COLUMN(NS, "span_ns", "Covers", "from its first moment to its last")},
-};
-static const struct section tracks_section = {.name = "tracks", .title = "Threads and streams", .columns = tracks_columns, .n = TRACKS_COLUMNS};
+)};
 
 static void put_tracks(const struct profile *p, const struct report_args *args, const struct track_sum *sum, struct table *out)
 {
@@ -179,14 +177,12 @@ static void put_tracks(const struct profile *p, const struct report_args *args, 
 
 /* --- settings --------------------------------------------------------------------------------------------------- */
 
-enum { SETTINGS_KEY, SETTINGS_VALUE, SETTINGS_COLUMNS };
+enum { SETTINGS_KEY, SETTINGS_VALUE };
 
-static const struct section_column settings_columns[SETTINGS_COLUMNS] = {
+static const struct section settings_section = {.name = "settings", .title = "Settings of the profiler and facts about the run", COLUMNS(
 	[SETTINGS_KEY] = {COLUMN(TEXT, "key", "Setting", "name in the input")},
 	[SETTINGS_VALUE] = {COLUMN(TEXT, "value", "Value", "as recorded", .flags = COLUMN_WIDE)},
-};
-static const struct section settings_section = {.name = "settings", .title = "Settings of the profiler and facts about the run",
-                                                .columns = settings_columns, .n = SETTINGS_COLUMNS};
+)};
 
 static void put_settings(const struct profile *p, const struct report_args *args, struct table *out)
 {
@@ -265,15 +261,14 @@ static void count_items(const struct profile *p, uint64_t has[N_ITEMS])
 	has[HAS_DISTRIBUTED] = profile_meta(p, "distributedInfo", &text) && text.n > 2;
 }
 
-enum { CONTENTS_WHAT, CONTENTS_EVENTS, CONTENTS_USED_BY, CONTENTS_HOW, CONTENTS_COLUMNS };
+enum { CONTENTS_WHAT, CONTENTS_EVENTS, CONTENTS_USED_BY, CONTENTS_HOW };
 
-static const struct section_column contents_columns[CONTENTS_COLUMNS] = {
+static const struct section contents_section = {.name = "contents", .title = "What is recorded, and what for", COLUMNS(
 	[CONTENTS_WHAT] = {COLUMN(TEXT, "what", "What", "a kind of record")},
 	[CONTENTS_EVENTS] = {COLUMN(COUNT, "events", "Events", "how many there are")},
 	[CONTENTS_USED_BY] = {COLUMN(TEXT, "used_by", "Used By", "reports, or parts of them, that need it")},
 	[CONTENTS_HOW] = {COLUMN(TEXT, "how_to_record", "To Record It", "only where there are none", .flags = COLUMN_WIDE)},
-};
-static const struct section contents_section = {.name = "contents", .title = "What is recorded, and what for", .columns = contents_columns, .n = CONTENTS_COLUMNS};
+)};
 
 static unsigned put_contents(const struct profile *p, const struct report_args *args, struct table *out)
 {

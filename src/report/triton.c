@@ -4,10 +4,10 @@
 
 enum {
 	TRITON_KERNEL, TRITON_OP, TRITON_TOTAL, TRITON_CALLS, TRITON_MEAN, TRITON_MIN, TRITON_MAX, TRITON_FILE, TRITON_HASH, TRITON_BACKEND, TRITON_GRID,
-	TRITON_WARPS, TRITON_STAGES, TRITON_PARAMETERS, TRITON_COLUMNS
+	TRITON_WARPS, TRITON_STAGES, TRITON_PARAMETERS
 };
 
-static const struct section_column triton_columns[TRITON_COLUMNS] = {
+static const struct section triton_section = {COLUMNS(
 	[TRITON_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "name of the device kernel", .flags = COLUMN_KERNEL)},
 	[TRITON_OP] = {COLUMN(TEXT, "operator", "Operator", "op that launched it", .flags = COLUMN_DETAIL)},
 	[TRITON_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of its durations", .flags = COLUMN_KEY)},
@@ -22,8 +22,7 @@ static const struct section_column triton_columns[TRITON_COLUMNS] = {
 	[TRITON_WARPS] = {COLUMN(TEXT, "num_warps", "Warps", "warps of a program")},
 	[TRITON_STAGES] = {COLUMN(TEXT, "num_stages", "Stages", "software pipeline stages")},
 	[TRITON_PARAMETERS] = {COLUMN(TEXT, "kernel_kwargs", "Parameters", "compile-time parameters", .flags = COLUMN_WIDE | COLUMN_MINOR)},
-};
-static const struct section triton_section = {.columns = triton_columns, .n = TRITON_COLUMNS};
+)};
 
 /* Arguments that the compiler writes on the launching op: of the columns from TRITON_FILE on. */
 static const enum arg_key triton_arguments[] = {

@@ -17,7 +17,7 @@ enum {
 	PYPROF_REPORT_SUB, PYPROF_REPORT_MOD, PYPROF_REPORT_OP, PYPROF_REPORT_KERNEL, PYPROF_REPORT_PARAMS, PYPROF_REPORT_SIL, PYPROF_REPORT_TC,
 	PYPROF_REPORT_DEVICE, PYPROF_REPORT_STREAM, PYPROF_REPORT_GRID, PYPROF_REPORT_BLOCK, PYPROF_REPORT_FLOPS, PYPROF_REPORT_BYTES, PYPROF_REPORT_COMPAT,
 	PYPROF_REPORT_START = PYPROF_REPORT_COMPAT, PYPROF_REPORT_OPS, PYPROF_REPORT_CLASS, PYPROF_REPORT_TFLOPS, PYPROF_REPORT_GBPS, PYPROF_REPORT_LINE,
-	PYPROF_REPORT_NAME, PYPROF_REPORT_WHY, PYPROF_REPORT_COLUMNS
+	PYPROF_REPORT_NAME, PYPROF_REPORT_WHY
 };
 
 /* PyProf's columns and headers (its output.py). */
@@ -44,7 +44,7 @@ static const struct column compat_columns[PYPROF_REPORT_COMPAT] = {
 	[PYPROF_REPORT_BYTES] = {.id = "bytes", .title = "Bytes", .help = "as Python prints it", .type = CELL_STR},
 };
 
-static const struct section_column pyprof_report_columns[PYPROF_REPORT_COLUMNS] = {
+static const struct section pyprof_report_section = {COLUMNS(
 	[PYPROF_REPORT_IDX] = {COLUMN(NUMBER, "idx", "Idx", "number of the kernel in the order of launches, from 1")},
 	[PYPROF_REPORT_SEQ] = {COLUMN(TEXT, "seq", "SeqId", "autograd's sequence number of the op", .flags = COLUMN_DETAIL)},
 	[PYPROF_REPORT_ALTSEQ] = {COLUMN(TEXT, "altseq", "AltSeqId", "sequence numbers of the ops inside it around the launch", .flags = COLUMN_DETAIL)},
@@ -77,8 +77,7 @@ static const struct section_column pyprof_report_columns[PYPROF_REPORT_COLUMNS] 
 	[PYPROF_REPORT_LINE] = {COLUMN(TEXT, "line", "Line", "innermost line of the user's program", .flags = COLUMN_KEY | COLUMN_PATH)},
 	[PYPROF_REPORT_NAME] = {COLUMN(TEXT, "kernel_name", "Kernel Name", "full name", .flags = COLUMN_DETAIL | COLUMN_WIDE)},
 	[PYPROF_REPORT_WHY] = {COLUMN(TEXT, "why", "Unknown Because", "why FLOPs or bytes are unknown", .flags = COLUMN_DETAIL)},
-};
-static const struct section pyprof_report_section = {.columns = pyprof_report_columns, .n = PYPROF_REPORT_COLUMNS};
+)};
 
 /* The kernels of one call of an op. */
 struct pyprof_report_call {

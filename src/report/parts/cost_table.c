@@ -22,7 +22,7 @@ enum {
 	COST_TABLE_OF_ONE_CLASS = BY(COST_BY_GEMM) | BY(COST_BY_CONV) | BY(COST_BY_ATTENTION),
 };
 
-static const struct section_column cost_table_columns[COST_TABLE_COLUMNS] = {
+const struct section cost_section = {COLUMNS(
 	[COST_TABLE_OP] = {COLUMN(TEXT, "op", "Op", "name of the op", .flags = COLUMN_KEY), .not_by = BY(COST_BY_KERNEL)},
 	[COST_TABLE_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KEY), .by = BY(COST_BY_KERNEL)},
 	[COST_TABLE_DIRECTION] = {COLUMN(TEXT, "direction", "Dir", "forward, backward or optimizer"), .not_by = BY(COST_BY_KERNEL)},
@@ -71,8 +71,7 @@ static const struct section_column cost_table_columns[COST_TABLE_COLUMNS] = {
 	[COST_TABLE_KERNELS] = {COLUMN(TEXT, "kernels", "Kernels", "its kernels, most time first, the first three", .flags = COLUMN_WIDE | COLUMN_DETAIL | COLUMN_KERNEL),
 	                               .not_by = BY(COST_BY_KERNEL)},
 	[COST_TABLE_UNKNOWN] = {COLUMN(TEXT, "unknown", "Unknown", "why FLOPs or bytes are unknown", .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_RECORDED},
-};
-const struct section cost_section = {.columns = cost_table_columns, .n = COST_TABLE_COLUMNS};
+)};
 
 static const char *const tri_text[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
 

@@ -14,10 +14,10 @@ enum {
 	KERNEL_CALLS_STEP, KERNEL_CALLS_OP_ID, KERNEL_CALLS_OP, KERNEL_CALLS_DIRECTION, KERNEL_CALLS_TYPE, KERNEL_CALLS_OPERATOR, KERNEL_CALLS_KERNEL,
 	KERNEL_CALLS_DEVICE, KERNEL_CALLS_STREAM, KERNEL_CALLS_START, KERNEL_CALLS_DUR, KERNEL_CALLS_CALL_START, KERNEL_CALLS_CALL_DUR, KERNEL_CALLS_WAIT,
 	KERNEL_CALLS_TC, KERNEL_CALLS_GRID, KERNEL_CALLS_BLOCK, KERNEL_CALLS_DTYPE, KERNEL_CALLS_INPUTS, KERNEL_CALLS_PARAMS, KERNEL_CALLS_OUTPUTS,
-	KERNEL_CALLS_NAME, KERNEL_CALLS_COLUMNS
+	KERNEL_CALLS_NAME
 };
 
-static const struct section_column kernel_calls_columns[KERNEL_CALLS_COLUMNS] = {
+const struct section kernel_calls_section = {.by = BY(KERNELS_BY_INSTANCE), COLUMNS(
 	[KERNEL_CALLS_STEP] = {COLUMN(NUMBER, "step", "Step", "number of the step in which it was launched; empty = in none")},
 	[KERNEL_CALLS_OP_ID] = {COLUMN(TEXT, "op_id", "Op ID", "the op's type and a running number, as in `ops`", .flags = COLUMN_DETAIL)},
 	[KERNEL_CALLS_OP] = {COLUMN(TEXT, "op", "Op", "the op that it belongs to: the outermost, with its place in the model, as in `ops`; empty = none",
@@ -43,8 +43,7 @@ static const struct section_column kernel_calls_columns[KERNEL_CALLS_COLUMNS] = 
 	[KERNEL_CALLS_OUTPUTS] = {COLUMN(TEXT, "output_shapes", "Output shapes", "of the op, where they follow from what was recorded",
 	                                 .flags = COLUMN_WIDE | COLUMN_DETAIL)},
 	[KERNEL_CALLS_NAME] = {COLUMN(TEXT, "kernel_name", "Kernel name", "full name", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-};
-const struct section kernel_calls_section = {.columns = kernel_calls_columns, .n = KERNEL_CALLS_COLUMNS, .by = BY(KERNELS_BY_INSTANCE)};
+)};
 
 struct kernel_calls_calls {
 	const struct profile *p;

@@ -172,16 +172,15 @@ static void memory_peak_put_device(struct table *t, unsigned col, int device)
 		table_set_fmt(t, col, "GPU%d", device);
 }
 
-enum { MEMORY_HELD_DEVICE, MEMORY_HELD_CATEGORY, MEMORY_HELD_BYTES, MEMORY_HELD_SHARE, MEMORY_HELD_BLOCKS, MEMORY_HELD_COLUMNS };
+enum { MEMORY_HELD_DEVICE, MEMORY_HELD_CATEGORY, MEMORY_HELD_BYTES, MEMORY_HELD_SHARE, MEMORY_HELD_BLOCKS };
 
-static const struct section_column memory_held_columns[MEMORY_HELD_COLUMNS] = {
+const struct section memory_held_section = {.name = "held", .title = "Held at the peak, by what it is for", COLUMNS(
 	[MEMORY_HELD_DEVICE] = {COLUMN(TEXT, "device", "Device", "CPU or GPU and its ordinal")},
 	[MEMORY_HELD_CATEGORY] = {COLUMN(TEXT, "category", "Category", "what the memory is for, in torch's words (report memory-categories); or why that is not known")},
 	[MEMORY_HELD_BYTES] = {COLUMN(BYTES, "bytes", "Held", "at the peak", .flags = COLUMN_KEY)},
 	[MEMORY_HELD_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all that is held then")},
 	[MEMORY_HELD_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "allocated or freed in the recording; 0 = held without a record of its own")},
-};
-const struct section memory_held_section = {.name = "held", .title = "Held at the peak, by what it is for", .columns = memory_held_columns, .n = MEMORY_HELD_COLUMNS};
+)};
 
 static void put_kinds(const struct memory_peak_held *h, struct table *t)
 {
@@ -205,10 +204,10 @@ static void put_kinds(const struct memory_peak_held *h, struct table *t)
 
 enum {
 	MEMORY_HELD_OP_DEVICE, MEMORY_HELD_OP_OPERATOR, MEMORY_HELD_OP_LINE, MEMORY_HELD_OP_CATEGORY, MEMORY_HELD_OP_BYTES, MEMORY_HELD_OP_SHARE, MEMORY_HELD_OP_BLOCKS,
-	MEMORY_HELD_OP_LARGEST, MEMORY_HELD_OP_COLUMNS
+	MEMORY_HELD_OP_LARGEST
 };
 
-static const struct section_column memory_held_op_columns[MEMORY_HELD_OP_COLUMNS] = {
+const struct section memory_held_by_op_section = {.name = "held_by_op", .title = "Held at the peak, by what allocated it", COLUMNS(
 	[MEMORY_HELD_OP_DEVICE] = {COLUMN(TEXT, "device", "Device", "CPU or GPU and its ordinal")},
 	[MEMORY_HELD_OP_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "innermost op around the allocation, of aten::empty and its kin the op around it first",
 	                                    .flags = COLUMN_KEY)},
@@ -218,9 +217,7 @@ static const struct section_column memory_held_op_columns[MEMORY_HELD_OP_COLUMNS
 	[MEMORY_HELD_OP_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all that is held then")},
 	[MEMORY_HELD_OP_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "how many")},
 	[MEMORY_HELD_OP_LARGEST] = {COLUMN(BYTES, "largest_bytes", "Largest", "block")},
-};
-const struct section memory_held_by_op_section = {.name = "held_by_op", .title = "Held at the peak, by what allocated it", .columns = memory_held_op_columns,
-                                                  .n = MEMORY_HELD_OP_COLUMNS};
+)};
 
 static void memory_peak_put_ops(const struct memory_peak_held *h, struct table *t)
 {
