@@ -95,11 +95,8 @@ static int64_t message_bytes(const struct cost *c)
 static struct comm_row *comm_row_at(struct comm *x, const struct comm_key *k)
 {
 	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)k, sizeof *k) - 1;
-	if (x->keys.n > before) {
-		MEM_GROW(x->v, x->cap, at + 1);
-		x->v[at] = (struct comm_row){.key = *k, .min = INT64_MAX};
-		x->n = at + 1;
-	}
+	if (x->keys.n > before)
+		MEM_PUSH(x->v, x->n, x->cap, (struct comm_row){.key = *k, .min = INT64_MAX});
 	return &x->v[at];
 }
 

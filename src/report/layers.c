@@ -50,11 +50,8 @@ static uint32_t layers_row_at(struct layers_rows_of *r, char kind, struct str na
 	buf_str(&key, name);
 	uint32_t at = intern_put(&r->keys, key.p, key.n) - 1;
 	buf_release(&key);
-	if (at >= r->n) {
-		MEM_GROW(r->v, r->cap, at + 1);
-		r->v[at] = (struct layers_row){.layer = layer};
-		r->n = at + 1;
-	}
+	if (at == r->n)
+		MEM_PUSH(r->v, r->n, r->cap, (struct layers_row){.layer = layer});
 	return at;
 }
 

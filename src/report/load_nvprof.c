@@ -2,6 +2,7 @@
  * kernels whose launching runtime call lies strictly inside it, on whatever thread (torch/autograd/profiler.py). O(n log n). */
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "query/report.h"
 
@@ -163,19 +164,11 @@ static void ends_add(struct ends *x, const struct load_nvprof_launchers *l, uint
 
 static void ends_before(const struct ends *x, int64_t time_ns, uint64_t *kernels, int64_t *ns)
 {
-	uint32_t low = 0, high = x->n;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (x->end_ns[middle] < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	*kernels = 0;
 	*ns = 0;
-	for (; low; low -= low & -low) {
-		*kernels += x->kernels[low];
-		*ns += x->ns[low];
+	for (uint32_t i = FIRST_WHERE(k, 0, x->n, x->end_ns[k] >= time_ns); i; i -= i & -i) {
+		*kernels += x->kernels[i];
+		*ns += x->ns[i];
 	}
 }
 

@@ -90,8 +90,7 @@ static void path_up_to(struct path *at, struct operators_groups *g, uint32_t par
 
 static void path_down(struct path *at, struct operators_groups *g, uint32_t node, const struct operators_group *row)
 {
-	MEM_GROW(at->v, at->cap, at->n + 1);
-	at->v[at->n++] = (struct path_node){node, row ? (uint32_t)(row - g->v) : ROW_NONE};
+	MEM_PUSH(at->v, at->n, at->cap, (struct path_node){node, row ? (uint32_t)(row - g->v) : ROW_NONE});
 	if (row)
 		g->v[row - g->v].open++;
 }

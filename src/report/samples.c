@@ -1,6 +1,7 @@
 /* Samples of stacks (opscope record --sample=cpu): by function, whole stack or thread. */
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "query/report.h"
 
 #include <stdlib.h>
@@ -81,11 +82,7 @@ static void samples_count(struct samples_groups *g, const struct profile *p, enu
 static int samples_compare(const void *x, const void *y)
 {
 	const struct samples_group *a = x, *b = y;
-	if (a->self != b->self)
-		return a->self > b->self ? -1 : 1;
-	if (a->total != b->total)
-		return a->total > b->total ? -1 : 1;
-	return (a->key > b->key) - (a->key < b->key);
+	return COMPARE(b->self, a->self) ?: COMPARE(b->total, a->total) ?: COMPARE(a->key, b->key);
 }
 
 static double samples_share(int64_t part, int64_t whole)

@@ -6,6 +6,7 @@
 #include "analysis/tree/optree.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "query/op_sums.h"
 #include "report/parts/kernel_groups.h"
@@ -58,15 +59,8 @@ struct kernel_calls_calls {
 /* The step whose host range contains this moment; ROW_NONE. */
 static uint32_t kernel_calls_step_at(const struct steps *s, int64_t at)
 {
-	uint32_t lo = 0, hi = s->whole_trace ? 0 : s->total;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (s->v[mid].host_start_ns <= at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && at < s->v[lo - 1].host_end_ns ? lo - 1 : ROW_NONE;
+	uint32_t later = FIRST_WHERE(i, 0, s->whole_trace ? 0 : s->total, s->v[i].host_start_ns > at);
+	return later && at < s->v[later - 1].host_end_ns ? later - 1 : ROW_NONE;
 }
 
 static void put_three(struct kernel_calls_calls *x, unsigned col, int32_t a, int32_t b, int32_t c)

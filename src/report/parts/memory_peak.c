@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/round.h"
+#include "base/sort.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,11 +55,8 @@ static const char *kind_text(const struct memory_peak_held *h, unsigned kind)
 static void memory_peak_add(struct memory_peak_held *h, struct memory_peak_key k, int64_t bytes, uint64_t blocks)
 {
 	uint32_t before = h->keys.n, at = intern_put(&h->keys, (const char *)&k, sizeof k) - 1;
-	if (h->keys.n > before) {
-		MEM_GROW(h->v, h->cap, at + 1);
-		h->v[at] = (struct memory_peak_group){.key = k};
-		h->n = at + 1;
-	}
+	if (h->keys.n > before)
+		MEM_PUSH(h->v, h->n, h->cap, (struct memory_peak_group){.key = k});
 	struct memory_peak_group *g = &h->v[at];
 	g->blocks += blocks;
 	g->bytes += bytes;
@@ -159,9 +157,7 @@ static void memory_peak_collect(struct memory_peak_held *h, uint32_t at)
 static int memory_peak_by_bytes(const void *a, const void *b)
 {
 	const struct memory_peak_group *x = a, *y = b;
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	return memcmp(&x->key, &y->key, sizeof x->key);
+	return COMPARE(y->bytes, x->bytes) ?: memcmp(&x->key, &y->key, sizeof x->key);
 }
 
 static void memory_peak_put_device(struct table *t, unsigned col, int device)
