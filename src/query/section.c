@@ -197,11 +197,8 @@ struct section_entry *section_entries(const struct report *r, unsigned *n)
 	struct section_entry *list = NULL, e;
 	unsigned cap = 0;
 	*n = 0;
-	while (section_walk_next(&w, &e)) {
-		if (section_is_listed(list, *n, &e))
-			continue;
-		MEM_GROW(list, cap, *n + 1);
-		list[(*n)++] = e;
-	}
+	while (section_walk_next(&w, &e))
+		if (!section_is_listed(list, *n, &e))
+			MEM_PUSH(list, *n, cap, e);
 	return list;
 }

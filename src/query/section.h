@@ -1,13 +1,12 @@
 /* The tables of a report, declared: each section lists all columns that it can have, and what each takes to be there. Help, the
  * docs and --columns read the lists; run() starts a section and puts values by column number.
  *
- *   enum { WAITS_NAME, WAITS_DEVICE, WAITS_STATS, WAITS_COLUMNS = WAITS_STATS + STATS_COLUMNS };
- *   static const struct section_column waits_columns[WAITS_COLUMNS] = {
- *           [WAITS_NAME] = {COLUMN(.id = "name", .title = "Wait", .help = "what was waited for", .type = CELL_STR)},
- *           [WAITS_DEVICE] = {COLUMN(.id = "device", ...), .by = BY(WAITS_BY_STREAM)},
+ *   enum { WAITS_NAME, WAITS_DEVICE, WAITS_STATS };
+ *   static const struct section waits_section = {COLUMNS(
+ *           [WAITS_NAME] = {COLUMN(TEXT, "name", "Wait", "what was waited for", .flags = COLUMN_KEY)},
+ *           [WAITS_DEVICE] = {COLUMN(TEXT, "device", ...), .by = BY(WAITS_BY_STREAM)},
  *           STATS_COLUMN_LIST(WAITS_STATS),
- *   };
- *   static const struct section waits_section = {.columns = waits_columns, .n = WAITS_COLUMNS};
+ *   )};
  *
  *   section_start(&waits_section, args, 0, out);
  *   table_row(out);
@@ -39,9 +38,27 @@ enum section_when {
 	SECTION_WHENS(SECTION_WHEN_)
 };
 
-#define COLUMN(...) .column = {__VA_ARGS__}
+/* A column: what it holds (COLUMN_OF_...), id, title and help; behind them what else struct column has, as .flags = COLUMN_KEY. */
+#define COLUMN(holds, id_, title_, help_, ...) .column = {.id = id_, .title = title_, .help = help_, COLUMN_OF_##holds, __VA_ARGS__}
+#define COLUMN_OF_TEXT .type = CELL_STR
+#define COLUMN_OF_YES_NO .type = CELL_BOOL
+#define COLUMN_OF_NUMBER .type = CELL_I64
+#define COLUMN_OF_COUNT .type = CELL_I64, .unit = UNIT_COUNT
+#define COLUMN_OF_NS .type = CELL_I64, .unit = UNIT_NS
+#define COLUMN_OF_TIME .type = CELL_I64, .unit = UNIT_TIME_NS
+#define COLUMN_OF_BYTES .type = CELL_I64, .unit = UNIT_BYTES
+#define COLUMN_OF_FLOPS .type = CELL_I64, .unit = UNIT_FLOPS
+#define COLUMN_OF_REAL .type = CELL_F64
+#define COLUMN_OF_PERCENT .type = CELL_F64, .unit = UNIT_PERCENT
+#define COLUMN_OF_MEAN_NS .type = CELL_F64, .unit = UNIT_NS
+#define COLUMN_OF_MEAN_BYTES .type = CELL_F64, .unit = UNIT_BYTES
 /* .by of a column that the grouping with this number (report_variant.by) has; BY(a) | BY(b) of two. */
 #define BY(number) (1u << (number))
+
+/* All columns of a section, as initialisers of an array by column number. */
+#define COLUMNS(...)                                                                                    \
+	.columns = (const struct section_column[]){__VA_ARGS__},                                        \
+	.n = sizeof((const struct section_column[]){__VA_ARGS__}) / sizeof(struct section_column)
 
 struct section_column {
 	struct column column;

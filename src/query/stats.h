@@ -47,17 +47,15 @@ double stats_stddev(const struct stats *s, uint32_t group);
 /* The columns of a group; in a list of columns (query/section.h) as STATS_COLUMN_LIST(number of the first). */
 enum { STATS_CALLS, STATS_TOTAL, STATS_SHARE, STATS_MEAN, STATS_MEDIAN, STATS_MIN, STATS_MAX, STATS_SD, STATS_COLUMNS };
 #define STATS_COLUMN_LIST(first)                                                                                                                      \
-	[(first) + STATS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often", .type = CELL_I64, .unit = UNIT_COUNT)},                             \
-	[(first) + STATS_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum of the durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},  \
-	[(first) + STATS_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "total / total of all rows", .type = CELL_F64, .unit = UNIT_PERCENT,           \
-	                                  .flags = COLUMN_KEY)},                                                                                              \
-	[(first) + STATS_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS)},                             \
-	[(first) + STATS_MEDIAN] = {COLUMN(.id = "median_ns", .title = "Median", .help = "median duration; of an even number the mean of the two in the middle",        \
-	                                   .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},                                                         \
-	[(first) + STATS_MIN] = {COLUMN(.id = "min_ns", .title = "Min", .help = "shortest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},         \
-	[(first) + STATS_MAX] = {COLUMN(.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},          \
-	[(first) + STATS_SD] = {COLUMN(.id = "stddev_ns", .title = "Std dev", .help = "standard deviation of the durations as a sample (n - 1); 0 of one",              \
-	                               .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)}
+	[(first) + STATS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often")},                                                                      \
+	[(first) + STATS_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of the durations", .flags = COLUMN_KEY)},                                      \
+	[(first) + STATS_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / total of all rows", .flags = COLUMN_KEY)},                         \
+	[(first) + STATS_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean", "mean duration")},                                                                \
+	[(first) + STATS_MEDIAN] = {COLUMN(MEAN_NS, "median_ns", "Median", "median duration; of an even number the mean of the two in the middle",     \
+	                                   .flags = COLUMN_MINOR)},                                                                                    \
+	[(first) + STATS_MIN] = {COLUMN(NS, "min_ns", "Min", "shortest duration", .flags = COLUMN_MINOR)},                                             \
+	[(first) + STATS_MAX] = {COLUMN(NS, "max_ns", "Max", "longest duration", .flags = COLUMN_MINOR)},                                              \
+	[(first) + STATS_SD] = {COLUMN(MEAN_NS, "stddev_ns", "Std dev", "standard deviation of the durations as a sample (n - 1); 0 of one", .flags = COLUMN_DETAIL)}
 
 /* Puts them in the row that was begun last. */
 void stats_put(struct table *t, unsigned first, struct stats *s, uint32_t group);

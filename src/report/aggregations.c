@@ -5,35 +5,29 @@
 
 enum {
 	AGGREGATIONS_ID, AGGREGATIONS_NAME, AGGREGATIONS_MADE_BY, AGGREGATIONS_CREATED, AGGREGATIONS_KEY_OP, AGGREGATIONS_STEPS, AGGREGATIONS_FIRST, AGGREGATIONS_LAST,
-	AGGREGATIONS_AGGREGATED, AGGREGATIONS_TOTAL, AGGREGATIONS_WALL, AGGREGATIONS_BUSY, AGGREGATIONS_TC, AGGREGATIONS_TABLES, AGGREGATIONS_ROWS, AGGREGATIONS_MISSING,
-	AGGREGATIONS_COLUMNS
+	AGGREGATIONS_AGGREGATED, AGGREGATIONS_TOTAL, AGGREGATIONS_WALL, AGGREGATIONS_BUSY, AGGREGATIONS_TC, AGGREGATIONS_TABLES, AGGREGATIONS_ROWS, AGGREGATIONS_MISSING
 };
 
-static const struct section_column aggregations_columns[AGGREGATIONS_COLUMNS] = {
-	[AGGREGATIONS_ID] = {COLUMN(.id = "aggregation", .title = "No.", .help = "its number, for --aggregation=N", .type = CELL_I64)},
-	[AGGREGATIONS_NAME] = {COLUMN(.id = "name", .title = "Name", .help = "as it was called", .type = CELL_STR)},
-	[AGGREGATIONS_MADE_BY] = {COLUMN(.id = "made_by", .title = "Made by", .help = "program and version", .type = CELL_STR)},
-	[AGGREGATIONS_CREATED] = {COLUMN(.id = "created", .title = "Created", .help = "when it was made", .type = CELL_STR)},
-	[AGGREGATIONS_KEY_OP] = {COLUMN(.id = "key_op", .title = "Key op", .help = "the op that was said to mark steps; none: the program found them by its own rules",
-	                                .type = CELL_STR)},
-	[AGGREGATIONS_STEPS] = {COLUMN(.id = "steps", .title = "Steps", .help = "which were asked for; none: all", .type = CELL_STR)},
-	[AGGREGATIONS_FIRST] = {COLUMN(.id = "first_step", .title = "First step", .help = "number of the first step in it; of the first iteration where DLProf made it",
-	                               .type = CELL_I64)},
-	[AGGREGATIONS_LAST] = {COLUMN(.id = "last_step", .title = "Last step", .help = "number of the last", .type = CELL_I64)},
-	[AGGREGATIONS_AGGREGATED] = {COLUMN(.id = "aggregated_steps", .title = "Steps in it", .help = "how many steps are in it", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[AGGREGATIONS_TOTAL] = {COLUMN(.id = "total_steps", .title = "Steps in all", .help = "how many the recording has by this key op", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[AGGREGATIONS_WALL] = {COLUMN(.id = "wall_ns", .title = "Wall time", .help = "time that it covers, by its summary: that of its whole steps; without steps, of "
-	                              "the recording", .type = CELL_I64, .unit = UNIT_NS)},
-	[AGGREGATIONS_BUSY] = {COLUMN(.id = "gpu_utilization_pct", .title = "GPU utilization", .help = "part of the wall time in which the GPUs worked, by its summary; "
-	                              "where DLProf made it: in which kernels ran", .type = CELL_F64, .unit = UNIT_PERCENT)},
-	[AGGREGATIONS_TC] = {COLUMN(.id = "tc_utilization_pct", .title = "Tensor Core utilization", .help = "DLProf's Tensor Core kernel time / kernel time of ops that "
-	                            "could use Tensor Cores", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL)},
-	[AGGREGATIONS_TABLES] = {COLUMN(.id = "tables", .title = "Tables", .help = "how many report tables it has", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[AGGREGATIONS_ROWS] = {COLUMN(.id = "rows", .title = "Rows", .help = "how many rows these have", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[AGGREGATIONS_MISSING] = {COLUMN(.id = "missing", .title = "Missing", .help = "reports that the data had nothing for, or that are made when asked for",
-	                                 .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL)},
-};
-static const struct section aggregations_section = {.columns = aggregations_columns, .n = AGGREGATIONS_COLUMNS};
+static const struct section aggregations_section = {COLUMNS(
+	[AGGREGATIONS_ID] = {COLUMN(NUMBER, "aggregation", "No.", "its number, for --aggregation=N")},
+	[AGGREGATIONS_NAME] = {COLUMN(TEXT, "name", "Name", "as it was called")},
+	[AGGREGATIONS_MADE_BY] = {COLUMN(TEXT, "made_by", "Made by", "program and version")},
+	[AGGREGATIONS_CREATED] = {COLUMN(TEXT, "created", "Created", "when it was made")},
+	[AGGREGATIONS_KEY_OP] = {COLUMN(TEXT, "key_op", "Key op", "the op that was said to mark steps; none: the program found them by its own rules")},
+	[AGGREGATIONS_STEPS] = {COLUMN(TEXT, "steps", "Steps", "which were asked for; none: all")},
+	[AGGREGATIONS_FIRST] = {COLUMN(NUMBER, "first_step", "First step", "number of the first step in it; of the first iteration where DLProf made it")},
+	[AGGREGATIONS_LAST] = {COLUMN(NUMBER, "last_step", "Last step", "number of the last")},
+	[AGGREGATIONS_AGGREGATED] = {COLUMN(COUNT, "aggregated_steps", "Steps in it", "how many steps are in it")},
+	[AGGREGATIONS_TOTAL] = {COLUMN(COUNT, "total_steps", "Steps in all", "how many the recording has by this key op")},
+	[AGGREGATIONS_WALL] = {COLUMN(NS, "wall_ns", "Wall time", "time that it covers, by its summary: that of its whole steps; without steps, of the recording")},
+	[AGGREGATIONS_BUSY] = {COLUMN(PERCENT, "gpu_utilization_pct", "GPU utilization", "part of the wall time in which the GPUs worked, by its summary; where DLProf "
+	                              "made it: in which kernels ran")},
+	[AGGREGATIONS_TC] = {COLUMN(PERCENT, "tc_utilization_pct", "Tensor Core utilization", "DLProf's Tensor Core kernel time / kernel time of ops that could use "
+	                            "Tensor Cores", .flags = COLUMN_DETAIL)},
+	[AGGREGATIONS_TABLES] = {COLUMN(COUNT, "tables", "Tables", "how many report tables it has")},
+	[AGGREGATIONS_ROWS] = {COLUMN(COUNT, "rows", "Rows", "how many rows these have")},
+	[AGGREGATIONS_MISSING] = {COLUMN(COUNT, "missing", "Missing", "reports that the data had nothing for, or that are made when asked for", .flags = COLUMN_DETAIL)},
+)};
 
 static void aggregations_set_text(struct table *t, unsigned c, struct str v)
 {

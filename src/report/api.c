@@ -41,21 +41,19 @@ static void add_launched(const struct profile *p, const uint32_t *group_of_call,
 }
 
 enum {
-	API_NAME, API_CATEGORY, API_PROCESS, API_THREAD, API_OP, API_STATS, API_GPU_OPS = API_STATS + STATS_COLUMNS, API_GPU_NS, API_COLUMNS
+	API_NAME, API_CATEGORY, API_PROCESS, API_THREAD, API_OP, API_STATS, API_GPU_OPS = API_STATS + STATS_COLUMNS, API_GPU_NS
 };
 
-static const struct section_column api_columns[API_COLUMNS] = {
-	[API_NAME] = {COLUMN(.id = "name", .title = "Call", .help = "function of the API", .type = CELL_STR, .flags = COLUMN_WIDE)},
-	[API_CATEGORY] = {COLUMN(.id = "category", .title = "API", .help = "category as the input has it: runtime, driver, ...", .type = CELL_STR)},
-	[API_PROCESS] = {COLUMN(.id = "process", .title = "Process", .help = "process that called", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(API_BY_THREAD)},
-	[API_THREAD] = {COLUMN(.id = "thread", .title = "Thread", .help = "thread that called", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(API_BY_THREAD)},
-	[API_OP] = {COLUMN(.id = "operator", .title = "Operator", .help = "op that called; empty = none around it", .type = CELL_STR, .flags = COLUMN_GROUP),
-	            .by = BY(API_BY_OP)},
+static const struct section api_section = {COLUMNS(
+	[API_NAME] = {COLUMN(TEXT, "name", "Call", "function of the API", .flags = COLUMN_WIDE)},
+	[API_CATEGORY] = {COLUMN(TEXT, "category", "API", "category as the input has it: runtime, driver, ...")},
+	[API_PROCESS] = {COLUMN(TEXT, "process", "Process", "process that called", .flags = COLUMN_GROUP), .by = BY(API_BY_THREAD)},
+	[API_THREAD] = {COLUMN(TEXT, "thread", "Thread", "thread that called", .flags = COLUMN_GROUP), .by = BY(API_BY_THREAD)},
+	[API_OP] = {COLUMN(TEXT, "operator", "Operator", "op that called; empty = none around it", .flags = COLUMN_GROUP), .by = BY(API_BY_OP)},
 	STATS_COLUMN_LIST(API_STATS),
-	[API_GPU_OPS] = {COLUMN(.id = "gpu_ops", .title = "Device ops", .help = "kernels, copies and sets that these calls launched", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[API_GPU_NS] = {COLUMN(.id = "gpu_ns", .title = "Device time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-};
-static const struct section api_section = {.columns = api_columns, .n = API_COLUMNS};
+	[API_GPU_OPS] = {COLUMN(COUNT, "gpu_ops", "Device ops", "kernels, copies and sets that these calls launched")},
+	[API_GPU_NS] = {COLUMN(NS, "gpu_ns", "Device time", "sum of their durations", .flags = COLUMN_KEY)},
+)};
 
 static void api_put(const struct profile *p, const struct report_args *args, struct stats *s, const struct launched *launched, struct table *out)
 {

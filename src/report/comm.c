@@ -95,11 +95,8 @@ static int64_t message_bytes(const struct cost *c)
 static struct comm_row *comm_row_at(struct comm *x, const struct comm_key *k)
 {
 	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)k, sizeof *k) - 1;
-	if (x->keys.n > before) {
-		MEM_GROW(x->v, x->cap, at + 1);
-		x->v[at] = (struct comm_row){.key = *k, .min = INT64_MAX};
-		x->n = at + 1;
-	}
+	if (x->keys.n > before)
+		MEM_PUSH(x->v, x->n, x->cap, (struct comm_row){.key = *k, .min = INT64_MAX});
 	return &x->v[at];
 }
 
@@ -202,37 +199,32 @@ static struct sort_item *comm_find(struct comm *x, uint32_t *n)
 
 enum {
 	COMM_DEVICE, COMM_NAME, COMM_GROUP, COMM_RANKS, COMM_DTYPE, COMM_SIZE, COMM_CALLS, COMM_BYTES, COMM_TOTAL, COMM_EXPOSED, COMM_EXPOSED_PCT, COMM_MEAN, COMM_MIN, COMM_MAX,
-	COMM_ALG, COMM_BUS, COMM_COLUMNS
+	COMM_ALG, COMM_BUS
 };
 
-static const struct section_column comm_columns[COMM_COLUMNS] = {
-	[COMM_DEVICE] = {COLUMN(.id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_GROUP)},
-	[COMM_NAME] = {COLUMN(.id = "collective", .title = "Collective", .help = "what it does: all_reduce, all_gather, ...; the kernel's name where nothing says more",
-	                      .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_GROUP)},
-	[COMM_GROUP] = {COLUMN(.id = "process_group", .title = "Group", .help = "process group, by the name that torch gives it; empty = not recorded", .type = CELL_STR)},
-	[COMM_RANKS] = {COLUMN(.id = "ranks", .title = "Ranks", .help = "ranks of the group; empty = not recorded", .type = CELL_I64)},
-	[COMM_DTYPE] = {COLUMN(.id = "dtype", .title = "Type", .help = "of the elements; empty = not recorded", .type = CELL_STR, .flags = COLUMN_MINOR)},
-	[COMM_SIZE] = {COLUMN(.id = "message_bytes", .title = "Message", .help = "bytes of one call's message; empty = not recorded", .type = CELL_I64, .unit = UNIT_BYTES,
-	                      .flags = COLUMN_GROUP), .by = BY(COMM_BY_SIZE)},
-	[COMM_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "kernels of it that ran", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY)},
-	[COMM_BYTES] = {COLUMN(.id = "bytes", .title = "Bytes",
-	                       .help = "sum of the messages, as nccl-tests counts their size; empty = of no call known, or more than fit 64 bits", .type = CELL_I64,
-	                       .unit = UNIT_BYTES, .flags = COLUMN_KEY)},
-	[COMM_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum of the durations of its kernels: transfer, and waiting for ranks that come later",
-	                       .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[COMM_EXPOSED] = {COLUMN(.id = "exposed_ns", .title = "Exposed",
-	                         .help = "while its GPU did nothing else; a moment in which several collectives ran counts for the one that began first", .type = CELL_I64,
-	                         .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[COMM_EXPOSED_PCT] = {COLUMN(.id = "exposed_pct", .title = "Exposed %", .help = "exposed / total", .type = CELL_F64, .unit = UNIT_PERCENT)},
-	[COMM_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS)},
-	[COMM_MIN] = {COLUMN(.id = "min_ns", .title = "Min", .help = "shortest duration: the nearest to a transfer without waiting", .type = CELL_I64, .unit = UNIT_NS)},
-	[COMM_MAX] = {COLUMN(.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
-	[COMM_ALG] = {COLUMN(.id = "algorithm_gb_per_s", .title = "Alg. GB/s", .help = "bytes / time of the calls of known size, as nccl-tests has it, waiting included",
-	                     .type = CELL_F64, .flags = COLUMN_DETAIL, .digits = 2)},
-	[COMM_BUS] = {COLUMN(.id = "bus_gb_per_s", .title = "Bus GB/s", .help = "bytes that a rank sends / time, as nccl-tests has it, waiting included", .type = CELL_F64,
-	                     .flags = COLUMN_MINOR, .digits = 2)},
-};
-static const struct section comm_section = {.columns = comm_columns, .n = COMM_COLUMNS};
+static const struct section comm_section = {COLUMNS(
+	[COMM_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_GROUP)},
+	[COMM_NAME] = {COLUMN(TEXT, "collective", "Collective", "what it does: all_reduce, all_gather, ...; the kernel's name where nothing says more",
+	                      .flags = COLUMN_KEY | COLUMN_GROUP)},
+	[COMM_GROUP] = {COLUMN(TEXT, "process_group", "Group", "process group, by the name that torch gives it; empty = not recorded")},
+	[COMM_RANKS] = {COLUMN(NUMBER, "ranks", "Ranks", "ranks of the group; empty = not recorded")},
+	[COMM_DTYPE] = {COLUMN(TEXT, "dtype", "Type", "of the elements; empty = not recorded", .flags = COLUMN_MINOR)},
+	[COMM_SIZE] = {COLUMN(BYTES, "message_bytes", "Message", "bytes of one call's message; empty = not recorded", .flags = COLUMN_GROUP), .by = BY(COMM_BY_SIZE)},
+	[COMM_CALLS] = {COLUMN(COUNT, "calls", "Calls", "kernels of it that ran", .flags = COLUMN_KEY)},
+	[COMM_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "sum of the messages, as nccl-tests counts their size; empty = of no call known, or more than fit 64 bits",
+	                       .flags = COLUMN_KEY)},
+	[COMM_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of the durations of its kernels: transfer, and waiting for ranks that come later", .flags = COLUMN_KEY)},
+	[COMM_EXPOSED] = {COLUMN(NS, "exposed_ns", "Exposed", "while its GPU did nothing else; a moment in which several collectives ran counts for the one that began "
+	                         "first", .flags = COLUMN_KEY)},
+	[COMM_EXPOSED_PCT] = {COLUMN(PERCENT, "exposed_pct", "Exposed %", "exposed / total")},
+	[COMM_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean", "mean duration")},
+	[COMM_MIN] = {COLUMN(NS, "min_ns", "Min", "shortest duration: the nearest to a transfer without waiting")},
+	[COMM_MAX] = {COLUMN(NS, "max_ns", "Max", "longest duration", .flags = COLUMN_MINOR)},
+	[COMM_ALG] = {COLUMN(REAL, "algorithm_gb_per_s", "Alg. GB/s", "bytes / time of the calls of known size, as nccl-tests has it, waiting included",
+	                     .flags = COLUMN_DETAIL, .digits = 2)},
+	[COMM_BUS] = {COLUMN(REAL, "bus_gb_per_s", "Bus GB/s", "bytes that a rank sends / time, as nccl-tests has it, waiting included", .flags = COLUMN_MINOR,
+	                     .digits = 2)},
+)};
 
 static void comm_put_row(const struct comm *x, struct table *t, const struct comm_row *r)
 {

@@ -23,36 +23,32 @@ static void set_known(struct table *out, unsigned col, int64_t v)
 
 enum {
 	COSTS_OP, COSTS_DIRECTION, COSTS_DIMS, COSTS_TYPES, COSTS_PARAMS, COSTS_CLASS, COSTS_DTYPE, COSTS_TC, COSTS_CALLS, COSTS_GPU, COSTS_SHARE, COSTS_FLOPS, COSTS_BYTES,
-	COSTS_AI, COSTS_READ, COSTS_WRITTEN, COSTS_WIRE, COSTS_CAUSAL, COSTS_FORMULA, COSTS_WHY, COSTS_COLUMNS
+	COSTS_AI, COSTS_READ, COSTS_WRITTEN, COSTS_WIRE, COSTS_CAUSAL, COSTS_FORMULA, COSTS_WHY
 };
 
-static const struct section_column costs_columns[COSTS_COLUMNS] = {
-	[COSTS_OP] = {COLUMN(.id = "op", .title = "Operator", .help = "op, or the forward op of a backward that it explains", .type = CELL_STR)},
-	[COSTS_DIRECTION] = {COLUMN(.id = "direction", .title = "Direction", .help = "backward: an op of the backward pass by its name, or the cost of the backward of this "
-	                            "forward op", .type = CELL_STR)},
-	[COSTS_DIMS] = {COLUMN(.id = "input_dims", .title = "Input Dims", .help = "shapes as recorded", .type = CELL_STR, .flags = COLUMN_WIDE)},
-	[COSTS_TYPES] = {COLUMN(.id = "input_types", .title = "Input Types", .help = "types as recorded", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[COSTS_PARAMS] = {COLUMN(.id = "params", .title = "Parameters", .help = "dimensions and parameters that the formula takes", .type = CELL_STR, .flags = COLUMN_WIDE)},
-	[COSTS_CLASS] = {COLUMN(.id = "class", .title = "Class", .help = "what kind of op it is", .type = CELL_STR)},
-	[COSTS_DTYPE] = {COLUMN(.id = "dtype", .title = "Type", .help = "type of the operands that decide", .type = CELL_STR)},
-	[COSTS_TC] = {COLUMN(.id = "tc_eligible", .title = "TC Eligible", .help = "whether its main kernel could use Tensor Cores, by op, type and shape: yes, no, unknown",
-	                     .type = CELL_STR)},
-	[COSTS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it was called so", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[COSTS_GPU] = {COLUMN(.id = "gpu_ns", .title = "GPU Time", .help = "device work that these calls are the innermost model of", .type = CELL_I64, .unit = UNIT_NS)},
-	[COSTS_SHARE] = {COLUMN(.id = "gpu_pct", .title = "GPU %", .help = "of the time of all device work: kernels, copies and sets", .type = CELL_F64, .unit = UNIT_PERCENT)},
-	[COSTS_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "of one call; a multiply-add is 2", .type = CELL_I64, .unit = UNIT_FLOPS)},
-	[COSTS_BYTES] = {COLUMN(.id = "bytes", .title = "Bytes", .help = "of one call: inputs and outputs once", .type = CELL_I64, .unit = UNIT_BYTES)},
-	[COSTS_AI] = {COLUMN(.id = "flops_per_byte", .title = "FLOPs/Byte", .help = "arithmetic intensity", .type = CELL_F64)},
-	[COSTS_READ] = {COLUMN(.id = "bytes_read", .title = "Bytes Read", .help = "of one call", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_DETAIL)},
-	[COSTS_WRITTEN] = {COLUMN(.id = "bytes_written", .title = "Bytes Written", .help = "of one call", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_DETAIL)},
-	[COSTS_WIRE] = {COLUMN(.id = "wire_bytes", .title = "Wire Bytes", .help = "collectives: what a rank sends; this / time is the bus bandwidth of nccl-tests",
-	                       .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_DETAIL)},
-	[COSTS_CAUSAL] = {COLUMN(.id = "flops_causal", .title = "Causal FLOPs", .help = "attention with a causal mask: only the pairs that it leaves", .type = CELL_I64,
-	                         .unit = UNIT_FLOPS, .flags = COLUMN_DETAIL)},
-	[COSTS_FORMULA] = {COLUMN(.id = "formula", .title = "Formula", .help = "FLOPs by name of dimension", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[COSTS_WHY] = {COLUMN(.id = "why", .title = "Unknown Because", .help = "why FLOPs or bytes are unknown", .type = CELL_STR, .flags = COLUMN_WIDE)},
-};
-static const struct section costs_section = {.columns = costs_columns, .n = COSTS_COLUMNS};
+static const struct section costs_section = {COLUMNS(
+	[COSTS_OP] = {COLUMN(TEXT, "op", "Operator", "op, or the forward op of a backward that it explains")},
+	[COSTS_DIRECTION] = {COLUMN(TEXT, "direction", "Direction", "backward: an op of the backward pass by its name, or the cost of the backward of this forward op")},
+	[COSTS_DIMS] = {COLUMN(TEXT, "input_dims", "Input Dims", "shapes as recorded", .flags = COLUMN_WIDE)},
+	[COSTS_TYPES] = {COLUMN(TEXT, "input_types", "Input Types", "types as recorded", .flags = COLUMN_DETAIL)},
+	[COSTS_PARAMS] = {COLUMN(TEXT, "params", "Parameters", "dimensions and parameters that the formula takes", .flags = COLUMN_WIDE)},
+	[COSTS_CLASS] = {COLUMN(TEXT, "class", "Class", "what kind of op it is")},
+	[COSTS_DTYPE] = {COLUMN(TEXT, "dtype", "Type", "type of the operands that decide")},
+	[COSTS_TC] = {COLUMN(TEXT, "tc_eligible", "TC Eligible", "whether its main kernel could use Tensor Cores, by op, type and shape: yes, no, unknown")},
+	[COSTS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it was called so")},
+	[COSTS_GPU] = {COLUMN(NS, "gpu_ns", "GPU Time", "device work that these calls are the innermost model of")},
+	[COSTS_SHARE] = {COLUMN(PERCENT, "gpu_pct", "GPU %", "of the time of all device work: kernels, copies and sets")},
+	[COSTS_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of one call; a multiply-add is 2")},
+	[COSTS_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "of one call: inputs and outputs once")},
+	[COSTS_AI] = {COLUMN(REAL, "flops_per_byte", "FLOPs/Byte", "arithmetic intensity")},
+	[COSTS_READ] = {COLUMN(BYTES, "bytes_read", "Bytes Read", "of one call", .flags = COLUMN_DETAIL)},
+	[COSTS_WRITTEN] = {COLUMN(BYTES, "bytes_written", "Bytes Written", "of one call", .flags = COLUMN_DETAIL)},
+	[COSTS_WIRE] = {COLUMN(BYTES, "wire_bytes", "Wire Bytes", "collectives: what a rank sends; this / time is the bus bandwidth of nccl-tests",
+	                       .flags = COLUMN_DETAIL)},
+	[COSTS_CAUSAL] = {COLUMN(FLOPS, "flops_causal", "Causal FLOPs", "attention with a causal mask: only the pairs that it leaves", .flags = COLUMN_DETAIL)},
+	[COSTS_FORMULA] = {COLUMN(TEXT, "formula", "Formula", "FLOPs by name of dimension", .flags = COLUMN_DETAIL)},
+	[COSTS_WHY] = {COLUMN(TEXT, "why", "Unknown Because", "why FLOPs or bytes are unknown", .flags = COLUMN_WIDE)},
+)};
 
 static void costs_put_(struct table *out, const struct cost_calls *r, uint32_t i)
 {

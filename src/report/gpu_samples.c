@@ -3,21 +3,19 @@
 #include "query/report.h"
 
 enum {
-	GPU_SAMPLES_DEVICE, GPU_SAMPLES_METRIC, GPU_SAMPLES_UNIT, GPU_SAMPLES_N, GPU_SAMPLES_MEAN, GPU_SAMPLES_MIN, GPU_SAMPLES_MAX, GPU_SAMPLES_LAST,
-	GPU_SAMPLES_COLUMNS
+	GPU_SAMPLES_DEVICE, GPU_SAMPLES_METRIC, GPU_SAMPLES_UNIT, GPU_SAMPLES_N, GPU_SAMPLES_MEAN, GPU_SAMPLES_MIN, GPU_SAMPLES_MAX, GPU_SAMPLES_LAST
 };
 
-static const struct section_column gpu_samples_columns[GPU_SAMPLES_COLUMNS] = {
-	[GPU_SAMPLES_DEVICE] = {COLUMN(.id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_KEY)},
-	[GPU_SAMPLES_METRIC] = {COLUMN(.id = "metric", .title = "Metric", .help = "what was sampled", .type = CELL_STR, .flags = COLUMN_KEY)},
-	[GPU_SAMPLES_UNIT] = {COLUMN(.id = "unit", .title = "Unit", .help = "of the figures of this row", .type = CELL_STR, .flags = COLUMN_KEY)},
-	[GPU_SAMPLES_N] = {COLUMN(.id = "samples", .title = "Samples", .help = "how often it was asked for and told", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[GPU_SAMPLES_MEAN] = {COLUMN(.id = "mean", .title = "Mean", .help = "of all samples", .type = CELL_F64, .digits = 1, .flags = COLUMN_KEY)},
-	[GPU_SAMPLES_MIN] = {COLUMN(.id = "min", .title = "Min", .help = "lowest sample", .type = CELL_F64, .digits = 1)},
-	[GPU_SAMPLES_MAX] = {COLUMN(.id = "max", .title = "Max", .help = "highest sample", .type = CELL_F64, .digits = 1)},
-	[GPU_SAMPLES_LAST] = {COLUMN(.id = "last", .title = "Last", .help = "latest sample", .type = CELL_F64, .digits = 1, .flags = COLUMN_MINOR)},
-};
-static const struct section gpu_samples_section = {.columns = gpu_samples_columns, .n = GPU_SAMPLES_COLUMNS};
+static const struct section gpu_samples_section = {COLUMNS(
+	[GPU_SAMPLES_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_KEY)},
+	[GPU_SAMPLES_METRIC] = {COLUMN(TEXT, "metric", "Metric", "what was sampled", .flags = COLUMN_KEY)},
+	[GPU_SAMPLES_UNIT] = {COLUMN(TEXT, "unit", "Unit", "of the figures of this row", .flags = COLUMN_KEY)},
+	[GPU_SAMPLES_N] = {COLUMN(COUNT, "samples", "Samples", "how often it was asked for and told")},
+	[GPU_SAMPLES_MEAN] = {COLUMN(REAL, "mean", "Mean", "of all samples", .digits = 1, .flags = COLUMN_KEY)},
+	[GPU_SAMPLES_MIN] = {COLUMN(REAL, "min", "Min", "lowest sample", .digits = 1)},
+	[GPU_SAMPLES_MAX] = {COLUMN(REAL, "max", "Max", "highest sample", .digits = 1)},
+	[GPU_SAMPLES_LAST] = {COLUMN(REAL, "last", "Last", "latest sample", .digits = 1, .flags = COLUMN_MINOR)},
+)};
 
 static void gpu_samples_put(const struct gpu_samples_list *l, const struct report_args *args, struct table *t)
 {
@@ -40,17 +38,16 @@ static void gpu_samples_put(const struct gpu_samples_list *l, const struct repor
 		}
 }
 
-enum { REASONS_DEVICE, REASONS_ID, REASONS_CLASS, REASONS_N, REASONS_SHARE, REASONS_MEANING, REASONS_COLUMNS };
+enum { REASONS_DEVICE, REASONS_ID, REASONS_CLASS, REASONS_N, REASONS_SHARE, REASONS_MEANING };
 
-static const struct section_column reasons_columns[REASONS_COLUMNS] = {
-	[REASONS_DEVICE] = {COLUMN(.id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_KEY)},
-	[REASONS_ID] = {COLUMN(.id = "reason", .title = "Reason", .help = "NVML's name for what kept the clocks below the highest", .type = CELL_STR, .flags = COLUMN_KEY)},
-	[REASONS_CLASS] = {COLUMN(.id = "class", .title = "Class", .help = "idle, setting (chosen by somebody), power, heat", .type = CELL_STR)},
-	[REASONS_N] = {COLUMN(.id = "samples", .title = "Samples", .help = "in how many samples it held; several can hold at once", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[REASONS_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of the samples of this GPU that tell reasons", .type = CELL_F64, .unit = UNIT_PERCENT)},
-	[REASONS_MEANING] = {COLUMN(.id = "meaning", .title = "Meaning", .help = "in words", .type = CELL_STR, .flags = COLUMN_WIDE)},
-};
-static const struct section reasons_section = {.name = "throttle_reasons", .title = "What lowered the clocks", .columns = reasons_columns, .n = REASONS_COLUMNS};
+static const struct section reasons_section = {.name = "throttle_reasons", .title = "What lowered the clocks", COLUMNS(
+	[REASONS_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_KEY)},
+	[REASONS_ID] = {COLUMN(TEXT, "reason", "Reason", "NVML's name for what kept the clocks below the highest", .flags = COLUMN_KEY)},
+	[REASONS_CLASS] = {COLUMN(TEXT, "class", "Class", "idle, setting (chosen by somebody), power, heat")},
+	[REASONS_N] = {COLUMN(COUNT, "samples", "Samples", "in how many samples it held; several can hold at once")},
+	[REASONS_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the samples of this GPU that tell reasons")},
+	[REASONS_MEANING] = {COLUMN(TEXT, "meaning", "Meaning", "in words", .flags = COLUMN_WIDE)},
+)};
 
 static void reasons_put(const struct gpu_samples_list *l, const struct report_args *args, struct table *out)
 {

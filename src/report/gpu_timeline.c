@@ -54,16 +54,14 @@ static double gpu_timeline_share(int64_t part, const struct busy *whole)
 	return percent((double)part, (double)whole->ns[BUSY_TOTAL]);
 }
 
-enum { GPU_TIMELINE_GROUP, GPU_TIMELINE_KIND, GPU_TIMELINE_TIME, GPU_TIMELINE_SHARE, GPU_TIMELINE_COLUMNS };
+enum { GPU_TIMELINE_GROUP, GPU_TIMELINE_KIND, GPU_TIMELINE_TIME, GPU_TIMELINE_SHARE };
 
-static const struct section_column gpu_timeline_columns[GPU_TIMELINE_COLUMNS] = {
-	[GPU_TIMELINE_GROUP] = {COLUMN(.id = "group", .title = "Device", .help = "mean, min, max: over the GPUs, each by itself", .type = CELL_STR)},
-	[GPU_TIMELINE_KIND] = {COLUMN(.id = "kind", .title = "What", .help = "what the device did; exposed: while it did nothing that stands before in the list",
-	                              .type = CELL_STR)},
-	[GPU_TIMELINE_TIME] = {COLUMN(.id = "time_ns", .title = "Time", .help = "union over all streams of a GPU", .type = CELL_I64, .unit = UNIT_NS)},
-	[GPU_TIMELINE_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of total: the device's, else that of all", .type = CELL_F64, .unit = UNIT_PERCENT)},
-};
-static const struct section gpu_timeline_section = {.columns = gpu_timeline_columns, .n = GPU_TIMELINE_COLUMNS};
+static const struct section gpu_timeline_section = {COLUMNS(
+	[GPU_TIMELINE_GROUP] = {COLUMN(TEXT, "group", "Device", "mean, min, max: over the GPUs, each by itself")},
+	[GPU_TIMELINE_KIND] = {COLUMN(TEXT, "kind", "What", "what the device did; exposed: while it did nothing that stands before in the list")},
+	[GPU_TIMELINE_TIME] = {COLUMN(NS, "time_ns", "Time", "union over all streams of a GPU")},
+	[GPU_TIMELINE_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of total: the device's, else that of all")},
+)};
 
 /* `whole` is what the shares are of: b itself, or, when the group is not a device, everything. Such a group has neither idle
  * nor total time of its own: while it rests, the device does the rest. `sums_up`: the kinds are of the same time, and a note says so. */

@@ -31,37 +31,29 @@ static struct cuts find_cuts(const struct profile *p, const struct window *w)
 
 enum {
 	GROUPS_DEPTH, GROUPS_GROUP, GROUPS_PATH, GROUPS_CALLS, GROUPS_OPS, GROUPS_GPU, GROUPS_SHARE, GROUPS_GPU_MEAN, GROUPS_GPU_MIN, GROUPS_GPU_MAX, GROUPS_CPU,
-	GROUPS_CPU_MEAN, GROUPS_OVERHEAD, GROUPS_IDLE, GROUPS_ITERATIONS, GROUPS_ELIGIBLE, GROUPS_USING, GROUPS_COLUMNS
+	GROUPS_CPU_MEAN, GROUPS_OVERHEAD, GROUPS_IDLE, GROUPS_ITERATIONS, GROUPS_ELIGIBLE, GROUPS_USING
 };
 
-static const struct section_column groups_columns[GROUPS_COLUMNS] = {
-	[GROUPS_DEPTH] = {COLUMN(.id = "depth", .title = "Depth", .help = "In the tree; 0 = all ops.", .type = CELL_I64, .flags = COLUMN_TREE)},
-	[GROUPS_GROUP] = {COLUMN(.id = "group", .title = "Group", .help = "The last part of the path.", .type = CELL_STR, .flags = COLUMN_WIDE)},
-	[GROUPS_PATH] = {COLUMN(.id = "path", .title = "Path", .help = "The path that its ops have in common.", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[GROUPS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "Calls of ops in it.", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[GROUPS_OPS] = {COLUMN(.id = "ops", .title = "Ops", .help = "Ops in it.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR)},
-	[GROUPS_GPU] = {COLUMN(.id = "gpu_ns", .title = "GPU Busy", .help = "Length of the union of the device work of all ops in it; several GPUs add up.", .type = CELL_I64,
-	                       .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[GROUPS_SHARE] = {COLUMN(.id = "gpu_pct", .title = "GPU %", .help = "Share of the union of all device work. Groups that run at the same time may add up to more than "
-	                         "the one around them.", .type = CELL_F64, .unit = UNIT_PERCENT)},
-	[GROUPS_GPU_MEAN] = {COLUMN(.id = "mean_gpu_ns", .title = "GPU / Step", .help = "Mean over the steps in which it ran.", .type = CELL_F64, .unit = UNIT_NS,
-	                            .flags = COLUMN_MINOR)},
-	[GROUPS_GPU_MIN] = {COLUMN(.id = "min_gpu_ns", .title = "GPU Min", .help = "Of the step with least.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
-	[GROUPS_GPU_MAX] = {COLUMN(.id = "max_gpu_ns", .title = "GPU Max", .help = "Of the step with most.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
-	[GROUPS_CPU] = {COLUMN(.id = "cpu_ns", .title = "CPU", .help = "Length of the union of the ranges of its ops on the host.", .type = CELL_I64, .unit = UNIT_NS,
-	                       .flags = COLUMN_KEY)},
-	[GROUPS_CPU_MEAN] = {COLUMN(.id = "mean_cpu_ns", .title = "CPU / Step", .help = "Mean over the steps in which it ran.", .type = CELL_F64, .unit = UNIT_NS,
-	                            .flags = COLUMN_DETAIL)},
-	[GROUPS_OVERHEAD] = {COLUMN(.id = "overhead_ns", .title = "CPU Overhead", .help = "Union of the parts of these ranges outside API calls.", .type = CELL_I64,
-	                            .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[GROUPS_IDLE] = {COLUMN(.id = "idle_ns", .title = "GPU Idle", .help = "Union of the gaps between the first and the last device work of each call.", .type = CELL_I64,
-	                        .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[GROUPS_ITERATIONS] = {COLUMN(.id = "steps", .title = "Steps", .help = "Steps in which it ran.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL)},
-	[GROUPS_ELIGIBLE] = {COLUMN(.id = "tc_eligible_ops", .title = "TC Eligible", .help = "Ops in it that could use Tensor Cores.", .type = CELL_I64, .unit = UNIT_COUNT,
-	                            .flags = COLUMN_MINOR)},
-	[GROUPS_USING] = {COLUMN(.id = "tc_using_ops", .title = "Using TC", .help = "Of these, how many do.", .type = CELL_I64, .unit = UNIT_COUNT)},
-};
-static const struct section groups_section = {.columns = groups_columns, .n = GROUPS_COLUMNS};
+static const struct section groups_section = {COLUMNS(
+	[GROUPS_DEPTH] = {COLUMN(NUMBER, "depth", "Depth", "In the tree; 0 = all ops.", .flags = COLUMN_TREE)},
+	[GROUPS_GROUP] = {COLUMN(TEXT, "group", "Group", "The last part of the path.", .flags = COLUMN_WIDE)},
+	[GROUPS_PATH] = {COLUMN(TEXT, "path", "Path", "The path that its ops have in common.", .flags = COLUMN_DETAIL)},
+	[GROUPS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "Calls of ops in it.")},
+	[GROUPS_OPS] = {COLUMN(COUNT, "ops", "Ops", "Ops in it.", .flags = COLUMN_MINOR)},
+	[GROUPS_GPU] = {COLUMN(NS, "gpu_ns", "GPU Busy", "Length of the union of the device work of all ops in it; several GPUs add up.", .flags = COLUMN_KEY)},
+	[GROUPS_SHARE] = {COLUMN(PERCENT, "gpu_pct", "GPU %", "Share of the union of all device work. Groups that run at the same time may add up to more than the one "
+	                         "around them.")},
+	[GROUPS_GPU_MEAN] = {COLUMN(MEAN_NS, "mean_gpu_ns", "GPU / Step", "Mean over the steps in which it ran.", .flags = COLUMN_MINOR)},
+	[GROUPS_GPU_MIN] = {COLUMN(NS, "min_gpu_ns", "GPU Min", "Of the step with least.", .flags = COLUMN_DETAIL)},
+	[GROUPS_GPU_MAX] = {COLUMN(NS, "max_gpu_ns", "GPU Max", "Of the step with most.", .flags = COLUMN_DETAIL)},
+	[GROUPS_CPU] = {COLUMN(NS, "cpu_ns", "CPU", "Length of the union of the ranges of its ops on the host.", .flags = COLUMN_KEY)},
+	[GROUPS_CPU_MEAN] = {COLUMN(MEAN_NS, "mean_cpu_ns", "CPU / Step", "Mean over the steps in which it ran.", .flags = COLUMN_DETAIL)},
+	[GROUPS_OVERHEAD] = {COLUMN(NS, "overhead_ns", "CPU Overhead", "Union of the parts of these ranges outside API calls.", .flags = COLUMN_KEY)},
+	[GROUPS_IDLE] = {COLUMN(NS, "idle_ns", "GPU Idle", "Union of the gaps between the first and the last device work of each call.", .flags = COLUMN_KEY)},
+	[GROUPS_ITERATIONS] = {COLUMN(COUNT, "steps", "Steps", "Steps in which it ran.", .flags = COLUMN_DETAIL)},
+	[GROUPS_ELIGIBLE] = {COLUMN(COUNT, "tc_eligible_ops", "TC Eligible", "Ops in it that could use Tensor Cores.", .flags = COLUMN_MINOR)},
+	[GROUPS_USING] = {COLUMN(COUNT, "tc_using_ops", "Using TC", "Of these, how many do.")},
+)};
 
 static void groups_own_row(struct table *t, const struct group *g, int64_t depth, struct str name, int64_t all, bool host)
 {

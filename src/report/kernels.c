@@ -36,48 +36,37 @@ static double deviation(const struct kernel_groups *g, const struct kernel_group
 enum {
 	KERNELS_NAME, KERNELS_OP, KERNELS_GRID, KERNELS_BLOCK, KERNELS_REGS, KERNELS_SHARED, KERNELS_CLASS, KERNELS_TC, KERNELS_DTYPE, KERNELS_ARCH,
 	KERNELS_CALLS, KERNELS_TOTAL, KERNELS_SHARE, KERNELS_MEAN, KERNELS_MIN, KERNELS_MAX, KERNELS_MEDIAN, KERNELS_P95, KERNELS_P99, KERNELS_SD,
-	KERNELS_BLOCKS, KERNELS_OCC, KERNELS_COLUMNS
+	KERNELS_BLOCKS, KERNELS_OCC
 };
 
-static const struct section_column kernels_columns[KERNELS_COLUMNS] = {
-	[KERNELS_NAME] = {COLUMN(.id = "name", .title = "Kernel", .help = "name of the kernel", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KERNEL)},
-	[KERNELS_OP] = {COLUMN(.id = "operator", .title = "Operator", .help = "op, collective or optimizer that launched it: the innermost, as in `operators`; empty = "
-	                       "none known", .type = CELL_STR, .flags = COLUMN_GROUP), .not_by = BY(KERNELS_BY_NAME)},
-	[KERNELS_GRID] = {COLUMN(.id = "grid", .title = "Grid", .help = "blocks in x, y, z", .type = CELL_STR), .by = BY(KERNELS_BY_LAUNCH)},
-	[KERNELS_BLOCK] = {COLUMN(.id = "block", .title = "Block", .help = "threads of a block in x, y, z", .type = CELL_STR), .by = BY(KERNELS_BY_LAUNCH)},
-	[KERNELS_REGS] = {COLUMN(.id = "registers_per_thread", .title = "Regs", .help = "registers per thread", .type = CELL_I64, .flags = COLUMN_MINOR),
-	                  .by = BY(KERNELS_BY_LAUNCH)},
-	[KERNELS_SHARED] = {COLUMN(.id = "shared_bytes", .title = "Shared", .help = "shared memory of a block", .type = CELL_I64, .unit = UNIT_BYTES),
-	                    .by = BY(KERNELS_BY_LAUNCH)},
-	[KERNELS_CLASS] = {COLUMN(.id = "class", .title = "Class", .help = "what it does, by its name", .type = CELL_STR, .flags = COLUMN_MINOR)},
-	[KERNELS_TC] = {COLUMN(.id = "tensor_cores", .title = "TC", .help = "whether it uses Tensor Cores, by its name: yes, no or unknown", .type = CELL_STR,
-	                       .flags = COLUMN_KEY)},
-	[KERNELS_DTYPE] = {COLUMN(.id = "dtype", .title = "Type", .help = "operand type of products (gemm, conv, attention), by its name; empty = the name does not tell",
-	                          .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[KERNELS_ARCH] = {COLUMN(.id = "built_for", .title = "Built for", .help = "architecture it was built for, by its name: sm80, gfx942; empty = the name does not "
-	                         "tell", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[KERNELS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[KERNELS_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum of its durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[KERNELS_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "total / total of all rows", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
-	[KERNELS_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS)},
-	[KERNELS_MIN] = {COLUMN(.id = "min_ns", .title = "Min", .help = "shortest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
-	[KERNELS_MAX] = {COLUMN(.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
-	[KERNELS_MEDIAN] = {COLUMN(.id = "median_ns", .title = "Median", .help = "median duration; of an even number the mean of the two in the middle", .type = CELL_F64,
-	                           .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
-	[KERNELS_P95] = {COLUMN(.id = "p95_ns", .title = "p95", .help = "95th percentile of the duration (nearest rank)", .type = CELL_I64, .unit = UNIT_NS,
-	                        .flags = COLUMN_DETAIL)},
-	[KERNELS_P99] = {COLUMN(.id = "p99_ns", .title = "p99", .help = "99th percentile of the duration (nearest rank)", .type = CELL_I64, .unit = UNIT_NS,
-	                        .flags = COLUMN_DETAIL)},
-	[KERNELS_SD] = {COLUMN(.id = "stddev_ns", .title = "Std dev", .help = "standard deviation of the durations as a sample (n - 1); 0 of one", .type = CELL_F64,
-	                       .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
-	[KERNELS_BLOCKS] = {COLUMN(.id = "mean_blocks_per_sm", .title = "Blocks/SM", .help = "mean over its calls, weighted by duration", .type = CELL_F64, .digits = 2),
-	                    .when = WHEN_RECORDED},
-	[KERNELS_OCC] = {COLUMN(.id = "mean_occupancy_pct", .title = "Est. occ. %", .help = "estimated achieved occupancy: as the trace states it, else computed from "
-	                        "the launch and the limits of an SM; mean " "over its calls, weighted by duration", .type = CELL_F64, .unit = UNIT_PERCENT),
-	                 .when = WHEN_RECORDED},
-};
-static const struct section kernels_section = {.columns = kernels_columns, .n = KERNELS_COLUMNS,
-                                               .by = BY(KERNELS_BY_NAME) | BY(KERNELS_BY_OP) | BY(KERNELS_BY_LAUNCH)};
+static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KERNELS_BY_OP) | BY(KERNELS_BY_LAUNCH), COLUMNS(
+	[KERNELS_NAME] = {COLUMN(TEXT, "name", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KERNEL)},
+	[KERNELS_OP] = {COLUMN(TEXT, "operator", "Operator", "op, collective or optimizer that launched it: the innermost, as in `operators`; empty = none known",
+	                       .flags = COLUMN_GROUP), .not_by = BY(KERNELS_BY_NAME)},
+	[KERNELS_GRID] = {COLUMN(TEXT, "grid", "Grid", "blocks in x, y, z"), .by = BY(KERNELS_BY_LAUNCH)},
+	[KERNELS_BLOCK] = {COLUMN(TEXT, "block", "Block", "threads of a block in x, y, z"), .by = BY(KERNELS_BY_LAUNCH)},
+	[KERNELS_REGS] = {COLUMN(NUMBER, "registers_per_thread", "Regs", "registers per thread", .flags = COLUMN_MINOR), .by = BY(KERNELS_BY_LAUNCH)},
+	[KERNELS_SHARED] = {COLUMN(BYTES, "shared_bytes", "Shared", "shared memory of a block"), .by = BY(KERNELS_BY_LAUNCH)},
+	[KERNELS_CLASS] = {COLUMN(TEXT, "class", "Class", "what it does, by its name", .flags = COLUMN_MINOR)},
+	[KERNELS_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether it uses Tensor Cores, by its name: yes, no or unknown", .flags = COLUMN_KEY)},
+	[KERNELS_DTYPE] = {COLUMN(TEXT, "dtype", "Type", "operand type of products (gemm, conv, attention), by its name; empty = the name does not tell",
+	                          .flags = COLUMN_DETAIL)},
+	[KERNELS_ARCH] = {COLUMN(TEXT, "built_for", "Built for", "architecture it was built for, by its name: sm80, gfx942; empty = the name does not tell",
+	                         .flags = COLUMN_DETAIL)},
+	[KERNELS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran")},
+	[KERNELS_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of its durations", .flags = COLUMN_KEY)},
+	[KERNELS_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / total of all rows", .flags = COLUMN_KEY)},
+	[KERNELS_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean", "mean duration")},
+	[KERNELS_MIN] = {COLUMN(NS, "min_ns", "Min", "shortest duration", .flags = COLUMN_MINOR)},
+	[KERNELS_MAX] = {COLUMN(NS, "max_ns", "Max", "longest duration", .flags = COLUMN_MINOR)},
+	[KERNELS_MEDIAN] = {COLUMN(MEAN_NS, "median_ns", "Median", "median duration; of an even number the mean of the two in the middle", .flags = COLUMN_DETAIL)},
+	[KERNELS_P95] = {COLUMN(NS, "p95_ns", "p95", "95th percentile of the duration (nearest rank)", .flags = COLUMN_DETAIL)},
+	[KERNELS_P99] = {COLUMN(NS, "p99_ns", "p99", "99th percentile of the duration (nearest rank)", .flags = COLUMN_DETAIL)},
+	[KERNELS_SD] = {COLUMN(MEAN_NS, "stddev_ns", "Std dev", "standard deviation of the durations as a sample (n - 1); 0 of one", .flags = COLUMN_DETAIL)},
+	[KERNELS_BLOCKS] = {COLUMN(REAL, "mean_blocks_per_sm", "Blocks/SM", "mean over its calls, weighted by duration", .digits = 2), .when = WHEN_RECORDED},
+	[KERNELS_OCC] = {COLUMN(PERCENT, "mean_occupancy_pct", "Est. occ. %", "estimated achieved occupancy: as the trace states it, else computed from the launch and "
+	                        "the limits of an SM; mean over its calls, weighted by duration"), .when = WHEN_RECORDED},
+)};
 
 static void kernels_start(struct table *out, const struct kernel_groups *g, const struct report_args *args)
 {

@@ -124,22 +124,20 @@ static void add_sums(struct kernels_unknown_sums *s, const struct kernels_unknow
 
 enum {
 	KERNELS_UNKNOWN_NAME, KERNELS_UNKNOWN_UNKNOWN, KERNELS_UNKNOWN_CLASS, KERNELS_UNKNOWN_VENDOR, KERNELS_UNKNOWN_OPS, KERNELS_UNKNOWN_CALLS,
-	KERNELS_UNKNOWN_TOTAL, KERNELS_UNKNOWN_SHARE, KERNELS_UNKNOWN_COLUMNS
+	KERNELS_UNKNOWN_TOTAL, KERNELS_UNKNOWN_SHARE
 };
 
-static const struct section_column kernels_unknown_columns[KERNELS_UNKNOWN_COLUMNS] = {
-	[KERNELS_UNKNOWN_NAME] = {COLUMN(.id = "name", .title = "Kernel", .help = "name of the kernel", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KERNEL)},
-	[KERNELS_UNKNOWN_UNKNOWN] = {COLUMN(.id = "unknown", .title = "Unknown", .help = "what no rule tells: class, Tensor Cores, or both", .type = CELL_STR)},
-	[KERNELS_UNKNOWN_CLASS] = {COLUMN(.id = "class", .title = "Class", .help = "what it does, by its name", .type = CELL_STR)},
-	[KERNELS_UNKNOWN_VENDOR] = {COLUMN(.id = "vendor", .title = "Vendor", .help = "of the device that it ran on, by the device's name or the API that launched it",
-	                                   .type = CELL_STR, .flags = COLUMN_MINOR)},
-	[KERNELS_UNKNOWN_OPS] = {COLUMN(.id = "operators", .title = "Operators", .help = "ops that launched it, the first three; empty = none known", .type = CELL_STR,
-	                                .flags = COLUMN_WIDE)},
-	[KERNELS_UNKNOWN_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[KERNELS_UNKNOWN_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum of its durations", .type = CELL_I64, .unit = UNIT_NS)},
-	[KERNELS_UNKNOWN_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "total / time of all kernels, known or not", .type = CELL_F64, .unit = UNIT_PERCENT)},
-};
-static const struct section kernels_unknown_section = {.columns = kernels_unknown_columns, .n = KERNELS_UNKNOWN_COLUMNS, .by = BY(KERNELS_UNKNOWN_BY_NAME)};
+static const struct section kernels_unknown_section = {.by = BY(KERNELS_UNKNOWN_BY_NAME), COLUMNS(
+	[KERNELS_UNKNOWN_NAME] = {COLUMN(TEXT, "name", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KERNEL)},
+	[KERNELS_UNKNOWN_UNKNOWN] = {COLUMN(TEXT, "unknown", "Unknown", "what no rule tells: class, Tensor Cores, or both")},
+	[KERNELS_UNKNOWN_CLASS] = {COLUMN(TEXT, "class", "Class", "what it does, by its name")},
+	[KERNELS_UNKNOWN_VENDOR] = {COLUMN(TEXT, "vendor", "Vendor", "of the device that it ran on, by the device's name or the API that launched it",
+	                                   .flags = COLUMN_MINOR)},
+	[KERNELS_UNKNOWN_OPS] = {COLUMN(TEXT, "operators", "Operators", "ops that launched it, the first three; empty = none known", .flags = COLUMN_WIDE)},
+	[KERNELS_UNKNOWN_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran")},
+	[KERNELS_UNKNOWN_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of its durations")},
+	[KERNELS_UNKNOWN_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / time of all kernels, known or not")},
+)};
 
 static void kernels_unknown_put_name(const struct profile *p, struct table *out, uint32_t id, const struct kernels_unknown_group *x, struct kernel_info k, int64_t all)
 {
@@ -155,19 +153,17 @@ static void kernels_unknown_put_name(const struct profile *p, struct table *out,
 	table_set_f64(out, KERNELS_UNKNOWN_SHARE, percent((double)x->ns, (double)all));
 }
 
-enum { VENDORS_NAME, VENDORS_UNKNOWN, VENDORS_TOTAL, VENDORS_CLASS, VENDORS_CLASS_SHARE, VENDORS_TC, VENDORS_TC_SHARE, VENDORS_COLUMNS };
+enum { VENDORS_NAME, VENDORS_UNKNOWN, VENDORS_TOTAL, VENDORS_CLASS, VENDORS_CLASS_SHARE, VENDORS_TC, VENDORS_TC_SHARE };
 
-static const struct section_column vendors_columns[VENDORS_COLUMNS] = {
-	[VENDORS_NAME] = {COLUMN(.id = "vendor", .title = "Vendor", .help = "of the device, by its name or the API that launched the kernels", .type = CELL_STR)},
-	[VENDORS_UNKNOWN] = {COLUMN(.id = "unknown_names", .title = "Unknown names", .help = "kernel names whose class no rule tells", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[VENDORS_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "time of all its kernels, known or not", .type = CELL_I64, .unit = UNIT_NS)},
-	[VENDORS_CLASS] = {COLUMN(.id = "no_class_ns", .title = "Class unknown", .help = "time of kernels whose class no rule tells", .type = CELL_I64, .unit = UNIT_NS)},
-	[VENDORS_CLASS_SHARE] = {COLUMN(.id = "no_class_pct", .title = "Class unknown %", .help = "that / total", .type = CELL_F64, .unit = UNIT_PERCENT)},
-	[VENDORS_TC] = {COLUMN(.id = "no_tc_ns", .title = "TC unknown", .help = "time of kernels of which the name does not tell whether they use Tensor Cores",
-	                       .type = CELL_I64, .unit = UNIT_NS)},
-	[VENDORS_TC_SHARE] = {COLUMN(.id = "no_tc_pct", .title = "TC unknown %", .help = "that / total", .type = CELL_F64, .unit = UNIT_PERCENT)},
-};
-static const struct section vendors_section = {.columns = vendors_columns, .n = VENDORS_COLUMNS, .by = BY(KERNELS_UNKNOWN_BY_VENDOR)};
+static const struct section vendors_section = {.by = BY(KERNELS_UNKNOWN_BY_VENDOR), COLUMNS(
+	[VENDORS_NAME] = {COLUMN(TEXT, "vendor", "Vendor", "of the device, by its name or the API that launched the kernels")},
+	[VENDORS_UNKNOWN] = {COLUMN(COUNT, "unknown_names", "Unknown names", "kernel names whose class no rule tells")},
+	[VENDORS_TOTAL] = {COLUMN(NS, "total_ns", "Total", "time of all its kernels, known or not")},
+	[VENDORS_CLASS] = {COLUMN(NS, "no_class_ns", "Class unknown", "time of kernels whose class no rule tells")},
+	[VENDORS_CLASS_SHARE] = {COLUMN(PERCENT, "no_class_pct", "Class unknown %", "that / total")},
+	[VENDORS_TC] = {COLUMN(NS, "no_tc_ns", "TC unknown", "time of kernels of which the name does not tell whether they use Tensor Cores")},
+	[VENDORS_TC_SHARE] = {COLUMN(PERCENT, "no_tc_pct", "TC unknown %", "that / total")},
+)};
 
 static void put_vendors(struct table *out, const struct kernels_unknown_sums *s)
 {

@@ -50,11 +50,8 @@ static uint32_t layers_row_at(struct layers_rows_of *r, char kind, struct str na
 	buf_str(&key, name);
 	uint32_t at = intern_put(&r->keys, key.p, key.n) - 1;
 	buf_release(&key);
-	if (at >= r->n) {
-		MEM_GROW(r->v, r->cap, at + 1);
-		r->v[at] = (struct layers_row){.layer = layer};
-		r->n = at + 1;
-	}
+	if (at == r->n)
+		MEM_PUSH(r->v, r->n, r->cap, (struct layers_row){.layer = layer});
 	return at;
 }
 
@@ -243,48 +240,38 @@ enum {
 };
 
 #define LAYERS_NAME(name, heading)                                                                                                     \
-	COLUMN(.id = (name), .title = (heading), .help = "path of the layer; in parentheses what belongs to none", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH)
+	COLUMN(TEXT, (name), (heading), "path of the layer; in parentheses what belongs to none", .flags = COLUMN_WIDE | COLUMN_PATH)
 
-static const struct section_column layers_columns[LAYERS_COLUMNS] = {
+static const struct section layers_section = {COLUMNS(
 	[LAYERS_LAYER] = {LAYERS_NAME("layer", "Layer"), .by = BY(LAYERS_BY_LAYER)},
-	[LAYERS_TYPE] = {COLUMN(.id = "type", .title = "Type", .help = "class of the module", .type = CELL_STR,
-	                        .flags = COLUMN_MINOR), .by = BY(LAYERS_BY_LAYER), .when = WHEN_RECORDED},
+	[LAYERS_TYPE] = {COLUMN(TEXT, "type", "Type", "class of the module", .flags = COLUMN_MINOR), .by = BY(LAYERS_BY_LAYER), .when = WHEN_RECORDED},
 	[LAYERS_CLASS] = {LAYERS_NAME("type", "Type"), .by = BY(LAYERS_BY_TYPE)},
 	[LAYERS_LINE] = {LAYERS_NAME("line", "Line"), .by = BY(LAYERS_BY_LINE)},
-	[LAYERS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "forward passes", .type = CELL_I64,
-	                         .unit = UNIT_COUNT), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
-	[LAYERS_HOST] = {COLUMN(.id = "total_host_ns", .title = "Host total", .help = "time on the host, of all directions; of layers inside it not", .type = CELL_I64,
-	                        .unit = UNIT_NS, .flags = COLUMN_KEY), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_NO_DEVICE},
-	[LAYERS_HOST_SHARE] = {COLUMN(.id = "total_host_pct", .title = "Total %", .help = "host total / that of all rows", .type = CELL_F64, .unit = UNIT_PERCENT,
-	                              .flags = COLUMN_KEY), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_NO_DEVICE},
-	[LAYERS_TOTAL] = {COLUMN(.id = "total_gpu_ns", .title = "GPU total", .help = "device work of all directions; of layers inside it not", .type = CELL_I64, .unit = UNIT_NS,
-	                         .flags = COLUMN_KEY), .when = WHEN_DEVICE},
-	[LAYERS_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "total / all device work", .type = CELL_F64, .unit = UNIT_PERCENT,
-	                         .flags = COLUMN_KEY), .when = WHEN_DEVICE},
-	[LAYERS_FORWARD] = {COLUMN(.id = "forward_gpu_ns", .title = "Forward", .help = "device work launched by its forward pass", .type = CELL_I64, .unit = UNIT_NS,
-	                           .flags = COLUMN_KEY), .when = WHEN_DEVICE},
-	[LAYERS_BACKWARD] = {COLUMN(.id = "backward_gpu_ns", .title = "Backward", .help = "device work launched by the backward of its ops", .type = CELL_I64, .unit = UNIT_NS,
-	                            .flags = COLUMN_KEY), .when = WHEN_DEVICE},
-	[LAYERS_OPTIMIZER] = {COLUMN(.id = "optimizer_gpu_ns", .title = "Optimizer", .help = "device work launched by the optimizer", .type = CELL_I64,
-	                             .unit = UNIT_NS), .when = WHEN_DEVICE},
-	[LAYERS_OTHER] = {COLUMN(.id = "other_gpu_ns", .title = "Other", .help = "device work that no op launched: of no direction", .type = CELL_I64, .unit = UNIT_NS,
-	                         .flags = COLUMN_DETAIL), .when = WHEN_DEVICE},
-	[LAYERS_INNER] = {COLUMN(.id = "with_inner_gpu_ns", .title = "With inner", .help = "total with the layers inside it", .type = CELL_I64,
-	                         .unit = UNIT_NS), .by = BY(LAYERS_BY_LAYER), .when = WHEN_DEVICE | WHEN_RECORDED},
-	[LAYERS_HOST_FORWARD] = {COLUMN(.id = "forward_host_ns", .title = "Fwd host", .help = "time on the host in the layer's own range, without what is of other rows or "
-	                                "directions inside it; outside layers, in ops", .type = CELL_I64, .unit = UNIT_NS), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
-	[LAYERS_HOST_BACKWARD] = {COLUMN(.id = "backward_host_ns", .title = "Bwd host", .help = "time on the host in the backward of its ops", .type = CELL_I64, .unit = UNIT_NS,
-	                                 .flags = COLUMN_MINOR), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
-	[LAYERS_HOST_OPTIMIZER] = {COLUMN(.id = "optimizer_host_ns", .title = "Opt host", .help = "time on the host in ranges of the optimizer, without layers that it runs "
-	                                  "again", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
-	[LAYERS_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "of the work whose op has a model; empty = of none", .type = CELL_I64,
-	                         .unit = UNIT_FLOPS), .when = WHEN_DEVICE | WHEN_RECORDED},
-	[LAYERS_TFLOPS] = {COLUMN(.id = "tflops_per_s", .title = "TFLOP/s", .help = "FLOPs / time of the work whose op has a model", .type = CELL_F64, .flags = COLUMN_KEY,
-	                          .digits = 3), .when = WHEN_DEVICE | WHEN_RECORDED},
-	[LAYERS_MODELLED] = {COLUMN(.id = "modelled_pct", .title = "Model %", .help = "share of its device work whose op has a model that knows the FLOPs", .type = CELL_F64,
-	                            .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL), .when = WHEN_DEVICE | WHEN_RECORDED},
-};
-static const struct section layers_section = {.columns = layers_columns, .n = LAYERS_COLUMNS};
+	[LAYERS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "forward passes"), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
+	[LAYERS_HOST] = {COLUMN(NS, "total_host_ns", "Host total", "time on the host, of all directions; of layers inside it not", .flags = COLUMN_KEY),
+	                        .not_by = BY(LAYERS_BY_LINE), .when = WHEN_NO_DEVICE},
+	[LAYERS_HOST_SHARE] = {COLUMN(PERCENT, "total_host_pct", "Total %", "host total / that of all rows", .flags = COLUMN_KEY), .not_by = BY(LAYERS_BY_LINE),
+	                              .when = WHEN_NO_DEVICE},
+	[LAYERS_TOTAL] = {COLUMN(NS, "total_gpu_ns", "GPU total", "device work of all directions; of layers inside it not", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
+	[LAYERS_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / all device work", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
+	[LAYERS_FORWARD] = {COLUMN(NS, "forward_gpu_ns", "Forward", "device work launched by its forward pass", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
+	[LAYERS_BACKWARD] = {COLUMN(NS, "backward_gpu_ns", "Backward", "device work launched by the backward of its ops", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
+	[LAYERS_OPTIMIZER] = {COLUMN(NS, "optimizer_gpu_ns", "Optimizer", "device work launched by the optimizer"), .when = WHEN_DEVICE},
+	[LAYERS_OTHER] = {COLUMN(NS, "other_gpu_ns", "Other", "device work that no op launched: of no direction", .flags = COLUMN_DETAIL), .when = WHEN_DEVICE},
+	[LAYERS_INNER] = {COLUMN(NS, "with_inner_gpu_ns", "With inner", "total with the layers inside it"), .by = BY(LAYERS_BY_LAYER),
+	                         .when = WHEN_DEVICE | WHEN_RECORDED},
+	[LAYERS_HOST_FORWARD] = {COLUMN(NS, "forward_host_ns", "Fwd host", "time on the host in the layer's own range, without what is of other rows or directions "
+	                                "inside it; outside layers, in ops"), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
+	[LAYERS_HOST_BACKWARD] = {COLUMN(NS, "backward_host_ns", "Bwd host", "time on the host in the backward of its ops", .flags = COLUMN_MINOR),
+	                                 .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
+	[LAYERS_HOST_OPTIMIZER] = {COLUMN(NS, "optimizer_host_ns", "Opt host", "time on the host in ranges of the optimizer, without layers that it runs again",
+	                                  .flags = COLUMN_MINOR), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
+	[LAYERS_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of the work whose op has a model; empty = of none"), .when = WHEN_DEVICE | WHEN_RECORDED},
+	[LAYERS_TFLOPS] = {COLUMN(REAL, "tflops_per_s", "TFLOP/s", "FLOPs / time of the work whose op has a model", .flags = COLUMN_KEY, .digits = 3),
+	                          .when = WHEN_DEVICE | WHEN_RECORDED},
+	[LAYERS_MODELLED] = {COLUMN(PERCENT, "modelled_pct", "Model %", "share of its device work whose op has a model that knows the FLOPs", .flags = COLUMN_DETAIL),
+	                            .when = WHEN_DEVICE | WHEN_RECORDED},
+)};
 
 struct layers_shown {
 	bool device, calls, types, host[DIRECTIONS], inner, flops;

@@ -2,6 +2,7 @@
  * kernels whose launching runtime call lies strictly inside it, on whatever thread (torch/autograd/profiler.py). O(n log n). */
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "query/report.h"
 
@@ -163,19 +164,11 @@ static void ends_add(struct ends *x, const struct load_nvprof_launchers *l, uint
 
 static void ends_before(const struct ends *x, int64_t time_ns, uint64_t *kernels, int64_t *ns)
 {
-	uint32_t low = 0, high = x->n;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (x->end_ns[middle] < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	*kernels = 0;
 	*ns = 0;
-	for (; low; low -= low & -low) {
-		*kernels += x->kernels[low];
-		*ns += x->ns[low];
+	for (uint32_t i = FIRST_WHERE(k, 0, x->n, x->end_ns[k] >= time_ns); i; i -= i & -i) {
+		*kernels += x->kernels[i];
+		*ns += x->ns[i];
 	}
 }
 
@@ -218,22 +211,16 @@ static uint32_t *holders(const struct profile *p, const struct load_nvprof_launc
 	return in;
 }
 
-enum { LOAD_NVPROF_ID, LOAD_NVPROF_NAME, LOAD_NVPROF_START, LOAD_NVPROF_CPU, LOAD_NVPROF_KERNELS, LOAD_NVPROF_CUDA, LOAD_NVPROF_COLUMNS };
+enum { LOAD_NVPROF_ID, LOAD_NVPROF_NAME, LOAD_NVPROF_START, LOAD_NVPROF_CPU, LOAD_NVPROF_KERNELS, LOAD_NVPROF_CUDA };
 
-static const struct section_column load_nvprof_columns[LOAD_NVPROF_COLUMNS] = {
-	[LOAD_NVPROF_ID] = {COLUMN(.id = "id", .title = "Id", .help = "id of the range in the database", .type = CELL_I64)},
-	[LOAD_NVPROF_NAME] = {COLUMN(.id = "name", .title = "Name", .help = "text of the range; of an op as emit_nvtx wrote it, without its op_id", .type = CELL_STR,
-	                             .flags = COLUMN_WIDE | COLUMN_KEY)},
-	[LOAD_NVPROF_START] = {COLUMN(.id = "start_ns", .title = "Start", .help = "when it began, on the database's clock", .type = CELL_I64, .unit = UNIT_TIME_NS,
-	                              .flags = COLUMN_DETAIL)},
-	[LOAD_NVPROF_CPU] = {COLUMN(.id = "cpu_time_ns", .title = "CPU Time", .help = "end less start; ranges inside it included", .type = CELL_I64, .unit = UNIT_NS,
-	                            .flags = COLUMN_KEY)},
-	[LOAD_NVPROF_KERNELS] = {COLUMN(.id = "kernels", .title = "Kernels", .help = "launched by runtime calls strictly inside it, by any thread", .type = CELL_I64,
-	                                .unit = UNIT_COUNT, .flags = COLUMN_KEY)},
-	[LOAD_NVPROF_CUDA] = {COLUMN(.id = "cuda_time_ns", .title = "CUDA Time", .help = "sum of the durations of these kernels", .type = CELL_I64, .unit = UNIT_NS,
-	                             .flags = COLUMN_KEY)},
-};
-static const struct section load_nvprof_section = {.columns = load_nvprof_columns, .n = LOAD_NVPROF_COLUMNS};
+static const struct section load_nvprof_section = {COLUMNS(
+	[LOAD_NVPROF_ID] = {COLUMN(NUMBER, "id", "Id", "id of the range in the database")},
+	[LOAD_NVPROF_NAME] = {COLUMN(TEXT, "name", "Name", "text of the range; of an op as emit_nvtx wrote it, without its op_id", .flags = COLUMN_WIDE | COLUMN_KEY)},
+	[LOAD_NVPROF_START] = {COLUMN(TIME, "start_ns", "Start", "when it began, on the database's clock", .flags = COLUMN_DETAIL)},
+	[LOAD_NVPROF_CPU] = {COLUMN(NS, "cpu_time_ns", "CPU Time", "end less start; ranges inside it included", .flags = COLUMN_KEY)},
+	[LOAD_NVPROF_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "launched by runtime calls strictly inside it, by any thread", .flags = COLUMN_KEY)},
+	[LOAD_NVPROF_CUDA] = {COLUMN(NS, "cuda_time_ns", "CUDA Time", "sum of the durations of these kernels", .flags = COLUMN_KEY)},
+)};
 
 /* The text as it was; emit_nvtx's numbers are kept apart from its names. */
 static struct str load_nvprof_text_of(const struct profile *p, uint32_t span, struct buf *b)

@@ -83,28 +83,24 @@ static void add_moved(struct moved *m, int64_t bytes, int64_t ns)
 
 enum {
 	MEMCPY_KIND, MEMCPY_DIRECTION, MEMCPY_FROM, MEMCPY_TO, MEMCPY_NAME, MEMCPY_DEVICE, MEMCPY_OP, MEMCPY_STATS, MEMCPY_BYTES = MEMCPY_STATS + STATS_COLUMNS,
-	MEMCPY_RATE, MEMCPY_MEAN, MEMCPY_MIN, MEMCPY_MAX, MEMCPY_COLUMNS
+	MEMCPY_RATE, MEMCPY_MEAN, MEMCPY_MIN, MEMCPY_MAX
 };
 
-static const struct section_column memcpy_columns[MEMCPY_COLUMNS] = {
-	[MEMCPY_KIND] = {COLUMN(.id = "operation", .title = "Operation", .help = "memcpy or memset", .type = CELL_STR)},
-	[MEMCPY_DIRECTION] = {COLUMN(.id = "direction", .title = "Direction", .help = "H = host, D = device, P = another device, A = array; empty = not told",
-	                             .type = CELL_STR)},
-	[MEMCPY_FROM] = {COLUMN(.id = "from_memory", .title = "From", .help = "kind of memory read: Pageable, Pinned, Device, ...; empty = not told", .type = CELL_STR)},
-	[MEMCPY_TO] = {COLUMN(.id = "to_memory", .title = "To", .help = "kind of memory written; empty = not told", .type = CELL_STR)},
-	[MEMCPY_NAME] = {COLUMN(.id = "name", .title = "Name", .help = "as the input has it", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[MEMCPY_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "ordinal of the device", .type = CELL_I64), .by = BY(MEMCPY_BY_DEVICE)},
-	[MEMCPY_OP] = {COLUMN(.id = "operator", .title = "Operator", .help = "op that launched it; empty = none known", .type = CELL_STR), .by = BY(MEMCPY_BY_OP)},
+static const struct section memcpy_section = {COLUMNS(
+	[MEMCPY_KIND] = {COLUMN(TEXT, "operation", "Operation", "memcpy or memset")},
+	[MEMCPY_DIRECTION] = {COLUMN(TEXT, "direction", "Direction", "H = host, D = device, P = another device, A = array; empty = not told")},
+	[MEMCPY_FROM] = {COLUMN(TEXT, "from_memory", "From", "kind of memory read: Pageable, Pinned, Device, ...; empty = not told")},
+	[MEMCPY_TO] = {COLUMN(TEXT, "to_memory", "To", "kind of memory written; empty = not told")},
+	[MEMCPY_NAME] = {COLUMN(TEXT, "name", "Name", "as the input has it", .flags = COLUMN_DETAIL)},
+	[MEMCPY_DEVICE] = {COLUMN(NUMBER, "device", "Device", "ordinal of the device"), .by = BY(MEMCPY_BY_DEVICE)},
+	[MEMCPY_OP] = {COLUMN(TEXT, "operator", "Operator", "op that launched it; empty = none known"), .by = BY(MEMCPY_BY_OP)},
 	STATS_COLUMN_LIST(MEMCPY_STATS),
-	[MEMCPY_BYTES] = {COLUMN(.id = "bytes", .title = "Bytes", .help = "bytes moved or set, where the input states them", .type = CELL_I64, .unit = UNIT_BYTES,
-	                         .flags = COLUMN_KEY)},
-	[MEMCPY_RATE] = {COLUMN(.id = "gb_per_s", .title = "GB/s", .help = "bytes / time of the operations whose bytes are stated, in 10^9 bytes", .type = CELL_F64,
-	                        .digits = 2)},
-	[MEMCPY_MEAN] = {COLUMN(.id = "mean_bytes", .title = "Mean size", .help = "mean of the stated sizes", .type = CELL_F64, .unit = UNIT_BYTES)},
-	[MEMCPY_MIN] = {COLUMN(.id = "min_bytes", .title = "Min size", .help = "smallest stated size", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_MINOR)},
-	[MEMCPY_MAX] = {COLUMN(.id = "max_bytes", .title = "Max size", .help = "largest stated size", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_MINOR)},
-};
-static const struct section memcpy_section = {.columns = memcpy_columns, .n = MEMCPY_COLUMNS};
+	[MEMCPY_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "bytes moved or set, where the input states them", .flags = COLUMN_KEY)},
+	[MEMCPY_RATE] = {COLUMN(REAL, "gb_per_s", "GB/s", "bytes / time of the operations whose bytes are stated, in 10^9 bytes", .digits = 2)},
+	[MEMCPY_MEAN] = {COLUMN(MEAN_BYTES, "mean_bytes", "Mean size", "mean of the stated sizes")},
+	[MEMCPY_MIN] = {COLUMN(BYTES, "min_bytes", "Min size", "smallest stated size", .flags = COLUMN_MINOR)},
+	[MEMCPY_MAX] = {COLUMN(BYTES, "max_bytes", "Max size", "largest stated size", .flags = COLUMN_MINOR)},
+)};
 
 static void memcpy_put(const struct profile *p, const struct report_args *args, struct stats *s, const struct moved *moved, struct table *out)
 {

@@ -9,26 +9,19 @@
 
 enum {
 	MEMORY_OP_NAME, MEMORY_OP_CALLS, MEMORY_OP_INCREASE, MEMORY_OP_SELF_INCREASE, MEMORY_OP_ALLOCATIONS, MEMORY_OP_SELF_ALLOCATIONS, MEMORY_OP_ALLOCATED,
-	MEMORY_OP_SELF_ALLOCATED, MEMORY_OP_COLUMNS
+	MEMORY_OP_SELF_ALLOCATED
 };
 
-static const struct section_column memory_op_columns[MEMORY_OP_COLUMNS] = {
-	[MEMORY_OP_NAME] = {COLUMN(.id = "operator", .title = "Operator Name", .help = "name of the op as the framework recorded it", .type = CELL_STR)},
-	[MEMORY_OP_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it ran, whether it allocated or not", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[MEMORY_OP_INCREASE] = {COLUMN(.id = "size_increase_bytes", .title = "Size Increase", .help = "allocated less freed, by it and the ops inside it", .type = CELL_I64,
-	                               .unit = UNIT_BYTES)},
-	[MEMORY_OP_SELF_INCREASE] = {COLUMN(.id = "self_size_increase_bytes", .title = "Self Size Increase", .help = "allocated less freed, by itself", .type = CELL_I64,
-	                                    .unit = UNIT_BYTES)},
-	[MEMORY_OP_ALLOCATIONS] = {COLUMN(.id = "allocations", .title = "Allocation Count", .help = "how often it or an op inside it allocated", .type = CELL_I64,
-	                                  .unit = UNIT_COUNT)},
-	[MEMORY_OP_SELF_ALLOCATIONS] = {COLUMN(.id = "self_allocations", .title = "Self Allocation Count", .help = "how often it allocated itself", .type = CELL_I64,
-	                                       .unit = UNIT_COUNT)},
-	[MEMORY_OP_ALLOCATED] = {COLUMN(.id = "allocation_bytes", .title = "Allocation Size", .help = "allocated by it and the ops inside it, frees not subtracted",
-	                                .type = CELL_I64, .unit = UNIT_BYTES)},
-	[MEMORY_OP_SELF_ALLOCATED] = {COLUMN(.id = "self_allocation_bytes", .title = "Self Allocation Size", .help = "allocated by itself, frees not subtracted",
-	                                     .type = CELL_I64, .unit = UNIT_BYTES)},
-};
-static const struct section memory_op_section = {.columns = memory_op_columns, .n = MEMORY_OP_COLUMNS};
+static const struct section memory_op_section = {COLUMNS(
+	[MEMORY_OP_NAME] = {COLUMN(TEXT, "operator", "Operator Name", "name of the op as the framework recorded it")},
+	[MEMORY_OP_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran, whether it allocated or not")},
+	[MEMORY_OP_INCREASE] = {COLUMN(BYTES, "size_increase_bytes", "Size Increase", "allocated less freed, by it and the ops inside it")},
+	[MEMORY_OP_SELF_INCREASE] = {COLUMN(BYTES, "self_size_increase_bytes", "Self Size Increase", "allocated less freed, by itself")},
+	[MEMORY_OP_ALLOCATIONS] = {COLUMN(COUNT, "allocations", "Allocation Count", "how often it or an op inside it allocated")},
+	[MEMORY_OP_SELF_ALLOCATIONS] = {COLUMN(COUNT, "self_allocations", "Self Allocation Count", "how often it allocated itself")},
+	[MEMORY_OP_ALLOCATED] = {COLUMN(BYTES, "allocation_bytes", "Allocation Size", "allocated by it and the ops inside it, frees not subtracted")},
+	[MEMORY_OP_SELF_ALLOCATED] = {COLUMN(BYTES, "self_allocation_bytes", "Self Allocation Size", "allocated by itself, frees not subtracted")},
+)};
 
 static int memory_put_statistics(struct memory_view *v, const struct report_args *args, struct table *out, struct err *e)
 {
@@ -56,19 +49,16 @@ static int memory_put_statistics(struct memory_view *v, const struct report_args
 
 /* --- events ----------------------------------------------------------------------------------------------------- */
 
-enum { MEMORY_EVENT_OPERATOR, MEMORY_EVENT_SIZE, MEMORY_EVENT_ALLOCATED, MEMORY_EVENT_RELEASED, MEMORY_EVENT_DURATION, MEMORY_EVENT_COLUMNS };
+enum { MEMORY_EVENT_OPERATOR, MEMORY_EVENT_SIZE, MEMORY_EVENT_ALLOCATED, MEMORY_EVENT_RELEASED, MEMORY_EVENT_DURATION };
 
-static const struct section_column memory_event_columns[MEMORY_EVENT_COLUMNS] = {
-	[MEMORY_EVENT_OPERATOR] = {COLUMN(.id = "operator", .title = "Operator",
-	                                  .help = "innermost op around the allocation; of aten::empty and its kin the op or annotation around it first", .type = CELL_STR)},
-	[MEMORY_EVENT_SIZE] = {COLUMN(.id = "size_bytes", .title = "Size", .help = "size of the block", .type = CELL_I64, .unit = UNIT_BYTES)},
-	[MEMORY_EVENT_ALLOCATED] = {COLUMN(.id = "allocation_time_ns", .title = "Allocation Time", .help = "since the start of the trace; empty: before it", .type = CELL_I64,
-	                                   .unit = UNIT_NS)},
-	[MEMORY_EVENT_RELEASED] = {COLUMN(.id = "release_time_ns", .title = "Release Time", .help = "since the start of the trace; empty: not before its end", .type = CELL_I64,
-	                                  .unit = UNIT_NS)},
-	[MEMORY_EVENT_DURATION] = {COLUMN(.id = "duration_ns", .title = "Duration", .help = "release - allocation", .type = CELL_I64, .unit = UNIT_NS)},
-};
-static const struct section memory_event_section = {.name = "events", .title = "Memory blocks", .columns = memory_event_columns, .n = MEMORY_EVENT_COLUMNS};
+static const struct section memory_event_section = {.name = "events", .title = "Memory blocks", COLUMNS(
+	[MEMORY_EVENT_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "innermost op around the allocation; of aten::empty and its kin the op or annotation around it "
+	                                  "first")},
+	[MEMORY_EVENT_SIZE] = {COLUMN(BYTES, "size_bytes", "Size", "size of the block")},
+	[MEMORY_EVENT_ALLOCATED] = {COLUMN(NS, "allocation_time_ns", "Allocation Time", "since the start of the trace; empty: before it")},
+	[MEMORY_EVENT_RELEASED] = {COLUMN(NS, "release_time_ns", "Release Time", "since the start of the trace; empty: not before its end")},
+	[MEMORY_EVENT_DURATION] = {COLUMN(NS, "duration_ns", "Duration", "release - allocation")},
+)};
 
 /* `aten::empty` and its kin allocate for others: the op around says for whom, or else the step or other annotation. */
 static void set_operator(const struct memory_view *v, struct table *t, uint32_t alloc)
@@ -126,18 +116,15 @@ static void memory_put_events(const struct memory_view *v, struct table *t)
 
 /* --- curve ------------------------------------------------------------------------------------------------------ */
 
-enum { MEMORY_CURVE_TIME, MEMORY_CURVE_AT_LEAST, MEMORY_CURVE_ALLOCATED, MEMORY_CURVE_RESERVED, MEMORY_CURVE_COLUMNS };
+enum { MEMORY_CURVE_TIME, MEMORY_CURVE_AT_LEAST, MEMORY_CURVE_ALLOCATED, MEMORY_CURVE_RESERVED };
 
-static const struct section_column memory_curve_columns[MEMORY_CURVE_COLUMNS] = {
-	[MEMORY_CURVE_TIME] = {COLUMN(.id = "time_ns", .title = "Time", .help = "since the start of the trace", .type = CELL_I64, .unit = UNIT_NS)},
-	[MEMORY_CURVE_AT_LEAST] = {COLUMN(.id = "allocated_at_least_bytes", .title = "Allocated, at least",
-	                                  .help = "in blocks of this trace and those held before that it frees", .type = CELL_I64, .unit = UNIT_BYTES), .when = WHEN_RECORDED},
-	[MEMORY_CURVE_ALLOCATED] = {COLUMN(.id = "allocated_bytes", .title = "Allocated", .help = "in live blocks on this device", .type = CELL_I64, .unit = UNIT_BYTES),
-	                            .when = WHEN_RECORDED},
-	[MEMORY_CURVE_RESERVED] = {COLUMN(.id = "reserved_bytes", .title = "Reserved", .help = "held by the caching allocator; 0 on the CPU, which has none", .type = CELL_I64,
-	                                  .unit = UNIT_BYTES), .when = WHEN_RECORDED},
-};
-static const struct section memory_curve_section = {.name = "curve", .title = "Memory over time", .columns = memory_curve_columns, .n = MEMORY_CURVE_COLUMNS};
+static const struct section memory_curve_section = {.name = "curve", .title = "Memory over time", COLUMNS(
+	[MEMORY_CURVE_TIME] = {COLUMN(NS, "time_ns", "Time", "since the start of the trace")},
+	[MEMORY_CURVE_AT_LEAST] = {COLUMN(BYTES, "allocated_at_least_bytes", "Allocated, at least", "in blocks of this trace and those held before that it frees"),
+	                                  .when = WHEN_RECORDED},
+	[MEMORY_CURVE_ALLOCATED] = {COLUMN(BYTES, "allocated_bytes", "Allocated", "in live blocks on this device"), .when = WHEN_RECORDED},
+	[MEMORY_CURVE_RESERVED] = {COLUMN(BYTES, "reserved_bytes", "Reserved", "held by the caching allocator; 0 on the CPU, which has none"), .when = WHEN_RECORDED},
+)};
 
 static void memory_put_point(const struct memory_view *v, struct table *t, const struct memory_curve *c, uint32_t at, uint32_t values_of)
 {

@@ -86,20 +86,17 @@ static void moments_release(struct moments *m)
 	mem_free(m->held);
 }
 
-enum { CATEGORIES_NAME, CATEGORIES_AT_PEAK, CATEGORIES_SHARE, CATEGORIES_PEAK, CATEGORIES_END, CATEGORIES_BLOCKS, CATEGORIES_COLUMNS };
+enum { CATEGORIES_NAME, CATEGORIES_AT_PEAK, CATEGORIES_SHARE, CATEGORIES_PEAK, CATEGORIES_END, CATEGORIES_BLOCKS };
 
-static const struct section_column memory_categories_columns[CATEGORIES_COLUMNS] = {
-	[CATEGORIES_NAME] = {COLUMN(.id = "category", .title = "Category",
-	                            .help = "what the memory is for, in torch's words; what was held before the recording and never freed in it is told apart from Unknown",
-	                            .type = CELL_STR)},
-	[CATEGORIES_AT_PEAK] = {COLUMN(.id = "at_peak_bytes", .title = "At the peak", .help = "held by it when all together are at their highest", .type = CELL_I64,
-	                               .unit = UNIT_BYTES)},
-	[CATEGORIES_SHARE] = {COLUMN(.id = "at_peak_pct", .title = "Share", .help = "of all that is held then", .type = CELL_F64, .unit = UNIT_PERCENT)},
-	[CATEGORIES_PEAK] = {COLUMN(.id = "peak_bytes", .title = "Its own peak", .help = "most that it held at a time", .type = CELL_I64, .unit = UNIT_BYTES)},
-	[CATEGORIES_END] = {COLUMN(.id = "end_bytes", .title = "At the end", .help = "held by it at the end", .type = CELL_I64, .unit = UNIT_BYTES)},
-	[CATEGORIES_BLOCKS] = {COLUMN(.id = "blocks", .title = "Blocks", .help = "allocated meanwhile", .type = CELL_I64, .unit = UNIT_COUNT)},
-};
-static const struct section memory_categories_section = {.columns = memory_categories_columns, .n = CATEGORIES_COLUMNS};
+static const struct section memory_categories_section = {COLUMNS(
+	[CATEGORIES_NAME] = {COLUMN(TEXT, "category", "Category", "what the memory is for, in torch's words; what was held before the recording and never freed in it is "
+	                            "told apart from Unknown")},
+	[CATEGORIES_AT_PEAK] = {COLUMN(BYTES, "at_peak_bytes", "At the peak", "held by it when all together are at their highest")},
+	[CATEGORIES_SHARE] = {COLUMN(PERCENT, "at_peak_pct", "Share", "of all that is held then")},
+	[CATEGORIES_PEAK] = {COLUMN(BYTES, "peak_bytes", "Its own peak", "most that it held at a time")},
+	[CATEGORIES_END] = {COLUMN(BYTES, "end_bytes", "At the end", "held by it at the end")},
+	[CATEGORIES_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "allocated meanwhile")},
+)};
 
 /* Held all the time, so that it is in every moment's Unknown: a row of its own says what it most likely is. */
 static void put_kept(const struct memory_timeline *m, int64_t whole, struct table *t)
@@ -136,12 +133,12 @@ static void memory_categories_put_categories(const struct memory_timeline *timel
 	put_kept(timeline, m->sum[m->peak], t);
 }
 
-enum { CATEGORIES_TIME, CATEGORIES_HELD, CATEGORIES_CURVE_COLUMNS = CATEGORIES_HELD + MEMORY_CATEGORIES };
+enum { CATEGORIES_TIME, CATEGORIES_HELD};
 
-#define CATEGORIES_BYTES(id_, title_) COLUMN(.id = id_, .title = title_, .help = "held from then on", .type = CELL_I64, .unit = UNIT_BYTES)
+#define CATEGORIES_BYTES(id_, title_) COLUMN(BYTES, id_, title_, "held from then on")
 
-static const struct section_column memory_categories_curve_columns[CATEGORIES_CURVE_COLUMNS] = {
-	[CATEGORIES_TIME] = {COLUMN(.id = "time_ns", .title = "Time", .help = "since the start of the trace", .type = CELL_I64, .unit = UNIT_NS)},
+static const struct section memory_categories_curve_section = {.name = "curve", .title = "Memory by category over time", COLUMNS(
+	[CATEGORIES_TIME] = {COLUMN(NS, "time_ns", "Time", "since the start of the trace")},
 	[CATEGORIES_HELD + MEMORY_PARAMETER] = {CATEGORIES_BYTES("parameter_bytes", "PARAMETER")},
 	[CATEGORIES_HELD + MEMORY_OPTIMIZER_STATE] = {CATEGORIES_BYTES("optimizer_state_bytes", "OPTIMIZER_STATE")},
 	[CATEGORIES_HELD + MEMORY_INPUT] = {CATEGORIES_BYTES("input_bytes", "INPUT")},
@@ -150,9 +147,7 @@ static const struct section_column memory_categories_curve_columns[CATEGORIES_CU
 	[CATEGORIES_HELD + MEMORY_GRADIENT] = {CATEGORIES_BYTES("gradient_bytes", "GRADIENT")},
 	[CATEGORIES_HELD + MEMORY_AUTOGRAD_DETAIL] = {CATEGORIES_BYTES("autograd_detail_bytes", "AUTOGRAD_DETAIL")},
 	[CATEGORIES_HELD + MEMORY_UNKNOWN] = {CATEGORIES_BYTES("unknown_bytes", "Unknown")},
-};
-static const struct section memory_categories_curve_section = {.name = "curve", .title = "Memory by category over time", .columns = memory_categories_curve_columns,
-                                                                .n = CATEGORIES_CURVE_COLUMNS};
+)};
 
 static void memory_categories_put_curve(const struct moments *m, int64_t zero_ns, struct table *t)
 {
@@ -179,15 +174,13 @@ static void memory_categories_put_curve(const struct moments *m, int64_t zero_ns
 	mem_free(keep);
 }
 
-enum { CATEGORIES_UNKNOWN_WHY, CATEGORIES_UNKNOWN_BLOCKS, CATEGORIES_UNKNOWN_SIZE, CATEGORIES_UNKNOWN_COLUMNS };
+enum { CATEGORIES_UNKNOWN_WHY, CATEGORIES_UNKNOWN_BLOCKS, CATEGORIES_UNKNOWN_SIZE };
 
-static const struct section_column memory_categories_unknown_columns[CATEGORIES_UNKNOWN_COLUMNS] = {
-	[CATEGORIES_UNKNOWN_WHY] = {COLUMN(.id = "why", .title = "Why", .help = "what keeps a block from having a category", .type = CELL_STR)},
-	[CATEGORIES_UNKNOWN_BLOCKS] = {COLUMN(.id = "blocks", .title = "Blocks", .help = "allocated meanwhile", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[CATEGORIES_UNKNOWN_SIZE] = {COLUMN(.id = "size_bytes", .title = "Size", .help = "sum of their sizes", .type = CELL_I64, .unit = UNIT_BYTES)},
-};
-static const struct section memory_categories_unknown_section = {.name = "unknown", .title = "Why blocks are Unknown", .columns = memory_categories_unknown_columns,
-                                                                  .n = CATEGORIES_UNKNOWN_COLUMNS};
+static const struct section memory_categories_unknown_section = {.name = "unknown", .title = "Why blocks are Unknown", COLUMNS(
+	[CATEGORIES_UNKNOWN_WHY] = {COLUMN(TEXT, "why", "Why", "what keeps a block from having a category")},
+	[CATEGORIES_UNKNOWN_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "allocated meanwhile")},
+	[CATEGORIES_UNKNOWN_SIZE] = {COLUMN(BYTES, "size_bytes", "Size", "sum of their sizes")},
+)};
 
 static void put_unknown(const struct moments *m, struct table *t)
 {

@@ -7,33 +7,27 @@
 #include "query/report.h"
 
 enum {
-	MFU_STEP, MFU_DEVICE, MFU_TIME, MFU_FLOPS, MFU_TFLOPS, MFU_MFU, MFU_PEAK, MFU_PEAK_NAME, MFU_SOURCE, MFU_KNOWN, MFU_TYPE, MFU_KERNEL, MFU_UNKNOWN, MFU_WHY, MFU_COLUMNS
+	MFU_STEP, MFU_DEVICE, MFU_TIME, MFU_FLOPS, MFU_TFLOPS, MFU_MFU, MFU_PEAK, MFU_PEAK_NAME, MFU_SOURCE, MFU_KNOWN, MFU_TYPE, MFU_KERNEL, MFU_UNKNOWN, MFU_WHY
 };
 
-static const struct section_column mfu_columns[MFU_COLUMNS] = {
-	[MFU_STEP] = {COLUMN(.id = "step", .title = "Step", .help = "name of the step; all = all steps together", .type = CELL_STR, .flags = COLUMN_KEY)},
-	[MFU_DEVICE] = {COLUMN(.id = "device", .title = "GPU", .help = "ordinal of the device", .type = CELL_I64, .flags = COLUMN_KEY)},
-	[MFU_TIME] = {COLUMN(.id = "time_ns", .title = "Time", .help = "length of the step, idle time included", .type = CELL_I64, .unit = UNIT_NS)},
-	[MFU_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "of the kernels that this GPU ran for the step, each call of an op once; what is unknown counts 0",
-	                      .type = CELL_I64, .unit = UNIT_FLOPS, .flags = COLUMN_KEY)},
-	[MFU_TFLOPS] = {COLUMN(.id = "tflops_per_s", .title = "TFLOP/s", .help = "achieved: FLOPs / time", .type = CELL_F64, .flags = COLUMN_KEY, .digits = 3)},
-	[MFU_MFU] = {COLUMN(.id = "mfu_pct", .title = "MFU", .help = "achieved / peak; operations that ran twice (recomputation) count twice", .type = CELL_F64,
-	                    .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
-	[MFU_PEAK] = {COLUMN(.id = "peak_tflops_per_s", .title = "Peak TFLOP/s", .help = "dense peak of the type and cores of most FLOPs of products", .type = CELL_F64,
-	                     .digits = 1)},
-	[MFU_PEAK_NAME] = {COLUMN(.id = "peak_of", .title = "Peak of", .help = "that type and cores", .type = CELL_STR)},
-	[MFU_SOURCE] = {COLUMN(.id = "peak_source", .title = "Source", .help = "publication that the peak was compared with; unverified: with none", .type = CELL_STR,
-	                       .flags = COLUMN_DETAIL)},
-	[MFU_KNOWN] = {COLUMN(.id = "known_pct", .title = "FLOPs known", .help = "share of the kernel time (collectives left out) whose FLOPs are known", .type = CELL_F64,
-	                      .unit = UNIT_PERCENT)},
-	[MFU_TYPE] = {COLUMN(.id = "types", .title = "Types", .help = "of the FLOPs of products, by type and cores", .type = CELL_STR)},
-	[MFU_KERNEL] = {COLUMN(.id = "kernel_ns", .title = "Kernels", .help = "sum of the durations of kernels, collectives left out", .type = CELL_I64, .unit = UNIT_NS,
-	                       .flags = COLUMN_DETAIL)},
-	[MFU_UNKNOWN] = {COLUMN(.id = "products_unknown_ns", .title = "Products unknown", .help = "of the kernels, products or what may be some, whose FLOPs are not known",
-	                        .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
-	[MFU_WHY] = {COLUMN(.id = "why", .title = "Why unknown", .help = "why there is no MFU", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-};
-static const struct section mfu_section = {.columns = mfu_columns, .n = MFU_COLUMNS};
+static const struct section mfu_section = {COLUMNS(
+	[MFU_STEP] = {COLUMN(TEXT, "step", "Step", "name of the step; all = all steps together", .flags = COLUMN_KEY)},
+	[MFU_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal of the device", .flags = COLUMN_KEY)},
+	[MFU_TIME] = {COLUMN(NS, "time_ns", "Time", "length of the step, idle time included")},
+	[MFU_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of the kernels that this GPU ran for the step, each call of an op once; what is unknown counts 0",
+	                      .flags = COLUMN_KEY)},
+	[MFU_TFLOPS] = {COLUMN(REAL, "tflops_per_s", "TFLOP/s", "achieved: FLOPs / time", .flags = COLUMN_KEY, .digits = 3)},
+	[MFU_MFU] = {COLUMN(PERCENT, "mfu_pct", "MFU", "achieved / peak; operations that ran twice (recomputation) count twice", .flags = COLUMN_KEY)},
+	[MFU_PEAK] = {COLUMN(REAL, "peak_tflops_per_s", "Peak TFLOP/s", "dense peak of the type and cores of most FLOPs of products", .digits = 1)},
+	[MFU_PEAK_NAME] = {COLUMN(TEXT, "peak_of", "Peak of", "that type and cores")},
+	[MFU_SOURCE] = {COLUMN(TEXT, "peak_source", "Source", "publication that the peak was compared with; unverified: with none", .flags = COLUMN_DETAIL)},
+	[MFU_KNOWN] = {COLUMN(PERCENT, "known_pct", "FLOPs known", "share of the kernel time (collectives left out) whose FLOPs are known")},
+	[MFU_TYPE] = {COLUMN(TEXT, "types", "Types", "of the FLOPs of products, by type and cores")},
+	[MFU_KERNEL] = {COLUMN(NS, "kernel_ns", "Kernels", "sum of the durations of kernels, collectives left out", .flags = COLUMN_DETAIL)},
+	[MFU_UNKNOWN] = {COLUMN(NS, "products_unknown_ns", "Products unknown", "of the kernels, products or what may be some, whose FLOPs are not known",
+	                        .flags = COLUMN_DETAIL)},
+	[MFU_WHY] = {COLUMN(TEXT, "why", "Why unknown", "why there is no MFU", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+)};
 
 static struct str step_name(const struct profile *p, const struct mfu *m, const struct mfu_row *r)
 {

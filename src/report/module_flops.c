@@ -5,23 +5,21 @@ static int64_t module_flops_sum(const int64_t parts[MODULE_PARTS]) { return part
 
 enum {
 	MODULE_FLOPS_DEPTH, MODULE_FLOPS_MODULE, MODULE_FLOPS_CALLS, MODULE_FLOPS_FLOPS, MODULE_FLOPS_PCT, MODULE_FLOPS_FORWARD, MODULE_FLOPS_BACKWARD, MODULE_FLOPS_SELF,
-	MODULE_FLOPS_UNKNOWN, MODULE_FLOPS_COLUMNS
+	MODULE_FLOPS_UNKNOWN
 };
-static const struct section_column module_flops_columns[MODULE_FLOPS_COLUMNS] = {
-	[MODULE_FLOPS_DEPTH] = {COLUMN(.id = "depth", .title = "Depth", .help = "0 = root; rows stand in pre-order", .type = CELL_I64, .flags = COLUMN_TREE)},
-	[MODULE_FLOPS_MODULE] = {COLUMN(.id = "module", .title = "Module", .help = "class and number of the module", .type = CELL_STR, .flags = COLUMN_KEY)},
-	[MODULE_FLOPS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it was called, recomputation left out", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[MODULE_FLOPS_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "of all its calls, forward and backward, modules inside included; what is unknown counts 0",
-	                               .type = CELL_I64, .unit = UNIT_FLOPS, .flags = COLUMN_KEY)},
-	[MODULE_FLOPS_PCT] = {COLUMN(.id = "flops_pct", .title = "% Total", .help = "of the FLOPs of all ops", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
-	[MODULE_FLOPS_FORWARD] = {COLUMN(.id = "forward_flops", .title = "Forward", .help = "the part of the forward pass", .type = CELL_I64, .unit = UNIT_FLOPS)},
-	[MODULE_FLOPS_BACKWARD] = {COLUMN(.id = "backward_flops", .title = "Backward", .help = "the part of the backward pass, recomputation included", .type = CELL_I64,
-	                                  .unit = UNIT_FLOPS)},
-	[MODULE_FLOPS_SELF] = {COLUMN(.id = "self_flops", .title = "Own FLOPs", .help = "without the modules inside", .type = CELL_I64, .unit = UNIT_FLOPS)},
-	[MODULE_FLOPS_UNKNOWN] = {COLUMN(.id = "unknown_ops", .title = "Unknown Ops",
-	                                 .help = "calls of ops inside whose FLOPs are not known, for want of a model or of recorded shapes", .type = CELL_I64, .unit = UNIT_COUNT)},
-};
-static const struct section module_flops_section = {.columns = module_flops_columns, .n = MODULE_FLOPS_COLUMNS};
+static const struct section module_flops_section = {COLUMNS(
+	[MODULE_FLOPS_DEPTH] = {COLUMN(NUMBER, "depth", "Depth", "0 = root; rows stand in pre-order", .flags = COLUMN_TREE)},
+	[MODULE_FLOPS_MODULE] = {COLUMN(TEXT, "module", "Module", "class and number of the module", .flags = COLUMN_KEY)},
+	[MODULE_FLOPS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it was called, recomputation left out")},
+	[MODULE_FLOPS_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of all its calls, forward and backward, modules inside included; what is unknown counts 0",
+	                               .flags = COLUMN_KEY)},
+	[MODULE_FLOPS_PCT] = {COLUMN(PERCENT, "flops_pct", "% Total", "of the FLOPs of all ops", .flags = COLUMN_KEY)},
+	[MODULE_FLOPS_FORWARD] = {COLUMN(FLOPS, "forward_flops", "Forward", "the part of the forward pass")},
+	[MODULE_FLOPS_BACKWARD] = {COLUMN(FLOPS, "backward_flops", "Backward", "the part of the backward pass, recomputation included")},
+	[MODULE_FLOPS_SELF] = {COLUMN(FLOPS, "self_flops", "Own FLOPs", "without the modules inside")},
+	[MODULE_FLOPS_UNKNOWN] = {COLUMN(COUNT, "unknown_ops", "Unknown Ops", "calls of ops inside whose FLOPs are not known, for want of a model or of recorded "
+	                                 "shapes")},
+)};
 
 static void module_flops_put_row(const struct module_flops *x, struct table *t, struct str name, int64_t depth, int64_t flops)
 {

@@ -169,31 +169,27 @@ static bool stack_text(struct str s, struct buf *out)
 
 enum {
 	NVTX_RANGE, NVTX_DOMAIN, NVTX_STYLE, NVTX_PROCESS, NVTX_THREAD, NVTX_STATS, NVTX_SELF = NVTX_STATS + STATS_COLUMNS, NVTX_ON_GPU, NVTX_GPU_OPS, NVTX_GPU_NS,
-	NVTX_PROJECTED, NVTX_KERNELS, NVTX_KERNEL_NS, NVTX_KERNEL_PROJECTED, NVTX_COLUMNS
+	NVTX_PROJECTED, NVTX_KERNELS, NVTX_KERNEL_NS, NVTX_KERNEL_PROJECTED
 };
 
-static const struct section_column nvtx_columns[NVTX_COLUMNS] = {
-	[NVTX_RANGE] = {COLUMN(.id = "range", .title = "Range", .help = "text of the range; of emit_nvtx and argument markers the op; of PyProf's call stacks the frames, "
-	                       "innermost last; ProfilerStep* are all steps", .type = CELL_STR, .flags = COLUMN_WIDE)},
-	[NVTX_DOMAIN] = {COLUMN(.id = "domain", .title = "Domain", .help = "NVTX domain or category; empty = NVTX's default domain", .type = CELL_STR)},
-	[NVTX_STYLE] = {COLUMN(.id = "style", .title = "Style", .help = "PushPop: nests on its thread; StartEnd: may overlap others", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[NVTX_PROCESS] = {COLUMN(.id = "process", .title = "Process", .help = "process of the range", .type = CELL_STR), .by = BY(NVTX_BY_THREAD)},
-	[NVTX_THREAD] = {COLUMN(.id = "thread", .title = "Thread", .help = "thread of the range", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(NVTX_BY_THREAD)},
+static const struct section nvtx_section = {COLUMNS(
+	[NVTX_RANGE] = {COLUMN(TEXT, "range", "Range", "text of the range; of emit_nvtx and argument markers the op; of PyProf's call stacks the frames, innermost last; "
+	                       "ProfilerStep* are all steps", .flags = COLUMN_WIDE)},
+	[NVTX_DOMAIN] = {COLUMN(TEXT, "domain", "Domain", "NVTX domain or category; empty = NVTX's default domain")},
+	[NVTX_STYLE] = {COLUMN(TEXT, "style", "Style", "PushPop: nests on its thread; StartEnd: may overlap others", .flags = COLUMN_DETAIL)},
+	[NVTX_PROCESS] = {COLUMN(TEXT, "process", "Process", "process of the range"), .by = BY(NVTX_BY_THREAD)},
+	[NVTX_THREAD] = {COLUMN(TEXT, "thread", "Thread", "thread of the range", .flags = COLUMN_GROUP), .by = BY(NVTX_BY_THREAD)},
 	STATS_COLUMN_LIST(NVTX_STATS),
-	[NVTX_SELF] = {COLUMN(.id = "self_ns", .title = "Self", .help = "total - what marked ranges directly inside take; empty for StartEnd", .type = CELL_I64, .unit = UNIT_NS,
-	                      .flags = COLUMN_KEY)},
-	[NVTX_ON_GPU] = {COLUMN(.id = "gpu_ranges", .title = "On GPU", .help = "ranges that launched device work", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[NVTX_GPU_OPS] = {COLUMN(.id = "gpu_ops", .title = "Device ops", .help = "kernels, copies and sets launched inside; in ranges inside others of the row once",
-	                         .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL)},
-	[NVTX_GPU_NS] = {COLUMN(.id = "gpu_ns", .title = "Device time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[NVTX_PROJECTED] = {COLUMN(.id = "projected_ns", .title = "Projected", .help = "sum over the ranges of the time from the first start to the last end of that work",
-	                           .type = CELL_I64, .unit = UNIT_NS)},
-	[NVTX_KERNELS] = {COLUMN(.id = "kernels", .title = "Kernels", .help = "kernels launched inside", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[NVTX_KERNEL_NS] = {COLUMN(.id = "kernel_ns", .title = "Kernel time", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
-	[NVTX_KERNEL_PROJECTED] = {COLUMN(.id = "kernel_projected_ns", .title = "Kernels projected", .help = "projected, of kernels alone", .type = CELL_I64, .unit = UNIT_NS,
-	                                  .flags = COLUMN_DETAIL)},
-};
-static const struct section nvtx_section = {.columns = nvtx_columns, .n = NVTX_COLUMNS};
+	[NVTX_SELF] = {COLUMN(NS, "self_ns", "Self", "total - what marked ranges directly inside take; empty for StartEnd", .flags = COLUMN_KEY)},
+	[NVTX_ON_GPU] = {COLUMN(COUNT, "gpu_ranges", "On GPU", "ranges that launched device work")},
+	[NVTX_GPU_OPS] = {COLUMN(COUNT, "gpu_ops", "Device ops", "kernels, copies and sets launched inside; in ranges inside others of the row once",
+	                         .flags = COLUMN_DETAIL)},
+	[NVTX_GPU_NS] = {COLUMN(NS, "gpu_ns", "Device time", "sum of their durations", .flags = COLUMN_KEY)},
+	[NVTX_PROJECTED] = {COLUMN(NS, "projected_ns", "Projected", "sum over the ranges of the time from the first start to the last end of that work")},
+	[NVTX_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "kernels launched inside")},
+	[NVTX_KERNEL_NS] = {COLUMN(NS, "kernel_ns", "Kernel time", "sum of their durations", .flags = COLUMN_MINOR)},
+	[NVTX_KERNEL_PROJECTED] = {COLUMN(NS, "kernel_projected_ns", "Kernels projected", "projected, of kernels alone", .flags = COLUMN_DETAIL)},
+)};
 
 static void nvtx_put_name(struct table *out, const struct nvtx_ranges *r, uint32_t name)
 {

@@ -54,36 +54,28 @@ static void op_types_sum_types(struct op_types_types *x, const struct window *w,
 
 enum {
 	OP_TYPES_TYPE, OP_TYPES_DIRECTION, OP_TYPES_OPS, OP_TYPES_CALLS, OP_TYPES_GPU, OP_TYPES_SHARE, OP_TYPES_GPU_MEAN, OP_TYPES_GPU_MIN, OP_TYPES_GPU_MAX, OP_TYPES_CPU,
-	OP_TYPES_CPU_MEAN, OP_TYPES_OVERHEAD, OP_TYPES_IDLE, OP_TYPES_ELIGIBLE, OP_TYPES_TC_SHARE, OP_TYPES_COLUMNS
+	OP_TYPES_CPU_MEAN, OP_TYPES_OVERHEAD, OP_TYPES_IDLE, OP_TYPES_ELIGIBLE, OP_TYPES_TC_SHARE
 };
 
-static const struct section_column op_types_columns[OP_TYPES_COLUMNS] = {
-	[OP_TYPES_TYPE] = {COLUMN(.id = "type", .title = "Type", .help = "The op alone; 'backward' where the forward op is not known; the call's name outside ops.",
-	                          .type = CELL_STR)},
-	[OP_TYPES_DIRECTION] = {COLUMN(.id = "direction", .title = "Direction", .help = "forward, backward, optimizer; other for API calls outside ops.", .type = CELL_STR)},
-	[OP_TYPES_OPS] = {COLUMN(.id = "ops", .title = "Ops", .help = "How many ops are of it.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR)},
-	[OP_TYPES_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "How often they ran.", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[OP_TYPES_GPU] = {COLUMN(.id = "total_gpu_ns", .title = "GPU Total", .help = "Sum over calls of the union of the device work that each launched.", .type = CELL_I64,
-	                         .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[OP_TYPES_SHARE] = {COLUMN(.id = "gpu_pct", .title = "GPU %", .help = "Share of the GPU time of all ops.", .type = CELL_F64, .unit = UNIT_PERCENT)},
-	[OP_TYPES_GPU_MEAN] = {COLUMN(.id = "mean_gpu_ns", .title = "GPU Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
-	[OP_TYPES_GPU_MIN] = {COLUMN(.id = "min_gpu_ns", .title = "GPU Min", .help = "Of the call with least GPU time.", .type = CELL_I64, .unit = UNIT_NS,
-	                             .flags = COLUMN_DETAIL)},
-	[OP_TYPES_GPU_MAX] = {COLUMN(.id = "max_gpu_ns", .title = "GPU Max", .help = "Of the call with most GPU time.", .type = CELL_I64, .unit = UNIT_NS,
-	                             .flags = COLUMN_DETAIL)},
-	[OP_TYPES_CPU] = {COLUMN(.id = "total_cpu_ns", .title = "CPU Total", .help = "Sum of the lengths of its ranges on the host.", .type = CELL_I64, .unit = UNIT_NS,
-	                         .flags = COLUMN_KEY)},
-	[OP_TYPES_CPU_MEAN] = {COLUMN(.id = "mean_cpu_ns", .title = "CPU Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
-	[OP_TYPES_OVERHEAD] = {COLUMN(.id = "total_overhead_ns", .title = "CPU Overhead", .help = "CPU time outside API calls.", .type = CELL_I64, .unit = UNIT_NS,
-	                              .flags = COLUMN_KEY)},
-	[OP_TYPES_IDLE] = {COLUMN(.id = "total_idle_ns", .title = "GPU Idle", .help = "Between the first and the last device work of each call, the time in which none of its "
-	                          "work ran.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[OP_TYPES_ELIGIBLE] = {COLUMN(.id = "tc_eligible", .title = "TC Eligible", .help = "Whether it, an op inside it or one of its kernels could use Tensor Cores; empty "
-	                              "for calls outside ops.", .type = CELL_BOOL, .flags = COLUMN_MINOR)},
-	[OP_TYPES_TC_SHARE] = {COLUMN(.id = "tc_pct", .title = "TC %", .help = "Share of its kernel time in kernels that use Tensor Cores; empty where names do not tell.",
-	                              .type = CELL_F64, .unit = UNIT_PERCENT)},
-};
-static const struct section op_types_section = {.columns = op_types_columns, .n = OP_TYPES_COLUMNS};
+static const struct section op_types_section = {COLUMNS(
+	[OP_TYPES_TYPE] = {COLUMN(TEXT, "type", "Type", "The op alone; 'backward' where the forward op is not known; the call's name outside ops.")},
+	[OP_TYPES_DIRECTION] = {COLUMN(TEXT, "direction", "Direction", "forward, backward, optimizer; other for API calls outside ops.")},
+	[OP_TYPES_OPS] = {COLUMN(COUNT, "ops", "Ops", "How many ops are of it.", .flags = COLUMN_MINOR)},
+	[OP_TYPES_CALLS] = {COLUMN(COUNT, "calls", "Calls", "How often they ran.")},
+	[OP_TYPES_GPU] = {COLUMN(NS, "total_gpu_ns", "GPU Total", "Sum over calls of the union of the device work that each launched.", .flags = COLUMN_KEY)},
+	[OP_TYPES_SHARE] = {COLUMN(PERCENT, "gpu_pct", "GPU %", "Share of the GPU time of all ops.")},
+	[OP_TYPES_GPU_MEAN] = {COLUMN(MEAN_NS, "mean_gpu_ns", "GPU Mean", "Mean of a call.", .flags = COLUMN_MINOR)},
+	[OP_TYPES_GPU_MIN] = {COLUMN(NS, "min_gpu_ns", "GPU Min", "Of the call with least GPU time.", .flags = COLUMN_DETAIL)},
+	[OP_TYPES_GPU_MAX] = {COLUMN(NS, "max_gpu_ns", "GPU Max", "Of the call with most GPU time.", .flags = COLUMN_DETAIL)},
+	[OP_TYPES_CPU] = {COLUMN(NS, "total_cpu_ns", "CPU Total", "Sum of the lengths of its ranges on the host.", .flags = COLUMN_KEY)},
+	[OP_TYPES_CPU_MEAN] = {COLUMN(MEAN_NS, "mean_cpu_ns", "CPU Mean", "Mean of a call.", .flags = COLUMN_MINOR)},
+	[OP_TYPES_OVERHEAD] = {COLUMN(NS, "total_overhead_ns", "CPU Overhead", "CPU time outside API calls.", .flags = COLUMN_KEY)},
+	[OP_TYPES_IDLE] = {COLUMN(NS, "total_idle_ns", "GPU Idle", "Between the first and the last device work of each call, the time in which none of its work ran.",
+	                          .flags = COLUMN_KEY)},
+	[OP_TYPES_ELIGIBLE] = {COLUMN(YES_NO, "tc_eligible", "TC Eligible", "Whether it, an op inside it or one of its kernels could use Tensor Cores; empty for calls "
+	                              "outside ops.", .flags = COLUMN_MINOR)},
+	[OP_TYPES_TC_SHARE] = {COLUMN(PERCENT, "tc_pct", "TC %", "Share of its kernel time in kernels that use Tensor Cores; empty where names do not tell.")},
+)};
 
 static void op_types_own_row(struct table *t, const struct op_types_type_row *r, int64_t all, bool host)
 {

@@ -90,8 +90,7 @@ static void path_up_to(struct path *at, struct operators_groups *g, uint32_t par
 
 static void path_down(struct path *at, struct operators_groups *g, uint32_t node, const struct operators_group *row)
 {
-	MEM_GROW(at->v, at->cap, at->n + 1);
-	at->v[at->n++] = (struct path_node){node, row ? (uint32_t)(row - g->v) : ROW_NONE};
+	MEM_PUSH(at->v, at->n, at->cap, (struct path_node){node, row ? (uint32_t)(row - g->v) : ROW_NONE});
 	if (row)
 		g->v[row - g->v].open++;
 }
@@ -139,50 +138,45 @@ static void operators_collect_(struct operators_groups *g, const struct window *
 enum {
 	OPERATORS_NAME, OPERATORS_SHAPE, OPERATORS_STACK, OPERATORS_LINE, OPERATORS_CALLS, OPERATORS_DEV_SELF, OPERATORS_DEV_SELF_PCT, OPERATORS_DEV_FORWARD,
 	OPERATORS_DEV_BACKWARD, OPERATORS_DEV_OPTIMIZER, OPERATORS_DEV_TOTAL, OPERATORS_HOST_SELF, OPERATORS_HOST_FORWARD, OPERATORS_HOST_BACKWARD, OPERATORS_HOST_OPTIMIZER,
-	OPERATORS_HOST_TOTAL, OPERATORS_ELIGIBLE, OPERATORS_TC_SELF, OPERATORS_TC_TOTAL, OPERATORS_COLUMNS
+	OPERATORS_HOST_TOTAL, OPERATORS_ELIGIBLE, OPERATORS_TC_SELF, OPERATORS_TC_TOTAL
 };
 
 /* Ops on one line contain each other: totals by line would count the same time again and again. */
-static const struct section_column operators_columns[OPERATORS_COLUMNS] = {
-	[OPERATORS_NAME] = {COLUMN(.id = "name", .title = "Operator", .help = "name of the op as the framework recorded it", .type = CELL_STR), .not_by = BY(OPERATORS_BY_LINE)},
-	[OPERATORS_SHAPE] = {COLUMN(.id = "input_shape", .title = "Input shape", .help = "dimensions of its inputs", .type = CELL_STR,
-	                            .flags = COLUMN_WIDE | COLUMN_GROUP), .by = BY(OPERATORS_BY_SHAPE)},
-	[OPERATORS_STACK] = {COLUMN(.id = "call_stack", .title = "Call stack", .help = "Python frames, innermost first; of the forward op for ops of the backward pass",
-	                            .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_STACK | COLUMN_GROUP), .by = BY(OPERATORS_BY_STACK)},
-	[OPERATORS_LINE] = {COLUMN(.id = "python_line", .title = "Python line", .help = "innermost frame outside torch and installed packages", .type = CELL_STR,
-	                           .flags = COLUMN_STACK | COLUMN_GROUP), .by = BY(OPERATORS_BY_LINE)},
-	[OPERATORS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it ran; of the backward pass, nodes of autograd's graph and what these call",
-	                            .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY)},
-	[OPERATORS_DEV_SELF] = {COLUMN(.id = "device_self_ns", .title = "Device self", .help = "device time of what it launched itself; overlapping work counts twice",
-	                               .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .when = WHEN_DEVICE},
-	[OPERATORS_DEV_SELF_PCT] = {COLUMN(.id = "device_self_pct", .title = "Device %", .help = "device self time / device time of all rows", .type = CELL_F64,
-	                                   .unit = UNIT_PERCENT), .when = WHEN_DEVICE},
-	[OPERATORS_DEV_FORWARD] = {COLUMN(.id = "forward_device_self_ns", .title = "Fwd device", .help = "the part of device self of the forward pass, and of ops of no pass",
-	                                  .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
-	[OPERATORS_DEV_BACKWARD] = {COLUMN(.id = "backward_device_self_ns", .title = "Bwd device", .help = "the part of device self of the backward of what the line called",
-	                                   .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
-	[OPERATORS_DEV_OPTIMIZER] = {COLUMN(.id = "optimizer_device_self_ns", .title = "Opt device", .help = "the part of device self of the optimizer", .type = CELL_I64,
-	                                    .unit = UNIT_NS), .by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
-	[OPERATORS_DEV_TOTAL] = {COLUMN(.id = "device_total_ns", .title = "Device total", .help = "device time of what it and the ops inside it launched; a call inside "
-	                                "another of its row counts once", .type = CELL_I64, .unit = UNIT_NS), .not_by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
-	[OPERATORS_HOST_SELF] = {COLUMN(.id = "host_self_ns", .title = "Host self", .help = "host time less the ops and API calls inside it", .type = CELL_I64, .unit = UNIT_NS,
-	                                .flags = COLUMN_KEY)},
-	[OPERATORS_HOST_FORWARD] = {COLUMN(.id = "forward_host_self_ns", .title = "Fwd host", .help = "the part of host self of the forward pass, and of ops of no pass",
-	                                   .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE)},
-	[OPERATORS_HOST_BACKWARD] = {COLUMN(.id = "backward_host_self_ns", .title = "Bwd host", .help = "the part of host self of the backward of what the line called",
-	                                    .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE)},
-	[OPERATORS_HOST_OPTIMIZER] = {COLUMN(.id = "optimizer_host_self_ns", .title = "Opt host", .help = "the part of host self of the optimizer", .type = CELL_I64,
-	                                     .unit = UNIT_NS), .by = BY(OPERATORS_BY_LINE)},
-	[OPERATORS_HOST_TOTAL] = {COLUMN(.id = "host_total_ns", .title = "Host total", .help = "host time from its start to its end; a call inside another of its row counts "
-	                                 "once", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY), .not_by = BY(OPERATORS_BY_LINE)},
-	[OPERATORS_ELIGIBLE] = {COLUMN(.id = "tc_eligible", .title = "TC eligible", .help = "could use Tensor Cores, by its name or by what it launched", .type = CELL_BOOL,
+const struct section operators_section = {COLUMNS(
+	[OPERATORS_NAME] = {COLUMN(TEXT, "name", "Operator", "name of the op as the framework recorded it"), .not_by = BY(OPERATORS_BY_LINE)},
+	[OPERATORS_SHAPE] = {COLUMN(TEXT, "input_shape", "Input shape", "dimensions of its inputs", .flags = COLUMN_WIDE | COLUMN_GROUP), .by = BY(OPERATORS_BY_SHAPE)},
+	[OPERATORS_STACK] = {COLUMN(TEXT, "call_stack", "Call stack", "Python frames, innermost first; of the forward op for ops of the backward pass",
+	                            .flags = COLUMN_WIDE | COLUMN_STACK | COLUMN_GROUP), .by = BY(OPERATORS_BY_STACK)},
+	[OPERATORS_LINE] = {COLUMN(TEXT, "python_line", "Python line", "innermost frame outside torch and installed packages", .flags = COLUMN_STACK | COLUMN_GROUP),
+	                           .by = BY(OPERATORS_BY_LINE)},
+	[OPERATORS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran; of the backward pass, nodes of autograd's graph and what these call",
+	                            .flags = COLUMN_KEY)},
+	[OPERATORS_DEV_SELF] = {COLUMN(NS, "device_self_ns", "Device self", "device time of what it launched itself; overlapping work counts twice", .flags = COLUMN_KEY),
+	                               .when = WHEN_DEVICE},
+	[OPERATORS_DEV_SELF_PCT] = {COLUMN(PERCENT, "device_self_pct", "Device %", "device self time / device time of all rows"), .when = WHEN_DEVICE},
+	[OPERATORS_DEV_FORWARD] = {COLUMN(NS, "forward_device_self_ns", "Fwd device", "the part of device self of the forward pass, and of ops of no pass",
+	                                  .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
+	[OPERATORS_DEV_BACKWARD] = {COLUMN(NS, "backward_device_self_ns", "Bwd device", "the part of device self of the backward of what the line called",
+	                                   .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
+	[OPERATORS_DEV_OPTIMIZER] = {COLUMN(NS, "optimizer_device_self_ns", "Opt device", "the part of device self of the optimizer"), .by = BY(OPERATORS_BY_LINE),
+	                                    .when = WHEN_DEVICE},
+	[OPERATORS_DEV_TOTAL] = {COLUMN(NS, "device_total_ns", "Device total", "device time of what it and the ops inside it launched; a call inside another of its row "
+	                                "counts once"), .not_by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
+	[OPERATORS_HOST_SELF] = {COLUMN(NS, "host_self_ns", "Host self", "host time less the ops and API calls inside it", .flags = COLUMN_KEY)},
+	[OPERATORS_HOST_FORWARD] = {COLUMN(NS, "forward_host_self_ns", "Fwd host", "the part of host self of the forward pass, and of ops of no pass",
+	                                   .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE)},
+	[OPERATORS_HOST_BACKWARD] = {COLUMN(NS, "backward_host_self_ns", "Bwd host", "the part of host self of the backward of what the line called",
+	                                    .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE)},
+	[OPERATORS_HOST_OPTIMIZER] = {COLUMN(NS, "optimizer_host_self_ns", "Opt host", "the part of host self of the optimizer"), .by = BY(OPERATORS_BY_LINE)},
+	[OPERATORS_HOST_TOTAL] = {COLUMN(NS, "host_total_ns", "Host total", "host time from its start to its end; a call inside another of its row counts once",
+	                                 .flags = COLUMN_KEY), .not_by = BY(OPERATORS_BY_LINE)},
+	[OPERATORS_ELIGIBLE] = {COLUMN(YES_NO, "tc_eligible", "TC eligible", "could use Tensor Cores, by its name or by what it launched", .flags = COLUMN_MINOR),
+	                               .not_by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
+	[OPERATORS_TC_SELF] = {COLUMN(PERCENT, "tc_self_pct", "TC self %", "share of device self time in kernels that use Tensor Cores; empty = unknown"),
+	                              .when = WHEN_DEVICE},
+	[OPERATORS_TC_TOTAL] = {COLUMN(PERCENT, "tc_total_pct", "TC total %", "share of device total time in kernels that use Tensor Cores; empty = unknown",
 	                               .flags = COLUMN_MINOR), .not_by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
-	[OPERATORS_TC_SELF] = {COLUMN(.id = "tc_self_pct", .title = "TC self %", .help = "share of device self time in kernels that use Tensor Cores; empty = unknown",
-	                              .type = CELL_F64, .unit = UNIT_PERCENT), .when = WHEN_DEVICE},
-	[OPERATORS_TC_TOTAL] = {COLUMN(.id = "tc_total_pct", .title = "TC total %", .help = "share of device total time in kernels that use Tensor Cores; empty = unknown",
-	                               .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_MINOR), .not_by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
-};
-const struct section operators_section = {.columns = operators_columns, .n = OPERATORS_COLUMNS};
+)};
 
 static const char *const titles[] = {
 	[OPERATORS_BY_NAME] = "Time by operator",

@@ -29,47 +29,40 @@ static void ops_sum_ops(struct ops_rows_of *r)
 
 enum {
 	OPS_ID, OPS_NAME, OPS_TYPE, OPS_DIRECTION, OPS_SHAPES, OPS_DTYPE, OPS_OPS, OPS_CALLS, OPS_GPU, OPS_SHARE, OPS_GPU_MEAN, OPS_GPU_MIN, OPS_GPU_MAX, OPS_CPU, OPS_CPU_MEAN,
-	OPS_CPU_MIN, OPS_CPU_MAX, OPS_OVERHEAD, OPS_OVERHEAD_MEAN, OPS_IDLE, OPS_IDLE_MEAN, OPS_KERNELS, OPS_ELIGIBLE, OPS_USES, OPS_TC_SHARE, OPS_STACK, OPS_COLUMNS
+	OPS_CPU_MIN, OPS_CPU_MAX, OPS_OVERHEAD, OPS_OVERHEAD_MEAN, OPS_IDLE, OPS_IDLE_MEAN, OPS_KERNELS, OPS_ELIGIBLE, OPS_USES, OPS_TC_SHARE, OPS_STACK
 };
 
-static const struct section_column ops_columns[OPS_COLUMNS] = {
-	[OPS_ID] = {COLUMN(.id = "op_id", .title = "Op ID", .help = "The op's type and a running number; of several ops the first.", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[OPS_NAME] = {COLUMN(.id = "name", .title = "Op", .help = "The op and where in the model it was called.", .type = CELL_STR, .flags = COLUMN_WIDE)},
-	[OPS_TYPE] = {COLUMN(.id = "type", .title = "Type", .help = "The op alone; 'backward' where the forward op is not known.", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[OPS_DIRECTION] = {COLUMN(.id = "direction", .title = "Direction", .help = "forward, backward, optimizer; other for API calls outside ops.", .type = CELL_STR)},
-	[OPS_SHAPES] = {COLUMN(.id = "shapes", .title = "Input Shapes", .help = "Of the first call; of a backward op those of its forward op.", .type = CELL_STR,
-	                       .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-	[OPS_DTYPE] = {COLUMN(.id = "data_type", .title = "Data Type", .help = "Types of its input tensors.", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[OPS_OPS] = {COLUMN(.id = "ops", .title = "Ops", .help = "How many ops this row adds up.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL)},
-	[OPS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "How often it ran; of a backward op, how many nodes of autograd's graph did, of which a forward call "
-	                      "can have several.", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[OPS_GPU] = {COLUMN(.id = "total_gpu_ns", .title = "GPU Total", .help = "Sum over its calls of the union of the device work that each launched.", .type = CELL_I64,
-	                    .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[OPS_SHARE] = {COLUMN(.id = "gpu_pct", .title = "GPU %", .help = "Share of the GPU time of all ops.", .type = CELL_F64, .unit = UNIT_PERCENT)},
-	[OPS_GPU_MEAN] = {COLUMN(.id = "mean_gpu_ns", .title = "GPU Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
-	[OPS_GPU_MIN] = {COLUMN(.id = "min_gpu_ns", .title = "GPU Min", .help = "Of the call with least GPU time.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
-	[OPS_GPU_MAX] = {COLUMN(.id = "max_gpu_ns", .title = "GPU Max", .help = "Of the call with most GPU time.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
-	[OPS_CPU] = {COLUMN(.id = "total_cpu_ns", .title = "CPU Total", .help = "Sum of the lengths of its ranges on the host; of calls outside ops, of the calls.",
-	                    .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[OPS_CPU_MEAN] = {COLUMN(.id = "mean_cpu_ns", .title = "CPU Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
-	[OPS_CPU_MIN] = {COLUMN(.id = "min_cpu_ns", .title = "CPU Min", .help = "Of the shortest call.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
-	[OPS_CPU_MAX] = {COLUMN(.id = "max_cpu_ns", .title = "CPU Max", .help = "Of the longest call.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
-	[OPS_OVERHEAD] = {COLUMN(.id = "total_overhead_ns", .title = "CPU Overhead", .help = "CPU time outside API calls.", .type = CELL_I64, .unit = UNIT_NS,
-	                         .flags = COLUMN_KEY)},
-	[OPS_OVERHEAD_MEAN] = {COLUMN(.id = "mean_overhead_ns", .title = "Overhead Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
-	[OPS_IDLE] = {COLUMN(.id = "total_idle_ns", .title = "GPU Idle", .help = "Between the first and the last device work of each call, the time in which none of its work "
-	                     "ran.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[OPS_IDLE_MEAN] = {COLUMN(.id = "mean_idle_ns", .title = "Idle Mean", .help = "Mean of a call.", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL)},
-	[OPS_KERNELS] = {COLUMN(.id = "kernels", .title = "Kernels", .help = "Kernels that it launched.", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL)},
-	[OPS_ELIGIBLE] = {COLUMN(.id = "tc_eligible", .title = "TC Eligible", .help = "Whether it, or an op inside it, could use Tensor Cores by its type, or does; empty for "
-	                         "calls outside ops.", .type = CELL_BOOL)},
-	[OPS_USES] = {COLUMN(.id = "tc_used", .title = "TC Used", .help = "yes, no, or unknown where names of kernels do not tell.", .type = CELL_STR)},
-	[OPS_TC_SHARE] = {COLUMN(.id = "tc_pct", .title = "TC %", .help = "Share of its kernel time in kernels that use Tensor Cores.", .type = CELL_F64, .unit = UNIT_PERCENT,
-	                         .flags = COLUMN_DETAIL)},
-	[OPS_STACK] = {COLUMN(.id = "stack", .title = "Stack", .help = "Lines that called it, outermost first, one a line.", .type = CELL_STR,
-	                      .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-};
-static const struct section ops_section = {.columns = ops_columns, .n = OPS_COLUMNS};
+static const struct section ops_section = {COLUMNS(
+	[OPS_ID] = {COLUMN(TEXT, "op_id", "Op ID", "The op's type and a running number; of several ops the first.", .flags = COLUMN_DETAIL)},
+	[OPS_NAME] = {COLUMN(TEXT, "name", "Op", "The op and where in the model it was called.", .flags = COLUMN_WIDE)},
+	[OPS_TYPE] = {COLUMN(TEXT, "type", "Type", "The op alone; 'backward' where the forward op is not known.", .flags = COLUMN_DETAIL)},
+	[OPS_DIRECTION] = {COLUMN(TEXT, "direction", "Direction", "forward, backward, optimizer; other for API calls outside ops.")},
+	[OPS_SHAPES] = {COLUMN(TEXT, "shapes", "Input Shapes", "Of the first call; of a backward op those of its forward op.", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[OPS_DTYPE] = {COLUMN(TEXT, "data_type", "Data Type", "Types of its input tensors.", .flags = COLUMN_DETAIL)},
+	[OPS_OPS] = {COLUMN(COUNT, "ops", "Ops", "How many ops this row adds up.", .flags = COLUMN_DETAIL)},
+	[OPS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "How often it ran; of a backward op, how many nodes of autograd's graph did, of which a forward call can have "
+	                      "several.")},
+	[OPS_GPU] = {COLUMN(NS, "total_gpu_ns", "GPU Total", "Sum over its calls of the union of the device work that each launched.", .flags = COLUMN_KEY)},
+	[OPS_SHARE] = {COLUMN(PERCENT, "gpu_pct", "GPU %", "Share of the GPU time of all ops.")},
+	[OPS_GPU_MEAN] = {COLUMN(MEAN_NS, "mean_gpu_ns", "GPU Mean", "Mean of a call.", .flags = COLUMN_MINOR)},
+	[OPS_GPU_MIN] = {COLUMN(NS, "min_gpu_ns", "GPU Min", "Of the call with least GPU time.", .flags = COLUMN_DETAIL)},
+	[OPS_GPU_MAX] = {COLUMN(NS, "max_gpu_ns", "GPU Max", "Of the call with most GPU time.", .flags = COLUMN_DETAIL)},
+	[OPS_CPU] = {COLUMN(NS, "total_cpu_ns", "CPU Total", "Sum of the lengths of its ranges on the host; of calls outside ops, of the calls.", .flags = COLUMN_KEY)},
+	[OPS_CPU_MEAN] = {COLUMN(MEAN_NS, "mean_cpu_ns", "CPU Mean", "Mean of a call.", .flags = COLUMN_MINOR)},
+	[OPS_CPU_MIN] = {COLUMN(NS, "min_cpu_ns", "CPU Min", "Of the shortest call.", .flags = COLUMN_DETAIL)},
+	[OPS_CPU_MAX] = {COLUMN(NS, "max_cpu_ns", "CPU Max", "Of the longest call.", .flags = COLUMN_DETAIL)},
+	[OPS_OVERHEAD] = {COLUMN(NS, "total_overhead_ns", "CPU Overhead", "CPU time outside API calls.", .flags = COLUMN_KEY)},
+	[OPS_OVERHEAD_MEAN] = {COLUMN(MEAN_NS, "mean_overhead_ns", "Overhead Mean", "Mean of a call.", .flags = COLUMN_DETAIL)},
+	[OPS_IDLE] = {COLUMN(NS, "total_idle_ns", "GPU Idle", "Between the first and the last device work of each call, the time in which none of its work ran.",
+	                     .flags = COLUMN_KEY)},
+	[OPS_IDLE_MEAN] = {COLUMN(MEAN_NS, "mean_idle_ns", "Idle Mean", "Mean of a call.", .flags = COLUMN_DETAIL)},
+	[OPS_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "Kernels that it launched.", .flags = COLUMN_DETAIL)},
+	[OPS_ELIGIBLE] = {COLUMN(YES_NO, "tc_eligible", "TC Eligible", "Whether it, or an op inside it, could use Tensor Cores by its type, or does; empty for calls "
+	                         "outside ops.")},
+	[OPS_USES] = {COLUMN(TEXT, "tc_used", "TC Used", "yes, no, or unknown where names of kernels do not tell.")},
+	[OPS_TC_SHARE] = {COLUMN(PERCENT, "tc_pct", "TC %", "Share of its kernel time in kernels that use Tensor Cores.", .flags = COLUMN_DETAIL)},
+	[OPS_STACK] = {COLUMN(TEXT, "stack", "Stack", "Lines that called it, outermost first, one a line.", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+)};
 
 static struct str ops_shapes_of(const struct ops_rows_of *r, const struct op *op, struct arena *a)
 {

@@ -76,20 +76,19 @@ static void osrt_collect(struct osrt_calls *c)
 }
 
 enum {
-	OSRT_NAME, OSRT_KIND, OSRT_PROCESS, OSRT_THREAD, OSRT_STATS, OSRT_IDLE = OSRT_STATS + STATS_COLUMNS, OSRT_COLUMNS
+	OSRT_NAME, OSRT_KIND, OSRT_PROCESS, OSRT_THREAD, OSRT_STATS, OSRT_IDLE = OSRT_STATS + STATS_COLUMNS
 };
 
-static const struct section_column osrt_columns[OSRT_COLUMNS] = {
-	[OSRT_NAME] = {COLUMN(.id = "name", .title = "Call", .help = "function of the operating system's libraries", .type = CELL_STR), .not_by = BY(OSRT_BY_KIND)},
-	[OSRT_KIND] = {COLUMN(.id = "kind", .title = "Kind", .help = "file I/O, network, wait for I/O, lock, sleep, driver, process, memory, thread, other; by the name "
-	                      "of the call", .type = CELL_STR, .flags = COLUMN_KEY)},
-	[OSRT_PROCESS] = {COLUMN(.id = "process", .title = "Process", .help = "process that called", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(OSRT_BY_THREAD)},
-	[OSRT_THREAD] = {COLUMN(.id = "thread", .title = "Thread", .help = "thread that called", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(OSRT_BY_THREAD)},
+static const struct section osrt_section = {COLUMNS(
+	[OSRT_NAME] = {COLUMN(TEXT, "name", "Call", "function of the operating system's libraries"), .not_by = BY(OSRT_BY_KIND)},
+	[OSRT_KIND] = {COLUMN(TEXT, "kind", "Kind", "file I/O, network, wait for I/O, lock, sleep, driver, process, memory, thread, other; by the name of the call",
+	                      .flags = COLUMN_KEY)},
+	[OSRT_PROCESS] = {COLUMN(TEXT, "process", "Process", "process that called", .flags = COLUMN_GROUP), .by = BY(OSRT_BY_THREAD)},
+	[OSRT_THREAD] = {COLUMN(TEXT, "thread", "Thread", "thread that called", .flags = COLUMN_GROUP), .by = BY(OSRT_BY_THREAD)},
 	STATS_COLUMN_LIST(OSRT_STATS),
-	[OSRT_IDLE] = {COLUMN(.id = "idle_ns", .title = "GPU idle", .help = "of the total, the time in which no device worked, in threads that launch device work: what a "
-	                      "device may have been waiting for", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-};
-static const struct section osrt_section = {.columns = osrt_columns, .n = OSRT_COLUMNS};
+	[OSRT_IDLE] = {COLUMN(NS, "idle_ns", "GPU idle", "of the total, the time in which no device worked, in threads that launch device work: what a device may have "
+	                      "been waiting for", .flags = COLUMN_KEY)},
+)};
 
 static void osrt_put(struct osrt_calls *c, const struct report_args *args, struct table *out)
 {

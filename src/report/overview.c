@@ -3,28 +3,23 @@
 #include "report/parts/device_table.h"
 #include "report/parts/step_table.h"
 
-enum { OVERVIEW_ROLE, OVERVIEW_MEAN, OVERVIEW_SHARE, OVERVIEW_TOTAL, OVERVIEW_LEAST, OVERVIEW_MOST, OVERVIEW_COLUMNS };
+enum { OVERVIEW_ROLE, OVERVIEW_MEAN, OVERVIEW_SHARE, OVERVIEW_TOTAL, OVERVIEW_LEAST, OVERVIEW_MOST };
 
-static const struct section_column overview_columns[OVERVIEW_COLUMNS] = {
-	[OVERVIEW_ROLE] = {COLUMN(.id = "role", .title = "Role", .help = "what the time went to; the first of the list that was active", .type = CELL_STR)},
-	[OVERVIEW_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean per step", .help = "mean over the steps, and of several GPUs over these, rounded to the ns", .type = CELL_I64,
-	                          .unit = UNIT_NS)},
-	[OVERVIEW_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of the mean step", .type = CELL_F64, .unit = UNIT_PERCENT)},
-	[OVERVIEW_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum over the steps; of several GPUs the mean over these", .type = CELL_I64, .unit = UNIT_NS)},
-	[OVERVIEW_LEAST] = {COLUMN(.id = "min_ns", .title = "Least GPU", .help = "mean over the steps of the GPU with least of it", .type = CELL_I64, .unit = UNIT_NS),
-	                    .when = WHEN_SEVERAL_GPUS},
-	[OVERVIEW_MOST] = {COLUMN(.id = "max_ns", .title = "Most GPU", .help = "mean over the steps of the GPU with most of it", .type = CELL_I64, .unit = UNIT_NS),
-	                   .when = WHEN_SEVERAL_GPUS},
-};
-static const struct section overview_section = {.columns = overview_columns, .n = OVERVIEW_COLUMNS};
+static const struct section overview_section = {COLUMNS(
+	[OVERVIEW_ROLE] = {COLUMN(TEXT, "role", "Role", "what the time went to; the first of the list that was active")},
+	[OVERVIEW_MEAN] = {COLUMN(NS, "mean_ns", "Mean per step", "mean over the steps, and of several GPUs over these, rounded to the ns")},
+	[OVERVIEW_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the mean step")},
+	[OVERVIEW_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum over the steps; of several GPUs the mean over these")},
+	[OVERVIEW_LEAST] = {COLUMN(NS, "min_ns", "Least GPU", "mean over the steps of the GPU with least of it"), .when = WHEN_SEVERAL_GPUS},
+	[OVERVIEW_MOST] = {COLUMN(NS, "max_ns", "Most GPU", "mean over the steps of the GPU with most of it"), .when = WHEN_SEVERAL_GPUS},
+)};
 
-enum { OVERVIEW_FACT, OVERVIEW_VALUE, OVERVIEW_FACT_COLUMNS };
+enum { OVERVIEW_FACT, OVERVIEW_VALUE };
 
-static const struct section_column overview_environment_columns[OVERVIEW_FACT_COLUMNS] = {
-	[OVERVIEW_FACT] = {COLUMN(.id = "title", .title = "Environment", .help = "what", .type = CELL_STR)},
-	[OVERVIEW_VALUE] = {COLUMN(.id = "value", .title = "Value", .help = "its value", .type = CELL_STR)},
-};
-static const struct section overview_environment = {.name = "environment", .title = "Environment", .columns = overview_environment_columns, .n = OVERVIEW_FACT_COLUMNS};
+static const struct section overview_environment = {.name = "environment", .title = "Environment", COLUMNS(
+	[OVERVIEW_FACT] = {COLUMN(TEXT, "title", "Environment", "what")},
+	[OVERVIEW_VALUE] = {COLUMN(TEXT, "value", "Value", "its value")},
+)};
 
 /* What one role takes a step on the GPU with least and on that with most of it. */
 static void overview_put_range(const struct roles *r, enum role role, struct table *t)

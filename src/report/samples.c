@@ -1,6 +1,7 @@
 /* Samples of stacks (opscope record --sample=cpu): by function, whole stack or thread. */
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "query/report.h"
 
 #include <stdlib.h>
@@ -81,11 +82,7 @@ static void samples_count(struct samples_groups *g, const struct profile *p, enu
 static int samples_compare(const void *x, const void *y)
 {
 	const struct samples_group *a = x, *b = y;
-	if (a->self != b->self)
-		return a->self > b->self ? -1 : 1;
-	if (a->total != b->total)
-		return a->total > b->total ? -1 : 1;
-	return (a->key > b->key) - (a->key < b->key);
+	return COMPARE(b->self, a->self) ?: COMPARE(b->total, a->total) ?: COMPARE(a->key, b->key);
 }
 
 static double samples_share(int64_t part, int64_t whole)
@@ -95,33 +92,25 @@ static double samples_share(int64_t part, int64_t whole)
 
 enum {
 	SAMPLES_FUNCTION, SAMPLES_SELF, SAMPLES_SELF_SHARE, SAMPLES_SELF_CPU, SAMPLES_TOTAL, SAMPLES_TOTAL_SHARE, SAMPLES_STACK, SAMPLES_PID, SAMPLES_TID,
-	SAMPLES_THREAD_NAME, SAMPLES_N, SAMPLES_SHARE, SAMPLES_CPU, SAMPLES_COLUMNS
+	SAMPLES_THREAD_NAME, SAMPLES_N, SAMPLES_SHARE, SAMPLES_CPU
 };
 
-static const struct section_column samples_columns[SAMPLES_COLUMNS] = {
-	[SAMPLES_FUNCTION] = {COLUMN(.id = "function", .title = "Function", .help = "its name, and the file that holds it", .type = CELL_STR, .flags = COLUMN_KEY),
-	                      .by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_SELF] = {COLUMN(.id = "self_samples", .title = "Self", .help = "samples in which it ran itself", .type = CELL_I64, .unit = UNIT_COUNT),
-	                  .by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_SELF_SHARE] = {COLUMN(.id = "self_pct", .title = "Self %", .help = "share of all samples", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY),
-	                        .by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_SELF_CPU] = {COLUMN(.id = "self_cpu_ns", .title = "Self CPU", .help = "CPU time that these samples stand for", .type = CELL_I64, .unit = UNIT_NS),
-	                      .by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_TOTAL] = {COLUMN(.id = "total_samples", .title = "Total", .help = "samples in which it, or what it called, ran; once however often it is in the stack",
-	                          .type = CELL_I64, .unit = UNIT_COUNT), .by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_TOTAL_SHARE] = {COLUMN(.id = "total_pct", .title = "Total %", .help = "share of all samples", .type = CELL_F64, .unit = UNIT_PERCENT),
-	                         .by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_STACK] = {COLUMN(.id = "stack", .title = "Stack", .help = "functions, the innermost first", .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_WIDE),
-	                   .by = BY(SAMPLES_BY_STACK)},
-	[SAMPLES_PID] = {COLUMN(.id = "pid", .title = "Process", .help = "process id", .type = CELL_I64, .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_THREAD)},
-	[SAMPLES_TID] = {COLUMN(.id = "tid", .title = "Thread", .help = "thread id", .type = CELL_I64, .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_THREAD)},
-	[SAMPLES_THREAD_NAME] = {COLUMN(.id = "thread_name", .title = "Name", .help = "as the program calls it", .type = CELL_STR), .by = BY(SAMPLES_BY_THREAD)},
-	[SAMPLES_N] = {COLUMN(.id = "samples", .title = "Samples", .help = "how many", .type = CELL_I64, .unit = UNIT_COUNT), .not_by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of all samples", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY),
-	                   .not_by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_CPU] = {COLUMN(.id = "cpu_ns", .title = "CPU", .help = "CPU time that they stand for", .type = CELL_I64, .unit = UNIT_NS), .not_by = BY(SAMPLES_BY_FUNCTION)},
-};
-static const struct section samples_section = {.columns = samples_columns, .n = SAMPLES_COLUMNS};
+static const struct section samples_section = {COLUMNS(
+	[SAMPLES_FUNCTION] = {COLUMN(TEXT, "function", "Function", "its name, and the file that holds it", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_SELF] = {COLUMN(COUNT, "self_samples", "Self", "samples in which it ran itself"), .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_SELF_SHARE] = {COLUMN(PERCENT, "self_pct", "Self %", "share of all samples", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_SELF_CPU] = {COLUMN(NS, "self_cpu_ns", "Self CPU", "CPU time that these samples stand for"), .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_TOTAL] = {COLUMN(COUNT, "total_samples", "Total", "samples in which it, or what it called, ran; once however often it is in the stack"),
+	                          .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_TOTAL_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "share of all samples"), .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_STACK] = {COLUMN(TEXT, "stack", "Stack", "functions, the innermost first", .flags = COLUMN_KEY | COLUMN_WIDE), .by = BY(SAMPLES_BY_STACK)},
+	[SAMPLES_PID] = {COLUMN(NUMBER, "pid", "Process", "process id", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_THREAD)},
+	[SAMPLES_TID] = {COLUMN(NUMBER, "tid", "Thread", "thread id", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_THREAD)},
+	[SAMPLES_THREAD_NAME] = {COLUMN(TEXT, "thread_name", "Name", "as the program calls it"), .by = BY(SAMPLES_BY_THREAD)},
+	[SAMPLES_N] = {COLUMN(COUNT, "samples", "Samples", "how many"), .not_by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all samples", .flags = COLUMN_KEY), .not_by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_CPU] = {COLUMN(NS, "cpu_ns", "CPU", "CPU time that they stand for"), .not_by = BY(SAMPLES_BY_FUNCTION)},
+)};
 
 static void samples_put_key(const struct samples_groups *g, const struct profile *p, enum samples_grouping by, uint32_t key, struct table *t)
 {

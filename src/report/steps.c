@@ -1,15 +1,13 @@
 #include "analysis/steps/iterations.h"
 #include "report/parts/step_table.h"
 
-enum { STEPS_KEY_NAME, STEPS_KEY_CALLS, STEPS_KEY_FIRST, STEPS_KEY_COLUMNS };
+enum { STEPS_KEY_NAME, STEPS_KEY_CALLS, STEPS_KEY_FIRST };
 
-static const struct section_column steps_key_op_columns[STEPS_KEY_COLUMNS] = {
-	[STEPS_KEY_NAME] = {COLUMN(.id = "name", .title = "Key op", .help = "for --key-op: an outermost op or range, or device work", .type = CELL_STR)},
-	[STEPS_KEY_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it is called: about as often as there are steps is right", .type = CELL_I64,
-	                            .unit = UNIT_COUNT)},
-	[STEPS_KEY_FIRST] = {COLUMN(.id = "first_ns", .title = "First call", .help = "on the trace's clock: early in the step is right", .type = CELL_I64, .unit = UNIT_TIME_NS)},
-};
-static const struct section steps_key_op_section = {.name = "key_ops", .title = "What would do as a key op", .columns = steps_key_op_columns, .n = STEPS_KEY_COLUMNS};
+static const struct section steps_key_op_section = {.name = "key_ops", .title = "What would do as a key op", COLUMNS(
+	[STEPS_KEY_NAME] = {COLUMN(TEXT, "name", "Key op", "for --key-op: an outermost op or range, or device work")},
+	[STEPS_KEY_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it is called: about as often as there are steps is right")},
+	[STEPS_KEY_FIRST] = {COLUMN(TIME, "first_ns", "First call", "on the trace's clock: early in the step is right")},
+)};
 
 /* What would do as a key op, where nothing marks steps. */
 static void candidates(const struct profile *p, const struct report_args *args, struct table *first)

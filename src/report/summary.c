@@ -89,17 +89,15 @@ int summary_usage(const struct profile *p, const struct report_args *args, struc
 	return rc;
 }
 
-enum { SUMMARY_USE_NAME, SUMMARY_USE_MEAN, SUMMARY_USE_TOTAL, SUMMARY_USE_SHARE, SUMMARY_USE_WHAT, SUMMARY_USE_COLUMNS };
+enum { SUMMARY_USE_NAME, SUMMARY_USE_MEAN, SUMMARY_USE_TOTAL, SUMMARY_USE_SHARE, SUMMARY_USE_WHAT };
 
-static const struct section_column summary_use_columns[SUMMARY_USE_COLUMNS] = {
-	[SUMMARY_USE_NAME] = {COLUMN(.id = "use", .title = "Use", .help = "what the time was used for: the first of the list that was active", .type = CELL_STR)},
-	[SUMMARY_USE_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean per step", .help = "mean over the steps; empty without steps", .type = CELL_F64, .unit = UNIT_NS)},
-	[SUMMARY_USE_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "time in all steps; of several GPUs the average over those that did something",
-	                              .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[SUMMARY_USE_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of the time of these steps", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
-	[SUMMARY_USE_WHAT] = {COLUMN(.id = "what", .title = "What It Is", .help = "what the row holds", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-};
-static const struct section summary_use_section = {.columns = summary_use_columns, .n = SUMMARY_USE_COLUMNS};
+static const struct section summary_use_section = {COLUMNS(
+	[SUMMARY_USE_NAME] = {COLUMN(TEXT, "use", "Use", "what the time was used for: the first of the list that was active")},
+	[SUMMARY_USE_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean per step", "mean over the steps; empty without steps")},
+	[SUMMARY_USE_TOTAL] = {COLUMN(MEAN_NS, "total_ns", "Total", "time in all steps; of several GPUs the average over those that did something", .flags = COLUMN_KEY)},
+	[SUMMARY_USE_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the time of these steps", .flags = COLUMN_KEY)},
+	[SUMMARY_USE_WHAT] = {COLUMN(TEXT, "what", "What It Is", "what the row holds", .flags = COLUMN_DETAIL)},
+)};
 
 static void usage_table(const struct profile *p, const struct span_of_time *x, struct table *t)
 {
@@ -134,23 +132,17 @@ static void usage_table(const struct profile *p, const struct span_of_time *x, s
 		table_note(t, "Of %u GPUs: averages.", x->use.gpus);
 }
 
-enum { SUMMARY_FIGURE_WALL, SUMMARY_FIGURE_GPUS, SUMMARY_FIGURE_BUSY, SUMMARY_FIGURE_KERNELS, SUMMARY_FIGURE_TC, SUMMARY_FIGURE_UNKNOWN, SUMMARY_FIGURE_COLUMNS };
+enum { SUMMARY_FIGURE_WALL, SUMMARY_FIGURE_GPUS, SUMMARY_FIGURE_BUSY, SUMMARY_FIGURE_KERNELS, SUMMARY_FIGURE_TC, SUMMARY_FIGURE_UNKNOWN };
 
-static const struct section_column summary_figure_columns[SUMMARY_FIGURE_COLUMNS] = {
-	[SUMMARY_FIGURE_WALL] = {COLUMN(.id = "wall_ns", .title = "Wall clock", .help = "length of the steps, or of the window that stands for them", .type = CELL_I64,
-	                                .unit = UNIT_NS)},
-	[SUMMARY_FIGURE_GPUS] = {COLUMN(.id = "gpus", .title = "GPUs", .help = "that did something", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[SUMMARY_FIGURE_BUSY] = {COLUMN(.id = "gpu_busy_pct", .title = "GPU busy", .help = "time with a kernel, copy or set", .type = CELL_F64, .unit = UNIT_PERCENT,
-	                                .flags = COLUMN_PROSE)},
-	[SUMMARY_FIGURE_KERNELS] = {COLUMN(.id = "kernel_busy_pct", .title = "with a kernel", .help = "time with a kernel", .type = CELL_F64, .unit = UNIT_PERCENT,
-	                                   .flags = COLUMN_PROSE)},
-	[SUMMARY_FIGURE_TC] = {COLUMN(.id = "tc_pct", .title = "Tensor Cores, of what could",
-	                              .help = "of the time of kernels that could use Tensor Cores (report tensor-cores), the part of those that do", .type = CELL_F64,
-	                              .unit = UNIT_PERCENT, .flags = COLUMN_PROSE)},
-	[SUMMARY_FIGURE_UNKNOWN] = {COLUMN(.id = "tc_unknown_pct", .title = "unknown, of what could", .help = "the part of kernels whose name does not tell", .type = CELL_F64,
-	                                   .unit = UNIT_PERCENT, .flags = COLUMN_PROSE)},
-};
-static const struct section summary_figure_section = {.name = "figures", .title = "Key figures", .columns = summary_figure_columns, .n = SUMMARY_FIGURE_COLUMNS};
+static const struct section summary_figure_section = {.name = "figures", .title = "Key figures", COLUMNS(
+	[SUMMARY_FIGURE_WALL] = {COLUMN(NS, "wall_ns", "Wall clock", "length of the steps, or of the window that stands for them")},
+	[SUMMARY_FIGURE_GPUS] = {COLUMN(COUNT, "gpus", "GPUs", "that did something")},
+	[SUMMARY_FIGURE_BUSY] = {COLUMN(PERCENT, "gpu_busy_pct", "GPU busy", "time with a kernel, copy or set", .flags = COLUMN_PROSE)},
+	[SUMMARY_FIGURE_KERNELS] = {COLUMN(PERCENT, "kernel_busy_pct", "with a kernel", "time with a kernel", .flags = COLUMN_PROSE)},
+	[SUMMARY_FIGURE_TC] = {COLUMN(PERCENT, "tc_pct", "Tensor Cores, of what could", "of the time of kernels that could use Tensor Cores (report tensor-cores), the "
+	                              "part of those that do", .flags = COLUMN_PROSE)},
+	[SUMMARY_FIGURE_UNKNOWN] = {COLUMN(PERCENT, "tc_unknown_pct", "unknown, of what could", "the part of kernels whose name does not tell", .flags = COLUMN_PROSE)},
+)};
 
 static void figures_table(const struct span_of_time *x, const struct summary_sums *s, struct table *t)
 {
@@ -167,29 +159,24 @@ static void figures_table(const struct span_of_time *x, const struct summary_sum
 
 enum {
 	SUMMARY_STEPS_FOUND, SUMMARY_STEPS_COUNTED, SUMMARY_STEPS_PARTIAL, SUMMARY_STEPS_FIRST, SUMMARY_STEPS_LAST, SUMMARY_STEPS_MEAN, SUMMARY_STEPS_HOST,
-	SUMMARY_STEPS_DEVIATION, SUMMARY_STEPS_MIN, SUMMARY_STEPS_MAX, SUMMARY_STEPS_SOURCE, SUMMARY_STEPS_KEY, SUMMARY_STEPS_COLUMNS
+	SUMMARY_STEPS_DEVIATION, SUMMARY_STEPS_MIN, SUMMARY_STEPS_MAX, SUMMARY_STEPS_SOURCE, SUMMARY_STEPS_KEY
 };
 
-static const struct section_column summary_steps_columns[SUMMARY_STEPS_COLUMNS] = {
-	[SUMMARY_STEPS_FOUND] = {COLUMN(.id = "found", .title = "Found", .help = "steps of the recording", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[SUMMARY_STEPS_COUNTED] = {COLUMN(.id = "counted", .title = "Counted", .help = "that these tables cover", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[SUMMARY_STEPS_PARTIAL] = {COLUMN(.id = "partial", .title = "Left out",
-	                                  .help = "not whole: before the first and after the last border, not recorded to their ends, or without all their device work",
-	                                  .type = CELL_I64, .unit = UNIT_COUNT)},
-	[SUMMARY_STEPS_FIRST] = {COLUMN(.id = "first", .title = "First", .help = "number of the first that counts", .type = CELL_I64)},
-	[SUMMARY_STEPS_LAST] = {COLUMN(.id = "last", .title = "Last", .help = "number of the last", .type = CELL_I64)},
-	[SUMMARY_STEPS_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean", .help = "mean length, its device work included, as in `steps` and `overview`", .type = CELL_F64,
-	                               .unit = UNIT_NS, .flags = COLUMN_PROSE)},
-	[SUMMARY_STEPS_HOST] = {COLUMN(.id = "host_mean_ns", .title = "Mean on the host", .help = "mean length of the annotation, or from border to border", .type = CELL_F64,
-	                               .unit = UNIT_NS, .flags = COLUMN_PROSE)},
-	[SUMMARY_STEPS_DEVIATION] = {COLUMN(.id = "stddev_ns", .title = "Std dev", .help = "standard deviation of that length as a sample (n - 1); 0 of one", .type = CELL_F64,
-	                                    .unit = UNIT_NS, .flags = COLUMN_PROSE)},
-	[SUMMARY_STEPS_MIN] = {COLUMN(.id = "min_ns", .title = "Shortest", .help = "least such length", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_PROSE)},
-	[SUMMARY_STEPS_MAX] = {COLUMN(.id = "max_ns", .title = "Longest", .help = "greatest such length", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_PROSE)},
-	[SUMMARY_STEPS_SOURCE] = {COLUMN(.id = "source", .title = "From", .help = "what marks them", .type = CELL_STR, .flags = COLUMN_PROSE)},
-	[SUMMARY_STEPS_KEY] = {COLUMN(.id = "key", .title = "Key", .help = "the op or range that makes them", .type = CELL_STR, .flags = COLUMN_PROSE)},
-};
-static const struct section summary_steps_section = {.name = "steps", .title = "Steps", .columns = summary_steps_columns, .n = SUMMARY_STEPS_COLUMNS};
+static const struct section summary_steps_section = {.name = "steps", .title = "Steps", COLUMNS(
+	[SUMMARY_STEPS_FOUND] = {COLUMN(COUNT, "found", "Found", "steps of the recording")},
+	[SUMMARY_STEPS_COUNTED] = {COLUMN(COUNT, "counted", "Counted", "that these tables cover")},
+	[SUMMARY_STEPS_PARTIAL] = {COLUMN(COUNT, "partial", "Left out", "not whole: before the first and after the last border, not recorded to their ends, or without "
+	                                  "all their device work")},
+	[SUMMARY_STEPS_FIRST] = {COLUMN(NUMBER, "first", "First", "number of the first that counts")},
+	[SUMMARY_STEPS_LAST] = {COLUMN(NUMBER, "last", "Last", "number of the last")},
+	[SUMMARY_STEPS_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean", "mean length, its device work included, as in `steps` and `overview`", .flags = COLUMN_PROSE)},
+	[SUMMARY_STEPS_HOST] = {COLUMN(MEAN_NS, "host_mean_ns", "Mean on the host", "mean length of the annotation, or from border to border", .flags = COLUMN_PROSE)},
+	[SUMMARY_STEPS_DEVIATION] = {COLUMN(MEAN_NS, "stddev_ns", "Std dev", "standard deviation of that length as a sample (n - 1); 0 of one", .flags = COLUMN_PROSE)},
+	[SUMMARY_STEPS_MIN] = {COLUMN(NS, "min_ns", "Shortest", "least such length", .flags = COLUMN_PROSE)},
+	[SUMMARY_STEPS_MAX] = {COLUMN(NS, "max_ns", "Longest", "greatest such length", .flags = COLUMN_PROSE)},
+	[SUMMARY_STEPS_SOURCE] = {COLUMN(TEXT, "source", "From", "what marks them", .flags = COLUMN_PROSE)},
+	[SUMMARY_STEPS_KEY] = {COLUMN(TEXT, "key", "Key", "the op or range that makes them", .flags = COLUMN_PROSE)},
+)};
 
 static void steps_table(const struct profile *p, const struct span_of_time *x, struct table *t)
 {
@@ -225,17 +212,16 @@ static void steps_table(const struct profile *p, const struct span_of_time *x, s
 	table_set_i64(t, SUMMARY_STEPS_MAX, most);
 }
 
-enum { SUMMARY_OPS_NAME, SUMMARY_OPS_GPU, SUMMARY_OPS_HOST, SUMMARY_OPS_DIFFERENT, SUMMARY_OPS_CALLS, SUMMARY_OPS_COLUMNS };
+enum { SUMMARY_OPS_NAME, SUMMARY_OPS_GPU, SUMMARY_OPS_HOST, SUMMARY_OPS_DIFFERENT, SUMMARY_OPS_CALLS };
 
-static const struct section_column summary_ops_columns[SUMMARY_OPS_COLUMNS] = {
-	[SUMMARY_OPS_NAME] = {COLUMN(.id = "ops", .title = "Ops", .help = "by whether any of their kernels uses Tensor Cores", .type = CELL_STR)},
-	[SUMMARY_OPS_GPU] = {COLUMN(.id = "gpu_ns", .title = "GPU", .help = "union of their device work, of each GPU by itself, added up; of ops that use or could use Tensor "
-	                            "Cores only of kernels that could: what else they ran is with all others", .type = CELL_I64, .unit = UNIT_NS)},
-	[SUMMARY_OPS_HOST] = {COLUMN(.id = "cpu_ns", .title = "Host", .help = "union of their ranges on the host, over all threads", .type = CELL_I64, .unit = UNIT_NS)},
-	[SUMMARY_OPS_DIFFERENT] = {COLUMN(.id = "n_ops", .title = "Different", .help = "how many ops; calls outside all ops are ops, too", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[SUMMARY_OPS_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often they were called", .type = CELL_I64, .unit = UNIT_COUNT)},
-};
-static const struct section summary_ops_section = {.name = "ops", .title = "Ops by Tensor Cores", .columns = summary_ops_columns, .n = SUMMARY_OPS_COLUMNS};
+static const struct section summary_ops_section = {.name = "ops", .title = "Ops by Tensor Cores", COLUMNS(
+	[SUMMARY_OPS_NAME] = {COLUMN(TEXT, "ops", "Ops", "by whether any of their kernels uses Tensor Cores")},
+	[SUMMARY_OPS_GPU] = {COLUMN(NS, "gpu_ns", "GPU", "union of their device work, of each GPU by itself, added up; of ops that use or could use Tensor Cores only of "
+	                            "kernels that could: what else they ran is with all others")},
+	[SUMMARY_OPS_HOST] = {COLUMN(NS, "cpu_ns", "Host", "union of their ranges on the host, over all threads")},
+	[SUMMARY_OPS_DIFFERENT] = {COLUMN(COUNT, "n_ops", "Different", "how many ops; calls outside all ops are ops, too")},
+	[SUMMARY_OPS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often they were called")},
+)};
 
 static void summary_ops_table(const struct summary_sums *s, struct table *t)
 {
@@ -255,18 +241,15 @@ static void summary_ops_table(const struct summary_sums *s, struct table *t)
 	table_note(t, "Unions: where ops overlap, the rows add up to more than the last.");
 }
 
-enum { SUMMARY_KERNELS_NAME, SUMMARY_KERNELS_GPU, SUMMARY_KERNELS_API, SUMMARY_KERNELS_DIFFERENT, SUMMARY_KERNELS_CALLS, SUMMARY_KERNELS_COLUMNS };
+enum { SUMMARY_KERNELS_NAME, SUMMARY_KERNELS_GPU, SUMMARY_KERNELS_API, SUMMARY_KERNELS_DIFFERENT, SUMMARY_KERNELS_CALLS };
 
-static const struct section_column summary_kernels_columns[SUMMARY_KERNELS_COLUMNS] = {
-	[SUMMARY_KERNELS_NAME] = {COLUMN(.id = "kernels", .title = "Kernels", .help = "by whether they use Tensor Cores, by their name", .type = CELL_STR)},
-	[SUMMARY_KERNELS_GPU] = {COLUMN(.id = "gpu_ns", .title = "GPU", .help = "sum of their durations", .type = CELL_I64, .unit = UNIT_NS)},
-	[SUMMARY_KERNELS_API] = {COLUMN(.id = "api_ns", .title = "Launching", .help = "sum of the durations of the API calls that launched them", .type = CELL_I64,
-	                                .unit = UNIT_NS)},
-	[SUMMARY_KERNELS_DIFFERENT] = {COLUMN(.id = "names", .title = "Different", .help = "names of kernels; of copies and sets the names of the API calls", .type = CELL_I64,
-	                                      .unit = UNIT_COUNT)},
-	[SUMMARY_KERNELS_CALLS] = {COLUMN(.id = "calls", .title = "Launches", .help = "how often they ran", .type = CELL_I64, .unit = UNIT_COUNT)},
-};
-static const struct section summary_kernels_section = {.name = "kernels", .title = "Kernels by Tensor Cores", .columns = summary_kernels_columns, .n = SUMMARY_KERNELS_COLUMNS};
+static const struct section summary_kernels_section = {.name = "kernels", .title = "Kernels by Tensor Cores", COLUMNS(
+	[SUMMARY_KERNELS_NAME] = {COLUMN(TEXT, "kernels", "Kernels", "by whether they use Tensor Cores, by their name")},
+	[SUMMARY_KERNELS_GPU] = {COLUMN(NS, "gpu_ns", "GPU", "sum of their durations")},
+	[SUMMARY_KERNELS_API] = {COLUMN(NS, "api_ns", "Launching", "sum of the durations of the API calls that launched them")},
+	[SUMMARY_KERNELS_DIFFERENT] = {COLUMN(COUNT, "names", "Different", "names of kernels; of copies and sets the names of the API calls")},
+	[SUMMARY_KERNELS_CALLS] = {COLUMN(COUNT, "calls", "Launches", "how often they ran")},
+)};
 
 static void kernels_table(const struct summary_sums *s, struct table *t)
 {
@@ -286,14 +269,13 @@ static void kernels_table(const struct summary_sums *s, struct table *t)
 	           (long long)s->kernel[TC_ALL].gpu_ns, (long long)(s->kernel[TC_ALL].gpu_ns - s->unlaunched_ns), (long long)s->unlaunched_ns);
 }
 
-enum { SUMMARY_SYSTEM_ID, SUMMARY_SYSTEM_NAME, SUMMARY_SYSTEM_VALUE, SUMMARY_SYSTEM_COLUMNS };
+enum { SUMMARY_SYSTEM_ID, SUMMARY_SYSTEM_NAME, SUMMARY_SYSTEM_VALUE };
 
-static const struct section_column summary_system_columns[SUMMARY_SYSTEM_COLUMNS] = {
-	[SUMMARY_SYSTEM_ID] = {COLUMN(.id = "id", .title = "Id", .help = "what, as a word", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[SUMMARY_SYSTEM_NAME] = {COLUMN(.id = "name", .title = "System", .help = "what", .type = CELL_STR)},
-	[SUMMARY_SYSTEM_VALUE] = {COLUMN(.id = "value", .title = "Value", .help = "as recorded; what was not recorded has no row", .type = CELL_STR, .flags = COLUMN_WIDE)},
-};
-static const struct section summary_system_section = {.name = "system", .title = "System", .columns = summary_system_columns, .n = SUMMARY_SYSTEM_COLUMNS};
+static const struct section summary_system_section = {.name = "system", .title = "System", COLUMNS(
+	[SUMMARY_SYSTEM_ID] = {COLUMN(TEXT, "id", "Id", "what, as a word", .flags = COLUMN_DETAIL)},
+	[SUMMARY_SYSTEM_NAME] = {COLUMN(TEXT, "name", "System", "what")},
+	[SUMMARY_SYSTEM_VALUE] = {COLUMN(TEXT, "value", "Value", "as recorded; what was not recorded has no row", .flags = COLUMN_WIDE)},
+)};
 
 static void summary_put_fact(struct table *t, const char *id, const char *title, struct str value)
 {

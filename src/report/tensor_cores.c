@@ -68,45 +68,36 @@ static struct str tensor_cores_short_name(const void *names, uint32_t name)
 enum {
 	TENSOR_CORES_ID, TENSOR_CORES_NAME, TENSOR_CORES_TYPE, TENSOR_CORES_DIRECTION, TENSOR_CORES_SHAPES, TENSOR_CORES_DTYPE, TENSOR_CORES_POSSIBLE, TENSOR_CORES_CALLS,
 	TENSOR_CORES_TOTAL, TENSOR_CORES_COULD, TENSOR_CORES_USED, TENSOR_CORES_TC, TENSOR_CORES_OTHER, TENSOR_CORES_UNKNOWN, TENSOR_CORES_SHARE, TENSOR_CORES_KERNELS,
-	TENSOR_CORES_TC_KERNELS, TENSOR_CORES_TC_NAMES, TENSOR_CORES_OTHER_NAMES, TENSOR_CORES_UNKNOWN_NAMES, TENSOR_CORES_COLUMNS
+	TENSOR_CORES_TC_KERNELS, TENSOR_CORES_TC_NAMES, TENSOR_CORES_OTHER_NAMES, TENSOR_CORES_UNKNOWN_NAMES
 };
 
-static const struct section_column tensor_cores_columns[TENSOR_CORES_COLUMNS] = {
-	[TENSOR_CORES_ID] = {COLUMN(.id = "op_id", .title = "Op ID", .help = "The op's type and a running number.", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[TENSOR_CORES_NAME] = {COLUMN(.id = "name", .title = "Op", .help = "The op and where in the model it was called.", .type = CELL_STR,
-	                              .flags = COLUMN_WIDE | COLUMN_PATH)},
-	[TENSOR_CORES_TYPE] = {COLUMN(.id = "type", .title = "Type", .help = "The op alone.", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[TENSOR_CORES_DIRECTION] = {COLUMN(.id = "direction", .title = "Direction", .help = "forward, backward, optimizer.", .type = CELL_STR)},
-	[TENSOR_CORES_SHAPES] = {COLUMN(.id = "shapes", .title = "Input Shapes", .help = "Of the first call; of a backward op those of its forward op.", .type = CELL_STR,
+static const struct section tensor_cores_section = {COLUMNS(
+	[TENSOR_CORES_ID] = {COLUMN(TEXT, "op_id", "Op ID", "The op's type and a running number.", .flags = COLUMN_DETAIL)},
+	[TENSOR_CORES_NAME] = {COLUMN(TEXT, "name", "Op", "The op and where in the model it was called.", .flags = COLUMN_WIDE | COLUMN_PATH)},
+	[TENSOR_CORES_TYPE] = {COLUMN(TEXT, "type", "Type", "The op alone.", .flags = COLUMN_DETAIL)},
+	[TENSOR_CORES_DIRECTION] = {COLUMN(TEXT, "direction", "Direction", "forward, backward, optimizer.")},
+	[TENSOR_CORES_SHAPES] = {COLUMN(TEXT, "shapes", "Input Shapes", "Of the first call; of a backward op those of its forward op.",
 	                                .flags = COLUMN_WIDE | COLUMN_MINOR)},
-	[TENSOR_CORES_DTYPE] = {COLUMN(.id = "data_type", .title = "Data Type", .help = "Types of its input tensors.", .type = CELL_STR, .flags = COLUMN_MINOR)},
-	[TENSOR_CORES_POSSIBLE] = {COLUMN(.id = "tc_possible", .title = "Fits TC", .help = "By types and shapes of the first call: could its main kernel use Tensor Cores? "
-	                                  "Yes, too, where a kernel does; unknown where they were not recorded.", .type = CELL_STR)},
-	[TENSOR_CORES_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "How often it ran.", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[TENSOR_CORES_TOTAL] = {COLUMN(.id = "total_kernel_ns", .title = "Kernels", .help = "Sum of the durations of its kernels, copies and sets left out.", .type = CELL_I64,
-	                               .unit = UNIT_NS)},
-	[TENSOR_CORES_COULD] = {COLUMN(.id = "possible_ns", .title = "Products", .help = "Of these, kernels that its products and convolutions launched: they could use "
-	                               "Tensor Cores, or do. Not what else runs inside it, all-reduces or elementwise kernels.", .type = CELL_I64, .unit = UNIT_NS,
+	[TENSOR_CORES_DTYPE] = {COLUMN(TEXT, "data_type", "Data Type", "Types of its input tensors.", .flags = COLUMN_MINOR)},
+	[TENSOR_CORES_POSSIBLE] = {COLUMN(TEXT, "tc_possible", "Fits TC", "By types and shapes of the first call: could its main kernel use Tensor Cores? Yes, too, "
+	                                  "where a kernel does; unknown where they were not recorded.")},
+	[TENSOR_CORES_CALLS] = {COLUMN(COUNT, "calls", "Calls", "How often it ran.")},
+	[TENSOR_CORES_TOTAL] = {COLUMN(NS, "total_kernel_ns", "Kernels", "Sum of the durations of its kernels, copies and sets left out.")},
+	[TENSOR_CORES_COULD] = {COLUMN(NS, "possible_ns", "Products", "Of these, kernels that its products and convolutions launched: they could use Tensor Cores, or "
+	                               "do. Not what else runs inside it, all-reduces or elementwise kernels.", .flags = COLUMN_KEY)},
+	[TENSOR_CORES_USED] = {COLUMN(TEXT, "tc_used", "TC Used", "Whether one of these uses them: yes, no, or unknown where names of kernels do not tell; empty: there "
+	                              "are none.", .flags = COLUMN_KEY)},
+	[TENSOR_CORES_TC] = {COLUMN(NS, "tc_ns", "With TC", "Of these, kernels that use Tensor Cores.", .flags = COLUMN_KEY)},
+	[TENSOR_CORES_OTHER] = {COLUMN(NS, "non_tc_ns", "Without", "Of these, kernels that do not.", .flags = COLUMN_KEY)},
+	[TENSOR_CORES_UNKNOWN] = {COLUMN(NS, "unknown_ns", "Unknown", "Of these, kernels whose name does not tell.")},
+	[TENSOR_CORES_SHARE] = {COLUMN(PERCENT, "tc_pct", "TC %", "Share of those with Tensor Cores in the time of all that could use them; empty where part is unknown.",
 	                               .flags = COLUMN_KEY)},
-	[TENSOR_CORES_USED] = {COLUMN(.id = "tc_used", .title = "TC Used", .help = "Whether one of these uses them: yes, no, or unknown where names of kernels do not tell; "
-	                              "empty: there are none.", .type = CELL_STR, .flags = COLUMN_KEY)},
-	[TENSOR_CORES_TC] = {COLUMN(.id = "tc_ns", .title = "With TC", .help = "Of these, kernels that use Tensor Cores.", .type = CELL_I64, .unit = UNIT_NS,
-	                            .flags = COLUMN_KEY)},
-	[TENSOR_CORES_OTHER] = {COLUMN(.id = "non_tc_ns", .title = "Without", .help = "Of these, kernels that do not.", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[TENSOR_CORES_UNKNOWN] = {COLUMN(.id = "unknown_ns", .title = "Unknown", .help = "Of these, kernels whose name does not tell.", .type = CELL_I64, .unit = UNIT_NS)},
-	[TENSOR_CORES_SHARE] = {COLUMN(.id = "tc_pct", .title = "TC %", .help = "Share of those with Tensor Cores in the time of all that could use them; empty where part is "
-	                               "unknown.", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY)},
-	[TENSOR_CORES_KERNELS] = {COLUMN(.id = "kernels", .title = "Launches", .help = "Kernels that could use Tensor Cores.", .type = CELL_I64, .unit = UNIT_COUNT,
-	                                 .flags = COLUMN_DETAIL)},
-	[TENSOR_CORES_TC_KERNELS] = {COLUMN(.id = "tc_kernels", .title = "TC Launches", .help = "Of these, with Tensor Cores.", .type = CELL_I64, .unit = UNIT_COUNT,
-	                                    .flags = COLUMN_DETAIL)},
-	[TENSOR_CORES_TC_NAMES] = {COLUMN(.id = "tc_kernel_names", .title = "TC Kernels", .help = "Short names.", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-	[TENSOR_CORES_OTHER_NAMES] = {COLUMN(.id = "non_tc_kernel_names", .title = "Other Kernels", .help = "Short names.", .type = CELL_STR,
-	                                     .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-	[TENSOR_CORES_UNKNOWN_NAMES] = {COLUMN(.id = "unknown_kernel_names", .title = "Unknown Kernels", .help = "Short names.", .type = CELL_STR,
-	                                       .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-};
-static const struct section tensor_cores_section = {.columns = tensor_cores_columns, .n = TENSOR_CORES_COLUMNS};
+	[TENSOR_CORES_KERNELS] = {COLUMN(COUNT, "kernels", "Launches", "Kernels that could use Tensor Cores.", .flags = COLUMN_DETAIL)},
+	[TENSOR_CORES_TC_KERNELS] = {COLUMN(COUNT, "tc_kernels", "TC Launches", "Of these, with Tensor Cores.", .flags = COLUMN_DETAIL)},
+	[TENSOR_CORES_TC_NAMES] = {COLUMN(TEXT, "tc_kernel_names", "TC Kernels", "Short names.", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[TENSOR_CORES_OTHER_NAMES] = {COLUMN(TEXT, "non_tc_kernel_names", "Other Kernels", "Short names.", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[TENSOR_CORES_UNKNOWN_NAMES] = {COLUMN(TEXT, "unknown_kernel_names", "Unknown Kernels", "Short names.", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+)};
 
 /* By what it does; else by the model of what it should take, of a backward op by that of its forward op. */
 static struct str possible(const struct tensor_cores_eligible *x, const struct op *op, bool used)

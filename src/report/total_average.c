@@ -4,25 +4,20 @@
 #include "query/report.h"
 #include "report/parts/key_groups.h"
 
-enum { TOTAL_NAME, TOTAL_CALLS, TOTAL_HOST_SELF, TOTAL_DEV_SELF, TOTAL_CPU_MEM_SELF, TOTAL_DEV_MEM_SELF, TOTAL_FLOPS, TOTAL_UNKNOWN, TOTAL_COLUMNS };
+enum { TOTAL_NAME, TOTAL_CALLS, TOTAL_HOST_SELF, TOTAL_DEV_SELF, TOTAL_CPU_MEM_SELF, TOTAL_DEV_MEM_SELF, TOTAL_FLOPS, TOTAL_UNKNOWN };
 
-static const struct section_column total_average_columns[TOTAL_COLUMNS] = {
-	[TOTAL_NAME] = {COLUMN(.id = "name", .title = "Name", .help = "Total", .type = CELL_STR, .flags = COLUMN_KEY)},
-	[TOTAL_CALLS] = {COLUMN(.id = "calls", .title = "Events", .help = "ops, annotations and API calls", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[TOTAL_HOST_SELF] = {COLUMN(.id = "host_self_ns", .title = "Host", .help = "time on the host inside events: the sum of their own times", .type = CELL_I64,
-	                            .unit = UNIT_NS)},
-	[TOTAL_DEV_SELF] = {COLUMN(.id = "device_self_ns", .title = "Device", .help = "duration of all device work", .type = CELL_I64, .unit = UNIT_NS), .when = WHEN_DEVICE},
-	[TOTAL_CPU_MEM_SELF] = {COLUMN(.id = "host_self_memory_bytes", .title = "Host memory", .help = "allocated less freed on the host", .type = CELL_I64, .unit = UNIT_BYTES),
-	                        .when = WHEN_MEMORY},
-	[TOTAL_DEV_MEM_SELF] = {COLUMN(.id = "device_self_memory_bytes", .title = "Device memory", .help = "allocated less freed on the device", .type = CELL_I64,
-	                               .unit = UNIT_BYTES), .when = WHEN_MEMORY},
-	[TOTAL_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs",
-	                        .help = "of forward and backward, each operation once, as report module-flops has it; what is unknown counts 0; empty = more than 2^63",
-	                        .type = CELL_I64, .unit = UNIT_FLOPS), .when = WHEN_SHAPES},
-	[TOTAL_UNKNOWN] = {COLUMN(.id = "flops_unknown", .title = "FLOPs unknown", .help = "calls of ops whose FLOPs are not known, for want of a model or of recorded shapes",
-	                          .type = CELL_I64, .unit = UNIT_COUNT), .when = WHEN_SHAPES},
-};
-static const struct section total_average_section = {.columns = total_average_columns, .n = TOTAL_COLUMNS};
+static const struct section total_average_section = {COLUMNS(
+	[TOTAL_NAME] = {COLUMN(TEXT, "name", "Name", "Total", .flags = COLUMN_KEY)},
+	[TOTAL_CALLS] = {COLUMN(COUNT, "calls", "Events", "ops, annotations and API calls")},
+	[TOTAL_HOST_SELF] = {COLUMN(NS, "host_self_ns", "Host", "time on the host inside events: the sum of their own times")},
+	[TOTAL_DEV_SELF] = {COLUMN(NS, "device_self_ns", "Device", "duration of all device work"), .when = WHEN_DEVICE},
+	[TOTAL_CPU_MEM_SELF] = {COLUMN(BYTES, "host_self_memory_bytes", "Host memory", "allocated less freed on the host"), .when = WHEN_MEMORY},
+	[TOTAL_DEV_MEM_SELF] = {COLUMN(BYTES, "device_self_memory_bytes", "Device memory", "allocated less freed on the device"), .when = WHEN_MEMORY},
+	[TOTAL_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of forward and backward, each operation once, as report module-flops has it; what is unknown counts 0; empty = "
+	                        "more than 2^63"), .when = WHEN_SHAPES},
+	[TOTAL_UNKNOWN] = {COLUMN(COUNT, "flops_unknown", "FLOPs unknown", "calls of ops whose FLOPs are not known, for want of a model or of recorded shapes"),
+	                          .when = WHEN_SHAPES},
+)};
 
 struct flops {
 	int64_t sum;      /* -1: does not fit */

@@ -73,16 +73,15 @@ static void set_kinds(struct table *t, unsigned col, uint32_t kinds, uint8_t pha
 		table_set_str_copy(t, col, (struct str){text, n});
 }
 
-enum { TRACE_CATEGORY, TRACE_PHASE, TRACE_MEANING, TRACE_KINDS, TRACE_EVENTS, TRACE_COLUMNS };
+enum { TRACE_CATEGORY, TRACE_PHASE, TRACE_MEANING, TRACE_KINDS, TRACE_EVENTS };
 
-static const struct section_column trace_columns[TRACE_COLUMNS] = {
-	[TRACE_CATEGORY] = {COLUMN(.id = "category", .title = "Category", .help = "as written in the input", .type = CELL_STR)},
-	[TRACE_PHASE] = {COLUMN(.id = "phase", .title = "Phase", .help = "`ph` of the event", .type = CELL_STR)},
-	[TRACE_MEANING] = {COLUMN(.id = "meaning", .title = "Meaning", .help = "what that phase is", .type = CELL_STR)},
-	[TRACE_KINDS] = {COLUMN(.id = "kinds", .title = "Taken For", .help = "what the events of this category are in the reports", .type = CELL_STR)},
-	[TRACE_EVENTS] = {COLUMN(.id = "events", .title = "Events", .help = "how many the input holds", .type = CELL_I64, .unit = UNIT_COUNT)},
-};
-static const struct section trace_section = {.columns = trace_columns, .n = TRACE_COLUMNS};
+static const struct section trace_section = {COLUMNS(
+	[TRACE_CATEGORY] = {COLUMN(TEXT, "category", "Category", "as written in the input")},
+	[TRACE_PHASE] = {COLUMN(TEXT, "phase", "Phase", "`ph` of the event")},
+	[TRACE_MEANING] = {COLUMN(TEXT, "meaning", "Meaning", "what that phase is")},
+	[TRACE_KINDS] = {COLUMN(TEXT, "kinds", "Taken For", "what the events of this category are in the reports")},
+	[TRACE_EVENTS] = {COLUMN(COUNT, "events", "Events", "how many the input holds")},
+)};
 
 static int put_counts(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
@@ -135,24 +134,23 @@ static struct track_sum *sum_tracks(const struct profile *p)
 
 enum {
 	TRACKS_PROCESS, TRACKS_THREAD, TRACKS_PROCESS_NAME, TRACKS_THREAD_NAME, TRACKS_OPS, TRACKS_ANNOTATIONS, TRACKS_PYTHON, TRACKS_CALLS, TRACKS_DEVICE,
-	TRACKS_MEMORY, TRACKS_START, TRACKS_COVERS, TRACKS_COLUMNS
+	TRACKS_MEMORY, TRACKS_START, TRACKS_COVERS
 };
 
-static const struct section_column tracks_columns[TRACKS_COLUMNS] = {
-	[TRACKS_PROCESS] = {COLUMN(.id = "process", .title = "Process", .help = "process id, or the device of a stream", .type = CELL_STR)},
-	[TRACKS_THREAD] = {COLUMN(.id = "thread", .title = "Thread", .help = "thread id, or the stream", .type = CELL_STR)},
-	[TRACKS_PROCESS_NAME] = {COLUMN(.id = "process_name", .title = "Process Name", .help = "as recorded", .type = CELL_STR)},
-	[TRACKS_THREAD_NAME] = {COLUMN(.id = "thread_name", .title = "Thread Name", .help = "as recorded", .type = CELL_STR, .flags = COLUMN_WIDE)},
-	[TRACKS_OPS] = {COLUMN(.id = "ops", .title = "Ops", .help = "framework ops", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[TRACKS_ANNOTATIONS] = {COLUMN(.id = "annotations", .title = "Annotations", .help = "record_function ranges and the like", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[TRACKS_PYTHON] = {COLUMN(.id = "python_frames", .title = "Python", .help = "Python frames", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[TRACKS_CALLS] = {COLUMN(.id = "api_calls", .title = "API Calls", .help = "runtime and driver calls", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[TRACKS_DEVICE] = {COLUMN(.id = "device_operations", .title = "Device", .help = "kernels, copies and sets", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[TRACKS_MEMORY] = {COLUMN(.id = "memory_events", .title = "Memory", .help = "allocations and frees", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[TRACKS_START] = {COLUMN(.id = "start_ns", .title = "Start", .help = "first moment", .type = CELL_I64, .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL)},
-	[TRACKS_COVERS] = {COLUMN(.id = "span_ns", .title = "Covers", .help = "from its first moment to its last", .type = CELL_I64, .unit = UNIT_NS)},
-};
-static const struct section tracks_section = {.name = "tracks", .title = "Threads and streams", .columns = tracks_columns, .n = TRACKS_COLUMNS};
+static const struct section tracks_section = {.name = "tracks", .title = "Threads and streams", COLUMNS(
+	[TRACKS_PROCESS] = {COLUMN(TEXT, "process", "Process", "process id, or the device of a stream")},
+	[TRACKS_THREAD] = {COLUMN(TEXT, "thread", "Thread", "thread id, or the stream")},
+	[TRACKS_PROCESS_NAME] = {COLUMN(TEXT, "process_name", "Process Name", "as recorded")},
+	[TRACKS_THREAD_NAME] = {COLUMN(TEXT, "thread_name", "Thread Name", "as recorded", .flags = COLUMN_WIDE)},
+	[TRACKS_OPS] = {COLUMN(COUNT, "ops", "Ops", "framework ops")},
+	[TRACKS_ANNOTATIONS] = {COLUMN(COUNT, "annotations", "Annotations", "record_function ranges and the like")},
+	[TRACKS_PYTHON] = {COLUMN(COUNT, "python_frames", "Python", "Python frames")},
+	[TRACKS_CALLS] = {COLUMN(COUNT, "api_calls", "API Calls", "runtime and driver calls")},
+	[TRACKS_DEVICE] = {COLUMN(COUNT, "device_operations", "Device", "kernels, copies and sets")},
+	[TRACKS_MEMORY] = {COLUMN(COUNT, "memory_events", "Memory", "allocations and frees")},
+	[TRACKS_START] = {COLUMN(TIME, "start_ns", "Start", "first moment", .flags = COLUMN_DETAIL)},
+	[TRACKS_COVERS] = {COLUMN(NS, "span_ns", "Covers", "from its first moment to its last")},
+)};
 
 static void put_tracks(const struct profile *p, const struct report_args *args, const struct track_sum *sum, struct table *out)
 {
@@ -179,14 +177,12 @@ static void put_tracks(const struct profile *p, const struct report_args *args, 
 
 /* --- settings --------------------------------------------------------------------------------------------------- */
 
-enum { SETTINGS_KEY, SETTINGS_VALUE, SETTINGS_COLUMNS };
+enum { SETTINGS_KEY, SETTINGS_VALUE };
 
-static const struct section_column settings_columns[SETTINGS_COLUMNS] = {
-	[SETTINGS_KEY] = {COLUMN(.id = "key", .title = "Setting", .help = "name in the input", .type = CELL_STR)},
-	[SETTINGS_VALUE] = {COLUMN(.id = "value", .title = "Value", .help = "as recorded", .type = CELL_STR, .flags = COLUMN_WIDE)},
-};
-static const struct section settings_section = {.name = "settings", .title = "Settings of the profiler and facts about the run",
-                                                .columns = settings_columns, .n = SETTINGS_COLUMNS};
+static const struct section settings_section = {.name = "settings", .title = "Settings of the profiler and facts about the run", COLUMNS(
+	[SETTINGS_KEY] = {COLUMN(TEXT, "key", "Setting", "name in the input")},
+	[SETTINGS_VALUE] = {COLUMN(TEXT, "value", "Value", "as recorded", .flags = COLUMN_WIDE)},
+)};
 
 static void put_settings(const struct profile *p, const struct report_args *args, struct table *out)
 {
@@ -265,15 +261,14 @@ static void count_items(const struct profile *p, uint64_t has[N_ITEMS])
 	has[HAS_DISTRIBUTED] = profile_meta(p, "distributedInfo", &text) && text.n > 2;
 }
 
-enum { CONTENTS_WHAT, CONTENTS_EVENTS, CONTENTS_USED_BY, CONTENTS_HOW, CONTENTS_COLUMNS };
+enum { CONTENTS_WHAT, CONTENTS_EVENTS, CONTENTS_USED_BY, CONTENTS_HOW };
 
-static const struct section_column contents_columns[CONTENTS_COLUMNS] = {
-	[CONTENTS_WHAT] = {COLUMN(.id = "what", .title = "What", .help = "a kind of record", .type = CELL_STR)},
-	[CONTENTS_EVENTS] = {COLUMN(.id = "events", .title = "Events", .help = "how many there are", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[CONTENTS_USED_BY] = {COLUMN(.id = "used_by", .title = "Used By", .help = "reports, or parts of them, that need it", .type = CELL_STR)},
-	[CONTENTS_HOW] = {COLUMN(.id = "how_to_record", .title = "To Record It", .help = "only where there are none", .type = CELL_STR, .flags = COLUMN_WIDE)},
-};
-static const struct section contents_section = {.name = "contents", .title = "What is recorded, and what for", .columns = contents_columns, .n = CONTENTS_COLUMNS};
+static const struct section contents_section = {.name = "contents", .title = "What is recorded, and what for", COLUMNS(
+	[CONTENTS_WHAT] = {COLUMN(TEXT, "what", "What", "a kind of record")},
+	[CONTENTS_EVENTS] = {COLUMN(COUNT, "events", "Events", "how many there are")},
+	[CONTENTS_USED_BY] = {COLUMN(TEXT, "used_by", "Used By", "reports, or parts of them, that need it")},
+	[CONTENTS_HOW] = {COLUMN(TEXT, "how_to_record", "To Record It", "only where there are none", .flags = COLUMN_WIDE)},
+)};
 
 static unsigned put_contents(const struct profile *p, const struct report_args *args, struct table *out)
 {

@@ -4,26 +4,25 @@
 
 enum {
 	TRITON_KERNEL, TRITON_OP, TRITON_TOTAL, TRITON_CALLS, TRITON_MEAN, TRITON_MIN, TRITON_MAX, TRITON_FILE, TRITON_HASH, TRITON_BACKEND, TRITON_GRID,
-	TRITON_WARPS, TRITON_STAGES, TRITON_PARAMETERS, TRITON_COLUMNS
+	TRITON_WARPS, TRITON_STAGES, TRITON_PARAMETERS
 };
 
-static const struct section_column triton_columns[TRITON_COLUMNS] = {
-	[TRITON_KERNEL] = {COLUMN(.id = "kernel", .title = "Kernel", .help = "name of the device kernel", .type = CELL_STR, .flags = COLUMN_KERNEL)},
-	[TRITON_OP] = {COLUMN(.id = "operator", .title = "Operator", .help = "op that launched it", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[TRITON_TOTAL] = {COLUMN(.id = "total_ns", .title = "Total", .help = "sum of its durations", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[TRITON_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .help = "how often it ran", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_KEY)},
-	[TRITON_MEAN] = {COLUMN(.id = "mean_ns", .title = "Mean", .help = "mean duration", .type = CELL_F64, .unit = UNIT_NS)},
-	[TRITON_MIN] = {COLUMN(.id = "min_ns", .title = "Min", .help = "shortest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
-	[TRITON_MAX] = {COLUMN(.id = "max_ns", .title = "Max", .help = "longest duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR)},
-	[TRITON_FILE] = {COLUMN(.id = "kernel_file", .title = "File", .help = "generated source file", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH | COLUMN_KEY)},
-	[TRITON_HASH] = {COLUMN(.id = "kernel_hash", .title = "Hash", .help = "hash of the generated code", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[TRITON_BACKEND] = {COLUMN(.id = "kernel_backend", .title = "Backend", .help = "code generator", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[TRITON_GRID] = {COLUMN(.id = "grid", .title = "Grid", .help = "launch grid as the compiler wrote it", .type = CELL_STR)},
-	[TRITON_WARPS] = {COLUMN(.id = "num_warps", .title = "Warps", .help = "warps of a program", .type = CELL_STR)},
-	[TRITON_STAGES] = {COLUMN(.id = "num_stages", .title = "Stages", .help = "software pipeline stages", .type = CELL_STR)},
-	[TRITON_PARAMETERS] = {COLUMN(.id = "kernel_kwargs", .title = "Parameters", .help = "compile-time parameters", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_MINOR)},
-};
-static const struct section triton_section = {.columns = triton_columns, .n = TRITON_COLUMNS};
+static const struct section triton_section = {COLUMNS(
+	[TRITON_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "name of the device kernel", .flags = COLUMN_KERNEL)},
+	[TRITON_OP] = {COLUMN(TEXT, "operator", "Operator", "op that launched it", .flags = COLUMN_DETAIL)},
+	[TRITON_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of its durations", .flags = COLUMN_KEY)},
+	[TRITON_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran", .flags = COLUMN_KEY)},
+	[TRITON_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean", "mean duration")},
+	[TRITON_MIN] = {COLUMN(NS, "min_ns", "Min", "shortest duration", .flags = COLUMN_MINOR)},
+	[TRITON_MAX] = {COLUMN(NS, "max_ns", "Max", "longest duration", .flags = COLUMN_MINOR)},
+	[TRITON_FILE] = {COLUMN(TEXT, "kernel_file", "File", "generated source file", .flags = COLUMN_WIDE | COLUMN_PATH | COLUMN_KEY)},
+	[TRITON_HASH] = {COLUMN(TEXT, "kernel_hash", "Hash", "hash of the generated code", .flags = COLUMN_DETAIL)},
+	[TRITON_BACKEND] = {COLUMN(TEXT, "kernel_backend", "Backend", "code generator", .flags = COLUMN_DETAIL)},
+	[TRITON_GRID] = {COLUMN(TEXT, "grid", "Grid", "launch grid as the compiler wrote it")},
+	[TRITON_WARPS] = {COLUMN(TEXT, "num_warps", "Warps", "warps of a program")},
+	[TRITON_STAGES] = {COLUMN(TEXT, "num_stages", "Stages", "software pipeline stages")},
+	[TRITON_PARAMETERS] = {COLUMN(TEXT, "kernel_kwargs", "Parameters", "compile-time parameters", .flags = COLUMN_WIDE | COLUMN_MINOR)},
+)};
 
 /* Arguments that the compiler writes on the launching op: of the columns from TRITON_FILE on. */
 static const enum arg_key triton_arguments[] = {

@@ -114,22 +114,20 @@ static void waits_collect(struct waits *w)
 	}
 }
 
-enum { WAITS_NAME, WAITS_EVIDENCE, WAITS_DEVICE, WAITS_STREAM, WAITS_ON, WAITS_STATS, WAITS_COLUMNS = WAITS_STATS + STATS_COLUMNS };
+enum { WAITS_NAME, WAITS_EVIDENCE, WAITS_DEVICE, WAITS_STREAM, WAITS_ON, WAITS_STATS};
 
-static const struct section_column waits_columns[WAITS_COLUMNS] = {
-	[WAITS_NAME] = {COLUMN(.id = "name", .title = "Wait", .help = "what was waited for, as CUPTI tells kinds of synchronisation; of a call its name", .type = CELL_STR,
-	                       .flags = COLUMN_KEY)},
-	[WAITS_EVIDENCE] = {COLUMN(.id = "evidence", .title = "Known by", .help = "record = the tracer's record of a synchronisation; call = an API call that waits by its "
-	                           "name, which has no such record; copying call = an API call that returned with the copy it had launched", .type = CELL_STR)},
-	[WAITS_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "of the stream; of a call that waits the one on which its process works; empty = not known",
-	                         .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
-	[WAITS_STREAM] = {COLUMN(.id = "stream", .title = "Stream", .help = "that was waited for; of a Stream Wait Event the one that waits; all = every stream of the context; "
-	                         "empty = an event alone, or not known", .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
-	[WAITS_ON] = {COLUMN(.id = "wait_on_stream", .title = "For stream", .help = "on which the event that was waited for had been recorded last; empty = not known",
-	                     .type = CELL_STR, .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
+static const struct section waits_section = {COLUMNS(
+	[WAITS_NAME] = {COLUMN(TEXT, "name", "Wait", "what was waited for, as CUPTI tells kinds of synchronisation; of a call its name", .flags = COLUMN_KEY)},
+	[WAITS_EVIDENCE] = {COLUMN(TEXT, "evidence", "Known by", "record = the tracer's record of a synchronisation; call = an API call that waits by its name, which "
+	                           "has no such record; copying call = an API call that returned with the copy it had launched")},
+	[WAITS_DEVICE] = {COLUMN(TEXT, "device", "Device", "of the stream; of a call that waits the one on which its process works; empty = not known",
+	                         .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
+	[WAITS_STREAM] = {COLUMN(TEXT, "stream", "Stream", "that was waited for; of a Stream Wait Event the one that waits; all = every stream of the context; empty = "
+	                         "an event alone, or not known", .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
+	[WAITS_ON] = {COLUMN(TEXT, "wait_on_stream", "For stream", "on which the event that was waited for had been recorded last; empty = not known",
+	                     .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
 	STATS_COLUMN_LIST(WAITS_STATS),
-};
-static const struct section waits_section = {.columns = waits_columns, .n = WAITS_COLUMNS};
+)};
 
 /* Device and stream of a row; a cell that stays empty is not known. */
 static void waits_put_place(const struct waits *w, struct table *out, const struct waits_key *k)

@@ -8,20 +8,20 @@ enum { BY_NAME, BY_OP, BY_EACH };
 enum { SUM_NAME, SUM_OP, SUM_CALLS, SUM_BYTES, SUMS };
 
 static const struct section_column sums[SUMS] = {
-	[SUM_NAME] = {COLUMN(.id = "name", .title = "Kernel", .type = CELL_STR, .flags = COLUMN_KERNEL)},
-	[SUM_OP] = {COLUMN(.id = "operator", .title = "Operator", .type = CELL_STR), .not_by = BY(BY_NAME)},
-	[SUM_CALLS] = {COLUMN(.id = "calls", .title = "Calls", .type = CELL_I64)},
-	[SUM_BYTES] = {COLUMN(.id = "bytes", .title = "Bytes", .type = CELL_I64), .when = WHEN_SHAPES | WHEN_RECORDED},
+	[SUM_NAME] = {COLUMN(TEXT, "name", "Kernel", NULL, .flags = COLUMN_KERNEL)},
+	[SUM_OP] = {COLUMN(TEXT, "operator", "Operator", NULL), .not_by = BY(BY_NAME)},
+	[SUM_CALLS] = {COLUMN(NUMBER, "calls", "Calls", NULL)},
+	[SUM_BYTES] = {COLUMN(NUMBER, "bytes", "Bytes", NULL), .when = WHEN_SHAPES | WHEN_RECORDED},
 };
 static const struct section sums_section = {.columns = sums, .n = SUMS, .by = BY(BY_NAME) | BY(BY_OP)};
 
 static const struct section_column each[] = {
-	{COLUMN(.id = "start_ns", .title = "Start", .type = CELL_I64)},
-	{COLUMN(.id = "operator", .title = "Operator", .type = CELL_STR)},
+	{COLUMN(NUMBER, "start_ns", "Start", NULL)},
+	{COLUMN(TEXT, "operator", "Operator", NULL)},
 };
 static const struct section each_section = {.columns = each, .n = 2, .by = BY(BY_EACH)};
 
-static const struct section_column step[] = {{COLUMN(.id = "calls", .title = "Calls", .type = CELL_I64)}};
+static const struct section_column step[] = {{COLUMN(NUMBER, "calls", "Calls", NULL)}};
 static const struct section step_section = {.name = "steps", .title = "Steps", .columns = step, .n = 1};
 
 static const struct report_variant rows[] = {{.group_by = "name", .by = BY_NAME}, {.group_by = "op", .by = BY_OP}, {.group_by = "each", .by = BY_EACH}, {0}};

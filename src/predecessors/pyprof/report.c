@@ -18,7 +18,7 @@ enum {
 	PYPROF_REPORT_SUB, PYPROF_REPORT_MOD, PYPROF_REPORT_OP, PYPROF_REPORT_KERNEL, PYPROF_REPORT_PARAMS, PYPROF_REPORT_SIL, PYPROF_REPORT_TC,
 	PYPROF_REPORT_DEVICE, PYPROF_REPORT_STREAM, PYPROF_REPORT_GRID, PYPROF_REPORT_BLOCK, PYPROF_REPORT_FLOPS, PYPROF_REPORT_BYTES, PYPROF_REPORT_COMPAT,
 	PYPROF_REPORT_START = PYPROF_REPORT_COMPAT, PYPROF_REPORT_OPS, PYPROF_REPORT_CLASS, PYPROF_REPORT_TFLOPS, PYPROF_REPORT_GBPS, PYPROF_REPORT_LINE,
-	PYPROF_REPORT_NAME, PYPROF_REPORT_WHY, PYPROF_REPORT_COLUMNS
+	PYPROF_REPORT_NAME, PYPROF_REPORT_WHY
 };
 
 /* PyProf's columns and headers (its output.py). */
@@ -45,49 +45,40 @@ static const struct column compat_columns[PYPROF_REPORT_COMPAT] = {
 	[PYPROF_REPORT_BYTES] = {.id = "bytes", .title = "Bytes", .help = "as Python prints it", .type = CELL_STR},
 };
 
-static const struct section_column pyprof_report_columns[PYPROF_REPORT_COLUMNS] = {
-	[PYPROF_REPORT_IDX] = {COLUMN(.id = "idx", .title = "Idx", .help = "number of the kernel in the order of launches, from 1", .type = CELL_I64)},
-	[PYPROF_REPORT_SEQ] = {COLUMN(.id = "seq", .title = "SeqId", .help = "autograd's sequence number of the op", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[PYPROF_REPORT_ALTSEQ] = {COLUMN(.id = "altseq", .title = "AltSeqId", .help = "sequence numbers of the ops inside it around the launch", .type = CELL_STR,
-	                                 .flags = COLUMN_DETAIL)},
-	[PYPROF_REPORT_TID] = {COLUMN(.id = "tid", .title = "TId", .help = "thread that launched it", .type = CELL_I64, .flags = COLUMN_DETAIL)},
-	[PYPROF_REPORT_LAYER] = {COLUMN(.id = "layer", .title = "Layer", .help = "ranges `layer:NAME` around it, outermost first; of a backward kernel its forward op's",
-	                                .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_PATH)},
-	[PYPROF_REPORT_TRACE] = {COLUMN(.id = "trace", .title = "Trace", .help = "call stack of the op, outermost first; of a backward kernel its forward op's",
-	                                .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE)},
-	[PYPROF_REPORT_DIR] = {COLUMN(.id = "dir", .title = "Direction", .help = "bprop: launched in autograd's backward pass; fprop: by any other op; empty: nothing "
-	                              "says what launched it", .type = CELL_STR)},
-	[PYPROF_REPORT_SUB] = {COLUMN(.id = "sub", .title = "Sub", .help = "which of the kernels of this call of the op, from 0", .type = CELL_I64, .flags = COLUMN_MINOR)},
-	[PYPROF_REPORT_MOD] = {COLUMN(.id = "mod", .title = "Module", .help = "module or class of the op", .type = CELL_STR, .flags = COLUMN_MINOR)},
-	[PYPROF_REPORT_OP] = {COLUMN(.id = "op", .title = "Op", .help = "op that FLOPs and bytes are of, else the outermost; of a backward kernel the forward op",
-	                             .type = CELL_STR, .flags = COLUMN_KEY)},
-	[PYPROF_REPORT_KERNEL] = {COLUMN(.id = "kernel", .title = "Kernel", .help = "name without parameters, template arguments and PyTorch's name spaces",
-	                                 .type = CELL_STR, .flags = COLUMN_KEY)},
-	[PYPROF_REPORT_PARAMS] = {COLUMN(.id = "params", .title = "Params", .help = "dimensions and parameters of the op", .type = CELL_STR, .flags = COLUMN_WIDE)},
-	[PYPROF_REPORT_SIL] = {COLUMN(.id = "sil_ns", .title = "Sil", .help = "duration", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[PYPROF_REPORT_TC] = {COLUMN(.id = "tc", .title = "TC", .help = "Tensor Cores: used, not used, unknown where neither name nor op tells", .type = CELL_STR,
-	                             .flags = COLUMN_KEY)},
-	[PYPROF_REPORT_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "device", .type = CELL_I64, .flags = COLUMN_DETAIL)},
-	[PYPROF_REPORT_STREAM] = {COLUMN(.id = "stream", .title = "Stream", .help = "stream", .type = CELL_I64, .flags = COLUMN_DETAIL)},
-	[PYPROF_REPORT_GRID] = {COLUMN(.id = "grid", .title = "Grid", .help = "grid", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[PYPROF_REPORT_BLOCK] = {COLUMN(.id = "block", .title = "Block", .help = "block", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[PYPROF_REPORT_FLOPS] = {COLUMN(.id = "flops", .title = "FLOPs", .help = "that the op needs, counted at its main kernel; 0 at its others; empty = unknown",
-	                                .type = CELL_I64, .unit = UNIT_FLOPS)},
-	[PYPROF_REPORT_BYTES] = {COLUMN(.id = "bytes", .title = "Bytes", .help = "that the op must read and write, counted likewise", .type = CELL_I64,
-	                                .unit = UNIT_BYTES, .flags = COLUMN_KEY)},
-	[PYPROF_REPORT_START] = {COLUMN(.id = "start_ns", .title = "Start", .help = "when it began; empty when the input has no times", .type = CELL_I64,
-	                                .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL)},
-	[PYPROF_REPORT_OPS] = {COLUMN(.id = "ops", .title = "Ops", .help = "all ops around the launch, outermost first", .type = CELL_STR,
-	                              .flags = COLUMN_DETAIL | COLUMN_WIDE)},
-	[PYPROF_REPORT_CLASS] = {COLUMN(.id = "class", .title = "Class", .help = "kind of kernel, by its name", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[PYPROF_REPORT_TFLOPS] = {COLUMN(.id = "tflops", .title = "TFLOP/s", .help = "flops / (duration + time of the op's kernels at which nothing is counted)",
-	                                 .type = CELL_F64, .flags = COLUMN_KEY, .digits = 3)},
-	[PYPROF_REPORT_GBPS] = {COLUMN(.id = "gb_per_s", .title = "GB/s", .help = "bytes / the same time", .type = CELL_F64, .digits = 1)},
-	[PYPROF_REPORT_LINE] = {COLUMN(.id = "line", .title = "Line", .help = "innermost line of the user's program", .type = CELL_STR, .flags = COLUMN_KEY | COLUMN_PATH)},
-	[PYPROF_REPORT_NAME] = {COLUMN(.id = "kernel_name", .title = "Kernel Name", .help = "full name", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE)},
-	[PYPROF_REPORT_WHY] = {COLUMN(.id = "why", .title = "Unknown Because", .help = "why FLOPs or bytes are unknown", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-};
-static const struct section pyprof_report_section = {.columns = pyprof_report_columns, .n = PYPROF_REPORT_COLUMNS};
+static const struct section pyprof_report_section = {COLUMNS(
+	[PYPROF_REPORT_IDX] = {COLUMN(NUMBER, "idx", "Idx", "number of the kernel in the order of launches, from 1")},
+	[PYPROF_REPORT_SEQ] = {COLUMN(TEXT, "seq", "SeqId", "autograd's sequence number of the op", .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_ALTSEQ] = {COLUMN(TEXT, "altseq", "AltSeqId", "sequence numbers of the ops inside it around the launch", .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_TID] = {COLUMN(NUMBER, "tid", "TId", "thread that launched it", .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_LAYER] = {COLUMN(TEXT, "layer", "Layer", "ranges `layer:NAME` around it, outermost first; of a backward kernel its forward op's",
+	                                .flags = COLUMN_KEY | COLUMN_PATH)},
+	[PYPROF_REPORT_TRACE] = {COLUMN(TEXT, "trace", "Trace", "call stack of the op, outermost first; of a backward kernel its forward op's",
+	                                .flags = COLUMN_DETAIL | COLUMN_WIDE)},
+	[PYPROF_REPORT_DIR] = {COLUMN(TEXT, "dir", "Direction", "bprop: launched in autograd's backward pass; fprop: by any other op; empty: nothing says what launched "
+	                              "it")},
+	[PYPROF_REPORT_SUB] = {COLUMN(NUMBER, "sub", "Sub", "which of the kernels of this call of the op, from 0", .flags = COLUMN_MINOR)},
+	[PYPROF_REPORT_MOD] = {COLUMN(TEXT, "mod", "Module", "module or class of the op", .flags = COLUMN_MINOR)},
+	[PYPROF_REPORT_OP] = {COLUMN(TEXT, "op", "Op", "op that FLOPs and bytes are of, else the outermost; of a backward kernel the forward op", .flags = COLUMN_KEY)},
+	[PYPROF_REPORT_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "name without parameters, template arguments and PyTorch's name spaces", .flags = COLUMN_KEY)},
+	[PYPROF_REPORT_PARAMS] = {COLUMN(TEXT, "params", "Params", "dimensions and parameters of the op", .flags = COLUMN_WIDE)},
+	[PYPROF_REPORT_SIL] = {COLUMN(NS, "sil_ns", "Sil", "duration", .flags = COLUMN_KEY)},
+	[PYPROF_REPORT_TC] = {COLUMN(TEXT, "tc", "TC", "Tensor Cores: used, not used, unknown where neither name nor op tells", .flags = COLUMN_KEY)},
+	[PYPROF_REPORT_DEVICE] = {COLUMN(NUMBER, "device", "Device", "device", .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "stream", .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_GRID] = {COLUMN(TEXT, "grid", "Grid", "grid", .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_BLOCK] = {COLUMN(TEXT, "block", "Block", "block", .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "that the op needs, counted at its main kernel; 0 at its others; empty = unknown")},
+	[PYPROF_REPORT_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "that the op must read and write, counted likewise", .flags = COLUMN_KEY)},
+	[PYPROF_REPORT_START] = {COLUMN(TIME, "start_ns", "Start", "when it began; empty when the input has no times", .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_OPS] = {COLUMN(TEXT, "ops", "Ops", "all ops around the launch, outermost first", .flags = COLUMN_DETAIL | COLUMN_WIDE)},
+	[PYPROF_REPORT_CLASS] = {COLUMN(TEXT, "class", "Class", "kind of kernel, by its name", .flags = COLUMN_DETAIL)},
+	[PYPROF_REPORT_TFLOPS] = {COLUMN(REAL, "tflops", "TFLOP/s", "flops / (duration + time of the op's kernels at which nothing is counted)", .flags = COLUMN_KEY,
+	                                 .digits = 3)},
+	[PYPROF_REPORT_GBPS] = {COLUMN(REAL, "gb_per_s", "GB/s", "bytes / the same time", .digits = 1)},
+	[PYPROF_REPORT_LINE] = {COLUMN(TEXT, "line", "Line", "innermost line of the user's program", .flags = COLUMN_KEY | COLUMN_PATH)},
+	[PYPROF_REPORT_NAME] = {COLUMN(TEXT, "kernel_name", "Kernel Name", "full name", .flags = COLUMN_DETAIL | COLUMN_WIDE)},
+	[PYPROF_REPORT_WHY] = {COLUMN(TEXT, "why", "Unknown Because", "why FLOPs or bytes are unknown", .flags = COLUMN_DETAIL)},
+)};
 
 /* The kernels of one call of an op. */
 struct pyprof_report_call {

@@ -5,10 +5,8 @@
 
 static struct cost_call *cost_calls_at(struct cost_calls *r, uint32_t index)
 {
-	while (r->n <= index) {
-		MEM_GROW(r->v, r->cap, r->n + 1);
-		r->v[r->n++] = (struct cost_call){0};
-	}
+	while (r->n <= index)
+		MEM_PUSH(r->v, r->n, r->cap, (struct cost_call){0});
 	return &r->v[index];
 }
 

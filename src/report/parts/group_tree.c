@@ -2,6 +2,7 @@
 
 #include "analysis/analysis.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 static uint32_t group_tree_group_at(struct group_tree *t, uint32_t parent, struct str part)
@@ -18,9 +19,7 @@ static uint32_t group_tree_group_at(struct group_tree *t, uint32_t parent, struc
 	struct group g = {.parent = parent, .depth = up ? up->depth + 1 : 0};
 	g.name = up ? arena_printf(&t->texts, STR_FMT STR_FMT "/", STR_ARG(up->name), STR_ARG(part)) : arena_str(&t->texts, part);
 	g.part = up ? arena_str(&t->texts, part) : g.name;
-	MEM_GROW(t->v, t->cap, at + 1);
-	t->v[at] = g;
-	t->n = at + 1;
+	MEM_PUSH(t->v, t->n, t->cap, g);
 	return at;
 }
 
@@ -113,10 +112,8 @@ static void group_tree_add_ns(int64_t *sum, int64_t ns)
 
 static void add_piece(struct group_tree_pieces *x, int64_t start, int64_t end, uint32_t instance, uint32_t device)
 {
-	if (end <= start)
-		return;
-	MEM_GROW(x->v, x->cap, x->n + 1);
-	x->v[x->n++] = (struct group_tree_piece){start, end, instance, device};
+	if (start < end)
+		MEM_PUSH(x->v, x->n, x->cap, (struct group_tree_piece){start, end, instance, device});
 }
 
 /* The iteration of a group is over. */
@@ -269,15 +266,8 @@ static void overheads(const struct group_tree_sweep *s, struct group_tree_pieces
 
 static uint32_t group_tree_iteration_at(const struct group_iterations *it, int64_t ns)
 {
-	uint32_t lo = 0, hi = it->n;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (it->start_ns[mid] <= ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && ns < it->end_ns[lo - 1] ? lo - 1 : it->n;
+	uint32_t later = FIRST_WHERE(i, 0, it->n, it->start_ns[i] > ns);
+	return later && ns < it->end_ns[later - 1] ? later - 1 : it->n;
 }
 
 enum { RAN = 1, USED = 2 };

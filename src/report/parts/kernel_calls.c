@@ -6,6 +6,7 @@
 #include "analysis/tree/optree.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "query/op_sums.h"
 #include "report/parts/kernel_groups.h"
@@ -14,39 +15,36 @@ enum {
 	KERNEL_CALLS_STEP, KERNEL_CALLS_OP_ID, KERNEL_CALLS_OP, KERNEL_CALLS_DIRECTION, KERNEL_CALLS_TYPE, KERNEL_CALLS_OPERATOR, KERNEL_CALLS_KERNEL,
 	KERNEL_CALLS_DEVICE, KERNEL_CALLS_STREAM, KERNEL_CALLS_START, KERNEL_CALLS_DUR, KERNEL_CALLS_CALL_START, KERNEL_CALLS_CALL_DUR, KERNEL_CALLS_WAIT,
 	KERNEL_CALLS_TC, KERNEL_CALLS_GRID, KERNEL_CALLS_BLOCK, KERNEL_CALLS_DTYPE, KERNEL_CALLS_INPUTS, KERNEL_CALLS_PARAMS, KERNEL_CALLS_OUTPUTS,
-	KERNEL_CALLS_NAME, KERNEL_CALLS_COLUMNS
+	KERNEL_CALLS_NAME
 };
 
-static const struct section_column kernel_calls_columns[KERNEL_CALLS_COLUMNS] = {
-	[KERNEL_CALLS_STEP] = {COLUMN(.id = "step", .title = "Step", .help = "number of the step in which it was launched; empty = in none", .type = CELL_I64)},
-	[KERNEL_CALLS_OP_ID] = {COLUMN(.id = "op_id", .title = "Op ID", .help = "the op's type and a running number, as in `ops`", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[KERNEL_CALLS_OP] = {COLUMN(.id = "op", .title = "Op", .help = "the op that it belongs to: the outermost, with its place in the model, as in `ops`; empty = none",
-	                            .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH)},
-	[KERNEL_CALLS_DIRECTION] = {COLUMN(.id = "direction", .title = "Dir", .help = "forward, backward, optimizer; other outside all ops", .type = CELL_STR)},
-	[KERNEL_CALLS_TYPE] = {COLUMN(.id = "op_type", .title = "Op type", .help = "the op alone, without its place", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[KERNEL_CALLS_OPERATOR] = {COLUMN(.id = "operator", .title = "Operator", .help = "op, collective or optimizer that launched it: the innermost, as with "
-	                                  "--group-by=op; empty = none known", .type = CELL_STR, .flags = COLUMN_MINOR)},
-	[KERNEL_CALLS_KERNEL] = {COLUMN(.id = "kernel", .title = "Kernel", .help = "short name", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_KEY,
-	                                .short_of = "kernel_name")},
-	[KERNEL_CALLS_DEVICE] = {COLUMN(.id = "device", .title = "GPU", .help = "ordinal", .type = CELL_I64, .flags = COLUMN_MINOR)},
-	[KERNEL_CALLS_STREAM] = {COLUMN(.id = "stream", .title = "Stream", .help = "stream", .type = CELL_I64, .flags = COLUMN_MINOR)},
-	[KERNEL_CALLS_START] = {COLUMN(.id = "start_ns", .title = "Start", .help = "when it began", .type = CELL_I64, .unit = UNIT_TIME_NS)},
-	[KERNEL_CALLS_DUR] = {COLUMN(.id = "dur_ns", .title = "Duration", .help = "how long it ran", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY)},
-	[KERNEL_CALLS_CALL_START] = {COLUMN(.id = "api_start_ns", .title = "API start", .help = "when the call that launched it began", .type = CELL_I64,
-	                                    .unit = UNIT_TIME_NS, .flags = COLUMN_DETAIL)},
-	[KERNEL_CALLS_CALL_DUR] = {COLUMN(.id = "api_ns", .title = "API", .help = "how long that call took", .type = CELL_I64, .unit = UNIT_NS)},
-	[KERNEL_CALLS_WAIT] = {COLUMN(.id = "wait_ns", .title = "Waited", .help = "from the start of the call to its own start", .type = CELL_I64, .unit = UNIT_NS)},
-	[KERNEL_CALLS_TC] = {COLUMN(.id = "tensor_cores", .title = "TC", .help = "whether it uses Tensor Cores, by its name: yes, no or unknown", .type = CELL_STR)},
-	[KERNEL_CALLS_GRID] = {COLUMN(.id = "grid", .title = "Grid", .help = "blocks in x, y, z", .type = CELL_STR, .flags = COLUMN_MINOR)},
-	[KERNEL_CALLS_BLOCK] = {COLUMN(.id = "block", .title = "Block", .help = "threads of a block in x, y, z", .type = CELL_STR, .flags = COLUMN_MINOR)},
-	[KERNEL_CALLS_DTYPE] = {COLUMN(.id = "data_types", .title = "Types", .help = "of the op's input tensors", .type = CELL_STR, .flags = COLUMN_DETAIL)},
-	[KERNEL_CALLS_INPUTS] = {COLUMN(.id = "input_shapes", .title = "Input shapes", .help = "of the op", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-	[KERNEL_CALLS_PARAMS] = {COLUMN(.id = "parameters", .title = "Parameters", .help = "of the op", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-	[KERNEL_CALLS_OUTPUTS] = {COLUMN(.id = "output_shapes", .title = "Output shapes", .help = "of the op, where they follow from what was recorded", .type = CELL_STR,
+const struct section kernel_calls_section = {.by = BY(KERNELS_BY_INSTANCE), COLUMNS(
+	[KERNEL_CALLS_STEP] = {COLUMN(NUMBER, "step", "Step", "number of the step in which it was launched; empty = in none")},
+	[KERNEL_CALLS_OP_ID] = {COLUMN(TEXT, "op_id", "Op ID", "the op's type and a running number, as in `ops`", .flags = COLUMN_DETAIL)},
+	[KERNEL_CALLS_OP] = {COLUMN(TEXT, "op", "Op", "the op that it belongs to: the outermost, with its place in the model, as in `ops`; empty = none",
+	                            .flags = COLUMN_WIDE | COLUMN_PATH)},
+	[KERNEL_CALLS_DIRECTION] = {COLUMN(TEXT, "direction", "Dir", "forward, backward, optimizer; other outside all ops")},
+	[KERNEL_CALLS_TYPE] = {COLUMN(TEXT, "op_type", "Op type", "the op alone, without its place", .flags = COLUMN_DETAIL)},
+	[KERNEL_CALLS_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "op, collective or optimizer that launched it: the innermost, as with --group-by=op; empty = "
+	                                  "none known", .flags = COLUMN_MINOR)},
+	[KERNEL_CALLS_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "short name", .flags = COLUMN_WIDE | COLUMN_KEY, .short_of = "kernel_name")},
+	[KERNEL_CALLS_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_MINOR)},
+	[KERNEL_CALLS_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "stream", .flags = COLUMN_MINOR)},
+	[KERNEL_CALLS_START] = {COLUMN(TIME, "start_ns", "Start", "when it began")},
+	[KERNEL_CALLS_DUR] = {COLUMN(NS, "dur_ns", "Duration", "how long it ran", .flags = COLUMN_KEY)},
+	[KERNEL_CALLS_CALL_START] = {COLUMN(TIME, "api_start_ns", "API start", "when the call that launched it began", .flags = COLUMN_DETAIL)},
+	[KERNEL_CALLS_CALL_DUR] = {COLUMN(NS, "api_ns", "API", "how long that call took")},
+	[KERNEL_CALLS_WAIT] = {COLUMN(NS, "wait_ns", "Waited", "from the start of the call to its own start")},
+	[KERNEL_CALLS_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether it uses Tensor Cores, by its name: yes, no or unknown")},
+	[KERNEL_CALLS_GRID] = {COLUMN(TEXT, "grid", "Grid", "blocks in x, y, z", .flags = COLUMN_MINOR)},
+	[KERNEL_CALLS_BLOCK] = {COLUMN(TEXT, "block", "Block", "threads of a block in x, y, z", .flags = COLUMN_MINOR)},
+	[KERNEL_CALLS_DTYPE] = {COLUMN(TEXT, "data_types", "Types", "of the op's input tensors", .flags = COLUMN_DETAIL)},
+	[KERNEL_CALLS_INPUTS] = {COLUMN(TEXT, "input_shapes", "Input shapes", "of the op", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[KERNEL_CALLS_PARAMS] = {COLUMN(TEXT, "parameters", "Parameters", "of the op", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[KERNEL_CALLS_OUTPUTS] = {COLUMN(TEXT, "output_shapes", "Output shapes", "of the op, where they follow from what was recorded",
 	                                 .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-	[KERNEL_CALLS_NAME] = {COLUMN(.id = "kernel_name", .title = "Kernel name", .help = "full name", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL)},
-};
-const struct section kernel_calls_section = {.columns = kernel_calls_columns, .n = KERNEL_CALLS_COLUMNS, .by = BY(KERNELS_BY_INSTANCE)};
+	[KERNEL_CALLS_NAME] = {COLUMN(TEXT, "kernel_name", "Kernel name", "full name", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+)};
 
 struct kernel_calls_calls {
 	const struct profile *p;
@@ -61,15 +59,8 @@ struct kernel_calls_calls {
 /* The step whose host range contains this moment; ROW_NONE. */
 static uint32_t kernel_calls_step_at(const struct steps *s, int64_t at)
 {
-	uint32_t lo = 0, hi = s->whole_trace ? 0 : s->total;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (s->v[mid].host_start_ns <= at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && at < s->v[lo - 1].host_end_ns ? lo - 1 : ROW_NONE;
+	uint32_t later = FIRST_WHERE(i, 0, s->whole_trace ? 0 : s->total, s->v[i].host_start_ns > at);
+	return later && at < s->v[later - 1].host_end_ns ? later - 1 : ROW_NONE;
 }
 
 static void put_three(struct kernel_calls_calls *x, unsigned col, int32_t a, int32_t b, int32_t c)

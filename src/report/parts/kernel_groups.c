@@ -32,11 +32,8 @@ static uint32_t kernel_group_at(struct kernel_groups *g, const struct kernel_key
 {
 	uint32_t before = g->keys.n;
 	uint32_t at = intern_put(&g->keys, (const char *)k, sizeof *k) - 1;
-	if (g->keys.n > before) {
-		MEM_GROW(g->v, g->cap, at + 1);
-		g->v[at] = (struct kernel_group){.key = *k, .min = INT64_MAX};
-		g->n = at + 1;
-	}
+	if (g->keys.n > before)
+		MEM_PUSH(g->v, g->n, g->cap, (struct kernel_group){.key = *k, .min = INT64_MAX});
 	return at;
 }
 

@@ -258,10 +258,8 @@ static void key_groups_collect(struct looked *l)
 			continue;
 		struct key_id k = key_groups_key_of(l, i);
 		uint32_t at = stats_add(&g->durations, &k, sizeof k, g->t->end_ns[i] - g->t->start_ns[i]);
-		if (at == g->n) {
-			MEM_GROW(g->v, g->cap, at + 1);
-			g->v[g->n++] = (struct key_group){.id = k, .first = i};
-		}
+		if (at == g->n)
+			MEM_PUSH(g->v, g->n, g->cap, (struct key_group){.id = k, .first = i});
 		g->group_of[i] = at;
 		add_event(g, &g->v[at], i);
 		add_event(g, &g->all, i);

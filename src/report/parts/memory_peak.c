@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/round.h"
+#include "base/sort.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,11 +55,8 @@ static const char *kind_text(const struct memory_peak_held *h, unsigned kind)
 static void memory_peak_add(struct memory_peak_held *h, struct memory_peak_key k, int64_t bytes, uint64_t blocks)
 {
 	uint32_t before = h->keys.n, at = intern_put(&h->keys, (const char *)&k, sizeof k) - 1;
-	if (h->keys.n > before) {
-		MEM_GROW(h->v, h->cap, at + 1);
-		h->v[at] = (struct memory_peak_group){.key = k};
-		h->n = at + 1;
-	}
+	if (h->keys.n > before)
+		MEM_PUSH(h->v, h->n, h->cap, (struct memory_peak_group){.key = k});
 	struct memory_peak_group *g = &h->v[at];
 	g->blocks += blocks;
 	g->bytes += bytes;
@@ -159,9 +157,7 @@ static void memory_peak_collect(struct memory_peak_held *h, uint32_t at)
 static int memory_peak_by_bytes(const void *a, const void *b)
 {
 	const struct memory_peak_group *x = a, *y = b;
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	return memcmp(&x->key, &y->key, sizeof x->key);
+	return COMPARE(y->bytes, x->bytes) ?: memcmp(&x->key, &y->key, sizeof x->key);
 }
 
 static void memory_peak_put_device(struct table *t, unsigned col, int device)
@@ -172,18 +168,15 @@ static void memory_peak_put_device(struct table *t, unsigned col, int device)
 		table_set_fmt(t, col, "GPU%d", device);
 }
 
-enum { MEMORY_HELD_DEVICE, MEMORY_HELD_CATEGORY, MEMORY_HELD_BYTES, MEMORY_HELD_SHARE, MEMORY_HELD_BLOCKS, MEMORY_HELD_COLUMNS };
+enum { MEMORY_HELD_DEVICE, MEMORY_HELD_CATEGORY, MEMORY_HELD_BYTES, MEMORY_HELD_SHARE, MEMORY_HELD_BLOCKS };
 
-static const struct section_column memory_held_columns[MEMORY_HELD_COLUMNS] = {
-	[MEMORY_HELD_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "CPU or GPU and its ordinal", .type = CELL_STR)},
-	[MEMORY_HELD_CATEGORY] = {COLUMN(.id = "category", .title = "Category",
-	                                 .help = "what the memory is for, in torch's words (report memory-categories); or why that is not known", .type = CELL_STR)},
-	[MEMORY_HELD_BYTES] = {COLUMN(.id = "bytes", .title = "Held", .help = "at the peak", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_KEY)},
-	[MEMORY_HELD_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of all that is held then", .type = CELL_F64, .unit = UNIT_PERCENT)},
-	[MEMORY_HELD_BLOCKS] = {COLUMN(.id = "blocks", .title = "Blocks", .help = "allocated or freed in the recording; 0 = held without a record of its own", .type = CELL_I64,
-	                               .unit = UNIT_COUNT)},
-};
-const struct section memory_held_section = {.name = "held", .title = "Held at the peak, by what it is for", .columns = memory_held_columns, .n = MEMORY_HELD_COLUMNS};
+const struct section memory_held_section = {.name = "held", .title = "Held at the peak, by what it is for", COLUMNS(
+	[MEMORY_HELD_DEVICE] = {COLUMN(TEXT, "device", "Device", "CPU or GPU and its ordinal")},
+	[MEMORY_HELD_CATEGORY] = {COLUMN(TEXT, "category", "Category", "what the memory is for, in torch's words (report memory-categories); or why that is not known")},
+	[MEMORY_HELD_BYTES] = {COLUMN(BYTES, "bytes", "Held", "at the peak", .flags = COLUMN_KEY)},
+	[MEMORY_HELD_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all that is held then")},
+	[MEMORY_HELD_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "allocated or freed in the recording; 0 = held without a record of its own")},
+)};
 
 static void put_kinds(const struct memory_peak_held *h, struct table *t)
 {
@@ -207,24 +200,20 @@ static void put_kinds(const struct memory_peak_held *h, struct table *t)
 
 enum {
 	MEMORY_HELD_OP_DEVICE, MEMORY_HELD_OP_OPERATOR, MEMORY_HELD_OP_LINE, MEMORY_HELD_OP_CATEGORY, MEMORY_HELD_OP_BYTES, MEMORY_HELD_OP_SHARE, MEMORY_HELD_OP_BLOCKS,
-	MEMORY_HELD_OP_LARGEST, MEMORY_HELD_OP_COLUMNS
+	MEMORY_HELD_OP_LARGEST
 };
 
-static const struct section_column memory_held_op_columns[MEMORY_HELD_OP_COLUMNS] = {
-	[MEMORY_HELD_OP_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "CPU or GPU and its ordinal", .type = CELL_STR)},
-	[MEMORY_HELD_OP_OPERATOR] = {COLUMN(.id = "operator", .title = "Operator",
-	                                    .help = "innermost op around the allocation, of aten::empty and its kin the op around it first", .type = CELL_STR,
+const struct section memory_held_by_op_section = {.name = "held_by_op", .title = "Held at the peak, by what allocated it", COLUMNS(
+	[MEMORY_HELD_OP_DEVICE] = {COLUMN(TEXT, "device", "Device", "CPU or GPU and its ordinal")},
+	[MEMORY_HELD_OP_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "innermost op around the allocation, of aten::empty and its kin the op around it first",
 	                                    .flags = COLUMN_KEY)},
-	[MEMORY_HELD_OP_LINE] = {COLUMN(.id = "line", .title = "Line", .help = "innermost line of the user's own code around that op", .type = CELL_STR, .flags = COLUMN_PATH),
-	                         .when = WHEN_STACKS},
-	[MEMORY_HELD_OP_CATEGORY] = {COLUMN(.id = "category", .title = "Category", .help = "what the memory is for, as in the section 'held'", .type = CELL_STR)},
-	[MEMORY_HELD_OP_BYTES] = {COLUMN(.id = "bytes", .title = "Held", .help = "at the peak", .type = CELL_I64, .unit = UNIT_BYTES, .flags = COLUMN_KEY)},
-	[MEMORY_HELD_OP_SHARE] = {COLUMN(.id = "share_pct", .title = "Share", .help = "of all that is held then", .type = CELL_F64, .unit = UNIT_PERCENT)},
-	[MEMORY_HELD_OP_BLOCKS] = {COLUMN(.id = "blocks", .title = "Blocks", .help = "how many", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[MEMORY_HELD_OP_LARGEST] = {COLUMN(.id = "largest_bytes", .title = "Largest", .help = "block", .type = CELL_I64, .unit = UNIT_BYTES)},
-};
-const struct section memory_held_by_op_section = {.name = "held_by_op", .title = "Held at the peak, by what allocated it", .columns = memory_held_op_columns,
-                                                  .n = MEMORY_HELD_OP_COLUMNS};
+	[MEMORY_HELD_OP_LINE] = {COLUMN(TEXT, "line", "Line", "innermost line of the user's own code around that op", .flags = COLUMN_PATH), .when = WHEN_STACKS},
+	[MEMORY_HELD_OP_CATEGORY] = {COLUMN(TEXT, "category", "Category", "what the memory is for, as in the section 'held'")},
+	[MEMORY_HELD_OP_BYTES] = {COLUMN(BYTES, "bytes", "Held", "at the peak", .flags = COLUMN_KEY)},
+	[MEMORY_HELD_OP_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all that is held then")},
+	[MEMORY_HELD_OP_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "how many")},
+	[MEMORY_HELD_OP_LARGEST] = {COLUMN(BYTES, "largest_bytes", "Largest", "block")},
+)};
 
 static void memory_peak_put_ops(const struct memory_peak_held *h, struct table *t)
 {

@@ -177,25 +177,20 @@ void memory_curve_put(const struct memory_view *v, const struct memory_curve *c,
 
 enum {
 	MEMORY_PEAK_DEVICE, MEMORY_PEAK_ALLOCATED, MEMORY_PEAK_ALLOCATED_AT, MEMORY_PEAK_RESERVED, MEMORY_PEAK_RESERVED_AT, MEMORY_PEAK_EVENTS, MEMORY_PEAK_FAILED,
-	MEMORY_PEAK_AT_LEAST, MEMORY_PEAK_COLUMNS
+	MEMORY_PEAK_AT_LEAST
 };
 
-static const struct section_column memory_peaks_columns[MEMORY_PEAK_COLUMNS] = {
-	[MEMORY_PEAK_DEVICE] = {COLUMN(.id = "device", .title = "Device", .help = "CPU or GPU and its ordinal", .type = CELL_STR)},
-	[MEMORY_PEAK_ALLOCATED] = {COLUMN(.id = "peak_allocated_bytes", .title = "Peak Allocated", .help = "most memory in live blocks", .type = CELL_I64, .unit = UNIT_BYTES)},
-	[MEMORY_PEAK_ALLOCATED_AT] = {COLUMN(.id = "peak_allocated_time_ns", .title = "Allocated At", .help = "first time of it, since the start of the trace", .type = CELL_I64,
-	                                     .unit = UNIT_NS)},
-	[MEMORY_PEAK_RESERVED] = {COLUMN(.id = "peak_reserved_bytes", .title = "Peak Reserved", .help = "most memory held by the caching allocator", .type = CELL_I64,
-	                                 .unit = UNIT_BYTES)},
-	[MEMORY_PEAK_RESERVED_AT] = {COLUMN(.id = "peak_reserved_time_ns", .title = "Reserved At", .help = "first time of it, since the start of the trace", .type = CELL_I64,
-	                                    .unit = UNIT_NS)},
-	[MEMORY_PEAK_EVENTS] = {COLUMN(.id = "events", .title = "Events", .help = "allocations and frees", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[MEMORY_PEAK_FAILED] = {COLUMN(.id = "out_of_memory", .title = "Out of Memory", .help = "failed allocations", .type = CELL_I64, .unit = UNIT_COUNT)},
-	[MEMORY_PEAK_AT_LEAST] = {COLUMN(.id = "peak_at_least_bytes", .title = "Peak, at least",
-	                                 .help = "where no totals were recorded: most of what the events of the trace add up to", .type = CELL_I64, .unit = UNIT_BYTES),
-	                          .when = WHEN_RECORDED},
-};
-const struct section memory_peaks_section = {.name = "peaks", .title = "Peak memory by device", .columns = memory_peaks_columns, .n = MEMORY_PEAK_COLUMNS};
+const struct section memory_peaks_section = {.name = "peaks", .title = "Peak memory by device", COLUMNS(
+	[MEMORY_PEAK_DEVICE] = {COLUMN(TEXT, "device", "Device", "CPU or GPU and its ordinal")},
+	[MEMORY_PEAK_ALLOCATED] = {COLUMN(BYTES, "peak_allocated_bytes", "Peak Allocated", "most memory in live blocks")},
+	[MEMORY_PEAK_ALLOCATED_AT] = {COLUMN(NS, "peak_allocated_time_ns", "Allocated At", "first time of it, since the start of the trace")},
+	[MEMORY_PEAK_RESERVED] = {COLUMN(BYTES, "peak_reserved_bytes", "Peak Reserved", "most memory held by the caching allocator")},
+	[MEMORY_PEAK_RESERVED_AT] = {COLUMN(NS, "peak_reserved_time_ns", "Reserved At", "first time of it, since the start of the trace")},
+	[MEMORY_PEAK_EVENTS] = {COLUMN(COUNT, "events", "Events", "allocations and frees")},
+	[MEMORY_PEAK_FAILED] = {COLUMN(COUNT, "out_of_memory", "Out of Memory", "failed allocations")},
+	[MEMORY_PEAK_AT_LEAST] = {COLUMN(BYTES, "peak_at_least_bytes", "Peak, at least", "where no totals were recorded: most of what the events of the trace add up to"),
+	                                 .when = WHEN_RECORDED},
+)};
 
 static void memory_view_put_peak(const struct memory_view *v, struct table *t, int device, const struct memory_peak *k)
 {
