@@ -107,7 +107,7 @@ static bool make_outside(const struct report *r, struct section_entry *e)
 	if (e->section || !str_has_word(section_outside_ids(r), str_from(e->c.column.id)))
 		return false;
 	e->section = "outside";
-	e->c.when |= WHEN_RECORDED;
+	e->c.when |= WHEN_OUTSIDE;
 	return true;
 }
 
@@ -168,10 +168,10 @@ void section_put_when(const struct report *r, const struct section_entry *e, str
 	size_t before = out->n;
 	put_groupings(r, e, out);
 	if (e->c.part)
-		buf_printf(out, "%s--group-by=%s", out->n > before ? ", " : "", e->c.part);
+		buf_printf(out, "%s--group-by=%s", out->n > before ? "; " : "", e->c.part);
 	for (unsigned i = 0; i < SECTION_N_WHENS; i++)
 		if (e->c.when & 1u << i)
-			buf_printf(out, "%s%s", out->n > before ? ", " : "", section_words[i]);
+			buf_printf(out, "%s%s", out->n > before ? "; " : "", section_words[i]);
 }
 
 bool section_find(const struct report *r, const char *name, struct str id, struct section_entry *out)

@@ -22,11 +22,11 @@
 struct report;
 struct report_args;
 
-/* What a column takes to be there, besides a grouping: X(id, words of help and docs). */
+/* What the input must have for a column to be shown, besides a grouping: X(id, its words in help and docs). */
 #define SECTION_WHENS(X)                                                                                           \
 	X(DEVICE, "device work") X(NO_DEVICE, "no device work") X(SHAPES, "recorded shapes") X(STACKS, "recorded stacks")            \
-	X(MODULES, "recorded modules") X(MEMORY, "recorded memory") X(SEVERAL_GPUS, "several GPUs") X(STEPS, "steps")                 \
-	X(KNOWN_GPU, "a GPU that opscope knows") X(RECORDED, "where recorded")
+	X(MEMORY, "recorded memory") X(SEVERAL_GPUS, "several GPUs") X(NO_TOTALS, "no recorded totals")                 \
+	X(COLLECTIVES, "collectives") X(OUTSIDE, "work outside the steps") X(RECORDED, "where recorded")
 
 enum section_when_bit {
 #define SECTION_WHEN_BIT_(id, words) WHEN_BIT_##id,
@@ -75,21 +75,21 @@ struct section {
 	unsigned by;              /* groupings whose table this is, where they differ too much for one list; 0 = all */
 };
 
-/* What help and docs say of a column. Two lists of one name (struct section.by) may both have it: it is told once, as the first has it. */
+/* What help and docs say of a column. Two sections of one name may declare the same column (struct section.by): help shows the first. */
 struct section_entry {
 	const char *section;      /* NULL = the main table */
 	struct section_column c;
 	unsigned by;              /* of the list */
 };
 
-/* Adds to *t, which has no columns yet, those of *s: column i is s->columns[i]. Marks as left out (table_leave_out) what another grouping than
- * that of args->variant has, and what takes a bit of `when` that is not in `have`. report_fill drops them behind run(). */
+/* Adds the columns of *s to *t, which must have none. Column i of *t is s->columns[i]. A column is marked as left out (table_leave_out) when another
+ * grouping than that of args->variant has it, or when it needs a bit of `when` that is not in `have`. report_fill drops marked columns after run(). */
 void section_start(const struct section *s, const struct report_args *args, unsigned have, struct table *t);
 
-/* The same of a new section behind *t: table_section. */
+/* Appends a new section to *t, starts it (section_start) and returns it. *t owns it. */
 struct table *section_add(const struct section *s, const struct report_args *args, unsigned have, struct table *t);
 
-/* A column that takes something of `when`, and is left out for what only the data tell. */
+/* Leaves out a column because the data do not have it. The column must have a `when`, so that help says that it may be missing. */
 void section_leave_out(const struct section *s, unsigned column, struct table *t);
 
 /* What report_run adds behind run() to a table with names of kernels in full (COLUMN_KERNEL): the column of their short names. */
@@ -99,10 +99,10 @@ struct column section_short_name(const struct column *of);
  * caller to mem_free. *n of them. */
 struct section_entry *section_entries(const struct report *r, unsigned *n);
 
-/* Appends what the column takes, as help says it: "--group-by=name, op, device work"; nothing for a column that is always there. */
+/* Appends what the column takes, as help says it: "--group-by=name, op; device work"; nothing for a column that is always there. */
 void section_put_when(const struct report *r, const struct section_entry *c, struct buf *out);
 
-/* The column of the report's section (name NULL: the main table) with this id; false = there is none. */
+/* The column of the report's section (name NULL: the main table) with this id; false = there is none. *out is overwritten in either case. */
 bool section_find(const struct report *r, const char *name, struct str id, struct section_entry *out);
 
 /* The columns of the main table whose sums the section "outside" has (outside.def), separated by blanks; NULL = the report has no such section. */

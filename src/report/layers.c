@@ -239,14 +239,13 @@ enum {
 	LAYERS_COLUMNS
 };
 
-#define LAYERS_NAME(name, heading)                                                                                                     \
-	COLUMN(TEXT, (name), (heading), "path of the layer; in parentheses what belongs to none", .flags = COLUMN_WIDE | COLUMN_PATH)
+#define LAYERS_HEAD(id, title, help) COLUMN(TEXT, id, title, help, .flags = COLUMN_WIDE | COLUMN_PATH)
 
 static const struct section layers_section = {COLUMNS(
-	[LAYERS_LAYER] = {LAYERS_NAME("layer", "Layer"), .by = BY(LAYERS_BY_LAYER)},
+	[LAYERS_LAYER] = {LAYERS_HEAD("layer", "Layer", "path of the layer; a name in parentheses: work of no layer"), .by = BY(LAYERS_BY_LAYER)},
 	[LAYERS_TYPE] = {COLUMN(TEXT, "type", "Type", "class of the module", .flags = COLUMN_MINOR), .by = BY(LAYERS_BY_LAYER), .when = WHEN_RECORDED},
-	[LAYERS_CLASS] = {LAYERS_NAME("type", "Type"), .by = BY(LAYERS_BY_TYPE)},
-	[LAYERS_LINE] = {LAYERS_NAME("line", "Line"), .by = BY(LAYERS_BY_LINE)},
+	[LAYERS_CLASS] = {LAYERS_HEAD("type", "Type", "class of the modules; a name in parentheses: work of no layer"), .by = BY(LAYERS_BY_TYPE)},
+	[LAYERS_LINE] = {LAYERS_HEAD("line", "Line", "line of Python that launched the work; a name in parentheses: work of no line"), .by = BY(LAYERS_BY_LINE)},
 	[LAYERS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "forward passes"), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
 	[LAYERS_HOST] = {COLUMN(NS, "total_host_ns", "Host total", "time on the host, of all directions; of layers inside it not", .flags = COLUMN_KEY),
 	                        .not_by = BY(LAYERS_BY_LINE), .when = WHEN_NO_DEVICE},

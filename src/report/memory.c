@@ -121,7 +121,7 @@ enum { MEMORY_CURVE_TIME, MEMORY_CURVE_AT_LEAST, MEMORY_CURVE_ALLOCATED, MEMORY_
 static const struct section memory_curve_section = {.name = "curve", .title = "Memory over time", COLUMNS(
 	[MEMORY_CURVE_TIME] = {COLUMN(NS, "time_ns", "Time", "since the start of the trace")},
 	[MEMORY_CURVE_AT_LEAST] = {COLUMN(BYTES, "allocated_at_least_bytes", "Allocated, at least", "in blocks of this trace and those held before that it frees"),
-	                                  .when = WHEN_RECORDED},
+	                                  .when = WHEN_NO_TOTALS},
 	[MEMORY_CURVE_ALLOCATED] = {COLUMN(BYTES, "allocated_bytes", "Allocated", "in live blocks on this device"), .when = WHEN_RECORDED},
 	[MEMORY_CURVE_RESERVED] = {COLUMN(BYTES, "reserved_bytes", "Reserved", "held by the caching allocator; 0 on the CPU, which has none"), .when = WHEN_RECORDED},
 )};
@@ -179,7 +179,7 @@ static int memory_run(const struct profile *p, const struct report_args *args, s
 	memory_view_select(&v);
 	int rc = memory_put_statistics(&v, args, out, e);
 	memory_view_put_notes(&v, out);
-	struct table *events = section_add(&memory_event_section, args, 0, out), *curve = section_add(&memory_curve_section, args, WHEN_RECORDED, out);
+	struct table *events = section_add(&memory_event_section, args, 0, out), *curve = section_add(&memory_curve_section, args, WHEN_RECORDED | WHEN_NO_TOTALS, out);
 	curve->curve = true;
 	memory_put_events(&v, events);
 	memory_put_curve(&v, curve);

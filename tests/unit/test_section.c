@@ -71,8 +71,8 @@ static void test_entries(void **state)
 		const char *section, *id, *when;
 	} want[] = {
 		{NULL, "name", "--group-by=name, op"}, {NULL, "operator", "--group-by=op, each"}, {NULL, "calls", "--group-by=name, op"},
-		{NULL, "bytes", "--group-by=name, op, recorded shapes, where recorded"}, {NULL, "short_name", "--group-by=name, op"},
-		{NULL, "start_ns", "--group-by=each"}, {"steps", "calls", ""}, {"outside", "calls", "where recorded"},
+		{NULL, "bytes", "--group-by=name, op; recorded shapes; where recorded"}, {NULL, "short_name", "--group-by=name, op"},
+		{NULL, "start_ns", "--group-by=each"}, {"steps", "calls", ""}, {"outside", "calls", "work outside the steps"},
 	};
 	unsigned n;
 	struct section_entry *list = section_entries(&report, &n);

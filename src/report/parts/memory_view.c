@@ -188,8 +188,8 @@ const struct section memory_peaks_section = {.name = "peaks", .title = "Peak mem
 	[MEMORY_PEAK_RESERVED_AT] = {COLUMN(NS, "peak_reserved_time_ns", "Reserved At", "first time of it, since the start of the trace")},
 	[MEMORY_PEAK_EVENTS] = {COLUMN(COUNT, "events", "Events", "allocations and frees")},
 	[MEMORY_PEAK_FAILED] = {COLUMN(COUNT, "out_of_memory", "Out of Memory", "failed allocations")},
-	[MEMORY_PEAK_AT_LEAST] = {COLUMN(BYTES, "peak_at_least_bytes", "Peak, at least", "where no totals were recorded: most of what the events of the trace add up to"),
-	                                 .when = WHEN_RECORDED},
+	[MEMORY_PEAK_AT_LEAST] = {COLUMN(BYTES, "peak_at_least_bytes", "Peak, at least", "most of what the events of the trace add up to"),
+	                                 .when = WHEN_NO_TOTALS},
 )};
 
 static void memory_view_put_peak(const struct memory_view *v, struct table *t, int device, const struct memory_peak *k)
@@ -222,7 +222,7 @@ struct table *memory_view_put_peaks(const struct memory_view *v, const struct re
 	size_t n = memory_peaks(v->p, v->w.all ? INT64_MIN : v->w.start_ns, v->w.all ? INT64_MAX : v->w.end_ns - 1, &peak);
 	for (size_t d = 0; d < n; d++)
 		without_totals |= peak[d].events && peak[d].allocated == ROW_NONE;
-	struct table *t = section_add(&memory_peaks_section, args, without_totals ? WHEN_RECORDED : 0, out);
+	struct table *t = section_add(&memory_peaks_section, args, without_totals ? WHEN_NO_TOTALS : 0, out);
 	for (size_t d = 0; d < n; d++)
 		if (peak[d].events || peak[d].out_of_memory)
 			memory_view_put_peak(v, t, (int)d + MEMORY_CPU, &peak[d]);

@@ -27,7 +27,7 @@ static const struct section_column step_columns[STEP_COLUMNS] = {
 	[STEP_ROLES] = {COLUMN(NS, "kernel_ns", "Kernel", "a kernel was running", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
 	{COLUMN(NS, "memset_ns", "Memset", "a memset was running, and no kernel", .flags = COLUMN_MINOR), .when = WHEN_DEVICE},
 	{COLUMN(NS, "communication_ns", "Communication", "a collective was under way, and nothing to the left of this column: exposed communication",
-	        .flags = COLUMN_KEY), .when = WHEN_RECORDED},
+	        .flags = COLUMN_KEY), .when = WHEN_COLLECTIVES},
 	{COLUMN(NS, "memcpy_ns", "Memcpy", "a copy was running, and nothing to the left of this column"), .when = WHEN_DEVICE},
 	{COLUMN(NS, "runtime_ns", "Runtime", "the CPU was in a runtime or driver call, and the device idle"), .when = WHEN_DEVICE},
 	{COLUMN(NS, "dataloader_ns", "DataLoader", "the CPU waited for the data loader, and nothing to the left of this column", .flags = COLUMN_KEY)},
@@ -35,7 +35,7 @@ static const struct section_column step_columns[STEP_COLUMNS] = {
 	{COLUMN(NS, "other_ns", "Other", "the rest of the step: nothing recorded", .flags = COLUMN_KEY)},
 	[STEP_SHARES] = {STEP_SHARE("kernel_pct", "Kernel"), .when = WHEN_DEVICE},
 	{STEP_SHARE("memset_pct", "Memset"), .when = WHEN_DEVICE},
-	{STEP_SHARE("communication_pct", "Communication"), .when = WHEN_RECORDED},
+	{STEP_SHARE("communication_pct", "Communication"), .when = WHEN_COLLECTIVES},
 	{STEP_SHARE("memcpy_pct", "Memcpy"), .when = WHEN_DEVICE},
 	{STEP_SHARE("runtime_pct", "Runtime"), .when = WHEN_DEVICE},
 	{STEP_SHARE("dataloader_pct", "DataLoader")},
@@ -101,7 +101,7 @@ static void step_table_put_row(const struct steps *s, const struct step *step, c
 
 static void step_table_start(const struct roles *r, const struct steps *s, const struct report_args *args, bool all, bool whole, struct table *t)
 {
-	section_start(&step_table_section, args, WHEN_DEVICE | WHEN_RECORDED, t);
+	section_start(&step_table_section, args, WHEN_DEVICE | WHEN_COLLECTIVES | WHEN_RECORDED, t);
 	t->data[STEP_NUMBER].col.type = type_of_names(s);
 	if (!whole)
 		section_leave_out(&step_table_section, STEP_WHOLE, t);
