@@ -26,6 +26,8 @@ struct answer *answer_new(unsigned status, const char *type, struct buf *body, b
 	a->type = type;
 	a->keep = keep;
 	a->users = 1;
+	if (body->n) /* an answer is kept for long: without the room that its buffer has left */
+		body->p = mem_realloc(body->p, body->n, 1);
 	a->body = buf_view(body);
 	a->owned = body->p;
 	*body = (struct buf){0};

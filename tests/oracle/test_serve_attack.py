@@ -464,6 +464,16 @@ class Queries(AttackCase):
         self.assertLess(s.memory_kb(), 200000)
         self.alive(s)
 
+    @unittest.skipIf(os.environ.get("OPSCOPE_SANITIZED"), "the sanitizers keep the memory of a process unbounded")
+    def test_memory_of_answers(self):
+        """An answer that is kept takes its own size, not that of the buffer that it was read into."""
+        s = Server(self, SMALL)
+        for n in range(100):
+            s.get("/api/sql", query=f"SELECT {n} AS n")
+            if n == 10:
+                before = s.memory_kb()
+        self.assertLess(s.memory_kb() - before, 20000)
+
     def test_long_text_of_a_trace_can_be_read(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
