@@ -422,6 +422,7 @@ static void marks_are_not_believed(void **state)
 	struct err e;
 	struct profile *p = small_profile();
 	p->passes_done = ~0u;
+	p->reopened = true; /* marks that no pass made come from a file */
 	rows_derive(&p->span, &store_tables[TABLE_span], offsetof(struct spans, op));
 	mem_free(p->gpu_op.call);
 	p->gpu_op.call = NULL;
