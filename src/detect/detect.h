@@ -69,12 +69,12 @@ struct expert_system {
 	unsigned needs;      /* enum analysis_pass bits: what its detectors look at */
 };
 
-/* Where a detector is run. Each asks for what those before it ask for, too. Elsewhere the findings say that it could not look, and why. */
+/* What the input must have before a detector runs. Each value includes those above it. If the input lacks it, the reason goes into findings.missing. */
 enum detector_where {
 	DETECT_ANYWHERE,
-	DETECT_DEVICE_WORK,  /* the input has device work, */
-	DETECT_DEVICE_TIMES, /* with times, not with durations alone, */
-	DETECT_WINDOW,       /* and some of it lies in the time looked at (shared_steps) */
+	DETECT_DEVICE_WORK,  /* device work */
+	DETECT_DEVICE_TIMES, /* its times, not its durations alone */
+	DETECT_WINDOW,       /* some of it in the time looked at (shared_steps) */
 };
 
 struct detector {
