@@ -65,8 +65,7 @@ int analysis_run(struct profile *p, unsigned wanted, struct err *e)
 			return -1;
 		p->passes_done |= passes[i].provides;
 #ifdef OPSCOPE_CHECK
-		if (!p->reopened) /* a file may state what no pass would have found */
-			analysis_check(p);
+		analysis_check(p);
 #endif
 	}
 	return 0;

@@ -5,31 +5,13 @@
 
 #include "analysis/steps/steps.h"
 #include "analysis/tree/op_instances.h"
+#include "store/load.h"
 
-/* Spans are sorted by track, then start, then falling duration. A parent therefore has a smaller index. It is on the same track, and each child starts within it. */
-static void check_nest(const struct profile *p)
+/* Rows and the columns that passes have added are as the loader asks of a file: else one made of this profile would not open. */
+static void check_columns(const struct profile *p)
 {
-	const struct spans *s = &p->span;
-	for (uint32_t i = 0; i < s->rows.n; i++) {
-		uint32_t parent = s->parent[i], op = s->op[i];
-		assert(s->dur_ns[i] >= 0 && s->track[i] < p->track.rows.n);
-		assert(!i || s->track[i] != s->track[i - 1] || s->start_ns[i] > s->start_ns[i - 1] ||
-		       (s->start_ns[i] == s->start_ns[i - 1] && s->dur_ns[i] <= s->dur_ns[i - 1]));
-		assert(!i || s->track[i] >= s->track[i - 1]);
-		assert(op == ROW_NONE || op < s->rows.n);
-		if (parent != ROW_NONE)
-			assert(parent < i && s->track[parent] == s->track[i] && s->start_ns[i] - s->start_ns[parent] <= s->dur_ns[parent]);
-	}
-}
-
-static void check_correlate(const struct profile *p)
-{
-	const struct gpu_ops *g = &p->gpu_op;
-	for (uint32_t i = 0; i < g->rows.n; i++) {
-		assert(g->dur_ns[i] >= 0 && g->launch[i] < p->launch.rows.n);
-		assert(g->call[i] == ROW_NONE || p->span.kind[g->call[i]] == SPAN_CALL);
-		assert(g->op[i] == ROW_NONE || g->op[i] < p->span.rows.n);
-	}
+	struct err e;
+	assert(load_check(p, &e) == 0);
 }
 
 static void check_step(const struct step *s)
@@ -65,15 +47,9 @@ static void check_ops(const struct profile *p)
 
 void analysis_check(const struct profile *p)
 {
-	if (p->passes_done & PASS_NEST)
-		check_nest(p);
-	if (p->passes_done & PASS_CORRELATE)
-		check_correlate(p);
+	check_columns(p);
 	if (p->passes_done & PASS_STEPS)
 		check_steps(p->steps);
-	if (p->passes_done & PASS_MEMORY)
-		for (uint32_t i = 0; i < p->memory.rows.n; i++)
-			assert(p->memory.span[i] == ROW_NONE || p->memory.span[i] < p->span.rows.n);
 	if (p->passes_done & PASS_OPS)
 		check_ops(p);
 }

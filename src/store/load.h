@@ -27,8 +27,13 @@ uint64_t load_content(uint64_t content, int64_t id, int64_t checksum);
 struct aggregation load_first_aggregation(struct str opscope);
 
 /* The checks that need no file: do all rows point at rows that exist, are times and enums in range, do sums stay within
- * BUILD_SUM_BITS, is what must be sorted sorted (host and device events, memory), do parents stand before their children,
- * are calls calls? Part of load_profile. */
+ * BUILD_SUM_BITS, is what must be sorted sorted (device events, memory), and what load_check_events asks. It holds of all that inputs and passes
+ * make; what a file states may be otherwise. ERR_FORMAT with the table, and its row where that is known. */
 int load_check(const struct profile *p, struct err *e);
+
+/* Are host events sorted? And of the DERIVED columns that are there: is each range's parent the innermost around it, and its op the nearest, but for
+ * calls, whose op may be one with their external id? Is device work of a call with its correlation id, and of the op of this call? Are allocations
+ * of ops around their time? Columns must be in range. */
+int load_check_events(const struct profile *p, struct err *e);
 
 #endif

@@ -97,16 +97,6 @@ VECTOR static bool in_order_by_track(const uint32_t *track, const int64_t *start
 	return !bad;
 }
 
-/* Of ranges that start together the longest comes first: it is around the others. */
-VECTOR static bool longest_first(const struct spans *s)
-{
-	uint32_t bad = 0;
-	for (uint32_t i = 1; i < s->rows.n; i++)
-		bad |= (s->track[i - 1] == s->track[i]) & (s->start_ns[i - 1] == s->start_ns[i]) &
-		       (s->dur_ns[i - 1] < s->dur_ns[i]);
-	return !bad;
-}
-
 /* The sum of all sizes, signs aside, as build_span and its like keep it: no sum in a report can overflow. Each half of the
  * bits is added up by itself, so that this sum cannot either. */
 VECTOR static bool sum_fits(const int64_t *v, uint32_t n)
@@ -138,31 +128,6 @@ VECTOR static bool args_fit(const struct profile *p)
 	return !bad && (n == 0 ? p->arg.rows.n == 0 : p->arg_set.first[0] == 0) && (n < 2 || p->arg_set.first[1] == 0);
 }
 
-/* Whoever walks up to parents or to the op around must arrive: each link points further up, except that an API call may
- * point anywhere but at another call. */
-VECTOR static bool links_go_up(const struct spans *s)
-{
-	uint32_t bad = 0;
-	for (uint32_t i = 0; s->parent && i < s->rows.n; i++)
-		bad |= (s->parent[i] != ROW_NONE) & (s->parent[i] >= i);
-	for (uint32_t i = 0; s->op && i < s->rows.n; i++) {
-		uint32_t op = s->op[i];
-		if (op == ROW_NONE || op < i)
-			continue;
-		bad |= s->kind[i] != SPAN_CALL || s->kind[op] == SPAN_CALL;
-	}
-	return !bad;
-}
-
-VECTOR static bool calls_are_calls(const struct profile *p)
-{
-	const struct gpu_ops *g = &p->gpu_op;
-	uint32_t bad = 0;
-	for (uint32_t i = 0; g->call && i < g->rows.n; i++)
-		bad |= g->call[i] != ROW_NONE && p->span.kind[g->call[i]] != SPAN_CALL;
-	return !bad;
-}
-
 int load_check(const struct profile *p, struct err *e)
 {
 	for (int t = 0; t < STORE_N_TABLES; t++) {
@@ -181,15 +146,11 @@ int load_check(const struct profile *p, struct err *e)
 		return err_set(e, ERR_FORMAT, "an event ends beyond all time");
 	if (!sums_fit(p))
 		return err_set(e, ERR_FORMAT, "times or sizes add up to more than a profile may hold");
-	if (!in_order_by_track(p->span.track, p->span.start_ns, p->span.rows.n) || !longest_first(&p->span) ||
-	    !in_order_by_track(p->gpu_op.track, p->gpu_op.start_ns, p->gpu_op.rows.n) ||
-	    !in_order(p->memory.time_ns, p->memory.rows.n))
-		return err_set(e, ERR_FORMAT, "events are out of order");
+	if (!in_order_by_track(p->gpu_op.track, p->gpu_op.start_ns, p->gpu_op.rows.n))
+		return err_set(e, ERR_FORMAT, "table gpu_op is not in order of stream and start");
+	if (!in_order(p->memory.time_ns, p->memory.rows.n))
+		return err_set(e, ERR_FORMAT, "table memory is not in order of time");
 	if (!args_fit(p))
 		return err_set(e, ERR_FORMAT, "argument sets do not fit their pairs");
-	if (!links_go_up(&p->span))
-		return err_set(e, ERR_FORMAT, "a span is its own parent");
-	if (!calls_are_calls(p))
-		return err_set(e, ERR_FORMAT, "a device event was launched by what is no API call");
-	return 0;
+	return load_check_events(p, e);
 }

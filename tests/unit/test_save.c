@@ -43,7 +43,9 @@ static void add_rows(struct build *b, struct profile *p)
 	for (int i = 0; i < 400; i++) {
 		struct launch_row launch = launch_none();
 		launch.grid_x = i % 3;
-		build_span(b, &(struct span_row){.start_ns = i * 10, .dur_ns = 5, .ext_id = i, .link_id = ID_NONE, .aux_id = -1,
+		/* Each op is around an annotation, and that around a Python frame and an API call. */
+		int64_t dur = i % SPAN_KINDS == SPAN_OP ? 45 : i % SPAN_KINDS == SPAN_USER ? 25 : 5;
+		build_span(b, &(struct span_row){.start_ns = i * 10, .dur_ns = dur, .ext_id = i, .link_id = i, .aux_id = -1,
 		                                 .name = name, .track = cpu, .args = args, .cat = cat, .kind = i % SPAN_KINDS});
 		build_gpu(b, &(struct gpu_row){.start_ns = i * 10, .dur_ns = 7, .ext_id = ID_NONE, .corr_id = i, .name = kernel,
 		                               .track = gpu, .launch = build_launch(b, &launch), .cat = cat, .kind = GPU_MEMCPY});
@@ -72,13 +74,7 @@ static struct profile *small_profile(void)
 	p->device.id[device] = p->device.cc_major[device] = p->device.cc_minor[device] = 8;
 	p->device.sm_count[device] = p->device.max_threads_per_sm[device] = p->device.warp_size[device] = 32;
 	p->device.name[device] = 1;
-	for (int t = 0; t < STORE_N_TABLES; t++)
-		for (unsigned c = 0; c < store_tables[t].n_columns; c++)
-			if (store_tables[t].columns[c].group == DERIVED)
-				rows_derive(profile_table(p, t), &store_tables[t], store_tables[t].columns[c].offset);
-	for (uint32_t i = 1; i < p->span.rows.n; i++)
-		p->span.parent[i] = i - 1;
-	p->passes_done = PASSES;
+	assert_int_equal(analysis_run(p, PASSES, NULL), 0);
 	p->input_path = STR("dir/trace.json");
 	p->format = STR("kineto");
 	p->input_bytes = 1234567890123;
@@ -422,8 +418,6 @@ static void marks_are_not_believed(void **state)
 	struct err e;
 	struct profile *p = small_profile();
 	p->passes_done = ~0u;
-	p->reopened = true; /* marks that no pass made come from a file */
-	rows_derive(&p->span, &store_tables[TABLE_span], offsetof(struct spans, op));
 	mem_free(p->gpu_op.call);
 	p->gpu_op.call = NULL;
 	assert_int_equal(analysis_run(p, PASS_STEPS | PASS_CORRELATE, &e), 0);
@@ -470,37 +464,128 @@ static void hostile_sql(void **state)
 	}
 }
 
+static void refused(const struct profile *p, const char *expected)
+{
+	struct err e;
+	assert_int_equal(save(p, "a.opscope", &e), 0);
+	struct profile *q = load("a.opscope", &e);
+	if (q)
+		fail_msg("believed; expected was: %s", expected);
+	assert_int_equal(e.code, ERR_FORMAT);
+	if (!strstr(e.msg, expected))
+		fail_msg("'%s' is not in '%s'", expected, e.msg);
+}
+
 /* Values that carry right checksums but point nowhere. */
 static void hostile_values(void **state)
 {
-	for (int what = 0; what < 18; what++) {
+	for (int what = 0; what < 16; what++) {
+		struct profile *p = small_profile();
+		const char *expected = "";
+		switch (what) {
+		case 0: p->span.name[7] = p->strings.n; expected = "column span.name"; break;
+		case 1: p->span.track[7] = 900; expected = "column span.track"; break;
+		case 2: p->gpu_op.launch[7] = ROW_NONE; expected = "column gpu_op.launch"; break;
+		case 3: p->gpu_op.kind[7] = GPU_KINDS; expected = "column gpu_op.kind"; break;
+		case 4: p->span.parent[7] = 400; expected = "column span.parent"; break;
+		case 5: p->span.start_ns[7] = INT64_MIN; expected = "column span.start_ns"; break;
+		case 6: p->span.dur_ns[7] = -1; expected = "column span.dur_ns"; break;
+		case 7: p->arg_set.first[1] = 5; expected = "argument sets"; break;
+		case 8: p->gpu_op.start_ns[399] = INT64_MAX / 2; p->gpu_op.dur_ns[399] = INT64_MAX; expected = "beyond all time"; break;
+		case 9: p->memory.time_ns[7] = 9; expected = "table memory is not in order"; break;
+		case 10: p->span.start_ns[7] = p->span.start_ns[6]; p->span.dur_ns[7]++; expected = "row 7 of table span is not in order"; break;
+		case 11: p->gpu_op.start_ns[7] = 0; expected = "table gpu_op is not in order"; break;
+		case 12: p->span.dur_ns[7] = 1ll << BUILD_SUM_BITS; expected = "add up to more"; break;
+		case 13: p->memory.bytes[7] = INT64_MIN; expected = "add up to more"; break;
+		case 14: p->memory.bytes[7] = -(1ll << (BUILD_SUM_BITS - 1)); p->memory.bytes[8] = -p->memory.bytes[7]; expected = "add up to more"; break;
+		case 15: p->gpu_op.dur_ns[7] = INT64_MAX / 2; expected = "add up to more"; break;
+		}
+		refused(p, expected);
+		profile_free(p);
+	}
+}
+
+/* Rows that exist, but are not those that a pass would have found. Row 0 is an op, 1 an annotation in it, 2 a Python frame and 3 an API call in that;
+ * row 12 is the next op. */
+static void lies(void **state)
+{
+	static const char *const expected[] = {
+		"row 1 of table span: its parent", "row 2 of table span: its parent", "row 3 of table span: its parent", "row 3 of table span: its parent",
+		"row 4 of table span: its parent", "row 13 of table span: its parent", "row 14 of table span: its parent", "row 2 of table span: its parent",
+		"row 1 of table span: its op", "row 3 of table span: its op", "row 3 of table span: its op", "row 4 of table span: its op",
+		"row 3 of table span: its op", "row 3 of table gpu_op: its call", "row 3 of table gpu_op: its call", "row 3 of table gpu_op: its call",
+		"row 3 of table gpu_op: its op", "row 5 of table gpu_op: its op", "row 7 of table memory: its op", "row 13 of table memory: its op",
+		"row 7 of table memory: its op",
+	};
+	for (int what = 0; what < (int)(sizeof expected / sizeof expected[0]); what++) {
 		struct profile *p = small_profile();
 		switch (what) {
-		case 0: p->span.name[7] = p->strings.n; break;
-		case 1: p->span.track[7] = 900; break;
-		case 2: p->gpu_op.launch[7] = ROW_NONE; break;
-		case 3: p->gpu_op.kind[7] = GPU_KINDS; break;
-		case 4: p->span.parent[7] = 7; break;
-		case 5: p->span.start_ns[7] = INT64_MIN; break;
-		case 6: p->span.dur_ns[7] = -1; break;
-		case 7: p->span.op[7] = 8; p->span.op[8] = 7; break;
-		case 9: p->gpu_op.start_ns[399] = INT64_MAX / 2; p->gpu_op.dur_ns[399] = INT64_MAX; break;
-		case 8: p->arg_set.first[1] = 5; break;
-		case 10: p->memory.time_ns[7] = 9; break;
-		case 11: p->span.start_ns[7] = p->span.start_ns[6]; p->span.dur_ns[7]++; break;
-		case 12: p->gpu_op.start_ns[7] = 0; break;
-		case 13: p->gpu_op.call[7] = 0; break; /* an op */
-		case 14: p->span.dur_ns[7] = 1ll << BUILD_SUM_BITS; break;
-		case 15: p->memory.bytes[7] = INT64_MIN; break;
-		case 16: p->memory.bytes[7] = -(1ll << (BUILD_SUM_BITS - 1)); p->memory.bytes[8] = -p->memory.bytes[7]; break;
-		case 17: p->gpu_op.dur_ns[7] = INT64_MAX / 2; break;
+		case 0: p->span.parent[1] = ROW_NONE; break; /* one is around it */
+		case 1: p->span.parent[2] = 0; break;        /* not the innermost */
+		case 2: p->span.parent[3] = 2; break;        /* over by then */
+		case 3: p->span.parent[3] = 3; break;
+		case 4: p->span.parent[4] = 0; break;        /* of a kind that has none */
+		case 5: p->span.parent[13] = 1; break;       /* over, and so is its parent */
+		case 6: /* of another thread */
+			for (uint32_t i = 14; i < p->span.rows.n; i++)
+				p->span.track[i] = 1;
+			break;
+		case 7: p->span.kind[1] = SPAN_CALL; break;  /* calls have no children */
+		case 8: p->span.op[1] = ROW_NONE; break;
+		case 9: p->span.op[3] = 1; break;            /* neither around it nor with its id */
+		case 10: p->span.op[3] = 15; break;          /* a call */
+		case 11: p->span.op[4] = 0; break;
+		case 12: p->span.op[3] = 12; p->span.ext_id[12] = p->span.ext_id[3] = 0; break; /* 0 is not an id */
+		case 13: p->gpu_op.call[3] = 15; break;
+		case 14: p->gpu_op.call[3] = 0; break;
+		case 15: p->launch.pid[p->gpu_op.launch[3]] = 99; break;
+		case 16: p->gpu_op.op[3] = ROW_NONE; break;
+		case 17: p->gpu_op.op[5] = 0; break;
+		case 18: p->memory.span[7] = 12; break;      /* begins later */
+		case 19: p->memory.span[13] = 1; break;      /* an annotation */
+		case 20: p->memory.track[7] = 1; break;
 		}
-		struct err e;
-		assert_int_equal(save(p, "a.opscope", &e), 0);
-		struct profile *q = load("a.opscope", &e);
-		if (q)
-			fail_msg("believed: %d", what);
-		assert_int_equal(e.code, ERR_FORMAT);
+		refused(p, expected[what]);
+		profile_free(p);
+	}
+}
+
+static uint32_t random_below(uint32_t *seed, uint32_t n)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return (*seed >> 16) % n;
+}
+
+/* Few times, ids and threads, so that ranges overlap, end together and share ids. */
+static struct profile *random_profile(uint32_t seed)
+{
+	struct profile *p = profile_new();
+	struct build b;
+	build_init(&b, p);
+	uint32_t track[] = {build_track(&b, STR("1"), STR("2")), build_track(&b, STR("1"), STR("3")), build_track(&b, STR("4"), STR("5"))};
+	struct launch_row launch = launch_none();
+	build_cat(&b, intern_str(&p->strings, STR("any")));
+	for (int i = 0; i < 60; i++) {
+		launch.pid = random_below(&seed, 2) ? 1 : ID_NONE;
+		build_span(&b, &(struct span_row){.start_ns = random_below(&seed, 40), .dur_ns = random_below(&seed, 20), .ext_id = random_below(&seed, 9), .link_id = random_below(&seed, 30), .aux_id = -1,
+		                                  .track = track[random_below(&seed, 3)], .kind = (uint8_t)random_below(&seed, SPAN_KINDS)});
+		build_gpu(&b, &(struct gpu_row){.start_ns = random_below(&seed, 40), .dur_ns = 1, .ext_id = random_below(&seed, 9), .corr_id = random_below(&seed, 30), .track = track[2],
+		                                .launch = build_launch(&b, &launch)});
+		build_memory(&b, &(struct memory_row){.time_ns = random_below(&seed, 40), .track = track[random_below(&seed, 3)]});
+	}
+	assert_int_equal(build_finish(&b, NULL), 0);
+	return p;
+}
+
+/* However odd the input: what the passes find is believed. */
+static void what_passes_find_is_believed(void **state)
+{
+	for (uint32_t seed = 0; seed < 3000; seed++) {
+		struct err e = {0};
+		struct profile *p = random_profile(seed);
+		assert_int_equal(analysis_run(p, PASSES, &e), 0);
+		if (load_check(p, &e) < 0)
+			fail_msg("seed %u: %s", seed, e.msg);
 		profile_free(p);
 	}
 }
@@ -703,6 +788,8 @@ int main(void)
 		cmocka_unit_test(marks_are_not_believed),
 		cmocka_unit_test(hostile_sql),
 		cmocka_unit_test(hostile_values),
+		cmocka_unit_test(lies),
+		cmocka_unit_test(what_passes_find_is_believed),
 		cmocka_unit_test(largest_sums),
 		cmocka_unit_test(hostile_hashes),
 		cmocka_unit_test(missing_file),
