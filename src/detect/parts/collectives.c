@@ -115,11 +115,11 @@ static void sort_out(struct collectives_work *x, struct findings *f)
 		x->gpu[i] = ROW_NONE;
 		if (!intervals_length_within(&x->w->all, g->start_ns[i], gpu_end(x->p, i)))
 			continue;
-		x->comm[i] = g->kind[i] == GPU_KERNEL && gpu_kernel(x->p, i)->class == KERNEL_COMM;
 		uint32_t gpu = gpus_of(&x->gpus, x->p, i);
 		if (gpu == GPUS_NONE)
 			continue;
 		x->gpu[i] = place[gpu];
+		x->comm[i] = g->kind[i] == GPU_KERNEL && gpu_kernel(x->p, i)->class == KERNEL_COMM;
 		x->out->n += x->comm[i];
 		x->out->gpu[x->gpu[i]].n += x->comm[i];
 	}
