@@ -22,7 +22,7 @@ static void one(const struct op_facts *f, enum cost_rules rules, enum cost_direc
 {
 	struct arena a = {0};
 	struct cost c;
-	cost_of(f, rules, d, &a, &c);
+	cost_of(f, rules, d, NULL, &a, &c);
 	check(c.flops >= COST_UNKNOWN && c.bytes >= COST_UNKNOWN && c.wire_bytes >= COST_UNKNOWN && c.flops_causal >= COST_UNKNOWN);
 	check((c.flops >= 0 && c.bytes >= 0) || c.why.n > 0);
 	check(c.parts >= 1 && c.class >= OP_UNKNOWN && c.class < OP_CLASSES && c.dtype < DTYPES);

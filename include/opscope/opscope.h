@@ -69,6 +69,7 @@ OPSCOPE_API enum opscope_error opscope_error_code(void);
  *   as-written    for opscope_open: "1" = keep how each event was written, for opscope_export "chrome" and "chrome-list"; "0"
  *   run, worker, span, rank  for opscope_open: which trace, where the path stands for several
  *   gpu           for opscope_open: the GPUs are these ("H100 SXM"), whatever the input says or does not say
+ *   rules, kernel-rules  for opscope_open: files of rules of your own (docs/costs.md); they are this profile's alone
  *   group-by      for reports: opscope_report_choice lists the values, of which some reports combine several: "name,shape"
  *   compat        for reports and findings: give the numbers of a predecessor, e.g. "tb-plugin"
  *   per           for reports: sums as "total", per "step" or per "call"; then the ids of columns say so ("total_ns_per_step")

@@ -45,6 +45,22 @@ class Load(oracle.Case):
         with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(opscope.Error, "no traces in this directory"):
             opscope.load(folder)
 
+    def test_rules_of_a_trace(self):
+        """Two traces in one process, each with rules of its own."""
+        with tempfile.TemporaryDirectory() as folder:
+            files = []
+            for word in ("NORM", "SORT"):
+                files.append(os.path.join(folder, word))
+                with open(files[-1], "w", encoding="utf-8") as f:
+                    f.write(f'KERNEL("_kernel", {word}, NO)\n')
+            traces = [opscope.load(GPU, kernel_rules=f) for f in files]
+        plain, *own = [{row["class"]: row["n"] for row in trace.sql("SELECT class, count(*) AS n FROM kernels GROUP BY class")} for trace in (opscope.load(GPU), *traces)]
+        self.assertGreater(own[0]["norm"], plain.get("norm", 0))
+        self.assertGreater(own[1]["sort"], plain.get("sort", 0))
+        self.assertEqual(own[0].get("sort", 0), plain.get("sort", 0))
+        with self.assertRaisesRegex(opscope.Error, "rules: .*No such file"):
+            opscope.load(GPU, rules="/no/such/rules")
+
     def test_errors(self):
         with self.assertRaises(FileNotFoundError):
             opscope.load("/no/such/file")

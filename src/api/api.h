@@ -23,6 +23,7 @@ struct opscope_options {
 	struct report_args report;
 	struct arrangement arrange;
 	const char *run, *worker, *span, *gpu, *rank; /* which trace; what it is to be taken for */
+	const char *rules, *kernel_rules; /* files; NULL = none */
 	const char *input_name;         /* instead of the table's own; NULL = that */
 	const char *limit, *width;
 	enum table_names names;

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "gpu/gpu_state.h"
 #include "input/discover.h"
+#include "op/user_rules.h"
 
 static int choose_fail_none(const char *path, unsigned before, struct err *e)
 {
@@ -39,6 +40,18 @@ static int choose(const char *path, const struct opscope_options *o, struct trac
 	return l->n == 1 ? 0 : choose_fail_ambiguous(path, l, e);
 }
 
+/* The rules are the profile's own, so that it outlives the options. */
+static int choose_rules(struct profile *p, const struct opscope_options *o, struct err *e)
+{
+	if (!o->rules && !o->kernel_rules)
+		return 0;
+	struct user_rules *u = user_rules_new(&p->arena);
+	p->user_rules = u;
+	if (o->rules && user_rules_add_costs(u, o->rules, e) < 0)
+		return err_prefix(e, "rules");
+	return o->kernel_rules && user_rules_add_kernels(u, o->kernel_rules, e) < 0 ? err_prefix(e, "kernel-rules") : 0;
+}
+
 struct profile *api_open(const char *path, const struct opscope_options *o, struct err *e)
 {
 	struct trace_list l = {0};
@@ -49,7 +62,7 @@ struct profile *api_open(const char *path, const struct opscope_options *o, stru
 		p = input_open(l.v[0].path.p, &input, e);
 	}
 	discover_release(&l);
-	if (p && o && o->gpu && gpu_state(p, str_from(o->gpu), e) < 0) {
+	if (p && o && (choose_rules(p, o, e) < 0 || (o->gpu && gpu_state(p, str_from(o->gpu), e) < 0))) {
 		profile_free(p);
 		p = NULL;
 	}

@@ -106,6 +106,8 @@ static const struct {
 	{"span", options_set_text, FIELD(span)},
 	{"rank", options_set_number, FIELD(rank)},
 	{"gpu", options_set_text, FIELD(gpu)},
+	{"rules", options_set_text, FIELD(rules)},
+	{"kernel-rules", options_set_text, FIELD(kernel_rules)},
 	{"group-by", options_set_text, FIELD(report.group_by)},
 	{"compat", options_set_text, FIELD(report.compat)},
 	{"per", set_per, FIELD(report)},

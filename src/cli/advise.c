@@ -113,6 +113,7 @@ static int cli_advise_run(int argc, char **argv)
 		status = cli_advise_print_findings(p, &c.trace.report, &c.output, a.fail_on);
 	profile_free(p);
 	mem_free(c.args.v);
+	trace_options_release(&c.trace);
 	return status;
 }
 

@@ -126,6 +126,7 @@ static int cli_aggregate_run(int argc, char **argv)
 	if (path && status == EXIT_DONE)
 		status = print_list(path, &c);
 	mem_free(c.table.args.v);
+	trace_options_release(&c.table.trace);
 	return status;
 }
 

@@ -5,6 +5,7 @@
 #ifndef OPSCOPE_CLI_CLI_H
 #define OPSCOPE_CLI_CLI_H
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/table.h"
 #include "input/discover.h"
@@ -43,6 +44,7 @@ void cli_args_add(struct cli_args *a, char *arg);
 const char *cli_nearest(const char *typed, const char *(*word)(unsigned i), unsigned n);
 
 struct trace_options;
+struct user_rules;
 
 /* Options that every command which prints a table takes; used as an argp child. */
 struct output_options {
@@ -80,7 +82,10 @@ struct trace_options {
 	struct report_args report;
 	bool by_path;         /* the command has none of these options: where there are several traces it wants the path of one */
 	uint64_t rules, kernel_rules; /* hashes of these files; 0 = none was given */
+	struct user_rules *user_rules; /* what is in them, which each profile that is read has; NULL = none was given */
+	struct arena arena;           /* owns them: trace_options_release, once these profiles are gone */
 };
+void trace_options_release(struct trace_options *o);
 extern const struct argp trace_argp;    /* input: struct trace_options * */
 /* "--gpu=H100 80GB HBM3 --rules=#0123456789abcdef ...": a text that differs where these do, "" without them. */
 enum { CLI_RULES_BYTES = 200 };

@@ -225,6 +225,7 @@ static int cli_export_run(int argc, char **argv)
 		status = cli_export_one(&c);
 	}
 	mem_free(c.args.v);
+	trace_options_release(&c.trace);
 	return status;
 }
 

@@ -116,6 +116,7 @@ static int cli_import_run(int argc, char **argv)
 		status = cli_fail(&e, EXIT_INPUT);
 	profile_free(p);
 	mem_free(c.inputs.v);
+	trace_options_release(&c.trace);
 	return status;
 }
 

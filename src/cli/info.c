@@ -358,6 +358,7 @@ static int cli_info_run(int argc, char **argv)
 	}
 	discover_release(&l);
 	mem_free(c.args.v);
+	trace_options_release(&c.trace);
 	return status;
 }
 

@@ -80,6 +80,7 @@ static int cli_look_run(int argc, char **argv)
 	}
 	discover_release(&l);
 	mem_free(c.args.v);
+	trace_options_release(&c.trace);
 	return status;
 }
 

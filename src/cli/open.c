@@ -145,6 +145,8 @@ struct profile *cli_read(const char *path, const struct trace_options *o, int *s
 	input.progress_context = &bar;
 	struct profile *p = input_open(path, &input, &e);
 	progress_stop(&bar);
+	if (p)
+		p->user_rules = o->user_rules;
 	if (p && o->gpu && gpu_state(p, str_from(o->gpu), &e) < 0) {
 		profile_free(p);
 		p = NULL;

@@ -4,7 +4,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "op/cost.h"
+#include "op/user_rules.h"
 #include "render/render.h"
 
 #include <errno.h>
@@ -223,10 +223,12 @@ static void fail_rules(const char *option, const char *path, struct err *e)
 }
 
 /* Adds the file's content to *hash. */
-static void load_rules(int (*load)(const char *path, struct err *e), const char *option, const char *path, uint64_t *hash)
+static void load_rules(struct trace_options *o, int (*add)(struct user_rules *u, const char *path, struct err *e), const char *option, const char *path, uint64_t *hash)
 {
 	struct err e;
-	if (load(path, &e) < 0)
+	if (!o->user_rules)
+		o->user_rules = user_rules_new(&o->arena);
+	if (add(o->user_rules, path, &e) < 0)
 		fail_rules(option, path, &e);
 	char piece[4096];
 	size_t n;
@@ -238,6 +240,11 @@ static void load_rules(int (*load)(const char *path, struct err *e), const char 
 		fail_rules(option, path, &e);
 	}
 	fclose(f);
+}
+
+void trace_options_release(struct trace_options *o)
+{
+	arena_release(&o->arena);
 }
 
 struct str cli_rules(const struct trace_options *o, bool gpu, char text[CLI_RULES_BYTES])
@@ -292,10 +299,10 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 		o->gpu = arg;
 		return 0;
 	case KEY_RULES:
-		load_rules(cost_load_rules, "rules", arg, &o->rules);
+		load_rules(o, user_rules_add_costs, "rules", arg, &o->rules);
 		return 0;
 	case KEY_KERNEL_RULES:
-		load_rules(kernel_load_rules, "kernel-rules", arg, &o->kernel_rules);
+		load_rules(o, user_rules_add_kernels, "kernel-rules", arg, &o->kernel_rules);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

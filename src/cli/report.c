@@ -309,6 +309,7 @@ static int cli_report_run(int argc, char **argv)
 		status = rc.follow_ns ? cli_follow(c->args.v + 1, c->args.n - 1, rc.follow_ns, screen, text, print_again, &(struct follow_work){r, c}) : cli_report_print_report(r, c);
 	}
 	mem_free(c->args.v);
+	trace_options_release(&c->trace);
 	return status;
 }
 

@@ -41,6 +41,7 @@ static int cli_sql_run(int argc, char **argv)
 		status = query(p, &c, c.args.v[c.args.n - 1]);
 	profile_free(p);
 	mem_free(c.args.v);
+	trace_options_release(&c.trace);
 	return status;
 }
 

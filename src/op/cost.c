@@ -21,10 +21,10 @@ static void cost_run(struct cost_call *c)
 		return;
 	}
 	bool marker = marker_to_op(c);
-	const struct rule *r = rule_find(c->name, c->rules, c->direction);
+	const struct rule *r = rule_find(c->name, c->rules, c->direction, c->user);
 	if (!r && c->direction == COST_BACKWARD) {
 		/* Where nothing else is said, a product's gradients are two products of the same size. */
-		r = rule_find(c->name, c->rules, COST_FORWARD);
+		r = rule_find(c->name, c->rules, COST_FORWARD, c->user);
 		if (r && r->class == OP_GEMM) {
 			rule_run(r, c);
 			cost_double(c);
@@ -42,13 +42,13 @@ static void cost_run(struct cost_call *c)
 	rule_run(r, c);
 }
 
-void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_direction d, struct arena *a, struct cost *out)
+void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_direction d, const struct user_rules *user, struct arena *a, struct cost *out)
 {
 	*out = (struct cost){
 		.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_read = COST_UNKNOWN, .bytes_written = COST_UNKNOWN,
 		.wire_bytes = COST_UNKNOWN, .flops_causal = COST_UNKNOWN, .parts = 1, .tc_eligible = TRI_UNKNOWN,
 	};
-	struct cost_call c = {.facts = f, .name = f->name, .rules = rules, .direction = d, .arena = a, .out = out};
+	struct cost_call c = {.facts = f, .name = f->name, .rules = rules, .direction = d, .user = user, .arena = a, .out = out};
 	c.scope.call = rule_function;
 	c.scope.user = &c;
 	cost_run(&c);

@@ -8,9 +8,9 @@
 #define OPSCOPE_OP_COST_H
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "op/dtype.h"
 #include "op/kernels.h"
+#include "op/user_rules.h"
 
 #define COST_UNKNOWN (-1)
 
@@ -57,11 +57,8 @@ struct cost {
 	int64_t flops_causal;    /* COST_UNKNOWN unless causal */
 };
 
-/* The cost of one call. Never fails: what cannot be computed is COST_UNKNOWN with the reason. Allocates texts in `a`. */
-void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_direction d, struct arena *a, struct cost *out);
-
-/* Adds rules from a file in the form of rules.def, before the built-in ones; for the whole process, before the first cost_of.
- * -1 with file:line and what was expected. */
-int cost_load_rules(const char *path, struct err *e);
+/* The cost of one call, by the user's rules (NULL = none), then by rules.def. Never fails: what cannot be computed is COST_UNKNOWN with the reason.
+ * Allocates texts in `a`; `formula` may be the user's. */
+void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_direction d, const struct user_rules *user, struct arena *a, struct cost *out);
 
 #endif

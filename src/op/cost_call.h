@@ -11,6 +11,7 @@ struct cost_call {
 	struct str name;          /* the op that the rules know: "aten::add" also for "torch.Tensor.__iadd__" and "aten::add_" */
 	enum cost_rules rules;
 	enum cost_direction direction;
+	const struct user_rules *user; /* NULL = none */
 	struct arena *arena;
 	struct cost *out;
 	struct expr_scope scope;  /* letters that the pattern bound */
@@ -49,10 +50,20 @@ enum tri cost_tc_eligible(enum dtype t);
 /* The factor for types whose multiply-adds are several real ones: 4 for complex. */
 int64_t cost_complex_factor(enum dtype t);
 
-/* Rows that cost_load_rules has read. */
-const struct rule *rule_user_rows(enum cost_direction d, size_t *n);
-/* The rule for a name; NULL = none. */
-const struct rule *rule_find(struct str name, enum cost_rules rules, enum cost_direction d);
+/* Rules by name: slots by its hash, a power of two of them. {0} = no rules. */
+struct rule_index {
+	struct rule_slot {
+		struct str name;
+		const struct rule *rule;
+	} *slot;
+	uint32_t mask;
+};
+/* Slots that n rows want, which are then entered; of rows with the same name the first one wins. */
+size_t rule_index_slots(const struct rule *row, size_t n);
+void rule_index_enter(struct rule_index *x, const struct rule *row, size_t n);
+
+/* The rule for a name, the user's (NULL = none) before others of that name; NULL = none. */
+const struct rule *rule_find(struct str name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user);
 /* Evaluates a rule that has expressions. */
 void rule_run(const struct rule *r, struct cost_call *c);
 /* The functions and constants of the expressions (see rules.def). */

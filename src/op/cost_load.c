@@ -1,23 +1,9 @@
 /* Rules of the user's own, one row a line, in the form of rules.def: RULE(...) and GRAD(...). */
-#include "op/cost_call.h"
-
-#include "base/mem.h"
 #include "op/rule_file.h"
+#include "op/user_rules_work.h"
 
 #include <stdlib.h>
 #include <strings.h>
-
-/* Of the whole process: set once, before the first cost. */
-static struct {
-	struct rule *v;
-	size_t n, cap;
-} user[2];
-
-const struct rule *rule_user_rows(enum cost_direction d, size_t *n)
-{
-	*n = user[d].n;
-	return user[d].v;
-}
 
 static void cost_load_skip(const char **p)
 {
@@ -25,8 +11,8 @@ static void cost_load_skip(const char **p)
 		++*p;
 }
 
-/* The next "text" and the comma before it, on the heap; NULL when it is not there. */
-static char *cost_load_take_text(const char **p)
+/* The next "text" and the comma before it; NULL when it is not there. */
+static const char *cost_load_take_text(const char **p, struct arena *a)
 {
 	cost_load_skip(p);
 	if (**p != ',')
@@ -37,10 +23,7 @@ static char *cost_load_take_text(const char **p)
 	if (!end)
 		return NULL;
 	*p = end + 1;
-	size_t n = (size_t)(end - from);
-	char *copy = NEW_ARRAY(n + 1, char);
-	memcpy(copy, from, n);
-	return copy;
+	return arena_str(a, (struct str){from, (size_t)(end - from)}).p;
 }
 
 static bool take_class(const char **p, enum op_class *class)
@@ -70,16 +53,7 @@ static int take_count(const char **p)
 	return v <= 100 ? (int)v : -1;
 }
 
-static void cost_load_release(struct rule *r)
-{
-	mem_free((char *)r->names);
-	mem_free((char *)r->pattern);
-	mem_free((char *)r->flops);
-	mem_free((char *)r->read);
-	mem_free((char *)r->written);
-}
-
-static int parse_row(const char *p, bool backward, struct rule *r, struct err *e)
+static int parse_row(const char *p, bool backward, struct arena *a, struct rule *r, struct err *e)
 {
 	const char **text[] = {&r->names, &r->pattern, &r->flops, &r->read, &r->written};
 	cost_load_skip(&p);
@@ -87,7 +61,7 @@ static int parse_row(const char *p, bool backward, struct rule *r, struct err *e
 		return err_set(e, ERR_FORMAT, "a class was expected: GEMM, CONV, ATTENTION, ELEMENTWISE, OTHER, ... (src/op/cost.h)");
 	bool ok = true;
 	for (int i = 0; i < 5 && ok; i++)
-		ok = (*text[i] = cost_load_take_text(&p)) != NULL;
+		ok = (*text[i] = cost_load_take_text(&p, a)) != NULL;
 	r->parts = ok && backward ? take_count(&p) : 1;
 	cost_load_skip(&p);
 	if (ok && r->parts >= 1 && *p == ')' && rule_line_ends(p + 1))
@@ -112,23 +86,29 @@ static int check_row(const struct rule *r, struct err *e)
 	return 0;
 }
 
-static int cost_load_add_row(const char *line, struct err *e)
+static int cost_load_add_row(void *rules, const char *line, struct err *e)
 {
+	struct user_rules *u = rules;
 	bool backward = strncmp(line, "GRAD(", 5) == 0;
-	enum cost_direction d = backward ? COST_BACKWARD : COST_FORWARD;
+	struct user_costs *x = &u->cost[backward ? COST_BACKWARD : COST_FORWARD];
 	struct rule r = {0};
 	if (!backward && strncmp(line, "RULE(", 5) != 0)
 		return err_set(e, ERR_FORMAT, "RULE(...) or GRAD(...) was expected");
-	if (parse_row(line + 5, backward, &r, e) < 0 || check_row(&r, e) < 0) {
-		cost_load_release(&r);
+	if (parse_row(line + 5, backward, u->arena, &r, e) < 0 || check_row(&r, e) < 0)
 		return -1;
-	}
-	MEM_GROW(user[d].v, user[d].cap, user[d].n + 1);
-	user[d].v[user[d].n++] = r;
+	x->v = user_rules_grow(u->arena, x->v, x->n, sizeof *x->v);
+	x->v[x->n++] = r;
 	return 0;
 }
 
-int cost_load_rules(const char *path, struct err *e)
+int user_rules_add_costs(struct user_rules *u, const char *path, struct err *e)
 {
-	return rule_file_read(path, cost_load_add_row, e);
+	int rc = rule_file_read(path, cost_load_add_row, u, e);
+	for (int d = COST_FORWARD; d <= COST_BACKWARD; d++) {
+		struct user_costs *x = &u->cost[d];
+		size_t slots = rule_index_slots(x->v, x->n);
+		x->index = (struct rule_index){ARENA_ARRAY(u->arena, slots, struct rule_slot), (uint32_t)slots - 1};
+		rule_index_enter(&x->index, x->v, x->n);
+	}
+	return rc;
 }

@@ -1,7 +1,6 @@
-#include "op/kernel_rules.h"
-
-#include "base/mem.h"
+/* Rules of the user's own, one row a line, in the form of kernels.def: KERNEL(...). */
 #include "op/rule_file.h"
+#include "op/user_rules_work.h"
 
 #include <stdio.h>
 
@@ -14,18 +13,6 @@ static const char *const tc_ids[] = {
 	[TC_NO] = "NO", [TC_YES] = "YES", [TC_UNKNOWN] = "UNKNOWN", [TC_UNKNOWN_BY_MMA] = "UNKNOWN_BY_MMA",
 	[TC_UNKNOWN_BY_DOT] = "UNKNOWN_BY_DOT",
 };
-
-/* Of the whole process: set once, before kernels are classified. */
-static struct {
-	struct kernel_row *v;
-	size_t n, cap;
-} user;
-
-const struct kernel_row *kernel_user_rows(size_t *n)
-{
-	*n = user.n;
-	return user.v;
-}
 
 static int find_class(const char *id, enum kernel_class *class)
 {
@@ -53,8 +40,9 @@ static bool sound_pattern(const char *p)
 	return p[strspn(p + (*p == '^'), "*") + (*p == '^')] != 0;
 }
 
-static int kernel_rules_add_row(const char *line, struct err *e)
+static int kernel_rules_add_row(void *rules, const char *line, struct err *e)
 {
+	struct user_rules *u = rules;
 	char pattern[256], class[32], rule[32];
 	int end = 0;
 	struct kernel_row row = {0};
@@ -67,13 +55,13 @@ static int kernel_rules_add_row(const char *line, struct err *e)
 		return err_set(e, ERR_FORMAT, "no class %s; GEMM, CONV, ATTENTION, ELEMENTWISE, OTHER, ... (src/op/kernels.h) were expected", class);
 	if (find_rule(rule, &row.rule) < 0)
 		return err_set(e, ERR_FORMAT, "%s: YES, NO, UNKNOWN, UNKNOWN_BY_MMA or UNKNOWN_BY_DOT was expected", rule);
-	size_t n = strlen(pattern) + 1;
-	row.pattern = memcpy(NEW_ARRAY_RAW(n, char), pattern, n);
-	MEM_PUSH(user.v, user.n, user.cap, row);
+	row.pattern = arena_str(u->arena, str_from(pattern)).p;
+	u->kernel = user_rules_grow(u->arena, u->kernel, u->n_kernels, sizeof *u->kernel);
+	u->kernel[u->n_kernels++] = row;
 	return 0;
 }
 
-int kernel_load_rules(const char *path, struct err *e)
+int user_rules_add_kernels(struct user_rules *u, const char *path, struct err *e)
 {
-	return rule_file_read(path, kernel_rules_add_row, e);
+	return rule_file_read(path, kernel_rules_add_row, u, e);
 }

@@ -1,4 +1,4 @@
-/* Rows of kernels.def, and those that a user adds from a file. Private to kernels.c and kernel_rules.c. */
+/* Rows of kernels.def, and those of a user. Private to src/op. */
 #ifndef OPSCOPE_OP_KERNEL_RULES_H
 #define OPSCOPE_OP_KERNEL_RULES_H
 
@@ -12,8 +12,5 @@ struct kernel_row {
 	enum kernel_class class;
 	enum tc_rule rule;
 };
-
-/* The user's rows, which come before the built-in ones; *n = 0 without a file. */
-const struct kernel_row *kernel_user_rows(size_t *n);
 
 #endif

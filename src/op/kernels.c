@@ -1,7 +1,7 @@
 #include "op/kernels.h"
 
 #include "base/search.h"
-#include "op/kernel_rules.h"
+#include "op/user_rules_work.h"
 
 const char *const kernel_class_name[] = {
 #define CLASS_NAME(id, name) [KERNEL_##id] = name,
@@ -155,21 +155,19 @@ static const char *kernels_text_of(const struct text_row *list, size_t n, struct
 }
 #define TEXT_OF(list, name, s) kernels_text_of((list), sizeof(list) / sizeof((list)[0]), (name), (s))
 
-static const struct kernel_row *kernels_row_of(struct str name, const struct kernels_pairs *s)
+static const struct kernel_row *kernels_row_of(struct str name, const struct user_rules *user, const struct kernels_pairs *s)
 {
-	size_t n_user;
-	const struct kernel_row *user = kernel_user_rows(&n_user);
-	for (size_t i = 0; i < n_user; i++)
-		if (kernels_matches(user[i].pattern, name, s))
-			return &user[i];
+	for (size_t i = 0; user && i < user->n_kernels; i++)
+		if (kernels_matches(user->kernel[i].pattern, name, s))
+			return &user->kernel[i];
 	return ELEMENT_WHERE(i, rows, sizeof rows / sizeof rows[0], kernels_matches(rows[i].pattern, name, s));
 }
 
-struct kernel_info kernel_classify(struct str name)
+struct kernel_info kernel_classify(struct str name, const struct user_rules *user)
 {
 	struct kernels_pairs s;
 	pairs_of(&s, name);
-	const struct kernel_row *row = kernels_row_of(name, &s);
+	const struct kernel_row *row = kernels_row_of(name, user, &s);
 	struct kernel_info k = {.class = KERNEL_UNKNOWN, .arch = ""};
 	if (!row) {
 		k.tensor_core = tensor_core_by_word(name, &s);

@@ -2,9 +2,9 @@
 #ifndef OPSCOPE_OP_KERNELS_H
 #define OPSCOPE_OP_KERNELS_H
 
-#include "base/err.h"
 #include "base/str.h"
 #include "op/dtype.h"
+#include "op/user_rules.h"
 
 /* X(id, name that reports show) */
 #define KERNEL_CLASSES(X)                                                                                           \
@@ -32,14 +32,12 @@ struct kernel_info {
 	bool dot;             /* a compiler's dot product (Triton, XLA): tensor_core is unknown, kernel_tensor_core may know */
 };
 
-/* First matching rows of kernels.def. Some microseconds: callers cache per name. */
-struct kernel_info kernel_classify(struct str name);
+/* By the first row that matches, of the user's rules (NULL = none) or kernels.def. Some microseconds: the names pass asks once for each name
+ * (analysis/names/names.h). */
+struct kernel_info kernel_classify(struct str name, const struct user_rules *user);
 /* Whether it used Tensor Cores, given the type of the operands that the op that launched it had: a dot product of operands of 16
  * bits or fewer does; of wider ones it depends on settings that no trace has. */
 enum tri kernel_tensor_core(struct kernel_info k, enum dtype operands);
-/* Adds rows from a file, KERNEL(...) as in kernels.def, before the built-in ones; for the whole process, before kernels are
- * classified. -1 with file:line and what was expected. */
-int kernel_load_rules(const char *path, struct err *e);
 /* Any of a fixed list of substrings, by which older tools told Tensor Core use. */
 bool kernel_uses_tc_listed(struct str name);
 /* The function's own name in a C++ signature, as Nsight Systems shortens it: "f" of "void ns::f<int, (bool)1>(int)". A slice. */

@@ -85,7 +85,7 @@ static void marker_ops_place(struct op_args *a, struct str function)
 /* How the op that a function calls begins; "" also where torch has the op without that. */
 static const char *beginning(const struct cost_call *c, const struct module *module, struct str name)
 {
-	if (!*module->ops || marker_ops_row_of(name) || rule_find(arena_printf(c->arena, "aten::" STR_FMT, STR_ARG(name)), c->rules, COST_FORWARD))
+	if (!*module->ops || marker_ops_row_of(name) || rule_find(arena_printf(c->arena, "aten::" STR_FMT, STR_ARG(name)), c->rules, COST_FORWARD, c->user))
 		return "";
 	return module->ops;
 }

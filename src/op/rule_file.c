@@ -33,7 +33,7 @@ bool rule_line_ends(const char *p)
 }
 
 /* `line` may be written to where it ends. */
-static int one_line(char *line, size_t n, int (*row)(const char *line, struct err *e), struct err *e)
+static int one_line(char *line, size_t n, int (*row)(void *context, const char *line, struct err *e), void *context, struct err *e)
 {
 	if (memchr(line, 0, n))
 		return err_set(e, ERR_FORMAT, "a zero byte; lines of text were expected");
@@ -41,10 +41,10 @@ static int one_line(char *line, size_t n, int (*row)(const char *line, struct er
 		return err_set(e, ERR_LIMIT, "a line of more than %d bytes; a rule was expected", RULE_LINE_BYTES);
 	line[n] = 0;
 	line += strspn(line, " \t\r");
-	return is_comment(line) ? 0 : row(line, e);
+	return is_comment(line) ? 0 : row(context, line, e);
 }
 
-int rule_file_read(const char *path, int (*row)(const char *line, struct err *e), struct err *e)
+int rule_file_read(const char *path, int (*row)(void *context, const char *line, struct err *e), void *context, struct err *e)
 {
 	struct buf b = {0};
 	int rc = rule_file_read_all(path, &b, e);
@@ -53,7 +53,7 @@ int rule_file_read(const char *path, int (*row)(const char *line, struct err *e)
 	for (unsigned number = 1; rc == 0 && at < b.n; number++) {
 		size_t n = (size_t)((char *)memchr(b.p + at, '\n', b.n - at) - (b.p + at));
 		struct err why = {0};
-		if (one_line(b.p + at, n, row, &why) < 0)
+		if (one_line(b.p + at, n, row, context, &why) < 0)
 			rc = err_set(e, why.code, "%s:%u: %s", path, number, why.msg);
 		else if (b.n > RULE_FILE_BYTES + 1 && at + n + 1 > RULE_FILE_BYTES)
 			rc = err_set(e, ERR_LIMIT, "%s:%u: more than %d bytes; a file of rules was expected", path, number, RULE_FILE_BYTES);

@@ -7,9 +7,9 @@
 
 enum { RULE_FILE_BYTES = 4 << 20, RULE_LINE_BYTES = 64 << 10 };
 
-/* Calls row(line, e) for each line that holds more than a comment; the line ends in a NUL and has no other. -1 with file:line and
+/* Calls row(context, line, e) for each line that holds more than a comment; the line ends in a NUL and has no other. -1 with file:line and
  * what was expected: what row said, a file that cannot be read or is too big, bytes that are no text. */
-int rule_file_read(const char *path, int (*row)(const char *line, struct err *e), struct err *e);
+int rule_file_read(const char *path, int (*row)(void *context, const char *line, struct err *e), void *context, struct err *e);
 
 /* Whether nothing but blanks or a comment follows a row. */
 bool rule_line_ends(const char *p);

@@ -1,5 +1,5 @@
 /* The rows of rules.def: found by name in constant time, evaluated in checked int64. */
-#include "op/cost_call.h"
+#include "op/user_rules_work.h"
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -50,19 +50,12 @@ static const struct rows {
 	[TRACELENS_BACKWARD] = ROWS(tracelens_backward_rows),
 };
 
-/* By hash of the name; written once, before the first look-up. */
-struct rules_slot {
-	struct str name;
-	const struct rule *rule;
-};
-static struct index {
-	struct rules_slot *slot;
-	uint32_t mask;
-} index_of[TABLES];
+/* Written once, before the first look-up. */
+static struct rule_index index_of[TABLES];
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
 static bool built; /* written under it */
 
-static struct rules_slot *slot_of(const struct index *x, struct str name)
+static struct rule_slot *slot_of(const struct rule_index *x, struct str name)
 {
 	uint32_t i = hash_bytes32(name.p, name.n) & x->mask;
 	while (x->slot[i].rule && !str_eq(x->slot[i].name, name))
@@ -70,38 +63,35 @@ static struct rules_slot *slot_of(const struct index *x, struct str name)
 	return &x->slot[i];
 }
 
-static size_t count_names(struct rows r)
+size_t rule_index_slots(const struct rule *row, size_t n)
 {
-	size_t n = r.n;
-	for (size_t i = 0; i < r.n; i++)
-		for (const char *p = r.row[i].names; *p; p++)
-			n += *p == ' ';
-	return n;
+	size_t names = n, slots = 64;
+	for (size_t i = 0; i < n; i++)
+		for (const char *p = row[i].names; *p; p++)
+			names += *p == ' ';
+	while (slots < 2 * names)
+		slots *= 2;
+	return slots;
 }
 
-static void rules_enter(struct index *x, struct rows r)
+void rule_index_enter(struct rule_index *x, const struct rule *row, size_t n)
 {
 	struct str names, name;
-	for (size_t i = 0; i < r.n; i++) {
-		names = str_from(r.row[i].names);
+	for (size_t i = 0; i < n; i++) {
+		names = str_from(row[i].names);
 		while (str_split(&names, ' ', &name)) {
-			struct rules_slot *s = slot_of(x, name);
-			if (name.n && !s->rule) /* the first row wins */
-				*s = (struct rules_slot){name, &r.row[i]};
+			struct rule_slot *s = slot_of(x, name);
+			if (name.n && !s->rule)
+				*s = (struct rule_slot){name, &row[i]};
 		}
 	}
 }
 
 static void rules_build(enum table t)
 {
-	struct rows own = {0};
-	size_t slots = 64;
-	own.row = rule_user_rows(t == BACKWARD || t == TRACELENS_BACKWARD ? COST_BACKWARD : COST_FORWARD, &own.n);
-	while (slots < 2 * (count_names(own) + count_names(tables[t])))
-		slots *= 2;
-	index_of[t] = (struct index){NEW_ARRAY(slots, struct rules_slot), (uint32_t)slots - 1};
-	rules_enter(&index_of[t], own);
-	rules_enter(&index_of[t], tables[t]);
+	size_t slots = rule_index_slots(tables[t].row, tables[t].n);
+	index_of[t] = (struct rule_index){NEW_ARRAY(slots, struct rule_slot), (uint32_t)slots - 1};
+	rule_index_enter(&index_of[t], tables[t].row, tables[t].n);
 }
 
 static void rules_build_all(void *unused)
@@ -129,39 +119,42 @@ static void build_once(void)
 		mem_fail(0);
 }
 
-static const struct rule *exact(struct str name, enum table t)
+static const struct rule *exact(struct str name, enum table t, const struct rule_index *user)
 {
-	return slot_of(&index_of[t], name)->rule;
+	const struct rule *r = user->slot ? slot_of(user, name)->rule : NULL;
+	return r ? r : slot_of(&index_of[t], name)->rule;
 }
 
 /* "aten::add_" is "aten::add" in place, "aten::add.Tensor" an overload, "attention_ragged_100" an op that a profiler numbered;
  * a row of the full name comes first. */
-static const struct rule *find_in(struct str name, enum table t)
+static const struct rule *find_in(struct str name, enum table t, const struct rule_index *user)
 {
-	const struct rule *r = exact(name, t);
+	const struct rule *r = exact(name, t, user);
 	const char *dot = r ? NULL : memchr(name.p, '.', name.n);
-	if (dot && !(r = exact((struct str){name.p, (size_t)(dot - name.p)}, t)))
+	if (dot && !(r = exact((struct str){name.p, (size_t)(dot - name.p)}, t, user)))
 		name.n = (size_t)(dot - name.p);
 	if (!r && name.n > 1 && name.p[name.n - 1] == '_')
-		r = exact((struct str){name.p, name.n - 1}, t);
+		r = exact((struct str){name.p, name.n - 1}, t, user);
 	if (!r && str_starts(name, STR("sglang_profiler::"))) {
 		while (name.n && name.p[name.n - 1] >= '0' && name.p[name.n - 1] <= '9')
 			name.n--;
 		if (name.n && name.p[name.n - 1] == '_')
-			r = exact((struct str){name.p, name.n - 1}, t);
+			r = exact((struct str){name.p, name.n - 1}, t, user);
 	}
 	return r;
 }
 
-const struct rule *rule_find(struct str name, enum cost_rules rules, enum cost_direction d)
+const struct rule *rule_find(struct str name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user)
 {
+	static const struct rule_index none;
+	const struct rule_index *own = user ? &user->cost[d].index : &none;
 	build_once();
 	if (!name.n)
 		return NULL;
 	const struct rule *r = NULL;
 	if (rules == COST_TRACELENS)
-		r = find_in(name, d == COST_BACKWARD ? TRACELENS_BACKWARD : TRACELENS_FORWARD);
-	return r ? r : find_in(name, d == COST_BACKWARD ? BACKWARD : FORWARD);
+		r = find_in(name, d == COST_BACKWARD ? TRACELENS_BACKWARD : TRACELENS_FORWARD, own);
+	return r ? r : find_in(name, d == COST_BACKWARD ? BACKWARD : FORWARD, own);
 }
 
 static enum dtype deciding_type(const struct cost_call *c, enum op_class class)

@@ -247,7 +247,7 @@ static bool put_product(struct buf *out, struct str name, struct str full)
 			library = libraries[i].library;
 	struct kernel_info k = {0};
 	if (library)
-		k = kernel_classify(full);
+		k = kernel_classify(full, NULL); /* the text tells what it spells, whatever the user takes it for */
 	struct buf tile = {0};
 	bool known = (k.class == KERNEL_GEMM || k.class == KERNEL_CONV) && short_name_put_tile(&tile, name);
 	if (known) {

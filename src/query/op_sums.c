@@ -1,26 +1,23 @@
 #include "query/op_sums.h"
 
+#include "analysis/names/names.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
 
 struct op_tc {
 	const struct profile *p;
 	bool listed;
-	uint8_t *known;  /* string id of a kernel's name -> enum tri + 1; 0 = not asked */
 };
 
 struct op_tc *op_tc_new(const struct profile *p, bool listed)
 {
 	struct op_tc *t = NEW(struct op_tc);
-	*t = (struct op_tc){p, listed, NEW_ARRAY(p->strings.n, uint8_t)};
+	*t = (struct op_tc){p, listed};
 	return t;
 }
 
 void op_tc_free(struct op_tc *t)
 {
-	if (!t)
-		return;
-	mem_free(t->known);
 	mem_free(t);
 }
 
@@ -28,13 +25,9 @@ enum tri op_tc_of(struct op_tc *t, uint32_t gpu)
 {
 	if (t->p->gpu_op.kind[gpu] != GPU_KERNEL)
 		return TRI_NO;
-	uint8_t *known = &t->known[t->p->gpu_op.name[gpu]];
-	if (!*known) {
-		struct str name = profile_str(t->p, t->p->gpu_op.name[gpu]);
-		enum tri uses = t->listed ? (kernel_uses_tc_listed(name) ? TRI_YES : TRI_NO) : kernel_classify(name).tensor_core;
-		*known = (uint8_t)(uses + 1);
-	}
-	return (enum tri)(*known - 1);
+	if (t->listed)
+		return name_is(t->p, t->p->gpu_op.name[gpu], NAME_TC_LISTED) ? TRI_YES : TRI_NO;
+	return gpu_kernel(t->p, gpu)->tensor_core;
 }
 
 static void op_sums_add_ns(int64_t *sum, int64_t ns)

@@ -1,7 +1,7 @@
 /* Device kernels: how often, how long, with which launch configuration, for which op. */
+#include "analysis/names/names.h"
 #include "analysis/time/gpu_metrics.h"
 #include "base/round.h"
-#include "op/kernels.h"
 #include "report/parts/kernel_calls.h"
 #include "report/parts/kernel_groups.h"
 
@@ -95,7 +95,7 @@ static int kernels_put(struct table *out, const struct kernel_groups *g, const s
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct kernel_group *x = &g->v[i];
 		struct str name = profile_str(g->p, x->key.name);
-		struct kernel_info info = kernel_classify(name);
+		struct kernel_info info = *name_kernel(g->p, x->key.name);
 		by_tc[info.tensor_core] += info.class == KERNEL_GRAPH ? 0 : x->total;
 		in_ops += x->key.op ? x->total : 0;
 		table_row(out);

@@ -55,6 +55,7 @@ struct steps;
 struct written;
 struct ops;
 struct name_facts;
+struct user_rules;
 
 /* What an argument of an event is (store/arg_keys.def). */
 enum arg_key {
@@ -108,6 +109,7 @@ struct profile {
 	bool reopened;            /* read from an .opscope file: the diagnostics were told when it was made */
 	bool device_joined;       /* the only device described does the work of `joined_device`: profile_join_devices */
 	int32_t joined_device;
+	const struct user_rules *user_rules; /* op/user_rules.h; set before analysis, and outlives the profile or lies in its arena. NULL = none */
 	struct str key_op;        /* what the user says marks a step; "" = to be found (analysis/steps/steps.h, steps_choose) */
 	struct steps *steps;      /* made by the steps pass */
 	struct ops *ops;          /* made by the ops pass */

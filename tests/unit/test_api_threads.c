@@ -324,6 +324,80 @@ static void open_goes_on_after_signals(void **state)
 	rmdir(folder);
 }
 
+static void write_rules(char *path, const char *text)
+{
+	strcpy(path, "/tmp/opscope_rules_XXXXXX");
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+/* With these rules; the options and the files are gone when it is asked. */
+static struct opscope_profile *open_with_rules(const char *costs, const char *kernels)
+{
+	char error[256], path[2][40];
+	struct opscope_options *o = opscope_options_new();
+	write_rules(path[0], costs);
+	write_rules(path[1], kernels);
+	assert_int_equal(opscope_options_set(o, "rules", path[0], error, sizeof error), 0);
+	assert_int_equal(opscope_options_set(o, "kernel-rules", path[1], error, sizeof error), 0);
+	struct opscope_profile *p = opscope_open(path_of("synthetic/all_categories.json"), o, error, sizeof error);
+	if (!p)
+		fail_msg("%s", error);
+	opscope_options_free(o);
+	unlink(path[0]);
+	unlink(path[1]);
+	return p;
+}
+
+/* The answer of a query with one cell. */
+static void answer_is(struct opscope_profile *p, const char *query, const char *want)
+{
+	char error[256];
+	struct opscope_table *t = opscope_sql(p, query, NULL, error, sizeof error);
+	if (!t)
+		fail_msg("%s: %s", query, error);
+	assert_int_equal(opscope_table_rows(t), 1);
+	assert_string_equal(opscope_table_text(t, 0, 0), want);
+	opscope_table_free(t);
+}
+
+static void rules_are_of_a_profile(void **state)
+{
+	static const char kernel[] = "SELECT class || ' ' || tensor_cores FROM kernels", op[] = "SELECT class || ' ' || coalesce(flops, '?') FROM costs";
+	struct opscope_profile *none = open_file(path_of("synthetic/all_categories.json"));
+	struct opscope_profile *one = open_with_rules("RULE(OTHER, \"aten::nll_loss_backward\", \"?,mn,?\", \"m*n\", \"1\", \"1\")", "KERNEL(\"nll_back\", NORM, NO)");
+	struct opscope_profile *other = open_with_rules("RULE(SORT, \"aten::nll_loss_backward\", \"?,mn,?\", \"3\", \"1\", \"1\")", "KERNEL(\"nll_back\", GEMM, YES)");
+	for (int i = 0; i < 2; i++) {
+		answer_is(none, kernel, "unknown unknown");
+		answer_is(other, kernel, "gemm yes");
+		answer_is(one, kernel, "norm no");
+		answer_is(other, op, "sort 3");
+		answer_is(none, op, "loss ?");
+		answer_is(one, op, "other 32000");
+	}
+	opscope_close(one);
+	answer_is(other, kernel, "gemm yes");
+	opscope_close(other);
+	opscope_close(none);
+}
+
+static void broken_rules(void **state)
+{
+	char path[40], error[256];
+	struct opscope_options *o = opscope_options_new();
+	write_rules(path, "\nKERNEL(all)\n");
+	assert_int_equal(opscope_options_set(o, "kernel-rules", path, error, sizeof error), 0);
+	assert_null(opscope_open(path_of("synthetic/all_categories.json"), o, error, sizeof error));
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_FORMAT);
+	assert_non_null(strstr(error, ":2: KERNEL("));
+	unlink(path);
+	assert_null(opscope_open(path_of("synthetic/all_categories.json"), o, error, sizeof error));
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_IO);
+	opscope_options_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +408,8 @@ int main(void)
 		cmocka_unit_test(calls_without_a_code),
 		cmocka_unit_test(forked_child),
 		cmocka_unit_test(export_onto_the_input),
+		cmocka_unit_test(rules_are_of_a_profile),
+		cmocka_unit_test(broken_rules),
 		cmocka_unit_test(open_goes_on_after_signals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

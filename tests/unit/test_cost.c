@@ -69,13 +69,13 @@ static struct str values_text(struct buf *b, const char *values)
 	return buf_view(b);
 }
 
-static void cost_of_row(const struct row *r, enum cost_rules rules, struct arena *a, struct cost *c)
+static void cost_of_row(const struct row *r, enum cost_rules rules, const struct user_rules *user, struct arena *a, struct cost *c)
 {
 	struct buf types = {0}, values = {0};
 	struct op_facts f = {.name = str_from(r->op), .dims = str_from(r->dims), .in_elements = -1, .out_elements = -1, .group_size = -1};
 	f.types = types_text(&types, r->types);
 	f.concrete = values_text(&values, r->values);
-	cost_of(&f, rules, r->direction, a, c);
+	cost_of(&f, rules, r->direction, user, a, c);
 	buf_release(&types);
 	buf_release(&values);
 }
@@ -88,7 +88,7 @@ static void test_rows(void **state)
 		const struct row *r = &rows[i];
 		struct arena a = {0};
 		struct cost c;
-		cost_of_row(r, COST_DEFAULT, &a, &c);
+		cost_of_row(r, COST_DEFAULT, NULL, &a, &c);
 		int64_t bytes = r->read < 0 || r->written < 0 ? COST_UNKNOWN : r->read + r->written;
 		bool ok = c.flops == r->flops && c.bytes == bytes && (bytes < 0 || (c.bytes_read == r->read && c.bytes_written == r->written)) &&
 		          (c.why.n > 0) == (c.flops < 0 || c.bytes < 0);
@@ -155,7 +155,7 @@ static void test_no_shapes(void **state)
 			struct arena a = {0};
 			struct cost c;
 			struct op_facts f = {.name = one, .in_elements = -1, .out_elements = -1, .group_size = -1};
-			cost_of(&f, COST_DEFAULT, rules[i].direction, &a, &c);
+			cost_of(&f, COST_DEFAULT, rules[i].direction, NULL, &a, &c);
 			bool ok = c.flops < 0 ? c.why.n > 0 : c.flops == 0 && (c.class == OP_VIEW || c.class == OP_FILL || c.class == OP_COMM);
 			if (!ok)
 				print_message("# " STR_FMT ": %lld FLOPs without shapes\n", STR_ARG(one), (long long)c.flops);
@@ -174,7 +174,7 @@ static struct cost collective(const char *name, int64_t in, int64_t out, int64_t
 	struct cost c;
 	struct op_facts f = {.name = STR("record_param_comms"), .collective = str_from(name), .comm_dtype = STR("BFloat16"),
 	                     .in_elements = in, .out_elements = out, .group_size = ranks};
-	cost_of(&f, COST_DEFAULT, COST_FORWARD, &a, &c);
+	cost_of(&f, COST_DEFAULT, COST_FORWARD, NULL, &a, &c);
 	c.params = c.why = c.formula = (struct str){0};
 	arena_release(&a);
 	return c;
@@ -229,11 +229,11 @@ static void test_causal(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct arena a = {0};
 		struct cost c;
-		cost_of_row(cases[i].row, COST_DEFAULT, &a, &c);
+		cost_of_row(cases[i].row, COST_DEFAULT, NULL, &a, &c);
 		assert_true(c.causal);
 		assert_int_equal(c.flops, cases[i].all);
 		assert_int_equal(c.flops_causal, cases[i].causal);
-		cost_of_row(cases[i].row, COST_TRACELENS, &a, &c);
+		cost_of_row(cases[i].row, COST_TRACELENS, NULL, &a, &c);
 		assert_int_equal(c.flops, cases[i].all / 2);
 		arena_release(&a);
 	}
@@ -251,7 +251,7 @@ static void test_backward_chain(void **state)
 	for (size_t i = 0; i < sizeof chain / sizeof chain[0]; i++) {
 		struct arena a = {0};
 		struct cost c;
-		cost_of_row(&chain[i], COST_DEFAULT, &a, &c);
+		cost_of_row(&chain[i], COST_DEFAULT, NULL, &a, &c);
 		sum += c.flops;
 		arena_release(&a);
 	}
@@ -264,7 +264,7 @@ static void test_gemm_fields(void **state)
 	static const struct row r = {"aten::linear", "[[2,8,9],[10,9],[10]]", "bbb", "-", 0, 0, 0, COST_BACKWARD};
 	struct arena a = {0};
 	struct cost c;
-	cost_of_row(&r, COST_DEFAULT, &a, &c);
+	cost_of_row(&r, COST_DEFAULT, NULL, &a, &c);
 	assert_true(c.b == 1 && c.m == 16 && c.n == 10 && c.k == 9);
 	assert_int_equal(c.parts, 2);
 	assert_int_equal(c.tc_eligible, TRI_YES);
@@ -281,12 +281,12 @@ static void test_argument_names(void **state)
 	struct cost c;
 	struct op_facts f = {.name = STR("torch.nn.functional.linear"), .dims = STR("[[10],[8,9],[10,9]]"),
 	                     .types = STR("[\"float\",\"float\",\"float\"]"), .names = STR("[\"bias\",\"input\",\"weight\"]")};
-	cost_of(&f, COST_DEFAULT, COST_FORWARD, &a, &c);
+	cost_of(&f, COST_DEFAULT, COST_FORWARD, NULL, &a, &c);
 	assert_int_equal(c.flops, 2 * 8 * 9 * 10);
 	f = (struct op_facts){.name = STR("torch.nn.functional.conv2d"), .dims = STR("[[2,3,6,6],[6,3,4,4],[]]"),
 	                      .types = STR("[\"float\",\"float\",\"Scalar\"]"), .concrete = STR("[\"\",\"\",\"1\"]"),
 	                      .names = STR("[\"\",\"\",\"padding\"]")};
-	cost_of(&f, COST_DEFAULT, COST_FORWARD, &a, &c);
+	cost_of(&f, COST_DEFAULT, COST_FORWARD, NULL, &a, &c);
 	assert_int_equal(c.flops, 28800);
 	arena_release(&a);
 }
@@ -334,24 +334,26 @@ static void test_expressions(void **state)
 	}
 }
 
-static int load(const char *text, struct err *e)
+static int load(struct user_rules *u, const char *text, struct err *e)
 {
 	char path[] = "/tmp/opscope_rules_XXXXXX";
 	int fd = mkstemp(path);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	close(fd);
-	int rc = cost_load_rules(path, e);
+	int rc = user_rules_add_costs(u, path, e);
 	unlink(path);
 	return rc;
 }
 
-/* Runs first: rules are of the whole process and come before the first cost. */
 static void test_own_rules(void **state)
 {
 	(void)state;
 	struct err e = {0};
-	assert_int_equal(load("# mine\n\nRULE(GEMM, \"my::mm my::mm2\", \"mk,nk\", \"2*m*n*k\", \"B(0) + B(1)\", \"by(m*n, 0)\")\n"
+	struct arena a = {0};
+	struct cost c;
+	struct user_rules *u = user_rules_new(&a);
+	assert_int_equal(load(u, "# mine\n\nRULE(GEMM, \"my::mm my::mm2\", \"mk,nk\", \"2*m*n*k\", \"B(0) + B(1)\", \"by(m*n, 0)\")\n"
 	                      "GRAD(OTHER, \"my::mm\", \"mk,nk\", \"7\", \"8\", \"9\", 1)\n", &e), 0);
 	static const char *const broken[] = {
 		"RULE(GEMM, \"my::op\")", "RULE(NO_CLASS, \"a\", \"b\", \"c\", \"d\", \"e\")", "hello",
@@ -372,13 +374,13 @@ static void test_own_rules(void **state)
 	for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
 		char text[200];
 		snprintf(text, sizeof text, "\n%s\n", broken[i]);
-		assert_int_equal(load(text, &e), -1);
+		assert_int_equal(load(u, text, &e), -1);
 		assert_true(strstr(e.msg, ":2: ") != NULL && strstr(e.msg, "expected") != NULL);
 	}
 	for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
 		char text[200];
 		snprintf(text, sizeof text, "\nRULE(GEMM, \"a\", \"%s\", \"1\", \"1\", \"1\")\n", patterns[i]);
-		if (load(text, &e) == 0 || !strstr(e.msg, ":2: ") || !strstr(e.msg, "the pattern"))
+		if (load(u, text, &e) == 0 || !strstr(e.msg, ":2: ") || !strstr(e.msg, "the pattern"))
 			fail_msg("%s: %s", patterns[i], e.msg);
 	}
 	for (size_t i = 0; i < 3 * sizeof expressions / sizeof expressions[0]; i++) {
@@ -386,33 +388,53 @@ static void test_own_rules(void **state)
 		const char *x = expressions[i / 3];
 		snprintf(text, sizeof text, "RULE(GEMM, \"a\", \"mk,kn\", \"%s\", \"%s\", \"%s\")", i % 3 == 0 ? x : "m", i % 3 == 1 ? x : "n",
 		         i % 3 == 2 ? x : "max(2, k - 1)^2/ceil(m, 3)");
-		if (load(text, &e) == 0 || !strstr(e.msg, ":1: ") || !strstr(e.msg, "the expression"))
+		if (load(u, text, &e) == 0 || !strstr(e.msg, ":1: ") || !strstr(e.msg, "the expression"))
 			fail_msg("%s: %s", x, e.msg);
 	}
-	assert_int_equal(cost_load_rules("/no/such/file", &e), -1);
-	assert_int_equal(cost_load_rules("/", &e), -1);
+	assert_int_equal(user_rules_add_costs(u, "/no/such/file", &e), -1);
+	assert_int_equal(user_rules_add_costs(u, "/", &e), -1);
 	assert_non_null(strstr(e.msg, "/: Is a directory"));
-	assert_int_equal(cost_load_rules("/dev/zero", &e), -1);
+	assert_int_equal(user_rules_add_costs(u, "/dev/zero", &e), -1);
 	assert_non_null(strstr(e.msg, "/dev/zero:1: a zero byte; lines of text were expected"));
 	static const struct row r = {"my::mm", "[[4,5],[6,5]]", "ff", "-", 0, 0, 0, COST_FORWARD};
-	struct arena a = {0};
-	struct cost c;
-	cost_of_row(&r, COST_DEFAULT, &a, &c);
+	cost_of_row(&r, COST_DEFAULT, u, &a, &c);
 	assert_true(c.flops == 240 && c.bytes == 4 * (20 + 30 + 24) && c.class == OP_GEMM);
 	struct row back = r;
 	back.direction = COST_BACKWARD;
-	cost_of_row(&back, COST_DEFAULT, &a, &c);
+	cost_of_row(&back, COST_DEFAULT, u, &a, &c);
 	assert_true(c.flops == 7 && c.bytes == 17 && c.class == OP_OTHER);
+	cost_of_row(&back, COST_DEFAULT, NULL, &a, &c);
+	assert_true(c.flops == COST_UNKNOWN && c.class == OP_UNKNOWN);
+	arena_release(&a);
+}
+
+/* Each set of rules is for those who have it, and goes before the built-in rows. */
+static void test_rules_apart(void **state)
+{
+	(void)state;
+	static const struct row r = {"aten::mm", "[[4,5],[5,6]]", "ff", "-", 0, 0, 0, COST_FORWARD};
+	struct err e = {0};
+	struct arena a = {0};
+	struct cost c;
+	struct user_rules *u[] = {user_rules_new(&a), user_rules_new(&a), NULL};
+	assert_int_equal(load(u[0], "RULE(OTHER, \"aten::mm\", \"mk,kn\", \"11\", \"1\", \"1\")", &e), 0);
+	assert_int_equal(load(u[1], "RULE(SORT, \"aten::mm\", \"mk,kn\", \"22\", \"1\", \"1\")\nRULE(OTHER, \"aten::mm\", \"mk,kn\", \"33\", \"1\", \"1\")", &e), 0);
+	static const int64_t flops[] = {11, 22, 240};
+	static const enum op_class class[] = {OP_OTHER, OP_SORT, OP_GEMM};
+	for (int i = 0; i < 9; i++) {
+		cost_of_row(&r, i < 6 ? COST_DEFAULT : COST_TRACELENS, u[i % 3], &a, &c);
+		assert_int_equal(c.flops, flops[i % 3]);
+		assert_int_equal(c.class, class[i % 3]);
+	}
 	arena_release(&a);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_rules),
 		cmocka_unit_test(test_rows), cmocka_unit_test(test_every_rule_has_a_row), cmocka_unit_test(test_no_shapes), cmocka_unit_test(test_collectives),
 		cmocka_unit_test(test_causal), cmocka_unit_test(test_backward_chain), cmocka_unit_test(test_gemm_fields),
-		cmocka_unit_test(test_argument_names), cmocka_unit_test(test_types), cmocka_unit_test(test_expressions),
+		cmocka_unit_test(test_argument_names), cmocka_unit_test(test_types), cmocka_unit_test(test_expressions), cmocka_unit_test(test_own_rules), cmocka_unit_test(test_rules_apart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

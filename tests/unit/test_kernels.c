@@ -85,7 +85,7 @@ static void test_rows(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		struct kernel_info got = kernel_classify(str_from(rows[i].name));
+		struct kernel_info got = kernel_classify(str_from(rows[i].name), NULL);
 		if (got.class != rows[i].class || got.tensor_core != rows[i].tensor_core)
 			fail_msg("%s: class %s, tensor core %d; expected %s, %d", rows[i].name, kernel_class_name[got.class],
 			         got.tensor_core, kernel_class_name[rows[i].class], rows[i].tensor_core);
@@ -119,7 +119,7 @@ static void test_types(void **state)
 		{"", DTYPE_UNKNOWN, "", false},
 	};
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-		struct kernel_info k = kernel_classify(str_from(types[i].name));
+		struct kernel_info k = kernel_classify(str_from(types[i].name), NULL);
 		if (k.dtype != types[i].dtype || strcmp(k.arch, types[i].arch) != 0 || k.sparse != types[i].sparse)
 			fail_msg("%s: type %d, built for %s, sparse %d", types[i].name, k.dtype, k.arch, k.sparse);
 	}
@@ -129,12 +129,12 @@ static void test_types(void **state)
 static void test_dot(void **state)
 {
 	(void)state;
-	struct kernel_info dot = kernel_classify(STR("triton_tem_fused_mm_1")), own = kernel_classify(STR("my_own_kernel"));
+	struct kernel_info dot = kernel_classify(STR("triton_tem_fused_mm_1"), NULL), own = kernel_classify(STR("my_own_kernel"), NULL);
 	assert_int_equal(kernel_tensor_core(dot, DTYPE_BFLOAT16), TRI_YES);
 	assert_int_equal(kernel_tensor_core(dot, DTYPE_FLOAT32), TRI_UNKNOWN);
 	assert_int_equal(kernel_tensor_core(dot, DTYPE_UNKNOWN), TRI_UNKNOWN);
 	assert_int_equal(kernel_tensor_core(own, DTYPE_BFLOAT16), TRI_UNKNOWN);
-	assert_int_equal(kernel_tensor_core(kernel_classify(STR("volta_sgemm_64x64_nt")), DTYPE_FLOAT16), TRI_NO);
+	assert_int_equal(kernel_tensor_core(kernel_classify(STR("volta_sgemm_64x64_nt"), NULL), DTYPE_FLOAT16), TRI_NO);
 }
 
 static void test_plugin_rule(void **state)
@@ -158,36 +158,43 @@ static void test_ops(void **state)
 	assert_false(op_is_comm(STR("aten::all")));
 }
 
-static int load(const char *text, struct err *e)
+static int load(struct user_rules *u, const char *text, struct err *e)
 {
 	char path[] = "/tmp/opscope_rules_XXXXXX";
 	int fd = mkstemp(path);
 	assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
 	close(fd);
-	int rc = kernel_load_rules(path, e);
+	int rc = user_rules_add_kernels(u, path, e);
 	unlink(path);
 	return rc;
 }
 
-/* Rows of a file come first; one that is none is named with its line. Last of the tests: the rows stay. */
+/* Rows of a file come first, for those who have them; one that is not a rule is named with its line. */
 static void test_user_rules(void **state)
 {
 	(void)state;
 	struct err e = {0};
-	assert_int_equal(load("/* mine */\n\nKERNEL(\"^my_own_\", GEMM, YES)\n  KERNEL ( \"volta_sgemm*_tt\" , OTHER , UNKNOWN )\n", &e), 0);
-	assert_int_equal(kernel_classify(STR("my_own_kernel")).class, KERNEL_GEMM);
-	assert_int_equal(kernel_classify(STR("my_own_kernel")).tensor_core, TRI_YES);
-	assert_int_equal(kernel_classify(STR("volta_sgemm_64x64_tt")).class, KERNEL_OTHER);
-	assert_int_equal(kernel_classify(STR("volta_sgemm_64x64_nt")).class, KERNEL_GEMM);
+	struct arena a = {0};
+	struct user_rules *u = user_rules_new(&a), *other = user_rules_new(&a);
+	assert_int_equal(load(u, "/* mine */\n\nKERNEL(\"^my_own_\", GEMM, YES)\n  KERNEL ( \"volta_sgemm*_tt\" , OTHER , UNKNOWN )\n", &e), 0);
+	assert_int_equal(kernel_classify(STR("my_own_kernel"), u).class, KERNEL_GEMM);
+	assert_int_equal(kernel_classify(STR("my_own_kernel"), u).tensor_core, TRI_YES);
+	assert_int_equal(kernel_classify(STR("volta_sgemm_64x64_tt"), u).class, KERNEL_OTHER);
+	assert_int_equal(kernel_classify(STR("volta_sgemm_64x64_nt"), u).class, KERNEL_GEMM);
+	assert_int_equal(load(other, "KERNEL(\"^my_own_\", SORT, NO)\n", &e), 0);
+	assert_int_equal(kernel_classify(STR("my_own_kernel"), other).class, KERNEL_SORT);
+	assert_int_equal(kernel_classify(STR("my_own_kernel"), u).class, KERNEL_GEMM);
+	assert_int_equal(kernel_classify(STR("my_own_kernel"), NULL).class, KERNEL_UNKNOWN);
 	static const char *const bad[] = {"KERNEL(\"a\", GEMM)\n", "KERNEL(\"a\", GEMN, YES)\n", "KERNEL(\"a\", GEMM, MAYBE)\n", "a, b\n",
 	                                  "KERNEL(\"\", GEMM, YES)\n", "KERNEL(\"^\", GEMM, YES)\n", "KERNEL(\"^**\", GEMM, YES)\n",
 	                                  "KERNEL(\"a\", GEMM, YES\n", "KERNEL(\"a\", GEMM, YES) b\n"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		e = (struct err){0};
-		assert_int_equal(load(bad[i], &e), -1);
+		assert_int_equal(load(u, bad[i], &e), -1);
 		assert_non_null(strstr(e.msg, ":1: "));
 	}
-	assert_int_equal(kernel_load_rules("/nonexistent/rules", &e), -1);
+	assert_int_equal(user_rules_add_kernels(u, "/nonexistent/rules", &e), -1);
+	arena_release(&a);
 }
 
 int main(void)

@@ -104,7 +104,7 @@ static uint32_t costs_cost_at(struct costs *c, const struct profile *p, const st
 	if (x->keys.n > before) {
 		struct op_facts f = costs_facts_of(p, k);
 		MEM_GROW(c->cost, x->cap, at + 1);
-		cost_of(&f, x->rules, (enum cost_direction)k->direction, &c->arena, &c->cost[at]);
+		cost_of(&f, x->rules, (enum cost_direction)k->direction, p->user_rules, &c->arena, &c->cost[at]);
 		c->n = at + 1;
 	}
 	return at;

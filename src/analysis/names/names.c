@@ -89,7 +89,7 @@ static void names_look_at_kernel(struct name_facts *n, const struct profile *p, 
 {
 	struct str name = profile_str(p, id);
 	n->kernel[id] = place;
-	n->info[place] = kernel_classify(name);
+	n->info[place] = kernel_classify(name, p->user_rules);
 	n->facts[id] |= (n->info[place].class == KERNEL_COMM ? NAME_COMM_KERNEL : 0) | (kernel_uses_tc_listed(name) ? NAME_TC_LISTED : 0);
 }
 
@@ -110,7 +110,7 @@ int pass_names(struct profile *p, struct err *e)
 	n->host = ARENA_ARRAY(&p->arena, strings, uint8_t);
 	n->kernel = ARENA_ARRAY(&p->arena, strings, uint32_t);
 	n->info = ARENA_ARRAY(&p->arena, kernels, struct kernel_info);
-	n->info[0] = kernel_classify(STR(""));
+	n->info[0] = kernel_classify(STR(""), p->user_rules);
 	for (uint32_t id = 0, place = 1; id < strings; id++) {
 		if (of[id] & NAMES_RANGE)
 			names_look_at_range(n, p, id);

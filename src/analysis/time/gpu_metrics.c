@@ -4,12 +4,12 @@
 
 #include <math.h>
 
+#include "analysis/names/names.h"
 #include "analysis/steps/steps.h"
 #include "analysis/time/interval.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "op/kernels.h"
 
 static void gpu_metrics_add_device(struct gpu_metrics_list *l, unsigned *cap, int32_t device, uint32_t row)
 {
@@ -162,19 +162,17 @@ static void add_occupancy(struct gpu_metrics_work *w, uint32_t g, int64_t within
 	w->m->occupancy_known_ns += within;
 }
 
-/* tc: enum tri by string id, so that each kernel name is looked at once. `dur`: of the kernel, what counts. */
-static void add_tensor_core(struct gpu_metrics_work *w, uint32_t g, int64_t dur, uint8_t *tc)
+/* `dur`: of the kernel, what counts. */
+static void add_tensor_core(struct gpu_metrics_work *w, uint32_t g, int64_t dur)
 {
-	uint32_t name = w->p->gpu_op.name[g];
 	uint32_t node = w->tree ? w->tree->gpu_node[g] : ROW_NONE;
 	if (w->tree && (node == ROW_NONE || w->tree->kind[node] != NODE_OP))
 		return;
-	if (tc[name] == UINT8_MAX)
-		tc[name] = (uint8_t)w->rules->uses_tc(profile_str(w->p, name));
+	enum tri uses = w->rules->uses_tc(w->p, w->p->gpu_op.name[g]);
 	w->m->kernel_ns += dur;
-	if (tc[name] == TRI_YES)
+	if (uses == TRI_YES)
 		w->m->tc_ns += dur;
-	else if (tc[name] == TRI_UNKNOWN)
+	else if (uses == TRI_UNKNOWN)
 		w->m->tc_unknown_ns += dur;
 }
 
@@ -189,7 +187,7 @@ static int64_t length_within(const struct gpu_metrics_work *w, int64_t start, in
 	return at_end || intervals_length_within(w->in, start, start + 1) ? 0 : -1;
 }
 
-static void add_gpu_op(struct gpu_metrics_work *w, uint32_t g, uint8_t *tc)
+static void add_gpu_op(struct gpu_metrics_work *w, uint32_t g)
 {
 	const struct gpu_ops *v = &w->p->gpu_op;
 	int64_t within = length_within(w, v->start_ns[g], gpu_end(w->p, g));
@@ -210,7 +208,7 @@ static void add_gpu_op(struct gpu_metrics_work *w, uint32_t g, uint8_t *tc)
 	intervals_add(&w->kernels, v->start_ns[g], gpu_end(w->p, g));
 	add_load(w, g, within > 0 ? within : 0);
 	add_occupancy(w, g, within > 0 ? within : 0);
-	add_tensor_core(w, g, w->rules->whole_trace ? v->dur_ns[g] : within, tc);
+	add_tensor_core(w, g, w->rules->whole_trace ? v->dur_ns[g] : within);
 }
 
 /* The sweep: at each start or end of a kernel the sum of blocks per SM changes; it counts up to 1. */
@@ -241,9 +239,9 @@ static double integrate_load(const struct gpu_metrics_work *w)
 	return sum;
 }
 
-static enum tri gpu_metrics_uses_tc(struct str kernel)
+static enum tri gpu_metrics_uses_tc(const struct profile *p, uint32_t kernel)
 {
-	return kernel_classify(kernel).tensor_core;
+	return name_kernel(p, kernel)->tensor_core;
 }
 
 /* What is known for less than half of the kernel time stays unknown. */
@@ -304,18 +302,15 @@ void gpu_metrics_measure(const struct profile *p, const struct steps *steps, con
 	struct gpu_metrics_work *w = NEW_ARRAY(out->n, struct gpu_metrics_work);
 	for (unsigned i = 0; i < out->n; i++)
 		w[i] = (struct gpu_metrics_work){.p = p, .rules = rules, .tree = tree, .m = &out->v[i], .in = &in};
-	uint8_t *tc = NEW_ARRAY_RAW(p->strings.n, uint8_t);
-	memset(tc, UINT8_MAX, p->strings.n);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		int32_t device = p->launch.device[p->gpu_op.launch[g]];
 		if (device != INT32_MIN)
-			add_gpu_op(&w[idmap_get(&at, device)], g, tc);
+			add_gpu_op(&w[idmap_get(&at, device)], g);
 	}
 	for (unsigned i = 0; i < out->n; i++)
 		finish_device(&w[i]);
 	intervals_release(&in);
 	idmap_release(&at);
-	mem_free(tc);
 	mem_free(w);
 }
 

@@ -1,12 +1,12 @@
 #include "analysis/time/usage.h"
 
 #include "analysis/analysis.h"
+#include "analysis/names/names.h"
 #include "analysis/ranks/job.h"
 #include "analysis/time/host_use.h"
 #include "analysis/time/interval.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "op/kernels.h"
 
 const char *const usage_title[USAGES] = {
 	[USAGE_TC] = "Tensor Core Kernel", [USAGE_KERNEL] = "Non-Tensor Core Kernel", [USAGE_UNKNOWN] = "Other Kernel",
@@ -28,17 +28,12 @@ struct usage_work {
 	struct gpu_use *gpu;
 	uint32_t n, cap;                      /* GPUs that did something */
 	struct intervals host[USAGE_OTHER];   /* from USAGE_DATALOADER on */
-	uint8_t *known;                       /* string id -> what the name says + 1; 0 = not asked */
 };
 
 static enum usage_kind kernel_kind(struct usage_work *w, uint32_t name)
 {
-	if (!w->known[name]) {
-		struct str s = profile_str(w->p, name);
-		enum tri uses = w->rules->listed_kernels ? (kernel_uses_tc_listed(s) ? TRI_YES : TRI_NO) : kernel_classify(s).tensor_core;
-		w->known[name] = (uint8_t)(1 + (uses == TRI_YES ? USAGE_TC : uses == TRI_NO ? USAGE_KERNEL : USAGE_UNKNOWN));
-	}
-	return (enum usage_kind)(w->known[name] - 1);
+	enum tri uses = w->rules->listed_kernels ? (name_is(w->p, name, NAME_TC_LISTED) ? TRI_YES : TRI_NO) : name_kernel(w->p, name)->tensor_core;
+	return uses == TRI_YES ? USAGE_TC : uses == TRI_NO ? USAGE_KERNEL : USAGE_UNKNOWN;
 }
 
 static void collect_devices(struct usage_work *w)
@@ -125,7 +120,6 @@ void usage_measure_all(const struct profile *p, const int64_t *start, const int6
 	static const struct usage_rules own = {0};
 	struct usage_work w = {.p = p, .rules = rules ? rules : &own};
 	struct windows x = {start, end, n, NEW_ARRAY(n, int64_t), out};
-	w.known = NEW_ARRAY(p->strings.n, uint8_t);
 	collect_devices(&w);
 	if (w.rules->add_host)
 		w.rules->add_host(p, w.host);
@@ -152,7 +146,6 @@ void usage_measure_all(const struct profile *p, const int64_t *start, const int6
 	for (int k = USAGE_DATALOADER; k < USAGE_OTHER; k++)
 		intervals_release(&w.host[k]);
 	mem_free(w.gpu);
-	mem_free(w.known);
 	mem_free(x.before);
 }
 

@@ -1,5 +1,6 @@
 #include "analysis/tree/optree_work.h"
 
+#include "analysis/names/names.h"
 #include "base/mem.h"
 
 enum optree_kind optree_classify(struct str name, enum span_kind kind)
@@ -173,16 +174,9 @@ static void own_time(struct optree_work *m)
 	mem_free(covered);
 }
 
-static enum tri kernel_tc(struct str name)
+static enum tri kernel_tc(const struct profile *p, uint32_t kernel)
 {
-	return kernel_classify(name).tensor_core;
-}
-
-static enum tri optree_uses_tc_(struct optree_work *m, uint32_t name)
-{
-	if (!m->tc_of_name[name])
-		m->tc_of_name[name] = (uint8_t)(m->rules->uses_tc(profile_str(m->p, name)) + 1);
-	return (enum tri)(m->tc_of_name[name] - 1);
+	return name_kernel(p, kernel)->tensor_core;
 }
 
 static bool eligible_by_name(struct optree_work *m, uint32_t name)
@@ -231,7 +225,7 @@ static void add_device_work(struct optree_work *m)
 			continue;
 		}
 		t->dev_self[node] += gpu->dur_ns[g];
-		enum tri tc = gpu->kind[g] == GPU_KERNEL ? optree_uses_tc_(m, gpu->name[g]) : TRI_NO;
+		enum tri tc = gpu->kind[g] == GPU_KERNEL ? m->rules->uses_tc(m->p, gpu->name[g]) : TRI_NO;
 		if (tc == TRI_YES)
 			t->tc_self[node] += gpu->dur_ns[g];
 		else if (tc == TRI_UNKNOWN)
@@ -317,7 +311,6 @@ struct optree *optree_new(const struct profile *p, const struct optree_rules *ru
 	struct optree *t = NEW(struct optree);
 	struct optree_work m = {.p = p, .t = t, .rules = rules};
 	m.kind_of_name = NEW_ARRAY((size_t)p->strings.n * 2, uint8_t);
-	m.tc_of_name = NEW_ARRAY(p->strings.n, uint8_t);
 	m.eligible_name = NEW_ARRAY(p->strings.n, uint8_t);
 	m.near_node = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
 	memset(m.near_node, 0xff, (size_t)p->span.rows.n * sizeof *m.near_node);
@@ -333,7 +326,6 @@ struct optree *optree_new(const struct profile *p, const struct optree_rules *ru
 	optree_sum_up(&m);
 	optree_compact(&m);
 	mem_free(m.kind_of_name);
-	mem_free(m.tc_of_name);
 	mem_free(m.eligible_name);
 	mem_free(m.near_node);
 	mem_free(m.op_of_call);

@@ -16,7 +16,6 @@ struct optree_work {
 	uint32_t *op_of_call;    /* per call: the op that the rules give it to. For rules alone that make it; freed with the rest */
 	uint32_t *near_op;       /* per node: the op at or around it; ROW_NONE = none */
 	uint8_t *has_same_child; /* per node: its only child had its name and was folded */
-	uint8_t *tc_of_name;     /* per string: 0 not asked, else enum tri + 1 */
 	uint8_t *eligible_name;  /* per string: the same for op names that could use Tensor Cores */
 	uint8_t *kind_of_name;   /* per string: 0 not asked, else enum optree_kind + 1, apart for ops and annotations */
 };
@@ -28,7 +27,7 @@ struct optree_rules {
 	/* Here nodes are folded into parents of the same name. */
 	void (*own_time)(struct optree_work *m);                      /* fills t->host_self of the nodes that stand for themselves; the others have 0 */
 	uint32_t (*node_of_gpu)(struct optree_work *m, uint32_t gpu); /* the node that launched device work; ROW_NONE = unattributed */
-	enum tri (*uses_tc)(struct str kernel);
+	enum tri (*uses_tc)(const struct profile *p, uint32_t kernel); /* by its name's id */
 	bool (*tc_eligible)(struct str op);
 };
 

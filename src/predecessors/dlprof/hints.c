@@ -1,37 +1,31 @@
 #include "predecessors/dlprof/hints.h"
 
+#include "analysis/names/names.h"
 #include "analysis/ranks/job.h"
 #include "analysis/recording.h"
 #include "analysis/tree/op_instances.h"
 #include "base/mem.h"
-#include "op/kernels.h"
 
 bool dlprof_is_half(struct str t)
 {
 	return str_has(t, STR("float16")) || str_has(t, STR("bfloat16")) || str_has(t, STR("fp16")) || str_has(t, STR("half")) || str_has(t, STR("Half"));
 }
 
-/* Asked once a name: 1 = not a newer kernel, 2 = one. */
-static bool is_newer(const struct profile *p, uint32_t name, uint8_t *known)
+static bool is_newer(const struct profile *p, uint32_t name)
 {
-	struct str s = profile_str(p, name);
-	if (!known[name])
-		known[name] = kernel_classify(s).tensor_core == TRI_YES && !kernel_uses_tc_listed(s) ? 2 : 1;
-	return known[name] == 2;
+	return name_kernel(p, name)->tensor_core == TRI_YES && !name_is(p, name, NAME_TC_LISTED);
 }
 
 static void say_kernels(const struct profile *p, const uint8_t *in, struct buf *b)
 {
-	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
 	int64_t newer = 0, all = 0;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		if (p->gpu_op.kind[g] != GPU_KERNEL || (in && !in[g]))
 			continue;
 		all += p->gpu_op.dur_ns[g];
-		if (is_newer(p, p->gpu_op.name[g], known))
+		if (is_newer(p, p->gpu_op.name[g]))
 			newer += p->gpu_op.dur_ns[g];
 	}
-	mem_free(known);
 	if (newer)
 		buf_printf(b, "%lld ns (%.1f %%) of kernel time are in kernels newer than DLProf's list that do use Tensor Cores; "
 		           "`opscope report tensor-cores` counts them.", (long long)newer, 100.0 * (double)newer / (double)all);

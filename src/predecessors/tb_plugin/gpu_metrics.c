@@ -1,9 +1,11 @@
 /* How well GPUs were used (gpu_metrics_parser.py of the plugin): by what the trace states, in the time from the first step to the last. */
 #include "predecessors/tb_plugin/rules.h"
 
-static enum tri tb_gpu_metrics_uses_tc(struct str kernel)
+#include "analysis/names/names.h"
+
+static enum tri tb_gpu_metrics_uses_tc(const struct profile *p, uint32_t kernel)
 {
-	return kernel_uses_tc_listed(kernel) ? TRI_YES : TRI_NO;
+	return name_is(p, kernel, NAME_TC_LISTED) ? TRI_YES : TRI_NO;
 }
 
 /* Nothing is said of SMs when no kernel lies within the span. */

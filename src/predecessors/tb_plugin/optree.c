@@ -3,6 +3,7 @@
  *   - an API call belongs to the op with its external id alone, and calls of the driver to none;
  *   - where a child is folded into its parent, the parent's own calls are lost (a bug of the plugin);
  *   - Tensor Cores are used by kernels with a name on a list. */
+#include "analysis/names/names.h"
 #include "analysis/tree/optree_work.h"
 #include "base/mem.h"
 #include "predecessors/tb_plugin/rules.h"
@@ -82,9 +83,9 @@ static uint32_t optree_node_of_gpu(struct optree_work *m, uint32_t g)
 	return optree_live(m, node);
 }
 
-static enum tri optree_uses_tc(struct str kernel)
+static enum tri optree_uses_tc(const struct profile *p, uint32_t kernel)
 {
-	return kernel_uses_tc_listed(kernel) ? TRI_YES : TRI_NO;
+	return name_is(p, kernel, NAME_TC_LISTED) ? TRI_YES : TRI_NO;
 }
 
 const struct optree_rules tb_optree = {
