@@ -75,7 +75,7 @@ struct trace_options {
 	struct input_options input;
 	const char *run, *worker, *span;
 	const char *gpu;      /* --gpu=NAME */
-	bool has_rank;
+	bool has_rank, every_rank; /* every_rank: --rank=all */
 	int64_t rank;
 	struct report_args report;
 	bool by_path;         /* the command has none of these options: where there are several traces it wants the path of one */
@@ -108,6 +108,9 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 
 /* The table of these traces, by which a user chooses one; `note` stands under it (NULL = nothing). Returns the exit status. */
 int cli_list_traces(const struct trace_list *l, const char *note, const struct output_options *o, const char *input_name);
+
+/* Whether the traces are the ranks of one job: several, each of another rank of one run, as their contents say. Sorts them by rank. */
+bool cli_is_job(struct trace_list *l);
 
 /* Opens the one profile that the paths and options select; prints losses and repairs on stderr as one line each. NULL
  * after printing the error; *status gets the exit status. */

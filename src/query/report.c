@@ -2,6 +2,7 @@
 
 #include "analysis/names/short_names.h"
 #include "base/buf.h"
+#include "query/job_report.h"
 #include "query/outside.h"
 #include "query/per.h"
 #include "query/predecessor.h"
@@ -263,7 +264,8 @@ static bool is_declared(const struct report *r, const struct table *main)
 
 int report_fill(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	int rc = (args->variant->run ? args->variant->run : r->run)(p, args, out, e);
+	report_run_fn *run = args->variant->run ? args->variant->run : r->run;
+	int rc = run ? run(p, args, out, e) : job_report_of_profile(r, p, args, out, e);
 	table_drop_left_out(out);
 #ifdef OPSCOPE_CHECK
 	assert(rc < 0 || args->compat || is_declared(r, out));

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 /* Ends coincide where they lie within so many medians of the group's end skews, and always within the least. */
@@ -112,9 +113,9 @@ static void job_measure_waits(const struct job *j, struct job_instance *x, int64
 	x->wait_ns = 0;
 	for (uint32_t i = 0; i < x->n; i++) {
 		struct job_part *part = &x->part[i];
-		int64_t until = x->arrival_ns < part->end_ns ? x->arrival_ns : part->end_ns;
-		part->wait_ns = until - part->start_ns;
-		x->wait_ns += part->wait_ns;
+		int64_t until = x->arrival_ns < part->end_ns ? x->arrival_ns : part->end_ns, wait = until - part->start_ns;
+		j->rank[part->rank]->call[part->call].wait_ns = wait;
+		x->wait_ns += wait;
 		scratch[i] = part->end_ns - x->arrival_ns;
 	}
 	x->transfer_ns = sort_median_i64(scratch, x->n);
@@ -164,6 +165,49 @@ void job_measure(struct job *j)
 	for (uint32_t g = 0; g < j->n_groups; g++)
 		job_measure_group(j, &j->group[g], scratch);
 	mem_free(scratch);
+}
+
+/* The part of [start, end) within [from, to). */
+static int64_t job_overlap(int64_t start, int64_t end, int64_t from, int64_t to)
+{
+	start = start > from ? start : from;
+	end = end < to ? end : to;
+	return end > start ? end - start : 0;
+}
+
+/* What the collectives of the rank leave exposed in one step. Pieces are disjoint and ascend, and so do the collectives that they are of. */
+static void job_times_add_exposed(const struct rank *r, const struct rank_step *s, struct job_times *out)
+{
+	uint32_t k = FIRST_WHERE(i, 0, r->n_pieces, r->piece[i].end > s->start_ns);
+	uint32_t of = FIRST_WHERE(i, 0, r->n_calls, r->call[i].piece + r->call[i].n_pieces > k);
+	for (; k < r->n_pieces && r->piece[k].start < s->end_ns; k++) {
+		while (r->call[of].piece + r->call[of].n_pieces <= k)
+			of++;
+		const struct rank_call *c = &r->call[of];
+		int64_t start = r->piece[k].start, end = r->piece[k].end, arrival = c->start_ns + c->wait_ns;
+		int64_t all = job_overlap(start, end, s->start_ns, s->end_ns);
+		int64_t wait = job_overlap(start, end < arrival ? end : arrival, s->start_ns, s->end_ns);
+		out->ns[JOB_WAIT] += c->wait_ns >= 0 ? wait : 0;
+		out->ns[c->wait_ns >= 0 ? JOB_TRANSFER : JOB_EXPOSED_UNKNOWN] += c->wait_ns >= 0 ? all - wait : all;
+	}
+}
+
+struct job_times job_times_of(const struct job *j, uint32_t rank, int64_t first, int64_t last)
+{
+	const struct rank *r = j->rank[rank];
+	struct job_times out = {0};
+	for (uint32_t i = 0; i < r->n_steps; i++) {
+		const struct rank_step *s = &r->step[i];
+		if (s->number < first || s->number > last)
+			continue;
+		out.steps++;
+		out.ns[JOB_COMPUTE] += s->busy.ns[BUSY_COMPUTE];
+		out.ns[JOB_COPY] += s->busy.ns[BUSY_EXPOSED_COPY];
+		out.ns[JOB_IDLE] += s->busy.ns[BUSY_IDLE];
+		out.ns[JOB_TOTAL] += s->busy.ns[BUSY_TOTAL];
+		job_times_add_exposed(r, s, &out);
+	}
+	return out;
 }
 
 int job_finish(struct job *j, enum job_align align, struct err *e)

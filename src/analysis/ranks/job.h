@@ -40,7 +40,6 @@ struct job_part {
 	uint32_t rank;           /* index into job->rank */
 	uint32_t call;           /* of that rank */
 	int64_t start_ns, end_ns; /* on the job's clock */
-	int64_t wait_ns;         /* -1 = unknown */
 };
 
 struct job_instance {
@@ -92,6 +91,16 @@ void job_free(struct job *j);
 void job_add(struct job *j, struct rank *r);
 /* Once all ranks are there: identifies them, matches, aligns, and measures. ERR_DATA: no rank. */
 int job_finish(struct job *j, enum job_align align, struct err *e);
+
+/* The time of a rank's GPU within steps, in parts that add up to `total`. Collectives that nothing hides are waiting, transfer, or of unknown kind where no
+ * wait is known. */
+enum job_time_kind { JOB_COMPUTE, JOB_TRANSFER, JOB_WAIT, JOB_EXPOSED_UNKNOWN, JOB_COPY, JOB_IDLE, JOB_TOTAL, JOB_TIME_KINDS };
+struct job_times {
+	int64_t ns[JOB_TIME_KINDS];
+	uint32_t steps;
+};
+/* Of the steps with numbers first..last of this rank. O(collectives + steps). */
+struct job_times job_times_of(const struct job *j, uint32_t rank, int64_t first, int64_t last);
 
 /* A time of a rank's own clock on the job's. */
 static inline int64_t job_time(const struct job *j, uint32_t rank, int64_t ns)

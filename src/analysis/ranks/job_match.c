@@ -84,7 +84,8 @@ static struct str job_match_key(struct job_match_work *w, const bool *alike, con
 		buf_clear(&w->text);
 		buf_printf(&w->text, "id " STR_FMT, STR_ARG(g->id));
 	} else if (g->n) {
-		bool named = !g->is_address && alike[intern_find(&w->lists, job_match_put_members(w, g))];
+		uint32_t list = intern_find(&w->lists, job_match_put_members(w, g));
+		bool named = !g->is_address && alike[list];
 		named ? buf_printf(&w->text, " " STR_FMT, STR_ARG(g->name)) : buf_printf(&w->text, "#%u", job_match_twins_before(r, g));
 	} else if (g->name.n && !g->is_address) {
 		buf_clear(&w->text);
@@ -188,7 +189,7 @@ static void job_match_add_instance(struct job_match_work *w, struct job_group *g
 	                         .seq = v[from].by_seq ? v[from].seq : RANK_UNKNOWN, .bytes = -1};
 	for (size_t i = from; i < to; i++) {
 		const struct rank_call *c = &j->rank[v[i].rank]->call[v[i].call];
-		x.part[i - from] = (struct job_part){.rank = v[i].rank, .call = v[i].call, .wait_ns = -1};
+		x.part[i - from] = (struct job_part){.rank = v[i].rank, .call = v[i].call};
 		x.bytes = c->bytes > x.bytes ? c->bytes : x.bytes;
 	}
 	MEM_PUSH(j->instance, j->n_instances, j->cap_instances, x);

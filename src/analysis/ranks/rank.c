@@ -159,6 +159,17 @@ static uint32_t rank_kernel_text(struct rank_work *w, uint32_t g)
 	return intern_str(&w->r->texts, args && args > s.p ? (struct str){s.p, (size_t)(args - s.p)} : s);
 }
 
+/* The innermost range around the launch that is not the collective's own. */
+static uint32_t rank_op_text(struct rank_work *w, uint32_t g)
+{
+	const struct profile *p = w->p;
+	uint32_t at = p->gpu_op.call[g];
+	for (; at != ROW_NONE; at = p->span.parent[at])
+		if ((p->span.kind[at] == SPAN_OP || p->span.kind[at] == SPAN_USER) && !name_is(p, p->span.name[at], NAME_COMM))
+			return intern_str(&w->r->texts, profile_str(p, p->span.name[at]));
+	return 0;
+}
+
 static uint32_t rank_stream(struct rank_work *w, uint32_t g)
 {
 	const uint32_t l = w->p->gpu_op.launch[g];
@@ -186,7 +197,9 @@ static void rank_read_calls(struct rank_work *w, const struct sort_item *order, 
 		c->end_ns = gpu_end(w->p, g) + r->epoch_ns;
 		c->kind = (uint8_t)rank_kind_of(w->p, g);
 		c->kernel = rank_kernel_text(w, g);
+		c->op = rank_op_text(w, g);
 		c->stream = rank_stream(w, g);
+		c->wait_ns = -1;
 		c->group = rank_groups_of(&w->groups, w->p, g, &c->seq);
 		rank_size_call(w, g, c);
 	}

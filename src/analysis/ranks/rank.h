@@ -23,10 +23,12 @@ struct rank_call {
 	int64_t seq;                 /* its number in its group; RANK_UNKNOWN */
 	int64_t bytes, wire_bytes;   /* op/comm.c; -1 = not recorded */
 	int64_t exposed_ns;          /* while the GPU did nothing else; a moment of several collectives belongs to the one that began first */
+	int64_t wait_ns;             /* from its start until the last rank came; -1 = not known. Set by the job */
 	uint32_t piece, n_pieces;    /* when that was: rank->piece[piece ...] */
 	uint32_t group;              /* of rank->group */
 	uint32_t stream;             /* by which collectives without a group are told apart: numbered from 0 by first use */
 	uint32_t kernel;             /* of rank->texts: the kernel's name up to its parameters */
+	uint32_t op;                 /* of rank->texts: the op or range that asked for it; 0 = not recorded */
 	uint8_t kind;                /* enum comm_kind */
 };
 
