@@ -42,14 +42,23 @@ struct job_report_work {
 	struct table *tables;     /* of the ranks that have one, in order */
 	int64_t *rank;            /* of each */
 	uint32_t n;
+	int64_t world;            /* ranks of the job, as the recordings say; 0 = they do not */
 	unsigned failed;
 	struct err first;         /* the first failure */
 };
 
-static int64_t job_report_rank_of(const struct profile *p, unsigned i)
+static int64_t job_report_rank_of(struct job_report_work *w, const struct profile *p, unsigned i)
 {
 	struct rank_place place = rank_place_of(p);
+	w->world = place.world > w->world ? place.world : w->world;
 	return place.is_rank ? place.rank : (int64_t)i;
+}
+
+/* "8 ranks", "6 of 8 ranks". */
+static struct str job_report_count(const struct job_report_work *w, uint32_t n)
+{
+	struct arena *a = &w->out->arena;
+	return w->world > n ? arena_printf(a, "%u of %lld ranks", n, (long long)w->world) : arena_printf(a, "%u rank%s", n, n == 1 ? "" : "s");
 }
 
 static void job_report_failed(struct job_report_work *w, unsigned i, const struct err *e)
@@ -65,22 +74,8 @@ static int job_report_add(struct job *j, struct profile *p, unsigned needs, stru
 {
 	if (analysis_run(p, needs | PASS_NEST | PASS_CORRELATE | PASS_STEPS, e) < 0)
 		return -1;
-	unsigned n = rank_count(p);
-	for (unsigned i = 0; i < n; i++)
-		job_add(j, rank_new(p, i));
+	job_add_profile(j, p);
 	return 0;
-}
-
-int job_report_of_profile(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
-{
-	struct job *j = job_new();
-	unsigned n = rank_count(p);
-	for (unsigned i = 0; i < n; i++)
-		job_add(j, rank_new(p, i));
-	int rc = job_finish(j, (enum job_align)args->align, e);
-	rc = rc < 0 ? rc : r->run_job(j, args, out, e);
-	job_free(j);
-	return rc;
 }
 
 static int job_report_together(struct job_report_work *w, struct err *e)
@@ -107,26 +102,28 @@ static bool job_report_is_measure(const struct column *c)
 	return c->type == CELL_F64 || (c->type == CELL_I64 && c->unit != UNIT_NONE && c->unit != UNIT_TIME_NS && !(c->flags & (COLUMN_GROUP | COLUMN_TREE)));
 }
 
-static bool job_report_same_cell(const struct table *a, size_t row, const struct table *b, size_t other, unsigned c)
+static bool job_report_same_number(const struct table *a, size_t row, const struct table *b, size_t other, unsigned c)
 {
 	if (table_is_null(a, row, c) || table_is_null(b, other, c))
 		return table_is_null(a, row, c) == table_is_null(b, other, c);
-	return a->data[c].col.type == CELL_STR ? str_eq(table_str(a, row, c), table_str(b, other, c)) : table_i64(a, row, c) == table_i64(b, other, c);
+	return table_i64(a, row, c) == table_i64(b, other, c);
 }
 
-/* Whether a column only says which rank it is: one value in each table, and not the same in all. */
+/* Whether a number only says which rank it is, as the ordinal of its GPU: one value in each table, and not the same in all. */
 static bool job_report_is_of_rank(const struct table *const *tables, uint32_t n, unsigned c)
 {
 	bool differs = false;
+	if (tables[0]->data[c].col.type != CELL_I64)
+		return false;
 	const struct table *first = NULL;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct table *t = tables[i];
 		if (!t->n_rows)
 			continue;
 		for (size_t r = 1; r < t->n_rows; r++)
-			if (!job_report_same_cell(t, 0, t, r, c))
+			if (!job_report_same_number(t, 0, t, r, c))
 				return false;
-		differs |= first && !job_report_same_cell(first, 0, t, 0, c);
+		differs |= first && !job_report_same_number(first, 0, t, 0, c);
 		first = first ? first : t;
 	}
 	return differs;
@@ -155,6 +152,7 @@ static void job_report_start_join(struct job_report_join *x, const struct table 
 static void job_report_put_key(const struct job_report_join *x, const struct table *t, size_t row, struct buf *key)
 {
 	buf_clear(key);
+	buf_cstr(key, "row\n"); /* no key is empty */
 	for (unsigned c = 0; c < x->n_columns; c++) {
 		if (!x->is_key[c])
 			continue;
@@ -250,9 +248,9 @@ static void job_report_put_join(const struct job_report_join *x, struct table *t
 		at[c] = table_column(t, &column);
 		if (c != x->lead)
 			continue;
-		added[1] = TABLE_COLUMN(t, .id = "rank_min_ns", .title = "Min rank", .help = "the least of a rank", .type = CELL_I64, .unit = UNIT_NS);
-		added[2] = TABLE_COLUMN(t, .id = "rank_max_ns", .title = "Max rank", .help = "the most of a rank", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
-		added[3] = TABLE_COLUMN(t, .id = "max_rank", .title = "Rank", .help = "the rank with the most", .type = CELL_I64, .flags = COLUMN_KEY);
+		added[1] = TABLE_COLUMN(t, .id = "rank_min_ns", .title = "Least", .help = "of the rank that has least", .type = CELL_I64, .unit = UNIT_NS);
+		added[2] = TABLE_COLUMN(t, .id = "rank_max_ns", .title = "Most", .help = "of the rank that has most", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
+		added[3] = TABLE_COLUMN(t, .id = "max_rank", .title = "of rank", .help = "the rank that has most", .type = CELL_I64, .flags = COLUMN_KEY);
 	}
 	added[0] = TABLE_COLUMN(t, .id = "ranks_with", .title = "Ranks", .help = "how many ranks have the row: other numbers are means over these", .type = CELL_I64,
 	                        .unit = UNIT_COUNT, .flags = COLUMN_MINOR);
@@ -278,6 +276,19 @@ static bool job_report_has_columns_of(const struct table *t, const struct table 
 	return same;
 }
 
+/* Why the report has no mean over ranks; NULL = it may have one. */
+static const char *job_report_no_mean(const struct report *r, const struct report_args *args)
+{
+	if (args->compat)
+		return "a predecessor's numbers are of one recording";
+	return report_is_per_event(r, args->group_by) ? "it has a row for each event" : NULL;
+}
+
+static int job_report_refuse_mean(const struct report *r, const char *why, struct err *e)
+{
+	return err_set(e, ERR_USAGE, "report %s: %s, and there is no mean over ranks: choose one with --rank=N, or --rank=all", r->name, why);
+}
+
 static int job_report_join_means(struct job_report_work *w, struct err *e)
 {
 	const struct table **tables = NEW_ARRAY(w->n, const struct table *);
@@ -294,14 +305,14 @@ static int job_report_join_means(struct job_report_work *w, struct err *e)
 	}
 	int rc = 0;
 	if (job_report_is_tree(tables[0])) {
-		rc = err_set(e, ERR_USAGE, "report %s: its rows are a tree, which has no mean over ranks: choose one with --rank=N, or --rank=all", w->r->name);
+		rc = job_report_refuse_mean(w->r, "its rows are a tree", e);
 	} else {
 		struct job_report_join x = {0};
 		job_report_start_join(&x, tables, n);
 		for (uint32_t i = 0; i < n; i++)
 			job_report_add_table(&x, tables[i], i, rank[i]);
 		job_report_put_join(&x, w->out);
-		table_note(w->out, "numbers are means over %u ranks; --rank=all shows each, --rank=N one with all its sections and notes", n);
+		table_note(w->out, "numbers are means over " STR_FMT "; --rank=all shows each, --rank=N one with all its sections and notes", STR_ARG(job_report_count(w, n)));
 		mem_free(x.column);
 		mem_free(x.is_key);
 		mem_free(x.is_left_out);
@@ -355,7 +366,7 @@ static void job_report_list_each(struct job_report_work *w)
 		}
 		mem_free(at);
 	}
-	table_note(out, "%u ranks, one below the other; --rank=N shows one with all its sections and notes", w->n);
+	table_note(out, STR_FMT ", one below the other; --rank=N shows one with all its sections and notes", STR_ARG(job_report_count(w, w->n)));
 }
 
 /* Strings of a table may be those of its profile, which is freed: the copy has its own. */
@@ -376,7 +387,7 @@ static int job_report_one_by_one(struct job_report_work *w, bool each, struct er
 		struct profile *p = w->in->open(w->in->context, i, &why);
 		if (p && report_run(w->r, p, w->args, &w->tables[w->n], &why) == 0) {
 			job_report_keep(&w->tables[w->n]);
-			w->rank[w->n++] = job_report_rank_of(p, i);
+			w->rank[w->n++] = job_report_rank_of(w, p, i);
 		} else {
 			job_report_failed(w, i, &why);
 		}
@@ -405,6 +416,9 @@ int job_report_run(const struct report *r, const struct job_inputs *in, bool eac
 		return -1;
 	chosen.variant = report_variant_of(r, args, NULL);
 	chosen.per = args->per == REPORT_PER_STEP_IF_RIGHT ? REPORT_PER_TOTAL : args->per;
+	const char *no_mean = r->run_job || each ? NULL : job_report_no_mean(r, &chosen);
+	if (no_mean)
+		return job_report_refuse_mean(r, no_mean, e);
 	struct job_report_work w = {.r = r, .in = in, .args = &chosen, .out = out};
 	table_init(out, r->name, r->title);
 	int rc = r->run_job ? job_report_together(&w, e) : job_report_one_by_one(&w, each, e);

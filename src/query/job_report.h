@@ -13,9 +13,6 @@ struct job_inputs {
 	void *context;
 };
 
-/* run() of a report with run_job, of the ranks of one profile. Needs PASS_NEST, PASS_CORRELATE and PASS_STEPS. */
-int job_report_of_profile(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e);
-
 /* A report of a job. With run_job: of all ranks together. Without, the report is asked of each rank, and the tables become one: with `each`, rows of all
  * ranks, told apart by a column in front; else a row for each key, with the mean of each number over the ranks that have the row, and of
  * the first duration also the least and the most and the rank that has it. A recording that cannot be read is named in a note. ERR_DATA where none can. */

@@ -216,13 +216,14 @@ static void collectives_put_notes(const struct collectives *x, uint64_t outside,
 		struct buf b = {0};
 		collectives_put_group(group, &b);
 		if (group->refusal)
-			table_warn(t, "%u collectives of group " STR_FMT ": wait and transfer are unknown, because %s", group->n, STR_ARG(buf_view(&b)), job_refusal_text(group->refusal));
+			table_warn(t, "%u collective%s of group " STR_FMT ": wait and transfer are unknown, because %s", group->n, group->n == 1 ? "" : "s", STR_ARG(buf_view(&b)), job_refusal_text(group->refusal));
 		for (uint32_t i = group->first; i < group->first + group->n && !group->refusal; i++)
 			apart += x->j->instance[i].n > 1 && comm_kind_ends_together((enum comm_kind)x->j->instance[i].kind) && !x->j->instance[i].accepted;
 		buf_release(&b);
 	}
 	if (apart)
-		table_warn(t, "%llu of %llu collectives do not end on all ranks at one moment: their wait and transfer are unknown", (unsigned long long)apart, (unsigned long long)all);
+		table_warn(t, "of %llu collectives, %llu did not end on all ranks at one moment: %s wait and transfer are unknown", (unsigned long long)all, (unsigned long long)apart,
+		           apart == 1 ? "its" : "their");
 	if (outside)
 		table_note(t, "%llu collectives outside the steps are left out: --steps=all has them", (unsigned long long)outside);
 }

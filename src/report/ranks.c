@@ -75,8 +75,10 @@ static void ranks_put_times(const struct job_times *times, struct table *t)
 	} parts[] = {{RANKS_STEP, JOB_TOTAL}, {RANKS_COMPUTE, JOB_COMPUTE}, {RANKS_TRANSFER, JOB_TRANSFER}, {RANKS_WAIT, JOB_WAIT},
 	             {RANKS_UNKNOWN, JOB_EXPOSED_UNKNOWN}, {RANKS_COPY, JOB_COPY}, {RANKS_IDLE, JOB_IDLE}};
 	table_set_i64(t, RANKS_STEPS, times->steps);
+	bool told = times->ns[JOB_TRANSFER] || times->ns[JOB_WAIT] || !times->ns[JOB_EXPOSED_UNKNOWN];
 	for (size_t i = 0; i < sizeof parts / sizeof *parts && times->steps; i++)
-		table_set_f64(t, parts[i].column, (double)times->ns[parts[i].kind] / times->steps);
+		if (told || (parts[i].kind != JOB_TRANSFER && parts[i].kind != JOB_WAIT))
+			table_set_f64(t, parts[i].column, (double)times->ns[parts[i].kind] / times->steps);
 }
 
 static void ranks_put_row(const struct job *j, uint32_t i, const struct job_times *times, const struct ranks_lateness *late, struct table *t)
@@ -103,7 +105,7 @@ static int ranks_run(const struct job *j, const struct report_args *args, struct
 	struct ranks_lateness *late = ranks_find_lateness(j);
 	int64_t unknown = 0;
 	uint32_t steps = 0;
-	section_start(&ranks_section, args, 0, out);
+	section_start(&ranks_section, args, WHEN_RECORDED, out);
 	for (uint32_t i = 0; i < j->n; i++) {
 		struct job_times times = job_times_of(j, i, first, last);
 		unknown += times.ns[JOB_EXPOSED_UNKNOWN];

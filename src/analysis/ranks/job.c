@@ -43,6 +43,13 @@ void job_add(struct job *j, struct rank *r)
 	MEM_PUSH(j->rank, j->n, j->cap_ranks, r);
 }
 
+void job_add_profile(struct job *j, const struct profile *p)
+{
+	unsigned n = rank_count(p);
+	for (unsigned i = 0; i < n; i++)
+		job_add(j, rank_new(p, i));
+}
+
 int64_t job_rank_number(const struct job *j, uint32_t rank)
 {
 	int64_t n = j->rank[rank]->number;

@@ -89,6 +89,8 @@ struct job *job_new(void);
 void job_free(struct job *j);
 /* Takes over the rank. */
 void job_add(struct job *j, struct rank *r);
+/* The ranks whose work a profile holds (rank_count). Needs PASS_NEST, PASS_CORRELATE and PASS_STEPS. */
+void job_add_profile(struct job *j, const struct profile *p);
 /* Once all ranks are there: identifies them, matches, aligns, and measures. ERR_DATA: no rank. */
 int job_finish(struct job *j, enum job_align align, struct err *e);
 
