@@ -70,11 +70,15 @@ static void job_report_failed(struct job_report_work *w, unsigned i, const struc
 
 /* ---- reports with run_job ---- */
 
-static int job_report_add(struct job *j, struct profile *p, unsigned needs, struct err *e)
+/* A report that does not choose the steps itself is of a part of the recording (report_run). */
+static int job_report_add(struct job_report_work *w, struct job *j, struct profile *p, struct err *e)
 {
-	if (analysis_run(p, needs | PASS_NEST | PASS_CORRELATE | PASS_STEPS, e) < 0)
+	unsigned needs = w->r->needs | w->args->variant->needs;
+	bool cut = w->args->has_steps && !((w->r->takes | w->args->variant->takes) & REPORT_STEPS);
+	const struct profile *of = p;
+	if (analysis_run(p, needs, e) < 0 || (cut && !(of = report_part(p, w->args, needs, e))))
 		return -1;
-	job_add_profile(j, p);
+	job_add_profile(j, of);
 	return 0;
 }
 
@@ -84,7 +88,7 @@ static int job_report_together(struct job_report_work *w, struct err *e)
 	for (unsigned i = 0; i < w->in->n; i++) {
 		struct err why;
 		struct profile *p = w->in->open(w->in->context, i, &why);
-		if (!p || job_report_add(j, p, w->r->needs, &why) < 0)
+		if (!p || job_report_add(w, j, p, &why) < 0)
 			job_report_failed(w, i, &why);
 		profile_free(p);
 	}

@@ -1,7 +1,8 @@
 """Small jobs with a planted truth: Kineto files of ranks whose clocks, process groups and lateness are chosen.
 
 A job is a grid of `dp` replicas of `tp` ranks. In each step every rank computes, reduces within its tensor-parallel group, computes again, and reduces within
-its data-parallel group. `late(rank, step, part)` ns are added to the computation before a collective; a collective begins on a rank when the rank comes, and ends on all
+its data-parallel group. `late(rank, step, part)` ns are added before a collective, in the way that `how` says: by a "slower" kernel, by one kernel "more", or by a "host" or a "data" loader
+that gives the GPU nothing to do; a collective begins on a rank when the rank comes, and ends on all
 ranks of the group `transfer` ns after the last one has come."""
 import gzip
 import json
@@ -11,12 +12,13 @@ US = 1000
 
 
 class Job:
-    def __init__(self, tp=2, dp=2, steps=4, compute=3_000_000, transfer=400_000, late=lambda rank, step, part: 0, seq=True, names=None, ranks_listed=True):
+    def __init__(self, tp=2, dp=2, steps=4, compute=3_000_000, transfer=400_000, late=lambda rank, step, part: 0, how="slower", seq=True, names=None, ranks_listed=True):
         self.tp, self.dp, self.n = tp, dp, tp * dp
-        self.steps, self.compute, self.transfer, self.late = steps, compute, transfer, late
+        self.steps, self.compute, self.transfer, self.late, self.how = steps, compute, transfer, late, how
         self.seq, self.names, self.ranks_listed = seq, names or (lambda rank, kind: kind), ranks_listed
         self.events = {r: [] for r in range(self.n)}  # (kind, group, start, end, seq) or ("compute", None, start, end, None), true times
         self.marks = {r: [] for r in range(self.n)}
+        self.idle = {r: [] for r in range(self.n)}
         self.play()
 
     def groups(self, part):
@@ -30,7 +32,14 @@ class Job:
             begin = dict(free)
             for part in (0, 1):
                 for r in range(self.n):
-                    length = self.compute + self.late(r, step, part)
+                    late = self.late(r, step, part)
+                    if late and self.how in ("host", "data"):
+                        self.idle[r].append((free[r], free[r] + late))
+                        free[r] += late
+                    if late and self.how == "more":
+                        self.events[r].append(("compute", None, free[r], free[r] + late, None))
+                        free[r] += late
+                    length = self.compute + (late if self.how == "slower" else 0)
                     self.events[r].append(("compute", None, free[r], free[r] + length, None))
                     free[r] += length
                 for group in self.groups(part):
@@ -55,6 +64,9 @@ class Job:
         events = []
         for i, (step, begin, end) in enumerate(self.marks[rank]):
             events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": clock(begin), "dur": (end - begin) / US, "args": {"External id": 9000 + i}})
+        for i, (start, end) in enumerate(self.idle[rank] if self.how == "data" else []):
+            events.append({"ph": "X", "cat": "user_annotation", "name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "pid": 1, "tid": 1, "ts": clock(start + 1000),
+                           "dur": (end - start - 2000) / US, "args": {"External id": 8000 + i}})
         for i, (kind, group, start, end, seq) in enumerate(self.events[rank]):
             call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": clock(start - 500), "dur": 0.4, "args": {"correlation": i + 1, "External id": i + 1}}
             kernel = {"ph": "X", "cat": "kernel", "pid": 0, "tid": 7, "ts": clock(start), "dur": (end - start) / US, "name": "gemm_kernel",

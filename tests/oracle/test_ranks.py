@@ -60,6 +60,17 @@ class Real(Job):
             self.assertEqual(round(row["exposed_wait_ns"] / 1000), int(want["total_wait_time_us"]), want["rank"])
             self.assertEqual(round((row["exposed_wait_ns"] + row["exposed_transfer_ns"]) / 1000), int(want["total_nccl_dur_us"]), want["rank"])
 
+    def test_overlap_against_hta(self):
+        with open(data("expected", "megatron_a100_tp8", "hta_megatron_a100_tp8.json"), encoding="utf-8") as f:
+            want = {r["rank"]: r["comp_comm_overlap_pctg"] for r in json.load(f)["overlap"]}
+        rows = steps_report("overlap", data(*TP8)).by("rank")
+        self.assertEqual({r: row["overlap_pct"] for r, row in rows.items()}, want)
+        for path in (data("multirank", "hta_trace_filter"), data("more", "nsys", "2026.3_ddp_2gpu_nccl", "ddp_overlapped.sqlite")):
+            for row in steps_report("overlap", path).rows:
+                self.assertAlmostEqual(sum(row[c] for c in ("compute_only_ns", "overlap_ns", "communication_only_ns", "other_ns")), row["step_ns"], delta=1)
+                self.assertAlmostEqual(row["overlap_ns"] / (row["overlap_ns"] + row["communication_only_ns"]) * 100, row["overlap_pct"], delta=1e-6)
+                self.assertGreater(row["overlap_ns"], 0)
+
     def test_parts_of_a_step_add_up(self):
         for path in (data(*TP8), data("multirank", "hta_trace_filter"), data("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_after.sqlite")):
             for row in steps_report("ranks", path).rows:
@@ -202,6 +213,59 @@ class Planted(Job):
         self.assertEqual([r["instances"] for r in steps_report("collectives", self.tmp, "--steps=3", "--group-by=group").rows if r["ranks"] == 2], [1])
         code, _, err = oracle.run("report", "ranks", self.tmp, "--steps=77")
         self.assertEqual((code, err.count(b"\n")), (1, 1), err)
+
+
+class Stragglers(Job):
+    """Planted lateness: which rank, how long the others waited for it, and why."""
+    CAUSES = {"slower": ("slower device", "slower_ns"), "more": ("more work", "more_work_ns"), "host": ("host", "host_ns"), "data": ("data loader", "data_loader_ns")}
+
+    def stragglers(self, job, clocks=None):
+        folder = tempfile.mkdtemp(dir=self.tmp)
+        job.write(folder, clocks)
+        return steps_report("stragglers", folder)
+
+    def test_causes(self):
+        for how, (cause, column) in self.CAUSES.items():
+            job = jobs.Job(tp=4, dp=2, steps=6, late=lambda r, s, p: 2_000_000 if r == 3 and p == 0 and s else 0, how=how)
+            table = self.stragglers(job, {r: (r * 11_000_000, 0.0) for r in range(8)})
+            worst = table.rows[0]
+            self.assertEqual((worst["rank"], worst["cause"]), (3, cause), how)
+            waited = sum(job.waits(r) for r in range(8))
+            self.assertAlmostEqual(worst["waited_for_ns"] / waited, 1, delta=0.01, msg=how)
+            self.assertAlmostEqual(worst[column] / waited, 1, delta=0.01, msg=how)
+            self.assertEqual(worst["pattern"], "always")
+
+    def test_blame_is_passed_on(self):
+        """Rank 1 keeps its tensor-parallel peers, and these keep the other replica: all of the waiting is because of rank 1."""
+        job = jobs.Job(tp=4, dp=2, steps=6, late=lambda r, s, p: 2_000_000 if r == 1 and p == 0 and s else 0)
+        table = self.stragglers(job).by("rank")
+        waited = sum(job.waits(r) for r in range(8))
+        self.assertAlmostEqual(table[1]["waited_for_ns"] / waited, 1, delta=0.01)
+        self.assertGreater(sum(table[r]["passed_on_ns"] for r in (0, 2, 3)), 0)
+
+    def test_sum(self):
+        """What each cause has adds up to all waiting, whoever is late."""
+        job = jobs.Job(tp=3, dp=3, steps=5, late=lambda r, s, p: (r * 7919 + s * 104729 + p * 31) % 200_000)
+        table = self.stragglers(job)
+        for row in table.rows:
+            self.assertEqual(sum(row[c] for c in ("slower_ns", "more_work_ns", "copies_ns", "data_loader_ns", "gc_ns", "host_ns", "unknown_ns")), row["waited_for_ns"])
+        self.assertAlmostEqual(sum(r["waited_for_ns"] for r in table.rows) / sum(job.waits(r) for r in range(9)), 1, delta=0.001)
+
+    def test_in_turns(self):
+        job = jobs.Job(tp=4, dp=1, steps=8, late=lambda r, s, p: 1_000_000 if s % 4 == r and p == 0 else 0)
+        self.assertEqual({r["pattern"] for r in self.stragglers(job).rows}, {"at times"})
+
+    def test_real_ranks(self):
+        """Ranks 0 and 6 of the eight: their GPUs are idle for 0.2 s while the others wait."""
+        table = steps_report("stragglers", data(*TP8))
+        self.assertEqual([(r["rank"], r["cause"]) for r in table.rows[:2]], [(0, "host"), (6, "host")])
+        self.assertEqual(sum(r["waited_for_ns"] for r in table.rows), sum(int(r["total_wait_time_us"]) for r in tracelens("tracelens_megatron_a100_tp8_straggler_summary.csv")) * 1000)
+
+    def test_unknown(self):
+        for path in (data("multirank", "hta_trace_filter"), data(*TP8, "megatron_kineto_3.json.gz")):
+            code, _, err = oracle.run("report", "stragglers", path)
+            self.assertEqual((code, err.count(b"\n")), (1, 1), err)
+            self.assertIn(b"who waited for whom is not known", err)
 
 
 class Joined(Job):

@@ -212,6 +212,7 @@ struct job_times job_times_of(const struct job *j, uint32_t rank, int64_t first,
 		out.ns[JOB_COPY] += s->busy.ns[BUSY_EXPOSED_COPY];
 		out.ns[JOB_IDLE] += s->busy.ns[BUSY_IDLE];
 		out.ns[JOB_TOTAL] += s->busy.ns[BUSY_TOTAL];
+		out.ns[JOB_TALK] += s->busy.ns[BUSY_COMM];
 		job_times_add_exposed(r, s, &out);
 	}
 	return out;

@@ -96,7 +96,9 @@ int job_finish(struct job *j, enum job_align align, struct err *e);
 
 /* The time of a rank's GPU within steps, in parts that add up to `total`. Collectives that nothing hides are waiting, transfer, or of unknown kind where no
  * wait is known. */
-enum job_time_kind { JOB_COMPUTE, JOB_TRANSFER, JOB_WAIT, JOB_EXPOSED_UNKNOWN, JOB_COPY, JOB_IDLE, JOB_TOTAL, JOB_TIME_KINDS };
+enum job_time_kind { JOB_COMPUTE, JOB_TRANSFER, JOB_WAIT, JOB_EXPOSED_UNKNOWN, JOB_COPY, JOB_IDLE, JOB_TOTAL,
+	JOB_TALK, /* all collectives, beside computation or not: no part of the sum */
+	JOB_TIME_KINDS };
 struct job_times {
 	int64_t ns[JOB_TIME_KINDS];
 	uint32_t steps;

@@ -7,6 +7,7 @@
 #include "analysis/ranks/rank_place.h"
 #include "analysis/steps/steps.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 /* A record of the input around the launch has what the kernel lacks: so deep at most, as no framework nests deeper there. */
@@ -21,6 +22,9 @@ struct rank_work {
 	struct rank_groups groups;
 	struct intern streams;
 	struct intervals computing, talking, copying;
+	struct intervals loading, collecting;
+	int64_t *kernel_start;     /* of all kernels but collectives, ascending */
+	size_t n_kernels;
 };
 
 static bool rank_has_gpu_op(const struct rank_work *w, uint32_t g)
@@ -117,17 +121,21 @@ static struct sort_item *rank_sort_out(struct rank_work *w, uint32_t *n)
 	const struct gpu_ops *g = &w->p->gpu_op;
 	struct sort_item *v = NEW_ARRAY_RAW(g->rows.n, struct sort_item);
 	*n = 0;
+	w->kernel_start = NEW_ARRAY_RAW(g->rows.n, int64_t);
 	for (uint32_t i = 0; i < g->rows.n; i++) {
 		if (!rank_has_gpu_op(w, i))
 			continue;
 		bool call = rank_is_call(w->p, i);
 		intervals_add(call ? &w->talking : g->kind[i] == GPU_MEMCPY ? &w->copying : &w->computing, g->start_ns[i], gpu_end(w->p, i));
+		if (!call && g->kind[i] == GPU_KERNEL)
+			w->kernel_start[w->n_kernels++] = g->start_ns[i];
 		if (call)
 			v[(*n)++] = (struct sort_item){sort_key_i64(g->start_ns[i]), i, 0};
 	}
 	intervals_normalise(&w->computing);
 	intervals_normalise(&w->talking);
 	intervals_normalise(&w->copying);
+	sort_i64(w->kernel_start, w->n_kernels);
 	sort_items(v, *n);
 	return v;
 }
@@ -203,6 +211,49 @@ static void rank_read_calls(struct rank_work *w, const struct sort_item *order, 
 		c->group = rank_groups_of(&w->groups, w->p, g, &c->seq);
 		rank_size_call(w, g, c);
 	}
+}
+
+static void rank_find_host_work(struct rank_work *w)
+{
+	const struct profile *p = w->p;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		enum host_kind kind = name_host_kind(p, p->span.name[i]);
+		if (kind == HOST_DATA || kind == HOST_GC)
+			intervals_add(kind == HOST_DATA ? &w->loading : &w->collecting, p->span.start_ns[i], span_end(p, i));
+	}
+	intervals_normalise(&w->loading);
+	intervals_normalise(&w->collecting);
+}
+
+/* What was done from `from`, up to which *past says it, until `to`; backwards where `to` is earlier. */
+static struct rank_past rank_past_until(const struct rank_work *w, const struct rank_past *past, int64_t from, int64_t to)
+{
+	struct rank_past out = *past;
+	const int64_t lo = from < to ? from : to, hi = from < to ? to : from, sign = from < to ? 1 : -1;
+	out.compute_ns += sign * intervals_length_within(&w->computing, lo, hi);
+	out.copy_ns += sign * intervals_length_within(&w->copying, lo, hi);
+	out.talk_ns += sign * intervals_length_within(&w->talking, lo, hi);
+	out.loading_ns += sign * intervals_length_within(&w->loading, lo, hi);
+	out.collecting_ns += sign * intervals_length_within(&w->collecting, lo, hi);
+	out.kernels = FIRST_WHERE(i, 0, w->n_kernels, w->kernel_start[i] >= to);
+	return out;
+}
+
+static void rank_read_pasts(struct rank_work *w)
+{
+	struct rank *r = w->r;
+	struct rank_past past = {0};
+	int64_t at = r->n_calls ? r->call[0].start_ns - r->epoch_ns : 0;
+	rank_find_host_work(w);
+	for (uint32_t i = 0; i < r->n_calls; i++) {
+		struct rank_call *c = &r->call[i];
+		int64_t start = c->start_ns - r->epoch_ns;
+		past = c->before = rank_past_until(w, &past, at, start);
+		c->after = rank_past_until(w, &past, start, c->end_ns - r->epoch_ns);
+		at = start;
+	}
+	intervals_release(&w->loading);
+	intervals_release(&w->collecting);
 }
 
 /* Gives each moment in which collectives alone ran to the one of them that began first. */
@@ -283,6 +334,8 @@ struct rank *rank_new(const struct profile *p, unsigned i)
 	rank_read_calls(&w, order, n);
 	/* Copies do not wait for a collective: a moment of both is the collective's (analysis/time/busy.h). */
 	rank_share_exposed(r, &alone);
+	rank_read_pasts(&w);
+	mem_free(w.kernel_start);
 	mem_free(order);
 	intervals_release(&alone);
 	intervals_release(&w.computing);

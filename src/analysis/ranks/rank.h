@@ -17,6 +17,13 @@ struct rank_group {
 	uint32_t n;                  /* 0 = not recorded, or not all of them */
 };
 
+/* What the rank had done up to a moment: the difference of two says what it did between them. */
+struct rank_past {
+	int64_t compute_ns, copy_ns, talk_ns; /* of the GPU: each a union; talk = collectives */
+	int64_t loading_ns, collecting_ns;    /* of the host: in a data loader, in garbage collection */
+	uint64_t kernels;                     /* without collectives: begun */
+};
+
 /* A collective as this rank ran it. Times are absolute where the recording tells its epoch, on the rank's own clock. */
 struct rank_call {
 	int64_t start_ns, end_ns;    /* of its kernel */
@@ -24,6 +31,7 @@ struct rank_call {
 	int64_t bytes, wire_bytes;   /* op/comm.c; -1 = not recorded */
 	int64_t exposed_ns;          /* while the GPU did nothing else; a moment of several collectives belongs to the one that began first */
 	int64_t wait_ns;             /* from its start until the last rank came; -1 = not known. Set by the job */
+	struct rank_past before, after; /* up to its start, and up to its end */
 	uint32_t piece, n_pieces;    /* when that was: rank->piece[piece ...] */
 	uint32_t group;              /* of rank->group */
 	uint32_t stream;             /* by which collectives without a group are told apart: numbered from 0 by first use */
