@@ -23,6 +23,13 @@ bool sort_is_sorted(const struct sort_item *v, uint32_t n);
 /* Numbers alone, ascending. */
 void sort_i64(int64_t *v, size_t n);
 
+/* The median of n >= 1 numbers, the middle between the two middle ones where n is even. Sorts v. */
+static inline int64_t sort_median_i64(int64_t *v, size_t n)
+{
+	sort_i64(v, n);
+	return n % 2 ? v[n / 2] : v[n / 2 - 1] + (v[n / 2] - v[n / 2 - 1]) / 2;
+}
+
 /* An int64 as a uint64 that compares the same way. */
 static inline uint64_t sort_key_i64(int64_t v) { return (uint64_t)v ^ (1ull << 63); }
 

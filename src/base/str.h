@@ -66,6 +66,16 @@ static inline bool str_skip(struct str *s, struct str prefix)
 	return is;
 }
 
+/* Without the blanks at both ends. */
+static inline struct str str_trim(struct str s)
+{
+	while (s.n && s.p[0] == ' ')
+		s = (struct str){s.p + 1, s.n - 1};
+	while (s.n && s.p[s.n - 1] == ' ')
+		s.n--;
+	return s;
+}
+
 /* First occurrence of `needle` in `s`, or -1. An empty needle is found at 0. */
 ptrdiff_t str_find(struct str s, struct str needle);
 static inline bool str_has(struct str s, struct str needle) { return str_find(s, needle) >= 0; }

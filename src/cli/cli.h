@@ -77,7 +77,7 @@ struct trace_options {
 	struct input_options input;
 	const char *run, *worker, *span;
 	const char *gpu;      /* --gpu=NAME */
-	bool has_rank;
+	bool has_rank, every_rank; /* every_rank: --rank=all */
 	int64_t rank;
 	struct report_args report;
 	bool by_path;         /* the command has none of these options: where there are several traces it wants the path of one */
@@ -114,12 +114,18 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 /* The table of these traces, by which a user chooses one; `note` stands under it (NULL = nothing). Returns the exit status. */
 int cli_list_traces(const struct trace_list *l, const char *note, const struct output_options *o, const char *input_name);
 
+/* Whether the traces are the ranks of one job: several, each of another rank of one run, as their contents say. Sorts them by rank. */
+bool cli_is_job(struct trace_list *l);
+
 /* Opens the one profile that the paths and options select; prints losses and repairs on stderr as one line each. NULL
  * after printing the error; *status gets the exit status. */
 struct profile *cli_open_one(const struct cli_args *paths, const struct trace_options *o, int *status);
 struct profile *cli_open(const char *path, const struct trace_options *o, int *status);
 /* The same for a file that is known to be the one. */
 struct profile *cli_read(const char *path, const struct trace_options *o, int *status);
+
+/* The same for one of several: NULL and *e, and nothing is printed of the failure. */
+struct profile *cli_try_read(const char *path, const struct trace_options *o, struct err *e);
 
 /* Values of options, "--memory" and the like, which end the process with EXIT_USAGE: "8", "8G", "500M" in bytes; "2", "0.5" seconds in ns. */
 uint64_t cli_size(const char *option, struct str arg);

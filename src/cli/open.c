@@ -2,10 +2,12 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "cli/progress.h"
 #include "gpu/gpu_state.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* What tells traces apart. The text is the list's, or goes into its arena. */
 static struct str run_of(struct trace_list *l, unsigned i)
@@ -119,6 +121,39 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 	return -1;
 }
 
+/* A trace and its rank. */
+struct cli_open_rank {
+	struct trace_file file;
+	int64_t rank;
+};
+
+static int cli_open_by_rank(const void *a, const void *b)
+{
+	const struct cli_open_rank *x = a, *y = b;
+	return COMPARE(x->rank, y->rank);
+}
+
+bool cli_is_job(struct trace_list *l)
+{
+	struct cli_open_rank *v = NEW_ARRAY(l->n, struct cli_open_rank);
+	bool is = l->n > 1, differs = false;
+	for (unsigned i = 0; i < l->n && is; i++) {
+		v[i].file = l->v[i];
+		is = discover_rank(&l->v[i], &v[i].rank) && str_eq(l->v[i].run, l->v[0].run);
+	}
+	if (is)
+		qsort(v, l->n, sizeof *v, cli_open_by_rank);
+	for (unsigned i = 1; i < l->n && is; i++) {
+		bool again = v[i].rank == v[i - 1].rank;
+		differs |= !again;
+		is = !again || str_eq(v[i].file.span, v[i - 1].file.span); /* spans of one rank follow each other */
+	}
+	for (unsigned i = 0; i < l->n && is && differs; i++)
+		l->v[i] = v[i].file;
+	mem_free(v);
+	return is && differs;
+}
+
 /* Those of an .opscope file were printed when it was made; `opscope info` still has them. */
 static void print_diagnostics(const struct profile *p, const char *path)
 {
@@ -135,25 +170,31 @@ static void print_diagnostics(const struct profile *p, const char *path)
 	}
 }
 
-struct profile *cli_read(const char *path, const struct trace_options *o, int *status)
+struct profile *cli_try_read(const char *path, const struct trace_options *o, struct err *e)
 {
-	struct err e;
 	struct progress bar;
 	struct input_options input = o->input;
 	progress_start(&bar, path);
 	input.progress = progress_update;
 	input.progress_context = &bar;
-	struct profile *p = input_open(path, &input, &e);
+	struct profile *p = input_open(path, &input, e);
 	progress_stop(&bar);
 	if (p)
 		p->user_rules = o->user_rules;
-	if (p && o->gpu && gpu_state(p, str_from(o->gpu), &e) < 0) {
+	if (p && o->gpu && gpu_state(p, str_from(o->gpu), e) < 0) {
 		profile_free(p);
 		p = NULL;
 	}
 	if (p)
 		print_diagnostics(p, path);
-	else
+	return p;
+}
+
+struct profile *cli_read(const char *path, const struct trace_options *o, int *status)
+{
+	struct err e;
+	struct profile *p = cli_try_read(path, o, &e);
+	if (!p)
 		*status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 	return p;
 }

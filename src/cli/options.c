@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "analysis/ranks/job.h"
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -107,7 +108,7 @@ static void check_suffix(const struct output_options *o)
 }
 
 enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_MAX_WIDTH, KEY_TITLE, KEY_TIME_UNIT, KEY_FORMAT, KEY_NAMES, KEY_NOTES,
-       KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_STEPS, KEY_KEY_OP, KEY_DEVICE, KEY_RULES, KEY_GPU,
+       KEY_INPUT_FORMAT, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_ALIGN, KEY_STEPS, KEY_KEY_OP, KEY_DEVICE, KEY_RULES, KEY_GPU,
        KEY_KERNEL_RULES, KEY_AGGREGATION };
 
 static const struct argp_option output_list[] = {
@@ -127,6 +128,15 @@ static const struct argp_option output_list[] = {
 	{"width", KEY_WIDTH, "N", 0, "width of text output (default: the terminal's, else unlimited)", 0},
 	{0},
 };
+
+static enum job_align parse_align(const char *text)
+{
+	static const char *const words[] = {[JOB_ALIGN_AUTO] = "auto", [JOB_ALIGN_ENDS] = "ends", [JOB_ALIGN_NONE] = "none"};
+	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(text, words[i]) == 0)
+			return (enum job_align)i;
+	cli_usage("--align=%s: auto, ends or none was expected", text);
+}
 
 static enum table_names parse_names(const char *text)
 {
@@ -202,7 +212,8 @@ static const struct argp_option trace_list_options[] = {
 	{"run", KEY_RUN, "NAME", 0, "of a directory: this run", 0},
 	{"worker", KEY_WORKER, "NAME", 0, "this worker", 0},
 	{"span", KEY_SPAN, "N", 0, "this span of the worker: 1, 2, ... or default", 0},
-	{"rank", KEY_RANK, "N", 0, "this rank of a distributed job", 0},
+	{"rank", KEY_RANK, "N", 0, "this rank of a distributed job; all: each rank's rows, one below the other", 0},
+	{"align", KEY_ALIGN, "HOW", 0, "clocks of the ranks of a job: ends (of collectives), none (as recorded), auto (as recorded where ends coincide so; the default)", 0},
 	{"steps", KEY_STEPS, "A..B", 0, "only steps A to B; all: also what lies outside the steps, which most reports leave out; outside: only that", 0},
 	{"key-op", KEY_KEY_OP, "NAME", 0, "what each step calls once: a range, op, op id or kernel (default: found, as info says)", 0},
 	{"aggregation", KEY_AGGREGATION, "N", 0, "key op and steps of aggregation N of the file (opscope report aggregations)", 0},
@@ -277,9 +288,13 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 	case KEY_SPAN:
 		o->span = arg;
 		return 0;
+	case KEY_ALIGN:
+		o->report.align = parse_align(arg);
+		return 0;
 	case KEY_RANK:
-		o->has_rank = true;
-		o->rank = parse_number("rank", arg);
+		o->every_rank = strcmp(arg, "all") == 0;
+		o->has_rank = !o->every_rank;
+		o->rank = o->every_rank ? 0 : parse_number("rank", arg);
 		return 0;
 	case KEY_STEPS:
 		parse_steps(&o->report, arg);

@@ -7,39 +7,8 @@
  *   gather, scatter S = the whole               wire = S (n - 1) / n
  *   broadcast, reduce, send, recv               wire = S
  * `bytes` is what a rank reads of its input and writes of its result; FLOPs are the additions that fall to one rank. */
+#include "op/comm_kind.h"
 #include "op/cost_call.h"
-
-enum comm_kind { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, SCATTER, BROADCAST, REDUCE, SEND, RECV, BARRIER, KINDS };
-
-/* The first word that the name has decides; '_' and case aside. */
-static const struct word {
-	const char *word;
-	enum comm_kind kind;
-} words[] = {
-	{"reducescatter", REDUCE_SCATTER}, {"allreduce", ALL_REDUCE}, {"allgather", ALL_GATHER}, {"alltoall", ALL_TO_ALL},
-	{"barrier", BARRIER}, {"broadcast", BROADCAST}, {"gather", GATHER}, {"scatter", SCATTER}, {"reduce", REDUCE},
-	{"send", SEND}, {"recv", RECV},
-};
-
-static const char *const kind_name[KINDS] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter",
-                                             "broadcast", "reduce", "send", "recv", "barrier"};
-
-static bool find_kind(struct str name, enum comm_kind *kind)
-{
-	char plain[128];
-	size_t n = 0;
-	for (size_t i = 0; i < name.n && n < sizeof plain; i++) {
-		char x = name.p[i];
-		if (x != '_')
-			plain[n++] = x >= 'A' && x <= 'Z' ? (char)(x + 32) : x;
-	}
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (str_has((struct str){plain, n}, str_from(words[i].word))) {
-			*kind = words[i].kind;
-			return true;
-		}
-	return false;
-}
 
 struct message {
 	int64_t in, out, ranks;   /* elements; COST_UNKNOWN */
@@ -64,20 +33,20 @@ static void read_message(const struct cost_call *c, enum comm_kind kind, struct 
 	m->type = f->comm_dtype.n ? dtype_find(f->comm_dtype) : op_arg(&c->args, 0)->dtype;
 	m->in = stated ? f->in_elements : elements(c, 0);
 	m->out = stated ? f->out_elements : COST_UNKNOWN;
-	bool pair = kind == ALL_GATHER || kind == REDUCE_SCATTER || kind == ALL_TO_ALL;
+	bool pair = kind == COMM_ALL_GATHER || kind == COMM_REDUCE_SCATTER || kind == COMM_ALL_TO_ALL;
 	if (!stated && pair && str_starts(c->name, STR("c10d::"))) {
 		m->out = elements(c, 0);
 		m->in = elements(c, 1);
-		if (m->ranks < 0 && m->in > 0 && m->out > 0 && kind != ALL_TO_ALL)
-			m->ranks = kind == ALL_GATHER ? m->out / m->in : m->in / m->out;
+		if (m->ranks < 0 && m->in > 0 && m->out > 0 && kind != COMM_ALL_TO_ALL)
+			m->ranks = kind == COMM_ALL_GATHER ? m->out / m->in : m->in / m->out;
 	}
-	if (kind == ALL_REDUCE || kind == BROADCAST || kind == ALL_TO_ALL || kind == REDUCE || kind == SEND || kind == RECV) {
+	if (kind == COMM_ALL_REDUCE || kind == COMM_BROADCAST || kind == COMM_ALL_TO_ALL || kind == COMM_REDUCE || kind == COMM_SEND || kind == COMM_RECV) {
 		m->in = m->in > 0 ? m->in : m->out;
 		m->out = m->out > 0 ? m->out : m->in;
 	}
-	if (kind == ALL_GATHER && m->out < 0)
+	if (kind == COMM_ALL_GATHER && m->out < 0)
 		m->out = cost_mul(m->in, m->ranks);
-	if (kind == REDUCE_SCATTER && m->out < 0 && m->ranks > 0 && m->in >= 0)
+	if (kind == COMM_REDUCE_SCATTER && m->out < 0 && m->ranks > 0 && m->in >= 0)
 		m->out = m->in / m->ranks;
 }
 
@@ -85,10 +54,10 @@ static void read_message(const struct cost_call *c, enum comm_kind kind, struct 
 static int64_t comm_size_of(enum comm_kind kind, const struct message *m)
 {
 	switch (kind) {
-	case ALL_GATHER:
-	case GATHER:
+	case COMM_ALL_GATHER:
+	case COMM_GATHER:
 		return m->out > 0 ? m->out : cost_mul(m->in, m->ranks);
-	case SCATTER:
+	case COMM_SCATTER:
 		return cost_mul(m->out, m->ranks);
 	default:
 		return m->in;
@@ -97,40 +66,41 @@ static int64_t comm_size_of(enum comm_kind kind, const struct message *m)
 
 static int64_t wire_of(enum comm_kind kind, int64_t bytes, int64_t ranks)
 {
-	if (kind == BROADCAST || kind == REDUCE || kind == SEND || kind == RECV)
+	if (kind == COMM_BROADCAST || kind == COMM_REDUCE || kind == COMM_SEND || kind == COMM_RECV)
 		return bytes;
 	if (ranks < 1)
 		return COST_UNKNOWN;
-	int64_t x = cost_mul(cost_mul(bytes, kind == ALL_REDUCE ? 2 : 1), ranks - 1);
+	int64_t x = cost_mul(cost_mul(bytes, kind == COMM_ALL_REDUCE ? 2 : 1), ranks - 1);
 	return x < 0 ? COST_UNKNOWN : x / ranks;
 }
 
 void cost_comm(struct cost_call *c)
 {
 	struct message m;
-	enum comm_kind kind;
 	struct cost *o = c->out;
 	o->tc_eligible = TRI_NO;
-	struct str name = c->facts->collective.n ? c->facts->collective : c->name;
-	if (!find_kind(name, &kind)) {
+	enum comm_kind kind = comm_kind_of(c->facts->collective.n ? c->facts->collective : c->name);
+	kind = kind == COMM_SEND_RECV ? COMM_SEND : kind;
+	if (kind == COMM_UNKNOWN) {
 		cost_unknown(c, "which collective it is was not recorded");
 		return;
 	}
 	read_message(c, kind, &m);
 	o->dtype = m.type;
-	o->params = m.ranks > 0 ? arena_printf(c->arena, "%s,elements=%lld,ranks=%lld,%s", kind_name[kind], (long long)comm_size_of(kind, &m),
+	o->params = m.ranks > 0 ? arena_printf(c->arena, "%s,elements=%lld,ranks=%lld,%s", comm_kind_name(kind), (long long)comm_size_of(kind, &m),
 	                                       (long long)m.ranks, dtype_short(m.type))
-	                        : arena_printf(c->arena, "%s,elements=%lld,%s", kind_name[kind], (long long)comm_size_of(kind, &m),
+	                        : arena_printf(c->arena, "%s,elements=%lld,%s", comm_kind_name(kind), (long long)comm_size_of(kind, &m),
 	                                       dtype_short(m.type));
-	bool adds = kind == ALL_REDUCE || kind == REDUCE_SCATTER || kind == REDUCE;
+	bool adds = kind == COMM_ALL_REDUCE || kind == COMM_REDUCE_SCATTER || kind == COMM_REDUCE;
 	if (adds && (m.ranks < 1 || m.in < 0)) {
 		cost_unknown(c, m.in < 0 ? "the size of the message was not recorded" : "the number of ranks was not recorded");
 	} else {
 		int64_t all = adds ? cost_mul(m.in, m.ranks - 1) : 0;
-		cost_set_flops(c, all < 0 ? all : adds && kind != REDUCE ? all / m.ranks : all);
+		cost_set_flops(c, all < 0 ? all : adds && kind != COMM_REDUCE ? all / m.ranks : all);
 	}
 	int64_t s = cost_bytes_of(comm_size_of(kind, &m), m.type);
-	o->wire_bytes = kind == BARRIER ? 0 : wire_of(kind, s, m.ranks);
-	int64_t read = kind == RECV ? 0 : cost_bytes_of(m.in, m.type), written = kind == SEND ? 0 : cost_bytes_of(m.out, m.type);
-	cost_set_bytes(c, kind == BARRIER ? 0 : read, kind == BARRIER ? 0 : written, "the size or type of the message was not recorded");
+	o->message_bytes = s;
+	o->wire_bytes = kind == COMM_BARRIER ? 0 : wire_of(kind, s, m.ranks);
+	int64_t read = kind == COMM_RECV ? 0 : cost_bytes_of(m.in, m.type), written = kind == COMM_SEND ? 0 : cost_bytes_of(m.out, m.type);
+	cost_set_bytes(c, kind == COMM_BARRIER ? 0 : read, kind == COMM_BARRIER ? 0 : written, "the size or type of the message was not recorded");
 }

@@ -46,7 +46,7 @@ void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_directio
 {
 	*out = (struct cost){
 		.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_read = COST_UNKNOWN, .bytes_written = COST_UNKNOWN,
-		.wire_bytes = COST_UNKNOWN, .flops_causal = COST_UNKNOWN, .parts = 1, .tc_eligible = TRI_UNKNOWN,
+		.wire_bytes = COST_UNKNOWN, .message_bytes = COST_UNKNOWN, .flops_causal = COST_UNKNOWN, .parts = 1, .tc_eligible = TRI_UNKNOWN,
 	};
 	struct cost_call c = {.facts = f, .name = f->name, .rules = rules, .direction = d, .user = user, .arena = a, .out = out};
 	c.scope.call = rule_function;

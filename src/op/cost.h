@@ -42,6 +42,7 @@ extern const char *const op_class_name[OP_CLASSES];
 struct cost {
 	int64_t flops, bytes;    /* of one call, all parts; COST_UNKNOWN */
 	int64_t bytes_read, bytes_written; /* of bytes, where the rule tells them apart; else COST_UNKNOWN */
+	int64_t message_bytes;   /* collectives: the size of the message as nccl-tests counts it; else COST_UNKNOWN */
 	int64_t wire_bytes;      /* collectives: bytes that a rank sends over the wire (bus bandwidth = this / time); else COST_UNKNOWN */
 	enum op_class class;
 	int parts;               /* 1 or more; equal parts that kernels of their own may do: 2 for the backward of GEMM and convolution (input

@@ -1,6 +1,7 @@
 #include "query/report.h"
 
 #include "analysis/names/short_names.h"
+#include "analysis/ranks/job.h"
 #include "base/buf.h"
 #include "query/outside.h"
 #include "query/per.h"
@@ -261,9 +262,21 @@ static bool is_declared(const struct report *r, const struct table *main)
 }
 #endif
 
+/* Of the ranks that one profile holds. */
+static int report_run_own_job(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct job *j = job_new();
+	job_add_profile(j, p);
+	int rc = job_finish(j, (enum job_align)args->align, e);
+	rc = rc < 0 ? rc : r->run_job(j, args, out, e);
+	job_free(j);
+	return rc;
+}
+
 int report_fill(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	int rc = (args->variant->run ? args->variant->run : r->run)(p, args, out, e);
+	report_run_fn *run = args->variant->run ? args->variant->run : r->run;
+	int rc = run ? run(p, args, out, e) : report_run_own_job(r, p, args, out, e);
 	table_drop_left_out(out);
 #ifdef OPSCOPE_CHECK
 	assert(rc < 0 || args->compat || is_declared(r, out));

@@ -24,6 +24,7 @@ struct report_args {
 	                       * code that does not know `outside` then finds no step and fails */
 	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
 	bool top_level;       /* only what no other event of the report called */
+	int align;            /* how the clocks of a job's ranks are compared: enum job_align (analysis/ranks/job.h) */
 	bool brief;           /* of the findings: how many detectors are not applicable, in place of a long list of their names */
 	enum { REPORT_PER_TOTAL, REPORT_PER_STEP_IF_RIGHT, REPORT_PER_STEP, REPORT_PER_CALL } per; /* query/per.h */
 	size_t row_limit;     /* no more rows of the main table will be looked at, in the report's own order; 0 = all. Only for variants
@@ -78,6 +79,10 @@ struct report_variant {
 	report_run_fn *run;          /* NULL = the report's */
 };
 
+struct job;
+/* Of the ranks of a job together (analysis/ranks/job.h). */
+typedef int report_run_job_fn(const struct job *j, const struct report_args *args, struct table *out, struct err *e);
+
 struct report {
 	const char *name;        /* "gpu-timeline" */
 	const char *title;       /* "GPU busy, exposed and idle time" */
@@ -95,6 +100,7 @@ struct report {
 	/* Fills *out, which is table_init-ed with the report's name and title. ERR_DATA when the profile lacks what the
 	 * report is about, saying what is missing and how to record it. The profile has had the passes that report and variant need. */
 	report_run_fn *run;
+	report_run_job_fn *run_job; /* in place of run: of a single input, its ranks are the job */
 };
 
 static inline bool report_compat_is(const struct report_args *a, const char *tool)

@@ -88,8 +88,7 @@ static const struct cost *comm_cost_of_kernel(const struct comm *x, uint32_t g)
 /* COST_UNKNOWN where the size of the message or its type was not recorded, or the bytes do not fit 64 bits. */
 static int64_t message_bytes(const struct cost *c)
 {
-	int64_t elements;
-	return c && cost_param(c->params, "elements", &elements) ? cost_bytes_of(elements, c->dtype) : COST_UNKNOWN;
+	return c ? c->message_bytes : COST_UNKNOWN;
 }
 
 static struct comm_row *comm_row_at(struct comm *x, const struct comm_key *k)

@@ -1,4 +1,4 @@
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/rank_place.h"
 #include "base/round.h"
 #include "report/parts/device_table.h"
 #include "report/parts/step_table.h"
@@ -73,7 +73,7 @@ static void overview_environment_table(const struct roles *r, const struct profi
 {
 	table_row(t);
 	table_set_str(t, OVERVIEW_FACT, STR("Ranks"));
-	table_set_fmt(t, OVERVIEW_VALUE, "%lld", job_of(p).world ? (long long)job_of(p).world : 1LL);
+	table_set_fmt(t, OVERVIEW_VALUE, "%lld", rank_place_of(p).world ? (long long)rank_place_of(p).world : 1LL);
 	table_row(t);
 	table_set_str(t, OVERVIEW_FACT, STR("Device Type"));
 	table_set_str(t, OVERVIEW_VALUE, r->has_device ? STR("GPU") : STR("CPU"));

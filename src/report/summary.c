@@ -2,7 +2,7 @@
 #include <math.h>
 #include <sys/param.h>
 
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/rank_place.h"
 #include "analysis/recording.h"
 #include "analysis/steps/steps.h"
 #include "base/mem.h"
@@ -298,7 +298,7 @@ static void system_table(const struct profile *p, struct table *t)
 	if (driver.n && runtime.n && !str_eq(driver, runtime))
 		table_note(t, "CUDA: the program ran with the runtime's version; the driver's is the newest that it supports.");
 	struct buf b = {0};
-	job_put_foreign_gpus(p, &b);
+	rank_put_foreign_gpus(p, &b);
 	if (b.n)
 		table_note(t, STR_FMT, STR_ARG(buf_view(&b)));
 	buf_release(&b);

@@ -430,6 +430,24 @@ int load_aggregation_list(const char *path, struct profile *p, struct err *e)
 	return rc;
 }
 
+int load_fact(const char *path, const char *key, struct buf *out, struct err *e)
+{
+	struct load l = {.path = path, .e = e};
+	sqlite3_stmt *st = NULL;
+	mem_undo_begin(&l.undo, close_db, &l);
+	int rc = load_open_db(&l);
+	if (!rc && sqlite3_prepare_v2(l.db, "SELECT value FROM meta WHERE key=?1", -1, &st, NULL) != SQLITE_OK)
+		rc = sqlite_failed(&l);
+	if (!rc) {
+		sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+		if (sqlite3_step(st) == SQLITE_ROW)
+			buf_str(out, load_text_of(&l, st, 0));
+	}
+	sqlite3_finalize(st);
+	close_db(&l);
+	return rc;
+}
+
 int load_profile(const char *path, struct profile *p, struct err *e)
 {
 	struct load l = {.path = path, .p = p, .e = e};

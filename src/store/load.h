@@ -3,6 +3,7 @@
 #ifndef OPSCOPE_STORE_LOAD_H
 #define OPSCOPE_STORE_LOAD_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "store/profile.h"
 
@@ -16,6 +17,9 @@ int load_profile(const char *path, struct profile *p, struct err *e);
 
 /* Of the file no more than the list of aggregations, into p->aggregation. */
 int load_aggregation_list(const char *path, struct profile *p, struct err *e);
+
+/* Appends one text of the table meta to *out; nothing where the file has none of this key. */
+int load_fact(const char *path, const char *key, struct buf *out, struct err *e);
 
 /* ERR_FORMAT, in one line, unless files of this version are read. */
 int load_check_version(int64_t version, const char *path, struct err *e);

@@ -117,12 +117,15 @@ struct save *save_begin(const char *path, mode_t mode, uint64_t big, struct err 
 
 static int save_meta(struct save *s, const struct profile *p, struct err *e)
 {
-	enum { N_TEXTS = 4 };
+	enum { N_TEXTS = 5 };
+	struct str job = STR("");
+	profile_meta(p, "distributedInfo", &job);
 	const struct { const char *key; struct str text; int64_t number; } facts[] = {
 		{"opscope", STR(OPSCOPE_VERSION), 0},
 		{"opscope_current", STR(OPSCOPE_VERSION), 0},
 		{"input", p->input_path, 0},
 		{"format", p->format, 0},
+		{"distributedInfo", job, 0},
 		{"input_bytes", {0}, (int64_t)p->input_bytes},
 		{"file_bytes", {0}, (int64_t)p->file_bytes},
 		{"passes", {0}, p->passes_done & PASSES_IN_COLUMNS},

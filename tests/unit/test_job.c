@@ -1,7 +1,7 @@
-/* Which rank a recording is, and which of the GPUs that it lists are its own (analysis/ranks/job.h). */
+/* Which rank a recording is, and which of the GPUs that it lists are its own (analysis/ranks/rank_place.h). */
 #include "profile_builder.h"
 
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/rank_place.h"
 
 static void begin(struct builder *m, const char *info)
 {
@@ -32,7 +32,7 @@ static void test_job(void **state)
 		struct builder m;
 		begin(&m, want[i].info);
 		builder_finish(&m, 0);
-		struct job j = job_of(m.p);
+		struct rank_place j = rank_place_of(m.p);
 		if (j.is_rank != want[i].is_rank || j.rank != want[i].rank || j.world != want[i].world)
 			fail_msg("%s: %d %lld %lld", want[i].info, j.is_rank, (long long)j.rank, (long long)j.world);
 		profile_free(m.p);
@@ -49,10 +49,10 @@ static void check_gpus(const char *info, int listed, const int *used, int n_used
 	for (int i = 0; i < n_used; i++)
 		builder_launch_on(&m, used[i]);
 	builder_finish(&m, 0);
-	assert_int_equal(job_foreign_gpus(m.p, foreign), n_want);
+	assert_int_equal(rank_foreign_gpus(m.p, foreign), n_want);
 	for (int i = 0; i < listed; i++)
 		assert_int_equal(foreign[i], want ? want[i] : 0);
-	assert_int_equal(job_own_gpus(m.p), (uint32_t)listed - n_want);
+	assert_int_equal(rank_own_gpus(m.p), (uint32_t)listed - n_want);
 	profile_free(m.p);
 }
 

@@ -459,7 +459,7 @@ uint32_t costs_index_of_name(struct costs *c, const struct profile *p, uint32_t 
 		return at;
 	MEM_GROW(c->cost, x->cap, at + 1);
 	c->cost[at] = (struct cost){.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_read = COST_UNKNOWN, .bytes_written = COST_UNKNOWN,
-	                            .wire_bytes = COST_UNKNOWN, .class = class, .parts = 1, .tc_eligible = TRI_UNKNOWN, .dtype = t,
+	                            .wire_bytes = COST_UNKNOWN, .message_bytes = COST_UNKNOWN, .class = class, .parts = 1, .tc_eligible = TRI_UNKNOWN, .dtype = t,
 	                            .params = profile_str(p, kernel_name), .why = STR("no shapes were recorded for this kernel"),
 	                            .flops_causal = COST_UNKNOWN};
 	c->n = at + 1;

@@ -1,81 +1,230 @@
 #include "analysis/ranks/job.h"
 
-#include "base/buf.h"
-#include "base/hash.h"
+#include <stdlib.h>
+
 #include "base/mem.h"
-#include "io/json.h"
+#include "base/search.h"
+#include "base/sort.h"
 
-/* A member of the object `text` that is a whole number, 0 or more; else -1. */
-static int64_t member(struct str text, struct str name)
+/* Ends coincide where they lie within so many medians of the group's end skews, and always within the least. */
+enum { JOB_SKEWS = 3 };
+static const int64_t JOB_LEAST_SKEW_NS = 100000;
+/* A group of which the median end skew is larger does not end together. */
+static const int64_t JOB_MOST_SKEW_NS = 1000000;
+
+static const char *const job_refusal_words[JOB_REFUSALS] = {
+	[JOB_ACCEPTED] = "",
+	[JOB_ONE_RANK] = "only one rank of the group is here",
+	[JOB_UNEQUAL] = "the ranks have unequal numbers of collectives in the group, and no sequence numbers tell which belong together",
+	[JOB_NOT_TOGETHER] = "collectives of this kind do not end on all ranks at one moment",
+	[JOB_ENDS_APART] = "the ends of the same collectives do not coincide: the recordings are not of the same moments, or clocks are not known",
+};
+
+const char *job_refusal_text(enum job_refusal r) { return job_refusal_words[r]; }
+
+struct job *job_new(void) { return NEW(struct job); }
+
+void job_free(struct job *j)
 {
-	int64_t found = -1, n;
-	double exact;
-	if (!text.n || text.p[0] != '{')
-		return -1;
-	struct buf padded = {0};
-	buf_str(&padded, text);
-	buf_fill(&padded, 0, JSON_PADDING);
-	struct json j = {.end = padded.p + text.n};
-	struct json_value key, v;
-	bool first = true;
-	for (const char *at = padded.p + 1; at && (at = json_member(&j, at, &first, &key)) && key.raw.p;) {
-		at = json_value(&j, at, &v);
-		if (at && str_eq(key.raw, name) && v.type == JSON_NUMBER && json_to_i64(v.raw, &n) && n >= 0)
-			found = json_to_f64(v.raw, &exact) && exact == (double)n ? n : -1;
+	if (!j)
+		return;
+	for (uint32_t i = 0; i < j->n + j->repeated; i++)
+		rank_free(j->rank[i]);
+	mem_free(j->rank);
+	mem_free(j->clock);
+	mem_free(j->group);
+	mem_free(j->instance);
+	arena_release(&j->arena);
+	mem_free(j);
+}
+
+void job_add(struct job *j, struct rank *r)
+{
+	MEM_PUSH(j->rank, j->n, j->cap_ranks, r);
+}
+
+void job_add_profile(struct job *j, const struct profile *p)
+{
+	unsigned n = rank_count(p);
+	for (unsigned i = 0; i < n; i++)
+		job_add(j, rank_new(p, i));
+}
+
+int64_t job_rank_number(const struct job *j, uint32_t rank)
+{
+	int64_t n = j->rank[rank]->number;
+	return n == RANK_UNKNOWN ? (int64_t)rank : n;
+}
+
+/* By number, those without one last; of one number by path. */
+static int job_by_number(const void *a, const void *b)
+{
+	const struct rank *x = *(struct rank *const *)a, *y = *(struct rank *const *)b;
+	bool no_x = x->number == RANK_UNKNOWN, no_y = y->number == RANK_UNKNOWN;
+	return COMPARE(no_x, no_y) ?: COMPARE(x->number, y->number) ?: str_cmp_natural(x->path, y->path);
+}
+
+/* Ranks whose number an earlier one has go behind the others, where nothing looks at them. */
+static void job_identify(struct job *j)
+{
+	uint32_t kept = 0, stated = 0;
+	struct rank **repeated = NEW_ARRAY(j->n, struct rank *);
+	qsort(j->rank, j->n, sizeof *j->rank, job_by_number);
+	for (uint32_t i = 0; i < j->n; i++) {
+		struct rank *r = j->rank[i];
+		j->world = r->world > j->world ? r->world : j->world;
+		if (kept && r->number != RANK_UNKNOWN && r->number == j->rank[kept - 1]->number) {
+			repeated[j->repeated++] = r;
+			continue;
+		}
+		stated += r->number != RANK_UNKNOWN;
+		j->rank[kept++] = r;
 	}
-	buf_release(&padded);
-	return found;
+	memcpy(j->rank + kept, repeated, j->repeated * sizeof *repeated);
+	mem_free(repeated);
+	j->n = kept;
+	j->world = j->world > (int64_t)j->n ? j->world : (int64_t)j->n;
+	j->missing = stated && j->world - stated <= UINT32_MAX ? (uint32_t)(j->world - j->n) : 0;
 }
 
-struct job job_of(const struct profile *p)
+/* What holds of any instance, accepted or not. */
+static void job_measure_times(struct job *j, struct job_instance *x)
 {
-	struct str text;
-	if (!profile_meta(p, "distributedInfo", &text))
-		return (struct job){0};
-	int64_t rank = member(text, STR("rank")), world = member(text, STR("world_size"));
-	return (struct job){.is_rank = rank >= 0 && world != 1, .rank = rank >= 0 ? rank : 0, .world = world > 0 ? world : 0};
+	int64_t first_start = INT64_MAX, first_end = INT64_MAX, last_end = INT64_MIN;
+	x->arrival_ns = INT64_MIN;
+	x->shortest_ns = INT64_MAX;
+	x->exposed_ns = 0;
+	for (uint32_t i = 0; i < x->n; i++) {
+		struct job_part *part = &x->part[i];
+		const struct rank_call *c = &j->rank[part->rank]->call[part->call];
+		part->start_ns = job_time(j, part->rank, c->start_ns);
+		part->end_ns = part->start_ns + (c->end_ns - c->start_ns);
+		x->shortest_ns = c->end_ns - c->start_ns < x->shortest_ns ? c->end_ns - c->start_ns : x->shortest_ns;
+		x->exposed_ns += c->exposed_ns;
+		first_start = part->start_ns < first_start ? part->start_ns : first_start;
+		first_end = part->end_ns < first_end ? part->end_ns : first_end;
+		last_end = part->end_ns > last_end ? part->end_ns : last_end;
+		if (part->start_ns > x->arrival_ns) {
+			x->arrival_ns = part->start_ns;
+			x->last = part->rank;
+		}
+	}
+	x->start_skew_ns = x->arrival_ns - first_start;
+	x->end_skew_ns = last_end - first_end;
+	x->wait_ns = -1;
+	x->transfer_ns = -1;
 }
 
-uint32_t job_foreign_gpus(const struct profile *p, uint8_t *foreign)
+static void job_measure_waits(const struct job *j, struct job_instance *x, int64_t *scratch)
 {
-	uint32_t n = 0, total = p->device.rows.n;
-	if (total < 2 || !job_of(p).is_rank)
-		return 0;
-	struct idmap used;
-	idmap_init(&used, INT32_MIN, INT32_MAX, p->launch.rows.n);
-	for (uint32_t i = 0; i < p->launch.rows.n; i++)
-		idmap_put(&used, p->launch.device[i], 1);
-	for (uint32_t i = 0; i < total; i++)
-		n += foreign[i] = idmap_get(&used, p->device.id[i]) == IDMAP_NONE;
-	idmap_release(&used);
-	if (n < total)
-		return n;
-	memset(foreign, 0, total);
+	x->wait_ns = 0;
+	for (uint32_t i = 0; i < x->n; i++) {
+		struct job_part *part = &x->part[i];
+		int64_t until = x->arrival_ns < part->end_ns ? x->arrival_ns : part->end_ns, wait = until - part->start_ns;
+		j->rank[part->rank]->call[part->call].wait_ns = wait;
+		x->wait_ns += wait;
+		scratch[i] = part->end_ns - x->arrival_ns;
+	}
+	x->transfer_ns = sort_median_i64(scratch, x->n);
+	x->transfer_ns = x->transfer_ns > 0 ? x->transfer_ns : 0;
+}
+
+/* The clocks of all its ranks are known. */
+static bool job_has_clocks(const struct job *j, const struct job_instance *x)
+{
+	for (uint32_t i = 0; i < x->n; i++)
+		if (j->clock[x->part[i].rank].how == JOB_CLOCK_UNKNOWN)
+			return false;
+	return true;
+}
+
+static void job_measure_group(struct job *j, struct job_group *g, int64_t *scratch)
+{
+	size_t n = 0;
+	bool clocks = true;
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		struct job_instance *x = &j->instance[i];
+		job_measure_times(j, x);
+		if (x->n < 2 || !comm_kind_ends_together(x->kind))
+			continue;
+		scratch[n++] = x->end_skew_ns;
+		clocks &= job_has_clocks(j, x);
+	}
+	if (!n) {
+		g->refusal = g->refusal ? g->refusal : JOB_NOT_TOGETHER;
+		return;
+	}
+	g->end_skew_ns = sort_median_i64(scratch, n);
+	if (!g->refusal && (!clocks || g->end_skew_ns > JOB_MOST_SKEW_NS))
+		g->refusal = JOB_ENDS_APART;
+	int64_t most = JOB_SKEWS * g->end_skew_ns > JOB_LEAST_SKEW_NS ? JOB_SKEWS * g->end_skew_ns : JOB_LEAST_SKEW_NS;
+	for (uint32_t i = g->first; i < g->first + g->n && !g->refusal; i++) {
+		struct job_instance *x = &j->instance[i];
+		x->accepted = x->n > 1 && comm_kind_ends_together(x->kind) && x->end_skew_ns <= most;
+		if (x->accepted)
+			job_measure_waits(j, x, scratch);
+	}
+}
+
+void job_measure(struct job *j)
+{
+	int64_t *scratch = NEW_ARRAY((j->n_instances > j->n ? j->n_instances : j->n) + 1, int64_t);
+	for (uint32_t g = 0; g < j->n_groups; g++)
+		job_measure_group(j, &j->group[g], scratch);
+	mem_free(scratch);
+}
+
+/* The part of [start, end) within [from, to). */
+static int64_t job_overlap(int64_t start, int64_t end, int64_t from, int64_t to)
+{
+	start = start > from ? start : from;
+	end = end < to ? end : to;
+	return end > start ? end - start : 0;
+}
+
+/* What the collectives of the rank leave exposed in one step. Pieces are disjoint and ascend, and so do the collectives that they are of. */
+static void job_times_add_exposed(const struct rank *r, const struct rank_step *s, struct job_times *out)
+{
+	uint32_t k = FIRST_WHERE(i, 0, r->n_pieces, r->piece[i].end > s->start_ns);
+	uint32_t of = FIRST_WHERE(i, 0, r->n_calls, r->call[i].piece + r->call[i].n_pieces > k);
+	for (; k < r->n_pieces && r->piece[k].start < s->end_ns; k++) {
+		while (r->call[of].piece + r->call[of].n_pieces <= k)
+			of++;
+		const struct rank_call *c = &r->call[of];
+		int64_t start = r->piece[k].start, end = r->piece[k].end, arrival = c->start_ns + c->wait_ns;
+		int64_t all = job_overlap(start, end, s->start_ns, s->end_ns);
+		int64_t wait = job_overlap(start, end < arrival ? end : arrival, s->start_ns, s->end_ns);
+		out->ns[JOB_WAIT] += c->wait_ns >= 0 ? wait : 0;
+		out->ns[c->wait_ns >= 0 ? JOB_TRANSFER : JOB_EXPOSED_UNKNOWN] += c->wait_ns >= 0 ? all - wait : all;
+	}
+}
+
+struct job_times job_times_of(const struct job *j, uint32_t rank, int64_t first, int64_t last)
+{
+	const struct rank *r = j->rank[rank];
+	struct job_times out = {0};
+	for (uint32_t i = 0; i < r->n_steps; i++) {
+		const struct rank_step *s = &r->step[i];
+		if (s->number < first || s->number > last)
+			continue;
+		out.steps++;
+		out.ns[JOB_COMPUTE] += s->busy.ns[BUSY_COMPUTE];
+		out.ns[JOB_COPY] += s->busy.ns[BUSY_EXPOSED_COPY];
+		out.ns[JOB_IDLE] += s->busy.ns[BUSY_IDLE];
+		out.ns[JOB_TOTAL] += s->busy.ns[BUSY_TOTAL];
+		out.ns[JOB_TALK] += s->busy.ns[BUSY_COMM];
+		job_times_add_exposed(r, s, &out);
+	}
+	return out;
+}
+
+int job_finish(struct job *j, enum job_align align, struct err *e)
+{
+	if (!j->n)
+		return err_set(e, ERR_DATA, "the job has no rank that could be read");
+	job_identify(j);
+	job_match(j);
+	job_clocks_find(j, align);
+	job_measure(j);
 	return 0;
-}
-
-uint32_t job_own_gpus(const struct profile *p)
-{
-	uint8_t *foreign = NEW_ARRAY(p->device.rows.n, uint8_t);
-	uint32_t n = p->device.rows.n - job_foreign_gpus(p, foreign);
-	mem_free(foreign);
-	return n;
-}
-
-void job_put_foreign_gpus(const struct profile *p, struct buf *b)
-{
-	uint8_t *foreign = NEW_ARRAY(p->device.rows.n, uint8_t);
-	uint32_t n = job_foreign_gpus(p, foreign);
-	struct job job = job_of(p);
-	if (n) {
-		buf_printf(b, "This is rank %lld", (long long)job.rank);
-		if (job.world)
-			buf_printf(b, " of %lld", (long long)job.world);
-		buf_cstr(b, n == 1 ? ": listed GPU" : ": listed GPUs");
-		for (uint32_t i = 0, k = 0; i < p->device.rows.n; i++)
-			if (foreign[i])
-				buf_printf(b, "%s %d", k++ ? "," : "", p->device.id[i]);
-		buf_printf(b, " %s no work here and count%s as those of other ranks: no number is divided by them.", n == 1 ? "has" : "have", n == 1 ? "s" : "");
-	}
-	mem_free(foreign);
 }

@@ -1,25 +1,126 @@
-/* The distributed job that a recording is one rank of, and which of the GPUs that it lists are this rank's. */
+/* A job: the ranks of one distributed run, their collectives matched over the ranks, on one clock.
+ *
+ * Match. Collectives of one process group are one instance on all its ranks. A group is known on all ranks by its id, else by its members and its name,
+ * else by its members and the order in which groups with these members are first used; a collective of which no group is recorded belongs to the group of all ranks that have
+ * its stream. Instances of a group are numbered: by the sequence number where every collective has one, else in order of start. Kind and size must agree.
+ *
+ * Clocks. A collective that ends on all ranks at one moment (op/comm_kind.h) tells how far clocks are apart. A rank's offset and drift are those that make ends
+ * coincide, by medians over the graph of groups (job_align.c). Where ends coincide as they were recorded, clocks stay as they are.
+ *
+ * An instance is accepted where its ends coincide on that clock. Its numbers are then:
+ *   arrival      the latest start: when the last rank came
+ *   wait         of a rank: arrival - its start, at most until its end. Device time lost
+ *   transfer     median over the ranks of end - arrival, at least 0
+ *   shortest     the shortest duration: what others call the latency
+ *   start skew   latest start - earliest; end skew = latest end - earliest
+ * Of kinds that do not end together, and of groups that were not accepted, wait and transfer are unknown. */
 #ifndef OPSCOPE_ANALYSIS_RANKS_JOB_H
 #define OPSCOPE_ANALYSIS_RANKS_JOB_H
 
-#include "base/buf.h"
-#include "store/profile.h"
+#include "analysis/ranks/rank.h"
+#include "base/err.h"
+
+/* How the clock of a rank was found. */
+enum job_clock {
+	JOB_CLOCK_RAW,           /* as recorded: ends coincide so, or nothing tells */
+	JOB_CLOCK_ENDS,          /* by the ends of collectives */
+	JOB_CLOCK_UNKNOWN,       /* the ends contradict each other, or nothing ties the rank to the others */
+};
+
+struct job_clocks {
+	enum job_clock how;
+	int64_t offset_ns;       /* of this rank's clock against the job's, at mid_ns */
+	double drift;            /* ns by which it runs ahead in each ns */
+	int64_t mid_ns;
+	int64_t residual_ns;     /* median distance of its ends from those of the others, after all */
+	uint32_t ends;           /* by so many collectives */
+};
+
+struct job_part {
+	uint32_t rank;           /* index into job->rank */
+	uint32_t call;           /* of that rank */
+	int64_t start_ns, end_ns; /* on the job's clock */
+};
+
+struct job_instance {
+	struct job_part *part;   /* in order of rank */
+	uint32_t n;
+	uint32_t group;          /* of job->group */
+	uint8_t kind;
+	bool accepted;           /* wait and transfer are known */
+	int64_t seq;             /* as recorded; RANK_UNKNOWN */
+	int64_t bytes;           /* the largest of the parts; -1 = not recorded */
+	int64_t arrival_ns, transfer_ns, shortest_ns, start_skew_ns, end_skew_ns;
+	int64_t wait_ns, exposed_ns; /* sums over the ranks; wait -1 = unknown */
+	uint32_t last;           /* index of the rank that came last */
+};
+
+/* Why instances of a group were not accepted. */
+enum job_refusal { JOB_ACCEPTED, JOB_ONE_RANK, JOB_UNEQUAL, JOB_NOT_TOGETHER, JOB_ENDS_APART, JOB_REFUSALS };
+
+struct job_group {
+	struct str name, about;  /* of the first rank's; "" = not recorded */
+	const int64_t *member;   /* rank numbers, ascending; NULL = not recorded */
+	uint32_t n_members;      /* of the group, where recorded, else as many ranks as have it */
+	uint32_t n_ranks;        /* of which recordings are here */
+	uint32_t first, n;       /* its instances, in order */
+	uint32_t unmatched;      /* collectives of ranks that found no counterpart */
+	enum job_refusal refusal;
+	int64_t end_skew_ns;     /* median over the instances that should end together */
+};
 
 struct job {
-	bool is_rank;            /* the input names a rank of a job that is larger than this one */
-	int64_t rank;
-	int64_t world;           /* ranks in all; 0 = not stated */
+	struct rank **rank;      /* by number, those without one last; owned */
+	uint32_t n;
+	int64_t world;           /* ranks of the job: the largest that an input states, else n */
+	uint32_t missing;        /* of the world, without a recording */
+	uint32_t repeated;       /* ranks with a number that an earlier one has: left out of all that follows */
+	struct job_clocks *clock; /* by rank */
+	struct job_group *group;
+	uint32_t n_groups, cap_groups;
+	struct job_instance *instance; /* by group, then in order */
+	uint32_t n_instances, cap_instances, cap_ranks;
+	struct arena arena;      /* parts */
 };
-/* By what torch.profiler writes as distributedInfo. */
-struct job job_of(const struct profile *p);
 
-/* A rank's trace lists all GPUs that its process sees, which are those of the machine, and has work on its own alone: listed ones without
- * work count as those of other ranks. Sets foreign[row of p->device] (zeroed by the caller) and returns how many; none where the input names no
- * rank, or no listed GPU has work. O(n). */
-uint32_t job_foreign_gpus(const struct profile *p, uint8_t *foreign);
-/* How many of the GPUs listed are not foreign. */
-uint32_t job_own_gpus(const struct profile *p);
-/* A sentence that names the foreign GPUs; nothing where there is none. */
-void job_put_foreign_gpus(const struct profile *p, struct buf *b);
+enum job_align { JOB_ALIGN_AUTO, JOB_ALIGN_ENDS, JOB_ALIGN_NONE };
+
+struct job *job_new(void);
+void job_free(struct job *j);
+/* Takes over the rank. */
+void job_add(struct job *j, struct rank *r);
+/* The ranks whose work a profile holds (rank_count). Needs PASS_NEST, PASS_CORRELATE and PASS_STEPS. */
+void job_add_profile(struct job *j, const struct profile *p);
+/* Once all ranks are there: identifies them, matches, aligns, and measures. ERR_DATA: no rank. */
+int job_finish(struct job *j, enum job_align align, struct err *e);
+
+/* The time of a rank's GPU within steps, in parts that add up to `total`. Collectives that nothing hides are waiting, transfer, or of unknown kind where no
+ * wait is known. */
+enum job_time_kind { JOB_COMPUTE, JOB_TRANSFER, JOB_WAIT, JOB_EXPOSED_UNKNOWN, JOB_COPY, JOB_IDLE, JOB_TOTAL,
+	JOB_TALK, /* all collectives, beside computation or not: no part of the sum */
+	JOB_TIME_KINDS };
+struct job_times {
+	int64_t ns[JOB_TIME_KINDS];
+	uint32_t steps;
+};
+/* Of the steps with numbers first..last of this rank. O(collectives + steps). */
+struct job_times job_times_of(const struct job *j, uint32_t rank, int64_t first, int64_t last);
+
+/* A time of a rank's own clock on the job's. */
+static inline int64_t job_time(const struct job *j, uint32_t rank, int64_t ns)
+{
+	const struct job_clocks *c = &j->clock[rank];
+	return ns - c->offset_ns - (int64_t)(c->drift * (double)(ns - c->mid_ns));
+}
+
+/* The rank's number for a reader; of one without, its place in the list. */
+int64_t job_rank_number(const struct job *j, uint32_t rank);
+/* "the ranks' ends lie 21.4 ms apart (median)": why a group was not accepted, for a sentence. "" where it was. */
+const char *job_refusal_text(enum job_refusal r);
+
+/* The parts of job_finish. */
+void job_match(struct job *j);
+void job_clocks_find(struct job *j, enum job_align align);
+void job_measure(struct job *j);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/rank_place.h"
 #include "base/arena.h"
 #include "base/folder.h"
 #include "base/mem.h"
@@ -118,24 +118,24 @@ static void job_files_put_names(const struct other *v, unsigned n, int64_t rank,
 
 unsigned job_files_of_others(const struct profile *p, struct buf *names)
 {
-	struct job job = job_of(p);
+	struct rank_place place = rank_place_of(p);
 	struct str path = p->input_path, name = path;
 	while (name.n && memchr(name.p, '/', name.n)) {
 		name.p++;
 		name.n--;
 	}
-	int place = job.is_rank ? place_of_rank(name, job.rank) : -1;
+	int number = place.is_rank ? place_of_rank(name, place.rank) : -1;
 	struct arena a = {0};
 	struct str folder = arena_printf(&a, STR_FMT, STR_ARG(((struct str){path.p, path.n - name.n})));
 	struct folder f = {0};
-	if (place >= 0)
+	if (number >= 0)
 		folder_open(&f, folder.n ? folder.p : ".");
 	struct other *v = NULL;
 	unsigned n = 0, cap = 0;
 	int64_t rank = 0;
 	for (const char *other; (other = folder_next(&f));) {
 		struct str file = str_from(other);
-		if (!is_alike(name, file, place, &rank) || rank == job.rank || rank >= (job.world ? job.world : RANKS_MAX))
+		if (!is_alike(name, file, number, &rank) || rank == place.rank || rank >= (place.world ? place.world : RANKS_MAX))
 			continue;
 		MEM_PUSH(v, n, cap, (struct other){rank, arena_str(&a, file)});
 	}
@@ -143,7 +143,7 @@ unsigned job_files_of_others(const struct profile *p, struct buf *names)
 	if (n)
 		qsort(v, n, sizeof *v, by_rank_and_name);
 	n = keep_ranks(v, n);
-	job_files_put_names(v, n, job.rank, names);
+	job_files_put_names(v, n, place.rank, names);
 	mem_free(v);
 	arena_release(&a);
 	return n;

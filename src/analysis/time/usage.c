@@ -2,7 +2,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/names/names.h"
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/rank_place.h"
 #include "analysis/time/host_use.h"
 #include "analysis/time/interval.h"
 #include "base/hash.h"
@@ -110,7 +110,7 @@ static void measure_gpu(const struct usage_work *w, const struct gpu_use *gpu, u
 /* GPUs to average over. */
 static unsigned count_gpus(const struct usage_work *w)
 {
-	unsigned visible = job_own_gpus(w->p);
+	unsigned visible = rank_own_gpus(w->p);
 	return w->rules->visible_gpus && visible > w->n ? visible : w->n;
 }
 

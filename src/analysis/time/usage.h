@@ -23,7 +23,7 @@ extern const char *const usage_id[USAGES];    /* "tc", "non_tc", ... */
 /* What differs where a predecessor's numbers are asked for. */
 struct usage_rules {
 	bool listed_kernels;     /* a kernel uses Tensor Cores if it is on the predecessors' list (op/kernels.h), else it does not */
-	bool visible_gpus;       /* averages are over all visible GPUs, used or not, but those of other ranks (analysis/ranks/job.h); else over those that did something */
+	bool visible_gpus;       /* averages are over all visible GPUs, used or not, but those of other ranks (analysis/ranks/rank_place.h); else over those that did something */
 	/* Adds to host[USAGE_DATALOADER .. USAGE_CPU] when the host did what, in place of host_use.h; NULL = host_use.h. */
 	void (*add_host)(const struct profile *p, struct intervals *host);
 };

@@ -1,6 +1,6 @@
 #include "detect/parts/collective_waits.h"
 
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/rank_place.h"
 #include "base/sort.h"
 
 struct collective_waits_work {
@@ -61,8 +61,8 @@ static bool collective_waits_add(struct collective_waits_work *x, uint64_t i, ui
 /* Whether the recording may hold all that take part. */
 static bool has_all(const struct profile *p, const struct collectives *c, uint32_t gpus)
 {
-	struct job job = job_of(p);
-	return gpus > 1 && c->ranks <= gpus && (!job.is_rank || (job.world && job.world <= gpus));
+	struct rank_place place = rank_place_of(p);
+	return gpus > 1 && c->ranks <= gpus && (!place.is_rank || (place.world && place.world <= gpus));
 }
 
 struct collective_waits collective_waits_find(const struct profile *p, const struct collectives *c)

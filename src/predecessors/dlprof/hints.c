@@ -1,7 +1,7 @@
 #include "predecessors/dlprof/hints.h"
 
 #include "analysis/names/names.h"
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/rank_place.h"
 #include "analysis/recording.h"
 #include "analysis/tree/op_instances.h"
 #include "base/mem.h"
@@ -55,7 +55,7 @@ void dlprof_hints(const struct profile *p, unsigned which, const uint8_t *in, vo
 		if (!(which & hint))
 			continue;
 		if (hint == HINT_GPUS)
-			job_put_foreign_gpus(p, &b);
+			rank_put_foreign_gpus(p, &b);
 		else if (hint == HINT_KERNELS)
 			say_kernels(p, in, &b);
 		else

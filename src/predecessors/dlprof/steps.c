@@ -1,5 +1,5 @@
 /* The table of DLProf's iterations: where each begins and ends, and how busy the GPUs were in it. */
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/rank_place.h"
 #include "analysis/time/interval.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -32,7 +32,7 @@ static struct gpus gpus_measure(const struct profile *p)
 	}
 	for (uint32_t i = 0; i < g.n; i++)
 		intervals_normalise(&g.busy[i]);
-	g.visible = job_own_gpus(p) > g.n ? job_own_gpus(p) : g.n;
+	g.visible = rank_own_gpus(p) > g.n ? rank_own_gpus(p) : g.n;
 	idmap_release(&of);
 	return g;
 }

@@ -1,6 +1,6 @@
 #include "report/parts/system_facts.h"
 
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/rank_place.h"
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -69,7 +69,7 @@ static struct str gpu_names(const struct profile *p, struct arena *a)
 	struct sort_item *item = NEW_ARRAY_RAW(n, struct sort_item);
 	uint8_t *foreign = NEW_ARRAY(n, uint8_t);
 	struct buf b = {0};
-	job_foreign_gpus(p, foreign);
+	rank_foreign_gpus(p, foreign);
 	for (uint32_t i = 0; i < n; i++)
 		item[i] = (struct sort_item){sort_key_i64(p->device.id[i]), i, 0};
 	sort_items(item, n);
@@ -93,7 +93,7 @@ static uint32_t gpu_count(const struct profile *p)
 		if (idmap_get(&seen, p->launch.device[i]) == IDMAP_NONE)
 			idmap_put(&seen, p->launch.device[i], n++);
 	idmap_release(&seen);
-	return n > job_own_gpus(p) ? n : job_own_gpus(p);
+	return n > rank_own_gpus(p) ? n : rank_own_gpus(p);
 }
 
 struct str system_text(const struct profile *p, const char *key)

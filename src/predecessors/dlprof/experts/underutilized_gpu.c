@@ -1,5 +1,5 @@
 /* The text about GPUs without work is in DLProf's manner; that about too little of it, DLProf's. */
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/rank_place.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "predecessors/dlprof/experts/experts.h"
@@ -16,7 +16,7 @@ static void report_unused(const struct profile *p, struct findings *f)
 {
 	int32_t *unused = NEW_ARRAY(p->device.rows.n, int32_t);
 	uint8_t *foreign = NEW_ARRAY(p->device.rows.n, uint8_t);
-	unsigned n = 0, own = p->device.rows.n - job_foreign_gpus(p, foreign);
+	unsigned n = 0, own = p->device.rows.n - rank_foreign_gpus(p, foreign);
 	for (uint32_t i = 0; i < p->device.rows.n; i++)
 		if (!foreign[i] && !dlprof_underutilized_gpu_has_work(p, p->device.id[i]))
 			unused[n++] = p->device.id[i];

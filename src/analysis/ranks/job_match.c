@@ -1,0 +1,241 @@
+/* Which collectives of several ranks are one. */
+#include "analysis/ranks/job.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include "base/sort.h"
+
+/* One collective of one rank, as it is matched. */
+struct job_match_item {
+	uint32_t group;          /* of job->group */
+	uint32_t rank, call;
+	uint8_t kind;
+	bool by_seq;
+	int64_t seq;             /* by_seq: as recorded; else the place among those of its rank, group and kind */
+};
+
+struct job_match_work {
+	struct job *j;
+	struct intern keys;      /* of job->group, by index + 1 */
+	struct intern lists;     /* member lists */
+	struct buf text;
+	struct job_match_item *item;
+	size_t n, cap;
+};
+
+static struct str job_match_put_members(struct job_match_work *w, const struct rank_group *g)
+{
+	buf_clear(&w->text);
+	for (uint32_t i = 0; i < g->n; i++)
+		buf_printf(&w->text, "%lld,", (long long)g->member[i]);
+	return buf_view(&w->text);
+}
+
+/* How many groups of this rank stand before g with the same members. */
+static uint32_t job_match_twins_before(const struct rank *r, const struct rank_group *g)
+{
+	uint32_t n = 0;
+	for (const struct rank_group *x = r->group; x < g; x++)
+		n += x->n == g->n && memcmp(x->member, g->member, g->n * sizeof *g->member) == 0;
+	return n;
+}
+
+/* Whether ranks agree on the names of groups with these members: every rank that has such a group has the same names. */
+static bool *job_match_named_alike(struct job_match_work *w)
+{
+	const struct job *j = w->j;
+	struct intern names;
+	size_t groups = 1;
+	for (uint32_t r = 0; r < j->n; r++)
+		groups += j->rank[r]->n_groups;
+	uint32_t *ranks_of_list = NEW_ARRAY(groups, uint32_t), *ranks_of_name = NEW_ARRAY(groups, uint32_t), *list_of_name = NEW_ARRAY(groups, uint32_t);
+	intern_init(&names);
+	for (uint32_t r = 0; r < j->n; r++)
+		for (uint32_t i = 0; i < j->rank[r]->n_groups; i++) {
+			const struct rank_group *g = &j->rank[r]->group[i];
+			if (!g->n || g->id.n)
+				continue;
+			uint32_t list = intern_str(&w->lists, job_match_put_members(w, g));
+			buf_printf(&w->text, "\n" STR_FMT, STR_ARG(g->name));
+			uint32_t name = intern_str(&names, buf_view(&w->text));
+			ranks_of_list[list] += !job_match_twins_before(j->rank[r], g);
+			ranks_of_name[name]++;
+			list_of_name[name] = list;
+		}
+	bool *alike = NEW_ARRAY(w->lists.n, bool);
+	memset(alike, 1, w->lists.n);
+	for (uint32_t name = 1; name < names.n; name++)
+		alike[list_of_name[name]] &= ranks_of_name[name] == ranks_of_list[list_of_name[name]];
+	mem_free(ranks_of_list);
+	mem_free(ranks_of_name);
+	mem_free(list_of_name);
+	intern_release(&names);
+	return alike;
+}
+
+/* What names the group of a collective on all ranks. */
+static struct str job_match_key(struct job_match_work *w, const bool *alike, const struct rank *r, const struct rank_call *c)
+{
+	const struct rank_group *g = &r->group[c->group];
+	if (g->id.n) {
+		buf_clear(&w->text);
+		buf_printf(&w->text, "id " STR_FMT, STR_ARG(g->id));
+	} else if (g->n) {
+		uint32_t list = intern_find(&w->lists, job_match_put_members(w, g));
+		bool named = !g->is_address && alike[list];
+		named ? buf_printf(&w->text, " " STR_FMT, STR_ARG(g->name)) : buf_printf(&w->text, "#%u", job_match_twins_before(r, g));
+	} else if (g->name.n && !g->is_address) {
+		buf_clear(&w->text);
+		buf_printf(&w->text, "name " STR_FMT " %lld", STR_ARG(g->name), (long long)g->size);
+	} else {
+		buf_clear(&w->text);
+		buf_printf(&w->text, "stream %u %lld", c->stream, (long long)g->size);
+	}
+	return buf_view(&w->text);
+}
+
+static uint32_t job_match_group(struct job_match_work *w, struct str key, const struct rank_group *g)
+{
+	uint32_t before = w->keys.n, at = intern_str(&w->keys, key) - 1;
+	if (w->keys.n == before)
+		return at;
+	struct job_group x = {.name = g->is_address ? STR("") : g->name, .about = g->about, .member = g->n ? g->member : NULL,
+	                      .n_members = g->size > 0 && g->size < UINT32_MAX ? (uint32_t)g->size : 0};
+	MEM_PUSH(w->j->group, w->j->n_groups, w->j->cap_groups, x);
+	return at;
+}
+
+static int job_match_by_rank(const void *a, const void *b)
+{
+	const struct job_match_item *x = a, *y = b;
+	return COMPARE(x->group, y->group) ?: COMPARE(x->rank, y->rank) ?: COMPARE(x->kind, y->kind) ?: COMPARE(x->seq, y->seq) ?: COMPARE(x->call, y->call);
+}
+
+static int job_match_by_seq(const void *a, const void *b)
+{
+	const struct job_match_item *x = a, *y = b;
+	return COMPARE(x->group, y->group) ?: COMPARE(x->kind, y->kind) ?: COMPARE(x->seq, y->seq) ?: COMPARE(x->rank, y->rank) ?: COMPARE(x->call, y->call);
+}
+
+static void job_match_collect(struct job_match_work *w)
+{
+	struct job *j = w->j;
+	bool *alike = job_match_named_alike(w);
+	for (uint32_t r = 0; r < j->n; r++)
+		for (uint32_t c = 0; c < j->rank[r]->n_calls; c++) {
+			const struct rank_call *call = &j->rank[r]->call[c];
+			struct str key = job_match_key(w, alike, j->rank[r], call);
+			struct job_match_item x = {.group = job_match_group(w, key, &j->rank[r]->group[call->group]), .rank = r, .call = c, .kind = call->kind, .seq = call->seq};
+			MEM_PUSH(w->item, w->n, w->cap, x);
+		}
+	mem_free(alike);
+}
+
+/* Items [from, to) of one group, by rank: whether each has a sequence number of its own. */
+static bool job_match_has_seq(const struct job_match_item *v, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++)
+		if (v[i].seq == RANK_UNKNOWN || (i > from && v[i].rank == v[i - 1].rank && v[i].kind == v[i - 1].kind && v[i].seq == v[i - 1].seq))
+			return false;
+	return true;
+}
+
+/* Without sequence numbers: the place among those of the same rank and kind, in order of start. */
+static void job_match_number(struct job_match_item *v, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++)
+		v[i].seq = v[i].call;
+	qsort(v + from, to - from, sizeof *v, job_match_by_rank);
+	for (size_t i = from, begin = from; i < to; i++) {
+		if (v[i].rank != v[begin].rank || v[i].kind != v[begin].kind)
+			begin = i;
+		v[i].seq = (int64_t)(i - begin);
+	}
+}
+
+/* By kind: whether all ranks have as many. */
+static void job_match_equal_kinds(const struct job_match_item *v, size_t from, size_t to, bool equal[COMM_N_KINDS + 1])
+{
+	size_t mine[COMM_N_KINDS + 1] = {0}, first[COMM_N_KINDS + 1] = {0};
+	memset(equal, 1, sizeof(bool[COMM_N_KINDS + 1]));
+	for (size_t i = from; i < to; i++) {
+		mine[v[i].kind]++;
+		if (i + 1 < to && v[i + 1].rank == v[i].rank)
+			continue;
+		if (v[i].rank == v[from].rank)
+			memcpy(first, mine, sizeof first);
+		for (unsigned k = 0; k <= COMM_N_KINDS; k++)
+			equal[k] &= first[k] == mine[k];
+		memset(mine, 0, sizeof mine);
+	}
+}
+
+static uint32_t job_match_ranks(const struct job_match_item *v, size_t from, size_t to)
+{
+	uint32_t n = 0;
+	for (size_t i = from; i < to; i++)
+		n += i == from || v[i].rank != v[i - 1].rank;
+	return n;
+}
+
+static void job_match_add_instance(struct job_match_work *w, struct job_group *g, size_t from, size_t to)
+{
+	struct job *j = w->j;
+	const struct job_match_item *v = w->item;
+	struct job_instance x = {.part = ARENA_ARRAY(&j->arena, to - from, struct job_part), .n = (uint32_t)(to - from), .group = v[from].group, .kind = v[from].kind,
+	                         .seq = v[from].by_seq ? v[from].seq : RANK_UNKNOWN, .bytes = -1};
+	for (size_t i = from; i < to; i++) {
+		const struct rank_call *c = &j->rank[v[i].rank]->call[v[i].call];
+		x.part[i - from] = (struct job_part){.rank = v[i].rank, .call = v[i].call};
+		x.bytes = c->bytes > x.bytes ? c->bytes : x.bytes;
+	}
+	MEM_PUSH(j->instance, j->n_instances, j->cap_instances, x);
+	g->n++;
+	g->unmatched += x.n < g->n_ranks ? x.n : 0;
+}
+
+static void job_match_one_group(struct job_match_work *w, size_t from, size_t to)
+{
+	struct job_match_item *v = w->item;
+	struct job_group *g = &w->j->group[v[from].group];
+	g->n_ranks = job_match_ranks(v, from, to);
+	g->n_members = g->n_members ? g->n_members : g->n_ranks;
+	g->first = w->j->n_instances;
+	bool by_seq = job_match_has_seq(v, from, to);
+	if (!by_seq)
+		job_match_number(v, from, to);
+	bool equal[COMM_N_KINDS + 1];
+	job_match_equal_kinds(v, from, to, equal);
+	g->refusal = g->n_ranks < 2 ? JOB_ONE_RANK : g->n_ranks > g->n_members ? JOB_UNEQUAL : JOB_ACCEPTED;
+	qsort(v + from, to - from, sizeof *v, job_match_by_seq);
+	for (size_t i = from, next; i < to; i = next) {
+		bool together = g->refusal != JOB_UNEQUAL && (by_seq || equal[v[i].kind]); /* else each rank's stand alone */
+		if (!together && comm_kind_ends_together(v[i].kind) && !g->refusal)
+			g->refusal = JOB_UNEQUAL;
+		v[i].by_seq = by_seq;
+		for (next = i + 1; together && next < to && v[next].kind == v[i].kind && v[next].seq == v[i].seq; next++)
+			;
+		job_match_add_instance(w, g, i, next);
+	}
+}
+
+void job_match(struct job *j)
+{
+	struct job_match_work w = {.j = j};
+	intern_init(&w.keys);
+	intern_init(&w.lists);
+	job_match_collect(&w);
+	if (w.n)
+		qsort(w.item, w.n, sizeof *w.item, job_match_by_rank);
+	for (size_t from = 0, to; from < w.n; from = to) {
+		to = FIRST_WHERE(i, from, w.n, w.item[i].group > w.item[from].group);
+		job_match_one_group(&w, from, to);
+	}
+	mem_free(w.item);
+	buf_release(&w.text);
+	intern_release(&w.keys);
+	intern_release(&w.lists);
+}

@@ -1,0 +1,82 @@
+/* What a job keeps of one rank: which one it is, how it was recorded, its steps, and its collectives with the times of their kernels. The profile that it
+ * was taken from is not needed any more: a rank takes some 100 bytes for each collective, so that a thousand ranks fit where one profile does. */
+#ifndef OPSCOPE_ANALYSIS_RANKS_RANK_H
+#define OPSCOPE_ANALYSIS_RANKS_RANK_H
+
+#include "analysis/time/busy.h"
+#include "op/comm_kind.h"
+
+#define RANK_UNKNOWN INT64_MIN
+
+/* A process group, in the words of this rank. Other ranks may give it another name. */
+struct rank_group {
+	struct str name, about, id;  /* "3"; its description; what names it on all ranks alike ("Comms Id"). "" = not recorded */
+	bool is_address;             /* the name is an address in this rank's memory: it tells groups of this rank apart, and nothing else */
+	int64_t size;                /* ranks; 0 = not recorded */
+	int64_t *member;             /* their numbers, ascending; owned by the rank */
+	uint32_t n;                  /* 0 = not recorded, or not all of them */
+};
+
+/* What the rank had done up to a moment: the difference of two says what it did between them. */
+struct rank_past {
+	int64_t compute_ns, copy_ns, talk_ns; /* of the GPU: each a union; talk = collectives */
+	int64_t loading_ns, collecting_ns;    /* of the host: in a data loader, in garbage collection */
+	uint64_t kernels;                     /* without collectives: begun */
+};
+
+/* A collective as this rank ran it. Times are absolute where the recording tells its epoch, on the rank's own clock. */
+struct rank_call {
+	int64_t start_ns, end_ns;    /* of its kernel */
+	int64_t seq;                 /* its number in its group; RANK_UNKNOWN */
+	int64_t bytes, wire_bytes;   /* op/comm.c; -1 = not recorded */
+	int64_t exposed_ns;          /* while the GPU did nothing else; a moment of several collectives belongs to the one that began first */
+	int64_t wait_ns;             /* from its start until the last rank came; -1 = not known. Set by the job */
+	struct rank_past before, after; /* up to its start, and up to its end */
+	uint32_t piece, n_pieces;    /* when that was: rank->piece[piece ...] */
+	uint32_t group;              /* of rank->group */
+	uint32_t stream;             /* by which collectives without a group are told apart: numbered from 0 by first use */
+	uint32_t kernel;             /* of rank->texts: the kernel's name up to its parameters */
+	uint32_t op;                 /* of rank->texts: the op or range that asked for it; 0 = not recorded */
+	uint8_t kind;                /* enum comm_kind */
+};
+
+struct rank_step {
+	int64_t number;
+	int64_t start_ns, end_ns;    /* with the device work that it launched, on the rank's own clock */
+	struct busy busy;            /* of the rank's GPU */
+};
+
+/* What the recording options make of the times. */
+struct rank_recording {
+	bool stacks, shapes, memory;
+	struct str format, version;  /* of the recorder; "" = not stated */
+};
+
+struct rank {
+	struct str path;             /* of the input */
+	int64_t number;              /* RANK_UNKNOWN: the input does not tell */
+	int64_t world;               /* ranks of the job; 0 = not stated */
+	int32_t device;              /* ordinal of the GPU; INT32_MIN = none worked, or not stated */
+	struct str gpu;              /* its name; "" = not stated */
+	struct rank_recording recording;
+	int64_t epoch_ns;            /* what was added to the input's times */
+	bool steps_are_window;       /* no steps were found: step[0] is the time of the device work */
+	struct rank_step *step;
+	uint32_t n_steps;
+	struct rank_group *group;
+	uint32_t n_groups;
+	struct rank_call *call;      /* in order of start */
+	uint32_t n_calls;
+	struct interval *piece;
+	uint32_t n_pieces;
+	struct intern texts;
+	struct arena arena;
+};
+
+/* The ranks whose work a profile holds: one for each GPU that ran collectives, else one for all. */
+unsigned rank_count(const struct profile *p);
+/* Number i of these; the caller's (rank_free). Needs PASS_NEST, PASS_CORRELATE and PASS_STEPS. O(n log n). */
+struct rank *rank_new(const struct profile *p, unsigned i);
+void rank_free(struct rank *r);
+
+#endif

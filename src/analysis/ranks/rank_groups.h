@@ -1,0 +1,24 @@
+/* The process groups of one rank: what its collectives, and the ranges around their launches, say of the group that they are of. Private to rank.c. */
+#ifndef OPSCOPE_ANALYSIS_RANKS_RANK_GROUPS_H
+#define OPSCOPE_ANALYSIS_RANKS_RANK_GROUPS_H
+
+#include "analysis/ranks/rank.h"
+#include "base/intern.h"
+
+struct rank_groups {
+	struct rank *r;
+	struct intern keys;      /* of r->group: what tells the groups apart, by index + 1 */
+	struct intern listed;    /* names in the list of groups of the input's head, by index + 1 */
+	struct rank_group *list; /* these groups */
+	uint32_t n_list, cap_list, cap;
+};
+
+/* Reads the list of groups in distributedInfo, where there is one. */
+void rank_groups_init(struct rank_groups *s, const struct profile *p, struct rank *r);
+void rank_groups_release(struct rank_groups *s);
+
+/* The group of the collective in row g of gpu_op, as an index into r->group; a collective of which nothing is recorded is of a group without
+ * a name. *seq: its number in the group, RANK_UNKNOWN. */
+uint32_t rank_groups_of(struct rank_groups *s, const struct profile *p, uint32_t g, int64_t *seq);
+
+#endif

@@ -1,0 +1,38 @@
+#include "op/comm_kind.h"
+
+/* The first word that the name has decides; '_' and case aside. */
+static const struct comm_word {
+	const char *word;
+	enum comm_kind kind;
+} comm_words[] = {
+	{"reducescatter", COMM_REDUCE_SCATTER}, {"allreduce", COMM_ALL_REDUCE}, {"crossdevicereduce", COMM_ALL_REDUCE}, {"allgather", COMM_ALL_GATHER},
+	{"alltoall", COMM_ALL_TO_ALL}, {"barrier", COMM_BARRIER}, {"broadcast", COMM_BROADCAST}, {"gather", COMM_GATHER}, {"scatter", COMM_SCATTER},
+	{"reduce", COMM_REDUCE}, {"sendrecv", COMM_SEND_RECV}, {"send", COMM_SEND}, {"recv", COMM_RECV},
+};
+
+static const struct comm_kind_facts {
+	const char *name;
+	bool together;
+} comm_kinds[COMM_N_KINDS + 1] = {
+#define COMM_KIND_ROW_(id, name, together) [COMM_##id] = {name, together},
+	COMM_KINDS(COMM_KIND_ROW_)
+	[COMM_UNKNOWN] = {"", false},
+};
+
+const char *comm_kind_name(enum comm_kind k) { return comm_kinds[k].name; }
+bool comm_kind_ends_together(enum comm_kind k) { return comm_kinds[k].together; }
+
+enum comm_kind comm_kind_of(struct str name)
+{
+	char plain[128];
+	size_t n = 0;
+	for (size_t i = 0; i < name.n && n < sizeof plain; i++) {
+		char x = name.p[i];
+		if (x != '_')
+			plain[n++] = x >= 'A' && x <= 'Z' ? (char)(x + 32) : x;
+	}
+	for (size_t i = 0; i < sizeof comm_words / sizeof *comm_words; i++)
+		if (str_has((struct str){plain, n}, str_from(comm_words[i].word)))
+			return comm_words[i].kind;
+	return COMM_UNKNOWN;
+}

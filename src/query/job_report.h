@@ -1,0 +1,21 @@
+/* Reports of a job: one run on several ranks, each of which has a recording of its own. */
+#ifndef OPSCOPE_QUERY_JOB_REPORT_H
+#define OPSCOPE_QUERY_JOB_REPORT_H
+
+#include "query/report.h"
+
+/* The recordings of a job, which are opened one after the other: memory holds one at a time. */
+struct job_inputs {
+	unsigned n;
+	/* Recording i, the caller's (profile_free). NULL and *e: it cannot be read. */
+	struct profile *(*open)(void *context, unsigned i, struct err *e);
+	const char *(*path)(void *context, unsigned i);
+	void *context;
+};
+
+/* A report of a job. With run_job: of all ranks together. Without, the report is asked of each rank, and the tables become one: with `each`, rows of all
+ * ranks, told apart by a column in front; else a row for each key, with the mean of each number over the ranks that have the row, and of
+ * the first duration also the least and the most and the rank that has it. A recording that cannot be read is named in a note. ERR_DATA where none can. */
+int job_report_run(const struct report *r, const struct job_inputs *in, bool each, const struct report_args *args, struct table *out, struct err *e);
+
+#endif

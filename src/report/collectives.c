@@ -1,0 +1,283 @@
+/* Collectives over the ranks of a job: what of their time is transfer, and what is waiting for the rank that came last (analysis/ranks/job.h). */
+#include "analysis/ranks/job.h"
+#include "base/mem.h"
+#include "base/round.h"
+#include "query/report.h"
+#include "report/parts/job_notes.h"
+
+enum collectives_grouping { COLLECTIVES_BY_KIND, COLLECTIVES_BY_GROUP, COLLECTIVES_BY_SIZE, COLLECTIVES_BY_OP, COLLECTIVES_BY_INSTANCE };
+
+/* What instances are added up by; parts that the grouping does not ask for are 0. */
+struct collectives_key {
+	int64_t bytes;
+	uint32_t kind, group, op;
+	uint32_t pad;
+};
+
+struct collectives_row {
+	struct collectives_key key;
+	const struct job_instance *instance; /* the first */
+	uint64_t n, accepted, sized;
+	int64_t bytes, shortest_ns, total_ns, exposed_ns, transfer_ns, wait_ns, start_skew_ns, end_skew_ns;
+	int64_t sized_ns, wire_ns, wire;  /* of instances of known size: the time that rates are of */
+	uint64_t *last;                   /* by rank: how often it came last */
+};
+
+struct collectives {
+	const struct job *j;
+	enum collectives_grouping by;
+	struct intern keys, ops;
+	struct collectives_row *v;
+	uint32_t n, cap;
+};
+
+enum {
+	COLLECTIVES_KIND, COLLECTIVES_GROUP, COLLECTIVES_OP, COLLECTIVES_SEQ, COLLECTIVES_START, COLLECTIVES_RANKS, COLLECTIVES_N, COLLECTIVES_BYTES, COLLECTIVES_TOTAL, COLLECTIVES_MIN,
+	COLLECTIVES_TRANSFER, COLLECTIVES_WAIT, COLLECTIVES_EXPOSED, COLLECTIVES_START_SKEW, COLLECTIVES_END_SKEW, COLLECTIVES_LAST, COLLECTIVES_LAST_N,
+	COLLECTIVES_ALG, COLLECTIVES_BUS, COLLECTIVES_UNKNOWN
+};
+
+static const struct section collectives_section = {COLUMNS(
+	[COLLECTIVES_KIND] = {COLUMN(TEXT, "kind", "Collective", "all_reduce, all_gather, ...; the kernel's name where nothing says more", .flags = COLUMN_KEY | COLUMN_GROUP)},
+	[COLLECTIVES_GROUP] = {COLUMN(TEXT, "group", "Group", "process group: its description, else its name, and its ranks where they are recorded", .flags = COLUMN_GROUP),
+	                       .not_by = BY(COLLECTIVES_BY_KIND) | BY(COLLECTIVES_BY_OP)},
+	[COLLECTIVES_OP] = {COLUMN(TEXT, "op", "Op", "the op or range that asked for it", .flags = COLUMN_KEY | COLUMN_GROUP), .by = BY(COLLECTIVES_BY_OP)},
+	[COLLECTIVES_SEQ] = {COLUMN(NUMBER, "seq", "Seq", "its number in its group, as recorded; else in order of start"), .by = BY(COLLECTIVES_BY_INSTANCE)},
+	[COLLECTIVES_START] = {COLUMN(TIME, "start_ns", "Arrival", "when the last rank came, from the first collective of the job on", .flags = COLUMN_MINOR),
+	                       .by = BY(COLLECTIVES_BY_INSTANCE)},
+	[COLLECTIVES_RANKS] = {COLUMN(NUMBER, "ranks", "Ranks", "ranks that took part and are recorded; the most of a row's instances")},
+	[COLLECTIVES_N] = {COLUMN(COUNT, "instances", "Count", "collectives, each counted once for all its ranks", .flags = COLUMN_KEY), .not_by = BY(COLLECTIVES_BY_INSTANCE)},
+	[COLLECTIVES_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "sum of the messages, as nccl-tests counts their size; empty = not recorded")},
+	[COLLECTIVES_TOTAL] = {COLUMN(NS, "total_ns", "Total", "durations of the kernels, summed over the ranks: transfer and waiting")},
+	[COLLECTIVES_MIN] = {COLUMN(NS, "min_ns", "Shortest", "the shortest duration over the ranks of each instance, summed", .flags = COLUMN_KEY)},
+	[COLLECTIVES_TRANSFER] = {COLUMN(NS, "transfer_ns", "Transfer", "from when the last rank came until the end, median over the ranks, summed over the instances", .flags = COLUMN_KEY)},
+	[COLLECTIVES_WAIT] = {COLUMN(NS, "wait_ns", "Waiting", "device time that ranks spent waiting for the last one, summed over ranks and instances; empty = unknown",
+	                             .flags = COLUMN_KEY)},
+	[COLLECTIVES_EXPOSED] = {COLUMN(NS, "exposed_ns", "Exposed", "while the rank's GPU did nothing else, summed over the ranks")},
+	[COLLECTIVES_START_SKEW] = {COLUMN(NS, "start_skew_ns", "Start skew", "from the first rank's start to the last rank's, summed over the instances")},
+	[COLLECTIVES_END_SKEW] = {COLUMN(NS, "end_skew_ns", "End skew", "the same of the ends: small where the clocks are right", .flags = COLUMN_MINOR)},
+	[COLLECTIVES_LAST] = {COLUMN(NUMBER, "last_rank", "Last rank", "the rank that came last; of several instances, most often", .flags = COLUMN_KEY)},
+	[COLLECTIVES_LAST_N] = {COLUMN(COUNT, "last_count", "Times", "how often that rank came last"), .not_by = BY(COLLECTIVES_BY_INSTANCE)},
+	[COLLECTIVES_ALG] = {COLUMN(REAL, "algorithm_gb_per_s", "Alg. GB/s", "bytes / transfer time, the shortest duration where that is unknown", .flags = COLUMN_DETAIL, .digits = 2)},
+	[COLLECTIVES_BUS] = {COLUMN(REAL, "bus_gb_per_s", "Bus GB/s", "bytes that a rank sends / the same time, as nccl-tests has it", .flags = COLUMN_MINOR, .digits = 2)},
+	[COLLECTIVES_UNKNOWN] = {COLUMN(COUNT, "unknown", "Unknown", "instances whose wait and transfer are unknown; a note says why", .flags = COLUMN_MINOR),
+	                         .not_by = BY(COLLECTIVES_BY_INSTANCE)},
+)};
+
+static const struct rank_call *collectives_call(const struct job *j, const struct job_instance *x, uint32_t part)
+{
+	return &j->rank[x->part[part].rank]->call[x->part[part].call];
+}
+
+static struct str collectives_op(const struct job *j, const struct job_instance *x)
+{
+	return intern_get(&j->rank[x->part[0].rank]->texts, collectives_call(j, x, 0)->op);
+}
+
+/* Whether one of its parts began in a step that counts. */
+static bool collectives_is_in_steps(const struct job *j, const struct job_instance *x, const struct report_args *args)
+{
+	if (args->all_steps)
+		return true;
+	int64_t first = args->has_steps ? args->step_first : INT64_MIN, last = args->has_steps ? args->step_last : INT64_MAX;
+	for (uint32_t i = 0; i < x->n; i++) {
+		const struct rank *r = j->rank[x->part[i].rank];
+		int64_t start = collectives_call(j, x, i)->start_ns;
+		for (uint32_t s = 0; s < r->n_steps; s++)
+			if (r->step[s].number >= first && r->step[s].number <= last && start >= r->step[s].start_ns && start < r->step[s].end_ns)
+				return true;
+	}
+	return false;
+}
+
+static struct collectives_row *collectives_row_of(struct collectives *x, const struct job_instance *i)
+{
+	struct collectives_key k = {.kind = i->kind};
+	if (x->by == COLLECTIVES_BY_GROUP || x->by == COLLECTIVES_BY_SIZE || x->by == COLLECTIVES_BY_INSTANCE)
+		k.group = i->group + 1;
+	if (x->by == COLLECTIVES_BY_SIZE)
+		k.bytes = i->bytes;
+	if (x->by == COLLECTIVES_BY_OP)
+		k.op = intern_str(&x->ops, collectives_op(x->j, i));
+	if (x->by == COLLECTIVES_BY_INSTANCE)
+		k.bytes = i - x->j->instance;
+	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)&k, sizeof k) - 1;
+	if (x->keys.n > before)
+		MEM_PUSH(x->v, x->n, x->cap, (struct collectives_row){.key = k, .instance = i, .last = NEW_ARRAY(x->j->n, uint64_t)});
+	return &x->v[at];
+}
+
+static void collectives_add_size(struct collectives_row *r, const struct job *j, const struct job_instance *i)
+{
+	int64_t wire = -1, ns = i->accepted && i->transfer_ns > 0 ? i->transfer_ns : i->shortest_ns;
+	if (i->bytes < 0)
+		return;
+	for (uint32_t k = 0; k < i->n; k++)
+		wire = collectives_call(j, i, k)->wire_bytes > wire ? collectives_call(j, i, k)->wire_bytes : wire;
+	r->sized++;
+	r->bytes += i->bytes;
+	r->sized_ns += ns;
+	r->wire += wire > 0 ? wire : 0;
+	r->wire_ns += wire > 0 ? ns : 0;
+}
+
+static void collectives_add(struct collectives *x, const struct job_instance *i)
+{
+	struct collectives_row *r = collectives_row_of(x, i);
+	r->n++;
+	r->shortest_ns += i->shortest_ns;
+	r->exposed_ns += i->exposed_ns;
+	r->start_skew_ns += i->start_skew_ns;
+	r->end_skew_ns += i->end_skew_ns;
+	r->instance = i->n > r->instance->n ? i : r->instance;
+	for (uint32_t k = 0; k < i->n; k++)
+		r->total_ns += i->part[k].end_ns - i->part[k].start_ns;
+	collectives_add_size(r, x->j, i);
+	if (!i->accepted)
+		return;
+	r->accepted++;
+	r->transfer_ns += i->transfer_ns;
+	r->wait_ns += i->wait_ns;
+	r->last[i->last]++;
+}
+
+/* "dp (ranks 0-3)", "3 (ranks 0, 4)", "ranks 0-7", "8 ranks". */
+static void collectives_put_group(const struct job_group *g, struct buf *b)
+{
+	struct str name = g->about.n && !str_eqc(g->about, "undefined") ? g->about : g->name;
+	bool row = g->member && g->member[g->n_members - 1] - g->member[0] == (int64_t)g->n_members - 1;
+	if (name.n)
+		buf_printf(b, STR_FMT " (", STR_ARG(name));
+	if (!g->member)
+		buf_printf(b, "%u rank%s", g->n_ranks, g->n_ranks == 1 ? "" : "s");
+	else if (row && g->n_members > 1)
+		buf_printf(b, "ranks %lld-%lld", (long long)g->member[0], (long long)g->member[g->n_members - 1]);
+	else
+		for (uint32_t i = 0; i < g->n_members; i++)
+			buf_printf(b, "%s%lld", i ? ", " : g->n_members == 1 ? "rank " : "ranks ", (long long)g->member[i]);
+	if (name.n)
+		buf_cstr(b, ")");
+}
+
+static void collectives_put_names(const struct collectives *x, const struct collectives_row *r, struct table *t)
+{
+	const struct job_instance *i = r->instance;
+	struct str kind = str_from(comm_kind_name((enum comm_kind)i->kind));
+	struct buf b = {0};
+	if (!kind.n)
+		kind = intern_get(&x->j->rank[i->part[0].rank]->texts, collectives_call(x->j, i, 0)->kernel);
+	collectives_put_group(&x->j->group[i->group], &b);
+	table_set_str_copy(t, COLLECTIVES_KIND, kind);
+	table_set_str_copy(t, COLLECTIVES_GROUP, buf_view(&b));
+	table_set_str_copy(t, COLLECTIVES_OP, collectives_op(x->j, i));
+	buf_release(&b);
+}
+
+static void collectives_put_row(const struct collectives *x, const struct collectives_row *r, int64_t zero_ns, struct table *t)
+{
+	const struct job_instance *i = r->instance;
+	uint32_t last = 0;
+	for (uint32_t k = 1; k < x->j->n; k++)
+		last = r->last[k] > r->last[last] ? k : last;
+	table_row(t);
+	collectives_put_names(x, r, t);
+	table_set_i64(t, COLLECTIVES_SEQ, i->seq != RANK_UNKNOWN ? i->seq : i - &x->j->instance[x->j->group[i->group].first]);
+	table_set_i64(t, COLLECTIVES_START, i->arrival_ns - zero_ns);
+	table_set_i64(t, COLLECTIVES_RANKS, i->n);
+	table_set_i64(t, COLLECTIVES_N, (int64_t)r->n);
+	if (r->sized)
+		table_set_i64(t, COLLECTIVES_BYTES, r->bytes);
+	table_set_i64(t, COLLECTIVES_TOTAL, r->total_ns);
+	table_set_i64(t, COLLECTIVES_MIN, r->shortest_ns);
+	table_set_i64(t, COLLECTIVES_EXPOSED, r->exposed_ns);
+	table_set_i64(t, COLLECTIVES_START_SKEW, r->start_skew_ns);
+	table_set_i64(t, COLLECTIVES_END_SKEW, r->end_skew_ns);
+	table_set_i64(t, COLLECTIVES_UNKNOWN, (int64_t)(r->n - r->accepted));
+	if (r->sized_ns > 0)
+		table_set_f64(t, COLLECTIVES_ALG, (double)r->bytes / (double)r->sized_ns);
+	if (r->wire_ns > 0)
+		table_set_f64(t, COLLECTIVES_BUS, (double)r->wire / (double)r->wire_ns);
+	if (!r->accepted)
+		return;
+	table_set_i64(t, COLLECTIVES_TRANSFER, r->transfer_ns);
+	table_set_i64(t, COLLECTIVES_WAIT, r->wait_ns);
+	table_set_i64(t, COLLECTIVES_LAST, job_rank_number(x->j, last));
+	table_set_i64(t, COLLECTIVES_LAST_N, (int64_t)r->last[last]);
+}
+
+static void collectives_put_notes(const struct collectives *x, uint64_t outside, struct table *t)
+{
+	uint64_t apart = 0, all = 0;
+	for (uint32_t i = 0; i < x->n; i++)
+		all += x->v[i].n;
+	job_put_notes(x->j, t);
+	for (uint32_t g = 0; g < x->j->n_groups; g++) {
+		const struct job_group *group = &x->j->group[g];
+		struct buf b = {0};
+		collectives_put_group(group, &b);
+		if (group->refusal)
+			table_warn(t, "%u collective%s of group " STR_FMT ": wait and transfer are unknown, because %s", group->n, group->n == 1 ? "" : "s", STR_ARG(buf_view(&b)), job_refusal_text(group->refusal));
+		for (uint32_t i = group->first; i < group->first + group->n && !group->refusal; i++)
+			apart += x->j->instance[i].n > 1 && comm_kind_ends_together((enum comm_kind)x->j->instance[i].kind) && !x->j->instance[i].accepted;
+		buf_release(&b);
+	}
+	if (apart)
+		table_warn(t, "of %llu collectives, %llu did not end on all ranks at one moment: %s wait and transfer are unknown", (unsigned long long)all, (unsigned long long)apart,
+		           apart == 1 ? "its" : "their");
+	if (outside)
+		table_note(t, "%llu collectives outside the steps are left out: --steps=all has them", (unsigned long long)outside);
+}
+
+static int collectives_run(const struct job *j, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct collectives x = {.j = j, .by = (enum collectives_grouping)args->variant->by};
+	uint64_t outside = 0;
+	int64_t zero = INT64_MAX;
+	intern_init(&x.keys);
+	intern_init(&x.ops);
+	section_start(&collectives_section, args, 0, out);
+	for (uint32_t i = 0; i < j->n_instances; i++) {
+		bool in = collectives_is_in_steps(j, &j->instance[i], args);
+		outside += !in;
+		if (in)
+			collectives_add(&x, &j->instance[i]);
+		for (uint32_t k = 0; k < j->instance[i].n; k++)
+			zero = j->instance[i].part[k].start_ns < zero ? j->instance[i].part[k].start_ns : zero;
+	}
+	for (uint32_t i = 0; i < x.n; i++)
+		collectives_put_row(&x, &x.v[i], zero, out);
+	collectives_put_notes(&x, args->has_steps ? 0 : outside, out);
+	for (uint32_t i = 0; i < x.n; i++)
+		mem_free(x.v[i].last);
+	mem_free(x.v);
+	intern_release(&x.keys);
+	intern_release(&x.ops);
+	if (!j->n_instances)
+		return err_set(e, ERR_DATA, "no kernel in the input is of a collective (nccl, rccl, ...): what collectives cost on the host alone is in `operators`");
+	return table_sort(out, x.by == COLLECTIVES_BY_INSTANCE ? STR("start_ns") : STR("total_ns"), x.by != COLLECTIVES_BY_INSTANCE, e);
+}
+
+static const struct report_variant collectives_variants[] = {
+	{.group_by = "kind", .by = COLLECTIVES_BY_KIND},
+	{.group_by = "group", .by = COLLECTIVES_BY_GROUP},
+	{.group_by = "size", .by = COLLECTIVES_BY_SIZE},
+	{.group_by = "op", .by = COLLECTIVES_BY_OP},
+	{.group_by = "instance", .by = COLLECTIVES_BY_INSTANCE},
+	{0},
+};
+
+const struct report report_collectives = {
+	.name = "collectives",
+	.title = "Collectives over the ranks: transfer and waiting",
+	.asks = ASKS_MOVE,
+	.also = "nccl_ranks skew",
+	.help = "What of the time of collectives is transfer, and what is waiting for the rank that comes last. Give the recordings of all ranks: a folder, or several files. The same "
+	        "collective is found on all ranks by its group and its number there; clocks are compared by the moments at which collectives end. Where ends do not "
+	        "coincide, wait and transfer are unknown. --group-by=instance lists each collective.",
+	.variants = collectives_variants,
+	.sections = (const struct section *const[]){&collectives_section, NULL},
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.takes = REPORT_STEPS,
+	.timeline = true,
+	.run_job = collectives_run,
+};

@@ -1,0 +1,86 @@
+#include "report/parts/job_notes.h"
+
+#include "base/buf.h"
+
+enum { JOB_NOTES_NAMED = 8 };
+
+/* Numbers of ranks, the first few: "3, 5, 6, ...". */
+struct job_notes_list {
+	struct buf b;
+	uint32_t n;
+};
+
+static void job_notes_add(struct job_notes_list *l, int64_t rank)
+{
+	if (l->n < JOB_NOTES_NAMED)
+		buf_printf(&l->b, "%s%lld", l->n ? ", " : "", (long long)rank);
+	else if (l->n == JOB_NOTES_NAMED)
+		buf_cstr(&l->b, ", ...");
+	l->n++;
+}
+
+static const char *job_notes_s(uint64_t n) { return n == 1 ? "" : "s"; }
+
+static void job_notes_put_missing(const struct job *j, struct table *t)
+{
+	struct job_notes_list gone = {0};
+	uint32_t at = 0;
+	for (int64_t rank = 0; rank < j->world && gone.n < JOB_NOTES_NAMED + 1; rank++) {
+		while (at < j->n && j->rank[at]->number != RANK_UNKNOWN && j->rank[at]->number < rank)
+			at++;
+		if (at == j->n || j->rank[at]->number != rank)
+			job_notes_add(&gone, rank);
+	}
+	table_warn(t, "%u of %lld ranks are here; missing: " STR_FMT ". A rank that is not here may have come last: what others waited is at least what is shown", j->n,
+	           (long long)j->world, STR_ARG(buf_view(&gone.b)));
+	buf_release(&gone.b);
+}
+
+static void job_notes_put_clocks(const struct job *j, struct table *t)
+{
+	struct job_notes_list unknown = {0};
+	uint32_t by_ends = 0, told = 0;
+	int64_t residual = 0, farthest = 0;
+	for (uint32_t r = 0; r < j->n; r++) {
+		const struct job_clocks *c = &j->clock[r];
+		by_ends += c->how == JOB_CLOCK_ENDS;
+		told += c->ends > 0;
+		residual = c->residual_ns > residual ? c->residual_ns : residual;
+		int64_t off = c->offset_ns < 0 ? -c->offset_ns : c->offset_ns;
+		farthest = off > farthest ? off : farthest;
+		if (c->how == JOB_CLOCK_UNKNOWN)
+			job_notes_add(&unknown, job_rank_number(j, r));
+	}
+	if (by_ends)
+		table_note(t, "clocks of %u rank%s are compared by the ends of collectives: moved by %lld ns at most; what is left is %lld ns at most (median of a rank)", by_ends,
+		           job_notes_s(by_ends), (long long)farthest, (long long)residual);
+	else if (told && !unknown.n)
+		table_note(t, "clocks are as recorded: collectives end on all ranks within %lld ns of one moment (median of the rank that is farthest off)", (long long)residual);
+	if (unknown.n)
+		table_warn(t, "the clock%s of rank%s " STR_FMT " against those of the others cannot be told: collectives do not end at one moment, or none ties them to the others",
+		           job_notes_s(unknown.n), job_notes_s(unknown.n), STR_ARG(buf_view(&unknown.b)));
+	buf_release(&unknown.b);
+}
+
+/* One rank that recorded what others did not is slower for that alone. */
+static void job_notes_put_options(const struct job *j, struct table *t)
+{
+	struct job_notes_list with = {0};
+	for (uint32_t r = 0; r < j->n; r++)
+		if (j->rank[r]->recording.stacks || j->rank[r]->recording.memory)
+			job_notes_add(&with, job_rank_number(j, r));
+	if (with.n && with.n < j->n)
+		table_warn(t, "rank%s " STR_FMT " recorded stacks or memory and the others did not: recording made %s slower", job_notes_s(with.n), STR_ARG(buf_view(&with.b)),
+		           with.n == 1 ? "it" : "them");
+	buf_release(&with.b);
+}
+
+void job_put_notes(const struct job *j, struct table *t)
+{
+	if (j->missing)
+		job_notes_put_missing(j, t);
+	if (j->repeated)
+		table_warn(t, "%u recording%s of a rank that another recording is of, too: the first by name counts", j->repeated, job_notes_s(j->repeated));
+	job_notes_put_options(j, t);
+	job_notes_put_clocks(j, t);
+}

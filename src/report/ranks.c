@@ -1,0 +1,135 @@
+/* The ranks of a job beside each other: where the time of each one's steps went, whom the others waited for, and how its clock was found. */
+#include "analysis/ranks/job.h"
+#include "base/mem.h"
+#include "base/round.h"
+#include "query/report.h"
+#include "report/parts/job_notes.h"
+
+enum {
+	RANKS_RANK, RANKS_DEVICE, RANKS_GPU, RANKS_STEPS, RANKS_STEP, RANKS_COMPUTE, RANKS_TRANSFER, RANKS_WAIT, RANKS_UNKNOWN, RANKS_COPY, RANKS_IDLE, RANKS_LAST,
+	RANKS_LAST_PCT, RANKS_WAITED, RANKS_OFFSET, RANKS_DRIFT, RANKS_RESIDUAL, RANKS_CLOCK, RANKS_INPUT
+};
+
+static const struct section ranks_section = {COLUMNS(
+	[RANKS_RANK] = {COLUMN(NUMBER, "rank", "Rank", "number in the job; without one, the place in the list", .flags = COLUMN_KEY | COLUMN_GROUP)},
+	[RANKS_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal on its machine", .flags = COLUMN_MINOR)},
+	[RANKS_GPU] = {COLUMN(TEXT, "gpu", "Name", "of the GPU", .flags = COLUMN_DETAIL)},
+	[RANKS_STEPS] = {COLUMN(COUNT, "steps", "Steps", "that the times are of; without steps 1, the time of the device work", .flags = COLUMN_MINOR)},
+	[RANKS_STEP] = {COLUMN(MEAN_NS, "step_ns", "Step", "mean length, with the device work that it launched", .flags = COLUMN_KEY)},
+	[RANKS_COMPUTE] = {COLUMN(MEAN_NS, "compute_ns", "Computation", "mean per step: the GPU ran any kernel but collectives", .flags = COLUMN_KEY)},
+	[RANKS_TRANSFER] = {COLUMN(MEAN_NS, "exposed_transfer_ns", "Transfer", "mean per step: collectives alone ran, and all ranks had come", .flags = COLUMN_KEY)},
+	[RANKS_WAIT] = {COLUMN(MEAN_NS, "exposed_wait_ns", "Waiting", "mean per step: collectives alone ran, and the last rank had not come", .flags = COLUMN_KEY)},
+	[RANKS_UNKNOWN] = {COLUMN(MEAN_NS, "exposed_unknown_ns", "Transfer or waiting", "mean per step: collectives alone ran of which the wait is unknown"), .when = WHEN_RECORDED},
+	[RANKS_COPY] = {COLUMN(MEAN_NS, "exposed_copy_ns", "Copies", "mean per step: the GPU only copied", .flags = COLUMN_MINOR)},
+	[RANKS_IDLE] = {COLUMN(MEAN_NS, "idle_ns", "Idle", "mean per step: the GPU did nothing", .flags = COLUMN_KEY)},
+	[RANKS_LAST] = {COLUMN(COUNT, "last_count", "Came last", "collectives that all other ranks waited for this one in", .flags = COLUMN_KEY)},
+	[RANKS_LAST_PCT] = {COLUMN(PERCENT, "last_pct", "Last %", "of the collectives that it took part in", .flags = COLUMN_MINOR)},
+	[RANKS_WAITED] = {COLUMN(NS, "waited_for_ns", "Waited for", "device time that the other ranks spent waiting for this one, summed over them", .flags = COLUMN_KEY)},
+	[RANKS_OFFSET] = {COLUMN(NS, "offset_ns", "Clock offset", "by which its clock runs before that of the job; 0 where clocks are as recorded; empty = unknown", .flags = COLUMN_MINOR)},
+	[RANKS_DRIFT] = {COLUMN(REAL, "drift_ppm", "Drift ppm", "by which its clock runs faster", .flags = COLUMN_DETAIL, .digits = 3)},
+	[RANKS_RESIDUAL] = {COLUMN(NS, "residual_ns", "Residual", "median distance of the ends of its collectives from those of the other ranks, on the job's clock",
+	                           .flags = COLUMN_MINOR)},
+	[RANKS_CLOCK] = {COLUMN(TEXT, "clock", "Clock", "as recorded; by ends: of collectives; unknown", .flags = COLUMN_DETAIL)},
+	[RANKS_INPUT] = {COLUMN(TEXT, "input", "Input", "path of the recording", .flags = COLUMN_DETAIL | COLUMN_PATH)},
+)};
+
+/* Of one rank: how often it came last, among how many, and how long the others waited. */
+struct ranks_lateness {
+	uint64_t last, of;
+	int64_t waited_ns;
+};
+
+static struct ranks_lateness *ranks_find_lateness(const struct job *j)
+{
+	struct ranks_lateness *v = NEW_ARRAY(j->n, struct ranks_lateness);
+	for (uint32_t i = 0; i < j->n_instances; i++) {
+		const struct job_instance *x = &j->instance[i];
+		if (!x->accepted)
+			continue;
+		v[x->last].last++;
+		v[x->last].waited_ns += x->wait_ns;
+		for (uint32_t k = 0; k < x->n; k++)
+			v[x->part[k].rank].of++;
+	}
+	return v;
+}
+
+static void ranks_put_clock(const struct job *j, uint32_t r, struct table *t)
+{
+	static const char *const words[] = {[JOB_CLOCK_RAW] = "as recorded", [JOB_CLOCK_ENDS] = "by ends", [JOB_CLOCK_UNKNOWN] = "unknown"};
+	const struct job_clocks *c = &j->clock[r];
+	table_set_str(t, RANKS_CLOCK, str_from(words[c->how]));
+	if (c->ends)
+		table_set_i64(t, RANKS_RESIDUAL, c->residual_ns);
+	if (c->how == JOB_CLOCK_UNKNOWN)
+		return;
+	table_set_i64(t, RANKS_OFFSET, c->offset_ns);
+	table_set_f64(t, RANKS_DRIFT, c->drift * 1e6);
+}
+
+static void ranks_put_times(const struct job_times *times, struct table *t)
+{
+	static const struct {
+		unsigned column;
+		enum job_time_kind kind;
+	} parts[] = {{RANKS_STEP, JOB_TOTAL}, {RANKS_COMPUTE, JOB_COMPUTE}, {RANKS_TRANSFER, JOB_TRANSFER}, {RANKS_WAIT, JOB_WAIT},
+	             {RANKS_UNKNOWN, JOB_EXPOSED_UNKNOWN}, {RANKS_COPY, JOB_COPY}, {RANKS_IDLE, JOB_IDLE}};
+	table_set_i64(t, RANKS_STEPS, times->steps);
+	bool told = times->ns[JOB_TRANSFER] || times->ns[JOB_WAIT] || !times->ns[JOB_EXPOSED_UNKNOWN];
+	for (size_t i = 0; i < sizeof parts / sizeof *parts && times->steps; i++)
+		if (told || (parts[i].kind != JOB_TRANSFER && parts[i].kind != JOB_WAIT))
+			table_set_f64(t, parts[i].column, (double)times->ns[parts[i].kind] / times->steps);
+}
+
+static void ranks_put_row(const struct job *j, uint32_t i, const struct job_times *times, const struct ranks_lateness *late, struct table *t)
+{
+	const struct rank *r = j->rank[i];
+	table_row(t);
+	table_set_i64(t, RANKS_RANK, job_rank_number(j, i));
+	if (r->device != INT32_MIN)
+		table_set_i64(t, RANKS_DEVICE, r->device);
+	table_set_str_copy(t, RANKS_GPU, r->gpu);
+	table_set_str_copy(t, RANKS_INPUT, r->path);
+	ranks_put_times(times, t);
+	if (late->of) {
+		table_set_i64(t, RANKS_LAST, (int64_t)late->last);
+		table_set_f64(t, RANKS_LAST_PCT, percent((double)late->last, (double)late->of));
+		table_set_i64(t, RANKS_WAITED, late->waited_ns);
+	}
+	ranks_put_clock(j, i, t);
+}
+
+static int ranks_run(const struct job *j, const struct report_args *args, struct table *out, struct err *e)
+{
+	int64_t first = args->has_steps ? args->step_first : INT64_MIN, last = args->has_steps ? args->step_last : INT64_MAX;
+	struct ranks_lateness *late = ranks_find_lateness(j);
+	int64_t unknown = 0;
+	uint32_t steps = 0;
+	section_start(&ranks_section, args, WHEN_RECORDED, out);
+	for (uint32_t i = 0; i < j->n; i++) {
+		struct job_times times = job_times_of(j, i, first, last);
+		unknown += times.ns[JOB_EXPOSED_UNKNOWN];
+		steps += times.steps;
+		ranks_put_row(j, i, &times, &late[i], out);
+	}
+	mem_free(late);
+	if (!unknown)
+		section_leave_out(&ranks_section, RANKS_UNKNOWN, out);
+	job_put_notes(j, out);
+	table_note(out, "step = computation + transfer + waiting%s + copies + idle, of each rank", unknown ? " + transfer or waiting" : "");
+	return steps ? 0 : err_set(e, ERR_DATA, "no rank has such a step");
+}
+
+const struct report report_ranks = {
+	.name = "ranks",
+	.title = "Ranks of the job",
+	.asks = ASKS_MOVE,
+	.also = "job distributed stragglers",
+	.help = "Each rank of a distributed job: what its steps are made of, how much of its communication is waiting for other ranks, how often it came last, and how long the others "
+	        "waited for it. Give the recordings of all ranks: a folder, or several files.",
+	.sections = (const struct section *const[]){&ranks_section, NULL},
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.takes = REPORT_STEPS,
+	.timeline = true,
+	.run_job = ranks_run,
+};

@@ -1,0 +1,100 @@
+/* For whom the ranks of a job waited, how long, and why that rank came late (analysis/ranks/job_blame.h). */
+#include "analysis/ranks/job_blame.h"
+#include "base/mem.h"
+#include "base/round.h"
+#include "query/report.h"
+#include "report/parts/job_notes.h"
+
+/* The cause of most of the waiting is named where it is of so much of it, percent. */
+static const double STRAGGLERS_NAMED_PCT = 50;
+/* A rank is late all along where it is the worst in so many of the steps, percent; of fewer steps nothing is said. */
+static const double STRAGGLERS_ALWAYS_PCT = 75;
+enum { STRAGGLERS_STEPS = 4 };
+
+enum {
+	STRAGGLERS_RANK, STRAGGLERS_WAITED, STRAGGLERS_SHARE, STRAGGLERS_LAST, STRAGGLERS_CAUSE, STRAGGLERS_SLOWER, STRAGGLERS_MORE_WORK, STRAGGLERS_COPIES, STRAGGLERS_DATA,
+	STRAGGLERS_GC, STRAGGLERS_HOST, STRAGGLERS_UNKNOWN, STRAGGLERS_PASSED, STRAGGLERS_OP, STRAGGLERS_WORST, STRAGGLERS_PATTERN
+};
+_Static_assert(STRAGGLERS_UNKNOWN - STRAGGLERS_SLOWER == JOB_CAUSE_UNKNOWN, "a column for each cause, in their order");
+
+static const struct section stragglers_section = {COLUMNS(
+	[STRAGGLERS_RANK] = {COLUMN(NUMBER, "rank", "Rank", "number in the job; without one, the place in the list", .flags = COLUMN_KEY | COLUMN_GROUP)},
+	[STRAGGLERS_WAITED] = {COLUMN(NS, "waited_for_ns", "Waited for", "device time that the other ranks spent waiting because of this one, summed over them", .flags = COLUMN_KEY)},
+	[STRAGGLERS_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all waiting", .flags = COLUMN_KEY)},
+	[STRAGGLERS_LAST] = {COLUMN(COUNT, "last_count", "Came last", "collectives that it came last to")},
+	[STRAGGLERS_CAUSE] = {COLUMN(TEXT, "cause", "Because of", "the cause of most of that waiting; empty = no cause has half of it", .flags = COLUMN_KEY)},
+	[STRAGGLERS_SLOWER] = {COLUMN(NS, "slower_ns", "Slower device", "its GPU took longer than the others' for as many kernels")},
+	[STRAGGLERS_MORE_WORK] = {COLUMN(NS, "more_work_ns", "More work", "its GPU ran more kernels than the others', and longer")},
+	[STRAGGLERS_COPIES] = {COLUMN(NS, "copies_ns", "Copies", "its GPU copied more", .flags = COLUMN_MINOR)},
+	[STRAGGLERS_DATA] = {COLUMN(NS, "data_loader_ns", "Data loader", "its GPU had nothing to do while its host was in a data loader", .flags = COLUMN_MINOR)},
+	[STRAGGLERS_GC] = {COLUMN(NS, "gc_ns", "GC", "its GPU had nothing to do while its host collected garbage", .flags = COLUMN_MINOR)},
+	[STRAGGLERS_HOST] = {COLUMN(NS, "host_ns", "Host", "its GPU had nothing to do: its host launched work later than those of the others")},
+	[STRAGGLERS_UNKNOWN] = {COLUMN(NS, "unknown_ns", "Unknown", "at the first collective of a group, and where it was no longer on its way than the others", .flags = COLUMN_MINOR)},
+	[STRAGGLERS_PASSED] = {COLUMN(NS, "passed_on_ns", "Passed on", "waiting at collectives that it came last to because it had waited for another rank itself: that rank has it",
+	                              .flags = COLUMN_MINOR)},
+	[STRAGGLERS_OP] = {COLUMN(TEXT, "op", "Op", "the op of the collective at which the others waited longest", .flags = COLUMN_MINOR)},
+	[STRAGGLERS_WORST] = {COLUMN(COUNT, "worst_steps", "Worst in", "steps in which the others waited most at collectives that this rank came last to", .flags = COLUMN_MINOR)},
+	[STRAGGLERS_PATTERN] = {COLUMN(TEXT, "pattern", "Pattern", "always: the worst in 75 % of the steps; at times: in others; empty = fewer than 4 steps")},
+)};
+
+static enum job_cause stragglers_main_cause(const struct job_blame *b)
+{
+	unsigned most = 0;
+	for (unsigned c = 1; c < JOB_N_CAUSES; c++)
+		most = b->ns[c] > b->ns[most] ? c : most;
+	return (enum job_cause)most;
+}
+
+static void stragglers_put_row(const struct job *j, uint32_t r, const struct job_blame *b, int64_t all, uint32_t steps, struct table *t)
+{
+	enum job_cause main = stragglers_main_cause(b);
+	table_row(t);
+	table_set_i64(t, STRAGGLERS_RANK, job_rank_number(j, r));
+	table_set_i64(t, STRAGGLERS_WAITED, b->total_ns);
+	table_set_f64(t, STRAGGLERS_SHARE, percent((double)b->total_ns, (double)all));
+	table_set_i64(t, STRAGGLERS_LAST, (int64_t)b->last);
+	if (percent((double)b->ns[main], (double)b->total_ns) >= STRAGGLERS_NAMED_PCT)
+		table_set_str(t, STRAGGLERS_CAUSE, str_from(job_cause_name[main]));
+	for (unsigned c = 0; c < JOB_N_CAUSES; c++)
+		table_set_i64(t, STRAGGLERS_SLOWER + c, b->ns[c]);
+	table_set_i64(t, STRAGGLERS_PASSED, b->passed_ns);
+	table_set_str_copy(t, STRAGGLERS_OP, intern_get(&j->rank[r]->texts, b->op));
+	table_set_i64(t, STRAGGLERS_WORST, b->steps);
+	if (steps >= STRAGGLERS_STEPS && b->steps)
+		table_set_str(t, STRAGGLERS_PATTERN, percent(b->steps, steps) >= STRAGGLERS_ALWAYS_PCT ? STR("always") : STR("at times"));
+}
+
+static int stragglers_run(const struct job *j, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct job_blame *blame = job_blame_find(j);
+	int64_t all = 0;
+	uint64_t told = 0;
+	section_start(&stragglers_section, args, 0, out);
+	for (uint32_t r = 0; r < j->n; r++) {
+		all += blame[r].total_ns;
+		told += blame[r].last;
+	}
+	for (uint32_t r = 0; r < j->n; r++)
+		if (blame[r].total_ns || blame[r].passed_ns)
+			stragglers_put_row(j, r, &blame[r], all, job_blame_steps(j), out);
+	mem_free(blame);
+	job_put_notes(j, out);
+	table_note(out, "of %u collectives, who came last is known of %llu; all waiting at these, summed over the ranks: %lld ns", j->n_instances, (unsigned long long)told, (long long)all);
+	if (!told)
+		return err_set(e, ERR_DATA, "who waited for whom is not known: %s", j->n < 2 ? "the recordings of several ranks are needed" : "no collective of two ranks was matched; `collectives` says why");
+	return table_sort(out, STR("waited_for_ns"), true, e);
+}
+
+const struct report report_stragglers = {
+	.name = "stragglers",
+	.title = "Ranks that others waited for",
+	.asks = ASKS_MOVE,
+	.also = "straggler slow_rank late imbalance",
+	.help = "For which rank the others waited, how long, and why it came late. Since the ranks left the group's collective before together, the late one took longer than the others: its GPU "
+	        "computed longer (a slower device, or more work), or had nothing to do (the host, its data loader, garbage collection), or it had waited for another rank itself, to which the "
+	        "blame is then passed on. A rank is compared with those of the same process group, not with other pipeline stages.",
+	.sections = (const struct section *const[]){&stragglers_section, NULL},
+	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
+	.timeline = true,
+	.run_job = stragglers_run,
+};

@@ -1,0 +1,316 @@
+"""Reports of a job: `ranks` and `collectives` against what TraceLens printed of eight real ranks, against planted truths, and on broken jobs; and the tables of
+other reports, joined over the ranks."""
+import csv
+import gzip
+import json
+import os
+import shutil
+import tempfile
+
+import jobs
+import oracle
+from oracle import Case, data, report, steps_report
+
+TP8 = ("multirank", "megatron_a100_tp8")
+
+
+def tracelens(name):
+    with open(data("expected", "megatron_a100_tp8", name), newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def texts(table):
+    return "\n".join(table.notes)
+
+
+class Job(Case):
+    def setUp(self):
+        super().setUp()
+        self.tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.tmp)
+
+    def copy_tp8(self, change=lambda rank, doc: doc, ranks=range(8)):
+        """The eight ranks, each changed."""
+        for r in ranks:
+            doc = change(r, oracle.load(data(*TP8, f"megatron_kineto_{r}.json.gz")))
+            with gzip.open(os.path.join(self.tmp, f"k{r}.json.gz"), "wt", compresslevel=1) as f:
+                json.dump(doc, f)
+        return self.tmp
+
+
+class Real(Job):
+    """Eight ranks of one tensor-parallel step: multirank/megatron_a100_tp8."""
+
+    def test_collectives_against_tracelens(self):
+        ours = report("collectives", data(*TP8), "--group-by=instance").rows
+        theirs = tracelens("tracelens_megatron_a100_tp8_nccl_implicit_sync_cat.csv")
+        self.assertEqual(len(ours), 84)
+        self.assertEqual(len(theirs), 84)
+        for row, want in zip(ours, theirs):
+            got = [row["min_ns"] / 1000, row["start_skew_ns"] / 1000, row["wait_ns"] / 8 / 1000, row["end_skew_ns"] / 1000]
+            self.assertEqual(got, [float(want[c]) for c in ("comm_latency", "skew in start time", "avg_wait_time", "skew in end time")], want["collective_id"])
+            self.assertEqual((row["kind"], row["ranks"]), ("all_reduce", 8))
+
+    def test_ranks_against_tracelens(self):
+        """A collective that two ranks reach in the same microsecond is last on both: TraceLens and we count the lower rank."""
+        ours = steps_report("ranks", data(*TP8)).by("rank")
+        for want in tracelens("tracelens_megatron_a100_tp8_straggler_summary.csv"):
+            row = ours[int(want["rank"])]
+            self.assertEqual(row["last_count"], int(want["times_arrived_last"]), want["rank"])
+            self.assertEqual(round(row["exposed_wait_ns"] / 1000), int(want["total_wait_time_us"]), want["rank"])
+            self.assertEqual(round((row["exposed_wait_ns"] + row["exposed_transfer_ns"]) / 1000), int(want["total_nccl_dur_us"]), want["rank"])
+
+    def test_overlap_against_hta(self):
+        with open(data("expected", "megatron_a100_tp8", "hta_megatron_a100_tp8.json"), encoding="utf-8") as f:
+            want = {r["rank"]: r["comp_comm_overlap_pctg"] for r in json.load(f)["overlap"]}
+        rows = steps_report("overlap", data(*TP8)).by("rank")
+        self.assertEqual({r: row["overlap_pct"] for r, row in rows.items()}, want)
+        for path in (data("multirank", "hta_trace_filter"), data("more", "nsys", "2026.3_ddp_2gpu_nccl", "ddp_overlapped.sqlite")):
+            for row in steps_report("overlap", path).rows:
+                self.assertAlmostEqual(sum(row[c] for c in ("compute_only_ns", "overlap_ns", "communication_only_ns", "other_ns")), row["step_ns"], delta=1)
+                self.assertAlmostEqual(row["overlap_ns"] / (row["overlap_ns"] + row["communication_only_ns"]) * 100, row["overlap_pct"], delta=1e-6)
+                self.assertGreater(row["overlap_ns"], 0)
+
+    def test_parts_of_a_step_add_up(self):
+        for path in (data(*TP8), data("multirank", "hta_trace_filter"), data("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_after.sqlite")):
+            for row in steps_report("ranks", path).rows:
+                parts = [row.get(c) or 0 for c in ("compute_ns", "exposed_transfer_ns", "exposed_wait_ns", "exposed_unknown_ns", "exposed_copy_ns", "idle_ns")]
+                self.assertAlmostEqual(sum(parts), row["step_ns"], delta=1, msg=path)
+
+    def test_parts_are_those_of_each_rank(self):
+        """What `gpu-timeline` says of each rank by itself."""
+        for row in steps_report("ranks", data(*TP8)).rows:
+            alone = steps_report("gpu-timeline", data(*TP8), f"--rank={row['rank']}").by("kind")
+            self.assertEqual(row["compute_ns"], alone["computation"]["time_ns"])
+            self.assertEqual(row["exposed_transfer_ns"] + row["exposed_wait_ns"], alone["exposed_communication"]["time_ns"])
+            self.assertEqual(row["idle_ns"], alone["idle"]["time_ns"])
+
+    def test_planted_clocks(self):
+        """Offsets within 50 ms and drifts of 20 ppm on these files are found within 50 us, and so is who came last."""
+        offsets = {r: (r * 37_123 % 101 - 50) * 1000 for r in range(8)}  # us
+
+        def change(rank, doc):
+            for e in doc["traceEvents"]:
+                if "ts" in e:
+                    e["ts"] += offsets[rank] + (e["ts"] - 1706850122846038) * 20e-6 * (rank % 3 - 1)
+            return doc
+        folder = self.copy_tp8(change)
+        moved, plain = steps_report("ranks", folder), steps_report("ranks", data(*TP8))
+        base = moved.by("rank")[0]["offset_ns"]
+        for r, row in moved.by("rank").items():
+            self.assertEqual(row["clock"], "by ends")
+            self.assertLess(abs(row["offset_ns"] - base - (offsets[r] - offsets[0]) * 1000), 50_000, r)
+            self.assertLess(abs(row["exposed_wait_ns"] - plain.by("rank")[r]["exposed_wait_ns"]), 84 * 50_000, r)
+        self.assertEqual([r for r, row in sorted(moved.by("rank").items(), key=lambda x: -x[1]["waited_for_ns"])][:2], [0, 6])
+        self.assertIn("compared by the ends", texts(moved))
+
+    def test_sampled_ranks_are_refused(self):
+        table = steps_report("collectives", data("multirank", "hta_trace_filter"))
+        for row in table.rows:
+            self.assertIsNone(row["wait_ns"])
+            self.assertIsNone(row["last_rank"])
+            self.assertEqual(row["unknown"], row["instances"])
+        self.assertIn("do not coincide", texts(table))
+        self.assertIn("2 of 128 ranks are here", texts(table))
+        for row in steps_report("ranks", data("multirank", "hta_trace_filter")).rows:
+            self.assertIsNone(row["exposed_wait_ns"])
+            self.assertGreater(row["exposed_unknown_ns"], 0)
+            self.assertEqual(row["clock"], "unknown")
+
+    def test_two_processes_of_one_database(self):
+        """DDP on 2 GPUs: 230 of 230 collectives match in order; one does not end together."""
+        rows = report("collectives", data("more", "nsys", "2026.3_ddp_2gpu_nccl", "ddp_overlapped.sqlite"), "--group-by=instance").rows
+        self.assertEqual(len(rows), 230)
+        self.assertEqual({r["ranks"] for r in rows}, {2})
+        apart = [r for r in rows if r["kind"] == "all_reduce" and r["wait_ns"] is None]
+        self.assertEqual(len(apart), 1)
+        self.assertGreater(apart[0]["end_skew_ns"], 100_000)
+
+    def test_missing_rank(self):
+        table = steps_report("ranks", self.copy_tp8(ranks=(0, 1, 2, 5, 6, 7)))
+        self.assertEqual([r["rank"] for r in table.rows], [0, 1, 2, 5, 6, 7])
+        self.assertIn("6 of 8 ranks are here; missing: 3, 4.", texts(table))
+
+    def test_damaged_and_repeated_ranks(self):
+        folder = self.copy_tp8(ranks=(0, 1, 2))
+        shutil.copy(os.path.join(folder, "k1.json.gz"), os.path.join(folder, "k9.json.gz"))
+        with open(os.path.join(folder, "rank5.json"), "w") as f:
+            f.write('{"distributedInfo": {"rank": 5, "world_size": 8}, "traceEvents": 17}')
+        table = steps_report("ranks", folder)
+        self.assertEqual([r["rank"] for r in table.rows], [0, 1, 2])
+        self.assertIn("rank5.json is left out", texts(table))
+        self.assertIn("1 recording of a rank that another recording is of, too", texts(table))
+
+    def test_imported_ranks(self):
+        """Files of `opscope import` know their rank, whatever they are called."""
+        for r in range(3):
+            self.assertEqual(oracle.run("import", data(*TP8, f"megatron_kineto_{r}.json.gz"), "-o", os.path.join(self.tmp, f"rank{7 - r}.opscope"))[0], 0)
+        self.assertEqual(steps_report("gpu-timeline", self.tmp, "--rank=2").rows, steps_report("gpu-timeline", data(*TP8), "--rank=2").rows)
+        files = [data(*TP8, f"megatron_kineto_{r}.json.gz") for r in range(3)]
+        self.assertEqual(steps_report("stragglers", self.tmp).rows, steps_report("stragglers", *files).rows)
+
+    def test_one_rank(self):
+        """One rank cannot tell waiting from transfer."""
+        row, = steps_report("ranks", data(*TP8, "megatron_kineto_3.json.gz")).rows
+        self.assertEqual((row["rank"], row["exposed_wait_ns"], row["last_count"]), (3, None, None))
+        self.assertEqual(row["exposed_unknown_ns"], 472_390_000)
+
+
+class Planted(Job):
+    """Jobs of oracle/jobs.py."""
+
+    def check_waits(self, job, table, least=0):
+        for r, row in table.by("rank").items():
+            self.assertAlmostEqual(row["exposed_wait_ns"] * job.steps, job.waits(r), delta=least or 20 * job.steps, msg=r)
+
+    def test_waits_of_two_kinds_of_groups(self):
+        job = jobs.Job(tp=4, dp=3, late=lambda r, s, p: 2_000_000 if r == 5 and p == 0 else r * 1000 * (s + 1))
+        job.write(self.tmp)
+        table = steps_report("ranks", self.tmp)
+        self.check_waits(job, table)
+        self.assertEqual(max(table.rows, key=lambda r: r["waited_for_ns"])["rank"], 5)
+        groups = steps_report("collectives", self.tmp, "--group-by=group").rows
+        self.assertEqual(sorted(r["ranks"] for r in groups), [3] * 4 + [4] * 3)
+
+    def test_names_of_groups_that_differ_by_rank(self):
+        job = jobs.Job(tp=2, dp=2, late=lambda r, s, p: r * 10_000, names=lambda rank, kind: str(rank * 2 + (kind == "dp")))
+        job.write(self.tmp)
+        self.check_waits(job, steps_report("ranks", self.tmp))
+
+    def test_groups_without_members_or_numbers(self):
+        """By name alone, groups of the same name with other members are not one: their numbers are unknown."""
+        job = jobs.Job(tp=2, dp=2, seq=False, ranks_listed=False)
+        job.write(self.tmp)
+        table = steps_report("collectives", self.tmp, "--group-by=group")
+        self.assertEqual({r["wait_ns"] for r in table.rows}, {None})
+        self.assertIn("unknown", texts(table))
+
+    def test_clocks_over_a_chain_of_groups(self):
+        """No group holds all ranks: offsets follow from group to group."""
+        job = jobs.Job(tp=4, dp=4, steps=12, late=lambda r, s, p: (r * 7919 + s * 104729 + p * 31) % 200_000)
+        clocks = {r: ((r * 7_777_777) % 100_000_000 - 50_000_000, 0.0) for r in range(16)}
+        job.write(self.tmp, clocks)
+        table = steps_report("ranks", self.tmp)
+        for r, row in table.by("rank").items():
+            self.assertLess(abs(row["offset_ns"] - (clocks[r][0] - clocks[0][0])), 50_000, r)
+        self.check_waits(job, table, 50_000 * job.steps)
+
+    def test_drift(self):
+        """Over 6 s a clock that gains 20 ppm is 120 us off."""
+        job = jobs.Job(tp=4, dp=1, steps=30, compute=100_000_000, late=lambda r, s, p: (r * 7919 + s * 104729 + p * 31) % 200_000)
+        clocks = {0: (0, 0.0), 1: (30_000_000, 20e-6), 2: (-45_000_000, -20e-6), 3: (1_000_000, 5e-6)}
+        job.write(self.tmp, clocks)
+        table = steps_report("ranks", self.tmp)
+        drift = {r: row["drift_ppm"] for r, row in table.by("rank").items()}
+        for r in range(1, 4):
+            self.assertAlmostEqual(drift[r] - drift[0], clocks[r][1] * 1e6, delta=1, msg=r)
+        self.check_waits(job, table, 50_000 * job.steps)
+
+    def test_clocks_as_recorded_on_demand(self):
+        job = jobs.Job(tp=2, dp=1)
+        job.write(self.tmp, {1: (3_000_000, 0.0)})
+        table = steps_report("collectives", self.tmp, "--align=none")
+        self.assertEqual({r["wait_ns"] for r in table.rows}, {None})
+        self.assertEqual({r["clock"] for r in steps_report("ranks", self.tmp).rows}, {"by ends"})
+
+    def test_steps(self):
+        job = jobs.Job(tp=2, dp=1, steps=5, late=lambda r, s, p: 1_000_000 if (r, s) == (1, 3) else 0)
+        job.write(self.tmp)
+        self.assertEqual([r["exposed_wait_ns"] for r in steps_report("ranks", self.tmp, "--steps=3").rows], [1_000_000, 0])
+        self.assertEqual([r["exposed_wait_ns"] for r in steps_report("ranks", self.tmp, "--steps=1..2").rows], [0, 0])
+        self.assertEqual([r["instances"] for r in steps_report("collectives", self.tmp, "--steps=3", "--group-by=group").rows if r["ranks"] == 2], [1])
+        code, _, err = oracle.run("report", "ranks", self.tmp, "--steps=77")
+        self.assertEqual((code, err.count(b"\n")), (1, 1), err)
+
+
+class Stragglers(Job):
+    """Planted lateness: which rank, how long the others waited for it, and why."""
+    CAUSES = {"slower": ("slower device", "slower_ns"), "more": ("more work", "more_work_ns"), "host": ("host", "host_ns"), "data": ("data loader", "data_loader_ns")}
+
+    def stragglers(self, job, clocks=None):
+        folder = tempfile.mkdtemp(dir=self.tmp)
+        job.write(folder, clocks)
+        return steps_report("stragglers", folder)
+
+    def test_causes(self):
+        for how, (cause, column) in self.CAUSES.items():
+            job = jobs.Job(tp=4, dp=2, steps=6, late=lambda r, s, p: 2_000_000 if r == 3 and p == 0 and s else 0, how=how)
+            table = self.stragglers(job, {r: (r * 11_000_000, 0.0) for r in range(8)})
+            worst = table.rows[0]
+            self.assertEqual((worst["rank"], worst["cause"]), (3, cause), how)
+            waited = sum(job.waits(r) for r in range(8))
+            self.assertAlmostEqual(worst["waited_for_ns"] / waited, 1, delta=0.01, msg=how)
+            self.assertAlmostEqual(worst[column] / waited, 1, delta=0.01, msg=how)
+            self.assertEqual(worst["pattern"], "always")
+
+    def test_blame_is_passed_on(self):
+        """Rank 1 keeps its tensor-parallel peers, and these keep the other replica: all of the waiting is because of rank 1."""
+        job = jobs.Job(tp=4, dp=2, steps=6, late=lambda r, s, p: 2_000_000 if r == 1 and p == 0 and s else 0)
+        table = self.stragglers(job).by("rank")
+        waited = sum(job.waits(r) for r in range(8))
+        self.assertAlmostEqual(table[1]["waited_for_ns"] / waited, 1, delta=0.01)
+        self.assertGreater(sum(table[r]["passed_on_ns"] for r in (0, 2, 3)), 0)
+
+    def test_sum(self):
+        """What each cause has adds up to all waiting, whoever is late."""
+        job = jobs.Job(tp=3, dp=3, steps=5, late=lambda r, s, p: (r * 7919 + s * 104729 + p * 31) % 200_000)
+        table = self.stragglers(job)
+        for row in table.rows:
+            self.assertEqual(sum(row[c] for c in ("slower_ns", "more_work_ns", "copies_ns", "data_loader_ns", "gc_ns", "host_ns", "unknown_ns")), row["waited_for_ns"])
+        self.assertAlmostEqual(sum(r["waited_for_ns"] for r in table.rows) / sum(job.waits(r) for r in range(9)), 1, delta=0.001)
+
+    def test_in_turns(self):
+        job = jobs.Job(tp=4, dp=1, steps=8, late=lambda r, s, p: 1_000_000 if s % 4 == r and p == 0 else 0)
+        self.assertEqual({r["pattern"] for r in self.stragglers(job).rows}, {"at times"})
+
+    def test_real_ranks(self):
+        """Ranks 0 and 6 of the eight: their GPUs are idle for 0.2 s while the others wait."""
+        table = steps_report("stragglers", data(*TP8))
+        self.assertEqual([(r["rank"], r["cause"]) for r in table.rows[:2]], [(0, "host"), (6, "host")])
+        self.assertEqual(sum(r["waited_for_ns"] for r in table.rows), sum(int(r["total_wait_time_us"]) for r in tracelens("tracelens_megatron_a100_tp8_straggler_summary.csv")) * 1000)
+
+    def test_unknown(self):
+        for path in (data("multirank", "hta_trace_filter"), data(*TP8, "megatron_kineto_3.json.gz")):
+            code, _, err = oracle.run("report", "stragglers", path)
+            self.assertEqual((code, err.count(b"\n")), (1, 1), err)
+            self.assertIn(b"who waited for whom is not known", err)
+
+
+class Joined(Job):
+    """Reports of one recording, asked of a job."""
+
+    def test_means_and_extremes(self):
+        each = {r: steps_report("gpu-timeline", data(*TP8), f"--rank={r}").by("kind") for r in range(8)}
+        for row in steps_report("gpu-timeline", data(*TP8)).rows:
+            values = [each[r][row["kind"]]["time_ns"] for r in range(8)]
+            self.assertAlmostEqual(row["time_ns"], sum(values) / 8, delta=1e-6 * max(values))
+            self.assertEqual((row["rank_min_ns"], row["rank_max_ns"]), (min(values), max(values)))
+            self.assertEqual(values[row["max_rank"]], max(values))
+            self.assertEqual(row["ranks_with"], 8)
+
+    def test_each(self):
+        table = steps_report("kernels", data(*TP8), "--rank=all")
+        for r in (0, 5):
+            alone = steps_report("kernels", data(*TP8), f"--rank={r}")
+            mine = [{k: v for k, v in row.items() if k != "rank"} for row in table.rows if row["rank"] == r]
+            self.assertEqual(mine, alone.rows)
+
+    def test_what_has_no_mean(self):
+        for args, why in ((("groups",), b"a tree"), (("kernels", "--group-by=instance"), b"a row for each event")):
+            code, _, err = oracle.run("report", *args, data(*TP8))
+            self.assertEqual((code, err.count(b"\n")), (2, 1), err)
+            self.assertIn(why, err)
+            self.assertIn(b"--rank=N", err)
+        self.assertEqual({r["rank"] for r in steps_report("groups", data(*TP8), "--rank=all").rows}, set(range(8)))
+
+    def test_spans_of_a_worker_are_not_ranks(self):
+        job = jobs.Job(tp=2, dp=1)
+        job.write(self.tmp, ranks=(0,), name="w{}.100.pt.trace.json.gz")
+        job.write(self.tmp, ranks=(0,), name="w{}.200.pt.trace.json.gz")
+        code, _, err = oracle.run("report", "ranks", self.tmp)
+        self.assertEqual(code, 2)
+        self.assertIn(b"2 traces where one was expected", err)
+
+
+if __name__ == "__main__":
+    oracle.main()
