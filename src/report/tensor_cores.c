@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "query/op_kernels.h"
 
-/* What an op's kernels that could use Tensor Cores took. */
+/* The time of an op's kernels that could use Tensor Cores. */
 struct possible {
 	int64_t ns, tc_ns, unknown_ns;
 	uint32_t kernels, tc_kernels;
@@ -18,7 +18,7 @@ struct tensor_cores_eligible {
 	struct short_names *names;
 	struct op_sum *sum;      /* by op */
 	struct possible *part;   /* by op */
-	uint8_t *could;          /* gpu_op -> could use them */
+	uint8_t *could;          /* by gpu_op: could use Tensor Cores */
 	struct op_kernels kernels; /* that could */
 	struct costs *costs;
 };
@@ -99,10 +99,9 @@ static const struct section tensor_cores_section = {COLUMNS(
 	[TENSOR_CORES_UNKNOWN_NAMES] = {COLUMN(TEXT, "unknown_kernel_names", "Unknown Kernels", "Short names.", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
 )};
 
-/* By what it does; else by the model of what it should take, of a backward op by that of its forward op. */
+/* Whether the op could use Tensor Cores: yes where a kernel of it does, else as its cost model says; a backward op goes by the model of its forward op. */
 static struct str possible(const struct tensor_cores_eligible *x, const struct op *op, bool used)
 {
-	static const char *const answer[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
 	const struct ops *o = x->p->ops;
 	uint32_t span = o->instance[op->forward == ROW_NONE ? op->first : o->op[op->forward].first].span;
 	if (used)
@@ -111,7 +110,7 @@ static struct str possible(const struct tensor_cores_eligible *x, const struct o
 		return STR("unknown");
 	enum cost_direction d = op->direction == DIR_BACKWARD ? COST_BACKWARD : COST_FORWARD;
 	const struct cost *c = costs_of_span(x->costs, x->p, span, d);
-	return c ? str_from(answer[c->tc_eligible]) : STR("unknown");
+	return c ? str_from(tri_name[c->tc_eligible]) : STR("unknown");
 }
 
 static void tensor_cores_own_row(struct table *t, const struct tensor_cores_eligible *x, uint32_t i)

@@ -51,7 +51,7 @@ struct kernel_calls_calls {
 	struct table *out;
 	struct op_tc *tc;
 	struct optree *tree;
-	uint32_t instance;       /* that the shapes are of; ROW_NONE */
+	uint32_t instance;       /* the op instance that `shapes` belong to; ROW_NONE */
 	struct op_shapes shapes;
 	struct short_names *names;
 };
@@ -111,7 +111,6 @@ static void put_call(struct kernel_calls_calls *x, uint32_t g)
 
 static void kernel_calls_put_row(struct kernel_calls_calls *x, uint32_t g)
 {
-	static const char *const tri[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
 	const struct profile *p = x->p;
 	const struct launches *l = &p->launch;
 	uint32_t row = p->gpu_op.launch[g];
@@ -125,7 +124,7 @@ static void kernel_calls_put_row(struct kernel_calls_calls *x, uint32_t g)
 		table_set_i64(x->out, KERNEL_CALLS_STREAM, l->stream[row]);
 	table_set_i64(x->out, KERNEL_CALLS_START, p->gpu_op.start_ns[g]);
 	table_set_i64(x->out, KERNEL_CALLS_DUR, p->gpu_op.dur_ns[g]);
-	table_set_str(x->out, KERNEL_CALLS_TC, str_from(tri[op_tc_of(x->tc, g)]));
+	table_set_str(x->out, KERNEL_CALLS_TC, str_from(tri_name[op_tc_of(x->tc, g)]));
 	put_three(x, KERNEL_CALLS_GRID, l->grid_x[row], l->grid_y[row], l->grid_z[row]);
 	put_three(x, KERNEL_CALLS_BLOCK, l->block_x[row], l->block_y[row], l->block_z[row]);
 	uint32_t operator = optree_operator(x->tree, p, g);
