@@ -1,3 +1,8 @@
+/* Where the time of a mean step went: which share each role (kernel, communication, data loader, ...) has, each step by itself, and how busy each GPU was.
+ *
+ * The roles come from analysis/steps/roles.h, which gives each moment of a step to the first role that was active; the steps from PASS_STEPS. Where no
+ * step was found, the time from the first to the last device work stands in for one. The tables of steps and devices are those of the reports `steps` and
+ * `devices` (report/parts/). */
 #include "analysis/ranks/job.h"
 #include "base/round.h"
 #include "report/parts/device_table.h"
@@ -21,7 +26,7 @@ static const struct section overview_environment = {.name = "environment", .titl
 	[OVERVIEW_VALUE] = {COLUMN(TEXT, "value", "Value", "its value")},
 )};
 
-/* What one role takes a step on the GPU with least and on that with most of it. */
+/* The time of a role in a mean step, on the GPU that has least of it and on the GPU that has most. */
 static void overview_put_range(const struct roles *r, enum role role, struct table *t)
 {
 	int64_t least = INT64_MAX, most = 0;
@@ -34,7 +39,7 @@ static void overview_put_range(const struct roles *r, enum role role, struct tab
 	table_set_i64(t, OVERVIEW_MOST, round_even((double)most / r->n));
 }
 
-/* `window`: there are no steps, and the one is the window that stands for them. */
+/* `window`: there are no steps, and the only step is the window that stands in for them. */
 static void overview_own_rows(const struct roles *r, bool window, struct table *t)
 {
 	table_row(t);
