@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "report/parts/group_tree.h"
 
-/* The steps of the window, as instances fall into them on the host; without steps, all of the time. */
+/* The steps of the window by their times on the host, by which instances are counted; without steps, one step that holds all time. */
 struct cuts {
 	int64_t *start, *end;
 	uint32_t n;
@@ -109,7 +109,7 @@ static void groups_own_rows(const struct group_tree *tree, struct table *t, bool
 	mem_free(next);
 }
 
-/* Does the input say of most of the model's ops where they are? */
+/* Whether the input says where in the model most ops are. */
 static bool has_paths(const struct ops *o)
 {
 	uint32_t with = 0, without = 0;

@@ -8,9 +8,9 @@
 
 #include <math.h>
 
-enum { NAMED_OPS = 3 }; /* that many of the ops that launched a kernel are named */
+enum { NAMED_OPS = 3 }; /* how many of the ops that launched a kernel are named */
 
-/* Whose device a kernel ran on: the same name means the same on all of them, but which names are unknown differs. */
+/* The vendor of the device that a kernel ran on. A name means the same on all devices, but each vendor has other unknown names. */
 enum vendor { VENDOR_UNKNOWN, NVIDIA, AMD, INTEL, GAUDI, MTIA, VENDORS };
 static const char *const vendor_name[VENDORS] = {"unknown", "NVIDIA", "AMD", "Intel", "Intel Gaudi", "Meta MTIA"};
 
@@ -60,7 +60,7 @@ struct kernels_unknown_group {
 	uint64_t calls;
 	int64_t ns, vendor_ns[VENDORS];
 	enum vendor vendor;            /* of the last one */
-	uint32_t op[NAMED_OPS], n_ops; /* string ids; n_ops may exceed NAMED_OPS by one: there are more */
+	uint32_t op[NAMED_OPS], n_ops; /* string ids; n_ops = NAMED_OPS + 1 says that there are more */
 	bool seen;
 };
 

@@ -212,7 +212,7 @@ static void note_cycles(const struct key_averages_view *v)
 		table_note(v->out, "cycle %u: steps %lld to %lld", i + 1, (long long)c->v[i].step_first, (long long)c->v[i].step_last);
 }
 
-/* Groups whose first event nothing called; what no event launched is kept. */
+/* Keeps groups whose first event was called by no other event, and work that no event launched. */
 static void key_averages_keep_top_level(struct key_averages_view *v)
 {
 	size_t n = v->out->n_rows;
@@ -224,7 +224,7 @@ static void key_averages_keep_top_level(struct key_averages_view *v)
 	mem_free(keep);
 }
 
-/* The profiler's own work stands in the trace beside the threads, whichever of them it interrupted. */
+/* The trace has the profiler's own work beside the threads, whichever thread the work interrupted. */
 static int64_t profiler_ns(const struct torch_events *t)
 {
 	int64_t sum = 0;
@@ -288,7 +288,7 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 		if (args->top_level)
 			key_averages_keep_top_level(&v);
 		rc = table_sort(out, v.device ? STR("device_self_ns") : STR("host_self_ns"), true, e);
-		out->data[v.device ? AVERAGES_DEV_SELF : AVERAGES_HOST_SELF].col.flags |= COLUMN_ASKED; /* what explains the order */
+		out->data[v.device ? AVERAGES_DEV_SELF : AVERAGES_HOST_SELF].col.flags |= COLUMN_ASKED; /* the column that explains the order */
 		key_averages_notes(&v);
 	}
 	buf_release(&v.text);
@@ -299,7 +299,7 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 
 static const struct report_variant key_averages_variants[] = {
 	{.parts = groupings},
-	{.group_by = "event", .takes = REPORT_LIMIT}, /* of single events all are made: the order is not theirs */
+	{.group_by = "event", .takes = REPORT_LIMIT}, /* a row for each event: all rows are made, since the table is sorted by time */
 	{0},
 };
 

@@ -31,7 +31,7 @@ static void module_flops_put_row(const struct module_flops *x, struct table *t, 
 		table_set_f64(t, MODULE_FLOPS_PCT, 100.0 * (double)flops / (double)x->total);
 }
 
-/* With --steps, modules that these steps did not touch are left out. */
+/* With --steps, modules that did not run in these steps are left out. */
 static bool module_flops_is_idle(const struct module_flops *x, uint32_t node)
 {
 	return !x->w.all && !x->m->tree.v[node].calls && !x->of[node].unknown && !module_flops_sum(x->of[node].all);

@@ -7,7 +7,7 @@ struct op_types_type_row {
 	struct str type;
 	uint8_t direction;
 	uint32_t ops;
-	bool eligible, known;    /* known: of a call outside ops it is not told */
+	bool eligible, known;    /* known: not so for a call outside ops */
 	struct op_sum sum;
 };
 

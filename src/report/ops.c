@@ -71,7 +71,7 @@ static struct str ops_shapes_of(const struct ops_rows_of *r, const struct op *op
 	return s.inputs;
 }
 
-/* The row of each op: calls outside ops are one row a name, whatever op they stand behind. */
+/* The row of each op. Calls outside ops have one row for each name, whatever op they follow. */
 static void ops_find_rows(struct ops_rows_of *r)
 {
 	struct intern keys;
@@ -171,7 +171,7 @@ static void put_origin(struct table *t, const struct profile *p)
 		table_note(t, "%s", origin[from]);
 }
 
-/* Do shapes alone tell some rows apart? */
+/* Whether some rows differ by their shapes alone. */
 static bool rows_look_alike(const struct ops_rows_of *r)
 {
 	struct intern seen;
@@ -192,11 +192,11 @@ static bool rows_look_alike(const struct ops_rows_of *r)
 	return alike;
 }
 
-/* How many rows have another number of backward nodes than there are forward calls. */
+/* How many rows have more or fewer backward nodes than forward calls. */
 static void note_nodes(const struct ops_rows_of *r, struct table *t)
 {
 	uint64_t *forward = NEW_ARRAY(r->o->n_ops, uint64_t); /* by row of backward ops: calls of all their forward ops */
-	uint32_t *counted = NEW_ARRAY(r->o->n_ops, uint32_t); /* by forward row: the backward row that it was added to, + 1 */
+	uint32_t *counted = NEW_ARRAY(r->o->n_ops, uint32_t); /* by forward row: the backward row that its calls were added to, + 1 */
 	uint32_t differ = 0, linked = 0;
 	for (uint32_t i = 0; i < r->o->n_ops; i++) {
 		const struct op *op = &r->o->op[i];

@@ -8,7 +8,7 @@
 
 enum osrt_grouping { OSRT_BY_NAME, OSRT_BY_KIND, OSRT_BY_THREAD };
 
-/* Parts that a grouping does not ask for are 0. */
+/* What the grouping does not ask for is 0. */
 struct osrt_key {
 	uint32_t name, kind, track; /* kind + 1, track + 1 */
 };

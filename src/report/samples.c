@@ -11,14 +11,14 @@ enum samples_grouping { SAMPLES_BY_FUNCTION, SAMPLES_BY_STACK, SAMPLES_BY_THREAD
 struct samples_group {
 	uint32_t key;              /* string, or track */
 	int64_t self, self_ns, total, total_ns;
-	uint64_t last;             /* the sample that was counted last: a function that calls itself counts once */
+	uint64_t last;             /* the sample that was counted last: a function that calls itself counts once a sample */
 };
 
 struct samples_groups {
 	struct samples_group *v;
 	uint32_t n, cap;
-	struct intern names;       /* of functions -> place in v + 1 */
-	struct idmap at;           /* stack or track -> place in v */
+	struct intern names;       /* name of a function -> place in v + 1 */
+	struct idmap at;           /* key of a stack or track -> place in v */
 	int64_t samples, ns, bare;
 };
 
@@ -38,7 +38,7 @@ static struct samples_group *by_key(struct samples_groups *g, uint32_t key)
 	return samples_place(g, at, key);
 }
 
-/* Each function of the stack, innermost first. */
+/* Counts each function of the stack, innermost first. */
 static void count_functions(struct samples_groups *g, struct str stack, int64_t ns)
 {
 	struct str frame;
@@ -128,7 +128,7 @@ static void samples_put_key(const struct samples_groups *g, const struct profile
 	}
 }
 
-/* A stack or a thread has samples of its own alone, under other names. */
+/* A stack or a thread has only samples of its own; the columns have other names. */
 static void samples_put(const struct samples_groups *g, const struct profile *p, const struct report_args *args, struct table *t)
 {
 	section_start(&samples_section, args, 0, t);

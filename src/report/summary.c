@@ -11,10 +11,10 @@
 #include "query/summary_sums.h"
 #include "report/parts/system_facts.h"
 
-/* What the numbers are about: the whole steps that were asked for, or the window that stands for them. */
+/* The time that the numbers are about: the whole steps that were asked for, or the window that stands in for them. */
 struct span_of_time {
-	const struct step **step;  /* n of them; n = 0: no steps, times are of the window alone */
-	int64_t *start_ns, *end_ns; /* disjoint: device work of a step may reach into the next */
+	const struct step **step;  /* n steps; n = 0: there are no steps, and times are of the window */
+	int64_t *start_ns, *end_ns; /* disjoint times: device work of a step may reach into the next step */
 	unsigned n;
 	struct usage use;          /* added up */
 	struct window w;

@@ -24,13 +24,13 @@ static const struct section triton_section = {COLUMNS(
 	[TRITON_PARAMETERS] = {COLUMN(TEXT, "kernel_kwargs", "Parameters", "compile-time parameters", .flags = COLUMN_WIDE | COLUMN_MINOR)},
 )};
 
-/* Arguments that the compiler writes on the launching op: of the columns from TRITON_FILE on. */
+/* Arguments that the compiler writes on the launching op, in the order of the columns from TRITON_FILE on. */
 static const enum arg_key triton_arguments[] = {
 	ARG_KERNEL_FILE, ARG_KERNEL_HASH, ARG_KERNEL_BACKEND, ARG_KERNEL_GRID, ARG_KERNEL_WARPS, ARG_KERNEL_STAGES, ARG_KERNEL_PARAMETERS,
 };
 enum { TRITON_ARGUMENTS = sizeof triton_arguments / sizeof triton_arguments[0] };
 
-/* A kernel launched by an op with these arguments. */
+/* Kernels that an op with these arguments launched. */
 struct triton_key {
 	uint32_t kernel, op, value[TRITON_ARGUMENTS];
 };

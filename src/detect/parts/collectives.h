@@ -44,9 +44,9 @@ struct collectives {
 struct collectives *collectives_new(const struct profile *p, struct findings *f, const struct step_time *w);
 void collectives_free(struct collectives *c);
 
-/* That with most exposed time; NULL = there is no GPU. */
+/* The GPU with most exposed time; NULL = there is no GPU. */
 const struct collective_gpu *collectives_most(const struct collectives *c);
-/* Mean over the GPUs. */
+/* Mean exposed time over the GPUs. */
 int64_t collectives_exposed_ns(const struct collectives *c);
 /* What it is called: by its own arguments ("allreduce"), else by its kernel. A slice of the profile's strings. */
 struct str collective_name(const struct profile *p, uint32_t gpu_op);

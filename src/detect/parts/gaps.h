@@ -30,7 +30,7 @@ extern const char *const gap_cause_text[GAP_N_CAUSES];
 struct gap {
 	int64_t start_ns, end_ns;
 	uint32_t gpu;            /* the device work that ends it; ROW_NONE: a step ends it */
-	uint32_t call;           /* its API call; ROW_NONE = not known */
+	uint32_t call;           /* the API call of this work; ROW_NONE = not known */
 	int64_t blocked_ns;      /* of it, the host was in DATA, SYNC, ALLOC, GC, PROFILER or LOAD */
 };
 
@@ -45,7 +45,7 @@ struct gaps {
 struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const struct intervals *idle, int32_t device, uint32_t main_track);
 void gaps_free(struct gaps *g);
 
-/* Whether the host had not yet called when the device ran out of work. */
+/* Whether the host had not yet made the call when the device ran out of work. */
 static inline bool gap_waits_for_host(const struct gap *g, const struct profile *p)
 {
 	return g->call != ROW_NONE && p->span.start_ns[g->call] > g->start_ns;

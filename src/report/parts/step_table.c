@@ -139,7 +139,7 @@ void step_table_note_sum(const struct roles *r, const char *why, struct table *t
 		table_note(t, "Roles sum to %lld ns, the %u step%s to %lld%s.", (long long)parts, r->n, r->n == 1 ? "" : "s", (long long)r->sum.total_ns, why);
 }
 
-/* Why steps at the end do not count. */
+/* Notes why steps at the end do not count. */
 static void step_table_note_left_out(const struct steps *s, struct table *t)
 {
 	unsigned out = s->total - s->n;
