@@ -2,7 +2,9 @@
 #include "analysis/costs/costs.h"
 #include "analysis/costs/tc_use.h"
 #include "analysis/names/short_names.h"
+#include "analysis/recording.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "query/op_kernels.h"
 
 /* The time of an op's kernels that could use Tensor Cores. */
@@ -21,6 +23,7 @@ struct tensor_cores_eligible {
 	uint8_t *could;          /* by gpu_op: could use Tensor Cores */
 	struct op_kernels kernels; /* that could */
 	struct costs *costs;
+	bool recorded;           /* the input has kernels */
 };
 
 static void add_possible(struct possible *s, struct tensor_cores_eligible *x, uint32_t g)
@@ -113,24 +116,11 @@ static struct str possible(const struct tensor_cores_eligible *x, const struct o
 	return c ? str_from(tri_name[c->tc_eligible]) : STR("unknown");
 }
 
-static void tensor_cores_own_row(struct table *t, const struct tensor_cores_eligible *x, uint32_t i)
+/* What the op's kernels took, with Tensor Cores and without. */
+static void tensor_cores_put_kernels(struct table *t, const struct tensor_cores_eligible *x, uint32_t i)
 {
-	const struct op *op = &x->p->ops->op[i];
 	const struct possible *s = &x->part[i];
-	struct op_shapes shapes;
 	int64_t n;
-	op_instance_shapes(x->p->ops, x->p, op->first, &t->arena, &shapes);
-	table_row(t);
-	table_set_str(t, TENSOR_CORES_ID, op->id);
-	table_set_str(t, TENSOR_CORES_NAME, op->name);
-	table_set_str(t, TENSOR_CORES_TYPE, op->type);
-	table_set_str(t, TENSOR_CORES_DIRECTION, str_from(direction_name[op->direction]));
-	if (shapes.inputs.n)
-		table_set_str(t, TENSOR_CORES_SHAPES, shapes.inputs);
-	if (op->data_type.n)
-		table_set_str(t, TENSOR_CORES_DTYPE, op->data_type);
-	table_set_str(t, TENSOR_CORES_POSSIBLE, possible(x, op, s->tc_kernels > 0));
-	table_set_i64(t, TENSOR_CORES_CALLS, (int64_t)x->sum[i].calls);
 	table_set_i64(t, TENSOR_CORES_TOTAL, x->sum[i].kernel_ns);
 	table_set_i64(t, TENSOR_CORES_COULD, s->ns);
 	if (s->kernels)
@@ -147,6 +137,26 @@ static void tensor_cores_own_row(struct table *t, const struct tensor_cores_elig
 	table_set_str(t, TENSOR_CORES_UNKNOWN_NAMES, op_kernels_text(&x->kernels, i, TRI_UNKNOWN, tensor_cores_short_name, x->names, &t->arena, &n));
 }
 
+static void tensor_cores_own_row(struct table *t, const struct tensor_cores_eligible *x, uint32_t i)
+{
+	const struct op *op = &x->p->ops->op[i];
+	struct op_shapes shapes;
+	op_instance_shapes(x->p->ops, x->p, op->first, &t->arena, &shapes);
+	table_row(t);
+	table_set_str(t, TENSOR_CORES_ID, op->id);
+	table_set_str(t, TENSOR_CORES_NAME, op->name);
+	table_set_str(t, TENSOR_CORES_TYPE, op->type);
+	table_set_str(t, TENSOR_CORES_DIRECTION, str_from(direction_name[op->direction]));
+	if (shapes.inputs.n)
+		table_set_str(t, TENSOR_CORES_SHAPES, shapes.inputs);
+	if (op->data_type.n)
+		table_set_str(t, TENSOR_CORES_DTYPE, op->data_type);
+	table_set_str(t, TENSOR_CORES_POSSIBLE, possible(x, op, x->part[i].tc_kernels > 0));
+	table_set_i64(t, TENSOR_CORES_CALLS, (int64_t)x->sum[i].calls);
+	if (x->recorded)
+		tensor_cores_put_kernels(t, x, i);
+}
+
 static int tensor_cores_own_table(const struct tensor_cores_eligible *x, struct table *t, struct err *e)
 {
 	int64_t part[3] = {0}, all = 0;
@@ -161,9 +171,12 @@ static int tensor_cores_own_table(const struct tensor_cores_eligible *x, struct 
 	for (uint32_t g = 0; g < x->p->gpu_op.rows.n; g++)
 		if (x->p->gpu_op.kind[g] == GPU_KERNEL && window_has_gpu(x->w, x->p, g))
 			all += x->p->gpu_op.dur_ns[g];
-	table_note(t, "kernels %lld ns = could use Tensor Cores %lld (with %lld, without %lld, unknown %lld) + all others %lld",
-	           (long long)all, (long long)(part[0] + part[1] + part[2]), (long long)part[0], (long long)part[1], (long long)part[2],
-	           (long long)(all - part[0] - part[1] - part[2]));
+	if (!x->recorded)
+		table_warn(t, "whether Tensor Cores are used is unknown: the input holds no kernels; to record them: %s", recording_how(x->p, RECORD_DEVICE_WORK));
+	else
+		table_note(t, "kernels %lld ns = could use Tensor Cores %lld (with %lld, without %lld, unknown %lld) + all others %lld",
+		           (long long)all, (long long)(part[0] + part[1] + part[2]), (long long)part[0], (long long)part[1], (long long)part[2],
+		           (long long)(all - part[0] - part[1] - part[2]));
 	return table_sort(t, STR("possible_ns"), true, e);
 }
 
@@ -176,6 +189,7 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	struct optree *t = optree_new(p, &optree_own);
 	x.could = tc_could_use(p, t);
 	optree_free(t);
+	x.recorded = ANY_WHERE(g, 0, p->gpu_op.rows.n, p->gpu_op.kind[g] == GPU_KERNEL);
 	x.sum = NEW_ARRAY(p->ops->n_ops, struct op_sum);
 	x.part = NEW_ARRAY(p->ops->n_ops, struct possible);
 	op_kernels_init(&x.kernels, p, x.tc);
