@@ -15,8 +15,8 @@ static const struct section overview_section = {COLUMNS(
 	[OVERVIEW_MEAN] = {COLUMN(NS, "mean_ns", "Mean per step", "mean over the steps, and of several GPUs over these, rounded to the ns")},
 	[OVERVIEW_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the mean step")},
 	[OVERVIEW_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum over the steps; of several GPUs the mean over these")},
-	[OVERVIEW_LEAST] = {COLUMN(NS, "min_ns", "Least GPU", "mean over the steps of the GPU with least of it"), .when = WHEN_SEVERAL_GPUS},
-	[OVERVIEW_MOST] = {COLUMN(NS, "max_ns", "Most GPU", "mean over the steps of the GPU with most of it"), .when = WHEN_SEVERAL_GPUS},
+	[OVERVIEW_LEAST] = {COLUMN(NS, "min_ns", "Least GPU, per step", "mean over the steps, of the GPU with least of it"), .when = WHEN_SEVERAL_GPUS},
+	[OVERVIEW_MOST] = {COLUMN(NS, "max_ns", "Most GPU, per step", "mean over the steps, of the GPU with most of it"), .when = WHEN_SEVERAL_GPUS},
 )};
 
 enum { OVERVIEW_FACT, OVERVIEW_VALUE };
@@ -64,8 +64,11 @@ static void overview_own_rows(const struct roles *r, bool window, struct table *
 static void main_table(const struct roles *r, const struct steps *s, const struct report_args *args, struct table *t)
 {
 	section_start(&overview_section, args, r->gpus > 1 ? WHEN_SEVERAL_GPUS : 0, t);
-	if (s->whole_trace)
+	if (s->whole_trace) {
 		t->data[OVERVIEW_MEAN].col.title = "Time";
+		t->data[OVERVIEW_LEAST].col.title = "Least GPU";
+		t->data[OVERVIEW_MOST].col.title = "Most GPU";
+	}
 	overview_own_rows(r, s->whole_trace, t);
 	t->whole = true;
 	if (s->whole_trace)
