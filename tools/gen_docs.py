@@ -31,7 +31,8 @@ class Program:
         return [dict(zip(ids, r)) for r in doc["rows"]]
 
     def run(self, *args, cwd=ROOT):
-        env = {**os.environ, "ARGP_HELP_FMT": "rmargin=100", "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
+        env = {**os.environ, "ARGP_HELP_FMT": "rmargin=100", "LC_ALL": "C.UTF-8"}
+        env.pop("COLUMNS", None)
         return subprocess.run([self.opscope, *args], capture_output=True, text=True, env=env, cwd=cwd)
 
 
