@@ -171,8 +171,8 @@ static uint32_t usual_step(const struct first_iteration_work *x, uint32_t step)
 	return best;
 }
 
-/* Time of the thread that runs the steps, by name (string id): in ranges of this name but outside of those inside them, and in them as a whole, where
- * one of the same name inside another counts once. What this step has less what the usual one has. */
+/* Time of the thread that runs the steps, by name of range (string id): own time of the ranges (self), and their whole time (whole), in which a range inside
+ * another one of the same name does not count again. All times are those of this step less those of the usual step. */
 struct first_iteration_names {
 	int64_t *self, *whole, *until;
 };

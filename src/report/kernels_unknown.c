@@ -105,7 +105,7 @@ static void kernels_unknown_put_ops(struct table *out, unsigned col, const struc
 		              x->n_ops > 2 ? ", " : "", STR_ARG(s[2]), x->n_ops > NAMED_OPS ? ", ..." : "");
 }
 
-/* Time of all kernels and of those that no rule knows: in [VENDORS] the sums over all vendors. */
+/* Time of all kernels and of the kernels that no rule knows; [VENDORS] has the sums over all vendors. */
 struct kernels_unknown_sums {
 	int64_t all[VENDORS + 1], no_class[VENDORS + 1], no_tc[VENDORS + 1];
 	uint64_t names[VENDORS + 1];
@@ -204,7 +204,7 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 	}
 	mem_free(v);
 	if (!any)
-		return w.all ? err_set(e, ERR_DATA, "the input holds no kernels") : err_set(e, ERR_DATA, "no kernel is of those steps");
+		return w.all ? err_set(e, ERR_DATA, "the input holds no kernels") : err_set(e, ERR_DATA, "the steps asked for have no kernel");
 	if (by_vendor)
 		put_vendors(out, &s);
 	table_note(out, "kernels %lld ns = of a known class %lld + unknown %lld", (long long)all, (long long)(all - s.no_class[VENDORS]),

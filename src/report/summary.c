@@ -139,9 +139,9 @@ static const struct section summary_figure_section = {.name = "figures", .title 
 	[SUMMARY_FIGURE_GPUS] = {COLUMN(COUNT, "gpus", "GPUs", "that did something")},
 	[SUMMARY_FIGURE_BUSY] = {COLUMN(PERCENT, "gpu_busy_pct", "GPU busy", "time with a kernel, copy or set", .flags = COLUMN_PROSE)},
 	[SUMMARY_FIGURE_KERNELS] = {COLUMN(PERCENT, "kernel_busy_pct", "with a kernel", "time with a kernel", .flags = COLUMN_PROSE)},
-	[SUMMARY_FIGURE_TC] = {COLUMN(PERCENT, "tc_pct", "Tensor Cores, of what could", "of the time of kernels that could use Tensor Cores (report tensor-cores), the "
-	                              "part of those that do", .flags = COLUMN_PROSE)},
-	[SUMMARY_FIGURE_UNKNOWN] = {COLUMN(PERCENT, "tc_unknown_pct", "unknown, of what could", "the part of kernels whose name does not tell", .flags = COLUMN_PROSE)},
+	[SUMMARY_FIGURE_TC] = {COLUMN(PERCENT, "tc_pct", "Tensor Cores, of what could", "part of the time of kernels that could use Tensor Cores (report "
+	                                                                                "tensor-cores) in kernels that do", .flags = COLUMN_PROSE)},
+	[SUMMARY_FIGURE_UNKNOWN] = {COLUMN(PERCENT, "tc_unknown_pct", "unknown, of what could", "part of this time in kernels whose name does not tell", .flags = COLUMN_PROSE)},
 )};
 
 static void figures_table(const struct span_of_time *x, const struct summary_sums *s, struct table *t)

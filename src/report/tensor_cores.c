@@ -93,7 +93,7 @@ static const struct section tensor_cores_section = {COLUMNS(
 	[TENSOR_CORES_TC] = {COLUMN(NS, "tc_ns", "With TC", "Of these, kernels that use Tensor Cores.", .flags = COLUMN_KEY)},
 	[TENSOR_CORES_OTHER] = {COLUMN(NS, "non_tc_ns", "Without", "Of these, kernels that do not.", .flags = COLUMN_KEY)},
 	[TENSOR_CORES_UNKNOWN] = {COLUMN(NS, "unknown_ns", "Unknown", "Of these, kernels whose name does not tell.")},
-	[TENSOR_CORES_SHARE] = {COLUMN(PERCENT, "tc_pct", "TC %", "Share of those with Tensor Cores in the time of all that could use them; empty where part is unknown.",
+	[TENSOR_CORES_SHARE] = {COLUMN(PERCENT, "tc_pct", "TC %", "Time with Tensor Cores / time of all kernels that could use them; empty where part is unknown.",
 	                               .flags = COLUMN_KEY)},
 	[TENSOR_CORES_KERNELS] = {COLUMN(COUNT, "kernels", "Launches", "Kernels that could use Tensor Cores.", .flags = COLUMN_DETAIL)},
 	[TENSOR_CORES_TC_KERNELS] = {COLUMN(COUNT, "tc_kernels", "TC Launches", "Of these, with Tensor Cores.", .flags = COLUMN_DETAIL)},

@@ -1,7 +1,8 @@
 /* Collectives on devices: which device work they are, what they are for, and when nothing else hides them. Used by several detectors.
  *
- * A collective is a kernel of class KERNEL_COMM (NCCL, RCCL, MSCCL, custom all-reduces). Host ranges of collectives are none: they launch
- * them. Of each GPU by itself, exposed = its collectives - all its other device work, within the steps. One GPU hides nothing of another's. */
+ * A collective is a kernel of class KERNEL_COMM (NCCL, RCCL, MSCCL, custom all-reduces). A range of a collective on the
+ * host is not a collective: it launches one. Within the steps, exposed time of a GPU = time of its collectives - time of all its other device work; work of
+ * one GPU does not hide a collective of another GPU. */
 #ifndef OPSCOPE_DETECT_PARTS_COLLECTIVES_H
 #define OPSCOPE_DETECT_PARTS_COLLECTIVES_H
 

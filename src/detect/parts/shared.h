@@ -30,8 +30,8 @@ struct step_time {
 	struct intervals all;    /* the steps */
 	struct gpu_time *gpu;    /* each GPU of the profile by itself, in order of ordinal */
 	unsigned gpus;
-	unsigned lead;           /* index of the GPU that findings about idle time look at: of those with at least four fifths of the computing time of
-	                          * the GPU with most, that which is idle longest */
+	unsigned lead;           /* index of the GPU that findings about idle time look at: the GPU that is idle longest, among those with at least
+	                          * four fifths of the computing time of the GPU that computes most */
 	struct intervals busy;   /* of the lead GPU; owned by gpu[lead] */
 	struct intervals idle;   /* the same */
 	int64_t ns, idle_ns;     /* lengths of `all` and of `idle` */
