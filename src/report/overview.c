@@ -11,10 +11,10 @@
 enum { OVERVIEW_ROLE, OVERVIEW_MEAN, OVERVIEW_SHARE, OVERVIEW_TOTAL, OVERVIEW_LEAST, OVERVIEW_MOST };
 
 static const struct section overview_section = {COLUMNS(
-	[OVERVIEW_ROLE] = {COLUMN(TEXT, "role", "Role", "what the time went to; the first of the list that was active")},
-	[OVERVIEW_MEAN] = {COLUMN(NS, "mean_ns", "Mean per step", "mean over the steps, and of several GPUs over these, rounded to the ns")},
+	[OVERVIEW_ROLE] = {COLUMN(TEXT, "role", "Role", "what the time went to: the first role of the list that was active")},
+	[OVERVIEW_MEAN] = {COLUMN(NS, "mean_ns", "Mean per step", "mean over the steps and the GPUs, rounded to the ns")},
 	[OVERVIEW_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the mean step")},
-	[OVERVIEW_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum over the steps; of several GPUs the mean over these")},
+	[OVERVIEW_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum over the steps; where there are several GPUs, the mean over them")},
 	[OVERVIEW_LEAST] = {COLUMN(NS, "min_ns", "Least GPU, per step", "mean over the steps, of the GPU with least of it"), .when = WHEN_SEVERAL_GPUS},
 	[OVERVIEW_MOST] = {COLUMN(NS, "max_ns", "Most GPU, per step", "mean over the steps, of the GPU with most of it"), .when = WHEN_SEVERAL_GPUS},
 )};
@@ -108,10 +108,10 @@ const struct report report_overview = {
 	.name = "overview",
 	.title = "Where the step time went",
 	.also = "loader dataloader data-loader roles",
-	.help = "The mean step, divided among what was active. Every nanosecond goes to the first of these that was active anywhere: "
-	        "kernel, memset, communication, memcpy, runtime call, data loader, CPU op; what is left is Other. Of several GPUs each is divided by itself, and figures are means over these. So DataLoader is "
-	        "the time in which the GPU had nothing to do because the CPU waited for data, and CPU Exec is the time in which "
-	        "the GPU waited for the CPU to launch work. Below: the same per step, and how well each GPU was used.",
+	.help = "The mean step, divided among what was active. Every nanosecond goes to the first of these that was active anywhere: kernel, memset, "
+	        "communication, memcpy, runtime call, data loader, CPU op; what is left is Other. Where there are several GPUs, each is divided by itself, and "
+	        "figures are means over the GPUs. So DataLoader is the time in which the GPU had nothing to do because the CPU waited for data, and CPU Exec is "
+	        "the time in which the GPU waited for the CPU to launch work. Below: the same per step, and how well each GPU was used.",
 	.sections = (const struct section *const[]){&overview_section, &step_table_number, &step_table_times, &device_summary_section, &overview_environment, NULL},
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,

@@ -211,8 +211,9 @@ const struct report report_tensor_cores = {
 	.title = "Tensor Cores by op",
 	.asks = ASKS_FASTER,
 	.also = "tensorcores tc",
-	.help = "The ops with kernels that could use Tensor Cores (those of convolutions and products of matrices), how much of the time of these does, and in which "
-	        "kernels. `advise` measures the same kernels. What no name of a kernel tells is shown as unknown. `--sort=non_tc_ns` lists first what runs without them; `gemm` and `conv` say for single calls what shape or type is in the way.",
+	.help = "The ops with kernels that could use Tensor Cores (those of convolutions and products of matrices), how much of their time uses them, and in which "
+	        "kernels. `advise` measures the same kernels. Where the name of a kernel does not tell, the report says unknown. `--sort=non_tc_ns` lists first "
+	        "what runs without them; `gemm` and `conv` say for single calls what shape or type is in the way.",
 	.sections = (const struct section *const[]){&tensor_cores_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,

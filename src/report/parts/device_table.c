@@ -53,8 +53,8 @@ static bool device_table_is_chosen(const struct profile *p, const struct mfu *m,
 	return args->has_steps ? r->step != MFU_ALL && number >= args->step_first && number <= args->step_last : r->step == MFU_ALL;
 }
 
-/* Means over time; unknown where it is of any of the steps. Devices are asked for in order of ordinal, as the rows of *m stand; *row is where the
- * rows of this one begin, or would, and moves behind them. */
+/* Means over time; unknown where the figure of any step is unknown. The caller asks for devices in order of ordinal, in which the rows of *m stand; *row is
+ * where the rows of this device begin, and moves behind them. */
 static struct achieved achieved_on(const struct profile *p, const struct mfu *m, int32_t device, const struct report_args *args, uint32_t *row)
 {
 	struct achieved sum = {0};
@@ -72,7 +72,7 @@ static struct achieved achieved_on(const struct profile *p, const struct mfu *m,
 	return ns > 0 ? (struct achieved){sum.flops_per_s / ns, sum.mfu_pct / ns} : (struct achieved){NAN, NAN};
 }
 
-/* Each reason once, with the GPUs of which it holds. */
+/* Notes each reason once, with the GPUs that it concerns. */
 static void note_unknown_mfu(const struct profile *p, const struct mfu *m, const struct report_args *args, struct table *t)
 {
 	struct buf gpus = {0};
@@ -139,7 +139,7 @@ static void device_table_own_row(const struct profile *p, const struct gpu_metri
 	table_set_i64(t, DEVICE_IDLE, span - m->busy_ns);
 }
 
-/* A figure that is known for a part of the kernel time only. */
+/* Notes a figure that is known only for a part of the kernel time. */
 static void note_known(const struct gpu_metrics *m, const char *what, int64_t known_ns, const char *then, struct table *t)
 {
 	if (known_ns > 0 && known_ns < m->kernel_ns)

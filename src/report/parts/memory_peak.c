@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Besides torch's categories: what was held before and is neither allocated nor freed here, what was held before and is freed here, and what no block
- * accounts for. */
+/* Kinds besides torch's categories: memory held before the recording and not freed in it, memory held before and freed in it, and memory of no block that
+ * is known. */
 enum { HELD_KEPT = MEMORY_CATEGORIES, HELD_FREED_LATER, HELD_UNFOLLOWED, HELD_KINDS };
 
 struct memory_peak_key {
@@ -35,7 +35,7 @@ struct memory_peak_held {
 	uint32_t n, cap;
 	int64_t total, kind_bytes[HELD_KINDS];
 	uint64_t kind_blocks[HELD_KINDS];
-	int64_t sum;                   /* where totals were not recorded: what the events add up to */
+	int64_t sum;                   /* where totals were not recorded: the sum of the events */
 	bool has_total;                /* the allocator's */
 };
 
@@ -95,7 +95,7 @@ static void memory_peak_add_block(struct memory_peak_held *h, const struct memor
 	memory_peak_add(h, key, m->bytes[k->alloc], 1);
 }
 
-/* The row at which the sum of the events is highest, which goes to h->sum; where more is freed than was allocated, that was held before. */
+/* The row at which the sum of the events is highest; the sum goes to h->sum. The lowest sum is 0: what is freed without an allocation was held before. */
 static uint32_t highest_sum(struct memory_peak_held *h, const struct window *w)
 {
 	const struct memories *m = &h->p->memory;
@@ -115,8 +115,8 @@ static uint32_t highest_sum(struct memory_peak_held *h, const struct window *w)
 	return at;
 }
 
-/* What was held and is in no block of the recording: parameters, by the rules of categories, and a rest that has a name on an accelerator, whose allocator
- * counts all that it gave away; host memory is counted from some moment before. */
+/* Adds memory that was held and is in no block of the recording: parameters, by the rules of categories, and a rest. The rest has a name on an accelerator,
+ * whose allocator counts all that it gave away; host memory is counted from some moment before the recording. */
 static void add_rest(struct memory_peak_held *h, int64_t known)
 {
 	int64_t rest, parameters = 0;
@@ -240,7 +240,7 @@ static void memory_peak_put_ops(const struct memory_peak_held *h, struct table *
 	}
 }
 
-/* Why the record of a block is not there. */
+/* Why the recording has no record of a block. */
 static const char *why_unfollowed(const struct memory_peak_held *h)
 {
 	return h->t->unknown_blocks[MEMORY_WHY_NO_ADDRESS] ? "the trace has no addresses, so that no block can be followed (torch 1.10 and later record them)"
