@@ -48,8 +48,8 @@ double stats_stddev(const struct stats *s, uint32_t group);
 enum { STATS_CALLS, STATS_TOTAL, STATS_SHARE, STATS_MEAN, STATS_MEDIAN, STATS_MIN, STATS_MAX, STATS_SD, STATS_COLUMNS };
 #define STATS_COLUMN_LIST(first)                                                                                                                      \
 	[(first) + STATS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often")},                                                                      \
-	[(first) + STATS_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of the durations", .flags = COLUMN_KEY)},                                      \
-	[(first) + STATS_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / total of all rows", .flags = COLUMN_KEY)},                         \
+	[(first) + STATS_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of the durations", .flags = COLUMN_ANSWER)},                                      \
+	[(first) + STATS_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / total of all rows", .flags = COLUMN_ANSWER)},                         \
 	[(first) + STATS_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean", "mean duration")},                                                                \
 	[(first) + STATS_MEDIAN] = {COLUMN(MEAN_NS, "median_ns", "Median", "median duration; of an even number the mean of the two in the middle",     \
 	                                   .flags = COLUMN_MINOR)},                                                                                    \

@@ -54,9 +54,9 @@ size_t text_width(struct str s);
 bool text_wrap(struct str *text, size_t width, struct str *line);
 
 /* `width` 0 = unlimited. Wraps titles; leaves out columns that are empty, zero or constant (of which the value can be said once),
- * from the right; cuts text as long as rows do not look alike; leaves out COLUMN_MINOR columns, then others, then COLUMN_KEY ones,
+ * from the right; cuts text as long as rows do not look alike; leaves out COLUMN_MINOR columns, then others, then COLUMN_ANSWER columns,
  * cutting text further for these. The column that names the rows (the first text that
- * differs, preferably a COLUMN_KEY), COLUMN_ASKED ones and COLUMN_GROUP ones that differ always stay: a table of which
+ * differs, preferably a COLUMN_ANSWER), COLUMN_ASKED ones and COLUMN_GROUP ones that differ always stay: a table of which
  * that is too much is wider than asked for. The columns left out stand behind the others, in their order. */
 void text_layout_make(struct text_layout *l, const struct table *t, size_t width);
 void text_layout_release(struct text_layout *l);

@@ -52,7 +52,7 @@ static const struct section api_section = {COLUMNS(
 	[API_OP] = {COLUMN(TEXT, "operator", "Operator", "op that called; empty = none around it", .flags = COLUMN_GROUP), .by = BY(API_BY_OP)},
 	STATS_COLUMN_LIST(API_STATS),
 	[API_GPU_OPS] = {COLUMN(COUNT, "gpu_ops", "Device ops", "kernels, copies and sets that these calls launched")},
-	[API_GPU_NS] = {COLUMN(NS, "gpu_ns", "Device time", "sum of the durations of this device work", .flags = COLUMN_KEY)},
+	[API_GPU_NS] = {COLUMN(NS, "gpu_ns", "Device time", "sum of the durations of this device work", .flags = COLUMN_ANSWER)},
 )};
 
 static void api_put(const struct profile *p, const struct report_args *args, struct stats *s, const struct launched *launched, struct table *out)

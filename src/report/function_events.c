@@ -15,7 +15,7 @@ enum {
 
 static const struct section_column function_events_columns[EVENTS_COLUMNS] = {
 	[EVENTS_EVENT] = {COLUMN(NUMBER, "event", "Event", "its number, from 0, in order of start")},
-	[EVENTS_NAME] = {COLUMN(TEXT, "name", "Name", "name as key_averages() has it: ProfilerStep* for all steps", .flags = COLUMN_KEY)},
+	[EVENTS_NAME] = {COLUMN(TEXT, "name", "Name", "name as key_averages() has it: ProfilerStep* for all steps", .flags = COLUMN_ANSWER)},
 	[EVENTS_TRACE_NAME] = {COLUMN(TEXT, "trace_name", "Name in the trace", "name as recorded; empty = not in the trace by itself", .flags = COLUMN_DETAIL)},
 	[EVENTS_SINCE] = {COLUMN(NS, "since_first_ns", "Start", "since the first event of the table", .digits = 3, .shown_in = "ms")},
 	[EVENTS_START] = {COLUMN(TIME, "start_ns", "Start by the clock", "on the trace's clock", .flags = COLUMN_DETAIL)},

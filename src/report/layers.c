@@ -248,14 +248,14 @@ static const struct section layers_section = {COLUMNS(
 	[LAYERS_CLASS] = {LAYERS_HEAD("type", "Type", "class of the modules; a name in parentheses: work of no layer"), .by = BY(LAYERS_BY_TYPE)},
 	[LAYERS_LINE] = {LAYERS_HEAD("line", "Line", "line of Python that launched the work; a name in parentheses: work of no line"), .by = BY(LAYERS_BY_LINE)},
 	[LAYERS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "forward passes"), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
-	[LAYERS_HOST] = {COLUMN(NS, "total_host_ns", "Host total", "time on the host, of all directions; of layers inside it not", .flags = COLUMN_KEY),
+	[LAYERS_HOST] = {COLUMN(NS, "total_host_ns", "Host total", "time on the host, of all directions; of layers inside it not", .flags = COLUMN_ANSWER),
 	                        .not_by = BY(LAYERS_BY_LINE), .when = WHEN_NO_DEVICE},
-	[LAYERS_HOST_SHARE] = {COLUMN(PERCENT, "total_host_pct", "Total %", "host total / that of all rows", .flags = COLUMN_KEY), .not_by = BY(LAYERS_BY_LINE),
+	[LAYERS_HOST_SHARE] = {COLUMN(PERCENT, "total_host_pct", "Total %", "host total / that of all rows", .flags = COLUMN_ANSWER), .not_by = BY(LAYERS_BY_LINE),
 	                              .when = WHEN_NO_DEVICE},
-	[LAYERS_TOTAL] = {COLUMN(NS, "total_gpu_ns", "GPU total", "device work of all directions; of layers inside it not", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
-	[LAYERS_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / all device work", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
-	[LAYERS_FORWARD] = {COLUMN(NS, "forward_gpu_ns", "Forward", "device work launched by its forward pass", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
-	[LAYERS_BACKWARD] = {COLUMN(NS, "backward_gpu_ns", "Backward", "device work launched by the backward of its ops", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
+	[LAYERS_TOTAL] = {COLUMN(NS, "total_gpu_ns", "GPU total", "device work of all directions; of layers inside it not", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
+	[LAYERS_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / all device work", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
+	[LAYERS_FORWARD] = {COLUMN(NS, "forward_gpu_ns", "Forward", "device work launched by its forward pass", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
+	[LAYERS_BACKWARD] = {COLUMN(NS, "backward_gpu_ns", "Backward", "device work launched by the backward of its ops", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
 	[LAYERS_OPTIMIZER] = {COLUMN(NS, "optimizer_gpu_ns", "Optimizer", "device work launched by the optimizer"), .when = WHEN_DEVICE},
 	[LAYERS_OTHER] = {COLUMN(NS, "other_gpu_ns", "Other", "device work that no op launched: of no direction", .flags = COLUMN_DETAIL), .when = WHEN_DEVICE},
 	[LAYERS_INNER] = {COLUMN(NS, "with_inner_gpu_ns", "With inner", "total with the layers inside it"), .by = BY(LAYERS_BY_LAYER),
@@ -267,7 +267,7 @@ static const struct section layers_section = {COLUMNS(
 	[LAYERS_HOST_OPTIMIZER] = {COLUMN(NS, "optimizer_host_ns", "Opt host", "time on the host in ranges of the optimizer, without layers that it runs again",
 	                                  .flags = COLUMN_MINOR), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
 	[LAYERS_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of the work whose op has a model; empty = of none"), .when = WHEN_DEVICE | WHEN_RECORDED},
-	[LAYERS_TFLOPS] = {COLUMN(REAL, "tflops_per_s", "TFLOP/s", "FLOPs / time of the work whose op has a model", .flags = COLUMN_KEY, .digits = 3),
+	[LAYERS_TFLOPS] = {COLUMN(REAL, "tflops_per_s", "TFLOP/s", "FLOPs / time of the work whose op has a model", .flags = COLUMN_ANSWER, .digits = 3),
 	                          .when = WHEN_DEVICE | WHEN_RECORDED},
 	[LAYERS_MODELLED] = {COLUMN(PERCENT, "modelled_pct", "Model %", "share of its device work whose op has a model that knows the FLOPs", .flags = COLUMN_DETAIL),
 	                            .when = WHEN_DEVICE | WHEN_RECORDED},
@@ -307,7 +307,7 @@ static void layers_start(struct table *t, const struct layers_shown *s, const st
 		if (lacks[c])
 			section_leave_out(&layers_section, c, t);
 	for (unsigned c = LAYERS_HOST_FORWARD; c <= LAYERS_HOST_OPTIMIZER && !s->device; c++)
-		t->data[c].col.flags = COLUMN_KEY;
+		t->data[c].col.flags = COLUMN_ANSWER;
 }
 
 static void put_flops(struct table *t, const struct layers_row *x)

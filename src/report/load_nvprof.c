@@ -215,11 +215,11 @@ enum { LOAD_NVPROF_ID, LOAD_NVPROF_NAME, LOAD_NVPROF_START, LOAD_NVPROF_CPU, LOA
 
 static const struct section load_nvprof_section = {COLUMNS(
 	[LOAD_NVPROF_ID] = {COLUMN(NUMBER, "id", "Id", "id of the range in the database")},
-	[LOAD_NVPROF_NAME] = {COLUMN(TEXT, "name", "Name", "text of the range; of an op as emit_nvtx wrote it, without its op_id", .flags = COLUMN_WIDE | COLUMN_KEY)},
+	[LOAD_NVPROF_NAME] = {COLUMN(TEXT, "name", "Name", "text of the range; of an op as emit_nvtx wrote it, without its op_id", .flags = COLUMN_WIDE | COLUMN_ANSWER)},
 	[LOAD_NVPROF_START] = {COLUMN(TIME, "start_ns", "Start", "when it began, on the database's clock", .flags = COLUMN_DETAIL)},
-	[LOAD_NVPROF_CPU] = {COLUMN(NS, "cpu_time_ns", "CPU Time", "end less start; ranges inside it included", .flags = COLUMN_KEY)},
-	[LOAD_NVPROF_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "launched by runtime calls strictly inside it, by any thread", .flags = COLUMN_KEY)},
-	[LOAD_NVPROF_CUDA] = {COLUMN(NS, "cuda_time_ns", "CUDA Time", "sum of the durations of these kernels", .flags = COLUMN_KEY)},
+	[LOAD_NVPROF_CPU] = {COLUMN(NS, "cpu_time_ns", "CPU Time", "end less start; ranges inside it included", .flags = COLUMN_ANSWER)},
+	[LOAD_NVPROF_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "launched by runtime calls strictly inside it, by any thread", .flags = COLUMN_ANSWER)},
+	[LOAD_NVPROF_CUDA] = {COLUMN(NS, "cuda_time_ns", "CUDA Time", "sum of the durations of these kernels", .flags = COLUMN_ANSWER)},
 )};
 
 /* The range's whole text: the store keeps emit_nvtx's numbers apart from its names. */

@@ -95,7 +95,7 @@ static const struct section memcpy_section = {COLUMNS(
 	[MEMCPY_DEVICE] = {COLUMN(NUMBER, "device", "Device", "ordinal of the device"), .by = BY(MEMCPY_BY_DEVICE)},
 	[MEMCPY_OP] = {COLUMN(TEXT, "operator", "Operator", "op that launched it; empty = none known"), .by = BY(MEMCPY_BY_OP)},
 	STATS_COLUMN_LIST(MEMCPY_STATS),
-	[MEMCPY_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "bytes moved or set, where the input states them", .flags = COLUMN_KEY)},
+	[MEMCPY_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "bytes moved or set, where the input states them", .flags = COLUMN_ANSWER)},
 	[MEMCPY_RATE] = {COLUMN(REAL, "gb_per_s", "GB/s", "bytes / time of the operations whose bytes are stated, in 10^9 bytes", .digits = 2)},
 	[MEMCPY_MEAN] = {COLUMN(MEAN_BYTES, "mean_bytes", "Mean size", "mean of the stated sizes")},
 	[MEMCPY_MIN] = {COLUMN(BYTES, "min_bytes", "Min size", "smallest stated size", .flags = COLUMN_MINOR)},

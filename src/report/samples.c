@@ -96,19 +96,19 @@ enum {
 };
 
 static const struct section samples_section = {COLUMNS(
-	[SAMPLES_FUNCTION] = {COLUMN(TEXT, "function", "Function", "its name, and the file that holds it", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_FUNCTION] = {COLUMN(TEXT, "function", "Function", "its name, and the file that holds it", .flags = COLUMN_ANSWER), .by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_SELF] = {COLUMN(COUNT, "self_samples", "Self", "samples in which it ran itself"), .by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_SELF_SHARE] = {COLUMN(PERCENT, "self_pct", "Self %", "share of all samples", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_SELF_SHARE] = {COLUMN(PERCENT, "self_pct", "Self %", "share of all samples", .flags = COLUMN_ANSWER), .by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_SELF_CPU] = {COLUMN(NS, "self_cpu_ns", "Self CPU", "CPU time that these samples stand for"), .by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_TOTAL] = {COLUMN(COUNT, "total_samples", "Total", "samples in which it, or what it called, ran; once however often it is in the stack"),
 	                          .by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_TOTAL_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "share of all samples"), .by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_STACK] = {COLUMN(TEXT, "stack", "Stack", "functions, the innermost first", .flags = COLUMN_KEY | COLUMN_WIDE), .by = BY(SAMPLES_BY_STACK)},
-	[SAMPLES_PID] = {COLUMN(NUMBER, "pid", "Process", "process id", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_THREAD)},
-	[SAMPLES_TID] = {COLUMN(NUMBER, "tid", "Thread", "thread id", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_THREAD)},
+	[SAMPLES_STACK] = {COLUMN(TEXT, "stack", "Stack", "functions, the innermost first", .flags = COLUMN_ANSWER | COLUMN_WIDE), .by = BY(SAMPLES_BY_STACK)},
+	[SAMPLES_PID] = {COLUMN(NUMBER, "pid", "Process", "process id", .flags = COLUMN_ANSWER), .by = BY(SAMPLES_BY_THREAD)},
+	[SAMPLES_TID] = {COLUMN(NUMBER, "tid", "Thread", "thread id", .flags = COLUMN_ANSWER), .by = BY(SAMPLES_BY_THREAD)},
 	[SAMPLES_THREAD_NAME] = {COLUMN(TEXT, "thread_name", "Name", "as the program calls it"), .by = BY(SAMPLES_BY_THREAD)},
 	[SAMPLES_N] = {COLUMN(COUNT, "samples", "Samples", "how many"), .not_by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all samples", .flags = COLUMN_KEY), .not_by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all samples", .flags = COLUMN_ANSWER), .not_by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_CPU] = {COLUMN(NS, "cpu_ns", "CPU", "CPU time that they stand for"), .not_by = BY(SAMPLES_BY_FUNCTION)},
 )};
 

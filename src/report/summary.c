@@ -94,8 +94,8 @@ enum { SUMMARY_USE_NAME, SUMMARY_USE_MEAN, SUMMARY_USE_TOTAL, SUMMARY_USE_SHARE,
 static const struct section summary_use_section = {COLUMNS(
 	[SUMMARY_USE_NAME] = {COLUMN(TEXT, "use", "Use", "what the time was used for: the first of the list that was active")},
 	[SUMMARY_USE_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean per step", "mean over the steps; empty without steps")},
-	[SUMMARY_USE_TOTAL] = {COLUMN(MEAN_NS, "total_ns", "Total", "time in all steps; of several GPUs the average over those that did something", .flags = COLUMN_KEY)},
-	[SUMMARY_USE_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the time of these steps", .flags = COLUMN_KEY)},
+	[SUMMARY_USE_TOTAL] = {COLUMN(MEAN_NS, "total_ns", "Total", "time in all steps; of several GPUs the average over those that did something", .flags = COLUMN_ANSWER)},
+	[SUMMARY_USE_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the time of these steps", .flags = COLUMN_ANSWER)},
 	[SUMMARY_USE_WHAT] = {COLUMN(TEXT, "what", "What It Is", "what the row holds", .flags = COLUMN_DETAIL)},
 )};
 

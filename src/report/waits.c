@@ -122,7 +122,7 @@ static void waits_collect(struct waits *w)
 enum { WAITS_NAME, WAITS_EVIDENCE, WAITS_DEVICE, WAITS_STREAM, WAITS_ON, WAITS_STATS};
 
 static const struct section waits_section = {COLUMNS(
-	[WAITS_NAME] = {COLUMN(TEXT, "name", "Wait", "kind of synchronisation, in CUPTI's words; where no record was written, the name of the call that waits", .flags = COLUMN_KEY)},
+	[WAITS_NAME] = {COLUMN(TEXT, "name", "Wait", "kind of synchronisation, in CUPTI's words; where no record was written, the name of the call that waits", .flags = COLUMN_ANSWER)},
 	[WAITS_EVIDENCE] = {COLUMN(TEXT, "evidence", "Known by", "record = the tracer's record of a synchronisation; call = an API call without such a record, whose "
 	                           "name says that it waits; copying call = an API call that returned when the copy it had launched was done")},
 	[WAITS_DEVICE] = {COLUMN(TEXT, "device", "Device", "device of the stream; of a call the device on which its process works; empty = not known",

@@ -332,8 +332,8 @@ static void make_wide(struct table *t)
 	TABLE_COLUMN(t, .id = "total_ns", .title = "Total", .help = "", .type = CELL_I64, .unit = UNIT_NS);
 	TABLE_COLUMN(t, .id = "min_ns", .title = "Min", .help = "", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR);
 	TABLE_COLUMN(t, .id = "bytes", .title = "Bytes", .help = "", .type = CELL_I64, .unit = UNIT_BYTES);
-	TABLE_COLUMN(t, .id = "bound", .title = "Bound", .help = "", .type = CELL_STR, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, .id = "peak_pct", .title = "Peak", .help = "", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, .id = "bound", .title = "Bound", .help = "", .type = CELL_STR, .flags = COLUMN_ANSWER);
+	TABLE_COLUMN(t, .id = "peak_pct", .title = "Peak", .help = "", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_ANSWER);
 	add_shape(t, "N=1,C=128,H=16,W=16,fp32", 900);
 	add_shape(t, "N=1,C=128,H=64,W=64,fp32", 800);
 	add_shape(t, "N=1,C=128,H=32,W=32,fp32", 700);
@@ -429,11 +429,11 @@ static void test_text_keeps_what_groups(void **state)
 	struct table t;
 	struct buf out = {0};
 	table_init(&t, "g", "G");
-	TABLE_COLUMN(&t, "name", "Name", "", CELL_STR, UNIT_NONE, COLUMN_KEY);
+	TABLE_COLUMN(&t, "name", "Name", "", CELL_STR, UNIT_NONE, COLUMN_ANSWER);
 	TABLE_COLUMN(&t, "shape", "Shape", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_GROUP);
 	TABLE_COLUMN(&t, "thread", "Thread", "", CELL_STR, UNIT_NONE, COLUMN_GROUP);
-	TABLE_COLUMN(&t, "calls", "Calls", "", CELL_I64, UNIT_COUNT, COLUMN_KEY);
-	TABLE_COLUMN(&t, "bytes", "Bytes", "", CELL_I64, UNIT_COUNT, COLUMN_KEY);
+	TABLE_COLUMN(&t, "calls", "Calls", "", CELL_I64, UNIT_COUNT, COLUMN_ANSWER);
+	TABLE_COLUMN(&t, "bytes", "Bytes", "", CELL_I64, UNIT_COUNT, COLUMN_ANSWER);
 	for (int i = 0; i < 3; i++) {
 		table_row(&t);
 		table_set_fmt(&t, 0, "a name that is rather long %d", i);
@@ -476,7 +476,7 @@ static void test_text_title_is_cut(void **state)
 	struct buf out = {0};
 	table_init(&t, "t", "T");
 	TABLE_COLUMN(&t, "n", "N", "", CELL_STR);
-	TABLE_COLUMN(&t, "v", "EnvironmentVariables", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY);
+	TABLE_COLUMN(&t, "v", "EnvironmentVariables", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_ANSWER);
 	table_row(&t);
 	table_set_str(&t, 0, STR("name"));
 	table_set_str(&t, 1, STR("0123456789 0123456789 0123456789"));
@@ -549,10 +549,10 @@ static void test_text_keeps_keys_and_sentences(void **state)
 	struct buf out = {0};
 	table_init(&t, "g", "G");
 	TABLE_COLUMN(&t, "op", "Op", "", CELL_STR);
-	TABLE_COLUMN(&t, "shape", "Shape", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY);
+	TABLE_COLUMN(&t, "shape", "Shape", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_ANSWER);
 	TABLE_COLUMN(&t, "hint", "Hint", "", CELL_STR, UNIT_NONE, COLUMN_WIDE);
 	TABLE_COLUMN(&t, "path", "Path", "", CELL_STR, UNIT_NONE, COLUMN_WIDE);
-	TABLE_COLUMN(&t, "total_ns", "Total", "", CELL_I64, UNIT_NS, COLUMN_KEY);
+	TABLE_COLUMN(&t, "total_ns", "Total", "", CELL_I64, UNIT_NS, COLUMN_ANSWER);
 	TABLE_COLUMN(&t, "flops", "FLOPs", "", CELL_I64, UNIT_COUNT);
 	TABLE_COLUMN(&t, "bytes", "Bytes", "", CELL_I64, UNIT_COUNT);
 	for (int i = 0; i < 2; i++) {

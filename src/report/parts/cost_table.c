@@ -23,8 +23,8 @@ enum {
 };
 
 const struct section cost_section = {COLUMNS(
-	[COST_TABLE_OP] = {COLUMN(TEXT, "op", "Op", "name of the op", .flags = COLUMN_KEY), .not_by = BY(COST_BY_KERNEL)},
-	[COST_TABLE_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KEY), .by = BY(COST_BY_KERNEL)},
+	[COST_TABLE_OP] = {COLUMN(TEXT, "op", "Op", "name of the op", .flags = COLUMN_ANSWER), .not_by = BY(COST_BY_KERNEL)},
+	[COST_TABLE_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_ANSWER), .by = BY(COST_BY_KERNEL)},
 	[COST_TABLE_DIRECTION] = {COLUMN(TEXT, "direction", "Dir", "forward, backward or optimizer"), .not_by = BY(COST_BY_KERNEL)},
 	[COST_TABLE_CLASS] = {COLUMN(TEXT, "class", "Class", "kind of op", .flags = COLUMN_MINOR), .by = BY(COST_BY_OP) | BY(COST_BY_SHAPE)},
 	[COST_TABLE_PARAMS] = {COLUMN(TEXT, "params", "Shape", "sizes and types that the model went by", .flags = COLUMN_WIDE),
@@ -35,7 +35,7 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_N] = {COLUMN(NUMBER, "n", "N", "columns of the result", .flags = COLUMN_MINOR), .by = BY(COST_BY_GEMM)},
 	[COST_TABLE_K] = {COLUMN(NUMBER, "k", "K", "length of the sums", .flags = COLUMN_MINOR), .by = BY(COST_BY_GEMM)},
 	[COST_TABLE_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often")},
-	[COST_TABLE_TOTAL] = {COLUMN(NS, "total_gpu_ns", "GPU total", "sum of the durations of its kernels, copies and sets", .flags = COLUMN_KEY)},
+	[COST_TABLE_TOTAL] = {COLUMN(NS, "total_gpu_ns", "GPU total", "sum of the durations of its kernels, copies and sets", .flags = COLUMN_ANSWER)},
 	[COST_TABLE_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / all device work, listed or not")},
 	[COST_TABLE_MEAN] = {COLUMN(MEAN_NS, "mean_gpu_ns", "Mean", "mean of a call", .flags = COLUMN_MINOR), .by = COST_TABLE_OF_ONE_CLASS},
 	[COST_TABLE_MIN] = {COLUMN(NS, "min_gpu_ns", "Min", "shortest call", .flags = COLUMN_DETAIL), .by = COST_TABLE_OF_ONE_CLASS},
@@ -48,18 +48,18 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether its main kernels used Tensor Cores: yes, no or unknown")},
 	[COST_TABLE_ELIGIBLE] = {COLUMN(TEXT, "tc_eligible", "Eligible", "whether type and shape allow Tensor Cores: yes, no or unknown; yes where a kernel uses them"),
 	                                .by = COST_TABLE_OF_ONE_CLASS},
-	[COST_TABLE_HINT] = {COLUMN(TEXT, "tc_hint", "Hint", "what keeps it from Tensor Cores, or from using them well", .flags = COLUMN_WIDE | COLUMN_KEY),
+	[COST_TABLE_HINT] = {COLUMN(TEXT, "tc_hint", "Hint", "what keeps it from Tensor Cores, or from using them well", .flags = COLUMN_WIDE | COLUMN_ANSWER),
 	                            .by = COST_TABLE_OF_ONE_CLASS, .when = WHEN_RECORDED},
 	[COST_TABLE_BOUND] = {COLUMN(TEXT, "bound", "Bound", "what bounds it: compute or memory, whichever would take longer at its peak; latency: under a tenth of what "
 	                             "those allow, by kernels of under 10 us (a call's main one, on average); over peak: it did more than a peak allows (column "
-	                             "over_peak), so that the model tells nothing of it; empty = unknown", .flags = COLUMN_KEY), .by = COST_TABLE_OF_ROOFLINE},
+	                             "over_peak), so that the model tells nothing of it; empty = unknown", .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_ATTAINABLE] = {COLUMN(MEAN_NS, "attainable_ns", "Attainable", "time that all calls would take at the peaks: the longer of FLOPs / peak and bytes / "
-	                                  "bandwidth, call by call", .flags = COLUMN_KEY), .by = COST_TABLE_OF_ROOFLINE},
+	                                  "bandwidth, call by call", .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_EFFICIENCY] = {COLUMN(PERCENT, "efficiency_pct", "Effic. %", "attainable / actual time"), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_GAIN] = {COLUMN(MEAN_NS, "gain_ns", "Gain", "actual - attainable: what could be gained at most; empty = unknown, or over a peak",
-	                            .flags = COLUMN_KEY), .by = COST_TABLE_OF_ROOFLINE},
+	                            .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_GAIN_PCT] = {COLUMN(PERCENT, "gain_pct", "Gain %", "gain / all device work"), .by = COST_TABLE_OF_ROOFLINE},
-	[COST_TABLE_PEAK_PCT] = {COLUMN(PERCENT, "peak_pct", "Peak %", "FLOP/s achieved / the peak of column peak", .flags = COLUMN_KEY)},
+	[COST_TABLE_PEAK_PCT] = {COLUMN(PERCENT, "peak_pct", "Peak %", "FLOP/s achieved / the peak of column peak", .flags = COLUMN_ANSWER)},
 	[COST_TABLE_PEAK] = {COLUMN(TEXT, "peak", "Peak", "the peak that shares are of; empty = GPU or rate not known, or several", .flags = COLUMN_DETAIL)},
 	[COST_TABLE_MEMORY_PCT] = {COLUMN(PERCENT, "bandwidth_pct", "BW %", "bytes/s achieved / peak bandwidth of the device memory")},
 	[COST_TABLE_OVER] = {COLUMN(TEXT, "over_peak", "Over peak", "set where more than 100 % of a peak comes out, which cannot be: of which peak",
@@ -336,15 +336,15 @@ static void cost_table_start(struct table *t, const struct cost_rows *r, const s
 	section_start(&cost_section, args, WHEN_RECORDED, t);
 	leave_out_unknown(t, r);
 	if (!roofline) { /* these columns answer the question of a report of one class */
-		cost_table_flag(t, COST_TABLE_PARAMS, COLUMN_WIDE | COLUMN_KEY);
-		cost_table_flag(t, COST_TABLE_TFLOPS, COLUMN_KEY);
-		cost_table_flag(t, COST_TABLE_TC, COLUMN_KEY);
+		cost_table_flag(t, COST_TABLE_PARAMS, COLUMN_WIDE | COLUMN_ANSWER);
+		cost_table_flag(t, COST_TABLE_TFLOPS, COLUMN_ANSWER);
+		cost_table_flag(t, COST_TABLE_TC, COLUMN_ANSWER);
 	}
 	if (has_twins(r, true, shape))
-		cost_table_flag(t, COST_TABLE_CLASS, COLUMN_KEY);
+		cost_table_flag(t, COST_TABLE_CLASS, COLUMN_ANSWER);
 	if (!has_twins(r, false, shape))
 		return;
-	cost_table_flag(t, COST_TABLE_DIRECTION, COLUMN_KEY);
+	cost_table_flag(t, COST_TABLE_DIRECTION, COLUMN_ANSWER);
 	if (roofline) { /* 80 columns have no room for the direction and these */
 		cost_table_flag(t, COST_TABLE_ATTAINABLE, 0);
 		cost_table_flag(t, COST_TABLE_PEAK_PCT, 0);

@@ -27,11 +27,11 @@ const struct section kernel_calls_section = {.by = BY(KERNELS_BY_INSTANCE), COLU
 	[KERNEL_CALLS_TYPE] = {COLUMN(TEXT, "op_type", "Op type", "the op alone, without its place", .flags = COLUMN_DETAIL)},
 	[KERNEL_CALLS_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "op, collective or optimizer that launched it: the innermost, as with --group-by=op; empty = "
 	                                  "none known", .flags = COLUMN_MINOR)},
-	[KERNEL_CALLS_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "short name", .flags = COLUMN_WIDE | COLUMN_KEY, .short_of = "kernel_name")},
+	[KERNEL_CALLS_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "short name", .flags = COLUMN_WIDE | COLUMN_ANSWER, .short_of = "kernel_name")},
 	[KERNEL_CALLS_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_MINOR)},
 	[KERNEL_CALLS_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "stream", .flags = COLUMN_MINOR)},
 	[KERNEL_CALLS_START] = {COLUMN(TIME, "start_ns", "Start", "when it began")},
-	[KERNEL_CALLS_DUR] = {COLUMN(NS, "dur_ns", "Duration", "how long it ran", .flags = COLUMN_KEY)},
+	[KERNEL_CALLS_DUR] = {COLUMN(NS, "dur_ns", "Duration", "how long it ran", .flags = COLUMN_ANSWER)},
 	[KERNEL_CALLS_CALL_START] = {COLUMN(TIME, "api_start_ns", "API start", "when the call that launched it began", .flags = COLUMN_DETAIL)},
 	[KERNEL_CALLS_CALL_DUR] = {COLUMN(NS, "api_ns", "API", "how long that call took")},
 	[KERNEL_CALLS_WAIT] = {COLUMN(NS, "wait_ns", "Waited", "from the start of the call to its own start")},

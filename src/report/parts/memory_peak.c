@@ -173,7 +173,7 @@ enum { MEMORY_HELD_DEVICE, MEMORY_HELD_CATEGORY, MEMORY_HELD_BYTES, MEMORY_HELD_
 const struct section memory_held_section = {.name = "held", .title = "Held at the peak, by what it is for", COLUMNS(
 	[MEMORY_HELD_DEVICE] = {COLUMN(TEXT, "device", "Device", "CPU or GPU and its ordinal")},
 	[MEMORY_HELD_CATEGORY] = {COLUMN(TEXT, "category", "Category", "what the memory is for, in torch's words (report memory-categories); or why that is not known")},
-	[MEMORY_HELD_BYTES] = {COLUMN(BYTES, "bytes", "Held", "at the peak", .flags = COLUMN_KEY)},
+	[MEMORY_HELD_BYTES] = {COLUMN(BYTES, "bytes", "Held", "at the peak", .flags = COLUMN_ANSWER)},
 	[MEMORY_HELD_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all that is held then")},
 	[MEMORY_HELD_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "allocated or freed in the recording; 0 = held without a record of its own")},
 )};
@@ -206,10 +206,10 @@ enum {
 const struct section memory_held_by_op_section = {.name = "held_by_op", .title = "Held at the peak, by what allocated it", COLUMNS(
 	[MEMORY_HELD_OP_DEVICE] = {COLUMN(TEXT, "device", "Device", "CPU or GPU and its ordinal")},
 	[MEMORY_HELD_OP_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "innermost op around the allocation, of aten::empty and its kin the op around it first",
-	                                    .flags = COLUMN_KEY)},
+	                                    .flags = COLUMN_ANSWER)},
 	[MEMORY_HELD_OP_LINE] = {COLUMN(TEXT, "line", "Line", "innermost line of the user's own code around that op", .flags = COLUMN_PATH), .when = WHEN_STACKS},
 	[MEMORY_HELD_OP_CATEGORY] = {COLUMN(TEXT, "category", "Category", "what the memory is for, as in the section 'held'")},
-	[MEMORY_HELD_OP_BYTES] = {COLUMN(BYTES, "bytes", "Held", "at the peak", .flags = COLUMN_KEY)},
+	[MEMORY_HELD_OP_BYTES] = {COLUMN(BYTES, "bytes", "Held", "at the peak", .flags = COLUMN_ANSWER)},
 	[MEMORY_HELD_OP_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all that is held then")},
 	[MEMORY_HELD_OP_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "how many")},
 	[MEMORY_HELD_OP_LARGEST] = {COLUMN(BYTES, "largest_bytes", "Largest", "block")},
