@@ -31,7 +31,8 @@ class Program:
         return [dict(zip(ids, r)) for r in doc["rows"]]
 
     def run(self, *args, cwd=ROOT):
-        env = {**os.environ, "ARGP_HELP_FMT": "rmargin=100", "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
+        env = {**os.environ, "ARGP_HELP_FMT": "rmargin=100", "LC_ALL": "C.UTF-8"}
+        env.pop("COLUMNS", None)
         return subprocess.run([self.opscope, *args], capture_output=True, text=True, env=env, cwd=cwd)
 
 
@@ -79,6 +80,52 @@ def scores_table():
             "planted cause costs is bounded within 10 % (`tests/oracle/labelled*.py`).\n\n| detector | recordings labelled | right | false | missed |\n|---|---|---|---|---|\n" + "".join(rows))
 
 
+# What the percentages of a detector's severities are of, where that is not the steps' time; and severities that do not go by a percentage.
+SEVERITY_OF = {
+    "low-gpu-utilization": "the steps' time with a kernel running", "tf32-off": "the kernel time", "unaligned-gemm": "the kernel time",
+    "uneven-gpus": "the computing time of the GPU with most", "recomputation": "the GPU's memory in use", "throttling": "the samples",
+}
+SEVERITY_CASES = {
+    "no-tensor-cores": "low where names of kernels do not tell, else medium", "memory-fragmentation": "low where the memory is nearly full, else info",
+    "throttling": "heat: high from 50 %, else medium; power limit: low, medium where the hardware brakes; hardware: medium",
+    "unfused-optimizer": "info with foreach", "unaligned-gemm": "info by the shape alone", "sleeping-host": "info without steps",
+    "low-gpu-utilization": "medium without steps, too", "low-occupancy": "medium only where bytes are known",
+    "wave-quantisation": "medium only from as much of the device time, too", "cudnn-benchmark": "low: the setting is off; medium: a search in the steps",
+    "profiler-overhead": "info: the cost was not recorded",
+}
+
+
+def severity_cells(detector):
+    """By level, from which percentage on its file gives it: "from 10 %", "else"."""
+    with open(os.path.join(ROOT, "src", "detect", detector.replace("-", "_") + ".c")) as f:
+        text = f.read()
+    number = {name: float(n) for name, n in re.findall(r"\b([A-Z_]{3,}) = ([\d.]+)[,;]", text)}
+    cells = {}
+    for chain in re.findall(r"findings_add\((?:x->)?f, ([^;]*)\);", text):
+        for condition, level in re.findall(r"(?:([^?:]+)\?)?\s*FINDING_([A-Z]+)\b", chain):
+            limit = re.search(r"(>=|>|<) ([A-Z_]{3,})\b", condition)
+            if limit:
+                cells[level] = f"{ {'>=': 'from', '>': 'above', '<': 'below'}[limit[1]]} {number[limit[2]] * (100 if 'lowest' in condition else 1):g} %"
+            elif not condition:
+                cells.setdefault(level, "always" if chain.startswith("FINDING") else "else")
+    return cells
+
+
+def severity_table(detectors):
+    rows = []
+    for d in (d["id"] for d in detectors if not d["compat"] and d["id"] != "numa"):
+        cells = severity_cells(d)
+        by_share = any(c.endswith("%") for c in cells.values())
+        if d in SEVERITY_CASES:
+            cells = {level: c for level, c in cells.items() if by_share and c != "always"}
+        of = SEVERITY_OF.get(d, "the steps' time" if by_share else "")
+        rows.append(f"| `{d}` | {of} | " + " | ".join(cells.get(level, "") for level in ("HIGH", "MEDIUM", "LOW", "INFO")) + f" | {SEVERITY_CASES.get(d, '')} |\n")
+    return ("\n## How severe a finding is\n\nA severity says how much of the run the finding is about: **high**, it decides how long the step is; **medium**, one of "
+            "the first things to mend; **low**, worth a change; **info**, to be known: nothing is bounded, or little can be gained. Each detector has limits of its own, "
+            "mostly in percent of the time that the steps take; what is too small to matter is no finding. A finding is at least as severe as the findings that are parts of it.\n\n"
+            "| detector | percent of | high | medium | low | info | other rules |\n|---|---|---|---|---|---|---|\n" + "".join(rows))
+
+
 def detectors_page(program):
     out = ["# Detectors\n\n", GENERATED,
            "`opscope advise INPUT` asks each of these. One that lacks what it needs to look says so, with the reason. A finding says what "
@@ -96,6 +143,7 @@ def detectors_page(program):
             where = f"`opscope report {d['report']}`" if d["report"] else "the timeline"
             out.append(f"\n## {d['id']}\n\n**{d['title']}.** {d['why'] or ''}\n\n*What to do:* {d['fix'] or ''}\n\n*Wrong if:* {d['disprove'] or ''}\n\n"
                        f"*Where to look:* {where}\n")
+    out.append(severity_table(detectors))
     out.append(scores_table())
     out.append("\n## DLProf's expert systems\n\n`opscope advise --compat=dlprof INPUT` (and the `dlprof` command) asks these instead, and prints what "
                "DLProf printed, word for word where its output is known (see [compat.md](compat.md)).\n\n| detector | what it finds |\n|---|---|\n")

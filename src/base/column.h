@@ -25,8 +25,8 @@ enum column_flag {
 	                    * JSON leave it out */
 	COLUMN_STACK = 32, /* call stacks, frames separated by ';', innermost first: text shortens the paths of files, and of one
 	                    * that is cut the place of the first frame stays */
-	COLUMN_KEY = 64,   /* answers the report's question: as text it stays while columns without it are left out for want of room */
-	COLUMN_MINOR = 128, /* decoration: left out as text before the columns that are neither this nor COLUMN_KEY */
+	COLUMN_ANSWER = 64, /* answers the report's question: where text has no room for all columns, it leaves these out last */
+	COLUMN_MINOR = 128, /* decoration: where text has no room for all columns, it leaves these out first */
 	COLUMN_PATH = 256, /* text whose end tells most, as paths: cut at its start */
 	COLUMN_ASKED = 512, /* set where --columns, --sort or the report's own order names it: text never leaves it out */
 	COLUMN_KERNEL = 2048, /* names of kernels in full: report_run adds a column with their short names */

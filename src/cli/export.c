@@ -128,8 +128,8 @@ static int list_formats(void)
 {
 	struct table t;
 	table_init(&t, "exports", "Formats: opscope export FORMAT INPUT -o FILE");
-	TABLE_COLUMN(&t, .id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_KEY, .help = "what to type");
-	TABLE_COLUMN(&t, .id = "title", .title = "What it is", .type = CELL_STR, .flags = COLUMN_KEY, .help = "what the file is");
+	TABLE_COLUMN(&t, .id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER, .help = "what to type");
+	TABLE_COLUMN(&t, .id = "title", .title = "What it is", .type = CELL_STR, .flags = COLUMN_ANSWER, .help = "what the file is");
 	TABLE_COLUMN(&t, .id = "options", .title = "Options", .type = CELL_STR, .help = "options of its own");
 	struct buf options = {0};
 	for (const struct export_format *const *f = export_registry; *f; f++) {

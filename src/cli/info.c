@@ -314,21 +314,39 @@ static int print_profile(struct profile *p, const char *key_op, const struct out
 	return status;
 }
 
+/* The path from the folder on; the whole path of a file that is not in the folder. */
+static struct str path_within(struct str path, struct str folder)
+{
+	while (folder.n && folder.p[folder.n - 1] == '/')
+		folder.n--;
+	if (!folder.n || !str_starts(path, folder) || path.n <= folder.n + 1 || path.p[folder.n] != '/')
+		return path;
+	return (struct str){path.p + folder.n + 1, path.n - folder.n - 1};
+}
+
 int cli_list_traces(const struct trace_list *l, const char *note, const struct output_options *o, const char *input)
 {
 	struct table t;
+	struct str folder = str_from(input);
+	unsigned within = 0;
 	table_init(&t, "traces", "Traces");
 	TABLE_COLUMN(&t, .id = "run", .title = "Run", .type = CELL_STR, .help = "the directory; for --run");
 	TABLE_COLUMN(&t, .id = "worker", .title = "Worker", .type = CELL_STR, .help = "for --worker");
 	TABLE_COLUMN(&t, .id = "span", .title = "Span", .type = CELL_STR, .help = "for --span");
-	TABLE_COLUMN(&t, .id = "path", .title = "File", .type = CELL_STR, .flags = COLUMN_WIDE, .help = "where it is");
+	TABLE_COLUMN(&t, .id = "file", .title = "File", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH, .help = "where it is, from the directory that was given");
+	TABLE_COLUMN(&t, .id = "path", .title = "Path", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL, .help = "the same with the directory");
 	for (unsigned i = 0; i < l->n; i++) {
 		table_row(&t);
 		table_set_str(&t, 0, l->v[i].run);
 		table_set_str(&t, 1, l->v[i].worker);
 		table_set_str(&t, 2, l->v[i].span);
-		table_set_str(&t, 3, l->v[i].path);
+		struct str file = path_within(l->v[i].path, folder);
+		table_set_str(&t, 3, file);
+		table_set_str(&t, 4, l->v[i].path);
+		within += file.p != l->v[i].path.p;
 	}
+	if (within == l->n)
+		t.heading = arena_printf(&t.arena, "Traces in %s", input).p;
 	if (l->unreadable)
 		table_note(&t, "%u director%s could not be read", l->unreadable, l->unreadable == 1 ? "y" : "ies");
 	if (note)

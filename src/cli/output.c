@@ -89,15 +89,17 @@ static int cli_output_shape(struct table *first, struct table *chosen, const str
 	return 0;
 }
 
+/* COLUMNS goes first, also where standard output is a pipe. */
 static unsigned cli_output_terminal_width(void)
 {
+	enum { NARROWEST = 20, WIDEST = 10000 };
 	struct winsize size;
 	const char *columns = getenv("COLUMNS");
 	int64_t n;
+	if (columns && str_to_i64(str_from(columns), &n) && n >= NARROWEST && n <= WIDEST)
+		return (unsigned)n;
 	if (!isatty(STDOUT_FILENO))
 		return 0;
-	if (columns && str_to_i64(str_from(columns), &n) && n > 0 && n < 100000)
-		return (unsigned)n;
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
@@ -190,6 +192,7 @@ static int render(const struct table *t, const struct renderer *r, const struct 
 	const struct render_options options = {
 		.width = o->width || file_path(o) ? o->width : cli_output_terminal_width(),
 		.color = cli_color(o),
+		.report = o->report ? o->report->name : NULL,
 		.input = input_name,
 		.choice = buf_view(&choice),
 	};

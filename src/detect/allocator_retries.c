@@ -2,7 +2,7 @@
 #include "base/search.h"
 #include "detect/parts/shared.h"
 
-/* Percent of the steps' time without device work in these calls; share of the steps that must have both kinds. */
+/* Percent of the steps' time without device work in calls that allocate and free; share of the steps that must have both kinds of call. */
 static const double TOO_MUCH = 1, SEVERE = 10, MOST_STEPS = 0.5;
 enum { PLACES_TOLD = 3, FEWEST_STEPS = 2 };
 
@@ -29,7 +29,7 @@ struct allocator_retries_measured {
 	int64_t unused_bytes;    /* most that the allocator held beyond what was in use when it freed; -1 = not recorded */
 };
 
-/* What a GPU's allocator held beyond what was in use, by the last event before; -1 = not recorded. */
+/* How much a GPU's allocator held beyond what was in use, by the last event before this moment; -1 = not recorded. */
 static int64_t unused_at(const struct profile *p, int64_t time)
 {
 	uint32_t a = FIRST_WHERE(i, 0, p->memory.rows.n, p->memory.time_ns[i] > time);
@@ -96,7 +96,7 @@ static void allocator_retries_report(const struct profile *p, struct findings *f
 static void allocator_retries_run(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
-	if (w->n < FEWEST_STEPS || w->n != p->steps->n) /* one step may be the first, which fills the cache */
+	if (w->n < FEWEST_STEPS || w->n != p->steps->n) /* a single step may be the first one, which fills the cache */
 		return;
 	struct allocator_retries_measured m = {.unused_bytes = -1};
 	allocator_retries_measure(p, f, w, &m);

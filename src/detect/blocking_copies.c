@@ -3,12 +3,12 @@
 
 /* Percent of the steps' time. */
 static const double TOO_MUCH = 5, SEVERE = 20;
-/* Copies a step: one or two are the input and the result. Smaller ones are of tiny-copies. */
+/* Copies a step: one or two are the input and the result. Smaller copies belong to tiny-copies. */
 enum { FEWEST = 3, PLACES_TOLD = 2 };
 /* A call that waits for the copy is made within this time after the copy was ordered. */
 static const int64_t FOLLOWS_NS = 20 * 1000;
 
-/* The calls of each thread in order: what comes after a copy's own. */
+/* The calls of each thread in order, to find what follows the call of a copy. */
 struct blocking_copies_search {
 	const struct profile *p;
 	uint32_t *next;           /* span -> the next call of its thread; ROW_NONE */
@@ -28,7 +28,7 @@ static void find_next(struct blocking_copies_search *x)
 	}
 }
 
-/* When the host, which ordered copy g, goes on only after it is done: the end of the call that waits; INT64_MIN where it does not wait. */
+/* The end of the call in which the host waits for copy g, which it ordered; INT64_MIN where the host does not wait. */
 static int64_t waits_until(struct blocking_copies_search *x, uint32_t g)
 {
 	const struct profile *p = x->p;
@@ -48,7 +48,7 @@ struct blocking {
 	struct places places;
 	uint64_t n;
 	int64_t bytes;
-	struct intervals copies, other, kernels; /* of the lead GPU: these copies, all other work, kernels while no such copy runs */
+	struct intervals copies, other, kernels; /* on the lead GPU: these copies, all other work, and kernels while no such copy runs */
 	struct intervals host;    /* no work of the GPU while the host is in the calls */
 	int64_t copy_ns;          /* copies that nothing hides */
 	int64_t kernel_ns;        /* kernels beside which they could run */
@@ -86,7 +86,7 @@ static void blocking_copies_measure(const struct profile *p, struct findings *f,
 	mem_free(x.next);
 }
 
-/* What is hidden already does not count, neither of the copies nor of the kernels. */
+/* Copies and kernels that already run beside each other do not count. */
 static void blocking_copies_cut(const struct step_time *w, struct blocking *b)
 {
 	intervals_normalise(&b->copies);

@@ -5,7 +5,7 @@
 
 /* Percent of the steps' time, mean over the GPUs. */
 static const double TOO_MUCH = 10, SEVERE = 30;
-/* Times as much as the middle one of the steps, and percent of a step more: one step has far more than the others. */
+/* A step has far more than the others if it has so many times the median of the steps, and so many percent of a step more. */
 static const double UNEVEN = 1.5, UNEVEN_PCT = 5;
 enum { COLLECTIVES_TOLD = 3 };
 
@@ -46,7 +46,7 @@ static void communication_bound_put_gpus(const struct collectives *c, const stru
 	           most->device, (double)most->exposed_ns / 1e6 / w->n);
 }
 
-/* The collectives with most exposed time, and where to look first. */
+/* Names the collectives with most exposed time, and says where to look first. */
 static void put_collectives(const struct profile *p, struct findings *f, const struct collectives *c, const struct step_time *w, struct finding *x, struct buf *out)
 {
 	struct places places = {0};
@@ -69,7 +69,7 @@ static void put_waits(const struct collective_waits *t, const struct step_time *
 	           (unsigned long long)t->n);
 }
 
-/* The step that has far more of it than the others: the same messages take as long in each, so that what is more is not transfer. */
+/* Names the step that has far more exposed time than the others. Equal messages take equally long in each step, so that the excess is not transfer. */
 static void put_uneven(const struct profile *p, const struct collectives *c, const struct step_time *w, struct buf *out)
 {
 	const struct steps *s = p->steps;

@@ -3,7 +3,7 @@
 #include "detect/parts/compiled_calls.h"
 #include "detect/parts/inside.h"
 
-/* Percent of the steps' time without device work while the host is in compiled code. What its compiler takes is another finding: recompiles. */
+/* Percent of the steps' time without device work while the host is in compiled code. The time of the compiler is another finding: recompiles. */
 static const double TOO_MUCH = 5, SEVERE = 25;
 enum { PLACES_TOLD = 3 };
 
@@ -18,7 +18,7 @@ static uint8_t compile_wrapper_class_of(struct str name)
 	return compiled_is_guard(name) ? GUARD : OUTSIDE;
 }
 
-/* Inside a region all is of it, and inside the compiler all is the compiler's; guards are of the region that they let in. */
+/* All inside a region counts for the region, all inside the compiler for the compiler; guards count for the region that they let in. */
 static uint8_t compile_wrapper_mark_of(uint8_t around, uint8_t own)
 {
 	if (around == COMPILER || own == COMPILER)
@@ -28,7 +28,7 @@ static uint8_t compile_wrapper_mark_of(uint8_t around, uint8_t own)
 
 struct regions {
 	uint64_t calls;          /* outermost regions in the steps */
-	uint64_t again;          /* of these, by a name that tells a recompiled one: "Torch-Compiled Region: 0/1" */
+	uint64_t again;          /* how many of these were compiled again, by their names: "Torch-Compiled Region: 0/1" */
 	bool inductor;           /* the wrapper is Inductor's: its frames, its range, or a Triton kernel from inside */
 	bool graphs;             /* a graph is launched from inside */
 };
@@ -68,7 +68,7 @@ static int64_t leave_out_eager(const struct profile *p, const struct step_time *
 	return before - intervals_length(when);
 }
 
-/* Times without device work in which the host is in a compiled region and not in the compiler. Released by the caller. */
+/* Times without device work in which the host is in a compiled region and not in the compiler. The caller releases them. */
 static struct intervals idle_in_regions(const struct profile *p, const struct step_time *w, const uint8_t *mark)
 {
 	struct intervals when = {0}, compiling = {0};

@@ -11,7 +11,7 @@ static struct str conv_bias_arg_of(const struct profile *p, uint32_t span, enum 
 	return profile_str(p, profile_arg_id(p, p->span.args[span], key));
 }
 
-/* Sizes of argument i as one number each, in size[4]; its rank, 0 = no tensor, -1 = not recorded. */
+/* Reads the sizes of argument i into size[4] and returns its rank; 0 = not a tensor, -1 = not recorded. */
 static int conv_bias_shape_of(const struct profile *p, uint32_t span, unsigned i, int64_t size[4])
 {
 	struct op_facts f = {.name = profile_str(p, p->span.name[span]), .dims = conv_bias_arg_of(p, span, ARG_INPUT_DIMS)};
@@ -28,7 +28,7 @@ static int conv_bias_shape_of(const struct profile *p, uint32_t span, unsigned i
 	return rank;
 }
 
-/* Batch normalisation by running statistics, where that was recorded: it does not take the mean of what it normalises. */
+/* Whether batch normalisation goes by running statistics, where that was recorded: then it does not subtract the mean of its input. */
 static bool is_evaluating(const struct profile *p, uint32_t norm)
 {
 	enum { TRAINING = 5 };
@@ -72,7 +72,7 @@ struct conv_bias_work {
 	const struct profile *p;
 	struct findings *f;
 	const struct step_time *w;
-	uint8_t *of_conv;        /* span -> it is such a convolution, or inside one */
+	uint8_t *of_conv;        /* by span: it is such a convolution, or inside one */
 	struct places places;
 	uint64_t unrecorded;     /* batch normalisations after a convolution without shapes */
 };
@@ -99,7 +99,7 @@ static void conv_bias_find(struct conv_bias_work *x)
 			x->of_conv[i] |= x->of_conv[p->span.op[i]];
 }
 
-/* Kernels that add the bias in these convolutions, and that sum up its gradient in their backward. */
+/* Kernels that add the bias in these convolutions, and kernels that sum up the gradient of the bias in the backward. */
 static int64_t cost(struct conv_bias_work *x, uint64_t *kernels, struct intervals *when)
 {
 	const struct profile *p = x->p;

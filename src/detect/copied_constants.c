@@ -21,7 +21,7 @@ static struct str first_shape(const struct profile *p, uint32_t span)
 	return end ? (struct str){s.p + 1, (size_t)(end - s.p)} : none;
 }
 
-/* Device work whose op is `span` or inside it makes the tensor one of the device. */
+/* By span: 1 = the op, or an op inside it, launched device work, so that its tensor is made on the device. */
 static uint8_t *copied_constants_launches(const struct profile *p)
 {
 	uint8_t *yes = NEW_ARRAY(p->span.rows.n, uint8_t);

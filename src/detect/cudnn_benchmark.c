@@ -12,22 +12,22 @@ enum { SEARCH = 10, PLACES_TOLD = 2 };
 /* Percent of the steps' time in calls that search. */
 static const double TOO_MUCH = 2;
 
-/* Kernels, and how much longer they take than their least (analysis/time/bounds.h); all of the time where that is unknown. */
+/* Kernels, and the time that they take above their least time (analysis/time/bounds.h); all of their time where the least is unknown. */
 struct above {
 	struct intervals when;
 	int64_t ns, above_ns;
-	bool known, unknown;     /* of some the least is known; of some it is not */
+	bool known, unknown;     /* the least time of some kernels is known; that of some is not */
 };
 
 struct cudnn_benchmark_measured {
 	struct bounds *bounds;
 	int64_t kernel_ns;
 	uint64_t convs;
-	struct above conv, search; /* of convolutions; of calls of them that search */
+	struct above conv, search; /* kernels of convolutions; kernels of calls that search */
 	struct places searches;
 };
 
-/* Kernels of one call of a convolution, by distinct name. */
+/* The kernels of one call of a convolution, counted by distinct names. */
 struct cudnn_benchmark_call {
 	uint32_t op, names[SEARCH];
 	unsigned n;
@@ -59,7 +59,7 @@ static void above_join(struct above *to, const struct above *x)
 		intervals_add(&to->when, x->when.v[i].start, x->when.v[i].end);
 }
 
-/* Device work is sorted by stream and start, so that the kernels of a call that are on one stream stand together. */
+/* Device work is sorted by stream and start: the kernels of a call on one stream stand together. */
 static void end_call(const struct profile *p, struct findings *f, struct cudnn_benchmark_measured *m, struct cudnn_benchmark_call *c)
 {
 	if (c->op != ROW_NONE && c->n >= SEARCH) {

@@ -44,7 +44,7 @@ static bool has_workers(const struct profile *p, uint32_t range, int64_t *n)
 	return !str_has(name, STR("_SingleProcess")) && (*n || str_has(name, STR("_MultiProcessing")));
 }
 
-/* Where there are no workers, or nothing says so, the general remedy is it. */
+/* Where the loader has no workers, or the input does not tell, the advice is the general remedy. */
 static void advise(const struct profile *p, struct findings *f, struct finding *x, uint32_t range)
 {
 	char number[48] = "";

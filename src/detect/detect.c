@@ -32,7 +32,7 @@ static const char *shares_of(const char *id)
 	return NULL;
 }
 
-/* Says at each gain which other findings count some of the same time. */
+/* Names at each gain the other findings whose gains count some of the same time. */
 static void name_overlaps(struct findings *f)
 {
 	struct buf ids = {0};
@@ -54,7 +54,7 @@ static void name_overlaps(struct findings *f)
 	buf_release(&ids);
 }
 
-/* Where nothing was found, what the GPU does is still worth a look. */
+/* Where nothing was found, a note says how busy the GPU is. */
 static void tell_nothing(struct findings *f, const struct step_time *w)
 {
 	struct buf b = {0};
@@ -75,7 +75,7 @@ static uint8_t is_launch(struct str name)
 	return str_has(name, STR("LaunchKernel"));
 }
 
-/* Launches without device work: the recorder asked for it, and lost it. */
+/* Notes launches without any device work: the tracer lost the device work. */
 static void tell_lost(const struct profile *p, struct findings *f)
 {
 	struct name_memo launches = name_memo_new(p, is_launch);
@@ -88,7 +88,7 @@ static void tell_lost(const struct profile *p, struct findings *f)
 	name_memo_release(&launches);
 }
 
-/* The last line: how short a step can become. */
+/* Notes how short a step can become: the last line. */
 static void tell_outlook(struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
@@ -158,7 +158,7 @@ int detect_check(const char *experts, struct err *e)
 
 int detect_run(struct profile *p, const struct detect_args *args, struct findings *f, struct err *e)
 {
-	unsigned needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS, chosen = 0; /* opscope's own look at all these */
+	unsigned needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS, chosen = 0; /* opscope's own detectors look at all of these */
 	*f = (struct findings){.args = *args};
 	for (const struct detector *const *d = detector_registry; *d; d++)
 		if (detect_is_chosen(*d, args)) {
@@ -208,7 +208,7 @@ static void own_prose(struct table *t, const struct finding *x)
 		table_set_str_copy(t, BOUND, x->bound);
 }
 
-/* `brief`: of what is part of another finding the problem alone. */
+/* `brief`: a part of another finding shows its problem alone. */
 static void detect_own_row(struct table *t, const struct finding *x, bool brief)
 {
 	table_row(t);
@@ -296,7 +296,7 @@ static void missing_notes(const struct findings *f, struct table *t)
 	buf_release(&names);
 }
 
-/* What an expert system sets above its findings. */
+/* The heading of the findings: an expert system has its own. */
 static const char *detect_title_of(const char *experts)
 {
 	for (const struct detector *const *d = detector_registry; experts && *d; d++)

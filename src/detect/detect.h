@@ -16,50 +16,53 @@
 
 enum finding_severity { FINDING_INFO, FINDING_LOW, FINDING_MEDIUM, FINDING_HIGH };
 
+/* Strings: a `const char *` points to a constant. A struct str is a constant, or lies in the arena of the struct findings that holds the finding (made by
+ * arena_printf, arena_str, finding_text or finding_evidence): it lives until findings_release, and no finding frees it. */
 struct finding {
-	const char *detector;          /* its id */
+	const char *detector;          /* the detector's id */
 	const char *report;            /* as struct detector says */
 	enum finding_severity severity;
 	struct str problem;            /* one sentence with the numbers */
-	struct str evidence;           /* what it was measured on */
-	struct str advice;             /* what to do */
-	struct str disprove;           /* what would prove it wrong */
+	struct str evidence;           /* what the finding was measured on; "" = the problem says all */
+	struct str advice;             /* what to do; at first struct detector, fix */
+	struct str disprove;           /* what would prove the finding wrong; at first struct detector, disprove */
 	bool has_events, has_time, has_share, has_gain, has_window;
-	uint64_t events;               /* how many events it rests on */
-	int64_t time_ns;               /* their time, in all steps looked at */
+	uint64_t events;               /* how many events the finding rests on */
+	int64_t time_ns;               /* time of these events in all steps looked at */
 	double share_pct;              /* of the time of these steps, or of what the problem says */
 	int64_t gain_ns_per_step;      /* an upper bound; only if has_gain */
-	struct str bound;              /* how that is computed */
-	struct intervals covers;       /* which time it is about; has_covers */
+	struct str bound;              /* how the bound of the gain is computed */
+	struct intervals covers;       /* which time the finding is about; only if has_covers; findings_release frees it */
 	bool has_covers;
 	const char *part_of;           /* the detector whose finding tells of the same cause; NULL = this finding stands by itself */
-	int64_t from_ns, to_ns;        /* where to look first, on the profile's clock: the longest piece of what it is about, or the step with most */
+	int64_t from_ns, to_ns;        /* only if has_window: where to look first, on the profile's clock: the longest piece of what the finding is about, or the
+	                                * step with most of it */
 };
 
 struct shared;
 
-/* What to run, and how. {0} = opscope's own detectors. */
+/* Which detectors run, and how. {0} = opscope's own detectors. */
 struct detect_args {
-	const char *experts;  /* the detectors of this expert system alone: struct expert_system, name */
-	/* For predecessors, which count iterations their own way: the profile given is a part of *whole, its iterations first..last. */
+	const char *experts;  /* name of a struct expert_system: only its detectors run */
+	/* For predecessors, which count iterations their own way: the profile given is the part of *whole with the iterations first..last. */
 	const struct profile *whole;
 	int64_t first, last;
-	bool brief;           /* in the table, one line about the detectors that are not applicable */
+	bool brief;           /* the table has one line about the detectors that are not applicable, in place of one for each reason */
 };
 
 struct findings {
-	const struct detector *detector; /* the one that looks now; what is added is its */
+	const struct detector *detector; /* the detector that runs now: findings and reasons that are added are its own */
 	struct finding *v;
 	unsigned n, cap;
 	/* Detectors that are not applicable, with the reason. */
 	struct not_looked { const char *detector; struct str why; const char *remedy; bool aside; } *missing; /* remedy, aside: not_applicable.h */
 	unsigned n_missing, cap_missing;
-	bool of_window;                /* there are no steps: gains are of the window that stands for them */
-	struct str *note;              /* what else there is to say */
+	bool of_window;                /* there are no steps: gains are of the window that stands in for them */
+	struct str *note;              /* sentences under the findings */
 	unsigned n_notes, cap_notes;
 	struct detect_args args;
-	struct shared *shared;         /* detect/parts/shared.h; while detectors run */
-	struct arena arena;            /* owns the strings */
+	struct shared *shared;         /* detect/parts/shared.h; NULL unless detectors run */
+	struct arena arena;            /* owns the strings of findings, reasons and notes */
 };
 
 /* The expert system of a predecessor. */
@@ -73,8 +76,17 @@ struct expert_system {
 enum detector_where {
 	DETECT_ANYWHERE,
 	DETECT_DEVICE_WORK,  /* device work */
-	DETECT_DEVICE_TIMES, /* its times, not its durations alone */
-	DETECT_WINDOW,       /* some of it in the time looked at (shared_steps) */
+	DETECT_DEVICE_TIMES, /* start and end of device work, not durations alone */
+	DETECT_WINDOW,       /* device work in the time looked at (shared_steps) */
+};
+
+/* What findings of a detector say about lost time. Findings of a lower value go first where they explain most of the time (detect/merge.h). */
+enum detector_symptom {
+	SYMPTOM_NONE,   /* why time is lost: the finding names a cause, not a symptom */
+	SYMPTOM_PACE,   /* in which way time is lost: launch by launch */
+	SYMPTOM_HOST,   /* what the host does while time is lost: it has not launched */
+	SYMPTOM_IDLE,   /* only that time is lost: the GPU is idle */
+	SYMPTOMS
 };
 
 struct detector {
@@ -83,40 +95,46 @@ struct detector {
 	const char *why;     /* why it matters */
 	const char *fix;     /* the general remedy */
 	const char *disprove; /* what would prove a finding wrong */
-	int symptom;         /* 0: its findings say why time is lost; 1: in which way (launch by launch); 2: what happens meanwhile (the host has not launched);
-	                      * 3: only that it is lost (the GPU is idle). Where findings of a lower number explain most of the time, they go first */
-	const char *shares;  /* ids of detectors, separated by blanks, whose gains may hold some of the time that this one's do; said once of a
-	                      * pair; NULL = none */
-	const char *report;  /* the report that shows what its findings rest on; NULL = the timeline does */
-	const struct expert_system *experts; /* the expert system of a predecessor, whose problem and recommendation it quotes; NULL = opscope's own */
+	enum detector_symptom symptom;
+	const char *shares;  /* ids of detectors, separated by blanks, whose gains may hold time that the gains of this detector hold, too; one detector of a
+	                      * pair names the other; NULL = none */
+	const char *report;  /* the report that shows what the findings rest on; NULL = the timeline shows it */
+	const struct expert_system *experts; /* the expert system of a predecessor, whose words the findings quote; NULL = a detector of opscope's own */
 	enum detector_where where;
 	void (*run)(const struct profile *p, struct findings *f);
 };
 
 extern const struct detector *const detector_registry[]; /* NULL-terminated, generated */
 
-/* For detectors: adds a finding and returns it for filling in (valid until the next is added); the strings go into f->arena. */
-struct finding *findings_add(struct findings *f, enum finding_severity s);
-/* One of an expert system, in its words. */
-void findings_quote(struct findings *f, struct str problem, struct str recommendation);
-void findings_missing(struct findings *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same where no option of a recorder helps: `how` says how to find out. Both texts are kept as pointers. */
-void findings_missing_aside(struct findings *f, const char *why, const char *how);
-/* A sentence under the findings. */
-void findings_note(struct findings *f, struct str text);
-void findings_release(struct findings *f);
+/* --- for run() of a detector alone: f->detector and f->shared must be set, as detect_run sets them ------------------ */
 
-/* Runs the detectors chosen (and the passes they need). opscope's own findings are sorted by gain, those without one by severity, then in registry
- * order; what is part of another finding stands behind it (detect/merge.h); a predecessor's stay in registry order. ERR_USAGE when no detector is of args->experts. */
+/* Adds a finding and returns it for filling in. The pointer is valid until the next finding is added. */
+struct finding *findings_add(struct findings *f, enum finding_severity s);
+/* Adds a finding of an expert system, in its words. Both strings are kept as pointers: constants, or in f->arena. */
+void findings_quote(struct findings *f, struct str problem, struct str recommendation);
+/* Says why the detector cannot look. The text is copied. */
+void findings_missing(struct findings *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same where no option of a recorder helps: `how` says how to find out. Both texts are kept as pointers to constants. */
+void findings_missing_aside(struct findings *f, const char *why, const char *how);
+/* Adds a sentence under the findings. The text is copied. */
+void findings_note(struct findings *f, struct str text);
+
+/* --- for all others: detect_run or detect_all, read, findings_release ---------------------------------------------- */
+
+/* Runs the detectors chosen (and the passes they need), and fills *f; on error *f is empty and need not be released. opscope's own findings are sorted by
+ * gain, those without a gain by severity, then in registry order; a part of another finding stands behind it (detect/merge.h). A predecessor's findings
+ * stay in registry order. ERR_USAGE when no detector is of args->experts. */
 int detect_run(struct profile *p, const struct detect_args *args, struct findings *f, struct err *e);
 /* The names of the expert systems that detectors reproduce, each once, in registry order. */
 void detect_expert_systems(const char *between, struct buf *out);
 /* ERR_USAGE when `experts` is none of these names: "compat=x: expected torch or ...". NULL is opscope itself. */
 int detect_check(const char *experts, struct err *e);
-/* opscope's own. */
+/* Runs opscope's own detectors. */
 int detect_all(struct profile *p, struct findings *f, struct err *e);
 /* The findings as a table: severity, detector, problem, evidence, advice, disprove, gain_ns_per_step, bound, events, time_ns, share_pct, report, from_ns, to_ns;
- * of a predecessor: problem, recommendation. Detectors that are not applicable become notes. Initialises *out. */
+ * of a predecessor: problem, recommendation. Detectors that are not applicable become notes. Initialises *out, which does not refer to
+ * *f afterwards. */
 void findings_table(const struct findings *f, struct table *out);
+void findings_release(struct findings *f);
 
 #endif

@@ -16,7 +16,7 @@ static uint8_t device_copies_class_of(struct str name)
 	return str_ends(name, STR("ddp.reducer::copy_bucket_to_grad"));
 }
 
-/* Of the copies that copies_measure takes, those from DistributedDataParallel's buckets to gradients; as many go the other way. */
+/* The copies from DistributedDataParallel's buckets to gradients, among those that copies_measure takes; as many go the other way. */
 static uint64_t count_buckets(const struct profile *p, const struct step_time *w)
 {
 	uint8_t *mark = inside_new(p, device_copies_class_of, NULL);

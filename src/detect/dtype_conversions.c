@@ -8,14 +8,14 @@
 static const double TOO_MUCH = 10, BOTH_WAYS = 3, LITTLE = 3, SEVERE = 15;
 enum { PLACES_TOLD = 4 };
 
-/* What a cost is, if it is a copy that changes the type of floating-point numbers. */
+/* What is known of a cost: whether it is a copy that changes the type of floating-point numbers. */
 struct dtype_conversions_conversion {
 	bool asked, is;
 	enum dtype from, to;
 	uint32_t size;           /* which number of elements and pair of types: in measured.way */
 };
 
-/* Of one number of elements and two types: the time of each direction. */
+/* Conversions of one number of elements between two types: the time of each direction. */
 struct way {
 	int64_t ns[2];
 };

@@ -8,9 +8,9 @@ enum { PLACES_TOLD = 3 };
 
 struct few_blocks_measured {
 	struct places places;
-	struct gpu_most most;    /* what they lose */
+	struct gpu_most most;    /* time that they lose */
 	int64_t device_ns, lost_ns;
-	bool no_sms, no_grid;    /* a kernel's device does not state its SMs; a launch not its grid */
+	bool no_sms, no_grid;    /* the SMs of a kernel's device are not stated; the grid of a launch is not */
 };
 
 static void few_blocks_measure(const struct profile *p, struct findings *f, const struct step_time *w, struct few_blocks_measured *m)

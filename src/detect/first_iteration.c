@@ -6,11 +6,11 @@
 #include "detect/parts/compiled.h"
 #include "detect/parts/shared.h"
 
-/* So many times the median of the other steps. */
+/* A step is too long from so many times the median of the other steps on. */
 static const double TOO_LONG = 1.25;
-/* Share of the time beyond the median that a cause must have, to be told; any step but the first must have one. */
+/* A cause is told if it has this share of the time beyond the median. Any step but the first is told only with a cause. */
 static const double TELLS = 0.3;
-/* Fewer steps have no median that says anything. */
+/* The median of fewer steps says nothing. */
 enum { FEWEST = 3, STEPS_TOLD = 3 };
 
 /* A launch takes microseconds; one that finds the queue full takes longer, but no longer than the kernels before it. */
@@ -43,11 +43,11 @@ static enum cause first_iteration_cause_of(const struct profile *p, uint32_t spa
 	return p->span.kind[span] == SPAN_OVERHEAD ? PROFILING : CAUSES;
 }
 
-/* A thread is in one cause once at a time: cudaMalloc holds the cuMemCreate that it calls. */
+/* Counts each moment of a thread once for a cause: cudaMalloc holds the cuMemCreate that it calls. */
 static void first_iteration_add_host(const struct profile *p, struct first_iteration_sums *v)
 {
 	struct name_memo compilers = name_memo_new(p, compiled_is_compiler);
-	int64_t done[CAUSES]; /* of this thread, until when the cause's time is counted */
+	int64_t done[CAUSES]; /* until when the cause's time on this thread is counted */
 	for (uint32_t i = 0; i < p->span.rows.n; i++) { /* by thread, then start */
 		for (unsigned k = 0; k < CAUSES && (i == 0 || p->span.track[i] != p->span.track[i - 1]); k++)
 			done[k] = INT64_MIN;
@@ -62,14 +62,14 @@ static void first_iteration_add_host(const struct profile *p, struct first_itera
 	name_memo_release(&compilers);
 }
 
-/* The step that launched device work; that in which it began, where its call is not known. */
+/* The step that launched the device work; where its call is not known, the step in which the work began. */
 static uint32_t first_iteration_step_of(const struct profile *p, uint32_t g)
 {
 	uint32_t call = p->gpu_op.call[g];
 	return shared_step_at(p->steps, call != ROW_NONE ? p->span.start_ns[call] : p->gpu_op.start_ns[g]);
 }
 
-/* Kernels by name: those that one step alone runs. */
+/* Adds the time of kernels whose name runs in one step alone. */
 static void first_iteration_add_kernels(const struct profile *p, struct first_iteration_sums *v)
 {
 	enum { NOWHERE, SEVERAL = UINT32_MAX };
@@ -87,7 +87,7 @@ static void first_iteration_add_kernels(const struct profile *p, struct first_it
 	mem_free(step);
 }
 
-/* A figure of each step, and the same in order. */
+/* A figure of each step, by step, and sorted. */
 struct figure {
 	int64_t *v, *sorted;
 };
@@ -129,13 +129,13 @@ static void make_figures(struct first_iteration_work *x)
 	}
 }
 
-/* How much more of it this step has than is usual. */
+/* How much more of the figure this step has than is usual. */
 static int64_t more_of(const struct first_iteration_work *x, uint32_t step, unsigned k)
 {
 	return x->figure[k].v[step] - median_without(&x->figure[k], x->p->steps->n, step);
 }
 
-/* The cause with most time beyond what is usual; CAUSES: none tells much. *ns = that time. */
+/* The cause with most time beyond what is usual, and in *ns this time; CAUSES: no cause has enough of it. */
 static enum cause main_cause(const struct first_iteration_work *x, uint32_t step, int64_t beyond, int64_t *ns)
 {
 	enum cause best = CAUSES;
@@ -150,7 +150,7 @@ static enum cause main_cause(const struct first_iteration_work *x, uint32_t step
 	return best;
 }
 
-/* A step far longer than the others, and not because the GPU has more of the same work in it. */
+/* Whether the step is far longer than the others, and not because the GPU has more of the same work in it. */
 static bool first_iteration_is_long(const struct first_iteration_work *x, uint32_t step)
 {
 	int64_t ns, beyond = more_of(x, step, LENGTH), work = more_of(x, step, BUSY) - more_of(x, step, NEW_KERNELS);
@@ -160,7 +160,7 @@ static bool first_iteration_is_long(const struct first_iteration_work *x, uint32
 	return step == 0 || main_cause(x, step, beyond, &ns) != CAUSES;
 }
 
-/* The step that is nearest the median in length, but this one. */
+/* The step, other than this one, whose length is nearest the median. */
 static uint32_t usual_step(const struct first_iteration_work *x, uint32_t step)
 {
 	const int64_t *ns = x->figure[LENGTH].v, median = ns[step] - more_of(x, step, LENGTH);
@@ -171,13 +171,13 @@ static uint32_t usual_step(const struct first_iteration_work *x, uint32_t step)
 	return best;
 }
 
-/* Time of the thread that runs the steps, by name (string id): in ranges of this name but outside of those inside them, and in them as a whole, where
- * one of the same name inside another counts once. What this step has less what the usual one has. */
+/* Time of the thread that runs the steps, by name of range (string id): own time of the ranges (self), and their whole time (whole), in which a range inside
+ * another one of the same name does not count again. All times are those of this step less those of the usual step. */
 struct first_iteration_names {
 	int64_t *self, *whole, *until;
 };
 
-/* Adds a step, times `sign`. Ranges stand by start. */
+/* Adds the ranges of a step, times `sign`. Ranges are sorted by start. */
 static void names_add(const struct first_iteration_work *x, uint32_t step, int sign, struct first_iteration_names *t)
 {
 	const struct spans *v = &x->p->span;
@@ -197,7 +197,7 @@ static void names_add(const struct first_iteration_work *x, uint32_t step, int s
 	}
 }
 
-/* Of ranges that the program or its libraries named, that which has most of the time itself; ROW_NONE: none has TELLS of it. */
+/* The named range of the program or its libraries with most own time; ROW_NONE: no range has TELLS of the time. */
 static uint32_t most_self(const struct profile *p, const struct first_iteration_names *t, int64_t beyond)
 {
 	uint32_t best = ROW_NONE;
@@ -208,7 +208,7 @@ static uint32_t most_self(const struct profile *p, const struct first_iteration_
 	return best;
 }
 
-/* The innermost with half of it and more as a whole: that with least, of those with as much; ROW_NONE. */
+/* The innermost range that holds at least half of the time: of all such ranges the one with least time; ROW_NONE. */
 static uint32_t innermost_half(const struct profile *p, const struct first_iteration_names *t, int64_t beyond)
 {
 	uint32_t best = ROW_NONE;
@@ -219,7 +219,7 @@ static uint32_t innermost_half(const struct profile *p, const struct first_itera
 	return best;
 }
 
-/* Where no call tells the cause: the function, op or range that does, compared with the step that is nearest the median. */
+/* Where no call tells the cause, names the function, op or range that does, by comparison with the step whose length is nearest the median. */
 static void first_iteration_put_function(const struct first_iteration_work *x, uint32_t step, int64_t beyond, struct buf *out)
 {
 	const struct profile *p = x->p;
@@ -265,7 +265,7 @@ static void put_step(const struct first_iteration_work *x, uint32_t step, struct
 	put_ns(out, (double)(x->figure[BUSY].v[step] - more_of(x, step, BUSY)));
 }
 
-/* The mean without the long steps is the figure to compare; nothing is gained. */
+/* Says what the mean is without the long steps, which is the figure to compare. There is no gain. */
 static void first_iteration_report(const struct first_iteration_work *x, struct findings *f, const uint8_t *is, uint64_t n, int64_t rest_ns, struct buf *evidence)
 {
 	const struct steps *s = x->p->steps;
@@ -292,7 +292,7 @@ static void first_iteration_report(const struct first_iteration_work *x, struct 
 	finding_rests_on(d, x->w, n, ns);
 }
 
-/* Of the long steps the longest, longest first; of equals the first. */
+/* The longest of the long steps, longest first; of equal steps the earlier one first. */
 struct longest {
 	uint32_t step[STEPS_TOLD];
 	unsigned n;

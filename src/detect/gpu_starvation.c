@@ -4,7 +4,7 @@
 /* Percent of the steps' time in which the host leaves every device without work. Below a tenth, other things are worth more; at a
  * quarter, it is the first thing to look at. What launches and dependencies cost is no fault of the host and counts apart. */
 static const double TOO_MUCH = 10, SEVERE = 25;
-/* Percent of it that a cause must have to be told; the longest always has it. */
+/* Percent of this time that a cause must have to be told; the longest cause is always told. */
 static const double LEAST_TOLD = 2;
 /* How many causes the problem names, and places the evidence names for each. */
 enum { CAUSES_TOLD = 4, PLACES_TOLD = 2 };
@@ -24,7 +24,7 @@ static const char *const advice[GAP_N_CAUSES] = {
 	[GAP_UNKNOWN] = "Record what the host does then: with_stack=True, or record_function around the parts of the step.",
 };
 
-/* Where another recorder than torch.profiler, which the texts above are about, has other switches. */
+/* What to do where the recorder is not torch.profiler, which the texts above are about, and has other switches. */
 static const struct {
 	const char *format;
 	enum gap_cause cause;
@@ -64,7 +64,7 @@ static bool is_compiled(const struct places *t)
 	return t->ns && 2 * ns >= t->ns;
 }
 
-/* Causes by time, the longest first; *n of them took any. */
+/* The causes sorted by time, the longest first; *n causes took any time. */
 static void rank(const struct gaps *g, enum gap_cause order[GAP_N_CAUSES], unsigned *n)
 {
 	*n = 0;
@@ -147,7 +147,7 @@ const struct detector detector_gpu_starvation = {
 	.why = "Each moment in which nothing is queued for the GPU makes the step longer.",
 	.fix = "Remove what the host does in the gaps: the finding names it, by cause, op and line.",
 	.disprove = "The gaps vanish in a recording without stacks, shapes and memory, or by Nsight Systems: then the profiler made them.",
-	.symptom = 2,
+	.symptom = SYMPTOM_HOST,
 	.where = DETECT_WINDOW,
 	.run = gpu_starvation_run,
 };

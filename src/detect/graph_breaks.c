@@ -11,7 +11,7 @@ struct graph_breaks_measured {
 	struct places places, eager;
 };
 
-/* Work that what is between the graphs launched, and the time there without any. */
+/* Device work launched between the graphs, and the time there without device work. */
 static void find_cost(const struct compiled_calls *x, struct graph_breaks_measured *c)
 {
 	const struct profile *p = x->p;
@@ -59,7 +59,7 @@ static void add_place(const struct compiled_calls *x, struct findings *f, struct
 	buf_release(&b);
 }
 
-/* What the GPU waits around a break: from the end of the graph before it to the start of the next one. */
+/* The time around a break in which the GPU waits: from the end of the graph before the break to the start of the next graph. */
 static int64_t idle_around(const struct compiled_calls *x, int64_t at_ns)
 {
 	size_t a = FIRST_WHERE(i, 0, x->between.n, x->between.v[i].end > at_ns);

@@ -3,11 +3,11 @@
 
 /* Percent of the steps' time. */
 static const double TOO_MUCH = 2, SEVERE = 10;
-/* Launching a collective takes the host some 100 us; what takes longer waits for something else. Fewer a step are single events, not a pace. */
+/* The host takes some 100 us to launch a collective; a longer launch waits for something else. Fewer collectives a step are single events, not a pace. */
 static const int64_t LAUNCH_LONGEST_NS = 500 * 1000;
 enum { LAUNCHES_FEWEST = 20, PLACES_TOLD = 3 };
 
-/* What a host range of a collective is: the call that launches one on a device, or the collective itself, done by the host. */
+/* A host range of a collective is the call that launches it on a device, or the collective itself, done by the host. */
 enum { NO_COLLECTIVE, LAUNCHES, DOES };
 
 static uint8_t classify(const struct profile *p, uint32_t name)
@@ -40,7 +40,7 @@ static void find_waits(struct host_collectives_work *x, const struct gaps *g, ui
 	intervals_normalise(&x->all);
 }
 
-/* A range that does the collective costs wherever it runs; one that launches it, only on the thread that devices wait for. */
+/* A range that does the collective costs on any thread; a range that launches it, only on the thread that devices wait for. */
 static void look_at(struct host_collectives_work *x, struct findings *f, struct finding *where, uint32_t span, uint8_t kind)
 {
 	const struct spans *s = &x->p->span;
@@ -57,7 +57,7 @@ static void look_at(struct host_collectives_work *x, struct findings *f, struct 
 	x->done_ns += kind == DOES ? ns : 0;
 }
 
-/* Outermost ranges alone: c10d's op holds record_param_comms, which holds the backend's. */
+/* Only outermost ranges count: c10d's op holds record_param_comms, which holds the backend's range. */
 static void host_collectives_find_ranges(struct host_collectives_work *x, struct findings *f, struct finding *where)
 {
 	const struct spans *s = &x->p->span;
@@ -81,7 +81,7 @@ static void add_common(struct intervals *ranges, const struct intervals *waits, 
 	intervals_release(ranges);
 }
 
-/* *sum: the waits that lie in these ranges; what lies in two counts once. */
+/* Adds the waits in these ranges to *sum; a wait in two ranges counts once. */
 static void host_collectives_cost(struct host_collectives_work *x, struct intervals *sum)
 {
 	for (uint32_t i = 0; i < x->p->track.rows.n; i++) {

@@ -12,7 +12,7 @@ static const int64_t QUEUED_NS = 8 * 1000;
 enum { FEWEST = 20, QUEUE_LEAST = 10 };
 
 struct pace {
-	uint64_t gaps, works, unknown; /* unknown: of the gaps, those whose next launch was not recorded */
+	uint64_t gaps, works, unknown; /* unknown: gaps whose next launch was not recorded */
 	int64_t gap_ns, work_ns;
 	int64_t most_from_ns, most_to_ns; /* the step with most time in the gaps */
 	struct intervals when;
@@ -49,7 +49,7 @@ static bool is_pace(const struct profile *p, const struct gap *x)
 	return x->call != ROW_NONE ? gap_waits_for_host(x, p) : ns >= QUEUED_NS && p->gpu_op.kind[x->gpu] == GPU_KERNEL;
 }
 
-/* Whether such a gap ends when a kernel starts. */
+/* Whether a gap of the pace of launching ends when this kernel starts. */
 static bool ends_pace(const struct profile *p, const struct gaps *g, int64_t start)
 {
 	uint32_t a = FIRST_WHERE(i, 0, g->n, g->v[i].end_ns >= start);
@@ -148,7 +148,7 @@ const struct detector detector_launch_bound = {
 	.fix = "Replay the step as a CUDA graph (torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph), fuse elementwise ops with "
 	       "torch.compile, or give each launch more work with a larger batch.",
 	.disprove = "Without the profiler (time the steps alone) the step is shorter by about the gaps: recording makes each launch dearer.",
-	.symptom = 1,
+	.symptom = SYMPTOM_PACE,
 	.shares = "gpu-starvation",
 	.where = DETECT_WINDOW,
 	.run = launch_bound_run,

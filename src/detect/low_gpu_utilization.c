@@ -78,7 +78,7 @@ const struct detector detector_low_gpu_utilization = {
 	.fix = "Find what the GPU waits for (the findings beside this one, `overview`), and see to that. A larger batch helps where launching is what takes long, "
 	       "because each launch then brings more work.",
 	.disprove = "A recording of more steps, without their start-up, shows the GPU busy; or the GPU works for another process meanwhile.",
-	.symptom = 3,
+	.symptom = SYMPTOM_IDLE,
 	.report = "devices",
 	.where = DETECT_WINDOW,
 	.run = low_gpu_utilization_run,

@@ -1,11 +1,11 @@
-/* Kernels that wait for memory, of which the SMs hold few warps. An SM hides the time that memory takes by work of other warps; it needs the more of
- * them, the less each has in flight (CUDA C++ Best Practices Guide, "Occupancy"). Few warps are no fault by themselves: kernels of products, convolutions
- * and attention hold their tiles in registers and shared memory, and are fast for that. So what counts is
- *   - no product, by the kernel's name or its op, and no sort;
- *   - alone on the GPU, long enough, and with blocks for at least one whole wave (fewer than SMs are few-blocks' case; between the two neither counts
- *     them);
- *   - at most LOW % occupancy (gpu/occupancy.h) and at least twice the least time of its bytes; where that is not known, at most VERY_LOW %, and a
- *     kernel that moves element by element, or one of an unknown name that shares less memory than a tile takes.
+/* Kernels that wait for memory, of which the SMs hold few warps. An SM hides the time that memory takes by work of other warps; the less each warp has in
+ * flight, the more warps it needs (CUDA C++ Best Practices Guide, "Occupancy"). Few warps are not a fault by themselves: kernels of products, convolutions
+ * and attention hold their tiles in registers and shared memory, which makes them fast. So a kernel counts if
+ *   - it is neither a product, by its name or its op, nor a sort;
+ *   - it is alone on the GPU, long enough, and has blocks for at least one whole wave (few-blocks counts kernels of fewer blocks than SMs; neither detector
+ *     counts those in between);
+ *   - it has at most LOW % occupancy (gpu/occupancy.h) and takes at least twice the least time of its bytes; where that time is not known, it has at most
+ *     VERY_LOW %, and moves element by element, or has an unknown name and shares less memory than a tile takes.
  * By Little's law a kernel that waits for memory becomes faster in proportion to its warps at best: the gain is at most
  * time x (1 - occupancy), and no more than the time above the least. */
 #include "analysis/names/names.h"
@@ -21,7 +21,7 @@ static const double
 	TOO_MUCH = 5,    /* percent of the device time (without collectives) that can go: less is not told */
 	LEAST = 1,       /* percent of the steps' time that can go: less is not told */
 	LITTLE = 3,      /* percent of the steps' time that can go, from which it is low */
-	SEVERE = 15;     /* the same, from which it is medium if of a kernel its bytes are known */
+	SEVERE = 15;     /* the same, from which it is medium if the bytes of a kernel are known */
 /* Shared memory of a block: what a tile of a product takes at least. */
 enum { TILE_BYTES = 4096, PLACES_TOLD = 3 };
 
@@ -30,8 +30,8 @@ struct low_occupancy_measured {
 	struct gpu_most most;
 	struct bounds *bounds;
 	int64_t device_ns, lost_ns;
-	int64_t by_ns[3];        /* time of those that registers, shared memory, the block size limit */
-	bool sure;               /* of one of them it is known that it takes longer than its bytes do */
+	int64_t by_ns[3];        /* time of the kernels that registers, shared memory or the block size limit */
+	bool sure;               /* the bytes of at least one kernel are known, and it takes longer than they do */
 	bool no_sms, no_limits, no_launch;
 };
 enum { BY_REGISTERS, BY_SHARED, BY_BLOCK };

@@ -5,10 +5,8 @@
 #include "base/hash.h"
 #include "base/sort.h"
 
-enum { MERGE_LEVELS = 4 }; /* of struct detector, symptom */
-
-/* The share of a finding's time that must be of another one, for it to be part of that; and the share of a symptom's time that findings which say why must
- * explain together. */
+/* SAME_TIME: a finding is part of another one that has at least this share of its time. EXPLAINED: a symptom is part of a cause where the causes have at
+ * least this share of its time together. */
 static const double SAME_TIME = 0.8, EXPLAINED = 0.5;
 
 static const struct detector *merge_detector(const char *id)
@@ -19,7 +17,7 @@ static const struct detector *merge_detector(const char *id)
 	return NULL;
 }
 
-static int merge_symptom_of(const struct finding *x)
+static enum detector_symptom merge_symptom_of(const struct finding *x)
 {
 	return merge_detector(x->detector)->symptom;
 }
@@ -48,7 +46,7 @@ static void merge_sort(struct findings *f)
 	}
 }
 
-/* ns that both are about. */
+/* The ns that both sets of intervals have. */
 static int64_t merge_common_ns(const struct intervals *a, const struct intervals *b)
 {
 	struct intervals both = {0};
@@ -63,7 +61,7 @@ static bool merge_can_lead(const struct finding *x, const struct finding *part)
 	return x != part && x->has_covers && !x->part_of && strcmp(x->detector, part->detector) != 0;
 }
 
-/* A symptom goes with the finding that has most of its time, if those that say more of why together have most of it. */
+/* A symptom is part of the finding that has most of its time, if all findings that say more of the cause have EXPLAINED of it together. */
 static void merge_symptom(struct findings *f, struct finding *x)
 {
 	struct intervals causes = {0};
@@ -85,7 +83,7 @@ static void merge_symptom(struct findings *f, struct finding *x)
 	intervals_release(&causes);
 }
 
-/* The others in order of gain, so that a part's whole is settled before it. */
+/* Goes through the findings in order of gain, so that a finding is settled before those that may be part of it. */
 static void merge_cause(struct findings *f, unsigned at)
 {
 	struct finding *x = &f->v[at];
@@ -97,7 +95,7 @@ static void merge_cause(struct findings *f, unsigned at)
 	}
 }
 
-/* Parts behind the first finding of the detector that they are part of. */
+/* Puts each part behind the first finding of the detector that it is part of. */
 static void merge_order(struct findings *f)
 {
 	struct finding *v = NEW_ARRAY(f->n, struct finding);
@@ -113,12 +111,12 @@ static void merge_order(struct findings *f)
 			if (f->v[k].part_of && strcmp(f->v[k].part_of, f->v[i].detector) == 0)
 				v[n++] = f->v[k];
 	}
-	assert(n == f->n); /* what a part belongs to stands by itself: it was settled before */
+	assert(n == f->n); /* no finding is part of a part: merge_can_lead */
 	memcpy(f->v, v, n * sizeof *v);
 	mem_free(v);
 }
 
-/* What is told of a cause is as severe as the most severe of its parts. */
+/* A finding is as severe as the most severe of its parts. */
 static void merge_severity(struct findings *f)
 {
 	for (unsigned i = 0; i < f->n; i++)
@@ -132,7 +130,7 @@ void merge_findings(struct findings *f)
 	if (!f->n)
 		return;
 	merge_sort(f);
-	for (int level = 0; level < MERGE_LEVELS; level++)
+	for (enum detector_symptom level = SYMPTOM_NONE; level < SYMPTOMS; level++)
 		for (unsigned i = 0; i < f->n; i++) {
 			if (!f->v[i].has_covers || !f->v[i].covers.n || merge_symptom_of(&f->v[i]) != level)
 				continue;
@@ -143,10 +141,10 @@ void merge_findings(struct findings *f)
 	merge_order(f);
 }
 
-/* Findings that can be counted together: a bit each. */
+/* How many findings can be counted together: each is a bit of a set. */
 enum { COUNTED = 64 };
 
-/* A set of findings, and how much of the window is time of exactly these. */
+/* A set of findings, and how much of the window is the time of all of these and of no other. */
 struct merge_cell {
 	uint64_t set;
 	int64_t left_ns;
@@ -155,8 +153,8 @@ struct merge_cell {
 struct merge_flow {
 	struct merge_cell *cell;
 	unsigned cells, cap;
-	int64_t *of;             /* of[finding * cells + cell]: ns given */
-	int64_t left[COUNTED];   /* of each finding's gain, not yet given */
+	int64_t *of;             /* of[finding * cells + cell]: ns of the cell that the finding was given */
+	int64_t left[COUNTED];   /* the part of each finding's gain that it was not given yet */
 	unsigned n;
 };
 
@@ -199,7 +197,8 @@ static void merge_divide(struct merge_flow *w, const struct intervals *const *wh
 	mem_free(item);
 }
 
-/* Gives finding i up to `want` ns, from cells with time left or by moving what others were given; `seen` are findings on the way. Returns how much. */
+/* Gives finding i up to `want` ns: from cells with time left, or by moving other findings to other cells. `seen` are the findings already asked to move.
+ * Returns how many ns it gave. */
 static int64_t merge_push(struct merge_flow *w, unsigned i, int64_t want, uint64_t *seen)
 {
 	*seen |= 1ull << i;

@@ -5,10 +5,10 @@
 #include "base/search.h"
 #include "detect/parts/gpu_most.h"
 
-/* Kernel time of ops, and what of it Tensor Cores could do or do. */
+/* Kernel time of ops, the part that Tensor Cores could do, and the part that they do. */
 struct no_tensor_cores_measured {
 	int64_t all_ns, eligible_ns, tc_ns, unknown_ns;
-	struct gpu_most most;    /* what can go of eligible_ns at most; 0 = not known */
+	struct gpu_most most;    /* the part of eligible_ns that can be saved at most; 0 = not known */
 	uint64_t kernels;        /* eligible ones */
 };
 
@@ -26,7 +26,7 @@ static bool no_tensor_cores_has_work(const struct profile *p, uint32_t row)
 	                 p->launch.device[i] == p->device.id[row] || (p->device_joined && profile_device_row(p, p->launch.device[i]) == row));
 }
 
-/* Of the devices with work that which can least; types -1 = none of them says what it is. */
+/* The least able device among those with work; types -1 = the input describes none of them. */
 static struct target find_target(const struct profile *p)
 {
 	struct target t = {.types = -1};
@@ -92,7 +92,7 @@ static int64_t no_tensor_cores_saved(struct bounds *b, const struct costs *costs
 	return above < 0 ? 0 : (int64_t)(above < by_rate ? above : by_rate);
 }
 
-/* Of the steps, where there are any. */
+/* Measures the kernels of the steps; without steps, those of the whole recording. */
 static struct no_tensor_cores_measured no_tensor_cores_measure(const struct profile *p, struct findings *f, const struct optree *t, const struct target *target)
 {
 	struct no_tensor_cores_measured m = {0};
@@ -132,8 +132,10 @@ static void no_tensor_cores_report(const struct profile *p, struct findings *f, 
 	struct buf text = {0};
 	x->problem = arena_printf(&f->arena, "Kernels with %.0f %% of the time are launched by operators that could use %s, and none is "
 	                          "known to use them", pct, cores);
-	buf_printf(&text, "%.3f ms of %.3f ms of kernels launched by operators are eligible; of %.3f ms it is not known from the kernel's "
-	           "name whether it uses %s. ", (double)m->eligible_ns / 1e6, (double)m->all_ns / 1e6, (double)m->unknown_ns / 1e6, cores);
+	buf_printf(&text, "%.3f ms of %.3f ms of kernels launched by operators are eligible", (double)m->eligible_ns / 1e6, (double)m->all_ns / 1e6);
+	if (m->unknown_ns)
+		buf_printf(&text, "; the names of kernels that take %.3f ms do not tell whether they use %s", (double)m->unknown_ns / 1e6, cores);
+	buf_cstr(&text, ". ");
 	if (save > 0)
 		buf_printf(&text, "By published peaks, as opscope has them, " STR_FMT " does %.1f TFLOP/s in float32 and %.1f in %s, so at most %.0f %% of the "
 		           "eligible time can go", STR_ARG(t->name), t->peaks->flops[GPU_FP32] / 1e12, t->peaks->flops[best] / 1e12,

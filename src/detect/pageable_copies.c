@@ -2,7 +2,7 @@
 
 /* Percent of the steps' time that such copies, or the host in their calls, keep the device from other work. */
 static const double TOO_MUCH = 1, SEVERE = 10;
-/* Less tells latency, not the rate of the bus. */
+/* Smaller copies tell latency, not the rate of the bus. */
 enum { PLACES_TOLD = 2, RATE_LEAST_BYTES = 1 << 20 };
 
 static bool is_pageable(const struct profile *p, uint32_t g)
@@ -11,7 +11,7 @@ static bool is_pageable(const struct profile *p, uint32_t g)
 	return copy_way(name) != COPY_NEITHER && copy_is_pageable(name) == TRI_YES;
 }
 
-/* Copies between host and device of which it is not said. */
+/* How many copies between host and device do not tell whether their memory is pageable. */
 static uint64_t pageable_copies_count_unknown(const struct profile *p, const struct step_time *w)
 {
 	uint64_t n = 0;

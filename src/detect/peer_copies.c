@@ -68,7 +68,7 @@ static void peer_copies_measure(const struct profile *p, struct findings *f, con
 	intervals_release(&other);
 }
 
-/* Slowest first; those without bytes last. */
+/* The slowest pair first; pairs without bytes last. */
 static int by_rate(const void *a, const void *b)
 {
 	const struct peer_copies_pair *x = a, *y = b;

@@ -2,9 +2,9 @@
 
 /* Percent of the steps' time in which the GPU has no work while the profiler itself runs: more distorts every figure about waiting. */
 static const double TOO_MUCH = 2, SEVERE = 10;
-/* Python calls a profiling hook at each call and return; that takes not less than this for both, whatever the machine. */
+/* Python calls a profiling hook at each call and return; both together take at least this time, whatever the machine. */
 static const int64_t FRAME_NS = 250;
-/* Percent of the time that the host keeps the GPU waiting which that would be. */
+/* Percent of the time in which the host keeps the GPU waiting that the hooks would take. */
 static const double FRAMES_TOO_MUCH = 10;
 
 static void report_overhead(const struct profile *p, struct findings *f, const struct step_time *w, const struct gaps *g)

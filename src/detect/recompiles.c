@@ -3,7 +3,7 @@
 
 /* Percent of the steps' time that the compiler costs. */
 static const double TOO_MUCH = 2, SEVERE = 25;
-/* Shorter ranges are of frames that the compiler leaves alone. */
+/* A shorter range is of a frame that the compiler leaves alone. */
 static const int64_t SHORTEST_NS = 1000 * 1000;
 /* Ranges (guards, further compilation) that may stand between the compiler's and its frame's. */
 enum { PLACES_TOLD = 3, STEPS_TOLD = 4, RANGES_BETWEEN = 8 };
@@ -15,7 +15,7 @@ struct compiles {
 	int64_t ns;              /* of the host, in them */
 	uint32_t *steps;         /* runs by step */
 	uint64_t calls, again;   /* of compiled frames in the steps; of these, of code that was compiled again */
-	struct str latest;       /* the name of one such */
+	struct str latest;       /* the name of one of these frames */
 };
 
 /* The compiled frame that runs when the compiler is done: "Torch-Compiled Region: 0/1"; ROW_NONE. */

@@ -31,9 +31,9 @@ static uint8_t *synchronising_calls_find_calls(const struct profile *p)
 struct synchronising_calls_waits {
 	struct places places;
 	uint64_t calls;
-	struct intervals when; /* the idle time that they cost */
-	int64_t wait_ns;       /* how long the host waited in those that emptied the device */
-	int64_t most_ns, most_from_ns, most_to_ns; /* that with most idle time behind it: from the call to where the device works again */
+	struct intervals when; /* the idle time that the calls cost */
+	int64_t wait_ns;       /* how long the host waited in the calls that emptied the device */
+	int64_t most_ns, most_from_ns, most_to_ns; /* the call with most idle time behind it: from the call to where the device works again */
 };
 
 /* What call i costs: the device stands idle from its end to the next launch, which without the wait would have been called as much earlier
@@ -61,7 +61,7 @@ static void note_most(struct synchronising_calls_waits *m, const struct profile 
 	m->most_to_ns = g->v[gap_at(g, span_end(p, i))].end_ns;
 }
 
-/* The innermost op around it, else the op that the input names, else the call itself. */
+/* The innermost op around the call, else the op that the input names, else the call itself. */
 static uint32_t synchronising_calls_around_call(const struct profile *p, uint32_t call)
 {
 	uint32_t at = p->span.parent[call];

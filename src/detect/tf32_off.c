@@ -8,7 +8,7 @@
 static const double TOO_MUCH = 5, SEVERE = 25;
 enum { PLACES_TOLD = 3 };
 
-/* By the model of the op, or where shapes were not recorded, by its name. */
+/* Whether the op is a product, by its model, or by its name where shapes were not recorded. */
 static bool is_matmul(struct str op, const struct cost *c)
 {
 	static const char *const names[] = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear", "aten::matmul",
@@ -18,7 +18,7 @@ static bool is_matmul(struct str op, const struct cost *c)
 	return ANY_WHERE(i, 0, sizeof names / sizeof names[0], str_eqc(op, names[i]));
 }
 
-/* A product of a vector: bound by memory, so that Tensor Cores would not help. */
+/* Whether the product has a vector: memory bounds it, and Tensor Cores would not help. */
 static bool is_vector_product(struct str kernel, const struct cost *c)
 {
 	return str_has(kernel, STR("gemv")) || str_has(kernel, STR("splitKreduce")) || (c && (c->m == 1 || c->n == 1));
@@ -41,7 +41,7 @@ static bool is_amd(const struct profile *p)
 struct tf32_off_measured {
 	struct places places;
 	int64_t kernel_ns;
-	struct gpu_most most;    /* what can go of the time of these kernels at most; 0 = not known */
+	struct gpu_most most;    /* the part of these kernels' time that can be saved at most; 0 = not known */
 	bool unknown;            /* a GPU with such kernels does not say what it is */
 };
 

@@ -1,7 +1,7 @@
 #include "analysis/time/gpu_samples.h"
 #include "detect/parts/shared.h"
 
-/* Percent of the samples from which it is told; a single sample is chance. */
+/* Percent of the samples in which the GPU is slowed down: less than OFTEN is not told. A single sample is chance. */
 static const double OFTEN = 5, MOSTLY = 50;
 enum { SAMPLES_MIN = 2 };
 

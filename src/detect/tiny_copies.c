@@ -1,7 +1,7 @@
 #include "analysis/names/names.h"
 #include "detect/parts/copies.h"
 
-/* Copies a step; fewer are flags and results that a step may well need. */
+/* Copies a step; fewer copies are flags and results that a step may need. */
 enum { TOO_MANY = 20, PLACES_TOLD = 3 };
 /* Percent of the steps' time that they keep the device from other work. */
 static const double TOO_MUCH = 1, SEVERE = 10;
@@ -12,7 +12,7 @@ static bool is_tiny(const struct profile *p, uint32_t g)
 	return bytes > 0 && bytes <= COPY_TINY_BYTES && copy_way(profile_str(p, p->gpu_op.name[g])) != COPY_NEITHER;
 }
 
-/* How often the host waits for the device, by a call of its own, within these times. */
+/* How often, within these times, the host waits for the device in a call that only waits. */
 static uint64_t count_waits(const struct profile *p, const struct intervals *when)
 {
 	uint64_t n = 0;

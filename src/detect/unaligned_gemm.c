@@ -5,7 +5,7 @@
 
 /* Elements of 16 bits that make the 16 bytes which Tensor Core kernels read at once. */
 enum { ALIGN = 8, SHAPES_TOLD = 3 };
-/* Percent of the kernel time: where the kernel's name shows that it suffers; where only the shape does. */
+/* Percent of the kernel time: where the kernel's name shows that it is slower; where only the shape suggests it. */
 static const double TOO_MUCH = 2, SEVERE = 10, TOO_MUCH_BY_SHAPE = 5;
 
 enum { PAD_M = 1, PAD_N = 2, PAD_K = 4 };
@@ -60,7 +60,7 @@ static bool suffers(const struct profile *p, uint32_t name)
 }
 
 struct unaligned_gemm_measured {
-	struct places shown, by_shape; /* kernels that suffer, and all whose shape is unaligned; time and line by shape */
+	struct places shown, by_shape; /* kernels that are slower, and all kernels of an unaligned shape; time and line by shape */
 	struct bounds *bounds;
 	int64_t kernel_ns;
 	struct gpu_most shown_above, above; /* of the same kernels: their time beyond the least (analysis/time/bounds.h); all of it where that is unknown */
@@ -121,7 +121,7 @@ static void unaligned_gemm_measure(const struct profile *p, struct findings *f, 
 	struct pads pads = {0};
 	struct buf text = {0};
 	const struct attentions *attention = attentions_of(p, f);
-	bool by_other_name = attentions_matter(attention); /* unfused-attention tells these products, and that they are not aligned */
+	bool by_other_name = attentions_matter(attention); /* unfused-attention names these products, and says that they are not aligned */
 	intern_init(&pads.keys);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		uint32_t k = costs->of_gpu[g];

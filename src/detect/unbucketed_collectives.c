@@ -15,12 +15,12 @@ static const double TOO_MUCH = 1, SEVERE = 10;
 
 struct small {
 	struct places places;
-	uint64_t n, sized;        /* of them, those whose size was recorded */
+	uint64_t n, sized;        /* small collectives whose size was recorded */
 	int64_t device_ns, exposed_ns, bytes, transfer_ns;
 	int64_t least_ns;         /* the shortest of all collectives */
 	double bytes_per_ns;      /* the fastest of the collectives that are known not to be small; 0 = there is none */
 	int64_t host_ns;          /* no GPU has work while the host launches them, and between those of a row */
-	uint64_t rows;            /* rows of them, each of which one collective would replace */
+	uint64_t rows;            /* rows of small collectives, each of which one collective would replace */
 	struct intervals host, covers; /* covers: host, and where nothing hides them */
 };
 
@@ -40,7 +40,7 @@ static void find_pace(const struct profile *p, const struct collectives *c, stru
 	}
 }
 
-/* The rows that kernels form on one GPU: row[i] of collective i, 0 where it stands alone. */
+/* The rows of collectives on one GPU: row[i] is the row of collective i, 0 where it stands alone. */
 struct unbucketed_collectives_row_search {
 	const struct profile *p;
 	const struct collectives *c;
@@ -156,7 +156,7 @@ static void unbucketed_collectives_measure(const struct profile *p, struct findi
 	intervals_union(&s->covers, &s->host, &s->covers);
 }
 
-/* Whether it is known how long their bytes take. */
+/* Whether the time is known that the bytes of these collectives take. */
 static bool has_rate(const struct small *s) { return s->sized == s->n && s->bytes_per_ns > 0; }
 
 /* What joining them saves on devices: what is not hidden, less the transfer; where that is not known, the fixed cost of all but one a row and

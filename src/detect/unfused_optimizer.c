@@ -9,7 +9,7 @@ enum { FEWEST_SINGLE = 50, FEWEST_FOREACH = 10 };
 
 enum { OUTSIDE, OPTIMIZER };
 
-/* torch's own, which have foreach forms. Of another one the advice would be worth nothing. */
+/* torch's own optimizers, which have foreach forms. The advice would not help another optimizer. */
 static bool has_foreach(struct str class)
 {
 	static const char *const names[] = {"Adam", "AdamW", "SGD", "Adagrad", "Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"};
@@ -29,7 +29,7 @@ static uint8_t unfused_optimizer_class_of(struct str name)
 	return has_foreach((struct str){class.p + 1, class.n - 1 - end.n}) ? OPTIMIZER : OUTSIDE;
 }
 
-/* Kernels that the optimizer launched, by how they go through the parameters. */
+/* Kernels that the optimizer launched: one parameter at a time, many at once (foreach), or fused. */
 struct kernels {
 	uint64_t all, foreach, fused;
 };

@@ -3,6 +3,8 @@
 #include "base/search.h"
 #include "op/user_rules_work.h"
 
+const char *const tri_name[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
+
 const char *const kernel_class_name[] = {
 #define CLASS_NAME(id, name) [KERNEL_##id] = name,
 	KERNEL_CLASSES(CLASS_NAME)

@@ -20,6 +20,7 @@ enum kernel_class {
 extern const char *const kernel_class_name[];
 
 enum tri { TRI_NO, TRI_YES, TRI_UNKNOWN };
+extern const char *const tri_name[]; /* "no", "yes", "unknown" */
 
 struct kernel_info {
 	enum kernel_class class;

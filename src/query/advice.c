@@ -14,7 +14,7 @@ static struct profile *part_by(struct profile *p, const struct predecessor *by, 
 	return slice_of(p, &w, d->first, d->last, e);
 }
 
-/* The profile itself, or the part that the steps choose. NULL and *e. */
+/* The profile itself, or the part of it that the steps choose. On error NULL, and *e says why. */
 static struct profile *chosen_part(struct profile *p, const struct report_args *args, struct detect_args *d, struct err *e)
 {
 	*d = (struct detect_args){.experts = args->compat, .first = args->step_first, .last = args->step_last, .brief = args->brief};

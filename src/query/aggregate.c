@@ -11,7 +11,7 @@
 #include "query/summary_sums.h"
 #include "store/save.h"
 
-/* What describes the report tables, themselves tables of the file. */
+/* The tables of the file that describe its report tables, while they are made. */
 struct aggregate_work {
 	struct save *save;
 	struct profile *p;
@@ -80,8 +80,8 @@ static int aggregate_keep(struct aggregate_work *w, const char *name, const stru
 	return save_table(w->save, name, t, w->a.id, e);
 }
 
-/* A report with a row for each event is no aggregation: it would make the file as large as its input again. Of keys that combine,
- * each part would be a table, and none of them the combination that is wanted: only the whole is kept. */
+/* Makes a report table, unless it is not kept. A report with a row for each event is not kept, since the file would be as large as its input again. A
+ * grouping that combines with others is not kept, since each part would be a table, and none of these the combination that a user wants. */
 static int aggregate_run(const struct aggregate_work *w, const struct catalog_entry *c, struct table *t, struct err *e)
 {
 	struct report_args args = w->args;
@@ -218,7 +218,7 @@ static int aggregate(struct save *s, struct profile *p, const struct aggregate_s
 	return rc;
 }
 
-/* The question that an aggregation of the input answered. */
+/* The key op, steps and rules by which an aggregation of the input was made. */
 static int spec_of(const struct aggregation *a, struct str rules, struct aggregate_spec *spec, struct err *e)
 {
 	*spec = (struct aggregate_spec){.name = a->name, .created = a->created, .rules = rules, .args.key_op = a->key_op.n ? a->key_op.p : NULL};
@@ -236,7 +236,7 @@ static int import_all(struct save *s, struct profile *p, const struct aggregate_
 	return 0;
 }
 
-/* What a file made of the input may be at most: who cannot read the input is not to read the file. */
+/* The permissions that a file made of the input gets: who cannot read the input cannot read the file. */
 static mode_t mode_of_input(const struct profile *p)
 {
 	enum { ALL = 0666 };

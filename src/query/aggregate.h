@@ -35,7 +35,7 @@ void aggregate_describe(const struct aggregation *a, struct buf *out);
 int aggregate_once(struct profile *p, const char *path, const struct aggregate_spec *spec, const struct aggregation **same, struct aggregation *made,
                    struct err *e);
 
-/* Takes one away. ERR_USAGE when the file has none of this number, or the input itself states it. */
+/* Removes an aggregation. ERR_USAGE when the file has none of this number, or the input itself states it. */
 int aggregate_delete(const struct profile *p, const char *path, int64_t id, struct err *e);
 
 /* The highest number of an aggregation that the input itself states (a DLProf database); 0 = none. */

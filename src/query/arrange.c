@@ -4,7 +4,7 @@
 #include "query/filter_note.h"
 #include "query/report.h"
 
-/* Numbers are looked at from the largest, text from A. */
+/* Numbers are sorted from the largest, text from A. */
 static int sort_by(struct table *t, const char *column, struct err *e)
 {
 	char direction = *column == '+' || *column == '-' ? *column++ : 0;
@@ -15,7 +15,7 @@ static int sort_by(struct table *t, const char *column, struct err *e)
 	return table_sort(t, str_from(column), direction ? direction == '-' : !text, e);
 }
 
-/* A script that names its columns must not break where an input lacks one: such a column is empty, and a note says so. */
+/* A script that names columns must not break where an input lacks one: a missing column is empty, and a note says so. */
 static void add_absent_columns(struct table *t, const struct table *first, const struct arrangement *a)
 {
 	struct str rest = str_from(a->columns), id;
@@ -34,7 +34,7 @@ static void add_absent_columns(struct table *t, const struct table *first, const
 	buf_release(&note);
 }
 
-/* Where nothing is left, a note says so: an empty table alone would pass for an answer. */
+/* Notes that nothing is left: an empty table alone would look like an answer. */
 static void filter_tables(struct table *first, struct table *chosen, struct str text)
 {
 	bool had_rows = false, has_rows = false;

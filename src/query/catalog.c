@@ -30,7 +30,7 @@ static void catalog_add(struct catalog *c, const struct report *r, const char *g
 {
 	struct str by = {"", 0};
 	if (group_by) {
-		if (report_combines(r)) /* "stack" of "stack:N"; else "depth:1" is a grouping as it stands */
+		if (report_combines(r)) /* of parts "stack" without ":N"; else the whole grouping, "depth:1" */
 			group_by = arena_str(&c->arena, report_part_name(str_from(group_by))).p;
 		by = arena_printf(&c->arena, "by_%s", group_by);
 	}

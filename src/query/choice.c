@@ -1,10 +1,10 @@
-/* What a report has of --group-by, --compat and the like, and what was asked of it. */
+/* Which values of --group-by, --compat and the like a report has, and which of its rows the user chose. */
 #include "base/buf.h"
 #include "query/predecessor.h"
 
 #include <stdlib.h>
 
-/* The number behind the colon of a part; 0 where there is none. False when it is no such number. */
+/* The number behind the colon of a part; 0 where the part has no colon. False when the text there is not a number. */
 static bool part_number(struct str part, int64_t *n)
 {
 	ptrdiff_t colon = str_find(part, STR(":"));
@@ -30,7 +30,7 @@ static bool allows(const char *word, struct str part)
 	return str_eq(name, report_part_name(part)) && part_number(part, &n) && (number || name.n == part.n);
 }
 
-/* The row of a report that lists none of its own. */
+/* The row of a report that lists no rows of its own. */
 static const struct report_variant choice_own_row = {0};
 
 static bool choice_is_end(const struct report_variant *v)
@@ -51,15 +51,15 @@ const struct predecessor *predecessor_find(const char *name)
 	return NULL;
 }
 
-/* The rows of a report: those of the wings, then its own. */
+/* Goes over the rows of a report: the rows that wings add, then the report's own. */
 struct choice_rows {
 	const struct report *report;
 	const struct report_variant *at;          /* NULL: behind the last */
-	const struct predecessor *const *wing;    /* the next */
+	const struct predecessor *const *wing;    /* the next wing */
 	bool own;                                 /* the report's own rows have begun */
 };
 
-/* From rows->at on, the first row that is of the report. */
+/* The first row of the report, from rows->at on. */
 static void choice_settle(struct choice_rows *rows)
 {
 	for (;;) {
@@ -92,7 +92,7 @@ static void choice_next(struct choice_rows *rows)
 	choice_settle(rows);
 }
 
-/* The i-th grouping of these numbers. A list of parts names what rows beside it choose. */
+/* The i-th grouping of these numbers. A list of parts names the groupings of the rows beside it, too. */
 static const char *choice_grouping(const struct report *r, const char *compat, unsigned i)
 {
 	for (struct choice_rows rows = choice_rows_of(r); rows.at; choice_next(&rows)) {
@@ -152,7 +152,7 @@ static bool choice_listed(const char *const *list, struct str value)
 	return false;
 }
 
-/* Whether each part of the value is in the list, and is there once; else *wrong is the part that is not. */
+/* Whether the list has each part of the value, and the value has each part once; else *wrong is the first part for which this is false. */
 static bool combined(const char *const *list, struct str value, struct str *wrong)
 {
 	struct str rest = value;
@@ -162,7 +162,7 @@ static bool combined(const char *const *list, struct str value, struct str *wron
 	return value.n > 0;
 }
 
-/* "torch-2.6": the tool and its version as one number; false when the word is nothing of the kind. */
+/* Takes "torch-2.6" apart: the tool, and its version as one number. False when the word has no version. */
 static bool choice_version_of(struct str word, struct str *tool, int64_t *version)
 {
 	ptrdiff_t dash = str_find(word, STR("-")), dot = str_find(word, STR("."));
@@ -177,7 +177,7 @@ static bool choice_version_of(struct str word, struct str *tool, int64_t *versio
 	return major >= 0 && major < 1000 && minor >= 0 && minor < 1000;
 }
 
-/* The predecessor of the report that is the same tool of the nearest version; NULL = none is. */
+/* The predecessor of the report that is the same tool in the nearest version; NULL = the report has no version of the tool. */
 static const char *nearest_version(const struct report *r, struct str wrong)
 {
 	struct str tool, other;
@@ -235,13 +235,13 @@ static const struct report_variant *refuse_grouping(const struct report *r, cons
 	return NULL;
 }
 
-/* Whether the row is what this value of --group-by chooses. */
+/* Whether this value of --group-by chooses the row. */
 static bool choice_fits(const struct report_variant *v, struct str value, struct str *wrong)
 {
 	return v->parts ? combined(v->parts, value, wrong) : v->group_by && allows(v->group_by, value);
 }
 
-/* Whether the row is what is meant where nobody says --group-by. */
+/* Whether the row is the default, for a user who does not say --group-by. */
 static bool choice_is_default(const struct report *r, const struct report_variant *v)
 {
 	const char *first = report_grouping(r, 0);

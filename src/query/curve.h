@@ -4,8 +4,8 @@
 
 #include "base/table.h"
 
-/* Of a table of a curve keeps some `n` rows, those by which the sum of its columns looks the same (analysis/timeline/lttb.h), and of each column
- * the first row at its highest; a note says so. Nothing where there are no more rows, or n is too small for a curve. */
+/* Thins the table of a curve to some `n` rows, so chosen that the sum of its columns looks the same (analysis/timeline/lttb.h). The first row at which a
+ * column is highest stays. A note says so. Does nothing where the table has no more rows, or n is too small for a curve. */
 void curve_thin(struct table *t, size_t n);
 
 #endif

@@ -23,7 +23,7 @@ static bool filter_note_is_word(char c)
 
 struct filter_note_near {
 	struct str best;
-	unsigned distance; /* of the best; only what is nearer is taken */
+	unsigned distance; /* distance of the best so far; only a nearer text is taken */
 };
 
 static void try_word(struct filter_note_near *near, struct str typed, struct str w)
@@ -36,7 +36,7 @@ static void try_word(struct filter_note_near *near, struct str typed, struct str
 		*near = (struct filter_note_near){w, d};
 }
 
-/* The cell's text and its words. */
+/* Compares the cell's text and each of its words with what was typed. */
 static void try_cell(struct filter_note_near *near, struct str typed, struct str cell)
 {
 	try_word(near, typed, cell);
@@ -48,7 +48,7 @@ static void try_cell(struct filter_note_near *near, struct str typed, struct str
 	}
 }
 
-/* What stands in the column, or with NULL in any text column, nearest to what was typed; empty = nothing near. */
+/* The value of the column (NULL: of any text column) that is nearest to what was typed; empty = no value is near. */
 static struct str nearest_value(const struct table *t, const struct column_data *only, struct str typed)
 {
 	struct filter_note_near near = {.distance = nearest_limit(typed.n)};
@@ -71,7 +71,7 @@ static bool holds(const struct table *t, const struct column_data *d, struct str
 	return false;
 }
 
-/* The first values that differ, "a, b, c, ..."; false = there is none that is short enough. */
+/* Writes the first distinct values, "a, b, c, ..."; false = no value is short enough. */
 static bool filter_note_put_values(struct buf *out, const struct table *t, const struct column_data *d)
 {
 	struct str seen[VALUES_SHOWN];
@@ -97,7 +97,7 @@ static bool filter_note_put_values(struct buf *out, const struct table *t, const
 	return n > 0;
 }
 
-/* "; column class has: gemm, conv, ...; column ..." of the text columns that text shows, or of one. */
+/* Writes "; column class has: gemm, conv, ...; column ..." for one column, or for all text columns that text output shows. */
 static void filter_note_put_columns(struct buf *out, const struct table *t, const struct column_data *only)
 {
 	unsigned n = 0;

@@ -148,7 +148,7 @@ static void job_report_start_join(struct job_report_join *x, const struct table 
 		x->is_left_out[c] = x->column[c].unit == UNIT_TIME_NS || (!measure && job_report_is_of_rank(tables, n, c));
 		x->is_key[c] = !measure && !x->is_left_out[c];
 		bool duration = measure && x->column[c].unit == UNIT_NS;
-		if (duration && (x->lead == t->n_columns || (!(x->column[x->lead].flags & COLUMN_KEY) && (x->column[c].flags & COLUMN_KEY))))
+		if (duration && (x->lead == t->n_columns || (!(x->column[x->lead].flags & COLUMN_ANSWER) && (x->column[c].flags & COLUMN_ANSWER))))
 			x->lead = c;
 	}
 }
@@ -253,8 +253,8 @@ static void job_report_put_join(const struct job_report_join *x, struct table *t
 		if (c != x->lead)
 			continue;
 		added[1] = TABLE_COLUMN(t, .id = "rank_min_ns", .title = "Least", .help = "of the rank that has least", .type = CELL_I64, .unit = UNIT_NS);
-		added[2] = TABLE_COLUMN(t, .id = "rank_max_ns", .title = "Most", .help = "of the rank that has most", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_KEY);
-		added[3] = TABLE_COLUMN(t, .id = "max_rank", .title = "of rank", .help = "the rank that has most", .type = CELL_I64, .flags = COLUMN_KEY);
+		added[2] = TABLE_COLUMN(t, .id = "rank_max_ns", .title = "Most", .help = "of the rank that has most", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_ANSWER);
+		added[3] = TABLE_COLUMN(t, .id = "max_rank", .title = "of rank", .help = "the rank that has most", .type = CELL_I64, .flags = COLUMN_ANSWER);
 	}
 	added[0] = TABLE_COLUMN(t, .id = "ranks_with", .title = "Ranks", .help = "how many ranks have the row: other numbers are means over these", .type = CELL_I64,
 	                        .unit = UNIT_COUNT, .flags = COLUMN_MINOR);
@@ -353,7 +353,7 @@ static void job_report_copy_cell(const struct table *from, size_t row, unsigned 
 static void job_report_list_each(struct job_report_work *w)
 {
 	struct table *out = w->out;
-	unsigned rank = TABLE_COLUMN(out, .id = "rank", .title = "Rank", .help = "number in the job", .type = CELL_I64, .flags = COLUMN_KEY | COLUMN_GROUP);
+	unsigned rank = TABLE_COLUMN(out, .id = "rank", .title = "Rank", .help = "number in the job", .type = CELL_I64, .flags = COLUMN_ANSWER | COLUMN_GROUP);
 	for (uint32_t i = 0; i < w->n; i++) {
 		const struct table *t = &w->tables[i];
 		unsigned *at = NEW_ARRAY(t->n_columns, unsigned);

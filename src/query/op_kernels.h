@@ -16,9 +16,9 @@ struct op_kernels {
 
 /* *tc must outlive *x. */
 void op_kernels_init(struct op_kernels *x, const struct profile *p, struct op_tc *tc);
-/* Kernel g was run by `op`. Kernels of one op come one after the other: see op_instances_by_op. */
+/* Adds kernel g, which `op` ran. Kernels of one op must come one after the other: see op_instances_by_op. */
 void op_kernels_add(struct op_kernels *x, uint32_t op, uint32_t g);
-/* What names are for people, name_of(context, string id): distinct, sorted, joined by ", "; *count of them. In `a`. */
+/* The names as name_of(context, string id) gives them: distinct, sorted, joined by ", ", in `a`; *count names. */
 struct str op_kernels_text(const struct op_kernels *x, uint32_t op, enum tri uses, struct str (*name_of)(const void *context, uint32_t name),
                            const void *context, struct arena *a, int64_t *count);
 void op_kernels_release(struct op_kernels *x);

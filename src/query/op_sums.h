@@ -16,8 +16,8 @@ struct op_sum {
 	uint64_t calls;
 	struct op_stat time[OP_TIMES];
 	int64_t work_ns;          /* durations of all device work, each by itself */
-	int64_t kernel_ns, tc_ns; /* the same of kernels, and of those that use Tensor Cores */
-	int64_t unknown_ns;       /* of kernels whose name does not tell */
+	int64_t kernel_ns, tc_ns; /* durations of all kernels; durations of the kernels that use Tensor Cores */
+	int64_t unknown_ns;       /* durations of the kernels whose name does not tell whether they use Tensor Cores */
 	uint32_t kernels, tc_kernels;
 };
 
@@ -53,7 +53,7 @@ static inline bool op_eligible(const struct op *op) { return op->tc_eligible || 
 
 /* ERR_DATA when there is neither an op nor device work nor a call. */
 int op_check(const struct profile *p, struct err *e);
-/* How device time divides: ops + calls outside ops + no recorded call; in the window. */
+/* Notes how the device time in the window divides: ops + calls outside ops + no recorded call. */
 void op_note_parts(struct table *t, const struct profile *p, const struct window *w);
 
 #endif

@@ -4,13 +4,13 @@
 
 #include <assert.h>
 
-/* Device work, by number and time, and host ranges. */
+/* Counts of device work (number and time) and of host ranges. */
 struct amount {
 	uint64_t ops, spans;
 	int64_t ns;
 };
 
-/* What of *p, and of this device unless it is NULL, lies outside the steps; *all: the whole. */
+/* Counts what lies outside the steps, and in *all everything; of one device, unless `device` is NULL. */
 static struct amount outside_of(const struct profile *p, const struct window *w, const char *device, struct amount *all)
 {
 	int64_t only;
@@ -63,7 +63,7 @@ bool outside_note(const struct profile *p, const struct report_args *args, struc
 }
 
 struct outside_sum {
-	bool any, fits; /* a row has a value; the sum of whole numbers is one */
+	bool any, fits; /* any: a row has a value; fits: the sum of whole numbers fits 64 bits */
 	int64_t i;
 	double f;
 };
@@ -82,7 +82,7 @@ static struct outside_sum outside_sum_of(const struct table *t, unsigned col)
 	return s;
 }
 
-/* Adds the section to *main, with the columns of *main in which *rest has anything. */
+/* Adds the section to *main: the columns of *main in which *rest has values. */
 static void outside_put_sums(const struct table *rest, const char *ids, struct table *main)
 {
 	struct str left = str_from(ids), id;

@@ -13,7 +13,7 @@ static const struct per_sums {
 #undef SUMS
 };
 
-/* Its columns that are sums; NULL = none. */
+/* The ids of the report's columns that are sums; NULL = the report has none. */
 static const struct per_sums *sums_of(const struct report *r)
 {
 	for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
@@ -27,7 +27,7 @@ bool report_has_sums(const struct report *r)
 	return sums_of(r) != NULL;
 }
 
-/* Whether all device work, and if that counts all ops and calls, are in these steps. */
+/* Whether all device work is in these steps, and all ops and calls, if the report counts these. */
 static bool holds_all(const struct profile *p, const struct window *w, const struct per_sums *s)
 {
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
@@ -41,7 +41,7 @@ static bool holds_all(const struct profile *p, const struct window *w, const str
 	return true;
 }
 
-/* How many steps the report's sums are of; 0 and *e when that cannot be said. */
+/* How many steps the report's sums cover; 0 and *e when that cannot be said. */
 static unsigned count_steps(struct profile *p, const struct report_args *args, const struct per_sums *of, struct err *e)
 {
 	struct window w;
@@ -72,7 +72,7 @@ static double per_number(const struct column_data *d, size_t row)
 	return d->col.type == CELL_F64 ? d->cell[row].f : (double)d->cell[row].i;
 }
 
-/* Divides a column by `steps`, or if that is 0 by each row's calls, of which there is a column. */
+/* Divides a column by `steps`; if `steps` is 0, by the calls of each row. */
 static void divide(struct table *t, struct column_data *d, unsigned steps, const double *calls)
 {
 	for (size_t r = 0; r < t->n_rows; r++) {

@@ -30,15 +30,15 @@ struct predecessor_stated {
 };
 
 struct predecessor {
-	const char *name, *title;              /* as --compat and as people call it; of those with one of the last three */
-	const struct report_variant *variants; /* each has .report, the name of the report that it is a row of; ends with {0} */
-	/* The times of what it counts in place of steps, first..last. NULL: it counts opscope's steps. Needs PASS_NEST and PASS_CORRELATE. ERR_DATA. */
+	const char *name, *title;              /* the name in --compat, and the name that people use; only a wing with one of the last three members needs them */
+	const struct report_variant *variants; /* .report of each is the name of the report that the row belongs to; ends with {0} */
+	/* The times of the iterations first..last that the predecessor counts in place of steps. NULL: it counts opscope's steps. Needs PASS_NEST and PASS_CORRELATE. ERR_DATA. */
 	int (*window)(const struct profile *p, int64_t first, int64_t last, struct step_window *w, struct err *e);
 	const struct predecessor_fact *facts;  /* ends with {0}; NULL = none */
-	const struct predecessor_stated *stated; /* NULL: it has no databases */
+	const struct predecessor_stated *stated; /* NULL: the predecessor has no databases */
 };
 
-/* The wing of that name; NULL for none. */
+/* The wing of this name; NULL = there is none. */
 const struct predecessor *predecessor_find(const char *name);
 
 /* All wings, in the order of meson.build, NULL-terminated (generated). */

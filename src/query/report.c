@@ -48,7 +48,7 @@ int report_args_population(struct report_args *a, struct str text, struct err *e
 	return err_set(e, ERR_USAGE, "steps=" STR_FMT ": A..B with A <= B, one step number, all (what lies outside the steps counts, too) or outside was expected", STR_ARG(text));
 }
 
-/* The predecessor whose tables have the aggregation, and what it was made with; NULL. */
+/* The predecessor whose tables have the aggregation; NULL. Also gives the key op and iterations that it was made with. */
 static const struct predecessor *find_stated(const struct profile *p, int64_t id, struct report_args *out)
 {
 	struct table tables;
@@ -116,7 +116,7 @@ static void forget_host_times(struct table *t)
 		table_warn(t, "host times are unknown: this input holds the durations of kernels only");
 }
 
-/* The key op that the args name, and the passes that the report needs. */
+/* Sets the key op that the args name, and runs the passes that the report needs. */
 static int report_choose_steps(struct profile *p, const struct report_args *args, unsigned needs, struct err *e)
 {
 	bool other = !str_eq(p->key_op, str_from(args->key_op ? args->key_op : ""));
@@ -125,7 +125,7 @@ static int report_choose_steps(struct profile *p, const struct report_args *args
 	return analysis_run(p, needs | (args->has_steps ? PASS_STEPS : 0), e);
 }
 
-/* What a report sees that knows nothing of steps. */
+/* The profile that a report sees which knows nothing of steps. */
 static struct profile *report_part_of(struct profile *p, const struct report_args *args, unsigned needs, struct err *e)
 {
 	struct window shown;
@@ -161,7 +161,7 @@ static void note_part(const struct profile *whole, const struct profile *part, c
 	           range, part->span.rows.n, whole->span.rows.n, part->gpu_op.rows.n, whole->gpu_op.rows.n);
 }
 
-/* Of a name, or of several with "; " between them. */
+/* The short form of a name, or of several names with "; " between them. */
 static struct str short_form(const struct short_names *names, struct str full, struct arena *a)
 {
 	struct buf b = {0};
@@ -178,7 +178,7 @@ static struct str short_form(const struct short_names *names, struct str full, s
 	return copy;
 }
 
-/* Beside each column of kernels in full one with their short names. */
+/* Adds a column of short names beside each column of full names of kernels. */
 static void add_short_names(const struct profile *p, struct table *t)
 {
 	struct short_names *names = NULL;
@@ -201,7 +201,7 @@ static void add_short_names(const struct profile *p, struct table *t)
 	short_names_free(names);
 }
 
-/* What the recording itself cost and lost, where the input says so: it holds of every number. */
+/* Notes what the recording itself cost and lost, where the input says so: this concerns every number. */
 static void note_recording(const struct profile *p, struct table *t)
 {
 	uint32_t key = intern_find(&p->strings, STR("recording:note"));
@@ -212,7 +212,7 @@ static void note_recording(const struct profile *p, struct table *t)
 		}
 }
 
-/* Whether a report that takes REPORT_OF_STEPS is of the steps though nobody asked: args then say so. */
+/* Whether a report that takes REPORT_OF_STEPS is of the steps though the user did not ask for steps; sets args to these steps. */
 static bool is_of_steps(struct profile *p, struct report_args *args, struct err *e)
 {
 	if (args->has_steps || args->all_steps || args->compat || p->durations_only || p->whole)
@@ -232,7 +232,7 @@ static int fail_of_steps(const struct report *r, struct profile *p, const struct
 	struct report_args args = *of_steps;
 	struct err of_file;
 	struct window w;
-	if (window_of(p, of_steps, &w, &of_file) < 0) /* there are no such steps, which *e says */
+	if (window_of(p, of_steps, &w, &of_file) < 0) /* there are no such steps: *e says so */
 		return -1;
 	args.has_steps = args.outside = false;
 	args.per = REPORT_PER_TOTAL;
@@ -250,7 +250,7 @@ static int fail_of_steps(const struct report *r, struct profile *p, const struct
 }
 
 #ifdef OPSCOPE_CHECK
-/* Whether help knows all columns of opscope's own tables. Sections of a report about the file are the input's own. */
+/* Whether the declared sections have all columns of opscope's own tables. Sections of a report about the file come from the input. */
 static bool is_declared(const struct report *r, const struct table *main)
 {
 	struct section_entry found;

@@ -23,7 +23,7 @@ static bool has_grouping(const struct section_column *c, unsigned by)
 	return (!c->by || (c->by & BY(by))) && !(c->not_by & BY(by));
 }
 
-/* Of a section that reports share, a report has the columns that any of its rows has. */
+/* Whether any row of the report has the column: reports may share a section. */
 static bool report_has(const struct report *r, const struct section_column *c)
 {
 	const struct report_variant *v = r->variants;
@@ -68,7 +68,7 @@ struct column section_short_name(const struct column *of)
 	                       "template noise, with what tells it from others", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL, .short_of = of->id};
 }
 
-/* Of the first column of kernels, as report_run adds it; {0} = the section has none. */
+/* The column of short names that report_run adds for the first column of kernels; {0} = the section has no such column. */
 static struct section_column short_name_of(const struct section *s)
 {
 	for (unsigned i = 0; i < s->n; i++)
@@ -101,7 +101,7 @@ const char *section_outside_ids(const struct report *r)
 	return NULL;
 }
 
-/* Whether the section "outside" has this column of the main table: a sum that what is there may not have. */
+/* Whether the section "outside" has this column of the main table: work outside the steps may have nothing for the sum. */
 static bool make_outside(const struct report *r, struct section_entry *e)
 {
 	if (e->section || !str_has_word(section_outside_ids(r), str_from(e->c.column.id)))
@@ -111,7 +111,7 @@ static bool make_outside(const struct report *r, struct section_entry *e)
 	return true;
 }
 
-/* The next one; false = there is none. */
+/* The next column; false = there is none. */
 static bool section_walk_next(struct section_walk *w, struct section_entry *e)
 {
 	while (w->s && *w->s) {

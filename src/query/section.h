@@ -3,7 +3,7 @@
  *
  *   enum { WAITS_NAME, WAITS_DEVICE, WAITS_STATS };
  *   static const struct section waits_section = {COLUMNS(
- *           [WAITS_NAME] = {COLUMN(TEXT, "name", "Wait", "what was waited for", .flags = COLUMN_KEY)},
+ *           [WAITS_NAME] = {COLUMN(TEXT, "name", "Wait", "what was waited for", .flags = COLUMN_ANSWER)},
  *           [WAITS_DEVICE] = {COLUMN(TEXT, "device", ...), .by = BY(WAITS_BY_STREAM)},
  *           STATS_COLUMN_LIST(WAITS_STATS),
  *   )};
@@ -38,7 +38,7 @@ enum section_when {
 	SECTION_WHENS(SECTION_WHEN_)
 };
 
-/* A column: what it holds (COLUMN_OF_...), id, title and help; behind them what else struct column has, as .flags = COLUMN_KEY. */
+/* A column: what it holds (COLUMN_OF_...), id, title and help; behind them what else struct column has, as .flags = COLUMN_ANSWER. */
 #define COLUMN(holds, id_, title_, help_, ...) .column = {.id = id_, .title = title_, .help = help_, COLUMN_OF_##holds, __VA_ARGS__}
 #define COLUMN_OF_TEXT .type = CELL_STR
 #define COLUMN_OF_YES_NO .type = CELL_BOOL

@@ -18,7 +18,7 @@ static struct str blob_of(sqlite3_value *v)
 	return (struct str){p, (size_t)sqlite3_value_bytes(v)};
 }
 
-/* A byte that goes on with the UTF-8 character of the byte before. */
+/* Whether the byte continues the UTF-8 character of the byte before. */
 static bool continues(char c)
 {
 	return ((unsigned char)c & 0xc0) == 0x80;
@@ -31,7 +31,7 @@ static int64_t sql_functions_place_of(struct str whole, struct str part, bool te
 		return 1;
 	if (part.n > whole.n)
 		return 0;
-	/* A part that begins amid a character is found where the text begins so, and nowhere else. */
+	/* A part that begins in the middle of a character is found only at the beginning of a text that begins in the same way. */
 	if (text && continues(*part.p))
 		return memcmp(whole.p, part.p, part.n) == 0;
 	const char *at = memmem(whole.p, whole.n, part.p, part.n);
@@ -107,8 +107,8 @@ static void replace(sqlite3_context *x, int n, sqlite3_value **v)
 struct trimmed {
 	struct trimmed_char {
 		struct str s;
-		size_t place;     /* in the list that was given: of two that fit, the first is taken */
-		size_t same;      /* of the first of a length: how many have that length */
+		size_t place;     /* place in the given list: of two characters that fit, the first is taken */
+		size_t same;      /* of the first character of a length: how many characters have that length */
 	} *c;
 	size_t n;
 };
@@ -128,7 +128,7 @@ static int by_bytes_and_place(const void *a, const void *b)
 	return c ? c : x < y ? -1 : x > y;
 }
 
-/* Of a list that ends at a NUL, as SQLite's ends. False when memory is short; t->c is to be freed. */
+/* Reads the list, which ends at a NUL, as SQLite's does. False when memory is short. The caller frees t->c. */
 static bool trimmed_read(struct trimmed *t, const char *list)
 {
 	size_t n = strlen(list), kept = 0;

@@ -27,7 +27,7 @@ static struct str sql_result_hex(struct arena *a, const unsigned char *p, size_t
 	return (struct str){text, 2 * n};
 }
 
-/* SQLITE_OK, or SQLITE_NOMEM where SQLite had none for the text or the blob. */
+/* SQLITE_OK, or SQLITE_NOMEM where SQLite had no memory for the text or the blob. */
 static int sql_result_take(sqlite3_stmt *st, int c, struct arena *a, struct value *out)
 {
 	struct value x = {.type = sqlite3_column_type(st, c)};
@@ -110,7 +110,7 @@ static void sql_result_add_columns(sqlite3_stmt *st, const struct values *all, s
 {
 	unsigned n = (unsigned)sqlite3_column_count(st);
 	for (unsigned c = 0; c < n; c++) {
-		/* The query names its columns, with any bytes: a title goes to the terminal. */
+		/* A query may name a column with any bytes: the title must be safe for a terminal. */
 		struct buf safe = {0};
 		utf8_put_safe(&safe, str_from(sqlite3_column_name(st, (int)c)));
 		struct str id = arena_str(&out->arena, buf_view(&safe));

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-/* Unions over the device work of one class of ops, of each GPU. */
+/* The union of the device work of one class of ops, on each GPU. */
 struct class_use {
 	struct intervals *gpu;
 	struct intervals host;
@@ -65,7 +65,7 @@ static void summary_sums_find_gpus(struct summing *x)
 		x->use[c].gpu = NEW_ARRAY(x->gpus, struct intervals);
 }
 
-/* What an op ran besides the kernels that could use Tensor Cores, all-reduces for one, is with all others. */
+/* Work of an op that could not use Tensor Cores, all-reduces for example, counts with all others. */
 static void summary_sums_collect(struct summing *x, uint32_t instance, enum tc_use class)
 {
 	const struct op_instance *in = &x->p->ops->instance[instance];
@@ -78,7 +78,7 @@ static void summary_sums_collect(struct summing *x, uint32_t instance, enum tc_u
 	}
 }
 
-/* The figures on kernels that could use Tensor Cores. */
+/* Adds up the figures on kernels that could use Tensor Cores. */
 static void sum_possible(struct summing *x)
 {
 	const struct ops *o = x->p->ops;
@@ -150,7 +150,7 @@ static enum tc_use kernel_class(struct summing *x, uint32_t g)
 	return x->p->gpu_op.kind[g] == GPU_KERNEL ? of[op_tc_of(x->tc, g)] : TC_MEMORY;
 }
 
-/* The name by which it is counted. */
+/* The name by which the kernel, copy or set is counted. */
 static void summary_sums_put_name(const struct summing *x, uint32_t g, struct buf *b)
 {
 	const struct gpu_ops *gpu = &x->p->gpu_op;

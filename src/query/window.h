@@ -1,7 +1,7 @@
-/* --steps=A..B as times: host events count when they start inside one of the steps' annotations; device work counts with
- * the op or call that launched it, and where none is known, when it starts inside one of the steps as the device sees them, so
- * that what was launched before the recording belongs to no step. What starts between two steps is in neither: A..B is the sum of its steps. The
- * numbers of a predecessor may be those of its own iterations (query/predecessor.h). */
+/* --steps=A..B as times. A host event counts when it starts inside the annotation of one of the steps. Device work counts with the op or call that launched
+ * it; where none is known, when it starts inside one of the steps as the device sees them, so that work launched before the recording belongs to no step. An
+ * event that starts between two steps is in neither: A..B is the sum of its steps. The numbers of a predecessor may be those of its own iterations
+ * (query/predecessor.h). */
 #ifndef OPSCOPE_QUERY_WINDOW_H
 #define OPSCOPE_QUERY_WINDOW_H
 
@@ -12,8 +12,8 @@ struct window {
 	bool all;
 	int64_t start_ns, end_ns;               /* on the host */
 	int64_t device_start_ns, device_end_ns; /* moved and stretched to the device work */
-	unsigned steps;           /* how many steps it covers */
-	struct step_window in;    /* the same times, without those between steps; with args->outside, what is not in them */
+	unsigned steps;           /* how many steps the window covers */
+	struct step_window in;    /* the times of the steps alone, without those between them; with args->outside, the times outside the steps */
 };
 
 /* ERR_DATA when no step has a number in the range. Needs PASS_STEPS if args->has_steps. */

@@ -22,29 +22,36 @@ static bool begins(struct str s, size_t i, const char *with)
 	return i <= s.n && str_starts((struct str){s.p + i, s.n - i}, str_from(with));
 }
 
-/* A sum in a note: "N ns = a 1 + b 2 (of it c 3); ..." or "a 1 + b 2 = c 3; c + d 4 = e N ns". */
+/* A sum in a note: "N ns = a 1 + b 2 (of it c 3); ..." or "a 1 + b 2 = c 3; c + d 4 = e N ns"; the same of bytes. */
 struct render_notes_sum {
 	size_t from, end; /* where its parts stand; both 0: there is none */
-	int64_t ns;       /* N */
+	int64_t total;    /* N */
+	bool bytes;
 };
 
-static struct render_notes_sum render_notes_sum_of(struct str s)
+static struct render_notes_sum sum_in(struct str s, struct str unit)
 {
-	struct render_notes_sum sum = {0, 0, 0};
-	ptrdiff_t ns = str_find(s, STR(" ns")), equals = str_find(s, STR(" = "));
-	size_t first = ns < 0 ? 0 : (size_t)ns;
+	struct render_notes_sum sum = {.bytes = unit.n > 3};
+	ptrdiff_t at = str_find(s, unit), equals = str_find(s, STR(" = "));
+	size_t first = at < 0 ? 0 : (size_t)at;
 	while (first && is_digit(s.p[first - 1]))
 		first--;
-	if (ns < 0 || equals < 0 || !number_at(s, first, &sum.ns))
-		return (struct render_notes_sum){0, 0, 0};
-	if (equals < ns) {
+	if (at < 0 || equals < 0 || !number_at(s, first, &sum.total))
+		return (struct render_notes_sum){0};
+	if (equals < at) {
 		sum.end = first;
-	} else if (equals == ns + 3) {
-		sum.from = sum.end = (size_t)ns + 6;
+	} else if (equals == at + (ptrdiff_t)unit.n) {
+		sum.from = sum.end = (size_t)equals + 3;
 		while (sum.end < s.n && s.p[sum.end] != ';')
 			sum.end++;
 	}
 	return sum;
+}
+
+static struct render_notes_sum render_notes_sum_of(struct str s)
+{
+	struct render_notes_sum sum = sum_in(s, STR(" ns"));
+	return sum.end ? sum : sum_in(s, STR(" bytes"));
 }
 
 /* Whether the number that ends at `end` is a part: what follows is no word, of which it would be the count. */
@@ -73,7 +80,7 @@ static unsigned render_notes_unit_of(const struct table *t, int64_t ns)
 	return u;
 }
 
-/* Of a sum: not seconds, in which its small parts would lose their digits, unless it has thousands of them. */
+/* The unit of a sum: not seconds, in which small parts would lose their digits, unless the sum has thousands of seconds. */
 static unsigned sum_unit(const struct table *t, int64_t ns)
 {
 	bool asked = t->n_columns && t->data[0].col.shown_in;
@@ -118,7 +125,7 @@ static void render_notes_put_number(struct buf *out, struct str s, size_t i, siz
 void note_put(struct buf *out, const struct table *t, struct str s)
 {
 	struct render_notes_sum sum = render_notes_sum_of(s);
-	unsigned unit = sum_unit(t, sum.ns);
+	unsigned unit = sum_unit(t, sum.total);
 	int64_t v;
 	for (size_t i = 0; i < s.n;) {
 		size_t n = number_at(s, i, &v), end = i + n;
@@ -128,14 +135,17 @@ void note_put(struct buf *out, const struct table *t, struct str s)
 			continue;
 		}
 		if (ns || is_of_ns(s, end)) {
-			unsigned own = sum.end && v == sum.ns ? unit : render_notes_unit_of(t, v);
+			unsigned own = sum.end && v == sum.total ? unit : render_notes_unit_of(t, v);
 			put_ns(out, v, own);
 			buf_printf(out, " %s", units[own].name);
 		} else if (begins(s, end, " bytes") && (end + 6 == s.n || strchr(" ,;.):", s.p[end + 6]))) {
 			render_notes_put_bytes(out, v);
 			end += 6;
 		} else if (sum.end && i >= sum.from && i < sum.end && is_part(s, end)) {
-			put_ns(out, v, unit);
+			if (sum.bytes)
+				render_notes_put_bytes(out, v);
+			else
+				put_ns(out, v, unit);
 		} else {
 			render_notes_put_number(out, s, i, n, v);
 		}
@@ -143,7 +153,7 @@ void note_put(struct buf *out, const struct table *t, struct str s)
 	}
 }
 
-/* Of a sum in ns the percentage that its last part is, if that is what is not explained; else 0. */
+/* The percentage of a sum that is not explained: its largest part under one of these words; 0 = it has no such part. */
 static double unexplained_pct(struct str s)
 {
 	static const char *const words[] = {"unattributed ", "unknown ", "of no recorded call ", "by none ", "launched by no op ", "outside "};
@@ -153,7 +163,7 @@ static double unexplained_pct(struct str s)
 		for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
 			if (begins(s, i, words[k]) && s.p[i - 1] == ' ' && number_at(s, i + strlen(words[k]), &v) && v > part)
 				part = v;
-	return sum.ns > 0 ? 100.0 * (double)part / (double)sum.ns : 0;
+	return sum.total > 0 ? 100.0 * (double)part / (double)sum.total : 0;
 }
 
 unsigned note_first(const struct table *t)

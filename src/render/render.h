@@ -8,6 +8,7 @@
 struct render_options {
 	unsigned width;      /* text: columns of the terminal; 0 = unlimited (output is not a terminal) */
 	bool color;          /* text: use ANSI bold/dim/colours */
+	const char *report;  /* text: name of the report whose --help lists the columns; NULL = none does */
 	const char *input;   /* JSON and HTML: name of the input */
 	struct str choice;   /* HTML: the options by which the rows were chosen */
 	bool fragment;       /* HTML: no page, but what can be put into one, with a style of its own: without scripts, at home in a notebook */

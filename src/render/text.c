@@ -216,14 +216,15 @@ static bool shares(const struct text_column *c)
 	return c->width < c->body && c->how >= TEXT_SHARED_HEAD;
 }
 
+/* The rows that a line below the table is true of: rows that --limit took away may differ. */
 static const char *every_row(const struct table *t)
 {
-	return t->hidden_rows ? "in every row shown" : "in every row";
+	return t->hidden_rows ? "every row shown" : "every row";
 }
 
 enum { SAME_LONG = 240 }; /* cells of a sentence that holds for all rows */
 
-/* How much of a text that holds for all rows is shown: of one that can be broken into lines more than of a path or a name. */
+/* How many cells of a text that holds for all rows are shown: more of a text that can be broken into lines than of a path or a name. */
 static size_t most_of(const struct page *p, struct str value)
 {
 	size_t line = p->o->width > 1 && p->o->width < 120 ? p->o->width - 1 : 120, longest = 0;
@@ -233,51 +234,78 @@ static size_t most_of(const struct page *p, struct str value)
 	return longest > line ? line : SAME_LONG;
 }
 
-/* "in every row: Dir forward, Shape N=1,...,fp32": what columns would say that are left out for it, or texts that are cut. */
+static void put_line_item(const struct page *p, const struct table *t, const struct text_column *c, const char *between, struct str value, struct buf *line)
+{
+	size_t cells = text_width(value), most = most_of(p, value);
+	buf_printf(line, "%s%s%s", line->n ? "; " : "", t->data[c->col].col.title, between);
+	text_put_cut(line, value, cells < most ? cells : most);
+}
+
+/* "in every row: Dir = forward; TC = yes": columns that are left out because they have one value. */
 static void put_same(const struct page *p, const struct table *t, const struct text_layout *l)
 {
-	struct buf line = {0}, value = {0};
+	struct buf items = {0}, line = {0};
 	struct text_scratch scratch = {0};
-	const char *between = ": ";
-	for (unsigned i = 0; i < l->n_all; i++) {
-		const struct text_column *c = &l->v[i];
-		if (i < l->n ? !shares(c) : !c->constant)
-			continue;
-		buf_clear(&value);
-		if (i < l->n)
-			text_alike_put_shared(&c->alike, &value);
-		else
-			buf_str(&value, text_cell(t, 0, c, &scratch));
-		buf_printf(&line, "%s%s%s ", line.n ? "" : every_row(t), between, t->data[c->col].col.title);
-		size_t cells = text_width(buf_view(&value)), most = most_of(p, buf_view(&value));
-		text_put_cut(&line, buf_view(&value), cells < most ? cells : most);
-		between = ", ";
-	}
+	for (unsigned i = l->n; i < l->n_all; i++)
+		if (l->v[i].constant)
+			put_line_item(p, t, &l->v[i], " = ", text_cell(t, 0, &l->v[i], &scratch), &items);
+	if (items.n)
+		buf_printf(&line, "in %s: " STR_FMT, every_row(t), STR_ARG(buf_view(&items)));
 	put_safe_line(p, buf_view(&line), DIM);
 	text_scratch_release(&scratch);
+	buf_release(&items);
+	buf_release(&line);
+}
+
+/* "left out of every cell: Shape N=1,...,fp32": what the texts of a column that is too narrow for them have in common. */
+static void put_shared(const struct page *p, const struct table *t, const struct text_layout *l)
+{
+	struct buf items = {0}, value = {0}, line = {0};
+	for (unsigned i = 0; i < l->n; i++) {
+		if (!shares(&l->v[i]))
+			continue;
+		buf_clear(&value);
+		text_alike_put_shared(&l->v[i].alike, &value);
+		put_line_item(p, t, &l->v[i], " ", buf_view(&value), &items);
+	}
+	if (items.n)
+		buf_printf(&line, "left out of every cell: " STR_FMT, STR_ARG(buf_view(&items)));
+	put_safe_line(p, buf_view(&line), DIM);
+	buf_release(&items);
 	buf_release(&value);
 	buf_release(&line);
 }
 
 enum left_out { OUT_EMPTY, OUT_ZERO, OUT_NO_ROOM };
 
+/* "empty in every row: FLOP/B, Gain"; "no room for: flops, bytes (--columns chooses)", with the ids that --columns takes. */
 static void render_text_put_left_out(const struct page *p, const struct table *t, const struct text_layout *l, enum left_out why)
 {
-	static const char *const says[] = {[OUT_EMPTY] = " empty: ", [OUT_ZERO] = " 0: "};
+	static const char *const says[] = {[OUT_EMPTY] = "empty in ", [OUT_ZERO] = "0 in ", [OUT_NO_ROOM] = "no room for"};
 	struct buf line = {0};
 	for (unsigned i = l->n; i < l->n_all; i++) {
+		const struct column *col = &t->data[l->v[i].col].col;
 		if (l->v[i].constant || (l->v[i].empty ? OUT_EMPTY : l->v[i].zero ? OUT_ZERO : OUT_NO_ROOM) != why)
 			continue;
 		if (line.n)
 			buf_cstr(&line, ", ");
-		else if (why == OUT_NO_ROOM)
-			buf_cstr(&line, "no room for: ");
 		else
-			buf_printf(&line, "%s%s", every_row(t), says[why]);
-		buf_cstr(&line, t->data[l->v[i].col].col.id);
+			buf_printf(&line, "%s%s: ", says[why], why == OUT_NO_ROOM ? "" : every_row(t));
+		buf_cstr(&line, why == OUT_NO_ROOM ? col->id : col->title);
 	}
 	if (line.n && why == OUT_NO_ROOM)
 		buf_cstr(&line, " (--columns chooses)");
+	put_safe_line(p, buf_view(&line), DIM);
+	buf_release(&line);
+}
+
+/* "6 more columns: --columns shows them, `opscope report kernels --help` lists them". */
+static void put_details(const struct page *p, const struct text_layout *l)
+{
+	struct buf line = {0};
+	const char *them = l->n_details == 1 ? "it" : "them";
+	if (l->n_details && p->o->report)
+		buf_printf(&line, "%u more column%s: --columns shows %s, `opscope report %s --help` lists %s", l->n_details, l->n_details == 1 ? "" : "s", them, p->o->report, them);
 	put_safe_line(p, buf_view(&line), DIM);
 	buf_release(&line);
 }
@@ -290,8 +318,10 @@ static void render_text_put_missing(const struct page *p, const struct table *t,
 	if (records)
 		return;
 	put_same(p, t, l);
+	put_shared(p, t, l);
 	for (enum left_out why = OUT_EMPTY; why <= OUT_NO_ROOM; why++)
 		render_text_put_left_out(p, t, l, why);
+	put_details(p, l);
 }
 
 static void render_text_put_notes(const struct page *p, const struct table *t)

@@ -146,6 +146,8 @@ static void render_text_layout_choose_columns(struct text_layout *l, const struc
 			c->right = col->type == CELL_I64 || col->type == CELL_F64;
 			text_alike_init(&c->alike, col->flags & COLUMN_PATH);
 			render_text_layout_measure(c, t, &scratch);
+		} else {
+			l->n_details += !col->short_of && !(col->flags & COLUMN_INDENT);
 		}
 		if (text)
 			depth_col = -1;

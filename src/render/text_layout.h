@@ -19,8 +19,8 @@ struct text_column {
 	bool zero;         /* null or 0 in every row, not empty, and not constant */
 	bool constant;     /* the same value in every row, of at least two */
 	bool shown;        /* there is room for it */
-	bool can_share;    /* text that is no stack and in no tree */
-	struct text_alike alike; /* of these, else empty */
+	bool can_share;    /* text that is neither a stack nor in a tree */
+	struct text_alike alike; /* what its texts share, if can_share; else empty */
 	enum text_how how; /* how its texts are cut, where they have to be */
 	size_t key_part;   /* text, one of several that are the key: the width that it may be cut to; 0 = no such */
 	size_t distinct;   /* text: the width that it can be cut to without rows looking alike, as far as it may matter */
@@ -34,6 +34,7 @@ struct text_layout {
 	struct text_column *v;
 	unsigned n;        /* shown */
 	unsigned n_all;    /* v[n] .. v[n_all - 1] found no room */
+	unsigned n_details; /* columns that text does not show unless they are asked for */
 	size_t header_lines;
 };
 
@@ -53,9 +54,9 @@ size_t text_width(struct str s);
 bool text_wrap(struct str *text, size_t width, struct str *line);
 
 /* `width` 0 = unlimited. Wraps titles; leaves out columns that are empty, zero or constant (of which the value can be said once),
- * from the right; cuts text as long as rows do not look alike; leaves out COLUMN_MINOR columns, then others, then COLUMN_KEY ones,
+ * from the right; cuts text as long as rows do not look alike; leaves out COLUMN_MINOR columns, then others, then COLUMN_ANSWER columns,
  * cutting text further for these. The column that names the rows (the first text that
- * differs, preferably a COLUMN_KEY), COLUMN_ASKED ones and COLUMN_GROUP ones that differ always stay: a table of which
+ * differs, preferably a COLUMN_ANSWER), COLUMN_ASKED ones and COLUMN_GROUP ones that differ always stay: a table of which
  * that is too much is wider than asked for. The columns left out stand behind the others, in their order. */
 void text_layout_make(struct text_layout *l, const struct table *t, size_t width);
 void text_layout_release(struct text_layout *l);

@@ -17,7 +17,7 @@ enum render_text_room_rank { RANK_MUST, RANK_KEY, RANK_PLAIN, RANK_MINOR, RANK_Z
 /* What room a column is given: all that it wants; what it needs for its rows to be told apart; the least. */
 enum room { ROOM_WHOLE, ROOM_DISTINCT, ROOM_LEAST, ROOMS };
 
-/* The column that names the rows and so must stay: the first text that is not the same in all, preferably a COLUMN_KEY. */
+/* The column that names the rows and so must stay: the first text that is not the same in all, preferably a COLUMN_ANSWER. */
 static unsigned name_column(const struct text_layout *l, const struct table *t)
 {
 	unsigned best = 0;
@@ -25,7 +25,7 @@ static unsigned name_column(const struct text_layout *l, const struct table *t)
 	for (unsigned i = 0; i < l->n_all; i++) {
 		const struct text_column *c = &l->v[i];
 		const struct column *col = &t->data[c->col].col;
-		int telling = col->type != CELL_STR ? 0 : c->constant || c->empty ? 1 : col->flags & COLUMN_KEY ? 3 : 2;
+		int telling = col->type != CELL_STR ? 0 : c->constant || c->empty ? 1 : col->flags & COLUMN_ANSWER ? 3 : 2;
 		if (telling > most) {
 			most = telling;
 			best = i;
@@ -45,7 +45,7 @@ static enum render_text_room_rank render_text_room_rank_of(const struct text_col
 		return RANK_ZERO;
 	if (c->constant)
 		return RANK_CONSTANT;
-	return flags & COLUMN_KEY ? RANK_KEY : flags & COLUMN_MINOR ? RANK_MINOR : RANK_PLAIN;
+	return flags & COLUMN_ANSWER ? RANK_KEY : flags & COLUMN_MINOR ? RANK_MINOR : RANK_PLAIN;
 }
 
 static size_t least_width(const struct text_column *c, const struct column *col, size_t width)
@@ -58,7 +58,7 @@ static size_t least_width(const struct text_column *c, const struct column *col,
 		least = MIN(MIN_NAME, width / 3);
 	else if (c->stack)
 		least = MIN_STACK;
-	else if ((col->flags & COLUMN_WIDE) && (col->flags & (COLUMN_KEY | COLUMN_GROUP)))
+	else if ((col->flags & COLUMN_WIDE) && (col->flags & (COLUMN_ANSWER | COLUMN_GROUP)))
 		least = MIN(MIN_HINT, width / 4);
 	if (c->key_part)
 		least = MIN(least, MAX(c->key_part, MIN_WIDE));
@@ -148,7 +148,7 @@ static size_t distinct_width(const struct text_column *c, const struct column *c
 	size_t whole = MAX(c->body, c->word), least = least_width(c, col, width);
 	if (c->short_names)
 		return MAX(least, MIN(whole, width / 2));
-	if ((col->flags & COLUMN_WIDE) && (col->flags & COLUMN_KEY) && whole <= width * 2 / 5)
+	if ((col->flags & COLUMN_WIDE) && (col->flags & COLUMN_ANSWER) && whole <= width * 2 / 5)
 		return whole;
 	size_t part = !c->key ? width / 3 : col->flags & COLUMN_PATH ? width * 2 / 3 : width * 2 / 5, most = MAX(least, MIN(whole, part));
 	return c->can_share ? text_alike_width(&c->alike, least, most) : least;

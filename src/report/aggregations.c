@@ -16,16 +16,16 @@ static const struct section aggregations_section = {COLUMNS(
 	[AGGREGATIONS_KEY_OP] = {COLUMN(TEXT, "key_op", "Key op", "the op that was said to mark steps; none: the program found them by its own rules")},
 	[AGGREGATIONS_STEPS] = {COLUMN(TEXT, "steps", "Steps", "which were asked for; none: all")},
 	[AGGREGATIONS_FIRST] = {COLUMN(NUMBER, "first_step", "First step", "number of the first step in it; of the first iteration where DLProf made it")},
-	[AGGREGATIONS_LAST] = {COLUMN(NUMBER, "last_step", "Last step", "number of the last")},
+	[AGGREGATIONS_LAST] = {COLUMN(NUMBER, "last_step", "Last step", "number of the last step")},
 	[AGGREGATIONS_AGGREGATED] = {COLUMN(COUNT, "aggregated_steps", "Steps in it", "how many steps are in it")},
-	[AGGREGATIONS_TOTAL] = {COLUMN(COUNT, "total_steps", "Steps in all", "how many the recording has by this key op")},
+	[AGGREGATIONS_TOTAL] = {COLUMN(COUNT, "total_steps", "Steps in all", "how many steps the recording has by this key op")},
 	[AGGREGATIONS_WALL] = {COLUMN(NS, "wall_ns", "Wall time", "time that it covers, by its summary: that of its whole steps; without steps, of the recording")},
 	[AGGREGATIONS_BUSY] = {COLUMN(PERCENT, "gpu_utilization_pct", "GPU utilization", "part of the wall time in which the GPUs worked, by its summary; where DLProf "
 	                              "made it: in which kernels ran")},
 	[AGGREGATIONS_TC] = {COLUMN(PERCENT, "tc_utilization_pct", "Tensor Core utilization", "DLProf's Tensor Core kernel time / kernel time of ops that could use "
 	                            "Tensor Cores", .flags = COLUMN_DETAIL)},
 	[AGGREGATIONS_TABLES] = {COLUMN(COUNT, "tables", "Tables", "how many report tables it has")},
-	[AGGREGATIONS_ROWS] = {COLUMN(COUNT, "rows", "Rows", "how many rows these have")},
+	[AGGREGATIONS_ROWS] = {COLUMN(COUNT, "rows", "Rows", "how many rows its report tables have")},
 	[AGGREGATIONS_MISSING] = {COLUMN(COUNT, "missing", "Missing", "reports that the data had nothing for, or that are made when asked for", .flags = COLUMN_DETAIL)},
 )};
 

@@ -6,12 +6,12 @@
 
 enum api_grouping { API_BY_NAME, API_BY_THREAD, API_BY_OP };
 
-/* Parts that a grouping does not ask for are 0. */
+/* What the grouping does not ask for is 0. */
 struct api_key {
 	uint32_t name, cat, track, op; /* cat + 1, track + 1; op: string id, 0 = none */
 };
 
-/* What the calls of a group put on devices. */
+/* Device work that the calls of a group launched. */
 struct launched {
 	uint64_t ops;
 	int64_t ns;
@@ -52,7 +52,7 @@ static const struct section api_section = {COLUMNS(
 	[API_OP] = {COLUMN(TEXT, "operator", "Operator", "op that called; empty = none around it", .flags = COLUMN_GROUP), .by = BY(API_BY_OP)},
 	STATS_COLUMN_LIST(API_STATS),
 	[API_GPU_OPS] = {COLUMN(COUNT, "gpu_ops", "Device ops", "kernels, copies and sets that these calls launched")},
-	[API_GPU_NS] = {COLUMN(NS, "gpu_ns", "Device time", "sum of their durations", .flags = COLUMN_KEY)},
+	[API_GPU_NS] = {COLUMN(NS, "gpu_ns", "Device time", "sum of the durations of this device work", .flags = COLUMN_ANSWER)},
 )};
 
 static void api_put(const struct profile *p, const struct report_args *args, struct stats *s, const struct launched *launched, struct table *out)
@@ -107,7 +107,7 @@ static int api_run(const struct profile *p, const struct report_args *args, stru
 		api_put(p, args, &s, launched, out);
 		table_note(out, "%llu calls, %lld ns; not counted here: %llu call%s %s the steps%s", (unsigned long long)s.n_values, (long long)s.total,
 		           (unsigned long long)left_out, left_out == 1 ? "" : "s", args->outside ? "inside" : "outside", args->outside ? "" : " asked for");
-		table_note(out, "times of calls that run inside others (driver calls of a runtime call) count in both");
+		table_note(out, "the time of a call inside another one (a driver call of a runtime call) counts for both");
 		rc = table_sort(out, STR("total_ns"), true, e);
 		mem_free(launched);
 	}

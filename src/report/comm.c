@@ -17,13 +17,13 @@
 enum comm_grouping { COMM_BY_NAME, COMM_BY_SIZE, COMM_BY_KERNEL };
 
 struct comm_key {
-	uint32_t name, group, dtype, ranks; /* ids of `texts` but for ranks */
+	uint32_t name, group, dtype, ranks; /* ids of `texts`, except for ranks */
 	int64_t device, bytes;              /* bytes: by size only */
 };
 
 struct comm_row {
 	struct comm_key key;
-	uint64_t calls, sized, wired;       /* all; of known size; of known bytes on the wire */
+	uint64_t calls, sized, wired;       /* all calls; calls of known size; calls of known bytes on the wire */
 	int64_t ns, exposed, min, max, sized_ns, wired_ns;
 	int64_t bytes, wire;                /* COST_UNKNOWN: more than fit 64 bits */
 };
@@ -37,7 +37,7 @@ struct comm {
 	int64_t device;
 	uint8_t *is;             /* by gpu_op row: a collective */
 	struct gpus gpus;
-	struct intervals *other; /* by GPU: all its work but collectives */
+	struct intervals *other; /* by GPU: all work of the GPU except collectives */
 	struct intern texts, keys;
 	struct comm_row *v;
 	uint32_t n, cap;
@@ -48,7 +48,7 @@ static int64_t comm_end_of(const struct profile *p, uint32_t g)
 	return p->gpu_op.start_ns[g] + p->gpu_op.dur_ns[g];
 }
 
-/* The first piece of "all_reduce,elements=..."; the kernel's own name up to its parameters where nothing says more. */
+/* The kind of collective: the first piece of "all_reduce,elements=...". Where nothing says the kind, the kernel's own name up to its parameters. */
 static struct str comm_name_of(const struct comm *x, const struct cost *cost, uint32_t g)
 {
 	struct str s;
@@ -85,7 +85,7 @@ static const struct cost *comm_cost_of_kernel(const struct comm *x, uint32_t g)
 	return i != ROW_NONE && x->costs->cost[i].class == OP_COMM ? &x->costs->cost[i] : NULL;
 }
 
-/* COST_UNKNOWN where the size of the message or its type was not recorded, or the bytes do not fit 64 bits. */
+/* Bytes of the message. COST_UNKNOWN where its size or type was not recorded, or the bytes do not fit 64 bits. */
 static int64_t message_bytes(const struct cost *c)
 {
 	return c ? c->message_bytes : COST_UNKNOWN;
@@ -99,7 +99,7 @@ static struct comm_row *comm_row_at(struct comm *x, const struct comm_key *k)
 	return &x->v[at];
 }
 
-/* Index of the GPU; gpus.n: which of several is not known. */
+/* Index of the kernel's GPU; gpus.n where the input does not tell which of several GPUs it is. */
 static uint32_t gpu_of(const struct comm *x, uint32_t g)
 {
 	uint32_t gpu = gpus_of(&x->gpus, x->p, g);
@@ -118,7 +118,7 @@ static void comm_add(struct comm *x, uint32_t g, uint32_t gpu, int64_t exposed)
 	struct comm_key k;
 	memset(&k, 0, sizeof k); /* compared as bytes */
 	if (c)
-		cost_param(c->params, "ranks", &ranks);
+		cost_params_number(c->params, "ranks", &ranks);
 	k.name = intern_str(&x->texts, comm_name_of(x, c, g));
 	k.group = intern_str(&x->texts, comm_group_of(x, g));
 	k.dtype = c && c->dtype ? intern_str(&x->texts, str_from(dtype_name(c->dtype))) : 0;
@@ -131,7 +131,7 @@ static void comm_add(struct comm *x, uint32_t g, uint32_t gpu, int64_t exposed)
 	r->exposed += exposed;
 	r->min = ns < r->min ? ns : r->min;
 	r->max = ns > r->max ? ns : r->max;
-	bool counted = c && x->costs->parts[g]; /* the op's bytes stand at one of its kernels */
+	bool counted = c && x->costs->parts[g]; /* one kernel of an op has the bytes of the whole op */
 	if (bytes >= 0 && counted) {
 		r->sized++;
 		r->bytes = cost_add(r->bytes, bytes);
@@ -185,7 +185,7 @@ static struct sort_item *comm_find(struct comm *x, uint32_t *n)
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		if (p->gpu_op.kind[g] != GPU_KERNEL || !name_is(p, p->gpu_op.name[g], NAME_COMM_KERNEL))
 			continue;
-		x->is[g] = 1; /* of other steps, too: not what hides one */
+		x->is[g] = 1; /* collectives of other steps, too: a collective does not hide another one */
 		if (window_has_gpu(x->w, p, g) && (!x->has_device || comm_device_of(x, gpu_of(x, g)) == x->device))
 			v[(*n)++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
 	}
@@ -204,17 +204,17 @@ enum {
 static const struct section comm_section = {COLUMNS(
 	[COMM_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_GROUP)},
 	[COMM_NAME] = {COLUMN(TEXT, "collective", "Collective", "what it does: all_reduce, all_gather, ...; the kernel's name where nothing says more",
-	                      .flags = COLUMN_KEY | COLUMN_GROUP)},
+	                      .flags = COLUMN_ANSWER | COLUMN_GROUP)},
 	[COMM_GROUP] = {COLUMN(TEXT, "process_group", "Group", "process group, by the name that torch gives it; empty = not recorded")},
 	[COMM_RANKS] = {COLUMN(NUMBER, "ranks", "Ranks", "ranks of the group; empty = not recorded")},
 	[COMM_DTYPE] = {COLUMN(TEXT, "dtype", "Type", "of the elements; empty = not recorded", .flags = COLUMN_MINOR)},
 	[COMM_SIZE] = {COLUMN(BYTES, "message_bytes", "Message", "bytes of one call's message; empty = not recorded", .flags = COLUMN_GROUP), .by = BY(COMM_BY_SIZE)},
-	[COMM_CALLS] = {COLUMN(COUNT, "calls", "Calls", "kernels of it that ran", .flags = COLUMN_KEY)},
+	[COMM_CALLS] = {COLUMN(COUNT, "calls", "Calls", "kernels of it that ran", .flags = COLUMN_ANSWER)},
 	[COMM_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "sum of the messages, as nccl-tests counts their size; empty = of no call known, or more than fit 64 bits",
-	                       .flags = COLUMN_KEY)},
-	[COMM_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of the durations of its kernels: transfer, and waiting for ranks that come later", .flags = COLUMN_KEY)},
+	                       .flags = COLUMN_ANSWER)},
+	[COMM_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of the durations of its kernels: transfer, and waiting for ranks that come later", .flags = COLUMN_ANSWER)},
 	[COMM_EXPOSED] = {COLUMN(NS, "exposed_ns", "Exposed", "while its GPU did nothing else; a moment in which several collectives ran counts for the one that began "
-	                         "first", .flags = COLUMN_KEY)},
+	                         "first", .flags = COLUMN_ANSWER)},
 	[COMM_EXPOSED_PCT] = {COLUMN(PERCENT, "exposed_pct", "Exposed %", "exposed / total")},
 	[COMM_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean", "mean duration")},
 	[COMM_MIN] = {COLUMN(NS, "min_ns", "Min", "shortest duration: the nearest to a transfer without waiting")},

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* What has neither a rule nor device work of its own says nothing; views do nothing. */
+/* An op with neither a rule nor device work of its own has nothing to tell, and a view does nothing: such calls have no row. */
 static bool costs_shown(const struct cost_calls *r, uint32_t i)
 {
 	const struct cost *m = &r->costs->cost[i];
@@ -27,7 +27,7 @@ enum {
 };
 
 static const struct section costs_section = {COLUMNS(
-	[COSTS_OP] = {COLUMN(TEXT, "op", "Operator", "op, or the forward op of a backward that it explains")},
+	[COSTS_OP] = {COLUMN(TEXT, "op", "Operator", "the op; where a forward op explains a backward pass, that forward op")},
 	[COSTS_DIRECTION] = {COLUMN(TEXT, "direction", "Direction", "backward: an op of the backward pass by its name, or the cost of the backward of this forward op")},
 	[COSTS_DIMS] = {COLUMN(TEXT, "input_dims", "Input Dims", "shapes as recorded", .flags = COLUMN_WIDE)},
 	[COSTS_TYPES] = {COLUMN(TEXT, "input_types", "Input Types", "types as recorded", .flags = COLUMN_DETAIL)},
@@ -35,7 +35,7 @@ static const struct section costs_section = {COLUMNS(
 	[COSTS_CLASS] = {COLUMN(TEXT, "class", "Class", "what kind of op it is")},
 	[COSTS_DTYPE] = {COLUMN(TEXT, "dtype", "Type", "type of the operands that decide")},
 	[COSTS_TC] = {COLUMN(TEXT, "tc_eligible", "TC Eligible", "whether its main kernel could use Tensor Cores, by op, type and shape: yes, no, unknown")},
-	[COSTS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it was called so")},
+	[COSTS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it was called in this way")},
 	[COSTS_GPU] = {COLUMN(NS, "gpu_ns", "GPU Time", "device work that these calls are the innermost model of")},
 	[COSTS_SHARE] = {COLUMN(PERCENT, "gpu_pct", "GPU %", "of the time of all device work: kernels, copies and sets")},
 	[COSTS_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of one call; a multiply-add is 2")},
@@ -50,9 +50,8 @@ static const struct section costs_section = {COLUMNS(
 	[COSTS_WHY] = {COLUMN(TEXT, "why", "Unknown Because", "why FLOPs or bytes are unknown", .flags = COLUMN_WIDE)},
 )};
 
-static void costs_put_(struct table *out, const struct cost_calls *r, uint32_t i)
+static void costs_put_row(struct table *out, const struct cost_calls *r, uint32_t i)
 {
-	static const char *const tri[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
 	const struct cost *m = &r->costs->cost[i];
 	enum cost_direction d;
 	struct op_facts f = costs_facts(r->costs, r->p, i, &d);
@@ -68,7 +67,7 @@ static void costs_put_(struct table *out, const struct cost_calls *r, uint32_t i
 	table_set_str(out, COSTS_CLASS, str_from(op_class_name[m->class]));
 	if (m->dtype != DTYPE_UNKNOWN)
 		table_set_str(out, COSTS_DTYPE, str_from(dtype_name(m->dtype)));
-	table_set_str(out, COSTS_TC, str_from(tri[m->tc_eligible]));
+	table_set_str(out, COSTS_TC, str_from(tri_name[m->tc_eligible]));
 	table_set_i64(out, COSTS_CALLS, (int64_t)r->v[i].calls);
 	table_set_i64(out, COSTS_GPU, r->v[i].gpu_ns);
 	table_set_f64(out, COSTS_SHARE, percent((double)r->v[i].gpu_ns, (double)r->device_ns));
@@ -106,7 +105,7 @@ static int costs_run(const struct profile *p, const struct report_args *args, st
 	section_start(&costs_section, args, 0, out);
 	for (uint32_t i = 0; i < r->n; i++)
 		if (costs_shown(r, i))
-			costs_put_(out, r, i);
+			costs_put_row(out, r, i);
 	costs_notes(out, r->costs);
 	cost_calls_free(r);
 	return table_sort(out, STR("gpu_ns"), true, e);

@@ -7,7 +7,7 @@ static int devices_run(const struct profile *p, const struct report_args *args, 
 	if (!p->device.rows.n && !p->gpu_op.rows.n)
 		return err_set(e, ERR_DATA, "no devices: the input describes none and ran nothing on any; to record them: %s",
 		               recording_how(p, RECORD_DEVICE_WORK));
-	struct roles *r = args->has_steps ? step_roles(p, p->steps, &roles_own, args, e) : NULL; /* is there such a step? */
+	struct roles *r = args->has_steps ? step_roles(p, p->steps, &roles_own, args, e) : NULL; /* refuses steps that the input does not have */
 	if (args->has_steps && !r)
 		return -1;
 	roles_free(r);

@@ -15,7 +15,7 @@ enum {
 
 static const struct section_column function_events_columns[EVENTS_COLUMNS] = {
 	[EVENTS_EVENT] = {COLUMN(NUMBER, "event", "Event", "its number, from 0, in order of start")},
-	[EVENTS_NAME] = {COLUMN(TEXT, "name", "Name", "name as key_averages() has it: ProfilerStep* for all steps", .flags = COLUMN_KEY)},
+	[EVENTS_NAME] = {COLUMN(TEXT, "name", "Name", "name as key_averages() has it: ProfilerStep* for all steps", .flags = COLUMN_ANSWER)},
 	[EVENTS_TRACE_NAME] = {COLUMN(TEXT, "trace_name", "Name in the trace", "name as recorded; empty = not in the trace by itself", .flags = COLUMN_DETAIL)},
 	[EVENTS_SINCE] = {COLUMN(NS, "since_first_ns", "Start", "since the first event of the table", .digits = 3, .shown_in = "ms")},
 	[EVENTS_START] = {COLUMN(TIME, "start_ns", "Start by the clock", "on the trace's clock", .flags = COLUMN_DETAIL)},
@@ -51,7 +51,7 @@ static const struct section_column function_events_columns[EVENTS_COLUMNS] = {
 	                             .when = WHEN_RECORDED},
 };
 static const struct section function_events_section = {.columns = function_events_columns, .n = EVENTS_COLUMNS};
-/* What opscope's own variant has of these, in two lists: device and stream are of device work, which has events of its own by torch's rules alone. */
+/* The columns of opscope's own variant, in two lists. Device and stream are left out: only torch's rules give device work events of its own. */
 static const struct section function_events_head = {.columns = function_events_columns, .n = EVENTS_DEVICE};
 static const struct section function_events_tail = {.columns = function_events_columns + EVENTS_CONCRETE, .n = EVENTS_COLUMNS - EVENTS_CONCRETE};
 
@@ -71,7 +71,7 @@ static bool function_events_is_shown(const struct profile *p, uint32_t key)
 	       profile_is_arg(p, key, ARG_INPUT_VALUES) || profile_is_arg(p, key, ARG_BACKWARD_NODE);
 }
 
-/* Argument set `set` as a JSON object; nothing where all of it has columns. It lies in the table. */
+/* The argument set as a JSON object in the table's arena; empty where columns of their own have all arguments. */
 static struct str arguments_text(struct function_events_view *v, uint32_t set)
 {
 	const struct profile *p = v->p;

@@ -7,11 +7,11 @@ enum {
 };
 
 static const struct section gpu_samples_section = {COLUMNS(
-	[GPU_SAMPLES_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_KEY)},
-	[GPU_SAMPLES_METRIC] = {COLUMN(TEXT, "metric", "Metric", "what was sampled", .flags = COLUMN_KEY)},
-	[GPU_SAMPLES_UNIT] = {COLUMN(TEXT, "unit", "Unit", "of the figures of this row", .flags = COLUMN_KEY)},
+	[GPU_SAMPLES_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_ANSWER)},
+	[GPU_SAMPLES_METRIC] = {COLUMN(TEXT, "metric", "Metric", "what was sampled", .flags = COLUMN_ANSWER)},
+	[GPU_SAMPLES_UNIT] = {COLUMN(TEXT, "unit", "Unit", "of the figures of this row", .flags = COLUMN_ANSWER)},
 	[GPU_SAMPLES_N] = {COLUMN(COUNT, "samples", "Samples", "how often it was asked for and told")},
-	[GPU_SAMPLES_MEAN] = {COLUMN(REAL, "mean", "Mean", "of all samples", .digits = 1, .flags = COLUMN_KEY)},
+	[GPU_SAMPLES_MEAN] = {COLUMN(REAL, "mean", "Mean", "of all samples", .digits = 1, .flags = COLUMN_ANSWER)},
 	[GPU_SAMPLES_MIN] = {COLUMN(REAL, "min", "Min", "lowest sample", .digits = 1)},
 	[GPU_SAMPLES_MAX] = {COLUMN(REAL, "max", "Max", "highest sample", .digits = 1)},
 	[GPU_SAMPLES_LAST] = {COLUMN(REAL, "last", "Last", "latest sample", .digits = 1, .flags = COLUMN_MINOR)},
@@ -41,8 +41,8 @@ static void gpu_samples_put(const struct gpu_samples_list *l, const struct repor
 enum { REASONS_DEVICE, REASONS_ID, REASONS_CLASS, REASONS_N, REASONS_SHARE, REASONS_MEANING };
 
 static const struct section reasons_section = {.name = "throttle_reasons", .title = "What lowered the clocks", COLUMNS(
-	[REASONS_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_KEY)},
-	[REASONS_ID] = {COLUMN(TEXT, "reason", "Reason", "NVML's name for what kept the clocks below the highest", .flags = COLUMN_KEY)},
+	[REASONS_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_ANSWER)},
+	[REASONS_ID] = {COLUMN(TEXT, "reason", "Reason", "NVML's name for what kept the clocks below the highest", .flags = COLUMN_ANSWER)},
 	[REASONS_CLASS] = {COLUMN(TEXT, "class", "Class", "idle, setting (chosen by somebody), power, heat")},
 	[REASONS_N] = {COLUMN(COUNT, "samples", "Samples", "in how many samples it held; several can hold at once")},
 	[REASONS_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the samples of this GPU that tell reasons")},

@@ -63,8 +63,8 @@ static const struct section gpu_timeline_section = {COLUMNS(
 	[GPU_TIMELINE_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of total: the device's, else that of all")},
 )};
 
-/* `whole` is what the shares are of: b itself, or, when the group is not a device, everything. Such a group has neither idle
- * nor total time of its own: while it rests, the device does the rest. `sums_up`: the kinds are of the same time, and a note says so. */
+/* Shares are of `whole`: b itself, or everything when the group is not a device. Such a group has neither idle nor total time of its own, since the
+ * device does other work while the group rests. `sums_up`: the kinds divide the same time, and a note says so. */
 static void gpu_timeline_own_rows(struct table *t, struct str group, const struct busy *b, const struct busy *whole, bool sums_up)
 {
 	const long long events = (long long)b->events;
@@ -101,13 +101,13 @@ static void tally_add(struct gpu_timeline_tally *t, int64_t dur)
 	t->ns += dur;
 }
 
-/* An event without duration is where it starts. */
+/* An event without duration lies where it starts. */
 static bool lies_in(const struct intervals *s, int64_t start, int64_t dur)
 {
 	return intervals_length_within(s, start, start + (dur > 0 ? dur : 1)) > 0;
 }
 
-/* What was launched before the recording began, or by calls that were not recorded. */
+/* Notes device work that was launched before the recording began, or by calls that were not recorded. */
 static void note_early(const struct profile *p, const struct intervals *window, struct table *t)
 {
 	struct gpu_timeline_tally early = {0};
@@ -135,7 +135,7 @@ static void gpu_timeline_combine(const struct busy *v, uint32_t n, struct busy o
 		out[LEAST].ns[k] = least;
 		out[MOST].ns[k] = most;
 	}
-	/* What divisions leave over: the parts of the mean must sum up. */
+	/* Each mean is rounded: busy and idle follow from the parts, so that the parts sum up. */
 	out[MEAN].ns[BUSY_BUSY] = out[MEAN].ns[BUSY_COMPUTE] + out[MEAN].ns[BUSY_EXPOSED_COMM] + out[MEAN].ns[BUSY_EXPOSED_COPY];
 	out[MEAN].ns[BUSY_IDLE] = out[MEAN].ns[BUSY_TOTAL] - out[MEAN].ns[BUSY_BUSY];
 	for (uint32_t i = 0; i < n; i++)
@@ -143,7 +143,7 @@ static void gpu_timeline_combine(const struct busy *v, uint32_t n, struct busy o
 			out[f].events += v[i].events;
 }
 
-/* Each GPU by itself; of several first what they have on average, at least and at most. */
+/* Rows of each GPU by itself; before them, where there are several, their mean, minimum and maximum. */
 static void device_rows(const struct profile *p, const struct gpus *gpus, const struct busy *v, struct table *t)
 {
 	static const char *const name[FIGURES] = {"mean", "min", "max"};
@@ -159,7 +159,7 @@ static void device_rows(const struct profile *p, const struct gpus *gpus, const 
 	}
 }
 
-/* Groups of device work: of several GPUs their means. */
+/* Rows of groups of device work: where there are several GPUs, the means over them. */
 static void group_rows(const struct profile *p, const struct gpus *gpus, const struct gpu_timeline_groups *g, const struct intervals *window, const struct busy *each,
                        struct table *t)
 {

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "report/parts/group_tree.h"
 
-/* The steps of the window, as instances fall into them on the host; without steps, all of the time. */
+/* The steps of the window by their times on the host, by which instances are counted; without steps, one step that holds all time. */
 struct cuts {
 	int64_t *start, *end;
 	uint32_t n;
@@ -40,16 +40,16 @@ static const struct section groups_section = {COLUMNS(
 	[GROUPS_PATH] = {COLUMN(TEXT, "path", "Path", "The path that its ops have in common.", .flags = COLUMN_DETAIL)},
 	[GROUPS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "Calls of ops in it.")},
 	[GROUPS_OPS] = {COLUMN(COUNT, "ops", "Ops", "Ops in it.", .flags = COLUMN_MINOR)},
-	[GROUPS_GPU] = {COLUMN(NS, "gpu_ns", "GPU Busy", "Length of the union of the device work of all ops in it; several GPUs add up.", .flags = COLUMN_KEY)},
+	[GROUPS_GPU] = {COLUMN(NS, "gpu_ns", "GPU Busy", "Length of the union of the device work of all ops in it; several GPUs add up.", .flags = COLUMN_ANSWER)},
 	[GROUPS_SHARE] = {COLUMN(PERCENT, "gpu_pct", "GPU %", "Share of the union of all device work. Groups that run at the same time may add up to more than the one "
 	                         "around them.")},
 	[GROUPS_GPU_MEAN] = {COLUMN(MEAN_NS, "mean_gpu_ns", "GPU / Step", "Mean over the steps in which it ran.", .flags = COLUMN_MINOR)},
 	[GROUPS_GPU_MIN] = {COLUMN(NS, "min_gpu_ns", "GPU Min", "Of the step with least.", .flags = COLUMN_DETAIL)},
 	[GROUPS_GPU_MAX] = {COLUMN(NS, "max_gpu_ns", "GPU Max", "Of the step with most.", .flags = COLUMN_DETAIL)},
-	[GROUPS_CPU] = {COLUMN(NS, "cpu_ns", "CPU", "Length of the union of the ranges of its ops on the host.", .flags = COLUMN_KEY)},
+	[GROUPS_CPU] = {COLUMN(NS, "cpu_ns", "CPU", "Length of the union of the ranges of its ops on the host.", .flags = COLUMN_ANSWER)},
 	[GROUPS_CPU_MEAN] = {COLUMN(MEAN_NS, "mean_cpu_ns", "CPU / Step", "Mean over the steps in which it ran.", .flags = COLUMN_DETAIL)},
-	[GROUPS_OVERHEAD] = {COLUMN(NS, "overhead_ns", "CPU Overhead", "Union of the parts of these ranges outside API calls.", .flags = COLUMN_KEY)},
-	[GROUPS_IDLE] = {COLUMN(NS, "idle_ns", "GPU Idle", "Union of the gaps between the first and the last device work of each call.", .flags = COLUMN_KEY)},
+	[GROUPS_OVERHEAD] = {COLUMN(NS, "overhead_ns", "CPU Overhead", "Union of the parts of these ranges outside API calls.", .flags = COLUMN_ANSWER)},
+	[GROUPS_IDLE] = {COLUMN(NS, "idle_ns", "GPU Idle", "Union of the gaps between the first and the last device work of each call.", .flags = COLUMN_ANSWER)},
 	[GROUPS_ITERATIONS] = {COLUMN(COUNT, "steps", "Steps", "Steps in which it ran.", .flags = COLUMN_DETAIL)},
 	[GROUPS_ELIGIBLE] = {COLUMN(COUNT, "tc_eligible_ops", "TC Eligible", "Ops in it that could use Tensor Cores.", .flags = COLUMN_MINOR)},
 	[GROUPS_USING] = {COLUMN(COUNT, "tc_using_ops", "Using TC", "Of these, how many do.")},
@@ -109,7 +109,7 @@ static void groups_own_rows(const struct group_tree *tree, struct table *t, bool
 	mem_free(next);
 }
 
-/* Does the input say of most of the model's ops where they are? */
+/* Whether the input says where in the model most ops are. */
 static bool has_paths(const struct ops *o)
 {
 	uint32_t with = 0, without = 0;

@@ -7,14 +7,14 @@
 
 #include <math.h>
 
-/* Nearest rank: the smallest duration that at least `percent` of the calls do not exceed. */
+/* The smallest duration that at least `percent` of the calls do not exceed (nearest rank). */
 static int64_t percentile(const struct kernel_groups *g, const struct kernel_group *x, unsigned percent)
 {
 	uint64_t rank = (x->calls * percent + 99) / 100;
 	return (int64_t)g->durations[x->first + (rank ? rank - 1 : 0)].key;
 }
 
-/* As stats.h has it. */
+/* The median as query/stats.h defines it. */
 static double median(const struct kernel_groups *g, const struct kernel_group *x)
 {
 	const struct sort_item *d = &g->durations[x->first];
@@ -22,7 +22,7 @@ static double median(const struct kernel_groups *g, const struct kernel_group *x
 	return (double)(int64_t)d[(n - 1) / 2].key / 2 + (double)(int64_t)d[n / 2].key / 2;
 }
 
-/* As stats.h has it: of a sample; computed from the mean, so that long sums of squares cannot cancel. */
+/* The standard deviation of a sample, as query/stats.h defines it. Computed from the mean, so that long sums of squares cannot cancel. */
 static double deviation(const struct kernel_groups *g, const struct kernel_group *x)
 {
 	double mean = (double)x->total / (double)x->calls, sum = 0;
@@ -48,14 +48,14 @@ static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KE
 	[KERNELS_REGS] = {COLUMN(NUMBER, "registers_per_thread", "Regs", "registers per thread", .flags = COLUMN_MINOR), .by = BY(KERNELS_BY_LAUNCH)},
 	[KERNELS_SHARED] = {COLUMN(BYTES, "shared_bytes", "Shared", "shared memory of a block"), .by = BY(KERNELS_BY_LAUNCH)},
 	[KERNELS_CLASS] = {COLUMN(TEXT, "class", "Class", "what it does, by its name", .flags = COLUMN_MINOR)},
-	[KERNELS_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether it uses Tensor Cores, by its name: yes, no or unknown", .flags = COLUMN_KEY)},
+	[KERNELS_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether it uses Tensor Cores, by its name: yes, no or unknown", .flags = COLUMN_ANSWER)},
 	[KERNELS_DTYPE] = {COLUMN(TEXT, "dtype", "Type", "operand type of products (gemm, conv, attention), by its name; empty = the name does not tell",
 	                          .flags = COLUMN_DETAIL)},
 	[KERNELS_ARCH] = {COLUMN(TEXT, "built_for", "Built for", "architecture it was built for, by its name: sm80, gfx942; empty = the name does not tell",
 	                         .flags = COLUMN_DETAIL)},
 	[KERNELS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran")},
-	[KERNELS_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of its durations", .flags = COLUMN_KEY)},
-	[KERNELS_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / total of all rows", .flags = COLUMN_KEY)},
+	[KERNELS_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of its durations", .flags = COLUMN_ANSWER)},
+	[KERNELS_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / total of all rows", .flags = COLUMN_ANSWER)},
 	[KERNELS_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean", "mean duration")},
 	[KERNELS_MIN] = {COLUMN(NS, "min_ns", "Min", "shortest duration", .flags = COLUMN_MINOR)},
 	[KERNELS_MAX] = {COLUMN(NS, "max_ns", "Max", "longest duration", .flags = COLUMN_MINOR)},
@@ -87,42 +87,45 @@ static void kernels_put_launch(struct table *out, const struct kernel_key *k)
 		table_set_i64(out, KERNELS_SHARED, k->shared_bytes);
 }
 
-static int kernels_put(struct table *out, const struct kernel_groups *g, const struct report_args *args, struct err *e)
+/* Which kernel the row is, and what its name tells of it. */
+static void kernels_put_name(struct table *out, const struct kernel_groups *g, const struct kernel_group *x, const struct kernel_info *info)
 {
-	static const char *const tri[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
-	int64_t by_tc[3] = {0}, in_ops = 0;
-	kernels_start(out, g, args);
-	for (uint32_t i = 0; i < g->n; i++) {
-		const struct kernel_group *x = &g->v[i];
-		struct str name = profile_str(g->p, x->key.name);
-		struct kernel_info info = *name_kernel(g->p, x->key.name);
-		by_tc[info.tensor_core] += info.class == KERNEL_GRAPH ? 0 : x->total;
-		in_ops += x->key.op ? x->total : 0;
-		table_row(out);
-		table_set_str(out, KERNELS_NAME, name);
-		if (x->key.op)
-			table_set_str(out, KERNELS_OP, profile_str(g->p, x->key.op));
-		if (g->by == KERNELS_BY_LAUNCH)
-			kernels_put_launch(out, &x->key);
-		table_set_str(out, KERNELS_CLASS, str_from(kernel_class_name[info.class]));
-		table_set_str(out, KERNELS_TC, str_from(tri[info.tensor_core]));
-		table_set_str(out, KERNELS_DTYPE, info.dtype ? str_from(dtype_name(info.dtype)) : STR(""));
-		table_set_str(out, KERNELS_ARCH, str_from(info.arch));
-		table_set_i64(out, KERNELS_CALLS, (int64_t)x->calls);
-		table_set_i64(out, KERNELS_TOTAL, x->total);
-		table_set_f64(out, KERNELS_SHARE, percent((double)x->total, (double)g->all_ns));
-		table_set_f64(out, KERNELS_MEAN, (double)x->total / (double)x->calls);
-		table_set_i64(out, KERNELS_MIN, x->min);
-		table_set_i64(out, KERNELS_MAX, x->max);
-		table_set_f64(out, KERNELS_MEDIAN, median(g, x));
-		table_set_i64(out, KERNELS_P95, percentile(g, x, 95));
-		table_set_i64(out, KERNELS_P99, percentile(g, x, 99));
-		table_set_f64(out, KERNELS_SD, deviation(g, x));
-		if (x->blocks_ns)
-			table_set_f64(out, KERNELS_BLOCKS, x->blocks / ((double)x->blocks_ns / 1000));
-		if (x->occupancy_ns)
-			table_set_f64(out, KERNELS_OCC, x->occupancy / ((double)x->occupancy_ns / 1000));
-	}
+	table_set_str(out, KERNELS_NAME, profile_str(g->p, x->key.name));
+	if (x->key.op)
+		table_set_str(out, KERNELS_OP, profile_str(g->p, x->key.op));
+	if (g->by == KERNELS_BY_LAUNCH)
+		kernels_put_launch(out, &x->key);
+	table_set_str(out, KERNELS_CLASS, str_from(kernel_class_name[info->class]));
+	table_set_str(out, KERNELS_TC, str_from(tri_name[info->tensor_core]));
+	table_set_str(out, KERNELS_DTYPE, info->dtype ? str_from(dtype_name(info->dtype)) : STR(""));
+	table_set_str(out, KERNELS_ARCH, str_from(info->arch));
+}
+
+static void kernels_put_times(struct table *out, const struct kernel_groups *g, const struct kernel_group *x)
+{
+	table_set_i64(out, KERNELS_CALLS, (int64_t)x->calls);
+	table_set_i64(out, KERNELS_TOTAL, x->total);
+	table_set_f64(out, KERNELS_SHARE, percent((double)x->total, (double)g->all_ns));
+	table_set_f64(out, KERNELS_MEAN, (double)x->total / (double)x->calls);
+	table_set_i64(out, KERNELS_MIN, x->min);
+	table_set_i64(out, KERNELS_MAX, x->max);
+	table_set_f64(out, KERNELS_MEDIAN, median(g, x));
+	table_set_i64(out, KERNELS_P95, percentile(g, x, 95));
+	table_set_i64(out, KERNELS_P99, percentile(g, x, 99));
+	table_set_f64(out, KERNELS_SD, deviation(g, x));
+}
+
+static void kernels_put_occupancy(struct table *out, const struct kernel_group *x)
+{
+	if (x->blocks_ns)
+		table_set_f64(out, KERNELS_BLOCKS, x->blocks / ((double)x->blocks_ns / 1000));
+	if (x->occupancy_ns)
+		table_set_f64(out, KERNELS_OCC, x->occupancy / ((double)x->occupancy_ns / 1000));
+}
+
+/* by_tc: time by enum tri, whole graphs left out; in_ops: time that an op, collective or optimizer launched. */
+static void kernels_put_notes(struct table *out, const struct kernel_groups *g, const int64_t by_tc[3], int64_t in_ops)
+{
 	table_note(out, "kernels %lld ns = with Tensor Cores %lld + without %lld + unknown %lld", (long long)(g->all_ns - g->graphs_ns),
 	           (long long)by_tc[TRI_YES], (long long)by_tc[TRI_NO], (long long)by_tc[TRI_UNKNOWN]);
 	if (g->graphs)
@@ -131,6 +134,23 @@ static int kernels_put(struct table *out, const struct kernel_groups *g, const s
 	if (g->by != KERNELS_BY_NAME)
 		table_note(out, "kernels%s %lld ns = launched by an op, collective or optimizer %lld + unattributed %lld", g->graphs ? " and whole graphs" : "", (long long)g->all_ns,
 		           (long long)in_ops, (long long)(g->all_ns - in_ops));
+}
+
+static int kernels_put(struct table *out, const struct kernel_groups *g, const struct report_args *args, struct err *e)
+{
+	int64_t by_tc[3] = {0}, in_ops = 0;
+	kernels_start(out, g, args);
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct kernel_group *x = &g->v[i];
+		struct kernel_info info = *name_kernel(g->p, x->key.name);
+		by_tc[info.tensor_core] += info.class == KERNEL_GRAPH ? 0 : x->total;
+		in_ops += x->key.op ? x->total : 0;
+		table_row(out);
+		kernels_put_name(out, g, x, &info);
+		kernels_put_times(out, g, x);
+		kernels_put_occupancy(out, x);
+	}
+	kernels_put_notes(out, g, by_tc, in_ops);
 	return table_sort(out, STR("total_ns"), true, e);
 }
 

@@ -8,9 +8,9 @@
 
 #include <math.h>
 
-enum { NAMED_OPS = 3 }; /* that many of the ops that launched a kernel are named */
+enum { NAMED_OPS = 3 }; /* how many of the ops that launched a kernel are named */
 
-/* Whose device a kernel ran on: the same name means the same on all of them, but which names are unknown differs. */
+/* The vendor of the device that a kernel ran on. A name means the same on all devices, but each vendor has other unknown names. */
 enum vendor { VENDOR_UNKNOWN, NVIDIA, AMD, INTEL, GAUDI, MTIA, VENDORS };
 static const char *const vendor_name[VENDORS] = {"unknown", "NVIDIA", "AMD", "Intel", "Intel Gaudi", "Meta MTIA"};
 
@@ -60,7 +60,7 @@ struct kernels_unknown_group {
 	uint64_t calls;
 	int64_t ns, vendor_ns[VENDORS];
 	enum vendor vendor;            /* of the last one */
-	uint32_t op[NAMED_OPS], n_ops; /* string ids; n_ops may exceed NAMED_OPS by one: there are more */
+	uint32_t op[NAMED_OPS], n_ops; /* string ids; n_ops = NAMED_OPS + 1 says that there are more */
 	bool seen;
 };
 
@@ -105,7 +105,7 @@ static void kernels_unknown_put_ops(struct table *out, unsigned col, const struc
 		              x->n_ops > 2 ? ", " : "", STR_ARG(s[2]), x->n_ops > NAMED_OPS ? ", ..." : "");
 }
 
-/* Time of all kernels and of those that no rule knows: in [VENDORS] the sums over all vendors. */
+/* Time of all kernels and of the kernels that no rule knows; [VENDORS] has the sums over all vendors. */
 struct kernels_unknown_sums {
 	int64_t all[VENDORS + 1], no_class[VENDORS + 1], no_tc[VENDORS + 1];
 	uint64_t names[VENDORS + 1];
@@ -204,7 +204,7 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 	}
 	mem_free(v);
 	if (!any)
-		return w.all ? err_set(e, ERR_DATA, "the input holds no kernels") : err_set(e, ERR_DATA, "no kernel is of those steps");
+		return w.all ? err_set(e, ERR_DATA, "the input holds no kernels") : err_set(e, ERR_DATA, "the steps asked for have no kernel");
 	if (by_vendor)
 		put_vendors(out, &s);
 	table_note(out, "kernels %lld ns = of a known class %lld + unknown %lld", (long long)all, (long long)(all - s.no_class[VENDORS]),

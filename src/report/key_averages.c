@@ -15,7 +15,7 @@ enum {
 };
 
 static const struct section key_averages_section = {COLUMNS(
-	[AVERAGES_NAME] = {COLUMN(TEXT, "name", "Name", "name of the op, annotation or API call as recorded; ProfilerStep* are all steps", .flags = COLUMN_KEY)},
+	[AVERAGES_NAME] = {COLUMN(TEXT, "name", "Name", "name of the op, annotation or API call as recorded; ProfilerStep* are all steps", .flags = COLUMN_ANSWER)},
 	[AVERAGES_OVERLOAD] = {COLUMN(TEXT, "overload_name", "Overload", "which overload of the op; empty = not recorded", .flags = COLUMN_GROUP), .part = "overload"},
 	[AVERAGES_SHAPES] = {COLUMN(TEXT, "input_shape", "Input shape", "dimensions of its inputs", .flags = COLUMN_GROUP | COLUMN_WIDE), .part = "shape"},
 	[AVERAGES_STACK] = {COLUMN(TEXT, "call_stack", "Call stack", "Python frames, innermost first; of the forward op for ops of the backward pass",
@@ -28,18 +28,18 @@ static const struct section key_averages_section = {COLUMNS(
 	                           .flags = COLUMN_GROUP), .part = "cycle"},
 	[AVERAGES_EVENT] = {COLUMN(NUMBER, "event", "Event", "its number in `function-events`, from 0", .flags = COLUMN_GROUP), .part = "event"},
 	[AVERAGES_NODE] = {COLUMN(NUMBER, "node_id", "Node", "the process that it ran in, called by RPC; empty = this one"), .when = WHEN_RECORDED},
-	[AVERAGES_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran", .flags = COLUMN_KEY, .also = "count")},
-	[AVERAGES_HOST_SELF] = {COLUMN(NS, "host_self_ns", "Host self", "time on the host less the events inside it", .flags = COLUMN_KEY, .also =
+	[AVERAGES_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran", .flags = COLUMN_ANSWER, .also = "count")},
+	[AVERAGES_HOST_SELF] = {COLUMN(NS, "host_self_ns", "Host self", "time on the host less the events inside it", .flags = COLUMN_ANSWER, .also =
 	                               "self_cpu_time_total")},
 	[AVERAGES_HOST_SELF_PCT] = {COLUMN(PERCENT, "host_self_pct", "Host self %", "host self time / host self time of all rows")},
 	[AVERAGES_HOST_TOTAL] = {COLUMN(NS, "host_total_ns", "Host total", "time on the host from its start to its end; of an event inside another of its row only that "
-	                                "one's", .flags = COLUMN_KEY, .also = "cpu_time_total")},
+	                                "one's", .flags = COLUMN_ANSWER, .also = "cpu_time_total")},
 	[AVERAGES_HOST_TOTAL_PCT] = {COLUMN(PERCENT, "host_total_pct", "Host total %", "host total time / host self time of all rows")},
 	[AVERAGES_HOST_MEAN] = {COLUMN(MEAN_NS, "host_mean_ns", "Host mean", "host total time / calls", .also = "cpu_time")},
-	[AVERAGES_DEV_SELF] = {COLUMN(NS, "device_self_ns", "Device self", "device time of what it launched itself; overlapping work counts twice", .flags = COLUMN_KEY,
+	[AVERAGES_DEV_SELF] = {COLUMN(NS, "device_self_ns", "Device self", "device time of what it launched itself; overlapping work counts twice", .flags = COLUMN_ANSWER,
 	                              .also = "self_cuda_time_total self_device_time_total self_xpu_time_total self_privateuse1_time_total"), .when = WHEN_DEVICE},
 	[AVERAGES_DEV_SELF_PCT] = {COLUMN(PERCENT, "device_self_pct", "Device %", "device self time / device time of all rows"), .when = WHEN_DEVICE},
-	[AVERAGES_DEV_TOTAL] = {COLUMN(NS, "device_total_ns", "Device total", "device time of what it and the events inside it launched, once", .flags = COLUMN_KEY,
+	[AVERAGES_DEV_TOTAL] = {COLUMN(NS, "device_total_ns", "Device total", "device time of what it and the events inside it launched, once", .flags = COLUMN_ANSWER,
 	                               .also = "cuda_time_total device_time_total xpu_time_total privateuse1_time_total"), .when = WHEN_DEVICE},
 	[AVERAGES_DEV_MEAN] = {COLUMN(MEAN_NS, "device_mean_ns", "Device mean", "device total time / calls", .also = "cuda_time device_time xpu_time privateuse1_time"),
 	                              .when = WHEN_DEVICE},
@@ -212,7 +212,7 @@ static void note_cycles(const struct key_averages_view *v)
 		table_note(v->out, "cycle %u: steps %lld to %lld", i + 1, (long long)c->v[i].step_first, (long long)c->v[i].step_last);
 }
 
-/* Groups whose first event nothing called; what no event launched is kept. */
+/* Keeps groups whose first event was called by no other event, and work that no event launched. */
 static void key_averages_keep_top_level(struct key_averages_view *v)
 {
 	size_t n = v->out->n_rows;
@@ -224,7 +224,7 @@ static void key_averages_keep_top_level(struct key_averages_view *v)
 	mem_free(keep);
 }
 
-/* The profiler's own work stands in the trace beside the threads, whichever of them it interrupted. */
+/* The trace has the profiler's own work beside the threads, whichever thread the work interrupted. */
 static int64_t profiler_ns(const struct torch_events *t)
 {
 	int64_t sum = 0;
@@ -288,7 +288,7 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 		if (args->top_level)
 			key_averages_keep_top_level(&v);
 		rc = table_sort(out, v.device ? STR("device_self_ns") : STR("host_self_ns"), true, e);
-		out->data[v.device ? AVERAGES_DEV_SELF : AVERAGES_HOST_SELF].col.flags |= COLUMN_ASKED; /* what explains the order */
+		out->data[v.device ? AVERAGES_DEV_SELF : AVERAGES_HOST_SELF].col.flags |= COLUMN_ASKED; /* the column that explains the order */
 		key_averages_notes(&v);
 	}
 	buf_release(&v.text);
@@ -299,7 +299,7 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 
 static const struct report_variant key_averages_variants[] = {
 	{.parts = groupings},
-	{.group_by = "event", .takes = REPORT_LIMIT}, /* of single events all are made: the order is not theirs */
+	{.group_by = "event", .takes = REPORT_LIMIT}, /* a row for each event: all rows are made, since the table is sorted by time */
 	{0},
 };
 

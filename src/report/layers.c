@@ -13,7 +13,7 @@
 
 enum layers_grouping { LAYERS_BY_LAYER, LAYERS_BY_TYPE, LAYERS_BY_LINE };
 
-/* What has no layer, by why. */
+/* Why work has no layer. */
 enum special { NOT_SPECIAL, OPTIMIZER, COLLECTIVES, OUTSIDE, UNATTRIBUTED };
 static const char *const special_name[] = {
 	[OPTIMIZER] = "(optimizer)", [COLLECTIVES] = "(gradient collectives)", [OUTSIDE] = "(outside layers)",
@@ -21,12 +21,12 @@ static const char *const special_name[] = {
 };
 
 struct layers_row {
-	uint32_t layer;     /* one of its layers; LAYER_NONE: a row in parentheses */
+	uint32_t layer;     /* one of the row's layers; LAYER_NONE: a row in parentheses */
 	uint64_t calls;
 	int64_t ns[DIRECTIONS], total;
 	int64_t with_inner; /* layers only */
-	int64_t host[DIRECTIONS]; /* of layers; of rows of their own only where there is no device work */
-	int64_t flops, flops_ns; /* of work whose model knows the FLOPs */
+	int64_t host[DIRECTIONS]; /* rows in parentheses have host time only where the input has no device work */
+	int64_t flops, flops_ns; /* of the work whose FLOPs are known */
 };
 
 struct layers_rows_of {
@@ -36,7 +36,7 @@ struct layers_rows_of {
 	struct costs *costs;
 	const struct window *w;
 	enum layers_grouping by;
-	struct intern keys; /* a character that tells special rows from others, and the name; row i has id i + 1 */
+	struct intern keys; /* 's' (a row in parentheses) or 'l', and the row's name; row i has id i + 1 */
 	struct layers_row *v;
 	uint32_t n, cap;
 	uint32_t *of_layer; /* layer -> row */
@@ -77,7 +77,7 @@ static enum special special_of(const struct layers_rows_of *r, uint32_t gpu)
 		return UNATTRIBUTED;
 	if (d == DIR_OPTIMIZER)
 		return OPTIMIZER;
-	/* By a hook on a gradient, for a bucket of parameters of many layers. */
+	/* A hook on a gradient launched it, for a bucket of parameters of many layers. */
 	if (d == DIR_BACKWARD && r->l->dir->forward[gpu] == ROW_NONE && name_is(r->p, g->name[gpu], NAME_COMM_KERNEL))
 		return COLLECTIVES;
 	return OUTSIDE;
@@ -117,7 +117,7 @@ static void layers_add_gpu(struct layers_rows_of *r, uint32_t gpu)
 	else
 		at = layers_row_at(r, 's', r->by == LAYERS_BY_LINE && special == OUTSIDE ? STR("(no line)") : str_from(special_name[special]), LAYER_NONE);
 	if (d == DIR_OTHER && layer != LAYER_NONE)
-		d = DIR_FORWARD; /* a range of the user's around calls of the runtime itself */
+		d = DIR_FORWARD; /* calls of the runtime right inside a range of the user */
 	r->v[at].ns[d] += ns;
 	r->v[at].total += ns;
 	add_flops(r, &r->v[at], gpu);
@@ -132,20 +132,20 @@ static void layers_add_gpu(struct layers_rows_of *r, uint32_t gpu)
 
 /* --- host ------------------------------------------------------------------------------------------------------- */
 
-/* Whose a moment on the host is. */
+/* The row and direction that a moment on the host counts for. */
 struct owner {
-	uint32_t row;            /* ROW_NONE: nobody's; UNSEEN */
+	uint32_t row;            /* ROW_NONE: it counts for no row; UNSEEN */
 	uint8_t direction;
 };
-enum { UNSEEN = ROW_NONE - 1 }; /* a special row's where device work is shown, whose rows in parentheses have no host time */
+enum { UNSEEN = ROW_NONE - 1 }; /* a row in parentheses of a table of device work: these rows show no host time */
 
 struct host {
 	struct layers_rows_of *r;
 	struct owner *owner;     /* by span */
-	int64_t *end;            /* by span: no later than that of the one around it */
-	int64_t *done;           /* by span: the end of the last one in it so far that is someone else's; its start */
+	int64_t *end;            /* by span: its end, no later than the end of the span around it */
+	int64_t *done;           /* by span: until when its time is given away: the end of the last span in it that counts for another row; at first its start */
 	uint32_t optimizer, outside;
-	bool ranges;             /* layers have ranges: what is in none of them is outside */
+	bool ranges;             /* layers have ranges: work in none of these is outside all layers */
 };
 
 static struct owner layer_or_outside(const struct host *h, uint32_t layer, enum direction d)
@@ -153,7 +153,8 @@ static struct owner layer_or_outside(const struct host *h, uint32_t layer, enum 
 	return (struct owner){layer == LAYER_NONE ? h->outside : h->r->of_layer[layer], d};
 }
 
-/* In a layer's own range, in a backward op, in the optimizer; else in an op outside. A range of the user's alone is nobody's. */
+/* Which row a span counts for: a layer's own range or a backward op for the layer, an optimizer step for the optimizer, an op in none of these for
+ * `outside`. A range that only the user marked counts for no row. */
 static struct owner layers_owner_of(const struct host *h, uint32_t i, struct owner around)
 {
 	const struct layers *l = h->r->l;
@@ -163,7 +164,7 @@ static struct owner layers_owner_of(const struct host *h, uint32_t i, struct own
 		return layer_or_outside(h, layer, d);
 	if (l->is_call[i] && layer != LAYER_NONE)
 		return layer_or_outside(h, layer, DIR_FORWARD);
-	/* Within the optimizer, a closure runs the layers again. */
+	/* A closure runs the layers again inside the optimizer. */
 	if (d == DIR_OPTIMIZER && (up == ROW_NONE || l->dir->span[up] != DIR_OPTIMIZER || around.row == ROW_NONE))
 		return (struct owner){h->optimizer, d};
 	if (around.row != ROW_NONE || h->r->p->span.kind[i] != SPAN_OP || (h->ranges && layer != LAYER_NONE))
@@ -177,8 +178,8 @@ static void add_host_ns(struct layers_rows_of *r, struct owner o, int64_t ns)
 		r->v[o.row].host[o.direction] += ns;
 }
 
-/* From its start to its end, as far as no one else has it: a range that ends behind what is around it ends with that, and one that begins
- * in another beside it begins behind that. */
+/* Cuts a span to the time that no other span of its thread has, and returns the length: a span that ends after the span around it ends with that span,
+ * and a span that begins inside the span before it begins where that one ends. */
 static int64_t layers_place_span(struct host *h, uint32_t i)
 {
 	const struct spans *s = &h->r->p->span;
@@ -194,7 +195,7 @@ static int64_t layers_place_span(struct host *h, uint32_t i)
 	return end - start;
 }
 
-/* Each moment of a thread once: what is inside something else's range is taken off that. */
+/* Counts each moment of a thread once: the time of a span that counts for another row than the span around it is subtracted from that span's row. */
 static void add_span_host(struct host *h, uint32_t i)
 {
 	const struct layers *l = h->r->l;
@@ -247,14 +248,14 @@ static const struct section layers_section = {COLUMNS(
 	[LAYERS_CLASS] = {LAYERS_HEAD("type", "Type", "class of the modules; a name in parentheses: work of no layer"), .by = BY(LAYERS_BY_TYPE)},
 	[LAYERS_LINE] = {LAYERS_HEAD("line", "Line", "line of Python that launched the work; a name in parentheses: work of no line"), .by = BY(LAYERS_BY_LINE)},
 	[LAYERS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "forward passes"), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
-	[LAYERS_HOST] = {COLUMN(NS, "total_host_ns", "Host total", "time on the host, of all directions; of layers inside it not", .flags = COLUMN_KEY),
+	[LAYERS_HOST] = {COLUMN(NS, "total_host_ns", "Host total", "time on the host, of all directions; of layers inside it not", .flags = COLUMN_ANSWER),
 	                        .not_by = BY(LAYERS_BY_LINE), .when = WHEN_NO_DEVICE},
-	[LAYERS_HOST_SHARE] = {COLUMN(PERCENT, "total_host_pct", "Total %", "host total / that of all rows", .flags = COLUMN_KEY), .not_by = BY(LAYERS_BY_LINE),
+	[LAYERS_HOST_SHARE] = {COLUMN(PERCENT, "total_host_pct", "Total %", "host total / that of all rows", .flags = COLUMN_ANSWER), .not_by = BY(LAYERS_BY_LINE),
 	                              .when = WHEN_NO_DEVICE},
-	[LAYERS_TOTAL] = {COLUMN(NS, "total_gpu_ns", "GPU total", "device work of all directions; of layers inside it not", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
-	[LAYERS_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / all device work", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
-	[LAYERS_FORWARD] = {COLUMN(NS, "forward_gpu_ns", "Forward", "device work launched by its forward pass", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
-	[LAYERS_BACKWARD] = {COLUMN(NS, "backward_gpu_ns", "Backward", "device work launched by the backward of its ops", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
+	[LAYERS_TOTAL] = {COLUMN(NS, "total_gpu_ns", "GPU total", "device work of all directions; of layers inside it not", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
+	[LAYERS_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / all device work", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
+	[LAYERS_FORWARD] = {COLUMN(NS, "forward_gpu_ns", "Forward", "device work launched by its forward pass", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
+	[LAYERS_BACKWARD] = {COLUMN(NS, "backward_gpu_ns", "Backward", "device work launched by the backward of its ops", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
 	[LAYERS_OPTIMIZER] = {COLUMN(NS, "optimizer_gpu_ns", "Optimizer", "device work launched by the optimizer"), .when = WHEN_DEVICE},
 	[LAYERS_OTHER] = {COLUMN(NS, "other_gpu_ns", "Other", "device work that no op launched: of no direction", .flags = COLUMN_DETAIL), .when = WHEN_DEVICE},
 	[LAYERS_INNER] = {COLUMN(NS, "with_inner_gpu_ns", "With inner", "total with the layers inside it"), .by = BY(LAYERS_BY_LAYER),
@@ -266,7 +267,7 @@ static const struct section layers_section = {COLUMNS(
 	[LAYERS_HOST_OPTIMIZER] = {COLUMN(NS, "optimizer_host_ns", "Opt host", "time on the host in ranges of the optimizer, without layers that it runs again",
 	                                  .flags = COLUMN_MINOR), .not_by = BY(LAYERS_BY_LINE), .when = WHEN_RECORDED},
 	[LAYERS_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of the work whose op has a model; empty = of none"), .when = WHEN_DEVICE | WHEN_RECORDED},
-	[LAYERS_TFLOPS] = {COLUMN(REAL, "tflops_per_s", "TFLOP/s", "FLOPs / time of the work whose op has a model", .flags = COLUMN_KEY, .digits = 3),
+	[LAYERS_TFLOPS] = {COLUMN(REAL, "tflops_per_s", "TFLOP/s", "FLOPs / time of the work whose op has a model", .flags = COLUMN_ANSWER, .digits = 3),
 	                          .when = WHEN_DEVICE | WHEN_RECORDED},
 	[LAYERS_MODELLED] = {COLUMN(PERCENT, "modelled_pct", "Model %", "share of its device work whose op has a model that knows the FLOPs", .flags = COLUMN_DETAIL),
 	                            .when = WHEN_DEVICE | WHEN_RECORDED},
@@ -306,7 +307,7 @@ static void layers_start(struct table *t, const struct layers_shown *s, const st
 		if (lacks[c])
 			section_leave_out(&layers_section, c, t);
 	for (unsigned c = LAYERS_HOST_FORWARD; c <= LAYERS_HOST_OPTIMIZER && !s->device; c++)
-		t->data[c].col.flags = COLUMN_KEY;
+		t->data[c].col.flags = COLUMN_ANSWER;
 }
 
 static void put_flops(struct table *t, const struct layers_row *x)

@@ -6,7 +6,7 @@
 #include "base/sort.h"
 #include "query/report.h"
 
-/* Runtime calls that launched kernels, in order of their starts. All kernels of a correlation id are launched by each call that has it. */
+/* Runtime calls that launched kernels, in order of their starts. Each call with a correlation id launched all kernels with that id. */
 struct load_nvprof_launchers {
 	uint32_t n;
 	uint32_t *span;
@@ -28,7 +28,7 @@ static int64_t load_nvprof_end_of(const struct profile *p, uint32_t span)
 	return p->span.start_ns[span] + p->span.dur_ns[span];
 }
 
-/* The rows that are wanted, by key; equal ones in order of rows. */
+/* The rows that are wanted, sorted by key, then by row. */
 static struct sort_item *load_nvprof_collect(uint32_t *n, const struct profile *p, uint32_t rows, bool (*wanted)(const struct profile *, uint32_t),
                                              int64_t (*key)(const struct profile *, uint32_t))
 {
@@ -122,7 +122,7 @@ static void launches_release(struct load_nvprof_launchers *l)
 	mem_free(l->second);
 }
 
-/* Calls in order of their ends, as a Fenwick tree: what those before a time launched. Launches count as they are added. */
+/* Calls in order of their ends, as a Fenwick tree that tells what all calls which ended before a time launched. Launches count once they are added. */
 struct ends {
 	uint32_t n;
 	int64_t *end_ns;         /* ascending */
@@ -198,7 +198,7 @@ static void functions_release(struct functions *f)
 	mem_free(f->ns);
 }
 
-/* For each launch one function that holds it, ROW_NONE = none: of those that began before, the one that ends last. */
+/* By launch: a function that holds it, ROW_NONE = none. Among the functions that began before the launch, the one that ends last. */
 static uint32_t *holders(const struct profile *p, const struct load_nvprof_launchers *l, const struct functions *f)
 {
 	uint32_t *in = NEW_ARRAY_RAW(l->n, uint32_t), last = ROW_NONE;
@@ -215,14 +215,14 @@ enum { LOAD_NVPROF_ID, LOAD_NVPROF_NAME, LOAD_NVPROF_START, LOAD_NVPROF_CPU, LOA
 
 static const struct section load_nvprof_section = {COLUMNS(
 	[LOAD_NVPROF_ID] = {COLUMN(NUMBER, "id", "Id", "id of the range in the database")},
-	[LOAD_NVPROF_NAME] = {COLUMN(TEXT, "name", "Name", "text of the range; of an op as emit_nvtx wrote it, without its op_id", .flags = COLUMN_WIDE | COLUMN_KEY)},
+	[LOAD_NVPROF_NAME] = {COLUMN(TEXT, "name", "Name", "text of the range; of an op as emit_nvtx wrote it, without its op_id", .flags = COLUMN_WIDE | COLUMN_ANSWER)},
 	[LOAD_NVPROF_START] = {COLUMN(TIME, "start_ns", "Start", "when it began, on the database's clock", .flags = COLUMN_DETAIL)},
-	[LOAD_NVPROF_CPU] = {COLUMN(NS, "cpu_time_ns", "CPU Time", "end less start; ranges inside it included", .flags = COLUMN_KEY)},
-	[LOAD_NVPROF_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "launched by runtime calls strictly inside it, by any thread", .flags = COLUMN_KEY)},
-	[LOAD_NVPROF_CUDA] = {COLUMN(NS, "cuda_time_ns", "CUDA Time", "sum of the durations of these kernels", .flags = COLUMN_KEY)},
+	[LOAD_NVPROF_CPU] = {COLUMN(NS, "cpu_time_ns", "CPU Time", "end less start; ranges inside it included", .flags = COLUMN_ANSWER)},
+	[LOAD_NVPROF_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "launched by runtime calls strictly inside it, by any thread", .flags = COLUMN_ANSWER)},
+	[LOAD_NVPROF_CUDA] = {COLUMN(NS, "cuda_time_ns", "CUDA Time", "sum of the durations of these kernels", .flags = COLUMN_ANSWER)},
 )};
 
-/* The text as it was; emit_nvtx's numbers are kept apart from its names. */
+/* The range's whole text: the store keeps emit_nvtx's numbers apart from its names. */
 static struct str load_nvprof_text_of(const struct profile *p, uint32_t span, struct buf *b)
 {
 	uint32_t raw = profile_arg_id(p, p->span.args[span], ARG_MARKER);
@@ -256,7 +256,7 @@ static void load_nvprof_put_functions(const struct profile *p, const struct repo
 	buf_release(&b);
 }
 
-/* Where all kernels are: each counts once, however many ranges are around it. */
+/* Notes where all kernels are. Each kernel counts once, however many ranges are around it. */
 static void note_kernels(const struct profile *p, const struct load_nvprof_launchers *l, const uint32_t *in, struct table *out)
 {
 	uint8_t *state = NEW_ARRAY(p->gpu_op.rows.n, uint8_t); /* of the first kernel of an id: 1 launched, 2 inside a range */
@@ -282,7 +282,7 @@ static void note_kernels(const struct profile *p, const struct load_nvprof_launc
 		table_note(out, "CUDA times are unknown: correlation ids repeat so often that their sum is beyond 63 bits");
 }
 
-/* torch wants cudaLaunchKernel (211) for every kernel. */
+/* torch stops at a kernel that another call than cudaLaunchKernel (211) launched. */
 static void note_other_calls(const struct profile *p, const struct load_nvprof_launchers *l, const uint32_t *in, struct table *out)
 {
 	uint64_t others = 0;
@@ -322,7 +322,7 @@ static void note_equal_ids(const struct profile *p, struct table *out)
 	buf_release(&b[1]);
 }
 
-/* A call with several kernels: the pair of range and call occurs once for each. */
+/* torch stops at a call with several kernels: the pair of range and call occurs once for each kernel. */
 static void note_equal_pairs(const struct profile *p, const struct load_nvprof_launchers *l, const uint32_t *in, struct table *out)
 {
 	struct buf b = {0};

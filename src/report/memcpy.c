@@ -10,10 +10,10 @@
 
 enum memcpy_grouping { MEMCPY_BY_KIND, MEMCPY_BY_DEVICE, MEMCPY_BY_OP };
 
-/* How inputs spell directions; the first text that a name holds. */
-static const struct direction {
+/* How inputs spell the direction of a copy: the first of these texts that the name of a copy holds. */
+static const struct memcpy_direction {
 	const char *text, *name;
-} directions[] = {
+} memcpy_directions[] = {
 	{"HtoD", "HtoD"}, {"Host-to-Device", "HtoD"}, {"HostToDevice", "HtoD"},
 	{"DtoH", "DtoH"}, {"Device-to-Host", "DtoH"}, {"DeviceToHost", "DtoH"},
 	{"DtoD", "DtoD"}, {"Device-to-Device", "DtoD"}, {"DeviceToDevice", "DtoD"},
@@ -22,28 +22,28 @@ static const struct direction {
 	{"HtoA", "HtoA"}, {"AtoH", "AtoH"}, {"DtoA", "DtoA"}, {"AtoD", "AtoD"}, {"AtoA", "AtoA"},
 };
 
-/* Parts that a grouping does not ask for are 0. */
+/* What the grouping does not ask for is 0. */
 struct memcpy_key {
 	uint32_t name, kind, op;   /* string id of the name as the input has it; enum gpu_kind; string id, 0 = none */
 	int32_t device;
 };
 
-/* Of the operations of a group whose bytes are known. */
+/* Sums over the operations of a group whose bytes are known. */
 struct moved {
 	uint64_t ops;
 	int64_t bytes, ns, min, max;
-	bool too_many;   /* their sum is beyond 64 bits: `bytes` says nothing */
+	bool too_many;   /* the sum is beyond 64 bits: `bytes` says nothing */
 };
 
-static const char *direction_of(struct str name)
+static const char *memcpy_direction_of(struct str name)
 {
-	for (size_t i = 0; i < sizeof directions / sizeof directions[0]; i++)
-		if (str_has(name, str_from(directions[i].text)))
-			return directions[i].name;
+	for (size_t i = 0; i < sizeof memcpy_directions / sizeof *memcpy_directions; i++)
+		if (str_has(name, str_from(memcpy_directions[i].text)))
+			return memcpy_directions[i].name;
 	return "";
 }
 
-/* "Memcpy HtoD (Pageable -> Device)": what stands before and behind the arrow; "Memset (Device)": behind alone. Empty = not told. */
+/* The kinds of memory in "Memcpy HtoD (Pageable -> Device)": before and behind the arrow. "Memset (Device)" has only the one behind. Empty = not told. */
 static void memory_kinds(struct str name, struct str *from, struct str *to)
 {
 	*from = *to = (struct str){"", 0};
@@ -95,7 +95,7 @@ static const struct section memcpy_section = {COLUMNS(
 	[MEMCPY_DEVICE] = {COLUMN(NUMBER, "device", "Device", "ordinal of the device"), .by = BY(MEMCPY_BY_DEVICE)},
 	[MEMCPY_OP] = {COLUMN(TEXT, "operator", "Operator", "op that launched it; empty = none known"), .by = BY(MEMCPY_BY_OP)},
 	STATS_COLUMN_LIST(MEMCPY_STATS),
-	[MEMCPY_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "bytes moved or set, where the input states them", .flags = COLUMN_KEY)},
+	[MEMCPY_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "bytes moved or set, where the input states them", .flags = COLUMN_ANSWER)},
 	[MEMCPY_RATE] = {COLUMN(REAL, "gb_per_s", "GB/s", "bytes / time of the operations whose bytes are stated, in 10^9 bytes", .digits = 2)},
 	[MEMCPY_MEAN] = {COLUMN(MEAN_BYTES, "mean_bytes", "Mean size", "mean of the stated sizes")},
 	[MEMCPY_MIN] = {COLUMN(BYTES, "min_bytes", "Min size", "smallest stated size", .flags = COLUMN_MINOR)},
@@ -114,7 +114,7 @@ static void memcpy_put(const struct profile *p, const struct report_args *args, 
 		memory_kinds(name, &from, &to);
 		table_row(out);
 		table_set_str(out, MEMCPY_KIND, str_from(gpu_kind_name[k.kind]));
-		table_set_str(out, MEMCPY_DIRECTION, str_from(direction_of(name)));
+		table_set_str(out, MEMCPY_DIRECTION, str_from(memcpy_direction_of(name)));
 		table_set_str(out, MEMCPY_FROM, from);
 		table_set_str(out, MEMCPY_TO, to);
 		table_set_str(out, MEMCPY_NAME, name);
@@ -135,7 +135,7 @@ static void memcpy_put(const struct profile *p, const struct report_args *args, 
 	}
 }
 
-/* A rate that no memory of the GPU has, or a sum that no memory has, is a misstated size or time. */
+/* Warns of rates beyond the GPU's memory and of sums beyond 64 bits: the input misstates sizes or times. */
 static void note_impossible(const struct profile *p, const struct moved *moved, uint32_t n, struct table *out)
 {
 	double peak = 0, most = 0;
@@ -153,8 +153,8 @@ static void note_impossible(const struct profile *p, const struct moved *moved, 
 		table_warn(out, "bytes of %u %s are not known: the stated sizes add up to more than 2^63", too_many,
 		           too_many == 1 ? "row" : "rows");
 	if (peak > 0 && most * 1e9 > peak)
-		table_warn(out, "cannot be: %.0f GB/s, beyond the %.0f GB/s of the GPU's memory: sizes or times of such rows are misstated in the input, or "
-		           "a cache took it; shown as computed", most, peak / 1e9);
+		table_warn(out, "cannot be: %.0f GB/s is beyond the %.0f GB/s of the GPU's memory. The input misstates sizes or times of such rows, or a cache "
+		                "took the data; the rows are shown as computed", most, peak / 1e9);
 }
 
 static int memcpy_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -182,7 +182,7 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 	int rc = 0;
 	if (!s.n) {
 		rc = w.all ? err_set(e, ERR_DATA, "the input holds no copies or sets of memory on a device")
-		           : err_set(e, ERR_DATA, "no copy or set of memory is of those steps");
+		           : err_set(e, ERR_DATA, "the steps asked for have no copy or set of memory");
 	} else {
 		stats_finish(&s);
 		memcpy_put(p, args, &s, moved, out);

@@ -60,7 +60,7 @@ static const struct section memory_event_section = {.name = "events", .title = "
 	[MEMORY_EVENT_DURATION] = {COLUMN(NS, "duration_ns", "Duration", "release - allocation")},
 )};
 
-/* `aten::empty` and its kin allocate for others: the op around says for whom, or else the step or other annotation. */
+/* aten::empty and its kin allocate for another op: the op around them is named, too, or else the step or annotation around them. */
 static void set_operator(const struct memory_view *v, struct table *t, uint32_t alloc)
 {
 	const struct spans *s = &v->p->span;
@@ -136,7 +136,7 @@ static void memory_put_point(const struct memory_view *v, struct table *t, const
 		table_set_i64(t, MEMORY_CURVE_RESERVED, v->p->memory.total_reserved[c->row[values_of]]);
 }
 
-/* Where more is freed than was allocated, that was held before the first event. */
+/* Sums of the events themselves. The lowest sum is 0: what is freed without an allocation was held before the first event. */
 static void own_sums(const struct memory_view *v, struct memory_curve *c)
 {
 	int64_t sum = 0, lowest = 0;

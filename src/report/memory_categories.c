@@ -23,7 +23,7 @@ static int64_t memory_categories_sum_of(const struct memory_categories_held *h)
 	return sum;
 }
 
-/* The moments of the window at which something changes, one for each; the first is its beginning. */
+/* The moments of the window at which something changes, each once; the first is the beginning of the window. */
 struct moments {
 	int64_t *time_ns, *sum;
 	struct memory_categories_held *held;
@@ -91,14 +91,14 @@ enum { CATEGORIES_NAME, CATEGORIES_AT_PEAK, CATEGORIES_SHARE, CATEGORIES_PEAK, C
 static const struct section memory_categories_section = {COLUMNS(
 	[CATEGORIES_NAME] = {COLUMN(TEXT, "category", "Category", "what the memory is for, in torch's words; what was held before the recording and never freed in it is "
 	                            "told apart from Unknown")},
-	[CATEGORIES_AT_PEAK] = {COLUMN(BYTES, "at_peak_bytes", "At the peak", "held by it when all together are at their highest")},
-	[CATEGORIES_SHARE] = {COLUMN(PERCENT, "at_peak_pct", "Share", "of all that is held then")},
-	[CATEGORIES_PEAK] = {COLUMN(BYTES, "peak_bytes", "Its own peak", "most that it held at a time")},
-	[CATEGORIES_END] = {COLUMN(BYTES, "end_bytes", "At the end", "held by it at the end")},
+	[CATEGORIES_AT_PEAK] = {COLUMN(BYTES, "at_peak_bytes", "At the peak", "held by this category when all categories together hold most")},
+	[CATEGORIES_SHARE] = {COLUMN(PERCENT, "at_peak_pct", "Share", "share of all that is held then")},
+	[CATEGORIES_PEAK] = {COLUMN(BYTES, "peak_bytes", "Its own peak", "most that this category held at a time")},
+	[CATEGORIES_END] = {COLUMN(BYTES, "end_bytes", "At the end", "held by this category at the end")},
 	[CATEGORIES_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "allocated meanwhile")},
 )};
 
-/* Held all the time, so that it is in every moment's Unknown: a row of its own says what it most likely is. */
+/* Memory that is held all the time is in the Unknown of every moment: a row of its own says what it most likely is. */
 static void put_kept(const struct memory_timeline *m, int64_t whole, struct table *t)
 {
 	if (!m->kept_bytes)
@@ -208,7 +208,7 @@ static void memory_categories_put_notes(const struct memory_timeline *t, const s
 		table_warn(out, "%lld bytes are known to be held since before the recording (without blocks of their own): the report memory, which goes by "
 		           "the recording's own events, does not count them", (long long)before);
 	if (!t->before_is_whole)
-		table_warn(out, "the trace does not say how much was held before the recording: what is not known of it is missing in all sums");
+		table_warn(out, "the trace does not say how much was held before the recording: all sums lack the unknown part of it");
 	table_note(out, "a trace does not say which tensor a block is: it has a category where its place in the step tells it");
 }
 

@@ -11,13 +11,13 @@ enum {
 };
 
 static const struct section mfu_section = {COLUMNS(
-	[MFU_STEP] = {COLUMN(TEXT, "step", "Step", "name of the step; all = all steps together", .flags = COLUMN_KEY)},
-	[MFU_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal of the device", .flags = COLUMN_KEY)},
+	[MFU_STEP] = {COLUMN(TEXT, "step", "Step", "name of the step; all = all steps together", .flags = COLUMN_ANSWER)},
+	[MFU_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal of the device", .flags = COLUMN_ANSWER)},
 	[MFU_TIME] = {COLUMN(NS, "time_ns", "Time", "length of the step, idle time included")},
 	[MFU_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of the kernels that this GPU ran for the step, each call of an op once; what is unknown counts 0",
-	                      .flags = COLUMN_KEY)},
-	[MFU_TFLOPS] = {COLUMN(REAL, "tflops_per_s", "TFLOP/s", "achieved: FLOPs / time", .flags = COLUMN_KEY, .digits = 3)},
-	[MFU_MFU] = {COLUMN(PERCENT, "mfu_pct", "MFU", "achieved / peak; operations that ran twice (recomputation) count twice", .flags = COLUMN_KEY)},
+	                      .flags = COLUMN_ANSWER)},
+	[MFU_TFLOPS] = {COLUMN(REAL, "tflops_per_s", "TFLOP/s", "achieved: FLOPs / time", .flags = COLUMN_ANSWER, .digits = 3)},
+	[MFU_MFU] = {COLUMN(PERCENT, "mfu_pct", "MFU", "achieved / peak; operations that ran twice (recomputation) count twice", .flags = COLUMN_ANSWER)},
 	[MFU_PEAK] = {COLUMN(REAL, "peak_tflops_per_s", "Peak TFLOP/s", "dense peak of the type and cores of most FLOPs of products", .digits = 1)},
 	[MFU_PEAK_NAME] = {COLUMN(TEXT, "peak_of", "Peak of", "that type and cores")},
 	[MFU_SOURCE] = {COLUMN(TEXT, "peak_source", "Source", "publication that the peak was compared with; unverified: with none", .flags = COLUMN_DETAIL)},

@@ -9,11 +9,11 @@ enum {
 };
 static const struct section module_flops_section = {COLUMNS(
 	[MODULE_FLOPS_DEPTH] = {COLUMN(NUMBER, "depth", "Depth", "0 = root; rows stand in pre-order", .flags = COLUMN_TREE)},
-	[MODULE_FLOPS_MODULE] = {COLUMN(TEXT, "module", "Module", "class and number of the module", .flags = COLUMN_KEY)},
+	[MODULE_FLOPS_MODULE] = {COLUMN(TEXT, "module", "Module", "class and number of the module", .flags = COLUMN_ANSWER)},
 	[MODULE_FLOPS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it was called, recomputation left out")},
 	[MODULE_FLOPS_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of all its calls, forward and backward, modules inside included; what is unknown counts 0",
-	                               .flags = COLUMN_KEY)},
-	[MODULE_FLOPS_PCT] = {COLUMN(PERCENT, "flops_pct", "% Total", "of the FLOPs of all ops", .flags = COLUMN_KEY)},
+	                               .flags = COLUMN_ANSWER)},
+	[MODULE_FLOPS_PCT] = {COLUMN(PERCENT, "flops_pct", "% Total", "of the FLOPs of all ops", .flags = COLUMN_ANSWER)},
 	[MODULE_FLOPS_FORWARD] = {COLUMN(FLOPS, "forward_flops", "Forward", "the part of the forward pass")},
 	[MODULE_FLOPS_BACKWARD] = {COLUMN(FLOPS, "backward_flops", "Backward", "the part of the backward pass, recomputation included")},
 	[MODULE_FLOPS_SELF] = {COLUMN(FLOPS, "self_flops", "Own FLOPs", "without the modules inside")},
@@ -31,7 +31,7 @@ static void module_flops_put_row(const struct module_flops *x, struct table *t, 
 		table_set_f64(t, MODULE_FLOPS_PCT, 100.0 * (double)flops / (double)x->total);
 }
 
-/* With --steps, modules that these steps did not touch are left out. */
+/* With --steps, modules that did not run in these steps are left out. */
 static bool module_flops_is_idle(const struct module_flops *x, uint32_t node)
 {
 	return !x->w.all && !x->m->tree.v[node].calls && !x->of[node].unknown && !module_flops_sum(x->of[node].all);

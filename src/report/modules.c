@@ -53,7 +53,7 @@ static const char *const source_text[] = {
 	[MODULES_TORCHSCRIPT] = "modules by the ops' TorchScript hierarchy (with_modules): calls and their own time are not recorded",
 };
 
-/* What this trace can say. */
+/* Which figures the trace has. */
 struct modules_shown {
 	bool flat, device, backward, recompute;
 	int64_t all_device;
@@ -89,7 +89,7 @@ static void modules_start(struct table *t, const struct modules *m, const struct
 		[MODULES_TYPE] = !dotted, [MODULES_ID] = m->source != MODULES_PYTHON, [MODULES_RECOMPUTED] = !s->recompute, [MODULES_RECOMPUTE_DEV] = !s->recompute,
 		[MODULES_BWD_HOST] = !s->backward, [MODULES_BWD_DEV_TOTAL] = !s->backward, [MODULES_BWD_DEV_SELF] = !s->backward,
 	};
-	/* Text has no room for all: the list shows what the modules themselves took, by which it is sorted, the tree totals. */
+	/* Text has no room for all columns: the list shows own times, by which it is sorted, the tree shows totals. */
 	const bool detail[MODULES_COLUMNS] = {
 		[MODULES_PATH] = dotted, [MODULES_DEV_EXCLUSIVE] = !s->flat, [MODULES_HOST_EXCLUSIVE] = !s->flat || s->device,
 		[MODULES_DEV_SELF] = s->flat, [MODULES_HOST_SELF] = s->flat,
@@ -109,7 +109,7 @@ static void modules_put_share(struct table *t, unsigned c, int64_t part, int64_t
 		table_set_f64(t, c, 100.0 * (double)part / (double)all);
 }
 
-/* Names from the root to the module; of one nested absurdly deep, only the innermost. */
+/* Names from the root to the module; of a module nested absurdly deep, the innermost names alone. */
 static struct str node_path(const struct modules *m, uint32_t node, struct buf *path)
 {
 	enum { MOST = 100 };
@@ -166,7 +166,7 @@ static void modules_put_node(struct table *t, const struct modules *m, const str
 	modules_put_share(t, MODULES_HOST_PCT, n->host_total + n->bwd_host_total, s->all_host);
 }
 
-/* With --steps, modules that these steps did not touch are left out. */
+/* With --steps, modules that did not run in these steps are left out. */
 static bool modules_is_idle(const struct module_node *n)
 {
 	return !n->calls && !n->recompute_calls && !n->host_total && !n->dev_total && !n->bwd_dev_total && !n->bwd_host_total;

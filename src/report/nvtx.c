@@ -1,4 +1,4 @@
-/* Ranges that the program marked: NVTX, record_function and the like. Host time, and what of the devices' time they launched. */
+/* Ranges that the program marked (NVTX, record_function and the like): their time on the host, and the device time of the work launched in them. */
 #include "analysis/names/names.h"
 #include "analysis/steps/steps.h"
 #include "analysis/tree/projection.h"
@@ -10,16 +10,16 @@
 
 enum nvtx_grouping { NVTX_BY_NAME, NVTX_BY_PATH, NVTX_BY_THREAD };
 enum { PATH_NAMES = 64 };
-enum { ANY_STEP = UINT32_MAX }; /* instead of a name: ProfilerStep#7 and all others */
+enum { ANY_STEP = UINT32_MAX }; /* stands for the name of each step: ProfilerStep#7 and all others */
 
-/* Parts that a grouping does not ask for are 0. */
+/* What the grouping does not ask for is 0. */
 struct nvtx_key {
 	uint32_t name, cat, startend, track, parent; /* track + 1; parent: group of the range around it, + 1 */
 };
 
 struct extra {
 	int64_t self_ns;
-	uint32_t outermost; /* the last span of the group that is not inside another of it */
+	uint32_t outermost; /* the last span of the group that is not inside another span of the group */
 	uint64_t on_gpu, ops, kernels;
 	int64_t device_ns, kernel_ns, projected_ns, kernel_projected_ns;
 };
@@ -31,8 +31,8 @@ struct nvtx_ranges {
 	struct extra *extra;
 	uint32_t cap;
 	uint32_t *around;   /* span -> innermost marked range around it; ROW_NONE */
-	uint32_t *group;    /* span -> its group; ROW_NONE = no marked range, or not of the steps */
-	uint64_t recursive; /* ranges inside others of their group */
+	uint32_t *group;    /* span -> its group; ROW_NONE = the span is not a marked range, or not of the steps */
+	uint64_t recursive; /* ranges inside other ranges of their group */
 	bool facts;         /* markers that state a fact about the program are left out; nsys' nvtx_sum has a row for each */
 	uint8_t *cat_is_op; /* category -> 1: a framework's ops as its own profiler records them, no ranges of the program's */
 };
@@ -60,8 +60,8 @@ static void find_op_cats(struct nvtx_ranges *r)
 			r->cat_is_op[c] |= str_eqc(profile_cat(r->p, (uint16_t)c), ops[i]);
 }
 
-/* Steps are one row, and one part of a path, or none would be summed up. NVTX ranges of such a text keep it where rows are texts: there the
- * figures are those of nsys' nvtx_sum. */
+/* All steps have one name, so that they are summed up. NVTX ranges with the text of a step keep it where rows are texts, since the figures there are those
+ * of nsys' nvtx_sum. */
 static uint32_t nvtx_name_of(const struct nvtx_ranges *r, uint32_t i)
 {
 	uint32_t name = r->p->span.name[i];
@@ -86,7 +86,7 @@ static struct nvtx_key nvtx_key_of(const struct nvtx_ranges *r, uint32_t i)
 	return k;
 }
 
-/* Is it inside another of its group? Spans come by thread and start, so that the one to ask is the last that was in none. */
+/* Whether the range is inside another range of its group. Spans come by thread and start: the last outermost range of the group decides. */
 static bool is_recursive(const struct nvtx_ranges *r, uint32_t i, struct extra *e)
 {
 	const struct spans *s = &r->p->span;
@@ -128,7 +128,7 @@ static void nvtx_add(struct nvtx_ranges *r, const struct projection *projection,
 	e->kernel_projected_ns += x.kernels ? x.kernel_end_ns - x.kernel_start_ns : 0;
 }
 
-/* Parents stand before their children, so one pass knows what is around a range. */
+/* One pass finds the range around each range, since parents stand before their children. */
 static void nvtx_collect(struct nvtx_ranges *r, const struct window *w, const struct projection *projection)
 {
 	const struct spans *s = &r->p->span;
@@ -143,7 +143,7 @@ static void nvtx_collect(struct nvtx_ranges *r, const struct window *w, const st
 	}
 }
 
-/* Of PyProf's and DLProf's call stacks: "a.py:10 > b.py:20", innermost last, without folders. */
+/* Writes a call stack of PyProf or DLProf as "a.py:10 > b.py:20": innermost last, without folders. */
 static bool stack_text(struct str s, struct buf *out)
 {
 	if (!str_starts(s, STR("{'traceMarker': [")))
@@ -180,11 +180,11 @@ static const struct section nvtx_section = {COLUMNS(
 	[NVTX_PROCESS] = {COLUMN(TEXT, "process", "Process", "process of the range"), .by = BY(NVTX_BY_THREAD)},
 	[NVTX_THREAD] = {COLUMN(TEXT, "thread", "Thread", "thread of the range", .flags = COLUMN_GROUP), .by = BY(NVTX_BY_THREAD)},
 	STATS_COLUMN_LIST(NVTX_STATS),
-	[NVTX_SELF] = {COLUMN(NS, "self_ns", "Self", "total - what marked ranges directly inside take; empty for StartEnd", .flags = COLUMN_KEY)},
+	[NVTX_SELF] = {COLUMN(NS, "self_ns", "Self", "total - what marked ranges directly inside take; empty for StartEnd", .flags = COLUMN_ANSWER)},
 	[NVTX_ON_GPU] = {COLUMN(COUNT, "gpu_ranges", "On GPU", "ranges that launched device work")},
 	[NVTX_GPU_OPS] = {COLUMN(COUNT, "gpu_ops", "Device ops", "kernels, copies and sets launched inside; in ranges inside others of the row once",
 	                         .flags = COLUMN_DETAIL)},
-	[NVTX_GPU_NS] = {COLUMN(NS, "gpu_ns", "Device time", "sum of their durations", .flags = COLUMN_KEY)},
+	[NVTX_GPU_NS] = {COLUMN(NS, "gpu_ns", "Device time", "sum of their durations", .flags = COLUMN_ANSWER)},
 	[NVTX_PROJECTED] = {COLUMN(NS, "projected_ns", "Projected", "sum over the ranges of the time from the first start to the last end of that work")},
 	[NVTX_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "kernels launched inside")},
 	[NVTX_KERNEL_NS] = {COLUMN(NS, "kernel_ns", "Kernel time", "sum of their durations", .flags = COLUMN_MINOR)},
@@ -258,7 +258,7 @@ static void nvtx_put(struct nvtx_ranges *r, const struct report_args *args, stru
 	}
 }
 
-/* The step during which the host was then; NULL. Steps are in order of time. */
+/* The step that the host was in at this moment; NULL. Steps are in order of time. */
 static const struct step *nvtx_step_at(const struct steps *s, int64_t t)
 {
 	unsigned a = 0, b = s->total;
@@ -272,8 +272,8 @@ static const struct step *nvtx_step_at(const struct steps *s, int64_t t)
 	return a < s->total && s->v[a].host_start_ns <= t ? &s->v[a] : NULL;
 }
 
-/* Of a range that is a step, this report has what the range's own thread launched, and the reports of steps what all threads did meanwhile: the
- * backward pass runs on another one. Where that differs, both are told. */
+/* The row of a step has the work that the step's own thread launched; the reports of steps have the work that all threads launched meanwhile, the thread of
+ * the backward pass included. Where the two differ, a note tells both. */
 static void note_steps(const struct nvtx_ranges *r, const struct projection *projection, struct table *out)
 {
 	const struct profile *p = r->p;

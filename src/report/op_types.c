@@ -7,7 +7,7 @@ struct op_types_type_row {
 	struct str type;
 	uint8_t direction;
 	uint32_t ops;
-	bool eligible, known;    /* known: of a call outside ops it is not told */
+	bool eligible, known;    /* known: not so for a call outside ops */
 	struct op_sum sum;
 };
 
@@ -62,16 +62,16 @@ static const struct section op_types_section = {COLUMNS(
 	[OP_TYPES_DIRECTION] = {COLUMN(TEXT, "direction", "Direction", "forward, backward, optimizer; other for API calls outside ops.")},
 	[OP_TYPES_OPS] = {COLUMN(COUNT, "ops", "Ops", "How many ops are of it.", .flags = COLUMN_MINOR)},
 	[OP_TYPES_CALLS] = {COLUMN(COUNT, "calls", "Calls", "How often they ran.")},
-	[OP_TYPES_GPU] = {COLUMN(NS, "total_gpu_ns", "GPU Total", "Sum over calls of the union of the device work that each launched.", .flags = COLUMN_KEY)},
+	[OP_TYPES_GPU] = {COLUMN(NS, "total_gpu_ns", "GPU Total", "Sum over calls of the union of the device work that each launched.", .flags = COLUMN_ANSWER)},
 	[OP_TYPES_SHARE] = {COLUMN(PERCENT, "gpu_pct", "GPU %", "Share of the GPU time of all ops.")},
 	[OP_TYPES_GPU_MEAN] = {COLUMN(MEAN_NS, "mean_gpu_ns", "GPU Mean", "Mean of a call.", .flags = COLUMN_MINOR)},
 	[OP_TYPES_GPU_MIN] = {COLUMN(NS, "min_gpu_ns", "GPU Min", "Of the call with least GPU time.", .flags = COLUMN_DETAIL)},
 	[OP_TYPES_GPU_MAX] = {COLUMN(NS, "max_gpu_ns", "GPU Max", "Of the call with most GPU time.", .flags = COLUMN_DETAIL)},
-	[OP_TYPES_CPU] = {COLUMN(NS, "total_cpu_ns", "CPU Total", "Sum of the lengths of its ranges on the host.", .flags = COLUMN_KEY)},
+	[OP_TYPES_CPU] = {COLUMN(NS, "total_cpu_ns", "CPU Total", "Sum of the lengths of its ranges on the host.", .flags = COLUMN_ANSWER)},
 	[OP_TYPES_CPU_MEAN] = {COLUMN(MEAN_NS, "mean_cpu_ns", "CPU Mean", "Mean of a call.", .flags = COLUMN_MINOR)},
-	[OP_TYPES_OVERHEAD] = {COLUMN(NS, "total_overhead_ns", "CPU Overhead", "CPU time outside API calls.", .flags = COLUMN_KEY)},
+	[OP_TYPES_OVERHEAD] = {COLUMN(NS, "total_overhead_ns", "CPU Overhead", "CPU time outside API calls.", .flags = COLUMN_ANSWER)},
 	[OP_TYPES_IDLE] = {COLUMN(NS, "total_idle_ns", "GPU Idle", "Between the first and the last device work of each call, the time in which none of its work ran.",
-	                          .flags = COLUMN_KEY)},
+	                          .flags = COLUMN_ANSWER)},
 	[OP_TYPES_ELIGIBLE] = {COLUMN(YES_NO, "tc_eligible", "TC Eligible", "Whether it, an op inside it or one of its kernels could use Tensor Cores; empty for calls "
 	                              "outside ops.", .flags = COLUMN_MINOR)},
 	[OP_TYPES_TC_SHARE] = {COLUMN(PERCENT, "tc_pct", "TC %", "Share of its kernel time in kernels that use Tensor Cores; empty where names do not tell.")},

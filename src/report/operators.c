@@ -12,7 +12,7 @@ struct operators_group {
 	int64_t dev_self, dev_total, host_self, host_total, tc_self, tc_total, tc_unknown_self, tc_unknown_total;
 	int64_t dev_of[DIRECTIONS], host_of[DIRECTIONS]; /* by line: the parts of dev_self and host_self */
 	bool tc_eligible;
-	uint32_t open;          /* calls of this row around the node at hand */
+	uint32_t open;          /* calls of this row around the current node */
 };
 
 struct operators_groups {
@@ -20,7 +20,7 @@ struct operators_groups {
 	const struct optree *t;
 	enum operators_by by;
 	struct operator_keys keys;
-	struct operators_group *v;        /* of each row of keys */
+	struct operators_group *v;        /* by row of `keys` */
 	uint32_t n, cap;
 	struct directions *dir; /* by line */
 };
@@ -43,9 +43,8 @@ static struct operators_group *operators_group_of(struct operators_groups *g, ui
 	return &g->v[row];
 }
 
-/* Own host time of the tree's nodes for a table of ops alone: what an annotation, a step or an optimizer inside an op has of its own is
- * the op's, as the work it launched is; it has no row, and its time would be in none. One that outlives what is around it gives
- * nothing: a part of it lies outside, and was not taken off the op. */
+/* Own host time of the tree's nodes, for a table of ops alone. An annotation, a step or an optimizer inside an op has no row: its own time counts for the
+ * op, as the work that it launched does. A range that outlives the op around it gives nothing, since its time was not subtracted from the op's. */
 static int64_t *own_times(const struct optree *t, const struct profile *p)
 {
 	const int64_t *start = p->span.start_ns, *dur = p->span.dur_ns;
@@ -62,7 +61,7 @@ static int64_t *own_times(const struct optree *t, const struct profile *p)
 	return own;
 }
 
-/* An op of no direction counts as forward. */
+/* Work of an op without a direction counts as forward. */
 static void add_direction(struct operators_group *x, const struct operators_groups *g, uint32_t node, int64_t host)
 {
 	enum direction d = g->dir->span[g->t->span[node]];
@@ -71,7 +70,7 @@ static void add_direction(struct operators_group *x, const struct operators_grou
 	x->host_of[d] += host;
 }
 
-/* The nodes around the one at hand, with their rows. Nodes come in pre-order. */
+/* The nodes around the current node, with their rows. Nodes come in pre-order. */
 struct path {
 	struct path_node {
 		uint32_t node, row; /* ROW_NONE: it has no row */
@@ -95,7 +94,7 @@ static void path_down(struct path *at, struct operators_groups *g, uint32_t node
 		g->v[row - g->v].open++;
 }
 
-/* A call inside one of its own row is a part of that one's total. */
+/* A call inside a call of the same row is already in that call's total. */
 static void operators_add_totals(struct operators_group *x, const struct optree *t, uint32_t node)
 {
 	if (x->open)
@@ -134,7 +133,7 @@ static void operators_collect_(struct operators_groups *g, const struct window *
 	mem_free(own);
 }
 
-/* Those of the three directions stand in the order of enum direction. */
+/* Columns of the three directions stand in the order of enum direction. */
 enum {
 	OPERATORS_NAME, OPERATORS_SHAPE, OPERATORS_STACK, OPERATORS_LINE, OPERATORS_CALLS, OPERATORS_DEV_SELF, OPERATORS_DEV_SELF_PCT, OPERATORS_DEV_FORWARD,
 	OPERATORS_DEV_BACKWARD, OPERATORS_DEV_OPTIMIZER, OPERATORS_DEV_TOTAL, OPERATORS_HOST_SELF, OPERATORS_HOST_FORWARD, OPERATORS_HOST_BACKWARD, OPERATORS_HOST_OPTIMIZER,
@@ -150,26 +149,26 @@ const struct section operators_section = {COLUMNS(
 	[OPERATORS_LINE] = {COLUMN(TEXT, "python_line", "Python line", "innermost frame outside torch and installed packages", .flags = COLUMN_STACK | COLUMN_GROUP),
 	                           .by = BY(OPERATORS_BY_LINE)},
 	[OPERATORS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran; of the backward pass, nodes of autograd's graph and what these call",
-	                            .flags = COLUMN_KEY)},
-	[OPERATORS_DEV_SELF] = {COLUMN(NS, "device_self_ns", "Device self", "device time of what it launched itself; overlapping work counts twice", .flags = COLUMN_KEY),
+	                            .flags = COLUMN_ANSWER)},
+	[OPERATORS_DEV_SELF] = {COLUMN(NS, "device_self_ns", "Device self", "device time of what it launched itself; overlapping work counts twice", .flags = COLUMN_ANSWER),
 	                               .when = WHEN_DEVICE},
 	[OPERATORS_DEV_SELF_PCT] = {COLUMN(PERCENT, "device_self_pct", "Device %", "device self time / device time of all rows"), .when = WHEN_DEVICE},
 	[OPERATORS_DEV_FORWARD] = {COLUMN(NS, "forward_device_self_ns", "Fwd device", "the part of device self of the forward pass, and of ops of no pass",
-	                                  .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
+	                                  .flags = COLUMN_ANSWER), .by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
 	[OPERATORS_DEV_BACKWARD] = {COLUMN(NS, "backward_device_self_ns", "Bwd device", "the part of device self of the backward of what the line called",
-	                                   .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
+	                                   .flags = COLUMN_ANSWER), .by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
 	[OPERATORS_DEV_OPTIMIZER] = {COLUMN(NS, "optimizer_device_self_ns", "Opt device", "the part of device self of the optimizer"), .by = BY(OPERATORS_BY_LINE),
 	                                    .when = WHEN_DEVICE},
 	[OPERATORS_DEV_TOTAL] = {COLUMN(NS, "device_total_ns", "Device total", "device time of what it and the ops inside it launched; a call inside another of its row "
 	                                "counts once"), .not_by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
-	[OPERATORS_HOST_SELF] = {COLUMN(NS, "host_self_ns", "Host self", "host time less the ops and API calls inside it", .flags = COLUMN_KEY)},
+	[OPERATORS_HOST_SELF] = {COLUMN(NS, "host_self_ns", "Host self", "host time less the ops and API calls inside it", .flags = COLUMN_ANSWER)},
 	[OPERATORS_HOST_FORWARD] = {COLUMN(NS, "forward_host_self_ns", "Fwd host", "the part of host self of the forward pass, and of ops of no pass",
-	                                   .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE)},
+	                                   .flags = COLUMN_ANSWER), .by = BY(OPERATORS_BY_LINE)},
 	[OPERATORS_HOST_BACKWARD] = {COLUMN(NS, "backward_host_self_ns", "Bwd host", "the part of host self of the backward of what the line called",
-	                                    .flags = COLUMN_KEY), .by = BY(OPERATORS_BY_LINE)},
+	                                    .flags = COLUMN_ANSWER), .by = BY(OPERATORS_BY_LINE)},
 	[OPERATORS_HOST_OPTIMIZER] = {COLUMN(NS, "optimizer_host_self_ns", "Opt host", "the part of host self of the optimizer"), .by = BY(OPERATORS_BY_LINE)},
 	[OPERATORS_HOST_TOTAL] = {COLUMN(NS, "host_total_ns", "Host total", "host time from its start to its end; a call inside another of its row counts once",
-	                                 .flags = COLUMN_KEY), .not_by = BY(OPERATORS_BY_LINE)},
+	                                 .flags = COLUMN_ANSWER), .not_by = BY(OPERATORS_BY_LINE)},
 	[OPERATORS_ELIGIBLE] = {COLUMN(YES_NO, "tc_eligible", "TC eligible", "could use Tensor Cores, by its name or by what it launched", .flags = COLUMN_MINOR),
 	                               .not_by = BY(OPERATORS_BY_LINE), .when = WHEN_DEVICE},
 	[OPERATORS_TC_SELF] = {COLUMN(PERCENT, "tc_self_pct", "TC self %", "share of device self time in kernels that use Tensor Cores; empty = unknown"),

@@ -42,19 +42,19 @@ static const struct section ops_section = {COLUMNS(
 	[OPS_OPS] = {COLUMN(COUNT, "ops", "Ops", "How many ops this row adds up.", .flags = COLUMN_DETAIL)},
 	[OPS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "How often it ran; of a backward op, how many nodes of autograd's graph did, of which a forward call can have "
 	                      "several.")},
-	[OPS_GPU] = {COLUMN(NS, "total_gpu_ns", "GPU Total", "Sum over its calls of the union of the device work that each launched.", .flags = COLUMN_KEY)},
+	[OPS_GPU] = {COLUMN(NS, "total_gpu_ns", "GPU Total", "Sum over its calls of the union of the device work that each launched.", .flags = COLUMN_ANSWER)},
 	[OPS_SHARE] = {COLUMN(PERCENT, "gpu_pct", "GPU %", "Share of the GPU time of all ops.")},
 	[OPS_GPU_MEAN] = {COLUMN(MEAN_NS, "mean_gpu_ns", "GPU Mean", "Mean of a call.", .flags = COLUMN_MINOR)},
 	[OPS_GPU_MIN] = {COLUMN(NS, "min_gpu_ns", "GPU Min", "Of the call with least GPU time.", .flags = COLUMN_DETAIL)},
 	[OPS_GPU_MAX] = {COLUMN(NS, "max_gpu_ns", "GPU Max", "Of the call with most GPU time.", .flags = COLUMN_DETAIL)},
-	[OPS_CPU] = {COLUMN(NS, "total_cpu_ns", "CPU Total", "Sum of the lengths of its ranges on the host; of calls outside ops, of the calls.", .flags = COLUMN_KEY)},
+	[OPS_CPU] = {COLUMN(NS, "total_cpu_ns", "CPU Total", "Sum of the lengths of its ranges on the host; of calls outside ops, of the calls.", .flags = COLUMN_ANSWER)},
 	[OPS_CPU_MEAN] = {COLUMN(MEAN_NS, "mean_cpu_ns", "CPU Mean", "Mean of a call.", .flags = COLUMN_MINOR)},
 	[OPS_CPU_MIN] = {COLUMN(NS, "min_cpu_ns", "CPU Min", "Of the shortest call.", .flags = COLUMN_DETAIL)},
 	[OPS_CPU_MAX] = {COLUMN(NS, "max_cpu_ns", "CPU Max", "Of the longest call.", .flags = COLUMN_DETAIL)},
-	[OPS_OVERHEAD] = {COLUMN(NS, "total_overhead_ns", "CPU Overhead", "CPU time outside API calls.", .flags = COLUMN_KEY)},
+	[OPS_OVERHEAD] = {COLUMN(NS, "total_overhead_ns", "CPU Overhead", "CPU time outside API calls.", .flags = COLUMN_ANSWER)},
 	[OPS_OVERHEAD_MEAN] = {COLUMN(MEAN_NS, "mean_overhead_ns", "Overhead Mean", "Mean of a call.", .flags = COLUMN_DETAIL)},
 	[OPS_IDLE] = {COLUMN(NS, "total_idle_ns", "GPU Idle", "Between the first and the last device work of each call, the time in which none of its work ran.",
-	                     .flags = COLUMN_KEY)},
+	                     .flags = COLUMN_ANSWER)},
 	[OPS_IDLE_MEAN] = {COLUMN(MEAN_NS, "mean_idle_ns", "Idle Mean", "Mean of a call.", .flags = COLUMN_DETAIL)},
 	[OPS_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "Kernels that it launched.", .flags = COLUMN_DETAIL)},
 	[OPS_ELIGIBLE] = {COLUMN(YES_NO, "tc_eligible", "TC Eligible", "Whether it, or an op inside it, could use Tensor Cores by its type, or does; empty for calls "
@@ -71,7 +71,7 @@ static struct str ops_shapes_of(const struct ops_rows_of *r, const struct op *op
 	return s.inputs;
 }
 
-/* The row of each op: calls outside ops are one row a name, whatever op they stand behind. */
+/* The row of each op. Calls outside ops have one row for each name, whatever op they follow. */
 static void ops_find_rows(struct ops_rows_of *r)
 {
 	struct intern keys;
@@ -171,7 +171,7 @@ static void put_origin(struct table *t, const struct profile *p)
 		table_note(t, "%s", origin[from]);
 }
 
-/* Do shapes alone tell some rows apart? */
+/* Whether some rows differ by their shapes alone. */
 static bool rows_look_alike(const struct ops_rows_of *r)
 {
 	struct intern seen;
@@ -192,11 +192,11 @@ static bool rows_look_alike(const struct ops_rows_of *r)
 	return alike;
 }
 
-/* How many rows have another number of backward nodes than there are forward calls. */
+/* How many rows have more or fewer backward nodes than forward calls. */
 static void note_nodes(const struct ops_rows_of *r, struct table *t)
 {
 	uint64_t *forward = NEW_ARRAY(r->o->n_ops, uint64_t); /* by row of backward ops: calls of all their forward ops */
-	uint32_t *counted = NEW_ARRAY(r->o->n_ops, uint32_t); /* by forward row: the backward row that it was added to, + 1 */
+	uint32_t *counted = NEW_ARRAY(r->o->n_ops, uint32_t); /* by forward row: the backward row that its calls were added to, + 1 */
 	uint32_t differ = 0, linked = 0;
 	for (uint32_t i = 0; i < r->o->n_ops; i++) {
 		const struct op *op = &r->o->op[i];

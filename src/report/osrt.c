@@ -8,7 +8,7 @@
 
 enum osrt_grouping { OSRT_BY_NAME, OSRT_BY_KIND, OSRT_BY_THREAD };
 
-/* Parts that a grouping does not ask for are 0. */
+/* What the grouping does not ask for is 0. */
 struct osrt_key {
 	uint32_t name, kind, track; /* kind + 1, track + 1 */
 };
@@ -82,12 +82,12 @@ enum {
 static const struct section osrt_section = {COLUMNS(
 	[OSRT_NAME] = {COLUMN(TEXT, "name", "Call", "function of the operating system's libraries"), .not_by = BY(OSRT_BY_KIND)},
 	[OSRT_KIND] = {COLUMN(TEXT, "kind", "Kind", "file I/O, network, wait for I/O, lock, sleep, driver, process, memory, thread, other; by the name of the call",
-	                      .flags = COLUMN_KEY)},
+	                      .flags = COLUMN_ANSWER)},
 	[OSRT_PROCESS] = {COLUMN(TEXT, "process", "Process", "process that called", .flags = COLUMN_GROUP), .by = BY(OSRT_BY_THREAD)},
 	[OSRT_THREAD] = {COLUMN(TEXT, "thread", "Thread", "thread that called", .flags = COLUMN_GROUP), .by = BY(OSRT_BY_THREAD)},
 	STATS_COLUMN_LIST(OSRT_STATS),
 	[OSRT_IDLE] = {COLUMN(NS, "idle_ns", "GPU idle", "of the total, the time in which no device worked, in threads that launch device work: what a device may have "
-	                      "been waiting for", .flags = COLUMN_KEY)},
+	                      "been waiting for", .flags = COLUMN_ANSWER)},
 )};
 
 static void osrt_put(struct osrt_calls *c, const struct report_args *args, struct table *out)

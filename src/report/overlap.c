@@ -7,14 +7,14 @@
 enum { OVERLAP_RANK, OVERLAP_STEPS, OVERLAP_STEP, OVERLAP_COMPUTE, OVERLAP_BOTH, OVERLAP_EXPOSED, OVERLAP_OTHER, OVERLAP_PCT, OVERLAP_SHARE };
 
 static const struct section overlap_section = {COLUMNS(
-	[OVERLAP_RANK] = {COLUMN(NUMBER, "rank", "Rank", "number in the job; without one, the place in the list", .flags = COLUMN_KEY | COLUMN_GROUP)},
+	[OVERLAP_RANK] = {COLUMN(NUMBER, "rank", "Rank", "number in the job; without one, the place in the list", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
 	[OVERLAP_STEPS] = {COLUMN(COUNT, "steps", "Steps", "that the times are of; without steps 1, the time of the device work", .flags = COLUMN_MINOR)},
-	[OVERLAP_STEP] = {COLUMN(MEAN_NS, "step_ns", "Step", "mean length, with the device work that it launched", .flags = COLUMN_KEY)},
-	[OVERLAP_COMPUTE] = {COLUMN(MEAN_NS, "compute_only_ns", "Computation", "mean per step: computation without communication beside it", .flags = COLUMN_KEY)},
-	[OVERLAP_BOTH] = {COLUMN(MEAN_NS, "overlap_ns", "Overlap", "mean per step: computation and communication beside each other", .flags = COLUMN_KEY)},
-	[OVERLAP_EXPOSED] = {COLUMN(MEAN_NS, "communication_only_ns", "Communication", "mean per step: communication without computation beside it", .flags = COLUMN_KEY)},
+	[OVERLAP_STEP] = {COLUMN(MEAN_NS, "step_ns", "Step", "mean length, with the device work that it launched", .flags = COLUMN_ANSWER)},
+	[OVERLAP_COMPUTE] = {COLUMN(MEAN_NS, "compute_only_ns", "Computation", "mean per step: computation without communication beside it", .flags = COLUMN_ANSWER)},
+	[OVERLAP_BOTH] = {COLUMN(MEAN_NS, "overlap_ns", "Overlap", "mean per step: computation and communication beside each other", .flags = COLUMN_ANSWER)},
+	[OVERLAP_EXPOSED] = {COLUMN(MEAN_NS, "communication_only_ns", "Communication", "mean per step: communication without computation beside it", .flags = COLUMN_ANSWER)},
 	[OVERLAP_OTHER] = {COLUMN(MEAN_NS, "other_ns", "Other", "mean per step: neither: copies, and nothing")},
-	[OVERLAP_PCT] = {COLUMN(PERCENT, "overlap_pct", "Overlapped", "overlap / all communication, as HolisticTraceAnalysis has it; empty = no communication", .flags = COLUMN_KEY)},
+	[OVERLAP_PCT] = {COLUMN(PERCENT, "overlap_pct", "Overlapped", "overlap / all communication, as HolisticTraceAnalysis has it; empty = no communication", .flags = COLUMN_ANSWER)},
 	[OVERLAP_SHARE] = {COLUMN(PERCENT, "communication_pct", "Of step", "communication without computation beside it / step")},
 )};
 

@@ -1,3 +1,8 @@
+/* Where the time of a mean step went: which share each role (kernel, communication, data loader, ...) has, each step by itself, and how busy each GPU was.
+ *
+ * The roles come from analysis/steps/roles.h, which gives each moment of a step to the first role that was active; the steps from PASS_STEPS. Where no
+ * step was found, the time from the first to the last device work stands in for one. The tables of steps and devices are those of the reports `steps` and
+ * `devices` (report/parts/). */
 #include "analysis/ranks/rank_place.h"
 #include "base/round.h"
 #include "report/parts/device_table.h"
@@ -6,12 +11,12 @@
 enum { OVERVIEW_ROLE, OVERVIEW_MEAN, OVERVIEW_SHARE, OVERVIEW_TOTAL, OVERVIEW_LEAST, OVERVIEW_MOST };
 
 static const struct section overview_section = {COLUMNS(
-	[OVERVIEW_ROLE] = {COLUMN(TEXT, "role", "Role", "what the time went to; the first of the list that was active")},
-	[OVERVIEW_MEAN] = {COLUMN(NS, "mean_ns", "Mean per step", "mean over the steps, and of several GPUs over these, rounded to the ns")},
+	[OVERVIEW_ROLE] = {COLUMN(TEXT, "role", "Role", "what the time went to: the first role of the list that was active")},
+	[OVERVIEW_MEAN] = {COLUMN(NS, "mean_ns", "Mean per step", "mean over the steps and the GPUs, rounded to the ns")},
 	[OVERVIEW_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the mean step")},
-	[OVERVIEW_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum over the steps; of several GPUs the mean over these")},
-	[OVERVIEW_LEAST] = {COLUMN(NS, "min_ns", "Least GPU", "mean over the steps of the GPU with least of it"), .when = WHEN_SEVERAL_GPUS},
-	[OVERVIEW_MOST] = {COLUMN(NS, "max_ns", "Most GPU", "mean over the steps of the GPU with most of it"), .when = WHEN_SEVERAL_GPUS},
+	[OVERVIEW_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum over the steps; where there are several GPUs, the mean over them")},
+	[OVERVIEW_LEAST] = {COLUMN(NS, "min_ns", "Least GPU, per step", "mean over the steps, of the GPU with least of it"), .when = WHEN_SEVERAL_GPUS},
+	[OVERVIEW_MOST] = {COLUMN(NS, "max_ns", "Most GPU, per step", "mean over the steps, of the GPU with most of it"), .when = WHEN_SEVERAL_GPUS},
 )};
 
 enum { OVERVIEW_FACT, OVERVIEW_VALUE };
@@ -21,7 +26,7 @@ static const struct section overview_environment = {.name = "environment", .titl
 	[OVERVIEW_VALUE] = {COLUMN(TEXT, "value", "Value", "its value")},
 )};
 
-/* What one role takes a step on the GPU with least and on that with most of it. */
+/* The time of a role in a mean step, on the GPU that has least of it and on the GPU that has most. */
 static void overview_put_range(const struct roles *r, enum role role, struct table *t)
 {
 	int64_t least = INT64_MAX, most = 0;
@@ -34,7 +39,7 @@ static void overview_put_range(const struct roles *r, enum role role, struct tab
 	table_set_i64(t, OVERVIEW_MOST, round_even((double)most / r->n));
 }
 
-/* `window`: there are no steps, and the one is the window that stands for them. */
+/* `window`: there are no steps, and the only step is the window that stands in for them. */
 static void overview_own_rows(const struct roles *r, bool window, struct table *t)
 {
 	table_row(t);
@@ -59,8 +64,11 @@ static void overview_own_rows(const struct roles *r, bool window, struct table *
 static void main_table(const struct roles *r, const struct steps *s, const struct report_args *args, struct table *t)
 {
 	section_start(&overview_section, args, r->gpus > 1 ? WHEN_SEVERAL_GPUS : 0, t);
-	if (s->whole_trace)
+	if (s->whole_trace) {
 		t->data[OVERVIEW_MEAN].col.title = "Time";
+		t->data[OVERVIEW_LEAST].col.title = "Least GPU";
+		t->data[OVERVIEW_MOST].col.title = "Most GPU";
+	}
 	overview_own_rows(r, s->whole_trace, t);
 	t->whole = true;
 	if (s->whole_trace)
@@ -100,10 +108,10 @@ const struct report report_overview = {
 	.name = "overview",
 	.title = "Where the step time went",
 	.also = "loader dataloader data-loader roles",
-	.help = "The mean step, divided among what was active. Every nanosecond goes to the first of these that was active anywhere: "
-	        "kernel, memset, communication, memcpy, runtime call, data loader, CPU op; what is left is Other. Of several GPUs each is divided by itself, and figures are means over these. So DataLoader is "
-	        "the time in which the GPU had nothing to do because the CPU waited for data, and CPU Exec is the time in which "
-	        "the GPU waited for the CPU to launch work. Below: the same per step, and how well each GPU was used.",
+	.help = "The mean step, divided among what was active. Every nanosecond goes to the first of these that was active anywhere: kernel, memset, "
+	        "communication, memcpy, runtime call, data loader, CPU op; what is left is Other. Where there are several GPUs, each is divided by itself, and "
+	        "figures are means over the GPUs. So DataLoader is the time in which the GPU had nothing to do because the CPU waited for data, and CPU Exec is "
+	        "the time in which the GPU waited for the CPU to launch work. Below: the same per step, and how well each GPU was used.",
 	.sections = (const struct section *const[]){&overview_section, &step_table_number, &step_table_times, &device_summary_section, &overview_environment, NULL},
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,

@@ -11,14 +11,14 @@ enum samples_grouping { SAMPLES_BY_FUNCTION, SAMPLES_BY_STACK, SAMPLES_BY_THREAD
 struct samples_group {
 	uint32_t key;              /* string, or track */
 	int64_t self, self_ns, total, total_ns;
-	uint64_t last;             /* the sample that was counted last: a function that calls itself counts once */
+	uint64_t last;             /* the sample that was counted last: a function that calls itself counts once a sample */
 };
 
 struct samples_groups {
 	struct samples_group *v;
 	uint32_t n, cap;
-	struct intern names;       /* of functions -> place in v + 1 */
-	struct idmap at;           /* stack or track -> place in v */
+	struct intern names;       /* name of a function -> place in v + 1 */
+	struct idmap at;           /* key of a stack or track -> place in v */
 	int64_t samples, ns, bare;
 };
 
@@ -38,7 +38,7 @@ static struct samples_group *by_key(struct samples_groups *g, uint32_t key)
 	return samples_place(g, at, key);
 }
 
-/* Each function of the stack, innermost first. */
+/* Counts each function of the stack, innermost first. */
 static void count_functions(struct samples_groups *g, struct str stack, int64_t ns)
 {
 	struct str frame;
@@ -96,19 +96,19 @@ enum {
 };
 
 static const struct section samples_section = {COLUMNS(
-	[SAMPLES_FUNCTION] = {COLUMN(TEXT, "function", "Function", "its name, and the file that holds it", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_FUNCTION] = {COLUMN(TEXT, "function", "Function", "its name, and the file that holds it", .flags = COLUMN_ANSWER), .by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_SELF] = {COLUMN(COUNT, "self_samples", "Self", "samples in which it ran itself"), .by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_SELF_SHARE] = {COLUMN(PERCENT, "self_pct", "Self %", "share of all samples", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_SELF_SHARE] = {COLUMN(PERCENT, "self_pct", "Self %", "share of all samples", .flags = COLUMN_ANSWER), .by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_SELF_CPU] = {COLUMN(NS, "self_cpu_ns", "Self CPU", "CPU time that these samples stand for"), .by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_TOTAL] = {COLUMN(COUNT, "total_samples", "Total", "samples in which it, or what it called, ran; once however often it is in the stack"),
 	                          .by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_TOTAL_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "share of all samples"), .by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_STACK] = {COLUMN(TEXT, "stack", "Stack", "functions, the innermost first", .flags = COLUMN_KEY | COLUMN_WIDE), .by = BY(SAMPLES_BY_STACK)},
-	[SAMPLES_PID] = {COLUMN(NUMBER, "pid", "Process", "process id", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_THREAD)},
-	[SAMPLES_TID] = {COLUMN(NUMBER, "tid", "Thread", "thread id", .flags = COLUMN_KEY), .by = BY(SAMPLES_BY_THREAD)},
+	[SAMPLES_STACK] = {COLUMN(TEXT, "stack", "Stack", "functions, the innermost first", .flags = COLUMN_ANSWER | COLUMN_WIDE), .by = BY(SAMPLES_BY_STACK)},
+	[SAMPLES_PID] = {COLUMN(NUMBER, "pid", "Process", "process id", .flags = COLUMN_ANSWER), .by = BY(SAMPLES_BY_THREAD)},
+	[SAMPLES_TID] = {COLUMN(NUMBER, "tid", "Thread", "thread id", .flags = COLUMN_ANSWER), .by = BY(SAMPLES_BY_THREAD)},
 	[SAMPLES_THREAD_NAME] = {COLUMN(TEXT, "thread_name", "Name", "as the program calls it"), .by = BY(SAMPLES_BY_THREAD)},
 	[SAMPLES_N] = {COLUMN(COUNT, "samples", "Samples", "how many"), .not_by = BY(SAMPLES_BY_FUNCTION)},
-	[SAMPLES_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all samples", .flags = COLUMN_KEY), .not_by = BY(SAMPLES_BY_FUNCTION)},
+	[SAMPLES_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all samples", .flags = COLUMN_ANSWER), .not_by = BY(SAMPLES_BY_FUNCTION)},
 	[SAMPLES_CPU] = {COLUMN(NS, "cpu_ns", "CPU", "CPU time that they stand for"), .not_by = BY(SAMPLES_BY_FUNCTION)},
 )};
 
@@ -128,7 +128,7 @@ static void samples_put_key(const struct samples_groups *g, const struct profile
 	}
 }
 
-/* A stack or a thread has samples of its own alone, under other names. */
+/* A stack or a thread has only samples of its own; the columns have other names. */
 static void samples_put(const struct samples_groups *g, const struct profile *p, const struct report_args *args, struct table *t)
 {
 	section_start(&samples_section, args, 0, t);

@@ -42,11 +42,11 @@ const struct report report_steps = {
 	.name = "steps",
 	.title = "Steps by role",
 	.also = "step iterations",
-	.help = "How long each step took and what filled it. A step is a ProfilerStep, else a range by which a framework or its user marks one, "
-	        "else what lies between two calls of the optimizer, else a pattern that repeats, if that is certain; --key-op=NAME says it "
-	        "instead. It is moved and stretched to cover the device work that it launched; steps at the end that lack device work "
-	        "which they launched are left out. Each nanosecond goes to the first role that was active, from left to right, so the roles "
-	        "sum to the step. Where no step is found, the time from the first to the last device work is one step, and a section lists what would do as a key op.",
+	.help = "How long each step took and what filled it. A step is a ProfilerStep, else a range by which a framework or its user marks one, else what lies "
+	        "between two calls of the optimizer, else a pattern that repeats, if that is certain; --key-op=NAME names the op that marks one instead. A step is "
+	        "moved and stretched to cover the device work that it launched; steps at the end that lack device work which they launched are left out. Each "
+	        "nanosecond goes to the first role that was active, from left to right, so the roles sum to the step. Where no step is found, the time from the "
+	        "first to the last device work is one step, and a section lists what would do as a key op.",
 	.sections = (const struct section *const[]){&step_table_section, &steps_key_op_section, NULL},
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,

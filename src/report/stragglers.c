@@ -18,11 +18,11 @@ enum {
 _Static_assert(STRAGGLERS_UNKNOWN - STRAGGLERS_SLOWER == JOB_CAUSE_UNKNOWN, "a column for each cause, in their order");
 
 static const struct section stragglers_section = {COLUMNS(
-	[STRAGGLERS_RANK] = {COLUMN(NUMBER, "rank", "Rank", "number in the job; without one, the place in the list", .flags = COLUMN_KEY | COLUMN_GROUP)},
-	[STRAGGLERS_WAITED] = {COLUMN(NS, "waited_for_ns", "Waited for", "device time that the other ranks spent waiting because of this one, summed over them", .flags = COLUMN_KEY)},
-	[STRAGGLERS_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all waiting", .flags = COLUMN_KEY)},
+	[STRAGGLERS_RANK] = {COLUMN(NUMBER, "rank", "Rank", "number in the job; without one, the place in the list", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
+	[STRAGGLERS_WAITED] = {COLUMN(NS, "waited_for_ns", "Waited for", "device time that the other ranks spent waiting because of this one, summed over them", .flags = COLUMN_ANSWER)},
+	[STRAGGLERS_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all waiting", .flags = COLUMN_ANSWER)},
 	[STRAGGLERS_LAST] = {COLUMN(COUNT, "last_count", "Came last", "collectives that it came last to")},
-	[STRAGGLERS_CAUSE] = {COLUMN(TEXT, "cause", "Because of", "the cause of most of that waiting; empty = no cause has half of it", .flags = COLUMN_KEY)},
+	[STRAGGLERS_CAUSE] = {COLUMN(TEXT, "cause", "Because of", "the cause of most of that waiting; empty = no cause has half of it", .flags = COLUMN_ANSWER)},
 	[STRAGGLERS_SLOWER] = {COLUMN(NS, "slower_ns", "Slower device", "its GPU took longer than the others' for as many kernels")},
 	[STRAGGLERS_MORE_WORK] = {COLUMN(NS, "more_work_ns", "More work", "its GPU ran more kernels than the others', and longer")},
 	[STRAGGLERS_COPIES] = {COLUMN(NS, "copies_ns", "Copies", "its GPU copied more", .flags = COLUMN_MINOR)},

@@ -11,10 +11,10 @@
 #include "query/summary_sums.h"
 #include "report/parts/system_facts.h"
 
-/* What the numbers are about: the whole steps that were asked for, or the window that stands for them. */
+/* The time that the numbers are about: the whole steps that were asked for, or the window that stands in for them. */
 struct span_of_time {
-	const struct step **step;  /* n of them; n = 0: no steps, times are of the window alone */
-	int64_t *start_ns, *end_ns; /* disjoint: device work of a step may reach into the next */
+	const struct step **step;  /* n steps; n = 0: there are no steps, and times are of the window */
+	int64_t *start_ns, *end_ns; /* disjoint times: device work of a step may reach into the next step */
 	unsigned n;
 	struct usage use;          /* added up */
 	struct window w;
@@ -94,8 +94,8 @@ enum { SUMMARY_USE_NAME, SUMMARY_USE_MEAN, SUMMARY_USE_TOTAL, SUMMARY_USE_SHARE,
 static const struct section summary_use_section = {COLUMNS(
 	[SUMMARY_USE_NAME] = {COLUMN(TEXT, "use", "Use", "what the time was used for: the first of the list that was active")},
 	[SUMMARY_USE_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean per step", "mean over the steps; empty without steps")},
-	[SUMMARY_USE_TOTAL] = {COLUMN(MEAN_NS, "total_ns", "Total", "time in all steps; of several GPUs the average over those that did something", .flags = COLUMN_KEY)},
-	[SUMMARY_USE_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the time of these steps", .flags = COLUMN_KEY)},
+	[SUMMARY_USE_TOTAL] = {COLUMN(MEAN_NS, "total_ns", "Total", "time in all steps; of several GPUs the average over those that did something", .flags = COLUMN_ANSWER)},
+	[SUMMARY_USE_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the time of these steps", .flags = COLUMN_ANSWER)},
 	[SUMMARY_USE_WHAT] = {COLUMN(TEXT, "what", "What It Is", "what the row holds", .flags = COLUMN_DETAIL)},
 )};
 
@@ -139,9 +139,9 @@ static const struct section summary_figure_section = {.name = "figures", .title 
 	[SUMMARY_FIGURE_GPUS] = {COLUMN(COUNT, "gpus", "GPUs", "that did something")},
 	[SUMMARY_FIGURE_BUSY] = {COLUMN(PERCENT, "gpu_busy_pct", "GPU busy", "time with a kernel, copy or set", .flags = COLUMN_PROSE)},
 	[SUMMARY_FIGURE_KERNELS] = {COLUMN(PERCENT, "kernel_busy_pct", "with a kernel", "time with a kernel", .flags = COLUMN_PROSE)},
-	[SUMMARY_FIGURE_TC] = {COLUMN(PERCENT, "tc_pct", "Tensor Cores, of what could", "of the time of kernels that could use Tensor Cores (report tensor-cores), the "
-	                              "part of those that do", .flags = COLUMN_PROSE)},
-	[SUMMARY_FIGURE_UNKNOWN] = {COLUMN(PERCENT, "tc_unknown_pct", "unknown, of what could", "the part of kernels whose name does not tell", .flags = COLUMN_PROSE)},
+	[SUMMARY_FIGURE_TC] = {COLUMN(PERCENT, "tc_pct", "Tensor Cores, of what could", "part of the time of kernels that could use Tensor Cores (report "
+	                                                                                "tensor-cores) in kernels that do", .flags = COLUMN_PROSE)},
+	[SUMMARY_FIGURE_UNKNOWN] = {COLUMN(PERCENT, "tc_unknown_pct", "unknown, of what could", "part of this time in kernels whose name does not tell", .flags = COLUMN_PROSE)},
 )};
 
 static void figures_table(const struct span_of_time *x, const struct summary_sums *s, struct table *t)

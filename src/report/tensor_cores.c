@@ -2,10 +2,12 @@
 #include "analysis/costs/costs.h"
 #include "analysis/costs/tc_use.h"
 #include "analysis/names/short_names.h"
+#include "analysis/recording.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "query/op_kernels.h"
 
-/* What an op's kernels that could use Tensor Cores took. */
+/* The time of an op's kernels that could use Tensor Cores. */
 struct possible {
 	int64_t ns, tc_ns, unknown_ns;
 	uint32_t kernels, tc_kernels;
@@ -18,9 +20,10 @@ struct tensor_cores_eligible {
 	struct short_names *names;
 	struct op_sum *sum;      /* by op */
 	struct possible *part;   /* by op */
-	uint8_t *could;          /* gpu_op -> could use them */
+	uint8_t *could;          /* by gpu_op: could use Tensor Cores */
 	struct op_kernels kernels; /* that could */
 	struct costs *costs;
+	bool recorded;           /* the input has kernels */
 };
 
 static void add_possible(struct possible *s, struct tensor_cores_eligible *x, uint32_t g)
@@ -84,14 +87,14 @@ static const struct section tensor_cores_section = {COLUMNS(
 	[TENSOR_CORES_CALLS] = {COLUMN(COUNT, "calls", "Calls", "How often it ran.")},
 	[TENSOR_CORES_TOTAL] = {COLUMN(NS, "total_kernel_ns", "Kernels", "Sum of the durations of its kernels, copies and sets left out.")},
 	[TENSOR_CORES_COULD] = {COLUMN(NS, "possible_ns", "Products", "Of these, kernels that its products and convolutions launched: they could use Tensor Cores, or "
-	                               "do. Not what else runs inside it, all-reduces or elementwise kernels.", .flags = COLUMN_KEY)},
+	                               "do. Not what else runs inside it, all-reduces or elementwise kernels.", .flags = COLUMN_ANSWER)},
 	[TENSOR_CORES_USED] = {COLUMN(TEXT, "tc_used", "TC Used", "Whether one of these uses them: yes, no, or unknown where names of kernels do not tell; empty: there "
-	                              "are none.", .flags = COLUMN_KEY)},
-	[TENSOR_CORES_TC] = {COLUMN(NS, "tc_ns", "With TC", "Of these, kernels that use Tensor Cores.", .flags = COLUMN_KEY)},
-	[TENSOR_CORES_OTHER] = {COLUMN(NS, "non_tc_ns", "Without", "Of these, kernels that do not.", .flags = COLUMN_KEY)},
+	                              "are none.", .flags = COLUMN_ANSWER)},
+	[TENSOR_CORES_TC] = {COLUMN(NS, "tc_ns", "With TC", "Of these, kernels that use Tensor Cores.", .flags = COLUMN_ANSWER)},
+	[TENSOR_CORES_OTHER] = {COLUMN(NS, "non_tc_ns", "Without", "Of these, kernels that do not.", .flags = COLUMN_ANSWER)},
 	[TENSOR_CORES_UNKNOWN] = {COLUMN(NS, "unknown_ns", "Unknown", "Of these, kernels whose name does not tell.")},
-	[TENSOR_CORES_SHARE] = {COLUMN(PERCENT, "tc_pct", "TC %", "Share of those with Tensor Cores in the time of all that could use them; empty where part is unknown.",
-	                               .flags = COLUMN_KEY)},
+	[TENSOR_CORES_SHARE] = {COLUMN(PERCENT, "tc_pct", "TC %", "Time with Tensor Cores / time of all kernels that could use them; empty where part is unknown.",
+	                               .flags = COLUMN_ANSWER)},
 	[TENSOR_CORES_KERNELS] = {COLUMN(COUNT, "kernels", "Launches", "Kernels that could use Tensor Cores.", .flags = COLUMN_DETAIL)},
 	[TENSOR_CORES_TC_KERNELS] = {COLUMN(COUNT, "tc_kernels", "TC Launches", "Of these, with Tensor Cores.", .flags = COLUMN_DETAIL)},
 	[TENSOR_CORES_TC_NAMES] = {COLUMN(TEXT, "tc_kernel_names", "TC Kernels", "Short names.", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
@@ -99,10 +102,9 @@ static const struct section tensor_cores_section = {COLUMNS(
 	[TENSOR_CORES_UNKNOWN_NAMES] = {COLUMN(TEXT, "unknown_kernel_names", "Unknown Kernels", "Short names.", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
 )};
 
-/* By what it does; else by the model of what it should take, of a backward op by that of its forward op. */
+/* Whether the op could use Tensor Cores: yes where a kernel of it does, else as its cost model says; a backward op goes by the model of its forward op. */
 static struct str possible(const struct tensor_cores_eligible *x, const struct op *op, bool used)
 {
-	static const char *const answer[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
 	const struct ops *o = x->p->ops;
 	uint32_t span = o->instance[op->forward == ROW_NONE ? op->first : o->op[op->forward].first].span;
 	if (used)
@@ -111,27 +113,14 @@ static struct str possible(const struct tensor_cores_eligible *x, const struct o
 		return STR("unknown");
 	enum cost_direction d = op->direction == DIR_BACKWARD ? COST_BACKWARD : COST_FORWARD;
 	const struct cost *c = costs_of_span(x->costs, x->p, span, d);
-	return c ? str_from(answer[c->tc_eligible]) : STR("unknown");
+	return c ? str_from(tri_name[c->tc_eligible]) : STR("unknown");
 }
 
-static void tensor_cores_own_row(struct table *t, const struct tensor_cores_eligible *x, uint32_t i)
+/* What the op's kernels took, with Tensor Cores and without. */
+static void tensor_cores_put_kernels(struct table *t, const struct tensor_cores_eligible *x, uint32_t i)
 {
-	const struct op *op = &x->p->ops->op[i];
 	const struct possible *s = &x->part[i];
-	struct op_shapes shapes;
 	int64_t n;
-	op_instance_shapes(x->p->ops, x->p, op->first, &t->arena, &shapes);
-	table_row(t);
-	table_set_str(t, TENSOR_CORES_ID, op->id);
-	table_set_str(t, TENSOR_CORES_NAME, op->name);
-	table_set_str(t, TENSOR_CORES_TYPE, op->type);
-	table_set_str(t, TENSOR_CORES_DIRECTION, str_from(direction_name[op->direction]));
-	if (shapes.inputs.n)
-		table_set_str(t, TENSOR_CORES_SHAPES, shapes.inputs);
-	if (op->data_type.n)
-		table_set_str(t, TENSOR_CORES_DTYPE, op->data_type);
-	table_set_str(t, TENSOR_CORES_POSSIBLE, possible(x, op, s->tc_kernels > 0));
-	table_set_i64(t, TENSOR_CORES_CALLS, (int64_t)x->sum[i].calls);
 	table_set_i64(t, TENSOR_CORES_TOTAL, x->sum[i].kernel_ns);
 	table_set_i64(t, TENSOR_CORES_COULD, s->ns);
 	if (s->kernels)
@@ -148,6 +137,26 @@ static void tensor_cores_own_row(struct table *t, const struct tensor_cores_elig
 	table_set_str(t, TENSOR_CORES_UNKNOWN_NAMES, op_kernels_text(&x->kernels, i, TRI_UNKNOWN, tensor_cores_short_name, x->names, &t->arena, &n));
 }
 
+static void tensor_cores_own_row(struct table *t, const struct tensor_cores_eligible *x, uint32_t i)
+{
+	const struct op *op = &x->p->ops->op[i];
+	struct op_shapes shapes;
+	op_instance_shapes(x->p->ops, x->p, op->first, &t->arena, &shapes);
+	table_row(t);
+	table_set_str(t, TENSOR_CORES_ID, op->id);
+	table_set_str(t, TENSOR_CORES_NAME, op->name);
+	table_set_str(t, TENSOR_CORES_TYPE, op->type);
+	table_set_str(t, TENSOR_CORES_DIRECTION, str_from(direction_name[op->direction]));
+	if (shapes.inputs.n)
+		table_set_str(t, TENSOR_CORES_SHAPES, shapes.inputs);
+	if (op->data_type.n)
+		table_set_str(t, TENSOR_CORES_DTYPE, op->data_type);
+	table_set_str(t, TENSOR_CORES_POSSIBLE, possible(x, op, x->part[i].tc_kernels > 0));
+	table_set_i64(t, TENSOR_CORES_CALLS, (int64_t)x->sum[i].calls);
+	if (x->recorded)
+		tensor_cores_put_kernels(t, x, i);
+}
+
 static int tensor_cores_own_table(const struct tensor_cores_eligible *x, struct table *t, struct err *e)
 {
 	int64_t part[3] = {0}, all = 0;
@@ -162,9 +171,12 @@ static int tensor_cores_own_table(const struct tensor_cores_eligible *x, struct 
 	for (uint32_t g = 0; g < x->p->gpu_op.rows.n; g++)
 		if (x->p->gpu_op.kind[g] == GPU_KERNEL && window_has_gpu(x->w, x->p, g))
 			all += x->p->gpu_op.dur_ns[g];
-	table_note(t, "kernels %lld ns = could use Tensor Cores %lld (with %lld, without %lld, unknown %lld) + all others %lld",
-	           (long long)all, (long long)(part[0] + part[1] + part[2]), (long long)part[0], (long long)part[1], (long long)part[2],
-	           (long long)(all - part[0] - part[1] - part[2]));
+	if (!x->recorded)
+		table_warn(t, "whether Tensor Cores are used is unknown: the input holds no kernels; to record them: %s", recording_how(x->p, RECORD_DEVICE_WORK));
+	else
+		table_note(t, "kernels %lld ns = could use Tensor Cores %lld (with %lld, without %lld, unknown %lld) + all others %lld",
+		           (long long)all, (long long)(part[0] + part[1] + part[2]), (long long)part[0], (long long)part[1], (long long)part[2],
+		           (long long)(all - part[0] - part[1] - part[2]));
 	return table_sort(t, STR("possible_ns"), true, e);
 }
 
@@ -177,6 +189,7 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	struct optree *t = optree_new(p, &optree_own);
 	x.could = tc_could_use(p, t);
 	optree_free(t);
+	x.recorded = ANY_WHERE(g, 0, p->gpu_op.rows.n, p->gpu_op.kind[g] == GPU_KERNEL);
 	x.sum = NEW_ARRAY(p->ops->n_ops, struct op_sum);
 	x.part = NEW_ARRAY(p->ops->n_ops, struct possible);
 	op_kernels_init(&x.kernels, p, x.tc);
@@ -198,8 +211,9 @@ const struct report report_tensor_cores = {
 	.title = "Tensor Cores by op",
 	.asks = ASKS_FASTER,
 	.also = "tensorcores tc",
-	.help = "The ops with kernels that could use Tensor Cores (those of convolutions and products of matrices), how much of the time of these does, and in which "
-	        "kernels. `advise` measures the same kernels. What no name of a kernel tells is shown as unknown. `--sort=non_tc_ns` lists first what runs without them; `gemm` and `conv` say for single calls what shape or type is in the way.",
+	.help = "The ops with kernels that could use Tensor Cores (those of convolutions and products of matrices), how much of their time uses them, and in which "
+	        "kernels. `advise` measures the same kernels. Where the name of a kernel does not tell, the report says unknown. `--sort=non_tc_ns` lists first "
+	        "what runs without them; `gemm` and `conv` say for single calls what shape or type is in the way.",
 	.sections = (const struct section *const[]){&tensor_cores_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_OPS,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,

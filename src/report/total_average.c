@@ -7,7 +7,7 @@
 enum { TOTAL_NAME, TOTAL_CALLS, TOTAL_HOST_SELF, TOTAL_DEV_SELF, TOTAL_CPU_MEM_SELF, TOTAL_DEV_MEM_SELF, TOTAL_FLOPS, TOTAL_UNKNOWN };
 
 static const struct section total_average_section = {COLUMNS(
-	[TOTAL_NAME] = {COLUMN(TEXT, "name", "Name", "Total", .flags = COLUMN_KEY)},
+	[TOTAL_NAME] = {COLUMN(TEXT, "name", "Name", "Total", .flags = COLUMN_ANSWER)},
 	[TOTAL_CALLS] = {COLUMN(COUNT, "calls", "Events", "ops, annotations and API calls")},
 	[TOTAL_HOST_SELF] = {COLUMN(NS, "host_self_ns", "Host", "time on the host inside events: the sum of their own times")},
 	[TOTAL_DEV_SELF] = {COLUMN(NS, "device_self_ns", "Device", "duration of all device work"), .when = WHEN_DEVICE},

@@ -35,7 +35,7 @@ static const char *phase_meaning(uint8_t phase)
 	}
 }
 
-/* What the events of each category were taken for: a bit per span kind, then per kind of device work, then memory. */
+/* What the reports took the events of each category for: a bit for each kind of span, then for each kind of device work, then for memory. */
 enum { BIT_GPU = SPAN_KINDS, BIT_MEMORY = SPAN_KINDS + GPU_KINDS };
 
 static uint32_t *kinds_of_categories(const struct profile *p)

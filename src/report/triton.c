@@ -10,12 +10,12 @@ enum {
 static const struct section triton_section = {COLUMNS(
 	[TRITON_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "name of the device kernel", .flags = COLUMN_KERNEL)},
 	[TRITON_OP] = {COLUMN(TEXT, "operator", "Operator", "op that launched it", .flags = COLUMN_DETAIL)},
-	[TRITON_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of its durations", .flags = COLUMN_KEY)},
-	[TRITON_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran", .flags = COLUMN_KEY)},
+	[TRITON_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of its durations", .flags = COLUMN_ANSWER)},
+	[TRITON_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran", .flags = COLUMN_ANSWER)},
 	[TRITON_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean", "mean duration")},
 	[TRITON_MIN] = {COLUMN(NS, "min_ns", "Min", "shortest duration", .flags = COLUMN_MINOR)},
 	[TRITON_MAX] = {COLUMN(NS, "max_ns", "Max", "longest duration", .flags = COLUMN_MINOR)},
-	[TRITON_FILE] = {COLUMN(TEXT, "kernel_file", "File", "generated source file", .flags = COLUMN_WIDE | COLUMN_PATH | COLUMN_KEY)},
+	[TRITON_FILE] = {COLUMN(TEXT, "kernel_file", "File", "generated source file", .flags = COLUMN_WIDE | COLUMN_PATH | COLUMN_ANSWER)},
 	[TRITON_HASH] = {COLUMN(TEXT, "kernel_hash", "Hash", "hash of the generated code", .flags = COLUMN_DETAIL)},
 	[TRITON_BACKEND] = {COLUMN(TEXT, "kernel_backend", "Backend", "code generator", .flags = COLUMN_DETAIL)},
 	[TRITON_GRID] = {COLUMN(TEXT, "grid", "Grid", "launch grid as the compiler wrote it")},
@@ -24,13 +24,13 @@ static const struct section triton_section = {COLUMNS(
 	[TRITON_PARAMETERS] = {COLUMN(TEXT, "kernel_kwargs", "Parameters", "compile-time parameters", .flags = COLUMN_WIDE | COLUMN_MINOR)},
 )};
 
-/* Arguments that the compiler writes on the launching op: of the columns from TRITON_FILE on. */
+/* Arguments that the compiler writes on the launching op, in the order of the columns from TRITON_FILE on. */
 static const enum arg_key triton_arguments[] = {
 	ARG_KERNEL_FILE, ARG_KERNEL_HASH, ARG_KERNEL_BACKEND, ARG_KERNEL_GRID, ARG_KERNEL_WARPS, ARG_KERNEL_STAGES, ARG_KERNEL_PARAMETERS,
 };
 enum { TRITON_ARGUMENTS = sizeof triton_arguments / sizeof triton_arguments[0] };
 
-/* A kernel launched by an op with these arguments. */
+/* Kernels that an op with these arguments launched. */
 struct triton_key {
 	uint32_t kernel, op, value[TRITON_ARGUMENTS];
 };

@@ -1,4 +1,4 @@
-/* Waiting for the device: as the device's tracer recorded it, and where it recorded nothing, as the calls show it that wait. */
+/* Where the host waits for a device: by the tracer's records of synchronisation, and by the API calls that wait where the tracer wrote no record. */
 #include "analysis/recording.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -12,11 +12,12 @@ static const char *const evidence_name[EVIDENCES] = {"record", "call", "copying 
 
 enum { NO_DEVICE = INT32_MIN, SEVERAL = INT32_MIN + 1 };
 
-/* Parts that a grouping does not ask for are 0. */
+/* What the grouping does not ask for is 0. */
 struct waits_key {
 	int64_t stream;             /* of a call that copied; ID_NONE */
-	uint32_t name, track, on;   /* track + 1, of a record; on: id of the text of the stream's number, 0 = not known */
-	int32_t device;             /* of a call */
+	uint32_t name, track;       /* track: of a record, track + 1 */
+	uint32_t event_stream;      /* of a record of a wait for an event: string id of the stream that recorded the event; 0 = not known */
+	int32_t device;             /* of a call; NO_DEVICE */
 	uint32_t evidence, reserved;
 };
 
@@ -25,10 +26,13 @@ struct waits {
 	struct window window;
 	enum waits_grouping by;
 	struct wait_calls calls;
-	int32_t *device_of_track;   /* where all work is that the calls of the track's process launched */
+	int32_t *device_of_track;   /* the one device on which the track's process launched work; NO_DEVICE, SEVERAL */
 	struct stats s;
-	uint64_t n[EVIDENCES], left_out, for_events, known;
+	uint64_t n[EVIDENCES];
 	int64_t ns[EVIDENCES];
+	uint64_t left_out;          /* waits outside the steps asked for */
+	uint64_t for_events;        /* records of waits for an event */
+	uint64_t of_known_stream;   /* those that name the stream which recorded the event */
 };
 
 static uint32_t by_process(const struct profile *p, uint32_t track, struct intern *processes)
@@ -36,7 +40,7 @@ static uint32_t by_process(const struct profile *p, uint32_t track, struct inter
 	return intern_str(processes, profile_str(p, p->track.pid_text[track])); /* 0 is the empty text */
 }
 
-/* A call that waits does not say for which device: it is known where the process has work on one alone. */
+/* A call that waits does not say for which device. Where its process launched work on one device alone, it waits for that device. */
 static int32_t *devices_of_tracks(const struct profile *p)
 {
 	struct intern processes;
@@ -66,7 +70,7 @@ static struct waits_key key_of_record(const struct waits *w, uint32_t i)
 	struct waits_key k = {.stream = ID_NONE, .name = p->span.name[i], .device = NO_DEVICE, .evidence = RECORD};
 	if (w->by == WAITS_BY_STREAM) {
 		k.track = p->span.track[i] + 1;
-		k.on = profile_arg_id(p, p->span.args[i], ARG_WAIT_ON_STREAM);
+		k.event_stream = profile_arg_id(p, p->span.args[i], ARG_WAIT_ON_STREAM);
 	}
 	return k;
 }
@@ -90,8 +94,9 @@ static struct waits_key key_of_call(const struct waits *w, uint32_t i)
 static void count_record(struct waits *w, uint32_t i)
 {
 	struct str name = profile_str(w->p, w->p->span.name[i]);
-	w->for_events += str_eqc(name, "Event Sync") || str_eqc(name, "Stream Wait Event");
-	w->known += profile_arg_id(w->p, w->p->span.args[i], ARG_WAIT_ON_STREAM) != 0;
+	bool for_event = str_eqc(name, "Event Sync") || str_eqc(name, "Stream Wait Event");
+	w->for_events += for_event;
+	w->of_known_stream += for_event && profile_arg_id(w->p, w->p->span.args[i], ARG_WAIT_ON_STREAM) != 0;
 }
 
 static void waits_collect(struct waits *w)
@@ -117,14 +122,14 @@ static void waits_collect(struct waits *w)
 enum { WAITS_NAME, WAITS_EVIDENCE, WAITS_DEVICE, WAITS_STREAM, WAITS_ON, WAITS_STATS};
 
 static const struct section waits_section = {COLUMNS(
-	[WAITS_NAME] = {COLUMN(TEXT, "name", "Wait", "what was waited for, as CUPTI tells kinds of synchronisation; of a call its name", .flags = COLUMN_KEY)},
-	[WAITS_EVIDENCE] = {COLUMN(TEXT, "evidence", "Known by", "record = the tracer's record of a synchronisation; call = an API call that waits by its name, which "
-	                           "has no such record; copying call = an API call that returned with the copy it had launched")},
-	[WAITS_DEVICE] = {COLUMN(TEXT, "device", "Device", "of the stream; of a call that waits the one on which its process works; empty = not known",
+	[WAITS_NAME] = {COLUMN(TEXT, "name", "Wait", "kind of synchronisation, in CUPTI's words; where no record was written, the name of the call that waits", .flags = COLUMN_ANSWER)},
+	[WAITS_EVIDENCE] = {COLUMN(TEXT, "evidence", "Known by", "record = the tracer's record of a synchronisation; call = an API call without such a record, whose "
+	                           "name says that it waits; copying call = an API call that returned when the copy it had launched was done")},
+	[WAITS_DEVICE] = {COLUMN(TEXT, "device", "Device", "device of the stream; of a call the device on which its process works; empty = not known",
 	                         .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
-	[WAITS_STREAM] = {COLUMN(TEXT, "stream", "Stream", "that was waited for; of a Stream Wait Event the one that waits; all = every stream of the context; empty = "
-	                         "an event alone, or not known", .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
-	[WAITS_ON] = {COLUMN(TEXT, "wait_on_stream", "For stream", "on which the event that was waited for had been recorded last; empty = not known",
+	[WAITS_STREAM] = {COLUMN(TEXT, "stream", "Stream", "stream that was waited for; in a Stream Wait Event the stream that waits; all = every stream of the "
+	                         "context; empty = the wait is for an event alone, or not known", .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
+	[WAITS_ON] = {COLUMN(TEXT, "wait_on_stream", "For stream", "stream that last recorded the event which was waited for; empty = not known",
 	                     .flags = COLUMN_GROUP), .by = BY(WAITS_BY_STREAM)},
 	STATS_COLUMN_LIST(WAITS_STATS),
 )};
@@ -160,8 +165,8 @@ static void waits_put(struct waits *w, const struct report_args *args, struct ta
 		table_set_str(out, WAITS_EVIDENCE, str_from(evidence_name[k.evidence]));
 		if (w->by == WAITS_BY_STREAM)
 			waits_put_place(w, out, &k);
-		if (k.on)
-			table_set_str(out, WAITS_ON, profile_str(w->p, k.on));
+		if (k.event_stream)
+			table_set_str(out, WAITS_ON, profile_str(w->p, k.event_stream));
 		stats_put(out, WAITS_STATS, &w->s, g);
 	}
 }
@@ -170,24 +175,25 @@ static const char *s_of(uint64_t n) { return n == 1 ? "" : "s"; }
 
 static void waits_put_notes(const struct waits *w, struct table *out)
 {
-	static const char *const how[EVIDENCES] = {"by the tracer's records", "by calls that wait", "by calls that returned with their copy"};
+	static const char *const from[EVIDENCES] = {"records of the tracer", "calls that wait", "calls that returned with their copy"};
 	struct buf b = {0};
 	for (unsigned i = 0; i < EVIDENCES; i++)
 		if (w->n[i])
-			buf_printf(&b, "%s%s: %llu, %lld ns", b.n ? "; " : "", how[i], (unsigned long long)w->n[i], (long long)w->ns[i]);
-	table_note(out, "%llu wait%s, %lld ns; known " STR_FMT ". A wait that has a record counts as that alone; the time of a call holds its own work, too",
+			buf_printf(&b, "%s%llu from %s (%lld ns)", b.n ? " + " : "", (unsigned long long)w->n[i], from[i], (long long)w->ns[i]);
+	table_note(out, "%llu wait%s, %lld ns = " STR_FMT ". A wait that has a record counts by its record alone; the time of a call includes the call's own work",
 	           (unsigned long long)w->s.n_values, s_of(w->s.n_values), (long long)w->s.total, STR_ARG(buf_view(&b)));
 	buf_release(&b);
 	if (!w->window.all && !w->window.in.outside)
 		table_note(out, "waits outside the steps asked for: %llu", (unsigned long long)w->left_out);
 	if (w->calls.asked)
-		table_note(out, "%llu record%s of calls that only ask, as cudaEventQuery does, %s not counted: there the host did not wait",
+		table_note(out, "%llu record%s of calls that only ask, as cudaEventQuery does, %s not counted: the host did not wait in them",
 		           (unsigned long long)w->calls.asked, s_of(w->calls.asked), w->calls.asked == 1 ? "is" : "are");
-	if (w->for_events)
-		table_warn(out, "of %llu wait%s for an event it is known for %llu on which stream that was recorded; `opscope record --sync` records it",
-		           (unsigned long long)w->for_events, s_of(w->for_events), (unsigned long long)w->known);
+	if (w->of_known_stream < w->for_events)
+		table_warn(out, "%llu of %llu wait%s for an event %s not name the stream that recorded the event; `opscope record --sync` records the stream",
+		           (unsigned long long)(w->for_events - w->of_known_stream), (unsigned long long)w->for_events, s_of(w->for_events),
+		           w->for_events - w->of_known_stream == 1 ? "does" : "do");
 	if (w->calls.frees)
-		table_note(out, "%llu call%s that free%s device memory, %lld ns, may have waited for the device, too: how long is not recorded and not counted",
+		table_note(out, "%llu call%s that free%s device memory, %lld ns, may also have waited for the device. How long they waited is not recorded, and they are not counted",
 		           (unsigned long long)w->calls.frees, s_of(w->calls.frees), w->calls.frees == 1 ? "s" : "", (long long)w->calls.frees_ns);
 }
 
@@ -196,8 +202,8 @@ static int none(const struct waits *w, struct err *e)
 	if (w->left_out)
 		return err_set(e, ERR_DATA, "no wait began in those steps");
 	if (w->calls.calls)
-		return err_set(e, ERR_DATA, "the host did not wait for a device: the input holds no record of a wait, and none of its API calls waits (calls: %llu)",
-		               (unsigned long long)w->calls.calls);
+		return err_set(e, ERR_DATA, "the host did not wait for a device: the input holds no record of a wait, and no call that waits among its %llu API call%s",
+		               (unsigned long long)w->calls.calls, s_of(w->calls.calls));
 	return err_set(e, ERR_DATA, "the input holds neither waits for a device nor API calls; to record them: %s", recording_how(w->p, RECORD_DEVICE_WORK));
 }
 
@@ -235,10 +241,10 @@ const struct report report_waits = {
 	.title = "Waiting for the device",
 	.asks = ASKS_WAIT,
 	.also = "wait sync syncs synchronization stalls",
-	.help = "Where the host waited for streams, contexts and events, and streams for events of other streams: how often and how long. What the "
-	        "device's tracer recorded of it counts first; a wait without such a record is known by the API call that waits: cudaStreamSynchronize and its "
-	        "kin, and calls that return with the copy they launched (cudaMemcpy; cudaMemcpyAsync of pageable memory). A Stream Wait Event keeps no host "
-	        "waiting: its time is that of the call; cudaStreamWaitEvent without a record is none of these waits. --group-by=name adds all streams.",
+	.help = "Where the host waited for streams, contexts and events, and streams for events of other streams: how often and how long. A wait is known by "
+	        "the tracer's record of a synchronisation, or, without a record, by the API call that waits: cudaStreamSynchronize and its kin, and calls that "
+	        "return when the copy they launched is done (cudaMemcpy; cudaMemcpyAsync of pageable memory). A Stream Wait Event does not keep the host "
+	        "waiting: its time is the time of the call. A call of cudaStreamWaitEvent without a record is not counted. --group-by=name adds up all streams.",
 	.variants = waits_variants,
 	.sections = (const struct section *const[]){&waits_section, NULL},
 	.timeline = true,

@@ -45,8 +45,8 @@ def run_script(name):
         os.mkdir(os.path.join(tmp, "bin"))
         os.symlink(OPSCOPE, os.path.join(tmp, "bin", "opscope"))
         os.mkdir(os.path.join(tmp, "work"))
-        env = {**os.environ, "PATH": os.path.join(tmp, "bin") + ":" + os.environ["PATH"], "LC_ALL": "C.UTF-8",
-               "TRACES": os.path.join(ROOT, "tests", "data"), "COLUMNS": "120"}
+        env = {**os.environ, "PATH": os.path.join(tmp, "bin") + ":" + os.environ["PATH"], "LC_ALL": "C.UTF-8", "TRACES": os.path.join(ROOT, "tests", "data")}
+        env.pop("COLUMNS", None)
         p = subprocess.run(["bash", "-eu", "-o", "pipefail", os.path.join(HERE, name + ".sh")], cwd=os.path.join(tmp, "work"),
                            env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
         places = ((os.path.join(tmp, "work").encode(), b"$WORK"), (ROOT.encode(), b"$ROOT"))

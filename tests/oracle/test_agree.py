@@ -119,6 +119,9 @@ class Agree(Case):
         code, out, _ = oracle.run("advise", path, "--format=json")
         if not table or code:
             return False
+        if any("the input holds no kernels" in n for n in table.notes):
+            self.assertTrue(all(r[c] is None for r in table.rows for c in ("possible_ns", "tc_ns", "total_kernel_ns", "tc_used", "tc_kernel_names")))
+            return False
         could = sum(r["possible_ns"] for r in table.rows)
         for r in table.rows:
             self.assertEqual(r["possible_ns"], r["tc_ns"] + r["non_tc_ns"] + r["unknown_ns"])

@@ -1,6 +1,7 @@
 """What notes and refusals say, and that they say it only where it holds."""
 import gzip
 import json
+import os
 
 import oracle
 from oracle import Case, data, report, run
@@ -18,9 +19,18 @@ class Said(Case):
         self.assertNotIn(note, self.said("comm", ("hta", "nccl_parser_config", "nccl_data.json.gz")))
 
     def test_nothing_of_what_is_not_there(self):
-        for name, note in (("waits", "for an event it is known"), ("memcpy", "cannot be:"), ("operators", "repeated schedule")):
+        for name, note in (("waits", "for an event"), ("memcpy", "cannot be:"), ("operators", "repeated schedule")):
             with self.subTest(report=name):
                 self.assertNotIn(note, self.said(name, RESNET))
+
+        code, out, _ = run("advise", data(*RESNET), "--format=json")
+        evidence = next(r["evidence"] for r in oracle.Table(json.loads(out)).rows if r["detector"] == "no-tensor-cores")
+        self.assertRegex(evidence, "launched by operators are eligible[.] By published peaks")  # no kernel's name leaves it open
+
+    def test_tensor_cores_without_kernels(self):
+        t = report("tensor-cores", os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz"))
+        self.assertIn("unknown: the input holds no kernels; to record them: profile(activities=", t.notes[0])
+        self.assertEqual({r[c] for r in t.rows for c in ("possible_ns", "tc_ns", "tc_used", "total_kernel_ns")}, {None})
 
     def test_highest_sum_of_each_device(self):
         """Where no totals were recorded, the peak is the highest sum of the device's own events, above the lowest."""

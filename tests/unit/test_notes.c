@@ -18,6 +18,8 @@ static const char *const notes[][2] = {
 	{"kernels 900 ns = in ops 812 (with 800, without 12, unknown 0) + in all others 88; 99.5 % have a model 7777777",
 	 "kernels 900 ns = in ops 812 (with 800, without 12, unknown 0) + in all others 88; 99.5 % have a model 7,777,777"},
 	{"(13672640 of 45432698 ns); they count 0", "(13.673 ms of 45.433 ms); they count 0"},
+	{"GPU0: 3 allocations and frees, net 3145728 bytes = in operators 5242880 + outside any operator -2097152 (1234 events)",
+	 "GPU0: 3 allocations and frees, net 3.0 MiB = in operators 5.0 MiB + outside any operator -2.0 MiB (1,234 events)"},
 	{"net 2088508416 bytes at the peak, 46588000 ns after", "net 1.9 GiB at the peak, 46.588 ms after"},
 	{"1204 events, sm80, x12345, 12345x, --steps=6..12345, RTX 4090: data sheet, 3.14159265, ProfilerStep#12345",
 	 "1,204 events, sm80, x12345, 12345x, --steps=6..12345, RTX 4090: data sheet, 3.14159265, ProfilerStep#12345"},

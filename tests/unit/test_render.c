@@ -332,8 +332,8 @@ static void make_wide(struct table *t)
 	TABLE_COLUMN(t, .id = "total_ns", .title = "Total", .help = "", .type = CELL_I64, .unit = UNIT_NS);
 	TABLE_COLUMN(t, .id = "min_ns", .title = "Min", .help = "", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_MINOR);
 	TABLE_COLUMN(t, .id = "bytes", .title = "Bytes", .help = "", .type = CELL_I64, .unit = UNIT_BYTES);
-	TABLE_COLUMN(t, .id = "bound", .title = "Bound", .help = "", .type = CELL_STR, .flags = COLUMN_KEY);
-	TABLE_COLUMN(t, .id = "peak_pct", .title = "Peak", .help = "", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_KEY);
+	TABLE_COLUMN(t, .id = "bound", .title = "Bound", .help = "", .type = CELL_STR, .flags = COLUMN_ANSWER);
+	TABLE_COLUMN(t, .id = "peak_pct", .title = "Peak", .help = "", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_ANSWER);
 	add_shape(t, "N=1,C=128,H=16,W=16,fp32", 900);
 	add_shape(t, "N=1,C=128,H=64,W=64,fp32", 800);
 	add_shape(t, "N=1,C=128,H=32,W=32,fp32", 700);
@@ -354,8 +354,8 @@ static void test_text_leaves_out_the_least(void **state)
 	                    "N=1,C=128,H=16,W=16,fp32  900 ns  450 ns  1.8 KiB  9.00 %\n"
 	                    "N=1,C=128,H=64,W=64,fp32  800 ns  400 ns  1.6 KiB  8.00 %\n"
 	                    "N=1,C=128,H=32,W=32,fp32  700 ns  350 ns  1.4 KiB  7.00 %\n"
-	                    "in every row: Op conv2d, Bound memory\n"
-	                    "in every row empty: note\n");
+	                    "in every row: Op = conv2d; Bound = memory\n"
+	                    "empty in every row: Note\n");
 	assert_string_equal(render(&t, "text", &(struct render_options){.width = 30}, &out).p,
 	                    "W\n"
 	                    "Shape          Total    Peak\n"
@@ -363,10 +363,11 @@ static void test_text_leaves_out_the_least(void **state)
 	                    "…H=16,W=16,…  900 ns  9.00 %\n"
 	                    "…H=64,W=64,…  800 ns  8.00 %\n"
 	                    "…H=32,W=32,…  700 ns  7.00 %\n"
-	                    "in every row: Shape\n"
-	                    "N=1,C=128,…fp32, Op conv2d,\n"
-	                    "Bound memory\n"
-	                    "in every row empty: note\n"
+	                    "in every row: Op = conv2d;\n"
+	                    "Bound = memory\n"
+	                    "left out of every cell: Shape\n"
+	                    "N=1,C=128,…fp32\n"
+	                    "empty in every row: Note\n"
 	                    "no room for: min_ns, bytes\n"
 	                    "(--columns chooses)\n");
 	buf_release(&out);
@@ -392,10 +393,10 @@ static void test_text_leaves_out_zeros(void **state)
 	                    "Device   CPU\n"
 	                    "──────  ────\n"
 	                    "     0  7 ns\n"
-	                    "in every row\n"
-	                    "empty: sets_ns\n"
-	                    "in every row\n"
-	                    "0: copies_ns\n");
+	                    "empty in every\n"
+	                    "row: Sets\n"
+	                    "0 in every\n"
+	                    "row: Copies\n");
 	assert_true(str_has(render(&t, "text", &(struct render_options){.width = 40}, &out), STR("Copies")));
 	buf_release(&out);
 	table_release(&t);
@@ -428,11 +429,11 @@ static void test_text_keeps_what_groups(void **state)
 	struct table t;
 	struct buf out = {0};
 	table_init(&t, "g", "G");
-	TABLE_COLUMN(&t, "name", "Name", "", CELL_STR, UNIT_NONE, COLUMN_KEY);
+	TABLE_COLUMN(&t, "name", "Name", "", CELL_STR, UNIT_NONE, COLUMN_ANSWER);
 	TABLE_COLUMN(&t, "shape", "Shape", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_GROUP);
 	TABLE_COLUMN(&t, "thread", "Thread", "", CELL_STR, UNIT_NONE, COLUMN_GROUP);
-	TABLE_COLUMN(&t, "calls", "Calls", "", CELL_I64, UNIT_COUNT, COLUMN_KEY);
-	TABLE_COLUMN(&t, "bytes", "Bytes", "", CELL_I64, UNIT_COUNT, COLUMN_KEY);
+	TABLE_COLUMN(&t, "calls", "Calls", "", CELL_I64, UNIT_COUNT, COLUMN_ANSWER);
+	TABLE_COLUMN(&t, "bytes", "Bytes", "", CELL_I64, UNIT_COUNT, COLUMN_ANSWER);
 	for (int i = 0; i < 3; i++) {
 		table_row(&t);
 		table_set_fmt(&t, 0, "a name that is rather long %d", i);
@@ -448,8 +449,9 @@ static void test_text_keeps_what_groups(void **state)
 	                    "a name…ong 0  … 0]]      0  1,000\n"
 	                    "a name…ong 1  … 1]]      1  1,001\n"
 	                    "a name…ong 2  … 2]]      2  1,002\n"
-	                    "in every row: Shape [[1, 2, 3, 4], [5,\n"
-	                    "6, 7, 8], [9, 10,…, Thread main\n");
+	                    "in every row: Thread = main\n"
+	                    "left out of every cell: Shape [[1, 2, 3,\n"
+	                    "4], [5, 6, 7, 8], [9, 10,…\n");
 	buf_release(&out);
 	table_release(&t);
 }
@@ -474,7 +476,7 @@ static void test_text_title_is_cut(void **state)
 	struct buf out = {0};
 	table_init(&t, "t", "T");
 	TABLE_COLUMN(&t, "n", "N", "", CELL_STR);
-	TABLE_COLUMN(&t, "v", "EnvironmentVariables", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY);
+	TABLE_COLUMN(&t, "v", "EnvironmentVariables", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_ANSWER);
 	table_row(&t);
 	table_set_str(&t, 0, STR("name"));
 	table_set_str(&t, 1, STR("0123456789 0123456789 0123456789"));
@@ -547,10 +549,10 @@ static void test_text_keeps_keys_and_sentences(void **state)
 	struct buf out = {0};
 	table_init(&t, "g", "G");
 	TABLE_COLUMN(&t, "op", "Op", "", CELL_STR);
-	TABLE_COLUMN(&t, "shape", "Shape", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_KEY);
+	TABLE_COLUMN(&t, "shape", "Shape", "", CELL_STR, UNIT_NONE, COLUMN_WIDE | COLUMN_ANSWER);
 	TABLE_COLUMN(&t, "hint", "Hint", "", CELL_STR, UNIT_NONE, COLUMN_WIDE);
 	TABLE_COLUMN(&t, "path", "Path", "", CELL_STR, UNIT_NONE, COLUMN_WIDE);
-	TABLE_COLUMN(&t, "total_ns", "Total", "", CELL_I64, UNIT_NS, COLUMN_KEY);
+	TABLE_COLUMN(&t, "total_ns", "Total", "", CELL_I64, UNIT_NS, COLUMN_ANSWER);
 	TABLE_COLUMN(&t, "flops", "FLOPs", "", CELL_I64, UNIT_COUNT);
 	TABLE_COLUMN(&t, "bytes", "Bytes", "", CELL_I64, UNIT_COUNT);
 	for (int i = 0; i < 2; i++) {
@@ -566,7 +568,7 @@ static void test_text_keeps_keys_and_sentences(void **state)
 	struct str text = render(&t, "text", &(struct render_options){.width = 70}, &out);
 	assert_true(str_has(text, STR("B=16,M=5185,N=5185,K=64,bf16")));
 	assert_true(str_has(text, STR("no room for: bytes")));
-	assert_true(str_has(text, STR("in every row: Hint float32: the Tensor Cores of this GPU, where it has\nany, take types of 16 bits and less, Path\n")));
+	assert_true(str_has(text, STR("in every row: Hint = float32: the Tensor Cores of this GPU, where it\nhas any, take types of 16 bits and less; Path =\n")));
 	assert_true(str_has(text, STR("/a_model_with_a_long_name/an_encoder_wit…ame/a_layer_with_a_long_name")));
 	buf_release(&out);
 	table_release(&t);

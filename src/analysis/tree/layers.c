@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 
-/* Layers nested deeper count for the one around them: paths stay short whatever the input. */
+/* A layer nested deeper than this counts for the layer around it: paths stay short whatever the input. */
 enum { DEPTH_MAX = 64 };
 
 enum { NOT_LOOKED = LAYER_NONE - 1 };
@@ -12,12 +12,12 @@ enum { NOT_LOOKED = LAYER_NONE - 1 };
 struct layers_work {
 	const struct profile *p;
 	struct layers *l;
-	struct intern keys;     /* (parent, name) -> layer + 1 */
+	struct intern keys;     /* (parent layer, id of the name) -> layer + 1 */
 	struct buf path;
-	uint32_t *of_stack;     /* string id of a function stack -> its layer; NOT_LOOKED */
+	uint32_t *of_stack;     /* string id of a function stack -> layer of the stack; NOT_LOOKED */
 };
 
-/* The layer `name` inside `parent`, made at first sight. */
+/* The layer `name` inside `parent`; a new one where there is none yet. */
 static uint32_t layer_at(struct layers_work *w, uint32_t parent, struct str name, uint32_t type, char joint)
 {
 	struct layers *l = w->l;
@@ -42,7 +42,7 @@ static uint32_t layer_at(struct layers_work *w, uint32_t parent, struct str name
 
 /* --- ranges ----------------------------------------------------------------------------------------------------- */
 
-/* "layer:NAME" or "layer:NAME:more" -> NAME; empty = no layer range. */
+/* The NAME in "layer:NAME" or "layer:NAME:more"; empty = the range is not of a layer. */
 static struct str layers_range_name(struct str text)
 {
 	struct str piece;
@@ -76,7 +76,8 @@ static bool is_marker(struct layers_work *w, uint32_t i)
 	return s->kind[i] == SPAN_MARKER && profile_arg(w->p, s->args[i], ARG_MARKER_REPR, &repr) && profile_arg(w->p, s->args[i], ARG_MARKER_MODULE, &module) && module.n;
 }
 
-/* "Linear(in_features=4, bias=False)": what the module prints of itself, or around its arguments alone (extra_repr) its class; the class. */
+/* Writes "Linear(in_features=4, bias=False)": what the module prints of itself. Where the marker has only the module's arguments (extra_repr), the class
+ * is put before them; where it has nothing, the name is the class. */
 static void marker_name(struct buf *out, struct str class, struct str repr)
 {
 	bool whole = str_starts(repr, class) && (repr.n == class.n || repr.p[class.n] == '(');
@@ -101,7 +102,7 @@ static uint32_t marker_layer(struct layers_work *w, uint32_t i, uint32_t parent)
 
 /* --- DLProf's function stacks ----------------------------------------------------------------------------------- */
 
-/* The calls of modules in it: "Linear::_call_impl(2)" is "Linear(2)". */
+/* The layer that the calls of modules in a function stack name: "Linear::_call_impl(2)" is the layer "Linear(2)". */
 static uint32_t stack_layer(struct layers_work *w, struct str stack)
 {
 	static const char *const call[] = {"::_call_impl", "::__call__"};
@@ -140,7 +141,7 @@ static uint32_t layers_stack_of(struct layers_work *w, uint32_t i)
 	return w->of_stack[text];
 }
 
-/* --- ranges and markers: what is inside, what is the backward of it --------------------------------------------- */
+/* --- ranges and markers: which layer forward and backward work is in -------------------------------------------- */
 
 static void layers_find_calls(struct layers_work *w)
 {
@@ -167,7 +168,7 @@ static uint32_t call_layer(struct layers_work *w, uint32_t i, uint32_t around)
 	return marker_layer(w, i, around);
 }
 
-/* The layer around a backward op: that of its forward op; inside another op of the backward of the same, what that one has. */
+/* The layer around a backward op: the layer of its forward op. A backward op inside a backward op of the same forward op has the layer of the outer one. */
 static uint32_t layer_around_backward(const struct layers_work *w, uint32_t i)
 {
 	const struct directions *d = w->l->dir;
@@ -181,7 +182,7 @@ static uint32_t layer_around_backward(const struct layers_work *w, uint32_t i)
 	return d->span[forward] != DIR_BACKWARD || forward < i ? w->l->of_span[forward] : LAYER_NONE;
 }
 
-/* Forward work by what is around it; then, when the layers of all forward ops are known, backward work. */
+/* Places forward work by the ranges around it, then backward work, which needs the layers of all forward ops. */
 static void layers_place_all(struct layers_work *w)
 {
 	const struct spans *s = &w->p->span;

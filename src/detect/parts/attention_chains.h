@@ -1,9 +1,9 @@
 /* Attention that is written out: a product that makes scores, a softmax of them and a product that takes them, as kernels of their own.
  *
  * Found in the order of one stream, by sizes: C[b][q][k] = A[b][q][d] B[b][d][k], then a softmax (a kernel of one, or an exponential with a
- * sum), then a product with the same b and q whose sums are k long. What lies between and works on as many elements as there are scores
- * (scale, mask, dropout, change of type) belongs to it. Backward, around the kernel of a softmax's backward: the product that makes
- * the gradient of the scores before it and one that takes that of its input behind it, and the two that give the gradients of V and K.
+ * sum), then a product with the same b and q whose sums are k long. A kernel between them that works on as many elements as there are scores
+ * (scale, mask, dropout, change of type) belongs to the attention. Backward, around the kernel of a softmax's backward: before it the product that makes the
+ * gradient of the scores, behind it a product that takes the gradient of the softmax's input, and the two products that give the gradients of V and K.
  * Without shapes nothing is found. */
 #ifndef OPSCOPE_DETECT_PARTS_ATTENTION_CHAINS_H
 #define OPSCOPE_DETECT_PARTS_ATTENTION_CHAINS_H
@@ -28,19 +28,19 @@ struct attention {
 struct attentions {
 	struct attention *v;
 	uint32_t n, cap;
-	uint8_t *member;         /* gpu_op row -> 1: of one of them */
+	uint8_t *member;         /* by gpu_op: 1 = a kernel of an attention */
 	int64_t ns;              /* of all */
-	int64_t device_ns;       /* of all device work in the window but collectives, whose time is also that of waiting */
+	int64_t device_ns;       /* of all device work in the window except collectives, whose time includes waiting */
 	int64_t unsized_ns;      /* kernels of softmax next to products whose sizes are not known */
 	uint64_t kernels;
-	bool least_known;        /* of all of them */
+	bool least_known;        /* least_ns of each is known */
 };
 
-/* In the steps; where there are none, in the whole recording. Made when the first asks; owned by f->shared. O(n). */
+/* The attentions in the steps; without steps, in the whole recording. Made when the first detector asks; f->shared owns them. O(n). */
 const struct attentions *attentions_of(const struct profile *p, struct findings *f);
 void attentions_free(struct attentions *a);
 
-/* Whether they take so much that the detector says so: then what else is found of the same kernels is an aspect of this. */
+/* Whether attention takes so much that unfused-attention tells it. Then other findings about the same kernels are aspects of that finding. */
 bool attentions_matter(const struct attentions *a);
 
 #endif

@@ -35,7 +35,7 @@ static bool collective_waits_collect(struct collective_waits_work *x, const stru
 	return equal;
 }
 
-/* Number i of each GPU; false where they are not one collective. What one GPU sends to the others alone may be done before they begin. */
+/* Adds number i of each GPU; false where these kernels are not one collective. A GPU that sends to the others may be done before they begin. */
 static bool collective_waits_add(struct collective_waits_work *x, uint64_t i, uint64_t n, struct collective_waits *out, int64_t *sum)
 {
 	const struct gpu_ops *g = &x->p->gpu_op;
@@ -58,7 +58,7 @@ static bool collective_waits_add(struct collective_waits_work *x, uint64_t i, ui
 	return last_start < first_end || str_has(name, STR("Broadcast")) || str_has(name, STR("_Reduce_"));
 }
 
-/* Whether the recording may hold all that take part. */
+/* Whether the recording may hold all GPUs that take part. */
 static bool has_all(const struct profile *p, const struct collectives *c, uint32_t gpus)
 {
 	struct rank_place place = rank_place_of(p);

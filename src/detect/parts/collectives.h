@@ -1,7 +1,8 @@
 /* Collectives on devices: which device work they are, what they are for, and when nothing else hides them. Used by several detectors.
  *
- * A collective is a kernel of class KERNEL_COMM (NCCL, RCCL, MSCCL, custom all-reduces). Host ranges of collectives are none: they launch
- * them. Of each GPU by itself, exposed = its collectives - all its other device work, within the steps. One GPU hides nothing of another's. */
+ * A collective is a kernel of class KERNEL_COMM (NCCL, RCCL, MSCCL, custom all-reduces). A range of a collective on the
+ * host is not a collective: it launches one. Within the steps, exposed time of a GPU = time of its collectives - time of all its other device work; work of
+ * one GPU does not hide a collective of another GPU. */
 #ifndef OPSCOPE_DETECT_PARTS_COLLECTIVES_H
 #define OPSCOPE_DETECT_PARTS_COLLECTIVES_H
 
@@ -44,9 +45,9 @@ struct collectives {
 struct collectives *collectives_new(const struct profile *p, struct findings *f, const struct step_time *w);
 void collectives_free(struct collectives *c);
 
-/* That with most exposed time; NULL = there is no GPU. */
+/* The GPU with most exposed time; NULL = there is no GPU. */
 const struct collective_gpu *collectives_most(const struct collectives *c);
-/* Mean over the GPUs. */
+/* Mean exposed time over the GPUs. */
 int64_t collectives_exposed_ns(const struct collectives *c);
 /* What it is called: by its own arguments ("allreduce"), else by its kernel. A slice of the profile's strings. */
 struct str collective_name(const struct profile *p, uint32_t gpu_op);

@@ -1,4 +1,4 @@
-/* Calls of functions under torch.compile: which were broken into several graphs, and what the host does between those.
+/* Calls of functions under torch.compile: which calls were broken into several graphs, and what the host does between the graphs.
  *
  * From torch 2.1 on each compiled frame has a range ("Torch-Compiled Region: 0/0"). Where Dynamo meets what it cannot trace, the rest of the frame runs as
  * another frame inside the first ("torch_dynamo_resume_in_forward_at_12"); a frame that it gives up calls compiled frames one by one. So several frames
@@ -8,7 +8,7 @@
 
 #include "detect/parts/shared.h"
 
-/* What a range is, by its name. */
+/* The part of compiled code that a range is, by its name. */
 enum compiled_part {
 	COMPILED_OTHER, COMPILED_FRAME, COMPILED_GRAPH, COMPILED_BACKWARD,
 	COMPILED_ENTRY,          /* the frame of torch.compile around each call of a function that it was given */
@@ -35,11 +35,11 @@ struct compiled_calls {
 	uint8_t *backward;       /* by track: graphs of the backward pass run there */
 	struct compiled_call *v;
 	uint32_t n, cap;
-	bool has_frames, entries;/* the input shows such */
+	bool has_frames, entries;/* the input has ranges of compiled frames; of entries */
 
 	uint64_t broken;         /* calls in the window that are broken and show their graphs */
-	struct intervals between;/* of these, the host outside of their graphs from the first on */
-	struct intervals back;   /* the same of the backward pass: from its first to its last graph */
+	struct intervals between;/* when the host is in these calls and outside of their graphs, from the first graph on */
+	struct intervals back;   /* the same in the backward pass: from its first to its last graph */
 	struct intervals unknown;/* broken calls that do not show their graphs */
 };
 

@@ -31,7 +31,7 @@ static uint8_t *copies_choose(const struct profile *p, const struct step_time *w
 	return take;
 }
 
-/* When the GPU does nothing but the copies taken. */
+/* The times in which the GPU does nothing but the copies taken. */
 static void copies_find_exposed(const struct profile *p, const struct step_time *w, const uint8_t *take, struct intervals *exposed)
 {
 	struct intervals other = {0};
@@ -114,7 +114,7 @@ static void copies_end_row(struct copies_row_search *r)
 	r->n = 0;
 }
 
-/* The way of a copy that may be in a row; COPY_NEITHER: other work. */
+/* Which way a small copy goes, which may be in a row; COPY_NEITHER = other work, or a larger copy. */
 static enum copy_way row_way(const struct profile *p, uint32_t g, int64_t bytes_max)
 {
 	int64_t bytes = p->launch.bytes[p->gpu_op.launch[g]];

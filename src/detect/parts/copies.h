@@ -6,9 +6,9 @@
 #include "detect/parts/shared.h"
 
 enum copy_way { COPY_NEITHER, COPY_TO_DEVICE, COPY_TO_HOST };
-/* Of a gpu_op of kind GPU_MEMCPY, by its name. */
+/* Which way a copy goes, by the name of a gpu_op of kind GPU_MEMCPY; COPY_NEITHER = within devices, or the name does not tell. */
 enum copy_way copy_way(struct str name);
-/* TRI_UNKNOWN: the name does not tell ("Host -> Device"). */
+/* Whether the copy's host memory is pageable; TRI_UNKNOWN = the name does not tell ("Host -> Device"). */
 enum tri copy_is_pageable(struct str name);
 
 typedef bool copy_wanted(const struct profile *p, uint32_t gpu);
@@ -16,11 +16,11 @@ typedef bool copy_wanted(const struct profile *p, uint32_t gpu);
 struct copies {
 	struct places places;    /* by op and line; time: exposed + idle */
 	uint64_t n;
-	int64_t bytes;           /* of those that state them */
+	int64_t bytes;           /* of the copies that state their bytes */
 	int64_t device_ns;       /* sum of durations */
 	int64_t exposed_ns;      /* the GPU does nothing but these copies */
 	int64_t idle_ns;         /* the GPU has no work while the host is in their calls */
-	struct intervals when;   /* both, in the steps */
+	struct intervals when;   /* exposed and idle time, in the steps */
 };
 
 /* Whether the lead GPU does this work. */

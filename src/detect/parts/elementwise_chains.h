@@ -19,7 +19,7 @@ struct chain {
 	int64_t ns;
 	int64_t bytes;           /* read and written by all its kernels */
 	int64_t least_bytes;     /* the operands of the first and the result of the last, once */
-	double least_ns;         /* that at the GPU's bandwidth; NAN = not known */
+	double least_ns;         /* time of least_bytes at the GPU's bandwidth; NAN = not known */
 };
 
 struct chains {
@@ -27,15 +27,15 @@ struct chains {
 	uint32_t n, cap;
 	uint32_t *gpu;           /* rows of gpu_op */
 	uint32_t n_gpu;
-	int64_t ns, above_ns;    /* of all chains; above their least, all of it where that is not known */
+	int64_t ns, above_ns;    /* ns of all chains; above_ns: above their least time, and all time of chains whose least is not known */
 	int64_t bytes, least_bytes;
-	int64_t device_ns;       /* of all device work in the window but collectives */
+	int64_t device_ns;       /* of all device work in the window except collectives */
 	int64_t passing_ns;      /* of all kernels that only pass data through, in chains or not */
 	int64_t unsized_ns;      /* of elementwise kernels whose op or shapes are not known */
 	bool least_known;
 };
 
-/* In the steps; where there are none, in the whole recording. Free with chains_free. O(n). */
+/* The chains in the steps; without steps, in the whole recording. Free with chains_free. O(n). */
 struct chains *chains_new(const struct profile *p, struct findings *f);
 void chains_free(struct chains *c);
 

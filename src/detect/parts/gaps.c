@@ -226,7 +226,7 @@ static struct sort_item *gaps_by_start(const struct profile *p)
 	return v;
 }
 
-/* The work that ends each gap: of those that begin at its end, one whose call is known. */
+/* Finds the work that ends each gap: work that begins at the gap's end, preferably work whose call is known. */
 static void gaps_find_ends(struct gaps_work *w)
 {
 	const struct profile *p = w->p;

@@ -1,10 +1,10 @@
 /* When a GPU has no work, and what the host did meanwhile. O(n log n).
  *
- * A gap is a time within the steps in which this GPU does not work. It ends with the work of this GPU that begins then. From its start
- * until that work's API call began, the host kept the device waiting: each moment of that counts for the innermost range of the thread
- * that made the call, and where that thread has none (but annotations), of the thread that runs the steps. From the call on it is latency
- * of the launch, or of the device where the call was made before the gap began. A call that takes GAP_LONG_CALL_NS or more is
- * not a launch like others (it loads the kernel, or waits in the driver): the host keeps the device waiting until it returns. */
+ * A gap is a time within the steps in which this GPU does not work. The next work of this GPU ends the gap. From the start of the gap until the API call of
+ * this work began, the host kept the device waiting: each of these moments counts for the innermost range of the thread that made the call; where that
+ * thread has no range (or only annotations), of the thread that runs the steps. The time from the call on is latency of the launch, or of the device where
+ * the call was made before the gap began. A call that takes GAP_LONG_CALL_NS or more is not a launch like others (it loads the kernel, or waits in the
+ * driver): the host keeps the device waiting until the call returns. */
 #ifndef OPSCOPE_DETECT_PARTS_GAPS_H
 #define OPSCOPE_DETECT_PARTS_GAPS_H
 
@@ -30,8 +30,8 @@ extern const char *const gap_cause_text[GAP_N_CAUSES];
 struct gap {
 	int64_t start_ns, end_ns;
 	uint32_t gpu;            /* the device work that ends it; ROW_NONE: a step ends it */
-	uint32_t call;           /* its API call; ROW_NONE = not known */
-	int64_t blocked_ns;      /* of it, the host was in DATA, SYNC, ALLOC, GC, PROFILER or LOAD */
+	uint32_t call;           /* the API call of this work; ROW_NONE = not known */
+	int64_t blocked_ns;      /* the part of the gap in which the host was in DATA, SYNC, ALLOC, GC, PROFILER or LOAD */
 };
 
 struct gaps {
@@ -45,14 +45,14 @@ struct gaps {
 struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const struct intervals *idle, int32_t device, uint32_t main_track);
 void gaps_free(struct gaps *g);
 
-/* Whether the host had not yet called when the device ran out of work. */
+/* Whether the host had not yet made the call when the device ran out of work. */
 static inline bool gap_waits_for_host(const struct gap *g, const struct profile *p)
 {
 	return g->call != ROW_NONE && p->span.start_ns[g->call] > g->start_ns;
 }
 
-/* Until when in the gap the host had not yet called, or was still in a long call; its start where it had called before, its end where the call is not
- * known. */
+/* Until when in the gap the host had not yet made the call, or was still in a long call: the gap's start where the call was made before it, the gap's end where
+ * the call is not known. */
 static inline int64_t gap_host_until(const struct gap *g, const struct profile *p)
 {
 	if (g->call == ROW_NONE || p->span.start_ns[g->call] > g->end_ns)

@@ -1,10 +1,10 @@
-/* What ranges and device work are inside of, by the names of the ranges around them. */
+/* Marks ranges and device work by the names of the ranges around them. */
 #ifndef OPSCOPE_DETECT_PARTS_INSIDE_H
 #define OPSCOPE_DETECT_PARTS_INSIDE_H
 
 #include "detect/parts/shared.h"
 
-/* A range's own class by its name, 0 = none of interest; asked once per name. */
+/* The class of a range by its own name, 0 = of no interest; asked once per name. */
 typedef uint8_t inside_class(struct str name);
 /* The mark of a range from that of the range around it (0 at the top) and its own class. */
 typedef uint8_t inside_mark(uint8_t around, uint8_t own);
@@ -24,7 +24,7 @@ static inline uint8_t inside_of_gpu(const struct profile *p, const uint8_t *mark
 struct inside_cost {
 	int64_t device_ns, idle_ns;
 	uint64_t works;          /* pieces of device work */
-	struct intervals when;   /* both times together, for finding_covers */
+	struct intervals when;   /* device time and idle time together, for finding_covers */
 };
 /* Release with inside_cost_release. */
 struct inside_cost inside_cost_of(const struct profile *p, const struct step_time *w, const uint8_t *mark, uint8_t wanted);

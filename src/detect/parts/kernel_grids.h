@@ -1,4 +1,4 @@
-/* What detectors ask of how a kernel's blocks lie on the GPU. */
+/* How a kernel's blocks lie on the GPU, for detectors. */
 #ifndef OPSCOPE_DETECT_PARTS_KERNEL_GRIDS_H
 #define OPSCOPE_DETECT_PARTS_KERNEL_GRIDS_H
 

@@ -6,7 +6,7 @@
 #include "detect/parts/attention_chains.h"
 #include "detect/parts/kernel_grids.h"
 
-/* Steps by a key op that are less certain than this are not taken for steps: the time from the first to the last of them counts as one. */
+/* Steps by a key op that are less certain than this do not count as steps: the time from the first to the last of them is one window. */
 static const double LEAST_CERTAIN = 0.8;
 
 struct shared {
@@ -61,7 +61,7 @@ void shared_free(struct shared *s)
 	mem_free(s);
 }
 
-/* The thread of the steps' annotations; where there are none, that which launches most. */
+/* The thread of the steps' annotations; without annotations, the thread that launches most. */
 static uint32_t find_main_track(const struct profile *p)
 {
 	if (p->steps->v[0].span != ROW_NONE && p->span.kind[p->steps->v[0].span] != SPAN_RANGE)
@@ -113,7 +113,7 @@ static bool captures_in(const struct profile *p, int64_t start_ns, int64_t end_n
 	return any;
 }
 
-/* Marks the steps in which a graph is captured: nothing that they launch then runs. Returns how many. */
+/* Marks the steps in which a graph is captured: what they launch does not run. Returns how many steps it marked. */
 static unsigned find_captures(const struct profile *p, uint8_t *captures)
 {
 	struct name_memo calls = name_memo_new(p, begins_capture);
@@ -129,7 +129,7 @@ static unsigned find_captures(const struct profile *p, uint8_t *captures)
 	return n;
 }
 
-/* Which time it is; false: there is nothing to look at. */
+/* Finds the time to look at; false: there is none. */
 static bool choose_time(const struct profile *p, struct step_time *w, bool *all_capture)
 {
 	const struct steps *s = p->steps;

@@ -1,4 +1,4 @@
-/* What several detectors look at, made when the first asks and freed when all have run; and what they all have to say in the same way. */
+/* What several detectors look at, made when the first detector asks and freed when all have run; and sentences that all detectors say in the same way. */
 #ifndef OPSCOPE_DETECT_PARTS_SHARED_H
 #define OPSCOPE_DETECT_PARTS_SHARED_H
 
@@ -17,7 +17,7 @@
 /* When one GPU works in the window. */
 struct gpu_time {
 	int32_t device;          /* ordinal; INT32_MIN = not known */
-	struct intervals busy;   /* any work of it */
+	struct intervals busy;   /* any work of the GPU */
 	struct intervals idle;   /* the window - busy */
 	int64_t idle_ns;         /* length of idle */
 	int64_t compute_ns;      /* time with work that is not communication: waiting for other GPUs is not work */
@@ -30,11 +30,11 @@ struct step_time {
 	struct intervals all;    /* the steps */
 	struct gpu_time *gpu;    /* each GPU of the profile by itself, in order of ordinal */
 	unsigned gpus;
-	unsigned lead;           /* index of the GPU that findings about idle time look at: of those with at least four fifths of the computing time of
-	                          * the GPU with most, that which is idle longest */
+	unsigned lead;           /* index of the GPU that findings about idle time look at: the GPU that is idle longest, among those with at least
+	                          * four fifths of the computing time of the GPU that computes most */
 	struct intervals busy;   /* of the lead GPU; owned by gpu[lead] */
 	struct intervals idle;   /* the same */
-	int64_t ns, idle_ns;     /* lengths of all, idle */
+	int64_t ns, idle_ns;     /* lengths of `all` and of `idle` */
 	unsigned n;              /* steps; 1 where the window stands for them */
 	uint32_t main_track;     /* the thread that runs them; ROW_NONE = not known */
 	const char *time;        /* for "12 % of the ...": "step time", "time from the first to the last device work" */
@@ -42,7 +42,7 @@ struct step_time {
 	const char *a_step;      /* behind a count: " a step", "" */
 };
 
-/* Takes p->ops_layers and p->ops_stacks. */
+/* Takes over p->ops_layers and p->ops_stacks. */
 struct shared *shared_new(struct profile *p);
 void shared_free(struct shared *s);
 
@@ -75,39 +75,39 @@ struct shared_experts *shared_experts(struct findings *f);
 struct attentions;
 struct attentions **shared_attentions(struct findings *f);
 
-/* Whether a moment is in the steps. */
+/* Whether the moment is in the steps. */
 bool step_time_has(const struct step_time *w, int64_t time_ns);
 /* "The GPU", or of several "GPU 1", the lead one. */
 void put_lead(const struct step_time *w, struct buf *b);
 /* Of several GPUs, " (GPU 0 17.2 ms, GPU 1 8.2 ms; mean 12.7 ms)": their idle times per step; at most the first eight by name. Nothing of one. */
 void put_idle_of_gpus(const struct step_time *w, struct buf *b);
-/* How much of [start, end) is idle time of the lead GPU. */
+/* The idle time of the lead GPU within [start, end), ns. */
 int64_t step_time_idle_within(const struct step_time *w, int64_t start, int64_t end);
-/* Percent of the time of all steps. */
+/* `ns` in percent of the time of all steps. */
 double step_time_pct(const struct step_time *w, int64_t ns);
 
-/* Says on what the finding rests: `events`, which took `ns` of the steps' time. */
+/* Sets what the finding rests on: `events`, which took `ns` of the steps' time. */
 void finding_rests_on(struct finding *x, const struct step_time *w, uint64_t events, int64_t ns);
-/* The same where `pct` is the share of something else than the steps' time. */
+/* The same with a share that is not of the steps' time: `pct`. */
 void finding_share(struct finding *x, uint64_t events, int64_t ns, double pct);
-/* At most `ns` over all steps, but no more than these last; `how` says what it is. */
+/* Sets the gain: at most `ns` over all steps, and no more than the steps last; `how` says how the bound is computed. */
 void finding_gain(struct finding *x, const struct step_time *w, int64_t ns, const char *how);
 /* Says which of the window's time the finding is about: what would be shorter, or not be there, without its cause. Findings about the same time are
  * told as one (detect/merge.h). *when, normalised, is copied. A finding that does not say is taken to be about all of the window. */
 void finding_covers(struct finding *x, const struct intervals *when);
-/* All three, where the time that the events took is what can be gained. */
+/* Does all three (rests on, gain, covers), where the time that the events took is the bound of the gain. */
 void finding_measured(struct finding *x, const struct step_time *w, uint64_t events, int64_t ns, const struct intervals *when, const char *how);
-/* The same of device work that was added to *when as it came: normalises it, cuts it at the window's borders, and releases it. */
+/* finding_covers with times of device work in any order: normalises *when, cuts it at the window's borders, and releases it. */
 void finding_covers_work(struct finding *x, const struct step_time *w, struct intervals *when);
-/* The same of times that stay the caller's: *when is normalised, and need not be cut at the window's borders. */
+/* finding_covers with times that stay the caller's: *when is normalised, and need not be cut at the window's borders. */
 void finding_covers_within(struct finding *x, const struct step_time *w, const struct intervals *when);
-/* Says where to look: at [from, to), if that is longer than where it said before. */
+/* Sets where to look: [from, to), unless the finding already names a longer time. */
 void finding_looks_at(struct finding *x, int64_t from_ns, int64_t to_ns);
-/* The same of the range of *t with most time. */
+/* finding_looks_at with the range of *t that has most time. */
 void finding_looks_at_most(struct finding *x, const struct profile *p, const struct places *t);
-/* Takes the text of *b, and releases it. */
+/* The text of *b, copied into f->arena; releases *b. */
 struct str finding_text(struct findings *f, struct buf *b);
-/* The text of *b, with the places behind it, is the evidence; *b is released. The rest is as in places_text. */
+/* Sets the evidence: the text of *b, then the places; releases *b. The other parameters are those of places_text. */
 void finding_evidence(struct finding *x, struct findings *f, struct buf *b, const struct places *t, unsigned max, unsigned steps, bool counts);
 
 #endif

@@ -139,9 +139,9 @@ static int by_path(const void *a, const void *b)
 static void torch_module_flops_put_torch(const struct module_flops *x, uint32_t depth, struct table *out)
 {
 	static const struct column torch_columns[] = {
-		{.id = "module", .title = "Module", .help = "path of the module, or below it an op", .type = CELL_STR, .flags = COLUMN_KEY},
-		{.id = "flop", .title = "FLOP", .help = "with modules inside; all with the suffix that fits the total", .type = CELL_STR, .flags = COLUMN_KEY},
-		{.id = "pct_total", .title = "% Total", .help = "of all FLOPs", .type = CELL_STR, .flags = COLUMN_KEY},
+		{.id = "module", .title = "Module", .help = "path of the module, or below it an op", .type = CELL_STR, .flags = COLUMN_ANSWER},
+		{.id = "flop", .title = "FLOP", .help = "with modules inside; all with the suffix that fits the total", .type = CELL_STR, .flags = COLUMN_ANSWER},
+		{.id = "pct_total", .title = "% Total", .help = "of all FLOPs", .type = CELL_STR, .flags = COLUMN_ANSWER},
 	};
 	struct torch_table t = {.x = x, .suffix = torch_module_flops_suffix_of(x->total)};
 	const struct module_tree *tree = &x->m->tree;

@@ -14,7 +14,7 @@ enum { C_KEY, C_OVERLOAD, C_SELF_PCT, C_SELF, C_TOTAL_PCT, C_TOTAL, C_MEAN, C_DE
 #define SELF_DEVICE(id) .also = "self_cuda_" id " self_xpu_" id " self_privateuse1_" id
 
 static const struct column columns[N_COLUMNS] = {
-	[C_KEY] = {.id = "key", .title = "Name", .help = "name of the events", .type = CELL_STR, .flags = COLUMN_KEY},
+	[C_KEY] = {.id = "key", .title = "Name", .help = "name of the events", .type = CELL_STR, .flags = COLUMN_ANSWER},
 	[C_OVERLOAD] = {.id = "overload_name", .title = "Overload Name", .help = "which overload of the op", .type = CELL_STR},
 	[C_SELF_PCT] = {.id = "self_cpu_percent", .title = "Self CPU %", .help = "self_cpu_time_total / that of all rows; null: that is 0", .type = CELL_F64, .unit = UNIT_PERCENT},
 	[C_SELF] = US("self_cpu_time_total", "Self CPU", "time on the host less that of the events directly inside"),

@@ -10,7 +10,7 @@ static struct cost_call *cost_calls_at(struct cost_calls *r, uint32_t index)
 	return &r->v[index];
 }
 
-/* Calls of ops as the trace has them; of a backward that only its link to a forward op explains, ranges that launched work. */
+/* Counts the calls of ops that the trace has. Of a backward pass that only its forward op explains, it counts the ranges that launched work. */
 static void cost_calls_collect(struct cost_calls *r)
 {
 	const struct profile *p = r->p;

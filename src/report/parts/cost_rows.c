@@ -32,7 +32,7 @@ struct cost_rows_work {
 	struct instance *v;
 	uint32_t n, cap;
 	uint32_t *of_gpu;             /* gpu_op -> its instance; ROW_NONE */
-	bool by_name;                 /* kernels without a model have rows, too */
+	bool by_name;                 /* kernels without a model have rows, too, by name */
 	struct bounds *bounds;
 	struct intern keys, params;
 };
@@ -43,7 +43,7 @@ static uint32_t cost_rows_instance_of(struct cost_rows_work *w, uint32_t gpu)
 {
 	const struct costs *c = w->r->costs;
 	uint32_t op = c->op[gpu];
-	/* Kernels of collectives are each one. */
+	/* Each kernel of a collective is an instance of its own. */
 	bool single = w->by == COST_BY_KERNEL || op == ROW_NONE || c->cost[c->of_gpu[gpu]].class == OP_COMM;
 	if (!single && w->of_span[op] != ROW_NONE)
 		return w->of_span[op];
@@ -54,7 +54,7 @@ static uint32_t cost_rows_instance_of(struct cost_rows_work *w, uint32_t gpu)
 	return w->n++;
 }
 
-/* Carried so far and what a kernel carries; a kernel that carries none of a known sum changes nothing. */
+/* Adds what a kernel carries to the sum so far. A kernel that carries nothing of a known sum changes nothing. */
 static int64_t cost_rows_plus(int64_t sum, int64_t v)
 {
 	int64_t both;
@@ -81,7 +81,7 @@ static void cost_rows_add_kernel(struct cost_rows_work *w, uint32_t gpu)
 	x->bytes = cost_rows_plus(x->bytes, costs_bytes(c, gpu));
 }
 
-/* The class of op that a kernel does by its name, a product that of its op's; OP_UNKNOWN: none that reports of one class are about. */
+/* The class of op that a kernel does, by its name; a product has the class of its op. OP_UNKNOWN: no report of one class is about the kernel. */
 static enum op_class class_by_name(struct cost_rows_work *w, uint32_t gpu)
 {
 	uint32_t op = w->r->costs->op[gpu];
@@ -100,7 +100,7 @@ static enum op_class class_by_name(struct cost_rows_work *w, uint32_t gpu)
 	}
 }
 
-/* A kernel without a model, in a report about what it does by its name: a row by op and name, without FLOPs. */
+/* Adds a kernel without a model to a report about the kernel's class: the row has the names of op and kernel, and no FLOPs. */
 static bool add_by_name(struct cost_rows_work *w, uint32_t gpu)
 {
 	enum op_class class = w->by == COST_BY_SHAPE && w->by_name ? class_by_name(w, gpu) : OP_UNKNOWN;
@@ -225,7 +225,7 @@ static void add_instance(struct cost_rows_work *w, struct instance *x)
 	add_ideal(w, row, x);
 }
 
-/* Names of each row's kernels, most time first. */
+/* Collects the names of each row's kernels, most time first. */
 static void name_kernels(struct cost_rows_work *w)
 {
 	struct cost_rows *r = w->r;

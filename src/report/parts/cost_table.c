@@ -16,15 +16,15 @@ enum {
 	COST_TABLE_KERNELS, COST_TABLE_UNKNOWN, COST_TABLE_COLUMNS
 };
 
-/* Whose columns some are. */
+/* The groupings that have a column. */
 enum {
 	COST_TABLE_OF_ROOFLINE = BY(COST_BY_SHAPE) | BY(COST_BY_OP) | BY(COST_BY_KERNEL),
 	COST_TABLE_OF_ONE_CLASS = BY(COST_BY_GEMM) | BY(COST_BY_CONV) | BY(COST_BY_ATTENTION),
 };
 
 const struct section cost_section = {COLUMNS(
-	[COST_TABLE_OP] = {COLUMN(TEXT, "op", "Op", "name of the op", .flags = COLUMN_KEY), .not_by = BY(COST_BY_KERNEL)},
-	[COST_TABLE_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KEY), .by = BY(COST_BY_KERNEL)},
+	[COST_TABLE_OP] = {COLUMN(TEXT, "op", "Op", "name of the op", .flags = COLUMN_ANSWER), .not_by = BY(COST_BY_KERNEL)},
+	[COST_TABLE_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_ANSWER), .by = BY(COST_BY_KERNEL)},
 	[COST_TABLE_DIRECTION] = {COLUMN(TEXT, "direction", "Dir", "forward, backward or optimizer"), .not_by = BY(COST_BY_KERNEL)},
 	[COST_TABLE_CLASS] = {COLUMN(TEXT, "class", "Class", "kind of op", .flags = COLUMN_MINOR), .by = BY(COST_BY_OP) | BY(COST_BY_SHAPE)},
 	[COST_TABLE_PARAMS] = {COLUMN(TEXT, "params", "Shape", "sizes and types that the model went by", .flags = COLUMN_WIDE),
@@ -35,7 +35,7 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_N] = {COLUMN(NUMBER, "n", "N", "columns of the result", .flags = COLUMN_MINOR), .by = BY(COST_BY_GEMM)},
 	[COST_TABLE_K] = {COLUMN(NUMBER, "k", "K", "length of the sums", .flags = COLUMN_MINOR), .by = BY(COST_BY_GEMM)},
 	[COST_TABLE_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often")},
-	[COST_TABLE_TOTAL] = {COLUMN(NS, "total_gpu_ns", "GPU total", "sum of the durations of its kernels, copies and sets", .flags = COLUMN_KEY)},
+	[COST_TABLE_TOTAL] = {COLUMN(NS, "total_gpu_ns", "GPU total", "sum of the durations of its kernels, copies and sets", .flags = COLUMN_ANSWER)},
 	[COST_TABLE_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / all device work, listed or not")},
 	[COST_TABLE_MEAN] = {COLUMN(MEAN_NS, "mean_gpu_ns", "Mean", "mean of a call", .flags = COLUMN_MINOR), .by = COST_TABLE_OF_ONE_CLASS},
 	[COST_TABLE_MIN] = {COLUMN(NS, "min_gpu_ns", "Min", "shortest call", .flags = COLUMN_DETAIL), .by = COST_TABLE_OF_ONE_CLASS},
@@ -48,18 +48,18 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether its main kernels used Tensor Cores: yes, no or unknown")},
 	[COST_TABLE_ELIGIBLE] = {COLUMN(TEXT, "tc_eligible", "Eligible", "whether type and shape allow Tensor Cores: yes, no or unknown; yes where a kernel uses them"),
 	                                .by = COST_TABLE_OF_ONE_CLASS},
-	[COST_TABLE_HINT] = {COLUMN(TEXT, "tc_hint", "Hint", "what keeps it from Tensor Cores, or from using them well", .flags = COLUMN_WIDE | COLUMN_KEY),
+	[COST_TABLE_HINT] = {COLUMN(TEXT, "tc_hint", "Hint", "what keeps it from Tensor Cores, or from using them well", .flags = COLUMN_WIDE | COLUMN_ANSWER),
 	                            .by = COST_TABLE_OF_ONE_CLASS, .when = WHEN_RECORDED},
 	[COST_TABLE_BOUND] = {COLUMN(TEXT, "bound", "Bound", "what bounds it: compute or memory, whichever would take longer at its peak; latency: under a tenth of what "
 	                             "those allow, by kernels of under 10 us (a call's main one, on average); over peak: it did more than a peak allows (column "
-	                             "over_peak), so that the model tells nothing of it; empty = unknown", .flags = COLUMN_KEY), .by = COST_TABLE_OF_ROOFLINE},
+	                             "over_peak), so that the model tells nothing of it; empty = unknown", .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_ATTAINABLE] = {COLUMN(MEAN_NS, "attainable_ns", "Attainable", "time that all calls would take at the peaks: the longer of FLOPs / peak and bytes / "
-	                                  "bandwidth, call by call", .flags = COLUMN_KEY), .by = COST_TABLE_OF_ROOFLINE},
+	                                  "bandwidth, call by call", .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_EFFICIENCY] = {COLUMN(PERCENT, "efficiency_pct", "Effic. %", "attainable / actual time"), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_GAIN] = {COLUMN(MEAN_NS, "gain_ns", "Gain", "actual - attainable: what could be gained at most; empty = unknown, or over a peak",
-	                            .flags = COLUMN_KEY), .by = COST_TABLE_OF_ROOFLINE},
+	                            .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_GAIN_PCT] = {COLUMN(PERCENT, "gain_pct", "Gain %", "gain / all device work"), .by = COST_TABLE_OF_ROOFLINE},
-	[COST_TABLE_PEAK_PCT] = {COLUMN(PERCENT, "peak_pct", "Peak %", "FLOP/s achieved / the peak of column peak", .flags = COLUMN_KEY)},
+	[COST_TABLE_PEAK_PCT] = {COLUMN(PERCENT, "peak_pct", "Peak %", "FLOP/s achieved / the peak of column peak", .flags = COLUMN_ANSWER)},
 	[COST_TABLE_PEAK] = {COLUMN(TEXT, "peak", "Peak", "the peak that shares are of; empty = GPU or rate not known, or several", .flags = COLUMN_DETAIL)},
 	[COST_TABLE_MEMORY_PCT] = {COLUMN(PERCENT, "bandwidth_pct", "BW %", "bytes/s achieved / peak bandwidth of the device memory")},
 	[COST_TABLE_OVER] = {COLUMN(TEXT, "over_peak", "Over peak", "set where more than 100 % of a peak comes out, which cannot be: of which peak",
@@ -73,14 +73,12 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_UNKNOWN] = {COLUMN(TEXT, "unknown", "Unknown", "why FLOPs or bytes are unknown", .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_RECORDED},
 )};
 
-static const char *const tri_text[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
-
-/* Rounding apart. */
+/* A share of 100 % that rounding made a little larger is not over. */
 static bool is_over(double pct) { return pct > 100.0000001; }
 
 /* --- hints ------------------------------------------------------------------------------------------------------ */
 
-bool cost_param(struct str params, const char *name, int64_t *value)
+bool cost_params_number(struct str params, const char *name, int64_t *value)
 {
 	struct str piece, key = str_from(name);
 	while (str_split(&params, ',', &piece))
@@ -89,8 +87,8 @@ bool cost_param(struct str params, const char *name, int64_t *value)
 	return false;
 }
 
-/* Tensor Cores take operands whose inner dimensions are multiples of 16 bytes; which ones of M, N and K that concerns depends on the
- * layout, of which a trace tells little: M is named only where Tensor Cores were not used. */
+/* Tensor Cores take operands whose inner dimensions are multiples of 16 bytes. The layout decides which of M, N and K are inner dimensions, and a
+ * trace says little about the layout: M is named only where Tensor Cores were not used. */
 static void odd_sizes(const struct cost *c, bool used, struct buf *b)
 {
 	static const char *const gemm[] = {"N", "K", "M"}, *const conv[] = {"C", "K"};
@@ -100,7 +98,7 @@ static void odd_sizes(const struct cost *c, bool used, struct buf *b)
 	for (int i = 0; unit && i < (is_conv || used ? 2 : 3); i++) {
 		const char *name = is_conv ? conv[i] : gemm[i];
 		int64_t v = is_conv ? 0 : nkm[i];
-		if (is_conv && !cost_param(c->params, name, &v))
+		if (is_conv && !cost_params_number(c->params, name, &v))
 			continue;
 		if (v <= 0 || v % unit == 0)
 			continue;
@@ -108,7 +106,7 @@ static void odd_sizes(const struct cost *c, bool used, struct buf *b)
 		found = true;
 	}
 	if (found)
-		buf_printf(b, ": no multiple of %d", unit);
+		buf_printf(b, ": not a multiple of %d", unit);
 }
 
 static void hint(const struct cost_row *x, struct buf *b)
@@ -118,9 +116,9 @@ static void hint(const struct cost_row *x, struct buf *b)
 	buf_clear(b);
 	bool no_tf32 = x->gpu && !(x->gpu->flops[GPU_TF32] > 0) && !(x->gpu->flops[GPU_FP32_TENSOR] > 0);
 	if (used == TRI_NO && c->dtype == DTYPE_FLOAT32 && no_tf32)
-		buf_cstr(b, "float32: this GPU's Tensor Cores, where it has any, take types of 16 bits and less");
+		buf_cstr(b, "float32: the Tensor Cores of this GPU, if it has any, take types of 16 bits and less");
 	else if (used == TRI_NO && c->dtype == DTYPE_FLOAT32)
-		buf_cstr(b, "float32: Tensor Cores take it as TF32 where that is allowed, or in a type of 16 bits");
+		buf_cstr(b, "float32: Tensor Cores take float32 as TF32 where TF32 is allowed; else use a type of 16 bits");
 	else if (used == TRI_NO && dtype_bits(c->dtype) == 64)
 		buf_cstr(b, "64-bit type");
 	else if (c->class == OP_GEMM && (c->m == 1 || c->n == 1) && used != TRI_YES)
@@ -179,10 +177,10 @@ static void over_text(const struct cost_row *x, struct buf *b)
 	if (memory)
 		over_memory(x, b);
 	if (!compute && !memory && is_over(cost_efficiency_pct(x)))
-		buf_printf(b, "%.1f %% of the time would do at the peaks, call by call", cost_efficiency_pct(x));
+		buf_printf(b, "at the peaks its calls would take %.1f %% of the time that they took", cost_efficiency_pct(x));
 }
 
-/* Whether it did more than a peak allows, which cannot be. */
+/* Whether the row did more than a peak allows, which cannot be. */
 static bool row_is_over(const struct cost_row *x)
 {
 	return is_over(cost_compute_pct(x)) || is_over(cost_memory_pct(x)) || is_over(cost_efficiency_pct(x));
@@ -273,8 +271,8 @@ static void cost_table_put_row(struct table *t, const struct cost_rows *r, const
 	table_set_i64(t, COST_TABLE_MAX, x->max);
 	put_rates(t, x);
 	put_roofline(t, r, x);
-	put_str(t, COST_TABLE_TC, str_from(tri_text[cost_tc_used(x)]));
-	put_str(t, COST_TABLE_ELIGIBLE, str_from(tri_text[cost_tc_used(x) == TRI_YES ? TRI_YES : x->eligible]));
+	put_str(t, COST_TABLE_TC, str_from(tri_name[cost_tc_used(x)]));
+	put_str(t, COST_TABLE_ELIGIBLE, str_from(tri_name[cost_tc_used(x) == TRI_YES ? TRI_YES : x->eligible]));
 	cost_table_put_shape(t, c, (int64_t)x->calls);
 	hint(x, b);
 	put_str(t, COST_TABLE_HINT, buf_view(b));
@@ -288,7 +286,7 @@ static void cost_table_put_row(struct table *t, const struct cost_rows *r, const
 
 /* --- the table -------------------------------------------------------------------------------------------------- */
 
-/* Whether rows look alike without the direction, and with it but without the class: a narrow terminal must not leave these out. */
+/* Whether rows look alike by name and shape, `with_direction` by their direction, too. A narrow terminal must not leave out the column that tells them apart. */
 static bool has_twins(const struct cost_rows *r, bool with_direction, bool shape)
 {
 	struct intern seen;
@@ -337,69 +335,62 @@ static void cost_table_start(struct table *t, const struct cost_rows *r, const s
 	bool roofline = !spec->classes, shape = !roofline || args->variant->by == COST_BY_SHAPE;
 	section_start(&cost_section, args, WHEN_RECORDED, t);
 	leave_out_unknown(t, r);
-	if (!roofline) { /* these answer its question */
-		cost_table_flag(t, COST_TABLE_PARAMS, COLUMN_WIDE | COLUMN_KEY);
-		cost_table_flag(t, COST_TABLE_TFLOPS, COLUMN_KEY);
-		cost_table_flag(t, COST_TABLE_TC, COLUMN_KEY);
+	if (!roofline) { /* these columns answer the question of a report of one class */
+		cost_table_flag(t, COST_TABLE_PARAMS, COLUMN_WIDE | COLUMN_ANSWER);
+		cost_table_flag(t, COST_TABLE_TFLOPS, COLUMN_ANSWER);
+		cost_table_flag(t, COST_TABLE_TC, COLUMN_ANSWER);
 	}
 	if (has_twins(r, true, shape))
-		cost_table_flag(t, COST_TABLE_CLASS, COLUMN_KEY);
+		cost_table_flag(t, COST_TABLE_CLASS, COLUMN_ANSWER);
 	if (!has_twins(r, false, shape))
 		return;
-	cost_table_flag(t, COST_TABLE_DIRECTION, COLUMN_KEY);
-	if (roofline) { /* 80 columns have no room for both */
+	cost_table_flag(t, COST_TABLE_DIRECTION, COLUMN_ANSWER);
+	if (roofline) { /* 80 columns have no room for the direction and these */
 		cost_table_flag(t, COST_TABLE_ATTAINABLE, 0);
 		cost_table_flag(t, COST_TABLE_PEAK_PCT, 0);
 	}
 }
 
-/* Of convolutions by algorithms with fewer operations (1), of the other rows (0) or of all (-1): the one with most of a share; NULL
- * when none is over. */
-static const struct cost_row *most_over(const struct cost_rows *r, double (*share)(const struct cost_row *), int fewer, unsigned *n)
+/* Rows that come out beyond 100 % of a peak. `says` takes how many rows, their words, and the row with the highest share. */
+static const struct cost_table_over {
+	double (*share)(const struct cost_row *);
+	void (*put)(const struct cost_row *, struct buf *);
+	int fewer;            /* 1: convolutions by algorithms with fewer operations than are counted alone; 0: all others; -1: all rows */
+	const char *rows[2];  /* of one, of several */
+	const char *says;
+} cost_table_over[] = {
+	{cost_compute_pct, over_compute, 0, {"row comes out", "rows come out"},
+	 "cannot be: %u %s beyond 100 %% of a peak, most so " STR_FMT " with " STR_FMT ". The op's model, its recorded shapes or the peak is wrong; the rows "
+	 "are shown as computed"},
+	{cost_compute_pct, over_compute, 1, {"convolution comes out", "convolutions come out"},
+	 "%u %s beyond 100 %% of a peak, most so " STR_FMT " with " STR_FMT ". A share of the peak says nothing about such rows"},
+	{cost_memory_pct, over_memory, -1, {"row comes out", "rows come out"},
+	 "cannot be: %u %s beyond 100 %% of the memory bandwidth, most so " STR_FMT " with " STR_FMT ". A part of the data came from a cache, an input was expanded "
+	 "(it holds fewer values than its shape), or the model or the peak is wrong; such rows have no gain"},
+};
+
+static void note_over(struct table *t, const struct cost_rows *r, const struct cost_table_over *o)
 {
 	const struct cost_row *most = NULL;
+	unsigned n = 0;
 	for (uint32_t i = 0; i < r->n; i++) {
-		if (!is_over(share(&r->v[i])) || (fewer >= 0 && r->v[i].fewer != fewer))
+		const struct cost_row *x = &r->v[i];
+		if (!is_over(o->share(x)) || (o->fewer >= 0 && x->fewer != o->fewer))
 			continue;
-		++*n;
-		if (!most || share(&r->v[i]) > share(most))
-			most = &r->v[i];
+		n++;
+		if (!most || o->share(x) > o->share(most))
+			most = x;
 	}
-	return most;
-}
-
-static void note_over(struct table *t, const struct cost_rows *r)
-{
-	unsigned n_compute = 0, n_fewer = 0, n_memory = 0;
-	const struct cost_row *compute = most_over(r, cost_compute_pct, 0, &n_compute);
-	const struct cost_row *fewer = most_over(r, cost_compute_pct, 1, &n_fewer);
-	const struct cost_row *memory = most_over(r, cost_memory_pct, -1, &n_memory);
+	if (!most)
+		return;
 	struct buf b = {0};
-	if (compute) {
-		over_compute(compute, &b);
-		table_warn(t, "cannot be: %u %s beyond 100 %% of a peak, most so " STR_FMT " with " STR_FMT ": the op's model, its recorded "
-		           "shapes or the peak is wrong there; shown as computed", n_compute, n_compute == 1 ? "row comes out" : "rows come out",
-		           STR_ARG(profile_str(r->p, compute->name)), STR_ARG(buf_view(&b)));
-	}
-	if (fewer) {
-		buf_clear(&b);
-		over_compute(fewer, &b);
-		table_warn(t, "%u %s beyond 100 %% of a peak, most so " STR_FMT " with " STR_FMT ": there a share of the peak says nothing", n_fewer,
-		           n_fewer == 1 ? "convolution comes out" : "convolutions come out", STR_ARG(profile_str(r->p, fewer->name)),
-		           STR_ARG(buf_view(&b)));
-	}
-	if (memory) {
-		buf_clear(&b);
-		over_memory(memory, &b);
-		table_warn(t, "cannot be: %u %s beyond 100 %% of the memory bandwidth, most so " STR_FMT " with " STR_FMT ": the data came "
-		           "from a cache at least in part, an input was expanded (it holds fewer values than its shape), or the model or the peak is wrong; no gain is "
-		           "told of such rows", n_memory,
-		           n_memory == 1 ? "row comes out" : "rows come out", STR_ARG(profile_str(r->p, memory->name)), STR_ARG(buf_view(&b)));
-	}
+	o->put(most, &b);
+	table_warn(t, o->says, n, o->rows[n != 1], STR_ARG(profile_str(r->p, most->name)), STR_ARG(buf_view(&b)));
 	buf_release(&b);
 }
 
-static void note_gpu(struct table *t, const struct cost_rows *r)
+/* What share of the listed time can be compared with peaks, and where the peaks come from. */
+static void note_peaks(struct table *t, const struct cost_rows *r)
 {
 	int64_t compute = 0, memory = 0, both = 0;
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -409,16 +400,16 @@ static void note_gpu(struct table *t, const struct cost_rows *r)
 	}
 	double listed = r->listed_ns ? (double)r->listed_ns : 1;
 	if (r->gpus.assumed != INT32_MIN)
-		table_warn(t, "device %d did work but is not described: taken for " STR_FMT ", as all described devices are", r->gpus.assumed,
+		table_warn(t, "device %d did work, but the input does not describe it: it is taken for " STR_FMT ", as all described devices are", r->gpus.assumed,
 		           STR_ARG(r->gpus.name));
 	if (!r->gpus.name.n)
-		table_warn(t, "the input does not name the GPU (--gpu=NAME can): peaks, and what follows from them, are unknown");
+		table_warn(t, "the input does not name the GPU (--gpu=NAME names it): its peaks, and figures that need them, are unknown");
 	else if (!r->gpus.known)
-		table_warn(t, "what '" STR_FMT "' can do is not in the list of GPUs: peaks, and what follows from them, are unknown", STR_ARG(r->gpus.name));
+		table_warn(t, "the list of GPUs does not have '" STR_FMT "': its peaks, and figures that need them, are unknown", STR_ARG(r->gpus.name));
 	else
-		table_note(t, "of the time listed, %.1f %% can be compared with a peak of its GPU in FLOP/s, %.1f %% with its bandwidth, %.1f %% with both%s",
+		table_note(t, "%.1f %% of the time listed can be compared with the GPU's FLOP/s, %.1f %% with its bandwidth, %.1f %% with both%s",
 		           100 * (double)compute / listed, 100 * (double)memory / listed, 100 * (double)both / listed,
-		           both == r->listed_ns ? "" : "; of the rest FLOPs, bytes or types are not known, or no peak of the GPU bounds it");
+		           both == r->listed_ns ? "" : "; the rest has no known FLOPs, bytes or types, or the GPU has no peak for it");
 	for (uint32_t i = 0; i < r->n; i++) {
 		if (!r->v[i].gpu)
 			continue;
@@ -430,16 +421,16 @@ static void note_gpu(struct table *t, const struct cost_rows *r)
 	}
 }
 
-/* How much device time the roofline says nothing of. */
+/* How much device time the roofline leaves out. */
 static void note_outside(struct table *t, const struct cost_rows *r)
 {
 	int64_t compared = 0;
 	for (uint32_t i = 0; i < r->n; i++)
 		compared += r->v[i].attainable_of;
 	if (r->all_ns > compared)
-		table_note(t, "outside the roofline are %lld ns, %.1f %% of device work: ops without a model %lld, of no op %lld, FLOPs, bytes or peak unknown %lld",
-		           (long long)(r->all_ns - compared), 100 * (double)(r->all_ns - compared) / (double)r->all_ns, (long long)r->unmodelled_ns,
-		           (long long)r->unattributed_ns, (long long)(r->listed_ns + r->other_ns - compared));
+		table_note(t, "the roofline leaves out %lld ns = ops without a model %lld + work of no op %lld + ops with unknown FLOPs, bytes or peak %lld; %.1f %% of device work",
+		           (long long)(r->all_ns - compared), (long long)r->unmodelled_ns, (long long)r->unattributed_ns,
+		           (long long)(r->listed_ns + r->other_ns - compared), 100 * (double)(r->all_ns - compared) / (double)r->all_ns);
 }
 
 static void cost_table_put_notes(struct table *t, const struct cost_rows *r, bool all)
@@ -447,21 +438,22 @@ static void cost_table_put_notes(struct table *t, const struct cost_rows *r, boo
 	int64_t modelled = r->listed_ns - r->by_name_ns + r->other_ns;
 	double share = r->all_ns ? 100.0 * (double)modelled / (double)r->all_ns : 0;
 	if (all)
-		table_note(t, "device work %lld ns = of ops with a model %lld + without %lld + unattributed %lld; %.2f %% have a model",
+		table_note(t, "device work %lld ns = ops with a model %lld + ops without %lld + unattributed %lld; %.2f %% have a model",
 		           (long long)r->all_ns, (long long)modelled, (long long)r->unmodelled_ns, (long long)r->unattributed_ns, share);
 	else
-		table_note(t, "device work %lld ns = listed %lld + other ops with a model %lld + without %lld + unattributed %lld; %.2f %% have a model",
+		table_note(t, "device work %lld ns = listed %lld + other ops with a model %lld + ops without %lld + unattributed %lld; %.2f %% have a model",
 		           (long long)r->all_ns, (long long)r->listed_ns, (long long)r->other_ns, (long long)r->unmodelled_ns,
 		           (long long)r->unattributed_ns, share);
 	if (r->by_name_ns)
-		table_note(t, "of the listed, %lld ns are of kernels for which no shapes were recorded: their rows have the kernel's name in place of the shape, and no FLOPs",
+		table_note(t, "%lld ns of the listed time are kernels for which no shapes were recorded: their rows have the kernel's name in place of the shape, and no FLOPs",
 		           (long long)r->by_name_ns);
 	if (r->p->durations_only)
-		table_warn(t, "a .dict does not tell calls apart that say the same in a row: they count as one, and their FLOPs and bytes are too few");
+		table_warn(t, "a .dict does not tell apart equal calls that follow each other: they count as one call, so that their FLOPs and bytes are too few");
 	if (all)
 		note_outside(t, r);
-	note_over(t, r);
-	note_gpu(t, r);
+	for (size_t i = 0; i < sizeof cost_table_over / sizeof *cost_table_over; i++)
+		note_over(t, r, &cost_table_over[i]);
+	note_peaks(t, r);
 }
 
 static void cost_table_put_time(struct buf *b, int64_t ns)
@@ -474,7 +466,7 @@ static void cost_table_put_time(struct buf *b, int64_t ns)
 		buf_printf(b, "%.3f ms", (double)ns / 1e6);
 }
 
-/* Whether another op's FLOPs or bytes are known, so that its shapes are. */
+/* Whether the FLOPs or bytes of any op are known: then shapes were recorded. */
 static bool knows_shapes(const struct costs *c)
 {
 	for (uint32_t i = 0; i < c->n; i++)
@@ -490,15 +482,14 @@ static int none_found(const struct cost_spec *spec, const struct cost_rows *x, b
 		buf_cstr(&b, spec->absent);
 	else
 		buf_printf(&b, "%s%s; to record them: %s", spec->missing, by_name ? ", and none does such work by its name" : "", recording_how(x->p, RECORD_SHAPES));
-	buf_cstr(&b, "; of ");
+	buf_cstr(&b, "; device work ");
 	cost_table_put_time(&b, x->all_ns);
-	buf_cstr(&b, " of device work ");
+	buf_cstr(&b, " = ops with another model ");
 	cost_table_put_time(&b, x->other_ns);
-	buf_cstr(&b, " are of ops with another model, ");
+	buf_cstr(&b, " + ops without ");
 	cost_table_put_time(&b, x->unmodelled_ns);
-	buf_cstr(&b, " of ops without, ");
+	buf_cstr(&b, " + unattributed ");
 	cost_table_put_time(&b, x->unattributed_ns);
-	buf_cstr(&b, " of no op");
 	int rc = err_set(e, ERR_DATA, STR_FMT, STR_ARG(buf_view(&b)));
 	buf_release(&b);
 	return rc;
@@ -516,7 +507,7 @@ int cost_report(const struct cost_spec *spec, const struct profile *p, const str
 	int rc = 0;
 	if (!x->all_ns && !x->n) {
 		rc = w.all ? err_set(e, ERR_DATA, "the input holds no device work; to record it: %s", recording_how(p, RECORD_DEVICE_WORK))
-		           : err_set(e, ERR_DATA, "no device work is of those steps");
+		           : err_set(e, ERR_DATA, "the steps asked for have no device work");
 	} else if (!x->n) {
 		rc = none_found(spec, x, spec->classes && rules == COST_DEFAULT, e);
 	} else {

@@ -18,16 +18,16 @@ static const struct section_column device_columns[DEVICE_COLUMNS] = {
 	[DEVICE_MEMORY] = {COLUMN(BYTES, "memory_bytes", "Memory", "global memory", .flags = COLUMN_MINOR)},
 	[DEVICE_CAPABILITY] = {COLUMN(TEXT, "compute_capability", "CC", "compute capability (AMD: the gfx version's first two parts)", .flags = COLUMN_MINOR)},
 	[DEVICE_SMS] = {COLUMN(NUMBER, "sm_count", "SMs", "streaming multiprocessors or compute units", .flags = COLUMN_DETAIL)},
-	[DEVICE_BUSY_PCT] = {COLUMN(PERCENT, "busy_pct", "GPU busy", "time with any device work, copies and sets included / time of the steps", .flags = COLUMN_KEY)},
+	[DEVICE_BUSY_PCT] = {COLUMN(PERCENT, "busy_pct", "GPU busy", "time with any device work, copies and sets included / time of the steps", .flags = COLUMN_ANSWER)},
 	[DEVICE_UTILIZATION] = {COLUMN(PERCENT, "gpu_utilization_pct", "Kernel busy", "GPU utilization: time with at least one kernel running / time of the steps",
-	                               .flags = COLUMN_KEY)},
+	                               .flags = COLUMN_ANSWER)},
 	[DEVICE_SM_EFFICIENCY] = {COLUMN(PERCENT, "sm_efficiency_pct", "SM eff", "sum of blocks / SMs of the running kernels, at most 1, averaged over the time of the "
-	                                 "steps", .flags = COLUMN_KEY)},
+	                                 "steps", .flags = COLUMN_ANSWER)},
 	[DEVICE_OCCUPANCY] = {COLUMN(PERCENT, "achieved_occupancy_pct", "Occupancy", "estimated achieved occupancy: as the trace states it, else computed from the "
-	                             "launch and the limits of an SM; mean over kernels, weighted by duration within the steps", .flags = COLUMN_KEY)},
+	                             "launch and the limits of an SM; mean over kernels, weighted by duration within the steps", .flags = COLUMN_ANSWER)},
 	[DEVICE_TFLOPS] = {COLUMN(REAL, "tflops_per_s", "TFLOP/s", "achieved: FLOPs of the steps / their time, as in `mfu`; empty = no FLOPs are known", .digits = 1)},
-	[DEVICE_MFU] = {COLUMN(PERCENT, "mfu_pct", "MFU", "achieved FLOP/s / the GPU's peak, as in `mfu`, which says why it is empty", .flags = COLUMN_KEY)},
-	[DEVICE_TC] = {COLUMN(PERCENT, "tc_time_pct", "TC time", "time of the steps in kernels that are known to use Tensor Cores / in kernels", .flags = COLUMN_KEY)},
+	[DEVICE_MFU] = {COLUMN(PERCENT, "mfu_pct", "MFU", "achieved FLOP/s / the GPU's peak, as in `mfu`, which says why it is empty", .flags = COLUMN_ANSWER)},
+	[DEVICE_TC] = {COLUMN(PERCENT, "tc_time_pct", "TC time", "time of the steps in kernels that are known to use Tensor Cores / in kernels", .flags = COLUMN_ANSWER)},
 	[DEVICE_TC_UNKNOWN] = {COLUMN(PERCENT, "tc_unknown_pct", "TC unknown", "time of the steps in kernels of which it is not known / in kernels")},
 	[DEVICE_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "kernels that ran during the steps; whole CUDA graphs are not counted")},
 	[DEVICE_COPIES] = {COLUMN(COUNT, "copies", "Copies", "memory copies that ran during the steps", .flags = COLUMN_DETAIL)},
@@ -53,8 +53,8 @@ static bool device_table_is_chosen(const struct profile *p, const struct mfu *m,
 	return args->has_steps ? r->step != MFU_ALL && number >= args->step_first && number <= args->step_last : r->step == MFU_ALL;
 }
 
-/* Means over time; unknown where it is of any of the steps. Devices are asked for in order of ordinal, as the rows of *m stand; *row is where the
- * rows of this one begin, or would, and moves behind them. */
+/* Means over time; unknown where the figure of any step is unknown. The caller asks for devices in order of ordinal, in which the rows of *m stand; *row is
+ * where the rows of this device begin, and moves behind them. */
 static struct achieved achieved_on(const struct profile *p, const struct mfu *m, int32_t device, const struct report_args *args, uint32_t *row)
 {
 	struct achieved sum = {0};
@@ -72,7 +72,7 @@ static struct achieved achieved_on(const struct profile *p, const struct mfu *m,
 	return ns > 0 ? (struct achieved){sum.flops_per_s / ns, sum.mfu_pct / ns} : (struct achieved){NAN, NAN};
 }
 
-/* Each reason once, with the GPUs of which it holds. */
+/* Notes each reason once, with the GPUs that it concerns. */
 static void note_unknown_mfu(const struct profile *p, const struct mfu *m, const struct report_args *args, struct table *t)
 {
 	struct buf gpus = {0};
@@ -139,7 +139,7 @@ static void device_table_own_row(const struct profile *p, const struct gpu_metri
 	table_set_i64(t, DEVICE_IDLE, span - m->busy_ns);
 }
 
-/* A figure that is known for a part of the kernel time only. */
+/* Notes a figure that is known only for a part of the kernel time. */
 static void note_known(const struct gpu_metrics *m, const char *what, int64_t known_ns, const char *then, struct table *t)
 {
 	if (known_ns > 0 && known_ns < m->kernel_ns)

@@ -34,7 +34,7 @@ static uint32_t group_of_path(struct group_tree *t, struct str path)
 	return at;
 }
 
-/* Ops of which the input does not say where they are, by direction and type. */
+/* The group of an op whose place the input does not tell: by direction and type. */
 static uint32_t group_of_type(struct group_tree *t, const struct op *op)
 {
 	struct str direction = arena_printf(&t->texts, "(%s)", direction_name[op->direction]);
@@ -69,7 +69,7 @@ void group_tree_release(struct group_tree *t)
 	buf_release(&t->key);
 }
 
-/* "/" and all in it are in what is complete. */
+/* Group 0 is everything; "/" and all groups in it are parts of group 0. */
 static uint32_t above(const struct group_tree *t, uint32_t g)
 {
 	return g == 0 ? GROUP_NONE : g == 1 ? 0 : t->v[g].parent;
@@ -87,12 +87,12 @@ struct group_tree_pieces {
 	uint32_t n, cap;
 };
 
-/* What is known of a group while the pieces go by, in order of iteration, device and start. */
+/* The state of a group while the pieces come in order of iteration, device and start. */
 struct group_tree_running {
-	int64_t end;              /* of what is covered so far, in this segment */
+	int64_t end;              /* end of the time covered so far in this segment */
 	int64_t sum;              /* in this iteration */
 	uint32_t segment, iteration;
-	uint32_t iterations;      /* that are over */
+	uint32_t iterations;      /* iterations that are over */
 };
 
 struct group_tree_sweep {
@@ -116,7 +116,7 @@ static void add_piece(struct group_tree_pieces *x, int64_t start, int64_t end, u
 		MEM_PUSH(x->v, x->n, x->cap, (struct group_tree_piece){start, end, instance, device});
 }
 
-/* The iteration of a group is over. */
+/* Closes the iteration of a group. */
 static void close_iteration(struct group_tree_sweep *s, uint32_t g)
 {
 	struct group_tree_running *r = &s->at[g];
@@ -183,7 +183,7 @@ static void group_tree_sweep(struct group_tree_sweep *s, enum op_time what, stru
 	}
 	for (uint32_t g = 0; g < s->t->n; g++) {
 		close_iteration(s, g);
-		/* Iterations in which it ran without any of this. */
+		/* Counts the iterations in which the group ran without any of this time. */
 		if (s->at[g].iterations < s->t->v[g].iterations)
 			s->t->v[g].time[what].min = 0;
 	}
@@ -212,7 +212,7 @@ static void group_tree_device_work(const struct group_tree_sweep *s, struct grou
 			add_piece(x, s->p->gpu_op.start_ns[g], gpu_end(s->p, g), s->p->ops->of_gpu[g], group_tree_device_of(s->p, g));
 }
 
-/* Between the first and the last device work of each call, of each device: work of one instance is sorted by start. */
+/* The gaps between the first and the last device work of each call, on each device. The work of an instance is sorted by start. */
 static void gaps(const struct group_tree_sweep *s, struct group_tree_pieces *x)
 {
 	const struct profile *p = s->p;
@@ -239,7 +239,7 @@ static void gaps(const struct group_tree_sweep *s, struct group_tree_pieces *x)
 	mem_free(v);
 }
 
-/* Each range without its API calls on the same thread: calls are sorted by thread and start. */
+/* Each range less the API calls on its thread. Calls are sorted by thread and start. */
 static void overheads(const struct group_tree_sweep *s, struct group_tree_pieces *x)
 {
 	const struct spans *t = &s->p->span;
@@ -281,7 +281,7 @@ static bool group_tree_uses_tc(const struct profile *p, uint32_t k, struct op_tc
 	return false;
 }
 
-/* Instances are sorted by start, and so by iteration, but for device work of no call. */
+/* Instances are sorted by start, and so by iteration, except for device work of no call. */
 static void group_tree_count(struct group_tree_sweep *s, struct op_tc *tc, const struct op_rules *rules)
 {
 	const struct ops *o = s->p->ops;

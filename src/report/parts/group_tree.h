@@ -19,7 +19,7 @@ struct group {
 	struct str part;          /* the last part: "layer1" */
 	uint32_t parent;
 	uint32_t depth;           /* 0 = "/" */
-	uint32_t iterations;      /* in which it ran */
+	uint32_t iterations;      /* iterations in which the group ran */
 	uint64_t calls;
 	uint32_t ops, eligible, using_tc, eligible_using_tc; /* that ran */
 	struct op_stat time[OP_TIMES];
@@ -40,7 +40,7 @@ struct group_tree {
 	struct buf key;
 };
 
-/* By the names of ops; `by_type`: those whose name has no path by direction and type, "/(forward)/conv2d/". */
+/* Makes the groups from the names of ops. `by_type`: an op whose name has no path is grouped by direction and type, "/(forward)/conv2d/". */
 void group_tree_init(struct group_tree *t, const struct profile *p, bool by_type);
 /* Adds all instances of the window. */
 void group_tree_measure(struct group_tree *t, const struct profile *p, const struct window *w, const struct group_iterations *it,

@@ -27,11 +27,11 @@ const struct section kernel_calls_section = {.by = BY(KERNELS_BY_INSTANCE), COLU
 	[KERNEL_CALLS_TYPE] = {COLUMN(TEXT, "op_type", "Op type", "the op alone, without its place", .flags = COLUMN_DETAIL)},
 	[KERNEL_CALLS_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "op, collective or optimizer that launched it: the innermost, as with --group-by=op; empty = "
 	                                  "none known", .flags = COLUMN_MINOR)},
-	[KERNEL_CALLS_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "short name", .flags = COLUMN_WIDE | COLUMN_KEY, .short_of = "kernel_name")},
+	[KERNEL_CALLS_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "short name", .flags = COLUMN_WIDE | COLUMN_ANSWER, .short_of = "kernel_name")},
 	[KERNEL_CALLS_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_MINOR)},
 	[KERNEL_CALLS_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "stream", .flags = COLUMN_MINOR)},
 	[KERNEL_CALLS_START] = {COLUMN(TIME, "start_ns", "Start", "when it began")},
-	[KERNEL_CALLS_DUR] = {COLUMN(NS, "dur_ns", "Duration", "how long it ran", .flags = COLUMN_KEY)},
+	[KERNEL_CALLS_DUR] = {COLUMN(NS, "dur_ns", "Duration", "how long it ran", .flags = COLUMN_ANSWER)},
 	[KERNEL_CALLS_CALL_START] = {COLUMN(TIME, "api_start_ns", "API start", "when the call that launched it began", .flags = COLUMN_DETAIL)},
 	[KERNEL_CALLS_CALL_DUR] = {COLUMN(NS, "api_ns", "API", "how long that call took")},
 	[KERNEL_CALLS_WAIT] = {COLUMN(NS, "wait_ns", "Waited", "from the start of the call to its own start")},
@@ -51,7 +51,7 @@ struct kernel_calls_calls {
 	struct table *out;
 	struct op_tc *tc;
 	struct optree *tree;
-	uint32_t instance;       /* that the shapes are of; ROW_NONE */
+	uint32_t instance;       /* the op instance that `shapes` belong to; ROW_NONE */
 	struct op_shapes shapes;
 	struct short_names *names;
 };
@@ -111,7 +111,6 @@ static void put_call(struct kernel_calls_calls *x, uint32_t g)
 
 static void kernel_calls_put_row(struct kernel_calls_calls *x, uint32_t g)
 {
-	static const char *const tri[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
 	const struct profile *p = x->p;
 	const struct launches *l = &p->launch;
 	uint32_t row = p->gpu_op.launch[g];
@@ -125,7 +124,7 @@ static void kernel_calls_put_row(struct kernel_calls_calls *x, uint32_t g)
 		table_set_i64(x->out, KERNEL_CALLS_STREAM, l->stream[row]);
 	table_set_i64(x->out, KERNEL_CALLS_START, p->gpu_op.start_ns[g]);
 	table_set_i64(x->out, KERNEL_CALLS_DUR, p->gpu_op.dur_ns[g]);
-	table_set_str(x->out, KERNEL_CALLS_TC, str_from(tri[op_tc_of(x->tc, g)]));
+	table_set_str(x->out, KERNEL_CALLS_TC, str_from(tri_name[op_tc_of(x->tc, g)]));
 	put_three(x, KERNEL_CALLS_GRID, l->grid_x[row], l->grid_y[row], l->grid_z[row]);
 	put_three(x, KERNEL_CALLS_BLOCK, l->block_x[row], l->block_y[row], l->block_z[row]);
 	uint32_t operator = optree_operator(x->tree, p, g);

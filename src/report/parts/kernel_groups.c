@@ -72,7 +72,7 @@ static bool kernel_counts(const struct kernel_groups *g, const struct window *w,
 	return window_has_gpu(w, g->p, gpu);
 }
 
-/* Sorted by duration, then dealt out to the groups in that order: each group's are then sorted as well. */
+/* Sorts all kernels by duration and deals them out to the groups in that order, so that each group's durations are sorted, too. */
 static void deal_durations(struct kernel_groups *g)
 {
 	sort_items(g->durations, g->n_durations);

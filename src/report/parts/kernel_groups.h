@@ -1,4 +1,4 @@
-/* Kernels by name, by op or by launch configuration: what the tables of kernels count. */
+/* Kernels grouped by name, by op or by launch configuration, for the tables of kernels. */
 #ifndef OPSCOPE_REPORT_PARTS_KERNEL_GROUPS_H
 #define OPSCOPE_REPORT_PARTS_KERNEL_GROUPS_H
 
@@ -9,7 +9,7 @@
 
 enum kernels_by { KERNELS_BY_NAME, KERNELS_BY_OP, KERNELS_BY_LAUNCH, KERNELS_BY_INSTANCE /* kernel_calls.h */ };
 
-/* What a table says of a launch, and who launched it. */
+/* How a table finds what launched a kernel, and the figures of a launch. */
 struct kernel_rules {
 	uint32_t (*op)(const struct optree *t, const struct profile *p, uint32_t gpu_op); /* string id of the name of what launched it; 0 = none */
 	double (*blocks_per_sm)(const struct profile *p, uint32_t launch);                /* NaN = not known */
@@ -17,7 +17,7 @@ struct kernel_rules {
 };
 
 struct kernel_group {
-	/* Compared as bytes; parts that a grouping does not ask for are 0. */
+	/* Compared as bytes; what the grouping does not ask for is 0. */
 	struct kernel_key {
 		uint32_t name, op;     /* string ids; op: 0 = none */
 		int32_t grid[3], block[3], registers, shared_bytes;
@@ -39,14 +39,14 @@ struct kernel_groups {
 	struct intern keys;
 	struct kernel_group *v;
 	uint32_t cap, n;
-	bool blocks, occupancy;        /* known of some call */
+	bool blocks, occupancy;        /* the value of some call is known */
 	struct sort_item *durations;   /* by group, then ascending */
 	uint32_t n_durations;
 	int64_t all_ns, graphs_ns;     /* graphs: replays of whole graphs, of all */
 	uint64_t graphs;
 };
 
-/* Groups the kernels that args ask for, args->variant->by: enum kernels_by. ERR_DATA when there is none. *t outlives *g. */
+/* Groups the kernels that args ask for; args->variant->by is an enum kernels_by. ERR_DATA when there is no such kernel. *t must outlive *g. */
 int kernel_groups_collect(const struct profile *p, const struct report_args *args, const struct window *w, const struct optree *t, const struct kernel_rules *rules,
                           struct kernel_groups *g, struct err *e);
 void kernel_groups_release(struct kernel_groups *g);

@@ -4,7 +4,7 @@
 #include "base/saturate.h"
 #include "store/torch_names.h"
 
-/* What groups are told apart by, looked up once a distinct argument set, thread, ... */
+/* The parts of the keys of groups, looked up once for each distinct argument set, thread, ... */
 struct looked {
 	struct key_groups *g;
 	uint32_t *shapes_of_set, *overload_of_set; /* argument set -> text + 1; 0 = not looked */
@@ -13,7 +13,7 @@ struct looked {
 	struct buf text;
 };
 
-/* One top entry of the list of shapes at `s`: its length; *flat says whether it is a list of numbers. */
+/* The length of the first entry of the list of shapes at `s`; *flat says whether the entry is a list of numbers. */
 static size_t entry(struct str s, bool *flat)
 {
 	int depth = 0;
@@ -109,7 +109,7 @@ static uint32_t key_groups_stack_of(struct looked *l, uint32_t event)
 	return *slot - 1;
 }
 
-/* The innermost module of each stack: its innermost frame's, else that of the stack around. */
+/* The innermost module of each stack: the module of its innermost frame, else that of the stack around it. */
 static void find_modules(struct looked *l)
 {
 	const struct stacks *s = l->g->t->stacks;
@@ -197,7 +197,7 @@ static void key_groups_add_totals(struct key_groups *g, struct key_group *x, uin
 	key_groups_sum(g, &x->dev_total, g->t->dev_total[i]);
 }
 
-/* Event -> 1: one around it is of its group. A walk of the tree, with how many events of each group are open. */
+/* By event: 1 = an event around it is of the same group. Walks the tree and counts the open events of each group. */
 static uint8_t *inside_own_group(const struct key_groups *g)
 {
 	const struct torch_events *t = g->t;
@@ -234,7 +234,7 @@ static uint8_t *inside_own_group(const struct key_groups *g)
 	return inside;
 }
 
-/* Totals: by torch's rules of all events, by our own of an event inside another of its group only that one's. */
+/* Adds totals: by torch's rules of all events; by our own rules not of an event inside another event of its group. */
 static void collect_totals(struct key_groups *g)
 {
 	uint8_t *inside = g->t->rules->name ? NULL : inside_own_group(g);

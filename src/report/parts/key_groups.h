@@ -8,7 +8,7 @@
 #include "query/report.h"
 #include "query/stats.h"
 
-/* What makes a group, besides the name, the node, the device and whether it is an annotation. */
+/* What makes a group, besides its name, node and device and whether it is an annotation. */
 enum key_part {
 	KEY_SHAPE = 1,     /* input shapes */
 	KEY_STACK = 2,     /* the innermost `frames` frames of the Python stack */
@@ -16,7 +16,7 @@ enum key_part {
 	KEY_MODULE = 8,    /* innermost nn.Module around it */
 	KEY_THREAD = 16,
 	KEY_CYCLE = 32,    /* which of several recorded spans (analysis/steps/cycles.h) */
-	KEY_EVENT = 64,    /* each by itself */
+	KEY_EVENT = 64,    /* each event by itself */
 };
 
 enum { KEY_FRAMES_MAX = 64 };
@@ -42,7 +42,7 @@ struct key_group {
 	uint32_t flops_known;              /* events whose FLOPs are known */
 	int64_t host_self, host_total, dev_self, dev_total;
 	int64_t cpu_mem, cpu_mem_self, dev_mem, dev_mem_self;
-	int64_t flops;                     /* of those that are known */
+	int64_t flops;                     /* of the events whose FLOPs are known */
 };
 
 struct key_groups {
@@ -58,7 +58,7 @@ struct key_groups {
 	uint64_t overflows;                /* sums that did not fit 64 bits: they stand at the limit */
 };
 
-/* What args->group_by chooses: "name,shape,stack:5". */
+/* The key parts that args->group_by chooses: "name,shape,stack:5". */
 struct key_choice key_choice_of(const struct report_args *args);
 
 /* KEY_STACK and KEY_MODULE need events with TORCH_STACKS; *t must outlive the groups. */
@@ -68,7 +68,7 @@ void key_groups_free(struct key_groups *g);
 /* Appends a group's stack, frames separated by ';', innermost first. */
 void key_stack_text(const struct key_groups *g, uint32_t group, struct buf *out);
 
-/* What the events need for it: enum torch_events_want bits. */
+/* What the events need for these key parts: enum torch_events_want bits. */
 static inline unsigned key_choice_want(const struct key_choice *c)
 {
 	return c->parts & (KEY_STACK | KEY_MODULE) ? TORCH_STACKS : 0;

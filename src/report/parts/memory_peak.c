@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Besides torch's categories: what was held before and is neither allocated nor freed here, what was held before and is freed here, and what no block
- * accounts for. */
+/* Kinds besides torch's categories: memory held before the recording and not freed in it, memory held before and freed in it, and memory of no block that
+ * is known. */
 enum { HELD_KEPT = MEMORY_CATEGORIES, HELD_FREED_LATER, HELD_UNFOLLOWED, HELD_KINDS };
 
 struct memory_peak_key {
@@ -35,7 +35,7 @@ struct memory_peak_held {
 	uint32_t n, cap;
 	int64_t total, kind_bytes[HELD_KINDS];
 	uint64_t kind_blocks[HELD_KINDS];
-	int64_t sum;                   /* where totals were not recorded: what the events add up to */
+	int64_t sum;                   /* where totals were not recorded: the sum of the events */
 	bool has_total;                /* the allocator's */
 };
 
@@ -95,7 +95,7 @@ static void memory_peak_add_block(struct memory_peak_held *h, const struct memor
 	memory_peak_add(h, key, m->bytes[k->alloc], 1);
 }
 
-/* The row at which the sum of the events is highest, which goes to h->sum; where more is freed than was allocated, that was held before. */
+/* The row at which the sum of the events is highest; the sum goes to h->sum. The lowest sum is 0: what is freed without an allocation was held before. */
 static uint32_t highest_sum(struct memory_peak_held *h, const struct window *w)
 {
 	const struct memories *m = &h->p->memory;
@@ -115,8 +115,8 @@ static uint32_t highest_sum(struct memory_peak_held *h, const struct window *w)
 	return at;
 }
 
-/* What was held and is in no block of the recording: parameters, by the rules of categories, and a rest that has a name on an accelerator, whose allocator
- * counts all that it gave away; host memory is counted from some moment before. */
+/* Adds memory that was held and is in no block of the recording: parameters, by the rules of categories, and a rest. The rest has a name on an accelerator,
+ * whose allocator counts all that it gave away; host memory is counted from some moment before the recording. */
 static void add_rest(struct memory_peak_held *h, int64_t known)
 {
 	int64_t rest, parameters = 0;
@@ -173,7 +173,7 @@ enum { MEMORY_HELD_DEVICE, MEMORY_HELD_CATEGORY, MEMORY_HELD_BYTES, MEMORY_HELD_
 const struct section memory_held_section = {.name = "held", .title = "Held at the peak, by what it is for", COLUMNS(
 	[MEMORY_HELD_DEVICE] = {COLUMN(TEXT, "device", "Device", "CPU or GPU and its ordinal")},
 	[MEMORY_HELD_CATEGORY] = {COLUMN(TEXT, "category", "Category", "what the memory is for, in torch's words (report memory-categories); or why that is not known")},
-	[MEMORY_HELD_BYTES] = {COLUMN(BYTES, "bytes", "Held", "at the peak", .flags = COLUMN_KEY)},
+	[MEMORY_HELD_BYTES] = {COLUMN(BYTES, "bytes", "Held", "at the peak", .flags = COLUMN_ANSWER)},
 	[MEMORY_HELD_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all that is held then")},
 	[MEMORY_HELD_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "allocated or freed in the recording; 0 = held without a record of its own")},
 )};
@@ -206,10 +206,10 @@ enum {
 const struct section memory_held_by_op_section = {.name = "held_by_op", .title = "Held at the peak, by what allocated it", COLUMNS(
 	[MEMORY_HELD_OP_DEVICE] = {COLUMN(TEXT, "device", "Device", "CPU or GPU and its ordinal")},
 	[MEMORY_HELD_OP_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "innermost op around the allocation, of aten::empty and its kin the op around it first",
-	                                    .flags = COLUMN_KEY)},
+	                                    .flags = COLUMN_ANSWER)},
 	[MEMORY_HELD_OP_LINE] = {COLUMN(TEXT, "line", "Line", "innermost line of the user's own code around that op", .flags = COLUMN_PATH), .when = WHEN_STACKS},
 	[MEMORY_HELD_OP_CATEGORY] = {COLUMN(TEXT, "category", "Category", "what the memory is for, as in the section 'held'")},
-	[MEMORY_HELD_OP_BYTES] = {COLUMN(BYTES, "bytes", "Held", "at the peak", .flags = COLUMN_KEY)},
+	[MEMORY_HELD_OP_BYTES] = {COLUMN(BYTES, "bytes", "Held", "at the peak", .flags = COLUMN_ANSWER)},
 	[MEMORY_HELD_OP_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all that is held then")},
 	[MEMORY_HELD_OP_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "how many")},
 	[MEMORY_HELD_OP_LARGEST] = {COLUMN(BYTES, "largest_bytes", "Largest", "block")},
@@ -240,7 +240,7 @@ static void memory_peak_put_ops(const struct memory_peak_held *h, struct table *
 	}
 }
 
-/* Why the record of a block is not there. */
+/* Why the recording has no record of a block. */
 static const char *why_unfollowed(const struct memory_peak_held *h)
 {
 	return h->t->unknown_blocks[MEMORY_WHY_NO_ADDRESS] ? "the trace has no addresses, so that no block can be followed (torch 1.10 and later record them)"

@@ -1,4 +1,4 @@
-/* What a device held when it held most: sections of the report memory. */
+/* The sections of report memory that tell what a device held when it held most. */
 #ifndef OPSCOPE_REPORT_PARTS_MEMORY_PEAK_H
 #define OPSCOPE_REPORT_PARTS_MEMORY_PEAK_H
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Points of the curve at most, its step corners among them. */
+/* How many points a curve has at most, the corners of its steps included. */
 enum { CURVE_POINTS = 10240 };
 
 int memory_view_init(struct memory_view *v, const struct profile *p, const struct report_args *args, struct err *e)
@@ -66,7 +66,7 @@ static void count_event(struct node_metrics *m, int64_t bytes)
 	}
 }
 
-/* Own figures of each node from the events, then totals from the last node to the first: children stand behind. */
+/* Adds the events to the own figures of their nodes, then the figures of children to totals, from the last node to the first: children stand behind. */
 static struct node_metrics *nodes_measure(struct memory_view *v, const struct optree *t)
 {
 	struct node_metrics *m = NEW_ARRAY(t->n, struct node_metrics);
@@ -158,8 +158,8 @@ static void note_totals(const struct memory_view *v, const struct memory_curve *
 		           (unsigned long long)v->without_totals, v->n);
 }
 
-/* Each point but the first is preceded by one at its time with the values before: a curve of steps. Sampling comes first,
- * so that no corner is lost: 2n - 1 points of the n kept. */
+/* Draws a curve of steps: before each point but the first stands a point at the same time with the values before. Points are chosen first, so that no corner
+ * is lost: n points make 2n - 1. */
 void memory_curve_put(const struct memory_view *v, const struct memory_curve *c, struct table *t, memory_curve_put_fn *put)
 {
 	uint32_t *keep = NEW_ARRAY_RAW(v->n, uint32_t);

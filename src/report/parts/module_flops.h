@@ -8,7 +8,7 @@
 
 enum module_flops_part { MODULE_FORWARD, MODULE_BACKWARD, MODULE_PARTS };
 
-/* Of a module; `all` with the modules inside. */
+/* FLOPs of a module; `all` with those of the modules inside. */
 struct module_figures {
 	int64_t self[MODULE_PARTS], all[MODULE_PARTS];
 	uint64_t unknown;        /* calls, with the modules inside */
@@ -33,7 +33,7 @@ void module_flops_free(struct module_flops *x);
 /* N of --group-by=depth:N; `otherwise` without it. */
 uint32_t module_flops_depth(const struct report_args *args, uint32_t otherwise);
 
-/* Whether the range is an op of the window. */
+/* Whether the range is an op in the window. */
 static inline bool module_flops_has(const struct module_flops *x, uint32_t span)
 {
 	return x->p->span.kind[span] == SPAN_OP && window_has(&x->w, x->p->span.start_ns[span]);

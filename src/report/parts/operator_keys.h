@@ -1,4 +1,4 @@
-/* Which row of a table of ops each op is in: by name, and by its shapes, its stack or its line. */
+/* The row of each op in a table of ops: by name, and by shapes, stack or line. */
 #ifndef OPSCOPE_REPORT_PARTS_OPERATOR_KEYS_H
 #define OPSCOPE_REPORT_PARTS_OPERATOR_KEYS_H
 
@@ -11,7 +11,7 @@ struct operator_keys {
 	enum operators_by by;
 	struct operator_key {
 		uint32_t name, detail; /* name: string id, 0 by line; detail: string id of the shapes, a stack, an id of `lines` */
-	} *v;                   /* of each row */
+	} *v;                   /* by row */
 	uint32_t n, cap;
 	struct intern keys;
 	struct intern lines;

@@ -6,10 +6,10 @@
 
 enum operators_by { OPERATORS_BY_NAME, OPERATORS_BY_SHAPE, OPERATORS_BY_STACK, OPERATORS_BY_LINE };
 
-/* Its columns; those of --group-by=line are those of `lines`. */
+/* The columns of the table; `lines` has those of --group-by=line. */
 extern const struct section operators_section;
 
-/* As run() of a report, by args->variant->by: enum operators_by. */
+/* run() of these reports; args->variant->by is an enum operators_by. */
 report_run_fn operators_run;
 
 #endif

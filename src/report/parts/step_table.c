@@ -20,19 +20,19 @@ static const struct section_column step_columns[STEP_COLUMNS] = {
 	                       "mean"), .when = WHEN_RECORDED},
 	[STEP_SOURCE] = {COLUMN(TEXT, "source", "Source", "where steps come from: given, profiler, named, optimizer, period, none", .flags = COLUMN_DETAIL)},
 	[STEP_START] = {COLUMN(TIME, "start_ns", "Start", "when the step begins, on the trace's clock", .flags = COLUMN_DETAIL)},
-	[STEP_TOTAL] = {COLUMN(NS, "total_ns", "Total", "length of the step, its device work included", .flags = COLUMN_KEY)},
+	[STEP_TOTAL] = {COLUMN(NS, "total_ns", "Total", "length of the step, its device work included", .flags = COLUMN_ANSWER)},
 	[STEP_HOST] = {COLUMN(NS, "host_ns", "Host", "length of the annotation on the CPU, or from border to border", .flags = COLUMN_DETAIL)},
 	[STEP_DEVICE_OPS] = {COLUMN(COUNT, "device_ops", "Device ops", "kernels, copies and sets that the step launched; without steps, those that began in the time "
 	                            "shown", .flags = COLUMN_MINOR)},
-	[STEP_ROLES] = {COLUMN(NS, "kernel_ns", "Kernel", "a kernel was running", .flags = COLUMN_KEY), .when = WHEN_DEVICE},
+	[STEP_ROLES] = {COLUMN(NS, "kernel_ns", "Kernel", "a kernel was running", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
 	{COLUMN(NS, "memset_ns", "Memset", "a memset was running, and no kernel", .flags = COLUMN_MINOR), .when = WHEN_DEVICE},
 	{COLUMN(NS, "communication_ns", "Communication", "a collective was under way, and nothing to the left of this column: exposed communication",
-	        .flags = COLUMN_KEY), .when = WHEN_COLLECTIVES},
+	        .flags = COLUMN_ANSWER), .when = WHEN_COLLECTIVES},
 	{COLUMN(NS, "memcpy_ns", "Memcpy", "a copy was running, and nothing to the left of this column"), .when = WHEN_DEVICE},
 	{COLUMN(NS, "runtime_ns", "Runtime", "the CPU was in a runtime or driver call, and the device idle"), .when = WHEN_DEVICE},
-	{COLUMN(NS, "dataloader_ns", "DataLoader", "the CPU waited for the data loader, and nothing to the left of this column", .flags = COLUMN_KEY)},
-	{COLUMN(NS, "cpu_exec_ns", "CPU Exec", "the CPU was in an operator or annotation, and nothing to the left of this column", .flags = COLUMN_KEY)},
-	{COLUMN(NS, "other_ns", "Other", "the rest of the step: nothing recorded", .flags = COLUMN_KEY)},
+	{COLUMN(NS, "dataloader_ns", "DataLoader", "the CPU waited for the data loader, and nothing to the left of this column", .flags = COLUMN_ANSWER)},
+	{COLUMN(NS, "cpu_exec_ns", "CPU Exec", "the CPU was in an operator or annotation, and nothing to the left of this column", .flags = COLUMN_ANSWER)},
+	{COLUMN(NS, "other_ns", "Other", "the rest of the step: nothing recorded", .flags = COLUMN_ANSWER)},
 	[STEP_SHARES] = {STEP_SHARE("kernel_pct", "Kernel"), .when = WHEN_DEVICE},
 	{STEP_SHARE("memset_pct", "Memset"), .when = WHEN_DEVICE},
 	{STEP_SHARE("communication_pct", "Communication"), .when = WHEN_COLLECTIVES},
@@ -139,7 +139,7 @@ void step_table_note_sum(const struct roles *r, const char *why, struct table *t
 		table_note(t, "Roles sum to %lld ns, the %u step%s to %lld%s.", (long long)parts, r->n, r->n == 1 ? "" : "s", (long long)r->sum.total_ns, why);
 }
 
-/* Why steps at the end do not count. */
+/* Notes why steps at the end do not count. */
 static void step_table_note_left_out(const struct steps *s, struct table *t)
 {
 	unsigned out = s->total - s->n;

@@ -1,4 +1,4 @@
-/* The table of steps by role, shared by `overview` and `steps`: one row a step. */
+/* The table of steps by role, shared by `overview` and `steps`: one row for each step. */
 #ifndef OPSCOPE_REPORT_PARTS_STEP_TABLE_H
 #define OPSCOPE_REPORT_PARTS_STEP_TABLE_H
 

@@ -14,7 +14,7 @@ const struct system_fact_row system_fact_row[SYSTEM_FACTS] = {
 	{FACT_NSYS, "nsys_version", "NSys Version"},
 };
 
-/* How a recorder writes it. */
+/* How a recorder writes a version. */
 enum form {
 	AS_IT_STANDS,
 	DRIVER_NUMBER,  /* 5154304 is 515.43.04, 52510517 525.105.17, 59584 595.84; newer recorders write it out */
@@ -22,7 +22,7 @@ enum form {
 	HIP_NUMBER,     /* 70051831 is 7.0.51831 */
 };
 
-/* Where it may be recorded, the best source first. */
+/* Where a fact may be recorded, the best source first. */
 static const struct system_facts_source {
 	enum system_fact fact;
 	const char *key;
@@ -83,7 +83,7 @@ static struct str gpu_names(const struct profile *p, struct arena *a)
 	return out;
 }
 
-/* Those that the input lists and that are not of other ranks, or that did something where it lists fewer. */
+/* How many GPUs: those that the input lists and that are not of other ranks; those that did something, where the list has fewer. */
 static uint32_t gpu_count(const struct profile *p)
 {
 	struct idmap seen;

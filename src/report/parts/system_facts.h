@@ -11,7 +11,7 @@ enum system_fact {
 	FACT_CUDA_RUNTIME, FACT_HIP_DRIVER, FACT_HIP_RUNTIME, SYSTEM_FACTS,
 };
 
-/* All of them in the order in which people want them. */
+/* All facts in the order in which people want them. */
 extern const struct system_fact_row {
 	enum system_fact fact;
 	const char *id, *title; /* "cuda_driver_version", "CUDA Version (driver)" */
@@ -20,7 +20,7 @@ extern const struct system_fact_row {
 /* In `a`; "" = not recorded. Versions are written as people do: "515.43.04", "11.7". */
 struct str system_fact(const struct profile *p, enum system_fact f, struct arena *a);
 
-/* A fact as it stands; "" = not recorded, or recorded as unknown. */
+/* A fact as it was recorded; "" = not recorded, or recorded as unknown. */
 struct str system_text(const struct profile *p, const char *key);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-/* What the name of a call says besides. */
+/* What else the name of a call says: the call frees device memory; the call only asks whether the device is done. */
 enum { CALL_FREES = 1, CALL_ASKS = 2 };
 
 static uint8_t call_kind(struct str s)
@@ -15,7 +15,7 @@ static uint8_t call_kind(struct str s)
 	return (asks ? CALL_ASKS : 0) | (STR_IN(s, frees) ? CALL_FREES : 0);
 }
 
-/* Calls that wait by their name. A call that copies by its name waits unless its copy, looked at below, says otherwise. */
+/* Marks calls whose name says that they wait. A call whose name says that it copies is marked, too; by_copy looks at its copy. */
 static void wait_calls_by_name(const struct profile *p, struct wait_calls *w, const struct name_memo *kinds)
 {
 	const struct spans *s = &p->span;
@@ -42,13 +42,13 @@ static void by_copy(const struct profile *p, struct wait_calls *w)
 		bool to_pageable = str_ends(name, STR("-> Pageable)")), ended = gpu_end(p, g) <= span_end(p, call);
 		bool may = w->kind[call] == WAIT_CALL_COPY || str_has(name, STR("Pageable"));
 		if (w->copy[call] != ROW_NONE && w->kind[call])
-			continue; /* it waited for another of its copies */
+			continue; /* the call waited for a copy before this one */
 		w->kind[call] = to_pageable || (may && ended) ? WAIT_CALL_COPY : WAIT_CALL_NONE;
 		w->copy[call] = g;
 	}
 }
 
-/* Records of waits that have an id, by id, then start. tie: of those of one id up to here, the one that ends last. */
+/* Records of waits that have a correlation id, sorted by id, then start. tie: the record that ends last among this one and those before it with the same id. */
 static struct sort_item *by_id_and_start(const struct profile *p, uint32_t *n)
 {
 	const struct spans *s = &p->span;
@@ -71,7 +71,7 @@ static struct sort_item *by_id_and_start(const struct profile *p, uint32_t *n)
 	return v;
 }
 
-/* How many of the records have a lower id, or this one and start by `time`. */
+/* How many of the records have a lower key, or this key and a start no later than `time`. */
 static uint32_t up_to(const struct profile *p, const struct sort_item *v, uint32_t n, uint64_t key, int64_t time)
 {
 	uint32_t a = 0, b = n;
@@ -85,8 +85,8 @@ static uint32_t up_to(const struct profile *p, const struct sort_item *v, uint32
 	return a;
 }
 
-/* The record of this call's wait; ROW_NONE. Processes count their ids alike: it must lie in the same time. Of several the one that starts last,
- * else the one that ends last. */
+/* The record of this call's wait; ROW_NONE. Several processes use the same ids, so the record must overlap the call in time. Of several records
+ * the one that starts last is taken, else the one that ends last. */
 static uint32_t record_of(const struct profile *p, const struct sort_item *records, uint32_t n, uint32_t call)
 {
 	uint64_t key = sort_key_i64(p->span.link_id[call]);
@@ -116,8 +116,8 @@ static void mark_recorded(const struct profile *p, struct wait_calls *w, const s
 	mem_free(records);
 }
 
-/* cuStreamSynchronize inside cudaStreamSynchronize is one wait, known by the record of either. Rows are sorted by thread and start, and what
- * encloses stands before what it encloses. */
+/* cuStreamSynchronize inside cudaStreamSynchronize is one wait; a record of either call is a record of that wait. Rows are sorted by thread and
+ * start, and a call stands before the calls inside it. */
 static void join_inner(const struct profile *p, struct wait_calls *w)
 {
 	const struct spans *s = &p->span;

@@ -7,7 +7,7 @@
 enum { C_NAME, C_KIND, C_COUNT, C_TOTAL, C_SHARE, C_MEAN };
 
 static const struct column columns[] = {
-	{.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_KEY, .help = "name of the ranges or of the device work"},
+	{.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER, .help = "name of the ranges or of the device work"},
 	{.id = "kind", .title = "Kind", .type = CELL_STR, .help = "kernel, memcpy or memset on a device; op, user, python, call, ... on the host"},
 	{.id = "count", .title = "Count", .type = CELL_I64, .unit = UNIT_COUNT, .help = "how many of them overlap the window"},
 	{.id = "total_ns", .title = "Total", .type = CELL_I64, .unit = UNIT_NS,
