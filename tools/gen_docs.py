@@ -79,6 +79,14 @@ def scores_table():
             "planted cause costs is bounded within 10 % (`tests/oracle/labelled*.py`).\n\n| detector | recordings labelled | right | false | missed |\n|---|---|---|---|---|\n" + "".join(rows))
 
 
+EXPERTS = {
+    "dlprof": "\n## DLProf's expert systems\n\n`opscope advise --compat=dlprof INPUT` (and the `dlprof` command) asks these instead, and prints what "
+              "DLProf printed, word for word where its output is known (see [compat.md](compat.md)).",
+    "torch": "\n## torch's anti-patterns\n\n`opscope advise --compat=torch INPUT` looks for what torch.profiler's report_all_anti_patterns finds, by its "
+             "rules and in its words, in traces of the CPU, too, whatever it costs. opscope's own detectors look for the same where a GPU waits for it.",
+}
+
+
 def detectors_page(program):
     out = ["# Detectors\n\n", GENERATED,
            "`opscope advise INPUT` asks each of these. One that lacks what it needs to look says so, with the reason. A finding says what "
@@ -97,13 +105,9 @@ def detectors_page(program):
             out.append(f"\n## {d['id']}\n\n**{d['title']}.** {d['why'] or ''}\n\n*What to do:* {d['fix'] or ''}\n\n*Wrong if:* {d['disprove'] or ''}\n\n"
                        f"*Where to look:* {where}\n")
     out.append(scores_table())
-    out.append("\n## DLProf's expert systems\n\n`opscope advise --compat=dlprof INPUT` (and the `dlprof` command) asks these instead, and prints what "
-               "DLProf printed, word for word where its output is known (see [compat.md](compat.md)).\n\n| detector | what it finds |\n|---|---|\n")
-    out += [f"| `{d['id']}` | {cell(d['title'])} |\n" for d in detectors if d["compat"] == "dlprof"]
-    out.append("\n## torch's anti-patterns\n\n`opscope advise --compat=torch INPUT` looks for what torch.profiler's report_all_anti_patterns finds, by its "
-               "rules and in its words, in traces of the CPU, too, whatever it costs. opscope's own detectors look for the same where a GPU waits for it.\n\n"
-               "| detector | what it finds |\n|---|---|\n")
-    out += [f"| `{d['id']}` | {cell(d['title'])} |\n" for d in detectors if d["compat"] == "torch"]
+    for compat, about in EXPERTS.items():
+        rows = [f"| `{d['id']}` | {cell(d['title'])} |\n" for d in detectors if d["compat"] == compat]
+        out += [about, "\n\n| detector | what it finds |\n|---|---|\n", *rows] if rows else []
     return "".join(out)
 
 
