@@ -16,6 +16,9 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.join(ROOT, "tests", "oracle"))
+from oracle import unanswered  # noqa: E402
+
 EXAMPLE = "tests/data/torch214_cpu_resnet.json.gz"
 GENERATED = "<!-- written by tools/gen_docs.py; change the source and run it again -->\n\n"
 
@@ -176,8 +179,11 @@ def run_command(program, line, folder):
 
 
 def run_block(program, block, folder):
-    """The commands in a block, each with what it prints now. A command goes on over lines until its quotes are closed."""
+    """The commands in a block, each with what it prints now. A command goes on over lines until its quotes are closed. A block that asks a predecessor
+    whose folder is not there stays as it is."""
     out, lines = [], block.splitlines()
+    if any(unanswered(line[len("$ opscope "):]) for line in lines):
+        return block
     while lines:
         line = lines.pop(0)
         if not line.startswith("$ "):
