@@ -202,7 +202,7 @@ class TapResult(unittest.TestResult):
         """Why: on stderr, too, because a log of `meson test` has nothing else of a program that speaks TAP."""
         self.line(False, test)
         name = getattr(test, "test_case", test).id().split(".", 1)[-1]
-        alone = f"alone: {' '.join(f'{v}={shlex.quote(os.environ[v])}' for v in ENVIRONMENT if v in os.environ)} python3 {shlex.quote(os.path.abspath(sys.argv[0]))} {name}"
+        alone = f"alone: {' '.join(f'{v}={shlex.quote(os.environ[v])}' for v in ENVIRONMENT if v in os.environ)} python3 {shlex.quote(os.path.abspath(sys.argv[0]))} {shlex.quote(name)}"
         for text in [*self._exc_info_to_string(err, test).splitlines(), alone]:
             print("# " + text, flush=True)
             print(text, file=sys.stderr, flush=True)
