@@ -29,7 +29,7 @@ void question_put(uint8_t *at, const struct question *q)
 	memcpy(at + MARK, q->ask, sizeof q->ask);
 }
 
-enum asked { ASKED_REPORT, ASKED_ADVICE, ASKED_DLPROF_ADVICE, ASKED_SQL, ASKED_EXPORT };
+enum asked { ASKED_REPORT, ASKED_ADVICE, ASKED_SQL, ASKED_EXPORT };
 
 /* What three bytes ask. */
 struct ask {
@@ -40,6 +40,7 @@ struct ask {
 	const struct renderer *form;
 	const struct export_format *format;
 	const char *value[EXPORT_OPTIONS_MAX];
+	const char *experts;                /* of a predecessor; NULL: opscope's own */
 	struct str query;
 };
 
@@ -130,11 +131,13 @@ static void choose_export(struct ask *a, unsigned choice)
 /* `args` points into *a. */
 static void read_ask(struct ask *a, const uint8_t ask[ASK_BYTES])
 {
-	static unsigned reports, exports;
+	static unsigned reports, exports, detectors;
 	while (report_registry[reports])
 		reports++;
 	while (export_registry[exports])
 		exports++;
+	while (detector_registry[detectors])
+		detectors++;
 	*a = (struct ask){.form = renderer_registry[ask[2] % 4]};
 	unsigned n = ask[0] % (reports + ASKED_EXPORT - 1 + exports);
 	a->what = n < reports ? ASKED_REPORT : n < reports + ASKED_EXPORT - 1 ? n - reports + 1 : ASKED_EXPORT;
@@ -145,6 +148,8 @@ static void read_ask(struct ask *a, const uint8_t ask[ASK_BYTES])
 		a->format = export_registry[n - reports - ASKED_EXPORT + 1];
 		choose_export(a, ask[1]);
 	}
+	const struct expert_system *experts = detector_registry[ask[1] % detectors]->experts;
+	a->experts = experts ? experts->name : NULL;
 	a->query = str_from(queries[ask[1] % QUERIES]);
 }
 
@@ -165,8 +170,7 @@ static int answer_advice(const struct ask *a, struct profile *p, struct buf *out
 {
 	struct table t;
 	struct findings f = {0};
-	int rc = a->what == ASKED_ADVICE ? detect_all(p, &f, e)
-	                                 : detect_run(p, &(struct detect_args){.experts = "dlprof", .whole = p, .last = INT64_MAX}, &f, e);
+	int rc = detect_run(p, &(struct detect_args){.experts = a->experts, .whole = p, .last = INT64_MAX}, &f, e);
 	if (rc == 0) {
 		findings_table(&f, &t);
 		rc = put_table(a, &t, out, e);
@@ -214,8 +218,7 @@ static int answer_export(const struct ask *a, struct profile *p, struct buf *out
 void question_answer(struct profile *p, const uint8_t ask[ASK_BYTES], struct buf *out)
 {
 	static int (*const answer[])(const struct ask *, struct profile *, struct buf *, struct err *) = {
-		[ASKED_REPORT] = answer_report, [ASKED_ADVICE] = answer_advice, [ASKED_DLPROF_ADVICE] = answer_advice,
-		[ASKED_SQL] = answer_sql,       [ASKED_EXPORT] = answer_export,
+		[ASKED_REPORT] = answer_report, [ASKED_ADVICE] = answer_advice, [ASKED_SQL] = answer_sql, [ASKED_EXPORT] = answer_export,
 	};
 	struct err e = {0};
 	struct ask a;
@@ -229,7 +232,6 @@ void question_answer(struct profile *p, const uint8_t ask[ASK_BYTES], struct buf
 
 void question_name(const uint8_t ask[ASK_BYTES], struct buf *out)
 {
-	static const char *const other[] = {"", "advice", "advice of DLProf", "SQL"};
 	struct ask a;
 	read_ask(&a, ask);
 	if (a.what == ASKED_EXPORT) {
@@ -245,9 +247,10 @@ void question_name(const uint8_t ask[ASK_BYTES], struct buf *out)
 		buf_printf(out, "%s%s%s --format=%s", a.args.device ? " --device=0" : "", a.args.top_level ? " --top-level" : "",
 		           a.args.row_limit ? " --limit=3" : "", a.form->name);
 	} else {
-		buf_printf(out, "%s", other[a.what]);
 		if (a.what == ASKED_SQL)
-			buf_printf(out, " " STR_FMT, STR_ARG(a.query));
+			buf_printf(out, "SQL " STR_FMT, STR_ARG(a.query));
+		else
+			buf_printf(out, "advice%s%s", a.experts ? " --compat=" : "", a.experts ? a.experts : "");
 	}
 }
 

@@ -4,8 +4,9 @@
  * An input ends in "?ask" and three bytes for each of the two asks; what stands before is the file. An input that does not end so, as a
  * seed that is only a file, is a file as a whole, and a hash of its bytes chooses: each seed asks something, always the same.
  *
- *   byte 0   what: the reports in the order of their registry, then advice, DLProf's advice, SQL, then the exports
- *   byte 1   of a report: its default, one of its groupings, or one of its predecessors; of SQL: the query; of an export: its options' values
+ *   byte 0   what: the reports in the order of their registry, then advice, SQL, then the exports
+ *   byte 1   of a report: its default, one of its groupings, or one of its predecessors; of advice: whose (a detector's); of SQL: the
+ *            query; of an export: its options' values
  *   byte 2   of a report: steps, device, top level, rows; of a report, advice and SQL: the form of the answer */
 #ifndef OPSCOPE_FUZZ_QUESTION_H
 #define OPSCOPE_FUZZ_QUESTION_H

@@ -16,6 +16,9 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.join(ROOT, "tests", "oracle"))
+from oracle import unanswered  # noqa: E402
+
 EXAMPLE = "tests/data/torch214_cpu_resnet.json.gz"
 GENERATED = "<!-- written by tools/gen_docs.py; change the source and run it again -->\n\n"
 
@@ -126,6 +129,14 @@ def severity_table(detectors):
             "| detector | percent of | high | medium | low | info | other rules |\n|---|---|---|---|---|---|---|\n" + "".join(rows))
 
 
+EXPERTS = {
+    "dlprof": "\n## DLProf's expert systems\n\n`opscope advise --compat=dlprof INPUT` (and the `dlprof` command) asks these instead, and prints what "
+              "DLProf printed, word for word where its output is known (see [compat.md](compat.md)).",
+    "torch": "\n## torch's anti-patterns\n\n`opscope advise --compat=torch INPUT` looks for what torch.profiler's report_all_anti_patterns finds, by its "
+             "rules and in its words, in traces of the CPU, too, whatever it costs. opscope's own detectors look for the same where a GPU waits for it.",
+}
+
+
 def detectors_page(program):
     out = ["# Detectors\n\n", GENERATED,
            "`opscope advise INPUT` asks each of these. One that lacks what it needs to look says so, with the reason. A finding says what "
@@ -145,13 +156,9 @@ def detectors_page(program):
                        f"*Where to look:* {where}\n")
     out.append(severity_table(detectors))
     out.append(scores_table())
-    out.append("\n## DLProf's expert systems\n\n`opscope advise --compat=dlprof INPUT` (and the `dlprof` command) asks these instead, and prints what "
-               "DLProf printed, word for word where its output is known (see [compat.md](compat.md)).\n\n| detector | what it finds |\n|---|---|\n")
-    out += [f"| `{d['id']}` | {cell(d['title'])} |\n" for d in detectors if d["compat"] == "dlprof"]
-    out.append("\n## torch's anti-patterns\n\n`opscope advise --compat=torch INPUT` looks for what torch.profiler's report_all_anti_patterns finds, by its "
-               "rules and in its words, in traces of the CPU, too, whatever it costs. opscope's own detectors look for the same where a GPU waits for it.\n\n"
-               "| detector | what it finds |\n|---|---|\n")
-    out += [f"| `{d['id']}` | {cell(d['title'])} |\n" for d in detectors if d["compat"] == "torch"]
+    for compat, about in EXPERTS.items():
+        rows = [f"| `{d['id']}` | {cell(d['title'])} |\n" for d in detectors if d["compat"] == compat]
+        out += [about, "\n\n| detector | what it finds |\n|---|---|\n", *rows] if rows else []
     return "".join(out)
 
 
@@ -220,8 +227,11 @@ def run_command(program, line, folder):
 
 
 def run_block(program, block, folder):
-    """The commands in a block, each with what it prints now. A command goes on over lines until its quotes are closed."""
+    """The commands in a block, each with what it prints now. A command goes on over lines until its quotes are closed. A block that asks a predecessor
+    whose folder is not there stays as it is."""
     out, lines = [], block.splitlines()
+    if any(unanswered(line[len("$ opscope "):]) for line in lines):
+        return block
     while lines:
         line = lines.pop(0)
         if not line.startswith("$ "):

@@ -1,6 +1,7 @@
 export SOURCE_DATE_EPOCH=0
 opscope import $TRACES/synthetic/two_steps_overlap.json -o run.opscope
-opscope aggregate run.opscope --steps=2 --name='second step'
+opscope aggregate run.opscope --steps=2 --name='second step' \
+  --columns=aggregation,name,made_by,created,key_op,steps,first_step,last_step,aggregated_steps,total_steps,wall_ns,gpu_utilization_pct
 opscope report operators run.opscope --aggregation=2 --format=csv --columns=name,calls,device_self_ns
 opscope sql run.opscope "SELECT aggregation, name, steps, created FROM aggregations" --format=csv
 opscope aggregate run.opscope --delete=1 --format=csv --columns=aggregation,name

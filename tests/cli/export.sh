@@ -17,7 +17,6 @@ opscope export chrome same.json -o same.json || echo "status $?"
 
 # What cannot be done: one line, status 1, and no file.
 opscope export chrome $S --steps=7..9 -o x.json || echo "status $?"
-opscope export pyprof-dict $T -o x.dict || echo "status $?"
 opscope export chrome $S -o nowhere/x.json || echo "status $?"
 opscope export chrome $S -o /dev/full || echo "status $?"
 ls

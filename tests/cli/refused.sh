@@ -4,7 +4,6 @@ opscope report operators $TRACES/synthetic/two_steps.json --key-op=nonsense || e
 opscope report kernels $TRACES/synthetic/two_steps.json --device=banana || echo "status $?"
 opscope advise $TRACES/synthetic/two_steps.json --device=0 || echo "status $?"
 opscope info $TRACES/synthetic/two_steps.json --device=0 || echo "status $?"
-opscope report operators $TRACES/synthetic/two_steps.json --group-by=line --compat=tb-plugin || echo "status $?"
 cp $TRACES/synthetic/two_steps.json mine.json
 opscope import mine.json -o mine.json || echo "status $?"
 opscope report operators mine.json --format=csv -o ./mine.json || echo "status $?"

@@ -1,5 +1,5 @@
 # What a report is, from the program itself; and what a wrong name or column is told.
-opscope report roofline --help | sed -n '1,2p;/^Options/,/^  op /p'
+opscope report roofline --help | sed -n '/--compat/d;1,2p;/^Options/,/^  op /p'
 opscope report --help roofline | cmp - <(opscope report roofline --help) && echo "same"
 opscope report overview --help | grep '^Columns'
 for name in gpu_timelin foo op; do

@@ -5,7 +5,8 @@
   TRACES     the folder with the traces of the repository (tests/data)
 
 Its stdout must be NAME.stdout, byte for byte; its stderr NAME.stderr (absent: nothing); it must end with status 0, so a
-script that expects a failure says so: `opscope report nothing x.json || echo "status $?"`. Status 77: the program lacks what the script is about.
+script that expects a failure says so: `opscope report nothing x.json || echo "status $?"`. Status 77: the program lacks what the script is about; the
+last line on stderr says what. A folder holds the scripts of a predecessor, and has the name of its folder in src/predecessors: without that they are left out.
 
 The program is $OPSCOPE, else that of the build folder $OPSCOPE_BUILD, else that of build/. Without a program no script runs: PATH may have
 another opscope, which is not the one to be tested.
@@ -13,6 +14,7 @@ another opscope, which is not the one to be tested.
 usage: run.py [--bless] [NAME...]     --bless writes what was printed as what is expected; not that of a script that failed
 """
 import difflib
+import glob
 import os
 import subprocess
 import sys
@@ -65,12 +67,19 @@ def diff(what, want, got):
 SKIPPED = 77
 
 
+class Skipped(Exception):
+    """Why a script cannot run with this program."""
+
+
 def check(name, bless):
-    """What is wrong, as lines; None: the script cannot run with this program."""
+    """What is wrong, as lines."""
     base = os.path.join(HERE, name)
+    predecessor = os.path.join("src", "predecessors", os.path.dirname(name))
+    if not os.path.isdir(os.path.join(ROOT, predecessor)) and os.path.dirname(name):
+        raise Skipped("no " + predecessor)
     status, out, err = run_script(name)
     if status == SKIPPED:
-        return None
+        raise Skipped((err.decode(errors="replace").splitlines() or ["the script says no reason"])[-1])
     if bless and not status:
         write(base + ".stdout", out)
         write(base + ".stderr", err)
@@ -87,16 +96,20 @@ def check(name, bless):
 def main():
     args = sys.argv[1:]
     bless = "--bless" in args
-    names = [a for a in args if a != "--bless"] or sorted(f[:-3] for f in os.listdir(HERE) if f.endswith(".sh"))
+    names = [a for a in args if a != "--bless"] or sorted(f[:-3] for f in glob.glob("**/*.sh", root_dir=HERE, recursive=True))
     failed = 0
     if not os.path.isfile(OPSCOPE):
         print(f"Bail out! {OPSCOPE} is missing: build it, or set OPSCOPE or OPSCOPE_BUILD")
         return 1
     print(f"1..{len(names)}")
     for i, name in enumerate(names, 1):
-        trouble = check(name, bless)
+        trouble, why = [], ""
+        try:
+            trouble = check(name, bless)
+        except Skipped as e:
+            why = f" # SKIP {e}"
         failed += bool(trouble)
-        print(f"{'not ok' if trouble else 'ok'} {i} - {name}{' # SKIP' if trouble is None else ''}", *("# " + t for t in trouble or []), sep="\n", flush=True)
+        print(f"{'not ok' if trouble else 'ok'} {i} - {name}{why}", *("# " + t for t in trouble), sep="\n", flush=True)
     return 1 if failed else 0
 
 

@@ -1,6 +1,6 @@
 # What `serve` refuses before it listens: one line on stderr, nothing on stdout.
 t=$TRACES/synthetic/self_time.json
-opscope help | grep -q '^  serve ' || exit 77
+opscope help | grep -q '^  serve ' || { echo "built without libmicrohttpd" >&2; exit 77; }
 opscope serve || echo "status $?"
 opscope serve --port=70000 $t || echo "status $?"
 opscope serve --port=x $t || echo "status $?"

@@ -3,7 +3,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "oracle"))
-from oracle import ROOT, main  # noqa: E402,F401
+from oracle import ROOT, absent, main  # noqa: E402,F401
 
 
 def read(*parts):

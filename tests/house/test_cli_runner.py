@@ -75,11 +75,22 @@ class Runner(unittest.TestCase):
 
     def test_a_script_that_cannot_run_is_skipped(self):
         self.program("build")
-        self.write("lacks.sh", "opscope; exit 77\n")
+        self.write("lacks.sh", "opscope; echo no server >&2; exit 77\n")
         self.write("lacks.stdout", "what it should print\n")
         p = self.run_it("--bless", "lacks")
-        self.assertEqual((p.returncode, p.stdout), (0, "1..1\nok 1 - lacks # SKIP\n"))
+        self.assertEqual((p.returncode, p.stdout), (0, "1..1\nok 1 - lacks # SKIP no server\n"))
         self.assertEqual(self.read("lacks.stdout"), "what it should print\n")
+
+    def test_scripts_of_a_predecessor(self):
+        self.program("build")
+        os.mkdir(os.path.join(self.cli, "old"))
+        self.write("old/names.sh", "opscope\n")
+        p = self.run_it()
+        self.assertEqual((p.returncode, p.stdout), (0, "1..1\nok 1 - old/names # SKIP no src/predecessors/old\n"))
+        os.makedirs(os.path.join(self.root, "src", "predecessors", "old"))
+        self.assertEqual(self.run_it().returncode, 1)
+        self.assertEqual(self.run_it("--bless", "old/names").returncode, 0)
+        self.assertEqual(self.run_it().stdout, "1..1\nok 1 - old/names\n")
 
 
 if __name__ == "__main__":

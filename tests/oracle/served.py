@@ -55,6 +55,7 @@ class Server:
             raise AssertionError(f"the server ended with {status}: {errors[-6000:]}")
 
     def ask(self, path, args=None, method="GET", headers=None, body=None, timeout=60):
+        oracle.ask_wings(f"{path} --compat={(args or {}).get('compat')}")
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             query = "?" + urllib.parse.urlencode(args) if args else ""

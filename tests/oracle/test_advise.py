@@ -198,7 +198,10 @@ class Advise(Case):
         self.assertEqual((severities & {"high", "medium"}), {"medium"})
         self.assertEqual([status(), status("--fail-on=high"), status("--fail-on=medium"), status("--fail-on=low")], [0, 0, 3, 3])
         self.assertEqual(status("--fail-on=medium", "--filter=nothing has this", "--limit=1"), 3)  # what is shown is no matter
-        self.assertEqual([status("--fail-on=bad"), status("--fail-on=info"), status("--fail-on=low", "--compat=dlprof")], [2, 2, 2])
+        self.assertEqual([status("--fail-on=bad"), status("--fail-on=info")], [2, 2])
+        for compat in ("dlprof", "torch"):
+            with self.subTest(compat=compat):
+                self.assertEqual(status("--fail-on=low", "--compat=" + compat), 2)
 
     SLOW = step(run_of("volta_sgemm_128x64_nn", "aten::mm", 60000), run_of("elementwise_kernel", "aten::add", 20000, corr=2, start=70000))
 

@@ -60,8 +60,6 @@ def short(name):
 class Nsys(Case):
     def nsys(self, *parts):
         path = data(*parts)
-        if oracle.run("info", path)[0]:
-            self.skipTest("this build reads no Nsight Systems databases")
         return path
 
     def database(self, *parts):
@@ -297,8 +295,6 @@ class Names(Case):
     def test_dlprof(self):
         """DLProf lists short names: each kernel of ours has one of them inside, and all of them the same answer."""
         path = data("dlprof", "w_relu", "nsys_profile.sqlite")
-        if oracle.run("info", path)[0]:
-            self.skipTest("this build reads no Nsight Systems databases")
         with open(data("dlprof", "w_relu", "dlprof_kernel.csv"), newline="") as f:
             rows = list(csv.reader(f))
         want = {}

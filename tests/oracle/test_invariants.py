@@ -115,8 +115,10 @@ class Invariants(oracle.Case):
     def check(self, path, at):
         kept = os.path.join(self.tmp, "run.opscope")
         code, _, err = oracle.run("import", path, "-o", kept, timeout=300)
-        if code and b"not a trace" in err:
-            self.skipTest("it is no trace")
+        if code and path.endswith(".json"):
+            with open(path, encoding="utf-8") as f:
+                if '"ph"' not in f.read():
+                    self.skipTest("no event is in it, so that it is no trace")
         self.assertEqual(code, 0, err)
         names = [name for name, _ in reports()]
         for name in names:
@@ -143,7 +145,7 @@ def case(path, at):
 
 for n, trace in enumerate(inputs()):
     if n % EACH == 0 or any(a in trace for a in ALWAYS):
-        setattr(Invariants, f"test {os.path.relpath(trace, oracle.DATA)}", case(trace, n))
+        setattr(Invariants, "test " + os.path.relpath(trace, oracle.DATA).replace(".", "_"), case(trace, n))
 
 if not oracle.data_glob("*"):
     def absent(self):

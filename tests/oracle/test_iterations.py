@@ -248,7 +248,8 @@ class Synthetic(Case):
             for t in (report("steps", path), report("overview", path).section("steps"), report("steps", path, "--steps=11..11")):
                 self.assertEqual(t.doc["columns"][0]["type"], kind)
                 self.assertEqual([r["step"] for r in t.rows], want[:len(t.rows)])
-            self.assertEqual([r["step"] for r in report("steps", path, "--compat=tb-plugin").rows], ["11", last])
+            with self.subTest(last=last):
+                self.assertEqual([r["step"] for r in report("steps", path, "--compat=tb-plugin").rows], ["11", last])
 
     def phases(self, *phases):
         """(optimizer, steps) one after the other; a step is 100 us, of which the optimizer takes the last 10."""

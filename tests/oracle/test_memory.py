@@ -187,6 +187,10 @@ class Synthetic(Case):
             op("aten::mm", 500, 50),
             *[self.event(t, s, a, 0) for t, s, a in (
                 (5, 1, 1), (35, 2048, 2), (105, 3, 3), (215, 4, 4), (315, 5, 5), (405, 6, 6), (505, 7, 7), (506, 8, 7), (520, -8, 7), (600, -9, 9), (601, -10, 9), (700, -2048, 2))]])
+        names = [r["operator"] for r in report("memory", path).section("events").rows]
+        self.assertEqual(names, ["aten::empty", "ProfilerStep#1 (aten::empty)", "mine (aten::empty_like)",
+                                 "enumerate(DataLoader)#_Iter.__next__ (aten::empty)", "aten::linear (aten::empty)", "<unknown>", "aten::mm", "aten::mm",
+                                 "<unknown>", "<unknown>"])
         rows = [tuple(r.values()) for r in report("memory", path, "--compat=tb-plugin").section("events").rows]
         self.assertEqual(rows, [
             ("aten::mm", 0.008, 0.51, 0.52, 0.01), ("ProfilerStep#1 (aten::empty)", 2, 0.04, 0.7, 0.67),
@@ -194,10 +198,6 @@ class Synthetic(Case):
             ("enumerate(DataLoader)#_Iter.__next__ (aten::empty)", 0.004, 0.21, None, None),
             ("aten::linear (aten::empty)", 0.005, 0.32, None, None), ("<unknown>", 0.006, 0.41, None, None),
             ("<unknown>", 0.01, None, 0.6, None)])
-        names = [r["operator"] for r in report("memory", path).section("events").rows]
-        self.assertEqual(names, ["aten::empty", "ProfilerStep#1 (aten::empty)", "mine (aten::empty_like)",
-                                 "enumerate(DataLoader)#_Iter.__next__ (aten::empty)", "aten::linear (aten::empty)", "<unknown>", "aten::mm", "aten::mm",
-                                 "<unknown>", "<unknown>"])
 
     def test_memory_curve_has_2n_minus_1_points(self):
         for device, n in (("cpu", 12), ("0", 10)):

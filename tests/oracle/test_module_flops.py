@@ -194,13 +194,13 @@ class Made(Case):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def total(self, *op):
+    def check(self, op, flops, text):
         """FLOPs of the one op, by default and as torch counts it."""
         trace = self.made((*op, "inner"))
         rows = {r["module"]: r["flops"] for r in report("module-flops", trace).rows}
-        text = report("module-flops", trace, "--compat=torch").rows[0]["flop"]
-        self.assertEqual(rows["Net_0"], rows["Inner_0"])
-        return rows["Net_0"], text
+        self.assertEqual((rows["Net_0"], rows["Inner_0"]), (flops, flops), op)
+        with self.subTest(op=op):
+            self.assertEqual(report("module-flops", trace, "--compat=torch").rows[0]["flop"], text)
 
     def test_constants_of_the_counters_own_test(self):
         """torch/test/test_flop_counter.py's figures."""
@@ -217,7 +217,7 @@ class Made(Case):
                 ("aten::_scaled_dot_product_flash_attention", [q, q, q], None, 134217728, "134.218M"),
                 ("aten::_scaled_dot_product_efficient_attention", [q, k, k], None, 268435456, "268.435M"),
                 ("aten::_scaled_dot_product_flash_attention_backward", [q, q, k, k], None, 939524096 - 268435456, "671.089M")):
-            self.assertEqual(self.total(name, dims, values), (flops, text), name)
+            self.check((name, dims, values), flops, text)
 
     def test_backward_of_convolution(self):
         """Each gradient that is asked for is a convolution of the same size; torch counts that of grouped weights once a group."""
@@ -231,25 +231,25 @@ class Made(Case):
             return torch_table({"Global": {"x": flops}}, flops, 1)[0][1]
 
         for mask, times in (("[True, True, False]", 2), ("[False, True, True]", 1), ("[True, False, False]", 1)):
-            self.assertEqual(self.total("aten::convolution_backward", dims, values(mask, 1)), (times * one, text(times * one)), mask)
+            self.check(("aten::convolution_backward", dims, values(mask, 1)), times * one, text(times * one))
         grouped = [dims[0], dims[1], [8, 2, 3, 3], *dims[3:]]
         for mask, times, theirs in (("[True, True, False]", 2, 3), ("[False, True, False]", 1, 2), ("[True, False, False]", 1, 1)):
-            self.assertEqual(self.total("aten::convolution_backward", grouped, values(mask, 2)), (times * one // 2, text(theirs * one // 2)), mask)
+            self.check(("aten::convolution_backward", grouped, values(mask, 2)), times * one // 2, text(theirs * one // 2))
 
     def test_global(self):
         """FLOPs outside any module: torch's row "Global" stands first and moves the others in."""
         trace = self.made(("aten::mm", [[4, 5], [5, 6]], None, "inner"), ("aten::bmm", [[3, 4, 5], [3, 5, 6]], None, "outside"))
+        self.assertEqual([(r["module"], r["flops"]) for r in report("module-flops", trace).rows],
+                         [("Net_0", 240), ("Inner_0", 240), ("(outside modules)", 720)])
         self.assertEqual(report("module-flops", trace, "--compat=torch").doc["rows"],
                          [["Global", "960.000", "100.00%"], [" - aten.mm", "240.000", "25.00%"], [" - aten.bmm", "720.000", "75.00%"],
                           [" Net_0", "240.000", "25.00%"], ["  - aten.mm", "240.000", "25.00%"],
                           ["  Net_0.Inner_0", "240.000", "25.00%"], ["   - aten.mm", "240.000", "25.00%"]])
-        self.assertEqual([(r["module"], r["flops"]) for r in report("module-flops", trace).rows],
-                         [("Net_0", 240), ("Inner_0", 240), ("(outside modules)", 720)])
 
     def test_nothing_counted(self):
         trace = self.made(("aten::relu", [[4, 5]], None, "net"))
-        self.assertEqual(report("module-flops", trace, "--compat=torch").doc["rows"], [["Global", "0", "0%"]])
         self.assertEqual(report("module-flops", trace).rows[0]["flops"], 20)
+        self.assertEqual(report("module-flops", trace, "--compat=torch").doc["rows"], [["Global", "0", "0%"]])
 
     def test_unknown(self):
         """An op without a model and a product without shapes: counted as unknown, their share is said."""

@@ -567,7 +567,7 @@ class Commands(Made):
                                    (("pyprof-prof", path + ".missing"), 1, "Error opening file"),
                                    (("pyprof-parse", path + ".missing"), 2, "No such file"),
                                    (("pyprof-parse",), 2, "FILE was expected"),
-                                   (("pyprof-prof", "--compat=dlprof", path), 2, "expected one of pyprof, pyprof2")):
+                                   (("pyprof-prof", "--compat=nonsense", path), 2, "expected one of pyprof, pyprof2")):
             code, out, err = run(*args)
             self.assertEqual((code, out), (status, b""), args)
             self.assertIn(text, err.decode())

@@ -158,18 +158,20 @@ class Requests(AttackCase):
         asks = [("/api/state", {}), ("/api/report/operators", {}), ("/api/sql", {"query": "SELECT 1"}), ("/api/timeline", {}),
                 ("/data/plugin/pytorch_profiler/runs", {}), ("/data/plugin/pytorch_profiler/overview", plugin)]
         for path, args in asks:
-            for site, method, status in (("cross-site", "GET", 403), ("same-site", "GET", 403), ("cross-site", "HEAD", 403), ("anything", "GET", 403), ("", "GET", 403),
-                                         ("same-origin", "GET", 200), ("none", "GET", 200), (None, "GET", 200)):
-                a = s.ask(path, args, method, {} if site is None else {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"})
-                self.assertEqual(a.status, status, (path, site, a.body))
-                if status == 403 and method == "GET":
-                    self.assertEqual(a.json(), {"error": f"{path}: a page of another site asks; one of the viewer's own, or none, was expected"})
+            with self.subTest(path=path):
+                for site, method, status in (("cross-site", "GET", 403), ("same-site", "GET", 403), ("cross-site", "HEAD", 403), ("anything", "GET", 403), ("", "GET", 403),
+                                             ("same-origin", "GET", 200), ("none", "GET", 200), (None, "GET", 200)):
+                    a = s.ask(path, args, method, {} if site is None else {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"})
+                    self.assertEqual(a.status, status, (path, site, a.body))
+                    if status == 403 and method == "GET":
+                        self.assertEqual(a.json(), {"error": f"{path}: a page of another site asks; one of the viewer's own, or none, was expected"})
         # but it may lead to the viewer
         for path in ("/", "/index.html"):
             self.assertEqual(s.ask(path, headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}).status, 200)
         prefixed = Server(self, "--path-prefix=/x", SMALL)
         for path, status in (("/x/", 200), ("/x/api/state", 403), ("/x/data/plugin/pytorch_profiler/runs", 403), ("/x/%61pi/state", 403)):
-            self.assertEqual(prefixed.ask(path, headers={"Sec-Fetch-Site": "cross-site"}).status, status, path)
+            with self.subTest(path=path):
+                self.assertEqual(prefixed.ask(path, headers={"Sec-Fetch-Site": "cross-site"}).status, status)
 
     def test_names_of_the_server(self):
         s = Server(self, "--allow-host=box.example", SMALL)

@@ -42,7 +42,7 @@ def kernels(name, *args):
 class Both(Case):
     def same(self, ask, name, want):
         """The plugin's answer, which is also the right one."""
-        for compat in (True, False):
+        for compat in (False, True):
             with self.subTest(compat=compat):
                 self.assertEqual(ask(name, compat=compat), want)
 
@@ -56,8 +56,8 @@ class StepTimes(Both):
 
     def test_no_profilerstep(self):
         """Without steps, the plugin takes the time of the ops for the whole, we that from the first to the last device work: here one kernel."""
-        self.assertEqual(steps("no_profilerstep", True), [[320, 100, 0, 0, 0, 10, 0, 70, 140]])
         self.assertEqual(steps("no_profilerstep", False), [[100, 100, 0, 0, 0, 0, 0, 0, 0]])
+        self.assertEqual(steps("no_profilerstep", True), [[320, 100, 0, 0, 0, 10, 0, 70, 140]])
 
     def test_two_steps(self):
         self.same(steps, "two_steps", [[220, 0, 40, 0, 0, 5, 0, 55, 120], [260, 200, 0, 0, 0, 5, 0, 45, 10]])
@@ -66,14 +66,14 @@ class StepTimes(Both):
         self.same(steps, "two_steps_overlap", [[140, 0, 100, 0, 0, 5, 0, 15, 20], [230, 200, 0, 0, 0, 5, 0, 25, 0]])
 
     def test_last_steps_no_kernel(self):
-        for compat in (True, False):
+        for compat in (False, True):
             got = steps("last_steps_no_kernel", compat)
             self.assertEqual([s[0] for s in got], [220])
 
     def test_tail_step(self):
         """Seven launches after steps of ten, each with its kernel: the plugin takes the step for cut off, but it is whole."""
-        self.assertEqual([len(steps("tail_step_cut", compat)) for compat in (True, False)], [2, 3])
-        self.assertEqual([len(steps("tail_step_whole", compat)) for compat in (True, False)], [3, 3])
+        for compat, want in ((False, [3, 3]), (True, [2, 3])):
+            self.assertEqual([len(steps(name, compat)) for name in ("tail_step_cut", "tail_step_whole")], want)
 
     def test_tail_step_lost(self):
         """Launches without kernels are the evidence: of ten more than two are missing, or not."""
@@ -99,17 +99,17 @@ class StepTimes(Both):
     def test_communication(self):
         """Without steps, the plugin takes the time of the ops for the whole, we that from the first to the last device work: the collective goes on for long. Where
         the GPU runs collectives, what the host does in nccl:... only enqueues them: CPU Exec."""
-        self.assertEqual(steps("communication", True), [[235, 105, 0, 0, 75, 0, 0, 20, 35]])
         self.assertEqual(steps("communication", False), [[1718 - 16, 161, 0, 0, 32 - 16 + 1718 - 291, 0, 0, 75 - 32 + 20, 35]])
+        self.assertEqual(steps("communication", True), [[235, 105, 0, 0, 75, 0, 0, 20, 35]])
 
     def test_communication_annotation(self):
-        self.assertEqual(steps("communication_annotation", True), [[235, 105, 0, 0, 75, 0, 0, 20, 35]])
         self.assertEqual(steps("communication_annotation", False), [[235, 105, 0, 0, 16, 0, 0, 75 - 16 + 20, 35]])
+        self.assertEqual(steps("communication_annotation", True), [[235, 105, 0, 0, 75, 0, 0, 20, 35]])
 
     def test_kernels_cover_step(self):
         """A mistake of the plugin: once the kernels cover the steps, what is left is taken to be everything again."""
-        self.assertEqual(steps("kernels_cover_step", True), [[100, 100, 0, 0, 0, 20, 0, 80, 0]])
         self.assertEqual(steps("kernels_cover_step", False), [[100, 100, 0, 0, 0, 0, 0, 0, 0]])
+        self.assertEqual(steps("kernels_cover_step", True), [[100, 100, 0, 0, 0, 20, 0, 80, 0]])
 
     def test_parts_are_the_whole(self):
         for path in sorted(oracle.glob.glob(synthetic("*"))):
@@ -126,7 +126,7 @@ class StepTimes(Both):
 
 class Operators(Both):
     def test_all_categories(self):
-        for compat in (True, False):
+        for compat in (False, True):
             got = operators("all_categories", compat=compat)
             self.assertEqual(got["aten::to"], (1, 60, 60, 0, 0))
             self.assertEqual(got["aten::nll_loss_backward"], (1, 70, 35, 30, 30))
@@ -145,22 +145,22 @@ class Operators(Both):
             self.same(operators, name, {"aten::matmul": (1, 100, 30, 0, 0), "aten::mm": (1, 70, 70, 0, 0)})
 
     def test_remove_dup_nodes(self):
-        for compat in (True, False):
+        for compat in (False, True):
             got = operators("remove_dup_nodes", compat=compat)
             self.assertEqual(list(got), ["aten::mm"])
             self.assertEqual((got["aten::mm"][0], got["aten::mm"][4]), (1, 8))
 
     def test_dup_node_with_own_call(self):
         """A mistake of the plugin: the outer op's own launches are lost."""
-        self.assertEqual(operators("dup_node_with_own_call", compat=True)["aten::mm"][3:], (8, 8))
         self.assertEqual(operators("dup_node_with_own_call", compat=False)["aten::mm"][3:], (11, 11))
+        self.assertEqual(operators("dup_node_with_own_call", compat=True)["aten::mm"][3:], (8, 8))
 
     def test_top_level_runtime(self):
-        for compat in (True, False):
-            self.assertEqual(operators("top_level_runtime", compat=compat)["aten::mm"][3:], (0, 0))
-        self.assertEqual(kernels("top_level_runtime")[0]["calls"], 1)
         rows = report("operators", synthetic("top_level_runtime")).by("name")
         self.assertEqual(rows["(unattributed)"]["device_self_ns"], 8000)
+        for compat in (False, True):
+            self.assertEqual(operators("top_level_runtime", compat=compat)["aten::mm"][3:], (0, 0))
+        self.assertEqual(kernels("top_level_runtime")[0]["calls"], 1)
 
     def test_runtime_called_by_profilerstep(self):
         status, out, err = oracle.run("report", "operators", synthetic("runtime_called_by_profilerstep"))
@@ -169,7 +169,7 @@ class Operators(Both):
         self.assertEqual(kernels("runtime_called_by_profilerstep")[0]["calls"], 1)
 
     def test_runtime_launch_multiple_kernels(self):
-        for compat in (True, False):
+        for compat in (False, True):
             self.assertEqual(operators("runtime_launch_multiple_kernels", compat=compat)["Broadcast"][3], 120318 + 132800)
         rows = kernels("runtime_launch_multiple_kernels")
         self.assertEqual([(r["calls"], r["total_duration_us"]) for r in rows], [(2, 253118)])
@@ -185,8 +185,8 @@ class Operators(Both):
 
     def test_partial_overlap(self):
         """The plugin drops the range that crosses; by default none is lost."""
-        self.assertEqual(set(operators("partial_overlap", compat=True)), {"outer", "inner"})
         self.assertEqual(set(operators("partial_overlap", compat=False)), {"outer", "inner", "crossing"})
+        self.assertEqual(set(operators("partial_overlap", compat=True)), {"outer", "inner"})
 
     def test_tensor_core(self):
         rows = report("operators", synthetic("tensor_core"), "--compat=tb-plugin").by("name")
@@ -238,14 +238,13 @@ class Kernels(Case):
         self.assertAlmostEqual(rows["gemm_kernel"]["mean_occupancy_pct"], 0.1)
         self.assertAlmostEqual(rows["norm_kernel"]["mean_blocks_per_sm"], (0.5 * 10 + 0.3 * 25 + 10.5 * 20) / 55)
         self.assertAlmostEqual(rows["norm_kernel"]["mean_occupancy_pct"], (0.6 * 10 + 1.0 * 25 + 0.3 * 20) / 55)
-        rows = {r["name"]: r for r in kernels("gpu_utilization")}
-        self.assertEqual([rows["gemm_kernel"][c] for c in self.WEIGHTED], [0.6, 0.1])
-        self.assertEqual([rows["norm_kernel"][c] for c in self.WEIGHTED], [4.05, 0.67])
         by_op = {(r["name"], r["operator"]): r for r in report("kernels", synthetic("gpu_utilization"), "--group-by=op").rows}
         self.assertAlmostEqual(by_op["norm_kernel", "aten::mm"]["mean_blocks_per_sm"], (0.5 * 10 + 0.3 * 25) / 35)
         self.assertAlmostEqual(by_op["norm_kernel", "aten::matmul"]["mean_occupancy_pct"], 0.3)
         self.assertAlmostEqual(by_op["gemm_kernel", "aten::matmul"]["mean_blocks_per_sm"], 0.6)
-
+        rows = {r["name"]: r for r in kernels("gpu_utilization")}
+        self.assertEqual([rows["gemm_kernel"][c] for c in self.WEIGHTED], [0.6, 0.1])
+        self.assertEqual([rows["norm_kernel"][c] for c in self.WEIGHTED], [4.05, 0.67])
 
     def test_out_of_step(self):
         """Kernels before and after the steps are in the plugin's table as well."""
@@ -270,23 +269,24 @@ class Gpu(Case):
         self.assertEqual(r["device"], 1)
         self.assertAlmostEqual(r["gpu_utilization_pct"], 60 / 90 * 100)
         self.assertAlmostEqual(r["sm_efficiency_pct"], blocks / 90 * 100)
+        self.assertAlmostEqual(r["achieved_occupancy_pct"], (0.6 * 10 + 0.1 * 15 + 1.0 * 25 + 0.3 * 20) / 70)
         plugin = self.device("gpu_utilization", "--compat=tb-plugin")
         self.assertAlmostEqual(plugin["gpu_utilization_pct"], 50.0)
         self.assertAlmostEqual(plugin["sm_efficiency_pct"], round(blocks / 120 * 100, 2))
-        self.assertAlmostEqual(r["achieved_occupancy_pct"], (0.6 * 10 + 0.1 * 15 + 1.0 * 25 + 0.3 * 20) / 70)
         r = self.device("gpu_utilization", "--compat=tb-plugin")
         self.assertEqual([r[c] for c in ("gpu_utilization_pct", "sm_efficiency_pct", "achieved_occupancy_pct")], [50.0, 34.17, 0.55])
 
     def test_kernel_out_of_step(self):
         """No kernel inside the steps: utilisation is zero, and occupancy is not known."""
-        for r in (self.device("kernel_out_of_step", "--compat=tb-plugin"), self.device("kernel_out_of_step")):
-            self.assertEqual(r["gpu_utilization_pct"], 0)
-            self.assertFalse(r["sm_efficiency_pct"])
-            self.assertIsNone(r["achieved_occupancy_pct"])
-        self.assertIsNone(self.device("kernel_out_of_step", "--compat=tb-plugin")["sm_efficiency_pct"])
         rows = report("kernels", synthetic("kernel_out_of_step")).rows
         self.assertAlmostEqual(rows[0]["mean_blocks_per_sm"], (20 * 0.5 + 25 * 10.5) / 45)
         self.assertAlmostEqual(rows[0]["mean_occupancy_pct"], (20 * 0.6 + 25 * 0.3) / 45)
+        for args in ((), ("--compat=tb-plugin",)):
+            r = self.device("kernel_out_of_step", *args)
+            self.assertEqual(r["gpu_utilization_pct"], 0)
+            self.assertFalse(r["sm_efficiency_pct"])
+            self.assertIsNone(r["achieved_occupancy_pct"])
+        self.assertIsNone(r["sm_efficiency_pct"])
 
     def test_tensor_core(self):
         self.assertAlmostEqual(self.device("tensor_core", "--compat=tb-plugin")["tc_time_pct"], 60.0)

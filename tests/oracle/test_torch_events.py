@@ -250,9 +250,10 @@ class Rules(Case):
         t.kernel(inner, 300, 50, call_ts=30)
         t.op("aten::y", 40, 10)
         # The call below the outer one makes it two children there: the events stay apart, with their own kernels.
-        x = [r for r in t.events("--compat=torch-2.6") if r["name"] == "aten::x"]
-        self.assertEqual([r["device_self_ns"] for r in x], [30000, 50000])
-        self.assertEqual([r["host_self_ns"] for r in x], [100000 - 60000 - 1000, 60000 - 10000 - 1000])
+        with self.subTest("two children"):
+            x = [r for r in t.events("--compat=torch-2.6") if r["name"] == "aten::x"]
+            self.assertEqual([r["device_self_ns"] for r in x], [30000, 50000])
+            self.assertEqual([r["host_self_ns"] for r in x], [100000 - 60000 - 1000, 60000 - 10000 - 1000])
 
         t = Trace()
         outer = t.op("aten::x", 0, 100)
@@ -260,12 +261,12 @@ class Rules(Case):
         t.kernel(outer, 200, 30, call_ts=110)
         t.kernel(inner, 300, 50, call_ts=112)
         t.op("aten::y", 40, 10)
-        for rules in VERSIONS.values():
-            x = [r for r in t.events(f"--compat={rules}") if r["name"] == "aten::x"]
-            self.assertEqual([(r["device_self_ns"], r["device_total_ns"], r["host_self_ns"], r["kernels"]) for r in x], [(50000, 50000, 90000, 1)])
         x = [r for r in t.events() if r["name"] == "aten::x"]
         self.assertEqual([(r["device_self_ns"], r["kernels"]) for r in x], [(80000, 2)])
         self.assertIn("1 events were folded into a parent of the same name", t.averages().notes)
+        for rules in VERSIONS.values():
+            x = [r for r in t.events(f"--compat={rules}") if r["name"] == "aten::x"]
+            self.assertEqual([(r["device_self_ns"], r["device_total_ns"], r["host_self_ns"], r["kernels"]) for r in x], [(50000, 50000, 90000, 1)])
 
     def test_two_children_of_same_name_stay(self):
         t = Trace()
@@ -292,11 +293,11 @@ class Rules(Case):
         op = t.op("aten::mm", 10, 50)
         t.kernel(op, 200, 30, call_ts=20)
         t.add("gpu_user_annotation", "note", 200, 30, 7, 0, **{"External id": note})
+        got = {r["name"]: (r["device_self_ns"], r["device_total_ns"]) for r in t.events()}
+        self.assertEqual(got, {"note": (0, 30000), "aten::mm": (30000, 30000), "cudaLaunchKernel": (0, 0)})
         got = {(r["name"], r["on_device"]): (r["device_self_ns"], r["device_total_ns"]) for r in t.events("--compat=torch-2.6")}
         self.assertEqual(got, {("note", False): (30000, 60000), ("aten::mm", False): (30000, 30000), ("cudaLaunchKernel", False): (0, 0),
                                ("kernel", True): (30000, 30000), ("note", True): (30000, 30000)})
-        got = {r["name"]: (r["device_self_ns"], r["device_total_ns"]) for r in t.events()}
-        self.assertEqual(got, {"note": (0, 30000), "aten::mm": (30000, 30000), "cudaLaunchKernel": (0, 0)})
 
     def test_call_on_another_thread(self):
         """An API call nests where the op is that made it."""
@@ -337,12 +338,13 @@ class Rules(Case):
 
         def of(*args):
             return {r["name"]: tuple(r[c] for c in columns) for r in t.events(*args)}
-        self.assertEqual(of("--compat=torch-2.14"), {
-            "aten::x": (115, -1, 1000, 1000), "aten::y": (116, 116, 0, 0), "other": (115, 115, 1000, 1000), "[memory]": (5, 5, 0, 0),
-            "[OutOfMemory]": (0, 0, 1 << 40, 1 << 40)})
         self.assertEqual(of(), {
             "aten::x": (108, 8, 1000, 1000), "aten::y": (100, 100, 0, 0), "other": (7, 7, 0, 0), "[memory]": (5, 5, 0, 0),
             "[OutOfMemory]": (0, 0, 0, 0)})
+        with self.subTest("by torch's rules"):
+            self.assertEqual(of("--compat=torch-2.14"), {
+                "aten::x": (115, -1, 1000, 1000), "aten::y": (116, 116, 0, 0), "other": (115, 115, 1000, 1000), "[memory]": (5, 5, 0, 0),
+                "[OutOfMemory]": (0, 0, 1 << 40, 1 << 40)})
         for args in ((), ("--compat=torch-2.14",)):
             row = [r for r in t.events(*args) if r["name"] == "[memory]"][0]
             self.assertEqual((row["parent"], row["end_ns"] - row["start_ns"], row["trace_name"]), (None, 0, None))
@@ -380,9 +382,9 @@ class Rules(Case):
         t = Trace()
         t.op("aten::x", 0, 10)
         t.memory(5, 64, device=12)
+        self.assertEqual([r["device_memory_bytes"] for r in t.events()], [64])
         got = self.of_versions(lambda a: [(r["name"], r["host_memory_bytes"], r["device_memory_bytes"]) for r in t.events(a)])
         self.assertEqual(got, {"torch-1.13": [("aten::x", 0, 0)], "torch-2.6": [("aten::x", 0, 0)], "torch-2.14": [("aten::x", 0, 64)]})
-        self.assertEqual([r["device_memory_bytes"] for r in t.events()], [64])
 
     def test_times_in_whole_microseconds(self):
         """1.13: beginning and duration, each without what is below."""
@@ -424,15 +426,15 @@ class Rules(Case):
         t.kernel(1, 200, 5, call_ts=20)
         t.add("python_function", "c.py(3): h", 300, 50, **{"Python id": 1})
         t.op("aten::add", 310, 10)
+        got = {r["name"]: frames_of(r)[0] for r in t.events()}
+        self.assertEqual(got["inside"], "a.py(1): f")
+        self.assertEqual(got["aten::add"], "c.py(3): h")
         for compat in VERSIONS.values():
             got = {r["name"]: frames_of(r) for r in t.events(f"--compat={compat}")}
             self.assertEqual({n for n in got if got[n]}, {"aten::mm"})
             self.assertEqual(got["aten::mm"], ["a.py(1): f", "b.py(2): g"])
             rows = t.averages(f"--compat={compat}", "--group-by=stack:5").rows
             self.assertEqual({r["name"]: r["stack"] for r in rows if r["stack"]}, {"aten::mm": "a.py(1): f;b.py(2): g"})
-        got = {r["name"]: frames_of(r)[0] for r in t.events()}
-        self.assertEqual(got["inside"], "a.py(1): f")
-        self.assertEqual(got["aten::add"], "c.py(3): h")
 
     def test_many_frames(self):
         """Groups of N frames are what their text is, for any N: hidden frames do not count, and what is beyond does not."""
@@ -496,9 +498,9 @@ class Rules(Case):
         t = Trace()
         t.add("python_function", "train.py(1): step", 0, 100, **{"Python id": 1})
         t.op("aten::x", 10, 20)
+        self.assertEqual([r["name"] for r in t.averages().rows], ["aten::x"])
         names = {a: [r["name"] for r in t.averages(f"--compat={a}").rows] for a in VERSIONS.values()}
         self.assertEqual(names, {"torch-1.13": ["aten::x"], "torch-2.6": ["train.py(1): step", "aten::x"], "torch-2.14": ["aten::x"]})
-        self.assertEqual([r["name"] for r in t.averages().rows], ["aten::x"])
 
     def test_cycles(self):
         t = Trace()
@@ -540,8 +542,8 @@ class Rules(Case):
         t = Trace()
         t.op("aten::mm", 0, 10, Input_Dims=[[4, 5], [5, 6]], Input_type=["float", "float"])
         t.op("aten::nothing_known", 20, 10, Input_Dims=[[4, 5]], Input_type=["float"])
-        self.assertEqual([r["flops"] for r in t.averages("--compat=torch-2.6").rows], [240, 0])
         self.assertEqual({r["name"]: r["flops"] for r in t.averages().rows}, {"aten::mm": 240, "aten::nothing_known": None})
+        self.assertEqual([r["flops"] for r in t.averages("--compat=torch-2.6").rows], [240, 0])
 
     def test_each_event_by_itself(self):
         """A row for each, in the order of function-events; torch's table then is that of prof.events()."""

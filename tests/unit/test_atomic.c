@@ -153,7 +153,7 @@ static void of_another_user(void **state)
 	enum { OTHER = 12345 };
 	struct err e;
 	if (geteuid() != 0)
-		skip();
+		skip_because("only root can give a file away");
 	assert_int_equal(mkdir("shared", 0777), 0);
 	assert_int_equal(chmod("shared", 01777), 0);
 	assert_int_equal(put("aim", "one", &e), 0);
@@ -233,7 +233,7 @@ static void as_it_stands_of_another_user(void **state)
 	enum { OTHER = 12345 };
 	struct err e;
 	if (geteuid() != 0)
-		skip(); /* only root can give a file away */
+		skip_because("only root can give a file away");
 	assert_int_equal(mkdir("shared", 0777), 0);
 	assert_int_equal(chmod("shared", 01777), 0);
 	assert_int_equal(mkfifo("shared/fifo", 0666), 0);

@@ -28,7 +28,7 @@ static void test_names(void **state)
 	};
 	struct buf b = {0};
 	if (!is_there())
-		skip();
+		skip_because("built without libiberty");
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		assert_int_equal(read_name(cases[i].name, &b), DEMANGLE_DONE);
 		assert_true(str_eqc(buf_view(&b), cases[i].readable));
@@ -42,7 +42,7 @@ static void test_buffer(void **state)
 	struct buf b = {0};
 	buf_cstr(&b, "x");
 	if (!is_there())
-		skip();
+		skip_because("built without libiberty");
 	assert_int_equal(demangle(STR("_Z1fv"), &b), DEMANGLE_DONE);
 	assert_int_equal(demangle(STR("_Z1fI"), &b), DEMANGLE_FAILED);
 	assert_true(str_eqc(buf_view(&b), "xf()"));
@@ -82,7 +82,7 @@ static void test_long(void **state)
 {
 	struct buf b = {0};
 	if (!is_there())
-		skip();
+		skip_because("built without libiberty");
 	size_t n = (DEMANGLE_IN_MAX - 4) / 21;
 	assert_int_equal(repeated("_Z1f", "19some_kind_of_tensor", DEMANGLE_IN_MAX, "", &b), DEMANGLE_DONE);
 	assert_int_equal(b.n, strlen("f()") + 19 * n + 2 * (n - 1));

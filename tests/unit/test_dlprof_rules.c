@@ -8,6 +8,7 @@
 #include "predecessors/dlprof/iterations.h"
 #include "predecessors/dlprof/op_names.h"
 #include "predecessors/dlprof/usage.h"
+#include "query/report.h"
 
 static const char tc_name[] = "volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn", simt_name[] = "volta_sgemm_128x64_nn";
 
@@ -174,11 +175,21 @@ static void test_names(void **state)
 	profile_free(p);
 }
 
+static void test_rows(void **state)
+{
+	struct err e;
+	const struct report *kernels = report_find(STR("kernels"));
+	assert_null(report_variant_of(kernels, &(struct report_args){.compat = "dlprof"}, &e));
+	assert_int_equal(e.code, ERR_USAGE);
+	assert_string_equal(e.msg, "report kernels: --compat=dlprof goes with --group-by: op, instance");
+	assert_string_equal(report_variant_of(kernels, &(struct report_args){.compat = "dlprof", .group_by = "op"}, NULL)->compat, "dlprof");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_uses), cmocka_unit_test(test_loader), cmocka_unit_test(test_idle_gpus), cmocka_unit_test(test_cuts_at_ends),
-		cmocka_unit_test(test_no_key_op), cmocka_unit_test(test_names),
+		cmocka_unit_test(test_no_key_op), cmocka_unit_test(test_names), cmocka_unit_test(test_rows),
 	};
 	return RUN_TESTS(tests);
 }
