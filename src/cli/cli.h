@@ -117,6 +117,9 @@ int cli_list_traces(const struct trace_list *l, const char *note, const struct o
 /* Whether the traces are the ranks of one job: several, each of another rank of one run, as their contents say. Sorts them by rank. */
 bool cli_is_job(struct trace_list *l);
 
+/* Prints a report about a job: these traces (cli_is_job). `note` stands under it (NULL = nothing). Returns the exit status. */
+int cli_print_job(const struct report *r, struct table_command *c, const struct trace_list *l, const char *note);
+
 /* Opens the one profile that the paths and options select; prints losses and repairs on stderr as one line each. NULL
  * after printing the error; *status gets the exit status. */
 struct profile *cli_open_one(const struct cli_args *paths, const struct trace_options *o, int *status);

@@ -70,7 +70,9 @@ static int cli_look_run(int argc, char **argv)
 	cli_parse_table("INPUT...", "A first look at a trace: where the time of its steps went, and the three first findings. `opscope INPUT` is the same.", argc, argv, &c);
 	if (!c.args.n)
 		cli_usage("look: an INPUT was expected: a trace, a directory, or - for standard input");
-	if (cli_discover(&c.args, &c.trace, &l, &status) == 0 && l.n > 1) {
+	if (cli_discover(&c.args, &c.trace, &l, &status) == 0 && cli_is_job(&l)) {
+		status = cli_print_job(report_find(STR("ranks")), &c, &l, "--rank=N: a first look at one rank. `opscope report stragglers`: why a rank came late");
+	} else if (l.n > 1) {
 		status = cli_list_traces(&l, "Several traces: give the path of one, or choose it by --run, --worker, --span or --rank.", &c.output, c.args.v[0]);
 	} else if (l.n == 1) {
 		struct profile *p = cli_read(l.v[0].path.p, &c.trace, &status);

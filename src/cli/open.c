@@ -2,12 +2,10 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/sort.h"
 #include "cli/progress.h"
 #include "gpu/gpu_state.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* What tells traces apart. The text is the list's, or goes into its arena. */
 static struct str run_of(struct trace_list *l, unsigned i)
@@ -119,39 +117,6 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 	cli_open_fail_none(l, paths, o, before, &e);
 	*status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 	return -1;
-}
-
-/* A trace and its rank. */
-struct cli_open_rank {
-	struct trace_file file;
-	int64_t rank;
-};
-
-static int cli_open_by_rank(const void *a, const void *b)
-{
-	const struct cli_open_rank *x = a, *y = b;
-	return COMPARE(x->rank, y->rank);
-}
-
-bool cli_is_job(struct trace_list *l)
-{
-	struct cli_open_rank *v = NEW_ARRAY(l->n, struct cli_open_rank);
-	bool is = l->n > 1, differs = false;
-	for (unsigned i = 0; i < l->n && is; i++) {
-		v[i].file = l->v[i];
-		is = discover_rank(&l->v[i], &v[i].rank) && str_eq(l->v[i].run, l->v[0].run);
-	}
-	if (is)
-		qsort(v, l->n, sizeof *v, cli_open_by_rank);
-	for (unsigned i = 1; i < l->n && is; i++) {
-		bool again = v[i].rank == v[i - 1].rank;
-		differs |= !again;
-		is = !again || str_eq(v[i].file.span, v[i - 1].file.span); /* spans of one rank follow each other */
-	}
-	for (unsigned i = 0; i < l->n && is && differs; i++)
-		l->v[i] = v[i].file;
-	mem_free(v);
-	return is && differs;
 }
 
 /* Those of an .opscope file were printed when it was made; `opscope info` still has them. */

@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "query/job_report.h"
 #include "query/per.h"
 #include "render/render.h"
 #include "render/text_layout.h"
@@ -181,34 +180,6 @@ static int cli_report_put(const struct report *r, struct table_command *c, struc
 	return status;
 }
 
-/* The ranks of a job, as the command line opens them. */
-struct cli_report_job {
-	const struct trace_list *list;
-	const struct trace_options *options;
-};
-
-static struct profile *cli_report_open_rank(void *context, unsigned i, struct err *e)
-{
-	const struct cli_report_job *j = context;
-	return cli_try_read(j->list->v[i].path.p, j->options, e);
-}
-
-static const char *cli_report_path_of_rank(void *context, unsigned i)
-{
-	return ((const struct cli_report_job *)context)->list->v[i].path.p;
-}
-
-static int cli_report_print_job(const struct report *r, struct table_command *c, const struct trace_list *l)
-{
-	struct cli_report_job job = {l, &c->trace};
-	const struct job_inputs in = {l->n, cli_report_open_rank, cli_report_path_of_rank, &job};
-	struct table t;
-	struct err e;
-	if (job_report_run(r, &in, c->trace.every_rank, &c->trace.report, &t, &e) == 0)
-		return cli_report_put(r, c, &t, c->args.v[1]);
-	return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
-}
-
 static int cli_report_print_one(const struct report *r, struct table_command *c, struct cli_args *inputs)
 {
 	int status = EXIT_DONE;
@@ -232,7 +203,7 @@ static int cli_report_print_report(const struct report *r, struct table_command 
 	struct trace_list l = {0};
 	int status = EXIT_DONE;
 	if (cli_discover(&inputs, &c->trace, &l, &status) == 0)
-		status = cli_is_job(&l) ? cli_report_print_job(r, c, &l) : cli_report_print_one(r, c, &inputs);
+		status = cli_is_job(&l) ? cli_print_job(r, c, &l, NULL) : cli_report_print_one(r, c, &inputs);
 	discover_release(&l);
 	return status;
 }

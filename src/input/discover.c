@@ -355,22 +355,28 @@ void discover_select(struct trace_list *l, const char *run, const char *worker, 
 	l->n = n;
 }
 
-bool discover_rank_in_name(struct str worker, int64_t *rank)
+/* The number behind the last "rank" of the name. */
+static bool named_rank(struct str worker, int64_t *rank)
 {
 	ptrdiff_t after = -1;
 	for (size_t i = 0; i + 4 <= worker.n; i++)
 		if (strncasecmp(worker.p + i, "rank", 4) == 0)
 			after = (ptrdiff_t)i + 4;
-	if (after >= 0) {
-		struct str rest = {worker.p + after, worker.n - (size_t)after};
-		while (rest.n && strchr("-_:= .", *rest.p))
-			rest.p++, rest.n--;
-		size_t digits = 0;
-		while (digits < rest.n && isdigit((unsigned char)rest.p[digits]))
-			digits++;
-		if (digits)
-			return str_to_i64((struct str){rest.p, digits}, rank);
-	}
+	if (after < 0)
+		return false;
+	struct str rest = {worker.p + after, worker.n - (size_t)after};
+	while (rest.n && strchr("-_:= .", *rest.p))
+		rest.p++, rest.n--;
+	size_t digits = 0;
+	while (digits < rest.n && isdigit((unsigned char)rest.p[digits]))
+		digits++;
+	return digits && str_to_i64((struct str){rest.p, digits}, rank);
+}
+
+bool discover_rank_in_name(struct str worker, int64_t *rank)
+{
+	if (named_rank(worker, rank))
+		return true;
 	size_t end = worker.n;
 	while (end && !isdigit((unsigned char)worker.p[end - 1]))
 		end--;
@@ -398,25 +404,40 @@ bool discover_rank_in_head(struct str head, int64_t *rank)
 	return digits && str_to_i64((struct str){rest.p + i, digits}, rank);
 }
 
-/* *readable: whether the file could be looked into. */
-static bool find_rank(const struct trace_file *f, bool *readable, int64_t *rank)
+/* What the contents say. *readable: whether the file could be looked into; *has_own: its format tells ranks, so that a number in the name is none. */
+static bool stated_rank(const struct trace_file *f, bool *readable, bool *has_own, int64_t *rank)
 {
 	struct err e;
 	const struct input *i = input_recognise(f->path.p, &e);
 	*readable = !e.code;
-	if (*readable && i && i->rank)
+	*has_own = *readable && i && i->rank;
+	if (*has_own)
 		return i->rank(f->path.p, rank);
 	struct source *s = *readable ? source_open_regular(f->path.p, NULL) : NULL;
 	bool found = s && discover_rank_in_head(source_peek(s), rank);
 	if (s)
 		source_close(s);
-	return found || discover_rank_in_name(f->worker, rank);
+	return found;
+}
+
+static bool find_rank(const struct trace_file *f, bool *readable, int64_t *rank)
+{
+	bool has_own;
+	if (stated_rank(f, readable, &has_own, rank))
+		return true;
+	return has_own ? named_rank(f->worker, rank) : discover_rank_in_name(f->worker, rank);
 }
 
 bool discover_rank(const struct trace_file *f, int64_t *rank)
 {
 	bool readable;
 	return find_rank(f, &readable, rank);
+}
+
+bool discover_rank_for_certain(const struct trace_file *f, int64_t *rank)
+{
+	bool readable, has_own;
+	return stated_rank(f, &readable, &has_own, rank) || named_rank(f->worker, rank);
 }
 
 static bool may_be_of_rank(const struct trace_file *f, int64_t wanted)

@@ -49,6 +49,9 @@ void discover_select(struct trace_list *l, const char *run, const char *worker, 
 /* The rank of a trace: by what distributedInfo states, or else the number in the worker's name; false when there is neither. Reads the head of the file. */
 bool discover_rank(const struct trace_file *f, int64_t *rank);
 
+/* The same, but a number in the name counts only behind the word "rank": run1.json and run2.json are not ranks. */
+bool discover_rank_for_certain(const struct trace_file *f, int64_t *rank);
+
 /* Keeps the traces of one rank, and those that cannot be read and whose name states none: reading them says why. */
 void discover_select_rank(struct trace_list *l, int64_t rank);
 

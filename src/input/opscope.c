@@ -3,8 +3,6 @@
 #include "input/input.h"
 #include "store/load.h"
 
-#include <string.h>
-
 static int opscope_sniff(struct str head, const char *path, struct err *e)
 {
 	return load_sniff(head) ? 100 : 0;
@@ -21,18 +19,15 @@ static int opscope_read_file(struct source *s, struct profile *p, struct err *e)
 	return load_profile(path, p, e);
 }
 
-/* As the recording said, else by the file's name. */
+/* As the recording said. */
 static bool opscope_rank(const char *path, int64_t *rank)
 {
-	const char *slash = strrchr(path, '/');
-	struct str name = str_from(slash ? slash + 1 : path);
-	name.n -= str_ends(name, STR(".opscope")) ? STR(".opscope").n : 0;
 	struct buf job = {0};
 	struct err e;
 	buf_cstr(&job, "\"distributedInfo\":");
 	bool found = load_fact(path, "distributedInfo", &job, &e) == 0 && discover_rank_in_head(buf_view(&job), rank);
 	buf_release(&job);
-	return found || discover_rank_in_name(name, rank);
+	return found;
 }
 
 const struct input input_opscope = {

@@ -1,5 +1,5 @@
 /* The ranks of a job beside each other: where the time of each one's steps went, whom the others waited for, and how its clock was found. */
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/job_blame.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "query/report.h"
@@ -24,7 +24,7 @@ static const struct section ranks_section = {COLUMNS(
 	[RANKS_IDLE] = {COLUMN(MEAN_NS, "idle_ns", "Idle", "mean per step: the GPU did nothing", .flags = COLUMN_ANSWER)},
 	[RANKS_LAST] = {COLUMN(COUNT, "last_count", "Came last", "collectives that all other ranks waited for this one in", .flags = COLUMN_ANSWER)},
 	[RANKS_LAST_PCT] = {COLUMN(PERCENT, "last_pct", "Last %", "of the collectives that it took part in", .flags = COLUMN_MINOR)},
-	[RANKS_WAITED] = {COLUMN(NS, "waited_for_ns", "Waited for", "device time that the other ranks spent waiting for this one, summed over them", .flags = COLUMN_ANSWER)},
+	[RANKS_WAITED] = {COLUMN(NS, "waited_for_ns", "Waited for", "device time that the other ranks spent waiting because of this one, summed over them; `stragglers` says why", .flags = COLUMN_ANSWER)},
 	[RANKS_OFFSET] = {COLUMN(NS, "offset_ns", "Clock offset", "by which its clock runs before that of the job; 0 where clocks are as recorded; empty = unknown", .flags = COLUMN_MINOR)},
 	[RANKS_DRIFT] = {COLUMN(REAL, "drift_ppm", "Drift ppm", "by which its clock runs faster", .flags = COLUMN_DETAIL, .digits = 3)},
 	[RANKS_RESIDUAL] = {COLUMN(NS, "residual_ns", "Residual", "median distance of the ends of its collectives from those of the other ranks, on the job's clock",
@@ -33,25 +33,14 @@ static const struct section ranks_section = {COLUMNS(
 	[RANKS_INPUT] = {COLUMN(TEXT, "input", "Input", "path of the recording", .flags = COLUMN_DETAIL | COLUMN_PATH)},
 )};
 
-/* Of one rank: how often it came last, among how many, and how long the others waited. */
-struct ranks_lateness {
-	uint64_t last, of;
-	int64_t waited_ns;
-};
-
-static struct ranks_lateness *ranks_find_lateness(const struct job *j)
+/* By rank: in how many accepted collectives it took part. The caller frees it. */
+static uint64_t *ranks_count_parts(const struct job *j)
 {
-	struct ranks_lateness *v = NEW_ARRAY(j->n, struct ranks_lateness);
-	for (uint32_t i = 0; i < j->n_instances; i++) {
-		const struct job_instance *x = &j->instance[i];
-		if (!x->accepted)
-			continue;
-		v[x->last].last++;
-		v[x->last].waited_ns += x->wait_ns;
-		for (uint32_t k = 0; k < x->n; k++)
-			v[x->part[k].rank].of++;
-	}
-	return v;
+	uint64_t *n = NEW_ARRAY(j->n, uint64_t);
+	for (uint32_t i = 0; i < j->n_instances; i++)
+		for (uint32_t k = 0; k < j->instance[i].n && j->instance[i].accepted; k++)
+			n[j->instance[i].part[k].rank]++;
+	return n;
 }
 
 static void ranks_put_clock(const struct job *j, uint32_t r, struct table *t)
@@ -81,7 +70,7 @@ static void ranks_put_times(const struct job_times *times, struct table *t)
 			table_set_f64(t, parts[i].column, (double)times->ns[parts[i].kind] / times->steps);
 }
 
-static void ranks_put_row(const struct job *j, uint32_t i, const struct job_times *times, const struct ranks_lateness *late, struct table *t)
+static void ranks_put_row(const struct job *j, uint32_t i, const struct job_times *times, const struct job_blame *late, uint64_t parts, struct table *t)
 {
 	const struct rank *r = j->rank[i];
 	table_row(t);
@@ -91,10 +80,10 @@ static void ranks_put_row(const struct job *j, uint32_t i, const struct job_time
 	table_set_str_copy(t, RANKS_GPU, r->gpu);
 	table_set_str_copy(t, RANKS_INPUT, r->path);
 	ranks_put_times(times, t);
-	if (late->of) {
+	if (parts) {
 		table_set_i64(t, RANKS_LAST, (int64_t)late->last);
-		table_set_f64(t, RANKS_LAST_PCT, percent((double)late->last, (double)late->of));
-		table_set_i64(t, RANKS_WAITED, late->waited_ns);
+		table_set_f64(t, RANKS_LAST_PCT, percent((double)late->last, (double)parts));
+		table_set_i64(t, RANKS_WAITED, late->total_ns);
 	}
 	ranks_put_clock(j, i, t);
 }
@@ -102,7 +91,8 @@ static void ranks_put_row(const struct job *j, uint32_t i, const struct job_time
 static int ranks_run(const struct job *j, const struct report_args *args, struct table *out, struct err *e)
 {
 	int64_t first = args->has_steps ? args->step_first : INT64_MIN, last = args->has_steps ? args->step_last : INT64_MAX;
-	struct ranks_lateness *late = ranks_find_lateness(j);
+	struct job_blame *late = job_blame_find(j);
+	uint64_t *parts = ranks_count_parts(j);
 	int64_t unknown = 0;
 	uint32_t steps = 0;
 	section_start(&ranks_section, args, WHEN_RECORDED, out);
@@ -110,9 +100,10 @@ static int ranks_run(const struct job *j, const struct report_args *args, struct
 		struct job_times times = job_times_of(j, i, first, last);
 		unknown += times.ns[JOB_EXPOSED_UNKNOWN];
 		steps += times.steps;
-		ranks_put_row(j, i, &times, &late[i], out);
+		ranks_put_row(j, i, &times, &late[i], parts[i], out);
 	}
 	mem_free(late);
+	mem_free(parts);
 	if (!unknown)
 		section_leave_out(&ranks_section, RANKS_UNKNOWN, out);
 	job_put_notes(j, out);

@@ -242,6 +242,8 @@ class Stragglers(Job):
             self.assertAlmostEqual(worst["waited_for_ns"] / waited, 1, delta=0.01, msg=how)
             self.assertAlmostEqual(worst[column] / waited, 1, delta=0.01, msg=how)
             self.assertEqual(worst["pattern"], "always")
+            folder = max((os.path.join(self.tmp, d) for d in os.listdir(self.tmp)), key=os.path.getmtime)
+            self.assertEqual(steps_report("ranks", folder).by("rank")[3]["waited_for_ns"], worst["waited_for_ns"])
 
     def test_blame_is_passed_on(self):
         """Rank 1 keeps its tensor-parallel peers, and these keep the other replica: all of the waiting is because of rank 1."""
@@ -302,6 +304,15 @@ class Joined(Job):
             self.assertIn(why, err)
             self.assertIn(b"--rank=N", err)
         self.assertEqual({r["rank"] for r in steps_report("groups", data(*TP8), "--rank=all").rows}, set(range(8)))
+
+    def test_runs_are_not_ranks(self):
+        """Files of which neither contents nor names say the rank."""
+        for name in ("run1.json", "run2.json"):
+            shutil.copy(oracle.synthetic("two_steps"), os.path.join(self.tmp, name))
+        for args in (("ranks",), ("operators",)):
+            code, out, err = oracle.run("report", *args, self.tmp)
+            self.assertEqual((code, out), (2, b""))
+            self.assertIn(b"2 traces where one was expected", err)
 
     def test_spans_of_a_worker_are_not_ranks(self):
         job = jobs.Job(tp=2, dp=1)

@@ -1,0 +1,76 @@
+/* The ranks of a job on the command line. */
+#include "cli/cli.h"
+
+#include "base/mem.h"
+#include "base/sort.h"
+#include "query/job_report.h"
+
+#include <stdlib.h>
+
+/* A trace and its rank. */
+struct cli_job_rank {
+	struct trace_file file;
+	int64_t rank;
+};
+
+static int cli_job_by_rank(const void *a, const void *b)
+{
+	const struct cli_job_rank *x = a, *y = b;
+	return COMPARE(x->rank, y->rank);
+}
+
+bool cli_is_job(struct trace_list *l)
+{
+	struct cli_job_rank *v = NEW_ARRAY(l->n, struct cli_job_rank);
+	bool is = l->n > 1, differs = false;
+	for (unsigned i = 0; i < l->n && is; i++) {
+		v[i].file = l->v[i];
+		is = discover_rank_for_certain(&l->v[i], &v[i].rank) && str_eq(l->v[i].run, l->v[0].run);
+	}
+	if (is)
+		qsort(v, l->n, sizeof *v, cli_job_by_rank);
+	for (unsigned i = 1; i < l->n && is; i++) {
+		bool again = v[i].rank == v[i - 1].rank;
+		differs |= !again;
+		is = !again || str_eq(v[i].file.span, v[i - 1].file.span); /* spans of one rank follow each other */
+	}
+	for (unsigned i = 0; i < l->n && is && differs; i++)
+		l->v[i] = v[i].file;
+	mem_free(v);
+	return is && differs;
+}
+
+/* The ranks of a job, as the command line opens them. */
+struct cli_job {
+	const struct trace_list *list;
+	const struct trace_options *options;
+};
+
+static struct profile *cli_job_open_rank(void *context, unsigned i, struct err *e)
+{
+	const struct cli_job *j = context;
+	return cli_try_read(j->list->v[i].path.p, j->options, e);
+}
+
+static const char *cli_job_path_of_rank(void *context, unsigned i)
+{
+	return ((const struct cli_job *)context)->list->v[i].path.p;
+}
+
+int cli_print_job(const struct report *r, struct table_command *c, const struct trace_list *l, const char *note)
+{
+	struct cli_job job = {l, &c->trace};
+	const struct job_inputs in = {l->n, cli_job_open_rank, cli_job_path_of_rank, &job};
+	struct table t;
+	struct err e;
+	if (job_report_run(r, &in, c->trace.every_rank, &c->trace.report, &t, &e) < 0)
+		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	if (note) {
+		table_note(&t, "%s", note);
+		t.notes_answer = true;
+	}
+	c->output.report = c->trace.report.compat ? NULL : r;
+	int status = cli_output(&t, &c->output, c->args.v[c->args.n - 1]);
+	table_release(&t);
+	return status;
+}
