@@ -125,7 +125,7 @@ static const struct argp_option output_list[] = {
 	{"max-width", KEY_MAX_WIDTH, "[COLUMN:]N,...", 0, "as text at most N characters of this column, or of all text columns", 0},
 	{"names", KEY_NAMES, "HOW", 0, "kernels by their short or full names (default: short as text and HTML; CSV and JSON have both)", 0},
 	{"notes", KEY_NOTES, "HOW", 0, "brief: the note that matters most, one line; full: all (default: brief as text and HTML; CSV and JSON have all)", 0},
-	{"width", KEY_WIDTH, "N", 0, "width of text output (default: the terminal's, else unlimited)", 0},
+	{"width", KEY_WIDTH, "N", 0, "width of text output (default: the environment's COLUMNS, else the terminal's, else unlimited)", 0},
 	{0},
 };
 
