@@ -8,7 +8,7 @@ static void event(struct builder *m, int device, int64_t time, int64_t allocated
 {
 	build_memory(&m->b, &(struct memory_row){.time_ns = time, .addr = time, .bytes = 1, .total_allocated = allocated, .total_reserved = reserved,
 	                                         .track = builder_track(m, "1", "1"), .name = builder_text(m, "[memory]"),
-	                                         .device_type = device < 0 ? 0 : 1, .device_id = (int16_t)device});
+	                                         .cat = build_cat(&m->b, builder_text(m, "cpu_instant_event")), .device_type = device < 0 ? 0 : 1, .device_id = (int16_t)device});
 }
 
 static void assert_shares(struct builder *m, double allocated, double reserved)
