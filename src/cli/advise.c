@@ -90,6 +90,16 @@ static int cli_advise_print_findings(struct profile *p, const struct report_args
 	return status == EXIT_DONE && severe ? EXIT_FINDING : status;
 }
 
+static int cli_advise_print_one(struct table_command *c, const char *fail_on)
+{
+	int status = EXIT_DONE;
+	struct profile *p = cli_open_one(&c->args, &c->trace, &status);
+	if (p)
+		status = cli_advise_print_findings(p, &c->trace.report, &c->output, fail_on);
+	profile_free(p);
+	return status;
+}
+
 static int cli_advise_run(int argc, char **argv)
 {
 	struct err e;
@@ -108,10 +118,10 @@ static int cli_advise_run(int argc, char **argv)
 		cli_usage("advise: --fail-on is for opscope's own findings: a predecessor's have no severity");
 	c.trace.report.brief &= cli_renderer(&c.output) == renderer_find(STR("text"));
 	int status = EXIT_DONE;
-	struct profile *p = cli_open_one(&c.args, &c.trace, &status);
-	if (p)
-		status = cli_advise_print_findings(p, &c.trace.report, &c.output, a.fail_on);
-	profile_free(p);
+	struct trace_list l = {0};
+	if (cli_discover(&c.args, &c.trace, &l, &status) == 0)
+		status = !c.trace.report.compat && cli_is_job(&l) ? cli_print_job_findings(&c, &l, has_severe, a.fail_on) : cli_advise_print_one(&c, a.fail_on);
+	discover_release(&l);
 	mem_free(c.args.v);
 	trace_options_release(&c.trace);
 	return status;

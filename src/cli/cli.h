@@ -120,6 +120,9 @@ bool cli_is_job(struct trace_list *l);
 /* Prints a report about a job: these traces (cli_is_job). `note` stands under it (NULL = nothing). Returns the exit status. */
 int cli_print_job(const struct report *r, struct table_command *c, const struct trace_list *l, const char *note);
 
+/* The same of what keeps the job from being faster. EXIT_FINDING where is_severe(the findings, from). */
+int cli_print_job_findings(struct table_command *c, const struct trace_list *l, bool (*is_severe)(const struct table *t, const char *from), const char *from);
+
 /* Opens the one profile that the paths and options select; prints losses and repairs on stderr as one line each. NULL
  * after printing the error; *status gets the exit status. */
 struct profile *cli_open_one(const struct cli_args *paths, const struct trace_options *o, int *status);

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "query/job_report.h"
+#include "query/job_advice.h"
 
 #include <stdlib.h>
 
@@ -55,6 +55,20 @@ static struct profile *cli_job_open_rank(void *context, unsigned i, struct err *
 static const char *cli_job_path_of_rank(void *context, unsigned i)
 {
 	return ((const struct cli_job *)context)->list->v[i].path.p;
+}
+
+int cli_print_job_findings(struct table_command *c, const struct trace_list *l, bool (*is_severe)(const struct table *t, const char *from), const char *from)
+{
+	struct cli_job job = {l, &c->trace};
+	const struct job_inputs in = {l->n, cli_job_open_rank, cli_job_path_of_rank, &job};
+	struct table t;
+	struct err e;
+	if (job_advice_run(&in, &c->trace.report, &t, &e) < 0)
+		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	bool severe = is_severe(&t, from);
+	int status = cli_output(&t, &c->output, c->args.v[0]);
+	table_release(&t);
+	return status == EXIT_DONE && severe ? EXIT_FINDING : status;
 }
 
 int cli_print_job(const struct report *r, struct table_command *c, const struct trace_list *l, const char *note)

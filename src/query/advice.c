@@ -26,15 +26,20 @@ static struct profile *chosen_part(struct profile *p, const struct report_args *
 	return by && by->window ? part_by(p, by, d, e) : slice_of_steps(p, args->step_first, args->step_last, e);
 }
 
-int advice_table(struct profile *p, const struct report_args *asked, struct table *out, struct err *e)
+int advice_findings(struct profile *p, const struct report_args *asked, struct findings *out, struct err *e)
 {
 	struct report_args args;
-	struct findings f = {0};
 	struct detect_args d;
 	if (report_args_chosen(p, asked, &args, e) < 0)
 		return -1;
 	struct profile *part = chosen_part(p, &args, &d, e);
-	int rc = part ? detect_run(part, &d, &f, e) : -1;
+	return part ? detect_run(part, &d, out, e) : -1;
+}
+
+int advice_table(struct profile *p, const struct report_args *asked, struct table *out, struct err *e)
+{
+	struct findings f = {0};
+	int rc = advice_findings(p, asked, &f, e);
 	if (rc == 0)
 		findings_table(&f, out);
 	findings_release(&f);

@@ -38,7 +38,7 @@ static uint64_t *ranks_count_parts(const struct job *j)
 {
 	uint64_t *n = NEW_ARRAY(j->n, uint64_t);
 	for (uint32_t i = 0; i < j->n_instances; i++)
-		for (uint32_t k = 0; k < j->instance[i].n && j->instance[i].accepted; k++)
+		for (uint32_t k = 0; k < j->instance[i].n && j->instance[i].n > 1 && j->instance[i].accepted; k++)
 			n[j->instance[i].part[k].rank]++;
 	return n;
 }

@@ -278,6 +278,53 @@ class Stragglers(Job):
             self.assertIn(b"who waited for whom is not known", err)
 
 
+class Advice(Job):
+    """`advise` of a job."""
+
+    def findings(self, *args):
+        code, out, err = oracle.run("advise", *args, "--format=json")
+        self.assertEqual(code, 0, err)
+        return oracle.Table(json.loads(out))
+
+    def test_real_ranks(self):
+        table = self.findings(data(*TP8))
+        first = table.rows[0]
+        ranks = steps_report("ranks", data(*TP8)).rows
+        self.assertEqual((first["detector"], first["severity"]), ("straggler", "high"))
+        self.assertAlmostEqual(first["gain_ns_per_step"], sum(r["exposed_wait_ns"] for r in ranks) / 8, delta=1)
+        self.assertIn("most of it for rank 0", first["problem"])
+        self.assertIn("--rank=0", first["advice"])
+        self.assertNotIn("communication-bound", {r["detector"] for r in table.rows}) # 8 % of the step is transfer
+        attention = table.by("detector")["unfused-attention"]
+        self.assertTrue(attention["evidence"].startswith("On all 8 ranks; "), attention["evidence"])
+
+    def test_planted(self):
+        """A straggler is named with its cause; of equal ranks there is none."""
+        for how, words in (("slower", "slower device"), ("data", "data loader")):
+            folder = tempfile.mkdtemp(dir=self.tmp)
+            jobs.Job(tp=4, dp=2, steps=6, late=lambda r, s, p: 2_000_000 if r == 6 and p == 0 else 0, how=how).write(folder)
+            row = self.findings(folder).by("detector")["straggler"]
+            self.assertIn("most of it for rank 6", row["problem"])
+            self.assertIn(words, row["evidence"])
+        folder = tempfile.mkdtemp(dir=self.tmp)
+        jobs.Job(tp=4, dp=2, steps=6, late=lambda r, s, p: (r * 37 + s * 11) % 50 * 1000).write(folder)
+        rows = self.findings(folder).by("detector")
+        self.assertNotIn("straggler", rows)
+        self.assertIn("transfer between ranks", rows["communication-bound"]["problem"]) # 11.8 % of the step
+        folder = tempfile.mkdtemp(dir=self.tmp)
+        jobs.Job(tp=4, dp=1, steps=6, late=lambda r, s, p: 3_000_000 if s % 4 == r and p == 0 else 0).write(folder)
+        self.assertIn("in turns", self.findings(folder).by("detector")["straggler"]["problem"])
+
+    def test_unknown(self):
+        """Where clocks contradict each other, no one is named."""
+        table = self.findings(data("multirank", "hta_trace_filter"))
+        self.assertNotIn("straggler", {r["detector"] for r in table.rows})
+        self.assertIn("is not told from transfer", texts(table))
+
+    def test_fail_on(self):
+        self.assertEqual(oracle.run("advise", data(*TP8), "--fail-on=high")[0], 3)
+
+
 class Joined(Job):
     """Reports of one recording, asked of a job."""
 

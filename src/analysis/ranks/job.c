@@ -145,13 +145,16 @@ static void job_measure_group(struct job *j, struct job_group *g, int64_t *scrat
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
 		struct job_instance *x = &j->instance[i];
 		job_measure_times(j, x);
+		x->accepted = g->alone;
+		if (x->accepted)
+			job_measure_waits(j, x, scratch);
 		if (x->n < 2 || !comm_kind_ends_together(x->kind))
 			continue;
 		scratch[n++] = x->end_skew_ns;
 		clocks &= job_has_clocks(j, x);
 	}
 	if (!n) {
-		g->refusal = g->refusal ? g->refusal : JOB_NOT_TOGETHER;
+		g->refusal = g->refusal || g->alone ? g->refusal : JOB_NOT_TOGETHER;
 		return;
 	}
 	g->end_skew_ns = sort_median_i64(scratch, n);

@@ -63,6 +63,7 @@ struct job_group {
 	const int64_t *member;   /* rank numbers, ascending; NULL = not recorded */
 	uint32_t n_members;      /* of the group, where recorded, else as many ranks as have it */
 	uint32_t n_ranks;        /* of which recordings are here */
+	bool alone;              /* it is of one rank, which waits for none */
 	uint32_t first, n;       /* its instances, in order */
 	uint32_t unmatched;      /* collectives of ranks that found no counterpart */
 	enum job_refusal refusal;

@@ -192,7 +192,7 @@ static void job_blame_count(struct job_blame_work *w)
 	int64_t *most = NEW_ARRAY(j->n, int64_t);
 	for (uint32_t i = 0; i < j->n_instances; i++) {
 		const struct job_instance *x = &j->instance[i];
-		if (!x->accepted)
+		if (!x->accepted || x->n < 2)
 			continue;
 		const struct rank_call *c = job_blame_call(j, x, x->last);
 		uint32_t step = job_blame_step(j->rank[x->last], c->start_ns);
@@ -222,7 +222,7 @@ struct job_blame *job_blame_find(const struct job *j)
 	w.step_ns = NEW_ARRAY((size_t)w.most_steps * j->n, int64_t);
 	job_blame_find_before(&w);
 	for (uint32_t i = 0; i < j->n_instances; i++)
-		if (j->instance[i].accepted)
+		if (j->instance[i].accepted && j->instance[i].n > 1)
 			job_blame_share(&w, i, j->instance[i].wait_ns, 0);
 	job_blame_count(&w);
 	for (uint32_t r = 0; r < j->n; r++)

@@ -202,6 +202,7 @@ static void job_match_one_group(struct job_match_work *w, size_t from, size_t to
 	struct job_match_item *v = w->item;
 	struct job_group *g = &w->j->group[v[from].group];
 	g->n_ranks = job_match_ranks(v, from, to);
+	g->alone = g->n_members == 1 && g->n_ranks == 1;
 	g->n_members = g->n_members ? g->n_members : g->n_ranks;
 	g->first = w->j->n_instances;
 	bool by_seq = job_match_has_seq(v, from, to);
@@ -209,7 +210,7 @@ static void job_match_one_group(struct job_match_work *w, size_t from, size_t to
 		job_match_number(v, from, to);
 	bool equal[COMM_N_KINDS + 1];
 	job_match_equal_kinds(v, from, to, equal);
-	g->refusal = g->n_ranks < 2 ? JOB_ONE_RANK : g->n_ranks > g->n_members ? JOB_UNEQUAL : JOB_ACCEPTED;
+	g->refusal = g->n_ranks < 2 && !g->alone ? JOB_ONE_RANK : g->n_ranks > g->n_members ? JOB_UNEQUAL : JOB_ACCEPTED;
 	qsort(v + from, to - from, sizeof *v, job_match_by_seq);
 	for (size_t i = from, next; i < to; i = next) {
 		bool together = g->refusal != JOB_UNEQUAL && (by_seq || equal[v[i].kind]); /* else each rank's stand alone */
