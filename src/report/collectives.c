@@ -17,7 +17,7 @@ struct collectives_key {
 struct collectives_row {
 	struct collectives_key key;
 	const struct job_instance *instance; /* the first */
-	uint64_t n, accepted, sized;
+	uint64_t n, accepted, told, sized; /* told: accepted, and of several ranks */
 	int64_t bytes, shortest_ns, total_ns, exposed_ns, transfer_ns, wait_ns, start_skew_ns, end_skew_ns;
 	int64_t sized_ns, wire_ns, wire;  /* of instances of known size: the time that rates are of */
 	uint64_t *last;                   /* by rank: how often it came last */
@@ -136,6 +136,7 @@ static void collectives_add(struct collectives *x, const struct job_instance *i)
 	if (!i->accepted)
 		return;
 	r->accepted++;
+	r->told += i->n > 1;
 	r->transfer_ns += i->transfer_ns;
 	r->wait_ns += i->wait_ns;
 	if (i->n > 1)
@@ -198,7 +199,7 @@ static void collectives_put_row(const struct collectives *x, const struct collec
 		table_set_f64(t, COLLECTIVES_ALG, (double)r->bytes / (double)r->sized_ns);
 	if (r->wire_ns > 0)
 		table_set_f64(t, COLLECTIVES_BUS, (double)r->wire / (double)r->wire_ns);
-	if (!r->accepted)
+	if (!r->told && r->accepted < r->n)
 		return;
 	table_set_i64(t, COLLECTIVES_TRANSFER, r->transfer_ns);
 	table_set_i64(t, COLLECTIVES_WAIT, r->wait_ns);
