@@ -434,7 +434,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows), cmocka_unit_test(test_every_rule_has_a_row), cmocka_unit_test(test_no_shapes), cmocka_unit_test(test_collectives),
 		cmocka_unit_test(test_causal), cmocka_unit_test(test_backward_chain), cmocka_unit_test(test_gemm_fields),
-		cmocka_unit_test(test_argument_names), cmocka_unit_test(test_types), cmocka_unit_test(test_expressions), cmocka_unit_test(test_own_rules), cmocka_unit_test(test_rules_apart),
+		cmocka_unit_test(test_argument_names), cmocka_unit_test(test_types), cmocka_unit_test(test_expressions),
+		cmocka_unit_test(test_own_rules), cmocka_unit_test(test_rules_apart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

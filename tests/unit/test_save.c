@@ -568,10 +568,12 @@ static struct profile *random_profile(uint32_t seed)
 	build_cat(&b, intern_str(&p->strings, STR("any")));
 	for (int i = 0; i < 60; i++) {
 		launch.pid = random_below(&seed, 2) ? 1 : ID_NONE;
-		build_span(&b, &(struct span_row){.start_ns = random_below(&seed, 40), .dur_ns = random_below(&seed, 20), .ext_id = random_below(&seed, 9), .link_id = random_below(&seed, 30), .aux_id = -1,
-		                                  .track = track[random_below(&seed, 3)], .kind = (uint8_t)random_below(&seed, SPAN_KINDS)});
-		build_gpu(&b, &(struct gpu_row){.start_ns = random_below(&seed, 40), .dur_ns = 1, .ext_id = random_below(&seed, 9), .corr_id = random_below(&seed, 30), .track = track[2],
-		                                .launch = build_launch(&b, &launch)});
+		build_span(&b, &(struct span_row){
+			.start_ns = random_below(&seed, 40), .dur_ns = random_below(&seed, 20), .ext_id = random_below(&seed, 9), .link_id = random_below(&seed, 30), .aux_id = -1,
+			.track = track[random_below(&seed, 3)], .kind = (uint8_t)random_below(&seed, SPAN_KINDS)});
+		build_gpu(&b, &(struct gpu_row){
+			.start_ns = random_below(&seed, 40), .dur_ns = 1, .ext_id = random_below(&seed, 9), .corr_id = random_below(&seed, 30), .track = track[2],
+			.launch = build_launch(&b, &launch)});
 		build_memory(&b, &(struct memory_row){.time_ns = random_below(&seed, 40), .track = track[random_below(&seed, 3)]});
 	}
 	assert_int_equal(build_finish(&b, NULL), 0);
