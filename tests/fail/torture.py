@@ -471,7 +471,7 @@ class Torture:
             self.idle.put(p)
 
     def absent(self, scenario):
-        """Why a scenario cannot be run, or None."""
+        """Why a scenario cannot be run; "" if it can."""
         for a in scenario.args:
             if a == "IN/?":
                 return "no input of which there is something to report"
@@ -479,7 +479,7 @@ class Torture:
                 return f"no {a[3:]} (real traces are not part of the repository)"
         if scenario.kind == "python" and not os.path.isdir(os.path.join(BUILD, "python", "opscope")):
             return "the Python package is not built"
-        return None
+        return oracle.unanswered(" ".join(scenario.args))
 
     def working(self, scenario):
         """The scenario with an input for which it works."""

@@ -221,7 +221,7 @@ class Protocol(ServeCase):
             (400, "/api/report/operators", {**good, "format": "xml"}, "json, csv"),
             (400, "/api/report/operators", {**good, "section": "x"}, "no such table"),
             (400, "/api/report/operators", {**good, "group_by": "x"}, "group-by=x"),
-            (400, "/api/report/operators", {**good, "compat": "x"}, "compat=x"),
+            (400, "/api/report/operators", {**good, "compat": "x"}, "has no --compat" if oracle.absent("tb_plugin") else "compat=x"),
             (400, "/api/report/operators", {**good, "steps": "9..1"}, "steps=9..1"),
             (400, "/api/report/operators", {**good, "steps": ""}, "steps="),
             (400, "/api/report/operators", {**good, "device": "0"}, "device"),

@@ -191,7 +191,7 @@ static int nsys_finish(struct nsys *n, struct err *e)
 	nsys_note_missing(n);
 	nsys_nvtx_release(n);
 	markers_free(n->markers);
-	nsys_strings_release(n);
+	string_table_release(&n->strings);
 	intern_release(&n->tables_read);
 	intern_release(&n->streams);
 	intern_release(&n->stream_names);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "input/marker.h"
+#include "input/string_table.h"
 #include "io/sqldb.h"
 #include "store/build.h"
 
@@ -23,13 +24,6 @@ struct nsys_table {
 	char phase;                  /* the rows are counted under the table's name with this phase; 0 = the row function counts */
 };
 extern const struct nsys_table nsys_info_tables[], nsys_gpu_tables[], nsys_host_tables[]; /* each ends with a NULL name */
-
-/* A string of StringIds: interned at first use, since captures hold millions of which few are names. */
-struct nsys_string {
-	const char *p;
-	uint32_t n, id;
-};
-#define NSYS_NO_ID UINT32_MAX
 
 struct nsys_thread {
 	int64_t global_tid;
@@ -54,10 +48,7 @@ struct nsys {
 	struct buf tables;                          /* names of all tables, each with a NUL */
 	struct intern tables_read;
 
-	struct nsys_string *string;                 /* StringIds, in stored order */
-	uint32_t n_strings, cap_strings;
-	struct arena string_bytes;
-	struct idmap string_at;                     /* StringIds.id -> place in `string` */
+	struct string_table strings;                /* StringIds */
 	struct nsys_name api_name[NSYS_NAMES];      /* the names of API calls, as `nsys stats` prints them */
 
 	struct nsys_thread thread[NSYS_THREADS], range_thread[NSYS_THREADS];
@@ -99,14 +90,13 @@ void nsys_read_merged(struct nsys *n, const struct nsys_table *t);
 const char *nsys_find_table(struct nsys *n, const char *name);
 
 /* nsys_common.c. Ids that are not in StringIds are counted and read as "?". */
-struct nsys_string *nsys_string(struct nsys *n, int64_t id);
+struct string_cell *nsys_string(struct nsys *n, int64_t id);
 uint32_t nsys_intern(struct nsys *n, int64_t string_id);
 uint32_t nsys_intern_cell(struct nsys *n, const struct sqlscan *s, int text);
 /* As above without the version at the end ("cudaLaunchKernel_v7000"), where `nsys stats` leaves it out: four digits. *args gets that
  * version as arguments "version": "v7000"; 0 = none. */
 uint32_t nsys_api_name(struct nsys *n, int64_t string_id, uint32_t *args);
 void nsys_strings_load(struct nsys *n);
-void nsys_strings_release(struct nsys *n);
 
 uint32_t nsys_thread_track(struct nsys *n, const struct sqlscan *s, int column);
 /* The track of the thread's start/end ranges, which need not nest with anything. */

@@ -9,62 +9,21 @@
 void nsys_strings_load(struct nsys *n)
 {
 	static const char *const columns[] = {"id", "value", NULL};
-	const char *table = nsys_find_table(n, "StringIds");
-	struct sqlscan s;
-	struct err e;
-	int64_t min = INT64_MAX, max = INT64_MIN, *ids = NULL;
-	uint32_t cap = 0;
-	if (table && sqlscan_open(&s, &n->db, table, columns, &e) < 0) {
-		diag_add(&n->p->diags, "unreadable-table", DIAG_LOSS, -1, "%s", e.msg);
-	} else if (table) {
-		while (n->n_strings < NSYS_NO_ID - 1 && sqlscan_next(&s)) {
-			int64_t id;
-			struct str text = sqlscan_str(&s, 1);
-			if (!sqlscan_i64(&s, 0, &id))
-				continue;
-			MEM_GROW(ids, cap, n->n_strings + 1);
-			MEM_GROW(n->string, n->cap_strings, n->n_strings + 1);
-			ids[n->n_strings] = id;
-			struct str copy = arena_str(&n->string_bytes, text);
-			n->string[n->n_strings++] = (struct nsys_string){copy.p, (uint32_t)copy.n, NSYS_NO_ID};
-			min = id < min ? id : min;
-			max = id > max ? id : max;
-		}
-		if (s.damaged)
-			diag_add(&n->p->diags, "damaged-table", DIAG_LOSS, -1,
-			         "table %s is damaged behind row %lld: names from there on are lost", table, (long long)s.row);
-		sqlscan_close(&s);
-	}
-	idmap_init(&n->string_at, min, max, n->n_strings);
-	for (uint32_t i = 0; i < n->n_strings; i++)
-		idmap_put(&n->string_at, ids[i], i);
-	mem_free(ids);
+	string_table_load(&n->strings, &n->db, nsys_find_table(n, "StringIds"), columns, &n->p->diags);
 }
 
-void nsys_strings_release(struct nsys *n)
+struct string_cell *nsys_string(struct nsys *n, int64_t id)
 {
-	idmap_release(&n->string_at);
-	arena_release(&n->string_bytes);
-	mem_free(n->string);
-}
-
-struct nsys_string *nsys_string(struct nsys *n, int64_t id)
-{
-	uint32_t at = idmap_get(&n->string_at, id);
-	if (at != IDMAP_NONE)
-		return &n->string[at];
-	NSYS_DIAG(n, "missing-string", DIAG_REPAIR, ": StringIds has no id %lld: the name reads as ?", (long long)id);
-	return NULL;
+	struct string_cell *s = string_table_find(&n->strings, id);
+	if (!s)
+		NSYS_DIAG(n, "missing-string", DIAG_REPAIR, ": StringIds has no id %lld: the name reads as ?", (long long)id);
+	return s;
 }
 
 uint32_t nsys_intern(struct nsys *n, int64_t string_id)
 {
-	struct nsys_string *s = nsys_string(n, string_id);
-	if (!s)
-		return intern_str(&n->p->strings, STR("?"));
-	if (s->id == NSYS_NO_ID)
-		s->id = intern_put(&n->p->strings, s->p, s->n);
-	return s->id;
+	struct string_cell *s = nsys_string(n, string_id);
+	return s ? string_cell_intern(s, &n->p->strings) : intern_str(&n->p->strings, STR("?"));
 }
 
 uint32_t nsys_intern_cell(struct nsys *n, const struct sqlscan *s, int text)
@@ -72,7 +31,7 @@ uint32_t nsys_intern_cell(struct nsys *n, const struct sqlscan *s, int text)
 	return intern_str(&n->p->strings, sqlscan_str(s, text));
 }
 
-static bool ends_in_version(const struct nsys_string *s)
+static bool ends_in_version(const struct string_cell *s)
 {
 	if (s->n <= 6 || s->p[s->n - 6] != '_' || s->p[s->n - 5] != 'v')
 		return false;
@@ -82,11 +41,11 @@ static bool ends_in_version(const struct nsys_string *s)
 uint32_t nsys_api_name(struct nsys *n, int64_t string_id, uint32_t *args)
 {
 	struct intern *t = &n->p->strings;
-	struct nsys_string *s = nsys_string(n, string_id);
+	struct string_cell *s = nsys_string(n, string_id);
 	*args = 0;
 	if (!s)
 		return intern_str(t, STR("?"));
-	uint32_t at = (uint32_t)(s - n->string);
+	uint32_t at = (uint32_t)(s - n->strings.v);
 	struct nsys_name *slot = &n->api_name[at % NSYS_NAMES];
 	if (slot->string != at + 1) {
 		bool version = ends_in_version(s);

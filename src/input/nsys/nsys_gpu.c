@@ -53,7 +53,7 @@ static uint32_t kernel_name(struct nsys *n, const struct sqlscan *s)
 {
 	int64_t id;
 	for (int c = DEMANGLED; c <= MANGLED; c++)
-		if (sqlscan_i64(s, c, &id) && idmap_get(&n->string_at, id) != IDMAP_NONE)
+		if (sqlscan_i64(s, c, &id) && string_table_find(&n->strings, id))
 			return nsys_intern(n, id);
 	return nsys_intern(n, nsys_int(n, s, DEMANGLED, -1));
 }

@@ -71,7 +71,7 @@ static struct str nsys_nvtx_text_of(struct nsys *n, const struct sqlscan *s, int
 	struct str t = sqlscan_str(s, text);
 	if (t.p || !sqlscan_i64(s, text_id, &id))
 		return t;
-	const struct nsys_string *string = nsys_string(n, id);
+	const struct string_cell *string = nsys_string(n, id);
 	return string ? (struct str){string->p, string->n} : STR("?");
 }
 
@@ -182,10 +182,10 @@ static struct marker nsys_nvtx_marker_of(struct nsys *n, const struct sqlscan *s
 	int64_t id;
 	if (text.p || !sqlscan_i64(s, TEXT_ID, &id))
 		return marker_read(n->markers, text, name, n->row);
-	struct nsys_string *string = nsys_string(n, id);
+	struct string_cell *string = nsys_string(n, id);
 	if (!string)
 		return marker_read(n->markers, STR("?"), name, n->row);
-	uint32_t at = (uint32_t)(string - n->string);
+	uint32_t at = (uint32_t)(string - n->strings.v);
 	struct cached *c = &n->nvtx->cached[hash_u64((uint64_t)at << 32 | domain) % CACHED];
 	if (c->string != at + 1 || c->domain != domain + 1)
 		*c = (struct cached){marker_read(n->markers, (struct str){string->p, string->n}, name, n->row), at + 1, domain + 1};

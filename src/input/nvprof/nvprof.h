@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "input/marker.h"
+#include "input/string_table.h"
 #include "io/sqldb.h"
 #include "store/build.h"
 
@@ -22,13 +23,6 @@ struct nvprof_table {
 	char phase;
 };
 extern const struct nvprof_table nvprof_info_tables[], nvprof_gpu_tables[], nvprof_host_tables[]; /* each ends with a NULL name */
-
-/* A string of StringTable: interned at first use. */
-struct nvprof_string {
-	const char *p;
-	uint32_t n, id, readable; /* ids in p->strings, as it is and demangled; NVPROF_NO_ID = not yet */
-};
-#define NVPROF_NO_ID UINT32_MAX
 
 struct nvprof_thread {
 	int64_t pid, tid;
@@ -52,10 +46,8 @@ struct nvprof {
 	int64_t last_ns;                            /* the latest time seen */
 	struct intern tables_read;
 
-	struct nvprof_string *string;               /* in stored order */
-	uint32_t n_strings, cap_strings;
-	struct arena string_bytes;
-	struct idmap string_at;                     /* StringTable._id_ -> place in `string` */
+	struct string_table strings;                /* StringTable */
+	uint32_t *readable;                         /* of each, its id in p->strings when it is demangled, + 1; 0 = not yet */
 
 	struct nvprof_thread thread[NVPROF_THREADS];
 	struct idmap context_device;                /* context -> ordinal of its device */

@@ -8,68 +8,35 @@
 void nvprof_strings_load(struct nvprof *n)
 {
 	static const char *const columns[] = {"_id_", "value", NULL};
-	struct sqlscan s;
-	struct err e;
-	int64_t min = INT64_MAX, max = INT64_MIN, *ids = NULL;
-	uint32_t cap = 0;
 	intern_str(&n->tables_read, STR("StringTable"));
-	if (sqlscan_open(&s, &n->db, "StringTable", columns, &e) < 0) {
-		diag_add(&n->p->diags, "unreadable-table", DIAG_LOSS, -1, "%s", e.msg);
-	} else {
-		while (n->n_strings < NVPROF_NO_ID - 1 && sqlscan_next(&s)) {
-			int64_t id;
-			struct str text = sqlscan_str(&s, 1);
-			if (!sqlscan_i64(&s, 0, &id))
-				continue;
-			MEM_GROW(ids, cap, n->n_strings + 1);
-			MEM_GROW(n->string, n->cap_strings, n->n_strings + 1);
-			ids[n->n_strings] = id;
-			text = arena_str(&n->string_bytes, text.p ? text : STR(""));
-			n->string[n->n_strings++] = (struct nvprof_string){text.p, (uint32_t)text.n, NVPROF_NO_ID, NVPROF_NO_ID};
-			min = id < min ? id : min;
-			max = id > max ? id : max;
-		}
-		if (s.damaged)
-			diag_add(&n->p->diags, "damaged-table", DIAG_LOSS, -1,
-			         "table StringTable is damaged behind row %lld: names from there on are lost", (long long)s.row);
-		sqlscan_close(&s);
-	}
-	idmap_init(&n->string_at, min, max, n->n_strings);
-	for (uint32_t i = 0; i < n->n_strings; i++)
-		idmap_put(&n->string_at, ids[i], i);
-	mem_free(ids);
+	string_table_load(&n->strings, &n->db, "StringTable", columns, &n->p->diags);
+	n->readable = NEW_ARRAY(n->strings.n, uint32_t);
 }
 
 void nvprof_strings_release(struct nvprof *n)
 {
-	idmap_release(&n->string_at);
-	arena_release(&n->string_bytes);
-	mem_free(n->string);
+	string_table_release(&n->strings);
+	mem_free(n->readable);
 }
 
-static struct nvprof_string *nvprof_common_string_of(struct nvprof *n, int64_t id)
+static struct string_cell *nvprof_string(struct nvprof *n, int64_t id)
 {
-	uint32_t at = idmap_get(&n->string_at, id);
-	if (at != IDMAP_NONE)
-		return &n->string[at];
-	NVPROF_DIAG(n, "missing-string", DIAG_REPAIR, ": StringTable has no id %lld: the name reads as ?", (long long)id);
-	return NULL;
+	struct string_cell *s = string_table_find(&n->strings, id);
+	if (!s)
+		NVPROF_DIAG(n, "missing-string", DIAG_REPAIR, ": StringTable has no id %lld: the name reads as ?", (long long)id);
+	return s;
 }
 
 struct str nvprof_text(struct nvprof *n, int64_t string_id)
 {
-	const struct nvprof_string *s = nvprof_common_string_of(n, string_id);
+	const struct string_cell *s = nvprof_string(n, string_id);
 	return s ? (struct str){s->p, s->n} : STR("?");
 }
 
 uint32_t nvprof_intern(struct nvprof *n, int64_t string_id)
 {
-	struct nvprof_string *s = nvprof_common_string_of(n, string_id);
-	if (!s)
-		return intern_str(&n->p->strings, STR("?"));
-	if (s->id == NVPROF_NO_ID)
-		s->id = intern_put(&n->p->strings, s->p, s->n);
-	return s->id;
+	struct string_cell *s = nvprof_string(n, string_id);
+	return s ? string_cell_intern(s, &n->p->strings) : intern_str(&n->p->strings, STR("?"));
 }
 
 static uint32_t readable(struct nvprof *n, struct str name)
@@ -89,12 +56,13 @@ static uint32_t readable(struct nvprof *n, struct str name)
 
 uint32_t nvprof_function(struct nvprof *n, int64_t string_id)
 {
-	struct nvprof_string *s = nvprof_common_string_of(n, string_id);
+	const struct string_cell *s = nvprof_string(n, string_id);
 	if (!s)
 		return intern_str(&n->p->strings, STR("?"));
-	if (s->readable == NVPROF_NO_ID)
-		s->readable = readable(n, (struct str){s->p, s->n});
-	return s->readable;
+	uint32_t *slot = &n->readable[s - n->strings.v];
+	if (!*slot)
+		*slot = readable(n, (struct str){s->p, s->n}) + 1;
+	return *slot - 1;
 }
 
 uint32_t nvprof_intern_buf(struct nvprof *n, struct buf *b)
