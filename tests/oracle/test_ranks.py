@@ -325,6 +325,133 @@ class Advice(Job):
         self.assertEqual(oracle.run("advise", data(*TP8), "--fail-on=high")[0], 3)
 
 
+class Pitfalls(Job):
+    """What has misled other tools."""
+
+    def job(self, change=lambda rank, doc: None, **how):
+        """A job of 4 ranks, each recording changed; the folder."""
+        job = jobs.Job(**{"tp": 4, "dp": 1, "steps": 4, "late": lambda r, s, p: r * 100_000 if p == 0 else 0, **how})
+        folder = tempfile.mkdtemp(dir=self.tmp)
+        for r in range(job.n):
+            doc = job.trace(r)
+            change(r, doc)
+            with gzip.open(os.path.join(folder, f"{'abcdefghij'[r]}.json.gz"), "wt", compresslevel=1) as f:
+                json.dump(doc, f)
+        return folder
+
+    @staticmethod
+    def calls(doc):
+        return [e for e in doc["traceEvents"] if e["cat"] == "kernel" and "nccl" in e["name"]]
+
+    def check(self, folder, waits=(300_000, 200_000, 100_000, 0)):
+        self.assertEqual([r["exposed_wait_ns"] for r in steps_report("ranks", folder).rows], list(waits))
+
+    def test_shortest_is_not_the_last(self):
+        """Of the 84 real collectives, the rank with the shortest kernel is not the last one in 24: `min_ns` is not `transfer_ns`."""
+        rows = report("collectives", data(*TP8), "--group-by=instance").rows
+        self.assertGreater(sum(r["min_ns"] != r["transfer_ns"] for r in rows), 24)
+
+    def test_what_does_not_end_together(self):
+        """A broadcast's ends say nothing of clocks, and its waits are unknown."""
+        def change(rank, doc):
+            for e in self.calls(doc):
+                e["name"] = "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+                e["args"]["Collective name"] = "broadcast"
+        folder = self.job(change)
+        rows = [r for r in steps_report("collectives", folder, "--group-by=group").rows if r["ranks"] == 4]
+        self.assertEqual([(r["kind"], r["wait_ns"], r["unknown"]) for r in rows], [("broadcast", None, 4)])
+        self.assertEqual({r["residual_ns"] for r in steps_report("ranks", folder).rows}, {None})
+
+    def test_lists_of_ranks_that_are_cut(self):
+        """Kineto cuts lists at 30 ranks: the members are those of pg_config, and of a group as large as the job all."""
+        def cut(rank, doc):
+            for e in self.calls(doc):
+                if len(e["args"]["Process Group Ranks"]) > 4:
+                    e["args"]["Process Group Ranks"] = "[0, 1, ...]"
+        self.check(self.job(cut))
+
+        def listed(rank, doc):
+            cut(rank, doc)
+            doc["distributedInfo"]["world_size"] = 8
+            doc["distributedInfo"]["pg_config"] = [{"pg_name": "tp", "pg_desc": "undefined", "pg_size": 4, "ranks": [0, 1, 2, 3]}]
+        folder = self.job(listed)
+        self.check(folder)
+        self.assertIn("4 of 8 ranks are here", texts(steps_report("ranks", folder)))
+
+    def test_metadata_missing_on_some_kernels(self):
+        """Before 2026 some kernels lack all of it: by name and stream they are a group of their own, and nothing is counted twice."""
+        def change(rank, doc):
+            for e in self.calls(doc)[2::4]:
+                e["args"] = {k: v for k, v in e["args"].items() if k in ("device", "stream", "correlation", "External id")}
+        folder = self.job(change)
+        rows = report("collectives", folder, "--group-by=instance").rows
+        self.assertEqual(sum(r["total_ns"] for r in rows), sum(round(e["dur"] * 1000) for r in range(4) for e in self.calls(oracle.load(os.path.join(folder, f"{'abcd'[r]}.json.gz")))))
+        self.check(folder)
+
+    def test_names_of_kernels(self):
+        """NCCL of all ages, RCCL, and the custom all-reduces of inference servers."""
+        for name in ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", "ncclDevKernel_AllReduce_Sum_f32_TREE_LL(x)", "ncclAllReduceRingLLKernel_sum_f32(ncclColl)",
+                     "void vllm::cross_device_reduce_1stage<float, 4>(vllm::RankData*)", "rcclAllReduce_Sum(x)"):
+            def change(rank, doc):
+                for e in self.calls(doc):
+                    e["name"] = name
+                    e["args"] = {k: v for k, v in e["args"].items() if k in ("device", "stream", "correlation", "External id")}
+            rows = steps_report("collectives", self.job(change)).rows
+            self.assertEqual([r["kind"] for r in rows], ["all_reduce"], name)
+
+    def test_one_rank_with_stacks(self):
+        def change(rank, doc):
+            doc["with_stack"] = int(rank == 2)
+        self.assertIn("rank 2 recorded stacks or memory and the others did not", texts(steps_report("stragglers", self.job(change))))
+
+    def test_epochs(self):
+        """Times count from baseTimeNanoseconds, which may differ by months."""
+        def change(rank, doc):
+            doc["baseTimeNanoseconds"] = 1_700_000_000_000_000_000 + (rank % 2) * 7_776_000_000_000_000
+            for e in doc["traceEvents"]:
+                e["ts"] -= (rank % 2) * 7_776_000_000_000
+        self.check(self.job(change))
+
+    def test_recordings_of_other_steps(self):
+        """Ranks that recorded other steps: by Seq the common ones match."""
+        def change(rank, doc):
+            if rank == 3:
+                doc["traceEvents"] = [e for e in doc["traceEvents"] if e["args"].get("Seq", 9) > 0 and e["name"] != "ProfilerStep#0"]
+        rows = [r for r in report("collectives", self.job(change), "--group-by=instance").rows if r["ranks"] > 1]
+        self.assertEqual(sorted(r["ranks"] for r in rows), [3, 4, 4, 4])
+
+    def test_two_jobs_in_one_folder(self):
+        """Equal ranks, other times: the second job's are named and left out."""
+        folder = self.job()
+        jobs.Job(tp=4, dp=1, steps=4).write(folder, {r: (3_600_000_000_000, 0.0) for r in range(4)}, name="z{}.json.gz")
+        table = steps_report("ranks", folder)
+        self.assertIn("4 recordings of a rank that another recording is of, too", texts(table))
+        self.check(folder)
+
+    def test_kernels_behind_the_step(self):
+        """A step's mark ends before its kernels: these belong to the step that launched them."""
+        def change(rank, doc):
+            for e in doc["traceEvents"]:
+                if e["name"].startswith("ProfilerStep"):
+                    e["dur"] /= 3
+                elif e["cat"] == "cuda_runtime":
+                    step = next(m for m in doc["traceEvents"] if m["name"].startswith("ProfilerStep") and m["ts"] <= e["ts"] + 1 < m["ts"] + 8000)
+                    e["ts"] = step["ts"] + (e["ts"] - step["ts"]) / 4
+        total = sum(r["exposed_wait_ns"] for r in steps_report("ranks", self.job(change)).rows)
+        self.assertAlmostEqual(total, 600_000, delta=6_000)
+
+    def test_an_empty_file_among_the_ranks(self):
+        folder = self.job()
+        with open(os.path.join(folder, "rank9.json"), "w"):
+            pass
+        self.check(folder)
+
+    def test_a_job_of_one(self):
+        folder = self.job(tp=1)
+        code, _, err = oracle.run("report", "stragglers", folder)
+        self.assertEqual((code, err.count(b"\n")), (1, 1), err)
+
+
 class Joined(Job):
     """Reports of one recording, asked of a job."""
 
