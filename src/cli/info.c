@@ -328,15 +328,21 @@ int cli_list_traces(const struct trace_list *l, const char *note, const struct o
 {
 	struct table t;
 	struct str folder = str_from(input);
-	unsigned within = 0;
+	unsigned within = 0, ranks = 0;
 	table_init(&t, "traces", "Traces");
 	TABLE_COLUMN(&t, .id = "run", .title = "Run", .type = CELL_STR, .help = "the directory; for --run");
 	TABLE_COLUMN(&t, .id = "worker", .title = "Worker", .type = CELL_STR, .help = "for --worker");
 	TABLE_COLUMN(&t, .id = "span", .title = "Span", .type = CELL_STR, .help = "for --span");
 	TABLE_COLUMN(&t, .id = "file", .title = "File", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_PATH, .help = "where it is, from the directory that was given");
 	TABLE_COLUMN(&t, .id = "path", .title = "Path", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_DETAIL, .help = "the same with the directory");
+	unsigned column = TABLE_COLUMN(&t, .id = "rank", .title = "Rank", .type = CELL_I64, .help = "of the job, as the trace says, else its name; for --rank");
 	for (unsigned i = 0; i < l->n; i++) {
+		int64_t rank;
 		table_row(&t);
+		if (discover_rank_for_certain(&l->v[i], &rank)) {
+			table_set_i64(&t, column, rank);
+			ranks++;
+		}
 		table_set_str(&t, 0, l->v[i].run);
 		table_set_str(&t, 1, l->v[i].worker);
 		table_set_str(&t, 2, l->v[i].span);
@@ -344,6 +350,10 @@ int cli_list_traces(const struct trace_list *l, const char *note, const struct o
 		table_set_str(&t, 3, file);
 		table_set_str(&t, 4, l->v[i].path);
 		within += file.p != l->v[i].path.p;
+	}
+	if (!ranks) {
+		table_leave_out(&t, column);
+		table_drop_left_out(&t);
 	}
 	if (within == l->n)
 		t.heading = arena_printf(&t.arena, "Traces in %s", input).p;

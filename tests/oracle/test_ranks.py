@@ -146,6 +146,7 @@ class Real(Job):
         for r in range(3):
             self.assertEqual(oracle.run("import", data(*TP8, f"megatron_kineto_{r}.json.gz"), "-o", os.path.join(self.tmp, f"rank{7 - r}.opscope"))[0], 0)
         self.assertEqual(steps_report("gpu-timeline", self.tmp, "--rank=2").rows, steps_report("gpu-timeline", data(*TP8), "--rank=2").rows)
+        self.assertEqual({os.path.basename(r["path"]): r["rank"] for r in oracle.info(self.tmp).rows}, {f"rank{7 - r}.opscope": r for r in range(3)})
         files = [data(*TP8, f"megatron_kineto_{r}.json.gz") for r in range(3)]
         self.assertEqual(steps_report("stragglers", self.tmp).rows, steps_report("stragglers", *files).rows)
 
