@@ -60,6 +60,20 @@ class Real(Job):
             self.assertEqual(round(row["exposed_wait_ns"] / 1000), int(want["total_wait_time_us"]), want["rank"])
             self.assertEqual(round((row["exposed_wait_ns"] + row["exposed_transfer_ns"]) / 1000), int(want["total_nccl_dur_us"]), want["rank"])
 
+    def test_step_without_waiting(self):
+        """The note says the longest step of a rank less what it waited."""
+        table = steps_report("ranks", data(*TP8))
+        ns, rank = max((r["step_ns"] - r["exposed_wait_ns"], r["rank"]) for r in table.rows)
+        self.assertIn(f"a step would be {ns:.0f} ns at least: so long is that of rank {rank} ", texts(table))
+
+    def test_share_of_waiting(self):
+        row, = steps_report("collectives", data(*TP8)).rows
+        self.assertAlmostEqual(row["wait_pct"], row["wait_ns"] / row["total_ns"] * 100)
+        by_kind = report("collectives", data("more", "nsys", "2026.3_ddp_2gpu_nccl", "ddp_overlapped.sqlite")).by("kind")
+        self.assertIsNone(by_kind["broadcast"]["wait_pct"])
+        some = by_kind["all_reduce"]  # one of these has no known wait, and counts for neither
+        self.assertGreater(some["wait_pct"], some["wait_ns"] / some["total_ns"] * 100)
+
     def test_overlap_against_hta(self):
         with open(data("expected", "megatron_a100_tp8", "hta_megatron_a100_tp8.json"), encoding="utf-8") as f:
             want = {r["rank"]: r["comp_comm_overlap_pctg"] for r in json.load(f)["overlap"]}
@@ -111,7 +125,7 @@ class Real(Job):
             self.assertIsNone(row["last_rank"])
             self.assertEqual(row["unknown"], row["instances"])
         self.assertIn("do not coincide", texts(table))
-        self.assertIn("2 of 128 ranks are here", texts(table))
+        self.assertIn("2 of 128 ranks are here; missing: 2 to 127.", texts(table))
         for row in steps_report("ranks", data("multirank", "hta_trace_filter")).rows:
             self.assertIsNone(row["exposed_wait_ns"])
             self.assertGreater(row["exposed_unknown_ns"], 0)
@@ -130,6 +144,8 @@ class Real(Job):
         table = steps_report("ranks", self.copy_tp8(ranks=(0, 1, 2, 5, 6, 7)))
         self.assertEqual([r["rank"] for r in table.rows], [0, 1, 2, 5, 6, 7])
         self.assertIn("6 of 8 ranks are here; missing: 3, 4.", texts(table))
+        table = steps_report("ranks", data(*TP8), "--rank=2")
+        self.assertIn("1 of 8 ranks is here; missing: 0, 1, 3 to 7.", texts(table))
 
     def test_damaged_and_repeated_ranks(self):
         folder = self.copy_tp8(ranks=(0, 1, 2))
