@@ -306,6 +306,19 @@ class Joined(Job):
             self.assertEqual(values[row["max_rank"]], max(values))
             self.assertEqual(row["ranks_with"], 8)
 
+    def test_largest_first(self):
+        """Rows that each rank has the largest first are so over all ranks, too; steps stay in their order."""
+        for name, column in (("kernels", "total_ns"), ("api", "total_ns"), ("operators", "device_self_ns")):
+            values = [row[column] for row in steps_report(name, data(*TP8)).rows]
+            self.assertEqual(values, sorted(values, reverse=True), name)
+        job = jobs.Job(tp=2, dp=1, steps=5, late=lambda r, s, p: s * 1_000_000 * (r == 0))
+        job.write(self.tmp)
+        self.assertEqual([row["step"] for row in report("steps", self.tmp).rows], [0, 1, 2, 3, 4])
+
+    def test_names_stay_on_a_narrow_terminal(self):
+        head = oracle.run("report", "kernels", data(*TP8), "--width=80")[1].split(b"\n")
+        self.assertTrue(any(line.startswith(b"Kernel ") for line in head[:5]), head[:5])
+
     def test_each(self):
         table = steps_report("kernels", data(*TP8), "--rank=all")
         for r in (0, 5):
