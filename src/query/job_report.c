@@ -27,7 +27,7 @@ struct job_report_join {
 	struct column *column;
 	bool *is_key, *is_left_out;
 	unsigned n_columns;
-	unsigned lead;            /* the first duration, or n_columns */
+	unsigned lead;            /* the first duration, if possible one that answers (COLUMN_ANSWER); n_columns = there is none */
 	struct intern keys;
 	struct job_report_row *row;
 	uint32_t n, cap;
