@@ -224,6 +224,21 @@ static void collectives_put_row(const struct collectives *x, const struct collec
 	table_set_i64(t, COLLECTIVES_LAST_N, (int64_t)r->last[last]);
 }
 
+/* What is not known of the group's collectives, and why. */
+static void collectives_put_group_note(const struct job_group *g, struct table *t)
+{
+	struct buf b = {0};
+	buf_cstr(&b, collectives_group_name(g).n ? "group " : "a group of ");
+	collectives_put_group(g, &b);
+	if (g->refusal)
+		table_warn(t, "%u collective%s of " STR_FMT ": wait and transfer are unknown, because %s", g->n, g->n == 1 ? "" : "s", STR_ARG(buf_view(&b)),
+		           job_refusal_text(g->refusal));
+	else if (g->unmatched)
+		table_warn(t, "%u kernel%s of " STR_FMT " %s of collectives that not all of its ranks recorded", g->unmatched, g->unmatched == 1 ? "" : "s", STR_ARG(buf_view(&b)),
+		           g->unmatched == 1 ? "is" : "are");
+	buf_release(&b);
+}
+
 static void collectives_put_notes(const struct collectives *x, uint64_t outside, struct table *t)
 {
 	uint64_t apart = 0, all = 0;
@@ -233,14 +248,9 @@ static void collectives_put_notes(const struct collectives *x, uint64_t outside,
 	job_put_notes(x->j, t);
 	for (uint32_t g = 0; g < x->j->n_groups; g++) {
 		const struct job_group *group = &x->j->group[g];
-		struct buf b = {0};
-		collectives_put_group(group, &b);
-		if (group->refusal)
-			table_warn(t, "%u collective%s of %s" STR_FMT ": wait and transfer are unknown, because %s", group->n, group->n == 1 ? "" : "s",
-			           collectives_group_name(group).n ? "group " : "a group of ", STR_ARG(buf_view(&b)), job_refusal_text(group->refusal));
+		collectives_put_group_note(group, t);
 		for (uint32_t i = group->first; i < group->first + group->n && !group->refusal; i++)
 			apart += x->j->instance[i].n > 1 && comm_kind_ends_together((enum comm_kind)x->j->instance[i].kind) && !x->j->instance[i].accepted;
-		buf_release(&b);
 	}
 	if (apart)
 		table_warn(t, "of %llu collectives, %llu did not end on all ranks at one moment: %s wait and transfer are unknown", (unsigned long long)all, (unsigned long long)apart,

@@ -188,6 +188,12 @@ class Planted(Job):
         groups = steps_report("collectives", self.tmp, "--group-by=group").rows
         self.assertEqual(sorted(r["ranks"] for r in groups), [3] * 4 + [4] * 3)
 
+    def test_collective_that_a_rank_did_not_record(self):
+        job = jobs.Job(tp=3, dp=1, steps=5)
+        job.events[1] = [e for e in job.events[1] if e[4] != 2]
+        job.write(self.tmp)
+        self.assertIn("2 kernels of group tp (ranks 0-2) are of collectives that not all of its ranks recorded", texts(report("collectives", self.tmp)))
+
     def test_names_of_groups_that_differ_by_rank(self):
         job = jobs.Job(tp=2, dp=2, late=lambda r, s, p: r * 10_000, names=lambda rank, kind: str(rank * 2 + (kind == "dp")))
         job.write(self.tmp)

@@ -87,12 +87,6 @@ static bool rank_says(const struct profile *p, const char *key)
 	return profile_meta(p, key, &v) && (str_eqc(v, "1") || str_eqc(v, "true"));
 }
 
-static struct str rank_keep_meta(struct rank *r, const struct profile *p, const char *key)
-{
-	struct str v;
-	return profile_meta(p, key, &v) ? arena_str(&r->arena, v) : STR("");
-}
-
 /* What the rank is, before its events are looked at. */
 static void rank_read_head(struct rank_work *w, unsigned i, unsigned count)
 {
@@ -108,10 +102,7 @@ static void rank_read_head(struct rank_work *w, unsigned i, unsigned count)
 	r->epoch_ns = rank_epoch(p);
 	r->recording = (struct rank_recording){
 		.stacks = rank_says(p, "with_stack"),
-		.shapes = rank_says(p, "record_shapes"),
 		.memory = rank_says(p, "profile_memory"),
-		.format = arena_str(&r->arena, p->format),
-		.version = rank_keep_meta(r, p, "torch_version"),
 	};
 }
 

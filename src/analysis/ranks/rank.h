@@ -48,8 +48,7 @@ struct rank_step {
 
 /* How the rank was recorded: stacks and memory make a rank slower. */
 struct rank_recording {
-	bool stacks, shapes, memory;
-	struct str format, version;  /* of the recorder; "" = not stated */
+	bool stacks, memory;
 };
 
 struct rank {

@@ -28,17 +28,18 @@ static const char *job_notes_s(uint64_t n) { return n == 1 ? "" : "s"; }
 static void job_notes_put_missing(const struct job *j, struct table *t)
 {
 	struct job_notes_list gone = {0};
-	int64_t next = 0; /* no rank before this one is missing but those that are listed */
-	for (uint32_t i = 0; i < j->n && j->rank[i]->number != RANK_UNKNOWN; i++) {
+	bool numbered = j->rank[j->n - 1]->number != RANK_UNKNOWN; /* all are: those without a number stand last */
+	int64_t next = 0; /* of the ranks before it, those that are missing are listed */
+	for (uint32_t i = 0; i < j->n && numbered; i++) {
 		int64_t rank = j->rank[i]->number;
 		if (rank > next)
 			job_notes_add(&gone, next, rank - 1);
 		next = rank + 1;
 	}
-	if (next < j->world)
+	if (numbered && next < j->world)
 		job_notes_add(&gone, next, j->world - 1);
-	table_warn(t, "%u of %lld ranks %s here; missing: " STR_FMT ". A rank that is not here may have come last: the others waited at least as long as shown", j->n,
-	           (long long)j->world, j->n == 1 ? "is" : "are", STR_ARG(buf_view(&gone.b)));
+	table_warn(t, "%u of %lld ranks %s here%s" STR_FMT ". A rank that is not here may have come last: the others waited at least as long as shown", j->n,
+	           (long long)j->world, j->n == 1 ? "is" : "are", gone.n ? "; missing: " : "", STR_ARG(buf_view(&gone.b)));
 	buf_release(&gone.b);
 }
 
