@@ -187,8 +187,8 @@ once, names that begin with a dot are left out. Each trace has a run, a worker a
 * The run is the directory that holds the file, named relative to the one given, or by its last part when it is that one.
 * The rank is the one stated in the trace (`distributedInfo`), else the number after `rank` in the worker's name, else the last
   number in it.
-* `--run`, `--worker`, `--span` and `--rank` choose. A report is about one trace: when several are left, it ends with status 2
-  and says so; `opscope info DIRECTORY` lists them all.
+* `--run`, `--worker`, `--span` and `--rank` choose. Several ranks of one run are a [job](jobs.md). Where several other traces are left, a report ends
+  with status 2 and says so; `opscope info DIRECTORY` lists them all.
 * A directory without traces ends with status 1, a choice that leaves none with status 2.
 """
 

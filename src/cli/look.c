@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "analysis/ranks/rank.h"
 #include "base/mem.h"
 #include "query/advice.h"
 
@@ -55,6 +56,9 @@ static int print_look(struct profile *p, struct table_command *c)
 		table_note(findings, "no overview: %s", why.msg);
 	else
 		cli_look_append(&overview, findings);
+	unsigned ranks = rank_count(p);
+	if (ranks > 1)
+		table_note(findings, "%u GPUs ran collectives, each a rank of a job: `opscope report ranks %s` says how much of these is waiting", ranks, p->input_path.p);
 	int status = cli_output(shown ? &overview : findings, &c->output, p->input_path.p);
 	table_release(shown ? &overview : findings);
 	if (!shown)

@@ -9,7 +9,7 @@ static const double TOO_MUCH = 10, SEVERE = 30;
 static const double UNEVEN = 1.5, UNEVEN_PCT = 5;
 enum { COLLECTIVES_TOLD = 3 };
 
-#define COMPARE_RANKS "Compare the same collectives on all ranks: that with the shortest came last, and the others waited for it; even out its work first. "
+#define COMPARE_RANKS "Find the rank that the others wait for, and why: `opscope report stragglers` with the recordings of all ranks. Even out its work first. "
 
 static const char *const advice[COLLECTIVE_USES] = {
 	[COLLECTIVE_UNKNOWN] = COMPARE_RANKS "What remains is transfer: begin collectives sooner, beside computation that does not need their result, join small "
@@ -139,7 +139,7 @@ const struct detector detector_communication_bound = {
 	.id = "communication-bound",
 	.title = "The GPU waits for other ranks or for the network",
 	.why = "While a GPU runs a collective and nothing beside it, it computes nothing: it transfers, or waits for the rank that comes last.",
-	.fix = "Compare the same collectives on all ranks: that with the shortest came last, and the others waited for it. What remains when all come together "
+	.fix = "Find the rank that the others wait for, and why: `opscope report stragglers` with the recordings of all ranks. What remains when all come together "
 	       "is transfer: begin collectives sooner, beside computation that does not need their result, join small messages, use faster links.",
 	.disprove = "Recordings of all ranks show that one begins these collectives late: then this rank waits for that one, not for the network.",
 	.report = "gpu-timeline",

@@ -27,7 +27,7 @@ struct job_report_join {
 	struct column *column;
 	bool *is_key, *is_left_out;
 	unsigned n_columns;
-	unsigned lead;            /* the first duration, or n_columns */
+	unsigned lead;            /* the first duration, if possible one that answers (COLUMN_ANSWER); n_columns = there is none */
 	struct intern keys;
 	struct job_report_row *row;
 	uint32_t n, cap;
@@ -254,9 +254,9 @@ static void job_report_put_join(const struct job_report_join *x, struct table *t
 			continue;
 		added[1] = TABLE_COLUMN(t, .id = "rank_min_ns", .title = "Least", .help = "of the rank that has least", .type = CELL_I64, .unit = UNIT_NS);
 		added[2] = TABLE_COLUMN(t, .id = "rank_max_ns", .title = "Most", .help = "of the rank that has most", .type = CELL_I64, .unit = UNIT_NS, .flags = COLUMN_ANSWER);
-		added[3] = TABLE_COLUMN(t, .id = "max_rank", .title = "of rank", .help = "the rank that has most", .type = CELL_I64, .flags = COLUMN_ANSWER);
+		added[3] = TABLE_COLUMN(t, .id = "max_rank", .title = "Rank of most", .help = "the rank that has most", .type = CELL_I64, .flags = COLUMN_ANSWER);
 	}
-	added[0] = TABLE_COLUMN(t, .id = "ranks_with", .title = "Ranks", .help = "how many ranks have the row: other numbers are means over these", .type = CELL_I64,
+	added[0] = TABLE_COLUMN(t, .id = "ranks_with", .title = "On ranks", .help = "how many ranks have the row: other numbers are means over these", .type = CELL_I64,
 	                        .unit = UNIT_COUNT, .flags = COLUMN_MINOR);
 	for (uint32_t i = 0; i < x->n; i++)
 		job_report_put_row(x, &x->row[i], at, added, t);
@@ -293,6 +293,40 @@ static int job_report_refuse_mean(const struct report *r, const char *why, struc
 	return err_set(e, ERR_USAGE, "report %s: %s, and there is no mean over ranks: choose one with --rank=N, or --rank=all", r->name, why);
 }
 
+/* Whether the rows of every table are in order of a column, largest first. */
+static bool job_report_descends(const struct table *const *tables, uint32_t n, unsigned c)
+{
+	for (uint32_t i = 0; i < n; i++)
+		for (size_t r = 1; r < tables[i]->n_rows; r++) {
+			bool set = !table_is_null(tables[i], r, c), before = !table_is_null(tables[i], r - 1, c);
+			if (set && (!before || table_f64(tables[i], r, c) > table_f64(tables[i], r - 1, c)))
+				return false;
+		}
+	return true;
+}
+
+/* Joins the tables of n ranks, which have the same columns. Rows come in the order of the first rank, unless all ranks have the largest first: the means
+ * of these have, too. */
+static int job_report_join_tables(struct job_report_work *w, const struct table *const *tables, const int64_t *rank, uint32_t n, struct err *e)
+{
+	struct job_report_join x = {0};
+	job_report_start_join(&x, tables, n);
+	for (uint32_t i = 0; i < n; i++)
+		job_report_add_table(&x, tables[i], i, rank[i]);
+	job_report_put_join(&x, w->out);
+	int rc = 0;
+	if (x.lead < x.n_columns && job_report_descends(tables, n, x.lead))
+		rc = table_sort(w->out, str_from(x.column[x.lead].id), true, e);
+	table_note(w->out, "numbers are means over " STR_FMT "; --rank=all shows each, --rank=N one with all its sections and notes", STR_ARG(job_report_count(w, n)));
+	mem_free(x.column);
+	mem_free(x.is_key);
+	mem_free(x.is_left_out);
+	mem_free(x.row);
+	intern_release(&x.keys);
+	arena_release(&x.arena);
+	return rc;
+}
+
 static int job_report_join_means(struct job_report_work *w, struct err *e)
 {
 	const struct table **tables = NEW_ARRAY(w->n, const struct table *);
@@ -307,23 +341,7 @@ static int job_report_join_means(struct job_report_work *w, struct err *e)
 		tables[n] = &w->tables[i];
 		rank[n++] = w->rank[i];
 	}
-	int rc = 0;
-	if (job_report_is_tree(tables[0])) {
-		rc = job_report_refuse_mean(w->r, "its rows are a tree", e);
-	} else {
-		struct job_report_join x = {0};
-		job_report_start_join(&x, tables, n);
-		for (uint32_t i = 0; i < n; i++)
-			job_report_add_table(&x, tables[i], i, rank[i]);
-		job_report_put_join(&x, w->out);
-		table_note(w->out, "numbers are means over " STR_FMT "; --rank=all shows each, --rank=N one with all its sections and notes", STR_ARG(job_report_count(w, n)));
-		mem_free(x.column);
-		mem_free(x.is_key);
-		mem_free(x.is_left_out);
-		mem_free(x.row);
-		intern_release(&x.keys);
-		arena_release(&x.arena);
-	}
+	int rc = job_report_is_tree(tables[0]) ? job_report_refuse_mean(w->r, "its rows are a tree", e) : job_report_join_tables(w, tables, rank, n, e);
 	mem_free(tables);
 	mem_free(rank);
 	return rc;

@@ -18,7 +18,7 @@ struct collectives_row {
 	struct collectives_key key;
 	const struct job_instance *instance; /* the first */
 	uint64_t n, accepted, told, sized; /* told: accepted, and of several ranks */
-	int64_t bytes, shortest_ns, total_ns, exposed_ns, transfer_ns, wait_ns, start_skew_ns, end_skew_ns;
+	int64_t bytes, shortest_ns, total_ns, accepted_ns, exposed_ns, transfer_ns, wait_ns, start_skew_ns, end_skew_ns; /* accepted_ns: of total_ns */
 	int64_t sized_ns, wire_ns, wire;  /* of instances of known size: the time that rates are of */
 	uint64_t *last;                   /* by rank: how often it came last */
 };
@@ -33,34 +33,42 @@ struct collectives {
 
 enum {
 	COLLECTIVES_KIND, COLLECTIVES_GROUP, COLLECTIVES_OP, COLLECTIVES_SEQ, COLLECTIVES_START, COLLECTIVES_RANKS, COLLECTIVES_N, COLLECTIVES_BYTES, COLLECTIVES_TOTAL, COLLECTIVES_MIN,
-	COLLECTIVES_TRANSFER, COLLECTIVES_WAIT, COLLECTIVES_EXPOSED, COLLECTIVES_START_SKEW, COLLECTIVES_END_SKEW, COLLECTIVES_LAST, COLLECTIVES_LAST_N,
+	COLLECTIVES_TRANSFER, COLLECTIVES_WAIT, COLLECTIVES_WAIT_PCT, COLLECTIVES_EXPOSED, COLLECTIVES_START_SKEW, COLLECTIVES_END_SKEW, COLLECTIVES_LAST, COLLECTIVES_LAST_N,
 	COLLECTIVES_ALG, COLLECTIVES_BUS, COLLECTIVES_UNKNOWN
 };
 
 static const struct section collectives_section = {COLUMNS(
-	[COLLECTIVES_KIND] = {COLUMN(TEXT, "kind", "Collective", "all_reduce, all_gather, ...; the kernel's name where nothing says more", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
+	[COLLECTIVES_KIND] = {COLUMN(TEXT, "kind", "Collective", "all_reduce, all_gather, ...; the kernel's name where nothing says more",
+	                             .flags = COLUMN_ANSWER | COLUMN_GROUP)},
 	[COLLECTIVES_GROUP] = {COLUMN(TEXT, "group", "Group", "process group: its description, else its name, and its ranks where they are recorded", .flags = COLUMN_GROUP),
 	                       .not_by = BY(COLLECTIVES_BY_KIND) | BY(COLLECTIVES_BY_OP)},
 	[COLLECTIVES_OP] = {COLUMN(TEXT, "op", "Op", "the op or range that asked for it", .flags = COLUMN_ANSWER | COLUMN_GROUP), .by = BY(COLLECTIVES_BY_OP)},
 	[COLLECTIVES_SEQ] = {COLUMN(NUMBER, "seq", "Seq", "its number in its group, as recorded; else in order of start"), .by = BY(COLLECTIVES_BY_INSTANCE)},
 	[COLLECTIVES_START] = {COLUMN(TIME, "start_ns", "Arrival", "when the last rank came, from the first collective of the job on", .flags = COLUMN_MINOR),
 	                       .by = BY(COLLECTIVES_BY_INSTANCE)},
-	[COLLECTIVES_RANKS] = {COLUMN(NUMBER, "ranks", "Ranks", "ranks that took part and are recorded; the most of a row's instances")},
-	[COLLECTIVES_N] = {COLUMN(COUNT, "instances", "Count", "collectives, each counted once for all its ranks", .flags = COLUMN_ANSWER), .not_by = BY(COLLECTIVES_BY_INSTANCE)},
+	[COLLECTIVES_RANKS] = {COLUMN(NUMBER, "ranks", "Ranks", "ranks that took part and are recorded; the most of a row's collectives")},
+	[COLLECTIVES_N] = {COLUMN(COUNT, "instances", "Count", "collectives, each counted once for all its ranks",
+	                          .flags = COLUMN_ANSWER), .not_by = BY(COLLECTIVES_BY_INSTANCE)},
 	[COLLECTIVES_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "sum of the messages, as nccl-tests counts their size; empty = not recorded")},
 	[COLLECTIVES_TOTAL] = {COLUMN(NS, "total_ns", "Total", "durations of the kernels, summed over the ranks: transfer and waiting")},
-	[COLLECTIVES_MIN] = {COLUMN(NS, "min_ns", "Shortest", "the shortest duration over the ranks of each instance, summed", .flags = COLUMN_ANSWER)},
-	[COLLECTIVES_TRANSFER] = {COLUMN(NS, "transfer_ns", "Transfer", "from when the last rank came until the end, median over the ranks, summed over the instances", .flags = COLUMN_ANSWER)},
-	[COLLECTIVES_WAIT] = {COLUMN(NS, "wait_ns", "Waiting", "device time that ranks spent waiting for the last one, summed over ranks and instances; empty = unknown",
+	[COLLECTIVES_MIN] = {COLUMN(NS, "min_ns", "Shortest", "the shortest duration over the ranks, summed over the collectives", .flags = COLUMN_ANSWER)},
+	[COLLECTIVES_TRANSFER] = {COLUMN(NS, "transfer_ns", "Transfer", "from when the last rank came until the end: of one rank (median), summed over the collectives",
+	                                 .flags = COLUMN_ANSWER)},
+	[COLLECTIVES_WAIT] = {COLUMN(NS, "wait_ns", "Waiting",
+	                             "device time that ranks spent waiting for the last one, summed over the ranks and the collectives; empty = unknown",
 	                             .flags = COLUMN_ANSWER)},
+	[COLLECTIVES_WAIT_PCT] = {COLUMN(PERCENT, "wait_pct", "Waiting %", "waiting / total, both of the collectives whose wait is known; the rest is transfer",
+	                                 .flags = COLUMN_ANSWER)},
 	[COLLECTIVES_EXPOSED] = {COLUMN(NS, "exposed_ns", "Exposed", "while the rank's GPU did nothing else, summed over the ranks")},
-	[COLLECTIVES_START_SKEW] = {COLUMN(NS, "start_skew_ns", "Start skew", "from the first rank's start to the last rank's, summed over the instances")},
-	[COLLECTIVES_END_SKEW] = {COLUMN(NS, "end_skew_ns", "End skew", "the same of the ends: small where the clocks are right", .flags = COLUMN_MINOR)},
-	[COLLECTIVES_LAST] = {COLUMN(NUMBER, "last_rank", "Last rank", "the rank that came last; of several instances, most often", .flags = COLUMN_ANSWER)},
-	[COLLECTIVES_LAST_N] = {COLUMN(COUNT, "last_count", "Times", "how often that rank came last"), .not_by = BY(COLLECTIVES_BY_INSTANCE)},
-	[COLLECTIVES_ALG] = {COLUMN(REAL, "algorithm_gb_per_s", "Alg. GB/s", "bytes / transfer time, the shortest duration where that is unknown", .flags = COLUMN_DETAIL, .digits = 2)},
+	[COLLECTIVES_START_SKEW] = {COLUMN(NS, "start_skew_ns", "Start skew", "from the first rank's start to the last rank's, summed over the collectives")},
+	[COLLECTIVES_END_SKEW] = {COLUMN(NS, "end_skew_ns", "End skew", "from the first rank's end to the last rank's, summed: small where the clocks are right",
+	                                 .flags = COLUMN_MINOR)},
+	[COLLECTIVES_LAST] = {COLUMN(NUMBER, "last_rank", "Last rank", "the rank that came last; of several collectives, most often", .flags = COLUMN_ANSWER)},
+	[COLLECTIVES_LAST_N] = {COLUMN(COUNT, "last_count", "Times last", "how often that rank came last"), .not_by = BY(COLLECTIVES_BY_INSTANCE)},
+	[COLLECTIVES_ALG] = {COLUMN(REAL, "algorithm_gb_per_s", "Alg. GB/s", "bytes / transfer, or / shortest where transfer is unknown",
+	                            .flags = COLUMN_DETAIL, .digits = 2)},
 	[COLLECTIVES_BUS] = {COLUMN(REAL, "bus_gb_per_s", "Bus GB/s", "bytes that a rank sends / the same time, as nccl-tests has it", .flags = COLUMN_MINOR, .digits = 2)},
-	[COLLECTIVES_UNKNOWN] = {COLUMN(COUNT, "unknown", "Unknown", "instances whose wait and transfer are unknown; a note says why", .flags = COLUMN_MINOR),
+	[COLLECTIVES_UNKNOWN] = {COLUMN(COUNT, "unknown", "Unknown", "collectives whose wait and transfer are unknown", .flags = COLUMN_MINOR),
 	                         .not_by = BY(COLLECTIVES_BY_INSTANCE)},
 )};
 
@@ -130,8 +138,11 @@ static void collectives_add(struct collectives *x, const struct job_instance *i)
 	r->start_skew_ns += i->start_skew_ns;
 	r->end_skew_ns += i->end_skew_ns;
 	r->instance = i->n > r->instance->n ? i : r->instance;
-	for (uint32_t k = 0; k < i->n; k++)
-		r->total_ns += i->part[k].end_ns - i->part[k].start_ns;
+	for (uint32_t k = 0; k < i->n; k++) {
+		int64_t ns = i->part[k].end_ns - i->part[k].start_ns;
+		r->total_ns += ns;
+		r->accepted_ns += i->accepted ? ns : 0;
+	}
 	collectives_add_size(r, x->j, i);
 	if (!i->accepted)
 		return;
@@ -143,14 +154,21 @@ static void collectives_add(struct collectives *x, const struct job_instance *i)
 		r->last[i->last]++;
 }
 
-/* "dp (ranks 0-3)", "3 (ranks 0, 4)", "ranks 0-7", "8 ranks". */
+static struct str collectives_group_name(const struct job_group *g)
+{
+	return g->about.n && !str_eqc(g->about, "undefined") ? g->about : g->name;
+}
+
+/* "dp (ranks 0-3)", "3 (ranks 0, 4)", "ranks 0-7", "8 ranks", "2 of 64 ranks". */
 static void collectives_put_group(const struct job_group *g, struct buf *b)
 {
-	struct str name = g->about.n && !str_eqc(g->about, "undefined") ? g->about : g->name;
+	struct str name = collectives_group_name(g);
 	bool row = g->member && g->member[g->n_members - 1] - g->member[0] == (int64_t)g->n_members - 1;
 	if (name.n)
 		buf_printf(b, STR_FMT " (", STR_ARG(name));
-	if (!g->member)
+	if (!g->member && g->n_members > g->n_ranks)
+		buf_printf(b, "%u of %u ranks", g->n_ranks, g->n_members);
+	else if (!g->member)
 		buf_printf(b, "%u rank%s", g->n_ranks, g->n_ranks == 1 ? "" : "s");
 	else if (row && g->n_members > 1)
 		buf_printf(b, "ranks %lld-%lld", (long long)g->member[0], (long long)g->member[g->n_members - 1]);
@@ -203,10 +221,26 @@ static void collectives_put_row(const struct collectives *x, const struct collec
 		return;
 	table_set_i64(t, COLLECTIVES_TRANSFER, r->transfer_ns);
 	table_set_i64(t, COLLECTIVES_WAIT, r->wait_ns);
+	table_set_f64(t, COLLECTIVES_WAIT_PCT, percent((double)r->wait_ns, (double)r->accepted_ns));
 	if (!r->last[last])
 		return;
 	table_set_i64(t, COLLECTIVES_LAST, job_rank_number(x->j, last));
 	table_set_i64(t, COLLECTIVES_LAST_N, (int64_t)r->last[last]);
+}
+
+/* What is not known of the group's collectives, and why. */
+static void collectives_put_group_note(const struct job_group *g, struct table *t)
+{
+	struct buf b = {0};
+	buf_cstr(&b, collectives_group_name(g).n ? "group " : "a group of ");
+	collectives_put_group(g, &b);
+	if (g->refusal)
+		table_warn(t, "%u collective%s of " STR_FMT ": wait and transfer are unknown, because %s", g->n, g->n == 1 ? "" : "s", STR_ARG(buf_view(&b)),
+		           job_refusal_text(g->refusal));
+	else if (g->unmatched)
+		table_warn(t, "%u kernel%s of " STR_FMT " %s of collectives that not all of its ranks recorded", g->unmatched, g->unmatched == 1 ? "" : "s", STR_ARG(buf_view(&b)),
+		           g->unmatched == 1 ? "is" : "are");
+	buf_release(&b);
 }
 
 static void collectives_put_notes(const struct collectives *x, uint64_t outside, struct table *t)
@@ -214,16 +248,13 @@ static void collectives_put_notes(const struct collectives *x, uint64_t outside,
 	uint64_t apart = 0, all = 0;
 	for (uint32_t i = 0; i < x->n; i++)
 		all += x->v[i].n;
+	table_note(t, "total, waiting and exposed are sums over the ranks; shortest, transfer and skews count a collective once");
 	job_put_notes(x->j, t);
 	for (uint32_t g = 0; g < x->j->n_groups; g++) {
 		const struct job_group *group = &x->j->group[g];
-		struct buf b = {0};
-		collectives_put_group(group, &b);
-		if (group->refusal)
-			table_warn(t, "%u collective%s of group " STR_FMT ": wait and transfer are unknown, because %s", group->n, group->n == 1 ? "" : "s", STR_ARG(buf_view(&b)), job_refusal_text(group->refusal));
+		collectives_put_group_note(group, t);
 		for (uint32_t i = group->first; i < group->first + group->n && !group->refusal; i++)
 			apart += x->j->instance[i].n > 1 && comm_kind_ends_together((enum comm_kind)x->j->instance[i].kind) && !x->j->instance[i].accepted;
-		buf_release(&b);
 	}
 	if (apart)
 		table_warn(t, "of %llu collectives, %llu did not end on all ranks at one moment: %s wait and transfer are unknown", (unsigned long long)all, (unsigned long long)apart,

@@ -40,7 +40,7 @@ enum {
 };
 
 static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KERNELS_BY_OP) | BY(KERNELS_BY_LAUNCH), COLUMNS(
-	[KERNELS_NAME] = {COLUMN(TEXT, "name", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KERNEL)},
+	[KERNELS_NAME] = {COLUMN(TEXT, "name", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KERNEL | COLUMN_ANSWER)},
 	[KERNELS_OP] = {COLUMN(TEXT, "operator", "Operator", "op, collective or optimizer that launched it: the innermost, as in `operators`; empty = none known",
 	                       .flags = COLUMN_GROUP), .not_by = BY(KERNELS_BY_NAME)},
 	[KERNELS_GRID] = {COLUMN(TEXT, "grid", "Grid", "blocks in x, y, z"), .by = BY(KERNELS_BY_LAUNCH)},

@@ -8,14 +8,17 @@ enum { OVERLAP_RANK, OVERLAP_STEPS, OVERLAP_STEP, OVERLAP_COMPUTE, OVERLAP_BOTH,
 
 static const struct section overlap_section = {COLUMNS(
 	[OVERLAP_RANK] = {COLUMN(NUMBER, "rank", "Rank", "number in the job; without one, the place in the list", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
-	[OVERLAP_STEPS] = {COLUMN(COUNT, "steps", "Steps", "that the times are of; without steps 1, the time of the device work", .flags = COLUMN_MINOR)},
+	[OVERLAP_STEPS] = {COLUMN(COUNT, "steps", "Steps", "how many the times are means of; where none were found 1, from the first to the last device work",
+	                          .flags = COLUMN_MINOR)},
 	[OVERLAP_STEP] = {COLUMN(MEAN_NS, "step_ns", "Step", "mean length, with the device work that it launched", .flags = COLUMN_ANSWER)},
-	[OVERLAP_COMPUTE] = {COLUMN(MEAN_NS, "compute_only_ns", "Computation", "mean per step: computation without communication beside it", .flags = COLUMN_ANSWER)},
-	[OVERLAP_BOTH] = {COLUMN(MEAN_NS, "overlap_ns", "Overlap", "mean per step: computation and communication beside each other", .flags = COLUMN_ANSWER)},
-	[OVERLAP_EXPOSED] = {COLUMN(MEAN_NS, "communication_only_ns", "Communication", "mean per step: communication without computation beside it", .flags = COLUMN_ANSWER)},
-	[OVERLAP_OTHER] = {COLUMN(MEAN_NS, "other_ns", "Other", "mean per step: neither: copies, and nothing")},
-	[OVERLAP_PCT] = {COLUMN(PERCENT, "overlap_pct", "Overlapped", "overlap / all communication, as HolisticTraceAnalysis has it; empty = no communication", .flags = COLUMN_ANSWER)},
-	[OVERLAP_SHARE] = {COLUMN(PERCENT, "communication_pct", "Of step", "communication without computation beside it / step")},
+	[OVERLAP_COMPUTE] = {COLUMN(MEAN_NS, "compute_only_ns", "Computation alone", "mean per step: computation without communication beside it", .flags = COLUMN_ANSWER)},
+	[OVERLAP_BOTH] = {COLUMN(MEAN_NS, "overlap_ns", "Both", "mean per step: computation and communication beside each other", .flags = COLUMN_ANSWER)},
+	[OVERLAP_EXPOSED] = {COLUMN(MEAN_NS, "communication_only_ns", "Communication alone", "mean per step: communication without computation beside it",
+	                            .flags = COLUMN_ANSWER)},
+	[OVERLAP_OTHER] = {COLUMN(MEAN_NS, "other_ns", "Neither", "mean per step: the GPU only copied, or did nothing")},
+	[OVERLAP_PCT] = {COLUMN(PERCENT, "overlap_pct", "Overlapped", "both / all communication, as HolisticTraceAnalysis has it; empty = no communication",
+	                        .flags = COLUMN_ANSWER)},
+	[OVERLAP_SHARE] = {COLUMN(PERCENT, "communication_pct", "Alone, of step", "communication alone / step")},
 )};
 
 static void overlap_put_row(const struct job *j, uint32_t r, const struct job_times *times, struct table *t)
@@ -46,7 +49,7 @@ static int overlap_run(const struct job *j, const struct report_args *args, stru
 			overlap_put_row(j, r, &times, out);
 	}
 	job_put_notes(j, out);
-	table_note(out, "step = computation + overlap + communication + other, of each rank");
+	table_note(out, "step = computation alone + both + communication alone + neither, of each rank");
 	return out->n_rows ? 0 : err_set(e, ERR_DATA, "no rank has such a step");
 }
 

@@ -14,22 +14,26 @@ static const struct section ranks_section = {COLUMNS(
 	[RANKS_RANK] = {COLUMN(NUMBER, "rank", "Rank", "number in the job; without one, the place in the list", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
 	[RANKS_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal on its machine", .flags = COLUMN_MINOR)},
 	[RANKS_GPU] = {COLUMN(TEXT, "gpu", "Name", "of the GPU", .flags = COLUMN_DETAIL)},
-	[RANKS_STEPS] = {COLUMN(COUNT, "steps", "Steps", "that the times are of; without steps 1, the time of the device work", .flags = COLUMN_MINOR)},
+	[RANKS_STEPS] = {COLUMN(COUNT, "steps", "Steps", "how many the times are means of; where none were found 1, from the first to the last device work",
+	                        .flags = COLUMN_MINOR)},
 	[RANKS_STEP] = {COLUMN(MEAN_NS, "step_ns", "Step", "mean length, with the device work that it launched", .flags = COLUMN_ANSWER)},
 	[RANKS_COMPUTE] = {COLUMN(MEAN_NS, "compute_ns", "Computation", "mean per step: the GPU ran any kernel but collectives", .flags = COLUMN_ANSWER)},
-	[RANKS_TRANSFER] = {COLUMN(MEAN_NS, "exposed_transfer_ns", "Transfer", "mean per step: collectives alone ran, and all ranks had come", .flags = COLUMN_ANSWER)},
-	[RANKS_WAIT] = {COLUMN(MEAN_NS, "exposed_wait_ns", "Waiting", "mean per step: collectives alone ran, and the last rank had not come", .flags = COLUMN_ANSWER)},
-	[RANKS_UNKNOWN] = {COLUMN(MEAN_NS, "exposed_unknown_ns", "Transfer or waiting", "mean per step: collectives alone ran of which the wait is unknown"), .when = WHEN_RECORDED},
+	[RANKS_TRANSFER] = {COLUMN(MEAN_NS, "exposed_transfer_ns", "Transfer", "mean per step: only collectives ran, and all ranks had come", .flags = COLUMN_ANSWER)},
+	[RANKS_WAIT] = {COLUMN(MEAN_NS, "exposed_wait_ns", "Waiting", "mean per step: only collectives ran, and the last rank had not come", .flags = COLUMN_ANSWER)},
+	[RANKS_UNKNOWN] = {COLUMN(MEAN_NS, "exposed_unknown_ns", "Transfer or waiting",
+	                          "mean per step: only collectives ran, and how long they waited is unknown"), .when = WHEN_RECORDED},
 	[RANKS_COPY] = {COLUMN(MEAN_NS, "exposed_copy_ns", "Copies", "mean per step: the GPU only copied", .flags = COLUMN_MINOR)},
 	[RANKS_IDLE] = {COLUMN(MEAN_NS, "idle_ns", "Idle", "mean per step: the GPU did nothing", .flags = COLUMN_ANSWER)},
-	[RANKS_LAST] = {COLUMN(COUNT, "last_count", "Came last", "collectives that all other ranks waited for this one in", .flags = COLUMN_ANSWER)},
+	[RANKS_LAST] = {COLUMN(COUNT, "last_count", "Came last", "collectives that it reached last, so that the others waited for it")},
 	[RANKS_LAST_PCT] = {COLUMN(PERCENT, "last_pct", "Last %", "of the collectives that it took part in", .flags = COLUMN_MINOR)},
-	[RANKS_WAITED] = {COLUMN(NS, "waited_for_ns", "Waited for", "device time that the other ranks spent waiting because of this one, summed over them; `stragglers` says why", .flags = COLUMN_ANSWER)},
-	[RANKS_OFFSET] = {COLUMN(NS, "offset_ns", "Clock offset", "by which its clock runs before that of the job; 0 where clocks are as recorded; empty = unknown", .flags = COLUMN_MINOR)},
-	[RANKS_DRIFT] = {COLUMN(REAL, "drift_ppm", "Drift ppm", "by which its clock runs faster", .flags = COLUMN_DETAIL, .digits = 3)},
+	[RANKS_WAITED] = {COLUMN(NS, "waited_for_ns", "Others waited",
+	                         "device time that the other ranks spent waiting for this one, summed over these ranks; `stragglers` says why", .flags = COLUMN_ANSWER)},
+	[RANKS_OFFSET] = {COLUMN(NS, "offset_ns", "Clock offset", "how far its clock is ahead of the job's; 0 where clocks are as recorded; empty = unknown",
+	                         .flags = COLUMN_MINOR)},
+	[RANKS_DRIFT] = {COLUMN(REAL, "drift_ppm", "Drift ppm", "how much faster its clock runs than the job's", .flags = COLUMN_DETAIL, .digits = 3)},
 	[RANKS_RESIDUAL] = {COLUMN(NS, "residual_ns", "Residual", "median distance of the ends of its collectives from those of the other ranks, on the job's clock",
 	                           .flags = COLUMN_MINOR)},
-	[RANKS_CLOCK] = {COLUMN(TEXT, "clock", "Clock", "as recorded; by ends: of collectives; unknown", .flags = COLUMN_DETAIL)},
+	[RANKS_CLOCK] = {COLUMN(TEXT, "clock", "Clock", "how it was found: as recorded, by ends (those of collectives), or unknown", .flags = COLUMN_DETAIL)},
 	[RANKS_INPUT] = {COLUMN(TEXT, "input", "Input", "path of the recording", .flags = COLUMN_DETAIL | COLUMN_PATH)},
 )};
 
@@ -88,6 +92,29 @@ static void ranks_put_row(const struct job *j, uint32_t i, const struct job_time
 	ranks_put_clock(j, i, t);
 }
 
+/* The longest mean step of a rank without what it waited, or may have waited: no step of the job can be shorter while the rest stays as it is. */
+struct ranks_least {
+	int64_t rank;
+	double step_ns;
+	bool waited;             /* a rank is known to have waited */
+};
+
+static void ranks_add_least(struct ranks_least *l, int64_t rank, const struct job_times *times)
+{
+	const int64_t *ns = times->ns;
+	double step_ns = times->steps ? (double)(ns[JOB_TOTAL] - ns[JOB_WAIT] - ns[JOB_EXPOSED_UNKNOWN]) / times->steps : 0;
+	l->waited |= ns[JOB_WAIT] > 0;
+	if (step_ns > l->step_ns)
+		*l = (struct ranks_least){rank, step_ns, l->waited};
+}
+
+static void ranks_put_least(const struct ranks_least *l, bool is_window, struct table *t)
+{
+	if (l->waited)
+		table_note(t, "if no rank waited and all else stayed, %s would be %lld ns at least: so long is that of rank %lld without its waiting",
+		           is_window ? "the time from the first to the last device work" : "a step", (long long)l->step_ns, (long long)l->rank);
+}
+
 static int ranks_run(const struct job *j, const struct report_args *args, struct table *out, struct err *e)
 {
 	int64_t first = args->has_steps ? args->step_first : INT64_MIN, last = args->has_steps ? args->step_last : INT64_MAX;
@@ -95,19 +122,23 @@ static int ranks_run(const struct job *j, const struct report_args *args, struct
 	uint64_t *parts = ranks_count_parts(j);
 	int64_t unknown = 0;
 	uint32_t steps = 0;
+	struct ranks_least least = {0};
 	section_start(&ranks_section, args, WHEN_RECORDED, out);
 	for (uint32_t i = 0; i < j->n; i++) {
 		struct job_times times = job_times_of(j, i, first, last);
 		unknown += times.ns[JOB_EXPOSED_UNKNOWN];
 		steps += times.steps;
+		ranks_add_least(&least, job_rank_number(j, i), &times);
 		ranks_put_row(j, i, &times, &late[i], parts[i], out);
 	}
 	mem_free(late);
 	mem_free(parts);
 	if (!unknown)
 		section_leave_out(&ranks_section, RANKS_UNKNOWN, out);
+	ranks_put_least(&least, j->rank[0]->steps_are_window, out);
 	job_put_notes(j, out);
-	table_note(out, "step = computation + transfer + waiting%s + copies + idle, of each rank", unknown ? " + transfer or waiting" : "");
+	table_note(out, "step = computation + transfer + waiting%s + copies + idle, of each rank; collectives beside computation count as computation",
+	           unknown ? " + transfer or waiting" : "");
 	return steps ? 0 : err_set(e, ERR_DATA, "no rank has such a step");
 }
 

@@ -19,22 +19,25 @@ _Static_assert(STRAGGLERS_UNKNOWN - STRAGGLERS_SLOWER == JOB_CAUSE_UNKNOWN, "a c
 
 static const struct section stragglers_section = {COLUMNS(
 	[STRAGGLERS_RANK] = {COLUMN(NUMBER, "rank", "Rank", "number in the job; without one, the place in the list", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
-	[STRAGGLERS_WAITED] = {COLUMN(NS, "waited_for_ns", "Waited for", "device time that the other ranks spent waiting because of this one, summed over them", .flags = COLUMN_ANSWER)},
+	[STRAGGLERS_WAITED] = {COLUMN(NS, "waited_for_ns", "Others waited", "device time that the other ranks spent waiting for this one, summed over these ranks",
+	                              .flags = COLUMN_ANSWER)},
 	[STRAGGLERS_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all waiting", .flags = COLUMN_ANSWER)},
 	[STRAGGLERS_LAST] = {COLUMN(COUNT, "last_count", "Came last", "collectives that it came last to")},
-	[STRAGGLERS_CAUSE] = {COLUMN(TEXT, "cause", "Because of", "the cause of most of that waiting; empty = no cause has half of it", .flags = COLUMN_ANSWER)},
+	[STRAGGLERS_CAUSE] = {COLUMN(TEXT, "cause", "Because of", "the cause of most of that waiting; empty = none is the cause of half of it", .flags = COLUMN_ANSWER)},
 	[STRAGGLERS_SLOWER] = {COLUMN(NS, "slower_ns", "Slower device", "its GPU took longer than the others' for as many kernels")},
-	[STRAGGLERS_MORE_WORK] = {COLUMN(NS, "more_work_ns", "More work", "its GPU ran more kernels than the others', and longer")},
+	[STRAGGLERS_MORE_WORK] = {COLUMN(NS, "more_work_ns", "More work", "its GPU took longer than the others', for more kernels")},
 	[STRAGGLERS_COPIES] = {COLUMN(NS, "copies_ns", "Copies", "its GPU copied more", .flags = COLUMN_MINOR)},
 	[STRAGGLERS_DATA] = {COLUMN(NS, "data_loader_ns", "Data loader", "its GPU had nothing to do while its host was in a data loader", .flags = COLUMN_MINOR)},
 	[STRAGGLERS_GC] = {COLUMN(NS, "gc_ns", "GC", "its GPU had nothing to do while its host collected garbage", .flags = COLUMN_MINOR)},
 	[STRAGGLERS_HOST] = {COLUMN(NS, "host_ns", "Host", "its GPU had nothing to do: its host launched work later than those of the others")},
-	[STRAGGLERS_UNKNOWN] = {COLUMN(NS, "unknown_ns", "Unknown", "at the first collective of a group, and where it was no longer on its way than the others", .flags = COLUMN_MINOR)},
-	[STRAGGLERS_PASSED] = {COLUMN(NS, "passed_on_ns", "Passed on", "waiting at collectives that it came last to because it had waited for another rank itself: that rank has it",
+	[STRAGGLERS_UNKNOWN] = {COLUMN(NS, "unknown_ns", "Unknown", "at the first collective of a group, and where it took no longer to come than the others",
+	                               .flags = COLUMN_MINOR)},
+	[STRAGGLERS_PASSED] = {COLUMN(NS, "passed_on_ns", "Passed on", "waiting at collectives that it came last to because another rank had kept it: counted for that rank",
 	                              .flags = COLUMN_MINOR)},
-	[STRAGGLERS_OP] = {COLUMN(TEXT, "op", "Op", "the op of the collective at which the others waited longest", .flags = COLUMN_MINOR)},
-	[STRAGGLERS_WORST] = {COLUMN(COUNT, "worst_steps", "Worst in", "steps in which the others waited most at collectives that this rank came last to", .flags = COLUMN_MINOR)},
-	[STRAGGLERS_PATTERN] = {COLUMN(TEXT, "pattern", "Pattern", "always: the worst in 75 % of the steps; at times: in others; empty = fewer than 4 steps")},
+	[STRAGGLERS_OP] = {COLUMN(TEXT, "op", "At op", "the op of the collective at which the others waited longest", .flags = COLUMN_MINOR)},
+	[STRAGGLERS_WORST] = {COLUMN(COUNT, "worst_steps", "Worst steps", "steps in which the others waited longer for this rank than for any other", .flags = COLUMN_MINOR)},
+	[STRAGGLERS_PATTERN] = {COLUMN(TEXT, "pattern", "Pattern",
+	                               "always: the worst in 75 % of the steps and more; at times: in fewer; empty = in none, or the job has fewer than 4 steps")},
 )};
 
 static enum job_cause stragglers_main_cause(const struct job_blame *b)
@@ -64,6 +67,14 @@ static void stragglers_put_row(const struct job *j, uint32_t r, const struct job
 		table_set_str(t, STRAGGLERS_PATTERN, percent(b->steps, steps) >= STRAGGLERS_ALWAYS_PCT ? STR("always") : STR("at times"));
 }
 
+static int stragglers_refuse(const struct job *j, struct err *e)
+{
+	const char *why = j->n < 2           ? "the recordings of several ranks are needed"
+	                  : !j->n_instances ? "no kernel in the recordings is of a collective"
+	                                    : "the wait of no collective is known, and `opscope report collectives` says why";
+	return err_set(e, ERR_DATA, "who waited for whom is not known: %s", why);
+}
+
 static int stragglers_run(const struct job *j, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct job_blame *blame = job_blame_find(j);
@@ -78,10 +89,10 @@ static int stragglers_run(const struct job *j, const struct report_args *args, s
 		if (blame[r].total_ns || blame[r].passed_ns)
 			stragglers_put_row(j, r, &blame[r], all, job_blame_steps(j), out);
 	mem_free(blame);
-	job_put_notes(j, out);
 	table_note(out, "of %u collectives, who came last is known of %llu; all waiting at these, summed over the ranks: %lld ns", j->n_instances, (unsigned long long)told, (long long)all);
+	job_put_notes(j, out);
 	if (!told)
-		return err_set(e, ERR_DATA, "who waited for whom is not known: %s", j->n < 2 ? "the recordings of several ranks are needed" : "no collective of two ranks was matched; `collectives` says why");
+		return stragglers_refuse(j, e);
 	return table_sort(out, STR("waited_for_ns"), true, e);
 }
 

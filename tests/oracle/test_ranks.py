@@ -60,6 +60,20 @@ class Real(Job):
             self.assertEqual(round(row["exposed_wait_ns"] / 1000), int(want["total_wait_time_us"]), want["rank"])
             self.assertEqual(round((row["exposed_wait_ns"] + row["exposed_transfer_ns"]) / 1000), int(want["total_nccl_dur_us"]), want["rank"])
 
+    def test_step_without_waiting(self):
+        """The note says the longest step of a rank less what it waited."""
+        table = steps_report("ranks", data(*TP8))
+        ns, rank = max((r["step_ns"] - r["exposed_wait_ns"], r["rank"]) for r in table.rows)
+        self.assertIn(f"a step would be {ns:.0f} ns at least: so long is that of rank {rank} ", texts(table))
+
+    def test_share_of_waiting(self):
+        row, = steps_report("collectives", data(*TP8)).rows
+        self.assertAlmostEqual(row["wait_pct"], row["wait_ns"] / row["total_ns"] * 100)
+        by_kind = report("collectives", data("more", "nsys", "2026.3_ddp_2gpu_nccl", "ddp_overlapped.sqlite")).by("kind")
+        self.assertIsNone(by_kind["broadcast"]["wait_pct"])
+        some = by_kind["all_reduce"]  # one of these has no known wait, and counts for neither
+        self.assertGreater(some["wait_pct"], some["wait_ns"] / some["total_ns"] * 100)
+
     def test_overlap_against_hta(self):
         with open(data("expected", "megatron_a100_tp8", "hta_megatron_a100_tp8.json"), encoding="utf-8") as f:
             want = {r["rank"]: r["comp_comm_overlap_pctg"] for r in json.load(f)["overlap"]}
@@ -111,7 +125,7 @@ class Real(Job):
             self.assertIsNone(row["last_rank"])
             self.assertEqual(row["unknown"], row["instances"])
         self.assertIn("do not coincide", texts(table))
-        self.assertIn("2 of 128 ranks are here", texts(table))
+        self.assertIn("2 of 128 ranks are here; missing: 2 to 127.", texts(table))
         for row in steps_report("ranks", data("multirank", "hta_trace_filter")).rows:
             self.assertIsNone(row["exposed_wait_ns"])
             self.assertGreater(row["exposed_unknown_ns"], 0)
@@ -130,6 +144,8 @@ class Real(Job):
         table = steps_report("ranks", self.copy_tp8(ranks=(0, 1, 2, 5, 6, 7)))
         self.assertEqual([r["rank"] for r in table.rows], [0, 1, 2, 5, 6, 7])
         self.assertIn("6 of 8 ranks are here; missing: 3, 4.", texts(table))
+        table = steps_report("ranks", data(*TP8), "--rank=2")
+        self.assertIn("1 of 8 ranks is here; missing: 0, 1, 3 to 7.", texts(table))
 
     def test_damaged_and_repeated_ranks(self):
         folder = self.copy_tp8(ranks=(0, 1, 2))
@@ -172,6 +188,12 @@ class Planted(Job):
         self.assertEqual(max(table.rows, key=lambda r: r["waited_for_ns"])["rank"], 5)
         groups = steps_report("collectives", self.tmp, "--group-by=group").rows
         self.assertEqual(sorted(r["ranks"] for r in groups), [3] * 4 + [4] * 3)
+
+    def test_collective_that_a_rank_did_not_record(self):
+        job = jobs.Job(tp=3, dp=1, steps=5)
+        job.events[1] = [e for e in job.events[1] if e[4] != 2]
+        job.write(self.tmp)
+        self.assertIn("2 kernels of group tp (ranks 0-2) are of collectives that not all of its ranks recorded", texts(report("collectives", self.tmp)))
 
     def test_names_of_groups_that_differ_by_rank(self):
         job = jobs.Job(tp=2, dp=2, late=lambda r, s, p: r * 10_000, names=lambda rank, kind: str(rank * 2 + (kind == "dp")))
@@ -464,6 +486,19 @@ class Joined(Job):
             self.assertEqual((row["rank_min_ns"], row["rank_max_ns"]), (min(values), max(values)))
             self.assertEqual(values[row["max_rank"]], max(values))
             self.assertEqual(row["ranks_with"], 8)
+
+    def test_largest_first(self):
+        """Rows that each rank has the largest first are so over all ranks, too; steps stay in their order."""
+        for name, column in (("kernels", "total_ns"), ("api", "total_ns"), ("operators", "device_self_ns")):
+            values = [row[column] for row in steps_report(name, data(*TP8)).rows]
+            self.assertEqual(values, sorted(values, reverse=True), name)
+        job = jobs.Job(tp=2, dp=1, steps=5, late=lambda r, s, p: s * 1_000_000 * (r == 0))
+        job.write(self.tmp)
+        self.assertEqual([row["step"] for row in report("steps", self.tmp).rows], [0, 1, 2, 3, 4])
+
+    def test_names_stay_on_a_narrow_terminal(self):
+        head = oracle.run("report", "kernels", data(*TP8), "--width=80")[1].split(b"\n")
+        self.assertTrue(any(line.startswith(b"Kernel ") for line in head[:5]), head[:5])
 
     def test_each(self):
         table = steps_report("kernels", data(*TP8), "--rank=all")

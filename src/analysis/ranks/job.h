@@ -2,7 +2,8 @@
  *
  * Match. Collectives of one process group are one instance on all its ranks. A group is known on all ranks by its id, else by its members and its name,
  * else by its members and the order in which groups with these members are first used; a collective of which no group is recorded belongs to the group of all ranks that have
- * its stream. Instances of a group are numbered: by the sequence number where every collective has one, else in order of start. Kind and size must agree.
+ * its stream. Instances of a group are numbered: by the sequence number where every collective has one, else in order of start among those of one kind. Kinds
+ * must agree. Where ranks have unequal numbers of a kind and no sequence numbers, nothing of that kind is matched.
  *
  * Clocks. A collective that ends on all ranks at one moment (op/comm_kind.h) tells how far clocks are apart. A rank's offset and drift are those that make ends
  * coincide, by medians over the graph of groups (job_align.c). Where ends coincide as they were recorded, clocks stay as they are.
@@ -29,11 +30,11 @@ enum job_clock {
 
 struct job_clocks {
 	enum job_clock how;
-	int64_t offset_ns;       /* of this rank's clock against the job's, at mid_ns */
-	double drift;            /* ns by which it runs ahead in each ns */
+	int64_t offset_ns;       /* by which this rank's clock is ahead of the job's at mid_ns */
+	double drift;            /* by which it gets ahead further, ns in each ns */
 	int64_t mid_ns;
 	int64_t residual_ns;     /* median distance of its ends from those of the others, after all */
-	uint32_t ends;           /* by so many collectives */
+	uint32_t ends;           /* how many there are */
 };
 
 struct job_part {
@@ -65,7 +66,7 @@ struct job_group {
 	uint32_t n_ranks;        /* of which recordings are here */
 	bool alone;              /* it is of one rank, which waits for none */
 	uint32_t first, n;       /* its instances, in order */
-	uint32_t unmatched;      /* collectives of ranks that found no counterpart */
+	uint32_t unmatched;      /* collectives that not all of these ranks have */
 	enum job_refusal refusal;
 	int64_t end_skew_ns;     /* median over the instances that should end together */
 };
@@ -116,7 +117,7 @@ static inline int64_t job_time(const struct job *j, uint32_t rank, int64_t ns)
 
 /* The rank's number for a reader; of one without, its place in the list. */
 int64_t job_rank_number(const struct job *j, uint32_t rank);
-/* "the ranks' ends lie 21.4 ms apart (median)": why a group was not accepted, for a sentence. "" where it was. */
+/* Why a group was not accepted, as the end of a sentence: "only one rank of the group is here". "" where it was. */
 const char *job_refusal_text(enum job_refusal r);
 
 /* The parts of job_finish. */

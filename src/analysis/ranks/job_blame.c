@@ -9,7 +9,7 @@
 enum { JOB_BLAME_DEEPEST = 8 }; /* collectives through which blame is passed on */
 
 const char *const job_cause_name[JOB_N_CAUSES] = {
-#define JOB_CAUSE_NAME_(id, name, help) [JOB_CAUSE_##id] = name,
+#define JOB_CAUSE_NAME_(id, name) [JOB_CAUSE_##id] = name,
 	JOB_CAUSES(JOB_CAUSE_NAME_)
 };
 

@@ -26,6 +26,7 @@ struct job_match_work {
 	size_t n, cap;
 };
 
+/* The members as text, which w->text holds until something else is put there. */
 static struct str job_match_put_members(struct job_match_work *w, const struct rank_group *g)
 {
 	buf_clear(&w->text);
@@ -156,7 +157,7 @@ static void job_match_number(struct job_match_item *v, size_t from, size_t to)
 	}
 }
 
-/* By kind: whether all ranks have as many. */
+/* By kind: whether all ranks have as many of the items [from, to), which are in order of rank. */
 static void job_match_equal_kinds(const struct job_match_item *v, size_t from, size_t to, bool equal[COMM_N_KINDS + 1])
 {
 	size_t mine[COMM_N_KINDS + 1] = {0}, first[COMM_N_KINDS + 1] = {0};
@@ -173,6 +174,7 @@ static void job_match_equal_kinds(const struct job_match_item *v, size_t from, s
 	}
 }
 
+/* How many ranks have items. */
 static uint32_t job_match_ranks(const struct job_match_item *v, size_t from, size_t to)
 {
 	uint32_t n = 0;

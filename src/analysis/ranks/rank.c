@@ -10,7 +10,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-/* A record of the input around the launch has what the kernel lacks: so deep at most, as no framework nests deeper there. */
+/* What the kernel does not say of its collective, a range around its launch may: at most so many ranges are looked at. No framework nests deeper. */
 enum { RANK_LOOK_UP = 12 };
 
 struct rank_work {
@@ -51,7 +51,7 @@ static uint32_t rank_talking_gpus(const struct profile *p, const struct gpus *gp
 	return n;
 }
 
-/* Index of the i-th GPU that ran collectives; of a recording with at most one such GPU, of the first GPU. GPUS_NONE: no GPU worked. */
+/* Index of the i-th GPU that ran collectives; of a recording with at most one such GPU, of the first GPU. GPUS_NONE: no GPU worked. *count: rank_count. */
 static uint32_t rank_gpu(const struct profile *p, const struct gpus *gpus, unsigned i, unsigned *count)
 {
 	uint8_t *talks = NEW_ARRAY(gpus->n, uint8_t);
@@ -87,12 +87,6 @@ static bool rank_says(const struct profile *p, const char *key)
 	return profile_meta(p, key, &v) && (str_eqc(v, "1") || str_eqc(v, "true"));
 }
 
-static struct str rank_keep_meta(struct rank *r, const struct profile *p, const char *key)
-{
-	struct str v;
-	return profile_meta(p, key, &v) ? arena_str(&r->arena, v) : STR("");
-}
-
 /* What the rank is, before its events are looked at. */
 static void rank_read_head(struct rank_work *w, unsigned i, unsigned count)
 {
@@ -108,10 +102,7 @@ static void rank_read_head(struct rank_work *w, unsigned i, unsigned count)
 	r->epoch_ns = rank_epoch(p);
 	r->recording = (struct rank_recording){
 		.stacks = rank_says(p, "with_stack"),
-		.shapes = rank_says(p, "record_shapes"),
 		.memory = rank_says(p, "profile_memory"),
-		.format = arena_str(&r->arena, p->format),
-		.version = rank_keep_meta(r, p, "torch_version"),
 	};
 }
 

@@ -32,7 +32,7 @@ struct rank_call {
 	int64_t exposed_ns;          /* while the GPU did nothing else; a moment of several collectives belongs to the one that began first */
 	int64_t wait_ns;             /* from its start until the last rank came; -1 = not known. Set by the job */
 	struct rank_past before, after; /* up to its start, and up to its end */
-	uint32_t piece, n_pieces;    /* when that was: rank->piece[piece ...] */
+	uint32_t piece, n_pieces;    /* when exposed_ns was: rank->piece[piece ...] */
 	uint32_t group;              /* of rank->group */
 	uint32_t stream;             /* by which collectives without a group are told apart: numbered from 0 by first use */
 	uint32_t kernel;             /* of rank->texts: the kernel's name up to its parameters */
@@ -46,10 +46,9 @@ struct rank_step {
 	struct busy busy;            /* of the rank's GPU */
 };
 
-/* What the recording options make of the times. */
+/* How the rank was recorded: stacks and memory make a rank slower. */
 struct rank_recording {
-	bool stacks, shapes, memory;
-	struct str format, version;  /* of the recorder; "" = not stated */
+	bool stacks, memory;
 };
 
 struct rank {
@@ -67,9 +66,9 @@ struct rank {
 	uint32_t n_groups;
 	struct rank_call *call;      /* in order of start */
 	uint32_t n_calls;
-	struct interval *piece;
+	struct interval *piece;      /* in which only collectives ran: disjoint, ascending, on the rank's own clock */
 	uint32_t n_pieces;
-	struct intern texts;
+	struct intern texts;         /* names of kernels and ops */
 	struct arena arena;
 };
 

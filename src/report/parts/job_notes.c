@@ -4,18 +4,22 @@
 
 enum { JOB_NOTES_NAMED = 8 };
 
-/* Numbers of ranks, the first few: "3, 5, 6, ...". */
+/* Numbers of ranks, the first few: "3, 5 to 8 and more". */
 struct job_notes_list {
 	struct buf b;
 	uint32_t n;
 };
 
-static void job_notes_add(struct job_notes_list *l, int64_t rank)
+/* Ranks from first to last. */
+static void job_notes_add(struct job_notes_list *l, int64_t first, int64_t last)
 {
-	if (l->n < JOB_NOTES_NAMED)
-		buf_printf(&l->b, "%s%lld", l->n ? ", " : "", (long long)rank);
-	else if (l->n == JOB_NOTES_NAMED)
-		buf_cstr(&l->b, ", ...");
+	const char *comma = l->n ? ", " : "";
+	if (l->n == JOB_NOTES_NAMED)
+		buf_cstr(&l->b, " and more");
+	else if (l->n < JOB_NOTES_NAMED && last > first)
+		buf_printf(&l->b, "%s%lld%s%lld", comma, (long long)first, last == first + 1 ? ", " : " to ", (long long)last);
+	else if (l->n < JOB_NOTES_NAMED)
+		buf_printf(&l->b, "%s%lld", comma, (long long)first);
 	l->n++;
 }
 
@@ -24,15 +28,18 @@ static const char *job_notes_s(uint64_t n) { return n == 1 ? "" : "s"; }
 static void job_notes_put_missing(const struct job *j, struct table *t)
 {
 	struct job_notes_list gone = {0};
-	uint32_t at = 0;
-	for (int64_t rank = 0; rank < j->world && gone.n < JOB_NOTES_NAMED + 1; rank++) {
-		while (at < j->n && j->rank[at]->number != RANK_UNKNOWN && j->rank[at]->number < rank)
-			at++;
-		if (at == j->n || j->rank[at]->number != rank)
-			job_notes_add(&gone, rank);
+	bool numbered = j->rank[j->n - 1]->number != RANK_UNKNOWN; /* all are: those without a number stand last */
+	int64_t next = 0; /* of the ranks before it, those that are missing are listed */
+	for (uint32_t i = 0; i < j->n && numbered; i++) {
+		int64_t rank = j->rank[i]->number;
+		if (rank > next)
+			job_notes_add(&gone, next, rank - 1);
+		next = rank + 1;
 	}
-	table_warn(t, "%u of %lld ranks are here; missing: " STR_FMT ". A rank that is not here may have come last: what others waited is at least what is shown", j->n,
-	           (long long)j->world, STR_ARG(buf_view(&gone.b)));
+	if (numbered && next < j->world)
+		job_notes_add(&gone, next, j->world - 1);
+	table_warn(t, "%u of %lld ranks %s here%s" STR_FMT ". A rank that is not here may have come last: the others waited at least as long as shown", j->n,
+	           (long long)j->world, j->n == 1 ? "is" : "are", gone.n ? "; missing: " : "", STR_ARG(buf_view(&gone.b)));
 	buf_release(&gone.b);
 }
 
@@ -49,16 +56,18 @@ static void job_notes_put_clocks(const struct job *j, struct table *t)
 		int64_t off = c->offset_ns < 0 ? -c->offset_ns : c->offset_ns;
 		farthest = off > farthest ? off : farthest;
 		if (c->how == JOB_CLOCK_UNKNOWN)
-			job_notes_add(&unknown, job_rank_number(j, r));
+			job_notes_add(&unknown, job_rank_number(j, r), job_rank_number(j, r));
 	}
 	if (by_ends)
-		table_note(t, "clocks of %u rank%s are compared by the ends of collectives: moved by %lld ns at most; what is left is %lld ns at most (median of a rank)", by_ends,
-		           job_notes_s(by_ends), (long long)farthest, (long long)residual);
+		table_note(t, "clocks of %u rank%s are compared by the ends of collectives, and moved by %lld ns at most: after that no rank ends collectives more than "
+		           "%lld ns before or after the others (median)", by_ends, job_notes_s(by_ends), (long long)farthest, (long long)residual);
 	else if (told && !unknown.n)
-		table_note(t, "clocks are as recorded: collectives end on all ranks within %lld ns of one moment (median of the rank that is farthest off)", (long long)residual);
-	if (unknown.n)
-		table_warn(t, "the clock%s of rank%s " STR_FMT " against those of the others cannot be told: collectives do not end at one moment, or none ties them to the others",
-		           job_notes_s(unknown.n), job_notes_s(unknown.n), STR_ARG(buf_view(&unknown.b)));
+		table_note(t, "clocks are as recorded: no rank ends collectives more than %lld ns before or after the others (median)", (long long)residual);
+	if (unknown.n == j->n)
+		table_warn(t, "the clocks of the ranks cannot be compared: their collectives do not end at one moment");
+	else if (unknown.n)
+		table_warn(t, "the clock%s of rank%s " STR_FMT " cannot be compared with those of the others: no collective that ends on all its ranks at one moment ties %s to them",
+		           job_notes_s(unknown.n), job_notes_s(unknown.n), STR_ARG(buf_view(&unknown.b)), unknown.n == 1 ? "it" : "them");
 	buf_release(&unknown.b);
 }
 
@@ -68,7 +77,7 @@ static void job_notes_put_options(const struct job *j, struct table *t)
 	struct job_notes_list with = {0};
 	for (uint32_t r = 0; r < j->n; r++)
 		if (j->rank[r]->recording.stacks || j->rank[r]->recording.memory)
-			job_notes_add(&with, job_rank_number(j, r));
+			job_notes_add(&with, job_rank_number(j, r), job_rank_number(j, r));
 	if (with.n && with.n < j->n)
 		table_warn(t, "rank%s " STR_FMT " recorded stacks or memory and the others did not: recording made %s slower", job_notes_s(with.n), STR_ARG(buf_view(&with.b)),
 		           with.n == 1 ? "it" : "them");
