@@ -71,7 +71,9 @@ static int cli_look_run(int argc, char **argv)
 	struct table_command c = {0};
 	struct trace_list l = {0};
 	int status = EXIT_DONE;
-	cli_parse_table("INPUT...", "A first look at a trace: where the time of its steps went, and the three first findings. `opscope INPUT` is the same.", argc, argv, &c);
+	cli_parse_table("INPUT...",
+	                "A first look at a trace: where the time of its steps went, and the three first findings; at a job of many ranks: what each rank did, and who "
+	                "waited. `opscope INPUT` is the same.", argc, argv, &c);
 	if (!c.args.n)
 		cli_usage("look: an INPUT was expected: a trace, a directory, or - for standard input");
 	if (cli_discover(&c.args, &c.trace, &l, &status) == 0 && cli_is_job(&l)) {

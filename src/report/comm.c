@@ -332,7 +332,8 @@ const struct report report_comm = {
 	.also = "communication collectives collective nccl rccl allreduce distributed",
 	.help = "What communication between GPUs cost: each kind of collective by process group and GPU, with its bytes, calls, time and the exposed time, in which the GPU did "
 	        "nothing else. --group-by=size divides by the size of the message, too; --group-by=kernel by the kernel's name. A rank's time holds waiting "
-	        "for the ranks that reach the collective later; the shortest call is the nearest to the transfer alone.",
+	        "for the ranks that reach the collective later; the shortest call is the nearest to the transfer alone, and "
+	        "`collectives` tells both apart with the recordings of all ranks.",
 	.variants = comm_variants,
 	.sections = (const struct section *const[]){&comm_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,

@@ -101,9 +101,9 @@ const struct report report_stragglers = {
 	.title = "Ranks that others waited for",
 	.asks = ASKS_MOVE,
 	.also = "straggler slow_rank late imbalance",
-	.help = "For which rank the others waited, how long, and why it came late. Since the ranks left the group's collective before together, the late one took longer than the others: its GPU "
-	        "computed longer (a slower device, or more work), or had nothing to do (the host, its data loader, garbage collection), or it had waited for another rank itself, to which the "
-	        "blame is then passed on. A rank is compared with those of the same process group, not with other pipeline stages.",
+	.help = "For which rank the others waited, how long, and why it came late. The ranks of a group leave a collective together, so that the rank which comes last to the next one took "
+	        "longer in between: its GPU computed longer (a slower device, or more work), or had nothing to do (the host, its data loader, garbage collection), or the rank had waited for "
+	        "another one itself, which is blamed then. A rank is compared with those of the same process group, not with other pipeline stages.",
 	.sections = (const struct section *const[]){&stragglers_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.timeline = true,
