@@ -138,7 +138,7 @@ static void collectives_add(struct collectives *x, const struct job_instance *i)
 	r->accepted++;
 	r->transfer_ns += i->transfer_ns;
 	r->wait_ns += i->wait_ns;
-	r->last[i->last]++;
+	r->last[i->last] += i->wait_ns > 0;
 }
 
 /* "dp (ranks 0-3)", "3 (ranks 0, 4)", "ranks 0-7", "8 ranks". */
@@ -201,7 +201,8 @@ static void collectives_put_row(const struct collectives *x, const struct collec
 		return;
 	table_set_i64(t, COLLECTIVES_TRANSFER, r->transfer_ns);
 	table_set_i64(t, COLLECTIVES_WAIT, r->wait_ns);
-	table_set_i64(t, COLLECTIVES_LAST, job_rank_number(x->j, last));
+	if (r->last[last])
+		table_set_i64(t, COLLECTIVES_LAST, job_rank_number(x->j, last));
 	table_set_i64(t, COLLECTIVES_LAST_N, (int64_t)r->last[last]);
 }
 

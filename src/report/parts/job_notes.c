@@ -25,14 +25,15 @@ static void job_notes_put_missing(const struct job *j, struct table *t)
 {
 	struct job_notes_list gone = {0};
 	uint32_t at = 0;
-	for (int64_t rank = 0; rank < j->world && gone.n < JOB_NOTES_NAMED + 1; rank++) {
+	bool numbered = j->rank[j->n - 1]->number != RANK_UNKNOWN;
+	for (int64_t rank = 0; numbered && rank < j->world && gone.n < JOB_NOTES_NAMED + 1; rank++) {
 		while (at < j->n && j->rank[at]->number != RANK_UNKNOWN && j->rank[at]->number < rank)
 			at++;
 		if (at == j->n || j->rank[at]->number != rank)
 			job_notes_add(&gone, rank);
 	}
-	table_warn(t, "%u of %lld ranks are here; missing: " STR_FMT ". A rank that is not here may have come last: what others waited is at least what is shown", j->n,
-	           (long long)j->world, STR_ARG(buf_view(&gone.b)));
+	table_warn(t, "%u of %lld ranks are here%s" STR_FMT ". A rank that is not here may have come last: what others waited is at least what is shown", j->n,
+	           (long long)j->world, gone.n ? "; missing: " : "", STR_ARG(buf_view(&gone.b)));
 	buf_release(&gone.b);
 }
 
@@ -57,8 +58,8 @@ static void job_notes_put_clocks(const struct job *j, struct table *t)
 	else if (told && !unknown.n)
 		table_note(t, "clocks are as recorded: collectives end on all ranks within %lld ns of one moment (median of the rank that is farthest off)", (long long)residual);
 	if (unknown.n)
-		table_warn(t, "the clock%s of rank%s " STR_FMT " against those of the others cannot be told: collectives do not end at one moment, or none ties them to the others",
-		           job_notes_s(unknown.n), job_notes_s(unknown.n), STR_ARG(buf_view(&unknown.b)));
+		table_warn(t, "the clock%s of rank%s " STR_FMT " against those of the others cannot be told: collectives do not end at one moment, none ties them to the others, "
+		              "or they tell another time by more than a minute", job_notes_s(unknown.n), job_notes_s(unknown.n), STR_ARG(buf_view(&unknown.b)));
 	buf_release(&unknown.b);
 }
 
