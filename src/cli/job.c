@@ -7,24 +7,18 @@
 
 #include <stdlib.h>
 
-/* A trace and its rank. */
-struct cli_job_rank {
-	struct trace_file file;
-	int64_t rank;
-};
-
 static int cli_job_by_rank(const void *a, const void *b)
 {
-	const struct cli_job_rank *x = a, *y = b;
-	return COMPARE(x->rank, y->rank);
+	const struct trace_file *x = a, *y = b;
+	return COMPARE(x->rank, y->rank) ?: str_cmp_natural(x->path, y->path);
 }
 
 bool cli_is_job(struct trace_list *l)
 {
-	struct cli_job_rank *v = NEW_ARRAY(l->n, struct cli_job_rank);
+	struct trace_file *v = NEW_ARRAY(l->n, struct trace_file);
 	bool is = l->n > 1, differs = false;
 	for (unsigned i = 0; i < l->n && is; i++) {
-		v[i].file = l->v[i];
+		v[i] = l->v[i];
 		is = discover_rank_for_certain(&l->v[i], &v[i].rank) && str_eq(l->v[i].run, l->v[0].run);
 	}
 	if (is)
@@ -32,10 +26,10 @@ bool cli_is_job(struct trace_list *l)
 	for (unsigned i = 1; i < l->n && is; i++) {
 		bool again = v[i].rank == v[i - 1].rank;
 		differs |= !again;
-		is = !again || str_eq(v[i].file.span, v[i - 1].file.span); /* spans of one rank follow each other */
+		is = !again || str_eq(v[i].span, v[i - 1].span); /* spans of one rank follow each other */
 	}
 	for (unsigned i = 0; i < l->n && is && differs; i++)
-		l->v[i] = v[i].file;
+		l->v[i] = v[i];
 	mem_free(v);
 	return is && differs;
 }
@@ -57,10 +51,15 @@ static const char *cli_job_path_of_rank(void *context, unsigned i)
 	return ((const struct cli_job *)context)->list->v[i].path.p;
 }
 
+static int64_t cli_job_rank_of(void *context, unsigned i)
+{
+	return ((const struct cli_job *)context)->list->v[i].rank;
+}
+
 int cli_print_job_findings(struct table_command *c, const struct trace_list *l, bool (*is_severe)(const struct table *t, const char *from), const char *from)
 {
 	struct cli_job job = {l, &c->trace};
-	const struct job_inputs in = {l->n, cli_job_open_rank, cli_job_path_of_rank, &job};
+	const struct job_inputs in = {l->n, cli_job_open_rank, cli_job_path_of_rank, cli_job_rank_of, &job};
 	struct table t;
 	struct err e;
 	if (job_advice_run(&in, &c->trace.report, &t, &e) < 0)
@@ -74,7 +73,7 @@ int cli_print_job_findings(struct table_command *c, const struct trace_list *l, 
 int cli_print_job(const struct report *r, struct table_command *c, const struct trace_list *l, const char *note)
 {
 	struct cli_job job = {l, &c->trace};
-	const struct job_inputs in = {l->n, cli_job_open_rank, cli_job_path_of_rank, &job};
+	const struct job_inputs in = {l->n, cli_job_open_rank, cli_job_path_of_rank, cli_job_rank_of, &job};
 	struct table t;
 	struct err e;
 	if (job_report_run(r, &in, c->trace.every_rank, &c->trace.report, &t, &e) < 0)

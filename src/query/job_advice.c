@@ -100,10 +100,9 @@ static int job_advice_read(struct job_advice_work *w, unsigned i, struct err *e)
 	int rc = p && analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS, e) == 0 && advice_findings(p, w->asked, &f, e) == 0 ? 0 : -1;
 	if (rc == 0) {
 		uint32_t before = w->j->n;
-		job_add_profile(w->j, p);
-		int64_t number = w->j->rank[before]->number;
+		job_add_profile(w->j, p, w->in->rank(w->in->context, i));
 		for (unsigned k = 0; k < f.n; k++)
-			job_advice_join(w, &f.v[k], number == RANK_UNKNOWN ? (int64_t)i : number);
+			job_advice_join(w, &f.v[k], w->j->rank[before]->number);
 		w->f.of_window |= f.of_window;
 		findings_release(&f);
 		w->ranks++;

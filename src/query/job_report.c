@@ -4,6 +4,7 @@
 #include "analysis/ranks/rank_place.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 
 /* What is added up for one cell. */
 struct job_report_cell {
@@ -43,6 +44,8 @@ struct job_report_work {
 	int64_t *rank;            /* of each */
 	uint32_t n;
 	int64_t world;            /* ranks of the job, as the recordings say; 0 = they do not */
+	int64_t other_world;      /* what another recording says; 0 = none contradicts */
+	unsigned repeated;        /* recordings of a rank that another one is of */
 	unsigned failed;
 	struct err first;         /* the first failure */
 };
@@ -50,8 +53,20 @@ struct job_report_work {
 static int64_t job_report_rank_of(struct job_report_work *w, const struct profile *p, unsigned i)
 {
 	struct rank_place place = rank_place_of(p);
+	if (place.world && w->world && place.world != w->world)
+		w->other_world = place.world < w->world ? place.world : w->world;
 	w->world = place.world > w->world ? place.world : w->world;
-	return place.is_rank ? place.rank : (int64_t)i;
+	return place.is_rank ? place.rank : w->in->rank(w->in->context, i);
+}
+
+/* Why the numbers may not be those of one job. */
+static void job_report_put_doubts(struct job_report_work *w)
+{
+	if (w->other_world)
+		table_warn(w->out, "recordings state jobs of %lld and of %lld ranks: they are not of one job, and numbers over both mean nothing", (long long)w->other_world,
+		           (long long)w->world);
+	if (w->repeated)
+		table_warn(w->out, "%u recording%s of a rank that another recording is of, too: the first by name counts", w->repeated, w->repeated == 1 ? "" : "s");
 }
 
 /* "8 ranks", "6 of 8 ranks". */
@@ -71,14 +86,14 @@ static void job_report_failed(struct job_report_work *w, unsigned i, const struc
 /* ---- reports with run_job ---- */
 
 /* A report that does not choose the steps itself is of a part of the recording (report_run). */
-static int job_report_add(struct job_report_work *w, struct job *j, struct profile *p, struct err *e)
+static int job_report_add(struct job_report_work *w, struct job *j, struct profile *p, unsigned i, struct err *e)
 {
 	unsigned needs = w->r->needs | w->args->variant->needs;
 	bool cut = w->args->has_steps && !((w->r->takes | w->args->variant->takes) & REPORT_STEPS);
 	const struct profile *of = p;
 	if (analysis_run(p, needs, e) < 0 || (cut && !(of = report_part(p, w->args, needs, e))))
 		return -1;
-	job_add_profile(j, of);
+	job_add_profile(j, of, job_report_rank_of(w, p, i));
 	return 0;
 }
 
@@ -88,13 +103,14 @@ static int job_report_together(struct job_report_work *w, struct err *e)
 	for (unsigned i = 0; i < w->in->n; i++) {
 		struct err why;
 		struct profile *p = w->in->open(w->in->context, i, &why);
-		if (!p || job_report_add(w, j, p, &why) < 0)
+		if (!p || job_report_add(w, j, p, i, &why) < 0)
 			job_report_failed(w, i, &why);
 		profile_free(p);
 	}
 	int rc = j->n ? job_finish(j, (enum job_align)w->args->align, e) : (*e = w->first, -1);
 	rc = rc < 0 ? rc : w->r->run_job(j, w->args, w->out, e);
 	table_drop_left_out(w->out);
+	job_report_put_doubts(w);
 	job_free(j);
 	return rc;
 }
@@ -407,14 +423,18 @@ static int job_report_one_by_one(struct job_report_work *w, bool each, struct er
 	for (unsigned i = 0; i < w->in->n; i++) {
 		struct err why;
 		struct profile *p = w->in->open(w->in->context, i, &why);
-		if (p && report_run(w->r, p, w->args, &w->tables[w->n], &why) == 0) {
+		int64_t rank = p ? job_report_rank_of(w, p, i) : 0;
+		if (p && ANY_WHERE(k, 0, w->n, w->rank[k] == rank)) {
+			w->repeated++;
+		} else if (p && report_run(w->r, p, w->args, &w->tables[w->n], &why) == 0) {
 			job_report_keep(&w->tables[w->n]);
-			w->rank[w->n++] = job_report_rank_of(w, p, i);
+			w->rank[w->n++] = rank;
 		} else {
 			job_report_failed(w, i, &why);
 		}
 		profile_free(p);
 	}
+	job_report_put_doubts(w);
 	int rc = 0;
 	if (!w->n) {
 		*e = w->first;

@@ -10,6 +10,7 @@ struct job_inputs {
 	/* Recording i, the caller's (profile_free). NULL and *e: it cannot be read. */
 	struct profile *(*open)(void *context, unsigned i, struct err *e);
 	const char *(*path)(void *context, unsigned i);
+	int64_t (*rank)(void *context, unsigned i); /* where the recording does not state it */
 	void *context;
 };
 

@@ -266,7 +266,7 @@ static bool is_declared(const struct report *r, const struct table *main)
 static int report_run_own_job(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct job *j = job_new();
-	job_add_profile(j, p);
+	job_add_profile(j, p, RANK_UNKNOWN);
 	int rc = job_finish(j, (enum job_align)args->align, e);
 	rc = rc < 0 ? rc : r->run_job(j, args, out, e);
 	job_free(j);

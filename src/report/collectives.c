@@ -150,8 +150,7 @@ static void collectives_add(struct collectives *x, const struct job_instance *i)
 	r->told += i->n > 1;
 	r->transfer_ns += i->transfer_ns;
 	r->wait_ns += i->wait_ns;
-	if (i->n > 1)
-		r->last[i->last]++;
+	r->last[i->last] += i->wait_ns > 0;
 }
 
 static struct str collectives_group_name(const struct job_group *g)
@@ -222,9 +221,8 @@ static void collectives_put_row(const struct collectives *x, const struct collec
 	table_set_i64(t, COLLECTIVES_TRANSFER, r->transfer_ns);
 	table_set_i64(t, COLLECTIVES_WAIT, r->wait_ns);
 	table_set_f64(t, COLLECTIVES_WAIT_PCT, percent((double)r->wait_ns, (double)r->accepted_ns));
-	if (!r->last[last])
-		return;
-	table_set_i64(t, COLLECTIVES_LAST, job_rank_number(x->j, last));
+	if (r->last[last])
+		table_set_i64(t, COLLECTIVES_LAST, job_rank_number(x->j, last));
 	table_set_i64(t, COLLECTIVES_LAST_N, (int64_t)r->last[last]);
 }
 

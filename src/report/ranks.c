@@ -60,7 +60,8 @@ static void ranks_put_clock(const struct job *j, uint32_t r, struct table *t)
 	table_set_f64(t, RANKS_DRIFT, c->drift * 1e6);
 }
 
-static void ranks_put_times(const struct job_times *times, struct table *t)
+/* met: of a collective of several ranks its wait is known. */
+static void ranks_put_times(const struct job_times *times, bool met, struct table *t)
 {
 	static const struct {
 		unsigned column;
@@ -68,9 +69,9 @@ static void ranks_put_times(const struct job_times *times, struct table *t)
 	} parts[] = {{RANKS_STEP, JOB_TOTAL}, {RANKS_COMPUTE, JOB_COMPUTE}, {RANKS_TRANSFER, JOB_TRANSFER}, {RANKS_WAIT, JOB_WAIT},
 	             {RANKS_UNKNOWN, JOB_EXPOSED_UNKNOWN}, {RANKS_COPY, JOB_COPY}, {RANKS_IDLE, JOB_IDLE}};
 	table_set_i64(t, RANKS_STEPS, times->steps);
-	bool told = times->ns[JOB_TRANSFER] || times->ns[JOB_WAIT] || !times->ns[JOB_EXPOSED_UNKNOWN];
+	bool told = met || !times->ns[JOB_EXPOSED_UNKNOWN];
 	for (size_t i = 0; i < sizeof parts / sizeof *parts && times->steps; i++)
-		if (told || (parts[i].kind != JOB_TRANSFER && parts[i].kind != JOB_WAIT))
+		if (told || times->ns[parts[i].kind] || (parts[i].kind != JOB_TRANSFER && parts[i].kind != JOB_WAIT))
 			table_set_f64(t, parts[i].column, (double)times->ns[parts[i].kind] / times->steps);
 }
 
@@ -83,7 +84,7 @@ static void ranks_put_row(const struct job *j, uint32_t i, const struct job_time
 		table_set_i64(t, RANKS_DEVICE, r->device);
 	table_set_str_copy(t, RANKS_GPU, r->gpu);
 	table_set_str_copy(t, RANKS_INPUT, r->path);
-	ranks_put_times(times, t);
+	ranks_put_times(times, parts > 0, t);
 	if (parts) {
 		table_set_i64(t, RANKS_LAST, (int64_t)late->last);
 		table_set_f64(t, RANKS_LAST_PCT, percent((double)late->last, (double)parts));

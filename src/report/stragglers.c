@@ -81,10 +81,10 @@ static int stragglers_run(const struct job *j, const struct report_args *args, s
 	int64_t all = 0;
 	uint64_t told = 0;
 	section_start(&stragglers_section, args, 0, out);
-	for (uint32_t r = 0; r < j->n; r++) {
+	for (uint32_t r = 0; r < j->n; r++)
 		all += blame[r].total_ns;
-		told += blame[r].last;
-	}
+	for (uint32_t i = 0; i < j->n_instances; i++)
+		told += j->instance[i].accepted && j->instance[i].n > 1;
 	for (uint32_t r = 0; r < j->n; r++)
 		if (blame[r].total_ns || blame[r].passed_ns)
 			stragglers_put_row(j, r, &blame[r], all, job_blame_steps(j), out);

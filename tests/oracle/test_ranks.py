@@ -246,6 +246,84 @@ class Planted(Job):
         self.assertEqual((code, err.count(b"\n")), (1, 1), err)
 
 
+class Doubtful(Job):
+    """Inputs that look like a job, and of which a number must not be said, or not without a word."""
+
+    def write(self, name, trace):
+        with open(os.path.join(self.tmp, name), "w") as f:
+            json.dump(trace, f)
+
+    @staticmethod
+    def random_job(first, seq=True):
+        """Of the same job, the steps from `first` on: each collective comes at a time of its own."""
+        return jobs.Job(tp=2, dp=1, steps=5, seq=seq, late=lambda r, s, p: (r * 7919 + (s + first) * 104729 + p * 31) % 200_000)
+
+    def check_unknown(self, why):
+        for row in steps_report("ranks", self.tmp).rows:
+            self.assertIsNone(row["exposed_wait_ns"])
+        self.assertIn(why, texts(steps_report("collectives", self.tmp)))
+
+    def test_ranks_known_by_name(self):
+        """Where recordings are silent, ranks are those of the names, in each report."""
+        job = jobs.Job(tp=2, dp=1, ranks_listed=False, late=lambda r, s, p: r * 500_000)
+        for r, name in ((0, "x_rank4.json"), (1, "x_rank7.json")):
+            trace = job.trace(r)
+            del trace["distributedInfo"]
+            self.write(name, trace)
+        self.assertEqual([r["rank"] for r in steps_report("ranks", self.tmp).rows], [4, 7])
+        self.assertEqual({r["rank"] for r in steps_report("kernels", self.tmp, "--rank=all").rows}, {4, 7})
+        self.assertEqual(steps_report("kernels", self.tmp).by("name")["gemm_kernel"]["max_rank"], 7)
+
+    def test_missing_rank_that_only_groups_name(self):
+        job = jobs.Job(tp=4, dp=1, late=lambda r, s, p: 500_000 if r == 3 else 0)
+        for r in range(3):
+            trace = job.trace(r)
+            del trace["distributedInfo"]["world_size"]
+            self.write(f"{r}.json", trace)
+        for report in ("ranks", "collectives", "stragglers"):
+            self.assertIn("3 of 4 ranks are here; missing: 3.", texts(steps_report(report, self.tmp)))
+
+    def test_nobody_is_last_where_all_come_at_once(self):
+        jobs.Job(tp=2, dp=1).write(self.tmp)
+        self.assertEqual({r["last_count"] for r in steps_report("ranks", self.tmp).rows}, {0})
+        self.assertEqual({r["last_rank"] for r in steps_report("collectives", self.tmp).rows}, {None})
+
+    def test_repeated_rank_counts_once_in_means(self):
+        job = jobs.Job(tp=2, dp=1, late=lambda r, s, p: r * 500_000)
+        job.write(self.tmp)
+        before = steps_report("kernels", self.tmp)
+        self.write("y.json", job.trace(1))
+        table = steps_report("kernels", self.tmp)
+        self.assertEqual(table.rows, before.rows)
+        self.assertIn("1 recording of a rank that another recording is of, too", texts(table))
+
+    def test_other_steps(self):
+        """Without sequence numbers, five steps here and five other ones there."""
+        self.write("a.json", self.random_job(0, False).trace(0))
+        trace = self.random_job(20, False).trace(1, 700_000_000)
+        for e in trace["traceEvents"]:
+            if e["name"].startswith("ProfilerStep#"):
+                e["name"] = f"ProfilerStep#{int(e['name'][13:]) + 20}"
+        self.write("b.json", trace)
+        self.check_unknown("of other steps")
+
+    def test_other_days(self):
+        """The same numbers, a day later."""
+        for r, first in ((0, 0), (1, 20)):
+            trace = self.random_job(first).trace(r)
+            trace["baseTimeNanoseconds"] = 1_700_000_000_000_000_000 + r * 86_400_000_000_000
+            self.write(f"{r}.json", trace)
+        self.check_unknown("clocks are not known")
+        self.assertIn("cannot be compared", texts(steps_report("ranks", self.tmp)))
+        self.assertEqual({r["clock"] for r in steps_report("ranks", self.tmp, "--align=ends").rows}, {"by ends"})
+
+    def test_other_jobs(self):
+        self.write("a_rank0.json", jobs.Job(tp=2, dp=1).trace(0))
+        self.write("b_rank1.json", jobs.Job(tp=4, dp=2).trace(1))
+        for report in ("ranks", "kernels"):
+            self.assertIn("jobs of 2 and of 8 ranks", texts(steps_report(report, self.tmp)))
+
+
 class Stragglers(Job):
     """Planted lateness: which rank, how long the others waited for it, and why."""
     CAUSES = {"slower": ("slower device", "slower_ns"), "more": ("more work", "more_work_ns"), "host": ("host", "host_ns"), "data": ("data loader", "data_loader_ns")}

@@ -16,6 +16,7 @@ static const char *const job_refusal_words[JOB_REFUSALS] = {
 	[JOB_ACCEPTED] = "",
 	[JOB_ONE_RANK] = "only one rank of the group is here",
 	[JOB_UNEQUAL] = "the ranks have unequal numbers of collectives in the group, and no sequence numbers tell which belong together",
+	[JOB_OTHER_STEPS] = "the ranks' recordings are of other steps, and no sequence numbers tell which belong together",
 	[JOB_NOT_TOGETHER] = "collectives of this kind do not end on all ranks at one moment",
 	[JOB_ENDS_APART] = "the ends of the same collectives do not coincide: the recordings are not of the same moments, or clocks are not known",
 };
@@ -43,11 +44,14 @@ void job_add(struct job *j, struct rank *r)
 	MEM_PUSH(j->rank, j->n, j->cap_ranks, r);
 }
 
-void job_add_profile(struct job *j, const struct profile *p)
+void job_add_profile(struct job *j, const struct profile *p, int64_t number)
 {
 	unsigned n = rank_count(p);
-	for (unsigned i = 0; i < n; i++)
-		job_add(j, rank_new(p, i));
+	for (unsigned i = 0; i < n; i++) {
+		struct rank *r = rank_new(p, i);
+		r->number = r->number == RANK_UNKNOWN ? number : r->number;
+		job_add(j, r);
+	}
 }
 
 int64_t job_rank_number(const struct job *j, uint32_t rank)
@@ -64,27 +68,40 @@ static int job_by_number(const void *a, const void *b)
 	return COMPARE(no_x, no_y) ?: COMPARE(x->number, y->number) ?: str_cmp_natural(x->path, y->path);
 }
 
+/* How many ranks a job has at least that this rank is of. */
+static int64_t job_world_of(const struct rank *r)
+{
+	int64_t world = r->world;
+	for (uint32_t i = 0; i < r->n_groups; i++) {
+		const struct rank_group *g = &r->group[i];
+		int64_t highest = g->n ? g->member[g->n - 1] : -1;
+		int64_t least = highest < INT64_MAX && highest + 1 > g->size ? highest + 1 : g->size;
+		world = least > world ? least : world;
+	}
+	return world;
+}
+
 /* Ranks whose number an earlier one has go behind the others, where nothing looks at them. */
 static void job_identify(struct job *j)
 {
-	uint32_t kept = 0, stated = 0;
+	uint32_t kept = 0;
 	struct rank **repeated = NEW_ARRAY(j->n, struct rank *);
 	qsort(j->rank, j->n, sizeof *j->rank, job_by_number);
 	for (uint32_t i = 0; i < j->n; i++) {
 		struct rank *r = j->rank[i];
-		j->world = r->world > j->world ? r->world : j->world;
+		int64_t world = job_world_of(r);
+		j->world = world > j->world ? world : j->world;
 		if (kept && r->number != RANK_UNKNOWN && r->number == j->rank[kept - 1]->number) {
 			repeated[j->repeated++] = r;
 			continue;
 		}
-		stated += r->number != RANK_UNKNOWN;
 		j->rank[kept++] = r;
 	}
 	memcpy(j->rank + kept, repeated, j->repeated * sizeof *repeated);
 	mem_free(repeated);
 	j->n = kept;
 	j->world = j->world > (int64_t)j->n ? j->world : (int64_t)j->n;
-	j->missing = stated && j->world - stated <= UINT32_MAX ? (uint32_t)(j->world - j->n) : 0;
+	j->missing = j->world - j->n;
 }
 
 /* What holds of any instance, accepted or not. */

@@ -57,7 +57,7 @@ struct job_instance {
 };
 
 /* Why instances of a group were not accepted. */
-enum job_refusal { JOB_ACCEPTED, JOB_ONE_RANK, JOB_UNEQUAL, JOB_NOT_TOGETHER, JOB_ENDS_APART, JOB_REFUSALS };
+enum job_refusal { JOB_ACCEPTED, JOB_ONE_RANK, JOB_UNEQUAL, JOB_OTHER_STEPS, JOB_NOT_TOGETHER, JOB_ENDS_APART, JOB_REFUSALS };
 
 struct job_group {
 	struct str name, about;  /* of the first rank's; "" = not recorded */
@@ -74,8 +74,8 @@ struct job_group {
 struct job {
 	struct rank **rank;      /* by number, those without one last; owned */
 	uint32_t n;
-	int64_t world;           /* ranks of the job: the largest that an input states, else n */
-	uint32_t missing;        /* of the world, without a recording */
+	int64_t world;           /* ranks of the job: the largest that an input states or a group has, at least n */
+	int64_t missing;         /* of the world, without a recording */
 	uint32_t repeated;       /* ranks with a number that an earlier one has: left out of all that follows */
 	struct job_clocks *clock; /* by rank */
 	struct job_group *group;
@@ -91,8 +91,8 @@ struct job *job_new(void);
 void job_free(struct job *j);
 /* Takes over the rank. */
 void job_add(struct job *j, struct rank *r);
-/* The ranks whose work a profile holds (rank_count). Needs PASS_NEST, PASS_CORRELATE and PASS_STEPS. */
-void job_add_profile(struct job *j, const struct profile *p);
+/* The ranks whose work a profile holds (rank_count); `number` is that of one which the input does not number. Needs PASS_NEST, PASS_CORRELATE and PASS_STEPS. */
+void job_add_profile(struct job *j, const struct profile *p, int64_t number);
 /* Once all ranks are there: identifies them, matches, aligns, and measures. ERR_DATA: no rank. */
 int job_finish(struct job *j, enum job_align align, struct err *e);
 

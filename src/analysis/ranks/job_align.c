@@ -19,6 +19,9 @@ enum {
 static const int64_t JOB_ALIGN_SAME_NS = 100000;       /* clocks agree: median end skew at most */
 static const int64_t JOB_ALIGN_APART_NS = 1000000;     /* what is left of a median end skew after alignment, at most */
 static const int64_t JOB_ALIGN_DRIFT_SPAN_NS = 1000000000;
+/* No two clocks that tell the date are farther apart: recordings that are, are of different runs. */
+static const int64_t JOB_ALIGN_DATED_NS = 60000000000;
+static const int64_t JOB_ALIGN_DATE_NS = 1000000000000000000; /* later times are dates: 2001 */
 
 /* One end that counts: instance and rank. */
 struct job_align_end {
@@ -245,7 +248,21 @@ static void job_align_anchor(struct job_align_work *w, uint32_t component)
 	}
 }
 
-static void job_align_by_ends(struct job_align_work *w)
+/* Ranks whose clocks tell the date, and another one than most of the others, are of another run. */
+static void job_align_drop_other_days(struct job_align_work *w)
+{
+	struct job *j = w->j;
+	size_t n = 0;
+	for (uint32_t r = 0; r < j->n; r++)
+		if (j->clock[r].how == JOB_CLOCK_ENDS && j->rank[r]->call[0].start_ns > JOB_ALIGN_DATE_NS)
+			w->scratch[n++] = j->clock[r].offset_ns;
+	int64_t date = n ? sort_median_i64(w->scratch, n) : 0;
+	for (uint32_t r = 0; r < j->n; r++)
+		if (j->clock[r].how == JOB_CLOCK_ENDS && j->rank[r]->call[0].start_ns > JOB_ALIGN_DATE_NS && llabs(j->clock[r].offset_ns - date) > JOB_ALIGN_DATED_NS)
+			j->clock[r] = (struct job_clocks){.how = JOB_CLOCK_UNKNOWN, .residual_ns = j->clock[r].residual_ns, .ends = j->clock[r].ends};
+}
+
+static void job_align_by_ends(struct job_align_work *w, enum job_align align)
 {
 	struct job *j = w->j;
 	uint32_t component = job_align_place_all(w);
@@ -271,6 +288,8 @@ static void job_align_by_ends(struct job_align_work *w)
 	if (job_align_skew(w) > JOB_ALIGN_APART_NS)
 		for (uint32_t r = 0; r < j->n; r++)
 			j->clock[r] = (struct job_clocks){.how = JOB_CLOCK_UNKNOWN, .residual_ns = j->clock[r].residual_ns, .ends = j->clock[r].ends};
+	else if (align == JOB_ALIGN_AUTO)
+		job_align_drop_other_days(w);
 }
 
 void job_clocks_find(struct job *j, enum job_align align)
@@ -283,7 +302,7 @@ void job_clocks_find(struct job *j, enum job_align align)
 		job_align_find_ends(&w);
 		job_align_residuals(&w);
 		if (align == JOB_ALIGN_ENDS || (align == JOB_ALIGN_AUTO && job_align_skew(&w) > JOB_ALIGN_SAME_NS))
-			job_align_by_ends(&w);
+			job_align_by_ends(&w, align);
 	}
 	mem_free(w.by_instance);
 	mem_free(w.by_rank);

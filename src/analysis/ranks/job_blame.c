@@ -178,13 +178,6 @@ static void job_blame_share(struct job_blame_work *w, uint32_t i, int64_t ns, in
 	job_blame_add(b, JOB_CAUSE_UNKNOWN, left);
 }
 
-/* Index of the rank's step in which a time of its own clock lies; UINT32_MAX = none. */
-static uint32_t job_blame_step(const struct rank *r, int64_t ns)
-{
-	uint32_t at = FIRST_WHERE(i, 0, r->n_steps, r->step[i].end_ns > ns);
-	return at < r->n_steps && r->step[at].start_ns <= ns ? at : UINT32_MAX;
-}
-
 /* What op each rank was late for most, and how many steps are its. */
 static void job_blame_count(struct job_blame_work *w)
 {
@@ -195,8 +188,8 @@ static void job_blame_count(struct job_blame_work *w)
 		if (!x->accepted || x->n < 2)
 			continue;
 		const struct rank_call *c = job_blame_call(j, x, x->last);
-		uint32_t step = job_blame_step(j->rank[x->last], c->start_ns);
-		w->out[x->last].last++;
+		uint32_t step = rank_step_at(j->rank[x->last], c->start_ns);
+		w->out[x->last].last += x->wait_ns > 0;
 		if (step != UINT32_MAX)
 			w->step_ns[(size_t)step * j->n + x->last] += x->wait_ns;
 		if (x->wait_ns > most[x->last]) {

@@ -17,8 +17,16 @@ struct job_match_item {
 	int64_t seq;             /* by_seq: as recorded; else the place among those of its rank, group and kind */
 };
 
+/* What is found once for a group of a rank, and not again for each of its collectives. */
+struct job_match_known {
+	uint32_t list;           /* its members: string of work->lists */
+	uint32_t twins;          /* groups of this rank before it with the same members */
+	uint32_t group;          /* of job->group; UINT32_MAX = not known yet */
+};
+
 struct job_match_work {
 	struct job *j;
+	struct job_match_known **known; /* by rank and group */
 	struct intern keys;      /* of job->group, by index + 1 */
 	struct intern lists;     /* member lists */
 	struct buf text;
@@ -35,13 +43,25 @@ static struct str job_match_put_members(struct job_match_work *w, const struct r
 	return buf_view(&w->text);
 }
 
-/* How many groups of this rank stand before g with the same members. */
-static uint32_t job_match_twins_before(const struct rank *r, const struct rank_group *g)
+static void job_match_know_groups(struct job_match_work *w)
 {
-	uint32_t n = 0;
-	for (const struct rank_group *x = r->group; x < g; x++)
-		n += x->n == g->n && memcmp(x->member, g->member, g->n * sizeof *g->member) == 0;
-	return n;
+	const struct job *j = w->j;
+	size_t groups = 1;
+	w->known = NEW_ARRAY(j->n, struct job_match_known *);
+	for (uint32_t r = 0; r < j->n; r++) {
+		w->known[r] = NEW_ARRAY(j->rank[r]->n_groups, struct job_match_known);
+		for (uint32_t i = 0; i < j->rank[r]->n_groups; i++)
+			w->known[r][i] = (struct job_match_known){.list = intern_str(&w->lists, job_match_put_members(w, &j->rank[r]->group[i])), .group = UINT32_MAX};
+		groups += j->rank[r]->n_groups;
+	}
+	uint32_t *before = NEW_ARRAY(groups, uint32_t);
+	for (uint32_t r = 0; r < j->n; r++) {
+		for (uint32_t i = 0; i < j->rank[r]->n_groups; i++)
+			w->known[r][i].twins = before[w->known[r][i].list]++;
+		for (uint32_t i = 0; i < j->rank[r]->n_groups; i++)
+			before[w->known[r][i].list] = 0;
+	}
+	mem_free(before);
 }
 
 /* Whether ranks agree on the names of groups with these members: every rank that has such a group has the same names. */
@@ -59,10 +79,11 @@ static bool *job_match_named_alike(struct job_match_work *w)
 			const struct rank_group *g = &j->rank[r]->group[i];
 			if (!g->n || g->id.n)
 				continue;
-			uint32_t list = intern_str(&w->lists, job_match_put_members(w, g));
-			buf_printf(&w->text, "\n" STR_FMT, STR_ARG(g->name));
+			uint32_t list = w->known[r][i].list;
+			buf_clear(&w->text);
+			buf_printf(&w->text, "%u " STR_FMT, list, STR_ARG(g->name));
 			uint32_t name = intern_str(&names, buf_view(&w->text));
-			ranks_of_list[list] += !job_match_twins_before(j->rank[r], g);
+			ranks_of_list[list] += !w->known[r][i].twins;
 			ranks_of_name[name]++;
 			list_of_name[name] = list;
 		}
@@ -78,27 +99,24 @@ static bool *job_match_named_alike(struct job_match_work *w)
 }
 
 /* What names the group of a collective on all ranks. */
-static struct str job_match_key(struct job_match_work *w, const bool *alike, const struct rank *r, const struct rank_call *c)
+static struct str job_match_key(struct job_match_work *w, const bool *alike, const struct rank_group *g, const struct job_match_known *known, uint32_t stream)
 {
-	const struct rank_group *g = &r->group[c->group];
+	buf_clear(&w->text);
 	if (g->id.n) {
-		buf_clear(&w->text);
 		buf_printf(&w->text, "id " STR_FMT, STR_ARG(g->id));
 	} else if (g->n) {
-		uint32_t list = intern_find(&w->lists, job_match_put_members(w, g));
-		bool named = !g->is_address && alike[list];
-		named ? buf_printf(&w->text, " " STR_FMT, STR_ARG(g->name)) : buf_printf(&w->text, "#%u", job_match_twins_before(r, g));
+		bool named = !g->is_address && alike[known->list];
+		buf_printf(&w->text, "members %u", known->list);
+		named ? buf_printf(&w->text, " " STR_FMT, STR_ARG(g->name)) : buf_printf(&w->text, "#%u", known->twins);
 	} else if (g->name.n && !g->is_address) {
-		buf_clear(&w->text);
 		buf_printf(&w->text, "name " STR_FMT " %lld", STR_ARG(g->name), (long long)g->size);
 	} else {
-		buf_clear(&w->text);
-		buf_printf(&w->text, "stream %u %lld", c->stream, (long long)g->size);
+		buf_printf(&w->text, "stream %u %lld", stream, (long long)g->size);
 	}
 	return buf_view(&w->text);
 }
 
-static uint32_t job_match_group(struct job_match_work *w, struct str key, const struct rank_group *g)
+static uint32_t job_match_new_group(struct job_match_work *w, struct str key, const struct rank_group *g)
 {
 	uint32_t before = w->keys.n, at = intern_str(&w->keys, key) - 1;
 	if (w->keys.n == before)
@@ -107,6 +125,17 @@ static uint32_t job_match_group(struct job_match_work *w, struct str key, const 
 	                      .n_members = g->size > 0 && g->size < UINT32_MAX ? (uint32_t)g->size : 0};
 	MEM_PUSH(w->j->group, w->j->n_groups, w->j->cap_groups, x);
 	return at;
+}
+
+/* The group of a call. Calls whose group is not recorded are told apart by stream; all others of one group are of one. */
+static uint32_t job_match_group(struct job_match_work *w, const bool *alike, uint32_t rank, const struct rank_call *call)
+{
+	const struct rank_group *g = &w->j->rank[rank]->group[call->group];
+	struct job_match_known *known = &w->known[rank][call->group];
+	bool by_stream = !g->id.n && !g->n && (!g->name.n || g->is_address);
+	if (known->group == UINT32_MAX || by_stream)
+		known->group = job_match_new_group(w, job_match_key(w, alike, g, known, call->stream), g);
+	return known->group;
 }
 
 static int job_match_by_rank(const void *a, const void *b)
@@ -124,15 +153,18 @@ static int job_match_by_seq(const void *a, const void *b)
 static void job_match_collect(struct job_match_work *w)
 {
 	struct job *j = w->j;
+	job_match_know_groups(w);
 	bool *alike = job_match_named_alike(w);
 	for (uint32_t r = 0; r < j->n; r++)
 		for (uint32_t c = 0; c < j->rank[r]->n_calls; c++) {
 			const struct rank_call *call = &j->rank[r]->call[c];
-			struct str key = job_match_key(w, alike, j->rank[r], call);
-			struct job_match_item x = {.group = job_match_group(w, key, &j->rank[r]->group[call->group]), .rank = r, .call = c, .kind = call->kind, .seq = call->seq};
+			struct job_match_item x = {.group = job_match_group(w, alike, r, call), .rank = r, .call = c, .kind = call->kind, .seq = call->seq};
 			MEM_PUSH(w->item, w->n, w->cap, x);
 		}
 	mem_free(alike);
+	for (uint32_t r = 0; r < j->n; r++)
+		mem_free(w->known[r]);
+	mem_free(w->known);
 }
 
 /* Items [from, to) of one group, by rank: whether each has a sequence number of its own. */
@@ -199,6 +231,32 @@ static void job_match_add_instance(struct job_match_work *w, struct job_group *g
 	g->unmatched += x.n < g->n_ranks ? x.n : 0;
 }
 
+/* The number of the step that a part began in; RANK_UNKNOWN where it is in none. */
+static int64_t job_match_step(const struct job *j, const struct job_part *part)
+{
+	const struct rank *r = j->rank[part->rank];
+	uint32_t at = r->steps_are_window ? UINT32_MAX : rank_step_at(r, r->call[part->call].start_ns);
+	return at == UINT32_MAX ? RANK_UNKNOWN : r->step[at].number;
+}
+
+/* Whether most collectives of the group would be of several steps: they are matched by their places, and the recordings are not of the same steps. */
+static bool job_match_mixes_steps(const struct job *j, const struct job_group *g)
+{
+	uint32_t known = 0, mixed = 0;
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		const struct job_instance *x = &j->instance[i];
+		int64_t least = INT64_MAX, most = INT64_MIN;
+		for (uint32_t k = 0; k < x->n; k++) {
+			int64_t step = job_match_step(j, &x->part[k]);
+			least = step != RANK_UNKNOWN && step < least ? step : least;
+			most = step != RANK_UNKNOWN && step > most ? step : most;
+		}
+		known += least <= most;
+		mixed += least < most;
+	}
+	return mixed > known / 2;
+}
+
 static void job_match_one_group(struct job_match_work *w, size_t from, size_t to)
 {
 	struct job_match_item *v = w->item;
@@ -223,6 +281,8 @@ static void job_match_one_group(struct job_match_work *w, size_t from, size_t to
 			;
 		job_match_add_instance(w, g, i, next);
 	}
+	if (!by_seq && !g->refusal && job_match_mixes_steps(w->j, g))
+		g->refusal = JOB_OTHER_STEPS;
 }
 
 void job_match(struct job *j)

@@ -339,6 +339,12 @@ struct rank *rank_new(const struct profile *p, unsigned i)
 	return r;
 }
 
+uint32_t rank_step_at(const struct rank *r, int64_t ns)
+{
+	uint32_t at = FIRST_WHERE(i, 0, r->n_steps, r->step[i].end_ns > ns);
+	return at < r->n_steps && r->step[at].start_ns <= ns ? at : UINT32_MAX;
+}
+
 void rank_free(struct rank *r)
 {
 	if (!r)

@@ -77,5 +77,7 @@ unsigned rank_count(const struct profile *p);
 /* Number i of these; the caller's (rank_free). Needs PASS_NEST, PASS_CORRELATE and PASS_STEPS. O(n log n). */
 struct rank *rank_new(const struct profile *p, unsigned i);
 void rank_free(struct rank *r);
+/* Index of the first step in which a time of the rank's own clock lies; UINT32_MAX = none. */
+uint32_t rank_step_at(const struct rank *r, int64_t ns);
 
 #endif

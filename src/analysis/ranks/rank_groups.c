@@ -8,7 +8,7 @@
 
 enum {
 	RANK_GROUPS_LOOK_UP = 12, /* ranges around a launch, at most */
-	RANK_GROUPS_LONGEST = 1 << 20, /* members of a group: no job has more ranks */
+	RANK_GROUPS_MEMBERS = 1 << 21, /* of all groups of a rank together: what is more counts as not recorded */
 };
 
 static int rank_groups_by_number(const void *a, const void *b)
@@ -17,14 +17,14 @@ static int rank_groups_by_number(const void *a, const void *b)
 }
 
 /* The members in a list of numbers, "[0, 1, 2]". False, and none, where the list is cut ("...") or is not one of ranks. */
-static bool rank_groups_read_members(struct str text, struct rank_group *g)
+static bool rank_groups_read_members(struct rank_groups *s, struct str text, struct rank_group *g)
 {
 	uint32_t cap = 0;
 	bool sound = text.n > 2 && text.p[0] == '[' && text.p[text.n - 1] == ']';
 	struct str rest = sound ? (struct str){text.p + 1, text.n - 2} : STR(""), one;
 	while (sound && rest.n && str_split(&rest, ',', &one)) {
 		int64_t rank;
-		sound = str_to_i64(str_trim(one), &rank) && rank >= 0 && g->n < RANK_GROUPS_LONGEST;
+		sound = str_to_i64(str_trim(one), &rank) && rank >= 0 && s->n_members + g->n < RANK_GROUPS_MEMBERS;
 		if (sound)
 			MEM_PUSH(g->member, g->n, cap, rank);
 	}
@@ -34,6 +34,7 @@ static bool rank_groups_read_members(struct str text, struct rank_group *g)
 		sound &= g->member[i] != g->member[i - 1];
 	if (sound && g->n && (!g->size || g->size == (int64_t)g->n)) {
 		g->size = g->n;
+		s->n_members += g->n;
 		return true;
 	}
 	mem_free(g->member);
@@ -64,7 +65,7 @@ static const char *rank_groups_read_listed(struct rank_groups *s, struct json *j
 	}
 	g.size = g.size > 0 ? g.size : 0;
 	if (members.raw.n)
-		rank_groups_read_members(members.raw, &g);
+		rank_groups_read_members(s, members.raw, &g);
 	if (at && g.name.n && intern_find(&s->listed, g.name) == INTERN_NONE) {
 		intern_str(&s->listed, g.name);
 		MEM_PUSH(s->list, s->n_list, s->cap_list, g);
@@ -179,19 +180,21 @@ static void rank_groups_find(const struct profile *p, uint32_t g, struct rank_gr
 /* Members: as the collective lists them, else as the head of the input does, else all ranks where there are as many. */
 static void rank_groups_add_members(struct rank_groups *s, const struct rank_groups_found *f, struct rank_group *g)
 {
-	if (f->members.n && rank_groups_read_members(f->members, g))
+	if (f->members.n && rank_groups_read_members(s, f->members, g))
 		return;
 	uint32_t listed = g->is_address || !g->name.n ? INTERN_NONE : intern_find(&s->listed, g->name);
 	const struct rank_group *of = listed != INTERN_NONE && listed ? &s->list[listed - 1] : NULL;
-	if (of && of->n && (!g->size || g->size == (int64_t)of->n)) {
+	if (of && of->n && (!g->size || g->size == (int64_t)of->n) && s->n_members + of->n <= RANK_GROUPS_MEMBERS) {
 		g->member = NEW_ARRAY(of->n, int64_t);
 		memcpy(g->member, of->member, of->n * sizeof *of->member);
 		g->n = of->n;
 		g->size = of->n;
+		s->n_members += of->n;
 		g->about = g->about.n ? g->about : of->about;
-	} else if (g->size && g->size == s->r->world && g->size < RANK_GROUPS_LONGEST) {
+	} else if (g->size && g->size == s->r->world && g->size <= RANK_GROUPS_MEMBERS - (int64_t)s->n_members) {
 		g->member = NEW_ARRAY(g->size, int64_t);
 		g->n = (uint32_t)g->size;
+		s->n_members += g->n;
 		for (uint32_t i = 0; i < g->n; i++)
 			g->member[i] = i;
 	}

@@ -11,6 +11,7 @@ struct rank_groups {
 	struct intern listed;    /* names in the list of groups of the input's head, by index + 1 */
 	struct rank_group *list; /* these groups */
 	uint32_t n_list, cap_list, cap;
+	uint32_t n_members;      /* of all groups so far */
 };
 
 /* Reads the list of groups in distributedInfo, where there is one. */

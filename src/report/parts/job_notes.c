@@ -66,7 +66,8 @@ static void job_notes_put_clocks(const struct job *j, struct table *t)
 	if (unknown.n == j->n)
 		table_warn(t, "the clocks of the ranks cannot be compared: their collectives do not end at one moment");
 	else if (unknown.n)
-		table_warn(t, "the clock%s of rank%s " STR_FMT " cannot be compared with those of the others: no collective that ends on all its ranks at one moment ties %s to them",
+		table_warn(t, "the clock%s of rank%s " STR_FMT " cannot be compared with those of the others: no collective that ends on all its ranks at one moment ties %s to them, or they are more "
+		           "than a minute apart",
 		           job_notes_s(unknown.n), job_notes_s(unknown.n), STR_ARG(buf_view(&unknown.b)), unknown.n == 1 ? "it" : "them");
 	buf_release(&unknown.b);
 }
