@@ -20,8 +20,8 @@ static const char *const job_advice_fix[JOB_N_CAUSES] = {
 	[JOB_CAUSE_COPIES] = "Look at what that rank copies: `opscope report memcpy --rank=N`.",
 	[JOB_CAUSE_DATA] = "Give that rank's data loader more workers, or its files a faster place: `opscope advise --rank=N`.",
 	[JOB_CAUSE_GC] = "Collect garbage on all ranks at the same time: gc.disable(), and gc.collect() every so many steps.",
-	[JOB_CAUSE_HOST] = "Look at what that rank's host does while its GPU has nothing to do: `opscope advise --rank=N`, `opscope report waits --rank=N`. A slow or busy processor, logging, checkpoints and a profiler that records more "
-	                   "on that rank are usual.",
+	[JOB_CAUSE_HOST] = ("Look at what that rank's host does while its GPU has nothing to do: `opscope advise --rank=N`, `opscope report waits --rank=N`. A slow or busy processor, logging, checkpoints "
+	                   "and a profiler that records more on that rank are usual."),
 	[JOB_CAUSE_UNKNOWN] = "Compare what the ranks do before these collectives: `opscope report stragglers`, `opscope report ranks`.",
 };
 
