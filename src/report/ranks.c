@@ -2,6 +2,7 @@
 #include "analysis/ranks/job_blame.h"
 #include "base/mem.h"
 #include "base/round.h"
+#include "base/search.h"
 #include "query/report.h"
 #include "report/parts/job_notes.h"
 
@@ -34,7 +35,7 @@ static const struct section ranks_section = {COLUMNS(
 	[RANKS_RESIDUAL] = {COLUMN(NS, "residual_ns", "Residual", "median distance of the ends of its collectives from those of the other ranks, on the job's clock",
 	                           .flags = COLUMN_MINOR)},
 	[RANKS_CLOCK] = {COLUMN(TEXT, "clock", "Clock", "how it was found: as recorded, by ends (those of collectives), or unknown", .flags = COLUMN_DETAIL)},
-	[RANKS_INPUT] = {COLUMN(TEXT, "input", "Input", "path of the recording", .flags = COLUMN_DETAIL | COLUMN_PATH)},
+	[RANKS_INPUT] = {COLUMN(TEXT, "input", "Input", "path of the recording", .flags = COLUMN_DETAIL | COLUMN_PATH), .when = WHEN_SEVERAL_INPUTS},
 )};
 
 /* By rank: in how many accepted collectives it took part. The caller frees it. */
@@ -116,6 +117,11 @@ static void ranks_put_least(const struct ranks_least *l, bool is_window, struct 
 		           is_window ? "the time from the first to the last device work" : "a step", (long long)l->step_ns, (long long)l->rank);
 }
 
+static bool ranks_have_inputs(const struct job *j)
+{
+	return ANY_WHERE(r, 1, j->n, !str_eq(j->rank[r]->path, j->rank[0]->path));
+}
+
 static int ranks_run(const struct job *j, const struct report_args *args, struct table *out, struct err *e)
 {
 	int64_t first = args->has_steps ? args->step_first : INT64_MIN, last = args->has_steps ? args->step_last : INT64_MAX;
@@ -124,7 +130,7 @@ static int ranks_run(const struct job *j, const struct report_args *args, struct
 	int64_t unknown = 0;
 	uint32_t steps = 0;
 	struct ranks_least least = {0};
-	section_start(&ranks_section, args, WHEN_RECORDED, out);
+	section_start(&ranks_section, args, WHEN_RECORDED | (ranks_have_inputs(j) ? WHEN_SEVERAL_INPUTS : 0), out);
 	for (uint32_t i = 0; i < j->n; i++) {
 		struct job_times times = job_times_of(j, i, first, last);
 		unknown += times.ns[JOB_EXPOSED_UNKNOWN];

@@ -171,7 +171,7 @@ class Planted(Case):
             for word in ("gradient", "LAMB", "compress", "accumulation"):
                 if not gradients or word == "LAMB":
                     self.assertNotIn(word, advice, case)
-            self.assertIn("even out its work first", advice)
+            self.assertIn("Even out its work first", advice)
         self.assertIn("bf16_compress_hook", self.find("collectives_of_gradients", "communication-bound")["advice"])
 
     def test_other_ranks(self):
