@@ -129,13 +129,19 @@ static const struct argp_option output_list[] = {
 	{0},
 };
 
-static enum job_align parse_align(const char *text)
+static void parse_align(struct trace_options *o, const char *text)
 {
 	static const char *const words[] = {[JOB_ALIGN_AUTO] = "auto", [JOB_ALIGN_ENDS] = "ends", [JOB_ALIGN_NONE] = "none"};
 	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-		if (strcmp(text, words[i]) == 0)
-			return (enum job_align)i;
-	cli_usage("--align=%s: auto, ends or none was expected", text);
+		if (strcmp(text, words[i]) == 0) {
+			o->report.align = (int)i;
+			o->report.clocks = NULL;
+			return;
+		}
+	struct err e;
+	o->report.clocks = clock_file_read(text, &o->arena, &e);
+	if (!o->report.clocks)
+		cli_usage("--align=%s: auto, ends, none or a file of clocks was expected (%s)", text, e.msg);
 }
 
 static enum table_names parse_names(const char *text)
@@ -213,7 +219,7 @@ static const struct argp_option trace_list_options[] = {
 	{"worker", KEY_WORKER, "NAME", 0, "this worker", 0},
 	{"span", KEY_SPAN, "N", 0, "this span of the worker: 1, 2, ... or default", 0},
 	{"rank", KEY_RANK, "N", 0, "this rank of a distributed job; all: each rank's rows, one below the other", 0},
-	{"align", KEY_ALIGN, "HOW", 0, "clocks of the ranks of a job: ends (of collectives), none (as recorded), auto (as recorded where ends coincide so; the default)", 0},
+	{"align", KEY_ALIGN, "HOW", 0, "clocks of the ranks of a job: ends (of collectives), none (as recorded), auto (as recorded where ends coincide so; the default), or a CSV file with the columns rank and offset_ns", 0},
 	{"steps", KEY_STEPS, "A..B", 0, "only steps A to B; all: also what lies outside the steps, which most reports leave out; outside: only that", 0},
 	{"key-op", KEY_KEY_OP, "NAME", 0, "what each step calls once: a range, op, op id or kernel (default: found, as info says)", 0},
 	{"aggregation", KEY_AGGREGATION, "N", 0, "key op and steps of aggregation N of the file (opscope report aggregations)", 0},
@@ -289,7 +295,7 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 		o->span = arg;
 		return 0;
 	case KEY_ALIGN:
-		o->report.align = parse_align(arg);
+		parse_align(o, arg);
 		return 0;
 	case KEY_RANK:
 		o->every_rank = strcmp(arg, "all") == 0;

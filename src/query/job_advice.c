@@ -279,7 +279,7 @@ static int job_advice_finish(struct job_advice_work *w, struct table *out, struc
 		*e = w->first;
 		return -1;
 	}
-	if (job_finish(w->j, (enum job_align)w->asked->align, e) < 0)
+	if (job_finish(w->j, (enum job_align)w->asked->align, w->asked->clocks, e) < 0)
 		return -1;
 	struct job_advice_means m = job_advice_mean(w->j);
 	job_advice_name_ranks(w);

@@ -107,7 +107,7 @@ static int job_report_together(struct job_report_work *w, struct err *e)
 			job_report_failed(w, i, &why);
 		profile_free(p);
 	}
-	int rc = j->n ? job_finish(j, (enum job_align)w->args->align, e) : (*e = w->first, -1);
+	int rc = j->n ? job_finish(j, (enum job_align)w->args->align, w->args->clocks, e) : (*e = w->first, -1);
 	rc = rc < 0 ? rc : w->r->run_job(j, w->args, w->out, e);
 	table_drop_left_out(w->out);
 	job_report_put_doubts(w);

@@ -267,7 +267,7 @@ static int report_run_own_job(const struct report *r, const struct profile *p, c
 {
 	struct job *j = job_new();
 	job_add_profile(j, p, RANK_UNKNOWN);
-	int rc = job_finish(j, (enum job_align)args->align, e);
+	int rc = job_finish(j, (enum job_align)args->align, args->clocks, e);
 	rc = rc < 0 ? rc : r->run_job(j, args, out, e);
 	job_free(j);
 	return rc;

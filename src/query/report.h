@@ -25,6 +25,7 @@ struct report_args {
 	const char *device;   /* "cpu" or a GPU ordinal, where the report has a choice; NULL = all or the first */
 	bool top_level;       /* only what no other event of the report called */
 	int align;            /* how the clocks of a job's ranks are compared: enum job_align (analysis/ranks/job.h) */
+	const struct clock_file *clocks; /* these clocks of the ranks, in place of `align` (analysis/ranks/clock_file.h); NULL = none. Borrowed */
 	bool brief;           /* of the findings: how many detectors are not applicable, in place of a long list of their names */
 	enum { REPORT_PER_TOTAL, REPORT_PER_STEP_IF_RIGHT, REPORT_PER_STEP, REPORT_PER_CALL } per; /* query/per.h */
 	size_t row_limit;     /* no more rows of the main table will be looked at, in the report's own order; 0 = all. Only for variants

@@ -34,7 +34,7 @@ static const struct section ranks_section = {COLUMNS(
 	[RANKS_DRIFT] = {COLUMN(REAL, "drift_ppm", "Drift ppm", "how much faster its clock runs than the job's", .flags = COLUMN_DETAIL, .digits = 3)},
 	[RANKS_RESIDUAL] = {COLUMN(NS, "residual_ns", "Residual", "median distance of the ends of its collectives from those of the other ranks, on the job's clock",
 	                           .flags = COLUMN_MINOR)},
-	[RANKS_CLOCK] = {COLUMN(TEXT, "clock", "Clock", "how it was found: as recorded, by ends (those of collectives), or unknown", .flags = COLUMN_DETAIL)},
+	[RANKS_CLOCK] = {COLUMN(TEXT, "clock", "Clock", "how it was found: as recorded, by ends (those of collectives), by file (--align=FILE), or unknown", .flags = COLUMN_DETAIL)},
 	[RANKS_INPUT] = {COLUMN(TEXT, "input", "Input", "path of the recording", .flags = COLUMN_DETAIL | COLUMN_PATH), .when = WHEN_SEVERAL_INPUTS},
 )};
 
@@ -50,7 +50,7 @@ static uint64_t *ranks_count_parts(const struct job *j)
 
 static void ranks_put_clock(const struct job *j, uint32_t r, struct table *t)
 {
-	static const char *const words[] = {[JOB_CLOCK_RAW] = "as recorded", [JOB_CLOCK_ENDS] = "by ends", [JOB_CLOCK_UNKNOWN] = "unknown"};
+	static const char *const words[] = {[JOB_CLOCK_RAW] = "as recorded", [JOB_CLOCK_ENDS] = "by ends", [JOB_CLOCK_FILE] = "by file", [JOB_CLOCK_UNKNOWN] = "unknown"};
 	const struct job_clocks *c = &j->clock[r];
 	table_set_str(t, RANKS_CLOCK, str_from(words[c->how]));
 	if (c->ends)

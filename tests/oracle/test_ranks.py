@@ -236,6 +236,62 @@ class Planted(Job):
         self.assertEqual({r["wait_ns"] for r in table.rows}, {None})
         self.assertEqual({r["clock"] for r in steps_report("ranks", self.tmp).rows}, {"by ends"})
 
+    def clocks(self, text):
+        path = os.path.join(self.tmp, "clocks.csv")
+        with open(path, "wb") as f:
+            f.write(text if isinstance(text, bytes) else text.encode())
+        return "--align=" + path
+
+    def planted_drift(self):
+        job = jobs.Job(tp=4, dp=1, steps=30, compute=100_000_000, late=lambda r, s, p: (r * 7919 + s * 104729 + p * 31) % 200_000)
+        folder = os.path.join(self.tmp, "job")
+        os.mkdir(folder)
+        job.write(folder, {0: (0, 0.0), 1: (30_000_000, 20e-6), 2: (-45_000_000, -20e-6), 3: (1_000_000, 5e-6)})
+        return folder
+
+    def test_clocks_of_a_file(self):
+        """What `ranks` says of the clocks, given back as a file, gives the same numbers; without drifts it does not."""
+        folder = self.planted_drift()
+        found = steps_report("ranks", folder)
+        _, text, _ = oracle.run("report", "ranks", folder, "--format=csv")
+        given = steps_report("ranks", folder, self.clocks(text))
+        self.assertEqual({r["clock"] for r in given.rows}, {"by file"})
+        for row, want in zip(given.rows, found.rows):
+            self.assertAlmostEqual(row["drift_ppm"], want["drift_ppm"], places=9)
+            exact = set(row) - {"clock", "drift_ppm"}
+            self.assertEqual({k: row[k] for k in exact}, {k: want[k] for k in exact})
+        self.assertIn("clocks of 4 ranks are as the file states them", texts(given))
+        rough = "# rank 2 is 45 ms behind\n\"offset_ns\", note,rank\r\n30000000,\"a, b\",1\n-45000000,,2\n1000000,,3\n0,,0\n"
+        rows = steps_report("ranks", folder, self.clocks(rough)).by("rank")
+        self.assertEqual({r: row["offset_ns"] for r, row in rows.items()}, {0: 0, 1: 30_000_000, 2: -45_000_000, 3: 1_000_000})
+        self.assertEqual({row["drift_ppm"] for row in rows.values()}, {0})
+        self.assertGreater(rows[1]["residual_ns"], found.by("rank")[1]["residual_ns"])
+
+    def test_clocks_that_a_file_does_not_state(self):
+        folder = self.planted_drift()
+        table = steps_report("ranks", folder, self.clocks("rank,offset_ns\n0,0\n1,30000000\n2,\n"))
+        self.assertEqual({r: row["clock"] for r, row in table.by("rank").items()}, {0: "by file", 1: "by file", 2: "unknown", 3: "unknown"})
+        self.assertIn("the file does not state the clocks of ranks 2, 3: waiting of collectives", texts(table))
+        self.assertEqual({row["exposed_wait_ns"] for row in table.rows}, {None})
+        code, _, err = oracle.run("report", "ranks", folder, self.clocks("rank,offset_ns\n77,0\n"))
+        self.assertEqual((code, err.count(b"\n")), (1, 1), err)
+        self.assertIn(b"states the clock of no rank that is here", err)
+
+    def test_files_that_are_not_of_clocks(self):
+        folder = self.planted_drift()
+        bad = {"": "no rank", "# nothing\n": "no rank", "rank,offset_ns\n": "no rank", "rank,offset\n0,1\n": ":1: the first line", "0,1\n": ":1: the first line",
+               "rank,offset_ns\n0,1\nx,2\n": ":3: rank \"x\"", "rank,offset_ns\n-1,2\n": "from 0 on", "rank,offset_ns\n,2\n": ":2: rank", "rank,offset_ns\n0,1.5\n": "offset_ns \"1.5\"",
+               "rank,offset_ns\n0,9999999999999999999999\n": "offset_ns", "rank,offset_ns\n0,-99999999999999999\n": "a year at most", "rank,offset_ns\n0,1\n0,2\n": "rank 0 stands there twice",
+               "rank,offset_ns,drift_ppm\n0,1,nan\n": "drift_ppm", "rank,offset_ns,drift_ppm\n0,1,1e6\n": "drift_ppm", "rank,offset_ns,drift_ppm\n0,1,1e\n": "drift_ppm",
+               b"rank,offset_ns\n0,\x001\n": "a zero byte"}
+        for text, want in bad.items():
+            code, out, err = oracle.run("report", "ranks", folder, self.clocks(text))
+            self.assertEqual((code, out, err.count(b"\n")), (2, b"", 1), (text, err))
+            self.assertIn(want, err.decode(), text)
+        code, _, err = oracle.run("report", "ranks", folder, "--align=end")
+        self.assertEqual((code, err.count(b"\n")), (2, 1), err)
+        self.assertIn(b"auto, ends, none or a file of clocks was expected", err)
+
     def test_steps(self):
         job = jobs.Job(tp=2, dp=1, steps=5, late=lambda r, s, p: 1_000_000 if (r, s) == (1, 3) else 0)
         job.write(self.tmp)

@@ -238,13 +238,20 @@ struct job_times job_times_of(const struct job *j, uint32_t rank, int64_t first,
 	return out;
 }
 
-int job_finish(struct job *j, enum job_align align, struct err *e)
+static bool job_is_stated(const struct job *j, const struct clock_file *clocks)
+{
+	return ANY_WHERE(r, 0, j->n, clock_file_find(clocks, job_rank_number(j, r)) != NULL);
+}
+
+int job_finish(struct job *j, enum job_align align, const struct clock_file *clocks, struct err *e)
 {
 	if (!j->n)
 		return err_set(e, ERR_DATA, "the job has no rank that could be read");
 	job_identify(j);
+	if (clocks && !job_is_stated(j, clocks))
+		return err_set(e, ERR_DATA, "%s states the clock of no rank that is here", clocks->path);
 	job_match(j);
-	job_clocks_find(j, align);
+	job_clocks_find(j, align, clocks);
 	job_measure(j);
 	return 0;
 }

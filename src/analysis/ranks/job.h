@@ -18,6 +18,7 @@
 #ifndef OPSCOPE_ANALYSIS_RANKS_JOB_H
 #define OPSCOPE_ANALYSIS_RANKS_JOB_H
 
+#include "analysis/ranks/clock_file.h"
 #include "analysis/ranks/rank.h"
 #include "base/err.h"
 
@@ -25,7 +26,8 @@
 enum job_clock {
 	JOB_CLOCK_RAW,           /* as recorded: ends coincide so, or nothing tells */
 	JOB_CLOCK_ENDS,          /* by the ends of collectives */
-	JOB_CLOCK_UNKNOWN,       /* the ends contradict each other, or nothing ties the rank to the others */
+	JOB_CLOCK_FILE,          /* as a file states it */
+	JOB_CLOCK_UNKNOWN,       /* the ends contradict each other, nothing ties the rank to the others, or the file does not state it */
 };
 
 struct job_clocks {
@@ -93,8 +95,8 @@ void job_free(struct job *j);
 void job_add(struct job *j, struct rank *r);
 /* The ranks whose work a profile holds (rank_count); `number` is that of one which the input does not number. Needs PASS_NEST, PASS_CORRELATE and PASS_STEPS. */
 void job_add_profile(struct job *j, const struct profile *p, int64_t number);
-/* Once all ranks are there: identifies them, matches, aligns, and measures. ERR_DATA: no rank. */
-int job_finish(struct job *j, enum job_align align, struct err *e);
+/* Once all ranks are there: identifies them, matches, aligns, and measures. With `clocks` (NULL = none) in place of `align`. ERR_DATA: no rank, or none that `clocks` states. */
+int job_finish(struct job *j, enum job_align align, const struct clock_file *clocks, struct err *e);
 
 /* The time of a rank's GPU within steps, in parts that add up to `total`. Collectives that nothing hides are waiting, transfer, or of unknown kind where no
  * wait is known. */
@@ -122,7 +124,7 @@ const char *job_refusal_text(enum job_refusal r);
 
 /* The parts of job_finish. */
 void job_match(struct job *j);
-void job_clocks_find(struct job *j, enum job_align align);
+void job_clocks_find(struct job *j, enum job_align align, const struct clock_file *clocks);
 void job_measure(struct job *j);
 
 #endif

@@ -262,6 +262,29 @@ static void job_align_drop_other_days(struct job_align_work *w)
 			j->clock[r] = (struct job_clocks){.how = JOB_CLOCK_UNKNOWN, .residual_ns = j->clock[r].residual_ns, .ends = j->clock[r].ends};
 }
 
+/* The middle between the first and the last end of a rank that count; without one, of its collectives. */
+static int64_t job_align_middle(const struct job_align_work *w, uint32_t r)
+{
+	const struct rank *rank = w->j->rank[r];
+	uint32_t from = w->first_of_rank[r], to = w->first_of_rank[r + 1];
+	if (from < to)
+		return w->by_rank[from].ns / 2 + w->by_rank[to - 1].ns / 2;
+	return rank->n_calls ? rank->call[0].start_ns / 2 + rank->call[rank->n_calls - 1].start_ns / 2 : 0;
+}
+
+static void job_align_by_file(struct job_align_work *w, const struct clock_file *clocks)
+{
+	struct job *j = w->j;
+	for (uint32_t r = 0; r < j->n; r++) {
+		const struct clock_of_rank *c = clock_file_find(clocks, job_rank_number(j, r));
+		j->clock[r] = (struct job_clocks){.how = JOB_CLOCK_UNKNOWN};
+		if (c && c->is_known)
+			j->clock[r] = (struct job_clocks){.how = JOB_CLOCK_FILE, .offset_ns = c->offset_ns, .drift = c->drift, .mid_ns = job_align_middle(w, r)};
+	}
+	job_align_find_ends(w);
+	job_align_residuals(w);
+}
+
 static void job_align_by_ends(struct job_align_work *w, enum job_align align)
 {
 	struct job *j = w->j;
@@ -269,11 +292,9 @@ static void job_align_by_ends(struct job_align_work *w, enum job_align align)
 	job_align_polish(w);
 	job_align_residuals(w);
 	bool drifts = false;
-	for (uint32_t r = 0; r < j->n; r++) {
-		uint32_t from = w->first_of_rank[r], to = w->first_of_rank[r + 1];
-		if (from < to)
-			j->clock[r].mid_ns = w->by_rank[from].ns / 2 + w->by_rank[to - 1].ns / 2;
-	}
+	for (uint32_t r = 0; r < j->n; r++)
+		if (w->first_of_rank[r] < w->first_of_rank[r + 1])
+			j->clock[r].mid_ns = job_align_middle(w, r);
 	double *slope = NEW_ARRAY(j->n, double);
 	for (uint32_t r = 0; r < j->n; r++)
 		drifts |= (slope[r] = job_align_slope(w, r)) != 0;
@@ -292,13 +313,15 @@ static void job_align_by_ends(struct job_align_work *w, enum job_align align)
 		job_align_drop_other_days(w);
 }
 
-void job_clocks_find(struct job *j, enum job_align align)
+void job_clocks_find(struct job *j, enum job_align align, const struct clock_file *clocks)
 {
 	struct job_align_work w = {.j = j};
 	mem_free(j->clock);
 	j->clock = NEW_ARRAY(j->n, struct job_clocks);
 	job_align_collect(&w);
-	if (w.n) {
+	if (clocks) {
+		job_align_by_file(&w, clocks);
+	} else if (w.n) {
 		job_align_find_ends(&w);
 		job_align_residuals(&w);
 		if (align == JOB_ALIGN_ENDS || (align == JOB_ALIGN_AUTO && job_align_skew(&w) > JOB_ALIGN_SAME_NS))

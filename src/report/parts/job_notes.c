@@ -46,11 +46,12 @@ static void job_notes_put_missing(const struct job *j, struct table *t)
 static void job_notes_put_clocks(const struct job *j, struct table *t)
 {
 	struct job_notes_list unknown = {0};
-	uint32_t by_ends = 0, told = 0;
+	uint32_t by_ends = 0, by_file = 0, told = 0;
 	int64_t residual = 0, farthest = 0;
 	for (uint32_t r = 0; r < j->n; r++) {
 		const struct job_clocks *c = &j->clock[r];
 		by_ends += c->how == JOB_CLOCK_ENDS;
+		by_file += c->how == JOB_CLOCK_FILE;
 		told += c->ends > 0;
 		residual = c->residual_ns > residual ? c->residual_ns : residual;
 		int64_t off = c->offset_ns < 0 ? -c->offset_ns : c->offset_ns;
@@ -61,10 +62,16 @@ static void job_notes_put_clocks(const struct job *j, struct table *t)
 	if (by_ends)
 		table_note(t, "clocks of %u rank%s are compared by the ends of collectives, and moved by %lld ns at most: after that no rank ends collectives more than "
 		           "%lld ns before or after the others (median)", by_ends, job_notes_s(by_ends), (long long)farthest, (long long)residual);
+	else if (by_file)
+		table_note(t, "clocks of %u rank%s are as the file states them (--align), and moved by %lld ns at most: after that no rank ends collectives more than %lld ns before or "
+		           "after the others (median)", by_file, job_notes_s(by_file), (long long)farthest, (long long)residual);
 	else if (told && !unknown.n)
 		table_note(t, "clocks are as recorded: no rank ends collectives more than %lld ns before or after the others (median)", (long long)residual);
 	if (unknown.n == j->n)
 		table_warn(t, "the clocks of the ranks cannot be compared: their collectives do not end at one moment");
+	else if (unknown.n && by_file)
+		table_warn(t, "the file does not state the clock%s of rank%s " STR_FMT ": waiting of collectives that %s took part in is unknown", job_notes_s(unknown.n),
+		           job_notes_s(unknown.n), STR_ARG(buf_view(&unknown.b)), unknown.n == 1 ? "this rank" : "these ranks");
 	else if (unknown.n)
 		table_warn(t, "the clock%s of rank%s " STR_FMT " cannot be compared with those of the others: no collective that ends on all its ranks at one moment ties %s to them, or they are more "
 		           "than a minute apart",
