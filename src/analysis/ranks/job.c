@@ -54,12 +54,6 @@ void job_add_profile(struct job *j, const struct profile *p, int64_t number)
 	}
 }
 
-int64_t job_rank_number(const struct job *j, uint32_t rank)
-{
-	int64_t n = j->rank[rank]->number;
-	return n == RANK_UNKNOWN ? (int64_t)rank : n;
-}
-
 /* By number, those without one last; of one number by path. */
 static int job_by_number(const void *a, const void *b)
 {

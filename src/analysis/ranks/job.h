@@ -118,7 +118,11 @@ static inline int64_t job_time(const struct job *j, uint32_t rank, int64_t ns)
 }
 
 /* The rank's number for a reader; of one without, its place in the list. */
-int64_t job_rank_number(const struct job *j, uint32_t rank);
+static inline int64_t job_rank_number(const struct job *j, uint32_t rank)
+{
+	int64_t n = j->rank[rank]->number;
+	return n == RANK_UNKNOWN ? (int64_t)rank : n;
+}
 /* Why a group was not accepted, as the end of a sentence: "only one rank of the group is here". "" where it was. */
 const char *job_refusal_text(enum job_refusal r);
 
