@@ -150,7 +150,7 @@ static void changed_bytes_are_refused_or_sound(void **state)
 /* What a rank cannot be is refused, one by one. */
 static void what_no_rank_is_is_refused(void **state)
 {
-	enum { CASES = 12 };
+	enum { CASES = 13 };
 	for (int i = 0; i <= CASES; i++) {
 		struct rank *r = make_rank();
 		switch (i) {
@@ -166,6 +166,7 @@ static void what_no_rank_is_is_refused(void **state)
 		case 9: r->group[1].size = 3; break;
 		case 10: r->step[1].end_ns = r->step[1].start_ns - 1; break;
 		case 11: r->call[0].kind = COMM_UNKNOWN + 1; break;
+		case 12: r->step[1].phase_ns[RANK_PHASE_OTHER]++; break;
 		default: break;
 		}
 		struct buf b = packed(r);

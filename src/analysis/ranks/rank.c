@@ -291,6 +291,9 @@ static void rank_read_steps(struct rank_work *w, const struct intervals *talk_al
 	const struct steps *s = w->p->steps;
 	struct rank *r = w->r;
 	struct intervals hidden = {0}, copy_alone = {0};
+	struct rank_phases phases = {0};
+	rank_phases_find(w->p, w->gpus, w->gpu, &phases);
+	r->phases_of_host = w->p->gpu_op.rows.n == 0;
 	intervals_union(&w->computing, &w->talking, &hidden);
 	intervals_subtract(&w->copying, &hidden, &copy_alone);
 	r->steps_are_window = s->whole_trace;
@@ -301,7 +304,9 @@ static void rank_read_steps(struct rank_work *w, const struct intervals *talk_al
 		struct rank_step *to = &r->step[i];
 		*to = (struct rank_step){.number = from->number, .start_ns = from->start_ns + r->epoch_ns, .end_ns = from->end_ns + r->epoch_ns};
 		rank_fill_busy(w, talk_alone, &copy_alone, from->start_ns, from->end_ns, &to->busy);
+		rank_phases_add(&phases, from->start_ns, from->end_ns, to->phase_ns);
 	}
+	rank_phases_release(&phases);
 	intervals_release(&hidden);
 	intervals_release(&copy_alone);
 }

@@ -3,6 +3,7 @@
 #ifndef OPSCOPE_ANALYSIS_RANKS_RANK_H
 #define OPSCOPE_ANALYSIS_RANKS_RANK_H
 
+#include "analysis/ranks/rank_phases.h"
 #include "analysis/time/busy.h"
 #include "op/comm_kind.h"
 
@@ -44,6 +45,7 @@ struct rank_step {
 	int64_t number;
 	int64_t start_ns, end_ns;    /* with the device work that it launched, on the rank's own clock */
 	struct busy busy;            /* of the rank's GPU */
+	int64_t phase_ns[RANK_N_PHASES]; /* their sum is the step */
 };
 
 /* How the rank was recorded: stacks and memory make a rank slower. */
@@ -59,6 +61,7 @@ struct rank {
 	struct str gpu;              /* its name; "" = not stated */
 	struct rank_recording recording;
 	int64_t epoch_ns;            /* what was added to the input's times */
+	bool phases_of_host;         /* no GPU worked: the phases are of the host */
 	bool steps_are_window;       /* no steps were found: step[0] is the time of the device work */
 	struct rank_step *step;
 	uint32_t n_steps;

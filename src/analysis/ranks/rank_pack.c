@@ -65,8 +65,12 @@ static bool rank_pack_steps_are_sound(const struct rank *r)
 		const struct rank_step *x = &r->step[s];
 		int64_t total = x->end_ns - x->start_ns;
 		bool sound = rank_pack_add(&sum, total);
+		int64_t left = total; /* of the step, which its phases add up to */
 		for (unsigned k = 0; k < BUSY_KINDS; k++)
 			sound &= x->busy.ns[k] <= total;
+		for (unsigned k = 0; k < RANK_N_PHASES && sound; k++)
+			sound = (left -= x->phase_ns[k]) >= 0;
+		sound &= left == 0;
 		if (!sound)
 			return false;
 	}

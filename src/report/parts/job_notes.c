@@ -92,12 +92,17 @@ static void job_notes_put_options(const struct job *j, struct table *t)
 	buf_release(&with.b);
 }
 
-void job_put_notes(const struct job *j, struct table *t)
+void job_put_rank_notes(const struct job *j, struct table *t)
 {
 	if (j->missing)
 		job_notes_put_missing(j, t);
 	if (j->repeated)
 		table_warn(t, "%u recording%s of a rank that another recording is of, too: the first by name counts", j->repeated, job_notes_s(j->repeated));
 	job_notes_put_options(j, t);
+}
+
+void job_put_notes(const struct job *j, struct table *t)
+{
+	job_put_rank_notes(j, t);
 	job_notes_put_clocks(j, t);
 }

@@ -7,5 +7,7 @@
 
 /* Notes, and warnings of what is missing or contradicts. */
 void job_put_notes(const struct job *j, struct table *t);
+/* Those of the ranks alone, for numbers that need no clocks. */
+void job_put_rank_notes(const struct job *j, struct table *t);
 
 #endif

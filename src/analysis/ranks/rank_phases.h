@@ -1,0 +1,44 @@
+/* The phases of a rank's steps: each moment of a step belongs to one of them. On the GPU of the rank, the first of these that holds:
+ *   forward, backward, optimizer, other   a kernel or memset of this direction ran (analysis/tree/direction.h)
+ *   ... communication                     a collective of this direction ran
+ *   the direction again                   a copy of it ran
+ *   data loading                          nothing ran, and the host was in a data loader
+ *   the direction again                   nothing ran: the phase of the device work that came next in the step; behind the last, other
+ * A recording without device work has the phases of its host: data loading first, then optimizer, backward, forward; communication is then part of the phase that waits for it. */
+#ifndef OPSCOPE_ANALYSIS_RANKS_RANK_PHASES_H
+#define OPSCOPE_ANALYSIS_RANKS_RANK_PHASES_H
+
+#include "analysis/time/gpus.h"
+#include "analysis/time/interval.h"
+#include "store/profile.h"
+
+/* In the order of a step. */
+#define RANK_PHASES(X)                              \
+	X(DATA, "data loading")                     \
+	X(FORWARD, "forward")                       \
+	X(FORWARD_COMM, "forward communication")    \
+	X(BACKWARD, "backward")                     \
+	X(BACKWARD_COMM, "backward communication")  \
+	X(OPTIMIZER, "optimizer")                   \
+	X(OPTIMIZER_COMM, "optimizer communication") \
+	X(OTHER, "other")                           \
+	X(OTHER_COMM, "other communication")
+
+enum rank_phase {
+#define RANK_PHASE_ID_(id, name) RANK_PHASE_##id,
+	RANK_PHASES(RANK_PHASE_ID_)
+	RANK_N_PHASES
+};
+extern const char *const rank_phase_name[RANK_N_PHASES];
+
+struct rank_phases {
+	struct intervals v[RANK_N_PHASES]; /* disjoint, of the profile's times; between the first and the last step's borders they leave no gap */
+};
+
+/* Of the GPU number `gpu` of *gpus; GPUS_NONE = of all. Needs PASS_NEST, PASS_CORRELATE and PASS_STEPS. O(n log n). */
+void rank_phases_find(const struct profile *p, const struct gpus *gpus, uint32_t gpu, struct rank_phases *out);
+void rank_phases_release(struct rank_phases *x);
+/* Adds the time of each phase in [start, end) to ns. */
+void rank_phases_add(const struct rank_phases *x, int64_t start, int64_t end, int64_t ns[RANK_N_PHASES]);
+
+#endif
