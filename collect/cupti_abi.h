@@ -222,7 +222,13 @@ enum {
 /* CUpti_ApiCallbackSite, which CUpti_CallbackData begins with. */
 enum { CUPTI_SITE_ENTER = 0, CUPTI_SITE_EXIT = 1 };
 
-/* CUpti_GraphData, given to a callback of CUPTI_DOMAIN_RESOURCE. */
+/* CUpti_ResourceData, given to a callback of CUPTI_DOMAIN_RESOURCE; of a graph or its nodes, `descriptor` is a struct cupti_graph_data. */
+struct cupti_resource_data {
+	void *context, *handle;
+	const void *descriptor;
+};
+
+/* CUpti_GraphData */
 struct cupti_graph_data {
 	void *graph, *originalGraph, *node, *originalNode;
 	int nodeType;

@@ -4,11 +4,12 @@
 #include "cupti.h"
 #include "writer.h"
 
-static void on_graph_node(const struct cupti_graph_data *d, bool cloned)
+static void on_graph_node(const struct cupti_resource_data *r, bool cloned)
 {
+	const struct cupti_graph_data *d = r->descriptor;
 	uint64_t node = 0, original = 0;
 	uint32_t graph = 0;
-	if (cupti.call.GetGraphNodeId(d->node, &node) != CUPTI_OK || !node)
+	if (!d || cupti.call.GetGraphNodeId(d->node, &node) != CUPTI_OK || !node)
 		return;
 	if (cloned && cupti.call.GetGraphNodeId(d->originalNode, &original) != CUPTI_OK)
 		original = 0;

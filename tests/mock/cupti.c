@@ -364,7 +364,10 @@ static void on_event(const struct mock_event *e)
 	pthread_mutex_unlock(&lock);
 }
 
-/* CUpti_GraphData */
+/* CUpti_ResourceData, and the CUpti_GraphData that its descriptor points to */
+struct resource_data {
+	void *context, *handle, *descriptor;
+};
 struct graph_data {
 	void *graph, *original_graph, *node, *original_node;
 	int node_type;
@@ -390,8 +393,9 @@ static void on_graph_node(void *node, void *original)
 	pthread_mutex_unlock(&lock);
 	uint32_t cbid = original ? 20 : 13;
 	struct graph_data d = {.node = node, .original_node = original};
+	struct resource_data r = {.descriptor = &d};
 	if (callback && callback_on[cbid])
-		callback(NULL, 3, cbid, &d);
+		callback(NULL, 3, cbid, &r);
 }
 
 static void on_call(uint32_t cbid, uint32_t site)

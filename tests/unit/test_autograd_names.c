@@ -33,6 +33,11 @@ static void test_classes(void **state)
 		{"torch.optim.adam.Adam.step", AUTOGRAD_OPTIMIZER},
 		{"apex.optimizers.FusedAdam.step", AUTOGRAD_OPTIMIZER},
 		{"aten::_fused_adamw_", AUTOGRAD_OPTIMIZER},
+		{"aten::_amp_foreach_non_finite_check_and_unscale_", AUTOGRAD_OPTIMIZER},
+		{"aten::_amp_update_scale_", AUTOGRAD_OPTIMIZER},
+		{"GradScaler.unscale_", AUTOGRAD_OPTIMIZER},
+		{"GradScaler.update", AUTOGRAD_OPTIMIZER},
+		{"GradScaler.scale", AUTOGRAD_NONE},
 		{"aten::_foreach_add_", AUTOGRAD_NONE}, /* foreach ops serve others as well: only inside an optimizer's range */
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

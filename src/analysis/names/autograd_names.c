@@ -32,10 +32,17 @@ static bool autograd_names_is_formula(struct str name)
 	return str_ends(s, STR("_backward")) || str_has(s, STR("_backward_"));
 }
 
-/* PyProf's markers name the class and the method: "torch.optim.adam.Adam.step", "apex.optimizers.FusedAdam.step". */
-static bool is_optimizer(struct str name)
+/* A GradScaler divides the gradients before the optimizer's step, and adjusts its scale after it; "GradScaler.scale" belongs to the forward pass. */
+static bool autograd_names_is_unscaling(struct str name)
 {
-	return str_starts(name, STR(TORCH_OPTIMIZER_STEP)) || str_starts(name, STR("Optimizer.zero_grad")) ||
+	return str_starts(name, STR("aten::_amp_")) || str_eq(name, STR("GradScaler.unscale_")) || str_eq(name, STR("GradScaler.step")) ||
+	       str_eq(name, STR("GradScaler.update"));
+}
+
+/* PyProf's markers name the class and the method: "torch.optim.adam.Adam.step", "apex.optimizers.FusedAdam.step". */
+static bool autograd_names_is_optimizer(struct str name)
+{
+	return autograd_names_is_unscaling(name) || str_starts(name, STR(TORCH_OPTIMIZER_STEP)) || str_starts(name, STR("Optimizer.zero_grad")) ||
 	       (str_has(name, STR("optim")) && str_ends(name, STR(".step"))) || str_starts(name, STR("aten::_fused_ada")) ||
 	       str_starts(name, STR("aten::_fused_sgd"));
 }
@@ -46,7 +53,7 @@ enum autograd_name autograd_classify(struct str name)
 		return AUTOGRAD_ACCUMULATE;
 	if (str_starts(name, STR(TORCH_ENGINE)))
 		return AUTOGRAD_ENGINE;
-	if (is_optimizer(name))
+	if (autograd_names_is_optimizer(name))
 		return AUTOGRAD_OPTIMIZER;
 	if (autograd_names_is_node(name))
 		return AUTOGRAD_NODE;

@@ -10,7 +10,7 @@ enum autograd_name {
 	AUTOGRAD_NODE,        /* a node itself: "MmBackward0", "MmBackward", "CopyBackwards", "CompiledFunctionBackward" */
 	AUTOGRAD_ACCUMULATE,  /* AccumulateGrad, alone or run by the engine: adds a gradient to a parameter's; it is no node of an op */
 	AUTOGRAD_FORMULA,     /* an operator that only backward needs: "aten::threshold_backward" */
-	AUTOGRAD_OPTIMIZER,   /* "Optimizer.step#SGD.step", "Optimizer.zero_grad#...", torch.optim's step as PyProf marks it, "aten::_fused_adam_" */
+	AUTOGRAD_OPTIMIZER,   /* "Optimizer.step#SGD.step", "Optimizer.zero_grad#...", torch.optim's step as PyProf marks it, "aten::_fused_adam_", a GradScaler's unscaling */
 };
 
 enum autograd_name autograd_classify(struct str name);

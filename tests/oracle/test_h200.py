@@ -1,0 +1,90 @@
+"""Recordings of our own from an H200 (tests/data/h200/README.md): what torch printed of the same profile, what the program knew of itself, and what
+three recorders saw of one program, say the same."""
+import gzip
+import json
+import lzma
+import os
+import tempfile
+
+import oracle
+from oracle import ROOT, Case, report, run
+
+FOLDER = os.path.join(ROOT, "tests", "data", "h200")
+TRAININGS = ("resnet18_fp32", "resnet18_bf16", "gpt_fp32", "gpt_bf16", "gpt_bf16_compiled", "gpt_bf16_compiled_graphs")
+REPLAYS = 10
+EVENTS_PCT = 0.5  # by which a step on the host may be shorter than between its CUDA events, which the GPU's clock measures
+
+
+def trace(name):
+    return os.path.join(FOLDER, name + ".json.gz")
+
+
+def facts(name):
+    with open(os.path.join(FOLDER, name + ".facts.json")) as f:
+        return json.load(f)
+
+
+def sql(path, query):
+    code, out, err = run("sql", path, query, "--format=json", "--limit=0")
+    assert code == 0, err
+    return [tuple(r) for r in json.loads(out)["rows"]]
+
+
+class H200(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+
+    def unpacked(self, name):
+        path = os.path.join(self.folder.name, name)
+        if not os.path.exists(path):
+            with lzma.open(os.path.join(FOLDER, name + ".xz")) as f, open(path, "wb") as g:
+                g.write(f.read())
+        return path
+
+    def test_device_time_is_torchs(self):
+        """The footer of torch's table: Self CUDA time total."""
+        for name in (*TRAININGS, "gpt_bf16_graph"):
+            with self.subTest(trace=name):
+                with gzip.open(os.path.join(FOLDER, name + ".table.txt.gz"), "rt") as f:
+                    want = next(line.split(": ")[1].strip() for line in f if line.startswith("Self CUDA time total"))
+                (ns,), = sql(trace(name), "SELECT sum(dur_ns) FROM gpu_op")
+                self.assertEqual(f"{ns / 1e6:.3f}ms", want)
+
+    def test_steps_are_those_of_cuda_events(self):
+        for name in TRAININGS:
+            with self.subTest(trace=name):
+                steps = report("steps", trace(name), "--per=total").rows
+                events = facts(name)["step_ms"][-len(steps):]
+                self.assertEqual(len(steps), 2)
+                for step, ms in zip(steps, events):
+                    self.assertGreater(step["total_ns"] / 1e6, ms * (1 - EVENTS_PCT / 100))
+                    self.assertLess(step["total_ns"] / 1e6, 1.7 * ms)  # outside of the events the host makes the batch
+
+    def test_each_replay_runs_the_kernels_of_the_graph(self):
+        rows = sql(trace("gpt_bf16_graph"), "SELECT s.name, count(*) FROM gpu_op g JOIN span s ON s.rowid = g.call WHERE g.kind = 'kernel' AND s.name = 'cudaGraphLaunch' GROUP BY s.rowid")
+        self.assertEqual(len(rows), REPLAYS)
+        self.assertEqual(len({n for _, n in rows}), 1)
+
+    def test_nsys_and_our_collector_saw_the_same(self):
+        for name in ("gpt_bf16", "gpt_bf16_graph"):
+            with self.subTest(program=name):
+                for what in ("kind, count(*)", "kind, grid_x, grid_y, grid_z, block_x, count(*)", "kind, launch.bytes, count(*)"):
+                    by = what[:what.rindex(",")]
+                    seen = [sql(self.unpacked(f"{name}.{kind}"), f"SELECT {what} FROM gpu_op JOIN launch ON launch.rowid = gpu_op.launch GROUP BY {by} ORDER BY {by}")
+                            for kind in ("nsys.sqlite", "opscope")]
+                    self.assertTrue(seen[0])
+                    self.assertEqual(*seen)
+
+    def test_unscaling_is_the_optimizers(self):
+        """A GradScaler divides the gradients: layers then have nearly all of what is forward and backward."""
+        rows = report("layers", self.unpacked("gpt_amp.opscope"), "--steps=1..3", "--limit=0").rows
+        both = sum(r["forward_gpu_ns"] + r["backward_gpu_ns"] for r in rows)
+        inside = sum(r["forward_gpu_ns"] + r["backward_gpu_ns"] for r in rows if not r["layer"].startswith("("))
+        self.assertGreater(100 * inside / both, 99)
+
+
+if __name__ == "__main__":
+    oracle.main()
