@@ -108,7 +108,7 @@ static int job_report_together(struct job_report_work *w, struct err *e)
 		profile_free(p);
 	}
 	int rc = j->n ? job_finish(j, (enum job_align)w->args->align, w->args->clocks, e) : (*e = w->first, -1);
-	rc = rc < 0 ? rc : w->r->run_job(j, w->args, w->out, e);
+	rc = rc < 0 ? rc : report_run_job(w->r, j, w->args, w->out, e);
 	table_drop_left_out(w->out);
 	job_report_put_doubts(w);
 	job_free(j);

@@ -3,6 +3,7 @@
 #include "analysis/names/short_names.h"
 #include "analysis/ranks/job.h"
 #include "base/buf.h"
+#include "base/search.h"
 #include "query/outside.h"
 #include "query/per.h"
 #include "query/predecessor.h"
@@ -262,13 +263,21 @@ static bool is_declared(const struct report *r, const struct table *main)
 }
 #endif
 
+int report_run_job(const struct report *r, const struct job *j, const struct report_args *args, struct table *out, struct err *e)
+{
+	if (!(r->takes & REPORT_WORKERS) && ANY_WHERE(i, 0, j->n, j->rank[i]->is_worker))
+		return err_set(e, ERR_DATA, "report %s: this is a timeline of workers, which states tasks and neither device work nor collectives: `slowdown` says what slow workers cost, `pipeline` what the "
+		               "stages do", r->name);
+	return r->run_job(j, args, out, e);
+}
+
 /* Of the ranks that one profile holds. */
 static int report_run_own_job(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct job *j = job_new();
 	job_add_profile(j, p, RANK_UNKNOWN);
 	int rc = job_finish(j, (enum job_align)args->align, args->clocks, e);
-	rc = rc < 0 ? rc : r->run_job(j, args, out, e);
+	rc = rc < 0 ? rc : report_run_job(r, j, args, out, e);
 	job_free(j);
 	return rc;
 }

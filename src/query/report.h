@@ -47,6 +47,7 @@ enum report_option {
 	REPORT_LIMIT = 4, /* has a row for each event, and heeds args->row_limit */
 	REPORT_FILE = 8, /* about the file, not the run: no aggregation keeps it */
 	REPORT_TOP_LEVEL = 16,
+	REPORT_WORKERS = 64, /* a report of a job: answers for a timeline of workers, too (analysis/ranks/rank_workers.h), which has tasks and neither device work nor collectives */
 	REPORT_OF_STEPS = 32, /* where the input has steps, and neither steps nor a predecessor is asked for, it is of the steps: what lies outside them
 	                       * (start-up, what was launched before the recording) is left out, a note says how much that is, and if outside.def has
 	                       * the report, so does a section; has --steps=outside, unless run() refuses it */
@@ -148,6 +149,9 @@ struct profile *report_part(struct profile *p, const struct report_args *args, u
  * need not be released. */
 int report_run(const struct report *r, struct profile *p, const struct report_args *args, struct table *out,
                struct err *e);
+
+/* run_job() of the report; ERR_DATA of a timeline of workers where it does not take REPORT_WORKERS. */
+int report_run_job(const struct report *r, const struct job *j, const struct report_args *args, struct table *out, struct err *e);
 
 /* run() of the report or of args->variant, which is set: for what asks a report again, of other steps. *out is table_init-ed. */
 int report_fill(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e);

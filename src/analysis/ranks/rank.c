@@ -5,6 +5,7 @@
 #include "analysis/names/names.h"
 #include "analysis/ranks/rank_groups.h"
 #include "analysis/ranks/rank_place.h"
+#include "analysis/ranks/rank_workers.h"
 #include "analysis/steps/steps.h"
 #include "base/mem.h"
 #include "base/search.h"
@@ -67,7 +68,9 @@ static uint32_t rank_gpu(const struct profile *p, const struct gpus *gpus, unsig
 unsigned rank_count(const struct profile *p)
 {
 	struct gpus gpus;
-	unsigned n;
+	unsigned n = rank_workers_count(p);
+	if (n)
+		return n;
 	gpus_find(p, &gpus);
 	rank_gpu(p, &gpus, 0, &n);
 	gpus_release(&gpus);
@@ -313,6 +316,8 @@ static void rank_read_steps(struct rank_work *w, const struct intervals *talk_al
 
 struct rank *rank_new(const struct profile *p, unsigned i)
 {
+	if (rank_workers_count(p))
+		return rank_worker_new(p, i);
 	struct rank *r = NEW(struct rank);
 	struct gpus gpus;
 	unsigned count;
@@ -360,6 +365,7 @@ void rank_free(struct rank *r)
 	mem_free(r->group);
 	mem_free(r->call);
 	mem_free(r->piece);
+	mem_free(r->task);
 	intern_release(&r->texts);
 	arena_release(&r->arena);
 	mem_free(r);

@@ -48,6 +48,37 @@ struct rank_step {
 	int64_t phase_ns[RANK_N_PHASES]; /* their sum is the step */
 };
 
+/* Kinds of tasks: X(id, as a timeline of workers calls it, whether it communicates). */
+#define RANK_TASKS(X)                                            \
+	X(FORWARD, "forward-compute", false)                     \
+	X(BACKWARD, "backward-compute", false)                   \
+	X(FORWARD_SEND, "forward-send", true)                    \
+	X(FORWARD_RECV, "forward-recv", true)                    \
+	X(BACKWARD_SEND, "backward-send", true)                  \
+	X(BACKWARD_RECV, "backward-recv", true)                  \
+	X(GATHER_PARAMS, "params-all-gather", true)              \
+	X(REDUCE_GRADS, "grads-reduce-scatter", true)            \
+	X(REDUCE_LAYERNORM, "layernorm-grads-all-reduce", true)  \
+	X(REDUCE_EMBEDDING, "embedding-grads-all-reduce", true)  \
+	X(CLIP, "optimizer-clip-main-grad", true)                \
+	X(OPTIMIZER, "optimizer", false)                         \
+	X(COLLECT, "gc", false)
+
+enum rank_task_kind {
+#define RANK_TASK_ID_(id, name, talks) RANK_TASK_##id,
+	RANK_TASKS(RANK_TASK_ID_)
+	RANK_N_TASKS, RANK_TASK_OTHER = RANK_N_TASKS
+};
+
+/* A piece of work of a worker in a step: what a timeline of workers has in place of kernels. */
+struct rank_task {
+	int64_t step;                /* its number */
+	int64_t start_ns, end_ns;
+	int64_t seq;                 /* its place among those of its kind in the step */
+	uint32_t name;               /* of rank->texts */
+	uint8_t kind;                /* enum rank_task_kind */
+};
+
 /* How the rank was recorded: stacks and memory make a rank slower. */
 struct rank_recording {
 	bool stacks, memory;
@@ -69,6 +100,11 @@ struct rank {
 	uint32_t n_groups;
 	struct rank_call *call;      /* in order of start */
 	uint32_t n_calls;
+	bool is_worker;              /* of a timeline of workers: it has tasks, and neither device work nor collectives */
+	bool is_interleaved;         /* of a worker: it has several chunks of the model */
+	int64_t replica, stage, shard; /* of a worker: its data-parallel, pipeline and tensor-parallel rank */
+	struct rank_task *task;      /* by step, then in order of start */
+	uint32_t n_tasks;
 	struct interval *piece;      /* in which only collectives ran: disjoint, ascending, on the rank's own clock */
 	uint32_t n_pieces;
 	struct intern texts;         /* names of kernels and ops */

@@ -17,6 +17,7 @@ PACK_TYPE(rank_group, RANK_GROUP_FIELDS)
 PACK_TYPE(rank_call, RANK_CALL_FIELDS)
 PACK_TYPE(rank_step, RANK_STEP_FIELDS)
 PACK_TYPE(rank_recording, RANK_RECORDING_FIELDS)
+PACK_TYPE(rank_task, RANK_TASK_FIELDS)
 PACK_TYPE(rank, RANK_FIELDS)
 
 /* In front: what it is, and which fields follow, in the machine's order: bytes of a machine with another order count as those of another version. */
@@ -105,12 +106,26 @@ static bool rank_pack_calls_are_sound(const struct rank *r)
 	return piece == r->n_pieces;
 }
 
+/* By step, then by start; their lengths can be added up. */
+static bool rank_pack_tasks_are_sound(const struct rank *r)
+{
+	int64_t sum = 0;
+	for (uint32_t i = 0; i < r->n_tasks; i++) {
+		const struct rank_task *x = &r->task[i], *before = i ? x - 1 : NULL;
+		if (!rank_pack_add(&sum, x->end_ns - x->start_ns) || (before && (x->step < before->step || (x->step == before->step && x->start_ns < before->start_ns))))
+			return false;
+	}
+	return true;
+}
+
 static const char *rank_pack_what_is_wrong(const struct rank *r)
 {
 	if (!rank_pack_groups_are_sound(r))
 		return "a process group's members";
 	if (!rank_pack_steps_are_sound(r))
 		return "the time of a step";
+	if (!rank_pack_tasks_are_sound(r))
+		return "the time of a task";
 	return rank_pack_calls_are_sound(r) ? NULL : "the time of a collective";
 }
 
