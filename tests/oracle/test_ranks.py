@@ -9,6 +9,7 @@ import tempfile
 
 import jobs
 import oracle
+import phased
 from oracle import Case, data, report, steps_report
 
 TP8 = ("multirank", "megatron_a100_tp8")
@@ -421,6 +422,36 @@ class Stragglers(Job):
     def test_in_turns(self):
         job = jobs.Job(tp=4, dp=1, steps=8, late=lambda r, s, p: 1_000_000 if s % 4 == r and p == 0 else 0)
         self.assertEqual({r["pattern"] for r in self.stragglers(job).rows}, {"at times"})
+
+    def test_phases(self):
+        """The phase in which the rank lost the time: also of the optimizer, for which others wait in the next step, and of backward, where the host's timers see nothing."""
+        for phase in phased.Run.LENGTH:
+            for host in (False, True):
+                folder = tempfile.mkdtemp(dir=self.tmp)
+                phased.Run(4, 6, late=lambda r, s, p: 20 * phased.MS if (r, p) == (2, phase) else 0, host=host).write(folder)
+                first = steps_report("stragglers", folder).rows[0]
+                self.assertEqual((first["rank"], first["phase"]), (2, phase), host)
+
+    def test_persistent_or_rotating(self):
+        """Of 8 steps one rank is the worst in 6 and more: persistent; in 3 and fewer: it rotates."""
+        for steps, words in ((8, "is persistent: rank 2 is the one that the others waited longest for in 8 of 8"), (6, "is persistent: rank 2"), (5, "is mostly rank 2, in 5 of 8 steps"),
+                             (4, "is mostly rank"), (3, "rotates: 4 ranks in turn are the one that the others waited longest for, and none in more than 3 of 8")):
+            def late(r, s, p, steps=steps):
+                worst = 2 if s < steps else (0, 1, 3)[s % 3]
+                return 2_000_000 if p == 0 and r == worst else 0
+            table = self.stragglers(jobs.Job(tp=4, dp=1, steps=8, late=late))
+            self.assertIn("the straggler " + words, texts(table), steps)
+            self.assertEqual(sum(r["worst_steps_pct"] for r in table.rows), 100)
+            self.assertEqual(table.by("rank")[2]["worst_steps_pct"], steps * 12.5)
+        few = self.stragglers(jobs.Job(tp=4, dp=1, steps=3, late=lambda r, s, p: 2_000_000 if r == 1 and p == 0 else 0))
+        self.assertIn("takes 4 steps with waiting", texts(few))
+        none = self.stragglers(jobs.Job(tp=4, dp=1, steps=8, late=lambda r, s, p: 10_000 if r == 1 and p == 0 else 0))
+        self.assertIn("there is no straggler to speak of", texts(none))
+
+    def test_victims_are_not_the_worst(self):
+        """The step in which others waited for a victim is that of the rank which kept it."""
+        table = self.stragglers(jobs.Job(tp=4, dp=2, steps=6, late=lambda r, s, p: 2_000_000 if r == 1 and p == 0 and s else 0)).by("rank")
+        self.assertEqual(table[1]["worst_steps"], 5)
 
     def test_real_ranks(self):
         """Ranks 0 and 6 of the eight: their GPUs are idle for 0.2 s while the others wait."""

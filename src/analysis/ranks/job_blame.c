@@ -1,5 +1,6 @@
 #include "analysis/ranks/job_blame.h"
 
+#include "analysis/ranks/job_peers.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "base/sort.h"
@@ -19,8 +20,10 @@ struct job_blame_work {
 	uint32_t *before;          /* by instance: the accepted one before it in its group; UINT32_MAX = none */
 	uint32_t **instance;       /* by rank and call: its instance */
 	int64_t *scratch;
+	uint32_t *stage;           /* by rank: ranks of different ones are not compared */
 	uint32_t most_steps;
-	int64_t *step_ns;          /* by step and rank: waiting for that rank */
+	uint32_t step;             /* of the waiting that is shared; UINT32_MAX = of none */
+	int64_t *step_ns;          /* by step and rank: waiting because of that rank */
 };
 
 /* What a rank did from one collective of a group to the next. */
@@ -87,6 +90,12 @@ static bool job_blame_spans_of(const struct job *j, const struct job_instance *f
 	return true;
 }
 
+/* Whether a part is of a rank that the last one of the instance is compared with. */
+static bool job_blame_is_peer(const struct job_blame_work *w, const struct job_instance *x, uint32_t part)
+{
+	return x->part[part].rank != x->last && w->stage[x->part[part].rank] == w->stage[x->last];
+}
+
 /* How much more the last rank has of each than the median of the others. False: there is nothing to compare. */
 static bool job_blame_excess(struct job_blame_work *w, const struct job_instance *from, const struct job_instance *to, int64_t excess[JOB_BLAME_SPANS])
 {
@@ -96,7 +105,7 @@ static bool job_blame_excess(struct job_blame_work *w, const struct job_instance
 	for (unsigned s = 0; s < JOB_BLAME_SPANS; s++) {
 		size_t n = 0;
 		for (uint32_t k = 0; k < to->n; k++)
-			if (to->part[k].rank != to->last && job_blame_spans_of(w->j, from, to, to->part[k].rank, v))
+			if (job_blame_is_peer(w, to, k) && job_blame_spans_of(w->j, from, to, to->part[k].rank, v))
 				w->scratch[n++] = v[s];
 		if (!n)
 			return false;
@@ -123,59 +132,87 @@ static uint32_t job_blame_victim_of(const struct job_blame_work *w, const struct
 	return found;
 }
 
-static void job_blame_add(struct job_blame *b, enum job_cause cause, int64_t ns)
+static void job_blame_add(struct job_blame_work *w, uint32_t rank, enum job_cause cause, int64_t ns)
 {
-	b->ns[cause] += ns;
-	b->total_ns += ns;
+	w->out[rank].ns[cause] += ns;
+	w->out[rank].total_ns += ns;
+	if (w->step != UINT32_MAX)
+		w->step_ns[(size_t)w->step * w->j->n + rank] += ns;
+}
+
+/* By phase, how much more the last rank spent since `from` than the median of its peers. */
+static void job_blame_phase_excess(struct job_blame_work *w, const struct job_instance *from, const struct job_instance *to, int64_t excess[RANK_N_SPENT])
+{
+	const struct rank_call *a = job_blame_call(w->j, from, to->last), *b = job_blame_call(w->j, to, to->last), *p, *q;
+	for (unsigned s = 0; s < RANK_N_SPENT; s++) {
+		size_t n = 0;
+		for (uint32_t k = 0; k < to->n; k++)
+			if (job_blame_is_peer(w, to, k) && (p = job_blame_call(w->j, from, to->part[k].rank)) && (q = job_blame_call(w->j, to, to->part[k].rank)))
+				w->scratch[n++] = q->spent_ns[s] - p->spent_ns[s];
+		excess[s] = n && a && b ? b->spent_ns[s] - a->spent_ns[s] - sort_median_i64(w->scratch, n) : 0;
+	}
+}
+
+/* Shares waiting for the last rank among the phases in which it spent more than its peers. */
+static void job_blame_add_phases(struct job_blame_work *w, const struct job_instance *from, const struct job_instance *to, int64_t ns)
+{
+	int64_t excess[RANK_N_SPENT];
+	double all = 0;
+	job_blame_phase_excess(w, from, to, excess);
+	for (unsigned s = 0; s < RANK_N_SPENT; s++)
+		all += excess[s] > 0 ? (double)excess[s] : 0;
+	for (unsigned s = 0; s < RANK_N_SPENT && all > 0; s++)
+		w->out[to->last].phase_ns[s] += excess[s] > 0 ? (int64_t)((double)ns * (double)excess[s] / all) : 0;
 }
 
 /* Shares idle time among what the host did meanwhile. */
-static void job_blame_add_idle(struct job_blame *b, const int64_t excess[JOB_BLAME_SPANS], int64_t ns)
+static void job_blame_add_idle(struct job_blame_work *w, uint32_t rank, const int64_t excess[JOB_BLAME_SPANS], int64_t ns)
 {
 	int64_t idle = excess[JOB_BLAME_IDLE], data = excess[JOB_BLAME_DATA], gc = excess[JOB_BLAME_GC];
 	data = data > 0 ? data < idle ? data : idle : 0;
 	gc = gc > 0 ? gc < idle - data ? gc : idle - data : 0;
 	int64_t to_data = (int64_t)((double)ns * (double)data / (double)idle), to_gc = (int64_t)((double)ns * (double)gc / (double)idle);
-	job_blame_add(b, JOB_CAUSE_DATA, to_data);
-	job_blame_add(b, JOB_CAUSE_GC, to_gc);
-	job_blame_add(b, JOB_CAUSE_HOST, ns - to_data - to_gc);
+	job_blame_add(w, rank, JOB_CAUSE_DATA, to_data);
+	job_blame_add(w, rank, JOB_CAUSE_GC, to_gc);
+	job_blame_add(w, rank, JOB_CAUSE_HOST, ns - to_data - to_gc);
 }
 
 /* Blames `ns` of waiting on the rank that came last in instance i, or on whom that one had waited for. */
 static void job_blame_share(struct job_blame_work *w, uint32_t i, int64_t ns, int depth)
 {
 	const struct job_instance *to = &w->j->instance[i];
-	struct job_blame *b = &w->out[to->last];
 	int64_t excess[JOB_BLAME_SPANS];
 	if (w->before[i] == UINT32_MAX || !job_blame_excess(w, &w->j->instance[w->before[i]], to, excess)) {
-		job_blame_add(b, JOB_CAUSE_UNKNOWN, ns);
+		job_blame_add(w, to->last, JOB_CAUSE_UNKNOWN, ns);
 		return;
 	}
 	static const enum job_blame_span shared[] = {JOB_BLAME_COMPUTE, JOB_BLAME_COPY, JOB_BLAME_TALK, JOB_BLAME_IDLE};
 	double all = 0;
-	int64_t left = ns;
+	int64_t left = ns, own = ns;
 	for (size_t s = 0; s < sizeof shared / sizeof *shared; s++)
 		all += excess[shared[s]] > 0 ? (double)excess[shared[s]] : 0;
 	for (size_t s = 0; s < sizeof shared / sizeof *shared && all > 0; s++) {
 		int64_t part = excess[shared[s]] > 0 ? (int64_t)((double)ns * (double)excess[shared[s]] / all) : 0;
 		left -= part;
 		if (shared[s] == JOB_BLAME_COMPUTE)
-			job_blame_add(b, excess[JOB_BLAME_KERNELS] > 0 ? JOB_CAUSE_MORE_WORK : JOB_CAUSE_SLOWER, part);
+			job_blame_add(w, to->last, excess[JOB_BLAME_KERNELS] > 0 ? JOB_CAUSE_MORE_WORK : JOB_CAUSE_SLOWER, part);
 		else if (shared[s] == JOB_BLAME_COPY)
-			job_blame_add(b, JOB_CAUSE_COPIES, part);
+			job_blame_add(w, to->last, JOB_CAUSE_COPIES, part);
 		else if (shared[s] == JOB_BLAME_IDLE && part)
-			job_blame_add_idle(b, excess, part);
+			job_blame_add_idle(w, to->last, excess, part);
 		if (shared[s] != JOB_BLAME_TALK || !part)
 			continue;
+		own -= part;
 		uint32_t of = depth < JOB_BLAME_DEEPEST ? job_blame_victim_of(w, &w->j->instance[w->before[i]], to) : UINT32_MAX;
 		if (of == UINT32_MAX) {
-			job_blame_add(b, JOB_CAUSE_UNKNOWN, part);
+			job_blame_add(w, to->last, JOB_CAUSE_UNKNOWN, part);
 		} else {
-			b->passed_ns += part;
+			w->out[to->last].passed_ns += part;
 			job_blame_share(w, of, part, depth + 1);
 		}
 	}
-	job_blame_add(b, JOB_CAUSE_UNKNOWN, left);
+	job_blame_add(w, to->last, JOB_CAUSE_UNKNOWN, left);
+	job_blame_add_phases(w, &w->j->instance[w->before[i]], to, own - left);
 }
 
 /* What op each rank was late for most, and how many steps are its. */
@@ -188,10 +225,7 @@ static void job_blame_count(struct job_blame_work *w)
 		if (!x->accepted || x->n < 2)
 			continue;
 		const struct rank_call *c = job_blame_call(j, x, x->last);
-		uint32_t step = rank_step_at(j->rank[x->last], c->start_ns);
 		w->out[x->last].last += x->wait_ns > 0;
-		if (step != UINT32_MAX)
-			w->step_ns[(size_t)step * j->n + x->last] += x->wait_ns;
 		if (x->wait_ns > most[x->last]) {
 			most[x->last] = x->wait_ns;
 			w->out[x->last].op = c->op;
@@ -207,6 +241,17 @@ static void job_blame_count(struct job_blame_work *w)
 	mem_free(most);
 }
 
+static void job_blame_find_stages(struct job_blame_work *w)
+{
+	struct job_peers peers;
+	w->stage = NEW_ARRAY(w->j->n, uint32_t);
+	job_peers_find(w->j, &peers);
+	for (uint32_t s = 0; s < peers.n; s++)
+		for (uint32_t i = peers.first[s]; i < peers.first[s + 1]; i++)
+			w->stage[peers.rank[i]] = s;
+	job_peers_release(&peers);
+}
+
 struct job_blame *job_blame_find(const struct job *j)
 {
 	struct job_blame_work w = {.j = j, .out = NEW_ARRAY(j->n, struct job_blame), .before = NEW_ARRAY(j->n_instances, uint32_t), .instance = NEW_ARRAY(j->n, uint32_t *),
@@ -214,15 +259,21 @@ struct job_blame *job_blame_find(const struct job *j)
 	job_blame_map_calls(&w);
 	w.step_ns = NEW_ARRAY((size_t)w.most_steps * j->n, int64_t);
 	job_blame_find_before(&w);
-	for (uint32_t i = 0; i < j->n_instances; i++)
-		if (j->instance[i].accepted && j->instance[i].n > 1)
-			job_blame_share(&w, i, j->instance[i].wait_ns, 0);
+	job_blame_find_stages(&w);
+	for (uint32_t i = 0; i < j->n_instances; i++) {
+		const struct job_instance *x = &j->instance[i];
+		if (!x->accepted || x->n < 2)
+			continue;
+		w.step = rank_step_at(j->rank[x->last], job_blame_call(j, x, x->last)->start_ns);
+		job_blame_share(&w, i, x->wait_ns, 0);
+	}
 	job_blame_count(&w);
 	for (uint32_t r = 0; r < j->n; r++)
 		mem_free(w.instance[r]);
 	mem_free(w.instance);
 	mem_free(w.before);
 	mem_free(w.scratch);
+	mem_free(w.stage);
 	mem_free(w.step_ns);
 	return w.out;
 }

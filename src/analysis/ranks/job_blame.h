@@ -6,7 +6,10 @@
  *   slower   more time for as many kernels       more work   more time for more kernels
  *   copies   data loader, garbage collection, host   the GPU did nothing, and the host was in a data loader, in garbage collection, or elsewhere
  *   passed on   it had waited in a collective of another group: the blame is that of the rank which came last there
- * unknown: the first collective of a group in the recording, and one whose last rank took no longer than the others. */
+ * unknown: the first collective of a group in the recording, and one whose last rank took no longer than the others.
+ *
+ * The same waiting is shared among the phases of the step in which the last rank spent more than the median of the others since the group's collective before (rank_phases.h).
+ * Ranks are compared with those of the group that are of the same pipeline stage (job_peers.h). */
 #ifndef OPSCOPE_ANALYSIS_RANKS_JOB_BLAME_H
 #define OPSCOPE_ANALYSIS_RANKS_JOB_BLAME_H
 
@@ -31,10 +34,11 @@ extern const char *const job_cause_name[JOB_N_CAUSES];
 struct job_blame {
 	int64_t ns[JOB_N_CAUSES];  /* device time that other ranks waited for this one, by cause */
 	int64_t total_ns;          /* their sum */
+	int64_t phase_ns[RANK_N_SPENT]; /* the same, by the phase in which the rank lost the time; what is missing is not known */
 	int64_t passed_ns;         /* waiting at collectives that this rank came last to because another rank had kept it: in the sums of that rank */
 	uint64_t last;             /* how often it came last */
 	uint32_t op;               /* of rank->texts: the op of the collective at which the others waited longest for this one */
-	uint32_t steps;            /* steps in which the others waited longer for this one than for any other */
+	uint32_t steps;            /* steps in which the others waited longer because of this one than of any other */
 };
 
 /* One for each rank: the caller's (mem_free). O(collectives log collectives). */

@@ -233,16 +233,26 @@ static struct rank_past rank_past_until(const struct rank_work *w, const struct 
 	return out;
 }
 
-static void rank_read_pasts(struct rank_work *w)
+/* What was spent in each phase from `from` until `to`, added to ns. */
+static void rank_add_spent(const struct rank_phases *phases, int64_t from, int64_t to, int64_t ns[RANK_N_SPENT])
+{
+	for (unsigned k = 0; k < RANK_N_SPENT; k++)
+		ns[k] += intervals_length_within(&phases->v[rank_spent_phase[k]], from, to);
+}
+
+static void rank_read_pasts(struct rank_work *w, const struct rank_phases *phases)
 {
 	struct rank *r = w->r;
 	struct rank_past past = {0};
+	int64_t spent[RANK_N_SPENT] = {0};
 	int64_t at = r->n_calls ? r->call[0].start_ns - r->epoch_ns : 0;
 	rank_find_host_work(w);
 	for (uint32_t i = 0; i < r->n_calls; i++) {
 		struct rank_call *c = &r->call[i];
 		int64_t start = c->start_ns - r->epoch_ns;
 		past = c->before = rank_past_until(w, &past, at, start);
+		rank_add_spent(phases, at, start, spent);
+		memcpy(c->spent_ns, spent, sizeof spent);
 		c->after = rank_past_until(w, &past, start, c->end_ns - r->epoch_ns);
 		at = start;
 	}
@@ -289,13 +299,11 @@ static void rank_fill_busy(const struct rank_work *w, const struct intervals *ta
 	ns[BUSY_IDLE] = ns[BUSY_TOTAL] - ns[BUSY_BUSY];
 }
 
-static void rank_read_steps(struct rank_work *w, const struct intervals *talk_alone)
+static void rank_read_steps(struct rank_work *w, const struct intervals *talk_alone, const struct rank_phases *phases)
 {
 	const struct steps *s = w->p->steps;
 	struct rank *r = w->r;
 	struct intervals hidden = {0}, copy_alone = {0};
-	struct rank_phases phases = {0};
-	rank_phases_find(w->p, w->gpus, w->gpu, &phases);
 	r->phases_of_host = w->p->gpu_op.rows.n == 0;
 	intervals_union(&w->computing, &w->talking, &hidden);
 	intervals_subtract(&w->copying, &hidden, &copy_alone);
@@ -307,9 +315,8 @@ static void rank_read_steps(struct rank_work *w, const struct intervals *talk_al
 		struct rank_step *to = &r->step[i];
 		*to = (struct rank_step){.number = from->number, .start_ns = from->start_ns + r->epoch_ns, .end_ns = from->end_ns + r->epoch_ns};
 		rank_fill_busy(w, talk_alone, &copy_alone, from->start_ns, from->end_ns, &to->busy);
-		rank_phases_add(&phases, from->start_ns, from->end_ns, to->phase_ns);
+		rank_phases_add(phases, from->start_ns, from->end_ns, to->phase_ns);
 	}
-	rank_phases_release(&phases);
 	intervals_release(&hidden);
 	intervals_release(&copy_alone);
 }
@@ -331,11 +338,14 @@ struct rank *rank_new(const struct profile *p, unsigned i)
 	struct intervals alone = {0};
 	struct sort_item *order = rank_sort_out(&w, &n);
 	intervals_subtract(&w.talking, &w.computing, &alone);
-	rank_read_steps(&w, &alone);
+	struct rank_phases phases = {0};
+	rank_phases_find(p, &gpus, w.gpu, &phases);
+	rank_read_steps(&w, &alone, &phases);
 	rank_read_calls(&w, order, n);
 	/* Copies do not wait for a collective: a moment of both is the collective's (analysis/time/busy.h). */
 	rank_share_exposed(r, &alone);
-	rank_read_pasts(&w);
+	rank_read_pasts(&w, &phases);
+	rank_phases_release(&phases);
 	mem_free(w.kernel_start);
 	mem_free(order);
 	intervals_release(&alone);

@@ -33,6 +33,7 @@ struct rank_call {
 	int64_t exposed_ns;          /* while the GPU did nothing else; a moment of several collectives belongs to the one that began first */
 	int64_t wait_ns;             /* from its start until the last rank came; -1 = not known. Set by the job */
 	struct rank_past before, after; /* up to its start, and up to its end */
+	int64_t spent_ns[RANK_N_SPENT]; /* from the start of the first collective up to its own: in each phase, communication apart */
 	uint32_t piece, n_pieces;    /* when exposed_ns was: rank->piece[piece ...] */
 	uint32_t group;              /* of rank->group */
 	uint32_t stream;             /* by which collectives without a group are told apart: numbered from 0 by first use */

@@ -31,6 +31,10 @@ enum rank_phase {
 };
 extern const char *const rank_phase_name[RANK_N_PHASES];
 
+/* The phases without their communication, in the same order: where a rank loses time of its own. */
+enum rank_spent { RANK_SPENT_DATA, RANK_SPENT_FORWARD, RANK_SPENT_BACKWARD, RANK_SPENT_OPTIMIZER, RANK_SPENT_OTHER, RANK_N_SPENT };
+extern const enum rank_phase rank_spent_phase[RANK_N_SPENT];
+
 struct rank_phases {
 	struct intervals v[RANK_N_PHASES]; /* disjoint, of the profile's times; between the first and the last step's borders they leave no gap */
 };
