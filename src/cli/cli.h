@@ -114,14 +114,18 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 /* The table of these traces, by which a user chooses one; `note` stands under it (NULL = nothing). Returns the exit status. */
 int cli_list_traces(const struct trace_list *l, const char *note, const struct output_options *o, const char *input_name);
 
-/* Whether the traces are the ranks of one job: several, each of another rank of one run, as their contents say. Sorts them by rank. */
+/* Whether the traces are the ranks of one job: several, each of another rank of one run, as their contents say, which are then sorted by rank; or one file that keeps a job. */
 bool cli_is_job(struct trace_list *l);
+bool cli_is_job_file(const struct trace_list *l);
 
 /* Prints a report about a job: these traces (cli_is_job). `note` stands under it (NULL = nothing). Returns the exit status. */
 int cli_print_job(const struct report *r, struct table_command *c, const struct trace_list *l, const char *note);
 
 /* The same of what keeps the job from being faster. EXIT_FINDING where is_severe(the findings, from). */
 int cli_print_job_findings(struct table_command *c, const struct trace_list *l, bool (*is_severe)(const struct table *t, const char *from), const char *from);
+
+/* Keeps what reports of all ranks together need of a job (cli_is_job) in the file `path`; `input`: what the job is called. Returns the exit status. */
+int cli_import_job(const struct trace_list *l, const struct trace_options *o, const char *path, const char *input);
 
 /* Opens the one profile that the paths and options select; prints losses and repairs on stderr as one line each. NULL
  * after printing the error; *status gets the exit status. */

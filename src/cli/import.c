@@ -51,7 +51,8 @@ static const struct argp argp = {
 	.args_doc = "INPUT... -o FILE",
 	.doc = "Reads and analyses a trace once and keeps the result in a file that opens many times faster: an INPUT like "
 	       "any other. It is an SQLite database, with every report, and the findings of `advise`, as tables of plain rows "
-	       "beside the data: the first aggregation, to which `opscope aggregate` adds others.",
+	       "beside the data: the first aggregation, to which `opscope aggregate` adds others. Of the ranks of a job, given as a folder or as several files, one file keeps "
+	       "what reports about all of them together and `advise` need; the recordings themselves are not in it.",
 };
 
 /* What import cannot make again: aggregations that someone asked for. False, and *status, when FILE holds some, or cannot be read, and they are not to be lost. */
@@ -94,6 +95,19 @@ static bool may_replace(const struct import_command *c, int *status)
 	return !n && !unread;
 }
 
+static int cli_import_one(struct import_command *c)
+{
+	int status = EXIT_DONE;
+	char now[NOW_BYTES], rules[CLI_RULES_BYTES];
+	struct profile *p = cli_open_one(&c->inputs, &c->trace, &status);
+	struct aggregate_spec spec = {.name = {"", 0}, .created = now_text(now), .rules = cli_rules(&c->trace, false, rules)};
+	struct err e;
+	if (p && aggregate_import(p, c->path, &spec, &e))
+		status = cli_fail(&e, EXIT_INPUT);
+	profile_free(p);
+	return status;
+}
+
 static int cli_import_run(int argc, char **argv)
 {
 	struct import_command c = {0};
@@ -108,13 +122,10 @@ static int cli_import_run(int argc, char **argv)
 	if (c.trace.report.has_steps || c.trace.report.device || c.trace.report.key_op || c.trace.report.aggregation)
 		cli_usage("import: the whole trace is kept; choose steps, their key op and devices when reporting from %s, or with opscope aggregate", c.path);
 	int status = EXIT_DONE;
-	char now[NOW_BYTES], rules[CLI_RULES_BYTES];
-	struct profile *p = may_replace(&c, &status) ? cli_open_one(&c.inputs, &c.trace, &status) : NULL;
-	struct aggregate_spec spec = {.name = {"", 0}, .created = now_text(now), .rules = cli_rules(&c.trace, false, rules)};
-	struct err e;
-	if (p && aggregate_import(p, c.path, &spec, &e))
-		status = cli_fail(&e, EXIT_INPUT);
-	profile_free(p);
+	struct trace_list l = {0};
+	if (may_replace(&c, &status) && cli_discover(&c.inputs, &c.trace, &l, &status) == 0)
+		status = cli_is_job(&l) ? cli_import_job(&l, &c.trace, c.path, c.inputs.v[0]) : cli_import_one(&c);
+	discover_release(&l);
 	mem_free(c.inputs.v);
 	trace_options_release(&c.trace);
 	return status;

@@ -4,8 +4,11 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "query/job_advice.h"
+#include "query/job_file.h"
+#include "store/load_job.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static int cli_job_by_rank(const void *a, const void *b)
 {
@@ -13,8 +16,15 @@ static int cli_job_by_rank(const void *a, const void *b)
 	return COMPARE(x->rank, y->rank) ?: str_cmp_natural(x->path, y->path);
 }
 
+bool cli_is_job_file(const struct trace_list *l)
+{
+	return l->n == 1 && load_job_is(l->v[0].path.p);
+}
+
 bool cli_is_job(struct trace_list *l)
 {
+	if (cli_is_job_file(l))
+		return true;
 	struct trace_file *v = NEW_ARRAY(l->n, struct trace_file);
 	bool is = l->n > 1, differs = false;
 	for (unsigned i = 0; i < l->n && is; i++) {
@@ -38,6 +48,7 @@ bool cli_is_job(struct trace_list *l)
 struct cli_job {
 	const struct trace_list *list;
 	const struct trace_options *options;
+	struct job_file *kept;   /* NULL = the list is of recordings */
 };
 
 static struct profile *cli_job_open_rank(void *context, unsigned i, struct err *e)
@@ -56,14 +67,45 @@ static int64_t cli_job_rank_of(void *context, unsigned i)
 	return ((const struct cli_job *)context)->list->v[i].rank;
 }
 
+/* What the options ask for and a job's file has not; NULL = nothing. */
+static const char *cli_job_lacks(const struct trace_options *o)
+{
+	return o->has_rank ? "--rank=N is about one recording" : o->gpu || o->rules || o->kernel_rules ? "--gpu, --rules and --kernel-rules change what is read of recordings" : NULL;
+}
+
+/* The inputs of the job, until cli_job_end. -1 and *e. */
+static int cli_job_begin(struct cli_job *j, const struct trace_list *l, const struct trace_options *o, struct job_inputs *in, struct err *e)
+{
+	*j = (struct cli_job){.list = l, .options = o};
+	*in = (struct job_inputs){.n = l->n, .open = cli_job_open_rank, .path = cli_job_path_of_rank, .rank = cli_job_rank_of, .context = j};
+	if (!cli_is_job_file(l))
+		return 0;
+	const char *path = l->v[0].path.p, *lacks = cli_job_lacks(o);
+	if (lacks)
+		return err_set(e, ERR_USAGE, "%s keeps no recordings, and %s: give the folder of the ranks", path, lacks);
+	j->kept = job_file_open(path, e);
+	if (!j->kept)
+		return -1;
+	*in = job_file_inputs(j->kept);
+	return 0;
+}
+
+static int cli_job_fail(const struct err *e)
+{
+	return cli_fail(e, e->code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+}
+
 int cli_print_job_findings(struct table_command *c, const struct trace_list *l, bool (*is_severe)(const struct table *t, const char *from), const char *from)
 {
-	struct cli_job job = {l, &c->trace};
-	const struct job_inputs in = {l->n, cli_job_open_rank, cli_job_path_of_rank, cli_job_rank_of, &job};
+	struct cli_job job;
+	struct job_inputs in;
 	struct table t;
 	struct err e;
-	if (job_advice_run(&in, &c->trace.report, &t, &e) < 0)
-		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	int rc = cli_job_begin(&job, l, &c->trace, &in, &e);
+	rc = rc < 0 ? rc : job_advice_run(&in, &c->trace.report, &t, &e);
+	job_file_close(job.kept);
+	if (rc < 0)
+		return cli_job_fail(&e);
 	bool severe = is_severe(&t, from);
 	int status = cli_output(&t, &c->output, c->args.v[0]);
 	table_release(&t);
@@ -72,12 +114,15 @@ int cli_print_job_findings(struct table_command *c, const struct trace_list *l, 
 
 int cli_print_job(const struct report *r, struct table_command *c, const struct trace_list *l, const char *note)
 {
-	struct cli_job job = {l, &c->trace};
-	const struct job_inputs in = {l->n, cli_job_open_rank, cli_job_path_of_rank, cli_job_rank_of, &job};
+	struct cli_job job;
+	struct job_inputs in;
 	struct table t;
 	struct err e;
-	if (job_report_run(r, &in, c->trace.every_rank, &c->trace.report, &t, &e) < 0)
-		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	int rc = cli_job_begin(&job, l, &c->trace, &in, &e);
+	rc = rc < 0 ? rc : job_report_run(r, &in, c->trace.every_rank, &c->trace.report, &t, &e);
+	job_file_close(job.kept);
+	if (rc < 0)
+		return cli_job_fail(&e);
 	if (note) {
 		table_note(&t, "%s", note);
 		t.notes_answer = true;
@@ -86,4 +131,35 @@ int cli_print_job(const struct report *r, struct table_command *c, const struct 
 	int status = cli_output(&t, &c->output, c->args.v[c->args.n - 1]);
 	table_release(&t);
 	return status;
+}
+
+/* A new file has no permission that one of the recordings lacks. */
+static mode_t cli_job_mode(const struct trace_list *l)
+{
+	enum { ALL = 0666 };
+	mode_t mode = ALL;
+	struct stat st;
+	for (unsigned i = 0; i < l->n; i++)
+		mode &= stat(l->v[i].path.p, &st) == 0 && S_ISREG(st.st_mode) ? st.st_mode | S_IRUSR | S_IWUSR : ALL;
+	return mode;
+}
+
+static void cli_job_warn(const char *recording, const struct err *why)
+{
+	struct err e;
+	err_set(&e, ERR_NONE, "%s is left out: %s", recording, why->msg);
+	cli_fail(&e, 0);
+}
+
+int cli_import_job(const struct trace_list *l, const struct trace_options *o, const char *path, const char *input)
+{
+	struct cli_job job;
+	struct job_inputs in;
+	struct err e;
+	for (unsigned i = 0; i < l->n; i++)
+		cli_refuse_overwrite(path, &(struct cli_args){(char *[]){(char *)(uintptr_t)l->v[i].path.p}, 1});
+	int rc = cli_job_begin(&job, l, o, &in, &e);
+	rc = rc < 0 ? rc : job_file_save(&in, path, cli_job_mode(l), str_from(input), cli_job_warn, &e);
+	job_file_close(job.kept);
+	return rc < 0 ? cli_job_fail(&e) : EXIT_DONE;
 }

@@ -110,7 +110,7 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 	discover_finish(l);
 	unsigned before = l->n;
 	discover_select(l, o->run, o->worker, o->span);
-	if (o->has_rank)
+	if (o->has_rank && !cli_is_job_file(l))
 		discover_select_rank(l, o->rank);
 	if (l->n)
 		return 0;

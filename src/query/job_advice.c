@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/round.h"
 #include "base/sort.h"
-#include "query/advice.h"
+#include "query/job_read.h"
 
 #include <stdlib.h>
 
@@ -95,19 +95,19 @@ static void job_advice_join(struct job_advice_work *w, const struct finding *x, 
 /* One recording: its ranks for the job, and its findings. */
 static int job_advice_read(struct job_advice_work *w, unsigned i, struct err *e)
 {
-	struct profile *p = w->in->open(w->in->context, i, e);
-	struct findings f = {0};
-	int rc = p && analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS, e) == 0 && advice_findings(p, w->asked, &f, e) == 0 ? 0 : -1;
+	struct job_read *x = job_read_of(w->in, i, &(struct job_ask){.args = w->asked, .findings = true});
+	const int rc = x->failed.code ? -1 : 0;
 	if (rc == 0) {
-		uint32_t before = w->j->n;
-		job_add_profile(w->j, p, w->in->rank(w->in->context, i));
-		for (unsigned k = 0; k < f.n; k++)
-			job_advice_join(w, &f.v[k], w->j->rank[before]->number);
-		w->f.of_window |= f.of_window;
-		findings_release(&f);
+		const int64_t rank = x->ranks->rank[0]->number;
+		job_read_take_ranks(x, w->j);
+		for (unsigned k = 0; k < x->findings.n; k++)
+			job_advice_join(w, &x->findings.v[k], rank);
+		w->f.of_window |= x->findings.of_window;
 		w->ranks++;
+	} else {
+		*e = x->failed;
 	}
-	profile_free(p);
+	job_read_free(x);
 	return rc;
 }
 

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/search.h"
+#include "query/job_read.h"
 
 /* What is added up for one cell. */
 struct job_report_cell {
@@ -50,13 +51,12 @@ struct job_report_work {
 	struct err first;         /* the first failure */
 };
 
-static int64_t job_report_rank_of(struct job_report_work *w, const struct profile *p, unsigned i)
+/* Notes what a recording says of its job. */
+static void job_report_see_world(struct job_report_work *w, int64_t world)
 {
-	struct rank_place place = rank_place_of(p);
-	if (place.world && w->world && place.world != w->world)
-		w->other_world = place.world < w->world ? place.world : w->world;
-	w->world = place.world > w->world ? place.world : w->world;
-	return place.is_rank ? place.rank : w->in->rank(w->in->context, i);
+	if (world && w->world && world != w->world)
+		w->other_world = world < w->world ? world : w->world;
+	w->world = world > w->world ? world : w->world;
 }
 
 /* Why the numbers may not be those of one job. */
@@ -85,27 +85,21 @@ static void job_report_failed(struct job_report_work *w, unsigned i, const struc
 
 /* ---- reports with run_job ---- */
 
-/* A report that does not choose the steps itself is of a part of the recording (report_run). */
-static int job_report_add(struct job_report_work *w, struct job *j, struct profile *p, unsigned i, struct err *e)
-{
-	unsigned needs = w->r->needs | w->args->variant->needs;
-	bool cut = w->args->has_steps && !((w->r->takes | w->args->variant->takes) & REPORT_STEPS);
-	const struct profile *of = p;
-	if (analysis_run(p, needs, e) < 0 || (cut && !(of = report_part(p, w->args, needs, e))))
-		return -1;
-	job_add_profile(j, of, job_report_rank_of(w, p, i));
-	return 0;
-}
-
 static int job_report_together(struct job_report_work *w, struct err *e)
 {
 	struct job *j = job_new();
+	/* A report that does not choose the steps itself is of a part of the recording (report_run). */
+	const struct job_ask ask = {.args = w->args, .needs = w->r->needs | w->args->variant->needs,
+	                            .part = w->args->has_steps && !((w->r->takes | w->args->variant->takes) & REPORT_STEPS)};
 	for (unsigned i = 0; i < w->in->n; i++) {
-		struct err why;
-		struct profile *p = w->in->open(w->in->context, i, &why);
-		if (!p || job_report_add(w, j, p, i, &why) < 0)
-			job_report_failed(w, i, &why);
-		profile_free(p);
+		struct job_read *x = job_read_of(w->in, i, &ask);
+		if (x->failed.code) {
+			job_report_failed(w, i, &x->failed);
+		} else {
+			job_report_see_world(w, x->world);
+			job_read_take_ranks(x, j);
+		}
+		job_read_free(x);
 	}
 	int rc = j->n ? job_finish(j, (enum job_align)w->args->align, w->args->clocks, e) : (*e = w->first, -1);
 	rc = rc < 0 ? rc : report_run_job(w->r, j, w->args, w->out, e);
@@ -423,7 +417,9 @@ static int job_report_one_by_one(struct job_report_work *w, bool each, struct er
 	for (unsigned i = 0; i < w->in->n; i++) {
 		struct err why;
 		struct profile *p = w->in->open(w->in->context, i, &why);
-		int64_t rank = p ? job_report_rank_of(w, p, i) : 0;
+		struct rank_place place = p ? rank_place_of(p) : (struct rank_place){0};
+		int64_t rank = place.is_rank ? place.rank : w->in->rank(w->in->context, i);
+		job_report_see_world(w, place.world);
 		if (p && ANY_WHERE(k, 0, w->n, w->rank[k] == rank)) {
 			w->repeated++;
 		} else if (p && report_run(w->r, p, w->args, &w->tables[w->n], &why) == 0) {
@@ -459,6 +455,8 @@ int job_report_run(const struct report *r, const struct job_inputs *in, bool eac
 	chosen.variant = report_variant_of(r, args, NULL);
 	chosen.per = args->per == REPORT_PER_STEP_IF_RIGHT ? REPORT_PER_TOTAL : args->per;
 	const char *no_mean = r->run_job || each ? NULL : job_report_no_mean(r, &chosen);
+	if (in->kept && !r->run_job)
+		return err_set(e, ERR_USAGE, "%s holds what reports of all ranks together need, and not the recordings, which report %s is about: give the folder with these", in->kept, r->name);
 	if (no_mean)
 		return job_report_refuse_mean(r, no_mean, e);
 	struct job_report_work w = {.r = r, .in = in, .args = &chosen, .out = out};

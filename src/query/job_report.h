@@ -4,6 +4,9 @@
 
 #include "query/report.h"
 
+struct job_ask;
+struct job_read;
+
 /* The recordings of a job, which are opened one after the other: memory holds one at a time. */
 struct job_inputs {
 	unsigned n;
@@ -11,6 +14,9 @@ struct job_inputs {
 	struct profile *(*open)(void *context, unsigned i, struct err *e);
 	const char *(*path)(void *context, unsigned i);
 	int64_t (*rank)(void *context, unsigned i); /* where the recording does not state it */
+	/* What recording i gives (query/job_read.h), in place of opening it here; NULL = it is opened. */
+	struct job_read *(*read)(void *context, unsigned i, const struct job_ask *ask);
+	const char *kept;        /* the file that keeps the ranks, where the recordings themselves are not at hand; NULL = they are */
 	void *context;
 };
 

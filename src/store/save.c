@@ -59,23 +59,16 @@ void save_bind_str(sqlite3_stmt *st, int i, struct str v)
 	sqlite3_bind_text64(st, i, v.p ? v.p : "", v.n, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-static int save_open_db(struct save *s, uint64_t big, struct err *e)
+/* A new database with these numbers in its head; `tables` makes its tables. */
+static int save_open_db(struct save *s, uint64_t big, int id, int version, const char *tables, struct err *e)
 {
 	if (save_open(s, e))
 		return -1;
 	char sql[160];
-	snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA application_id=%d; PRAGMA user_version=%d",
-	         page_bytes(big), SAVE_APPLICATION_ID, SAVE_VERSION);
+	snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA application_id=%d; PRAGMA user_version=%d", page_bytes(big), id, version);
 	return save_run(s,
 	           "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; "
-	           "PRAGMA secure_delete=OFF", e) || save_run(s, sql, e) ||
-	       save_run(s,
-	           "BEGIN;"
-	           SAVE_META ";"
-	           "CREATE TABLE diag(kind TEXT, level INTEGER, count INTEGER, first_offset INTEGER, message TEXT);"
-	           "CREATE TABLE store_table(name TEXT, rows INTEGER);"
-	           "CREATE TABLE store_chunk(id INTEGER PRIMARY KEY, tbl TEXT, col TEXT, seq INTEGER, size INTEGER,"
-	           " checksum INTEGER, data BLOB)", e) ? -1 : 0;
+	           "PRAGMA secure_delete=OFF", e) || save_run(s, sql, e) || save_run(s, "BEGIN", e) || save_run(s, tables, e) ? -1 : 0;
 }
 
 static void save_abandon(void *save)
@@ -99,7 +92,7 @@ void save_release(struct save *s)
 	mem_free(s);
 }
 
-struct save *save_begin(const char *path, mode_t mode, uint64_t big, struct err *e)
+struct save *save_begin_tables(const char *path, mode_t mode, uint64_t big, int id, int version, const char *tables, struct err *e)
 {
 	struct save *s = NEW(struct save);
 	s->lock_fd = -1;
@@ -108,11 +101,21 @@ struct save *save_begin(const char *path, mode_t mode, uint64_t big, struct err 
 		save_release(s);
 		return NULL;
 	}
-	if (save_open_db(s, big, e)) {
+	if (save_open_db(s, big, id, version, tables, e)) {
 		save_abort(s);
 		return NULL;
 	}
 	return s;
+}
+
+struct save *save_begin(const char *path, mode_t mode, uint64_t big, struct err *e)
+{
+	return save_begin_tables(path, mode, big, SAVE_APPLICATION_ID, SAVE_VERSION,
+	           SAVE_META ";"
+	           "CREATE TABLE diag(kind TEXT, level INTEGER, count INTEGER, first_offset INTEGER, message TEXT);"
+	           "CREATE TABLE store_table(name TEXT, rows INTEGER);"
+	           "CREATE TABLE store_chunk(id INTEGER PRIMARY KEY, tbl TEXT, col TEXT, seq INTEGER, size INTEGER,"
+	           " checksum INTEGER, data BLOB)", e);
 }
 
 static int save_meta(struct save *s, const struct profile *p, struct err *e)

@@ -20,6 +20,8 @@ struct save {
 };
 
 int save_fail(struct save *s, struct err *e);
+/* save_begin of a database of any kind. */
+struct save *save_begin_tables(const char *path, mode_t mode, uint64_t big, int id, int version, const char *tables, struct err *e);
 /* Opens s->file for SQLite. */
 int save_open(struct save *s, struct err *e);
 int save_run(struct save *s, const char *sql, struct err *e);

@@ -70,6 +70,7 @@ def make_inputs(folder):
     for rank in (0, 1):
         rank_of_two(at(f"job/rank{rank}.json"), rank)
     subprocess.run([oracle.OPSCOPE, "import", at("training_gpu.json"), "-o", at("kept.opscope")], check=True, env={**os.environ, "SOURCE_DATE_EPOCH": "86400"})
+    subprocess.run([oracle.OPSCOPE, "import", at("job"), "-o", at("job.opscope")], check=True)
     with open(at("rules"), "w") as f:
         f.write('KERNEL("my_kernel", COMM, NO)\n')
     with open(at("query"), "w") as f:
@@ -104,6 +105,9 @@ def rows():
     yield Scenario("sql-report", ["sql", "IN/costs_gpu.json", "SELECT * FROM operators ORDER BY 1, 2"])
     yield Scenario("import", ["import", "IN/costs_gpu.json", "-o", "OUT/kept.opscope"])
     yield Scenario("import-over", ["import", "IN/costs_gpu.json", "-o", "OUT/kept.opscope"], copies={"training_gpu.json": "kept.opscope"})
+    yield Scenario("import-job", ["import", "IN/job", "-o", "OUT/kept.opscope"])
+    yield Scenario("report-kept-job", ["report", "ranks", "IN/job.opscope", "--format=csv"])
+    yield Scenario("advise-kept-job", ["advise", "IN/job.opscope"], classes=("malloc", "read"))
     yield Scenario("import-nsys", ["import", "IN/nsys.sqlite", "-o", "OUT/kept.opscope"], quick=False)
     yield Scenario("aggregate", ["aggregate", "OUT/kept.opscope", "--steps=1"], copies={"kept.opscope": "kept.opscope"})
     yield Scenario("aggregate-rules", ["aggregate", "OUT/kept.opscope", "--kernel-rules=IN/rules"], copies={"kept.opscope": "kept.opscope"}, classes=("open", "read"))

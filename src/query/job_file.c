@@ -1,0 +1,112 @@
+#include "query/job_file.h"
+
+#include "base/mem.h"
+#include "query/job_read.h"
+#include "store/load_job.h"
+#include "store/save_job.h"
+
+struct job_file {
+	struct load_job *l;
+	char *path;
+};
+
+/* ---- writing ---- */
+
+static int job_file_save_piece(struct save *s, const struct job_inputs *in, unsigned i, const struct job_read *x, struct err *e)
+{
+	struct buf b = {0};
+	job_read_pack(x, &b);
+	int rc = save_job_piece(s, str_from(in->path(in->context, i)), in->rank(in->context, i), buf_view(&b), e);
+	buf_release(&b);
+	return rc;
+}
+
+int job_file_save(const struct job_inputs *in, const char *path, mode_t mode, struct str input, void (*warn)(const char *recording, const struct err *why), struct err *e)
+{
+	const struct report_args args = {0};
+	const struct job_ask ask = {.args = &args, .findings = true};
+	struct save *s = save_job_begin(path, mode, input, e);
+	unsigned failed = 0;
+	int rc = s ? 0 : -1;
+	for (unsigned i = 0; rc == 0 && i < in->n; i++) {
+		struct job_read *x = job_read_of(in, i, &ask);
+		if (x->failed.code && !failed++)
+			*e = x->failed;
+		if (x->failed.code && warn)
+			warn(in->path(in->context, i), &x->failed);
+		rc = failed == in->n ? -1 : job_file_save_piece(s, in, i, x, e);
+		job_read_free(x);
+	}
+	if (rc == 0)
+		return save_commit(s, e);
+	if (s)
+		save_abort(s);
+	return -1;
+}
+
+/* ---- reading ---- */
+
+struct job_file *job_file_open(const char *path, struct err *e)
+{
+	struct load_job *l = load_job_open(path, e);
+	if (!l)
+		return NULL;
+	struct job_file *f = NEW(struct job_file);
+	f->l = l;
+	f->path = memcpy(NEW_ARRAY_RAW(strlen(path) + 1, char), path, strlen(path) + 1);
+	return f;
+}
+
+void job_file_close(struct job_file *f)
+{
+	if (!f)
+		return;
+	load_job_close(f->l);
+	mem_free(f->path);
+	mem_free(f);
+}
+
+static const char *job_file_path(void *context, unsigned i)
+{
+	return ((const struct job_file *)context)->l->piece[i].recording;
+}
+
+static int64_t job_file_rank(void *context, unsigned i)
+{
+	return ((const struct job_file *)context)->l->piece[i].rank;
+}
+
+static struct profile *job_file_no_profile(void *context, unsigned i, struct err *e)
+{
+	err_set(e, ERR_USAGE, "%s keeps no recordings: give the folder of the ranks", ((const struct job_file *)context)->path);
+	return NULL;
+}
+
+/* Findings were made of all steps, and the ranks of all that was recorded. */
+static bool job_file_answers(const struct job_ask *ask)
+{
+	const struct report_args *a = ask->args;
+	return !ask->part && !(ask->findings && (a->has_steps || a->key_op || a->aggregation || a->compat));
+}
+
+static struct job_read *job_file_read(void *context, unsigned i, const struct job_ask *ask)
+{
+	const struct job_file *f = context;
+	struct job_read *x = NULL;
+	struct str bytes;
+	struct err e = {0};
+	if (!job_file_answers(ask))
+		err_set(&e, ERR_USAGE, "%s answers this of all steps alone, since it keeps no recordings: give the folder of the ranks for a part of them", f->path);
+	else if (load_job_bytes(f->l, i, &bytes, &e) == 0 && !(x = job_read_unpack(bytes, &e)))
+		err_prefix(&e, "%s: rank %lld", f->path, (long long)f->l->piece[i].rank);
+	if (!x) {
+		x = NEW(struct job_read);
+		x->failed = e;
+	}
+	return x;
+}
+
+struct job_inputs job_file_inputs(struct job_file *f)
+{
+	return (struct job_inputs){.n = f->l->n, .open = job_file_no_profile, .path = job_file_path, .rank = job_file_rank, .read = job_file_read, .kept = f->path, .context = f};
+}

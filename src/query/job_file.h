@@ -1,0 +1,21 @@
+/* A job kept in one file: of each recording what job_read.h reads of it, findings included, so that reports of all ranks together, and advice, answer from the file
+ * what they answer from the recordings. */
+#ifndef OPSCOPE_QUERY_JOB_FILE_H
+#define OPSCOPE_QUERY_JOB_FILE_H
+
+#include "query/job_report.h"
+
+#include <sys/types.h>
+
+/* Reads all recordings and writes the file, which appears when it is complete. `mode`: the most permissions that it may have; `input`: what the job is called. Recordings that
+ * cannot be read are kept as such, and named in notes as ever; ERR_DATA, and no file, where none can. `warn` (NULL = nobody) is told of each. */
+int job_file_save(const struct job_inputs *in, const char *path, mode_t mode, struct str input, void (*warn)(const char *recording, const struct err *why), struct err *e);
+
+struct job_file;
+/* NULL and *e where it is no such file, damaged, or cannot be read. */
+struct job_file *job_file_open(const char *path, struct err *e);
+/* Its recordings, which can be read and not opened. They live as long as *f. */
+struct job_inputs job_file_inputs(struct job_file *f);
+void job_file_close(struct job_file *f);
+
+#endif

@@ -1,0 +1,39 @@
+/* What one recording gives to an answer about a job: its ranks, and for advice its findings. It becomes bytes, so that another process can have read the recording, or a file keep
+ * what was read. */
+#ifndef OPSCOPE_QUERY_JOB_READ_H
+#define OPSCOPE_QUERY_JOB_READ_H
+
+#include "detect/detect.h"
+#include "query/job_report.h"
+
+/* What is wanted of a recording. */
+struct job_ask {
+	const struct report_args *args;
+	unsigned needs;          /* enum analysis_pass bits, besides those that ranks need */
+	bool part;               /* only what lies in the steps of args */
+	bool findings;
+};
+
+struct job_read {
+	struct err failed;       /* ERR_NONE: it was read */
+	int64_t number;          /* of the rank: as the recording states, else as the list of recordings does */
+	int64_t world;           /* ranks of the job, as the recording states; 0 = it does not */
+	struct job *ranks;       /* of which job_finish knows nothing; NULL where it was not read */
+	struct findings findings; /* of job_ask.findings. Texts are its own */
+};
+
+/* Reads recording i of those that in->open opens. Never NULL; the caller's (job_read_free). */
+struct job_read *job_read_here(const struct job_inputs *in, unsigned i, const struct job_ask *ask);
+/* The same by in->read, where there is one. */
+struct job_read *job_read_of(const struct job_inputs *in, unsigned i, const struct job_ask *ask);
+void job_read_free(struct job_read *x);
+
+/* Hands its ranks over to a job. */
+void job_read_take_ranks(struct job_read *x, struct job *to);
+
+/* Appends it. */
+void job_read_pack(const struct job_read *x, struct buf *out);
+/* From all of the bytes; ERR_FORMAT, and NULL, where they are not such, or of another version. */
+struct job_read *job_read_unpack(struct str bytes, struct err *e);
+
+#endif
