@@ -1,5 +1,5 @@
 /* Collectives over the ranks of a job: what of their time is transfer, and what is waiting for the rank that came last (analysis/ranks/job.h). */
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/job_groups.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "query/report.h"
@@ -32,7 +32,7 @@ struct collectives {
 };
 
 enum {
-	COLLECTIVES_KIND, COLLECTIVES_GROUP, COLLECTIVES_OP, COLLECTIVES_SEQ, COLLECTIVES_START, COLLECTIVES_RANKS, COLLECTIVES_N, COLLECTIVES_BYTES, COLLECTIVES_TOTAL, COLLECTIVES_MIN,
+	COLLECTIVES_KIND, COLLECTIVES_GROUP, COLLECTIVES_SPLIT, COLLECTIVES_TOLD, COLLECTIVES_HOSTS, COLLECTIVES_OP, COLLECTIVES_SEQ, COLLECTIVES_START, COLLECTIVES_RANKS, COLLECTIVES_N, COLLECTIVES_BYTES, COLLECTIVES_TOTAL, COLLECTIVES_MIN,
 	COLLECTIVES_TRANSFER, COLLECTIVES_WAIT, COLLECTIVES_WAIT_PCT, COLLECTIVES_EXPOSED, COLLECTIVES_START_SKEW, COLLECTIVES_END_SKEW, COLLECTIVES_LAST, COLLECTIVES_LAST_N,
 	COLLECTIVES_ALG, COLLECTIVES_BUS, COLLECTIVES_UNKNOWN
 };
@@ -42,6 +42,11 @@ static const struct section collectives_section = {COLUMNS(
 	                             .flags = COLUMN_ANSWER | COLUMN_GROUP)},
 	[COLLECTIVES_GROUP] = {COLUMN(TEXT, "group", "Group", "process group: its description, else its name, and its ranks where they are recorded", .flags = COLUMN_GROUP),
 	                       .not_by = BY(COLLECTIVES_BY_KIND) | BY(COLLECTIVES_BY_OP)},
+	[COLLECTIVES_SPLIT] = {COLUMN(TEXT, "parallel", "Parallel", "what the group divides among its ranks: DP data, TP tensors, PP the layers (pipeline), CP the sequence (context), "
+	                              "EP experts; empty = unknown, the notes say why", .flags = COLUMN_ANSWER), .by = BY(COLLECTIVES_BY_GROUP)},
+	[COLLECTIVES_TOLD] = {COLUMN(TEXT, "parallel_by", "Known by", "said: by its description or name; ops: by the ops that use it; ranks (guess): by which ranks are together and "
+	                             "what they exchange"), .by = BY(COLLECTIVES_BY_GROUP)},
+	[COLLECTIVES_HOSTS] = {COLUMN(NUMBER, "hosts", "Hosts", "machines on which the group's ranks are; empty = unknown"), .by = BY(COLLECTIVES_BY_GROUP)},
 	[COLLECTIVES_OP] = {COLUMN(TEXT, "op", "Op", "the op or range that asked for it", .flags = COLUMN_ANSWER | COLUMN_GROUP), .by = BY(COLLECTIVES_BY_OP)},
 	[COLLECTIVES_SEQ] = {COLUMN(NUMBER, "seq", "Seq", "its number in its group, as recorded; else in order of start"), .by = BY(COLLECTIVES_BY_INSTANCE)},
 	[COLLECTIVES_START] = {COLUMN(TIME, "start_ns", "Arrival", "when the last rank came, from the first collective of the job on", .flags = COLUMN_MINOR),
@@ -192,6 +197,19 @@ static void collectives_put_names(const struct collectives *x, const struct coll
 	buf_release(&b);
 }
 
+static void collectives_put_split(const struct job_group *g, struct table *t)
+{
+	struct buf b = {0};
+	job_put_split(g->split, &b);
+	if (b.n) {
+		table_set_str_copy(t, COLLECTIVES_SPLIT, buf_view(&b));
+		table_set_str(t, COLLECTIVES_TOLD, str_from(job_told_text((enum job_told)g->told)));
+	}
+	if (g->hosts)
+		table_set_i64(t, COLLECTIVES_HOSTS, g->hosts);
+	buf_release(&b);
+}
+
 static void collectives_put_row(const struct collectives *x, const struct collectives_row *r, int64_t zero_ns, struct table *t)
 {
 	const struct job_instance *i = r->instance;
@@ -200,6 +218,7 @@ static void collectives_put_row(const struct collectives *x, const struct collec
 		last = r->last[k] > r->last[last] ? k : last;
 	table_row(t);
 	collectives_put_names(x, r, t);
+	collectives_put_split(&x->j->group[i->group], t);
 	table_set_i64(t, COLLECTIVES_SEQ, i->seq != RANK_UNKNOWN ? i->seq : i - &x->j->instance[x->j->group[i->group].first]);
 	table_set_i64(t, COLLECTIVES_START, i->arrival_ns - zero_ns);
 	table_set_i64(t, COLLECTIVES_RANKS, i->n);

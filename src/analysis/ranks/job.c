@@ -35,6 +35,7 @@ void job_free(struct job *j)
 	mem_free(j->clock);
 	mem_free(j->group);
 	mem_free(j->instance);
+	mem_free(j->host);
 	arena_release(&j->arena);
 	mem_free(j);
 }
@@ -245,6 +246,8 @@ int job_finish(struct job *j, enum job_align align, const struct clock_file *clo
 	if (clocks && !job_is_stated(j, clocks))
 		return err_set(e, ERR_DATA, "%s states the clock of no rank that is here", clocks->path);
 	job_match(j);
+	job_find_hosts(j);
+	job_tell_groups(j);
 	job_clocks_find(j, align, clocks);
 	job_measure(j);
 	return 0;

@@ -61,6 +61,10 @@ struct job_instance {
 /* Why instances of a group were not accepted. */
 enum job_refusal { JOB_ACCEPTED, JOB_ONE_RANK, JOB_UNEQUAL, JOB_OTHER_STEPS, JOB_NOT_TOGETHER, JOB_ENDS_APART, JOB_REFUSALS };
 
+/* How it is known what a group divides among its ranks, and why it is not (job_groups.h). */
+enum job_told { JOB_TOLD_NOT, JOB_TOLD_SAID, JOB_TOLD_BY_OPS, JOB_TOLD_BY_RANKS };
+enum job_untold { JOB_UNTOLD_ALONE, JOB_UNTOLD_RANKS, JOB_UNTOLD_ALL, JOB_UNTOLD_UNEVEN, JOB_UNTOLD_SHARDS, JOB_UNTOLD_LAYOUT, JOB_UNTOLDS };
+
 struct job_group {
 	struct str name, about;  /* of the first rank's; "" = not recorded */
 	const int64_t *member;   /* rank numbers, ascending; NULL = not recorded */
@@ -71,7 +75,14 @@ struct job_group {
 	uint32_t unmatched;      /* collectives that not all of these ranks have */
 	enum job_refusal refusal;
 	int64_t end_skew_ns;     /* median over the instances that should end together */
+	uint8_t split;           /* what it divides among its ranks: bits 1 << enum job_split; 0 = unknown */
+	uint8_t told, untold;    /* enum job_told: how that is known; enum job_untold: why not */
+	uint32_t hosts;          /* on which its ranks are; 0 = unknown */
 };
+
+#define JOB_HOST_UNKNOWN UINT32_MAX
+/* How the hosts of ranks are known: as recorded, or from how many GPUs each process saw, as ranks are counted host by host. */
+enum job_hosts { JOB_HOSTS_UNKNOWN, JOB_HOSTS_RECORDED, JOB_HOSTS_BY_GPUS };
 
 struct job {
 	struct rank **rank;      /* by number, those without one last; owned */
@@ -84,6 +95,9 @@ struct job {
 	uint32_t n_groups, cap_groups;
 	struct job_instance *instance; /* by group, then in order */
 	uint32_t n_instances, cap_instances, cap_ranks;
+	uint32_t *host;          /* by rank: equal on one host; JOB_HOST_UNKNOWN */
+	uint32_t n_hosts;        /* of the ranks that are here; 0 = not all are known */
+	enum job_hosts hosts_by;
 	struct arena arena;      /* parts */
 };
 
@@ -130,5 +144,7 @@ const char *job_refusal_text(enum job_refusal r);
 void job_match(struct job *j);
 void job_clocks_find(struct job *j, enum job_align align, const struct clock_file *clocks);
 void job_measure(struct job *j);
+void job_find_hosts(struct job *j);
+void job_tell_groups(struct job *j);
 
 #endif

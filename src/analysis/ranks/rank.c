@@ -102,6 +102,9 @@ static void rank_read_head(struct rank_work *w, unsigned i, unsigned count)
 	r->device = w->gpu == GPUS_NONE ? INT32_MIN : w->gpus->device[w->gpu];
 	uint32_t row = w->gpu == GPUS_NONE ? ROW_NONE : profile_device_row(p, r->device);
 	r->gpu = row == ROW_NONE ? STR("") : arena_str(&r->arena, profile_str(p, p->device.name[row]));
+	struct str host;
+	r->host = profile_meta(p, "system:Hostname", &host) ? arena_str(&r->arena, host) : STR("");
+	r->gpus_seen = p->device.rows.n;
 	r->epoch_ns = rank_epoch(p);
 	r->recording = (struct rank_recording){
 		.stacks = rank_says(p, "with_stack"),

@@ -91,6 +91,8 @@ struct rank {
 	int64_t world;               /* ranks of the job; 0 = not stated */
 	int32_t device;              /* ordinal of the GPU; INT32_MIN = none worked, or not stated */
 	struct str gpu;              /* its name; "" = not stated */
+	struct str host;             /* of the machine; "" = not stated */
+	uint32_t gpus_seen;          /* GPUs that its process saw; 0 = not stated */
 	struct rank_recording recording;
 	int64_t epoch_ns;            /* what was added to the input's times */
 	bool phases_of_host;         /* no GPU worked: the phases are of the host */

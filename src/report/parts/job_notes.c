@@ -1,5 +1,6 @@
 #include "report/parts/job_notes.h"
 
+#include "analysis/ranks/job_groups.h"
 #include "base/buf.h"
 
 enum { JOB_NOTES_NAMED = 8 };
@@ -92,6 +93,56 @@ static void job_notes_put_options(const struct job *j, struct table *t)
 	buf_release(&with.b);
 }
 
+/* How many groups of one kind, known in one way. */
+struct job_notes_kind {
+	unsigned split, told, untold;
+	uint32_t n;
+};
+
+/* The kinds of the job's groups in the order in which they are first used. Returns how many, at most `most`. */
+static unsigned job_notes_find_kinds(const struct job *j, struct job_notes_kind *v, unsigned most)
+{
+	unsigned n = 0, at;
+	for (uint32_t i = 0; i < j->n_groups; i++) {
+		const struct job_group *g = &j->group[i];
+		unsigned untold = g->split ? 0 : g->untold;
+		if (!g->split && g->untold == JOB_UNTOLD_ALONE)
+			continue;
+		for (at = 0; at < n && !(v[at].split == g->split && v[at].told == g->told && v[at].untold == untold); at++)
+			;
+		if (at == n && n == most)
+			break;
+		v[at] = at < n ? v[at] : (struct job_notes_kind){.split = g->split, .told = g->told, .untold = untold};
+		v[at].n++;
+		n += at == n;
+	}
+	return n;
+}
+
+static void job_notes_put_groups(const struct job *j, struct table *t)
+{
+	struct job_notes_kind kind[JOB_NOTES_NAMED];
+	unsigned n = job_notes_find_kinds(j, kind, JOB_NOTES_NAMED);
+	struct buf b = {0};
+	buf_printf(&b, "%u rank%s", j->n, job_notes_s(j->n));
+	if (j->n_hosts)
+		buf_printf(&b, " on %u host%s%s", j->n_hosts, job_notes_s(j->n_hosts), j->hosts_by == JOB_HOSTS_BY_GPUS ? " (by the number of GPUs that each process sees)" : "");
+	for (unsigned i = 0; i < n; i++) {
+		if (!kind[i].split)
+			continue;
+		buf_printf(&b, "; %u group%s ", kind[i].n, job_notes_s(kind[i].n));
+		job_put_split(kind[i].split, &b);
+		buf_printf(&b, ", by %s", kind[i].told == JOB_TOLD_SAID ? "their names" : kind[i].told == JOB_TOLD_BY_OPS ? "the ops that use them" : "which ranks are together: a guess");
+	}
+	if (j->n_hosts || memchr(b.p, ';', b.n))
+		table_note(t, STR_FMT, STR_ARG(buf_view(&b)));
+	buf_release(&b);
+	for (unsigned i = 0; i < n; i++)
+		if (!kind[i].split)
+			table_note(t, "how %u process group%s divide%s the work (DP, TP, PP, ...) is unknown: %s", kind[i].n, job_notes_s(kind[i].n), kind[i].n == 1 ? "s" : "",
+			           job_untold_text((enum job_untold)kind[i].untold));
+}
+
 void job_put_rank_notes(const struct job *j, struct table *t)
 {
 	if (j->missing)
@@ -105,4 +156,6 @@ void job_put_notes(const struct job *j, struct table *t)
 {
 	job_put_rank_notes(j, t);
 	job_notes_put_clocks(j, t);
+	if (j->n > 1)
+		job_notes_put_groups(j, t);
 }

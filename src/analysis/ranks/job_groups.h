@@ -1,0 +1,36 @@
+/* How the process groups of a job divide the work among their ranks, and on how many hosts they are.
+ *
+ * said     the description of a group, or its name, has a word for it: "TENSOR_MODEL_PARALLEL_GROUP", "mesh_dp_shard", "tp:0"
+ * by ops   the ops that ask for its collectives belong to one kind: DistributedDataParallel, Megatron's regions, ...
+ * by ranks a guess, by which ranks are together and what they exchange, for what neither of these tells. Frameworks count ranks along tensors first, then data, and
+ *          stages of a pipeline last. So
+ *            PP   ranks with the largest stride that divides the job, which send and receive and do nothing else, beside other groups
+ *            EP   ranks, not all of the job, which exchange all-to-alls of unequal parts
+ *            TP, DP   where exactly two layouts are left: neighbours, and ranks as far apart as there are neighbours. Where neighbours gather and scatter without
+ *                 all-reduces and the others reduce alone, that may be data parallelism in shards and replicas as well: unknown
+ * Everything else is unknown: one group of all ranks may be of any kind. */
+#ifndef OPSCOPE_ANALYSIS_RANKS_JOB_GROUPS_H
+#define OPSCOPE_ANALYSIS_RANKS_JOB_GROUPS_H
+
+#include "analysis/ranks/job.h"
+#include "base/buf.h"
+
+#define JOB_SPLITS(X) X(DATA, "DP") X(TENSOR, "TP") X(PIPELINE, "PP") X(CONTEXT, "CP") X(EXPERT, "EP")
+
+enum job_split {
+#define JOB_SPLIT_ID_(id, name) JOB_SPLIT_##id,
+	JOB_SPLITS(JOB_SPLIT_ID_)
+	JOB_N_SPLITS
+};
+
+/* As bits 1 << enum job_split; 0 = the text does not say. */
+unsigned job_split_said(struct str text);
+unsigned job_split_of_op(struct str op);
+/* "TP", "DP+CP"; nothing of 0. */
+void job_put_split(unsigned split, struct buf *b);
+/* "said", "ops", "ranks (guess)"; "" = unknown. */
+const char *job_told_text(enum job_told t);
+/* Why the kind of a group is unknown, as the end of a sentence. */
+const char *job_untold_text(enum job_untold u);
+
+#endif
