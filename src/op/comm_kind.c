@@ -1,13 +1,22 @@
 #include "op/comm_kind.h"
 
-/* The first word that the name has decides; '_' and case aside. */
+/* The first row of which the name has the word decides, whatever stands elsewhere in the name: "AllReduce_RSxLDMC" is an all-reduce. '_' and case aside. */
 static const struct comm_word {
 	const char *word;
 	enum comm_kind kind;
 } comm_words[] = {
+	/* NCCL, RCCL, MSCCL, c10d, torch's symmetric memory, vLLM, SGLang, FlashInfer, TensorRT-LLM. */
 	{"reducescatter", COMM_REDUCE_SCATTER}, {"allreduce", COMM_ALL_REDUCE}, {"crossdevicereduce", COMM_ALL_REDUCE}, {"allgather", COMM_ALL_GATHER},
-	{"alltoall", COMM_ALL_TO_ALL}, {"barrier", COMM_BARRIER}, {"broadcast", COMM_BROADCAST}, {"gather", COMM_GATHER}, {"scatter", COMM_SCATTER},
-	{"reduce", COMM_REDUCE}, {"sendrecv", COMM_SEND_RECV}, {"send", COMM_SEND}, {"recv", COMM_RECV},
+	{"alltoall", COMM_ALL_TO_ALL}, {"moea2adispatch", COMM_DISPATCH}, {"moea2acombine", COMM_COMBINE},
+	/* Transformer Engine's user buffers. */
+	{"gpurrrs", COMM_REDUCE_SCATTER}, {"gpurwrs", COMM_REDUCE_SCATTER}, {"gpumcrs", COMM_REDUCE_SCATTER}, {"gpurrag", COMM_ALL_GATHER}, {"gpurwag", COMM_ALL_GATHER},
+	{"gpumcag", COMM_ALL_GATHER}, {"suminplacegpu", COMM_ALL_REDUCE}, {"pushsend", COMM_SEND}, {"pushrecv", COMM_RECV}, {"pullrecv", COMM_RECV},
+	/* NVSHMEM's collectives on a stream. */
+	{"fcollect", COMM_ALL_GATHER}, {"rdxnonstream", COMM_ALL_REDUCE},
+	{"barrier", COMM_BARRIER}, {"broadcast", COMM_BROADCAST}, {"gather", COMM_GATHER}, {"scatter", COMM_SCATTER}, {"reduce", COMM_REDUCE},
+	{"sendrecv", COMM_SEND_RECV}, {"send", COMM_SEND}, {"recv", COMM_RECV},
+	/* DeepEP. */
+	{"dispatch", COMM_DISPATCH}, {"combine", COMM_COMBINE},
 };
 
 static const struct comm_kind_facts {
