@@ -44,6 +44,12 @@ static const struct type_rate {
 	{"float4", -1, GPU_FP4},                {"int8", -1, GPU_INT8},          {"uint8", -1, GPU_INT8},
 };
 
+static const struct gpu_link gpu_links[] = {
+#define LINK(gpu_, link, bandwidth, source_) {.gpu = gpu_, .name = link, .bytes_per_s = (bandwidth) * 1e9, .source = source_},
+#include "gpu/links.def"
+#undef LINK
+};
+
 /* Whole words: "GH200" does not end in "H200". */
 static bool ends_in_words(struct str s, struct str words)
 {
@@ -53,6 +59,11 @@ static bool ends_in_words(struct str s, struct str words)
 const struct gpu *gpu_find(struct str product)
 {
 	return ELEMENT_WHERE(i, gpus, sizeof gpus / sizeof *gpus, ends_in_words(product, str_from(gpus[i].name)));
+}
+
+const struct gpu_link *gpu_link_find(struct str product)
+{
+	return ELEMENT_WHERE(i, gpu_links, sizeof gpu_links / sizeof *gpu_links, ends_in_words(product, str_from(gpu_links[i].gpu)));
 }
 
 const struct gpu *gpu_at(unsigned i)

@@ -29,6 +29,17 @@ struct gpu {
 /* By product name, "NVIDIA A100-SXM4-80GB"; NULL = not in the list. */
 const struct gpu *gpu_find(struct str product);
 
+/* What connects GPUs of one host: rows of links.def. What connects hosts is not known by the product. */
+struct gpu_link {
+	const char *gpu;           /* the end of the product name */
+	const char *name;          /* "NVLink 4" */
+	double bytes_per_s;        /* of all links of one GPU together, in one direction */
+	const char *source;
+};
+
+/* By product name; NULL = not in the list: what connects such GPUs is not known. */
+const struct gpu_link *gpu_link_find(struct str product);
+
 /* Row i of the list; NULL beyond the last. */
 const struct gpu *gpu_at(unsigned i);
 

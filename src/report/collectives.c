@@ -2,6 +2,7 @@
 #include "analysis/ranks/job_groups.h"
 #include "base/mem.h"
 #include "base/round.h"
+#include "gpu/gpus.h"
 #include "query/report.h"
 #include "report/parts/job_notes.h"
 
@@ -14,12 +15,21 @@ struct collectives_key {
 	uint32_t pad;
 };
 
+/* Messages, and what a rank sends of them, over a time. */
+struct collectives_rate {
+	int64_t bytes, ns, wire, wire_ns; /* of instances of known size; of known bytes on the wire */
+};
+
 struct collectives_row {
 	struct collectives_key key;
 	const struct job_instance *instance; /* the first */
 	uint64_t n, accepted, told, sized; /* told: accepted, and of several ranks */
 	int64_t bytes, shortest_ns, total_ns, accepted_ns, exposed_ns, transfer_ns, wait_ns, start_skew_ns, end_skew_ns; /* accepted_ns: of total_ns */
-	int64_t sized_ns, wire_ns, wire;  /* of instances of known size: the time that rates are of */
+	struct collectives_rate transfer, shortest;
+	const struct gpu_link *link;      /* that bounds what the transfers are measured by; NULL = not known of all */
+	bool has_link;
+	uint64_t exchanged;               /* all-to-alls of which each rank's part is known: */
+	double exchanged_bytes, most_bytes, mean_bytes, exchanged_ns;
 	uint64_t *last;                   /* by rank: how often it came last */
 };
 
@@ -27,6 +37,7 @@ struct collectives {
 	const struct job *j;
 	enum collectives_grouping by;
 	struct intern keys, ops;
+	const struct gpu_link **link; /* by group; NULL = not known, or its ranks are on several hosts */
 	struct collectives_row *v;
 	uint32_t n, cap;
 };
@@ -34,7 +45,8 @@ struct collectives {
 enum {
 	COLLECTIVES_KIND, COLLECTIVES_GROUP, COLLECTIVES_SPLIT, COLLECTIVES_TOLD, COLLECTIVES_HOSTS, COLLECTIVES_OP, COLLECTIVES_SEQ, COLLECTIVES_START, COLLECTIVES_RANKS, COLLECTIVES_N, COLLECTIVES_BYTES, COLLECTIVES_TOTAL, COLLECTIVES_MIN,
 	COLLECTIVES_TRANSFER, COLLECTIVES_WAIT, COLLECTIVES_WAIT_PCT, COLLECTIVES_EXPOSED, COLLECTIVES_START_SKEW, COLLECTIVES_END_SKEW, COLLECTIVES_LAST, COLLECTIVES_LAST_N,
-	COLLECTIVES_ALG, COLLECTIVES_BUS, COLLECTIVES_UNKNOWN
+	COLLECTIVES_ALG, COLLECTIVES_BUS, COLLECTIVES_LINK, COLLECTIVES_LINK_PCT, COLLECTIVES_ALG_MIN, COLLECTIVES_BUS_MIN, COLLECTIVES_IMBALANCE, COLLECTIVES_ALL,
+	COLLECTIVES_UNKNOWN
 };
 
 static const struct section collectives_section = {COLUMNS(
@@ -70,9 +82,19 @@ static const struct section collectives_section = {COLUMNS(
 	                                 .flags = COLUMN_MINOR)},
 	[COLLECTIVES_LAST] = {COLUMN(NUMBER, "last_rank", "Last rank", "the rank that came last; of several collectives, most often", .flags = COLUMN_ANSWER)},
 	[COLLECTIVES_LAST_N] = {COLUMN(COUNT, "last_count", "Times last", "how often that rank came last"), .not_by = BY(COLLECTIVES_BY_INSTANCE)},
-	[COLLECTIVES_ALG] = {COLUMN(REAL, "algorithm_gb_per_s", "Alg. GB/s", "bytes / transfer, or / shortest where transfer is unknown",
-	                            .flags = COLUMN_DETAIL, .digits = 2)},
-	[COLLECTIVES_BUS] = {COLUMN(REAL, "bus_gb_per_s", "Bus GB/s", "bytes that a rank sends / the same time, as nccl-tests has it", .flags = COLUMN_MINOR, .digits = 2)},
+	[COLLECTIVES_ALG] = {COLUMN(REAL, "algorithm_gb_per_s", "Alg. GB/s", "bytes / transfer, of the collectives whose size and transfer are known", .flags = COLUMN_DETAIL,
+	                            .digits = 2)},
+	[COLLECTIVES_BUS] = {COLUMN(REAL, "bus_gb_per_s", "Bus GB/s", "bytes that a rank sends / transfer: nccl-tests' bus bandwidth, without waiting", .flags = COLUMN_MINOR, .digits = 2)},
+	[COLLECTIVES_LINK] = {COLUMN(REAL, "link_gb_per_s", "Link GB/s", "what all links of one GPU can send (NVLink, Infinity Fabric, PCIe), by its product, where the ranks share a host; "
+	                             "empty = not known", .flags = COLUMN_MINOR, .digits = 0)},
+	[COLLECTIVES_LINK_PCT] = {COLUMN(PERCENT, "link_pct", "Link %", "bus bandwidth / link; may be above 100 % where switches add up (NVLink SHARP)", .flags = COLUMN_DETAIL)},
+	[COLLECTIVES_ALG_MIN] = {COLUMN(REAL, "algorithm_min_gb_per_s", "Alg. GB/s of shortest", "bytes / shortest duration, as TraceLens counts", .flags = COLUMN_DETAIL, .digits = 2)},
+	[COLLECTIVES_BUS_MIN] = {COLUMN(REAL, "bus_min_gb_per_s", "Bus GB/s of shortest", "bytes that a rank sends / shortest duration: no less than the bus bandwidth where that is known",
+	                                .flags = COLUMN_DETAIL, .digits = 2)},
+	[COLLECTIVES_IMBALANCE] = {COLUMN(REAL, "imbalance", "Imbalance", "all-to-alls: what the rank with most sends / what a rank sends (mean); 1 = equal parts", .flags = COLUMN_DETAIL,
+	                                  .digits = 2)},
+	[COLLECTIVES_ALL] = {COLUMN(REAL, "all_gb_per_s", "All GB/s", "all-to-alls: what all ranks send together / from the first start to the last end", .flags = COLUMN_DETAIL,
+	                            .digits = 2)},
 	[COLLECTIVES_UNKNOWN] = {COLUMN(COUNT, "unknown", "Unknown", "collectives whose wait and transfer are unknown", .flags = COLUMN_MINOR),
 	                         .not_by = BY(COLLECTIVES_BY_INSTANCE)},
 )};
@@ -120,18 +142,73 @@ static struct collectives_row *collectives_row_of(struct collectives *x, const s
 	return &x->v[at];
 }
 
-static void collectives_add_size(struct collectives_row *r, const struct job *j, const struct job_instance *i)
+/* The link between the ranks of a group: they are on one host, and their GPUs are of one product. */
+static const struct gpu_link *collectives_link(const struct job *j, const struct job_group *g)
 {
-	int64_t wire = -1, ns = i->accepted && i->transfer_ns > 0 ? i->transfer_ns : i->shortest_ns;
-	if (i->bytes < 0)
+	const struct rank *first = NULL;
+	if (g->hosts != 1 || g->n_members < 2)
+		return NULL;
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		for (uint32_t k = 0; k < j->instance[i].n; k++) {
+			const struct rank *r = j->rank[j->instance[i].part[k].rank];
+			first = first ? first : r;
+			if (!str_eq(r->gpu, first->gpu))
+				return NULL;
+		}
+	return first ? gpu_link_find(first->gpu) : NULL;
+}
+
+static void collectives_add_rate(struct collectives_rate *r, int64_t bytes, int64_t wire, int64_t ns)
+{
+	if (ns <= 0)
 		return;
-	for (uint32_t k = 0; k < i->n; k++)
-		wire = collectives_call(j, i, k)->wire_bytes > wire ? collectives_call(j, i, k)->wire_bytes : wire;
-	r->sized++;
-	r->bytes += i->bytes;
-	r->sized_ns += ns;
+	r->bytes += bytes;
+	r->ns += ns;
 	r->wire += wire > 0 ? wire : 0;
 	r->wire_ns += wire > 0 ? ns : 0;
+}
+
+/* An all-to-all: what each rank sends. Returns whether these are unequal: no message has a size then that a rate could be of. */
+static bool collectives_add_exchange(struct collectives_row *r, const struct job *j, const struct job_instance *i)
+{
+	double sum = 0, most = 0, least = 0;
+	int64_t start = INT64_MAX, end = INT64_MIN;
+	for (uint32_t k = 0; k < i->n; k++) {
+		double bytes = (double)collectives_call(j, i, k)->bytes;
+		if (bytes < 0)
+			return false;
+		sum += bytes;
+		most = bytes > most ? bytes : most;
+		least = !k || bytes < least ? bytes : least;
+		start = i->part[k].start_ns < start ? i->part[k].start_ns : start;
+		end = i->part[k].end_ns > end ? i->part[k].end_ns : end;
+	}
+	r->exchanged++;
+	r->exchanged_bytes += i->accepted ? sum : 0;
+	r->most_bytes += most;
+	r->mean_bytes += sum / i->n;
+	r->exchanged_ns += i->accepted ? (double)(end - start) : 0;
+	return least < most;
+}
+
+static void collectives_add_size(struct collectives *x, struct collectives_row *r, const struct job_instance *i)
+{
+	int64_t wire = -1;
+	const struct gpu_link *link = x->link[i->group];
+	if (i->bytes < 0)
+		return;
+	r->sized++;
+	r->bytes += i->bytes;
+	if (i->kind == COMM_ALL_TO_ALL && i->n > 1 && collectives_add_exchange(r, x->j, i))
+		return;
+	for (uint32_t k = 0; k < i->n; k++)
+		wire = collectives_call(x->j, i, k)->wire_bytes > wire ? collectives_call(x->j, i, k)->wire_bytes : wire;
+	collectives_add_rate(&r->shortest, i->bytes, wire, i->shortest_ns);
+	if (!i->accepted || i->n < 2 || i->transfer_ns <= 0)
+		return;
+	collectives_add_rate(&r->transfer, i->bytes, wire, i->transfer_ns);
+	r->link = r->has_link && r->link != link ? NULL : link;
+	r->has_link = true;
 }
 
 static void collectives_add(struct collectives *x, const struct job_instance *i)
@@ -148,7 +225,7 @@ static void collectives_add(struct collectives *x, const struct job_instance *i)
 		r->total_ns += ns;
 		r->accepted_ns += i->accepted ? ns : 0;
 	}
-	collectives_add_size(r, x->j, i);
+	collectives_add_size(x, r, i);
 	if (!i->accepted)
 		return;
 	r->accepted++;
@@ -210,6 +287,29 @@ static void collectives_put_split(const struct job_group *g, struct table *t)
 	buf_release(&b);
 }
 
+static void collectives_put_rate(const struct collectives_rate *r, unsigned alg, unsigned bus, struct table *t)
+{
+	if (r->ns > 0)
+		table_set_f64(t, alg, (double)r->bytes / (double)r->ns);
+	if (r->wire_ns > 0)
+		table_set_f64(t, bus, (double)r->wire / (double)r->wire_ns);
+}
+
+static void collectives_put_rates(const struct collectives_row *r, struct table *t)
+{
+	collectives_put_rate(&r->transfer, COLLECTIVES_ALG, COLLECTIVES_BUS, t);
+	collectives_put_rate(&r->shortest, COLLECTIVES_ALG_MIN, COLLECTIVES_BUS_MIN, t);
+	if (r->link) {
+		table_set_f64(t, COLLECTIVES_LINK, r->link->bytes_per_s / 1e9);
+		if (r->transfer.wire_ns > 0)
+			table_set_f64(t, COLLECTIVES_LINK_PCT, percent((double)r->transfer.wire / (double)r->transfer.wire_ns * 1e9, r->link->bytes_per_s));
+	}
+	if (r->exchanged && r->mean_bytes > 0)
+		table_set_f64(t, COLLECTIVES_IMBALANCE, r->most_bytes / r->mean_bytes);
+	if (r->exchanged_ns > 0)
+		table_set_f64(t, COLLECTIVES_ALL, r->exchanged_bytes / r->exchanged_ns);
+}
+
 static void collectives_put_row(const struct collectives *x, const struct collectives_row *r, int64_t zero_ns, struct table *t)
 {
 	const struct job_instance *i = r->instance;
@@ -231,10 +331,7 @@ static void collectives_put_row(const struct collectives *x, const struct collec
 	table_set_i64(t, COLLECTIVES_START_SKEW, r->start_skew_ns);
 	table_set_i64(t, COLLECTIVES_END_SKEW, r->end_skew_ns);
 	table_set_i64(t, COLLECTIVES_UNKNOWN, (int64_t)(r->n - r->accepted));
-	if (r->sized_ns > 0)
-		table_set_f64(t, COLLECTIVES_ALG, (double)r->bytes / (double)r->sized_ns);
-	if (r->wire_ns > 0)
-		table_set_f64(t, COLLECTIVES_BUS, (double)r->wire / (double)r->wire_ns);
+	collectives_put_rates(r, t);
 	if (!r->told && r->accepted < r->n)
 		return;
 	table_set_i64(t, COLLECTIVES_TRANSFER, r->transfer_ns);
@@ -287,6 +384,9 @@ static int collectives_run(const struct job *j, const struct report_args *args, 
 	int64_t zero = INT64_MAX;
 	intern_init(&x.keys);
 	intern_init(&x.ops);
+	x.link = NEW_ARRAY(j->n_groups, const struct gpu_link *);
+	for (uint32_t g = 0; g < j->n_groups; g++)
+		x.link[g] = collectives_link(j, &j->group[g]);
 	section_start(&collectives_section, args, 0, out);
 	for (uint32_t i = 0; i < j->n_instances; i++) {
 		bool in = collectives_is_in_steps(j, &j->instance[i], args);
@@ -302,6 +402,7 @@ static int collectives_run(const struct job *j, const struct report_args *args, 
 	for (uint32_t i = 0; i < x.n; i++)
 		mem_free(x.v[i].last);
 	mem_free(x.v);
+	mem_free(x.link);
 	intern_release(&x.keys);
 	intern_release(&x.ops);
 	if (!j->n_instances)

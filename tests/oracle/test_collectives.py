@@ -127,5 +127,67 @@ class Groups(Job):
         self.assertEqual({r["hosts"] for r in rows}, {1})
 
 
+class Rates(Job):
+    """Bandwidths. One collective of a kind lasts as long as `transfer` says; ranks wait besides."""
+
+    def move(self, kind, n_in, n_out, transfer, gpus=8, gpu="NVIDIA A100-SXM4-80GB"):
+        """Eight ranks that come one after the other; n_in and n_out: elements of float32 by rank."""
+        def change(rank, doc):
+            doc["deviceProperties"] = [{"id": i, "name": gpu} for i in range(gpus)]
+            for e in doc["traceEvents"]:
+                if e["cat"] == "kernel":
+                    e["args"]["device"] = rank % gpus
+            for e in calls(doc):
+                if size(e) == 8:
+                    e["args"].update({"Collective name": kind, "In msg nelems": n_in(rank), "Out msg nelems": n_out(rank)})
+        return self.job(change, tp=8, dp=1, steps=3, transfer=transfer, late=lambda r, s, p: r * 10_000 if p == 0 else 0)
+
+    def row(self, *args, **how):
+        row, = (r for r in report("collectives", self.move(*args, **how), "--group-by=group").rows if r["ranks"] == 8)
+        return row
+
+    def test_formulas_of_tracelens(self):
+        """Two rows that it printed of eight ranks: GiB/s, as means over the collectives of a row, from their shortest durations. nccl-tests' formulas give the same."""
+        for kind, mib, us, algorithm, bus in (("_allgather_base", 1632.03, 6041.88, 264.01, 231.01), ("_reduce_scatter_base", 3264.06, 11662.77, 273.43, 239.25)):
+            whole = round(mib * 2**20 / 4) // 8 * 8
+            sizes = (lambda r: whole // 8, lambda r: whole) if kind == "_allgather_base" else (lambda r: whole, lambda r: whole // 8)
+            row = self.row(kind, *sizes, transfer=round(us * 1000))
+            for which in ("", "_min"):
+                got = row[f"algorithm{which}_gb_per_s"] * 1e9 / 2**30
+                self.assertLess(abs(got / algorithm - 1), 0.001, kind)
+                self.assertAlmostEqual(row[f"bus{which}_gb_per_s"] / row[f"algorithm{which}_gb_per_s"], 7 / 8, delta=1e-6)
+                self.assertLess(abs(got * 7 / 8 / bus - 1), 0.001, kind)
+
+    def test_all_reduce(self):
+        """n ranks send each byte 2 (n - 1) / n times."""
+        row = self.row("allreduce", lambda r: 1 << 20, lambda r: 1 << 20, transfer=100_000)
+        self.assertAlmostEqual(row["algorithm_gb_per_s"], 4 * 2**20 / 100_000, delta=1e-9)
+        self.assertAlmostEqual(row["bus_gb_per_s"], 4 * 2**20 / 100_000 * 14 / 8, delta=1e-3)
+
+    def test_link(self):
+        def link(**how):
+            row = self.row("allreduce", lambda r: 1 << 20, lambda r: 1 << 20, 100_000, **how)
+            return row["hosts"], row["link_gb_per_s"], row["link_pct"] and round(row["link_pct"] / row["bus_gb_per_s"] * 100)
+        self.assertEqual(link(), (1, 300, 33))
+        self.assertEqual(link(gpu="NVIDIA H100 80GB HBM3"), (1, 450, 22))
+        self.assertEqual(link(gpu="NVIDIA A100 80GB PCIe"), (1, None, None))
+        self.assertEqual(link(gpus=4), (2, None, None))
+        self.assertEqual(link(gpus=1), (None, None, None))
+
+    def test_unequal_parts(self):
+        """Rank r sends 1000 + 100 r elements: no message has one size, and rates are of all together, from the first start to the last end."""
+        row = self.row("all_to_allv", lambda r: 1000 + 100 * r, lambda r: 1350, transfer=50_000)
+        self.assertAlmostEqual(row["imbalance"], 1700 / 1350, delta=1e-9)
+        self.assertAlmostEqual(row["all_gb_per_s"], 4 * 8 * 1350 / (50_000 + 70_000), delta=1e-9)
+        self.assertEqual((row["algorithm_gb_per_s"], row["bus_min_gb_per_s"]), (None, None))
+        even = self.row("all_to_all", lambda r: 800, lambda r: 800, transfer=50_000)
+        self.assertEqual(even["imbalance"], 1)
+        self.assertAlmostEqual(even["bus_gb_per_s"], 4 * 800 / 50_000 * 7 / 8, delta=1e-9)
+
+    def test_without_waiting_there_is_the_shortest_alone(self):
+        row = self.row("broadcast", lambda r: 1000, lambda r: 1000, transfer=50_000)
+        self.assertEqual((row["algorithm_gb_per_s"], row["algorithm_min_gb_per_s"]), (None, 4000 / 50_000))
+
+
 if __name__ == "__main__":
     oracle.main()

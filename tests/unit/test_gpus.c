@@ -61,8 +61,30 @@ static void test_names(void **state)
 	assert_null(gpu_find(STR("")));
 }
 
+static double link_of(const char *product)
+{
+	const struct gpu_link *l = gpu_link_find(str_from(product));
+	return l ? l->bytes_per_s / 1e9 : 0;
+}
+
+/* In one direction: half of what data sheets state. */
+static void test_links(void **state)
+{
+	NEAR(link_of("NVIDIA A100-SXM4-80GB"), 300);
+	NEAR(link_of("Tesla V100-SXM2-32GB"), 150);
+	NEAR(link_of("NVIDIA H100 80GB HBM3"), 450);
+	NEAR(link_of("NVIDIA H200"), 450);
+	NEAR(link_of("NVIDIA GB200"), 900);
+	NEAR(link_of("AMD Instinct MI300X"), 448);
+	NEAR(link_of("NVIDIA L4"), 32);
+	assert_true(link_of("NVIDIA A100 80GB PCIe") == 0); /* with a bridge or without */
+	assert_true(link_of("NVIDIA H100 PCIe") == 0);
+	assert_true(link_of("NVIDIA GH200 480GB") == 0);
+	assert_true(link_of("") == 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_peaks), cmocka_unit_test(test_abstains), cmocka_unit_test(test_names)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_peaks), cmocka_unit_test(test_abstains), cmocka_unit_test(test_links), cmocka_unit_test(test_names)};
 	return RUN_TESTS(tests);
 }
