@@ -109,6 +109,37 @@ static int job_report_together(struct job_report_work *w, struct err *e)
 	return rc;
 }
 
+/* ---- reports that take one recording after the other ---- */
+
+static int job_report_gather(struct job_report_work *w, struct err *e)
+{
+	const struct report_gather *g = w->args->variant->gather;
+	unsigned needs = w->r->needs | w->args->variant->needs;
+	void *gathered = g->start(w->args);
+	w->rank = NEW_ARRAY(w->in->n, int64_t);
+	for (unsigned i = 0; i < w->in->n; i++) {
+		struct err why;
+		struct profile *p = w->in->open(w->in->context, i, &why);
+		int64_t rank = p ? job_report_rank_of(w, p, i) : 0;
+		if (p && ANY_WHERE(k, 0, w->n, w->rank[k] == rank)) {
+			w->repeated++;
+		} else if (p && analysis_run(p, needs, &why) == 0) {
+			g->add(gathered, p, rank);
+			w->rank[w->n++] = rank;
+		} else {
+			job_report_failed(w, i, &why);
+		}
+		profile_free(p);
+	}
+	int rc = w->n ? g->finish(gathered, w->out, e) : (*e = w->first, -1);
+	job_report_put_doubts(w);
+	if (w->world > w->n)
+		table_warn(w->out, STR_FMT " are here: numbers are of these", STR_ARG(job_report_count(w, w->n)));
+	g->end(gathered);
+	mem_free(w->rank);
+	return rc;
+}
+
 /* ---- reports of one recording: their tables joined ---- */
 
 static bool job_report_is_measure(const struct column *c)
@@ -461,7 +492,7 @@ int job_report_run(const struct report *r, const struct job_inputs *in, bool eac
 		return job_report_refuse_mean(r, no_mean, e);
 	struct job_report_work w = {.r = r, .in = in, .args = &chosen, .out = out};
 	table_init(out, r->name, r->title);
-	int rc = r->run_job ? job_report_together(&w, e) : job_report_one_by_one(&w, each, e);
+	int rc = chosen.variant->gather ? job_report_gather(&w, e) : r->run_job ? job_report_together(&w, e) : job_report_one_by_one(&w, each, e);
 	if (rc < 0)
 		table_release(out);
 	return rc;

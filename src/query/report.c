@@ -2,6 +2,7 @@
 
 #include "analysis/names/short_names.h"
 #include "analysis/ranks/job.h"
+#include "analysis/ranks/rank_place.h"
 #include "base/buf.h"
 #include "base/search.h"
 #include "query/outside.h"
@@ -282,10 +283,22 @@ static int report_run_own_job(const struct report *r, const struct profile *p, c
 	return rc;
 }
 
+/* Of a single recording. */
+static int report_gather_one(const struct report_gather *g, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
+{
+	void *gathered = g->start(args);
+	struct rank_place place = rank_place_of(p);
+	g->add(gathered, p, place.is_rank ? place.rank : 0);
+	int rc = g->finish(gathered, out, e);
+	g->end(gathered);
+	return rc;
+}
+
 int report_fill(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	report_run_fn *run = args->variant->run ? args->variant->run : r->run;
-	int rc = run ? run(p, args, out, e) : report_run_own_job(r, p, args, out, e);
+	const struct report_variant *v = args->variant;
+	report_run_fn *run = v->run ? v->run : r->run;
+	int rc = v->gather ? report_gather_one(v->gather, p, args, out, e) : run ? run(p, args, out, e) : report_run_own_job(r, p, args, out, e);
 	table_drop_left_out(out);
 #ifdef OPSCOPE_CHECK
 	assert(rc < 0 || args->compat || is_declared(r, out));

@@ -68,6 +68,15 @@ extern const char *const report_question[];
 
 typedef int report_run_fn(const struct profile *p, const struct report_args *args, struct table *out, struct err *e);
 
+/* How a report of a job takes one recording after the other, and keeps of each what it needs: in place of run and run_job. */
+struct report_gather {
+	void *(*start)(const struct report_args *args);
+	/* A recording, which has had the passes and ends after the call; its rank, or its place in the list. */
+	void (*add)(void *gathered, const struct profile *p, int64_t rank);
+	int (*finish)(void *gathered, struct table *out, struct err *e);
+	void (*end)(void *gathered); /* frees it */
+};
+
 /* One way to ask a report: whose numbers, by which grouping. Help, refusals and dispatch follow from these rows; no report compares texts. */
 struct report_variant {
 	const char *report;          /* the report of a row that stands in a wing (query/predecessor.h); NULL in the list of the report itself */
@@ -79,6 +88,7 @@ struct report_variant {
 	const void *rules;           /* what the analysis does otherwise for a predecessor: for run(), too */
 	unsigned needs, takes;       /* beyond those of the report */
 	report_run_fn *run;          /* NULL = the report's */
+	const struct report_gather *gather; /* of the recordings of a job, or of a single one; NULL = run, or the report's */
 };
 
 struct job;

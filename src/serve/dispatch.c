@@ -150,7 +150,8 @@ static void find_key(void *exchange)
 	struct exchange *x = exchange;
 	const struct request *r = &x->request;
 	struct buf *b = &x->key;
-	buf_printf(b, "%llu " STR_FMT, r->entry ? (unsigned long long)r->entry->generation : 0ull, STR_ARG(r->path));
+	uint64_t content = r->entry ? r->entry->generation : x->endpoint->flags & ENDPOINT_RUN ? library_run_content(r->library, request_value(r, "run")) : 0;
+	buf_printf(b, "%llu " STR_FMT, (unsigned long long)content, STR_ARG(r->path));
 	for (unsigned i = 0; i < r->n_args; i++) {
 		if (str_eqc(r->arg[i].name, "wait"))
 			continue;

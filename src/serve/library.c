@@ -370,6 +370,46 @@ enum library_hold library_hold(struct library *l, struct library_entry *x, struc
 	return is;
 }
 
+struct library_pause {
+	struct library_waiter waiter;
+	pthread_mutex_t lock;
+	pthread_cond_t told;
+	bool done, held;
+};
+
+static void library_pause_end(struct library_waiter *w, struct library_entry *x, bool held)
+{
+	struct library_pause *p = (struct library_pause *)(void *)((char *)w - offsetof(struct library_pause, waiter));
+	pthread_mutex_lock(&p->lock);
+	p->done = true;
+	p->held = held;
+	pthread_cond_signal(&p->told);
+	pthread_mutex_unlock(&p->lock);
+}
+
+int library_hold_here(struct library *l, struct library_entry *x, struct err *e)
+{
+	struct library_pause p = {.waiter.ready = library_pause_end, .lock = PTHREAD_MUTEX_INITIALIZER, .told = PTHREAD_COND_INITIALIZER};
+	struct library_news news;
+	enum library_hold is = library_hold(l, x, &p.waiter, true);
+	if (is == HOLD_WAITS) {
+		pthread_mutex_lock(&p.lock);
+		while (!p.done)
+			pthread_cond_wait(&p.told, &p.lock);
+		pthread_mutex_unlock(&p.lock);
+	}
+	pthread_mutex_destroy(&p.lock);
+	pthread_cond_destroy(&p.told);
+	if (is == HOLD_READY || p.held)
+		return 0;
+	if (is == HOLD_FULL)
+		return err_set(e, ERR_LIMIT, "too many requests are waiting for inputs; ask again in a second");
+	library_news(l, x, &news);
+	if (news.no_memory)
+		return err_nomem(e);
+	return news.error[0] ? err_set(e, ERR_DATA, "%s", news.error) : err_set(e, ERR_LIMIT, "the server is about to end");
+}
+
 void library_release(struct library *l, struct library_entry *x)
 {
 	pthread_mutex_lock(&l->lock);

@@ -74,6 +74,8 @@ struct library_entry *library_find(struct library *l, struct str key);
 /* The one of these names; where several have them, the first. NULL = none. */
 struct library_entry *library_find_span(struct library *l, struct str run, struct str worker, struct str span);
 bool library_has_run(struct library *l, struct str run);
+/* What stands for the contents of all inputs of the run: another number for other contents. */
+uint64_t library_run_content(struct library *l, struct str run);
 /* The first of the run that was not read yet and may be; NULL = none. */
 struct library_entry *library_unread(struct library *l, struct str run);
 
@@ -84,6 +86,9 @@ enum library_hold { HOLD_READY, HOLD_WAITS, HOLD_FAILED, HOLD_FULL };
  * it. HOLD_FULL: too many wait already. */
 enum library_hold library_hold(struct library *l, struct library_entry *x, struct library_waiter *w, bool waits);
 void library_release(struct library *l, struct library_entry *x);
+/* The same for a thread that needs several inputs one after the other: returns when the entry is held, or cannot be. 0, and library_release is owed; -1 and *e: it
+ * cannot be read (ERR_DATA), or not now (ERR_LIMIT, ERR_NOMEM). */
+int library_hold_here(struct library *l, struct library_entry *x, struct err *e);
 
 /* One thread at a time adds to a held entry's profile (analysis_run, reports, slices), between these two calls. When memory runs out in a turn, the
  * profile is marked as broken and the turn ends by itself; nobody new gets the profile, and the file is read again. library_turn_begin: -1 and

@@ -2,6 +2,7 @@
 #include "serve/library_own.h"
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "input/discover.h"
@@ -313,6 +314,20 @@ static struct library_entry *find_in_run(struct library *l, struct str run, bool
 bool library_has_run(struct library *l, struct str run)
 {
 	return find_in_run(l, run, false) != NULL;
+}
+
+uint64_t library_run_content(struct library *l, struct str run)
+{
+	uint64_t all = 0;
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->n; i++) {
+		const struct library_entry *x = l->entry[i];
+		const uint64_t one[] = {all, i, x->content, x->state == ENTRY_GONE};
+		if (str_eq(x->run, run))
+			all = hash_bytes(one, sizeof one);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return all;
 }
 
 struct library_entry *library_unread(struct library *l, struct str run)

@@ -93,6 +93,26 @@ void role_ranges_add_gpus(struct role_ranges *r, const int32_t *device, uint32_t
 	r->device = (struct intervals(*)[ROLES])NEW_ARRAY((size_t)r->views * ROLES, struct intervals);
 }
 
+void role_ranges_normalise(struct role_ranges *r)
+{
+	for (uint32_t v = 0; v < r->views; v++)
+		for (int role = 0; role < ROLES; role++)
+			intervals_normalise(&r->device[v][role]);
+	for (int role = 0; role < ROLES; role++)
+		intervals_normalise(&r->host[role]);
+}
+
+void role_ranges_release(struct role_ranges *r)
+{
+	for (uint32_t v = 0; v < r->views; v++)
+		for (int role = 0; role < ROLES; role++)
+			intervals_release(&r->device[v][role]);
+	for (int role = 0; role < ROLES; role++)
+		intervals_release(&r->host[role]);
+	mem_free(r->device);
+	mem_free(r->gpu);
+}
+
 /* The ranges of the roles, and what is shared out of them. */
 struct roles_work {
 	const struct profile *p;
@@ -104,24 +124,14 @@ struct roles_work {
 static void work_collect(struct roles_work *w, const struct steps *steps)
 {
 	w->rules->collect(w->p, steps, &w->r);
-	for (uint32_t v = 0; v < w->r.views; v++)
-		for (int r = 0; r < ROLES; r++)
-			intervals_normalise(&w->r.device[v][r]);
-	for (int r = 0; r < ROLES; r++)
-		intervals_normalise(&w->r.host[r]);
+	role_ranges_normalise(&w->r);
 }
 
 static void roles_work_release(struct roles_work *w)
 {
-	for (uint32_t v = 0; v < w->r.views; v++)
-		for (int r = 0; r < ROLES; r++)
-			intervals_release(&w->r.device[v][r]);
-	for (int r = 0; r < ROLES; r++) {
-		intervals_release(&w->r.host[r]);
+	role_ranges_release(&w->r);
+	for (int r = 0; r < ROLES; r++)
 		intervals_release(&w->range[r]);
-	}
-	mem_free(w->r.device);
-	mem_free(w->r.gpu);
 }
 
 /* Turns the ranges of a GPU's work and of the host into the part of the steps that each role owns. */

@@ -33,6 +33,9 @@ struct role_ranges {
 };
 /* The views of n GPUs; with n = 0 one of all. Once. */
 void role_ranges_add_gpus(struct role_ranges *r, const int32_t *device, uint32_t n);
+/* Once all ranges are there: each set sorted, and disjoint. */
+void role_ranges_normalise(struct role_ranges *r);
+void role_ranges_release(struct role_ranges *r);
 
 struct roles_rules {
 	enum role order[ROLES];  /* the first that was active has the time */

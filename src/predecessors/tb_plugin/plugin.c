@@ -2,7 +2,7 @@
 
 #include "render/number.h"
 
-const char *const plugin_view_name[PLUGIN_VIEWS] = {"Overview", "Operator", "Kernel", "Trace", "Memory", "Module", "Lightning"};
+const char *const plugin_view_name[PLUGIN_VIEWS] = {"Overview", "Operator", "Kernel", "Trace", "Distributed", "Memory", "Module", "Lightning"};
 
 int plugin_report(const struct request *r, const char *report, const char *group_by, const char *device, struct table *out, struct err *e)
 {

@@ -1,4 +1,5 @@
 /* Which runs there are, and which views, workers and spans each has. A run is read before its views are told. */
+#include "base/mem.h"
 #include "predecessors/tb_plugin/plugin.h"
 
 struct plugin_runs_names {
@@ -40,13 +41,16 @@ static void see_views(void *context, const struct library_entry *x)
 {
 	struct plugin_runs_names *n = context;
 	if (str_eq(x->run, n->run))
-		n->views |= x->marks;
+		n->views |= plugin_mark_views(x->marks);
 }
 
 static int run_views(const struct request *r, struct response *out, struct err *e)
 {
 	struct plugin_runs_names n = {.r = r, .b = &out->body, .run = request_value(r, "run")};
+	unsigned spans;
 	library_look(r->library, see_views, &n);
+	mem_free(plugin_distributed_spans(r->library, n.run, &spans));
+	n.views |= spans ? 1u << VIEW_DISTRIBUTED : 0;
 	buf_char(n.b, '[');
 	for (unsigned i = 0; i < PLUGIN_VIEWS; i++)
 		if (n.views >> i & 1)
@@ -69,8 +73,14 @@ static int run_workers(const struct request *r, struct response *out, struct err
 	for (unsigned i = 0; i < PLUGIN_VIEWS; i++)
 		if (str_eqc(view, plugin_view_name[i]))
 			n.view = 1u << i;
+	unsigned spans = 0;
 	buf_char(n.b, '[');
-	library_look(r->library, plugin_runs_see_worker, &n);
+	if (n.view == 1u << VIEW_DISTRIBUTED)
+		mem_free(plugin_distributed_spans(r->library, n.run, &spans));
+	else
+		library_look(r->library, plugin_runs_see_worker, &n);
+	if (spans)
+		plugin_runs_put_name(&n, STR(PLUGIN_ALL));
 	buf_cstr(n.b, "]\n");
 	return 0;
 }
@@ -82,11 +92,22 @@ static void see_span(void *context, const struct library_entry *x)
 		plugin_runs_put_name(n, x->span);
 }
 
+static void plugin_runs_put_distributed(struct plugin_runs_names *n)
+{
+	unsigned spans;
+	struct str *span = plugin_distributed_spans(n->r->library, n->run, &spans);
+	for (unsigned i = 0; i < spans; i++)
+		plugin_runs_put_name(n, span[i]);
+	mem_free(span);
+}
+
 static int run_spans(const struct request *r, struct response *out, struct err *e)
 {
 	struct plugin_runs_names n = {.r = r, .b = &out->body, .run = request_value(r, "run"), .worker = request_value(r, "worker")};
 	buf_char(n.b, '[');
 	library_look(r->library, see_span, &n);
+	if (!n.any && str_eqc(n.worker, PLUGIN_ALL))
+		plugin_runs_put_distributed(&n);
 	buf_cstr(n.b, "]\n");
 	if (n.any)
 		return 0;
@@ -101,7 +122,7 @@ static const struct endpoint_param spans_params[] = {{"run", "one of runs", NULL
 static const struct endpoint spans = {
 	.path = PLUGIN_PATH "spans",
 	.help = "the spans of a worker",
-	.flags = ENDPOINT_FRESH | ENDPOINT_LOOSE,
+	.flags = ENDPOINT_RUN | ENDPOINT_FRESH | ENDPOINT_LOOSE,
 	.queue = QUEUE_QUICK,
 	.params = spans_params,
 	.run = run_spans,

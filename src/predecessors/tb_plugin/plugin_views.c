@@ -1,5 +1,6 @@
 /* Which of its views the plugin would show of a profile. */
 #include "base/search.h"
+#include "predecessors/tb_plugin/distributed.h"
 #include "predecessors/tb_plugin/plugin.h"
 
 static bool has_kernel(const struct profile *p)
@@ -24,5 +25,6 @@ unsigned plugin_views_of(const struct profile *p)
 		views |= 1 << VIEW_LIGHTNING;
 	else if (has_span(p, SPAN_PYTHON, STR("nn.Module: ")))
 		views |= 1 << VIEW_MODULE;
-	return views;
+	uint32_t shape = tb_worker_shape(p);
+	return views | (shape ? (shape << PLUGIN_VIEWS | 1u << PLUGIN_VIEWS) : 0);
 }

@@ -20,13 +20,19 @@ struct tb_roles_collection {
 	struct idmap comm_ext;        /* external ids of communication ops */
 };
 
-static bool is_comm(struct str name)
+const char *const tb_comm_name[TB_COMMS] = {
+	"nccl:broadcast", "nccl:reduce", "nccl:all_reduce", "nccl:all_gather", "nccl:reduce_scatter",
+	"gloo:broadcast", "gloo:reduce", "gloo:all_reduce", "gloo:all_gather", "gloo:reduce_scatter",
+};
+
+unsigned tb_comm_of(struct str name)
 {
-	static const char *const ops[] = {"broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter"};
+	unsigned i = 0;
 	if (!str_starts(name, STR("nccl:")) && !str_starts(name, STR("gloo:")))
-		return false;
-	struct str op = {name.p + 5, name.n - 5};
-	return ANY_WHERE(i, 0, sizeof ops / sizeof ops[0], str_eqc(op, ops[i]));
+		return TB_COMMS;
+	while (i < TB_COMMS && !str_eqc(name, tb_comm_name[i]))
+		i++;
+	return i;
 }
 
 static uint8_t name_flags(struct tb_roles_collection *w, uint32_t id)
@@ -35,18 +41,13 @@ static uint8_t name_flags(struct tb_roles_collection *w, uint32_t id)
 		return w->name[id];
 	struct str s = profile_str(w->p, id);
 	uint8_t f = NAME_SEEN;
-	if (is_comm(s))
+	if (tb_comm_of(s) != TB_COMMS)
 		f |= NAME_COMM_OP;
 	if (str_starts(s, STR("ProfilerStep#")))
 		f |= NAME_STEP;
 	if (optree_classify(s, SPAN_USER) == NODE_DATALOADER)
 		f |= NAME_DATALOADER;
 	return w->name[id] = f;
-}
-
-static int64_t ext_or_zero(int64_t id)
-{
-	return id == ID_NONE ? 0 : id;
 }
 
 /* By lower-cased category. */
@@ -94,7 +95,7 @@ static void collect_spans(struct tb_roles_collection *w)
 		intervals_add(&w->r->host[role], p->span.start_ns[i], span_end(p, i));
 		if (role != ROLE_COMM)
 			continue;
-		int64_t id = ext_or_zero(span_ext_id(&p->span, i));
+		int64_t id = tb_ext_id(span_ext_id(&p->span, i));
 		n_comm++;
 		min = id < min ? id : min;
 		max = id > max ? id : max;
@@ -102,7 +103,7 @@ static void collect_spans(struct tb_roles_collection *w)
 	idmap_init(&w->comm_ext, min, max, n_comm);
 	for (uint32_t i = 0; n_comm && i < p->span.rows.n; i++)
 		if (tb_roles_role_of_span(w, i) == ROLE_COMM)
-			idmap_put(&w->comm_ext, ext_or_zero(span_ext_id(&p->span, i)), i);
+			idmap_put(&w->comm_ext, tb_ext_id(span_ext_id(&p->span, i)), i);
 }
 
 static enum role tb_roles_role_of_gpu_op(struct tb_roles_collection *w, uint32_t g)
@@ -112,7 +113,7 @@ static enum role tb_roles_role_of_gpu_op(struct tb_roles_collection *w, uint32_t
 		return ROLE_MEMCPY;
 	if (v->kind[g] == GPU_MEMSET)
 		return ROLE_MEMSET;
-	return idmap_get(&w->comm_ext, ext_or_zero(gpu_ext_id(v, g))) != IDMAP_NONE ? ROLE_COMM : ROLE_KERNEL;
+	return idmap_get(&w->comm_ext, tb_ext_id(gpu_ext_id(v, g))) != IDMAP_NONE ? ROLE_COMM : ROLE_KERNEL;
 }
 
 /* A range that is a step is no work in it. */

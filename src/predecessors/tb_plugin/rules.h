@@ -12,6 +12,14 @@ extern const struct module_rules tb_module_rules;
 extern const struct roles_rules tb_roles;
 extern const struct gpu_metrics_rules tb_gpu_metrics;
 
+/* The ops that are collectives, five of NCCL and then as many of Gloo. */
+enum { TB_COMMS = 10, TB_COMMS_OF_NCCL = 5 };
+extern const char *const tb_comm_name[TB_COMMS];
+/* Which of them has this name; TB_COMMS = none. */
+unsigned tb_comm_of(struct str name);
+/* An external id that was not recorded is 0. */
+static inline int64_t tb_ext_id(int64_t id) { return id == ID_NONE ? 0 : id; }
+
 /* The steps that the plugin knows: ProfilerStep alone. The last is left out with less than 0.8 times the device events of the step before, which
  * also leaves out a whole step that is shorter than the others (the last of a gradient accumulation). *a holds them. */
 const struct steps *tb_steps_of(const struct profile *p, struct arena *a);

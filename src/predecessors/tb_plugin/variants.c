@@ -1,4 +1,5 @@
 /* What opscope shows as the TensorBoard plugin does. */
+#include "predecessors/tb_plugin/distributed_tables.h"
 #include "predecessors/tb_plugin/tables.h"
 #include "query/predecessor.h"
 #include "report/parts/kernel_groups.h"
@@ -17,6 +18,9 @@ static const struct report_variant tb_variants[] = {
 	TB_PLUGIN("overview", .run = tb_overview),
 	TB_PLUGIN("steps", .run = tb_steps),
 	TB_PLUGIN("devices", .run = tb_devices),
+	TB_PLUGIN("overlap", .gather = &tb_gather_overlap),
+	TB_PLUGIN("ranks", .gather = &tb_gather_wait),
+	TB_PLUGIN("collectives", .group_by = "kind", .gather = &tb_gather_comm),
 	{0},
 };
 
