@@ -16,7 +16,7 @@ static const struct section overlap_section = {COLUMNS(
 	[OVERLAP_EXPOSED] = {COLUMN(MEAN_NS, "communication_only_ns", "Communication alone", "mean per step: communication without computation beside it",
 	                            .flags = COLUMN_ANSWER)},
 	[OVERLAP_OTHER] = {COLUMN(MEAN_NS, "other_ns", "Neither", "mean per step: the GPU only copied, or did nothing")},
-	[OVERLAP_PCT] = {COLUMN(PERCENT, "overlap_pct", "Overlapped", "both / all communication, as HolisticTraceAnalysis has it; empty = no communication",
+	[OVERLAP_PCT] = {COLUMN(PERCENT, "overlap_pct", "Overlapped", "both / all communication; empty = no communication",
 	                        .flags = COLUMN_ANSWER)},
 	[OVERLAP_SHARE] = {COLUMN(PERCENT, "communication_pct", "Alone, of step", "communication alone / step")},
 )};
