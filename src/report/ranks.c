@@ -8,7 +8,7 @@
 
 enum {
 	RANKS_RANK, RANKS_DEVICE, RANKS_GPU, RANKS_STEPS, RANKS_STEP, RANKS_COMPUTE, RANKS_TRANSFER, RANKS_WAIT, RANKS_UNKNOWN, RANKS_COPY, RANKS_IDLE, RANKS_LAST,
-	RANKS_LAST_PCT, RANKS_WAITED, RANKS_OFFSET, RANKS_DRIFT, RANKS_RESIDUAL, RANKS_CLOCK, RANKS_INPUT
+	RANKS_LAST_PCT, RANKS_FIRST, RANKS_WAITED, RANKS_OFFSET, RANKS_DRIFT, RANKS_RESIDUAL, RANKS_CLOCK, RANKS_INPUT
 };
 
 static const struct section ranks_section = {COLUMNS(
@@ -27,6 +27,7 @@ static const struct section ranks_section = {COLUMNS(
 	[RANKS_IDLE] = {COLUMN(MEAN_NS, "idle_ns", "Idle", "mean per step: the GPU did nothing", .flags = COLUMN_ANSWER)},
 	[RANKS_LAST] = {COLUMN(COUNT, "last_count", "Came last", "collectives that it reached last, so that the others waited for it")},
 	[RANKS_LAST_PCT] = {COLUMN(PERCENT, "last_pct", "Last %", "of the collectives that it took part in", .flags = COLUMN_MINOR)},
+	[RANKS_FIRST] = {COLUMN(COUNT, "first_count", "Came first", "collectives that it reached first, so that it waited longest", .flags = COLUMN_DETAIL)},
 	[RANKS_WAITED] = {COLUMN(NS, "waited_for_ns", "Others waited",
 	                         "device time that the other ranks spent waiting for this one, summed over these ranks; `stragglers` says why", .flags = COLUMN_ANSWER)},
 	[RANKS_OFFSET] = {COLUMN(NS, "offset_ns", "Clock offset", "how far its clock is ahead of the job's; 0 where clocks are as recorded; empty = unknown",
@@ -38,13 +39,26 @@ static const struct section ranks_section = {COLUMNS(
 	[RANKS_INPUT] = {COLUMN(TEXT, "input", "Input", "path of the recording", .flags = COLUMN_DETAIL | COLUMN_PATH), .when = WHEN_SEVERAL_INPUTS},
 )};
 
-/* By rank: in how many accepted collectives it took part. The caller frees it. */
-static uint64_t *ranks_count_parts(const struct job *j)
+/* Accepted collectives of several ranks: how many it took part in, and how many of these it reached first. */
+struct ranks_parts {
+	uint64_t n, first;
+};
+
+/* By rank; of several that came first in one moment, the first of the list. The caller frees it. */
+static struct ranks_parts *ranks_count_parts(const struct job *j)
 {
-	uint64_t *n = NEW_ARRAY(j->n, uint64_t);
-	for (uint32_t i = 0; i < j->n_instances; i++)
-		for (uint32_t k = 0; k < j->instance[i].n && j->instance[i].n > 1 && j->instance[i].accepted; k++)
-			n[j->instance[i].part[k].rank]++;
+	struct ranks_parts *n = NEW_ARRAY(j->n, struct ranks_parts);
+	for (uint32_t i = 0; i < j->n_instances; i++) {
+		const struct job_instance *x = &j->instance[i];
+		uint32_t first = 0;
+		if (x->n < 2 || !x->accepted)
+			continue;
+		for (uint32_t k = 0; k < x->n; k++) {
+			first = x->part[k].start_ns < x->part[first].start_ns ? k : first;
+			n[x->part[k].rank].n++;
+		}
+		n[x->part[first].rank].first++;
+	}
 	return n;
 }
 
@@ -76,7 +90,7 @@ static void ranks_put_times(const struct job_times *times, bool met, struct tabl
 			table_set_f64(t, parts[i].column, (double)times->ns[parts[i].kind] / times->steps);
 }
 
-static void ranks_put_row(const struct job *j, uint32_t i, const struct job_times *times, const struct job_blame *late, uint64_t parts, struct table *t)
+static void ranks_put_row(const struct job *j, uint32_t i, const struct job_times *times, const struct job_blame *late, const struct ranks_parts *parts, struct table *t)
 {
 	const struct rank *r = j->rank[i];
 	table_row(t);
@@ -85,10 +99,11 @@ static void ranks_put_row(const struct job *j, uint32_t i, const struct job_time
 		table_set_i64(t, RANKS_DEVICE, r->device);
 	table_set_str_copy(t, RANKS_GPU, r->gpu);
 	table_set_str_copy(t, RANKS_INPUT, r->path);
-	ranks_put_times(times, parts > 0, t);
-	if (parts) {
+	ranks_put_times(times, parts->n > 0, t);
+	if (parts->n) {
 		table_set_i64(t, RANKS_LAST, (int64_t)late->last);
-		table_set_f64(t, RANKS_LAST_PCT, percent((double)late->last, (double)parts));
+		table_set_f64(t, RANKS_LAST_PCT, percent((double)late->last, (double)parts->n));
+		table_set_i64(t, RANKS_FIRST, (int64_t)parts->first);
 		table_set_i64(t, RANKS_WAITED, late->total_ns);
 	}
 	ranks_put_clock(j, i, t);
@@ -126,7 +141,7 @@ static int ranks_run(const struct job *j, const struct report_args *args, struct
 {
 	int64_t first = args->has_steps ? args->step_first : INT64_MIN, last = args->has_steps ? args->step_last : INT64_MAX;
 	struct job_blame *late = job_blame_find(j);
-	uint64_t *parts = ranks_count_parts(j);
+	struct ranks_parts *parts = ranks_count_parts(j);
 	int64_t unknown = 0;
 	uint32_t steps = 0;
 	struct ranks_least least = {0};
@@ -136,7 +151,7 @@ static int ranks_run(const struct job *j, const struct report_args *args, struct
 		unknown += times.ns[JOB_EXPOSED_UNKNOWN];
 		steps += times.steps;
 		ranks_add_least(&least, job_rank_number(j, i), &times);
-		ranks_put_row(j, i, &times, &late[i], parts[i], out);
+		ranks_put_row(j, i, &times, &late[i], &parts[i], out);
 	}
 	mem_free(late);
 	mem_free(parts);

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import shutil
+import statistics
 import tempfile
 
 import jobs
@@ -51,13 +52,22 @@ class Real(Job):
             got = [row["min_ns"] / 1000, row["start_skew_ns"] / 1000, row["wait_ns"] / 8 / 1000, row["end_skew_ns"] / 1000]
             self.assertEqual(got, [float(want[c]) for c in ("comm_latency", "skew in start time", "avg_wait_time", "skew in end time")], want["collective_id"])
             self.assertEqual((row["kind"], row["ranks"]), ("all_reduce", 8))
+        summary, = tracelens("tracelens_megatron_a100_tp8_summary_nccl_implicit_sync_cat.csv")
+        for column, name in (("min_ns", "comm_latency"), ("start_skew_ns", "skew in start time"), ("end_skew_ns", "skew in end time")):
+            values = [row[column] / 1000 for row in ours]
+            self.assertAlmostEqual(statistics.mean(values), float(summary[name + "_mean"]), places=6)
+            self.assertAlmostEqual(statistics.stdev(values), float(summary[name + "_std"]), places=6)
+        by_kind, = report("collectives", data(*TP8)).rows
+        self.assertEqual((by_kind["instances"], by_kind["min_ns"]), (int(summary["count"]), round(float(summary["Total comm latency (ms)"]) * 1e6)))
 
     def test_ranks_against_tracelens(self):
         """A collective that two ranks reach in the same microsecond is last on both: TraceLens and we count the lower rank."""
         ours = steps_report("ranks", data(*TP8)).by("rank")
         for want in tracelens("tracelens_megatron_a100_tp8_straggler_summary.csv"):
             row = ours[int(want["rank"])]
-            self.assertEqual(row["last_count"], int(want["times_arrived_last"]), want["rank"])
+            self.assertEqual((row["last_count"], row["first_count"]), (int(want["times_arrived_last"]), int(want["times_arrived_first"])), want["rank"])
+            self.assertEqual(round(row["last_pct"], 1), float(want["pct_arrived_last"]), want["rank"])
+            self.assertEqual(round(row["exposed_wait_ns"] / 1000 / int(want["num_collectives"]), 1), float(want["mean_wait_time_us"]), want["rank"])
             self.assertEqual(round(row["exposed_wait_ns"] / 1000), int(want["total_wait_time_us"]), want["rank"])
             self.assertEqual(round((row["exposed_wait_ns"] + row["exposed_transfer_ns"]) / 1000), int(want["total_nccl_dur_us"]), want["rank"])
 
