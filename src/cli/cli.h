@@ -79,6 +79,9 @@ struct trace_options {
 	const char *gpu;      /* --gpu=NAME */
 	bool has_rank, every_rank; /* every_rank: --rank=all */
 	int64_t rank;
+	const struct rank_range *ranks; /* --rank=LIST: these; has_rank is false then. NULL = none was given */
+	unsigned n_ranks;
+	const char *rank_list; /* as given */
 	struct report_args report;
 	bool by_path;         /* the command has none of these options: where there are several traces it wants the path of one */
 	uint64_t rules, kernel_rules; /* hashes of these files; 0 = none was given */
@@ -117,6 +120,15 @@ int cli_list_traces(const struct trace_list *l, const char *note, const struct o
 /* Whether the traces are the ranks of one job: several, each of another rank of one run, as their contents say, which are then sorted by rank; or one file that keeps a job. */
 bool cli_is_job(struct trace_list *l);
 bool cli_is_job_file(const struct trace_list *l);
+
+/* The ranks of a job as the command line opens them: sets in->context to *job. */
+struct cli_job {
+	const struct trace_list *list;
+	const struct trace_options *options;
+	struct job_file *kept; /* NULL = the list is of recordings */
+};
+struct job_inputs;
+void cli_job_inputs(struct cli_job *job, struct job_inputs *in);
 
 /* Prints a report about a job: these traces (cli_is_job). `note` stands under it (NULL = nothing). Returns the exit status. */
 int cli_print_job(const struct report *r, struct table_command *c, const struct trace_list *l, const char *note);

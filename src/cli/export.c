@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "export/export.h"
 #include "io/atomic.h"
+#include "query/job_report.h"
 
 #include <ctype.h>
 #include <unistd.h>
@@ -148,25 +149,43 @@ static int list_formats(void)
 	return status;
 }
 
+/* What is exported: a recording, or the ranks of a job. */
+struct export_what {
+	struct profile *p;             /* NULL = a job */
+	const struct trace_list *ranks;
+};
+
+static int cli_export_write_job(const struct export_command *c, const struct trace_list *ranks, struct sink *s, struct diags *notes, struct err *e)
+{
+	struct trace_options look = c->trace;
+	look.input.as_written = false;
+	struct cli_job first = {ranks, &look}, second = {ranks, &c->trace};
+	struct job_inputs look_in, in;
+	cli_job_inputs(&first, &look_in);
+	cli_job_inputs(&second, &in);
+	const struct export_ranks x = {&look_in, &in, &c->trace.report, s, notes};
+	return c->format->write_job(&x, e);
+}
+
 /* The format's text into `fd`. */
-static int cli_export_write_to(const struct export_command *c, struct profile *p, int fd, const char *name, struct diags *notes, struct err *e)
+static int cli_export_write_to(const struct export_command *c, const struct export_what *what, int fd, const char *name, struct diags *notes, struct err *e)
 {
 	struct sink s;
 	sink_init(&s, fd, c->gzip);
-	int rc = export_run(c->format, p, &c->trace.report, c->value, &s, notes, e);
+	int rc = what->p ? export_run(c->format, what->p, &c->trace.report, c->value, &s, notes, e) : cli_export_write_job(c, what->ranks, &s, notes, e);
 	if (sink_finish(&s) < 0 && rc == 0)
 		rc = err_set(e, ERR_IO, "%s: cannot write: %s", name, strerror(s.error));
 	return rc;
 }
 
-static int cli_export_write_file(const struct export_command *c, struct profile *p, struct diags *notes, struct err *e)
+static int cli_export_write_file(const struct export_command *c, const struct export_what *what, struct diags *notes, struct err *e)
 {
 	struct atomic_file f;
 	if (!c->path || cli_is_stdout(c->path))
-		return cli_export_write_to(c, p, STDOUT_FILENO, "standard output", notes, e);
+		return cli_export_write_to(c, what, STDOUT_FILENO, "standard output", notes, e);
 	if (atomic_begin_any(&f, c->path, e))
 		return -1;
-	return cli_export_write_to(c, p, f.fd, c->path, notes, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
+	return cli_export_write_to(c, what, f.fd, c->path, notes, e) < 0 ? atomic_abort(&f) : atomic_commit(&f, e);
 }
 
 static void cli_export_print_notes(const struct diags *notes)
@@ -178,22 +197,40 @@ static void cli_export_print_notes(const struct diags *notes)
 	}
 }
 
-static int cli_export_one(struct export_command *c)
+static int cli_export_write(struct export_command *c, const struct export_what *what)
 {
-	int status = EXIT_DONE;
 	struct err e;
 	struct diags notes = {0};
-	struct cli_args inputs = {c->args.v + 1, c->args.n - 1};
-	c->trace.input.as_written = c->format->as_written;
-	struct profile *p = cli_open_one(&inputs, &c->trace, &status);
-	if (!p)
-		return status;
-	if (cli_export_write_file(c, p, &notes, &e) < 0)
+	int status = EXIT_DONE;
+	if (cli_export_write_file(c, what, &notes, &e) < 0)
 		status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 	else
 		cli_export_print_notes(&notes);
 	diags_release(&notes);
+	return status;
+}
+
+static int cli_export_one(struct export_command *c, const struct cli_args *inputs)
+{
+	int status = EXIT_DONE;
+	struct profile *p = cli_open_one(inputs, &c->trace, &status);
+	if (p)
+		status = cli_export_write(c, &(struct export_what){.p = p});
 	profile_free(p);
+	return status;
+}
+
+static int cli_export_input(struct export_command *c)
+{
+	int status = EXIT_DONE;
+	struct trace_list l = {0};
+	struct cli_args inputs = {c->args.v + 1, c->args.n - 1};
+	c->trace.input.as_written = c->format->as_written;
+	if (!c->format->write_job)
+		return cli_export_one(c, &inputs);
+	if (cli_discover(&inputs, &c->trace, &l, &status) == 0)
+		status = cli_is_job(&l) ? cli_export_write(c, &(struct export_what){.ranks = &l}) : cli_export_one(c, &inputs);
+	discover_release(&l);
 	return status;
 }
 
@@ -222,7 +259,7 @@ static int cli_export_run(int argc, char **argv)
 		status = list_formats();
 	} else {
 		check_line(&c);
-		status = cli_export_one(&c);
+		status = cli_export_input(&c);
 	}
 	mem_free(c.args.v);
 	trace_options_release(&c.trace);

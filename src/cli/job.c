@@ -44,13 +44,6 @@ bool cli_is_job(struct trace_list *l)
 	return is && differs;
 }
 
-/* The ranks of a job, as the command line opens them. */
-struct cli_job {
-	const struct trace_list *list;
-	const struct trace_options *options;
-	struct job_file *kept;   /* NULL = the list is of recordings */
-};
-
 static struct profile *cli_job_open_rank(void *context, unsigned i, struct err *e)
 {
 	const struct cli_job *j = context;
@@ -67,6 +60,11 @@ static int64_t cli_job_rank_of(void *context, unsigned i)
 	return ((const struct cli_job *)context)->list->v[i].rank;
 }
 
+void cli_job_inputs(struct cli_job *job, struct job_inputs *in)
+{
+	*in = (struct job_inputs){.n = job->list->n, .open = cli_job_open_rank, .path = cli_job_path_of_rank, .rank = cli_job_rank_of, .context = job};
+}
+
 /* What the options ask for and a job's file has not; NULL = nothing. */
 static const char *cli_job_lacks(const struct trace_options *o)
 {
@@ -77,7 +75,7 @@ static const char *cli_job_lacks(const struct trace_options *o)
 static int cli_job_begin(struct cli_job *j, const struct trace_list *l, const struct trace_options *o, struct job_inputs *in, struct err *e)
 {
 	*j = (struct cli_job){.list = l, .options = o};
-	*in = (struct job_inputs){.n = l->n, .open = cli_job_open_rank, .path = cli_job_path_of_rank, .rank = cli_job_rank_of, .context = j};
+	cli_job_inputs(j, in);
 	if (!cli_is_job_file(l))
 		return 0;
 	const char *path = l->v[0].path.p, *lacks = cli_job_lacks(o);

@@ -94,6 +94,8 @@ static void cli_open_fail_none(const struct trace_list *l, const struct cli_args
 		buf_printf(&wanted, " --span=%s", o->span);
 	if (o->has_rank)
 		buf_printf(&wanted, " --rank=%lld", (long long)o->rank);
+	if (o->rank_list)
+		buf_printf(&wanted, " --rank=%s", o->rank_list);
 	err_set(e, ERR_USAGE, "%s: none of %u trace%s matches" STR_FMT "; `opscope info %s` lists them", paths->v[0], before,
 	        before == 1 ? "" : "s", STR_ARG(buf_view(&wanted)), paths->v[0]);
 	buf_release(&wanted);
@@ -112,6 +114,8 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 	discover_select(l, o->run, o->worker, o->span);
 	if (o->has_rank && !cli_is_job_file(l))
 		discover_select_rank(l, o->rank);
+	if (o->ranks)
+		discover_select_ranks(l, o->ranks, o->n_ranks);
 	if (l->n)
 		return 0;
 	cli_open_fail_none(l, paths, o, before, &e);

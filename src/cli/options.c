@@ -144,6 +144,19 @@ static void parse_align(struct trace_options *o, const char *text)
 		cli_usage("--align=%s: auto, ends, none or a file of clocks was expected (%s)", text, e.msg);
 }
 
+/* "3", "0,3,8..11", "all". */
+static void parse_rank(struct trace_options *o, const char *arg)
+{
+	o->every_rank = strcmp(arg, "all") == 0;
+	bool list = strchr(arg, ',') || strstr(arg, "..");
+	o->has_rank = !o->every_rank && !list;
+	o->rank = o->has_rank ? parse_number("rank", arg) : 0;
+	o->rank_list = list ? arg : NULL;
+	o->ranks = list ? discover_read_ranks(str_from(arg), &o->arena, &o->n_ranks) : NULL;
+	if (list && !o->ranks)
+		cli_usage("--rank=%s: a rank, some of them as in 0,3,8..11, or all was expected", arg);
+}
+
 static enum table_names parse_names(const char *text)
 {
 	if (strcmp(text, "short") != 0 && strcmp(text, "full") != 0)
@@ -218,7 +231,7 @@ static const struct argp_option trace_list_options[] = {
 	{"run", KEY_RUN, "NAME", 0, "of a directory: this run", 0},
 	{"worker", KEY_WORKER, "NAME", 0, "this worker", 0},
 	{"span", KEY_SPAN, "N", 0, "this span of the worker: 1, 2, ... or default", 0},
-	{"rank", KEY_RANK, "N", 0, "this rank of a distributed job; all: each rank's rows, one below the other", 0},
+	{"rank", KEY_RANK, "N", 0, "this rank of a distributed job, or some: 0,3,8..11; all: each rank's rows, one below the other", 0},
 	{"align", KEY_ALIGN, "HOW", 0, "clocks of the ranks of a job: ends (of collectives), none (as recorded), auto (as recorded where ends coincide so; the default), or a CSV file with the columns rank and offset_ns", 0},
 	{"steps", KEY_STEPS, "A..B", 0, "only steps A to B; all: also what lies outside the steps, which most reports leave out; outside: only that", 0},
 	{"key-op", KEY_KEY_OP, "NAME", 0, "what each step calls once: a range, op, op id or kernel (default: found, as info says)", 0},
@@ -298,9 +311,7 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 		parse_align(o, arg);
 		return 0;
 	case KEY_RANK:
-		o->every_rank = strcmp(arg, "all") == 0;
-		o->has_rank = !o->every_rank;
-		o->rank = o->every_rank ? 0 : parse_number("rank", arg);
+		parse_rank(o, arg);
 		return 0;
 	case KEY_STEPS:
 		parse_steps(&o->report, arg);

@@ -171,7 +171,7 @@ static void put_choice(struct buf *out, const struct output_options *o)
 		put_option(out, "worker", t->worker);
 		put_option(out, "span", t->span);
 		snprintf(text, sizeof text, "%lld", (long long)t->rank);
-		put_option(out, "rank", t->has_rank ? text : NULL);
+		put_option(out, "rank", t->has_rank ? text : t->rank_list);
 		struct steps_text steps = steps_range_text(t->report.step_first, t->report.step_last);
 		put_option(out, "steps", t->report.has_steps ? steps.s + strlen("--steps=") : NULL);
 		put_option(out, "device", t->report.device);

@@ -78,19 +78,26 @@ static void put_known(struct buf *b, const char *key, int64_t v, int64_t unknown
 		buf_printf(b, ",\"%s\":%lld", key, (long long)v);
 }
 
-static void export_chrome_put_devices(struct buf *b, const struct devices *d, const struct profile *p)
+void chrome_put_device(struct buf *b, const struct profile *p, uint32_t row, int64_t id)
+{
+	const struct devices *d = &p->device;
+	buf_printf(b, "{\"id\":%lld,\"name\":", (long long)id);
+	json_put_string(b, profile_str(p, d->name[row]));
+	put_known(b, "totalGlobalMem", d->memory_bytes[row], 0);
+	put_known(b, "computeMajor", d->cc_major[row], -1);
+	put_known(b, "computeMinor", d->cc_minor[row], -1);
+	put_known(b, "maxThreadsPerMultiprocessor", d->max_threads_per_sm[row], 0);
+	put_known(b, "warpSize", d->warp_size[row], 0);
+	put_known(b, "numSms", d->sm_count[row], 0);
+	buf_char(b, '}');
+}
+
+static void export_chrome_put_devices(struct buf *b, const struct profile *p)
 {
 	buf_cstr(b, "\"deviceProperties\":[");
-	for (uint32_t i = 0; i < d->rows.n; i++) {
-		buf_printf(b, "%s\n{\"id\":%d,\"name\":", i ? "," : "", d->id[i]);
-		json_put_string(b, profile_str(p, d->name[i]));
-		put_known(b, "totalGlobalMem", d->memory_bytes[i], 0);
-		put_known(b, "computeMajor", d->cc_major[i], -1);
-		put_known(b, "computeMinor", d->cc_minor[i], -1);
-		put_known(b, "maxThreadsPerMultiprocessor", d->max_threads_per_sm[i], 0);
-		put_known(b, "warpSize", d->warp_size[i], 0);
-		put_known(b, "numSms", d->sm_count[i], 0);
-		buf_char(b, '}');
+	for (uint32_t i = 0; i < p->device.rows.n; i++) {
+		buf_cstr(b, i ? ",\n" : "\n");
+		chrome_put_device(b, p, i, p->device.id[i]);
 	}
 	buf_cstr(b, "],\n");
 }
@@ -118,20 +125,24 @@ static void put_facts(struct buf *b, const struct profile *p)
 	if (!profile_meta(p, "schemaVersion", &value))
 		buf_cstr(b, "\"schemaVersion\":1,\n");
 	if (p->device.rows.n && !profile_meta(p, "deviceProperties", &value))
-		export_chrome_put_devices(b, &p->device, p);
+		export_chrome_put_devices(b, p);
+}
+
+int chrome_put_events(const struct export_run *x, struct err *e)
+{
+	if (!is_copy(x->p))
+		return chrome_put_rows(x, e);
+	put_written(x);
+	return 0;
 }
 
 static int write_chrome(const struct export_run *x, struct err *e)
 {
 	struct buf *b = &x->out->buf;
-	int rc = 0;
 	buf_char(b, '{');
 	put_facts(b, x->p);
 	buf_cstr(b, "\"traceEvents\":[");
-	if (is_copy(x->p))
-		put_written(x);
-	else
-		rc = chrome_put_rows(x, e);
+	int rc = chrome_put_events(x, e);
 	buf_cstr(b, "\n]}\n");
 	return rc;
 }
@@ -141,10 +152,12 @@ const struct export_format export_format_chrome = {
 	.title = "Chrome trace JSON as torch.profiler writes it",
 	.help = "For Perfetto (ui.perfetto.dev), chrome://tracing, and everything that reads torch.profiler's traces. A Kineto trace comes out event by "
 	        "event as it was, in its order, repaired where it was no JSON; of other inputs ops, ranges, calls, kernels, copies, allocations and counters "
-	        "get Kineto's categories and arguments, and arrows from launch to kernel and from forward to backward.",
+	        "get Kineto's categories and arguments, and arrows from launch to kernel and from forward to backward. The ranks of a job come in one "
+	        "file, on one clock, with arrows between the parts of a collective.",
 	.suffix = "json",
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.as_written = true,
 	.timeline = true,
 	.write = write_chrome,
+	.write_job = chrome_write_job,
 };

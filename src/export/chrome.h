@@ -7,6 +7,15 @@
 /* A process or thread as written: a number where it is one, else text. */
 void chrome_put_id(struct buf *b, struct str s);
 
+/* All events between '[' and ']', copied where they were kept as written; a line each. sink_room is called between events alone. */
+int chrome_put_events(const struct export_run *x, struct err *e);
+
+/* A row of p->device as an element of deviceProperties, with this number. */
+void chrome_put_device(struct buf *b, const struct profile *p, uint32_t row, int64_t id);
+
+/* A file of all ranks of a job (struct export_format.write_job). */
+int chrome_write_job(const struct export_ranks *x, struct err *e);
+
 /* All events between '[' and ']', made from the rows of the profile. */
 int chrome_put_rows(const struct export_run *x, struct err *e);
 

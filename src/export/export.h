@@ -7,7 +7,7 @@
 #define OPSCOPE_EXPORT_EXPORT_H
 
 #include "io/sink.h"
-#include "query/report.h"
+#include "query/job_report.h"
 
 /* An option of one format: --NAME=ARG. */
 struct export_option {
@@ -23,6 +23,15 @@ struct export_run {
 	const char *const *value;       /* of format->options, in order: given or the default; NULL = not given; "" of one without value */
 	struct sink *out;
 	struct diags *notes;            /* what the file lacks, for stderr */
+};
+
+/* One run over the ranks of a job. Everything is borrowed. */
+struct export_ranks {
+	const struct job_inputs *look;  /* the recordings, for what is in them */
+	const struct job_inputs *in;    /* the same, opened as format->as_written wants them */
+	const struct report_args *args;
+	struct sink *out;
+	struct diags *notes;
 };
 
 enum export_takes {
@@ -47,6 +56,8 @@ struct export_format {
 	/* Appends everything to x->out. -1 and *e, whatever has been written by then: ERR_DATA when the profile lacks what the
 	 * format is about, saying how to record it. When sink_room fails it may return 0 at once: who called it looks. */
 	int (*write)(const struct export_run *x, struct err *e);
+	/* The same of all ranks of a job; NULL = the format is of one recording. */
+	int (*write_job)(const struct export_ranks *x, struct err *e);
 };
 
 extern const struct export_format *const export_registry[]; /* in the order of meson.build, NULL-terminated (generated) */

@@ -440,20 +440,52 @@ bool discover_rank_for_certain(const struct trace_file *f, int64_t *rank)
 	return stated_rank(f, &readable, &has_own, rank) || named_rank(f->worker, rank);
 }
 
-static bool may_be_of_rank(const struct trace_file *f, int64_t wanted)
+static bool may_be_of_ranks(const struct trace_file *f, const struct rank_range *v, unsigned n)
 {
 	bool readable;
 	int64_t own;
-	return find_rank(f, &readable, &own) ? own == wanted : !readable;
+	if (!find_rank(f, &readable, &own))
+		return !readable;
+	for (unsigned i = 0; i < n; i++)
+		if (own >= v[i].first && own <= v[i].last)
+			return true;
+	return false;
+}
+
+void discover_select_ranks(struct trace_list *l, const struct rank_range *v, unsigned n)
+{
+	unsigned kept = 0;
+	for (unsigned i = 0; i < l->n; i++)
+		if (may_be_of_ranks(&l->v[i], v, n))
+			l->v[kept++] = l->v[i];
+	l->n = kept;
 }
 
 void discover_select_rank(struct trace_list *l, int64_t rank)
 {
-	unsigned n = 0;
-	for (unsigned i = 0; i < l->n; i++)
-		if (may_be_of_rank(&l->v[i], rank))
-			l->v[n++] = l->v[i];
-	l->n = n;
+	discover_select_ranks(l, &(struct rank_range){rank, rank}, 1);
+}
+
+static bool discover_read_range(struct str text, struct rank_range *out)
+{
+	ptrdiff_t dots = str_find(text, STR(".."));
+	if (dots < 0)
+		return str_to_i64(text, &out->first) && (out->last = out->first) >= 0;
+	struct str first = {text.p, (size_t)dots}, last = {text.p + dots + 2, text.n - (size_t)dots - 2};
+	return str_to_i64(first, &out->first) && str_to_i64(last, &out->last) && out->first >= 0 && out->last >= out->first;
+}
+
+struct rank_range *discover_read_ranks(struct str text, struct arena *a, unsigned *n)
+{
+	size_t most = 1;
+	for (size_t i = 0; i < text.n; i++)
+		most += text.p[i] == ',';
+	struct rank_range *v = ARENA_ARRAY(a, most, struct rank_range);
+	struct str rest = text, one;
+	for (*n = 0; str_split(&rest, ',', &one); ++*n)
+		if (!discover_read_range(one, &v[*n]))
+			return NULL;
+	return *n ? v : NULL;
 }
 
 void discover_release(struct trace_list *l)

@@ -55,6 +55,13 @@ bool discover_rank_for_certain(const struct trace_file *f, int64_t *rank);
 
 /* Keeps the traces of one rank, and those that cannot be read and whose name states none: reading them says why. */
 void discover_select_rank(struct trace_list *l, int64_t rank);
+/* The same of several ranks: those in any of the n ranges. */
+struct rank_range {
+	int64_t first, last;
+};
+void discover_select_ranks(struct trace_list *l, const struct rank_range *v, unsigned n);
+/* "0,3,8..11" in the arena; *n = how many ranges. NULL: it is no such list. */
+struct rank_range *discover_read_ranks(struct str text, struct arena *a, unsigned *n);
 
 void discover_release(struct trace_list *l);
 

@@ -30,6 +30,11 @@ void sink_init(struct sink *s, int fd, bool gzip)
 	mem_undo_begin(&s->packer->undo, sink_abandon, s->packer);
 }
 
+void sink_init_take(struct sink *s, int (*take)(void *context, struct buf *text), void *context)
+{
+	*s = (struct sink){.fd = -1, .take = take, .context = context};
+}
+
 static int write_out(struct sink *s, struct str bytes)
 {
 	if (!s->error && fd_write_all(s->fd, bytes) < 0)
@@ -63,10 +68,16 @@ static int sink_pack(struct sink *s, int flush)
 	return pack_piece(s, rest, flush);
 }
 
-/* Packs or writes what has gathered. */
+static int sink_hand_over(struct sink *s)
+{
+	s->error = s->take(s->context, &s->buf);
+	return s->error ? -1 : 0;
+}
+
+/* Packs, writes or hands over what has gathered. */
 static int drain(struct sink *s, int flush)
 {
-	int rc = s->error ? -1 : s->packer ? sink_pack(s, flush) : write_out(s, buf_view(&s->buf));
+	int rc = s->error ? -1 : s->take ? sink_hand_over(s) : s->packer ? sink_pack(s, flush) : write_out(s, buf_view(&s->buf));
 	buf_clear(&s->buf);
 	return rc;
 }

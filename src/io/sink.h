@@ -24,9 +24,14 @@ struct sink {
 	struct sink_packer *packer;  /* NULL = plain */
 	int fd;                      /* not closed */
 	int error;                   /* errno of the first failure; nothing is written after it */
+	int (*take)(void *context, struct buf *text); /* gets each block in place of a file; errno, 0 = all is well. NULL = there is a file */
+	void *context;
 };
 
 void sink_init(struct sink *s, int fd, bool gzip);
+/* A sink whose blocks go to a function: whoever calls sink_room between two pieces of text never has a piece in two blocks. The function may add to the buf, which
+ * is emptied behind it. */
+void sink_init_take(struct sink *s, int (*take)(void *context, struct buf *text), void *context);
 int sink_flush(struct sink *s);
 
 /* Writes when a block has gathered. -1 after a failure: go on to sink_finish. */

@@ -98,8 +98,10 @@ static void rank_read_head(struct rank_work *w, unsigned i, unsigned count)
 	struct rank_place place = rank_place_of(p);
 	r->path = arena_str(&r->arena, p->input_path);
 	r->number = count > 1 ? (int64_t)i : place.is_rank ? place.rank : RANK_UNKNOWN;
-	r->world = count > 1 && !place.is_rank ? (int64_t)count : place.world;
+	r->world = count > 1 && !place.is_rank && !place.is_merged ? (int64_t)count : place.world;
 	r->device = w->gpu == GPUS_NONE ? INT32_MIN : w->gpus->device[w->gpu];
+	if (place.is_merged && w->gpu != GPUS_NONE)
+		r->number = r->device;
 	uint32_t row = w->gpu == GPUS_NONE ? ROW_NONE : profile_device_row(p, r->device);
 	r->gpu = row == ROW_NONE ? STR("") : arena_str(&r->arena, profile_str(p, p->device.name[row]));
 	struct str host;
@@ -205,6 +207,7 @@ static void rank_read_calls(struct rank_work *w, const struct sort_item *order, 
 		c->op = rank_op_text(w, g);
 		c->stream = rank_stream(w, g);
 		c->wait_ns = -1;
+		c->row = g;
 		c->group = rank_groups_of(&w->groups, w->p, g, &c->seq);
 		rank_size_call(w, g, c);
 	}

@@ -36,6 +36,7 @@ struct rank_call {
 	int64_t spent_ns[RANK_N_SPENT]; /* from the start of the first collective up to its own: in each phase, communication apart */
 	uint32_t piece, n_pieces;    /* when exposed_ns was: rank->piece[piece ...] */
 	uint32_t group;              /* of rank->group */
+	uint32_t row;                /* of the profile's gpu_op: the kernel, for whoever reads the recording again */
 	uint32_t stream;             /* by which collectives without a group are told apart: numbered from 0 by first use */
 	uint32_t kernel;             /* of rank->texts: the kernel's name up to its parameters */
 	uint32_t op;                 /* of rank->texts: the op or range that asked for it; 0 = not recorded */
@@ -87,6 +88,7 @@ struct rank_recording {
 
 struct rank {
 	struct str path;             /* of the input */
+	uint32_t input;              /* its place among the job's inputs; set by who adds the rank */
 	int64_t number;              /* RANK_UNKNOWN: the input does not tell */
 	int64_t world;               /* ranks of the job; 0 = not stated */
 	int32_t device;              /* ordinal of the GPU; INT32_MIN = none worked, or not stated */

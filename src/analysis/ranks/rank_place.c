@@ -30,6 +30,10 @@ static int64_t member(struct str text, struct str name)
 struct rank_place rank_place_of(const struct profile *p)
 {
 	struct str text;
+	if (profile_meta(p, "opscope_job", &text)) {
+		int64_t ranks = member(text, STR("world_size"));
+		return (struct rank_place){.world = ranks > 0 ? ranks : 0, .is_merged = true};
+	}
 	if (!profile_meta(p, "distributedInfo", &text))
 		return (struct rank_place){0};
 	int64_t rank = member(text, STR("rank")), world = member(text, STR("world_size"));

@@ -9,8 +9,9 @@ struct rank_place {
 	bool is_rank;            /* the input names a rank of a job that is larger than this one */
 	int64_t rank;
 	int64_t world;           /* ranks in all; 0 = not stated */
+	bool is_merged;          /* the input is of several ranks, and the number of a GPU is that of its rank */
 };
-/* By what torch.profiler writes as distributedInfo. */
+/* By what torch.profiler writes as distributedInfo, and `export chrome` of a job as opscope_job. */
 struct rank_place rank_place_of(const struct profile *p);
 
 /* A rank's trace lists all GPUs that its process sees, which are those of the machine, and has work on its own alone: listed ones without
