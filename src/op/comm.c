@@ -74,12 +74,36 @@ static int64_t wire_of(enum comm_kind kind, int64_t bytes, int64_t ranks)
 	return x < 0 ? COST_UNKNOWN : x / ranks;
 }
 
+/* NCCL was called with m bytes: of all-gathers, reduce-scatters, all-to-alls, gathers and scatters these are what a rank has for each other one. */
+static void comm_by_bytes(struct cost_call *c, enum comm_kind kind)
+{
+	struct cost *o = c->out;
+	int64_t m = c->facts->message_bytes, ranks = c->facts->group_size > 0 ? c->facts->group_size : COST_UNKNOWN;
+	bool parts = kind == COMM_ALL_GATHER || kind == COMM_REDUCE_SCATTER || kind == COMM_ALL_TO_ALL || kind == COMM_GATHER || kind == COMM_SCATTER;
+	int64_t s = parts ? cost_mul(m, ranks) : m;
+	int64_t read = kind == COMM_RECV ? 0 : kind == COMM_REDUCE_SCATTER || kind == COMM_ALL_TO_ALL ? s : m;
+	int64_t written = kind == COMM_SEND ? 0 : kind == COMM_ALL_GATHER || kind == COMM_ALL_TO_ALL ? s : m;
+	o->params = ranks > 0 ? arena_printf(c->arena, "%s,bytes=%lld,ranks=%lld", comm_kind_name(kind), (long long)s, (long long)ranks)
+	                      : arena_printf(c->arena, "%s,bytes=%lld", comm_kind_name(kind), (long long)s);
+	o->message_bytes = s;
+	o->wire_bytes = kind == COMM_SEND_RECV ? s : wire_of(kind, s, ranks);
+	if (kind == COMM_ALL_REDUCE || kind == COMM_REDUCE_SCATTER || kind == COMM_REDUCE)
+		cost_unknown(c, "the type of the elements was not recorded");
+	else
+		cost_set_flops(c, 0);
+	cost_set_bytes(c, read, written, "the number of ranks was not recorded");
+}
+
 void cost_comm(struct cost_call *c)
 {
 	struct message m;
 	struct cost *o = c->out;
 	o->tc_eligible = TRI_NO;
 	enum comm_kind kind = comm_kind_of(c->facts->collective.n ? c->facts->collective : c->name);
+	if (kind != COMM_UNKNOWN && c->facts->message_bytes > 0) {
+		comm_by_bytes(c, kind);
+		return;
+	}
 	kind = kind == COMM_SEND_RECV ? COMM_SEND : kind;
 	if (kind == COMM_UNKNOWN) {
 		cost_unknown(c, "which collective it is was not recorded");

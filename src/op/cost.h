@@ -30,6 +30,7 @@ struct op_facts {
 	/* Collectives: as in the kernel's or record_param_comms' args; -1 / {0} = not stated. */
 	struct str collective, comm_dtype;
 	int64_t in_elements, out_elements, group_size;
+	int64_t message_bytes; /* as NCCL was called with, in place of elements and type; 0 or less = not stated */
 };
 
 enum op_class {

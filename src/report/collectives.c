@@ -44,7 +44,7 @@ struct collectives {
 
 enum {
 	COLLECTIVES_KIND, COLLECTIVES_GROUP, COLLECTIVES_SPLIT, COLLECTIVES_TOLD, COLLECTIVES_HOSTS, COLLECTIVES_OP, COLLECTIVES_SEQ, COLLECTIVES_START, COLLECTIVES_RANKS, COLLECTIVES_N, COLLECTIVES_BYTES, COLLECTIVES_TOTAL, COLLECTIVES_MIN,
-	COLLECTIVES_TRANSFER, COLLECTIVES_WAIT, COLLECTIVES_WAIT_PCT, COLLECTIVES_EXPOSED, COLLECTIVES_START_SKEW, COLLECTIVES_END_SKEW, COLLECTIVES_LAST, COLLECTIVES_LAST_N,
+	COLLECTIVES_TRANSFER, COLLECTIVES_WAIT, COLLECTIVES_WAIT_PCT, COLLECTIVES_EXPOSED, COLLECTIVES_START_SKEW, COLLECTIVES_END_SKEW, COLLECTIVES_COINCIDES, COLLECTIVES_LAST, COLLECTIVES_LAST_N,
 	COLLECTIVES_ALG, COLLECTIVES_BUS, COLLECTIVES_LINK, COLLECTIVES_LINK_PCT, COLLECTIVES_ALG_MIN, COLLECTIVES_BUS_MIN, COLLECTIVES_IMBALANCE, COLLECTIVES_ALL,
 	COLLECTIVES_UNKNOWN
 };
@@ -80,6 +80,8 @@ static const struct section collectives_section = {COLUMNS(
 	[COLLECTIVES_START_SKEW] = {COLUMN(NS, "start_skew_ns", "Start skew", "from the first rank's start to the last rank's, summed over the collectives")},
 	[COLLECTIVES_END_SKEW] = {COLUMN(NS, "end_skew_ns", "End skew", "from the first rank's end to the last rank's, summed: small where the clocks are right",
 	                                 .flags = COLUMN_MINOR)},
+	[COLLECTIVES_COINCIDES] = {COLUMN(YES_NO, "coincides", "Ends together", "it ended on all ranks at one moment: within three times the median end skew of its group, or 0.1 ms; a broadcast need not",
+	                                  .flags = COLUMN_MINOR), .by = BY(COLLECTIVES_BY_INSTANCE)},
 	[COLLECTIVES_LAST] = {COLUMN(NUMBER, "last_rank", "Last rank", "the rank that came last; of several collectives, most often", .flags = COLUMN_ANSWER)},
 	[COLLECTIVES_LAST_N] = {COLUMN(COUNT, "last_count", "Times last", "how often that rank came last"), .not_by = BY(COLLECTIVES_BY_INSTANCE)},
 	[COLLECTIVES_ALG] = {COLUMN(REAL, "algorithm_gb_per_s", "Alg. GB/s", "bytes / transfer, of the collectives whose size and transfer are known", .flags = COLUMN_DETAIL,
@@ -88,7 +90,7 @@ static const struct section collectives_section = {COLUMNS(
 	[COLLECTIVES_LINK] = {COLUMN(REAL, "link_gb_per_s", "Link GB/s", "what all links of one GPU can send (NVLink, Infinity Fabric, PCIe), by its product, where the ranks share a host; "
 	                             "empty = not known", .flags = COLUMN_MINOR, .digits = 0)},
 	[COLLECTIVES_LINK_PCT] = {COLUMN(PERCENT, "link_pct", "Link %", "bus bandwidth / link; may be above 100 % where switches add up (NVLink SHARP)", .flags = COLUMN_DETAIL)},
-	[COLLECTIVES_ALG_MIN] = {COLUMN(REAL, "algorithm_min_gb_per_s", "Alg. GB/s of shortest", "bytes / shortest duration, as TraceLens counts", .flags = COLUMN_DETAIL, .digits = 2)},
+	[COLLECTIVES_ALG_MIN] = {COLUMN(REAL, "algorithm_min_gb_per_s", "Alg. GB/s of shortest", "bytes / shortest duration, as other tools count", .flags = COLUMN_DETAIL, .digits = 2)},
 	[COLLECTIVES_BUS_MIN] = {COLUMN(REAL, "bus_min_gb_per_s", "Bus GB/s of shortest", "bytes that a rank sends / shortest duration: no less than the bus bandwidth where that is known",
 	                                .flags = COLUMN_DETAIL, .digits = 2)},
 	[COLLECTIVES_IMBALANCE] = {COLUMN(REAL, "imbalance", "Imbalance", "all-to-alls: what the rank with most sends / what a rank sends (mean); 1 = equal parts", .flags = COLUMN_DETAIL,
@@ -240,13 +242,15 @@ static struct str collectives_group_name(const struct job_group *g)
 	return g->about.n && !str_eqc(g->about, "undefined") ? g->about : g->name;
 }
 
-/* "dp (ranks 0-3)", "3 (ranks 0, 4)", "ranks 0-7", "8 ranks", "2 of 64 ranks". */
+/* "dp (ranks 0-3)", "communicator 134294 (2 ranks)", "3 (ranks 0, 4)", "ranks 0-7", "8 ranks", "2 of 64 ranks". */
 static void collectives_put_group(const struct job_group *g, struct buf *b)
 {
 	struct str name = collectives_group_name(g);
 	bool row = g->member && g->member[g->n_members - 1] - g->member[0] == (int64_t)g->n_members - 1;
 	if (name.n)
 		buf_printf(b, STR_FMT " (", STR_ARG(name));
+	else if (g->id.n)
+		buf_printf(b, "communicator " STR_FMT " (", STR_ARG(g->id));
 	if (!g->member && g->n_members > g->n_ranks)
 		buf_printf(b, "%u of %u ranks", g->n_ranks, g->n_members);
 	else if (!g->member)
@@ -256,7 +260,7 @@ static void collectives_put_group(const struct job_group *g, struct buf *b)
 	else
 		for (uint32_t i = 0; i < g->n_members; i++)
 			buf_printf(b, "%s%lld", i ? ", " : g->n_members == 1 ? "rank " : "ranks ", (long long)g->member[i]);
-	if (name.n)
+	if (name.n || g->id.n)
 		buf_cstr(b, ")");
 }
 
@@ -310,6 +314,12 @@ static void collectives_put_rates(const struct collectives_row *r, struct table 
 		table_set_f64(t, COLLECTIVES_ALL, r->exchanged_bytes / r->exchanged_ns);
 }
 
+/* As recorded, else its place in its group. */
+static int64_t collectives_seq(const struct job *j, const struct job_instance *i)
+{
+	return i->seq != RANK_UNKNOWN ? i->seq : i - &j->instance[j->group[i->group].first];
+}
+
 static void collectives_put_row(const struct collectives *x, const struct collectives_row *r, int64_t zero_ns, struct table *t)
 {
 	const struct job_instance *i = r->instance;
@@ -319,7 +329,7 @@ static void collectives_put_row(const struct collectives *x, const struct collec
 	table_row(t);
 	collectives_put_names(x, r, t);
 	collectives_put_split(&x->j->group[i->group], t);
-	table_set_i64(t, COLLECTIVES_SEQ, i->seq != RANK_UNKNOWN ? i->seq : i - &x->j->instance[x->j->group[i->group].first]);
+	table_set_i64(t, COLLECTIVES_SEQ, collectives_seq(x->j, i));
 	table_set_i64(t, COLLECTIVES_START, i->arrival_ns - zero_ns);
 	table_set_i64(t, COLLECTIVES_RANKS, i->n);
 	table_set_i64(t, COLLECTIVES_N, (int64_t)r->n);
@@ -330,6 +340,8 @@ static void collectives_put_row(const struct collectives *x, const struct collec
 	table_set_i64(t, COLLECTIVES_EXPOSED, r->exposed_ns);
 	table_set_i64(t, COLLECTIVES_START_SKEW, r->start_skew_ns);
 	table_set_i64(t, COLLECTIVES_END_SKEW, r->end_skew_ns);
+	if (i->n > 1)
+		table_set_bool(t, COLLECTIVES_COINCIDES, i->coincides);
 	table_set_i64(t, COLLECTIVES_UNKNOWN, (int64_t)(r->n - r->accepted));
 	collectives_put_rates(r, t);
 	if (!r->told && r->accepted < r->n)
@@ -346,7 +358,7 @@ static void collectives_put_row(const struct collectives *x, const struct collec
 static void collectives_put_group_note(const struct job_group *g, struct table *t)
 {
 	struct buf b = {0};
-	buf_cstr(&b, collectives_group_name(g).n ? "group " : "a group of ");
+	buf_cstr(&b, collectives_group_name(g).n ? "group " : g->id.n ? "" : "a group of ");
 	collectives_put_group(g, &b);
 	if (g->refusal)
 		table_warn(t, "%u collective%s of " STR_FMT ": wait and transfer are unknown, because %s", g->n, g->n == 1 ? "" : "s", STR_ARG(buf_view(&b)),
@@ -359,6 +371,7 @@ static void collectives_put_group_note(const struct job_group *g, struct table *
 
 static void collectives_put_notes(const struct collectives *x, uint64_t outside, struct table *t)
 {
+	const struct job_instance *first_apart = NULL;
 	uint64_t apart = 0, all = 0;
 	for (uint32_t i = 0; i < x->n; i++)
 		all += x->v[i].n;
@@ -367,12 +380,17 @@ static void collectives_put_notes(const struct collectives *x, uint64_t outside,
 	for (uint32_t g = 0; g < x->j->n_groups; g++) {
 		const struct job_group *group = &x->j->group[g];
 		collectives_put_group_note(group, t);
-		for (uint32_t i = group->first; i < group->first + group->n && !group->refusal; i++)
-			apart += x->j->instance[i].n > 1 && comm_kind_ends_together((enum comm_kind)x->j->instance[i].kind) && !x->j->instance[i].accepted;
+		for (uint32_t i = group->first; i < group->first + group->n && !group->refusal; i++) {
+			const struct job_instance *k = &x->j->instance[i];
+			bool is_apart = k->n > 1 && comm_kind_ends_together((enum comm_kind)k->kind) && !k->accepted;
+			first_apart = is_apart && !first_apart ? k : first_apart;
+			apart += is_apart;
+		}
 	}
 	if (apart)
-		table_warn(t, "of %llu collectives, %llu did not end on all ranks at one moment: %s wait and transfer are unknown", (unsigned long long)all, (unsigned long long)apart,
-		           apart == 1 ? "its" : "their");
+		table_warn(t, "of %llu collectives, %llu did not end on all ranks at one moment: %s wait and transfer are unknown; %s is %s with Seq %lld (Ends together of "
+		           "--group-by=instance has all)", (unsigned long long)all, (unsigned long long)apart, apart == 1 ? "its" : "their", apart == 1 ? "this" : "the first",
+		           comm_kind_name((enum comm_kind)first_apart->kind), (long long)collectives_seq(x->j, first_apart));
 	if (outside)
 		table_note(t, "%llu collectives outside the steps are left out: --steps=all has them", (unsigned long long)outside);
 }

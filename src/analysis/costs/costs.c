@@ -14,7 +14,7 @@ enum { BY_NAME = 2 };
 /* What tells two calls apart: string ids, 0 = not recorded; compared as bytes. */
 struct costs_key {
 	uint32_t name, dims, types, concrete, names;
-	uint32_t collective, comm_dtype, in_elements, out_elements, group_size;
+	uint32_t collective, comm_dtype, in_elements, out_elements, group_size, message_bytes;
 	uint32_t direction;
 	uint32_t linked;
 };
@@ -59,8 +59,13 @@ static int64_t costs_number(const struct profile *p, uint32_t id)
 static void add_collective(const struct profile *p, uint32_t set, struct costs_key *k)
 {
 	k->collective = profile_arg_id(p, set, ARG_COLLECTIVE);
-	if (!k->collective)
+	k->message_bytes = profile_arg_id(p, set, ARG_MESSAGE_BYTES);
+	if (!k->collective && k->message_bytes && profile_arg_id(p, set, ARG_GROUP_ID))
+		k->collective = k->name; /* a function of NCCL's, which is named as its collective */
+	if (!k->collective) {
+		k->message_bytes = 0;
 		return;
+	}
 	k->comm_dtype = profile_arg_id(p, set, ARG_MESSAGE_TYPE);
 	k->in_elements = profile_arg_id(p, set, ARG_MESSAGE_IN);
 	k->out_elements = profile_arg_id(p, set, ARG_MESSAGE_OUT);
@@ -94,6 +99,7 @@ static struct op_facts costs_facts_of(const struct profile *p, const struct cost
 		.in_elements = costs_number(p, k->in_elements),
 		.out_elements = costs_number(p, k->out_elements),
 		.group_size = costs_number(p, k->group_size),
+		.message_bytes = costs_number(p, k->message_bytes),
 	};
 }
 

@@ -150,6 +150,15 @@ static bool job_has_clocks(const struct job *j, const struct job_instance *x)
 	return true;
 }
 
+/* Which instances ended at one moment, the median end skew of those that must being known. */
+static void job_measure_ends(struct job *j, struct job_group *g, int64_t median_ns)
+{
+	int64_t most = JOB_SKEWS * median_ns > JOB_LEAST_SKEW_NS ? JOB_SKEWS * median_ns : JOB_LEAST_SKEW_NS;
+	g->end_skew_ns = median_ns;
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		j->instance[i].coincides = j->instance[i].n > 1 && j->instance[i].end_skew_ns <= most;
+}
+
 static void job_measure_group(struct job *j, struct job_group *g, int64_t *scratch)
 {
 	size_t n = 0;
@@ -165,17 +174,16 @@ static void job_measure_group(struct job *j, struct job_group *g, int64_t *scrat
 		scratch[n++] = x->end_skew_ns;
 		clocks &= job_has_clocks(j, x);
 	}
+	job_measure_ends(j, g, n ? sort_median_i64(scratch, n) : 0);
 	if (!n) {
 		g->refusal = g->refusal || g->alone ? g->refusal : JOB_NOT_TOGETHER;
 		return;
 	}
-	g->end_skew_ns = sort_median_i64(scratch, n);
 	if (!g->refusal && (!clocks || g->end_skew_ns > JOB_MOST_SKEW_NS))
 		g->refusal = JOB_ENDS_APART;
-	int64_t most = JOB_SKEWS * g->end_skew_ns > JOB_LEAST_SKEW_NS ? JOB_SKEWS * g->end_skew_ns : JOB_LEAST_SKEW_NS;
 	for (uint32_t i = g->first; i < g->first + g->n && !g->refusal; i++) {
 		struct job_instance *x = &j->instance[i];
-		x->accepted = x->n > 1 && comm_kind_ends_together(x->kind) && x->end_skew_ns <= most;
+		x->accepted = x->coincides && comm_kind_ends_together(x->kind);
 		if (x->accepted)
 			job_measure_waits(j, x, scratch);
 	}

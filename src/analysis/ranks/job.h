@@ -50,6 +50,7 @@ struct job_instance {
 	uint32_t n;
 	uint32_t group;          /* of job->group */
 	uint8_t kind;
+	bool coincides;          /* it ended on all its ranks at one moment, as far as clocks tell, whether its kind must or not */
 	bool accepted;           /* wait and transfer are known */
 	int64_t seq;             /* as recorded; RANK_UNKNOWN */
 	int64_t bytes;           /* the largest of the parts; -1 = not recorded */
@@ -66,7 +67,7 @@ enum job_told { JOB_TOLD_NOT, JOB_TOLD_SAID, JOB_TOLD_BY_OPS, JOB_TOLD_BY_RANKS 
 enum job_untold { JOB_UNTOLD_ALONE, JOB_UNTOLD_RANKS, JOB_UNTOLD_ALL, JOB_UNTOLD_UNEVEN, JOB_UNTOLD_SHARDS, JOB_UNTOLD_LAYOUT, JOB_UNTOLDS };
 
 struct job_group {
-	struct str name, about;  /* of the first rank's; "" = not recorded */
+	struct str name, about, id; /* of the first rank's; "" = not recorded */
 	const int64_t *member;   /* rank numbers, ascending; NULL = not recorded */
 	uint32_t n_members;      /* of the group, where recorded, else as many ranks as have it */
 	uint32_t n_ranks;        /* of which recordings are here */

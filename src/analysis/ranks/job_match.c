@@ -121,7 +121,7 @@ static uint32_t job_match_new_group(struct job_match_work *w, struct str key, co
 	uint32_t before = w->keys.n, at = intern_str(&w->keys, key) - 1;
 	if (w->keys.n == before)
 		return at;
-	struct job_group x = {.name = g->is_address ? STR("") : g->name, .about = g->about, .member = g->n ? g->member : NULL,
+	struct job_group x = {.name = g->is_address ? STR("") : g->name, .about = g->about, .id = g->id, .member = g->n ? g->member : NULL,
 	                      .n_members = g->size > 0 && g->size < UINT32_MAX ? (uint32_t)g->size : 0};
 	MEM_PUSH(w->j->group, w->j->n_groups, w->j->cap_groups, x);
 	return at;

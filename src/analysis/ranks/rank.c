@@ -3,6 +3,7 @@
 #include "analysis/analysis.h"
 #include "analysis/costs/costs.h"
 #include "analysis/names/names.h"
+#include "analysis/ranks/rank_comms.h"
 #include "analysis/ranks/rank_groups.h"
 #include "analysis/ranks/rank_place.h"
 #include "analysis/ranks/rank_workers.h"
@@ -90,6 +91,19 @@ static bool rank_says(const struct profile *p, const char *key)
 	return profile_meta(p, key, &v) && (str_eqc(v, "1") || str_eqc(v, "true"));
 }
 
+/* Of several GPUs in one recording: their communicators number them, or else they are counted. */
+static void rank_number(struct rank_work *w, unsigned i, unsigned count)
+{
+	uint8_t *talks = NEW_ARRAY(w->gpus->n, uint8_t);
+	int64_t *number = NEW_ARRAY(w->gpus->n, int64_t), world;
+	rank_talking_gpus(w->p, w->gpus, talks);
+	bool told = rank_comms_numbers(w->p, w->gpus, talks, number, &world);
+	w->r->number = told ? number[w->gpu] : (int64_t)i;
+	w->r->world = told ? world : (int64_t)count;
+	mem_free(talks);
+	mem_free(number);
+}
+
 /* What the rank is, before its events are looked at. */
 static void rank_read_head(struct rank_work *w, unsigned i, unsigned count)
 {
@@ -97,8 +111,10 @@ static void rank_read_head(struct rank_work *w, unsigned i, unsigned count)
 	struct rank *r = w->r;
 	struct rank_place place = rank_place_of(p);
 	r->path = arena_str(&r->arena, p->input_path);
-	r->number = count > 1 ? (int64_t)i : place.is_rank ? place.rank : RANK_UNKNOWN;
-	r->world = count > 1 && !place.is_rank && !place.is_merged ? (int64_t)count : place.world;
+	r->number = place.is_rank ? place.rank : RANK_UNKNOWN;
+	r->world = place.world;
+	if (count > 1 && !place.is_merged)
+		rank_number(w, i, count);
 	r->device = w->gpu == GPUS_NONE ? INT32_MIN : w->gpus->device[w->gpu];
 	if (place.is_merged && w->gpu != GPUS_NONE)
 		r->number = r->device;
@@ -150,9 +166,12 @@ static enum comm_kind rank_kind_of(const struct profile *p, uint32_t g)
 		return by_kernel;
 	uint32_t at = p->gpu_op.call[g];
 	for (int i = 0; i < RANK_LOOK_UP && at != ROW_NONE; i++, at = p->span.parent[at]) {
-		if (profile_arg(p, p->span.args[at], ARG_COLLECTIVE, &said) && comm_kind_of(said) != COMM_UNKNOWN)
-			return comm_kind_of(said);
-		enum comm_kind by_range = name_is(p, p->span.name[at], NAME_COMM) ? comm_kind_of(profile_str(p, p->span.name[at])) : COMM_UNKNOWN;
+		enum comm_kind by_range = profile_arg(p, p->span.args[at], ARG_COLLECTIVE, &said) ? comm_kind_of(said) : COMM_UNKNOWN;
+		if (by_range == COMM_SEND_RECV)
+			continue; /* so is an all-to-all made: a range around it may say so */
+		if (by_range != COMM_UNKNOWN)
+			return by_range;
+		by_range = name_is(p, p->span.name[at], NAME_COMM) ? comm_kind_of(profile_str(p, p->span.name[at])) : COMM_UNKNOWN;
 		if (by_range != COMM_UNKNOWN)
 			return by_range;
 	}
@@ -184,12 +203,20 @@ static uint32_t rank_stream(struct rank_work *w, uint32_t g)
 	return intern_put(&w->streams, (const char *)key, sizeof key) - 1;
 }
 
+/* Sends and receives of a group that is an all-to-all are counted with what a rank sends to itself, which no wire carries. */
+static int64_t rank_wire_bytes(const struct rank_work *w, const struct rank_call *c, int64_t wire)
+{
+	int64_t ranks = w->r->group[c->group].size;
+	bool own_part = c->kind == COMM_ALL_TO_ALL && wire == c->bytes && wire > 0;
+	return own_part ? ranks > 1 ? wire / ranks * (ranks - 1) + wire % ranks * (ranks - 1) / ranks : -1 : wire;
+}
+
 static void rank_size_call(const struct rank_work *w, uint32_t g, struct rank_call *c)
 {
 	uint32_t i = w->costs->of_gpu[g];
 	const struct cost *cost = i != ROW_NONE && w->costs->cost[i].class == OP_COMM ? &w->costs->cost[i] : NULL;
 	c->bytes = cost && cost->message_bytes >= 0 ? cost->message_bytes : -1;
-	c->wire_bytes = cost && cost->wire_bytes >= 0 ? cost->wire_bytes : -1;
+	c->wire_bytes = cost && cost->wire_bytes >= 0 ? rank_wire_bytes(w, c, cost->wire_bytes) : -1;
 }
 
 static void rank_read_calls(struct rank_work *w, const struct sort_item *order, uint32_t n)

@@ -129,7 +129,7 @@ struct rank_groups_found {
 static bool rank_groups_read_args(const struct profile *p, uint32_t set, struct rank_groups_found *f)
 {
 	struct str size;
-	if (!profile_arg(p, set, ARG_GROUP_NAME, &f->name) && !profile_arg(p, set, ARG_GROUP_SIZE, &size))
+	if (!profile_arg(p, set, ARG_GROUP_NAME, &f->name) && !profile_arg(p, set, ARG_GROUP_SIZE, &size) && !profile_arg(p, set, ARG_GROUP_ID, &f->id))
 		return false;
 	profile_arg(p, set, ARG_GROUP_DESCRIPTION, &f->about);
 	profile_arg(p, set, ARG_GROUP_ID, &f->id);

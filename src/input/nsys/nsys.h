@@ -142,4 +142,15 @@ bool nsys_payloads_are_nccl(const struct nsys_payloads *p, int64_t domain);
 /* Adds what the bytes say to pair[0..max); returns how many were added. */
 unsigned nsys_payload_args(struct nsys *n, const struct nsys_payloads *p, struct str bytes, struct arg_pair *pair, unsigned max);
 
+/* nsys_comms.c: communicators of NCCL. */
+struct nsys_comms;
+struct nsys_comms *nsys_comms_new(void);
+void nsys_comms_free(struct nsys_comms *c);
+/* A payload in JSON that names a communicator: its members as pair[0..max), as its binary form has them. Returns how many there are; 0 = it is another text. */
+unsigned nsys_comms_json(struct nsys *n, struct nsys_comms *c, struct str text, struct arg_pair *pair, unsigned max);
+/* Whether nsys_comms_complete may add to a range of this name that states nothing. */
+bool nsys_comms_is_group(struct str name);
+/* Adds what other ranges say to the arguments pair[0..k) of one that was called by `thread` (globalTid). Ranges of a thread come in order of start. Returns the new k. */
+unsigned nsys_comms_complete(struct nsys *n, struct nsys_comms *c, int64_t thread, uint32_t name, struct arg_pair *pair, unsigned k, unsigned max);
+
 #endif

@@ -35,6 +35,7 @@ struct nsys_nvtx {
 	int64_t last_pid, last_id;
 	uint32_t last_domain;
 	struct nsys_payloads *payloads;
+	struct nsys_comms *comms;
 	struct cached cached[CACHED];
 };
 
@@ -45,6 +46,7 @@ static struct nsys_nvtx *nvtx_of(struct nsys *n)
 		intern_init(&n->nvtx->domain_keys);
 		intern_init(&n->nvtx->category_keys);
 		n->nvtx->payloads = nsys_payloads_load(n);
+		n->nvtx->comms = nsys_comms_new();
 		n->nvtx->last_pid = n->nvtx->last_id = ID_NONE;
 		MEM_GROW(n->nvtx->domain, n->nvtx->cap_domains, 1);
 		n->nvtx->domain[0] = (struct domain){.cat = nsys_cat(n, "nvtx"), .asked = true};
@@ -61,6 +63,7 @@ void nsys_nvtx_release(struct nsys *n)
 	mem_free(n->nvtx->domain);
 	mem_free(n->nvtx->category);
 	nsys_payloads_free(n->nvtx->payloads);
+	nsys_comms_free(n->nvtx->comms);
 	mem_free(n->nvtx);
 	n->nvtx = NULL;
 }
@@ -215,7 +218,9 @@ static unsigned payload_pairs(struct nsys *n, const struct sqlscan *s, struct ar
 		k = nsys_nvtx_put(n, pair, k, "Payload", buf_view(&b), false);
 	buf_release(&b);
 	struct str json = nsys_nvtx_text_of(n, s, JSON_TEXT, JSON_TEXT_ID);
-	if (json.p)
+	unsigned of_nccl = json.p ? nsys_comms_json(n, n->nvtx->comms, json, pair + k, PAIRS_MAX - k) : 0;
+	k += of_nccl;
+	if (json.p && !of_nccl)
 		k = nsys_nvtx_put(n, pair, k, "Payload", json, true);
 	struct str binary = sqlscan_str(s, BINARY);
 	if (binary.n)
@@ -223,8 +228,8 @@ static unsigned payload_pairs(struct nsys *n, const struct sqlscan *s, struct ar
 	return k;
 }
 
-/* The arguments of the marker, and what else the row states. */
-static uint32_t args_of(struct nsys *n, const struct sqlscan *s, uint32_t args, uint32_t domain)
+/* The arguments of the marker, and what else the row states. `range`: its name, 0 = a mark. */
+static uint32_t args_of(struct nsys *n, const struct sqlscan *s, uint32_t args, uint32_t domain, uint32_t range)
 {
 	struct arg_pair pair[PAIRS_MAX];
 	const struct profile *p = n->p;
@@ -251,6 +256,8 @@ static uint32_t args_of(struct nsys *n, const struct sqlscan *s, uint32_t args, 
 		buf_release(&b);
 	}
 	k = payload_pairs(n, s, pair, k);
+	if (domain && range && sqlscan_i64(s, THREAD, &thread))
+		k = nsys_comms_complete(n, n->nvtx->comms, thread, range, pair, k, PAIRS_MAX);
 	return k == more ? args : build_args(&n->b, pair, k);
 }
 
@@ -273,7 +280,8 @@ static void range_row(struct nsys *n, const struct sqlscan *s, int64_t type)
 	struct marker m = nsys_nvtx_marker_of(n, s, domain);
 	r.link_id = m.link_id;
 	r.name = m.name;
-	r.args = nsys_nvtx_is_bare(s) ? m.args : args_of(n, s, m.args, domain);
+	bool plain = nsys_nvtx_is_bare(s) && !(domain && nsys_comms_is_group(intern_get(&n->p->strings, m.name)));
+	r.args = plain ? m.args : args_of(n, s, m.args, domain, m.name);
 	r.kind = type == NVTX_START_END ? SPAN_RANGE : m.kind;
 	if (type == NVTX_PUSH_POP && !open)
 		nsys_popped(n, r.start_ns + r.dur_ns);
@@ -292,7 +300,7 @@ static void mark_row(struct nsys *n, const struct sqlscan *s)
 		return;
 	}
 	uint32_t name = intern_str(&n->p->strings, nsys_nvtx_text_of(n, s, TEXT, TEXT_ID));
-	build_mark(&n->b, at, name, nsys_thread_track(n, s, THREAD), nsys_nvtx_is_bare(s) ? 0 : args_of(n, s, 0, domain), cat, 'i');
+	build_mark(&n->b, at, name, nsys_thread_track(n, s, THREAD), nsys_nvtx_is_bare(s) ? 0 : args_of(n, s, 0, domain, 0), cat, 'i');
 }
 
 /* Finding the track may make it, and move the table: both are done before this is called. */
