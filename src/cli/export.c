@@ -229,7 +229,7 @@ static int cli_export_input(struct export_command *c)
 	if (!c->format->write_job)
 		return cli_export_one(c, &inputs);
 	if (cli_discover(&inputs, &c->trace, &l, &status) == 0)
-		status = cli_is_job(&l) ? cli_export_write(c, &(struct export_what){.ranks = &l}) : cli_export_one(c, &inputs);
+		status = cli_is_job(&l) && !cli_is_job_file(&l) ? cli_export_write(c, &(struct export_what){.ranks = &l}) : cli_export_one(c, &inputs);
 	discover_release(&l);
 	return status;
 }

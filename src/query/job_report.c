@@ -111,6 +111,13 @@ static int job_report_together(struct job_report_work *w, struct err *e)
 
 /* ---- reports that take one recording after the other ---- */
 
+static int64_t job_report_rank_of(struct job_report_work *w, const struct profile *p, unsigned i)
+{
+	struct rank_place place = rank_place_of(p);
+	job_report_see_world(w, place.world);
+	return place.is_rank ? place.rank : w->in->rank(w->in->context, i);
+}
+
 static int job_report_gather(struct job_report_work *w, struct err *e)
 {
 	const struct report_gather *g = w->args->variant->gather;
