@@ -5,7 +5,6 @@
 #include "base/sort.h"
 #include "query/job_advice.h"
 #include "query/job_file.h"
-#include "store/load_job.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -14,11 +13,6 @@ static int cli_job_by_rank(const void *a, const void *b)
 {
 	const struct trace_file *x = a, *y = b;
 	return COMPARE(x->rank, y->rank) ?: str_cmp_natural(x->path, y->path);
-}
-
-bool cli_is_job_file(const struct trace_list *l)
-{
-	return l->n == 1 && load_job_is(l->v[0].path.p);
 }
 
 bool cli_is_job(struct trace_list *l)

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "cli/progress.h"
 #include "gpu/gpu_state.h"
+#include "store/load_job.h"
 
 #include <stdio.h>
 
@@ -99,6 +100,11 @@ static void cli_open_fail_none(const struct trace_list *l, const struct cli_args
 	err_set(e, ERR_USAGE, "%s: none of %u trace%s matches" STR_FMT "; `opscope info %s` lists them", paths->v[0], before,
 	        before == 1 ? "" : "s", STR_ARG(buf_view(&wanted)), paths->v[0]);
 	buf_release(&wanted);
+}
+
+bool cli_is_job_file(const struct trace_list *l)
+{
+	return l->n == 1 && load_job_is(l->v[0].path.p);
 }
 
 int cli_discover(const struct cli_args *paths, const struct trace_options *o, struct trace_list *l, int *status)
