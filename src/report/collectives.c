@@ -424,7 +424,7 @@ static int collectives_run(const struct job *j, const struct report_args *args, 
 	intern_release(&x.keys);
 	intern_release(&x.ops);
 	if (!j->n_instances)
-		return err_set(e, ERR_DATA, "no kernel in the input is of a collective (nccl, rccl, ...): what collectives cost on the host alone is in `operators`");
+		return err_set(e, ERR_DATA, "no kernel in the input is of a collective (nccl, rccl, ...), nor a range of the host (gloo, MPI, UCC): what enqueueing collectives costs the host is in `operators`");
 	return table_sort(out, x.by == COLLECTIVES_BY_INSTANCE ? STR("start_ns") : STR("total_ns"), x.by != COLLECTIVES_BY_INSTANCE, e);
 }
 

@@ -115,7 +115,7 @@ static void stragglers_put_verdict(const struct job *j, const struct job_blame *
 static int stragglers_refuse(const struct job *j, struct err *e)
 {
 	const char *why = j->n < 2           ? "the recordings of several ranks are needed"
-	                  : !j->n_instances ? "no kernel in the recordings is of a collective"
+	                  : !j->n_instances ? "no kernel in the recordings is of a collective, nor a range of the host (gloo, MPI, UCC)"
 	                                    : "the wait of no collective is known, and `opscope report collectives` says why";
 	return err_set(e, ERR_DATA, "who waited for whom is not known: %s%s", why,
 	               j->n < 2 ? "" : "; `opscope report phases` takes no clocks, and names the rank that is behind in each phase");

@@ -78,6 +78,20 @@ class H200(Case):
                     self.assertTrue(seen[0])
                     self.assertEqual(*seen)
 
+    def test_a_rank_that_sleeps_in_backward_is_found(self):
+        """Four ranks over gloo, whose collectives are ranges of the host; rank 2 sleeps 20 ms in each backward pass."""
+        job = os.path.join(FOLDER, "ddp_gloo_late_backward")
+        row = report("stragglers", job).rows[0]
+        self.assertEqual((row["rank"], row["cause"], row["phase"], row["pattern"]), (2, "host", "backward", "always"))
+        self.assertGreater(row["share_pct"], 95)
+        for r in report("ranks", job).rows:
+            waited = r["exposed_wait_ns"] / 1e6
+            self.assertTrue(waited < 1 if r["rank"] == 2 else 17 < waited < 21, r)
+        late = [r for r in report("collectives", job, "--group-by=instance").rows if r["start_skew_ns"] > 10e6]
+        self.assertEqual([(r["last_rank"], r["bytes"]) for r in late], [(2, 4 * 5248000)] * 4)
+        work = next(r for r in report("phases", job).rows if r["phase"] == "work")
+        self.assertEqual(work["rank"], 2)
+
     def test_unscaling_is_the_optimizers(self):
         """A GradScaler divides the gradients: layers then have nearly all of what is forward and backward."""
         rows = report("layers", self.unpacked("gpt_amp.opscope"), "--steps=1..3", "--limit=0").rows

@@ -26,6 +26,8 @@ static void test_classes(void **state)
 		{"torch::autograd::AccumulateGrad", AUTOGRAD_ACCUMULATE},
 		{"struct torch::autograd::AccumulateGrad", AUTOGRAD_ACCUMULATE},
 		{"aten::threshold_backward", AUTOGRAD_FORMULA},
+		{"torch.distributed.ddp.reducer::copy_bucket_to_grad", AUTOGRAD_FORMULA},
+		{"torch::distributed::reducer::mul_out", AUTOGRAD_FORMULA},
 		{"aten::_log_softmax_backward_data", AUTOGRAD_FORMULA},
 		{"aten::cudnn_convolution_backward_weight", AUTOGRAD_FORMULA},
 		{"Optimizer.step#SGD.step", AUTOGRAD_OPTIMIZER},

@@ -29,7 +29,8 @@ static bool autograd_names_is_node(struct str name)
 static bool autograd_names_is_formula(struct str name)
 {
 	struct str s = last_scope(name);
-	return str_ends(s, STR("_backward")) || str_has(s, STR("_backward_"));
+	return str_ends(s, STR("_backward")) || str_has(s, STR("_backward_")) || str_starts(name, STR("torch::distributed::reducer::")) ||
+	       str_starts(name, STR("torch.distributed.ddp.reducer::"));
 }
 
 /* A GradScaler divides the gradients before the optimizer's step, and adjusts its scale after it; "GradScaler.scale" belongs to the forward pass. */

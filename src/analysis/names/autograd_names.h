@@ -9,7 +9,7 @@ enum autograd_name {
 	AUTOGRAD_ENGINE,      /* "autograd::engine::evaluate_function: X": the engine runs node X */
 	AUTOGRAD_NODE,        /* a node itself: "MmBackward0", "MmBackward", "CopyBackwards", "CompiledFunctionBackward" */
 	AUTOGRAD_ACCUMULATE,  /* AccumulateGrad, alone or run by the engine: adds a gradient to a parameter's; it is no node of an op */
-	AUTOGRAD_FORMULA,     /* an operator that only backward needs: "aten::threshold_backward" */
+	AUTOGRAD_FORMULA,     /* an operator that only backward needs: "aten::threshold_backward", DistributedDataParallel's work on gradients */
 	AUTOGRAD_OPTIMIZER,   /* "Optimizer.step#SGD.step", "Optimizer.zero_grad#...", torch.optim's step as PyProf marks it, "aten::_fused_adam_", a GradScaler's unscaling */
 };
 

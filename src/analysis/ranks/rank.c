@@ -5,6 +5,7 @@
 #include "analysis/names/names.h"
 #include "analysis/ranks/rank_comms.h"
 #include "analysis/ranks/rank_groups.h"
+#include "analysis/ranks/rank_host_calls.h"
 #include "analysis/ranks/rank_place.h"
 #include "analysis/ranks/rank_workers.h"
 #include "analysis/steps/steps.h"
@@ -211,32 +212,51 @@ static int64_t rank_wire_bytes(const struct rank_work *w, const struct rank_call
 	return own_part ? ranks > 1 ? wire / ranks * (ranks - 1) + wire % ranks * (ranks - 1) / ranks : -1 : wire;
 }
 
-static void rank_size_call(const struct rank_work *w, uint32_t g, struct rank_call *c)
+static void rank_size_call(const struct rank_work *w, uint32_t i, struct rank_call *c)
 {
-	uint32_t i = w->costs->of_gpu[g];
 	const struct cost *cost = i != ROW_NONE && w->costs->cost[i].class == OP_COMM ? &w->costs->cost[i] : NULL;
 	c->bytes = cost && cost->message_bytes >= 0 ? cost->message_bytes : -1;
 	c->wire_bytes = cost && cost->wire_bytes >= 0 ? rank_wire_bytes(w, c, cost->wire_bytes) : -1;
 }
 
-static void rank_read_calls(struct rank_work *w, const struct sort_item *order, uint32_t n)
+/* A collective that is a kernel. */
+static void rank_read_kernel(struct rank_work *w, uint32_t g, struct rank_call *c)
+{
+	c->start_ns = w->p->gpu_op.start_ns[g] + w->r->epoch_ns;
+	c->end_ns = gpu_end(w->p, g) + w->r->epoch_ns;
+	c->kind = (uint8_t)rank_kind_of(w->p, g);
+	c->kernel = rank_kernel_text(w, g);
+	c->op = rank_op_text(w, g);
+	c->stream = rank_stream(w, g);
+	c->row = g;
+	c->group = rank_groups_of(&w->groups, w->p, w->p->gpu_op.args[g], w->p->gpu_op.call[g], &c->seq);
+	rank_size_call(w, w->costs->of_gpu[g], c);
+}
+
+/* A collective that is a range of the host: no stream tells those of different groups apart. */
+static void rank_read_range(struct rank_work *w, uint32_t span, struct rank_call *c)
+{
+	struct str name = profile_str(w->p, w->p->span.name[span]);
+	c->start_ns = w->p->span.start_ns[span] + w->r->epoch_ns;
+	c->end_ns = span_end(w->p, span) + w->r->epoch_ns;
+	c->kind = (uint8_t)comm_kind_of(name);
+	c->kernel = intern_str(&w->r->texts, name);
+	c->row = ROW_NONE;
+	c->group = rank_groups_of(&w->groups, w->p, w->p->span.args[span], w->p->span.parent[span], &c->seq);
+	rank_size_call(w, costs_index_of_span(w->costs, w->p, span, COST_FORWARD), c);
+}
+
+static void rank_read_calls(struct rank_work *w, const struct sort_item *order, uint32_t n, bool by_host)
 {
 	struct rank *r = w->r;
 	r->call = NEW_ARRAY(n, struct rank_call);
 	r->n_calls = n;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t g = order[i].row;
-		struct rank_call *c = &r->call[i];
-		c->start_ns = w->p->gpu_op.start_ns[g] + r->epoch_ns;
-		c->end_ns = gpu_end(w->p, g) + r->epoch_ns;
-		c->kind = (uint8_t)rank_kind_of(w->p, g);
-		c->kernel = rank_kernel_text(w, g);
-		c->op = rank_op_text(w, g);
-		c->stream = rank_stream(w, g);
-		c->wait_ns = -1;
-		c->row = g;
-		c->group = rank_groups_of(&w->groups, w->p, g, &c->seq);
-		rank_size_call(w, g, c);
+		r->call[i].wait_ns = -1;
+		if (by_host)
+			rank_read_range(w, order[i].row, &r->call[i]);
+		else
+			rank_read_kernel(w, order[i].row, &r->call[i]);
 	}
 }
 
@@ -370,11 +390,17 @@ struct rank *rank_new(const struct profile *p, unsigned i)
 	uint32_t n;
 	struct intervals alone = {0};
 	struct sort_item *order = rank_sort_out(&w, &n);
+	const bool by_host = !n && count == 1;
+	if (by_host) {
+		mem_free(order);
+		order = rank_host_calls_list(p, &w.talking, &n);
+		intervals_normalise(&w.talking);
+	}
 	intervals_subtract(&w.talking, &w.computing, &alone);
 	struct rank_phases phases = {0};
 	rank_phases_find(p, &gpus, w.gpu, &phases);
 	rank_read_steps(&w, &alone, &phases);
-	rank_read_calls(&w, order, n);
+	rank_read_calls(&w, order, n, by_host);
 	/* Copies do not wait for a collective: a moment of both is the collective's (analysis/time/busy.h). */
 	rank_share_exposed(r, &alone);
 	rank_read_pasts(&w, &phases);

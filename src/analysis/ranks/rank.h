@@ -27,7 +27,7 @@ struct rank_past {
 
 /* A collective as this rank ran it. Times are absolute where the recording tells its epoch, on the rank's own clock. */
 struct rank_call {
-	int64_t start_ns, end_ns;    /* of its kernel */
+	int64_t start_ns, end_ns;    /* of its kernel, or of the host's range where the host does it */
 	int64_t seq;                 /* its number in its group; RANK_UNKNOWN */
 	int64_t bytes, wire_bytes;   /* op/comm.c; -1 = not recorded */
 	int64_t exposed_ns;          /* while the GPU did nothing else; a moment of several collectives belongs to the one that began first */
@@ -36,7 +36,7 @@ struct rank_call {
 	int64_t spent_ns[RANK_N_SPENT]; /* from the start of the first collective up to its own: in each phase, communication apart */
 	uint32_t piece, n_pieces;    /* when exposed_ns was: rank->piece[piece ...] */
 	uint32_t group;              /* of rank->group */
-	uint32_t row;                /* of the profile's gpu_op: the kernel, for whoever reads the recording again */
+	uint32_t row;                /* of the profile's gpu_op: the kernel, for whoever reads the recording again; ROW_NONE = the host does the collective */
 	uint32_t stream;             /* by which collectives without a group are told apart: numbered from 0 by first use */
 	uint32_t kernel;             /* of rank->texts: the kernel's name up to its parameters */
 	uint32_t op;                 /* of rank->texts: the op or range that asked for it; 0 = not recorded */

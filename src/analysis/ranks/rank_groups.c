@@ -163,12 +163,11 @@ static bool rank_groups_read_values(const struct profile *p, uint32_t set, struc
 	return true;
 }
 
-static void rank_groups_find(const struct profile *p, uint32_t g, struct rank_groups_found *f)
+static void rank_groups_find(const struct profile *p, uint32_t args, uint32_t at, struct rank_groups_found *f)
 {
 	*f = (struct rank_groups_found){0};
-	if (rank_groups_read_args(p, p->gpu_op.args[g], f))
+	if (rank_groups_read_args(p, args, f))
 		return;
-	uint32_t at = p->gpu_op.call[g];
 	for (int i = 0; i < RANK_GROUPS_LOOK_UP && at != ROW_NONE; i++, at = p->span.parent[at]) {
 		if (rank_groups_read_args(p, p->span.args[at], f))
 			return;
@@ -200,11 +199,11 @@ static void rank_groups_add_members(struct rank_groups *s, const struct rank_gro
 	}
 }
 
-uint32_t rank_groups_of(struct rank_groups *s, const struct profile *p, uint32_t row, int64_t *seq)
+uint32_t rank_groups_of(struct rank_groups *s, const struct profile *p, uint32_t args, uint32_t around, int64_t *seq)
 {
 	struct rank_groups_found f;
 	struct buf key = {0};
-	rank_groups_find(p, row, &f);
+	rank_groups_find(p, args, around, &f);
 	if (!f.seq.n || !str_to_i64(f.seq, seq))
 		*seq = RANK_UNKNOWN;
 	buf_printf(&key, STR_FMT "\n" STR_FMT "\n%lld\n" STR_FMT, STR_ARG(f.id), STR_ARG(f.name), (long long)f.size, STR_ARG(f.members));

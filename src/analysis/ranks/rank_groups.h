@@ -18,8 +18,8 @@ struct rank_groups {
 void rank_groups_init(struct rank_groups *s, const struct profile *p, struct rank *r);
 void rank_groups_release(struct rank_groups *s);
 
-/* The group of the collective in row g of gpu_op, as an index into r->group; a collective of which nothing is recorded is of a group without
- * a name. *seq: its number in the group, RANK_UNKNOWN. */
-uint32_t rank_groups_of(struct rank_groups *s, const struct profile *p, uint32_t g, int64_t *seq);
+/* The group of a collective, by its own arguments (`args`: a set of them) and those of the ranges from `around` outwards (a row of span; ROW_NONE), as an index into r->group; a
+ * collective of which nothing is recorded is of a group without a name. *seq: its number in the group, RANK_UNKNOWN. */
+uint32_t rank_groups_of(struct rank_groups *s, const struct profile *p, uint32_t args, uint32_t around, int64_t *seq);
 
 #endif

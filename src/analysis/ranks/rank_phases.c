@@ -2,6 +2,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/names/names.h"
+#include "analysis/ranks/rank_host_calls.h"
 #include "analysis/steps/steps.h"
 #include "analysis/tree/direction.h"
 #include "base/mem.h"
@@ -60,6 +61,17 @@ static void rank_phases_collect_host(struct rank_phases_work *w, const struct di
 	for (uint32_t i = 0; i < w->p->span.rows.n; i++)
 		if (d->span[i] != DIR_OTHER)
 			intervals_add(&w->layer[RANK_PHASES_WORK][d->span[i]], w->p->span.start_ns[i], span_end(w->p, i));
+}
+
+/* Collectives that the host does itself, where the GPU ran none. */
+static void rank_phases_collect_host_calls(struct rank_phases_work *w, const struct directions *d)
+{
+	for (int i = 0; i < DIRECTIONS; i++)
+		if (w->layer[RANK_PHASES_TALK][i].n)
+			return;
+	for (uint32_t i = 0; i < w->p->span.rows.n; i++)
+		if (rank_host_calls_has(w->p, i))
+			intervals_add(&w->layer[RANK_PHASES_TALK][d->span[i]], w->p->span.start_ns[i], span_end(w->p, i));
 }
 
 static void rank_phases_collect_loading(struct rank_phases_work *w)
@@ -173,6 +185,7 @@ void rank_phases_find(const struct profile *p, const struct gpus *gpus, uint32_t
 		rank_phases_collect_host(&w, d);
 	else
 		rank_phases_collect_device(&w, gpus, gpu, d);
+	rank_phases_collect_host_calls(&w, d);
 	directions_free(d);
 	rank_phases_collect_loading(&w);
 	rank_phases_share(&w, of_host);

@@ -1,6 +1,6 @@
 /* The phases of a rank's steps: each moment of a step belongs to one of them. On the GPU of the rank, the first of these that holds:
  *   forward, backward, optimizer, other   a kernel or memset of this direction ran (analysis/tree/direction.h)
- *   ... communication                     a collective of this direction ran
+ *   ... communication                     a collective of this direction ran, on the GPU or, where the GPU runs none, on the host
  *   the direction again                   a copy of it ran
  *   data loading                          nothing ran, and the host was in a data loader
  *   the direction again                   nothing ran: the phase of the device work that came next in the step; behind the last, other
