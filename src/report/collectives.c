@@ -44,7 +44,7 @@ struct collectives {
 
 enum {
 	COLLECTIVES_KIND, COLLECTIVES_GROUP, COLLECTIVES_SPLIT, COLLECTIVES_TOLD, COLLECTIVES_HOSTS, COLLECTIVES_OP, COLLECTIVES_SEQ, COLLECTIVES_START, COLLECTIVES_RANKS, COLLECTIVES_N, COLLECTIVES_BYTES, COLLECTIVES_TOTAL, COLLECTIVES_MIN,
-	COLLECTIVES_TRANSFER, COLLECTIVES_WAIT, COLLECTIVES_WAIT_PCT, COLLECTIVES_EXPOSED, COLLECTIVES_START_SKEW, COLLECTIVES_END_SKEW, COLLECTIVES_COINCIDES, COLLECTIVES_LAST, COLLECTIVES_LAST_N,
+	COLLECTIVES_TRANSFER, COLLECTIVES_WAIT, COLLECTIVES_WAIT_PCT, COLLECTIVES_EXPOSED, COLLECTIVES_START_SKEW, COLLECTIVES_END_SKEW, COLLECTIVES_COINCIDES, COLLECTIVES_FIRST, COLLECTIVES_LAST, COLLECTIVES_LAST_N,
 	COLLECTIVES_ALG, COLLECTIVES_BUS, COLLECTIVES_LINK, COLLECTIVES_LINK_PCT, COLLECTIVES_ALG_MIN, COLLECTIVES_BUS_MIN, COLLECTIVES_IMBALANCE, COLLECTIVES_ALL,
 	COLLECTIVES_UNKNOWN
 };
@@ -82,6 +82,7 @@ static const struct section collectives_section = {COLUMNS(
 	                                 .flags = COLUMN_MINOR)},
 	[COLLECTIVES_COINCIDES] = {COLUMN(YES_NO, "coincides", "Ends together", "it ended on all ranks at one moment: within three times the median end skew of its group, or 0.1 ms; a broadcast need not",
 	                                  .flags = COLUMN_MINOR), .by = BY(COLLECTIVES_BY_INSTANCE)},
+	[COLLECTIVES_FIRST] = {COLUMN(NUMBER, "first_rank", "First rank", "the rank that came first, and waited longest", .flags = COLUMN_DETAIL), .by = BY(COLLECTIVES_BY_INSTANCE)},
 	[COLLECTIVES_LAST] = {COLUMN(NUMBER, "last_rank", "Last rank", "the rank that came last; of several collectives, most often", .flags = COLUMN_ANSWER)},
 	[COLLECTIVES_LAST_N] = {COLUMN(COUNT, "last_count", "Times last", "how often that rank came last"), .not_by = BY(COLLECTIVES_BY_INSTANCE)},
 	[COLLECTIVES_ALG] = {COLUMN(REAL, "algorithm_gb_per_s", "Alg. GB/s", "bytes / transfer, of the collectives whose size and transfer are known", .flags = COLUMN_DETAIL,
@@ -125,6 +126,15 @@ static bool collectives_is_in_steps(const struct job *j, const struct job_instan
 				return true;
 	}
 	return false;
+}
+
+/* The rank that came first; of several in one moment the first of the list. */
+static uint32_t collectives_first(const struct job_instance *x)
+{
+	uint32_t first = 0;
+	for (uint32_t k = 1; k < x->n; k++)
+		first = x->part[k].start_ns < x->part[first].start_ns ? k : first;
+	return x->part[first].rank;
 }
 
 static struct collectives_row *collectives_row_of(struct collectives *x, const struct job_instance *i)
@@ -349,8 +359,10 @@ static void collectives_put_row(const struct collectives *x, const struct collec
 	table_set_i64(t, COLLECTIVES_TRANSFER, r->transfer_ns);
 	table_set_i64(t, COLLECTIVES_WAIT, r->wait_ns);
 	table_set_f64(t, COLLECTIVES_WAIT_PCT, percent((double)r->wait_ns, (double)r->accepted_ns));
-	if (r->last[last])
+	if (r->last[last]) {
+		table_set_i64(t, COLLECTIVES_FIRST, job_rank_number(x->j, collectives_first(i)));
 		table_set_i64(t, COLLECTIVES_LAST, job_rank_number(x->j, last));
+	}
 	table_set_i64(t, COLLECTIVES_LAST_N, (int64_t)r->last[last]);
 }
 

@@ -51,7 +51,7 @@ class Real(Job):
         for row, want in zip(ours, theirs):
             got = [row["min_ns"] / 1000, row["start_skew_ns"] / 1000, row["wait_ns"] / 8 / 1000, row["end_skew_ns"] / 1000]
             self.assertEqual(got, [float(want[c]) for c in ("comm_latency", "skew in start time", "avg_wait_time", "skew in end time")], want["collective_id"])
-            self.assertEqual((row["kind"], row["ranks"]), ("all_reduce", 8))
+            self.assertEqual((row["kind"], row["ranks"], row["first_rank"]), ("all_reduce", 8, int(want["earliest arrival rank"])))
         summary, = tracelens("tracelens_megatron_a100_tp8_summary_nccl_implicit_sync_cat.csv")
         for column, name in (("min_ns", "comm_latency"), ("start_skew_ns", "skew in start time"), ("end_skew_ns", "skew in end time")):
             values = [row[column] / 1000 for row in ours]
