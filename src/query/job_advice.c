@@ -22,6 +22,7 @@ static const char *const job_advice_fix[JOB_N_CAUSES] = {
 	[JOB_CAUSE_GC] = "Collect garbage on all ranks at the same time: gc.disable(), and gc.collect() every so many steps.",
 	[JOB_CAUSE_HOST] = ("Look at what that rank's host does while its GPU has nothing to do: `opscope advise --rank=N`, `opscope report waits --rank=N`. A slow or busy processor, logging, checkpoints "
 	                   "and a profiler that records more on that rank are usual."),
+	[JOB_CAUSE_RECORDING] = "Record all ranks with the same options, without stacks and memory, and look again: that rank's host was busy recording.",
 	[JOB_CAUSE_UNKNOWN] = "Compare what the ranks do before these collectives: `opscope report stragglers`, `opscope report ranks`.",
 };
 
@@ -212,10 +213,16 @@ static void job_advice_add_straggler(struct job_advice_work *w, const struct job
 	for (uint32_t r = 0; r < j->n; r++)
 		second = r != worst && blame[r].total_ns > blame[second].total_ns ? r : second;
 	bool one = percent((double)blame[worst].total_ns, (double)all) >= JOB_ADVICE_ONE_PCT;
+	unsigned cause = 0;
+	for (unsigned c = 1; c < JOB_N_CAUSES; c++)
+		cause = blame[worst].ns[c] > blame[worst].ns[cause] ? c : cause;
 	struct finding *x = job_advice_add(w, &job_advice_straggler, pct, m->wait_ns);
 	struct buf b = {0};
 	x->time_ns = m->all_wait_ns;
-	x->problem = one ? arena_printf(&w->f.arena, "Ranks wait %.1f %% of their steps for others, most of it for rank %lld", pct, (long long)job_rank_number(j, worst))
+	/* Without its recording it may be as fast as the others. */
+	x->severity = one && cause == JOB_CAUSE_RECORDING ? FINDING_LOW : x->severity;
+	const char *recorded = cause == JOB_CAUSE_RECORDING ? ", which was recorded with more than the others" : "";
+	x->problem = one ? arena_printf(&w->f.arena, "Ranks wait %.1f %% of their steps for others, most of it for rank %lld%s", pct, (long long)job_rank_number(j, worst), recorded)
 	                 : arena_printf(&w->f.arena, "Ranks wait %.1f %% of their steps for others, in turns", pct);
 	buf_printf(&b, "Per step: %.3f ms of %.3f ms, mean over %u ranks; ", m->wait_ns / 1e6, m->step_ns / 1e6, j->n);
 	job_advice_put_rank(j, worst, &blame[worst], all, &b);
@@ -224,9 +231,6 @@ static void job_advice_add_straggler(struct job_advice_work *w, const struct job
 		job_advice_put_rank(j, second, &blame[second], all, &b);
 	}
 	x->evidence = arena_str(&w->f.arena, buf_view(&b));
-	unsigned cause = 0;
-	for (unsigned c = 1; c < JOB_N_CAUSES; c++)
-		cause = blame[worst].ns[c] > blame[worst].ns[cause] ? c : cause;
 	x->advice = job_advice_text(&w->f.arena, job_advice_fix[one ? cause : JOB_CAUSE_UNKNOWN], job_rank_number(j, worst));
 	x->bound = STR("the time in which collectives alone ran on a rank and the last rank had not come, mean over the ranks");
 	buf_release(&b);

@@ -17,7 +17,7 @@ static const double STRAGGLERS_LEAST_PCT = 1;
 
 enum {
 	STRAGGLERS_RANK, STRAGGLERS_WAITED, STRAGGLERS_SHARE, STRAGGLERS_LAST, STRAGGLERS_CAUSE, STRAGGLERS_PHASE, STRAGGLERS_SLOWER, STRAGGLERS_MORE_WORK, STRAGGLERS_COPIES, STRAGGLERS_DATA,
-	STRAGGLERS_GC, STRAGGLERS_HOST, STRAGGLERS_UNKNOWN, STRAGGLERS_PASSED, STRAGGLERS_OP, STRAGGLERS_WORST, STRAGGLERS_WORST_PCT, STRAGGLERS_PATTERN
+	STRAGGLERS_GC, STRAGGLERS_HOST, STRAGGLERS_RECORDING, STRAGGLERS_UNKNOWN, STRAGGLERS_PASSED, STRAGGLERS_OP, STRAGGLERS_WORST, STRAGGLERS_WORST_PCT, STRAGGLERS_PATTERN
 };
 _Static_assert(STRAGGLERS_UNKNOWN - STRAGGLERS_SLOWER == JOB_CAUSE_UNKNOWN, "a column for each cause, in their order");
 
@@ -36,7 +36,10 @@ static const struct section stragglers_section = {COLUMNS(
 	[STRAGGLERS_DATA] = {COLUMN(NS, "data_loader_ns", "Data loader", "its GPU had nothing to do while its host was in a data loader", .flags = COLUMN_MINOR)},
 	[STRAGGLERS_GC] = {COLUMN(NS, "gc_ns", "GC", "its GPU had nothing to do while its host collected garbage", .flags = COLUMN_MINOR)},
 	[STRAGGLERS_HOST] = {COLUMN(NS, "host_ns", "Host", "its GPU had nothing to do: its host launched work later than those of the others")},
-	[STRAGGLERS_UNKNOWN] = {COLUMN(NS, "unknown_ns", "Unknown", "at the first collective of a group, and where it took no longer to come than the others",
+	[STRAGGLERS_RECORDING] = {COLUMN(NS, "recorded_ns", "Recorded otherwise",
+	                                 "as host, of a rank that recorded stacks or memory and most others did not: recording is what made it late, and it may be no straggler without"),
+	                          .when = WHEN_RECORDED},
+	[STRAGGLERS_UNKNOWN] = {COLUMN(NS, "unknown_ns", "Unknown", "where nothing that the rank did explains it, as at the first collective of the recording",
 	                               .flags = COLUMN_MINOR)},
 	[STRAGGLERS_PASSED] = {COLUMN(NS, "passed_on_ns", "Passed on", "waiting at collectives that it came last to because another rank had kept it: counted for that rank",
 	                              .flags = COLUMN_MINOR)},
@@ -126,11 +129,13 @@ static int stragglers_run(const struct job *j, const struct report_args *args, s
 	struct job_blame *blame = job_blame_find(j);
 	int64_t all = 0;
 	uint64_t told = 0;
-	section_start(&stragglers_section, args, 0, out);
+	int64_t otherwise = 0;
 	uint32_t worst = 0;
+	section_start(&stragglers_section, args, WHEN_RECORDED, out);
 	for (uint32_t r = 0; r < j->n; r++) {
 		all += blame[r].total_ns;
 		worst += blame[r].steps;
+		otherwise += blame[r].ns[JOB_CAUSE_RECORDING];
 	}
 	for (uint32_t i = 0; i < j->n_instances; i++)
 		told += j->instance[i].accepted && j->instance[i].n > 1;
@@ -140,6 +145,8 @@ static int stragglers_run(const struct job *j, const struct report_args *args, s
 	if (told)
 		stragglers_put_verdict(j, blame, all, worst, out);
 	mem_free(blame);
+	if (!otherwise)
+		section_leave_out(&stragglers_section, STRAGGLERS_RECORDING, out);
 	table_note(out, "of %u collectives, who came last is known of %llu; all waiting at these, summed over the ranks: %lld ns", j->n_instances, (unsigned long long)told, (long long)all);
 	job_put_notes(j, out);
 	if (!told)
@@ -153,7 +160,7 @@ const struct report report_stragglers = {
 	.asks = ASKS_MOVE,
 	.also = "straggler slow_rank late imbalance",
 	.help = "For which rank the others waited, how long, and why it came late. The ranks of a group leave a collective together, so that the rank which comes last to the next one took "
-	        "longer in between: its GPU computed longer (a slower device, or more work), or had nothing to do (the host, its data loader, garbage collection), or the rank had waited for "
+	        "longer in between: its GPU computed longer (a slower device, or more work), or had nothing to do (the host, its data loader, garbage collection, or the host of a rank that was recorded with more than the others), or the rank had waited for "
 	        "another one itself, which is blamed then. A rank is compared with those of the same process group, not with other pipeline stages.",
 	.sections = (const struct section *const[]){&stragglers_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,

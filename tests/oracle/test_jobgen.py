@@ -1,8 +1,9 @@
 """Jobs of bench/jobgen: what is planted is found, and nothing else is said to be there."""
 import filecmp
+import json
 import os
+import shutil
 import tempfile
-import unittest
 
 import jobgen
 import oracle
@@ -63,7 +64,7 @@ class Itself(Made):
         self.make("--tp=2", "--pp=3", "--rounds=2", "--offsets=20")
         rows = report("collectives", self.folder, "--group-by=instance").rows
         self.assertEqual({r["wait_ns"] for r in rows if r["kind"] in ("send", "recv")}, {None})
-        self.assertEqual(sum(r["kind"] == "send" for r in rows), 2 * 2 * (2 + 2) )
+        self.assertEqual(sum(r["kind"] == "send" for r in rows), 2 * 2 * (2 + 2))
 
     def test_refused(self):
         trace = jobgen.base(os.path.join(self.tmp, "base.json"))
@@ -71,6 +72,102 @@ class Itself(Made):
             with self.assertRaises(AssertionError, msg=option) as raised:
                 jobgen.make(trace, os.path.join(self.tmp, "none"), option)
             self.assertTrue(str(raised.exception).startswith("jobgen: "), option)
+
+
+class Planted(Made):
+    """Who was late, and why: each is found (recall), and nobody else is said to be (precision)."""
+
+    def check_late(self, table, late, others_pct=3):
+        """`late`: {rank: cause}. What is said with a cause of any other rank is little."""
+        rows = table.by("rank")
+        waited = sum(r["waited_for_ns"] for r in rows.values())
+        for rank, how in late.items():
+            cause, column = CAUSES[how]
+            self.assertEqual(rows[rank]["cause"], cause, (rank, how))
+            self.assertGreater(rows[rank][column] / rows[rank]["waited_for_ns"], 0.7, (rank, how))
+            self.assertEqual(rows[rank]["pattern"], "always" if len(late) == 1 else rows[rank]["pattern"])
+        self.assertEqual({r["rank"] for r in table.rows[:len(late)]}, set(late))
+        for rank, row in rows.items():
+            if rank not in late:
+                self.assertLess((row["waited_for_ns"] - row["unknown_ns"]) / waited * 100, others_pct, rank)
+
+    def test_8_ranks(self):
+        for i, how in enumerate(CAUSES):
+            rank = i * 5 % 8
+            self.make("--tp=4", "--dp=2", "--rounds=4", "--offsets=50", "--drifts=20", f"--seed={i}", f"--late={rank}:{how}:3")
+            self.check_late(steps_report("stragglers", self.folder), {rank: how})
+
+    def test_nobody_is_late(self):
+        self.make("--tp=4", "--dp=2", "--rounds=4", "--offsets=50")
+        code, out, err = oracle.run("advise", self.folder, "--format=json")
+        self.assertEqual((code, b"straggler" in out), (0, False), err)
+        self.assertEqual({r["pattern"] for r in steps_report("stragglers", self.folder).rows} - {None}, {"at times"})
+
+    def test_in_turns(self):
+        self.make("--tp=4", "--dp=2", "--rounds=8", "--late=turns:gc:3")
+        rows = steps_report("stragglers", self.folder).rows
+        self.assertEqual({r["pattern"] for r in rows} - {None}, {"at times"})
+        known = sum(r["waited_for_ns"] for r in rows)
+        self.assertGreater(sum(r["gc_ns"] for r in rows) / known, 0.9)
+
+    def test_64_ranks(self):
+        """Two stages of 8 replicas of 4 ranks, of which the second computes longer; a collective holds no more than 8 ranks, and none of both stages."""
+        size = ("--tp=4", "--dp=8", "--pp=2", "--rounds=4", "--offsets=50", "--drifts=20", "--stages=1,1.4")
+        self.make(*size, "--late=37:slower:3")
+        self.check_late(steps_report("stragglers", self.folder), {37: "slower"})
+        self.assertIn("ties ranks 32 to 63 to the others", texts(steps_report("ranks", self.folder)))
+        self.make(*size, "--late=21:data:4", "--seed=1")
+        self.check_late(steps_report("stragglers", self.folder), {21: "data"})
+
+    def test_lost_recordings_of_64_ranks(self):
+        """Missing, damaged, empty and repeated ones are each named; of the others all is said."""
+        self.make("--tp=4", "--dp=16", "--rounds=4", "--late=37:gc:3", "--missing=3,40-42", "--damaged=7", "--empty=9", "--repeated=12")
+        table = steps_report("stragglers", self.folder)
+        self.check_late(table, {37: "gc"})
+        said = texts(table)
+        self.assertIn("missing: 3, 9, 40 to 42.", said)
+        self.assertIn("59 of 64 ranks are here", said)
+        self.assertIn("1 recording of a rank that another recording is of, too", said)
+
+    def test_512_ranks(self):
+        if "OPSCOPE_ALL" not in os.environ:
+            self.skipTest("512 ranks: tools/nightly jobs")
+        size = ("--tp=8", "--dp=32", "--pp=2", "--rounds=4", "--offsets=50", "--drifts=20", "--stages=1,1.2")
+        for i, how in enumerate(CAUSES):
+            rank = i * 73 % 512
+            self.make(*size, f"--seed={i}", f"--late={rank}:{how}:3")
+            self.check_late(steps_report("stragglers", self.folder), {rank: how})
+            shutil.rmtree(self.folder)
+        self.make(*size, "--late=100:gc:3", "--missing=3,40-42,511", "--empty=9")
+        table = steps_report("stragglers", self.folder)
+        self.check_late(table, {100: "gc"})
+        self.assertIn("missing: 3, 9, 40 to 42, 511.", texts(table))
+
+    def test_delay_in_a_backward(self):
+        """Host timers do not see 0.2 s in one rank's backward: the next all-reduce makes all ranks equally late."""
+        truth = self.make("--dp=4", "--late=2:backward:200", "--offsets=50", trace=data("hta", "nccl_parser_config", "nccl_data.json.gz"))
+        self.assertEqual(truth["steps"], 3)
+        rows = steps_report("ranks", self.folder).by("rank")
+        steps = [row["step_ns"] for row in rows.values()]
+        self.assertLess(max(steps) - min(steps), 1_000_000)
+        first = steps_report("stragglers", self.folder).rows[0]
+        self.assertEqual((first["rank"], first["cause"], first["last_count"] > 0), (2, "host", True))
+        self.assertGreater(first["share_pct"], 99)
+        self.assertAlmostEqual(first["waited_for_ns"], 3 * 3 * 200_000_000, delta=10_000_000)
+        self.assertTrue(first["op"].startswith("autograd::engine::evaluate_function"), first["op"])
+
+    def test_recorded_with_stacks(self):
+        """The one rank whose host recorded stacks is late for that alone."""
+        self.make("--tp=4", "--dp=2", "--rounds=4", "--stacks=5")
+        first = steps_report("stragglers", self.folder).rows[0]
+        self.assertEqual((first["rank"], first["cause"], first["host_ns"]), (5, "recorded otherwise", 0))
+        code, out, err = oracle.run("advise", self.folder, "--format=json", "--fail-on=medium")
+        self.assertEqual(code, 0, err)
+        row, = [r for r in oracle.Table(json.loads(out)).rows if r["detector"] == "straggler"]
+        self.assertEqual(row["severity"], "low")
+        self.assertIn("rank 5, which was recorded with more than the others", row["problem"])
+        self.make("--tp=4", "--dp=2", "--rounds=4", "--stacks=0-7", "--late=5:host:3")
+        self.check_late(steps_report("stragglers", self.folder), {5: "host"})
 
 
 if __name__ == "__main__":

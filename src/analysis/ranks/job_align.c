@@ -233,19 +233,26 @@ static int64_t job_align_skew(struct job_align_work *w)
 	return n ? sort_median_i64(w->scratch, n) : 0;
 }
 
-/* Offsets against the first rank of the component, so that its clock is the job's. */
-static void job_align_anchor(struct job_align_work *w, uint32_t component)
+/* Offsets against the first rank of each component, so that its clock is that of the component. Those of `main` are the job's. */
+static void job_align_anchor(struct job_align_work *w, uint32_t main)
 {
 	struct job *j = w->j;
-	uint32_t first = 0;
-	while (first < j->n && w->component[first] != component)
-		first++;
-	int64_t by = first < j->n ? j->clock[first].offset_ns : 0;
+	int64_t *first = NEW_ARRAY(j->n, int64_t); /* by component */
+	for (uint32_t r = j->n; r-- > 0;)
+		if (w->component[r] != UINT32_MAX)
+			first[w->component[r]] = j->clock[r].offset_ns;
 	for (uint32_t r = 0; r < j->n; r++) {
-		bool placed = w->component[r] == component;
+		bool placed = w->component[r] != UINT32_MAX;
 		j->clock[r].how = placed ? JOB_CLOCK_ENDS : JOB_CLOCK_UNKNOWN;
-		j->clock[r].offset_ns = placed ? j->clock[r].offset_ns - by : 0;
+		j->clock[r].apart = placed && w->component[r] != main;
+		j->clock[r].offset_ns = placed ? j->clock[r].offset_ns - first[w->component[r]] : 0;
 	}
+	mem_free(first);
+}
+
+static bool job_align_is_dated(const struct job *j, uint32_t r)
+{
+	return j->clock[r].how == JOB_CLOCK_ENDS && !j->clock[r].apart && j->rank[r]->call[0].start_ns > JOB_ALIGN_DATE_NS;
 }
 
 /* Ranks whose clocks tell the date, and another one than most of the others, are of another run. */
@@ -254,11 +261,11 @@ static void job_align_drop_other_days(struct job_align_work *w)
 	struct job *j = w->j;
 	size_t n = 0;
 	for (uint32_t r = 0; r < j->n; r++)
-		if (j->clock[r].how == JOB_CLOCK_ENDS && j->rank[r]->call[0].start_ns > JOB_ALIGN_DATE_NS)
+		if (job_align_is_dated(j, r))
 			w->scratch[n++] = j->clock[r].offset_ns;
 	int64_t date = n ? sort_median_i64(w->scratch, n) : 0;
 	for (uint32_t r = 0; r < j->n; r++)
-		if (j->clock[r].how == JOB_CLOCK_ENDS && j->rank[r]->call[0].start_ns > JOB_ALIGN_DATE_NS && llabs(j->clock[r].offset_ns - date) > JOB_ALIGN_DATED_NS)
+		if (job_align_is_dated(j, r) && llabs(j->clock[r].offset_ns - date) > JOB_ALIGN_DATED_NS)
 			j->clock[r] = (struct job_clocks){.how = JOB_CLOCK_UNKNOWN, .residual_ns = j->clock[r].residual_ns, .ends = j->clock[r].ends};
 }
 

@@ -5,8 +5,10 @@
  * the difference is the last rank's excess. The others' waiting is shared among these causes in proportion to the excesses:
  *   slower   more time for as many kernels       more work   more time for more kernels
  *   copies   data loader, garbage collection, host   the GPU did nothing, and the host was in a data loader, in garbage collection, or elsewhere
- *   passed on   it had waited in a collective of another group: the blame is that of the rank which came last there
- * unknown: the first collective of a group in the recording, and one whose last rank took no longer than the others.
+ *   recorded otherwise   as host, of a rank that recorded stacks or memory where most ranks did not: recording makes a host slower
+ *   passed on   it had waited in collectives of other groups: what it waited is the blame of the rank that it had waited for longest
+ * unknown: collectives of other groups that took longer without a known wait, and where the last rank took no longer than the others. Of the first collective of a group in the
+ * recording, what the rank did is counted from its first collective of any group on; how late it came to that one is unknown.
  *
  * The same waiting is shared among the phases of the step in which the last rank spent more than the median of the others since the group's collective before (rank_phases.h).
  * Ranks are compared with those of the group that are of the same pipeline stage (job_peers.h). */
@@ -22,6 +24,7 @@
 	X(DATA, "data loader")            \
 	X(GC, "garbage collection")       \
 	X(HOST, "host")                   \
+	X(RECORDING, "recorded otherwise") \
 	X(UNKNOWN, "unknown")
 
 enum job_cause {

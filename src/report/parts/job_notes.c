@@ -46,8 +46,8 @@ static void job_notes_put_missing(const struct job *j, struct table *t)
 
 static void job_notes_put_clocks(const struct job *j, struct table *t)
 {
-	struct job_notes_list unknown = {0};
-	uint32_t by_ends = 0, by_file = 0, told = 0;
+	struct job_notes_list unknown = {0}, apart = {0};
+	uint32_t by_ends = 0, by_file = 0, told = 0, apart_first = 0;
 	int64_t residual = 0, farthest = 0;
 	for (uint32_t r = 0; r < j->n; r++) {
 		const struct job_clocks *c = &j->clock[r];
@@ -59,6 +59,10 @@ static void job_notes_put_clocks(const struct job *j, struct table *t)
 		farthest = off > farthest ? off : farthest;
 		if (c->how == JOB_CLOCK_UNKNOWN)
 			job_notes_add(&unknown, job_rank_number(j, r), job_rank_number(j, r));
+		if (c->apart && (!r || !j->clock[r - 1].apart))
+			apart_first = r;
+		if (c->apart && (r + 1 == j->n || !j->clock[r + 1].apart))
+			job_notes_add(&apart, job_rank_number(j, apart_first), job_rank_number(j, r));
 	}
 	if (by_ends)
 		table_note(t, "clocks of %u rank%s are compared by the ends of collectives, and moved by %lld ns at most: after that no rank ends collectives more than "
@@ -77,6 +81,10 @@ static void job_notes_put_clocks(const struct job *j, struct table *t)
 		table_warn(t, "the clock%s of rank%s " STR_FMT " cannot be compared with those of the others: no collective that ends on all its ranks at one moment ties %s to them, or they are more "
 		           "than a minute apart",
 		           job_notes_s(unknown.n), job_notes_s(unknown.n), STR_ARG(buf_view(&unknown.b)), unknown.n == 1 ? "it" : "them");
+	if (apart.n)
+		table_note(t, "no collective that ends on all its ranks at one moment ties ranks " STR_FMT " to the others: their clocks are compared among themselves, which their own collectives need, "
+		           "and not with those of the others", STR_ARG(buf_view(&apart.b)));
+	buf_release(&apart.b);
 	buf_release(&unknown.b);
 }
 
