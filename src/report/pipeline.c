@@ -186,7 +186,7 @@ const struct report report_pipeline = {
 	.asks = ASKS_MOVE,
 	.also = "pipeline_parallel bubble stages imbalance microbatches",
 	.help = "What each stage of a pipeline computes, by how much the stages differ, and how much of the step is bubble: nothing ran, or sends and receives alone. By stage, by stage of each step, or by rank. "
-	        "Stages are those that process groups tell (a group whose description or name has the word pipeline, pipe or pp, and that lists its ranks), or those of a timeline of workers (see `slowdown`).",
+	        "Stages are those that process groups of a pipeline tell (`collectives --group-by=group` says what a group divides), or those of a timeline of workers (see `slowdown`).",
 	.sections = (const struct section *const[]){&pipeline_section, NULL},
 	.variants = (const struct report_variant[]){{.group_by = "stage", .by = PIPELINE_BY_STAGE}, {.group_by = "step", .by = PIPELINE_BY_STEP}, {.group_by = "rank", .by = PIPELINE_BY_RANK}, {0}},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,

@@ -222,7 +222,7 @@ class Planted(Workers):
         self.refused(self.write(good), "several chunks")
         self.refused(self.write(Pipeline().trace()), "no such step", "slowdown", "--steps=77")
         self.refused(oracle.synthetic("two_steps"), "timeline of workers")
-        self.refused(oracle.synthetic("two_steps"), "no process group is said to be of a pipeline", "pipeline")
+        self.refused(oracle.synthetic("two_steps"), "is known to divide a pipeline", "pipeline")
 
     def test_missing_tasks(self):
         """A worker, or tasks, that were not recorded: what is there is replayed."""

@@ -1,34 +1,11 @@
 #include "analysis/ranks/job_peers.h"
 
+#include "analysis/ranks/job_groups.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "base/sort.h"
 
-#include <ctype.h>
-
-/* Whether a word stands in a text, whatever its case, with no letter beside it. */
-static bool job_peers_has_word(struct str s, const char *word)
-{
-	size_t n = strlen(word);
-	for (size_t i = 0; i + n <= s.n; i++) {
-		size_t k = 0;
-		while (k < n && tolower((unsigned char)s.p[i + k]) == word[k])
-			k++;
-		if (k == n && (!i || !isalpha((unsigned char)s.p[i - 1])) && (i + n == s.n || !isalpha((unsigned char)s.p[i + n])))
-			return true;
-	}
-	return false;
-}
-
-static bool job_peers_says_pipeline(struct str s)
-{
-	return job_peers_has_word(s, "pipeline") || job_peers_has_word(s, "pipe") || job_peers_has_word(s, "pp");
-}
-
-bool job_group_is_pipeline(const struct job_group *g)
-{
-	return job_peers_says_pipeline(g->about) || job_peers_says_pipeline(g->name);
-}
+bool job_group_is_pipeline(const struct job_group *g) { return g->split == 1u << JOB_SPLIT_PIPELINE; }
 
 /* By rank: its stage, UINT32_MAX where no group tells. Returns how many stages there are: members of the largest group. */
 static uint32_t job_peers_find_stages(const struct job *j, uint32_t *stage)

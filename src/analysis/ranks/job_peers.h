@@ -1,7 +1,7 @@
 /* Which ranks of a job do the same work, so that their times may be compared: those of one pipeline stage. A job in which no process group is known to be of a pipeline has one set of peers,
  * which is all its ranks.
  *
- * A group is of a pipeline where its description or its name says so ("PIPELINE_MODEL_PARALLEL_GROUP", "mesh_pp"). A rank's stage is its place among the group's members. */
+ * job_groups.h tells which groups are of a pipeline. A rank's stage is its place among the group's members. */
 #ifndef OPSCOPE_ANALYSIS_RANKS_JOB_PEERS_H
 #define OPSCOPE_ANALYSIS_RANKS_JOB_PEERS_H
 

@@ -169,8 +169,8 @@ static int job_pipeline_of_ranks(const struct job *j, int64_t first, int64_t las
 		}
 	bool known = peers.stages > 0;
 	job_peers_release(&peers);
-	return known ? 0 : err_set(e, ERR_DATA, "which pipeline stage a rank is of is not known: no process group is said to be of a pipeline (its description or name has the word pipeline, pipe or pp) and "
-	                           "lists its ranks. Without such a group the job has no stages");
+	return known ? 0 : err_set(e, ERR_DATA, "which pipeline stage a rank is of is not known: no process group that lists its ranks is known to divide a pipeline; `collectives --group-by=group` says "
+	                           "what each divides. Without such a group the job has no stages");
 }
 
 int job_pipeline_find(const struct job *j, int64_t first, int64_t last, struct job_pipeline *out, struct err *e)
