@@ -6,6 +6,7 @@
 #define OPSCOPE_CLI_CLI_H
 
 #include "base/arena.h"
+#include "cli/progress.h"
 #include "base/err.h"
 #include "base/table.h"
 #include "input/discover.h"
@@ -126,6 +127,9 @@ struct cli_job {
 	const struct trace_list *list;
 	const struct trace_options *options;
 	struct job_file *kept; /* NULL = the list is of recordings */
+	struct buf *said;      /* by recording: what there is to say of it */
+	struct progress bar;   /* of all recordings */
+	uint64_t done_bytes, all_bytes;
 };
 struct job_inputs;
 void cli_job_inputs(struct cli_job *job, struct job_inputs *in);
@@ -148,6 +152,8 @@ struct profile *cli_read(const char *path, const struct trace_options *o, int *s
 
 /* The same for one of several: NULL and *e, and nothing is printed of the failure. */
 struct profile *cli_try_read(const char *path, const struct trace_options *o, struct err *e);
+/* The same, and nothing at all is printed: what would be, goes to *said. Safe on several threads. */
+struct profile *cli_read_quietly(const char *path, const struct trace_options *o, struct buf *said, struct err *e);
 
 /* Values of options, "--memory" and the like, which end the process with EXIT_USAGE: "8", "8G", "500M" in bytes; "2", "0.5" seconds in ns. */
 uint64_t cli_size(const char *option, struct str arg);
@@ -175,5 +181,6 @@ bool cli_printed(void);
 
 /* "opscope: <message>" on stderr; returns `status`. */
 int cli_fail(const struct err *e, int status);
+void cli_put_failure(const struct err *e, struct buf *out); /* that line */
 
 #endif

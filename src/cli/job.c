@@ -6,8 +6,12 @@
 #include "query/job_advice.h"
 #include "query/job_file.h"
 
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+
+enum { CLI_JOB_THREADS = 64 };
 
 static int cli_job_by_rank(const void *a, const void *b)
 {
@@ -54,6 +58,61 @@ static int64_t cli_job_rank_of(void *context, unsigned i)
 	return ((const struct cli_job *)context)->list->v[i].rank;
 }
 
+static struct profile *cli_job_open_quietly(void *context, unsigned i, struct err *e)
+{
+	const struct cli_job *j = context;
+	return cli_read_quietly(j->list->v[i].path.p, j->options, &j->said[i], e);
+}
+
+static uint64_t cli_job_size(const struct cli_job *j, unsigned i)
+{
+	struct stat st;
+	return stat(j->list->v[i].path.p, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* Recording i was opened quietly. */
+static void cli_job_opened(void *context, unsigned i)
+{
+	struct cli_job *j = context;
+	j->done_bytes += cli_job_size(j, i);
+	progress_update(&j->bar, j->done_bytes, j->all_bytes);
+	if (j->said[i].n || i + 1 == j->list->n)
+		progress_stop(&j->bar);
+	fwrite(j->said[i].p, 1, j->said[i].n, stderr);
+	buf_release(&j->said[i]);
+}
+
+/* As many as there are processors that this process may use; OPSCOPE_THREADS says how many instead. */
+static unsigned cli_job_threads(void)
+{
+	const char *text = getenv("OPSCOPE_THREADS");
+	int64_t n;
+	cpu_set_t may;
+	if (text && str_to_i64(str_from(text), &n) && n > 0)
+		return n < CLI_JOB_THREADS ? (unsigned)n : CLI_JOB_THREADS;
+	return sched_getaffinity(0, sizeof may, &may) == 0 ? (unsigned)CPU_COUNT(&may) : 1;
+}
+
+/* Several threads may open them. */
+static void cli_job_open_at_once(struct cli_job *j, struct job_inputs *in)
+{
+	j->said = NEW_ARRAY(j->list->n, struct buf);
+	for (unsigned i = 0; i < j->list->n; i++)
+		j->all_bytes += cli_job_size(j, i);
+	progress_start(&j->bar, j->list->v[0].path.p);
+	in->open_quietly = cli_job_open_quietly;
+	in->opened = cli_job_opened;
+	in->threads = cli_job_threads();
+}
+
+static void cli_job_end(struct cli_job *j)
+{
+	job_file_close(j->kept);
+	for (unsigned i = 0; j->said && i < j->list->n; i++)
+		buf_release(&j->said[i]);
+	mem_free(j->said);
+}
+
 void cli_job_inputs(struct cli_job *job, struct job_inputs *in)
 {
 	*in = (struct job_inputs){.n = job->list->n, .open = cli_job_open_rank, .path = cli_job_path_of_rank, .rank = cli_job_rank_of, .context = job};
@@ -70,8 +129,10 @@ static int cli_job_begin(struct cli_job *j, const struct trace_list *l, const st
 {
 	*j = (struct cli_job){.list = l, .options = o};
 	cli_job_inputs(j, in);
-	if (!cli_is_job_file(l))
+	if (!cli_is_job_file(l)) {
+		cli_job_open_at_once(j, in);
 		return 0;
+	}
 	const char *path = l->v[0].path.p, *lacks = cli_job_lacks(o);
 	if (lacks)
 		return err_set(e, ERR_USAGE, "%s keeps no recordings, and %s: give the folder of the ranks", path, lacks);
@@ -95,7 +156,7 @@ int cli_print_job_findings(struct table_command *c, const struct trace_list *l, 
 	struct err e;
 	int rc = cli_job_begin(&job, l, &c->trace, &in, &e);
 	rc = rc < 0 ? rc : job_advice_run(&in, &c->trace.report, &t, &e);
-	job_file_close(job.kept);
+	cli_job_end(&job);
 	if (rc < 0)
 		return cli_job_fail(&e);
 	bool severe = is_severe(&t, from);
@@ -112,7 +173,7 @@ int cli_print_job(const struct report *r, struct table_command *c, const struct 
 	struct err e;
 	int rc = cli_job_begin(&job, l, &c->trace, &in, &e);
 	rc = rc < 0 ? rc : job_report_run(r, &in, c->trace.every_rank, &c->trace.report, &t, &e);
-	job_file_close(job.kept);
+	cli_job_end(&job);
 	if (rc < 0)
 		return cli_job_fail(&e);
 	if (note) {
@@ -152,6 +213,6 @@ int cli_import_job(const struct trace_list *l, const struct trace_options *o, co
 		cli_refuse_overwrite(path, &(struct cli_args){(char *[]){(char *)(uintptr_t)l->v[i].path.p}, 1});
 	int rc = cli_job_begin(&job, l, o, &in, &e);
 	rc = rc < 0 ? rc : job_file_save(&in, path, cli_job_mode(l), str_from(input), cli_job_warn, &e);
-	job_file_close(job.kept);
+	cli_job_end(&job);
 	return rc < 0 ? cli_job_fail(&e) : EXIT_DONE;
 }

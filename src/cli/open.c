@@ -129,8 +129,8 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 	return -1;
 }
 
-/* Those of an .opscope file were printed when it was made; `opscope info` still has them. */
-static void print_diagnostics(const struct profile *p, const char *path)
+/* A line for each. Those of an .opscope file were printed when it was made; `opscope info` still has them. */
+static void cli_put_diagnostics(const struct profile *p, const char *path, struct buf *out)
 {
 	for (unsigned i = 0; !p->reopened && i < p->diags.n; i++) {
 		const struct diag_entry *d = &p->diags.entry[i];
@@ -141,19 +141,13 @@ static void print_diagnostics(const struct profile *p, const char *path)
 		size_t n = strlen(e.msg), room = sizeof e.msg - n;
 		if (d->count > 1)
 			snprintf(e.msg + n, room, " (%llu such, this one first)", (unsigned long long)d->count);
-		cli_fail(&e, 0);
+		cli_put_failure(&e, out);
 	}
 }
 
-struct profile *cli_try_read(const char *path, const struct trace_options *o, struct err *e)
+static struct profile *cli_read_with(const char *path, const struct trace_options *o, const struct input_options *input, struct buf *said, struct err *e)
 {
-	struct progress bar;
-	struct input_options input = o->input;
-	progress_start(&bar, path);
-	input.progress = progress_update;
-	input.progress_context = &bar;
-	struct profile *p = input_open(path, &input, e);
-	progress_stop(&bar);
+	struct profile *p = input_open(path, input, e);
 	if (p)
 		p->user_rules = o->user_rules;
 	if (p && o->gpu && gpu_state(p, str_from(o->gpu), e) < 0) {
@@ -161,7 +155,27 @@ struct profile *cli_try_read(const char *path, const struct trace_options *o, st
 		p = NULL;
 	}
 	if (p)
-		print_diagnostics(p, path);
+		cli_put_diagnostics(p, path, said);
+	return p;
+}
+
+struct profile *cli_read_quietly(const char *path, const struct trace_options *o, struct buf *said, struct err *e)
+{
+	return cli_read_with(path, o, &o->input, said, e);
+}
+
+struct profile *cli_try_read(const char *path, const struct trace_options *o, struct err *e)
+{
+	struct progress bar;
+	struct input_options input = o->input;
+	struct buf said = {0};
+	progress_start(&bar, path);
+	input.progress = progress_update;
+	input.progress_context = &bar;
+	struct profile *p = cli_read_with(path, o, &input, &said, e);
+	progress_stop(&bar);
+	fwrite(said.p, 1, said.n, stderr);
+	buf_release(&said);
 	return p;
 }
 

@@ -15,12 +15,17 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+void cli_put_failure(const struct err *e, struct buf *out)
+{
+	buf_cstr(out, "opscope: ");
+	utf8_put_safe(out, str_from(e->msg));
+	buf_char(out, '\n');
+}
+
 int cli_fail(const struct err *e, int status)
 {
 	struct buf line = {0};
-	buf_cstr(&line, "opscope: ");
-	utf8_put_safe(&line, str_from(e->msg));
-	buf_char(&line, '\n');
+	cli_put_failure(e, &line);
 	fwrite(line.p, 1, line.n, stderr);
 	buf_release(&line);
 	return status;

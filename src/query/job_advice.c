@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/round.h"
 #include "base/sort.h"
+#include "query/job_each.h"
 #include "query/job_read.h"
 
 #include <stdlib.h>
@@ -94,22 +95,27 @@ static void job_advice_join(struct job_advice_work *w, const struct finding *x, 
 }
 
 /* One recording: its ranks for the job, and its findings. */
-static int job_advice_read(struct job_advice_work *w, unsigned i, struct err *e)
+static void *job_advice_take(const void *context, const struct job_inputs *in, unsigned i)
 {
-	struct job_read *x = job_read_of(w->in, i, &(struct job_ask){.args = w->asked, .findings = true});
-	const int rc = x->failed.code ? -1 : 0;
-	if (rc == 0) {
+	return job_read_of(in, i, &(struct job_ask){.args = ((const struct job_advice_work *)context)->asked, .findings = true});
+}
+
+static void job_advice_put(void *context, unsigned i, void *made)
+{
+	struct job_advice_work *w = context;
+	struct job_read *x = made;
+	if (x->failed.code) {
+		w->first = w->failed.n_notes ? w->first : x->failed;
+		table_note(&w->failed, "%s is left out: %s", w->in->path(w->in->context, i), x->failed.msg);
+	} else {
 		const int64_t rank = x->ranks->rank[0]->number;
 		job_read_take_ranks(x, w->j);
 		for (unsigned k = 0; k < x->findings.n; k++)
 			job_advice_join(w, &x->findings.v[k], rank);
 		w->f.of_window |= x->findings.of_window;
 		w->ranks++;
-	} else {
-		*e = x->failed;
 	}
 	job_read_free(x);
-	return rc;
 }
 
 struct job_advice_means {
@@ -307,13 +313,7 @@ int job_advice_run(const struct job_inputs *in, const struct report_args *asked,
 {
 	struct job_advice_work w = {.in = in, .asked = asked, .j = job_new()};
 	table_init(&w.failed, "failed", "");
-	for (unsigned i = 0; i < in->n; i++) {
-		struct err why;
-		if (job_advice_read(&w, i, &why) == 0)
-			continue;
-		w.first = w.failed.n_notes ? w.first : why;
-		table_note(&w.failed, "%s is left out: %s", in->path(in->context, i), why.msg);
-	}
+	job_each(in, &(struct job_each){job_advice_take, job_advice_put, &w});
 	int rc = job_advice_finish(&w, out, e);
 	table_release(&w.failed);
 	for (uint32_t i = 0; i < w.n; i++)

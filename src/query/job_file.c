@@ -1,6 +1,7 @@
 #include "query/job_file.h"
 
 #include "base/mem.h"
+#include "query/job_each.h"
 #include "query/job_read.h"
 #include "store/load_job.h"
 #include "store/save_job.h"
@@ -21,22 +22,43 @@ static int job_file_save_piece(struct save *s, const struct job_inputs *in, unsi
 	return rc;
 }
 
+struct job_file_saving {
+	struct save *s;
+	const struct job_inputs *in;
+	struct job_ask ask;
+	void (*warn)(const char *recording, const struct err *why);
+	unsigned failed;
+	int rc;
+	struct err *e;
+};
+
+static void *job_file_take(const void *context, const struct job_inputs *in, unsigned i)
+{
+	return job_read_of(in, i, &((const struct job_file_saving *)context)->ask);
+}
+
+static void job_file_put(void *context, unsigned i, void *made)
+{
+	struct job_file_saving *w = context;
+	struct job_read *x = made;
+	if (w->rc == 0) {
+		if (x->failed.code && !w->failed++)
+			*w->e = x->failed;
+		if (x->failed.code && w->warn)
+			w->warn(w->in->path(w->in->context, i), &x->failed);
+		w->rc = w->failed == w->in->n ? -1 : job_file_save_piece(w->s, w->in, i, x, w->e);
+	}
+	job_read_free(x);
+}
+
 int job_file_save(const struct job_inputs *in, const char *path, mode_t mode, struct str input, void (*warn)(const char *recording, const struct err *why), struct err *e)
 {
 	const struct report_args args = {0};
-	const struct job_ask ask = {.args = &args, .findings = true};
 	struct save *s = save_job_begin(path, mode, input, e);
-	unsigned failed = 0;
-	int rc = s ? 0 : -1;
-	for (unsigned i = 0; rc == 0 && i < in->n; i++) {
-		struct job_read *x = job_read_of(in, i, &ask);
-		if (x->failed.code && !failed++)
-			*e = x->failed;
-		if (x->failed.code && warn)
-			warn(in->path(in->context, i), &x->failed);
-		rc = failed == in->n ? -1 : job_file_save_piece(s, in, i, x, e);
-		job_read_free(x);
-	}
+	struct job_file_saving w = {.s = s, .in = in, .ask = {.args = &args, .findings = true}, .warn = warn, .rc = s ? 0 : -1, .e = e};
+	if (s)
+		job_each(in, &(struct job_each){job_file_take, job_file_put, &w});
+	int rc = w.rc;
 	if (rc == 0)
 		return save_commit(s, e);
 	if (s)

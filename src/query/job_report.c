@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/search.h"
+#include "query/job_each.h"
 #include "query/job_read.h"
 
 /* What is added up for one cell. */
@@ -85,22 +86,38 @@ static void job_report_failed(struct job_report_work *w, unsigned i, const struc
 
 /* ---- reports with run_job ---- */
 
+struct job_report_together {
+	struct job_report_work *w;
+	struct job_ask ask;
+	struct job *j;
+};
+
+static void *job_report_take_ranks(const void *context, const struct job_inputs *in, unsigned i)
+{
+	return job_read_of(in, i, &((const struct job_report_together *)context)->ask);
+}
+
+static void job_report_put_ranks(void *context, unsigned i, void *made)
+{
+	struct job_report_together *t = context;
+	struct job_read *x = made;
+	if (x->failed.code) {
+		job_report_failed(t->w, i, &x->failed);
+	} else {
+		job_report_see_world(t->w, x->world);
+		job_read_take_ranks(x, t->j);
+	}
+	job_read_free(x);
+}
+
 static int job_report_together(struct job_report_work *w, struct err *e)
 {
 	struct job *j = job_new();
 	/* A report that does not choose the steps itself is of a part of the recording (report_run). */
 	const struct job_ask ask = {.args = w->args, .needs = w->r->needs | w->args->variant->needs,
 	                            .part = w->args->has_steps && !((w->r->takes | w->args->variant->takes) & REPORT_STEPS)};
-	for (unsigned i = 0; i < w->in->n; i++) {
-		struct job_read *x = job_read_of(w->in, i, &ask);
-		if (x->failed.code) {
-			job_report_failed(w, i, &x->failed);
-		} else {
-			job_report_see_world(w, x->world);
-			job_read_take_ranks(x, j);
-		}
-		job_read_free(x);
-	}
+	struct job_report_together t = {w, ask, j};
+	job_each(w->in, &(struct job_each){job_report_take_ranks, job_report_put_ranks, &t});
 	int rc = j->n ? job_finish(j, (enum job_align)w->args->align, w->args->clocks, e) : (*e = w->first, -1);
 	rc = rc < 0 ? rc : report_run_job(w->r, j, w->args, w->out, e);
 	table_drop_left_out(w->out);
@@ -448,26 +465,52 @@ static void job_report_keep(struct table *t)
 				t->data[c].cell[r].s = arena_str(&t->arena, t->data[c].cell[r].s);
 }
 
+/* The table of one recording. */
+struct job_report_table {
+	struct rank_place place;
+	struct table table;
+	struct err failed;       /* ERR_NONE: it has one */
+};
+
+static void *job_report_take_table(const void *context, const struct job_inputs *in, unsigned i)
+{
+	const struct job_report_work *w = context;
+	struct job_report_table *made = NEW(struct job_report_table);
+	struct err e = {0};
+	struct profile *p = in->open(in->context, i, &e);
+	if (p)
+		made->place = rank_place_of(p);
+	if (!p || report_run(w->r, p, w->args, &made->table, &e) < 0)
+		made->failed = e;
+	else
+		job_report_keep(&made->table);
+	profile_free(p);
+	return made;
+}
+
+static void job_report_put_table(void *context, unsigned i, void *made)
+{
+	struct job_report_work *w = context;
+	struct job_report_table *from = made;
+	int64_t rank = from->place.is_rank ? from->place.rank : w->in->rank(w->in->context, i);
+	job_report_see_world(w, from->place.world);
+	if (from->failed.code) {
+		job_report_failed(w, i, &from->failed);
+	} else if (ANY_WHERE(k, 0, w->n, w->rank[k] == rank)) {
+		w->repeated++;
+		table_release(&from->table);
+	} else {
+		w->tables[w->n] = from->table;
+		w->rank[w->n++] = rank;
+	}
+	mem_free(from);
+}
+
 static int job_report_one_by_one(struct job_report_work *w, bool each, struct err *e)
 {
 	w->tables = NEW_ARRAY(w->in->n, struct table);
 	w->rank = NEW_ARRAY(w->in->n, int64_t);
-	for (unsigned i = 0; i < w->in->n; i++) {
-		struct err why;
-		struct profile *p = w->in->open(w->in->context, i, &why);
-		struct rank_place place = p ? rank_place_of(p) : (struct rank_place){0};
-		int64_t rank = place.is_rank ? place.rank : w->in->rank(w->in->context, i);
-		job_report_see_world(w, place.world);
-		if (p && ANY_WHERE(k, 0, w->n, w->rank[k] == rank)) {
-			w->repeated++;
-		} else if (p && report_run(w->r, p, w->args, &w->tables[w->n], &why) == 0) {
-			job_report_keep(&w->tables[w->n]);
-			w->rank[w->n++] = rank;
-		} else {
-			job_report_failed(w, i, &why);
-		}
-		profile_free(p);
-	}
+	job_each(w->in, &(struct job_each){job_report_take_table, job_report_put_table, w});
 	job_report_put_doubts(w);
 	int rc = 0;
 	if (!w->n) {

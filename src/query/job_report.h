@@ -7,11 +7,16 @@
 struct job_ask;
 struct job_read;
 
-/* The recordings of a job, which are opened one after the other: memory holds one at a time. */
+/* The recordings of a job, which are opened one after the other, or on several threads (job_each.h): memory holds as many at a time. */
 struct job_inputs {
 	unsigned n;
 	/* Recording i, the caller's (profile_free). NULL and *e: it cannot be read. */
 	struct profile *(*open)(void *context, unsigned i, struct err *e);
+	/* The same on any of `threads` threads, and without a word to the user: what there is to say of recording i is kept for `opened`, which is called in order of i
+	 * on the thread that asked. NULL = one after the other. */
+	struct profile *(*open_quietly)(void *context, unsigned i, struct err *e);
+	void (*opened)(void *context, unsigned i);
+	unsigned threads;
 	const char *(*path)(void *context, unsigned i);
 	int64_t (*rank)(void *context, unsigned i); /* where the recording does not state it */
 	/* What recording i gives (query/job_read.h), in place of opening it here; NULL = it is opened. */

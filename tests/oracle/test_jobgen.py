@@ -3,6 +3,7 @@ import filecmp
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 
 import jobgen
@@ -72,6 +73,36 @@ class Itself(Made):
             with self.assertRaises(AssertionError, msg=option) as raised:
                 jobgen.make(trace, os.path.join(self.tmp, "none"), option)
             self.assertTrue(str(raised.exception).startswith("jobgen: "), option)
+
+
+class Threads(Made):
+    """Recordings are read on several threads; what is printed is that of one, byte for byte."""
+
+    def test_same_output(self):
+        self.make("--tp=4", "--dp=4", "--rounds=2", "--offsets=50", "--late=5:gc:3", "--missing=3", "--damaged=1,7,13", "--empty=9", "--repeated=12")
+        with open(os.path.join(self.folder, "rank9.json"), "w") as f:
+            f.write('{"distributedInfo": {"rank": 9, "world_size": 16}, "traceEvents": 17}')
+        for args in (("report", "ranks"), ("report", "stragglers"), ("report", "collectives", "--group-by=instance"), ("report", "kernels"), ("report", "kernels", "--rank=all"), ("advise",)):
+            said = set()
+            for n in (1, 2, 5, 64):
+                p = subprocess.run([oracle.OPSCOPE, *args, self.folder, "--notes=full"], capture_output=True, env={**os.environ, "OPSCOPE_THREADS": str(n)})
+                said.add((p.returncode, p.stdout, p.stderr))
+            self.assertEqual(len(said), 1, args)
+            code, out, err = said.pop()
+            self.assertEqual(code, 0, err)
+            order = [line.split(b"rank")[1].split(b".json")[0] for line in err.splitlines() if b"ends inside" in line]
+            self.assertEqual(order, [b"1", b"7", b"13"], err)
+            self.assertIn(b"rank9.json is left out", out)
+
+    def test_none_can_be_read(self):
+        """The first by rank says why."""
+        for r in range(6):
+            with open(os.path.join(self.tmp, f"rank{r}.json"), "w") as f:
+                f.write(f'{{"distributedInfo": {{"rank": {r}, "world_size": 6}}, "traceEvents": {r}}}')
+        said = {subprocess.run([oracle.OPSCOPE, "report", "ranks", self.tmp], capture_output=True, env={**os.environ, "OPSCOPE_THREADS": str(n)}).stderr for n in (1, 4)}
+        err, = said
+        self.assertIn(b"rank0.json", err)
+        self.assertEqual(err.count(b"\n"), 1)
 
 
 class Planted(Made):
