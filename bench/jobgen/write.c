@@ -51,7 +51,11 @@ static int64_t write_true(const struct writer *w, int64_t base)
 
 static void write_us(struct buf *out, int64_t ns)
 {
-	char text[I64_DIGITS + 4], *end = i64_write(text, ns / 1000);
+	char text[I64_DIGITS + 5], *end = text;
+	if (ns < 0)
+		*end++ = '-';
+	ns = ns < 0 ? -ns : ns;
+	end = i64_write(end, ns / 1000);
 	int64_t rest = ns % 1000;
 	*end++ = '.';
 	*end++ = (char)('0' + rest / 100);

@@ -26,6 +26,10 @@ bool cli_is_job(struct trace_list *l)
 	struct trace_file *v = NEW_ARRAY(l->n, struct trace_file);
 	bool is = l->n > 1, differs = false;
 	for (unsigned i = 0; i < l->n && is; i++) {
+		if (l->v[i].found && discover_is_empty(l->v[i].path.p)) {
+			discover_drop_empty(l, i--);
+			continue;
+		}
 		v[i] = l->v[i];
 		is = discover_rank_for_certain(&l->v[i], &v[i].rank) && str_eq(l->v[i].run, l->v[0].run);
 	}
@@ -143,6 +147,13 @@ static int cli_job_begin(struct cli_job *j, const struct trace_list *l, const st
 	return 0;
 }
 
+/* Files among the ranks that hold nothing. */
+static void cli_job_name_empty(const struct trace_list *l, struct table *t)
+{
+	for (unsigned i = 0; i < l->n_empty; i++)
+		table_warn(t, STR_FMT " is left out: the file is empty", STR_ARG(l->empty[i]));
+}
+
 static int cli_job_fail(const struct err *e)
 {
 	return cli_fail(e, e->code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
@@ -159,6 +170,7 @@ int cli_print_job_findings(struct table_command *c, const struct trace_list *l, 
 	cli_job_end(&job);
 	if (rc < 0)
 		return cli_job_fail(&e);
+	cli_job_name_empty(l, &t);
 	bool severe = is_severe(&t, from);
 	int status = cli_output(&t, &c->output, c->args.v[0]);
 	table_release(&t);
@@ -176,6 +188,7 @@ int cli_print_job(const struct report *r, struct table_command *c, const struct 
 	cli_job_end(&job);
 	if (rc < 0)
 		return cli_job_fail(&e);
+	cli_job_name_empty(l, &t);
 	if (note) {
 		table_note(&t, "%s", note);
 		t.notes_answer = true;

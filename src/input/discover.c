@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -112,6 +113,28 @@ static bool discover_is_candidate(struct str name)
 	for (int i = 0; i < CANDIDATES && !is; i++)
 		is = str_ends(name, str_from(candidates[i]));
 	return is;
+}
+
+bool discover_is_empty(const char *path)
+{
+	enum { PACKED_MOST = 1024, MAGIC = 2, LENGTH = 4 }; /* gzip: how long the contents are stands at its end */
+	char bytes[PACKED_MOST];
+	struct stat st;
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > PACKED_MOST)
+		return false;
+	if (!st.st_size)
+		return true;
+	FILE *f = fopen(path, "rb");
+	size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
+	if (f)
+		fclose(f);
+	return n > MAGIC + LENGTH && !memcmp(bytes, "\x1f\x8b", MAGIC) && !memcmp(bytes + n - LENGTH, "\0\0\0\0", LENGTH);
+}
+
+void discover_drop_empty(struct trace_list *l, unsigned i)
+{
+	MEM_PUSH(l->empty, l->n_empty, l->cap_empty, l->v[i].path);
+	memmove(&l->v[i], &l->v[i + 1], (--l->n - i) * sizeof *l->v);
 }
 
 /* Other JSON lies beside traces, so a name that says nothing is not enough. */
@@ -240,6 +263,8 @@ static void walk_entry(struct discover_walk *w, struct str dir, struct str relat
 			discover_leave_out(w->list, path);
 		else
 			add_file(w->list, w, run, str_from(name), path);
+	} else if (!out && discover_is_candidate(str_from(name)) && discover_is_empty(path.p)) {
+		MEM_PUSH(w->list->empty, w->list->n_empty, w->list->cap_empty, path);
 	} else if (S_ISDIR(st.st_mode) && out) {
 		discover_leave_out(w->list, path);
 	} else if (S_ISDIR(st.st_mode) && enter_once(w, &st)) {
@@ -492,6 +517,7 @@ void discover_release(struct trace_list *l)
 {
 	mem_free(l->v);
 	mem_free(l->left_out);
+	mem_free(l->empty);
 	arena_release(&l->arena);
 	*l = (struct trace_list){0};
 }

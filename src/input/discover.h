@@ -29,8 +29,15 @@ struct trace_list {
 	bool stays;                   /* leave out links that lead out of their directory; set before discover_add */
 	struct str *left_out;         /* the paths of those that lead to a trace or to a directory; NUL-terminated */
 	unsigned n_left_out, cap_left_out;
+	struct str *empty;            /* the paths of files without a byte, unpacked, that are named like traces; NUL-terminated */
+	unsigned n_empty, cap_empty;
 	struct arena arena;           /* owns the strings */
 };
+
+/* Whether the regular file holds nothing, or packed nothing. */
+bool discover_is_empty(const char *path);
+/* Takes trace i out of the list and into that of empty files. */
+void discover_drop_empty(struct trace_list *l, unsigned i);
 
 /* Adds what `path` stands for. Symbolic links are followed (`path` itself always), each directory is entered once. ERR_IO when `path` cannot be
  * read, or when something below it fails with an errno that is not discover_is_absent. A directory without traces adds nothing. */

@@ -159,6 +159,22 @@ class Planted(Made):
         self.assertIn("missing: 3, 9, 40 to 42.", said)
         self.assertIn("59 of 64 ranks are here", said)
         self.assertIn("1 recording of a rank that another recording is of, too", said)
+        self.assertIn("rank9.json is left out: the file is empty", said)
+        self.assertIn(b"rank7.json: the input ends inside an event", oracle.run("report", "stragglers", self.folder)[2])
+
+    def test_versions_of_torch(self):
+        """One rank by torch 2.2, which names no groups: in a group of all it is found, in others it is said that it is not. Three months between time bases change nothing."""
+        line = "rank 3 recorded no names of process groups, which PyTorch up to 2.2 leaves out, and the others did"
+        for size, matched in ((("--tp=8",), 8), (("--tp=4", "--dp=2"), 3)):
+            self.make(*size, "--rounds=4", "--old=3", "--months=1,6", "--late=5:gc:3")
+            table = steps_report("stragglers", self.folder)
+            self.check_late(table, {5: "gc"})
+            self.assertEqual(texts(table).count(line), 1)
+            self.assertIn(matched, {r["ranks"] for r in report("collectives", self.folder, "--group-by=group").rows})
+        self.make("--tp=8", "--rounds=4", "--old=0-7", "--late=5:gc:3")
+        table = steps_report("stragglers", self.folder)
+        self.check_late(table, {5: "gc"})
+        self.assertNotIn("recorded no names", texts(table))
 
     def test_512_ranks(self):
         if "OPSCOPE_ALL" not in os.environ:

@@ -638,11 +638,101 @@ class Pitfalls(Job):
         total = sum(r["exposed_wait_ns"] for r in steps_report("ranks", self.job(change)).rows)
         self.assertAlmostEqual(total, 600_000, delta=6_000)
 
-    def test_an_empty_file_among_the_ranks(self):
+    def test_empty_files_among_the_ranks(self):
+        """Each is named in a line, whatever it is called, and the rest is answered."""
         folder = self.job()
-        with open(os.path.join(folder, "rank9.json"), "w"):
+        with open(os.path.join(folder, "rank9.json"), "w"), open(os.path.join(folder, "node7_4711.1700000000.pt.trace.json"), "w"):
+            pass
+        with gzip.open(os.path.join(folder, "rank8.json.gz"), "wb"):
             pass
         self.check(folder)
+        for name in ("ranks", "stragglers", "kernels"):
+            said = texts(steps_report(name, folder))
+            for file in ("rank9.json", "rank8.json.gz", "node7_4711.1700000000.pt.trace.json"):
+                self.assertIn(f"{file} is left out: the file is empty", said)
+        self.assertIn(b"is empty", oracle.run("advise", folder, "--notes=full")[1])
+
+    def test_coalesced_collectives(self):
+        """One kernel does the work of several ops and says nothing of them: it is one collective, of the kind that its name says."""
+        def change(rank, doc):
+            for e in self.calls(doc):
+                e["args"] = {k: v for k, v in e["args"].items() if k in ("device", "stream", "correlation", "External id")}
+                for k in range(3):
+                    doc["traceEvents"].append({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 1, "tid": 1, "ts": e["ts"] - 2 + 0.2 * k, "dur": 0.1,
+                                               "args": {"External id": 50_000 + 10 * e["args"]["correlation"] + k, "Collective name": "allreduce_coalesced", "Group size": 4, "In msg nelems": 10}})
+        folder = self.job(change)
+        self.check(folder)
+        self.assertEqual([(r["kind"], r["instances"]) for r in steps_report("collectives", folder).rows], [("all_reduce", 8)])
+
+    def test_communicators_on_the_stream_of_computation(self):
+        """Groups and computation share stream 7: they are told apart all the same."""
+        job = jobs.Job(tp=2, dp=2, late=lambda r, s, p: r * 10_000)
+        self.assertEqual({e["args"]["stream"] for e in job.trace(0)["traceEvents"] if e["cat"] == "kernel"}, {7})
+        folder = tempfile.mkdtemp(dir=self.tmp)
+        job.write(folder)
+        rows = steps_report("ranks", folder).by("rank")
+        for r in range(4):
+            self.assertAlmostEqual(rows[r]["exposed_wait_ns"] * job.steps, job.waits(r), delta=20 * job.steps)
+            self.assertEqual(rows[r]["compute_ns"], 6_000_000 + 20_000 * r)
+
+    def test_collectives_at_once(self):
+        """Two on two streams at one moment: what is exposed counts once."""
+        def change(rank, doc):
+            more = []
+            for e in self.calls(doc):
+                twin = json.loads(json.dumps(e))
+                twin["tid"] = twin["args"]["stream"] = 9
+                twin["args"]["correlation"] += 5_000
+                twin["args"]["Process Group Name"] = "other " + e["args"]["Process Group Name"]
+                more += [twin, {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": e["ts"] - 0.09, "dur": 0.05, "args": {"correlation": twin["args"]["correlation"]}}]
+            doc["traceEvents"] += more
+        folder = self.job(change)
+        self.check(folder)
+        self.assertEqual(sum(r["instances"] for r in steps_report("collectives", folder).rows), 40)  # of each: 4 of all ranks, 16 of groups of one
+        for row in steps_report("ranks", folder).rows:
+            parts = [row.get(c) or 0 for c in ("compute_ns", "exposed_transfer_ns", "exposed_wait_ns", "exposed_unknown_ns", "exposed_copy_ns", "idle_ns")]
+            self.assertAlmostEqual(sum(parts), row["step_ns"], delta=1)
+
+    def test_kernels_of_a_graph(self):
+        """All kernels of a launched graph have the correlation id of its one launch."""
+        def change(rank, doc):
+            for step in range(4):
+                mark = next(e for e in doc["traceEvents"] if e["name"] == f"ProfilerStep#{step}")
+                mine = [e for e in doc["traceEvents"] if e["cat"] in ("kernel", "cuda_runtime") and mark["ts"] - 1 <= e["ts"] < mark["ts"] + mark["dur"] - 1]
+                for e in mine:
+                    e["args"]["correlation"] = 1000 + step
+                launches = [e for e in mine if e["cat"] == "cuda_runtime"]
+                launches[0]["name"] = "cudaGraphLaunch"
+                launches[0]["ts"] = mark["ts"] + 0.1
+                gone = {id(e) for e in launches[1:]}
+                doc["traceEvents"] = [e for e in doc["traceEvents"] if id(e) not in gone]
+        folder = self.job(change)
+        self.check(folder)
+        self.assertEqual(sum(r["instances"] for r in steps_report("collectives", folder).rows), 20)  # 4 of all ranks, 16 of groups of one
+
+    def test_kernels_before_their_launch(self):
+        """Clocks of host and device differ by some us: a kernel may begin before the call that launched it."""
+        def change(rank, doc):
+            for e in doc["traceEvents"]:
+                if e["cat"] == "cuda_runtime":
+                    e["ts"] += 4
+        self.check(self.job(change))
+
+    def test_times_of_zero(self):
+        """Work whose time was lost stands at 0: it moves neither steps nor clocks."""
+        def change(rank, doc):
+            doc["traceEvents"].append({"ph": "X", "cat": "kernel", "name": "lost_kernel", "pid": 0, "tid": 7, "ts": 0, "dur": 0, "args": {"device": 0, "stream": 7, "correlation": 9_999}})
+        self.check(self.job(change))
+
+    def test_names_of_files_that_lie(self):
+        """rank0.json is that of rank 3: what the recording states counts."""
+        job = jobs.Job(tp=4, dp=1, late=lambda r, s, p: r * 100_000 if p == 0 else 0)
+        folder = tempfile.mkdtemp(dir=self.tmp)
+        for r in range(4):
+            with open(os.path.join(folder, f"rank{3 - r}.json"), "w") as f:
+                json.dump(job.trace(r), f)
+        self.check(folder)
+        self.assertEqual([os.path.basename(r["input"]) for r in steps_report("ranks", folder).rows], ["rank3.json", "rank2.json", "rank1.json", "rank0.json"])
 
     def test_a_job_of_one(self):
         folder = self.job(tp=1)

@@ -101,6 +101,31 @@ static void job_notes_put_options(const struct job *j, struct table *t)
 	buf_release(&with.b);
 }
 
+static bool job_notes_names_groups(const struct rank *r)
+{
+	for (uint32_t i = 0; i < r->n_groups; i++)
+		if (r->group[i].id.n || (r->group[i].name.n && !r->group[i].is_address))
+			return true;
+	return false;
+}
+
+/* Recordings of several versions of PyTorch: older ones do not say which group a collective is of. */
+static void job_notes_put_nameless(const struct job *j, struct table *t)
+{
+	struct job_notes_list nameless = {0};
+	uint32_t named = 0;
+	for (uint32_t r = 0; r < j->n; r++) {
+		bool names = job_notes_names_groups(j->rank[r]);
+		named += names;
+		if (!names && j->rank[r]->n_calls)
+			job_notes_add(&nameless, job_rank_number(j, r), job_rank_number(j, r));
+	}
+	if (named && nameless.n)
+		table_warn(t, "rank%s " STR_FMT " recorded no names of process groups, which PyTorch up to 2.2 leaves out, and the others did: in groups that do not hold all ranks, %s collectives are not found "
+		           "on the others", job_notes_s(nameless.n), STR_ARG(buf_view(&nameless.b)), nameless.n == 1 ? "its" : "their");
+	buf_release(&nameless.b);
+}
+
 /* How many groups of one kind, known in one way. */
 struct job_notes_kind {
 	unsigned split, told, untold;
@@ -158,6 +183,7 @@ void job_put_rank_notes(const struct job *j, struct table *t)
 	if (j->repeated)
 		table_warn(t, "%u recording%s of a rank that another recording is of, too: the first by name counts", j->repeated, job_notes_s(j->repeated));
 	job_notes_put_options(j, t);
+	job_notes_put_nameless(j, t);
 }
 
 void job_put_notes(const struct job *j, struct table *t)
