@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "cli/share.h"
 #include "query/job_advice.h"
 #include "query/job_file.h"
 
@@ -21,7 +22,7 @@ static int cli_job_by_rank(const void *a, const void *b)
 
 bool cli_is_job(struct trace_list *l)
 {
-	if (cli_is_job_file(l))
+	if (cli_is_job_file(l) || cli_share_me())
 		return true;
 	struct trace_file *v = NEW_ARRAY(l->n, struct trace_file);
 	bool is = l->n > 1, differs = false;
@@ -109,8 +110,9 @@ static void cli_job_open_at_once(struct cli_job *j, struct job_inputs *in)
 	in->threads = cli_job_threads();
 }
 
-static void cli_job_end(struct cli_job *j)
+static void cli_job_end(struct cli_job *j, struct job_inputs *in)
 {
+	cli_share_end(in);
 	job_file_close(j->kept);
 	for (unsigned i = 0; j->said && i < j->list->n; i++)
 		buf_release(&j->said[i]);
@@ -128,13 +130,16 @@ static const char *cli_job_lacks(const struct trace_options *o)
 	return o->has_rank ? "--rank=N is about one recording" : o->gpu || o->rules || o->kernel_rules ? "--gpu, --rules and --kernel-rules change what is read of recordings" : NULL;
 }
 
-/* The inputs of the job, until cli_job_end. -1 and *e. */
-static int cli_job_begin(struct cli_job *j, const struct trace_list *l, const struct trace_options *o, struct job_inputs *in, struct err *e)
+/* The inputs of the job, until cli_job_end. `together`: each is read once, in order, and may be read by another process. -1 and *e. */
+static int cli_job_begin(struct cli_job *j, const struct trace_list *l, const struct trace_options *o, bool together, struct job_inputs *in, struct err *e)
 {
 	*j = (struct cli_job){.list = l, .options = o};
 	cli_job_inputs(j, in);
 	if (!cli_is_job_file(l)) {
-		cli_job_open_at_once(j, in);
+		if (together && cli_share_count() > 1)
+			cli_share_work(l, in);
+		else
+			cli_job_open_at_once(j, in);
 		return 0;
 	}
 	const char *path = l->v[0].path.p, *lacks = cli_job_lacks(o);
@@ -165,9 +170,9 @@ int cli_print_job_findings(struct table_command *c, const struct trace_list *l, 
 	struct job_inputs in;
 	struct table t;
 	struct err e;
-	int rc = cli_job_begin(&job, l, &c->trace, &in, &e);
+	int rc = cli_job_begin(&job, l, &c->trace, true, &in, &e);
 	rc = rc < 0 ? rc : job_advice_run(&in, &c->trace.report, &t, &e);
-	cli_job_end(&job);
+	cli_job_end(&job, &in);
 	if (rc < 0)
 		return cli_job_fail(&e);
 	cli_job_name_empty(l, &t);
@@ -183,9 +188,9 @@ int cli_print_job(const struct report *r, struct table_command *c, const struct 
 	struct job_inputs in;
 	struct table t;
 	struct err e;
-	int rc = cli_job_begin(&job, l, &c->trace, &in, &e);
+	int rc = cli_job_begin(&job, l, &c->trace, r->run_job, &in, &e);
 	rc = rc < 0 ? rc : job_report_run(r, &in, c->trace.every_rank, &c->trace.report, &t, &e);
-	cli_job_end(&job);
+	cli_job_end(&job, &in);
 	if (rc < 0)
 		return cli_job_fail(&e);
 	cli_job_name_empty(l, &t);
@@ -224,8 +229,12 @@ int cli_import_job(const struct trace_list *l, const struct trace_options *o, co
 	struct err e;
 	for (unsigned i = 0; i < l->n; i++)
 		cli_refuse_overwrite(path, &(struct cli_args){(char *[]){(char *)(uintptr_t)l->v[i].path.p}, 1});
-	int rc = cli_job_begin(&job, l, o, &in, &e);
+	int rc = cli_job_begin(&job, l, o, true, &in, &e);
+	if (rc == 0 && cli_share_me()) {
+		job_file_read_all(&in);
+		cli_job_end(&job, &in);
+	}
 	rc = rc < 0 ? rc : job_file_save(&in, path, cli_job_mode(l), str_from(input), cli_job_warn, &e);
-	cli_job_end(&job);
+	cli_job_end(&job, &in);
 	return rc < 0 ? cli_job_fail(&e) : EXIT_DONE;
 }

@@ -1,6 +1,7 @@
 /* opscope COMMAND ...: finds the command and runs it. Under the name of a command ("pyprof-prof", a link) it is that command. */
 #include "cli/cli.h"
 
+#include "cli/share.h"
 #include "io/leftovers.h"
 #include "render/render.h"
 
@@ -127,6 +128,7 @@ static void only_an_error(int signal)
 int main(int argc, char **argv)
 {
 	atexit(finish_stdout);
+	cli_share_begin(&argc, &argv);
 	leftovers_end_on_signals();
 	only_an_error(SIGPIPE); /* a closed pipe is seen as EPIPE, and is quiet */
 	only_an_error(SIGXFSZ); /* a file size limit is an error like a full disk */

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "cli/progress.h"
+#include "cli/share.h"
 #include "gpu/gpu_state.h"
 #include "store/load_job.h"
 
@@ -110,6 +111,10 @@ bool cli_is_job_file(const struct trace_list *l)
 int cli_discover(const struct cli_args *paths, const struct trace_options *o, struct trace_list *l, int *status)
 {
 	struct err e;
+	if (cli_share_me()) {
+		cli_share_list(l);
+		return 0;
+	}
 	for (int i = 0; i < paths->n; i++)
 		if (discover_add(l, paths->v[i], &e) < 0) {
 			*status = cli_fail(&e, EXIT_INPUT);

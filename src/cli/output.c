@@ -2,6 +2,7 @@
 
 #include "analysis/steps/steps.h"
 #include "base/utf8.h"
+#include "cli/share.h"
 #include "io/atomic.h"
 #include "query/arrange.h"
 #include "query/curve.h"
@@ -94,6 +95,11 @@ static int cli_output_shape(struct table *first, struct table *chosen, const str
 	return 0;
 }
 
+static bool cli_is_terminal(void)
+{
+	return isatty(STDOUT_FILENO) && !cli_share_is_relayed();
+}
+
 /* COLUMNS goes first, also where standard output is a pipe. */
 static unsigned cli_output_terminal_width(void)
 {
@@ -103,7 +109,7 @@ static unsigned cli_output_terminal_width(void)
 	int64_t n;
 	if (columns && str_to_i64(str_from(columns), &n) && n >= NARROWEST && n <= WIDEST)
 		return (unsigned)n;
-	if (!isatty(STDOUT_FILENO))
+	if (!cli_is_terminal())
 		return 0;
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
@@ -111,7 +117,7 @@ static unsigned cli_output_terminal_width(void)
 bool cli_color(const struct output_options *o)
 {
 	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
-	return !file_path(o) && isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+	return !file_path(o) && cli_is_terminal() && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
 bool cli_printed(void)
@@ -207,7 +213,7 @@ static int render(const struct table *t, const struct renderer *r, const struct 
 	if (rc == 0 && file_path(o)) {
 		rc = cli_output_write_file(file_path(o), buf_view(&out), e);
 	} else if (rc == 0) {
-		if (strcmp(r->name, "text") != 0 && isatty(STDOUT_FILENO))
+		if (strcmp(r->name, "text") != 0 && cli_is_terminal())
 			make_terminal_safe(&out);
 		rc = write_stdout(buf_view(&out), e);
 	}

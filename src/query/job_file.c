@@ -11,6 +11,9 @@ struct job_file {
 	char *path;
 };
 
+static const struct report_args job_file_args;
+static const struct job_ask job_file_ask = {.args = &job_file_args, .findings = true};
+
 /* ---- writing ---- */
 
 static int job_file_save_piece(struct save *s, const struct job_inputs *in, unsigned i, const struct job_read *x, struct err *e)
@@ -25,7 +28,6 @@ static int job_file_save_piece(struct save *s, const struct job_inputs *in, unsi
 struct job_file_saving {
 	struct save *s;
 	const struct job_inputs *in;
-	struct job_ask ask;
 	void (*warn)(const char *recording, const struct err *why);
 	unsigned failed;
 	int rc;
@@ -34,7 +36,7 @@ struct job_file_saving {
 
 static void *job_file_take(const void *context, const struct job_inputs *in, unsigned i)
 {
-	return job_read_of(in, i, &((const struct job_file_saving *)context)->ask);
+	return job_read_of(in, i, &job_file_ask);
 }
 
 static void job_file_put(void *context, unsigned i, void *made)
@@ -53,9 +55,8 @@ static void job_file_put(void *context, unsigned i, void *made)
 
 int job_file_save(const struct job_inputs *in, const char *path, mode_t mode, struct str input, void (*warn)(const char *recording, const struct err *why), struct err *e)
 {
-	const struct report_args args = {0};
 	struct save *s = save_job_begin(path, mode, input, e);
-	struct job_file_saving w = {.s = s, .in = in, .ask = {.args = &args, .findings = true}, .warn = warn, .rc = s ? 0 : -1, .e = e};
+	struct job_file_saving w = {.s = s, .in = in, .warn = warn, .rc = s ? 0 : -1, .e = e};
 	if (s)
 		job_each(in, &(struct job_each){job_file_take, job_file_put, &w});
 	int rc = w.rc;
@@ -64,6 +65,12 @@ int job_file_save(const struct job_inputs *in, const char *path, mode_t mode, st
 	if (s)
 		save_abort(s);
 	return -1;
+}
+
+void job_file_read_all(const struct job_inputs *in)
+{
+	for (unsigned i = 0; i < in->n; i++)
+		job_read_free(job_read_of(in, i, &job_file_ask));
 }
 
 /* ---- reading ---- */

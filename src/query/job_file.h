@@ -11,6 +11,9 @@
  * cannot be read are kept as such, and named in notes as ever; ERR_DATA, and no file, where none can. `warn` (NULL = nobody) is told of each. */
 int job_file_save(const struct job_inputs *in, const char *path, mode_t mode, struct str input, void (*warn)(const char *recording, const struct err *why), struct err *e);
 
+/* Only reads them, each once and as job_file_save does, and forgets what was read: for a process that reads them for another one. */
+void job_file_read_all(const struct job_inputs *in);
+
 struct job_file;
 /* NULL and *e where it is no such file, damaged, or cannot be read. */
 struct job_file *job_file_open(const char *path, struct err *e);
