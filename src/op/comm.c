@@ -64,11 +64,12 @@ static int64_t comm_size_of(enum comm_kind kind, const struct message *m)
 	}
 }
 
-static int64_t wire_of(enum comm_kind kind, int64_t bytes, int64_t ranks)
+int64_t comm_wire_bytes(enum comm_kind kind, int64_t bytes, int64_t ranks)
 {
 	if (kind == COMM_BROADCAST || kind == COMM_REDUCE || kind == COMM_SEND || kind == COMM_RECV)
 		return bytes;
-	if (ranks < 1)
+	bool shared = kind == COMM_ALL_REDUCE || kind == COMM_ALL_GATHER || kind == COMM_REDUCE_SCATTER || kind == COMM_ALL_TO_ALL || kind == COMM_GATHER || kind == COMM_SCATTER;
+	if (!shared || ranks < 1)
 		return COST_UNKNOWN;
 	int64_t x = cost_mul(cost_mul(bytes, kind == COMM_ALL_REDUCE ? 2 : 1), ranks - 1);
 	return x < 0 ? COST_UNKNOWN : x / ranks;
@@ -86,7 +87,7 @@ static void comm_by_bytes(struct cost_call *c, enum comm_kind kind)
 	o->params = ranks > 0 ? arena_printf(c->arena, "%s,bytes=%lld,ranks=%lld", comm_kind_name(kind), (long long)s, (long long)ranks)
 	                      : arena_printf(c->arena, "%s,bytes=%lld", comm_kind_name(kind), (long long)s);
 	o->message_bytes = s;
-	o->wire_bytes = kind == COMM_SEND_RECV ? s : wire_of(kind, s, ranks);
+	o->wire_bytes = kind == COMM_SEND_RECV ? s : comm_wire_bytes(kind, s, ranks);
 	if (kind == COMM_ALL_REDUCE || kind == COMM_REDUCE_SCATTER || kind == COMM_REDUCE)
 		cost_unknown(c, "the type of the elements was not recorded");
 	else
@@ -124,7 +125,7 @@ void cost_comm(struct cost_call *c)
 	}
 	int64_t s = cost_bytes_of(comm_size_of(kind, &m), m.type);
 	o->message_bytes = s;
-	o->wire_bytes = kind == COMM_BARRIER ? 0 : wire_of(kind, s, m.ranks);
+	o->wire_bytes = kind == COMM_BARRIER ? 0 : comm_wire_bytes(kind, s, m.ranks);
 	int64_t read = kind == COMM_RECV ? 0 : cost_bytes_of(m.in, m.type), written = kind == COMM_SEND ? 0 : cost_bytes_of(m.out, m.type);
 	cost_set_bytes(c, kind == COMM_BARRIER ? 0 : read, kind == COMM_BARRIER ? 0 : written, "the size or type of the message was not recorded");
 }

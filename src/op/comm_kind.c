@@ -17,6 +17,8 @@ static const struct comm_word {
 	{"sendrecv", COMM_SEND_RECV}, {"send", COMM_SEND}, {"recv", COMM_RECV},
 	/* DeepEP. */
 	{"dispatch", COMM_DISPATCH}, {"combine", COMM_COMBINE},
+	/* c10d, where nothing says of what: "allreduce_coalesced" is an all-reduce. */
+	{"coalesc", COMM_COALESCED},
 };
 
 static const struct comm_kind_facts {

@@ -4,6 +4,7 @@
 #include "base/round.h"
 #include "gpu/gpus.h"
 #include "query/report.h"
+#include "report/parts/job_calls.h"
 #include "report/parts/job_notes.h"
 
 enum collectives_grouping { COLLECTIVES_BY_KIND, COLLECTIVES_BY_GROUP, COLLECTIVES_BY_SIZE, COLLECTIVES_BY_OP, COLLECTIVES_BY_INSTANCE };
@@ -72,9 +73,10 @@ static const struct section collectives_section = {COLUMNS(
 	[COLLECTIVES_TRANSFER] = {COLUMN(NS, "transfer_ns", "Transfer", "from when the last rank came until the end: of one rank (median), summed over the collectives",
 	                                 .flags = COLUMN_ANSWER)},
 	[COLLECTIVES_WAIT] = {COLUMN(NS, "wait_ns", "Waiting",
-	                             "device time that ranks spent waiting for the last one, summed over the ranks and the collectives; empty = unknown",
+	                             "device time that ranks spent waiting for the last one, summed over the ranks and the collectives; of a send and its receive, what the receiver waited for the "
+	                             "sender to come; empty = unknown",
 	                             .flags = COLUMN_ANSWER)},
-	[COLLECTIVES_WAIT_PCT] = {COLUMN(PERCENT, "wait_pct", "Waiting %", "waiting / total, both of the collectives whose wait is known; the rest is transfer",
+	[COLLECTIVES_WAIT_PCT] = {COLUMN(PERCENT, "wait_pct", "Waiting %", "waiting / total, both of the collectives whose wait is known, and of sends and receives of the receivers; the rest is transfer",
 	                                 .flags = COLUMN_ANSWER)},
 	[COLLECTIVES_EXPOSED] = {COLUMN(NS, "exposed_ns", "Exposed", "while the rank's GPU did nothing else, summed over the ranks")},
 	[COLLECTIVES_START_SKEW] = {COLUMN(NS, "start_skew_ns", "Start skew", "from the first rank's start to the last rank's, summed over the collectives")},
@@ -112,22 +114,6 @@ static struct str collectives_op(const struct job *j, const struct job_instance 
 	return intern_get(&j->rank[x->part[0].rank]->texts, collectives_call(j, x, 0)->op);
 }
 
-/* Whether one of its parts began in a step that counts. */
-static bool collectives_is_in_steps(const struct job *j, const struct job_instance *x, const struct report_args *args)
-{
-	if (args->all_steps)
-		return true;
-	int64_t first = args->has_steps ? args->step_first : INT64_MIN, last = args->has_steps ? args->step_last : INT64_MAX;
-	for (uint32_t i = 0; i < x->n; i++) {
-		const struct rank *r = j->rank[x->part[i].rank];
-		int64_t start = collectives_call(j, x, i)->start_ns;
-		for (uint32_t s = 0; s < r->n_steps; s++)
-			if (r->step[s].number >= first && r->step[s].number <= last && start >= r->step[s].start_ns && start < r->step[s].end_ns)
-				return true;
-	}
-	return false;
-}
-
 /* The rank that came first; of several in one moment the first of the list. */
 static uint32_t collectives_first(const struct job_instance *x)
 {
@@ -154,6 +140,12 @@ static struct collectives_row *collectives_row_of(struct collectives *x, const s
 	return &x->v[at];
 }
 
+/* Wait and transfer are known: of all ranks of a collective, or of the receiver of a pair. */
+static bool collectives_is_told(const struct job_instance *i)
+{
+	return i->accepted || (i->paired && i->wait_ns >= 0);
+}
+
 /* The link between the ranks of a group: they are on one host, and their GPUs are of one product. */
 static const struct gpu_link *collectives_link(const struct job *j, const struct job_group *g)
 {
@@ -174,9 +166,9 @@ static void collectives_add_rate(struct collectives_rate *r, int64_t bytes, int6
 {
 	if (ns <= 0)
 		return;
-	r->bytes += bytes;
+	r->bytes = job_sum(r->bytes, bytes);
 	r->ns += ns;
-	r->wire += wire > 0 ? wire : 0;
+	r->wire = job_sum(r->wire, wire > 0 ? wire : 0);
 	r->wire_ns += wire > 0 ? ns : 0;
 }
 
@@ -210,13 +202,13 @@ static void collectives_add_size(struct collectives *x, struct collectives_row *
 	if (i->bytes < 0)
 		return;
 	r->sized++;
-	r->bytes += i->bytes;
+	r->bytes = job_sum(r->bytes, i->bytes);
 	if (i->kind == COMM_ALL_TO_ALL && i->n > 1 && collectives_add_exchange(r, x->j, i))
 		return;
 	for (uint32_t k = 0; k < i->n; k++)
 		wire = collectives_call(x->j, i, k)->wire_bytes > wire ? collectives_call(x->j, i, k)->wire_bytes : wire;
 	collectives_add_rate(&r->shortest, i->bytes, wire, i->shortest_ns);
-	if (!i->accepted || i->n < 2 || i->transfer_ns <= 0)
+	if (!collectives_is_told(i) || i->n < 2 || i->transfer_ns <= 0)
 		return;
 	collectives_add_rate(&r->transfer, i->bytes, wire, i->transfer_ns);
 	r->link = r->has_link && r->link != link ? NULL : link;
@@ -235,43 +227,16 @@ static void collectives_add(struct collectives *x, const struct job_instance *i)
 	for (uint32_t k = 0; k < i->n; k++) {
 		int64_t ns = i->part[k].end_ns - i->part[k].start_ns;
 		r->total_ns += ns;
-		r->accepted_ns += i->accepted ? ns : 0;
+		r->accepted_ns += i->accepted || (collectives_is_told(i) && collectives_call(x->j, i, k)->kind == COMM_RECV) ? ns : 0;
 	}
 	collectives_add_size(x, r, i);
-	if (!i->accepted)
+	if (!collectives_is_told(i))
 		return;
 	r->accepted++;
 	r->told += i->n > 1;
 	r->transfer_ns += i->transfer_ns;
 	r->wait_ns += i->wait_ns;
 	r->last[i->last] += i->wait_ns > 0;
-}
-
-static struct str collectives_group_name(const struct job_group *g)
-{
-	return g->about.n && !str_eqc(g->about, "undefined") ? g->about : g->name;
-}
-
-/* "dp (ranks 0-3)", "communicator 134294 (2 ranks)", "3 (ranks 0, 4)", "ranks 0-7", "8 ranks", "2 of 64 ranks". */
-static void collectives_put_group(const struct job_group *g, struct buf *b)
-{
-	struct str name = collectives_group_name(g);
-	bool row = g->member && g->member[g->n_members - 1] - g->member[0] == (int64_t)g->n_members - 1;
-	if (name.n)
-		buf_printf(b, STR_FMT " (", STR_ARG(name));
-	else if (g->id.n)
-		buf_printf(b, "communicator " STR_FMT " (", STR_ARG(g->id));
-	if (!g->member && g->n_members > g->n_ranks)
-		buf_printf(b, "%u of %u ranks", g->n_ranks, g->n_members);
-	else if (!g->member)
-		buf_printf(b, "%u rank%s", g->n_ranks, g->n_ranks == 1 ? "" : "s");
-	else if (row && g->n_members > 1)
-		buf_printf(b, "ranks %lld-%lld", (long long)g->member[0], (long long)g->member[g->n_members - 1]);
-	else
-		for (uint32_t i = 0; i < g->n_members; i++)
-			buf_printf(b, "%s%lld", i ? ", " : g->n_members == 1 ? "rank " : "ranks ", (long long)g->member[i]);
-	if (name.n || g->id.n)
-		buf_cstr(b, ")");
 }
 
 static void collectives_put_names(const struct collectives *x, const struct collectives_row *r, struct table *t)
@@ -281,7 +246,7 @@ static void collectives_put_names(const struct collectives *x, const struct coll
 	struct buf b = {0};
 	if (!kind.n)
 		kind = intern_get(&x->j->rank[i->part[0].rank]->texts, collectives_call(x->j, i, 0)->kernel);
-	collectives_put_group(&x->j->group[i->group], &b);
+	job_put_group(&x->j->group[i->group], &b);
 	table_set_str_copy(t, COLLECTIVES_KIND, kind);
 	table_set_str_copy(t, COLLECTIVES_GROUP, buf_view(&b));
 	table_set_str_copy(t, COLLECTIVES_OP, collectives_op(x->j, i));
@@ -370,15 +335,38 @@ static void collectives_put_row(const struct collectives *x, const struct collec
 static void collectives_put_group_note(const struct job_group *g, struct table *t)
 {
 	struct buf b = {0};
-	buf_cstr(&b, collectives_group_name(g).n ? "group " : g->id.n ? "" : "a group of ");
-	collectives_put_group(g, &b);
-	if (g->refusal)
-		table_warn(t, "%u collective%s of " STR_FMT ": wait and transfer are unknown, because %s", g->n, g->n == 1 ? "" : "s", STR_ARG(buf_view(&b)),
-		           job_refusal_text(g->refusal));
-	else if (g->unmatched)
+	uint32_t n = g->n - g->n_pairs;
+	buf_cstr(&b, job_group_name(g).n ? "group " : g->id.n ? "" : "a group of ");
+	job_put_group(g, &b);
+	if (g->refusal && n)
+		table_warn(t, "%u collective%s of " STR_FMT ": wait and transfer are unknown, because %s", n, n == 1 ? "" : "s", STR_ARG(buf_view(&b)), job_refusal_text(g->refusal));
+	if ((!g->refusal || g->n_pairs) && g->unmatched)
 		table_warn(t, "%u kernel%s of " STR_FMT " %s of collectives that not all of its ranks recorded", g->unmatched, g->unmatched == 1 ? "" : "s", STR_ARG(buf_view(&b)),
 		           g->unmatched == 1 ? "is" : "are");
 	buf_release(&b);
+}
+
+/* What is known of operations between two ranks, and of kernels that run several. */
+static void collectives_put_pair_notes(const struct job *j, struct table *t)
+{
+	uint64_t pairs = 0, unknown = 0, alone = 0, coalesced = 0;
+	for (uint32_t i = 0; i < j->n_instances; i++) {
+		const struct job_instance *x = &j->instance[i];
+		pairs += x->paired;
+		unknown += x->paired && x->wait_ns < 0;
+		alone += !x->paired && (x->kind == COMM_SEND || x->kind == COMM_RECV);
+		coalesced += x->kind == COMM_COALESCED ? x->n : 0;
+	}
+	if (pairs)
+		table_note(t, "%llu send%s stand%s with the receives: waiting is that of the receivers; what senders wait is unknown", (unsigned long long)pairs, pairs == 1 ? "" : "s",
+		           pairs == 1 ? "s" : "");
+	if (unknown)
+		table_warn(t, "of %llu of these, waiting is unknown: the clocks of the two ranks cannot be compared", (unsigned long long)unknown);
+	if (alone)
+		table_note(t, "%llu sends and receives stand alone: the other rank was not recorded, or the ranks have unequal numbers of them", (unsigned long long)alone);
+	if (coalesced)
+		table_note(t, "%llu kernel%s a group of coalesced operations: which, to whom and of how many bytes was not recorded", (unsigned long long)coalesced,
+		           coalesced == 1 ? " runs" : "s run");
 }
 
 static void collectives_put_notes(const struct collectives *x, uint64_t outside, struct table *t)
@@ -399,6 +387,7 @@ static void collectives_put_notes(const struct collectives *x, uint64_t outside,
 			apart += is_apart;
 		}
 	}
+	collectives_put_pair_notes(x->j, t);
 	if (apart)
 		table_warn(t, "of %llu collectives, %llu did not end on all ranks at one moment: %s wait and transfer are unknown; %s is %s with Seq %lld (Ends together of "
 		           "--group-by=instance has all)", (unsigned long long)all, (unsigned long long)apart, apart == 1 ? "its" : "their", apart == 1 ? "this" : "the first",
@@ -419,7 +408,7 @@ static int collectives_run(const struct job *j, const struct report_args *args, 
 		x.link[g] = collectives_link(j, &j->group[g]);
 	section_start(&collectives_section, args, 0, out);
 	for (uint32_t i = 0; i < j->n_instances; i++) {
-		bool in = collectives_is_in_steps(j, &j->instance[i], args);
+		bool in = job_is_in_steps(j, &j->instance[i], args);
 		outside += !in;
 		if (in)
 			collectives_add(&x, &j->instance[i]);

@@ -96,6 +96,20 @@ class Groups(Job):
                     e["args"].update({"Collective name": "all_to_allv", "In msg nelems": 1000 + 100 * rank, "Out msg nelems": 1000})
         self.assertEqual(self.kinds(self.job(route, tp=4, dp=2))[2], ("EP", "ranks (guess)"))
 
+    def test_lists_that_are_cut(self):
+        """Kineto cuts lists at 30 ranks; record_param_comms around the launch says where the group begins and how far its ranks are apart."""
+        def cut(rank, doc):
+            new = []
+            for e in calls(doc):
+                first = rank // 4 * 4 if size(e) == 4 else rank % 4
+                launch = next(x for x in doc["traceEvents"] if x["cat"] == "cuda_runtime" and x["args"]["correlation"] == e["args"]["correlation"])
+                new.append({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 1, "tid": 1, "ts": launch["ts"] - 0.1, "dur": 0.6,
+                            "args": {"External id": launch["args"]["External id"], "Global rank start": first, "Global rank stride": 1 if size(e) == 4 else 4}})
+                e["args"]["Process Group Ranks"] = f"[{first}, ...]"
+            doc["traceEvents"] += new
+        rows = report("collectives", self.job(cut, tp=4, dp=2), "--group-by=group").rows
+        self.assertEqual({r["group"] for r in rows}, {"3 (ranks 0-3)", "3 (ranks 4-7)"} | {f"7 (ranks {i}, {i + 4})" for i in range(4)})
+
     def test_one_group_of_all(self):
         folder = self.job(tp=4, dp=1)
         self.assertEqual(self.kinds(folder)[4], (None, None))
@@ -187,6 +201,124 @@ class Rates(Job):
     def test_without_waiting_there_is_the_shortest_alone(self):
         row = self.row("broadcast", lambda r: 1000, lambda r: 1000, transfer=50_000)
         self.assertEqual((row["algorithm_gb_per_s"], row["algorithm_min_gb_per_s"]), (None, 4000 / 50_000))
+
+
+class Pairs(Job):
+    """Sends and receives between two ranks, after the collectives of a job: the receiver comes 30 us before the sender and is done 45 us after that."""
+    SENDS = 4
+
+    def pairs(self, change=lambda rank, doc, new: new, **how):
+        def add(rank, doc):
+            begin = max(e["ts"] + e["dur"] for e in doc["traceEvents"]) // 1000 * 1000 + 1000
+            new = []
+            for i in range(self.SENDS):
+                start = begin + 1000 * i - (30 if rank else 0)
+                args = {"Collective name": "recv" if rank else "send", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "dtype": "Float", "Process Group Name": "5",
+                        "Process Group Ranks": "[0, 1]", "Src Rank" if rank else "Dst Rank": 1 - rank, "device": 0, "stream": 9, "correlation": 5000 + i, "External id": 5000 + i}
+                new.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": start - 5, "dur": 1, "args": {"correlation": 5000 + i, "External id": 5000 + i}})
+                new.append({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "pid": 0, "tid": 9, "ts": start, "dur": 75 if rank else 50,
+                            "args": args})
+            doc["traceEvents"] += change(rank, doc, new)
+        return self.job(add, **{"tp": 2, "dp": 1, "steps": 3, **how})
+
+    def rows(self, folder):
+        return [r for r in report("collectives", folder, "--group-by=instance").rows if "send" in r["kind"] or "recv" in r["kind"]]
+
+    def test_a_receive_waits_for_the_send(self):
+        folder = self.pairs()
+        rows = self.rows(folder)
+        self.assertEqual([(r["kind"], r["ranks"], r["bytes"], r["wait_ns"], r["transfer_ns"], r["last_rank"]) for r in rows], [("send_recv", 2, 4000, 30_000, 45_000, 0)] * self.SENDS)
+        self.assertIn("4 sends stand with the receives: waiting is that of the receivers", texts(report("collectives", folder)))
+        both, = (r for r in report("collectives", folder).rows if r["kind"] == "send_recv")
+        self.assertAlmostEqual(both["wait_pct"], 30 / 75 * 100)
+        row, = report("traffic", folder).rows
+        self.assertEqual((row["from_rank"], row["to_rank"], row["kind"], row["messages"], row["bytes"], row["place"]), (0, 1, "send", 4, 16000, None))
+
+    def test_clocks_that_do_not_compare(self):
+        """Without a collective that ends on both ranks at one moment, nothing tells how far the clocks are apart."""
+        def alone(rank, doc, new):
+            doc["traceEvents"][:] = [e for e in doc["traceEvents"] if "nccl" not in e["name"]]
+            return new
+        folder = self.pairs(alone)
+        self.assertEqual([(r["ranks"], r["wait_ns"], r["last_rank"]) for r in self.rows(folder)], [(2, None, None)] * self.SENDS)
+        self.assertIn("waiting is unknown: the clocks of the two ranks cannot be compared", texts(report("collectives", folder)))
+
+    def test_unequal_numbers_stand_alone(self):
+        folder = self.pairs(lambda rank, doc, new: new[2:] if rank else new)
+        self.assertEqual({(r["kind"], r["ranks"], r["wait_ns"]) for r in self.rows(folder)}, {("send", 1, None), ("recv", 1, None)})
+        self.assertIn("7 sends and receives stand alone", texts(report("collectives", folder)))
+        row, = report("traffic", folder).rows  # the sender knows what it sent
+        self.assertEqual((row["messages"], row["bytes"]), (4, 16000))
+
+    def test_a_sender_that_is_not_here(self):
+        folder = self.pairs()
+        os.remove(os.path.join(folder, "r0.json.gz"))
+        row, = report("traffic", folder).rows
+        self.assertEqual((row["from_rank"], row["to_rank"], row["bytes"]), (0, 1, 16000))
+
+    def test_peers_by_the_names_of_ranges(self):
+        def name(rank, doc, new):
+            for e in new:
+                if e["cat"] == "kernel":
+                    e["args"] = {k: v for k, v in e["args"].items() if "Rank" not in k or k == "Process Group Ranks"}
+            return new + [{"ph": "X", "cat": "user_annotation", "name": "nccl:recv 1<-0" if rank else "nccl:send 0->1", "pid": 1, "tid": 1, "ts": e["ts"] - 1, "dur": 3, "args": {}}
+                          for e in new if e["cat"] == "cuda_runtime"]
+        self.assertEqual([(r["kind"], r["wait_ns"]) for r in self.rows(self.pairs(name))], [("send_recv", 30_000)] * self.SENDS)
+
+    def test_coalesced(self):
+        """One kernel runs several operations, and carries nothing."""
+        def coalesce(rank, doc, new):
+            for e in new:
+                if e["cat"] == "kernel":
+                    e["args"] = {k: v for k, v in e["args"].items() if k in ("device", "stream", "correlation", "External id")}
+            return new + [{"ph": "X", "cat": "user_annotation", "name": "nccl:coalesced", "pid": 1, "tid": 1, "ts": e["ts"] - 1, "dur": 3, "args": {}} for e in new if e["cat"] == "cuda_runtime"]
+        folder = self.pairs(coalesce)
+        table = report("collectives", folder)
+        self.assertEqual([(r["instances"], r["wait_ns"]) for r in table.rows if r["kind"] == "coalesced"], [(4, None)])
+        self.assertIn("8 kernels run a group of coalesced operations", texts(table))
+        table = report("traffic", folder)
+        self.assertEqual(table.rows, [])
+        self.assertIn("are left out: from which rank to which their bytes go depends on the algorithm, or was not recorded", texts(table))
+
+
+class Traffic(Job):
+    def exchange(self, split, kind="all_to_allv", gpus=2):
+        def change(rank, doc):
+            doc["deviceProperties"] = [{"id": i, "name": "NVIDIA A100-SXM4-80GB"} for i in range(gpus)]
+            for e in doc["traceEvents"]:
+                if e["cat"] == "kernel":
+                    e["args"]["device"] = rank % gpus
+            for e in calls(doc):
+                parts = split(rank)
+                e["args"].update({"Collective name": kind, "In msg nelems": 1000, "Out msg nelems": 1000, "In split size": str(parts), "Out split size": "[]"})
+        return self.job(change, tp=4, dp=1, steps=3)
+
+    def matrix(self, folder):
+        return {(r["from_rank"], r["to_rank"]): (r["messages"], r["bytes"], r["place"]) for r in report("traffic", folder).rows if r["kind"] == "all_to_all"}
+
+    def test_parts(self):
+        """Each row of the list goes to one rank of the group; its own stays. Hosts of two GPUs."""
+        got = self.matrix(self.exchange(lambda r: [10 * (r + 1), 20, 30, 940 - 10 * r]))
+        want = {}
+        for r in range(4):
+            for to, part in enumerate([10 * (r + 1), 20, 30, 940 - 10 * r]):
+                if to != r:
+                    want[r, to] = (3, 3 * 4 * part, "inside" if r // 2 == to // 2 else "between")
+        self.assertEqual(got, want)
+
+    def test_equal_parts(self):
+        got = self.matrix(self.exchange(lambda r: [], kind="all_to_all"))
+        self.assertEqual({v[:2] for v in got.values()}, {(3, 3 * 1000)})
+        self.assertEqual(len(got), 12)
+
+    def test_lists_that_are_cut(self):
+        self.assertEqual(self.matrix(self.exchange(lambda r: "[1, 2, ...]")), {})
+
+    def test_by_group(self):
+        """An all-reduce of n ranks: each sends 2 (n - 1) / n of it."""
+        rows = report("traffic", self.job(tp=4, dp=2, steps=3), "--group-by=group").rows
+        self.assertEqual({(r["kind"], r["ranks"], r["parallel"], r["messages"], r["bytes"], r["sent_bytes"]) for r in rows},
+                         {("all_reduce", 4, "TP", 3, 3 * 2**20, 3 * 2**20 * 6 // 4), ("all_reduce", 2, "DP", 3, 3 * 2**20, 3 * 2**20)})
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ static const struct {
 	const char *name, *want;
 } said[] = {
 	{"nccl:all_reduce", "all_reduce"}, {"nccl:_all_gather_base", "all_gather"}, {"nccl:_reduce_scatter_base", "reduce_scatter"}, {"nccl:all_to_all", "all_to_all"},
-	{"nccl:send 0->1", "send"}, {"nccl:recv 0<-1", "recv"}, {"nccl:broadcast", "broadcast"}, {"gloo:all_reduce", "all_reduce"}, {"gloo:barrier", "barrier"}, {"nccl:coalesced", ""},
+	{"nccl:send 0->1", "send"}, {"nccl:recv 0<-1", "recv"}, {"nccl:broadcast", "broadcast"}, {"gloo:all_reduce", "all_reduce"}, {"gloo:barrier", "barrier"}, {"nccl:coalesced", "coalesced"},
 	{"allreduce_coalesced", "all_reduce"}, {"_allgather_base", "all_gather"}, {"all_to_allv", "all_to_all"}, {"c10d::alltoall_base_", "all_to_all"}, {"wait", ""},
 	{"_c10d_functional::reduce_scatter_tensor", "reduce_scatter"}, {"ncclAllReduce", "all_reduce"}, {"", ""},
 };
@@ -102,7 +102,7 @@ static void test_said(void **state)
 /* Where ranks end at different moments, ends say nothing of clocks. */
 static void test_together(void **state)
 {
-	static const enum comm_kind apart[] = {COMM_GATHER, COMM_SCATTER, COMM_BROADCAST, COMM_REDUCE, COMM_SEND_RECV, COMM_SEND, COMM_RECV, COMM_DISPATCH, COMM_COMBINE, COMM_UNKNOWN};
+	static const enum comm_kind apart[] = {COMM_GATHER, COMM_SCATTER, COMM_BROADCAST, COMM_REDUCE, COMM_SEND_RECV, COMM_SEND, COMM_RECV, COMM_DISPATCH, COMM_COMBINE, COMM_COALESCED, COMM_UNKNOWN};
 	static const enum comm_kind together[] = {COMM_ALL_REDUCE, COMM_ALL_GATHER, COMM_REDUCE_SCATTER, COMM_ALL_TO_ALL, COMM_BARRIER};
 	for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
 		assert_false(comm_kind_ends_together(apart[i]));

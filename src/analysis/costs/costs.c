@@ -215,6 +215,25 @@ static void costs_find_ops(struct costs_work *w)
 	rankset_seal(&w->ops);
 }
 
+/* Ranges around a launch that are looked at, at most. */
+enum { COSTS_LOOK_UP = 12 };
+
+/* The model of a range around the launch of a collective's kernel that is no op: up to torch 2.2 "nccl:all_reduce" has the types that record_param_comms lacks. */
+static uint32_t costs_of_range(struct costs_work *w, uint32_t gpu)
+{
+	const struct profile *p = w->p;
+	uint32_t at = p->gpu_op.call[gpu];
+	for (int i = 0; i < COSTS_LOOK_UP && at != ROW_NONE; i++, at = p->span.parent[at]) {
+		if (p->span.kind[at] == SPAN_OP || !name_is(p, p->span.name[at], NAME_COMM))
+			continue;
+		struct costs_key k = key_of_span(p, w->c->cache, at, COST_FORWARD);
+		uint32_t model = costs_cost_at(w->c, p, &k);
+		if (is_model(&w->c->cost[model]))
+			return model;
+	}
+	return ROW_NONE;
+}
+
 static void costs_attribute(struct costs_work *w)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
@@ -235,6 +254,9 @@ static void costs_attribute(struct costs_work *w)
 			uint32_t place = rankset_place(&w->ops, cover);
 			c->of_gpu[i] = w->model[place];
 			c->op[i] = w->joined && w->joined[place] != ROW_NONE ? w->joined[place] : cover;
+		} else if (kernel && name_is(w->p, g->name[i], NAME_COMM_KERNEL)) {
+			c->of_gpu[i] = costs_of_range(w, i);
+			c->parts[i] = c->of_gpu[i] != ROW_NONE;
 		}
 		int64_t ns = kernel ? g->dur_ns[i] : 0;
 		c->kernel_ns += ns;

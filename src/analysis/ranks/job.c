@@ -159,6 +159,28 @@ static void job_measure_ends(struct job *j, struct job_group *g, int64_t median_
 		j->instance[i].coincides = j->instance[i].n > 1 && j->instance[i].end_skew_ns <= most;
 }
 
+/* Two ranks' times can be compared: ends of collectives agree on their clocks, a file states them, or they are of one machine. */
+static bool job_compares(const struct job *j, uint32_t a, uint32_t b)
+{
+	const struct job_clocks *x = &j->clock[a], *y = &j->clock[b];
+	if (x->how == JOB_CLOCK_UNKNOWN || y->how == JOB_CLOCK_UNKNOWN)
+		return false;
+	return (x->how == JOB_CLOCK_FILE && y->how == JOB_CLOCK_FILE) || (x->ends && y->ends) || (j->hosts_by == JOB_HOSTS_RECORDED && j->host[a] == j->host[b]);
+}
+
+/* A receive is not done before the send has begun. The sender may put a message that is small where the receiver finds it, and be done: what it waits is not known. */
+static void job_measure_pair(const struct job *j, struct job_instance *x)
+{
+	uint32_t to = j->rank[x->part[0].rank]->call[x->part[0].call].kind == COMM_RECV ? 0 : 1;
+	const struct job_part *recv = &x->part[to], *send = &x->part[1 - to];
+	if (!job_compares(j, send->rank, recv->rank) || send->start_ns > recv->end_ns + JOB_LEAST_SKEW_NS)
+		return;
+	int64_t begin = send->start_ns > recv->start_ns ? send->start_ns : recv->start_ns;
+	begin = begin < recv->end_ns ? begin : recv->end_ns;
+	x->wait_ns = begin - recv->start_ns;
+	x->transfer_ns = recv->end_ns - begin;
+}
+
 static void job_measure_group(struct job *j, struct job_group *g, int64_t *scratch)
 {
 	size_t n = 0;
@@ -169,6 +191,8 @@ static void job_measure_group(struct job *j, struct job_group *g, int64_t *scrat
 		x->accepted = g->alone;
 		if (x->accepted)
 			job_measure_waits(j, x, scratch);
+		if (x->paired)
+			job_measure_pair(j, x);
 		if (x->n < 2 || !comm_kind_ends_together(x->kind))
 			continue;
 		scratch[n++] = x->end_skew_ns;

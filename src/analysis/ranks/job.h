@@ -14,6 +14,7 @@
  *   transfer     median over the ranks of end - arrival, at least 0
  *   shortest     the shortest duration: what others call the latency
  *   start skew   latest start - earliest; end skew = latest end - earliest
+ * Sends and receives whose peers are recorded are paired: the n-th of one rank to another in a group with the n-th that the other receives from it, where both have as many.
  * Of kinds that do not end together, and of groups that were not accepted, wait and transfer are unknown. */
 #ifndef OPSCOPE_ANALYSIS_RANKS_JOB_H
 #define OPSCOPE_ANALYSIS_RANKS_JOB_H
@@ -53,6 +54,7 @@ struct job_instance {
 	uint8_t kind;
 	bool coincides;          /* it ended on all its ranks at one moment, as far as clocks tell, whether its kind must or not */
 	bool accepted;           /* wait and transfer are known */
+	bool paired;             /* a send and its receive. Where clocks tell, wait_ns is what the receiver waited for the sender to come, and transfer_ns is known */
 	int64_t seq;             /* as recorded; RANK_UNKNOWN */
 	int64_t bytes;           /* the largest of the parts; -1 = not recorded */
 	int64_t arrival_ns, transfer_ns, shortest_ns, start_skew_ns, end_skew_ns;
@@ -75,6 +77,7 @@ struct job_group {
 	bool alone;              /* it is of one rank, which waits for none */
 	uint32_t first, n;       /* its instances, in order */
 	uint32_t unmatched;      /* collectives that not all of these ranks have */
+	uint32_t n_pairs;        /* of its instances, sends with their receives */
 	enum job_refusal refusal;
 	int64_t end_skew_ns;     /* median over the instances that should end together */
 	uint8_t split;           /* what it divides among its ranks: bits 1 << enum job_split; 0 = unknown */
@@ -139,6 +142,10 @@ static inline int64_t job_rank_number(const struct job *j, uint32_t rank)
 	int64_t n = j->rank[rank]->number;
 	return n == RANK_UNKNOWN ? (int64_t)rank : n;
 }
+/* The rank of this number; j->n = it is not here. O(log ranks). */
+uint32_t job_rank_of(const struct job *j, int64_t number);
+/* Whether the ranks of these numbers, which need not be here, are on one host: 1, 0; -1 = unknown. */
+int job_share_host(const struct job *j, int64_t a, int64_t b);
 /* Why a group was not accepted, as the end of a sentence: "only one rank of the group is here". "" where it was. */
 const char *job_refusal_text(enum job_refusal r);
 

@@ -40,6 +40,32 @@ void job_put_split(unsigned split, struct buf *b)
 	}
 }
 
+struct str job_group_name(const struct job_group *g)
+{
+	return g->about.n && !str_eqc(g->about, "undefined") ? g->about : g->name;
+}
+
+void job_put_group(const struct job_group *g, struct buf *b)
+{
+	struct str name = job_group_name(g);
+	bool row = g->member && g->member[g->n_members - 1] - g->member[0] == (int64_t)g->n_members - 1;
+	if (name.n)
+		buf_printf(b, STR_FMT " (", STR_ARG(name));
+	else if (g->id.n)
+		buf_printf(b, "communicator " STR_FMT " (", STR_ARG(g->id));
+	if (!g->member && g->n_members > g->n_ranks)
+		buf_printf(b, "%u of %u ranks", g->n_ranks, g->n_members);
+	else if (!g->member)
+		buf_printf(b, "%u rank%s", g->n_ranks, g->n_ranks == 1 ? "" : "s");
+	else if (row && g->n_members > 1)
+		buf_printf(b, "ranks %lld-%lld", (long long)g->member[0], (long long)g->member[g->n_members - 1]);
+	else
+		for (uint32_t i = 0; i < g->n_members; i++)
+			buf_printf(b, "%s%lld", i ? ", " : g->n_members == 1 ? "rank " : "ranks ", (long long)g->member[i]);
+	if (name.n || g->id.n)
+		buf_cstr(b, ")");
+}
+
 static unsigned job_split_of_word(struct str word)
 {
 	static const struct { const char *word; enum job_split split; } words[] = {
@@ -167,7 +193,7 @@ static void job_groups_count(struct job_groups_work *w)
 		const struct job_instance *x = &j->instance[i];
 		struct job_groups_facts *f = &w->of[x->group];
 		int64_t least = INT64_MAX, most = -1;
-		f->kinds |= 1u << x->kind;
+		f->kinds |= x->paired ? 1u << COMM_SEND | 1u << COMM_RECV : 1u << x->kind;
 		for (uint32_t k = 0; k < x->n; k++) {
 			const struct rank_call *c = &j->rank[x->part[k].rank]->call[x->part[k].call];
 			unsigned split = op[x->part[k].rank][c->op];

@@ -23,6 +23,10 @@ enum job_split {
 	JOB_N_SPLITS
 };
 
+/* The description, else the name; "" where neither says anything. */
+struct str job_group_name(const struct job_group *g);
+/* "dp (ranks 0-3)", "communicator 134294 (2 ranks)", "3 (ranks 0, 4)", "ranks 0-7", "8 ranks", "2 of 64 ranks". */
+void job_put_group(const struct job_group *g, struct buf *b);
 /* As bits 1 << enum job_split; 0 = the text does not say. */
 unsigned job_split_said(struct str text);
 unsigned job_split_of_op(struct str op);

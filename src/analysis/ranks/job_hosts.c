@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 
 /* Ranks of one recording are on one machine, named or not. */
 static void job_hosts_put_key(const struct job *j, uint32_t r, struct buf *key)
@@ -84,4 +85,20 @@ void job_find_hosts(struct job *j)
 	for (uint32_t g = 0; g < j->n_groups; g++)
 		j->group[g].hosts = job_hosts_of_group(j, &j->group[g], seen);
 	mem_free(seen);
+}
+
+uint32_t job_rank_of(const struct job *j, int64_t number)
+{
+	uint32_t at = FIRST_WHERE(i, 0, j->n, j->rank[i]->number == RANK_UNKNOWN || j->rank[i]->number >= number);
+	return at < j->n && j->rank[at]->number == number ? at : j->n;
+}
+
+int job_share_host(const struct job *j, int64_t a, int64_t b)
+{
+	uint32_t x = job_rank_of(j, a), y = job_rank_of(j, b);
+	if (j->hosts_by == JOB_HOSTS_BY_GPUS)
+		return a / j->rank[0]->gpus_seen == b / j->rank[0]->gpus_seen;
+	if (x == j->n || y == j->n || j->host[x] == JOB_HOST_UNKNOWN || j->host[y] == JOB_HOST_UNKNOWN)
+		return -1;
+	return j->host[x] == j->host[y];
 }

@@ -17,6 +17,13 @@ struct job_match_item {
 	int64_t seq;             /* by_seq: as recorded; else the place among those of its rank, group and kind */
 };
 
+/* A send or receive of which both ranks are known. */
+struct job_match_pair {
+	uint32_t group, rank, call;
+	bool receives;
+	int64_t from, to;        /* numbers of ranks */
+};
+
 /* What is found once for a group of a rank, and not again for each of its collectives. */
 struct job_match_known {
 	uint32_t list;           /* its members: string of work->lists */
@@ -32,6 +39,9 @@ struct job_match_work {
 	struct buf text;
 	struct job_match_item *item;
 	size_t n, cap;
+	struct job_match_pair *pair;
+	size_t n_pairs, cap_pairs;
+	uint32_t *seen;          /* by rank: index + 1 of the last group that it was counted for */
 };
 
 /* The members as text, which w->text holds until something else is put there. */
@@ -150,17 +160,37 @@ static int job_match_by_seq(const void *a, const void *b)
 	return COMPARE(x->group, y->group) ?: COMPARE(x->kind, y->kind) ?: COMPARE(x->seq, y->seq) ?: COMPARE(x->rank, y->rank) ?: COMPARE(x->call, y->call);
 }
 
+static int job_match_by_pair(const void *a, const void *b)
+{
+	const struct job_match_pair *x = a, *y = b;
+	return COMPARE(x->group, y->group) ?: COMPARE(x->from, y->from) ?: COMPARE(x->to, y->to) ?: COMPARE(x->receives, y->receives) ?: COMPARE(x->rank, y->rank) ?:
+	       COMPARE(x->call, y->call);
+}
+
+static void job_match_add_call(struct job_match_work *w, const bool *alike, uint32_t r, uint32_t c)
+{
+	const struct rank *rank = w->j->rank[r];
+	const struct rank_call *call = &rank->call[c];
+	uint32_t group = job_match_group(w, alike, r, call);
+	if (call->peer != RANK_UNKNOWN && rank->number != RANK_UNKNOWN && rank->number != call->peer) {
+		bool receives = call->kind == COMM_RECV;
+		struct job_match_pair x = {.group = group, .rank = r, .call = c, .receives = receives, .from = receives ? call->peer : rank->number,
+		                           .to = receives ? rank->number : call->peer};
+		MEM_PUSH(w->pair, w->n_pairs, w->cap_pairs, x);
+	} else {
+		struct job_match_item x = {.group = group, .rank = r, .call = c, .kind = call->kind, .seq = call->seq};
+		MEM_PUSH(w->item, w->n, w->cap, x);
+	}
+}
+
 static void job_match_collect(struct job_match_work *w)
 {
 	struct job *j = w->j;
 	job_match_know_groups(w);
 	bool *alike = job_match_named_alike(w);
 	for (uint32_t r = 0; r < j->n; r++)
-		for (uint32_t c = 0; c < j->rank[r]->n_calls; c++) {
-			const struct rank_call *call = &j->rank[r]->call[c];
-			struct job_match_item x = {.group = job_match_group(w, alike, r, call), .rank = r, .call = c, .kind = call->kind, .seq = call->seq};
-			MEM_PUSH(w->item, w->n, w->cap, x);
-		}
+		for (uint32_t c = 0; c < j->rank[r]->n_calls; c++)
+			job_match_add_call(w, alike, r, c);
 	mem_free(alike);
 	for (uint32_t r = 0; r < j->n; r++)
 		mem_free(w->known[r]);
@@ -206,13 +236,50 @@ static void job_match_equal_kinds(const struct job_match_item *v, size_t from, s
 	}
 }
 
-/* How many ranks have items. */
-static uint32_t job_match_ranks(const struct job_match_item *v, size_t from, size_t to)
+/* Counts a rank of group g once. */
+static void job_match_count_rank(struct job_match_work *w, uint32_t g, uint32_t rank)
 {
-	uint32_t n = 0;
-	for (size_t i = from; i < to; i++)
-		n += i == from || v[i].rank != v[i - 1].rank;
-	return n;
+	w->j->group[g].n_ranks += w->seen[rank] != g + 1;
+	w->seen[rank] = g + 1;
+}
+
+static void job_match_add_parts(struct job *j, struct job_group *g, struct job_instance *x)
+{
+	for (uint32_t i = 0; i < x->n; i++) {
+		int64_t bytes = j->rank[x->part[i].rank]->call[x->part[i].call].bytes;
+		x->bytes = bytes > x->bytes ? bytes : x->bytes;
+	}
+	MEM_PUSH(j->instance, j->n_instances, j->cap_instances, *x);
+	g->n++;
+}
+
+/* A send with its receive, or one of them alone. */
+static void job_match_add_pair(struct job_match_work *w, struct job_group *g, const struct job_match_pair *a, const struct job_match_pair *b)
+{
+	struct job *j = w->j;
+	const struct job_match_pair *first = b && b->rank < a->rank ? b : a, *second = first == a ? b : a;
+	struct job_instance x = {.n = b ? 2 : 1, .group = a->group, .kind = b ? COMM_SEND_RECV : j->rank[a->rank]->call[a->call].kind, .paired = b != NULL, .seq = RANK_UNKNOWN, .bytes = -1};
+	x.part = ARENA_ARRAY(&j->arena, x.n, struct job_part);
+	x.part[0] = (struct job_part){.rank = first->rank, .call = first->call};
+	if (b)
+		x.part[1] = (struct job_part){.rank = second->rank, .call = second->call};
+	job_match_add_parts(j, g, &x);
+	g->n_pairs += b != NULL;
+}
+
+/* All of one rank to another: sends, then receives. They belong together where there are as many. */
+static void job_match_pairs(struct job_match_work *w, struct job_group *g, size_t from, size_t to)
+{
+	const struct job_match_pair *v = w->pair;
+	for (size_t next; from < to; from = next) {
+		size_t sends = from;
+		for (next = from; next < to && v[next].from == v[from].from && v[next].to == v[from].to; next++)
+			sends += !v[next].receives;
+		bool both = sends - from == next - sends;
+		for (size_t i = from; i < (both ? sends : next); i++)
+			job_match_add_pair(w, g, &v[i], both ? &v[i + (sends - from)] : NULL);
+		g->unmatched += !both && sends > from && next > sends ? (uint32_t)(next - from) : 0;
+	}
 }
 
 static void job_match_add_instance(struct job_match_work *w, struct job_group *g, size_t from, size_t to)
@@ -221,13 +288,9 @@ static void job_match_add_instance(struct job_match_work *w, struct job_group *g
 	const struct job_match_item *v = w->item;
 	struct job_instance x = {.part = ARENA_ARRAY(&j->arena, to - from, struct job_part), .n = (uint32_t)(to - from), .group = v[from].group, .kind = v[from].kind,
 	                         .seq = v[from].by_seq ? v[from].seq : RANK_UNKNOWN, .bytes = -1};
-	for (size_t i = from; i < to; i++) {
-		const struct rank_call *c = &j->rank[v[i].rank]->call[v[i].call];
+	for (size_t i = from; i < to; i++)
 		x.part[i - from] = (struct job_part){.rank = v[i].rank, .call = v[i].call};
-		x.bytes = c->bytes > x.bytes ? c->bytes : x.bytes;
-	}
-	MEM_PUSH(j->instance, j->n_instances, j->cap_instances, x);
-	g->n++;
+	job_match_add_parts(j, g, &x);
 	g->unmatched += x.n < g->n_ranks ? x.n : 0;
 }
 
@@ -257,20 +320,28 @@ static bool job_match_mixes_steps(const struct job *j, const struct job_group *g
 	return mixed > known / 2;
 }
 
-static void job_match_one_group(struct job_match_work *w, size_t from, size_t to)
+/* The ranks that have an item or a pair of group `at`. */
+static void job_match_count_ranks(struct job_match_work *w, uint32_t at, size_t from, size_t to, size_t first_pair, size_t end_pair)
 {
-	struct job_match_item *v = w->item;
-	struct job_group *g = &w->j->group[v[from].group];
-	g->n_ranks = job_match_ranks(v, from, to);
+	struct job_group *g = &w->j->group[at];
+	for (size_t i = from; i < to; i++)
+		job_match_count_rank(w, at, w->item[i].rank);
+	for (size_t i = first_pair; i < end_pair; i++)
+		job_match_count_rank(w, at, w->pair[i].rank);
 	g->alone = g->n_members == 1 && g->n_ranks == 1;
 	g->n_members = g->n_members ? g->n_members : g->n_ranks;
 	g->first = w->j->n_instances;
+	g->refusal = g->n_ranks < 2 && !g->alone ? JOB_ONE_RANK : g->n_ranks > g->n_members ? JOB_UNEQUAL : JOB_ACCEPTED;
+}
+
+static void job_match_one_group(struct job_match_work *w, struct job_group *g, size_t from, size_t to)
+{
+	struct job_match_item *v = w->item;
 	bool by_seq = job_match_has_seq(v, from, to);
 	if (!by_seq)
 		job_match_number(v, from, to);
 	bool equal[COMM_N_KINDS + 1];
 	job_match_equal_kinds(v, from, to, equal);
-	g->refusal = g->n_ranks < 2 && !g->alone ? JOB_ONE_RANK : g->n_ranks > g->n_members ? JOB_UNEQUAL : JOB_ACCEPTED;
 	qsort(v + from, to - from, sizeof *v, job_match_by_seq);
 	for (size_t i = from, next; i < to; i = next) {
 		bool together = g->refusal != JOB_UNEQUAL && (by_seq || equal[v[i].kind]); /* else each rank's stand alone */
@@ -293,10 +364,20 @@ void job_match(struct job *j)
 	job_match_collect(&w);
 	if (w.n)
 		qsort(w.item, w.n, sizeof *w.item, job_match_by_rank);
-	for (size_t from = 0, to; from < w.n; from = to) {
-		to = FIRST_WHERE(i, from, w.n, w.item[i].group > w.item[from].group);
-		job_match_one_group(&w, from, to);
+	if (w.n_pairs)
+		qsort(w.pair, w.n_pairs, sizeof *w.pair, job_match_by_pair);
+	w.seen = NEW_ARRAY(j->n, uint32_t);
+	for (size_t g = 0, from = 0, pair = 0; g < j->n_groups; g++) {
+		size_t to = FIRST_WHERE(i, from, w.n, w.item[i].group > g), end = FIRST_WHERE(i, pair, w.n_pairs, w.pair[i].group > g);
+		job_match_count_ranks(&w, (uint32_t)g, from, to, pair, end);
+		if (from < to)
+			job_match_one_group(&w, &j->group[g], from, to);
+		job_match_pairs(&w, &j->group[g], pair, end);
+		from = to;
+		pair = end;
 	}
+	mem_free(w.seen);
+	mem_free(w.pair);
 	mem_free(w.item);
 	buf_release(&w.text);
 	intern_release(&w.keys);

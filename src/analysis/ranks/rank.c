@@ -15,6 +15,8 @@
 
 /* What the kernel does not say of its collective, a range around its launch may: at most so many ranges are looked at. No framework nests deeper. */
 enum { RANK_LOOK_UP = 12 };
+/* Bytes of an all-to-all that are shared among its parts: a double has them exactly. */
+static const int64_t RANK_PARTS_MOST = INT64_C(1) << 53;
 
 struct rank_work {
 	const struct profile *p;
@@ -28,6 +30,7 @@ struct rank_work {
 	struct intervals loading, collecting;
 	int64_t *kernel_start;     /* of all kernels but collectives, ascending */
 	size_t n_kernels;
+	uint32_t cap_sent;
 };
 
 static bool rank_has_gpu_op(const struct rank_work *w, uint32_t g)
@@ -217,6 +220,26 @@ static void rank_size_call(const struct rank_work *w, uint32_t i, struct rank_ca
 	const struct cost *cost = i != ROW_NONE && w->costs->cost[i].class == OP_COMM ? &w->costs->cost[i] : NULL;
 	c->bytes = cost && cost->message_bytes >= 0 ? cost->message_bytes : -1;
 	c->wire_bytes = cost && cost->wire_bytes >= 0 ? rank_wire_bytes(w, c, cost->wire_bytes) : -1;
+	/* The op may not know how many ranks there are, as the group does. */
+	if (cost && cost->wire_bytes < 0 && c->bytes >= 0 && w->r->group[c->group].size > 0)
+		c->wire_bytes = comm_wire_bytes((enum comm_kind)c->kind, c->bytes, w->r->group[c->group].size);
+}
+
+/* Keeps what an all-to-all sends to each rank of its group: its bytes, shared in proportion to the parts. */
+static void rank_keep_parts(struct rank_work *w, uint32_t g, struct rank_call *c)
+{
+	struct rank *r = w->r;
+	int64_t part[RANK_GROUPS_PARTS];
+	double all = 0;
+	int n = c->kind == COMM_ALL_TO_ALL && c->bytes > 0 && c->bytes < RANK_PARTS_MOST ? rank_groups_parts(w->p, g, part) : -1;
+	for (int i = 0; i < n; i++)
+		all += (double)part[i];
+	c->sent = n ? 0 : RANK_EQUAL_PARTS;
+	if (n < 1 || (uint32_t)n != r->group[c->group].n || all <= 0)
+		return;
+	c->sent = r->n_sent + 1;
+	for (int i = 0; i < n; i++)
+		MEM_PUSH(r->sent, r->n_sent, w->cap_sent, (int64_t)((double)c->bytes * (double)part[i] / all + 0.5));
 }
 
 /* A collective that is a kernel. */
@@ -231,6 +254,8 @@ static void rank_read_kernel(struct rank_work *w, uint32_t g, struct rank_call *
 	c->row = g;
 	c->group = rank_groups_of(&w->groups, w->p, w->p->gpu_op.args[g], w->p->gpu_op.call[g], &c->seq);
 	rank_size_call(w, w->costs->of_gpu[g], c);
+	c->peer = rank_groups_peer(w->p, g, (enum comm_kind)c->kind, &w->r->group[c->group]);
+	rank_keep_parts(w, g, c);
 }
 
 /* A collective that is a range of the host: no stream tells those of different groups apart. */
@@ -244,6 +269,7 @@ static void rank_read_range(struct rank_work *w, uint32_t span, struct rank_call
 	c->row = ROW_NONE;
 	c->group = rank_groups_of(&w->groups, w->p, w->p->span.args[span], w->p->span.parent[span], &c->seq);
 	rank_size_call(w, costs_index_of_span(w->costs, w->p, span, COST_FORWARD), c);
+	c->peer = RANK_UNKNOWN;
 }
 
 static void rank_read_calls(struct rank_work *w, const struct sort_item *order, uint32_t n, bool by_host)
@@ -435,6 +461,7 @@ void rank_free(struct rank *r)
 	mem_free(r->call);
 	mem_free(r->piece);
 	mem_free(r->task);
+	mem_free(r->sent);
 	intern_release(&r->texts);
 	arena_release(&r->arena);
 	mem_free(r);

@@ -8,6 +8,7 @@
 #include "op/comm_kind.h"
 
 #define RANK_UNKNOWN INT64_MIN
+#define RANK_EQUAL_PARTS UINT32_MAX
 
 /* A process group, in the words of this rank. Other ranks may give it another name. */
 struct rank_group {
@@ -35,6 +36,8 @@ struct rank_call {
 	struct rank_past before, after; /* up to its start, and up to its end */
 	int64_t spent_ns[RANK_N_SPENT]; /* from the start of the first collective up to its own: in each phase, communication apart */
 	uint32_t piece, n_pieces;    /* when exposed_ns was: rank->piece[piece ...] */
+	int64_t peer;                /* of a send or receive: the number of the other rank; RANK_UNKNOWN */
+	uint32_t sent;               /* of an all-to-all: rank->sent[sent - 1 ...] is what goes to each rank of the group; RANK_EQUAL_PARTS; 0 = not recorded */
 	uint32_t group;              /* of rank->group */
 	uint32_t row;                /* of the profile's gpu_op: the kernel, for whoever reads the recording again; ROW_NONE = the host does the collective */
 	uint32_t stream;             /* by which collectives without a group are told apart: numbered from 0 by first use */
@@ -112,6 +115,8 @@ struct rank {
 	uint32_t n_tasks;
 	struct interval *piece;      /* in which only collectives ran: disjoint, ascending, on the rank's own clock */
 	uint32_t n_pieces;
+	int64_t *sent;               /* bytes */
+	uint32_t n_sent;
 	struct intern texts;         /* names of kernels and ops */
 	struct arena arena;
 };

@@ -176,10 +176,40 @@ static void rank_groups_find(const struct profile *p, uint32_t args, uint32_t at
 	}
 }
 
-/* Members: as the collective lists them, else as the head of the input does, else all ranks where there are as many. */
-static void rank_groups_add_members(struct rank_groups *s, const struct rank_groups_found *f, struct rank_group *g)
+/* The argument of the kernel, else of a range around its launch. */
+static bool rank_groups_arg(const struct profile *p, uint32_t g, enum arg_key key, struct str *value)
 {
-	if (f->members.n && rank_groups_read_members(s, f->members, g))
+	if (profile_arg(p, p->gpu_op.args[g], key, value))
+		return true;
+	uint32_t at = p->gpu_op.call[g];
+	for (int i = 0; i < RANK_GROUPS_LOOK_UP && at != ROW_NONE; i++, at = p->span.parent[at])
+		if (profile_arg(p, p->span.args[at], key, value))
+			return true;
+	return false;
+}
+
+/* What stands in for a list that is cut: the first rank, and how far the ranks are apart. */
+static bool rank_groups_read_stride(struct rank_groups *s, const struct profile *p, uint32_t row, struct rank_group *g)
+{
+	struct str text;
+	int64_t start, stride;
+	const int64_t room = RANK_GROUPS_MEMBERS - (int64_t)s->n_members;
+	if (!rank_groups_arg(p, row, ARG_GROUP_STRIDE, &text) || !str_to_i64(text, &stride) || !rank_groups_arg(p, row, ARG_GROUP_START, &text) || !str_to_i64(text, &start))
+		return false;
+	if (stride < 1 || stride > INT32_MAX || start < 0 || start > INT32_MAX || g->size < 2 || g->size > room)
+		return false;
+	g->n = (uint32_t)g->size;
+	g->member = NEW_ARRAY(g->n, int64_t);
+	s->n_members += g->n;
+	for (uint32_t i = 0; i < g->n; i++)
+		g->member[i] = start + i * stride;
+	return true;
+}
+
+/* Members: as the collective lists them, or says how they are spaced, else as the head of the input does, else all ranks where there are as many. */
+static void rank_groups_add_members(struct rank_groups *s, const struct profile *p, uint32_t row, const struct rank_groups_found *f, struct rank_group *g)
+{
+	if (f->members.n && (rank_groups_read_members(s, f->members, g) || rank_groups_read_stride(s, p, row, g)))
 		return;
 	uint32_t listed = g->is_address || !g->name.n ? INTERN_NONE : intern_find(&s->listed, g->name);
 	const struct rank_group *of = listed != INTERN_NONE && listed ? &s->list[listed - 1] : NULL;
@@ -213,7 +243,47 @@ uint32_t rank_groups_of(struct rank_groups *s, const struct profile *p, uint32_t
 		return at;
 	struct arena *a = &s->r->arena;
 	struct rank_group g = {.name = arena_str(a, f.name), .about = arena_str(a, f.about), .id = arena_str(a, f.id), .is_address = f.is_address, .size = f.size};
-	rank_groups_add_members(s, &f, &g);
+	rank_groups_add_members(s, p, row, &f, &g);
 	MEM_PUSH(s->r->group, s->r->n_groups, s->cap, g);
 	return at;
+}
+
+/* c10d's ranges name both ranks by their places in the group: "nccl:send 0->1", "nccl:recv 0<-1". */
+static bool rank_groups_named_peer(const struct profile *p, uint32_t g, bool sends, int64_t *place)
+{
+	uint32_t at = p->gpu_op.call[g];
+	for (int i = 0; i < RANK_GROUPS_LOOK_UP && at != ROW_NONE; i++, at = p->span.parent[at]) {
+		struct str name = profile_str(p, p->span.name[at]);
+		ptrdiff_t arrow = str_find(name, sends ? STR("->") : STR("<-"));
+		if (arrow >= 0 && str_starts(name, sends ? STR("nccl:send ") : STR("nccl:recv ")))
+			return str_to_i64((struct str){name.p + arrow + 2, name.n - (size_t)arrow - 2}, place);
+	}
+	return false;
+}
+
+int64_t rank_groups_peer(const struct profile *p, uint32_t g, enum comm_kind kind, const struct rank_group *group)
+{
+	struct str text;
+	int64_t rank;
+	bool sends = kind == COMM_SEND;
+	if (!sends && kind != COMM_RECV)
+		return RANK_UNKNOWN;
+	if (rank_groups_arg(p, g, sends ? ARG_SEND_TO : ARG_RECV_FROM, &text) && str_to_i64(text, &rank) && rank >= 0)
+		return rank;
+	/* torch makes groups of ranks in ascending order, and so are the members. */
+	return rank_groups_named_peer(p, g, sends, &rank) && rank >= 0 && rank < group->n ? group->member[rank] : RANK_UNKNOWN;
+}
+
+int rank_groups_parts(const struct profile *p, uint32_t g, int64_t part[RANK_GROUPS_PARTS])
+{
+	struct str text, one;
+	int n = 0;
+	if (!rank_groups_arg(p, g, ARG_MESSAGE_SPLIT, &text) || text.n < 2 || text.p[0] != '[' || text.p[text.n - 1] != ']')
+		return -1;
+	for (struct str rest = {text.p + 1, text.n - 2}; rest.n && str_split(&rest, ',', &one);) {
+		if (n == RANK_GROUPS_PARTS || !str_to_i64(str_trim(one), &part[n]) || part[n] < 0)
+			return -1;
+		n++;
+	}
+	return n;
 }

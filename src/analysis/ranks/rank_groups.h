@@ -22,4 +22,11 @@ void rank_groups_release(struct rank_groups *s);
  * collective of which nothing is recorded is of a group without a name. *seq: its number in the group, RANK_UNKNOWN. */
 uint32_t rank_groups_of(struct rank_groups *s, const struct profile *p, uint32_t args, uint32_t around, int64_t *seq);
 
+/* Of a send or receive in row g: the number of the rank that it sends to or receives from; RANK_UNKNOWN. `group`: that of the collective. */
+int64_t rank_groups_peer(const struct profile *p, uint32_t g, enum comm_kind kind, const struct rank_group *group);
+
+enum { RANK_GROUPS_PARTS = 30 }; /* longer lists are not written */
+/* Of an all-to-all in row g: in how many parts it sends, in order of the group's ranks. 0 = in equal parts; -1 = not recorded, or not all of them. */
+int rank_groups_parts(const struct profile *p, uint32_t g, int64_t part[RANK_GROUPS_PARTS]);
+
 #endif

@@ -93,13 +93,20 @@ static bool rank_pack_pieces_are_sound(const struct rank *r, const struct rank_c
 	return exposed == c->exposed_ns;
 }
 
+/* What the call sends to each rank of its group is there. */
+static bool rank_pack_parts_are_sound(const struct rank *r, const struct rank_call *c)
+{
+	return !c->sent || c->sent == RANK_EQUAL_PARTS || (c->sent <= r->n_sent && r->group[c->group].n <= r->n_sent - (c->sent - 1));
+}
+
 static bool rank_pack_calls_are_sound(const struct rank *r)
 {
 	int64_t sum = 0;
 	uint32_t piece = 0;
 	for (uint32_t i = 0; i < r->n_calls; i++) {
 		const struct rank_call *c = &r->call[i];
-		if (!rank_pack_add(&sum, c->end_ns - c->start_ns) || (i && c->start_ns < r->call[i - 1].start_ns) || !rank_pack_pieces_are_sound(r, c, piece))
+		if (!rank_pack_add(&sum, c->end_ns - c->start_ns) || (i && c->start_ns < r->call[i - 1].start_ns) || !rank_pack_pieces_are_sound(r, c, piece) ||
+		    !rank_pack_parts_are_sound(r, c))
 			return false;
 		piece += c->n_pieces;
 	}
