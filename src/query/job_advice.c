@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/round.h"
 #include "base/sort.h"
+#include "query/job_advice_links.h"
 #include "query/job_each.h"
 #include "query/job_read.h"
 
@@ -121,6 +122,7 @@ static void job_advice_put(void *context, unsigned i, void *made)
 struct job_advice_means {
 	double step_ns, wait_ns, transfer_ns; /* per step, mean over the ranks; exposed */
 	int64_t all_wait_ns, all_transfer_ns;
+	uint64_t steps;                       /* of all ranks */
 	bool known;                           /* nothing exposed is unknown */
 };
 
@@ -133,6 +135,7 @@ static struct job_advice_means job_advice_mean(const struct job *j)
 		if (!t.steps)
 			continue;
 		n++;
+		m.steps += t.steps;
 		m.step_ns += (double)t.ns[JOB_TOTAL] / t.steps;
 		m.wait_ns += (double)t.ns[JOB_WAIT] / t.steps;
 		m.transfer_ns += (double)t.ns[JOB_TRANSFER] / t.steps;
@@ -297,6 +300,7 @@ static int job_advice_finish(struct job_advice_work *w, struct table *out, struc
 		job_advice_drop_communication(&w->f);
 		job_advice_add_straggler(w, &m);
 		job_advice_add_transfer(w, &m);
+		job_advice_add_links(&w->f, w->j, m.step_ns, m.steps);
 	}
 	if (w->f.n)
 		qsort(w->f.v, w->f.n, sizeof *w->f.v, job_advice_by_gain);

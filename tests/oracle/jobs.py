@@ -3,7 +3,7 @@
 A job is a grid of `dp` replicas of `tp` ranks. In each step every rank computes, reduces within its tensor-parallel group, computes again, and reduces within
 its data-parallel group. `late(rank, step, part)` ns are added before a collective, in the way that `how` says: by a "slower" kernel, by one kernel "more", or by a "host" or a "data" loader
 that gives the GPU nothing to do; a collective begins on a rank when the rank comes, and ends on all
-ranks of the group `transfer` ns after the last one has come."""
+ranks of the group `transfer` ns after the last one has come, which may be a function of the group's ranks."""
 import gzip
 import json
 import os
@@ -43,7 +43,7 @@ class Job:
                     self.events[r].append(("compute", None, free[r], free[r] + length, None))
                     free[r] += length
                 for group in self.groups(part):
-                    end = max(free[r] for r in group) + self.transfer
+                    end = max(free[r] for r in group) + (self.transfer(group) if callable(self.transfer) else self.transfer)
                     for r in group:
                         self.events[r].append(("tp" if part == 0 else "dp", group, free[r], end, step))
                         free[r] = end

@@ -321,5 +321,63 @@ class Traffic(Job):
                          {("all_reduce", 4, "TP", 3, 3 * 2**20, 3 * 2**20 * 6 // 4), ("all_reduce", 2, "DP", 3, 3 * 2**20, 3 * 2**20)})
 
 
+class Advice(Job):
+    def findings(self, folder):
+        code, out, err = oracle.run("advise", folder, "--format=json")
+        self.assertEqual((code, err), (0, b""))
+        return {r["detector"]: r for r in oracle.Table(json.loads(out)).rows}
+
+    def large(self, rank, doc):
+        for e in calls(doc):
+            e["args"].update({"In msg nelems": 4 << 20, "Out msg nelems": 4 << 20})
+
+    def test_slow_link(self):
+        """Of four data-parallel groups, one is five times as slow: 16 MiB in 2 ms and not in 0.4."""
+        slow = self.findings(self.job(self.large, tp=4, dp=4, transfer=lambda group: 2_000_000 if group == [1, 5, 9, 13] else 400_000))["slow-link"]
+        wire = 2**24 * 6 / 4
+        self.assertIn(f"ranks 1, 5, 9, 13) move {wire / 2e6:.1f} GB/s, those of groups like it {wire / 4e5:.1f} GB/s", slow["problem"])
+        self.assertAlmostEqual(slow["gain_ns_per_step"], 1_600_000 * 4 / 16, delta=1000)
+        self.assertNotIn("slow-link", self.findings(self.job(self.large, tp=4, dp=4)))
+
+    def test_slower_than_the_links_can_be(self):
+        """On A100s, 64 MiB in 4 ms are 29 GB/s of 300; in 1 ms they are no finding, and neither are messages of 1 MiB."""
+        def place(n):
+            def change(rank, doc):
+                doc["deviceProperties"] = [{"id": i, "name": "NVIDIA A100-SXM4-80GB"} for i in range(8)]
+                for e in doc["traceEvents"]:
+                    if e["cat"] == "kernel":
+                        e["args"]["device"] = rank
+                for e in calls(doc):
+                    e["args"].update({"In msg nelems": n, "Out msg nelems": n})
+            return change
+        self.assertIn("29.4 GB/s, and NVLink 3 could 300 GB/s", self.findings(self.job(place(1 << 24), tp=8, dp=1, transfer=4_000_000))["slow-link"]["problem"])
+        self.assertNotIn("slow-link", self.findings(self.job(place(1 << 24), tp=8, dp=1, transfer=1_000_000)))
+        self.assertNotIn("slow-link", self.findings(self.job(place(1 << 18), tp=8, dp=1, transfer=4_000_000)))
+
+    def test_unequal_exchange(self):
+        def route(most):
+            def change(rank, doc):
+                for e in calls(doc):
+                    if size(e) == 4:
+                        n = most if rank % 4 == 3 else 1 << 20
+                        e["args"].update({"Collective name": "all_to_allv", "In msg nelems": n, "Out msg nelems": 1 << 20})
+            return change
+        found = self.findings(self.job(route(5 << 20), tp=4, dp=2, transfer=2_000_000))["unequal-exchange"]
+        self.assertIn("sends 2.5 times what a rank sends on average", found["problem"])
+        self.assertAlmostEqual(found["gain_ns_per_step"], 2_000_000 * (1 - 2 / 5), delta=1000)
+        self.assertNotIn("unequal-exchange", self.findings(self.job(route(1 << 20), tp=4, dp=2, transfer=2_000_000)))
+
+    def test_false_straggler(self):
+        """The slow rank is the one that recorded stacks."""
+        def stacks(rank, doc):
+            doc["with_stack"] = int(rank == 2)
+        late = {"tp": 4, "dp": 1, "late": lambda r, s, p: 1_500_000 if r == 2 and p == 0 else 0}
+        found = self.findings(self.job(stacks, **late))["straggler"]
+        self.assertEqual(found["severity"], "low")
+        self.assertIn("most of it for rank 2, which recorded stacks or memory as others did not", found["problem"])
+        self.assertTrue(found["advice"].startswith("Record all ranks with the same options"))
+        self.assertNotIn("recorded stacks", self.findings(self.job(**late))["straggler"]["problem"])
+
+
 if __name__ == "__main__":
     oracle.main()
