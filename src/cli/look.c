@@ -66,6 +66,14 @@ static int print_look(struct profile *p, struct table_command *c)
 	return status;
 }
 
+/* Files that are no recordings have a report of their own for this. NULL = they are recordings. */
+static const struct report *cli_look_own(const struct trace_list *l)
+{
+	struct err e;
+	const struct input *i = l->n && !str_eqc(l->v[0].path, "-") ? input_recognise(l->v[0].path.p, &e) : NULL;
+	return i && i->job_look ? report_find(str_from(i->job_look)) : NULL;
+}
+
 static int cli_look_run(int argc, char **argv)
 {
 	struct table_command c = {0};
@@ -76,7 +84,11 @@ static int cli_look_run(int argc, char **argv)
 	                "waited. `opscope INPUT` is the same.", argc, argv, &c);
 	if (!c.args.n)
 		cli_usage("look: an INPUT was expected: a trace, a directory, or - for standard input");
-	if (cli_discover(&c.args, &c.trace, &l, &status) == 0 && cli_is_job(&l)) {
+	bool found = cli_discover(&c.args, &c.trace, &l, &status) == 0;
+	const struct report *own = found ? cli_look_own(&l) : NULL;
+	if (own && (l.n == 1 || cli_is_job(&l))) {
+		status = cli_print_job(own, &c, &l, NULL);
+	} else if (found && cli_is_job(&l)) {
 		status = cli_print_job(report_find(STR("ranks")), &c, &l, "--rank=N: a first look at one rank. `opscope report stragglers`: why a rank came late");
 	} else if (l.n > 1) {
 		status = cli_list_traces(&l, "Several traces: give the path of one, or choose it by --run, --worker, --span or --rank.", &c.output, c.args.v[0]);

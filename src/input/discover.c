@@ -109,7 +109,8 @@ static bool is_whole(struct discover_walk *w, const struct input *i, const char 
 
 static bool discover_is_candidate(struct str name)
 {
-	bool is = str_ends(name, STR(".json.gz"));
+	/* Flight recorders end the name of a dump in the rank's number, and have no suffix. */
+	bool is = str_ends(name, STR(".json.gz")) || (name.n && is_digit(name.p[name.n - 1]) && !memchr(name.p, '.', name.n));
 	for (int i = 0; i < CANDIDATES && !is; i++)
 		is = str_ends(name, str_from(candidates[i]));
 	return is;

@@ -27,6 +27,7 @@ struct input {
 	/* Another number when there is more in the files, though their sizes and times need not have changed, since they are written through memory; 0 = none
 	 * of this format. NULL = of this format they have. */
 	uint64_t (*progress)(const char *path, struct str root);
+	const char *job_look; /* the report that is the first look at files of this format, one of them or many; NULL = as of recordings */
 	bool grows;        /* files are sound while they are written: that one has grown since it was opened is nothing odd */
 };
 

@@ -1,6 +1,7 @@
 #include "query/job_advice.h"
 
 #include "analysis/ranks/job_blame.h"
+#include "analysis/ranks/job_hang.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "base/sort.h"
@@ -294,6 +295,8 @@ static int job_advice_finish(struct job_advice_work *w, struct table *out, struc
 	}
 	if (job_finish(w->j, (enum job_align)w->asked->align, w->asked->clocks, e) < 0)
 		return -1;
+	if (job_is_hang(w->j))
+		return job_hang_refuse(e);
 	struct job_advice_means m = job_advice_mean(w->j);
 	job_advice_name_ranks(w);
 	if (m.known) {

@@ -1,7 +1,7 @@
 #include "query/report.h"
 
 #include "analysis/names/short_names.h"
-#include "analysis/ranks/job.h"
+#include "analysis/ranks/job_hang.h"
 #include "analysis/ranks/rank_place.h"
 #include "base/buf.h"
 #include "base/search.h"
@@ -269,7 +269,8 @@ int report_run_job(const struct report *r, const struct job *j, const struct rep
 	if (!(r->takes & REPORT_WORKERS) && ANY_WHERE(i, 0, j->n, j->rank[i]->is_worker))
 		return err_set(e, ERR_DATA, "report %s: this is a timeline of workers, which states tasks and neither device work nor collectives: `slowdown` says what slow workers cost, `pipeline` what the "
 		               "stages do", r->name);
-	return r->run_job(j, args, out, e);
+	int rc = r->run_job(j, args, out, e);
+	return rc < 0 && job_is_hang(j) ? job_hang_refuse(e) : rc;
 }
 
 /* Of the ranks that one profile holds. */

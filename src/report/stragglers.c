@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/round.h"
 #include "query/report.h"
+#include "report/parts/hang_table.h"
 #include "report/parts/job_notes.h"
 
 /* The cause of most of the waiting is named where it is of so much of it, percent. */
@@ -126,6 +127,8 @@ static int stragglers_refuse(const struct job *j, struct err *e)
 
 static int stragglers_run(const struct job *j, const struct report_args *args, struct table *out, struct err *e)
 {
+	if (job_is_hang(j))
+		return hang_run(j, args, out, e);
 	struct job_blame *blame = job_blame_find(j);
 	int64_t all = 0;
 	uint64_t told = 0;

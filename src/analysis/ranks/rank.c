@@ -413,6 +413,7 @@ struct rank *rank_new(const struct profile *p, unsigned i)
 	intern_init(&w.streams);
 	rank_read_head(&w, i, count);
 	rank_groups_init(&w.groups, p, r);
+	rank_hang_read(p, &r->arena, &r->hang);
 	uint32_t n;
 	struct intervals alone = {0};
 	struct sort_item *order = rank_sort_out(&w, &n);
@@ -462,6 +463,7 @@ void rank_free(struct rank *r)
 	mem_free(r->piece);
 	mem_free(r->task);
 	mem_free(r->sent);
+	rank_hang_release(&r->hang);
 	intern_release(&r->texts);
 	arena_release(&r->arena);
 	mem_free(r);

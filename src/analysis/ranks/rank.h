@@ -3,6 +3,7 @@
 #ifndef OPSCOPE_ANALYSIS_RANKS_RANK_H
 #define OPSCOPE_ANALYSIS_RANKS_RANK_H
 
+#include "analysis/ranks/rank_hang.h"
 #include "analysis/ranks/rank_phases.h"
 #include "analysis/time/busy.h"
 #include "op/comm_kind.h"
@@ -117,6 +118,7 @@ struct rank {
 	uint32_t n_pieces;
 	int64_t *sent;               /* bytes */
 	uint32_t n_sent;
+	struct rank_hang hang;       /* of a dump of a flight recorder, which has nothing else */
 	struct intern texts;         /* names of kernels and ops */
 	struct arena arena;
 };

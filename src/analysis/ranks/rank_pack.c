@@ -18,6 +18,9 @@ PACK_TYPE(rank_call, RANK_CALL_FIELDS)
 PACK_TYPE(rank_step, RANK_STEP_FIELDS)
 PACK_TYPE(rank_recording, RANK_RECORDING_FIELDS)
 PACK_TYPE(rank_task, RANK_TASK_FIELDS)
+PACK_TYPE(rank_hang_group, RANK_HANG_GROUP_FIELDS)
+PACK_TYPE(rank_hang_call, RANK_HANG_CALL_FIELDS)
+PACK_TYPE(rank_hang, RANK_HANG_FIELDS)
 PACK_TYPE(rank, RANK_FIELDS)
 
 /* In front: what it is, and which fields follow, in the machine's order: bytes of a machine with another order count as those of another version. */

@@ -1,0 +1,15 @@
+/* Python's pickle, read as data: the opcodes of protocols 0 to 5 that make dicts, lists, tuples, strings, bytes, numbers, True, False and None, and the memo. An opcode that
+ * would import, call or build anything ends the reading: nothing of the file is ever run. */
+#ifndef OPSCOPE_IO_PICKLE_H
+#define OPSCOPE_IO_PICKLE_H
+
+#include "io/pyliteral.h"
+
+enum { PICKLE_VALUES = 1 << 22 };   /* a pickle of more values is not read further */
+
+/* What the bytes hold; everything lives in `a`, or in the bytes, which must stay. Where they are damaged, cut, or hold what is refused, *why says what, *at is the byte, and
+ * the result is what came before, containers that were still open ending there; NULL = nothing came. *why is NULL of a sound pickle. Strings are as written: of protocol 0 with its
+ * escapes. `key` and `next` are as in io/pyliteral.h, `raw` is not set. Linear in the bytes and in the values. */
+const struct py *pickle_parse(struct str bytes, struct arena *a, size_t *at, const char **why);
+
+#endif
