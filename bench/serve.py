@@ -246,4 +246,5 @@ from `{os.path.basename(args.trace)}`, repeated by `bench/scale` and imported. E
 {text}{browser_text(rows)}""")
 
 
-main()
+if __name__ == "__main__":
+    main()

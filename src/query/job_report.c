@@ -547,3 +547,19 @@ int job_report_run(const struct report *r, const struct job_inputs *in, bool eac
 		table_release(out);
 	return rc;
 }
+
+int job_report_of(const struct report *r, const struct job *j, const struct report_args *args, struct table *out, struct err *e)
+{
+	struct report_args chosen = *args;
+	if (report_check(r, args, e) < 0)
+		return -1;
+	chosen.variant = report_variant_of(r, args, NULL);
+	if (args->has_steps && !((r->takes | chosen.variant->takes) & REPORT_STEPS))
+		return err_set(e, ERR_USAGE, "report %s takes no steps of a job that was read already", r->name);
+	table_init(out, r->name, r->title);
+	int rc = r->run_job(j, &chosen, out, e);
+	table_drop_left_out(out);
+	if (rc < 0)
+		table_release(out);
+	return rc;
+}

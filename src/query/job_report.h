@@ -30,4 +30,8 @@ struct job_inputs {
  * the first duration also the least and the most and the rank that has it. A recording that cannot be read is named in a note. ERR_DATA where none can. */
 int job_report_run(const struct report *r, const struct job_inputs *in, bool each, const struct report_args *args, struct table *out, struct err *e);
 
+struct job;
+/* A report with run_job of a job that is there already. Steps are chosen where the report takes them. */
+int job_report_of(const struct report *r, const struct job *j, const struct report_args *args, struct table *out, struct err *e);
+
 #endif

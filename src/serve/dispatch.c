@@ -239,7 +239,7 @@ static void serve_dispatch_keep(void *exchange)
 }
 
 /* On a thread that answers; the input, if one is needed, is held. */
-static void answer_now(struct job *j)
+static void answer_now(struct serve_task *j)
 {
 	struct exchange *x = (struct exchange *)(void *)((char *)j - offsetof(struct exchange, job));
 	bool kept = !(x->endpoint->flags & (ENDPOINT_FRESH | ENDPOINT_POST)) && mem_try(NULL, find_key, x) == 0;
@@ -414,6 +414,7 @@ bool dispatch(struct dispatcher *d, struct exchange *x)
 	x->to = d;
 	x->job.run = answer_now;
 	r->library = d->library;
+	r->shelf = d->shelf;
 	r->arena = &x->arena;
 	r->read_only = d->read_only;
 	r->query_seconds = d->query_seconds;

@@ -18,6 +18,7 @@ struct request {
 	const struct request_arg { struct str name, value; } *arg; /* decoded */
 	unsigned n_args;
 	struct library *library;
+	struct shelf *shelf;          /* of jobs; NULL = none (an exported report) */
 	struct library_entry *entry;  /* the input that was asked for, loaded; NULL unless the endpoint wants one */
 	struct arena *arena;          /* for whatever lives as long as the request */
 	bool read_only;

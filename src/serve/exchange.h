@@ -7,7 +7,7 @@
 #include "serve/job.h"
 
 struct exchange {
-	struct job job;
+	struct serve_task job;
 	struct library_waiter waiter;
 	struct dispatcher *to;
 	const struct endpoint *endpoint;
@@ -22,6 +22,7 @@ struct exchange {
 /* What is shared by all requests. */
 struct dispatcher {
 	struct library *library;
+	struct shelf *shelf;
 	struct answers *answers;
 	struct jobs *jobs[QUEUES];
 	bool read_only;

@@ -7,7 +7,7 @@
 struct jobs {
 	pthread_mutex_t lock;
 	pthread_cond_t any;
-	struct job *first, **last;
+	struct serve_task *first, **last;
 	unsigned waiting, most, n_threads;
 	bool stopping;
 	pthread_t thread[64];
@@ -18,7 +18,7 @@ static void *work(void *context)
 	struct jobs *q = context;
 	pthread_mutex_lock(&q->lock);
 	for (;;) {
-		struct job *j = q->first;
+		struct serve_task *j = q->first;
 		if (!j && q->stopping)
 			break;
 		if (!j) {
@@ -53,7 +53,7 @@ struct jobs *jobs_start(unsigned threads, unsigned most)
 	return NULL;
 }
 
-bool jobs_add(struct jobs *q, struct job *j)
+bool jobs_add(struct jobs *q, struct serve_task *j)
 {
 	pthread_mutex_lock(&q->lock);
 	bool fits = q->waiting < q->most && !q->stopping;

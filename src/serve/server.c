@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "serve/mhd.h"
+#include "serve/shelf.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -119,6 +120,7 @@ struct server *server_start(const struct serve_options *o, struct err *e)
 	s->to.read_only = o->read_only;
 	s->to.query_seconds = o->query_seconds ? o->query_seconds : QUERY_SECONDS;
 	s->to.answers = answers_new(KEPT_BYTES);
+	s->to.shelf = shelf_new();
 	int rc = set_prefix(s, o->prefix, e);
 	if (rc == 0)
 		rc = mhd_load(e);
@@ -174,6 +176,8 @@ bool server_stop(struct server *s)
 		close(listening);
 	clients_free(s->clients);
 	s->clients = NULL;
+	shelf_free(s->to.shelf);
+	s->to.shelf = NULL;
 	if (!library_close(s->to.library, &until))
 		return false;
 	for (int i = 0; i < QUEUES; i++)

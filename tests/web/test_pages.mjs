@@ -4,8 +4,12 @@ import { assert, INPUTS } from "./harness.mjs";
 /** The report that a page is about; without one it has something to show whatever the input. */
 const ABOUT = { memory: "memory", modules: "modules", roofline: "roofline", groups: "groups", "op-types": "op-types", operators: "operators", kernels: "kernels", gpus: "devices", "ops-kernels": "ops", "kernels-iteration": "kernels", "kernels-op": "kernels", iterations: "steps" };
 
-async function reasonOf(t, report, input) {
-  const answer = await fetch(`${t.base}api/report/${report}?${new URLSearchParams({ input: INPUTS[input].key })}`);
+/** Pages about all inputs of a run, where these are the ranks of a job. */
+const OF_JOBS = ["job", "ranks-timeline"];
+
+async function reasonOf(t, view, input) {
+  const [run] = INPUTS[input].key.split("/"), of = OF_JOBS.includes(view) ? `job?${new URLSearchParams({ run })}` : `report/${ABOUT[view]}?${new URLSearchParams({ input: INPUTS[input].key })}`;
+  const answer = await fetch(`${t.base}api/${of}`);
   return answer.ok ? undefined : (await answer.json()).error;
 }
 
@@ -15,7 +19,7 @@ async function views(t, input) {
 }
 
 async function look(t, view, input) {
-  const main = t.page.locator("main"), reason = ABOUT[view] && (await reasonOf(t, ABOUT[view], input));
+  const main = t.page.locator("main"), reason = (ABOUT[view] || OF_JOBS.includes(view)) && (await reasonOf(t, view, input));
   if (reason) {
     const said = await main.locator(".empty").allInnerTexts();
     assert(said.some((x) => x.includes(reason)), `${view}: the page says ${JSON.stringify(said)}, the server ${JSON.stringify(reason)}`);

@@ -1,12 +1,12 @@
 // Charts. All of a page's colours and the PNG button are here.
 import * as echarts from "echarts/core";
-import { BarChart, CustomChart, LineChart, PieChart, ScatterChart, TreemapChart } from "echarts/charts";
-import { BrushComponent, DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent, TitleComponent, ToolboxComponent, TooltipComponent } from "echarts/components";
+import { BarChart, CustomChart, HeatmapChart, LineChart, PieChart, ScatterChart, TreemapChart } from "echarts/charts";
+import { BrushComponent, DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent, TitleComponent, ToolboxComponent, TooltipComponent, VisualMapComponent } from "echarts/components";
 import { CanvasRenderer } from "echarts/renderers";
 import { add, button, h, save } from "./dom";
 
-echarts.use([BarChart, CustomChart, LineChart, PieChart, ScatterChart, TreemapChart, BrushComponent, DataZoomComponent, GridComponent, LegendComponent,
-  MarkLineComponent, TitleComponent, ToolboxComponent, TooltipComponent, CanvasRenderer]);
+echarts.use([BarChart, CustomChart, HeatmapChart, LineChart, PieChart, ScatterChart, TreemapChart, BrushComponent, DataZoomComponent, GridComponent, LegendComponent,
+  MarkLineComponent, TitleComponent, ToolboxComponent, TooltipComponent, VisualMapComponent, CanvasRenderer]);
 
 export type Chart = echarts.ECharts;
 export type ChartOption = Parameters<Chart["setOption"]>[0];

@@ -246,22 +246,26 @@ static void job_times_add_exposed(const struct rank *r, const struct rank_step *
 	}
 }
 
+void job_times_add_step(const struct job *j, uint32_t rank, uint32_t i, struct job_times *out)
+{
+	const struct rank *r = j->rank[rank];
+	const struct rank_step *s = &r->step[i];
+	out->steps++;
+	out->ns[JOB_COMPUTE] += s->busy.ns[BUSY_COMPUTE];
+	out->ns[JOB_COPY] += s->busy.ns[BUSY_EXPOSED_COPY];
+	out->ns[JOB_IDLE] += s->busy.ns[BUSY_IDLE];
+	out->ns[JOB_TOTAL] += s->busy.ns[BUSY_TOTAL];
+	out->ns[JOB_TALK] += s->busy.ns[BUSY_COMM];
+	job_times_add_exposed(r, s, out);
+}
+
 struct job_times job_times_of(const struct job *j, uint32_t rank, int64_t first, int64_t last)
 {
 	const struct rank *r = j->rank[rank];
 	struct job_times out = {0};
-	for (uint32_t i = 0; i < r->n_steps; i++) {
-		const struct rank_step *s = &r->step[i];
-		if (s->number < first || s->number > last)
-			continue;
-		out.steps++;
-		out.ns[JOB_COMPUTE] += s->busy.ns[BUSY_COMPUTE];
-		out.ns[JOB_COPY] += s->busy.ns[BUSY_EXPOSED_COPY];
-		out.ns[JOB_IDLE] += s->busy.ns[BUSY_IDLE];
-		out.ns[JOB_TOTAL] += s->busy.ns[BUSY_TOTAL];
-		out.ns[JOB_TALK] += s->busy.ns[BUSY_COMM];
-		job_times_add_exposed(r, s, &out);
-	}
+	for (uint32_t i = 0; i < r->n_steps; i++)
+		if (r->step[i].number >= first && r->step[i].number <= last)
+			job_times_add_step(j, rank, i, &out);
 	return out;
 }
 

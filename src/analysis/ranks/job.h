@@ -126,6 +126,8 @@ struct job_times {
 	int64_t ns[JOB_TIME_KINDS];
 	uint32_t steps;
 };
+/* Adds number i of this rank's steps. O(log collectives + its collectives). */
+void job_times_add_step(const struct job *j, uint32_t rank, uint32_t i, struct job_times *out);
 /* Of the steps with numbers first..last of this rank. O(collectives + steps). */
 struct job_times job_times_of(const struct job *j, uint32_t rank, int64_t first, int64_t last);
 

@@ -1,6 +1,7 @@
 /* What the timeline consists of: tracks, steps, extent. */
 #include "analysis/steps/steps.h"
 #include "query/report.h"
+#include "serve/api/timeline_answers.h"
 #include "serve/api/timeline_times.h"
 
 static void put_track(struct buf *b, const struct timeline *t, uint32_t i)
@@ -40,6 +41,18 @@ static void serve_timeline_put_steps(struct buf *b, const struct timeline *t)
 	}
 }
 
+void timeline_put_info(struct buf *b, const struct timeline *t)
+{
+	/* The begin as text: beyond 2^53 a browser would round it. */
+	buf_printf(b, "{\"first_ns\":\"%lld\",", (long long)t->first_ns);
+	json_put_number(b, "length", t->last_ns - t->first_ns);
+	buf_printf(b, ",\"times\":%s", t->p->durations_only ? "false" : "true"); /* false: starts are made up from order and durations */
+	buf_printf(b, ",\"tile_pixels\":%d,\"zoom_max\":%d,\"slices\":%llu,\"too_deep\":%llu,\"tracks\":[", TIMELINE_TILE_PIXELS, TIMELINE_TILE_ZOOM_MAX,
+	           (unsigned long long)t->p->span.rows.n + t->p->gpu_op.rows.n, (unsigned long long)t->too_deep);
+	for (uint32_t i = 0; i < t->n_tracks; i++)
+		put_track(b, t, i);
+}
+
 static int serve_timeline_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct buf *b = &out->body;
@@ -50,14 +63,7 @@ static int serve_timeline_run(const struct request *r, struct response *out, str
 	/* By their default key op, whatever a report was asked for last. */
 	int rc = report_part(r->entry->profile, &(struct report_args){0}, PASS_STEPS, e) ? 0 : -1;
 	if (rc == 0) {
-		/* The begin as text: beyond 2^53 a browser would round it. */
-		buf_printf(b, "{\"first_ns\":\"%lld\",", (long long)t->first_ns);
-		json_put_number(b, "length", t->last_ns - t->first_ns);
-		buf_printf(b, ",\"times\":%s", t->p->durations_only ? "false" : "true"); /* false: starts are made up from order and durations */
-		buf_printf(b, ",\"tile_pixels\":%d,\"zoom_max\":%d,\"slices\":%llu,\"too_deep\":%llu,\"tracks\":[", TIMELINE_TILE_PIXELS, TIMELINE_TILE_ZOOM_MAX,
-		           (unsigned long long)t->p->span.rows.n + t->p->gpu_op.rows.n, (unsigned long long)t->too_deep);
-		for (uint32_t i = 0; i < t->n_tracks; i++)
-			put_track(b, t, i);
+		timeline_put_info(b, t);
 		buf_cstr(b, "],\n\"steps\":[");
 		serve_timeline_put_steps(b, t);
 		buf_cstr(b, "]}\n");

@@ -1,6 +1,7 @@
 /* One event in full: its arguments, what is around it, and what it is linked with. */
 #include "analysis/names/stacks.h"
 #include "analysis/tree/fwdbwd.h"
+#include "serve/api/timeline_answers.h"
 #include "serve/api/timeline_times.h"
 
 enum { AROUND_MAX = 200, LAUNCHED_MAX = 200 };
@@ -143,11 +144,8 @@ static void put_beside(struct about *x, bool device, uint32_t row)
 	put_link(x, "after", device, i + 1 < l->first + l->n ? x->t->row[i + 1] : ROW_NONE);
 }
 
-static int serve_timeline_event_run(const struct request *r, struct response *out, struct err *e)
+int timeline_answer_event(const struct timeline *t, const struct request *r, struct response *out, struct err *e)
 {
-	const struct timeline *t = library_timeline(r->library, r->entry, e);
-	if (!t)
-		return -1;
 	bool device = str_eqc(request_value(r, "kind"), "gpu");
 	uint32_t n = device ? t->p->gpu_op.rows.n : t->p->span.rows.n;
 	int64_t row;
@@ -167,12 +165,14 @@ static int serve_timeline_event_run(const struct request *r, struct response *ou
 	return 0;
 }
 
-static const char *const kinds[] = {"span", "gpu", NULL};
-static const struct endpoint_param params[] = {
-	{"kind", "span: a range of the host; gpu: device work", kinds, true},
-	{"row", "which, as tiles give it", NULL, true},
-	{0},
-};
+static int serve_timeline_event_run(const struct request *r, struct response *out, struct err *e)
+{
+	const struct timeline *t = library_timeline(r->library, r->entry, e);
+	return t ? timeline_answer_event(t, r, out, e) : -1;
+}
+
+const char *const timeline_event_kinds[] = {"span", "gpu", NULL};
+static const struct endpoint_param params[] = {TIMELINE_EVENT_PARAMS, {0}};
 
 const struct endpoint endpoint_timeline_event = {
 	.path = "/api/timeline/event",

@@ -1,6 +1,7 @@
 /* Events by name. */
 #include "base/mem.h"
 #include "base/sort.h"
+#include "serve/api/timeline_answers.h"
 #include "serve/api/timeline_times.h"
 
 #include <stdlib.h>
@@ -71,12 +72,11 @@ static void put_hits(struct buf *b, struct hits *h)
 	buf_cstr(b, "}\n");
 }
 
-static int serve_timeline_find_run(const struct request *r, struct response *out, struct err *e)
+int timeline_answer_find(const struct timeline *t, const struct request *r, struct response *out, struct err *e)
 {
-	const struct timeline *t = library_timeline(r->library, r->entry, e);
 	struct hits h = {.t = t, .most_ns = INT64_MAX};
 	int64_t to_ns, limit;
-	if (!t || request_number(r, "limit", 1, 10000, 500, &limit, e) < 0 || timeline_window(r, t, &h.from_ns, &to_ns, e) < 0)
+	if (request_number(r, "limit", 1, 10000, 500, &limit, e) < 0 || timeline_window(r, t, &h.from_ns, &to_ns, e) < 0)
 		return -1;
 	struct str text = request_value(r, "text");
 	uint8_t *named = NEW_ARRAY(t->p->strings.n + 1, uint8_t);
@@ -93,12 +93,13 @@ static int serve_timeline_find_run(const struct request *r, struct response *out
 	return 0;
 }
 
-static const struct endpoint_param params[] = {
-	{"text", "a part of the name, whatever the case", NULL, true},
-	{"from", "list only those that begin at this time or later", NULL, false},
-	{"limit", "list at most so many (default 500)", NULL, false},
-	{0},
-};
+static int serve_timeline_find_run(const struct request *r, struct response *out, struct err *e)
+{
+	const struct timeline *t = library_timeline(r->library, r->entry, e);
+	return t ? timeline_answer_find(t, r, out, e) : -1;
+}
+
+static const struct endpoint_param params[] = {TIMELINE_FIND_PARAMS, {0}};
 
 const struct endpoint endpoint_timeline_find = {
 	.path = "/api/timeline/find",

@@ -1,6 +1,7 @@
 /* What is in a window of some tracks, by name. */
 #include "analysis/timeline/timeline_sums.h"
 #include "base/mem.h"
+#include "serve/api/timeline_answers.h"
 #include "serve/api/timeline_times.h"
 #include "serve/tables.h"
 
@@ -29,13 +30,12 @@ static void serve_timeline_select_add_row(struct table *t, const struct profile 
 	table_set_i64(t, C_MEAN, x->total_ns / (int64_t)x->count);
 }
 
-static int serve_timeline_select_run(const struct request *r, struct response *out, struct err *e)
+int timeline_answer_select(const struct timeline *t, const struct request *r, struct response *out, struct err *e)
 {
-	const struct timeline *t = library_timeline(r->library, r->entry, e);
 	int64_t from_ns, to_ns;
 	struct timeline_sum *v;
 	struct table table;
-	if (!t || timeline_window(r, t, &from_ns, &to_ns, e) < 0)
+	if (timeline_window(r, t, &from_ns, &to_ns, e) < 0)
 		return -1;
 	uint8_t *take = arena_alloc(r->arena, t->n_tracks + 1);
 	if (timeline_take(r, "tracks", t->n_tracks, take, e) < 0)
@@ -53,12 +53,13 @@ static int serve_timeline_select_run(const struct request *r, struct response *o
 	return rc;
 }
 
-static const struct endpoint_param params[] = {
-	WINDOW_PARAMS,
-	{"tracks", "which tracks: numbers and ranges with commas", NULL, false},
-	TABLE_PARAMS,
-	{0},
-};
+static int serve_timeline_select_run(const struct request *r, struct response *out, struct err *e)
+{
+	const struct timeline *t = library_timeline(r->library, r->entry, e);
+	return t ? timeline_answer_select(t, r, out, e) : -1;
+}
+
+static const struct endpoint_param params[] = {TIMELINE_SELECT_PARAMS, {0}};
 
 const struct endpoint endpoint_timeline_select = {
 	.path = "/api/timeline/select",

@@ -1,5 +1,6 @@
 /* What is to be drawn of some tracks in a piece of time, at a zoom. */
 #include "base/mem.h"
+#include "serve/api/timeline_answers.h"
 #include "serve/api/timeline_times.h"
 
 /* Which names the answer must explain: bits by string id. */
@@ -100,11 +101,10 @@ static void serve_timeline_tile_put_tile(struct buf *b, struct tile *x, const ui
 	timeline_items_release(&x->items);
 }
 
-static int serve_timeline_tile_run(const struct request *r, struct response *out, struct err *e)
+int timeline_answer_tile(const struct timeline *t, const struct request *r, struct response *out, struct err *e)
 {
-	const struct timeline *t = library_timeline(r->library, r->entry, e);
 	int64_t zoom, index;
-	if (!t || request_number(r, "zoom", 0, TIMELINE_TILE_ZOOM_MAX, 0, &zoom, e) < 0 ||
+	if (request_number(r, "zoom", 0, TIMELINE_TILE_ZOOM_MAX, 0, &zoom, e) < 0 ||
 	    request_number(r, "index", 0, TIMELINE_NS_MAX >> TIMELINE_TILE_BITS >> zoom, 0, &index, e) < 0)
 		return -1;
 	uint8_t *take = arena_alloc(r->arena, t->n_tracks + 1);
@@ -116,12 +116,13 @@ static int serve_timeline_tile_run(const struct request *r, struct response *out
 	return 0;
 }
 
-static const struct endpoint_param params[] = {
-	{"zoom", "a pixel is 2^zoom ns", NULL, true},
-	{"index", "the tile's number from the begin, each being `tile_pixels` of /api/timeline wide", NULL, true},
-	{"tracks", "which tracks: numbers and ranges with commas", NULL, false},
-	{0},
-};
+static int serve_timeline_tile_run(const struct request *r, struct response *out, struct err *e)
+{
+	const struct timeline *t = library_timeline(r->library, r->entry, e);
+	return t ? timeline_answer_tile(t, r, out, e) : -1;
+}
+
+static const struct endpoint_param params[] = {TIMELINE_TILE_PARAMS, {0}};
 
 const struct endpoint endpoint_timeline_tile = {
 	.path = "/api/timeline/tile",

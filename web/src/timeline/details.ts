@@ -10,8 +10,8 @@ import type { Details, Info, Slice, Window } from "./model";
 
 export interface Panel {
   info: Info;
-  /** Saves the window as a trace. */
-  save(): void;
+  /** Saves the window as a trace. undefined: it cannot. */
+  save?(): void;
   jump(e: Slice): void;
   find(text: string): void;
   close(): void;
@@ -72,7 +72,7 @@ export function showTotals(place: HTMLElement, p: Panel, w: Window, r: Report): 
   clear(place);
   const tracks = w.tracks ? `${w.tracks.length} of ${p.info.tracks.length} tracks` : "all tracks";
   add(place, h("div", { class: "tools" }, h("h3", {}, `${time(w.to - w.from)} from ${time(w.from)}, ${tracks}`), h("span", { class: "space" }),
-    source.off ? null : button("For Perfetto", p.save, { title: EXPORT_TITLE }),
+    source.off || !p.save ? null : button("For Perfetto", p.save, { title: EXPORT_TITLE }),
     button("✕", p.close, { "aria-label": "Close", title: "Close (Escape)" })));
   showTable(place, r, { title: "What is in the window", key: "selection", pageSize: 20, choose: (cells) => p.find(String(cells[0])) });
 }

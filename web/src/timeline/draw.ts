@@ -6,6 +6,7 @@ import { hueOf } from "./colors";
 import { GUTTER, LANE, TOP_RULER, TOP_STEPS, type Band, type Layout } from "./layout";
 import { zoomOf, type Camera, type Counters, type Details, type Info, type MemoryCurve, type Slice, type Use, type Window } from "./model";
 import { Raster, pixelOf } from "./raster";
+import type { Tie } from "./ties";
 import { BUSY, CATEGORY, COUNT, DUR, ITEM, NAME, START, firstBehind, type Piece, type Tiles } from "./tiles";
 
 export interface Scene {
@@ -23,6 +24,7 @@ export interface Scene {
   window?: Window;
   hover?: { x: number };
   counters?: Counters;
+  ties?: Tie[];
 }
 
 const FONT = "11px system-ui, sans-serif";
@@ -87,6 +89,7 @@ export class Painter {
     this.raster.show(ctx, GUTTER, s.scroll);
     this.writeNames(s);
     for (const band of bands) this.band(s, band);
+    if (s.ties) this.ties(s, s.ties);
     if (s.window) this.window(s, s.scroll, s.scroll + s.height);
     if (s.selected) this.selected(s, s.selected);
     ctx.restore();
@@ -367,6 +370,38 @@ export class Painter {
     if (d.forward) this.arrow(s, d.forward, e, "#d55e00");
     for (const k of d.backward ?? []) this.arrow(s, e, k, "#d55e00");
     ctx.restore();
+  }
+
+  /** From the rank that came first over the others to the one that came last. Those that the chosen event is a part of stand out. */
+  private ties(s: Scene, list: Tie[]): void {
+    const { ctx } = this, chosen = s.selected?.event, of = (t: Tie) => !!chosen && t.parts.some((p) => p.row === chosen.row);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(GUTTER, s.scroll, s.width - GUTTER, s.height);
+    ctx.clip();
+    for (const t of [...list].sort((a, b) => Number(of(a)) - Number(of(b)))) {
+      ctx.globalAlpha = chosen && !of(t) ? 0.25 : 0.8;
+      ctx.lineWidth = of(t) ? 2 : 1.2;
+      for (let i = 1; i < t.parts.length; i++) this.tie(s, t.parts[i - 1], t.parts[i], t.accepted ? "#d55e00" : s.theme.soft);
+    }
+    ctx.restore();
+  }
+
+  private tie(s: Scene, a: Slice, b: Slice, color: string): void {
+    const { ctx } = this, far = 20000, near = (x: number) => Math.max(-far, Math.min(far, x));
+    const x0 = near(this.x(s, a.start)), x1 = near(this.x(s, b.start)), y0 = s.layout.yOf(a) + LANE / 2, y1 = s.layout.yOf(b) + LANE / 2;
+    if (Math.max(y0, y1) < s.scroll || Math.min(y0, y1) > s.scroll + s.height) return;
+    const length = Math.hypot(x1 - x0, y1 - y0) || 1, [ux, uy] = [(x1 - x0) / length, (y1 - y0) / length];
+    ctx.strokeStyle = ctx.fillStyle = color;
+    ctx.beginPath();
+    ctx.moveTo(x0, y0);
+    ctx.lineTo(x1, y1);
+    ctx.stroke();
+    ctx.beginPath();
+    ctx.moveTo(x1, y1);
+    ctx.lineTo(x1 - 7 * ux - 3.5 * uy, y1 - 7 * uy + 3.5 * ux);
+    ctx.lineTo(x1 - 7 * ux + 3.5 * uy, y1 - 7 * uy - 3.5 * ux);
+    ctx.fill();
   }
 
   private arrow(s: Scene, a: Slice, b: Slice, color: string): void {

@@ -29,8 +29,14 @@ export function trackTitle(t: Track): string {
   return t.thread.trim() || (/^\d*$/.test(t.tid) ? `${t.device ? "stream" : "thread"} ${t.tid}` : t.tid);
 }
 
+/** A process of the timeline of a job. */
+function isRank(process: string): boolean {
+  return /^rank \d+$/.test(process);
+}
+
 function processTitle(t: Track): string {
   const parts = [t.labels, t.process].filter((x) => x);
+  if (isRank(t.process)) return t.process;
   return parts.length ? `${parts.join(" · ")} (${t.pid})` : t.pid || "process";
 }
 
@@ -40,7 +46,7 @@ function processKey(info: Info, t: Track): string {
   return own ? `${t.pid}-host` : t.pid;
 }
 
-/** Processes with device work first, in them device work first. */
+/** Processes with device work first, in them device work first; ranks in their order. */
 function processes(info: Info): Process[] {
   const out = new Map<string, Process>();
   for (const t of info.tracks) {
@@ -50,7 +56,7 @@ function processes(info: Info): Process[] {
   }
   const list = [...out.values()], has = (p: Process) => Number(p.tracks.some((t) => t.device));
   for (const p of list) p.tracks.sort((a, b) => Number(b.device) - Number(a.device) || a.track - b.track);
-  return list.sort((a, b) => has(b) - has(a));
+  return list.sort((a, b) => has(b) - has(a) || (isRank(a.title) && isRank(b.title) ? Number(a.title.slice(5)) - Number(b.title.slice(5)) : 0));
 }
 
 export class Layout {

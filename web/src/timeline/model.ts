@@ -1,4 +1,13 @@
 // What the server says of a timeline. Times are ns since the first event.
+import type { Args } from "../api";
+
+/** Where its answers come from: one recording, or the ranks of a job. */
+export interface Origin {
+  path: string;
+  args: Args;
+  /** How many ranks stand on it; undefined: it is of one recording. */
+  ranks?: number;
+}
 
 export interface Track {
   track: number;

@@ -3,7 +3,7 @@ import { get } from "../api";
 import { button, h } from "../dom";
 import { count, time } from "../format";
 import type { Context } from "../view";
-import type { Found, Slice } from "./model";
+import type { Found, Origin, Slice } from "./model";
 
 const LISTED = 10000;
 
@@ -17,7 +17,7 @@ export class Search {
   private asked = 0;
   private timer = 0;
 
-  constructor(private readonly c: Context, private readonly to: { jump(e: Slice): void; searched(text: string): void }) {
+  constructor(private readonly c: Context, private readonly origin: Origin, private readonly to: { jump(e: Slice): void; searched(text: string): void }) {
     const before = button("‹", () => this.walk(-1), { title: "Previous hit (N)", "aria-label": "Previous hit" });
     const after = button("›", () => this.walk(1), { title: "Next hit (n)", "aria-label": "Next hit" });
     this.parts = [this.box, before, after, this.said];
@@ -76,7 +76,7 @@ export class Search {
       return;
     }
     try {
-      const found = await get<Found>("/api/timeline/find", { input: this.c.input, text, limit: LISTED }, this.c.signal);
+      const found = await get<Found>(`${this.origin.path}/find`, { ...this.origin.args, text, limit: LISTED }, this.c.signal);
       if (mine === this.asked) this.found = found;
     } catch (e) {
       if (!this.c.signal.aborted) this.said.textContent = e instanceof Error ? e.message : String(e);

@@ -1,6 +1,6 @@
 // Tiles: what is to be drawn, by zoom, place and track. Fetched for what is in view; until they come, coarser or finer ones stand in.
 import { get } from "../api";
-import { rangesOf, type Info } from "./model";
+import { rangesOf, type Info, type Origin } from "./model";
 
 /** Numbers of an item, in this order. */
 export const START = 0, DUR = 1, BUSY = 2, COUNT = 3, ROW = 4, NAME = 5, CATEGORY = 6, ITEM = 7;
@@ -44,7 +44,7 @@ export class Tiles {
   private clock = 0;
   private wishes: { zoom: number; index: number; tracks: number[] }[] = [];
 
-  constructor(private readonly input: string, private readonly info: Info, private readonly signal: AbortSignal, private readonly changed: () => void) {}
+  constructor(private readonly origin: Origin, private readonly info: Info, private readonly signal: AbortSignal, private readonly changed: () => void) {}
 
   width(zoom: number): number {
     return this.info.tile_pixels * 2 ** zoom;
@@ -98,7 +98,7 @@ export class Tiles {
     this.requests++;
     try {
       const all = tracks.length === this.info.tracks.length;
-      this.take(zoom, index, await get<Answer>("/api/timeline/tile", { input: this.input, zoom, index, tracks: all ? undefined : rangesOf(tracks) }, this.signal));
+      this.take(zoom, index, await get<Answer>(`${this.origin.path}/tile`, { ...this.origin.args, zoom, index, tracks: all ? undefined : rangesOf(tracks) }, this.signal));
     } catch (e) {
       for (const k of keys) this.failed.add(k);
       if (!this.signal.aborted) this.error = e instanceof Error ? e.message : String(e);

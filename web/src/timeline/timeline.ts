@@ -14,9 +14,10 @@ import { EXPORT_TITLE, showDetails, showTotals, type Panel } from "./details";
 import { Painter, tickText, topOf, type Scene } from "./draw";
 import { Input, type Target } from "./input";
 import { GUTTER, Layout, type Band } from "./layout";
-import { fromRanges, rangesOf, zoomOf, type Camera, type Details, type Info, type Slice, type Window } from "./model";
+import { fromRanges, rangesOf, zoomOf, type Camera, type Details, type Info, type Origin, type Slice, type Window } from "./model";
 import { keyList } from "./keys";
 import { Search } from "./search";
+import { Ties } from "./ties";
 import { BUSY, COUNT, DUR, ITEM, NAME, ROW, START, Tiles, firstBehind } from "./tiles";
 
 const SCALE_MIN = 0.02; // ns a pixel
@@ -39,6 +40,7 @@ export class Timeline implements Target {
   private readonly tiles: Tiles;
   private readonly layout: Layout;
   private readonly curves: Curves;
+  private readonly ties?: Ties;
   private readonly search: Search;
   private readonly panel: Panel;
   private readonly input: Input;
@@ -50,13 +52,14 @@ export class Timeline implements Target {
   /** For those who measure: pictures drawn, and ms that the last took. */
   readonly stats = { frames: 0, ms: 0, idle: false };
 
-  constructor(page: HTMLElement, private readonly c: Context, private readonly info: Info) {
+  constructor(page: HTMLElement, private readonly c: Context, private readonly info: Info, private readonly origin: Origin = { path: "/api/timeline", args: { input: c.input } }) {
     this.painter = new Painter(this.canvas.getContext("2d", { alpha: false })!);
-    this.tiles = new Tiles(c.input, info, c.signal, () => this.invalidate());
+    this.tiles = new Tiles(origin, info, c.signal, () => this.invalidate());
     this.layout = new Layout(info);
     this.curves = new Curves(c, info, () => this.curvesCame());
-    this.search = new Search(c, { jump: (e) => this.jump(e), searched: (text) => this.searched(text) });
-    this.panel = { info, save: () => this.exportWindow(), jump: (e) => this.jump(e), find: (t) => this.search.start(t), close: () => this.escape() };
+    if (origin.ranks) this.ties = new Ties(origin, origin.ranks, c.signal, () => this.invalidate());
+    this.search = new Search(c, origin, { jump: (e) => this.jump(e), searched: (text) => this.searched(text) });
+    this.panel = { info, save: origin.ranks ? undefined : () => this.exportWindow(), jump: (e) => this.jump(e), find: (t) => this.search.start(t), close: () => this.escape() };
     this.scene = { info, layout: this.layout, tiles: this.tiles, camera: { from: 0, scale: 1 }, width: 800, height: 400, scroll: 0, theme: theme(),
       byCategory: c.args.by === "category", search: "" };
     add(page, this.frame());
@@ -69,11 +72,11 @@ export class Timeline implements Target {
   }
 
   private frame(): HTMLElement {
-    const perfetto = button("Perfetto", () => this.exportWindow(), { title: source.off ?? EXPORT_TITLE, disabled: !!source.off });
+    const perfetto = this.origin.ranks ? null : button("Perfetto", () => this.exportWindow(), { title: source.off ?? EXPORT_TITLE, disabled: !!source.off });
     const made = this.info.times ? null : h("p", { class: "note" }, "This input holds durations and an order, but no times: starts and gaps are made up.");
     const deep = this.info.too_deep ? h("p", { class: "note" }, `${this.info.too_deep} events are nested too deep to have rows of their own: they share the last.`) : null;
     const zero = this.info.times && this.info.first_ns !== "0"
-      ? h("p", { class: "note" }, `Times here count from the first event; on the clock of the recording, which tables show, that is ${timePoint(BigInt(this.info.first_ns))}.`) : null;
+      ? h("p", { class: "note" }, `Times here count from the first event; on the clock of the ${this.origin.ranks ? "job" : "recording, which tables show"}, that is ${timePoint(BigInt(this.info.first_ns))}.`) : null;
     return h("div", { class: "tl" },
       h("div", { class: "tools" }, ...this.search.parts, h("span", { class: "space" }), this.where,
         select("Colours", [["name", "by name"], ["category", "by category"]], this.c.args.by ?? "name", (v) => this.colourBy(v)),
@@ -229,14 +232,19 @@ export class Timeline implements Target {
     s.scroll = this.view.scrollTop;
     const shown = this.layout.between(s.scroll, s.scroll + s.height).flatMap((b) => (b.track ? [b.track.track] : []));
     this.tiles.want(zoomOf(this.info, c.scale), c.from, to, shown);
-    this.curves.want(c.from, to, c.scale);
-    s.counters = this.curves.values;
+    if (this.ties) {
+      this.ties.want(c.from, to);
+      s.ties = this.ties.list;
+    } else {
+      this.curves.want(c.from, to, c.scale);
+      s.counters = this.curves.values;
+    }
     this.painter.draw(s);
     this.where.textContent = `${time(this.room * c.scale)} in view`;
     this.say(this.tiles.error);
     this.stats.frames++;
     this.stats.ms = performance.now() - begin;
-    this.stats.idle = this.tiles.idle && !this.input.holds;
+    this.stats.idle = this.tiles.idle && !this.input.holds && this.ties?.idle !== false;
   }
 
   private say(error: string): void {
@@ -362,9 +370,9 @@ export class Timeline implements Target {
     this.scene.window = w;
     this.scene.selected = undefined;
     this.moved();
-    const args = { input: this.c.input, from: Math.round(w.from), to: Math.round(w.to), tracks: w.tracks && rangesOf(w.tracks) };
+    const args = { ...this.origin.args, from: Math.round(w.from), to: Math.round(w.to), tracks: w.tracks && rangesOf(w.tracks) };
     await this.fill(mine, async () => {
-      const r = await get<Report>("/api/timeline/select", args, this.c.signal);
+      const r = await get<Report>(`${this.origin.path}/select`, args, this.c.signal);
       return () => showTotals(this.panelPlace, this.panel, { ...w, from: args.from, to: args.to }, r);
     });
   }
@@ -372,7 +380,7 @@ export class Timeline implements Target {
   private async open(kind: string, row: number, jump: boolean): Promise<void> {
     const mine = ++this.asked;
     await this.fill(mine, async () => {
-      const d = await get<Details>("/api/timeline/event", { input: this.c.input, kind, row }, this.c.signal);
+      const d = await get<Details>(`${this.origin.path}/event`, { ...this.origin.args, kind, row }, this.c.signal);
       return () => {
         this.scene.selected = d;
         if (jump) this.reveal(d.event);

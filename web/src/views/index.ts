@@ -3,6 +3,8 @@ import type { View } from "../view";
 import { advice } from "./advice";
 import { gpus } from "./gpus";
 import { groups } from "./groups";
+import { job } from "./job";
+import { ranksTimeline } from "./ranks_timeline";
 import { iterations } from "./iterations";
 import { kernels } from "./kernels";
 import { kernelsIteration } from "./kernels_iteration";
@@ -23,6 +25,8 @@ export const VIEWS: View[] = [
   overview,
   advice,
   timeline,
+  job,
+  ranksTimeline,
   memory,
   gpus,
   operators,
