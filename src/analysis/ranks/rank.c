@@ -252,7 +252,7 @@ static void rank_read_kernel(struct rank_work *w, uint32_t g, struct rank_call *
 	c->op = rank_op_text(w, g);
 	c->stream = rank_stream(w, g);
 	c->row = g;
-	c->group = rank_groups_of(&w->groups, w->p, w->p->gpu_op.args[g], w->p->gpu_op.call[g], &c->seq);
+	c->group = rank_groups_of(&w->groups, w->p, rank_groups_at_kernel(w->p, g), &c->seq);
 	rank_size_call(w, w->costs->of_gpu[g], c);
 	c->peer = rank_groups_peer(w->p, g, (enum comm_kind)c->kind, &w->r->group[c->group]);
 	rank_keep_parts(w, g, c);
@@ -267,7 +267,7 @@ static void rank_read_range(struct rank_work *w, uint32_t span, struct rank_call
 	c->kind = (uint8_t)comm_kind_of(name);
 	c->kernel = intern_str(&w->r->texts, name);
 	c->row = ROW_NONE;
-	c->group = rank_groups_of(&w->groups, w->p, w->p->span.args[span], w->p->span.parent[span], &c->seq);
+	c->group = rank_groups_of(&w->groups, w->p, (struct rank_groups_at){w->p->span.args[span], w->p->span.parent[span]}, &c->seq);
 	rank_size_call(w, costs_index_of_span(w->costs, w->p, span, COST_FORWARD), c);
 	c->peer = RANK_UNKNOWN;
 }

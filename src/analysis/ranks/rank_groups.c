@@ -163,10 +163,11 @@ static bool rank_groups_read_values(const struct profile *p, uint32_t set, struc
 	return true;
 }
 
-static void rank_groups_find(const struct profile *p, uint32_t args, uint32_t at, struct rank_groups_found *f)
+static void rank_groups_find(const struct profile *p, struct rank_groups_at from, struct rank_groups_found *f)
 {
+	uint32_t at = from.around;
 	*f = (struct rank_groups_found){0};
-	if (rank_groups_read_args(p, args, f))
+	if (rank_groups_read_args(p, from.args, f))
 		return;
 	for (int i = 0; i < RANK_GROUPS_LOOK_UP && at != ROW_NONE; i++, at = p->span.parent[at]) {
 		if (rank_groups_read_args(p, p->span.args[at], f))
@@ -176,12 +177,12 @@ static void rank_groups_find(const struct profile *p, uint32_t args, uint32_t at
 	}
 }
 
-/* The argument of the kernel, else of a range around its launch. */
-static bool rank_groups_arg(const struct profile *p, uint32_t g, enum arg_key key, struct str *value)
+/* The argument of the collective, else of a range around it. */
+static bool rank_groups_arg(const struct profile *p, struct rank_groups_at from, enum arg_key key, struct str *value)
 {
-	if (profile_arg(p, p->gpu_op.args[g], key, value))
+	if (profile_arg(p, from.args, key, value))
 		return true;
-	uint32_t at = p->gpu_op.call[g];
+	uint32_t at = from.around;
 	for (int i = 0; i < RANK_GROUPS_LOOK_UP && at != ROW_NONE; i++, at = p->span.parent[at])
 		if (profile_arg(p, p->span.args[at], key, value))
 			return true;
@@ -189,12 +190,12 @@ static bool rank_groups_arg(const struct profile *p, uint32_t g, enum arg_key ke
 }
 
 /* What stands in for a list that is cut: the first rank, and how far the ranks are apart. */
-static bool rank_groups_read_stride(struct rank_groups *s, const struct profile *p, uint32_t row, struct rank_group *g)
+static bool rank_groups_read_stride(struct rank_groups *s, const struct profile *p, struct rank_groups_at from, struct rank_group *g)
 {
 	struct str text;
 	int64_t start, stride;
 	const int64_t room = RANK_GROUPS_MEMBERS - (int64_t)s->n_members;
-	if (!rank_groups_arg(p, row, ARG_GROUP_STRIDE, &text) || !str_to_i64(text, &stride) || !rank_groups_arg(p, row, ARG_GROUP_START, &text) || !str_to_i64(text, &start))
+	if (!rank_groups_arg(p, from, ARG_GROUP_STRIDE, &text) || !str_to_i64(text, &stride) || !rank_groups_arg(p, from, ARG_GROUP_START, &text) || !str_to_i64(text, &start))
 		return false;
 	if (stride < 1 || stride > INT32_MAX || start < 0 || start > INT32_MAX || g->size < 2 || g->size > room)
 		return false;
@@ -207,9 +208,9 @@ static bool rank_groups_read_stride(struct rank_groups *s, const struct profile 
 }
 
 /* Members: as the collective lists them, or says how they are spaced, else as the head of the input does, else all ranks where there are as many. */
-static void rank_groups_add_members(struct rank_groups *s, const struct profile *p, uint32_t row, const struct rank_groups_found *f, struct rank_group *g)
+static void rank_groups_add_members(struct rank_groups *s, const struct profile *p, struct rank_groups_at from, const struct rank_groups_found *f, struct rank_group *g)
 {
-	if (f->members.n && (rank_groups_read_members(s, f->members, g) || rank_groups_read_stride(s, p, row, g)))
+	if (f->members.n && (rank_groups_read_members(s, f->members, g) || rank_groups_read_stride(s, p, from, g)))
 		return;
 	uint32_t listed = g->is_address || !g->name.n ? INTERN_NONE : intern_find(&s->listed, g->name);
 	const struct rank_group *of = listed != INTERN_NONE && listed ? &s->list[listed - 1] : NULL;
@@ -229,11 +230,11 @@ static void rank_groups_add_members(struct rank_groups *s, const struct profile 
 	}
 }
 
-uint32_t rank_groups_of(struct rank_groups *s, const struct profile *p, uint32_t args, uint32_t around, int64_t *seq)
+uint32_t rank_groups_of(struct rank_groups *s, const struct profile *p, struct rank_groups_at from, int64_t *seq)
 {
 	struct rank_groups_found f;
 	struct buf key = {0};
-	rank_groups_find(p, args, around, &f);
+	rank_groups_find(p, from, &f);
 	if (!f.seq.n || !str_to_i64(f.seq, seq))
 		*seq = RANK_UNKNOWN;
 	buf_printf(&key, STR_FMT "\n" STR_FMT "\n%lld\n" STR_FMT, STR_ARG(f.id), STR_ARG(f.name), (long long)f.size, STR_ARG(f.members));
@@ -243,7 +244,7 @@ uint32_t rank_groups_of(struct rank_groups *s, const struct profile *p, uint32_t
 		return at;
 	struct arena *a = &s->r->arena;
 	struct rank_group g = {.name = arena_str(a, f.name), .about = arena_str(a, f.about), .id = arena_str(a, f.id), .is_address = f.is_address, .size = f.size};
-	rank_groups_add_members(s, p, row, &f, &g);
+	rank_groups_add_members(s, p, from, &f, &g);
 	MEM_PUSH(s->r->group, s->r->n_groups, s->cap, g);
 	return at;
 }
@@ -268,7 +269,7 @@ int64_t rank_groups_peer(const struct profile *p, uint32_t g, enum comm_kind kin
 	bool sends = kind == COMM_SEND;
 	if (!sends && kind != COMM_RECV)
 		return RANK_UNKNOWN;
-	if (rank_groups_arg(p, g, sends ? ARG_SEND_TO : ARG_RECV_FROM, &text) && str_to_i64(text, &rank) && rank >= 0)
+	if (rank_groups_arg(p, rank_groups_at_kernel(p, g), sends ? ARG_SEND_TO : ARG_RECV_FROM, &text) && str_to_i64(text, &rank) && rank >= 0)
 		return rank;
 	/* torch makes groups of ranks in ascending order, and so are the members. */
 	return rank_groups_named_peer(p, g, sends, &rank) && rank >= 0 && rank < group->n ? group->member[rank] : RANK_UNKNOWN;
@@ -278,7 +279,7 @@ int rank_groups_parts(const struct profile *p, uint32_t g, int64_t part[RANK_GRO
 {
 	struct str text, one;
 	int n = 0;
-	if (!rank_groups_arg(p, g, ARG_MESSAGE_SPLIT, &text) || text.n < 2 || text.p[0] != '[' || text.p[text.n - 1] != ']')
+	if (!rank_groups_arg(p, rank_groups_at_kernel(p, g), ARG_MESSAGE_SPLIT, &text) || text.n < 2 || text.p[0] != '[' || text.p[text.n - 1] != ']')
 		return -1;
 	for (struct str rest = {text.p + 1, text.n - 2}; rest.n && str_split(&rest, ',', &one);) {
 		if (n == RANK_GROUPS_PARTS || !str_to_i64(str_trim(one), &part[n]) || part[n] < 0)

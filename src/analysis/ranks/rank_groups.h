@@ -18,9 +18,17 @@ struct rank_groups {
 void rank_groups_init(struct rank_groups *s, const struct profile *p, struct rank *r);
 void rank_groups_release(struct rank_groups *s);
 
-/* The group of a collective, by its own arguments (`args`: a set of them) and those of the ranges from `around` outwards (a row of span; ROW_NONE), as an index into r->group; a
- * collective of which nothing is recorded is of a group without a name. *seq: its number in the group, RANK_UNKNOWN. */
-uint32_t rank_groups_of(struct rank_groups *s, const struct profile *p, uint32_t args, uint32_t around, int64_t *seq);
+/* Where the facts of a collective stand: its own arguments (a set of them), then those of the ranges from `around` outwards (a row of span; ROW_NONE). */
+struct rank_groups_at {
+	uint32_t args, around;
+};
+static inline struct rank_groups_at rank_groups_at_kernel(const struct profile *p, uint32_t g)
+{
+	return (struct rank_groups_at){p->gpu_op.args[g], p->gpu_op.call[g]};
+}
+
+/* The group of a collective, as an index into r->group; a collective of which nothing is recorded is of a group without a name. *seq: its number in the group, RANK_UNKNOWN. */
+uint32_t rank_groups_of(struct rank_groups *s, const struct profile *p, struct rank_groups_at from, int64_t *seq);
 
 /* Of a send or receive in row g: the number of the rank that it sends to or receives from; RANK_UNKNOWN. `group`: that of the collective. */
 int64_t rank_groups_peer(const struct profile *p, uint32_t g, enum comm_kind kind, const struct rank_group *group);
