@@ -38,15 +38,19 @@ PACK_TYPE(share_recordings, SHARE_RECORDINGS_FIELDS)
 
 /* ---- messages ---- */
 
-static void share_sleep(void)
+/* Longer each time, so that a look is late by no more than what was waited for before; at most 16 ms. *ns is 0 at first. */
+static void share_sleep(long *ns)
 {
-	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	enum { FIRST_NS = 125000, MOST_NS = 16000000 };
+	*ns = *ns ? *ns < MOST_NS ? 2 * *ns : MOST_NS : FIRST_NS;
+	nanosleep(&(struct timespec){.tv_nsec = *ns}, NULL);
 }
 
 static void share_wait(MPI_Request *r)
 {
+	long ns = 0;
 	for (int done = 0; MPI_Test(r, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done;)
-		share_sleep();
+		share_sleep(&ns);
 }
 
 /* The next message from that process, which is appended. Returns its tag. */
@@ -56,8 +60,9 @@ static int share_take(int from, int tag, struct buf *out)
 	MPI_Message message;
 	MPI_Request request;
 	int n = 0;
+	long ns = 0;
 	for (int there = 0; MPI_Improbe(from, tag, MPI_COMM_WORLD, &there, &message, &st) == MPI_SUCCESS && !there;)
-		share_sleep();
+		share_sleep(&ns);
 	MPI_Get_count(&st, MPI_BYTE, &n);
 	MPI_Imrecv(buf_room(out, (size_t)n), n, MPI_BYTE, &message, &request);
 	share_wait(&request);
