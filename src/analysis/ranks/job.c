@@ -165,7 +165,7 @@ static bool job_compares(const struct job *j, uint32_t a, uint32_t b)
 	const struct job_clocks *x = &j->clock[a], *y = &j->clock[b];
 	if (x->how == JOB_CLOCK_UNKNOWN || y->how == JOB_CLOCK_UNKNOWN)
 		return false;
-	return (x->how == JOB_CLOCK_FILE && y->how == JOB_CLOCK_FILE) || (x->ends && y->ends) || (j->hosts_by == JOB_HOSTS_RECORDED && j->host[a] == j->host[b]);
+	return (x->how == JOB_CLOCK_FILE && y->how == JOB_CLOCK_FILE) || (x->ends && y->ends && (x->how != JOB_CLOCK_ENDS || x->tied == y->tied)) || (j->hosts_by == JOB_HOSTS_RECORDED && j->host[a] == j->host[b]);
 }
 
 /* A receive is not done before the send has begun. The sender may put a message that is small where the receiver finds it, and be done: what it waits is not known. */

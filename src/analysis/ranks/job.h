@@ -34,6 +34,7 @@ enum job_clock {
 struct job_clocks {
 	enum job_clock how;
 	bool apart;              /* compared with some ranks, but not with those that make the job's clock: nothing ties them together */
+	uint32_t tied;           /* of JOB_CLOCK_ENDS: ranks with the same number are compared with each other, others are not */
 	int64_t offset_ns;       /* by which this rank's clock is ahead of the job's at mid_ns */
 	double drift;            /* by which it gets ahead further, ns in each ns */
 	int64_t mid_ns;

@@ -245,6 +245,7 @@ static void job_align_anchor(struct job_align_work *w, uint32_t main)
 		bool placed = w->component[r] != UINT32_MAX;
 		j->clock[r].how = placed ? JOB_CLOCK_ENDS : JOB_CLOCK_UNKNOWN;
 		j->clock[r].apart = placed && w->component[r] != main;
+		j->clock[r].tied = w->component[r];
 		j->clock[r].offset_ns = placed ? j->clock[r].offset_ns - first[w->component[r]] : 0;
 	}
 	mem_free(first);
