@@ -368,15 +368,17 @@ class Advice(Job):
         self.assertNotIn("unequal-exchange", self.findings(self.job(route(1 << 20), tp=4, dp=2, transfer=2_000_000)))
 
     def test_false_straggler(self):
-        """The slow rank is the one that recorded stacks."""
+        """The rank whose host is late is the one that recorded stacks. A slower kernel is not the recording's doing."""
         def stacks(rank, doc):
             doc["with_stack"] = int(rank == 2)
-        late = {"tp": 4, "dp": 1, "late": lambda r, s, p: 1_500_000 if r == 2 and p == 0 else 0}
+        late = {"tp": 4, "dp": 1, "late": lambda r, s, p: 1_500_000 if r == 2 and p == 0 else 0, "how": "host"}
         found = self.findings(self.job(stacks, **late))["straggler"]
         self.assertEqual(found["severity"], "low")
         self.assertIn("most of it for rank 2, which was recorded with more than the others", found["problem"])
         self.assertTrue(found["advice"].startswith("Record all ranks with the same options"))
         self.assertNotIn("was recorded with", self.findings(self.job(**late))["straggler"]["problem"])
+        slower = self.findings(self.job(stacks, **{**late, "how": "slower"}))["straggler"]
+        self.assertNotEqual(slower["severity"], "low")
 
 
 if __name__ == "__main__":
