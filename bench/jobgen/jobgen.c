@@ -11,7 +11,7 @@
  *   --stages=F,F,...          by stage: how many times as long its kernels take
  *   --late=RANK:CAUSE:MS[:FIRST[-LAST]]   the rank is late by MS in each step, or in these steps; "turns" for RANK: another rank in each step. CAUSE: slower (each kernel
  *                             takes longer), more (more kernels), copies, data (a data loader before the step's first collective), gc, host (nothing says why), backward
- *                             (as host, in the backward, if the base has one). Where not said otherwise in front of the step's longest work
+ *                             (as host, in the backward, if the base has one). Where nothing else is said, the delay is in front of the step's longest work
  *   --stacks=RANKS            these were recorded with stacks, and their host takes longer for it: --stacks-cost=PERCENT (10)
  *   --offsets=MS --drifts=PPM clocks differ by at most so much
  *   --jitter=US --end-skew=US by how much ranks come and leave apart by chance (50, 5)

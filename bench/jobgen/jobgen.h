@@ -1,10 +1,10 @@
 /* What the parts of jobgen share (jobgen.c says what it does).
  *
  * The base is the recording of one real rank, on its own clock from the first step on. Its collectives divide it into stretches: stretch g ends where collective g begins,
- * and the last one has none behind it. A rank of the job plays the base again and again, `rounds` times: between collectives it takes as long as the base and what is
+ * and behind the last stretch there is none. A rank of the job plays the base `rounds` times: between collectives it takes as long as the base and what is
  * planted; in a collective it waits for its group. A rank stands still while it waits, its host too.
  *
- * Times are int64 ns. True time is that of no clock of a rank; jobgen_clock gives a rank's own. */
+ * Times are int64 ns. True time is not the time of any rank's clock: jobgen_clock_of says how far each is off. */
 #ifndef OPSCOPE_BENCH_JOBGEN_H
 #define OPSCOPE_BENCH_JOBGEN_H
 

@@ -166,7 +166,7 @@ static bool pack_take_difference(struct pack_reader *r, uint64_t *before)
 	return true;
 }
 
-/* How many things follow, each of which takes `least` bytes or more: no more is ever allocated than some times the bytes that are there. */
+/* How many things follow, each of which takes `least` bytes or more. So what is allocated stays within some times the bytes that are there. */
 static bool pack_take_count(struct pack_reader *r, size_t least, uint32_t *n)
 {
 	uint64_t v;

@@ -18,8 +18,9 @@
  *   LATER(field, value)          an integer that is not packed, and has this value when read
  *   OWN(field)                   not packed, and left alone when read
  *
- * A field without a row does not compile. Bytes: of ROWS, one field of all rows after the other; an integer as the difference from the row before, zigzag, 7 bits a byte,
- * least first, in as few bytes as it takes. So times that follow each other take 3 or 4 bytes. The same struct gives the same bytes, and bytes that are read give the same bytes again. */
+ * A field without a row does not compile. ROWS are packed field by field: the first field of all rows, then the second, ... An integer is packed as its difference from the row
+ * before: zigzag, 7 bits a byte, least first, in as few bytes as it takes. So times that follow each other take 3 or 4 bytes. The same struct gives the same bytes, and a struct that
+ * was read gives the bytes that it was read from. */
 #ifndef OPSCOPE_BASE_PACK_H
 #define OPSCOPE_BASE_PACK_H
 

@@ -118,7 +118,7 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 /* The table of these traces, by which a user chooses one; `note` stands under it (NULL = nothing). Returns the exit status. */
 int cli_list_traces(const struct trace_list *l, const char *note, const struct output_options *o, const char *input_name);
 
-/* Whether the traces are the ranks of one job: several, each of another rank of one run, as their contents say, which are then sorted by rank; or one file that keeps a job. */
+/* Whether the traces are one job: several recordings, each of another rank of one run, as their contents say; or one file that keeps a job. Sorts recordings by rank. */
 bool cli_is_job(struct trace_list *l);
 bool cli_is_job_file(const struct trace_list *l);
 

@@ -51,8 +51,8 @@ static const struct argp argp = {
 	.args_doc = "INPUT... -o FILE",
 	.doc = "Reads and analyses a trace once and keeps the result in a file that opens many times faster: an INPUT like "
 	       "any other. It is an SQLite database, with every report, and the findings of `advise`, as tables of plain rows "
-	       "beside the data: the first aggregation, to which `opscope aggregate` adds others. Of the ranks of a job, given as a folder or as several files, one file keeps "
-	       "what reports about all of them together and `advise` need; the recordings themselves are not in it.",
+	       "beside the data: the first aggregation, to which `opscope aggregate` adds others. The ranks of a job, given as a folder or as several files, become one file: it keeps "
+	       "what reports of all ranks together and `advise` need, and not the recordings themselves.",
 };
 
 /* What import cannot make again: aggregations that someone asked for. False, and *status, when FILE holds some, or cannot be read, and they are not to be lost. */

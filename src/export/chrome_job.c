@@ -75,7 +75,7 @@ static bool chrome_job_is_own(struct str key)
 	return false;
 }
 
-/* Facts that all ranks have alike hold of the job. */
+/* A fact that all ranks state alike is one of the job. */
 static void chrome_job_add_facts(struct chrome_job *w, const struct profile *p)
 {
 	struct str value;

@@ -24,10 +24,10 @@ struct chrome_merge_event {
 	bool is_gpu, has_device, is_of_gpu_memory;
 };
 
-/* Arguments that are ids; lower numbers than `least` are none. */
+/* Arguments that are ids; numbers below `least` are not. */
 static const struct chrome_merge_id {
 	const char *name;
-	char kind;               /* ids of one kind are one where they are alike */
+	char kind;               /* equal ids of one kind are the same id */
 	int64_t least;
 } chrome_merge_ids[] = {
 	{"correlation", 'c', 1}, {"wait_on_cuda_event_record_corr_id", 'c', 1}, {"External id", 'e', 1}, {"external id", 'e', 1}, {"Sequence number", 's', 0},
@@ -151,7 +151,7 @@ static bool chrome_merge_read_args(struct chrome_merge_event *ev, struct json *j
 	return at;
 }
 
-/* What the event is. False: it is no whole object. */
+/* What the event is. False: it is not a whole object. */
 static bool chrome_merge_read(struct chrome_merge_event *ev, struct json *j)
 {
 	static const struct { const char *name; size_t at; } members[] = {

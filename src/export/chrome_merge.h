@@ -1,7 +1,7 @@
-/* Events of several ranks in one file: each event's text comes as the export of one rank writes it, and goes on with numbers and times of the job.
+/* Events of several ranks in one file: each event's text comes as the export of its rank writes it, and gets the numbers and times of the job.
  *
  * Processes and threads are numbered from 1 over all ranks; what they were called stands in their names. Ids that tie events together (correlation, External id,
- * Sequence number, arrows, Python frames) get numbers of which no two are alike over ranks and kinds. The number of a GPU becomes that of its rank. Times are
+ * Sequence number, arrows, Python frames) get numbers that no other rank and no other kind of id has. The number of a GPU becomes that of its rank. Times are
  * on the job's clock. All else stays as it was written. Memory holds the ids of one rank at a time. */
 #ifndef OPSCOPE_EXPORT_CHROME_MERGE_H
 #define OPSCOPE_EXPORT_CHROME_MERGE_H

@@ -9,11 +9,11 @@ static int opscope_job_sniff(struct str head, const char *path, struct err *e)
 
 static int opscope_job_read(struct source *s, struct profile *p, struct err *e)
 {
-	return err_set(e, ERR_USAGE, "%s: a job without its recordings: reports of all ranks together, as `opscope report ranks`, and `opscope advise` are about it; give the folder of the ranks for all else",
+	return err_set(e, ERR_USAGE, "%s is a job without its recordings: it answers reports of all ranks together, such as `opscope report ranks`, and `opscope advise`; give the folder of the ranks for all else",
 	               source_path(s));
 }
 
-/* It may lie in the folder of the ranks that it was made of, and is none of these. */
+/* The file may lie in the folder of the ranks that it was made of: it is not a rank itself. */
 static bool opscope_job_is_whole(const char *path, struct str root, void **known)
 {
 	return false;

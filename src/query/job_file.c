@@ -111,7 +111,7 @@ static struct profile *job_file_no_profile(void *context, unsigned i, struct err
 	return NULL;
 }
 
-/* Findings were made of all steps, and the ranks of all that was recorded. */
+/* Findings that are kept are of all steps, and ranks of all that was recorded. */
 static bool job_file_answers(const struct job_ask *ask)
 {
 	const struct report_args *a = ask->args;
@@ -125,7 +125,7 @@ static struct job_read *job_file_read(void *context, unsigned i, const struct jo
 	struct str bytes;
 	struct err e = {0};
 	if (!job_file_answers(ask))
-		err_set(&e, ERR_USAGE, "%s answers this of all steps alone, since it keeps no recordings: give the folder of the ranks for a part of them", f->path);
+		err_set(&e, ERR_USAGE, "%s keeps no recordings, and answers this only of all steps: give the folder of the ranks for a part of the steps", f->path);
 	else if (load_job_bytes(f->l, i, &bytes, &e) == 0 && !(x = job_read_unpack(bytes, &e)))
 		err_prefix(&e, "%s: rank %lld", f->path, (long long)f->l->piece[i].rank);
 	if (!x) {

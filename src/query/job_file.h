@@ -1,5 +1,5 @@
-/* A job kept in one file: of each recording what job_read.h reads of it, findings included, so that reports of all ranks together, and advice, answer from the file
- * what they answer from the recordings. */
+/* A job kept in one file. The file holds what job_read.h reads of each recording, findings included: reports of all ranks together, and advice, answer from it what they answer
+ * from the recordings. */
 #ifndef OPSCOPE_QUERY_JOB_FILE_H
 #define OPSCOPE_QUERY_JOB_FILE_H
 
@@ -7,15 +7,15 @@
 
 #include <sys/types.h>
 
-/* Reads all recordings and writes the file, which appears when it is complete. `mode`: the most permissions that it may have; `input`: what the job is called. Recordings that
- * cannot be read are kept as such, and named in notes as ever; ERR_DATA, and no file, where none can. `warn` (NULL = nobody) is told of each. */
+/* Reads all recordings and writes the file, which appears when it is complete. `mode`: the most permissions that it may have; `input`: what the job is called. Of a
+ * recording that cannot be read the file keeps the reason, which notes then state; `warn` (NULL = nobody) is told, too. ERR_DATA, and no file, where none can be read. */
 int job_file_save(const struct job_inputs *in, const char *path, mode_t mode, struct str input, void (*warn)(const char *recording, const struct err *why), struct err *e);
 
 /* Only reads them, each once and as job_file_save does, and forgets what was read: for a process that reads them for another one. */
 void job_file_read_all(const struct job_inputs *in);
 
 struct job_file;
-/* NULL and *e where it is no such file, damaged, or cannot be read. */
+/* NULL and *e where it is not such a file, is damaged, or cannot be read. */
 struct job_file *job_file_open(const char *path, struct err *e);
 /* Its recordings, which can be read and not opened. They live as long as *f. */
 struct job_inputs job_file_inputs(struct job_file *f);

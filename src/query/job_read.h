@@ -1,5 +1,5 @@
-/* What one recording gives to an answer about a job: its ranks, and for advice its findings. It becomes bytes, so that another process can have read the recording, or a file keep
- * what was read. */
+/* What one recording gives to an answer about a job: its ranks, and for advice its findings. It can become bytes, for a file or for another
+ * process. */
 #ifndef OPSCOPE_QUERY_JOB_READ_H
 #define OPSCOPE_QUERY_JOB_READ_H
 
@@ -18,7 +18,7 @@ struct job_read {
 	struct err failed;       /* ERR_NONE: it was read */
 	int64_t number;          /* of the rank: as the recording states, else as the list of recordings does */
 	int64_t world;           /* ranks of the job, as the recording states; 0 = it does not */
-	struct job *ranks;       /* of which job_finish knows nothing; NULL where it was not read */
+	struct job *ranks;       /* job_finish was not called; NULL where the recording was not read */
 	struct findings findings; /* of job_ask.findings. Texts are its own */
 };
 
@@ -31,9 +31,9 @@ void job_read_free(struct job_read *x);
 /* Hands its ranks over to a job. */
 void job_read_take_ranks(struct job_read *x, struct job *to);
 
-/* Appends it. */
+/* As bytes: appends them. */
 void job_read_pack(const struct job_read *x, struct buf *out);
-/* From all of the bytes; ERR_FORMAT, and NULL, where they are not such, or of another version. */
+/* From all of the bytes. NULL, and ERR_FORMAT, where they are damaged or of another version. */
 struct job_read *job_read_unpack(struct str bytes, struct err *e);
 
 #endif

@@ -68,10 +68,10 @@ extern const char *const report_question[];
 
 typedef int report_run_fn(const struct profile *p, const struct report_args *args, struct table *out, struct err *e);
 
-/* How a report of a job takes one recording after the other, and keeps of each what it needs: in place of run and run_job. */
+/* A report of a job that takes one recording after the other, and keeps of each what it needs: in place of run and run_job. */
 struct report_gather {
 	void *(*start)(const struct report_args *args);
-	/* A recording, which has had the passes and ends after the call; its rank, or its place in the list. */
+	/* Takes a recording on which the passes have run, and which is freed behind the call. rank: as stated, else its place in the list. */
 	void (*add)(void *gathered, const struct profile *p, int64_t rank);
 	int (*finish)(void *gathered, struct table *out, struct err *e);
 	void (*end)(void *gathered); /* frees it */

@@ -27,7 +27,7 @@ struct collectives_row {
 	uint64_t n, accepted, told, sized; /* told: accepted, and of several ranks */
 	int64_t bytes, shortest_ns, total_ns, accepted_ns, exposed_ns, transfer_ns, wait_ns, start_skew_ns, end_skew_ns; /* accepted_ns: of total_ns */
 	struct collectives_rate transfer, shortest;
-	const struct gpu_link *link;      /* that bounds what the transfers are measured by; NULL = not known of all */
+	const struct gpu_link *link;      /* of the groups whose transfers count; NULL = they have several, or it is not known */
 	bool has_link;
 	uint64_t exchanged;               /* all-to-alls of which each rank's part is known: */
 	double exchanged_bytes, most_bytes, mean_bytes, exchanged_ns;
@@ -96,7 +96,7 @@ static const struct section collectives_section = {COLUMNS(
 	[COLLECTIVES_ALG_MIN] = {COLUMN(REAL, "algorithm_min_gb_per_s", "Alg. GB/s of shortest", "bytes / shortest duration, as other tools count", .flags = COLUMN_DETAIL, .digits = 2)},
 	[COLLECTIVES_BUS_MIN] = {COLUMN(REAL, "bus_min_gb_per_s", "Bus GB/s of shortest", "bytes that a rank sends / shortest duration: no less than the bus bandwidth where that is known",
 	                                .flags = COLUMN_DETAIL, .digits = 2)},
-	[COLLECTIVES_IMBALANCE] = {COLUMN(REAL, "imbalance", "Imbalance", "all-to-alls: what the rank with most sends / what a rank sends (mean); 1 = equal parts", .flags = COLUMN_DETAIL,
+	[COLLECTIVES_IMBALANCE] = {COLUMN(REAL, "imbalance", "Imbalance", "all-to-alls: what the rank that sends most sends / the mean of the ranks; 1 = equal parts", .flags = COLUMN_DETAIL,
 	                                  .digits = 2)},
 	[COLLECTIVES_ALL] = {COLUMN(REAL, "all_gb_per_s", "All GB/s", "all-to-alls: what all ranks send together / from the first start to the last end", .flags = COLUMN_DETAIL,
 	                            .digits = 2)},
@@ -389,8 +389,8 @@ static void collectives_put_notes(const struct collectives *x, uint64_t outside,
 	}
 	collectives_put_pair_notes(x->j, t);
 	if (apart)
-		table_warn(t, "of %llu collectives, %llu did not end on all ranks at one moment: %s wait and transfer are unknown; %s is %s with Seq %lld (Ends together of "
-		           "--group-by=instance has all)", (unsigned long long)all, (unsigned long long)apart, apart == 1 ? "its" : "their", apart == 1 ? "this" : "the first",
+		table_warn(t, "of %llu collectives, %llu did not end on all ranks at one moment: %s wait and transfer are unknown; %s is %s with Seq %lld "
+		           "(--group-by=instance has all: Ends together)", (unsigned long long)all, (unsigned long long)apart, apart == 1 ? "its" : "their", apart == 1 ? "this" : "the first",
 		           comm_kind_name((enum comm_kind)first_apart->kind), (long long)collectives_seq(x->j, first_apart));
 	if (outside)
 		table_note(t, "%llu collectives outside the steps are left out: --steps=all has them", (unsigned long long)outside);

@@ -14,19 +14,19 @@ static const struct section phases_section = {COLUMNS(
 	[PHASES_STAGE] = {COLUMN(NUMBER, "stage", "Stage", "of the pipeline: ranks are compared with those of their stage; empty = no process group tells the stage",
 	                         .flags = COLUMN_ANSWER | COLUMN_GROUP), .when = WHEN_RECORDED},
 	[PHASES_PHASE] = {COLUMN(TEXT, "phase", "Phase", "of the step", .flags = COLUMN_ANSWER)},
-	[PHASES_ADDED] = {COLUMN(MEAN_NS, "added_ns", "Adds to step", "mean per step: the frontier behind this phase less the frontier before it. The frontier is the time that the "
-	                         "rank which has taken longest has taken since its first step began. These add up to the step of the ranks together", .flags = COLUMN_ANSWER)},
-	[PHASES_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of that step", .flags = COLUMN_ANSWER)},
-	[PHASES_BEYOND] = {COLUMN(MEAN_NS, "beyond_ns", "Beyond median", "of what the phase adds, what the median rank did not take itself: the delay by the rank at the frontier",
+	[PHASES_ADDED] = {COLUMN(MEAN_NS, "added_ns", "Adds to step", "mean per step: how far the phase moves the frontier, which is the longest time that any rank has taken since "
+	                         "its first step began. The phases add up to the step of the ranks together", .flags = COLUMN_ANSWER)},
+	[PHASES_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of the step of the ranks together", .flags = COLUMN_ANSWER)},
+	[PHASES_BEYOND] = {COLUMN(MEAN_NS, "beyond_ns", "Beyond median", "what the phase adds beyond the median rank's own time in it: the delay by the rank at the frontier",
 	                          .flags = COLUMN_ANSWER)},
 	[PHASES_RANK] = {COLUMN(NUMBER, "rank", "At frontier", "the rank that is at the frontier behind this phase in most steps", .flags = COLUMN_ANSWER)},
-	[PHASES_RANK_STEPS] = {COLUMN(PERCENT, "rank_steps_pct", "In steps", "in how many of the steps it is")},
-	[PHASES_SECOND] = {COLUMN(NUMBER, "second_rank", "Next", "the rank that is most often at the frontier or next behind it otherwise", .flags = COLUMN_ANSWER)},
+	[PHASES_RANK_STEPS] = {COLUMN(PERCENT, "rank_steps_pct", "In steps", "in how many of the steps that rank is at the frontier")},
+	[PHASES_SECOND] = {COLUMN(NUMBER, "second_rank", "Next", "of the other ranks, the one that is most often at the frontier or next behind it", .flags = COLUMN_ANSWER)},
 	[PHASES_LEAD] = {COLUMN(MEAN_NS, "lead_ns", "Ahead by", "mean per step: the distance from the frontier to the rank next behind it. Where it is small, no single rank holds the others up")},
-	[PHASES_OWN] = {COLUMN(MEAN_NS, "own_ns", "Mean of ranks", "mean per step and rank of the rank's own time in the phase, waiting for others included", .flags = COLUMN_MINOR)},
-	[PHASES_LONGEST] = {COLUMN(MEAN_NS, "longest_ns", "Longest", "mean per step of the rank that spent most in the phase itself", .flags = COLUMN_MINOR)},
+	[PHASES_OWN] = {COLUMN(MEAN_NS, "own_ns", "Mean of ranks", "a rank's own time in the phase, waiting for others included: mean per step and rank", .flags = COLUMN_MINOR)},
+	[PHASES_LONGEST] = {COLUMN(MEAN_NS, "longest_ns", "Longest", "own time of the rank that spent most in the phase: mean per step", .flags = COLUMN_MINOR)},
 	[PHASES_LONGEST_RANK] = {COLUMN(NUMBER, "longest_rank", "Of rank", "that rank", .flags = COLUMN_MINOR)},
-	[PHASES_STEPS] = {COLUMN(COUNT, "steps", "Steps", "that all ranks recorded, and of which the numbers are", .flags = COLUMN_DETAIL)},
+	[PHASES_STEPS] = {COLUMN(COUNT, "steps", "Steps", "steps that all ranks recorded; the numbers are of these", .flags = COLUMN_DETAIL)},
 )};
 
 static void phases_put_row(const struct job *j, const struct job_frontier *f, unsigned phase, uint32_t stage, struct table *t)
@@ -62,7 +62,7 @@ static void phases_put_notes(const struct job *j, const struct job_frontier *f, 
 		table_warn(t, "no step was recorded by all %u ranks" STR_FMT ": their phases cannot be compared", f->n, STR_ARG(of));
 		return;
 	}
-	table_note(t, "the phases" STR_FMT " add up to %lld ns a step: over %u step%s, the time of the rank of %u that took longest. Each rank's time counts from its own beginning, and no clocks are compared",
+	table_note(t, "the phases" STR_FMT " add up to %lld ns a step: over %u step%s, the time of the slowest of %u ranks. Each rank's time counts from its own beginning: no clocks are compared",
 	           STR_ARG(of), (long long)(f->total_ns / f->steps), f->steps, f->steps == 1 ? "" : "s", f->n);
 	if (f->other_steps)
 		table_warn(t, "%u step%s" STR_FMT " that not all ranks recorded %s left out", f->other_steps, f->other_steps == 1 ? "" : "s", STR_ARG(of), f->other_steps == 1 ? "is" : "are");
@@ -70,7 +70,7 @@ static void phases_put_notes(const struct job *j, const struct job_frontier *f, 
 		table_warn(t, "%u rank%s" STR_FMT " recorded no device work: the phases of %s are those of the host, and waiting for others is part of the phase that waits", host,
 		           host == 1 ? "" : "s", STR_ARG(of), host == 1 ? "this rank" : "these ranks");
 	if (f->is_merged)
-		table_warn(t, "%.0f %% of the time" STR_FMT " is of no known phase: no op or range around it says forward, backward or optimizer. All but data loading and communication is one phase, work",
+		table_warn(t, "%.0f %% of the time" STR_FMT " is of no known phase: no op or range around it says forward, backward or optimizer. So all but data loading and communication is one phase: work",
 		           f->unknown_pct, STR_ARG(of));
 }
 
@@ -99,8 +99,8 @@ const struct report report_phases = {
 	.asks = ASKS_MOVE,
 	.also = "stages frontier data_loading forward backward optimizer",
 	.help = "What data loading, forward, backward, optimizer and their communication add to the step of the ranks of a job, and which rank is at the frontier: the one that has taken longest from "
-	        "the beginning of its first step to the end of the phase. What the phases add is never counted twice, and adds up to the step exactly. It takes no common clock, and is so the answer for jobs of "
-	        "which `stragglers` and `collectives` cannot tell waiting. Start with Beyond median: the delay by the rank that it names.",
+	        "the beginning of its first step to the end of the phase. No delay is counted twice: what the phases add sums up to the step exactly. No common clock is needed: phases also answers for "
+	        "jobs whose waiting `stragglers` and `collectives` cannot tell. Start with Beyond median: the delay by the rank under At frontier.",
 	.sections = (const struct section *const[]){&phases_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

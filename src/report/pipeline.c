@@ -19,22 +19,22 @@ static const struct section pipeline_section = {COLUMNS(
 	[PIPELINE_STEP] = {COLUMN(NUMBER, "step", "Step", "its number", .flags = COLUMN_ANSWER | COLUMN_GROUP), .by = BY(PIPELINE_BY_STEP)},
 	[PIPELINE_STAGE] = {COLUMN(NUMBER, "stage", "Stage", "of the pipeline, from 0 on", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
 	[PIPELINE_RANK] = {COLUMN(NUMBER, "rank", "Rank", "number in the job", .flags = COLUMN_ANSWER | COLUMN_GROUP), .by = BY(PIPELINE_BY_RANK)},
-	[PIPELINE_RANKS] = {COLUMN(COUNT, "ranks", "Ranks", "of the stage: times are means over these", .flags = COLUMN_MINOR), .not_by = BY(PIPELINE_BY_RANK)},
-	[PIPELINE_STEPS] = {COLUMN(COUNT, "steps", "Steps", "times are means over these, too", .flags = COLUMN_DETAIL), .not_by = BY(PIPELINE_BY_STEP)},
+	[PIPELINE_RANKS] = {COLUMN(COUNT, "ranks", "Ranks", "ranks of the stage; times are means over these", .flags = COLUMN_MINOR), .not_by = BY(PIPELINE_BY_RANK)},
+	[PIPELINE_STEPS] = {COLUMN(COUNT, "steps", "Steps", "steps that count; times are means over these, too", .flags = COLUMN_DETAIL), .not_by = BY(PIPELINE_BY_STEP)},
 	[PIPELINE_STEP_NS] = {COLUMN(MEAN_NS, "step_ns", "Length", "mean length of the step; of a timeline of workers, from the first to the last task of all workers", .flags = COLUMN_ANSWER)},
 	[PIPELINE_COMPUTE] = {COLUMN(MEAN_NS, "compute_ns", "Computation", "mean per step and rank: computation ran", .flags = COLUMN_ANSWER)},
-	[PIPELINE_FORWARD] = {COLUMN(MEAN_NS, "forward_ns", "Forward", "of that, forward", .flags = COLUMN_MINOR), .when = WHEN_RECORDED},
-	[PIPELINE_BACKWARD] = {COLUMN(MEAN_NS, "backward_ns", "Backward", "of that, backward", .flags = COLUMN_MINOR), .when = WHEN_RECORDED},
+	[PIPELINE_FORWARD] = {COLUMN(MEAN_NS, "forward_ns", "Forward", "of computation: forward", .flags = COLUMN_MINOR), .when = WHEN_RECORDED},
+	[PIPELINE_BACKWARD] = {COLUMN(MEAN_NS, "backward_ns", "Backward", "of computation: backward", .flags = COLUMN_MINOR), .when = WHEN_RECORDED},
 	[PIPELINE_COLLECTIVE] = {COLUMN(MEAN_NS, "collective_ns", "Collectives", "mean: only collectives other than sends and receives ran")},
 	[PIPELINE_P2P] = {COLUMN(MEAN_NS, "p2p_ns", "Send and receive", "mean: only sends and receives ran, transferring or waiting")},
 	[PIPELINE_IDLE] = {COLUMN(MEAN_NS, "idle_ns", "Idle", "mean: nothing ran")},
 	[PIPELINE_BUBBLE_PCT] = {COLUMN(PERCENT, "bubble_pct", "Bubble", "of the step: nothing ran, or sends and receives alone", .flags = COLUMN_ANSWER)},
-	[PIPELINE_LEAST_PCT] = {COLUMN(PERCENT, "least_bubble_pct", "Least bubble", "what it would be at least if all stages were alike: (stages - 1) / (microbatches + stages - 1), of a schedule without "
+	[PIPELINE_LEAST_PCT] = {COLUMN(PERCENT, "least_bubble_pct", "Least bubble", "the least bubble of stages that are all alike: (stages - 1) / (microbatches + stages - 1), in a schedule without "
 	                               "interleaved chunks", .flags = COLUMN_MINOR), .when = WHEN_RECORDED},
 	[PIPELINE_BEYOND_PCT] = {COLUMN(PERCENT, "beyond_mean_pct", "Beyond mean", "by how much the stage computes longer than the mean of the stages; negative: shorter", .flags = COLUMN_ANSWER)},
 	[PIPELINE_MICROBATCHES] = {COLUMN(REAL, "microbatches", "Microbatches", "forward computations in a step; mean", .flags = COLUMN_MINOR, .digits = 1), .when = WHEN_RECORDED},
-	[PIPELINE_SLOWEST] = {COLUMN(NUMBER, "slowest_rank", "Slowest rank", "of the stage: the one that computes longest", .flags = COLUMN_ANSWER), .not_by = BY(PIPELINE_BY_RANK)},
-	[PIPELINE_SLOWEST_NS] = {COLUMN(MEAN_NS, "slowest_compute_ns", "It computes", "mean per step, or of this step", .flags = COLUMN_MINOR), .not_by = BY(PIPELINE_BY_RANK)},
+	[PIPELINE_SLOWEST] = {COLUMN(NUMBER, "slowest_rank", "Slowest rank", "the rank of the stage that computes longest", .flags = COLUMN_ANSWER), .not_by = BY(PIPELINE_BY_RANK)},
+	[PIPELINE_SLOWEST_NS] = {COLUMN(MEAN_NS, "slowest_compute_ns", "It computes", "computation of that rank: mean per step, or in this step", .flags = COLUMN_MINOR), .not_by = BY(PIPELINE_BY_RANK)},
 )};
 
 /* By stage, then rank, then step. */

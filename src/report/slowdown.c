@@ -11,7 +11,7 @@ enum {
 	SLOWDOWN_WORKER, SLOWDOWN_REPLICA, SLOWDOWN_STAGE, SLOWDOWN_SHARD, SLOWDOWN_OP, SLOWDOWN_REMOVED, SLOWDOWN_REMOVED_PCT, SLOWDOWN_ADDED, SLOWDOWN_ADDED_PCT, SLOWDOWN_RATIO
 };
 
-/* So many workers are replayed one by one: those with the largest smaller one of the ratios of their stage and replica. */
+/* At most so many workers are replayed one by one: those whose stage and replica are both slow, by the smaller slowdown of the two. */
 enum { SLOWDOWN_WORKERS = 64 };
 
 static const struct section slowdown_section = {COLUMNS(
@@ -21,11 +21,11 @@ static const struct section slowdown_section = {COLUMNS(
 	[SLOWDOWN_SHARD] = {COLUMN(NUMBER, "shard", "Shard", "tensor-parallel rank", .flags = COLUMN_DETAIL), .by = BY(SLOWDOWN_BY_WORKER)},
 	[SLOWDOWN_OP] = {COLUMN(TEXT, "op", "Op", "name of the tasks", .flags = COLUMN_ANSWER), .by = BY(SLOWDOWN_BY_OP)},
 	[SLOWDOWN_REMOVED] = {COLUMN(MEAN_NS, "removed_ns", "Gain without", "by how much a step is shorter if these tasks alone take the ideal time; mean", .flags = COLUMN_ANSWER)},
-	[SLOWDOWN_REMOVED_PCT] = {COLUMN(PERCENT, "removed_pct", "Gain %", "of the difference between the step and the ideal one. These do not add up: tasks hide each other's delays",
+	[SLOWDOWN_REMOVED_PCT] = {COLUMN(PERCENT, "removed_pct", "Gain %", "Gain without / (step - ideal step). These do not add up: tasks hide each other's delays",
 	                                 .flags = COLUMN_ANSWER)},
 	[SLOWDOWN_ADDED] = {COLUMN(MEAN_NS, "added_ns", "Cost alone", "by how much an ideal step is longer if these tasks alone take their own time; mean", .flags = COLUMN_ANSWER)},
-	[SLOWDOWN_ADDED_PCT] = {COLUMN(PERCENT, "added_pct", "Cost %", "of the same difference; these do not add up either")},
-	[SLOWDOWN_RATIO] = {COLUMN(REAL, "slowdown", "Slowdown", "step / ideal step if these tasks alone take their own time", .digits = 5)},
+	[SLOWDOWN_ADDED_PCT] = {COLUMN(PERCENT, "added_pct", "Cost %", "Cost alone / (step - ideal step); these do not add up either")},
+	[SLOWDOWN_RATIO] = {COLUMN(REAL, "slowdown", "Slowdown", "(ideal step + Cost alone) / ideal step", .digits = 5)},
 )};
 
 struct slowdown_run {
@@ -144,14 +144,14 @@ static void slowdown_put_workers(struct slowdown_run *w)
 	}
 	mem_free(chosen);
 	if (n < j->n)
-		table_note(w->t, "%u of %u workers are shown: those with the largest slowdown of the stage or the replica that they are in, whichever of these is smaller", n, j->n);
+		table_note(w->t, "%u of %u workers are shown: those whose stage and replica are both slow, by the smaller slowdown of the two", n, j->n);
 }
 
 static void slowdown_put_notes(const struct slowdown_run *w)
 {
 	const double steps = w->x->n;
-	table_note(w->t, "a step takes %.0f ns if each task begins when what it waits for has ended, and %.0f ns if tasks of one name take the same on all workers in all steps (the mean; of communication "
-	           "the median): a slowdown of %.5f. As recorded it takes %.0f ns: hosts that launch late are in neither (means of %u step%s)",
+	table_note(w->t, "a step takes %.0f ns if each task begins when what it waits for has ended, and %.0f ns if tasks of one name also take the same on all workers in all steps (the mean; of "
+	           "communication, the median): a slowdown of %.5f. As recorded it takes %.0f ns: only there can hosts launch late (means of %u step%s)",
 	           (double)w->whole / steps, (double)w->ideal / steps, w->ideal ? (double)w->whole / (double)w->ideal : 1.0, w->x->recorded_ns / steps, w->x->n, w->x->n == 1 ? "" : "s");
 	table_note(w->t, "Gain without and Cost alone are different questions: tasks that are slow beside each other gain nothing one by one. Neither adds up to the whole");
 	if (w->x->contradict)
@@ -186,8 +186,8 @@ const struct report report_slowdown = {
 	.asks = ASKS_MOVE,
 	.also = "what_if straggler slow_worker replay simulation",
 	.help = "How long a step of a job with pipeline stages would be if all workers were alike, and how much of the difference is because of each worker, stage, replica or kind of task: the step is "
-	        "replayed with other times of the tasks. It takes a timeline of workers: a Chrome trace in which each thread is a stream of a worker (\"PP rank 0, TP rank 0, compute\" of process 0, "
-	        "the data-parallel rank), and each event a task (forward-compute, forward-send, ...) with the arguments step and seq_id.",
+	        "replayed with other times of the tasks. It takes a timeline of workers: a Chrome trace in which each thread is a stream of a worker, named as \"PP rank 0, TP rank 0, compute\", each "
+	        "process is a data-parallel rank, and each event is a task (forward-compute, forward-send, ...) with the arguments step and seq_id.",
 	.sections = (const struct section *const[]){&slowdown_section, NULL},
 	.variants = (const struct report_variant[]){{.group_by = "worker", .by = SLOWDOWN_BY_WORKER}, {.group_by = "stage", .by = SLOWDOWN_BY_STAGE},
 	                                            {.group_by = "replica", .by = SLOWDOWN_BY_REPLICA}, {.group_by = "op", .by = SLOWDOWN_BY_OP}, {0}},

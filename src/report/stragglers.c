@@ -11,9 +11,9 @@ static const double STRAGGLERS_NAMED_PCT = 50;
 /* A rank is late all along where it is the worst in so many of the steps, percent; of fewer steps nothing is said. */
 static const double STRAGGLERS_ALWAYS_PCT = 75;
 enum { STRAGGLERS_STEPS = 4 };
-/* No rank is worst in so many of the steps: it is a different one each time. */
+/* The straggler rotates where no rank is the worst in so many of the steps, percent. */
 static const double STRAGGLERS_ROTATES_PCT = 50;
-/* Less waiting than this, percent of the ranks' time, is no straggler's. */
+/* Where the ranks wait less than this, percent of their time, there is no straggler. */
 static const double STRAGGLERS_LEAST_PCT = 1;
 
 enum {
@@ -45,8 +45,8 @@ static const struct section stragglers_section = {COLUMNS(
 	[STRAGGLERS_PASSED] = {COLUMN(NS, "passed_on_ns", "Passed on", "waiting at collectives that it came last to because another rank had kept it: counted for that rank",
 	                              .flags = COLUMN_MINOR)},
 	[STRAGGLERS_OP] = {COLUMN(TEXT, "op", "At op", "the op of the collective at which the others waited longest", .flags = COLUMN_MINOR)},
-	[STRAGGLERS_WORST] = {COLUMN(COUNT, "worst_steps", "Worst steps", "steps in which the others waited longer because of this rank than of any other", .flags = COLUMN_MINOR)},
-	[STRAGGLERS_WORST_PCT] = {COLUMN(PERCENT, "worst_steps_pct", "Worst in", "of the steps in which others waited: that share of them")},
+	[STRAGGLERS_WORST] = {COLUMN(COUNT, "worst_steps", "Worst steps", "steps in which the others waited longer because of this rank than because of any other", .flags = COLUMN_MINOR)},
+	[STRAGGLERS_WORST_PCT] = {COLUMN(PERCENT, "worst_steps_pct", "Worst in", "worst steps / steps in which ranks waited for others")},
 	[STRAGGLERS_PATTERN] = {COLUMN(TEXT, "pattern", "Pattern",
 	                               "always: the worst in 75 % of the steps and more; at times: in fewer; empty = in none, or the job has fewer than 4 steps")},
 )};
@@ -68,7 +68,7 @@ static const char *stragglers_main_phase(const struct job_blame *b)
 	return "";
 }
 
-/* steps: of the job. worst: those of them in which any rank was the worst. */
+/* steps: of the job. worst: in how many of them ranks waited for others, so that one is the worst. */
 static void stragglers_put_row(const struct job *j, uint32_t r, const struct job_blame *b, int64_t all, uint32_t steps, uint32_t worst, struct table *t)
 {
 	enum job_cause main = stragglers_main_cause(b);
@@ -92,7 +92,7 @@ static void stragglers_put_row(const struct job *j, uint32_t r, const struct job
 		table_set_str(t, STRAGGLERS_PATTERN, percent(b->steps, steps) >= STRAGGLERS_ALWAYS_PCT ? STR("always") : STR("at times"));
 }
 
-/* Whether it is one rank that the others wait for, or another one each time. worst: steps in which any rank was. */
+/* Whether the others wait for one rank, or for another one each time. worst: in how many steps ranks waited for others. */
 static void stragglers_put_verdict(const struct job *j, const struct job_blame *blame, int64_t waited, uint32_t worst, struct table *t)
 {
 	uint32_t first = 0, ranks = 0;
@@ -122,7 +122,7 @@ static int stragglers_refuse(const struct job *j, struct err *e)
 	                  : !j->n_instances ? "no kernel in the recordings is of a collective, nor a range of the host (gloo, MPI, UCC)"
 	                                    : "the wait of no collective is known, and `opscope report collectives` says why";
 	return err_set(e, ERR_DATA, "who waited for whom is not known: %s%s", why,
-	               j->n < 2 ? "" : "; `opscope report phases` takes no clocks, and names the rank that is behind in each phase");
+	               j->n < 2 ? "" : "; `opscope report phases` needs no common clock, and names the rank that is behind in each phase");
 }
 
 static int stragglers_run(const struct job *j, const struct report_args *args, struct table *out, struct err *e)

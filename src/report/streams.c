@@ -2,7 +2,7 @@
  *   host      the call that launched the next work began after that end: there was nothing to do
  *   delay     else, where the gap is shorter than STREAMS_DELAY_NS: what the device takes between pieces of work
  *   other     else: the work was launched in time, and waited for other streams, for events, or for room on the device
- * Of work whose launch was not recorded the first is not known; it counts as one of the others. */
+ * Where the launch of the next work was not recorded, a gap of the host cannot be told: it counts as delay or other, by its length. */
 #include "analysis/recording.h"
 #include "base/mem.h"
 #include "base/round.h"
@@ -18,14 +18,14 @@ static const struct section streams_section = {COLUMNS(
 	[STREAMS_N] = {COLUMN(COUNT, "count", "Pieces of work", "kernels, copies and sets")},
 	[STREAMS_BUSY] = {COLUMN(NS, "busy_ns", "Busy", "time in which something ran on the stream", .flags = COLUMN_ANSWER)},
 	[STREAMS_IDLE] = {COLUMN(NS, "idle_ns", "Idle", "sum of the gaps between its first and its last work", .flags = COLUMN_ANSWER)},
-	[STREAMS_GAPS] = {COLUMN(COUNT, "gaps", "Gaps", "how many there are", .flags = COLUMN_MINOR)},
+	[STREAMS_GAPS] = {COLUMN(COUNT, "gaps", "Gaps", "number of these gaps", .flags = COLUMN_MINOR)},
 	[STREAMS_HOST] = {COLUMN(NS, "host_wait_ns", "Waiting for the host", "gaps whose next work was launched after the stream had run out of work", .flags = COLUMN_ANSWER)},
 	[STREAMS_HOST_PCT] = {COLUMN(PERCENT, "host_wait_pct", "Host %", "waiting for the host / idle")},
 	[STREAMS_DELAY] = {COLUMN(NS, "kernel_wait_ns", "Delay between work", "gaps under 30 us whose next work had been launched: what the device takes between two pieces of work")},
 	[STREAMS_OTHER] = {COLUMN(NS, "other_wait_ns", "Other waiting",
 	                          "longer gaps whose next work had been launched: it waited for other streams, for events or for room; or when it was launched is not recorded",
 	                          .flags = COLUMN_ANSWER)},
-	[STREAMS_LONGEST] = {COLUMN(NS, "longest_ns", "Longest gap", "the longest of them", .flags = COLUMN_MINOR)},
+	[STREAMS_LONGEST] = {COLUMN(NS, "longest_ns", "Longest gap", "the longest gap", .flags = COLUMN_MINOR)},
 )};
 
 struct streams_sums {

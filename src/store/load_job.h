@@ -1,5 +1,5 @@
-/* Reading an .opscope file of a job (store/save_job.h). The file may come from anyone: a piece is handed out only if its checksum is right, and what it says is for its
- * reader to check (query/job_read.h). */
+/* Reading an .opscope file of a job (store/save_job.h). The file may come from anyone: a piece is handed out only if its checksum is right, and whoever
+ * takes it checks what it says (query/job_read.h). */
 #ifndef OPSCOPE_STORE_LOAD_JOB_H
 #define OPSCOPE_STORE_LOAD_JOB_H
 

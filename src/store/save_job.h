@@ -1,4 +1,4 @@
-/* An .opscope file of a job: of each recording of several ranks, one piece of bytes (query/job_read.h makes them), and beside these, reports as plain rows.
+/* An .opscope file of a job: a piece of bytes for each recording (query/job_read.h makes them), and reports as plain rows.
  *
  *   application_id   "OPSJ"; user_version: SAVE_JOB_VERSION
  *   meta             key, value: opscope, input

@@ -150,7 +150,7 @@ static bool job_has_clocks(const struct job *j, const struct job_instance *x)
 	return true;
 }
 
-/* Which instances ended at one moment, the median end skew of those that must being known. */
+/* Which instances ended at one moment. median_ns: the median end skew of those whose kind must. */
 static void job_measure_ends(struct job *j, struct job_group *g, int64_t median_ns)
 {
 	int64_t most = JOB_SKEWS * median_ns > JOB_LEAST_SKEW_NS ? JOB_SKEWS * median_ns : JOB_LEAST_SKEW_NS;

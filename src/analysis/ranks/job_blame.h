@@ -37,11 +37,11 @@ extern const char *const job_cause_name[JOB_N_CAUSES];
 struct job_blame {
 	int64_t ns[JOB_N_CAUSES];  /* device time that other ranks waited for this one, by cause */
 	int64_t total_ns;          /* their sum */
-	int64_t phase_ns[RANK_N_SPENT]; /* the same, by the phase in which the rank lost the time; what is missing is not known */
+	int64_t phase_ns[RANK_N_SPENT]; /* the same by the phase in which the rank lost the time; of what is missing in their sum the phase is not known */
 	int64_t passed_ns;         /* waiting at collectives that this rank came last to because another rank had kept it: in the sums of that rank */
 	uint64_t last;             /* how often it came last */
 	uint32_t op;               /* of rank->texts: the op of the collective at which the others waited longest for this one */
-	uint32_t steps;            /* steps in which the others waited longer because of this one than of any other */
+	uint32_t steps;            /* steps in which the others waited longer because of this one than because of any other */
 };
 
 /* One for each rank: the caller's (mem_free). O(collectives log collectives). */

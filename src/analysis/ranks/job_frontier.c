@@ -4,7 +4,7 @@
 #include "base/round.h"
 #include "base/sort.h"
 
-/* Where so much of the time is of no known phase, percent, phases are merged. */
+/* Phases are merged where more than this of the time is of no known phase, percent. */
 static const double JOB_FRONTIER_UNKNOWN_PCT = 50;
 
 const char *job_frontier_phase_name(const struct job_frontier *f, unsigned phase)
@@ -106,7 +106,7 @@ static void job_frontier_add_phase(struct job_frontier_work *w, unsigned k)
 	x->lead_ns += w->spent[first] - w->spent[second];
 }
 
-/* All ranks have a step of this number; `follows`: and of the one before it. */
+/* Adds a step that all ranks have. `follows`: they have the one with the number before it, too. */
 static void job_frontier_add_step(struct job_frontier_work *w, bool follows)
 {
 	struct job_frontier *out = w->out;
@@ -126,7 +126,7 @@ static void job_frontier_add_step(struct job_frontier_work *w, bool follows)
 	out->steps++;
 }
 
-/* The ranks that are named for a phase. The second is the one, but for the first, that is most often one of the two. */
+/* The ranks that are named for a phase. Of the ranks but the first, the second is the one that is most often at the frontier or next behind it. */
 static void job_frontier_name(struct job_frontier_work *w, unsigned k)
 {
 	struct job_frontier_phase *x = &w->out->phase[k];

@@ -4,8 +4,8 @@
 
 enum {
 	JOB_GROUPS_WORD = 16,      /* longer words say nothing */
-	JOB_GROUPS_SHARE = 4,      /* ops of one kind tell where they ask for one in so many of the group's collectives, and none asks of another kind */
-	JOB_GROUPS_LAYOUTS = 3,    /* more layouts than this are told apart by nothing */
+	JOB_GROUPS_SHARE = 4,      /* ops tell where those of one kind ask for at least one in so many of the group's collectives, and none is of another kind */
+	JOB_GROUPS_LAYOUTS = 3,    /* of more layouts than this nothing is guessed */
 	JOB_GROUPS_COPY = 1 << COMM_ALL_GATHER | 1 << COMM_REDUCE_SCATTER,
 	JOB_GROUPS_PAIRS = 1 << COMM_SEND | 1 << COMM_RECV | 1 << COMM_SEND_RECV,
 };

@@ -2,12 +2,12 @@
  *
  * said     the description of a group, or its name, has a word for it: "TENSOR_MODEL_PARALLEL_GROUP", "mesh_dp_shard", "tp:0"
  * by ops   the ops that ask for its collectives belong to one kind: DistributedDataParallel, Megatron's regions, ...
- * by ranks a guess, by which ranks are together and what they exchange, for what neither of these tells. Frameworks count ranks along tensors first, then data, and
- *          stages of a pipeline last. So
- *            PP   ranks with the largest stride that divides the job, which send and receive and do nothing else, beside other groups
- *            EP   ranks, not all of the job, which exchange all-to-alls of unequal parts
- *            TP, DP   where exactly two layouts are left: neighbours, and ranks as far apart as there are neighbours. Where neighbours gather and scatter without
- *                 all-reduces and the others reduce alone, that may be data parallelism in shards and replicas as well: unknown
+ * by ranks a guess, where neither of these tells: by which ranks are together, and what they exchange. Frameworks count ranks along tensors first, then along data, and along
+ *          the stages of a pipeline last. So
+ *            PP   the ranks are as far apart as the job allows, send and receive and do nothing else, and are in other groups, too
+ *            EP   the ranks are not all of the job, and exchange all-to-alls of unequal parts
+ *            TP, DP   exactly two layouts are left: n neighbours are TP, and ranks that are n apart are DP. Unknown where the neighbours gather and scatter without
+ *                 all-reduces and the others only reduce: shards and replicas of data parallelism look the same
  * Everything else is unknown: one group of all ranks may be of any kind. */
 #ifndef OPSCOPE_ANALYSIS_RANKS_JOB_GROUPS_H
 #define OPSCOPE_ANALYSIS_RANKS_JOB_GROUPS_H

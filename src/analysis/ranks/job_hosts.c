@@ -51,7 +51,7 @@ static bool job_hosts_by_gpus(struct job *j)
 	return true;
 }
 
-/* The hosts of a group: of members that are not here, where hosts follow from the number of a rank. */
+/* How many hosts a group is on. Members that are not here count where hosts follow from the number of a rank. */
 static uint32_t job_hosts_of_group(const struct job *j, const struct job_group *g, uint8_t *seen)
 {
 	uint32_t n = 0;

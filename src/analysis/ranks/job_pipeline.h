@@ -1,8 +1,10 @@
-/* How the stages of a pipeline spend the steps: computing, communicating, and waiting for each other.
- *
- * Of a rank and step: computation is the time in which its GPU ran any kernel but collectives, or, of a worker (rank_workers.h), its tasks of computation; collectives are what of those, sends and
- * receives apart, nothing hid. The bubble is all the rest: nothing ran, or a send or receive alone, of which waiting is not told from transfer. A worker's step lasts from the first to the last task of
- * all workers. Stages are those of the workers, else those that process groups tell (job_peers.h). */
+/* How the ranks of a pipeline's stages spend the steps. Each moment of a rank's step is one of these:
+ *   computation           its GPU ran a kernel that is not a collective; of a worker (rank_workers.h), it ran a task of computation
+ *   collectives           no computation, and a collective that is not a send or receive
+ *   sends and receives    neither, and a send or receive: waiting in it is not told from transfer
+ *   idle                  nothing ran
+ * The last two are the bubble. The step of a worker lasts from the first to the last task of all workers. Stages are those of the workers, else those that process groups tell
+ * (job_peers.h). */
 #ifndef OPSCOPE_ANALYSIS_RANKS_JOB_PIPELINE_H
 #define OPSCOPE_ANALYSIS_RANKS_JOB_PIPELINE_H
 

@@ -1,14 +1,17 @@
 /* What a job's step would take if tasks took other times: a replay of the tasks of workers (rank_workers.h) under what they depend on.
  *
- * Of one worker: forward and backward run one after the other, in the order that was recorded; so do tasks of each kind of send and receive, and all others. A receive comes before the
- * computation of its number, and behind the one before that; a send behind the computation of its number. The first backward's send and receive come behind the forward before the last one
- * before it. Other tasks come behind the computations that had ended when they began; computation that began later, behind the gathering of parameters.
- * Of several: a send and its receive; the reduction of embeddings of first and last stage; gathering and reduction of all replicas of a stage; clipping, of all workers. These begin where
- * the last of them does, and each takes its own transfer from there.
+ * What a task of a worker comes behind:
+ *   computation     the computation before it, forward or backward; the receive of its direction with its number; the first one also the gathering of parameters
+ *   receive         the receive of its kind before it; the computation of its direction with the number before its own
+ *   send            the send of its kind before it; the computation of its direction with its number
+ *   the first send and the first receive of backward: also the last computation but one before the first backward
+ *   any other       the other task before it; the last of the computations that had ended when it began
+ * Tasks of several workers begin together, when the last of them can, and each takes its own transfer from there: a send and its receive; the reductions of embeddings of the first and the last
+ * stage; gathering and reduction of all replicas of a stage; clipping of all workers.
  *
- * A task of computation takes end - start, another one end - the latest start of those it waits for, at least 0. In the ideal job each takes the same as all others of its name: the mean of
- * computations, the median of communication. Nothing is late for other reasons: what a worker's host needs to launch work is in neither. (After ByteDance's StragglerAnalysis: Lin et al.,
- * Understanding Stragglers in Large Model Training Using What-if Analysis, OSDI 2025.) */
+ * A task of computation takes end - start. A task of communication takes its end - the latest start of those that begin together, at least 0. In the ideal job a task takes the same as all others
+ * of its name: the mean of computations, the median of communication. What a worker's host needs to launch work is in neither job. (After Lin et al., Understanding Stragglers in Large Model
+ * Training Using What-if Analysis, OSDI 2025, and its program StragglerAnalysis.) */
 #ifndef OPSCOPE_ANALYSIS_RANKS_JOB_REPLAY_H
 #define OPSCOPE_ANALYSIS_RANKS_JOB_REPLAY_H
 

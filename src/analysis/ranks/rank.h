@@ -35,7 +35,7 @@ struct rank_call {
 	int64_t exposed_ns;          /* while the GPU did nothing else; a moment of several collectives belongs to the one that began first */
 	int64_t wait_ns;             /* from its start until the last rank came; -1 = not known. Set by the job */
 	struct rank_past before, after; /* up to its start, and up to its end */
-	int64_t spent_ns[RANK_N_SPENT]; /* from the start of the first collective up to its own: in each phase, communication apart */
+	int64_t spent_ns[RANK_N_SPENT]; /* in each phase without its communication: from the start of the rank's first collective to the start of this one */
 	uint32_t piece, n_pieces;    /* when exposed_ns was: rank->piece[piece ...] */
 	int64_t peer;                /* of a send or receive: the number of the other rank; RANK_UNKNOWN */
 	uint32_t sent;               /* of an all-to-all: rank->sent[sent - 1 ...] is what goes to each rank of the group; RANK_EQUAL_PARTS; 0 = not recorded */

@@ -1,5 +1,5 @@
-/* The ranks that communicators give to the GPUs of a recording: functions of NCCL's that make one, or take it down, say which rank of how many asks, on
- * which GPU. */
+/* Which rank of a communicator each GPU of a recording is: NCCL's functions that make or destroy a communicator state which rank of how many asks, and on which
+ * GPU. */
 #ifndef OPSCOPE_ANALYSIS_RANKS_RANK_COMMS_H
 #define OPSCOPE_ANALYSIS_RANKS_RANK_COMMS_H
 

@@ -9,8 +9,8 @@
 /* Appends the rank. What a job finds out (rank_call.wait_ns) is not kept. About 40 bytes a collective. */
 void rank_pack(const struct rank *r, struct buf *out);
 
-/* The rank that the bytes, all of them, are of: the caller's (rank_free). Packing it gives the same bytes. NULL and ERR_FORMAT where they are of a version with other
- * fields, are damaged, or state what no rank can be: hostile bytes harm nothing that takes ranks. */
+/* The rank that the bytes, all of them, are of: the caller's (rank_free). Packing it gives the same bytes. NULL and ERR_FORMAT where they are damaged, are of a
+ * version with other fields, or state what no rank can be: hostile bytes harm nothing that takes ranks. */
 struct rank *rank_unpack(struct str bytes, struct err *e);
 
 #endif

@@ -1,10 +1,9 @@
-/* The phases of a rank's steps: each moment of a step belongs to one of them. On the GPU of the rank, the first of these that holds:
- *   forward, backward, optimizer, other   a kernel or memset of this direction ran (analysis/tree/direction.h)
- *   ... communication                     a collective of this direction ran, on the GPU or, where the GPU runs none, on the host
- *   the direction again                   a copy of it ran
- *   data loading                          nothing ran, and the host was in a data loader
- *   the direction again                   nothing ran: the phase of the device work that came next in the step; behind the last, other
- * A recording without device work has the phases of its host: data loading first, then optimizer, backward, forward; communication is then part of the phase that waits for it. */
+/* The phases of a rank's steps. Each moment of a step belongs to one phase, by the first of these that holds on the rank's GPU:
+ *   a kernel or memset ran      forward, backward, optimizer or other: its direction (analysis/tree/direction.h)
+ *   a collective ran            the communication of its direction; where the GPU runs no collectives, those of the host count
+ *   a copy ran                  its direction
+ *   nothing ran                 data loading, where the host was in a data loader; else the phase of the device work that came next in the step; behind the last work, other
+ * A recording without device work has the phases of its host: data loading first, then optimizer, backward, forward. Its communication is part of the phase that waits for it. */
 #ifndef OPSCOPE_ANALYSIS_RANKS_RANK_PHASES_H
 #define OPSCOPE_ANALYSIS_RANKS_RANK_PHASES_H
 

@@ -146,11 +146,11 @@ unsigned nsys_payload_args(struct nsys *n, const struct nsys_payloads *p, struct
 struct nsys_comms;
 struct nsys_comms *nsys_comms_new(void);
 void nsys_comms_free(struct nsys_comms *c);
-/* A payload in JSON that names a communicator: its members as pair[0..max), as its binary form has them. Returns how many there are; 0 = it is another text. */
+/* A payload in JSON that names a communicator: fills pair[0..max) with its members, as its binary form has them. Returns how many there are; 0 = it is another text. */
 unsigned nsys_comms_json(struct nsys *n, struct nsys_comms *c, struct str text, struct arg_pair *pair, unsigned max);
 /* Whether nsys_comms_complete may add to a range of this name that states nothing. */
 bool nsys_comms_is_group(struct str name);
-/* Adds what other ranges say to the arguments pair[0..k) of one that was called by `thread` (globalTid). Ranges of a thread come in order of start. Returns the new k. */
+/* Adds what other ranges say to the arguments pair[0..k) of a range of `thread` (globalTid). Ranges of a thread come in order of start. Returns the new k. */
 unsigned nsys_comms_complete(struct nsys *n, struct nsys_comms *c, int64_t thread, uint32_t name, struct arg_pair *pair, unsigned k, unsigned max);
 
 #endif

@@ -1,5 +1,5 @@
-/* What NCCL's ranges say of communicators. Each function has the communicator's id; only those that make one or take it down have the number of ranks and
- * who asks, and work that a group of calls asked for is launched by ncclGroupEnd, which says nothing. What one range says is added to the others. */
+/* What NCCL's ranges say of communicators. The range of each function states the communicator's id. Only functions that make or destroy a communicator state
+ * the number of its ranks, and who asks. ncclGroupEnd launches what a group of calls asked for, and states nothing. So what one range states is added to the others. */
 #include "input/nsys/nsys.h"
 
 #include "base/search.h"
@@ -45,7 +45,7 @@ void nsys_comms_free(struct nsys_comms *c)
 	mem_free(c);
 }
 
-/* Reads an object of plain values. False: it is none, or has more than `max` members. */
+/* Reads an object of plain values. False: it is not one, or has more than `max` members. */
 static bool nsys_comms_read_object(struct nsys *n, struct nsys_comms *c, struct str text, struct arg_pair *pair, unsigned max, unsigned *k)
 {
 	struct json_value key, v;

@@ -1,10 +1,10 @@
 /* The Distributed view (communication.py, event_parser.py, loader.py and run_generator.py of the plugin): what it keeps of each worker, and what the
  * workers tell together.
  *
- * An op with one of ten names (tb_comm_of) is a communication; of several with one external id the last one counts. Its ranges are that of the op and, where
+ * An op with one of ten names (tb_comm_of) is a communication; of several with one external id only the last one counts. Its ranges are that of the op and, where
  * NCCL is used, those of the kernels with its external id. Communications of a worker are in order of start, then the longer first. The i-th of one worker is the
- * i-th of all others, whatever their names, groups and clocks. The j-th range of such a communication takes, of all workers, the least time to transfer; on each it
- * transfers at the end of its own range, and synchronizes before that. */
+ * i-th of all others, whatever their names, groups and clocks. The transfer of its j-th range is the shortest j-th range of all workers: each worker
+ * transfers so long at the end of its own range, and synchronizes before that. */
 #ifndef OPSCOPE_PREDECESSORS_TB_PLUGIN_DISTRIBUTED_H
 #define OPSCOPE_PREDECESSORS_TB_PLUGIN_DISTRIBUTED_H
 
