@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "base/hash.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 /* SAME_TIME: a finding is part of another one that has at least this share of its time. EXPLAINED: a symptom is part of a cause where the causes have at
@@ -95,9 +96,19 @@ static void merge_cause(struct findings *f, unsigned at)
 	}
 }
 
-/* Puts each part behind the first finding of the detector that it is part of. */
-static void merge_order(struct findings *f)
+/* Whether a finding of this detector stands by itself. */
+static bool merge_has_lead(const struct findings *f, const char *detector)
 {
+	return ANY_WHERE(i, 0, f->n, !f->v[i].part_of && strcmp(f->v[i].detector, detector) == 0);
+}
+
+void merge_put_parts_behind(struct findings *f)
+{
+	if (!f->n)
+		return;
+	for (unsigned i = 0; i < f->n; i++)
+		if (f->v[i].part_of && !merge_has_lead(f, f->v[i].part_of))
+			f->v[i].part_of = NULL;
 	struct finding *v = NEW_ARRAY(f->n, struct finding);
 	unsigned n = 0;
 	for (unsigned i = 0; i < f->n; i++) {
@@ -111,7 +122,7 @@ static void merge_order(struct findings *f)
 			if (f->v[k].part_of && strcmp(f->v[k].part_of, f->v[i].detector) == 0)
 				v[n++] = f->v[k];
 	}
-	assert(n == f->n); /* no finding is part of a part: merge_can_lead */
+	assert(n == f->n);
 	memcpy(f->v, v, n * sizeof *v);
 	mem_free(v);
 }
@@ -138,7 +149,7 @@ void merge_findings(struct findings *f)
 			merge_cause(f, i);
 		}
 	merge_severity(f);
-	merge_order(f);
+	merge_put_parts_behind(f);
 }
 
 /* How many findings can be counted together: each is a bit of a set. */

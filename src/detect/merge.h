@@ -13,6 +13,10 @@
  * O(n^2 + time covered). */
 void merge_findings(struct findings *f);
 
+/* Puts each finding that is part of another behind the first one of that detector, and leaves the order else. Findings of several recordings together may lack it: they then stand by
+ * themselves. O(n^2). */
+void merge_put_parts_behind(struct findings *f);
+
 /* An upper bound of what all findings that stand by themselves gain together, ns over the whole window: each gains no more than its own bound, and each
  * moment of the window is gained once (a maximum flow from findings to moments). 0: nothing, or there are more than can be counted (64). */
 int64_t merge_gain_ns(const struct findings *f, const struct step_time *w);

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/round.h"
 #include "base/sort.h"
+#include "detect/merge.h"
 #include "query/job_advice_links.h"
 #include "query/job_each.h"
 #include "query/job_read.h"
@@ -307,6 +308,7 @@ static int job_advice_finish(struct job_advice_work *w, struct table *out, struc
 	}
 	if (w->f.n)
 		qsort(w->f.v, w->f.n, sizeof *w->f.v, job_advice_by_gain);
+	merge_put_parts_behind(&w->f);
 	findings_table(&w->f, out);
 	for (unsigned i = 0; i < w->failed.n_notes; i++)
 		table_warn(out, STR_FMT, STR_ARG(w->failed.notes[i]));

@@ -92,6 +92,14 @@ class H200(Case):
         work = next(r for r in report("phases", job).rows if r["phase"] == "work")
         self.assertEqual(work["rank"], 2)
 
+    def test_symptoms_stand_behind_their_cause(self):
+        """In the advice about a job, too, which joins the findings of its ranks."""
+        code, out, err = run("advise", os.path.join(FOLDER, "ddp_gloo_late_backward"), "--format=json")
+        self.assertEqual(code, 0, err)
+        rows = [(r["detector"], r["part_of"]) for r in oracle.Table(json.loads(out)).rows]
+        self.assertEqual(rows[:3], [("host-collectives", None), ("low-gpu-utilization", "host-collectives"), ("gpu-starvation", "host-collectives")])
+        self.assertIn(("straggler", None), rows)
+
     def test_unscaling_is_the_optimizers(self):
         """A GradScaler divides the gradients: layers then have nearly all of what is forward and backward."""
         rows = report("layers", self.unpacked("gpt_amp.opscope"), "--steps=1..3", "--limit=0").rows
