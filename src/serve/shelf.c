@@ -3,7 +3,10 @@
 #include "analysis/ranks/rank_place.h"
 #include "base/mem.h"
 #include "input/discover.h"
+#include "query/job_file.h"
+#include "query/job_read.h"
 #include "query/report.h"
+#include "store/load_job.h"
 
 enum { SHELF_LINES_MAX = 3000000, SHELF_KEPT = 4, SHELF_NEEDS = PASS_NEST | PASS_CORRELATE | PASS_STEPS };
 
@@ -120,6 +123,13 @@ static bool shelf_is_chosen(const struct shelf_kept *k, int64_t rank)
 	return is;
 }
 
+static void shelf_see_world(struct shelf_kept *k, int64_t world)
+{
+	if (world && k->job->world && world != k->job->world)
+		k->it.other_world = world < k->job->world ? world : k->job->world;
+	k->job->world = world > k->job->world ? world : k->job->world;
+}
+
 static void shelf_add(void *step)
 {
 	struct shelf_step *s = step;
@@ -137,9 +147,7 @@ static void shelf_add(void *step)
 		s->rc = err_set(s->e, ERR_DATA, "This run is no job: " STR_FMT " does not say which rank it is of.", STR_ARG(x->worker));
 		return;
 	}
-	if (place.world && k->job->world && place.world != k->job->world)
-		k->it.other_world = place.world < k->job->world ? place.world : k->job->world;
-	k->job->world = place.world > k->job->world ? place.world : k->job->world;
+	shelf_see_world(k, place.world);
 	job_add_profile(k->job, s->p, number);
 	for (uint32_t i = before; i < k->job->n; i++)
 		k->job->rank[i]->input = s->input;
@@ -153,6 +161,42 @@ static void shelf_leave_out(void *step)
 	struct shelf_kept *k = s->k;
 	MEM_PUSH(k->left_out, k->it.n_left_out, k->cap_left_out, (struct shelf_left_out){
 		arena_printf(&k->texts, STR_FMT " is left out: " STR_FMT, STR_ARG(k->entry[s->input]->worker), STR_ARG(s->why))});
+}
+
+static void shelf_close_file(void *file) { job_file_close(file); }
+
+/* The ranks that a job's own file keeps (query/job_file.h). */
+static void shelf_add_file(void *step)
+{
+	struct shelf_step *s = step;
+	struct shelf_kept *k = s->k;
+	const struct report_args args = {0};
+	const struct job_ask ask = {.args = &args};
+	struct mem_undo undo;
+	struct job_file *f = k->lines ? NULL : job_file_open(k->entry[s->input]->path.p, s->e);
+	if (k->lines)
+		err_set(s->e, ERR_DATA, "The file of a job keeps no recordings, of which the timeline is: give the folder of the ranks.");
+	s->rc = f ? 0 : -1;
+	if (!f)
+		return;
+	mem_undo_begin(&undo, shelf_close_file, f);
+	const struct job_inputs in = job_file_inputs(f);
+	for (unsigned i = 0; i < in.n; i++) {
+		struct job_read *x = job_read_of(&in, i, &ask);
+		uint32_t before = k->job->n;
+		if (x->failed.code) {
+			MEM_PUSH(k->left_out, k->it.n_left_out, k->cap_left_out, (struct shelf_left_out){
+				arena_printf(&k->texts, "%s is left out: %s", in.path(in.context, i), x->failed.msg)});
+		} else {
+			shelf_see_world(k, x->world);
+			job_read_take_ranks(x, k->job);
+		}
+		for (; before < k->job->n; before++)
+			k->job->rank[before]->input = s->input;
+		job_read_free(x);
+	}
+	mem_undo_end(&undo);
+	job_file_close(f);
 }
 
 static void shelf_finish(void *step)
@@ -177,6 +221,8 @@ static int shelf_read(struct shelf_step *s, struct err *e)
 	int rc = -1;
 	if (library_ends(l) || (s->r->gone && s->r->gone(s->r->who)))
 		return err_set(e, ERR_LIMIT, "nobody waits for the answer any more");
+	if (load_job_is(x->path.p)) /* beside recordings, it is a copy of these */
+		return s->k->n_entries > 1 ? 0 : shelf_do(s, shelf_add_file, e);
 	bool held = library_hold_here(l, x, &why) == 0;
 	if (held) {
 		if (library_turn_begin(&turn, x, &why) == 0) {

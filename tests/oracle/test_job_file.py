@@ -7,9 +7,10 @@ import tempfile
 import jobs
 import oracle
 from oracle import Case, data
+from served import Server
 
 TOGETHER = [["ranks"], ["ranks", "--align=none"], ["ranks", "--steps=2"], ["collectives"], ["collectives", "--group-by=instance"], ["collectives", "--group-by=kind", "--steps=2"],
-            ["overlap"], ["stragglers"]]
+            ["overlap"], ["stragglers"], ["phases"], ["traffic"]]
 
 
 class JobFile(Case):
@@ -78,6 +79,17 @@ class Kept(JobFile):
         for _ in range(2):
             self.assertEqual(oracle.run("import", self.folder, "-o", inside)[0], 0)
             self.assertEqual(oracle.run("report", "ranks", self.folder), want)
+
+    def test_the_viewer_shows_it(self):
+        """The page Job asks for these; a timeline needs the recordings."""
+        self.make()
+        server = Server(self, self.file)
+        self.assertEqual([r["rank"] for r in server.get("/api/job")["ranks"]], [0, 1, 2, 3])
+        want = oracle.report("stragglers", self.folder).rows
+        got = oracle.Table(server.get("/api/job/report/stragglers")).rows
+        self.assertEqual(got, want)
+        self.assertEqual(server.get("/api/job/steps")["steps"], [0, 1, 2, 3])
+        self.assertIn("give the folder of the ranks", server.get("/api/job/timeline", status=422)["error"])
 
     def test_same_input_same_bytes(self):
         self.make()

@@ -141,7 +141,7 @@ async function show(): Promise<void> {
     shown = input ?? "none";
     drawBar();
     if (!input) throw new ApiError(422, at.args.input ? `There is no input ${at.args.input} here.` : "There are no traces here yet. They appear as they are written.");
-    if (input.state === "failed" && view.id !== "system") throw new ApiError(422, input.error ?? `${input.path} cannot be read.`);
+    if (input.state === "failed" && view.id !== "system" && !view.ofRun) throw new ApiError(422, input.error ?? `${input.path} cannot be read.`);
     await view.show(page, {
       input: input.input,
       args: at.args,

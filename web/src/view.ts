@@ -9,6 +9,8 @@ export interface View {
   group: "Run" | "Kernels and ops" | "Steps" | "More";
   /** Reports that it shows, and by which arguments. Findings whose evidence is in one of them lead here. */
   shows?: Record<string, Record<string, string>>;
+  /** It is about all inputs of the run: also where the chosen one cannot be read by itself. */
+  ofRun?: boolean;
   /** Fills `page`. What it waits for must heed `c.signal`; it may be called again with another place. */
   show(page: HTMLElement, c: Context): Promise<void>;
 }

@@ -121,6 +121,7 @@ export const job: View = {
   id: "job",
   title: "Job",
   group: "Run",
+  ofRun: true,
   shows: { ranks: {}, stragglers: {}, overlap: {}, collectives: {} },
   async show(page, c) {
     const run = await runOf(c), info = await get<JobInfo>("/api/job", { run }, c.signal, c.progress);

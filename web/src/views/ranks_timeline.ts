@@ -28,6 +28,7 @@ export const ranksTimeline: View = {
   id: "ranks-timeline",
   title: "Timeline of ranks",
   group: "Run",
+  ofRun: true,
   async show(page, c) {
     const run = await runOf(c), job = await get<JobInfo>("/api/job", { run }, c.signal, c.progress);
     const ranks = c.args.ranks || listed(job.ranks.slice(0, AT_FIRST).map((r) => r.rank));
