@@ -38,7 +38,7 @@ struct copy_rows {
 void copies_rows(const struct profile *p, const struct step_time *w, int64_t bytes_max, struct copy_rows *out);
 void copies_rows_release(struct copy_rows *r);
 
-/* How much the GPU's kernels and its copies and sets run at the same time: percent of the lead GPU's busy time in the steps, as HTA has it. */
+/* How much the GPU's kernels and its copies and sets run at the same time: percent of the lead GPU's busy time in the steps. */
 double copies_overlap_pct(const struct profile *p, const struct step_time *w);
 
 /* The innermost op around the call of device work; else the op that the input names, else the call; ROW_NONE. */
