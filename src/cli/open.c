@@ -105,7 +105,7 @@ static void cli_open_fail_none(const struct trace_list *l, const struct cli_args
 
 bool cli_is_job_file(const struct trace_list *l)
 {
-	return l->n == 1 && load_job_is(l->v[0].path.p);
+	return l->n == 1 && l->v[0].keeps_job;
 }
 
 int cli_discover(const struct cli_args *paths, const struct trace_options *o, struct trace_list *l, int *status)
@@ -121,6 +121,13 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 			return -1;
 		}
 	discover_finish(l);
+	int keeps_job = l->n == 1 ? load_job_look(l->v[0].path.p, &e) : 0;
+	if (keeps_job < 0) {
+		*status = cli_fail(&e, EXIT_INPUT);
+		return -1;
+	}
+	if (keeps_job)
+		l->v[0].keeps_job = true;
 	unsigned before = l->n;
 	discover_select(l, o->run, o->worker, o->span);
 	if (o->has_rank && !cli_is_job_file(l))

@@ -34,6 +34,12 @@ struct job_file_saving {
 	struct err *e;
 };
 
+/* Whether the recording may be read another time: a file without it would be taken for the job's. */
+static bool job_file_may_be_whole(const struct err *failed)
+{
+	return failed->code == ERR_IO || failed->code == ERR_NOMEM || failed->code == ERR_LIMIT;
+}
+
 static void *job_file_take(const void *context, const struct job_inputs *in, unsigned i)
 {
 	return job_read_of(in, i, &job_file_ask);
@@ -46,9 +52,14 @@ static void job_file_put(void *context, unsigned i, void *made)
 	if (w->rc == 0) {
 		if (x->failed.code && !w->failed++)
 			*w->e = x->failed;
-		if (x->failed.code && w->warn)
-			w->warn(w->in->path(w->in->context, i), &x->failed);
-		w->rc = w->failed == w->in->n ? -1 : job_file_save_piece(w->s, w->in, i, x, w->e);
+		if (job_file_may_be_whole(&x->failed)) {
+			*w->e = x->failed;
+			w->rc = -1;
+		} else {
+			if (x->failed.code && w->warn)
+				w->warn(w->in->path(w->in->context, i), &x->failed);
+			w->rc = w->failed == w->in->n ? -1 : job_file_save_piece(w->s, w->in, i, x, w->e);
+		}
 	}
 	job_read_free(x);
 }

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 /* Reads all recordings and writes the file, which appears when it is complete. `mode`: the most permissions that it may have; `input`: what the job is called. Of a
- * recording that cannot be read the file keeps the reason, which notes then state; `warn` (NULL = nobody) is told, too. ERR_DATA, and no file, where none can be read. */
+ * damaged recording the file keeps the reason, which notes then state; `warn` (NULL = nobody) is told, too. ERR_IO, ERR_NOMEM, and no file, where the disk fails or memory runs out. ERR_DATA, and no file, where none can be read. */
 int job_file_save(const struct job_inputs *in, const char *path, mode_t mode, struct str input, void (*warn)(const char *recording, const struct err *why), struct err *e);
 
 /* Only reads them, each once and as job_file_save does, and forgets what was read: for a process that reads them for another one. */

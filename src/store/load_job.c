@@ -1,6 +1,8 @@
 #include "store/load_job.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,21 +34,46 @@ bool load_job_sniff(struct str head)
 	return head.n >= LOAD_JOB_HEAD && memcmp(head.p, "SQLite format 3", 16) == 0 && load_job_number(head, LOAD_JOB_ID) == SAVE_JOB_APPLICATION_ID;
 }
 
-/* The first bytes of a regular file; "" of any other. */
-static struct str load_job_read_head(const char *path, char *to)
+/* The first bytes of a regular file; none of any other, and of one that is not there. -1 and *e where they cannot be read. */
+static int load_job_read_head(const char *path, char to[LOAD_JOB_HEAD], struct str *head, struct err *e)
 {
 	struct stat st;
-	int fd = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-	ssize_t n = fd >= 0 ? pread(fd, to, LOAD_JOB_HEAD, 0) : 0;
-	if (fd >= 0)
-		close(fd);
-	return (struct str){to, n > 0 ? (size_t)n : 0};
+	size_t n = 0;
+	*head = (struct str){to, 0};
+	if (stat(path, &st) != 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : err_set(e, ERR_IO, "%s: cannot look at it: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+	ssize_t more;
+	while (n < LOAD_JOB_HEAD && (more = pread(fd, to + n, LOAD_JOB_HEAD - n, (off_t)n)) != 0) {
+		if (more < 0 && errno == EINTR)
+			continue;
+		if (more < 0) {
+			err_set(e, ERR_IO, "%s: cannot read: %s", path, strerror(errno));
+			close(fd);
+			return -1;
+		}
+		n += (size_t)more;
+	}
+	close(fd);
+	head->n = n;
+	return 0;
+}
+
+int load_job_look(const char *path, struct err *e)
+{
+	char bytes[LOAD_JOB_HEAD];
+	struct str head;
+	return load_job_read_head(path, bytes, &head, e) < 0 ? -1 : load_job_sniff(head);
 }
 
 bool load_job_is(const char *path)
 {
-	char head[LOAD_JOB_HEAD];
-	return load_job_sniff(load_job_read_head(path, head));
+	struct err e;
+	return load_job_look(path, &e) > 0;
 }
 
 static int load_job_damaged(const char *path, const char *what, struct err *e)
@@ -56,8 +83,11 @@ static int load_job_damaged(const char *path, const char *what, struct err *e)
 
 static int load_job_check_version(const char *path, struct err *e)
 {
-	char head[LOAD_JOB_HEAD];
-	uint32_t version = load_job_number(load_job_read_head(path, memset(head, 0, sizeof head)), LOAD_JOB_VERSION);
+	char bytes[LOAD_JOB_HEAD] = {0};
+	struct str head;
+	if (load_job_read_head(path, bytes, &head, e) < 0)
+		return -1;
+	uint32_t version = load_job_number(head, LOAD_JOB_VERSION);
 	if (version != SAVE_JOB_VERSION)
 		return err_set(e, ERR_FORMAT, "%s: a job of file version %u, this opscope reads %d; import the job again", path, version, SAVE_JOB_VERSION);
 	return 0;
@@ -78,7 +108,7 @@ static int load_job_list(struct load_job *l, struct err *e)
 	}
 	bool damaged = scan.damaged;
 	sqlscan_close(&scan);
-	return f->db.failed.code ? (*e = f->db.failed, -1) : damaged || !l->n ? load_job_damaged(f->path, "its list of ranks", e) : 0;
+	return f->db.failed.code ? (*e = f->db.failed, -1) : damaged || !l->n ? load_job_damaged(f->path, "its list of ranks cannot be read", e) : 0;
 }
 
 struct load_job *load_job_open(const char *path, struct err *e)

@@ -10,6 +10,8 @@
 bool load_job_sniff(struct str head);
 /* The same of a file; false where it is no regular file, or cannot be read. */
 bool load_job_is(const char *path);
+/* The same: 1 or 0; -1, ERR_IO, where the file cannot be read. */
+int load_job_look(const char *path, struct err *e);
 
 struct load_job_piece {
 	const char *recording; /* its path when it was read */
