@@ -1,6 +1,8 @@
 #include "cli/cli.h"
 
 #include "analysis/ranks/rank.h"
+#include "analysis/ranks/rank_place.h"
+#include "analysis/ranks/rank_workers.h"
 #include "base/mem.h"
 #include "query/advice.h"
 
@@ -57,7 +59,12 @@ static int print_look(struct profile *p, struct table_command *c)
 	else
 		cli_look_append(&overview, findings);
 	unsigned ranks = rank_count(p);
-	if (ranks > 1)
+	if (rank_workers_count(p))
+		table_note(findings, "this is a timeline of %u workers: `opscope report slowdown %s` says what slow ones cost, `opscope report pipeline %s` what the stages do", ranks, p->input_path.p,
+		           p->input_path.p);
+	else if (rank_place_of(p).is_merged)
+		table_note(findings, "ranks of a job were merged into this trace, for viewers: steps, shares and findings are of all of them at once; the recordings of the ranks tell them apart");
+	if (!rank_workers_count(p) && ranks > 1)
 		table_note(findings, "%u GPUs ran collectives, each a rank of a job: `opscope report ranks %s` says how much of these is waiting", ranks, p->input_path.p);
 	int status = cli_output(shown ? &overview : findings, &c->output, p->input_path.p);
 	table_release(shown ? &overview : findings);

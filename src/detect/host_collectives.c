@@ -63,7 +63,7 @@ static void host_collectives_find_ranges(struct host_collectives_work *x, struct
 	const struct spans *s = &x->p->span;
 	uint8_t *inside = NEW_ARRAY(s->rows.n, uint8_t);
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		uint8_t kind = classify(x->p, s->name[i]);
+		uint8_t kind = s->kind[i] == SPAN_GPU_USER ? NO_COLLECTIVE : classify(x->p, s->name[i]); /* its projection onto a device is not a range of the host */
 		bool outer = s->parent[i] == ROW_NONE || !inside[s->parent[i]];
 		inside[i] = !outer || kind;
 		if (kind && outer)

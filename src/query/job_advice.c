@@ -24,8 +24,8 @@ static const char *const job_advice_fix[JOB_N_CAUSES] = {
 	[JOB_CAUSE_COPIES] = "Look at what that rank copies: `opscope report memcpy --rank=N`.",
 	[JOB_CAUSE_DATA] = "Give that rank's data loader more workers, or its files a faster place: `opscope advise --rank=N`.",
 	[JOB_CAUSE_GC] = "Collect garbage on all ranks at the same time: gc.disable(), and gc.collect() every so many steps.",
-	[JOB_CAUSE_HOST] = ("Look at what that rank's host does while its GPU has nothing to do: `opscope advise --rank=N`, `opscope report waits --rank=N`. A slow or busy processor, logging, checkpoints "
-	                   "and a profiler that records more on that rank are usual."),
+	[JOB_CAUSE_HOST] = ("Look at what that rank's host does while its GPU has nothing to do, beside a rank that waits: `opscope report operators --rank=N --sort=host_self_ns`. A slow or busy "
+	                   "processor, hooks, logging, checkpoints and a profiler that records more on that rank are usual."),
 	[JOB_CAUSE_RECORDING] = "Record all ranks with the same options, without stacks and memory, and look again: that rank's host was busy recording.",
 	[JOB_CAUSE_UNKNOWN] = "Compare what the ranks do before these collectives: `opscope report stragglers`, `opscope report ranks`.",
 };
@@ -123,6 +123,7 @@ static void job_advice_put(void *context, unsigned i, void *made)
 
 struct job_advice_means {
 	double step_ns, wait_ns, transfer_ns; /* per step, mean over the ranks; exposed */
+	double most_wait_ns;                  /* per step, of the rank that waits longest */
 	int64_t all_wait_ns, all_transfer_ns;
 	uint64_t steps;                       /* of all ranks */
 	bool known;                           /* nothing exposed is unknown */
@@ -139,7 +140,9 @@ static struct job_advice_means job_advice_mean(const struct job *j)
 		n++;
 		m.steps += t.steps;
 		m.step_ns += (double)t.ns[JOB_TOTAL] / t.steps;
-		m.wait_ns += (double)t.ns[JOB_WAIT] / t.steps;
+		double wait_ns = (double)t.ns[JOB_WAIT] / t.steps;
+		m.wait_ns += wait_ns;
+		m.most_wait_ns = wait_ns > m.most_wait_ns ? wait_ns : m.most_wait_ns;
 		m.transfer_ns += (double)t.ns[JOB_TRANSFER] / t.steps;
 		m.all_wait_ns += t.ns[JOB_WAIT];
 		m.all_transfer_ns += t.ns[JOB_TRANSFER];
@@ -227,7 +230,7 @@ static void job_advice_add_straggler(struct job_advice_work *w, const struct job
 	unsigned cause = 0;
 	for (unsigned c = 1; c < JOB_N_CAUSES; c++)
 		cause = blame[worst].ns[c] > blame[worst].ns[cause] ? c : cause;
-	struct finding *x = job_advice_add(w, &job_advice_straggler, pct, m->wait_ns);
+	struct finding *x = job_advice_add(w, &job_advice_straggler, pct, m->most_wait_ns);
 	struct buf b = {0};
 	x->time_ns = m->all_wait_ns;
 	/* Without its recording it may be as fast as the others. */
@@ -243,7 +246,7 @@ static void job_advice_add_straggler(struct job_advice_work *w, const struct job
 	}
 	x->evidence = arena_str(&w->f.arena, buf_view(&b));
 	x->advice = job_advice_text(&w->f.arena, job_advice_fix[one ? cause : JOB_CAUSE_UNKNOWN], job_rank_number(j, worst));
-	x->bound = STR("the time in which collectives alone ran on a rank and the last rank had not come, mean over the ranks");
+	x->bound = STR("the time in which collectives alone ran and the last rank had not come, of the rank that waits longest: its own work remains");
 	buf_release(&b);
 	mem_free(blame);
 }
@@ -288,6 +291,15 @@ static int job_advice_by_gain(const void *a, const void *b)
 	return COMPARE(q, p) ?: COMPARE(y->severity, x->severity) ?: strcmp(x->detector, y->detector);
 }
 
+static void job_advice_put_thinned(const struct job *j, struct table *out)
+{
+	uint32_t n = 0;
+	for (uint32_t r = 0; r < j->n; r++)
+		n += j->rank[r]->recording.thinned;
+	if (n)
+		table_warn(out, "most events were taken out of %u of %u recordings: nothing is said of idle time there", n, j->n);
+}
+
 static int job_advice_finish(struct job_advice_work *w, struct table *out, struct err *e)
 {
 	if (!w->ranks) {
@@ -310,6 +322,7 @@ static int job_advice_finish(struct job_advice_work *w, struct table *out, struc
 		qsort(w->f.v, w->f.n, sizeof *w->f.v, job_advice_by_gain);
 	merge_put_parts_behind(&w->f);
 	findings_table(&w->f, out);
+	job_advice_put_thinned(w->j, out);
 	for (unsigned i = 0; i < w->failed.n_notes; i++)
 		table_warn(out, STR_FMT, STR_ARG(w->failed.notes[i]));
 	table_note(out, "findings of %u recordings; --rank=N has those of one rank with all its reasons", w->ranks);

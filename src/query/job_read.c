@@ -2,6 +2,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/ranks/job.h"
+#include "analysis/ranks/job_hang.h"
 #include "analysis/ranks/rank_pack.h"
 #include "analysis/ranks/rank_place.h"
 #include "base/mem.h"
@@ -16,14 +17,17 @@ static int job_read_profile(struct job_read *x, struct profile *p, const struct 
 	const struct profile *of = p;
 	if (analysis_run(p, needs, e) < 0 || (ask->part && !(of = report_part(p, ask->args, needs, e))))
 		return -1;
-	if (ask->findings && advice_findings(p, ask->args, &x->findings, e) < 0)
-		return -1;
 	struct rank_place place = rank_place_of(p);
 	x->number = place.is_rank ? place.rank : in->rank(in->context, i);
 	x->world = place.world;
 	x->ranks = job_new();
 	job_add_profile(x->ranks, of, x->number);
-	return 0;
+	/* Dumps have no time that could be advised about. */
+	if (!ask->findings || job_is_hang(x->ranks) || advice_findings(p, ask->args, &x->findings, e) == 0)
+		return 0;
+	job_free(x->ranks);
+	x->ranks = NULL;
+	return -1;
 }
 
 struct job_read *job_read_here(const struct job_inputs *in, unsigned i, const struct job_ask *ask)

@@ -304,7 +304,7 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 	if (!n && (args->device || !w.all))
 		err_set(e, ERR_DATA, "no collective ran on that device or in those steps");
 	else if (!n)
-		err_set(e, ERR_DATA, "no kernel in the input is of a collective (nccl, rccl, ...): what collectives cost on the host alone is in `operators`");
+		err_set(e, ERR_DATA, "no kernel in the input is of a collective (nccl, rccl, ...): what the host's own collectives (gloo, MPI, UCC) cost is in `overlap` and, over the ranks, in `collectives`");
 	mem_free(v);
 	for (uint32_t i = 0; i <= x.gpus.n; i++)
 		intervals_release(&x.other[i]);

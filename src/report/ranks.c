@@ -128,8 +128,8 @@ static void ranks_add_least(struct ranks_least *l, int64_t rank, const struct jo
 static void ranks_put_least(const struct ranks_least *l, bool is_window, struct table *t)
 {
 	if (l->waited)
-		table_note(t, "if no rank waited and all else stayed, %s would be %lld ns at least: so long is that of rank %lld without its waiting",
-		           is_window ? "the time from the first to the last device work" : "a step", (long long)l->step_ns, (long long)l->rank);
+		table_note(t, "rank %lld is busy longest without waiting, %lld ns%s: before that rank gets faster, %s takes no less", (long long)l->rank, (long long)l->step_ns,
+		           is_window ? "" : " a step", is_window ? "the time from the first to the last device work" : "a step");
 }
 
 static bool ranks_have_inputs(const struct job *j)

@@ -280,7 +280,7 @@ class OpscopeFile(oracle.Case):
 
         def fastest(path):
             times = []
-            for _ in range(7):
+            for _ in range(15):
                 start = resource.getrusage(resource.RUSAGE_CHILDREN)
                 oracle.run("report", "devices", path, "--format=csv")
                 end = resource.getrusage(resource.RUSAGE_CHILDREN)

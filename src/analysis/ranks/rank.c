@@ -9,6 +9,7 @@
 #include "analysis/ranks/rank_place.h"
 #include "analysis/ranks/rank_workers.h"
 #include "analysis/steps/steps.h"
+#include "analysis/time/thinned.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "base/sort.h"
@@ -28,6 +29,7 @@ struct rank_work {
 	struct intern streams;
 	struct intervals computing, talking, copying;
 	struct intervals loading, collecting;
+	bool is_merged;            /* several ranks were merged into the recording: its steps are none of this rank */
 	int64_t *kernel_start;     /* of all kernels but collectives, ascending */
 	size_t n_kernels;
 	uint32_t cap_sent;
@@ -114,9 +116,11 @@ static void rank_read_head(struct rank_work *w, unsigned i, unsigned count)
 	const struct profile *p = w->p;
 	struct rank *r = w->r;
 	struct rank_place place = rank_place_of(p);
+	w->is_merged = place.is_merged;
 	r->path = arena_str(&r->arena, p->input_path);
 	r->number = place.is_rank ? place.rank : RANK_UNKNOWN;
-	r->world = place.world;
+	/* A trace into which several ranks were merged, and of which the collectives do not tell them apart, is of no rank. */
+	r->world = place.is_merged && count == 1 ? 0 : place.world;
 	if (count > 1 && !place.is_merged)
 		rank_number(w, i, count);
 	r->device = w->gpu == GPUS_NONE ? INT32_MIN : w->gpus->device[w->gpu];
@@ -128,9 +132,11 @@ static void rank_read_head(struct rank_work *w, unsigned i, unsigned count)
 	r->host = profile_meta(p, "system:Hostname", &host) ? arena_str(&r->arena, host) : STR("");
 	r->gpus_seen = p->device.rows.n;
 	r->epoch_ns = rank_epoch(p);
+	const struct thinned thinned = thinned_of(p);
 	r->recording = (struct rank_recording){
 		.stacks = rank_says(p, "with_stack"),
 		.memory = rank_says(p, "profile_memory"),
+		.thinned = thinned_is(&thinned),
 	};
 }
 
@@ -378,6 +384,21 @@ static void rank_fill_busy(const struct rank_work *w, const struct intervals *ta
 	ns[BUSY_IDLE] = ns[BUSY_TOTAL] - ns[BUSY_BUSY];
 }
 
+/* From the first to the last device work of the rank. False: there is none. */
+static bool rank_window(const struct rank_work *w, struct step *window)
+{
+	const struct intervals *const all[] = {&w->computing, &w->talking, &w->copying};
+	*window = (struct step){.start_ns = INT64_MAX, .end_ns = INT64_MIN};
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+		if (!all[i]->n)
+			continue;
+		int64_t start = all[i]->v[0].start, end = all[i]->v[all[i]->n - 1].end;
+		window->start_ns = start < window->start_ns ? start : window->start_ns;
+		window->end_ns = end > window->end_ns ? end : window->end_ns;
+	}
+	return window->start_ns < window->end_ns;
+}
+
 static void rank_read_steps(struct rank_work *w, const struct intervals *talk_alone, const struct rank_phases *phases)
 {
 	const struct steps *s = w->p->steps;
@@ -386,11 +407,13 @@ static void rank_read_steps(struct rank_work *w, const struct intervals *talk_al
 	r->phases_of_host = w->p->gpu_op.rows.n == 0;
 	intervals_union(&w->computing, &w->talking, &hidden);
 	intervals_subtract(&w->copying, &hidden, &copy_alone);
-	r->steps_are_window = s->whole_trace;
-	r->n_steps = s->n;
-	r->step = NEW_ARRAY(s->n, struct rank_step);
-	for (unsigned i = 0; i < s->n; i++) {
-		const struct step *from = &s->v[i];
+	struct step window;
+	const bool is_window = w->is_merged && rank_window(w, &window);
+	r->steps_are_window = s->whole_trace || is_window;
+	r->n_steps = is_window ? 1 : s->n;
+	r->step = NEW_ARRAY(r->n_steps, struct rank_step);
+	for (unsigned i = 0; i < r->n_steps; i++) {
+		const struct step *from = is_window ? &window : &s->v[i];
 		struct rank_step *to = &r->step[i];
 		*to = (struct rank_step){.number = from->number, .start_ns = from->start_ns + r->epoch_ns, .end_ns = from->end_ns + r->epoch_ns};
 		rank_fill_busy(w, talk_alone, &copy_alone, from->start_ns, from->end_ns, &to->busy);

@@ -88,6 +88,7 @@ struct rank_task {
 /* How the rank was recorded: stacks and memory make a rank slower. */
 struct rank_recording {
 	bool stacks, memory;
+	bool thinned;                /* most events were taken out afterwards (analysis/time/thinned.h) */
 };
 
 struct rank {
