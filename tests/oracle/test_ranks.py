@@ -75,7 +75,7 @@ class Real(Job):
         """The note says the longest step of a rank less what it waited."""
         table = steps_report("ranks", data(*TP8))
         ns, rank = max((r["step_ns"] - r["exposed_wait_ns"], r["rank"]) for r in table.rows)
-        self.assertIn(f"a step would be {ns:.0f} ns at least: so long is that of rank {rank} ", texts(table))
+        self.assertIn(f"rank {rank} is busy longest without waiting, {ns:.0f} ns a step: before that rank gets faster, a step takes no less", texts(table))
 
     def test_share_of_waiting(self):
         row, = steps_report("collectives", data(*TP8)).rows
