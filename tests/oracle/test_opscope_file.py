@@ -290,7 +290,8 @@ class OpscopeFile(oracle.Case):
         empty = fastest(oracle.synthetic("pure_cpu"))  # what starting the program takes
         kept_s, trace_s = fastest(kept) - empty, fastest(trace) - empty
         print(f"# CPU {trace_s * 1e3:.1f} ms from the trace, {kept_s * 1e3:.1f} ms from the .opscope file")
-        self.assertLess(kept_s, trace_s / 3)  # bench/ measures a long trace; this one is short and the machine busy
+        # bench/ measures how much: a third and less. Beside other work on the same cores, opening (memory) takes up to twice the time, parsing (arithmetic) not; parsing again would be 1.
+        self.assertLess(kept_s, 0.75 * trace_s)
 
 
 if __name__ == "__main__":
