@@ -376,9 +376,10 @@ static int cli_info_run(int argc, char **argv)
 		cli_usage("info: --steps and --device are for reports: this is always of the whole trace");
 	int status = EXIT_DONE;
 	struct trace_list l = {0};
-	if (cli_discover(&c.args, &c.trace, &l, &status) == 0 && l.n > 1) {
+	bool found = cli_discover(&c.args, &c.trace, &l, &status) == 0;
+	if (found && l.n > 1) {
 		status = cli_list_traces(&l, NULL, &c.output, c.args.v[0]);
-	} else if (l.n == 1) {
+	} else if (found) {
 		struct profile *p = cli_read(l.v[0].path.p, &c.trace, &status);
 		if (p)
 			status = print_profile(p, c.trace.report.key_op, &c.output);

@@ -97,9 +97,9 @@ static int cli_look_run(int argc, char **argv)
 		status = cli_print_job(own, &c, &l, NULL);
 	} else if (found && cli_is_job(&l)) {
 		status = cli_print_job(report_find(STR("ranks")), &c, &l, "--rank=N: a first look at one rank. `opscope report stragglers`: why a rank came late");
-	} else if (l.n > 1) {
+	} else if (found && l.n > 1) {
 		status = cli_list_traces(&l, "Several traces: give the path of one, or choose it by --run, --worker, --span or --rank.", &c.output, c.args.v[0]);
-	} else if (l.n == 1) {
+	} else if (found) {
 		struct profile *p = cli_read(l.v[0].path.p, &c.trace, &status);
 		if (p)
 			status = print_look(p, &c);
