@@ -218,7 +218,7 @@ static void costs_find_ops(struct costs_work *w)
 /* Ranges around a launch that are looked at, at most. */
 enum { COSTS_LOOK_UP = 12 };
 
-/* The model of a range around the launch of a collective's kernel that is no op: up to torch 2.2 "nccl:all_reduce" has the types that record_param_comms lacks. */
+/* A collective's model by a range around its launch. Up to torch 2.2 record_param_comms lacks the types; the range "nccl:all_reduce", which is not an op, has them. */
 static uint32_t costs_of_range(struct costs_work *w, uint32_t gpu)
 {
 	const struct profile *p = w->p;

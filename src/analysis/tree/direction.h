@@ -1,10 +1,10 @@
 /* Forward, backward or optimizer: the direction of ops and device work. Built on demand and freed by its user; needs PASS_NEST
  * and PASS_CORRELATE. O(n log n).
  *
- *   optimizer  inside a range Optimizer.step* or Optimizer.zero_grad*, torch.optim's step as PyProf marks it, or a fused optimizer's
- *              op; backward within it (a closure that runs the model again) is backward all the same
+ *   optimizer  inside a range Optimizer.step* or Optimizer.zero_grad*, torch.optim's step as PyProf marks it, a GradScaler's unscaling,
+ *              or a fused optimizer's op; backward within it (a closure that runs the model again) is backward all the same
  *   backward   linked to a forward op (fwdbwd.h), with a forward thread id, or named as a node of autograd, its engine's range, an
- *              operator that only backward needs ("aten::threshold_backward"), or AccumulateGrad; and all inside (recomputation too)
+ *              operator that only backward needs ("aten::threshold_backward"; what DistributedDataParallel does with gradients), or AccumulateGrad; and all inside (recomputation too)
  *   forward    inside any other op
  *   other      inside no op and no such range
  * Device work has the direction of the op that launched it, else of what is around its API call. */
