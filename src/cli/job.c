@@ -83,7 +83,8 @@ static void cli_job_opened(void *context, unsigned i)
 	progress_update(&j->bar, j->done_bytes, j->all_bytes);
 	if (j->said[i].n || i + 1 == j->list->n)
 		progress_stop(&j->bar);
-	fwrite(j->said[i].p, 1, j->said[i].n, stderr);
+	if (j->said[i].n)
+		fwrite(j->said[i].p, 1, j->said[i].n, stderr);
 	buf_release(&j->said[i]);
 }
 

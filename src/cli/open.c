@@ -186,7 +186,8 @@ struct profile *cli_try_read(const char *path, const struct trace_options *o, st
 	input.progress_context = &bar;
 	struct profile *p = cli_read_with(path, o, &input, &said, e);
 	progress_stop(&bar);
-	fwrite(said.p, 1, said.n, stderr);
+	if (said.n)
+		fwrite(said.p, 1, said.n, stderr);
 	buf_release(&said);
 	return p;
 }
