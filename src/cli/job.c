@@ -131,6 +131,12 @@ static const char *cli_job_lacks(const struct trace_options *o)
 	return o->has_rank ? "--rank=N is about one recording" : o->gpu || o->rules || o->kernel_rules ? "--gpu, --rules and --kernel-rules change what is read of recordings" : NULL;
 }
 
+static bool cli_job_asks_rank(const void *options, int64_t rank)
+{
+	const struct trace_options *o = options;
+	return discover_is_among(rank, o->ranks, o->n_ranks);
+}
+
 /* The inputs of the job, until cli_job_end. `together`: each is read once, in order, and may be read by another process. -1 and *e. */
 static int cli_job_begin(struct cli_job *j, const struct trace_list *l, const struct trace_options *o, bool together, struct job_inputs *in, struct err *e)
 {
@@ -149,6 +155,8 @@ static int cli_job_begin(struct cli_job *j, const struct trace_list *l, const st
 	j->kept = job_file_open(path, e);
 	if (!j->kept)
 		return -1;
+	if (o->ranks && !job_file_choose(j->kept, cli_job_asks_rank, o))
+		return err_set(e, ERR_USAGE, "%s: no recording is of a rank that --rank asks for; `opscope report ranks` lists the ranks", path);
 	*in = job_file_inputs(j->kept);
 	return 0;
 }

@@ -96,7 +96,7 @@ static int cli_look_run(int argc, char **argv)
 	if (own && (l.n == 1 || cli_is_job(&l))) {
 		status = cli_print_job(own, &c, &l, NULL);
 	} else if (found && cli_is_job(&l)) {
-		status = cli_print_job(report_find(STR("ranks")), &c, &l, "--rank=N: a first look at one rank. `opscope report stragglers`: why a rank came late");
+		status = cli_print_job(report_find(STR("ranks")), &c, &l, "`opscope advise`: what to do about it. `opscope report stragglers`: why a rank came late. --rank=N: a first look at one rank");
 	} else if (found && l.n > 1) {
 		status = cli_list_traces(&l, "Several traces: give the path of one, or choose it by --run, --worker, --span or --rank.", &c.output, c.args.v[0]);
 	} else if (found) {

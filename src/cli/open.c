@@ -132,7 +132,7 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 	discover_select(l, o->run, o->worker, o->span);
 	if (o->has_rank && !cli_is_job_file(l))
 		discover_select_rank(l, o->rank);
-	if (o->ranks)
+	if (o->ranks && !cli_is_job_file(l))
 		discover_select_ranks(l, o->ranks, o->n_ranks);
 	if (l->n)
 		return 0;

@@ -231,7 +231,7 @@ static const struct argp_option trace_list_options[] = {
 	{"run", KEY_RUN, "NAME", 0, "of a directory: this run", 0},
 	{"worker", KEY_WORKER, "NAME", 0, "this worker", 0},
 	{"span", KEY_SPAN, "N", 0, "this span of the worker: 1, 2, ... or default", 0},
-	{"rank", KEY_RANK, "N", 0, "this rank of a distributed job, or some: 0,3,8..11; all: each rank's rows, one below the other", 0},
+	{"rank", KEY_RANK, "RANKS", 0, "these ranks of a distributed job: 2, or 0,3,8..11; all: each rank's rows, one below the other", 0},
 	{"align", KEY_ALIGN, "HOW", 0, "clocks of the ranks of a job: ends (of collectives), none (as recorded), auto (as recorded where ends coincide so; the default), or a CSV file with the columns rank and offset_ns", 0},
 	{"steps", KEY_STEPS, "A..B", 0, "only steps A to B; all: also what lies outside the steps, which most reports leave out; outside: only that", 0},
 	{"key-op", KEY_KEY_OP, "NAME", 0, "what each step calls once: a range, op, op id or kernel (default: found, as info says)", 0},

@@ -1,6 +1,7 @@
 #include "input/discover.h"
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "input/input.h"
 
 #include <ctype.h>
@@ -466,16 +467,18 @@ bool discover_rank_for_certain(const struct trace_file *f, int64_t *rank)
 	return stated_rank(f, &readable, &has_own, rank) || named_rank(f->worker, rank);
 }
 
+bool discover_is_among(int64_t rank, const struct rank_range *v, unsigned n)
+{
+	return ANY_WHERE(i, 0, n, rank >= v[i].first && rank <= v[i].last);
+}
+
 static bool may_be_of_ranks(const struct trace_file *f, const struct rank_range *v, unsigned n)
 {
 	bool readable;
 	int64_t own;
 	if (!find_rank(f, &readable, &own))
 		return !readable;
-	for (unsigned i = 0; i < n; i++)
-		if (own >= v[i].first && own <= v[i].last)
-			return true;
-	return false;
+	return discover_is_among(own, v, n);
 }
 
 void discover_select_ranks(struct trace_list *l, const struct rank_range *v, unsigned n)

@@ -68,6 +68,7 @@ struct rank_range {
 	int64_t first, last;
 };
 void discover_select_ranks(struct trace_list *l, const struct rank_range *v, unsigned n);
+bool discover_is_among(int64_t rank, const struct rank_range *v, unsigned n);
 /* "0,3,8..11" in the arena; *n = how many ranges. NULL: it is no such list. */
 struct rank_range *discover_read_ranks(struct str text, struct arena *a, unsigned *n);
 

@@ -21,10 +21,10 @@ enum { JOB_ADVICE_NAMED = 6 };
 static const char *const job_advice_fix[JOB_N_CAUSES] = {
 	[JOB_CAUSE_SLOWER] = "Look at that GPU: its clocks, temperature and power limit (nvidia-smi -q -d PERFORMANCE), other programs on it, and its place in the machine. Run the same work on another GPU.",
 	[JOB_CAUSE_MORE_WORK] = "Give the ranks equal work: lengths of sequences, experts, layers of a stage, the last and uneven batch.",
-	[JOB_CAUSE_COPIES] = "Look at what that rank copies: `opscope report memcpy --rank=N`.",
+	[JOB_CAUSE_COPIES] = "Look at what that rank copies: `opscope report memcpy DIR --rank=N`.",
 	[JOB_CAUSE_DATA] = "Give that rank's data loader more workers, or its files a faster place: `opscope advise --rank=N`.",
 	[JOB_CAUSE_GC] = "Collect garbage on all ranks at the same time: gc.disable(), and gc.collect() every so many steps.",
-	[JOB_CAUSE_HOST] = ("Look at what that rank's host does while its GPU has nothing to do, beside a rank that waits: `opscope report operators --rank=N --sort=host_self_ns`. A slow or busy "
+	[JOB_CAUSE_HOST] = ("Look at what that rank's host does while its GPU has nothing to do, beside a rank that waits: `opscope report operators DIR --rank=N --sort=host_self_ns`. A slow or busy "
 	                   "processor, hooks, logging, checkpoints and a profiler that records more on that rank are usual."),
 	[JOB_CAUSE_RECORDING] = "Record all ranks with the same options, without stacks and memory, and look again: that rank's host was busy recording.",
 	[JOB_CAUSE_UNKNOWN] = "Compare what the ranks do before these collectives: `opscope report stragglers`, `opscope report ranks`.",

@@ -8,6 +8,8 @@
 
 struct job_file {
 	struct load_job *l;
+	unsigned *chosen;        /* n pieces of l */
+	unsigned n;
 	char *path;
 };
 
@@ -93,6 +95,10 @@ struct job_file *job_file_open(const char *path, struct err *e)
 		return NULL;
 	struct job_file *f = NEW(struct job_file);
 	f->l = l;
+	f->n = l->n;
+	f->chosen = NEW_ARRAY(l->n, unsigned);
+	for (unsigned i = 0; i < l->n; i++)
+		f->chosen[i] = i;
 	f->path = memcpy(NEW_ARRAY_RAW(strlen(path) + 1, char), path, strlen(path) + 1);
 	return f;
 }
@@ -102,18 +108,33 @@ void job_file_close(struct job_file *f)
 	if (!f)
 		return;
 	load_job_close(f->l);
+	mem_free(f->chosen);
 	mem_free(f->path);
 	mem_free(f);
 }
 
+unsigned job_file_choose(struct job_file *f, bool (*wants)(const void *context, int64_t rank), const void *context)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < f->n; i++)
+		if (wants(context, f->l->piece[f->chosen[i]].rank))
+			f->chosen[n++] = f->chosen[i];
+	return f->n = n;
+}
+
+static const struct load_job_piece *job_file_piece(const struct job_file *f, unsigned i)
+{
+	return &f->l->piece[f->chosen[i]];
+}
+
 static const char *job_file_path(void *context, unsigned i)
 {
-	return ((const struct job_file *)context)->l->piece[i].recording;
+	return job_file_piece(context, i)->recording;
 }
 
 static int64_t job_file_rank(void *context, unsigned i)
 {
-	return ((const struct job_file *)context)->l->piece[i].rank;
+	return job_file_piece(context, i)->rank;
 }
 
 static struct profile *job_file_no_profile(void *context, unsigned i, struct err *e)
@@ -137,8 +158,8 @@ static struct job_read *job_file_read(void *context, unsigned i, const struct jo
 	struct err e = {0};
 	if (!job_file_answers(ask))
 		err_set(&e, ERR_USAGE, "%s keeps no recordings, and answers this only of all steps: give the folder of the ranks for a part of the steps", f->path);
-	else if (load_job_bytes(f->l, i, &bytes, &e) == 0 && !(x = job_read_unpack(bytes, &e)))
-		err_prefix(&e, "%s: rank %lld", f->path, (long long)f->l->piece[i].rank);
+	else if (load_job_bytes(f->l, f->chosen[i], &bytes, &e) == 0 && !(x = job_read_unpack(bytes, &e)))
+		err_prefix(&e, "%s: rank %lld", f->path, (long long)job_file_piece(f, i)->rank);
 	if (!x) {
 		x = NEW(struct job_read);
 		x->failed = e;
@@ -148,5 +169,5 @@ static struct job_read *job_file_read(void *context, unsigned i, const struct jo
 
 struct job_inputs job_file_inputs(struct job_file *f)
 {
-	return (struct job_inputs){.n = f->l->n, .open = job_file_no_profile, .path = job_file_path, .rank = job_file_rank, .read = job_file_read, .kept = f->path, .context = f};
+	return (struct job_inputs){.n = f->n, .open = job_file_no_profile, .path = job_file_path, .rank = job_file_rank, .read = job_file_read, .kept = f->path, .context = f};
 }

@@ -17,6 +17,8 @@ void job_file_read_all(const struct job_inputs *in);
 struct job_file;
 /* NULL and *e where it is not such a file, is damaged, or cannot be read. */
 struct job_file *job_file_open(const char *path, struct err *e);
+/* Only the recordings whose rank is wanted, from now on. Returns how many these are. */
+unsigned job_file_choose(struct job_file *f, bool (*wants)(const void *context, int64_t rank), const void *context);
 /* Its recordings, which can be read and not opened. They live as long as *f. */
 struct job_inputs job_file_inputs(struct job_file *f);
 void job_file_close(struct job_file *f);

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/round.h"
 #include "gpu/gpus.h"
+#include "base/search.h"
 #include "query/report.h"
 #include "report/parts/job_calls.h"
 #include "report/parts/job_notes.h"
@@ -375,7 +376,8 @@ static void collectives_put_notes(const struct collectives *x, uint64_t outside,
 	uint64_t apart = 0, all = 0;
 	for (uint32_t i = 0; i < x->n; i++)
 		all += x->v[i].n;
-	table_note(t, "total, waiting and exposed are sums over the ranks; shortest, transfer and skews count a collective once");
+	table_note(t, "total, waiting and exposed are sums over the ranks; shortest, transfer and skews count a collective once%s",
+	           ANY_WHERE(row, 0, x->n, x->v[row].accepted && x->v[row].accepted < x->v[row].n) ? "; transfer and waiting leave out the collectives under Unknown, shortest does not" : "");
 	job_put_notes(x->j, t);
 	for (uint32_t g = 0; g < x->j->n_groups; g++) {
 		const struct job_group *group = &x->j->group[g];

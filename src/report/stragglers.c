@@ -118,7 +118,7 @@ static void stragglers_put_verdict(const struct job *j, const struct job_blame *
 
 static int stragglers_refuse(const struct job *j, struct err *e)
 {
-	const char *why = j->n < 2           ? "the recordings of several ranks are needed"
+	const char *why = j->n < 2           ? "the recordings of several ranks are needed, and one is here"
 	                  : !j->n_instances ? "no kernel in the recordings is of a collective, nor a range of the host (gloo, MPI, UCC)"
 	                                    : "the wait of no collective is known, and `opscope report collectives` says why";
 	return err_set(e, ERR_DATA, "who waited for whom is not known: %s%s", why,

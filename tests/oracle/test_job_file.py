@@ -49,6 +49,14 @@ class Kept(JobFile):
         self.make(seq=False, ranks_listed=False)
         self.assert_same()
 
+    def test_some_of_the_ranks(self):
+        self.make()
+        for report in ("ranks", "collectives", "stragglers"):
+            for form in ("text", "csv"):
+                want = oracle.run("report", report, self.folder, "--rank=0,2..3", f"--format={form}")
+                self.assertEqual(want[0], 0)
+                self.assertEqual(oracle.run("report", report, self.file, "--rank=0,2..3", f"--format={form}"), want)
+
     def test_real_ranks(self):
         self.make(data("multirank", "megatron_a100_tp8"))
         self.assert_same(data("multirank", "megatron_a100_tp8"))
@@ -124,6 +132,10 @@ class Refused(JobFile):
                      ["export", "chrome", self.file, "-o", os.path.join(self.tmp, "out.json")], ["sql", self.file, "SELECT 1"], ["report", "stragglers", self.file, "--steps=1"],
                      ["advise", self.file, "--steps=1"], ["report", "ranks", self.file, "--gpu=H100"]):
             self.assertIn("give the folder", self.one_line(*args, status=2), args)
+
+    def test_ranks_that_it_does_not_hold(self):
+        self.make()
+        self.assertIn("no recording is of a rank that --rank asks for", self.one_line("report", "ranks", self.file, "--rank=77,90..95", status=2))
 
     def test_other_versions(self):
         self.make()

@@ -54,7 +54,7 @@ struct job_hang {
 
 /* Whether the ranks of the job are dumps. */
 bool job_is_hang(const struct job *j);
-/* What is no answer for dumps says so: -1. */
+/* -1, with an error that says that dumps do not answer what was asked. */
 int job_hang_refuse(struct err *e);
 /* The caller's (job_hang_free); it refers to the job. O(rows x members x log). */
 struct job_hang *job_hang_find(const struct job *j);

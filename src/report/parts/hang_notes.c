@@ -86,13 +86,13 @@ static void hang_put_piece(const struct job_hang_row *row, enum job_hang_part pa
 void hang_put_why(const struct job_hang *h, const struct job_hang_row *row, struct buf *b)
 {
 	hang_put_piece(row, JOB_HANG_MISSING, true, "", " did not come", " did not come", b);
-	hang_put_piece(row, JOB_HANG_WAITING, true, "", " does not complete what is done on others", " do not complete what is done on others", b);
+	hang_put_piece(row, JOB_HANG_WAITING, true, "", " is stuck", " are stuck", b);
 	if (row->other >= 0)
 		buf_printf(b, "%srank %lld called " STR_FMT, b->n ? "; " : "", (long long)row->other, STR_ARG(row->other_op));
 	if (b->n)
 		return;
-	hang_put_piece(row, JOB_HANG_MISSING, false, "", " hangs elsewhere", " hang elsewhere", b);
-	hang_put_piece(row, JOB_HANG_ELSEWHERE, false, "", " hangs at an earlier call", " hang at earlier calls", b);
+	hang_put_piece(row, JOB_HANG_MISSING, false, "", " waits itself", " wait themselves", b);
+	hang_put_piece(row, JOB_HANG_ELSEWHERE, false, "", " hangs before", " hang before", b);
 	hang_put_piece(row, JOB_HANG_NO_DUMP, false, "unknown: no dump of ", "", "", b);
 	hang_put_piece(row, JOB_HANG_NOT_TOLD, false, "unknown: the dump does not tell of ", "", "", b);
 	if (!b->n && hang_count(row, JOB_HANG_DONE, false))
@@ -122,11 +122,11 @@ static void hang_put_blames(const struct job_hang *h, struct table *t)
 	struct buf b = {0};
 	uint32_t n = hang_put_blamed(h, false, &b);
 	if (n)
-		buf_printf(&b, " did not come to what others wait at, and %s nothing pending: %s stopped, or %s elsewhere in the program", n == 1 ? "has" : "have",
-		           n == 1 ? "its host" : "their hosts", n == 1 ? "is" : "are");
+		buf_printf(&b, " did not come to what others wait at, and %s nothing pending: %s stopped, or %s elsewhere in the program. `py-spy dump --pid PID` of the process says where",
+		           n == 1 ? "has" : "have", n == 1 ? "its host" : "their hosts", n == 1 ? "is" : "are");
 	n = hang_put_blamed(h, true, &b);
 	if (n)
-		buf_printf(&b, " %s not complete what is done on other ranks of %s group: %s stuck, or %s", n == 1 ? "does" : "do", n == 1 ? "its" : "their",
+		buf_printf(&b, " %s not complete a collective that other ranks have completed: %s stuck, or %s. `dmesg | grep Xid` on the host says whether a GPU failed", n == 1 ? "does" : "do",
 		           n == 1 ? "its GPU is" : "their GPUs are", n == 1 ? "the thread that watches it" : "the threads that watch them");
 	if (b.n)
 		table_warn(t, STR_FMT, STR_ARG(buf_view(&b)));

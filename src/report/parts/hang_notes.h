@@ -12,7 +12,7 @@ void hang_put_ranks(const struct job_hang_row *row, enum job_hang_part part, boo
 void hang_put_op(const struct job_hang_row *row, struct buf *b);
 /* "dp (ranks 0-3)". */
 void hang_put_group(const struct rank_hang_group *g, struct buf *b);
-/* "rank 10 did not come", "the GPU of rank 14 is stuck", "ranks 12, 13 hang elsewhere", "no dump of rank 3", "all came". */
+/* "rank 10 did not come", "rank 14 is stuck", "ranks 12, 13 wait themselves", "unknown: no dump of rank 3", "unknown: all ranks came". */
 void hang_put_why(const struct job_hang *h, const struct job_hang_row *row, struct buf *b);
 /* Who is to blame, and what dumps do not tell. */
 void hang_put_notes(const struct job *j, const struct job_hang *h, struct table *t);

@@ -12,7 +12,7 @@ const struct section hang_section = {COLUMNS(
 	[HANG_OP] = {COLUMN(TEXT, "op", "Hangs at", "the call at which ranks wait: the first that is pending on each of them", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
 	[HANG_SEQ] = {COLUMN(NUMBER, "seq", "Seq", "its number in its group; of a send or receive among those of the rank that waits")},
 	[HANG_GROUP] = {COLUMN(TEXT, "group", "Group", "process group: its description, else its name, and its ranks", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
-	[HANG_WHY] = {COLUMN(TEXT, "why", "Because", "who is to blame, as far as the dumps tell", .flags = COLUMN_ANSWER)},
+	[HANG_WHY] = {COLUMN(TEXT, "why", "Because", "who is to blame, as far as the dumps tell: a rank that did not come, or that is stuck in what other ranks have completed. A rank that waits itself, or hangs at what it called before, is not", .flags = COLUMN_ANSWER | COLUMN_WIDE)},
 	[HANG_MISSING] = {COLUMN(TEXT, "missing", "Did not come", "ranks of the group that have not called it", .flags = COLUMN_ANSWER)},
 	[HANG_WAITING] = {COLUMN(TEXT, "waiting", "Waiting", "ranks that hang at it", .flags = COLUMN_ANSWER)},
 	[HANG_DONE] = {COLUMN(TEXT, "done", "Done on", "ranks that have completed it", .flags = COLUMN_MINOR)},
