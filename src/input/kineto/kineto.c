@@ -135,7 +135,7 @@ static const char *kineto_read_events(struct kineto_reader *r, const char *p)
 			p = start;
 			if (more(r, &p))
 				continue;
-			bool inside = json_space(start) < r->k.j.end && value;
+			bool inside = value && json_space(p) < r->k.j.end; /* p: the window may have moved */
 			note_truncated(r, inside ? "inside an event" : "before the closing bracket");
 			return NULL;
 		}
