@@ -45,7 +45,7 @@ struct traffic {
 	struct traffic_equal *equal;
 	uint32_t n_equal, cap_equal;
 	uint64_t unsized, others, dropped; /* messages of unknown size; kernels of collectives whose receivers are unknown; pairs of ranks */
-	int64_t inside, between, unplaced; /* bytes on one host, between hosts, unknown which */
+	int64_t inside, between, unplaced; /* bytes on one host, between hosts, of hosts that are unknown */
 };
 
 enum { TRAFFIC_FROM, TRAFFIC_TO, TRAFFIC_HOW, TRAFFIC_GROUP, TRAFFIC_SPLIT, TRAFFIC_RANKS, TRAFFIC_HOSTS, TRAFFIC_PLACE, TRAFFIC_MESSAGES, TRAFFIC_UNSIZED, TRAFFIC_BYTES,
@@ -204,7 +204,7 @@ static void traffic_put_row(const struct traffic *x, const struct traffic_row *r
 static void traffic_put_notes(const struct traffic *x, uint64_t outside, struct table *t)
 {
 	if (x->by == TRAFFIC_BY_PAIR) {
-		table_note(t, "bytes between ranks of one host %lld, between hosts %lld, unknown which %lld", (long long)x->inside, (long long)x->between, (long long)x->unplaced);
+		table_note(t, "bytes between ranks of one host %lld, between hosts %lld, where a host is unknown %lld", (long long)x->inside, (long long)x->between, (long long)x->unplaced);
 		if (x->others)
 			table_warn(t, "%llu kernel%s of collectives %s left out: from which rank to which their bytes go depends on the algorithm, or was not recorded. --group-by=group has what "
 			           "a rank sends in all", (unsigned long long)x->others, x->others == 1 ? "" : "s", x->others == 1 ? "is" : "are");

@@ -1,11 +1,10 @@
-/* An .opscope file of a job: a piece of bytes for each recording (query/job_read.h makes them), and reports as plain rows.
+/* An .opscope file of a job: a piece of bytes for each recording (query/job_read.h makes them).
  *
  *   application_id   "OPSJ"; user_version: SAVE_JOB_VERSION
  *   meta             key, value: opscope, input
  *   job_piece        id (from 1, in the order of the job), recording (its path), rank, checksum (XXH3 of data), data
- *   report_*         as in any .opscope file (store/save.h)
  *
- * Life cycle: save_job_begin, save_job_piece..., save_table..., then save_commit or save_abort. The file appears under its name only in save_commit. */
+ * Life cycle: save_job_begin, save_job_piece..., then save_commit or save_abort. The file appears under its name only in save_commit. */
 #ifndef OPSCOPE_STORE_SAVE_JOB_H
 #define OPSCOPE_STORE_SAVE_JOB_H
 

@@ -208,6 +208,7 @@ class Planted(Case):
 
 class Hostile(Case):
     """A pickle may hold code: none is ever run, and no bytes crash or hang the reader."""
+    STEP = 7 if oracle.SANITIZED else 1  # fuzz/ask does the same under the sanitizers, without starting the program each time
 
     def setUp(self):
         super().setUp()
@@ -240,14 +241,14 @@ class Hostile(Case):
                 self.assertFalse(os.path.exists(made))
 
     def test_cut_anywhere(self):
-        for n in [*range(0, 200), *range(200, len(self.sound), 197)]:
+        for n in [*range(0, 200, self.STEP), *range(200, len(self.sound), 197 * self.STEP)]:
             self.ask(self.sound[:n])
         code, out, _ = self.ask(self.sound[:-300], "info")
         self.assertIn(b"damaged-pickle", out)
         self.assertEqual(len(report("hangs", self.path).rows), 1)
 
     def test_changed_bytes(self):
-        for i in range(0, len(self.sound), 139):
+        for i in range(0, len(self.sound), 139 * self.STEP):
             for change in (0x00, 0xff, ord("("), ord("."), ord("R"), ord("t"), ord("u"), ord("h"), ord("q")):
                 self.ask(self.sound[:i] + bytes([change]) + self.sound[i + 1:])
 

@@ -30,8 +30,8 @@ class JobFile(Case):
 
     def assert_same(self, folder=None):
         folder = folder or self.folder
-        for words in TOGETHER + [None]:
-            for form in ("text", "csv"):
+        for words in TOGETHER[-3:] + [None] if oracle.SANITIZED else TOGETHER + [None]:
+            for form in ("csv",) if oracle.SANITIZED else ("text", "csv"):
                 of = (lambda path: ["advise", path, f"--format={form}"]) if words is None else (lambda path: ["report", *words, path, f"--format={form}"])
                 want, got = oracle.run(*of(folder)), oracle.run(*of(self.file))
                 self.assertEqual(got, want, words)
@@ -158,7 +158,7 @@ class Refused(JobFile):
         self.make()
         with open(self.file, "rb") as f:
             good = f.read()
-        step = 977 if "OPSCOPE_SANITIZED" in os.environ else 331
+        step = 977 if oracle.SANITIZED else 331
         for at in range(0, len(good), step):
             for bad in (good[:at], good[:at] + bytes([good[at] ^ 0x41]) + good[at + 1:]):
                 with open(self.file, "wb") as f:

@@ -176,7 +176,7 @@ class ShortNames(Case):
         paths = [p for pattern in self.PATTERNS for p in oracle.data_glob(pattern)]
         if not paths:
             self.skipTest("no real traces")
-        for path in paths:
+        for path in paths[::4] if oracle.SANITIZED else paths:
             rows = self.rows(path)
             short = [r["short_name"] for r in rows]
             with self.subTest(trace=os.path.relpath(path, oracle.DATA)):

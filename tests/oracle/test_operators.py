@@ -68,7 +68,7 @@ class Reconciliation(Case):
                  for p in oracle.data_glob(pattern) if "overlaid" not in p]
         if not paths:
             self.skipTest("no real traces")
-        for path in paths:
+        for path in paths[::4] if oracle.SANITIZED else paths:
             with self.subTest(trace=path[len(oracle.DATA) + 1:]):
                 status, _, err = oracle.run("report", "operators", path, "--format=json")
                 if status and b"no framework ops" in err:

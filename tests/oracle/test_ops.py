@@ -114,7 +114,7 @@ class Everywhere(Case):
     def test_nothing_lost(self):
         """Each kernel is in one op; all device time is in ops, in calls outside ops, or in work of no recorded call."""
         read = 0
-        for path in self.files():
+        for path in self.files(3):
             code, out, err = oracle.run("report", *oracle.whole("ops", path), "--format=json")
             if code:
                 self.assertIn(b"no op, no API call and no device work", err, path)
@@ -156,7 +156,7 @@ class Everywhere(Case):
 
     def test_groups(self):
         """A group is no more than the parts in it, and no less than the largest; all ops together are what the GPU was busy with them."""
-        for path in self.files():
+        for path in self.files(3):
             code, out, err = oracle.run("report", *oracle.whole("groups", path), "--format=json")
             if code:
                 continue

@@ -69,10 +69,10 @@ class OpscopeFile(oracle.Case):
     def test_reports_gpu(self):
         if oracle.SANITIZED:
             self.skipTest("hundreds of questions: test_reports_amd asks the same of a smaller trace")
-        self.same_reports(oracle.data(*GPU))
+        self.same_reports(oracle.data(*GPU), ("json",))
 
     def test_reports_amd(self):
-        self.same_reports(oracle.data(*AMD))
+        self.same_reports(oracle.data(*AMD), ("json",))
 
     def test_reports_b200(self):
         if oracle.SANITIZED:

@@ -177,7 +177,7 @@ class Synthetic(Case):
     def test_fields_of_another_type(self):
         """The kernel is kept, the field is told."""
         for key in record():
-            for bad in (None, {}, 1.5):
+            for bad in ({},) if oracle.SANITIZED else (None, {}, 1.5):
                 if key == "kDuration":
                     continue
                 with self.subTest(field=key, value=bad):
