@@ -11,7 +11,7 @@ process.env.OPSCOPE_DATA ??= join(root, "tests/data");
 process.env.OPSCOPE ??= join(resolve(process.argv[2] ?? join(root, "build")), "src/cli/opscope");
 const { chromium } = await import(join(root, "web/node_modules/playwright-core/index.mjs")), { Harness } = await import(join(root, "tests/web/harness.mjs"));
 
-const cpu = "/torch214_cpu_resnet/default", gpu = "/costs_plain_gpu/default";
+const cpu = "/torch214_cpu_resnet/default", gpu = "/costs_plain_gpu/default", ranks = "ddp_gloo_late_backward/rank0/default";
 const settled = (page) => page.waitForFunction(() => document.querySelector(".tl canvas").timeline.stats.idle);
 
 /** The first event of that name in the input. */
@@ -29,6 +29,7 @@ const PICTURES = [
   ["modules", "modules", cpu, { size: "host" }],
   ["memory", "memory", cpu],
   ["iterations", "iterations", cpu, { steps: "3..4" }],
+  ["job", "job", ranks],
   ["roofline", "roofline", gpu],
   ["kernels", "kernels", gpu, { row: "0" }],
   ["sql", "sql", cpu, { q: "SELECT name, input_dims, count(*) AS calls, sum(dur_ns) AS total_ns\nFROM ops_raw GROUP BY name, input_dims ORDER BY total_ns DESC LIMIT 10" }],
@@ -101,7 +102,7 @@ async function picture(page, blank) {
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] }), t = new Harness(browser);
 try {
-  t.base = (await t.serve([join(root, "tests/data/torch214_cpu_resnet.json.gz"), join(root, "tests/data/synthetic/costs_plain_gpu.json")])).base;
+  t.base = (await t.serve([join(root, "tests/data/torch214_cpu_resnet.json.gz"), join(root, "tests/data/synthetic/costs_plain_gpu.json"), join(root, "tests/data/h200/ddp_gloo_late_backward")])).base;
   const blank = await browser.newPage();
   mkdirSync(folder, { recursive: true });
   for (const [name, view, input, args = {}, before] of PICTURES) {
