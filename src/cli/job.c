@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "cli/share.h"
 #include "query/job_advice.h"
@@ -161,9 +162,12 @@ static int cli_job_begin(struct cli_job *j, const struct trace_list *l, const st
 	return 0;
 }
 
-/* Files among the ranks that hold nothing. */
+/* Files among the ranks that hold nothing, or are no recordings. */
 static void cli_job_name_empty(const struct trace_list *l, struct table *t)
 {
+	for (unsigned i = 0; i < l->n_odd; i++)
+		if (!ANY_WHERE(k, 0, l->n, l->v[k].rank == l->odd[i].rank))
+			table_warn(t, STR_FMT " is left out: the file cannot be read, or is no recording", STR_ARG(l->odd[i].path));
 	for (unsigned i = 0; i < l->n_empty; i++)
 		table_warn(t, STR_FMT " is left out: the file is empty", STR_ARG(l->empty[i]));
 }

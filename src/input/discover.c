@@ -243,6 +243,16 @@ static int list_names(struct discover_names *l, const char *path)
 	return 0;
 }
 
+static bool named_rank(struct str worker, int64_t *rank);
+
+/* What is named like a rank's trace and is none: a job says so, if it has no other trace of this rank. */
+static void discover_keep_odd(struct trace_list *l, struct str name, struct str path)
+{
+	int64_t rank;
+	if (discover_is_candidate(name) && named_rank(name, &rank))
+		MEM_PUSH(l->odd, l->n_odd, l->cap_odd, ((struct trace_odd){path, rank}));
+}
+
 static int walk_directory(struct discover_walk *w, struct str path, struct str relative, struct str run, unsigned depth);
 
 static void walk_entry(struct discover_walk *w, struct str dir, struct str relative, struct str run, const char *name, unsigned depth)
@@ -253,10 +263,12 @@ static void walk_entry(struct discover_walk *w, struct str dir, struct str relat
 	struct stat st;
 	if (stat(path.p, &st) < 0) {
 		/* A broken link is left out. A name that may be a trace is kept: reading it will say why it cannot be read. */
-		if (!discover_is_absent(errno) && discover_is_candidate(str_from(name)))
+		if (!discover_is_absent(errno) && discover_is_candidate(str_from(name))) {
 			add_file(w->list, w, run, str_from(name), path);
-		else
+		} else {
 			remember_failure(w, path.p, errno);
+			discover_keep_odd(w->list, str_from(name), path);
+		}
 		return;
 	}
 	bool out = discover_leads_out(path.p, w->root);
@@ -267,6 +279,8 @@ static void walk_entry(struct discover_walk *w, struct str dir, struct str relat
 			add_file(w->list, w, run, str_from(name), path);
 	} else if (!out && discover_is_candidate(str_from(name)) && discover_is_empty(path.p)) {
 		MEM_PUSH(w->list->empty, w->list->n_empty, w->list->cap_empty, path);
+	} else if (S_ISREG(st.st_mode) && !out) {
+		discover_keep_odd(w->list, str_from(name), path);
 	} else if (S_ISDIR(st.st_mode) && out) {
 		discover_leave_out(w->list, path);
 	} else if (S_ISDIR(st.st_mode) && enter_once(w, &st)) {
@@ -522,6 +536,7 @@ void discover_release(struct trace_list *l)
 	mem_free(l->v);
 	mem_free(l->left_out);
 	mem_free(l->empty);
+	mem_free(l->odd);
 	arena_release(&l->arena);
 	*l = (struct trace_list){0};
 }

@@ -32,6 +32,11 @@ struct trace_list {
 	unsigned n_left_out, cap_left_out;
 	struct str *empty;            /* the paths of files without a byte, unpacked, that are named like traces; NUL-terminated */
 	unsigned n_empty, cap_empty;
+	struct trace_odd {
+		struct str path;      /* NUL-terminated */
+		int64_t rank;
+	} *odd;                       /* files that are named like a trace of this rank, and are no trace, or links that lead nowhere */
+	unsigned n_odd, cap_odd;
 	struct arena arena;           /* owns the strings */
 };
 

@@ -16,7 +16,7 @@
 #include "io/pickle.h"
 #include "store/build.h"
 
-enum { FLIGHT_RECORDER_BYTES = 64 << 20, FLIGHT_RECORDER_PAIRS = 24, FLIGHT_RECORDER_FRAMES = 64, FLIGHT_RECORDER_MEMBERS = 1 << 21 };
+enum { FLIGHT_RECORDER_BYTES = 64 << 20, FLIGHT_RECORDER_PAIRS = 24, FLIGHT_RECORDER_FRAMES = 64, FLIGHT_RECORDER_MEMBERS = 1 << 21, FLIGHT_RECORDER_DIMS = 64 };
 
 struct flight_recorder_group {
 	struct str name, about;
@@ -24,6 +24,7 @@ struct flight_recorder_group {
 	uint32_t n;
 	const struct py *status;   /* NULL = not told */
 	int64_t order;             /* of its name, where that is a number; else -1 */
+	uint32_t members;          /* the list of them, as a string's id; 0 = not made yet */
 };
 
 struct flight_recorder {
@@ -82,9 +83,12 @@ static void flight_recorder_read_members(struct flight_recorder *f, const struct
 	while (rest.n && str_split(&rest, ',', &one))
 		if (str_to_i64(str_trim(one), &rank))
 			flight_recorder_add_member(f, g, &cap, &v, rank);
-	for (const struct py *x = flight_recorder_is_list(ranks) ? ranks->first : NULL; x; x = x->next)
+	const struct py *x = flight_recorder_is_list(ranks) ? ranks->first : NULL;
+	for (; x && f->n_members < FLIGHT_RECORDER_MEMBERS; x = x->next)
 		if (x->type == PY_INT)
 			flight_recorder_add_member(f, g, &cap, &v, x->i);
+		else
+			f->n_members++;
 	if (g->n)
 		qsort(v, g->n, sizeof *v, flight_recorder_by_number);
 	for (uint32_t i = 0; i < g->n; i++)
@@ -324,12 +328,14 @@ static void flight_recorder_put_members(const struct flight_recorder_group *g, s
 	buf_char(b, ']');
 }
 
-/* [[4096,5120],[8]]: what is no list of lists of numbers is left out. */
+/* [[4096,5120],[8]]: what is no list of lists of numbers is left out, and so is what has more dimensions than a tensor can have. */
 static void flight_recorder_put_dims(struct flight_recorder_row *r, const char *key, const struct py *sizes)
 {
 	struct buf b = {0};
 	buf_char(&b, '[');
 	for (const struct py *x = flight_recorder_is_list(sizes) ? sizes->first : NULL; x; x = x->next) {
+		if (x->n > FLIGHT_RECORDER_DIMS)
+			continue;
 		buf_cstr(&b, b.n > 1 ? ",[" : "[");
 		bool first = true;
 		for (const struct py *d = flight_recorder_is_list(x) ? x->first : NULL; d; d = d->next, first = false)
@@ -358,16 +364,19 @@ static void flight_recorder_put_frames(struct flight_recorder_row *r, const stru
 static void flight_recorder_put_group(const struct flight_recorder *f, struct flight_recorder_row *r, const struct py *call)
 {
 	struct str about, name = flight_recorder_call_group(call, &about);
-	const struct flight_recorder_group *g = flight_recorder_find_group(f, name);
+	struct flight_recorder_group *g = flight_recorder_find_group(f, name);
 	struct buf b = {0};
 	flight_recorder_put(r, arg_key_text[ARG_GROUP_NAME], name, true);
 	flight_recorder_put(r, arg_key_text[ARG_GROUP_DESCRIPTION], about, true);
 	if (!g || !g->n)
 		return;
 	flight_recorder_put_i64(r, arg_key_text[ARG_GROUP_SIZE], g->n);
-	flight_recorder_put_members(g, &b);
-	flight_recorder_put(r, arg_key_text[ARG_GROUP_RANKS], buf_view(&b), true);
-	buf_release(&b);
+	if (!g->members) {
+		flight_recorder_put_members(g, &b);
+		g->members = intern_str(&r->p->strings, buf_view(&b));
+		buf_release(&b);
+	}
+	flight_recorder_put(r, arg_key_text[ARG_GROUP_RANKS], profile_str(r->p, g->members), true);
 }
 
 static struct str flight_recorder_first_type(const struct py *call)

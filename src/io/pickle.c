@@ -15,6 +15,7 @@ struct pickle {
 	uint32_t n_memo, cap_memo;
 	uint32_t values;
 	const char *why;
+	int64_t repeated;          /* values that the memo gave again */
 };
 
 static bool pickle_fail(struct pickle *k, const char *why)
@@ -153,9 +154,15 @@ static bool pickle_pop_mark(struct pickle *k, uint32_t *at)
 	return true;
 }
 
+static bool pickle_is_container(const struct py *v) { return v->type == PY_LIST || v->type == PY_TUPLE || v->type == PY_DICT; }
+
+/* How many values a value is, with all that it holds; `i` of a container counts those in it. */
+static int64_t pickle_weight(const struct py *v) { return 1 + (pickle_is_container(v) ? v->i : 0); }
+
 /* Items of a chain: the last one is remembered in `key` of the container, which has none of its own until it is an item itself. */
 static void pickle_append(struct py *container, struct py *item)
 {
+	container->i += pickle_weight(item);
 	struct py *last = container->first ? container->key : NULL;
 	item->next = NULL;
 	if (last)
@@ -236,15 +243,19 @@ static bool pickle_put(struct pickle *k, uint64_t number)
 	return true;
 }
 
-/* A copy of what a value holds by now: so nothing can be made that holds itself. */
+/* A copy of what a value holds by now: so nothing can be made that holds itself. What stands deeper is shared, and counts each time, since whoever reads the result walks it each time. */
 static bool pickle_push_copy(struct pickle *k, const struct py *from)
 {
 	struct py *v = pickle_new(k, from->type), *item;
 	if (!v)
 		return false;
+	k->repeated += pickle_weight(from);
+	if (k->repeated > PICKLE_REPEATED)
+		return pickle_fail(k, "it holds too many values");
 	*v = *from;
 	v->first = v->key = v->next = NULL;
 	v->n = 0;
+	v->i = pickle_is_container(from) ? 0 : from->i;
 	for (struct py *x = from->first; x; x = x->next) {
 		if (!(item = pickle_item(k, x, x->key)))
 			return false;

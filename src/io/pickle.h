@@ -5,7 +5,10 @@
 
 #include "io/pyliteral.h"
 
-enum { PICKLE_VALUES = 1 << 22 };   /* a pickle of more values is not read further */
+enum {
+	PICKLE_VALUES = 1 << 22,   /* a pickle of more values is not read further, */
+	PICKLE_REPEATED = 1 << 24, /* nor one that repeats so many by its memo */
+};
 
 /* What the bytes hold; everything lives in `a`, or in the bytes, which must stay. Where they are damaged, cut, or hold what is refused, *why says what, *at is the byte, and
  * the result is what came before, containers that were still open ending there; NULL = nothing came. *why is NULL of a sound pickle. Strings are as written: of protocol 0 with its

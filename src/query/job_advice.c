@@ -224,6 +224,10 @@ static void job_advice_add_straggler(struct job_advice_work *w, const struct job
 	struct job_blame *blame = job_blame_find(j);
 	int64_t all;
 	uint32_t worst = job_advice_worst(j, blame, &all), second = worst ? 0 : 1;
+	if (all <= 0) {
+		mem_free(blame);
+		return;
+	}
 	for (uint32_t r = 0; r < j->n; r++)
 		second = r != worst && blame[r].total_ns > blame[second].total_ns ? r : second;
 	bool one = percent((double)blame[worst].total_ns, (double)all) >= JOB_ADVICE_ONE_PCT;

@@ -158,7 +158,8 @@ static void pipeline_put_notes(const struct job *j, const struct job_pipeline *x
 		step += (double)x->cell[i].step_ns;
 		bubble += (double)x->cell[i].p2p_ns + (double)x->cell[i].idle_ns;
 	}
-	table_note(t, "the bubble is %.1f %% of the time of all ranks. It holds all waiting of one stage for another, and idle time with any other cause: a slow rank, a host that launches late", percent(bubble, step));
+	if (step > 0)
+		table_note(t, "the bubble is %.1f %% of the time of all ranks. It holds all waiting of one stage for another, and idle time with any other cause: a slow rank, a host that launches late", percent(bubble, step));
 	table_note(t, "step = computation + collectives + send and receive + idle");
 	if (x->unknown)
 		table_warn(t, "the stage of %u rank%s is not known: no process group of a pipeline lists %s", x->unknown, x->unknown == 1 ? "" : "s", x->unknown == 1 ? "it" : "them");

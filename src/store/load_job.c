@@ -103,7 +103,8 @@ static int load_job_list(struct load_job *l, struct err *e)
 		return f->db.failed.code ? -1 : load_job_damaged(f->path, "it has no list of ranks", e);
 	while (sqlscan_next(&scan)) {
 		int64_t rank = 0;
-		sqlscan_i64(&scan, 1, &rank);
+		if (!sqlscan_i64(&scan, 1, &rank))
+			scan.damaged = true;
 		MEM_PUSH(l->piece, l->n, cap, (struct load_job_piece){arena_str(&f->arena, sqlscan_str(&scan, 0)).p, rank});
 	}
 	bool damaged = scan.damaged;

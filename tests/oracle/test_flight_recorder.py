@@ -273,6 +273,26 @@ class Hostile(Case):
         self.ask(b"\x80\x02}(X\x07\x00\x00\x00versionX\x03\x00\x00\x002.9X\x09\x00\x00\x00pg_config}X\x07\x00\x00\x00entries](" + long + b"h\x01" * 100_000 + b"eu.")
         self.assertLess(oracle.children_cpu_s() - start, 10)
 
+    def test_shared_lists_are_walked_once_in_a_while(self):
+        """What many entries share is small in the file, and not small to whoever looks at it from each of them."""
+        wide, ranks = [[1] * 20_000], [None] * 200_000
+        entries = [{"profiling_name": "nccl:all_reduce", "state": "scheduled", "input_sizes": wide, "output_sizes": wide} for _ in range(2_000)]
+        groups = {str(i): {"name": str(i), "ranks": ranks} for i in range(20_000)}
+        start = oracle.children_cpu_s()
+        for doc in ({"version": "2.9", "pg_config": {}, "entries": entries}, {"version": "2.9", "pg_config": groups, "entries": []}):
+            _, out, err = self.ask(pickle.dumps(doc, 2), "info")
+            self.assertIn(b"it holds too many values", out + err)
+        self.assertLess(oracle.children_cpu_s() - start, 10)
+
+    def test_many_calls_of_a_large_group(self):
+        """The group's members are written once, not for each call."""
+        n = 4_000
+        entries = [{"profiling_name": "nccl:all_reduce", "state": "scheduled", "process_group": ["0", "dp"], "collective_seq_id": i + 1, "record_id": i, "time_created_ns": i + 1} for i in range(n)]
+        doc = {"version": "2.9", "pg_config": {"0": {"name": "0", "desc": "dp", "ranks": str(list(range(n)))}}, "entries": entries}
+        start = oracle.children_cpu_s()
+        self.assertEqual(self.ask(pickle.dumps(doc, 2))[0], 0)
+        self.assertLess(oracle.children_cpu_s() - start, 5)
+
 
 if __name__ == "__main__":
     import unittest

@@ -330,6 +330,31 @@ class Doubtful(Job):
             self.assertIsNone(row["exposed_wait_ns"])
         self.assertIn(why, texts(steps_report("collectives", self.tmp)))
 
+    def test_sums_that_64_bits_do_not_hold(self):
+        """Each recording by itself can be added up: the waiting of all together cannot."""
+        for r in range(40):
+            nccl = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL()", "pid": 0, "tid": 7, "ts": 0, "dur": 1.4e14,
+                    "args": {"device": 0, "stream": 7, "Collective name": "allreduce", "Group size": 40, "Process Group Name": "0", "Process Group Ranks": str(list(range(40))), "Seq": 1}}
+            self.write(f"rank{r}.json", {"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": r, "world_size": 40}, "traceEvents": [nccl]})
+        for words in (("report", "ranks"), ("report", "stragglers"), ("report", "collectives"), ("report", "phases"), ("advise",)):
+            code, out, err = oracle.run(*words, self.tmp)
+            self.assertEqual((code, out), (1, b""), words)
+            self.assertIn(b"the times of the 40 ranks add up to more than 64 bits hold", err)
+
+    def test_files_that_are_no_recordings_are_named(self):
+        """Where a rank's file is damaged from its first byte on; of a rank that has a recording, nothing is said of other files."""
+        job = jobs.Job(tp=4, dp=1)
+        for r in (0, 1):
+            self.write(f"rank{r}.json", job.trace(r))
+        for name, content in (("rank2.json.gz", b"\x1f\x8b\x08\0\0\0\1\2\3\4"), ("rank3.json", bytes(3000)), ("rank1_et.json", b"{}"), ("rank9.json", b"{")):
+            with open(os.path.join(self.tmp, name), "wb") as f:
+                f.write(content)
+        os.symlink("/nowhere", os.path.join(self.tmp, "rank7.json"))
+        said = texts(steps_report("ranks", self.tmp))
+        for name in ("rank2.json.gz", "rank3.json", "rank7.json", "rank9.json"):
+            self.assertIn(f"{name} is left out: the file cannot be read, or is no recording", said)
+        self.assertNotIn("rank1_et", said)
+
     def test_ranks_known_by_name(self):
         """Where recordings are silent, ranks are those of the names, in each report."""
         job = jobs.Job(tp=2, dp=1, ranks_listed=False, late=lambda r, s, p: r * 500_000)

@@ -274,10 +274,31 @@ static bool job_is_stated(const struct job *j, const struct clock_file *clocks)
 	return ANY_WHERE(r, 0, j->n, clock_file_find(clocks, job_rank_number(j, r)) != NULL);
 }
 
+/* Whether all times of all ranks can be added up, with room for what is computed of them. */
+static bool job_can_add_up(const struct job *j)
+{
+	int64_t sum = 0;
+	for (uint32_t r = 0; r < j->n; r++) {
+		const struct rank *x = j->rank[r];
+		for (uint32_t i = 0; i < x->n_calls; i++)
+			if (__builtin_add_overflow(sum, x->call[i].end_ns - x->call[i].start_ns, &sum))
+				return false;
+		for (uint32_t i = 0; i < x->n_steps; i++)
+			if (__builtin_add_overflow(sum, x->step[i].end_ns - x->step[i].start_ns, &sum))
+				return false;
+		for (uint32_t i = 0; i < x->n_tasks; i++)
+			if (__builtin_add_overflow(sum, x->task[i].end_ns - x->task[i].start_ns, &sum))
+				return false;
+	}
+	return sum <= INT64_MAX / 2;
+}
+
 int job_finish(struct job *j, enum job_align align, const struct clock_file *clocks, struct err *e)
 {
 	if (!j->n)
 		return err_set(e, ERR_DATA, "the job has no rank that could be read");
+	if (!job_can_add_up(j))
+		return err_set(e, ERR_DATA, "the times of the %u ranks add up to more than 64 bits hold of ns (146 years): a recording is damaged", j->n);
 	job_identify(j);
 	if (clocks && !job_is_stated(j, clocks))
 		return err_set(e, ERR_DATA, "%s states the clock of no rank that is here", clocks->path);

@@ -5,6 +5,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static int job_pipeline_by_step(const void *a, const void *b)
@@ -113,7 +114,9 @@ static void job_pipeline_of_workers(const struct job *j, int64_t first, int64_t 
 		}
 	for (uint32_t i = 0; i < x->n; i++) {
 		struct job_pipeline_cell *c = &x->cell[i];
-		const struct job_pipeline_span *s = &span[FIRST_WHERE(k, 0, n, span[k].number >= c->step)];
+		uint32_t at = FIRST_WHERE(k, 0, n, span[k].number >= c->step);
+		assert(at < n && span[at].number == c->step); /* a worker's tasks are in its steps */
+		const struct job_pipeline_span *s = &span[at];
 		c->step_ns = s->end_ns - s->start_ns;
 		c->idle_ns = c->step_ns - c->compute_ns - c->collective_ns - c->p2p_ns;
 	}

@@ -116,11 +116,18 @@ static bool rank_pack_calls_are_sound(const struct rank *r)
 	return piece == r->n_pieces;
 }
 
-/* By step, then by start; their lengths can be added up. */
+/* Of a worker, by step, then by start; each in a step that is there; their lengths can be added up. */
 static bool rank_pack_tasks_are_sound(const struct rank *r)
 {
 	int64_t sum = 0;
+	uint32_t step = 0;
+	if (r->n_tasks && !r->is_worker)
+		return false;
 	for (uint32_t i = 0; i < r->n_tasks; i++) {
+		while (step < r->n_steps && r->step[step].number < r->task[i].step)
+			step++;
+		if (step == r->n_steps || r->step[step].number != r->task[i].step)
+			return false;
 		const struct rank_task *x = &r->task[i], *before = i ? x - 1 : NULL;
 		if (!rank_pack_add(&sum, x->end_ns - x->start_ns) || (before && (x->step < before->step || (x->step == before->step && x->start_ns < before->start_ns))))
 			return false;
@@ -135,7 +142,7 @@ static const char *rank_pack_what_is_wrong(const struct rank *r)
 	if (!rank_pack_steps_are_sound(r))
 		return "the time of a step";
 	if (!rank_pack_tasks_are_sound(r))
-		return "the time of a task";
+		return "a task";
 	return rank_pack_calls_are_sound(r) ? NULL : "the time of a collective";
 }
 
