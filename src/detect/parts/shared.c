@@ -61,8 +61,7 @@ void shared_free(struct shared *s)
 	mem_free(s);
 }
 
-/* The thread of the steps' annotations; without annotations, the thread that launches most. */
-static uint32_t find_main_track(const struct profile *p)
+uint32_t steps_main_track(const struct profile *p)
 {
 	if (p->steps->v[0].span != ROW_NONE && p->span.kind[p->steps->v[0].span] != SPAN_RANGE)
 		return p->span.track[p->steps->v[0].span];
@@ -226,7 +225,7 @@ const struct step_time *shared_steps(struct findings *f)
 	w->a_step = w->kind == WINDOW_STEPS ? " a step" : "";
 	collect_gpus(s, w);
 	choose_lead(w);
-	w->main_track = find_main_track(s->p);
+	w->main_track = steps_main_track(s->p);
 	return w;
 }
 

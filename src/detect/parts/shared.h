@@ -51,6 +51,8 @@ void shared_free(struct shared *s);
 bool shared_has(struct findings *f, enum detector_where where);
 /* The time to look at; without device work, only steps count. Never NULL; n = 0 where there is nothing to look at. */
 const struct step_time *shared_steps(struct findings *f);
+/* The thread of the steps' annotations; without annotations, the thread that launches most; ROW_NONE where none launches. Needs PASS_CORRELATE and PASS_STEPS. O(device work). */
+uint32_t steps_main_track(const struct profile *p);
 /* The step that a moment of the host is in; ROW_NONE. */
 uint32_t shared_step_at(const struct steps *s, int64_t time_ns);
 /* Whether most events were taken out of the recording (analysis/time/thinned.h): times without device work are then none of the run. */

@@ -1,0 +1,137 @@
+#include "cli/cli.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "query/diff.h"
+
+#include <string.h>
+
+enum { KEY_BY = 0x200, KEY_FORCE };
+
+struct diff_command {
+	struct table_command c; /* first: cli_table_option takes this for it */
+	struct diff_ask ask;
+};
+
+static const struct argp_option options[] = {
+	{NULL, 0, NULL, 0, "What to compare:", 0},
+	{"by", KEY_BY, "ROWS", 0, "a row for each term (default: ops of one type and path, layers together), op, or kernel", 0},
+	{"force", KEY_FORCE, NULL, 0, "compare runs that have little in common, too", 0},
+	{0},
+};
+
+static error_t cli_diff_parse(int key, char *arg, struct argp_state *state)
+{
+	struct diff_command *d = state->input;
+	switch (key) {
+	case KEY_BY:
+		for (d->ask.by = 0; d->ask.by < DIFF_BYS && strcmp(arg, diff_by_name[d->ask.by]) != 0; d->ask.by++)
+			;
+		if (d->ask.by == DIFF_BYS)
+			cli_usage("diff: --by=%s: term, op or kernel was expected", arg);
+		return 0;
+	case KEY_FORCE: d->ask.force = true; return 0;
+	default: return cli_table_option(key, arg, state);
+	}
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = cli_diff_parse,
+	.children = table_children,
+	.args_doc = "A [OPTION...] B [OPTION...]",
+	.doc = "What changed from run A to run B: by how much a step is longer or shorter, and the terms that add up to this. Options behind A are of A alone, "
+	       "all others of both: `opscope diff run.json --steps=5 run.json --steps=6`.",
+};
+
+/* The command line of one side: `path`, what stands behind both paths, then what stands before them, then, of A, what stands between them; what comes later counts. */
+static struct diff_command cli_diff_side(char **argv, int argc, int a, int b, bool is_b)
+{
+	struct diff_command d = {0};
+	char **own = NEW_ARRAY((size_t)argc + 1, char *);
+	int n = 0;
+	own[n++] = argv[0];
+	for (int i = b + 1; i < argc; i++)
+		own[n++] = argv[i];
+	for (int i = 1; i < a; i++)
+		own[n++] = argv[i];
+	for (int i = a + 1; i < b && !is_b; i++)
+		own[n++] = argv[i];
+	own[n++] = argv[is_b ? b : a];
+	cli_parse(&argp, n, own, &d);
+	mem_free(own);
+	return d;
+}
+
+static int cli_diff_place(char **argv, int argc, const char *path)
+{
+	int i = 1;
+	while (i < argc && argv[i] != path)
+		i++;
+	return i;
+}
+
+static struct diff_side *cli_diff_read(struct table_command *c, int *status)
+{
+	struct err e;
+	struct profile *p = cli_open_one(&c->args, &c->trace, status);
+	struct diff_side *s = p ? diff_side_new(p, &c->trace.report, &e) : NULL;
+	if (p && !s)
+		*status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	profile_free(p);
+	return s;
+}
+
+static int cli_diff_print(const struct diff_side *a, const struct diff_side *b, struct diff_command *d)
+{
+	struct err e;
+	struct table t;
+	if (diff_table(a, b, &d->ask, &t, &e) < 0)
+		return cli_fail(&e, EXIT_INPUT);
+	int status = cli_output(&t, &d->c.output, a->path.p);
+	table_release(&t);
+	return status;
+}
+
+static void cli_diff_release(struct diff_command *d)
+{
+	mem_free(d->c.args.v);
+	trace_options_release(&d->c.trace);
+}
+
+static int cli_diff_run(int argc, char **argv)
+{
+	struct diff_command whole = {0}, side[2];
+	struct diff_side *of[2] = {0};
+	int status = EXIT_DONE, at[2];
+	char **given = NEW_ARRAY((size_t)argc + 1, char *); /* parsing moves the arguments behind the options */
+	memcpy(given, argv, (size_t)argc * sizeof *argv);
+	cli_parse(&argp, argc, argv, &whole);
+	if (whole.c.args.n != 2)
+		cli_usage("diff: two inputs were expected, A and B, and %d %s given", whole.c.args.n, whole.c.args.n == 1 ? "was" : "were");
+	if (whole.c.trace.report.device)
+		cli_usage("diff: --device is for reports: this is always of all devices");
+	cli_refuse_overwrite(whole.c.output.path, &whole.c.args);
+	for (int i = 0; i < 2; i++)
+		at[i] = cli_diff_place(given, argc, whole.c.args.v[i]);
+	for (int i = 0; i < 2; i++)
+		side[i] = cli_diff_side(given, argc, at[0], at[1], i == 1);
+	for (int i = 0; i < 2 && status == EXIT_DONE; i++)
+		of[i] = cli_diff_read(&side[i].c, &status);
+	if (status == EXIT_DONE)
+		status = cli_diff_print(of[0], of[1], &whole);
+	for (int i = 0; i < 2; i++) {
+		diff_side_free(of[i]);
+		cli_diff_release(&side[i]);
+	}
+	cli_diff_release(&whole);
+	mem_free(given);
+	return status;
+}
+
+const struct command command_diff = {
+	.name = "diff",
+	.args = "A B",
+	.help = "what changed between two runs: a sum of terms that ends at the difference",
+	.run = cli_diff_run,
+};

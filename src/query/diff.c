@@ -1,0 +1,690 @@
+#include "query/diff.h"
+
+#include "analysis/tree/direction.h"
+#include "base/mem.h"
+#include "base/round.h"
+#include "base/search.h"
+#include "detect/parts/compiled.h"
+#include "query/diff_noise.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+const char *const diff_by_name[DIFF_BYS] = {"term", "op", "kernel"};
+
+/* Two runs of one program differ by so much, percent, where nothing tells how steps scatter. */
+static const double DIFF_UNTOLD_PCT = 2;
+/* Percent by which a call's time, or the number of calls, must differ to be named. */
+static const double DIFF_NAMED_PCT = 2, DIFF_CALLS_PCT = 1;
+/* Terms that the verdict names: until they make up so much of the difference, percent, and no more than so many. */
+static const double DIFF_TOLD_PCT = 95;
+enum { DIFF_TERMS_TOLD = 5 };
+/* Kernels of the same name take the same multiple of time throughout where so much of their time, percent, lies within 2 % of the median ratio. */
+static const double DIFF_ALIKE_PCT = 80;
+
+enum {
+	DIFF_KIND, DIFF_NAME, DIFF_DIRECTION, DIFF_SHAPES, DIFF_A, DIFF_B, DIFF_DELTA, DIFF_SHARE, DIFF_LABEL, DIFF_CALLS_A, DIFF_CALLS_B, DIFF_EACH_A, DIFF_EACH_B, DIFF_OF_CALLS, DIFF_OF_EACH,
+	DIFF_NAME_A,
+};
+static const struct column diff_columns[] = {
+	[DIFF_KIND] = {.id = "kind", .title = "Kind", .type = CELL_STR, .help = "what the time is: compute, comm (collectives that no computation hides), copy (nothing else runs), idle (by what the host did meanwhile), or host, of a recording without device work"},
+	[DIFF_NAME] = {.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_GROUP | COLUMN_WIDE, .help = "term: ops of one type and path, numbers of layers as *; op; or kernel"},
+	[DIFF_DIRECTION] = {.id = "direction", .title = "Pass", .type = CELL_STR, .flags = COLUMN_GROUP, .help = "forward, backward or optimizer; empty = none of these"},
+	[DIFF_SHAPES] = {.id = "shapes", .title = "Shapes", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_GROUP, .help = "of the op's inputs, where recorded"},
+	[DIFF_A] = {.id = "a_ns", .title = "A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "of a step of A, mean; moments in which several kernels run are shared equally, so that rows add up to the step"},
+	[DIFF_B] = {.id = "b_ns", .title = "B", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "the same of B"},
+	[DIFF_DELTA] = {.id = "delta_ns", .title = "B - A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "the differences of all rows add up to the difference of the steps"},
+	[DIFF_SHARE] = {.id = "step_pct", .title = "Of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .help = "B - A as a share of A's step"},
+	[DIFF_LABEL] = {.id = "label", .title = "Because", .type = CELL_STR, .flags = COLUMN_ANSWER, .help = "new, gone, as a region (a compiled region or a graph, which does not tell its ops, stands beside the ops of its pass), other kernels, other shapes, more calls, fewer calls, slower, faster, or same (within 2 %)"},
+	[DIFF_CALLS_A] = {.id = "a_calls", .title = "Calls A", .type = CELL_F64, .unit = UNIT_COUNT, .help = "kernels or copies of a step, mean; of host rows calls"},
+	[DIFF_CALLS_B] = {.id = "b_calls", .title = "Calls B", .type = CELL_F64, .unit = UNIT_COUNT, .help = "the same of B"},
+	[DIFF_EACH_A] = {.id = "a_each_ns", .title = "Each A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "time of a call, mean"},
+	[DIFF_EACH_B] = {.id = "b_each_ns", .title = "Each B", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the same of B"},
+	[DIFF_OF_CALLS] = {.id = "by_calls_ns", .title = "By calls", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the part of B - A that comes from more or fewer calls: their number's difference times the mean of both times"},
+	[DIFF_OF_EACH] = {.id = "by_each_ns", .title = "By time", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the rest: the difference of a call's time, times the mean of both numbers"},
+	[DIFF_NAME_A] = {.id = "a_name", .title = "Name in A", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE, .help = "where it differs"},
+};
+
+enum { VERDICT_TEXT, VERDICT_A, VERDICT_B, VERDICT_DELTA, VERDICT_PCT, VERDICT_HALF, VERDICT_LEAST, VERDICT_MATCHED, VERDICT_STEPS_A, VERDICT_STEPS_B };
+static const struct column diff_verdict_columns[] = {
+	[VERDICT_TEXT] = {.id = "verdict", .title = "Verdict", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_PROSE | COLUMN_WIDE, .help = "whether B is slower, by how much, and what that is made of"},
+	[VERDICT_A] = {.id = "a_step_ns", .title = "Step of A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "mean"},
+	[VERDICT_B] = {.id = "b_step_ns", .title = "Step of B", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "mean"},
+	[VERDICT_DELTA] = {.id = "delta_ns", .title = "B - A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "the sum of all rows"},
+	[VERDICT_PCT] = {.id = "delta_pct", .title = "B - A %", .type = CELL_F64, .unit = UNIT_PERCENT, .help = "of A's step"},
+	[VERDICT_HALF] = {.id = "half_ns", .title = "+-", .type = CELL_F64, .unit = UNIT_NS, .help = "half the 95 % interval of B - A, by how the steps scatter; empty = fewer than 2 steps"},
+	[VERDICT_LEAST] = {.id = "least_ns", .title = "Least seen", .type = CELL_F64, .unit = UNIT_NS, .help = "the least difference that so many steps would show in 80 of 100 pairs"},
+	[VERDICT_MATCHED] = {.id = "matched_pct", .title = "Matched", .type = CELL_F64, .unit = UNIT_PERCENT, .help = "of the time of computation, on the side where it is less: ops whose type and pass the other side has too; empty = compiled regions or graphs do not tell their ops"},
+	[VERDICT_STEPS_A] = {.id = "a_steps", .title = "Steps of A", .type = CELL_I64, .unit = UNIT_COUNT, .help = "that the numbers are of"},
+	[VERDICT_STEPS_B] = {.id = "b_steps", .title = "Steps of B", .type = CELL_I64, .unit = UNIT_COUNT, .help = "that the numbers are of"},
+};
+
+/* What a row has of one side. */
+struct diff_sum {
+	int64_t ns;
+	uint64_t calls;
+	uint64_t kernels, shapes; /* sums of hashes: equal where the sets are equal */
+};
+
+struct diff_row {
+	uint32_t name, direction, shapes, kind; /* texts of diff.texts; kind: enum diff_kind */
+	uint32_t alike;          /* type, direction and shapes as a text: what else can belong together */
+	uint32_t shown;          /* in place of the name; 0 = the name */
+	uint32_t other_name;     /* the name in A, where it differs; 0 = it does not */
+	bool region;             /* a compiled region or a graph, which tells not of its ops */
+	uint32_t regions_of;     /* rows of the other side that the region stands for */
+	struct diff_sum of[2];
+	double delta_ns;
+};
+
+struct diff {
+	const struct diff_side *side[2];
+	enum diff_by by;
+	struct intern texts;
+	struct intern keys;      /* id = row + 1 */
+	struct intern seen;      /* which kernels and shapes a row's side has */
+	struct diff_row *row;
+	uint32_t n, cap;
+};
+
+/* What the sums of a side are divided by. */
+static double diff_per(const struct diff_side *s)
+{
+	return (double)s->n_steps * (s->gpus ? s->gpus : 1);
+}
+
+static double diff_ns(const struct diff *d, const struct diff_row *r, int side)
+{
+	return (double)r->of[side].ns / diff_per(d->side[side]);
+}
+
+static double diff_calls(const struct diff *d, const struct diff_row *r, int side)
+{
+	return (double)r->of[side].calls / diff_per(d->side[side]);
+}
+
+static double diff_step(const struct diff_side *s)
+{
+	return (double)s->total_ns / diff_per(s);
+}
+
+/* ---- rows ---- */
+
+/* The op's name without numbers of layers: "/layer*.*" + "/conv2d" of "/layer1.0/conv2d". */
+static void diff_put_family(struct str name, struct str type, struct buf *b)
+{
+	size_t path = name.n >= type.n && memcmp(name.p + name.n - type.n, type.p, type.n) == 0 ? name.n - type.n : 0;
+	for (size_t i = 0; i < name.n; i++) {
+		bool digit = i < path && name.p[i] >= '0' && name.p[i] <= '9';
+		if (!digit)
+			buf_char(b, name.p[i]);
+		else if (!i || name.p[i - 1] < '0' || name.p[i - 1] > '9')
+			buf_char(b, '*');
+	}
+}
+
+static uint32_t diff_name_of(struct diff *d, const struct diff_side *s, const struct diff_part *x)
+{
+	const struct diff_key *k = &x->key;
+	struct str name = intern_get(&s->texts, k->name);
+	if (k->kind == DIFF_IDLE || (d->by == DIFF_BY_OP && k->kind != DIFF_COPY))
+		return intern_str(&d->texts, name);
+	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel))
+		return intern_str(&d->texts, intern_get(&s->texts, k->kernel));
+	struct buf b = {0};
+	diff_put_family(name, intern_get(&s->texts, k->type), &b);
+	uint32_t id = intern_str(&d->texts, buf_view(&b));
+	buf_release(&b);
+	return id;
+}
+
+static bool diff_is_region(struct str type)
+{
+	return compiled_is_region(type) || str_has(type, STR("GraphLaunch"));
+}
+
+static bool diff_has_direction(const struct diff *d, const struct diff_key *k)
+{
+	return d->by != DIFF_BY_KERNEL && (k->kind == DIFF_COMPUTE || k->kind == DIFF_HOST) && k->direction != DIR_OTHER;
+}
+
+static struct diff_row *diff_row_of(struct diff *d, const struct diff_side *s, const struct diff_part *x)
+{
+	const struct diff_key *k = &x->key;
+	struct diff_row r = {.kind = k->kind, .name = diff_name_of(d, s, x)};
+	if (diff_has_direction(d, k))
+		r.direction = intern_str(&d->texts, str_from(direction_name[k->direction]));
+	if (d->by == DIFF_BY_OP && k->kind != DIFF_COPY)
+		r.shapes = intern_str(&d->texts, intern_get(&s->texts, k->shapes));
+	uint32_t key[] = {r.kind, r.name, r.direction, r.shapes};
+	uint32_t i = intern_put(&d->keys, (const char *)key, sizeof key) - 1;
+	if (i == d->n) {
+		struct buf b = {0};
+		buf_printf(&b, "%d %d " STR_FMT " %u", k->kind, k->direction, STR_ARG(intern_get(&s->texts, d->by == DIFF_BY_KERNEL ? k->kernel : k->type)), r.shapes);
+		r.alike = intern_str(&d->texts, buf_view(&b));
+		if (x->short_kernel && r.name == intern_find(&d->texts, intern_get(&s->texts, k->kernel)))
+			r.shown = intern_str(&d->texts, intern_get(&s->texts, x->short_kernel));
+		r.region = d->by != DIFF_BY_KERNEL && k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type));
+		buf_release(&b);
+		MEM_GROW(d->row, d->cap, i + 1);
+		d->row[d->n++] = r;
+	}
+	return &d->row[i];
+}
+
+/* A hash of the text if the row's side had not been given it before, else 0. */
+static uint64_t diff_first_seen(struct diff *d, uint32_t row, int side, int what, struct str text)
+{
+	uint32_t id = intern_str(&d->texts, text), key[] = {row, (uint32_t)(2 * what + side), id}, before = d->seen.n;
+	intern_put(&d->seen, (const char *)key, sizeof key);
+	return d->seen.n == before ? 0 : (id + 1) * 0x9e3779b97f4a7c15ull;
+}
+
+static void diff_fold(struct diff *d, int side)
+{
+	const struct diff_side *s = d->side[side];
+	for (uint32_t i = 0; i < s->n_parts; i++) {
+		const struct diff_part *x = &s->part[i];
+		struct diff_row *r = diff_row_of(d, s, x);
+		uint32_t at = (uint32_t)(r - d->row);
+		struct diff_sum *sum = &r->of[side];
+		sum->ns += x->ns;
+		sum->calls += x->calls;
+		sum->kernels += diff_first_seen(d, at, side, 0, intern_get(&s->texts, x->key.kernel));
+		sum->shapes += diff_first_seen(d, at, side, 1, intern_get(&s->texts, x->key.shapes));
+	}
+}
+
+static bool diff_is_on(const struct diff_row *r, int side)
+{
+	return r->of[side].ns || r->of[side].calls;
+}
+
+/* A region of one side alone stands for the ops of its pass that the other side has alone; a graph, of no known pass, for all. */
+static void diff_join_region(struct diff *d, uint32_t region, int side)
+{
+	struct diff_row *to = &d->row[region];
+	bool any_pass = !to->direction;
+	for (uint32_t i = 0; i < d->n; i++) {
+		struct diff_row *r = &d->row[i];
+		if (r->region || r->kind != DIFF_COMPUTE || diff_is_on(r, side) || !r->of[!side].ns || (!any_pass && r->direction != to->direction))
+			continue;
+		to->of[!side].ns += r->of[!side].ns;
+		to->of[!side].calls += r->of[!side].calls;
+		to->regions_of++;
+		r->of[!side] = (struct diff_sum){0};
+	}
+}
+
+static void diff_join_regions(struct diff *d)
+{
+	bool on[2] = {0};
+	for (uint32_t i = 0; i < d->n; i++)
+		for (int s = 0; s < 2; s++)
+			on[s] |= d->row[i].region && d->row[i].of[s].ns;
+	for (uint32_t i = 0; i < d->n && on[0] != on[1]; i++)
+		if (d->row[i].region && d->row[i].of[on[1]].ns)
+			diff_join_region(d, i, on[1]);
+}
+
+/* Rows of A alone join rows of B alone that are alike in all but the name, in order. */
+static void diff_join_renamed(struct diff *d)
+{
+	uint32_t *next = mem_filled(d->texts.n, ROW_NONE); /* the first row of B alone that is alike */
+	uint32_t *after = mem_filled(d->n + 1, ROW_NONE);
+	for (uint32_t i = d->n; i-- > 0;)
+		if (!diff_is_on(&d->row[i], 0) && d->row[i].kind != DIFF_IDLE) {
+			after[i] = next[d->row[i].alike];
+			next[d->row[i].alike] = i;
+		}
+	for (uint32_t i = 0; i < d->n; i++) {
+		struct diff_row *r = &d->row[i];
+		uint32_t to = diff_is_on(r, 1) || r->kind == DIFF_IDLE ? ROW_NONE : next[r->alike];
+		if (to == ROW_NONE)
+			continue;
+		next[r->alike] = after[to];
+		r->of[1] = d->row[to].of[1];
+		r->other_name = r->name;
+		r->name = d->row[to].name;
+		d->row[to].of[1] = (struct diff_sum){0};
+	}
+	mem_free(next);
+	mem_free(after);
+}
+
+static void diff_drop_empty(struct diff *d)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < d->n; i++)
+		if (diff_is_on(&d->row[i], 0) || diff_is_on(&d->row[i], 1))
+			d->row[kept++] = d->row[i];
+	d->n = kept;
+}
+
+static int diff_by_size(const void *a, const void *b)
+{
+	double x = fabs(((const struct diff_row *)a)->delta_ns), y = fabs(((const struct diff_row *)b)->delta_ns);
+	return (x < y) - (x > y);
+}
+
+static void diff_make_rows(struct diff *d)
+{
+	diff_fold(d, 0);
+	diff_fold(d, 1);
+	diff_join_renamed(d);
+	diff_join_regions(d);
+	diff_drop_empty(d);
+	for (uint32_t i = 0; i < d->n; i++)
+		d->row[i].delta_ns = diff_ns(d, &d->row[i], 1) - diff_ns(d, &d->row[i], 0);
+	qsort(d->row, d->n, sizeof *d->row, diff_by_size);
+}
+
+static void diff_begin(struct diff *d, const struct diff_side *a, const struct diff_side *b, enum diff_by by)
+{
+	*d = (struct diff){.side = {a, b}, .by = by};
+	intern_init(&d->texts);
+	intern_init(&d->keys);
+	intern_init(&d->seen);
+	diff_make_rows(d);
+}
+
+static void diff_end(struct diff *d)
+{
+	intern_release(&d->texts);
+	intern_release(&d->keys);
+	intern_release(&d->seen);
+	mem_free(d->row);
+}
+
+/* ---- what a row says ---- */
+
+static struct str diff_shown(const struct diff *d, const struct diff_row *r)
+{
+	return intern_get(&d->texts, r->shown ? r->shown : r->name);
+}
+
+static const char *diff_label(const struct diff *d, const struct diff_row *r)
+{
+	double a = diff_ns(d, r, 0), b = diff_ns(d, r, 1), calls_a = diff_calls(d, r, 0), calls_b = diff_calls(d, r, 1);
+	bool has_calls = r->kind != DIFF_IDLE;
+	if (r->regions_of)
+		return "as a region";
+	if (!diff_is_on(r, 0))
+		return "new";
+	if (!diff_is_on(r, 1))
+		return "gone";
+	if (fabs(b - a) * 100 <= DIFF_NAMED_PCT * a && (!has_calls || fabs(calls_b - calls_a) * 100 <= DIFF_CALLS_PCT * calls_a))
+		return "same";
+	if (has_calls && r->of[0].shapes != r->of[1].shapes)
+		return "other shapes";
+	if (has_calls && d->by != DIFF_BY_KERNEL && r->of[0].kernels != r->of[1].kernels)
+		return "other kernels";
+	if (has_calls && fabs(calls_b - calls_a) * 100 > DIFF_CALLS_PCT * calls_a)
+		return calls_b > calls_a ? "more calls" : "fewer calls";
+	return r->kind == DIFF_IDLE ? b > a ? "more" : "less" : b > a ? "slower" : "faster";
+}
+
+static void diff_put_calls(const struct diff *d, const struct diff_row *r, struct table *t)
+{
+	double calls[2] = {diff_calls(d, r, 0), diff_calls(d, r, 1)}, each[2] = {0};
+	for (int s = 0; s < 2; s++) {
+		table_set_f64(t, DIFF_CALLS_A + (unsigned)s, calls[s]);
+		each[s] = calls[s] > 0 ? diff_ns(d, r, s) / calls[s] : 0;
+		if (calls[s] > 0)
+			table_set_f64(t, DIFF_EACH_A + (unsigned)s, each[s]);
+	}
+	if (calls[0] <= 0 || calls[1] <= 0)
+		return;
+	double by_calls = (calls[1] - calls[0]) * (each[0] + each[1]) / 2;
+	table_set_f64(t, DIFF_OF_CALLS, by_calls);
+	table_set_f64(t, DIFF_OF_EACH, r->delta_ns - by_calls);
+}
+
+static bool diff_is_other(const struct diff *d, const struct diff_row *r)
+{
+	return r->delta_ns || r->other_name || diff_calls(d, r, 0) < diff_calls(d, r, 1) || diff_calls(d, r, 0) > diff_calls(d, r, 1) || r->of[0].kernels != r->of[1].kernels ||
+	       r->of[0].shapes != r->of[1].shapes;
+}
+
+static void diff_put_row(const struct diff *d, const struct diff_row *r, struct table *t)
+{
+	table_row(t);
+	table_set_str(t, DIFF_KIND, str_from(diff_kind_name[r->kind]));
+	table_set_str_copy(t, DIFF_NAME, diff_shown(d, r));
+	if (r->direction)
+		table_set_str_copy(t, DIFF_DIRECTION, intern_get(&d->texts, r->direction));
+	if (r->shapes)
+		table_set_str_copy(t, DIFF_SHAPES, intern_get(&d->texts, r->shapes));
+	if (r->other_name)
+		table_set_str_copy(t, DIFF_NAME_A, intern_get(&d->texts, r->other_name));
+	table_set_f64(t, DIFF_A, diff_ns(d, r, 0));
+	table_set_f64(t, DIFF_B, diff_ns(d, r, 1));
+	table_set_f64(t, DIFF_DELTA, r->delta_ns);
+	table_set_f64(t, DIFF_SHARE, percent(r->delta_ns, diff_step(d->side[0])));
+	table_set_str(t, DIFF_LABEL, str_from(diff_label(d, r)));
+	if (r->kind != DIFF_IDLE)
+		diff_put_calls(d, r, t);
+}
+
+/* ---- can they be compared? ---- */
+
+static double diff_region_pct(const struct diff_side *s)
+{
+	int64_t all = 0, region = 0;
+	for (uint32_t i = 0; i < s->n_parts; i++) {
+		const struct diff_key *k = &s->part[i].key;
+		all += k->kind == DIFF_IDLE ? 0 : s->part[i].ns;
+		region += k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type)) ? s->part[i].ns : 0;
+	}
+	return all ? 100.0 * (double)region / (double)all : 0;
+}
+
+/* Percent of the time of computation, on both sides, of ops whose type and direction the other side has, too. What is in a region that one side alone has, and what the other side has alone,
+ * is not known to differ. */
+static double diff_matched_pct(const struct diff_side *a, const struct diff_side *b)
+{
+	bool regions[2] = {diff_region_pct(a) > 0, diff_region_pct(b) > 0};
+	const struct diff_side *side[] = {a, b};
+	struct intern types;
+	uint32_t *on;
+	int64_t all[2] = {0}, matched[2] = {0};
+	intern_init(&types);
+	on = NEW_ARRAY((size_t)a->n_parts + b->n_parts + 1, uint32_t);
+	for (int pass = 0; pass < 2; pass++)
+		for (int s = 0; s < 2; s++)
+			for (uint32_t i = 0; i < side[s]->n_parts; i++) {
+				const struct diff_part *x = &side[s]->part[i];
+				struct buf key = {0};
+				if (x->key.kind != DIFF_COMPUTE && x->key.kind != DIFF_HOST)
+					continue;
+				struct str what = intern_get(&side[s]->texts, x->key.type);
+				buf_printf(&key, "%d %d " STR_FMT, x->key.kind, x->key.direction, STR_ARG(what));
+				bool unknown = regions[0] != regions[1] && (regions[!s] || diff_is_region(what));
+				uint32_t id = intern_str(&types, buf_view(&key));
+				buf_release(&key);
+				if (pass == 0)
+					on[id] |= 1u << s;
+				else
+					all[s] += x->ns, matched[s] += on[id] == 3 || unknown ? x->ns : 0;
+			}
+	intern_release(&types);
+	mem_free(on);
+	double pct = 100;
+	for (int s = 0; s < 2; s++)
+		if (all[s])
+			pct = fmin(pct, 100.0 * (double)matched[s] / (double)all[s]);
+	return pct;
+}
+
+static bool diff_facts_differ(const struct diff_side *a, const struct diff_side *b, unsigned i)
+{
+	return a->fact[i].value.n && b->fact[i].value.n && !str_eq(a->fact[i].value, b->fact[i].value);
+}
+
+static void diff_put_facts(const struct diff_side *a, const struct diff_side *b, struct buf *out)
+{
+	for (unsigned i = 0; i < a->n_facts; i++)
+		if (diff_facts_differ(a, b, i))
+			buf_printf(out, "%s%s " STR_FMT " -> " STR_FMT, out->n ? "; " : "", a->fact[i].name, STR_ARG(a->fact[i].value), STR_ARG(b->fact[i].value));
+}
+
+static int diff_refuse(const struct diff_side *a, const struct diff_side *b, double matched_pct, struct err *e)
+{
+	struct buf facts = {0};
+	diff_put_facts(a, b, &facts);
+	err_set(e, ERR_DATA, "only %.0f %% of the time is in ops that both have: these are not two runs of one program (--force compares them anyway)%s" STR_FMT, matched_pct,
+	        facts.n ? "; what differs: " : "", STR_ARG(buf_view(&facts)));
+	buf_release(&facts);
+	return -1;
+}
+
+/* ---- the verdict ---- */
+
+static void diff_put_ms(double ns, bool sign, struct buf *b)
+{
+	double size = fabs(ns);
+	const char *unit = size >= 1e9 ? "s" : size >= 1e6 ? "ms" : size >= 1e3 ? "us" : "ns";
+	double by = size >= 1e9 ? 1e9 : size >= 1e6 ? 1e6 : size >= 1e3 ? 1e3 : 1;
+	buf_printf(b, sign ? "%+.*f %s" : "%.*f %s", by > 1 ? 1 : 0, ns / by, unit);
+}
+
+static void diff_put_term(const struct diff *d, const struct diff_row *r, struct buf *b)
+{
+	struct str name = diff_shown(d, r), direction = intern_get(&d->texts, r->direction);
+	diff_put_ms(r->delta_ns, true, b);
+	buf_printf(b, " %s" STR_FMT, r->kind == DIFF_IDLE ? "without work: " : r->kind == DIFF_COMM ? "exposed communication: " : r->kind == DIFF_COPY ? "exposed copies: " : "", STR_ARG(name));
+	if (direction.n)
+		buf_printf(b, " " STR_FMT, STR_ARG(direction));
+	if (r->kind != DIFF_IDLE)
+		buf_printf(b, " (%s)", diff_label(d, r));
+}
+
+/* The terms that make up most of the difference, and what is left. */
+static void diff_put_terms(const struct diff *d, double delta, struct buf *b)
+{
+	double told = 0, left = delta;
+	unsigned n = 0;
+	for (uint32_t i = 0; i < d->n && n < DIFF_TERMS_TOLD && d->row[i].delta_ns; i++) {
+		if (fabs(left) * 100 <= (100 - DIFF_TOLD_PCT) * fabs(delta) && fabs(d->row[i].delta_ns) * 20 <= fabs(delta))
+			break;
+		buf_cstr(b, n++ ? ", " : ": ");
+		diff_put_term(d, &d->row[i], b);
+		told += d->row[i].delta_ns;
+		left = delta - told;
+	}
+	if (n && n < d->n && fabs(left) >= 1) {
+		buf_cstr(b, ", ");
+		diff_put_ms(left, true, b);
+		buf_cstr(b, " other");
+	}
+}
+
+/* The time with work that is not communication, of a step. */
+static double diff_work_ns(const struct diff *d, int side)
+{
+	double ns = 0;
+	for (uint32_t i = 0; i < d->n; i++)
+		ns += d->row[i].kind == DIFF_COMPUTE ? diff_ns(d, &d->row[i], side) : 0;
+	return ns;
+}
+
+/* "B is 12.4 % slower", or that no one can tell. Returns whether there is a difference to be taken apart. */
+static bool diff_put_lead(const struct diff *d, const struct diff_noise *noise, double a, double delta, struct buf *b)
+{
+	double pct = percent(delta, a);
+	bool none = noise->known ? fabs(delta) <= noise->half_ns : fabs(pct) < DIFF_UNTOLD_PCT;
+	if (!d->side[0]->has_steps || !d->side[1]->has_steps) {
+		buf_cstr(b, "Unknown whether B is slower at the same work, because ");
+		buf_printf(b, "%s: recorded time ", d->side[0]->has_steps ? "B has no steps" : d->side[1]->has_steps ? "A has no steps" : "neither has steps");
+		return true;
+	}
+	if (!none && !noise->known) {
+		buf_printf(b, "B's step is %.1f %% %s; unknown whether that is more than steps scatter, because %s 1 step: step ", fabs(pct), delta > 0 ? "longer" : "shorter",
+		           d->side[0]->n_steps > 1 ? "B has" : d->side[1]->n_steps > 1 ? "A has" : "each has");
+	} else if (!none) {
+		if (delta > a)
+			buf_printf(b, "B takes %.1f times as long: step ", (a + delta) / a);
+		else
+			buf_printf(b, "B is %.1f %% %s: step ", fabs(pct), delta > 0 ? "slower" : "faster");
+	} else if (noise->known) {
+		buf_printf(b, "No difference that %u and %u steps can show", d->side[0]->n_steps, d->side[1]->n_steps);
+		if (noise->least_ns > 0) {
+			buf_cstr(b, " (from ");
+			diff_put_ms(noise->least_ns, false, b);
+			buf_printf(b, ", %.1f %%, on it would be seen)", percent(noise->least_ns, a));
+		}
+		buf_cstr(b, ": step ");
+	} else {
+		buf_printf(b, "No difference beyond what two runs of one program show (%.0f %%; 1 step tells nothing of how steps scatter): step ", DIFF_UNTOLD_PCT);
+	}
+	return !none;
+}
+
+static void diff_put_verdict(const struct diff *d, const struct diff_noise *noise, struct buf *b)
+{
+	double a = diff_step(d->side[0]), delta = diff_step(d->side[1]) - a;
+	bool differ = diff_put_lead(d, noise, a, delta, b);
+	diff_put_ms(a, false, b);
+	buf_cstr(b, " -> ");
+	diff_put_ms(a + delta, false, b);
+	buf_cstr(b, ", ");
+	diff_put_ms(delta, true, b);
+	if (noise->known && noise->half_ns > 0) {
+		buf_cstr(b, " +- ");
+		diff_put_ms(noise->half_ns, false, b);
+	}
+	if (differ) {
+		diff_put_terms(d, delta, b);
+	} else if (d->side[0]->gpus) {
+		buf_cstr(b, "; of it kernels ");
+		diff_put_ms(diff_work_ns(d, 0), false, b);
+		buf_cstr(b, " -> ");
+		diff_put_ms(diff_work_ns(d, 1), false, b);
+	}
+}
+
+static void diff_add_verdict(const struct diff_side *a, const struct diff_side *b, double matched_pct, struct table *out)
+{
+	struct diff terms;
+	struct buf text = {0};
+	struct diff_noise noise = a->has_steps && b->has_steps ? diff_noise_of(a->step_ns, a->n_steps, b->step_ns, b->n_steps) : (struct diff_noise){0};
+	struct table *t = table_section(out, "verdict", "Verdict");
+	t->lead = true;
+	diff_begin(&terms, a, b, DIFF_BY_TERM);
+	diff_put_verdict(&terms, &noise, &text);
+	diff_end(&terms);
+	table_columns(t, diff_verdict_columns, sizeof diff_verdict_columns / sizeof *diff_verdict_columns);
+	table_row(t);
+	table_set_str_copy(t, VERDICT_TEXT, buf_view(&text));
+	table_set_f64(t, VERDICT_A, diff_step(a));
+	table_set_f64(t, VERDICT_B, diff_step(b));
+	table_set_f64(t, VERDICT_DELTA, diff_step(b) - diff_step(a));
+	table_set_f64(t, VERDICT_PCT, percent(diff_step(b) - diff_step(a), diff_step(a)));
+	if (noise.known) {
+		table_set_f64(t, VERDICT_HALF, noise.half_ns);
+		table_set_f64(t, VERDICT_LEAST, noise.least_ns);
+	}
+	if ((diff_region_pct(a) > 0) == (diff_region_pct(b) > 0))
+		table_set_f64(t, VERDICT_MATCHED, matched_pct);
+	table_set_i64(t, VERDICT_STEPS_A, a->n_steps);
+	table_set_i64(t, VERDICT_STEPS_B, b->n_steps);
+	buf_release(&text);
+}
+
+/* ---- notes ---- */
+
+struct diff_ratio {
+	double ratio, ns;
+};
+
+static int diff_by_ratio(const void *a, const void *b)
+{
+	double x = ((const struct diff_ratio *)a)->ratio, y = ((const struct diff_ratio *)b)->ratio;
+	return (x > y) - (x < y);
+}
+
+/* Kernels of equal names that all take the same multiple of time: then it is the clock, or the GPU. */
+static void diff_note_clock(const struct diff_side *a, const struct diff_side *b, struct table *t)
+{
+	struct diff d;
+	uint32_t n = 0;
+	double all = 0, before = 0, alike = 0, median = 1, longest = 0;
+	diff_begin(&d, a, b, DIFF_BY_KERNEL);
+	struct diff_ratio *v = NEW_ARRAY(d.n + 1, struct diff_ratio);
+	for (uint32_t i = 0; i < d.n; i++) {
+		const struct diff_row *r = &d.row[i];
+		if (r->kind != DIFF_COMPUTE || r->other_name || r->of[0].shapes != r->of[1].shapes || !r->of[0].calls || !r->of[1].calls || !r->of[0].ns)
+			continue;
+		v[n] = (struct diff_ratio){diff_ns(&d, r, 1) / diff_calls(&d, r, 1) / (diff_ns(&d, r, 0) / diff_calls(&d, r, 0)), diff_ns(&d, r, 0)};
+		longest = v[n].ns > longest ? v[n].ns : longest;
+		all += v[n++].ns;
+	}
+	qsort(v, n, sizeof *v, diff_by_ratio);
+	for (uint32_t i = 0; i < n && before <= all / 2; i++) {
+		median = v[i].ratio;
+		before += v[i].ns;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		alike += fabs(v[i].ratio / median - 1) * 100 <= DIFF_NAMED_PCT ? v[i].ns : 0;
+	/* Of the longest kernel alone, it may be the kernel: the others must take that multiple, too. */
+	if (n > 2 && fabs(median - 1) * 100 > DIFF_NAMED_PCT && (alike - longest) * 100 >= DIFF_ALIKE_PCT * (all - longest))
+		table_warn(t, "kernels of the same name and shapes take %.2f times as long in B, nearly all of them: the GPU's clock, its power limit, or another GPU", median);
+	mem_free(v);
+	diff_end(&d);
+}
+
+static void diff_note_side(const struct diff_side *s, const char *which, struct table *t)
+{
+	static const char *const window[] = {
+		[WINDOW_STEPS] = "its steps", [WINDOW_REPEATS] = "the time in which a pattern of device work repeats", [WINDOW_DEVICE] = "the time from the first to the last device work",
+		[WINDOW_RECORDING] = "all of the recording",
+	};
+	if (!s->has_steps)
+		table_warn(t, "%s has no steps: %s counts as one, which holds as much work as happened to be recorded (--key-op=NAME says what marks a step)", which, window[s->window]);
+	if (s->warm_up)
+		table_note(t, "%s: the first %u step%s took over 1.3 times the median and %s left out", which, s->warm_up, s->warm_up == 1 ? "" : "s", s->warm_up == 1 ? "is" : "are");
+	if (s->thinned)
+		table_warn(t, "%s: most events were taken out of the recording; what it lacks counts as time without work", which);
+}
+
+/* Of the side that alone has regions. */
+static void diff_note_regions(const struct diff_side *s, const char *which, const struct diff_side *other, struct table *t)
+{
+	double pct = diff_region_pct(s);
+	if (pct > 0 && diff_region_pct(other) <= 0)
+		table_warn(t, "%.0f %% of %s's time with work is in compiled regions or graphs, which do not tell their ops: they stand beside the ops of their pass that the other side alone has", pct, which);
+}
+
+static void diff_put_notes(const struct diff_side *a, const struct diff_side *b, double matched_pct, struct table *t)
+{
+	struct buf facts = {0};
+	diff_put_facts(a, b, &facts);
+	if (facts.n)
+		table_warn(t, "the recordings differ in: " STR_FMT, STR_ARG(buf_view(&facts)));
+	buf_release(&facts);
+	if (matched_pct < DIFF_LEAST_MATCHED)
+		table_warn(t, "only %.0f %% of the time is in ops that both have", matched_pct);
+	diff_note_regions(a, "A", b, t);
+	diff_note_regions(b, "B", a, t);
+	diff_note_side(a, "A", t);
+	diff_note_side(b, "B", t);
+	if (a->gpus && b->gpus)
+		diff_note_clock(a, b, t);
+	if (a->gpus != b->gpus)
+		table_warn(t, "A ran on %u GPUs, B on %u: numbers are means over the GPUs", a->gpus, b->gpus);
+	table_note(t, "rows add up to the step: each moment belongs to what runs then, shared equally where several kernels run; communication and copies count where no computation hides them");
+	table_note(t, "A: " STR_FMT ", %u step%s; B: " STR_FMT ", %u step%s", STR_ARG(a->path), a->n_steps, a->n_steps == 1 ? "" : "s", STR_ARG(b->path), b->n_steps, b->n_steps == 1 ? "" : "s");
+}
+
+int diff_table(const struct diff_side *a, const struct diff_side *b, const struct diff_ask *ask, struct table *out, struct err *e)
+{
+	double matched_pct = diff_matched_pct(a, b);
+	unsigned equal = 0;
+	struct diff d;
+	if (!a->gpus != !b->gpus)
+		return err_set(e, ERR_DATA, "%s has device work, the other recording has none: only times of the host and of the host, or of GPUs and of GPUs, can be compared", a->gpus ? "A" : "B");
+	if (matched_pct < DIFF_LEAST_MATCHED && !ask->force)
+		return diff_refuse(a, b, matched_pct, e);
+	if (diff_facts_differ(a, b, DIFF_FACT_RANKS) && !ask->force)
+		return err_set(e, ERR_DATA, "the job of A has " STR_FMT " ranks, that of B " STR_FMT ": a rank does another part of the work (--force compares them anyway)",
+		               STR_ARG(a->fact[DIFF_FACT_RANKS].value), STR_ARG(b->fact[DIFF_FACT_RANKS].value));
+	table_init(out, "diff", "What changed from A to B");
+	table_columns(out, diff_columns, sizeof diff_columns / sizeof *diff_columns);
+	diff_begin(&d, a, b, ask->by);
+	for (uint32_t i = 0; i < d.n; i++)
+		if (diff_is_other(&d, &d.row[i]))
+			diff_put_row(&d, &d.row[i], out);
+		else
+			equal++;
+	if (equal)
+		table_note(out, "%u row%s that %s the same time and calls in both %s left out", equal, equal == 1 ? "" : "s", equal == 1 ? "has" : "have", equal == 1 ? "is" : "are");
+	diff_end(&d);
+	if (ask->by != DIFF_BY_OP)
+		table_leave_out(out, DIFF_SHAPES);
+	if (ask->by == DIFF_BY_KERNEL)
+		table_leave_out(out, DIFF_DIRECTION);
+	table_drop_left_out(out);
+	diff_add_verdict(a, b, matched_pct, out);
+	diff_put_notes(a, b, matched_pct, out);
+	return 0;
+}

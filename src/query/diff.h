@@ -1,0 +1,27 @@
+/* What changed between two recordings of a run: the difference of their steps as a sum of terms, which add up to it.
+ *
+ * Each side is taken apart (query/diff_side.h), and its parts are put into rows: by term, by op or by kernel. Rows of the two sides belong together that have the
+ * same name, direction and (by op) shapes of inputs; of those left over, that have the same type of op, direction and shapes: a module that was renamed.
+ * All numbers are means per step, and over the GPUs. With n calls of mean time t,
+ *   delta = b - a = (nb - na) (ta + tb) / 2  +  (tb - ta) (na + nb) / 2        (by calls, by time of a call: nothing is left over)
+ *
+ * Whether the steps differ at all: Welch's t of their lengths, with as many independent steps as their correlation with the step before leaves. */
+#ifndef OPSCOPE_QUERY_DIFF_H
+#define OPSCOPE_QUERY_DIFF_H
+
+#include "query/diff_side.h"
+
+enum diff_by { DIFF_BY_TERM, DIFF_BY_OP, DIFF_BY_KERNEL, DIFF_BYS };
+extern const char *const diff_by_name[DIFF_BYS]; /* "term", ... */
+
+struct diff_ask {
+	enum diff_by by;
+	bool force;              /* answer although less than DIFF_LEAST_MATCHED percent of the time has a counterpart */
+};
+enum { DIFF_LEAST_MATCHED = 80 };
+
+/* Initialises *out: its rows, the largest difference first; a section "verdict" stands before it, a section "differs" behind it. It refers to both sides. ERR_DATA, and no
+ * table, where the two are not of the same work, or one is of GPUs and the other of the host. */
+int diff_table(const struct diff_side *a, const struct diff_side *b, const struct diff_ask *ask, struct table *out, struct err *e);
+
+#endif

@@ -1,0 +1,382 @@
+#include "query/diff_side.h"
+
+#include "analysis/names/names.h"
+#include "analysis/names/short_names.h"
+#include "analysis/names/stacks.h"
+#include "analysis/ranks/rank_place.h"
+#include "analysis/steps/steps.h"
+#include "analysis/time/thinned.h"
+#include "analysis/tree/op_instances.h"
+#include "base/search.h"
+#include "base/sort.h"
+#include "detect/parts/gaps.h"
+#include "detect/parts/shared.h"
+
+#include <assert.h>
+
+const char *const diff_kind_name[DIFF_KINDS] = {"compute", "comm", "copy", "idle", "host"};
+
+/* A step at the beginning that takes so many times the median is warm-up. */
+static const double DIFF_WARM_UP = 1.3;
+/* So many of the steps are left at least. */
+enum { DIFF_FEWEST_STEPS = 2 };
+
+/* Facts of the run that the input states. */
+static const struct {
+	const char *name, *meta;
+} diff_stated[] = {
+	{"stacks", "with_stack"}, {"shapes", "record_shapes"}, {"memory", "profile_memory"}, {"modules", "with_modules"}, {"driver", "cuda_driver_version"}, {"CUDA", "cuda_runtime_version"},
+	{"CUPTI", "cupti_version"}, {"PyTorch", "pytorch_version"},
+};
+
+struct diff_taker {
+	struct diff_side *side;
+	const struct profile *p;
+	struct intervals all;      /* the steps */
+	struct intern keys;        /* the bytes of a part's key; its id is the part's number + 1 */
+	uint32_t cap_parts;
+	struct short_names *names;
+	uint32_t *shapes_of_op;    /* op -> text + 1; 0 = not looked at yet */
+	uint32_t *class_of;        /* row of device work -> enum diff_kind */
+	uint32_t *place;           /* row of device work -> its place in the list of those that run */
+	int64_t *share_ns;         /* row of device work -> its part of the steps */
+	int64_t idle_ns;
+};
+
+static uint32_t diff_text(struct diff_taker *t, struct str s)
+{
+	return intern_str(&t->side->texts, s);
+}
+
+static struct diff_part *diff_add(struct diff_taker *t, const struct diff_key *key, uint64_t calls, int64_t ns)
+{
+	struct diff_side *s = t->side;
+	uint32_t i = intern_put(&t->keys, (const char *)key, sizeof *key) - 1;
+	if (i == s->n_parts) {
+		MEM_GROW(s->part, t->cap_parts, i + 1);
+		s->part[s->n_parts++] = (struct diff_part){.key = *key};
+	}
+	s->part[i].calls += calls;
+	s->part[i].ns += ns;
+	return &s->part[i];
+}
+
+/* ---- which steps ---- */
+
+/* How many steps at the beginning of these are warm-up. */
+static unsigned diff_warm_up(const struct steps *s)
+{
+	unsigned n = 0;
+	if (s->n <= DIFF_FEWEST_STEPS)
+		return 0;
+	int64_t *ns = NEW_ARRAY_RAW(s->n, int64_t);
+	for (unsigned i = 0; i < s->n; i++)
+		ns[i] = s->v[i].end_ns - s->v[i].start_ns;
+	int64_t median = sort_median_i64(ns, s->n);
+	mem_free(ns);
+	while (n + DIFF_FEWEST_STEPS < s->n && (double)(s->v[n].end_ns - s->v[n].start_ns) > DIFF_WARM_UP * (double)median)
+		n++;
+	return n;
+}
+
+static int diff_take_steps(struct diff_taker *t, const struct report_args *args, struct err *e)
+{
+	const struct steps *s = t->p->steps;
+	struct diff_side *side = t->side;
+	side->has_steps = !s->whole_trace;
+	side->window = s->window;
+	side->warm_up = args->has_steps || s->whole_trace ? 0 : diff_warm_up(s);
+	side->step_ns = NEW_ARRAY(s->n + 1, int64_t);
+	for (unsigned i = side->warm_up; i < s->n; i++) {
+		const struct step *x = &s->v[i];
+		if (args->has_steps && (x->number < args->step_first || x->number > args->step_last))
+			continue;
+		side->step_ns[side->n_steps++] = x->end_ns - x->start_ns;
+		intervals_add(&t->all, x->start_ns, x->end_ns);
+	}
+	intervals_normalise(&t->all);
+	if (!side->n_steps)
+		return err_set(e, ERR_USAGE, "%s: no step has a number of %s", t->p->input_path.p, steps_range_text(args->step_first, args->step_last).s);
+	if (!intervals_length(&t->all))
+		return err_set(e, ERR_DATA, "%s: the steps take no time", t->p->input_path.p);
+	return 0;
+}
+
+/* ---- device work ---- */
+
+static enum diff_kind diff_class_of(const struct profile *p, uint32_t g)
+{
+	if (p->gpu_op.kind[g] == GPU_MEMCPY)
+		return DIFF_COPY;
+	return p->gpu_op.kind[g] == GPU_KERNEL && name_is(p, p->gpu_op.name[g], NAME_COMM_KERNEL) ? DIFF_COMM : DIFF_COMPUTE;
+}
+
+/* What runs at a moment, by kind. */
+struct diff_running {
+	uint32_t *v[DIFF_IDLE];
+	uint32_t n[DIFF_IDLE];
+};
+
+/* Gives each of n rows an equal part of `ns`; what division leaves over goes to the first ones. */
+static void diff_share(struct diff_taker *t, const uint32_t *v, uint32_t n, int64_t ns)
+{
+	for (uint32_t i = 0; i < n; i++)
+		t->share_ns[v[i]] += ns / n + (i < ns % n);
+}
+
+static void diff_edge(struct diff_taker *t, struct diff_running *r, uint32_t g, bool begins)
+{
+	uint32_t kind = t->class_of[g], *n = &r->n[kind], *v = r->v[kind];
+	if (begins) {
+		t->place[g] = *n;
+		v[(*n)++] = g;
+		return;
+	}
+	uint32_t last = v[--*n];
+	v[t->place[g]] = last;
+	t->place[last] = t->place[g];
+}
+
+/* The steps' time of one GPU, whose work stands in `edge` twice: by start, and by end with tie = 1. */
+static void diff_sweep(struct diff_taker *t, struct sort_item *edge, uint32_t n, struct diff_running *r)
+{
+	sort_items(edge, n);
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t at = (int64_t)(edge[i].key ^ (1ull << 63)), next = i + 1 < n ? (int64_t)(edge[i + 1].key ^ (1ull << 63)) : at;
+		diff_edge(t, r, edge[i].row, !edge[i].tie);
+		int64_t ns = next > at ? intervals_length_within(&t->all, at, next) : 0;
+		for (int k = 0; k < DIFF_IDLE && ns; k++)
+			if (r->n[k]) {
+				diff_share(t, r->v[k], r->n[k], ns);
+				break;
+			}
+	}
+}
+
+/* Shares the steps of GPU `i` out; *busy gets when the GPU works. */
+static void diff_take_gpu(struct diff_taker *t, const struct gpus *gpus, uint32_t i, struct intervals *busy)
+{
+	const struct profile *p = t->p;
+	uint32_t rows = p->gpu_op.rows.n, n = 0;
+	struct sort_item *edge = NEW_ARRAY_RAW(2 * (size_t)rows, struct sort_item);
+	struct diff_running r = {0};
+	for (int k = 0; k < DIFF_IDLE; k++)
+		r.v[k] = NEW_ARRAY_RAW(rows, uint32_t);
+	for (uint32_t g = 0; g < rows; g++)
+		if (gpus_of(gpus, p, g) == i && p->gpu_op.dur_ns[g] > 0) {
+			edge[n++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
+			edge[n++] = (struct sort_item){sort_key_i64(gpu_end(p, g)), g, 1};
+			intervals_add(busy, p->gpu_op.start_ns[g], gpu_end(p, g));
+		}
+	diff_sweep(t, edge, n, &r);
+	for (int k = 0; k < DIFF_IDLE; k++)
+		mem_free(r.v[k]);
+	mem_free(edge);
+	intervals_normalise(busy);
+}
+
+static void diff_take_idle(struct diff_taker *t, const struct stacks *stacks, int32_t device, const struct intervals *busy, uint32_t main_track)
+{
+	struct intervals idle = {0};
+	intervals_subtract(&t->all, busy, &idle);
+	struct gaps *g = gaps_new(t->p, stacks, &idle, device, main_track);
+	for (int c = 0; c < GAP_N_CAUSES; c++)
+		if (g->ns[c])
+			diff_add(t, &(struct diff_key){.name = diff_text(t, str_from(gap_cause_text[c])), .kind = DIFF_IDLE}, 0, g->ns[c]);
+	t->idle_ns += intervals_length(&idle);
+	gaps_free(g);
+	intervals_release(&idle);
+}
+
+static uint32_t diff_shapes(struct diff_taker *t, uint32_t op)
+{
+	if (!t->shapes_of_op[op]) {
+		struct arena a = {0};
+		struct op_shapes s;
+		op_instance_shapes(t->p->ops, t->p, t->p->ops->op[op].first, &a, &s);
+		t->shapes_of_op[op] = diff_text(t, s.inputs) + 1;
+		arena_release(&a);
+	}
+	return t->shapes_of_op[op] - 1;
+}
+
+static void diff_name_op(struct diff_taker *t, uint32_t instance, struct diff_key *key)
+{
+	const struct ops *o = t->p->ops;
+	uint32_t op = o->instance[instance].op;
+	key->name = diff_text(t, o->op[op].name);
+	key->type = diff_text(t, o->op[op].type);
+	key->direction = o->op[op].direction;
+	key->shapes = diff_shapes(t, op);
+}
+
+static void diff_take_work(struct diff_taker *t)
+{
+	const struct profile *p = t->p;
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		int64_t at = p->gpu_op.start_ns[g];
+		bool begins = intervals_length_within(&t->all, at, at < INT64_MAX ? at + 1 : at) > 0;
+		if (!begins && !t->share_ns[g])
+			continue;
+		struct diff_key key = {.kind = (uint8_t)t->class_of[g]};
+		diff_name_op(t, p->ops->of_gpu[g], &key);
+		key.kernel = diff_text(t, profile_str(p, p->gpu_op.name[g]));
+		struct diff_part *x = diff_add(t, &key, begins, t->share_ns[g]);
+		if (key.kind != DIFF_COPY && !x->short_kernel)
+			x->short_kernel = diff_text(t, short_names_get(t->names, p->gpu_op.name[g]));
+	}
+}
+
+static void diff_take_device(struct diff_taker *t, const struct gpus *gpus)
+{
+	const struct profile *p = t->p;
+	uint32_t n = p->gpu_op.rows.n, main_track = steps_main_track(p);
+	struct stacks *stacks = stacks_new(p);
+	t->names = short_names_new(p);
+	t->class_of = NEW_ARRAY_RAW(n, uint32_t);
+	t->place = NEW_ARRAY_RAW(n, uint32_t);
+	t->share_ns = NEW_ARRAY(n, int64_t);
+	for (uint32_t g = 0; g < n; g++)
+		t->class_of[g] = diff_class_of(p, g);
+	for (uint32_t i = 0; i < gpus->n; i++) {
+		struct intervals busy = {0};
+		diff_take_gpu(t, gpus, i, &busy);
+		diff_take_idle(t, stacks, gpus->device[i], &busy, main_track);
+		intervals_release(&busy);
+	}
+	diff_take_work(t);
+	mem_free(t->class_of);
+	mem_free(t->place);
+	mem_free(t->share_ns);
+	short_names_free(t->names);
+	stacks_free(stacks);
+}
+
+/* ---- the host ---- */
+
+/* The thread whose ops take most time. */
+static uint32_t diff_busiest_track(const struct profile *p)
+{
+	int64_t *ns = NEW_ARRAY(p->track.rows.n, int64_t);
+	uint32_t best = ROW_NONE;
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if (p->span.kind[i] == SPAN_OP && p->span.parent[i] == ROW_NONE) {
+			uint32_t t = p->span.track[i];
+			ns[t] += p->span.dur_ns[i];
+			best = best == ROW_NONE || ns[t] > ns[best] ? t : best;
+		}
+	mem_free(ns);
+	return best;
+}
+
+static void diff_take_host(struct diff_taker *t)
+{
+	const struct profile *p = t->p;
+	uint32_t track = p->steps->v[0].span != ROW_NONE ? p->span.track[p->steps->v[0].span] : diff_busiest_track(p);
+	int64_t *own_ns = NEW_ARRAY(p->span.rows.n, int64_t), left_ns = t->side->total_ns;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		if (p->span.track[i] != track || !span_nests(p->span.kind[i]))
+			continue;
+		int64_t ns = intervals_length_within(&t->all, p->span.start_ns[i], span_end(p, i));
+		own_ns[i] += ns;
+		if (p->span.parent[i] != ROW_NONE)
+			own_ns[p->span.parent[i]] -= ns;
+	}
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		bool begins = p->span.track[i] == track && span_nests(p->span.kind[i]) && intervals_length_within(&t->all, p->span.start_ns[i], p->span.start_ns[i] + 1) > 0;
+		if (own_ns[i] <= 0 && !begins)
+			continue;
+		struct diff_key key = {.kind = DIFF_HOST, .direction = DIR_OTHER};
+		uint32_t instance = p->ops->of_span[i];
+		if (instance != ROW_NONE)
+			diff_name_op(t, instance, &key);
+		else
+			key.name = key.type = diff_text(t, profile_str(p, p->span.name[i]));
+		int64_t ns = own_ns[i] < 0 ? 0 : own_ns[i] > left_ns ? left_ns : own_ns[i];
+		left_ns -= ns;
+		diff_add(t, &key, begins && (instance == ROW_NONE || p->ops->instance[instance].span == i), ns);
+	}
+	if (left_ns)
+		diff_add(t, &(struct diff_key){.name = diff_text(t, str_from(gap_cause_text[GAP_UNKNOWN])), .kind = DIFF_IDLE}, 0, left_ns);
+	mem_free(own_ns);
+}
+
+/* ---- facts ---- */
+
+static void diff_fact(struct diff_side *s, const char *name, struct str value)
+{
+	s->fact[s->n_facts++] = (struct diff_fact){name, arena_str(&s->arena, value)};
+}
+
+static void diff_take_facts(struct diff_side *s, const struct profile *p, const struct gpus *gpus)
+{
+	struct str value;
+	struct buf b = {0};
+	s->path = arena_str(&s->arena, p->input_path);
+	s->fact = NEW_ARRAY(DIFF_FACTS_OWN + sizeof diff_stated / sizeof *diff_stated, struct diff_fact);
+	for (uint32_t i = 0; i < gpus->n; i++)
+		for (uint32_t d = 0; d < p->device.rows.n; d++)
+			if (p->device.id[d] == gpus->device[i]) {
+				struct str name = profile_str(p, p->device.name[d]);
+				if (!str_has(buf_view(&b), name))
+					buf_printf(&b, "%s" STR_FMT, b.n ? ", " : "", STR_ARG(name));
+			}
+	diff_fact(s, "GPU", buf_view(&b));
+	buf_clear(&b);
+	int64_t world = rank_place_of(p).world;
+	if (world > 0)
+		buf_printf(&b, "%lld", (long long)world);
+	diff_fact(s, "ranks of the job", buf_view(&b));
+	diff_fact(s, "recorder", p->format);
+	assert(s->n_facts == DIFF_FACTS_OWN);
+	for (size_t i = 0; i < sizeof diff_stated / sizeof *diff_stated; i++)
+		diff_fact(s, diff_stated[i].name, profile_meta(p, diff_stated[i].meta, &value) ? value : STR(""));
+	buf_release(&b);
+}
+
+struct diff_side *diff_side_new(struct profile *p, const struct report_args *args, struct err *e)
+{
+	struct report_args chosen;
+	struct diff_taker t = {.side = NEW(struct diff_side), .p = p};
+	struct gpus gpus = {0};
+	struct diff_side *s = t.side;
+	intern_init(&s->texts);
+	intern_init(&t.keys);
+	int rc = p->durations_only ? err_set(e, ERR_DATA, "%s: the input holds durations, but no times", p->input_path.p) : report_args_chosen(p, args, &chosen, e);
+	rc = rc < 0 ? rc : steps_choose(p, args->key_op, e);
+	rc = rc < 0 ? rc : analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS, e);
+	rc = rc < 0 ? rc : diff_take_steps(&t, &chosen, e);
+	if (rc == 0) {
+		struct thinned thinned = thinned_of(p);
+		gpus_find(p, &gpus);
+		s->thinned = thinned_is(&thinned);
+		s->gpus = gpus.n;
+		s->total_ns = intervals_length(&t.all) * (gpus.n ? gpus.n : 1);
+		t.shapes_of_op = NEW_ARRAY(p->ops->n_ops, uint32_t);
+		diff_take_facts(s, p, &gpus);
+		if (gpus.n)
+			diff_take_device(&t, &gpus);
+		else
+			diff_take_host(&t);
+		mem_free(t.shapes_of_op);
+		gpus_release(&gpus);
+	}
+	intervals_release(&t.all);
+	intern_release(&t.keys);
+	if (rc == 0)
+		return s;
+	diff_side_free(s);
+	return NULL;
+}
+
+void diff_side_free(struct diff_side *s)
+{
+	if (!s)
+		return;
+	intern_release(&s->texts);
+	arena_release(&s->arena);
+	mem_free(s->part);
+	mem_free(s->step_ns);
+	mem_free(s->fact);
+	mem_free(s);
+}

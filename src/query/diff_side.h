@@ -1,0 +1,69 @@
+/* One side of a comparison: the time of a recording's steps, taken apart. A recording becomes its side and is freed, so that two long ones are never held at once.
+ *
+ * Each moment of a GPU's steps belongs to one part, by the first of these that holds at this moment:
+ *   compute   kernels and memsets that are no collectives run; several share the moment equally, so that parts add up and work side by side is not counted twice
+ *   comm      collectives run: those that no computation hides
+ *   copy      only copies run
+ *   idle      the GPU does nothing: by what the host did meanwhile (detect/parts/gaps.h)
+ * So the parts add up to the steps exactly, to the nanosecond. Of several GPUs the sums are kept, and `gpus` divides them.
+ *
+ * Of a recording without device work the moments are those of the thread that runs the steps, and belong to the innermost op, range or frame (host). */
+#ifndef OPSCOPE_QUERY_DIFF_SIDE_H
+#define OPSCOPE_QUERY_DIFF_SIDE_H
+
+#include "analysis/steps/steps.h"
+#include "base/intern.h"
+#include "query/report.h"
+
+enum diff_kind { DIFF_COMPUTE, DIFF_COMM, DIFF_COPY, DIFF_IDLE, DIFF_HOST, DIFF_KINDS };
+extern const char *const diff_kind_name[DIFF_KINDS]; /* "compute", ... */
+
+/* What makes two pieces of work of a recording the same part. Texts are ids in `texts` of the side; 0 = none. */
+struct diff_key {
+	uint32_t name;           /* the op with its path; of idle time the cause */
+	uint32_t type;           /* the op alone */
+	uint32_t shapes;         /* of its inputs, where recorded */
+	uint32_t kernel;         /* its full name, since short ones differ between recordings; of a copy its kind */
+	uint8_t kind;            /* enum diff_kind */
+	uint8_t direction;       /* enum direction; of idle time 0 */
+	uint16_t zero;
+};
+
+struct diff_part {
+	struct diff_key key;
+	uint64_t calls;          /* kernels, copies; times without work; calls of a range of the host */
+	int64_t ns;              /* of the time of all steps */
+	uint32_t short_kernel;   /* the kernel's short name, to be shown; 0 = as key.kernel */
+};
+
+enum { DIFF_FACT_GPU, DIFF_FACT_RANKS, DIFF_FACT_RECORDER, DIFF_FACTS_OWN }; /* the first ones */
+/* A fact about the recording that should be equal on both sides. */
+struct diff_fact {
+	const char *name;        /* "GPU" */
+	struct str value;        /* "" = not stated */
+};
+
+struct diff_side {
+	struct intern texts;
+	struct arena arena;
+	struct str path;
+	struct diff_part *part;
+	uint32_t n_parts;
+	int64_t *step_ns;        /* the length of each step, in order of time */
+	unsigned n_steps;        /* at least 1 */
+	unsigned warm_up;        /* steps at the beginning that were left out, since they took much longer than the others */
+	bool has_steps;          /* false: no steps were found, and the one is `window` */
+	enum steps_window_kind window;
+	unsigned gpus;           /* that worked; 0 = the parts are of the host */
+	int64_t total_ns;        /* of all parts: the steps, of each GPU */
+	bool thinned;            /* most events were taken out of the recording */
+	struct diff_fact *fact;
+	unsigned n_facts;        /* the same ones, in the same order, on every side */
+};
+
+/* Takes the steps that *args choose, else all that count but the warm-up. The passes run on *p, which may be freed afterwards. NULL and *e: ERR_USAGE where
+ * there are no such steps, ERR_DATA where the recording has no times. The caller's (diff_side_free). */
+struct diff_side *diff_side_new(struct profile *p, const struct report_args *args, struct err *e);
+void diff_side_free(struct diff_side *s);
+
+#endif

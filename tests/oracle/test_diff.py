@@ -1,0 +1,307 @@
+"""`opscope diff A B`: what changed between two runs. Planted changes are recovered, terms add up to the difference, and real pairs get the verdict that is known of them."""
+import json
+import os
+import re
+import shutil
+import tempfile
+
+import oracle
+from oracle import Case, data
+
+H200 = os.path.join(oracle.ROOT, "tests", "data", "h200")
+
+
+def run(a, b, *args):
+    """(verdict row, rows, notes)."""
+    code, out, err = oracle.run("diff", *([a] if isinstance(a, str) else a), *([b] if isinstance(b, str) else b), *args, "--format=json")
+    if code:
+        raise AssertionError(f"diff {a} {b}: exit {code}: {err.decode(errors='replace')}")
+    doc = json.loads(out)
+    verdict = oracle.Table(next(s for s in doc["sections"] if s["name"] == "verdict")).rows[0]
+    return verdict, oracle.Table(doc).rows, "\n".join(oracle.Table(doc).notes)
+
+
+class Run:
+    """Steps of a training whose GPU never waits but where that is planted: [(op, shapes, pass, [(kernel, us)])]."""
+
+    def __init__(self, ops, steps=4, sleep_us=0, jitter=(0, 0, 0, 0), rank=None, world=None):
+        self.events, self.at, self.ids = [], 1000.0, 1
+        for step in range(steps):
+            self.step(step, ops, sleep_us, jitter[step % len(jitter)])
+        self.doc = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB", "totalGlobalMem": 80 << 30, "numSms": 108}], "record_shapes": 1, "traceEvents": self.events}
+        if world:
+            self.doc["distributedInfo"] = {"backend": "nccl", "rank": rank, "world_size": world}
+
+    def step(self, number, ops, sleep_us, jitter_us):
+        begin = host = self.at
+        gpu = begin + 20
+        for op, shapes, kernels in ops:
+            self.events.append({"ph": "X", "cat": "cpu_op", "name": op, "pid": 1, "tid": 1, "ts": host, "dur": 2 * len(kernels) + 1, "args": {"External id": self.ids, "Input Dims": shapes, "Input type": ["float"] * len(shapes)}})
+            for i, (name, us, *stream) in enumerate(kernels):
+                self.ids += 1
+                self.events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": host + 2 * i + 0.5, "dur": 1, "args": {"correlation": self.ids}})
+                copy = name.startswith("Memcpy")
+                at = gpu - us if stream else gpu # on another stream: at the same time as the one before
+                self.events.append({"ph": "X", "cat": "gpu_memcpy" if copy else "kernel", "name": name, "pid": 0, "tid": stream[0] if stream else 7, "ts": at, "dur": us,
+                                    "args": {"correlation": self.ids, "device": 0, "stream": stream[0] if stream else 7}})
+                gpu = max(gpu, at + us)
+            host += 2 * len(kernels) + 2
+            self.ids += 1
+        if sleep_us + jitter_us:
+            late = max(gpu, host) + sleep_us + jitter_us
+            self.events.append({"ph": "X", "cat": "user_annotation", "name": "planted sleep", "pid": 1, "tid": 1, "ts": host, "dur": late - host - 4, "args": {}})
+            self.events.append({"ph": "X", "cat": "cpu_op", "name": "aten::fill_", "pid": 1, "tid": 1, "ts": late - 3, "dur": 3, "args": {"External id": self.ids, "Input Dims": [[1]]}})
+            self.ids += 1
+            self.events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": late - 2, "dur": 1, "args": {"correlation": self.ids}})
+            self.events.append({"ph": "X", "cat": "kernel", "name": "fill", "pid": 0, "tid": 7, "ts": late, "dur": 1, "args": {"correlation": self.ids, "device": 0, "stream": 7}})
+            self.ids += 1
+            gpu = late + 1
+        self.events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 1, "tid": 1, "ts": begin, "dur": max(host, gpu - 2) - begin, "args": {}})
+        self.at = max(host, gpu) + 5
+
+
+def layer(n, gemm_us=500.0, norm_us=100.0, gemm="ampere_sgemm_128x64_tn", shapes=((64, 512), (512, 512))):
+    return [("aten::linear", [list(s) for s in shapes], [(gemm, gemm_us)]), ("aten::layer_norm", [[64, 512]], [("vectorized_layer_norm_kernel", norm_us)])] * n
+
+
+BASE = layer(6)
+
+
+class Planted(Case):
+    def setUp(self):
+        super().setUp()
+        self.tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.tmp)
+        self.n = 0
+
+    def write(self, *args, **kwargs):
+        self.n += 1
+        path = os.path.join(self.tmp, f"{self.n}.json")
+        with open(path, "w") as f:
+            json.dump(Run(*args, **kwargs).doc, f)
+        return path
+
+    def compare(self, ops, *args, base=BASE, **kwargs):
+        verdict, rows, notes = run(self.write(base), self.write(ops, **kwargs), *args)
+        self.assertAlmostEqual(sum(r["delta_ns"] for r in rows), verdict["delta_ns"], delta=1)
+        return verdict, rows, notes
+
+    def only(self, rows, **want):
+        """All rows but this one are noise: under 1 % of it."""
+        row = rows[0]
+        for key, value in want.items():
+            if isinstance(value, float):
+                self.assertAlmostEqual(row[key], value, delta=abs(value) * 0.01)
+            else:
+                self.assertEqual(row[key], value, row)
+        for other in rows[1:]:
+            self.assertLessEqual(abs(other["delta_ns"]), 0.01 * abs(row["delta_ns"]), other)
+        return row
+
+    def test_same(self):
+        verdict, rows, _ = self.compare(BASE)
+        self.assertEqual((rows, verdict["delta_ns"]), ([], 0))
+        self.assertTrue(verdict["verdict"].startswith("No difference that 4 and 4 steps can show"), verdict)
+
+    def test_a_slower_kernel(self):
+        verdict, rows, _ = self.compare(layer(6, gemm_us=650.0))
+        self.only(rows, kind="compute", name="/linear", direction="forward", label="slower", delta_ns=900_000.0, by_each_ns=900_000.0, a_calls=6.0, b_calls=6.0)
+        self.assertEqual(rows[0]["by_calls_ns"], 0)
+        self.assertRegex(verdict["verdict"], r"^B is \d+\.\d % slower: step .*: \+900\.0 us /linear forward \(slower\)")
+
+    def test_more_calls(self):
+        """n1 = 6, n2 = 8 of 500 us: all of it comes from calls."""
+        _, rows, _ = self.compare(layer(6) + layer(2, norm_us=0.001)[::2] * 2)
+        self.only(rows, name="/linear", label="more calls", delta_ns=2_000_000.0, by_calls_ns=2_000_000.0, a_calls=6.0, b_calls=10.0)
+
+    def test_calls_and_time(self):
+        """The midpoint rule leaves nothing over: (8 - 6) (500 + 600) / 2 + (600 - 500) (6 + 8) / 2 = 1100 + 700."""
+        _, rows, _ = self.compare([x for x in layer(8, gemm_us=600.0) if x[0] == "aten::linear"] + [x for x in layer(6) if x[0] != "aten::linear"])
+        row = self.only(rows, name="/linear", delta_ns=1_800_000.0)
+        self.assertAlmostEqual(row["by_calls_ns"], 1_100_000, delta=1)
+        self.assertAlmostEqual(row["by_each_ns"], 700_000, delta=1)
+
+    def test_another_kernel(self):
+        _, rows, _ = self.compare(layer(6, gemm="cutlass_80_tensorop_s1688gemm_64x64", gemm_us=200.0))
+        self.only(rows, name="/linear", label="other kernels", delta_ns=-1_800_000.0)
+        _, rows, _ = self.compare(layer(6, gemm="cutlass_80_tensorop_s1688gemm_64x64", gemm_us=200.0), "--by=kernel")
+        self.assertEqual([(r["label"], r["delta_ns"]) for r in rows[:2]], [("gone", -3_000_000), ("new", 1_200_000)])
+
+    def test_other_shapes(self):
+        _, rows, _ = self.compare(layer(6, gemm_us=900.0, shapes=((128, 512), (512, 512))))
+        self.only(rows, name="/linear", label="other shapes", delta_ns=2_400_000.0)
+
+    def test_new_and_gone(self):
+        extra = [("aten::dropout", [[64, 512]], [("fused_dropout_kernel", 300.0)])]
+        _, rows, _ = self.compare(BASE + extra)
+        self.only(rows, name="/dropout", label="new", delta_ns=300_000.0)
+        _, rows, _ = self.compare(BASE, base=BASE + extra)
+        self.only(rows, name="/dropout", label="gone", delta_ns=-300_000.0)
+
+    def test_a_sleep(self):
+        """The host sleeps 3 ms a step: the time is without work, and no kernel is named."""
+        _, rows, _ = self.compare(BASE, sleep_us=3000)
+        self.assertEqual(rows[0]["kind"], "idle")
+        self.assertAlmostEqual(sum(r["delta_ns"] for r in rows if r["kind"] == "idle"), 3_000_000, delta=30_000)
+        for r in rows:
+            if r["kind"] == "compute":
+                self.assertLessEqual(abs(r["delta_ns"]), 2_000, r)
+
+    def test_a_stream_moved(self):
+        """Work that runs beside other work makes the step shorter by its length; shared moments are halved, and still add up."""
+        both = [("aten::linear", [[64, 512], [512, 512]], [("ampere_sgemm_128x64_tn", 500.0)]), ("aten::relu", [[64, 512]], [("relu_kernel", 500.0, 9)])]
+        after = [("aten::linear", [[64, 512], [512, 512]], [("ampere_sgemm_128x64_tn", 500.0)]), ("aten::relu", [[64, 512]], [("relu_kernel", 500.0)])]
+        verdict, rows, _ = self.compare(both * 4, base=after * 4)
+        self.assertAlmostEqual(verdict["delta_ns"], -2_000_000, delta=10_000)
+        self.assertEqual([round(r["delta_ns"] / 1e6, 2) for r in rows[:2]], [-1.0, -1.0])
+
+    def test_copies_and_collectives(self):
+        ops = BASE + [("aten::copy_", [[64, 512]], [("Memcpy HtoD (Pageable -> Device)", 400.0)]), ("c10d::allreduce_", [[64]], [("ncclDevKernel_AllReduce_Sum_f32_RING_LL()", 700.0)])]
+        _, rows, _ = self.compare(ops)
+        self.assertEqual([(r["kind"], round(r["delta_ns"])) for r in rows[:2]], [("comm", 700_000), ("copy", 400_000)])
+
+    def test_a_lower_clock(self):
+        """Every kernel takes 1.1 times as long: that is said once, and not of each kernel."""
+        extra = [("aten::relu", [[64, 512]], [("relu_kernel", 80.0)])]
+        slow = [(op, shapes, [(name, us * 1.1) for name, us in kernels]) for op, shapes, kernels in BASE + extra]
+        _, _, notes = self.compare(slow, base=BASE + extra)
+        self.assertIn("take 1.10 times as long in B, nearly all of them: the GPU's clock", notes)
+        _, _, notes = self.compare(layer(6, gemm_us=650.0) + extra, base=BASE + extra)
+        self.assertNotIn("the GPU's clock", notes)
+
+    def test_scatter(self):
+        """Steps scatter by some 300 us: 20 us are no difference, and the least that would be seen is said; 3 ms are one."""
+        noise = (150, 420, 10, 300, 260, 80, 390, 210)
+        a = self.write(BASE, steps=8, jitter=noise)
+        verdict, _, _ = run(a, self.write(layer(6, norm_us=103.0), steps=8, jitter=noise[::-1]))
+        self.assertTrue(verdict["verdict"].startswith("No difference that 8 and 8 steps can show (from "), verdict)
+        self.assertGreater(verdict["least_ns"], verdict["half_ns"])
+        verdict, _, _ = run(a, self.write(layer(6, gemm_us=1000.0), steps=8, jitter=noise[::-1]))
+        self.assertTrue(verdict["verdict"].startswith("B is "), verdict)
+        self.assertGreater(verdict["delta_ns"], verdict["half_ns"])
+
+    def test_one_step(self):
+        verdict, _, _ = run(self.write(BASE, steps=1), self.write(layer(6, gemm_us=650.0), steps=1))
+        self.assertIn("unknown whether that is more than steps scatter, because each has 1 step", verdict["verdict"])
+        self.assertIsNone(verdict["half_ns"])
+
+    def test_warm_up(self):
+        """The first step takes ten times as long: it is left out, and said to be."""
+        doc = Run(BASE, steps=5).doc
+        first = next(e for e in doc["traceEvents"] if e["name"] == "ProfilerStep#0")
+        for e in doc["traceEvents"]:
+            e["ts"] += 0 if e["ts"] <= first["ts"] else 40_000
+        first["dur"] += 40_000
+        path = os.path.join(self.tmp, "warm.json")
+        with open(path, "w") as f:
+            json.dump(doc, f)
+        verdict, _, notes = run(path, self.write(BASE))
+        self.assertEqual((verdict["a_steps"], verdict["delta_ns"]), (4, 0))
+        self.assertIn("A: the first 1 step took over 1.3 times the median and is left out", notes)
+
+    def test_steps_of_each_side(self):
+        path = self.write(BASE)
+        for words, want in (((path, "--steps=1", path, "--steps=2..3"), (1, 2)), (("--steps=1", path, path), (1, 1)), ((path, path, "--steps=0..2"), (3, 3)), ((path, "--steps=1", path), (1, 4))):
+            verdict, _, _ = run(list(words), [])
+            self.assertEqual((verdict["a_steps"], verdict["b_steps"]), want, words)
+
+    def refused(self, *args):
+        code, out, err = oracle.run("diff", *args)
+        self.assertEqual((out, err.count(b"\n")), (b"", 1), err)
+        return code, err.decode()
+
+    def test_refused(self):
+        a, other = self.write(BASE), self.write([("aten::conv2d", [[1, 3, 8, 8]], [("implicit_convolve_sgemm", 100.0)])] * 5)
+        code, why = self.refused(a, other)
+        self.assertEqual(code, 1)
+        self.assertIn("only 0 % of the time is in ops that both have", why)
+        self.assertEqual(run(a, other, "--force")[0]["matched_pct"], 0)
+        code, why = self.refused(self.write(BASE, rank=3, world=8), self.write(BASE, rank=1, world=2))
+        self.assertIn("the job of A has 8 ranks, that of B 2", why)
+        self.assertEqual(self.refused(a)[0], 2)
+        self.assertEqual(self.refused(a, a, a)[0], 2)
+        self.assertEqual(self.refused(a, a, "--by=layer")[0], 2)
+        self.assertEqual(self.refused(a, a, "--steps=70")[0], 2)
+        self.assertEqual(self.refused(a, "/nowhere")[0], 1)
+        self.assertEqual(self.refused(a, a, "-o", a)[0], 2)
+        code, why = self.refused(a, os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz"))
+        self.assertIn("A has device work, the other recording has none", why)
+
+    def test_formats(self):
+        a, b = self.write(BASE), self.write(layer(6, gemm_us=650.0))
+        for form in ("text", "csv", "html"):
+            code, out, _ = oracle.run("diff", a, b, f"--format={form}")
+            self.assertEqual(code, 0)
+            self.assertIn(b"linear", out)
+        self.assertTrue(oracle.run("diff", a, b)[1].decode().startswith("Verdict\n"))
+
+
+class Real(Case):
+    def test_itself(self):
+        """No row, and no difference."""
+        for path in (data("more", "kineto_pairs", "transformer_h100", "first_run.pt.trace.json.gz"), data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143566756.pt.trace.json.gz"),
+                     data("multirank", "megatron_a100_tp8", "megatron_kineto_0.json.gz"), data("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_before.sqlite"), data("torch", "torch113_cpu", "lstm_plain.json.gz"),
+                     os.path.join(H200, "gpt_bf16.json.gz"), os.path.join(H200, "gpt_bf16_graph.json.gz")):
+            for by in ("term", "op", "kernel"):
+                verdict, rows, _ = run(path, path, f"--by={by}")
+                self.assertEqual((rows, verdict["delta_ns"]), ([], 0), path)
+                self.assertRegex(verdict["verdict"], "^(No difference|Unknown whether B is slower)")
+
+    def test_steps_are_those_of_the_report(self):
+        """The mean of the sum of roles of the steps that count, from another report."""
+        path = data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143566756.pt.trace.json.gz")
+        verdict, _, _ = run(path, path)
+        steps = oracle.report("steps", path).rows
+        self.assertAlmostEqual(verdict["a_step_ns"], sum(r["total_ns"] for r in steps) / len(steps), delta=2)
+
+    def test_the_same_program_twice(self):
+        """Its kernels take 391 and 393 us: host times differ more, and the steps scatter more than that."""
+        pair = [data("more", "kineto_pairs", "transformer_h100", f"{n}_run.pt.trace.json.gz") for n in ("first", "second")]
+        verdict, _, _ = run(*pair)
+        self.assertTrue(verdict["verdict"].startswith("No difference that "), verdict)
+
+    def test_two_spans_of_one_run(self):
+        """The plugin's two recordings of one training: the later one waited 24 ms longer for its data in each step, and nothing else differs by 1 % of the step."""
+        one, two = (data("tb_plugin", "resnet50_num_workers_0", f"worker0.{n}.pt.trace.json.gz") for n in (1623143566756, 1623143089861))
+        verdict, rows, _ = run(one, two)
+        self.assertRegex(verdict["verdict"], r"^B is 14\.6 % slower: .*: \+23\.8 ms without work: data loader")
+        self.assertEqual([r["name"] for r in rows if abs(r["step_pct"]) > 1], ["data loader"])
+
+    def test_lower_precision(self):
+        """A GPT in fp32 and in bf16: products get other kernels and are faster; the host is late then."""
+        verdict, rows, _ = run(os.path.join(H200, "gpt_fp32.json.gz"), os.path.join(H200, "gpt_bf16.json.gz"))
+        self.assertIn("% faster", verdict["verdict"])
+        self.assertEqual((rows[0]["label"], rows[0]["direction"]), ("other kernels", "backward"))
+        self.assertTrue(rows[0]["name"].endswith("/linear"))
+
+    def test_compiled(self):
+        """The region stands beside the ops that it replaced."""
+        verdict, rows, notes = run(os.path.join(H200, "gpt_bf16.json.gz"), os.path.join(H200, "gpt_bf16_compiled.json.gz"))
+        regions = [r for r in rows if r["label"] == "as a region"]
+        self.assertEqual({r["direction"] for r in regions}, {"forward", "backward"})
+        for r in regions:
+            self.assertGreater(r["a_ns"], r["b_ns"])
+        self.assertIn("of B's time with work is in compiled regions or graphs", notes)
+        self.assertIsNone(verdict["matched_pct"])
+
+    def test_another_model(self):
+        code, _, err = oracle.run("diff", os.path.join(H200, "gpt_bf16.json.gz"), os.path.join(H200, "resnet18_bf16.json.gz"))
+        self.assertEqual(code, 1)
+        self.assertRegex(err, rb"only \d+ % of the time is in ops that both have")
+
+    def test_whole_recordings_are_no_steps(self):
+        """Before and after a change, one iteration is a third shorter, while the recordings are equally long: nothing may be said of the latter."""
+        verdict, _, notes = run(*(data("nsys", "2026.2_mfu_2gpu", f"mfu_2gpu_{w}.sqlite") for w in ("before", "after")))
+        self.assertTrue(verdict["verdict"].startswith("Unknown whether B is slower at the same work, because neither has steps"), verdict)
+        self.assertIn("A has no steps", notes)
+
+    def test_ranks_of_a_job(self):
+        folder = data("multirank", "megatron_a100_tp8")
+        verdict, rows, _ = run([folder, "--rank=0"], [folder, "--rank=6"])
+        self.assertAlmostEqual(sum(r["delta_ns"] for r in rows), verdict["delta_ns"], delta=1)
+        self.assertEqual({"comm", "idle"}, {r["kind"] for r in rows[:4]})
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()
