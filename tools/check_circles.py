@@ -44,14 +44,17 @@ def place(base, words, at=""):
 def uses(build):
     """{source: sources of the same layer that it needs}"""
     defined, wanted = {}, collections.defaultdict(set)
-    for path, source in objects(build).items():
-        program = os.path.dirname(path)
-        for line in subprocess.run(["nm", path], check=True, capture_output=True, text=True).stdout.splitlines():
-            *_, kind, symbol = line.split()
-            if kind in "TDBRVWC":
-                defined[program, symbol] = source
-            elif kind == "U":
-                wanted[source].add((program, symbol))
+    sources = objects(build)
+    # One process for all of them: to start one takes longer than to read an object file.
+    listed = subprocess.run(["nm", "-A", *sources], check=True, capture_output=True, text=True).stdout if sources else ""
+    for line in listed.splitlines():
+        path, _, rest = line.partition(".o:")
+        source, program = sources[path + ".o"], os.path.dirname(path)
+        *_, kind, symbol = rest.split()
+        if kind in "TDBRVWC":
+            defined[program, symbol] = source
+        elif kind == "U":
+            wanted[source].add((program, symbol))
     layer = lambda source: source.split("/")[:2] if source.startswith("src/") else source.split("/")[:1]
     return {s: {defined[w] for w in those if w in defined and defined[w] != s and layer(defined[w]) == layer(s)} for s, those in wanted.items()}
 
