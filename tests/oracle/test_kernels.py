@@ -188,7 +188,7 @@ class ShortNames(Case):
                     self.assertTrue(r["name"].startswith("_Z") or words[0] in re.findall(r"\w+", r["name"]) or
                                     words[0] in ("elementwise", "scatter_gather", "reduce", "multi_tensor_apply", "tensile", "cutlass", "xmma", "igemm"), r)
             seen += len(rows)
-        self.assertGreater(seen, 1000)
+        self.assertGreater(seen, 250 if oracle.SANITIZED else 1000)
 
     def test_same_in_all_reports(self):
         path = data("tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
