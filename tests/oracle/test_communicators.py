@@ -5,6 +5,7 @@ import statistics
 import tempfile
 
 from nsys_db import DOMAIN, call, kernel, make, nvtx, payload, strings
+import oracle
 from oracle import Case, data, report, run
 
 DDP = ("more", "nsys", "2026.3_ddp_2gpu_nccl")
@@ -195,5 +196,4 @@ class Planted(Case):
 
 
 if __name__ == "__main__":
-    import unittest
-    unittest.main()
+    oracle.main()

@@ -303,5 +303,4 @@ class Real(Case):
 
 
 if __name__ == "__main__":
-    import unittest
-    unittest.main()
+    oracle.main()

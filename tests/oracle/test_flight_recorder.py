@@ -295,5 +295,4 @@ class Hostile(Case):
 
 
 if __name__ == "__main__":
-    import unittest
-    unittest.main()
+    oracle.main()

@@ -150,7 +150,6 @@ static void changed_bytes_are_refused_or_sound(void **state)
 /* What a rank cannot be is refused, one by one. */
 static void what_no_rank_is_is_refused(void **state)
 {
-	static struct rank_task task[] = {{.step = 9}};
 	enum { CASES = 15 };
 	for (int i = 0; i <= CASES; i++) {
 		struct rank *r = make_rank();
@@ -168,8 +167,13 @@ static void what_no_rank_is_is_refused(void **state)
 		case 10: r->step[1].end_ns = r->step[1].start_ns - 1; break;
 		case 11: r->call[0].kind = COMM_UNKNOWN + 1; break;
 		case 12: r->step[1].phase_ns[RANK_PHASE_OTHER]++; break;
-		case 13: r->task = task, r->n_tasks = 1; break; /* of no worker */
-		case 14: r->task = task, r->n_tasks = 1, r->is_worker = true; break; /* in no step */
+		case 13: /* a task of no worker */
+		case 14: /* a task in no step */
+			r->task = NEW(struct rank_task);
+			r->task->step = 9;
+			r->n_tasks = 1;
+			r->is_worker = i == 14;
+			break;
 		default: break;
 		}
 		struct buf b = packed(r);
