@@ -28,7 +28,7 @@ enum {
 };
 static const struct column diff_columns[] = {
 	[DIFF_KIND] = {.id = "kind", .title = "Kind", .type = CELL_STR, .help = "what the time is: compute, comm (collectives that no computation hides), copy (nothing else runs), idle (by what the host did meanwhile), or host, of a recording without device work"},
-	[DIFF_NAME] = {.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_GROUP | COLUMN_WIDE, .help = "term: ops of one type and path, numbers of layers as *; op; or kernel"},
+	[DIFF_NAME] = {.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_GROUP | COLUMN_WIDE, .help = "term: ops of one type and path, layers together (* is a number); op; or kernel"},
 	[DIFF_DIRECTION] = {.id = "direction", .title = "Pass", .type = CELL_STR, .flags = COLUMN_GROUP, .help = "forward, backward or optimizer; empty = none of these"},
 	[DIFF_SHAPES] = {.id = "shapes", .title = "Shapes", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_GROUP, .help = "of the op's inputs, where recorded"},
 	[DIFF_A] = {.id = "a_ns", .title = "A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "of a step of A, mean; moments in which several kernels run are shared equally, so that rows add up to the step"},
@@ -48,15 +48,15 @@ static const struct column diff_columns[] = {
 enum { VERDICT_TEXT, VERDICT_A, VERDICT_B, VERDICT_DELTA, VERDICT_PCT, VERDICT_HALF, VERDICT_LEAST, VERDICT_MATCHED, VERDICT_STEPS_A, VERDICT_STEPS_B };
 static const struct column diff_verdict_columns[] = {
 	[VERDICT_TEXT] = {.id = "verdict", .title = "Verdict", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_PROSE | COLUMN_WIDE, .help = "whether B is slower, by how much, and what that is made of"},
-	[VERDICT_A] = {.id = "a_step_ns", .title = "Step of A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "mean"},
-	[VERDICT_B] = {.id = "b_step_ns", .title = "Step of B", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "mean"},
-	[VERDICT_DELTA] = {.id = "delta_ns", .title = "B - A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "the sum of all rows"},
-	[VERDICT_PCT] = {.id = "delta_pct", .title = "B - A %", .type = CELL_F64, .unit = UNIT_PERCENT, .help = "of A's step"},
-	[VERDICT_HALF] = {.id = "half_ns", .title = "+-", .type = CELL_F64, .unit = UNIT_NS, .help = "half the 95 % interval of B - A, by how the steps scatter; empty = fewer than 2 steps"},
-	[VERDICT_LEAST] = {.id = "least_ns", .title = "Least seen", .type = CELL_F64, .unit = UNIT_NS, .help = "the least difference that so many steps would show in 80 of 100 pairs"},
-	[VERDICT_MATCHED] = {.id = "matched_pct", .title = "Matched", .type = CELL_F64, .unit = UNIT_PERCENT, .help = "of the time of computation, on the side where it is less: ops whose type and pass the other side has too; empty = compiled regions or graphs do not tell their ops"},
-	[VERDICT_STEPS_A] = {.id = "a_steps", .title = "Steps of A", .type = CELL_I64, .unit = UNIT_COUNT, .help = "that the numbers are of"},
-	[VERDICT_STEPS_B] = {.id = "b_steps", .title = "Steps of B", .type = CELL_I64, .unit = UNIT_COUNT, .help = "that the numbers are of"},
+	[VERDICT_A] = {.id = "a_step_ns", .title = "Step of A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .help = "mean"},
+	[VERDICT_B] = {.id = "b_step_ns", .title = "Step of B", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .help = "mean"},
+	[VERDICT_DELTA] = {.id = "delta_ns", .title = "B - A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .help = "the sum of all rows"},
+	[VERDICT_PCT] = {.id = "delta_pct", .title = "B - A %", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL, .help = "of A's step"},
+	[VERDICT_HALF] = {.id = "half_ns", .title = "+-", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .help = "half the 95 % interval of B - A, by how the steps scatter; empty = fewer than 2 steps"},
+	[VERDICT_LEAST] = {.id = "least_ns", .title = "Least seen", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_DETAIL, .help = "the least difference that so many steps would show in 80 of 100 pairs"},
+	[VERDICT_MATCHED] = {.id = "matched_pct", .title = "Matched", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_DETAIL, .help = "of the time of computation, on the side where it is less: ops whose type and pass the other side has too; empty = compiled regions or graphs do not tell their ops"},
+	[VERDICT_STEPS_A] = {.id = "a_steps", .title = "Steps of A", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL, .help = "that the numbers are of"},
+	[VERDICT_STEPS_B] = {.id = "b_steps", .title = "Steps of B", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL, .help = "that the numbers are of"},
 };
 
 /* What a row has of one side. */
@@ -110,7 +110,7 @@ static double diff_step(const struct diff_side *s)
 
 /* ---- rows ---- */
 
-/* The op's name without numbers of layers: "/layer*.*" + "/conv2d" of "/layer1.0/conv2d". */
+/* The op's name without numbers of layers: "/GPT/Block/linear" of "/GPT_0/Block_3/linear", a * in place of each number in "/layer1.0/conv2d". */
 static void diff_put_family(struct str name, struct str type, struct buf *b)
 {
 	size_t path = name.n >= type.n && memcmp(name.p + name.n - type.n, type.p, type.n) == 0 ? name.n - type.n : 0;
@@ -118,7 +118,9 @@ static void diff_put_family(struct str name, struct str type, struct buf *b)
 		bool digit = i < path && name.p[i] >= '0' && name.p[i] <= '9';
 		if (!digit)
 			buf_char(b, name.p[i]);
-		else if (!i || name.p[i - 1] < '0' || name.p[i - 1] > '9')
+		else if (b->n && b->p[b->n - 1] == '_')
+			b->n--;
+		else if (i && name.p[i - 1] != '_' && (name.p[i - 1] < '0' || name.p[i - 1] > '9'))
 			buf_char(b, '*');
 	}
 }
