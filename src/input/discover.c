@@ -1,5 +1,6 @@
 #include "input/discover.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "input/input.h"
@@ -122,15 +123,13 @@ bool discover_is_empty(const char *path)
 	enum { PACKED_MOST = 1024, MAGIC = 2, LENGTH = 4 }; /* gzip: how long the contents are stands at its end */
 	char bytes[PACKED_MOST];
 	struct stat st;
-	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > PACKED_MOST)
+	struct err e;
+	int fd = file_open_regular(path, 0, &st, &e); /* a pipe that took its place would hold up whoever opens it otherwise */
+	if (fd < 0)
 		return false;
-	if (!st.st_size)
-		return true;
-	FILE *f = fopen(path, "rb");
-	size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
-	if (f)
-		fclose(f);
-	return n > MAGIC + LENGTH && !memcmp(bytes, "\x1f\x8b", MAGIC) && !memcmp(bytes + n - LENGTH, "\0\0\0\0", LENGTH);
+	ssize_t n = st.st_size > 0 && st.st_size <= PACKED_MOST ? read(fd, bytes, sizeof bytes) : 0;
+	close(fd);
+	return !st.st_size || (n > MAGIC + LENGTH && !memcmp(bytes, "\x1f\x8b", MAGIC) && !memcmp(bytes + n - LENGTH, "\0\0\0\0", LENGTH));
 }
 
 void discover_drop_empty(struct trace_list *l, unsigned i)
