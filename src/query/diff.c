@@ -1,6 +1,7 @@
 #include "query/diff.h"
 
 #include "analysis/tree/direction.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "base/search.h"
@@ -21,6 +22,8 @@ static const double DIFF_TOLD_PCT = 95;
 enum { DIFF_TERMS_TOLD = 5 };
 /* Kernels of the same name take the same multiple of time throughout where so much of their time, percent, lies within 2 % of the median ratio. */
 static const double DIFF_ALIKE_PCT = 80;
+/* Below this share of the computation whose path both sides have, percent, ops stand together by type alone. */
+static const double DIFF_LEAST_PATHS_PCT = 50;
 
 enum {
 	DIFF_KIND, DIFF_NAME, DIFF_DIRECTION, DIFF_SHAPES, DIFF_A, DIFF_B, DIFF_DELTA, DIFF_SHARE, DIFF_LABEL, DIFF_CALLS_A, DIFF_CALLS_B, DIFF_EACH_A, DIFF_EACH_B, DIFF_OF_CALLS, DIFF_OF_EACH,
@@ -63,7 +66,7 @@ static const struct column diff_verdict_columns[] = {
 struct diff_sum {
 	int64_t ns;
 	uint64_t calls;
-	uint64_t kernels, shapes; /* sums of hashes: equal where the sets are equal */
+	uint64_t kernels, shapes; /* sums of hashes: equal where the sets are equal; 0 = none was recorded */
 };
 
 struct diff_row {
@@ -80,6 +83,7 @@ struct diff_row {
 struct diff {
 	const struct diff_side *side[2];
 	enum diff_by by;
+	bool paths, shapes;      /* rows know the paths of ops, and shapes: both sides have them */
 	struct intern texts;
 	struct intern keys;      /* id = row + 1 */
 	struct intern seen;      /* which kernels and shapes a row's side has */
@@ -128,7 +132,8 @@ static void diff_put_family(struct str name, struct str type, struct buf *b)
 static uint32_t diff_name_of(struct diff *d, const struct diff_side *s, const struct diff_part *x)
 {
 	const struct diff_key *k = &x->key;
-	struct str name = intern_get(&s->texts, k->name);
+	bool is_op = k->kind == DIFF_COMPUTE || k->kind == DIFF_HOST;
+	struct str name = intern_get(&s->texts, is_op && !d->paths ? k->type : k->name);
 	if (k->kind == DIFF_IDLE || (d->by == DIFF_BY_OP && k->kind != DIFF_COPY))
 		return intern_str(&d->texts, name);
 	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel))
@@ -156,7 +161,7 @@ static struct diff_row *diff_row_of(struct diff *d, const struct diff_side *s, c
 	struct diff_row r = {.kind = k->kind, .name = diff_name_of(d, s, x)};
 	if (diff_has_direction(d, k))
 		r.direction = intern_str(&d->texts, str_from(direction_name[k->direction]));
-	if (d->by == DIFF_BY_OP && k->kind != DIFF_COPY)
+	if (d->by == DIFF_BY_OP && d->shapes && k->kind != DIFF_COPY)
 		r.shapes = intern_str(&d->texts, intern_get(&s->texts, k->shapes));
 	uint32_t key[] = {r.kind, r.name, r.direction, r.shapes};
 	uint32_t i = intern_put(&d->keys, (const char *)key, sizeof key) - 1;
@@ -177,9 +182,11 @@ static struct diff_row *diff_row_of(struct diff *d, const struct diff_side *s, c
 /* A hash of the text if the row's side had not been given it before, else 0. */
 static uint64_t diff_first_seen(struct diff *d, uint32_t row, int side, int what, struct str text)
 {
+	if (!text.n)
+		return 0;
 	uint32_t id = intern_str(&d->texts, text), key[] = {row, (uint32_t)(2 * what + side), id}, before = d->seen.n;
 	intern_put(&d->seen, (const char *)key, sizeof key);
-	return d->seen.n == before ? 0 : (id + 1) * 0x9e3779b97f4a7c15ull;
+	return d->seen.n == before ? 0 : hash_bytes(text.p, text.n);
 }
 
 static void diff_fold(struct diff *d, int side)
@@ -229,25 +236,31 @@ static void diff_join_regions(struct diff *d)
 			diff_join_region(d, i, on[1]);
 }
 
-/* Rows of A alone join rows of B alone that are alike in all but the name, in order. */
+static bool diff_may_be_renamed(const struct diff_row *r)
+{
+	return r->kind == DIFF_COMPUTE || r->kind == DIFF_HOST;
+}
+
+/* Rows of A alone join rows of B alone that are alike in all but the name, in order: ops, whose module was renamed. Of collectives and copies another name is another thing. */
 static void diff_join_renamed(struct diff *d)
 {
 	uint32_t *next = mem_filled(d->texts.n, ROW_NONE); /* the first row of B alone that is alike */
 	uint32_t *after = mem_filled(d->n + 1, ROW_NONE);
 	for (uint32_t i = d->n; i-- > 0;)
-		if (!diff_is_on(&d->row[i], 0) && d->row[i].kind != DIFF_IDLE) {
+		if (!diff_is_on(&d->row[i], 0) && diff_may_be_renamed(&d->row[i])) {
 			after[i] = next[d->row[i].alike];
 			next[d->row[i].alike] = i;
 		}
 	for (uint32_t i = 0; i < d->n; i++) {
 		struct diff_row *r = &d->row[i];
-		uint32_t to = diff_is_on(r, 1) || r->kind == DIFF_IDLE ? ROW_NONE : next[r->alike];
+		uint32_t to = diff_is_on(r, 1) || !diff_may_be_renamed(r) ? ROW_NONE : next[r->alike];
 		if (to == ROW_NONE)
 			continue;
 		next[r->alike] = after[to];
 		r->of[1] = d->row[to].of[1];
 		r->other_name = r->name;
 		r->name = d->row[to].name;
+		r->shown = d->row[to].shown;
 		d->row[to].of[1] = (struct diff_sum){0};
 	}
 	mem_free(next);
@@ -281,9 +294,72 @@ static void diff_make_rows(struct diff *d)
 	qsort(d->row, d->n, sizeof *d->row, diff_by_size);
 }
 
+static double diff_region_pct(const struct diff_side *s)
+{
+	int64_t all = 0, region = 0;
+	for (uint32_t i = 0; i < s->n_parts; i++) {
+		const struct diff_key *k = &s->part[i].key;
+		all += k->kind == DIFF_IDLE ? 0 : s->part[i].ns;
+		region += k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type)) ? s->part[i].ns : 0;
+	}
+	return all ? 100.0 * (double)region / (double)all : 0;
+}
+
+/* Percent of the time of computation, on both sides, of ops whose type and direction the other side has, too; or, `by_path`, whose path, without numbers of layers. What is in a region that one side alone has, and what the other side has alone,
+ * is not known to differ. */
+static double diff_matched_pct(const struct diff_side *a, const struct diff_side *b, bool by_path)
+{
+	bool regions[2] = {diff_region_pct(a) > 0, diff_region_pct(b) > 0};
+	const struct diff_side *side[] = {a, b};
+	struct intern types;
+	uint32_t *on;
+	int64_t all[2] = {0}, matched[2] = {0};
+	intern_init(&types);
+	on = NEW_ARRAY((size_t)a->n_parts + b->n_parts + 1, uint32_t);
+	for (int pass = 0; pass < 2; pass++)
+		for (int s = 0; s < 2; s++)
+			for (uint32_t i = 0; i < side[s]->n_parts; i++) {
+				const struct diff_part *x = &side[s]->part[i];
+				struct buf key = {0};
+				if (x->key.kind != DIFF_COMPUTE && x->key.kind != DIFF_HOST)
+					continue;
+				struct str what = intern_get(&side[s]->texts, x->key.type);
+				buf_printf(&key, "%d %d ", x->key.kind, x->key.direction);
+				if (by_path)
+					diff_put_family(intern_get(&side[s]->texts, x->key.name), what, &key);
+				else
+					buf_str(&key, what);
+				bool unknown = regions[0] != regions[1] && (regions[!s] || diff_is_region(what));
+				uint32_t id = intern_str(&types, buf_view(&key));
+				buf_release(&key);
+				if (pass == 0)
+					on[id] |= 1u << s;
+				else
+					all[s] += x->ns, matched[s] += on[id] == 3 || unknown ? x->ns : 0;
+			}
+	intern_release(&types);
+	mem_free(on);
+	double pct = 100;
+	for (int s = 0; s < 2; s++)
+		if (all[s])
+			pct = fmin(pct, 100.0 * (double)matched[s] / (double)all[s]);
+	return pct;
+}
+
+static bool diff_has_shapes(const struct diff_side *s)
+{
+	return ANY_WHERE(i, 0, s->n_parts, s->part[i].key.shapes != 0);
+}
+
+/* Paths are of use where most of the computation has the same ones on both sides. */
+static bool diff_know_paths(const struct diff_side *a, const struct diff_side *b)
+{
+	return diff_matched_pct(a, b, true) >= DIFF_LEAST_PATHS_PCT || diff_matched_pct(a, b, false) < DIFF_LEAST_MATCHED;
+}
+
 static void diff_begin(struct diff *d, const struct diff_side *a, const struct diff_side *b, enum diff_by by)
 {
-	*d = (struct diff){.side = {a, b}, .by = by};
+	*d = (struct diff){.side = {a, b}, .by = by, .paths = diff_know_paths(a, b), .shapes = diff_has_shapes(a) && diff_has_shapes(b)};
 	intern_init(&d->texts);
 	intern_init(&d->keys);
 	intern_init(&d->seen);
@@ -299,6 +375,11 @@ static void diff_end(struct diff *d)
 }
 
 /* ---- what a row says ---- */
+
+static bool diff_has_other_shapes(const struct diff_row *r)
+{
+	return r->of[0].shapes && r->of[1].shapes && r->of[0].shapes != r->of[1].shapes;
+}
 
 static struct str diff_shown(const struct diff *d, const struct diff_row *r)
 {
@@ -317,7 +398,7 @@ static const char *diff_label(const struct diff *d, const struct diff_row *r)
 		return "gone";
 	if (fabs(b - a) * 100 <= DIFF_NAMED_PCT * a && (!has_calls || fabs(calls_b - calls_a) * 100 <= DIFF_CALLS_PCT * calls_a))
 		return "same";
-	if (has_calls && r->of[0].shapes != r->of[1].shapes)
+	if (has_calls && diff_has_other_shapes(r))
 		return "other shapes";
 	if (has_calls && d->by != DIFF_BY_KERNEL && r->of[0].kernels != r->of[1].kernels)
 		return "other kernels";
@@ -344,8 +425,7 @@ static void diff_put_calls(const struct diff *d, const struct diff_row *r, struc
 
 static bool diff_is_other(const struct diff *d, const struct diff_row *r)
 {
-	return r->delta_ns || r->other_name || diff_calls(d, r, 0) < diff_calls(d, r, 1) || diff_calls(d, r, 0) > diff_calls(d, r, 1) || r->of[0].kernels != r->of[1].kernels ||
-	       r->of[0].shapes != r->of[1].shapes;
+	return r->delta_ns || r->other_name || diff_calls(d, r, 0) < diff_calls(d, r, 1) || diff_calls(d, r, 0) > diff_calls(d, r, 1) || r->of[0].kernels != r->of[1].kernels || diff_has_other_shapes(r);
 }
 
 static void diff_put_row(const struct diff *d, const struct diff_row *r, struct table *t)
@@ -369,54 +449,6 @@ static void diff_put_row(const struct diff *d, const struct diff_row *r, struct 
 }
 
 /* ---- can they be compared? ---- */
-
-static double diff_region_pct(const struct diff_side *s)
-{
-	int64_t all = 0, region = 0;
-	for (uint32_t i = 0; i < s->n_parts; i++) {
-		const struct diff_key *k = &s->part[i].key;
-		all += k->kind == DIFF_IDLE ? 0 : s->part[i].ns;
-		region += k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type)) ? s->part[i].ns : 0;
-	}
-	return all ? 100.0 * (double)region / (double)all : 0;
-}
-
-/* Percent of the time of computation, on both sides, of ops whose type and direction the other side has, too. What is in a region that one side alone has, and what the other side has alone,
- * is not known to differ. */
-static double diff_matched_pct(const struct diff_side *a, const struct diff_side *b)
-{
-	bool regions[2] = {diff_region_pct(a) > 0, diff_region_pct(b) > 0};
-	const struct diff_side *side[] = {a, b};
-	struct intern types;
-	uint32_t *on;
-	int64_t all[2] = {0}, matched[2] = {0};
-	intern_init(&types);
-	on = NEW_ARRAY((size_t)a->n_parts + b->n_parts + 1, uint32_t);
-	for (int pass = 0; pass < 2; pass++)
-		for (int s = 0; s < 2; s++)
-			for (uint32_t i = 0; i < side[s]->n_parts; i++) {
-				const struct diff_part *x = &side[s]->part[i];
-				struct buf key = {0};
-				if (x->key.kind != DIFF_COMPUTE && x->key.kind != DIFF_HOST)
-					continue;
-				struct str what = intern_get(&side[s]->texts, x->key.type);
-				buf_printf(&key, "%d %d " STR_FMT, x->key.kind, x->key.direction, STR_ARG(what));
-				bool unknown = regions[0] != regions[1] && (regions[!s] || diff_is_region(what));
-				uint32_t id = intern_str(&types, buf_view(&key));
-				buf_release(&key);
-				if (pass == 0)
-					on[id] |= 1u << s;
-				else
-					all[s] += x->ns, matched[s] += on[id] == 3 || unknown ? x->ns : 0;
-			}
-	intern_release(&types);
-	mem_free(on);
-	double pct = 100;
-	for (int s = 0; s < 2; s++)
-		if (all[s])
-			pct = fmin(pct, 100.0 * (double)matched[s] / (double)all[s]);
-	return pct;
-}
 
 static bool diff_facts_differ(const struct diff_side *a, const struct diff_side *b, unsigned i)
 {
@@ -595,7 +627,7 @@ static void diff_note_clock(const struct diff_side *a, const struct diff_side *b
 	struct diff_ratio *v = NEW_ARRAY(d.n + 1, struct diff_ratio);
 	for (uint32_t i = 0; i < d.n; i++) {
 		const struct diff_row *r = &d.row[i];
-		if (r->kind != DIFF_COMPUTE || r->other_name || r->of[0].shapes != r->of[1].shapes || !r->of[0].calls || !r->of[1].calls || !r->of[0].ns)
+		if (r->kind != DIFF_COMPUTE || r->other_name || diff_has_other_shapes(r) || !r->of[0].calls || !r->of[1].calls || !r->of[0].ns)
 			continue;
 		v[n] = (struct diff_ratio){diff_ns(&d, r, 1) / diff_calls(&d, r, 1) / (diff_ns(&d, r, 0) / diff_calls(&d, r, 0)), diff_ns(&d, r, 0)};
 		longest = v[n].ns > longest ? v[n].ns : longest;
@@ -630,14 +662,15 @@ static void diff_note_side(const struct diff_side *s, const char *which, struct 
 }
 
 /* Of the side that alone has regions. */
-static void diff_note_regions(const struct diff_side *s, const char *which, const struct diff_side *other, struct table *t)
+static void diff_note_regions(const struct diff_side *s, const char *which, const struct diff_side *other, enum diff_by by, struct table *t)
 {
 	double pct = diff_region_pct(s);
 	if (pct > 0 && diff_region_pct(other) <= 0)
-		table_warn(t, "%.0f %% of %s's time with work is in compiled regions or graphs, which do not tell their ops: they stand beside the ops of their pass that the other side alone has", pct, which);
+		table_warn(t, "%.0f %% of %s's time with work is in compiled regions or graphs, which do not tell their ops%s", pct, which,
+		           by == DIFF_BY_KERNEL ? "" : ": they stand beside the ops of their pass that the other side alone has");
 }
 
-static void diff_put_notes(const struct diff_side *a, const struct diff_side *b, double matched_pct, struct table *t)
+static void diff_put_notes(const struct diff_side *a, const struct diff_side *b, enum diff_by by, double matched_pct, struct table *t)
 {
 	struct buf facts = {0};
 	diff_put_facts(a, b, &facts);
@@ -646,8 +679,12 @@ static void diff_put_notes(const struct diff_side *a, const struct diff_side *b,
 	buf_release(&facts);
 	if (matched_pct < DIFF_LEAST_MATCHED)
 		table_warn(t, "only %.0f %% of the time is in ops that both have", matched_pct);
-	diff_note_regions(a, "A", b, t);
-	diff_note_regions(b, "B", a, t);
+	if (!diff_know_paths(a, b))
+		table_warn(t, "most ops are in other modules in A than in B, or one side does not tell the modules (with_stack, with_modules): ops stand together by type");
+	if (diff_has_shapes(a) != diff_has_shapes(b))
+		table_warn(t, "%s has no shapes (record_shapes): whether they differ is unknown", diff_has_shapes(a) ? "B" : "A");
+	diff_note_regions(a, "A", b, by, t);
+	diff_note_regions(b, "B", a, by, t);
 	diff_note_side(a, "A", t);
 	diff_note_side(b, "B", t);
 	if (a->gpus && b->gpus)
@@ -660,7 +697,7 @@ static void diff_put_notes(const struct diff_side *a, const struct diff_side *b,
 
 int diff_table(const struct diff_side *a, const struct diff_side *b, const struct diff_ask *ask, struct table *out, struct err *e)
 {
-	double matched_pct = diff_matched_pct(a, b);
+	double matched_pct = diff_matched_pct(a, b, false);
 	unsigned equal = 0;
 	struct diff d;
 	if (!a->gpus != !b->gpus)
@@ -687,6 +724,6 @@ int diff_table(const struct diff_side *a, const struct diff_side *b, const struc
 		table_leave_out(out, DIFF_DIRECTION);
 	table_drop_left_out(out);
 	diff_add_verdict(a, b, matched_pct, out);
-	diff_put_notes(a, b, matched_pct, out);
+	diff_put_notes(a, b, ask->by, matched_pct, out);
 	return 0;
 }

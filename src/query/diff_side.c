@@ -40,7 +40,6 @@ struct diff_taker {
 	uint32_t *class_of;        /* row of device work -> enum diff_kind */
 	uint32_t *place;           /* row of device work -> its place in the list of those that run */
 	int64_t *share_ns;         /* row of device work -> its part of the steps */
-	int64_t idle_ns;
 };
 
 static uint32_t diff_text(struct diff_taker *t, struct str s)
@@ -85,7 +84,7 @@ static int diff_take_steps(struct diff_taker *t, const struct report_args *args,
 	struct diff_side *side = t->side;
 	side->has_steps = !s->whole_trace;
 	side->window = s->window;
-	side->warm_up = args->has_steps || s->whole_trace ? 0 : diff_warm_up(s);
+	side->warm_up = args->has_steps || args->all_steps || s->whole_trace ? 0 : diff_warm_up(s);
 	side->step_ns = NEW_ARRAY(s->n + 1, int64_t);
 	for (unsigned i = side->warm_up; i < s->n; i++) {
 		const struct step *x = &s->v[i];
@@ -137,12 +136,17 @@ static void diff_edge(struct diff_taker *t, struct diff_running *r, uint32_t g, 
 	t->place[last] = t->place[g];
 }
 
+static int64_t diff_edge_ns(const struct profile *p, const struct sort_item *edge)
+{
+	return edge->tie ? gpu_end(p, edge->row) : p->gpu_op.start_ns[edge->row];
+}
+
 /* The steps' time of one GPU, whose work stands in `edge` twice: by start, and by end with tie = 1. */
 static void diff_sweep(struct diff_taker *t, struct sort_item *edge, uint32_t n, struct diff_running *r)
 {
 	sort_items(edge, n);
 	for (uint32_t i = 0; i < n; i++) {
-		int64_t at = (int64_t)(edge[i].key ^ (1ull << 63)), next = i + 1 < n ? (int64_t)(edge[i + 1].key ^ (1ull << 63)) : at;
+		int64_t at = diff_edge_ns(t->p, &edge[i]), next = i + 1 < n ? diff_edge_ns(t->p, &edge[i + 1]) : at;
 		diff_edge(t, r, edge[i].row, !edge[i].tie);
 		int64_t ns = next > at ? intervals_length_within(&t->all, at, next) : 0;
 		for (int k = 0; k < DIFF_IDLE && ns; k++)
@@ -183,7 +187,6 @@ static void diff_take_idle(struct diff_taker *t, const struct stacks *stacks, in
 	for (int c = 0; c < GAP_N_CAUSES; c++)
 		if (g->ns[c])
 			diff_add(t, &(struct diff_key){.name = diff_text(t, str_from(gap_cause_text[c])), .kind = DIFF_IDLE}, 0, g->ns[c]);
-	t->idle_ns += intervals_length(&idle);
 	gaps_free(g);
 	intervals_release(&idle);
 }
@@ -210,6 +213,14 @@ static void diff_name_op(struct diff_taker *t, uint32_t instance, struct diff_ke
 	key->shapes = diff_shapes(t, op);
 }
 
+/* Launched outside of all ops, and by no graph; or nobody knows by whom. */
+static bool diff_is_outside_ops(const struct profile *p, uint32_t instance)
+{
+	const struct op_instance *i = &p->ops->instance[instance];
+	const struct op *o = &p->ops->op[i->op];
+	return i->span == ROW_NONE || (o->unassociated && !str_has(o->type, STR("GraphLaunch")));
+}
+
 static void diff_take_work(struct diff_taker *t)
 {
 	const struct profile *p = t->p;
@@ -221,6 +232,10 @@ static void diff_take_work(struct diff_taker *t)
 		struct diff_key key = {.kind = (uint8_t)t->class_of[g]};
 		diff_name_op(t, p->ops->of_gpu[g], &key);
 		key.kernel = diff_text(t, profile_str(p, p->gpu_op.name[g]));
+		if (diff_is_outside_ops(p, p->ops->of_gpu[g])) {
+			key.name = key.type = key.kernel;
+			key.shapes = 0;
+		}
 		struct diff_part *x = diff_add(t, &key, begins, t->share_ns[g]);
 		if (key.kind != DIFF_COPY && !x->short_kernel)
 			x->short_kernel = diff_text(t, short_names_get(t->names, p->gpu_op.name[g]));
@@ -351,7 +366,8 @@ struct diff_side *diff_side_new(struct profile *p, const struct report_args *arg
 		gpus_find(p, &gpus);
 		s->thinned = thinned_is(&thinned);
 		s->gpus = gpus.n;
-		s->total_ns = intervals_length(&t.all) * (gpus.n ? gpus.n : 1);
+		if (__builtin_mul_overflow(intervals_length(&t.all), gpus.n ? gpus.n : 1, &s->total_ns))
+			rc = err_set(e, ERR_DATA, "%s: the steps of all GPUs are longer than 64 bits hold of ns: a time is damaged", p->input_path.p);
 		t.shapes_of_op = NEW_ARRAY(p->ops->n_ops, uint32_t);
 		diff_take_facts(s, p, &gpus);
 		if (gpus.n)

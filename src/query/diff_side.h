@@ -7,7 +7,10 @@
  *   idle      the GPU does nothing: by what the host did meanwhile (detect/parts/gaps.h)
  * So the parts add up to the steps exactly, to the nanosecond. Of several GPUs the sums are kept, and `gpus` divides them.
  *
- * Of a recording without device work the moments are those of the thread that runs the steps, and belong to the innermost op, range or frame (host). */
+ * The op of a kernel that was launched outside of all ops is the kernel itself, by name, since the call that launched it says nothing of the program. Kernels of a graph belong to its launch.
+ *
+ * Of a recording without device work the moments are those of the thread that runs the steps (host). They belong to the op, which is the outermost range of a framework's op, else to the
+ * innermost range or frame. */
 #ifndef OPSCOPE_QUERY_DIFF_SIDE_H
 #define OPSCOPE_QUERY_DIFF_SIDE_H
 
@@ -31,7 +34,7 @@ struct diff_key {
 
 struct diff_part {
 	struct diff_key key;
-	uint64_t calls;          /* kernels, copies; times without work; calls of a range of the host */
+	uint64_t calls;          /* kernels, copies; calls of a range of the host; 0 of idle time */
 	int64_t ns;              /* of the time of all steps */
 	uint32_t short_kernel;   /* the kernel's short name, to be shown; 0 = as key.kernel */
 };

@@ -131,6 +131,37 @@ class Planted(Case):
         _, rows, _ = self.compare(layer(6, gemm_us=900.0, shapes=((128, 512), (512, 512))))
         self.only(rows, name="/linear", label="other shapes", delta_ns=2_400_000.0)
 
+    def test_sets_of_kernels(self):
+        """Each op runs another pair of eight kernels, in all combinations, at the same times: every row says so."""
+        first = [("aten::cat", [[8]], [(f"kernel{i}", 10.0) for i in range(8)])]
+        pairs = [(i, j) for i in range(8) for j in range(i)]
+        ops = lambda turn: first + [(f"aten::op{n}", [[8]], [(f"kernel{k}", us) for k, us in zip(pairs[(n + turn) % len(pairs)], (50.0, 60.0 + 10 * bool(turn)))]) for n in range(len(pairs))]
+        for turn in range(1, 12):
+            _, rows, _ = self.compare(ops(turn), base=ops(0))
+            self.assertEqual(len(rows), len(pairs))
+            self.assertEqual({r["label"] for r in rows}, {"other kernels"})
+
+    def test_kernels_that_no_op_launched(self):
+        """Of a recording without ops, each kernel is a row of its own, and two programs are no runs of one."""
+        def bare(kernels):
+            path = self.write([("aten::x", [[1]], kernels)] * 3)
+            with open(path) as f:
+                doc = json.load(f)
+            doc["traceEvents"] = [e for e in doc["traceEvents"] if e["cat"] != "cpu_op"]
+            with open(path, "w") as f:
+                json.dump(doc, f)
+            return path
+        a = bare([("gemm_a", 100.0), ("norm_a", 50.0)])
+        _, rows, _ = run(a, bare([("gemm_a", 130.0), ("norm_a", 50.0)]))
+        self.only(rows, name="gemm_a", label="slower", delta_ns=90_000.0)
+        self.assertIn("only 0 % of the time", self.refused(a, bare([("conv_b", 100.0), ("relu_b", 50.0)]))[1])
+
+    def test_other_collectives(self):
+        """A collective of another kind is not the old one renamed."""
+        collective = lambda name: [("c10d::x_", [[64]], [(f"ncclDevKernel_{name}_Sum_f32_RING_LL()", 700.0)])]
+        _, rows, _ = self.compare(BASE + collective("AllReduce"), base=BASE + collective("ReduceScatter"))
+        self.assertEqual({(r["name"].split("_")[1], r["label"]) for r in rows}, {("AllReduce", "new"), ("ReduceScatter", "gone")})
+
     def test_new_and_gone(self):
         extra = [("aten::dropout", [[64, 512]], [("fused_dropout_kernel", 300.0)])]
         _, rows, _ = self.compare(BASE + extra)
@@ -283,6 +314,25 @@ class Real(Case):
             self.assertGreater(r["a_ns"], r["b_ns"])
         self.assertIn("of B's time with work is in compiled regions or graphs", notes)
         self.assertIsNone(verdict["matched_pct"])
+
+    def test_recorded_with_less(self):
+        """The same recording without Python frames, or without shapes: no difference, and no row that says there is one."""
+        with tempfile.TemporaryDirectory() as tmp:
+            full = os.path.join(H200, "gpt_bf16.json.gz")
+            for lacks, said in (("python_function", "or one side does not tell the modules (with_stack, with_modules)"), ("Input Dims", "has no shapes (record_shapes)")):
+                doc = oracle.load(full)
+                doc["traceEvents"] = [e for e in doc["traceEvents"] if e.get("cat") != lacks]
+                for e in doc["traceEvents"]:
+                    e.get("args", {}).pop(lacks, None)
+                path = os.path.join(tmp, "less.json")
+                with open(path, "w") as f:
+                    json.dump(doc, f)
+                for pair in ((full, path), (path, full)):
+                    for by in ("term", "op"):
+                        verdict, rows, notes = run(*pair, f"--by={by}")
+                        self.assertIn(said, notes)
+                        self.assertEqual(verdict["delta_ns"], 0)
+                        self.assertEqual([r for r in rows if r["kind"] != "idle"], [])
 
     def test_another_model(self):
         code, _, err = oracle.run("diff", os.path.join(H200, "gpt_bf16.json.gz"), os.path.join(H200, "resnet18_bf16.json.gz"))

@@ -122,7 +122,7 @@ static void hang_put_blames(const struct job_hang *h, struct table *t)
 	struct buf b = {0};
 	uint32_t n = hang_put_blamed(h, false, &b);
 	if (n)
-		buf_printf(&b, " did not come to what others wait at, and %s nothing pending: %s stopped, or %s elsewhere in the program. `py-spy dump --pid PID` of the process says where",
+		buf_printf(&b, " did not come to what others wait at, and %s nothing pending: %s stopped, or %s elsewhere in the program. While the process lives, `py-spy dump --pid PID` says where",
 		           n == 1 ? "has" : "have", n == 1 ? "its host" : "their hosts", n == 1 ? "is" : "are");
 	n = hang_put_blamed(h, true, &b);
 	if (n)
