@@ -19,6 +19,8 @@ const SERVED = [INPUTS.own.path, join(DATA, "tb_plugin"), join(DATA, "tracelens/
 /** For conditions that come about: generous, as the machine may be busy. */
 const PATIENCE_MS = 60000;
 
+const WINDOW = { width: 1280, height: 720 };
+
 /** Thrown by what needs a trace that is not there. */
 export class Absent extends Error {}
 
@@ -78,22 +80,34 @@ export class Harness {
     if (this.folder) rmSync(this.folder, { recursive: true });
   }
 
-  /** A page of its own for each test. */
+  /** An empty page without anything that another test has left. It is the same page for all: its browser has compiled the program already. */
   async fresh(theme = "light") {
-    await this.context?.close();
+    await (this.page ??= await this.first()).unrouteAll({ behavior: "ignoreErrors" });
+    await this.page.setViewportSize(WINDOW);
     this.origin = this.base.replace(/[^/]*$/, "");
+    await this.page.goto(this.origin + "icon.svg");
+    await this.page.evaluate((x) => (localStorage.clear(), sessionStorage.clear(), localStorage.setItem("theme", x)), theme);
+    await this.page.goto("about:blank");
     this.problems = [];
-    this.context = await this.browser.newContext({ viewport: { width: 1280, height: 720 }, acceptDownloads: true });
-    this.page = await this.context.newPage();
-    this.page.setDefaultTimeout(PATIENCE_MS);
-    this.page.setDefaultNavigationTimeout(PATIENCE_MS);
-    await this.page.addInitScript((x) => location.protocol === "http:" && localStorage.setItem("theme", x), theme);
-    this.page.on("pageerror", (e) => this.problems.push(`the page threw: ${e.stack ?? e.message}`));
+  }
+
+  /** The next test gets another page. */
+  async drop() {
+    await this.page?.context().close();
+    this.page = undefined;
+  }
+
+  async first() {
+    const context = await this.browser.newContext({ viewport: WINDOW, acceptDownloads: true }), page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
+    page.setDefaultNavigationTimeout(PATIENCE_MS);
+    page.on("pageerror", (e) => this.problems.push(`the page threw: ${e.stack ?? e.message}`));
     // The browser logs each answer "the input has no such data" itself; that the page then shows the reason is for the tests to see.
     // On a busy machine it asks for the page's icon when the page has been left already, and complains of that.
     const icon = (m) => /\/icon\.svg/.test(m.text() + m.location().url);
-    this.page.on("console", (m) => /error|warning/.test(m.type()) && !/status of 422/.test(m.text()) && !icon(m) && this.problems.push(`console: ${m.text()}`));
-    this.page.on("request", (r) => !/^(data|blob|about):/.test(r.url()) && !r.url().startsWith(this.origin ?? this.base) && this.problems.push(`left the server: ${r.url()}`));
+    page.on("console", (m) => /error|warning/.test(m.type()) && !/status of 422/.test(m.text()) && !icon(m) && this.problems.push(`console: ${m.text()}`));
+    page.on("request", (r) => !/^(data|blob|about):/.test(r.url()) && !r.url().startsWith(this.origin) && this.problems.push(`left the server: ${r.url()}`));
+    return page;
   }
 
   address(view, input, args = {}, base = this.base) {
@@ -104,12 +118,16 @@ export class Harness {
     if (INPUTS[input] && !existsSync(INPUTS[input].path)) throw new Absent(`no ${INPUTS[input].path}`);
   }
 
-  /** Shows a view and waits for it. `input`: a name of INPUTS, or a key. */
+  /** Shows a view and waits for it. `input`: a name of INPUTS, or a key. Where the page is there already, only its address changes, as by a click. */
   async open(view, input, args = {}, base = this.base) {
     this.need(input);
     this.origin = base.replace(/[^/]*$/, "");
-    await this.page.goto("about:blank");
-    await this.page.goto(this.address(view, input, args, base));
+    const [there, place] = this.page.url().split("#"), to = this.address(view, input, args, base);
+    if (there === base && `${base}#${place}` !== to) await this.page.evaluate((hash) => (location.hash = hash), to.slice(base.length));
+    else {
+      await this.page.goto("about:blank");
+      await this.page.goto(to);
+    }
     await this.ready(view);
   }
 

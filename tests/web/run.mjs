@@ -42,6 +42,7 @@ async function attempt(run) {
     return { skip, why: t.problems.join("\n") };
   } catch (e) {
     if (e instanceof Absent) return { skip: e.message };
+    await t.drop(); // keys and buttons may be down
     return { why: [e.stack ?? String(e), ...t.problems].join("\n") };
   }
 }

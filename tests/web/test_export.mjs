@@ -39,17 +39,23 @@ const DEEPER = [
   ["memory", { from: "100000000", to: "300000000", device: "0" }], ["reports", { report: "operators", by: "shape" }],
 ];
 
-async function samePage(t, base, view, input, args) {
+async function contentOf(t, base, view, input, args) {
   await t.open(view, input, args, base);
-  const got = await content(t);
-  const name = `${view} ${JSON.stringify(args)}`;
-  if (OWN.includes(view)) return;
-  await t.open(view, input, args);
-  const want = await content(t);
-  same(JSON.stringify(got.figures), JSON.stringify(want.figures), `${name}: figures`);
-  for (const [i, [key, rows]] of want.tables.entries()) same(JSON.stringify(got.tables[i]), JSON.stringify([key, rows]), `${name}: table ${key}`);
-  same(got.tables.length, want.tables.length, `${name}: tables`);
-  same(JSON.stringify(got.charts), JSON.stringify(want.charts), `${name}: charts`);
+  return content(t);
+}
+
+/** Each of [[view, args], ...] in the exported report is what the server shows. One after the other, since the browser then loads each of the two once. */
+async function samePages(t, base, places, input) {
+  const all = [];
+  for (const [view, args] of places) all.push(await contentOf(t, base, view, input, args));
+  for (const [i, [view, args]] of places.entries()) {
+    if (OWN.includes(view)) continue;
+    const got = all[i], want = await contentOf(t, t.base, view, input, args), name = `${view} ${JSON.stringify(args)}`;
+    same(JSON.stringify(got.figures), JSON.stringify(want.figures), `${name}: figures`);
+    for (const [j, [key, rows]] of want.tables.entries()) same(JSON.stringify(got.tables[j]), JSON.stringify([key, rows]), `${name}: table ${key}`);
+    same(got.tables.length, want.tables.length, `${name}: tables`);
+    same(JSON.stringify(got.charts), JSON.stringify(want.charts), `${name}: charts`);
+  }
 }
 
 async function everyPage(t) {
@@ -57,25 +63,23 @@ async function everyPage(t) {
   await t.open("overview", "plugin", {}, base);
   const all = await views(t);
   assert(all.length >= 17, `only ${all.length} pages`);
-  for (const view of all) {
-    await samePage(t, base, view, "plugin", {});
-    if (process.env.OPSCOPE_SCREENSHOTS) {
-      await t.open(view, "plugin", {}, base);
-      await t.shot(`export-${view}`);
-    }
+  await samePages(t, base, all.map((view) => [view, {}]), "plugin");
+  for (const view of process.env.OPSCOPE_SCREENSHOTS ? all : []) {
+    await t.open(view, "plugin", {}, base);
+    await t.shot(`export-${view}`);
   }
 }
 
 async function deeper(t) {
   const base = exported(t);
-  for (const [view, args] of DEEPER) await samePage(t, base, view, "plugin", args);
+  await samePages(t, base, DEEPER, "plugin");
   // From an iteration to an op to its kernels, by clicks.
   await t.open("kernels-op", "plugin", {}, base);
   for (const key of ["iterations", "step-ops"]) await t.page.locator(`[data-table="${key}"] .tabulator-row`).first().click();
   await t.page.locator('[data-table="kernels"] .tabulator-row').first().waitFor();
   const args = Object.fromEntries(new URLSearchParams(t.page.url().split("?")[1]));
   assert(args.step && args.op, `the address has no step and op: ${t.page.url()}`);
-  await samePage(t, base, "kernels-op", "plugin", { step: args.step, op: args.op });
+  await samePages(t, base, [["kernels-op", { step: args.step, op: args.op }]], "plugin");
 }
 
 /** Numbers of the trace that is in the repository, against the program; its server is another one. */
