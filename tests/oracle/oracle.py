@@ -5,6 +5,7 @@ Environment (set by meson; by hand: OPSCOPE=build/src/cli/opscope python3 tests/
   OPSCOPE_BUILD the build folder, for what else is built
                 (a test skips where these are not set and nothing is built; where they are, a missing file is a failure)
   OPSCOPE_SANITIZED is set for a program with AddressSanitizer
+  OPSCOPE_ALL is set where there are hours: each question is asked of each input (`part`)
   OPSCOPE_DATA  folder of real traces with the numbers that other tools printed of them; tests skip where it is absent
 """
 import glob
@@ -34,6 +35,7 @@ WINGS = {
     "torch": r"^(?!export|/api/export).*--compat=torch\b",
     "tracelens": r"--compat=tracelens\b",
 }
+ALL = "OPSCOPE_ALL" in os.environ
 SANITIZED = "OPSCOPE_SANITIZED" in os.environ  # the program is ten times slower: what a smaller input shows as well is left to the plain build
 
 # A shell starts what it puts into the background with some signals ignored, nohup with another; programs started here must not inherit that.
@@ -81,6 +83,11 @@ def ask_wings(question):
     """Skips the rest of a test that asks a predecessor whose folder is not there: its questions stand behind the others of the test, or in a subTest."""
     if unanswered(question):
         raise unittest.SkipTest(unanswered(question))
+
+
+def part(questions, of, at=0):
+    """Every `of`-th question, beginning with that at `at`; all with OPSCOPE_ALL. Tests that ask the same of several inputs begin at different ones."""
+    return list(questions) if ALL else list(questions)[at % of::of]
 
 
 def run(*args, stdin=None, timeout=TIMEOUT):

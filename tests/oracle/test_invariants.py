@@ -1,4 +1,4 @@
-"""What holds of every table of every input, whatever it is about: of all real inputs (OPSCOPE_ALL=1), or of every ninth.
+"""What holds of every table of every input, whatever it is about: of all real inputs (OPSCOPE_ALL), or of every ninth.
 
   - a percentage lies between 0 and 100, a time and a count are not negative;
   - min <= median, mean <= max; p95 <= p99 <= max; total = calls x mean; self <= total;
@@ -14,10 +14,9 @@ import oracle
 from test_opscope_file import reports
 from test_verdicts import inputs
 
-ALL = os.environ.get("OPSCOPE_ALL") == "1"
-EACH = 1 if ALL else 9    # of the inputs
+EACH = 1 if oracle.ALL else 9    # of the inputs
 ALWAYS = ("streams/blocking.json.gz", "trace_100Kpar_4exp")  # of which an invariant was broken once
-COMPARED = 40 if ALL else 3  # reports of each input that are run from the source as well
+COMPARED = 40 if oracle.ALL else 3  # reports of each input that are run from the source as well
 SIGNED = re.compile(r"(size_increase|memory)_bytes$|_to_first|since_first|gain|skew|delay|^curve|overhead|idle")
 # Columns of rates against a peak: clocks can be above the nominal one, and bytes of a model below those that were moved.
 BEYOND_100 = re.compile(r"(peak|bandwidth|efficiency|mfu|utilization|cpu)_pct$")

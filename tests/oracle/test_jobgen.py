@@ -177,8 +177,8 @@ class Planted(Made):
         self.assertNotIn("recorded no names", texts(table))
 
     def test_512_ranks(self):
-        if "OPSCOPE_ALL" not in os.environ:
-            self.skipTest("512 ranks: tools/nightly jobs")
+        if not oracle.ALL:
+            self.skipTest("512 ranks: tools/nightly whole")
         size = ("--tp=8", "--dp=32", "--pp=2", "--rounds=4", "--offsets=50", "--drifts=20", "--stages=1,1.2")
         for i, how in enumerate(CAUSES):
             rank = i * 73 % 512
