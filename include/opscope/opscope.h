@@ -151,7 +151,7 @@ enum opscope_type {
 };
 
 /* The table, with its sections where the format has them, as the command line prints it with --format=FORMAT: "text", "csv", "json",
- * "html". NUL-terminated; *size (may be NULL) is its length. `o` may be NULL; what it says of tables holds for this text alone, *t stays
+ * "html", "markdown". NUL-terminated; *size (may be NULL) is its length. `o` may be NULL; what it says of tables holds for this text alone, *t stays
  * as it is. The caller frees it with opscope_text_free. */
 OPSCOPE_API char *opscope_table_render(const struct opscope_table *t, const char *format, const struct opscope_options *o, size_t *size,
                                        char *error, size_t error_size);

@@ -76,7 +76,7 @@ static int render_view(const struct table *shown, const struct opscope_table *t,
 	};
 	struct table *view = table_view(shown, true), *folded = NULL, **end = &view;
 	render_cut(view, t->limited, r, o);
-	if (strcmp(r->name, "text") == 0)
+	if (r->folds)
 		table_fold(view, &folded);
 	int rc = r->render(view, &options, out, e);
 	while (*end)

@@ -102,7 +102,7 @@ static void check_suffix(const struct output_options *o)
 		return;
 	struct buf list = {0};
 	for (const struct renderer *const *r = renderer_registry; *r; r++)
-		buf_printf(&list, "%s.%s", list.n ? ", " : "", strcmp((*r)->name, "text") == 0 ? "txt" : (*r)->name);
+		buf_printf(&list, "%s.%s", list.n ? ", " : "", renderer_suffix(*r));
 	cli_usage("-o %s: no format has this suffix; there are: " STR_FMT " (or none: text); --format chooses one for any name",
 	          o->path, STR_ARG(buf_view(&list)));
 }
@@ -113,8 +113,8 @@ enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WI
 
 static const struct argp_option output_list[] = {
 	{NULL, 0, NULL, 0, "Output:", 2},
-	{"format", KEY_FORMAT, "FORMAT", 0, "text (the default), csv, json or html", 0},
-	{NULL, 'o', "FILE", 0, "write to FILE; its suffix .txt, .csv, .json or .html chooses the format", 0},
+	{"format", KEY_FORMAT, "FORMAT", 0, "text (the default), csv, json, html or markdown", 0},
+	{NULL, 'o', "FILE", 0, "write to FILE; its suffix .txt, .csv, .json, .html or .md chooses the format", 0},
 	{"sort", KEY_SORT, "COLUMN", 0, "numbers descending, text ascending; +COLUMN ascending, -COLUMN descending", 0},
 	{"limit", KEY_LIMIT, "N", 0, "at most N rows of each table whose rows are no parts of a sum; 0 or -1 = all (default: 30 as text, else all)", 0},
 	{"columns", KEY_COLUMNS, "A,B,...", 0, "these columns, in this order, by id", 0},

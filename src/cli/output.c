@@ -50,7 +50,7 @@ const struct renderer *cli_renderer(const struct output_options *o)
 	if (o->format)
 		return renderer_find(str_from(o->format));
 	struct str suffix = file_path(o) ? cli_output_suffix_of(o->path) : STR("");
-	return renderer_find(!suffix.n || str_eqc(suffix, "txt") ? STR("text") : suffix);
+	return suffix.n ? renderer_of_suffix(suffix) : renderer_find(STR("text"));
 }
 
 static struct table *find_section(struct table *t, const char *name, struct err *e)
@@ -226,13 +226,13 @@ int cli_output(struct table *t, const struct output_options *options, const char
 	struct err e;
 	struct output_options chosen_options = *options, *o = &chosen_options;
 	const struct renderer *r = cli_renderer(o);
-	bool text = strcmp(r->name, "text") == 0, all = o->section && strcmp(o->section, "all") == 0;
+	bool all = o->section && strcmp(o->section, "all") == 0;
 	if (all)
 		o->section = NULL;
 	struct table *chosen = find_section(t, o->section, &e), *folded = NULL;
 	if (!chosen || cli_output_shape(t, chosen, o, r, &e) < 0)
 		return cli_fail(&e, EXIT_USAGE);
-	if (text && !all && !o->section)
+	if (r->folds && !all && !o->section)
 		table_fold(t, &folded);
 	struct table only = *chosen; /* a view; the parts stay the report's */
 	if (o->section)

@@ -317,8 +317,7 @@ static int cli_report_run(int argc, char **argv)
 			cli_usage("%s", e.msg);
 		if (c->args.n < 2)
 			cli_usage("report %s: an INPUT was expected: a trace, a directory, or - for standard input", r->name);
-		const char *format = cli_renderer(&c->output)->name;
-		if (!rc.has_per && !c->trace.report.compat && (strcmp(format, "text") == 0 || strcmp(format, "html") == 0))
+		if (!rc.has_per && !c->trace.report.compat && cli_renderer(&c->output)->for_people)
 			c->trace.report.per = REPORT_PER_STEP_IF_RIGHT;
 		bool screen = !c->output.path, text = screen && strcmp(cli_renderer(&c->output)->name, "text") == 0;
 		status = rc.follow_ns ? cli_follow(c->args.v + 1, c->args.n - 1, rc.follow_ns, screen, text, print_again, &(struct follow_work){r, c}) : cli_report_print_report(r, c);

@@ -285,5 +285,6 @@ const struct renderer renderer_html = {
 	.name = "html",
 	.help = "one page for a browser, no network needed: sortable, searchable, all sections, 10,000 rows of each unless --limit says otherwise",
 	.rows = 10000, /* what a browser shows without delay */
+	.for_people = true,
 	.render = render_html,
 };

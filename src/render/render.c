@@ -13,6 +13,19 @@ const struct renderer *renderer_find(struct str name)
 	return NULL;
 }
 
+const char *renderer_suffix(const struct renderer *r)
+{
+	return r->suffix ? r->suffix : r->name;
+}
+
+const struct renderer *renderer_of_suffix(struct str suffix)
+{
+	for (const struct renderer *const *r = renderer_registry; *r; r++)
+		if (str_eqc(suffix, renderer_suffix(*r)))
+			return *r;
+	return NULL;
+}
+
 size_t render_rows(const struct renderer *r, const struct table *t)
 {
 	const struct layout *l = r->layouts ? layout_of(t) : NULL;

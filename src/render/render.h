@@ -1,4 +1,4 @@
-/* Tables as text, CSV, JSON or HTML. Pure functions of the table: same table, same bytes. */
+/* Tables as text, CSV, JSON, HTML or Markdown. Pure functions of the table: same table, same bytes. */
 #ifndef OPSCOPE_RENDER_RENDER_H
 #define OPSCOPE_RENDER_RENDER_H
 
@@ -17,14 +17,19 @@ struct render_options {
 
 struct renderer {
 	const char *name;      /* "text": the value of --format */
+	const char *suffix;    /* of files in this form: "txt"; NULL = its name */
 	const char *help;
 	size_t rows;           /* of a table, unless it has a layout or the user says otherwise; 0 = all */
+	bool for_people;       /* read by people, not by programs: reports give means per step where these tell more */
+	bool folds;            /* sections that are folded are left out */
 	bool layouts;          /* a table with a layout is shown by that, with as many rows as it says */
 	int (*render)(const struct table *t, const struct render_options *o, struct buf *out, struct err *e);
 };
 
 extern const struct renderer *const renderer_registry[]; /* NULL-terminated, generated from render/meson.build */
 const struct renderer *renderer_find(struct str name);
+const struct renderer *renderer_of_suffix(struct str suffix); /* "txt"; NULL = no form has it */
+const char *renderer_suffix(const struct renderer *r);
 
 /* Rows of a table in this form, unless told otherwise; 0 = all. */
 size_t render_rows(const struct renderer *r, const struct table *t);

@@ -387,8 +387,11 @@ static int render_text(const struct table *t, const struct render_options *o, st
 
 const struct renderer renderer_text = {
 	.name = "text",
+	.suffix = "txt",
 	.help = "for reading: titles, human units, as wide as the terminal, 30 rows unless --limit says otherwise",
 	.rows = 30,
+	.folds = true,
 	.layouts = true,
+	.for_people = true,
 	.render = render_text,
 };

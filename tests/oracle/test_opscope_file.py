@@ -18,7 +18,7 @@ BUNDLED = os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.g
 GPU = ("tb_plugin", "resnet50_num_workers_0", "worker0.1623143566756.pt.trace.json.gz")
 AMD = ("hta", "amd_trace", "mi250_minitoy_train_ROCm6_2_kineto.json.gz")
 B200 = ("tracelens", "b200", "eager_trace.json.gz")
-FORMATS = ("text", "csv", "json", "html")
+FORMATS = ("text", "csv", "json", "html", "markdown")
 
 
 def reports():

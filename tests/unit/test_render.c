@@ -676,6 +676,43 @@ static void test_html_is_escaped(void **state)
 	table_release(&t);
 }
 
+/* Whoever writes the names in a trace must not write markup, nor mention users, where the table is put. */
+static void test_markdown(void **state)
+{
+	struct table t;
+	struct buf out = {0};
+	table_init(&t, "a", "A *title*");
+	TABLE_COLUMN(&t, .id = "name", .title = "Name", .type = CELL_STR);
+	TABLE_COLUMN(&t, .id = "word", .title = "Word", .type = CELL_STR);
+	TABLE_COLUMN(&t, .id = "time_ns", .title = "Time", .type = CELL_I64, .unit = UNIT_NS);
+	TABLE_COLUMN(&t, .id = "more", .title = "More", .type = CELL_I64, .flags = COLUMN_DETAIL);
+	table_row(&t);
+	table_set_str(&t, 0, STR("a|b `@user` <img src=x>\n| --- |"));
+	table_set_str(&t, 1, STR("plain"));
+	table_set_i64(&t, 2, 1500000);
+	table_row(&t);
+	table_note(&t, "@user [see](http://x) `--by=<op>`, ` alone, 3 * 4");
+	t.hidden_rows = 2;
+	struct table *said = table_section(&t, "said", "Said");
+	said->lead = true;
+	TABLE_COLUMN(said, .id = "head", .title = "Head", .type = CELL_STR);
+	TABLE_COLUMN(said, .id = "text", .title = "Text", .type = CELL_STR, .flags = COLUMN_PROSE);
+	table_row(said);
+	table_set_str(said, 0, STR("high"));
+	table_set_str(said, 1, STR("B is <slower>: `x`"));
+	struct str page = render(&t, "markdown", &(struct render_options){0}, &out);
+	assert_string_equal(page.p,
+		"### A \\*title\\*\n\n"
+		"**high**  \nB is &lt;slower&gt;: `x`\n\n"
+		"| Name | Word | Time |\n| --- | --- | ---: |\n"
+		"| `` a\\|b `@user` <img src=x>\\n\\| --- \\| `` | plain | 1.500 ms |\n"
+		"| - | - | - |\n\n"
+		"2 more rows.\n\n"
+		"- \\@\xe2\x80\x8buser \\[see\\](http://x) `--by=<op>`, \\` alone, 3 \\* 4\n\n");
+	buf_release(&out);
+	table_release(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -702,6 +739,7 @@ int main(void)
 		cmocka_unit_test(test_human_units),
 		cmocka_unit_test(test_shortest_double),
 		cmocka_unit_test(test_html_is_escaped),
+		cmocka_unit_test(test_markdown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
