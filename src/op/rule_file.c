@@ -1,26 +1,9 @@
 #include "op/rule_file.h"
 
-#include "base/buf.h"
+#include "base/file.h"
 #include "base/mem.h"
 
-#include <errno.h>
 #include <stdio.h>
-
-/* All of it, or no more than one byte beyond what is allowed: a device or a pipe may have no end. */
-static int rule_file_read_all(const char *path, struct buf *b, struct err *e)
-{
-	FILE *f = fopen(path, "re");
-	if (!f && errno == ENOMEM)
-		mem_fail(0);
-	if (!f)
-		return err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
-	size_t got;
-	while (b->n <= RULE_FILE_BYTES && (got = fread(buf_room(b, 4096), 1, 4096, f)) > 0)
-		b->n += got;
-	int rc = ferror(f) ? err_set(e, ERR_IO, "%s: %s", path, strerror(errno)) : 0;
-	fclose(f);
-	return rc;
-}
 
 static bool is_comment(const char *p)
 {
@@ -47,7 +30,7 @@ static int one_line(char *line, size_t n, int (*row)(void *context, const char *
 int rule_file_read(const char *path, int (*row)(void *context, const char *line, struct err *e), void *context, struct err *e)
 {
 	struct buf b = {0};
-	int rc = rule_file_read_all(path, &b, e);
+	int rc = file_read_all(path, RULE_FILE_BYTES, &b, e);
 	buf_char(&b, '\n');
 	size_t at = 0;
 	for (unsigned number = 1; rc == 0 && at < b.n; number++) {

@@ -45,6 +45,11 @@ static struct diff_noise_mean diff_noise_mean_of(const int64_t *v, unsigned n)
 	return (struct diff_noise_mean){sum, square / (n - 1) / worth, worth - 1};
 }
 
+double diff_noise_error(const int64_t *v, unsigned n)
+{
+	return n < DIFF_NOISE_FEWEST ? 0 : sqrt(diff_noise_mean_of(v, n).variance);
+}
+
 struct diff_noise diff_noise_of(const int64_t *a, unsigned na, const int64_t *b, unsigned nb)
 {
 	if (na < DIFF_NOISE_FEWEST || nb < DIFF_NOISE_FEWEST)

@@ -1,5 +1,6 @@
 #include "query/diff_side.h"
 
+#include "analysis/memory/memory.h"
 #include "analysis/names/names.h"
 #include "analysis/names/short_names.h"
 #include "analysis/names/stacks.h"
@@ -24,9 +25,10 @@ enum { DIFF_FEWEST_STEPS = 2 };
 /* Facts of the run that the input states. */
 static const struct {
 	const char *name, *meta;
+	bool version;
 } diff_stated[] = {
-	{"stacks", "with_stack"}, {"shapes", "record_shapes"}, {"memory", "profile_memory"}, {"modules", "with_modules"}, {"driver", "cuda_driver_version"}, {"CUDA", "cuda_runtime_version"},
-	{"CUPTI", "cupti_version"}, {"PyTorch", "pytorch_version"},
+	{"stacks", "with_stack", false}, {"shapes", "record_shapes", false}, {"memory", "profile_memory", false}, {"modules", "with_modules", false},
+	{"driver", "cuda_driver_version", true}, {"CUDA", "cuda_runtime_version", true}, {"CUPTI", "cupti_version", true}, {"PyTorch", "pytorch_version", true},
 };
 
 struct diff_taker {
@@ -318,9 +320,21 @@ static void diff_take_host(struct diff_taker *t)
 
 /* ---- facts ---- */
 
-static void diff_fact(struct diff_side *s, const char *name, struct str value)
+static int64_t diff_peak_bytes(const struct profile *p, bool gpus)
 {
-	s->fact[s->n_facts++] = (struct diff_fact){name, arena_str(&s->arena, value)};
+	struct memory_peak *peak;
+	int64_t most = -1;
+	const size_t n = memory_peaks(p, INT64_MIN, INT64_MAX, &peak);
+	for (size_t d = gpus; d < (gpus ? n : n > 0); d++)
+		if (peak[d].allocated != ROW_NONE && p->memory.total_allocated[peak[d].allocated] > most)
+			most = p->memory.total_allocated[peak[d].allocated];
+	mem_free(peak);
+	return most;
+}
+
+static void diff_fact(struct diff_side *s, const char *name, struct str value, bool version)
+{
+	s->fact[s->n_facts++] = (struct diff_fact){name, arena_str(&s->arena, value), version};
 }
 
 static void diff_take_facts(struct diff_side *s, const struct profile *p, const struct gpus *gpus)
@@ -336,16 +350,16 @@ static void diff_take_facts(struct diff_side *s, const struct profile *p, const 
 				if (!str_has(buf_view(&b), name))
 					buf_printf(&b, "%s" STR_FMT, b.n ? ", " : "", STR_ARG(name));
 			}
-	diff_fact(s, "GPU", buf_view(&b));
+	diff_fact(s, "GPU", buf_view(&b), false);
 	buf_clear(&b);
 	int64_t world = rank_place_of(p).world;
 	if (world > 0)
 		buf_printf(&b, "%lld", (long long)world);
-	diff_fact(s, "ranks of the job", buf_view(&b));
-	diff_fact(s, "recorder", p->format);
+	diff_fact(s, "ranks of the job", buf_view(&b), false);
+	diff_fact(s, "recorder", p->format, false);
 	assert(s->n_facts == DIFF_FACTS_OWN);
 	for (size_t i = 0; i < sizeof diff_stated / sizeof *diff_stated; i++)
-		diff_fact(s, diff_stated[i].name, profile_meta(p, diff_stated[i].meta, &value) ? value : STR(""));
+		diff_fact(s, diff_stated[i].name, profile_meta(p, diff_stated[i].meta, &value) ? value : STR(""), diff_stated[i].version);
 	buf_release(&b);
 }
 
@@ -370,6 +384,7 @@ struct diff_side *diff_side_new(struct profile *p, const struct report_args *arg
 			rc = err_set(e, ERR_DATA, "%s: the steps of all GPUs are longer than 64 bits hold of ns: a time is damaged", p->input_path.p);
 		t.shapes_of_op = NEW_ARRAY(p->ops->n_ops, uint32_t);
 		diff_take_facts(s, p, &gpus);
+		s->peak_bytes = diff_peak_bytes(p, gpus.n);
 		if (gpus.n)
 			diff_take_device(&t, &gpus);
 		else

@@ -44,6 +44,7 @@ enum { DIFF_FACT_GPU, DIFF_FACT_RANKS, DIFF_FACT_RECORDER, DIFF_FACTS_OWN }; /* 
 struct diff_fact {
 	const char *name;        /* "GPU" */
 	struct str value;        /* "" = not stated */
+	bool version;            /* of a driver or a library: what may be what changed, and no other configuration */
 };
 
 struct diff_side {
@@ -59,6 +60,7 @@ struct diff_side {
 	enum steps_window_kind window;
 	unsigned gpus;           /* that worked; 0 = the parts are of the host */
 	int64_t total_ns;        /* of all parts: the steps, of each GPU */
+	int64_t peak_bytes;      /* the most memory that a GPU (of a recording of the host: the host) held while recording; -1 = not recorded */
 	bool thinned;            /* most events were taken out of the recording */
 	struct diff_fact *fact;
 	unsigned n_facts;        /* the same ones, in the same order, on every side */

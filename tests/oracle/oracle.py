@@ -94,7 +94,7 @@ def run(*args, stdin=None, timeout=TIMEOUT):
     """(exit status, stdout, stderr), all bytes. A crash or a hang is an error of its own."""
     ask_wings(" ".join(map(str, args)))
     p = subprocess.run([OPSCOPE, *map(str, args)], input=stdin, capture_output=True, timeout=timeout)
-    if p.returncode < 0 or p.returncode > 3:
+    if p.returncode < 0 or p.returncode > 4:
         raise AssertionError(f"opscope {' '.join(map(str, args))} died with {p.returncode}: {p.stderr.decode(errors='replace')[-2000:]}")
     return p.returncode, p.stdout, p.stderr
 

@@ -1,0 +1,327 @@
+#include "cli/cli.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "cli/gate_ci.h"
+#include "io/atomic.h"
+#include "query/diff.h"
+#include "query/gate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GATE_KEY_BASELINE = 0x200, GATE_KEY_OP, GATE_KEY_KEY, GATE_KEY_ALARMS, GATE_KEY_THRESHOLD, GATE_KEY_AGAINST, GATE_KEY_JUNIT, GATE_KEY_GITHUB, GATE_KEY_ANCHOR };
+enum { EXIT_UNDECIDED = 4, GATE_FILE_BYTES = 64 << 20 };
+
+struct gate_command {
+	struct table_command c;       /* first: cli_table_option takes this for it; args: learn or check, and the runs */
+	struct gate_ask ask;
+	const char *baseline, *against, *junit;
+	bool github, anchor;
+	struct gate_fact own[GATE_FACTS_MAX];
+	unsigned n_own;
+	struct buf op_text[GATE_METRICS_MAX];
+	struct str op[GATE_METRICS_MAX];
+	unsigned n_ops;
+	struct gate_file file;
+	struct diff_side **side;      /* by run */
+};
+
+static const struct argp_option options[] = {
+	{NULL, 0, NULL, 0, "The gate:", 0},
+	{"baseline", GATE_KEY_BASELINE, "FILE", 0, "what was learned: check compares with it, learn adds to it", 0},
+	{"op", GATE_KEY_OP, "NAME", 0, "learn the device time of this op, too (aten::conv2d); can be given several times", 0},
+	{"key", GATE_KEY_KEY, "NAME=VALUE", 0, "a fact of the configuration that recordings do not state (machine=runner7, batch=32): runs are compared with those that have the same facts", 0},
+	{"false-alarms", GATE_KEY_ALARMS, "PCT", 0, "of runs that are like the accepted ones, so many fail at most (default: 1)", 0},
+	{"threshold", GATE_KEY_THRESHOLD, "PCT", 0, "a smaller change does not matter, however certain (default: 2)", 0},
+	{"anchor", GATE_KEY_ANCHOR, NULL, 0, "learn: these runs are the anchors from now on, after a change that was meant", 0},
+	{"against", GATE_KEY_AGAINST, "RUN", 0, "check: the accepted run that a failed one is taken apart against (default: the one nearest to their mean, if its recording is still there)", 0},
+	{"junit", GATE_KEY_JUNIT, "FILE", 0, "check: write the verdicts as JUnit XML, too", 0},
+	{"github", GATE_KEY_GITHUB, NULL, 0, "check: print annotations for GitHub, and append the tables to the file that $GITHUB_STEP_SUMMARY names", 0},
+	{0},
+};
+
+/* ---- the command line ---- */
+
+static double cli_gate_pct(const char *option, const char *text, double most)
+{
+	char *end;
+	const double v = strtod(text, &end);
+	if (!*text || *end || !(v > 0 && v <= most))
+		cli_usage("gate: --%s=%s: a number of percent above 0, %g at most, was expected", option, text, most);
+	return v;
+}
+
+static bool cli_gate_is_word(const char *s)
+{
+	for (const char *c = s; *c; c++)
+		if ((unsigned char)*c < 0x20)
+			return false;
+	return *s && !strstr(s, " +- ");
+}
+
+static void cli_gate_add_op(struct gate_command *g, const char *name)
+{
+	if (!cli_gate_is_word(name) || g->n_ops == GATE_METRICS_MAX - GATE_OWN_METRICS)
+		cli_usage("gate: --op=%s: the name of an op was expected, at most %d of them", name, GATE_METRICS_MAX - GATE_OWN_METRICS);
+	struct buf *b = &g->op_text[g->n_ops];
+	buf_printf(b, "op:%s", name);
+	g->op[g->n_ops++] = buf_view(b);
+}
+
+static void cli_gate_add_key(struct gate_command *g, char *text)
+{
+	const char *equals = strchr(text, '=');
+	if (!equals || equals == text || !cli_gate_is_word(text) || strchr(text, ':') || g->n_own == GATE_FACTS_MAX / 2)
+		cli_usage("gate: --key=%s: NAME=VALUE without a colon was expected, at most %d of them", text, GATE_FACTS_MAX / 2);
+	g->own[g->n_own++] = (struct gate_fact){{text, (size_t)(equals - text)}, str_from(equals + 1)};
+}
+
+static error_t cli_gate_parse(int key, char *arg, struct argp_state *state)
+{
+	struct gate_command *g = state->input;
+	switch (key) {
+	case GATE_KEY_BASELINE: g->baseline = arg; return 0;
+	case GATE_KEY_OP: cli_gate_add_op(g, arg); return 0;
+	case GATE_KEY_KEY: cli_gate_add_key(g, arg); return 0;
+	case GATE_KEY_ALARMS: g->ask.false_alarms_pct = cli_gate_pct("false-alarms", arg, 50); return 0;
+	case GATE_KEY_THRESHOLD: g->ask.threshold_pct = cli_gate_pct("threshold", arg, 1000); return 0;
+	case GATE_KEY_ANCHOR: g->anchor = true; return 0;
+	case GATE_KEY_AGAINST: g->against = arg; return 0;
+	case GATE_KEY_JUNIT: g->junit = cli_output_path(arg); return 0;
+	case GATE_KEY_GITHUB: g->github = true; return 0;
+	default: return cli_table_option(key, arg, state);
+	}
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = cli_gate_parse,
+	.children = table_children,
+	.args_doc = "learn RUN...\ncheck RUN...",
+	.doc = "`gate learn RUN... -o gate.txt` learns from accepted runs how runs scatter; `gate check RUN --baseline=gate.txt` says whether a run is worse than they are, by more than this "
+	       "and by more than matters. Status of check: 0 pass, 3 fail, 4 undecided, 1 the input cannot be read, 2 wrong usage.",
+};
+
+/* ---- reading ---- */
+
+static int cli_gate_read_file(struct gate_command *g)
+{
+	struct err e;
+	struct buf text = {0};
+	if (file_read_all(g->baseline, GATE_FILE_BYTES, &text, &e) < 0 || gate_file_read(buf_view(&text), g->baseline, &g->file, &e) < 0) {
+		buf_release(&text);
+		return cli_fail(&e, EXIT_INPUT);
+	}
+	buf_release(&text);
+	return EXIT_DONE;
+}
+
+static struct diff_side *cli_gate_read(struct gate_command *g, char *path, int *status)
+{
+	struct err e;
+	const struct cli_args one = {&path, 1};
+	struct profile *p = cli_open_one(&one, &g->c.trace, status);
+	struct diff_side *s = p ? diff_side_new(p, &g->c.trace.report, &e) : NULL;
+	if (p && !s)
+		*status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
+	profile_free(p);
+	return s;
+}
+
+/* ---- learn ---- */
+
+static int cli_gate_add_run(struct gate_command *g, const struct diff_side *s, unsigned n_old, struct err *e)
+{
+	struct gate_block *b = gate_block_made(&g->file, s, g->own, g->n_own, g->op, g->n_ops);
+	struct gate_value v[GATE_METRICS_MAX];
+	if (gate_measure(s, b, v, e) < 0)
+		return -1;
+	const struct gate_run *copy = gate_copy_of(b, v);
+	if (copy)
+		return err_set(e, ERR_DATA, STR_FMT ": each number is that of " STR_FMT ", so one is a copy of the other, which tells nothing of how runs scatter", STR_ARG(s->path), STR_ARG(copy->path));
+	const bool anchor = g->anchor || (unsigned)(b - g->file.block) >= n_old;
+	struct gate_run *r = gate_file_add_run(&g->file, b, s->path, anchor);
+	memcpy(r->v, v, b->n_metrics * sizeof *v);
+	return 0;
+}
+
+static void cli_gate_raise_anchors(struct gate_file *f)
+{
+	for (unsigned i = 0; i < f->n_blocks; i++)
+		for (unsigned k = 0; k < f->block[i].n_runs; k++)
+			f->block[i].run[k].anchor = false;
+}
+
+static int cli_gate_learn(struct gate_command *g, const char *path)
+{
+	struct err e;
+	int status = EXIT_DONE;
+	const unsigned n_old = g->file.n_blocks;
+	if (g->anchor)
+		cli_gate_raise_anchors(&g->file);
+	for (int i = 1; i < g->c.args.n; i++) {
+		struct diff_side *s = cli_gate_read(g, g->c.args.v[i], &status);
+		if (!s)
+			return status;
+		const int rc = cli_gate_add_run(g, s, n_old, &e);
+		diff_side_free(s);
+		if (rc < 0)
+			return cli_fail(&e, EXIT_INPUT);
+	}
+	struct buf text = {0};
+	struct table t;
+	struct atomic_file f;
+	gate_file_put(&g->file, &text);
+	const int rc = atomic_begin_any(&f, path, &e) < 0 ? -1 : atomic_write(&f, buf_view(&text), &e) ? atomic_abort(&f) : atomic_commit(&f, &e);
+	buf_release(&text);
+	if (rc < 0)
+		return cli_fail(&e, EXIT_INPUT);
+	gate_learnt_table(&g->file, &g->ask, &t);
+	g->c.output.path = NULL;
+	status = cli_output(&t, &g->c.output, path);
+	table_release(&t);
+	return status;
+}
+
+/* ---- check ---- */
+
+/* Takes the failed run apart: the terms of its difference become sections of *t. A note says so where there is nothing to compare it with. */
+static void cli_gate_attach_diff(struct gate_command *g, const struct gate_block *b, struct table *t)
+{
+	struct err e = {0};
+	struct buf said = {0}, path = {0};
+	const struct gate_run *r = gate_typical_run(b);
+	buf_str(&path, g->against ? str_from(g->against) : r->path);
+	buf_end_text(&path);
+	struct profile *p = cli_read_quietly(path.p, &g->c.trace, &said, &e);
+	struct diff_side *s = p ? diff_side_new(p, &g->c.trace.report, &e) : NULL;
+	struct table *diff = NEW(struct table);
+	struct gate_value v[GATE_METRICS_MAX];
+	const bool other = s && !g->against && gate_measure(s, b, v, &e) == 0 && v[0].value != r->v[0].value && gate_copy_of(b, v) != r;
+	if (other)
+		err_set(&e, ERR_DATA, "%s is no longer the run that was learned", path.p);
+	if (s && !other && diff_table(s, g->side[0], &(struct diff_ask){0}, diff, &e) == 0) {
+		diff->name = "diff";
+		diff->next->name = "diff-verdict"; /* diff_table puts it first */
+		diff->title = "What changed from an accepted run (A) to this one (B)";
+		struct table **end = &t->next;
+		while (*end)
+			end = &(*end)->next;
+		*end = diff;
+		diff = NULL;
+	} else {
+		table_note(t, "what changed is not taken apart: %s (--against=RUN names an accepted run)", e.msg);
+	}
+	mem_free(diff);
+	diff_side_free(s);
+	profile_free(p);
+	buf_release(&said);
+	buf_release(&path);
+}
+
+static int cli_gate_report(struct gate_command *g, const struct gate_block *b, const struct gate_judgements *j, struct table *t)
+{
+	struct err e;
+	if (g->junit && gate_ci_write_junit(g->junit, b, j, g->side[0]->path, &e) < 0)
+		return cli_fail(&e, EXIT_INPUT);
+	if (g->github && gate_ci_tell_github(b, j, t, &e) < 0)
+		return cli_fail(&e, EXIT_INPUT);
+	return cli_output(t, &g->c.output, g->side[0]->path.p);
+}
+
+static int cli_gate_judge(struct gate_command *g, int n)
+{
+	static const int status_of[GATE_VERDICTS] = {[GATE_PASS] = EXIT_DONE, [GATE_FAIL] = EXIT_FINDING, [GATE_UNDECIDED] = EXIT_UNDECIDED};
+	struct err e;
+	struct table t;
+	const struct gate_value **run = NEW_ARRAY((size_t)n, const struct gate_value *);
+	struct gate_block *b = NULL;
+	int status = EXIT_DONE;
+	for (int i = 0; i < n && status == EXIT_DONE; i++) {
+		struct gate_value *v = NEW_ARRAY(GATE_METRICS_MAX, struct gate_value);
+		struct gate_block *of = gate_block_of(&g->file, g->side[i], g->own, g->n_own);
+		run[i] = v;
+		if (!of || !of->n_runs || (b && b != of)) {
+			struct buf why = {0};
+			gate_put_differences(&g->file, g->side[i], g->own, g->n_own, &why);
+			err_set(&e, ERR_DATA, STR_FMT ": undecided, because %s: " STR_FMT, STR_ARG(g->side[i]->path), of ? "the runs have other configurations" : "no run of such a configuration was accepted",
+			        STR_ARG(buf_view(&why)));
+			buf_release(&why);
+			status = cli_fail(&e, EXIT_UNDECIDED);
+		} else if (gate_measure(g->side[i], of, v, &e) < 0) {
+			status = cli_fail(&e, EXIT_UNDECIDED);
+		}
+		b = of;
+	}
+	if (status == EXIT_DONE) {
+		const struct gate_judgements j = gate_judge(b, run, (unsigned)n, &g->ask);
+		gate_table(b, &j, &g->ask, &t);
+		if (j.verdict == GATE_FAIL)
+			cli_gate_attach_diff(g, b, &t);
+		const int printed = cli_gate_report(g, b, &j, &t);
+		status = printed ? printed : status_of[j.verdict];
+		table_release(&t);
+	}
+	for (int i = 0; i < n; i++)
+		mem_free((void *)run[i]);
+	mem_free(run);
+	return status;
+}
+
+static int cli_gate_check(struct gate_command *g)
+{
+	const int n = g->c.args.n - 1;
+	int status = EXIT_DONE;
+	g->side = NEW_ARRAY((size_t)n, struct diff_side *);
+	for (int i = 0; i < n && status == EXIT_DONE; i++)
+		g->side[i] = cli_gate_read(g, g->c.args.v[i + 1], &status);
+	if (status == EXIT_DONE)
+		status = cli_gate_judge(g, n);
+	for (int i = 0; i < n; i++)
+		diff_side_free(g->side[i]);
+	mem_free(g->side);
+	return status;
+}
+
+static int cli_gate_run(int argc, char **argv)
+{
+	struct gate_command g = {.ask = {.false_alarms_pct = 1, .threshold_pct = 2}};
+	cli_parse(&argp, argc, argv, &g);
+	const bool learn = g.c.args.n && strcmp(g.c.args.v[0], "learn") == 0;
+	if (!learn && !(g.c.args.n && strcmp(g.c.args.v[0], "check") == 0))
+		cli_usage("gate: learn or check was expected%s%s", g.c.args.n ? ", not " : "", g.c.args.n ? g.c.args.v[0] : "");
+	if (g.c.args.n < 2)
+		cli_usage("gate %s: at least one RUN was expected", g.c.args.v[0]);
+	if (g.c.trace.report.device)
+		cli_usage("gate: --device is for reports: this is always of all devices");
+	if (learn && !g.c.output.path)
+		cli_usage("gate learn: -o FILE was expected, for what is learned");
+	if (!learn && !g.baseline)
+		cli_usage("gate check: --baseline=FILE was expected, as gate learn wrote it");
+	if (learn && (g.against || g.junit || g.github))
+		cli_usage("gate learn: --against, --junit and --github are for gate check");
+	if (!learn && (g.n_ops || g.anchor))
+		cli_usage("gate check: --op and --anchor are for gate learn");
+	cli_refuse_overwrite(g.c.output.path, &g.c.args);
+	cli_refuse_overwrite(g.junit, &g.c.args);
+	const char *path = g.c.output.path;
+	if (learn)
+		g.c.output.path = NULL; /* its suffix is no format */
+	int status = g.baseline ? cli_gate_read_file(&g) : EXIT_DONE;
+	if (status == EXIT_DONE)
+		status = learn ? cli_gate_learn(&g, path) : cli_gate_check(&g);
+	gate_file_release(&g.file);
+	for (unsigned i = 0; i < g.n_ops; i++)
+		buf_release(&g.op_text[i]);
+	mem_free(g.c.args.v);
+	trace_options_release(&g.c.trace);
+	return status;
+}
+
+const struct command command_gate = {
+	.name = "gate",
+	.args = "learn|check RUN...",
+	.help = "whether a run is worse than accepted ones, beyond their scatter: for CI",
+	.run = cli_gate_run,
+};

@@ -1,0 +1,91 @@
+#include "cli/gate_ci.h"
+
+#include "base/html_text.h"
+#include "io/atomic.h"
+#include "render/render.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void gate_ci_put_judgement(const struct gate_block *b, const struct gate_judgement *j, struct buf *out)
+{
+	struct buf text = {0};
+	gate_put_judgement(b, j, &text);
+	html_put_text(out, buf_view(&text)); /* escapes what XML does, too */
+	buf_release(&text);
+}
+
+int gate_ci_write_junit(const char *path, const struct gate_block *b, const struct gate_judgements *j, struct str run, struct err *e)
+{
+	struct buf out = {0};
+	unsigned n[GATE_VERDICTS] = {0};
+	for (unsigned i = 0; i < j->n; i++)
+		n[j->v[i].verdict]++;
+	buf_printf(&out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"opscope gate\" tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"%u\">\n", j->n, n[GATE_FAIL],
+	           n[GATE_UNDECIDED]);
+	for (unsigned i = 0; i < j->n; i++) {
+		const struct gate_judgement *x = &j->v[i];
+		buf_cstr(&out, "<testcase classname=\"");
+		html_put_text(&out, run);
+		buf_cstr(&out, "\" name=\"");
+		html_put_text(&out, b->metric[x->metric]);
+		buf_cstr(&out, x->anchor ? " against the anchors\">" : "\">");
+		if (x->verdict != GATE_PASS) {
+			buf_cstr(&out, x->verdict == GATE_FAIL ? "<failure message=\"" : "<skipped message=\"");
+			gate_ci_put_judgement(b, x, &out);
+			buf_cstr(&out, "\"/>");
+		}
+		buf_cstr(&out, "</testcase>\n");
+	}
+	buf_cstr(&out, "</testsuite>\n</testsuites>\n");
+	struct atomic_file f;
+	const int rc = atomic_begin_any(&f, path, e) < 0 ? -1 : atomic_write(&f, buf_view(&out), e) ? atomic_abort(&f) : atomic_commit(&f, e);
+	buf_release(&out);
+	return rc;
+}
+
+/* The text of an annotation: GitHub reads % and line ends of it as escapes. */
+static void gate_ci_print_annotation(const char *kind, struct str text)
+{
+	printf("::%s title=opscope gate::", kind);
+	for (size_t i = 0; i < text.n; i++)
+		if (text.p[i] == '%' || (unsigned char)text.p[i] < 0x20)
+			printf("%%%02X", (unsigned char)text.p[i]);
+		else
+			putchar(text.p[i]);
+	putchar('\n');
+}
+
+static int gate_ci_append(const char *path, struct str text, struct err *e)
+{
+	const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	const int rc = fd < 0 ? -1 : fd_write_all(fd, text);
+	const int why = errno;
+	if (fd >= 0)
+		close(fd);
+	return rc < 0 ? err_set(e, ERR_IO, "%s: %s", path, strerror(why)) : 0;
+}
+
+int gate_ci_tell_github(const struct gate_block *b, const struct gate_judgements *j, const struct table *t, struct err *e)
+{
+	const char *summary = getenv("GITHUB_STEP_SUMMARY");
+	struct buf text = {0};
+	int rc = 0;
+	for (unsigned i = 0; i < j->n; i++)
+		if (j->v[i].verdict != GATE_PASS) {
+			buf_clear(&text);
+			gate_put_judgement(b, &j->v[i], &text);
+			gate_ci_print_annotation(j->v[i].verdict == GATE_FAIL ? "error" : "warning", buf_view(&text));
+		}
+	fflush(stdout);
+	if (summary && *summary) {
+		buf_clear(&text);
+		rc = renderer_find(STR("markdown"))->render(t, &(struct render_options){0}, &text, e);
+		rc = rc < 0 ? rc : gate_ci_append(summary, buf_view(&text), e);
+	}
+	buf_release(&text);
+	return rc;
+}
