@@ -78,6 +78,8 @@ OPSCOPE_API enum opscope_error opscope_error_code(void);
  *   key-op        for the same: what each step calls once, by the name of a range, op or kernel, or an op's id
  *   aggregation   for reports, findings and SQL: key op and steps of this aggregation of an .opscope file, by number
  *   device        for reports, SQL and exports: "cpu" or a GPU's number
+ *   by            for opscope_diff: a row for each "term" (the default), "op" or "kernel"
+ *   force         for opscope_diff: "1" = compare runs that have little in common, too; "0"
  *   sort          for tables: a column; text from A and numbers from the largest, "+" in front: ascending, "-": descending
  *   filter        for tables: only rows with this text, whatever its case
  *   columns       for tables: only these, "a,b"; of a report, those that it has for other inputs are empty
@@ -129,6 +131,11 @@ OPSCOPE_API struct opscope_table *opscope_sql(struct opscope_profile *p, const c
 /* What `opscope advise` lists: what keeps the run from being faster, with evidence and what to do, the worst first. `o` may be NULL. */
 OPSCOPE_API struct opscope_table *opscope_advise(struct opscope_profile *p, const struct opscope_options *o, char *error,
                                                  size_t error_size);
+/* What `opscope diff` shows: what changed from run `a` to run `b`, as terms that add up to the difference of their steps; the verdict is the section "verdict".
+ * `of_a` and `of_b` say which steps of each (steps, key-op), `o` how they are compared (by, force) and what of the table is wanted. Each may be NULL. `a` may be `b`, with
+ * other steps. OPSCOPE_ERROR_LACKS where the two have too little in common, and nothing is forced. Another thread may ask each of the two meanwhile. */
+OPSCOPE_API struct opscope_table *opscope_diff(struct opscope_profile *a, const struct opscope_options *of_a, struct opscope_profile *b, const struct opscope_options *of_b,
+                                               const struct opscope_options *o, char *error, size_t error_size);
 OPSCOPE_API void opscope_table_free(struct opscope_table *t);
 
 OPSCOPE_API const char *opscope_table_name(const struct opscope_table *t);

@@ -2,6 +2,7 @@
 
     import opscope
     print(opscope.advise("trace.json.gz"))           # findings: problem, evidence, what to do
+    print(opscope.diff("before.json.gz", "after.json.gz").sections["verdict"])
     trace = opscope.load("trace.json.gz")            # also *.sqlite of Nsight Systems, .opscope, captures of `opscope record`
     trace.report("operators", group_by="shape").to_pandas()
 
@@ -14,7 +15,7 @@ from typing import Any, Dict, List
 
 from ._core import Error, version as __version__
 from .table import Column, Table
-from .trace import Problem, Report, Trace, advise, load, reports
+from .trace import Problem, Report, Trace, advise, diff, load, reports
 
 version = __version__
 
@@ -30,7 +31,7 @@ _LAZY: Dict[str, str] = {
 _TORCHS = ("DeviceType", "ExecutionTraceObserver", "ProfilerActivity", "itt", "kineto_available")  # torch's own, as torch.profiler has them
 
 # Not `torch`: `from opscope import *` leaves PyTorch's alone.
-__all__ = ["Column", "Error", "Problem", "Report", "Table", "Trace", "advise", "load", "reports", "version", *(n for n in _LAZY if n != "torch")]
+__all__ = ["Column", "Error", "Problem", "Report", "Table", "Trace", "advise", "diff", "load", "reports", "version", *(n for n in _LAZY if n != "torch")]
 
 
 def __getattr__(name: str) -> Any:

@@ -640,6 +640,32 @@ static PyObject *profile_advise(PyObject *self, PyObject *dict)
 	return table_of((Profile *)self, ask_advice, NULL, dict);
 }
 
+/* Side a, then side b: neither is waited for while the other is held. */
+static PyObject *profile_diff(PyObject *object, PyObject *args)
+{
+	Profile *self = (Profile *)object, *other;
+	PyObject *of_self, *second, *of_other, *dict;
+	char message[ERROR_SIZE];
+	struct opscope_table *t = NULL;
+	if (!PyArg_ParseTuple(args, "OO!OO", &of_self, Py_TYPE(object), &second, &of_other, &dict))
+		return NULL;
+	other = (Profile *)second;
+	struct opscope_options *a = options_of(of_self), *b = a ? options_of(of_other) : NULL, *o = b ? options_of(dict) : NULL;
+	bool entered = o && enter(self) == 0, both = entered && enter(other) == 0;
+	if (both) {
+		Py_BEGIN_ALLOW_THREADS
+		t = opscope_diff(self->p, a, other->p, b, o, message, sizeof message);
+		Py_END_ALLOW_THREADS
+		leave(other);
+	}
+	if (entered)
+		leave(self);
+	opscope_options_free(a);
+	opscope_options_free(b);
+	opscope_options_free(o);
+	return !both ? NULL : t ? new_table(t, t, NULL) : fail(message);
+}
+
 static PyObject *profile_export(PyObject *object, PyObject *args)
 {
 	Profile *self = (Profile *)object;
@@ -682,6 +708,7 @@ static PyMethodDef profile_methods[] = {
 	{"report", profile_report, METH_VARARGS, "report(name, options): Table."},
 	{"sql", profile_sql, METH_VARARGS, "sql(query, options): Table."},
 	{"advise", profile_advise, METH_O, "advise(options): Table."},
+	{"diff", profile_diff, METH_VARARGS, "diff(options of this, profile, options of that, options): Table."},
 	{"export", profile_export, METH_VARARGS, "export(format, path, options): what the file lacks, a line each."},
 	{0},
 };

@@ -108,6 +108,10 @@ class Table:
         """As `--format=json`, with notes and sections."""
         return self._put(self._text("json"), path)
 
+    def to_markdown(self, path: Union[str, os.PathLike[str], None] = None) -> str:
+        """As `--format=markdown`: for pull requests and issues."""
+        return self._put(self._text("markdown"), path)
+
     def to_html(self, path: Union[str, os.PathLike[str], None] = None) -> str:
         """As `--format=html`: one page, to be searched and sorted, with all sections."""
         return self._put(self._text("html"), path)

@@ -92,6 +92,14 @@ class Trace:
         """Findings, the worst first: problem, evidence, what to do, the most it can gain. compat="dlprof" or "torch" gives theirs."""
         return Table(self._profile.advise(options(params)))
 
+    def diff(self, other: Trace, *, steps: Any = None, other_steps: Any = None, key_op: Any = None, **params: Any) -> Table:
+        """What changed from this run to another, as terms that add up to the difference of their steps; the section "verdict" says it in a sentence.
+
+        by="term", "op" or "kernel"; force=True compares runs that have little in common, too. steps are of this run, other_steps of the other.
+        """
+        this = options({"steps": steps, "key_op": key_op})
+        return Table(self._profile.diff(this, other._profile, options({"steps": other_steps, "key_op": key_op}), options(params)))
+
     def sql(self, query: str, **params: Any) -> Table:
         """A SELECT over the events and all reports; see `opscope sql --help`.
 
@@ -155,6 +163,21 @@ def advise(trace: Union[Trace, Path], **params: Any) -> Table:
     of_input = {name: value for name, value in params.items() if name in _OF_INPUTS}
     with load(trace, **of_input) as opened:
         return opened.advise(**{name: value for name, value in params.items() if name not in _OF_INPUTS})
+
+
+def diff(a: Union[Trace, Path], b: Union[Trace, Path], **params: Any) -> Table:
+    """What changed from run a to run b, traces or the files of some: see Trace.diff. Files may have the options of load(), too."""
+    of_input = {name: value for name, value in params.items() if name in _OF_INPUTS}
+    of_diff = {name: value for name, value in params.items() if name not in _OF_INPUTS}
+    opened: List[Trace] = []
+    try:
+        for x in (a, b):
+            opened.append(x if isinstance(x, Trace) else load(x, **of_input))
+        return opened[0].diff(opened[1], **of_diff)
+    finally:
+        for given, trace in zip((a, b), opened):
+            if trace is not given:
+                trace.close()
 
 
 def reports() -> List[Report]:

@@ -286,6 +286,26 @@ class Reports(oracle.Case):
             with self.assertRaisesRegex(opscope.Error, "syntax"):
                 trace.sql("SELEC")
 
+    def test_diff(self):
+        with opscope.load(RESNET) as a, opscope.load(GPU) as gpu:
+            first, last = (a.report("steps")["step"][i] for i in (0, -1))
+            want = csv("diff", RESNET, f"--steps={first}", RESNET, f"--steps={last}")
+            self.assertGreater(want.count("\n"), 5)
+            self.assertEqual(a.diff(a, steps=first, other_steps=last).to_csv(), want)
+            with opscope.load(RESNET) as b:
+                self.assertEqual(a.diff(b, steps=first, other_steps=last).to_csv(), want)
+                self.assertEqual(a.diff(b, steps=first, other_steps=last, by="op").to_csv(), csv("diff", RESNET, f"--steps={first}", RESNET, f"--steps={last}", "--by=op"))
+            self.assertEqual(opscope.diff(GPU, gpu).to_markdown(), text("diff", GPU, GPU, "--format=markdown", "--notes=full"))
+            self.assertRegex(opscope.diff(GPU, gpu).sections["verdict"]["verdict"][0], "^No difference")
+            with self.assertRaisesRegex(opscope.Error, "term, op or kernel"):
+                a.diff(a, by="layer")
+            with self.assertRaisesRegex(opscope.Error, "device"):
+                a.diff(a, device=0)
+            with self.assertRaisesRegex(opscope.Error, "has none"):
+                a.diff(gpu)
+            with self.assertRaisesRegex(opscope.Error, "closed"):
+                a.diff(b)
+
     def test_signals_while_it_loads(self):
         """A handler runs, and what it raises ends the wait for a pipe that nobody writes into; other handlers do not."""
         class Enough(Exception):

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "input/input.h"
 #include "query/arrange.h"
+#include "query/diff.h"
 #include "query/report.h"
 
 #include <pthread.h>
@@ -29,6 +30,7 @@ struct opscope_options {
 	enum table_names names;
 	enum table_notes notes;
 	bool fragment;
+	struct diff_ask diff;
 	struct api_option *own;         /* of export formats, the newest first */
 	struct arena arena;             /* owns all strings */
 };

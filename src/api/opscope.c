@@ -330,6 +330,67 @@ struct opscope_table *opscope_advise(struct opscope_profile *p, const struct ops
 	return opscope_ask(&a, run_advice, error, error_size);
 }
 
+/* ---- two runs ---- */
+
+struct opscope_comparing {
+	struct opscope_profile *p;      /* of the side that is being made */
+	const struct opscope_options *of, *o;
+	struct diff_side *side[2];
+	struct opscope_table *made;
+	struct err e;
+};
+
+static void opscope_take_side(struct opscope_comparing *x, unsigned which)
+{
+	const struct report_args args = x->of ? x->of->report : (struct report_args){0};
+	if (args.device)
+		err_set(&x->e, ERR_USAGE, "diff: device is for reports: this is always of all devices");
+	else
+		x->side[which] = diff_side_new(x->p->p, &args, &x->e);
+}
+
+static void opscope_take_first(void *comparing)
+{
+	struct opscope_comparing *x = comparing;
+	opscope_take_side(x, 0);
+	if (x->side[0])
+		diff_side_disown(x->side[0]);
+}
+
+static void opscope_take_second(void *comparing)
+{
+	struct opscope_comparing *x = comparing;
+	const struct diff_ask ask = x->o ? x->o->diff : (struct diff_ask){0};
+	struct table t;
+	opscope_take_side(x, 1);
+	if (x->side[1] && diff_table(x->side[0], x->side[1], &ask, &t, &x->e) == 0)
+		x->made = finish_table(&t, NULL, x->p->p, x->o, &x->e);
+	diff_side_free(x->side[1]);
+	disown(x->made);
+}
+
+struct opscope_table *opscope_diff(struct opscope_profile *a, const struct opscope_options *of_a, struct opscope_profile *b, const struct opscope_options *of_b,
+                                   const struct opscope_options *o, char *error, size_t error_size)
+{
+	struct opscope_comparing x = {.p = a, .of = of_a, .o = o};
+	if (!a || !b)
+		err_set(&x.e, ERR_USAGE, "opscope_diff: two profiles were expected, not NULL");
+	else if (o && o->report.device)
+		err_set(&x.e, ERR_USAGE, "diff: device is for reports: this is always of all devices");
+	else if (api_try_with(a, opscope_take_first, &x, &x.e) < 0)
+		x.side[0] = NULL;
+	if (x.side[0]) {
+		x.p = b;
+		x.of = of_b;
+		if (api_try_with(b, opscope_take_second, &x, &x.e) < 0)
+			x.made = NULL;
+	}
+	diff_side_free(x.side[0]);
+	if (!x.made)
+		api_error(&x.e, error, error_size);
+	return x.made;
+}
+
 struct opscope_table *opscope_sql(struct opscope_profile *p, const char *query, const struct opscope_options *o,
                                   char *error, size_t error_size)
 {

@@ -77,6 +77,15 @@ static int set_per(struct opscope_options *o, void *field, const char *name, con
 	return 0;
 }
 
+static int set_by(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+{
+	for (o->diff.by = 0; o->diff.by < DIFF_BYS; o->diff.by++)
+		if (strcmp(value, diff_by_name[o->diff.by]) == 0)
+			return 0;
+	o->diff.by = DIFF_BY_TERM;
+	return err_set(e, ERR_USAGE, "by=%s: term, op or kernel was expected", value);
+}
+
 static int set_names(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
 {
 	if (strcmp(value, "short") != 0 && strcmp(value, "full") != 0)
@@ -116,6 +125,8 @@ static const struct {
 	{"key-op", options_set_text, FIELD(report.key_op)},
 	{"aggregation", set_aggregation, FIELD(report.aggregation)},
 	{"device", options_set_text, FIELD(report.device)},
+	{"by", set_by, FIELD(diff)},
+	{"force", set_flag, FIELD(diff.force)},
 	{"sort", options_set_text, FIELD(arrange.sort)},
 	{"filter", options_set_text, FIELD(arrange.filter)},
 	{"columns", options_set_text, FIELD(arrange.columns)},

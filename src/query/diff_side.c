@@ -400,6 +400,16 @@ struct diff_side *diff_side_new(struct profile *p, const struct report_args *arg
 	return NULL;
 }
 
+void diff_side_disown(const struct diff_side *s)
+{
+	intern_disown(&s->texts);
+	arena_disown(&s->arena);
+	mem_disown(s->part);
+	mem_disown(s->step_ns);
+	mem_disown(s->fact);
+	mem_disown((void *)(uintptr_t)s);
+}
+
 void diff_side_free(struct diff_side *s)
 {
 	if (!s)

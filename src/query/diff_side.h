@@ -70,5 +70,7 @@ struct diff_side {
  * there are no such steps, ERR_DATA where the recording has no times. The caller's (diff_side_free). */
 struct diff_side *diff_side_new(struct profile *p, const struct report_args *args, struct err *e);
 void diff_side_free(struct diff_side *s);
+/* The side outlives the mem_try that it was made in (mem_disown). */
+void diff_side_disown(const struct diff_side *s);
 
 #endif

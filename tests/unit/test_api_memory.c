@@ -125,6 +125,8 @@ static void ask_all(struct answers *a, const char *path)
 		*error = 0;
 		ask_table(a, opscope_advise(p, NULL, error, sizeof error), "html", "advise", error, sizeof error);
 		*error = 0;
+		ask_table(a, opscope_diff(p, NULL, p, o, NULL, error, sizeof error), "markdown", "diff", error, sizeof error);
+		*error = 0;
 		ask_arrow(a, p, error, sizeof error);
 		*error = 0;
 		take(a, export_to(p, NULL, error, sizeof error), "export", error);

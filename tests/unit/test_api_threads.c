@@ -114,6 +114,8 @@ static void null_is_an_error(void **state)
 	assert_null(opscope_sql(NULL, "SELECT 1", NULL, error, sizeof error));
 	assert_null(opscope_sql(p, NULL, NULL, error, sizeof error));
 	assert_null(opscope_advise(NULL, NULL, error, sizeof error));
+	assert_null(opscope_diff(p, NULL, NULL, NULL, NULL, error, sizeof error));
+	assert_null(opscope_diff(NULL, NULL, p, NULL, NULL, error, sizeof error));
 	assert_null(opscope_table_render(NULL, "csv", NULL, NULL, error, sizeof error));
 	assert_int_equal(opscope_export(p, NULL, NULL, NULL, NULL, error, sizeof error), -1);
 	assert_non_null(strstr(error, "NULL"));
