@@ -6,12 +6,24 @@
 #   GATE_UNDECIDED  pass (the default) or fail
 #   GATE_JUNIT      JUnit XML goes there; empty = nowhere
 #   OPSCOPE         the program (opscope)
-# Appends verdict=pass|fail|undecided|error to $GITHUB_OUTPUT. The status is 0 where the job may go on, 3 of a failed gate, 4 of an undecided one that shall fail, 1 or 2 of an error.
+# Appends verdict=pass|fail|undecided|error to $GITHUB_OUTPUT. The status is 0 where the job may go on, 3 of a failed gate, 4 of an undecided one that shall fail, another of an error.
 set -u
-: "${GATE_RUNS:?}" "${GATE_BASELINE:?}"
+
+# end STATUS VERDICT
+end() {
+	[ -z "${GITHUB_OUTPUT:-}" ] || echo "verdict=$2" >>"$GITHUB_OUTPUT"
+	exit "$1"
+}
+
+wrong() {
+	echo "gate.sh: $*" >&2
+	end 2 error
+}
+
+[ -n "${GATE_RUNS:-}" ] && [ -n "${GATE_BASELINE:-}" ] || wrong "GATE_RUNS and GATE_BASELINE were expected"
 case "${GATE_UNDECIDED:=pass}" in
 pass | fail) ;;
-*) echo "gate.sh: GATE_UNDECIDED=$GATE_UNDECIDED: pass or fail was expected" >&2; exit 2 ;;
+*) wrong "GATE_UNDECIDED=$GATE_UNDECIDED: pass or fail was expected" ;;
 esac
 
 # lines TEXT: those that are not empty, into the array `found`.
@@ -24,12 +36,12 @@ lines() {
 }
 
 lines "$GATE_RUNS"
-runs=("${found[@]}")
+runs=(${found[@]+"${found[@]}"}) # older versions of bash take an empty array for one that is not set
 lines "${GATE_OPTIONS:-}"
-options=(--baseline="$GATE_BASELINE" --github "${found[@]}")
+options=(--baseline="$GATE_BASELINE" --github ${found[@]+"${found[@]}"})
 [ -z "${GATE_JUNIT:-}" ] || options+=(--junit="$GATE_JUNIT")
 
-"${OPSCOPE:-opscope}" gate check "${options[@]}" -- "${runs[@]}"
+"${OPSCOPE:-opscope}" gate check "${options[@]}" -- ${runs[@]+"${runs[@]}"}
 status=$?
 case $status in
 0) verdict=pass ;;
@@ -37,6 +49,5 @@ case $status in
 4) verdict=undecided ;;
 *) verdict=error ;;
 esac
-[ -z "${GITHUB_OUTPUT:-}" ] || echo "verdict=$verdict" >>"$GITHUB_OUTPUT"
 [ "$verdict $GATE_UNDECIDED" != "undecided pass" ] || status=0
-exit "$status"
+end "$status" "$verdict"

@@ -15,7 +15,7 @@
 
 #include <argp.h>
 
-enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_FINDING = 3 };
+enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_FINDING = 3, EXIT_UNDECIDED = 4 };
 
 struct command {
 	const char *name;      /* "report" */

@@ -6,18 +6,20 @@
 #include "io/atomic.h"
 #include "query/diff.h"
 #include "query/gate.h"
+#include "render/render.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { GATE_KEY_BASELINE = 0x200, GATE_KEY_OP, GATE_KEY_KEY, GATE_KEY_ALARMS, GATE_KEY_THRESHOLD, GATE_KEY_AGAINST, GATE_KEY_JUNIT, GATE_KEY_GITHUB, GATE_KEY_ANCHOR };
-enum { EXIT_UNDECIDED = 4, GATE_FILE_BYTES = 64 << 20 };
+enum { GATE_FILE_BYTES = 64 << 20 };
 
 struct gate_command {
 	struct table_command c;       /* first: cli_table_option takes this for it; args: learn or check, and the runs */
 	struct gate_ask ask;
-	const char *baseline, *against, *junit;
+	const char *baseline, *against, *junit, *out;
 	bool github, anchor;
+	bool *anchored;               /* by block: its anchors of before are none any more */
 	struct gate_fact own[GATE_FACTS_MAX];
 	unsigned n_own;
 	struct buf op_text[GATE_METRICS_MAX];
@@ -29,10 +31,11 @@ struct gate_command {
 
 static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "The gate:", 0},
+	{NULL, 'o', "FILE", 0, "learn: keep what was learned in FILE; check: write to FILE, whose suffix .txt, .csv, .json, .html or .md chooses the format", 0},
 	{"baseline", GATE_KEY_BASELINE, "FILE", 0, "what was learned: check compares with it, learn adds to it", 0},
 	{"op", GATE_KEY_OP, "NAME", 0, "learn the device time of this op, too (aten::conv2d); can be given several times", 0},
 	{"key", GATE_KEY_KEY, "NAME=VALUE", 0, "a fact of the configuration that recordings do not state (machine=runner7, batch=32): runs are compared with those that have the same facts", 0},
-	{"false-alarms", GATE_KEY_ALARMS, "PCT", 0, "of runs that are like the accepted ones, so many fail at most (default: 1)", 0},
+	{"false-alarms", GATE_KEY_ALARMS, "PCT", 0, "at most this share of runs that are like the accepted ones fails (default: 1)", 0},
 	{"threshold", GATE_KEY_THRESHOLD, "PCT", 0, "a smaller change does not matter, however certain (default: 2)", 0},
 	{"anchor", GATE_KEY_ANCHOR, NULL, 0, "learn: these runs are the anchors from now on, after a change that was meant", 0},
 	{"against", GATE_KEY_AGAINST, "RUN", 0, "check: the accepted run that a failed one is taken apart against (default: the one nearest to their mean, if its recording is still there)", 0},
@@ -72,15 +75,20 @@ static void cli_gate_add_op(struct gate_command *g, const char *name)
 static void cli_gate_add_key(struct gate_command *g, char *text)
 {
 	const char *equals = strchr(text, '=');
-	if (!equals || equals == text || !cli_gate_is_word(text) || strchr(text, ':') || g->n_own == GATE_FACTS_MAX / 2)
-		cli_usage("gate: --key=%s: NAME=VALUE without a colon was expected, at most %d of them", text, GATE_FACTS_MAX / 2);
-	g->own[g->n_own++] = (struct gate_fact){{text, (size_t)(equals - text)}, str_from(equals + 1)};
+	const struct str name = {text, equals ? (size_t)(equals - text) : 0};
+	if (!name.n || !cli_gate_is_word(text) || memchr(name.p, ':', name.n) || g->n_own == GATE_FACTS_MAX / 2)
+		cli_usage("gate: --key=%s: NAME=VALUE was expected, without a colon in NAME, at most %d of them", text, GATE_FACTS_MAX / 2);
+	for (unsigned i = 0; i < g->n_own; i++)
+		if (str_eq(g->own[i].name, name))
+			cli_usage("gate: --key=%s: another value of the same name was given", text);
+	g->own[g->n_own++] = (struct gate_fact){name, str_from(equals + 1)};
 }
 
 static error_t cli_gate_parse(int key, char *arg, struct argp_state *state)
 {
 	struct gate_command *g = state->input;
 	switch (key) {
+	case 'o': g->out = cli_output_path(arg); return 0;
 	case GATE_KEY_BASELINE: g->baseline = arg; return 0;
 	case GATE_KEY_OP: cli_gate_add_op(g, arg); return 0;
 	case GATE_KEY_KEY: cli_gate_add_key(g, arg); return 0;
@@ -99,8 +107,8 @@ static const struct argp argp = {
 	.parser = cli_gate_parse,
 	.children = table_children,
 	.args_doc = "learn RUN...\ncheck RUN...",
-	.doc = "`gate learn RUN... -o gate.txt` learns from accepted runs how runs scatter; `gate check RUN --baseline=gate.txt` says whether a run is worse than they are, by more than this "
-	       "and by more than matters. Status of check: 0 pass, 3 fail, 4 undecided, 1 the input cannot be read, 2 wrong usage.",
+	.doc = "`gate learn RUN... -o gate.txt` learns from accepted runs, named in order of time, how runs scatter. `gate check RUN --baseline=gate.txt` says whether a new run is worse, by more than "
+	       "this scatter and by more than the threshold. Status of check: 0 pass, 3 fail, 4 undecided, 1 an input cannot be read or has no steps, 2 wrong usage.",
 };
 
 /* ---- reading ---- */
@@ -110,6 +118,11 @@ static int cli_gate_read_file(struct gate_command *g)
 	struct err e;
 	struct buf text = {0};
 	if (file_read_all(g->baseline, GATE_FILE_BYTES, &text, &e) < 0 || gate_file_read(buf_view(&text), g->baseline, &g->file, &e) < 0) {
+		buf_release(&text);
+		return cli_fail(&e, EXIT_INPUT);
+	}
+	if (text.n > GATE_FILE_BYTES) {
+		err_set(&e, ERR_LIMIT, "%s: more than %d MiB; what gate learn wrote was expected", g->baseline, GATE_FILE_BYTES >> 20);
 		buf_release(&text);
 		return cli_fail(&e, EXIT_INPUT);
 	}
@@ -133,33 +146,30 @@ static struct diff_side *cli_gate_read(struct gate_command *g, char *path, int *
 
 static int cli_gate_add_run(struct gate_command *g, const struct diff_side *s, unsigned n_old, struct err *e)
 {
-	struct gate_block *b = gate_block_made(&g->file, s, g->own, g->n_own, g->op, g->n_ops);
+	struct gate_block *b = gate_block_find_or_add(&g->file, s, g->own, g->n_own, g->op, g->n_ops);
+	const unsigned number = (unsigned)(b - g->file.block);
 	struct gate_value v[GATE_METRICS_MAX];
 	if (gate_measure(s, b, v, e) < 0)
 		return -1;
 	const struct gate_run *copy = gate_copy_of(b, v);
 	if (copy)
-		return err_set(e, ERR_DATA, STR_FMT ": each number is that of " STR_FMT ", so one is a copy of the other, which tells nothing of how runs scatter", STR_ARG(s->path), STR_ARG(copy->path));
-	const bool anchor = g->anchor || (unsigned)(b - g->file.block) >= n_old;
+		return err_set(e, ERR_DATA, STR_FMT ": all values are those of " STR_FMT ": one is a copy of the other, which tells nothing of how runs scatter", STR_ARG(s->path), STR_ARG(copy->path));
+	if (g->anchor && !g->anchored[number])
+		for (unsigned i = 0; i < b->n_runs; i++)
+			b->run[i].anchor = false;
+	g->anchored[number] = true;
+	const bool anchor = g->anchor || number >= n_old;
 	struct gate_run *r = gate_file_add_run(&g->file, b, s->path, anchor);
 	memcpy(r->v, v, b->n_metrics * sizeof *v);
 	return 0;
 }
 
-static void cli_gate_raise_anchors(struct gate_file *f)
-{
-	for (unsigned i = 0; i < f->n_blocks; i++)
-		for (unsigned k = 0; k < f->block[i].n_runs; k++)
-			f->block[i].run[k].anchor = false;
-}
-
-static int cli_gate_learn(struct gate_command *g, const char *path)
+static int cli_gate_learn(struct gate_command *g)
 {
 	struct err e;
 	int status = EXIT_DONE;
 	const unsigned n_old = g->file.n_blocks;
-	if (g->anchor)
-		cli_gate_raise_anchors(&g->file);
+	g->anchored = NEW_ARRAY(n_old + (unsigned)g->c.args.n, bool);
 	for (int i = 1; i < g->c.args.n; i++) {
 		struct diff_side *s = cli_gate_read(g, g->c.args.v[i], &status);
 		if (!s)
@@ -173,13 +183,12 @@ static int cli_gate_learn(struct gate_command *g, const char *path)
 	struct table t;
 	struct atomic_file f;
 	gate_file_put(&g->file, &text);
-	const int rc = atomic_begin_any(&f, path, &e) < 0 ? -1 : atomic_write(&f, buf_view(&text), &e) ? atomic_abort(&f) : atomic_commit(&f, &e);
+	const int rc = atomic_begin_any(&f, g->out, &e) < 0 ? -1 : atomic_write(&f, buf_view(&text), &e) ? atomic_abort(&f) : atomic_commit(&f, &e);
 	buf_release(&text);
 	if (rc < 0)
 		return cli_fail(&e, EXIT_INPUT);
 	gate_learnt_table(&g->file, &g->ask, &t);
-	g->c.output.path = NULL;
-	status = cli_output(&t, &g->c.output, path);
+	status = cli_output(&t, &g->c.output, g->out);
 	table_release(&t);
 	return status;
 }
@@ -198,7 +207,7 @@ static void cli_gate_attach_diff(struct gate_command *g, const struct gate_block
 	struct diff_side *s = p ? diff_side_new(p, &g->c.trace.report, &e) : NULL;
 	struct table *diff = NEW(struct table);
 	struct gate_value v[GATE_METRICS_MAX];
-	const bool other = s && !g->against && gate_measure(s, b, v, &e) == 0 && v[0].value != r->v[0].value && gate_copy_of(b, v) != r;
+	const bool other = s && !g->against && gate_measure(s, b, v, &e) == 0 && gate_copy_of(b, v) != r;
 	if (other)
 		err_set(&e, ERR_DATA, "%s is no longer the run that was learned", path.p);
 	if (s && !other && diff_table(s, g->side[0], &(struct diff_ask){0}, diff, &e) == 0) {
@@ -230,6 +239,21 @@ static int cli_gate_report(struct gate_command *g, const struct gate_block *b, c
 	return cli_output(t, &g->c.output, g->side[0]->path.p);
 }
 
+/* The run is not of block `b` (NULL = of any that has runs). */
+static int cli_gate_tell_other(struct gate_command *g, const struct diff_side *s, const struct gate_block *b)
+{
+	struct err e;
+	struct buf why = {0};
+	gate_put_differences(&g->file, b, s, g->own, g->n_own, &why);
+	err_set(&e, ERR_DATA, STR_FMT ": undecided, because %s: " STR_FMT, STR_ARG(s->path), b ? "the runs are of several configurations" : "no run of this configuration was accepted",
+	        STR_ARG(why.n ? buf_view(&why) : STR("its runs were taken out of the file")));
+	buf_release(&why);
+	const int status = cli_fail(&e, EXIT_UNDECIDED);
+	if (g->github)
+		gate_ci_warn_github(e.msg);
+	return g->junit && gate_ci_write_undecided(g->junit, s->path, e.msg, &e) < 0 ? cli_fail(&e, EXIT_INPUT) : status;
+}
+
 static int cli_gate_judge(struct gate_command *g, int n)
 {
 	static const int status_of[GATE_VERDICTS] = {[GATE_PASS] = EXIT_DONE, [GATE_FAIL] = EXIT_FINDING, [GATE_UNDECIDED] = EXIT_UNDECIDED};
@@ -242,15 +266,11 @@ static int cli_gate_judge(struct gate_command *g, int n)
 		struct gate_value *v = NEW_ARRAY(GATE_METRICS_MAX, struct gate_value);
 		struct gate_block *of = gate_block_of(&g->file, g->side[i], g->own, g->n_own);
 		run[i] = v;
-		if (!of || !of->n_runs || (b && b != of)) {
-			struct buf why = {0};
-			gate_put_differences(&g->file, g->side[i], g->own, g->n_own, &why);
-			err_set(&e, ERR_DATA, STR_FMT ": undecided, because %s: " STR_FMT, STR_ARG(g->side[i]->path), of ? "the runs have other configurations" : "no run of such a configuration was accepted",
-			        STR_ARG(buf_view(&why)));
-			buf_release(&why);
-			status = cli_fail(&e, EXIT_UNDECIDED);
-		} else if (gate_measure(g->side[i], of, v, &e) < 0) {
-			status = cli_fail(&e, EXIT_UNDECIDED);
+		if (of && of->n_runs && (!b || b == of)) {
+			if (gate_measure(g->side[i], of, v, &e) < 0)
+				status = cli_fail(&e, EXIT_INPUT);
+		} else {
+			status = cli_gate_tell_other(g, g->side[i], of && of->n_runs ? b : NULL);
 		}
 		b = of;
 	}
@@ -284,6 +304,46 @@ static int cli_gate_check(struct gate_command *g)
 	return status;
 }
 
+/* No output replaces an input; `learn` may replace what it adds to. */
+static void cli_gate_refuse_overwrite(const struct gate_command *g, bool learn)
+{
+	struct cli_args inputs = {0};
+	for (int i = 1; i < g->c.args.n; i++)
+		cli_args_add(&inputs, g->c.args.v[i]);
+	if (g->baseline && !learn)
+		cli_args_add(&inputs, (char *)(uintptr_t)g->baseline);
+	cli_refuse_overwrite(g->out, &inputs);
+	cli_refuse_overwrite(g->junit, &inputs);
+	mem_free(inputs.v);
+	if (g->out && g->junit && strcmp(g->out, g->junit) == 0)
+		cli_usage("gate check: --junit and -o: two files were expected");
+}
+
+/* The form of the tables of `check`. */
+static void cli_gate_choose_output(struct gate_command *g)
+{
+	g->c.output.path = g->out;
+	const struct renderer *r = cli_renderer(&g->c.output);
+	if (!r)
+		cli_usage("-o %s: a name that ends in .txt, .csv, .json, .html or .md was expected; --format chooses a format for any name", g->out);
+	if (g->github && !g->out && !r->for_people)
+		cli_usage("gate check: --github prints lines of its own: -o FILE was expected for %s", r->name);
+}
+
+/* Runs of other steps are of another configuration. */
+static void cli_gate_add_choice(struct gate_command *g)
+{
+	const struct report_args *r = &g->c.trace.report;
+	if (r->has_steps) {
+		const struct steps_text text = steps_range_text(r->step_first, r->step_last);
+		g->own[g->n_own++] = (struct gate_fact){STR("steps"), arena_str(&g->c.trace.arena, str_from(text.s + strlen("--steps=")))};
+	}
+	if (r->all_steps)
+		g->own[g->n_own++] = (struct gate_fact){STR("steps"), STR("all")};
+	if (r->key_op)
+		g->own[g->n_own++] = (struct gate_fact){STR("key op"), str_from(r->key_op)};
+}
+
 static int cli_gate_run(int argc, char **argv)
 {
 	struct gate_command g = {.ask = {.false_alarms_pct = 1, .threshold_pct = 2}};
@@ -295,7 +355,7 @@ static int cli_gate_run(int argc, char **argv)
 		cli_usage("gate %s: at least one RUN was expected", g.c.args.v[0]);
 	if (g.c.trace.report.device)
 		cli_usage("gate: --device is for reports: this is always of all devices");
-	if (learn && !g.c.output.path)
+	if (learn && !g.out)
 		cli_usage("gate learn: -o FILE was expected, for what is learned");
 	if (!learn && !g.baseline)
 		cli_usage("gate check: --baseline=FILE was expected, as gate learn wrote it");
@@ -303,15 +363,15 @@ static int cli_gate_run(int argc, char **argv)
 		cli_usage("gate learn: --against, --junit and --github are for gate check");
 	if (!learn && (g.n_ops || g.anchor))
 		cli_usage("gate check: --op and --anchor are for gate learn");
-	cli_refuse_overwrite(g.c.output.path, &g.c.args);
-	cli_refuse_overwrite(g.junit, &g.c.args);
-	const char *path = g.c.output.path;
-	if (learn)
-		g.c.output.path = NULL; /* its suffix is no format */
+	cli_gate_refuse_overwrite(&g, learn);
+	if (!learn)
+		cli_gate_choose_output(&g);
+	cli_gate_add_choice(&g);
 	int status = g.baseline ? cli_gate_read_file(&g) : EXIT_DONE;
 	if (status == EXIT_DONE)
-		status = learn ? cli_gate_learn(&g, path) : cli_gate_check(&g);
+		status = learn ? cli_gate_learn(&g) : cli_gate_check(&g);
 	gate_file_release(&g.file);
+	mem_free(g.anchored);
 	for (unsigned i = 0; i < g.n_ops; i++)
 		buf_release(&g.op_text[i]);
 	mem_free(g.c.args.v);

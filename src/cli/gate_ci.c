@@ -18,14 +18,29 @@ static void gate_ci_put_judgement(const struct gate_block *b, const struct gate_
 	buf_release(&text);
 }
 
+static void gate_ci_begin_junit(const unsigned *n, struct buf *out)
+{
+	buf_printf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"opscope gate\" tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"%u\">\n",
+	           n[GATE_PASS] + n[GATE_FAIL] + n[GATE_UNDECIDED], n[GATE_FAIL], n[GATE_UNDECIDED]);
+}
+
+/* Releases *out. */
+static int gate_ci_end_junit(const char *path, struct buf *out, struct err *e)
+{
+	struct atomic_file f;
+	buf_cstr(out, "</testsuite>\n</testsuites>\n");
+	const int rc = atomic_begin_any(&f, path, e) < 0 ? -1 : atomic_write(&f, buf_view(out), e) ? atomic_abort(&f) : atomic_commit(&f, e);
+	buf_release(out);
+	return rc;
+}
+
 int gate_ci_write_junit(const char *path, const struct gate_block *b, const struct gate_judgements *j, struct str run, struct err *e)
 {
 	struct buf out = {0};
 	unsigned n[GATE_VERDICTS] = {0};
 	for (unsigned i = 0; i < j->n; i++)
 		n[j->v[i].verdict]++;
-	buf_printf(&out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"opscope gate\" tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"%u\">\n", j->n, n[GATE_FAIL],
-	           n[GATE_UNDECIDED]);
+	gate_ci_begin_junit(n, &out);
 	for (unsigned i = 0; i < j->n; i++) {
 		const struct gate_judgement *x = &j->v[i];
 		buf_cstr(&out, "<testcase classname=\"");
@@ -40,11 +55,20 @@ int gate_ci_write_junit(const char *path, const struct gate_block *b, const stru
 		}
 		buf_cstr(&out, "</testcase>\n");
 	}
-	buf_cstr(&out, "</testsuite>\n</testsuites>\n");
-	struct atomic_file f;
-	const int rc = atomic_begin_any(&f, path, e) < 0 ? -1 : atomic_write(&f, buf_view(&out), e) ? atomic_abort(&f) : atomic_commit(&f, e);
-	buf_release(&out);
-	return rc;
+	return gate_ci_end_junit(path, &out, e);
+}
+
+int gate_ci_write_undecided(const char *path, struct str run, const char *why, struct err *e)
+{
+	struct buf out = {0};
+	const unsigned n[GATE_VERDICTS] = {[GATE_UNDECIDED] = 1};
+	gate_ci_begin_junit(n, &out);
+	buf_cstr(&out, "<testcase classname=\"");
+	html_put_text(&out, run);
+	buf_cstr(&out, "\" name=\"gate\"><skipped message=\"");
+	html_put_text(&out, str_from(why));
+	buf_cstr(&out, "\"/></testcase>\n");
+	return gate_ci_end_junit(path, &out, e);
 }
 
 /* The text of an annotation: GitHub reads % and line ends of it as escapes. */
@@ -57,6 +81,12 @@ static void gate_ci_print_annotation(const char *kind, struct str text)
 		else
 			putchar(text.p[i]);
 	putchar('\n');
+}
+
+void gate_ci_warn_github(const char *why)
+{
+	gate_ci_print_annotation("warning", str_from(why));
+	fflush(stdout);
 }
 
 static int gate_ci_append(const char *path, struct str text, struct err *e)

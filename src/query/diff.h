@@ -20,7 +20,7 @@ struct diff_ask {
 };
 enum { DIFF_LEAST_MATCHED = 80 };
 
-/* Initialises *out: its rows, the largest difference first; a section "verdict" stands before it, a section "differs" behind it. It refers to both sides. ERR_DATA, and no
+/* Initialises *out: its rows, the largest difference first, and a section "verdict", which is read before them. The table owns its texts. ERR_DATA, and no
  * table, where the two are not of the same work, or one is of GPUs and the other of the host. */
 int diff_table(const struct diff_side *a, const struct diff_side *b, const struct diff_ask *ask, struct table *out, struct err *e);
 

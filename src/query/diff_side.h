@@ -56,10 +56,10 @@ struct diff_side {
 	int64_t *step_ns;        /* the length of each step, in order of time */
 	unsigned n_steps;        /* at least 1 */
 	unsigned warm_up;        /* steps at the beginning that were left out, since they took much longer than the others */
-	bool has_steps;          /* false: no steps were found, and the one is `window` */
+	bool has_steps;          /* false: no steps were found, and the whole `window` counts as one */
 	enum steps_window_kind window;
 	unsigned gpus;           /* that worked; 0 = the parts are of the host */
-	int64_t total_ns;        /* of all parts: the steps, of each GPU */
+	int64_t total_ns;        /* of all parts: the length of the steps, times the number of GPUs */
 	int64_t peak_bytes;      /* the most memory that a GPU (of a recording of the host: the host) held while recording; -1 = not recorded */
 	bool thinned;            /* most events were taken out of the recording */
 	struct diff_fact *fact;

@@ -1,11 +1,13 @@
-/* A gate: whether a run is worse than the runs that were accepted, by more than these differ among themselves and by more than matters.
+/* A gate: whether a new run is worse than accepted ones. The difference must exceed the scatter of the accepted runs, and a threshold that the user chooses.
  *
- * Of each metric a run has one number. Of n accepted runs x[0 .. n) with mean m and scatter s (gate_scatter_of), and k new runs with mean y,
- *     t = (y - m) / sqrt(s^2 (1/k + 1/n) + v),   v = what the new runs' own steps scatter more than those of the accepted, 0 or more
- * is compared with Student's distribution; of all metrics together Holm's procedure keeps the false alarms below --false-alarms. A run fails where that rejects and the change reaches
- * the practical threshold as well. Where the change reaches the threshold and could be chance, the gate is undecided, and so it is with fewer than GATE_FEWEST_RUNS accepted runs.
+ * Of each metric a run has one number. Of n accepted runs x[0 .. n) with mean m and scatter s (gate_scatter_of; at least 0.1 % of m), and k new runs with mean y,
+ *     t = (y - m) / sqrt(s^2 (1/k + 1/n) + v / k)
+ * is compared with Student's distribution, one-sided. v is by how much the mean squared standard error of the new runs exceeds that of the accepted ones, 0 or more. Holm's procedure
+ * keeps the false alarms of all metrics together below --false-alarms. A run fails where Holm's procedure rejects and the change reaches the threshold as well. The gate is undecided
+ * where the change reaches the threshold and could be chance, and with fewer than GATE_FEWEST_RUNS accepted runs.
  *
- * Each metric is also compared with the anchors, the runs that were accepted first: runs each of which is a little worse than the one before would otherwise all be accepted. */
+ * Each metric is also compared with the anchors, the runs that were accepted first: m and n are then theirs, s stays that of the last runs. Suppose that each run is a little worse
+ * than the one before: each passes against the last runs, and fails against the anchors in the end. */
 #ifndef OPSCOPE_QUERY_GATE_H
 #define OPSCOPE_QUERY_GATE_H
 
@@ -22,14 +24,14 @@ extern const char *const gate_own_metric[GATE_OWN_METRICS];
 
 /* The block of *f for runs like this one, by its facts and those that the user adds; NULL = there is none. Versions of drivers and libraries do not count: they may be what changed. */
 struct gate_block *gate_block_of(struct gate_file *f, const struct diff_side *s, const struct gate_fact *own, unsigned n_own);
-/* The same; it is made where there is none, with the metrics of every gate and these ops ("op:NAME"). */
-struct gate_block *gate_block_made(struct gate_file *f, const struct diff_side *s, const struct gate_fact *own, unsigned n_own, const struct str *op, unsigned n_ops);
-/* What keeps the run out of each block, in words: "GPU is Tesla T4, in the gate Tesla V100". Of the block with the fewest differences. */
-void gate_put_differences(const struct gate_file *f, const struct diff_side *s, const struct gate_fact *own, unsigned n_own, struct buf *out);
+/* The same; it is made where there is none, with the metrics of every gate. Ops ("op:NAME") that it does not have yet become metrics of it. */
+struct gate_block *gate_block_find_or_add(struct gate_file *f, const struct diff_side *s, const struct gate_fact *own, unsigned n_own, const struct str *op, unsigned n_ops);
+/* What keeps the run out of block `b` (NULL = that with the fewest differences), in words: "GPU is Tesla T4, in the gate Tesla V100". */
+void gate_put_differences(const struct gate_file *f, const struct gate_block *b, const struct diff_side *s, const struct gate_fact *own, unsigned n_own, struct buf *out);
 
 /* The numbers of a run for each metric of the block, into v[0 .. b->n_metrics). ERR_DATA where the recording has no steps. */
 int gate_measure(const struct diff_side *s, const struct gate_block *b, struct gate_value *v, struct err *e);
-/* The run of the block that has these numbers, every one; NULL. Two runs never have: one is a copy of the other. */
+/* The run with exactly these values; NULL = none. Two runs never agree in all values: one is a copy of the other. */
 const struct gate_run *gate_copy_of(const struct gate_block *b, const struct gate_value *v);
 
 struct gate_ask {
@@ -52,7 +54,7 @@ struct gate_judgement {
 struct gate_judgements {
 	struct gate_judgement v[2 * GATE_METRICS_MAX];
 	unsigned n;
-	enum gate_verdict verdict; /* fail where one fails, else undecided where one is */
+	enum gate_verdict verdict; /* fail where one fails, else undecided where one is, or where no metric could be judged */
 };
 
 /* Judges the mean of k >= 1 new runs, each with b->n_metrics values. */

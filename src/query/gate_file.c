@@ -105,7 +105,7 @@ static int gate_read_fact(struct gate_reader *r, struct str line)
 	if (colon <= 0 || r->block->n_metrics)
 		return gate_bad(r, "a fact of the configuration, NAME: VALUE, before its metrics");
 	if (r->block->n_facts == GATE_FACTS_MAX)
-		return gate_bad(r, "no more facts of one configuration");
+		return gate_bad(r, "at most 32 facts of a configuration");
 	const struct str name = {line.p, (size_t)colon}, value = {line.p + colon + 2, line.n - (size_t)colon - 2};
 	r->block->fact[r->block->n_facts++] = (struct gate_fact){arena_str(&r->f->arena, name), arena_str(&r->f->arena, value)};
 	return 0;
@@ -116,7 +116,7 @@ static int gate_read_metric(struct gate_reader *r, struct str name)
 	if (!r->block || r->run)
 		return gate_bad(r, "a metric behind the facts of a configuration");
 	if (!name.n || r->block->n_metrics == GATE_METRICS_MAX || gate_block_metric(r->block, name) < r->block->n_metrics)
-		return gate_bad(r, "the name of another metric, of 64 at most");
+		return gate_bad(r, "a metric that was not named before, at most 64 of them,");
 	r->block->metric[r->block->n_metrics++] = arena_str(&r->f->arena, name);
 	return 0;
 }
@@ -148,7 +148,9 @@ static int gate_read_line(struct gate_reader *r, struct str line)
 	if (str_skip(&line, STR("metric ")))
 		return gate_read_metric(r, line);
 	const bool anchor = str_skip(&line, STR("anchor "));
-	if ((anchor || str_skip(&line, STR("run "))) && r->block && r->block->n_metrics) {
+	if (anchor || str_skip(&line, STR("run "))) {
+		if (!r->block || gate_block_metric(r->block, STR("step_ns")) == r->block->n_metrics)
+			return gate_bad(r, "a configuration with the metric step_ns before its first run");
 		r->run = gate_file_add_run(r->f, r->block, line, anchor);
 		return 0;
 	}
@@ -160,11 +162,14 @@ int gate_file_read(struct str text, const char *path, struct gate_file *f, struc
 	*f = (struct gate_file){0};
 	struct gate_reader r = {.f = f, .path = path, .e = e};
 	struct str line;
-	for (bool more = true; more;) {
-		more = str_split(&text, '\n', &line);
+	while (str_split(&text, '\n', &line)) {
 		r.line++;
 		if (gate_read_line(&r, line) < 0)
 			return -1;
+	}
+	if (!r.line) {
+		r.line = 1;
+		return gate_bad(&r, "\"" GATE_HEAD "1\"");
 	}
 	return 0;
 }

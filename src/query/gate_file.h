@@ -1,5 +1,6 @@
 /* What a gate has learned: a text file, to be kept with the program that it guards. One block for each machine and configuration; in it one line for each metric, and one for each accepted
- * run. Lines may be taken out, and runs be put in another order, by hand.
+ * run. Runs stand in order of time. One may be taken out by hand, with the
+ * indented lines below it.
  *
  *     opscope gate 1
  *     configuration
@@ -13,7 +14,7 @@
  *     run runs/tuesday.json.gz
  *       ...
  *
- * An anchor is a run, too (struct gate_run). `+-` is the standard error of the value by the run's own steps. A value that a run does not have has no line. */
+ * An anchor is a run, too (struct gate_run). `+-` is the standard error of the mean of the run's own steps. A value that a run does not have has no line. */
 #ifndef OPSCOPE_QUERY_GATE_FILE_H
 #define OPSCOPE_QUERY_GATE_FILE_H
 
@@ -25,7 +26,7 @@ enum { GATE_VERSION = 1, GATE_METRICS_MAX = 64, GATE_FACTS_MAX = 32 };
 
 struct gate_value {
 	double value;            /* NaN = not known */
-	double error;            /* standard error by the run's own steps; 0 = not known */
+	double error;            /* standard error of the mean of the run's own steps; 0 = not known */
 };
 
 struct gate_run {

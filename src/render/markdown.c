@@ -9,27 +9,37 @@
 #include "render/number.h"
 #include "render/render.h"
 
+#include <strings.h>
+
 enum { RENDER_MARKDOWN_ROWS = 30, RENDER_MARKDOWN_TEXT_MAX = 120 };
+
+#define RENDER_MARKDOWN_NO_WIDTH "\xe2\x80\x8b"
 
 /* Letters, digits, and punctuation that means nothing within a line. */
 static bool render_markdown_is_plain(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr(" .,:;()%+-/=?!'\"", c));
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr(" .,;()%+-=?!'\"", c));
 }
 
-/* A sentence outside of code: ASCII that may be markup is escaped, and behind an @ stands a character without width, so that no user is mentioned. */
+/* Whether GitHub makes links of what stands around: @user, #12, http://, www.host */
+static bool render_markdown_links(const struct buf *b, size_t i)
+{
+	const struct str rest = {b->p + i, b->n - i};
+	return *rest.p == '@' || *rest.p == '#' || str_starts(rest, STR("://")) || (*rest.p == '.' && i >= 3 && strncasecmp(rest.p - 3, "www", 3) == 0);
+}
+
+/* A sentence outside of code: ASCII that may be markup is escaped, and a character without width keeps what looks like a link from being one. */
 static void render_markdown_put_escaped(struct buf *out, struct str s)
 {
 	struct buf safe = {0};
 	utf8_put_safe(&safe, s);
 	for (size_t i = 0; i < safe.n; i++) {
 		const char c = safe.p[i];
+		const bool links = render_markdown_links(&safe, i);
 		if (c == '<' || c == '>' || c == '&')
 			buf_cstr(out, c == '<' ? "&lt;" : c == '>' ? "&gt;" : "&amp;");
-		else if ((unsigned char)c >= 0x80 || render_markdown_is_plain(c))
-			buf_char(out, c);
 		else
-			buf_printf(out, "\\%c%s", c, c == '@' ? "\xe2\x80\x8b" : "");
+			buf_printf(out, "%s%c%s", (unsigned char)c >= 0x80 || render_markdown_is_plain(c) || c == ':' || c == '/' ? "" : "\\", c, links ? RENDER_MARKDOWN_NO_WIDTH : "");
 	}
 	buf_release(&safe);
 }
@@ -175,12 +185,13 @@ static void render_markdown_put_prose(struct buf *out, const struct table *t, st
 				if (!text->n)
 					continue;
 				buf_cstr(out, first ? "" : prose ? "  \n" : " \xc2\xb7 ");
-				if (!prose) {
+				if (prose) {
+					render_markdown_put_sentence(out, buf_view(text));
+				} else {
 					buf_cstr(out, "**");
 					render_markdown_put_escaped(out, buf_view(text));
 					buf_cstr(out, "**");
-				} else
-					render_markdown_put_sentence(out, buf_view(text));
+				}
 				first = false;
 			}
 		buf_cstr(out, "\n\n");

@@ -114,13 +114,28 @@ class Gate(Case):
             self.assertIn(f"{n} accepted run{'s' if n > 1 else ''}, at least 3 are needed", decision)
             self.assertEqual({r["verdict"] for r in table.rows if r["id"] == "step_ns"}, {"undecided"})
 
+    def test_two_accepted_runs_fail_nothing(self):
+        """Neither against themselves nor against the anchor that one of them is."""
+        self.learn(1)
+        self.gate("learn", self.run_of(), "--baseline=" + self.file, "-o", self.file)
+        self.check(self.run_of(3), status=4)
+
+    def test_order_of_facts(self):
+        """Steps that were chosen are part of the configuration; what the user states goes before what the recording does."""
+        self.learn(3, "--steps=2..5", "--key=GPU=mine")
+        with open(self.file) as f:
+            self.assertIn("  GPU: mine\n", f.read())
+        self.check(self.run_of(), args=["--steps=2..5", "--key=GPU=mine"])
+        _, err = self.gate("check", self.run_of(), "--baseline=" + self.file, "--key=GPU=mine", status=4)
+        self.assertIn("steps is not stated, in the gate 2..5", err)
+
     def test_scatter_hides_a_change(self):
         self.learn(5, scatter=0.05)
         decision, table, _ = self.check(self.run_of(1.06, scatter=0), status=4)
         row = table.by("id")["step_ns"]
         self.assertEqual(row["verdict"], "undecided")
         self.assertGreater(row["fails_from_pct"], row["change_pct"])
-        self.assertIn("which accepted runs may differ by, too", decision)
+        self.assertIn("accepted runs may differ as much", decision)
 
     def test_small_changes_do_not_matter(self):
         self.learn(scatter=0)
@@ -150,6 +165,8 @@ class Gate(Case):
         with open(self.file) as f:
             text = f.read()
         self.assertEqual((text.count("\nanchor "), text.count("\nrun ")), (4, 16))
+        self.assertTrue(self.check(self.run_of(1.044, scatter=0.001))[0].startswith("pass"))
+        self.assertNotIn("drift", self.gate("learn", self.run_of(1.044, scatter=0.001), "--baseline=" + self.file, "-o", self.file)[0])
 
     def test_configurations(self):
         self.learn()
@@ -160,7 +177,7 @@ class Gate(Case):
         with open(other, "w") as f:
             json.dump(doc, f)
         _, err = self.gate("check", other, "--baseline=" + self.file, status=4)
-        self.assertEqual(err, f"opscope: {other}: undecided, because no run of such a configuration was accepted: GPU is Tesla T4, in the gate NVIDIA A100-SXM4-80GB\n")
+        self.assertEqual(err, f"opscope: {other}: undecided, because no run of this configuration was accepted: GPU is Tesla T4, in the gate NVIDIA A100-SXM4-80GB\n")
         _, err = self.gate("check", self.run_of(), "--baseline=" + self.file, "--key=machine=b", status=4)
         self.assertIn("machine is b, in the gate not stated", err)
         self.gate("learn", other, "--baseline=" + self.file, "-o", self.file)
@@ -176,6 +193,12 @@ class Gate(Case):
         self.assertAlmostEqual(rows["op:aten::layer_norm"]["value"], 600e3, delta=1)
         self.assertAlmostEqual(rows["op:linear"]["value"], 3000e3, delta=60e3)
         self.assertAlmostEqual(rows["kernels"]["value"], 12.75, delta=0.26)  # and one behind the sleep, which may be of the next step
+
+    def test_an_op_is_chosen_later(self):
+        self.learn(4)
+        runs = [self.run_of() for _ in range(3)]
+        self.gate("learn", *runs, "--op=linear", "--baseline=" + self.file, "-o", self.file)
+        self.assertEqual([r["runs"] for r in self.check(self.run_of())[1].rows if r["id"] == "op:linear"], [3])
 
     def test_copies(self):
         runs = self.learn(3)
@@ -229,6 +252,14 @@ class Gate(Case):
                 self.assertEqual(f.read(), f"verdict={verdict}\n")
             os.unlink(said)
 
+    def test_undecided_is_told(self):
+        self.learn()
+        junit = os.path.join(self.tmp, "gate.xml")
+        out, err = self.gate("check", self.run_of(), "--baseline=" + self.file, "--key=machine=b", "--junit=" + junit, "--github", status=4)
+        self.assertRegex(out, r"^::warning title=opscope gate::.*machine is b")
+        case, = xml.parse(junit).getroot().iter("testcase")
+        self.assertIn("machine is b", case.find("skipped").get("message"))
+
     def test_against(self):
         runs = self.learn()
         for r in runs:
@@ -259,7 +290,11 @@ class Gate(Case):
         run = self.run_of()
         for args, word in ((["x", run], "learn or check"), (["learn"], "at least one RUN"), (["learn", run], "-o FILE"), (["check", run], "--baseline=FILE"),
                            (["check", run, "--baseline=" + self.file, "--op=x"], "--op"), (["learn", run, "-o", self.file, "--threshold=0"], "--threshold"),
-                           (["learn", run, "-o", self.file, "--key=x"], "NAME=VALUE"), (["learn", run, "-o", run], "input")):
+                           (["learn", run, "-o", self.file, "--key=x"], "NAME=VALUE"), (["learn", run, "-o", run], "input"),
+                           (["check", run, "--baseline=" + self.file, "-o", self.file], "input"), (["learn", run, "-o", self.file, "--key=a=1", "--key=a=2"], "another value"),
+                           (["check", run, "--baseline=" + self.file, "--github", "--format=json"], "--github"), (["check", run, "--baseline=" + self.file, "-o", "x.bin"], ".md")):
+            if "--baseline=" + self.file in args and not os.path.exists(self.file):
+                self.gate("learn", run, "-o", self.file)
             _, err = self.gate(*args, status=2)
             self.assertIn(word, err)
             self.assertEqual(err.count("\n"), 1)

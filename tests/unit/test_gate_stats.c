@@ -91,6 +91,10 @@ static void test_file(void **state)
 	assert_near(f.block[0].run[0].v[1].value, 8e6, 0);
 	assert_true(isnan(f.block[0].run[1].v[1].value));
 	gate_file_put(&f, &out);
+	struct gate_file cut;
+	assert_int_equal(gate_file_read((struct str){text, strstr(text, "\n  step_ns 1e-05") - text}, "t", &cut, &e), 0); /* no line end behind the last line */
+	assert_int_equal(cut.block[0].n_runs, 2);
+	gate_file_release(&cut);
 	assert_int_equal(out.n, sizeof text - 1);
 	assert_memory_equal(out.p, text, out.n);
 	buf_release(&out);
@@ -101,8 +105,9 @@ static void test_bad_files(void **state)
 {
 	static const struct { const char *text, *says; } rows[] = {
 		{"", "line 1"}, {"{}", "line 1"}, {"opscope gate 2\n", "version 2"}, {"opscope gate 1\nrun a\n", "line 2"}, {"opscope gate 1\nconfiguration\nmetric a\nmetric a\n", "line 4"},
-		{"opscope gate 1\nconfiguration\nmetric a\nrun x\n  a -1\n", "line 5"}, {"opscope gate 1\nconfiguration\nmetric a\nrun x\n  a nan\n", "line 5"},
-		{"opscope gate 1\nconfiguration\nmetric a\nrun x\n  b 1\n", "line 5"}, {"opscope gate 1\nconfiguration\nmetric a\nrun x\n  a 1 +- x\n", "line 5"}, {"opscope gate 1\n  GPU: x\n", "line 2"},
+		{"opscope gate 1\nconfiguration\nmetric step_ns\nrun x\n  step_ns -1\n", "line 5"}, {"opscope gate 1\nconfiguration\nmetric step_ns\nrun x\n  step_ns nan\n", "line 5"},
+		{"opscope gate 1\nconfiguration\nmetric step_ns\nrun x\n  b 1\n", "line 5"}, {"opscope gate 1\nconfiguration\nmetric step_ns\nrun x\n  step_ns 1 +- x\n", "line 5"},
+		{"opscope gate 1\nconfiguration\nmetric a\nrun x\n", "step_ns before its first run"}, {"opscope gate 1\n  GPU: x\n", "line 2"},
 		{"opscope gate 1\nconfiguration\nmetric a\n  GPU: x\n", "line 4"}, {"opscope gate 1\nconfiguration\nrun x\n", "line 3"}, {"opscope gate 1\nnonsense\n", "line 2"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

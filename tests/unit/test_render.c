@@ -691,7 +691,7 @@ static void test_markdown(void **state)
 	table_set_str(&t, 1, STR("plain"));
 	table_set_i64(&t, 2, 1500000);
 	table_row(&t);
-	table_note(&t, "@user [see](http://x) `--by=<op>`, ` alone, 3 * 4");
+	table_note(&t, "@user [see](http://x) `--by=<op>`, ` alone, 3 * 4, #12 www.x");
 	t.hidden_rows = 2;
 	struct table *said = table_section(&t, "said", "Said");
 	said->lead = true;
@@ -708,7 +708,7 @@ static void test_markdown(void **state)
 		"| `` a\\|b `@user` <img src=x>\\n\\| --- \\| `` | plain | 1.500 ms |\n"
 		"| - | - | - |\n\n"
 		"2 more rows.\n\n"
-		"- \\@\xe2\x80\x8buser \\[see\\](http://x) `--by=<op>`, \\` alone, 3 \\* 4\n\n");
+		"- \\@\xe2\x80\x8buser \\[see\\](http:\xe2\x80\x8b//x) `--by=<op>`, \\` alone, 3 \\* 4, \\#\xe2\x80\x8b" "12 www.\xe2\x80\x8bx\n\n");
 	buf_release(&out);
 	table_release(&t);
 }
