@@ -395,12 +395,23 @@ static uint32_t flight_recorder_track(struct build *b, const struct py *call)
 	return track;
 }
 
+/* When the call was made; 0 where that is no time in ns. */
+static int64_t flight_recorder_made_ns(struct build *b, const struct py *call)
+{
+	enum { TOO_FAR = 62 }; /* the distance of any two times fits an int64 */
+	const int64_t at = flight_recorder_i64(call, "time_created_ns", 0);
+	if (at < 1ll << TOO_FAR && at >= -(1ll << TOO_FAR))
+		return at;
+	diag_add(&b->p->diags, "bad-time", DIAG_REPAIR, -1, "time_created_ns of a call is no time in ns: the call has no place in time");
+	return 0;
+}
+
 static void flight_recorder_put_call(const struct flight_recorder *f, struct build *b, const struct py *call, uint16_t cat)
 {
 	struct flight_recorder_row r = {.p = b->p};
 	struct str name = flight_recorder_str(call, "profiling_name"), state = flight_recorder_str(call, "state"), op = name;
 	bool p2p = flight_recorder_is(call, "is_p2p");
-	int64_t at = flight_recorder_i64(call, "time_created_ns", 0);
+	int64_t at = flight_recorder_made_ns(b, call);
 	if (!flight_recorder_i64(call, "time_discovered_completed_ns", 0) && !flight_recorder_is(call, "retired"))
 		state = state.n ? state : STR("unknown");
 	else

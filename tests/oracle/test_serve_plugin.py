@@ -271,7 +271,7 @@ class Shapes(PluginCase):
             self.assertIn("'span' was expected", s.get(ROOT + path, 400, run="r")["error"])
         both = {**profile, **{"exp_" + k: v for k, v in profile.items()}}
         for path in ("diff", "diffnode"):
-            self.assertIn("error", s.get(ROOT + path, 404, **both))
+            self.assertIn("no profile", s.get(ROOT + path, 404, **{**both, "exp_run": "nothing"})["error"])
             self.assertIn("'exp_run' was expected", s.get(ROOT + path, 400, **profile)["error"])
         self.assertIn("no page", s.get(ROOT + "nothing", 404)["error"])
         a = s.ask(ROOT + "overview", {**profile, "anything": "else"})
