@@ -80,16 +80,28 @@ static unsigned diff_warm_up(const struct steps *s)
 	return n;
 }
 
+/* Of a recording without steps: from the first to the last device work, so that both sides are of the same kind; of the host all of it. */
+static struct step diff_whole(const struct profile *p)
+{
+	struct step x = p->steps->v[0];
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		x.start_ns = g && x.start_ns < p->gpu_op.start_ns[g] ? x.start_ns : p->gpu_op.start_ns[g];
+		x.end_ns = g && x.end_ns > gpu_end(p, g) ? x.end_ns : gpu_end(p, g);
+	}
+	return x;
+}
+
 static int diff_take_steps(struct diff_taker *t, const struct report_args *args, struct err *e)
 {
 	const struct steps *s = t->p->steps;
 	struct diff_side *side = t->side;
 	side->has_steps = !s->whole_trace;
-	side->window = s->window;
+	side->window = s->whole_trace && t->p->gpu_op.rows.n ? WINDOW_DEVICE : s->window;
 	side->warm_up = args->has_steps || args->all_steps || s->whole_trace ? 0 : diff_warm_up(s);
 	side->step_ns = NEW_ARRAY(s->n + 1, int64_t);
+	const struct step whole = s->whole_trace ? diff_whole(t->p) : (struct step){0};
 	for (unsigned i = side->warm_up; i < s->n; i++) {
-		const struct step *x = &s->v[i];
+		const struct step *x = s->whole_trace ? &whole : &s->v[i];
 		if (args->has_steps && (x->number < args->step_first || x->number > args->step_last))
 			continue;
 		side->step_ns[side->n_steps++] = x->end_ns - x->start_ns;

@@ -268,6 +268,19 @@ class Planted(Case):
 
 
 class Real(Case):
+    def test_buckets_of_nsys_ai(self):
+        """Its four buckets, summed over the GPUs: computation -54.70 ms, communication 25.400 -> 33.740 (+8.34), launch +4.95 and idle +41.35; it has kernels alone, and a span for each GPU."""
+        folder = ("nsys", "2026.2_mfu_2gpu")
+        verdict, rows, _ = run(*(data(*folder, f"mfu_2gpu_{x}.sqlite") for x in ("before", "after")))
+        ms = {(kind, side): 2e-6 * sum(r[f"{side}_ns"] or 0 for r in rows if r["kind"] == kind) for kind in ("compute", "comm", "copy", "idle") for side in "ab"}
+        self.assertAlmostEqual(ms["comm", "a"], 25.400, delta=0.005)
+        self.assertAlmostEqual(ms["comm", "b"], 33.740, delta=0.005)
+        self.assertAlmostEqual(ms["compute", "b"] - ms["compute", "a"], -54.70, delta=0.05)  # memsets count here
+        rest = sum(ms[kind, "b"] - ms[kind, "a"] for kind in ("copy", "idle"))
+        edges = 2e-6 * verdict["delta_ns"] - (598.46 - 598.51)  # one span for both GPUs
+        self.assertAlmostEqual(rest - edges, 4.95 + 41.35, delta=0.1)
+        self.assertTrue(verdict["verdict"].startswith("Unknown whether B is slower at the same work, because neither has steps"), verdict)
+
     def test_itself(self):
         """No row, and no difference."""
         for path in (data("more", "kineto_pairs", "transformer_h100", "first_run.pt.trace.json.gz"), data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143566756.pt.trace.json.gz"),
