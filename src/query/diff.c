@@ -27,7 +27,7 @@ static const double DIFF_LEAST_PATHS_PCT = 50;
 
 enum {
 	DIFF_KIND, DIFF_NAME, DIFF_DIRECTION, DIFF_SHAPES, DIFF_A, DIFF_B, DIFF_DELTA, DIFF_SHARE, DIFF_LABEL, DIFF_CALLS_A, DIFF_CALLS_B, DIFF_EACH_A, DIFF_EACH_B, DIFF_OF_CALLS, DIFF_OF_EACH,
-	DIFF_NAME_A,
+	DIFF_NAME_A, DIFF_FULL_NAME,
 };
 static const struct column diff_columns[] = {
 	[DIFF_KIND] = {.id = "kind", .title = "Kind", .type = CELL_STR, .help = "what the time is: compute, comm (collectives that no computation hides), copy (nothing else runs), idle (by what the host did meanwhile), or host, of a recording without device work"},
@@ -46,6 +46,7 @@ static const struct column diff_columns[] = {
 	[DIFF_OF_CALLS] = {.id = "by_calls_ns", .title = "By calls", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the part of B - A that comes from more or fewer calls: their number's difference times the mean of both times"},
 	[DIFF_OF_EACH] = {.id = "by_each_ns", .title = "By time", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the rest: the difference of a call's time, times the mean of both numbers"},
 	[DIFF_NAME_A] = {.id = "a_name", .title = "Name in A", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE, .help = "where it differs"},
+	[DIFF_FULL_NAME] = {.id = "full_name", .title = "Full name", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE, .help = "of a kernel whose name is shortened"},
 };
 
 enum { VERDICT_TEXT, VERDICT_A, VERDICT_B, VERDICT_DELTA, VERDICT_PCT, VERDICT_HALF, VERDICT_LEAST, VERDICT_MATCHED, VERDICT_STEPS_A, VERDICT_STEPS_B };
@@ -136,7 +137,7 @@ static uint32_t diff_name_of(struct diff *d, const struct diff_side *s, const st
 	struct str name = intern_get(&s->texts, is_op && !d->paths ? k->type : k->name);
 	if (k->kind == DIFF_IDLE || (d->by == DIFF_BY_OP && k->kind != DIFF_COPY))
 		return intern_str(&d->texts, name);
-	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel))
+	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel && k->kind != DIFF_HOST))
 		return intern_str(&d->texts, intern_get(&s->texts, k->kernel));
 	struct buf b = {0};
 	diff_put_family(name, intern_get(&s->texts, k->type), &b);
@@ -167,7 +168,7 @@ static struct diff_row *diff_row_of(struct diff *d, const struct diff_side *s, c
 	uint32_t i = intern_put(&d->keys, (const char *)key, sizeof key) - 1;
 	if (i == d->n) {
 		struct buf b = {0};
-		buf_printf(&b, "%d %d " STR_FMT " %u", k->kind, k->direction, STR_ARG(intern_get(&s->texts, d->by == DIFF_BY_KERNEL ? k->kernel : k->type)), r.shapes);
+		buf_printf(&b, "%d %d " STR_FMT " %u", k->kind, k->direction, STR_ARG(intern_get(&s->texts, d->by == DIFF_BY_KERNEL && k->kind != DIFF_HOST ? k->kernel : k->type)), r.shapes);
 		r.alike = intern_str(&d->texts, buf_view(&b));
 		if (x->short_kernel && r.name == intern_find(&d->texts, intern_get(&s->texts, k->kernel)))
 			r.shown = intern_str(&d->texts, intern_get(&s->texts, x->short_kernel));
@@ -305,40 +306,63 @@ static double diff_region_pct(const struct diff_side *s)
 	return all ? 100.0 * (double)region / (double)all : 0;
 }
 
-/* Percent of the time of computation, on both sides, of ops whose type and direction the other side has, too; or, `by_path`, whose path, without numbers of layers. What is in a region that one side alone has, and what the other side has alone,
- * is not known to differ. */
+/* What is known of the ops of one type, or of one path. */
+struct diff_match {
+	bool on[2];
+	double calls[2];         /* in a step */
+};
+
+/* The match of a part: by its type, or by its path without numbers of layers. */
+static uint32_t diff_match_of(const struct diff_side *s, const struct diff_part *x, bool by_path, struct intern *keys)
+{
+	const struct str what = intern_get(&s->texts, x->key.type);
+	struct buf key = {0};
+	buf_printf(&key, "%d %d %d ", by_path, x->key.kind, x->key.direction);
+	if (by_path)
+		diff_put_family(intern_get(&s->texts, x->key.name), what, &key);
+	else
+		buf_str(&key, what);
+	const uint32_t id = intern_str(keys, buf_view(&key));
+	buf_release(&key);
+	return id;
+}
+
+/* Runs of one program call an op as often, but for more layers, which then are at the same paths. Recordings without steps hold as much as happened to be recorded. */
+static bool diff_calls_are_alike(const struct diff_match *m, bool steps)
+{
+	static const double MOST = 1.5;
+	return !steps || (m->calls[0] <= MOST * m->calls[1] && m->calls[1] <= MOST * m->calls[0]);
+}
+
+/* Percent of the time of computation, on the side where it is less, of ops that the other side has, too: by type and direction, and at the same path or about as often; or, `by_path`, at the same
+ * path alone. What is in a region that one side alone has, and what the other side has alone, is not known to differ. */
 static double diff_matched_pct(const struct diff_side *a, const struct diff_side *b, bool by_path)
 {
-	bool regions[2] = {diff_region_pct(a) > 0, diff_region_pct(b) > 0};
+	const bool regions[2] = {diff_region_pct(a) > 0, diff_region_pct(b) > 0}, steps = a->has_steps && b->has_steps;
 	const struct diff_side *side[] = {a, b};
-	struct intern types;
-	uint32_t *on;
+	struct intern keys;
 	int64_t all[2] = {0}, matched[2] = {0};
-	intern_init(&types);
-	on = NEW_ARRAY((size_t)a->n_parts + b->n_parts + 1, uint32_t);
+	struct diff_match *match = NEW_ARRAY(2 * ((size_t)a->n_parts + b->n_parts) + 1, struct diff_match);
+	intern_init(&keys);
 	for (int pass = 0; pass < 2; pass++)
 		for (int s = 0; s < 2; s++)
 			for (uint32_t i = 0; i < side[s]->n_parts; i++) {
 				const struct diff_part *x = &side[s]->part[i];
-				struct buf key = {0};
 				if (x->key.kind != DIFF_COMPUTE && x->key.kind != DIFF_HOST)
 					continue;
-				struct str what = intern_get(&side[s]->texts, x->key.type);
-				buf_printf(&key, "%d %d ", x->key.kind, x->key.direction);
-				if (by_path)
-					diff_put_family(intern_get(&side[s]->texts, x->key.name), what, &key);
-				else
-					buf_str(&key, what);
-				bool unknown = regions[0] != regions[1] && (regions[!s] || diff_is_region(what));
-				uint32_t id = intern_str(&types, buf_view(&key));
-				buf_release(&key);
-				if (pass == 0)
-					on[id] |= 1u << s;
-				else
-					all[s] += x->ns, matched[s] += on[id] == 3 || unknown ? x->ns : 0;
+				struct diff_match *type = &match[diff_match_of(side[s], x, false, &keys)], *path = &match[diff_match_of(side[s], x, true, &keys)];
+				if (pass == 0) {
+					type->on[s] = path->on[s] = true;
+					type->calls[s] += (double)x->calls / diff_per(side[s]);
+					continue;
+				}
+				const bool unknown = regions[0] != regions[1] && (regions[!s] || diff_is_region(intern_get(&side[s]->texts, x->key.type)));
+				const bool same_path = path->on[0] && path->on[1], same_type = type->on[0] && type->on[1] && diff_calls_are_alike(type, steps);
+				all[s] += x->ns;
+				matched[s] += same_path || (same_type && !by_path) || unknown ? x->ns : 0;
 			}
-	intern_release(&types);
-	mem_free(on);
+	intern_release(&keys);
+	mem_free(match);
 	double pct = 100;
 	for (int s = 0; s < 2; s++)
 		if (all[s])
@@ -439,6 +463,8 @@ static void diff_put_row(const struct diff *d, const struct diff_row *r, struct 
 		table_set_str_copy(t, DIFF_SHAPES, intern_get(&d->texts, r->shapes));
 	if (r->other_name)
 		table_set_str_copy(t, DIFF_NAME_A, intern_get(&d->texts, r->other_name));
+	if (r->shown)
+		table_set_str_copy(t, DIFF_FULL_NAME, intern_get(&d->texts, r->name));
 	table_set_f64(t, DIFF_A, diff_ns(d, r, 0));
 	table_set_f64(t, DIFF_B, diff_ns(d, r, 1));
 	table_set_f64(t, DIFF_DELTA, r->delta_ns);
@@ -695,7 +721,26 @@ static void diff_put_notes(const struct diff_side *a, const struct diff_side *b,
 	table_note(t, "A: " STR_FMT ", %u step%s; B: " STR_FMT ", %u step%s", STR_ARG(a->path), a->n_steps, a->n_steps == 1 ? "" : "s", STR_ARG(b->path), b->n_steps, b->n_steps == 1 ? "" : "s");
 }
 
-int diff_table(const struct diff_side *a, const struct diff_side *b, const struct diff_ask *ask, struct table *out, struct err *e)
+/* The side as it would be without Python frames: their time belongs to the ranges around them. Its parts are the caller's (mem_free). */
+static struct diff_side diff_without_frames(const struct diff_side *s)
+{
+	struct diff_side plain = *s;
+	plain.part = NEW_ARRAY_RAW(s->n_parts, struct diff_part);
+	for (uint32_t i = 0; i < s->n_parts; i++) {
+		struct diff_part *x = &plain.part[i];
+		*x = s->part[i];
+		if (x->key.kind != DIFF_HOST || !x->key.kernel)
+			continue;
+		x->key.name = x->key.type = x->key.kernel;
+		x->key.kernel = 0;
+		x->calls = 0;
+		if (str_eq(intern_get(&s->texts, x->key.name), diff_side_outside_ranges()))
+			x->key.kind = DIFF_IDLE;
+	}
+	return plain;
+}
+
+static int diff_table_of(const struct diff_side *a, const struct diff_side *b, const struct diff_ask *ask, struct table *out, struct err *e)
 {
 	double matched_pct = diff_matched_pct(a, b, false);
 	unsigned equal = 0;
@@ -726,4 +771,16 @@ int diff_table(const struct diff_side *a, const struct diff_side *b, const struc
 	diff_add_verdict(a, b, matched_pct, out);
 	diff_put_notes(a, b, ask->by, matched_pct, out);
 	return 0;
+}
+
+int diff_table(const struct diff_side *a, const struct diff_side *b, const struct diff_ask *ask, struct table *out, struct err *e)
+{
+	if (a->frames == b->frames)
+		return diff_table_of(a, b, ask, out, e);
+	const struct diff_side plain = diff_without_frames(a->frames ? a : b);
+	const int rc = a->frames ? diff_table_of(&plain, b, ask, out, e) : diff_table_of(a, &plain, ask, out, e);
+	if (rc == 0)
+		table_note(out, "%s alone has Python frames (with_stack): their time belongs to the ranges around them here", a->frames ? "A" : "B");
+	mem_free(plain.part);
+	return rc;
 }

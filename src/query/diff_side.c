@@ -12,6 +12,7 @@
 #include "base/sort.h"
 #include "detect/parts/gaps.h"
 #include "detect/parts/shared.h"
+#include "store/torch_names.h"
 
 #include <assert.h>
 
@@ -298,6 +299,27 @@ static uint32_t diff_busiest_track(const struct profile *p)
 	return best;
 }
 
+struct str diff_side_outside_ranges(void)
+{
+	return str_from(gap_cause_text[GAP_UNKNOWN]);
+}
+
+/* All steps have one name. */
+static struct str diff_range_name(const struct profile *p, uint32_t span)
+{
+	const struct str name = profile_str(p, p->span.name[span]);
+	return str_starts(name, STR(TORCH_STEP)) ? STR(TORCH_ANY_STEP) : name;
+}
+
+/* The innermost range around a frame. */
+static struct str diff_around_frame(const struct profile *p, uint32_t frame)
+{
+	uint32_t i = frame;
+	while (i != ROW_NONE && (p->span.kind[i] == SPAN_PYTHON || p->ops->of_span[i] != ROW_NONE))
+		i = p->span.parent[i];
+	return i == ROW_NONE ? diff_side_outside_ranges() : diff_range_name(p, i);
+}
+
 static void diff_take_host(struct diff_taker *t)
 {
 	const struct profile *p = t->p;
@@ -320,13 +342,17 @@ static void diff_take_host(struct diff_taker *t)
 		if (instance != ROW_NONE)
 			diff_name_op(t, instance, &key);
 		else
-			key.name = key.type = diff_text(t, profile_str(p, p->span.name[i]));
+			key.name = key.type = diff_text(t, diff_range_name(p, i));
+		if (instance == ROW_NONE && p->span.kind[i] == SPAN_PYTHON) {
+			key.kernel = diff_text(t, diff_around_frame(p, i));
+			t->side->frames = true;
+		}
 		int64_t ns = own_ns[i] < 0 ? 0 : own_ns[i] > left_ns ? left_ns : own_ns[i];
 		left_ns -= ns;
 		diff_add(t, &key, begins && (instance == ROW_NONE || p->ops->instance[instance].span == i), ns);
 	}
 	if (left_ns)
-		diff_add(t, &(struct diff_key){.name = diff_text(t, str_from(gap_cause_text[GAP_UNKNOWN])), .kind = DIFF_IDLE}, 0, left_ns);
+		diff_add(t, &(struct diff_key){.name = diff_text(t, diff_side_outside_ranges()), .kind = DIFF_IDLE}, 0, left_ns);
 	mem_free(own_ns);
 }
 

@@ -26,7 +26,7 @@ struct diff_key {
 	uint32_t name;           /* the op with its path; of idle time the cause */
 	uint32_t type;           /* the op alone */
 	uint32_t shapes;         /* of its inputs, where recorded */
-	uint32_t kernel;         /* its full name, since short ones differ between recordings; of a copy its kind */
+	uint32_t kernel;         /* its full name, since short ones differ between recordings; of a copy its kind; of a Python frame the range around it (diff_side_outside_ranges: none) */
 	uint8_t kind;            /* enum diff_kind */
 	uint8_t direction;       /* enum direction; of idle time 0 */
 	uint16_t zero;
@@ -61,6 +61,7 @@ struct diff_side {
 	unsigned gpus;           /* that worked; 0 = the parts are of the host */
 	int64_t total_ns;        /* of all parts: the length of the steps, times the number of GPUs */
 	int64_t peak_bytes;      /* the most memory that a GPU (of a recording of the host: the host) held while recording; -1 = not recorded */
+	bool frames;             /* some parts are of Python frames */
 	bool thinned;            /* most events were taken out of the recording */
 	struct diff_fact *fact;
 	unsigned n_facts;        /* the same ones, in the same order, on every side */
@@ -70,6 +71,8 @@ struct diff_side {
  * there are no such steps, ERR_DATA where the recording has no times. The caller's (diff_side_free). */
 struct diff_side *diff_side_new(struct profile *p, const struct report_args *args, struct err *e);
 void diff_side_free(struct diff_side *s);
+/* The name of the idle time of a host that is in no range. */
+struct str diff_side_outside_ranges(void);
 /* The side outlives the mem_try that it was made in (mem_disown). */
 void diff_side_disown(const struct diff_side *s);
 

@@ -1,4 +1,7 @@
 """`opscope diff A B`: what changed between two runs. Planted changes are recovered, terms add up to the difference, and real pairs get the verdict that is known of them."""
+import collections
+import csv
+import gzip
 import json
 import os
 import re
@@ -268,6 +271,37 @@ class Planted(Case):
 
 
 class Real(Case):
+    def test_kernels_of_tracediff(self):
+        """TraceLens' TraceDiff of two pairs: the same kernels take the same time on each side, in all. Two models are refused unless forced."""
+        for pair, paths, more in (("transformer_h100", [("more", "kineto_pairs", "transformer_h100", x) for x in ("first_run.pt.trace.json.gz", "second_run.pt.trace.json.gz")], []),
+                                  ("bert_vs_falconsai_h100", [("tracelens", "h100", x) for x in ("gaunernst_bert-small-uncased__1016001.json.gz", "Falconsai_nsfw_image_detection__1016002.json.gz")], ["--force"])):
+            with gzip.open(data("expected", "tracelens_diff", pair, "diff_stats.csv.gz"), "rt") as f:
+                want = collections.defaultdict(lambda: [0, 0])
+                for r in csv.DictReader(f):
+                    want[r["name"]][r["source"] == "trace2"] += float(r["kernel_time"])
+            a, b = (data(*x) for x in paths)
+            if more:
+                self.assertEqual(oracle.run("diff", a, b)[0], 1)
+            verdict, rows, _ = run(a, b, "--by=kernel", "--steps=all", *more)
+            got = {r["full_name"] or r["name"]: [(r[f"{x}_ns"] or 0) * verdict[f"{x}_steps"] / 1000 for x in "ab"] for r in rows if r["kind"] in ("compute", "copy")}
+            self.assertEqual(set(got) - set(want), set())
+            for name, (first, second) in want.items():
+                with self.subTest(pair=pair, kernel=name):
+                    if name not in got:  # rows without a difference are left out
+                        self.assertEqual(first, second)
+                        continue
+                    for mine, theirs in zip(got[name], (first, second)):
+                        self.assertAlmostEqual(mine, theirs, delta=0.002)
+
+    def test_frames_on_one_side(self):
+        """torch 2.14 has Python frames, 2.6 none: the time of frames belongs to the ranges around them, and the ops are the same ones."""
+        for model in ("lstm", "resnet"):
+            verdict, rows, notes = run(*(data("torch", f"torch{v}_cpu", f"{model}_full.json.gz") for v in ("26", "214")))
+            self.assertGreater(verdict["matched_pct"], 95)
+            self.assertAlmostEqual(sum(r["delta_ns"] for r in rows), verdict["delta_ns"], delta=1)
+            self.assertFalse([r["name"] for r in rows if ".py(" in r["name"] or "<built-in" in r["name"] or "ProfilerStep#" in r["name"]])
+            self.assertIn("B alone has Python frames", notes)
+
     def test_buckets_of_nsys_ai(self):
         """Its four buckets, summed over the GPUs: computation -54.70 ms, communication 25.400 -> 33.740 (+8.34), launch +4.95 and idle +41.35; it has kernels alone, and a span for each GPU."""
         folder = ("nsys", "2026.2_mfu_2gpu")
