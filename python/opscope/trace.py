@@ -95,7 +95,7 @@ class Trace:
     def diff(self, other: Trace, *, steps: Any = None, other_steps: Any = None, key_op: Any = None, **params: Any) -> Table:
         """What changed from this run to another, as terms that add up to the difference of their steps; the section "verdict" says it in a sentence.
 
-        by="term", "op" or "kernel"; force=True compares runs that have little in common, too. steps are of this run, other_steps of the other.
+        by="term", "module", "op", "kernel" or "line"; force=True compares runs that have little in common, too. steps are of this run, other_steps of the other.
         """
         this = options({"steps": steps, "key_op": key_op})
         return Table(self._profile.diff(this, other._profile, options({"steps": other_steps, "key_op": key_op}), options(params)))

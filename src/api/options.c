@@ -83,7 +83,7 @@ static int set_by(struct opscope_options *o, void *field, const char *name, cons
 		if (strcmp(value, diff_by_name[o->diff.by]) == 0)
 			return 0;
 	o->diff.by = DIFF_BY_TERM;
-	return err_set(e, ERR_USAGE, "by=%s: term, op or kernel was expected", value);
+	return err_set(e, ERR_USAGE, "by=%s: term, module, op, kernel or line was expected", value);
 }
 
 static int set_names(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)

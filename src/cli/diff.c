@@ -15,7 +15,7 @@ struct diff_command {
 
 static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to compare:", 0},
-	{"by", KEY_BY, "ROWS", 0, "a row for each term (default: ops of one type and path, layers together), op, or kernel", 0},
+	{"by", KEY_BY, "ROWS", 0, "a row for each term (default: ops of one type and path, layers together), module, op, kernel, or line of Python", 0},
 	{"force", KEY_FORCE, NULL, 0, "compare runs that have little in common, too", 0},
 	{0},
 };
@@ -28,7 +28,7 @@ static error_t cli_diff_parse(int key, char *arg, struct argp_state *state)
 		for (d->ask.by = 0; d->ask.by < DIFF_BYS && strcmp(arg, diff_by_name[d->ask.by]) != 0; d->ask.by++)
 			;
 		if (d->ask.by == DIFF_BYS)
-			cli_usage("diff: --by=%s: term, op or kernel was expected", arg);
+			cli_usage("diff: --by=%s: term, module, op, kernel or line was expected", arg);
 		return 0;
 	case KEY_FORCE: d->ask.force = true; return 0;
 	default: return cli_table_option(key, arg, state);

@@ -11,7 +11,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const diff_by_name[DIFF_BYS] = {"term", "op", "kernel"};
+const char *const diff_by_name[DIFF_BYS] = {
+	[DIFF_BY_TERM] = "term", [DIFF_BY_MODULE] = "module", [DIFF_BY_OP] = "op", [DIFF_BY_KERNEL] = "kernel", [DIFF_BY_LINE] = "line",
+};
 
 /* Two runs of one program differ by so much, percent, where nothing tells how steps scatter. */
 static const double DIFF_UNTOLD_PCT = 2;
@@ -31,7 +33,7 @@ enum {
 };
 static const struct column diff_columns[] = {
 	[DIFF_KIND] = {.id = "kind", .title = "Kind", .type = CELL_STR, .help = "what the time is: compute, comm (collectives that no computation hides), copy (nothing else runs), idle (by what the host did meanwhile), or host, of a recording without device work"},
-	[DIFF_NAME] = {.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_GROUP | COLUMN_WIDE, .help = "term: ops of one type and path, layers together (* is a number); op; or kernel"},
+	[DIFF_NAME] = {.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_GROUP | COLUMN_WIDE, .help = "term: ops of one type and path, layers together (* is a number); module: their path alone; op; kernel; or line of Python"},
 	[DIFF_DIRECTION] = {.id = "direction", .title = "Pass", .type = CELL_STR, .flags = COLUMN_GROUP, .help = "forward, backward or optimizer; empty = none of these"},
 	[DIFF_SHAPES] = {.id = "shapes", .title = "Shapes", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_GROUP, .help = "of the op's inputs, where recorded"},
 	[DIFF_A] = {.id = "a_ns", .title = "A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "of a step of A, mean; moments in which several kernels run are shared equally, so that rows add up to the step"},
@@ -130,6 +132,23 @@ static void diff_put_family(struct str name, struct str type, struct buf *b)
 	}
 }
 
+/* Rows are of ops, one by one or as terms. */
+static bool diff_is_by_op(const struct diff *d)
+{
+	return d->by == DIFF_BY_TERM || d->by == DIFF_BY_OP;
+}
+
+/* Without the op itself: "/GPT/Block" of "/GPT_0/Block_3/linear". */
+static void diff_put_module(struct str name, struct str type, struct buf *b)
+{
+	diff_put_family(name, type, b);
+	while (b->n && b->p[b->n - 1] != '/')
+		b->n--;
+	b->n -= b->n > 1; /* the slash, but of the root */
+	if (!b->n)
+		buf_cstr(b, "outside of modules");
+}
+
 static uint32_t diff_name_of(struct diff *d, const struct diff_side *s, const struct diff_part *x)
 {
 	const struct diff_key *k = &x->key;
@@ -139,8 +158,13 @@ static uint32_t diff_name_of(struct diff *d, const struct diff_side *s, const st
 		return intern_str(&d->texts, name);
 	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel && k->kind != DIFF_HOST))
 		return intern_str(&d->texts, intern_get(&s->texts, k->kernel));
+	if (d->by == DIFF_BY_LINE)
+		return intern_str(&d->texts, k->line ? intern_get(&s->texts, k->line) : STR("no line of Python"));
 	struct buf b = {0};
-	diff_put_family(name, intern_get(&s->texts, k->type), &b);
+	if (d->by == DIFF_BY_MODULE)
+		diff_put_module(name, intern_get(&s->texts, k->type), &b);
+	else
+		diff_put_family(name, intern_get(&s->texts, k->type), &b);
 	uint32_t id = intern_str(&d->texts, buf_view(&b));
 	buf_release(&b);
 	return id;
@@ -156,6 +180,14 @@ static bool diff_has_direction(const struct diff *d, const struct diff_key *k)
 	return d->by != DIFF_BY_KERNEL && (k->kind == DIFF_COMPUTE || k->kind == DIFF_HOST) && k->direction != DIR_OTHER;
 }
 
+/* What rows have in common that may stand together under other names; modules and lines have their names alone. */
+static struct str diff_alike(const struct diff *d, const struct diff_side *s, const struct diff_key *k, uint32_t name)
+{
+	if (!diff_is_by_op(d) && d->by != DIFF_BY_KERNEL)
+		return intern_get(&d->texts, name);
+	return intern_get(&s->texts, d->by == DIFF_BY_KERNEL && k->kind != DIFF_HOST ? k->kernel : k->type);
+}
+
 static struct diff_row *diff_row_of(struct diff *d, const struct diff_side *s, const struct diff_part *x)
 {
 	const struct diff_key *k = &x->key;
@@ -168,11 +200,11 @@ static struct diff_row *diff_row_of(struct diff *d, const struct diff_side *s, c
 	uint32_t i = intern_put(&d->keys, (const char *)key, sizeof key) - 1;
 	if (i == d->n) {
 		struct buf b = {0};
-		buf_printf(&b, "%d %d " STR_FMT " %u", k->kind, k->direction, STR_ARG(intern_get(&s->texts, d->by == DIFF_BY_KERNEL && k->kind != DIFF_HOST ? k->kernel : k->type)), r.shapes);
+		buf_printf(&b, "%d %d " STR_FMT " %u", k->kind, k->direction, STR_ARG(diff_alike(d, s, k, r.name)), r.shapes);
 		r.alike = intern_str(&d->texts, buf_view(&b));
 		if (x->short_kernel && r.name == intern_find(&d->texts, intern_get(&s->texts, k->kernel)))
 			r.shown = intern_str(&d->texts, intern_get(&s->texts, x->short_kernel));
-		r.region = d->by != DIFF_BY_KERNEL && k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type));
+		r.region = diff_is_by_op(d) && k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type));
 		buf_release(&b);
 		MEM_GROW(d->row, d->cap, i + 1);
 		d->row[d->n++] = r;
@@ -424,7 +456,7 @@ static const char *diff_label(const struct diff *d, const struct diff_row *r)
 		return "same";
 	if (has_calls && diff_has_other_shapes(r))
 		return "other shapes";
-	if (has_calls && d->by != DIFF_BY_KERNEL && r->of[0].kernels != r->of[1].kernels)
+	if (has_calls && diff_is_by_op(d) && r->of[0].kernels != r->of[1].kernels)
 		return "other kernels";
 	if (has_calls && fabs(calls_b - calls_a) * 100 > DIFF_CALLS_PCT * calls_a)
 		return calls_b > calls_a ? "more calls" : "fewer calls";
@@ -693,7 +725,7 @@ static void diff_note_regions(const struct diff_side *s, const char *which, cons
 	double pct = diff_region_pct(s);
 	if (pct > 0 && diff_region_pct(other) <= 0)
 		table_warn(t, "%.0f %% of %s's time with work is in compiled regions or graphs, which do not tell their ops%s", pct, which,
-		           by == DIFF_BY_KERNEL ? "" : ": they stand beside the ops of their pass that the other side alone has");
+		           by != DIFF_BY_TERM && by != DIFF_BY_OP ? "" : ": they stand beside the ops of their pass that the other side alone has");
 }
 
 static void diff_put_notes(const struct diff_side *a, const struct diff_side *b, enum diff_by by, double matched_pct, struct table *t)
@@ -740,6 +772,18 @@ static struct diff_side diff_without_frames(const struct diff_side *s)
 	return plain;
 }
 
+/* ERR_DATA where one side does not know what rows shall be by. */
+static int diff_lacks(const struct diff_side *a, const struct diff_side *b, enum diff_by by, struct err *e)
+{
+	const struct diff_side *const side[] = {a, b};
+	for (unsigned s = 0; s < 2 && by == DIFF_BY_LINE; s++)
+		if (!ANY_WHERE(i, 0, side[s]->n_parts, side[s]->part[i].key.line != 0))
+			return err_set(e, ERR_DATA, "%s has no call stacks, so that its lines of Python are unknown: record both with stacks (with_stack)", s ? "B" : "A");
+	if (by == DIFF_BY_MODULE && !diff_know_paths(a, b))
+		return err_set(e, ERR_DATA, "most ops are in other modules in A than in B, or one side does not tell the modules: record both with stacks (with_stack) or modules (with_modules)");
+	return 0;
+}
+
 static int diff_table_of(const struct diff_side *a, const struct diff_side *b, const struct diff_ask *ask, struct table *out, struct err *e)
 {
 	double matched_pct = diff_matched_pct(a, b, false);
@@ -752,6 +796,8 @@ static int diff_table_of(const struct diff_side *a, const struct diff_side *b, c
 	if (diff_facts_differ(a, b, DIFF_FACT_RANKS) && !ask->force)
 		return err_set(e, ERR_DATA, "the job of A has " STR_FMT " ranks, that of B " STR_FMT ": a rank does another part of the work (--force compares them anyway)",
 		               STR_ARG(a->fact[DIFF_FACT_RANKS].value), STR_ARG(b->fact[DIFF_FACT_RANKS].value));
+	if (diff_lacks(a, b, ask->by, e) < 0)
+		return -1;
 	table_init(out, "diff", "What changed from A to B");
 	table_columns(out, diff_columns, sizeof diff_columns / sizeof *diff_columns);
 	diff_begin(&d, a, b, ask->by);

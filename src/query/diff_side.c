@@ -39,6 +39,8 @@ struct diff_taker {
 	struct intern keys;        /* the bytes of a part's key; its id is the part's number + 1 */
 	uint32_t cap_parts;
 	struct short_names *names;
+	const struct stacks *stacks;
+	uint32_t *line_of_stack;   /* stack -> text + 1; 0 = not looked at yet */
 	uint32_t *shapes_of_op;    /* op -> text + 1; 0 = not looked at yet */
 	uint32_t *class_of;        /* row of device work -> enum diff_kind */
 	uint32_t *place;           /* row of device work -> its place in the list of those that run */
@@ -218,9 +220,19 @@ static uint32_t diff_shapes(struct diff_taker *t, uint32_t op)
 	return t->shapes_of_op[op] - 1;
 }
 
+static uint32_t diff_line(struct diff_taker *t, uint32_t span)
+{
+	const uint32_t stack = stacks_of(t->stacks, span);
+	if (!t->line_of_stack[stack])
+		t->line_of_stack[stack] = diff_text(t, stacks_user_line(t->stacks, stack)) + 1;
+	return t->line_of_stack[stack] - 1;
+}
+
 static void diff_name_op(struct diff_taker *t, uint32_t instance, struct diff_key *key)
 {
 	const struct ops *o = t->p->ops;
+	if (o->instance[instance].span != ROW_NONE)
+		key->line = diff_line(t, o->instance[instance].span);
 	uint32_t op = o->instance[instance].op;
 	key->name = diff_text(t, o->op[op].name);
 	key->type = diff_text(t, o->op[op].type);
@@ -261,7 +273,6 @@ static void diff_take_device(struct diff_taker *t, const struct gpus *gpus)
 {
 	const struct profile *p = t->p;
 	uint32_t n = p->gpu_op.rows.n, main_track = steps_main_track(p);
-	struct stacks *stacks = stacks_new(p);
 	t->names = short_names_new(p);
 	t->class_of = NEW_ARRAY_RAW(n, uint32_t);
 	t->place = NEW_ARRAY_RAW(n, uint32_t);
@@ -271,7 +282,7 @@ static void diff_take_device(struct diff_taker *t, const struct gpus *gpus)
 	for (uint32_t i = 0; i < gpus->n; i++) {
 		struct intervals busy = {0};
 		diff_take_gpu(t, gpus, i, &busy);
-		diff_take_idle(t, stacks, gpus->device[i], &busy, main_track);
+		diff_take_idle(t, t->stacks, gpus->device[i], &busy, main_track);
 		intervals_release(&busy);
 	}
 	diff_take_work(t);
@@ -279,7 +290,6 @@ static void diff_take_device(struct diff_taker *t, const struct gpus *gpus)
 	mem_free(t->place);
 	mem_free(t->share_ns);
 	short_names_free(t->names);
-	stacks_free(stacks);
 }
 
 /* ---- the host ---- */
@@ -343,6 +353,8 @@ static void diff_take_host(struct diff_taker *t)
 			diff_name_op(t, instance, &key);
 		else
 			key.name = key.type = diff_text(t, diff_range_name(p, i));
+		if (instance == ROW_NONE)
+			key.line = diff_line(t, i);
 		if (instance == ROW_NONE && p->span.kind[i] == SPAN_PYTHON) {
 			key.kernel = diff_text(t, diff_around_frame(p, i));
 			t->side->frames = true;
@@ -423,10 +435,15 @@ struct diff_side *diff_side_new(struct profile *p, const struct report_args *arg
 		t.shapes_of_op = NEW_ARRAY(p->ops->n_ops, uint32_t);
 		diff_take_facts(s, p, &gpus);
 		s->peak_bytes = diff_peak_bytes(p, gpus.n);
+		struct stacks *stacks = stacks_new(p);
+		t.stacks = stacks;
+		t.line_of_stack = NEW_ARRAY(stacks_count(stacks), uint32_t);
 		if (gpus.n)
 			diff_take_device(&t, &gpus);
 		else
 			diff_take_host(&t);
+		stacks_free(stacks);
+		mem_free(t.line_of_stack);
 		mem_free(t.shapes_of_op);
 		gpus_release(&gpus);
 	}

@@ -27,6 +27,7 @@ struct diff_key {
 	uint32_t type;           /* the op alone */
 	uint32_t shapes;         /* of its inputs, where recorded */
 	uint32_t kernel;         /* its full name, since short ones differ between recordings; of a copy its kind; of a Python frame the range around it (diff_side_outside_ranges: none) */
+	uint32_t line;           /* of the user's Python that called it; of the backward pass, that called the forward pass; 0 = not recorded */
 	uint8_t kind;            /* enum diff_kind */
 	uint8_t direction;       /* enum direction; of idle time 0 */
 	uint16_t zero;

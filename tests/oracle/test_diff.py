@@ -293,6 +293,27 @@ class Real(Case):
                     for mine, theirs in zip(got[name], (first, second)):
                         self.assertAlmostEqual(mine, theirs, delta=0.002)
 
+    def test_modules_and_lines(self):
+        """The same sums by the module that an op is in, and by the line that called it: of a GPT in float and bfloat16."""
+        paths = [os.path.join(H200, f"gpt_{t}.json.gz") for t in ("fp32", "bf16")]
+        by = {how: run(*paths, f"--by={how}") for how in ("term", "module", "line")}
+        terms = [r for r in by["term"][1] if r["kind"] == "compute"]
+        for how, (verdict, rows, _) in by.items():
+            self.assertAlmostEqual(sum(r["delta_ns"] for r in rows), verdict["delta_ns"], delta=1)
+            self.assertEqual([r["delta_ns"] for r in rows if r["kind"] == "idle"], [r["delta_ns"] for r in by["term"][1] if r["kind"] == "idle"])
+        for direction in ("forward", "backward"):
+            row, = (r for r in by["module"][1] if (r["name"], r["direction"]) == ("/GPT/Block/Sequential/Linear", direction))
+            inside = [r for r in terms if r["direction"] == direction and r["name"].rsplit("/", 1)[0] == "/GPT/Block/Sequential/Linear"]
+            self.assertAlmostEqual(row["a_ns"], sum(r["a_ns"] for r in inside), delta=1)
+        lines = {r["name"] for r in by["line"][1] if r["kind"] == "compute"}
+        self.assertTrue({"gpu_capture.py(54): forward", "gpu_capture.py(68): forward", "gpu_capture.py(105): step"} <= lines, lines)
+        bare = data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")
+        for how, word in (("line", "call stacks"), ("module", "modules")):
+            code, out, err = oracle.run("diff", oracle.synthetic("two_steps_overlap"), oracle.synthetic("two_steps_overlap"), f"--by={how}")
+            if code:
+                self.assertIn(word, err.decode())
+        self.assertEqual(oracle.run("diff", bare, bare, "--by=line")[0], 0)
+
     def test_frames_on_one_side(self):
         """torch 2.14 has Python frames, 2.6 none: the time of frames belongs to the ranges around them, and the ops are the same ones."""
         for model in ("lstm", "resnet"):
