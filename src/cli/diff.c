@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "cli/side.h"
 #include "query/diff.h"
 
 #include <string.h>
@@ -71,17 +72,6 @@ static int cli_diff_place(char **argv, int argc, const char *path)
 	return i;
 }
 
-static struct diff_side *cli_diff_read(struct table_command *c, int *status)
-{
-	struct err e;
-	struct profile *p = cli_open_one(&c->args, &c->trace, status);
-	struct diff_side *s = p ? diff_side_new(p, &c->trace.report, &e) : NULL;
-	if (p && !s)
-		*status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
-	profile_free(p);
-	return s;
-}
-
 static int cli_diff_print(const struct diff_side *a, const struct diff_side *b, struct diff_command *d)
 {
 	struct err e;
@@ -117,7 +107,7 @@ static int cli_diff_run(int argc, char **argv)
 	for (int i = 0; i < 2; i++)
 		side[i] = cli_diff_side(given, argc, at[0], at[1], i == 1);
 	for (int i = 0; i < 2 && status == EXIT_DONE; i++)
-		of[i] = cli_diff_read(&side[i].c, &status);
+		of[i] = cli_side_read(&side[i].c.args, &side[i].c.trace, &status);
 	if (status == EXIT_DONE)
 		status = cli_diff_print(of[0], of[1], &whole);
 	for (int i = 0; i < 2; i++) {

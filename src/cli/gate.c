@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "cli/gate_ci.h"
+#include "cli/side.h"
 #include "io/atomic.h"
 #include "query/diff.h"
 #include "query/gate.h"
@@ -132,14 +133,7 @@ static int cli_gate_read_file(struct gate_command *g)
 
 static struct diff_side *cli_gate_read(struct gate_command *g, char *path, int *status)
 {
-	struct err e;
-	const struct cli_args one = {&path, 1};
-	struct profile *p = cli_open_one(&one, &g->c.trace, status);
-	struct diff_side *s = p ? diff_side_new(p, &g->c.trace.report, &e) : NULL;
-	if (p && !s)
-		*status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
-	profile_free(p);
-	return s;
+	return cli_side_read(&(struct cli_args){&path, 1}, &g->c.trace, status);
 }
 
 /* ---- learn ---- */

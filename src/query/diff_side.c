@@ -36,8 +36,6 @@ struct diff_taker {
 	struct diff_side *side;
 	const struct profile *p;
 	struct intervals all;      /* the steps */
-	struct intern keys;        /* the bytes of a part's key; its id is the part's number + 1 */
-	uint32_t cap_parts;
 	struct short_names *names;
 	const struct stacks *stacks;
 	uint32_t *line_of_stack;   /* stack -> text + 1; 0 = not looked at yet */
@@ -52,17 +50,21 @@ static uint32_t diff_text(struct diff_taker *t, struct str s)
 	return intern_str(&t->side->texts, s);
 }
 
-static struct diff_part *diff_add(struct diff_taker *t, const struct diff_key *key, uint64_t calls, int64_t ns)
+static struct diff_part *diff_side_add(struct diff_side *s, const struct diff_key *key, uint64_t calls, int64_t ns)
 {
-	struct diff_side *s = t->side;
-	uint32_t i = intern_put(&t->keys, (const char *)key, sizeof *key) - 1;
+	uint32_t i = intern_put(&s->keys, (const char *)key, sizeof *key) - 1;
 	if (i == s->n_parts) {
-		MEM_GROW(s->part, t->cap_parts, i + 1);
+		MEM_GROW(s->part, s->cap_parts, i + 1);
 		s->part[s->n_parts++] = (struct diff_part){.key = *key};
 	}
 	s->part[i].calls += calls;
 	s->part[i].ns += ns;
 	return &s->part[i];
+}
+
+static struct diff_part *diff_add(struct diff_taker *t, const struct diff_key *key, uint64_t calls, int64_t ns)
+{
+	return diff_side_add(t->side, key, calls, ns);
 }
 
 /* ---- which steps ---- */
@@ -420,7 +422,8 @@ struct diff_side *diff_side_new(struct profile *p, const struct report_args *arg
 	struct gpus gpus = {0};
 	struct diff_side *s = t.side;
 	intern_init(&s->texts);
-	intern_init(&t.keys);
+	intern_init(&s->keys);
+	s->n_ranks = 1;
 	int rc = p->durations_only ? err_set(e, ERR_DATA, "%s: the input holds durations, but no times", p->input_path.p) : report_args_chosen(p, args, &chosen, e);
 	rc = rc < 0 ? rc : steps_choose(p, args->key_op, e);
 	rc = rc < 0 ? rc : analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS, e);
@@ -448,16 +451,78 @@ struct diff_side *diff_side_new(struct profile *p, const struct report_args *arg
 		gpus_release(&gpus);
 	}
 	intervals_release(&t.all);
-	intern_release(&t.keys);
 	if (rc == 0)
 		return s;
 	diff_side_free(s);
 	return NULL;
 }
 
+/* ---- jobs ---- */
+
+static uint32_t diff_joined_text(struct diff_side *job, const struct diff_side *rank, uint32_t text)
+{
+	return text ? intern_str(&job->texts, intern_get(&rank->texts, text)) : 0;
+}
+
+static struct diff_key diff_joined_key(struct diff_side *job, const struct diff_side *rank, struct diff_key k)
+{
+	k.name = diff_joined_text(job, rank, k.name);
+	k.type = diff_joined_text(job, rank, k.type);
+	k.shapes = diff_joined_text(job, rank, k.shapes);
+	k.kernel = diff_joined_text(job, rank, k.kernel);
+	k.line = diff_joined_text(job, rank, k.line);
+	return k;
+}
+
+/* GPUs of all ranks; of other facts, those of the first rank. */
+static void diff_join_gpu(struct diff_side *job, const struct diff_side *rank)
+{
+	struct diff_fact *mine = &job->fact[DIFF_FACT_GPU];
+	const struct str other = rank->fact[DIFF_FACT_GPU].value;
+	if (other.n && !str_has(mine->value, other))
+		mine->value = arena_printf(&job->arena, STR_FMT "%s" STR_FMT, STR_ARG(mine->value), mine->value.n ? ", " : "", STR_ARG(other));
+}
+
+int diff_side_join(struct diff_side *job, const struct diff_side *rank, struct err *e)
+{
+	if (!job->gpus != !rank->gpus)
+		return err_set(e, ERR_DATA, "of the job, " STR_FMT " %s, other ranks %s", STR_ARG(rank->path), rank->gpus ? "has device work" : "has no device work", rank->gpus ? "have none" : "have some");
+	if (job->n_steps != rank->n_steps)
+		return err_set(e, ERR_DATA, "of the job, " STR_FMT " has %u step%s to compare, other ranks %u: --steps=A..B chooses steps that all have", STR_ARG(rank->path), rank->n_steps,
+		               rank->n_steps == 1 ? "" : "s", job->n_steps);
+	if (__builtin_add_overflow(job->total_ns, rank->total_ns, &job->total_ns))
+		return err_set(e, ERR_DATA, STR_FMT ": the steps of all GPUs are longer than 64 bits hold of ns: a time is damaged", STR_ARG(rank->path));
+	for (unsigned i = 0; i < job->n_steps; i++)
+		job->step_ns[i] = __builtin_add_overflow(job->step_ns[i], rank->step_ns[i], &job->step_ns[i]) ? INT64_MAX : job->step_ns[i];
+	for (uint32_t i = 0; i < rank->n_parts; i++) {
+		const struct diff_part *x = &rank->part[i];
+		const struct diff_key key = diff_joined_key(job, rank, x->key);
+		struct diff_part *mine = diff_side_add(job, &key, x->calls, x->ns);
+		if (!mine->short_kernel)
+			mine->short_kernel = diff_joined_text(job, rank, x->short_kernel);
+	}
+	diff_join_gpu(job, rank);
+	job->gpus += rank->gpus;
+	job->n_ranks++;
+	job->warm_up = job->warm_up > rank->warm_up ? job->warm_up : rank->warm_up;
+	job->peak_bytes = job->peak_bytes > rank->peak_bytes ? job->peak_bytes : rank->peak_bytes;
+	job->has_steps &= rank->has_steps;
+	job->frames |= rank->frames;
+	job->thinned |= rank->thinned;
+	return 0;
+}
+
+void diff_side_join_end(struct diff_side *job)
+{
+	for (unsigned i = 0; i < job->n_steps; i++)
+		job->step_ns[i] /= job->n_ranks;
+	job->path = arena_printf(&job->arena, STR_FMT " and %u more", STR_ARG(job->path), job->n_ranks - 1);
+}
+
 void diff_side_disown(const struct diff_side *s)
 {
 	intern_disown(&s->texts);
+	intern_disown(&s->keys);
 	arena_disown(&s->arena);
 	mem_disown(s->part);
 	mem_disown(s->step_ns);
@@ -470,6 +535,7 @@ void diff_side_free(struct diff_side *s)
 	if (!s)
 		return;
 	intern_release(&s->texts);
+	intern_release(&s->keys);
 	arena_release(&s->arena);
 	mem_free(s->part);
 	mem_free(s->step_ns);

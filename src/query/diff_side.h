@@ -53,8 +53,10 @@ struct diff_side {
 	struct arena arena;
 	struct str path;
 	struct diff_part *part;
-	uint32_t n_parts;
-	int64_t *step_ns;        /* the length of each step, in order of time */
+	uint32_t n_parts, cap_parts;
+	struct intern keys;      /* the bytes of a part's key; its id is the part's number + 1 */
+	unsigned n_ranks;        /* of a job, that it is of; 1 of one recording */
+	int64_t *step_ns;        /* the length of each step, in order of time; of a job until diff_side_join_end the sum over its ranks, then the mean */
 	unsigned n_steps;        /* at least 1 */
 	unsigned warm_up;        /* steps at the beginning that were left out, since they took much longer than the others */
 	bool has_steps;          /* false: no steps were found, and the whole `window` counts as one */
@@ -72,6 +74,9 @@ struct diff_side {
  * there are no such steps, ERR_DATA where the recording has no times. The caller's (diff_side_free). */
 struct diff_side *diff_side_new(struct profile *p, const struct report_args *args, struct err *e);
 void diff_side_free(struct diff_side *s);
+/* Makes *job, the side of a job's first ranks, that of one more, which is copied. -1 and *e, ERR_DATA: its steps are others in number, or it is of GPUs and the job of the host. */
+int diff_side_join(struct diff_side *job, const struct diff_side *rank, struct err *e);
+void diff_side_join_end(struct diff_side *job);
 /* The name of the idle time of a host that is in no range. */
 struct str diff_side_outside_ranges(void);
 /* The side outlives the mem_try that it was made in (mem_disown). */

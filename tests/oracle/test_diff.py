@@ -106,6 +106,38 @@ class Planted(Case):
         self.assertEqual((rows, verdict["delta_ns"]), ([], 0))
         self.assertTrue(verdict["verdict"].startswith("No difference that 4 and 4 steps can show"), verdict)
 
+    def job(self, name, ranks, **more):
+        """A folder of ranks; `ranks`: the ops of each."""
+        folder = os.path.join(self.tmp, name)
+        os.mkdir(folder)
+        for i, ops in enumerate(ranks):
+            with open(os.path.join(folder, f"rank{i}.json"), "w") as f:
+                json.dump(Run(ops, rank=i, world=len(ranks), **more).doc, f)
+        return folder
+
+    def test_jobs(self):
+        """One rank of four has a slower kernel: numbers are means over the GPUs."""
+        a, b = self.job("a", [BASE] * 4), self.job("b", [BASE, BASE, layer(6, gemm_us=650.0), BASE])
+        verdict, rows, notes = run(a, b)
+        self.only(rows, kind="compute", name="/linear", label="slower", delta_ns=225_000.0, a_calls=6.0, b_calls=6.0)
+        self.assertAlmostEqual(verdict["delta_ns"], 225_000, delta=2)
+        self.assertIn("rank0.json and 3 more, 4 steps", notes)
+        verdict, rows, _ = run([a, "--rank=2"], [b, "--rank=2"])
+        self.only(rows, name="/linear", delta_ns=900_000.0)
+        os.unlink(os.path.join(b, "rank0.json"))
+        verdict, rows, notes = run(a, b)
+        self.only(rows, name="/linear", delta_ns=300_000.0)
+        self.assertIn("A ran on 4 GPUs, B on 3", notes)
+
+    def test_jobs_that_do_not_fit(self):
+        folder = self.job("a", [BASE] * 3)
+        with open(os.path.join(folder, "rank1.json"), "w") as f:
+            json.dump(Run(BASE, steps=3, rank=1, world=3).doc, f)
+        code, out, err = oracle.run("diff", folder, folder)
+        self.assertEqual((code, out), (1, b""))
+        self.assertRegex(err.decode(), r"^opscope: of the job, .*rank1.json has 3 steps to compare, other ranks 4: --steps=A\.\.B chooses steps that all have\n$")
+        self.assertEqual(run([folder, "--steps=0..2"], [folder, "--steps=0..2"])[1], [])
+
     def test_a_slower_kernel(self):
         verdict, rows, _ = self.compare(layer(6, gemm_us=650.0))
         self.only(rows, kind="compute", name="/linear", direction="forward", label="slower", delta_ns=900_000.0, by_each_ns=900_000.0, a_calls=6.0, b_calls=6.0)
