@@ -410,6 +410,28 @@ int library_hold_here(struct library *l, struct library_entry *x, struct err *e)
 	return news.error[0] ? err_set(e, ERR_DATA, "%s", news.error) : err_set(e, ERR_LIMIT, "the server is about to end");
 }
 
+static void library_visit_undo(void *visit)
+{
+	struct library_visit *v = visit;
+	library_release(v->l, v->x);
+}
+
+int library_visit_begin(struct library_visit *v, struct library *l, struct library_entry *x, struct err *e)
+{
+	v->l = l;
+	v->x = x;
+	if (library_hold_here(l, x, e) < 0)
+		return -1;
+	mem_undo_begin(&v->undo, library_visit_undo, v);
+	return 0;
+}
+
+void library_visit_end(struct library_visit *v)
+{
+	mem_undo_end(&v->undo);
+	library_release(v->l, v->x);
+}
+
 void library_release(struct library *l, struct library_entry *x)
 {
 	pthread_mutex_lock(&l->lock);

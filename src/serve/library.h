@@ -90,6 +90,15 @@ void library_release(struct library *l, struct library_entry *x);
  * cannot be read (ERR_DATA), or not now (ERR_LIMIT, ERR_NOMEM). */
 int library_hold_here(struct library *l, struct library_entry *x, struct err *e);
 
+/* The same for as long as a request looks at the entry, which is let go of when memory runs out, too. library_visit_end is owed after 0. */
+struct library_visit {
+	struct library *l;
+	struct library_entry *x;
+	struct mem_undo undo;
+};
+int library_visit_begin(struct library_visit *v, struct library *l, struct library_entry *x, struct err *e);
+void library_visit_end(struct library_visit *v);
+
 /* One thread at a time adds to a held entry's profile (analysis_run, reports, slices), between these two calls. When memory runs out in a turn, the
  * profile is marked as broken and the turn ends by itself; nobody new gets the profile, and the file is read again. library_turn_begin: -1 and
  * ERR_NOMEM when the profile is broken. library_turn_end hands what the thread's mem_try has allocated to the profile. */

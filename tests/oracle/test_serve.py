@@ -114,6 +114,23 @@ class Answers(ServeCase):
                 self.assertEqual(s.get("/api/advise", compat="torch"), printed("advise", path, "--compat=torch"))
                 self.assertRegex(refused, "expected .*torch")
 
+    def test_diff(self):
+        s = Server(self, SMALL, TRAINING, RESNET)
+        keys = {os.path.basename(i["path"]): i["input"] for i in s.get("/api/state")["inputs"]}
+        of = {p: keys[os.path.basename(p)] for p in (SMALL, TRAINING, RESNET)}
+        steps = [r[0] for r in printed("report", "steps", RESNET)["rows"]]
+        for more in ({}, {"by": "op"}, {"a_steps": str(steps[0]), "b_steps": str(steps[-1])}):
+            sides = [[RESNET, *([f"--steps={more[x]}"] if x in more else [])] for x in ("a_steps", "b_steps")]
+            want = printed("diff", *sides[0], *sides[1], *(f"--by={v}" for k, v in more.items() if k == "by"))
+            got = s.get("/api/diff", a=of[RESNET], b=of[RESNET], **more)
+            self.assertEqual({k: v for k, v in got.items() if k != "input"}, {k: v for k, v in want.items() if k != "input"}, more)
+        self.assertIn("these are not two runs of one program", s.get("/api/diff", 422, a=of[SMALL], b=of[TRAINING])["error"])
+        self.assertTrue(s.get("/api/diff", a=of[SMALL], b=of[TRAINING], force="1")["sections"])
+        self.assertIn("no input 'x'", s.get("/api/diff", 404, a=of[SMALL], b="x")["error"])
+        self.assertIn("by=x", s.get("/api/diff", 400, a=of[SMALL], b=of[SMALL], by="x")["error"])
+        self.assertIn("'b' was expected", s.get("/api/diff", 400, a=of[SMALL])["error"])
+        self.assertEqual(s.get("/api/diff", 422, a=of[RESNET], b=of[TRAINING])["error"], printed("diff", RESNET, TRAINING).split("opscope: ", 1)[1])
+
     def test_sql(self):
         s = Server(self, TRAINING)
         for q in ("SELECT * FROM operators", "SELECT * FROM span LIMIT 5", "SELECT count(*) AS n FROM findings", "SELECT 1 AS one"):

@@ -31,7 +31,7 @@ function content(t) {
 }
 
 /** Of which pages the content is not the server's, by design. */
-const OWN = ["sql", "system", "job", "ranks-timeline"];
+const OWN = ["sql", "system", "job", "ranks-timeline", "compare"];
 
 /** The plugin's trace: drill-downs and choices. */
 const DEEPER = [

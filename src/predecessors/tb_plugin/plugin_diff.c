@@ -3,17 +3,6 @@
 #include "predecessors/tb_plugin/diff_tree.h"
 #include "predecessors/tb_plugin/plugin.h"
 
-struct plugin_diff_hold {
-	struct library *library;
-	struct library_entry *entry;
-};
-
-static void plugin_diff_release(void *hold)
-{
-	struct plugin_diff_hold *h = hold;
-	library_release(h->library, h->entry);
-}
-
 /* The tree of one of the two; the other one is not held meanwhile, so that no two turns are waited for at once. NULL and *e, and the status of the answer. */
 static struct tb_tree *plugin_diff_tree(const struct request *r, const char *run, const char *worker, const char *span, struct response *out, struct err *e)
 {
@@ -21,18 +10,16 @@ static struct tb_tree *plugin_diff_tree(const struct request *r, const char *run
 	struct library_entry *x = library_find_span(r->library, of[0], of[1], of[2]);
 	struct tb_tree *t = NULL;
 	struct library_turn turn;
-	struct mem_undo undo;
-	struct plugin_diff_hold hold = {r->library, x};
+	struct library_visit visit;
 	if (!x) {
 		out->status = 404;
 		err_set(e, ERR_DATA, "no profile " STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(of[0]), STR_ARG(of[1]), STR_ARG(of[2]));
 		return NULL;
 	}
-	if (library_hold_here(r->library, x, e) < 0) {
+	if (library_visit_begin(&visit, r->library, x, e) < 0) {
 		out->status = e->code == ERR_DATA ? 404 : 503;
 		return NULL;
 	}
-	mem_undo_begin(&undo, plugin_diff_release, &hold);
 	int rc = library_turn_begin(&turn, x, e);
 	if (rc == 0) {
 		rc = analysis_run(x->profile, PASS_NEST | PASS_CORRELATE, e);
@@ -40,8 +27,7 @@ static struct tb_tree *plugin_diff_tree(const struct request *r, const char *run
 	}
 	if (rc == 0)
 		t = tb_tree_new(x->profile, e);
-	mem_undo_end(&undo);
-	library_release(r->library, x);
+	library_visit_end(&visit);
 	out->status = rc < 0 ? 503 : t ? out->status : 404;
 	return t;
 }

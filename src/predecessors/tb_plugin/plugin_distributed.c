@@ -31,26 +31,13 @@ static int plugin_distributed_by_worker(const void *a, const void *b)
 	return str_cmp(x->worker, y->worker) ?: str_cmp(x->key, y->key);
 }
 
-struct plugin_distributed_hold {
-	struct library *library;
-	struct library_entry *entry;
-};
-
-static void plugin_distributed_release(void *hold)
-{
-	struct plugin_distributed_hold *h = hold;
-	library_release(h->library, h->entry);
-}
-
 /* A file that cannot be read is left out, as the plugin did. */
 static int plugin_distributed_take(const struct request *r, struct library_entry *x, struct tb_workers *w, struct err *e)
 {
 	struct library_turn turn;
-	struct mem_undo undo;
-	struct plugin_distributed_hold hold = {r->library, x};
-	if (library_hold_here(r->library, x, e) < 0)
+	struct library_visit visit;
+	if (library_visit_begin(&visit, r->library, x, e) < 0)
 		return e->code == ERR_DATA ? 0 : -1;
-	mem_undo_begin(&undo, plugin_distributed_release, &hold);
 	int rc = library_turn_begin(&turn, x, e);
 	if (rc == 0) {
 		rc = analysis_run(x->profile, PASS_NEST | PASS_CORRELATE, e);
@@ -60,8 +47,7 @@ static int plugin_distributed_take(const struct request *r, struct library_entry
 		struct tb_worker *worker = tb_worker_new(x->profile, x->worker, w->n);
 		MEM_PUSH(w->v, w->n, w->cap, worker);
 	}
-	mem_undo_end(&undo);
-	library_release(r->library, x);
+	library_visit_end(&visit);
 	return rc;
 }
 

@@ -1,6 +1,7 @@
 // The views, in the order of the menu. One line each.
 import type { View } from "../view";
 import { advice } from "./advice";
+import { compare } from "./compare";
 import { gpus } from "./gpus";
 import { groups } from "./groups";
 import { job } from "./job";
@@ -27,6 +28,7 @@ export const VIEWS: View[] = [
   timeline,
   job,
   ranksTimeline,
+  compare,
   memory,
   gpus,
   operators,
