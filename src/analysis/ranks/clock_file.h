@@ -12,7 +12,7 @@ struct clock_of_rank {
 	int64_t rank;
 	bool is_known;           /* offset and drift are stated */
 	int64_t offset_ns;       /* by which this rank's clock is ahead of the job's at the middle of its collectives */
-	double drift;            /* by which it gets ahead further, ns in each ns */
+	double drift;            /* by which it gets ahead further, ns in each ns (ppm / 1e6) */
 };
 
 struct clock_file {

@@ -55,7 +55,7 @@ static bool job_frontier_has_step(struct job_frontier_work *w, uint32_t i, uint6
 }
 
 /* Ranks at the frontier after a phase, and next behind it: of several the first. */
-static void job_frontier_rank_two(const int64_t *spent, uint32_t n, uint32_t *first, uint32_t *second)
+static void job_frontier_find_leaders(const int64_t *spent, uint32_t n, uint32_t *first, uint32_t *second)
 {
 	*first = 0;
 	*second = UINT32_MAX;
@@ -94,7 +94,7 @@ static void job_frontier_add_phase(struct job_frontier_work *w, unsigned k)
 		w->own[k * n + i] += ns;
 		x->own_ns += ns;
 	}
-	job_frontier_rank_two(w->spent, n, &first, &second);
+	job_frontier_find_leaders(w->spent, n, &first, &second);
 	int64_t added = w->spent[first] > w->frontier ? w->spent[first] - w->frontier : 0, beyond = added - sort_median_i64(w->scratch, n);
 	w->frontier += added;
 	x->added_ns += added;
