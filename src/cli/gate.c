@@ -9,11 +9,13 @@
 #include "query/gate.h"
 #include "render/render.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { GATE_KEY_BASELINE = 0x200, GATE_KEY_OP, GATE_KEY_KEY, GATE_KEY_ALARMS, GATE_KEY_THRESHOLD, GATE_KEY_AGAINST, GATE_KEY_JUNIT, GATE_KEY_GITHUB, GATE_KEY_ANCHOR };
-enum { GATE_FILE_BYTES = 64 << 20 };
+enum { GATE_FILE_BYTES = 16 << 20 };
 
 struct gate_command {
 	struct table_command c;       /* first: cli_table_option takes this for it; args: learn or check, and the runs */
@@ -51,8 +53,9 @@ static double cli_gate_pct(const char *option, const char *text, double most)
 {
 	char *end;
 	const double v = strtod(text, &end);
-	if (!*text || *end || !(v > 0 && v <= most))
-		cli_usage("gate: --%s=%s: a number of percent above 0, %g at most, was expected", option, text, most);
+	static const double LEAST = 1e-6;
+	if (!*text || *end || !(v >= LEAST && v <= most))
+		cli_usage("gate: --%s=%s: a number of percent from %g to %g was expected", option, text, LEAST, most);
 	return v;
 }
 
@@ -70,15 +73,21 @@ static void cli_gate_add_op(struct gate_command *g, const char *name)
 		cli_usage("gate: --op=%s: the name of an op was expected, at most %d of them", name, GATE_METRICS_MAX - GATE_OWN_METRICS);
 	struct buf *b = &g->op_text[g->n_ops];
 	buf_printf(b, "op:%s", name);
-	g->op[g->n_ops++] = buf_view(b);
+	g->op[g->n_ops] = buf_view(b);
+	for (unsigned i = 0; i < g->n_ops; i++)
+		if (str_eq(g->op[i], g->op[g->n_ops])) {
+			buf_release(b);
+			return;
+		}
+	g->n_ops++;
 }
 
 static void cli_gate_add_key(struct gate_command *g, char *text)
 {
 	const char *equals = strchr(text, '=');
 	const struct str name = {text, equals ? (size_t)(equals - text) : 0};
-	if (!name.n || !cli_gate_is_word(text) || memchr(name.p, ':', name.n) || g->n_own == GATE_FACTS_MAX / 2)
-		cli_usage("gate: --key=%s: NAME=VALUE was expected, without a colon in NAME, at most %d of them", text, GATE_FACTS_MAX / 2);
+	if (!name.n || !equals[1] || str_eqc(name, "steps") || str_eqc(name, "key op") || !cli_gate_is_word(text) || memchr(name.p, ':', name.n) || g->n_own == GATE_FACTS_MAX / 2)
+		cli_usage("gate: --key=%s: NAME=VALUE was expected, without a colon in NAME, which is not steps or key op, at most %d of them", text, GATE_FACTS_MAX / 2);
 	for (unsigned i = 0; i < g->n_own; i++)
 		if (str_eq(g->own[i].name, name))
 			cli_usage("gate: --key=%s: another value of the same name was given", text);
@@ -140,7 +149,9 @@ static struct diff_side *cli_gate_read(struct gate_command *g, char *path, int *
 
 static int cli_gate_add_run(struct gate_command *g, const struct diff_side *s, unsigned n_old, struct err *e)
 {
-	struct gate_block *b = gate_block_find_or_add(&g->file, s, g->own, g->n_own, g->op, g->n_ops);
+	struct gate_block *b = gate_block_find_or_add(&g->file, s, g->own, g->n_own, g->op, g->n_ops, e);
+	if (!b)
+		return -1;
 	const unsigned number = (unsigned)(b - g->file.block);
 	struct gate_value v[GATE_METRICS_MAX];
 	if (gate_measure(s, b, v, e) < 0)
@@ -260,6 +271,10 @@ static int cli_gate_judge(struct gate_command *g, int n)
 		struct gate_value *v = NEW_ARRAY(GATE_METRICS_MAX, struct gate_value);
 		struct gate_block *of = gate_block_of(&g->file, g->side[i], g->own, g->n_own);
 		run[i] = v;
+		if (gate_check_steps(g->side[i], &e) < 0) {
+			status = cli_fail(&e, EXIT_INPUT);
+			break;
+		}
 		if (of && of->n_runs && (!b || b == of)) {
 			if (gate_measure(g->side[i], of, v, &e) < 0)
 				status = cli_fail(&e, EXIT_INPUT);
@@ -278,7 +293,7 @@ static int cli_gate_judge(struct gate_command *g, int n)
 		table_release(&t);
 	}
 	for (int i = 0; i < n; i++)
-		mem_free((void *)run[i]);
+		mem_free((void *)(uintptr_t)run[i]);
 	mem_free(run);
 	return status;
 }
@@ -298,6 +313,17 @@ static int cli_gate_check(struct gate_command *g)
 	return status;
 }
 
+/* The path of a file that need not be there yet, without links and dots on the way to it. */
+static const char *cli_gate_plain(const char *path, char to[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char folder[PATH_MAX], whole[PATH_MAX];
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+	if (!realpath(folder, whole) || (size_t)snprintf(to, PATH_MAX, "%s/%s", whole, name) >= PATH_MAX)
+		return path;
+	return to;
+}
+
 /* No output replaces an input; `learn` may replace what it adds to. */
 static void cli_gate_refuse_overwrite(const struct gate_command *g, bool learn)
 {
@@ -306,10 +332,13 @@ static void cli_gate_refuse_overwrite(const struct gate_command *g, bool learn)
 		cli_args_add(&inputs, g->c.args.v[i]);
 	if (g->baseline && !learn)
 		cli_args_add(&inputs, (char *)(uintptr_t)g->baseline);
+	if (g->against)
+		cli_args_add(&inputs, (char *)(uintptr_t)g->against);
 	cli_refuse_overwrite(g->out, &inputs);
 	cli_refuse_overwrite(g->junit, &inputs);
 	mem_free(inputs.v);
-	if (g->out && g->junit && strcmp(g->out, g->junit) == 0)
+	char a[PATH_MAX], b[PATH_MAX];
+	if (g->out && g->junit && strcmp(cli_gate_plain(g->out, a), cli_gate_plain(g->junit, b)) == 0)
 		cli_usage("gate check: --junit and -o: two files were expected");
 }
 

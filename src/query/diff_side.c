@@ -113,6 +113,8 @@ static int diff_take_steps(struct diff_taker *t, const struct report_args *args,
 		intervals_add(&t->all, x->start_ns, x->end_ns);
 	}
 	intervals_normalise(&t->all);
+	if (!side->n_steps && !args->has_steps)
+		return err_set(e, ERR_DATA, "%s: it holds no events that could be compared", t->p->input_path.p);
 	if (!side->n_steps)
 		return err_set(e, ERR_USAGE, "%s: no step has a number of %s", t->p->input_path.p, steps_range_text(args->step_first, args->step_last).s);
 	if (!intervals_length(&t->all))

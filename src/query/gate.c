@@ -97,12 +97,12 @@ struct gate_block *gate_block_of(struct gate_file *f, const struct diff_side *s,
 	return NULL;
 }
 
-struct gate_block *gate_block_find_or_add(struct gate_file *f, const struct diff_side *s, const struct gate_fact *own, unsigned n_own, const struct str *op, unsigned n_ops)
+struct gate_block *gate_block_find_or_add(struct gate_file *f, const struct diff_side *s, const struct gate_fact *own, unsigned n_own, const struct str *op, unsigned n_ops, struct err *e)
 {
 	struct gate_block *b = gate_block_of(f, s, own, n_own);
 	for (unsigned i = 0; b && i < n_ops; i++) /* runs that were accepted before do not have it */
-		if (gate_block_metric(b, op[i]) == b->n_metrics && b->n_metrics < GATE_METRICS_MAX)
-			b->metric[b->n_metrics++] = arena_str(&f->arena, op[i]);
+		if (gate_block_metric(b, op[i]) == b->n_metrics && gate_file_add_metric(f, b, op[i], e) < 0)
+			return NULL;
 	if (b)
 		return b;
 	struct gate_fact fact[GATE_FACTS_MAX], stated[GATE_FACTS_MAX];
@@ -171,10 +171,17 @@ static double gate_kernels(const struct diff_side *s, double steps)
 	return n;
 }
 
+int gate_check_steps(const struct diff_side *s, struct err *e)
+{
+	if (s->has_steps)
+		return 0;
+	return err_set(e, ERR_DATA, STR_FMT ": no steps were found, so runs of it cannot be compared (--key-op=NAME says what marks a step)", STR_ARG(s->path));
+}
+
 int gate_measure(const struct diff_side *s, const struct gate_block *b, struct gate_value *v, struct err *e)
 {
-	if (!s->has_steps)
-		return err_set(e, ERR_DATA, STR_FMT ": no steps were found, so runs of it cannot be compared (--key-op=NAME says what marks a step)", STR_ARG(s->path));
+	if (gate_check_steps(s, e) < 0)
+		return -1;
 	const double steps = (double)s->n_steps * (s->gpus ? s->gpus : 1);
 	double *step_ns = NEW_ARRAY_RAW(s->n_steps, double);
 	for (unsigned i = 0; i < s->n_steps; i++)

@@ -24,11 +24,14 @@ extern const char *const gate_own_metric[GATE_OWN_METRICS];
 
 /* The block of *f for runs like this one, by its facts and those that the user adds; NULL = there is none. Versions of drivers and libraries do not count: they may be what changed. */
 struct gate_block *gate_block_of(struct gate_file *f, const struct diff_side *s, const struct gate_fact *own, unsigned n_own);
-/* The same; it is made where there is none, with the metrics of every gate. Ops ("op:NAME") that it does not have yet become metrics of it. */
-struct gate_block *gate_block_find_or_add(struct gate_file *f, const struct diff_side *s, const struct gate_fact *own, unsigned n_own, const struct str *op, unsigned n_ops);
+/* The same; it is made where there is none, with the metrics of every gate. Ops ("op:NAME") that it does not have yet become metrics of it. NULL and *e, ERR_LIMIT,
+ * where these are more than a block can have. */
+struct gate_block *gate_block_find_or_add(struct gate_file *f, const struct diff_side *s, const struct gate_fact *own, unsigned n_own, const struct str *op, unsigned n_ops, struct err *e);
 /* What keeps the run out of block `b` (NULL = that with the fewest differences), in words: "GPU is Tesla T4, in the gate Tesla V100". */
 void gate_put_differences(const struct gate_file *f, const struct gate_block *b, const struct diff_side *s, const struct gate_fact *own, unsigned n_own, struct buf *out);
 
+/* ERR_DATA where the recording has no steps. */
+int gate_check_steps(const struct diff_side *s, struct err *e);
 /* The numbers of a run for each metric of the block, into v[0 .. b->n_metrics). ERR_DATA where the recording has no steps. */
 int gate_measure(const struct diff_side *s, const struct gate_block *b, struct gate_value *v, struct err *e);
 /* The run with exactly these values; NULL = none. Two runs never agree in all values: one is a copy of the other. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define GATE_HEAD "opscope gate "
+#define GATE_STEPS "step_ns"
 
 struct gate_block *gate_file_add_block(struct gate_file *f, const struct gate_fact *fact, unsigned n_facts, const struct str *metric, unsigned n_metrics)
 {
@@ -26,10 +27,24 @@ struct gate_run *gate_file_add_run(struct gate_file *f, struct gate_block *b, st
 {
 	MEM_GROW(b->run, b->cap_runs, b->n_runs + 1);
 	struct gate_run *r = &b->run[b->n_runs++];
-	*r = (struct gate_run){arena_str(&f->arena, path), anchor, arena_alloc(&f->arena, GATE_METRICS_MAX * sizeof *r->v)};
-	for (unsigned i = 0; i < GATE_METRICS_MAX; i++)
+	*r = (struct gate_run){arena_str(&f->arena, path), anchor, ARENA_ARRAY(&f->arena, b->n_metrics, struct gate_value)};
+	for (unsigned i = 0; i < b->n_metrics; i++)
 		r->v[i] = (struct gate_value){.value = NAN};
 	return r;
+}
+
+int gate_file_add_metric(struct gate_file *f, struct gate_block *b, struct str name, struct err *e)
+{
+	if (b->n_metrics == GATE_METRICS_MAX)
+		return err_set(e, ERR_LIMIT, STR_FMT ": a gate has %d metrics of a configuration at most", STR_ARG(name), GATE_METRICS_MAX);
+	for (unsigned i = 0; i < b->n_runs; i++) {
+		struct gate_value *v = ARENA_ARRAY(&f->arena, b->n_metrics + 1, struct gate_value);
+		memcpy(v, b->run[i].v, b->n_metrics * sizeof *v);
+		v[b->n_metrics] = (struct gate_value){.value = NAN};
+		b->run[i].v = v;
+	}
+	b->metric[b->n_metrics++] = arena_str(&f->arena, name);
+	return 0;
 }
 
 unsigned gate_block_metric(const struct gate_block *b, struct str name)
@@ -93,8 +108,11 @@ static int gate_read_value(struct gate_reader *r, struct str line)
 	const unsigned metric = at ? gate_block_metric(r->block, (struct str){head.p, at - 1}) : r->block->n_metrics;
 	if (metric == r->block->n_metrics)
 		return gate_bad(r, "one of the configuration's metrics, and a number");
-	if (!gate_number((struct str){head.p + at, head.n - at}, &v.value) || !gate_number(str_trim(error), &v.error) || v.value < 0 || v.error < 0)
-		return gate_bad(r, "a number that is not negative, and perhaps +- another");
+	static const double MOST = 1e18; /* thirty years in ns */
+	if (!gate_number((struct str){head.p + at, head.n - at}, &v.value) || !gate_number(str_trim(error), &v.error) || v.value < 0 || v.error < 0 || v.value > MOST || v.error > MOST)
+		return gate_bad(r, "a number from 0 to 1e18, and perhaps +- another");
+	if (metric == gate_block_metric(r->block, STR(GATE_STEPS)) && v.value <= 0)
+		return gate_bad(r, "a step time above 0");
 	r->run->v[metric] = v;
 	return 0;
 }
@@ -113,7 +131,7 @@ static int gate_read_fact(struct gate_reader *r, struct str line)
 
 static int gate_read_metric(struct gate_reader *r, struct str name)
 {
-	if (!r->block || r->run)
+	if (!r->block || r->block->n_runs)
 		return gate_bad(r, "a metric behind the facts of a configuration");
 	if (!name.n || r->block->n_metrics == GATE_METRICS_MAX || gate_block_metric(r->block, name) < r->block->n_metrics)
 		return gate_bad(r, "a metric that was not named before, at most 64 of them,");
@@ -121,8 +139,19 @@ static int gate_read_metric(struct gate_reader *r, struct str name)
 	return 0;
 }
 
+/* At the end of a run: the metric that all have. */
+static int gate_end_run(struct gate_reader *r)
+{
+	if (r->run && isnan(r->run->v[gate_block_metric(r->block, STR(GATE_STEPS))].value))
+		return gate_bad(r, "the " GATE_STEPS " of the run above");
+	r->run = NULL;
+	return 0;
+}
+
 static int gate_read_line(struct gate_reader *r, struct str line)
 {
+	if (memchr(line.p, 0, line.n))
+		return gate_bad(r, "text without zero bytes");
 	if (line.n && line.p[line.n - 1] == '\r')
 		line.n--;
 	if (r->line == 1) {
@@ -140,6 +169,8 @@ static int gate_read_line(struct gate_reader *r, struct str line)
 			return gate_read_value(r, line);
 		return r->block ? gate_read_fact(r, line) : gate_bad(r, "configuration");
 	}
+	if (gate_end_run(r) < 0)
+		return -1;
 	if (str_eq(line, STR("configuration"))) {
 		r->block = gate_file_add_block(r->f, NULL, 0, NULL, 0);
 		r->run = NULL;
@@ -149,7 +180,7 @@ static int gate_read_line(struct gate_reader *r, struct str line)
 		return gate_read_metric(r, line);
 	const bool anchor = str_skip(&line, STR("anchor "));
 	if (anchor || str_skip(&line, STR("run "))) {
-		if (!r->block || gate_block_metric(r->block, STR("step_ns")) == r->block->n_metrics)
+		if (!r->block || gate_block_metric(r->block, STR(GATE_STEPS)) == r->block->n_metrics)
 			return gate_bad(r, "a configuration with the metric step_ns before its first run");
 		r->run = gate_file_add_run(r->f, r->block, line, anchor);
 		return 0;
@@ -167,6 +198,8 @@ int gate_file_read(struct str text, const char *path, struct gate_file *f, struc
 		if (gate_read_line(&r, line) < 0)
 			return -1;
 	}
+	if (gate_end_run(&r) < 0)
+		return -1;
 	if (!r.line) {
 		r.line = 1;
 		return gate_bad(&r, "\"" GATE_HEAD "1\"");

@@ -64,6 +64,8 @@ void gate_file_release(struct gate_file *f);
 struct gate_block *gate_file_add_block(struct gate_file *f, const struct gate_fact *fact, unsigned n_facts, const struct str *metric, unsigned n_metrics);
 /* A new run at the end of a block, all of whose values are unknown. */
 struct gate_run *gate_file_add_run(struct gate_file *f, struct gate_block *b, struct str path, bool anchor);
+/* Another metric, which the runs that are there do not have. -1 and *e, ERR_LIMIT: GATE_METRICS_MAX are there. */
+int gate_file_add_metric(struct gate_file *f, struct gate_block *b, struct str name, struct err *e);
 /* The number of a metric; n_metrics = it has none of this name. */
 unsigned gate_block_metric(const struct gate_block *b, struct str name);
 

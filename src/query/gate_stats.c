@@ -125,6 +125,10 @@ double gate_trend(const double *v, unsigned n)
 {
 	if (n < GATE_TREND_FEWEST)
 		return 1;
+	if (n > GATE_TREND_MOST) {
+		v += n - GATE_TREND_MOST;
+		n = GATE_TREND_MOST;
+	}
 	double s = 0;
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned k = i + 1; k < n; k++)

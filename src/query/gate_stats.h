@@ -25,8 +25,9 @@ double gate_middle(const double *v, unsigned n);
 /* Holm's step-down procedure: which of n hypotheses with these probabilities are rejected. The probability that any true one is rejected is at most `alpha`. */
 void gate_holm(const double *p, unsigned n, double alpha, bool *rejected);
 
-/* Whether n values rise or fall all along: the probability of so marked an order by chance, two-sided, by Mann and Kendall's S in its normal approximation. Ties are not corrected for. 1 below GATE_TREND_FEWEST values. */
-enum { GATE_TREND_FEWEST = 8 };
+/* Whether n values rise or fall all along: the probability of so marked an order by chance, two-sided, by Mann and Kendall's S in its normal approximation. Ties are not corrected for. 1 below
+ * GATE_TREND_FEWEST values; of more than GATE_TREND_MOST the last ones count. */
+enum { GATE_TREND_FEWEST = 8, GATE_TREND_MOST = 500 };
 double gate_trend(const double *v, unsigned n);
 
 #endif

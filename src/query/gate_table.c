@@ -225,6 +225,9 @@ static void gate_put_learnt(const struct gate_block *b, struct str configuration
 	const struct gate_judgements all = gate_judge(b, &run, 1, ask);
 	for (unsigned m = 0; m < b->n_metrics; m++) {
 		const unsigned n_anchors = gate_values_of(b, m, true, v, &error), n = gate_values_of(b, m, false, v, &error);
+		struct str op = b->metric[m];
+		if (!n && str_skip(&op, GATE_OP))
+			table_warn(out, "no run has the op " STR_FMT ", so that the gate never judges it", STR_ARG(op));
 		if (!n)
 			continue;
 		table_row(out);

@@ -65,11 +65,18 @@ static void render_markdown_put_code(struct buf *out, struct str s, bool cell)
 	buf_release(&safe);
 }
 
-/* A sentence with `code` in it; a backtick without a second one is text. */
+/* Several backticks in a row are no fence of ours: they come from a name. */
+static bool render_markdown_has_code(struct str s)
+{
+	return !str_has(s, STR("``"));
+}
+
+/* A sentence with `code` in it; a backtick without a second one is text, and so are all where some stand side by side. */
 static void render_markdown_put_sentence(struct buf *out, struct str s)
 {
 	const char *from, *to;
-	while ((from = memchr(s.p, '`', s.n)) && (to = memchr(from + 1, '`', (size_t)(s.p + s.n - from - 1)))) {
+	const bool code = render_markdown_has_code(s);
+	while (code && (from = memchr(s.p, '`', s.n)) && (to = memchr(from + 1, '`', (size_t)(s.p + s.n - from - 1)))) {
 		render_markdown_put_escaped(out, (struct str){s.p, (size_t)(from - s.p)});
 		render_markdown_put_code(out, (struct str){from + 1, (size_t)(to - from - 1)}, false);
 		s = (struct str){to + 1, (size_t)(s.p + s.n - to - 1)};

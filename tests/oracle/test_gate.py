@@ -200,6 +200,29 @@ class Gate(Case):
         self.gate("learn", *runs, "--op=linear", "--baseline=" + self.file, "-o", self.file)
         self.assertEqual([r["runs"] for r in self.check(self.run_of())[1].rows if r["id"] == "op:linear"], [3])
 
+    def test_odd_options(self):
+        """An op twice is one metric; one that no run has is told; recordings are not replaced; a run without steps is no matter of configurations."""
+        runs = self.learn(3, "--op=linear", "--op=linear")
+        out, _ = self.gate("learn", self.run_of(), "--op=nosuchop", "--baseline=" + self.file, "-o", self.file)
+        self.assertIn("no run has the op nosuchop", out)
+        self.check(self.run_of())
+        slow = self.run_of(1.05)
+        for option in ("-o", "--junit="):
+            _, err = self.gate("check", slow, "--baseline=" + self.file, "--against=" + runs[0], *([option, runs[0]] if option == "-o" else [option + runs[0]]), status=2)
+            self.assertIn("is the input", err)
+        here = os.path.join(self.tmp, "x.txt")
+        self.gate("check", slow, "--baseline=" + self.file, "-o", here, "--junit=" + os.path.join(self.tmp, ".", "x.txt"), status=2)
+        _, err = self.gate("check", oracle.synthetic("lightning"), "--baseline=" + self.file, status=1)
+        self.assertIn("no steps were found", err)
+        empty = os.path.join(self.tmp, "empty.json")
+        with open(empty, "w") as f:
+            f.write('{"traceEvents":[]}')
+        for args in (["learn", empty, "-o", here], ["check", empty, "--baseline=" + self.file]):
+            _, err = self.gate(*args, status=1)
+            self.assertIn("no events that could be compared", err)
+        for wrong in ("--false-alarms=1e-323", "--key=batch=", "--key=steps=3"):
+            self.gate("check", slow, "--baseline=" + self.file, wrong, status=2)
+
     def test_copies(self):
         runs = self.learn(3)
         _, err = self.gate("learn", runs[0], "--baseline=" + self.file, "-o", self.file, status=1)

@@ -96,6 +96,26 @@ class Diff(oracle.Case):
         names = [n["left"]["name"] for n in tb_tree.paths(got).values()]
         self.assertGreater(len([n for n in names if n.endswith(".backward")]), 50)
 
+    def test_hostile(self):
+        """Steps within each other to no end, and an answer that would be larger than its input by far."""
+        def write(name, events):
+            path = os.path.join(self.tmp, name + ".json")
+            with open(path, "w") as f:
+                json.dump({"traceEvents": [{"ph": "X", "pid": 1, "tid": 1, **e} for e in events]}, f)
+            return path
+        self.tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.tmp)
+        n = 20000 if oracle.SANITIZED else 200000
+        steps = write("steps", [{"cat": "user_annotation", "name": f"ProfilerStep#{k}", "ts": k, "dur": 2 * (n - k) + 2} for k in range(n)] + [{"cat": "cpu_op", "name": "aten::mm", "ts": n, "dur": 1}])
+        modules = [{"cat": "python_function", "name": f"nn.Module: M_{k}", "ts": k, "dur": 10000 - 2 * k, "args": {"Python id": k + 1, "Python module id": k}} for k in range(290)]
+        deep = write("deep", modules + [{"cat": "cpu_op", "name": f"aten::op{k}", "ts": 300 + k, "dur": 1} for k in range(3000)])
+        s, args = self.serve(steps, deep)
+        same = {**args, "exp_run": "a"}
+        self.assertEqual(s.ask(ROOT + "diff", same).status, 200)
+        large = {**args, "run": "b"}
+        self.assertIn("diffnode gives it node by node", s.get(ROOT + "diff", 422, **large)["error"])
+        self.assertEqual(s.ask(ROOT + "diffnode", {**large, "path": "0-0-0"}).json()["left"]["name"], "nn.Module: M_2")
+
     def test_refused(self):
         path = oracle.synthetic("two_steps_overlap")
         s, args = self.serve(path, path)

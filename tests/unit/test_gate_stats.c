@@ -92,7 +92,7 @@ static void test_file(void **state)
 	assert_true(isnan(f.block[0].run[1].v[1].value));
 	gate_file_put(&f, &out);
 	struct gate_file cut;
-	assert_int_equal(gate_file_read((struct str){text, strstr(text, "\n  step_ns 1e-05") - text}, "t", &cut, &e), 0); /* no line end behind the last line */
+	assert_int_equal(gate_file_read((struct str){text, strstr(text, "\nconfiguration\nmetric kernels") - text}, "t", &cut, &e), 0); /* no line end behind the last line */
 	assert_int_equal(cut.block[0].n_runs, 2);
 	gate_file_release(&cut);
 	assert_int_equal(out.n, sizeof text - 1);
@@ -107,8 +107,9 @@ static void test_bad_files(void **state)
 		{"", "line 1"}, {"{}", "line 1"}, {"opscope gate 2\n", "version 2"}, {"opscope gate 1\nrun a\n", "line 2"}, {"opscope gate 1\nconfiguration\nmetric a\nmetric a\n", "line 4"},
 		{"opscope gate 1\nconfiguration\nmetric step_ns\nrun x\n  step_ns -1\n", "line 5"}, {"opscope gate 1\nconfiguration\nmetric step_ns\nrun x\n  step_ns nan\n", "line 5"},
 		{"opscope gate 1\nconfiguration\nmetric step_ns\nrun x\n  b 1\n", "line 5"}, {"opscope gate 1\nconfiguration\nmetric step_ns\nrun x\n  step_ns 1 +- x\n", "line 5"},
-		{"opscope gate 1\nconfiguration\nmetric a\nrun x\n", "step_ns before its first run"}, {"opscope gate 1\n  GPU: x\n", "line 2"},
-		{"opscope gate 1\nconfiguration\nmetric a\n  GPU: x\n", "line 4"}, {"opscope gate 1\nconfiguration\nrun x\n", "line 3"}, {"opscope gate 1\nnonsense\n", "line 2"},
+		{"opscope gate 1\nconfiguration\nmetric a\nrun x\n", "step_ns before its first run"}, {"opscope gate 1\nconfiguration\nmetric step_ns\nrun x\nrun y\n", "step_ns of the run above"},
+		{"opscope gate 1\nconfiguration\nmetric step_ns\nrun x\n  step_ns 0\n", "above 0"}, {"opscope gate 1\nconfiguration\nmetric step_ns\nrun x\n  step_ns 1e19\n", "1e18"}, {"opscope gate 1\n  GPU: x\n", "line 2"},
+		{"opscope gate 1\nconfiguration\nmetric a\n  GPU: x\n", "line 4"}, {"opscope gate 1\nconfiguration\nrun x\n", "line 3"}, {"opscope gate 1\nnonsense\n", "line 2"}, {"opscope gate 1\nconfiguration\nmetric step_ns\nrun x\n  step_ns 1\nmetric a\n", "line 6"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct gate_file f;

@@ -700,10 +700,13 @@ static void test_markdown(void **state)
 	table_row(said);
 	table_set_str(said, 0, STR("high"));
 	table_set_str(said, 1, STR("B is <slower>: `x`"));
+	table_row(said);
+	table_set_str(said, 1, STR("+1 ms /`@octocat``` forward"));
 	struct str page = render(&t, "markdown", &(struct render_options){0}, &out);
 	assert_string_equal(page.p,
 		"### A \\*title\\*\n\n"
 		"**high**  \nB is &lt;slower&gt;: `x`\n\n"
+		"+1 ms /\\`\\@\xe2\x80\x8boctocat\\`\\`\\` forward\n\n"
 		"| Name | Word | Time |\n| --- | --- | ---: |\n"
 		"| `` a\\|b `@user` <img src=x>\\n\\| --- \\| `` | plain | 1.500 ms |\n"
 		"| - | - | - |\n\n"

@@ -246,9 +246,11 @@ struct tb_backward {
 	struct tb_list found;        /* ranges of the autograd engine that stand at the top of a thread or step */
 	struct intern starts;        /* start of a node inside these -> */
 	struct tb_list parent;       /* the node around it, the first one */
+	struct tb_list known, engine; /* by start: whether the engine's range around it is known, and which; ROW_NONE = there is none */
 	struct tb_list group_first, group_n, group_of; /* of `found`: a range and the AccumulateGrads behind it; by node: its group + 1, where it is the first */
 	struct intern forwards;      /* start of a forward op -> */
 	struct tb_list group_for;    /* its group */
+	struct tb_list group_used;   /* how often the group was put into a module */
 	struct tb_list made;         /* outermost backward modules */
 };
 
@@ -282,26 +284,41 @@ static void tb_take_engine(struct tb_backward *b, struct tb_list *kids)
 	kids->n = kept;
 }
 
+/* Outermost modules of a thread, in order: at its top, in steps, and in steps within these. */
 static void tb_find_modules(struct tb_backward *b, const struct tb_list *kids)
 {
-	for (uint32_t k = 0; k < kids->n; k++) {
-		if (b->t->v[kids->v[k]].kind == TB_MODULE)
-			tb_push(&b->modules, kids->v[k]);
-		else if (b->t->v[kids->v[k]].kind == TB_STEP)
-			tb_find_modules(b, &b->t->v[kids->v[k]].kids); /* steps are not within each other: they do not overlap */
+	struct tb_list open = {0};
+	for (uint32_t k = kids->n; k-- > 0;)
+		tb_push(&open, kids->v[k]);
+	while (open.n) {
+		const uint32_t x = open.v[--open.n];
+		const struct tb_node *node = &b->t->v[x];
+		if (node->kind == TB_MODULE)
+			tb_push(&b->modules, x);
+		for (uint32_t k = node->kids.n; node->kind == TB_STEP && k-- > 0;)
+			tb_push(&open, node->kids.v[k]);
 	}
+	mem_free(open.v);
 }
 
 static void tb_take_engines(struct tb_backward *b)
 {
 	struct tb_tree *t = b->t;
+	struct tb_list open = {0};
 	for (uint32_t k = 0; k < t->n_threads; k++) {
-		struct tb_list *kids = &t->thread[k].kids;
-		tb_take_engine(b, kids);
-		for (uint32_t i = 0; i < kids->n; i++)
-			if (t->v[kids->v[i]].kind == TB_STEP)
-				tb_take_engine(b, &t->v[kids->v[i]].kids);
+		tb_take_engine(b, &t->thread[k].kids);
+		for (uint32_t i = t->thread[k].kids.n; i-- > 0;)
+			tb_push(&open, t->thread[k].kids.v[i]);
+		while (open.n) {
+			struct tb_node *x = &t->v[open.v[--open.n]];
+			if (x->kind != TB_STEP)
+				continue;
+			tb_take_engine(b, &x->kids);
+			for (uint32_t i = x->kids.n; i-- > 0;)
+				tb_push(&open, x->kids.v[i]);
+		}
 	}
+	mem_free(open.v);
 }
 
 static void tb_note_parents(struct tb_backward *b)
@@ -313,8 +330,11 @@ static void tb_note_parents(struct tb_backward *b)
 			const uint32_t x = open.v[--open.n];
 			const struct tb_list *kids = &b->t->v[x].kids;
 			for (uint32_t k = 0; k < kids->n; k++)
-				if (tb_at(&b->starts, b->t->v[kids->v[k]].start_ns) == b->parent.n)
+				if (tb_at(&b->starts, b->t->v[kids->v[k]].start_ns) == b->parent.n) {
 					tb_push(&b->parent, x);
+					tb_push(&b->known, 0);
+					tb_push(&b->engine, ROW_NONE);
+				}
 			for (uint32_t k = kids->n; k-- > 0;)
 				tb_push(&open, kids->v[k]);
 		}
@@ -333,8 +353,31 @@ static void tb_group(struct tb_backward *b)
 		}
 		tb_push(&b->group_first, i);
 		tb_push(&b->group_n, 1);
+		tb_push(&b->group_used, 0);
 		b->group_of.v[b->found.v[i]] = b->group_first.n;
 	}
+}
+
+/* The engine's range around what begins at a start (ROW_NONE = none such). Starts on the way to it know the way afterwards, so that all walks together take linear time. */
+static uint32_t tb_engine_around(struct tb_backward *b, uint32_t start)
+{
+	struct tb_list way = {0};
+	uint32_t x = ROW_NONE;
+	while (start != ROW_NONE && !b->known.v[start]) {
+		tb_push(&way, start);
+		b->known.v[start] = 1;
+		x = b->parent.v[start];
+		if (tb_is_engine(b->t, x))
+			break;
+		start = tb_find(&b->starts, b->t->v[x].start_ns);
+		x = ROW_NONE;
+	}
+	if (start != ROW_NONE && x == ROW_NONE)
+		x = b->engine.v[start]; /* known, or in a circle: none */
+	for (uint32_t i = 0; i < way.n; i++)
+		b->engine.v[way.v[i]] = x;
+	mem_free(way.v);
+	return x;
 }
 
 /* Arrows `fwdbwd` lead from the start of a forward op to that of a backward op; of several with one id, or from one place, the last counts. */
@@ -354,12 +397,7 @@ static void tb_follow_arrows(struct tb_backward *b, const struct profile *p)
 	for (uint32_t i = 0; i + 1 < ids.n; i++) {
 		if (!has[0][i] || !has[1][i])
 			continue;
-		uint32_t x = tb_find(&b->starts, time_ns[1][i]);
-		x = x == ROW_NONE ? ROW_NONE : b->parent.v[x];
-		while (x != ROW_NONE && !tb_is_engine(b->t, x)) {
-			const uint32_t around = tb_find(&b->starts, b->t->v[x].start_ns);
-			x = around == ROW_NONE || b->parent.v[around] == x ? ROW_NONE : b->parent.v[around];
-		}
+		const uint32_t x = tb_engine_around(b, tb_find(&b->starts, time_ns[1][i]));
 		if (x == ROW_NONE || !b->group_of.v[x])
 			continue;
 		const uint32_t at = tb_at(&b->forwards, time_ns[0][i]);
@@ -414,6 +452,9 @@ struct tb_visit {
 	uint32_t node, kid, backward; /* the child that is next; the backward module that is filled, ROW_NONE = none */
 };
 
+/* Ops within each other that begin at the same moment have the same arrow: the plugin counts its group for each of them. So many are followed. */
+enum { TB_GROUP_USES = 16 };
+
 /* The backward pass of a module: that of its modules, and the groups of the forward ops directly in it or in ops of it. */
 static void tb_build_backward(struct tb_backward *b, uint32_t module)
 {
@@ -433,9 +474,11 @@ static void tb_build_backward(struct tb_backward *b, uint32_t module)
 		const uint32_t kid = b->t->v[x->node].kids.v[x->kid++];
 		uint32_t backward = x->backward;
 		if (b->t->v[kid].counts) {
-			const uint32_t at = tb_find(&b->forwards, b->t->v[kid].start_ns);
-			for (uint32_t i = 0; at != ROW_NONE && i < b->group_n.v[b->group_for.v[at]]; i++)
-				tb_push(&b->t->v[backward].kids, b->found.v[b->group_first.v[b->group_for.v[at]] + i]);
+			const uint32_t at = tb_find(&b->forwards, b->t->v[kid].start_ns), group = at == ROW_NONE ? ROW_NONE : b->group_for.v[at];
+			for (uint32_t i = 0; group != ROW_NONE && b->group_used.v[group] < TB_GROUP_USES && i < b->group_n.v[group]; i++)
+				tb_push(&b->t->v[backward].kids, b->found.v[b->group_first.v[group] + i]);
+			if (group != ROW_NONE)
+				b->group_used.v[group]++;
 		}
 		if (b->t->v[kid].kind == TB_MODULE) {
 			const uint32_t inner = tb_add_backward(b->t, kid);
@@ -529,7 +572,7 @@ static void tb_add_backward_pass(struct tb_tree *t, const struct profile *p)
 	tb_insert_all(t, main, &b.made);
 	intern_release(&b.starts);
 	intern_release(&b.forwards);
-	struct tb_list *const lists[] = {&b.modules, &b.found, &b.parent, &b.group_first, &b.group_n, &b.group_of, &b.group_for, &b.made};
+	struct tb_list *const lists[] = {&b.modules, &b.found, &b.parent, &b.known, &b.engine, &b.group_used, &b.group_first, &b.group_n, &b.group_of, &b.group_for, &b.made};
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		mem_free(lists[i]->v);
 }
@@ -761,8 +804,8 @@ static void tb_put_pair(const struct tb_pair *x, struct buf *out)
 	tb_put_side("right", x->right, out);
 }
 
-/* Python gave up at 1,000 calls within each other. */
-enum { TB_DEPTH_MAX = 500 };
+/* Readers of JSON in Python give up at 1,000 containers within each other, of which a level has two. */
+enum { TB_DEPTH_MAX = 300, TB_BYTES_MAX = 64 << 20 };
 
 static void tb_put_tree(const struct tb_pair *x, unsigned depth, struct buf *out)
 {
@@ -771,7 +814,7 @@ static void tb_put_tree(const struct tb_pair *x, unsigned depth, struct buf *out
 	buf_cstr(out, ",\"children\":[");
 	if (depth < TB_DEPTH_MAX)
 		tb_match(x->left, x->right, &inside);
-	for (uint32_t i = 0; i < inside.n; i++) {
+	for (uint32_t i = 0; i < inside.n && out->n <= TB_BYTES_MAX; i++) {
 		buf_cstr(out, i ? ",\n" : "\n");
 		tb_put_tree(&inside.v[i], depth + 1, out);
 	}
@@ -784,11 +827,12 @@ static struct tb_pair tb_whole(const struct tb_tree *left, const struct tb_tree 
 	return (struct tb_pair){{left, left->top.v, left->top.n}, {right, right->top.v, right->top.n}};
 }
 
-void tb_diff_put_all(const struct tb_tree *left, const struct tb_tree *right, struct buf *out)
+int tb_diff_put_all(const struct tb_tree *left, const struct tb_tree *right, struct buf *out, struct err *e)
 {
 	const struct tb_pair whole = tb_whole(left, right);
 	tb_put_tree(&whole, 0, out);
 	buf_char(out, '\n');
+	return out->n <= TB_BYTES_MAX ? 0 : err_set(e, ERR_LIMIT, "the comparison takes more than %d MiB: diffnode gives it node by node", TB_BYTES_MAX >> 20);
 }
 
 static void tb_put_path(struct str path, struct buf *out)

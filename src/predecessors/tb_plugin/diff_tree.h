@@ -15,8 +15,8 @@ struct tb_tree;
 struct tb_tree *tb_tree_new(const struct profile *p, struct err *e);
 void tb_tree_free(struct tb_tree *t);
 
-/* Appends the comparison as the plugin's JSON: all of it, or the node at `path` ("0-3-1") with its children. Times are in us. */
-void tb_diff_put_all(const struct tb_tree *left, const struct tb_tree *right, struct buf *out);
+/* Appends the comparison as the plugin's JSON: all of it (ERR_LIMIT beyond 64 MiB), or the node at `path` ("0-3-1") with its children. Times are in us. */
+int tb_diff_put_all(const struct tb_tree *left, const struct tb_tree *right, struct buf *out, struct err *e);
 int tb_diff_put_node(const struct tb_tree *left, const struct tb_tree *right, struct str path, struct buf *out, struct err *e);
 
 #endif

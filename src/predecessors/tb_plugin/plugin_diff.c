@@ -40,8 +40,8 @@ static int plugin_diff_answer(const struct request *r, struct response *out, str
 	int rc = right ? 0 : -1;
 	if (right && node && (rc = tb_diff_put_node(left, right, path.n ? path : STR("0"), &out->body, e)) < 0)
 		out->status = 404;
-	if (right && !node)
-		tb_diff_put_all(left, right, &out->body);
+	if (right && !node && (rc = tb_diff_put_all(left, right, &out->body, e)) < 0)
+		buf_clear(&out->body);
 	tb_tree_free(left);
 	tb_tree_free(right);
 	return rc;
