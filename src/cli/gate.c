@@ -217,7 +217,9 @@ static void cli_gate_attach_diff(struct gate_command *g, const struct gate_block
 		err_set(&e, ERR_DATA, "%s is no longer the run that was learned", path.p);
 	if (s && !other && diff_table(s, g->side[0], &(struct diff_ask){0}, diff, &e) == 0) {
 		diff->name = "diff";
-		diff->next->name = "diff-verdict"; /* diff_table puts it first */
+		table_release(diff->next); /* the verdict by steps, which say less than the runs do */
+		mem_free(diff->next);
+		diff->next = NULL;
 		diff->title = "What changed from an accepted run (A) to this one (B)";
 		struct table **end = &t->next;
 		while (*end)

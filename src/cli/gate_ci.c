@@ -125,6 +125,7 @@ int gate_ci_tell_github(const struct gate_block *b, const struct gate_judgements
 	for (unsigned i = 0; i < j->n; i++)
 		if (j->v[i].verdict != GATE_PASS) {
 			buf_clear(&text);
+			buf_printf(&text, "%s: ", gate_verdict_name[j->v[i].verdict]);
 			gate_put_judgement(b, &j->v[i], &text);
 			gate_ci_print_annotation(j->v[i].verdict == GATE_FAIL ? "error" : "warning", buf_view(&text));
 		}

@@ -24,6 +24,8 @@ static const double DIFF_TOLD_PCT = 95;
 enum { DIFF_TERMS_TOLD = 5 };
 /* Kernels of the same name take the same multiple of time throughout where so much of their time, percent, lies within 2 % of the median ratio. */
 static const double DIFF_ALIKE_PCT = 80;
+/* From this share of all differences on, percent, a note says what time without work, or communication, may come from. */
+static const double DIFF_MUCH_PCT = 30;
 /* Below this share of the computation whose path both sides have, percent, ops stand together by type alone. */
 static const double DIFF_LEAST_PATHS_PCT = 50;
 
@@ -32,17 +34,17 @@ enum {
 	DIFF_NAME_A, DIFF_FULL_NAME,
 };
 static const struct column diff_columns[] = {
-	[DIFF_KIND] = {.id = "kind", .title = "Kind", .type = CELL_STR, .help = "what the time is: compute, comm (collectives that no computation hides), copy (nothing else runs), idle (by what the host did meanwhile), or host, of a recording without device work"},
-	[DIFF_NAME] = {.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_GROUP | COLUMN_WIDE, .help = "term: ops of one type and path, layers together (* is a number); module: their path alone; op; kernel; or line of Python"},
+	[DIFF_KIND] = {.id = "kind", .title = "Kind", .type = CELL_STR, .flags = COLUMN_MINOR, .help = "what the time is: compute, comm (collectives that no computation hides), copy (nothing else runs), idle (by what the host did meanwhile), or host, of a recording without device work"},
+	[DIFF_NAME] = {.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_GROUP | COLUMN_WIDE, .help = "term: ops of one type and path, layers together (* is a number); module: their path alone; op; kernel; or function of Python with its recorded line"},
 	[DIFF_DIRECTION] = {.id = "direction", .title = "Pass", .type = CELL_STR, .flags = COLUMN_GROUP, .help = "forward, backward or optimizer; empty = none of these"},
 	[DIFF_SHAPES] = {.id = "shapes", .title = "Shapes", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_GROUP, .help = "of the op's inputs, where recorded"},
-	[DIFF_A] = {.id = "a_ns", .title = "A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "of a step of A, mean; moments in which several kernels run are shared equally, so that rows add up to the step"},
-	[DIFF_B] = {.id = "b_ns", .title = "B", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "the same of B"},
+	[DIFF_A] = {.id = "a_ns", .title = "A", .type = CELL_F64, .unit = UNIT_NS, .help = "of a step of A, mean; moments in which several kernels run are shared equally, so that rows add up to the step"},
+	[DIFF_B] = {.id = "b_ns", .title = "B", .type = CELL_F64, .unit = UNIT_NS, .help = "the same of B"},
 	[DIFF_DELTA] = {.id = "delta_ns", .title = "B - A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "the differences of all rows add up to the difference of the steps"},
-	[DIFF_SHARE] = {.id = "step_pct", .title = "Of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .help = "B - A as a share of A's step"},
-	[DIFF_LABEL] = {.id = "label", .title = "Because", .type = CELL_STR, .flags = COLUMN_ANSWER, .help = "new, gone, as a region (a compiled region or a graph, which does not tell its ops, stands beside the ops of its pass), other kernels, other shapes, more calls, fewer calls, slower, faster, or same (within 2 %)"},
-	[DIFF_CALLS_A] = {.id = "a_calls", .title = "Calls A", .type = CELL_F64, .unit = UNIT_COUNT, .help = "kernels or copies of a step, mean; of host rows calls"},
-	[DIFF_CALLS_B] = {.id = "b_calls", .title = "Calls B", .type = CELL_F64, .unit = UNIT_COUNT, .help = "the same of B"},
+	[DIFF_SHARE] = {.id = "step_pct", .title = "Of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_MINOR, .help = "B - A as a share of A's step"},
+	[DIFF_LABEL] = {.id = "label", .title = "Because", .type = CELL_STR, .flags = COLUMN_ANSWER, .help = "new, gone, as a region (a compiled region or a graph, which does not tell its ops, stands beside the ops of its pass), other kernels, other shapes, more calls, fewer calls, slower, faster, or same (within 2 %); of idle time more or less; of collectives longer or shorter, with their waiting for other ranks"},
+	[DIFF_CALLS_A] = {.id = "a_calls", .title = "Calls A", .type = CELL_F64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .help = "kernels or copies of a step, mean; of host rows calls"},
+	[DIFF_CALLS_B] = {.id = "b_calls", .title = "Calls B", .type = CELL_F64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .help = "the same of B"},
 	[DIFF_EACH_A] = {.id = "a_each_ns", .title = "Each A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "time of a call, mean"},
 	[DIFF_EACH_B] = {.id = "b_each_ns", .title = "Each B", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the same of B"},
 	[DIFF_OF_CALLS] = {.id = "by_calls_ns", .title = "By calls", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the part of B - A that comes from more or fewer calls: their number's difference times the mean of both times"},
@@ -454,12 +456,16 @@ static const char *diff_label(const struct diff *d, const struct diff_row *r)
 		return "gone";
 	if (fabs(b - a) * 100 <= DIFF_NAMED_PCT * a && (!has_calls || fabs(calls_b - calls_a) * 100 <= DIFF_CALLS_PCT * calls_a))
 		return "same";
-	if (has_calls && diff_has_other_shapes(r))
+	const bool kernels_differ = d->by != DIFF_BY_KERNEL && r->of[0].kernels != r->of[1].kernels;
+	/* Modules and lines have several ops: one more, and the set of their shapes is another. */
+	if (has_calls && diff_has_other_shapes(r) && (diff_is_by_op(d) || !kernels_differ))
 		return "other shapes";
-	if (has_calls && diff_is_by_op(d) && r->of[0].kernels != r->of[1].kernels)
+	if (has_calls && kernels_differ)
 		return "other kernels";
 	if (has_calls && fabs(calls_b - calls_a) * 100 > DIFF_CALLS_PCT * calls_a)
 		return calls_b > calls_a ? "more calls" : "fewer calls";
+	if (r->kind == DIFF_COMM)
+		return b > a ? "longer, or waiting" : "shorter, or less waiting";
 	return r->kind == DIFF_IDLE ? b > a ? "more" : "less" : b > a ? "slower" : "faster";
 }
 
@@ -728,6 +734,22 @@ static void diff_note_regions(const struct diff_side *s, const char *which, cons
 		           by != DIFF_BY_TERM && by != DIFF_BY_OP ? "" : ": they stand beside the ops of their pass that the other side alone has");
 }
 
+/* What recording itself may have made of the difference, and what a rank alone does not tell. */
+static void diff_note_causes(const struct diff_side *a, const struct diff_side *b, const struct diff *d, struct table *t)
+{
+	double idle = 0, comm = 0, all = 0;
+	for (uint32_t i = 0; i < d->n; i++) {
+		all += fabs(d->row[i].delta_ns);
+		idle += d->row[i].kind == DIFF_IDLE ? fabs(d->row[i].delta_ns) : 0;
+		comm += d->row[i].kind == DIFF_COMM ? fabs(d->row[i].delta_ns) : 0;
+	}
+	const bool stacks = ANY_WHERE(i, 0, a->n_parts, a->part[i].key.line != 0) || ANY_WHERE(i, 0, b->n_parts, b->part[i].key.line != 0);
+	if (all > 0 && a->gpus && stacks && idle * 100 >= DIFF_MUCH_PCT * all)
+		table_warn(t, "much of the difference is time without work, and call stacks were recorded, which slow the host: recordings without stacks, shapes and modules tell whether the program differs so");
+	if (all > 0 && comm * 100 >= DIFF_MUCH_PCT * all)
+		table_warn(t, "much of the difference is communication, which lasts until the last rank has come: `opscope report stragglers` of all ranks tells waiting from transfer");
+}
+
 static void diff_put_notes(const struct diff_side *a, const struct diff_side *b, enum diff_by by, double matched_pct, struct table *t)
 {
 	struct buf facts = {0};
@@ -748,7 +770,7 @@ static void diff_put_notes(const struct diff_side *a, const struct diff_side *b,
 	if (a->gpus && b->gpus)
 		diff_note_clock(a, b, t);
 	if (a->gpus != b->gpus)
-		table_warn(t, "A ran on %u GPUs, B on %u: numbers are means over the GPUs", a->gpus, b->gpus);
+		table_warn(t, "A has %u GPUs, B %u: numbers are means over the GPUs", a->gpus, b->gpus);
 	table_note(t, "rows add up to the step: each moment belongs to what runs then, shared equally where several kernels run; communication and copies count where no computation hides them");
 	table_note(t, "A: " STR_FMT ", %u step%s; B: " STR_FMT ", %u step%s", STR_ARG(a->path), a->n_steps, a->n_steps == 1 ? "" : "s", STR_ARG(b->path), b->n_steps, b->n_steps == 1 ? "" : "s");
 }
@@ -793,6 +815,8 @@ static int diff_table_of(const struct diff_side *a, const struct diff_side *b, c
 		return err_set(e, ERR_DATA, "%s has device work, the other recording has none: only times of the host and of the host, or of GPUs and of GPUs, can be compared", a->gpus ? "A" : "B");
 	if (matched_pct < DIFF_LEAST_MATCHED && !ask->force)
 		return diff_refuse(a, b, matched_pct, e);
+	if (a->n_ranks != b->n_ranks && !ask->force)
+		return err_set(e, ERR_DATA, "A is %u rank%s of a job, B %u: --rank chooses the same ones (--force compares them anyway)", a->n_ranks, a->n_ranks == 1 ? "" : "s", b->n_ranks);
 	if (diff_facts_differ(a, b, DIFF_FACT_RANKS) && !ask->force)
 		return err_set(e, ERR_DATA, "the job of A has " STR_FMT " ranks, that of B " STR_FMT ": a rank does another part of the work (--force compares them anyway)",
 		               STR_ARG(a->fact[DIFF_FACT_RANKS].value), STR_ARG(b->fact[DIFF_FACT_RANKS].value));
@@ -808,6 +832,7 @@ static int diff_table_of(const struct diff_side *a, const struct diff_side *b, c
 			equal++;
 	if (equal)
 		table_note(out, "%u row%s that %s the same time and calls in both %s left out", equal, equal == 1 ? "" : "s", equal == 1 ? "has" : "have", equal == 1 ? "is" : "are");
+	diff_note_causes(a, b, &d, out);
 	diff_end(&d);
 	if (ask->by != DIFF_BY_OP)
 		table_leave_out(out, DIFF_SHAPES);

@@ -70,7 +70,7 @@ void gate_put_judgement(const struct gate_block *b, const struct gate_judgement 
 	else if (j->verdict == GATE_FAIL)
 		buf_cstr(out, "; fails beside a worse one");
 	else if (j->verdict == GATE_UNDECIDED && !isnan(j->fails_from_pct))
-		buf_printf(out, "; accepted runs may differ as much: a change would fail from +%.1f %%", j->fails_from_pct);
+		buf_printf(out, "; accepted runs may differ as much, over all metrics: a change fails from +%.1f %% on. Check several runs together, or learn more", j->fails_from_pct);
 	buf_char(out, ')');
 }
 
@@ -178,7 +178,8 @@ void gate_table(const struct gate_block *b, const struct gate_judgements *all, c
 		table_set_f64(out, GATE_COL_VALUE, j->value);
 	}
 	gate_note_trends(b, out);
-	table_note(out, "a run fails where it differs by more than accepted runs do, with %g %% false alarms over all metrics together (Student's t by run, Holm), and by at least %g %%",
+	table_note(out, "a run fails where it is worse by more than accepted runs differ, with %g %% false alarms over all metrics together (Student's t by run, Holm), and by at least %g %%; less time, memory or kernels "
+	           "always pass",
 	           ask->false_alarms_pct, ask->threshold_pct);
 	struct table *decision = table_section(out, "decision", "Decision");
 	struct buf text = {0};

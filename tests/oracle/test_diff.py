@@ -125,9 +125,11 @@ class Planted(Case):
         verdict, rows, _ = run([a, "--rank=2"], [b, "--rank=2"])
         self.only(rows, name="/linear", delta_ns=900_000.0)
         os.unlink(os.path.join(b, "rank0.json"))
-        verdict, rows, notes = run(a, b)
+        code, out, err = oracle.run("diff", a, b)
+        self.assertEqual((code, err), (1, b"opscope: A is 4 ranks of a job, B 3: --rank chooses the same ones (--force compares them anyway)\n"))
+        verdict, rows, notes = run(a, b, "--force")
         self.only(rows, name="/linear", delta_ns=300_000.0)
-        self.assertIn("A ran on 4 GPUs, B on 3", notes)
+        self.assertIn("A has 4 GPUs, B 3", notes)
 
     def test_jobs_that_do_not_fit(self):
         folder = self.job("a", [BASE] * 3)

@@ -100,7 +100,7 @@ class Gate(Case):
         self.assertEqual([r["id"] for r in table.rows if r["verdict"] == "fail"], ["step_ns"])
         # it is taken apart: the kernels that take longer, not the idle time
         self.assertEqual([(r["name"], r["label"]) for r in sections["diff"].rows[:2]], [("/linear", "slower"), ("/layer_norm", "slower")])
-        self.assertRegex(sections["diff-verdict"].rows[0]["verdict"], r"^B is [45]\.\d % slower")
+        self.assertFalse([s for s in sections if "verdict" in s])  # that of the steps would stand beside that of the runs
 
     def test_faster_passes(self):
         self.learn()
@@ -246,7 +246,7 @@ class Gate(Case):
         os.environ["GITHUB_STEP_SUMMARY"] = summary
         self.addCleanup(os.environ.pop, "GITHUB_STEP_SUMMARY")
         out, _ = self.gate("check", self.run_of(1.05), "--baseline=" + self.file, "--junit=" + junit, "--github", status=3)
-        self.assertRegex(out, r"(?m)^::error title=opscope gate::step time 3\.\d ms -> 3\.\d ms \(\+\d\.\d %25; fails from \+\d\.\d %25\)$")
+        self.assertRegex(out, r"(?m)^::error title=opscope gate::fail: step time 3\.\d ms -> 3\.\d ms \(\+\d\.\d %25; fails from \+\d\.\d %25\)$")
         suite = xml.parse(junit).getroot().find("testsuite")
         self.assertEqual((suite.get("failures"), suite.get("skipped")), ("1", "0"))
         self.assertEqual([c.get("name") for c in suite if c.find("failure") is not None], ["step_ns"])

@@ -76,7 +76,7 @@ static int serve_diff_run(const struct request *r, struct response *out, struct 
 }
 
 static const struct endpoint_param params[] = {
-	{"a", "an input, by its key", NULL, true},
+	{"a", "an input, as /api/state names it in \"input\"", NULL, true},
 	{"b", "the other one", NULL, true},
 	{"a_steps", "only these steps of a: A..B, A.., ..B or A", NULL, false},
 	{"b_steps", "the same of b", NULL, false},
