@@ -165,7 +165,7 @@ const struct report report_stragglers = {
 	.help = "For which rank the others waited, how long, and why it came late. The ranks of a group leave a collective together, so that the rank which comes last to the next one took "
 	        "longer in between: its GPU computed longer (a slower device, or more work), or had nothing to do (the host, its data loader, garbage collection, or the host of a rank that was recorded with more than the others), or the rank had waited for "
 	        "another one itself, which is blamed then. A rank is compared with those of the same process group, not with other pipeline stages.",
-	.sections = (const struct section *const[]){&stragglers_section, NULL},
+	.sections = (const struct section *const[]){&stragglers_section, &hang_section, NULL}, /* of dumps of a job that hangs */
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.timeline = true,
 	.run_job = stragglers_run,
