@@ -1,12 +1,10 @@
 #include "query/diff.h"
 
-#include "analysis/tree/direction.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "base/search.h"
-#include "detect/parts/compiled.h"
 #include "query/diff_noise.h"
+#include "query/diff_rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,8 +24,6 @@ enum { DIFF_TERMS_TOLD = 5 };
 static const double DIFF_ALIKE_PCT = 80;
 /* From this share of all differences on, percent, a note says what time without work, or communication, may come from. */
 static const double DIFF_MUCH_PCT = 30;
-/* Below this share of the computation whose path both sides have, percent, ops stand together by type alone. */
-static const double DIFF_LEAST_PATHS_PCT = 50;
 
 enum {
 	DIFF_KIND, DIFF_NAME, DIFF_DIRECTION, DIFF_SHAPES, DIFF_A, DIFF_B, DIFF_DELTA, DIFF_SHARE, DIFF_LABEL, DIFF_CALLS_A, DIFF_CALLS_B, DIFF_EACH_A, DIFF_EACH_B, DIFF_OF_CALLS, DIFF_OF_EACH,
@@ -67,371 +63,6 @@ static const struct column diff_verdict_columns[] = {
 	[VERDICT_STEPS_B] = {.id = "b_steps", .title = "Steps of B", .type = CELL_I64, .unit = UNIT_COUNT, .flags = COLUMN_DETAIL, .help = "that the numbers are of"},
 };
 
-/* What a row has of one side. */
-struct diff_sum {
-	int64_t ns;
-	uint64_t calls;
-	uint64_t kernels, shapes; /* sums of hashes: equal where the sets are equal; 0 = none was recorded */
-};
-
-struct diff_row {
-	uint32_t name, direction, shapes, kind; /* texts of diff.texts; kind: enum diff_kind */
-	uint32_t alike;          /* type, direction and shapes as a text: what else can belong together */
-	uint32_t shown;          /* in place of the name; 0 = the name */
-	uint32_t other_name;     /* the name in A, where it differs; 0 = it does not */
-	bool region;             /* a compiled region or a graph, which tells not of its ops */
-	uint32_t regions_of;     /* rows of the other side that the region stands for */
-	struct diff_sum of[2];
-	double delta_ns;
-};
-
-struct diff {
-	const struct diff_side *side[2];
-	enum diff_by by;
-	bool paths, shapes;      /* rows know the paths of ops, and shapes: both sides have them */
-	struct intern texts;
-	struct intern keys;      /* id = row + 1 */
-	struct intern seen;      /* which kernels and shapes a row's side has */
-	struct diff_row *row;
-	uint32_t n, cap;
-};
-
-/* What the sums of a side are divided by. */
-static double diff_per(const struct diff_side *s)
-{
-	return (double)s->n_steps * (s->gpus ? s->gpus : 1);
-}
-
-static double diff_ns(const struct diff *d, const struct diff_row *r, int side)
-{
-	return (double)r->of[side].ns / diff_per(d->side[side]);
-}
-
-static double diff_calls(const struct diff *d, const struct diff_row *r, int side)
-{
-	return (double)r->of[side].calls / diff_per(d->side[side]);
-}
-
-static double diff_step(const struct diff_side *s)
-{
-	return (double)s->total_ns / diff_per(s);
-}
-
-/* ---- rows ---- */
-
-/* The op's name without numbers of layers: "/GPT/Block/linear" of "/GPT_0/Block_3/linear", a * in place of each number in "/layer1.0/conv2d". */
-static void diff_put_family(struct str name, struct str type, struct buf *b)
-{
-	size_t path = name.n >= type.n && memcmp(name.p + name.n - type.n, type.p, type.n) == 0 ? name.n - type.n : 0;
-	for (size_t i = 0; i < name.n; i++) {
-		bool digit = i < path && name.p[i] >= '0' && name.p[i] <= '9';
-		if (!digit)
-			buf_char(b, name.p[i]);
-		else if (b->n && b->p[b->n - 1] == '_')
-			b->n--;
-		else if (i && name.p[i - 1] != '_' && (name.p[i - 1] < '0' || name.p[i - 1] > '9'))
-			buf_char(b, '*');
-	}
-}
-
-/* Rows are of ops, one by one or as terms. */
-static bool diff_is_by_op(const struct diff *d)
-{
-	return d->by == DIFF_BY_TERM || d->by == DIFF_BY_OP;
-}
-
-/* Without the op itself: "/GPT/Block" of "/GPT_0/Block_3/linear". */
-static void diff_put_module(struct str name, struct str type, struct buf *b)
-{
-	diff_put_family(name, type, b);
-	while (b->n && b->p[b->n - 1] != '/')
-		b->n--;
-	b->n -= b->n > 1; /* the slash, but of the root */
-	if (!b->n)
-		buf_cstr(b, "outside of modules");
-}
-
-static uint32_t diff_name_of(struct diff *d, const struct diff_side *s, const struct diff_part *x)
-{
-	const struct diff_key *k = &x->key;
-	bool is_op = k->kind == DIFF_COMPUTE || k->kind == DIFF_HOST;
-	struct str name = intern_get(&s->texts, is_op && !d->paths ? k->type : k->name);
-	if (k->kind == DIFF_IDLE || (d->by == DIFF_BY_OP && k->kind != DIFF_COPY))
-		return intern_str(&d->texts, name);
-	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel && k->kind != DIFF_HOST))
-		return intern_str(&d->texts, intern_get(&s->texts, k->kernel));
-	if (d->by == DIFF_BY_LINE)
-		return intern_str(&d->texts, k->line ? intern_get(&s->texts, k->line) : STR("no line of Python"));
-	struct buf b = {0};
-	if (d->by == DIFF_BY_MODULE)
-		diff_put_module(name, intern_get(&s->texts, k->type), &b);
-	else
-		diff_put_family(name, intern_get(&s->texts, k->type), &b);
-	uint32_t id = intern_str(&d->texts, buf_view(&b));
-	buf_release(&b);
-	return id;
-}
-
-static bool diff_is_region(struct str type)
-{
-	return compiled_is_region(type) || str_has(type, STR("GraphLaunch"));
-}
-
-static bool diff_has_direction(const struct diff *d, const struct diff_key *k)
-{
-	return d->by != DIFF_BY_KERNEL && (k->kind == DIFF_COMPUTE || k->kind == DIFF_HOST) && k->direction != DIR_OTHER;
-}
-
-/* What rows have in common that may stand together under other names; modules and lines have their names alone. */
-static struct str diff_alike(const struct diff *d, const struct diff_side *s, const struct diff_key *k, uint32_t name)
-{
-	if (!diff_is_by_op(d) && d->by != DIFF_BY_KERNEL)
-		return intern_get(&d->texts, name);
-	return intern_get(&s->texts, d->by == DIFF_BY_KERNEL && k->kind != DIFF_HOST ? k->kernel : k->type);
-}
-
-static struct diff_row *diff_row_of(struct diff *d, const struct diff_side *s, const struct diff_part *x)
-{
-	const struct diff_key *k = &x->key;
-	struct diff_row r = {.kind = k->kind, .name = diff_name_of(d, s, x)};
-	if (diff_has_direction(d, k))
-		r.direction = intern_str(&d->texts, str_from(direction_name[k->direction]));
-	if (d->by == DIFF_BY_OP && d->shapes && k->kind != DIFF_COPY)
-		r.shapes = intern_str(&d->texts, intern_get(&s->texts, k->shapes));
-	uint32_t key[] = {r.kind, r.name, r.direction, r.shapes};
-	uint32_t i = intern_put(&d->keys, (const char *)key, sizeof key) - 1;
-	if (i == d->n) {
-		struct buf b = {0};
-		buf_printf(&b, "%d %d " STR_FMT " %u", k->kind, k->direction, STR_ARG(diff_alike(d, s, k, r.name)), r.shapes);
-		r.alike = intern_str(&d->texts, buf_view(&b));
-		if (x->short_kernel && r.name == intern_find(&d->texts, intern_get(&s->texts, k->kernel)))
-			r.shown = intern_str(&d->texts, intern_get(&s->texts, x->short_kernel));
-		r.region = diff_is_by_op(d) && k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type));
-		buf_release(&b);
-		MEM_GROW(d->row, d->cap, i + 1);
-		d->row[d->n++] = r;
-	}
-	return &d->row[i];
-}
-
-/* A hash of the text if the row's side had not been given it before, else 0. */
-static uint64_t diff_first_seen(struct diff *d, uint32_t row, int side, int what, struct str text)
-{
-	if (!text.n)
-		return 0;
-	uint32_t id = intern_str(&d->texts, text), key[] = {row, (uint32_t)(2 * what + side), id}, before = d->seen.n;
-	intern_put(&d->seen, (const char *)key, sizeof key);
-	return d->seen.n == before ? 0 : hash_bytes(text.p, text.n);
-}
-
-static void diff_fold(struct diff *d, int side)
-{
-	const struct diff_side *s = d->side[side];
-	for (uint32_t i = 0; i < s->n_parts; i++) {
-		const struct diff_part *x = &s->part[i];
-		struct diff_row *r = diff_row_of(d, s, x);
-		uint32_t at = (uint32_t)(r - d->row);
-		struct diff_sum *sum = &r->of[side];
-		sum->ns += x->ns;
-		sum->calls += x->calls;
-		sum->kernels += diff_first_seen(d, at, side, 0, intern_get(&s->texts, x->key.kernel));
-		sum->shapes += diff_first_seen(d, at, side, 1, intern_get(&s->texts, x->key.shapes));
-	}
-}
-
-static bool diff_is_on(const struct diff_row *r, int side)
-{
-	return r->of[side].ns || r->of[side].calls;
-}
-
-/* A region of one side alone stands for the ops of its pass that the other side has alone; a graph, of no known pass, for all. */
-static void diff_join_region(struct diff *d, uint32_t region, int side)
-{
-	struct diff_row *to = &d->row[region];
-	bool any_pass = !to->direction;
-	for (uint32_t i = 0; i < d->n; i++) {
-		struct diff_row *r = &d->row[i];
-		if (r->region || r->kind != DIFF_COMPUTE || diff_is_on(r, side) || !r->of[!side].ns || (!any_pass && r->direction != to->direction))
-			continue;
-		to->of[!side].ns += r->of[!side].ns;
-		to->of[!side].calls += r->of[!side].calls;
-		to->regions_of++;
-		r->of[!side] = (struct diff_sum){0};
-	}
-}
-
-static void diff_join_regions(struct diff *d)
-{
-	bool on[2] = {0};
-	for (uint32_t i = 0; i < d->n; i++)
-		for (int s = 0; s < 2; s++)
-			on[s] |= d->row[i].region && d->row[i].of[s].ns;
-	for (uint32_t i = 0; i < d->n && on[0] != on[1]; i++)
-		if (d->row[i].region && d->row[i].of[on[1]].ns)
-			diff_join_region(d, i, on[1]);
-}
-
-static bool diff_may_be_renamed(const struct diff_row *r)
-{
-	return r->kind == DIFF_COMPUTE || r->kind == DIFF_HOST;
-}
-
-/* Rows of A alone join rows of B alone that are alike in all but the name, in order: ops, whose module was renamed. Of collectives and copies another name is another thing. */
-static void diff_join_renamed(struct diff *d)
-{
-	uint32_t *next = mem_filled(d->texts.n, ROW_NONE); /* the first row of B alone that is alike */
-	uint32_t *after = mem_filled(d->n + 1, ROW_NONE);
-	for (uint32_t i = d->n; i-- > 0;)
-		if (!diff_is_on(&d->row[i], 0) && diff_may_be_renamed(&d->row[i])) {
-			after[i] = next[d->row[i].alike];
-			next[d->row[i].alike] = i;
-		}
-	for (uint32_t i = 0; i < d->n; i++) {
-		struct diff_row *r = &d->row[i];
-		uint32_t to = diff_is_on(r, 1) || !diff_may_be_renamed(r) ? ROW_NONE : next[r->alike];
-		if (to == ROW_NONE)
-			continue;
-		next[r->alike] = after[to];
-		r->of[1] = d->row[to].of[1];
-		r->other_name = r->name;
-		r->name = d->row[to].name;
-		r->shown = d->row[to].shown;
-		d->row[to].of[1] = (struct diff_sum){0};
-	}
-	mem_free(next);
-	mem_free(after);
-}
-
-static void diff_drop_empty(struct diff *d)
-{
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < d->n; i++)
-		if (diff_is_on(&d->row[i], 0) || diff_is_on(&d->row[i], 1))
-			d->row[kept++] = d->row[i];
-	d->n = kept;
-}
-
-static int diff_by_size(const void *a, const void *b)
-{
-	double x = fabs(((const struct diff_row *)a)->delta_ns), y = fabs(((const struct diff_row *)b)->delta_ns);
-	return (x < y) - (x > y);
-}
-
-static void diff_make_rows(struct diff *d)
-{
-	diff_fold(d, 0);
-	diff_fold(d, 1);
-	diff_join_renamed(d);
-	diff_join_regions(d);
-	diff_drop_empty(d);
-	for (uint32_t i = 0; i < d->n; i++)
-		d->row[i].delta_ns = diff_ns(d, &d->row[i], 1) - diff_ns(d, &d->row[i], 0);
-	qsort(d->row, d->n, sizeof *d->row, diff_by_size);
-}
-
-static double diff_region_pct(const struct diff_side *s)
-{
-	int64_t all = 0, region = 0;
-	for (uint32_t i = 0; i < s->n_parts; i++) {
-		const struct diff_key *k = &s->part[i].key;
-		all += k->kind == DIFF_IDLE ? 0 : s->part[i].ns;
-		region += k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type)) ? s->part[i].ns : 0;
-	}
-	return all ? 100.0 * (double)region / (double)all : 0;
-}
-
-/* What is known of the ops of one type, or of one path. */
-struct diff_match {
-	bool on[2];
-	double calls[2];         /* in a step */
-};
-
-/* The match of a part: by its type, or by its path without numbers of layers. */
-static uint32_t diff_match_of(const struct diff_side *s, const struct diff_part *x, bool by_path, struct intern *keys)
-{
-	const struct str what = intern_get(&s->texts, x->key.type);
-	struct buf key = {0};
-	buf_printf(&key, "%d %d %d ", by_path, x->key.kind, x->key.direction);
-	if (by_path)
-		diff_put_family(intern_get(&s->texts, x->key.name), what, &key);
-	else
-		buf_str(&key, what);
-	const uint32_t id = intern_str(keys, buf_view(&key));
-	buf_release(&key);
-	return id;
-}
-
-/* Runs of one program call an op as often, but for more layers, which then are at the same paths. Recordings without steps hold as much as happened to be recorded. */
-static bool diff_calls_are_alike(const struct diff_match *m, bool steps)
-{
-	static const double MOST = 1.5;
-	return !steps || (m->calls[0] <= MOST * m->calls[1] && m->calls[1] <= MOST * m->calls[0]);
-}
-
-/* Percent of the time of computation, on the side where it is less, of ops that the other side has, too: by type and direction, and at the same path or about as often; or, `by_path`, at the same
- * path alone. What is in a region that one side alone has, and what the other side has alone, is not known to differ. */
-static double diff_matched_pct(const struct diff_side *a, const struct diff_side *b, bool by_path)
-{
-	const bool regions[2] = {diff_region_pct(a) > 0, diff_region_pct(b) > 0}, steps = a->has_steps && b->has_steps;
-	const struct diff_side *side[] = {a, b};
-	struct intern keys;
-	int64_t all[2] = {0}, matched[2] = {0};
-	struct diff_match *match = NEW_ARRAY(2 * ((size_t)a->n_parts + b->n_parts) + 1, struct diff_match);
-	intern_init(&keys);
-	for (int pass = 0; pass < 2; pass++)
-		for (int s = 0; s < 2; s++)
-			for (uint32_t i = 0; i < side[s]->n_parts; i++) {
-				const struct diff_part *x = &side[s]->part[i];
-				if (x->key.kind != DIFF_COMPUTE && x->key.kind != DIFF_HOST)
-					continue;
-				struct diff_match *type = &match[diff_match_of(side[s], x, false, &keys)], *path = &match[diff_match_of(side[s], x, true, &keys)];
-				if (pass == 0) {
-					type->on[s] = path->on[s] = true;
-					type->calls[s] += (double)x->calls / diff_per(side[s]);
-					continue;
-				}
-				const bool unknown = regions[0] != regions[1] && (regions[!s] || diff_is_region(intern_get(&side[s]->texts, x->key.type)));
-				const bool same_path = path->on[0] && path->on[1], same_type = type->on[0] && type->on[1] && diff_calls_are_alike(type, steps);
-				all[s] += x->ns;
-				matched[s] += same_path || (same_type && !by_path) || unknown ? x->ns : 0;
-			}
-	intern_release(&keys);
-	mem_free(match);
-	double pct = 100;
-	for (int s = 0; s < 2; s++)
-		if (all[s])
-			pct = fmin(pct, 100.0 * (double)matched[s] / (double)all[s]);
-	return pct;
-}
-
-static bool diff_has_shapes(const struct diff_side *s)
-{
-	return ANY_WHERE(i, 0, s->n_parts, s->part[i].key.shapes != 0);
-}
-
-/* Paths are of use where most of the computation has the same ones on both sides. */
-static bool diff_know_paths(const struct diff_side *a, const struct diff_side *b)
-{
-	return diff_matched_pct(a, b, true) >= DIFF_LEAST_PATHS_PCT || diff_matched_pct(a, b, false) < DIFF_LEAST_MATCHED;
-}
-
-static void diff_begin(struct diff *d, const struct diff_side *a, const struct diff_side *b, enum diff_by by)
-{
-	*d = (struct diff){.side = {a, b}, .by = by, .paths = diff_know_paths(a, b), .shapes = diff_has_shapes(a) && diff_has_shapes(b)};
-	intern_init(&d->texts);
-	intern_init(&d->keys);
-	intern_init(&d->seen);
-	diff_make_rows(d);
-}
-
-static void diff_end(struct diff *d)
-{
-	intern_release(&d->texts);
-	intern_release(&d->keys);
-	intern_release(&d->seen);
-	mem_free(d->row);
-}
-
 /* ---- what a row says ---- */
 
 static bool diff_has_other_shapes(const struct diff_row *r)
@@ -446,13 +77,13 @@ static struct str diff_shown(const struct diff *d, const struct diff_row *r)
 
 static const char *diff_label(const struct diff *d, const struct diff_row *r)
 {
-	double a = diff_ns(d, r, 0), b = diff_ns(d, r, 1), calls_a = diff_calls(d, r, 0), calls_b = diff_calls(d, r, 1);
+	double a = diff_row_ns(d, r, 0), b = diff_row_ns(d, r, 1), calls_a = diff_row_calls(d, r, 0), calls_b = diff_row_calls(d, r, 1);
 	bool has_calls = r->kind != DIFF_IDLE;
 	if (r->regions_of)
 		return "as a region";
-	if (!diff_is_on(r, 0))
+	if (!diff_row_is_on(r, 0))
 		return "new";
-	if (!diff_is_on(r, 1))
+	if (!diff_row_is_on(r, 1))
 		return "gone";
 	if (fabs(b - a) * 100 <= DIFF_NAMED_PCT * a && (!has_calls || fabs(calls_b - calls_a) * 100 <= DIFF_CALLS_PCT * calls_a))
 		return "same";
@@ -471,10 +102,10 @@ static const char *diff_label(const struct diff *d, const struct diff_row *r)
 
 static void diff_put_calls(const struct diff *d, const struct diff_row *r, struct table *t)
 {
-	double calls[2] = {diff_calls(d, r, 0), diff_calls(d, r, 1)}, each[2] = {0};
+	double calls[2] = {diff_row_calls(d, r, 0), diff_row_calls(d, r, 1)}, each[2] = {0};
 	for (int s = 0; s < 2; s++) {
 		table_set_f64(t, DIFF_CALLS_A + (unsigned)s, calls[s]);
-		each[s] = calls[s] > 0 ? diff_ns(d, r, s) / calls[s] : 0;
+		each[s] = calls[s] > 0 ? diff_row_ns(d, r, s) / calls[s] : 0;
 		if (calls[s] > 0)
 			table_set_f64(t, DIFF_EACH_A + (unsigned)s, each[s]);
 	}
@@ -487,7 +118,7 @@ static void diff_put_calls(const struct diff *d, const struct diff_row *r, struc
 
 static bool diff_is_other(const struct diff *d, const struct diff_row *r)
 {
-	return r->delta_ns || r->other_name || diff_calls(d, r, 0) < diff_calls(d, r, 1) || diff_calls(d, r, 0) > diff_calls(d, r, 1) || r->of[0].kernels != r->of[1].kernels || diff_has_other_shapes(r);
+	return r->delta_ns || r->other_name || diff_row_calls(d, r, 0) < diff_row_calls(d, r, 1) || diff_row_calls(d, r, 0) > diff_row_calls(d, r, 1) || r->of[0].kernels != r->of[1].kernels || diff_has_other_shapes(r);
 }
 
 static void diff_put_row(const struct diff *d, const struct diff_row *r, struct table *t)
@@ -503,10 +134,10 @@ static void diff_put_row(const struct diff *d, const struct diff_row *r, struct 
 		table_set_str_copy(t, DIFF_NAME_A, intern_get(&d->texts, r->other_name));
 	if (r->shown)
 		table_set_str_copy(t, DIFF_FULL_NAME, intern_get(&d->texts, r->name));
-	table_set_f64(t, DIFF_A, diff_ns(d, r, 0));
-	table_set_f64(t, DIFF_B, diff_ns(d, r, 1));
+	table_set_f64(t, DIFF_A, diff_row_ns(d, r, 0));
+	table_set_f64(t, DIFF_B, diff_row_ns(d, r, 1));
 	table_set_f64(t, DIFF_DELTA, r->delta_ns);
-	table_set_f64(t, DIFF_SHARE, percent(r->delta_ns, diff_step(d->side[0])));
+	table_set_f64(t, DIFF_SHARE, percent(r->delta_ns, diff_step_ns(d->side[0])));
 	table_set_str(t, DIFF_LABEL, str_from(diff_label(d, r)));
 	if (r->kind != DIFF_IDLE)
 		diff_put_calls(d, r, t);
@@ -582,7 +213,7 @@ static double diff_work_ns(const struct diff *d, int side)
 {
 	double ns = 0;
 	for (uint32_t i = 0; i < d->n; i++)
-		ns += d->row[i].kind == DIFF_COMPUTE ? diff_ns(d, &d->row[i], side) : 0;
+		ns += d->row[i].kind == DIFF_COMPUTE ? diff_row_ns(d, &d->row[i], side) : 0;
 	return ns;
 }
 
@@ -620,7 +251,7 @@ static bool diff_put_lead(const struct diff *d, const struct diff_noise *noise, 
 
 static void diff_put_verdict(const struct diff *d, const struct diff_noise *noise, struct buf *b)
 {
-	double a = diff_step(d->side[0]), delta = diff_step(d->side[1]) - a;
+	double a = diff_step_ns(d->side[0]), delta = diff_step_ns(d->side[1]) - a;
 	bool differ = diff_put_lead(d, noise, a, delta, b);
 	diff_put_ms(a, false, b);
 	buf_cstr(b, " -> ");
@@ -648,16 +279,16 @@ static void diff_add_verdict(const struct diff_side *a, const struct diff_side *
 	struct diff_noise noise = a->has_steps && b->has_steps ? diff_noise_of(a->step_ns, a->n_steps, b->step_ns, b->n_steps) : (struct diff_noise){0};
 	struct table *t = table_section(out, "verdict", "Verdict");
 	t->lead = true;
-	diff_begin(&terms, a, b, DIFF_BY_TERM);
+	diff_rows_init(&terms, a, b, DIFF_BY_TERM);
 	diff_put_verdict(&terms, &noise, &text);
-	diff_end(&terms);
+	diff_rows_release(&terms);
 	table_columns(t, diff_verdict_columns, sizeof diff_verdict_columns / sizeof *diff_verdict_columns);
 	table_row(t);
 	table_set_str_copy(t, VERDICT_TEXT, buf_view(&text));
-	table_set_f64(t, VERDICT_A, diff_step(a));
-	table_set_f64(t, VERDICT_B, diff_step(b));
-	table_set_f64(t, VERDICT_DELTA, diff_step(b) - diff_step(a));
-	table_set_f64(t, VERDICT_PCT, percent(diff_step(b) - diff_step(a), diff_step(a)));
+	table_set_f64(t, VERDICT_A, diff_step_ns(a));
+	table_set_f64(t, VERDICT_B, diff_step_ns(b));
+	table_set_f64(t, VERDICT_DELTA, diff_step_ns(b) - diff_step_ns(a));
+	table_set_f64(t, VERDICT_PCT, percent(diff_step_ns(b) - diff_step_ns(a), diff_step_ns(a)));
 	if (noise.known) {
 		table_set_f64(t, VERDICT_HALF, noise.half_ns);
 		table_set_f64(t, VERDICT_LEAST, noise.least_ns);
@@ -687,13 +318,13 @@ static void diff_note_clock(const struct diff_side *a, const struct diff_side *b
 	struct diff d;
 	uint32_t n = 0;
 	double all = 0, before = 0, alike = 0, median = 1, longest = 0;
-	diff_begin(&d, a, b, DIFF_BY_KERNEL);
+	diff_rows_init(&d, a, b, DIFF_BY_KERNEL);
 	struct diff_ratio *v = NEW_ARRAY(d.n + 1, struct diff_ratio);
 	for (uint32_t i = 0; i < d.n; i++) {
 		const struct diff_row *r = &d.row[i];
 		if (r->kind != DIFF_COMPUTE || r->other_name || diff_has_other_shapes(r) || !r->of[0].calls || !r->of[1].calls || !r->of[0].ns)
 			continue;
-		v[n] = (struct diff_ratio){diff_ns(&d, r, 1) / diff_calls(&d, r, 1) / (diff_ns(&d, r, 0) / diff_calls(&d, r, 0)), diff_ns(&d, r, 0)};
+		v[n] = (struct diff_ratio){diff_row_ns(&d, r, 1) / diff_row_calls(&d, r, 1) / (diff_row_ns(&d, r, 0) / diff_row_calls(&d, r, 0)), diff_row_ns(&d, r, 0)};
 		longest = v[n].ns > longest ? v[n].ns : longest;
 		all += v[n++].ns;
 	}
@@ -708,7 +339,7 @@ static void diff_note_clock(const struct diff_side *a, const struct diff_side *b
 	if (n > 2 && fabs(median - 1) * 100 > DIFF_NAMED_PCT && (alike - longest) * 100 >= DIFF_ALIKE_PCT * (all - longest))
 		table_warn(t, "kernels of the same name and shapes take %.2f times as long in B, nearly all of them: the GPU's clock, its power limit, or another GPU", median);
 	mem_free(v);
-	diff_end(&d);
+	diff_rows_release(&d);
 }
 
 static void diff_note_side(const struct diff_side *s, const char *which, struct table *t)
@@ -824,7 +455,7 @@ static int diff_table_of(const struct diff_side *a, const struct diff_side *b, c
 		return -1;
 	table_init(out, "diff", "What changed from A to B");
 	table_columns(out, diff_columns, sizeof diff_columns / sizeof *diff_columns);
-	diff_begin(&d, a, b, ask->by);
+	diff_rows_init(&d, a, b, ask->by);
 	for (uint32_t i = 0; i < d.n; i++)
 		if (diff_is_other(&d, &d.row[i]))
 			diff_put_row(&d, &d.row[i], out);
@@ -833,7 +464,7 @@ static int diff_table_of(const struct diff_side *a, const struct diff_side *b, c
 	if (equal)
 		table_note(out, "%u row%s that %s the same time and calls in both %s left out", equal, equal == 1 ? "" : "s", equal == 1 ? "has" : "have", equal == 1 ? "is" : "are");
 	diff_note_causes(a, b, &d, out);
-	diff_end(&d);
+	diff_rows_release(&d);
 	if (ask->by != DIFF_BY_OP)
 		table_leave_out(out, DIFF_SHAPES);
 	if (ask->by == DIFF_BY_KERNEL)

@@ -1,22 +1,55 @@
-/* The plugin's comparison of two runs (profiler/diffrun/ of the plugin): the op trees of their main threads, node by node.
- *
- * A tree has ops, modules, steps, data loaders, optimizers, and the backward pass of each module, which the plugin puts where the module began. Nodes of the two trees that are no ops are
- * matched by kind and name, the first one that fits, in order; what stands between two matches is compared as a whole. */
+/* A tree of ops as the plugin compares it (profiler/diffrun/ of the plugin): ops, modules, steps, data loaders, optimizers, and the backward pass of each module, which the plugin puts where the
+ * module began. */
 #ifndef OPSCOPE_PREDECESSORS_TB_PLUGIN_DIFF_TREE_H
 #define OPSCOPE_PREDECESSORS_TB_PLUGIN_DIFF_TREE_H
 
-#include "base/buf.h"
+#include "base/intern.h"
 #include "store/profile.h"
 
-struct tb_tree;
+enum tb_kind { TB_OP, TB_MODULE, TB_STEP, TB_LOADER, TB_OPTIMIZER, TB_BACKWARD }; /* all but ops are matched */
+
+struct tb_list {
+	uint32_t *v;
+	uint32_t n, cap;
+};
+
+struct tb_node {
+	int64_t start_ns, end_ns;
+	int64_t calls_ns;        /* of its own API calls */
+	int64_t dev_ns, own_dev_ns, own_host_ns;
+	int64_t ext_id;          /* ID_NONE = not recorded */
+	struct tb_list kids;
+	uint32_t name;
+	uint8_t kind;            /* enum tb_kind */
+	bool is_op;              /* of category cpu_op */
+	bool counts;             /* an operator of the tables */
+};
+
+/* A thread: nodes [first, first + n) in order of start. */
+struct tb_thread {
+	uint32_t tid;            /* its text */
+	uint32_t first, n;
+	struct tb_list kids;     /* of its root */
+	int64_t start_ns, end_ns;
+	bool has_step;
+};
+
+struct tb_tree {
+	struct intern names;
+	struct tb_node *v;
+	uint32_t n, cap;
+	struct tb_thread *thread; /* in the order in which they appear */
+	uint32_t n_threads, cap_threads;
+	struct tb_list top;      /* what is compared: the children of the steps, else of the root */
+};
 
 /* The tree of the first thread that has ops; it does not need the profile any more. Needs PASS_NEST and PASS_CORRELATE. The caller's (tb_tree_free). NULL and *e, ERR_DATA, where there
  * are no ops. */
 struct tb_tree *tb_tree_new(const struct profile *p, struct err *e);
 void tb_tree_free(struct tb_tree *t);
 
-/* Appends the comparison as the plugin's JSON: all of it (ERR_LIMIT beyond 64 MiB), or the node at `path` ("0-3-1") with its children. Times are in us. */
-int tb_diff_put_all(const struct tb_tree *left, const struct tb_tree *right, struct buf *out, struct err *e);
-int tb_diff_put_node(const struct tb_tree *left, const struct tb_tree *right, struct str path, struct buf *out, struct err *e);
+/* The tree's. */
+struct str tb_name(const struct tb_tree *t, uint32_t node);
+void tb_push(struct tb_list *l, uint32_t x);
 
 #endif

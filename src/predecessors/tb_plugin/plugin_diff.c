@@ -1,6 +1,6 @@
 /* The plugin's comparison of two runs. */
 #include "analysis/analysis.h"
-#include "predecessors/tb_plugin/diff_tree.h"
+#include "predecessors/tb_plugin/diff_pairs.h"
 #include "predecessors/tb_plugin/plugin.h"
 
 /* The tree of one of the two; the other one is not held meanwhile, so that no two turns are waited for at once. NULL and *e, and the status of the answer. */

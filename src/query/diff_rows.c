@@ -1,0 +1,344 @@
+#include "query/diff_rows.h"
+
+#include "analysis/tree/direction.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include "detect/parts/compiled.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Below this share of the computation whose path both sides have, percent, ops stand together by type alone. */
+static const double DIFF_LEAST_PATHS_PCT = 50;
+
+/* What the sums of a side are divided by. */
+static double diff_per(const struct diff_side *s)
+{
+	return (double)s->n_steps * (s->gpus ? s->gpus : 1);
+}
+
+double diff_row_ns(const struct diff *d, const struct diff_row *r, int side)
+{
+	return (double)r->of[side].ns / diff_per(d->side[side]);
+}
+
+double diff_row_calls(const struct diff *d, const struct diff_row *r, int side)
+{
+	return (double)r->of[side].calls / diff_per(d->side[side]);
+}
+
+double diff_step_ns(const struct diff_side *s)
+{
+	return (double)s->total_ns / diff_per(s);
+}
+
+/* The op's name without numbers of layers: "/GPT/Block/linear" of "/GPT_0/Block_3/linear", a * in place of each number in "/layer1.0/conv2d". */
+static void diff_put_family(struct str name, struct str type, struct buf *b)
+{
+	size_t path = name.n >= type.n && memcmp(name.p + name.n - type.n, type.p, type.n) == 0 ? name.n - type.n : 0;
+	for (size_t i = 0; i < name.n; i++) {
+		bool digit = i < path && name.p[i] >= '0' && name.p[i] <= '9';
+		if (!digit)
+			buf_char(b, name.p[i]);
+		else if (b->n && b->p[b->n - 1] == '_')
+			b->n--;
+		else if (i && name.p[i - 1] != '_' && (name.p[i - 1] < '0' || name.p[i - 1] > '9'))
+			buf_char(b, '*');
+	}
+}
+
+/* Rows are of ops, one by one or as terms. */
+bool diff_is_by_op(const struct diff *d)
+{
+	return d->by == DIFF_BY_TERM || d->by == DIFF_BY_OP;
+}
+
+/* Without the op itself: "/GPT/Block" of "/GPT_0/Block_3/linear". */
+static void diff_put_module(struct str name, struct str type, struct buf *b)
+{
+	diff_put_family(name, type, b);
+	while (b->n && b->p[b->n - 1] != '/')
+		b->n--;
+	b->n -= b->n > 1; /* the slash, but of the root */
+	if (!b->n)
+		buf_cstr(b, "outside of modules");
+}
+
+static uint32_t diff_name_of(struct diff *d, const struct diff_side *s, const struct diff_part *x)
+{
+	const struct diff_key *k = &x->key;
+	bool is_op = k->kind == DIFF_COMPUTE || k->kind == DIFF_HOST;
+	struct str name = intern_get(&s->texts, is_op && !d->paths ? k->type : k->name);
+	if (k->kind == DIFF_IDLE || (d->by == DIFF_BY_OP && k->kind != DIFF_COPY))
+		return intern_str(&d->texts, name);
+	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel && k->kind != DIFF_HOST))
+		return intern_str(&d->texts, intern_get(&s->texts, k->kernel));
+	if (d->by == DIFF_BY_LINE)
+		return intern_str(&d->texts, k->line ? intern_get(&s->texts, k->line) : STR("no line of Python"));
+	struct buf b = {0};
+	if (d->by == DIFF_BY_MODULE)
+		diff_put_module(name, intern_get(&s->texts, k->type), &b);
+	else
+		diff_put_family(name, intern_get(&s->texts, k->type), &b);
+	uint32_t id = intern_str(&d->texts, buf_view(&b));
+	buf_release(&b);
+	return id;
+}
+
+static bool diff_is_region(struct str type)
+{
+	return compiled_is_region(type) || str_has(type, STR("GraphLaunch"));
+}
+
+static bool diff_has_direction(const struct diff *d, const struct diff_key *k)
+{
+	return d->by != DIFF_BY_KERNEL && (k->kind == DIFF_COMPUTE || k->kind == DIFF_HOST) && k->direction != DIR_OTHER;
+}
+
+/* What rows have in common that may stand together under other names; modules and lines have their names alone. */
+static struct str diff_alike(const struct diff *d, const struct diff_side *s, const struct diff_key *k, uint32_t name)
+{
+	if (!diff_is_by_op(d) && d->by != DIFF_BY_KERNEL)
+		return intern_get(&d->texts, name);
+	return intern_get(&s->texts, d->by == DIFF_BY_KERNEL && k->kind != DIFF_HOST ? k->kernel : k->type);
+}
+
+static struct diff_row *diff_row_of(struct diff *d, const struct diff_side *s, const struct diff_part *x)
+{
+	const struct diff_key *k = &x->key;
+	struct diff_row r = {.kind = k->kind, .name = diff_name_of(d, s, x)};
+	if (diff_has_direction(d, k))
+		r.direction = intern_str(&d->texts, str_from(direction_name[k->direction]));
+	if (d->by == DIFF_BY_OP && d->shapes && k->kind != DIFF_COPY)
+		r.shapes = intern_str(&d->texts, intern_get(&s->texts, k->shapes));
+	uint32_t key[] = {r.kind, r.name, r.direction, r.shapes};
+	uint32_t i = intern_put(&d->keys, (const char *)key, sizeof key) - 1;
+	if (i == d->n) {
+		struct buf b = {0};
+		buf_printf(&b, "%d %d " STR_FMT " %u", k->kind, k->direction, STR_ARG(diff_alike(d, s, k, r.name)), r.shapes);
+		r.alike = intern_str(&d->texts, buf_view(&b));
+		if (x->short_kernel && r.name == intern_find(&d->texts, intern_get(&s->texts, k->kernel)))
+			r.shown = intern_str(&d->texts, intern_get(&s->texts, x->short_kernel));
+		r.region = diff_is_by_op(d) && k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type));
+		buf_release(&b);
+		MEM_GROW(d->row, d->cap, i + 1);
+		d->row[d->n++] = r;
+	}
+	return &d->row[i];
+}
+
+/* A hash of the text if the row's side had not been given it before, else 0. */
+static uint64_t diff_first_seen(struct diff *d, uint32_t row, int side, int what, struct str text)
+{
+	if (!text.n)
+		return 0;
+	uint32_t id = intern_str(&d->texts, text), key[] = {row, (uint32_t)(2 * what + side), id}, before = d->seen.n;
+	intern_put(&d->seen, (const char *)key, sizeof key);
+	return d->seen.n == before ? 0 : hash_bytes(text.p, text.n);
+}
+
+static void diff_fold(struct diff *d, int side)
+{
+	const struct diff_side *s = d->side[side];
+	for (uint32_t i = 0; i < s->n_parts; i++) {
+		const struct diff_part *x = &s->part[i];
+		struct diff_row *r = diff_row_of(d, s, x);
+		uint32_t at = (uint32_t)(r - d->row);
+		struct diff_sum *sum = &r->of[side];
+		sum->ns += x->ns;
+		sum->calls += x->calls;
+		sum->kernels += diff_first_seen(d, at, side, 0, intern_get(&s->texts, x->key.kernel));
+		sum->shapes += diff_first_seen(d, at, side, 1, intern_get(&s->texts, x->key.shapes));
+	}
+}
+
+bool diff_row_is_on(const struct diff_row *r, int side)
+{
+	return r->of[side].ns || r->of[side].calls;
+}
+
+/* A region of one side alone stands for the ops of its pass that the other side has alone; a graph, of no known pass, for all. */
+static void diff_join_region(struct diff *d, uint32_t region, int side)
+{
+	struct diff_row *to = &d->row[region];
+	bool any_pass = !to->direction;
+	for (uint32_t i = 0; i < d->n; i++) {
+		struct diff_row *r = &d->row[i];
+		if (r->region || r->kind != DIFF_COMPUTE || diff_row_is_on(r, side) || !r->of[!side].ns || (!any_pass && r->direction != to->direction))
+			continue;
+		to->of[!side].ns += r->of[!side].ns;
+		to->of[!side].calls += r->of[!side].calls;
+		to->regions_of++;
+		r->of[!side] = (struct diff_sum){0};
+	}
+}
+
+static void diff_join_regions(struct diff *d)
+{
+	bool on[2] = {0};
+	for (uint32_t i = 0; i < d->n; i++)
+		for (int s = 0; s < 2; s++)
+			on[s] |= d->row[i].region && d->row[i].of[s].ns;
+	for (uint32_t i = 0; i < d->n && on[0] != on[1]; i++)
+		if (d->row[i].region && d->row[i].of[on[1]].ns)
+			diff_join_region(d, i, on[1]);
+}
+
+static bool diff_may_be_renamed(const struct diff_row *r)
+{
+	return r->kind == DIFF_COMPUTE || r->kind == DIFF_HOST;
+}
+
+/* Rows of A alone join rows of B alone that are alike in all but the name, in order: ops, whose module was renamed. Of collectives and copies another name is another thing. */
+static void diff_join_renamed(struct diff *d)
+{
+	uint32_t *next = mem_filled(d->texts.n, ROW_NONE); /* the first row of B alone that is alike */
+	uint32_t *after = mem_filled(d->n + 1, ROW_NONE);
+	for (uint32_t i = d->n; i-- > 0;)
+		if (!diff_row_is_on(&d->row[i], 0) && diff_may_be_renamed(&d->row[i])) {
+			after[i] = next[d->row[i].alike];
+			next[d->row[i].alike] = i;
+		}
+	for (uint32_t i = 0; i < d->n; i++) {
+		struct diff_row *r = &d->row[i];
+		uint32_t to = diff_row_is_on(r, 1) || !diff_may_be_renamed(r) ? ROW_NONE : next[r->alike];
+		if (to == ROW_NONE)
+			continue;
+		next[r->alike] = after[to];
+		r->of[1] = d->row[to].of[1];
+		r->other_name = r->name;
+		r->name = d->row[to].name;
+		r->shown = d->row[to].shown;
+		d->row[to].of[1] = (struct diff_sum){0};
+	}
+	mem_free(next);
+	mem_free(after);
+}
+
+static void diff_drop_empty(struct diff *d)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < d->n; i++)
+		if (diff_row_is_on(&d->row[i], 0) || diff_row_is_on(&d->row[i], 1))
+			d->row[kept++] = d->row[i];
+	d->n = kept;
+}
+
+static int diff_by_size(const void *a, const void *b)
+{
+	double x = fabs(((const struct diff_row *)a)->delta_ns), y = fabs(((const struct diff_row *)b)->delta_ns);
+	return (x < y) - (x > y);
+}
+
+static void diff_make_rows(struct diff *d)
+{
+	diff_fold(d, 0);
+	diff_fold(d, 1);
+	diff_join_renamed(d);
+	diff_join_regions(d);
+	diff_drop_empty(d);
+	for (uint32_t i = 0; i < d->n; i++)
+		d->row[i].delta_ns = diff_row_ns(d, &d->row[i], 1) - diff_row_ns(d, &d->row[i], 0);
+	qsort(d->row, d->n, sizeof *d->row, diff_by_size);
+}
+
+double diff_region_pct(const struct diff_side *s)
+{
+	int64_t all = 0, region = 0;
+	for (uint32_t i = 0; i < s->n_parts; i++) {
+		const struct diff_key *k = &s->part[i].key;
+		all += k->kind == DIFF_IDLE ? 0 : s->part[i].ns;
+		region += k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type)) ? s->part[i].ns : 0;
+	}
+	return all ? 100.0 * (double)region / (double)all : 0;
+}
+
+/* What is known of the ops of one type, or of one path. */
+struct diff_match {
+	bool on[2];
+	double calls[2];         /* in a step */
+};
+
+/* The match of a part: by its type, or by its path without numbers of layers. */
+static uint32_t diff_match_of(const struct diff_side *s, const struct diff_part *x, bool by_path, struct intern *keys)
+{
+	const struct str what = intern_get(&s->texts, x->key.type);
+	struct buf key = {0};
+	buf_printf(&key, "%d %d %d ", by_path, x->key.kind, x->key.direction);
+	if (by_path)
+		diff_put_family(intern_get(&s->texts, x->key.name), what, &key);
+	else
+		buf_str(&key, what);
+	const uint32_t id = intern_str(keys, buf_view(&key));
+	buf_release(&key);
+	return id;
+}
+
+/* Runs of one program call an op as often, but for more layers, which then are at the same paths. Recordings without steps hold as much as happened to be recorded. */
+static bool diff_calls_are_alike(const struct diff_match *m, bool steps)
+{
+	static const double MOST = 1.5;
+	return !steps || (m->calls[0] <= MOST * m->calls[1] && m->calls[1] <= MOST * m->calls[0]);
+}
+
+double diff_matched_pct(const struct diff_side *a, const struct diff_side *b, bool by_path)
+{
+	const bool regions[2] = {diff_region_pct(a) > 0, diff_region_pct(b) > 0}, steps = a->has_steps && b->has_steps;
+	const struct diff_side *side[] = {a, b};
+	struct intern keys;
+	int64_t all[2] = {0}, matched[2] = {0};
+	struct diff_match *match = NEW_ARRAY(2 * ((size_t)a->n_parts + b->n_parts) + 1, struct diff_match);
+	intern_init(&keys);
+	for (int pass = 0; pass < 2; pass++)
+		for (int s = 0; s < 2; s++)
+			for (uint32_t i = 0; i < side[s]->n_parts; i++) {
+				const struct diff_part *x = &side[s]->part[i];
+				if (x->key.kind != DIFF_COMPUTE && x->key.kind != DIFF_HOST)
+					continue;
+				struct diff_match *type = &match[diff_match_of(side[s], x, false, &keys)], *path = &match[diff_match_of(side[s], x, true, &keys)];
+				if (pass == 0) {
+					type->on[s] = path->on[s] = true;
+					type->calls[s] += (double)x->calls / diff_per(side[s]);
+					continue;
+				}
+				const bool unknown = regions[0] != regions[1] && (regions[!s] || diff_is_region(intern_get(&side[s]->texts, x->key.type)));
+				const bool same_path = path->on[0] && path->on[1], same_type = type->on[0] && type->on[1] && diff_calls_are_alike(type, steps);
+				all[s] += x->ns;
+				matched[s] += same_path || (same_type && !by_path) || unknown ? x->ns : 0;
+			}
+	intern_release(&keys);
+	mem_free(match);
+	double pct = 100;
+	for (int s = 0; s < 2; s++)
+		if (all[s])
+			pct = fmin(pct, 100.0 * (double)matched[s] / (double)all[s]);
+	return pct;
+}
+
+bool diff_has_shapes(const struct diff_side *s)
+{
+	return ANY_WHERE(i, 0, s->n_parts, s->part[i].key.shapes != 0);
+}
+
+bool diff_know_paths(const struct diff_side *a, const struct diff_side *b)
+{
+	return diff_matched_pct(a, b, true) >= DIFF_LEAST_PATHS_PCT || diff_matched_pct(a, b, false) < DIFF_LEAST_MATCHED;
+}
+
+void diff_rows_init(struct diff *d, const struct diff_side *a, const struct diff_side *b, enum diff_by by)
+{
+	*d = (struct diff){.side = {a, b}, .by = by, .paths = diff_know_paths(a, b), .shapes = diff_has_shapes(a) && diff_has_shapes(b)};
+	intern_init(&d->texts);
+	intern_init(&d->keys);
+	intern_init(&d->seen);
+	diff_make_rows(d);
+}
+
+void diff_rows_release(struct diff *d)
+{
+	intern_release(&d->texts);
+	intern_release(&d->keys);
+	intern_release(&d->seen);
+	mem_free(d->row);
+}

@@ -1,0 +1,62 @@
+/* The rows of a comparison: the parts of two sides, joined. query/diff.c says what they mean.
+ *
+ * Parts stand in one row where their names are equal, and their passes and shapes. Rows of one side that are left over are then joined where they are of the same type of op: a module that
+ * was renamed. A compiled region or a graph takes the rows of the other side that it may stand for. */
+#ifndef OPSCOPE_QUERY_DIFF_ROWS_H
+#define OPSCOPE_QUERY_DIFF_ROWS_H
+
+#include "query/diff.h"
+
+/* What a row has of one side. */
+struct diff_sum {
+	int64_t ns;
+	uint64_t calls;
+	uint64_t kernels, shapes; /* sums of hashes: equal where the sets are equal; 0 = none was recorded */
+};
+
+struct diff_row {
+	uint32_t name, direction, shapes, kind; /* texts of diff.texts; kind: enum diff_kind */
+	uint32_t alike;          /* type, direction and shapes as a text: what else can belong together */
+	uint32_t shown;          /* in place of the name; 0 = the name */
+	uint32_t other_name;     /* the name in A, where it differs; 0 = it does not */
+	bool region;             /* a compiled region or a graph, which tells not of its ops */
+	uint32_t regions_of;     /* rows of the other side that the region stands for */
+	struct diff_sum of[2];
+	double delta_ns;
+};
+
+struct diff {
+	const struct diff_side *side[2];
+	enum diff_by by;
+	bool paths, shapes;      /* rows know the paths of ops, and shapes: both sides have them */
+	struct intern texts;
+	struct intern keys;      /* id = row + 1 */
+	struct intern seen;      /* which kernels and shapes a row's side has */
+	struct diff_row *row;
+	uint32_t n, cap;
+};
+
+/* Makes the rows of *d, the largest difference first; both sides must outlive *d. diff_rows_release frees them. */
+void diff_rows_init(struct diff *d, const struct diff_side *a, const struct diff_side *b, enum diff_by by);
+void diff_rows_release(struct diff *d);
+
+/* Of a row, or of a side (0 = A, 1 = B), means per step and over the GPUs: ns, and calls. */
+double diff_row_ns(const struct diff *d, const struct diff_row *r, int side);
+double diff_row_calls(const struct diff *d, const struct diff_row *r, int side);
+double diff_step_ns(const struct diff_side *s);
+
+bool diff_row_is_on(const struct diff_row *r, int side);
+bool diff_is_by_op(const struct diff *d);
+bool diff_has_shapes(const struct diff_side *s);
+
+/* Percent of a side's time, but for idle time, in compiled regions and graphs, which do not tell their ops. */
+double diff_region_pct(const struct diff_side *s);
+
+/* Percent of the time of computation, on the side where it is less, of ops that the other side has, too: by type and direction, and at the same path or about as often; or, `by_path`, at the same
+ * path alone. What is in a region that one side alone has, and what the other side has alone, is not known to differ. */
+double diff_matched_pct(const struct diff_side *a, const struct diff_side *b, bool by_path);
+
+/* Paths are of use where most of the computation has the same ones on both sides. */
+bool diff_know_paths(const struct diff_side *a, const struct diff_side *b);
+
+#endif
