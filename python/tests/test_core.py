@@ -297,7 +297,7 @@ class Reports(oracle.Case):
                 self.assertEqual(a.diff(b, steps=first, other_steps=last, by="op").to_csv(), csv("diff", RESNET, f"--steps={first}", RESNET, f"--steps={last}", "--by=op"))
             self.assertEqual(opscope.diff(GPU, gpu).to_markdown(), text("diff", GPU, GPU, "--format=markdown", "--notes=full"))
             self.assertRegex(opscope.diff(GPU, gpu).sections["verdict"]["verdict"][0], "^No difference")
-            with self.assertRaisesRegex(opscope.Error, "term, module, op, kernel or line"):
+            with self.assertRaisesRegex(opscope.Error, "term, module, tree, op, kernel or line"):
                 a.diff(a, by="layer")
             with self.assertRaisesRegex(opscope.Error, "device"):
                 a.diff(a, device=0)

@@ -79,11 +79,7 @@ static int set_per(struct opscope_options *o, void *field, const char *name, con
 
 static int set_by(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
 {
-	for (o->diff.by = 0; o->diff.by < DIFF_BYS; o->diff.by++)
-		if (strcmp(value, diff_by_name[o->diff.by]) == 0)
-			return 0;
-	o->diff.by = DIFF_BY_TERM;
-	return err_set(e, ERR_USAGE, "by=%s: term, module, op, kernel or line was expected", value);
+	return diff_by_of(str_from(value), &o->diff.by, e);
 }
 
 static int set_names(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)

@@ -16,7 +16,7 @@ struct diff_command {
 
 static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to compare:", 0},
-	{"by", KEY_BY, "ROWS", 0, "a row for each term (default: ops of one type and path, layers together), module, op, kernel, or line (functions of your Python, with the line that is recorded of them)", 0},
+	{"by", KEY_BY, "ROWS", 0, "a row for each term (default: ops of one type and path, layers together), module, op, kernel, or line (functions of your Python, with the line that is recorded of them); tree: the modules of both runs side by side, with their ops", 0},
 	{"force", KEY_FORCE, NULL, 0, "compare runs that have little in common, too", 0},
 	{0},
 };
@@ -24,12 +24,11 @@ static const struct argp_option options[] = {
 static error_t cli_diff_parse(int key, char *arg, struct argp_state *state)
 {
 	struct diff_command *d = state->input;
+	struct err e;
 	switch (key) {
 	case KEY_BY:
-		for (d->ask.by = 0; d->ask.by < DIFF_BYS && strcmp(arg, diff_by_name[d->ask.by]) != 0; d->ask.by++)
-			;
-		if (d->ask.by == DIFF_BYS)
-			cli_usage("diff: --by=%s: term, module, op, kernel or line was expected", arg);
+		if (diff_by_of(str_from(arg), &d->ask.by, &e) < 0)
+			cli_usage("diff: --%s", e.msg);
 		return 0;
 	case KEY_FORCE: d->ask.force = true; return 0;
 	default: return cli_table_option(key, arg, state);

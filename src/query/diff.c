@@ -9,9 +9,25 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const diff_by_name[DIFF_BYS] = {
-	[DIFF_BY_TERM] = "term", [DIFF_BY_MODULE] = "module", [DIFF_BY_OP] = "op", [DIFF_BY_KERNEL] = "kernel", [DIFF_BY_LINE] = "line",
+static const char *const diff_by_name[DIFF_BYS] = {
+	[DIFF_BY_TERM] = "term", [DIFF_BY_MODULE] = "module", [DIFF_BY_TREE] = "tree", [DIFF_BY_OP] = "op", [DIFF_BY_KERNEL] = "kernel", [DIFF_BY_LINE] = "line",
 };
+
+int diff_by_of(struct str name, enum diff_by *by, struct err *e)
+{
+	struct buf names = {0};
+	for (unsigned i = 0; i < DIFF_BYS; i++) {
+		if (str_eqc(name, diff_by_name[i])) {
+			*by = (enum diff_by)i;
+			buf_release(&names);
+			return 0;
+		}
+		buf_printf(&names, "%s%s", i == 0 ? "" : i + 1 < DIFF_BYS ? ", " : " or ", diff_by_name[i]);
+	}
+	err_set(e, ERR_USAGE, "by=" STR_FMT ": " STR_FMT " was expected", STR_ARG(name), STR_ARG(buf_view(&names)));
+	buf_release(&names);
+	return -1;
+}
 
 /* Two runs of one program differ by so much, percent, where nothing tells how steps scatter. */
 static const double DIFF_UNTOLD_PCT = 2;
@@ -26,12 +42,13 @@ static const double DIFF_ALIKE_PCT = 80;
 static const double DIFF_MUCH_PCT = 30;
 
 enum {
-	DIFF_KIND, DIFF_NAME, DIFF_DIRECTION, DIFF_SHAPES, DIFF_A, DIFF_B, DIFF_DELTA, DIFF_SHARE, DIFF_LABEL, DIFF_CALLS_A, DIFF_CALLS_B, DIFF_EACH_A, DIFF_EACH_B, DIFF_OF_CALLS, DIFF_OF_EACH,
-	DIFF_NAME_A, DIFF_FULL_NAME,
+	DIFF_KIND, DIFF_DEPTH, DIFF_NAME, DIFF_DIRECTION, DIFF_SHAPES, DIFF_A, DIFF_B, DIFF_DELTA, DIFF_SHARE, DIFF_LABEL, DIFF_CALLS_A, DIFF_CALLS_B, DIFF_EACH_A, DIFF_EACH_B, DIFF_OF_CALLS, DIFF_OF_EACH,
+	DIFF_NAME_A, DIFF_SHAPES_A, DIFF_FULL_NAME,
 };
 static const struct column diff_columns[] = {
 	[DIFF_KIND] = {.id = "kind", .title = "Kind", .type = CELL_STR, .flags = COLUMN_MINOR, .help = "what the time is: compute, comm (collectives that no computation hides), copy (nothing else runs), idle (by what the host did meanwhile), or host, of a recording without device work"},
-	[DIFF_NAME] = {.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_GROUP | COLUMN_WIDE, .help = "term: ops of one type and path, layers together (* is a number); module: their path alone; op; kernel; or function of Python with its recorded line"},
+	[DIFF_DEPTH] = {.id = "depth", .title = "Depth", .type = CELL_I64, .flags = COLUMN_TREE, .help = "in the tree; 0 = root; rows stand in pre-order, and a module's numbers hold those of the rows below it"},
+	[DIFF_NAME] = {.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_GROUP | COLUMN_WIDE, .help = "term: ops of one type and path, layers together (* is a number); module: their path alone; tree: a module or an op of the one above it; op; kernel; or function of Python with its recorded line"},
 	[DIFF_DIRECTION] = {.id = "direction", .title = "Pass", .type = CELL_STR, .flags = COLUMN_GROUP, .help = "forward, backward or optimizer; empty = none of these"},
 	[DIFF_SHAPES] = {.id = "shapes", .title = "Shapes", .type = CELL_STR, .flags = COLUMN_WIDE | COLUMN_GROUP, .help = "of the op's inputs, where recorded"},
 	[DIFF_A] = {.id = "a_ns", .title = "A", .type = CELL_F64, .unit = UNIT_NS, .help = "of a step of A, mean; moments in which several kernels run are shared equally, so that rows add up to the step"},
@@ -46,6 +63,7 @@ static const struct column diff_columns[] = {
 	[DIFF_OF_CALLS] = {.id = "by_calls_ns", .title = "By calls", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the part of B - A that comes from more or fewer calls: their number's difference times the mean of both times"},
 	[DIFF_OF_EACH] = {.id = "by_each_ns", .title = "By time", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the rest: the difference of a call's time, times the mean of both numbers"},
 	[DIFF_NAME_A] = {.id = "a_name", .title = "Name in A", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE, .help = "where it differs"},
+	[DIFF_SHAPES_A] = {.id = "a_shapes", .title = "Shapes in A", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE, .help = "where they differ"},
 	[DIFF_FULL_NAME] = {.id = "full_name", .title = "Full name", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE, .help = "of a kernel whose name is shortened"},
 };
 
@@ -125,6 +143,7 @@ static void diff_put_row(const struct diff *d, const struct diff_row *r, struct 
 {
 	table_row(t);
 	table_set_str(t, DIFF_KIND, str_from(diff_kind_name[r->kind]));
+	table_set_i64(t, DIFF_DEPTH, r->depth);
 	table_set_str_copy(t, DIFF_NAME, diff_shown(d, r));
 	if (r->direction)
 		table_set_str_copy(t, DIFF_DIRECTION, intern_get(&d->texts, r->direction));
@@ -132,6 +151,8 @@ static void diff_put_row(const struct diff *d, const struct diff_row *r, struct 
 		table_set_str_copy(t, DIFF_SHAPES, intern_get(&d->texts, r->shapes));
 	if (r->other_name)
 		table_set_str_copy(t, DIFF_NAME_A, intern_get(&d->texts, r->other_name));
+	if (r->other_shapes)
+		table_set_str_copy(t, DIFF_SHAPES_A, intern_get(&d->texts, r->other_shapes));
 	if (r->shown)
 		table_set_str_copy(t, DIFF_FULL_NAME, intern_get(&d->texts, r->name));
 	table_set_f64(t, DIFF_A, diff_row_ns(d, r, 0));
@@ -272,14 +293,15 @@ static void diff_put_verdict(const struct diff *d, const struct diff_noise *nois
 	}
 }
 
-static void diff_add_verdict(const struct diff_side *a, const struct diff_side *b, double matched_pct, struct table *out)
+static void diff_add_verdict(const struct diff_align *x, double matched_pct, struct table *out)
 {
+	const struct diff_side *a = x->side[0], *b = x->side[1];
 	struct diff terms;
 	struct buf text = {0};
 	struct diff_noise noise = a->has_steps && b->has_steps ? diff_noise_of(a->step_ns, a->n_steps, b->step_ns, b->n_steps) : (struct diff_noise){0};
 	struct table *t = table_section(out, "verdict", "Verdict");
 	t->lead = true;
-	diff_rows_init(&terms, a, b, DIFF_BY_TERM);
+	diff_rows_init(&terms, x, DIFF_BY_TERM);
 	diff_put_verdict(&terms, &noise, &text);
 	diff_rows_release(&terms);
 	table_columns(t, diff_verdict_columns, sizeof diff_verdict_columns / sizeof *diff_verdict_columns);
@@ -313,12 +335,12 @@ static int diff_by_ratio(const void *a, const void *b)
 }
 
 /* Kernels of equal names that all take the same multiple of time: then it is the clock, or the GPU. */
-static void diff_note_clock(const struct diff_side *a, const struct diff_side *b, struct table *t)
+static void diff_note_clock(const struct diff_align *x, struct table *t)
 {
 	struct diff d;
 	uint32_t n = 0;
 	double all = 0, before = 0, alike = 0, median = 1, longest = 0;
-	diff_rows_init(&d, a, b, DIFF_BY_KERNEL);
+	diff_rows_init(&d, x, DIFF_BY_KERNEL);
 	struct diff_ratio *v = NEW_ARRAY(d.n + 1, struct diff_ratio);
 	for (uint32_t i = 0; i < d.n; i++) {
 		const struct diff_row *r = &d.row[i];
@@ -381,8 +403,9 @@ static void diff_note_causes(const struct diff_side *a, const struct diff_side *
 		table_warn(t, "much of the difference is communication, which lasts until the last rank has come: `opscope report stragglers` of all ranks tells waiting from transfer");
 }
 
-static void diff_put_notes(const struct diff_side *a, const struct diff_side *b, enum diff_by by, double matched_pct, struct table *t)
+static void diff_put_notes(const struct diff_align *x, enum diff_by by, double matched_pct, struct table *t)
 {
+	const struct diff_side *a = x->side[0], *b = x->side[1];
 	struct buf facts = {0};
 	diff_put_facts(a, b, &facts);
 	if (facts.n)
@@ -390,7 +413,7 @@ static void diff_put_notes(const struct diff_side *a, const struct diff_side *b,
 	buf_release(&facts);
 	if (matched_pct < DIFF_LEAST_MATCHED)
 		table_warn(t, "only %.0f %% of the time is in ops that both have", matched_pct);
-	if (!diff_know_paths(a, b))
+	if (!diff_know_paths(x))
 		table_warn(t, "most ops are in other modules in A than in B, or one side does not tell the modules (with_stack, with_modules): ops stand together by type");
 	if (diff_has_shapes(a) != diff_has_shapes(b))
 		table_warn(t, "%s has no shapes (record_shapes): whether they differ is unknown", diff_has_shapes(a) ? "B" : "A");
@@ -399,10 +422,11 @@ static void diff_put_notes(const struct diff_side *a, const struct diff_side *b,
 	diff_note_side(a, "A", t);
 	diff_note_side(b, "B", t);
 	if (a->gpus && b->gpus)
-		diff_note_clock(a, b, t);
+		diff_note_clock(x, t);
 	if (a->gpus != b->gpus)
 		table_warn(t, "A has %u GPUs, B %u: numbers are means over the GPUs", a->gpus, b->gpus);
-	table_note(t, "rows add up to the step: each moment belongs to what runs then, shared equally where several kernels run; communication and copies count where no computation hides them");
+	table_note(t, "rows%s add up to the step: each moment belongs to what runs then, shared equally where several kernels run; communication and copies count where no computation hides them",
+	           by == DIFF_BY_TREE ? " of depth 0" : "");
 	table_note(t, "A: " STR_FMT ", %u step%s; B: " STR_FMT ", %u step%s", STR_ARG(a->path), a->n_steps, a->n_steps == 1 ? "" : "s", STR_ARG(b->path), b->n_steps, b->n_steps == 1 ? "" : "s");
 }
 
@@ -426,53 +450,82 @@ static struct diff_side diff_without_frames(const struct diff_side *s)
 }
 
 /* ERR_DATA where one side does not know what rows shall be by. */
-static int diff_lacks(const struct diff_side *a, const struct diff_side *b, enum diff_by by, struct err *e)
+static int diff_lacks(const struct diff_align *x, enum diff_by by, struct err *e)
 {
-	const struct diff_side *const side[] = {a, b};
 	for (unsigned s = 0; s < 2 && by == DIFF_BY_LINE; s++)
-		if (!ANY_WHERE(i, 0, side[s]->n_parts, side[s]->part[i].key.line != 0))
+		if (!ANY_WHERE(i, 0, x->side[s]->n_parts, x->side[s]->part[i].key.line != 0))
 			return err_set(e, ERR_DATA, "%s has no call stacks, so that its lines of Python are unknown: record both with stacks (with_stack)", s ? "B" : "A");
-	if (by == DIFF_BY_MODULE && !diff_know_paths(a, b))
+	if ((by == DIFF_BY_MODULE || by == DIFF_BY_TREE) && !diff_know_paths(x))
 		return err_set(e, ERR_DATA, "most ops are in other modules in A than in B, or one side does not tell the modules: record both with stacks (with_stack) or modules (with_modules)");
 	return 0;
 }
 
-static int diff_table_of(const struct diff_side *a, const struct diff_side *b, const struct diff_ask *ask, struct table *out, struct err *e)
+/* What is around a row that is put is put. */
+static void diff_mark_parents(struct diff *d)
 {
-	double matched_pct = diff_matched_pct(a, b, false);
-	unsigned equal = 0;
-	struct diff d;
-	if (!a->gpus != !b->gpus)
-		return err_set(e, ERR_DATA, "%s has device work, the other recording has none: only times of the host and of the host, or of GPUs and of GPUs, can be compared", a->gpus ? "A" : "B");
-	if (matched_pct < DIFF_LEAST_MATCHED && !ask->force)
+	for (uint32_t i = d->n; i-- > 0;)
+		if (d->row[i].parent != ROW_NONE && (d->row[i].other_below || diff_is_other(d, &d->row[i])))
+			d->row[d->row[i].parent].other_below = true;
+}
+
+/* ERR_DATA where they are not of one program, or not of the same part of it. */
+static int diff_are_unlike(const struct diff_side *a, const struct diff_side *b, double matched_pct, struct err *e)
+{
+	if (matched_pct < DIFF_LEAST_MATCHED)
 		return diff_refuse(a, b, matched_pct, e);
-	if (a->n_ranks != b->n_ranks && !ask->force)
+	if (a->n_ranks != b->n_ranks)
 		return err_set(e, ERR_DATA, "A is %u rank%s of a job, B %u: --rank chooses the same ones (--force compares them anyway)", a->n_ranks, a->n_ranks == 1 ? "" : "s", b->n_ranks);
-	if (diff_facts_differ(a, b, DIFF_FACT_RANKS) && !ask->force)
+	if (diff_facts_differ(a, b, DIFF_FACT_RANKS))
 		return err_set(e, ERR_DATA, "the job of A has " STR_FMT " ranks, that of B " STR_FMT ": a rank does another part of the work (--force compares them anyway)",
 		               STR_ARG(a->fact[DIFF_FACT_RANKS].value), STR_ARG(b->fact[DIFF_FACT_RANKS].value));
-	if (diff_lacks(a, b, ask->by, e) < 0)
+	return 0;
+}
+
+static int diff_aligned_table(const struct diff_align *x, const struct diff_ask *ask, struct table *out, struct err *e)
+{
+	const double matched_pct = diff_matched_pct(x, false);
+	unsigned equal = 0;
+	struct diff d;
+	if (!ask->force && diff_are_unlike(x->side[0], x->side[1], matched_pct, e) < 0)
+		return -1;
+	if (diff_lacks(x, ask->by, e) < 0)
 		return -1;
 	table_init(out, "diff", "What changed from A to B");
 	table_columns(out, diff_columns, sizeof diff_columns / sizeof *diff_columns);
-	diff_rows_init(&d, a, b, ask->by);
+	diff_rows_init(&d, x, ask->by);
+	diff_mark_parents(&d);
 	for (uint32_t i = 0; i < d.n; i++)
-		if (diff_is_other(&d, &d.row[i]))
+		if (d.row[i].other_below || diff_is_other(&d, &d.row[i]))
 			diff_put_row(&d, &d.row[i], out);
 		else
 			equal++;
 	if (equal)
 		table_note(out, "%u row%s that %s the same time and calls in both %s left out", equal, equal == 1 ? "" : "s", equal == 1 ? "has" : "have", equal == 1 ? "is" : "are");
-	diff_note_causes(a, b, &d, out);
+	diff_note_causes(x->side[0], x->side[1], &d, out);
 	diff_rows_release(&d);
-	if (ask->by != DIFF_BY_OP)
+	if (ask->by != DIFF_BY_OP) {
 		table_leave_out(out, DIFF_SHAPES);
-	if (ask->by == DIFF_BY_KERNEL)
+		table_leave_out(out, DIFF_SHAPES_A);
+	}
+	if (ask->by == DIFF_BY_KERNEL || ask->by == DIFF_BY_TREE)
 		table_leave_out(out, DIFF_DIRECTION);
+	if (ask->by != DIFF_BY_TREE)
+		table_leave_out(out, DIFF_DEPTH);
 	table_drop_left_out(out);
-	diff_add_verdict(a, b, matched_pct, out);
-	diff_put_notes(a, b, ask->by, matched_pct, out);
+	diff_add_verdict(x, matched_pct, out);
+	diff_put_notes(x, ask->by, matched_pct, out);
 	return 0;
+}
+
+static int diff_table_of(const struct diff_side *a, const struct diff_side *b, const struct diff_ask *ask, struct table *out, struct err *e)
+{
+	struct diff_align x;
+	if (!a->gpus != !b->gpus)
+		return err_set(e, ERR_DATA, "%s has device work, the other recording has none: only times of the host and of the host, or of GPUs and of GPUs, can be compared", a->gpus ? "A" : "B");
+	diff_align_init(&x, a, b);
+	const int rc = diff_aligned_table(&x, ask, out, e);
+	diff_align_release(&x);
+	return rc;
 }
 
 int diff_table(const struct diff_side *a, const struct diff_side *b, const struct diff_ask *ask, struct table *out, struct err *e)

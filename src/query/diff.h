@@ -1,7 +1,7 @@
 /* What changed between two recordings of a run: the difference of their steps as a sum of terms, which add up to it.
  *
- * Each side is taken apart (query/diff_side.h), and its parts are put into rows: by term, module, op, kernel or line. Rows of the two sides belong together that have the
- * same name, direction and (by op) shapes of inputs; of those left over, that have the same type of op, direction and shapes: a module that was renamed.
+ * Each side is taken apart (query/diff_side.h), and its parts are put into rows: by term, module, op, kernel or line, or into the tree of modules. Which module and op of A is
+ * which of B is found by aligning them (query/diff_align.h); rows that are left over are joined as query/diff_rows.h says.
  * All numbers are means per step, and over the GPUs. With n calls of mean time t,
  *   delta = b - a = (nb - na) (ta + tb) / 2  +  (tb - ta) (na + nb) / 2        (by calls, by time of a call: nothing is left over)
  *
@@ -11,8 +11,9 @@
 
 #include "query/diff_side.h"
 
-enum diff_by { DIFF_BY_TERM, DIFF_BY_MODULE, DIFF_BY_OP, DIFF_BY_KERNEL, DIFF_BY_LINE, DIFF_BYS };
-extern const char *const diff_by_name[DIFF_BYS]; /* "term", ... */
+enum diff_by { DIFF_BY_TERM, DIFF_BY_MODULE, DIFF_BY_TREE, DIFF_BY_OP, DIFF_BY_KERNEL, DIFF_BY_LINE, DIFF_BYS };
+/* What a user calls it: "term", "module", ... ERR_USAGE for other names, of which the message lists those that there are. */
+int diff_by_of(struct str name, enum diff_by *by, struct err *e);
 
 struct diff_ask {
 	enum diff_by by;

@@ -33,21 +33,6 @@ double diff_step_ns(const struct diff_side *s)
 	return (double)s->total_ns / diff_per(s);
 }
 
-/* The op's name without numbers of layers: "/GPT/Block/linear" of "/GPT_0/Block_3/linear", a * in place of each number in "/layer1.0/conv2d". */
-static void diff_put_family(struct str name, struct str type, struct buf *b)
-{
-	size_t path = name.n >= type.n && memcmp(name.p + name.n - type.n, type.p, type.n) == 0 ? name.n - type.n : 0;
-	for (size_t i = 0; i < name.n; i++) {
-		bool digit = i < path && name.p[i] >= '0' && name.p[i] <= '9';
-		if (!digit)
-			buf_char(b, name.p[i]);
-		else if (b->n && b->p[b->n - 1] == '_')
-			b->n--;
-		else if (i && name.p[i - 1] != '_' && (name.p[i - 1] < '0' || name.p[i - 1] > '9'))
-			buf_char(b, '*');
-	}
-}
-
 /* Rows are of ops, one by one or as terms. */
 bool diff_is_by_op(const struct diff *d)
 {
@@ -65,25 +50,65 @@ static void diff_put_module(struct str name, struct str type, struct buf *b)
 		buf_cstr(b, "outside of modules");
 }
 
-static uint32_t diff_name_of(struct diff *d, const struct diff_side *s, const struct diff_part *x)
+/* What rows show of an op's name with its path. */
+static uint32_t diff_op_text(struct diff *d, struct str name, struct str type)
 {
-	const struct diff_key *k = &x->key;
-	bool is_op = k->kind == DIFF_COMPUTE || k->kind == DIFF_HOST;
-	struct str name = intern_get(&s->texts, is_op && !d->paths ? k->type : k->name);
-	if (k->kind == DIFF_IDLE || (d->by == DIFF_BY_OP && k->kind != DIFF_COPY))
+	if (d->by == DIFF_BY_OP)
 		return intern_str(&d->texts, name);
+	struct buf b = {0};
+	if (d->by == DIFF_BY_MODULE)
+		diff_put_module(name, type, &b);
+	else
+		diff_put_family(name, type, &b);
+	const uint32_t id = intern_str(&d->texts, buf_view(&b));
+	buf_release(&b);
+	return id;
+}
+
+static uint32_t diff_op_own(struct diff *d, int side, const struct diff_key *k, uint32_t op)
+{
+	uint32_t *own = &d->op_name[op].own[side];
+	if (!*own)
+		*own = diff_op_text(d, intern_get(&d->side[side]->texts, k->name), intern_get(&d->side[side]->texts, k->type));
+	return *own;
+}
+
+/* By op, two ops may have one name: an inserted module moves the numbers of those behind it. */
+static uint32_t diff_op_key(struct diff *d, int side, const struct diff_key *k, uint32_t op)
+{
+	uint32_t *key = &d->op_name[op].key;
+	struct buf b = {0};
+	if (*key)
+		return *key;
+	if (d->by == DIFF_BY_OP) {
+		buf_printf(&b, "%u", op);
+		*key = intern_str(&d->texts, buf_view(&b));
+	} else {
+		diff_align_put_name(d->align, op, &b);
+		*key = diff_op_text(d, buf_view(&b), intern_get(&d->side[side]->texts, k->type));
+	}
+	buf_release(&b);
+	return *key;
+}
+
+/* The name of a part that is not told by its op. */
+static uint32_t diff_other_name(struct diff *d, const struct diff_side *s, const struct diff_key *k)
+{
+	if (k->kind == DIFF_IDLE || (k->kind == DIFF_COMM && d->by == DIFF_BY_OP))
+		return intern_str(&d->texts, intern_get(&s->texts, k->name));
 	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel && k->kind != DIFF_HOST))
 		return intern_str(&d->texts, intern_get(&s->texts, k->kernel));
 	if (d->by == DIFF_BY_LINE)
 		return intern_str(&d->texts, k->line ? intern_get(&s->texts, k->line) : STR("no line of Python"));
-	struct buf b = {0};
-	if (d->by == DIFF_BY_MODULE)
-		diff_put_module(name, intern_get(&s->texts, k->type), &b);
-	else
-		diff_put_family(name, intern_get(&s->texts, k->type), &b);
-	uint32_t id = intern_str(&d->texts, buf_view(&b));
-	buf_release(&b);
-	return id;
+	return diff_op_text(d, intern_get(&s->texts, k->type), intern_get(&s->texts, k->type));
+}
+
+/* Whether the part's op tells its row. */
+static bool diff_has_op_name(const struct diff *d, const struct diff_key *k, uint32_t op)
+{
+	if (op == ROW_NONE || !d->paths || d->by == DIFF_BY_LINE || (d->by == DIFF_BY_KERNEL && k->kernel && k->kind != DIFF_HOST))
+		return false;
+	return k->kind == DIFF_COMPUTE || k->kind == DIFF_HOST || (k->kind == DIFF_COMM && d->by == DIFF_BY_OP);
 }
 
 static bool diff_is_region(struct str type)
@@ -104,27 +129,68 @@ static struct str diff_alike(const struct diff *d, const struct diff_side *s, co
 	return intern_get(&s->texts, d->by == DIFF_BY_KERNEL && k->kind != DIFF_HOST ? k->kernel : k->type);
 }
 
-static struct diff_row *diff_row_of(struct diff *d, const struct diff_side *s, const struct diff_part *x)
+static bool diff_may_be_renamed(uint32_t kind)
 {
+	return kind == DIFF_COMPUTE || kind == DIFF_HOST;
+}
+
+static uint32_t diff_text_of(struct diff *d, const char *what, const struct diff_row *r, uint32_t name, uint32_t shapes)
+{
+	struct buf b = {0};
+	buf_printf(&b, "%s %u %u %u %u", what, r->kind, r->direction, name, shapes);
+	const uint32_t id = intern_str(&d->texts, buf_view(&b));
+	buf_release(&b);
+	return id;
+}
+
+/* Rows at the beginning that are the nodes of the aligned tree. */
+static uint32_t diff_nodes(const struct diff *d)
+{
+	return d->by == DIFF_BY_TREE ? d->align->n : 0;
+}
+
+static void diff_add_nodes(struct diff *d)
+{
+	const struct diff_align *x = d->align;
+	MEM_GROW(d->row, d->cap, diff_nodes(d));
+	for (uint32_t i = 0; i < diff_nodes(d); i++) {
+		const struct diff_node *n = &x->node[i];
+		const uint32_t name[] = {intern_str(&d->texts, intern_get(&x->texts, n->name[0])), intern_str(&d->texts, intern_get(&x->texts, n->name[1]))};
+		d->row[d->n++] = (struct diff_row){.parent = n->parent, .depth = n->depth, .kind = d->side[0]->gpus ? DIFF_COMPUTE : DIFF_HOST, .name = name[n->on[1]],
+		                                   .other_name = n->on[0] && n->on[1] && name[0] != name[1] ? name[0] : 0};
+	}
+}
+
+static struct diff_row *diff_row_of(struct diff *d, int side, uint32_t part)
+{
+	const struct diff_side *s = d->side[side];
+	const struct diff_part *x = &s->part[part];
 	const struct diff_key *k = &x->key;
-	struct diff_row r = {.kind = k->kind, .name = diff_name_of(d, s, x)};
+	const uint32_t op = d->align->of_part[side][part];
+	const bool named = diff_has_op_name(d, k, op);
+	if (diff_nodes(d) && op != ROW_NONE && diff_may_be_renamed(k->kind))
+		return &d->row[op];
+	struct diff_row r = {.kind = k->kind, .parent = ROW_NONE, .name = named ? diff_op_own(d, side, k, op) : diff_other_name(d, s, k)};
+	const uint32_t name = named ? diff_op_key(d, side, k, op) : r.name;
 	if (diff_has_direction(d, k))
 		r.direction = intern_str(&d->texts, str_from(direction_name[k->direction]));
 	if (d->by == DIFF_BY_OP && d->shapes && k->kind != DIFF_COPY)
 		r.shapes = intern_str(&d->texts, intern_get(&s->texts, k->shapes));
-	uint32_t key[] = {r.kind, r.name, r.direction, r.shapes};
-	uint32_t i = intern_put(&d->keys, (const char *)key, sizeof key) - 1;
-	if (i == d->n) {
-		struct buf b = {0};
-		buf_printf(&b, "%d %d " STR_FMT " %u", k->kind, k->direction, STR_ARG(diff_alike(d, s, k, r.name)), r.shapes);
-		r.alike = intern_str(&d->texts, buf_view(&b));
-		if (x->short_kernel && r.name == intern_find(&d->texts, intern_get(&s->texts, k->kernel)))
-			r.shown = intern_str(&d->texts, intern_get(&s->texts, x->short_kernel));
-		r.region = diff_is_by_op(d) && k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type));
-		buf_release(&b);
-		MEM_GROW(d->row, d->cap, i + 1);
-		d->row[d->n++] = r;
+	const uint32_t key[] = {r.kind, name, named, r.direction, r.shapes}, i = diff_nodes(d) + intern_put(&d->keys, (const char *)key, sizeof key) - 1;
+	if (i < d->n) {
+		if (side == 1 && !d->row[i].other_name && d->row[i].name != r.name) {
+			d->row[i].other_name = d->row[i].name;
+			d->row[i].name = r.name;
+		}
+		return &d->row[i];
 	}
+	r.alike = diff_text_of(d, "alike", &r, intern_str(&d->texts, diff_alike(d, s, k, r.name)), r.shapes);
+	r.same_op = named && r.shapes ? diff_text_of(d, "op", &r, name, 0) : 0;
+	if (x->short_kernel && r.name == intern_find(&d->texts, intern_get(&s->texts, k->kernel)))
+		r.shown = intern_str(&d->texts, intern_get(&s->texts, x->short_kernel));
+	r.region = diff_is_by_op(d) && k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type));
+	MEM_GROW(d->row, d->cap, i + 1);
+	d->row[d->n++] = r;
 	return &d->row[i];
 }
 
@@ -143,7 +209,7 @@ static void diff_fold(struct diff *d, int side)
 	const struct diff_side *s = d->side[side];
 	for (uint32_t i = 0; i < s->n_parts; i++) {
 		const struct diff_part *x = &s->part[i];
-		struct diff_row *r = diff_row_of(d, s, x);
+		struct diff_row *r = diff_row_of(d, side, i);
 		uint32_t at = (uint32_t)(r - d->row);
 		struct diff_sum *sum = &r->of[side];
 		sum->ns += x->ns;
@@ -185,32 +251,39 @@ static void diff_join_regions(struct diff *d)
 			diff_join_region(d, i, on[1]);
 }
 
-static bool diff_may_be_renamed(const struct diff_row *r)
+/* What rows of A alone and of B alone may have in common; 0 = nothing. */
+static uint32_t diff_common(const struct diff_row *r, bool same_op)
 {
-	return r->kind == DIFF_COMPUTE || r->kind == DIFF_HOST;
+	return !diff_may_be_renamed(r->kind) ? 0 : same_op ? r->same_op : r->alike;
 }
 
-/* Rows of A alone join rows of B alone that are alike in all but the name, in order: ops, whose module was renamed. Of collectives and copies another name is another thing. */
-static void diff_join_renamed(struct diff *d)
+/* Rows of A alone join rows of B alone that have this in common, in order: of one op with other shapes, or of ops that are alike in all but the name, since their module was renamed. Of collectives and
+ * copies another name is another thing. */
+static void diff_join_left_over(struct diff *d, bool same_op)
 {
-	uint32_t *next = mem_filled(d->texts.n, ROW_NONE); /* the first row of B alone that is alike */
+	uint32_t *next = mem_filled(d->texts.n, ROW_NONE); /* the first row of B alone that has it */
 	uint32_t *after = mem_filled(d->n + 1, ROW_NONE);
-	for (uint32_t i = d->n; i-- > 0;)
-		if (!diff_row_is_on(&d->row[i], 0) && diff_may_be_renamed(&d->row[i])) {
-			after[i] = next[d->row[i].alike];
-			next[d->row[i].alike] = i;
+	for (uint32_t i = d->n; i-- > 0;) {
+		const uint32_t common = diff_common(&d->row[i], same_op);
+		if (!diff_row_is_on(&d->row[i], 0) && common) {
+			after[i] = next[common];
+			next[common] = i;
 		}
+	}
 	for (uint32_t i = 0; i < d->n; i++) {
 		struct diff_row *r = &d->row[i];
-		uint32_t to = diff_row_is_on(r, 1) || !diff_may_be_renamed(r) ? ROW_NONE : next[r->alike];
+		const uint32_t common = diff_common(r, same_op), to = diff_row_is_on(r, 1) || !common ? ROW_NONE : next[common];
 		if (to == ROW_NONE)
 			continue;
-		next[r->alike] = after[to];
-		r->of[1] = d->row[to].of[1];
-		r->other_name = r->name;
-		r->name = d->row[to].name;
-		r->shown = d->row[to].shown;
-		d->row[to].of[1] = (struct diff_sum){0};
+		struct diff_row *b = &d->row[to];
+		next[common] = after[to];
+		r->of[1] = b->of[1];
+		r->other_name = r->name != b->name ? r->name : 0;
+		r->other_shapes = r->shapes != b->shapes ? r->shapes : 0;
+		r->name = b->name;
+		r->shapes = b->shapes;
+		r->shown = b->shown;
+		b->of[1] = (struct diff_sum){0};
 	}
 	mem_free(next);
 	mem_free(after);
@@ -231,16 +304,35 @@ static int diff_by_size(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
+/* A module holds what is below it. Sums of hashes stay equal where all below is equal. */
+static void diff_add_up(struct diff *d)
+{
+	for (uint32_t i = diff_nodes(d); i-- > 0;)
+		for (int s = 0; s < 2 && d->row[i].parent != ROW_NONE; s++) {
+			struct diff_sum *to = &d->row[d->row[i].parent].of[s];
+			const struct diff_sum *x = &d->row[i].of[s];
+			to->ns += x->ns;
+			to->calls += x->calls;
+			to->kernels += x->kernels;
+			to->shapes += x->shapes;
+		}
+}
+
 static void diff_make_rows(struct diff *d)
 {
+	diff_add_nodes(d);
 	diff_fold(d, 0);
 	diff_fold(d, 1);
-	diff_join_renamed(d);
-	diff_join_regions(d);
-	diff_drop_empty(d);
+	if (d->by != DIFF_BY_TREE) {
+		diff_join_left_over(d, true);
+		diff_join_left_over(d, false);
+		diff_join_regions(d);
+		diff_drop_empty(d);
+	}
+	diff_add_up(d);
 	for (uint32_t i = 0; i < d->n; i++)
 		d->row[i].delta_ns = diff_row_ns(d, &d->row[i], 1) - diff_row_ns(d, &d->row[i], 0);
-	qsort(d->row, d->n, sizeof *d->row, diff_by_size);
+	qsort(d->row + diff_nodes(d), d->n - diff_nodes(d), sizeof *d->row, diff_by_size);
 }
 
 double diff_region_pct(const struct diff_side *s)
@@ -254,22 +346,27 @@ double diff_region_pct(const struct diff_side *s)
 	return all ? 100.0 * (double)region / (double)all : 0;
 }
 
+enum diff_match_by { DIFF_MATCH_TYPE, DIFF_MATCH_PATH, DIFF_MATCH_OP };
+
 /* What is known of the ops of one type, or of one path. */
 struct diff_match {
 	bool on[2];
 	double calls[2];         /* in a step */
 };
 
-/* The match of a part: by its type, or by its path without numbers of layers. */
-static uint32_t diff_match_of(const struct diff_side *s, const struct diff_part *x, bool by_path, struct intern *keys)
+/* The match of a part: by its type, or by its path without numbers of layers, or by the op that it is aligned with. */
+static uint32_t diff_match_of(const struct diff_align *x, int side, uint32_t part, enum diff_match_by by, struct intern *keys)
 {
-	const struct str what = intern_get(&s->texts, x->key.type);
+	const struct diff_side *s = x->side[side];
+	const struct diff_key *k = &s->part[part].key;
 	struct buf key = {0};
-	buf_printf(&key, "%d %d %d ", by_path, x->key.kind, x->key.direction);
-	if (by_path)
-		diff_put_family(intern_get(&s->texts, x->key.name), what, &key);
+	buf_printf(&key, "%d %d %d ", by, k->kind, k->direction);
+	if (by == DIFF_MATCH_PATH)
+		diff_put_family(intern_get(&s->texts, k->name), intern_get(&s->texts, k->type), &key);
+	else if (by == DIFF_MATCH_OP)
+		buf_printf(&key, "%u", x->of_part[side][part]);
 	else
-		buf_str(&key, what);
+		buf_str(&key, intern_get(&s->texts, k->type));
 	const uint32_t id = intern_str(keys, buf_view(&key));
 	buf_release(&key);
 	return id;
@@ -282,30 +379,30 @@ static bool diff_calls_are_alike(const struct diff_match *m, bool steps)
 	return !steps || (m->calls[0] <= MOST * m->calls[1] && m->calls[1] <= MOST * m->calls[0]);
 }
 
-double diff_matched_pct(const struct diff_side *a, const struct diff_side *b, bool by_path)
+double diff_matched_pct(const struct diff_align *x, bool aligned)
 {
+	const struct diff_side *a = x->side[0], *b = x->side[1];
 	const bool regions[2] = {diff_region_pct(a) > 0, diff_region_pct(b) > 0}, steps = a->has_steps && b->has_steps;
-	const struct diff_side *side[] = {a, b};
 	struct intern keys;
 	int64_t all[2] = {0}, matched[2] = {0};
 	struct diff_match *match = NEW_ARRAY(2 * ((size_t)a->n_parts + b->n_parts) + 1, struct diff_match);
 	intern_init(&keys);
 	for (int pass = 0; pass < 2; pass++)
 		for (int s = 0; s < 2; s++)
-			for (uint32_t i = 0; i < side[s]->n_parts; i++) {
-				const struct diff_part *x = &side[s]->part[i];
-				if (x->key.kind != DIFF_COMPUTE && x->key.kind != DIFF_HOST)
+			for (uint32_t i = 0; i < x->side[s]->n_parts; i++) {
+				const struct diff_part *part = &x->side[s]->part[i];
+				if (part->key.kind != DIFF_COMPUTE && part->key.kind != DIFF_HOST)
 					continue;
-				struct diff_match *type = &match[diff_match_of(side[s], x, false, &keys)], *path = &match[diff_match_of(side[s], x, true, &keys)];
+				struct diff_match *type = &match[diff_match_of(x, s, i, DIFF_MATCH_TYPE, &keys)], *path = &match[diff_match_of(x, s, i, aligned ? DIFF_MATCH_OP : DIFF_MATCH_PATH, &keys)];
 				if (pass == 0) {
 					type->on[s] = path->on[s] = true;
-					type->calls[s] += (double)x->calls / diff_per(side[s]);
+					type->calls[s] += (double)part->calls / diff_per(x->side[s]);
 					continue;
 				}
-				const bool unknown = regions[0] != regions[1] && (regions[!s] || diff_is_region(intern_get(&side[s]->texts, x->key.type)));
+				const bool unknown = regions[0] != regions[1] && (regions[!s] || diff_is_region(intern_get(&x->side[s]->texts, part->key.type)));
 				const bool same_path = path->on[0] && path->on[1], same_type = type->on[0] && type->on[1] && diff_calls_are_alike(type, steps);
-				all[s] += x->ns;
-				matched[s] += same_path || (same_type && !by_path) || unknown ? x->ns : 0;
+				all[s] += part->ns;
+				matched[s] += same_path || (same_type && !aligned) || unknown ? part->ns : 0;
 			}
 	intern_release(&keys);
 	mem_free(match);
@@ -321,14 +418,16 @@ bool diff_has_shapes(const struct diff_side *s)
 	return ANY_WHERE(i, 0, s->n_parts, s->part[i].key.shapes != 0);
 }
 
-bool diff_know_paths(const struct diff_side *a, const struct diff_side *b)
+bool diff_know_paths(const struct diff_align *x)
 {
-	return diff_matched_pct(a, b, true) >= DIFF_LEAST_PATHS_PCT || diff_matched_pct(a, b, false) < DIFF_LEAST_MATCHED;
+	return diff_matched_pct(x, true) >= DIFF_LEAST_PATHS_PCT || diff_matched_pct(x, false) < DIFF_LEAST_MATCHED;
 }
 
-void diff_rows_init(struct diff *d, const struct diff_side *a, const struct diff_side *b, enum diff_by by)
+void diff_rows_init(struct diff *d, const struct diff_align *x, enum diff_by by)
 {
-	*d = (struct diff){.side = {a, b}, .by = by, .paths = diff_know_paths(a, b), .shapes = diff_has_shapes(a) && diff_has_shapes(b)};
+	const struct diff_side *a = x->side[0], *b = x->side[1];
+	*d = (struct diff){.side = {a, b}, .align = x, .by = by, .paths = diff_know_paths(x), .shapes = diff_has_shapes(a) && diff_has_shapes(b)};
+	d->op_name = NEW_ARRAY(x->n, struct diff_op_name);
 	intern_init(&d->texts);
 	intern_init(&d->keys);
 	intern_init(&d->seen);
@@ -340,5 +439,6 @@ void diff_rows_release(struct diff *d)
 	intern_release(&d->texts);
 	intern_release(&d->keys);
 	intern_release(&d->seen);
+	mem_free(d->op_name);
 	mem_free(d->row);
 }

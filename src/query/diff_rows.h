@@ -1,11 +1,12 @@
 /* The rows of a comparison: the parts of two sides, joined. query/diff.c says what they mean.
  *
- * Parts stand in one row where their names are equal, and their passes and shapes. Rows of one side that are left over are then joined where they are of the same type of op: a module that
- * was renamed. A compiled region or a graph takes the rows of the other side that it may stand for. */
+ * Parts stand in one row where their ops are aligned (query/diff_align.h) and have equal passes and shapes. Rows of one side that are left over are joined where the op and pass are the same and the
+ * shapes are not, then where type, pass and shapes are. A compiled region or a graph takes the rows of the other side that it may stand for. */
 #ifndef OPSCOPE_QUERY_DIFF_ROWS_H
 #define OPSCOPE_QUERY_DIFF_ROWS_H
 
 #include "query/diff.h"
+#include "query/diff_align.h"
 
 /* What a row has of one side. */
 struct diff_sum {
@@ -15,18 +16,29 @@ struct diff_sum {
 };
 
 struct diff_row {
-	uint32_t name, direction, shapes, kind; /* texts of diff.texts; kind: enum diff_kind */
+	uint32_t name, direction, shapes, kind; /* texts of diff.texts, of B where B has the row; kind: enum diff_kind */
 	uint32_t alike;          /* type, direction and shapes as a text: what else can belong together */
+	uint32_t same_op;        /* op and direction as a text: rows that differ in shapes alone; 0 = has none such */
 	uint32_t shown;          /* in place of the name; 0 = the name */
-	uint32_t other_name;     /* the name in A, where it differs; 0 = it does not */
+	uint32_t other_name, other_shapes; /* those in A, where they differ; 0 = they do not */
 	bool region;             /* a compiled region or a graph, which tells not of its ops */
 	uint32_t regions_of;     /* rows of the other side that the region stands for */
 	struct diff_sum of[2];
 	double delta_ns;
+	uint32_t parent, depth;  /* of the tree: the row of the module around it, ROW_NONE = none */
+	bool other_below;        /* the caller's mark of a row of the tree below which something differs */
+};
+
+/* What an op of the aligned tree is called in rows: texts of diff.texts; 0 = not asked yet. */
+struct diff_op_name {
+	uint32_t key;            /* equal where rows belong together */
+	uint32_t own[2];
 };
 
 struct diff {
 	const struct diff_side *side[2];
+	const struct diff_align *align;
+	struct diff_op_name *op_name; /* of each node of the tree */
 	enum diff_by by;
 	bool paths, shapes;      /* rows know the paths of ops, and shapes: both sides have them */
 	struct intern texts;
@@ -36,8 +48,8 @@ struct diff {
 	uint32_t n, cap;
 };
 
-/* Makes the rows of *d, the largest difference first; both sides must outlive *d. diff_rows_release frees them. */
-void diff_rows_init(struct diff *d, const struct diff_side *a, const struct diff_side *b, enum diff_by by);
+/* Makes the rows of *d, the largest difference first, but of the tree in pre-order, with rows of no op behind it; *x must outlive *d. diff_rows_release frees them. */
+void diff_rows_init(struct diff *d, const struct diff_align *x, enum diff_by by);
 void diff_rows_release(struct diff *d);
 
 /* Of a row, or of a side (0 = A, 1 = B), means per step and over the GPUs: ns, and calls. */
@@ -52,11 +64,11 @@ bool diff_has_shapes(const struct diff_side *s);
 /* Percent of a side's time, but for idle time, in compiled regions and graphs, which do not tell their ops. */
 double diff_region_pct(const struct diff_side *s);
 
-/* Percent of the time of computation, on the side where it is less, of ops that the other side has, too: by type and direction, and at the same path or about as often; or, `by_path`, at the same
- * path alone. What is in a region that one side alone has, and what the other side has alone, is not known to differ. */
-double diff_matched_pct(const struct diff_side *a, const struct diff_side *b, bool by_path);
+/* Percent of the time of computation, on the side where it is less, of ops that the other side has, too: by type and direction, and at the same path or about as often; or, `aligned`, of ops that
+ * are aligned with one, alone. What is in a region that one side alone has, and what the other side has alone, is not known to differ. */
+double diff_matched_pct(const struct diff_align *x, bool aligned);
 
 /* Paths are of use where most of the computation has the same ones on both sides. */
-bool diff_know_paths(const struct diff_side *a, const struct diff_side *b);
+bool diff_know_paths(const struct diff_align *x);
 
 #endif

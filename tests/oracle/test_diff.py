@@ -25,7 +25,7 @@ def run(a, b, *args):
 
 
 class Run:
-    """Steps of a training whose GPU never waits but where that is planted: [(op, shapes, pass, [(kernel, us)])]."""
+    """Steps of a training whose GPU never waits but where that is planted: [(op, shapes, [(kernel, us)])], with the path of its modules as a fourth element where it is in any."""
 
     def __init__(self, ops, steps=4, sleep_us=0, jitter=(0, 0, 0, 0), rank=None, world=None):
         self.events, self.at, self.ids = [], 1000.0, 1
@@ -38,7 +38,9 @@ class Run:
     def step(self, number, ops, sleep_us, jitter_us):
         begin = host = self.at
         gpu = begin + 20
-        for op, shapes, kernels in ops:
+        modules = []
+        for op, shapes, kernels, *path in ops:
+            host = self.enter(modules, path[0].split("/") if path else [], host)
             self.events.append({"ph": "X", "cat": "cpu_op", "name": op, "pid": 1, "tid": 1, "ts": host, "dur": 2 * len(kernels) + 1, "args": {"External id": self.ids, "Input Dims": shapes, "Input type": ["float"] * len(shapes)}})
             for i, (name, us, *stream) in enumerate(kernels):
                 self.ids += 1
@@ -50,6 +52,7 @@ class Run:
                 gpu = max(gpu, at + us)
             host += 2 * len(kernels) + 2
             self.ids += 1
+        host = self.enter(modules, [], host)
         if sleep_us + jitter_us:
             late = max(gpu, host) + sleep_us + jitter_us
             self.events.append({"ph": "X", "cat": "user_annotation", "name": "planted sleep", "pid": 1, "tid": 1, "ts": host, "dur": late - host - 4, "args": {}})
@@ -62,6 +65,18 @@ class Run:
         self.events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 1, "tid": 1, "ts": begin, "dur": max(host, gpu - 2) - begin, "args": {}})
         self.at = max(host, gpu) + 5
 
+    def enter(self, inside, path, host):
+        """Leaves the modules [(name, since)] that are not around the path, and enters those that are; each takes 0.1 us."""
+        while [name for name, _ in inside] != path[:len(inside)]:
+            name, since = inside.pop()
+            self.events.append({"ph": "X", "cat": "python_function", "name": f"nn.Module: {name}", "pid": 1, "tid": 1, "ts": since, "dur": host - since, "args": {"Python id": self.ids, "Python module id": 0}})
+            self.ids += 1
+            host += 0.1
+        for name in path[len(inside):]:
+            inside.append((name, host))
+            host += 0.1
+        return host
+
 
 def layer(n, gemm_us=500.0, norm_us=100.0, gemm="ampere_sgemm_128x64_tn", shapes=((64, 512), (512, 512))):
     return [("aten::linear", [list(s) for s in shapes], [(gemm, gemm_us)]), ("aten::layer_norm", [[64, 512]], [("vectorized_layer_norm_kernel", norm_us)])] * n
@@ -70,7 +85,9 @@ def layer(n, gemm_us=500.0, norm_us=100.0, gemm="ampere_sgemm_128x64_tn", shapes
 BASE = layer(6)
 
 
-class Planted(Case):
+class Written(Case):
+    """Recordings that the test writes."""
+
     def setUp(self):
         super().setUp()
         self.tmp = tempfile.mkdtemp()
@@ -101,11 +118,6 @@ class Planted(Case):
             self.assertLessEqual(abs(other["delta_ns"]), 0.01 * abs(row["delta_ns"]), other)
         return row
 
-    def test_same(self):
-        verdict, rows, _ = self.compare(BASE)
-        self.assertEqual((rows, verdict["delta_ns"]), ([], 0))
-        self.assertTrue(verdict["verdict"].startswith("No difference that 4 and 4 steps can show"), verdict)
-
     def job(self, name, ranks, **more):
         """A folder of ranks; `ranks`: the ops of each."""
         folder = os.path.join(self.tmp, name)
@@ -114,6 +126,13 @@ class Planted(Case):
             with open(os.path.join(folder, f"rank{i}.json"), "w") as f:
                 json.dump(Run(ops, rank=i, world=len(ranks), **more).doc, f)
         return folder
+
+
+class Planted(Written):
+    def test_same(self):
+        verdict, rows, _ = self.compare(BASE)
+        self.assertEqual((rows, verdict["delta_ns"]), ([], 0))
+        self.assertTrue(verdict["verdict"].startswith("No difference that 4 and 4 steps can show"), verdict)
 
     def test_jobs(self):
         """One rank of four has a slower kernel: numbers are means over the GPUs."""
@@ -304,6 +323,99 @@ class Planted(Case):
         self.assertTrue(oracle.run("diff", a, b)[1].decode().startswith("Verdict\n"))
 
 
+def numbered(tree, count, path=""):
+    """The ops of [(class, [...])], where a leaf is (op, shapes, [(kernel, us)]); modules are numbered by class, as the profiler does it."""
+    ops = []
+    for name, inside, *kernels in tree:
+        if kernels:
+            ops.append((name, inside, kernels[0], path[1:]))
+            continue
+        count[name] += 1
+        ops += numbered(inside, count, f"{path}/{name}_{count[name] - 1}")
+    return ops
+
+
+def linear(width, us, name="Linear"):
+    return (name, [("aten::linear", [[64, 512], [width, 512]], [(f"gemm_{width}", us)])])
+
+
+def norm(us):
+    return ("LayerNorm", [("aten::layer_norm", [[64, 512]], [("layer_norm_kernel", us)])])
+
+
+def block(gemm_us=400.0, first=(), name="Block", widths=(512, 512, 2048)):
+    return (name, [*first, norm(50.0), ("Attention", [linear(widths[0], gemm_us), linear(widths[1], gemm_us / 2)]), norm(50.0), linear(widths[2], gemm_us * 2)])
+
+
+class Aligned(Written):
+    """Modules of A and of B that belong together, whatever numbers and names they have."""
+
+    def aligned(self, a, b, *args):
+        return self.compare(numbered(b, collections.Counter()), *args, base=numbered(a, collections.Counter()))
+
+    def changed(self, rows):
+        """What differs but for the names."""
+        return [(r["name"], r["label"], r["delta_ns"]) for r in rows if r["kind"] == "compute" and (r["delta_ns"] or r["label"] != "same")]
+
+    def test_an_inserted_module(self):
+        """One more Linear in the third of six blocks: it alone is new, though all behind it have other numbers."""
+        gpt = lambda *first: [("GPT", [block() for _ in range(2)] + [block(first=first)] + [block() for _ in range(3)])]
+        _, rows, _ = self.aligned(gpt(), gpt(linear(768, 123.0)), "--by=op")
+        self.assertEqual(self.changed(rows), [("/GPT_0/Block_2/Linear_6/linear", "new", 123_000)])
+        moved = {r["a_name"]: r["name"] for r in rows if r["a_name"]}
+        self.assertEqual(moved["/GPT_0/Block_2/Attention_2/Linear_6/linear"], "/GPT_0/Block_2/Attention_2/Linear_7/linear")
+        self.assertEqual(len(moved), 3 * 4)
+        _, rows, _ = self.aligned(gpt(linear(768, 123.0)), gpt(), "--by=op")
+        self.assertEqual(self.changed(rows), [("/GPT_0/Block_2/Linear_6/linear", "gone", -123_000)])
+
+    def test_a_layer_gone(self):
+        """The fifth of eight layers was the only one of its widths."""
+        layers = [block(widths=(512, 512, 2048 + 64 * i)) for i in range(8)]
+        _, rows, _ = self.aligned([("GPT", layers)], [("GPT", layers[:4] + layers[5:])], "--by=op")
+        self.assertEqual(sorted(set(r["name"].split("/")[2] for r in rows if r["label"] == "gone")), ["Block_4"])
+        self.assertEqual({label for _, label, _ in self.changed(rows)}, {"gone"})
+
+    def test_renamed_and_wrapped(self):
+        """A class renamed throughout, a module around all, and one slower layer in it."""
+        a, b = [("GPT", [block() for _ in range(6)])], [("DistributedDataParallel", [("GPT", [block(name="FusedBlock") for _ in range(4)] + [block(600.0, name="FusedBlock")] + [block(name="FusedBlock")])])]
+        _, rows, _ = self.aligned(a, b, "--by=op")
+        self.assertEqual({name.split("/")[3] for name, _, _ in self.changed(rows)}, {"FusedBlock_4"})
+        self.assertEqual({label for _, label, _ in self.changed(rows)}, {"slower"})
+        for how in ("term", "module"):
+            verdict, rows, _ = self.aligned(a, b, f"--by={how}")
+            self.assertEqual({label for _, label, _ in self.changed(rows)}, {"slower"}, how)
+            self.assertEqual({(r["name"].split("/Linear")[0].split("/Attention")[0], r["a_name"].split("/Linear")[0].split("/Attention")[0]) for r in rows if r["kind"] == "compute" and r["delta_ns"]},
+                             {("/DistributedDataParallel/GPT/FusedBlock", "/GPT/Block")})
+        self.assertIn("/DistributedDataParallel/GPT/FusedBlock/Linear/linear forward (slower)", verdict["verdict"] if how == "term" else self.aligned(a, b)[0]["verdict"])
+        _, rows, _ = self.aligned(b, a, "--by=op")
+        self.assertEqual({name.split("/")[2] for name, _, _ in self.changed(rows)}, {"Block_4"})
+
+    def test_tree(self):
+        """Each module holds what is below it; the roots add up; rows without a difference below them are left out."""
+        gpt = lambda us, *first: [("GPT", [block() for _ in range(2)] + [block(us, first=first)] + [block() for _ in range(3)]), ("Loss", [norm(20.0)])]
+        verdict, rows, _ = run(self.write(numbered(gpt(400.0), collections.Counter())), self.write(numbered(gpt(500.0, linear(768, 123.0)), collections.Counter())), "--by=tree")
+        tree = [(r["depth"], r["name"], r["label"], r["delta_ns"]) for r in rows if r["kind"] == "compute" and r["delta_ns"]]
+        self.assertEqual(tree, [
+            (0, "GPT_0", "other kernels", 473_000), (1, "Block_2", "other kernels", 473_000), (2, "Linear_6", "new", 123_000), (3, "linear", "new", 123_000), (2, "Attention_2", "slower", 150_000), (3, "Linear_7", "slower", 100_000),
+            (4, "linear", "slower", 100_000), (3, "Linear_8", "slower", 50_000), (4, "linear", "slower", 50_000), (2, "Linear_9", "slower", 200_000), (3, "linear", "slower", 200_000)])
+        self.assertNotIn("Loss_0", [r["name"] for r in rows])
+        self.assertAlmostEqual(sum(r["delta_ns"] for r in rows if r["depth"] == 0), verdict["delta_ns"], delta=1)
+
+    def test_another_order(self):
+        """Modules that are told apart by content change places; nothing else changes."""
+        parts = [("Stem", [linear(96, 10.0)]), block(), ("Head", [linear(1000, 70.0)])]
+        _, rows, _ = self.aligned([("Net", parts)], [("Net", [parts[2], parts[1], parts[0]])], "--by=op")
+        self.assertEqual(self.changed(rows), [])
+
+    def test_other_shapes_of_one_op(self):
+        """Half the width: each op stands beside itself, and says the shapes of both."""
+        _, rows, _ = self.aligned([("GPT", [block() for _ in range(3)])], [("GPT", [block(300.0, widths=(512, 256, 1024)) for _ in range(3)])], "--by=op")
+        rows = [r for r in rows if r["delta_ns"]]
+        self.assertEqual([(r["label"], r["delta_ns"]) for r in rows if r["label"] != "faster"], [("other shapes", -200_000)] * 3 + [("other shapes", -50_000)] * 3)
+        self.assertEqual(len([r for r in rows if r["label"] == "faster" and r["delta_ns"] == -100_000 and not r["a_shapes"]]), 3)
+        self.assertEqual({(r["a_shapes"].split("; ")[1], r["shapes"].split("; ")[1]) for r in rows if r["label"] == "other shapes"}, {("<M:2048, K:512>", "<M:1024, K:512>"), ("<M:512, K:512>", "<M:256, K:512>")})
+
+
 class Real(Case):
     def test_kernels_of_tracediff(self):
         """TraceLens' TraceDiff of two pairs: the same kernels take the same time on each side, in all. Two models are refused unless forced."""
@@ -331,6 +443,10 @@ class Real(Case):
         """The same sums by the module that an op is in, and by the line that called it: of a GPT in float and bfloat16."""
         paths = [os.path.join(H200, f"gpt_{t}.json.gz") for t in ("fp32", "bf16")]
         by = {how: run(*paths, f"--by={how}") for how in ("term", "module", "line")}
+        verdict, rows, _ = run(*paths, "--by=tree")
+        self.assertAlmostEqual(sum(r["delta_ns"] for r in rows if r["depth"] == 0), verdict["delta_ns"], delta=1)
+        self.assertEqual([r["name"] for r in rows if r["depth"] == 1 and r["name"].startswith("Block")], [f"Block_{i}" for i in range(4)])
+        self.assertFalse([r for r in rows if r["label"] in ("new", "gone") and r["kind"] == "compute" and r["name"] != "_to_copy" and r["depth"] < 2])
         terms = [r for r in by["term"][1] if r["kind"] == "compute"]
         for how, (verdict, rows, _) in by.items():
             self.assertAlmostEqual(sum(r["delta_ns"] for r in rows), verdict["delta_ns"], delta=1)

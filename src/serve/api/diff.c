@@ -41,9 +41,7 @@ static int serve_diff_ask(const struct request *r, struct diff_ask *ask, struct 
 {
 	const struct str by = request_value(r, "by");
 	*ask = (struct diff_ask){.force = str_eqc(request_value(r, "force"), "1")};
-	while (by.n && ask->by < DIFF_BYS && !str_eqc(by, diff_by_name[ask->by]))
-		ask->by++;
-	return ask->by < DIFF_BYS ? 0 : err_set(e, ERR_USAGE, "by=" STR_FMT ": term, module, op, kernel or line was expected", STR_ARG(by));
+	return by.n ? diff_by_of(by, &ask->by, e) : 0;
 }
 
 static int serve_diff_run(const struct request *r, struct response *out, struct err *e)
@@ -81,7 +79,7 @@ static const struct endpoint_param params[] = {
 	{"a_steps", "only these steps of a: A..B, A.., ..B or A", NULL, false},
 	{"b_steps", "the same of b", NULL, false},
 	{"key_op", "what each step of both calls once: name of a range, op or kernel, or an op's id", NULL, false},
-	{"by", "a row for each term (default), module, op, kernel or line", NULL, false},
+	{"by", "a row for each term (default), module, op, kernel or line; or tree: the modules, with their ops", NULL, false},
 	{"force", "1 = compare runs that have little in common, too", NULL, false},
 	TABLE_PARAMS,
 	{0},
