@@ -497,7 +497,7 @@ export class Timeline implements Target {
 
   /** Makes events of this name stand out, wherever they are. */
   mark(name: string): void {
-    void this.search.restore(name, 0, false);
+    void this.search.restore(name, -1, false);
   }
 
   hit(step: number): void {

@@ -48,7 +48,7 @@ function deviceWork(info: Info): Piece | undefined {
 /** What stands over what. */
 function pairsOf(infos: Both<Info>, [a, b]: Both<Piece[]>): Both<Piece>[] {
   if (a.length && b.length) return a.slice(0, b.length).map((piece, i) => [piece, b[i]]);
-  const [x, y] = infos.map(deviceWork), whole = (i: Info) => ({ from: 0, to: i.length, name: "begin of the recording" });
+  const [x, y] = infos.map(deviceWork), whole = (i: Info) => ({ from: 0, to: i.length, name: "begin" });
   return [x && y ? [x, y] : [whole(infos[0]), whole(infos[1])]];
 }
 
