@@ -144,13 +144,18 @@ async function keysAndLeaving(t) {
   const session = await t.page.context().newCDPSession(t.page);
   const listeners = async () => {
     const { result } = await session.send("Runtime.evaluate", { expression: "window" }), list = await session.send("DOMDebugger.getEventListeners", { objectId: result.objectId });
-    return list.listeners.filter((l) => /^(key|blur)/.test(l.type)).length;
+    return list.listeners.filter((l) => /^(key|blur|wheel)/.test(l.type)).length;
   };
   await t.open("operators", "plugin");
   const before = await listeners();
   await t.open("compare", "plugin", { b: OTHER });
   await drawn(t);
-  same(await listeners(), before + 6, "key listeners of two timelines");
+  same(await listeners(), before + 8, "listeners of two timelines");
+  const scales = await t.page.evaluate(() => {
+    const canvas = document.querySelector(".tl canvas"), turn = (e) => (e.dispatchEvent(new WheelEvent("wheel", { deltaY: 100, bubbles: true, cancelable: true })), canvas.timeline.camera.scale);
+    return [turn(document.querySelector("main")), turn(canvas)];
+  });
+  same(scales[1], scales[0], "ns a pixel, when the page was being scrolled");
   await t.page.getByLabel("Linked").uncheck();
   await t.page.locator("main h1").click();
   const there = JSON.stringify(await cameras(t));
@@ -165,7 +170,7 @@ async function keysAndLeaving(t) {
   const [, a] = await moving(t, "0 in A", () => t.page.keyboard.press("0"), 0);
   same(JSON.stringify(a[1]), JSON.stringify(b[1]), "B, when A has the focus");
   await t.open("operators", "plugin");
-  same(await listeners(), before, "key listeners when the page has been left");
+  same(await listeners(), before, "listeners when the page has been left");
   await t.page.keyboard.press("w");
   await session.detach();
 }
@@ -177,6 +182,12 @@ async function otherSides(t) {
   const info = await infoOf(t, "plugin"), { steps } = info;
   await t.open("compare", "plugin", { b: INPUTS.plugin.key, a_steps: String(steps[1].number), b_steps: `${steps[3].number}..` });
   aligned(await cameras(t), [steps[1].start, steps[3].start], "two steps of one recording");
+  // Steps that another op marks begin elsewhere than those that the timeline's ruler has.
+  const op = "aten::nll_loss", key = { key_op: op, steps: "all" }, table = await t.page.evaluate((url) => fetch(url).then((r) => r.json()), `api/report/steps?${new URLSearchParams({ input: INPUTS.plugin.key, ...key })}`);
+  const at = (id) => table.columns.findIndex((x) => x.id === id), marked = table.rows.filter((r) => r[at("whole")]).map((r) => r[at("start_ns")] - Number(info.first_ns));
+  assert(marked.length > 2 && !steps.some((s) => s.start === marked[0]), "steps by another op");
+  await t.open("compare", "plugin", { b: INPUTS.plugin.key, key_op: op, b_steps: "2.." });
+  aligned(await cameras(t), [marked[0], marked[1]], "steps by an op", 1000); // these times are beyond 2^53 ns
   t.need("dlprof");
   await t.open("compare", "plugin", { b: INPUTS.dlprof.key });
   const work = (i) => Math.min(...i.tracks.filter((x) => x.device && x.slices).map((x) => x.first));

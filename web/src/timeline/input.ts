@@ -27,6 +27,8 @@ export interface Target {
 let inputs: Input[] = [];
 
 const MOVED = 4;
+/** A turn of the wheel that follows another one so soon scrolls what that one did, also where a timeline has come to be below the pointer meanwhile. */
+const SCROLLS_MS = 300;
 const ZOOM_KEYS: Record<string, number> = { w: -1, s: 1 }, PAN_KEYS: Record<string, number> = { a: 1, d: -1, arrowleft: 1, arrowright: -1 };
 
 export class Input {
@@ -34,6 +36,7 @@ export class Input {
   private from?: { x: number; y: number; chooses: boolean; moved: boolean };
   private last = { x: 0, y: 0 };
   private pointer?: number;
+  private scrolled = -SCROLLS_MS; // when a wheel last turned elsewhere
 
   /** `everywhere`: keys are for it wherever the pointer and the focus are. */
   constructor(private readonly canvas: HTMLCanvasElement, private readonly frame: HTMLElement, private readonly to: Target, signal: AbortSignal, private readonly everywhere: boolean) {
@@ -52,6 +55,7 @@ export class Input {
     inputs.push(this);
     signal.addEventListener("abort", () => (inputs = inputs.filter((i) => i !== this)));
     frame.addEventListener("focusin", () => this.comeFirst(), { signal });
+    addEventListener("wheel", (e) => inputs.some((i) => i.canvas === e.target) || (this.scrolled = e.timeStamp), { signal, passive: true });
     addEventListener("keydown", (e) => this.keyDown(e), { signal });
     addEventListener("keyup", (e) => this.held.delete(e.key.toLowerCase()), { signal });
     addEventListener("blur", () => this.held.clear(), { signal });
@@ -67,7 +71,10 @@ export class Input {
   }
 
   private wheel(e: WheelEvent): void {
-    if (!e.cancelable) return; // the page is being scrolled, and has come to be below the pointer
+    if (e.timeStamp - this.scrolled < SCROLLS_MS) {
+      this.scrolled = e.timeStamp;
+      return;
+    }
     const unit = e.deltaMode === 1 ? 18 : e.deltaMode === 2 ? 400 : 1, dx = e.deltaX * unit, dy = e.deltaY * unit;
     e.preventDefault();
     if (e.shiftKey || (e.offsetX < GUTTER && !e.ctrlKey)) this.to.pan(0, -(dy || dx));

@@ -1,6 +1,6 @@
 // The timelines of two inputs, A above B. Linked, both show the same length of time, and one moves as the other does, so that a step of A
 // stays above the step of B that it began with. Which steps, how far apart and whether linked stands in the address: pair, a.from, b.from, linked.
-import { ApiError, get, numberAt, type Report } from "../api";
+import { ApiError, columnOf, get, numberAt, type Report } from "../api";
 import { add, button, h } from "../dom";
 import * as place from "../place";
 import { stepRange } from "../steps";
@@ -30,10 +30,10 @@ async function stepsOf(c: Context, side: Side, info: Info): Promise<Piece[]> {
   const [low, high] = stepRange(side.steps ?? "all");
   let steps = info.steps.filter((s) => s.counts);
   if (c.args.key_op) {
-    const t = await get<Report>("/api/report/steps", { input: side.input, key_op: c.args.key_op, steps: "all" }, c.signal), first = Number(info.first_ns);
-    const whole = t.columns.findIndex((x) => x.id === "whole");
+    const t = await get<Report>("/api/report/steps", { input: side.input, key_op: c.args.key_op, steps: "all" }, c.signal);
+    const whole = columnOf(t, "whole"), begin = columnOf(t, "start_ns"), first = BigInt(info.first_ns);
     steps = t.rows.filter((r) => whole < 0 || r[whole]).map((r) => {
-      const start = (numberAt(t, r, "start_ns") ?? 0) - first;
+      const start = Number(BigInt(r[begin] as number | bigint) - first);
       return { name: "", number: numberAt(t, r, "step") ?? 0, start, end: start + (numberAt(t, r, "total_ns") ?? 0), counts: true };
     });
   }
