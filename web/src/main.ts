@@ -190,7 +190,7 @@ function keys(e: KeyboardEvent): void {
   else if (e.key === "[" || e.key === "]") walk(e.key === "[" ? -1 : 1);
   else if (e.key === "t") switchTheme();
   else if (e.key === "/") {
-    const search = page.querySelector<HTMLInputElement>("input[type=search]");
+    const search = page.querySelector<HTMLInputElement>(".tl:is(:hover, :focus-within) input[type=search]") ?? page.querySelector<HTMLInputElement>("input[type=search]");
     if (search) {
       search.focus();
       e.preventDefault();

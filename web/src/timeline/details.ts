@@ -10,6 +10,7 @@ import type { Details, Info, Slice, Window } from "./model";
 
 export interface Panel {
   info: Info;
+  key: string; // of its table
   /** Saves the window as a trace. undefined: it cannot. */
   save?(): void;
   jump(e: Slice): void;
@@ -74,7 +75,7 @@ export function showTotals(place: HTMLElement, p: Panel, w: Window, r: Report): 
   add(place, h("div", { class: "tools" }, h("h3", {}, `${time(w.to - w.from)} from ${time(w.from)}, ${tracks}`), h("span", { class: "space" }),
     source.off || !p.save ? null : button("For Perfetto", p.save, { title: EXPORT_TITLE }),
     button("✕", p.close, { "aria-label": "Close", title: "Close (Escape)" })));
-  showTable(place, r, { title: "What is in the window", key: "selection", pageSize: 20, choose: (cells) => p.find(String(cells[0])) });
+  showTable(place, r, { title: "What is in the window", key: p.key, pageSize: 20, choose: (cells) => p.find(String(cells[0])) });
 }
 
 export const EXPORT_TITLE =

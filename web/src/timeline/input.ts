@@ -23,7 +23,12 @@ export interface Target {
   invalidate(): void;
 }
 
+/** Those of the page. The one that was pointed at or focused last comes first. */
+let inputs: Input[] = [];
+
 const MOVED = 4;
+/** A turn of the wheel that follows another one so soon scrolls what that one did, also where a timeline has come to be below the pointer meanwhile. */
+const SCROLLS_MS = 300;
 const ZOOM_KEYS: Record<string, number> = { w: -1, s: 1 }, PAN_KEYS: Record<string, number> = { a: 1, d: -1, arrowleft: 1, arrowright: -1 };
 
 export class Input {
@@ -31,8 +36,10 @@ export class Input {
   private from?: { x: number; y: number; chooses: boolean; moved: boolean };
   private last = { x: 0, y: 0 };
   private pointer?: number;
+  private scrolled = -SCROLLS_MS; // when a wheel last turned elsewhere
 
-  constructor(private readonly canvas: HTMLCanvasElement, private readonly to: Target, signal: AbortSignal) {
+  /** `everywhere`: keys are for it wherever the pointer and the focus are. */
+  constructor(private readonly canvas: HTMLCanvasElement, private readonly frame: HTMLElement, private readonly to: Target, signal: AbortSignal, private readonly everywhere: boolean) {
     const on = <K extends keyof HTMLElementEventMap>(name: K, f: (e: HTMLElementEventMap[K]) => void) =>
       canvas.addEventListener(name, f as EventListener, { signal, passive: false });
     on("wheel", (e) => this.wheel(e));
@@ -45,12 +52,29 @@ export class Input {
       to.leave();
     });
     on("dblclick", (e) => to.fitAt(e.offsetX, e.offsetY));
+    inputs.push(this);
+    signal.addEventListener("abort", () => (inputs = inputs.filter((i) => i !== this)));
+    frame.addEventListener("focusin", () => this.comeFirst(), { signal });
+    addEventListener("wheel", (e) => inputs.some((i) => i.canvas === e.target) || (this.scrolled = e.timeStamp), { signal, passive: true });
     addEventListener("keydown", (e) => this.keyDown(e), { signal });
     addEventListener("keyup", (e) => this.held.delete(e.key.toLowerCase()), { signal });
     addEventListener("blur", () => this.held.clear(), { signal });
   }
 
+  private comeFirst(): void {
+    inputs = [this, ...inputs.filter((i) => i !== this)];
+  }
+
+  /** Whether a key is meant for this timeline. */
+  private get listens(): boolean {
+    return inputs.find((i) => i.everywhere || i.pointer !== undefined || i.frame.contains(document.activeElement)) === this;
+  }
+
   private wheel(e: WheelEvent): void {
+    if (e.timeStamp - this.scrolled < SCROLLS_MS) {
+      this.scrolled = e.timeStamp;
+      return;
+    }
     const unit = e.deltaMode === 1 ? 18 : e.deltaMode === 2 ? 400 : 1, dx = e.deltaX * unit, dy = e.deltaY * unit;
     e.preventDefault();
     if (e.shiftKey || (e.offsetX < GUTTER && !e.ctrlKey)) this.to.pan(0, -(dy || dx));
@@ -69,6 +93,7 @@ export class Input {
   private move(e: PointerEvent): void {
     const f = this.from, x = e.offsetX, y = e.offsetY;
     this.pointer = x;
+    this.comeFirst();
     if (!f) {
       this.to.hover(x, y);
       return;
@@ -91,7 +116,7 @@ export class Input {
 
   private keyDown(e: KeyboardEvent): void {
     const t = e.target as HTMLElement, key = e.key.toLowerCase();
-    if (e.ctrlKey || e.metaKey || e.altKey || t.matches?.("input, select, textarea")) return;
+    if (e.ctrlKey || e.metaKey || e.altKey || t.matches?.("input, select, textarea") || !this.listens) return;
     const own = t === this.canvas || t === document.body || t.tagName === "MAIN";
     if (key in ZOOM_KEYS || (key in PAN_KEYS && (own || key.length === 1))) {
       this.held.add(key);

@@ -1,6 +1,7 @@
 // The timeline: what is in view and chosen, and how that changes. The address has all of it:
 //   from, to   what is in view        ev   "gpu:12" or "span:7"       win, tracks   the chosen window
 //   q, hit     the search             shut what is folded             by            colours
+//   Where a page has several timelines, each has a word of its own before these names.
 //   look       "A..B" on the clock of the recording, as tables have times: chosen as a window, with what is around it
 import { file, get, source, type Args, type Report } from "../api";
 import { add, button, clear, h, save, select } from "../dom";
@@ -21,6 +22,20 @@ import { Ties } from "./ties";
 import { BUSY, COUNT, DUR, ITEM, NAME, ROW, START, Tiles, firstBehind } from "./tiles";
 
 const SCALE_MIN = 0.02; // ns a pixel
+
+/** Of one of several timelines of a page. */
+export interface Beside {
+  title: HTMLElement;
+  /** Stands before its names in the address. */
+  prefix: string;
+  /** Told what is in view whenever the user has changed that. */
+  onView(camera: Camera): void;
+}
+
+export interface Options {
+  origin?: Origin;
+  beside?: Beside;
+}
 
 interface Hit {
   band: Band;
@@ -45,6 +60,9 @@ export class Timeline implements Target {
   private readonly panel: Panel;
   private readonly input: Input;
   private readonly scene: Scene;
+  private readonly origin: Origin;
+  private readonly beside?: Beside;
+  private reach: Window;
   private pending = 0;
   private lastFrame = 0;
   private noteTimer = 0;
@@ -52,18 +70,22 @@ export class Timeline implements Target {
   /** For those who measure: pictures drawn, and ms that the last took. */
   readonly stats = { frames: 0, ms: 0, idle: false };
 
-  constructor(page: HTMLElement, private readonly c: Context, private readonly info: Info, private readonly origin: Origin = { path: "/api/timeline", args: { input: c.input } }) {
+  constructor(page: HTMLElement, private readonly c: Context, private readonly info: Info, { origin = { path: "/api/timeline", args: { input: c.input } }, beside }: Options = {}) {
+    this.origin = origin;
+    this.beside = beside;
+    this.reach = { from: 0, to: info.length };
     this.painter = new Painter(this.canvas.getContext("2d", { alpha: false })!);
     this.tiles = new Tiles(origin, info, c.signal, () => this.invalidate());
     this.layout = new Layout(info);
     this.curves = new Curves(c, info, () => this.curvesCame());
     if (origin.ranks) this.ties = new Ties(origin, origin.ranks, c.signal, () => this.invalidate());
     this.search = new Search(c, origin, { jump: (e) => this.jump(e), searched: (text) => this.searched(text) });
-    this.panel = { info, save: origin.ranks ? undefined : () => this.exportWindow(), jump: (e) => this.jump(e), find: (t) => this.search.start(t), close: () => this.escape() };
+    this.panel = { info, key: `${beside?.prefix ?? ""}selection`, save: origin.ranks ? undefined : () => this.exportWindow(), jump: (e) => this.jump(e), find: (t) => this.search.start(t), close: () => this.escape() };
     this.scene = { info, layout: this.layout, tiles: this.tiles, camera: { from: 0, scale: 1 }, width: 800, height: 400, scroll: 0, theme: theme(),
-      byCategory: c.args.by === "category", search: "" };
-    add(page, this.frame());
-    this.input = new Input(this.canvas, this, c.signal);
+      byCategory: this.said("by") === "category", search: "" };
+    const frame = this.frame();
+    add(page, frame);
+    this.input = new Input(this.canvas, frame, this, c.signal, !beside);
     this.view.addEventListener("scroll", () => this.invalidate(), { signal: c.signal });
     const sized = new ResizeObserver(() => this.resize());
     sized.observe(this.view);
@@ -75,30 +97,35 @@ export class Timeline implements Target {
     const perfetto = this.origin.ranks ? null : button("Perfetto", () => this.exportWindow(), { title: source.off ?? EXPORT_TITLE, disabled: !!source.off });
     const made = this.info.times ? null : h("p", { class: "note" }, "This input holds durations and an order, but no times: starts and gaps are made up.");
     const deep = this.info.too_deep ? h("p", { class: "note" }, `${this.info.too_deep} events are nested too deep to have rows of their own: they share the last.`) : null;
-    const zero = this.info.times && this.info.first_ns !== "0"
+    const zero = !this.beside && this.info.times && this.info.first_ns !== "0"
       ? h("p", { class: "note" }, `Times here count from the first event; on the clock of the ${this.origin.ranks ? "job" : "recording, which tables show"}, that is ${timePoint(BigInt(this.info.first_ns))}.`) : null;
-    return h("div", { class: "tl" },
-      h("div", { class: "tools" }, ...this.search.parts, h("span", { class: "space" }), this.where,
-        select("Colours", [["name", "by name"], ["category", "by category"]], this.c.args.by ?? "name", (v) => this.colourBy(v)),
+    return h("div", { class: this.beside ? "tl half" : "tl" },
+      h("div", { class: "tools" }, this.beside?.title, ...this.search.parts, h("span", { class: "space" }), this.where,
+        select("Colours", [["name", "by name"], ["category", "by category"]], this.said("by") ?? "name", (v) => this.colourBy(v)),
         button("All", () => this.fitAll(), { title: "Show all of it (0)" }), this.deviceButton(), perfetto, keyList()),
       made, deep, this.trouble, h("div", { class: "view-frame", style: "display:contents" }, this.view), this.panelPlace, zero);
   }
 
-  async start(): Promise<void> {
-    const a = this.c.args;
-    for (const key of (a.shut ?? "").split(" ")) if (key) this.layout.shut.add(key);
+  /** What the address says of this timeline. */
+  private said(name: string): string | undefined {
+    return this.c.args[(this.beside?.prefix ?? "") + name];
+  }
+
+  /** `first`: what is shown where the address does not say. */
+  async start(first?: Window): Promise<void> {
+    const look = this.said("look"), looked = look ? this.within(look) : undefined, tracks = this.said("tracks"), q = this.said("q"), ev = this.said("ev"), placed = this.said("from") !== undefined;
+    for (const key of (this.said("shut") ?? "").split(" ")) if (key) this.layout.shut.add(key);
     this.layout.build();
     add(this.view, this.tip);
     this.resize();
-    const look = a.look ? this.within(a.look) : undefined;
-    if (look) this.show(look.from - (look.to - look.from), look.to + (look.to - look.from));
-    else this.startCamera();
-    const [from, to] = look ? [look.from, look.to] : (a.win ?? "").split("..").map(Number);
-    if (to > from) this.choose({ from, to, tracks: a.tracks ? fromRanges(a.tracks) : undefined });
-    if (a.q) await this.search.restore(a.q, Number(a.hit ?? 0), !a.from);
-    if (a.ev) {
-      const [kind, row] = a.ev.split(":");
-      await this.open(kind, Number(row), !a.from);
+    if (looked) this.show(looked.from - (looked.to - looked.from), looked.to + (looked.to - looked.from));
+    else this.startCamera(first);
+    const [from, to] = looked ? [looked.from, looked.to] : (this.said("win") ?? "").split("..").map(Number);
+    if (to > from) this.choose({ from, to, tracks: tracks ? fromRanges(tracks) : undefined });
+    if (q) await this.search.restore(q, Number(this.said("hit") ?? 0), !placed);
+    if (ev) {
+      const [kind, row] = ev.split(":");
+      await this.open(kind, Number(row), !placed);
     }
     this.invalidate();
     await this.settled();
@@ -110,10 +137,11 @@ export class Timeline implements Target {
     while (!this.c.signal.aborted && !(this.stats.idle && this.stats.frames > 1) && performance.now() < end) await new Promise((done) => setTimeout(done, 20));
   }
 
-  private startCamera(): void {
-    const { from, to, steps } = this.c.args, length = this.info.length;
+  private startCamera(first?: Window): void {
+    const from = this.said("from"), to = this.said("to"), { steps } = this.c.args, length = this.info.length;
     const chosen = steps && steps !== "all" ? this.stepsBetween(steps) : undefined;
     if (from !== undefined && to !== undefined && Number(to) > Number(from)) this.show(Number(from), Number(to));
+    else if (first) this.show(first.from, first.to);
     else if (chosen) this.show(chosen.from - (chosen.to - chosen.from) * 0.02, chosen.to + (chosen.to - chosen.from) * 0.02);
     else this.show(-length * 0.01, length * 1.01);
   }
@@ -138,18 +166,47 @@ export class Timeline implements Target {
     return Math.max(50, this.scene.width - GUTTER);
   }
 
-  private show(from: number, to: number): void {
+  show(from: number, to: number): void {
     this.scene.camera = this.bounded({ from, scale: (to - from) / this.room });
     this.moved();
   }
 
+  get camera(): Camera {
+    return { ...this.scene.camera };
+  }
+
+  /** Shows what another timeline has chosen. */
+  set camera(c: Camera) {
+    this.scene.camera = { ...c };
+    this.drawAndNote();
+  }
+
+  get seen(): Window {
+    const { from, scale } = this.scene.camera;
+    return { from, to: from + scale * this.room };
+  }
+
+  /** How far it can be moved: as far as it has events, and as another one has that moves with it. */
+  reachTo(from: number, to: number): void {
+    this.reach = { from: Math.min(0, from), to: Math.max(this.info.length, to) };
+  }
+
+  private scaled(scale: number): number {
+    return Math.max(SCALE_MIN, Math.min((Math.max(1, this.reach.to - this.reach.from) * 4) / this.room, scale));
+  }
+
   /** Neither beyond what there is, nor closer than a nanosecond can be seen. */
   private bounded(c: Camera): Camera {
-    const length = Math.max(1, this.info.length), scale = Math.max(SCALE_MIN, Math.min((length * 4) / this.room, c.scale)), span = scale * this.room;
-    return { scale, from: Math.max(-span * 0.8, Math.min(length - span * 0.2, c.from)) };
+    const scale = this.scaled(c.scale), span = scale * this.room;
+    return { scale, from: Math.max(this.reach.from - span * 0.8, Math.min(this.reach.to - span * 0.2, c.from)) };
   }
 
   private moved(): void {
+    this.drawAndNote();
+    this.beside?.onView(this.camera);
+  }
+
+  private drawAndNote(): void {
     this.invalidate();
     clearTimeout(this.noteTimer);
     this.noteTimer = window.setTimeout(() => this.note(), 250);
@@ -157,15 +214,16 @@ export class Timeline implements Target {
 
   private note(): void {
     const { camera, window: w, selected } = this.scene, to = camera.from + camera.scale * this.room;
-    place.note({
+    const names: Record<string, string | undefined> = {
       look: undefined, from: camera.from.toFixed(camera.scale < 10 ? 1 : 0), to: to.toFixed(camera.scale < 10 ? 1 : 0),
       ev: selected && `${selected.event.kind}:${selected.event.row}`, win: w && `${Math.round(w.from)}..${Math.round(w.to)}`,
       tracks: w?.tracks && rangesOf(w.tracks), shut: [...this.layout.shut].join(" "), by: this.scene.byCategory ? "category" : "", ...this.search.place,
-    });
+    };
+    place.note(Object.fromEntries(Object.entries(names).map(([name, value]) => [(this.beside?.prefix ?? "") + name, value])));
   }
 
   zoom(factor: number, x: number): void {
-    const c = this.scene.camera, at = Math.max(0, x - GUTTER), scale = Math.max(SCALE_MIN, Math.min((Math.max(1, this.info.length) * 4) / this.room, c.scale * factor));
+    const c = this.scene.camera, at = Math.max(0, x - GUTTER), scale = this.scaled(c.scale * factor);
     this.scene.camera = this.bounded({ scale, from: c.from + at * (c.scale - scale) });
     this.moved();
   }
@@ -179,7 +237,8 @@ export class Timeline implements Target {
   }
 
   fitAll(): void {
-    this.show(-this.info.length * 0.01, this.info.length * 1.01);
+    const { from, to } = this.reach, room = (to - from) * 0.01;
+    this.show(from - room, to + room);
   }
 
   /** Shows from the first device work to the last, where that is a part of the whole. */
@@ -434,6 +493,11 @@ export class Timeline implements Target {
     this.scene.window = undefined;
     this.reveal(e);
     this.open(e.kind, e.row, false);
+  }
+
+  /** Makes events of this name stand out, wherever they are. */
+  mark(name: string): void {
+    void this.search.restore(name, -1, false);
   }
 
   hit(step: number): void {

@@ -1,11 +1,12 @@
 // Two inputs, or two parts of one: by how much a step differs, and the terms that add up to that.
-import { get, numberAt, source, textAt, type Report, type State } from "../api";
+import { get, numberAt, source, textAt, type Cell, type Report, type State } from "../api";
 import { COLORS, dark, echarts, OTHERS, showChart } from "../chart";
 import { add, h, select } from "../dom";
 import { time } from "../format";
 import { choice, choose, figure, part, sectionOf, showReport } from "../parts";
 import * as place from "../place";
 import type { Context, View } from "../view";
+import { DROPPED, showTimelines } from "./compare_timelines";
 
 const ROWS: [string, string][] = [["term", "term"], ["module", "module"], ["tree", "tree of modules"], ["op", "op"], ["kernel", "kernel"], ["line", "line of Python"]];
 const KINDS: Record<string, string> = { compute: COLORS[0], comm: COLORS[1], copy: COLORS[2], idle: COLORS[7], host: COLORS[4] };
@@ -57,7 +58,7 @@ function waterfall(box: HTMLElement, t: Report, a: number, b: number): void {
 
 function field(c: Context, name: string, label: string): HTMLElement {
   const input = h("input", { type: "text", size: 7, placeholder: "each", value: c.args[name] ?? "", "aria-label": label, title: "Only these steps: A..B, A.., ..B or A" });
-  input.addEventListener("change", () => choose(name, input.value.trim()));
+  input.addEventListener("change", () => choose(name, input.value.trim(), DROPPED));
   return h("label", { class: "choice" }, h("span", {}, label), input);
 }
 
@@ -70,24 +71,33 @@ async function show(page: HTMLElement, c: Context): Promise<void> {
   // The other span or worker of the same run is what people compare most.
   const mine = others.find((i) => i.input === c.input), near = others.find((i) => i.input !== c.input && i.run === mine?.run) ?? others.find((i) => i.input !== c.input);
   const b = c.args.b ?? near?.input ?? c.input, by = ROWS.find(([id]) => id === c.args.by)?.[0] ?? "term", force = c.args.force === "1";
-  add(page, h("div", { class: "choices" }, h("span", { class: "note" }, `A is ${c.input}, as chosen above.`), select("B", others.map((i): [string, string] => [i.input, i.input === c.input ? `${i.input} (the same)` : i.input]), b, (v) => choose("b", v, ["b_steps"])),
+  add(page, h("div", { class: "choices" }, h("span", { class: "note" }, `A is ${c.input}, as chosen above.`), select("B", others.map((i): [string, string] => [i.input, i.input === c.input ? `${i.input} (the same)` : i.input]), b, (v) => choose("b", v, ["b_steps", ...DROPPED])),
     field(c, "a_steps", "Steps of A"), field(c, "b_steps", "Steps of B"), choice(c, "Rows by", "by", ROWS, ["diff.sort", "diff.page", "diff.q"]),
     h("a", { href: place.hashOf({ view: "compare", args: { input: b, b: c.input } }) }, "Swap A and B")));
-  const ask = (rows: string) => get<Report>("/api/diff", { a: c.input, b, a_steps: c.args.a_steps ?? c.args.steps, b_steps: c.args.b_steps ?? c.args.steps, key_op: c.args.key_op, by: rows, force: force ? 1 : undefined }, c.signal, c.progress);
+  const steps = [c.args.a_steps ?? c.args.steps, c.args.b_steps ?? c.args.steps], compared: (number | undefined)[] = [];
+  let mark: ((names: [string, string]) => void) | undefined;
+  const ask = (rows: string) => get<Report>("/api/diff", { a: c.input, b, a_steps: steps[0], b_steps: steps[1], key_op: c.args.key_op, by: rows, force: force ? 1 : undefined }, c.signal, c.progress);
   await part(page, "What changed", async (box) => {
     const t = await ask(by), terms = by === "term" ? t : await ask("term"), verdict = sectionOf(t, "verdict");
     if (!verdict) return;
     const first = verdict.rows[0], number = (id: string) => numberAt({ ...t, ...verdict }, first, id), a = number("a_step_ns") ?? 0, end = number("b_step_ns") ?? 0;
+    compared.push(number("a_steps"), number("b_steps"));
     add(box, h("p", { class: "finding verdict" }, textAt({ ...t, ...verdict }, first, "verdict")));
     const list = h("div", { class: "figures" });
     add(list, figure("Step of A", time(a)), figure("Step of B", time(end)), figure("Difference", signed(end - a)));
     add(list, figure("Least that would be seen", number("least_ns") === undefined ? undefined : time(number("least_ns") ?? 0), "the difference that so many steps would show in 80 of 100 pairs of recordings"));
     add(box, list);
     waterfall(box, terms, a, end);
-    showReport(box, "diff", t, { title: "Terms of the difference", textShare: 0.2, hide: ["a_name", "full_name"] });
+    const at = (cells: Cell[], id: string) => textAt(t, cells, id), kernels = (cells: Cell[]) => {
+      const name = at(cells, "full_name") || at(cells, "name");
+      if (at(cells, "kind") !== "idle") mark?.([at(cells, "a_name") || name, name]);
+    };
+    showReport(box, "diff", t, { title: "Terms of the difference", textShare: 0.2, hide: ["a_name", "full_name"], choose: by === "kernel" ? kernels : undefined });
   });
   if (!force) add(page, h("p", { class: "note" }, h("a", { href: place.linkTo("compare", { ...c.args, force: "1" }) }, "Compare runs that have little in common, too")));
-  add(page, h("p", { class: "note" }, "Timelines: ", h("a", { href: place.hashOf({ view: "timeline", args: { input: c.input } }) }, "A"), ", ", h("a", { href: place.hashOf({ view: "timeline", args: { input: b } }) }, "B")));
+  await part(page, "Timelines", async (box) => {
+    mark = await showTimelines(box, c, [{ input: c.input, steps: steps[0], compared: compared[0] }, { input: b, steps: steps[1], compared: compared[1] }]);
+  });
 }
 
 export const compare: View = { id: "compare", title: "Compare", group: "Run", show };

@@ -44,6 +44,6 @@ export const ranksTimeline: View = {
     const origin: Origin = { path: "/api/job/timeline", args: { run, ranks }, ranks: ranks.includes("..") || ranks.includes(",") ? AT_FIRST : 1 };
     const info = await get<Info>(origin.path, origin.args, c.signal, c.progress);
     origin.ranks = new Set(info.tracks.map((t) => t.pid)).size;
-    if (!c.signal.aborted) await new Timeline(page, c, info, origin).start();
+    if (!c.signal.aborted) await new Timeline(page, c, info, { origin }).start();
   },
 };
