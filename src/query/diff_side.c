@@ -204,7 +204,7 @@ static void diff_take_idle(struct diff_taker *t, const struct stacks *stacks, in
 {
 	struct intervals idle = {0};
 	intervals_subtract(&t->all, busy, &idle);
-	struct gaps *g = gaps_new(t->p, stacks, &idle, device, main_track);
+	struct gaps *g = gaps_new(t->p, stacks, &idle, device, main_track, NULL, 0);
 	for (int c = 0; c < GAP_N_CAUSES; c++)
 		if (g->ns[c])
 			diff_add(t, &(struct diff_key){.name = diff_text(t, str_from(gap_cause_text[c])), .kind = DIFF_IDLE}, 0, g->ns[c]);

@@ -41,6 +41,19 @@ async function rowsAndSteps(t) {
   await t.ready("compare");
 }
 
+/** Modules are a tree whose rows open those below them. */
+async function treeOfModules(t) {
+  const first = t.report("steps", "own").rows[0][0], want = diff(INPUTS.own.path, `--steps=${first}`, INPUTS.own.path, `--steps=${first + 1}`, "--by=tree");
+  await t.open("compare", "own", { b: INPUTS.own.key, a_steps: String(first), b_steps: String(first + 1), by: "tree" });
+  const of = (id) => want.columns.findIndex((c) => c.id === id), names = (depth) => want.rows.filter((r) => r[of("depth")] === depth).map((r) => r[of("name")].replace(/\s+/g, " "));
+  assert(names(2).length > 0, "the recording has modules in modules");
+  for (const depth of [0, 1]) {
+    const rows = await t.page.locator(`[data-table="diff"] .tabulator-row.tabulator-tree-level-${depth} .tabulator-cell[tabulator-field="cells.${of("name")}"]`).allInnerTexts();
+    const others = rows.filter((x) => !names(depth).includes(x.trim()));
+    assert(rows.length > 0 && !others.length, `rows that are not of depth ${depth}: ${others}`);
+  }
+}
+
 const KEYS = (of) => INPUTS[of]?.key ?? of;
 
 /** What each of the two timelines shows, and how wide its picture is without the labels. */
@@ -240,5 +253,5 @@ async function narrow(t) {
   }
 }
 
-export const tests = [["two spans", twoSpans], ["rows and steps", rowsAndSteps], ["two models", refused], ["in two sizes", narrow],
+export const tests = [["two spans", twoSpans], ["rows and steps", rowsAndSteps], ["tree of modules", treeOfModules], ["two models", refused], ["in two sizes", narrow],
   ["linked timelines", linked], ["keys, and leaving", keysAndLeaving], ["timelines of one recording, and without steps", otherSides], ["a kernel stands out in both timelines", kernelsStandOut]];

@@ -29,6 +29,8 @@ struct gaps_work {
 	uint8_t *context;         /* span -> enum host_kind that it is in: HOST_DATA or HOST_GC, else HOST_PLAIN */
 	int32_t device;
 	uint32_t main_track;
+	const int64_t *step_start_ns;
+	uint32_t n_steps;
 	struct gaps_pieces now, left;  /* looked up on the launching thread, then what is left on the main one */
 };
 
@@ -82,11 +84,20 @@ static bool tells(const struct profile *p, uint32_t span)
 	return p->span.kind[span] <= SPAN_CALL || p->span.kind[span] == SPAN_OVERHEAD || p->span.kind[span] == SPAN_MARKER;
 }
 
+static void gaps_add(struct gaps_work *w, uint32_t gap, enum gap_cause c, int64_t ns)
+{
+	w->out->ns[c] += ns;
+	if (!w->n_steps)
+		return;
+	const uint32_t later = FIRST_WHERE(i, 0, w->n_steps, w->step_start_ns[i] > w->out->v[gap].start_ns);
+	w->out->step_ns[later ? later - 1 : 0][c] += ns;
+}
+
 static void gaps_count(struct gaps_work *w, const struct gaps_piece *x, int64_t ns, uint32_t span, enum gap_cause c)
 {
 	const struct spans *s = &w->p->span;
 	uint32_t named = c == GAP_SYNC && s->op[span] != ROW_NONE ? s->op[span] : span;
-	w->out->ns[c] += ns;
+	gaps_add(w, x->gap, c, ns);
 	places_add(&w->out->place[c], w->stacks, profile_str(w->p, s->name[named]), named, 1, ns);
 	if (c <= GAP_LOAD)
 		w->out->v[x->gap].blocked_ns += ns;
@@ -212,7 +223,7 @@ static void look_up_left(struct gaps_work *w)
 	}
 	look_up(w);
 	for (uint32_t i = 0; i < w->left.n; i++)
-		w->out->ns[GAP_UNKNOWN] += w->left.v[i].end - w->left.v[i].start;
+		gaps_add(w, w->left.v[i].gap, GAP_UNKNOWN, w->left.v[i].end - w->left.v[i].start);
 	mem_free(left.v);
 }
 
@@ -255,19 +266,20 @@ static void make_pieces(struct gaps_work *w)
 	for (uint32_t i = 0; i < w->out->n; i++) {
 		const struct gap *x = &w->out->v[i];
 		int64_t until = gap_host_until(x, w->p);
-		w->out->ns[GAP_LATENCY] += x->end_ns - until;
+		gaps_add(w, i, GAP_LATENCY, x->end_ns - until);
 		uint32_t track = x->call != ROW_NONE ? s->track[x->call] : w->main_track;
 		if (track == ROW_NONE)
-			w->out->ns[GAP_UNKNOWN] += until - x->start_ns;
+			gaps_add(w, i, GAP_UNKNOWN, until - x->start_ns);
 		else
 			pieces_add(&w->now, (struct gaps_piece){x->start_ns, until, i, track});
 	}
 }
 
-struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const struct intervals *idle, int32_t device, uint32_t main_track)
+struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const struct intervals *idle, int32_t device, uint32_t main_track, const int64_t *step_start_ns, uint32_t n_steps)
 {
 	struct gaps *g = NEW(struct gaps);
-	struct gaps_work w = {.p = p, .stacks = s, .out = g, .device = device, .main_track = main_track};
+	struct gaps_work w = {.p = p, .stacks = s, .out = g, .device = device, .main_track = main_track, .step_start_ns = step_start_ns, .n_steps = n_steps};
+	g->step_ns = n_steps ? mem_zalloc(n_steps, sizeof *g->step_ns) : NULL;
 	g->v = NEW_ARRAY(idle->n, struct gap);
 	for (g->n = 0; g->n < idle->n; g->n++)
 		g->v[g->n] = (struct gap){idle->v[g->n].start, idle->v[g->n].end, ROW_NONE, ROW_NONE, 0};
@@ -290,5 +302,6 @@ void gaps_free(struct gaps *g)
 	for (int c = 0; c < GAP_N_CAUSES; c++)
 		places_release(&g->place[c]);
 	mem_free(g->v);
+	mem_free(g->step_ns);
 	mem_free(g);
 }

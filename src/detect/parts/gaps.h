@@ -38,11 +38,13 @@ struct gaps {
 	struct gap *v;           /* in order of time */
 	uint32_t n;
 	int64_t ns[GAP_N_CAUSES];            /* all causes add up to the idle time */
+	int64_t (*step_ns)[GAP_N_CAUSES];    /* of each step that gaps_new was given: of the gaps that begin in it; NULL = none were given */
 	struct places place[GAP_N_CAUSES];   /* ops, calls and frames, with lines; none for LATENCY and UNKNOWN */
 };
 
-/* `idle`: the times in which GPU `device` has no work, normalised. `main_track`: the thread that runs the steps, ROW_NONE = not known. Needs PASS_NEST and PASS_CORRELATE. */
-struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const struct intervals *idle, int32_t device, uint32_t main_track);
+/* `idle`: the times in which GPU `device` has no work, normalised. `main_track`: the thread that runs the steps, ROW_NONE = not known. `step_start_ns`: ascending, of
+ * `n_steps` steps by which the sums shall be told apart, too; a gap before the first is of the first. Needs PASS_NEST and PASS_CORRELATE. */
+struct gaps *gaps_new(const struct profile *p, const struct stacks *s, const struct intervals *idle, int32_t device, uint32_t main_track, const int64_t *step_start_ns, uint32_t n_steps);
 void gaps_free(struct gaps *g);
 
 /* Whether the host had not yet made the call when the device ran out of work. */

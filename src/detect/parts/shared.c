@@ -275,7 +275,7 @@ const struct gaps *shared_gaps(struct findings *f)
 {
 	struct shared *s = f->shared;
 	if (!s->gaps)
-		s->gaps = gaps_new(s->p, shared_stacks(f), &s->window.idle, s->window.gpu[s->window.lead].device, s->window.main_track);
+		s->gaps = gaps_new(s->p, shared_stacks(f), &s->window.idle, s->window.gpu[s->window.lead].device, s->window.main_track, NULL, 0);
 	return s->gaps;
 }
 
