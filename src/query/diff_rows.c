@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "detect/parts/compiled.h"
+#include "query/diff_wait.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,6 +69,8 @@ static void diff_put_module(struct str name, struct str type, struct buf *b)
 static uint32_t diff_name_of(struct diff *d, const struct diff_side *s, const struct diff_part *x)
 {
 	const struct diff_key *k = &x->key;
+	if (k->kind == DIFF_WAIT)
+		return diff_wait_name(&d->texts, s, x, d->by, false);
 	bool is_op = k->kind == DIFF_COMPUTE || k->kind == DIFF_HOST;
 	struct str name = intern_get(&s->texts, is_op && !d->paths ? k->type : k->name);
 	if (k->kind == DIFF_IDLE || (d->by == DIFF_BY_OP && k->kind != DIFF_COPY))
@@ -120,6 +123,8 @@ static struct diff_row *diff_row_of(struct diff *d, const struct diff_side *s, c
 		r.alike = intern_str(&d->texts, buf_view(&b));
 		if (x->short_kernel && r.name == intern_find(&d->texts, intern_get(&s->texts, k->kernel)))
 			r.shown = intern_str(&d->texts, intern_get(&s->texts, x->short_kernel));
+		if (k->kind == DIFF_WAIT && d->by == DIFF_BY_KERNEL)
+			r.shown = diff_wait_name(&d->texts, s, x, d->by, true);
 		r.region = diff_is_by_op(d) && k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type));
 		buf_release(&b);
 		MEM_GROW(d->row, d->cap, i + 1);
@@ -142,12 +147,13 @@ static void diff_fold(struct diff *d, int side)
 {
 	const struct diff_side *s = d->side[side];
 	for (uint32_t i = 0; i < s->n_parts; i++) {
-		const struct diff_part *x = &s->part[i];
+		const struct diff_part part = diff_waits_part(d->waits, side, i), *x = &part;
 		struct diff_row *r = diff_row_of(d, s, x);
 		uint32_t at = (uint32_t)(r - d->row);
 		struct diff_sum *sum = &r->of[side];
 		sum->ns += x->ns;
 		sum->calls += x->calls;
+		sum->mixed_ns += x->mixed_ns;
 		sum->kernels += diff_first_seen(d, at, side, 0, intern_get(&s->texts, x->key.kernel));
 		sum->shapes += diff_first_seen(d, at, side, 1, intern_get(&s->texts, x->key.shapes));
 	}
@@ -332,6 +338,7 @@ void diff_rows_init(struct diff *d, const struct diff_side *a, const struct diff
 	intern_init(&d->texts);
 	intern_init(&d->keys);
 	intern_init(&d->seen);
+	d->waits = diff_waits_new(a, b);
 	diff_make_rows(d);
 }
 
@@ -340,5 +347,6 @@ void diff_rows_release(struct diff *d)
 	intern_release(&d->texts);
 	intern_release(&d->keys);
 	intern_release(&d->seen);
+	diff_waits_free(d->waits);
 	mem_free(d->row);
 }

@@ -8,7 +8,7 @@ import * as place from "../place";
 import type { Context, View } from "../view";
 
 const ROWS: [string, string][] = [["term", "term"], ["module", "module"], ["op", "op"], ["kernel", "kernel"], ["line", "line of Python"]];
-const KINDS: Record<string, string> = { compute: COLORS[0], comm: COLORS[1], copy: COLORS[2], idle: COLORS[7], host: COLORS[4] };
+const KINDS: Record<string, string> = { compute: COLORS[0], comm: COLORS[1], wait: COLORS[3], copy: COLORS[2], idle: COLORS[7], host: COLORS[4] };
 /** How many terms the waterfall shows; the others are one bar. */
 const BARS = 10;
 
