@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "detect/detect.h"
 #include "query/advice.h"
+#include "query/diff_job.h"
 #include "query/sql.h"
 
 #include <limits.h>
@@ -346,7 +347,7 @@ static void opscope_take_side(struct opscope_comparing *x, unsigned which)
 	if (args.device)
 		err_set(&x->e, ERR_USAGE, "diff: device is for reports: this is always of all devices");
 	else
-		x->side[which] = diff_side_new(x->p->p, &args, &x->e);
+		x->side[which] = diff_job_of_recording(x->p->p, &args, &x->e);
 }
 
 static void opscope_take_first(void *comparing)

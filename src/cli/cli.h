@@ -133,6 +133,9 @@ struct cli_job {
 };
 struct job_inputs;
 void cli_job_inputs(struct cli_job *job, struct job_inputs *in);
+/* The inputs of job->list (cli_is_job), each opened when it is read; of a job's file only the ranks that the options ask for. -1 and *e: nothing is open. cli_job_close ends it. */
+int cli_job_open(struct cli_job *job, struct job_inputs *in, struct err *e);
+void cli_job_close(struct cli_job *job);
 
 /* Prints a report about a job: these traces (cli_is_job). `note` stands under it (NULL = nothing). Returns the exit status. */
 int cli_print_job(const struct report *r, struct table_command *c, const struct trace_list *l, const char *note);

@@ -6,6 +6,7 @@
 #include "cli/side.h"
 #include "io/atomic.h"
 #include "query/diff.h"
+#include "query/diff_job.h"
 #include "query/gate.h"
 #include "render/render.h"
 
@@ -209,7 +210,7 @@ static void cli_gate_attach_diff(struct gate_command *g, const struct gate_block
 	buf_str(&path, g->against ? str_from(g->against) : r->path);
 	buf_end_text(&path);
 	struct profile *p = cli_read_quietly(path.p, &g->c.trace, &said, &e);
-	struct diff_side *s = p ? diff_side_new(p, &g->c.trace.report, &e) : NULL;
+	struct diff_side *s = p ? diff_job_of_recording(p, &g->c.trace.report, &e) : NULL;
 	struct table *diff = NEW(struct table);
 	struct gate_value v[GATE_METRICS_MAX];
 	const bool other = s && !g->against && gate_measure(s, b, v, &e) == 0 && gate_copy_of(b, v) != r;

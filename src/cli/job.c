@@ -115,7 +115,7 @@ static void cli_job_open_at_once(struct cli_job *j, struct job_inputs *in)
 static void cli_job_end(struct cli_job *j, struct job_inputs *in)
 {
 	cli_share_end(in);
-	job_file_close(j->kept);
+	cli_job_close(j);
 	for (unsigned i = 0; j->said && i < j->list->n; i++)
 		buf_release(&j->said[i]);
 	mem_free(j->said);
@@ -135,31 +135,47 @@ static const char *cli_job_lacks(const struct trace_options *o)
 static bool cli_job_asks_rank(const void *options, int64_t rank)
 {
 	const struct trace_options *o = options;
-	return discover_is_among(rank, o->ranks, o->n_ranks);
+	return o->has_rank ? rank == o->rank : discover_is_among(rank, o->ranks, o->n_ranks);
+}
+
+int cli_job_open(struct cli_job *job, struct job_inputs *in, struct err *e)
+{
+	const struct trace_options *o = job->options;
+	const char *path = job->list->v[0].path.p;
+	cli_job_inputs(job, in);
+	if (!cli_is_job_file(job->list))
+		return 0;
+	job->kept = job_file_open(path, e);
+	if (!job->kept)
+		return -1;
+	*in = job_file_inputs(job->kept);
+	if (!(o->ranks || o->has_rank) || (in->n = job_file_choose(job->kept, cli_job_asks_rank, o)))
+		return 0;
+	cli_job_close(job);
+	return err_set(e, ERR_USAGE, "%s: no recording is of a rank that --rank asks for; `opscope report ranks` lists the ranks", path);
+}
+
+void cli_job_close(struct cli_job *job)
+{
+	job_file_close(job->kept);
+	job->kept = NULL;
 }
 
 /* The inputs of the job, until cli_job_end. `together`: each is read once, in order, and may be read by another process. -1 and *e. */
 static int cli_job_begin(struct cli_job *j, const struct trace_list *l, const struct trace_options *o, bool together, struct job_inputs *in, struct err *e)
 {
 	*j = (struct cli_job){.list = l, .options = o};
-	cli_job_inputs(j, in);
+	const char *lacks = cli_job_lacks(o);
+	if (cli_is_job_file(l) && lacks)
+		return err_set(e, ERR_USAGE, "%s keeps no recordings, and %s: give the folder of the ranks", l->v[0].path.p, lacks);
+	const int rc = cli_job_open(j, in, e);
 	if (!cli_is_job_file(l)) {
 		if (together && cli_share_count() > 1)
 			cli_share_work(l, in);
 		else
 			cli_job_open_at_once(j, in);
-		return 0;
 	}
-	const char *path = l->v[0].path.p, *lacks = cli_job_lacks(o);
-	if (lacks)
-		return err_set(e, ERR_USAGE, "%s keeps no recordings, and %s: give the folder of the ranks", path, lacks);
-	j->kept = job_file_open(path, e);
-	if (!j->kept)
-		return -1;
-	if (o->ranks && !job_file_choose(j->kept, cli_job_asks_rank, o))
-		return err_set(e, ERR_USAGE, "%s: no recording is of a rank that --rank asks for; `opscope report ranks` lists the ranks", path);
-	*in = job_file_inputs(j->kept);
-	return 0;
+	return rc;
 }
 
 /* Files among the ranks that hold nothing, or are no recordings. */

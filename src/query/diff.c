@@ -5,6 +5,7 @@
 #include "base/search.h"
 #include "query/diff_noise.h"
 #include "query/diff_rows.h"
+#include "query/diff_wait.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ enum {
 	DIFF_NAME_A, DIFF_SHAPES_A, DIFF_FULL_NAME,
 };
 static const struct column diff_columns[] = {
-	[DIFF_KIND] = {.id = "kind", .title = "Kind", .type = CELL_STR, .flags = COLUMN_MINOR, .help = "what the time is: compute, comm (collectives that no computation hides), copy (nothing else runs), idle (by what the host did meanwhile), or host, of a recording without device work"},
+	[DIFF_KIND] = {.id = "kind", .title = "Kind", .type = CELL_STR, .flags = COLUMN_MINOR, .help = "what the time is: compute, comm (collectives that no computation hides), wait (of these, until the last rank came, as far as the ranks of a job tell), copy (nothing else runs), idle (by what the host did meanwhile), or host, of a recording without device work"},
 	[DIFF_DEPTH] = {.id = "depth", .title = "Depth", .type = CELL_I64, .flags = COLUMN_TREE, .help = "in the tree; 0 = root; rows stand in pre-order, and a module's numbers hold those of the rows below it"},
 	[DIFF_NAME] = {.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_GROUP | COLUMN_WIDE, .help = "term: ops of one type and path, layers together (* is a number); module: their path alone; tree: a module or an op of the one above it; op; kernel; or function of Python with its recorded line"},
 	[DIFF_DIRECTION] = {.id = "direction", .title = "Pass", .type = CELL_STR, .flags = COLUMN_GROUP, .help = "forward, backward or optimizer; empty = none of these"},
@@ -55,7 +56,7 @@ static const struct column diff_columns[] = {
 	[DIFF_B] = {.id = "b_ns", .title = "B", .type = CELL_F64, .unit = UNIT_NS, .help = "the same of B"},
 	[DIFF_DELTA] = {.id = "delta_ns", .title = "B - A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "the differences of all rows add up to the difference of the steps"},
 	[DIFF_SHARE] = {.id = "step_pct", .title = "Of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_MINOR, .help = "B - A as a share of A's step"},
-	[DIFF_LABEL] = {.id = "label", .title = "Because", .type = CELL_STR, .flags = COLUMN_ANSWER, .help = "new, gone, as a region (a compiled region or a graph, which does not tell its ops, stands beside the ops of its pass), other kernels, other shapes, more calls, fewer calls, slower, faster, or same (within 2 %); of idle time more or less; of collectives longer or shorter, with their waiting for other ranks"},
+	[DIFF_LABEL] = {.id = "label", .title = "Because", .type = CELL_STR, .flags = COLUMN_ANSWER, .help = "new, gone, as a region (a compiled region or a graph, which does not tell its ops, stands beside the ops of its pass), other kernels, other shapes, more calls, fewer calls, slower, faster, or same (within 2 %); of idle time and waiting more or less; of collectives longer or shorter, with their waiting for other ranks where that is not told apart"},
 	[DIFF_CALLS_A] = {.id = "a_calls", .title = "Calls A", .type = CELL_F64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .help = "kernels or copies of a step, mean; of host rows calls"},
 	[DIFF_CALLS_B] = {.id = "b_calls", .title = "Calls B", .type = CELL_F64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .help = "the same of B"},
 	[DIFF_EACH_A] = {.id = "a_each_ns", .title = "Each A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "time of a call, mean"},
@@ -93,15 +94,27 @@ static struct str diff_shown(const struct diff *d, const struct diff_row *r)
 	return intern_get(&d->texts, r->shown ? r->shown : r->name);
 }
 
+/* Whether a row is of kernels or calls, which can be counted. */
+static bool diff_has_calls(const struct diff_row *r)
+{
+	return r->kind != DIFF_IDLE && r->kind != DIFF_WAIT;
+}
+
+/* Collectives whose waiting is unknown: of 1 % or more of their time. */
+static bool diff_may_wait(const struct diff_row *r)
+{
+	return r->kind == DIFF_COMM && r->of[0].mixed_ns + r->of[1].mixed_ns > (r->of[0].ns + r->of[1].ns) / 100;
+}
+
 static const char *diff_label(const struct diff *d, const struct diff_row *r)
 {
 	double a = diff_row_ns(d, r, 0), b = diff_row_ns(d, r, 1), calls_a = diff_row_calls(d, r, 0), calls_b = diff_row_calls(d, r, 1);
-	bool has_calls = r->kind != DIFF_IDLE;
+	const bool has_calls = diff_has_calls(r);
 	if (r->regions_of)
 		return "as a region";
-	if (!diff_row_is_on(r, 0))
+	if (!diff_row_is_on(r, 0) && r->kind != DIFF_WAIT)
 		return "new";
-	if (!diff_row_is_on(r, 1))
+	if (!diff_row_is_on(r, 1) && r->kind != DIFF_WAIT)
 		return "gone";
 	if (fabs(b - a) * 100 <= DIFF_NAMED_PCT * a && (!has_calls || fabs(calls_b - calls_a) * 100 <= DIFF_CALLS_PCT * calls_a))
 		return "same";
@@ -114,8 +127,8 @@ static const char *diff_label(const struct diff *d, const struct diff_row *r)
 	if (has_calls && fabs(calls_b - calls_a) * 100 > DIFF_CALLS_PCT * calls_a)
 		return calls_b > calls_a ? "more calls" : "fewer calls";
 	if (r->kind == DIFF_COMM)
-		return b > a ? "longer, or waiting" : "shorter, or less waiting";
-	return r->kind == DIFF_IDLE ? b > a ? "more" : "less" : b > a ? "slower" : "faster";
+		return diff_may_wait(r) ? b > a ? "longer, or waiting" : "shorter, or less waiting" : b > a ? "longer" : "shorter";
+	return has_calls ? b > a ? "slower" : "faster" : b > a ? "more" : "less";
 }
 
 static void diff_put_calls(const struct diff *d, const struct diff_row *r, struct table *t)
@@ -160,7 +173,7 @@ static void diff_put_row(const struct diff *d, const struct diff_row *r, struct 
 	table_set_f64(t, DIFF_DELTA, r->delta_ns);
 	table_set_f64(t, DIFF_SHARE, percent(r->delta_ns, diff_step_ns(d->side[0])));
 	table_set_str(t, DIFF_LABEL, str_from(diff_label(d, r)));
-	if (r->kind != DIFF_IDLE)
+	if (diff_has_calls(r))
 		diff_put_calls(d, r, t);
 }
 
@@ -205,7 +218,7 @@ static void diff_put_term(const struct diff *d, const struct diff_row *r, struct
 	buf_printf(b, " %s" STR_FMT, r->kind == DIFF_IDLE ? "without work: " : r->kind == DIFF_COMM ? "exposed communication: " : r->kind == DIFF_COPY ? "exposed copies: " : "", STR_ARG(name));
 	if (direction.n)
 		buf_printf(b, " " STR_FMT, STR_ARG(direction));
-	if (r->kind != DIFF_IDLE)
+	if (diff_has_calls(r))
 		buf_printf(b, " (%s)", diff_label(d, r));
 }
 
@@ -394,7 +407,7 @@ static void diff_note_causes(const struct diff_side *a, const struct diff_side *
 	for (uint32_t i = 0; i < d->n; i++) {
 		all += fabs(d->row[i].delta_ns);
 		idle += d->row[i].kind == DIFF_IDLE ? fabs(d->row[i].delta_ns) : 0;
-		comm += d->row[i].kind == DIFF_COMM ? fabs(d->row[i].delta_ns) : 0;
+		comm += diff_may_wait(&d->row[i]) ? fabs(d->row[i].delta_ns) : 0;
 	}
 	const bool stacks = ANY_WHERE(i, 0, a->n_parts, a->part[i].key.line != 0) || ANY_WHERE(i, 0, b->n_parts, b->part[i].key.line != 0);
 	if (all > 0 && a->gpus && stacks && idle * 100 >= DIFF_MUCH_PCT * all)
@@ -421,6 +434,7 @@ static void diff_put_notes(const struct diff_align *x, enum diff_by by, double m
 	diff_note_regions(b, "B", a, by, t);
 	diff_note_side(a, "A", t);
 	diff_note_side(b, "B", t);
+	diff_wait_notes(a, b, t);
 	if (a->gpus && b->gpus)
 		diff_note_clock(x, t);
 	if (a->gpus != b->gpus)

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "detect/parts/compiled.h"
+#include "query/diff_wait.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -92,8 +93,11 @@ static uint32_t diff_op_key(struct diff *d, int side, const struct diff_key *k, 
 }
 
 /* The name of a part that is not told by its op. */
-static uint32_t diff_other_name(struct diff *d, const struct diff_side *s, const struct diff_key *k)
+static uint32_t diff_other_name(struct diff *d, const struct diff_side *s, const struct diff_part *x)
 {
+	const struct diff_key *k = &x->key;
+	if (k->kind == DIFF_WAIT)
+		return diff_wait_name(&d->texts, s, x, d->by, false);
 	if (k->kind == DIFF_IDLE || (k->kind == DIFF_COMM && d->by == DIFF_BY_OP))
 		return intern_str(&d->texts, intern_get(&s->texts, k->name));
 	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel && k->kind != DIFF_HOST))
@@ -161,16 +165,15 @@ static void diff_add_nodes(struct diff *d)
 	}
 }
 
-static struct diff_row *diff_row_of(struct diff *d, int side, uint32_t part)
+static struct diff_row *diff_row_of(struct diff *d, int side, uint32_t part, const struct diff_part *x)
 {
 	const struct diff_side *s = d->side[side];
-	const struct diff_part *x = &s->part[part];
 	const struct diff_key *k = &x->key;
 	const uint32_t op = d->align->of_part[side][part];
 	const bool named = diff_has_op_name(d, k, op);
 	if (diff_nodes(d) && op != ROW_NONE && diff_may_be_renamed(k->kind))
 		return &d->row[op];
-	struct diff_row r = {.kind = k->kind, .parent = ROW_NONE, .name = named ? diff_op_own(d, side, k, op) : diff_other_name(d, s, k)};
+	struct diff_row r = {.kind = k->kind, .parent = ROW_NONE, .name = named ? diff_op_own(d, side, k, op) : diff_other_name(d, s, x)};
 	const uint32_t name = named ? diff_op_key(d, side, k, op) : r.name;
 	if (diff_has_direction(d, k))
 		r.direction = intern_str(&d->texts, str_from(direction_name[k->direction]));
@@ -188,6 +191,8 @@ static struct diff_row *diff_row_of(struct diff *d, int side, uint32_t part)
 	r.same_op = named && r.shapes ? diff_text_of(d, "op", &r, name, 0) : 0;
 	if (x->short_kernel && r.name == intern_find(&d->texts, intern_get(&s->texts, k->kernel)))
 		r.shown = intern_str(&d->texts, intern_get(&s->texts, x->short_kernel));
+	if (k->kind == DIFF_WAIT && d->by == DIFF_BY_KERNEL)
+		r.shown = diff_wait_name(&d->texts, s, x, d->by, true);
 	r.region = diff_is_by_op(d) && k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type));
 	MEM_GROW(d->row, d->cap, i + 1);
 	d->row[d->n++] = r;
@@ -208,12 +213,13 @@ static void diff_fold(struct diff *d, int side)
 {
 	const struct diff_side *s = d->side[side];
 	for (uint32_t i = 0; i < s->n_parts; i++) {
-		const struct diff_part *x = &s->part[i];
-		struct diff_row *r = diff_row_of(d, side, i);
+		const struct diff_part part = diff_waits_part(d->waits, side, i), *x = &part;
+		struct diff_row *r = diff_row_of(d, side, i, x);
 		uint32_t at = (uint32_t)(r - d->row);
 		struct diff_sum *sum = &r->of[side];
 		sum->ns += x->ns;
 		sum->calls += x->calls;
+		sum->mixed_ns += x->mixed_ns;
 		sum->kernels += diff_first_seen(d, at, side, 0, intern_get(&s->texts, x->key.kernel));
 		sum->shapes += diff_first_seen(d, at, side, 1, intern_get(&s->texts, x->key.shapes));
 	}
@@ -431,6 +437,7 @@ void diff_rows_init(struct diff *d, const struct diff_align *x, enum diff_by by)
 	intern_init(&d->texts);
 	intern_init(&d->keys);
 	intern_init(&d->seen);
+	d->waits = diff_waits_new(a, b);
 	diff_make_rows(d);
 }
 
@@ -440,5 +447,6 @@ void diff_rows_release(struct diff *d)
 	intern_release(&d->keys);
 	intern_release(&d->seen);
 	mem_free(d->op_name);
+	diff_waits_free(d->waits);
 	mem_free(d->row);
 }

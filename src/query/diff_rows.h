@@ -12,6 +12,7 @@
 struct diff_sum {
 	int64_t ns;
 	uint64_t calls;
+	int64_t mixed_ns;         /* of collectives: so much of ns may be waiting, too */
 	uint64_t kernels, shapes; /* sums of hashes: equal where the sets are equal; 0 = none was recorded */
 };
 
@@ -43,6 +44,7 @@ struct diff {
 	bool paths, shapes;      /* rows know the paths of ops, and shapes: both sides have them */
 	struct intern texts;
 	struct intern keys;      /* id = row + 1 */
+	struct diff_waits *waits;
 	struct intern seen;      /* which kernels and shapes a row's side has */
 	struct diff_row *row;
 	uint32_t n, cap;

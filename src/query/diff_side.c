@@ -16,21 +16,23 @@
 
 #include <assert.h>
 
-const char *const diff_kind_name[DIFF_KINDS] = {"compute", "comm", "copy", "idle", "host"};
+const char *const diff_kind_name[DIFF_KINDS] = {"compute", "comm", "copy", "idle", "host", "wait"};
 
 /* A step at the beginning that takes so many times the median is warm-up. */
 static const double DIFF_WARM_UP = 1.3;
 /* So many of the steps are left at least. */
 enum { DIFF_FEWEST_STEPS = 2 };
 
-/* Facts of the run that the input states. */
+/* Facts of the run. meta: the key under which the input states it; NULL = found otherwise. */
 static const struct {
 	const char *name, *meta;
 	bool version;
-} diff_stated[] = {
-	{"stacks", "with_stack", false}, {"shapes", "record_shapes", false}, {"memory", "profile_memory", false}, {"modules", "with_modules", false},
+} diff_facts[] = {
+	[DIFF_FACT_GPU] = {"GPU", NULL, false}, [DIFF_FACT_RANKS] = {"ranks of the job", NULL, false}, [DIFF_FACT_RECORDER] = {"recorder", NULL, false}, {"stacks", "with_stack", false}, {"shapes", "record_shapes", false}, {"memory", "profile_memory", false}, {"modules", "with_modules", false},
 	{"driver", "cuda_driver_version", true}, {"CUDA", "cuda_runtime_version", true}, {"CUPTI", "cupti_version", true}, {"PyTorch", "pytorch_version", true},
 };
+
+enum { DIFF_FACTS = sizeof diff_facts / sizeof *diff_facts };
 
 struct diff_taker {
 	struct diff_side *side;
@@ -41,7 +43,7 @@ struct diff_taker {
 	uint32_t *line_of_stack;   /* stack -> text + 1; 0 = not looked at yet */
 	uint32_t *shapes_of_op;    /* op -> text + 1; 0 = not looked at yet */
 	uint32_t *class_of;        /* row of device work -> enum diff_kind */
-	uint32_t *place;           /* row of device work -> its place in the list of those that run */
+	uint32_t *place;           /* row of device work -> its place in the list of those that run; afterwards its part */
 	int64_t *share_ns;         /* row of device work -> its part of the steps */
 };
 
@@ -50,7 +52,7 @@ static uint32_t diff_text(struct diff_taker *t, struct str s)
 	return intern_str(&t->side->texts, s);
 }
 
-static struct diff_part *diff_side_add(struct diff_side *s, const struct diff_key *key, uint64_t calls, int64_t ns)
+struct diff_part *diff_side_add(struct diff_side *s, const struct diff_key *key, uint64_t calls, int64_t ns)
 {
 	uint32_t i = intern_put(&s->keys, (const char *)key, sizeof *key) - 1;
 	if (i == s->n_parts) {
@@ -137,11 +139,16 @@ struct diff_running {
 	uint32_t n[DIFF_IDLE];
 };
 
-/* Gives each of n rows an equal part of `ns`; what division leaves over goes to the first ones. */
+/* Row i of n gets an equal part of `ns`; what division leaves over goes to the first ones. */
+static int64_t diff_share_of(uint32_t i, uint32_t n, int64_t ns)
+{
+	return ns / n + (i < ns % n);
+}
+
 static void diff_share(struct diff_taker *t, const uint32_t *v, uint32_t n, int64_t ns)
 {
 	for (uint32_t i = 0; i < n; i++)
-		t->share_ns[v[i]] += ns / n + (i < ns % n);
+		t->share_ns[v[i]] += diff_share_of(i, n, ns);
 }
 
 static void diff_edge(struct diff_taker *t, struct diff_running *r, uint32_t g, bool begins)
@@ -162,6 +169,22 @@ static int64_t diff_edge_ns(const struct profile *p, const struct sort_item *edg
 	return edge->tie ? gpu_end(p, edge->row) : p->gpu_op.start_ns[edge->row];
 }
 
+/* Shares a moment in which nothing but collectives runs, and keeps when that was, step by step. */
+static void diff_share_exposed(struct diff_taker *t, const struct diff_running *r, int64_t start, int64_t end)
+{
+	const uint32_t *v = r->v[DIFF_COMM], n = r->n[DIFF_COMM];
+	struct diff_side *s = t->side;
+	for (size_t k = FIRST_WHERE(i, 0, t->all.n, t->all.v[i].end > start); k < t->all.n && t->all.v[k].start < end; k++) {
+		const int64_t from = t->all.v[k].start > start ? t->all.v[k].start : start, to = t->all.v[k].end < end ? t->all.v[k].end : end;
+		diff_share(t, v, n, to - from);
+		for (uint32_t i = 0; i < n; i++) {
+			const int64_t ns = diff_share_of(i, n, to - from);
+			if (ns)
+				MEM_PUSH(s->exposed, s->n_exposed, s->cap_exposed, ((struct diff_exposed){.start_ns = from, .end_ns = to, .share_ns = ns, .row = v[i]}));
+		}
+	}
+}
+
 /* The steps' time of one GPU, whose work stands in `edge` twice: by start, and by end with tie = 1. */
 static void diff_sweep(struct diff_taker *t, struct sort_item *edge, uint32_t n, struct diff_running *r)
 {
@@ -172,7 +195,10 @@ static void diff_sweep(struct diff_taker *t, struct sort_item *edge, uint32_t n,
 		int64_t ns = next > at ? intervals_length_within(&t->all, at, next) : 0;
 		for (int k = 0; k < DIFF_IDLE && ns; k++)
 			if (r->n[k]) {
-				diff_share(t, r->v[k], r->n[k], ns);
+				if (k == DIFF_COMM)
+					diff_share_exposed(t, r, at, next);
+				else
+					diff_share(t, r->v[k], r->n[k], ns);
 				break;
 			}
 	}
@@ -268,9 +294,13 @@ static void diff_take_work(struct diff_taker *t)
 			key.shapes = 0;
 		}
 		struct diff_part *x = diff_add(t, &key, begins, t->share_ns[g]);
+		x->untold_ns = x->mixed_ns = key.kind == DIFF_COMM ? x->ns : 0;
+		t->place[g] = (uint32_t)(x - t->side->part);
 		if (key.kind != DIFF_COPY && !x->short_kernel)
 			x->short_kernel = diff_text(t, short_names_get(t->names, p->gpu_op.name[g]));
 	}
+	for (uint32_t i = 0; i < t->side->n_exposed; i++)
+		t->side->exposed[i].part = t->place[t->side->exposed[i].row];
 }
 
 static void diff_take_device(struct diff_taker *t, const struct gpus *gpus)
@@ -386,17 +416,21 @@ static int64_t diff_peak_bytes(const struct profile *p, bool gpus)
 	return most;
 }
 
-static void diff_fact(struct diff_side *s, const char *name, struct str value, bool version)
+bool diff_side_set_facts(struct diff_side *s, const struct str *value, unsigned n)
 {
-	s->fact[s->n_facts++] = (struct diff_fact){name, arena_str(&s->arena, value), version};
+	if (n != DIFF_FACTS)
+		return false;
+	s->fact = NEW_ARRAY(n, struct diff_fact);
+	for (s->n_facts = 0; s->n_facts < n; s->n_facts++)
+		s->fact[s->n_facts] = (struct diff_fact){diff_facts[s->n_facts].name, value[s->n_facts], diff_facts[s->n_facts].version};
+	return true;
 }
 
 static void diff_take_facts(struct diff_side *s, const struct profile *p, const struct gpus *gpus)
 {
-	struct str value;
+	struct str value[DIFF_FACTS];
 	struct buf b = {0};
 	s->path = arena_str(&s->arena, p->input_path);
-	s->fact = NEW_ARRAY(DIFF_FACTS_OWN + sizeof diff_stated / sizeof *diff_stated, struct diff_fact);
 	for (uint32_t i = 0; i < gpus->n; i++)
 		for (uint32_t d = 0; d < p->device.rows.n; d++)
 			if (p->device.id[d] == gpus->device[i]) {
@@ -404,17 +438,21 @@ static void diff_take_facts(struct diff_side *s, const struct profile *p, const 
 				if (!str_has(buf_view(&b), name))
 					buf_printf(&b, "%s" STR_FMT, b.n ? ", " : "", STR_ARG(name));
 			}
-	diff_fact(s, "GPU", buf_view(&b), false);
+	value[DIFF_FACT_GPU] = arena_str(&s->arena, buf_view(&b));
 	buf_clear(&b);
 	int64_t world = rank_place_of(p).world;
 	if (world > 0)
 		buf_printf(&b, "%lld", (long long)world);
-	diff_fact(s, "ranks of the job", buf_view(&b), false);
-	diff_fact(s, "recorder", p->format, false);
-	assert(s->n_facts == DIFF_FACTS_OWN);
-	for (size_t i = 0; i < sizeof diff_stated / sizeof *diff_stated; i++)
-		diff_fact(s, diff_stated[i].name, profile_meta(p, diff_stated[i].meta, &value) ? value : STR(""), diff_stated[i].version);
+	value[DIFF_FACT_RANKS] = arena_str(&s->arena, buf_view(&b));
+	value[DIFF_FACT_RECORDER] = arena_str(&s->arena, p->format);
+	for (unsigned i = DIFF_FACTS_OWN; i < DIFF_FACTS; i++) {
+		struct str stated;
+		value[i] = arena_str(&s->arena, profile_meta(p, diff_facts[i].meta, &stated) ? stated : STR(""));
+	}
 	buf_release(&b);
+	const bool all = diff_side_set_facts(s, value, DIFF_FACTS);
+	assert(all);
+	(void)all;
 }
 
 struct diff_side *diff_side_new(struct profile *p, const struct report_args *args, struct err *e)
@@ -473,6 +511,7 @@ static struct diff_key diff_joined_key(struct diff_side *job, const struct diff_
 	k.shapes = diff_joined_text(job, rank, k.shapes);
 	k.kernel = diff_joined_text(job, rank, k.kernel);
 	k.line = diff_joined_text(job, rank, k.line);
+	k.waited_for = diff_joined_text(job, rank, k.waited_for);
 	return k;
 }
 
@@ -496,13 +535,24 @@ int diff_side_join(struct diff_side *job, const struct diff_side *rank, struct e
 		return err_set(e, ERR_DATA, STR_FMT ": the steps of all GPUs are longer than 64 bits hold of ns: a time is damaged", STR_ARG(rank->path));
 	for (unsigned i = 0; i < job->n_steps; i++)
 		job->step_ns[i] = __builtin_add_overflow(job->step_ns[i], rank->step_ns[i], &job->step_ns[i]) ? INT64_MAX : job->step_ns[i];
+	uint32_t *part = NEW_ARRAY_RAW(rank->n_parts, uint32_t);
 	for (uint32_t i = 0; i < rank->n_parts; i++) {
 		const struct diff_part *x = &rank->part[i];
 		const struct diff_key key = diff_joined_key(job, rank, x->key);
 		struct diff_part *mine = diff_side_add(job, &key, x->calls, x->ns);
+		mine->untold_ns += x->untold_ns;
+		mine->mixed_ns += x->mixed_ns;
+		part[i] = (uint32_t)(mine - job->part);
 		if (!mine->short_kernel)
 			mine->short_kernel = diff_joined_text(job, rank, x->short_kernel);
 	}
+	for (uint32_t i = 0; i < rank->n_exposed; i++) {
+		struct diff_exposed x = rank->exposed[i];
+		x.part = part[x.part];
+		x.input = job->n_ranks;
+		MEM_PUSH(job->exposed, job->n_exposed, job->cap_exposed, x);
+	}
+	mem_free(part);
 	diff_join_gpu(job, rank);
 	job->gpus += rank->gpus;
 	job->n_ranks++;
@@ -527,6 +577,7 @@ void diff_side_disown(const struct diff_side *s)
 	intern_disown(&s->keys);
 	arena_disown(&s->arena);
 	mem_disown(s->part);
+	mem_disown(s->exposed);
 	mem_disown(s->step_ns);
 	mem_disown(s->fact);
 	mem_disown((void *)(uintptr_t)s);
@@ -540,6 +591,7 @@ void diff_side_free(struct diff_side *s)
 	intern_release(&s->keys);
 	arena_release(&s->arena);
 	mem_free(s->part);
+	mem_free(s->exposed);
 	mem_free(s->step_ns);
 	mem_free(s->fact);
 	mem_free(s);

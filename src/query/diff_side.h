@@ -3,6 +3,7 @@
  * Each moment of a GPU's steps belongs to one part, by the first of these that holds at this moment:
  *   compute   kernels and memsets that are no collectives run; several share the moment equally, so that parts add up and work side by side is not counted twice
  *   comm      collectives run: those that no computation hides
+ *   wait      of these, in which the last rank had not come yet, as far as the other ranks tell (query/diff_wait.h)
  *   copy      only copies run
  *   idle      the GPU does nothing: by what the host did meanwhile (detect/parts/gaps.h)
  * So the parts add up to the steps exactly, to the nanosecond. Of several GPUs the sums are kept, and `gpus` divides them.
@@ -18,7 +19,7 @@
 #include "base/intern.h"
 #include "query/report.h"
 
-enum diff_kind { DIFF_COMPUTE, DIFF_COMM, DIFF_COPY, DIFF_IDLE, DIFF_HOST, DIFF_KINDS };
+enum diff_kind { DIFF_COMPUTE, DIFF_COMM, DIFF_COPY, DIFF_IDLE, DIFF_HOST, DIFF_WAIT, DIFF_KINDS };
 extern const char *const diff_kind_name[DIFF_KINDS]; /* "compute", ... */
 
 /* What makes two pieces of work of a recording the same part. Texts are ids in `texts` of the side; 0 = none. */
@@ -28,6 +29,7 @@ struct diff_key {
 	uint32_t shapes;         /* of its inputs, where recorded */
 	uint32_t kernel;         /* its full name, since short ones differ between recordings; of a copy its kind; of a Python frame the range around it (diff_side_outside_ranges: none) */
 	uint32_t line;           /* of the user's Python that called it; of the backward pass, that called the forward pass; 0 = not recorded */
+	uint32_t waited_for;     /* of waiting: "rank 3"; 0 = of other time */
 	uint8_t kind;            /* enum diff_kind */
 	uint8_t direction;       /* enum direction; of idle time 0 */
 	uint16_t zero;
@@ -37,7 +39,18 @@ struct diff_part {
 	struct diff_key key;
 	uint64_t calls;          /* kernels, copies; calls of a range of the host; 0 of idle time */
 	int64_t ns;              /* of the time of all steps */
+	int64_t untold_ns;       /* of collectives: so much of ns is of calls of which no waiting is known */
+	int64_t mixed_ns;        /* of collectives: so much of ns may be waiting, too; at least untold_ns */
 	uint32_t short_kernel;   /* the kernel's short name, to be shown; 0 = as key.kernel */
+};
+
+/* A time in which nothing but collectives ran on a GPU: the share that one of them has of it. */
+struct diff_exposed {
+	int64_t start_ns, end_ns; /* on the clock of its recording */
+	int64_t share_ns;        /* of the part's time */
+	uint32_t part;           /* of side->part */
+	uint32_t row;            /* of the recording's gpu_op */
+	uint32_t input;          /* of a job: the recording's place among those that were joined */
 };
 
 enum { DIFF_FACT_GPU, DIFF_FACT_RANKS, DIFF_FACT_RECORDER, DIFF_FACTS_OWN }; /* the first ones */
@@ -55,6 +68,11 @@ struct diff_side {
 	struct diff_part *part;
 	uint32_t n_parts, cap_parts;
 	struct intern keys;      /* the bytes of a part's key; its id is the part's number + 1 */
+	struct diff_exposed *exposed;
+	uint32_t n_exposed, cap_exposed;
+	bool waits_told;         /* waiting was told from transfer, as far as the ranks tell */
+	const char *untold_why;  /* why most of what is left was not; NULL = nothing is left */
+	int64_t missing;         /* ranks of the job that are not here */
 	unsigned n_ranks;        /* of a job, that it is of; 1 of one recording */
 	int64_t *step_ns;        /* the length of each step, in order of time; of a job until diff_side_join_end the sum over its ranks, then the mean */
 	unsigned n_steps;        /* at least 1 */
@@ -74,6 +92,10 @@ struct diff_side {
  * there are no such steps, ERR_DATA where the recording has no times. The caller's (diff_side_free). */
 struct diff_side *diff_side_new(struct profile *p, const struct report_args *args, struct err *e);
 void diff_side_free(struct diff_side *s);
+/* The part of this key, which is made where there is none. */
+struct diff_part *diff_side_add(struct diff_side *s, const struct diff_key *key, uint64_t calls, int64_t ns);
+/* The facts of a side, by their values. False: a side has more or fewer than n. The texts must live as long as the side. */
+bool diff_side_set_facts(struct diff_side *s, const struct str *value, unsigned n);
 /* Makes *job, the side of a job's first ranks, that of one more, which is copied. -1 and *e, ERR_DATA: its steps are others in number, or it is of GPUs and the job of the host. */
 int diff_side_join(struct diff_side *job, const struct diff_side *rank, struct err *e);
 void diff_side_join_end(struct diff_side *job);

@@ -192,7 +192,7 @@ int gate_measure(const struct diff_side *s, const struct gate_block *b, struct g
 		if (str_eqc(metric, gate_own_metric[GATE_STEP]))
 			v[m] = (struct gate_value){gate_middle(step_ns, s->n_steps), diff_noise_error(s->step_ns, s->n_steps)};
 		else if (str_eqc(metric, gate_own_metric[GATE_COMM]) && s->gpus)
-			v[m].value = gate_kind_ns(s, DIFF_COMM, steps);
+			v[m].value = gate_kind_ns(s, DIFF_COMM, steps) + gate_kind_ns(s, DIFF_WAIT, steps);
 		else if (str_eqc(metric, gate_own_metric[GATE_IDLE]) && s->gpus)
 			v[m].value = gate_kind_ns(s, DIFF_IDLE, steps);
 		else if (str_eqc(metric, gate_own_metric[GATE_KERNELS]) && s->gpus)

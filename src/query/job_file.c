@@ -14,7 +14,7 @@ struct job_file {
 };
 
 static const struct report_args job_file_args;
-static const struct job_ask job_file_ask = {.args = &job_file_args, .findings = true};
+static const struct job_ask job_file_ask = {.args = &job_file_args, .findings = true, .side = true};
 
 /* ---- writing ---- */
 
@@ -143,11 +143,11 @@ static struct profile *job_file_no_profile(void *context, unsigned i, struct err
 	return NULL;
 }
 
-/* Findings that are kept are of all steps, and ranks of all that was recorded. */
+/* Findings and sides that are kept are of all steps, and ranks of all that was recorded. */
 static bool job_file_answers(const struct job_ask *ask)
 {
 	const struct report_args *a = ask->args;
-	return !ask->part && !(ask->findings && (a->has_steps || a->key_op || a->aggregation || a->compat));
+	return !ask->part && !((ask->findings || ask->side) && (a->has_steps || a->key_op || a->aggregation || a->compat));
 }
 
 static struct job_read *job_file_read(void *context, unsigned i, const struct job_ask *ask)

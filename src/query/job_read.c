@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/pack.h"
 #include "query/advice.h"
+#include "query/diff_side_pack.h"
 
 /* ---- reading ---- */
 
@@ -15,6 +16,8 @@ static int job_read_profile(struct job_read *x, struct profile *p, const struct 
 {
 	const unsigned needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | ask->needs;
 	const struct profile *of = p;
+	if (ask->side)
+		x->side = diff_side_new(p, ask->args, &x->side_failed);
 	if (analysis_run(p, needs, e) < 0 || (ask->part && !(of = report_part(p, ask->args, needs, e))))
 		return -1;
 	struct rank_place place = rank_place_of(p);
@@ -52,6 +55,7 @@ void job_read_free(struct job_read *x)
 		return;
 	job_free(x->ranks);
 	findings_release(&x->findings);
+	diff_side_free(x->side);
 	mem_free(x);
 }
 
@@ -86,6 +90,9 @@ struct job_read_bytes {
 	uint32_t n_findings;
 	struct job_read_text *rank; /* rank_pack */
 	uint32_t n_ranks;
+	struct str side;             /* diff_side_pack; "" = none */
+	int32_t side_failed;
+	struct str side_why;
 };
 
 #define JOB_READ_TEXT_FIELDS(F, S) F(S, TEXT, text)
@@ -96,7 +103,8 @@ struct job_read_bytes {
 	F(S, INT, gain_ns_per_step, INT64_MIN, INT64_MAX) F(S, REAL, share_pct)
 #define JOB_READ_BYTES_FIELDS(F, S)                                                                                                    \
 	F(S, INT, failed, ERR_NONE, ERR_NOMEM) F(S, TEXT, why) F(S, INT, number, INT64_MIN, INT64_MAX) F(S, INT, world, INT64_MIN, INT64_MAX) \
-	F(S, FLAG, of_window) F(S, ROWS, finding, n_findings, job_read_finding) F(S, ROWS, rank, n_ranks, job_read_text)
+	F(S, FLAG, of_window) F(S, ROWS, finding, n_findings, job_read_finding) F(S, ROWS, rank, n_ranks, job_read_text) \
+	F(S, TEXT, side) F(S, INT, side_failed, ERR_NONE, ERR_NOMEM) F(S, TEXT, side_why)
 
 PACK_TYPE(job_read_text, JOB_READ_TEXT_FIELDS)
 PACK_TYPE(job_read_finding, JOB_READ_FINDING_FIELDS)
@@ -117,19 +125,24 @@ void job_read_pack(const struct job_read *x, struct buf *out)
 	const uint32_t n_ranks = x->ranks ? x->ranks->n : 0;
 	struct job_read_bytes b = {.failed = (int32_t)x->failed.code, .why = x->failed.code ? str_from(x->failed.msg) : STR(""), .number = x->number, .world = x->world,
 	                           .of_window = x->findings.of_window, .finding = NEW_ARRAY(x->findings.n, struct job_read_finding), .n_findings = x->findings.n,
-	                           .rank = NEW_ARRAY(n_ranks, struct job_read_text), .n_ranks = n_ranks};
-	struct buf *ranks = NEW_ARRAY(n_ranks, struct buf);
+	                           .rank = NEW_ARRAY(n_ranks, struct job_read_text), .n_ranks = n_ranks, .side_failed = (int32_t)x->side_failed.code,
+	                           .side_why = x->side_failed.code ? str_from(x->side_failed.msg) : STR("")};
+	struct buf *ranks = NEW_ARRAY(n_ranks, struct buf), side = {0};
 	for (uint32_t i = 0; i < n_ranks; i++) {
 		rank_pack(x->ranks->rank[i], &ranks[i]);
 		b.rank[i].text = buf_view(&ranks[i]);
 	}
 	for (unsigned i = 0; i < x->findings.n; i++)
 		b.finding[i] = job_read_finding_of(&x->findings.v[i]);
+	if (x->side)
+		diff_side_pack(x->side, &side);
+	b.side = buf_view(&side);
 	const uint64_t version = pack_version(&job_read_bytes_layout);
 	buf_put(out, &version, sizeof version);
 	pack_put(&job_read_bytes_layout, &b, out);
 	for (uint32_t i = 0; i < n_ranks; i++)
 		buf_release(&ranks[i]);
+	buf_release(&side);
 	mem_free(ranks);
 	mem_free(b.finding);
 	mem_free(b.rank);
@@ -179,6 +192,10 @@ static int job_read_take_bytes(struct job_read *x, const struct job_read_bytes *
 			return -1;
 		job_add(x->ranks, r);
 	}
+	if (b->side_failed)
+		err_set(&x->side_failed, (enum err_code)b->side_failed, STR_FMT, STR_ARG(b->side_why));
+	else if (b->side.n && !(x->side = diff_side_unpack(b->side, e)))
+		return -1;
 	if (!b->n_ranks || !job_read_take_findings(x, b))
 		return err_set(e, ERR_FORMAT, "what was read of a recording is damaged, or of another version of opscope");
 	return 0;

@@ -4,6 +4,7 @@
 #define OPSCOPE_QUERY_JOB_READ_H
 
 #include "detect/detect.h"
+#include "query/diff_side.h"
 #include "query/job_report.h"
 
 /* What is wanted of a recording. */
@@ -12,6 +13,7 @@ struct job_ask {
 	unsigned needs;          /* enum analysis_pass bits, besides those that ranks need */
 	bool part;               /* only what lies in the steps of args */
 	bool findings;
+	bool side;               /* for a comparison: what the steps of args are made of */
 };
 
 struct job_read {
@@ -20,6 +22,8 @@ struct job_read {
 	int64_t world;           /* ranks of the job, as the recording states; 0 = it does not */
 	struct job *ranks;       /* job_finish was not called; NULL where the recording was not read */
 	struct findings findings; /* of job_ask.findings. Texts are its own */
+	struct diff_side *side;  /* of job_ask.side; NULL where the recording cannot be compared, and side_failed says why */
+	struct err side_failed;
 };
 
 /* Reads recording i of those that in->open opens. Never NULL; the caller's (job_read_free). */

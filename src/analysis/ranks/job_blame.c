@@ -26,6 +26,9 @@ struct job_blame_work {
 	uint32_t most_steps;
 	uint32_t step;             /* of the waiting that is shared; UINT32_MAX = of none */
 	int64_t *step_ns;          /* by step and rank: waiting because of that rank */
+	uint32_t *most_of;         /* by instance: the rank that has most of its waiting; that is most_ns of the instance that is shared */
+	int64_t most_ns;
+	uint32_t shared;           /* this instance */
 };
 
 /* What a rank did from one collective of a group to the next; to the first one, from its first collective of any group on, to which it may have come late. */
@@ -256,6 +259,10 @@ static void job_blame_share(struct job_blame_work *w, uint32_t i, int64_t ns, in
 	}
 	job_blame_add(b, JOB_CAUSE_UNKNOWN, left);
 	job_blame_add_phases(w, job_blame_before(w, i), to, ns - passed - left);
+	if (ns - passed > w->most_ns) {
+		w->most_ns = ns - passed;
+		w->most_of[w->shared] = to->last;
+	}
 	if (w->step != UINT32_MAX)
 		w->step_ns[(size_t)w->step * w->j->n + to->last] += ns - passed;
 }
@@ -297,18 +304,28 @@ static void job_blame_find_stages(struct job_blame_work *w)
 	job_peers_release(&peers);
 }
 
-struct job_blame *job_blame_find(const struct job *j)
+/* All that is found: the caller's, both. */
+struct job_blame_found {
+	struct job_blame *of_rank;
+	uint32_t *most_of;
+};
+
+static struct job_blame_found job_blame_run(const struct job *j)
 {
 	struct job_blame_work w = {.j = j, .out = NEW_ARRAY(j->n, struct job_blame), .before = NEW_ARRAY(j->n_instances, uint32_t), .instance = NEW_ARRAY(j->n, uint32_t *),
-	                           .scratch = NEW_ARRAY(j->n, int64_t), .waited = NEW_ARRAY(j->n, int64_t), .otherwise = job_blame_recorded_otherwise(j)};
+	                           .scratch = NEW_ARRAY(j->n, int64_t), .waited = NEW_ARRAY(j->n, int64_t), .otherwise = job_blame_recorded_otherwise(j),
+	                           .most_of = NEW_ARRAY(j->n_instances, uint32_t)};
 	job_blame_map_calls(&w);
 	w.step_ns = NEW_ARRAY((size_t)w.most_steps * j->n, int64_t);
 	job_blame_find_before(&w);
 	job_blame_find_stages(&w);
 	for (uint32_t i = 0; i < j->n_instances; i++) {
 		const struct job_instance *x = &j->instance[i];
+		w.most_of[i] = x->last;
 		if (!x->accepted || x->n < 2)
 			continue;
+		w.shared = i;
+		w.most_ns = 0;
 		w.step = rank_step_at(j->rank[x->last], job_blame_call(j, x, x->last)->start_ns);
 		job_blame_share(&w, i, x->wait_ns, 0);
 	}
@@ -322,7 +339,21 @@ struct job_blame *job_blame_find(const struct job *j)
 	mem_free(w.waited);
 	mem_free(w.otherwise);
 	mem_free(w.step_ns);
-	return w.out;
+	return (struct job_blame_found){w.out, w.most_of};
+}
+
+struct job_blame *job_blame_find(const struct job *j)
+{
+	struct job_blame_found x = job_blame_run(j);
+	mem_free(x.most_of);
+	return x.of_rank;
+}
+
+uint32_t *job_blame_ranks(const struct job *j)
+{
+	struct job_blame_found x = job_blame_run(j);
+	mem_free(x.of_rank);
+	return x.most_of;
 }
 
 uint32_t job_blame_steps(const struct job *j)

@@ -46,6 +46,8 @@ struct job_blame {
 
 /* One for each rank: the caller's (mem_free). O(collectives log collectives). */
 struct job_blame *job_blame_find(const struct job *j);
+/* By instance: the rank (index into job->rank) to which most of the waiting there goes. The caller's (mem_free). O(collectives log collectives). */
+uint32_t *job_blame_ranks(const struct job *j);
 /* The steps of the rank that has most: job_blame.steps are of these. */
 uint32_t job_blame_steps(const struct job *j);
 

@@ -1,5 +1,6 @@
 /* What changed from one input to another. */
 #include "query/diff.h"
+#include "query/diff_job.h"
 #include "serve/tables.h"
 
 static void serve_diff_free(void *side)
@@ -28,7 +29,7 @@ static struct diff_side *serve_diff_side(const struct request *r, const char *in
 		return NULL;
 	}
 	if (library_turn_begin(&turn, x, e) == 0) {
-		side = diff_side_new(x->profile, &args, e);
+		side = diff_job_of_recording(x->profile, &args, e);
 		if (side)
 			diff_side_disown(side); /* the turn gives to the profile what it has allocated */
 		library_turn_end(&turn);

@@ -9,7 +9,7 @@ import type { Context, View } from "../view";
 import { DROPPED, showTimelines } from "./compare_timelines";
 
 const ROWS: [string, string][] = [["term", "term"], ["module", "module"], ["tree", "tree of modules"], ["op", "op"], ["kernel", "kernel"], ["line", "line of Python"]];
-const KINDS: Record<string, string> = { compute: COLORS[0], comm: COLORS[1], copy: COLORS[2], idle: COLORS[7], host: COLORS[4] };
+const KINDS: Record<string, string> = { compute: COLORS[0], comm: COLORS[1], wait: COLORS[3], copy: COLORS[2], idle: COLORS[7], host: COLORS[4] };
 /** How many terms the waterfall shows; the others are one bar. */
 const BARS = 10;
 
@@ -53,7 +53,7 @@ function waterfall(box: HTMLElement, t: Report, a: number, b: number): void {
       },
     }],
   } as any, 60 + names.length * 26);
-  add(box, h("p", { class: "note" }, "Blue: computation; orange: communication that nothing hides; green: copies; grey: the GPU does nothing. The axis does not begin at 0."));
+  add(box, h("p", { class: "note" }, "Blue: computation; orange: communication that nothing hides; pink: of it waiting for other ranks; green: copies; grey: the GPU does nothing. The axis does not begin at 0."));
 }
 
 function field(c: Context, name: string, label: string): HTMLElement {

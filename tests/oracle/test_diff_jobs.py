@@ -1,0 +1,191 @@
+"""`opscope diff` of two jobs: waiting apart from transfer, for whom the ranks waited, and a job kept in one file as a side."""
+import json
+import os
+import shutil
+import tempfile
+
+import jobgen
+import jobs
+import oracle
+from oracle import Case, data, steps_report
+
+TP8 = data("multirank", "megatron_a100_tp8")
+
+
+def run(a, b, *args):
+    """(verdict, rows, notes)."""
+    code, out, err = oracle.run("diff", *([a] if isinstance(a, str) else a), *([b] if isinstance(b, str) else b), *args, "--format=json")
+    if code:
+        raise AssertionError(f"diff {a} {b}: exit {code}: {err.decode(errors='replace')}")
+    doc = json.loads(out)
+    verdict = oracle.Table(next(s for s in doc["sections"] if s["name"] == "verdict")).rows[0]
+    return verdict, oracle.Table(doc).rows, "\n".join(oracle.Table(doc).notes)
+
+
+def total(rows, what="delta_ns", **of):
+    return sum(r[what] or 0 for r in rows if all(r[k] == v for k, v in of.items()))
+
+
+class Jobs(Case):
+    def setUp(self):
+        super().setUp()
+        self.tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.tmp)
+        self.base = jobgen.base(os.path.join(self.tmp, "base.json"))
+
+    def make(self, *options):
+        folder = os.path.join(tempfile.mkdtemp(dir=self.tmp), "job")
+        return folder, jobgen.make(self.base, folder, "--rounds=6", *options)
+
+    def planted(self, **how):
+        folder = tempfile.mkdtemp(dir=self.tmp)
+        jobs.Job(**how).write(folder, {1: (40_000_000, 0.0), 3: (-7_000_000, 0.0)})
+        return folder
+
+
+class Planted(Jobs):
+    def check_late(self, ranks, a, b):
+        """Rank 3 computes 5 ms longer: so long the others wait, and the transfer is as it was. Means over the ranks."""
+        (folder_a, _), (folder_b, truth) = a, b
+        verdict, rows, notes = run(folder_a, folder_b)
+        self.assertAlmostEqual(total(rows), verdict["delta_ns"], delta=1)
+        self.assertAlmostEqual(total(rows, kind="compute"), 5e6 / ranks, delta=5e4 / ranks)
+        self.assertAlmostEqual(total(rows, kind="comm"), 0, delta=0.01 * 5e6)
+        row, = (r for r in rows if r["name"] == "waiting for rank 3")
+        self.assertEqual((row["kind"], row["label"], row["a_calls"]), ("wait", "more", None))
+        waited = sum(r["wait_ns"] for r in truth["ranks"]) / ranks / truth["steps"]
+        self.assertAlmostEqual(total(rows, "b_ns", kind="wait"), waited, delta=0.01 * waited)
+        self.assertAlmostEqual(row["b_ns"], 5e6 * (ranks - 1) / ranks, delta=0.01 * 5e6)
+        self.assertIn("ms waiting for rank 3, ", verdict["verdict"])
+        self.assertNotIn("unknown", notes)
+        self.assertNotIn("tells waiting from transfer", notes)
+        return rows
+
+    def test_a_late_rank(self):
+        a, b = self.make("--tp=4"), self.make("--tp=4", "--late=3:slower:5")
+        rows = self.check_late(4, a, b)
+        self.assertAlmostEqual(total(rows, "delta_ns", name="waiting for rank 3"), 3.75e6, delta=0.01 * 3.75e6)
+        back = run(b[0], a[0])[1]
+        self.assertAlmostEqual(total(back, name="waiting for rank 3"), -total(rows, name="waiting for rank 3"), delta=1)
+        self.assertEqual(next(r["label"] for r in back if r["name"] == "waiting for rank 3"), "less")
+        for by, name in (("kernel", "waiting for rank 3 in ncclDevKernel_AllReduce_Sum_f16_RING_LL"), ("op", "waiting for rank 3 in /MmBackward0"), ("module", "waiting for rank 3")):
+            with self.subTest(by=by):
+                verdict, by_rows, _ = run(a[0], b[0], f"--by={by}")
+                self.assertIn(name, [r["name"] for r in by_rows])
+                self.assertAlmostEqual(total(by_rows, kind="wait"), total(rows, kind="wait"), delta=1)
+        same = run(b[0], b[0])
+        self.assertEqual(same[1], [])
+
+    def test_clocks_that_differ(self):
+        self.check_late(4, self.make("--tp=4", "--offsets=50", "--drifts=20"), self.make("--tp=4", "--late=3:slower:5", "--offsets=50", "--drifts=20", "--seed=2"))
+
+    def test_waiting_that_is_passed_on(self):
+        """Rank 3 keeps rank 2, and both keep the replicas of each other: all of the waiting goes back to rank 3."""
+        self.check_late(8, self.make("--tp=2", "--dp=4"), self.make("--tp=2", "--dp=4", "--late=3:slower:5"))
+
+    def test_ranks_in_turns(self):
+        """Another rank is late in each step: none is named, unless much of a side's waiting is for it."""
+        verdict, rows, _ = run(self.make("--tp=4", "--dp=2")[0], self.make("--tp=4", "--dp=2", "--late=turns:host:3")[0])
+        self.assertIn("ms waiting for other ranks", verdict["verdict"])
+        self.assertGreater(total(rows, name="waiting for other ranks"), 2e6)
+
+    def test_slower_transfer(self):
+        """Collectives take 1.25 times as long from the last arrival on."""
+        verdict, rows, _ = run(self.planted(transfer=400_000), self.planted(transfer=500_000))
+        self.assertAlmostEqual(total(rows, kind="comm"), 200_000, delta=2_000)
+        self.assertEqual({r["label"] for r in rows if r["kind"] == "comm"}, {"longer"})
+        self.assertAlmostEqual(total(rows, kind="wait"), 0, delta=2_000)
+        self.assertEqual(rows[0]["kind"], "comm")
+
+    def test_numbers_are_those_of_ranks(self):
+        folder, _ = self.make("--tp=2", "--dp=2", "--late=3:slower:5", "--jitter=300")
+        rows = run(folder, self.make("--tp=2", "--dp=2")[0])[1]
+        ranks = steps_report("ranks", folder).rows
+        self.assertAlmostEqual(total(rows, "a_ns", kind="wait"), sum(r["exposed_wait_ns"] for r in ranks) / len(ranks), delta=5_000)
+
+    def test_unknown_waiting(self):
+        """Ranks that were recorded at other times tell nothing of whom they waited for: the time stays whole, on both sides."""
+        a, b = self.make("--tp=2")[0], self.make("--tp=2", "--late=1:slower:5")[0]
+        first = os.path.join(b, sorted(os.listdir(b))[0])
+        doc = oracle.load(first)
+        kernels = [e for e in doc["traceEvents"] if e.get("name", "").startswith("nccl")]
+        doc["traceEvents"].remove(kernels[-1])
+        for e in kernels:
+            e["args"].pop("Seq", None)
+        with open(first, "w") as f:
+            json.dump(doc, f)
+        for pair in ((a, b), (b, a)):
+            verdict, rows, notes = run(*pair)
+            self.assertEqual([r for r in rows if r["kind"] == "wait"], [])
+            self.assertAlmostEqual(total(rows), verdict["delta_ns"], delta=1)
+            self.assertEqual({r["label"] for r in rows if r["kind"] == "comm"} & {"longer", "shorter"}, set())
+            self.assertRegex(notes, r"[AB]: for 100 % of the exposed communication, it is unknown how much of it is waiting for other ranks: the ranks have unequal numbers of collectives")
+
+    def test_missing_ranks(self):
+        """What is seen of the waiting is told, and the rest may be waiting, too."""
+        a, b = self.make("--tp=4")[0], self.make("--tp=4", "--late=3:slower:5")[0]
+        _, rows, notes = run([a, "--rank=0..2"], [b, "--rank=0..2"])
+        self.assertIn("(A: 1, B: 1): what was waited for these counts as communication", notes)
+        self.assertEqual(next(r["label"] for r in rows if r["kind"] == "comm"), "longer, or waiting")
+
+    def test_one_rank(self):
+        """A rank alone does not tell."""
+        folder = self.make("--tp=4", "--late=3:slower:5")[0]
+        _, rows, notes = run([folder, "--rank=3"], [folder, "--rank=0"])
+        self.assertEqual({r["label"] for r in rows if r["kind"] == "comm"}, {"longer, or waiting"})
+        self.assertNotIn("for other ranks", notes)
+
+
+class File(Jobs):
+    """A job kept in one file is the side that its folder is."""
+
+    def keep(self, folder):
+        path = tempfile.mktemp(dir=self.tmp, suffix=".opscope")
+        self.assertEqual(oracle.run("import", folder, "-o", path)[0], 0)
+        return path
+
+    def assert_same(self, a, b, *args):
+        want = run(a, b, *args)
+        for pair in ((self.keep(a), self.keep(b)), (a, self.keep(b)), (self.keep(a), b)):
+            self.assertEqual(run(*pair, *args), want, pair)
+
+    def test_planted(self):
+        a, b = self.make("--tp=2", "--dp=2", "--offsets=50")[0], self.make("--tp=2", "--dp=2", "--late=3:slower:5", "--jitter=200")[0]
+        for args in ([], ["--by=op"], ["--by=kernel"], ["--rank=0,3"], ["--rank=3"], ["--align=none"]):
+            self.assert_same(a, b, *args)
+
+    def test_real(self):
+        self.assert_same(TP8, TP8)
+        kept = self.keep(TP8)
+        self.assertEqual(run([kept, "--rank=0..3"], [kept, "--rank=4..7"]), run([TP8, "--rank=0..3"], [TP8, "--rank=4..7"]))
+
+    def test_what_is_not_kept(self):
+        kept = self.keep(self.make("--tp=2")[0])
+        for args in (["--steps=1..2"], ["--key-op=aten::mm"]):
+            code, out, err = oracle.run("diff", kept, kept, *args)
+            self.assertEqual((code, out), (2, b""))
+            self.assertRegex(err.decode(), r"^opscope: .*\.opscope keeps no recordings, and answers this only of all steps: give the folder of the ranks for a part of the steps\n$")
+        code, _, err = oracle.run("diff", kept, kept, "--rank=7")
+        self.assertEqual(code, 2)
+        self.assertIn(b"no recording is of a rank that --rank asks for", err)
+
+
+class Real(Case):
+    def test_waiting_of_megatron(self):
+        """As `ranks` has it, over eight ranks; a job against itself has no difference."""
+        verdict, rows, _ = run(TP8, TP8)
+        self.assertEqual((rows, verdict["delta_ns"]), ([], 0))
+        kinds = {r["kind"] for r in run([TP8, "--rank=0..3"], [TP8, "--rank=4..7"])[1]}
+        self.assertIn("wait", kinds)
+
+    def test_gpus_of_one_recording(self):
+        """Two ranks in one database of nsys: their waiting is that of `ranks`."""
+        a, b = (data("nsys", "2026.2_mfu_2gpu", f"mfu_2gpu_{x}.sqlite") for x in ("before", "after"))
+        _, rows, _ = run(a, b)
+        for side, path in (("a_ns", a), ("b_ns", b)):
+            ranks = oracle.report("ranks", path).rows
+            self.assertAlmostEqual(total(rows, side, kind="wait"), sum(r["exposed_wait_ns"] for r in ranks) / 2, delta=1e4)
+
+
+if __name__ == "__main__":
+    oracle.main()
