@@ -387,6 +387,8 @@ static void diff_note_side(const struct diff_side *s, const char *which, struct 
 		table_warn(t, "%s has no steps: %s counts as one, which holds as much work as happened to be recorded (--key-op=NAME says what marks a step)", which, window[s->window]);
 	if (s->warm_up)
 		table_note(t, "%s: the first %u step%s took over 1.3 times the median and %s left out", which, s->warm_up, s->warm_up == 1 ? "" : "s", s->warm_up == 1 ? "is" : "are");
+	if (s->slowest.n)
+		table_warn(t, "%s: " STR_FMT " (`opscope report slowdown` tells what each worker costs the step)", which, STR_ARG(s->slowest));
 	if (s->thinned)
 		table_warn(t, "%s: most events were taken out of the recording; what it lacks counts as time without work", which);
 }

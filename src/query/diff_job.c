@@ -23,10 +23,10 @@ static int diff_job_add(struct diff_side **side, struct job *ranks, unsigned i, 
 	return 0;
 }
 
-/* A rank alone tells nothing of what it waited for. */
+/* A rank alone tells nothing of what it waited for, and where no collective was alone, there is nothing to tell. */
 static int diff_job_tell_waits(struct diff_side *side, struct job *ranks, const struct report_args *args, struct err *e)
 {
-	if (!side->gpus || ranks->n < 2)
+	if (!side->n_exposed || ranks->n < 2)
 		return 0;
 	if (job_finish(ranks, (enum job_align)args->align, args->clocks, e) < 0)
 		return -1;

@@ -5,6 +5,7 @@
 #include "analysis/names/short_names.h"
 #include "analysis/names/stacks.h"
 #include "analysis/ranks/rank_place.h"
+#include "analysis/ranks/rank_workers.h"
 #include "analysis/steps/steps.h"
 #include "analysis/time/thinned.h"
 #include "analysis/tree/op_instances.h"
@@ -12,16 +13,10 @@
 #include "base/sort.h"
 #include "detect/parts/gaps.h"
 #include "detect/parts/shared.h"
+#include "query/diff_workers.h"
 #include "store/torch_names.h"
 
 #include <assert.h>
-
-const char *const diff_kind_name[DIFF_KINDS] = {"compute", "comm", "copy", "idle", "host", "wait"};
-
-/* A step at the beginning that takes so many times the median is warm-up. */
-static const double DIFF_WARM_UP = 1.3;
-/* So many of the steps are left at least. */
-enum { DIFF_FEWEST_STEPS = 2 };
 
 /* Facts of the run. meta: the key under which the input states it; NULL = found otherwise. */
 static const struct {
@@ -52,40 +47,12 @@ static uint32_t diff_text(struct diff_taker *t, struct str s)
 	return intern_str(&t->side->texts, s);
 }
 
-struct diff_part *diff_side_add(struct diff_side *s, const struct diff_key *key, uint64_t calls, int64_t ns)
-{
-	uint32_t i = intern_put(&s->keys, (const char *)key, sizeof *key) - 1;
-	if (i == s->n_parts) {
-		MEM_GROW(s->part, s->cap_parts, i + 1);
-		s->part[s->n_parts++] = (struct diff_part){.key = *key};
-	}
-	s->part[i].calls += calls;
-	s->part[i].ns += ns;
-	return &s->part[i];
-}
-
 static struct diff_part *diff_add(struct diff_taker *t, const struct diff_key *key, uint64_t calls, int64_t ns)
 {
 	return diff_side_add(t->side, key, calls, ns);
 }
 
 /* ---- which steps ---- */
-
-/* How many steps at the beginning of these are warm-up. */
-static unsigned diff_warm_up(const struct steps *s)
-{
-	unsigned n = 0;
-	if (s->n <= DIFF_FEWEST_STEPS)
-		return 0;
-	int64_t *ns = NEW_ARRAY_RAW(s->n, int64_t);
-	for (unsigned i = 0; i < s->n; i++)
-		ns[i] = s->v[i].end_ns - s->v[i].start_ns;
-	int64_t median = sort_median_i64(ns, s->n);
-	mem_free(ns);
-	while (n + DIFF_FEWEST_STEPS < s->n && (double)(s->v[n].end_ns - s->v[n].start_ns) > DIFF_WARM_UP * (double)median)
-		n++;
-	return n;
-}
 
 /* Of a recording without steps: from the first to the last device work, so that both sides are of the same kind; of the host all of it. */
 static struct step diff_whole(const struct profile *p)
@@ -104,8 +71,10 @@ static int diff_take_steps(struct diff_taker *t, const struct report_args *args,
 	struct diff_side *side = t->side;
 	side->has_steps = !s->whole_trace;
 	side->window = s->whole_trace && t->p->gpu_op.rows.n ? WINDOW_DEVICE : s->window;
-	side->warm_up = args->has_steps || args->all_steps || s->whole_trace ? 0 : diff_warm_up(s);
 	side->step_ns = NEW_ARRAY(s->n + 1, int64_t);
+	for (unsigned i = 0; i < s->n; i++)
+		side->step_ns[i] = s->v[i].end_ns - s->v[i].start_ns;
+	side->warm_up = args->has_steps || args->all_steps || s->whole_trace ? 0 : diff_side_warm_up(side->step_ns, s->n);
 	const struct step whole = s->whole_trace ? diff_whole(t->p) : (struct step){0};
 	for (unsigned i = side->warm_up; i < s->n; i++) {
 		const struct step *x = s->whole_trace ? &whole : &s->v[i];
@@ -426,7 +395,7 @@ bool diff_side_set_facts(struct diff_side *s, const struct str *value, unsigned 
 	return true;
 }
 
-static void diff_take_facts(struct diff_side *s, const struct profile *p, const struct gpus *gpus)
+static void diff_take_facts(struct diff_side *s, const struct profile *p, const struct gpus *gpus, int64_t world)
 {
 	struct str value[DIFF_FACTS];
 	struct buf b = {0};
@@ -440,7 +409,6 @@ static void diff_take_facts(struct diff_side *s, const struct profile *p, const 
 			}
 	value[DIFF_FACT_GPU] = arena_str(&s->arena, buf_view(&b));
 	buf_clear(&b);
-	int64_t world = rank_place_of(p).world;
 	if (world > 0)
 		buf_printf(&b, "%lld", (long long)world);
 	value[DIFF_FACT_RANKS] = arena_str(&s->arena, buf_view(&b));
@@ -455,144 +423,57 @@ static void diff_take_facts(struct diff_side *s, const struct profile *p, const 
 	(void)all;
 }
 
+static int diff_take_workers(struct diff_side *s, struct profile *p, const struct report_args *args, struct err *e)
+{
+	if (diff_workers_take(s, p, args, e) < 0)
+		return -1;
+	diff_take_facts(s, p, &(struct gpus){0}, s->gpus);
+	s->peak_bytes = -1;
+	return 0;
+}
+
+static int diff_take_recording(struct diff_taker *t, struct profile *p, const struct report_args *args, struct err *e)
+{
+	struct diff_side *s = t->side;
+	struct gpus gpus = {0};
+	if (steps_choose(p, args->key_op, e) < 0 || analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS, e) < 0 || diff_take_steps(t, args, e) < 0)
+		return -1;
+	const struct thinned thinned = thinned_of(p);
+	gpus_find(p, &gpus);
+	s->thinned = thinned_is(&thinned);
+	s->gpus = gpus.n;
+	const bool fits = !__builtin_mul_overflow(intervals_length(&t->all), gpus.n ? gpus.n : 1, &s->total_ns);
+	t->shapes_of_op = NEW_ARRAY(p->ops->n_ops, uint32_t);
+	diff_take_facts(s, p, &gpus, rank_place_of(p).world);
+	s->peak_bytes = diff_peak_bytes(p, gpus.n);
+	struct stacks *stacks = stacks_new(p);
+	t->stacks = stacks;
+	t->line_of_stack = NEW_ARRAY(stacks_count(stacks), uint32_t);
+	if (gpus.n && fits)
+		diff_take_device(t, &gpus);
+	else if (fits)
+		diff_take_host(t);
+	stacks_free(stacks);
+	mem_free(t->line_of_stack);
+	mem_free(t->shapes_of_op);
+	gpus_release(&gpus);
+	return fits ? 0 : err_set(e, ERR_DATA, "%s: the steps of all GPUs are longer than 64 bits hold of ns: a time is damaged", p->input_path.p);
+}
+
 struct diff_side *diff_side_new(struct profile *p, const struct report_args *args, struct err *e)
 {
 	struct report_args chosen;
 	struct diff_taker t = {.side = NEW(struct diff_side), .p = p};
-	struct gpus gpus = {0};
 	struct diff_side *s = t.side;
 	intern_init(&s->texts);
 	intern_init(&s->keys);
 	s->n_ranks = 1;
 	int rc = p->durations_only ? err_set(e, ERR_DATA, "%s: the input holds durations, but no times", p->input_path.p) : report_args_chosen(p, args, &chosen, e);
-	rc = rc < 0 ? rc : steps_choose(p, args->key_op, e);
-	rc = rc < 0 ? rc : analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS, e);
-	rc = rc < 0 ? rc : diff_take_steps(&t, &chosen, e);
-	if (rc == 0) {
-		struct thinned thinned = thinned_of(p);
-		gpus_find(p, &gpus);
-		s->thinned = thinned_is(&thinned);
-		s->gpus = gpus.n;
-		if (__builtin_mul_overflow(intervals_length(&t.all), gpus.n ? gpus.n : 1, &s->total_ns))
-			rc = err_set(e, ERR_DATA, "%s: the steps of all GPUs are longer than 64 bits hold of ns: a time is damaged", p->input_path.p);
-		t.shapes_of_op = NEW_ARRAY(p->ops->n_ops, uint32_t);
-		diff_take_facts(s, p, &gpus);
-		s->peak_bytes = diff_peak_bytes(p, gpus.n);
-		struct stacks *stacks = stacks_new(p);
-		t.stacks = stacks;
-		t.line_of_stack = NEW_ARRAY(stacks_count(stacks), uint32_t);
-		if (gpus.n)
-			diff_take_device(&t, &gpus);
-		else
-			diff_take_host(&t);
-		stacks_free(stacks);
-		mem_free(t.line_of_stack);
-		mem_free(t.shapes_of_op);
-		gpus_release(&gpus);
-	}
+	if (rc == 0)
+		rc = rank_workers_count(p) ? diff_take_workers(s, p, &chosen, e) : diff_take_recording(&t, p, &chosen, e);
 	intervals_release(&t.all);
 	if (rc == 0)
 		return s;
 	diff_side_free(s);
 	return NULL;
-}
-
-/* ---- jobs ---- */
-
-static uint32_t diff_joined_text(struct diff_side *job, const struct diff_side *rank, uint32_t text)
-{
-	return text ? intern_str(&job->texts, intern_get(&rank->texts, text)) : 0;
-}
-
-static struct diff_key diff_joined_key(struct diff_side *job, const struct diff_side *rank, struct diff_key k)
-{
-	k.name = diff_joined_text(job, rank, k.name);
-	k.type = diff_joined_text(job, rank, k.type);
-	k.shapes = diff_joined_text(job, rank, k.shapes);
-	k.kernel = diff_joined_text(job, rank, k.kernel);
-	k.line = diff_joined_text(job, rank, k.line);
-	k.waited_for = diff_joined_text(job, rank, k.waited_for);
-	return k;
-}
-
-/* GPUs of all ranks; of other facts, those of the first rank. */
-static void diff_join_gpu(struct diff_side *job, const struct diff_side *rank)
-{
-	struct diff_fact *mine = &job->fact[DIFF_FACT_GPU];
-	const struct str other = rank->fact[DIFF_FACT_GPU].value;
-	if (other.n && !str_has(mine->value, other))
-		mine->value = arena_printf(&job->arena, STR_FMT "%s" STR_FMT, STR_ARG(mine->value), mine->value.n ? ", " : "", STR_ARG(other));
-}
-
-int diff_side_join(struct diff_side *job, const struct diff_side *rank, struct err *e)
-{
-	if (!job->gpus != !rank->gpus)
-		return err_set(e, ERR_DATA, "of the job, " STR_FMT " %s, other ranks %s", STR_ARG(rank->path), rank->gpus ? "has device work" : "has no device work", rank->gpus ? "have none" : "have some");
-	if (job->n_steps != rank->n_steps)
-		return err_set(e, ERR_DATA, "of the job, " STR_FMT " has %u step%s to compare, other ranks %u: --steps=A..B chooses steps that all have", STR_ARG(rank->path), rank->n_steps,
-		               rank->n_steps == 1 ? "" : "s", job->n_steps);
-	if (__builtin_add_overflow(job->total_ns, rank->total_ns, &job->total_ns))
-		return err_set(e, ERR_DATA, STR_FMT ": the steps of all GPUs are longer than 64 bits hold of ns: a time is damaged", STR_ARG(rank->path));
-	for (unsigned i = 0; i < job->n_steps; i++)
-		job->step_ns[i] = __builtin_add_overflow(job->step_ns[i], rank->step_ns[i], &job->step_ns[i]) ? INT64_MAX : job->step_ns[i];
-	uint32_t *part = NEW_ARRAY_RAW(rank->n_parts, uint32_t);
-	for (uint32_t i = 0; i < rank->n_parts; i++) {
-		const struct diff_part *x = &rank->part[i];
-		const struct diff_key key = diff_joined_key(job, rank, x->key);
-		struct diff_part *mine = diff_side_add(job, &key, x->calls, x->ns);
-		mine->untold_ns += x->untold_ns;
-		mine->mixed_ns += x->mixed_ns;
-		part[i] = (uint32_t)(mine - job->part);
-		if (!mine->short_kernel)
-			mine->short_kernel = diff_joined_text(job, rank, x->short_kernel);
-	}
-	for (uint32_t i = 0; i < rank->n_exposed; i++) {
-		struct diff_exposed x = rank->exposed[i];
-		x.part = part[x.part];
-		x.input = job->n_ranks;
-		MEM_PUSH(job->exposed, job->n_exposed, job->cap_exposed, x);
-	}
-	mem_free(part);
-	diff_join_gpu(job, rank);
-	job->gpus += rank->gpus;
-	job->n_ranks++;
-	job->warm_up = job->warm_up > rank->warm_up ? job->warm_up : rank->warm_up;
-	job->peak_bytes = job->peak_bytes > rank->peak_bytes ? job->peak_bytes : rank->peak_bytes;
-	job->has_steps &= rank->has_steps;
-	job->frames |= rank->frames;
-	job->thinned |= rank->thinned;
-	return 0;
-}
-
-void diff_side_join_end(struct diff_side *job)
-{
-	for (unsigned i = 0; i < job->n_steps; i++)
-		job->step_ns[i] /= job->n_ranks;
-	job->path = arena_printf(&job->arena, STR_FMT " and %u more", STR_ARG(job->path), job->n_ranks - 1);
-}
-
-void diff_side_disown(const struct diff_side *s)
-{
-	intern_disown(&s->texts);
-	intern_disown(&s->keys);
-	arena_disown(&s->arena);
-	mem_disown(s->part);
-	mem_disown(s->exposed);
-	mem_disown(s->step_ns);
-	mem_disown(s->fact);
-	mem_disown((void *)(uintptr_t)s);
-}
-
-void diff_side_free(struct diff_side *s)
-{
-	if (!s)
-		return;
-	intern_release(&s->texts);
-	intern_release(&s->keys);
-	arena_release(&s->arena);
-	mem_free(s->part);
-	mem_free(s->exposed);
-	mem_free(s->step_ns);
-	mem_free(s->fact);
-	mem_free(s);
 }

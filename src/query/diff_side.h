@@ -10,7 +10,7 @@
  *
  * The op of a kernel that was launched outside of all ops is the kernel itself, by name, since the call that launched it says nothing of the program. Kernels of a graph belong to its launch.
  *
- * Of a recording without device work the moments are those of the thread that runs the steps (host). They belong to the op, which is the outermost range of a framework's op, else to the
+ * A timeline of workers, which has no device work either, has workers in place of GPUs (query/diff_workers.h). Of any other recording without device work the moments are those of the thread that runs the steps (host). They belong to the op, which is the outermost range of a framework's op, else to the
  * innermost range or frame. */
 #ifndef OPSCOPE_QUERY_DIFF_SIDE_H
 #define OPSCOPE_QUERY_DIFF_SIDE_H
@@ -82,6 +82,7 @@ struct diff_side {
 	unsigned gpus;           /* that worked; 0 = the parts are of the host */
 	int64_t total_ns;        /* of all parts: the length of the steps, times the number of GPUs */
 	int64_t peak_bytes;      /* the most memory that a GPU (of a recording of the host: the host) held while recording; -1 = not recorded */
+	struct str slowest;      /* of a timeline of workers: which one computes much longer than most, and how long; "" = none */
 	bool frames;             /* some parts are of Python frames */
 	bool thinned;            /* most events were taken out of the recording */
 	struct diff_fact *fact;
@@ -92,6 +93,8 @@ struct diff_side {
  * there are no such steps, ERR_DATA where the recording has no times. The caller's (diff_side_free). */
 struct diff_side *diff_side_new(struct profile *p, const struct report_args *args, struct err *e);
 void diff_side_free(struct diff_side *s);
+/* How many of the n steps at the beginning, of which this is the length, are warm-up. */
+unsigned diff_side_warm_up(const int64_t *ns, unsigned n);
 /* The part of this key, which is made where there is none. */
 struct diff_part *diff_side_add(struct diff_side *s, const struct diff_key *key, uint64_t calls, int64_t ns);
 /* The facts of a side, by their values. False: a side has more or fewer than n. The texts must live as long as the side. */

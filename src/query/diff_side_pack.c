@@ -23,7 +23,7 @@ struct diff_side_bytes {
 	uint32_t n_steps;
 	struct diff_side_value *fact;
 	uint32_t n_facts;
-	struct str path;
+	struct str path, slowest;
 	uint32_t warm_up, gpus;
 	bool has_steps, frames, thinned;
 	uint8_t window;
@@ -62,6 +62,7 @@ struct diff_side_bytes {
 	F(S, LIST, step_ns, n_steps, DIFF_PACK_SIZE)        \
 	F(S, ROWS, fact, n_facts, diff_side_value)          \
 	F(S, TEXT, path)                                    \
+	F(S, TEXT, slowest)                                 \
 	F(S, INT, warm_up, 0, UINT32_MAX)                   \
 	F(S, INT, gpus, 0, INT32_MAX)                       \
 	F(S, FLAG, has_steps)                               \
@@ -82,7 +83,7 @@ void diff_side_pack(const struct diff_side *s, struct buf *out)
 	const uint64_t version = pack_version(&diff_side_bytes_layout);
 	struct diff_side_bytes b = {
 		.texts = s->texts, .part = s->part, .n_parts = s->n_parts, .exposed = s->exposed, .n_exposed = s->n_exposed, .step_ns = s->step_ns, .n_steps = s->n_steps,
-		.fact = NEW_ARRAY(s->n_facts, struct diff_side_value), .n_facts = s->n_facts, .path = s->path, .warm_up = s->warm_up, .gpus = s->gpus, .has_steps = s->has_steps,
+		.fact = NEW_ARRAY(s->n_facts, struct diff_side_value), .n_facts = s->n_facts, .path = s->path, .slowest = s->slowest, .warm_up = s->warm_up, .gpus = s->gpus, .has_steps = s->has_steps,
 		.frames = s->frames, .thinned = s->thinned, .window = (uint8_t)s->window, .total_ns = s->total_ns, .peak_bytes = s->peak_bytes,
 	};
 	assert(s->n_ranks == 1 && !s->waits_told);
@@ -126,6 +127,7 @@ static bool diff_pack_fill(struct diff_side *s, const struct diff_side_bytes *b)
 	struct str *value = NEW_ARRAY(b->n_facts, struct str);
 	s->n_ranks = 1;
 	s->path = b->path;
+	s->slowest = b->slowest;
 	s->warm_up = b->warm_up;
 	s->gpus = b->gpus;
 	s->has_steps = b->has_steps;

@@ -1,4 +1,5 @@
 """`opscope diff` of two jobs: waiting apart from transfer, for whom the ranks waited, and a job kept in one file as a side."""
+import gzip
 import json
 import os
 import shutil
@@ -185,6 +186,54 @@ class Real(Case):
         for side, path in (("a_ns", a), ("b_ns", b)):
             ranks = oracle.report("ranks", path).rows
             self.assertAlmostEqual(total(rows, side, kind="wait"), sum(r["exposed_wait_ns"] for r in ranks) / 2, delta=1e4)
+
+
+class Workers(Case):
+    """Timelines of StragglerAnalysis: a job of 16 workers, and what its simulator makes of it if tasks of one name take the same on all workers."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = ("multirank", "straggler_AR")
+        self.real, self.ideal = (data(*self.folder, f"{x}timeline-AR.json.gz") for x in ("", "ideal-"))
+        with open(data(*self.folder, "result-AR.json"), encoding="utf-8") as f:
+            self.result = json.load(f)
+
+    def test_slowdown(self):
+        """The simulator's slowdowns: S without the launch delays of hosts, and what these add. Its ideal computations are means, so that all of the difference is waiting."""
+        verdict, rows, notes = run(self.ideal, self.real)
+        base = list(self.result["step_t_base"].values())
+        self.assertEqual((verdict["a_steps"], verdict["b_steps"]), (len(base), len(base)))
+        self.assertAlmostEqual(verdict["b_step_ns"], 1e9 * sum(base) / len(base), delta=1e-5 * verdict["b_step_ns"])
+        self.assertAlmostEqual(verdict["a_step_ns"], 1e9 * next(iter(self.result["step_t_noblk"].values())), delta=1e3)
+        slowdown = self.result["blocking_slowdown"] * self.result["launch_slowdown"]
+        self.assertAlmostEqual(verdict["b_step_ns"] / verdict["a_step_ns"], slowdown, delta=1e-4 * slowdown)
+        self.assertAlmostEqual(verdict["b_step_ns"] / verdict["a_step_ns"], self.result["blocking_slowdown"], delta=0.01 * slowdown)
+        self.assertAlmostEqual(total(rows), verdict["delta_ns"], delta=1)
+        self.assertAlmostEqual(total(rows, kind="compute"), 0, delta=1e-5 * verdict["delta_ns"])
+        self.assertAlmostEqual(total(rows, kind="idle"), verdict["delta_ns"], delta=0.01 * verdict["delta_ns"])
+        self.assertRegex(verdict["verdict"], r"^B is 98\.6 % slower: .* without work: until grads-reduce-scatter begins")
+        self.assertIn("B: worker 0 (replica 0, stage 0) computes 45.3 s of a step, the median worker 19.3 s", notes)
+        self.assertNotIn("A: worker", notes)
+
+    def test_tasks(self):
+        """Times and calls of each kind of task are those of the file, where nothing ran beside it."""
+        _, rows, _ = run(self.ideal, self.real, "--by=op")
+        with gzip.open(self.real, "rt") as f:
+            events = [e for e in json.load(f) if e["ph"] == "X"]
+        for name in ("forward-compute", "backward-compute", "optimizer"):
+            row, = (r for r in rows if r["name"] == name)
+            mine = [1000 * e["dur"] for e in events if e["name"] == name]
+            self.assertAlmostEqual(row["b_ns"], sum(mine) / 44 / 16, delta=1e-5 * row["b_ns"], msg=name)  # some overlap by microseconds
+            self.assertAlmostEqual(row["b_calls"], len(mine) / 44 / 16, delta=1e-9)
+
+    def test_itself_and_parts(self):
+        self.assertEqual(run(self.real, self.real)[1], [])
+        verdict, rows, _ = run([self.real, "--steps=16..30"], [self.ideal, "--steps=16..30"])
+        self.assertEqual((verdict["a_steps"], verdict["b_steps"]), (4, 4))
+        base = [t for s, t in self.result["step_t_base"].items() if 16 <= int(s) <= 30]
+        self.assertAlmostEqual(verdict["a_step_ns"], 1e9 * sum(base) / 4, delta=1e6)
+        code, _, err = oracle.run("diff", self.real, self.ideal, "--steps=1..2")
+        self.assertEqual((code, err.decode().endswith("no step has a number of --steps=1..2\n")), (2, True))
 
 
 if __name__ == "__main__":
