@@ -43,7 +43,7 @@ static const double DIFF_ALIKE_PCT = 80;
 static const double DIFF_MUCH_PCT = 30;
 
 enum {
-	DIFF_KIND, DIFF_DEPTH, DIFF_NAME, DIFF_DIRECTION, DIFF_SHAPES, DIFF_A, DIFF_B, DIFF_DELTA, DIFF_SHARE, DIFF_LABEL, DIFF_CALLS_A, DIFF_CALLS_B, DIFF_EACH_A, DIFF_EACH_B, DIFF_OF_CALLS, DIFF_OF_EACH,
+	DIFF_KIND, DIFF_DEPTH, DIFF_NAME, DIFF_DIRECTION, DIFF_SHAPES, DIFF_A, DIFF_B, DIFF_DELTA, DIFF_HALF, DIFF_SHARE, DIFF_LABEL, DIFF_CALLS_A, DIFF_CALLS_B, DIFF_EACH_A, DIFF_EACH_B, DIFF_OF_CALLS, DIFF_OF_EACH,
 	DIFF_NAME_A, DIFF_SHAPES_A, DIFF_FULL_NAME,
 };
 static const struct column diff_columns[] = {
@@ -55,8 +55,9 @@ static const struct column diff_columns[] = {
 	[DIFF_A] = {.id = "a_ns", .title = "A", .type = CELL_F64, .unit = UNIT_NS, .help = "of a step of A, mean; moments in which several kernels run are shared equally, so that rows add up to the step"},
 	[DIFF_B] = {.id = "b_ns", .title = "B", .type = CELL_F64, .unit = UNIT_NS, .help = "the same of B"},
 	[DIFF_DELTA] = {.id = "delta_ns", .title = "B - A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "the differences of all rows add up to the difference of the steps"},
+	[DIFF_HALF] = {.id = "half_ns", .title = "+-", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "half the 95 % interval of B - A, by how the row scatters from step to step; empty = fewer than 2 steps, or the time of single steps is unknown"},
 	[DIFF_SHARE] = {.id = "step_pct", .title = "Of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_MINOR, .help = "B - A as a share of A's step"},
-	[DIFF_LABEL] = {.id = "label", .title = "Because", .type = CELL_STR, .flags = COLUMN_ANSWER, .help = "new, gone, as a region (a compiled region or a graph, which does not tell its ops, stands beside the ops of its pass), other kernels, other shapes, more calls, fewer calls, slower, faster, or same (within 2 %); of idle time and waiting more or less; of collectives longer or shorter, with their waiting for other ranks where that is not told apart"},
+	[DIFF_LABEL] = {.id = "label", .title = "Because", .type = CELL_STR, .flags = COLUMN_ANSWER, .help = "new, gone, as a region (a compiled region or a graph, which does not tell its ops, stands beside the ops of its pass), other kernels, other shapes, more calls, fewer calls, slower, faster, same (within 2 %), or unclear (single steps of one run differ by as much); of idle time and waiting more or less; of collectives longer or shorter, with their waiting for other ranks where that is not told apart"},
 	[DIFF_CALLS_A] = {.id = "a_calls", .title = "Calls A", .type = CELL_F64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .help = "kernels or copies of a step, mean; of host rows calls"},
 	[DIFF_CALLS_B] = {.id = "b_calls", .title = "Calls B", .type = CELL_F64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .help = "the same of B"},
 	[DIFF_EACH_A] = {.id = "a_each_ns", .title = "Each A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "time of a call, mean"},
@@ -106,12 +107,20 @@ static bool diff_may_wait(const struct diff_row *r)
 	return r->kind == DIFF_COMM && r->of[0].mixed_ns + r->of[1].mixed_ns > (r->of[0].ns + r->of[1].ns) / 100;
 }
 
+/* Its change is within what it scatters from step to step. */
+static bool diff_is_unclear(const struct diff_row *r)
+{
+	return r->half_known && fabs(r->delta_ns) <= r->half_ns;
+}
+
 static const char *diff_label(const struct diff *d, const struct diff_row *r)
 {
 	double a = diff_row_ns(d, r, 0), b = diff_row_ns(d, r, 1), calls_a = diff_row_calls(d, r, 0), calls_b = diff_row_calls(d, r, 1);
 	const bool has_calls = diff_has_calls(r);
 	if (r->regions_of)
 		return "as a region";
+	if (!has_calls && diff_is_unclear(r))
+		return "unclear";
 	if (!diff_row_is_on(r, 0) && r->kind != DIFF_WAIT)
 		return "new";
 	if (!diff_row_is_on(r, 1) && r->kind != DIFF_WAIT)
@@ -126,6 +135,8 @@ static const char *diff_label(const struct diff *d, const struct diff_row *r)
 		return "other kernels";
 	if (has_calls && fabs(calls_b - calls_a) * 100 > DIFF_CALLS_PCT * calls_a)
 		return calls_b > calls_a ? "more calls" : "fewer calls";
+	if (diff_is_unclear(r))
+		return "unclear";
 	if (r->kind == DIFF_COMM)
 		return diff_may_wait(r) ? b > a ? "longer, or waiting" : "shorter, or less waiting" : b > a ? "longer" : "shorter";
 	return has_calls ? b > a ? "slower" : "faster" : b > a ? "more" : "less";
@@ -171,6 +182,8 @@ static void diff_put_row(const struct diff *d, const struct diff_row *r, struct 
 	table_set_f64(t, DIFF_A, diff_row_ns(d, r, 0));
 	table_set_f64(t, DIFF_B, diff_row_ns(d, r, 1));
 	table_set_f64(t, DIFF_DELTA, r->delta_ns);
+	if (r->half_known)
+		table_set_f64(t, DIFF_HALF, r->half_ns);
 	table_set_f64(t, DIFF_SHARE, percent(r->delta_ns, diff_step_ns(d->side[0])));
 	table_set_str(t, DIFF_LABEL, str_from(diff_label(d, r)));
 	if (diff_has_calls(r))
@@ -222,7 +235,7 @@ static void diff_put_term(const struct diff *d, const struct diff_row *r, struct
 		buf_printf(b, " (%s)", diff_label(d, r));
 }
 
-/* The terms that make up most of the difference, and what is left. */
+/* The terms that make up most of the difference, and what is left. Those that may be noise are not told. */
 static void diff_put_terms(const struct diff *d, double delta, struct buf *b)
 {
 	double told = 0, left = delta;
@@ -230,6 +243,8 @@ static void diff_put_terms(const struct diff *d, double delta, struct buf *b)
 	for (uint32_t i = 0; i < d->n && n < DIFF_TERMS_TOLD && d->row[i].delta_ns; i++) {
 		if (fabs(left) * 100 <= (100 - DIFF_TOLD_PCT) * fabs(delta) && fabs(d->row[i].delta_ns) * 20 <= fabs(delta))
 			break;
+		if (diff_is_unclear(&d->row[i]))
+			continue;
 		buf_cstr(b, n++ ? ", " : ": ");
 		diff_put_term(d, &d->row[i], b);
 		told += d->row[i].delta_ns;
@@ -240,6 +255,8 @@ static void diff_put_terms(const struct diff *d, double delta, struct buf *b)
 		diff_put_ms(left, true, b);
 		buf_cstr(b, " other");
 	}
+	if (!n)
+		buf_cstr(b, ", of which no single term is more than steps scatter");
 }
 
 /* The time with work that is not communication, of a step. */

@@ -220,6 +220,8 @@ static void diff_fold(struct diff *d, int side)
 		sum->ns += x->ns;
 		sum->calls += x->calls;
 		sum->mixed_ns += x->mixed_ns;
+		diff_scatter_add(&d->scatter, side, at, s, i);
+		r->steps_unknown |= s->waits_told && (x->key.kind == DIFF_COMM || x->key.kind == DIFF_WAIT);
 		sum->kernels += diff_first_seen(d, at, side, 0, intern_get(&s->texts, x->key.kernel));
 		sum->shapes += diff_first_seen(d, at, side, 1, intern_get(&s->texts, x->key.shapes));
 	}
@@ -242,6 +244,7 @@ static void diff_join_region(struct diff *d, uint32_t region, int side)
 		to->of[!side].ns += r->of[!side].ns;
 		to->of[!side].calls += r->of[!side].calls;
 		to->regions_of++;
+		to->steps_unknown = true;
 		r->of[!side] = (struct diff_sum){0};
 	}
 }
@@ -284,6 +287,7 @@ static void diff_join_left_over(struct diff *d, bool same_op)
 		struct diff_row *b = &d->row[to];
 		next[common] = after[to];
 		r->of[1] = b->of[1];
+		r->steps[1] = b->steps[1];
 		r->other_name = r->name != b->name ? r->name : 0;
 		r->other_shapes = r->shapes != b->shapes ? r->shapes : 0;
 		r->name = b->name;
@@ -321,14 +325,24 @@ static void diff_add_up(struct diff *d)
 			to->calls += x->calls;
 			to->kernels += x->kernels;
 			to->shapes += x->shapes;
+			diff_scatter_sum(&d->scatter, s, d->row[i].parent, i);
 		}
+}
+
+static void diff_tell_delta(const struct diff *d, struct diff_row *r)
+{
+	r->delta_ns = diff_row_ns(d, r, 1) - diff_row_ns(d, r, 0);
+	r->half_known = !r->steps_unknown && diff_scatter_half(&d->scatter, r->steps[0], r->steps[1], &r->half_ns);
 }
 
 static void diff_make_rows(struct diff *d)
 {
+	diff_scatter_init(&d->scatter, d->side[0], d->side[1]);
 	diff_add_nodes(d);
 	diff_fold(d, 0);
 	diff_fold(d, 1);
+	for (uint32_t i = 0; i < d->n; i++)
+		d->row[i].steps[0] = d->row[i].steps[1] = i;
 	if (d->by != DIFF_BY_TREE) {
 		diff_join_left_over(d, true);
 		diff_join_left_over(d, false);
@@ -337,7 +351,7 @@ static void diff_make_rows(struct diff *d)
 	}
 	diff_add_up(d);
 	for (uint32_t i = 0; i < d->n; i++)
-		d->row[i].delta_ns = diff_row_ns(d, &d->row[i], 1) - diff_row_ns(d, &d->row[i], 0);
+		diff_tell_delta(d, &d->row[i]);
 	qsort(d->row + diff_nodes(d), d->n - diff_nodes(d), sizeof *d->row, diff_by_size);
 }
 
@@ -446,6 +460,7 @@ void diff_rows_release(struct diff *d)
 	intern_release(&d->texts);
 	intern_release(&d->keys);
 	intern_release(&d->seen);
+	diff_scatter_release(&d->scatter);
 	mem_free(d->op_name);
 	diff_waits_free(d->waits);
 	mem_free(d->row);

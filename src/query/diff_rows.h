@@ -7,6 +7,7 @@
 
 #include "query/diff.h"
 #include "query/diff_align.h"
+#include "query/diff_scatter.h"
 
 /* What a row has of one side. */
 struct diff_sum {
@@ -25,7 +26,10 @@ struct diff_row {
 	bool region;             /* a compiled region or a graph, which tells not of its ops */
 	uint32_t regions_of;     /* rows of the other side that the region stands for */
 	struct diff_sum of[2];
-	double delta_ns;
+	double delta_ns, half_ns; /* half_ns: half the 95 % interval of delta_ns */
+	bool half_known;
+	bool steps_unknown;      /* its times in single steps */
+	uint32_t steps[2];       /* its lists of diff.scatter */
 	uint32_t parent, depth;  /* of the tree: the row of the module around it, ROW_NONE = none */
 	bool other_below;        /* the caller's mark of a row of the tree below which something differs */
 };
@@ -42,6 +46,7 @@ struct diff {
 	struct diff_op_name *op_name; /* of each node of the tree */
 	enum diff_by by;
 	bool paths, shapes;      /* rows know the paths of ops, and shapes: both sides have them */
+	struct diff_scatter scatter;
 	struct intern texts;
 	struct intern keys;      /* id = row + 1 */
 	struct diff_waits *waits;

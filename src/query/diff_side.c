@@ -13,6 +13,7 @@
 #include "base/sort.h"
 #include "detect/parts/gaps.h"
 #include "detect/parts/shared.h"
+#include "query/diff_scatter.h"
 #include "query/diff_workers.h"
 #include "store/torch_names.h"
 
@@ -33,6 +34,7 @@ struct diff_taker {
 	struct diff_side *side;
 	const struct profile *p;
 	struct intervals all;      /* the steps */
+	int64_t *step_start_ns;    /* of each step that is kept */
 	struct short_names *names;
 	const struct stacks *stacks;
 	uint32_t *line_of_stack;   /* stack -> text + 1; 0 = not looked at yet */
@@ -72,6 +74,7 @@ static int diff_take_steps(struct diff_taker *t, const struct report_args *args,
 	side->has_steps = !s->whole_trace;
 	side->window = s->whole_trace && t->p->gpu_op.rows.n ? WINDOW_DEVICE : s->window;
 	side->step_ns = NEW_ARRAY(s->n + 1, int64_t);
+	t->step_start_ns = NEW_ARRAY(s->n + 1, int64_t);
 	for (unsigned i = 0; i < s->n; i++)
 		side->step_ns[i] = s->v[i].end_ns - s->v[i].start_ns;
 	side->warm_up = args->has_steps || args->all_steps || s->whole_trace ? 0 : diff_side_warm_up(side->step_ns, s->n);
@@ -80,6 +83,7 @@ static int diff_take_steps(struct diff_taker *t, const struct report_args *args,
 		const struct step *x = s->whole_trace ? &whole : &s->v[i];
 		if (args->has_steps && (x->number < args->step_first || x->number > args->step_last))
 			continue;
+		t->step_start_ns[side->n_steps] = x->start_ns;
 		side->step_ns[side->n_steps++] = x->end_ns - x->start_ns;
 		intervals_add(&t->all, x->start_ns, x->end_ns);
 	}
@@ -199,10 +203,14 @@ static void diff_take_idle(struct diff_taker *t, const struct stacks *stacks, in
 {
 	struct intervals idle = {0};
 	intervals_subtract(&t->all, busy, &idle);
-	struct gaps *g = gaps_new(t->p, stacks, &idle, device, main_track, NULL, 0);
-	for (int c = 0; c < GAP_N_CAUSES; c++)
-		if (g->ns[c])
-			diff_add(t, &(struct diff_key){.name = diff_text(t, str_from(gap_cause_text[c])), .kind = DIFF_IDLE}, 0, g->ns[c]);
+	struct gaps *g = gaps_new(t->p, stacks, &idle, device, main_track, t->step_start_ns, t->side->n_steps);
+	for (int c = 0; c < GAP_N_CAUSES; c++) {
+		if (!g->ns[c])
+			continue;
+		const struct diff_part *x = diff_add(t, &(struct diff_key){.name = diff_text(t, str_from(gap_cause_text[c])), .kind = DIFF_IDLE}, 0, g->ns[c]);
+		for (unsigned i = 0; i < t->side->n_steps; i++)
+			diff_scatter_count(t->side, (uint32_t)(x - t->side->part), i, g->step_ns[i][c]);
+	}
 	gaps_free(g);
 	intervals_release(&idle);
 }
@@ -263,6 +271,8 @@ static void diff_take_work(struct diff_taker *t)
 			key.shapes = 0;
 		}
 		struct diff_part *x = diff_add(t, &key, begins, t->share_ns[g]);
+		const unsigned later = FIRST_WHERE(i, 0u, t->side->n_steps, t->step_start_ns[i] > at);
+		diff_scatter_count(t->side, (uint32_t)(x - t->side->part), later ? later - 1 : 0, t->share_ns[g]);
 		x->untold_ns = x->mixed_ns = key.kind == DIFF_COMM ? x->ns : 0;
 		t->place[g] = (uint32_t)(x - t->side->part);
 		if (key.kind != DIFF_COPY && !x->short_kernel)
@@ -449,10 +459,12 @@ static int diff_take_recording(struct diff_taker *t, struct profile *p, const st
 	struct stacks *stacks = stacks_new(p);
 	t->stacks = stacks;
 	t->line_of_stack = NEW_ARRAY(stacks_count(stacks), uint32_t);
-	if (gpus.n && fits)
+	if (gpus.n && fits) {
 		diff_take_device(t, &gpus);
-	else if (fits)
+		diff_scatter_end(s);
+	} else if (fits) {
 		diff_take_host(t);
+	}
 	stacks_free(stacks);
 	mem_free(t->line_of_stack);
 	mem_free(t->shapes_of_op);
@@ -472,6 +484,7 @@ struct diff_side *diff_side_new(struct profile *p, const struct report_args *arg
 	if (rc == 0)
 		rc = rank_workers_count(p) ? diff_take_workers(s, p, &chosen, e) : diff_take_recording(&t, p, &chosen, e);
 	intervals_release(&t.all);
+	mem_free(t.step_start_ns);
 	if (rc == 0)
 		return s;
 	diff_side_free(s);

@@ -76,6 +76,9 @@ struct diff_side {
 	unsigned n_ranks;        /* of a job, that it is of; 1 of one recording */
 	int64_t *step_ns;        /* the length of each step, in order of time; of a job until diff_side_join_end the sum over its ranks, then the mean */
 	unsigned n_steps;        /* at least 1 */
+	int64_t *part_step_ns;   /* [part * n_steps + step], of the time of the part what began in the step; sums over the GPUs (query/diff_scatter.h) */
+	uint32_t n_part_steps, cap_part_steps; /* parts x steps; 0 = not kept */
+	bool scatter_dropped;    /* it cannot be kept */
 	unsigned warm_up;        /* steps at the beginning that were left out, since they took much longer than the others */
 	bool has_steps;          /* false: no steps were found, and the whole `window` counts as one */
 	enum steps_window_kind window;

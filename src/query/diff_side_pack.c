@@ -21,6 +21,8 @@ struct diff_side_bytes {
 	uint32_t n_exposed;
 	int64_t *step_ns;
 	uint32_t n_steps;
+	int64_t *part_step_ns;
+	uint32_t n_part_steps;
 	struct diff_side_value *fact;
 	uint32_t n_facts;
 	struct str path, slowest;
@@ -60,6 +62,7 @@ struct diff_side_bytes {
 	F(S, ROWS, part, n_parts, diff_part)                \
 	F(S, ROWS, exposed, n_exposed, diff_exposed)        \
 	F(S, LIST, step_ns, n_steps, DIFF_PACK_SIZE)        \
+	F(S, LIST, part_step_ns, n_part_steps, DIFF_PACK_SIZE) \
 	F(S, ROWS, fact, n_facts, diff_side_value)          \
 	F(S, TEXT, path)                                    \
 	F(S, TEXT, slowest)                                 \
@@ -83,6 +86,7 @@ void diff_side_pack(const struct diff_side *s, struct buf *out)
 	const uint64_t version = pack_version(&diff_side_bytes_layout);
 	struct diff_side_bytes b = {
 		.texts = s->texts, .part = s->part, .n_parts = s->n_parts, .exposed = s->exposed, .n_exposed = s->n_exposed, .step_ns = s->step_ns, .n_steps = s->n_steps,
+		.part_step_ns = s->part_step_ns, .n_part_steps = s->n_part_steps,
 		.fact = NEW_ARRAY(s->n_facts, struct diff_side_value), .n_facts = s->n_facts, .path = s->path, .slowest = s->slowest, .warm_up = s->warm_up, .gpus = s->gpus, .has_steps = s->has_steps,
 		.frames = s->frames, .thinned = s->thinned, .window = (uint8_t)s->window, .total_ns = s->total_ns, .peak_bytes = s->peak_bytes,
 	};
@@ -105,7 +109,7 @@ static bool diff_pack_adds_up(const struct diff_side *s)
 {
 	int64_t sum = 0, steps = 0;
 	int64_t *left = NEW_ARRAY(s->n_parts, int64_t);
-	bool ok = s->n_steps > 0;
+	bool ok = s->n_steps > 0 && (!s->n_part_steps || s->n_part_steps == (uint64_t)s->n_parts * s->n_steps);
 	for (uint32_t i = 0; i < s->n_parts && ok; i++) {
 		const struct diff_part *x = &s->part[i];
 		ok = diff_pack_add(&sum, x->ns) && x->untold_ns == x->mixed_ns && x->mixed_ns == (x->key.kind == DIFF_COMM ? x->ns : 0);
@@ -163,6 +167,9 @@ struct diff_side *diff_side_unpack(struct str bytes, struct err *e)
 	s->n_exposed = s->cap_exposed = b.n_exposed;
 	s->step_ns = b.step_ns;
 	s->n_steps = b.n_steps;
+	s->part_step_ns = b.part_step_ns;
+	s->n_part_steps = s->cap_part_steps = b.n_part_steps;
+	s->scatter_dropped = !b.n_part_steps;
 	if (!mine)
 		err_set(e, ERR_FORMAT, "what is compared of a recording was written by another version of opscope");
 	else if (!ok)

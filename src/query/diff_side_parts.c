@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "query/diff_scatter.h"
 
 const char *const diff_kind_name[DIFF_KINDS] = {"compute", "comm", "copy", "idle", "host", "wait"};
 
@@ -63,6 +64,14 @@ static void diff_join_gpu(struct diff_side *job, const struct diff_side *rank)
 		mine->value = arena_printf(&job->arena, STR_FMT "%s" STR_FMT, STR_ARG(mine->value), mine->value.n ? ", " : "", STR_ARG(other));
 }
 
+static void diff_join_scatter(struct diff_side *job, const struct diff_side *rank, const uint32_t *part)
+{
+	job->scatter_dropped |= !rank->n_part_steps;
+	for (uint32_t i = 0; i < rank->n_part_steps; i++)
+		diff_scatter_count(job, part[i / rank->n_steps], i % rank->n_steps, rank->part_step_ns[i]);
+	diff_scatter_end(job);
+}
+
 int diff_side_join(struct diff_side *job, const struct diff_side *rank, struct err *e)
 {
 	if (!job->gpus != !rank->gpus)
@@ -85,6 +94,7 @@ int diff_side_join(struct diff_side *job, const struct diff_side *rank, struct e
 		if (!mine->short_kernel)
 			mine->short_kernel = diff_joined_text(job, rank, x->short_kernel);
 	}
+	diff_join_scatter(job, rank, part);
 	for (uint32_t i = 0; i < rank->n_exposed; i++) {
 		struct diff_exposed x = rank->exposed[i];
 		x.part = part[x.part];
@@ -118,6 +128,7 @@ void diff_side_disown(const struct diff_side *s)
 	mem_disown(s->part);
 	mem_disown(s->exposed);
 	mem_disown(s->step_ns);
+	mem_disown(s->part_step_ns);
 	mem_disown(s->fact);
 	mem_disown((void *)(uintptr_t)s);
 }
@@ -132,6 +143,7 @@ void diff_side_free(struct diff_side *s)
 	mem_free(s->part);
 	mem_free(s->exposed);
 	mem_free(s->step_ns);
+	mem_free(s->part_step_ns);
 	mem_free(s->fact);
 	mem_free(s);
 }

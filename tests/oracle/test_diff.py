@@ -267,6 +267,23 @@ class Planted(Written):
         self.assertTrue(verdict["verdict"].startswith("B is "), verdict)
         self.assertGreater(verdict["delta_ns"], verdict["half_ns"])
 
+    def test_scatter_of_rows(self):
+        """The host is late by other times in each step; in B a kernel is 30 us slower in all steps. The kernel's change is known, the host's is not."""
+        a, b = self.write(BASE, steps=8, jitter=(0, 900, 300, 600)), self.write(layer(6, gemm_us=530.0), steps=8, jitter=(700, 0, 900, 500))
+        verdict, rows, _ = run(a, b)
+        gemm, = (r for r in rows if r["name"] == "/linear")
+        self.assertEqual((gemm["label"], gemm["delta_ns"], gemm["half_ns"]), ("slower", 180_000, 0))
+        host = max((r for r in rows if r["kind"] == "idle"), key=lambda r: r["half_ns"])
+        self.assertEqual(host["label"], "unclear")
+        # Of (0, 900, 300, 600) and (700, 0, 900, 500) twice each: means 450 and 525; by hand, as in query/diff_noise.h, which tests/unit/test_diff_noise.c checks.
+        self.assertAlmostEqual(host["delta_ns"], 75_000, delta=2_000)
+        self.assertGreater(host["half_ns"], 300_000)
+        self.assertLess(host["half_ns"], 500_000)
+        self.assertNotIn("without work", verdict["verdict"])
+        sure = run(self.write(BASE, steps=8, jitter=(10, 15, 10, 15)), self.write(BASE, steps=8, jitter=(515, 510, 515, 510)))
+        self.assertEqual([(r["kind"], r["label"]) for r in sure[1][:1]], [("idle", "more")])
+        self.assertRegex(sure[0]["verdict"], r"slower: step .*: \+500\.0 us without work")
+
     def test_one_step(self):
         verdict, _, _ = run(self.write(BASE, steps=1), self.write(layer(6, gemm_us=650.0), steps=1))
         self.assertIn("unknown whether that is more than steps scatter, because each has 1 step", verdict["verdict"])
