@@ -171,7 +171,7 @@ struct diff_side *diff_side_unpack(struct str bytes, struct err *e)
 	s->n_part_steps = s->cap_part_steps = b.n_part_steps;
 	s->scatter_dropped = !b.n_part_steps;
 	if (!mine)
-		err_set(e, ERR_FORMAT, "what is compared of a recording was written by another version of opscope");
+		err_set(e, ERR_FORMAT, "what is compared of a recording was written by another version of opscope: import the folder again");
 	else if (!ok)
 		err_set(e, ERR_FORMAT, "what is compared of a recording is damaged: %s", why);
 	else if (!(ok = diff_pack_fill(s, &b)))
