@@ -77,8 +77,8 @@ OPSCOPE_API enum opscope_error opscope_error_code(void);
  *   steps         for reports, findings, SQL and exports: "A..B", "A..", "..B" or "A", by step number
  *   key-op        for the same: what each step calls once, by the name of a range, op or kernel, or an op's id
  *   aggregation   for reports, findings and SQL: key op and steps of this aggregation of an .opscope file, by number
- *   device        for reports, SQL and exports: "cpu" or a GPU's number
- *   by            for opscope_diff: a row for each "term" (the default), "module", "op", "kernel" or "line"
+ *   device        for reports, SQL, exports and opscope_diff: "cpu" or a GPU's number
+ *   by            for opscope_diff: a row for each "term" (the default), "module", "op", "kernel" or "line"; or "tree"
  *   force         for opscope_diff: "1" = compare runs that have little in common, too; "0"
  *   sort          for tables: a column; text from A and numbers from the largest, "+" in front: ascending, "-": descending
  *   filter        for tables: only rows with this text, whatever its case

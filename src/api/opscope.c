@@ -343,11 +343,10 @@ struct opscope_comparing {
 
 static void opscope_take_side(struct opscope_comparing *x, unsigned which)
 {
-	const struct report_args args = x->of ? x->of->report : (struct report_args){0};
-	if (args.device)
-		err_set(&x->e, ERR_USAGE, "diff: device is for reports: this is always of all devices");
-	else
-		x->side[which] = diff_job_of_recording(x->p->p, &args, &x->e);
+	struct report_args args = x->of ? x->of->report : (struct report_args){0};
+	if (!args.device && x->o)
+		args.device = x->o->report.device;
+	x->side[which] = diff_job_of_recording(x->p->p, &args, &x->e);
 }
 
 static void opscope_take_first(void *comparing)
@@ -376,8 +375,6 @@ struct opscope_table *opscope_diff(struct opscope_profile *a, const struct opsco
 	struct opscope_comparing x = {.p = a, .of = of_a, .o = o};
 	if (!a || !b)
 		err_set(&x.e, ERR_USAGE, "opscope_diff: two profiles were expected, not NULL");
-	else if (o && o->report.device)
-		err_set(&x.e, ERR_USAGE, "diff: device is for reports: this is always of all devices");
 	else if (api_try_with(a, opscope_take_first, &x, &x.e) < 0)
 		x.side[0] = NULL;
 	if (x.side[0]) {

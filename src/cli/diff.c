@@ -98,8 +98,6 @@ static int cli_diff_run(int argc, char **argv)
 	cli_parse(&argp, argc, argv, &whole);
 	if (whole.c.args.n != 2)
 		cli_usage("diff: two inputs were expected, A and B, and %d %s given", whole.c.args.n, whole.c.args.n == 1 ? "was" : "were");
-	if (whole.c.trace.report.device)
-		cli_usage("diff: --device is for reports: this is always of all devices");
 	cli_refuse_overwrite(whole.c.output.path, &whole.c.args);
 	for (int i = 0; i < 2; i++)
 		at[i] = cli_diff_place(given, argc, whole.c.args.v[i]);

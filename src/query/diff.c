@@ -36,7 +36,7 @@ static const double DIFF_UNTOLD_PCT = 2;
 static const double DIFF_NAMED_PCT = 2, DIFF_CALLS_PCT = 1;
 /* Terms that the verdict names: until they make up so much of the difference, percent, and no more than so many. */
 static const double DIFF_TOLD_PCT = 95;
-enum { DIFF_TERMS_TOLD = 5 };
+enum { DIFF_TERMS_TOLD = 5, DIFF_UNCLEAR_TOLD = 2 };
 /* Kernels of the same name take the same multiple of time throughout where so much of their time, percent, lies within 2 % of the median ratio. */
 static const double DIFF_ALIKE_PCT = 80;
 /* From this share of all differences on, percent, a note says what time without work, or communication, may come from. */
@@ -47,7 +47,7 @@ enum {
 	DIFF_NAME_A, DIFF_SHAPES_A, DIFF_FULL_NAME,
 };
 static const struct column diff_columns[] = {
-	[DIFF_KIND] = {.id = "kind", .title = "Kind", .type = CELL_STR, .flags = COLUMN_MINOR, .help = "what the time is: compute, comm (collectives that no computation hides), wait (of these, until the last rank came, as far as the ranks of a job tell), copy (nothing else runs), idle (by what the host did meanwhile), or host, of a recording without device work"},
+	[DIFF_KIND] = {.id = "kind", .title = "Kind", .type = CELL_STR, .flags = COLUMN_MINOR, .help = "what the time is: compute, comm (collectives that no computation hides), wait (of these, until the last rank came, as far as the ranks of a job tell), copy (nothing else runs), idle (by what the host did meanwhile), or host, of a recording without device work or with --device=cpu"},
 	[DIFF_DEPTH] = {.id = "depth", .title = "Depth", .type = CELL_I64, .flags = COLUMN_TREE, .help = "in the tree; 0 = root; rows stand in pre-order, and a module's numbers hold those of the rows below it"},
 	[DIFF_NAME] = {.id = "name", .title = "Name", .type = CELL_STR, .flags = COLUMN_ANSWER | COLUMN_GROUP | COLUMN_WIDE, .help = "term: ops of one type and path, layers together (* is a number); module: their path alone; tree: a module or an op of the one above it; op; kernel; or function of Python with its recorded line"},
 	[DIFF_DIRECTION] = {.id = "direction", .title = "Pass", .type = CELL_STR, .flags = COLUMN_GROUP, .help = "forward, backward or optimizer; empty = none of these"},
@@ -231,32 +231,57 @@ static void diff_put_term(const struct diff *d, const struct diff_row *r, struct
 	buf_printf(b, " %s" STR_FMT, r->kind == DIFF_IDLE ? "without work: " : r->kind == DIFF_COMM ? "exposed communication: " : r->kind == DIFF_COPY ? "exposed copies: " : "", STR_ARG(name));
 	if (direction.n)
 		buf_printf(b, " " STR_FMT, STR_ARG(direction));
-	if (diff_has_calls(r))
+	if (diff_has_calls(r) && !diff_is_unclear(r))
 		buf_printf(b, " (%s)", diff_label(d, r));
 }
 
-/* The terms that make up most of the difference, and what is left. Those that may be noise are not told. */
+/* Under a twentieth of the difference. */
+static bool diff_is_small(const struct diff_row *r, double delta)
+{
+	return fabs(r->delta_ns) * 20 <= fabs(delta);
+}
+
+/* Terms that make up most of the difference, told after ": " and ", ", clear ones or unclear ones. Returns their sum. */
+static double diff_put_terms_that(const struct diff *d, bool unclear, double delta, unsigned most, unsigned *n, struct buf *b)
+{
+	double told = 0;
+	bool passed = false; /* a greater one was of the other kind */
+	for (uint32_t i = 0; i < d->n && *n < most && d->row[i].delta_ns; i++) {
+		const struct diff_row *r = &d->row[i];
+		if (diff_is_small(r, delta) && (unclear || passed || fabs(delta - told) * 100 <= (100 - DIFF_TOLD_PCT) * fabs(delta)))
+			break;
+		if (diff_is_unclear(r) != unclear) {
+			passed = true;
+			continue;
+		}
+		if (*n || unclear)
+			buf_cstr(b, *n ? ", " : " (");
+		else
+			buf_cstr(b, ": ");
+		diff_put_term(d, r, b);
+		told += r->delta_ns;
+		++*n;
+	}
+	return told;
+}
+
+/* Of which what is not told is how much. */
 static void diff_put_terms(const struct diff *d, double delta, struct buf *b)
 {
-	double told = 0, left = delta;
-	unsigned n = 0;
-	for (uint32_t i = 0; i < d->n && n < DIFF_TERMS_TOLD && d->row[i].delta_ns; i++) {
-		if (fabs(left) * 100 <= (100 - DIFF_TOLD_PCT) * fabs(delta) && fabs(d->row[i].delta_ns) * 20 <= fabs(delta))
-			break;
-		if (diff_is_unclear(&d->row[i]))
-			continue;
-		buf_cstr(b, n++ ? ", " : ": ");
-		diff_put_term(d, &d->row[i], b);
-		told += d->row[i].delta_ns;
-		left = delta - told;
+	unsigned n = 0, n_unclear = 0;
+	struct buf unclear = {0};
+	const double told = diff_put_terms_that(d, false, delta, DIFF_TERMS_TOLD, &n, b), scattered = diff_put_terms_that(d, true, delta, DIFF_UNCLEAR_TOLD, &n_unclear, &unclear);
+	if (n_unclear) {
+		buf_cstr(b, n ? ", " : ": ");
+		diff_put_ms(scattered, true, b);
+		buf_printf(b, " in %s that scatter%s as much from step to step" STR_FMT ")", n_unclear == 1 ? "a term" : "terms", n_unclear == 1 ? "s" : "", STR_ARG(buf_view(&unclear)));
 	}
-	if (n && n < d->n && fabs(left) >= 1) {
+	if (n + n_unclear && n + n_unclear < d->n && fabs(delta - told - scattered) >= 1) {
 		buf_cstr(b, ", ");
-		diff_put_ms(left, true, b);
+		diff_put_ms(delta - told - scattered, true, b);
 		buf_cstr(b, " other");
 	}
-	if (!n)
-		buf_cstr(b, ", of which no single term is more than steps scatter");
+	buf_release(&unclear);
 }
 
 /* The time with work that is not communication, of a step. */
@@ -458,8 +483,9 @@ static void diff_put_notes(const struct diff_align *x, enum diff_by by, double m
 		diff_note_clock(x, t);
 	if (a->gpus != b->gpus)
 		table_warn(t, "A has %u GPUs, B %u: numbers are means over the GPUs", a->gpus, b->gpus);
-	table_note(t, "rows%s add up to the step: each moment belongs to what runs then, shared equally where several kernels run; communication and copies count where no computation hides them",
-	           by == DIFF_BY_TREE ? " of depth 0" : "");
+	table_note(t, "rows%s add up to the step: each moment belongs to %s", by == DIFF_BY_TREE ? " of depth 0" : "",
+	           a->gpus ? "what runs then, shared equally where several kernels run; communication and copies count where no computation hides them"
+	                   : "the innermost op, else the innermost range, of the thread that runs the steps");
 	table_note(t, "A: " STR_FMT ", %u step%s; B: " STR_FMT ", %u step%s", STR_ARG(a->path), a->n_steps, a->n_steps == 1 ? "" : "s", STR_ARG(b->path), b->n_steps, b->n_steps == 1 ? "" : "s");
 }
 
@@ -554,7 +580,7 @@ static int diff_table_of(const struct diff_side *a, const struct diff_side *b, c
 {
 	struct diff_align x;
 	if (!a->gpus != !b->gpus)
-		return err_set(e, ERR_DATA, "%s has device work, the other recording has none: only times of the host and of the host, or of GPUs and of GPUs, can be compared", a->gpus ? "A" : "B");
+		return err_set(e, ERR_DATA, "%s has device work, the other recording has none: only times of the host and of the host, or of GPUs and of GPUs, can be compared (--device=cpu compares the hosts)", a->gpus ? "A" : "B");
 	diff_align_init(&x, a, b);
 	const int rc = diff_aligned_table(&x, ask, out, e);
 	diff_align_release(&x);

@@ -18,6 +18,7 @@
 #include "store/torch_names.h"
 
 #include <assert.h>
+#include <ctype.h>
 
 /* Facts of the run. meta: the key under which the input states it; NULL = found otherwise. */
 static const struct {
@@ -35,6 +36,8 @@ struct diff_taker {
 	const struct profile *p;
 	struct intervals all;      /* the steps */
 	int64_t *step_start_ns;    /* of each step that is kept */
+	bool one_gpu;              /* of one that was chosen */
+	bool host;                 /* of the host, though the GPUs worked */
 	struct short_names *names;
 	const struct stacks *stacks;
 	uint32_t *line_of_stack;   /* stack -> text + 1; 0 = not looked at yet */
@@ -57,10 +60,10 @@ static struct diff_part *diff_add(struct diff_taker *t, const struct diff_key *k
 /* ---- which steps ---- */
 
 /* Of a recording without steps: from the first to the last device work, so that both sides are of the same kind; of the host all of it. */
-static struct step diff_whole(const struct profile *p)
+static struct step diff_whole(const struct profile *p, bool host)
 {
 	struct step x = p->steps->v[0];
-	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+	for (uint32_t g = 0; g < p->gpu_op.rows.n && !host; g++) {
 		x.start_ns = g && x.start_ns < p->gpu_op.start_ns[g] ? x.start_ns : p->gpu_op.start_ns[g];
 		x.end_ns = g && x.end_ns > gpu_end(p, g) ? x.end_ns : gpu_end(p, g);
 	}
@@ -72,13 +75,13 @@ static int diff_take_steps(struct diff_taker *t, const struct report_args *args,
 	const struct steps *s = t->p->steps;
 	struct diff_side *side = t->side;
 	side->has_steps = !s->whole_trace;
-	side->window = s->whole_trace && t->p->gpu_op.rows.n ? WINDOW_DEVICE : s->window;
+	side->window = s->whole_trace && t->p->gpu_op.rows.n && !t->host ? WINDOW_DEVICE : s->window;
 	side->step_ns = NEW_ARRAY(s->n + 1, int64_t);
 	t->step_start_ns = NEW_ARRAY(s->n + 1, int64_t);
 	for (unsigned i = 0; i < s->n; i++)
 		side->step_ns[i] = s->v[i].end_ns - s->v[i].start_ns;
 	side->warm_up = args->has_steps || args->all_steps || s->whole_trace ? 0 : diff_side_warm_up(side->step_ns, s->n);
-	const struct step whole = s->whole_trace ? diff_whole(t->p) : (struct step){0};
+	const struct step whole = s->whole_trace ? diff_whole(t->p, t->host) : (struct step){0};
 	for (unsigned i = side->warm_up; i < s->n; i++) {
 		const struct step *x = s->whole_trace ? &whole : &s->v[i];
 		if (args->has_steps && (x->number < args->step_first || x->number > args->step_last))
@@ -255,13 +258,13 @@ static bool diff_is_outside_ops(const struct profile *p, uint32_t instance)
 	return i->span == ROW_NONE || (o->unassociated && !str_has(o->type, STR("GraphLaunch")));
 }
 
-static void diff_take_work(struct diff_taker *t)
+static void diff_take_work(struct diff_taker *t, const struct gpus *gpus)
 {
 	const struct profile *p = t->p;
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
 		int64_t at = p->gpu_op.start_ns[g];
 		bool begins = intervals_length_within(&t->all, at, at < INT64_MAX ? at + 1 : at) > 0;
-		if (!begins && !t->share_ns[g])
+		if ((!begins && !t->share_ns[g]) || (t->one_gpu && gpus_of(gpus, p, g) == GPUS_NONE))
 			continue;
 		struct diff_key key = {.kind = (uint8_t)t->class_of[g]};
 		diff_name_op(t, p->ops->of_gpu[g], &key);
@@ -298,7 +301,7 @@ static void diff_take_device(struct diff_taker *t, const struct gpus *gpus)
 		diff_take_idle(t, t->stacks, gpus->device[i], &busy, main_track);
 		intervals_release(&busy);
 	}
-	diff_take_work(t);
+	diff_take_work(t, gpus);
 	mem_free(t->class_of);
 	mem_free(t->place);
 	mem_free(t->share_ns);
@@ -327,20 +330,62 @@ struct str diff_side_outside_ranges(void)
 	return str_from(gap_cause_text[GAP_UNKNOWN]);
 }
 
-/* All steps have one name. */
-static struct str diff_range_name(const struct profile *p, uint32_t span)
+/* The name of a range as a text. All steps have one. A builtin's says where in memory its object was, which is another place in each run: that is left out. */
+static uint32_t diff_range_name(struct diff_taker *t, uint32_t span)
 {
-	const struct str name = profile_str(p, p->span.name[span]);
-	return str_starts(name, STR(TORCH_STEP)) ? STR(TORCH_ANY_STEP) : name;
+	const struct str name = profile_str(t->p, t->p->span.name[span]), at = STR(" at 0x");
+	const char *address = memmem(name.p, name.n, at.p, at.n);
+	if (str_starts(name, STR(TORCH_STEP)))
+		return diff_text(t, STR(TORCH_ANY_STEP));
+	if (!address)
+		return diff_text(t, name);
+	struct buf b = {0};
+	const char *end = address + at.n;
+	while (end < name.p + name.n && isxdigit((unsigned char)*end))
+		end++;
+	buf_put(&b, name.p, (size_t)(address - name.p));
+	buf_put(&b, end, (size_t)(name.p + name.n - end));
+	const uint32_t text = diff_text(t, buf_view(&b));
+	buf_release(&b);
+	return text;
 }
 
 /* The innermost range around a frame. */
-static struct str diff_around_frame(const struct profile *p, uint32_t frame)
+static uint32_t diff_around_frame(struct diff_taker *t, uint32_t frame)
 {
+	const struct profile *p = t->p;
 	uint32_t i = frame;
 	while (i != ROW_NONE && (p->span.kind[i] == SPAN_PYTHON || p->ops->of_span[i] != ROW_NONE))
 		i = p->span.parent[i];
-	return i == ROW_NONE ? diff_side_outside_ranges() : diff_range_name(p, i);
+	return i == ROW_NONE ? diff_text(t, diff_side_outside_ranges()) : diff_range_name(t, i);
+}
+
+/* Counts a range of the host in the steps that it is in: for its part, and against the part of the range around it. part_of: span -> part; the last one is that of no range. */
+static void diff_scatter_range(struct diff_taker *t, uint32_t span, const uint32_t *part_of)
+{
+	const struct profile *p = t->p;
+	const struct diff_side *s = t->side;
+	const int64_t start = p->span.start_ns[span], end = span_end(p, span);
+	const uint32_t parent = p->span.parent[span] != ROW_NONE ? p->span.parent[span] : p->span.rows.n;
+	for (unsigned i = FIRST_WHERE(k, 0u, s->n_steps, t->step_start_ns[k] + s->step_ns[k] > start); i < s->n_steps && t->step_start_ns[i] < end; i++) {
+		const int64_t from = start > t->step_start_ns[i] ? start : t->step_start_ns[i], step_end = t->step_start_ns[i] + s->step_ns[i];
+		const int64_t ns = (end < step_end ? end : step_end) - from;
+		if (part_of[span] != ROW_NONE)
+			diff_scatter_count(t->side, part_of[span], i, ns);
+		if (part_of[parent] != ROW_NONE)
+			diff_scatter_count(t->side, part_of[parent], i, -ns);
+	}
+}
+
+static void diff_scatter_host(struct diff_taker *t, uint32_t track, const uint32_t *part_of)
+{
+	const struct profile *p = t->p;
+	for (unsigned i = 0; i < t->side->n_steps && part_of[p->span.rows.n] != ROW_NONE; i++)
+		diff_scatter_count(t->side, part_of[p->span.rows.n], i, t->side->step_ns[i]);
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if (p->span.track[i] == track && span_nests(p->span.kind[i]))
+			diff_scatter_range(t, i, part_of);
+	diff_scatter_end(t->side);
 }
 
 static void diff_take_host(struct diff_taker *t)
@@ -348,6 +393,7 @@ static void diff_take_host(struct diff_taker *t)
 	const struct profile *p = t->p;
 	uint32_t track = p->steps->v[0].span != ROW_NONE ? p->span.track[p->steps->v[0].span] : diff_busiest_track(p);
 	int64_t *own_ns = NEW_ARRAY(p->span.rows.n, int64_t), left_ns = t->side->total_ns;
+	uint32_t *part_of = mem_filled((size_t)p->span.rows.n + 1, ROW_NONE);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		if (p->span.track[i] != track || !span_nests(p->span.kind[i]))
 			continue;
@@ -365,19 +411,21 @@ static void diff_take_host(struct diff_taker *t)
 		if (instance != ROW_NONE)
 			diff_name_op(t, instance, &key);
 		else
-			key.name = key.type = diff_text(t, diff_range_name(p, i));
+			key.name = key.type = diff_range_name(t, i);
 		if (instance == ROW_NONE)
 			key.line = diff_line(t, i);
 		if (instance == ROW_NONE && p->span.kind[i] == SPAN_PYTHON) {
-			key.kernel = diff_text(t, diff_around_frame(p, i));
+			key.kernel = diff_around_frame(t, i);
 			t->side->frames = true;
 		}
 		int64_t ns = own_ns[i] < 0 ? 0 : own_ns[i] > left_ns ? left_ns : own_ns[i];
 		left_ns -= ns;
-		diff_add(t, &key, begins && (instance == ROW_NONE || p->ops->instance[instance].span == i), ns);
+		part_of[i] = (uint32_t)(diff_add(t, &key, begins && (instance == ROW_NONE || p->ops->instance[instance].span == i), ns) - t->side->part);
 	}
 	if (left_ns)
-		diff_add(t, &(struct diff_key){.name = diff_text(t, diff_side_outside_ranges()), .kind = DIFF_IDLE}, 0, left_ns);
+		part_of[p->span.rows.n] = (uint32_t)(diff_add(t, &(struct diff_key){.name = diff_text(t, diff_side_outside_ranges()), .kind = DIFF_IDLE}, 0, left_ns) - t->side->part);
+	diff_scatter_host(t, track, part_of);
+	mem_free(part_of);
 	mem_free(own_ns);
 }
 
@@ -442,14 +490,42 @@ static int diff_take_workers(struct diff_side *s, struct profile *p, const struc
 	return 0;
 }
 
+/* What worked is this device alone: a GPU by its ordinal, or "cpu"; NULL = all GPUs. */
+static int diff_choose_device(const struct profile *p, const char *device, struct gpus *gpus, struct err *e)
+{
+	int64_t ordinal;
+	if (!device)
+		return 0;
+	if (strcmp(device, "cpu") == 0) {
+		gpus->n = 0;
+		return 0;
+	}
+	if (!str_to_i64(str_from(device), &ordinal))
+		return err_set(e, ERR_USAGE, "--device=%s: cpu or the number of a GPU was expected", device);
+	const uint32_t at = FIRST_WHERE(i, 0u, gpus->n, gpus->device[i] >= ordinal);
+	if (at == gpus->n || gpus->device[at] != ordinal)
+		return err_set(e, ERR_USAGE, "--device=%s: no work of this GPU in %s", device, p->input_path.p);
+	for (uint32_t i = 0; i < p->launch.rows.n; i++)
+		gpus->of_launch[i] = gpus->of_launch[i] == at ? 0 : GPUS_NONE;
+	gpus->device[0] = gpus->device[at];
+	gpus->n = 1;
+	return 0;
+}
+
 static int diff_take_recording(struct diff_taker *t, struct profile *p, const struct report_args *args, struct err *e)
 {
 	struct diff_side *s = t->side;
 	struct gpus gpus = {0};
+	t->host = args->device && strcmp(args->device, "cpu") == 0;
+	t->one_gpu = args->device && !t->host;
 	if (steps_choose(p, args->key_op, e) < 0 || analysis_run(p, PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS, e) < 0 || diff_take_steps(t, args, e) < 0)
 		return -1;
 	const struct thinned thinned = thinned_of(p);
 	gpus_find(p, &gpus);
+	if (diff_choose_device(p, args->device, &gpus, e) < 0) {
+		gpus_release(&gpus);
+		return -1;
+	}
 	s->thinned = thinned_is(&thinned);
 	s->gpus = gpus.n;
 	const bool fits = !__builtin_mul_overflow(intervals_length(&t->all), gpus.n ? gpus.n : 1, &s->total_ns);

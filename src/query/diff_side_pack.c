@@ -62,7 +62,7 @@ struct diff_side_bytes {
 	F(S, ROWS, part, n_parts, diff_part)                \
 	F(S, ROWS, exposed, n_exposed, diff_exposed)        \
 	F(S, LIST, step_ns, n_steps, DIFF_PACK_SIZE)        \
-	F(S, LIST, part_step_ns, n_part_steps, DIFF_PACK_SIZE) \
+	F(S, LIST, part_step_ns, n_part_steps, -DIFF_PACK_TIME, DIFF_PACK_TIME) \
 	F(S, ROWS, fact, n_facts, diff_side_value)          \
 	F(S, TEXT, path)                                    \
 	F(S, TEXT, slowest)                                 \

@@ -147,7 +147,7 @@ static struct profile *job_file_no_profile(void *context, unsigned i, struct err
 static bool job_file_answers(const struct job_ask *ask)
 {
 	const struct report_args *a = ask->args;
-	return !ask->part && !((ask->findings || ask->side) && (a->has_steps || a->key_op || a->aggregation || a->compat));
+	return !ask->part && !((ask->findings || ask->side) && (a->has_steps || a->key_op || a->aggregation || a->compat || (ask->side && a->device)));
 }
 
 static struct job_read *job_file_read(void *context, unsigned i, const struct job_ask *ask)
@@ -157,7 +157,7 @@ static struct job_read *job_file_read(void *context, unsigned i, const struct jo
 	struct str bytes;
 	struct err e = {0};
 	if (!job_file_answers(ask))
-		err_set(&e, ERR_USAGE, "%s keeps no recordings, and answers this only of all steps: give the folder of the ranks for a part of the steps", f->path);
+		err_set(&e, ERR_USAGE, "%s keeps no recordings, and answers this only of all steps and GPUs: give the folder of the ranks for a part of them", f->path);
 	else if (load_job_bytes(f->l, f->chosen[i], &bytes, &e) == 0 && !(x = job_read_unpack(bytes, &e)))
 		err_prefix(&e, "%s: rank %lld", f->path, (long long)job_file_piece(f, i)->rank);
 	if (!x) {

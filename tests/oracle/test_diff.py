@@ -284,6 +284,33 @@ class Planted(Written):
         self.assertEqual([(r["kind"], r["label"]) for r in sure[1][:1]], [("idle", "more")])
         self.assertRegex(sure[0]["verdict"], r"slower: step .*: \+500\.0 us without work")
 
+    def test_hosts(self):
+        """--device=cpu compares what the hosts did, though the GPUs worked: an op of the host takes 300 us longer; a builtin's object has another address in each run."""
+        def hosts(us, address, jitter=(0, 0, 0, 0)):
+            doc = Run(BASE, jitter=jitter).doc
+            steps = [e for e in doc["traceEvents"] if e["name"].startswith("ProfilerStep")]
+            for i, e in enumerate(steps):
+                end = e["ts"] + e["dur"]
+                doc["traceEvents"].append({"ph": "X", "cat": "cpu_op", "name": "aten::unique", "pid": 1, "tid": 1, "ts": end - 1000, "dur": us, "args": {"External id": 90000 + i, "Input Dims": [[8]]}})
+                doc["traceEvents"].append({"ph": "X", "cat": "python_function", "name": f"<built-in method item of Tensor object at {address}>", "pid": 1, "tid": 1, "ts": end - 500, "dur": 400, "args": {"Python id": 90000 + i}})
+            self.n += 1
+            path = os.path.join(self.tmp, f"{self.n}.json")
+            with open(path, "w") as f:
+                json.dump(doc, f)
+            return path
+        a, b = hosts(100, "0x7f00aa"), hosts(400, "0x7fffbb0")
+        verdict, rows, notes = run(a, b, "--device=cpu")
+        row, = (r for r in rows if r["name"] == "/unique")
+        self.assertEqual((row["kind"], row["label"], row["delta_ns"], row["half_ns"]), ("host", "slower", 300_000, 0))
+        self.assertFalse([r for r in rows if "built-in" in r["name"]])
+        self.assertAlmostEqual(sum(r["delta_ns"] for r in rows), verdict["delta_ns"], delta=1)
+        self.assertIn("of the thread that runs the steps", notes)
+        self.assertEqual(run(a, b)[1], run(a, b, "--device=0")[1])
+        for device, status, why in (("1", 2, "--device=1: no work of this GPU in "), ("gpu", 2, "--device=gpu: cpu or the number of a GPU was expected")):
+            code, out, err = oracle.run("diff", a, b, f"--device={device}")
+            self.assertEqual((code, out), (status, b""))
+            self.assertIn(why, err.decode())
+
     def test_one_step(self):
         verdict, _, _ = run(self.write(BASE, steps=1), self.write(layer(6, gemm_us=650.0), steps=1))
         self.assertIn("unknown whether that is more than steps scatter, because each has 1 step", verdict["verdict"])

@@ -165,7 +165,7 @@ class File(Jobs):
         for args in (["--steps=1..2"], ["--key-op=aten::mm"]):
             code, out, err = oracle.run("diff", kept, kept, *args)
             self.assertEqual((code, out), (2, b""))
-            self.assertRegex(err.decode(), r"^opscope: .*\.opscope keeps no recordings, and answers this only of all steps: give the folder of the ranks for a part of the steps\n$")
+            self.assertRegex(err.decode(), r"^opscope: .*\.opscope keeps no recordings, and answers this only of all steps and GPUs: give the folder of the ranks for a part of them\n$")
         code, _, err = oracle.run("diff", kept, kept, "--rank=7")
         self.assertEqual(code, 2)
         self.assertIn(b"no recording is of a rank that --rank asks for", err)

@@ -12,7 +12,7 @@ static void serve_diff_free(void *side)
 static struct diff_side *serve_diff_side(const struct request *r, const char *input, const char *steps, struct response *out, struct err *e)
 {
 	const struct str key = request_value(r, input), chosen = request_value(r, steps);
-	struct report_args args = {.key_op = request_value(r, "key_op").p};
+	struct report_args args = {.key_op = request_value(r, "key_op").p, .device = request_value(r, "device").n ? request_value(r, "device").p : NULL};
 	struct library_entry *x = library_find(r->library, key);
 	struct diff_side *side = NULL;
 	struct library_turn turn;
@@ -80,6 +80,7 @@ static const struct endpoint_param params[] = {
 	{"a_steps", "only these steps of a: A..B, A.., ..B or A", NULL, false},
 	{"b_steps", "the same of b", NULL, false},
 	{"key_op", "what each step of both calls once: name of a range, op or kernel, or an op's id", NULL, false},
+	{"device", "cpu = what the hosts did, though GPUs worked; N = this GPU alone; default: all GPUs", NULL, false},
 	{"by", "a row for each term (default), module, op, kernel or line; or tree: the modules, with their ops", NULL, false},
 	{"force", "1 = compare runs that have little in common, too", NULL, false},
 	TABLE_PARAMS,

@@ -72,11 +72,11 @@ async function show(page: HTMLElement, c: Context): Promise<void> {
   const mine = others.find((i) => i.input === c.input), near = others.find((i) => i.input !== c.input && i.run === mine?.run) ?? others.find((i) => i.input !== c.input);
   const b = c.args.b ?? near?.input ?? c.input, by = ROWS.find(([id]) => id === c.args.by)?.[0] ?? "term", force = c.args.force === "1";
   add(page, h("div", { class: "choices" }, h("span", { class: "note" }, `A is ${c.input}, as chosen above.`), select("B", others.map((i): [string, string] => [i.input, i.input === c.input ? `${i.input} (the same)` : i.input]), b, (v) => choose("b", v, ["b_steps", ...DROPPED])),
-    field(c, "a_steps", "Steps of A"), field(c, "b_steps", "Steps of B"), choice(c, "Rows by", "by", ROWS, ["diff.sort", "diff.page", "diff.q"]),
+    field(c, "a_steps", "Steps of A"), field(c, "b_steps", "Steps of B"), choice(c, "Rows by", "by", ROWS, ["diff.sort", "diff.page", "diff.q"]), choice(c, "Of", "device", [["", "all GPUs"], ["cpu", "the hosts"]], ["diff.sort", "diff.page", "diff.q"]),
     h("a", { href: place.hashOf({ view: "compare", args: { input: b, b: c.input } }) }, "Swap A and B")));
   const steps = [c.args.a_steps ?? c.args.steps, c.args.b_steps ?? c.args.steps], compared: (number | undefined)[] = [];
   let mark: ((names: [string, string]) => void) | undefined;
-  const ask = (rows: string) => get<Report>("/api/diff", { a: c.input, b, a_steps: steps[0], b_steps: steps[1], key_op: c.args.key_op, by: rows, force: force ? 1 : undefined }, c.signal, c.progress);
+  const ask = (rows: string) => get<Report>("/api/diff", { a: c.input, b, a_steps: steps[0], b_steps: steps[1], key_op: c.args.key_op, device: c.args.device, by: rows, force: force ? 1 : undefined }, c.signal, c.progress);
   await part(page, "What changed", async (box) => {
     const t = await ask(by), terms = by === "term" ? t : await ask("term"), verdict = sectionOf(t, "verdict");
     if (!verdict) return;
