@@ -41,6 +41,8 @@ enum { DIFF_TERMS_TOLD = 5, DIFF_UNCLEAR_TOLD = 2 };
 static const double DIFF_ALIKE_PCT = 80;
 /* From this share of all differences on, percent, a note says what time without work, or communication, may come from. */
 static const double DIFF_MUCH_PCT = 30;
+/* Where all differences together are less of A's step, percent, no note tells what they may come from. */
+static const double DIFF_NOTED_PCT = 1;
 
 enum {
 	DIFF_KIND, DIFF_DEPTH, DIFF_NAME, DIFF_DIRECTION, DIFF_SHAPES, DIFF_A, DIFF_B, DIFF_DELTA, DIFF_HALF, DIFF_SHARE, DIFF_LABEL, DIFF_CALLS_A, DIFF_CALLS_B, DIFF_EACH_A, DIFF_EACH_B, DIFF_OF_CALLS, DIFF_OF_EACH,
@@ -449,14 +451,18 @@ static void diff_note_causes(const struct diff_side *a, const struct diff_side *
 {
 	double idle = 0, comm = 0, all = 0;
 	for (uint32_t i = 0; i < d->n; i++) {
+		if (d->row[i].depth) /* the row of its module holds it */
+			continue;
 		all += fabs(d->row[i].delta_ns);
 		idle += d->row[i].kind == DIFF_IDLE ? fabs(d->row[i].delta_ns) : 0;
 		comm += diff_may_wait(&d->row[i]) ? fabs(d->row[i].delta_ns) : 0;
 	}
+	if (all * 100 < DIFF_NOTED_PCT * diff_step_ns(a))
+		return;
 	const bool stacks = ANY_WHERE(i, 0, a->n_parts, a->part[i].key.line != 0) || ANY_WHERE(i, 0, b->n_parts, b->part[i].key.line != 0);
-	if (all > 0 && a->gpus && stacks && idle * 100 >= DIFF_MUCH_PCT * all)
+	if (a->gpus && stacks && idle * 100 >= DIFF_MUCH_PCT * all)
 		table_warn(t, "much of the difference is time without work, and call stacks were recorded, which slow the host: recordings without stacks, shapes and modules tell whether the program differs so");
-	if (all > 0 && comm * 100 >= DIFF_MUCH_PCT * all)
+	if (comm * 100 >= DIFF_MUCH_PCT * all)
 		table_warn(t, "much of the difference is communication, which lasts until the last rank has come: `opscope report stragglers` of all ranks tells waiting from transfer");
 }
 
