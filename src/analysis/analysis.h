@@ -25,6 +25,8 @@ int pass_ops(struct profile *p, struct err *e);
  * time); else ROW_NONE. The array is the caller's (mem_free). */
 uint32_t *correlate_by_ext_id(const struct profile *p);
 
+/* What it took of the host's time: ranges of a graph's replay did not run. */
+static inline int64_t span_host_ns(const struct profile *p, uint32_t i) { return span_is_replay(p, i) ? 0 : p->span.dur_ns[i]; }
 static inline int64_t span_end(const struct profile *p, uint32_t i) { return p->span.start_ns[i] + p->span.dur_ns[i]; }
 static inline int64_t gpu_end(const struct profile *p, uint32_t i) { return p->gpu_op.start_ns[i] + p->gpu_op.dur_ns[i]; }
 

@@ -5,6 +5,7 @@
 #include "gpu/gpu_state.h"
 #include "input/discover.h"
 #include "op/user_rules.h"
+#include "open/trace_open.h"
 
 static int choose_fail_none(const char *path, unsigned before, struct err *e)
 {
@@ -59,7 +60,7 @@ struct profile *api_open(const char *path, const struct opscope_options *o, stru
 	struct input_options input = o ? o->input : (struct input_options){0};
 	if (choose(path, o, &l, e) == 0) {
 		input.found = l.v[0].found;
-		p = input_open(l.v[0].path.p, &input, e);
+		p = trace_open(l.v[0].path.p, &input, e);
 	}
 	discover_release(&l);
 	if (p && o && (choose_rules(p, o, e) < 0 || (o->gpu && gpu_state(p, str_from(o->gpu), e) < 0))) {

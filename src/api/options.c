@@ -105,6 +105,7 @@ static const struct {
 	size_t field;
 } known[] = {
 	{"input-format", options_set_text, FIELD(input.format)},
+	{"capture", options_set_text, FIELD(input.capture)},
 	{"as-written", set_flag, FIELD(input.as_written)},
 	{"run", options_set_text, FIELD(run)},
 	{"worker", options_set_text, FIELD(worker)},

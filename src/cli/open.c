@@ -5,6 +5,7 @@
 #include "cli/progress.h"
 #include "cli/share.h"
 #include "gpu/gpu_state.h"
+#include "open/trace_open.h"
 #include "store/load_job.h"
 
 #include <stdio.h>
@@ -159,7 +160,7 @@ static void cli_put_diagnostics(const struct profile *p, const char *path, struc
 
 static struct profile *cli_read_with(const char *path, const struct trace_options *o, const struct input_options *input, struct buf *said, struct err *e)
 {
-	struct profile *p = input_open(path, input, e);
+	struct profile *p = trace_open(path, input, e);
 	if (p)
 		p->user_rules = o->user_rules;
 	if (p && o->gpu && gpu_state(p, str_from(o->gpu), e) < 0) {

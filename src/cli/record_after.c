@@ -4,7 +4,7 @@
 #include "base/now.h"
 #include "base/program.h"
 #include "base/search.h"
-#include "input/input.h"
+#include "open/trace_open.h"
 #include "query/advice.h"
 #include "query/aggregate.h"
 #include "store/torch_names.h"
@@ -188,7 +188,7 @@ static bool capture_is_empty(const struct run_dir *d)
 	struct err e;
 	bool empty = run_dir_bytes(d->path.p) <= BYTES_MOST && discover_add(&all, d->path.p, &e) == 0 && all.n;
 	for (unsigned i = 0; i < all.n && empty; i++) {
-		struct profile *p = input_open(all.v[i].path.p, NULL, &e);
+		struct profile *p = trace_open(all.v[i].path.p, NULL, &e);
 		empty = p && cli_record_after_is_empty(p);
 		profile_free(p);
 	}

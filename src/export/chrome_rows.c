@@ -232,7 +232,7 @@ static int64_t gpu_number(const struct writer *w, uint32_t i)
 {
 	uint32_t call = w->p->gpu_op.call[i];
 	if (!w->around)
-		return gpu_ext_id(&w->p->gpu_op, i);
+		return gpu_is_replayed(&w->p->gpu_op, i) ? ID_NONE : gpu_ext_id(&w->p->gpu_op, i);
 	return op_number(call != ROW_NONE ? w->around[call] : w->p->gpu_op.op[i]);
 }
 
@@ -389,7 +389,7 @@ static void put_made_flows(struct writer *w)
 	int64_t id = 1;
 	for (uint32_t i = 0; i < p->span.rows.n && sink_room(w->out) == 0; i++) {
 		uint32_t forward = fwdbwd_forward(links, i);
-		if (forward == ROW_NONE)
+		if (forward == ROW_NONE || span_is_replay(p, i) || span_is_replay(p, forward))
 			continue;
 		put_arrow(w, 's', "fwdbwd", p->span.track[forward], p->span.start_ns[forward], id);
 		put_arrow(w, 'f', "fwdbwd", p->span.track[i], p->span.start_ns[i], id++);
@@ -474,8 +474,10 @@ static void put_all(struct writer *w)
 {
 	const struct profile *p = w->p;
 	export_chrome_rows_put_names(w);
+	/* What graphs replayed is what we found, and not what was recorded. */
 	for (uint32_t i = 0; i < p->span.rows.n && sink_room(w->out) == 0; i++)
-		export_chrome_rows_put_span(w, i);
+		if (!span_is_replay(p, i))
+			export_chrome_rows_put_span(w, i);
 	for (uint32_t i = 0; i < p->gpu_op.rows.n && sink_room(w->out) == 0; i++)
 		export_chrome_rows_put_gpu(w, i);
 	for (uint32_t i = 0; i < p->memory.rows.n && sink_room(w->out) == 0; i++)

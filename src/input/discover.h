@@ -40,6 +40,9 @@ struct trace_list {
 	struct arena arena;           /* owns the strings */
 };
 
+/* A folder of this name beside a trace holds recordings of the capture of graphs that the trace replays, as inference servers write them: they are no traces of the folder around it. */
+#define DISCOVER_CAPTURES "capture_traces"
+
 /* Whether the regular file holds nothing, or packed nothing. */
 bool discover_is_empty(const char *path);
 /* Takes trace i out of the list and into that of empty files. */

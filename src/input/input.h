@@ -39,6 +39,7 @@ struct input_options {
 	source_progress_fn *progress; /* called while reading; NULL = no one wants to know */
 	void *progress_context;
 	struct str root;    /* real path of the directory below which `path` was found: links out of it are read by nobody; n == 0 = links lead anywhere */
+	const char *capture; /* for trace_open (open/trace_open.h): a recording that captured the graphs of the input, or a folder of such; NULL = those beside the input */
 	bool found;         /* in a directory: a regular file is expected, and nothing else is waited for */
 };
 

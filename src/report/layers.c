@@ -184,7 +184,7 @@ static int64_t layers_place_span(struct host *h, uint32_t i)
 {
 	const struct spans *s = &h->r->p->span;
 	uint32_t up = s->parent[i];
-	int64_t start = s->start_ns[i], end = span_end(h->r->p, i);
+	int64_t start = s->start_ns[i], end = start + span_host_ns(h->r->p, i);
 	if (up != ROW_NONE) {
 		start = start < h->done[up] ? h->done[up] : start;
 		end = end > h->end[up] ? h->end[up] : end;

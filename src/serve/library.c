@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "input/discover.h"
-#include "input/input.h"
 #include "io/memory_limit.h"
+#include "open/trace_open.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -127,7 +127,7 @@ static void serve_library_read_file(void *reading)
 		        STR_ARG(x->own->root));
 		return;
 	}
-	struct profile *p = input_open(r->x->path.p, &o, &r->e);
+	struct profile *p = trace_open(r->x->path.p, &o, &r->e);
 	if (!p)
 		return;
 	r->marks = r->x->own->library->look ? r->x->own->library->look(p) : 0;

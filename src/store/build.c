@@ -12,6 +12,7 @@
 #define SET_DERIVED(column, semantic)
 #define ABSENT_ST_ID ID_NONE
 #define ABSENT_ST_I32_MINUS (-1)
+#define ABSENT_ST_EVIDENCE 0
 #define SET_SPARSE(column, semantic)                                                                   \
 	if (r->column != ABSENT_##semantic && !t->column)                                              \
 		t->column = rows_materialize(t, table, (size_t)((char *)&t->column - (char *)t));      \

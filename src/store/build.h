@@ -24,7 +24,7 @@ struct gpu_row {
 	int64_t start_ns, dur_ns, ext_id, corr_id;
 	uint32_t name, track, launch, args;
 	uint16_t cat;
-	uint8_t kind;
+	uint8_t kind, evidence;
 };
 struct memory_row {
 	int64_t time_ns, addr, bytes, total_allocated, total_reserved;

@@ -74,6 +74,7 @@ static bool column_in_range(const struct profile *p, const struct store_column *
 	case ST_CAT: return all_below_u16(data, n, p->cat.rows.n);
 	case ST_SPAN_KIND: return all_below_u8(data, n, SPAN_KINDS);
 	case ST_GPU_KIND: return all_below_u8(data, n, GPU_KINDS);
+	case ST_EVIDENCE: return all_below_u8(data, n, GPU_EVIDENCES);
 	case ST_BOOL: return all_below_u8(data, n, 2);
 	case ST_ID: case ST_I64: case ST_I64_NONE: case ST_I32: case ST_I32_NONE: case ST_I32_MINUS: case ST_I16:
 	case ST_I16_MINUS: case ST_F64: case ST_PHASE: return true;

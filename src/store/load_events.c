@@ -85,7 +85,7 @@ static bool events_call_holds(const struct profile *p, uint32_t i)
 static bool events_launcher_holds(const struct profile *p, uint32_t i)
 {
 	uint32_t call = p->gpu_op.call[i], op = p->gpu_op.op[i];
-	if (call != ROW_NONE && p->span.op[call] != ROW_NONE)
+	if (call != ROW_NONE && p->span.op[call] != ROW_NONE && !gpu_is_replayed(&p->gpu_op, i))
 		return op == p->span.op[call];
 	return op == ROW_NONE || events_same_id(&p->span, op, gpu_ext_id(&p->gpu_op, i));
 }

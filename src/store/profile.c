@@ -10,6 +10,10 @@ const char *const span_kind_name[SPAN_KINDS] = {
 	[SPAN_MARKER] = "marker",     [SPAN_OS] = "os",             [SPAN_RANGE] = "range",
 };
 
+const char *const gpu_evidence_name[GPU_EVIDENCES] = {
+	[EVIDENCE_NONE] = "", [EVIDENCE_UNKNOWN] = "unknown", [EVIDENCE_AMBIGUOUS] = "ambiguous", [EVIDENCE_NODE] = "node", [EVIDENCE_SEQUENCE] = "sequence",
+	[EVIDENCE_ALIGNED] = "aligned", [EVIDENCE_POSITION] = "position",
+};
 const char *const gpu_kind_name[GPU_KINDS] = {
 	[GPU_KERNEL] = "kernel",
 	[GPU_MEMCPY] = "memcpy",
@@ -74,6 +78,7 @@ const struct store_table store_tables[STORE_N_TABLES] = {
 struct profile *profile_new(void)
 {
 	struct profile *p = NEW(struct profile);
+	p->replay_cat = ROW_NONE;
 	intern_init(&p->strings);
 	return p;
 }
@@ -139,6 +144,10 @@ void profile_find_arg_keys(struct profile *p)
 		p->arg_key[key][0] = find_string(p, str_from(arg_key_text[key]));
 		p->arg_key[key][1] = other_text[key] ? find_string(p, str_from(other_text[key])) : 0;
 	}
+	p->replay_cat = ROW_NONE;
+	for (uint32_t i = 0; i < p->cat.rows.n; i++)
+		if (str_eqc(profile_str(p, p->cat.name[i]), REPLAY_CATEGORY))
+			p->replay_cat = i;
 }
 
 static uint32_t row_of_name(const struct profile *p, uint32_t set, uint32_t name)

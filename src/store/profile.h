@@ -36,6 +36,21 @@ static inline bool span_nests(uint8_t kind)
 enum gpu_kind { GPU_KERNEL, GPU_MEMCPY, GPU_MEMSET, GPU_KINDS };
 extern const char *const gpu_kind_name[GPU_KINDS];
 
+/* How the op of a piece of a graph's replay is known: one launch starts all of them, outside of the ops that they belong to. */
+enum gpu_evidence {
+	EVIDENCE_NONE,       /* it is of no graph, or no one looked */
+	EVIDENCE_UNKNOWN,    /* of a graph, and its op is not known */
+	EVIDENCE_AMBIGUOUS,  /* what was captured fits in more than one way, of other ops */
+	EVIDENCE_NODE,       /* the recording has the call that made its node */
+	EVIDENCE_SEQUENCE,   /* the graph's work and the calls of a capture are the same sequence of names */
+	EVIDENCE_ALIGNED,    /* the sequences differ; this is in a stretch that they share */
+	EVIDENCE_POSITION,   /* the capture's calls have no names, and are as many, of the same kinds in the same order */
+	GPU_EVIDENCES,
+};
+extern const char *const gpu_evidence_name[GPU_EVIDENCES];
+/* The category of ranges that were copied from a graph's capture to its replay: they tell what the replay did, and took no time on the host. */
+#define REPLAY_CATEGORY "graph_replay"
+
 #define PROFILE_FIELD_(type, name, ...) type *name;
 #define PROFILE_STRUCT_(table, structname, columns, help)                                              \
 	struct structname {                                                                            \
@@ -97,6 +112,7 @@ struct profile {
 	uint64_t file_bytes;      /* on disk; 0 when read from a pipe */
 	uint32_t arg_key[ARG_KEYS][ARG_SPELLINGS]; /* string ids; 0 = the input has no such string. Set by profile_find_arg_keys */
 	unsigned passes_done;     /* enum analysis_pass bits */
+	uint32_t replay_cat;      /* row of cat: ranges of a graph's replay have it; ROW_NONE = there are none. Set by profile_find_arg_keys */
 	bool durations_only;      /* the input states durations and an order, but no times: start_ns is made up from both, so that
 	                           * idle time, overlap and steps are unknown (a PyProf .dict) */
 	bool as_written;          /* set before reading: `written` is wanted, where the input is a JSON trace */
@@ -149,11 +165,18 @@ static inline int64_t span_ext_id(const struct spans *s, uint32_t i) { return s-
 static inline int32_t span_aux_id(const struct spans *s, uint32_t i) { return s->aux_id ? s->aux_id[i] : -1; }
 static inline int64_t gpu_ext_id(const struct gpu_ops *g, uint32_t i) { return g->ext_id ? g->ext_id[i] : ID_NONE; }
 
+static inline enum gpu_evidence gpu_evidence(const struct gpu_ops *g, uint32_t i) { return g->evidence ? (enum gpu_evidence)g->evidence[i] : EVIDENCE_NONE; }
+/* Its op is that of its own external id, before that of the call that launched the graph. */
+static inline bool gpu_is_replayed(const struct gpu_ops *g, uint32_t i) { return gpu_evidence(g, i) >= EVIDENCE_NODE; }
+
 static inline struct str profile_str(const struct profile *p, uint32_t id) { return intern_get(&p->strings, id); }
 static inline struct str profile_cat(const struct profile *p, uint16_t cat)
 {
 	return cat < p->cat.rows.n ? intern_get(&p->strings, p->cat.name[cat]) : (struct str){"", 0};
 }
+
+/* A range that was copied to a graph's replay. */
+static inline bool span_is_replay(const struct profile *p, uint32_t i) { return p->span.cat[i] == p->replay_cat; }
 
 /* A row for the replay of a whole CUDA graph, of which the kernels were not recorded: it is of kind GPU_KERNEL, and is not one kernel. */
 static inline bool gpu_is_graph(const struct profile *p, uint32_t i)

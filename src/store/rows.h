@@ -20,6 +20,7 @@ enum store_type {
 	ST_STR,       /* interned string id */
 	ST_TRACK, ST_SPAN, ST_LAUNCH, ST_ARGS, ST_CAT, /* row of that table, ROW_NONE = none */
 	ST_SPAN_KIND, ST_GPU_KIND, /* enum span_kind, enum gpu_kind */
+	ST_EVIDENCE,  /* enum gpu_evidence, 0 = not stated */
 	ST_PHASE,     /* a character of the input's `ph` */
 };
 

@@ -45,7 +45,7 @@ static uint64_t n_rows(const struct vtab *v)
 static const char *store_sql_type(enum store_type t)
 {
 	switch (t) {
-	case ST_STR: case ST_CAT: case ST_SPAN_KIND: case ST_GPU_KIND: case ST_PHASE: return "TEXT";
+	case ST_STR: case ST_CAT: case ST_SPAN_KIND: case ST_GPU_KIND: case ST_EVIDENCE: case ST_PHASE: return "TEXT";
 	case ST_F64: return "REAL";
 	default: return "INTEGER";
 	}
@@ -260,6 +260,10 @@ static void result_store(sqlite3_context *x, const struct vtab *v, const struct 
 	case ST_TRACK: case ST_SPAN: case ST_LAUNCH: case ST_ARGS: result_ref(x, ((const uint32_t *)data)[row]); return;
 	case ST_SPAN_KIND: vtab_result_text(x, str_from(span_kind_name[((const uint8_t *)data)[row]])); return;
 	case ST_GPU_KIND: vtab_result_text(x, str_from(gpu_kind_name[((const uint8_t *)data)[row]])); return;
+	case ST_EVIDENCE:
+		if (((const uint8_t *)data)[row])
+			vtab_result_text(x, str_from(gpu_evidence_name[((const uint8_t *)data)[row]]));
+		return;
 	case ST_PHASE: vtab_result_text(x, (struct str){(const char *)data + row, 1}); return;
 	}
 }

@@ -290,6 +290,7 @@ static struct profile *slice_part_of(const struct profile *p)
 	                         .zero_is_start = p->zero_is_start, .recorder = p->recorder, .device_joined = p->device_joined, .joined_device = p->joined_device, .reopened = p->reopened, .key_op = p->key_op, .written = p->written,
 	                         .user_rules = p->user_rules, .names = p->names, .passes_done = p->passes_done & PASS_NAMES};
 	memcpy(part->arg_key, p->arg_key, sizeof part->arg_key);
+	part->replay_cat = p->replay_cat;
 	for (int t = 0; t < STORE_N_TABLES; t++) {
 		const struct store_table *desc = &store_tables[t];
 		if (profile_is_cut(t))

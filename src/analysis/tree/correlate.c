@@ -224,10 +224,11 @@ int pass_correlate(struct profile *p, struct err *e)
 			call[g] = call_of_gpu(p, &corr, g, &unclear);
 		ambiguous += unclear;
 		no_call += call[g] == ROW_NONE && !unclear;
-		if (call[g] != ROW_NONE)
+		const bool replayed = gpu_is_replayed(&p->gpu_op, g);
+		if (call[g] != ROW_NONE && !replayed)
 			op[g] = p->span.op[call[g]];
 		/* By its own external id only where that names one op in the whole trace. */
-		if (op[g] == ROW_NONE && !unclear && !by_time && gpu_ext_id(&p->gpu_op, g) != ID_NONE && gpu_ext_id(&p->gpu_op, g) != 0) {
+		if (op[g] == ROW_NONE && !unclear && (!by_time || replayed) && gpu_ext_id(&p->gpu_op, g) != ID_NONE && gpu_ext_id(&p->gpu_op, g) != 0) {
 			uint32_t one;
 			const struct sort_item *owner;
 			if (ids_find(&ext, gpu_ext_id(&p->gpu_op, g), &one, &owner) == 1)

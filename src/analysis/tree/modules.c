@@ -379,11 +379,11 @@ static void add_frame(struct modules_work *w, uint32_t i)
 	if (!n || w->phase[i] != PHASE_FORWARD)
 		return;
 	if (modules_in_window(w, s->start_ns[i])) {
-		n->host_total += s->dur_ns[i];
-		n->host_self += s->dur_ns[i];
+		n->host_total += span_host_ns(w->p, i);
+		n->host_self += span_host_ns(w->p, i);
 	}
 	if (is_direct(w, i, around))
-		subtract(w, around, s->dur_ns[i]);
+		subtract(w, around, span_host_ns(w->p, i));
 }
 
 static void modules_add_op(struct modules_work *w, uint32_t i)
@@ -392,12 +392,12 @@ static void modules_add_op(struct modules_work *w, uint32_t i)
 	struct module_node *n = node_of(w, w->mod[i]);
 	if (!is_direct(w, i, w->frame[i]))
 		return;
-	subtract(w, w->frame[i], s->dur_ns[i]);
+	subtract(w, w->frame[i], span_host_ns(w->p, i));
 	if (!n || w->phase[i] != PHASE_FORWARD || !modules_in_window(w, s->start_ns[i]))
 		return;
 	n->operators += optree_classify(profile_str(w->p, s->name[i]), SPAN_OP) == NODE_OP;
 	if (w->m->source == MODULES_TORCHSCRIPT)
-		n->host_total += s->dur_ns[i];
+		n->host_total += span_host_ns(w->p, i);
 }
 
 /* An API call inside another is not subtracted twice: *covered is where the last one ended. */
@@ -415,7 +415,7 @@ static void add_backward(struct modules_work *w, uint32_t i)
 	uint32_t up = w->p->span.parent[i];
 	struct module_node *n = node_of(w, w->place[i]);
 	if (n && (w->phase[i] == PHASE_BACKWARD || w->phase[i] == PHASE_ACCUMULATE) && (up == ROW_NONE || !modules_is_backward(w->phase[up])))
-		n->bwd_host_self += w->p->span.dur_ns[i];
+		n->bwd_host_self += span_host_ns(w->p, i);
 }
 
 /* What begins outside the window takes time from a frame that began within it, too: what is inside a call is not the call's own. */

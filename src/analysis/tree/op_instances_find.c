@@ -334,7 +334,7 @@ static void find_work(struct ops_work *w)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
 	for (uint32_t i = 0; i < g->rows.n; i++) {
-		uint32_t at = g->call[i] != ROW_NONE ? w->o->of_span[g->call[i]] : ROW_NONE;
+		uint32_t at = g->call[i] != ROW_NONE && !gpu_is_replayed(g, i) ? w->o->of_span[g->call[i]] : ROW_NONE;
 		if (at == ROW_NONE && g->op[i] != ROW_NONE)
 			at = w->o->of_span[g->op[i]];
 		if (at == ROW_NONE)

@@ -106,6 +106,8 @@ void ops_measure(struct profile *p, struct ops *o)
 			add_busy(p, o->gpu + x->gpu_first, x->gpu_n, x);
 		else if (x->gpu_n)
 			add_busy_of_devices(p, o, x);
+		if (x->span != ROW_NONE && span_is_replay(p, x->span))
+			x->end_ns = x->start_ns;
 		int64_t rest = x->end_ns - x->start_ns - x->api_ns;
 		x->overhead_ns = rest > 0 ? rest : 0;
 	}

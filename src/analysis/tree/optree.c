@@ -140,7 +140,7 @@ static void optree_cover(struct optree_work *m, int64_t *covered, uint32_t node,
 	int64_t limit = span_end(m->p, m->t->span[node]), begin = m->p->span.start_ns[i], end = span_end(m->p, i);
 	begin = begin > covered[node] ? begin : covered[node];
 	end = end < limit ? end : limit;
-	if (end > begin) {
+	if (end > begin && !span_is_replay(m->p, i)) {
 		m->t->host_self[node] -= end - begin;
 		covered[node] = end;
 	}
@@ -157,7 +157,7 @@ static void own_time(struct optree_work *m)
 	int64_t *covered = NEW_ARRAY_RAW(t->n, int64_t);
 	for (uint32_t n = 0; n < t->n; n++) {
 		covered[n] = s->start_ns[t->span[n]];
-		t->host_self[n] = s->dur_ns[t->span[n]];
+		t->host_self[n] = span_host_ns(m->p, t->span[n]);
 	}
 	for (uint32_t i = 0; i < s->rows.n; i++) {
 		uint32_t node = m->near_node[i], inside = ROW_NONE;
@@ -205,7 +205,7 @@ static uint32_t nearest_op(const struct optree_work *m, uint32_t node)
 static uint32_t node_of_gpu(struct optree_work *m, uint32_t g)
 {
 	const struct gpu_ops *gpu = &m->p->gpu_op;
-	uint32_t call = gpu->call[g];
+	uint32_t call = gpu_is_replayed(gpu, g) ? ROW_NONE : gpu->call[g];
 	uint32_t node = call != ROW_NONE ? optree_node_of_call(m, call) : ROW_NONE;
 	if (node == ROW_NONE && gpu->op[g] != ROW_NONE)
 		node = m->near_node[gpu->op[g]];
@@ -240,7 +240,7 @@ static void optree_sum_up(struct optree_work *m)
 	for (uint32_t n = 0; n < t->n; n++) {
 		if (m->folded_into[n] != ROW_NONE)
 			continue;
-		t->host_total[n] = m->p->span.dur_ns[t->span[n]];
+		t->host_total[n] = span_host_ns(m->p, t->span[n]);
 		t->dev_total[n] += t->dev_self[n];
 		t->tc_total[n] += t->tc_self[n];
 		t->tc_unknown_total[n] += t->tc_unknown_self[n];

@@ -1,0 +1,25 @@
+/* Captures of graphs: between two calls (cudaStreamBeginCapture, cudaStreamEndCapture and HIP's) launches do not run, but become nodes of a graph, in this order. */
+#ifndef OPSCOPE_ANALYSIS_GRAPH_GRAPH_CAPTURES_H
+#define OPSCOPE_ANALYSIS_GRAPH_GRAPH_CAPTURES_H
+
+#include "analysis/graph/graphs.h"
+
+struct graph_capture {
+	const struct profile *p;  /* the recording that has it */
+	uint32_t begin, end;      /* the two calls, rows of span */
+	struct graph_sequence work; /* rows are of span: the calls that made nodes */
+	uint64_t *op;             /* of each call: equal where the op around it has the same name, types and shapes, and is in the same modules; 0 = no op is around it */
+	int64_t batch;            /* of the inference server that captured it, "capture_32_FULL"; -1 = not stated */
+};
+
+struct graph_captures {
+	struct graph_capture *v;
+	uint32_t n, cap;
+};
+
+/* Adds the captures of a recording, in order; *p must outlive them. Needs PASS_CORRELATE. A capture of which other threads of the process launched work meanwhile, as autograd does, is there twice: of its
+ * own thread, and of all. Calls whose work ran are none of the graph. */
+void graph_captures_add(struct graph_captures *x, const struct profile *p);
+void graph_captures_release(struct graph_captures *x);
+
+#endif

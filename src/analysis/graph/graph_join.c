@@ -1,0 +1,124 @@
+#include "analysis/graph/graph_join.h"
+
+#include "analysis/analysis.h"
+#include "analysis/graph/graph_replay.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include "base/sort.h"
+
+bool graph_join_is_due(const struct profile *p)
+{
+	if (p->reopened || p->gpu_op.evidence || !p->gpu_op.rows.n || p->durations_only)
+		return false;
+	return ANY_WHERE(i, 0u, p->strings.n, graph_is_launch(profile_str(p, i)));
+}
+
+/* "generation_32(", "bs=32": the requests of the step around the launch; -1 = no annotation states them. */
+static int64_t graph_batch_of_text(struct str name, struct str before)
+{
+	const char *at = memmem(name.p, name.n, before.p, before.n);
+	int64_t n = -1;
+	if (!at)
+		return -1;
+	for (at += before.n; at < name.p + name.n && *at >= '0' && *at <= '9' && n < INT32_MAX; at++)
+		n = (n < 0 ? 0 : n) * 10 + (*at - '0');
+	return n;
+}
+
+static int64_t graph_batch(const struct profile *p, uint32_t call)
+{
+	for (uint32_t i = p->span.parent[call]; i != ROW_NONE; i = p->span.parent[i]) {
+		const struct str name = profile_str(p, p->span.name[i]);
+		if (p->span.kind[i] != SPAN_USER)
+			continue;
+		const int64_t execute = str_starts(name, STR("execute_")) ? graph_batch_of_text(name, STR("execute_")) : -1, bs = graph_batch_of_text(name, STR("bs="));
+		if (execute >= 0 || bs >= 0)
+			return execute >= 0 ? execute : bs;
+	}
+	return -1;
+}
+
+int graph_join_batches(struct profile *p, int64_t **batch, struct err *e)
+{
+	int n = 0;
+	if (analysis_run(p, PASS_NEST | PASS_CORRELATE, e) < 0)
+		return -1;
+	struct graphs *x = graphs_new(p);
+	*batch = NEW_ARRAY(x->n, int64_t);
+	for (uint32_t i = 0; i < x->n; i++)
+		(*batch)[i] = graph_batch(p, x->launch[i].call);
+	sort_i64(*batch, x->n);
+	for (uint32_t i = 0; i < x->n; i++)
+		if ((*batch)[i] >= 0 && (n == 0 || (*batch)[i] != (*batch)[n - 1]))
+			(*batch)[n++] = (*batch)[i];
+	graphs_free(x);
+	return n;
+}
+
+static void graph_note(struct profile *p, const struct graphs *x, const struct graph_match *match, uint32_t without)
+{
+	for (uint32_t i = 0; i < x->n_graphs; i++)
+		if (x->graph[i].odd)
+			diag_add_n(&p->diags, "graph-changed", DIAG_NOTE, x->graph[i].odd, -1, "a launch of a graph replayed other work than the first one: what it replayed is left unattributed");
+	for (uint32_t i = 0; i < x->n_graphs; i++)
+		if (match[i].capture && !match[i].capture->work.named)
+			diag_add(&p->diags, "graph-by-position", DIAG_NOTE, -1, "the calls that captured a graph do not name their kernels: which op a kernel of a replay belongs to is told by their order");
+	if (without)
+		diag_add_n(&p->diags, "graph-too-many", DIAG_LOSS, without, -1, "replays of graphs have more than %d ranges: those of later launches are left unattributed", GRAPH_MOST_COPIES);
+}
+
+/* Results of passes are of the rows that there were. */
+static void graph_drop_passes(struct profile *p)
+{
+	for (unsigned t = 0; t < STORE_N_TABLES; t++)
+		for (unsigned c = 0; c < store_tables[t].n_columns; c++) {
+			const struct store_column *col = &store_tables[t].columns[c];
+			void **data = rows_column(profile_table(p, (enum store_table_id)t), col);
+			if (col->group != DERIVED)
+				continue;
+			mem_free(*data);
+			*data = NULL;
+		}
+	p->names = NULL; /* in the arena */
+	p->passes_done = 0;
+}
+
+static void graph_join_with(struct profile *p, const struct graphs *x, const struct graph_captures *captures)
+{
+	struct graph_match *match = NEW_ARRAY(x->n_graphs, struct graph_match);
+	for (uint32_t i = 0; i < x->n_graphs; i++) {
+		const struct graph_launch *first = &x->launch[x->graph[i].first];
+		graph_match_find(&match[i], p, &first->work, x->graph[i].streams, captures, graph_batch(p, first->call));
+	}
+	const uint32_t without = graph_replay_add(p, x, match);
+	graph_note(p, x, match, without);
+	for (uint32_t i = 0; i < x->n_graphs; i++)
+		graph_match_release(&match[i]);
+	mem_free(match);
+}
+
+int graph_join(struct profile *p, struct profile *const *others, unsigned n, struct err *e)
+{
+	struct graph_captures captures = {0};
+	const struct user_rules *rules = p->user_rules;
+	if (analysis_run(p, PASS_NEST | PASS_CORRELATE, e) < 0)
+		return -1;
+	for (unsigned i = 0; i < n; i++)
+		if (analysis_run(others[i], PASS_NEST | PASS_CORRELATE, e) < 0)
+			return -1;
+	struct graphs *x = graphs_new(p);
+	if (x->n) {
+		graph_captures_add(&captures, p);
+		for (unsigned i = 0; i < n; i++)
+			graph_captures_add(&captures, others[i]);
+		graph_join_with(p, x, &captures);
+		graph_captures_release(&captures);
+	}
+	graphs_free(x);
+	graph_drop_passes(p);
+	for (int t = 0; t < STORE_N_TABLES; t++)
+		rows_trim(profile_table(p, (enum store_table_id)t), &store_tables[t]);
+	profile_find_arg_keys(p);
+	p->user_rules = rules;
+	return 0;
+}

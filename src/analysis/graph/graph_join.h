@@ -1,0 +1,17 @@
+/* Attributes what graphs replayed to the ops that were captured, in the same recording or in others (graph_replay.h). */
+#ifndef OPSCOPE_ANALYSIS_GRAPH_GRAPH_JOIN_H
+#define OPSCOPE_ANALYSIS_GRAPH_GRAPH_JOIN_H
+
+#include "store/profile.h"
+
+/* Whether the recording has launches of graphs whose work no one has looked at. O(strings). */
+bool graph_join_is_due(const struct profile *p);
+
+/* The batches of the steps that launched graphs, as annotations of inference servers state them ("execute_32_...", "bs=32"), each once, in *batch, which is the caller's (mem_free). How many; -1 and *e: a pass
+ * failed. Runs passes on *p, which graph_join uses. */
+int graph_join_batches(struct profile *p, int64_t **batch, struct err *e);
+
+/* `captures`: recordings that may have captured the graphs of *p, besides *p; passes run on them. What *p had of passes is dropped, as *p gets rows. -1 and *e: a pass failed. */
+int graph_join(struct profile *p, struct profile *const *captures, unsigned n, struct err *e);
+
+#endif

@@ -1,0 +1,23 @@
+/* Which call of which capture each piece of a graph's work was.
+ *
+ * A capture whose calls are the same sequence of names as the work is the graph's. Of work on several streams only the order within a stream is that of capture: a piece is told by its
+ * name, if all work of this name ran on one stream, and the capture has as many calls of it. Where the sequences differ, the capture that shares most with the work, and at least half, is aligned with it: pieces that every
+ * best alignment pairs with the same op are told, the others are ambiguous. Calls without names (CUDA's, in torch's traces) tell by position alone: they must be as many and of the same
+ * kinds in the same order, and the work must have run on one stream. */
+#ifndef OPSCOPE_ANALYSIS_GRAPH_GRAPH_MATCH_H
+#define OPSCOPE_ANALYSIS_GRAPH_GRAPH_MATCH_H
+
+#include "analysis/graph/graph_captures.h"
+
+struct graph_match {
+	const struct graph_capture *capture; /* NULL = none is this graph's */
+	uint8_t *evidence;       /* of each piece: enum gpu_evidence */
+	uint32_t *call;          /* of each piece: of capture->work; ROW_NONE = none */
+};
+
+/* Of the work of one launch, which ran on so many streams. `batch`: of the step that launched it; -1 = not known: of captures that fit equally well, the one of the least batch that is not
+ * smaller counts. O(captures + work log work). The caller's (graph_match_release). */
+void graph_match_find(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch);
+void graph_match_release(struct graph_match *m);
+
+#endif

@@ -1,0 +1,52 @@
+/* CUDA and HIP graphs of a recording: which device work each launch of a graph replayed, and which launches are of one graph.
+ *
+ * One call launches all of a graph. Its work is in order of its start, which of a graph that was captured on one stream is the order of capture. Launches are of one graph where they state its
+ * id, or else replay the same work: the same kinds, names, grids and blocks in the same order. */
+#ifndef OPSCOPE_ANALYSIS_GRAPH_GRAPHS_H
+#define OPSCOPE_ANALYSIS_GRAPH_GRAPHS_H
+
+#include "store/profile.h"
+
+/* Pieces of work, or the calls that would have launched them, in order. */
+struct graph_sequence {
+	uint32_t *row;           /* of gpu_op, or of span */
+	uint64_t *key;           /* equal where kind and name are; memsets and copies by their kind alone, since recorders name them differently */
+	uint8_t *kind;           /* enum gpu_kind */
+	uint32_t n;
+	bool named;              /* false: keys are of kinds alone */
+};
+
+struct graph_launch {
+	uint32_t call;           /* of span */
+	uint32_t graph;          /* of graphs.graph */
+	struct graph_sequence work;
+	int64_t start_ns, end_ns; /* of its work on the device */
+};
+
+struct graph {
+	int64_t id;              /* as recorded; ID_NONE = not recorded */
+	uint32_t launches;
+	uint32_t first;          /* its first launch, of graphs.launch */
+	uint32_t odd;            /* launches whose work is another than that of the first: the graph was changed, or the recording was cut */
+	uint32_t streams;        /* that the work of its first launch ran on */
+};
+
+struct graphs {
+	struct graph_launch *launch; /* those with work, in order of their calls' rows */
+	uint32_t n;
+	struct graph *graph;         /* in order of their first launch */
+	uint32_t n_graphs;
+	uint32_t whole;              /* launches of which the recording holds the graph as one piece (gpu_is_graph): they are not in launch */
+};
+
+/* Whether a call of this name launches a graph. */
+bool graph_is_launch(struct str name);
+
+/* Needs PASS_CORRELATE. O(spans + work log work). The caller's (graphs_free). A recording without graphs costs a look at each name. */
+struct graphs *graphs_new(const struct profile *p);
+void graphs_free(struct graphs *g);
+/* Of pieces of this kind and name ("" = not known), as in graph_sequence.key. */
+uint64_t graph_key(uint8_t kind, struct str name);
+void graph_sequence_release(struct graph_sequence *s);
+
+#endif

@@ -1,0 +1,326 @@
+"""What graphs replay is attributed to the ops that captured it: of real replays as an independent reading of both files says, and of made ones, whose truth is known, never to a wrong op."""
+import collections
+import csv
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import tempfile
+
+import oracle
+from oracle import Case, data
+
+H200 = os.path.join(oracle.ROOT, "tests", "data", "h200")
+VLLM = ("graphs", "vllm_decode_full")
+SGLANG = ("tracelens", "inference", "sglang_decode")
+
+
+def events(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt") as f:
+        return [e for e in json.load(f)["traceEvents"] if e.get("ph") == "X"]
+
+
+def sql(path, query):
+    code, out, err = oracle.run("sql", path, query, "--steps=all", "--format=json", "--limit=0")
+    if code:
+        raise AssertionError(err.decode(errors="replace"))
+    return json.loads(out)["rows"]
+
+
+def attributed(path):
+    """[(kernel, op, dims, evidence)] of all device work, by start."""
+    return sql(path, "select g.name, s.name, arg(s.args, 'Input Dims'), g.evidence from gpu_op g left join span s on s.rowid = g.op order by g.start_ns, g.rowid")
+
+
+def captured_ops(capture):
+    """The names of the ops around the launches of a capture, in order: by External id, as the file states it."""
+    of_id = {e["args"]["External id"]: e["name"] for e in capture if e["cat"] == "cpu_op" and "External id" in e.get("args", {})}
+    calls = sorted((e for e in capture if e["cat"] in ("cuda_runtime", "cuda_driver")), key=lambda e: e["ts"])
+    begin = next(e["ts"] for e in calls if "StreamBeginCapture" in e["name"])
+    end = next(e["ts"] for e in calls if "StreamEndCapture" in e["name"])
+    nodes = [e for e in calls if begin < e["ts"] < end and any(w in e["name"] for w in ("Launch", "Memset", "Memcpy")) and "GraphLaunch" not in e["name"]]
+    return [of_id.get(e["args"].get("External id")) for e in nodes]
+
+
+class Real(Case):
+    def check(self, folder, replay, capture, launches):
+        """Kernel k of the replay is of the op of launch k of the capture."""
+        path = data(*folder, replay)
+        want = captured_ops(events(data(*folder, "capture_traces", capture)))
+        launch, = (e["args"]["correlation"] for e in events(path) if "GraphLaunch" in e["name"])
+        kernels = sorted((e for e in events(path) if e["cat"] == "kernel" and e["args"].get("correlation") == launch), key=lambda e: e["ts"])
+        self.assertEqual(len(kernels), launches)
+        got = [(r[0], r[1]) for r in attributed(path) if r[3]]
+        self.assertEqual(got, [(e["name"], op) for e, op in zip(kernels, want)])
+
+    def test_vllm(self):
+        self.check(VLLM, "graph_execution.json.gz", "graph_capture_rank_0.1773709742341309550.pt.trace.json.gz", 421)
+
+    def test_sglang(self):
+        self.check(SGLANG, "sglang_Qwen3-8B_decode.json.gz", "bs_32_rank0.json.gz", 544)
+
+    @staticmethod
+    def plain(name):
+        """TraceLens leaves out the number at the end of a name."""
+        return re.sub(r"_\d+$", "", name)
+
+    def test_times_of_tracelens(self):
+        """Kernel times and calls of each op as TraceLens gives them, but for its clock, whose doubles are exact to 1 ns a kernel."""
+        for folder, replay in ((VLLM, "graph_execution.json.gz"), (SGLANG, "sglang_Qwen3-8B_decode.json.gz")):
+            want = collections.Counter()
+            with open(data(*folder, "perf_csvs", "ops_summary.csv")) as f:
+                for r in csv.DictReader(f):
+                    want[self.plain(r["name"])] += float(r["total_direct_kernel_time_sum"])
+            rows = attributed(data(*folder, replay))
+            self.assertGreater(len(rows), 400)
+            got, calls = collections.Counter(), collections.Counter()
+            for name, ns in sql(data(*folder, replay), "select s.name, g.dur_ns from gpu_op g join span s on s.rowid = g.op"):
+                got[self.plain(name)] += ns / 1000
+                calls[self.plain(name)] += 1
+            for name, us in want.items():
+                if us == 0 or name.startswith(("hipLaunchKernel", "hipModuleLaunchKernel", "hipExtModuleLaunchKernel")):
+                    continue  # kernels outside of all ops
+                self.assertAlmostEqual(got[name], us, delta=0.001 * calls[name] + 0.001, msg=name)
+
+    def test_position(self):
+        """CUDA's calls name no kernels: of our own recording on an H200 each replay's kernel k is of the op of call k."""
+        path = os.path.join(H200, "gpt_bf16_graph.json.gz")
+        want = captured_ops(events(path))
+        rows = [r for r in attributed(path) if r[3]]
+        self.assertEqual(len(rows), 10 * len(want))
+        self.assertEqual({r[3] for r in rows}, {"position"})
+        for i, r in enumerate(rows):
+            self.assertEqual(r[1], want[i % len(want)], r)
+
+    def test_eager_and_graph(self):
+        """The forward pass of one model, eager and replayed, has the same kernels for each op."""
+        def by_op(name):
+            of = collections.defaultdict(collections.Counter)
+            for kernel, op, _, _ in attributed(os.path.join(H200, name)):
+                if op in ("aten::addmm", "aten::native_layer_norm", "aten::gelu", "aten::_cudnn_attention_forward"):
+                    of[op][kernel] += 1
+            return of
+        graph = by_op("gpt_bf16_graph.json.gz")
+        self.assertEqual(set(graph), {"aten::addmm", "aten::native_layer_norm", "aten::gelu", "aten::_cudnn_attention_forward"})
+        for op, word in (("aten::addmm", "nvjet"), ("aten::native_layer_norm", "layer_norm"), ("aten::gelu", "elementwise"), ("aten::_cudnn_attention_forward", "cudnn")):
+            self.assertTrue(any(word in k for k in graph[op]), graph[op])
+        self.assertTrue(all("layer_norm" in k for k in graph["aten::native_layer_norm"]), graph["aten::native_layer_norm"])
+
+    def test_report(self):
+        t = oracle.report("graphs", data(*SGLANG, "sglang_Qwen3-8B_decode.json.gz"), "--steps=all")
+        row, = t.rows
+        self.assertEqual((row["launches"], row["pieces"], row["evidence"], row["known_pct"], row["odd_launches"]), (1, 544, "sequence", 100, 0))
+        self.assertAlmostEqual(row["longest_gap_ns"], 273_690, delta=10)
+        self.assertAlmostEqual(row["total_ns"], 9_656_400, delta=100)
+
+    def test_whole_graphs(self):
+        """Recorded at the level of graphs, a launch is one piece, which cannot be opened."""
+        path = data("nsys", "2025.5_flameox_graph")
+        path = next(os.path.join(path, f) for f in sorted(os.listdir(path)) if ".sqlite" in f)
+        t = oracle.report("graphs", path)
+        self.assertEqual(t.rows, [])
+        self.assertIn("2 launches of graphs are recorded as one piece of work each", "\n".join(t.notes))
+
+
+class Model:
+    """A model of repeated layers whose ops launch kernels; equal layers launch equal kernels."""
+
+    def __init__(self, rnd, layers, kinds):
+        self.nodes = []  # (op, dims, module, kernel)
+        blocks = []
+        for k in range(kinds):
+            ops = []
+            for i in range(rnd.randint(2, 6)):
+                op = f"aten::op{rnd.randint(0, 5)}"
+                ops.append((op, [[rnd.randint(1, 4), 8]], [f"kernel{rnd.randint(0, 7)}" for _ in range(rnd.randint(1, 3))]))
+            blocks.append(ops)
+        for n in range(layers):
+            for op, dims, kernels in blocks[n % kinds]:
+                self.nodes += [(op, dims, f"Block_{n}", kernel, len(kernels), i) for i, kernel in enumerate(kernels)]
+
+
+def capture_doc(nodes, named=True):
+    """The recording of a capture: ranges of modules and ops around calls that launch, and no device work."""
+    ev, at, ids = [], 1000.0, 1
+    call = lambda name, ts, **args: ev.append({"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": 0.4, "args": args})
+    call("hipStreamBeginCapture", at, correlation=900001)
+    module, since, at = None, at, at + 1
+    for op, dims, mod, kernel, n, i in nodes:
+        if mod != module:
+            if module:
+                ev.append({"ph": "X", "cat": "python_function", "name": f"nn.Module: {module}", "pid": 1, "tid": 1, "ts": since, "dur": at - since - 0.1, "args": {"Python id": 5000 + ids, "Python module id": 0}})
+            module, since = mod, at
+            at += 0.1
+        if i == 0:
+            ids += 1
+            ev.append({"ph": "X", "cat": "cpu_op", "name": op, "pid": 1, "tid": 1, "ts": at, "dur": n * 1.0, "args": {"External id": ids, "Input Dims": dims}})
+        args = {"kernel": kernel} if named else {}
+        call("hipLaunchKernel", at + 0.3 + i * 0.9, correlation=len(ev) + 10, **{"External id": ids}, **args)
+        if i == n - 1:
+            at += n * 1.0 + 0.5
+    ev.append({"ph": "X", "cat": "python_function", "name": f"nn.Module: {module}", "pid": 1, "tid": 1, "ts": since, "dur": at - since - 0.1, "args": {"Python id": 5000, "Python module id": 0}})
+    call("hipStreamEndCapture", at + 1, correlation=900002)
+    return {"schemaVersion": 1, "traceEvents": ev}
+
+
+def replay_doc(launches):
+    """launches: [[(kernel, stream)]]; each piece has its number as its duration, 1 us + n ns."""
+    ev, at = [], 1_000_000.0
+    for c, work in enumerate(launches):
+        ev.append({"ph": "X", "cat": "cuda_runtime", "name": "hipGraphLaunch", "pid": 1, "tid": 1, "ts": at, "dur": 50, "args": {"correlation": 70 + c}})
+        at += 100
+        for n, (kernel, stream) in enumerate(work):
+            ev.append({"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": stream, "ts": at, "dur": 1 + n / 1000, "args": {"correlation": 70 + c, "device": 0, "stream": stream}})
+            at += 5
+        at += 100
+    return {"schemaVersion": 1, "traceEvents": ev}
+
+
+class Made(Case):
+    def setUp(self):
+        super().setUp()
+        self.tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.tmp)
+
+    def attribute(self, nodes, launches, **more):
+        """[(op, dims, module, evidence)] of each piece of each launch."""
+        folder = tempfile.mkdtemp(dir=self.tmp)
+        os.mkdir(os.path.join(folder, "capture_traces"))
+        with open(os.path.join(folder, "capture_traces", "bs_1_rank0.json"), "w") as f:
+            json.dump(capture_doc(nodes, **more), f)
+        path = os.path.join(folder, "replay.json")
+        with open(path, "w") as f:
+            json.dump(replay_doc(launches), f)
+        rows = sql(path, """select s.name, arg(s.args, 'Input Dims'),
+            (with recursive up(i) as (select g.op union all select parent from span, up where span.rowid = up.i and parent is not null)
+             select group_concat(name, '/') from span, up where span.rowid = up.i and name like 'nn.Module: %'), g.evidence, g.start_ns
+            from gpu_op g left join span s on s.rowid = g.op order by g.start_ns""")
+        return [(op, json.loads(dims) if dims else None, (module or "").replace("nn.Module: ", ""), by) for op, dims, module, by, _ in rows]
+
+    def check(self, got, truth):
+        """No piece is of a wrong op or module; returns the share that is told."""
+        self.assertEqual(len(got), len(truth))
+        told = 0
+        for (op, dims, module, by), want in zip(got, truth):
+            if by in ("unknown", "ambiguous"):
+                continue
+            self.assertIsNotNone(want, f"{op} was captured nowhere")
+            self.assertEqual((op, dims, module), (want[0], want[1], want[2]))
+            told += 1
+        return told / len(truth)
+
+    def test_equal(self):
+        rnd = random.Random(1)
+        for _ in range(15):
+            m = Model(rnd, rnd.randint(1, 8), rnd.randint(1, 3))
+            launches = [[(k, 7) for *_, k, _, _ in m.nodes]] * rnd.randint(1, 3)
+            self.assertEqual(self.check(self.attribute(m.nodes, launches), m.nodes * len(launches)), 1)
+
+    def test_without_names(self):
+        """As many calls of the same kinds: by position. One call more: nothing is told."""
+        m = Model(random.Random(2), 4, 2)
+        work = [(k, 7) for *_, k, _, _ in m.nodes]
+        got = self.attribute(m.nodes, [work], named=False)
+        self.assertEqual({by for *_, by in got}, {"position"})
+        self.assertEqual(self.check(got, m.nodes), 1)
+        self.assertEqual({by for *_, by in self.attribute(m.nodes, [work[:-1]], named=False)}, {"unknown"})
+        self.assertEqual({by for *_, by in self.attribute(m.nodes, [[(k, 7 + i % 2) for i, (k, _) in enumerate(work)]], named=False)}, {"unknown"})
+
+    def test_changed(self):
+        """Pieces taken out and put in: what is told is right, and most is told where layers can be told apart."""
+        rnd, shares = random.Random(3), []
+        for n in range(40):
+            m = Model(rnd, rnd.randint(2, 10), rnd.randint(1, 4))
+            work, truth = [], []
+            for node in m.nodes:
+                what = rnd.random()
+                if what < 0.03:
+                    continue
+                if what > 0.97:
+                    work.append((f"other{rnd.randint(0, 3)}", 7))
+                    truth.append(None)
+                work.append((node[3], 7))
+                truth.append(node)
+            if work:
+                shares.append(self.check(self.attribute(m.nodes, [work]), truth))
+        self.assertGreater(sum(shares) / len(shares), 0.6, shares)
+
+    def test_streams(self):
+        """Branches run on streams of their own, and interleave in another order than that of capture."""
+        rnd = random.Random(4)
+        told = []
+        for _ in range(25):
+            m = Model(rnd, rnd.randint(2, 6), rnd.randint(1, 3))
+            stream_of = {f"Block_{i}": rnd.choice((7, 8, 9)) for i in range(6)}
+            queues = collections.defaultdict(list)
+            for node in m.nodes:
+                queues[stream_of[node[2]]].append(node)
+            order = []
+            while any(queues.values()):
+                s = rnd.choice([s for s, q in queues.items() if q])
+                order.append((queues[s].pop(0), s))
+            told.append(self.check(self.attribute(m.nodes, [[(n[3], s) for n, s in order]]), [n for n, _ in order]))
+        self.assertGreater(sum(told), 0)
+
+    def test_two_captures(self):
+        """Two captures of the same names and other shapes, and nothing says which: ambiguous. The batch of the step tells."""
+        m = Model(random.Random(5), 3, 2)
+        other = [(op, [[64, 8]], *rest) for op, _, *rest in m.nodes]
+        folder = tempfile.mkdtemp(dir=self.tmp)
+        os.mkdir(os.path.join(folder, "capture_traces"))
+        for batch, nodes in ((8, m.nodes), (16, other)):
+            with open(os.path.join(folder, "capture_traces", f"bs_{batch}_rank0.json"), "w") as f:
+                doc = capture_doc(nodes)
+                doc["traceEvents"].append({"ph": "X", "cat": "user_annotation", "name": f"capture_{batch}_FULL", "pid": 1, "tid": 1, "ts": 900, "dur": 1e6, "args": {}})
+                json.dump(doc, f)
+        path = os.path.join(folder, "replay.json")
+        for annotation, want in ((None, None), ("execute_12_context_0(0)_generation_12(12)", [[64, 8]]), ("step[DECODE bs=7]", "first")):
+            doc = replay_doc([[(k, 7) for *_, k, _, _ in m.nodes]])
+            if annotation:
+                doc["traceEvents"].append({"ph": "X", "cat": "user_annotation", "name": annotation, "pid": 1, "tid": 1, "ts": 999_000, "dur": 5000, "args": {}})
+            with open(path, "w") as f:
+                json.dump(doc, f)
+            rows = attributed(path)
+            if want is None:
+                self.assertEqual({r[3] for r in rows}, {"ambiguous"})
+            elif want == "first":
+                self.assertEqual([json.loads(r[2]) for r in rows], [n[1] for n in m.nodes])
+            else:
+                self.assertEqual({json.dumps(json.loads(r[2])) for r in rows}, {json.dumps(want)})
+
+    def test_changed_graph(self):
+        """A launch that replays other work than the first one of its graph is left alone, and the report says how many."""
+        m = Model(random.Random(6), 3, 2)
+        work = [(k, 7) for *_, k, _, _ in m.nodes]
+        got = self.attribute(m.nodes, [work, work[:4], work])
+        self.assertEqual(self.check(got[:len(work)], m.nodes), 1)
+        self.assertEqual(self.check(got[-len(work):], m.nodes), 1)
+
+    def test_wrong_captures(self):
+        path = os.path.join(self.tmp, "replay.json")
+        with open(path, "w") as f:
+            json.dump(replay_doc([[("kernel1", 7)]]), f)
+        code, out, err = oracle.run("report", "graphs", path, "--capture=" + os.path.join(self.tmp, "none"))
+        self.assertEqual(code, 1)
+        self.assertRegex(err.decode(), r"--capture=.*none: No such file or directory; a trace of the capture of graphs, or a folder of such, was expected\n$")
+        os.mkdir(os.path.join(self.tmp, "capture_traces"))
+        with open(os.path.join(self.tmp, "capture_traces", "bad.json"), "w") as f:
+            f.write('{"traceEvents": [{"ph": "X", ')
+        t = oracle.report("graphs", path)
+        self.assertEqual([r["evidence"] for r in t.rows], ["unknown"])
+
+    def test_kept(self):
+        """An imported file keeps what was attributed, and answers the same."""
+        m = Model(random.Random(7), 4, 2)
+        self.attribute(m.nodes, [[(k, 7) for *_, k, _, _ in m.nodes]] * 2)
+        folder = next(os.path.join(self.tmp, d) for d in os.listdir(self.tmp))
+        path, kept = os.path.join(folder, "replay.json"), os.path.join(folder, "kept.opscope")
+        self.assertEqual(oracle.run("import", path, "-o", kept)[0], 0)
+        for name in ("graphs", "operators", "modules", "op-types"):
+            self.assertEqual(oracle.report(name, path).rows, oracle.report(name, kept).rows, name)
+
+
+if __name__ == "__main__":
+    oracle.main()
