@@ -134,6 +134,7 @@ const struct detector detector_compile_wrapper = {
 	       "(TORCH_LOGS=graph_breaks, fullgraph=True) make fewer wrappers.",
 	.disprove = "With CUDA graphs the step is no shorter: then the device, or the host outside the compiled code, sets the pace.",
 	.shares = "graph-breaks gpu-starvation launch-bound low-gpu-utilization profiler-overhead",
+	.report = "compile",
 	.where = DETECT_WINDOW,
 	.run = compile_wrapper_run,
 };

@@ -32,30 +32,11 @@ static void find_cost(const struct compiled_calls *x, struct graph_breaks_measur
 	intervals_release(&device);
 }
 
-/* "model.py(9): torch_dynamo_resume_in_forward_at_12" is told as "forward at model.py(12)": the function, and the line at which it was left. */
 static void add_place(const struct compiled_calls *x, struct findings *f, struct graph_breaks_measured *c, uint32_t at, int64_t ns)
 {
-	const struct profile *p = x->p;
-	uint32_t body = at;
-	for (uint32_t i = at + 1; i < p->span.rows.n && i <= at + 2 && body == at; i++) /* the frame stands first in its range, where times are not rounded */
-		body = compiled_part_of(x, i) == COMPILED_RESUME && x->frame[i] == at ? i : at;
-	struct str name = profile_str(p, p->span.name[body]);
-	ptrdiff_t resume = str_find(name, STR("torch_dynamo_resume_in_")), paren = str_find(name, STR("("));
-	size_t line = name.n;
-	if (resume < 0 || paren < 0) {
-		places_add(&c->places, shared_stacks(f), name, compiled_part_of(x, body) == COMPILED_RESUME ? ROW_NONE : at, 1, ns);
-		return;
-	}
-	while (line > (size_t)resume && name.p[line - 1] != '_')
-		line--;
 	struct buf b = {0};
-	size_t from = (size_t)resume + strlen("torch_dynamo_resume_in_"), to = line >= from + strlen("_at_") ? line - strlen("_at_") : name.n;
-	buf_put(&b, name.p + from, to - from);
-	buf_cstr(&b, " at ");
-	buf_put(&b, name.p, (size_t)paren + 1);
-	buf_put(&b, name.p + line, name.n - line);
-	buf_char(&b, ')');
-	places_add(&c->places, shared_stacks(f), buf_view(&b), ROW_NONE, 1, ns);
+	uint32_t stack_of = compiled_put_break(x, at, &b);
+	places_add(&c->places, shared_stacks(f), buf_view(&b), stack_of, 1, ns);
 	buf_release(&b);
 }
 
@@ -118,14 +99,6 @@ static void graph_breaks_report(const struct compiled_calls *x, struct findings 
 	                                 : "time without device work between the graphs of these calls, and device time of what is launched there");
 }
 
-static bool several_frames(const struct compiled_calls *x)
-{
-	uint64_t n = 0;
-	for (uint32_t k = 0; k < x->n; k++)
-		n += x->v[k].frames && step_time_has(x->w, x->p->span.start_ns[x->v[k].span]);
-	return n > x->w->n;
-}
-
 static void graph_breaks_look(const struct compiled_calls *x, struct findings *f)
 {
 	struct graph_breaks_measured c = {0};
@@ -135,8 +108,8 @@ static void graph_breaks_look(const struct compiled_calls *x, struct findings *f
 		graph_breaks_report(x, f, &c);
 	} else if (x->unknown.n) {
 		findings_missing(f, "%s", compiled_no_graphs_why);
-	} else if (!x->broken && !x->entries && several_frames(x)) {
-		findings_missing(f, "Python frames were not recorded: several compiled frames in a step may be of one function, or of several");
+	} else if (compiled_may_be_broken(x)) {
+		findings_missing(f, "%s", compiled_no_frames_why);
 	}
 	intervals_release(&c.when);
 	places_release(&c.places);
@@ -161,6 +134,7 @@ const struct detector detector_graph_breaks = {
 	       "function (torch.where, torch.cond), and wrap calls that cannot be traced as custom ops (torch.library.custom_op).",
 	.disprove = "With fullgraph=True the step is no shorter: then what stands between the graphs costs no less inside one.",
 	.shares = "gpu-starvation launch-bound low-gpu-utilization unfused-elementwise synchronising-calls",
+	.report = "compile",
 	.where = DETECT_WINDOW,
 	.run = graph_breaks_run,
 };

@@ -1,12 +1,9 @@
 #include "detect/parts/compiled.h"
-#include "detect/parts/inside.h"
+#include "detect/parts/compiler_runs.h"
 
 /* Percent of the steps' time that the compiler costs. */
 static const double TOO_MUCH = 2, SEVERE = 25;
-/* A shorter range is of a frame that the compiler leaves alone. */
-static const int64_t SHORTEST_NS = 1000 * 1000;
-/* Ranges (guards, further compilation) that may stand between the compiler's and its frame's. */
-enum { PLACES_TOLD = 3, STEPS_TOLD = 4, RANGES_BETWEEN = 8 };
+enum { PLACES_TOLD = 3, STEPS_TOLD = 4 };
 
 struct compiles {
 	struct places places;    /* by frame */
@@ -17,38 +14,6 @@ struct compiles {
 	uint64_t calls, again;   /* of compiled frames in the steps; of these, of code that was compiled again */
 	struct str latest;       /* the name of one of these frames */
 };
-
-/* The compiled frame that runs when the compiler is done: "Torch-Compiled Region: 0/1"; ROW_NONE. */
-static uint32_t frame_after(const struct profile *p, uint32_t compile)
-{
-	unsigned between = 0;
-	for (uint32_t i = compile + 1; i < p->span.rows.n && p->span.track[i] == p->span.track[compile] && between < RANGES_BETWEEN; i++) {
-		if (p->span.start_ns[i] < span_end(p, compile))
-			continue;
-		if (p->span.parent[i] != p->span.parent[compile])
-			return ROW_NONE;
-		if (compiled_is_frame(profile_str(p, p->span.name[i])))
-			return i;
-		between++;
-	}
-	return ROW_NONE;
-}
-
-/* "frame 0" of "Torch-Compiled Region: 0/1"; a constant where the input does not number frames. */
-static struct str frame_name(struct findings *f, const struct profile *p, uint32_t frame)
-{
-	struct str name = frame != ROW_NONE ? profile_str(p, p->span.name[frame]) : (struct str){0};
-	ptrdiff_t colon = str_find(name, STR(": "));
-	size_t end = name.n;
-	while (end && name.p[end - 1] != '/')
-		end--;
-	if (colon < 0 || end < (size_t)colon + 4)
-		return STR("a frame whose number is not recorded");
-	struct buf b = {0};
-	buf_cstr(&b, "frame ");
-	buf_put(&b, name.p + colon + 2, end - 1 - (size_t)colon - 2);
-	return finding_text(f, &b);
-}
 
 static void add_step(const struct profile *p, const struct step_time *w, int64_t at_ns, struct compiles *m)
 {
@@ -70,11 +35,14 @@ static void recompiles_measure(const struct profile *p, struct findings *f, cons
 			m->again += compiled_is_again(name);
 			m->latest = compiled_is_again(name) ? name : m->latest;
 		}
-		if (!mark[i] || (p->span.parent[i] != ROW_NONE && mark[p->span.parent[i]]) || p->span.dur_ns[i] < SHORTEST_NS)
+		if (!compiler_run_starts(p, mark, i))
 			continue;
+		struct buf frame = {0};
+		compiler_run_put_frame(p, i, &frame);
 		m->n++;
 		m->ns += p->span.dur_ns[i];
-		places_add(&m->places, shared_stacks(f), frame_name(f, p, frame_after(p, i)), i, 1, p->span.dur_ns[i]);
+		places_add(&m->places, shared_stacks(f), buf_view(&frame), i, 1, p->span.dur_ns[i]);
+		buf_release(&frame);
 		add_step(p, w, p->span.start_ns[i], m);
 	}
 	m->cost = inside_cost_of(p, w, mark, 1);
@@ -126,7 +94,7 @@ static void recompiles_run(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
 	struct compiles m = {0};
-	uint8_t *mark = inside_new(p, compiled_is_compiler, NULL);
+	uint8_t *mark = compiler_runs_new(p);
 	m.steps = NEW_ARRAY(p->steps->n + 1, uint32_t);
 	recompiles_measure(p, f, w, mark, &m);
 	if (m.n && step_time_pct(w, intervals_length(&m.cost.when)) >= TOO_MUCH)
@@ -146,6 +114,7 @@ const struct detector detector_recompiles = {
 	       "TORCH_LOGS=recompiles names the guard that failed.",
 	.disprove = "Later steps of a longer recording hold no compilation: then these are the first calls, and nothing is lost in steady work.",
 	.shares = "gpu-starvation launch-bound low-gpu-utilization profiler-overhead graph-breaks",
+	.report = "compile",
 	.where = DETECT_WINDOW,
 	.run = recompiles_run,
 };

@@ -6,6 +6,7 @@
 #include <assert.h>
 
 const char compiled_no_graphs_why[] = "the input does not show which part of a compiled frame is its graph; torch 2.5 and later, or Python frames, show it";
+const char compiled_no_frames_why[] = "Python frames were not recorded: several compiled frames in a step may be of one function, or of several";
 
 static bool is_entry(struct str name)
 {
@@ -94,6 +95,38 @@ bool compiled_is_eager(const struct compiled_calls *x, uint32_t span)
 	if (x->in_graph[span])
 		return false;
 	return c ? at >= c->graph_ns : x->backward[x->p->span.track[span]] && intervals_length_within(&x->back, at, at + 1);
+}
+
+bool compiled_may_be_broken(const struct compiled_calls *x)
+{
+	uint64_t n = 0;
+	for (uint32_t k = 0; k < x->n; k++)
+		n += x->v[k].frames && step_time_has(x->w, x->p->span.start_ns[x->v[k].span]);
+	return !x->broken && !x->entries && n > x->w->n;
+}
+
+uint32_t compiled_put_break(const struct compiled_calls *x, uint32_t at, struct buf *out)
+{
+	const struct profile *p = x->p;
+	uint32_t body = at;
+	for (uint32_t i = at + 1; i < p->span.rows.n && i <= at + 2 && body == at; i++) /* the frame stands first in its range, where times are not rounded */
+		body = compiled_part_of(x, i) == COMPILED_RESUME && x->frame[i] == at ? i : at;
+	struct str name = profile_str(p, p->span.name[body]);
+	ptrdiff_t resume = str_find(name, STR("torch_dynamo_resume_in_")), paren = str_find(name, STR("("));
+	size_t line = name.n;
+	if (resume < 0 || paren < 0) {
+		buf_str(out, name);
+		return compiled_part_of(x, body) == COMPILED_RESUME ? ROW_NONE : at;
+	}
+	while (line > (size_t)resume && name.p[line - 1] != '_')
+		line--;
+	size_t from = (size_t)resume + strlen("torch_dynamo_resume_in_"), to = line >= from + strlen("_at_") ? line - strlen("_at_") : name.n;
+	buf_put(out, name.p + from, to - from);
+	buf_cstr(out, " at ");
+	buf_put(out, name.p, (size_t)paren + 1);
+	buf_put(out, name.p + line, name.n - line);
+	buf_char(out, ')');
+	return ROW_NONE;
 }
 
 /* *out: the ranges without graphs. */

@@ -45,6 +45,8 @@ struct compiled_calls {
 
 /* Why a detector is not applicable where unknown is not empty. */
 extern const char compiled_no_graphs_why[];
+/* The same where compiled_may_be_broken. */
+extern const char compiled_no_frames_why[];
 
 /* NULL where the input has no compiled frames. Needs PASS_NEST and PASS_CORRELATE; O(ranges log ranges). Free with compiled_calls_free. */
 struct compiled_calls *compiled_calls_new(const struct profile *p, const struct step_time *w);
@@ -59,5 +61,10 @@ static inline uint8_t compiled_part_of(const struct compiled_calls *x, uint32_t 
 const struct compiled_call *compiled_broken_call(const struct compiled_calls *x, uint32_t span);
 /* Whether a range is between the graphs of a broken call, or of the backward pass of one. */
 bool compiled_is_eager(const struct compiled_calls *x, uint32_t span);
+/* Whether several compiled frames may be of one broken call, which the input does not show. */
+bool compiled_may_be_broken(const struct compiled_calls *x);
+/* Appends where the break before range `at` is: "model.py(9): torch_dynamo_resume_in_forward_at_12" is told as "forward at model.py(12)", the function and
+ * the line at which it was left; else the name of the range. Returns the range whose stack says more; ROW_NONE. */
+uint32_t compiled_put_break(const struct compiled_calls *x, uint32_t at, struct buf *out);
 
 #endif
