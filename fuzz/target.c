@@ -23,7 +23,7 @@ struct profile *target_open(const char *format, const uint8_t *data, size_t size
 	struct target_file f;
 	struct err e = {0};
 	target_file_make(&f, data, size);
-	struct profile *p = input_open(f.path, &(struct input_options){.format = format, .as_written = as_written}, &e);
+	struct profile *p = trace_open(f.path, &(struct input_options){.format = format, .as_written = as_written}, &e);
 	target_file_remove(&f);
 	if (!p && !e.msg[0])
 		abort();

@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_FUZZ_TARGET_H
 #define OPSCOPE_FUZZ_TARGET_H
 
-#include "input/input.h"
+#include "open/trace_open.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

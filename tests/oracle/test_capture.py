@@ -556,6 +556,26 @@ class Planted(CaptureCase):
                          [("k", "aten::captured", 2, 901), ("other", None, 2, 950), ("CUDA graph 4", None, 4, None)])
         self.assertIn("whole-graphs", problems(path))
 
+    def test_replays_are_of_the_ops_that_made_their_nodes(self):
+        """By the id of the node, through its copies; what no op made, and what no one saw made, is unknown."""
+        s = Segment(pid=5)
+        self.device(s)
+        for n, op in enumerate(("aten::first", "aten::second")):
+            s.push(5, op, BASE + 10 + 100 * n, seq=1 + n)
+            s.event(5, segment.GRAPH_NODE, 0, 1, "qQQ", BASE + 20 + 100 * n, 900 + n, 0)
+            s.pop(5, BASE + 30 + 100 * n)
+        s.event(5, segment.GRAPH_NODE, 0, 1, "qQQ", BASE + 205, 902, 0)
+        for node in (900, 901, 902):
+            s.event(5, segment.GRAPH_NODE, 0, 2, "qQQ", BASE + 210, node + 50, node)
+        for launch in range(2):
+            at = BASE + 1000 + 500 * launch
+            s.event(5, segment.API, 0, 311, "qqIIII", at, at + 50, 30 + launch, 5, 0, s.text("cudaGraphLaunch_v10000"))
+            for i, node in enumerate((951, 950, 952, 999)):
+                self.kernel(s, 6, f"k{node}", at + 100 + 20 * i, at + 110 + 20 * i, corr=30 + launch, graph=2, node=node)
+        path = s.write(self.dir)
+        self.assertEqual(sql(path, "SELECT g.name, o.name, g.evidence FROM gpu_op g LEFT JOIN span o ON o.rowid = g.op ORDER BY g.start_ns"),
+                         [("k951", "aten::second", "node"), ("k950", "aten::first", "node"), ("k952", None, "unknown"), ("k999", None, "unknown")] * 2)
+
     def test_two_processes_and_their_devices(self):
         """Ordinals are each process's own: the uuid says which GPU is meant."""
         for pid, order in ((10, (b"a" * 16, b"b" * 16)), (11, (b"b" * 16, b"c" * 16))):

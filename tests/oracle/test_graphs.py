@@ -3,10 +3,12 @@ import collections
 import csv
 import gzip
 import json
+import lzma
 import os
 import random
 import re
 import shutil
+import sqlite3
 import tempfile
 
 import oracle
@@ -22,8 +24,8 @@ def events(path):
         return [e for e in json.load(f)["traceEvents"] if e.get("ph") == "X"]
 
 
-def sql(path, query):
-    code, out, err = oracle.run("sql", path, query, "--steps=all", "--format=json", "--limit=0")
+def sql(path, query, *args):
+    code, out, err = oracle.run("sql", path, query, "--steps=all", "--format=json", "--limit=0", *args)
     if code:
         raise AssertionError(err.decode(errors="replace"))
     return json.loads(out)["rows"]
@@ -107,6 +109,49 @@ class Real(Case):
         for op, word in (("aten::addmm", "nvjet"), ("aten::native_layer_norm", "layer_norm"), ("aten::gelu", "elementwise"), ("aten::_cudnn_attention_forward", "cudnn")):
             self.assertTrue(any(word in k for k in graph[op]), graph[op])
         self.assertTrue(all("layer_norm" in k for k in graph["aten::native_layer_norm"]), graph["aten::native_layer_norm"])
+
+    def test_nodes_of_nsys(self):
+        """A replayed node is a copy of the one that a captured call made: by the ids of nodes. The recording has no ranges, so that one is put around each of these calls."""
+        path = os.path.join(tempfile.mkdtemp(), "g.sqlite")
+        self.addCleanup(shutil.rmtree, os.path.dirname(path))
+        with lzma.open(os.path.join(H200, "gpt_bf16_graph.nsys.sqlite.xz")) as packed, open(path, "wb") as f:
+            shutil.copyfileobj(packed, f)
+        db = sqlite3.connect(path)
+        made = db.execute("""select n.graphNodeId, c.start, c.end, c.globalTid from CUDA_GRAPH_NODE_EVENTS n join (select * from CUPTI_ACTIVITY_KIND_RUNTIME) c
+            on c.globalTid = n.globalTid and c.start <= n.start and n.start <= c.end join StringIds s on s.id = c.nameId
+            where n.originalGraphNodeId is null and (s.value like '%Launch%' or s.value like '%Memset%') order by n.start""").fetchall()
+        self.assertEqual(len(made), 53)
+        db.execute("create table NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, rangeId INTEGER, category INTEGER, color INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, "
+                   "domainId INTEGER, uint64Value INTEGER, int64Value INTEGER, doubleValue REAL, uint32Value INTEGER, int32Value INTEGER, floatValue REAL, jsonTextId INTEGER, jsonText TEXT, binaryData TEXT)")
+        op_of = {}
+        for k, (node, start, end, tid) in enumerate(made):
+            db.execute("insert into NVTX_EVENTS (start, end, eventType, text, globalTid, domainId) values (?, ?, 59, ?, ?, 0)", (start - 1, end + 1, f"aten::op{k}, seq = {k}", tid))
+            op_of[node] = f"aten::op{k}"
+        copies = dict(db.execute("select graphNodeId, originalGraphNodeId from CUDA_GRAPH_NODE_EVENTS where originalGraphNodeId is not null"))
+        names = collections.Counter()
+        for table in ("KERNEL", "MEMSET"):
+            for node, in db.execute(f"select graphNodeId from CUPTI_ACTIVITY_KIND_{table} where graphNodeId is not null"):
+                if node in copies:
+                    names[op_of[copies[node]]] += 1
+        db.commit()
+        db.close()
+        self.assertEqual(sum(names.values()), 4 * 53)
+        got = collections.Counter(dict(sql(path, "select o.name, count(*) from gpu_op g join span o on o.rowid = g.op where g.evidence = 'node' group by 1")))
+        self.assertEqual(got, names)
+
+    def test_eager_twin(self):
+        """A recording in which the same kernels ran one by one serves as the capture: all work of the compiled model's graphs is told, each by the op of the eager kernel with its name, grid and block."""
+        path, twin = (os.path.join(H200, f"gpt_bf16_compiled{x}.json.gz") for x in ("_graphs", ""))
+        self.assertEqual({r[3] for r in attributed(path) if r[3]}, {"unknown"})
+        rows = sql(path, "select g.name, s.name, g.evidence, l.grid_x, l.block_x from gpu_op g left join span s on s.rowid = g.op join launch l on l.rowid = g.launch where g.evidence is not null", f"--capture={twin}")
+        self.assertEqual(len(rows), 2 * (76 + 149))
+        self.assertEqual({r[2] for r in rows}, {"sequence"})
+        eager = collections.defaultdict(set)
+        for name, op, grid, block in sql(twin, "select g.name, s.name, l.grid_x, l.block_x from gpu_op g join span s on s.rowid = g.op join launch l on l.rowid = g.launch"):
+            eager[name, grid, block].add(op)
+        for name, op, _, grid, block in rows:
+            if not name.startswith("Memset"):
+                self.assertIn(op, eager[name, grid, block], name)
 
     def test_report(self):
         t = oracle.report("graphs", data(*SGLANG, "sglang_Qwen3-8B_decode.json.gz"), "--steps=all")

@@ -39,12 +39,12 @@ static enum graph_call graph_call_of(struct graph_captures_work *w, uint32_t spa
 	return (enum graph_call)(*known - 1);
 }
 
-static bool graph_is_module(const struct profile *p, uint32_t i)
+bool graph_is_module(const struct profile *p, uint32_t i)
 {
-	return p->span.kind[i] == SPAN_USER || name_is(p, p->span.name[i], NAME_MODULE | NAME_MODULE_ANNOTATED | NAME_MODULE_LIGHTNING);
+	return name_is(p, p->span.name[i], NAME_MODULE | NAME_MODULE_ANNOTATED | NAME_MODULE_LIGHTNING);
 }
 
-static uint64_t graph_op_key(const struct profile *p, uint32_t op)
+uint64_t graph_op_key(const struct profile *p, uint32_t op)
 {
 	struct str name, dims = {"", 0}, types = {"", 0};
 	if (op == ROW_NONE)

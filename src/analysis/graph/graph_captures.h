@@ -6,8 +6,8 @@
 
 struct graph_capture {
 	const struct profile *p;  /* the recording that has it */
-	uint32_t begin, end;      /* the two calls, rows of span */
-	struct graph_sequence work; /* rows are of span: the calls that made nodes */
+	uint32_t begin, end;      /* the two calls, rows of span; ROW_NONE = not known: then only ops and modules are of the capture */
+	struct graph_sequence work; /* rows are of span: the calls that made nodes, or the innermost ranges in which they were made; of graph_nodes.h ROW_NONE = not known */
 	uint64_t *op;             /* of each call: equal where the op around it has the same name, types and shapes, and is in the same modules; 0 = no op is around it */
 	int64_t batch;            /* of the inference server that captured it, "capture_32_FULL"; -1 = not stated */
 };
@@ -20,6 +20,12 @@ struct graph_captures {
 /* Adds the captures of a recording, in order; *p must outlive them. Needs PASS_CORRELATE. A capture of which other threads of the process launched work meanwhile, as autograd does, is there twice: of its
  * own thread, and of all. Calls whose work ran are none of the graph. */
 void graph_captures_add(struct graph_captures *x, const struct profile *p);
+/* The op of a row of such a sequence. */
+static inline uint32_t graph_op_of(const struct profile *p, uint32_t row) { return p->span.kind[row] == SPAN_OP ? row : p->span.op[row]; }
+/* Equal of ops that have the same name, types and shapes, and are in the same modules; 0 of none. */
+uint64_t graph_op_key(const struct profile *p, uint32_t op);
+/* A range that tells a module. */
+bool graph_is_module(const struct profile *p, uint32_t span);
 void graph_captures_release(struct graph_captures *x);
 
 #endif

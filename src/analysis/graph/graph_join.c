@@ -1,6 +1,8 @@
 #include "analysis/graph/graph_join.h"
 
 #include "analysis/analysis.h"
+#include "analysis/graph/graph_eager.h"
+#include "analysis/graph/graph_nodes.h"
 #include "analysis/graph/graph_replay.h"
 #include "base/mem.h"
 #include "base/search.h"
@@ -83,15 +85,32 @@ static void graph_drop_passes(struct profile *p)
 	p->passes_done = 0;
 }
 
-static void graph_join_with(struct profile *p, const struct graphs *x, const struct graph_captures *captures)
+/* By the ids of nodes; by a capture; by a recording in which the same work ran without a graph. */
+static void graph_join_one(struct graph_match *m, struct profile *p, const struct graph *g, const struct graph_launch *first, const struct graph_nodes *nodes, const struct graph_captures *captures,
+                           struct profile *const *others, unsigned n)
+{
+	if (nodes && graph_nodes_match(nodes, p, &first->work, m))
+		return;
+	graph_match_find(m, p, &first->work, g->streams, captures, graph_batch(p, first->call));
+	for (unsigned i = 0; i < n && !m->capture && g->streams == 1; i++) {
+		struct graph_match eager;
+		if (!graph_eager_match(others[i], p, &first->work, &eager))
+			continue;
+		graph_match_release(m);
+		*m = eager;
+		m->capture = &m->own;
+	}
+}
+
+static void graph_join_with(struct profile *p, const struct graphs *x, const struct graph_captures *captures, struct profile *const *others, unsigned n)
 {
 	struct graph_match *match = NEW_ARRAY(x->n_graphs, struct graph_match);
-	for (uint32_t i = 0; i < x->n_graphs; i++) {
-		const struct graph_launch *first = &x->launch[x->graph[i].first];
-		graph_match_find(&match[i], p, &first->work, x->graph[i].streams, captures, graph_batch(p, first->call));
-	}
+	struct graph_nodes *nodes = graph_nodes_new(p);
+	for (uint32_t i = 0; i < x->n_graphs; i++)
+		graph_join_one(&match[i], p, &x->graph[i], &x->launch[x->graph[i].first], nodes, captures, others, n);
 	const uint32_t without = graph_replay_add(p, x, match);
 	graph_note(p, x, match, without);
+	graph_nodes_free(nodes);
 	for (uint32_t i = 0; i < x->n_graphs; i++)
 		graph_match_release(&match[i]);
 	mem_free(match);
@@ -111,7 +130,7 @@ int graph_join(struct profile *p, struct profile *const *others, unsigned n, str
 		graph_captures_add(&captures, p);
 		for (unsigned i = 0; i < n; i++)
 			graph_captures_add(&captures, others[i]);
-		graph_join_with(p, x, &captures);
+		graph_join_with(p, x, &captures, others, n);
 		graph_captures_release(&captures);
 	}
 	graphs_free(x);

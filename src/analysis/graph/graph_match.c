@@ -230,4 +230,6 @@ void graph_match_release(struct graph_match *m)
 {
 	mem_free(m->evidence);
 	mem_free(m->call);
+	graph_sequence_release(&m->own.work);
+	mem_free(m->own.op);
 }

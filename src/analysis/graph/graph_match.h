@@ -13,6 +13,7 @@ struct graph_match {
 	const struct graph_capture *capture; /* NULL = none is this graph's */
 	uint8_t *evidence;       /* of each piece: enum gpu_evidence */
 	uint32_t *call;          /* of each piece: of capture->work; ROW_NONE = none */
+	struct graph_capture own; /* of graph_nodes_match: what *capture is */
 };
 
 /* Of the work of one launch, which ran on so many streams. `batch`: of the step that launched it; -1 = not known: of captures that fit equally well, the one of the least batch that is not

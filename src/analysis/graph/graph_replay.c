@@ -48,12 +48,10 @@ static bool graph_is_frame(const struct profile *p, uint32_t i)
 /* Marks a range and those around it that began in the capture. */
 static void graph_mark(const struct graph_capture *c, uint32_t row, bool frames, uint8_t *marked)
 {
-	const int64_t from_ns = c->p->span.start_ns[c->begin];
-	for (; row != ROW_NONE && !marked[row] && c->p->span.start_ns[row] >= from_ns; row = c->p->span.parent[row]) {
-		if (c->p->span.kind[row] == SPAN_CALL || (!frames && graph_is_frame(c->p, row)))
-			continue;
-		marked[row] = 1;
-	}
+	const bool known = c->begin != ROW_NONE;
+	const int64_t from_ns = known ? c->p->span.start_ns[c->begin] : INT64_MIN;
+	for (; row != ROW_NONE && !marked[row] && c->p->span.start_ns[row] >= from_ns; row = c->p->span.parent[row])
+		marked[row] = c->p->span.kind[row] != SPAN_CALL && (frames || !graph_is_frame(c->p, row)) && (known || c->p->span.kind[row] == SPAN_OP || graph_is_module(c->p, row));
 }
 
 /* Ordinals of begin and end, so that what stands inside a range begins and ends inside of it. */
@@ -94,8 +92,8 @@ static void graph_template_fill(struct graph_template *t, const struct graph_mat
 	for (uint32_t i = 0; i < n_work; i++)
 		if (m->call[i] != ROW_NONE) {
 			const uint32_t call = c->work.row[m->call[i]];
-			graph_mark(c, p->span.parent[call], frames, marked);
-			graph_mark(c, p->span.op[call], frames, marked);
+			graph_mark(c, call, frames, marked);
+			graph_mark(c, graph_op_of(p, call), frames, marked);
 		}
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		if (marked[i]) {
@@ -106,7 +104,7 @@ static void graph_template_fill(struct graph_template *t, const struct graph_mat
 	graph_divide_by_thread(t, p);
 	t->op_of_piece = NEW_ARRAY_RAW(n_work, uint32_t);
 	for (uint32_t i = 0; i < n_work; i++)
-		t->op_of_piece[i] = m->call[i] == ROW_NONE ? ROW_NONE : place[p->span.op[c->work.row[m->call[i]]]];
+		t->op_of_piece[i] = m->call[i] == ROW_NONE ? ROW_NONE : place[graph_op_of(p, c->work.row[m->call[i]])];
 	mem_free(marked);
 	mem_free(place);
 }

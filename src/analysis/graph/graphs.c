@@ -94,7 +94,7 @@ static int64_t graphs_stated_id(const struct profile *p, const struct graph_laun
 	return id ? id : ID_NONE;
 }
 
-static uint64_t graphs_shape(const struct profile *p, uint32_t g)
+uint64_t graph_shape(const struct profile *p, uint32_t g)
 {
 	const uint32_t l = p->gpu_op.launch[g];
 	const int32_t shape[] = {p->launch.grid_x[l], p->launch.grid_y[l], p->launch.grid_z[l], p->launch.block_x[l], p->launch.block_y[l], p->launch.block_z[l]};
@@ -105,7 +105,7 @@ static uint64_t graphs_content(const struct profile *p, const struct graph_launc
 {
 	uint64_t h = l->work.n;
 	for (uint32_t i = 0; i < l->work.n; i++)
-		h = hash_u64(h * 31 + l->work.key[i] + graphs_shape(p, l->work.row[i]));
+		h = hash_u64(h * 31 + l->work.key[i] + graph_shape(p, l->work.row[i]));
 	return h;
 }
 

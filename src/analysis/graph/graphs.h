@@ -47,6 +47,8 @@ struct graphs *graphs_new(const struct profile *p);
 void graphs_free(struct graphs *g);
 /* Of pieces of this kind and name ("" = not known), as in graph_sequence.key. */
 uint64_t graph_key(uint8_t kind, struct str name);
+/* A hash of grid and block of a piece of work. */
+uint64_t graph_shape(const struct profile *p, uint32_t gpu_op);
 void graph_sequence_release(struct graph_sequence *s);
 
 #endif

@@ -248,7 +248,13 @@ void capture_graph_node(struct capture *c, const struct wire_head *h, uint32_t b
 	uint32_t at = intern_put(&c->graph_nodes, (const char *)key, sizeof key);
 	MEM_GROW(c->node_range, c->cap_nodes, at + 1);
 	c->node_range[at] = name;
-	build_count(&c->b, capture_cat(c, "cuda_graph"), 'i', 1);
+	struct span_row r = {.ext_id = (int64_t)g->node, .link_id = g->original ? (int64_t)g->original : ID_NONE, .aux_id = -1, .kind = SPAN_OTHER, .cat = capture_cat(c, "cuda_graph"),
+	                     .name = intern_str(&c->p->strings, STR("graph node"))};
+	build_count(&c->b, r.cat, 'i', 1);
+	if (!g->node || !capture_time(c, g->time_ns, &r.start_ns))
+		return;
+	r.track = capture_track(c, t->tid, false);
+	build_span(&c->b, &r);
 }
 
 /* ---- calls ---- */

@@ -45,6 +45,22 @@ static void plain_row(struct nsys *n, const struct sqlscan *s, const char *cat, 
 static void os_row(struct nsys *n, const struct sqlscan *s) { plain_row(n, s, "osrt", SPAN_OS); }
 static void nsys_host_overhead_row(struct nsys *n, const struct sqlscan *s) { plain_row(n, s, "overhead", SPAN_OVERHEAD); }
 static void graph_event_row(struct nsys *n, const struct sqlscan *s) { plain_row(n, s, "cuda_graph", SPAN_OTHER); }
+
+enum { NODE_START, NODE_END, NODE_THREAD, NODE_NAME, NODE_ID, NODE_ORIGINAL };
+static const char *const node_columns[] = {"start", "end", "globalTid", "nameId", "graphNodeId", "originalGraphNodeId", NULL};
+
+/* A node of a graph was made, or copied from another one: ext_id and link_id (analysis/graph/graph_nodes.h). */
+static void graph_node_row(struct nsys *n, const struct sqlscan *s)
+{
+	bool open;
+	struct span_row r = call_of(n, s, NODE_THREAD, NODE_NAME, nsys_cat(n, "cuda_graph"), SPAN_OTHER);
+	const int64_t id = nsys_int(n, s, NODE_ID, 0), original = nsys_int(n, s, NODE_ORIGINAL, 0);
+	r.ext_id = id ? id : ID_NONE;
+	r.link_id = original ? original : ID_NONE;
+	if (nsys_times(n, s, NODE_START, NODE_END, &r.start_ns, &r.dur_ns, &open))
+		nsys_span(n, &r, open);
+}
+
 static void cudnn_row(struct nsys *n, const struct sqlscan *s) { plain_row(n, s, "cudnn", SPAN_OTHER); }
 static void cublas_row(struct nsys *n, const struct sqlscan *s) { plain_row(n, s, "cublas", SPAN_OTHER); }
 
@@ -67,7 +83,7 @@ const struct nsys_table nsys_host_tables[] = {
 	{"PROFILER_OVERHEAD", os_columns, nsys_host_overhead_row, reserve_spans, 0},
 	{"CUPTI_ACTIVITY_KIND_OVERHEAD", os_columns, nsys_host_overhead_row, reserve_spans, 0},
 	{"CUDA_GRAPH_EVENTS", os_columns, graph_event_row, reserve_spans, 0},
-	{"CUDA_GRAPH_NODE_EVENTS", os_columns, graph_event_row, reserve_spans, 0},
+	{"CUDA_GRAPH_NODE_EVENTS", node_columns, graph_node_row, reserve_spans, 0},
 	{"CUDNN_EVENTS", os_columns, cudnn_row, reserve_spans, 0},
 	{"CUBLAS_EVENTS", os_columns, cublas_row, reserve_spans, 0},
 	{0},
