@@ -1,5 +1,5 @@
 /* CUDA and HIP graphs: what each replayed, what its work is attributed by, and when the GPU did nothing within a replay. */
-#include "analysis/graph/graphs.h"
+#include "analysis/graph/graph_period.h"
 #include "analysis/recording.h"
 #include "analysis/time/interval.h"
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 
 enum {
 	GRAPHS_NUMBER, GRAPHS_ID, GRAPHS_LAUNCHES, GRAPHS_PIECES, GRAPHS_STREAMS, GRAPHS_TOTAL, GRAPHS_SHARE, GRAPHS_MEAN, GRAPHS_GAP, GRAPHS_LONGEST, GRAPHS_KNOWN, GRAPHS_AMBIGUOUS, GRAPHS_EVIDENCE,
-	GRAPHS_ODD,
+	GRAPHS_BLOCKS, GRAPHS_BLOCK, GRAPHS_ODD,
 };
 static const struct section graphs_section = {COLUMNS(
 	[GRAPHS_NUMBER] = {COLUMN(NUMBER, "graph", "Graph", "in order of first launch", .flags = COLUMN_GROUP)},
@@ -26,6 +26,8 @@ static const struct section graphs_section = {COLUMNS(
 	[GRAPHS_EVIDENCE] = {COLUMN(TEXT, "evidence", "By", "what most of the time is attributed by: node (the recording has the call that made the node), sequence (the same names in the same order as a capture), aligned (in a stretch "
 	                            "that it shares with a capture), position (a capture without names has as many calls of the same kinds), unknown",
 	                            .flags = COLUMN_ANSWER)},
+	[GRAPHS_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "how often a block of work repeats, one after the other: of a model of equal layers a block is one layer, or several that alternate; empty = no block repeats and makes up 80 % of the work")},
+	[GRAPHS_BLOCK] = {COLUMN(COUNT, "block_pieces", "Work of a block", "kernels, copies and sets of one block", .flags = COLUMN_MINOR)},
 	[GRAPHS_ODD] = {COLUMN(COUNT, "odd_launches", "Others", "launches that replayed other work than the first: the graph was changed, or the recording was cut", .flags = COLUMN_MINOR)},
 )};
 
@@ -36,6 +38,20 @@ static const struct section graphs_evidence = {.name = "evidence", .title = "Wha
 	[EVIDENCE_TIME] = {COLUMN(NS, "total_ns", "Device time", "sum of their durations", .flags = COLUMN_ANSWER)},
 	[EVIDENCE_OF_GRAPHS] = {COLUMN(PERCENT, "of_graphs_pct", "Of graphs", "device time / that of all replayed work", .flags = COLUMN_ANSWER)},
 	[EVIDENCE_OF_ALL] = {COLUMN(PERCENT, "of_all_pct", "Of device time", "device time / that of all device work", .flags = COLUMN_ANSWER)},
+)};
+
+enum { BLOCK_GRAPH, BLOCK_PLACE, BLOCK_KERNEL, BLOCK_OP, BLOCK_RUNS, BLOCK_TOTAL, BLOCK_SHARE, BLOCK_MEAN, BLOCK_MIN, BLOCK_MAX };
+static const struct section graphs_blocks = {.name = "blocks", .title = "What a block runs", COLUMNS(
+	[BLOCK_GRAPH] = {COLUMN(NUMBER, "graph", "Graph", "as above", .flags = COLUMN_GROUP)},
+	[BLOCK_PLACE] = {COLUMN(NUMBER, "place", "Place", "in the block, from 1 on")},
+	[BLOCK_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "or kind of copy", .flags = COLUMN_KERNEL | COLUMN_ANSWER)},
+	[BLOCK_OP] = {COLUMN(TEXT, "operator", "Operator", "that captured it in the first block; empty = not known")},
+	[BLOCK_RUNS] = {COLUMN(COUNT, "runs", "Runs", "in all blocks of all launches", .flags = COLUMN_MINOR)},
+	[BLOCK_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of its durations there", .flags = COLUMN_ANSWER)},
+	[BLOCK_SHARE] = {COLUMN(PERCENT, "share_pct", "Of the blocks", "total / that of all places of the graph's blocks")},
+	[BLOCK_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean", "of a run", .flags = COLUMN_ANSWER)},
+	[BLOCK_MIN] = {COLUMN(NS, "min_ns", "Min", "shortest run", .flags = COLUMN_MINOR)},
+	[BLOCK_MAX] = {COLUMN(NS, "max_ns", "Max", "longest run", .flags = COLUMN_MINOR)},
 )};
 
 struct graphs_sums {
@@ -80,7 +96,7 @@ static int64_t graphs_known(const struct graphs_sums *s)
 	return ns;
 }
 
-static void graphs_put(const struct graph *g, uint32_t pieces, const struct graphs_sums *s, uint32_t number, int64_t all_ns, struct table *t)
+static void graphs_put(const struct graph *g, uint32_t pieces, const struct graph_period *period, const struct graphs_sums *s, uint32_t number, int64_t all_ns, struct table *t)
 {
 	const double total = (double)graphs_total(s);
 	enum gpu_evidence most = EVIDENCE_UNKNOWN;
@@ -101,6 +117,10 @@ static void graphs_put(const struct graph *g, uint32_t pieces, const struct grap
 	table_set_f64(t, GRAPHS_KNOWN, percent((double)graphs_known(s), total));
 	table_set_f64(t, GRAPHS_AMBIGUOUS, percent((double)s->ns[EVIDENCE_AMBIGUOUS], total));
 	table_set_str(t, GRAPHS_EVIDENCE, str_from(gpu_evidence_name[most]));
+	if (period->pieces) {
+		table_set_i64(t, GRAPHS_BLOCKS, period->blocks);
+		table_set_i64(t, GRAPHS_BLOCK, period->pieces);
+	}
 	table_set_i64(t, GRAPHS_ODD, g->odd);
 }
 
@@ -117,6 +137,56 @@ static void graphs_put_evidence(const struct graphs_sums *all, int64_t all_ns, c
 		table_set_f64(t, EVIDENCE_OF_GRAPHS, percent((double)all->ns[by], (double)graphs_total(all)));
 		table_set_f64(t, EVIDENCE_OF_ALL, percent((double)all->ns[by], (double)all_ns));
 	}
+}
+
+struct graphs_place {
+	int64_t ns, min_ns, max_ns;
+	uint64_t runs;
+};
+
+static void graphs_put_place(const struct profile *p, uint32_t first, uint32_t graph, uint32_t place, const struct graphs_place *x, int64_t all_ns, struct table *t)
+{
+	table_row(t);
+	table_set_i64(t, BLOCK_GRAPH, graph + 1);
+	table_set_i64(t, BLOCK_PLACE, place + 1);
+	table_set_str(t, BLOCK_KERNEL, profile_str(p, p->gpu_op.name[first]));
+	if (gpu_is_replayed(&p->gpu_op, first) && p->gpu_op.op[first] != ROW_NONE)
+		table_set_str(t, BLOCK_OP, profile_str(p, p->span.name[p->gpu_op.op[first]]));
+	table_set_i64(t, BLOCK_RUNS, (int64_t)x->runs);
+	table_set_i64(t, BLOCK_TOTAL, x->ns);
+	table_set_f64(t, BLOCK_SHARE, percent((double)x->ns, (double)all_ns));
+	table_set_f64(t, BLOCK_MEAN, (double)x->ns / (double)x->runs);
+	table_set_i64(t, BLOCK_MIN, x->min_ns);
+	table_set_i64(t, BLOCK_MAX, x->max_ns);
+}
+
+/* Launches that replay as much as the first one. */
+static void graphs_put_block(const struct profile *p, const struct graphs *x, uint32_t graph, const struct graph_period *period, struct table *t)
+{
+	const struct graph_sequence *first = &x->launch[x->graph[graph].first].work;
+	struct graphs_place *place = NEW_ARRAY(period->pieces, struct graphs_place);
+	int64_t all_ns = 0;
+	for (uint32_t l = x->graph[graph].first; l < x->n; l++)
+		for (uint32_t i = 0; i < period->blocks * period->pieces && x->launch[l].graph == graph && x->launch[l].work.n == first->n; i++) {
+			const int64_t ns = p->gpu_op.dur_ns[x->launch[l].work.row[period->first + i]];
+			struct graphs_place *at = &place[i % period->pieces];
+			at->min_ns = at->runs == 0 || ns < at->min_ns ? ns : at->min_ns;
+			at->max_ns = ns > at->max_ns ? ns : at->max_ns;
+			at->ns += ns;
+			at->runs++;
+			all_ns += ns;
+		}
+	for (uint32_t i = 0; i < period->pieces; i++)
+		graphs_put_place(p, first->row[period->first + i], graph, i, &place[i], all_ns, t);
+	mem_free(place);
+}
+
+static void graphs_put_blocks(const struct profile *p, const struct graphs *x, const struct graph_period *period, const struct report_args *args, struct table *out)
+{
+	struct table *t = section_add(&graphs_blocks, args, 0, out);
+	for (uint32_t k = 0; k < x->n_graphs; k++)
+		if (period[k].pieces)
+			graphs_put_block(p, x, k, &period[k], t);
 }
 
 static void graphs_notes(const struct graphs *x, const struct graphs_sums *all, int64_t all_ns, struct table *t)
@@ -142,6 +212,7 @@ static int graphs_run(const struct profile *p, const struct report_args *args, s
 		return err_set(e, ERR_DATA, "no graph was launched: calls as cudaGraphLaunch or hipGraphLaunch, with their device work, were expected%s%s", p->gpu_op.rows.n ? "" : "; to record device work: ",
 		               p->gpu_op.rows.n ? "" : recording_how(p, RECORD_DEVICE_WORK));
 	}
+	struct graph_period *period = NEW_ARRAY(x->n_graphs, struct graph_period);
 	section_start(&graphs_section, args, 0, out);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		all_ns += p->gpu_op.dur_ns[g];
@@ -152,8 +223,11 @@ static int graphs_run(const struct profile *p, const struct report_args *args, s
 				graphs_add_launch(p, &x->launch[i], &s);
 				graphs_add_launch(p, &x->launch[i], &all);
 			}
-		graphs_put(&x->graph[k], x->launch[x->graph[k].first].work.n, &s, k + 1, all_ns, out);
+		period[k] = graph_period_find(&x->launch[x->graph[k].first].work);
+		graphs_put(&x->graph[k], x->launch[x->graph[k].first].work.n, &period[k], &s, k + 1, all_ns, out);
 	}
+	graphs_put_blocks(p, x, period, args, out);
+	mem_free(period);
 	graphs_put_evidence(&all, all_ns, args, out);
 	graphs_notes(x, &all, all_ns, out);
 	graphs_free(x);
@@ -167,7 +241,7 @@ const struct report report_graphs = {
 	.also = "cuda_graphs graph_launch replay capture attribution",
 	.help = "Each graph that was launched: how often, how much work it replays, how long the GPU does nothing within a replay, and of how much of its time the op is known. One call launches all work of a graph, so that the "
 	        "recording does not tell which op a kernel belongs to; the capture of the graph does. Reports by op, module, layer and line count replayed work as they count other work.",
-	.sections = (const struct section *const[]){&graphs_section, &graphs_evidence, NULL},
+	.sections = (const struct section *const[]){&graphs_section, &graphs_blocks, &graphs_evidence, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_OF_STEPS,
 	.run = graphs_run,

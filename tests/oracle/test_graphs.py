@@ -157,6 +157,12 @@ class Real(Case):
         t = oracle.report("graphs", data(*SGLANG, "sglang_Qwen3-8B_decode.json.gz"), "--steps=all")
         row, = t.rows
         self.assertEqual((row["launches"], row["pieces"], row["evidence"], row["known_pct"], row["odd_launches"]), (1, 544, "sequence", 100, 0))
+        self.assertEqual((row["blocks"], row["block_pieces"]), (36, 15))  # Qwen3-8B has 36 layers
+        blocks = oracle.Table(t.section("blocks")).rows
+        self.assertEqual(len(blocks), 15)
+        self.assertEqual({b["runs"] for b in blocks}, {36})
+        row2, = oracle.report("graphs", data(*VLLM, "graph_execution.json.gz")).rows
+        self.assertEqual((row2["blocks"], row2["block_pieces"]), (11, 35))  # two layers that alternate
         self.assertAlmostEqual(row["longest_gap_ns"], 273_690, delta=10)
         self.assertAlmostEqual(row["total_ns"], 9_656_400, delta=100)
 
