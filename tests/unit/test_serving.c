@@ -28,6 +28,13 @@ static const struct row {
 	{"step[IDLE bs=0]", SERVING_IDLE, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, NONE, 0},
 	{"step[DECODE bs=64 g_sq=128 g_sqsq=256 g_sqsk=4000 g_sk=2000]", SERVING_DECODE, {64, 128, 2000, 256, 4000}, {0, 0, 0, 0, 0},
 	 {64, 128, 2000, 256, 4000}, NONE, NONE},
+	{"[Executor] _forward_step 60000: 0 ctx reqs, 0 ctx tokens, 32 gen reqs", SERVING_DECODE, {32, NONE, NONE, NONE, NONE}, {0, 0, 0, 0, 0},
+	 {32, NONE, NONE, NONE, NONE}, NONE, NONE},
+	{"[Executor] _forward_step 7: 2 ctx reqs, 900 ctx tokens, 0 gen reqs", SERVING_PREFILL, {2, 900, NONE, NONE, NONE}, {2, 900, NONE, NONE, NONE},
+	 {0, 0, 0, 0, 0}, NONE, 0},
+	{"[Executor] _forward_step 7: 2 ctx reqs, 3 gen reqs", SERVING_MIXED, {5, NONE, NONE, NONE, NONE}, {2, NONE, NONE, NONE, NONE},
+	 {3, NONE, NONE, NONE, NONE}, NONE, NONE},
+	{"[Executor] _forward_step: 0 ctx reqs, 0 gen reqs", SERVING_IDLE, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, NONE, 0},
 	{"prefill[bs=2 tok=14721 ctx=[1024, 13697]]", SERVING_PREFILL, {2, 14721, 14721, NONE, NONE}, {2, 14721, 14721, NONE, NONE}, {0, 0, 0, 0, 0}, NONE, 0},
 	{"decode[bs=117/128 tok=117 d=117]", SERVING_DECODE, {117, 117, NONE, NONE, NONE}, {0, 0, 0, 0, 0}, {117, 117, NONE, NONE, NONE}, 128, 117},
 	{"capture_32_FULL", SERVING_CAPTURE, {NONE, NONE, NONE, NONE, NONE}, {NONE, NONE, NONE, NONE, NONE}, {NONE, NONE, NONE, NONE, NONE}, 32, NONE},
@@ -69,7 +76,7 @@ static void test_others(void **state)
 		"execute_model", "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32)", "step", "step[", "step[]", "step[DECODE]", "step[DECODE ]",
 		"step[DECODE bs=]", "step[DECODE bs=3", "step[DECODE bs=3]]", "step[DECODE bs=3 bs=4]", "step[DECODE  bs=3]", "step[DECODE bs=3 ]", "step[DECODE =3]",
 		"step[TRAIN bs=3]", "step[3]", "prefill", "prefill[0]", "prefill[bs=2 ctx=[1,]]", "prefill[bs=2 ctx=[[1]]]", "prefill[bs=2 ctx=[9223372036854775807,1]]",
-		"decode[bs=1/]", "decode[bs=1/2/3]", "decode[x=]", "decode[x=(]", "decode[x=)]", "decode[x=a]b]", "capture_32_", "capture__FULL", "capture_x_FULL",
+		"[Executor] _forward_step 7: ctx reqs, 3 gen reqs", "[Executor] _forward_step", "decode[bs=1/]", "decode[bs=1/2/3]", "decode[x=]", "decode[x=(]", "decode[x=)]", "decode[x=a]b]", "capture_32_", "capture__FULL", "capture_x_FULL",
 		"Optimizer.step#SGD.step", "aten::mm",
 	};
 	struct serving x;

@@ -1,5 +1,6 @@
 #include "analysis/steps/serving.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 const char *const serving_phase_name[SERVING_PHASES] = {
@@ -55,6 +56,7 @@ enum { SERVING_LONGEST = 4096 };
 
 static int64_t *serving_at(struct serving *x, enum serving_count c)
 {
+	assert(c != NO_COUNT);
 	return (int64_t *)((char *)x + c);
 }
 
@@ -174,10 +176,12 @@ static bool take_pairs(struct str *s, struct serving *x)
 static bool serving_fits(const struct serving_format *f, struct str s, struct serving *x)
 {
 	unsigned numbers = 0;
+	int64_t v;
 	for (const char *t = f->text; *t; t++) {
 		bool ok;
+		enum serving_count c = *t == '#' ? f->count[numbers++] : NO_COUNT;
 		if (*t == '#')
-			ok = take_number(&s, serving_at(x, f->count[numbers++]));
+			ok = take_number(&s, c == NO_COUNT ? &v : serving_at(x, c));
 		else
 			ok = *t == '@' ? take_word(&s) : *t == '$' ? take_pairs(&s, x) : take_char(&s, *t);
 		if (!ok)
@@ -218,8 +222,8 @@ static enum serving_phase phase_of_parts(const struct serving *x)
 	return prefill && decode ? SERVING_MIXED : prefill ? SERVING_PREFILL : decode ? SERVING_DECODE : SERVING_IDLE;
 }
 
-/* What follows: of one phase all is that part, and the other part is empty; of two, all is their sum. */
-static void serving_complete(struct serving *x)
+/* What follows: of one phase all is that part, and the other part is empty; of two, all is their sum. A mode called decode computes one token of each request. */
+static void serving_complete(struct serving *x, enum serving_phase mode)
 {
 	struct serving_part none, sum;
 	part_set(&none, 0);
@@ -227,7 +231,7 @@ static void serving_complete(struct serving *x)
 		part_fill(&x->prefill, &x->all);
 	if (x->phase == SERVING_DECODE)
 		part_fill(&x->decode, &x->all);
-	if (x->phase == SERVING_DECODE && x->decode.tokens == SERVING_NOT_TOLD)
+	if (mode == SERVING_DECODE && x->decode.tokens == SERVING_NOT_TOLD)
 		x->decode.tokens = x->decode.requests;
 	if (x->phase == SERVING_PREFILL || x->phase == SERVING_IDLE)
 		part_fill(&x->decode, &none);
@@ -250,7 +254,7 @@ bool serving_parse(struct str name, struct serving *out)
 			continue;
 		if (x.phase == SERVING_BY_PARTS)
 			x.phase = phase_of_parts(&x);
-		serving_complete(&x);
+		serving_complete(&x, serving_formats[i].phase);
 		*out = x;
 		return true;
 	}
