@@ -14,6 +14,10 @@ static bool has_correlate(const struct profile *p)
 {
 	return p->gpu_op.call && p->gpu_op.op;
 }
+static bool has_tensor_cores(const struct profile *p)
+{
+	return p->tensor_cores;
+}
 static bool has_steps(const struct profile *p)
 {
 	return p->steps;
@@ -37,6 +41,7 @@ static const struct pass {
 	{PASS_NAMES, 0, pass_names, analysis_has_names},
 	{PASS_NEST, 0, pass_nest, has_nest},
 	{PASS_CORRELATE, PASS_NEST, pass_correlate, has_correlate},
+	{PASS_TENSOR_CORES, PASS_NEST | PASS_CORRELATE, pass_tensor_cores, has_tensor_cores},
 	{PASS_STEPS, PASS_NEST | PASS_CORRELATE, pass_steps, has_steps},
 	{PASS_MEMORY, PASS_NEST, pass_memory, has_memory},
 	{PASS_OPS, PASS_NEST | PASS_CORRELATE, pass_ops, analysis_has_ops},
@@ -57,6 +62,7 @@ int analysis_run(struct profile *p, unsigned wanted, struct err *e)
 	for (int i = N_PASSES - 1; i >= 0; i--)
 		if (wanted & passes[i].provides)
 			wanted |= passes[i].needs;
+	wanted |= wanted & PASS_CORRELATE ? PASS_TENSOR_CORES : 0;
 	distrust_marks(p);
 	for (int i = 0; i < N_PASSES; i++) {
 		if (!(wanted & passes[i].provides) || (p->passes_done & passes[i].provides))

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "store/profile.h"
 
-/* `passes`: enum analysis_pass bits; PASS_NAMES always runs. A pass that is marked as done but whose results are not there runs again, and so does
+/* `passes`: enum analysis_pass bits; PASS_NAMES always runs, and PASS_TENSOR_CORES with PASS_CORRELATE. A pass that is marked as done but whose results are not there runs again, and so does
  * what built on it. */
 int analysis_run(struct profile *p, unsigned passes, struct err *e);
 
@@ -17,6 +17,7 @@ int analysis_run(struct profile *p, unsigned passes, struct err *e);
 int pass_names(struct profile *p, struct err *e);
 int pass_nest(struct profile *p, struct err *e);
 int pass_correlate(struct profile *p, struct err *e);
+int pass_tensor_cores(struct profile *p, struct err *e);
 int pass_steps(struct profile *p, struct err *e);
 int pass_memory(struct profile *p, struct err *e);
 int pass_ops(struct profile *p, struct err *e);

@@ -1,9 +1,11 @@
 #include "analysis/costs/tc_use.h"
+#include "analysis/costs/tc_used.h"
 #include "analysis/names/names.h"
 #include "analysis/steps/steps.h"
 #include "analysis/time/bounds.h"
 #include "base/search.h"
 #include "detect/parts/gpu_most.h"
+#include "gpu/gpu_state.h"
 
 /* Kernel time of ops, the part that Tensor Cores could do, and the part that they do. */
 struct no_tensor_cores_measured {
@@ -38,7 +40,7 @@ static struct target find_target(const struct profile *p)
 			continue;
 		differ |= t.types >= 0 && !str_eq(name, t.name);
 		if (t.types < 0 || types < t.types)
-			t = (struct target){name, types, gpu_is_amd(name, p->device.warp_size[i]), gpu_find(name)};
+			t = (struct target){name, types, gpu_is_amd(name, p->device.warp_size[i]), gpu_of_device(p, i)};
 	}
 	if (differ)
 		t.peaks = NULL;
@@ -106,7 +108,7 @@ static struct no_tensor_cores_measured no_tensor_cores_measure(const struct prof
 		uint32_t node = t->gpu_node[g];
 		if (p->gpu_op.kind[g] != GPU_KERNEL || node == ROW_NONE || t->kind[node] != NODE_OP || (w->n && !step_time_has(w, p->gpu_op.start_ns[g])))
 			continue;
-		enum tri tc = name_tensor_core(p, p->gpu_op.name[g]);
+		enum tri tc = gpu_tensor_core_or_listed(p, g);
 		int64_t dur = p->gpu_op.dur_ns[g];
 		m.all_ns += dur;
 		m.kernels += could[g];

@@ -2,6 +2,7 @@
 #include "analysis/time/bounds.h"
 #include "base/search.h"
 #include "detect/parts/gpu_most.h"
+#include "gpu/gpu_state.h"
 
 /* Percent of the kernel time that float32 matrix products on ordinary cores take. Convolutions do not count: PyTorch lets them use TF32 by default,
  * so that one on ordinary cores is cuDNN's choice. */
@@ -55,7 +56,7 @@ static double tf32_off_saving(const struct profile *p)
 {
 	const struct gpu *one = NULL;
 	for (uint32_t i = 0; i < p->device.rows.n; i++) {
-		const struct gpu *g = gpu_find(profile_str(p, p->device.name[i]));
+		const struct gpu *g = gpu_of_device(p, i);
 		if (!g || (one && g != one) || !(g->flops[GPU_FP32] > 0) || !(g->flops[GPU_TF32] > 0))
 			return 0;
 		one = g;

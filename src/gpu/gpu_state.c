@@ -95,6 +95,13 @@ static void near_by_words(struct gpu_state_near *x, struct str product)
 	}
 }
 
+const struct gpu *gpu_of_device(const struct profile *p, uint32_t row)
+{
+	const struct devices *d = &p->device;
+	struct str name = profile_str(p, d->name[row]);
+	return name.n ? gpu_find(name) : gpu_find_by_size(d->cc_major[row], d->cc_minor[row], d->sm_count[row], d->memory_bytes[row]);
+}
+
 /* The product, or the only one that has this in its name; NULL, and *e names those that are near. */
 static const struct gpu *gpu_state_find(struct str product, struct err *e)
 {

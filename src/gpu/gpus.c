@@ -61,6 +61,27 @@ const struct gpu *gpu_find(struct str product)
 	return ELEMENT_WHERE(i, gpus, sizeof gpus / sizeof *gpus, ends_in_words(product, str_from(gpus[i].name)));
 }
 
+static const struct gpu_size {
+	const char *name;          /* of its row in gpus.def */
+	int cc, sm_count;
+	int64_t memory_bytes;      /* a driver keeps some to itself */
+} gpu_sizes[] = {
+#define SIZE(name_, cc_, sms, gib) {.name = name_, .cc = cc_, .sm_count = sms, .memory_bytes = (int64_t)(gib) << 30},
+#include "gpu/sizes.def"
+#undef SIZE
+};
+
+/* Of the memory that a product has, the least that a driver leaves. */
+static const double SIZE_LEFT = 0.9;
+
+const struct gpu *gpu_find_by_size(int cc_major, int cc_minor, int sm_count, int64_t memory_bytes)
+{
+	const struct gpu_size *s = ELEMENT_WHERE(i, gpu_sizes, sizeof gpu_sizes / sizeof *gpu_sizes, gpu_sizes[i].cc == cc_major * 10 + cc_minor &&
+	                                         gpu_sizes[i].sm_count == sm_count && gpu_sizes[i].memory_bytes >= memory_bytes &&
+	                                         SIZE_LEFT * (double)gpu_sizes[i].memory_bytes <= (double)memory_bytes);
+	return s ? gpu_find(str_from(s->name)) : NULL;
+}
+
 const struct gpu_link *gpu_link_find(struct str product)
 {
 	return ELEMENT_WHERE(i, gpu_links, sizeof gpu_links / sizeof *gpu_links, ends_in_words(product, str_from(gpu_links[i].gpu)));

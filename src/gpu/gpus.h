@@ -29,6 +29,10 @@ struct gpu {
 /* By product name, "NVIDIA A100-SXM4-80GB"; NULL = not in the list. */
 const struct gpu *gpu_find(struct str product);
 
+/* By what a recording says of a device that it does not name: compute capability, SMs (compute units) and bytes of memory. NULL = these fit no product of
+ * the list of sizes, or several. */
+const struct gpu *gpu_find_by_size(int cc_major, int cc_minor, int sm_count, int64_t memory_bytes);
+
 /* What connects GPUs of one host: rows of links.def. What connects hosts is not known by the product. */
 struct gpu_link {
 	const char *gpu;           /* the end of the product name */

@@ -184,6 +184,7 @@ struct kernel_info kernel_classify(struct str name, const struct user_rules *use
 		k.sparse = ANY_OF(name, sparse_words);
 		k.fewer = ANY_OF(name, fewer_words);
 	}
+	k.tensor_core = kernel_tensor_core(k, k.dtype);
 	return k;
 }
 

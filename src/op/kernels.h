@@ -30,7 +30,7 @@ struct kernel_info {
 	const char *arch;     /* what it was built for: "sm80", "gfx942"; "" = the name does not tell */
 	bool fewer;           /* a convolution by an algorithm with fewer operations than its definition has: Winograd, FFT */
 	bool sparse;          /* a product with 2:4 structured sparsity */
-	bool dot;             /* a compiler's dot product (Triton, XLA): tensor_core is unknown, kernel_tensor_core may know */
+	bool dot;             /* a compiler's dot product (Triton, XLA): where the name states no type, tensor_core is unknown and kernel_tensor_core may know */
 };
 
 /* By the first row that matches, of the user's rules (NULL = none) or kernels.def. Some microseconds: the names pass asks once for each name

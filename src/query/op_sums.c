@@ -1,6 +1,6 @@
 #include "query/op_sums.h"
 
-#include "analysis/names/names.h"
+#include "analysis/costs/tc_used.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
 
@@ -27,7 +27,7 @@ enum tri op_tc_of(struct op_tc *t, uint32_t gpu)
 		return TRI_NO;
 	if (t->listed)
 		return name_is(t->p, t->p->gpu_op.name[gpu], NAME_TC_LISTED) ? TRI_YES : TRI_NO;
-	return gpu_kernel(t->p, gpu)->tensor_core;
+	return gpu_tensor_core(t->p, gpu);
 }
 
 static void op_sums_add_ns(int64_t *sum, int64_t ns)

@@ -1,4 +1,5 @@
 /* Device kernels: how often, how long, with which launch configuration, for which op. */
+#include "analysis/costs/tc_used.h"
 #include "analysis/names/names.h"
 #include "analysis/time/gpu_metrics.h"
 #include "base/round.h"
@@ -48,7 +49,7 @@ static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KE
 	[KERNELS_REGS] = {COLUMN(NUMBER, "registers_per_thread", "Regs", "registers per thread", .flags = COLUMN_MINOR), .by = BY(KERNELS_BY_LAUNCH)},
 	[KERNELS_SHARED] = {COLUMN(BYTES, "shared_bytes", "Shared", "shared memory of a block"), .by = BY(KERNELS_BY_LAUNCH)},
 	[KERNELS_CLASS] = {COLUMN(TEXT, "class", "Class", "what it does, by its name", .flags = COLUMN_MINOR)},
-	[KERNELS_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether it uses Tensor Cores, by its name: yes, no or unknown", .flags = COLUMN_ANSWER)},
+	[KERNELS_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether it uses Tensor Cores, by its name; a compiler's dot product also by the types of the op that launched it: yes, no or unknown", .flags = COLUMN_ANSWER)},
 	[KERNELS_DTYPE] = {COLUMN(TEXT, "dtype", "Type", "operand type of products (gemm, conv, attention), by its name; empty = the name does not tell",
 	                          .flags = COLUMN_DETAIL)},
 	[KERNELS_ARCH] = {COLUMN(TEXT, "built_for", "Built for", "architecture it was built for, by its name: sm80, gfx942; empty = the name does not tell",
@@ -87,7 +88,13 @@ static void kernels_put_launch(struct table *out, const struct kernel_key *k)
 		table_set_i64(out, KERNELS_SHARED, k->shared_bytes);
 }
 
-/* Which kernel the row is, and what its name tells of it. */
+/* What is true of all calls: of one name, calls of ops of another type may be unknown. */
+static enum tri kernels_tensor_core(const struct kernel_group *x)
+{
+	return x->tc_calls[TRI_UNKNOWN] ? TRI_UNKNOWN : x->tc_calls[TRI_YES] ? TRI_YES : TRI_NO;
+}
+
+/* Which kernel the row is, and what is known of it by its name and its ops. */
 static void kernels_put_name(struct table *out, const struct kernel_groups *g, const struct kernel_group *x, const struct kernel_info *info)
 {
 	table_set_str(out, KERNELS_NAME, profile_str(g->p, x->key.name));
@@ -96,7 +103,7 @@ static void kernels_put_name(struct table *out, const struct kernel_groups *g, c
 	if (g->by == KERNELS_BY_LAUNCH)
 		kernels_put_launch(out, &x->key);
 	table_set_str(out, KERNELS_CLASS, str_from(kernel_class_name[info->class]));
-	table_set_str(out, KERNELS_TC, str_from(tri_name[info->tensor_core]));
+	table_set_str(out, KERNELS_TC, str_from(tri_name[kernels_tensor_core(x)]));
 	table_set_str(out, KERNELS_DTYPE, info->dtype ? str_from(dtype_name(info->dtype)) : STR(""));
 	table_set_str(out, KERNELS_ARCH, str_from(info->arch));
 }
@@ -143,7 +150,8 @@ static int kernels_put(struct table *out, const struct kernel_groups *g, const s
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct kernel_group *x = &g->v[i];
 		struct kernel_info info = *name_kernel(g->p, x->key.name);
-		by_tc[info.tensor_core] += info.class == KERNEL_GRAPH ? 0 : x->total;
+		for (int tc = 0; tc < 3; tc++)
+			by_tc[tc] += info.class == KERNEL_GRAPH ? 0 : x->tc_ns[tc];
 		in_ops += x->key.op ? x->total : 0;
 		table_row(out);
 		kernels_put_name(out, g, x, &info);

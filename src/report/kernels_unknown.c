@@ -1,4 +1,5 @@
 /* Kernels that the rules do not know, hottest first: what a rule would be worth. */
+#include "analysis/costs/tc_used.h"
 #include "analysis/names/names.h"
 #include "base/mem.h"
 #include "base/round.h"
@@ -57,8 +58,9 @@ static enum vendor vendor_of(const struct profile *p, uint32_t gpu)
 enum kernels_unknown_grouping { KERNELS_UNKNOWN_BY_NAME, KERNELS_UNKNOWN_BY_VENDOR };
 
 struct kernels_unknown_group {
-	uint64_t calls;
+	uint64_t calls, no_tc;   /* no_tc: calls of which neither name nor op tells whether they used Tensor Cores */
 	int64_t ns, vendor_ns[VENDORS];
+	int64_t no_tc_ns[VENDORS + 1]; /* time of those calls; [VENDORS] has the sum */
 	enum vendor vendor;            /* of the last one */
 	uint32_t op[NAMED_OPS], n_ops; /* string ids; n_ops = NAMED_OPS + 1 says that there are more */
 	bool seen;
@@ -88,6 +90,11 @@ static struct kernels_unknown_group *kernels_unknown_collect(const struct profil
 		x->ns += p->gpu_op.dur_ns[i];
 		x->vendor = vendor_of(p, i);
 		x->vendor_ns[x->vendor] += p->gpu_op.dur_ns[i];
+		if (gpu_tensor_core(p, i) == TRI_UNKNOWN) {
+			x->no_tc++;
+			x->no_tc_ns[x->vendor] += p->gpu_op.dur_ns[i];
+			x->no_tc_ns[VENDORS] += p->gpu_op.dur_ns[i];
+		}
 		*all_ns += p->gpu_op.dur_ns[i];
 		if (p->gpu_op.op[i] != ROW_NONE)
 			kernels_unknown_add_op(x, p->span.name[p->gpu_op.op[i]]);
@@ -111,13 +118,13 @@ struct kernels_unknown_sums {
 	uint64_t names[VENDORS + 1];
 };
 
-static void add_sums(struct kernels_unknown_sums *s, const struct kernels_unknown_group *x, bool class, bool tc)
+static void add_sums(struct kernels_unknown_sums *s, const struct kernels_unknown_group *x, bool class)
 {
 	for (unsigned v = 0; v <= VENDORS; v++) {
 		int64_t ns = v == VENDORS ? x->ns : x->vendor_ns[v];
 		s->all[v] += ns;
 		s->no_class[v] += class ? ns : 0;
-		s->no_tc[v] += tc ? ns : 0;
+		s->no_tc[v] += x->no_tc_ns[v];
 		s->names[v] += class && (v == VENDORS || x->vendor_ns[v] > 0);
 	}
 }
@@ -141,7 +148,7 @@ static const struct section kernels_unknown_section = {.by = BY(KERNELS_UNKNOWN_
 
 static void kernels_unknown_put_name(const struct profile *p, struct table *out, uint32_t id, const struct kernels_unknown_group *x, struct kernel_info k, int64_t all)
 {
-	bool class = k.class == KERNEL_UNKNOWN, tc = k.tensor_core == TRI_UNKNOWN;
+	bool class = k.class == KERNEL_UNKNOWN, tc = x->no_tc > 0;
 	table_row(out);
 	table_set_str(out, KERNELS_UNKNOWN_NAME, profile_str(p, id));
 	table_set_str(out, KERNELS_UNKNOWN_UNKNOWN, class && tc ? STR("class, Tensor Cores") : class ? STR("class") : STR("Tensor Cores"));
@@ -161,7 +168,7 @@ static const struct section vendors_section = {.by = BY(KERNELS_UNKNOWN_BY_VENDO
 	[VENDORS_TOTAL] = {COLUMN(NS, "total_ns", "Total", "time of all its kernels, known or not")},
 	[VENDORS_CLASS] = {COLUMN(NS, "no_class_ns", "Class unknown", "time of kernels whose class no rule tells")},
 	[VENDORS_CLASS_SHARE] = {COLUMN(PERCENT, "no_class_pct", "Class unknown %", "that / total")},
-	[VENDORS_TC] = {COLUMN(NS, "no_tc_ns", "TC unknown", "time of kernels of which the name does not tell whether they use Tensor Cores")},
+	[VENDORS_TC] = {COLUMN(NS, "no_tc_ns", "TC unknown", "time of kernels of which neither the name nor the types of the op that launched them tell whether they use Tensor Cores")},
 	[VENDORS_TC_SHARE] = {COLUMN(PERCENT, "no_tc_pct", "TC unknown %", "that / total")},
 )};
 
@@ -197,8 +204,8 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 		if (!x->seen)
 			continue;
 		struct kernel_info k = *name_kernel(p, id);
-		bool class = k.class == KERNEL_UNKNOWN, tc = k.tensor_core == TRI_UNKNOWN;
-		add_sums(&s, x, class, tc);
+		bool class = k.class == KERNEL_UNKNOWN, tc = x->no_tc > 0;
+		add_sums(&s, x, class);
 		if ((class || tc) && !by_vendor)
 			kernels_unknown_put_name(p, out, id, x, k, all);
 	}
@@ -209,7 +216,7 @@ static int kernels_unknown_run(const struct profile *p, const struct report_args
 		put_vendors(out, &s);
 	table_note(out, "kernels %lld ns = of a known class %lld + unknown %lld", (long long)all, (long long)(all - s.no_class[VENDORS]),
 	           (long long)s.no_class[VENDORS]);
-	table_note(out, "kernels %lld ns = Tensor Core use known by the name %lld + unknown %lld", (long long)all, (long long)(all - s.no_tc[VENDORS]),
+	table_note(out, "kernels %lld ns = Tensor Core use known %lld + unknown %lld", (long long)all, (long long)(all - s.no_tc[VENDORS]),
 	           (long long)s.no_tc[VENDORS]);
 	if (out->n_rows && (s.no_class[VENDORS] || s.no_tc[VENDORS]))
 		table_note(out, "a rule is a line in src/op/kernels.def: KERNEL(\"part of the name\", CLASS, YES, NO or UNKNOWN); the first that "
@@ -227,7 +234,7 @@ const struct report report_kernels_unknown = {
 	.name = "kernels-unknown",
 	.title = "Kernels that no rule knows",
 	.asks = ASKS_INPUT,
-	.help = "Kernels whose class, or whose use of Tensor Cores, cannot be told from their name, with the time at stake and the ops that "
+	.help = "Kernels whose class cannot be told from their name, or whose use of Tensor Cores neither from their name nor from their op's types, with the time at stake and the ops that "
 	        "launched them. The notes say which share of the kernel time is known. An empty table: all are. --group-by=vendor: how much of each vendor's.",
 	.variants = kernels_unknown_variants,
 	.sections = (const struct section *const[]){&kernels_unknown_section, &vendors_section, NULL},

@@ -1,7 +1,7 @@
 /* Copies and sets of memory on devices: how many, how much, how fast, by direction and kind of memory, as `nsys stats` has them in
  * cuda_gpu_mem_time_sum and cuda_gpu_mem_size_sum. */
 #include "base/mem.h"
-#include "gpu/gpus.h"
+#include "gpu/gpu_state.h"
 #include "query/stats.h"
 #include "query/window.h"
 
@@ -141,7 +141,7 @@ static void note_impossible(const struct profile *p, const struct moved *moved, 
 	double peak = 0, most = 0;
 	uint32_t too_many = 0;
 	for (uint32_t i = 0; i < p->device.rows.n; i++) {
-		double b = gpu_peak_bytes(gpu_find(profile_str(p, p->device.name[i])));
+		double b = gpu_peak_bytes(gpu_of_device(p, i));
 		peak = b > peak ? b : peak;
 	}
 	for (uint32_t g = 0; g < n; g++) {

@@ -42,7 +42,7 @@ const struct report report_steps = {
 	.name = "steps",
 	.title = "Steps by role",
 	.also = "step iterations",
-	.help = "How long each step took and what filled it. A step is a ProfilerStep, else a range by which a framework or its user marks one, else what lies "
+	.help = "How long each step took and what filled it. A step is a ProfilerStep, else a range by which an inference server, a framework or its user marks one, else what lies "
 	        "between two calls of the optimizer, else a pattern that repeats, if that is certain; --key-op=NAME names the op that marks one instead. A step is "
 	        "moved and stretched to cover the device work that it launched; steps at the end that lack device work which they launched are left out. Each "
 	        "nanosecond goes to the first role that was active, from left to right, so the roles sum to the step. Where no step is found, the time from the "

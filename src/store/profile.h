@@ -90,6 +90,7 @@ enum analysis_pass {
 	PASS_MEMORY = 1 << 3,    /* memory.span */
 	PASS_OPS = 1 << 4,       /* profile->ops: which op each call and kernel belongs to */
 	PASS_NAMES = 1 << 5,     /* profile->names; before all others, whatever is asked for */
+	PASS_TENSOR_CORES = 1 << 6, /* profile->tensor_cores; whenever PASS_CORRELATE is asked for */
 	/* Those whose results are all in DERIVED columns: a file can hold them. */
 	PASSES_IN_COLUMNS = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 };
@@ -130,6 +131,7 @@ struct profile {
 	struct steps *steps;      /* made by the steps pass */
 	struct ops *ops;          /* made by the ops pass */
 	struct name_facts *names;      /* made by the names pass; a part has that of the whole */
+	uint8_t *tensor_cores;         /* made by the Tensor Core pass, by row of gpu_op: analysis/costs/tc_used.h */
 	bool keeps_ops_work;      /* the ops pass leaves its layers and stacks below; who set this takes and frees them */
 	struct layers *ops_layers; /* analysis/tree/layers.h; NULL = it made none */
 	struct stacks *ops_stacks; /* analysis/names/stacks.h; the same */

@@ -158,7 +158,7 @@ class Real(Case):
         row, = t.rows
         self.assertEqual((row["launches"], row["pieces"], row["evidence"], row["known_pct"], row["odd_launches"]), (1, 544, "sequence", 100, 0))
         self.assertEqual((row["blocks"], row["block_pieces"]), (36, 15))  # Qwen3-8B has 36 layers
-        blocks = oracle.Table(t.section("blocks")).rows
+        blocks = t.section("blocks").rows
         self.assertEqual(len(blocks), 15)
         self.assertEqual({b["runs"] for b in blocks}, {36})
         row2, = oracle.report("graphs", data(*VLLM, "graph_execution.json.gz")).rows

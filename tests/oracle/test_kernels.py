@@ -1,6 +1,7 @@
 """`report kernels` against the TensorBoard plugin's own table and pie, and against TraceLens' summary of the same traces."""
 import csv
 import decimal
+import glob
 import json
 import math
 import os
@@ -216,6 +217,37 @@ class ShortNames(Case):
         rows = list(csv.DictReader(show("--format=csv").splitlines()))
         self.assertEqual([r["short_name"] for r in rows], ["xmma gemm bf16 128x128x64 sm90", "elementwise<MulFunctor> BFloat16 not vectorized"])
         self.assertTrue(rows[1]["name"].startswith(full))
+
+
+class TensorCoresUnknown(Case):
+    """How much of the kernel time is of kernels of which neither the name nor the op's types tell whether they used Tensor Cores."""
+
+    def share(self, path):
+        table = report("kernels-unknown", path)
+        return {r["name"]: r["total_pct"] for r in table.rows if "Tensor Cores" in r["unknown"]}
+
+    def test_decode(self):
+        """What is left are the attention kernels, which a graph's replay launched: without their op no type is known."""
+        path = data("graphs", "vllm_decode_full", "graph_execution.json.gz")
+        unknown = self.share(path)
+        self.assertEqual(sorted(unknown), ["kernel_unified_attention_2d", "kernel_unified_attention_3d"])
+        self.assertLess(sum(unknown.values()), 6.2)
+        tc = {r["name"]: r["tensor_cores"] for r in report("kernels", path).rows}
+        self.assertEqual({tc[n] for n in tc if n.startswith("_matmul_ogs_NNT_bf16xbf16xmxfp4")}, {"yes"})
+
+    def test_by_op(self):
+        """Triton's attn_fwd says nothing of its type; its op aten::_flash_attention_forward has operands in bfloat16."""
+        path = data("tracelens", "triton", "trace.json.gz")
+        self.assertEqual(self.share(path), {})
+        for of in ("name", "op", "launch", "instance"):
+            rows = report("kernels", path, f"--group-by={of}").rows
+            name = "kernel_name" if of == "instance" else "name"
+            self.assertEqual({r["tensor_cores"] for r in rows if r[name] == "attn_fwd"}, {"yes"}, of)
+
+    def test_our_own(self):
+        for path in sorted(glob.glob(os.path.join(oracle.SYNTHETIC, "..", "h200", "*.json.gz"))):
+            with self.subTest(path=os.path.basename(path)):
+                self.assertEqual(self.share(path), {})
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include "profile_builder.h"
 
 #include "analysis/costs/costs.h"
+#include "analysis/costs/tc_used.h"
 
 /* One thread and one stream. */
 struct maker {
@@ -135,9 +136,34 @@ static void test_uncovered(void **state)
 	done(&m, c);
 }
 
+/* A Triton kernel is named alike for all types: each call's answer is by its op. An op without a model has several types: the widest decides. */
+static void test_tensor_cores(void **state)
+{
+	(void)state;
+	struct maker m = begin();
+	op(&m, "aten::mm", 0, 9, MM, "[\"c10::BFloat16\",\"c10::BFloat16\"]", -1, -1);
+	kernel(&m, "triton_tem_fused_mm_1", 1, 10);
+	op(&m, "aten::mm", 10, 19, MM, FF, -1, -1);
+	kernel(&m, "triton_tem_fused_mm_1", 11, 10);
+	op(&m, "my::attention", 20, 39, MM, "[\"c10::Half\",\"c10::Half\"]", -1, -1);
+	op(&m, "my::inner", 21, 38, "", "", -1, -1);
+	kernel(&m, "kernel_unified_attention_2d", 22, 10);
+	op(&m, "my::mixed", 40, 49, MM, "[\"c10::Half\",\"float\"]", -1, -1);
+	kernel(&m, "kernel_unified_attention_2d", 41, 10);
+	op(&m, "my::untyped", 50, 59, "", "", -1, -1);
+	kernel(&m, "attn_fwd", 51, 10);
+	kernel(&m, "attn_fwd", 60, 10);
+	kernel(&m, "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", 70, 10);
+	struct costs *c = end(&m);
+	static const enum tri want[] = {TRI_YES, TRI_UNKNOWN, TRI_YES, TRI_UNKNOWN, TRI_UNKNOWN, TRI_UNKNOWN, TRI_YES};
+	for (uint32_t g = 0; g < sizeof want / sizeof want[0]; g++)
+		assert_int_equal(gpu_tensor_core(m.p, g), want[g]);
+	done(&m, c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_innermost), cmocka_unit_test(test_nothing_twice),
-	                                   cmocka_unit_test(test_backward), cmocka_unit_test(test_uncovered)};
+	                                   cmocka_unit_test(test_backward), cmocka_unit_test(test_uncovered), cmocka_unit_test(test_tensor_cores)};
 	return RUN_TESTS(tests);
 }

@@ -47,6 +47,19 @@ static void test_abstains(void **state)
 	assert_str_equal(str_from(gpu_peak_name(NULL, DTYPE_FLOAT16, TRI_YES)), "");
 }
 
+static void test_sizes(void **state)
+{
+	(void)state;
+	const struct gpu *mi300 = gpu_find_by_size(9, 4, 304, 206141652992), *mi325 = gpu_find_by_size(9, 4, 304, 274861129728);
+	assert_ptr_equal(mi300, gpu_find(STR("AMD Instinct MI300X")));
+	assert_ptr_equal(mi325, gpu_find(STR("AMD Instinct MI325X")));
+	assert_null(gpu_find_by_size(9, 5, 256, 309220868096));   /* MI350X or MI355X */
+	assert_null(gpu_find_by_size(9, 4, 38, 206141652992));    /* a part of an MI300X */
+	assert_null(gpu_find_by_size(9, 4, 304, 51535413248));
+	assert_null(gpu_find_by_size(9, 4, 304, 0));
+	assert_null(gpu_find_by_size(-1, 0, 0, 0));
+}
+
 static void test_names(void **state)
 {
 	(void)state;
@@ -85,6 +98,6 @@ static void test_links(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_peaks), cmocka_unit_test(test_abstains), cmocka_unit_test(test_links), cmocka_unit_test(test_names)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_peaks), cmocka_unit_test(test_abstains), cmocka_unit_test(test_links), cmocka_unit_test(test_sizes), cmocka_unit_test(test_names)};
 	return RUN_TESTS(tests);
 }

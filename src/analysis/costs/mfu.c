@@ -149,7 +149,7 @@ static void add_to(struct mfu_work *w, uint32_t row, uint32_t g, int64_t flops)
 	r->known_ns += ns;
 	mfu_plus(&r->flops, flops);
 	if (flops > 0 && bounds_multiplies(c->class))
-		add_type(w, row, c->dtype != DTYPE_UNKNOWN ? c->dtype : k.dtype, kernel_tensor_core(k, c->dtype), flops);
+		add_type(w, row, c->dtype != DTYPE_UNKNOWN ? c->dtype : k.dtype, bounds_tensor_core(w->p, c, g), flops);
 }
 
 static void mfu_add_work(struct mfu_work *w, uint32_t g)

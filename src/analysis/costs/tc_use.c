@@ -1,5 +1,6 @@
 #include "analysis/costs/tc_use.h"
 
+#include "analysis/costs/tc_used.h"
 #include "analysis/names/names.h"
 #include "analysis/tree/op_instances.h"
 #include "base/mem.h"
@@ -47,7 +48,7 @@ static bool could_use(const struct profile *p, uint32_t g, uint32_t node, const 
 	enum kernel_class class = gpu_kernel(p, g)->class;
 	bool by_op = node != ROW_NONE && bottom[node];
 	bool by_type = (type[k] && is_product(class)) || (type[k] == WHOLE && class == KERNEL_UNKNOWN);
-	bool does = name_tensor_core(p, name) == TRI_YES && (node != ROW_NONE || !p->ops->op[p->ops->instance[k].op].unassociated);
+	bool does = gpu_tensor_core_or_listed(p, g) == TRI_YES && (node != ROW_NONE || !p->ops->op[p->ops->instance[k].op].unassociated);
 	return !name_is(p, name, NAME_COMM_KERNEL) && (by_op || by_type || does);
 }
 

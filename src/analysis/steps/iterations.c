@@ -8,6 +8,7 @@
 #include "analysis/names/names.h"
 #include "analysis/recording.h"
 #include "analysis/steps/iterations_names.h"
+#include "analysis/steps/serving_steps.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -459,9 +460,33 @@ static bool iterations_worded(const struct profile *p, struct arena *a, struct i
 	return found;
 }
 
+/* Numbers in a server's names are sizes of batches: iterations are numbered in order of time. */
+static bool iterations_served(const struct profile *p, struct arena *a, struct iterations *it)
+{
+	bool any;
+	uint8_t *wanted = serving_names(p, &any);
+	uint32_t first = p->strings.n;
+	struct key_calls k = {0};
+	for (uint32_t s = p->strings.n; s-- > 0;) {
+		wanted[s] = wanted[s] == SERVING_ITERATION;
+		first = wanted[s] ? s : first;
+	}
+	any = first < p->strings.n;
+	if (any)
+		key_calls_of_names(p, wanted, iterations_without_numbers(profile_str(p, first), a), &k);
+	bool found = k.n && make_iterations(p, &k, KEY_HOLDS, a, it);
+	for (uint32_t i = 0; found && i < it->n; i++) {
+		it->v[i].number = i;
+		it->v[i].name = number_text(a, i);
+	}
+	key_calls_release(&k);
+	mem_free(wanted);
+	return found;
+}
+
 bool iterations_named(const struct profile *p, struct arena *a, struct iterations *it)
 {
-	return iterations_worded(p, a, it) || try_rows(p, false, a, it);
+	return iterations_served(p, a, it) || iterations_worded(p, a, it) || try_rows(p, false, a, it);
 }
 
 bool iterations_optimizer(const struct profile *p, struct arena *a, struct iterations *it)

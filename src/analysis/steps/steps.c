@@ -3,6 +3,7 @@
 #include "analysis/analysis.h"
 #include "analysis/recording.h"
 #include "analysis/steps/iterations.h"
+#include "analysis/steps/serving_steps.h"
 #include "analysis/time/interval.h"
 #include "base/buf.h"
 #include "base/hash.h"
@@ -549,13 +550,10 @@ struct steps_text steps_range_text(int64_t first, int64_t last)
 
 int pass_steps(struct profile *p, struct err *e)
 {
-	if (p->key_op.n) {
-		p->steps = steps_of_key(p);
-		return 0;
-	}
-	struct steps *s = steps_of_profiler(p, 0, &p->arena);
-	if (p->durations_only)
+	struct steps *s = p->key_op.n ? steps_of_key(p) : steps_of_profiler(p, 0, &p->arena);
+	if (!p->key_op.n && p->durations_only)
 		s->how = STR("The input holds durations but no times, so that there are no steps.");
-	p->steps = s->source == STEPS_PROFILER || p->durations_only ? s : search(p);
+	p->steps = p->key_op.n || s->source == STEPS_PROFILER || p->durations_only ? s : search(p);
+	serving_of_steps(p, p->steps);
 	return 0;
 }

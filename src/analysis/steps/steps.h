@@ -1,7 +1,8 @@
 /* Steps (iterations). Where they come from, the first that applies:
  *   given      calls of the key op that the user named (profile->key_op)
  *   profiler   `ProfilerStep#N` ranges of torch.profiler
- *   named      ranges by which frameworks and people mark a step: step_keys.def, "train_step 12", "Iteration 7", "step[DECODE bs=32]"
+ *   named      ranges by which an inference server marks an iteration: serving_formats.def; by which frameworks and people mark a step: step_keys.def,
+ *              "train_step 12", "Iteration 7"
  *   optimizer  the end of the optimizer's work: Optimizer.step#*, fused optimizers
  *   period     a pattern of device work (or host ops) that repeats: iterations_period.c; only when that is nearly certain
  *   none       one step "0", the window (enum steps_window_kind)
@@ -24,6 +25,7 @@
 
 struct intervals;
 struct profile;
+struct serving;
 
 enum step_source { STEPS_NONE, STEPS_GIVEN, STEPS_PROFILER, STEPS_NAMED, STEPS_OPTIMIZER, STEPS_PERIOD, STEP_SOURCES };
 extern const char *const step_source_name[STEP_SOURCES]; /* "given", "profiler", ... */
@@ -47,6 +49,7 @@ struct step {
 	uint32_t launches_lost;  /* of these, without device work */
 	uint32_t span;           /* the annotation; ROW_NONE: there is none */
 	bool cut;                /* not recorded to its end */
+	struct serving *serving; /* what an inference server says of its iterations (serving_steps.h); NULL = nothing */
 };
 
 struct steps {

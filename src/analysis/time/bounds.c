@@ -1,8 +1,10 @@
 #include "analysis/time/bounds.h"
 
+#include "analysis/costs/tc_used.h"
 #include "analysis/names/names.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "gpu/gpu_state.h"
 
 struct bounds {
 	const struct profile *p;
@@ -72,11 +74,13 @@ const struct gpu *bounds_gpu(struct bounds *b, uint32_t gpu)
 		return NULL;
 	struct str name = profile_str(p, p->device.name[row]);
 	if (!b->looked[row]) {
-		b->found[row] = gpu_find(name);
+		b->found[row] = gpu_of_device(p, row);
 		b->looked[row] = 1;
 	}
-	if (!b->gpus.name.n)
-		b->gpus.name = name;
+	if (!b->gpus.name.n) {
+		b->gpus.by_size = !name.n && b->found[row];
+		b->gpus.name = b->gpus.by_size ? str_from(b->found[row]->name) : name;
+	}
 	b->gpus.known |= b->found[row] != NULL;
 	return b->found[row];
 }
@@ -112,11 +116,20 @@ static struct bound at_peaks(const struct cost *c, int64_t flops, int64_t bytes,
 	return x;
 }
 
+enum tri bounds_tensor_core(const struct profile *p, const struct cost *c, uint32_t gpu)
+{
+	enum tri used = gpu_tensor_core(p, gpu);
+	enum kernel_class class = gpu_kernel(p, gpu)->class;
+	if (bounds_multiplies(c->class) && (class == KERNEL_OTHER || class == KERNEL_COPY))
+		return TRI_UNKNOWN; /* it prepares the product; the kernel that multiplies was not recorded */
+	return used == TRI_UNKNOWN ? kernel_tensor_core(*gpu_kernel(p, gpu), c->dtype) : used;
+}
+
 struct bound bounds_of(struct bounds *b, const struct cost *c, int64_t flops, int64_t bytes, uint32_t gpu, enum bound_cores cores)
 {
 	bool kernel = b->p->gpu_op.kind[gpu] == GPU_KERNEL;
 	struct kernel_info k = kernel ? *gpu_kernel(b->p, gpu) : (struct kernel_info){.tensor_core = TRI_NO};
-	enum tri used = kernel ? kernel_tensor_core(k, c->dtype) : TRI_NO;
+	enum tri used = bounds_tensor_core(b->p, c, gpu);
 	const struct gpu *g = bounds_gpu(b, gpu);
 	if (c->class == OP_COMM || b->p->gpu_op.kind[gpu] == GPU_MEMCPY)
 		return (struct bound){.peak_name = "", .tensor_core = used, .compute_ns = NAN, .memory_ns = NAN, .least_ns = NAN};

@@ -38,6 +38,9 @@ const struct gpu *bounds_gpu(struct bounds *b, uint32_t gpu);
 
 /* Of an op of this model with so many FLOPs and bytes (COST_UNKNOWN), whose main kernel is row `gpu` of gpu_op. */
 struct bound bounds_of(struct bounds *b, const struct cost *c, int64_t flops, int64_t bytes, uint32_t gpu, enum bound_cores cores);
+/* Whether row `gpu` of gpu_op, which does work of the model *c, used Tensor Cores: as costs/tc_used.h says, else by the model's type, which a backward has
+ * from its forward op. */
+enum tri bounds_tensor_core(const struct profile *p, const struct cost *c, uint32_t gpu);
 /* Of what kernel `gpu` carries of its op's FLOPs and bytes: 0 for one that carries none. The sum over the kernels of an op is its least time. */
 double bounds_least_ns(struct bounds *b, const struct costs *c, uint32_t gpu);
 /* The same were the op done with operands of type `t` on Tensor Cores: FLOPs at that peak, and bytes by its size. */
@@ -51,7 +54,8 @@ static inline int64_t bounds_above_ns(int64_t ns, double least_ns)
 
 /* What is known of the GPUs that were asked for: for notes. */
 struct bounds_gpus {
-	struct str name;         /* as the input has it, of the first device that was asked for; "" = not stated */
+	struct str name;         /* as the input has it, of the first device that was asked for, or as the list has it; "" = not stated */
+	bool by_size;            /* the input does not name that device: its size tells */
 	bool known;              /* one that was asked for is in the list of GPUs */
 	int32_t assumed;         /* a device with work that the input does not describe: taken for one of those that it does, which are all of
 	                          * one name; INT32_MIN = none */

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "analysis/names/names.h"
+#include "analysis/costs/tc_used.h"
 #include "analysis/steps/steps.h"
 #include "analysis/time/interval.h"
 #include "base/hash.h"
@@ -168,7 +168,7 @@ static void add_tensor_core(struct gpu_metrics_work *w, uint32_t g, int64_t dur)
 	uint32_t node = w->tree ? w->tree->gpu_node[g] : ROW_NONE;
 	if (w->tree && (node == ROW_NONE || w->tree->kind[node] != NODE_OP))
 		return;
-	enum tri uses = w->rules->uses_tc(w->p, w->p->gpu_op.name[g]);
+	enum tri uses = w->rules->uses_tc(w->p, g);
 	w->m->kernel_ns += dur;
 	if (uses == TRI_YES)
 		w->m->tc_ns += dur;
@@ -239,11 +239,6 @@ static double integrate_load(const struct gpu_metrics_work *w)
 	return sum;
 }
 
-static enum tri gpu_metrics_uses_tc(const struct profile *p, uint32_t kernel)
-{
-	return name_kernel(p, kernel)->tensor_core;
-}
-
 /* What is known for less than half of the kernel time stays unknown. */
 static void gpu_metrics_finish(struct gpu_metrics *m, double load_ns, double occupancy_time, int64_t span)
 {
@@ -255,7 +250,7 @@ static void gpu_metrics_finish(struct gpu_metrics *m, double load_ns, double occ
 		m->tc_ratio = (double)m->tc_ns / (double)m->kernel_ns;
 }
 
-const struct gpu_metrics_rules gpu_metrics_own = {.uses_tc = gpu_metrics_uses_tc, .finish = gpu_metrics_finish};
+const struct gpu_metrics_rules gpu_metrics_own = {.uses_tc = gpu_tensor_core, .finish = gpu_metrics_finish};
 
 static void finish_device(struct gpu_metrics_work *w)
 {

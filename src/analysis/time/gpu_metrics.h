@@ -53,7 +53,7 @@ double launch_occupancy_pct(const struct profile *p, uint32_t launch);
 struct gpu_metrics_rules {
 	bool stated;                 /* blocks per SM and occupancy as the trace states them alone, negative ones ignored; a described device is the one with its ordinal */
 	bool whole_trace;            /* counts and the Tensor Core time are of the whole trace; the span goes from the start of the first step to the end of the last */
-	enum tri (*uses_tc)(const struct profile *p, uint32_t kernel); /* by its name's id */
+	enum tri (*uses_tc)(const struct profile *p, uint32_t gpu); /* a row of gpu_op: a kernel */
 	/* Sets the ratios from the rest. load_ns: the integral of sm_efficiency; occupancy_time: sum(occupancy x duration). */
 	void (*finish)(struct gpu_metrics *m, double load_ns, double occupancy_time, int64_t span_ns);
 };

@@ -1,3 +1,4 @@
+#include "analysis/costs/tc_used.h"
 #include "analysis/names/names.h"
 #include "analysis/tree/op_instances_work.h"
 
@@ -478,7 +479,7 @@ static void look_at_kernels(struct ops_work *w)
 		struct op *op = &w->o->op[w->o->instance[w->o->of_gpu[i]].op];
 		if (g->kind[i] != GPU_KERNEL || op->unassociated || op->tc_inside)
 			continue;
-		op->tc_inside = gpu_kernel(w->p, i)->tensor_core == TRI_YES;
+		op->tc_inside = gpu_tensor_core(w->p, i) == TRI_YES;
 	}
 }
 

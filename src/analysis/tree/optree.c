@@ -1,5 +1,6 @@
 #include "analysis/tree/optree_work.h"
 
+#include "analysis/costs/tc_used.h"
 #include "analysis/names/names.h"
 #include "base/mem.h"
 
@@ -174,11 +175,6 @@ static void own_time(struct optree_work *m)
 	mem_free(covered);
 }
 
-static enum tri kernel_tc(const struct profile *p, uint32_t kernel)
-{
-	return name_kernel(p, kernel)->tensor_core;
-}
-
 static bool eligible_by_name(struct optree_work *m, uint32_t name)
 {
 	if (!m->eligible_name[name])
@@ -225,7 +221,7 @@ static void add_device_work(struct optree_work *m)
 			continue;
 		}
 		t->dev_self[node] += gpu->dur_ns[g];
-		enum tri tc = gpu->kind[g] == GPU_KERNEL ? m->rules->uses_tc(m->p, gpu->name[g]) : TRI_NO;
+		enum tri tc = gpu->kind[g] == GPU_KERNEL ? m->rules->uses_tc(m->p, g) : TRI_NO;
 		if (tc == TRI_YES)
 			t->tc_self[node] += gpu->dur_ns[g];
 		else if (tc == TRI_UNKNOWN)
@@ -302,7 +298,7 @@ const struct optree_rules optree_own = {
 	.nodes = nodes_of_nest,
 	.own_time = own_time,
 	.node_of_gpu = node_of_gpu,
-	.uses_tc = kernel_tc,
+	.uses_tc = gpu_tensor_core,
 	.tc_eligible = op_tc_eligible,
 };
 

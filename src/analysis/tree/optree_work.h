@@ -27,7 +27,7 @@ struct optree_rules {
 	/* Here nodes are folded into parents of the same name. */
 	void (*own_time)(struct optree_work *m);                      /* fills t->host_self of the nodes that stand for themselves; the others have 0 */
 	uint32_t (*node_of_gpu)(struct optree_work *m, uint32_t gpu); /* the node that launched device work; ROW_NONE = unattributed */
-	enum tri (*uses_tc)(const struct profile *p, uint32_t kernel); /* by its name's id */
+	enum tri (*uses_tc)(const struct profile *p, uint32_t gpu);   /* a row of gpu_op: a kernel */
 	bool (*tc_eligible)(struct str op);
 };
 

@@ -1,9 +1,10 @@
 /* Per kernel: op, layer, line, shapes, direction, FLOPs, bytes, Tensor Cores; as PyProf and PyProf2 printed it, or right. */
-#include "analysis/costs/costs.h"
+#include "analysis/costs/tc_used.h"
 #include "analysis/names/names.h"
 #include "analysis/names/short_names.h"
 #include "analysis/names/stacks.h"
 #include "analysis/recording.h"
+#include "analysis/time/bounds.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/round.h"
@@ -217,7 +218,7 @@ static void put_cost(struct printer *x, uint32_t gpu, const struct pyprof_row *r
 	const struct cost *m = index == ROW_NONE ? NULL : &x->costs->cost[index];
 	const struct kernel_info *k = gpu_kernel(x->p, gpu);
 	static const char *const tri[] = {[TRI_NO] = "not used", [TRI_YES] = "used", [TRI_UNKNOWN] = "unknown"};
-	table_set_str(x->out, PYPROF_REPORT_TC, str_from(tri[kernel_tensor_core(*k, m ? m->dtype : DTYPE_UNKNOWN)]));
+	table_set_str(x->out, PYPROF_REPORT_TC, str_from(tri[m ? bounds_tensor_core(x->p, m, gpu) : gpu_tensor_core(x->p, gpu)]));
 	table_set_str(x->out, PYPROF_REPORT_CLASS, str_from(kernel_class_name[k->class]));
 	double ns = (double)row->r.duration_ns + helpers_ns(x, gpu);
 	set_stated(x->out, PYPROF_REPORT_FLOPS, flops);

@@ -3,9 +3,9 @@
 
 #include "analysis/names/names.h"
 
-static enum tri tb_gpu_metrics_uses_tc(const struct profile *p, uint32_t kernel)
+static enum tri tb_gpu_metrics_uses_tc(const struct profile *p, uint32_t gpu)
 {
-	return name_is(p, kernel, NAME_TC_LISTED) ? TRI_YES : TRI_NO;
+	return name_is(p, p->gpu_op.name[gpu], NAME_TC_LISTED) ? TRI_YES : TRI_NO;
 }
 
 /* Nothing is said of SMs when no kernel lies within the span. */

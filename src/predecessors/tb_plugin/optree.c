@@ -83,9 +83,9 @@ static uint32_t optree_node_of_gpu(struct optree_work *m, uint32_t g)
 	return optree_live(m, node);
 }
 
-static enum tri optree_uses_tc(const struct profile *p, uint32_t kernel)
+static enum tri optree_uses_tc(const struct profile *p, uint32_t gpu)
 {
-	return name_is(p, kernel, NAME_TC_LISTED) ? TRI_YES : TRI_NO;
+	return name_is(p, p->gpu_op.name[gpu], NAME_TC_LISTED) ? TRI_YES : TRI_NO;
 }
 
 const struct optree_rules tb_optree = {

@@ -402,6 +402,8 @@ static void note_peaks(struct table *t, const struct cost_rows *r)
 	if (r->gpus.assumed != INT32_MIN)
 		table_warn(t, "device %d did work, but the input does not describe it: it is taken for " STR_FMT ", as all described devices are", r->gpus.assumed,
 		           STR_ARG(r->gpus.name));
+	if (r->gpus.by_size)
+		table_note(t, "the input does not name the GPU: its compute units and memory are those of the " STR_FMT ", whose peaks hold (--gpu=NAME names another)", STR_ARG(r->gpus.name));
 	if (!r->gpus.name.n)
 		table_warn(t, "the input does not name the GPU (--gpu=NAME names it): its peaks, and figures that need them, are unknown");
 	else if (!r->gpus.known)

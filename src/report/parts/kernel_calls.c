@@ -35,7 +35,7 @@ const struct section kernel_calls_section = {.by = BY(KERNELS_BY_INSTANCE), COLU
 	[KERNEL_CALLS_CALL_START] = {COLUMN(TIME, "api_start_ns", "API start", "when the call that launched it began", .flags = COLUMN_DETAIL)},
 	[KERNEL_CALLS_CALL_DUR] = {COLUMN(NS, "api_ns", "API", "how long that call took")},
 	[KERNEL_CALLS_WAIT] = {COLUMN(NS, "wait_ns", "Waited", "from the start of the call to its own start")},
-	[KERNEL_CALLS_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether it uses Tensor Cores, by its name: yes, no or unknown")},
+	[KERNEL_CALLS_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether it used Tensor Cores: yes, no or unknown")},
 	[KERNEL_CALLS_GRID] = {COLUMN(TEXT, "grid", "Grid", "blocks in x, y, z", .flags = COLUMN_MINOR)},
 	[KERNEL_CALLS_BLOCK] = {COLUMN(TEXT, "block", "Block", "threads of a block in x, y, z", .flags = COLUMN_MINOR)},
 	[KERNEL_CALLS_DTYPE] = {COLUMN(TEXT, "data_types", "Types", "of the op's input tensors", .flags = COLUMN_DETAIL)},

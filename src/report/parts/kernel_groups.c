@@ -1,5 +1,6 @@
 #include "report/parts/kernel_groups.h"
 
+#include "analysis/costs/tc_used.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
 
@@ -44,6 +45,8 @@ static void kernel_group_add(struct kernel_groups *g, struct kernel_group *x, ui
 	double blocks = g->rules->blocks_per_sm(g->p, launch), occupancy = g->rules->occupancy_pct(g->p, launch);
 	x->calls++;
 	x->total += ns;
+	x->tc_ns[gpu_tensor_core(g->p, gpu)] += ns;
+	x->tc_calls[gpu_tensor_core(g->p, gpu)]++;
 	x->min = ns < x->min ? ns : x->min;
 	x->max = ns > x->max ? ns : x->max;
 	if (!isnan(blocks)) {

@@ -24,6 +24,8 @@ struct kernel_group {
 	} key;
 	uint64_t calls;
 	int64_t total, min, max;
+	int64_t tc_ns[3];              /* of total, by enum tri: did the kernel use Tensor Cores */
+	uint32_t tc_calls[3];          /* the same of calls */
 	double blocks, occupancy;      /* sums of value x us */
 	int64_t blocks_ns, occupancy_ns; /* of the calls whose value is known */
 	uint32_t first;                /* of its durations in `durations` */
