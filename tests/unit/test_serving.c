@@ -25,6 +25,10 @@ static const struct row {
 	{"step[DECODE bs=32]", SERVING_DECODE, {32, 32, NONE, NONE, NONE}, {0, 0, 0, 0, 0}, {32, 32, NONE, NONE, NONE}, NONE, 32},
 	{"step[EXTEND bs=2 toks=14721]", SERVING_PREFILL, {2, 14721, NONE, NONE, NONE}, {2, 14721, NONE, NONE, NONE}, {0, 0, 0, 0, 0}, NONE, 0},
 	{"step[MIXED bs=2 other=(1 2)x]", SERVING_MIXED, {2, NONE, NONE, NONE, NONE}, {NONE, NONE, NONE, NONE, NONE}, {NONE, NONE, NONE, NONE, NONE}, NONE, NONE},
+	{"step[EXTEND bs=2 toks=12 c_sqsq=80 c_sqsk=120 c_sk=20]", SERVING_PREFILL, {2, 12, 20, 80, 120}, {2, 12, 20, 80, 120}, {0, 0, 0, 0, 0}, NONE, 0},
+	{"step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40 g_sq=1 g_sk=12 g_sqsq=1 g_sqsk=12]", SERVING_MIXED, {2, 6, 20, 26, 52}, {1, 5, 8, 25, 40},
+	 {1, 1, 12, 1, 12}, NONE, 1},
+	{"step[TARGET_VERIFY bs=23]", SERVING_DECODE, {23, NONE, NONE, NONE, NONE}, {0, 0, 0, 0, 0}, {23, NONE, NONE, NONE, NONE}, NONE, NONE},
 	{"step[IDLE bs=0]", SERVING_IDLE, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, NONE, 0},
 	{"step[DECODE bs=64 g_sq=128 g_sqsq=256 g_sqsk=4000 g_sk=2000]", SERVING_DECODE, {64, 128, 2000, 256, 4000}, {0, 0, 0, 0, 0},
 	 {64, 128, 2000, 256, 4000}, NONE, NONE},
@@ -63,6 +67,7 @@ static void test_names(void **state)
 		assert_int_equal(x.padded, rows[i].padded);
 		assert_int_equal(serving_generated(&x), rows[i].generated);
 		assert_int_equal(x.iterations, 1);
+		assert_int_equal(x.mode.n > 0, x.phase == SERVING_CAPTURE);
 	}
 }
 

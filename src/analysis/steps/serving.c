@@ -14,7 +14,7 @@ _Static_assert(sizeof(struct serving_part) == PART_COUNTS * sizeof(int64_t), "a 
 
 #define IN_PART(part, count) (offsetof(struct serving, part) + offsetof(struct serving_part, count))
 enum serving_count {
-	NO_COUNT,
+	NO_COUNT, ONE_EACH,
 	ALL_REQUESTS = IN_PART(all, requests), ALL_TOKENS = IN_PART(all, tokens), ALL_KEYS = IN_PART(all, keys),
 	PREFILL_REQUESTS = IN_PART(prefill, requests), PREFILL_TOKENS = IN_PART(prefill, tokens), PREFILL_KEYS = IN_PART(prefill, keys),
 	PREFILL_QUERIES2 = IN_PART(prefill, queries2), PREFILL_PAIRS = IN_PART(prefill, pairs),
@@ -56,7 +56,7 @@ enum { SERVING_LONGEST = 4096 };
 
 static int64_t *serving_at(struct serving *x, enum serving_count c)
 {
-	assert(c != NO_COUNT);
+	assert(c >= ALL_REQUESTS);
 	return (int64_t *)((char *)x + c);
 }
 
@@ -82,11 +82,12 @@ static bool take_number(struct str *s, int64_t *v)
 	return true;
 }
 
-static bool take_word(struct str *s)
+static bool take_word(struct str *s, struct str *word)
 {
 	size_t n = 0;
 	while (n < s->n && ((s->p[n] >= 'A' && s->p[n] <= 'Z') || s->p[n] == '_'))
 		n++;
+	*word = (struct str){s->p, n};
 	*s = serving_rest(*s, n);
 	return n > 0;
 }
@@ -183,7 +184,7 @@ static bool serving_fits(const struct serving_format *f, struct str s, struct se
 		if (*t == '#')
 			ok = take_number(&s, c == NO_COUNT ? &v : serving_at(x, c));
 		else
-			ok = *t == '@' ? take_word(&s) : *t == '$' ? take_pairs(&s, x) : take_char(&s, *t);
+			ok = *t == '@' ? take_word(&s, &x->mode) : *t == '$' ? take_pairs(&s, x) : take_char(&s, *t);
 		if (!ok)
 			return false;
 	}
@@ -222,8 +223,8 @@ static enum serving_phase phase_of_parts(const struct serving *x)
 	return prefill && decode ? SERVING_MIXED : prefill ? SERVING_PREFILL : decode ? SERVING_DECODE : SERVING_IDLE;
 }
 
-/* What follows: of one phase all is that part, and the other part is empty; of two, all is their sum. A mode called decode computes one token of each request. */
-static void serving_complete(struct serving *x, enum serving_phase mode)
+/* What follows: of one phase all is that part, and the other part is empty; of two, all is their sum. */
+static void serving_complete(struct serving *x, bool one_each)
 {
 	struct serving_part none, sum;
 	part_set(&none, 0);
@@ -231,7 +232,7 @@ static void serving_complete(struct serving *x, enum serving_phase mode)
 		part_fill(&x->prefill, &x->all);
 	if (x->phase == SERVING_DECODE)
 		part_fill(&x->decode, &x->all);
-	if (mode == SERVING_DECODE && x->decode.tokens == SERVING_NOT_TOLD)
+	if (one_each && x->decode.tokens == SERVING_NOT_TOLD)
 		x->decode.tokens = x->decode.requests;
 	if (x->phase == SERVING_PREFILL || x->phase == SERVING_IDLE)
 		part_fill(&x->decode, &none);
@@ -254,7 +255,7 @@ bool serving_parse(struct str name, struct serving *out)
 			continue;
 		if (x.phase == SERVING_BY_PARTS)
 			x.phase = phase_of_parts(&x);
-		serving_complete(&x, serving_formats[i].phase);
+		serving_complete(&x, serving_formats[i].count[0] == ONE_EACH);
 		*out = x;
 		return true;
 	}

@@ -19,7 +19,7 @@ enum serving_phase {
 extern const char *const serving_phase_name[SERVING_PHASES]; /* "prefill", ... */
 
 #define SERVING_NOT_TOLD INT64_C(-1)
-enum { SERVING_FORMATS = 16 }; /* at most */
+enum { SERVING_FORMATS = 31 }; /* at most */
 
 /* Counts are SERVING_NOT_TOLD where the name does not tell them. */
 struct serving_part {
@@ -34,6 +34,7 @@ struct serving {
 	enum serving_phase phase;
 	struct serving_part all, prefill, decode; /* what a phase does not have is 0, not unknown */
 	int64_t padded;          /* requests, or sequences, that the batch is padded to */
+	struct str mode;         /* of a captured graph: "FULL", "PIECEWISE"; a slice of the name, else empty */
 	uint32_t iterations;     /* of which this is the sum */
 	unsigned format;         /* the name's row in serving_formats.def, below SERVING_FORMATS */
 };

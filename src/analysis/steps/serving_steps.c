@@ -28,10 +28,8 @@ uint8_t *serving_names(const struct profile *p, bool *any)
 	uint8_t *of = NEW_ARRAY(p->strings.n, uint8_t);
 	struct serving x;
 	*any = false;
-	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		of[p->span.name[i]] |= key_kind(p->span.kind[i]);
 	for (uint32_t s = 0; s < p->strings.n; s++) {
-		bool is = of[s] && serving_parse(profile_str(p, s), &x) && x.phase != SERVING_CAPTURE;
+		bool is = serving_parse(profile_str(p, s), &x) && x.phase != SERVING_CAPTURE;
 		of[s] = is ? (uint8_t)(1 + x.format) : 0;
 		*any |= is;
 	}
