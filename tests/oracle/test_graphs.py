@@ -327,7 +327,7 @@ class Made(Case):
                 doc["traceEvents"].append({"ph": "X", "cat": "user_annotation", "name": f"capture_{batch}_FULL", "pid": 1, "tid": 1, "ts": 900, "dur": 1e6, "args": {}})
                 json.dump(doc, f)
         path = os.path.join(folder, "replay.json")
-        for annotation, want in ((None, None), ("execute_12_context_0(0)_generation_12(12)", [[64, 8]]), ("step[DECODE bs=7]", "first")):
+        for annotation, want in ((None, None), ("execute_context_0(0)_generation_12(12)", [[64, 8]]), ("step[DECODE bs=7]", "first")):
             doc = replay_doc([[(k, 7) for *_, k, _, _ in m.nodes]])
             if annotation:
                 doc["traceEvents"].append({"ph": "X", "cat": "user_annotation", "name": annotation, "pid": 1, "tid": 1, "ts": 999_000, "dur": 5000, "args": {}})

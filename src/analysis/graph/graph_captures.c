@@ -1,6 +1,7 @@
 #include "analysis/graph/graph_captures.h"
 
 #include "analysis/names/names.h"
+#include "analysis/steps/serving.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/search.h"
@@ -80,19 +81,19 @@ static void graph_capture_fill(struct graph_captures_work *w, struct graph_captu
 	}
 }
 
-/* "capture_32_FULL" around the begin of a capture says its batch. */
+int64_t graph_stated_batch(struct str name, bool of_capture)
+{
+	struct serving s;
+	if (!serving_parse(name, &s) || (s.phase == SERVING_CAPTURE) != of_capture)
+		return -1;
+	return s.padded >= 0 ? s.padded : s.all.tokens >= 0 ? s.all.tokens : s.all.requests;
+}
+
 static int64_t graph_capture_batch(const struct profile *p, uint32_t begin)
 {
 	for (uint32_t i = p->span.parent[begin]; i != ROW_NONE; i = p->span.parent[i]) {
-		struct str name = profile_str(p, p->span.name[i]);
-		const struct str prefix = STR("capture_");
-		int64_t batch = 0;
-		size_t at = prefix.n;
-		if (p->span.kind[i] != SPAN_USER || !str_starts(name, prefix))
-			continue;
-		for (; at < name.n && at < prefix.n + 9 && name.p[at] >= '0' && name.p[at] <= '9'; at++)
-			batch = batch * 10 + (name.p[at] - '0');
-		if (at > prefix.n && at < name.n && name.p[at] == '_')
+		const int64_t batch = p->span.kind[i] == SPAN_USER ? graph_stated_batch(profile_str(p, p->span.name[i]), true) : -1;
+		if (batch >= 0)
 			return batch;
 	}
 	return -1;

@@ -24,6 +24,8 @@ void graph_captures_add(struct graph_captures *x, const struct profile *p);
 static inline uint32_t graph_op_of(const struct profile *p, uint32_t row) { return p->span.kind[row] == SPAN_OP ? row : p->span.op[row]; }
 /* Equal of ops that have the same name, types and shapes, and are in the same modules; 0 of none. */
 uint64_t graph_op_key(const struct profile *p, uint32_t op);
+/* How large the batch is that a server's range around an iteration, or around a capture, states (analysis/steps/serving.h): padded, if it says so, else tokens, else requests; -1 = it states none. */
+int64_t graph_stated_batch(struct str name, bool of_capture);
 /* A range that tells a module. */
 bool graph_is_module(const struct profile *p, uint32_t span);
 void graph_captures_release(struct graph_captures *x);

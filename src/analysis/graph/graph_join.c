@@ -15,27 +15,13 @@ bool graph_join_is_due(const struct profile *p)
 	return ANY_WHERE(i, 0u, p->strings.n, graph_is_launch(profile_str(p, i)));
 }
 
-/* "generation_32(", "bs=32": the requests of the step around the launch; -1 = no annotation states them. */
-static int64_t graph_batch_of_text(struct str name, struct str before)
-{
-	const char *at = memmem(name.p, name.n, before.p, before.n);
-	int64_t n = -1;
-	if (!at)
-		return -1;
-	for (at += before.n; at < name.p + name.n && *at >= '0' && *at <= '9' && n < INT32_MAX; at++)
-		n = (n < 0 ? 0 : n) * 10 + (*at - '0');
-	return n;
-}
-
+/* The batch of the step around the launch, as graphs are captured for it; -1 = no server states it. */
 static int64_t graph_batch(const struct profile *p, uint32_t call)
 {
 	for (uint32_t i = p->span.parent[call]; i != ROW_NONE; i = p->span.parent[i]) {
-		const struct str name = profile_str(p, p->span.name[i]);
-		if (p->span.kind[i] != SPAN_USER)
-			continue;
-		const int64_t execute = str_starts(name, STR("execute_")) ? graph_batch_of_text(name, STR("execute_")) : -1, bs = graph_batch_of_text(name, STR("bs="));
-		if (execute >= 0 || bs >= 0)
-			return execute >= 0 ? execute : bs;
+		const int64_t batch = p->span.kind[i] == SPAN_USER ? graph_stated_batch(profile_str(p, p->span.name[i]), false) : -1;
+		if (batch >= 0)
+			return batch;
 	}
 	return -1;
 }
