@@ -503,10 +503,10 @@ static struct diff_side diff_without_frames(const struct diff_side *s)
 	for (uint32_t i = 0; i < s->n_parts; i++) {
 		struct diff_part *x = &plain.part[i];
 		*x = s->part[i];
-		if (x->key.kind != DIFF_HOST || !x->key.kernel)
+		if (!x->key.around)
 			continue;
-		x->key.name = x->key.type = x->key.kernel;
-		x->key.kernel = 0;
+		x->key.name = x->key.type = x->key.around;
+		x->key.around = 0;
 		x->calls = 0;
 		if (str_eq(intern_get(&s->texts, x->key.name), diff_side_outside_ranges()))
 			x->key.kind = DIFF_IDLE;

@@ -100,7 +100,7 @@ static uint32_t diff_other_name(struct diff *d, const struct diff_side *s, const
 		return diff_wait_name(&d->texts, s, x, d->by, false);
 	if (k->kind == DIFF_IDLE || (k->kind == DIFF_COMM && d->by == DIFF_BY_OP))
 		return intern_str(&d->texts, intern_get(&s->texts, k->name));
-	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel && k->kind != DIFF_HOST))
+	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel))
 		return intern_str(&d->texts, intern_get(&s->texts, k->kernel));
 	if (d->by == DIFF_BY_LINE)
 		return intern_str(&d->texts, k->line ? intern_get(&s->texts, k->line) : STR("no line of Python"));
@@ -110,7 +110,7 @@ static uint32_t diff_other_name(struct diff *d, const struct diff_side *s, const
 /* Whether the part's op tells its row. */
 static bool diff_has_op_name(const struct diff *d, const struct diff_key *k, uint32_t op)
 {
-	if (op == ROW_NONE || !d->paths || d->by == DIFF_BY_LINE || (d->by == DIFF_BY_KERNEL && k->kernel && k->kind != DIFF_HOST))
+	if (op == ROW_NONE || !d->paths || d->by == DIFF_BY_LINE || (d->by == DIFF_BY_KERNEL && k->kernel))
 		return false;
 	return k->kind == DIFF_COMPUTE || k->kind == DIFF_HOST || (k->kind == DIFF_COMM && d->by == DIFF_BY_OP);
 }

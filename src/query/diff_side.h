@@ -27,12 +27,13 @@ struct diff_key {
 	uint32_t name;           /* the op with its path; of idle time the cause */
 	uint32_t type;           /* the op alone */
 	uint32_t shapes;         /* of its inputs, where recorded */
-	uint32_t kernel;         /* its full name, since short ones differ between recordings; of a copy its kind; of a Python frame the range around it (diff_side_outside_ranges: none) */
+	uint32_t kernel;         /* its full name, since short ones differ between recordings; of a copy its kind; 0 = of the host */
+	uint32_t around;         /* of a Python frame the range around it (diff_side_outside_ranges: none); 0 = of all else */
 	uint32_t line;           /* of the user's Python that called it; of the backward pass, that called the forward pass; 0 = not recorded */
 	uint32_t waited_for;     /* of waiting: "rank 3"; 0 = of other time */
 	uint8_t kind;            /* enum diff_kind */
 	uint8_t direction;       /* enum direction; of idle time 0 */
-	uint16_t zero;
+	uint16_t zero;           /* keys are compared as bytes, so that there is no padding */
 };
 
 struct diff_part {

@@ -3,6 +3,7 @@
 #include "analysis/tree/direction.h"
 #include "base/mem.h"
 #include "base/pack.h"
+#include "query/diff_scatter.h"
 
 #include <assert.h>
 
@@ -37,6 +38,7 @@ struct diff_side_bytes {
 	F(S, REF, type, struct diff_side_bytes, texts.n)    \
 	F(S, REF, shapes, struct diff_side_bytes, texts.n)  \
 	F(S, REF, kernel, struct diff_side_bytes, texts.n)  \
+	F(S, REF, around, struct diff_side_bytes, texts.n)  \
 	F(S, REF, line, struct diff_side_bytes, texts.n)    \
 	F(S, LATER, waited_for, 0)                          \
 	F(S, INT, kind, 0, DIFF_WAIT - 1)                   \
@@ -122,7 +124,7 @@ static bool diff_pack_adds_up(const struct diff_side *s)
 		ok = x->start_ns < x->end_ns && x->share_ns <= x->end_ns - x->start_ns && (left[x->part] -= x->share_ns) >= 0;
 	}
 	mem_free(left);
-	return ok && sum == s->total_ns;
+	return ok && sum == s->total_ns && diff_scatter_adds_up(s);
 }
 
 /* Gives the side what was taken of the bytes. */

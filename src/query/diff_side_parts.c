@@ -50,6 +50,7 @@ static struct diff_key diff_joined_key(struct diff_side *job, const struct diff_
 	k.type = diff_joined_text(job, rank, k.type);
 	k.shapes = diff_joined_text(job, rank, k.shapes);
 	k.kernel = diff_joined_text(job, rank, k.kernel);
+	k.around = diff_joined_text(job, rank, k.around);
 	k.line = diff_joined_text(job, rank, k.line);
 	k.waited_for = diff_joined_text(job, rank, k.waited_for);
 	return k;

@@ -311,6 +311,36 @@ class Planted(Written):
             self.assertEqual((code, out), (status, b""))
             self.assertIn(why, err.decode())
 
+    def host(self, frames, jitter=(0, 0, 0, 0)):
+        """A run with more ranges on the thread of its steps: frames(begin of the step, its end) -> [(category, name, start, us)]."""
+        doc = Run(BASE, jitter=jitter).doc
+        for e in [e for e in doc["traceEvents"] if e["name"].startswith("ProfilerStep")]:
+            for cat, name, at, us in frames(e["ts"], e["ts"] + e["dur"]):
+                ids = {"Python id": len(doc["traceEvents"])} if cat == "python_function" else {"External id": 10 ** 6 + len(doc["traceEvents"])}
+                doc["traceEvents"].append({"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": at, "dur": us, "args": ids})
+        self.n += 1
+        path = os.path.join(self.tmp, f"{self.n}.json")
+        with open(path, "w") as f:
+            json.dump(doc, f)
+        return path
+
+    def test_a_frame_without_end(self):
+        """torch writes frames whose end it has not seen as if they went on for long: such a frame ends with the range around it, and the ops of later steps keep their time."""
+        ops = lambda begin, end: [("cpu_op", "aten::unique", end - 900, 300), ("python_function", "f.py(1): around", end - 500, 400), ("cpu_op", "aten::sort", end - 300, 100)]
+        endless = lambda begin, end: [x if x[1] != "f.py(1): around" else (*x[:3], 10 ** 7) for x in ops(begin, end)] + [("user_annotation", "caller", end - 550, 470)]
+        _, rows, _ = run(self.host(lambda begin, end: [("python_function", "f.py(1): other", end - 500, 400)]), self.host(endless), "--device=cpu", "--force", "--by=op")
+        for name, us in (("unique", 300_000), ("sort", 100_000), ("around", 320_000)):
+            row, = (r for r in rows if r["name"].endswith(name))
+            self.assertEqual((row["b_ns"], row["b_calls"], row["half_ns"]), (us, 1, 0), row)
+
+    def test_a_frame_called_from_elsewhere(self):
+        """A Python frame has no kernels: called from another range it is the same, or slower."""
+        def frame(around, us):
+            return lambda begin, end: [("user_annotation", around, end - 900, 800), ("python_function", "f.py(1): f", end - 800, us)]
+        _, rows, _ = run(self.host(frame("one", 300)), self.host(frame("two", 500)), "--device=cpu", "--force")
+        row, = (r for r in rows if r["name"] == "f.py(1): f")
+        self.assertEqual((row["label"], row["delta_ns"], row["by_each_ns"]), ("slower", 200_000, 200_000))
+
     def test_one_step(self):
         verdict, _, _ = run(self.write(BASE, steps=1), self.write(layer(6, gemm_us=650.0), steps=1))
         self.assertIn("unknown whether that is more than steps scatter, because each has 1 step", verdict["verdict"])
@@ -566,6 +596,15 @@ class Real(Case):
         self.assertIn("% faster", verdict["verdict"])
         self.assertEqual((rows[0]["label"], rows[0]["direction"]), ("other kernels", "backward"))
         self.assertTrue(rows[0]["name"].endswith("/linear"))
+
+    def test_hosts_of_compiled(self):
+        """A frame of Python begins in the last step and has no end: the optimizer's ops, which the region leaves alone, keep their time and calls."""
+        _, rows, _ = run(os.path.join(H200, "gpt_bf16.json.gz"), os.path.join(H200, "gpt_bf16_compiled.json.gz"), "--device=cpu", "--force")
+        ops = [r for r in rows if r["direction"] == "optimizer" and r["a_calls"] and r["name"].startswith("/Optimizer.step")]
+        self.assertGreater(len(ops), 5)
+        for r in ops:
+            self.assertGreater(r["b_ns"], 0.5 * r["a_ns"], r)
+            self.assertEqual(r["a_calls"], r["b_calls"])
 
     def test_compiled(self):
         """The region stands beside the ops that it replaced."""
