@@ -102,7 +102,7 @@ static int diff_take_steps(struct diff_taker *t, const struct report_args *args,
 
 /* ---- device work ---- */
 
-static enum diff_kind diff_class_of(const struct profile *p, uint32_t g)
+static enum diff_kind diff_side_class_of(const struct profile *p, uint32_t g)
 {
 	if (p->gpu_op.kind[g] == GPU_MEMCPY)
 		return DIFF_COPY;
@@ -276,7 +276,7 @@ static void diff_take_work(struct diff_taker *t, const struct gpus *gpus)
 		struct diff_part *x = diff_add(t, &key, begins, t->share_ns[g]);
 		const unsigned later = FIRST_WHERE(i, 0u, t->side->n_steps, t->step_start_ns[i] > at);
 		diff_scatter_count(t->side, (uint32_t)(x - t->side->part), later ? later - 1 : 0, t->share_ns[g]);
-		x->untold_ns = x->mixed_ns = key.kind == DIFF_COMM ? x->ns : 0;
+		x->wait_unknown_ns = x->maybe_wait_ns = key.kind == DIFF_COMM ? x->ns : 0;
 		t->place[g] = (uint32_t)(x - t->side->part);
 		if (key.kind != DIFF_COPY && !x->short_kernel)
 			x->short_kernel = diff_text(t, short_names_get(t->names, p->gpu_op.name[g]));
@@ -294,7 +294,7 @@ static void diff_take_device(struct diff_taker *t, const struct gpus *gpus)
 	t->place = NEW_ARRAY_RAW(n, uint32_t);
 	t->share_ns = NEW_ARRAY(n, int64_t);
 	for (uint32_t g = 0; g < n; g++)
-		t->class_of[g] = diff_class_of(p, g);
+		t->class_of[g] = diff_side_class_of(p, g);
 	for (uint32_t i = 0; i < gpus->n; i++) {
 		struct intervals busy = {0};
 		diff_take_gpu(t, gpus, i, &busy);
@@ -506,6 +506,8 @@ static void diff_take_facts(struct diff_side *s, const struct profile *p, const 
 
 static int diff_take_workers(struct diff_side *s, struct profile *p, const struct report_args *args, struct err *e)
 {
+	if (args->device)
+		return err_set(e, ERR_USAGE, "--device=%s: %s is a timeline of workers, which tells nothing of devices", args->device, p->input_path.p);
 	if (diff_workers_take(s, p, args, e) < 0)
 		return -1;
 	diff_take_facts(s, p, &(struct gpus){0}, s->gpus);
@@ -525,14 +527,7 @@ static int diff_choose_device(const struct profile *p, const char *device, struc
 	}
 	if (!str_to_i64(str_from(device), &ordinal))
 		return err_set(e, ERR_USAGE, "--device=%s: cpu or the number of a GPU was expected", device);
-	const uint32_t at = FIRST_WHERE(i, 0u, gpus->n, gpus->device[i] >= ordinal);
-	if (at == gpus->n || gpus->device[at] != ordinal)
-		return err_set(e, ERR_USAGE, "--device=%s: no work of this GPU in %s", device, p->input_path.p);
-	for (uint32_t i = 0; i < p->launch.rows.n; i++)
-		gpus->of_launch[i] = gpus->of_launch[i] == at ? 0 : GPUS_NONE;
-	gpus->device[0] = gpus->device[at];
-	gpus->n = 1;
-	return 0;
+	return gpus_keep(gpus, p, ordinal) ? 0 : err_set(e, ERR_USAGE, "--device=%s: no work of this GPU in %s", device, p->input_path.p);
 }
 
 static int diff_take_recording(struct diff_taker *t, struct profile *p, const struct report_args *args, struct err *e)
@@ -578,7 +573,7 @@ struct diff_side *diff_side_new(struct profile *p, const struct report_args *arg
 	struct diff_side *s = t.side;
 	intern_init(&s->texts);
 	intern_init(&s->keys);
-	s->n_ranks = 1;
+	s->n_recordings = 1;
 	int rc = p->durations_only ? err_set(e, ERR_DATA, "%s: the input holds durations, but no times", p->input_path.p) : report_args_chosen(p, args, &chosen, e);
 	if (rc == 0)
 		rc = rank_workers_count(p) ? diff_take_workers(s, p, &chosen, e) : diff_take_recording(&t, p, &chosen, e);

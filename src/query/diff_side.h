@@ -40,8 +40,8 @@ struct diff_part {
 	struct diff_key key;
 	uint64_t calls;          /* kernels, copies; calls of a range of the host; 0 of idle time */
 	int64_t ns;              /* of the time of all steps */
-	int64_t untold_ns;       /* of collectives: so much of ns is of calls of which no waiting is known */
-	int64_t mixed_ns;        /* of collectives: so much of ns may be waiting, too; at least untold_ns */
+	int64_t wait_unknown_ns;       /* of collectives: so much of ns is of calls of which no waiting is known */
+	int64_t maybe_wait_ns;        /* of collectives: so much of ns may be waiting, too; at least wait_unknown_ns */
 	uint32_t short_kernel;   /* the kernel's short name, to be shown; 0 = as key.kernel */
 };
 
@@ -74,7 +74,7 @@ struct diff_side {
 	bool waits_told;         /* waiting was told from transfer, as far as the ranks tell */
 	const char *untold_why;  /* why most of what is left was not; NULL = nothing is left */
 	int64_t missing;         /* ranks of the job that are not here */
-	unsigned n_ranks;        /* of a job, that it is of; 1 of one recording */
+	unsigned n_recordings;        /* of a job, that it is of; 1 of one recording */
 	int64_t *step_ns;        /* the length of each step, in order of time; of a job until diff_side_join_end the sum over its ranks, then the mean */
 	unsigned n_steps;        /* at least 1 */
 	int64_t *part_step_ns;   /* [part * n_steps + step], of the time of the part what began in the step; sums over the GPUs (query/diff_scatter.h) */
@@ -86,7 +86,9 @@ struct diff_side {
 	unsigned gpus;           /* that worked; 0 = the parts are of the host */
 	int64_t total_ns;        /* of all parts: the length of the steps, times the number of GPUs */
 	int64_t peak_bytes;      /* the most memory that a GPU (of a recording of the host: the host) held while recording; -1 = not recorded */
-	struct str slowest;      /* of a timeline of workers: which one computes much longer than most, and how long; "" = none */
+	bool workers;            /* of a timeline of workers, which stand in place of GPUs */
+	struct str slowest;      /* which worker computes much longer than most, and how long; "" = none */
+	unsigned slowest_pct;    /* its computation, of that of the median worker; 0 = none */
 	bool frames;             /* some parts are of Python frames */
 	bool thinned;            /* most events were taken out of the recording */
 	struct diff_fact *fact;
@@ -97,10 +99,19 @@ struct diff_side {
  * there are no such steps, ERR_DATA where the recording has no times. The caller's (diff_side_free). */
 struct diff_side *diff_side_new(struct profile *p, const struct report_args *args, struct err *e);
 void diff_side_free(struct diff_side *s);
+/* A step at the beginning that takes so many times the median is warm-up. */
+#define DIFF_WARM_UP 1.3
 /* How many of the n steps at the beginning, of which this is the length, are warm-up. */
 unsigned diff_side_warm_up(const int64_t *ns, unsigned n);
 /* The part of this key, which is made where there is none. */
 struct diff_part *diff_side_add(struct diff_side *s, const struct diff_key *key, uint64_t calls, int64_t ns);
+/* What the sums of a side are divided by: its steps, times its GPUs. */
+double diff_side_per(const struct diff_side *s);
+/* Whether shapes of inputs, or lines of the user's Python, were recorded. */
+bool diff_side_has_shapes(const struct diff_side *s);
+bool diff_side_has_lines(const struct diff_side *s);
+/* What it was recorded in: a file, of a job its folder. A part of its path. */
+struct str diff_side_place(const struct diff_side *s);
 /* The facts of a side, by their values. False: a side has more or fewer than n. The texts must live as long as the side. */
 bool diff_side_set_facts(struct diff_side *s, const struct str *value, unsigned n);
 /* Makes *job, the side of a job's first ranks, that of one more, which is copied. -1 and *e, ERR_DATA: its steps are others in number, or it is of GPUs and the job of the host. */
