@@ -79,6 +79,15 @@ static bool diff_is_other(const struct diff *d, const struct diff_row *r)
 	return r->delta_ns || r->name_in_a || diff_row_calls(d, r, 0) < diff_row_calls(d, r, 1) || diff_row_calls(d, r, 0) > diff_row_calls(d, r, 1) || r->of[0].kernels != r->of[1].kernels || diff_has_other_shapes(r);
 }
 
+/* All times in the unit of the longer step: one can be compared with the next, and columns are narrow. */
+static void diff_choose_unit(const struct diff *d, struct table *t)
+{
+	static const unsigned times[] = {DIFF_A, DIFF_B, DIFF_DELTA, DIFF_HALF, DIFF_OF_CALLS, DIFF_OF_EACH};
+	const double step_ns = fmax(diff_step_ns(d->side[0]), diff_step_ns(d->side[1]));
+	for (unsigned i = 0; i < sizeof times / sizeof *times; i++)
+		t->data[times[i]].col.shown_in = step_ns >= 1e9 ? "s" : step_ns >= 1e6 ? "ms" : step_ns >= 1e3 ? "us" : "ns";
+}
+
 static void diff_put_row(const struct diff *d, const struct diff_row *r, struct table *t)
 {
 	table_row(t);
@@ -148,14 +157,6 @@ static int diff_check_by(const struct diff_matched *m, enum diff_by by, struct e
 	return 0;
 }
 
-/* What is around a row that is put is put. */
-static void diff_mark_parents(struct diff *d)
-{
-	for (uint32_t i = d->n; i-- > 0;)
-		if (d->row[i].parent != ROW_NONE && (d->row[i].other_below || diff_is_other(d, &d->row[i])))
-			d->row[d->row[i].parent].other_below = true;
-}
-
 /* ERR_DATA where they are not of one program, or not of the same part of it. */
 static int diff_check_alike(const struct diff_matched *m, struct err *e)
 {
@@ -170,9 +171,119 @@ static int diff_check_alike(const struct diff_matched *m, struct err *e)
 	return 0;
 }
 
+/* ---- which rows are shown ---- */
+
+/* In the tree, rows whose difference is less of A's step, percent, are left out. */
+static const double DIFF_TREE_LEAST_PCT = 0.1;
+
+/* What is left out of the table. */
+struct diff_left_out {
+	unsigned equal, small;
+	double small_ns;         /* differences of small rows of depth 0, in all */
+};
+
+/* Whether a row of the tree stays, whatever is below it. */
+static bool diff_is_large(const struct diff *d, const struct diff_row *r)
+{
+	return fabs(r->delta_ns) * 100 >= DIFF_TREE_LEAST_PCT * diff_step_ns(d->side[0]) || r->name_in_a || diff_row_is_on(r, 0) != diff_row_is_on(r, 1);
+}
+
+/* A module whose only child is an op is one row with it. */
+static void diff_merge_only_ops(const struct diff *d, bool *shown)
+{
+	uint32_t *children = NEW_ARRAY(d->n_nodes, uint32_t);
+	for (uint32_t i = 0; i < d->n_nodes; i++)
+		if (d->row[i].parent != ROW_NONE)
+			children[d->row[i].parent]++;
+	for (uint32_t i = 0; i < d->n_nodes; i++)
+		if (d->align->node[i].is_op && d->row[i].parent != ROW_NONE && children[d->row[i].parent] == 1)
+			shown[i] = false;
+	mem_free(children);
+}
+
+/* Rows that differ; of the tree those that differ much, and what is around them. The caller's (mem_free). */
+static bool *diff_rows_shown(const struct diff *d, struct diff_left_out *out)
+{
+	bool *shown = NEW_ARRAY(d->n, bool);
+	*out = (struct diff_left_out){0};
+	for (uint32_t i = d->n; i-- > 0;) {
+		const struct diff_row *r = &d->row[i];
+		const bool other = diff_is_other(d, r);
+		shown[i] |= other && (d->by != DIFF_BY_TREE || diff_is_large(d, r));
+		if (shown[i] && r->parent != ROW_NONE)
+			shown[r->parent] = true;
+		out->equal += !shown[i] && !other;
+		out->small += !shown[i] && other;
+		out->small_ns += !shown[i] && !r->depth ? r->delta_ns : 0;
+	}
+	diff_merge_only_ops(d, shown);
+	return shown;
+}
+
+static void diff_note_left_out(const struct diff_left_out *x, struct table *t)
+{
+	struct buf sum = {0};
+	if (x->equal)
+		table_note(t, "%u row%s that %s the same time and calls in both %s left out", x->equal, x->equal == 1 ? "" : "s", x->equal == 1 ? "has" : "have", x->equal == 1 ? "is" : "are");
+	if (!x->small)
+		return;
+	diff_put_time(x->small_ns, true, &sum);
+	table_note(t, "%u row%s whose difference is less than %.1f %% of A's step, with nothing larger, new, gone or renamed below, %s left out; those of depth 0 add up to " STR_FMT, x->small, x->small == 1 ? "" : "s",
+	           DIFF_TREE_LEAST_PCT, x->small == 1 ? "is" : "are", STR_ARG(buf_view(&sum)));
+	buf_release(&sum);
+}
+
+/* Rows of no op stand before the tree. */
+static void diff_put_rows(const struct diff *d, struct table *out)
+{
+	struct diff_left_out left_out;
+	bool *shown = diff_rows_shown(d, &left_out);
+	for (uint32_t i = d->n_nodes; i < d->n; i++)
+		if (shown[i])
+			diff_put_row(d, &d->row[i], out);
+	for (uint32_t i = 0; i < d->n_nodes; i++)
+		if (shown[i])
+			diff_put_row(d, &d->row[i], out);
+	diff_note_left_out(&left_out, out);
+	mem_free(shown);
+}
+
+/* ---- the table ---- */
+
+/* The last `parts` parts of a path. */
+static struct str diff_path_end(struct str path, unsigned parts)
+{
+	size_t from = path.n;
+	while (from && (path.p[from - 1] != '/' || from == path.n || --parts))
+		from--;
+	return (struct str){path.p + from, path.n - from};
+}
+
+/* Names both by their files, with as much of the folders as tells them apart. */
+static void diff_put_heading(const struct diff_side *a, const struct diff_side *b, struct table *t)
+{
+	const struct str path[] = {diff_side_place(a), diff_side_place(b)};
+	unsigned parts = 1;
+	while (!str_eq(path[0], path[1]) && str_eq(diff_path_end(path[0], parts), diff_path_end(path[1], parts)))
+		parts++;
+	t->heading = arena_printf(&t->arena, "What changed from A (" STR_FMT ") to B (" STR_FMT ")", STR_ARG(diff_path_end(path[0], parts)), STR_ARG(diff_path_end(path[1], parts))).p;
+}
+
+static void diff_leave_out_columns(enum diff_by by, struct table *t)
+{
+	if (by != DIFF_BY_OP) {
+		table_leave_out(t, DIFF_SHAPES);
+		table_leave_out(t, DIFF_SHAPES_A);
+	}
+	if (by == DIFF_BY_KERNEL || by == DIFF_BY_TREE)
+		table_leave_out(t, DIFF_DIRECTION);
+	if (by != DIFF_BY_TREE)
+		table_leave_out(t, DIFF_DEPTH);
+	table_drop_left_out(t);
+}
+
 static int diff_matched_table(const struct diff_matched *m, const struct diff_ask *ask, struct table *out, struct err *e)
 {
-	unsigned equal = 0;
 	struct diff d, terms;
 	if (!ask->force && diff_check_alike(m, e) < 0)
 		return -1;
@@ -180,25 +291,13 @@ static int diff_matched_table(const struct diff_matched *m, const struct diff_as
 		return -1;
 	table_init(out, "diff", "What changed from A to B");
 	table_columns(out, diff_columns, sizeof diff_columns / sizeof *diff_columns);
+	diff_put_heading(m->align->side[0], m->align->side[1], out);
 	diff_rows_init(&d, m, ask->by);
-	diff_mark_parents(&d);
-	for (uint32_t i = 0; i < d.n; i++)
-		if (d.row[i].other_below || diff_is_other(&d, &d.row[i]))
-			diff_put_row(&d, &d.row[i], out);
-		else
-			equal++;
-	if (equal)
-		table_note(out, "%u row%s that %s the same time and calls in both %s left out", equal, equal == 1 ? "" : "s", equal == 1 ? "has" : "have", equal == 1 ? "is" : "are");
+	diff_choose_unit(&d, out);
+	diff_put_rows(&d, out);
 	diff_rows_release(&d);
-	if (ask->by != DIFF_BY_OP) {
-		table_leave_out(out, DIFF_SHAPES);
-		table_leave_out(out, DIFF_SHAPES_A);
-	}
-	if (ask->by == DIFF_BY_KERNEL || ask->by == DIFF_BY_TREE)
-		table_leave_out(out, DIFF_DIRECTION);
-	if (ask->by != DIFF_BY_TREE)
-		table_leave_out(out, DIFF_DEPTH);
-	table_drop_left_out(out);
+	out->whole = ask->by == DIFF_BY_TREE;
+	diff_leave_out_columns(ask->by, out);
 	diff_rows_init(&terms, m, DIFF_BY_TERM);
 	const struct diff_causes causes = diff_verdict_add(&terms, m, out);
 	diff_rows_release(&terms);

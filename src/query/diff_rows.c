@@ -131,17 +131,11 @@ static uint32_t diff_text_of(struct diff *d, const char *what, const struct diff
 	return id;
 }
 
-/* Rows at the beginning that are the nodes of the aligned tree. */
-static uint32_t diff_nodes(const struct diff *d)
-{
-	return d->by == DIFF_BY_TREE ? d->align->n : 0;
-}
-
 static void diff_add_nodes(struct diff *d)
 {
 	const struct diff_align *x = d->align;
-	MEM_GROW(d->row, d->cap, diff_nodes(d));
-	for (uint32_t i = 0; i < diff_nodes(d); i++) {
+	MEM_GROW(d->row, d->cap, d->n_nodes);
+	for (uint32_t i = 0; i < d->n_nodes; i++) {
 		const struct diff_node *n = &x->node[i];
 		const uint32_t name[] = {intern_str(&d->texts, intern_get(&x->texts, n->name[0])), intern_str(&d->texts, intern_get(&x->texts, n->name[1]))};
 		d->row[d->n++] = (struct diff_row){.parent = n->parent, .depth = n->depth, .kind = d->side[0]->gpus ? DIFF_COMPUTE : DIFF_HOST, .name = name[n->on[1]],
@@ -155,7 +149,7 @@ static struct diff_row *diff_row_of(struct diff *d, int side, uint32_t part, con
 	const struct diff_key *k = &x->key;
 	const uint32_t op = d->align->of_part[side][part];
 	const bool named = diff_has_op_name(d, k, op);
-	if (diff_nodes(d) && op != ROW_NONE && diff_may_be_renamed(k->kind))
+	if (d->n_nodes && op != ROW_NONE && diff_may_be_renamed(k->kind))
 		return &d->row[op];
 	struct diff_row r = {.kind = k->kind, .parent = ROW_NONE, .name = named ? diff_op_own(d, side, k, op) : diff_other_name(d, s, x)};
 	const uint32_t name = named ? diff_op_key(d, side, k, op) : r.name;
@@ -163,7 +157,7 @@ static struct diff_row *diff_row_of(struct diff *d, int side, uint32_t part, con
 		r.direction = intern_str(&d->texts, str_from(direction_name[k->direction]));
 	if (d->by == DIFF_BY_OP && d->shapes && k->kind != DIFF_COPY)
 		r.shapes = intern_str(&d->texts, intern_get(&s->texts, k->shapes));
-	const uint32_t key[] = {r.kind, name, named, r.direction, r.shapes}, i = diff_nodes(d) + intern_put(&d->keys, (const char *)key, sizeof key) - 1;
+	const uint32_t key[] = {r.kind, name, named, r.direction, r.shapes}, i = d->n_nodes + intern_put(&d->keys, (const char *)key, sizeof key) - 1;
 	if (i < d->n) {
 		if (side == 1 && !d->row[i].name_in_a && d->row[i].name != r.name) {
 			d->row[i].name_in_a = d->row[i].name;
@@ -301,7 +295,7 @@ static int diff_by_size(const void *a, const void *b)
 /* A module holds what is below it. Sums of hashes stay equal where all below is equal. */
 static void diff_add_up(struct diff *d)
 {
-	for (uint32_t i = diff_nodes(d); i-- > 0;)
+	for (uint32_t i = d->n_nodes; i-- > 0;)
 		for (int s = 0; s < 2 && d->row[i].parent != ROW_NONE; s++) {
 			struct diff_sum *to = &d->row[d->row[i].parent].of[s];
 			const struct diff_sum *x = &d->row[i].of[s];
@@ -336,7 +330,7 @@ static void diff_make_rows(struct diff *d)
 	diff_add_up(d);
 	for (uint32_t i = 0; i < d->n; i++)
 		diff_tell_delta(d, &d->row[i]);
-	qsort(d->row + diff_nodes(d), d->n - diff_nodes(d), sizeof *d->row, diff_by_size);
+	qsort(d->row + d->n_nodes, d->n - d->n_nodes, sizeof *d->row, diff_by_size);
 }
 
 void diff_rows_init(struct diff *d, const struct diff_matched *m, enum diff_by by)
@@ -344,6 +338,7 @@ void diff_rows_init(struct diff *d, const struct diff_matched *m, enum diff_by b
 	const struct diff_align *x = m->align;
 	const struct diff_side *a = x->side[0], *b = x->side[1];
 	*d = (struct diff){.side = {a, b}, .align = x, .by = by, .paths = m->paths, .shapes = diff_side_has_shapes(a) && diff_side_has_shapes(b)};
+	d->n_nodes = by == DIFF_BY_TREE ? x->n : 0;
 	d->op_name = NEW_ARRAY(x->n, struct diff_op_name);
 	intern_init(&d->texts);
 	intern_init(&d->keys);

@@ -31,7 +31,6 @@ struct diff_row {
 	bool steps_unknown;      /* its times in single steps */
 	uint32_t steps[2];       /* its lists of diff.scatter */
 	uint32_t parent, depth;  /* of the tree: the row of the module around it, ROW_NONE = none */
-	bool other_below;        /* the caller's mark of a row of the tree below which something differs */
 };
 
 /* What an op of the aligned tree is called in rows: texts of diff.texts; 0 = not asked yet. */
@@ -53,9 +52,10 @@ struct diff {
 	struct intern seen;      /* which kernels and shapes a row's side has */
 	struct diff_row *row;
 	uint32_t n, cap;
+	uint32_t n_nodes;        /* by tree: so many rows at the beginning are the nodes of *align, in its order; else 0 */
 };
 
-/* Makes the rows of *d, the largest difference first, but of the tree in pre-order, with rows of no op behind it; *m and what it is of must outlive *d. diff_rows_release frees them. */
+/* Makes the rows of *d, the largest difference first, but of the tree in pre-order, with rows of no op behind them; *m and what it is of must outlive *d. diff_rows_release frees them. */
 void diff_rows_init(struct diff *d, const struct diff_matched *m, enum diff_by by);
 void diff_rows_release(struct diff *d);
 

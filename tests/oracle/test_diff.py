@@ -413,6 +413,21 @@ class Planted(Written):
             self.assertIn(b"linear", out)
         self.assertTrue(oracle.run("diff", a, b)[1].decode().startswith("Verdict\n"))
 
+    def test_names_of_both(self):
+        """The heading names both files, with what tells them apart; CSV and JSON have their paths."""
+        a, b = self.write(BASE), self.write(layer(6, gemm_us=650.0))
+        for folder in ("before", "after"):
+            os.mkdir(os.path.join(self.tmp, folder))
+            shutil.copy(a, os.path.join(self.tmp, folder, "trace.json"))
+        before, after = (os.path.join(self.tmp, x, "trace.json") for x in ("before", "after"))
+        for pair, want in (((a, b), "What changed from A (1.json) to B (2.json)"), ((before, after), "What changed from A (before/trace.json) to B (after/trace.json)"), ((a, a), "What changed from A (1.json) to B (1.json)"),
+                           ((self.job("x", [BASE] * 2), self.job("y", [BASE] * 2)), "What changed from A (x) to B (y)")):
+            for form in ("text", "markdown", "html"):
+                self.assertIn(want, oracle.run("diff", *pair, f"--format={form}")[1].decode(), form)
+            verdict, _, _ = run(*pair)
+            self.assertEqual((verdict["a_path"], verdict["b_path"]), pair)
+        self.assertIn("Mine", oracle.run("diff", a, b, "--title=Mine")[1].decode())
+
 
 def numbered(tree, count, path=""):
     """The ops of [(class, [...])], where a leaf is (op, shapes, [(kernel, us)]); modules are numbered by class, as the profiler does it."""
@@ -436,6 +451,12 @@ def norm(us):
 
 def block(gemm_us=400.0, first=(), name="Block", widths=(512, 512, 2048)):
     return (name, [*first, norm(50.0), ("Attention", [linear(widths[0], gemm_us), linear(widths[1], gemm_us / 2)]), norm(50.0), linear(widths[2], gemm_us * 2)])
+
+
+def left_out_ns(notes):
+    """What the rows of depth 0 add up to that the tree leaves out."""
+    m = re.search(r"those of depth 0 add up to ([+-]?[\d.]+) (ns|us|ms|s)\b", notes)
+    return float(m[1]) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[m[2]] if m else 0
 
 
 class Aligned(Written):
@@ -486,11 +507,27 @@ class Aligned(Written):
         gpt = lambda us, *first: [("GPT", [block() for _ in range(2)] + [block(us, first=first)] + [block() for _ in range(3)]), ("Loss", [norm(20.0)])]
         verdict, rows, _ = run(self.write(numbered(gpt(400.0), collections.Counter())), self.write(numbered(gpt(500.0, linear(768, 123.0)), collections.Counter())), "--by=tree")
         tree = [(r["depth"], r["name"], r["label"], r["delta_ns"]) for r in rows if r["kind"] == "compute" and r["delta_ns"]]
-        self.assertEqual(tree, [
-            (0, "GPT_0", "other kernels", 473_000), (1, "Block_2", "other kernels", 473_000), (2, "Linear_6", "new", 123_000), (3, "linear", "new", 123_000), (2, "Attention_2", "slower", 150_000), (3, "Linear_7", "slower", 100_000),
-            (4, "linear", "slower", 100_000), (3, "Linear_8", "slower", 50_000), (4, "linear", "slower", 50_000), (2, "Linear_9", "slower", 200_000), (3, "linear", "slower", 200_000)])
+        self.assertEqual(tree, [ # a Linear is one row with its only op
+            (0, "GPT_0", "other kernels", 473_000), (1, "Block_2", "other kernels", 473_000), (2, "Linear_6", "new", 123_000), (2, "Attention_2", "slower", 150_000), (3, "Linear_7", "slower", 100_000),
+            (3, "Linear_8", "slower", 50_000), (2, "Linear_9", "slower", 200_000)])
         self.assertNotIn("Loss_0", [r["name"] for r in rows])
         self.assertAlmostEqual(sum(r["delta_ns"] for r in rows if r["depth"] == 0), verdict["delta_ns"], delta=1)
+
+    def test_what_the_tree_leaves_out(self):
+        """Rows without an op come first. Less than 0.1 % of the step is left out, and the notes say how much that is; what is new is not. All rows are shown, however many they are."""
+        kinds = lambda us: [(f"Part{i}", [("aten::linear", [[64, 512], [64 + i, 512]], [(f"gemm_{i}", us(i))]), ("aten::relu", [[64, 512]], [("relu_kernel", 10.0)])]) for i in range(40)]
+        a = numbered(kinds(lambda i: 500.0), collections.Counter())
+        b = numbered(kinds(lambda i: 501.0 + 50 * (i < 35)) + [("Added", [("aten::tanh", [[8]], [("tanh_kernel", 1.0)])])], collections.Counter()) + [("c10d::allreduce_", [[64]], [("ncclDevKernel_AllReduce_Sum_f32_RING_LL()", 700.0)])]
+        files = self.write(a), self.write(b)
+        verdict, rows, notes = run(*files, "--by=tree")
+        self.assertEqual(rows[0]["kind"], "comm")
+        self.assertEqual(sorted(r["name"] for r in rows if r["kind"] == "compute" and r["depth"] == 0), sorted([f"Part{i}_0" for i in range(35)] + ["Added_0"]))
+        self.assertNotIn("relu", [r["name"] for r in rows]) # the same in both
+        self.assertRegex(notes, r"\d+ rows whose difference is less than 0\.1 % of A's step, with nothing larger, new, gone or renamed below, are left out; those of depth 0 add up to \+5\.\d us")
+        self.assertAlmostEqual(sum(r["delta_ns"] for r in rows if r["depth"] == 0) + left_out_ns(notes), verdict["delta_ns"], delta=60)
+        for form in ("text", "markdown"):
+            out = oracle.run("diff", *files, "--by=tree", f"--format={form}")[1].decode()
+            self.assertTrue(all(f"Part{i}" in out for i in range(35)), form)
 
     def test_another_order(self):
         """Modules that are told apart by content change places; nothing else changes."""
@@ -534,8 +571,9 @@ class Real(Case):
         """The same sums by the module that an op is in, and by the line that called it: of a GPT in float and bfloat16."""
         paths = [os.path.join(H200, f"gpt_{t}.json.gz") for t in ("fp32", "bf16")]
         by = {how: run(*paths, f"--by={how}") for how in ("term", "module", "line")}
-        verdict, rows, _ = run(*paths, "--by=tree")
-        self.assertAlmostEqual(sum(r["delta_ns"] for r in rows if r["depth"] == 0), verdict["delta_ns"], delta=1)
+        verdict, rows, notes = run(*paths, "--by=tree")
+        self.assertAlmostEqual(sum(r["delta_ns"] for r in rows if r["depth"] == 0) + left_out_ns(notes), verdict["delta_ns"], delta=60)
+        self.assertEqual([r["kind"] for r in rows[:4]], ["idle"] * 4)
         self.assertEqual([r["name"] for r in rows if r["depth"] == 1 and r["name"].startswith("Block")], [f"Block_{i}" for i in range(4)])
         self.assertFalse([r for r in rows if r["label"] in ("new", "gone") and r["kind"] == "compute" and r["name"] != "_to_copy" and r["depth"] < 2])
         terms = [r for r in by["term"][1] if r["kind"] == "compute"]
@@ -612,6 +650,12 @@ class Real(Case):
         self.assertRegex(verdict["verdict"], r"^B is 34\.9 % faster \(as recorded, with call stacks that slow the host\): step .*; of it kernels 23\.4 ms -> 4\.6 ms: ")
         self.assertEqual((rows[0]["label"], rows[0]["direction"]), ("other kernels", "backward"))
         self.assertTrue(rows[0]["name"].endswith("/linear"))
+
+    def test_80_columns(self):
+        """A, B, their difference and why stand before calls; times in one unit."""
+        out = oracle.run("diff", *[os.path.join(H200, f"gpt_{t}.json.gz") for t in ("fp32", "bf16")], "--width=80")[1].decode().split("What changed from ")[1].splitlines()
+        self.assertEqual(out[1].split(), ["Name", "Pass", "A", "B", "B", "-", "A", "Because"])
+        self.assertRegex(out[3], r"backward +6\.684 ms +0\.713 ms +-5\.971 ms +other kernels$")
 
     def test_hosts_of_compiled(self):
         """A frame of Python begins in the last step and has no end: the optimizer's ops, which the region leaves alone, keep their time and calls."""
