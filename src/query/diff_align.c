@@ -9,11 +9,16 @@
 
 /* Hashes of the ops below a module, by type and by type, passes and shapes: of two modules, as many of the least are equal as the share of these that they have in common. */
 enum { DIFF_SKETCH = 8 };
-/* Fits of two modules (base/align.h); the numbers matter by their order alone. */
+/* Fits of two modules (base/align.h), whose sums are maximised: two pairs of one class with nothing else in common are worth less than one pair that is equal (ALIGN_SAME). Each equal hash of the
+ * sketch adds DIFF_FIT_SKETCH. */
 enum { DIFF_FIT_CLASS = 120, DIFF_FIT_NAME = 40, DIFF_FIT_WRAPPED = 100, DIFF_FIT_CONTENT = 150, DIFF_FIT_ALIKE = 20, DIFF_FIT_SKETCH = 10 };
 /* From so many equal hashes of the sketch on, a module may be one of another class. */
 enum { DIFF_RENAMED_SKETCH = 5 };
+/* So many modules around one, each with no other module in it, are taken for wrappers. */
 enum { DIFF_WRAPPERS = 4 };
+
+static_assert((int)DIFF_FIT_CLASS + DIFF_FIT_NAME + (int)DIFF_SKETCH * DIFF_FIT_SKETCH < (int)ALIGN_SAME && 2 * DIFF_FIT_CLASS < (int)ALIGN_SAME && DIFF_FIT_CONTENT < (int)ALIGN_SAME,
+              "an equal pair is worth more");
 
 struct diff_tree_node {
 	uint32_t name;           /* texts of diff_align.texts */

@@ -210,7 +210,7 @@ bool diff_row_is_on(const struct diff_row *r, int side)
 	return r->of[side].ns || r->of[side].calls;
 }
 
-/* A region of one side alone stands for the ops of its pass that the other side has alone; a graph, of no known pass, for all. */
+/* Regions of one side alone stand for the ops of their pass that the other side has alone; a graph, of no known pass, for all. */
 static void diff_join_region(struct diff *d, uint32_t region, int side)
 {
 	struct diff_row *to = &d->row[region];
@@ -227,6 +227,32 @@ static void diff_join_region(struct diff *d, uint32_t region, int side)
 	}
 }
 
+/* Which region of a pass an op went into is not known: all of them stand in the row of this one, under the name of the longest. */
+static void diff_fold_regions(struct diff *d, uint32_t region, int side)
+{
+	struct diff_row *to = &d->row[region];
+	uint32_t name = to->name, more = 0;
+	int64_t longest_ns = to->of[side].ns;
+	for (uint32_t i = region + 1; i < d->n; i++) {
+		struct diff_row *r = &d->row[i];
+		if (!r->region || r->direction != to->direction || !diff_row_is_on(r, side))
+			continue;
+		name = r->of[side].ns > longest_ns ? r->name : name;
+		longest_ns = r->of[side].ns > longest_ns ? r->of[side].ns : longest_ns;
+		to->of[side].ns += r->of[side].ns;
+		to->of[side].calls += r->of[side].calls;
+		r->of[side] = (struct diff_sum){0};
+		more++;
+	}
+	if (!more)
+		return;
+	struct buf b = {0};
+	buf_printf(&b, STR_FMT " and %u more", STR_ARG(intern_get(&d->texts, name)), more);
+	to->name = intern_str(&d->texts, buf_view(&b));
+	to->shown = 0;
+	buf_release(&b);
+}
+
 static void diff_join_regions(struct diff *d)
 {
 	bool on[2] = {0};
@@ -234,8 +260,11 @@ static void diff_join_regions(struct diff *d)
 		for (int s = 0; s < 2; s++)
 			on[s] |= d->row[i].region && d->row[i].of[s].ns;
 	for (uint32_t i = 0; i < d->n && on[0] != on[1]; i++)
-		if (d->row[i].region && d->row[i].of[on[1]].ns)
+		if (d->row[i].region && d->row[i].of[on[1]].ns) {
 			diff_join_region(d, i, on[1]);
+			if (d->row[i].n_replaced)
+				diff_fold_regions(d, i, on[1]);
+		}
 }
 
 /* What rows of A alone and of B alone may have in common; 0 = nothing. */

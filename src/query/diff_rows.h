@@ -1,7 +1,7 @@
 /* The rows of a comparison: the parts of two sides, joined. query/diff.c says what they mean.
  *
  * Parts stand in one row where their ops are aligned (query/diff_align.h) and have equal passes and shapes. Rows of one side that are left over are joined where the op and pass are the same and the
- * shapes are not, then where type, pass and shapes are. A compiled region or a graph takes the rows of the other side that it may stand for. */
+ * shapes are not, then where type, pass and shapes are. The compiled regions or graphs of a pass, joined, take the rows of the other side that they may stand for. */
 #ifndef OPSCOPE_QUERY_DIFF_ROWS_H
 #define OPSCOPE_QUERY_DIFF_ROWS_H
 

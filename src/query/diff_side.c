@@ -145,7 +145,7 @@ static int64_t diff_edge_ns(const struct profile *p, const struct sort_item *edg
 	return edge->tie ? gpu_end(p, edge->row) : p->gpu_op.start_ns[edge->row];
 }
 
-/* Shares a moment in which nothing but collectives runs, and keeps when that was, step by step. */
+/* Shares a moment in which collectives run, and no computation, and keeps when that was, step by step. */
 static void diff_share_exposed(struct diff_taker *t, const struct diff_running *r, int64_t start, int64_t end)
 {
 	const uint32_t *v = r->v[DIFF_COMM], n = r->n[DIFF_COMM];

@@ -213,6 +213,15 @@ class Planted(Written):
         self.only(rows, name="gemm_a", label="slower", delta_ns=90_000.0)
         self.assertIn("only 0 % of the time", self.refused(a, bare([("conv_b", 100.0), ("relu_b", 50.0)]))[1])
 
+    def test_regions_of_one_pass(self):
+        """Two compiled regions in place of all ops: which op went into which is unknown, so that they are one row."""
+        region = lambda n, us: (f"CompiledFunction{n}", [[64, 512]], [(f"triton_fused_{n}", us)])
+        for turn in (False, True):
+            ops = [region(0, 900.0), region(1, 1300.0)]
+            _, rows, _ = self.compare(ops[::-1] if turn else ops)
+            row = self.only(rows, label="as a region", a_ns=3_600_000.0, b_ns=2_200_000.0, a_calls=12.0, b_calls=2.0)
+            self.assertRegex(row["name"], r"CompiledFunction1 and 1 more$")
+
     def test_other_collectives(self):
         """A collective of another kind is not the old one renamed."""
         collective = lambda name: [("c10d::x_", [[64]], [(f"ncclDevKernel_{name}_Sum_f32_RING_LL()", 700.0)])]
