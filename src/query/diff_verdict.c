@@ -228,6 +228,7 @@ struct diff_causes diff_verdict_add(const struct diff *terms, const struct diff_
 	struct diff_causes causes = diff_causes_of(terms);
 	if (!diff_put_verdict(terms, &noise, &causes, &text))
 		causes = (struct diff_causes){0};
+	causes.stacks &= a->has_steps && b->has_steps; /* else it claims none */
 	table_columns(t, diff_verdict_columns, sizeof diff_verdict_columns / sizeof *diff_verdict_columns);
 	table_row(t);
 	table_set_str_copy(t, VERDICT_TEXT, buf_view(&text));
