@@ -7,9 +7,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* A range is split no deeper: each level sorts all elements once. */
-enum { ALIGN_LEVELS = 8 };
-
 /* Elements [from, to) of each side. */
 struct align_range {
 	uint32_t from[2], to[2];
@@ -214,8 +211,7 @@ static void align_best(const struct align_task *t, const struct align_range *r)
 		const uint64_t lo = align_lo(&band, i), hi = align_hi(&band, i);
 		/* Right of the band, elements of B alone remain until its end. */
 		j = j > hi ? hi : j;
-		if (j < lo)
-			break;
+		assert(j >= lo);
 		const unsigned from = align_way(way, first_cell[i] + j - lo);
 		if (from == ALIGN_PAIR)
 			t->match[r->from[0] + --i] = r->from[1] + (uint32_t)--j;

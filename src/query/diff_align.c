@@ -9,11 +9,16 @@
 
 /* Hashes of the ops below a module, by type and by type, passes and shapes: of two modules, as many of the least are equal as the share of these that they have in common. */
 enum { DIFF_SKETCH = 8 };
-/* Fits of two modules (base/align.h); the numbers matter by their order alone. */
+/* Fits of two modules (base/align.h), whose sums are maximised: two pairs of one class with nothing else in common are worth less than one pair that is equal (ALIGN_SAME). Each equal hash of the
+ * sketch adds DIFF_FIT_SKETCH. */
 enum { DIFF_FIT_CLASS = 120, DIFF_FIT_NAME = 40, DIFF_FIT_WRAPPED = 100, DIFF_FIT_CONTENT = 150, DIFF_FIT_ALIKE = 20, DIFF_FIT_SKETCH = 10 };
 /* From so many equal hashes of the sketch on, a module may be one of another class. */
 enum { DIFF_RENAMED_SKETCH = 5 };
+/* So many modules around one, each with no other module in it, are taken for wrappers. */
 enum { DIFF_WRAPPERS = 4 };
+
+static_assert((int)DIFF_FIT_CLASS + DIFF_FIT_NAME + (int)DIFF_SKETCH * DIFF_FIT_SKETCH < (int)ALIGN_SAME && 2 * DIFF_FIT_CLASS < (int)ALIGN_SAME && DIFF_FIT_CONTENT < (int)ALIGN_SAME,
+              "an equal pair is worth more");
 
 struct diff_tree_node {
 	uint32_t name;           /* texts of diff_align.texts */
@@ -71,7 +76,7 @@ void diff_put_family(struct str name, struct str type, struct buf *b)
 /* ---- the tree of a side ---- */
 
 /* The name of a module without numbers. */
-static uint32_t diff_class_of(struct diff_aligner *x, uint32_t name)
+static uint32_t diff_align_class_of(struct diff_aligner *x, uint32_t name)
 {
 	if (name >= x->cap_classes) {
 		const uint32_t had = x->cap_classes;
@@ -100,7 +105,7 @@ static uint32_t diff_tree_add(struct diff_aligner *x, struct diff_tree *t, uint3
 		return i;
 	MEM_GROW(t->node, t->cap, i + 1);
 	t->node[t->n++] = (struct diff_tree_node){
-		.name = text, .class = is_op ? text : diff_class_of(x, text), .parent = parent, .first = ROW_NONE, .last = ROW_NONE, .next = ROW_NONE, .match = ROW_NONE, .is_op = is_op,
+		.name = text, .class = is_op ? text : diff_align_class_of(x, text), .parent = parent, .first = ROW_NONE, .last = ROW_NONE, .next = ROW_NONE, .match = ROW_NONE, .is_op = is_op,
 	};
 	if (is_op)
 		return i;
@@ -157,14 +162,6 @@ static uint32_t diff_tree_op(struct diff_aligner *x, struct diff_tree *t, struct
 static bool diff_part_has_op(const struct diff_part *p)
 {
 	return p->key.kind != DIFF_IDLE && p->key.kind != DIFF_COPY && p->key.name != 0;
-}
-
-static bool diff_part_knows_shapes(const struct diff_side *s)
-{
-	for (uint32_t i = 0; i < s->n_parts; i++)
-		if (s->part[i].key.shapes)
-			return true;
-	return false;
 }
 
 static void diff_sketch_add(uint32_t *sketch, uint64_t what)
@@ -240,7 +237,7 @@ static void diff_tree_hash(const struct diff_aligner *x, struct diff_tree *t)
 
 /* ---- matching ---- */
 
-static unsigned diff_alike(const struct diff_tree_node *a, const struct diff_tree_node *b)
+static unsigned diff_align_alike(const struct diff_tree_node *a, const struct diff_tree_node *b)
 {
 	unsigned n = 0;
 	for (unsigned k = 0; k < DIFF_SKETCH; k++)
@@ -273,13 +270,13 @@ static struct diff_pair diff_unwrapped(const struct diff_aligner *x, uint32_t a,
 	return (struct diff_pair){a, b};
 }
 
-static unsigned diff_fit(const void *context, uint32_t i, uint32_t k)
+static unsigned diff_align_fit(const void *context, uint32_t i, uint32_t k)
 {
 	const struct diff_aligner *x = context;
 	const uint32_t a = x->below[0][i], b = x->below[1][k];
 	const struct diff_pair p = diff_unwrapped(x, a, b);
 	const struct diff_tree_node *na = &x->tree[0].node[p.a], *nb = &x->tree[1].node[p.b];
-	const unsigned alike = diff_alike(na, nb);
+	const unsigned alike = diff_align_alike(na, nb);
 	if (na->class == nb->class)
 		return (p.a == a && p.b == b ? DIFF_FIT_CLASS + (na->name == nb->name ? DIFF_FIT_NAME : 0) : DIFF_FIT_WRAPPED) + alike * DIFF_FIT_SKETCH;
 	/* Two classes that both sides have changed places; neither was renamed to the other. */
@@ -290,7 +287,7 @@ static unsigned diff_fit(const void *context, uint32_t i, uint32_t k)
 	return alike >= DIFF_RENAMED_SKETCH ? DIFF_FIT_ALIKE + alike * DIFF_FIT_SKETCH : 0;
 }
 
-static void diff_match(struct diff_aligner *x, uint32_t a, uint32_t b)
+static void diff_align_match(struct diff_aligner *x, uint32_t a, uint32_t b)
 {
 	const struct diff_pair p = diff_unwrapped(x, a, b);
 	x->tree[0].node[p.a].match = p.b;
@@ -330,7 +327,7 @@ static void diff_match_moved(struct diff_aligner *x, bool *const taken[2], bool 
 			continue;
 		}
 		taken[0][v[0][i].row] = taken[1][v[1][k].row] = true;
-		diff_match(x, x->below[0][v[0][i++].row], x->below[1][v[1][k++].row]);
+		diff_align_match(x, x->below[0][v[0][i++].row], x->below[1][v[1][k++].row]);
 	}
 	for (int s = 0; s < 2; s++)
 		mem_free(v[s]);
@@ -379,12 +376,12 @@ static void diff_match_modules(struct diff_aligner *x, struct diff_pair p)
 	}
 	uint32_t *match = NEW_ARRAY_RAW(x->n_below[0], uint32_t);
 	diff_know_classes(x);
-	const struct align_ask ask = {.hash = {hash[0], hash[1]}, .n = {x->n_below[0], x->n_below[1]}, .fit = diff_fit, .context = x};
+	const struct align_ask ask = {.hash = {hash[0], hash[1]}, .n = {x->n_below[0], x->n_below[1]}, .fit = diff_align_fit, .context = x};
 	align_sequences(&ask, match);
 	for (uint32_t i = 0; i < x->n_below[0]; i++)
 		if (match[i] != ALIGN_NONE) {
 			taken[0][i] = taken[1][match[i]] = true;
-			diff_match(x, x->below[0][i], x->below[1][match[i]]);
+			diff_align_match(x, x->below[0][i], x->below[1][match[i]]);
 		}
 	diff_match_moved(x, taken, false);
 	diff_match_moved(x, taken, true);
@@ -542,7 +539,7 @@ static void diff_put_nodes(const struct diff_aligner *x, struct diff_joint *v, u
 void diff_align_init(struct diff_align *out, const struct diff_side *a, const struct diff_side *b)
 {
 	struct diff_aligner x = {.out = out};
-	const bool shapes = diff_part_knows_shapes(a) && diff_part_knows_shapes(b);
+	const bool shapes = diff_side_has_shapes(a) && diff_side_has_shapes(b);
 	uint32_t n;
 	*out = (struct diff_align){.side = {a, b}};
 	intern_init(&out->texts);

@@ -1,6 +1,6 @@
 /* The modules and ops of two sides, aligned: which module of A is which of B, whatever number or name it has in either.
  *
- * The names of ops, "/GPT_0/Block_3/Linear_14/linear", make a tree of each side: modules, in the order in which they first work, with ops as leaves. Below two modules that belong together
+ * The names of ops, "/GPT_0/Block_3/Linear_14/linear", make a tree of each side: modules, with ops as leaves, in the order of the side's parts: stream by stream, each by time. Below two modules that belong together
  * the modules are aligned as sequences (base/align.h). Equal are those whose classes, ops, passes and shapes of inputs are equal throughout. Others fit
  * the better, the more ops they have in common; they need the same class (the name without its number), or nearly the same ops, which is a module that was renamed.
  * A module that wraps one (DistributedDataParallel) is passed over. Ops of two modules belong together by type. A module that moved within its parent is found by its content, else by its name.
@@ -35,7 +35,8 @@ void diff_align_release(struct diff_align *x);
 /* Appends the op's name with its path, with the names of A where A has the module or op: what both sides have is told by one name. */
 void diff_align_put_name(const struct diff_align *x, uint32_t op, struct buf *out);
 
-/* Appends the op's name without numbers of layers: "/GPT/Block/linear" of "/GPT_0/Block_3/linear", a * in place of each number in "/layer1.0/conv2d". `type`: what the name ends with, kept as it is. */
+/* Appends the op's name without numbers of layers: "/GPT/Block/linear" of "/GPT_0/Block_3/linear", a * in place of each number in "/layer1.0/conv2d". `type`: what the name ends with, kept as it is; a name that ends otherwise is kept as a
+ * whole. */
 void diff_put_family(struct str name, struct str type, struct buf *out);
 
 #endif

@@ -3,35 +3,24 @@
 #include "analysis/tree/direction.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/search.h"
-#include "detect/parts/compiled.h"
 #include "query/diff_wait.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Below this share of the computation whose path both sides have, percent, ops stand together by type alone. */
-static const double DIFF_LEAST_PATHS_PCT = 50;
-
-/* What the sums of a side are divided by. */
-static double diff_per(const struct diff_side *s)
-{
-	return (double)s->n_steps * (s->gpus ? s->gpus : 1);
-}
-
 double diff_row_ns(const struct diff *d, const struct diff_row *r, int side)
 {
-	return (double)r->of[side].ns / diff_per(d->side[side]);
+	return (double)r->of[side].ns / diff_side_per(d->side[side]);
 }
 
 double diff_row_calls(const struct diff *d, const struct diff_row *r, int side)
 {
-	return (double)r->of[side].calls / diff_per(d->side[side]);
+	return (double)r->of[side].calls / diff_side_per(d->side[side]);
 }
 
 double diff_step_ns(const struct diff_side *s)
 {
-	return (double)s->total_ns / diff_per(s);
+	return (double)s->total_ns / diff_side_per(s);
 }
 
 /* Rows are of ops, one by one or as terms. */
@@ -100,7 +89,7 @@ static uint32_t diff_other_name(struct diff *d, const struct diff_side *s, const
 		return diff_wait_name(&d->texts, s, x, d->by, false);
 	if (k->kind == DIFF_IDLE || (k->kind == DIFF_COMM && d->by == DIFF_BY_OP))
 		return intern_str(&d->texts, intern_get(&s->texts, k->name));
-	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel && k->kind != DIFF_HOST))
+	if (k->kind == DIFF_COPY || k->kind == DIFF_COMM || (d->by == DIFF_BY_KERNEL && k->kernel))
 		return intern_str(&d->texts, intern_get(&s->texts, k->kernel));
 	if (d->by == DIFF_BY_LINE)
 		return intern_str(&d->texts, k->line ? intern_get(&s->texts, k->line) : STR("no line of Python"));
@@ -110,14 +99,9 @@ static uint32_t diff_other_name(struct diff *d, const struct diff_side *s, const
 /* Whether the part's op tells its row. */
 static bool diff_has_op_name(const struct diff *d, const struct diff_key *k, uint32_t op)
 {
-	if (op == ROW_NONE || !d->paths || d->by == DIFF_BY_LINE || (d->by == DIFF_BY_KERNEL && k->kernel && k->kind != DIFF_HOST))
+	if (op == ROW_NONE || !d->paths || d->by == DIFF_BY_LINE || (d->by == DIFF_BY_KERNEL && k->kernel))
 		return false;
 	return k->kind == DIFF_COMPUTE || k->kind == DIFF_HOST || (k->kind == DIFF_COMM && d->by == DIFF_BY_OP);
-}
-
-static bool diff_is_region(struct str type)
-{
-	return compiled_is_region(type) || str_has(type, STR("GraphLaunch"));
 }
 
 static bool diff_has_direction(const struct diff *d, const struct diff_key *k)
@@ -126,7 +110,7 @@ static bool diff_has_direction(const struct diff *d, const struct diff_key *k)
 }
 
 /* What rows have in common that may stand together under other names; modules and lines have their names alone. */
-static struct str diff_alike(const struct diff *d, const struct diff_side *s, const struct diff_key *k, uint32_t name)
+static struct str diff_rows_alike(const struct diff *d, const struct diff_side *s, const struct diff_key *k, uint32_t name)
 {
 	if (!diff_is_by_op(d) && d->by != DIFF_BY_KERNEL)
 		return intern_get(&d->texts, name);
@@ -147,21 +131,15 @@ static uint32_t diff_text_of(struct diff *d, const char *what, const struct diff
 	return id;
 }
 
-/* Rows at the beginning that are the nodes of the aligned tree. */
-static uint32_t diff_nodes(const struct diff *d)
-{
-	return d->by == DIFF_BY_TREE ? d->align->n : 0;
-}
-
 static void diff_add_nodes(struct diff *d)
 {
 	const struct diff_align *x = d->align;
-	MEM_GROW(d->row, d->cap, diff_nodes(d));
-	for (uint32_t i = 0; i < diff_nodes(d); i++) {
+	MEM_GROW(d->row, d->cap, d->n_nodes);
+	for (uint32_t i = 0; i < d->n_nodes; i++) {
 		const struct diff_node *n = &x->node[i];
 		const uint32_t name[] = {intern_str(&d->texts, intern_get(&x->texts, n->name[0])), intern_str(&d->texts, intern_get(&x->texts, n->name[1]))};
 		d->row[d->n++] = (struct diff_row){.parent = n->parent, .depth = n->depth, .kind = d->side[0]->gpus ? DIFF_COMPUTE : DIFF_HOST, .name = name[n->on[1]],
-		                                   .other_name = n->on[0] && n->on[1] && name[0] != name[1] ? name[0] : 0};
+		                                   .name_in_a = n->on[0] && n->on[1] && name[0] != name[1] ? name[0] : 0};
 	}
 }
 
@@ -171,7 +149,7 @@ static struct diff_row *diff_row_of(struct diff *d, int side, uint32_t part, con
 	const struct diff_key *k = &x->key;
 	const uint32_t op = d->align->of_part[side][part];
 	const bool named = diff_has_op_name(d, k, op);
-	if (diff_nodes(d) && op != ROW_NONE && diff_may_be_renamed(k->kind))
+	if (d->n_nodes && op != ROW_NONE && diff_may_be_renamed(k->kind))
 		return &d->row[op];
 	struct diff_row r = {.kind = k->kind, .parent = ROW_NONE, .name = named ? diff_op_own(d, side, k, op) : diff_other_name(d, s, x)};
 	const uint32_t name = named ? diff_op_key(d, side, k, op) : r.name;
@@ -179,15 +157,15 @@ static struct diff_row *diff_row_of(struct diff *d, int side, uint32_t part, con
 		r.direction = intern_str(&d->texts, str_from(direction_name[k->direction]));
 	if (d->by == DIFF_BY_OP && d->shapes && k->kind != DIFF_COPY)
 		r.shapes = intern_str(&d->texts, intern_get(&s->texts, k->shapes));
-	const uint32_t key[] = {r.kind, name, named, r.direction, r.shapes}, i = diff_nodes(d) + intern_put(&d->keys, (const char *)key, sizeof key) - 1;
+	const uint32_t key[] = {r.kind, name, named, r.direction, r.shapes}, i = d->n_nodes + intern_put(&d->keys, (const char *)key, sizeof key) - 1;
 	if (i < d->n) {
-		if (side == 1 && !d->row[i].other_name && d->row[i].name != r.name) {
-			d->row[i].other_name = d->row[i].name;
+		if (side == 1 && !d->row[i].name_in_a && d->row[i].name != r.name) {
+			d->row[i].name_in_a = d->row[i].name;
 			d->row[i].name = r.name;
 		}
 		return &d->row[i];
 	}
-	r.alike = diff_text_of(d, "alike", &r, intern_str(&d->texts, diff_alike(d, s, k, r.name)), r.shapes);
+	r.alike = diff_text_of(d, "alike", &r, intern_str(&d->texts, diff_rows_alike(d, s, k, r.name)), r.shapes);
 	r.same_op = named && r.shapes ? diff_text_of(d, "op", &r, name, 0) : 0;
 	if (x->short_kernel && r.name == intern_find(&d->texts, intern_get(&s->texts, k->kernel)))
 		r.shown = intern_str(&d->texts, intern_get(&s->texts, x->short_kernel));
@@ -219,7 +197,7 @@ static void diff_fold(struct diff *d, int side)
 		struct diff_sum *sum = &r->of[side];
 		sum->ns += x->ns;
 		sum->calls += x->calls;
-		sum->mixed_ns += x->mixed_ns;
+		sum->maybe_wait_ns += x->maybe_wait_ns;
 		diff_scatter_add(&d->scatter, side, at, s, i);
 		r->steps_unknown |= s->waits_told && (x->key.kind == DIFF_COMM || x->key.kind == DIFF_WAIT);
 		sum->kernels += diff_first_seen(d, at, side, 0, intern_get(&s->texts, x->key.kernel));
@@ -232,7 +210,7 @@ bool diff_row_is_on(const struct diff_row *r, int side)
 	return r->of[side].ns || r->of[side].calls;
 }
 
-/* A region of one side alone stands for the ops of its pass that the other side has alone; a graph, of no known pass, for all. */
+/* Regions of one side alone stand for the ops of their pass that the other side has alone; a graph, of no known pass, for all. */
 static void diff_join_region(struct diff *d, uint32_t region, int side)
 {
 	struct diff_row *to = &d->row[region];
@@ -243,10 +221,36 @@ static void diff_join_region(struct diff *d, uint32_t region, int side)
 			continue;
 		to->of[!side].ns += r->of[!side].ns;
 		to->of[!side].calls += r->of[!side].calls;
-		to->regions_of++;
+		to->n_replaced++;
 		to->steps_unknown = true;
 		r->of[!side] = (struct diff_sum){0};
 	}
+}
+
+/* Which region of a pass an op went into is not known: all of them stand in the row of this one, under the name of the longest. */
+static void diff_fold_regions(struct diff *d, uint32_t region, int side)
+{
+	struct diff_row *to = &d->row[region];
+	uint32_t name = to->name, more = 0;
+	int64_t longest_ns = to->of[side].ns;
+	for (uint32_t i = region + 1; i < d->n; i++) {
+		struct diff_row *r = &d->row[i];
+		if (!r->region || r->direction != to->direction || !diff_row_is_on(r, side))
+			continue;
+		name = r->of[side].ns > longest_ns ? r->name : name;
+		longest_ns = r->of[side].ns > longest_ns ? r->of[side].ns : longest_ns;
+		to->of[side].ns += r->of[side].ns;
+		to->of[side].calls += r->of[side].calls;
+		r->of[side] = (struct diff_sum){0};
+		more++;
+	}
+	if (!more)
+		return;
+	struct buf b = {0};
+	buf_printf(&b, STR_FMT " and %u more", STR_ARG(intern_get(&d->texts, name)), more);
+	to->name = intern_str(&d->texts, buf_view(&b));
+	to->shown = 0;
+	buf_release(&b);
 }
 
 static void diff_join_regions(struct diff *d)
@@ -256,8 +260,11 @@ static void diff_join_regions(struct diff *d)
 		for (int s = 0; s < 2; s++)
 			on[s] |= d->row[i].region && d->row[i].of[s].ns;
 	for (uint32_t i = 0; i < d->n && on[0] != on[1]; i++)
-		if (d->row[i].region && d->row[i].of[on[1]].ns)
+		if (d->row[i].region && d->row[i].of[on[1]].ns) {
 			diff_join_region(d, i, on[1]);
+			if (d->row[i].n_replaced)
+				diff_fold_regions(d, i, on[1]);
+		}
 }
 
 /* What rows of A alone and of B alone may have in common; 0 = nothing. */
@@ -288,8 +295,8 @@ static void diff_join_left_over(struct diff *d, bool same_op)
 		next[common] = after[to];
 		r->of[1] = b->of[1];
 		r->steps[1] = b->steps[1];
-		r->other_name = r->name != b->name ? r->name : 0;
-		r->other_shapes = r->shapes != b->shapes ? r->shapes : 0;
+		r->name_in_a = r->name != b->name ? r->name : 0;
+		r->shapes_in_a = r->shapes != b->shapes ? r->shapes : 0;
 		r->name = b->name;
 		r->shapes = b->shapes;
 		r->shown = b->shown;
@@ -317,7 +324,7 @@ static int diff_by_size(const void *a, const void *b)
 /* A module holds what is below it. Sums of hashes stay equal where all below is equal. */
 static void diff_add_up(struct diff *d)
 {
-	for (uint32_t i = diff_nodes(d); i-- > 0;)
+	for (uint32_t i = d->n_nodes; i-- > 0;)
 		for (int s = 0; s < 2 && d->row[i].parent != ROW_NONE; s++) {
 			struct diff_sum *to = &d->row[d->row[i].parent].of[s];
 			const struct diff_sum *x = &d->row[i].of[s];
@@ -352,101 +359,15 @@ static void diff_make_rows(struct diff *d)
 	diff_add_up(d);
 	for (uint32_t i = 0; i < d->n; i++)
 		diff_tell_delta(d, &d->row[i]);
-	qsort(d->row + diff_nodes(d), d->n - diff_nodes(d), sizeof *d->row, diff_by_size);
+	qsort(d->row + d->n_nodes, d->n - d->n_nodes, sizeof *d->row, diff_by_size);
 }
 
-double diff_region_pct(const struct diff_side *s)
+void diff_rows_init(struct diff *d, const struct diff_matched *m, enum diff_by by)
 {
-	int64_t all = 0, region = 0;
-	for (uint32_t i = 0; i < s->n_parts; i++) {
-		const struct diff_key *k = &s->part[i].key;
-		all += k->kind == DIFF_IDLE ? 0 : s->part[i].ns;
-		region += k->kind == DIFF_COMPUTE && diff_is_region(intern_get(&s->texts, k->type)) ? s->part[i].ns : 0;
-	}
-	return all ? 100.0 * (double)region / (double)all : 0;
-}
-
-enum diff_match_by { DIFF_MATCH_TYPE, DIFF_MATCH_PATH, DIFF_MATCH_OP };
-
-/* What is known of the ops of one type, or of one path. */
-struct diff_match {
-	bool on[2];
-	double calls[2];         /* in a step */
-};
-
-/* The match of a part: by its type, or by its path without numbers of layers, or by the op that it is aligned with. */
-static uint32_t diff_match_of(const struct diff_align *x, int side, uint32_t part, enum diff_match_by by, struct intern *keys)
-{
-	const struct diff_side *s = x->side[side];
-	const struct diff_key *k = &s->part[part].key;
-	struct buf key = {0};
-	buf_printf(&key, "%d %d %d ", by, k->kind, k->direction);
-	if (by == DIFF_MATCH_PATH)
-		diff_put_family(intern_get(&s->texts, k->name), intern_get(&s->texts, k->type), &key);
-	else if (by == DIFF_MATCH_OP)
-		buf_printf(&key, "%u", x->of_part[side][part]);
-	else
-		buf_str(&key, intern_get(&s->texts, k->type));
-	const uint32_t id = intern_str(keys, buf_view(&key));
-	buf_release(&key);
-	return id;
-}
-
-/* Runs of one program call an op as often, but for more layers, which then are at the same paths. Recordings without steps hold as much as happened to be recorded. */
-static bool diff_calls_are_alike(const struct diff_match *m, bool steps)
-{
-	static const double MOST = 1.5;
-	return !steps || (m->calls[0] <= MOST * m->calls[1] && m->calls[1] <= MOST * m->calls[0]);
-}
-
-double diff_matched_pct(const struct diff_align *x, bool aligned)
-{
+	const struct diff_align *x = m->align;
 	const struct diff_side *a = x->side[0], *b = x->side[1];
-	const bool regions[2] = {diff_region_pct(a) > 0, diff_region_pct(b) > 0}, steps = a->has_steps && b->has_steps;
-	struct intern keys;
-	int64_t all[2] = {0}, matched[2] = {0};
-	struct diff_match *match = NEW_ARRAY(2 * ((size_t)a->n_parts + b->n_parts) + 1, struct diff_match);
-	intern_init(&keys);
-	for (int pass = 0; pass < 2; pass++)
-		for (int s = 0; s < 2; s++)
-			for (uint32_t i = 0; i < x->side[s]->n_parts; i++) {
-				const struct diff_part *part = &x->side[s]->part[i];
-				if (part->key.kind != DIFF_COMPUTE && part->key.kind != DIFF_HOST)
-					continue;
-				struct diff_match *type = &match[diff_match_of(x, s, i, DIFF_MATCH_TYPE, &keys)], *path = &match[diff_match_of(x, s, i, aligned ? DIFF_MATCH_OP : DIFF_MATCH_PATH, &keys)];
-				if (pass == 0) {
-					type->on[s] = path->on[s] = true;
-					type->calls[s] += (double)part->calls / diff_per(x->side[s]);
-					continue;
-				}
-				const bool unknown = regions[0] != regions[1] && (regions[!s] || diff_is_region(intern_get(&x->side[s]->texts, part->key.type)));
-				const bool same_path = path->on[0] && path->on[1], same_type = type->on[0] && type->on[1] && diff_calls_are_alike(type, steps);
-				all[s] += part->ns;
-				matched[s] += same_path || (same_type && !aligned) || unknown ? part->ns : 0;
-			}
-	intern_release(&keys);
-	mem_free(match);
-	double pct = 100;
-	for (int s = 0; s < 2; s++)
-		if (all[s])
-			pct = fmin(pct, 100.0 * (double)matched[s] / (double)all[s]);
-	return pct;
-}
-
-bool diff_has_shapes(const struct diff_side *s)
-{
-	return ANY_WHERE(i, 0, s->n_parts, s->part[i].key.shapes != 0);
-}
-
-bool diff_know_paths(const struct diff_align *x)
-{
-	return diff_matched_pct(x, true) >= DIFF_LEAST_PATHS_PCT || diff_matched_pct(x, false) < DIFF_LEAST_MATCHED;
-}
-
-void diff_rows_init(struct diff *d, const struct diff_align *x, enum diff_by by)
-{
-	const struct diff_side *a = x->side[0], *b = x->side[1];
-	*d = (struct diff){.side = {a, b}, .align = x, .by = by, .paths = diff_know_paths(x), .shapes = diff_has_shapes(a) && diff_has_shapes(b)};
+	*d = (struct diff){.side = {a, b}, .align = x, .by = by, .paths = m->paths, .shapes = diff_side_has_shapes(a) && diff_side_has_shapes(b)};
+	d->n_nodes = by == DIFF_BY_TREE ? x->n : 0;
 	d->op_name = NEW_ARRAY(x->n, struct diff_op_name);
 	intern_init(&d->texts);
 	intern_init(&d->keys);

@@ -1,19 +1,19 @@
 /* The rows of a comparison: the parts of two sides, joined. query/diff.c says what they mean.
  *
  * Parts stand in one row where their ops are aligned (query/diff_align.h) and have equal passes and shapes. Rows of one side that are left over are joined where the op and pass are the same and the
- * shapes are not, then where type, pass and shapes are. A compiled region or a graph takes the rows of the other side that it may stand for. */
+ * shapes are not, then where type, pass and shapes are. The compiled regions or graphs of a pass, joined, take the rows of the other side that they may stand for. */
 #ifndef OPSCOPE_QUERY_DIFF_ROWS_H
 #define OPSCOPE_QUERY_DIFF_ROWS_H
 
 #include "query/diff.h"
-#include "query/diff_align.h"
+#include "query/diff_matched.h"
 #include "query/diff_scatter.h"
 
 /* What a row has of one side. */
 struct diff_sum {
 	int64_t ns;
 	uint64_t calls;
-	int64_t mixed_ns;         /* of collectives: so much of ns may be waiting, too */
+	int64_t maybe_wait_ns;         /* of collectives: so much of ns may be waiting, too */
 	uint64_t kernels, shapes; /* sums of hashes: equal where the sets are equal; 0 = none was recorded */
 };
 
@@ -22,16 +22,15 @@ struct diff_row {
 	uint32_t alike;          /* type, direction and shapes as a text: what else can belong together */
 	uint32_t same_op;        /* op and direction as a text: rows that differ in shapes alone; 0 = has none such */
 	uint32_t shown;          /* in place of the name; 0 = the name */
-	uint32_t other_name, other_shapes; /* those in A, where they differ; 0 = they do not */
+	uint32_t name_in_a, shapes_in_a; /* those in A, where they differ; 0 = they do not */
 	bool region;             /* a compiled region or a graph, which tells not of its ops */
-	uint32_t regions_of;     /* rows of the other side that the region stands for */
+	uint32_t n_replaced;     /* rows of the other side that the region stands for */
 	struct diff_sum of[2];
 	double delta_ns, half_ns; /* half_ns: half the 95 % interval of delta_ns */
 	bool half_known;
 	bool steps_unknown;      /* its times in single steps */
 	uint32_t steps[2];       /* its lists of diff.scatter */
 	uint32_t parent, depth;  /* of the tree: the row of the module around it, ROW_NONE = none */
-	bool other_below;        /* the caller's mark of a row of the tree below which something differs */
 };
 
 /* What an op of the aligned tree is called in rows: texts of diff.texts; 0 = not asked yet. */
@@ -53,10 +52,11 @@ struct diff {
 	struct intern seen;      /* which kernels and shapes a row's side has */
 	struct diff_row *row;
 	uint32_t n, cap;
+	uint32_t n_nodes;        /* by tree: so many rows at the beginning are the nodes of *align, in its order; else 0 */
 };
 
-/* Makes the rows of *d, the largest difference first, but of the tree in pre-order, with rows of no op behind it; *x must outlive *d. diff_rows_release frees them. */
-void diff_rows_init(struct diff *d, const struct diff_align *x, enum diff_by by);
+/* Makes the rows of *d, the largest difference first, but of the tree in pre-order, with rows of no op behind them; *m and what it is of must outlive *d. diff_rows_release frees them. */
+void diff_rows_init(struct diff *d, const struct diff_matched *m, enum diff_by by);
 void diff_rows_release(struct diff *d);
 
 /* Of a row, or of a side (0 = A, 1 = B), means per step and over the GPUs: ns, and calls. */
@@ -66,16 +66,5 @@ double diff_step_ns(const struct diff_side *s);
 
 bool diff_row_is_on(const struct diff_row *r, int side);
 bool diff_is_by_op(const struct diff *d);
-bool diff_has_shapes(const struct diff_side *s);
-
-/* Percent of a side's time, but for idle time, in compiled regions and graphs, which do not tell their ops. */
-double diff_region_pct(const struct diff_side *s);
-
-/* Percent of the time of computation, on the side where it is less, of ops that the other side has, too: by type and direction, and at the same path or about as often; or, `aligned`, of ops that
- * are aligned with one, alone. What is in a region that one side alone has, and what the other side has alone, is not known to differ. */
-double diff_matched_pct(const struct diff_align *x, bool aligned);
-
-/* Paths are of use where most of the computation has the same ones on both sides. */
-bool diff_know_paths(const struct diff_align *x);
 
 #endif

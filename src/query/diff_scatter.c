@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "query/diff_noise.h"
 
+#include <assert.h>
 #include <string.h>
 
 static bool diff_scatter_is_kept(const struct diff_side *s, uint32_t n_parts)
@@ -10,14 +11,19 @@ static bool diff_scatter_is_kept(const struct diff_side *s, uint32_t n_parts)
 	return s->has_steps && s->n_steps > 1 && !s->scatter_dropped && (uint64_t)n_parts * s->n_steps <= DIFF_SCATTER_CELLS;
 }
 
+static void diff_scatter_drop(struct diff_side *s)
+{
+	mem_free(s->part_step_ns);
+	s->part_step_ns = NULL;
+	s->n_part_steps = s->cap_part_steps = 0;
+	s->scatter_dropped = true;
+}
+
 /* Room for so many parts; false = nothing is kept. */
 static bool diff_scatter_reach(struct diff_side *s, uint32_t n_parts)
 {
 	if (!diff_scatter_is_kept(s, n_parts)) {
-		mem_free(s->part_step_ns);
-		s->part_step_ns = NULL;
-		s->n_part_steps = s->cap_part_steps = 0;
-		s->scatter_dropped = true;
+		diff_scatter_drop(s);
 		return false;
 	}
 	const uint32_t n = n_parts * s->n_steps;
@@ -31,13 +37,27 @@ static bool diff_scatter_reach(struct diff_side *s, uint32_t n_parts)
 
 void diff_scatter_count(struct diff_side *s, uint32_t part, unsigned step, int64_t ns)
 {
+	assert(part < s->n_parts && step < s->n_steps);
 	if (diff_scatter_reach(s, part + 1))
 		s->part_step_ns[part * s->n_steps + step] += ns;
 }
 
+bool diff_scatter_adds_up(const struct diff_side *s)
+{
+	int64_t left_ns = s->total_ns;
+	for (uint32_t i = 0; i < s->n_part_steps; i++) {
+		const int64_t ns = s->part_step_ns[i];
+		if (ns < -left_ns || ns > left_ns)
+			return false;
+		left_ns -= ns < 0 ? -ns : ns;
+	}
+	return true;
+}
+
 void diff_scatter_end(struct diff_side *s)
 {
-	diff_scatter_reach(s, s->n_parts);
+	if (diff_scatter_reach(s, s->n_parts) && !diff_scatter_adds_up(s))
+		diff_scatter_drop(s);
 }
 
 void diff_scatter_init(struct diff_scatter *x, const struct diff_side *a, const struct diff_side *b)

@@ -10,8 +10,10 @@
 /* Counts `ns` of the part in the step. Nothing is kept of recordings without steps, with one step, or where parts and steps are more than DIFF_SCATTER_CELLS together. */
 enum { DIFF_SCATTER_CELLS = 1 << 23 };
 void diff_scatter_count(struct diff_side *s, uint32_t part, unsigned step, int64_t ns);
-/* All parts were counted: those that were not have no time in any step. */
+/* All parts were counted: those that were not have no time in any step. Nothing is kept where the times do not add up: of steps that overlap, the host's would count twice. */
 void diff_scatter_end(struct diff_side *s);
+/* Whether the times of all parts and steps add up to the side's at most, in size: then any of them can be summed. */
+bool diff_scatter_adds_up(const struct diff_side *s);
 
 /* The times of rows: a list of one number a step, for each row and side. Lists are numbered by the caller, from 0 on, the same for both sides. */
 struct diff_scatter {

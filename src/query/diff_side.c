@@ -102,7 +102,7 @@ static int diff_take_steps(struct diff_taker *t, const struct report_args *args,
 
 /* ---- device work ---- */
 
-static enum diff_kind diff_class_of(const struct profile *p, uint32_t g)
+static enum diff_kind diff_side_class_of(const struct profile *p, uint32_t g)
 {
 	if (p->gpu_op.kind[g] == GPU_MEMCPY)
 		return DIFF_COPY;
@@ -145,7 +145,7 @@ static int64_t diff_edge_ns(const struct profile *p, const struct sort_item *edg
 	return edge->tie ? gpu_end(p, edge->row) : p->gpu_op.start_ns[edge->row];
 }
 
-/* Shares a moment in which nothing but collectives runs, and keeps when that was, step by step. */
+/* Shares a moment in which collectives run, and no computation, and keeps when that was, step by step. */
 static void diff_share_exposed(struct diff_taker *t, const struct diff_running *r, int64_t start, int64_t end)
 {
 	const uint32_t *v = r->v[DIFF_COMM], n = r->n[DIFF_COMM];
@@ -276,7 +276,7 @@ static void diff_take_work(struct diff_taker *t, const struct gpus *gpus)
 		struct diff_part *x = diff_add(t, &key, begins, t->share_ns[g]);
 		const unsigned later = FIRST_WHERE(i, 0u, t->side->n_steps, t->step_start_ns[i] > at);
 		diff_scatter_count(t->side, (uint32_t)(x - t->side->part), later ? later - 1 : 0, t->share_ns[g]);
-		x->untold_ns = x->mixed_ns = key.kind == DIFF_COMM ? x->ns : 0;
+		x->wait_unknown_ns = x->maybe_wait_ns = key.kind == DIFF_COMM ? x->ns : 0;
 		t->place[g] = (uint32_t)(x - t->side->part);
 		if (key.kind != DIFF_COPY && !x->short_kernel)
 			x->short_kernel = diff_text(t, short_names_get(t->names, p->gpu_op.name[g]));
@@ -294,7 +294,7 @@ static void diff_take_device(struct diff_taker *t, const struct gpus *gpus)
 	t->place = NEW_ARRAY_RAW(n, uint32_t);
 	t->share_ns = NEW_ARRAY(n, int64_t);
 	for (uint32_t g = 0; g < n; g++)
-		t->class_of[g] = diff_class_of(p, g);
+		t->class_of[g] = diff_side_class_of(p, g);
 	for (uint32_t i = 0; i < gpus->n; i++) {
 		struct intervals busy = {0};
 		diff_take_gpu(t, gpus, i, &busy);
@@ -360,12 +360,34 @@ static uint32_t diff_around_frame(struct diff_taker *t, uint32_t frame)
 	return i == ROW_NONE ? diff_text(t, diff_side_outside_ranges()) : diff_range_name(t, i);
 }
 
+/* Where each range of the thread ends, as nesting has it (PASS_NEST): with the one around it at the latest, and where the next one beside it begins. So a frame whose end was not recorded does
+ * not take the time of what follows, and the ranges within one share its time without overlap. The caller's (mem_free). */
+static int64_t *diff_host_ends(const struct profile *p, uint32_t track)
+{
+	int64_t *end_ns = NEW_ARRAY(p->span.rows.n, int64_t);
+	uint32_t open = ROW_NONE; /* the innermost range that may go on */
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		if (p->span.track[i] != track || !span_nests(p->span.kind[i]))
+			continue;
+		const int64_t start = p->span.start_ns[i];
+		const uint32_t parent = p->span.parent[i];
+		for (; open != parent; open = p->span.parent[open]) {
+			assert(open != ROW_NONE);
+			end_ns[open] = end_ns[open] < start ? end_ns[open] : start;
+		}
+		end_ns[i] = parent != ROW_NONE && end_ns[parent] < span_end(p, i) ? end_ns[parent] : span_end(p, i);
+		assert(end_ns[i] >= start);
+		open = i;
+	}
+	return end_ns;
+}
+
 /* Counts a range of the host in the steps that it is in: for its part, and against the part of the range around it. part_of: span -> part; the last one is that of no range. */
-static void diff_scatter_range(struct diff_taker *t, uint32_t span, const uint32_t *part_of)
+static void diff_scatter_range(struct diff_taker *t, uint32_t span, int64_t end, const uint32_t *part_of)
 {
 	const struct profile *p = t->p;
 	const struct diff_side *s = t->side;
-	const int64_t start = p->span.start_ns[span], end = span_end(p, span);
+	const int64_t start = p->span.start_ns[span];
 	const uint32_t parent = p->span.parent[span] != ROW_NONE ? p->span.parent[span] : p->span.rows.n;
 	for (unsigned i = FIRST_WHERE(k, 0u, s->n_steps, t->step_start_ns[k] + s->step_ns[k] > start); i < s->n_steps && t->step_start_ns[i] < end; i++) {
 		const int64_t from = start > t->step_start_ns[i] ? start : t->step_start_ns[i], step_end = t->step_start_ns[i] + s->step_ns[i];
@@ -377,14 +399,14 @@ static void diff_scatter_range(struct diff_taker *t, uint32_t span, const uint32
 	}
 }
 
-static void diff_scatter_host(struct diff_taker *t, uint32_t track, const uint32_t *part_of)
+static void diff_scatter_host(struct diff_taker *t, uint32_t track, const int64_t *end_ns, const uint32_t *part_of)
 {
 	const struct profile *p = t->p;
 	for (unsigned i = 0; i < t->side->n_steps && part_of[p->span.rows.n] != ROW_NONE; i++)
 		diff_scatter_count(t->side, part_of[p->span.rows.n], i, t->side->step_ns[i]);
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		if (p->span.track[i] == track && span_nests(p->span.kind[i]))
-			diff_scatter_range(t, i, part_of);
+			diff_scatter_range(t, i, end_ns[i], part_of);
 	diff_scatter_end(t->side);
 }
 
@@ -392,19 +414,20 @@ static void diff_take_host(struct diff_taker *t)
 {
 	const struct profile *p = t->p;
 	uint32_t track = p->steps->v[0].span != ROW_NONE ? p->span.track[p->steps->v[0].span] : diff_busiest_track(p);
-	int64_t *own_ns = NEW_ARRAY(p->span.rows.n, int64_t), left_ns = t->side->total_ns;
+	int64_t *end_ns = diff_host_ends(p, track), *own_ns = NEW_ARRAY(p->span.rows.n, int64_t), left_ns = t->side->total_ns;
 	uint32_t *part_of = mem_filled((size_t)p->span.rows.n + 1, ROW_NONE);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		if (p->span.track[i] != track || !span_nests(p->span.kind[i]))
 			continue;
-		int64_t ns = intervals_length_within(&t->all, p->span.start_ns[i], span_end(p, i));
+		const int64_t ns = intervals_length_within(&t->all, p->span.start_ns[i], end_ns[i]);
 		own_ns[i] += ns;
 		if (p->span.parent[i] != ROW_NONE)
 			own_ns[p->span.parent[i]] -= ns;
 	}
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		bool begins = p->span.track[i] == track && span_nests(p->span.kind[i]) && intervals_length_within(&t->all, p->span.start_ns[i], p->span.start_ns[i] + 1) > 0;
-		if (own_ns[i] <= 0 && !begins)
+		assert(own_ns[i] >= 0 && own_ns[i] <= left_ns);
+		if (!own_ns[i] && !begins)
 			continue;
 		struct diff_key key = {.kind = DIFF_HOST, .direction = DIR_OTHER};
 		uint32_t instance = p->ops->of_span[i];
@@ -415,16 +438,16 @@ static void diff_take_host(struct diff_taker *t)
 		if (instance == ROW_NONE)
 			key.line = diff_line(t, i);
 		if (instance == ROW_NONE && p->span.kind[i] == SPAN_PYTHON) {
-			key.kernel = diff_around_frame(t, i);
+			key.around = diff_around_frame(t, i);
 			t->side->frames = true;
 		}
-		int64_t ns = own_ns[i] < 0 ? 0 : own_ns[i] > left_ns ? left_ns : own_ns[i];
-		left_ns -= ns;
-		part_of[i] = (uint32_t)(diff_add(t, &key, begins && (instance == ROW_NONE || p->ops->instance[instance].span == i), ns) - t->side->part);
+		left_ns -= own_ns[i];
+		part_of[i] = (uint32_t)(diff_add(t, &key, begins && (instance == ROW_NONE || p->ops->instance[instance].span == i), own_ns[i]) - t->side->part);
 	}
 	if (left_ns)
 		part_of[p->span.rows.n] = (uint32_t)(diff_add(t, &(struct diff_key){.name = diff_text(t, diff_side_outside_ranges()), .kind = DIFF_IDLE}, 0, left_ns) - t->side->part);
-	diff_scatter_host(t, track, part_of);
+	diff_scatter_host(t, track, end_ns, part_of);
+	mem_free(end_ns);
 	mem_free(part_of);
 	mem_free(own_ns);
 }
@@ -483,6 +506,8 @@ static void diff_take_facts(struct diff_side *s, const struct profile *p, const 
 
 static int diff_take_workers(struct diff_side *s, struct profile *p, const struct report_args *args, struct err *e)
 {
+	if (args->device)
+		return err_set(e, ERR_USAGE, "--device=%s: %s is a timeline of workers, which tells nothing of devices", args->device, p->input_path.p);
 	if (diff_workers_take(s, p, args, e) < 0)
 		return -1;
 	diff_take_facts(s, p, &(struct gpus){0}, s->gpus);
@@ -502,14 +527,7 @@ static int diff_choose_device(const struct profile *p, const char *device, struc
 	}
 	if (!str_to_i64(str_from(device), &ordinal))
 		return err_set(e, ERR_USAGE, "--device=%s: cpu or the number of a GPU was expected", device);
-	const uint32_t at = FIRST_WHERE(i, 0u, gpus->n, gpus->device[i] >= ordinal);
-	if (at == gpus->n || gpus->device[at] != ordinal)
-		return err_set(e, ERR_USAGE, "--device=%s: no work of this GPU in %s", device, p->input_path.p);
-	for (uint32_t i = 0; i < p->launch.rows.n; i++)
-		gpus->of_launch[i] = gpus->of_launch[i] == at ? 0 : GPUS_NONE;
-	gpus->device[0] = gpus->device[at];
-	gpus->n = 1;
-	return 0;
+	return gpus_keep(gpus, p, ordinal) ? 0 : err_set(e, ERR_USAGE, "--device=%s: no work of this GPU in %s", device, p->input_path.p);
 }
 
 static int diff_take_recording(struct diff_taker *t, struct profile *p, const struct report_args *args, struct err *e)
@@ -555,7 +573,7 @@ struct diff_side *diff_side_new(struct profile *p, const struct report_args *arg
 	struct diff_side *s = t.side;
 	intern_init(&s->texts);
 	intern_init(&s->keys);
-	s->n_ranks = 1;
+	s->n_recordings = 1;
 	int rc = p->durations_only ? err_set(e, ERR_DATA, "%s: the input holds durations, but no times", p->input_path.p) : report_args_chosen(p, args, &chosen, e);
 	if (rc == 0)
 		rc = rank_workers_count(p) ? diff_take_workers(s, p, &chosen, e) : diff_take_recording(&t, p, &chosen, e);

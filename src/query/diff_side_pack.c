@@ -3,6 +3,7 @@
 #include "analysis/tree/direction.h"
 #include "base/mem.h"
 #include "base/pack.h"
+#include "query/diff_scatter.h"
 
 #include <assert.h>
 
@@ -26,8 +27,8 @@ struct diff_side_bytes {
 	struct diff_side_value *fact;
 	uint32_t n_facts;
 	struct str path, slowest;
-	uint32_t warm_up, gpus;
-	bool has_steps, frames, thinned;
+	uint32_t slowest_pct, warm_up, gpus;
+	bool has_steps, workers, frames, thinned;
 	uint8_t window;
 	int64_t total_ns, peak_bytes;
 };
@@ -37,6 +38,7 @@ struct diff_side_bytes {
 	F(S, REF, type, struct diff_side_bytes, texts.n)    \
 	F(S, REF, shapes, struct diff_side_bytes, texts.n)  \
 	F(S, REF, kernel, struct diff_side_bytes, texts.n)  \
+	F(S, REF, around, struct diff_side_bytes, texts.n)  \
 	F(S, REF, line, struct diff_side_bytes, texts.n)    \
 	F(S, LATER, waited_for, 0)                          \
 	F(S, INT, kind, 0, DIFF_WAIT - 1)                   \
@@ -46,8 +48,8 @@ struct diff_side_bytes {
 	F(S, STRUCT, key, diff_key)                         \
 	F(S, INT, calls, 0, UINT32_MAX)                     \
 	F(S, INT, ns, DIFF_PACK_SIZE)                       \
-	F(S, INT, untold_ns, DIFF_PACK_SIZE)                \
-	F(S, INT, mixed_ns, DIFF_PACK_SIZE)                 \
+	F(S, INT, wait_unknown_ns, DIFF_PACK_SIZE)                \
+	F(S, INT, maybe_wait_ns, DIFF_PACK_SIZE)                 \
 	F(S, REF, short_kernel, struct diff_side_bytes, texts.n)
 #define DIFF_EXPOSED_FIELDS(F, S)                           \
 	F(S, INT, start_ns, -DIFF_PACK_TIME, DIFF_PACK_TIME) \
@@ -66,9 +68,11 @@ struct diff_side_bytes {
 	F(S, ROWS, fact, n_facts, diff_side_value)          \
 	F(S, TEXT, path)                                    \
 	F(S, TEXT, slowest)                                 \
+	F(S, INT, slowest_pct, 0, UINT32_MAX)               \
 	F(S, INT, warm_up, 0, UINT32_MAX)                   \
 	F(S, INT, gpus, 0, INT32_MAX)                       \
 	F(S, FLAG, has_steps)                               \
+	F(S, FLAG, workers)                                 \
 	F(S, FLAG, frames)                                  \
 	F(S, FLAG, thinned)                                 \
 	F(S, INT, window, 0, WINDOW_RECORDING)              \
@@ -87,10 +91,10 @@ void diff_side_pack(const struct diff_side *s, struct buf *out)
 	struct diff_side_bytes b = {
 		.texts = s->texts, .part = s->part, .n_parts = s->n_parts, .exposed = s->exposed, .n_exposed = s->n_exposed, .step_ns = s->step_ns, .n_steps = s->n_steps,
 		.part_step_ns = s->part_step_ns, .n_part_steps = s->n_part_steps,
-		.fact = NEW_ARRAY(s->n_facts, struct diff_side_value), .n_facts = s->n_facts, .path = s->path, .slowest = s->slowest, .warm_up = s->warm_up, .gpus = s->gpus, .has_steps = s->has_steps,
+		.fact = NEW_ARRAY(s->n_facts, struct diff_side_value), .n_facts = s->n_facts, .path = s->path, .slowest = s->slowest, .slowest_pct = s->slowest_pct, .warm_up = s->warm_up, .gpus = s->gpus, .has_steps = s->has_steps, .workers = s->workers,
 		.frames = s->frames, .thinned = s->thinned, .window = (uint8_t)s->window, .total_ns = s->total_ns, .peak_bytes = s->peak_bytes,
 	};
-	assert(s->n_ranks == 1 && !s->waits_told);
+	assert(s->n_recordings == 1 && !s->waits_told);
 	for (unsigned i = 0; i < s->n_facts; i++)
 		b.fact[i].text = s->fact[i].value;
 	buf_put(out, &version, sizeof version);
@@ -112,8 +116,8 @@ static bool diff_pack_adds_up(const struct diff_side *s)
 	bool ok = s->n_steps > 0 && (!s->n_part_steps || s->n_part_steps == (uint64_t)s->n_parts * s->n_steps);
 	for (uint32_t i = 0; i < s->n_parts && ok; i++) {
 		const struct diff_part *x = &s->part[i];
-		ok = diff_pack_add(&sum, x->ns) && x->untold_ns == x->mixed_ns && x->mixed_ns == (x->key.kind == DIFF_COMM ? x->ns : 0);
-		left[i] = x->mixed_ns;
+		ok = diff_pack_add(&sum, x->ns) && x->wait_unknown_ns == x->maybe_wait_ns && x->maybe_wait_ns == (x->key.kind == DIFF_COMM ? x->ns : 0);
+		left[i] = x->maybe_wait_ns;
 	}
 	for (unsigned i = 0; i < s->n_steps && ok; i++)
 		ok = diff_pack_add(&steps, s->step_ns[i]);
@@ -122,16 +126,18 @@ static bool diff_pack_adds_up(const struct diff_side *s)
 		ok = x->start_ns < x->end_ns && x->share_ns <= x->end_ns - x->start_ns && (left[x->part] -= x->share_ns) >= 0;
 	}
 	mem_free(left);
-	return ok && sum == s->total_ns;
+	return ok && sum == s->total_ns && diff_scatter_adds_up(s);
 }
 
 /* Gives the side what was taken of the bytes. */
 static bool diff_pack_fill(struct diff_side *s, const struct diff_side_bytes *b)
 {
 	struct str *value = NEW_ARRAY(b->n_facts, struct str);
-	s->n_ranks = 1;
+	s->n_recordings = 1;
 	s->path = b->path;
 	s->slowest = b->slowest;
+	s->slowest_pct = b->slowest_pct;
+	s->workers = b->workers;
 	s->warm_up = b->warm_up;
 	s->gpus = b->gpus;
 	s->has_steps = b->has_steps;

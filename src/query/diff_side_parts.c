@@ -2,13 +2,12 @@
 #include "query/diff_side.h"
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "query/diff_scatter.h"
 
 const char *const diff_kind_name[DIFF_KINDS] = {"compute", "comm", "copy", "idle", "host", "wait"};
 
-/* A step at the beginning that takes so many times the median is warm-up. */
-static const double DIFF_WARM_UP = 1.3;
 /* So many of the steps are left at least. */
 enum { DIFF_FEWEST_STEPS = 2 };
 
@@ -37,6 +36,29 @@ unsigned diff_side_warm_up(const int64_t *ns, unsigned n)
 	return warm_up;
 }
 
+double diff_side_per(const struct diff_side *s)
+{
+	return (double)s->n_steps * (s->gpus ? s->gpus : 1);
+}
+
+struct str diff_side_place(const struct diff_side *s)
+{
+	size_t n = s->n_recordings > 1 ? s->path.n : 0;
+	while (n && s->path.p[n - 1] != '/')
+		n--;
+	return n > 1 ? (struct str){s->path.p, n - 1} : s->path;
+}
+
+bool diff_side_has_shapes(const struct diff_side *s)
+{
+	return ANY_WHERE(i, 0, s->n_parts, s->part[i].key.shapes != 0);
+}
+
+bool diff_side_has_lines(const struct diff_side *s)
+{
+	return ANY_WHERE(i, 0, s->n_parts, s->part[i].key.line != 0);
+}
+
 /* ---- jobs ---- */
 
 static uint32_t diff_joined_text(struct diff_side *job, const struct diff_side *rank, uint32_t text)
@@ -50,6 +72,7 @@ static struct diff_key diff_joined_key(struct diff_side *job, const struct diff_
 	k.type = diff_joined_text(job, rank, k.type);
 	k.shapes = diff_joined_text(job, rank, k.shapes);
 	k.kernel = diff_joined_text(job, rank, k.kernel);
+	k.around = diff_joined_text(job, rank, k.around);
 	k.line = diff_joined_text(job, rank, k.line);
 	k.waited_for = diff_joined_text(job, rank, k.waited_for);
 	return k;
@@ -88,8 +111,8 @@ int diff_side_join(struct diff_side *job, const struct diff_side *rank, struct e
 		const struct diff_part *x = &rank->part[i];
 		const struct diff_key key = diff_joined_key(job, rank, x->key);
 		struct diff_part *mine = diff_side_add(job, &key, x->calls, x->ns);
-		mine->untold_ns += x->untold_ns;
-		mine->mixed_ns += x->mixed_ns;
+		mine->wait_unknown_ns += x->wait_unknown_ns;
+		mine->maybe_wait_ns += x->maybe_wait_ns;
 		part[i] = (uint32_t)(mine - job->part);
 		if (!mine->short_kernel)
 			mine->short_kernel = diff_joined_text(job, rank, x->short_kernel);
@@ -98,13 +121,13 @@ int diff_side_join(struct diff_side *job, const struct diff_side *rank, struct e
 	for (uint32_t i = 0; i < rank->n_exposed; i++) {
 		struct diff_exposed x = rank->exposed[i];
 		x.part = part[x.part];
-		x.input = job->n_ranks;
+		x.input = job->n_recordings;
 		MEM_PUSH(job->exposed, job->n_exposed, job->cap_exposed, x);
 	}
 	mem_free(part);
 	diff_join_gpu(job, rank);
 	job->gpus += rank->gpus;
-	job->n_ranks++;
+	job->n_recordings++;
 	job->warm_up = job->warm_up > rank->warm_up ? job->warm_up : rank->warm_up;
 	job->peak_bytes = job->peak_bytes > rank->peak_bytes ? job->peak_bytes : rank->peak_bytes;
 	job->has_steps &= rank->has_steps;
@@ -116,8 +139,8 @@ int diff_side_join(struct diff_side *job, const struct diff_side *rank, struct e
 void diff_side_join_end(struct diff_side *job)
 {
 	for (unsigned i = 0; i < job->n_steps; i++)
-		job->step_ns[i] /= job->n_ranks;
-	job->path = arena_printf(&job->arena, STR_FMT " and %u more", STR_ARG(job->path), job->n_ranks - 1);
+		job->step_ns[i] /= job->n_recordings;
+	job->path = arena_printf(&job->arena, STR_FMT " and %u more", STR_ARG(job->path), job->n_recordings - 1);
 }
 
 void diff_side_disown(const struct diff_side *s)

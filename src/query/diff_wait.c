@@ -127,8 +127,8 @@ void diff_wait_tell(struct diff_side *s, const struct job *j)
 			continue;
 		}
 		const int64_t ns = diff_wait_share(x, c->start_ns - r->epoch_ns + c->wait_ns);
-		s->part[x->part].untold_ns -= x->share_ns;
-		s->part[x->part].mixed_ns -= of->n < j->group[of->group].n_members ? ns : x->share_ns;
+		s->part[x->part].wait_unknown_ns -= x->share_ns;
+		s->part[x->part].maybe_wait_ns -= of->n < j->group[of->group].n_members ? ns : x->share_ns;
 		if (ns)
 			diff_wait_take(s, x->part, job_rank_number(j, late[call[at].instance]), ns);
 	}
@@ -145,7 +145,7 @@ void diff_wait_tell(struct diff_side *s, const struct job *j)
 /* ---- what rows see ---- */
 
 struct diff_wait_sum {
-	int64_t ns[2], untold_ns[2]; /* of the sides */
+	int64_t ns[2], wait_unknown_ns[2]; /* of the sides */
 };
 
 struct diff_waits {
@@ -159,7 +159,7 @@ static bool diff_wait_is_told(const struct diff_waits *w, int side, const struct
 {
 	const struct diff_wait_sum *sum = &w->of_kernel[intern_find(&w->kernels, intern_get(&w->side[side]->texts, x->key.kernel))];
 	for (int s = 0; s < 2; s++)
-		if ((double)sum->untold_ns[s] * 100 > (double)sum->ns[s] * DIFF_WAIT_UNTOLD_PCT)
+		if ((double)sum->wait_unknown_ns[s] * 100 > (double)sum->ns[s] * DIFF_WAIT_UNTOLD_PCT)
 			return false;
 	return true;
 }
@@ -181,7 +181,7 @@ struct diff_waits *diff_waits_new(const struct diff_side *a, const struct diff_s
 				continue;
 			struct diff_wait_sum *sum = &w->of_kernel[intern_str(&w->kernels, intern_get(&w->side[s]->texts, x->key.kernel))];
 			sum->ns[s] += x->ns;
-			sum->untold_ns[s] += x->untold_ns;
+			sum->wait_unknown_ns[s] += x->wait_unknown_ns;
 		}
 	for (int s = 0; s < 2; s++)
 		for (uint32_t i = 0; i < w->side[s]->n_parts; i++) {
@@ -220,7 +220,7 @@ struct diff_part diff_waits_part(const struct diff_waits *w, int side, uint32_t 
 	if (!diff_wait_is_told(w, side, &x)) {
 		x.key.kind = DIFF_COMM;
 		x.key.waited_for = 0;
-		x.mixed_ns = x.ns;
+		x.maybe_wait_ns = x.ns;
 	} else if (x.key.kind == DIFF_WAIT && !diff_wait_is_named(w, intern_get(&w->side[side]->texts, x.key.waited_for))) {
 		x.key.waited_for = 0;
 	}
@@ -243,13 +243,13 @@ uint32_t diff_wait_name(struct intern *texts, const struct diff_side *s, const s
 /* Percent of the communication of which no waiting is known. */
 static double diff_wait_untold_pct(const struct diff_side *s)
 {
-	double all_ns = 0, untold_ns = 0;
+	double all_ns = 0, wait_unknown_ns = 0;
 	for (uint32_t i = 0; i < s->n_parts; i++) {
 		const struct diff_part *x = &s->part[i];
 		all_ns += x->key.kind == DIFF_COMM || x->key.kind == DIFF_WAIT ? (double)x->ns : 0;
-		untold_ns += (double)x->untold_ns;
+		wait_unknown_ns += (double)x->wait_unknown_ns;
 	}
-	return all_ns > 0 ? 100 * untold_ns / all_ns : 0;
+	return all_ns > 0 ? 100 * wait_unknown_ns / all_ns : 0;
 }
 
 static void diff_wait_note(const struct diff_side *s, const char *of, double pct, struct table *t)

@@ -1,7 +1,7 @@
 /* The waiting of a job's ranks, apart from the transfer, in both sides of a comparison.
  *
  * A collective lasts until the last rank has come, and then the transfer. Where the ranks of a job tell when the last one came (analysis/ranks/job.h), the time of its kernel until then, in which
- * nothing else ran, is waiting (DIFF_WAIT), and the rest is transfer (DIFF_COMM). The waiting belongs to the rank that most of it goes back to (job_blame_ranks). Both add up to what the kernel had.
+ * no computation ran, is waiting (DIFF_WAIT), and the rest is transfer (DIFF_COMM). The waiting belongs to the rank that most of it goes back to (job_blame_ranks). Both add up to what the kernel had.
  * Where ranks of the process group are missing, what is left may still be waiting for these. */
 #ifndef OPSCOPE_QUERY_DIFF_WAIT_H
 #define OPSCOPE_QUERY_DIFF_WAIT_H

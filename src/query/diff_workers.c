@@ -160,7 +160,7 @@ static void diff_workers_add_task(struct diff_workers *w, unsigned worker, const
 	const uint32_t text = intern_str(&s->texts, name);
 	const struct diff_key key = {.name = text, .type = text, .kernel = text, .kind = talks ? DIFF_COMM : DIFF_COMPUTE, .direction = (uint8_t)diff_workers_direction(name)};
 	struct diff_part *part = diff_side_add(s, &key, 1, ns);
-	part->untold_ns = part->mixed_ns = talks ? part->ns : 0;
+	part->wait_unknown_ns = part->maybe_wait_ns = talks ? part->ns : 0;
 	w->compute_ns[worker] += talks ? 0 : ns;
 }
 
@@ -205,8 +205,10 @@ static void diff_workers_name_slowest(struct diff_workers *w)
 	const struct rank *r = w->rank[most];
 	const double longest = (double)w->compute_ns[most], median = (double)sort_median_i64(w->compute_ns, w->n), unit = longest / w->n_steps < 1e9 ? 1e6 : 1e9;
 	const char *name = unit < 1e9 ? "ms" : "s";
-	if (median > 0 && longest >= DIFF_WORKERS_NAMED * median)
-		w->side->slowest = arena_printf(&w->side->arena, "worker %u (replica %lld, stage %lld) computes %.1f %s of a step, the median worker %.1f %s", most, (long long)r->replica,
+	if (median <= 0 || longest < DIFF_WORKERS_NAMED * median)
+		return;
+	w->side->slowest_pct = longest < median * 1000 ? (unsigned)(100 * longest / median) : 100000;
+	w->side->slowest = arena_printf(&w->side->arena, "worker %u (replica %lld, stage %lld) computes %.1f %s of a step, the median worker %.1f %s", most, (long long)r->replica,
 		                                (long long)r->stage, longest / w->n_steps / unit, name, median / w->n_steps / unit, name);
 }
 
@@ -218,6 +220,7 @@ int diff_workers_take(struct diff_side *s, const struct profile *p, const struct
 	for (unsigned r = 0; r < w.n; r++)
 		w.rank[r] = rank_worker_new(p, r);
 	s->gpus = w.n;
+	s->workers = true;
 	s->has_steps = true;
 	s->window = WINDOW_STEPS;
 	diff_workers_find_steps(&w);

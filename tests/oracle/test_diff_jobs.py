@@ -211,9 +211,15 @@ class Workers(Case):
         self.assertAlmostEqual(total(rows), verdict["delta_ns"], delta=1)
         self.assertAlmostEqual(total(rows, kind="compute"), 0, delta=1e-5 * verdict["delta_ns"])
         self.assertAlmostEqual(total(rows, kind="idle"), verdict["delta_ns"], delta=0.01 * verdict["delta_ns"])
-        self.assertRegex(verdict["verdict"], r"^B is 98\.6 % slower: .* without work: until grads-reduce-scatter begins")
-        self.assertIn("B: worker 0 (replica 0, stage 0) computes 45.3 s of a step, the median worker 19.3 s", notes)
-        self.assertNotIn("A: worker", notes)
+        self.assertRegex(verdict["verdict"], r"^B is 98\.6 % slower: .*; in B worker 0 \(replica 0, stage 0\) computes 45\.3 s of a step, the median worker 19\.3 s: \S+ s without work: until grads-reduce-scatter begins")
+        self.assertIn("B: `opscope report slowdown` tells what each worker costs the step", notes)
+        self.assertNotIn("A: ", notes.replace("\nA: " + self.ideal, ""))
+        self.assertNotIn("GPU", verdict["verdict"] + notes)
+        verdict, _, notes = run([self.real, "--steps=16..30"], [self.real, "--steps=31..45"])
+        self.assertNotIn("computes", verdict["verdict"])
+        self.assertIn("A: worker 0 (replica 0, stage 0) computes", notes)
+        code, out, err = oracle.run("diff", self.ideal, self.real, "--device=cpu")
+        self.assertEqual((code, out, err.decode().endswith("is a timeline of workers, which tells nothing of devices\n")), (2, b"", True))
 
     def test_tasks(self):
         """Times and calls of each kind of task are those of the file, where nothing ran beside it."""

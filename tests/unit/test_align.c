@@ -81,20 +81,32 @@ static void test_short_ones_are_best(void **state)
 	}
 }
 
-static void test_of_equal_sums_the_earlier(void **state)
+static void test_equal_ends_first(void **state)
 {
-	static const uint64_t a[] = {1, 5}, b[] = {2, 5, 5};
+	static const uint64_t a[] = {5}, b[] = {2, 5, 5};
 	struct align_ask ask = {.hash = {a, b}, .n = {1, 3}};
-	uint32_t match[2];
+	uint32_t match[1];
 	(void)state;
-	ask.hash[0] = a + 1;
 	align_sequences(&ask, match);
-	assert_int_equal(match[0], 2); /* equal ends are paired first */
+	assert_int_equal(match[0], 2); /* though it fits the one before as well */
 	ask.n[1] = 0;
 	align_sequences(&ask, match);
 	assert_int_equal(match[0], ALIGN_NONE);
 	ask.n[0] = 0;
 	align_sequences(&ask, match);
+}
+
+/* Between ends that differ, the first of two equal elements is paired, of B as of A. */
+static void test_of_equal_sums_the_earlier(void **state)
+{
+	static const uint64_t one[] = {1, 5, 2}, two[] = {3, 5, 5, 4};
+	uint32_t match[4];
+	(void)state;
+	align_sequences(&(struct align_ask){.hash = {one, two}, .n = {3, 4}}, match);
+	assert_int_equal(match[1], 1);
+	align_sequences(&(struct align_ask){.hash = {two, one}, .n = {4, 3}}, match);
+	assert_int_equal(match[1], 1);
+	assert_int_equal(match[2], ALIGN_NONE);
 }
 
 /* B is A with one of `every` elements taken out, put in or changed. truth[a] = where the element of A stands in B. */
@@ -146,10 +158,58 @@ static void align_check_long(uint32_t n, uint64_t symbols, uint64_t every, uint6
 static void test_long_ones(void **state)
 {
 	(void)state;
-	align_check_long(1000000, 1000000, 100, 1000); /* nearly all are there once */
+	align_check_long(1000000, 1000000, 100, 1000); /* a third are there once */
 	align_check_long(1000000, 10000, 100, 997);    /* none is */
 	align_check_long(1000000, 4, 1000, 990);       /* layers that look alike */
 	align_check_long(1000, 30, 20, 980);
+}
+
+/* A long sequence of which one element of ten fits its counterpart without being equal, and has no equal one. */
+static void test_a_long_one_that_fits(void **state)
+{
+	enum { N = 200000 };
+	uint64_t *a = NEW_ARRAY(N, uint64_t), *b = NEW_ARRAY(N, uint64_t);
+	uint32_t *match = NEW_ARRAY(N, uint32_t);
+	(void)state;
+	for (uint32_t i = 0; i < N; i++) {
+		a[i] = 10 * align_random(20);
+		b[i] = a[i] + (i % 10 == 3 ? 1 + align_random(9) : 0);
+	}
+	struct align_ask ask = {.hash = {a, b}, .n = {N, N}, .fit = align_test_fit};
+	ask.context = &ask;
+	align_sequences(&ask, match);
+	(void)align_checked_sum(&ask, match);
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(match[i], i);
+	mem_free(a);
+	mem_free(b);
+	mem_free(match);
+}
+
+/* A sequence that splits at its middle alone, into two alike of which each does: more often than ALIGN_LEVELS times within each other. In B one element of a hundred is another. */
+static void test_split_within_split(void **state)
+{
+	enum { LEAF = 300, SPLITS = ALIGN_LEVELS + 2, N = (LEAF + 1) << SPLITS };
+	uint64_t *a = NEW_ARRAY(N, uint64_t), *b = NEW_ARRAY(N, uint64_t);
+	uint32_t *match = NEW_ARRAY(N, uint32_t), right = 0, n = LEAF;
+	(void)state;
+	for (uint32_t i = 0; i < LEAF; i++)
+		a[i] = i % 7;
+	for (unsigned k = 0; k < SPLITS; k++) {
+		a[n] = 1000 + k;
+		memcpy(a + n + 1, a, n * sizeof *a);
+		n = 2 * n + 1;
+	}
+	assert_int_equal(n, N - 1);
+	for (uint32_t i = 0; i < n; i++)
+		b[i] = a[i] < 1000 && i % 100 == 50 ? 100 + a[i] : a[i];
+	align_sequences(&(struct align_ask){.hash = {a, b}, .n = {n, n}}, match);
+	for (uint32_t i = 0; i < n; i++)
+		right += match[i] == i;
+	assert_true(right >= n / 100 * 97);
+	mem_free(a);
+	mem_free(b);
+	mem_free(match);
 }
 
 /* What has nothing in common, or all in another order, ends as soon. */
@@ -183,7 +243,8 @@ static void test_long_ones_that_differ(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_short_ones_are_best), cmocka_unit_test(test_of_equal_sums_the_earlier), cmocka_unit_test(test_long_ones), cmocka_unit_test(test_long_ones_that_differ),
+		cmocka_unit_test(test_short_ones_are_best), cmocka_unit_test(test_equal_ends_first), cmocka_unit_test(test_of_equal_sums_the_earlier), cmocka_unit_test(test_long_ones), cmocka_unit_test(test_a_long_one_that_fits),
+		cmocka_unit_test(test_split_within_split), cmocka_unit_test(test_long_ones_that_differ),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,8 +144,27 @@ static void damaged_bytes_are_refused_or_sound(void **state)
 	diff_side_free(other);
 }
 
+/* Times of single steps that are more than the side's. */
+static void cells_that_do_not_add_up_are_refused(void **state)
+{
+	struct err e;
+	struct diff_side *s = make_side(0, NULL);
+	assert_true(s->n_steps > 1);
+	assert_int_equal(s->n_part_steps, s->n_parts * s->n_steps);
+	const int64_t had_ns = s->part_step_ns[0], wrong_ns[] = {(int64_t)1 << 62, -((int64_t)1 << 62), s->total_ns + 1};
+	for (size_t i = 0; i < sizeof wrong_ns / sizeof *wrong_ns; i++) {
+		s->part_step_ns[0] = wrong_ns[i];
+		struct buf b = packed(s);
+		assert_null(diff_side_unpack(buf_view(&b), &e));
+		assert_int_equal(e.code, ERR_FORMAT);
+		buf_release(&b);
+	}
+	s->part_step_ns[0] = had_ns;
+	diff_side_free(s);
+}
+
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_side_comes_back), cmocka_unit_test(damaged_bytes_are_refused_or_sound)};
+	static const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_side_comes_back), cmocka_unit_test(damaged_bytes_are_refused_or_sound), cmocka_unit_test(cells_that_do_not_add_up_are_refused)};
 	return RUN_TESTS(tests);
 }

@@ -231,6 +231,20 @@ async function kernelsStandOut(t) {
   }
 }
 
+/** The note names the colours of the kinds that are shown, and no others, and says of the axis what is so. */
+async function colours(t) {
+  t.need("plugin");
+  const words = { compute: "blue: computation", comm: "orange: communication that nothing hides", wait: "pink: of it waiting for other ranks", copy: "green: copies", idle: "grey: no work", host: "light blue: the host" };
+  for (const device of [undefined, "cpu"]) {
+    await t.open("compare", "plugin", { b: OTHER, ...(device ? { device } : {}) });
+    const want = diff(INPUTS.plugin.path, SPAN_2(), ...(device ? [`--device=${device}`] : [])), at = (id) => want.columns.findIndex((c) => c.id === id);
+    const kinds = new Set(want.rows.filter((r) => r[at("delta_ns")]).slice(0, 10).map((r) => r[at("kind")])), chart = await t.chart("From A to B");
+    const note = (await t.page.locator("main p.note").allInnerTexts()).find((x) => /: (computation|the host|no work)/i.test(x)) ?? "";
+    for (const [kind, word] of Object.entries(words)) same(note.toLowerCase().split(/; |\. ?/).includes(word), kinds.has(kind), `${device ?? "all GPUs"}: "${word}" in "${note}"`);
+    same(note.includes("The axis does not begin at 0."), chart.series[0].data[0][0] > 0, `the axis, in "${note}"`);
+  }
+}
+
 async function refused(t) {
   t.need("plugin");
   await t.open("compare", "plugin", { b: INPUTS.h100.key });
@@ -253,5 +267,5 @@ async function narrow(t) {
   }
 }
 
-export const tests = [["two spans", twoSpans], ["rows and steps", rowsAndSteps], ["tree of modules", treeOfModules], ["two models", refused], ["in two sizes", narrow],
+export const tests = [["two spans", twoSpans], ["rows and steps", rowsAndSteps], ["tree of modules", treeOfModules], ["two models", refused], ["colours", colours], ["in two sizes", narrow],
   ["linked timelines", linked], ["keys, and leaving", keysAndLeaving], ["timelines of one recording, and without steps", otherSides], ["a kernel stands out in both timelines", kernelsStandOut]];

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 /* Launches that no device work names are not of a GPU that worked. */
@@ -38,6 +39,18 @@ void gpus_find(const struct profile *p, struct gpus *out)
 		out->of_launch[item[i].row] = 0;
 	mem_free(item);
 	mem_free(used);
+}
+
+bool gpus_keep(struct gpus *g, const struct profile *p, int64_t ordinal)
+{
+	const uint32_t at = FIRST_WHERE(i, 0u, g->n, g->device[i] >= ordinal);
+	if (at == g->n || g->device[at] != ordinal)
+		return false;
+	for (uint32_t i = 0; i < p->launch.rows.n; i++)
+		g->of_launch[i] = g->of_launch[i] == at ? 0 : GPUS_NONE;
+	g->device[0] = g->device[at];
+	g->n = 1;
+	return true;
 }
 
 void gpus_release(struct gpus *g)

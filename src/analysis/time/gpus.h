@@ -20,6 +20,9 @@ struct gpus {
 void gpus_find(const struct profile *p, struct gpus *out);
 void gpus_release(struct gpus *g);
 
+/* Keeps this one alone: all other work is then of no GPU. False, and nothing changes: it did not work. */
+bool gpus_keep(struct gpus *g, const struct profile *p, int64_t ordinal);
+
 /* Index of the GPU that device work `row` ran on; GPUS_NONE. */
 static inline uint32_t gpus_of(const struct gpus *g, const struct profile *p, uint32_t row)
 {

@@ -9,7 +9,10 @@ import type { Context, View } from "../view";
 import { DROPPED, showTimelines } from "./compare_timelines";
 
 const ROWS: [string, string][] = [["term", "term"], ["module", "module"], ["tree", "tree of modules"], ["op", "op"], ["kernel", "kernel"], ["line", "line of Python"]];
-const KINDS: Record<string, string> = { compute: COLORS[0], comm: COLORS[1], wait: COLORS[3], copy: COLORS[2], idle: COLORS[7], host: COLORS[4] };
+const KINDS: Record<string, { color: string; says: string }> = {
+  compute: { color: COLORS[0], says: "blue: computation" }, comm: { color: COLORS[1], says: "orange: communication that nothing hides" }, wait: { color: COLORS[3], says: "pink: of it waiting for other ranks" },
+  copy: { color: COLORS[2], says: "green: copies" }, idle: { color: COLORS[7], says: "grey: no work" }, host: { color: COLORS[4], says: "light blue: the host" },
+};
 /** How many terms the waterfall shows; the others are one bar. */
 const BARS = 10;
 
@@ -29,7 +32,7 @@ function waterfall(box: HTMLElement, t: Report, a: number, b: number): void {
   const names = ["A", ...shown.map((x) => x.name), "B"], values: { at: [number, number]; delta: number; color: string }[] = [{ at: [0, a], delta: a, color: OTHERS }];
   let at = a;
   for (const x of shown) {
-    values.push({ at: [at, at + x.delta], delta: x.delta, color: KINDS[x.kind] ?? OTHERS });
+    values.push({ at: [at, at + x.delta], delta: x.delta, color: KINDS[x.kind]?.color ?? OTHERS });
     at += x.delta;
   }
   values.push({ at: [0, b], delta: b, color: OTHERS });
@@ -53,7 +56,9 @@ function waterfall(box: HTMLElement, t: Report, a: number, b: number): void {
       },
     }],
   } as any, 60 + names.length * 26);
-  add(box, h("p", { class: "note" }, "Blue: computation; orange: communication that nothing hides; pink: of it waiting for other ranks; green: copies; grey: the GPU does nothing. The axis does not begin at 0."));
+  const legend = Object.entries(KINDS).filter(([kind]) => shown.some((x) => x.kind === kind)).map(([, x]) => x.says).join("; ");
+  const says = [legend && `${legend[0].toUpperCase()}${legend.slice(1)}.`, least > 0 && "The axis does not begin at 0."].filter(Boolean).join(" ");
+  if (says) add(box, h("p", { class: "note" }, says));
 }
 
 function field(c: Context, name: string, label: string): HTMLElement {
