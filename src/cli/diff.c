@@ -44,16 +44,16 @@ static const struct argp argp = {
 	       "all others of both: `opscope diff run.json --steps=5 run.json --steps=6`.",
 };
 
-/* The command line of one side: `path`, what stands behind both paths, then what stands before them, then, of A, what stands between them; what comes later counts. */
+/* The command line of one side: `path`, what stands before both paths, then what stands behind them, then, of A, what stands between them; what comes later counts. */
 static struct diff_command cli_diff_side(char **argv, int argc, int a, int b, bool is_b)
 {
 	struct diff_command d = {0};
 	char **own = NEW_ARRAY((size_t)argc + 1, char *);
 	int n = 0;
 	own[n++] = argv[0];
-	for (int i = b + 1; i < argc; i++)
-		own[n++] = argv[i];
 	for (int i = 1; i < a; i++)
+		own[n++] = argv[i];
+	for (int i = b + 1; i < argc; i++)
 		own[n++] = argv[i];
 	for (int i = a + 1; i < b && !is_b; i++)
 		own[n++] = argv[i];

@@ -200,8 +200,11 @@ static void diff_fold(struct diff *d, int side)
 		sum->maybe_wait_ns += x->maybe_wait_ns;
 		diff_scatter_add(&d->scatter, side, at, s, i);
 		r->steps_unknown |= s->waits_told && (x->key.kind == DIFF_COMM || x->key.kind == DIFF_WAIT);
-		sum->kernels += diff_first_seen(d, at, side, 0, intern_get(&s->texts, x->key.kernel));
-		sum->shapes += diff_first_seen(d, at, side, 1, intern_get(&s->texts, x->key.shapes));
+		/* A module has the kernels of all below, each once. */
+		for (; at != ROW_NONE; at = d->row[at].parent) {
+			d->row[at].of[side].kernels += diff_first_seen(d, at, side, 0, intern_get(&s->texts, x->key.kernel));
+			d->row[at].of[side].shapes += diff_first_seen(d, at, side, 1, intern_get(&s->texts, x->key.shapes));
+		}
 	}
 }
 
@@ -330,8 +333,6 @@ static void diff_add_up(struct diff *d)
 			const struct diff_sum *x = &d->row[i].of[s];
 			to->ns += x->ns;
 			to->calls += x->calls;
-			to->kernels += x->kernels;
-			to->shapes += x->shapes;
 			diff_scatter_sum(&d->scatter, s, d->row[i].parent, i);
 		}
 }

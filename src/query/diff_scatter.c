@@ -11,7 +11,7 @@ static bool diff_scatter_is_kept(const struct diff_side *s, uint32_t n_parts)
 	return s->has_steps && s->n_steps > 1 && !s->scatter_dropped && (uint64_t)n_parts * s->n_steps <= DIFF_SCATTER_CELLS;
 }
 
-static void diff_scatter_drop(struct diff_side *s)
+void diff_scatter_drop(struct diff_side *s)
 {
 	mem_free(s->part_step_ns);
 	s->part_step_ns = NULL;
@@ -71,10 +71,14 @@ void diff_scatter_release(struct diff_scatter *x)
 	mem_free(x->ns[1]);
 }
 
-/* The list's numbers, which are 0 at first. */
+/* The list's numbers, which are 0 at first. NULL: there are too many lists, and no row's scatter is known. */
 static int64_t *diff_scatter_list(struct diff_scatter *x, int side, uint32_t list)
 {
 	const size_t n = ((size_t)list + 1) * x->n_steps[side];
+	if (n > DIFF_SCATTER_CELLS) {
+		x->known = false;
+		return NULL;
+	}
 	if (n > x->n[side]) {
 		MEM_GROW(x->ns[side], x->cap[side], n);
 		memset(x->ns[side] + x->n[side], 0, (n - x->n[side]) * sizeof **x->ns);
@@ -85,18 +89,18 @@ static int64_t *diff_scatter_list(struct diff_scatter *x, int side, uint32_t lis
 
 void diff_scatter_add(struct diff_scatter *x, int side, uint32_t list, const struct diff_side *s, uint32_t part)
 {
-	if (!x->known)
+	/* Parts that are waiting were made after the steps had been counted. */
+	if (!x->known || ((uint64_t)part + 1) * s->n_steps > s->n_part_steps)
 		return;
 	int64_t *to = diff_scatter_list(x, side, list);
-	for (unsigned i = 0; i < x->n_steps[side]; i++)
+	for (unsigned i = 0; to && i < x->n_steps[side]; i++)
 		to[i] += s->part_step_ns[(size_t)part * s->n_steps + i];
 }
 
 void diff_scatter_sum(struct diff_scatter *x, int side, uint32_t to, uint32_t from)
 {
-	if (!x->known)
+	if (!x->known || !diff_scatter_list(x, side, to > from ? to : from))
 		return;
-	(void)diff_scatter_list(x, side, to > from ? to : from);
 	int64_t *sum = diff_scatter_list(x, side, to);
 	const int64_t *more = diff_scatter_list(x, side, from);
 	for (unsigned i = 0; i < x->n_steps[side]; i++)

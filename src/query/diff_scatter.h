@@ -7,9 +7,11 @@
 
 #include "query/diff_side.h"
 
-/* Counts `ns` of the part in the step. Nothing is kept of recordings without steps, with one step, or where parts and steps are more than DIFF_SCATTER_CELLS together. */
+/* Counts `ns` of the part in the step. Nothing is kept of recordings without steps, with one step, or where parts x steps, or rows x steps, are more than DIFF_SCATTER_CELLS. */
 enum { DIFF_SCATTER_CELLS = 1 << 23 };
 void diff_scatter_count(struct diff_side *s, uint32_t part, unsigned step, int64_t ns);
+/* Keeps nothing. */
+void diff_scatter_drop(struct diff_side *s);
 /* All parts were counted: those that were not have no time in any step. Nothing is kept where the times do not add up: of steps that overlap, the host's would count twice. */
 void diff_scatter_end(struct diff_side *s);
 /* Whether the times of all parts and steps add up to the side's at most, in size: then any of them can be summed. */

@@ -145,10 +145,18 @@ static int64_t diff_edge_ns(const struct profile *p, const struct sort_item *edg
 	return edge->tie ? gpu_end(p, edge->row) : p->gpu_op.start_ns[edge->row];
 }
 
+/* A GPU runs no more kernels at once. Of damaged input, where more overlap, the first ones share the moment, so that the work stays linear. */
+enum { DIFF_SHARING_MOST = 128 };
+
+static uint32_t diff_sharing(const struct diff_running *r, int kind)
+{
+	return r->n[kind] < DIFF_SHARING_MOST ? r->n[kind] : DIFF_SHARING_MOST;
+}
+
 /* Shares a moment in which collectives run, and no computation, and keeps when that was, step by step. */
 static void diff_share_exposed(struct diff_taker *t, const struct diff_running *r, int64_t start, int64_t end)
 {
-	const uint32_t *v = r->v[DIFF_COMM], n = r->n[DIFF_COMM];
+	const uint32_t *v = r->v[DIFF_COMM], n = diff_sharing(r, DIFF_COMM);
 	struct diff_side *s = t->side;
 	for (size_t k = FIRST_WHERE(i, 0, t->all.n, t->all.v[i].end > start); k < t->all.n && t->all.v[k].start < end; k++) {
 		const int64_t from = t->all.v[k].start > start ? t->all.v[k].start : start, to = t->all.v[k].end < end ? t->all.v[k].end : end;
@@ -174,7 +182,7 @@ static void diff_sweep(struct diff_taker *t, struct sort_item *edge, uint32_t n,
 				if (k == DIFF_COMM)
 					diff_share_exposed(t, r, at, next);
 				else
-					diff_share(t, r->v[k], r->n[k], ns);
+					diff_share(t, r->v[k], diff_sharing(r, k), ns);
 				break;
 			}
 	}
@@ -382,14 +390,18 @@ static int64_t *diff_host_ends(const struct profile *p, uint32_t track)
 	return end_ns;
 }
 
-/* Counts a range of the host in the steps that it is in: for its part, and against the part of the range around it. part_of: span -> part; the last one is that of no range. */
-static void diff_scatter_range(struct diff_taker *t, uint32_t span, int64_t end, const uint32_t *part_of)
+/* Ranges around many steps are few, but of damaged input. */
+enum { DIFF_RANGE_STEPS_MOST = 1 << 25 };
+
+/* Counts a range of the host in the steps that it is in, of which at most `most`: for its part, and against the part of the range around it. part_of: span -> part; the last one is that of no range. Returns in how many. */
+static uint64_t diff_scatter_range(struct diff_taker *t, uint32_t span, int64_t end, const uint32_t *part_of, uint64_t most)
 {
+	uint64_t n = 0;
 	const struct profile *p = t->p;
 	const struct diff_side *s = t->side;
 	const int64_t start = p->span.start_ns[span];
 	const uint32_t parent = p->span.parent[span] != ROW_NONE ? p->span.parent[span] : p->span.rows.n;
-	for (unsigned i = FIRST_WHERE(k, 0u, s->n_steps, t->step_start_ns[k] + s->step_ns[k] > start); i < s->n_steps && t->step_start_ns[i] < end; i++) {
+	for (unsigned i = FIRST_WHERE(k, 0u, s->n_steps, t->step_start_ns[k] + s->step_ns[k] > start); i < s->n_steps && t->step_start_ns[i] < end && n < most; i++, n++) {
 		const int64_t from = start > t->step_start_ns[i] ? start : t->step_start_ns[i], step_end = t->step_start_ns[i] + s->step_ns[i];
 		const int64_t ns = (end < step_end ? end : step_end) - from;
 		if (part_of[span] != ROW_NONE)
@@ -397,16 +409,20 @@ static void diff_scatter_range(struct diff_taker *t, uint32_t span, int64_t end,
 		if (part_of[parent] != ROW_NONE)
 			diff_scatter_count(t->side, part_of[parent], i, -ns);
 	}
+	return n;
 }
 
 static void diff_scatter_host(struct diff_taker *t, uint32_t track, const int64_t *end_ns, const uint32_t *part_of)
 {
+	uint64_t left = DIFF_RANGE_STEPS_MOST;
 	const struct profile *p = t->p;
 	for (unsigned i = 0; i < t->side->n_steps && part_of[p->span.rows.n] != ROW_NONE; i++)
 		diff_scatter_count(t->side, part_of[p->span.rows.n], i, t->side->step_ns[i]);
-	for (uint32_t i = 0; i < p->span.rows.n; i++)
+	for (uint32_t i = 0; i < p->span.rows.n && !t->side->scatter_dropped; i++)
 		if (p->span.track[i] == track && span_nests(p->span.kind[i]))
-			diff_scatter_range(t, i, end_ns[i], part_of);
+			left -= diff_scatter_range(t, i, end_ns[i], part_of, left);
+	if (!left)
+		diff_scatter_drop(t->side);
 	diff_scatter_end(t->side);
 }
 
