@@ -9,6 +9,7 @@
 
 /* Kernels of the same name take the same multiple of time throughout where so much of their time, percent, lies within 2 % of the median ratio. */
 static const double DIFF_ALIKE_PCT = 80;
+
 bool diff_facts_differ(const struct diff_side *a, const struct diff_side *b, unsigned i)
 {
 	return a->fact[i].value.n && b->fact[i].value.n && !str_eq(a->fact[i].value, b->fact[i].value);

@@ -19,7 +19,7 @@
 #include "base/intern.h"
 #include "query/report.h"
 
-/* Of what a GPU does at a moment the first of the first three counts, by which code that shares moments goes. Waiting is last, since a recording alone has none (query/diff_side_pack.c). */
+/* A moment of a GPU belongs to the first of the first three that runs: they stand in this order. Waiting stands last, since the side of one recording has none yet (query/diff_side_pack.c). */
 enum diff_kind { DIFF_COMPUTE, DIFF_COMM, DIFF_COPY, DIFF_IDLE, DIFF_HOST, DIFF_WAIT, DIFF_KINDS };
 extern const char *const diff_kind_name[DIFF_KINDS]; /* "compute", ... */
 

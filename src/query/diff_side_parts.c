@@ -6,7 +6,11 @@
 #include "base/sort.h"
 #include "query/diff_scatter.h"
 
+#include <assert.h>
+
 const char *const diff_kind_name[DIFF_KINDS] = {"compute", "comm", "copy", "idle", "host", "wait"};
+
+static_assert(sizeof(struct diff_key) == 7 * sizeof(uint32_t) + 2 * sizeof(uint8_t) + sizeof(uint16_t), "keys are compared as bytes");
 
 /* So many of the steps are left at least. */
 enum { DIFF_FEWEST_STEPS = 2 };
