@@ -92,6 +92,7 @@ void diff_scatter_add(struct diff_scatter *x, int side, uint32_t list, const str
 	/* Parts that are waiting were made after the steps had been counted. */
 	if (!x->known || ((uint64_t)part + 1) * s->n_steps > s->n_part_steps)
 		return;
+	assert(((uint64_t)part + 1) * s->n_steps <= s->n_part_steps);
 	int64_t *to = diff_scatter_list(x, side, list);
 	for (unsigned i = 0; to && i < x->n_steps[side]; i++)
 		to[i] += s->part_step_ns[(size_t)part * s->n_steps + i];

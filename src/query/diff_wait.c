@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "query/diff_scatter.h"
 
 #include <assert.h>
 #include <math.h>
@@ -138,6 +139,7 @@ void diff_wait_tell(struct diff_side *s, const struct job *j)
 	s->untold_why = why_ns[most] ? diff_wait_why_text(most) : NULL;
 	s->missing = j->missing;
 	s->waits_told = true;
+	diff_scatter_end(s); /* waiting has parts of its own, whose times in single steps are not known (diff_row.steps_unknown) */
 	mem_free(call);
 	mem_free(late);
 }
