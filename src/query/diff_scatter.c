@@ -89,8 +89,7 @@ static int64_t *diff_scatter_list(struct diff_scatter *x, int side, uint32_t lis
 
 void diff_scatter_add(struct diff_scatter *x, int side, uint32_t list, const struct diff_side *s, uint32_t part)
 {
-	/* Parts that are waiting were made after the steps had been counted. */
-	if (!x->known || ((uint64_t)part + 1) * s->n_steps > s->n_part_steps)
+	if (!x->known)
 		return;
 	assert(((uint64_t)part + 1) * s->n_steps <= s->n_part_steps);
 	int64_t *to = diff_scatter_list(x, side, list);

@@ -341,6 +341,51 @@ class Made(Case):
             else:
                 self.assertEqual({json.dumps(json.loads(r[2])) for r in rows}, {json.dumps(want)})
 
+    def pieces(self, n, steps, annotated, last=None):
+        """Equal layers, each captured in a graph of its own; each step launches them in turn, with attention in between that no graph has. `last`: pieces of the last step."""
+        layer = [("aten::mm", [[8, 64]], "kernel_a", 1), ("aten::add", [[8, 64]], "kernel_b", 1), ("aten::mul", [[8, 64]], "kernel_c", 1)]
+        ev, at = [], 1000.0
+        for k in range(n):
+            doc = capture_doc([(op, dims, f"Block_{k}", kernel, 1, 0) for op, dims, kernel, _ in layer])
+            for e in doc["traceEvents"]:
+                args = {key: v + 100_000 * k if key in ("External id", "correlation", "Python id") else v for key, v in e["args"].items()}
+                ev.append({**e, "ts": e["ts"] + 1000 * k, "args": args})
+        folder = tempfile.mkdtemp(dir=self.tmp)
+        os.mkdir(os.path.join(folder, "capture_traces"))
+        with open(os.path.join(folder, "capture_traces", "bs_8_rank0.json"), "w") as f:
+            json.dump({"schemaVersion": 1, "traceEvents": ev}, f)
+        ev, at, truth, corr = [], 1_000_000.0, [], 10
+        for step in range(steps):
+            since = at
+            for k in range(n if step < steps - 1 or last is None else last):
+                corr += 1
+                ev.append({"ph": "X", "cat": "cuda_runtime", "name": "hipGraphLaunch", "pid": 1, "tid": 1, "ts": at, "dur": 5, "args": {"correlation": corr}})
+                for i, (op, dims, kernel, _) in enumerate(layer):
+                    ev.append({"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": at + 10 + 5 * i, "dur": 4, "args": {"correlation": corr, "device": 0, "stream": 7}})
+                    truth.append((op, dims, f"Block_{k}"))
+                at += 40
+            if annotated:
+                ev.append({"ph": "X", "cat": "user_annotation", "name": "execute_context_0(0)_generation_8(8)", "pid": 1, "tid": 1, "ts": since - 1, "dur": at - since, "args": {}})
+            at += 100
+        path = os.path.join(folder, "replay.json")
+        with open(path, "w") as f:
+            json.dump({"schemaVersion": 1, "traceEvents": ev}, f)
+        rows = sql(path, """select s.name, arg(s.args, 'Input Dims'),
+            (with recursive up(i) as (select g.op union all select parent from span, up where span.rowid = up.i and parent is not null)
+             select group_concat(name, '/') from span, up where span.rowid = up.i and name like 'nn.Module: %'), g.evidence, g.start_ns
+            from gpu_op g left join span s on s.rowid = g.op order by g.start_ns""")
+        return [(op, json.loads(dims) if dims else None, (module or "").replace("nn.Module: ", ""), by) for op, dims, module, by, _ in rows], truth
+
+    def test_pieces(self):
+        """The k-th launch of a step is of the k-th capture. Where steps are not known, or one has other launches, the op is known, and its layer is not."""
+        got, truth = self.pieces(6, 3, True)
+        self.assertEqual([g[:3] for g in got], truth)
+        self.assertEqual({g[3] for g in got}, {"sequence"})
+        for annotated, last in ((False, None), (True, 4)):
+            got, truth = self.pieces(6, 3, annotated, last)
+            self.assertEqual([(g[0], g[1]) for g in got], [t[:2] for t in truth])
+            self.assertEqual({g[2] for g in got}, {""})
+
     def test_changed_graph(self):
         """A launch that replays other work than the first one of its graph is left alone, and the report says how many."""
         m = Model(random.Random(6), 3, 2)

@@ -45,7 +45,7 @@ bool graph_is_module(const struct profile *p, uint32_t i)
 	return name_is(p, p->span.name[i], NAME_MODULE | NAME_MODULE_ANNOTATED | NAME_MODULE_LIGHTNING);
 }
 
-uint64_t graph_op_key(const struct profile *p, uint32_t op)
+uint64_t graph_op_key(const struct profile *p, uint32_t op, bool modules)
 {
 	struct str name, dims = {"", 0}, types = {"", 0};
 	if (op == ROW_NONE)
@@ -54,7 +54,7 @@ uint64_t graph_op_key(const struct profile *p, uint32_t op)
 	profile_arg(p, p->span.args[op], ARG_INPUT_DIMS, &dims);
 	profile_arg(p, p->span.args[op], ARG_INPUT_TYPES, &types);
 	uint64_t h = hash_u64(hash_bytes(name.p, name.n) + hash_u64(hash_bytes(dims.p, dims.n)) + hash_u64(hash_bytes(types.p, types.n) + 1));
-	for (uint32_t i = p->span.parent[op]; i != ROW_NONE; i = p->span.parent[i])
+	for (uint32_t i = modules ? p->span.parent[op] : ROW_NONE; i != ROW_NONE; i = p->span.parent[i])
 		if (graph_is_module(p, i)) {
 			name = profile_str(p, p->span.name[i]);
 			h = hash_u64(h * 31 + hash_bytes(name.p, name.n));
@@ -68,6 +68,7 @@ static void graph_capture_fill(struct graph_captures_work *w, struct graph_captu
 	struct graph_sequence *s = &c->work;
 	*s = (struct graph_sequence){NEW_ARRAY_RAW(n, uint32_t), NEW_ARRAY_RAW(n, uint64_t), NEW_ARRAY_RAW(n, uint8_t), n, true};
 	c->op = NEW_ARRAY_RAW(n, uint64_t);
+	c->plain = NEW_ARRAY_RAW(n, uint64_t);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t row = call[i].row;
 		const enum graph_call kind = graph_call_of(w, row);
@@ -77,7 +78,8 @@ static void graph_capture_fill(struct graph_captures_work *w, struct graph_captu
 		if (kind == CALL_KERNEL && !profile_arg(p, p->span.args[row], ARG_LAUNCHED_KERNEL, &name))
 			s->named = false;
 		s->key[i] = graph_key(s->kind[i], name);
-		c->op[i] = graph_op_key(p, p->span.op[row]);
+		c->op[i] = graph_op_key(p, p->span.op[row], true);
+		c->plain[i] = graph_op_key(p, p->span.op[row], false);
 	}
 }
 
@@ -171,6 +173,7 @@ void graph_captures_release(struct graph_captures *x)
 	for (uint32_t i = 0; i < x->n; i++) {
 		graph_sequence_release(&x->v[i].work);
 		mem_free(x->v[i].op);
+		mem_free(x->v[i].plain);
 	}
 	mem_free(x->v);
 }

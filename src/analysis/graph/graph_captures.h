@@ -9,6 +9,7 @@ struct graph_capture {
 	uint32_t begin, end;      /* the two calls, rows of span; ROW_NONE = not known: then only ops and modules are of the capture */
 	struct graph_sequence work; /* rows are of span: the calls that made nodes, or the innermost ranges in which they were made; of graph_nodes.h ROW_NONE = not known */
 	uint64_t *op;             /* of each call: equal where the op around it has the same name, types and shapes, and is in the same modules; 0 = no op is around it */
+	uint64_t *plain;          /* the same without modules */
 	int64_t batch;            /* of the inference server that captured it, "capture_32_FULL"; -1 = not stated */
 };
 
@@ -22,8 +23,8 @@ struct graph_captures {
 void graph_captures_add(struct graph_captures *x, const struct profile *p);
 /* The op of a row of such a sequence. */
 static inline uint32_t graph_op_of(const struct profile *p, uint32_t row) { return p->span.kind[row] == SPAN_OP ? row : p->span.op[row]; }
-/* Equal of ops that have the same name, types and shapes, and are in the same modules; 0 of none. */
-uint64_t graph_op_key(const struct profile *p, uint32_t op);
+/* Equal of ops that have the same name, types and shapes and, `modules`, are in the same modules; 0 of none. */
+uint64_t graph_op_key(const struct profile *p, uint32_t op, bool modules);
 /* How large the batch is that a server's range around an iteration, or around a capture, states (analysis/steps/serving.h): padded, if it says so, else tokens, else requests; -1 = it states none. */
 int64_t graph_stated_batch(struct str name, bool of_capture);
 /* A range that tells a module. */

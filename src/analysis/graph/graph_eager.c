@@ -47,7 +47,7 @@ static void graph_eager_take(struct graph_match *m, const struct profile *eager,
 {
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t launcher = graph_eager_launcher(eager, row[i]);
-		const uint64_t op = launcher == ROW_NONE ? 0 : graph_op_key(eager, graph_op_of(eager, launcher));
+		const uint64_t op = launcher == ROW_NONE ? 0 : graph_op_key(eager, graph_op_of(eager, launcher), true);
 		if (first) {
 			m->own.work.row[i] = launcher;
 			m->own.op[i] = op;

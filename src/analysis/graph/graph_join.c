@@ -71,13 +71,53 @@ static void graph_drop_passes(struct profile *p)
 	p->passes_done = 0;
 }
 
+/* The range of a server's iteration around a launch; ROW_NONE = none is. */
+static uint32_t graph_iteration(const struct profile *p, uint32_t call)
+{
+	uint32_t i = p->span.parent[call];
+	while (i != ROW_NONE && (p->span.kind[i] != SPAN_USER || graph_stated_batch(profile_str(p, p->span.name[i]), false) < 0))
+		i = p->span.parent[i];
+	return i;
+}
+
+/* Whether each iteration launches the graph so often. */
+static bool graph_comes_in_turns(const struct profile *p, const struct graphs *x, uint32_t graph, uint32_t pieces)
+{
+	uint32_t iteration = ROW_NONE, n = 0;
+	if (x->graph[graph].id != ID_NONE || x->graph[graph].odd || x->graph[graph].launches % pieces)
+		return false;
+	for (uint32_t i = x->graph[graph].first; i < x->n; i++) {
+		if (x->launch[i].graph != graph)
+			continue;
+		const uint32_t around = graph_iteration(p, x->launch[i].call);
+		if (around == ROW_NONE || (n % pieces ? around != iteration : around == iteration))
+			return false;
+		iteration = around;
+		n++;
+	}
+	return true;
+}
+
+/* A model is captured in pieces, between which attention runs by itself. Pieces of equal layers replay the same work, and nothing but their order in the iteration tells them apart: the k-th launch is of the k-th capture. */
+static void graph_tell_pieces(struct profile *p, struct graphs *x, const struct graph_captures *captures)
+{
+	for (uint32_t k = 0, n = x->n_graphs; k < n; k++) {
+		const struct graph_launch *first = &x->launch[x->graph[k].first];
+		const uint32_t pieces = graph_count_equal(&first->work, x->graph[k].streams, captures, graph_batch(p, first->call));
+		if (pieces > 1 && graph_comes_in_turns(p, x, k, pieces))
+			graphs_split(x, k, pieces);
+	}
+}
+
 /* By the ids of nodes; by a capture; by a recording in which the same work ran without a graph. */
-static void graph_join_one(struct graph_match *m, struct profile *p, const struct graph *g, const struct graph_launch *first, const struct graph_nodes *nodes, const struct graph_captures *captures,
+static void graph_join_one(struct graph_match *m, struct profile *p, const struct graphs *x, uint32_t graph, const struct graph_nodes *nodes, const struct graph_captures *captures,
                            struct profile *const *others, unsigned n)
 {
+	const struct graph *g = &x->graph[graph];
+	const struct graph_launch *first = &x->launch[g->first];
 	if (nodes && graph_nodes_match(nodes, p, &first->work, m))
 		return;
-	graph_match_find(m, p, &first->work, g->streams, captures, graph_batch(p, first->call));
+	graph_match_find(m, p, &first->work, g->streams, captures, graph_batch(p, first->call), g);
 	for (unsigned i = 0; i < n && !m->capture && g->streams == 1; i++) {
 		struct graph_match eager;
 		if (!graph_eager_match(others[i], p, &first->work, &eager))
@@ -93,7 +133,7 @@ static void graph_join_with(struct profile *p, const struct graphs *x, const str
 	struct graph_match *match = NEW_ARRAY(x->n_graphs, struct graph_match);
 	struct graph_nodes *nodes = graph_nodes_new(p);
 	for (uint32_t i = 0; i < x->n_graphs; i++)
-		graph_join_one(&match[i], p, &x->graph[i], &x->launch[x->graph[i].first], nodes, captures, others, n);
+		graph_join_one(&match[i], p, x, i, nodes, captures, others, n);
 	const uint32_t without = graph_replay_add(p, x, match);
 	graph_note(p, x, match, without);
 	graph_nodes_free(nodes);
@@ -116,6 +156,7 @@ int graph_join(struct profile *p, struct profile *const *others, unsigned n, str
 		graph_captures_add(&captures, p);
 		for (unsigned i = 0; i < n; i++)
 			graph_captures_add(&captures, others[i]);
+		graph_tell_pieces(p, x, &captures);
 		graph_join_with(p, x, &captures, others, n);
 		graph_captures_release(&captures);
 	}

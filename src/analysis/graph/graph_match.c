@@ -33,38 +33,61 @@ static bool graph_is_nearer(int64_t batch, int64_t known, int64_t other)
 
 /* ---- the same sequence ---- */
 
-/* Pieces of which another capture that fits as well has another op are ambiguous. */
+/* Pieces of which another capture that fits as well has another op are ambiguous. Where it has the same op in another module, no module is known. */
 static void graph_doubt(struct graph_match *m, const struct graph_sequence *work, const struct graph_capture *other)
 {
 	for (uint32_t i = 0; i < work->n; i++)
-		if (m->capture->op[i] != other->op[i]) {
+		if (m->capture->plain[i] != other->plain[i]) {
 			m->evidence[i] = EVIDENCE_AMBIGUOUS;
 			m->call[i] = ROW_NONE;
+		} else if (m->capture->op[i] != other->op[i]) {
+			m->ops_alone = true;
 		}
 }
 
-static bool graph_match_equal(struct graph_match *m, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch)
+/* The least batch that a capture of this work was made for, of those that are not smaller than the step's; -1 = not known. *n gets how many captures count. */
+static int64_t graph_equal_batch(const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch, uint32_t *n)
 {
 	const struct graph_capture *best = NULL;
-	for (uint32_t i = 0; i < captures->n; i++) {
+	*n = 0;
+	for (uint32_t i = 0; i < captures->n && streams == 1; i++)
+		if (graph_is_equal(work, &captures->v[i].work) && (!best || graph_is_nearer(batch, best->batch, captures->v[i].batch)))
+			best = &captures->v[i];
+	const int64_t of = best && batch >= 0 && best->batch >= batch ? best->batch : -1;
+	for (uint32_t i = 0; i < captures->n && best; i++)
+		*n += graph_is_equal(work, &captures->v[i].work) && (of < 0 || captures->v[i].batch == of);
+	return of;
+}
+
+uint32_t graph_count_equal(const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch)
+{
+	uint32_t n;
+	graph_equal_batch(work, streams, captures, batch, &n);
+	return n;
+}
+
+static bool graph_match_equal(struct graph_match *m, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch, const struct graph *g)
+{
+	uint32_t n, turn = 0;
+	const int64_t of = graph_equal_batch(work, streams, captures, batch, &n);
+	const bool in_turns = g->pieces == n && n > 1;
+	for (uint32_t i = 0; i < captures->n && n; i++) {
 		const struct graph_capture *c = &captures->v[i];
-		if (graph_is_equal(work, &c->work) && (streams == 1 || c->work.named) && (!best || graph_is_nearer(batch, best->batch, c->batch)))
-			best = c;
+		if (!graph_is_equal(work, &c->work) || (of >= 0 && c->batch != of))
+			continue;
+		if (in_turns && turn++ != g->piece)
+			continue;
+		if (m->capture) {
+			graph_doubt(m, work, c);
+			continue;
+		}
+		m->capture = c;
+		for (uint32_t k = 0; k < work->n; k++) {
+			m->call[k] = k;
+			m->evidence[k] = c->work.named ? EVIDENCE_SEQUENCE : EVIDENCE_POSITION;
+		}
 	}
-	if (!best || streams > 1)
-		return false;
-	m->capture = best;
-	for (uint32_t i = 0; i < work->n; i++) {
-		m->call[i] = i;
-		m->evidence[i] = best->work.named ? EVIDENCE_SEQUENCE : EVIDENCE_POSITION;
-	}
-	/* The batch told which. */
-	if (batch >= 0 && best->batch >= batch)
-		return true;
-	for (uint32_t i = 0; i < captures->n; i++)
-		if (&captures->v[i] != best && graph_is_equal(work, &captures->v[i].work))
-			graph_doubt(m, work, &captures->v[i]);
-	return true;
+	return m->capture;
 }
 
 /* ---- several streams ---- */
@@ -212,11 +235,11 @@ static void graph_match_best(struct graph_match *m, const struct profile *p, con
 	mem_free(v);
 }
 
-void graph_match_find(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch)
+void graph_match_find(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch, const struct graph *g)
 {
 	*m = (struct graph_match){.evidence = NEW_ARRAY_RAW(work->n, uint8_t), .call = NEW_ARRAY_RAW(work->n, uint32_t)};
 	graph_match_reset(m, work->n);
-	if (!graph_match_equal(m, work, streams, captures, batch))
+	if (!graph_match_equal(m, work, streams, captures, batch, g))
 		graph_match_best(m, p, work, streams, captures);
 	/* What was launched outside of all ops has no op to be attributed to. */
 	for (uint32_t i = 0; i < work->n; i++)

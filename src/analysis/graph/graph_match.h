@@ -13,12 +13,16 @@ struct graph_match {
 	const struct graph_capture *capture; /* NULL = none is this graph's */
 	uint8_t *evidence;       /* of each piece: enum gpu_evidence */
 	uint32_t *call;          /* of each piece: of capture->work; ROW_NONE = none */
+	bool ops_alone;          /* the ops are known, and their modules are not: captures that fit equally well have the same ops in other modules */
 	struct graph_capture own; /* of graph_nodes_match: what *capture is */
 };
 
-/* Of the work of one launch, which ran on so many streams. `batch`: of the step that launched it; -1 = not known: of captures that fit equally well, the one of the least batch that is not
- * smaller counts. O(captures + work log work). The caller's (graph_match_release). */
-void graph_match_find(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch);
+/* Of the work of one launch, which ran on so many streams. `batch`: of the step that launched it; -1 = not known: of captures that fit equally well, those of the least batch that is not
+ * smaller count. `g`: its graph: of several that replay the same work in turns, each is the capture of its turn.
+ * O(captures + work log work). The caller's (graph_match_release). */
+void graph_match_find(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch, const struct graph *g);
+/* How many captures fit equally well, of those that count. */
+uint32_t graph_count_equal(const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch);
 void graph_match_release(struct graph_match *m);
 
 #endif

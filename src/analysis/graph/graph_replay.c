@@ -46,12 +46,16 @@ static bool graph_is_frame(const struct profile *p, uint32_t i)
 }
 
 /* Marks a range and those around it that began in the capture. */
-static void graph_mark(const struct graph_capture *c, uint32_t row, bool frames, uint8_t *marked)
+static void graph_mark(const struct graph_match *m, uint32_t row, bool frames, uint8_t *marked)
 {
+	const struct graph_capture *c = m->capture;
 	const bool known = c->begin != ROW_NONE;
 	const int64_t from_ns = known ? c->p->span.start_ns[c->begin] : INT64_MIN;
 	for (; row != ROW_NONE && !marked[row] && c->p->span.start_ns[row] >= from_ns; row = c->p->span.parent[row])
-		marked[row] = c->p->span.kind[row] != SPAN_CALL && (frames || !graph_is_frame(c->p, row)) && (known || c->p->span.kind[row] == SPAN_OP || graph_is_module(c->p, row));
+		if (m->ops_alone)
+			marked[row] = c->p->span.kind[row] == SPAN_OP;
+		else
+			marked[row] = c->p->span.kind[row] != SPAN_CALL && (frames || !graph_is_frame(c->p, row)) && (known || c->p->span.kind[row] == SPAN_OP || graph_is_module(c->p, row));
 }
 
 /* Ordinals of begin and end, so that what stands inside a range begins and ends inside of it. */
@@ -92,8 +96,8 @@ static void graph_template_fill(struct graph_template *t, const struct graph_mat
 	for (uint32_t i = 0; i < n_work; i++)
 		if (m->call[i] != ROW_NONE) {
 			const uint32_t call = c->work.row[m->call[i]];
-			graph_mark(c, call, frames, marked);
-			graph_mark(c, graph_op_of(p, call), frames, marked);
+			graph_mark(m, call, frames, marked);
+			graph_mark(m, graph_op_of(p, call), frames, marked);
 		}
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		if (marked[i]) {

@@ -126,7 +126,6 @@ static void graphs_tell_apart(struct graphs *x, const struct profile *p)
 {
 	struct idmap of_id;
 	uint64_t *content = NEW_ARRAY_RAW(x->n, uint64_t);
-	uint32_t cap = 0;
 	idmap_init(&of_id, INT64_MIN, INT64_MAX, x->n);
 	for (uint32_t i = 0; i < x->n; i++) {
 		struct graph_launch *l = &x->launch[i];
@@ -138,7 +137,7 @@ static void graphs_tell_apart(struct graphs *x, const struct profile *p)
 		if (l->graph == IDMAP_NONE) {
 			l->graph = x->n_graphs;
 			idmap_put(&of_id, key, l->graph);
-			MEM_PUSH(x->graph, x->n_graphs, cap, ((struct graph){.id = id, .first = i, .streams = graphs_streams(p, l)}));
+			MEM_PUSH(x->graph, x->n_graphs, x->cap_graphs, ((struct graph){.id = id, .first = i, .streams = graphs_streams(p, l)}));
 		}
 		struct graph *g = &x->graph[l->graph];
 		g->launches++;
@@ -155,6 +154,28 @@ struct graphs *graphs_new(const struct profile *p)
 	graphs_find_launches(x, p);
 	graphs_tell_apart(x, p);
 	return x;
+}
+
+void graphs_split(struct graphs *x, uint32_t graph, uint32_t pieces)
+{
+	const struct graph whole = x->graph[graph];
+	uint32_t turn = 0, first_new = x->n_graphs;
+	assert(pieces > 1 && whole.launches % pieces == 0 && whole.odd == 0);
+	for (uint32_t k = 0; k < pieces; k++) {
+		const struct graph g = {.id = ID_NONE, .launches = whole.launches / pieces, .first = ROW_NONE, .streams = whole.streams, .piece = k, .pieces = pieces};
+		if (k == 0)
+			x->graph[graph] = g;
+		else
+			MEM_PUSH(x->graph, x->n_graphs, x->cap_graphs, g);
+	}
+	for (uint32_t i = whole.first; i < x->n; i++) {
+		if (x->launch[i].graph != graph)
+			continue;
+		const uint32_t to = turn ? first_new + turn - 1 : graph;
+		x->launch[i].graph = to;
+		x->graph[to].first = x->graph[to].first == ROW_NONE ? i : x->graph[to].first;
+		turn = (turn + 1) % pieces;
+	}
 }
 
 void graphs_free(struct graphs *x)

@@ -29,13 +29,14 @@ struct graph {
 	uint32_t first;          /* its first launch, of graphs.launch */
 	uint32_t odd;            /* launches whose work is another than that of the first: the graph was changed, or the recording was cut */
 	uint32_t streams;        /* that the work of its first launch ran on */
+	uint32_t piece, pieces;  /* it is one of several that replay the same work in turns (graphs_split); pieces 0 = it is not */
 };
 
 struct graphs {
 	struct graph_launch *launch; /* those with work, in order of their calls' rows */
 	uint32_t n;
 	struct graph *graph;         /* in order of their first launch */
-	uint32_t n_graphs;
+	uint32_t n_graphs, cap_graphs;
 	uint32_t whole;              /* launches of which the recording holds the graph as one piece (gpu_is_graph): they are not in launch */
 };
 
@@ -44,6 +45,8 @@ bool graph_is_launch(struct str name);
 
 /* Needs PASS_CORRELATE. O(spans + work log work). The caller's (graphs_free). A recording without graphs costs a look at each name. */
 struct graphs *graphs_new(const struct profile *p);
+/* Makes `pieces` graphs of one whose launches come in turns, in this order: launch 0 is of the first one, launch 1 of the second, and so on; the first keeps the number. The launches must be a multiple of `pieces`. */
+void graphs_split(struct graphs *g, uint32_t graph, uint32_t pieces);
 void graphs_free(struct graphs *g);
 /* Of pieces of this kind and name ("" = not known), as in graph_sequence.key. */
 uint64_t graph_key(uint8_t kind, struct str name);
