@@ -70,6 +70,10 @@ def atom(p, pt, d, dt):
     return f"decode[bs={d}/64 tok={dt} d={d}]" if not p else f"prefill[bs={p} tok={pt} ctx=[{pt}]]" if not d else sglang(p, pt, d, dt)
 
 
+def tensorrt(p, pt, d, dt):
+    return f"[Executor] _forward_step 7: {p} ctx reqs, {pt} ctx tokens, {d} gen reqs"
+
+
 def phase_of(p, d):
     return "mixed" if p and d else "prefill" if p else "decode" if d else "idle"
 
@@ -216,6 +220,9 @@ class Planted(InferenceCase):
         self.assertEqual(table.by("phase")["decode"]["tokens"], None)
         self.assertTrue(any(n.startswith("4 decode steps computed more tokens than they have requests") for n in table.notes), table.notes)
         self.assertEqual([s["decode_tokens"] for s in table.section("steps").rows], [4 * x[3] for x in PLAN])
+        r, truth = plan(tensorrt)
+        rows = self.report(r).by("phase")
+        self.assertEqual([(rows[x]["tokens"], rows[x]["requests"]) for x in ("prefill", "mixed", "decode")], [(900, 2), (None, 3), (None, 2.5)])
 
     def test_other_steps(self):
         """torch.profiler's own steps stay: what a step holds of the server's iterations is its phase, and some hold none."""
