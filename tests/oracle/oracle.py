@@ -126,6 +126,16 @@ def steps_report(name, *args, **kw):
     return Table(json.loads(out))
 
 
+def diff(a, b, *args):
+    """What `opscope diff` says of two sides, each a path or a list of it and its options: (verdict row, rows, notes)."""
+    code, out, err = run("diff", *([a] if isinstance(a, str) else a), *([b] if isinstance(b, str) else b), *args, "--format=json")
+    if code:
+        raise AssertionError(f"diff {a} {b}: exit {code}: {err.decode(errors='replace')}")
+    doc = json.loads(out)
+    verdict = Table(next(s for s in doc["sections"] if s["name"] == "verdict")).rows[0]
+    return verdict, Table(doc).rows, "\n".join(Table(doc).notes)
+
+
 def info(*args):
     code, out, err = run("info", *args, "--format=json")
     if code:

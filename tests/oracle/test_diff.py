@@ -14,16 +14,6 @@ from oracle import Case, data
 H200 = os.path.join(oracle.ROOT, "tests", "data", "h200")
 
 
-def run(a, b, *args):
-    """(verdict row, rows, notes)."""
-    code, out, err = oracle.run("diff", *([a] if isinstance(a, str) else a), *([b] if isinstance(b, str) else b), *args, "--format=json")
-    if code:
-        raise AssertionError(f"diff {a} {b}: exit {code}: {err.decode(errors='replace')}")
-    doc = json.loads(out)
-    verdict = oracle.Table(next(s for s in doc["sections"] if s["name"] == "verdict")).rows[0]
-    return verdict, oracle.Table(doc).rows, "\n".join(oracle.Table(doc).notes)
-
-
 class Run:
     """Steps of a training whose GPU never waits but where that is planted: [(op, shapes, [(kernel, us)])], with the path of its modules as a fourth element where it is in any."""
 
@@ -102,7 +92,7 @@ class Written(Case):
         return path
 
     def compare(self, ops, *args, base=BASE, **kwargs):
-        verdict, rows, notes = run(self.write(base), self.write(ops, **kwargs), *args)
+        verdict, rows, notes = oracle.diff(self.write(base), self.write(ops, **kwargs), *args)
         self.assertAlmostEqual(sum(r["delta_ns"] for r in rows), verdict["delta_ns"], delta=1)
         return verdict, rows, notes
 
@@ -137,16 +127,16 @@ class Planted(Written):
     def test_jobs(self):
         """One rank of four has a slower kernel: numbers are means over the GPUs."""
         a, b = self.job("a", [BASE] * 4), self.job("b", [BASE, BASE, layer(6, gemm_us=650.0), BASE])
-        verdict, rows, notes = run(a, b)
+        verdict, rows, notes = oracle.diff(a, b)
         self.only(rows, kind="compute", name="/linear", label="slower", delta_ns=225_000.0, a_calls=6.0, b_calls=6.0)
         self.assertAlmostEqual(verdict["delta_ns"], 225_000, delta=2)
         self.assertIn("rank0.json and 3 more, 4 steps", notes)
-        verdict, rows, _ = run([a, "--rank=2"], [b, "--rank=2"])
+        verdict, rows, _ = oracle.diff([a, "--rank=2"], [b, "--rank=2"])
         self.only(rows, name="/linear", delta_ns=900_000.0)
         os.unlink(os.path.join(b, "rank0.json"))
         code, out, err = oracle.run("diff", a, b)
         self.assertEqual((code, err), (1, b"opscope: A is 4 ranks of a job, B 3: --rank chooses the same ones (--force compares them anyway)\n"))
-        verdict, rows, notes = run(a, b, "--force")
+        verdict, rows, notes = oracle.diff(a, b, "--force")
         self.only(rows, name="/linear", delta_ns=300_000.0)
         self.assertIn("A has 4 GPUs, B 3", notes)
 
@@ -157,7 +147,7 @@ class Planted(Written):
         code, out, err = oracle.run("diff", folder, folder)
         self.assertEqual((code, out), (1, b""))
         self.assertRegex(err.decode(), r"^opscope: of the job, .*rank1.json has 3 steps to compare, other ranks 4: --steps=A\.\.B chooses steps that all have\n$")
-        self.assertEqual(run([folder, "--steps=0..2"], [folder, "--steps=0..2"])[1], [])
+        self.assertEqual(oracle.diff([folder, "--steps=0..2"], [folder, "--steps=0..2"])[1], [])
 
     def test_a_slower_kernel(self):
         verdict, rows, _ = self.compare(layer(6, gemm_us=650.0))
@@ -209,7 +199,7 @@ class Planted(Written):
                 json.dump(doc, f)
             return path
         a = bare([("gemm_a", 100.0), ("norm_a", 50.0)])
-        _, rows, _ = run(a, bare([("gemm_a", 130.0), ("norm_a", 50.0)]))
+        _, rows, _ = oracle.diff(a, bare([("gemm_a", 130.0), ("norm_a", 50.0)]))
         self.only(rows, name="gemm_a", label="slower", delta_ns=90_000.0)
         self.assertIn("only 0 % of the time", self.refused(a, bare([("conv_b", 100.0), ("relu_b", 50.0)]))[1])
 
@@ -270,17 +260,17 @@ class Planted(Written):
         """Steps scatter by some 300 us: 20 us are no difference, and the least that would be seen is said; 3 ms are one."""
         noise = (150, 420, 10, 300, 260, 80, 390, 210)
         a = self.write(BASE, steps=8, jitter=noise)
-        verdict, _, _ = run(a, self.write(layer(6, norm_us=103.0), steps=8, jitter=noise[::-1]))
+        verdict, _, _ = oracle.diff(a, self.write(layer(6, norm_us=103.0), steps=8, jitter=noise[::-1]))
         self.assertTrue(verdict["verdict"].startswith("No difference that 8 and 8 steps can show (from "), verdict)
         self.assertGreater(verdict["least_ns"], verdict["half_ns"])
-        verdict, _, _ = run(a, self.write(layer(6, gemm_us=1000.0), steps=8, jitter=noise[::-1]))
+        verdict, _, _ = oracle.diff(a, self.write(layer(6, gemm_us=1000.0), steps=8, jitter=noise[::-1]))
         self.assertTrue(verdict["verdict"].startswith("B is "), verdict)
         self.assertGreater(verdict["delta_ns"], verdict["half_ns"])
 
     def test_scatter_of_rows(self):
         """The host is late by other times in each step; in B a kernel is 30 us slower in all steps. The kernel's change is known, the host's is not."""
         a, b = self.write(BASE, steps=8, jitter=(0, 900, 300, 600)), self.write(layer(6, gemm_us=530.0), steps=8, jitter=(700, 0, 900, 500))
-        verdict, rows, _ = run(a, b)
+        verdict, rows, _ = oracle.diff(a, b)
         gemm, = (r for r in rows if r["name"] == "/linear")
         self.assertEqual((gemm["label"], gemm["delta_ns"], gemm["half_ns"]), ("slower", 180_000, 0))
         host = max((r for r in rows if r["kind"] == "idle"), key=lambda r: r["half_ns"])
@@ -290,7 +280,7 @@ class Planted(Written):
         self.assertGreater(host["half_ns"], 300_000)
         self.assertLess(host["half_ns"], 500_000)
         self.assertNotIn("without work", verdict["verdict"])
-        sure = run(self.write(BASE, steps=8, jitter=(10, 15, 10, 15)), self.write(BASE, steps=8, jitter=(515, 510, 515, 510)))
+        sure = oracle.diff(self.write(BASE, steps=8, jitter=(10, 15, 10, 15)), self.write(BASE, steps=8, jitter=(515, 510, 515, 510)))
         self.assertEqual([(r["kind"], r["label"]) for r in sure[1][:1]], [("idle", "more")])
         self.assertRegex(sure[0]["verdict"], r"slower: step .*: \+500\.0 us without work")
 
@@ -309,13 +299,13 @@ class Planted(Written):
                 json.dump(doc, f)
             return path
         a, b = hosts(100, "0x7f00aa"), hosts(400, "0x7fffbb0")
-        verdict, rows, notes = run(a, b, "--device=cpu")
+        verdict, rows, notes = oracle.diff(a, b, "--device=cpu")
         row, = (r for r in rows if r["name"] == "/unique")
         self.assertEqual((row["kind"], row["label"], row["delta_ns"], row["half_ns"]), ("host", "slower", 300_000, 0))
         self.assertFalse([r for r in rows if "built-in" in r["name"]])
         self.assertAlmostEqual(sum(r["delta_ns"] for r in rows), verdict["delta_ns"], delta=1)
         self.assertIn("of the thread that runs the steps", notes)
-        self.assertEqual(run(a, b)[1], run(a, b, "--device=0")[1])
+        self.assertEqual(oracle.diff(a, b)[1], oracle.diff(a, b, "--device=0")[1])
         for device, status, why in (("1", 2, "--device=1: no work of this GPU in "), ("gpu", 2, "--device=gpu: cpu or the number of a GPU was expected")):
             code, out, err = oracle.run("diff", a, b, f"--device={device}")
             self.assertEqual((code, out), (status, b""))
@@ -338,7 +328,7 @@ class Planted(Written):
         """torch writes frames whose end it has not seen as if they went on for long: such a frame ends with the range around it, and the ops of later steps keep their time."""
         ops = lambda begin, end: [("cpu_op", "aten::unique", end - 900, 300), ("python_function", "f.py(1): around", end - 500, 400), ("cpu_op", "aten::sort", end - 300, 100)]
         endless = lambda begin, end: [x if x[1] != "f.py(1): around" else (*x[:3], 10 ** 7) for x in ops(begin, end)] + [("user_annotation", "caller", end - 550, 470)]
-        _, rows, _ = run(self.host(lambda begin, end: [("python_function", "f.py(1): other", end - 500, 400)]), self.host(endless), "--device=cpu", "--force", "--by=op")
+        _, rows, _ = oracle.diff(self.host(lambda begin, end: [("python_function", "f.py(1): other", end - 500, 400)]), self.host(endless), "--device=cpu", "--force", "--by=op")
         for name, us in (("unique", 300_000), ("sort", 100_000), ("around", 320_000)):
             row, = (r for r in rows if r["name"].endswith(name))
             self.assertEqual((row["b_ns"], row["b_calls"], row["half_ns"]), (us, 1, 0), row)
@@ -347,7 +337,7 @@ class Planted(Written):
         """A Python frame has no kernels: called from another range it is the same, or slower."""
         def frame(around, us):
             return lambda begin, end: [("user_annotation", around, end - 900, 800), ("python_function", "f.py(1): f", end - 800, us)]
-        _, rows, _ = run(self.host(frame("one", 300)), self.host(frame("two", 500)), "--device=cpu", "--force")
+        _, rows, _ = oracle.diff(self.host(frame("one", 300)), self.host(frame("two", 500)), "--device=cpu", "--force")
         row, = (r for r in rows if r["name"] == "f.py(1): f")
         self.assertEqual((row["label"], row["delta_ns"], row["by_each_ns"]), ("slower", 200_000, 200_000))
 
@@ -356,11 +346,11 @@ class Planted(Written):
         comm = lambda us: [("c10d::allreduce_", [[64]], [("ncclDevKernel_AllReduce_Sum_f32_RING_LL()", us)])]
         a = self.write(BASE + comm(1200.0), steps=8, jitter=(0, 900, 300, 600))
         b = self.write(layer(6, gemm_us=700.0) + comm(100.0), steps=8, jitter=(700, 0, 900, 500))
-        verdict, rows, notes = run(a, b)
+        verdict, rows, notes = oracle.diff(a, b)
         self.assertRegex(verdict["verdict"], r"^No difference that 8 and 8 steps can show .*; of it kernels 3\.6 ms -> 4\.8 ms; within it \+1\.2 ms /linear forward \(slower\), "
                                              r"-1\.1 ms exposed communication: ncclDevKernel_AllReduce_Sum_f32_RING_LL \(shorter, or less waiting\)$")
         self.assertNotIn("lasts until the last rank has come", notes)
-        self.assertNotIn("within it", run(a, a)[0]["verdict"])
+        self.assertNotIn("within it", oracle.diff(a, a)[0]["verdict"])
 
     def test_advice_on_communication(self):
         """One rank does not tell waiting from transfer; both jobs' folders do."""
@@ -368,7 +358,7 @@ class Planted(Written):
         self.assertIn("`opscope diff` of the folders with all ranks of both jobs tells waiting from transfer", self.compare(BASE + comm(2000.0), base=BASE + comm(500.0))[2])
 
     def test_one_step(self):
-        verdict, _, _ = run(self.write(BASE, steps=1), self.write(layer(6, gemm_us=650.0), steps=1))
+        verdict, _, _ = oracle.diff(self.write(BASE, steps=1), self.write(layer(6, gemm_us=650.0), steps=1))
         self.assertIn("unknown whether that is more than steps scatter, because each has 1 step", verdict["verdict"])
         self.assertIsNone(verdict["half_ns"])
 
@@ -382,14 +372,14 @@ class Planted(Written):
         path = os.path.join(self.tmp, "warm.json")
         with open(path, "w") as f:
             json.dump(doc, f)
-        verdict, _, notes = run(path, self.write(BASE))
+        verdict, _, notes = oracle.diff(path, self.write(BASE))
         self.assertEqual((verdict["a_steps"], verdict["delta_ns"]), (4, 0))
         self.assertIn("A: the first 1 step took over 1.3 times the median and is left out", notes)
 
     def test_steps_of_each_side(self):
         path = self.write(BASE)
         for words, want in (((path, "--steps=1", path, "--steps=2..3"), (1, 2)), (("--steps=1", path, path), (1, 1)), ((path, path, "--steps=0..2"), (3, 3)), ((path, "--steps=1", path), (1, 4))):
-            verdict, _, _ = run(list(words), [])
+            verdict, _, _ = oracle.diff(list(words), [])
             self.assertEqual((verdict["a_steps"], verdict["b_steps"]), want, words)
 
     def refused(self, *args):
@@ -402,7 +392,7 @@ class Planted(Written):
         code, why = self.refused(a, other)
         self.assertEqual(code, 1)
         self.assertIn("only 0 % of the time of computation is in ops that both have", why)
-        self.assertEqual(run(a, other, "--force")[0]["matched_pct"], 0)
+        self.assertEqual(oracle.diff(a, other, "--force")[0]["matched_pct"], 0)
         code, why = self.refused(self.write(BASE, rank=3, world=8), self.write(BASE, rank=1, world=2))
         self.assertIn("the job of A has 8 ranks, that of B 2", why)
         self.assertEqual(self.refused(a)[0], 2)
@@ -433,7 +423,7 @@ class Planted(Written):
                            ((self.job("x", [BASE] * 2), self.job("y", [BASE] * 2)), "What changed from A (x) to B (y)")):
             for form in ("text", "markdown", "html"):
                 self.assertIn(want, oracle.run("diff", *pair, f"--format={form}")[1].decode(), form)
-            verdict, _, _ = run(*pair)
+            verdict, _, _ = oracle.diff(*pair)
             self.assertEqual((verdict["a_path"], verdict["b_path"]), pair)
         self.assertIn("Mine", oracle.run("diff", a, b, "--title=Mine")[1].decode())
 
@@ -456,7 +446,7 @@ class Real(Case):
             a, b = (data(*x) for x in paths)
             if more:
                 self.assertEqual(oracle.run("diff", a, b)[0], 1)
-            verdict, rows, _ = run(a, b, "--by=kernel", "--steps=all", *more)
+            verdict, rows, _ = oracle.diff(a, b, "--by=kernel", "--steps=all", *more)
             got = {r["full_name"] or r["name"]: [(r[f"{x}_ns"] or 0) * verdict[f"{x}_steps"] / 1000 for x in "ab"] for r in rows if r["kind"] in ("compute", "copy")}
             self.assertEqual(set(got) - set(want), set())
             for name, (first, second) in want.items():
@@ -470,8 +460,8 @@ class Real(Case):
     def test_modules_and_lines(self):
         """The same sums by the module that an op is in, and by the line that called it: of a GPT in float and bfloat16."""
         paths = [os.path.join(H200, f"gpt_{t}.json.gz") for t in ("fp32", "bf16")]
-        by = {how: run(*paths, f"--by={how}") for how in ("term", "module", "line")}
-        verdict, rows, notes = run(*paths, "--by=tree")
+        by = {how: oracle.diff(*paths, f"--by={how}") for how in ("term", "module", "line")}
+        verdict, rows, notes = oracle.diff(*paths, "--by=tree")
         self.assertAlmostEqual(sum(r["delta_ns"] for r in rows if r["depth"] == 0) + left_out_ns(notes), verdict["delta_ns"], delta=60)
         self.assertEqual([r["kind"] for r in rows[:4]], ["idle"] * 4)
         self.assertEqual([r["name"] for r in rows if r["depth"] == 1 and r["name"].startswith("Block")], [f"Block_{i}" for i in range(4)])
@@ -495,7 +485,7 @@ class Real(Case):
     def test_frames_on_one_side(self):
         """torch 2.14 has Python frames, 2.6 none: the time of frames belongs to the ranges around them, and the ops are the same ones."""
         for model in ("lstm", "resnet"):
-            verdict, rows, notes = run(*(data("torch", f"torch{v}_cpu", f"{model}_full.json.gz") for v in ("26", "214")))
+            verdict, rows, notes = oracle.diff(*(data("torch", f"torch{v}_cpu", f"{model}_full.json.gz") for v in ("26", "214")))
             self.assertGreater(verdict["matched_pct"], 95)
             self.assertAlmostEqual(sum(r["delta_ns"] for r in rows), verdict["delta_ns"], delta=1)
             self.assertFalse([r["name"] for r in rows if ".py(" in r["name"] or "<built-in" in r["name"] or "ProfilerStep#" in r["name"]])
@@ -504,7 +494,7 @@ class Real(Case):
     def test_buckets_of_nsys_ai(self):
         """Its four buckets, summed over the GPUs: computation -54.70 ms, communication 25.400 -> 33.740 (+8.34), launch +4.95 and idle +41.35; it has kernels alone, and a span for each GPU."""
         folder = ("nsys", "2026.2_mfu_2gpu")
-        verdict, rows, _ = run(*(data(*folder, f"mfu_2gpu_{x}.sqlite") for x in ("before", "after")))
+        verdict, rows, _ = oracle.diff(*(data(*folder, f"mfu_2gpu_{x}.sqlite") for x in ("before", "after")))
         ms = {(kind, side): 2e-6 * sum(r[f"{side}_ns"] or 0 for r in rows if r["kind"] in (kind, "wait" if kind == "comm" else kind)) for kind in ("compute", "comm", "copy", "idle") for side in "ab"}
         self.assertAlmostEqual(ms["comm", "a"], 25.400, delta=0.005)
         self.assertAlmostEqual(ms["comm", "b"], 33.740, delta=0.005)
@@ -520,33 +510,33 @@ class Real(Case):
                      data("multirank", "megatron_a100_tp8", "megatron_kineto_0.json.gz"), data("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_before.sqlite"), data("torch", "torch113_cpu", "lstm_plain.json.gz"),
                      os.path.join(H200, "gpt_bf16.json.gz"), os.path.join(H200, "gpt_bf16_graph.json.gz")):
             for by in ("term", "op", "kernel"):
-                verdict, rows, _ = run(path, path, f"--by={by}")
+                verdict, rows, _ = oracle.diff(path, path, f"--by={by}")
                 self.assertEqual((rows, verdict["delta_ns"]), ([], 0), path)
                 self.assertRegex(verdict["verdict"], "^(No difference|Unknown whether B is slower)")
 
     def test_steps_are_those_of_the_report(self):
         """The mean of the sum of roles of the steps that count, from another report."""
         path = data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143566756.pt.trace.json.gz")
-        verdict, _, _ = run(path, path)
+        verdict, _, _ = oracle.diff(path, path)
         steps = oracle.report("steps", path).rows
         self.assertAlmostEqual(verdict["a_step_ns"], sum(r["total_ns"] for r in steps) / len(steps), delta=2)
 
     def test_the_same_program_twice(self):
         """Its kernels take 391 and 393 us: host times differ more, and the steps scatter more than that."""
         pair = [data("more", "kineto_pairs", "transformer_h100", f"{n}_run.pt.trace.json.gz") for n in ("first", "second")]
-        verdict, _, _ = run(*pair)
+        verdict, _, _ = oracle.diff(*pair)
         self.assertTrue(verdict["verdict"].startswith("No difference that "), verdict)
 
     def test_two_spans_of_one_run(self):
         """The plugin's two recordings of one training: the later one waited 24 ms longer for its data in each step, and nothing else differs by 1 % of the step."""
         one, two = (data("tb_plugin", "resnet50_num_workers_0", f"worker0.{n}.pt.trace.json.gz") for n in (1623143566756, 1623143089861))
-        verdict, rows, _ = run(one, two)
+        verdict, rows, _ = oracle.diff(one, two)
         self.assertRegex(verdict["verdict"], r"^B is 14\.6 % slower \(as recorded, with call stacks that slow the host\): .*; of it kernels 98\.6 ms -> 98\.7 ms: \+23\.8 ms without work: data loader, -1\.1 ms in a term that 6 and 6 steps cannot tell from noise \(")
         self.assertEqual([r["name"] for r in rows if abs(r["step_pct"]) > 1], ["data loader"])
 
     def test_lower_precision(self):
         """A GPT in fp32 and in bf16: products get other kernels and are faster; the host is late then."""
-        verdict, rows, _ = run(os.path.join(H200, "gpt_fp32.json.gz"), os.path.join(H200, "gpt_bf16.json.gz"))
+        verdict, rows, _ = oracle.diff(os.path.join(H200, "gpt_fp32.json.gz"), os.path.join(H200, "gpt_bf16.json.gz"))
         self.assertRegex(verdict["verdict"], r"^B is 34\.9 % faster \(as recorded, with call stacks that slow the host\): step .*; of it kernels 23\.4 ms -> 4\.6 ms: ")
         self.assertEqual((rows[0]["label"], rows[0]["direction"]), ("other kernels", "backward"))
         self.assertTrue(rows[0]["name"].endswith("/linear"))
@@ -559,7 +549,7 @@ class Real(Case):
 
     def test_hosts_of_compiled(self):
         """A frame of Python begins in the last step and has no end: the optimizer's ops, which the region leaves alone, keep their time and calls."""
-        _, rows, _ = run(os.path.join(H200, "gpt_bf16.json.gz"), os.path.join(H200, "gpt_bf16_compiled.json.gz"), "--device=cpu", "--force")
+        _, rows, _ = oracle.diff(os.path.join(H200, "gpt_bf16.json.gz"), os.path.join(H200, "gpt_bf16_compiled.json.gz"), "--device=cpu", "--force")
         ops = [r for r in rows if r["direction"] == "optimizer" and r["a_calls"] and r["name"].startswith("/Optimizer.step")]
         self.assertGreater(len(ops), 5)
         for r in ops:
@@ -568,7 +558,7 @@ class Real(Case):
 
     def test_compiled(self):
         """The region stands beside the ops that it replaced."""
-        verdict, rows, notes = run(os.path.join(H200, "gpt_bf16.json.gz"), os.path.join(H200, "gpt_bf16_compiled.json.gz"))
+        verdict, rows, notes = oracle.diff(os.path.join(H200, "gpt_bf16.json.gz"), os.path.join(H200, "gpt_bf16_compiled.json.gz"))
         regions = [r for r in rows if r["label"] == "as a region"]
         self.assertEqual({r["direction"] for r in regions}, {"forward", "backward"})
         for r in regions:
@@ -590,7 +580,7 @@ class Real(Case):
                     json.dump(doc, f)
                 for pair in ((full, path), (path, full)):
                     for by in ("term", "op"):
-                        verdict, rows, notes = run(*pair, f"--by={by}")
+                        verdict, rows, notes = oracle.diff(*pair, f"--by={by}")
                         self.assertIn(said, notes)
                         self.assertEqual(verdict["delta_ns"], 0)
                         self.assertEqual([r for r in rows if r["kind"] != "idle"], [])
@@ -606,13 +596,13 @@ class Real(Case):
 
     def test_whole_recordings_are_no_steps(self):
         """Before and after a change, one iteration is a third shorter, while the recordings are equally long: nothing may be said of the latter."""
-        verdict, _, notes = run(*(data("nsys", "2026.2_mfu_2gpu", f"mfu_2gpu_{w}.sqlite") for w in ("before", "after")))
+        verdict, _, notes = oracle.diff(*(data("nsys", "2026.2_mfu_2gpu", f"mfu_2gpu_{w}.sqlite") for w in ("before", "after")))
         self.assertTrue(verdict["verdict"].startswith("Unknown whether B is slower at the same work, because neither has steps"), verdict)
         self.assertIn("A has no steps", notes)
 
     def test_ranks_of_a_job(self):
         folder = data("multirank", "megatron_a100_tp8")
-        verdict, rows, _ = run([folder, "--rank=0"], [folder, "--rank=6"])
+        verdict, rows, _ = oracle.diff([folder, "--rank=0"], [folder, "--rank=6"])
         self.assertAlmostEqual(sum(r["delta_ns"] for r in rows), verdict["delta_ns"], delta=1)
         self.assertEqual({"comm", "idle"}, {r["kind"] for r in rows[:4]})
 

@@ -2,7 +2,7 @@
 import collections
 
 import oracle
-from test_diff import Written, left_out_ns, run
+from test_diff import Written, left_out_ns
 
 
 def numbered(tree, count, path=""):
@@ -75,7 +75,7 @@ class Aligned(Written):
     def test_tree(self):
         """Each module holds what is below it; the roots add up; rows without a difference below them are left out."""
         gpt = lambda us, *first: [("GPT", [block() for _ in range(2)] + [block(us, first=first)] + [block() for _ in range(3)]), ("Loss", [norm(20.0)])]
-        verdict, rows, _ = run(self.write(numbered(gpt(400.0), collections.Counter())), self.write(numbered(gpt(500.0, linear(768, 123.0)), collections.Counter())), "--by=tree")
+        verdict, rows, _ = oracle.diff(self.write(numbered(gpt(400.0), collections.Counter())), self.write(numbered(gpt(500.0, linear(768, 123.0)), collections.Counter())), "--by=tree")
         tree = [(r["depth"], r["name"], r["label"], r["delta_ns"]) for r in rows if r["kind"] == "compute" and r["delta_ns"]]
         self.assertEqual(tree, [ # a Linear is one row with its only op
             (0, "GPT_0", "other kernels", 473_000), (1, "Block_2", "other kernels", 473_000), (2, "Linear_6", "new", 123_000), (2, "Attention_2", "slower", 150_000), (3, "Linear_7", "slower", 100_000),
@@ -89,7 +89,7 @@ class Aligned(Written):
         a = numbered(kinds(lambda i: 500.0), collections.Counter())
         b = numbered(kinds(lambda i: 501.0 + 50 * (i < 35)) + [("Added", [("aten::tanh", [[8]], [("tanh_kernel", 1.0)])])], collections.Counter()) + [("c10d::allreduce_", [[64]], [("ncclDevKernel_AllReduce_Sum_f32_RING_LL()", 700.0)])]
         files = self.write(a), self.write(b)
-        verdict, rows, notes = run(*files, "--by=tree")
+        verdict, rows, notes = oracle.diff(*files, "--by=tree")
         self.assertEqual(rows[0]["kind"], "comm")
         self.assertEqual(sorted(r["name"] for r in rows if r["kind"] == "compute" and r["depth"] == 0), sorted([f"Part{i}_0" for i in range(35)] + ["Added_0"]))
         self.assertNotIn("relu", [r["name"] for r in rows]) # the same in both

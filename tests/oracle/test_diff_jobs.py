@@ -13,16 +13,6 @@ from oracle import Case, data, steps_report
 TP8 = data("multirank", "megatron_a100_tp8")
 
 
-def run(a, b, *args):
-    """(verdict, rows, notes)."""
-    code, out, err = oracle.run("diff", *([a] if isinstance(a, str) else a), *([b] if isinstance(b, str) else b), *args, "--format=json")
-    if code:
-        raise AssertionError(f"diff {a} {b}: exit {code}: {err.decode(errors='replace')}")
-    doc = json.loads(out)
-    verdict = oracle.Table(next(s for s in doc["sections"] if s["name"] == "verdict")).rows[0]
-    return verdict, oracle.Table(doc).rows, "\n".join(oracle.Table(doc).notes)
-
-
 def total(rows, what="delta_ns", **of):
     return sum(r[what] or 0 for r in rows if all(r[k] == v for k, v in of.items()))
 
@@ -48,7 +38,7 @@ class Planted(Jobs):
     def check_late(self, ranks, a, b):
         """Rank 3 computes 5 ms longer: so long the others wait, and the transfer is as it was. Means over the ranks."""
         (folder_a, _), (folder_b, truth) = a, b
-        verdict, rows, notes = run(folder_a, folder_b)
+        verdict, rows, notes = oracle.diff(folder_a, folder_b)
         self.assertAlmostEqual(total(rows), verdict["delta_ns"], delta=1)
         self.assertAlmostEqual(total(rows, kind="compute"), 5e6 / ranks, delta=5e4 / ranks)
         self.assertAlmostEqual(total(rows, kind="comm"), 0, delta=0.01 * 5e6)
@@ -66,15 +56,15 @@ class Planted(Jobs):
         a, b = self.make("--tp=4"), self.make("--tp=4", "--late=3:slower:5")
         rows = self.check_late(4, a, b)
         self.assertAlmostEqual(total(rows, "delta_ns", name="waiting for rank 3"), 3.75e6, delta=0.01 * 3.75e6)
-        back = run(b[0], a[0])[1]
+        back = oracle.diff(b[0], a[0])[1]
         self.assertAlmostEqual(total(back, name="waiting for rank 3"), -total(rows, name="waiting for rank 3"), delta=1)
         self.assertEqual(next(r["label"] for r in back if r["name"] == "waiting for rank 3"), "less")
         for by, name in (("kernel", "waiting for rank 3 in ncclDevKernel_AllReduce_Sum_f16_RING_LL"), ("op", "waiting for rank 3 in /MmBackward0"), ("module", "waiting for rank 3")):
             with self.subTest(by=by):
-                verdict, by_rows, _ = run(a[0], b[0], f"--by={by}")
+                verdict, by_rows, _ = oracle.diff(a[0], b[0], f"--by={by}")
                 self.assertIn(name, [r["name"] for r in by_rows])
                 self.assertAlmostEqual(total(by_rows, kind="wait"), total(rows, kind="wait"), delta=1)
-        same = run(b[0], b[0])
+        same = oracle.diff(b[0], b[0])
         self.assertEqual(same[1], [])
 
     def test_clocks_that_differ(self):
@@ -86,13 +76,13 @@ class Planted(Jobs):
 
     def test_ranks_in_turns(self):
         """Another rank is late in each step: none is named, unless much of a side's waiting is for it."""
-        verdict, rows, _ = run(self.make("--tp=4", "--dp=2")[0], self.make("--tp=4", "--dp=2", "--late=turns:host:3")[0])
+        verdict, rows, _ = oracle.diff(self.make("--tp=4", "--dp=2")[0], self.make("--tp=4", "--dp=2", "--late=turns:host:3")[0])
         self.assertIn("ms waiting for other ranks", verdict["verdict"])
         self.assertGreater(total(rows, name="waiting for other ranks"), 2e6)
 
     def test_slower_transfer(self):
         """Collectives take 1.25 times as long from the last arrival on."""
-        verdict, rows, _ = run(self.planted(transfer=400_000), self.planted(transfer=500_000))
+        verdict, rows, _ = oracle.diff(self.planted(transfer=400_000), self.planted(transfer=500_000))
         self.assertAlmostEqual(total(rows, kind="comm"), 200_000, delta=2_000)
         self.assertEqual({r["label"] for r in rows if r["kind"] == "comm"}, {"longer"})
         self.assertAlmostEqual(total(rows, kind="wait"), 0, delta=2_000)
@@ -100,7 +90,7 @@ class Planted(Jobs):
 
     def test_numbers_are_those_of_ranks(self):
         folder, _ = self.make("--tp=2", "--dp=2", "--late=3:slower:5", "--jitter=300")
-        rows = run(folder, self.make("--tp=2", "--dp=2")[0])[1]
+        rows = oracle.diff(folder, self.make("--tp=2", "--dp=2")[0])[1]
         ranks = steps_report("ranks", folder).rows
         self.assertAlmostEqual(total(rows, "a_ns", kind="wait"), sum(r["exposed_wait_ns"] for r in ranks) / len(ranks), delta=5_000)
 
@@ -116,7 +106,7 @@ class Planted(Jobs):
         with open(first, "w") as f:
             json.dump(doc, f)
         for pair in ((a, b), (b, a)):
-            verdict, rows, notes = run(*pair)
+            verdict, rows, notes = oracle.diff(*pair)
             self.assertEqual([r for r in rows if r["kind"] == "wait"], [])
             self.assertAlmostEqual(total(rows), verdict["delta_ns"], delta=1)
             self.assertEqual({r["label"] for r in rows if r["kind"] == "comm"} & {"longer", "shorter"}, set())
@@ -125,14 +115,14 @@ class Planted(Jobs):
     def test_missing_ranks(self):
         """What is seen of the waiting is told, and the rest may be waiting, too."""
         a, b = self.make("--tp=4")[0], self.make("--tp=4", "--late=3:slower:5")[0]
-        _, rows, notes = run([a, "--rank=0..2"], [b, "--rank=0..2"])
+        _, rows, notes = oracle.diff([a, "--rank=0..2"], [b, "--rank=0..2"])
         self.assertIn("(A: 1, B: 1): what was waited for these counts as communication", notes)
         self.assertEqual(next(r["label"] for r in rows if r["kind"] == "comm"), "longer, or waiting")
 
     def test_one_rank(self):
         """A rank alone does not tell."""
         folder = self.make("--tp=4", "--late=3:slower:5")[0]
-        _, rows, notes = run([folder, "--rank=3"], [folder, "--rank=0"])
+        _, rows, notes = oracle.diff([folder, "--rank=3"], [folder, "--rank=0"])
         self.assertEqual({r["label"] for r in rows if r["kind"] == "comm"}, {"longer, or waiting"})
         self.assertNotIn("for other ranks", notes)
 
@@ -146,9 +136,9 @@ class File(Jobs):
         return path
 
     def assert_same(self, a, b, *args):
-        want = run(a, b, *args)
+        want = oracle.diff(a, b, *args)
         for pair in ((self.keep(a), self.keep(b)), (a, self.keep(b)), (self.keep(a), b)):
-            self.assertEqual(run(*pair, *args), want, pair)
+            self.assertEqual(oracle.diff(*pair, *args), want, pair)
 
     def test_planted(self):
         a, b = self.make("--tp=2", "--dp=2", "--offsets=50")[0], self.make("--tp=2", "--dp=2", "--late=3:slower:5", "--jitter=200")[0]
@@ -158,7 +148,7 @@ class File(Jobs):
     def test_real(self):
         self.assert_same(TP8, TP8)
         kept = self.keep(TP8)
-        self.assertEqual(run([kept, "--rank=0..3"], [kept, "--rank=4..7"]), run([TP8, "--rank=0..3"], [TP8, "--rank=4..7"]))
+        self.assertEqual(oracle.diff([kept, "--rank=0..3"], [kept, "--rank=4..7"]), oracle.diff([TP8, "--rank=0..3"], [TP8, "--rank=4..7"]))
 
     def test_what_is_not_kept(self):
         kept = self.keep(self.make("--tp=2")[0])
@@ -174,15 +164,15 @@ class File(Jobs):
 class Real(Case):
     def test_waiting_of_megatron(self):
         """As `ranks` has it, over eight ranks; a job against itself has no difference."""
-        verdict, rows, _ = run(TP8, TP8)
+        verdict, rows, _ = oracle.diff(TP8, TP8)
         self.assertEqual((rows, verdict["delta_ns"]), ([], 0))
-        kinds = {r["kind"] for r in run([TP8, "--rank=0..3"], [TP8, "--rank=4..7"])[1]}
+        kinds = {r["kind"] for r in oracle.diff([TP8, "--rank=0..3"], [TP8, "--rank=4..7"])[1]}
         self.assertIn("wait", kinds)
 
     def test_gpus_of_one_recording(self):
         """Two ranks in one database of nsys: their waiting is that of `ranks`."""
         a, b = (data("nsys", "2026.2_mfu_2gpu", f"mfu_2gpu_{x}.sqlite") for x in ("before", "after"))
-        _, rows, _ = run(a, b)
+        _, rows, _ = oracle.diff(a, b)
         for side, path in (("a_ns", a), ("b_ns", b)):
             ranks = oracle.report("ranks", path).rows
             self.assertAlmostEqual(total(rows, side, kind="wait"), sum(r["exposed_wait_ns"] for r in ranks) / 2, delta=1e4)
@@ -200,7 +190,7 @@ class Workers(Case):
 
     def test_slowdown(self):
         """The simulator's slowdowns: S without the launch delays of hosts, and what these add. Its ideal computations are means, so that all of the difference is waiting."""
-        verdict, rows, notes = run(self.ideal, self.real)
+        verdict, rows, notes = oracle.diff(self.ideal, self.real)
         base = list(self.result["step_t_base"].values())
         self.assertEqual((verdict["a_steps"], verdict["b_steps"]), (len(base), len(base)))
         self.assertAlmostEqual(verdict["b_step_ns"], 1e9 * sum(base) / len(base), delta=1e-5 * verdict["b_step_ns"])
@@ -215,7 +205,7 @@ class Workers(Case):
         self.assertIn("B: `opscope report slowdown` tells what each worker costs the step", notes)
         self.assertNotIn("A: ", notes.replace("\nA: " + self.ideal, ""))
         self.assertNotIn("GPU", verdict["verdict"] + notes)
-        verdict, _, notes = run([self.real, "--steps=16..30"], [self.real, "--steps=31..45"])
+        verdict, _, notes = oracle.diff([self.real, "--steps=16..30"], [self.real, "--steps=31..45"])
         self.assertNotIn("computes", verdict["verdict"])
         self.assertIn("A: worker 0 (replica 0, stage 0) computes", notes)
         code, out, err = oracle.run("diff", self.ideal, self.real, "--device=cpu")
@@ -223,7 +213,7 @@ class Workers(Case):
 
     def test_tasks(self):
         """Times and calls of each kind of task are those of the file, where nothing ran beside it."""
-        _, rows, _ = run(self.ideal, self.real, "--by=op")
+        _, rows, _ = oracle.diff(self.ideal, self.real, "--by=op")
         with gzip.open(self.real, "rt") as f:
             events = [e for e in json.load(f) if e["ph"] == "X"]
         for name in ("forward-compute", "backward-compute", "optimizer"):
@@ -233,8 +223,8 @@ class Workers(Case):
             self.assertAlmostEqual(row["b_calls"], len(mine) / 44 / 16, delta=1e-9)
 
     def test_itself_and_parts(self):
-        self.assertEqual(run(self.real, self.real)[1], [])
-        verdict, rows, _ = run([self.real, "--steps=16..30"], [self.ideal, "--steps=16..30"])
+        self.assertEqual(oracle.diff(self.real, self.real)[1], [])
+        verdict, rows, _ = oracle.diff([self.real, "--steps=16..30"], [self.ideal, "--steps=16..30"])
         self.assertEqual((verdict["a_steps"], verdict["b_steps"]), (4, 4))
         base = [t for s, t in self.result["step_t_base"].items() if 16 <= int(s) <= 30]
         self.assertAlmostEqual(verdict["a_step_ns"], 1e9 * sum(base) / 4, delta=1e6)
