@@ -39,8 +39,6 @@ static const struct attention_layout {
 	{"aiter::mha_fwd", BSHD, 0, 1, 2, 5, NONE, NONE, NONE, NONE, true, false},
 	{"aiter::fmha_v3_fwd", BSHD, 0, 1, 2, 5, NONE, NONE, NONE, NONE, true, false},
 	{"aiter::_flash_attn_forward", BSHD, 0, 1, 2, 5, NONE, NONE, NONE, NONE, true, false},
-	{"vllm::unified_attention", PACKED, 0, 1, 2, NONE, NONE, NONE, NONE, NONE, true, false},
-	{"vllm::unified_attention_with_output", PACKED, 0, 1, 2, NONE, NONE, NONE, NONE, NONE, true, false},
 	/* Backward: 0 is the gradient of the result. */
 	{"aten::_scaled_dot_product_flash_attention_backward", BHSD, 1, 2, 3, 11, NONE, NONE, NONE, NONE, false, false},
 	{"aten::_scaled_dot_product_efficient_attention_backward", BHSD, 1, 2, 3, 11, NONE, NONE, NONE, NONE, false, false},

@@ -42,6 +42,16 @@ static void cost_run(struct cost_call *c)
 	rule_run(r, c);
 }
 
+bool cost_asks_batch(struct str op_name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user)
+{
+	const struct rule *r = rule_find(op_name, rules, d, user);
+	const char *const text[] = {r ? r->flops : NULL, r ? r->read : NULL, r ? r->written : NULL};
+	for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
+		if (text[i] && str_has(str_from(text[i]), STR("batch_")))
+			return true;
+	return false;
+}
+
 void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_direction d, const struct user_rules *user, struct arena *a, struct cost *out)
 {
 	*out = (struct cost){

@@ -17,6 +17,13 @@
 enum cost_rules { COST_DEFAULT, COST_TRACELENS };
 enum cost_direction { COST_FORWARD, COST_BACKWARD };
 
+/* What an inference server says of the batch that it computes: sums over its requests. 0 or less = not stated. */
+struct op_batch {
+	int64_t pairs;        /* queries x keys */
+	int64_t keys;         /* tokens that queries look at */
+	int64_t decode_pairs, decode_keys; /* of these, of the requests that decode */
+};
+
 /* What the trace says of one call of an op. Texts as Kineto writes them (JSON); {0} = not recorded. */
 struct op_facts {
 	struct str name;      /* "aten::addmm", or a PyProf marker's "torch.nn.functional.linear" */
@@ -31,6 +38,7 @@ struct op_facts {
 	struct str collective, comm_dtype;
 	int64_t in_elements, out_elements, group_size;
 	int64_t message_bytes; /* as NCCL was called with, in place of elements and type; 0 or less = not stated */
+	struct op_batch batch;
 };
 
 enum op_class {
@@ -58,6 +66,9 @@ struct cost {
 	bool causal;             /* attention with a causal mask: flops counts all pairs; flops_causal only those below the diagonal */
 	int64_t flops_causal;    /* COST_UNKNOWN unless causal */
 };
+
+/* Whether the rule of this op asks for facts->batch. */
+bool cost_asks_batch(struct str op_name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user);
 
 /* The cost of one call, by the user's rules (NULL = none), then by rules.def. Never fails: what cannot be computed is COST_UNKNOWN with the reason.
  * Allocates texts in `a`; `formula` may be the user's. */

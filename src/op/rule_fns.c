@@ -400,6 +400,16 @@ static int fn_data(const struct cost_call *c, struct str name, const int64_t *a,
 	return failed(why, "depends on the values in the tensors");
 }
 
+/* batch_pairs, batch_keys, batch_decode_pairs, batch_decode_keys */
+static int fn_batch(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
+{
+	const struct op_batch *b = &c->facts->batch;
+	bool decode = str_has(name, STR("decode")), pairs = str_ends(name, STR("pairs"));
+	*v = decode ? (pairs ? b->decode_pairs : b->decode_keys) : pairs ? b->pairs : b->keys;
+	return *v > 0 ? 0 : failed(why, "the lengths of the cached sequences are values in tensors, which were not recorded, and no range of the "
+	                                "server around the op states their sums");
+}
+
 static int fn_rank(const struct cost_call *c, struct str name, const int64_t *a, unsigned n, int64_t *v, char why[EXPR_WHY])
 {
 	const struct op_tensor *t;
@@ -477,7 +487,8 @@ static const struct rule_fns_function {
 	{"coded", 3, 3, fn_coded},    {"last", 1, 1, fn_last},   {"data", 0, 0, fn_data},   {"red", 2, 2, fn_red},
 	{"size", 2, 2, fn_size},      {"window", 1, 1, fn_window}, {"pool", 6, 6, fn_pool}, {"cx", 1, 1, fn_complex},
 	{"none", 0, 0, fn_constant},  {"test", 1, 1, fn_test},   {"hit", 2, 2, fn_hit},     {"new", 1, 1, fn_new},
-	{"ranked", 1, 1, fn_ranked},
+	{"ranked", 1, 1, fn_ranked},  {"batch_pairs", 0, 0, fn_batch}, {"batch_keys", 0, 0, fn_batch},
+	{"batch_decode_pairs", 0, 0, fn_batch}, {"batch_decode_keys", 0, 0, fn_batch},
 };
 
 static const struct rule_fns_function *function_find(struct str name, unsigned n, char why[EXPR_WHY])

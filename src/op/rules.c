@@ -227,7 +227,7 @@ void rule_run(const struct rule *r, struct cost_call *c)
 	if (is_gemm(r, c))
 		cost_set_gemm(c, letter(c, 'b'), letter(c, 'm'), letter(c, 'n'), letter(c, 'k'), o->dtype);
 	else
-		o->tc_eligible = TRI_NO;
+		o->tc_eligible = r->class == OP_ATTENTION ? cost_tc_eligible(o->dtype) : TRI_NO;
 	o->class = r->class;
 	if (eval(c, r->flops, &flops, c->why_flops) < 0)
 		o->flops = COST_UNKNOWN;

@@ -25,7 +25,8 @@ const struct report report_attention = {
 	.also = "sdpa flash",
 	.help = "Each distinct scaled dot-product attention by op, shape, type and direction: batch, heads, query and key lengths, head sizes. "
 	        "FLOPs count all pairs, as torch.utils.flop_counter does; where a causal mask is known, flops_causal counts those below "
-	        "the diagonal. Attention that is written out as products and a softmax is in report gemm. Kernels for which no shapes were "
+	        "the diagonal. Of a server's attention to cached keys, FLOPs and bytes go by the sums that the range around the step states, of all keys: "
+	        "an upper bound for layers that look at a window of them. Attention that is written out as products and a softmax is in report gemm. Kernels for which no shapes were "
 	        "recorded have a row by their name, without FLOPs.",
 	.variants = attention_variants,
 	.sections = (const struct section *const[]){&cost_section, NULL},

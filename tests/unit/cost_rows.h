@@ -1,5 +1,6 @@
 /* One row (at least) for every formula of rules.def, worked out by hand.
  *   F(op, shapes, types, values, FLOPs, bytes read, bytes written)   G(...): the backward
+ *   S(...): forward, in a server's batch of 5000 pairs of query and key, and 700 keys, of which requests that decode have 4000 and 600
  *   types: one letter per argument: f float, d double, h half, b bfloat16, l int64, i int32, u uint8, o bool, c complex64,
  *   e float8_e4m3fn, x packed pair of 4-bit floats; s scalar, L list of scalars, T list of tensors, . nothing
  *   values: "|" between arguments; "" = not recorded, "-" = recorded, none has one
@@ -87,7 +88,16 @@ F("flash_attn::_flash_attn_varlen_forward", "[[500,8,64],[500,8,64],[500,8,64],[
 F("aten::scaled_dot_product_attention", "[[4,7,128,64],[4,2,128,64],[4,2,128,64]]", "hhh", "", U, U, U)
 /* TraceLens, too, has a figure of this only where an annotation beside the trace says how long the sequences are. */
 F("aiter::mha_batch_prefill", "[[559,8,64],[1024,16,8,64],[1024,16,8,64]]", "bbb", "", U, U, U)
-F("_C::paged_attention_v1", "[[4,8,64]]", "h", "", U, U, U)
+F("aiter::paged_attention_v1", "[[4,8,64]]", "h", "", U, U, U)
+/* Of servers: 4 tokens, 8 heads of 64, and 2 of the keys. Outside a step whose sums are stated nothing is known. */
+S("vllm::unified_attention_with_output", "[[4,8,64],[4,2,64],[4,2,64],[4,8,64],[],[0]]", "bbbb.b", "", 4 * 8 * 64 * 5000, 2 * (2048 + 2 * 128 * 700), 2 * 2048)
+S("vllm::unified_attention", "[[4,8,64],[4,2,64],[4,2,32]]", "bbb", "", 2 * 8 * (64 + 32) * 5000, 2 * (2048 + 128 * 700 + 64 * 700), 2 * 4 * 8 * 32)
+S("vllm::unified_attention_with_output", "[[4,512],[4,128],[4,128],[4,512]]", "bbbb", "", U, U, U)
+F("vllm::unified_attention_with_output", "[[4,8,64],[4,2,64],[4,2,64],[4,8,64],[],[0]]", "bbbb.b", "", U, U, U)
+S("sglang_profiler::attention_paged_attention_ragged", "[[4,8,64],[99],[4,8,64],[50,1,2,64],[50,1,2,64]]", "hohhh", "", 4 * 8 * 64 * 4000, 2 * (2048 + 2 * 128 * 600), 2 * 2048)
+S("sglang_profiler::attention_paged_attention_ragged_7", "[[4,8,64],[99],[4,8,64],[50,1,2,64],[50,1,2,64]]", "hohhh", "", 4 * 8 * 64 * 4000, 2 * (2048 + 2 * 128 * 600), 2 * 2048)
+S("_C::paged_attention_v1", "[[4,8,64],[4,8,64],[50,2,8,16,8],[50,2,64,16]]", "hhhh", "", 4 * 8 * 64 * 4000, 2 * (2048 + 2 * 128 * 600), 2 * 2048)
+S("_C::paged_attention_v2", "[[4,8,64],[4,8,3],[4,8,3],[4,8,3,64],[4,8,64],[50,2,8,16,8],[50,2,64,16]]", "hffhhhh", "", 4 * 8 * 64 * 4000, 2 * (2048 + 2 * 128 * 600), 2 * 2048)
 
 /* Recurrent: 4 gates of 6 from an input of 5: weights [24,5] and [24,6]. */
 F("aten::lstm", "[[2,3,5],[[1,2,6],[1,2,6]],[[24,5],[24,6],[24],[24]]]", "fTT", "-", 2 * 6 * (120 + 144), 4 * (30 + 312 + 24), 4 * (36 + 24))

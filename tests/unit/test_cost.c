@@ -16,14 +16,17 @@ struct row {
 	const char *op, *dims, *types, *values;
 	int64_t flops, read, written;
 	enum cost_direction direction;
+	struct op_batch batch;
 };
 
 static const struct row rows[] = {
 #define F(...) {__VA_ARGS__, COST_FORWARD},
 #define G(...) {__VA_ARGS__, COST_BACKWARD},
+#define S(...) {__VA_ARGS__, COST_FORWARD, {.pairs = 5000, .keys = 700, .decode_pairs = 4000, .decode_keys = 600}},
 #include "cost_rows.h"
 #undef F
 #undef G
+#undef S
 };
 
 static const char *type_name(char letter)
@@ -73,6 +76,7 @@ static void cost_of_row(const struct row *r, enum cost_rules rules, const struct
 {
 	struct buf types = {0}, values = {0};
 	struct op_facts f = {.name = str_from(r->op), .dims = str_from(r->dims), .in_elements = -1, .out_elements = -1, .group_size = -1};
+	f.batch = r->batch;
 	f.types = types_text(&types, r->types);
 	f.concrete = values_text(&values, r->values);
 	cost_of(&f, rules, r->direction, user, a, c);

@@ -136,6 +136,35 @@ static void test_uncovered(void **state)
 	done(&m, c);
 }
 
+/* A server's attention costs what its iteration says, and nothing is known where none does; other ops cost the same in each iteration. */
+static void test_batches(void **state)
+{
+	(void)state;
+	static const char dims[] = "[[4,8,64],[4,2,64],[4,2,64],[4,8,64]]", types[] = "[\"c10::Half\",\"c10::Half\",\"c10::Half\",\"c10::Half\"]";
+	static const char attention[] = "vllm::unified_attention_with_output";
+	struct maker m = begin();
+	builder_span(&m.b, m.thread, SPAN_USER, "execute_6_context_1(sq2sk9sqsq4sqsk18)_generation_4(sq4sk100sqsq4sqsk100)", 0, 30);
+	builder_span(&m.b, m.thread, SPAN_USER, "execute_4_context_0(sq0sk0sqsq0sqsk0)_generation_4(sq4sk104sqsq4sqsk104)", 40, 70);
+	builder_span(&m.b, m.thread, SPAN_USER, "execute_context_0(0)_generation_4(4)", 80, 99);
+	for (int64_t at = 0; at < 120; at += 40) {
+		op(&m, attention, at + 1, at + 9, dims, types, -1, -1);
+		kernel(&m, "kernel_unified_attention_2d", at + 2, 10);
+		op(&m, "aten::mm", at + 11, at + 19, MM, FF, -1, -1);
+		kernel(&m, "ampere_sgemm_128x64_tn", at + 12, 10);
+	}
+	op(&m, attention, 31, 39, dims, types, -1, -1);
+	kernel(&m, "kernel_unified_attention_2d", 32, 10);
+	struct costs *c = end(&m);
+	int64_t same = 2 * 2 * 4 * 8 * 64; /* queries and result */
+	assert_int_equal(costs_flops(c, 0), 4 * 8 * 64 * 118);
+	assert_int_equal(costs_bytes(c, 0), same + 2 * 2 * 2 * 64 * 109);
+	assert_int_equal(costs_flops(c, 3), 4 * 8 * 64 * 104);
+	assert_int_equal(costs_bytes(c, 3), same + 2 * 2 * 2 * 64 * 104);
+	assert_true(c->of_gpu[2] == ROW_NONE && c->of_gpu[5] == ROW_NONE);
+	assert_true(c->of_gpu[1] == c->of_gpu[4] && c->of_gpu[1] == c->of_gpu[6]);
+	done(&m, c);
+}
+
 /* A Triton kernel is named alike for all types: each call's answer is by its op. An op without a model has several types: the widest decides. */
 static void test_tensor_cores(void **state)
 {
@@ -164,6 +193,7 @@ static void test_tensor_cores(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_innermost), cmocka_unit_test(test_nothing_twice),
-	                                   cmocka_unit_test(test_backward), cmocka_unit_test(test_uncovered), cmocka_unit_test(test_tensor_cores)};
+	                                   cmocka_unit_test(test_backward), cmocka_unit_test(test_uncovered), cmocka_unit_test(test_batches),
+	                                   cmocka_unit_test(test_tensor_cores)};
 	return RUN_TESTS(tests);
 }

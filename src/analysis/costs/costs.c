@@ -1,10 +1,12 @@
 #include "analysis/costs/costs.h"
 
 #include "analysis/names/names.h"
+#include "analysis/steps/serving_steps.h"
 #include "analysis/tree/fwdbwd.h"
 #include "base/intern.h"
 #include "base/mem.h"
 #include "base/rankset.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 enum { NOT_LOOKED = ROW_NONE - 1 };
@@ -17,6 +19,7 @@ struct costs_key {
 	uint32_t collective, comm_dtype, in_elements, out_elements, group_size, message_bytes;
 	uint32_t direction;
 	uint32_t linked;
+	uint32_t batch;           /* the iteration of a server around an op whose rule asks for its batch: index + 1; 0 = none, or it states nothing of it */
 };
 
 struct costs_cache {
@@ -26,7 +29,14 @@ struct costs_cache {
 	struct cost **stable;     /* copies that do not move, for costs_of_span */
 	uint32_t n_stable;
 	uint32_t *linked;         /* span -> string id of a linked op's sizes, 0 = none; NULL: of none */
+	uint8_t *asks;            /* string id -> enum costs_asks of the op of that name */
+	uint32_t n_asks;
+	struct serving_iteration *iteration; /* once a rule asked (searched); in order of start */
+	uint32_t n_iterations;
+	bool searched;
 };
+
+enum costs_asks { ASKS_NOT_LOOKED, ASKS_NO, ASKS_BATCH };
 
 /* While the kernels are attributed. */
 struct costs_work {
@@ -42,12 +52,59 @@ struct costs_work {
 	uint32_t *joined;         /* backward op -> the one whose instance it is of; ROW_NONE = itself */
 };
 
-static struct costs_cache *cache_new(enum cost_rules rules)
+static struct costs_cache *cache_new(const struct profile *p, enum cost_rules rules)
 {
 	struct costs_cache *x = NEW(struct costs_cache);
 	x->rules = rules;
+	x->n_asks = p->strings.n;
+	x->asks = NEW_ARRAY(x->n_asks, uint8_t);
 	intern_init(&x->keys);
 	return x;
+}
+
+/* Whether the forward rule of this op asks for the batch of a server. Only such ops are told apart by iteration: all others cost the same in each. */
+static bool costs_asks(const struct profile *p, struct costs_cache *x, uint32_t name)
+{
+	uint8_t *asks = name < x->n_asks ? &x->asks[name] : NULL;
+	if (asks && *asks != ASKS_NOT_LOOKED)
+		return *asks == ASKS_BATCH;
+	bool yes = cost_asks_batch(profile_str(p, name), x->rules, COST_FORWARD, p->user_rules);
+	if (asks)
+		*asks = yes ? ASKS_BATCH : ASKS_NO;
+	return yes;
+}
+
+/* A sum over all requests; SERVING_NOT_TOLD. */
+static int64_t costs_of_all(int64_t all, int64_t prefill, int64_t decode)
+{
+	return all >= 0 ? all : prefill >= 0 && decode >= 0 && prefill <= INT64_MAX - decode ? prefill + decode : SERVING_NOT_TOLD;
+}
+
+static struct op_batch costs_batch(const struct costs_cache *x, uint32_t at)
+{
+	if (!at)
+		return (struct op_batch){0};
+	const struct serving *s = &x->iteration[at - 1].says;
+	return (struct op_batch){
+		.pairs = costs_of_all(s->all.pairs, s->prefill.pairs, s->decode.pairs),
+		.keys = costs_of_all(s->all.keys, s->prefill.keys, s->decode.keys),
+		.decode_pairs = s->decode.pairs,
+		.decode_keys = s->decode.keys,
+	};
+}
+
+/* The iteration around an op, by time: replays and workers have threads of their own. */
+static uint32_t costs_batch_at(const struct profile *p, struct costs_cache *x, uint32_t span)
+{
+	if (!x->searched)
+		x->iteration = serving_iterations(p, &x->n_iterations);
+	x->searched = true;
+	int64_t start = p->span.start_ns[span];
+	uint32_t at = FIRST_WHERE(i, 0, x->n_iterations, x->iteration[i].start_ns > start);
+	if (!at || start >= x->iteration[at - 1].end_ns)
+		return 0;
+	struct op_batch b = costs_batch(x, at);
+	return b.pairs > 0 || b.keys > 0 || b.decode_pairs > 0 || b.decode_keys > 0 ? at : 0;
 }
 
 static int64_t costs_number(const struct profile *p, uint32_t id)
@@ -72,7 +129,7 @@ static void add_collective(const struct profile *p, uint32_t set, struct costs_k
 	k->group_size = profile_arg_id(p, set, ARG_GROUP_SIZE);
 }
 
-static struct costs_key key_of_span(const struct profile *p, const struct costs_cache *x, uint32_t span, enum cost_direction d)
+static struct costs_key key_of_span(const struct profile *p, struct costs_cache *x, uint32_t span, enum cost_direction d)
 {
 	uint32_t set = p->span.args[span];
 	struct costs_key k = {.name = p->span.name[span], .direction = d};
@@ -81,11 +138,12 @@ static struct costs_key key_of_span(const struct profile *p, const struct costs_
 	k.concrete = profile_arg_id(p, set, ARG_INPUT_VALUES);
 	k.names = profile_arg_id(p, set, ARG_INPUT_NAMES);
 	k.linked = x->linked && d == COST_FORWARD ? x->linked[span] : 0;
+	k.batch = d == COST_FORWARD && costs_asks(p, x, k.name) ? costs_batch_at(p, x, span) : 0;
 	add_collective(p, set, &k);
 	return k;
 }
 
-static struct op_facts costs_facts_of(const struct profile *p, const struct costs_key *k)
+static struct op_facts costs_facts_of(const struct profile *p, const struct costs_cache *x, const struct costs_key *k)
 {
 	return (struct op_facts){
 		.name = k->collective ? STR("record_param_comms") : profile_str(p, k->name),
@@ -100,6 +158,7 @@ static struct op_facts costs_facts_of(const struct profile *p, const struct cost
 		.out_elements = costs_number(p, k->out_elements),
 		.group_size = costs_number(p, k->group_size),
 		.message_bytes = costs_number(p, k->message_bytes),
+		.batch = costs_batch(x, k->batch),
 	};
 }
 
@@ -108,7 +167,7 @@ static uint32_t costs_cost_at(struct costs *c, const struct profile *p, const st
 	struct costs_cache *x = c->cache;
 	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)k, sizeof *k) - 1;
 	if (x->keys.n > before) {
-		struct op_facts f = costs_facts_of(p, k);
+		struct op_facts f = costs_facts_of(p, x, k);
 		MEM_GROW(c->cost, x->cap, at + 1);
 		cost_of(&f, x->rules, (enum cost_direction)k->direction, p->user_rules, &c->arena, &c->cost[at]);
 		c->n = at + 1;
@@ -398,7 +457,7 @@ struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, c
 	struct costs *c = NEW(struct costs);
 	uint32_t n_gpu = p->gpu_op.rows.n;
 	struct costs_work w = {.c = c, .p = p, .links = links};
-	c->cache = cache_new(rules);
+	c->cache = cache_new(p, rules);
 	c->of_gpu = NEW_ARRAY_RAW(n_gpu, uint32_t);
 	c->op = NEW_ARRAY_RAW(n_gpu, uint32_t);
 	c->parts = NEW_ARRAY(n_gpu, uint8_t);
@@ -435,7 +494,7 @@ struct costs *costs_new(const struct profile *p, enum cost_rules rules)
 struct costs *costs_models(const struct profile *p, enum cost_rules rules)
 {
 	struct costs *c = NEW(struct costs);
-	c->cache = cache_new(rules);
+	c->cache = cache_new(p, rules);
 	return c;
 }
 
@@ -450,6 +509,8 @@ void costs_free(struct costs *c)
 	intern_release(&c->cache->keys);
 	mem_free(c->cache->stable);
 	mem_free(c->cache->linked);
+	mem_free(c->cache->asks);
+	mem_free(c->cache->iteration);
 	mem_free(c->cache);
 	arena_release(&c->arena);
 	mem_free(c);
@@ -499,7 +560,7 @@ struct op_facts costs_facts(const struct costs *c, const struct profile *p, uint
 	struct costs_key k;
 	memcpy(&k, c->cache->keys.entry[index + 1].p, sizeof k);
 	*d = (enum cost_direction)k.direction;
-	return costs_facts_of(p, &k);
+	return costs_facts_of(p, c->cache, &k);
 }
 
 const struct cost *costs_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d)

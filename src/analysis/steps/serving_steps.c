@@ -75,11 +75,13 @@ static void serving_tell(struct profile *p, struct steps *s, const struct servin
 	*step->serving = *x;
 }
 
-void serving_of_steps(struct profile *p, struct steps *s)
+struct serving_iteration *serving_iterations(const struct profile *p, uint32_t *n)
 {
+	struct serving_iteration *list = NULL;
 	bool any;
 	uint8_t *is = serving_names(p, &any);
-	uint32_t track = any ? serving_track(p, is) : ROW_NONE, around = ROW_NONE;
+	uint32_t track = any ? serving_track(p, is) : ROW_NONE, around = ROW_NONE, cap = 0;
+	*n = 0;
 	for (uint32_t i = 0; any && i < p->span.rows.n; i++) {
 		struct serving x, inner;
 		uint32_t name = p->span.name[i];
@@ -93,8 +95,18 @@ void serving_of_steps(struct profile *p, struct steps *s)
 		if (!serving_parse(profile_str(p, inside ? p->span.name[around] : name), &x) || !serving_parse(profile_str(p, name), &inner))
 			continue;
 		serving_fill(&x, &inner);
-		serving_tell(p, s, &x, p->span.start_ns[i]);
+		MEM_PUSH(list, *n, cap, (struct serving_iteration){p->span.start_ns[i], span_end(p, i), x});
 		around = ROW_NONE; /* of several iterations in it, it tells the first */
 	}
 	mem_free(is);
+	return list;
+}
+
+void serving_of_steps(struct profile *p, struct steps *s)
+{
+	uint32_t n;
+	struct serving_iteration *list = serving_iterations(p, &n);
+	for (uint32_t i = 0; i < n; i++)
+		serving_tell(p, s, &list[i].says, list[i].start_ns);
+	mem_free(list);
 }
