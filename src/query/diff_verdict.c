@@ -1,6 +1,7 @@
 #include "query/diff_verdict.h"
 
 #include "base/round.h"
+#include "detect/parts/gaps.h"
 #include "query/diff_label.h"
 #include "query/diff_noise.h"
 
@@ -199,13 +200,20 @@ static bool diff_put_verdict(const struct diff *d, const struct diff_noise *nois
 	return differ;
 }
 
+/* Time without work, but while the host loads data or waits for the device: both take as long without stacks. */
+static bool diff_is_slowed_by_stacks(const struct diff *d, const struct diff_row *r)
+{
+	const struct str name = intern_get(&d->texts, r->name);
+	return r->kind == DIFF_IDLE && !str_eqc(name, gap_cause_text[GAP_DATA]) && !str_eqc(name, gap_cause_text[GAP_SYNC]);
+}
+
 static struct diff_causes diff_causes_of(const struct diff *d)
 {
 	double idle = 0, comm = 0, all = 0;
 	for (uint32_t i = 0; i < d->n; i++) {
 		const double size = fabs(d->row[i].delta_ns);
 		all += size;
-		idle += d->row[i].kind == DIFF_IDLE ? size : 0;
+		idle += diff_is_slowed_by_stacks(d, &d->row[i]) ? size : 0;
 		comm += diff_may_wait(&d->row[i]) ? size : 0;
 	}
 	const struct diff_side *a = d->side[0], *b = d->side[1];
