@@ -17,7 +17,8 @@
 #include "store/profile.h"
 
 struct costs {
-	struct cost *cost;       /* distinct ones, by op name, arguments and direction */
+	struct cost *cost;       /* distinct ones, by op name, arguments and direction; those whose rules ask for a server's batch (op_facts.batch)
+	                          * by its iteration, too, where that states it */
 	uint32_t n;
 	/* One per gpu_op row. */
 	uint32_t *of_gpu;        /* index into cost[]; ROW_NONE = no model covers it */

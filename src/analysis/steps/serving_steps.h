@@ -20,7 +20,7 @@ struct serving_iteration {
 };
 
 /* Those of the thread that marks most, in order of start: several threads, such as the workers of one model, mark the same ones. NULL where there
- * are none; else the caller's (mem_free). Needs PASS_NEST. */
+ * are none; else the caller's (mem_free). Needs no pass. */
 struct serving_iteration *serving_iterations(const struct profile *p, uint32_t *n);
 
 /* Tells each step in *s what the server says of the iterations that begin in it (step->serving, in the arena); steps without one keep NULL. */
