@@ -160,14 +160,14 @@ static void graphs_put_place(const struct profile *p, uint32_t first, uint32_t g
 	table_set_i64(t, BLOCK_MAX, x->max_ns);
 }
 
-/* Launches that replay as much as the first one. */
+/* Launches that replay the same work as the first one. */
 static void graphs_put_block(const struct profile *p, const struct graphs *x, uint32_t graph, const struct graph_period *period, struct table *t)
 {
 	const struct graph_sequence *first = &x->launch[x->graph[graph].first].work;
 	struct graphs_place *place = NEW_ARRAY(period->pieces, struct graphs_place);
 	int64_t all_ns = 0;
 	for (uint32_t l = x->graph[graph].first; l < x->n; l++)
-		for (uint32_t i = 0; i < period->blocks * period->pieces && x->launch[l].graph == graph && x->launch[l].work.n == first->n; i++) {
+		for (uint32_t i = 0; i < period->blocks * period->pieces && x->launch[l].graph == graph && x->launch[l].content == x->launch[x->graph[graph].first].content; i++) {
 			const int64_t ns = p->gpu_op.dur_ns[x->launch[l].work.row[period->first + i]];
 			struct graphs_place *at = &place[i % period->pieces];
 			at->min_ns = at->runs == 0 || ns < at->min_ns ? ns : at->min_ns;

@@ -340,6 +340,19 @@ class Made(Case):
                 self.assertEqual([json.loads(r[2]) for r in rows], [n[1] for n in m.nodes])
             else:
                 self.assertEqual({json.dumps(json.loads(r[2])) for r in rows}, {json.dumps(want)})
+        # The same of work on two streams, and of work that lacks a piece: no shapes of the wrong batch.
+        names = [k for *_, k, _, _ in m.nodes]
+        for work in ([(k, 7 + (k > "kernel3")) for k in names], [(k, 7) for k in names[:-1]]):
+            with open(path, "w") as f:
+                json.dump(replay_doc([work]), f)
+            self.assertEqual({r[1] for r in attributed(path)}, {None})
+        # Two steps that pad to different batches.
+        doc = replay_doc([[(k, 7) for k in names]] * 2)
+        launches = [e["ts"] for e in doc["traceEvents"] if e["name"] == "hipGraphLaunch"]
+        doc["traceEvents"] += [{"ph": "X", "cat": "user_annotation", "name": f"step[DECODE bs={bs}]", "pid": 1, "tid": 1, "ts": ts - 10, "dur": 80, "args": {}} for bs, ts in zip((7, 12), launches)]
+        with open(path, "w") as f:
+            json.dump(doc, f)
+        self.assertEqual([json.loads(r[2]) for r in attributed(path)], [n[1] for n in m.nodes] + [[[64, 8]]] * len(names))
 
     def pieces(self, n, steps, annotated, last=None):
         """Equal layers, each captured in a graph of its own; each step launches them in turn, with attention in between that no graph has. `last`: pieces of the last step."""

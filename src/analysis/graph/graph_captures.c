@@ -15,7 +15,7 @@ struct graph_captures_work {
 	uint32_t n_calls;
 };
 
-enum graph_call { CALL_OTHER, CALL_BEGIN, CALL_END, CALL_KERNEL, CALL_COPY, CALL_SET };
+enum graph_call { CALL_OTHER, CALL_BEGIN, CALL_END, CALL_FORK, CALL_KERNEL, CALL_COPY, CALL_SET };
 
 static enum graph_call graph_call_of_name(struct str name)
 {
@@ -23,6 +23,8 @@ static enum graph_call graph_call_of_name(struct str name)
 		return CALL_BEGIN;
 	if (str_has(name, STR("StreamEndCapture")))
 		return CALL_END;
+	if (str_has(name, STR("StreamWaitEvent")))
+		return CALL_FORK;
 	if (str_has(name, STR("Launch")) && !graph_is_launch(name) && !str_has(name, STR("HostFunc")))
 		return CALL_KERNEL;
 	if (str_has(name, STR("Memcpy")))
@@ -131,7 +133,7 @@ static void graph_captures_add_one(struct graph_captures *x, struct graph_captur
 {
 	struct sort_item *own, *all;
 	const uint32_t n = graph_capture_calls(w, begin, end, false, &own), n_all = graph_capture_calls(w, begin, end, true, &all);
-	const struct graph_capture c = {.p = w->p, .begin = begin, .end = end, .batch = graph_capture_batch(w->p, begin)};
+	const struct graph_capture c = {.p = w->p, .begin = begin, .end = end, .forked = ANY_WHERE(i, begin, end, graph_call_of(w, i) == CALL_FORK), .batch = graph_capture_batch(w->p, begin)};
 	if (n) {
 		MEM_PUSH(x->v, x->n, x->cap, c);
 		graph_capture_fill(w, &x->v[x->n - 1], own, n);

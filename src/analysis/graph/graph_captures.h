@@ -10,6 +10,7 @@ struct graph_capture {
 	struct graph_sequence work; /* rows are of span: the calls that made nodes, or the innermost ranges in which they were made; of graph_nodes.h ROW_NONE = not known */
 	uint64_t *op;             /* of each call: equal where the op around it has the same name, types and shapes, and is in the same modules; 0 = no op is around it */
 	uint64_t *plain;          /* the same without modules */
+	bool forked;              /* a stream waited for another meanwhile: branches need not run in the order of capture */
 	int64_t batch;            /* of the inference server that captured it, "capture_32_FULL"; -1 = not stated */
 };
 

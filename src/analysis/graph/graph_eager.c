@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* A graph of fewer pieces is found by chance. */
-enum { GRAPH_LEAST_STRETCH = 4 };
+/* A graph of fewer kernels is found by chance. Of more stretches than there are steps in a recording, the first ones count. */
+enum { GRAPH_LEAST_STRETCH = 4, GRAPH_MOST_STRETCHES = 10000 };
 
 static uint64_t graph_eager_key(const struct profile *p, uint32_t g, bool shapes)
 {
@@ -21,15 +21,17 @@ static bool graph_states_shapes(const struct profile *p, const uint32_t *row, ui
 	return !ANY_WHERE(i, 0u, n, p->gpu_op.kind[row[i]] == GPU_KERNEL && p->launch.grid_x[p->gpu_op.launch[row[i]]] == INT32_MIN);
 }
 
-/* All device work by start. */
-static uint32_t *graph_eager_rows(const struct profile *p)
+/* All device work that no graph launched, by start; *n gets how much. */
+static uint32_t *graph_eager_rows(const struct profile *p, uint32_t *n)
 {
+	*n = 0;
 	struct sort_item *v = NEW_ARRAY_RAW(p->gpu_op.rows.n, struct sort_item);
 	uint32_t *row = NEW_ARRAY_RAW(p->gpu_op.rows.n, uint32_t);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		v[g] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
-	sort_items(v, p->gpu_op.rows.n);
-	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
+		if (p->gpu_op.call[g] == ROW_NONE || !graph_is_launch(profile_str(p, p->span.name[p->gpu_op.call[g]])))
+			v[(*n)++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
+	sort_items(v, *n);
+	for (uint32_t i = 0; i < *n; i++)
 		row[i] = v[i].row;
 	mem_free(v);
 	return row;
@@ -75,10 +77,17 @@ enum { GRAPH_BASE = 1000003 };
 
 bool graph_eager_match(const struct profile *eager, const struct profile *p, const struct graph_sequence *work, struct graph_match *m)
 {
-	const uint32_t n = work->n, n_rows = eager->gpu_op.rows.n;
-	if (n < GRAPH_LEAST_STRETCH || n > n_rows)
+	const uint32_t n = work->n;
+	uint32_t n_rows, kernels = 0;
+	for (uint32_t i = 0; i < n; i++)
+		kernels += work->kind[i] == GPU_KERNEL;
+	if (kernels < GRAPH_LEAST_STRETCH || n > eager->gpu_op.rows.n)
 		return false;
-	uint32_t *row = graph_eager_rows(eager);
+	uint32_t *row = graph_eager_rows(eager, &n_rows);
+	if (n > n_rows) {
+		mem_free(row);
+		return false;
+	}
 	const bool shapes = graph_states_shapes(p, work->row, n) && graph_states_shapes(eager, row, n_rows);
 	uint64_t *key = NEW_ARRAY_RAW(n_rows, uint64_t), *want = NEW_ARRAY_RAW(n, uint64_t), sum = 0, want_sum = 0, top = 1;
 	unsigned found = 0;
@@ -91,7 +100,7 @@ bool graph_eager_match(const struct profile *eager, const struct profile *p, con
 		top = i ? top * GRAPH_BASE : 1;
 	}
 	graph_eager_start(m, eager, work);
-	for (uint32_t at = 0; at + n <= n_rows; at++) {
+	for (uint32_t at = 0; at + n <= n_rows && found < GRAPH_MOST_STRETCHES; at++) {
 		if (sum == want_sum && memcmp(key + at, want, n * sizeof *want) == 0)
 			graph_eager_take(m, eager, row + at, n, found++ == 0);
 		if (at + n < n_rows)
@@ -101,7 +110,8 @@ bool graph_eager_match(const struct profile *eager, const struct profile *p, con
 	mem_free(row);
 	mem_free(key);
 	mem_free(want);
-	if (!found)
+	const bool told = ANY_WHERE(i, 0u, n, found && m->call[i] != ROW_NONE);
+	if (!told)
 		graph_match_release(m);
-	return found > 0;
+	return told;
 }

@@ -1,11 +1,11 @@
-/* A recording in which the work of a graph ran piece by piece, launched by its ops: the same program without graphs, or its warm-up. It serves as a capture. */
+/* A recording in which the work of a graph ran piece by piece, launched by its ops: another recording of the same program, without graphs. It serves as a capture. */
 #ifndef OPSCOPE_ANALYSIS_GRAPH_GRAPH_EAGER_H
 #define OPSCOPE_ANALYSIS_GRAPH_GRAPH_EAGER_H
 
 #include "analysis/graph/graph_match.h"
 
 /* Fills *m, with m->own as its capture, where the device work of *eager holds that of a graph of *p as a stretch: the same kinds and names, and grids and blocks where both recordings state them, in the same order of start. Of pieces that
- * several such stretches launch by different ops, none is told. Else false. Needs PASS_CORRELATE of both. O(work of both). The caller's (graph_match_release). */
+ * several such stretches launch by different ops, none is told. Else false, and *m is undefined. Needs PASS_CORRELATE of both. O(work of both). The caller's (graph_match_release). */
 bool graph_eager_match(const struct profile *eager, const struct profile *p, const struct graph_sequence *work, struct graph_match *m);
 
 #endif

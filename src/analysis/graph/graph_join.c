@@ -36,8 +36,9 @@ int graph_join_batches(struct profile *p, int64_t **batch, struct err *e)
 	for (uint32_t i = 0; i < x->n; i++)
 		(*batch)[i] = graph_batch(p, x->launch[i].call);
 	sort_i64(*batch, x->n);
-	for (uint32_t i = 0; i < x->n; i++)
-		if ((*batch)[i] >= 0 && (n == 0 || (*batch)[i] != (*batch)[n - 1]))
+	/* A launch whose batch is not known may be of any. */
+	for (uint32_t i = 0; i < x->n && (*batch)[0] >= 0; i++)
+		if ((n == 0 || (*batch)[i] != (*batch)[n - 1]))
 			(*batch)[n++] = (*batch)[i];
 	graphs_free(x);
 	return n;
@@ -103,9 +104,41 @@ static void graph_tell_pieces(struct profile *p, struct graphs *x, const struct 
 {
 	for (uint32_t k = 0, n = x->n_graphs; k < n; k++) {
 		const struct graph_launch *first = &x->launch[x->graph[k].first];
-		const uint32_t pieces = graph_count_equal(&first->work, x->graph[k].streams, captures, graph_batch(p, first->call));
-		if (pieces > 1 && graph_comes_in_turns(p, x, k, pieces))
-			graphs_split(x, k, pieces);
+		const uint32_t launches = x->graph[k].launches, pieces = graph_count_equal(&first->work, x->graph[k].streams, captures, graph_batch(p, first->call));
+		if (pieces < 2 || !graph_comes_in_turns(p, x, k, pieces))
+			continue;
+		uint32_t *turn = NEW_ARRAY_RAW(launches, uint32_t);
+		for (uint32_t i = 0; i < launches; i++)
+			turn[i] = i % pieces;
+		graphs_divide(x, k, turn, pieces, true);
+		mem_free(turn);
+	}
+}
+
+/* The class of a batch among those that came before. */
+static uint32_t graph_class_of(int64_t *known, uint32_t *n, int64_t batch)
+{
+	uint32_t i = 0;
+	while (i < *n && known[i] != batch)
+		i++;
+	if (i == *n)
+		known[(*n)++] = batch;
+	return i;
+}
+
+/* Graphs of other batches may run kernels of the same names: launches whose steps pad to different captures are of different graphs. */
+static void graph_tell_batches(const struct profile *p, struct graphs *x, const struct graph_captures *captures)
+{
+	enum { BATCHES_MOST = 256 };
+	for (uint32_t k = 0, n = x->n_graphs; k < n; k++) {
+		uint32_t *of = NEW_ARRAY_RAW(x->graph[k].launches, uint32_t), classes = 0, launch = 0;
+		int64_t known[BATCHES_MOST + 1];
+		for (uint32_t i = x->graph[k].first; i < x->n && classes <= BATCHES_MOST; i++)
+			if (x->launch[i].graph == k)
+				of[launch++] = graph_class_of(known, &classes, graph_padded_batch(captures, graph_batch(p, x->launch[i].call)));
+		if (classes > 1 && classes <= BATCHES_MOST && x->graph[k].id == ID_NONE)
+			graphs_divide(x, k, of, classes, false);
+		mem_free(of);
 	}
 }
 
@@ -156,6 +189,7 @@ int graph_join(struct profile *p, struct profile *const *others, unsigned n, str
 		graph_captures_add(&captures, p);
 		for (unsigned i = 0; i < n; i++)
 			graph_captures_add(&captures, others[i]);
+		graph_tell_batches(p, x, &captures);
 		graph_tell_pieces(p, x, &captures);
 		graph_join_with(p, x, &captures, others, n);
 		graph_captures_release(&captures);

@@ -14,13 +14,14 @@ enum { GRAPH_MARGIN = 2 };
 /* So many captures are aligned with one graph at most: those of the most similar length. */
 enum { GRAPH_MOST_ALIGNED = 16 };
 
-static bool graph_is_equal(const struct graph_sequence *work, const struct graph_sequence *calls)
+static bool graph_is_equal(const struct graph_sequence *work, const struct graph_capture *c)
 {
+	const struct graph_sequence *calls = &c->work;
 	if (work->n != calls->n)
 		return false;
 	if (calls->named)
 		return memcmp(work->key, calls->key, work->n * sizeof *work->key) == 0;
-	return memcmp(work->kind, calls->kind, work->n) == 0;
+	return !c->forked && memcmp(work->kind, calls->kind, work->n) == 0;
 }
 
 /* Of two captures that fit equally, whether the batch of the second is nearer to that of the step. */
@@ -45,37 +46,56 @@ static void graph_doubt(struct graph_match *m, const struct graph_sequence *work
 		}
 }
 
-/* The least batch that a capture of this work was made for, of those that are not smaller than the step's; -1 = not known. *n gets how many captures count. */
-static int64_t graph_equal_batch(const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch, uint32_t *n)
+/* Which captures of the work count: named ones, if there are any, and of the least batch that is not smaller than the step's, if that is known. */
+struct graph_equal {
+	uint32_t n;
+	bool named;
+	int64_t batch;           /* -1 = of any */
+};
+
+static bool graph_counts(const struct graph_equal *x, const struct graph_sequence *work, const struct graph_capture *c)
 {
+	return c->work.named == x->named && (x->batch < 0 || c->batch == x->batch) && graph_is_equal(work, c);
+}
+
+static struct graph_equal graph_equal_of(const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch)
+{
+	struct graph_equal x = {.batch = -1};
 	const struct graph_capture *best = NULL;
-	*n = 0;
-	for (uint32_t i = 0; i < captures->n && streams == 1; i++)
-		if (graph_is_equal(work, &captures->v[i].work) && (!best || graph_is_nearer(batch, best->batch, captures->v[i].batch)))
+	if (streams != 1)
+		return x;
+	x.named = ANY_WHERE(i, 0u, captures->n, captures->v[i].work.named && graph_is_equal(work, &captures->v[i]));
+	for (uint32_t i = 0; i < captures->n; i++)
+		if (graph_counts(&x, work, &captures->v[i]) && (!best || graph_is_nearer(batch, best->batch, captures->v[i].batch)))
 			best = &captures->v[i];
-	const int64_t of = best && batch >= 0 && best->batch >= batch ? best->batch : -1;
-	for (uint32_t i = 0; i < captures->n && best; i++)
-		*n += graph_is_equal(work, &captures->v[i].work) && (of < 0 || captures->v[i].batch == of);
-	return of;
+	x.batch = best && batch >= 0 && best->batch >= batch ? best->batch : -1;
+	for (uint32_t i = 0; i < captures->n; i++)
+		x.n += graph_counts(&x, work, &captures->v[i]);
+	return x;
+}
+
+int64_t graph_padded_batch(const struct graph_captures *captures, int64_t batch)
+{
+	int64_t padded = -1;
+	for (uint32_t i = 0; i < captures->n && batch >= 0; i++)
+		if (captures->v[i].batch >= batch && (padded < 0 || captures->v[i].batch < padded))
+			padded = captures->v[i].batch;
+	return padded;
 }
 
 uint32_t graph_count_equal(const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch)
 {
-	uint32_t n;
-	graph_equal_batch(work, streams, captures, batch, &n);
-	return n;
+	return graph_equal_of(work, streams, captures, batch).n;
 }
 
 static bool graph_match_equal(struct graph_match *m, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch, const struct graph *g)
 {
-	uint32_t n, turn = 0;
-	const int64_t of = graph_equal_batch(work, streams, captures, batch, &n);
-	const bool in_turns = g->pieces == n && n > 1;
-	for (uint32_t i = 0; i < captures->n && n; i++) {
+	const struct graph_equal equal = graph_equal_of(work, streams, captures, batch);
+	const bool in_turns = g->pieces == equal.n && equal.n > 1;
+	uint32_t turn = 0;
+	for (uint32_t i = 0; i < captures->n && equal.n; i++) {
 		const struct graph_capture *c = &captures->v[i];
-		if (!graph_is_equal(work, &c->work) || (of >= 0 && c->batch != of))
-			continue;
-		if (in_turns && turn++ != g->piece)
+		if (!graph_counts(&equal, work, c) || (in_turns && turn++ != g->piece))
 			continue;
 		if (m->capture) {
 			graph_doubt(m, work, c);
@@ -84,7 +104,7 @@ static bool graph_match_equal(struct graph_match *m, const struct graph_sequence
 		m->capture = c;
 		for (uint32_t k = 0; k < work->n; k++) {
 			m->call[k] = k;
-			m->evidence[k] = c->work.named ? EVIDENCE_SEQUENCE : EVIDENCE_POSITION;
+			m->evidence[k] = equal.named ? EVIDENCE_SEQUENCE : EVIDENCE_POSITION;
 		}
 	}
 	return m->capture;
@@ -200,13 +220,13 @@ static uint32_t graph_pair_aligned(struct graph_match *m, const struct graph_seq
 }
 
 /* Named captures by how much their length differs from n, at most GRAPH_MOST_ALIGNED; *found gets how many. */
-static struct sort_item *graph_similar(const struct graph_captures *captures, uint32_t n, uint32_t *found)
+static struct sort_item *graph_similar(const struct graph_captures *captures, uint32_t n, int64_t padded, uint32_t *found)
 {
 	struct sort_item *v = NEW_ARRAY_RAW(captures->n, struct sort_item);
 	*found = 0;
 	for (uint32_t i = 0; i < captures->n; i++) {
 		const struct graph_sequence *s = &captures->v[i].work;
-		if (s->named)
+		if (s->named && (padded < 0 || captures->v[i].batch < 0 || captures->v[i].batch == padded))
 			v[(*found)++] = (struct sort_item){s->n > n ? s->n - n : n - s->n, i, 0};
 	}
 	sort_items(v, *found);
@@ -214,24 +234,54 @@ static struct sort_item *graph_similar(const struct graph_captures *captures, ui
 	return v;
 }
 
-/* Tries the captures one after the other; the one by which most is told is tried again at the end, so that *m is its. */
-static void graph_match_best(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures)
+static uint32_t graph_try(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_capture *c)
 {
-	uint32_t n, most = 0;
-	struct sort_item *v = graph_similar(captures, work->n, &n);
-	const struct graph_capture *best = NULL;
-	for (uint32_t i = 0; i <= n; i++) {
-		const struct graph_capture *c = i < n ? &captures->v[v[i].row] : best;
-		graph_match_reset(m, work->n);
-		if (!c)
-			break;
-		const uint32_t told = streams > 1 ? graph_pair_by_name(m, p, work, c) : graph_pair_aligned(m, work, c);
-		if (told > most && (uint64_t)told * 100 >= (uint64_t)work->n * GRAPH_LEAST_ALIGNED_PCT) {
-			most = told;
-			best = c;
+	graph_match_reset(m, work->n);
+	m->capture = c;
+	return streams > 1 ? graph_pair_by_name(m, p, work, c) : graph_pair_aligned(m, work, c);
+}
+
+/* What another capture, by which as much is told, says otherwise. */
+static void graph_doubt_told(struct graph_match *m, const struct graph_match *other, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (m->call[i] == ROW_NONE || other->call[i] == ROW_NONE)
+			continue;
+		m->ops_alone |= m->capture->op[m->call[i]] != other->capture->op[other->call[i]];
+		if (m->capture->plain[m->call[i]] != other->capture->plain[other->call[i]]) {
+			m->evidence[i] = EVIDENCE_AMBIGUOUS;
+			m->call[i] = ROW_NONE;
 		}
-		m->capture = c;
 	}
+}
+
+/* Tries the captures one after the other, of the batch that the step pads to, if that is known. The one by which most is told, and at least half, is the graph's; where others tell as much, they cast doubt. */
+static void graph_match_best(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch)
+{
+	const int64_t padded = graph_padded_batch(captures, batch);
+	uint32_t n, most = 0, *told;
+	struct sort_item *v = graph_similar(captures, work->n, padded, &n);
+	const struct graph_capture *best = NULL;
+	told = NEW_ARRAY(n, uint32_t);
+	for (uint32_t i = 0; i < n; i++) {
+		told[i] = graph_try(m, p, work, streams, &captures->v[v[i].row]);
+		if (told[i] > most && (uint64_t)told[i] * 100 >= (uint64_t)work->n * GRAPH_LEAST_ALIGNED_PCT) {
+			most = told[i];
+			best = &captures->v[v[i].row];
+		}
+	}
+	graph_match_reset(m, work->n);
+	if (best)
+		(void)graph_try(m, p, work, streams, best);
+	for (uint32_t i = 0; i < n && best; i++) {
+		struct graph_match other = {.evidence = NEW_ARRAY_RAW(work->n, uint8_t), .call = NEW_ARRAY_RAW(work->n, uint32_t)};
+		if (told[i] == most && &captures->v[v[i].row] != best) {
+			(void)graph_try(&other, p, work, streams, &captures->v[v[i].row]);
+			graph_doubt_told(m, &other, work->n);
+		}
+		graph_match_release(&other);
+	}
+	mem_free(told);
 	mem_free(v);
 }
 
@@ -240,7 +290,7 @@ void graph_match_find(struct graph_match *m, const struct profile *p, const stru
 	*m = (struct graph_match){.evidence = NEW_ARRAY_RAW(work->n, uint8_t), .call = NEW_ARRAY_RAW(work->n, uint32_t)};
 	graph_match_reset(m, work->n);
 	if (!graph_match_equal(m, work, streams, captures, batch, g))
-		graph_match_best(m, p, work, streams, captures);
+		graph_match_best(m, p, work, streams, captures, batch);
 	/* What was launched outside of all ops has no op to be attributed to. */
 	for (uint32_t i = 0; i < work->n; i++)
 		if (m->call[i] != ROW_NONE && !m->capture->op[m->call[i]]) {

@@ -1,8 +1,8 @@
 /* Which call of which capture each piece of a graph's work was.
  *
  * A capture whose calls are the same sequence of names as the work is the graph's. Of work on several streams only the order within a stream is that of capture: a piece is told by its
- * name, if all work of this name ran on one stream, and the capture has as many calls of it. Where the sequences differ, the capture that shares most with the work, and at least half, is aligned with it: pieces that every
- * best alignment pairs with the same op are told, the others are ambiguous. Calls without names (CUDA's, in torch's traces) tell by position alone: they must be as many and of the same
+ * name, if all work of this name ran on one stream, and the capture has as many calls of it. Where the sequences differ, the capture that shares most with the work, and at least half, is aligned with it: pieces that are paired alike
+ * from the front and from the back are told, the others are ambiguous. Calls without names (CUDA's, in torch's traces) tell by position alone: they must be as many and of the same
  * kinds in the same order, and the work must have run on one stream. */
 #ifndef OPSCOPE_ANALYSIS_GRAPH_GRAPH_MATCH_H
 #define OPSCOPE_ANALYSIS_GRAPH_GRAPH_MATCH_H
@@ -21,6 +21,8 @@ struct graph_match {
  * smaller count. `g`: its graph: of several that replay the same work in turns, each is the capture of its turn.
  * O(captures + work log work). The caller's (graph_match_release). */
 void graph_match_find(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch, const struct graph *g);
+/* The least batch of any capture that is not smaller; -1 = there is none. */
+int64_t graph_padded_batch(const struct graph_captures *captures, int64_t batch);
 /* How many captures fit equally well, of those that count. */
 uint32_t graph_count_equal(const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch);
 void graph_match_release(struct graph_match *m);

@@ -11,7 +11,7 @@ struct graph_nodes {
 	uint32_t n;
 };
 
-/* A copy of a copy of a copy is followed no further. */
+/* At most three copies are followed back. */
 enum { GRAPH_COPIES_DEEP = 4 };
 
 struct graph_nodes *graph_nodes_new(const struct profile *p)

@@ -12,7 +12,7 @@ struct graph_nodes;
 struct graph_nodes *graph_nodes_new(const struct profile *p);
 void graph_nodes_free(struct graph_nodes *x);
 
-/* Fills *m, with m->own as its capture, where the node of at least one piece of the work is known, and was made in an op; else false. The caller's (graph_match_release). */
+/* Fills *m, with m->own as its capture, where the node of at least one piece of the work is known, and was made in an op; else false, and *m is undefined. The caller's (graph_match_release). */
 bool graph_nodes_match(const struct graph_nodes *x, const struct profile *p, const struct graph_sequence *work, struct graph_match *m);
 
 #endif

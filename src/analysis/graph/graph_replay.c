@@ -30,8 +30,11 @@ struct graph_replay {
 	const struct graph_match *match;
 	struct graph_template *of_graph;
 	/* What another recording calls by number -> what this one does; filled as they are asked for. */
-	const struct profile *from;
-	uint32_t *string, *args;
+	struct graph_from {
+		const struct profile *p;
+		uint32_t *string, *args;
+	} *known, *from;
+	uint32_t n_known, cap_known;
 	int64_t next_ext_id;
 	uint16_t cat;
 	int64_t *first_ext_id;   /* launch -> external id of its first copy; ID_NONE = it has no copies */
@@ -132,8 +135,8 @@ static void graph_make_templates(struct graph_replay *r, bool frames)
 static bool graph_is_as_first(const struct graph_replay *r, const struct graph_launch *l)
 {
 	const struct graphs *x = r->graphs;
-	const struct graph_sequence *first = &x->launch[x->graph[l->graph].first].work;
-	return l->work.n == first->n && memcmp(l->work.key, first->key, first->n * sizeof *first->key) == 0;
+	const struct graph_launch *first = &x->launch[x->graph[l->graph].first];
+	return l->content == first->content && l->work.n == first->work.n;
 }
 
 static bool graph_has_template(const struct graph_replay *r, const struct graph_launch *l)
@@ -155,9 +158,9 @@ static uint32_t graph_string(struct graph_replay *r, const struct profile *from,
 {
 	if (from == r->p || id == 0)
 		return id;
-	if (!r->string[id])
-		r->string[id] = intern_str(&r->p->strings, profile_str(from, id));
-	return r->string[id];
+	if (!r->from->string[id])
+		r->from->string[id] = intern_str(&r->p->strings, profile_str(from, id));
+	return r->from->string[id];
 }
 
 static uint32_t graph_args(struct graph_replay *r, const struct profile *from, uint32_t set)
@@ -165,8 +168,8 @@ static uint32_t graph_args(struct graph_replay *r, const struct profile *from, u
 	struct profile *p = r->p;
 	if (from == p || set == 0)
 		return set;
-	if (r->args[set])
-		return r->args[set];
+	if (r->from->args[set])
+		return r->from->args[set];
 	const uint32_t to = rows_push(&p->arg_set, &store_tables[TABLE_arg_set]), end = set + 1 < from->arg_set.rows.n ? from->arg_set.first[set + 1] : from->arg.rows.n;
 	if (to == ROW_NONE)
 		return 0;
@@ -179,32 +182,44 @@ static uint32_t graph_args(struct graph_replay *r, const struct profile *from, u
 		p->arg.value[a] = graph_string(r, from, from->arg.value[i]);
 		p->arg.is_string[a] = from->arg.is_string[i];
 	}
-	return r->args[set] = to;
+	return r->from->args[set] = to;
 }
 
-/* Maps of what another recording calls by number; they are of one recording at a time. */
+/* Sets r->from, with the maps of what this recording calls by number. */
 static void graph_read_from(struct graph_replay *r, const struct profile *from)
 {
-	if (r->from == from)
-		return;
-	mem_free(r->string);
-	mem_free(r->args);
-	r->string = from == r->p ? NULL : NEW_ARRAY(from->strings.n, uint32_t);
-	r->args = from == r->p ? NULL : NEW_ARRAY(from->arg_set.rows.n, uint32_t);
-	r->from = from;
+	for (uint32_t i = 0; i < r->n_known; i++)
+		if (r->known[i].p == from) {
+			r->from = &r->known[i];
+			return;
+		}
+	struct graph_from x = {.p = from};
+	if (from != r->p) {
+		x.string = NEW_ARRAY(from->strings.n, uint32_t);
+		x.args = NEW_ARRAY(from->arg_set.rows.n, uint32_t);
+	}
+	MEM_PUSH(r->known, r->n_known, r->cap_known, x);
+	r->from = &r->known[r->n_known - 1];
 }
 
-static void graph_add_span(struct graph_replay *r, const struct graph_copy *c, int64_t base_ns, int64_t ext_id, uint32_t track)
+/* Sequence numbers pair the forward and the backward pass: those of one launch with each other, and with nothing else. */
+static int64_t graph_sequence_number(int64_t number, uint32_t launch)
+{
+	enum { BITS = 31 };
+	return number >= 0 && number < (int64_t)1 << BITS ? number + (((int64_t)launch + 1) << BITS) : ID_NONE;
+}
+
+static void graph_add_span(struct graph_replay *r, const struct graph_copy *c, uint32_t launch, int64_t ext_id, uint32_t track)
 {
 	struct profile *p = r->p;
-	const struct profile *from = r->from;
+	const struct profile *from = r->from->p;
 	const bool frame = from->span.kind[c->row] == SPAN_PYTHON;
 	const uint32_t name = graph_string(r, from, from->span.name[c->row]), args = graph_args(r, from, from->span.args[c->row]), i = rows_push(&p->span, &store_tables[TABLE_span]);
 	assert(i != ROW_NONE);
-	p->span.start_ns[i] = base_ns + c->begin;
+	p->span.start_ns[i] = r->base_ns[launch] + c->begin;
 	p->span.dur_ns[i] = c->end - c->begin;
 	p->span.ext_id[i] = ext_id;
-	p->span.link_id[i] = frame ? ID_NONE : from->span.link_id[c->row];
+	p->span.link_id[i] = frame ? ID_NONE : graph_sequence_number(from->span.link_id[c->row], launch);
 	if (p->span.aux_id)
 		p->span.aux_id[i] = span_aux_id(&from->span, c->row);
 	p->span.name[i] = name;
@@ -244,7 +259,7 @@ static void graph_add_copies(struct graph_replay *r, uint32_t launch, uint32_t k
 	const struct graph_template *t = &r->of_graph[l->graph];
 	graph_read_from(r, r->match[l->graph].capture->p);
 	for (uint32_t i = t->first[k]; i < t->first[k + 1]; i++)
-		graph_add_span(r, &t->copy[i], r->base_ns[launch], r->first_ext_id[launch] + i, track);
+		graph_add_span(r, &t->copy[i], launch, r->first_ext_id[launch] + i, track);
 }
 
 /* Launches are in order of thread and time, and new tracks are behind all others, so that the table stays sorted. */
@@ -276,14 +291,15 @@ static int64_t graph_next_ext_id(const struct profile *p)
 		most = span_ext_id(&p->span, i) > most ? span_ext_id(&p->span, i) : most;
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
 		most = gpu_ext_id(&p->gpu_op, i) > most ? gpu_ext_id(&p->gpu_op, i) : most;
-	return most + 1;
+	return most < INT64_MAX ? most + 1 : most;
 }
 
 /* Which launches have copies, with which ids, and when these begin: none before those of the launch before. Returns how many would be too many. */
 static uint32_t graph_plan(struct graph_replay *r)
 {
 	const struct graphs *x = r->graphs;
-	uint64_t left = GRAPH_MOST_COPIES;
+	const uint64_t room = ROW_NONE - 1 - (uint64_t)r->p->span.rows.n;
+	uint64_t left = room < GRAPH_MOST_COPIES ? room : GRAPH_MOST_COPIES;
 	uint32_t without = 0;
 	for (uint32_t i = 0; i < x->n; i++) {
 		const struct graph_launch *l = &x->launch[i];
@@ -366,7 +382,10 @@ uint32_t graph_replay_add(struct profile *p, const struct graphs *graphs, const 
 	mem_free(r.of_graph);
 	mem_free(r.first_ext_id);
 	mem_free(r.base_ns);
-	mem_free(r.string);
-	mem_free(r.args);
+	for (uint32_t i = 0; i < r.n_known; i++) {
+		mem_free(r.known[i].string);
+		mem_free(r.known[i].args);
+	}
+	mem_free(r.known);
 	return without;
 }

@@ -29,7 +29,7 @@ void graph_sequence_release(struct graph_sequence *s)
 /* Of each row of gpu_op that a graph's launch started, by that call, then by start. */
 static struct sort_item *graphs_work(const struct profile *p, uint32_t *n)
 {
-	struct sort_item *v = NULL, *sorted;
+	struct sort_item *v = NULL;
 	size_t cap = 0;
 	uint8_t *is_launch = NEW_ARRAY(p->strings.n, uint8_t); /* 1 = no, 2 = yes; 0 = not looked at */
 	*n = 0;
@@ -47,9 +47,8 @@ static struct sort_item *graphs_work(const struct profile *p, uint32_t *n)
 	sort_items(v, *n);
 	for (uint32_t i = 0; i < *n; i++)
 		v[i].key = v[i].tie;
-	sorted = v;
-	sort_items(sorted, *n);
-	return sorted;
+	sort_items(v, *n);
+	return v;
 }
 
 static void graphs_add_work(const struct profile *p, const struct sort_item *v, uint32_t n, struct graph_launch *l)
@@ -125,14 +124,13 @@ static uint32_t graphs_streams(const struct profile *p, const struct graph_launc
 static void graphs_tell_apart(struct graphs *x, const struct profile *p)
 {
 	struct idmap of_id;
-	uint64_t *content = NEW_ARRAY_RAW(x->n, uint64_t);
 	idmap_init(&of_id, INT64_MIN, INT64_MAX, x->n);
 	for (uint32_t i = 0; i < x->n; i++) {
 		struct graph_launch *l = &x->launch[i];
 		const int64_t id = graphs_stated_id(p, l);
-		content[i] = graphs_content(p, l);
-		/* A content takes the place of an id that is not stated; INT64_MIN is no key of a graph. */
-		const int64_t key = id != ID_NONE ? id : (int64_t)(content[i] | 1ull << 62);
+		l->content = graphs_content(p, l);
+		/* Ids are a process's own. A content takes the place of one that is not stated. */
+		const int64_t key = (int64_t)(id != ID_NONE ? hash_u64(hash_u64((uint64_t)id) + p->track.pid_text[p->span.track[l->call]]) : l->content) >> 1;
 		l->graph = idmap_get(&of_id, key);
 		if (l->graph == IDMAP_NONE) {
 			l->graph = x->n_graphs;
@@ -141,10 +139,9 @@ static void graphs_tell_apart(struct graphs *x, const struct profile *p)
 		}
 		struct graph *g = &x->graph[l->graph];
 		g->launches++;
-		g->odd += content[i] != content[g->first];
+		g->odd += l->content != x->launch[g->first].content;
 	}
 	idmap_release(&of_id);
-	mem_free(content);
 }
 
 struct graphs *graphs_new(const struct profile *p)
@@ -156,14 +153,14 @@ struct graphs *graphs_new(const struct profile *p)
 	return x;
 }
 
-void graphs_split(struct graphs *x, uint32_t graph, uint32_t pieces)
+void graphs_divide(struct graphs *x, uint32_t graph, const uint32_t *of, uint32_t n, bool in_turns)
 {
 	const struct graph whole = x->graph[graph];
-	uint32_t turn = 0, first_new = x->n_graphs;
-	assert(pieces > 1 && whole.launches % pieces == 0 && whole.odd == 0);
-	for (uint32_t k = 0; k < pieces; k++) {
-		const struct graph g = {.id = ID_NONE, .launches = whole.launches / pieces, .first = ROW_NONE, .streams = whole.streams, .piece = k, .pieces = pieces};
-		if (k == 0)
+	const uint32_t first_new = x->n_graphs;
+	uint32_t k = 0;
+	for (uint32_t c = 0; c < n; c++) {
+		const struct graph g = {.id = whole.id, .first = ROW_NONE, .streams = whole.streams, .piece = in_turns ? c : 0, .pieces = in_turns ? n : 0};
+		if (c == 0)
 			x->graph[graph] = g;
 		else
 			MEM_PUSH(x->graph, x->n_graphs, x->cap_graphs, g);
@@ -171,10 +168,14 @@ void graphs_split(struct graphs *x, uint32_t graph, uint32_t pieces)
 	for (uint32_t i = whole.first; i < x->n; i++) {
 		if (x->launch[i].graph != graph)
 			continue;
-		const uint32_t to = turn ? first_new + turn - 1 : graph;
+		assert(k < whole.launches && of[k] < n);
+		const uint32_t to = of[k] ? first_new + of[k] - 1 : graph;
+		struct graph *g = &x->graph[to];
+		k++;
 		x->launch[i].graph = to;
-		x->graph[to].first = x->graph[to].first == ROW_NONE ? i : x->graph[to].first;
-		turn = (turn + 1) % pieces;
+		g->first = g->first == ROW_NONE ? i : g->first;
+		g->launches++;
+		g->odd += x->launch[i].content != x->launch[g->first].content;
 	}
 }
 

@@ -20,6 +20,7 @@ struct graph_launch {
 	uint32_t call;           /* of span */
 	uint32_t graph;          /* of graphs.graph */
 	struct graph_sequence work;
+	uint64_t content;        /* equal where kinds, names, grids and blocks are */
 	int64_t start_ns, end_ns; /* of its work on the device */
 };
 
@@ -29,7 +30,7 @@ struct graph {
 	uint32_t first;          /* its first launch, of graphs.launch */
 	uint32_t odd;            /* launches whose work is another than that of the first: the graph was changed, or the recording was cut */
 	uint32_t streams;        /* that the work of its first launch ran on */
-	uint32_t piece, pieces;  /* it is one of several that replay the same work in turns (graphs_split); pieces 0 = it is not */
+	uint32_t piece, pieces;  /* it is one of several that replay the same work in turns (graphs_divide); pieces 0 = it is not */
 };
 
 struct graphs {
@@ -45,8 +46,8 @@ bool graph_is_launch(struct str name);
 
 /* Needs PASS_CORRELATE. O(spans + work log work). The caller's (graphs_free). A recording without graphs costs a look at each name. */
 struct graphs *graphs_new(const struct profile *p);
-/* Makes `pieces` graphs of one whose launches come in turns, in this order: launch 0 is of the first one, launch 1 of the second, and so on; the first keeps the number. The launches must be a multiple of `pieces`. */
-void graphs_split(struct graphs *g, uint32_t graph, uint32_t pieces);
+/* Makes n graphs of one: its launch k becomes one of the graph of[k] < n; class 0 keeps the number, and each class has a launch. `in_turns`: they replay the same work in turns, as pieces 0..n-1. */
+void graphs_divide(struct graphs *g, uint32_t graph, const uint32_t *of, uint32_t n, bool in_turns);
 void graphs_free(struct graphs *g);
 /* Of pieces of this kind and name ("" = not known), as in graph_sequence.key. */
 uint64_t graph_key(uint8_t kind, struct str name);
