@@ -31,7 +31,7 @@ bool inductor_name_parse(struct str text, struct inductor_name *out);
 /* An op that a name names. */
 struct inductor_op {
 	struct str name;      /* a slice of `ops` */
-	bool known;           /* else a word, or several, that is no op: as it stands there */
+	bool known;           /* false: `name` is a part of the kernel's name that is no op */
 };
 
 /* Inductor names no more by default (torch._inductor.config.kernel_name_max_ops). */

@@ -15,15 +15,20 @@ bool graph_join_is_due(const struct profile *p)
 	return ANY_WHERE(i, 0u, p->strings.n, graph_is_launch(profile_str(p, i)));
 }
 
+/* The range of a server's iteration around a launch; ROW_NONE = none is. */
+static uint32_t graph_iteration(const struct profile *p, uint32_t call)
+{
+	uint32_t i = p->span.parent[call];
+	while (i != ROW_NONE && (p->span.kind[i] != SPAN_USER || graph_stated_batch(profile_str(p, p->span.name[i]), false) < 0))
+		i = p->span.parent[i];
+	return i;
+}
+
 /* The batch of the step around the launch, as graphs are captured for it; -1 = no server states it. */
 static int64_t graph_batch(const struct profile *p, uint32_t call)
 {
-	for (uint32_t i = p->span.parent[call]; i != ROW_NONE; i = p->span.parent[i]) {
-		const int64_t batch = p->span.kind[i] == SPAN_USER ? graph_stated_batch(profile_str(p, p->span.name[i]), false) : -1;
-		if (batch >= 0)
-			return batch;
-	}
-	return -1;
+	const uint32_t iteration = graph_iteration(p, call);
+	return iteration == ROW_NONE ? -1 : graph_stated_batch(profile_str(p, p->span.name[iteration]), false);
 }
 
 int graph_join_batches(struct profile *p, int64_t **batch, struct err *e)
@@ -38,7 +43,7 @@ int graph_join_batches(struct profile *p, int64_t **batch, struct err *e)
 	sort_i64(*batch, x->n);
 	/* A launch whose batch is not known may be of any. */
 	for (uint32_t i = 0; i < x->n && (*batch)[0] >= 0; i++)
-		if ((n == 0 || (*batch)[i] != (*batch)[n - 1]))
+		if (n == 0 || (*batch)[i] != (*batch)[n - 1])
 			(*batch)[n++] = (*batch)[i];
 	graphs_free(x);
 	return n;
@@ -68,17 +73,9 @@ static void graph_drop_passes(struct profile *p)
 			mem_free(*data);
 			*data = NULL;
 		}
-	p->names = NULL; /* in the arena */
+	p->names = NULL; /* these two are in the arena */
+	p->tensor_cores = NULL;
 	p->passes_done = 0;
-}
-
-/* The range of a server's iteration around a launch; ROW_NONE = none is. */
-static uint32_t graph_iteration(const struct profile *p, uint32_t call)
-{
-	uint32_t i = p->span.parent[call];
-	while (i != ROW_NONE && (p->span.kind[i] != SPAN_USER || graph_stated_batch(profile_str(p, p->span.name[i]), false) < 0))
-		i = p->span.parent[i];
-	return i;
 }
 
 /* Whether each iteration launches the graph so often. */
