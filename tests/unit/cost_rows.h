@@ -52,6 +52,28 @@ F("sgl_kernel::fp8_scaled_mm", "[[4,5],[5,6],[],[]]", "eeff", "-", 240, 50 + 8, 
 F("aiter::gemm_a8w8", "[[4,5],[6,5],[],[]]", "eeff", "-", 240, 50 + 8, 48)
 F("vllm::rocm_unquantized_gemm", "[[4,5],[6,5],[]]", "bb.", "-", 240, 100, 48)
 
+/* Mixtures of experts: 2 tokens, each through 2 of 4 experts, of which they choose 4 (1 - (1/2)^2) = 3 if they choose evenly; 8 x 12 and 6 x 8, with a gate. */
+#define MOE_FLOPS (2 * 2 * 2 * (8 * 12 + 6 * 8))
+F("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[2,2],[2,2],[],[]]", "bbbfiss", "", MOE_FLOPS, 32 + 2 * 16 + 3 * 2 * (96 + 48), 32)
+F("vllm::inplace_fused_experts", "[[2,8],[4,6,8],[4,8,6],[2,2],[2,2]]", "bbbfi", "", 2 * 2 * 2 * (8 * 6 + 6 * 8), 32 + 2 * 16 + 3 * 2 * (48 + 48), 32)
+F("sglang::outplace_fused_experts", "[[1,8],[4,12,8],[4,8,6],[1,2],[1,2]]", "bbbfi", "", MOE_FLOPS / 2, 16 + 2 * 8 + 2 * 2 * (96 + 48), 16)
+F("vllm::outplace_fused_experts", "[[0,8],[4,12,8],[4,8,6],[0,2],[0,2]]", "bbbfi", "", 0, 0, 0)
+F("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[2,2],[2,2]]", "beefi", "", MOE_FLOPS, 32 + 2 * 16 + 3 * (96 + 48), 32)
+F("vllm::outplace_fused_experts", "[[2,8],[4,12,4],[4,8,3],[2,2],[2,2]]", "buufi", "", MOE_FLOPS, 32 + 2 * 16 + 3 * (48 + 24), 32)
+F("aiter::fused_moe_", "[[2,8],[4,12,4],[4,8,3],[2,2],[2,2],[],[],[],[],[4,12,1]]", "bxxfi....u", "", MOE_FLOPS, 32 + 2 * 16 + 3 * (48 + 24), 32)
+F("vllm::outplace_fused_experts", "[[2,8],[4,12,1],[4,8,1],[2,2],[2,2]]", "biifi", "", U, U, U)
+F("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,5],[2,2],[2,2]]", "bbbfi", "", U, U, U)
+F("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[3,2],[3,2]]", "bbbfi", "", U, U, U)
+F("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[2,5],[2,5]]", "bbbfi", "", U, U, U)
+F("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[2,2],[2,2],[],[8]]", "bbbfi.i", "", U, U, U)
+F("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[2,2],[2,2]]", "", "", MOE_FLOPS, U, U)
+F("vllm::flashinfer_fused_moe_bf16", "[[2,4],[],[2,8],[4,12,8],[4,8,6],[],[]]", "f.bbbss", "|||||4|2", MOE_FLOPS, 32 + 32 + 3 * 2 * (96 + 48), 32)
+F("vllm::flashinfer_fused_moe_blockscale_fp8", "[[2,4],[4],[2,8],[4,12,8],[4,1,1],[4,8,6],[4,1,1],[],[]]", "fbbefefss", "|||||||4|2", MOE_FLOPS, 32 + 32 + 3 * (96 + 48), 32)
+F("vllm::flashinfer_fused_moe_bf16", "[[2,8],[],[2,8],[4,12,8],[4,8,6],[],[]]", "f.bbbss", "|||||8|2", U, U, U)
+F("vllm::flashinfer_fused_moe_bf16", "[[2,4],[],[2,8],[4,12,8],[4,8,6],[],[]]", "f.bbbss", "", U, U, U)
+F("vllm::moe_forward", "[[2,8],[2,4],[]]", "bb.", "", U, U, U)
+G("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[2,2],[2,2]]", "bbbfi", "", U, U, U)
+
 /* Convolutions: flop_counter's conv2d 28800 and conv1d 1440. */
 F("aten::conv2d", "[[2,3,6,6],[6,3,4,4],[],[],[],[],[]]", "ff.LLLs", "|||[1, 1]|[1, 1]|[1, 1]|1", 28800, 4 * (216 + 288), 4 * 300)
 F("aten::conv1d", "[[2,3,6],[6,3,4],[],[],[],[],[]]", "ff.LLLs", "|||[1]|[1]|[1]|1", 1440, 4 * (36 + 72), 4 * 60)
