@@ -162,12 +162,12 @@ static void moe_fused(struct cost_call *c, struct moe *m, int64_t tokens, int64_
 	moe_params(c, m, up.type);
 }
 
-/* A map or mask of experts, behind the operands: some of them are elsewhere, and how many tokens go to those here is in it. */
-static bool moe_maps_experts(const struct cost_call *c, unsigned from)
+/* A map or mask of experts, or how many tokens there are, behind the operands: experts or tokens that count are fewer, and how many is in it. */
+static bool moe_is_partial(const struct cost_call *c, unsigned from)
 {
 	for (unsigned i = from; i < c->args.n; i++) {
 		const struct op_tensor *t = op_arg_tensor(&c->args, i);
-		if (t && t->rank == 1 && t->elements > 1 && dtype_kind(op_arg(&c->args, i)->dtype) == DTYPE_KIND_INT)
+		if (t && t->rank == 1 && t->elements > 0 && dtype_kind(op_arg(&c->args, i)->dtype) == DTYPE_KIND_INT)
 			return true;
 	}
 	return false;
@@ -182,8 +182,8 @@ void cost_moe(struct cost_call *c)
 		cost_unknown(c, "the experts of the tokens, input 4, are not [tokens][experts chosen]");
 		return;
 	}
-	if (moe_maps_experts(c, 5)) {
-		cost_unknown(c, "some experts are on other GPUs: how many tokens go to those here is a value in a tensor");
+	if (moe_is_partial(c, 5)) {
+		cost_unknown(c, "how many tokens go to experts of this GPU is a value in a tensor");
 		return;
 	}
 	m.top_k = op_dims(&c->args, chosen)[1];
@@ -205,7 +205,7 @@ void cost_moe_flashinfer(struct cost_call *c)
 		return;
 	}
 	if (up && up->rank == 3 && op_dims(&c->args, up)[0] != experts) {
-		cost_unknown(c, "some experts are on other GPUs: how many tokens go to those here is a value in a tensor");
+		cost_unknown(c, "how many tokens go to experts of this GPU is a value in a tensor");
 		return;
 	}
 	m.input_bytes = moe_bytes_of(c, 0);

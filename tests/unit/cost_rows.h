@@ -66,6 +66,7 @@ F("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,5],[2,2],[2,2]]", "bbbfi
 F("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[3,2],[3,2]]", "bbbfi", "", U, U, U)
 F("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[2,5],[2,5]]", "bbbfi", "", U, U, U)
 F("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[2,2],[2,2],[],[8]]", "bbbfi.i", "", U, U, U)
+F("aiter::fused_moe_", "[[2,8],[4,12,8],[4,8,6],[2,2],[2,2],[],[],[],[],[],[],[],[],[],[1]]", "bbbfi.........i", "", U, U, U)
 F("vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[2,2],[2,2]]", "", "", MOE_FLOPS, U, U)
 F("vllm::flashinfer_fused_moe_bf16", "[[2,4],[],[2,8],[4,12,8],[4,8,6],[],[]]", "f.bbbss", "|||||4|2", MOE_FLOPS, 32 + 32 + 3 * 2 * (96 + 48), 32)
 F("vllm::flashinfer_fused_moe_blockscale_fp8", "[[2,4],[4],[2,8],[4,12,8],[4,1,1],[4,8,6],[4,1,1],[],[]]", "fbbefefss", "|||||||4|2", MOE_FLOPS, 32 + 32 + 3 * (96 + 48), 32)

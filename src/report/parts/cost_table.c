@@ -41,8 +41,8 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_MIN] = {COLUMN(NS, "min_gpu_ns", "Min", "shortest call", .flags = COLUMN_DETAIL), .by = COST_TABLE_OF_ONE_CLASS},
 	[COST_TABLE_MAX] = {COLUMN(NS, "max_gpu_ns", "Max", "longest call", .flags = COLUMN_DETAIL), .by = COST_TABLE_OF_ONE_CLASS},
 	[COST_TABLE_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "floating-point operations of all calls, a multiply-add as 2; empty = unknown")},
-	[COST_TABLE_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "what all calls must read and write, each operand once; of experts those that tokens choose that choose evenly, and attainable "
-	                            "goes by the fewest that they can choose; empty = unknown")},
+	[COST_TABLE_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "what all calls read and write, each operand once; of a mixture of experts those that an even choice reads, where attainable "
+	                            "goes by the fewest; empty = unknown")},
 	[COST_TABLE_TFLOPS] = {COLUMN(REAL, "tflops_per_s", "TFLOP/s", "FLOPs / time, over the calls whose FLOPs are known", .digits = 3)},
 	[COST_TABLE_GBS] = {COLUMN(REAL, "gb_per_s", "GB/s", "bytes / time, over the calls whose bytes are known", .digits = 1)},
 	[COST_TABLE_INTENSITY] = {COLUMN(REAL, "flops_per_byte", "FLOP/B", "arithmetic intensity: FLOPs / bytes", .flags = COLUMN_MINOR, .digits = 2)},
