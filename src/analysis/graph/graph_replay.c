@@ -1,10 +1,12 @@
 #include "analysis/graph/graph_replay.h"
 
 #include "analysis/analysis.h"
+#include "analysis/tree/expert_ops.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "op/cost.h"
 
 #include <assert.h>
 
@@ -61,6 +63,20 @@ static void graph_mark(const struct graph_match *m, uint32_t row, bool frames, u
 			marked[row] = c->p->span.kind[row] != SPAN_CALL && (frames || !graph_is_frame(c->p, row)) && (known || c->p->span.kind[row] == SPAN_OP || graph_is_module(c->p, row));
 }
 
+/* Ops that launch nothing, but state what the arguments of the op around them do not, are copied with it. */
+static void graph_mark_inner(const struct graph_match *m, bool frames, uint8_t *marked)
+{
+	const struct profile *p = m->capture->p;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		if (!marked[i] || p->span.kind[i] != SPAN_OP || cost_asks(profile_str(p, p->span.name[i]), COST_DEFAULT, COST_FORWARD, NULL) != COST_ASKS_INNER)
+			continue;
+		const struct expert_ops inner = expert_ops_in(p, i);
+		graph_mark(m, inner.routing, frames, marked);
+		graph_mark(m, inner.up, frames, marked);
+		graph_mark(m, inner.down, frames, marked);
+	}
+}
+
 /* Ordinals of begin and end, so that what stands inside a range begins and ends inside of it. */
 static void graph_number(struct graph_template *t, const struct profile *p, const uint32_t *place)
 {
@@ -102,6 +118,7 @@ static void graph_template_fill(struct graph_template *t, const struct graph_mat
 			graph_mark(m, call, frames, marked);
 			graph_mark(m, graph_op_of(p, call), frames, marked);
 		}
+	graph_mark_inner(m, frames, marked);
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		if (marked[i]) {
 			place[i] = t->n;
