@@ -11,6 +11,7 @@
 #include "base/table.h"
 #include "input/discover.h"
 #include "input/input.h"
+#include "io/atomic.h"
 #include "query/report.h"
 
 #include <argp.h>
@@ -170,6 +171,22 @@ bool cli_is_stdout(const char *path);
 /* How many rows of a report's main table will be printed, if they are printed in its own order; 0 = all, or not known before
  * they have been sorted or filtered. */
 size_t cli_row_limit(const struct output_options *o);
+
+/* A table that is written piece by piece, for what may be longer than the memory. Each piece has the columns of the whole. */
+struct cli_stream {
+	const struct output_options *options;
+	const struct renderer *renderer;
+	struct atomic_file file;
+	size_t rows;             /* written */
+	bool begun, enough;      /* enough: --limit, or nobody reads any more */
+};
+
+/* Whether these options allow pieces: a format that has them, and no order or choice of rows that asks for the whole. */
+bool cli_can_stream(const struct output_options *o);
+/* Prints the piece, which is changed as cli_output changes a table. 1: no more are wanted. -1 and *e. */
+int cli_stream_put(struct cli_stream *s, struct table *piece, struct err *e);
+/* Ends it. `ok`: the file takes its place; else nothing of the file is left. */
+int cli_stream_end(struct cli_stream *s, bool ok, struct err *e);
 
 /* Sorts, filters, limits, selects, renders and writes; atomically when it goes to a file. Returns the exit status. */
 int cli_output(struct table *t, const struct output_options *o, const char *input_name);

@@ -245,6 +245,51 @@ int cli_output(struct table *t, const struct output_options *options, const char
 	return rc < 0 ? cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT) : EXIT_DONE;
 }
 
+bool cli_can_stream(const struct output_options *o)
+{
+	const struct renderer *r = cli_renderer(o);
+	return r && r->streams && !o->sort && !o->filter && !o->section;
+}
+
+static int stream_write(struct cli_stream *s, struct buf *out, struct err *e)
+{
+	const char *path = file_path(s->options);
+	if (path)
+		return (!s->begun && atomic_begin_any(&s->file, path, e)) || atomic_write(&s->file, buf_view(out), e) ? -1 : 0;
+	if (cli_is_terminal())
+		make_terminal_safe(out);
+	if (fd_write_all(STDOUT_FILENO, buf_view(out)) == 0)
+		return 0;
+	s->enough = errno == EPIPE;
+	return s->enough ? 0 : err_set(e, ERR_IO, "standard output: %s", strerror(errno));
+}
+
+int cli_stream_put(struct cli_stream *s, struct table *piece, struct err *e)
+{
+	const struct output_options *o = s->options;
+	struct render_options how = {.goes_on = s->begun};
+	struct buf out = {0};
+	if (!s->renderer)
+		s->renderer = cli_renderer(o);
+	if (cli_output_shape(piece, piece, o, s->renderer, e) < 0)
+		return -1;
+	if (o->limit > 0)
+		table_limit(piece, (size_t)o->limit - s->rows);
+	s->rows += piece->n_rows;
+	s->enough = o->limit > 0 && s->rows >= (size_t)o->limit;
+	int rc = s->renderer->render(piece, &how, &out, e) || stream_write(s, &out, e) ? -1 : s->enough;
+	s->begun = true;
+	buf_release(&out);
+	return rc;
+}
+
+int cli_stream_end(struct cli_stream *s, bool ok, struct err *e)
+{
+	if (!s->file.path)
+		return 0;
+	return ok ? atomic_commit(&s->file, e) : atomic_abort(&s->file);
+}
+
 bool cli_is_stdout(const char *path)
 {
 	return path && (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0);

@@ -10,6 +10,22 @@ static const char doc[] =
 	"PRAGMA table_info(NAME) lists those of any table. References are row numbers: JOIN span s ON s.rowid = gpu_op.op. "
 	"arg(args, 'Input Dims') gives an argument of an event.";
 
+static int sql_put(void *stream, struct table *piece, struct err *e)
+{
+	return cli_stream_put(stream, piece, e);
+}
+
+/* Piece by piece: a result may be longer than the memory. */
+static int query_pieces(struct sql *s, const struct table_command *c, const char *text)
+{
+	struct err e = {0}, end;
+	struct cli_stream stream = {.options = &c->output};
+	int rc = sql_run_pieces(s, str_from(text), sql_put, &stream, &e);
+	if (cli_stream_end(&stream, rc == 0, rc ? &end : &e) < 0)
+		rc = -1;
+	return rc == 0 ? EXIT_DONE : cli_fail(&e, e.code == ERR_NOMEM || e.code == ERR_IO ? EXIT_INPUT : EXIT_USAGE);
+}
+
 static int query(struct profile *p, const struct table_command *c, const char *text)
 {
 	struct err e;
@@ -18,7 +34,9 @@ static int query(struct profile *p, const struct table_command *c, const char *t
 	if (!s)
 		return cli_fail(&e, EXIT_INPUT);
 	int status;
-	if (sql_run(s, str_from(text), &t, &e) == 0) {
+	if (cli_can_stream(&c->output)) {
+		status = query_pieces(s, c, text);
+	} else if (sql_run(s, str_from(text), &t, &e) == 0) {
 		status = cli_output(&t, &c->output, p->input_path.p);
 		table_release(&t);
 	} else {

@@ -1,5 +1,6 @@
 #include "query/sql.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <sqlite3.h>
 #include <strings.h>
@@ -545,17 +546,18 @@ static bool note_result(void *context, uint64_t bytes)
 	return !s->exceeded;
 }
 
-int sql_run(struct sql *s, struct str query, struct table *out, struct err *e)
+static sqlite3_stmt *sql_begin(struct sql *s, struct str query, struct err *e)
 {
 	s->exceeded = NULL;
 	s->end_ns = s->limits.time_ns ? sql_now_ns() + s->limits.time_ns : 0;
 	s->used_before = sqlite3_memory_used();
 	s->result_bytes = 0;
-	sqlite3_stmt *st = sql_prepare(s, query, e);
-	if (!st)
-		return -1;
-	table_init(out, "sql", "Query result");
-	int rc = sql_result(st, note_result, s, out);
+	return sql_prepare(s, query, e);
+}
+
+/* Ends the statement, whose rows ended with `rc`. */
+static int sql_end(struct sql *s, sqlite3_stmt *st, int rc, struct err *e)
+{
 	if (rc == SQLITE_TOOBIG && !s->exceeded)
 		s->exceeded = sqlite3_errcode(s->db) == SQLITE_TOOBIG ? "a value is too long" : "its result is too long";
 	if (rc == SQLITE_NOMEM && s->limits.bytes && !s->exceeded)
@@ -564,8 +566,44 @@ int sql_run(struct sql *s, struct str query, struct table *out, struct err *e)
 		err_nomem(e), err_prefix(e, "SQL");
 	else if (rc != SQLITE_DONE)
 		sql_refuse(s, e);
-	if (rc != SQLITE_DONE)
-		table_release(out);
 	sqlite3_finalize(st);
 	return rc == SQLITE_DONE ? 0 : -1;
+}
+
+int sql_run(struct sql *s, struct str query, struct table *out, struct err *e)
+{
+	sqlite3_stmt *st = sql_begin(s, query, e);
+	if (!st)
+		return -1;
+	table_init(out, "sql", "Query result");
+	int rc = sql_end(s, st, sql_result(st, note_result, s, out), e);
+	if (rc < 0)
+		table_release(out);
+	return rc;
+}
+
+struct sql_taker {
+	int (*take)(void *context, struct table *piece, struct err *e);
+	void *context;
+	struct err *e;
+};
+
+static int sql_take(void *context, struct table *piece)
+{
+	struct sql_taker *x = context;
+	return x->take(x->context, piece, x->e);
+}
+
+int sql_run_pieces(struct sql *s, struct str query, int (*take)(void *context, struct table *piece, struct err *e), void *context, struct err *e)
+{
+	assert(!s->limits.bytes && !s->limits.time_ns);
+	struct sql_taker x = {take, context, e};
+	sqlite3_stmt *st = sql_begin(s, query, e);
+	if (!st)
+		return -1;
+	int rc = sql_result_pieces(st, sql_take, &x);
+	if (rc != SQLITE_ABORT && rc != SQLITE_MISMATCH)
+		return sql_end(s, st, rc, e);
+	sqlite3_finalize(st);
+	return rc == SQLITE_ABORT ? -1 : err_set(e, ERR_USAGE, "SQL: the query gives other values each time it runs: --format=json takes what it gives once");
 }

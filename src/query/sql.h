@@ -40,4 +40,9 @@ void sql_limit(struct sql *s, const struct sql_limits *l);
  * *out is empty and need not be released. */
 int sql_run(struct sql *s, struct str query, struct table *out, struct err *e);
 
+/* The rows of sql_run a piece at a time, each a table with all columns, so that a result of any length takes no more memory than a piece; at least one
+ * piece. take(context, piece, e): -1 with *e ends it as an error, 1 = enough. The query runs twice, the first time for the types of the columns. Without
+ * limits (sql_limit) alone. Errors as sql_run's. */
+int sql_run_pieces(struct sql *s, struct str query, int (*take)(void *context, struct table *piece, struct err *e), void *context, struct err *e);
+
 #endif

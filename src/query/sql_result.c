@@ -58,16 +58,29 @@ static int sql_result_take(sqlite3_stmt *st, int c, struct arena *a, struct valu
 	return SQLITE_OK;
 }
 
-static enum cell_type column_type(const struct values *all, size_t c, size_t n_columns)
+/* What the values of a column were, up to now. */
+struct column_values {
+	bool text, real, whole;
+};
+
+static void column_note(struct column_values *c, int type)
 {
-	bool text = false, real = false, whole = false;
-	for (size_t i = c; i < all->n; i += n_columns) {
-		int t = all->v[i].type;
-		text |= t == SQLITE_TEXT || t == SQLITE_BLOB;
-		real |= t == SQLITE_FLOAT;
-		whole |= t == SQLITE_INTEGER;
-	}
-	return text || !(real || whole) ? CELL_STR : real ? CELL_F64 : CELL_I64;
+	c->text |= type == SQLITE_TEXT || type == SQLITE_BLOB;
+	c->real |= type == SQLITE_FLOAT;
+	c->whole |= type == SQLITE_INTEGER;
+}
+
+static enum cell_type column_type(const struct column_values *c)
+{
+	return c->text || !(c->real || c->whole) ? CELL_STR : c->real ? CELL_F64 : CELL_I64;
+}
+
+/* Whether a column with these values can have one of this type. */
+static bool column_fits(const struct column_values *c, int type)
+{
+	struct column_values with = *c;
+	column_note(&with, type);
+	return column_type(&with) == column_type(c);
 }
 
 static enum unit sql_result_unit_of(struct str id, enum cell_type type)
@@ -106,7 +119,7 @@ static const char *sql_result_new_id(struct table *t, const char *name)
 	return id;
 }
 
-static void sql_result_add_columns(sqlite3_stmt *st, const struct values *all, struct table *out)
+static void sql_result_add_columns(sqlite3_stmt *st, const struct column_values *seen, struct table *out)
 {
 	unsigned n = (unsigned)sqlite3_column_count(st);
 	for (unsigned c = 0; c < n; c++) {
@@ -115,7 +128,7 @@ static void sql_result_add_columns(sqlite3_stmt *st, const struct values *all, s
 		utf8_put_safe(&safe, str_from(sqlite3_column_name(st, (int)c)));
 		struct str id = arena_str(&out->arena, buf_view(&safe));
 		buf_release(&safe);
-		enum cell_type type = column_type(all, c, n);
+		enum cell_type type = column_type(&seen[c]);
 		TABLE_COLUMN(out, .id = sql_result_new_id(out, id.p), .title = id.p, .help = "column of the query", .type = type,
 		             .unit = sql_result_unit_of(id, type));
 	}
@@ -155,6 +168,21 @@ static uint64_t sql_result_bytes_of(const struct values *all, const struct arena
 	return n * (sizeof(union cell) + sizeof(uint8_t)) + text->bytes + (values > written ? values : written);
 }
 
+static void sql_result_fill(sqlite3_stmt *st, const struct values *all, struct table *out)
+{
+	size_t n_columns = (size_t)sqlite3_column_count(st);
+	struct column_values *seen = NEW_ARRAY(n_columns, struct column_values);
+	for (size_t i = 0; i < all->n; i++)
+		column_note(&seen[i % n_columns], all->v[i].type);
+	sql_result_add_columns(st, seen, out);
+	for (size_t i = 0; i < all->n; i++) {
+		if (i % n_columns == 0)
+			table_row(out);
+		sql_result_set_cell(out, (unsigned)(i % n_columns), &all->v[i]);
+	}
+	mem_free(seen);
+}
+
 int sql_result(sqlite3_stmt *st, bool (*fits)(void *context, uint64_t bytes), void *context, struct table *out)
 {
 	struct values all = {0};
@@ -171,14 +199,95 @@ int sql_result(sqlite3_stmt *st, bool (*fits)(void *context, uint64_t bytes), vo
 			text = out->arena.bytes;
 		}
 	}
-	if (rc == SQLITE_DONE) {
-		sql_result_add_columns(st, &all, out);
-		for (size_t i = 0; i < all.n; i++) {
-			if (i % n_columns == 0)
-				table_row(out);
-			sql_result_set_cell(out, (unsigned)(i % n_columns), &all.v[i]);
-		}
-	}
+	if (rc == SQLITE_DONE)
+		sql_result_fill(st, &all, out);
 	mem_free(all.v);
 	return rc;
+}
+
+/* A row of values into the piece; of those that it cannot hold SQLITE_MISMATCH. */
+static int pieces_add_row(sqlite3_stmt *st, const struct column_values *seen, struct table *out)
+{
+	int rc = SQLITE_ROW;
+	table_row(out);
+	for (unsigned c = 0; c < out->n_columns && rc == SQLITE_ROW; c++) {
+		struct value x;
+		if (sql_result_take(st, (int)c, &out->arena, &x) == SQLITE_NOMEM)
+			rc = SQLITE_NOMEM;
+		else if (!column_fits(&seen[c], x.type))
+			rc = SQLITE_MISMATCH;
+		else
+			sql_result_set_cell(out, c, &x);
+	}
+	return rc;
+}
+
+enum { PIECE_ROWS = 1 << 16, PIECE_BYTES = 16 << 20 };
+
+static bool piece_is_full(size_t rows, const struct table *t)
+{
+	return rows >= PIECE_ROWS || t->arena.bytes >= PIECE_BYTES;
+}
+
+/* The whole result, where it is no more than a piece. SQLITE_ROW: there is more of it; *out is then empty. */
+static int pieces_only(sqlite3_stmt *st, struct table *out)
+{
+	struct values all = {0};
+	size_t n_columns = (size_t)sqlite3_column_count(st);
+	int rc = SQLITE_ROW;
+	while (rc == SQLITE_ROW && !piece_is_full(all.n / n_columns, out) && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+		MEM_GROW(all.v, all.cap, all.n + n_columns);
+		for (size_t c = 0; c < n_columns && rc == SQLITE_ROW; c++)
+			if (sql_result_take(st, (int)c, &out->arena, &all.v[all.n++]) == SQLITE_NOMEM)
+				rc = SQLITE_NOMEM;
+	}
+	if (rc == SQLITE_DONE)
+		sql_result_fill(st, &all, out);
+	mem_free(all.v);
+	return rc;
+}
+
+/* From the first row on; SQLITE_DONE when all have been seen. */
+static int pieces_look(sqlite3_stmt *st, struct column_values *seen)
+{
+	int rc;
+	sqlite3_reset(st);
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW)
+		for (int c = 0; c < sqlite3_column_count(st); c++)
+			column_note(&seen[c], sqlite3_column_type(st, c));
+	sqlite3_reset(st);
+	return rc;
+}
+
+/* The next rows, until the piece is full (SQLITE_ROW) or there are no more. */
+static int pieces_fill(sqlite3_stmt *st, const struct column_values *seen, struct table *out)
+{
+	int rc = SQLITE_ROW;
+	sql_result_add_columns(st, seen, out);
+	while (rc == SQLITE_ROW && !piece_is_full(out->n_rows, out))
+		if ((rc = sqlite3_step(st)) == SQLITE_ROW)
+			rc = pieces_add_row(st, seen, out);
+	return rc;
+}
+
+int sql_result_pieces(sqlite3_stmt *st, int (*take)(void *context, struct table *piece), void *context)
+{
+	struct column_values *seen = NULL;
+	int rc = SQLITE_NOMEM, more = 0;
+	if (!sql_result_has_names(st))
+		return rc;
+	do {
+		struct table piece;
+		table_init(&piece, "sql", "Query result");
+		rc = seen ? pieces_fill(st, seen, &piece) : pieces_only(st, &piece);
+		if (rc == SQLITE_DONE ? !seen || piece.n_rows : rc == SQLITE_ROW && seen)
+			more = take(context, &piece);
+		table_release(&piece);
+		if (rc == SQLITE_ROW && !seen) {
+			seen = NEW_ARRAY((size_t)sqlite3_column_count(st), struct column_values);
+			rc = pieces_look(st, seen) == SQLITE_DONE ? SQLITE_ROW : sqlite3_errcode(sqlite3_db_handle(st));
+		}
+	} while (rc == SQLITE_ROW && !more);
+	mem_free(seen);
+	return more < 0 ? SQLITE_ABORT : more ? SQLITE_DONE : rc;
 }

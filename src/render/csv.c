@@ -105,14 +105,15 @@ static int render_csv(const struct table *t, const struct render_options *o, str
 	if (!s)
 		return err_set(e, ERR_USAGE, "no section '%s' in %s", o->section, t->name);
 	const char *comma = "";
-	for (unsigned c = 0; c < s->n_columns; c++) {
+	for (unsigned c = 0; c < s->n_columns && !o->goes_on; c++) {
 		if (s->data[c].col.flags & COLUMN_INDENT)
 			continue;
 		buf_cstr(out, comma);
 		render_csv_put_text(out, str_from(s->data[c].col.id));
 		comma = ",";
 	}
-	buf_char(out, '\n');
+	if (!o->goes_on)
+		buf_char(out, '\n');
 	for (size_t r = 0; r < s->n_rows; r++) {
 		size_t line = out->n;
 		comma = "";
@@ -133,5 +134,6 @@ static int render_csv(const struct table *t, const struct render_options *o, str
 const struct renderer renderer_csv = {
 	.name = "csv",
 	.help = "RFC 4180: column ids and numbers in full, one table (--section chooses another than the first); a text that a spreadsheet would take for a formula has a ' in front",
+	.streams = true,
 	.render = render_csv,
 };

@@ -13,6 +13,7 @@ struct render_options {
 	struct str choice;   /* HTML: the options by which the rows were chosen */
 	bool fragment;       /* HTML: no page, but what can be put into one, with a style of its own: without scripts, at home in a notebook */
 	const char *section; /* CSV: which table to print, by name; NULL = the first */
+	bool goes_on;        /* CSV: rows alone, behind those of an earlier piece of the table */
 };
 
 struct renderer {
@@ -22,6 +23,7 @@ struct renderer {
 	size_t rows;           /* of a table, unless it has a layout or the user says otherwise; 0 = all */
 	bool for_people;       /* read by people, not by programs: reports give means per step where these tell more */
 	bool folds;            /* sections that are folded are left out */
+	bool streams;          /* a table can be written piece by piece (goes_on) */
 	bool layouts;          /* a table with a layout is shown by that, with as many rows as it says */
 	int (*render)(const struct table *t, const struct render_options *o, struct buf *out, struct err *e);
 };
