@@ -6,6 +6,7 @@
 #include "detect/parts/compiler_runs.h"
 #include "query/report.h"
 #include "report/parts/compile_kernels.h"
+#include "report/parts/compile_lines.h"
 
 enum {
 	COMPILE_NAME, COMPILE_GRAPH, COMPILE_CODE, COMPILE_FORWARD, COMPILE_CALLS, COMPILE_DEVICE, COMPILE_PCT, COMPILE_GENERATED, COMPILE_CALLED, COMPILE_UNFUSED, COMPILE_HOST,
@@ -243,7 +244,7 @@ const struct report report_compile = {
 	.help = "What torch.compile made of the program, and what that costs: each compiled region with its device time and with what the host does in it (guards, the generated "
 	        "wrapper, ops, API calls); the kernels that Inductor generated, with the ops of the program that they fuse; what the compiled code calls besides; what is not compiled; "
 	        "graph breaks and runs of the compiler. A region inside another counts for itself, so that rows add up. `opscope report triton` has the launch parameters of kernels.",
-	.sections = (const struct section *const[]){&compile_section, &compile_kernels_section, &compile_sources_section, &compile_called_section, &compile_eager_section,
+	.sections = (const struct section *const[]){&compile_section, &compile_kernels_section, &compile_sources_section, &compile_lines_section, &compile_called_section, &compile_eager_section,
 	                                            &compile_events_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_OF_STEPS,
