@@ -8,12 +8,13 @@
 #include "base/mem.h"
 #include "base/round.h"
 #include "detect/parts/compiled.h"
+#include "io/json.h"
 #include "op/inductor_name.h"
 #include "op/op_args.h"
 #include "report/parts/compile_lines.h"
 
 enum {
-	KERNELS_NAME, KERNELS_KIND, KERNELS_OPS, KERNELS_MORE, KERNELS_LINES, KERNELS_NODES, KERNELS_CALLS, KERNELS_NS, KERNELS_PCT, KERNELS_MEAN, KERNELS_SHAPES, KERNELS_BYTES, KERNELS_REGION,
+	KERNELS_NAME, KERNELS_KIND, KERNELS_OPS, KERNELS_MORE, KERNELS_LINES, KERNELS_NODES, KERNELS_CALLS, KERNELS_NS, KERNELS_PCT, KERNELS_MEAN, KERNELS_SHAPES, KERNELS_BYTES, KERNELS_MOVED, KERNELS_RATE, KERNELS_FLOPS, KERNELS_REGION,
 	KERNELS_LAYER, KERNELS_LINE, KERNELS_FILE, KERNELS_HASH
 };
 
@@ -36,6 +37,11 @@ const struct section compile_kernels_section = {.name = "kernels", .title = "Gen
 	[KERNELS_SHAPES] = {COLUMN(TEXT, "input_dims", "Shapes", "sizes of the tensors that it was passed, what it writes among them", .flags = COLUMN_WIDE | COLUMN_MINOR), .when = WHEN_SHAPES},
 	[KERNELS_BYTES] = {COLUMN(BYTES, "argument_bytes", "Bytes of arguments", "sum of the sizes of these tensors: it may read a part of one, or one of them twice",
 	                          .flags = COLUMN_MINOR), .when = WHEN_SHAPES},
+	[KERNELS_MOVED] = {COLUMN(BYTES, "estimated_bytes", "Est. bytes", "what one call reads and writes, as Inductor estimates; empty = not recorded (torch._inductor.config.profile_bandwidth, "
+	                          "benchmark_kernel)", .flags = COLUMN_MINOR), .when = WHEN_RECORDED},
+	[KERNELS_RATE] = {COLUMN(REAL, "estimated_gb_per_s", "Est. GB/s", "these bytes x calls / device time, in 10^9 bytes", .digits = 2, .flags = COLUMN_MINOR), .when = WHEN_RECORDED},
+	[KERNELS_FLOPS] = {COLUMN(FLOPS, "estimated_flops", "Est. FLOPs", "FLOPs of one call, as Inductor estimates; empty = not recorded (benchmark_kernel)", .flags = COLUMN_DETAIL),
+	                   .when = WHEN_RECORDED},
 	[KERNELS_REGION] = {COLUMN(TEXT, "region", "Region", "compiled code that launched it; empty = its launch lies in no recorded region")},
 	[KERNELS_LAYER] = {COLUMN(TEXT, "layer", "Layer", "innermost layer that is around all of its launches, or around those of its forward op; ops of several layers may be "
 	                          "fused, and calls of modules inside compiled code leave no trace", .flags = COLUMN_PATH | COLUMN_MINOR), .when = WHEN_RECORDED},
@@ -356,6 +362,25 @@ static int64_t argument_bytes(const struct profile *p, uint32_t op)
 	return bytes;
 }
 
+/* What the compiler states of a kernel, times 10^digits; -1 = nothing. */
+static int64_t stated_by_compiler(const struct profile *p, uint32_t op, enum arg_key key, int digits)
+{
+	struct str text;
+	int64_t v;
+	return op != ROW_NONE && profile_arg(p, p->span.args[op], key, &text) && json_to_scaled(text, digits, &v) && v >= 0 ? v : -1;
+}
+
+static void put_estimates(const struct profile *p, const struct generated *x, struct table *t)
+{
+	const int64_t bytes = stated_by_compiler(p, x->op, ARG_KERNEL_GB, 9), flops = stated_by_compiler(p, x->op, ARG_KERNEL_FLOP, 0);
+	if (bytes >= 0)
+		table_set_i64(t, KERNELS_MOVED, bytes);
+	if (bytes >= 0 && x->ns)
+		table_set_f64(t, KERNELS_RATE, (double)bytes * (double)x->calls / (double)x->ns);
+	if (flops >= 0)
+		table_set_i64(t, KERNELS_FLOPS, flops);
+}
+
 static void put_generated(const struct compile_kernels *k, const struct generated *x, struct source_ops *s, struct table *t)
 {
 	const struct profile *p = k->p;
@@ -379,6 +404,7 @@ static void put_generated(const struct compile_kernels *k, const struct generate
 		table_set_str_copy(t, KERNELS_LINE, intern_get(&k->lines, x->line));
 	if (x->op == ROW_NONE)
 		return;
+	put_estimates(p, x, t);
 	int64_t bytes = argument_bytes(p, x->op);
 	if (x->dims)
 		table_set_str(t, KERNELS_SHAPES, profile_str(p, x->dims));
@@ -397,8 +423,13 @@ static int put_kernels(const struct compile_kernels *k, const struct report_args
 	bool shapes = false;
 	for (uint32_t i = 0; i < k->n; i++)
 		shapes |= k->v[i].dims != 0;
-	struct table *t = section_add(&compile_kernels_section, args, (shapes ? WHEN_SHAPES : 0) | (stacks_any(k->stacks) ? WHEN_STACKS : 0) |
-	                              (k->layers->source != LAYERS_NONE ? WHEN_RECORDED : 0) | (k->by_line ? WHEN_SOURCES : 0), first);
+	struct table *t = section_add(&compile_kernels_section, args, (shapes ? WHEN_SHAPES : 0) | (stacks_any(k->stacks) ? WHEN_STACKS : 0) | WHEN_RECORDED | (k->by_line ? WHEN_SOURCES : 0),
+	                              first);
+	if (k->layers->source == LAYERS_NONE)
+		section_leave_out(&compile_kernels_section, KERNELS_LAYER, t);
+	for (unsigned i = KERNELS_MOVED; i <= KERNELS_FLOPS; i++)
+		if (!profile_has_arg(k->p, i == KERNELS_FLOPS ? ARG_KERNEL_FLOP : ARG_KERNEL_GB))
+			section_leave_out(&compile_kernels_section, i, t);
 	intern_init(&s.names);
 	vocabulary_fill(&s.words, k->p);
 	for (uint32_t i = 0; i < k->n; i++)
