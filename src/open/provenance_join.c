@@ -16,7 +16,7 @@
 
 bool provenance_is_due(const struct profile *p)
 {
-	if (p->reopened || p->durations_only || !p->gpu_op.rows.n || intern_find(&p->strings, str_from(arg_key_text[ARG_SOURCE_MATCH])) != INTERN_NONE)
+	if (p->reopened || p->durations_only || intern_find(&p->strings, str_from(arg_key_text[ARG_SOURCE_MATCH])) != INTERN_NONE)
 		return false;
 	return ANY_WHERE(i, 0u, p->strings.n, str_starts(profile_str(p, i), STR(GRAPH_RANGE)) || str_starts(profile_str(p, i), STR("triton_")));
 }
@@ -158,11 +158,22 @@ static void join_add_generated(struct join *j, uint32_t g)
 		                                                       .hash = join_hash(p, kernel.op)}));
 }
 
+/* "cpp_fused_mul_0" of "graph_0_cpp_fused_mul_0", as a kernel of the CPU calls itself (torch._inductor.config.cpp.enable_kernel_profile). */
+static struct str join_op_name(struct str name)
+{
+	struct str rest = name;
+	if (!str_skip(&rest, STR("graph_")))
+		return name;
+	while (rest.n && is_digit(rest.p[0]))
+		rest = (struct str){rest.p + 1, rest.n - 1};
+	return str_skip(&rest, STR("_")) && str_starts(rest, STR("cpp_")) ? rest : name;
+}
+
 static void join_add_launches(struct join *j)
 {
 	const struct profile *p = j->p;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		const uint32_t id = j->root[i] == i ? intern_find(&j->kernels, profile_str(p, p->span.name[i])) : INTERN_NONE;
+		const uint32_t id = j->root[i] == i ? intern_find(&j->kernels, join_op_name(profile_str(p, p->span.name[i]))) : INTERN_NONE;
 		if (id != INTERN_NONE && !str_starts(intern_get(&j->kernels, id), STR("triton_")))
 			MEM_PUSH(j->launch, j->n, j->cap, ((struct join_launch){.kernel = id, .range = j->range[i], .row = i, .work = ROW_NONE, .frame = j->frame[i]}));
 	}

@@ -127,7 +127,7 @@ static bool code_is_call(struct str line, struct str *name)
 		name->n -= strlen(".run");
 		return true;
 	}
-	return str_starts(*name, STR("extern_kernels.")) || str_starts(*name, STR("torch.ops."));
+	return str_starts(*name, STR("extern_kernels.")) || str_starts(*name, STR("torch.ops.")) || str_starts(*name, STR("cpp_fused"));
 }
 
 enum provenance_code provenance_code_of(struct str line, struct str *name, struct str *nodes, struct str *ops)

@@ -241,6 +241,31 @@ class Planted(Provenance):
         got = {r["python_line"]: r["device_self_ns"] // 1000 for r in lines.rows if "model.py" in r["python_line"]}
         self.assertEqual(got, want)
 
+    def test_kernels_report(self):
+        """`kernels` says the lines where all calls have the same, and of each launch by itself."""
+        of = graphs()
+        path = self.file(torch_trace.log(of))
+        rows = self.ask(trace(of), path, "kernels")[0].by("name")
+        self.assertEqual({k: r["source_lines"] for k, r in rows.items() if "triton" in k}, {MUL: "(several)", GELU: "(several)"})
+        one = self.ask(trace(of[1:]), path, "kernels", "--group-by=op")[0].by("name")
+        self.assertEqual({k: r["source_lines"] for k, r in one.items() if "triton" in k}, {MUL: text_of(21, 22), GELU: text_of(24)})
+        got = {}
+        for r in self.ask(trace(of), path, "kernels", "--group-by=instance")[0].rows:
+            got[r["source_lines"]] = got.get(r["source_lines"], 0) + r["dur_ns"] // 1000
+        self.assertEqual(got, {**self.truth(of), None: 6000})
+
+    def test_cpu(self):
+        """Kernels of the CPU, which have a range where they are profiled: `lines` has the host's time. Other ops of the graph are told as on a GPU."""
+        g = Graph("fcpu", [Call("cpp_fused_mul_0", frames(31), ["mul"], ["mul"], ["mul"], 1), Call("extern_kernels.mm", frames(32), ["mm"], ["mm"], ["linear"], 2),
+                           Call("cpp_fused_mul_0", frames(33, 34), ["mul"], ["mul_1", "mul_2"], ["mul_1", "mul_2"], 3)])
+        t = labelled.Trace()
+        for _ in range(2):
+            with t.range("## Call CompiledFxGraph fcpu ##"):
+                for name, us in (("graph_0_cpp_fused_mul_0", 5), ("aten::mm", 70), ("graph_0_cpp_fused_mul_0", 300)):
+                    t.simple(name, us)
+        rows = self.ask(t, self.file(torch_trace.log([g])), "lines")[0].rows
+        self.assertEqual({r["python_line"]: (r["calls"], r["host_self_ns"]) for r in rows}, {text_of(31): (2, 10000), text_of(32): (2, 140000), text_of(33, 34): (2, 600000)})
+
     def test_backward(self):
         """Kernels of a compiled backward pass have the lines of the forward pass that they belong to."""
         g = graphs()[1]

@@ -65,6 +65,7 @@ static void test_code(void **state)
 		{CODE_CALL, "extern_kernels.mm(arg0_1, buf0, out=buf1)", "extern_kernels.mm", NULL, NULL},
 		{CODE_CALL, "buf1 = extern_kernels.convolution(arg0_1, buf0, stride=(1, 1))", "extern_kernels.convolution", NULL, NULL},
 		{CODE_CALL, "buf1 = torch.ops.aten.bmm.default(arg0_1, buf0)", "torch.ops.aten.bmm.default", NULL, NULL},
+		{CODE_CALL, "cpp_fused_mul_0(arg0_1, buf0)", "cpp_fused_mul_0", NULL, NULL},
 		{CODE_COMMENT, "# AOT ID: ['0_inference']", NULL, NULL, NULL},
 		{CODE_OTHER, "buf0 = empty_strided_cuda((8, 8), (8, 1), torch.float32)", NULL, NULL, NULL},
 		{CODE_OTHER, "stream0 = get_raw_stream(0)", NULL, NULL, NULL},
