@@ -31,6 +31,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)provenance_read_log(&v, (struct str){copy, size}, size % 3 ? -1 : 0);
 	for (uint32_t i = 0; i < v.n; i++)
 		check_graph(&v.graph[i]);
+	for (uint32_t i = 0; i < v.n_said; i++) {
+		check_text(v.said[i].place);
+		check_text(v.said[i].reason);
+	}
 	provenance_release(&v);
 	free(copy);
 	return 0;

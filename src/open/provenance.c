@@ -539,6 +539,67 @@ void provenance_add(struct provenance *v, const struct str text[PROVENANCE_PARTS
 	mem_free(g.kernel);
 }
 
+/* ---- what the compiler said ---- */
+
+struct said_reading {
+	struct provenance *v;
+	struct provenance_said x;
+};
+
+/* On one line, and not without end. */
+static struct str said_text(struct provenance *v, struct str s)
+{
+	enum { SAID_BYTES = 500 };
+	struct buf b = {0};
+	buf_put(&b, s.p, s.n < SAID_BYTES ? s.n : SAID_BYTES);
+	buf_cstr(&b, s.n < SAID_BYTES ? "" : "...");
+	for (size_t i = 0; i < b.n; i++)
+		b.p[i] = (unsigned char)b.p[i] < ' ' ? ' ' : b.p[i];
+	const struct str out = arena_str(&v->arena, str_trim(buf_view(&b)));
+	buf_release(&b);
+	return out;
+}
+
+static void said_add(void *of, struct str reason)
+{
+	struct said_reading *r = of;
+	r->x.reason = said_text(r->v, reason);
+	if (r->v->n_said < PROVENANCE_MOST_SAID)
+		MEM_PUSH(r->v->said, r->v->n_said, r->v->cap_said, r->x);
+}
+
+/* "Graph break in user code at /a/model.py:12", "Graph Break Reason: ..." or "Reason: ..."; else the first line and the innermost frame of the first stack. */
+static void said_break(struct said_reading *r, struct str text)
+{
+	struct str line, first = {0}, reason = {0};
+	struct provenance_frame f;
+	bool in_stack = false, stack_ends = false;
+	while (provenance_line(&text, &line)) {
+		first = first.n ? first : line;
+		if (str_skip(&line, STR("Graph break in user code at ")))
+			r->x.place = said_text(r->v, line);
+		else if (!reason.n && (str_skip(&line, STR("Graph Break Reason: ")) || str_skip(&line, STR("Reason: "))))
+			reason = line;
+		else if (provenance_frame_of_trace(line, &f) && !stack_ends && !(r->x.place.n && !in_stack)) {
+			in_stack = true;
+			r->x.place = arena_printf(&r->v->arena, STR_FMT ":%lld", STR_ARG(said_text(r->v, f.path)), (long long)f.line);
+		} else if (in_stack && (!line.n || str_starts(line, STR("Traceback"))))
+			stack_ends = true;
+	}
+	said_add(r, reason.n ? reason : first);
+}
+
+void provenance_say(struct provenance *v, enum provenance_part part, struct str text, struct str compile_id)
+{
+	struct said_reading r = {v, {.recompiles = part == PROVENANCE_RECOMPILE, .frame = arena_str(&v->arena, compile_id)}};
+	if (part == PROVENANCE_BREAK)
+		said_break(&r, text);
+	else if (!text.n || *text.p != '[')
+		said_add(&r, text);
+	else
+		v->damaged += !json_strings(text, said_add, &r);
+}
+
 void provenance_release(struct provenance *v)
 {
 	for (uint32_t i = 0; i < v->n; i++) {
@@ -546,6 +607,7 @@ void provenance_release(struct provenance *v)
 		mem_free(v->graph[i].kernel);
 	}
 	mem_free(v->graph);
+	mem_free(v->said);
 	arena_release(&v->arena);
 	*v = (struct provenance){0};
 }

@@ -33,10 +33,19 @@ struct provenance_graph {
 	uint32_t n_calls, cap_calls, n_kernels, cap_kernels;
 };
 
+/* What the compiler said of a graph break or of a compilation of a frame that it had compiled before. */
+struct provenance_said {
+	bool recompiles;         /* else a graph break */
+	struct str frame;        /* "0/1"; "" = not stated */
+	struct str place;        /* of a graph break: "/a/model.py:12"; "" = not stated */
+	struct str reason;       /* a line */
+};
+
 struct provenance {
 	struct arena arena;      /* of all text */
 	struct provenance_graph *graph;
-	uint32_t n, cap;
+	struct provenance_said *said;
+	uint32_t n, cap, n_said, cap_said;
 	uint64_t damaged;        /* parts that could not be read */
 };
 
@@ -49,10 +58,17 @@ enum provenance_part {
 	PROVENANCE_STACKS,       /* JSON: kernel -> stack traces */
 	PROVENANCE_KEY,          /* JSON with the graph's hash */
 	PROVENANCE_PARTS,
+	/* What is of no graph. */
+	PROVENANCE_BREAK = PROVENANCE_PARTS, /* text */
+	PROVENANCE_RECOMPILE,    /* a reason, or JSON: a list of reasons */
+	PROVENANCE_NONE,         /* anything else */
 };
 
 /* Adds a graph, unless the texts tell nothing of kernels. text[]: p == NULL = there is none; those of JSON have JSON_PADDING zero bytes behind them. */
 void provenance_add(struct provenance *v, const struct str text[PROVENANCE_PARTS], struct str compile_id);
+/* Adds what a text of PROVENANCE_BREAK or PROVENANCE_RECOMPILE says, JSON_PADDING zero bytes behind it; PROVENANCE_MOST_SAID at most. */
+enum { PROVENANCE_MOST_SAID = 10000 };
+void provenance_say(struct provenance *v, enum provenance_part part, struct str text, struct str compile_id);
 void provenance_release(struct provenance *v);
 
 #endif

@@ -18,7 +18,7 @@ bool provenance_is_due(const struct profile *p)
 {
 	if (p->reopened || p->durations_only || intern_find(&p->strings, str_from(arg_key_text[ARG_SOURCE_MATCH])) != INTERN_NONE)
 		return false;
-	return ANY_WHERE(i, 0u, p->strings.n, str_starts(profile_str(p, i), STR(GRAPH_RANGE)) || str_starts(profile_str(p, i), STR("triton_")));
+	return ANY_WHERE(i, 0u, p->strings.n, str_starts(profile_str(p, i), STR(GRAPH_RANGE)) || str_starts(profile_str(p, i), STR(FRAME_RANGE)) || str_starts(profile_str(p, i), STR("triton_")));
 }
 
 /* A call of the compiler's code. */
@@ -413,6 +413,23 @@ static void join_give(struct join *j)
 	}
 }
 
+static void join_put_said(struct profile *p, const struct provenance *v)
+{
+	struct buf b = {0};
+	for (uint32_t i = 0; i < v->n_said; i++) {
+		const struct provenance_said *x = &v->said[i];
+		const uint32_t row = rows_push(&p->meta, &store_tables[TABLE_meta]);
+		if (row == ROW_NONE)
+			break;
+		buf_clear(&b);
+		buf_printf(&b, STR_FMT "\t" STR_FMT "\t" STR_FMT, STR_ARG(x->frame), STR_ARG(x->place), STR_ARG(x->reason));
+		p->meta.key[row] = intern_str(&p->strings, str_from(x->recompiles ? SOURCE_RECOMPILE : SOURCE_BREAK));
+		p->meta.value[row] = intern_str(&p->strings, buf_view(&b));
+		p->meta.is_string[row] = 1;
+	}
+	buf_release(&b);
+}
+
 static void join_release(struct join *j)
 {
 	intern_release(&j->kernels);
@@ -449,7 +466,8 @@ int provenance_join(struct profile *p, const struct provenance *v, struct err *e
 	join_number_launches(&j);
 	join_tell_launches(&j);
 	join_give(&j);
-	if (!j.told_launches)
+	join_put_said(p, v);
+	if (v->n && !j.told_launches)
 		diag_add(&p->diags, "provenance-of-other-code", DIAG_LOSS, -1, "no kernel of the recording is one that the compiler's provenance tells of");
 	join_release(&j);
 	analysis_forget(p);

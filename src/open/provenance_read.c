@@ -31,15 +31,16 @@ static const struct { const char *name; enum provenance_part part; } provenance_
 	{"fx_graph_cache_miss", PROVENANCE_KEY},
 	{"fx_graph_cache_hit", PROVENANCE_KEY},
 	{"fx_graph_cache_bypass", PROVENANCE_KEY},
+	{"dynamo_graph_break_reason", PROVENANCE_BREAK},
+	{"recompile_reasons", PROVENANCE_RECOMPILE},
 };
 
-/* PROVENANCE_PARTS: none of these. */
 static enum provenance_part part_of_name(struct str name)
 {
 	for (size_t i = 0; i < sizeof provenance_names / sizeof provenance_names[0]; i++)
 		if (str_eqc(name, provenance_names[i].name))
 			return provenance_names[i].part;
-	return PROVENANCE_PARTS;
+	return PROVENANCE_NONE;
 }
 
 /* ---- the graphs of one compilation ---- */
@@ -73,6 +74,14 @@ static void compilation_end_graph(struct compilation *c, struct provenance *v)
 /* What comes again, or comes after a later part, is of the next graph. */
 static void compilation_put(struct compilation *c, struct provenance *v, enum provenance_part part, struct str text)
 {
+	if (part >= PROVENANCE_PARTS) {
+		struct buf b = {0};
+		buf_str(&b, text);
+		buf_fill(&b, 0, JSON_PADDING);
+		provenance_say(v, part, (struct str){b.p, text.n}, c->id);
+		buf_release(&b);
+		return;
+	}
 	if (part != PROVENANCE_PRE && c->last >= (int)part)
 		compilation_end_graph(c, v);
 	if (c->text[part].n + text.n > PROVENANCE_TEXT_BYTES) {
@@ -101,17 +110,17 @@ struct log_reading {
 	struct compilation *compilation;
 	uint32_t n, cap;
 	struct buf line, payload, begun;
-	enum provenance_part part; /* of the payload that is being read; PROVENANCE_PARTS = none that is wanted */
+	enum provenance_part part; /* of the payload that is being read */
 	uint32_t of;               /* its compilation */
 	bool known, too_long;
 };
 
 static void log_end_payload(struct log_reading *r)
 {
-	if (r->part != PROVENANCE_PARTS && r->payload.n)
+	if (r->part != PROVENANCE_NONE && r->payload.n)
 		compilation_put(&r->compilation[r->of], r->v, r->part, buf_view(&r->payload));
 	buf_clear(&r->payload);
-	r->part = PROVENANCE_PARTS;
+	r->part = PROVENANCE_NONE;
 }
 
 static uint32_t log_compilation(struct log_reading *r, struct str attempt, struct str id)
@@ -127,7 +136,7 @@ static enum provenance_part part_of_artifact(struct str text)
 {
 	struct json j = {.end = text.p + text.n};
 	struct json_value key, value;
-	enum provenance_part part = PROVENANCE_PARTS;
+	enum provenance_part part = PROVENANCE_NONE;
 	bool first = true;
 	const char *at = text.n && *text.p == '{' ? text.p + 1 : NULL;
 	while (at && (at = json_member(&j, at, &first, &key)) && key.raw.p && (at = json_value(&j, at, &value)))
@@ -160,7 +169,7 @@ static void log_take(struct log_line *l, struct str key, const struct json_value
 		l->has_payload = v->type == JSON_STRING;
 	else if (v->type == JSON_OBJECT && (str_eqc(key, "artifact") || str_eqc(key, "graph_dump")))
 		l->part = part_of_artifact(v->raw);
-	else if (v->type == JSON_OBJECT && part_of_name(key) != PROVENANCE_PARTS)
+	else if (v->type == JSON_OBJECT && part_of_name(key) != PROVENANCE_NONE)
 		l->part = part_of_name(key);
 }
 
@@ -176,7 +185,7 @@ static void log_header(struct log_reading *r, struct str line)
 	buf_fill(&r->line, 0, JSON_PADDING);
 	struct json j = {.end = r->line.p + n};
 	struct json_value key, value;
-	struct log_line l = {PROVENANCE_PARTS, -1, -1, -1, -1, -1, false};
+	struct log_line l = {PROVENANCE_NONE, -1, -1, -1, -1, -1, false};
 	const char *p = r->line.p + 1;
 	bool first = true;
 	while ((p = json_member(&j, p, &first, &key)) && key.raw.p && (p = json_value(&j, p, &value)))
@@ -184,7 +193,7 @@ static void log_header(struct log_reading *r, struct str line)
 	if (!p)
 		return;
 	r->known = true;
-	if (l.part == PROVENANCE_PARTS || !l.has_payload || (r->rank >= 0 && l.rank >= 0 && l.rank != r->rank))
+	if (l.part == PROVENANCE_NONE || !l.has_payload || (r->rank >= 0 && l.rank >= 0 && l.rank != r->rank))
 		return;
 	struct buf id = {0};
 	if (l.frame >= 0 && l.compile >= 0 && l.autograd >= 0)
@@ -206,11 +215,11 @@ static void log_line(struct log_reading *r, struct str line)
 		log_header(r, line);
 		return;
 	}
-	if (r->part == PROVENANCE_PARTS)
+	if (r->part == PROVENANCE_NONE)
 		return;
 	if (r->payload.n + line.n > PROVENANCE_TEXT_BYTES) {
 		r->v->damaged++;
-		r->part = PROVENANCE_PARTS;
+		r->part = PROVENANCE_NONE;
 		return;
 	}
 	buf_put(&r->payload, line.p + 1, line.n - 1);
@@ -245,7 +254,7 @@ static void log_piece(struct log_reading *r, struct str text)
 
 static void log_begin(struct log_reading *r, struct provenance *v, int64_t rank)
 {
-	*r = (struct log_reading){.v = v, .rank = rank, .part = PROVENANCE_PARTS};
+	*r = (struct log_reading){.v = v, .rank = rank, .part = PROVENANCE_NONE};
 	intern_init(&r->ids);
 }
 
@@ -322,7 +331,7 @@ static enum provenance_part part_of_file(struct str name, int64_t *number)
 			stem.n -= strlen(ends[i]);
 	*number = -1;
 	if (stem.n == name.n)
-		return PROVENANCE_PARTS;
+		return PROVENANCE_NONE;
 	*number = file_cut_number(&stem);
 	if (str_starts(stem, STR("inductor_output_code_")))
 		return PROVENANCE_CODE;
@@ -335,9 +344,9 @@ static enum provenance_part part_of_content(struct str begin)
 	while (begin.n && (begin.p[0] == ' ' || begin.p[0] == '\n' || begin.p[0] == '\r' || begin.p[0] == '\t'))
 		begin = (struct str){begin.p + 1, begin.n - 1};
 	if (!begin.n || begin.p[0] != '{')
-		return PROVENANCE_PARTS;
+		return PROVENANCE_NONE;
 	return str_has(begin, STR("cppCodeToPost")) || str_has(begin, STR("postToPre")) || str_has(begin, STR("preToPost")) ? PROVENANCE_NODES :
-	       str_has(begin, STR("File \\\"")) ? PROVENANCE_STACKS : PROVENANCE_PARTS;
+	       str_has(begin, STR("File \\\"")) ? PROVENANCE_STACKS : PROVENANCE_NONE;
 }
 
 static struct str file_name_of(const char *path)
@@ -355,8 +364,8 @@ static int read_file(struct provenance *v, const char *path, int64_t rank, struc
 	if (!s)
 		return -1;
 	enum provenance_part part = part_of_file(file_name_of(path), &number);
-	part = part == PROVENANCE_PARTS ? part_of_content(source_peek(s)) : part;
-	if (part == PROVENANCE_PARTS)
+	part = part == PROVENANCE_NONE ? part_of_content(source_peek(s)) : part;
+	if (part == PROVENANCE_NONE)
 		rc = log_read_file(v, s, rank, e);
 	else
 		rc = text_read_file(&c, v, s, part);
@@ -371,7 +380,7 @@ static int read_file(struct provenance *v, const char *path, int64_t rank, struc
 struct provenance_file {
 	struct str path;
 	int64_t number;
-	enum provenance_part part; /* PROVENANCE_PARTS = a log */
+	enum provenance_part part; /* PROVENANCE_NONE = a log */
 };
 
 struct folder_reading {
@@ -421,7 +430,7 @@ static void read_parts(struct folder_reading *r, struct str folder, struct prove
 		struct source *s = source_open_regular(file[i].path.p, &why);
 		if (!s)
 			r->v->damaged++;
-		else if (file[i].part != PROVENANCE_PARTS)
+		else if (file[i].part != PROVENANCE_NONE)
 			(void)text_read_file(&c, r->v, s, file[i].part);
 		else if (log_read_file(r->v, s, r->rank, &why) < 0)
 			r->v->damaged++;
@@ -447,11 +456,11 @@ static void read_folder(struct folder_reading *r, struct str path, unsigned dept
 			continue;
 		r->left--;
 		x.part = part_of_file(name, &x.number);
-		const bool is_log = x.part == PROVENANCE_PARTS && (str_ends(name, STR(".log")) || str_ends(name, STR(".log.gz")));
+		const bool is_log = x.part == PROVENANCE_NONE && (str_ends(name, STR(".log")) || str_ends(name, STR(".log.gz")));
 		x.path = arena_printf(&r->arena, STR_FMT "/%s", STR_ARG(path), entry);
 		if (lstat(x.path.p, &st) == 0 && S_ISDIR(st.st_mode))
 			MEM_PUSH(below, n_below, cap_below, x.path);
-		else if (x.part != PROVENANCE_PARTS || (is_log && log_is_of_rank(name, r->rank)))
+		else if (x.part != PROVENANCE_NONE || (is_log && log_is_of_rank(name, r->rank)))
 			MEM_PUSH(file, n, cap, x);
 	}
 	folder_close(&f);

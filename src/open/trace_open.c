@@ -80,8 +80,8 @@ static int trace_read_provenance(struct profile *p, const char *from, bool given
 	struct err why = {0};
 	const struct rank_place place = rank_place_of(p);
 	int rc = provenance_read(&v, from, place.world > 0 ? place.rank : -1, &why);
-	if (rc == 0 && !v.n)
-		rc = err_set(&why, ERR_DATA, "%s: nothing in it tells of kernels that torch.compile generated; a log of TORCH_TRACE, a folder of tlparse or of TORCH_COMPILE_DEBUG was expected", from);
+	if (rc == 0 && !v.n && !v.n_said)
+		rc = err_set(&why, ERR_DATA, "%s: nothing in it tells of kernels that torch.compile generated, of graph breaks or of recompilations; a log of TORCH_TRACE, a folder of tlparse or of TORCH_COMPILE_DEBUG was expected", from);
 	if (rc == 0)
 		rc = provenance_join(p, &v, &why);
 	if (v.damaged)

@@ -234,6 +234,8 @@ static int compile_run(const struct profile *p, const struct report_args *args, 
 		             "files that Inductor wrote, nor kernels with names of Inductor (triton_poi_fused_...); nor has it ranges of XLA's programs or of TensorRT's engines");
 	if (torch)
 		rc = compile_put(p, args, &r, k, out, e);
+	if (rc == 0 && torch)
+		rc = compile_said_put(p, args, out, e);
 	if (rc == 0 && x)
 		rc = compile_programs_put(x, args, !torch, out, e);
 	compile_kernels_free(k);
@@ -253,7 +255,7 @@ const struct report report_compile = {
 	        "program that kernels came from. Of XLA (JAX, TensorFlow) and TensorRT: each program and its ops or layers, by their NVTX ranges. `opscope report triton` has the launch parameters of "
 	        "kernels.",
 	.sections = (const struct section *const[]){&compile_section, &compile_kernels_section, &compile_sources_section, &compile_lines_section, &compile_called_section, &compile_eager_section,
-	                                            &compile_events_section, &compile_programs_section, &compile_program_ops_section, NULL},
+	                                            &compile_events_section, &compile_said_section, &compile_programs_section, &compile_program_ops_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_OF_STEPS,
 	.run = compile_run,

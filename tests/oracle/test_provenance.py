@@ -283,6 +283,26 @@ class Planted(Provenance):
         got = {r["python_line"]: r["device_self_ns"] // 1000 for r in self.ask(None, path, "lines")[0].rows if "model.py" in r["python_line"]}
         self.assertEqual(got, self.truth([g], runs=1))
 
+    def test_reasons(self):
+        """What the compiler said of graph breaks, in the words of several versions, and of recompilations, one or several reasons at once."""
+        of = graphs()
+        again = Graph("", [], frame=(0, 1))
+        stack = '  File "/home/me/main.py", line 3, in run\n    model(x)\n  File "/home/me/model.py", line 40, in forward\n    print(x)\n'
+        said = [("Graph break in user code at /home/me/model.py:40\nGraph Break Reason: Attempted to call a function marked as skipped\n  Explanation: none\n\nUser code traceback:\n" + stack, of[0]),
+                ("Graph break in user code at /home/me/model.py:40\nGraph Break Reason: Attempted to call a function marked as skipped\n", of[0]),
+                ("Graph break in user code at /home/me/model.py:41\nReason: Unsupported: call_function print\nUser code traceback:\n" + stack, of[0]),
+                ("Graph break: skip: from user code at:\n" + stack + "\nTraceback (most recent call last):\n" + '  File "/x/torch/_dynamo/convert_frame.py", line 9, in compile\n', again)]
+        log = torch_trace.log(of) + "".join(torch_trace.artifact("dynamo_graph_break_reason", text, g, "string") for text, g in said)
+        log += torch_trace.artifact("recompile_reasons", "0/0: tensor 'x' size mismatch at index 0. expected 8, actual 9", again)
+        log += torch_trace.artifact("recompile_reasons", json.dumps(["0/1: L['n'] == 3", "0/0: L['n'] == 2"]), Graph("", [], frame=(0, 2)))
+        sections = self.ask(trace(of), self.file(log))[1]
+        self.assertEqual({(r["kind"], r["frame"], r["place"], r["reason"], r["count"]) for r in sections["reasons"].rows}, {
+            ("graph break", "0/0", "/home/me/model.py:40", "Attempted to call a function marked as skipped", 2), ("graph break", "0/0", "/home/me/model.py:41", "Unsupported: call_function print", 1),
+            ("graph break", "0/1", "/home/me/model.py:40", "Graph break: skip: from user code at:", 1),
+            ("recompile", "0/1", None, "0/0: tensor 'x' size mismatch at index 0. expected 8, actual 9", 1), ("recompile", "0/2", None, "0/1: L['n'] == 3", 1),
+            ("recompile", "0/2", None, "0/0: L['n'] == 2", 1)})
+        self.assertEqual(self.lines(None, self.file(log)), self.truth(of))
+
     def test_imported(self):
         of = graphs()
         trace(of).save(self.path)

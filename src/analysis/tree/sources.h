@@ -25,6 +25,10 @@ struct sources {
 /* Of an argument set of device work or of a span. */
 struct sources sources_of(const struct profile *p, uint32_t set);
 
+/* Facts about the run (profile.meta): what the compiler said of a graph break, or of compiling again. The value is the frame, the place in the program and the reason, tabs between them. */
+#define SOURCE_BREAK "torch.compile: graph break"
+#define SOURCE_RECOMPILE "torch.compile: recompile"
+
 /* Whether any work has them. */
 static inline bool sources_any(const struct profile *p) { return profile_has_arg(p, ARG_SOURCE_MATCH); }
 

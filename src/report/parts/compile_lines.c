@@ -17,6 +17,16 @@ const struct section compile_lines_section = {.name = "lines", .title = "Lines o
 	[LINES_PCT] = {COLUMN(PERCENT, "lines_pct", "Of all rows %", "device time / that of all rows")},
 )};
 
+enum { SAID_KIND, SAID_FRAME, SAID_PLACE, SAID_REASON, SAID_N };
+
+const struct section compile_said_section = {.name = "reasons", .title = "What torch.compile said", COLUMNS(
+	[SAID_KIND] = {COLUMN(TEXT, "kind", "What", "graph break = it left its graph; recompile = it compiled a frame again, for what its guards refused", .flags = COLUMN_ANSWER)},
+	[SAID_FRAME] = {COLUMN(TEXT, "frame", "Frame", "number of the compiled frame / which of its compilations, as in the names of regions")},
+	[SAID_PLACE] = {COLUMN(TEXT, "place", "Where", "file:line of the program; empty = not stated", .flags = COLUMN_ANSWER | COLUMN_PATH)},
+	[SAID_REASON] = {COLUMN(TEXT, "reason", "Reason", "in the compiler's words", .flags = COLUMN_ANSWER | COLUMN_WIDE)},
+	[SAID_N] = {COLUMN(COUNT, "count", "Times", "how often it said so, while it compiled: before the recording, too", .flags = COLUMN_ANSWER)},
+)};
+
 struct lines_group {
 	struct str lines;
 	uint64_t n;
@@ -96,4 +106,45 @@ int compile_lines_put(const struct compile_lines *l, const struct report_args *a
 	if (l->match_ns[SOURCE_ALL_CALLS])
 		table_note(t, "of %lld ns the lines are those of all calls of the kernel in its graph: the compiler did not tell them apart", (long long)l->match_ns[SOURCE_ALL_CALLS]);
 	return table_sort(t, STR("device_ns"), true, e);
+}
+
+struct said_group {
+	uint32_t meta;           /* row of the first */
+	bool recompiles;
+	int64_t n;
+};
+
+static void said_put_row(const struct profile *p, const struct said_group *x, struct table *t)
+{
+	struct str rest = profile_str(p, p->meta.value[x->meta]), piece;
+	table_row(t);
+	table_set_str(t, SAID_KIND, str_from(x->recompiles ? "recompile" : "graph break"));
+	for (unsigned i = SAID_FRAME; i <= SAID_REASON && str_split(&rest, '\t', &piece); i++)
+		if (piece.n)
+			table_set_str(t, i, piece);
+	table_set_i64(t, SAID_N, x->n);
+}
+
+int compile_said_put(const struct profile *p, const struct report_args *args, struct table *first, struct err *e)
+{
+	const uint32_t breaks = intern_find(&p->strings, STR(SOURCE_BREAK)), recompiles = intern_find(&p->strings, STR(SOURCE_RECOMPILE));
+	struct said_group *v = NULL;
+	struct intern seen;
+	uint32_t n = 0, cap = 0;
+	intern_init(&seen);
+	for (uint32_t i = 0; i < p->meta.rows.n; i++) {
+		const uint32_t key[] = {p->meta.key[i], p->meta.value[i]};
+		if (!key[0] || (key[0] != breaks && key[0] != recompiles))
+			continue;
+		const uint32_t at = intern_put(&seen, (const char *)key, sizeof key) - 1;
+		if (at == n)
+			MEM_PUSH(v, n, cap, (struct said_group){i, key[0] == recompiles, 0});
+		v[at].n++;
+	}
+	struct table *t = n ? section_add(&compile_said_section, args, 0, first) : NULL;
+	for (uint32_t i = 0; i < n; i++)
+		said_put_row(p, &v[i], t);
+	mem_free(v);
+	intern_release(&seen);
+	return t ? table_sort(t, STR("count"), true, e) : 0;
 }

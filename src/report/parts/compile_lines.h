@@ -5,7 +5,7 @@
 #include "query/section.h"
 #include "store/profile.h"
 
-extern const struct section compile_lines_section;
+extern const struct section compile_lines_section, compile_said_section;
 
 struct compile_lines;
 
@@ -17,5 +17,7 @@ void compile_lines_free(struct compile_lines *l);
 void compile_lines_add(struct compile_lines *l, uint32_t g, bool generated);
 /* Adds the section to *first. */
 int compile_lines_put(const struct compile_lines *l, const struct report_args *args, struct table *first, struct err *e);
+/* Adds what the compiler said of graph breaks and recompilations to *first, where it is known. */
+int compile_said_put(const struct profile *p, const struct report_args *args, struct table *first, struct err *e);
 
 #endif
