@@ -55,7 +55,8 @@ struct provenance_work {
 	uint32_t *line_of[2];           /* node -> frame: of the graph that Dynamo traced, of the one that code is made from */
 	struct { uint32_t first, n; } *pre; /* node of the latter -> its nodes of the former, in pre_node */
 	uint32_t *pre_node;
-	struct { struct str nodes, stacks, ops, sources; } *told; /* by call: JSON, JSON, lists of the code */
+	struct { struct str nodes, stacks, ops, sources; bool in_code; } *told; /* by call: JSON, JSON, lists of the code */
+	bool has_handles;               /* the code has them: then each of its calls */
 	struct name_set node_set, frame_set;
 	uint32_t cap_frames, cap_line[2], cap_pre, n_pre_nodes, cap_pre_nodes, cap_told;
 };
@@ -128,7 +129,6 @@ static uint32_t work_call(struct provenance_work *w, struct str name)
 struct code_reading {
 	struct str nodes, ops;   /* of the comments above */
 	struct str hash;
-	bool has_handle;         /* the comments above had one */
 	uint32_t n_calls;        /* without handles */
 };
 
@@ -139,7 +139,7 @@ static void code_handles(struct provenance_work *w, struct code_reading *r, stru
 		const uint32_t i = work_call(w, handle);
 		w->told[i].ops = r->ops;
 		w->told[i].sources = r->nodes;
-		r->has_handle = true;
+		w->told[i].in_code = true;
 	}
 }
 
@@ -160,7 +160,7 @@ static void work_code(struct provenance_work *w, struct str text)
 	struct provenance_graph *g = w->graph;
 	struct code_reading r = {0};
 	struct str line, name, nodes, ops;
-	const bool handles = str_has(text, STR("[Provenance debug handles] "));
+	w->has_handles = str_has(text, STR("[Provenance debug handles] "));
 	while (provenance_line(&text, &line)) {
 		const enum provenance_code what = provenance_code_of(line, &name, &nodes, &ops);
 		switch (what) {
@@ -179,7 +179,7 @@ static void work_code(struct provenance_work *w, struct str text)
 			r.hash = (struct str){0};
 			break;
 		case CODE_CALL:
-			if (!handles)
+			if (!w->has_handles)
 				code_call(w, &r, name);
 			break;
 		case CODE_COMMENT:
@@ -526,8 +526,10 @@ void provenance_add(struct provenance *v, const struct str text[PROVENANCE_PARTS
 	v->damaged += text[PROVENANCE_STACKS].n && !json_members(text[PROVENANCE_STACKS], call_list, &(struct calls_reading){&w, true});
 	v->damaged += text[PROVENANCE_KEY].n && !json_members(text[PROVENANCE_KEY], key_member, &key);
 	g.key = arena_str(&v->arena, key);
+	/* Some versions tell calls of the graphs before, too. */
 	for (uint32_t i = 1; i < w.calls.n; i++)
-		work_put_call(&w, i, &post, &pre);
+		if (!w.has_handles || w.told[i].in_code)
+			work_put_call(&w, i, &post, &pre);
 	names_release(&post);
 	names_release(&pre);
 	work_release(&w);

@@ -212,13 +212,23 @@ static struct str join_graph_key(struct str range)
 	return str_trim(range);
 }
 
+/* "0/1" of "Torch-Compiled Region: 0/1"; "" = it is of another form. */
+static struct str join_compile_id(struct str frame)
+{
+	size_t n = 0;
+	if (!str_skip(&frame, STR(FRAME_RANGE)))
+		return (struct str){0};
+	while (n < frame.n && (is_digit(frame.p[n]) || frame.p[n] == '/' || frame.p[n] == '!'))
+		n++;
+	return (struct str){frame.p, n};
+}
+
 /* How well a graph fits a launch; 0 = it does not. */
 static enum source_match join_fits(struct join *j, const struct join_launch *l, uint32_t graph, struct str key)
 {
 	const struct provenance_graph *x = &j->v->graph[graph];
 	const struct str kernel = intern_get(&j->kernels, l->kernel), hash = profile_str(j->p, l->hash);
-	struct str frame = profile_str(j->p, l->frame);
-	(void)str_skip(&frame, STR(FRAME_RANGE));
+	const struct str frame = join_compile_id(profile_str(j->p, l->frame));
 	const bool same_code = hash.n && join_define(j, graph, kernel, hash, true) != INTERN_NONE;
 	if (hash.n && !same_code && x->has_code && join_define(j, graph, kernel, STR(""), true) != INTERN_NONE)
 		return SOURCE_NONE;

@@ -198,6 +198,13 @@ class Planted(Provenance):
         self.assertNotIn("lines", {s["name"] for s in json.loads(out).get("sections", [])})
         self.assertIn(b"no kernel of the recording is one that the compiler's provenance tells of", err)
 
+    def test_told_with_earlier_graphs(self):
+        """A mapping that holds the calls of the graph before as well: those that the graph's own code has count."""
+        of = graphs()
+        both = Graph("ftwo", of[0].calls + of[1].calls)
+        both.code, both.hashes = of[1].code, of[1].hashes
+        self.assertEqual(self.lines(trace(of), self.file(torch_trace.log([of[0], both]))), self.truth(of))
+
     def test_by_code(self):
         """Without keys the hash of a kernel's code tells the graph, where the kernels differ; where they do not, what both graphs agree on is told."""
         of = graphs()
