@@ -285,6 +285,13 @@ bool provenance_read_log(struct provenance *v, struct str text, int64_t rank)
 
 /* ---- files ---- */
 
+/* A file that is damaged is read as far as it goes; one that the system did not read is an error. */
+static int file_end(struct provenance *v, const struct source *s, struct err *e)
+{
+	v->damaged += source_error(s) != NULL;
+	return source_failed(s) == ERR_NONE ? 0 : err_set(e, source_failed(s), "%s: %s", source_path(s), source_error(s));
+}
+
 static int log_read_file(struct provenance *v, struct source *s, int64_t rank, struct err *e)
 {
 	struct log_reading r;
@@ -292,20 +299,21 @@ static int log_read_file(struct provenance *v, struct source *s, int64_t rank, s
 	log_begin(&r, v, rank);
 	while (!end)
 		log_piece(&r, source_next(s, (struct str){NULL, 0}, &end));
-	v->damaged += source_error(s) != NULL;
-	return log_end(&r) ? 0 : err_set(e, ERR_FORMAT, "%s: no line of a log of TORCH_TRACE, nor a file of tlparse or of TORCH_COMPILE_DEBUG, as was expected", source_path(s));
+	const bool known = log_end(&r);
+	if (file_end(v, s, e) < 0)
+		return -1;
+	return known ? 0 : err_set(e, ERR_FORMAT, "%s: no line of a log of TORCH_TRACE, nor a file of tlparse or of TORCH_COMPILE_DEBUG, as was expected", source_path(s));
 }
 
-static int text_read_file(struct compilation *c, struct provenance *v, struct source *s, enum provenance_part part)
+static int text_read_file(struct compilation *c, struct provenance *v, struct source *s, enum provenance_part part, struct err *e)
 {
 	struct buf b = {0};
 	bool end = false;
 	while (!end && b.n <= PROVENANCE_TEXT_BYTES)
 		buf_str(&b, source_next(s, (struct str){NULL, 0}, &end));
-	v->damaged += source_error(s) != NULL;
 	compilation_put(c, v, part, buf_view(&b));
 	buf_release(&b);
-	return 0;
+	return file_end(v, s, e);
 }
 
 /* The number at the end of a name, behind '_': "inductor_output_code_cabc_7". Cuts it off; -1 = there is none. */
@@ -368,7 +376,7 @@ static int read_file(struct provenance *v, const char *path, int64_t rank, struc
 	if (part == PROVENANCE_NONE)
 		rc = log_read_file(v, s, rank, e);
 	else
-		rc = text_read_file(&c, v, s, part);
+		rc = text_read_file(&c, v, s, part, e);
 	source_close(s);
 	compilation_end_graph(&c, v);
 	compilation_release(&c);
@@ -421,57 +429,80 @@ static struct str folder_compile_id(struct arena *a, struct str name)
 	return arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(frame), STR_ARG(compile));
 }
 
-static void read_parts(struct folder_reading *r, struct str folder, struct provenance_file *file, uint32_t n)
+static int read_part(struct folder_reading *r, struct compilation *c, const struct provenance_file *file, struct err *e)
 {
-	struct compilation c = {.id = folder_compile_id(&r->v->arena, file_name_of(folder.p)), .last = -1};
-	qsort(file, n, sizeof *file, files_by_number);
-	for (uint32_t i = 0; i < n; i++) {
-		struct err why;
-		struct source *s = source_open_regular(file[i].path.p, &why);
-		if (!s)
-			r->v->damaged++;
-		else if (file[i].part != PROVENANCE_NONE)
-			(void)text_read_file(&c, r->v, s, file[i].part);
-		else if (log_read_file(r->v, s, r->rank, &why) < 0)
-			r->v->damaged++;
-		source_close(s);
+	struct source *s = source_open_regular(file->path.p, e);
+	if (!s)
+		return -1;
+	int rc = file->part != PROVENANCE_NONE ? text_read_file(c, r->v, s, file->part, e) : log_read_file(r->v, s, r->rank, e);
+	if (rc < 0 && e->code == ERR_FORMAT) { /* another log of this folder */
+		r->v->damaged++;
+		rc = 0;
 	}
-	compilation_end_graph(&c, r->v);
-	compilation_release(&c);
+	source_close(s);
+	return rc;
 }
 
-static void read_folder(struct folder_reading *r, struct str path, unsigned depth)
+static int read_parts(struct folder_reading *r, struct str folder, struct provenance_file *file, uint32_t n, struct err *e)
 {
-	struct provenance_file *file = NULL;
-	struct str *below = NULL;
-	uint32_t n = 0, cap = 0, n_below = 0, cap_below = 0;
+	struct compilation c = {.id = folder_compile_id(&r->v->arena, file_name_of(folder.p)), .last = -1};
+	int rc = 0;
+	qsort(file, n, sizeof *file, files_by_number);
+	for (uint32_t i = 0; i < n && rc == 0; i++)
+		rc = read_part(r, &c, &file[i], e);
+	compilation_end_graph(&c, r->v);
+	compilation_release(&c);
+	return rc;
+}
+
+struct folder_entries {
+	struct provenance_file *file;
+	struct str *below;
+	uint32_t n, cap, n_below, cap_below;
+};
+
+static int folder_list(struct folder_reading *r, struct str path, struct folder_entries *x, struct err *e)
+{
 	struct folder f;
 	const char *entry;
+	int rc = 0;
 	folder_open(&f, path.p);
-	while ((entry = folder_next(&f)) && r->left) {
+	while (rc == 0 && r->left && (entry = folder_next(&f))) {
 		const struct str name = str_from(entry);
-		struct provenance_file x = {.number = -1};
+		struct provenance_file file = {.number = -1};
 		struct stat st;
 		if (name.p[0] == '.')
 			continue;
 		r->left--;
-		x.part = part_of_file(name, &x.number);
-		const bool is_log = x.part == PROVENANCE_NONE && (str_ends(name, STR(".log")) || str_ends(name, STR(".log.gz")));
-		x.path = arena_printf(&r->arena, STR_FMT "/%s", STR_ARG(path), entry);
-		if (lstat(x.path.p, &st) == 0 && S_ISDIR(st.st_mode))
-			MEM_PUSH(below, n_below, cap_below, x.path);
-		else if (x.part != PROVENANCE_NONE || (is_log && log_is_of_rank(name, r->rank)))
-			MEM_PUSH(file, n, cap, x);
+		file.part = part_of_file(name, &file.number);
+		const bool is_log = file.part == PROVENANCE_NONE && (str_ends(name, STR(".log")) || str_ends(name, STR(".log.gz")));
+		file.path = arena_printf(&r->arena, STR_FMT "/%s", STR_ARG(path), entry);
+		if (lstat(file.path.p, &st) < 0)
+			rc = errno == ENOENT ? 0 : err_set(e, ERR_IO, "%s: %s", file.path.p, strerror(errno));
+		else if (S_ISDIR(st.st_mode))
+			MEM_PUSH(x->below, x->n_below, x->cap_below, file.path);
+		else if (file.part != PROVENANCE_NONE || (is_log && log_is_of_rank(name, r->rank)))
+			MEM_PUSH(x->file, x->n, x->cap, file);
 	}
+	if (rc == 0 && f.error)
+		rc = err_set(e, ERR_IO, "%s: %s", path.p, strerror(f.error));
 	folder_close(&f);
-	if (n)
-		read_parts(r, path, file, n);
-	if (n_below)
-		qsort(below, n_below, sizeof *below, names_by_text);
-	for (uint32_t i = 0; i < n_below && depth < PROVENANCE_DEPTH; i++)
-		read_folder(r, below[i], depth + 1);
-	mem_free(file);
-	mem_free(below);
+	return rc;
+}
+
+static int read_folder(struct folder_reading *r, struct str path, unsigned depth, struct err *e)
+{
+	struct folder_entries x = {0};
+	int rc = folder_list(r, path, &x, e);
+	if (rc == 0 && x.n)
+		rc = read_parts(r, path, x.file, x.n, e);
+	if (x.n_below)
+		qsort(x.below, x.n_below, sizeof *x.below, names_by_text);
+	for (uint32_t i = 0; i < x.n_below && depth < PROVENANCE_DEPTH && rc == 0; i++)
+		rc = read_folder(r, x.below[i], depth + 1, e);
+	mem_free(x.file);
+	mem_free(x.below);
+	return rc;
 }
 
 int provenance_read(struct provenance *v, const char *path, int64_t rank, struct err *e)
@@ -485,7 +516,7 @@ int provenance_read(struct provenance *v, const char *path, int64_t rank, struct
 	struct str top = str_from(path);
 	while (top.n > 1 && top.p[top.n - 1] == '/')
 		top.n--;
-	read_folder(&r, arena_str(&r.arena, top), 0);
+	const int rc = read_folder(&r, arena_str(&r.arena, top), 0, e);
 	arena_release(&r.arena);
-	return 0;
+	return rc;
 }

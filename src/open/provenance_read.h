@@ -5,7 +5,7 @@
 #include "open/provenance.h"
 
 /* Adds what stands at `path`: a log of TORCH_TRACE, a file of tlparse or of TORCH_COMPILE_DEBUG (each plain or gzip), or a folder of such, with those below it. Of logs, what states another
- * rank is left out; rank < 0: nothing is. ERR_IO: the path cannot be read; ERR_FORMAT: a file is none of these. A file of a folder that cannot be read counts as damaged. O(bytes); holds the texts
+ * rank is left out; rank < 0: nothing is. ERR_IO: the path, or a file below it, cannot be read; ERR_FORMAT: the file is none of these; in a folder it counts as damaged. O(bytes); holds the texts
  * of one compilation at a time. */
 int provenance_read(struct provenance *v, const char *path, int64_t rank, struct err *e);
 
