@@ -234,10 +234,14 @@ static int compile_run(const struct profile *p, const struct report_args *args, 
 		             "files that Inductor wrote, nor kernels with names of Inductor (triton_poi_fused_...); nor has it ranges of XLA's programs or of TensorRT's engines");
 	if (torch)
 		rc = compile_put(p, args, &r, k, out, e);
+	else if (x) {
+		section_start(&compile_section, args, p->gpu_op.rows.n ? WHEN_DEVICE : 0, out);
+		table_note(out, "nothing of torch.compile is recorded");
+	}
 	if (rc == 0 && torch)
 		rc = compile_said_put(p, args, out, e);
 	if (rc == 0 && x)
-		rc = compile_programs_put(x, args, !torch, out, e);
+		rc = compile_programs_put(x, args, out, e);
 	compile_kernels_free(k);
 	compile_programs_free(x);
 	compile_regions_release(&r);

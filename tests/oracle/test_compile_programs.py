@@ -70,7 +70,7 @@ class Planted(Case):
             return ask(path)
 
     def programs(self, tables):
-        return {(r["program"], r["program_id"]): (r["compiler"], r["calls"], r["device_ns"], r["host_ns"]) for r in tables["compile"].rows}
+        return {(r["program"], r["program_id"]): (r["compiler"], r["calls"], r["device_ns"], r["host_ns"]) for r in tables["programs"].rows}
 
     def ops(self, tables):
         return {(r["program"], r["program_id"], r["op"]): (r["calls"], r["count"], r["device_ns"], r["host_ns"]) for r in tables["program_ops"].rows}
@@ -87,9 +87,10 @@ class Planted(Case):
         self.assertEqual(self.programs(tables), {("jit_step", "1"): ("XLA", 2, 2 * 657, 2 * (10 + 4 + 4 + 4 + 5 * 2)), ("jit_step", "2"): ("XLA", 2, 2000, 2 * (10 + 4 + 2))})
         self.assertEqual(self.ops(tables), {("jit_step", "1", "fusion.1"): (2, 2, 200, 2 * 6), ("jit_step", "1", "while.2"): (2, 2, 100, 2 * 6), ("jit_step", "1", "fusion.3"): (2, 4, 1000, 2 * 8),
                                             ("jit_step", "1", None): (None, 2, 14, None), ("jit_step", "2", "fusion.1"): (2, 2, 2000, 2 * 6)})
-        compiled = {r["program_id"]: (r["compiles"], r["compiler_ns"]) for r in tables["compile"].rows}
+        compiled = {r["program_id"]: (r["compiles"], r["compiler_ns"]) for r in tables["programs"].rows}
         self.assertEqual(compiled, {"1": (0, 0), "2": (1, 40)})
-        self.assertIn("device work 13314 ns = of XLA's programs 3314 + of TensorRT's engines 0 + other 10000", tables["compile"].notes)
+        self.assertEqual(tables["compile"].rows, [])
+        self.assertIn("device work 13314 ns = of XLA's programs 3314 + of TensorRT's engines 0 + other 10000", tables["programs"].notes)
 
     def test_xla_without_module(self):
         """Thunks whose module has no range: the module that they name."""
@@ -124,7 +125,7 @@ class Planted(Case):
             t.save(path)
             tables = ask(path)
         self.assertEqual(self.programs(tables)["tensorrt::execute_engine", None][:3], ("TensorRT", 2, 100000))
-        self.assertTrue(any("engines are not told apart" in n for n in tables["compile"].notes))
+        self.assertTrue(any("engines are not told apart" in n for n in tables["programs"].notes))
 
     def test_beside_torch(self):
         """With code of torch.compile the programs are tables of their own behind it."""
@@ -155,7 +156,7 @@ class Real(Case):
                 n, ns = want.get(text, (0, 0))
                 want[text] = (n + 1, ns + end - start)
         tables = ask(path)
-        self.assertEqual([(r["compiler"], r["calls"], r["host_ns"]) for r in tables["compile"].rows], [("TensorRT", *run)])
+        self.assertEqual([(r["compiler"], r["calls"], r["host_ns"]) for r in tables["programs"].rows], [("TensorRT", *run)])
         self.assertEqual({r["op"]: (r["calls"], r["host_ns"]) for r in tables["program_ops"].rows}, want)
 
 

@@ -18,8 +18,8 @@ const struct section compile_programs_section = {.name = "programs", .title = "P
 	[PROGRAMS_NS] = {COLUMN(NS, "device_ns", "Device time", "sum of the durations of what it launched", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
 	[PROGRAMS_PCT] = {COLUMN(PERCENT, "device_pct", "Device %", "device time / that of all device work"), .when = WHEN_DEVICE},
 	[PROGRAMS_HOST] = {COLUMN(NS, "host_ns", "Host time", "time of the host in its calls, without programs that run inside", .flags = COLUMN_ANSWER)},
-	[PROGRAMS_COMPILES] = {COLUMN(COUNT, "compiles", "Compiled", "how often XLA compiled a module of this name and number in the recording", .flags = COLUMN_MINOR)},
-	[PROGRAMS_COMPILE_NS] = {COLUMN(NS, "compiler_ns", "Compiler", "time of the host in these", .flags = COLUMN_MINOR)},
+	[PROGRAMS_COMPILES] = {COLUMN(COUNT, "compiles", "Compiles", "how often XLA compiled a module of this name and number in the recording", .flags = COLUMN_MINOR)},
+	[PROGRAMS_COMPILE_NS] = {COLUMN(NS, "compiler_ns", "Compile time", "time of the host in these", .flags = COLUMN_MINOR)},
 )};
 
 enum { OPS_PROGRAM, OPS_ID, OPS_OP, OPS_CALLS, OPS_WORKS, OPS_NS, OPS_PCT, OPS_HOST };
@@ -283,15 +283,11 @@ static void program_op_put_row(const struct compile_programs *x, const struct pr
 	table_set_f64(t, OPS_PCT, percent((double)v->device_ns, (double)x->all_ns));
 }
 
-int compile_programs_put(const struct compile_programs *x, const struct report_args *args, bool first_is_own, struct table *first, struct err *e)
+int compile_programs_put(const struct compile_programs *x, const struct report_args *args, struct table *first, struct err *e)
 {
 	const unsigned when = x->p->gpu_op.rows.n ? WHEN_DEVICE : 0;
 	const struct str by = when ? STR("device_ns") : STR("host_ns");
-	struct table *t = first;
-	if (first_is_own)
-		section_start(&compile_programs_section, args, when, t);
-	else
-		t = section_add(&compile_programs_section, args, when, first);
+	struct table *t = section_add(&compile_programs_section, args, when, first);
 	for (uint32_t i = 0; i < x->n; i++)
 		program_put_row(x, &x->v[i], t);
 	if (when)

@@ -13,7 +13,7 @@ struct compile_programs;
 struct compile_programs *compile_programs_new(const struct profile *p);
 void compile_programs_free(struct compile_programs *x);
 
-/* Adds both sections to *first; first_is_own: *first is not begun, and becomes the first of them. */
-int compile_programs_put(const struct compile_programs *x, const struct report_args *args, bool first_is_own, struct table *first, struct err *e);
+/* Adds both sections to *first. */
+int compile_programs_put(const struct compile_programs *x, const struct report_args *args, struct table *first, struct err *e);
 
 #endif
