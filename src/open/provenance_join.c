@@ -48,14 +48,16 @@ struct join {
 	const struct provenance *v;
 	struct intern kernels, defined, keys, told_keys, set_keys;
 	struct join_call *call;  /* by kernel, graph and number */
-	uint32_t *first;         /* kernel -> its first call; one more at the end */
+	uint32_t *group;         /* first calls of a kernel in a graph; one more at the end */
+	uint32_t *first;         /* kernel -> its first group; one more at the end */
+	struct intern counts;    /* pairs of a kernel and how often a graph calls it */
 	uint32_t *range, *frame, *root; /* by span: that of the run of a graph around it; name of the compiled frame around it; outermost op within the run. ROW_NONE, 0, ROW_NONE */
 	struct join_launch *launch;
 	uint32_t *told_of_key;
 	struct join_told *told;
 	uint32_t *set_of_key;
 	uint32_t *told_of_root;  /* by span that got it */
-	uint32_t n_calls, cap_calls, n, cap, cap_keys, n_told, cap_told, cap_sets;
+	uint32_t n_calls, cap_calls, n_groups, cap_groups, n, cap, cap_keys, n_told, cap_told, cap_sets;
 	uint64_t told_launches;
 };
 
@@ -93,8 +95,16 @@ static void join_index(struct join *j)
 	if (j->n_calls)
 		qsort(j->call, j->n_calls, sizeof *j->call, calls_in_order);
 	j->first = NEW_ARRAY(j->kernels.n + 1, uint32_t);
-	for (uint32_t i = 0; i < j->n_calls; i++)
-		j->first[j->call[i].kernel + 1] = i + 1;
+	for (uint32_t i = 0, end; i < j->n_calls; i = end) {
+		for (end = i; end < j->n_calls && j->call[end].kernel == j->call[i].kernel && j->call[end].graph == j->call[i].graph; end++)
+			;
+		const uint32_t count[] = {j->call[i].kernel, end - i};
+		(void)intern_put(&j->counts, (const char *)count, sizeof count);
+		MEM_PUSH(j->group, j->n_groups, j->cap_groups, i);
+		j->first[j->call[i].kernel + 1] = j->n_groups;
+	}
+	MEM_GROW(j->group, j->cap_groups, j->n_groups + 1);
+	j->group[j->n_groups] = j->n_calls;
 	for (uint32_t i = 1; i <= j->kernels.n; i++)
 		j->first[i] = j->first[i] > j->first[i - 1] ? j->first[i] : j->first[i - 1];
 }
@@ -274,9 +284,8 @@ static void choice_add_graph(const struct join *j, struct join_choice *c, const 
 {
 	const struct provenance_graph *x = &j->v->graph[j->call[first].graph];
 	const bool by_order = end - first > 1 && l->of == end - first && j->call[first].number >= 0;
-	for (uint32_t i = first; i < end; i++)
-		if (!by_order || i - first == l->place)
-			choice_add(c, &x->call[j->call[i].call]);
+	for (uint32_t i = by_order ? first + l->place : first; i < (by_order ? first + l->place + 1 : end); i++)
+		choice_add(c, &x->call[j->call[i].call]);
 }
 
 static uint32_t join_keep(struct join *j, const struct join_choice *c, enum source_match match)
@@ -304,16 +313,14 @@ static uint32_t join_tell(struct join *j, const struct join_launch *l)
 	const struct str key = l->range == ROW_NONE ? (struct str){0} : join_graph_key(profile_str(j->p, j->p->span.name[l->range]));
 	struct join_choice c = {0};
 	enum source_match best = SOURCE_NONE;
-	for (uint32_t i = j->first[l->kernel], end; i < j->first[l->kernel + 1]; i = end) {
-		for (end = i; end < j->first[l->kernel + 1] && j->call[end].graph == j->call[i].graph; end++)
-			;
-		const enum source_match fits = join_fits(j, l, j->call[i].graph, key);
+	for (uint32_t i = j->first[l->kernel]; i < j->first[l->kernel + 1]; i++) {
+		const enum source_match fits = join_fits(j, l, j->call[j->group[i]].graph, key);
 		if (fits == SOURCE_NONE || fits < best)
 			continue;
 		if (fits > best)
 			c = (struct join_choice){0};
 		best = fits;
-		choice_add_graph(j, &c, l, i, end);
+		choice_add_graph(j, &c, l, j->group[i], j->group[i + 1]);
 	}
 	return best == SOURCE_NONE ? 0 : join_keep(j, &c, best);
 }
@@ -322,6 +329,9 @@ static void join_tell_launches(struct join *j)
 {
 	for (uint32_t i = 0; i < j->n; i++) {
 		struct join_launch *l = &j->launch[i];
+		const uint32_t count[] = {l->kernel, l->of};
+		if (intern_find(&j->counts, (struct str){(const char *)count, sizeof count}) == INTERN_NONE)
+			l->place = l->of = 0; /* its order tells nothing */
 		const uint32_t key[] = {l->kernel, l->range == ROW_NONE ? 0 : j->p->span.name[l->range], l->frame, l->hash, l->place, l->of};
 		const uint32_t id = intern_put(&j->keys, (const char *)key, sizeof key), before = j->cap_keys;
 		MEM_GROW(j->told_of_key, j->cap_keys, id + 1);
@@ -443,11 +453,13 @@ static void join_put_said(struct profile *p, const struct provenance *v)
 static void join_release(struct join *j)
 {
 	intern_release(&j->kernels);
+	intern_release(&j->counts);
 	intern_release(&j->defined);
 	intern_release(&j->keys);
 	intern_release(&j->told_keys);
 	intern_release(&j->set_keys);
 	mem_free(j->call);
+	mem_free(j->group);
 	mem_free(j->first);
 	mem_free(j->range);
 	mem_free(j->frame);
@@ -465,6 +477,7 @@ int provenance_join(struct profile *p, const struct provenance *v, struct err *e
 	if (analysis_run(p, PASS_NEST | PASS_CORRELATE, e) < 0)
 		return -1;
 	intern_init(&j.kernels);
+	intern_init(&j.counts);
 	intern_init(&j.defined);
 	intern_init(&j.keys);
 	intern_init(&j.told_keys);
