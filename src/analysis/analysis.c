@@ -1,6 +1,7 @@
 #include "analysis/analysis.h"
 
 #include "analysis/check.h"
+#include "base/mem.h"
 
 static bool analysis_has_names(const struct profile *p)
 {
@@ -75,4 +76,24 @@ int analysis_run(struct profile *p, unsigned wanted, struct err *e)
 #endif
 	}
 	return 0;
+}
+
+void analysis_forget(struct profile *p)
+{
+	for (unsigned t = 0; t < STORE_N_TABLES; t++) {
+		void *table = profile_table(p, (enum store_table_id)t);
+		for (unsigned c = 0; c < store_tables[t].n_columns; c++) {
+			const struct store_column *col = &store_tables[t].columns[c];
+			void **data = rows_column(table, col);
+			if (col->group != DERIVED)
+				continue;
+			mem_free(*data);
+			*data = NULL;
+		}
+		rows_trim(table, &store_tables[t]);
+	}
+	p->names = NULL; /* these two are in the arena */
+	p->tensor_cores = NULL;
+	p->passes_done = 0;
+	profile_find_arg_keys(p);
 }

@@ -13,6 +13,9 @@
  * what built on it. */
 int analysis_run(struct profile *p, unsigned passes, struct err *e);
 
+/* After rows, arguments or strings were added to a profile whose passes have run: their results are of what there was, and go. */
+void analysis_forget(struct profile *p);
+
 /* The passes themselves; call analysis_run. */
 int pass_names(struct profile *p, struct err *e);
 int pass_nest(struct profile *p, struct err *e);

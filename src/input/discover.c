@@ -282,7 +282,7 @@ static void walk_entry(struct discover_walk *w, struct str dir, struct str relat
 		discover_keep_odd(w->list, str_from(name), path);
 	} else if (S_ISDIR(st.st_mode) && out) {
 		discover_leave_out(w->list, path);
-	} else if (S_ISDIR(st.st_mode) && strcmp(name, DISCOVER_CAPTURES) != 0 && enter_once(w, &st)) {
+	} else if (S_ISDIR(st.st_mode) && strcmp(name, DISCOVER_CAPTURES) != 0 && strcmp(name, DISCOVER_PROVENANCE) != 0 && enter_once(w, &st)) {
 		struct str below = arena_printf(a, STR_FMT "%s%s", STR_ARG(relative), relative.n ? "/" : "", name);
 		bool deep = depth >= MAX_DEPTH;
 		if (deep || walk_directory(w, path, below, below, depth + 1) < 0) {

@@ -42,6 +42,8 @@ struct trace_list {
 
 /* A folder of this name beside a trace holds recordings of the capture of graphs that the trace replays, as inference servers write them: they are no traces of the folder around it. */
 #define DISCOVER_CAPTURES "capture_traces"
+/* The same of what torch.compile wrote down while it compiled: TORCH_TRACE. */
+#define DISCOVER_PROVENANCE "torch_trace"
 
 /* Whether the regular file holds nothing, or packed nothing. */
 bool discover_is_empty(const char *path);

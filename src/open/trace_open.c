@@ -3,9 +3,13 @@
 #include "analysis/graph/graph_join.h"
 #include "analysis/ranks/rank_place.h"
 #include "base/mem.h"
+#include "input/discover.h"
 #include "open/captures.h"
+#include "open/provenance_join.h"
+#include "open/provenance_read.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 struct trace_captures {
 	struct profile **v;
@@ -61,12 +65,56 @@ static int trace_join(struct profile *p, const char *path, const struct input_op
 	return rc;
 }
 
+/* The folder beside the trace; NULL = there is none. */
+static const char *trace_provenance_beside(struct arena *a, const char *path)
+{
+	struct stat st;
+	const char *slash = strrchr(path, '/');
+	const struct str dir = arena_printf(a, "%.*s" DISCOVER_PROVENANCE, slash ? (int)(slash + 1 - path) : 0, path);
+	return strcmp(path, "-") != 0 && stat(dir.p, &st) == 0 && S_ISDIR(st.st_mode) ? dir.p : NULL;
+}
+
+static int trace_read_provenance(struct profile *p, const char *from, bool given, struct err *e)
+{
+	struct provenance v = {0};
+	struct err why = {0};
+	const struct rank_place place = rank_place_of(p);
+	int rc = provenance_read(&v, from, place.world > 0 ? place.rank : -1, &why);
+	if (rc == 0 && !v.n && !v.n_said)
+		rc = err_set(&why, ERR_DATA, "%s: nothing in it tells of kernels that torch.compile generated, of graph breaks or of recompilations; a log of TORCH_TRACE, a folder of tlparse or of TORCH_COMPILE_DEBUG was expected", from);
+	if (rc == 0)
+		rc = provenance_join(p, &v, &why);
+	if (v.damaged)
+		diag_add_n(&p->diags, "provenance-damaged", DIAG_LOSS, v.damaged, -1, "a part of the compiler's provenance cannot be read: %s", from);
+	provenance_release(&v);
+	if (rc < 0 && given)
+		return err_set(e, why.code, "--provenance=%s", why.msg);
+	if (rc < 0)
+		diag_add(&p->diags, "provenance-unread", DIAG_LOSS, -1, "%s", why.msg);
+	return 0;
+}
+
+static int trace_tell_sources(struct profile *p, const char *path, const struct input_options *o, struct err *e)
+{
+	struct arena a = {0};
+	const bool given = o && o->provenance;
+	int rc = 0;
+	if (provenance_is_due(p)) {
+		const char *from = given ? o->provenance : trace_provenance_beside(&a, path);
+		rc = from ? trace_read_provenance(p, from, given, e) : 0;
+	} else if (given && p->reopened) {
+		rc = err_set(e, ERR_USAGE, "--provenance=%s: %s was imported; give it to opscope import", o->provenance, path);
+	}
+	arena_release(&a);
+	return rc;
+}
+
 struct profile *trace_open(const char *path, const struct input_options *o, struct err *e)
 {
 	struct profile *p = input_open(path, o, e);
-	if (!p || !graph_join_is_due(p))
-		return p;
-	if (trace_join(p, path, o, e) == 0)
+	if (!p)
+		return NULL;
+	if ((!graph_join_is_due(p) || trace_join(p, path, o, e) == 0) && trace_tell_sources(p, path, o, e) == 0)
 		return p;
 	profile_free(p);
 	return NULL;

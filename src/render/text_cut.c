@@ -90,12 +90,12 @@ void text_put_cut(struct buf *out, struct str s, size_t width)
 	text_put_cut_at(out, s, TEXT_CUT_HEAD, width);
 }
 
-/* The length of "FILE(LINE)" at the start of a frame; 0 = it has none. *path gets the length of FILE. */
+/* The length of "FILE(LINE)", or of "FILE(LINE,LINE)", at the start of a frame; 0 = it has none. *path gets the length of FILE. */
 static size_t render_text_cut_place_of(struct str frame, size_t *path)
 {
 	for (size_t i = 0; i < frame.n; i++) {
 		size_t k = i + 1;
-		while (frame.p[i] == '(' && k < frame.n && frame.p[k] >= '0' && frame.p[k] <= '9')
+		while (frame.p[i] == '(' && k < frame.n && (is_digit(frame.p[k]) || (frame.p[k] == ',' && k > i + 1)))
 			k++;
 		if (frame.p[i] == '(' && k > i + 1 && k < frame.n && frame.p[k] == ')') {
 			*path = i;

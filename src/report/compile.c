@@ -1,4 +1,4 @@
-/* What torch.compile made of the program, and what that costs on the host and on the device. Of a broken call and of the compiler, the evidence is that of
+/* What compilers made of the program, torch.compile above all, and what that costs on the host and on the device. Of a broken call and of the compiler, the evidence is that of
  * the detectors graph-breaks and recompiles. */
 #include "base/mem.h"
 #include "base/round.h"
@@ -6,6 +6,8 @@
 #include "detect/parts/compiler_runs.h"
 #include "query/report.h"
 #include "report/parts/compile_kernels.h"
+#include "report/parts/compile_lines.h"
+#include "report/parts/compile_programs.h"
 
 enum {
 	COMPILE_NAME, COMPILE_GRAPH, COMPILE_CODE, COMPILE_FORWARD, COMPILE_CALLS, COMPILE_DEVICE, COMPILE_PCT, COMPILE_GENERATED, COMPILE_CALLED, COMPILE_UNFUSED, COMPILE_HOST,
@@ -224,27 +226,40 @@ static int compile_run(const struct profile *p, const struct report_args *args, 
 	struct compile_regions r;
 	compile_regions_find(p, &r);
 	struct compile_kernels *k = compile_kernels_new(p, &r);
-	int rc;
-	if (!r.n && !compile_kernels_any(k))
+	struct compile_programs *x = compile_programs_new(p);
+	const bool torch = r.n || compile_kernels_any(k);
+	int rc = 0;
+	if (!torch && !x)
 		rc = err_set(e, ERR_DATA, "no code of torch.compile: the input has neither ranges of it (Torch-Compiled Region, CompiledFunction, ## Call CompiledFxGraph), nor frames of "
-		             "files that Inductor wrote, nor kernels with names of Inductor (triton_poi_fused_...)");
-	else
+		             "files that Inductor wrote, nor kernels with names of Inductor (triton_poi_fused_...); nor has it ranges of XLA's programs or of TensorRT's engines");
+	if (torch)
 		rc = compile_put(p, args, &r, k, out, e);
+	else if (x) {
+		section_start(&compile_section, args, p->gpu_op.rows.n ? WHEN_DEVICE : 0, out);
+		table_note(out, "nothing of torch.compile is recorded");
+	}
+	if (rc == 0 && torch)
+		rc = compile_said_put(p, args, out, e);
+	if (rc == 0 && x)
+		rc = compile_programs_put(x, args, out, e);
 	compile_kernels_free(k);
+	compile_programs_free(x);
 	compile_regions_release(&r);
 	return rc;
 }
 
 const struct report report_compile = {
 	.name = "compile",
-	.title = "Code that torch.compile made",
+	.title = "Code that torch.compile, XLA and TensorRT made",
 	.asks = ASKS_FASTER,
-	.also = "torch_compile inductor dynamo compiled graph_breaks recompiles guards",
+	.also = "torch_compile inductor dynamo compiled graph_breaks recompiles guards provenance xla jax hlo tensorrt engine",
 	.help = "What torch.compile made of the program, and what that costs: each compiled region with its device time and with what the host does in it (guards, the generated "
 	        "wrapper, ops, API calls); the kernels that Inductor generated, with the ops of the program that they fuse; what the compiled code calls besides; what is not compiled; "
-	        "graph breaks and runs of the compiler. A region inside another counts for itself, so that rows add up. `opscope report triton` has the launch parameters of kernels.",
-	.sections = (const struct section *const[]){&compile_section, &compile_kernels_section, &compile_sources_section, &compile_called_section, &compile_eager_section,
-	                                            &compile_events_section, NULL},
+	        "graph breaks and runs of the compiler. A region inside another counts for itself, so that rows add up. With --provenance, what torch.compile wrote down, also the lines of the "
+	        "program that kernels came from. Of XLA (JAX, TensorFlow) and TensorRT: each program and its ops or layers, by their NVTX ranges. `opscope report triton` has the launch parameters of "
+	        "kernels.",
+	.sections = (const struct section *const[]){&compile_section, &compile_kernels_section, &compile_sources_section, &compile_lines_section, &compile_called_section, &compile_eager_section,
+	                                            &compile_events_section, &compile_said_section, &compile_programs_section, &compile_program_ops_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_OF_STEPS,
 	.run = compile_run,

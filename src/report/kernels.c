@@ -37,7 +37,7 @@ static double deviation(const struct kernel_groups *g, const struct kernel_group
 enum {
 	KERNELS_NAME, KERNELS_OP, KERNELS_GRID, KERNELS_BLOCK, KERNELS_REGS, KERNELS_SHARED, KERNELS_CLASS, KERNELS_TC, KERNELS_DTYPE, KERNELS_ARCH,
 	KERNELS_CALLS, KERNELS_TOTAL, KERNELS_SHARE, KERNELS_MEAN, KERNELS_MIN, KERNELS_MAX, KERNELS_MEDIAN, KERNELS_P95, KERNELS_P99, KERNELS_SD,
-	KERNELS_BLOCKS, KERNELS_OCC
+	KERNELS_BLOCKS, KERNELS_OCC, KERNELS_LINES
 };
 
 static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KERNELS_BY_OP) | BY(KERNELS_BY_LAUNCH), COLUMNS(
@@ -67,11 +67,13 @@ static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KE
 	[KERNELS_BLOCKS] = {COLUMN(REAL, "mean_blocks_per_sm", "Blocks/SM", "mean over its calls, weighted by duration", .digits = 2), .when = WHEN_RECORDED},
 	[KERNELS_OCC] = {COLUMN(PERCENT, "mean_occupancy_pct", "Est. occ. %", "estimated achieved occupancy: as the trace states it, else computed from the launch and "
 	                        "the limits of an SM; mean over its calls, weighted by duration"), .when = WHEN_RECORDED},
+	[KERNELS_LINES] = {COLUMN(TEXT, "source_lines", "Source lines", "lines of the program that compiled code launched it for, as in `compile`; (several) = not the same ones in all its calls; "
+	                          "empty = not known", .flags = COLUMN_WIDE | COLUMN_PATH), .when = WHEN_SOURCES},
 )};
 
 static void kernels_start(struct table *out, const struct kernel_groups *g, const struct report_args *args)
 {
-	section_start(&kernels_section, args, WHEN_RECORDED, out);
+	section_start(&kernels_section, args, WHEN_RECORDED | (g->sources ? WHEN_SOURCES : 0), out);
 	if (!g->blocks)
 		section_leave_out(&kernels_section, KERNELS_BLOCKS, out);
 	if (!g->occupancy)
@@ -122,12 +124,14 @@ static void kernels_put_times(struct table *out, const struct kernel_groups *g, 
 	table_set_f64(out, KERNELS_SD, deviation(g, x));
 }
 
-static void kernels_put_occupancy(struct table *out, const struct kernel_group *x)
+static void kernels_put_launches(struct table *out, const struct kernel_group *x)
 {
 	if (x->blocks_ns)
 		table_set_f64(out, KERNELS_BLOCKS, x->blocks / ((double)x->blocks_ns / 1000));
 	if (x->occupancy_ns)
 		table_set_f64(out, KERNELS_OCC, x->occupancy / ((double)x->occupancy_ns / 1000));
+	if (x->several_lines || x->lines.n)
+		table_set_str(out, KERNELS_LINES, x->several_lines ? STR("(several)") : x->lines);
 }
 
 /* by_tc: time by enum tri, whole graphs left out; in_ops: time that an op, collective or optimizer launched. */
@@ -156,7 +160,7 @@ static int kernels_put(struct table *out, const struct kernel_groups *g, const s
 		table_row(out);
 		kernels_put_name(out, g, x, &info);
 		kernels_put_times(out, g, x);
-		kernels_put_occupancy(out, x);
+		kernels_put_launches(out, x);
 	}
 	kernels_put_notes(out, g, by_tc, in_ops);
 	return table_sort(out, STR("total_ns"), true, e);

@@ -12,6 +12,8 @@ import dldb_db  # noqa: E402
 import nsys_db  # noqa: E402
 import nvprof_db  # noqa: E402
 import oracle  # noqa: E402
+import test_provenance  # noqa: E402
+import torch_trace  # noqa: E402
 from segment import BASE, Segment  # noqa: E402
 
 QUERY = "SELECT name, count(*), sum(dur_ns) FROM span GROUP BY 1 ORDER BY 1"
@@ -66,6 +68,12 @@ def make_inputs(folder):
     dldb_db.make(at("dldb.sqlite"), dldb_db.sample())
     os.mkdir(at("capture"))
     capture(at("capture"))
+    graphs = test_provenance.graphs()
+    test_provenance.trace(graphs).save(at("compiled.json.gz"))
+    os.mkdir(at("torch_log"))
+    with open(at("torch_log/a.log"), "w") as f:
+        f.write(torch_trace.log(graphs))
+    torch_trace.tlparse(graphs[1:], at("torch_log/parsed"))
     os.mkdir(at("job"))
     for rank in (0, 1):
         rank_of_two(at(f"job/rank{rank}.json"), rank)
@@ -96,6 +104,7 @@ def rows():
     reports = json.loads(oracle.run("report", "--format=json")[1])
     for report in sorted(row[0] for row in reports["rows"]):
         yield Scenario("report-" + report, ["report", report, "IN/?"], inputs=REPORTED, quick=report in ("layers", "roofline"), classes=("malloc",))
+    yield Scenario("report-provenance", ["report", "compile", "IN/compiled.json.gz", "--provenance=IN/torch_log", "--format=csv"])
     yield Scenario("report-rules", ["report", "kernels", "IN/costs_gpu.json", "--kernel-rules=IN/rules"])
     yield Scenario("report-html", ["report", "overview", "IN/costs_gpu.json", "-o", "OUT/page.html"])
     yield Scenario("report-opscope", ["report", "overview", "IN/kept.opscope", "--format=json"])

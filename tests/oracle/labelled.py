@@ -43,7 +43,7 @@ class Trace:
 
     @contextlib.contextmanager
     def op(self, name, us=10, dims=None, **more):
-        args = {"External id": self.id(), **({"Input Dims": dims} if dims is not None else {}), **{k.replace("_", " "): v for k, v in more.items()}}
+        args = {"External id": self.id(), **({"Input Dims": dims} if dims is not None else {}), **{k if k.startswith("kernel_") else k.replace("_", " "): v for k, v in more.items()}}
         start = self.now
         self.ops.append(args["External id"])
         self.now += us

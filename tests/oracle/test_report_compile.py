@@ -159,6 +159,20 @@ class Planted(Case):
         self.assertEqual({(w["op"], w["place"], w["device_ns"]) for w in sections["called"].rows}, {("aten::mm", "graph", 150000), ("aten::item", "outside", 9000)})
         self.assertEqual([(w["op"], w["device_ns"]) for w in sections["eager"].rows], [("aten::sgd", 33000)])
 
+    def test_estimates(self):
+        """What Inductor states of a kernel: 0.0123 GB and 4096 FLOPs a call, 30 us each."""
+        t = labelled.Trace()
+        for _ in range(3):
+            with t.op("Torch-Compiled Region: 0/0", 7):
+                with t.op("triton_poi_fused_add_mul_0", 6, kernel_num_gb=0.0123, kernel_flop=4096):
+                    t.kernel(30, "triton_poi_fused_add_mul_0")
+                with t.op("triton_poi_fused_sin_1", 6, kernel_num_gb=None):
+                    t.kernel(10, "triton_poi_fused_sin_1")
+        rows = self.ask(t)[1]["kernels"].by("kernel")
+        a, b = rows["triton_poi_fused_add_mul_0"], rows["triton_poi_fused_sin_1"]
+        self.assertEqual((a["estimated_bytes"], a["estimated_flops"], a["estimated_gb_per_s"]), (12300000, 4096, 410))
+        self.assertEqual((b["estimated_bytes"], b["estimated_flops"], b["estimated_gb_per_s"]), (None, None, None))
+
     def test_nested(self):
         """After a graph break the rest of the frame is a region inside the first: each counts for itself."""
         table, sections = self.ask(labelled_compile.broken(stacks=True))

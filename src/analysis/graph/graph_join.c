@@ -61,23 +61,6 @@ static void graph_note(struct profile *p, const struct graphs *x, const struct g
 		diag_add_n(&p->diags, "graph-too-many", DIAG_LOSS, without, -1, "replays of graphs have more than %d ranges: those of later launches are left unattributed", GRAPH_MOST_COPIES);
 }
 
-/* Results of passes are of the rows that there were. */
-static void graph_drop_passes(struct profile *p)
-{
-	for (unsigned t = 0; t < STORE_N_TABLES; t++)
-		for (unsigned c = 0; c < store_tables[t].n_columns; c++) {
-			const struct store_column *col = &store_tables[t].columns[c];
-			void **data = rows_column(profile_table(p, (enum store_table_id)t), col);
-			if (col->group != DERIVED)
-				continue;
-			mem_free(*data);
-			*data = NULL;
-		}
-	p->names = NULL; /* these two are in the arena */
-	p->tensor_cores = NULL;
-	p->passes_done = 0;
-}
-
 /* Whether each iteration launches the graph so often. */
 static bool graph_comes_in_turns(const struct profile *p, const struct graphs *x, uint32_t graph, uint32_t pieces)
 {
@@ -192,10 +175,7 @@ int graph_join(struct profile *p, struct profile *const *others, unsigned n, str
 		graph_captures_release(&captures);
 	}
 	graphs_free(x);
-	graph_drop_passes(p);
-	for (int t = 0; t < STORE_N_TABLES; t++)
-		rows_trim(profile_table(p, (enum store_table_id)t), &store_tables[t]);
-	profile_find_arg_keys(p);
+	analysis_forget(p);
 	p->user_rules = rules;
 	return 0;
 }

@@ -39,7 +39,7 @@ static bool is_own_code(struct str frame)
 }
 
 /* Frames that are not the user's: how they begin, or what their path holds. */
-static bool is_user_code(struct str frame)
+bool stacks_is_user_frame(struct str frame)
 {
 	static const char *const begins[] = {"<", TORCH_MODULE, "torch/", "threading.py(", "contextlib.py(", "runpy.py(",
 	                                     "multiprocessing/", "concurrent/", "importlib/", "/usr/lib/python"};
@@ -57,7 +57,7 @@ static uint32_t stacks_push(struct stacks *s, struct str frame, uint32_t around)
 	uint32_t id = intern_put(&s->keys, (const char *)pair, sizeof pair);
 	if (s->keys.n > before) {
 		MEM_GROW(s->v, s->cap, id + 1);
-		s->v[id] = (struct stacks_stack){pair[0], around, is_user_code(frame) ? pair[0] : s->v[around].user};
+		s->v[id] = (struct stacks_stack){pair[0], around, stacks_is_user_frame(frame) ? pair[0] : s->v[around].user};
 	}
 	return id;
 }
@@ -131,6 +131,10 @@ static void in_node(struct stacks *s, const struct profile *p, struct backward *
 	}
 	if (python) { /* its own stack stays: what it calls stands upon the forward op's */
 		b->base[i] = stacks_push(s, profile_str(p, p->span.name[i]), b->base[i]);
+		return;
+	}
+	if (profile_arg_id(p, p->span.args[i], ARG_SOURCE_LINES)) { /* what its kernel was generated from, in the backward pass as in the forward */
+		b->base[i] = s->of_span[i];
 		return;
 	}
 	s->of_span[i] = b->base[i];

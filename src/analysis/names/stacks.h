@@ -45,6 +45,9 @@ uint32_t stacks_count(const struct stacks *s);
  * built-in; the empty string when there is none. Lives as long as *s. */
 struct str stacks_user_line(const struct stacks *s, uint32_t stack);
 
+/* Whether a frame is of that code. */
+bool stacks_is_user_frame(struct str frame);
+
 /* Whether the trace has any. */
 bool stacks_any(const struct stacks *s);
 

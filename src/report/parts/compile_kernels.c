@@ -1,26 +1,35 @@
 #include "report/parts/compile_kernels.h"
 
 #include "analysis/names/stacks.h"
+#include "analysis/tree/generated.h"
 #include "analysis/tree/layers.h"
+#include "analysis/tree/sources.h"
 #include "base/intern.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "detect/parts/compiled.h"
+#include "io/json.h"
 #include "op/inductor_name.h"
 #include "op/op_args.h"
+#include "report/parts/compile_lines.h"
 
 enum {
-	KERNELS_NAME, KERNELS_KIND, KERNELS_OPS, KERNELS_MORE, KERNELS_CALLS, KERNELS_NS, KERNELS_PCT, KERNELS_MEAN, KERNELS_SHAPES, KERNELS_BYTES, KERNELS_REGION,
+	KERNELS_NAME, KERNELS_KIND, KERNELS_OPS, KERNELS_MORE, KERNELS_LINES, KERNELS_NODES, KERNELS_CALLS, KERNELS_NS, KERNELS_PCT, KERNELS_MEAN, KERNELS_SHAPES, KERNELS_BYTES, KERNELS_MOVED, KERNELS_RATE, KERNELS_FLOPS, KERNELS_REGION,
 	KERNELS_LAYER, KERNELS_LINE, KERNELS_FILE, KERNELS_HASH
 };
 
 const struct section compile_kernels_section = {.name = "kernels", .title = "Generated kernels", COLUMNS(
 	[KERNELS_NAME] = {COLUMN(TEXT, "kernel", "Kernel", "name of the generated kernel, by the op that launched it, else by the device's record", .flags = COLUMN_ANSWER)},
 	[KERNELS_KIND] = {COLUMN(TEXT, "kind", "Kind", "by its name: pointwise (poi), reduction (red), persistent reduction (per), template (tem), foreach (for), scan (spl)")},
-	[KERNELS_OPS] = {COLUMN(TEXT, "source_ops", "Source ops", "ops of the program that its name names, each once however often it is fused in; empty = it names none",
+	[KERNELS_OPS] = {COLUMN(TEXT, "source_ops", "Source ops", "ops of the program that it fuses, each once however often it is in: as the compiler's provenance tells, else as its name names "
+	                        "them; empty = it names none",
 	                        .flags = COLUMN_WIDE | COLUMN_ANSWER)},
 	[KERNELS_MORE] = {COLUMN(TEXT, "ops_are", "Ops are", "maybe more = it names ten, and Inductor names no more; ambiguous = they can be told apart in several ways; not all "
 	                         "known = some are given as written, and may be several ops; empty = complete", .flags = COLUMN_MINOR)},
+	[KERNELS_LINES] = {COLUMN(TEXT, "source_lines", "Source lines", "innermost lines of your own code that its ops are in, file(line,line): function; empty = not known",
+	                          .flags = COLUMN_WIDE | COLUMN_PATH | COLUMN_ANSWER), .when = WHEN_SOURCES},
+	[KERNELS_NODES] = {COLUMN(TEXT, "source_nodes", "Source nodes", "nodes of the graph that Dynamo traced; empty = not known, or not the same ones in all its calls",
+	                          .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_SOURCES},
 	[KERNELS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran", .flags = COLUMN_ANSWER)},
 	[KERNELS_NS] = {COLUMN(NS, "device_ns", "Device time", "sum of its durations", .flags = COLUMN_ANSWER)},
 	[KERNELS_PCT] = {COLUMN(PERCENT, "device_pct", "Device %", "device time / that of all device work")},
@@ -28,6 +37,11 @@ const struct section compile_kernels_section = {.name = "kernels", .title = "Gen
 	[KERNELS_SHAPES] = {COLUMN(TEXT, "input_dims", "Shapes", "sizes of the tensors that it was passed, what it writes among them", .flags = COLUMN_WIDE | COLUMN_MINOR), .when = WHEN_SHAPES},
 	[KERNELS_BYTES] = {COLUMN(BYTES, "argument_bytes", "Bytes of arguments", "sum of the sizes of these tensors: it may read a part of one, or one of them twice",
 	                          .flags = COLUMN_MINOR), .when = WHEN_SHAPES},
+	[KERNELS_MOVED] = {COLUMN(BYTES, "estimated_bytes", "Est. bytes", "what one call reads and writes, as Inductor estimates; empty = not recorded (torch._inductor.config.profile_bandwidth, "
+	                          "benchmark_kernel)", .flags = COLUMN_MINOR), .when = WHEN_RECORDED},
+	[KERNELS_RATE] = {COLUMN(REAL, "estimated_gb_per_s", "Est. GB/s", "these bytes x calls / device time, in 10^9 bytes", .digits = 2, .flags = COLUMN_MINOR), .when = WHEN_RECORDED},
+	[KERNELS_FLOPS] = {COLUMN(FLOPS, "estimated_flops", "Est. FLOPs", "FLOPs of one call, as Inductor estimates; empty = not recorded (benchmark_kernel)", .flags = COLUMN_DETAIL),
+	                   .when = WHEN_RECORDED},
 	[KERNELS_REGION] = {COLUMN(TEXT, "region", "Region", "compiled code that launched it; empty = its launch lies in no recorded region")},
 	[KERNELS_LAYER] = {COLUMN(TEXT, "layer", "Layer", "innermost layer that is around all of its launches, or around those of its forward op; ops of several layers may be "
 	                          "fused, and calls of modules inside compiled code leave no trace", .flags = COLUMN_PATH | COLUMN_MINOR), .when = WHEN_RECORDED},
@@ -80,6 +94,7 @@ struct generated {
 	struct inductor_name name;
 	bool is_inductors;       /* else written in Triton by hand, for which Inductor wrote the launch */
 	uint32_t region, dims, op, layer, line; /* op: that of one of its launches. layer: LAYER_NONE; line: in compile_kernels.lines, 0 = none or several */
+	struct sources sources;  /* nodes: "" where they differ from call to call */
 	uint64_t calls;
 	int64_t ns;
 };
@@ -94,31 +109,16 @@ struct compile_kernels {
 	struct intern keys, work_keys, lines, ops;
 	struct layers *layers;
 	struct stacks *stacks;
+	struct compile_lines *by_line; /* NULL = there is no provenance */
 	int64_t all_ns, generated_ns, called_ns, outside_ns, eager_ns, unknown_ns; /* outside: of graphs, in regions; unknown: no launch is recorded */
 	int64_t generated_elsewhere_ns, generated_unknown_ns; /* of generated_ns: launched in no region; the launch is not recorded */
 };
 
 struct generated_key {
-	uint32_t name, region, dims, file;
+	uint32_t name, region, dims, file, source_ops, source_lines;
 };
 
 static uint32_t launcher_of(const struct profile *p, uint32_t g) { return p->gpu_op.call[g] != ROW_NONE ? p->gpu_op.call[g] : p->gpu_op.op[g]; }
-
-/* *of: the op that stands for the kernel alone; ROW_NONE where the op around the launch is another one, as that of a whole CUDA graph. */
-static bool find_generated(const struct profile *p, uint32_t g, struct inductor_name *out, bool *is_inductors, uint32_t *of)
-{
-	uint32_t op = p->gpu_op.op[g];
-	*is_inductors = true;
-	*of = op;
-	if (p->gpu_op.kind[g] != GPU_KERNEL)
-		return false;
-	if (op != ROW_NONE && inductor_name_parse(profile_str(p, p->span.name[op]), out))
-		return true;
-	bool has_file = op != ROW_NONE && profile_arg_id(p, p->span.args[op], ARG_KERNEL_FILE);
-	*of = has_file ? op : ROW_NONE;
-	*is_inductors = inductor_name_parse(profile_str(p, p->gpu_op.name[g]), out);
-	return *is_inductors || has_file;
-}
 
 /* The innermost frame of the user's own, behind the frames of generated code. */
 static struct str line_of(const struct stacks *s, uint32_t stack)
@@ -134,21 +134,28 @@ static struct str line_of(const struct stacks *s, uint32_t stack)
 	return line;
 }
 
-static void add_generated(struct compile_kernels *k, uint32_t g, const struct inductor_name *name, bool is_inductors, uint32_t op, uint32_t region)
+static void add_generated(struct compile_kernels *k, uint32_t g, const struct generated_kernel *kernel, uint32_t region)
 {
 	const struct profile *p = k->p;
-	uint32_t at = launcher_of(p, g);
+	uint32_t at = launcher_of(p, g), op = kernel->op;
 	uint32_t set = op == ROW_NONE ? 0 : p->span.args[op];
-	struct generated_key key = {intern_str(&k->ops, name->name), region, profile_arg_id(p, set, ARG_INPUT_DIMS), profile_arg_id(p, set, ARG_KERNEL_FILE)};
+	struct generated_key key = {intern_str(&k->ops, kernel->name.name), region, profile_arg_id(p, set, ARG_INPUT_DIMS), profile_arg_id(p, set, ARG_KERNEL_FILE),
+	                            profile_arg_id(p, p->gpu_op.args[g], ARG_SOURCE_OPS), profile_arg_id(p, p->gpu_op.args[g], ARG_SOURCE_LINES)};
+	const struct sources sources = sources_of(p, p->gpu_op.args[g]);
 	uint32_t i = intern_put(&k->keys, (const char *)&key, sizeof key) - 1, layer = layers_of_gpu(k->layers, p, g);
+	if (op != ROW_NONE && sources.lines.n) /* its own stack is that of its sources */
+		at = p->span.parent[op];
 	uint32_t line = at == ROW_NONE ? 0 : intern_str(&k->lines, line_of(k->stacks, stacks_of(k->stacks, at)));
 	if (i == k->n)
-		MEM_PUSH(k->v, k->n, k->cap, (struct generated){.name = *name, .is_inductors = is_inductors, .region = region, .dims = key.dims, .op = op, .layer = layer, .line = line});
+		MEM_PUSH(k->v, k->n, k->cap, (struct generated){.name = kernel->name, .is_inductors = kernel->is_inductors, .region = region, .dims = key.dims, .op = op, .layer = layer, .line = line,
+		                                                .sources = sources});
 	struct generated *x = &k->v[i];
 	x->calls++;
 	x->ns += p->gpu_op.dur_ns[g];
 	x->layer = x->layer == layer ? layer : LAYER_NONE;
 	x->line = x->line == line ? line : 0;
+	if (!str_eq(x->sources.nodes, sources.nodes))
+		x->sources.nodes = STR("");
 }
 
 static void add_work(struct compile_kernels *k, uint32_t g, enum work_place place)
@@ -172,14 +179,16 @@ static void compile_kernels_add(struct compile_kernels *k, uint32_t g)
 	const struct profile *p = k->p;
 	uint32_t at = launcher_of(p, g), region = at == ROW_NONE ? ROW_NONE : k->r->of_span[at];
 	int64_t ns = p->gpu_op.dur_ns[g];
-	struct inductor_name name;
-	uint32_t op;
-	bool is_inductors, generated = find_generated(p, g, &name, &is_inductors, &op);
+	struct generated_kernel kernel;
+	const bool generated = generated_kernel_of(p, g, &kernel);
 	k->all_ns += ns;
 	if (region != ROW_NONE)
 		k->device[region].works++;
+	const enum work_place place = region == ROW_NONE ? WORK_EAGER : k->r->in_graph[at] && k->r->part[at] != COMPILE_COMPILER ? WORK_GRAPH : WORK_OUTSIDE;
+	if (k->by_line && (generated || place == WORK_GRAPH))
+		compile_lines_add(k->by_line, g, generated);
 	if (generated) {
-		add_generated(k, g, &name, is_inductors, op, region);
+		add_generated(k, g, &kernel, region);
 		k->generated_ns += ns;
 		if (region != ROW_NONE)
 			k->device[region].generated_ns += ns;
@@ -187,7 +196,6 @@ static void compile_kernels_add(struct compile_kernels *k, uint32_t g)
 			*(at == ROW_NONE ? &k->generated_unknown_ns : &k->generated_elsewhere_ns) += ns;
 		return;
 	}
-	enum work_place place = region == ROW_NONE ? WORK_EAGER : k->r->in_graph[at] && k->r->part[at] != COMPILE_COMPILER ? WORK_GRAPH : WORK_OUTSIDE;
 	add_work(k, g, place);
 	*(place == WORK_GRAPH ? &k->called_ns : place == WORK_OUTSIDE ? &k->outside_ns : at == ROW_NONE ? &k->unknown_ns : &k->eager_ns) += ns;
 	if (region != ROW_NONE)
@@ -197,7 +205,7 @@ static void compile_kernels_add(struct compile_kernels *k, uint32_t g)
 struct compile_kernels *compile_kernels_new(const struct profile *p, const struct compile_regions *r)
 {
 	struct compile_kernels *k = NEW(struct compile_kernels);
-	*k = (struct compile_kernels){.p = p, .r = r, .device = NEW_ARRAY(r->n + 1, struct compile_device), .layers = layers_new(p), .stacks = stacks_new(p)};
+	*k = (struct compile_kernels){.p = p, .r = r, .device = NEW_ARRAY(r->n + 1, struct compile_device), .layers = layers_new(p), .stacks = stacks_new(p), .by_line = compile_lines_new(p)};
 	intern_init(&k->keys);
 	intern_init(&k->work_keys);
 	intern_init(&k->lines);
@@ -215,6 +223,7 @@ void compile_kernels_free(struct compile_kernels *k)
 	intern_release(&k->ops);
 	layers_free(k->layers);
 	stacks_free(k->stacks);
+	compile_lines_free(k->by_line);
 	mem_free(k->device);
 	mem_free(k->v);
 	mem_free(k->w);
@@ -275,7 +284,7 @@ struct source_group {
 	int64_t ns;
 };
 
-struct sources {
+struct source_ops {
 	struct vocabulary words;
 	struct intern names;
 	struct source_group *v;
@@ -283,20 +292,25 @@ struct sources {
 	uint64_t strange, ambiguous, cut; /* kernels */
 };
 
+static void count_op(struct source_ops *s, struct str name, const struct generated *x)
+{
+	uint32_t at = intern_str(&s->names, name) - 1;
+	if (at == s->n)
+		MEM_PUSH(s->v, s->n, s->cap, (struct source_group){0});
+	s->v[at].kernels++;
+	s->v[at].calls += x->calls;
+	s->v[at].ns += x->ns;
+}
+
 /* The ops that the kernel names, into its row and into those of ops. */
-static void put_ops(struct sources *s, const struct generated *x, struct table *t)
+static void put_named_ops(struct source_ops *s, const struct generated *x, struct table *t)
 {
 	struct inductor_op op[INDUCTOR_OPS_MAX];
 	bool ambiguous, strange = false;
 	unsigned n = x->is_inductors ? inductor_ops(x->name.ops, vocabulary_has, &s->words, op, &ambiguous) : 0;
 	struct buf b = {0};
 	for (unsigned i = 0; i < n; i++) {
-		uint32_t at = intern_str(&s->names, op[i].name) - 1;
-		if (at == s->n)
-			MEM_PUSH(s->v, s->n, s->cap, (struct source_group){0});
-		s->v[at].kernels++;
-		s->v[at].calls += x->calls;
-		s->v[at].ns += x->ns;
+		count_op(s, op[i].name, x);
 		strange |= !op[i].known;
 		buf_cstr(&b, i ? ", " : "");
 		buf_str(&b, op[i].name);
@@ -312,6 +326,20 @@ static void put_ops(struct sources *s, const struct generated *x, struct table *
 	if (strange || ambiguous || cut)
 		table_set_fmt(t, KERNELS_MORE, "%s%s%s%s%s", cut ? "maybe more" : "", cut && (strange || ambiguous) ? ", " : "", ambiguous ? "ambiguous" : "",
 		              ambiguous && strange ? ", " : "", strange ? "not all known" : "");
+}
+
+/* The ops that provenance tells, else those of its name. */
+static void put_ops(struct source_ops *s, const struct generated *x, struct table *t)
+{
+	struct str rest = x->sources.ops, item;
+	if (!rest.n) {
+		put_named_ops(s, x, t);
+		return;
+	}
+	table_set_str(t, KERNELS_OPS, rest);
+	while (str_split(&rest, ',', &item))
+		if (item = str_trim(item), !str_starts(item, STR("and ")))
+			count_op(s, item, x);
 }
 
 /* -1 = not known. */
@@ -334,13 +362,36 @@ static int64_t argument_bytes(const struct profile *p, uint32_t op)
 	return bytes;
 }
 
-static void put_generated(const struct compile_kernels *k, const struct generated *x, struct sources *s, struct table *t)
+/* What the compiler states of a kernel, times 10^digits; -1 = nothing. */
+static int64_t stated_by_compiler(const struct profile *p, uint32_t op, enum arg_key key, int digits)
+{
+	struct str text;
+	int64_t v;
+	return op != ROW_NONE && profile_arg(p, p->span.args[op], key, &text) && json_to_scaled(text, digits, &v) && v >= 0 ? v : -1;
+}
+
+static void put_estimates(const struct profile *p, const struct generated *x, struct table *t)
+{
+	const int64_t bytes = stated_by_compiler(p, x->op, ARG_KERNEL_GB, 9), flops = stated_by_compiler(p, x->op, ARG_KERNEL_FLOP, 0);
+	if (bytes >= 0)
+		table_set_i64(t, KERNELS_MOVED, bytes);
+	if (bytes >= 0 && x->ns)
+		table_set_f64(t, KERNELS_RATE, (double)bytes * (double)x->calls / (double)x->ns);
+	if (flops >= 0)
+		table_set_i64(t, KERNELS_FLOPS, flops);
+}
+
+static void put_generated(const struct compile_kernels *k, const struct generated *x, struct source_ops *s, struct table *t)
 {
 	const struct profile *p = k->p;
 	table_row(t);
 	table_set_str(t, KERNELS_NAME, x->name.name);
 	table_set_str(t, KERNELS_KIND, str_from(x->is_inductors ? inductor_kind_name[x->name.kind] : "the program's own"));
 	put_ops(s, x, t);
+	if (x->sources.lines.n)
+		table_set_str(t, KERNELS_LINES, x->sources.lines);
+	if (x->sources.nodes.n)
+		table_set_str(t, KERNELS_NODES, x->sources.nodes);
 	table_set_i64(t, KERNELS_CALLS, (int64_t)x->calls);
 	table_set_i64(t, KERNELS_NS, x->ns);
 	table_set_f64(t, KERNELS_PCT, percent((double)x->ns, (double)k->all_ns));
@@ -353,6 +404,7 @@ static void put_generated(const struct compile_kernels *k, const struct generate
 		table_set_str_copy(t, KERNELS_LINE, intern_get(&k->lines, x->line));
 	if (x->op == ROW_NONE)
 		return;
+	put_estimates(p, x, t);
 	int64_t bytes = argument_bytes(p, x->op);
 	if (x->dims)
 		table_set_str(t, KERNELS_SHAPES, profile_str(p, x->dims));
@@ -367,12 +419,17 @@ static void put_generated(const struct compile_kernels *k, const struct generate
 
 static int put_kernels(const struct compile_kernels *k, const struct report_args *args, struct table *first, struct err *e)
 {
-	struct sources s = {0};
+	struct source_ops s = {0};
 	bool shapes = false;
 	for (uint32_t i = 0; i < k->n; i++)
 		shapes |= k->v[i].dims != 0;
-	struct table *t = section_add(&compile_kernels_section, args, (shapes ? WHEN_SHAPES : 0) | (stacks_any(k->stacks) ? WHEN_STACKS : 0) |
-	                              (k->layers->source != LAYERS_NONE ? WHEN_RECORDED : 0), first);
+	struct table *t = section_add(&compile_kernels_section, args, (shapes ? WHEN_SHAPES : 0) | (stacks_any(k->stacks) ? WHEN_STACKS : 0) | WHEN_RECORDED | (k->by_line ? WHEN_SOURCES : 0),
+	                              first);
+	if (k->layers->source == LAYERS_NONE)
+		section_leave_out(&compile_kernels_section, KERNELS_LAYER, t);
+	for (unsigned i = KERNELS_MOVED; i <= KERNELS_FLOPS; i++)
+		if (!profile_has_arg(k->p, i == KERNELS_FLOPS ? ARG_KERNEL_FLOP : ARG_KERNEL_GB))
+			section_leave_out(&compile_kernels_section, i, t);
 	intern_init(&s.names);
 	vocabulary_fill(&s.words, k->p);
 	for (uint32_t i = 0; i < k->n; i++)
@@ -438,7 +495,7 @@ int compile_kernels_put(const struct compile_kernels *k, const struct report_arg
 	if (k->generated_unknown_ns)
 		table_warn(first, "the launches of generated kernels of %lld ns are not recorded: which region they belong to, and so the device time of regions, is not known",
 		           (long long)k->generated_unknown_ns);
-	if (k->n && put_kernels(k, args, first, e) < 0)
+	if ((k->n && put_kernels(k, args, first, e) < 0) || compile_lines_put(k->by_line, args, first, e) < 0)
 		return -1;
 	return put_works(k, args, false, first, e) < 0 || put_works(k, args, true, first, e) < 0 ? -1 : 0;
 }

@@ -4,6 +4,7 @@
 #include "analysis/recording.h"
 #include "analysis/steps/steps.h"
 #include "analysis/tree/optree.h"
+#include "analysis/tree/sources.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/search.h"
@@ -15,7 +16,7 @@ enum {
 	KERNEL_CALLS_STEP, KERNEL_CALLS_OP_ID, KERNEL_CALLS_OP, KERNEL_CALLS_DIRECTION, KERNEL_CALLS_TYPE, KERNEL_CALLS_OPERATOR, KERNEL_CALLS_KERNEL,
 	KERNEL_CALLS_DEVICE, KERNEL_CALLS_STREAM, KERNEL_CALLS_START, KERNEL_CALLS_DUR, KERNEL_CALLS_CALL_START, KERNEL_CALLS_CALL_DUR, KERNEL_CALLS_WAIT,
 	KERNEL_CALLS_TC, KERNEL_CALLS_GRID, KERNEL_CALLS_BLOCK, KERNEL_CALLS_DTYPE, KERNEL_CALLS_INPUTS, KERNEL_CALLS_PARAMS, KERNEL_CALLS_OUTPUTS,
-	KERNEL_CALLS_NAME
+	KERNEL_CALLS_NAME, KERNEL_CALLS_LINES
 };
 
 const struct section kernel_calls_section = {.by = BY(KERNELS_BY_INSTANCE), COLUMNS(
@@ -44,6 +45,8 @@ const struct section kernel_calls_section = {.by = BY(KERNELS_BY_INSTANCE), COLU
 	[KERNEL_CALLS_OUTPUTS] = {COLUMN(TEXT, "output_shapes", "Output shapes", "of the op, where they follow from what was recorded",
 	                                 .flags = COLUMN_WIDE | COLUMN_DETAIL)},
 	[KERNEL_CALLS_NAME] = {COLUMN(TEXT, "kernel_name", "Kernel name", "full name", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[KERNEL_CALLS_LINES] = {COLUMN(TEXT, "source_lines", "Source lines", "lines of the program that compiled code launched it for, as in `compile`; empty = not known",
+	                               .flags = COLUMN_WIDE | COLUMN_PATH), .when = WHEN_SOURCES},
 )};
 
 struct kernel_calls_calls {
@@ -130,6 +133,7 @@ static void kernel_calls_put_row(struct kernel_calls_calls *x, uint32_t g)
 	uint32_t operator = optree_operator(x->tree, p, g);
 	if (operator)
 		table_set_str(x->out, KERNEL_CALLS_OPERATOR, profile_str(p, operator));
+	kernel_calls_put_text(x, KERNEL_CALLS_LINES, sources_of(p, p->gpu_op.args[g]).lines);
 	kernel_calls_put_op(x, p->ops->of_gpu[g]);
 	put_call(x, g);
 }
@@ -162,7 +166,7 @@ int kernel_calls(const struct profile *p, const struct report_args *args, struct
 	struct kernel_calls_calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE, .tree = optree_new(p, &optree_own), .names = short_names_new(p)};
 	uint32_t shown = args->row_limit && args->row_limit < n ? (uint32_t)args->row_limit : n;
 	if (rc == 0) {
-		section_start(&kernel_calls_section, args, 0, t);
+		section_start(&kernel_calls_section, args, sources_any(p) ? WHEN_SOURCES : 0, t);
 		for (uint32_t i = 0; i < shown; i++)
 			kernel_calls_put_row(&x, v[i].row);
 		t->hidden_rows = n - shown;

@@ -2,6 +2,7 @@
 
 #include "analysis/costs/tc_used.h"
 #include "analysis/recording.h"
+#include "analysis/tree/sources.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -43,6 +44,11 @@ static void kernel_group_add(struct kernel_groups *g, struct kernel_group *x, ui
 	int64_t ns = g->p->gpu_op.dur_ns[gpu];
 	uint32_t launch = g->p->gpu_op.launch[gpu];
 	double blocks = g->rules->blocks_per_sm(g->p, launch), occupancy = g->rules->occupancy_pct(g->p, launch);
+	if (g->sources) {
+		const struct str lines = sources_of(g->p, g->p->gpu_op.args[gpu]).lines;
+		x->lines = x->calls ? x->lines : lines;
+		x->several_lines |= !str_eq(x->lines, lines);
+	}
 	x->calls++;
 	x->total += ns;
 	x->tc_ns[gpu_tensor_core(g->p, gpu)] += ns;
@@ -96,7 +102,7 @@ int kernel_groups_collect(const struct profile *p, const struct report_args *arg
                           struct kernel_groups *g, struct err *e)
 {
 	uint32_t n = p->gpu_op.rows.n;
-	*g = (struct kernel_groups){.p = p, .t = t, .rules = rules, .by = (enum kernels_by)args->variant->by, .has_device = args->device != NULL};
+	*g = (struct kernel_groups){.p = p, .t = t, .rules = rules, .by = (enum kernels_by)args->variant->by, .has_device = args->device != NULL, .sources = sources_any(p)};
 	if (g->has_device && !str_to_i64(str_from(args->device), &g->device))
 		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
 	intern_init(&g->keys);

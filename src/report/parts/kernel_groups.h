@@ -29,6 +29,8 @@ struct kernel_group {
 	double blocks, occupancy;      /* sums of value x us */
 	int64_t blocks_ns, occupancy_ns; /* of the calls whose value is known */
 	uint32_t first;                /* of its durations in `durations` */
+	struct str lines;              /* of its sources (analysis/tree/sources.h) */
+	bool several_lines;            /* these of the first call; others have other ones */
 };
 
 struct kernel_groups {
@@ -42,6 +44,7 @@ struct kernel_groups {
 	struct kernel_group *v;
 	uint32_t cap, n;
 	bool blocks, occupancy;        /* the value of some call is known */
+	bool sources;                  /* some work has them */
 	struct sort_item *durations;   /* by group, then ascending */
 	uint32_t n_durations;
 	int64_t all_ns, graphs_ns;     /* graphs: replays of whole graphs, of all */

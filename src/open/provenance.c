@@ -1,0 +1,615 @@
+#include "open/provenance.h"
+
+#include "analysis/names/stacks.h"
+#include "base/buf.h"
+#include "base/intern.h"
+#include "base/mem.h"
+#include "base/sort.h"
+#include "io/json.h"
+#include "open/provenance_text.h"
+
+#include <stdlib.h>
+
+/* Longer lists end in "and N more". PROVENANCE_MOST_PRE: nodes that one node was made from, of which the rest is left out. */
+enum { PROVENANCE_MOST_NAMES = 256, PROVENANCE_MOST_LINES = 8, PROVENANCE_MOST_FRAMES = 128, PROVENANCE_MOST_PRE = 1024 };
+
+/* A set of ids that is emptied at no cost, in the order in which they came. */
+struct name_set {
+	uint32_t *v, *stamp;
+	uint32_t n, cap, n_stamps, now;
+};
+
+static void names_clear(struct name_set *s)
+{
+	s->n = 0;
+	s->now++;
+}
+
+/* False: it is there. */
+static bool names_put(struct name_set *s, uint32_t id)
+{
+	if (id >= s->n_stamps) {
+		const uint32_t before = s->n_stamps;
+		MEM_GROW(s->stamp, s->n_stamps, id + 1);
+		memset(s->stamp + before, 0, (s->n_stamps - before) * sizeof *s->stamp);
+	}
+	if (s->stamp[id] == s->now)
+		return false;
+	s->stamp[id] = s->now;
+	MEM_PUSH(s->v, s->n, s->cap, id);
+	return true;
+}
+
+static void names_release(struct name_set *s)
+{
+	mem_free(s->v);
+	mem_free(s->stamp);
+}
+
+/* What one graph's texts say, by number of a node or frame. 0 = none. */
+struct provenance_work {
+	struct provenance *v;
+	struct provenance_graph *graph;
+	struct intern nodes, frames, calls;
+	struct provenance_frame *frame; /* by id; slices of the arena */
+	uint32_t *line_of[2];           /* node -> frame: of the graph that Dynamo traced, of the one that code is made from */
+	struct { uint32_t first, n; } *pre; /* node of the latter -> its nodes of the former, in pre_node */
+	uint32_t *pre_node;
+	struct { struct str nodes, stacks, ops, sources; bool in_code; } *told; /* by call: JSON, JSON, lists of the code */
+	bool has_handles;               /* the code has them: then each of its calls */
+	struct name_set node_set, frame_set;
+	uint32_t cap_frames, cap_line[2], cap_pre, n_pre_nodes, cap_pre_nodes, cap_told;
+};
+
+static uint32_t work_node(struct provenance_work *w, struct str name)
+{
+	const uint32_t id = intern_str(&w->nodes, name);
+	for (unsigned i = 0; i < 2; i++)
+		if (id >= w->cap_line[i]) {
+			const uint32_t before = w->cap_line[i];
+			MEM_GROW(w->line_of[i], w->cap_line[i], id + 1);
+			memset(w->line_of[i] + before, 0, (w->cap_line[i] - before) * sizeof *w->line_of[i]);
+		}
+	if (id >= w->cap_pre) {
+		const uint32_t before = w->cap_pre;
+		MEM_GROW(w->pre, w->cap_pre, id + 1);
+		memset(w->pre + before, 0, (w->cap_pre - before) * sizeof *w->pre);
+	}
+	return id;
+}
+
+/* A frame as torch.profiler writes one. ';' stands between frames. */
+static uint32_t work_frame(struct provenance_work *w, const struct provenance_frame *f)
+{
+	struct buf b = {0};
+	buf_str(&b, f->path);
+	buf_printf(&b, "(%lld): ", (long long)f->line);
+	buf_str(&b, f->function);
+	for (size_t i = 0; i < b.n; i++)
+		if (b.p[i] == ';' || (unsigned char)b.p[i] < ' ')
+			b.p[i] = ',';
+	const uint32_t before = w->frames.n, id = intern_str(&w->frames, buf_view(&b));
+	buf_release(&b);
+	if (w->frames.n > before) {
+		MEM_GROW(w->frame, w->cap_frames, id + 1);
+		w->frame[id] = (struct provenance_frame){arena_str(&w->v->arena, f->path), arena_str(&w->v->arena, f->function), f->line};
+	}
+	return id;
+}
+
+static void work_lines_of_graph(struct provenance_work *w, struct str text, unsigned which)
+{
+	struct str line, name;
+	struct provenance_frame f;
+	uint32_t frame = 0;
+	while (provenance_line(&text, &line))
+		if (provenance_frame_of_comment(line, &f))
+			frame = work_frame(w, &f);
+		else if (str_starts(line, STR("# No stacktrace")))
+			frame = 0;
+		else if (provenance_node_of(line, &name)) {
+			const uint32_t node = work_node(w, name);
+			w->line_of[which][node] = frame;
+		}
+}
+
+/* ---- code ---- */
+
+static uint32_t work_call(struct provenance_work *w, struct str name)
+{
+	const uint32_t id = intern_str(&w->calls, name);
+	if (id >= w->cap_told) {
+		const uint32_t before = w->cap_told;
+		MEM_GROW(w->told, w->cap_told, id + 1);
+		memset(w->told + before, 0, (w->cap_told - before) * sizeof *w->told);
+	}
+	return id;
+}
+
+struct code_reading {
+	struct str nodes, ops;   /* of the comments above */
+	struct str hash;
+	uint32_t n_calls;        /* without handles */
+};
+
+static void code_handles(struct provenance_work *w, struct code_reading *r, struct str list)
+{
+	struct str handle;
+	while (provenance_item(&list, &handle)) {
+		const uint32_t i = work_call(w, handle);
+		w->told[i].ops = r->ops;
+		w->told[i].sources = r->nodes;
+		w->told[i].in_code = true;
+	}
+}
+
+/* A call above which no handle stands: told by its place among the calls. */
+static void code_call(struct provenance_work *w, struct code_reading *r, struct str name)
+{
+	struct buf b = {0};
+	buf_str(&b, name);
+	buf_printf(&b, ":%u", r->n_calls++);
+	const uint32_t i = work_call(w, buf_view(&b));
+	w->told[i].ops = r->ops;
+	w->told[i].sources = r->nodes;
+	buf_release(&b);
+}
+
+static void work_code(struct provenance_work *w, struct str text)
+{
+	struct provenance_graph *g = w->graph;
+	struct code_reading r = {0};
+	struct str line, name, nodes, ops;
+	w->has_handles = str_has(text, STR("[Provenance debug handles] "));
+	while (provenance_line(&text, &line)) {
+		const enum provenance_code what = provenance_code_of(line, &name, &nodes, &ops);
+		switch (what) {
+		case CODE_SOURCES:
+			r.nodes = nodes, r.ops = ops;
+			break;
+		case CODE_HANDLES:
+			code_handles(w, &r, name);
+			break;
+		case CODE_PATH:
+			r.hash = name;
+			break;
+		case CODE_KERNEL:
+			MEM_PUSH(g->kernel, g->n_kernels, g->cap_kernels,
+			         (struct provenance_kernel){arena_str(&w->v->arena, name), arena_str(&w->v->arena, r.hash)});
+			r.hash = (struct str){0};
+			break;
+		case CODE_CALL:
+			if (!w->has_handles)
+				code_call(w, &r, name);
+			break;
+		case CODE_COMMENT:
+		case CODE_OTHER:
+			break;
+		}
+		if (what != CODE_COMMENT && what != CODE_SOURCES && what != CODE_HANDLES && what != CODE_PATH && line.n && !str_has(line, STR("get_raw_stream(")))
+			r.nodes = r.ops = (struct str){0};
+	}
+	g->has_code = true;
+}
+
+/* ---- JSON ---- */
+
+/* Calls each member of an object; false: it is none, or damaged. */
+static bool json_members(struct str text, bool (*member)(void *of, struct str key, struct json *j, const char **at), void *of)
+{
+	struct json j = {.end = text.p + text.n};
+	const char *at = text.n ? json_space(text.p) : "";
+	struct buf name = {0};
+	bool first = true, good = *at == '{';
+	at += good;
+	while (good) {
+		struct json_value key;
+		const char *value = json_member(&j, at, &first, &key);
+		if (!value || !key.raw.p) {
+			good = value != NULL;
+			break;
+		}
+		buf_clear(&name);
+		json_unescape(key.raw, &name, &j.repairs);
+		at = value;
+		good = member(of, buf_view(&name), &j, &at);
+	}
+	buf_release(&name);
+	return good;
+}
+
+/* Calls each string of an array; other elements are passed over. */
+static bool json_strings(struct str text, void (*string)(void *of, struct str s), void *of)
+{
+	struct json j = {.end = text.p + text.n};
+	const char *at = text.n ? json_space(text.p) : "";
+	struct buf s = {0};
+	bool first = true, done = false, good = *at == '[';
+	at += good;
+	while (good) {
+		struct json_value value;
+		at = json_element(&j, at, &first, &done);
+		if (!at || done)
+			break;
+		at = json_value(&j, at, &value);
+		if (!at)
+			break;
+		if (value.type != JSON_STRING)
+			continue;
+		buf_clear(&s);
+		json_unescape(value.raw, &s, &j.repairs);
+		string(of, buf_view(&s));
+	}
+	buf_release(&s);
+	return good && at;
+}
+
+static bool json_slice(struct json *j, const char **at, struct str *out)
+{
+	struct json_value v;
+	*at = json_value(j, *at, &v);
+	*out = *at ? v.raw : (struct str){0};
+	return *at;
+}
+
+static void nodes_add_pre(void *of, struct str name)
+{
+	struct provenance_work *w = of;
+	MEM_PUSH(w->pre_node, w->n_pre_nodes, w->cap_pre_nodes, work_node(w, name));
+}
+
+static bool nodes_post(void *of, struct str key, struct json *j, const char **at)
+{
+	struct provenance_work *w = of;
+	struct str list;
+	const uint32_t node = work_node(w, key), first = w->n_pre_nodes;
+	if (!json_slice(j, at, &list))
+		return false;
+	(void)json_strings(list, nodes_add_pre, w);
+	w->pre[node].first = first;
+	w->pre[node].n = w->n_pre_nodes - first < PROVENANCE_MOST_PRE ? w->n_pre_nodes - first : PROVENANCE_MOST_PRE;
+	return true;
+}
+
+struct calls_reading {
+	struct provenance_work *w;
+	bool stacks;             /* else nodes */
+};
+
+static bool call_list(void *of, struct str key, struct json *j, const char **at)
+{
+	const struct calls_reading *r = of;
+	struct str list;
+	if (!json_slice(j, at, &list))
+		return false;
+	const uint32_t call = work_call(r->w, key);
+	*(r->stacks ? &r->w->told[call].stacks : &r->w->told[call].nodes) = list;
+	return true;
+}
+
+static bool nodes_part(void *of, struct str key, struct json *j, const char **at)
+{
+	struct str part;
+	if (!json_slice(j, at, &part))
+		return false;
+	if (str_eqc(key, "postToPre"))
+		return json_members(part, nodes_post, of);
+	if (str_eqc(key, "cppCodeToPost"))
+		return json_members(part, call_list, &(struct calls_reading){of, false});
+	return true;
+}
+
+static bool key_member(void *of, struct str key, struct json *j, const char **at)
+{
+	struct json_value v;
+	struct str *out = of;
+	*at = json_value(j, *at, &v);
+	if (*at && str_eqc(key, "key") && v.type == JSON_STRING)
+		*out = v.raw;
+	return *at;
+}
+
+/* ---- calls ---- */
+
+/* "addmm, gelu" of names in the order in which they came. */
+static struct str work_put_names(struct provenance_work *w, const struct intern *names, const struct name_set *s)
+{
+	struct buf b = {0};
+	for (uint32_t i = 0; i < s->n && i < PROVENANCE_MOST_NAMES; i++) {
+		buf_cstr(&b, i ? ", " : "");
+		buf_str(&b, intern_get(names, s->v[i]));
+	}
+	if (s->n > PROVENANCE_MOST_NAMES)
+		buf_printf(&b, ", and %u more", s->n - PROVENANCE_MOST_NAMES);
+	const struct str out = arena_str(&w->v->arena, buf_view(&b));
+	buf_release(&b);
+	return out;
+}
+
+/* The last part of each name: "aten.addmm" -> "addmm", as in the names of kernels. */
+static struct str work_list(struct provenance_work *w, struct str list)
+{
+	struct str item;
+	names_clear(&w->node_set);
+	while (provenance_item(&list, &item)) {
+		const char *dot = memrchr(item.p, '.', item.n);
+		const struct str name = dot ? (struct str){dot + 1, (size_t)(item.p + item.n - dot - 1)} : item;
+		(void)names_put(&w->node_set, work_node(w, name));
+	}
+	return work_put_names(w, &w->nodes, &w->node_set);
+}
+
+static int lines_by_place(const void *a, const void *b)
+{
+	const struct provenance_frame *x = a, *y = b;
+	return str_cmp(x->path, y->path) ?: str_cmp(x->function, y->function) ?: COMPARE(x->line, y->line);
+}
+
+/* "model.py(12,13): forward + norm.py(7): forward" of the frames in frame_set. */
+static struct str work_put_lines(struct provenance_work *w)
+{
+	const struct name_set *s = &w->frame_set;
+	struct provenance_frame *v = NEW_ARRAY_RAW(s->n, struct provenance_frame);
+	struct buf b = {0};
+	uint32_t shown = s->n < PROVENANCE_MOST_LINES ? s->n : PROVENANCE_MOST_LINES;
+	for (uint32_t i = 0; i < s->n; i++)
+		v[i] = w->frame[s->v[i]];
+	if (s->n)
+		qsort(v, s->n, sizeof *v, lines_by_place);
+	for (uint32_t i = 0, next; i < shown; i = next) {
+		buf_cstr(&b, i ? " + " : "");
+		buf_str(&b, v[i].path);
+		for (next = i; next < shown && str_eq(v[next].path, v[i].path) && str_eq(v[next].function, v[i].function); next++)
+			buf_printf(&b, "%c%lld", next == i ? '(' : ',', (long long)v[next].line);
+		buf_cstr(&b, "): ");
+		buf_str(&b, v[i].function);
+	}
+	if (shown < s->n)
+		buf_printf(&b, " + %u more", s->n - shown);
+	for (size_t i = 0; i < b.n; i++)
+		if (b.p[i] == ';' || (unsigned char)b.p[i] < ' ')
+			b.p[i] = ',';
+	const struct str out = arena_str(&w->v->arena, buf_view(&b));
+	mem_free(v);
+	buf_release(&b);
+	return out;
+}
+
+/* The stack traces of one call: the lines of all, and what they have in common outside of these. */
+struct traces_reading {
+	struct provenance_work *w;
+	uint32_t frame[PROVENANCE_MOST_FRAMES], common[PROVENANCE_MOST_FRAMES];
+	unsigned n_common, n_first, n;
+	uint32_t first[PROVENANCE_MOST_FRAMES];
+};
+
+static void traces_add(void *of, struct str text)
+{
+	struct traces_reading *r = of;
+	struct str line;
+	struct provenance_frame f;
+	unsigned n = 0, users;
+	while (provenance_line(&text, &line))
+		if (provenance_frame_of_trace(line, &f)) {
+			if (n == PROVENANCE_MOST_FRAMES) /* the innermost ones matter */
+				memmove(r->frame, r->frame + 1, --n * sizeof *r->frame);
+			r->frame[n++] = work_frame(r->w, &f);
+		}
+	if (!n)
+		return;
+	for (users = n; users && !stacks_is_user_frame(intern_get(&r->w->frames, r->frame[users - 1])); users--)
+		;
+	users = users ? users - 1 : n - 1;
+	(void)names_put(&r->w->frame_set, r->frame[users]);
+	if (r->n++ == 0) {
+		memcpy(r->first, r->frame, n * sizeof *r->first);
+		memcpy(r->common, r->frame, users * sizeof *r->common);
+		r->n_first = n;
+		r->n_common = users;
+	}
+	unsigned same = 0;
+	while (same < r->n_common && same < users && r->common[same] == r->frame[same])
+		same++;
+	r->n_common = same;
+}
+
+static void call_put_stack(struct provenance_work *w, struct provenance_call *c, const struct traces_reading *r)
+{
+	struct buf b = {0};
+	const uint32_t *outer = r->n == 1 ? r->first : r->common;
+	unsigned n = r->n == 1 ? r->n_first : r->n_common;
+	if (r->n != 1)
+		buf_str(&b, c->lines);
+	while (n--) {
+		buf_cstr(&b, b.n ? ";" : "");
+		buf_str(&b, intern_get(&w->frames, outer[n]));
+	}
+	c->stack = arena_str(&w->v->arena, buf_view(&b));
+	buf_release(&b);
+}
+
+static void call_put_lines(struct provenance_work *w, struct provenance_call *c, struct str stacks, const struct name_set *post, const struct name_set *pre)
+{
+	struct traces_reading r = {.w = w};
+	names_clear(&w->frame_set);
+	if (stacks.n)
+		(void)json_strings(stacks, traces_add, &r);
+	for (unsigned which = 2; which-- && !w->frame_set.n;) {
+		const struct name_set *nodes = which ? post : pre;
+		for (uint32_t i = 0; i < nodes->n; i++)
+			if (w->line_of[which][nodes->v[i]])
+				(void)names_put(&w->frame_set, w->line_of[which][nodes->v[i]]);
+	}
+	if (!w->frame_set.n)
+		return;
+	c->lines = work_put_lines(w);
+	call_put_stack(w, c, &r);
+}
+
+struct nodes_reading {
+	struct provenance_work *w;
+	struct name_set *post, *pre;
+};
+
+static void nodes_add_post(void *of, struct str name)
+{
+	struct nodes_reading *r = of;
+	const uint32_t node = work_node(r->w, name);
+	if (names_put(r->post, node))
+		for (uint32_t i = 0; i < r->w->pre[node].n; i++)
+			(void)names_put(r->pre, r->w->pre_node[r->w->pre[node].first + i]);
+}
+
+/* Of a generated kernel its name; of what the code calls, that of the op. */
+static struct str call_kernel(struct provenance *v, struct str called)
+{
+	struct str space, name;
+	provenance_called_name(called, &space, &name);
+	return space.n ? arena_printf(&v->arena, STR_FMT "::" STR_FMT, STR_ARG(space), STR_ARG(name)) : arena_str(&v->arena, name);
+}
+
+static void work_put_call(struct provenance_work *w, uint32_t i, struct name_set *post, struct name_set *pre)
+{
+	struct provenance_graph *g = w->graph;
+	struct str handle = intern_get(&w->calls, i);
+	struct provenance_call c = {.number = -1};
+	const char *colon = memrchr(handle.p, ':', handle.n);
+	if (colon && str_to_i64((struct str){colon + 1, (size_t)(handle.p + handle.n - colon - 1)}, &c.number) && c.number >= 0)
+		handle.n = (size_t)(colon - handle.p);
+	else
+		c.number = -1;
+	c.kernel = call_kernel(w->v, handle);
+	names_clear(post);
+	names_clear(pre);
+	if (w->told[i].nodes.n)
+		(void)json_strings(w->told[i].nodes, nodes_add_post, &(struct nodes_reading){w, post, pre});
+	if (!pre->n)
+		for (struct str list = w->told[i].sources, item; provenance_item(&list, &item);)
+			(void)names_put(pre, work_node(w, item));
+	c.nodes = work_put_names(w, &w->nodes, pre);
+	call_put_lines(w, &c, w->told[i].stacks, post, pre);
+	c.ops = work_list(w, w->told[i].ops);
+	MEM_PUSH(g->call, g->n_calls, g->cap_calls, c);
+}
+
+static void work_release(struct provenance_work *w)
+{
+	intern_release(&w->nodes);
+	intern_release(&w->frames);
+	intern_release(&w->calls);
+	mem_free(w->frame);
+	mem_free(w->line_of[0]);
+	mem_free(w->line_of[1]);
+	mem_free(w->pre);
+	mem_free(w->pre_node);
+	mem_free(w->told);
+	names_release(&w->node_set);
+	names_release(&w->frame_set);
+}
+
+void provenance_add(struct provenance *v, const struct str text[PROVENANCE_PARTS], struct str compile_id)
+{
+	struct provenance_graph g = {.compile_id = arena_str(&v->arena, compile_id)};
+	struct provenance_work w = {.v = v, .graph = &g};
+	struct name_set post = {0}, pre = {0};
+	struct str key = {0};
+	intern_init(&w.nodes);
+	intern_init(&w.frames);
+	intern_init(&w.calls);
+	if (text[PROVENANCE_PRE].n)
+		work_lines_of_graph(&w, text[PROVENANCE_PRE], 0);
+	if (text[PROVENANCE_POST].n)
+		work_lines_of_graph(&w, text[PROVENANCE_POST], 1);
+	if (text[PROVENANCE_CODE].n)
+		work_code(&w, text[PROVENANCE_CODE]);
+	v->damaged += text[PROVENANCE_NODES].n && !json_members(text[PROVENANCE_NODES], nodes_part, &w);
+	v->damaged += text[PROVENANCE_STACKS].n && !json_members(text[PROVENANCE_STACKS], call_list, &(struct calls_reading){&w, true});
+	v->damaged += text[PROVENANCE_KEY].n && !json_members(text[PROVENANCE_KEY], key_member, &key);
+	g.key = arena_str(&v->arena, key);
+	/* Some versions tell calls of the graphs before, too. */
+	for (uint32_t i = 1; i < w.calls.n; i++)
+		if (!w.has_handles || w.told[i].in_code)
+			work_put_call(&w, i, &post, &pre);
+	names_release(&post);
+	names_release(&pre);
+	work_release(&w);
+	if (g.n_calls || g.n_kernels) {
+		MEM_PUSH(v->graph, v->n, v->cap, g);
+		return;
+	}
+	mem_free(g.call);
+	mem_free(g.kernel);
+}
+
+/* ---- what the compiler said ---- */
+
+struct said_reading {
+	struct provenance *v;
+	struct provenance_said x;
+};
+
+/* On one line, and not without end. */
+static struct str said_text(struct provenance *v, struct str s)
+{
+	enum { SAID_BYTES = 500 };
+	struct buf b = {0};
+	buf_put(&b, s.p, s.n < SAID_BYTES ? s.n : SAID_BYTES);
+	buf_cstr(&b, s.n < SAID_BYTES ? "" : "...");
+	for (size_t i = 0; i < b.n; i++)
+		b.p[i] = (unsigned char)b.p[i] < ' ' ? ' ' : b.p[i];
+	const struct str out = arena_str(&v->arena, str_trim(buf_view(&b)));
+	buf_release(&b);
+	return out;
+}
+
+static void said_add(void *of, struct str reason)
+{
+	struct said_reading *r = of;
+	r->x.reason = said_text(r->v, reason);
+	if (r->v->n_said < PROVENANCE_MOST_SAID)
+		MEM_PUSH(r->v->said, r->v->n_said, r->v->cap_said, r->x);
+}
+
+/* "Graph break in user code at /a/model.py:12", "Graph Break Reason: ..." or "Reason: ..."; else the first line and the innermost frame of the first stack. */
+static void said_break(struct said_reading *r, struct str text)
+{
+	struct str line, first = {0}, reason = {0};
+	struct provenance_frame f;
+	bool in_stack = false, stack_ends = false;
+	while (provenance_line(&text, &line)) {
+		first = first.n ? first : line;
+		if (str_skip(&line, STR("Graph break in user code at ")))
+			r->x.place = said_text(r->v, line);
+		else if (!reason.n && (str_skip(&line, STR("Graph Break Reason: ")) || str_skip(&line, STR("Reason: "))))
+			reason = line;
+		else if (provenance_frame_of_trace(line, &f) && !stack_ends && !(r->x.place.n && !in_stack)) {
+			in_stack = true;
+			r->x.place = arena_printf(&r->v->arena, STR_FMT ":%lld", STR_ARG(said_text(r->v, f.path)), (long long)f.line);
+		} else if (in_stack && (!line.n || str_starts(line, STR("Traceback"))))
+			stack_ends = true;
+	}
+	said_add(r, reason.n ? reason : first);
+}
+
+void provenance_say(struct provenance *v, enum provenance_part part, struct str text, struct str compile_id)
+{
+	struct said_reading r = {v, {.recompiles = part == PROVENANCE_RECOMPILE, .frame = arena_str(&v->arena, compile_id)}};
+	if (part == PROVENANCE_BREAK)
+		said_break(&r, text);
+	else if (!text.n || *text.p != '[')
+		said_add(&r, text);
+	else
+		v->damaged += !json_strings(text, said_add, &r);
+}
+
+void provenance_release(struct provenance *v)
+{
+	for (uint32_t i = 0; i < v->n; i++) {
+		mem_free(v->graph[i].call);
+		mem_free(v->graph[i].kernel);
+	}
+	mem_free(v->graph);
+	mem_free(v->said);
+	arena_release(&v->arena);
+	*v = (struct provenance){0};
+}

@@ -1,0 +1,19 @@
+/* Programs that XLA (JAX, TensorFlow) and TensorRT compiled, as their ranges tell, for `compile`. */
+#ifndef OPSCOPE_REPORT_PARTS_COMPILE_PROGRAMS_H
+#define OPSCOPE_REPORT_PARTS_COMPILE_PROGRAMS_H
+
+#include "query/section.h"
+#include "store/profile.h"
+
+extern const struct section compile_programs_section, compile_program_ops_section;
+
+struct compile_programs;
+
+/* Borrows p. Needs PASS_NEST and PASS_CORRELATE. O(ranges + device work). NULL: there are none. Free with compile_programs_free. */
+struct compile_programs *compile_programs_new(const struct profile *p);
+void compile_programs_free(struct compile_programs *x);
+
+/* Adds both sections to *first. */
+int compile_programs_put(const struct compile_programs *x, const struct report_args *args, struct table *first, struct err *e);
+
+#endif
