@@ -110,8 +110,8 @@ class Real(Case):
             self.assertTrue(any(word in k for k in graph[op]), graph[op])
         self.assertTrue(all("layer_norm" in k for k in graph["aten::native_layer_norm"]), graph["aten::native_layer_norm"])
 
-    def test_nodes_of_nsys(self):
-        """A replayed node is a copy of the one that a captured call made: by the ids of nodes. The recording has no ranges, so that one is put around each of these calls."""
+    def nodes_of_nsys(self):
+        """A recording with nodes, and a range around each call that made one: (its path, an open database, [(node, op)] of those that are no copies). The recording has no ranges of its own."""
         path = os.path.join(tempfile.mkdtemp(), "g.sqlite")
         self.addCleanup(shutil.rmtree, os.path.dirname(path))
         with lzma.open(os.path.join(H200, "gpt_bf16_graph.nsys.sqlite.xz")) as packed, open(path, "wb") as f:
@@ -127,17 +127,34 @@ class Real(Case):
         for k, (node, start, end, tid) in enumerate(made):
             db.execute("insert into NVTX_EVENTS (start, end, eventType, text, globalTid, domainId) values (?, ?, 59, ?, ?, 0)", (start - 1, end + 1, f"aten::op{k}, seq = {k}", tid))
             op_of[node] = f"aten::op{k}"
+        return path, db, op_of
+
+    def check_nodes(self, path, db, op_of):
+        """Kernels and memsets by the op of the node that theirs is a copy of; returns how many."""
         copies = dict(db.execute("select graphNodeId, originalGraphNodeId from CUDA_GRAPH_NODE_EVENTS where originalGraphNodeId is not null"))
         names = collections.Counter()
         for table in ("KERNEL", "MEMSET"):
             for node, in db.execute(f"select graphNodeId from CUPTI_ACTIVITY_KIND_{table} where graphNodeId is not null"):
-                if node in copies:
+                if copies.get(node) in op_of:
                     names[op_of[copies[node]]] += 1
         db.commit()
         db.close()
-        self.assertEqual(sum(names.values()), 4 * 53)
         got = collections.Counter(dict(sql(path, "select o.name, count(*) from gpu_op g join span o on o.rowid = g.op where g.evidence = 'node' group by 1")))
         self.assertEqual(got, names)
+        return sum(names.values())
+
+    def test_nodes_of_nsys(self):
+        """A replayed node is a copy of the one that a captured call made: by the ids of nodes."""
+        self.assertEqual(self.check_nodes(*self.nodes_of_nsys()), 4 * 53)
+
+    def test_ids_given_twice(self):
+        """Of two nodes with one id nobody knows which one ran."""
+        path, db, op_of = self.nodes_of_nsys()
+        nodes = sorted(op_of)
+        db.execute("insert into CUDA_GRAPH_NODE_EVENTS select start, end, eventClass, globalTid, nameId, ?, null from CUDA_GRAPH_NODE_EVENTS where graphNodeId = ? and originalGraphNodeId is null", (nodes[3], nodes[8]))
+        db.execute("insert into CUDA_GRAPH_NODE_EVENTS select start, end, eventClass, globalTid, nameId, graphNodeId, null from CUDA_GRAPH_NODE_EVENTS where graphNodeId = ?", (nodes[5],))
+        del op_of[nodes[3]]
+        self.assertEqual(self.check_nodes(path, db, op_of), 4 * 52)
 
     def test_eager_twin(self):
         """A recording in which the same kernels ran one by one serves as the capture: all work of the compiled model's graphs is told, each by the op of the eager kernel with its name, grid and block."""
@@ -612,6 +629,26 @@ class Made(Case):
                 self.assertIn(said, err.decode())
             code, out, err = oracle.run("report", "graphs", path, "--capture=" + path)
             self.assertEqual((code, err), (0, b"") if not said else (0, err))
+
+    def test_hostile(self):
+        """Captures that begin and end anywhere, ids that many share, fields of any kind: an answer, or one line."""
+        rnd = random.Random(18)
+        nodes = Model(rnd, 3, 2).nodes
+        odd = [-1, -1e300, 1e300, 2**63, 2**64, -2**63, 2**63 - 1, 0, "x", None, "18446744073709551615", [], {}]
+        fields = ("ts", "dur", "pid", "tid", "name", "cat", "correlation", "External id", "graph id", "graph node id", "stream", "kernel", "grid", "Python id")
+        for n in range(40):
+            capture = capture_doc(nodes)
+            replay = replay_doc([[(x[3], rnd.choice((7, 7, 8))) for x in nodes if rnd.random() < 0.9] for _ in range(rnd.randint(1, 4))], rnd.choice((None, 5)), rnd.choice((None, [[rnd.randint(0, 20) for _ in nodes] for _ in range(4)])))
+            for _ in range(rnd.randint(0, 10)):
+                name = rnd.choice(("cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaStreamBeginCaptureToGraph", "cudaGraphLaunch", "cudaStreamWaitEvent", "cudaMemcpyAsync"))
+                capture["traceEvents"].append({"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1, "tid": rnd.choice((1, 2)), "ts": rnd.choice((1000.0, rnd.uniform(990, 1100))), "dur": rnd.choice((0, 0.4, 50)), "args": {}})
+            for doc in (capture, replay):
+                for _ in range(rnd.choice((0, 1, 5))):
+                    event, field = rnd.choice(doc["traceEvents"]), rnd.choice(fields)
+                    (event if field in event else event.setdefault("args", {}))[field] = rnd.choice(odd)
+            code, err, rows = self.captured({"a.json": capture}, replay=replay, folder="capture_traces")
+            self.assertIn(code, (0, 1), err)
+            self.assertLessEqual(err.count("\n"), 3, err)
 
     def test_wrong_captures(self):
         path = os.path.join(self.tmp, "replay.json")

@@ -230,17 +230,17 @@ static bool graph_match_equal(struct graph_match *m, struct graph_index *x, cons
 		return false;
 	const bool in_turns = g->pieces > 1 && g->pieces == e.to - e.from;
 	const struct graph_capture *c = graph_equal_at(x, in_turns ? e.from + g->piece : e.from);
-	m->implausible = !e.named && !graph_is_plausible(&x->classes, p, work, c);
-	if (m->implausible)
-		return false;
-	m->capture = c;
-	m->ops_alone = !in_turns && a->ops_alone;
-	for (uint32_t k = 0; k < work->n; k++) {
-		const bool doubt = !in_turns && a->doubt[k];
+	uint8_t *never = NEW_ARRAY(work->n, uint8_t);
+	m->implausible = !e.named && !graph_is_plausible(&x->classes, p, work, c, never);
+	for (uint32_t k = 0; k < work->n && !m->implausible; k++) {
+		const bool doubt = never[k] || (!in_turns && a->doubt[k]);
 		m->call[k] = doubt ? ROW_NONE : k;
 		m->evidence[k] = doubt ? EVIDENCE_AMBIGUOUS : e.named ? EVIDENCE_SEQUENCE : EVIDENCE_POSITION;
 	}
-	return true;
+	mem_free(never);
+	m->capture = m->implausible ? NULL : c;
+	m->ops_alone = m->capture && !in_turns && a->ops_alone;
+	return m->capture != NULL;
 }
 
 /* ---- several streams ---- */

@@ -14,6 +14,7 @@ struct graph_made {
 	uint32_t event;          /* of span: the first one that tells of it */
 	uint32_t pid;            /* the text of its process */
 	uint32_t range;          /* the innermost range of the event's thread around it; a call counts. ROW_NONE = none is */
+	bool twice;              /* two nodes have this id */
 };
 
 struct graph_nodes {
@@ -38,7 +39,7 @@ static uint32_t graph_nodes_add(struct graph_nodes *x, const struct profile *p, 
 		while (last != ROW_NONE && span_end(p, last) < p->span.start_ns[i])
 			last = p->span.parent[last];
 		const int64_t node = span_ext_id(&p->span, i), link = p->span.link_id[i];
-		MEM_PUSH(x->made, x->n, x->cap, ((struct graph_made){node, link == node ? ID_NONE : link, i, p->track.pid_text[p->span.track[i]], last}));
+		MEM_PUSH(x->made, x->n, x->cap, ((struct graph_made){node, link == node ? ID_NONE : link, i, p->track.pid_text[p->span.track[i]], last, false}));
 	}
 	return last;
 }
@@ -49,8 +50,22 @@ static int graph_by_node(const void *a, const void *b)
 	return COMPARE(x->node, y->node) ?: COMPARE(x->pid, y->pid) ?: COMPARE(x->event, y->event);
 }
 
-/* One of each node: several events may tell of it. */
-static void graph_nodes_join(struct graph_nodes *x)
+static uint32_t graph_op_around(const struct profile *p, uint32_t range)
+{
+	return range == ROW_NONE ? ROW_NONE : graph_op_of(p, range);
+}
+
+/* One more event of the same node: that it was made, that it is a copy, or both. An id that was given twice tells nothing. */
+static void graph_nodes_join_one(const struct profile *p, struct graph_made *m, const struct graph_made *other)
+{
+	if (m->original == ID_NONE)
+		m->original = other->original;
+	m->twice |= other->original != ID_NONE && other->original != m->original;
+	m->twice |= m->original == ID_NONE && graph_op_around(p, m->range) != graph_op_around(p, other->range);
+}
+
+/* One of each node. */
+static void graph_nodes_join(struct graph_nodes *x, const struct profile *p)
 {
 	uint32_t kept = 0;
 	qsort(x->made, x->n, sizeof *x->made, graph_by_node);
@@ -58,8 +73,8 @@ static void graph_nodes_join(struct graph_nodes *x)
 		struct graph_made *last = kept ? &x->made[kept - 1] : NULL;
 		if (!last || last->node != x->made[i].node || last->pid != x->made[i].pid)
 			x->made[kept++] = x->made[i];
-		else if (x->made[i].original != ID_NONE)
-			last->original = x->made[i].original;
+		else
+			graph_nodes_join_one(p, last, &x->made[i]);
 	}
 	x->n = kept;
 }
@@ -76,7 +91,7 @@ struct graph_nodes *graph_nodes_new(const struct profile *p)
 		last = graph_nodes_add(x, p, i, next, last);
 	}
 	if (x->n) {
-		graph_nodes_join(x);
+		graph_nodes_join(x, p);
 		return x;
 	}
 	graph_nodes_free(x);
@@ -102,8 +117,8 @@ static uint32_t graph_range_of(const struct graph_nodes *x, int64_t node, uint32
 {
 	for (int deep = 0; deep < GRAPH_COPIES_DEEP; deep++) {
 		const struct graph_made *made = graph_made_of(x, node, pid);
-		if (!made || made->original == ID_NONE)
-			return made ? made->range : ROW_NONE;
+		if (!made || made->twice || made->original == ID_NONE)
+			return made && !made->twice ? made->range : ROW_NONE;
 		node = made->original;
 	}
 	return ROW_NONE;

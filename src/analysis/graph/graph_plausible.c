@@ -36,16 +36,15 @@ static uint32_t graph_never_launch(enum kernel_class kernel)
 	}
 }
 
-bool graph_is_plausible(struct graph_op_classes *x, const struct profile *p, const struct graph_sequence *work, const struct graph_capture *c)
+bool graph_is_plausible(struct graph_op_classes *x, const struct profile *p, const struct graph_sequence *work, const struct graph_capture *c, uint8_t *never)
 {
 	uint64_t known = 0, odd = 0;
 	for (uint32_t i = 0; i < work->n; i++) {
-		const uint32_t never = work->kind[i] == GPU_KERNEL ? graph_never_launch(gpu_kernel(p, work->row[i])->class) : 0, op = graph_op_of(c->p, c->work.row[i]);
-		const enum op_class class = never && op != ROW_NONE ? graph_op_class(x, c->p, c->p->span.name[op]) : OP_UNKNOWN;
-		if (class == OP_UNKNOWN)
-			continue;
-		known++;
-		odd += never >> class & 1;
+		const uint32_t ops = work->kind[i] == GPU_KERNEL ? graph_never_launch(gpu_kernel(p, work->row[i])->class) : 0, op = graph_op_of(c->p, c->work.row[i]);
+		const enum op_class class = ops && op != ROW_NONE ? graph_op_class(x, c->p, c->p->span.name[op]) : OP_UNKNOWN;
+		never[i] = ops >> class & 1;
+		known += class != OP_UNKNOWN;
+		odd += never[i];
 	}
 	return odd * 100 <= known * GRAPH_MOST_ODD_PCT;
 }
