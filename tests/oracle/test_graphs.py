@@ -542,6 +542,23 @@ class Made(Case):
         doc["traceEvents"].append({**call, "name": "hipGraphLaunch", "ts": call["ts"] + 0.5, "dur": 0.1, "args": {"correlation": 700_000}})
         self.assertEqual({g[3] for g in self.attribute_doc(doc, replay_doc([[(n[3], 7) for n in nodes]]))}, {"unknown"})
 
+    def test_branches(self):
+        """Branches may run on one stream, in another order than that of capture: kernels of one name between two waits are of one of their ops, nobody knows of which."""
+        q, k = ("aten::norm", [[8, 32]], "Q", "norm", 1, 0), ("aten::norm", [[8, 4]], "K", "norm", 1, 0)
+        nodes = [("aten::embedding", [[3, 8]], "Embedding", "embedding", 1, 0)]
+        for i in range(3):
+            nodes += [("aten::mm", [[8, i + 1]], f"In_{i}", "gemm_in", 1, 0), q, k, ("aten::mm", [[8, i + 9]], f"Out_{i}", "gemm_out", 1, 0)]
+        doc = capture_doc(nodes)
+        ops = [e for e in doc["traceEvents"] if e["cat"] == "cpu_op"]
+        for e, node in zip(ops, nodes):
+            if node is q:  # one wait before each branch, one behind
+                doc["traceEvents"] += [{"ph": "X", "cat": "cuda_runtime", "name": "hipStreamWaitEvent", "pid": 1, "tid": 1, "ts": e["ts"] + at, "dur": 0.05, "args": {}} for at in (-0.2, 3.0)]
+        swapped = [k if n is q else q if n is k else n for n in nodes]
+        for truth in (nodes, swapped):
+            got = self.attribute_doc(doc, replay_doc([[(n[3], 7) for n in truth]]))
+            self.assertEqual([g[3] for g in got], ["ambiguous" if n in (q, k) else "sequence" for n in truth])
+            self.check(got, truth)
+
     def test_calls_in_calls(self):
         """The runtime's call and the driver's call that it makes are one."""
         nodes = Model(random.Random(14), 3, 2).nodes

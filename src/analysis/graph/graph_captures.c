@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum graph_call { CALL_OTHER, CALL_BEGIN, CALL_END, CALL_FORK, CALL_KERNEL, CALL_COPY, CALL_SET };
+enum graph_call { CALL_OTHER, CALL_BEGIN, CALL_END, CALL_FORK, CALL_CHILD, CALL_KERNEL, CALL_COPY, CALL_SET };
 
 /* One capture, from its begin on. */
 struct graph_open {
@@ -19,7 +19,8 @@ struct graph_open {
 	uint64_t from, to;       /* sort_key_i64 of its times */
 	bool loose;              /* as in struct graph_capture */
 	bool overlaps;           /* one of another thread of the process */
-	struct sort_item *own, *foreign; /* calls of its thread, and of threads that captured nothing meanwhile; key is the time, row is of span */
+	uint32_t waits;          /* of streams for others, so far */
+	struct sort_item *own, *foreign; /* calls of its thread, and of threads that captured nothing meanwhile; key is the time, row is of span, tie the waits before, of own ones */
 	uint32_t n_own, cap_own, n_foreign, cap_foreign;
 };
 
@@ -40,9 +41,11 @@ static enum graph_call graph_call_of_name(struct str name)
 		return CALL_BEGIN;
 	if (str_has(name, STR("StreamEndCapture")))
 		return CALL_END;
-	/* A graph that is launched into a capture becomes one node, which runs all that it holds. */
-	if (str_has(name, STR("StreamWaitEvent")) || graph_is_launch(name))
+	if (str_has(name, STR("StreamWaitEvent")))
 		return CALL_FORK;
+	/* A graph that is launched into a capture becomes one node, which runs all that it holds. */
+	if (graph_is_launch(name))
+		return CALL_CHILD;
 	/* Makes nodes by itself, or changes them: cudaGraphAddMemcpyNode. */
 	if (str_has(name, STR("Graph")))
 		return CALL_OTHER;
@@ -118,6 +121,27 @@ static void graph_capture_fill(const struct graph_captures_work *w, struct graph
 	}
 }
 
+/* Calls of one name and of different ops between two waits. */
+static void graph_find_twins(struct graph_capture *c, const struct sort_item *call)
+{
+	const struct graph_sequence *s = &c->work;
+	struct sort_item *v = NEW_ARRAY_RAW(s->n, struct sort_item);
+	for (uint32_t i = 0, waits = 0; i < s->n; i++) {
+		waits = call[i].tie > waits ? call[i].tie : waits;
+		v[i] = (struct sort_item){s->key[i], i, waits};
+	}
+	sort_items(v, s->n);
+	c->twin = NEW_ARRAY(s->n, uint8_t);
+	for (uint32_t i = 0, next; i < s->n; i = next) {
+		bool differ = false;
+		for (next = i + 1; next < s->n && v[next].key == v[i].key && v[next].tie == v[i].tie; next++)
+			differ |= c->op[v[next].row] != c->op[v[i].row];
+		for (uint32_t k = i; k < next; k++)
+			c->twin[v[k].row] = differ;
+	}
+	mem_free(v);
+}
+
 int64_t graph_stated_batch(struct str name, bool of_capture)
 {
 	struct serving s;
@@ -151,12 +175,14 @@ static uint32_t graph_follow(struct graph_captures_work *w, uint32_t open, uint3
 		o->to = call.key;
 		return o->outer;
 	}
-	if (kind == CALL_FORK && o)
+	if (o && (kind == CALL_FORK || kind == CALL_CHILD))
 		o->loose = true;
+	if (o && kind == CALL_FORK)
+		o->waits++;
 	if (kind < CALL_KERNEL || w->ran[row])
 		return open;
 	if (o)
-		MEM_PUSH(o->own, o->n_own, o->cap_own, call);
+		MEM_PUSH(o->own, o->n_own, o->cap_own, ((struct sort_item){call.key, row, o->waits}));
 	else
 		MEM_PUSH(w->outside, w->n_outside, w->cap_outside, call);
 	return open;
@@ -250,6 +276,8 @@ static void graph_captures_add_one(struct graph_captures *x, const struct graph_
 	if (o->n_own) {
 		MEM_PUSH(x->v, x->n, x->cap, c);
 		graph_capture_fill(w, &x->v[x->n - 1], o->own, o->n_own);
+		if (o->waits)
+			graph_find_twins(&x->v[x->n - 1], o->own);
 	}
 	if (!o->n_foreign)
 		return;
@@ -261,6 +289,8 @@ static void graph_captures_add_one(struct graph_captures *x, const struct graph_
 	c.loose |= o->overlaps;
 	MEM_PUSH(x->v, x->n, x->cap, c);
 	graph_capture_fill(w, &x->v[x->n - 1], all, o->n_own + o->n_foreign);
+	if (o->waits)
+		graph_find_twins(&x->v[x->n - 1], all);
 	mem_free(all);
 }
 
@@ -291,6 +321,7 @@ void graph_captures_release(struct graph_captures *x)
 		graph_sequence_release(&x->v[i].work);
 		mem_free(x->v[i].op);
 		mem_free(x->v[i].plain);
+		mem_free(x->v[i].twin);
 	}
 	mem_free(x->v);
 }

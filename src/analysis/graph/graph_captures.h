@@ -13,6 +13,7 @@ struct graph_capture {
 	struct graph_sequence work; /* rows are of span: the calls that made nodes, or the innermost ranges in which they were made; of graph_nodes.h ROW_NONE = not known */
 	uint64_t *op;             /* of each call: equal where the op around it has the same name, types and shapes, and is in the same modules; 0 = no op is around it */
 	uint64_t *plain;          /* the same without modules */
+	uint8_t *twin;            /* of each call: between the same two waits of a stream for another, a call of another op launches a kernel of this name: branches run in any order. NULL = no stream waited */
 	bool loose;               /* the calls need not be just the nodes of one graph in the order in which it runs them: a stream waited for another, a graph was launched into the capture, captures overlapped, or the end was not recorded */
 	int64_t batch;            /* of the inference server that captured it, "capture_32_FULL"; -1 = not stated */
 };

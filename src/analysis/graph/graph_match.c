@@ -446,6 +446,12 @@ void graph_match_find(struct graph_match *m, struct graph_index *x, const struct
 	graph_match_reset(m, work->n);
 	if (!graph_match_equal(m, x, p, work, batch, g))
 		graph_match_best(m, x, p, work, g->streams, batch);
+	/* On several streams, branches have streams of their own. */
+	for (uint32_t i = 0; i < work->n && g->streams == 1; i++)
+		if (m->call[i] != ROW_NONE && m->capture->twin && m->capture->twin[m->call[i]]) {
+			m->evidence[i] = EVIDENCE_AMBIGUOUS;
+			m->call[i] = ROW_NONE;
+		}
 	/* What was launched outside of all ops has no op to be attributed to. */
 	for (uint32_t i = 0; i < work->n; i++)
 		if (m->call[i] != ROW_NONE && !m->capture->op[m->call[i]]) {
