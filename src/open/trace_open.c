@@ -88,8 +88,13 @@ static int trace_join(struct profile *p, const char *path, const struct input_op
 struct profile *trace_open(const char *path, const struct input_options *o, struct err *e)
 {
 	struct profile *p = input_open(path, o, e);
-	if (!p || !graph_join_is_due(p))
+	if (!p)
 		return p;
+	if (!graph_join_is_due(p)) {
+		if (o && o->capture && !p->reopened)
+			diag_add(&p->diags, "capture-unused", DIAG_NOTE, -1, "no graph was launched, and so --capture was not read");
+		return p;
+	}
 	if (trace_join(p, path, o, e) == 0)
 		return p;
 	profile_free(p);

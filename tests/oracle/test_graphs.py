@@ -647,6 +647,42 @@ class Made(Case):
             code, out, err = oracle.run("report", "graphs", path, "--capture=" + path)
             self.assertEqual((code, err), (0, b"") if not said else (0, err))
 
+    def many(self, n):
+        """n graphs, each captured without names and launched once, n that no capture has, and 30 n kernels that ran without graphs."""
+        rnd, ev, at, ids = random.Random(19), [], 1000.0, 10
+        call = lambda name, ts, dur, **args: ev.append({"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": args})
+        work = lambda name, ts, corr: ev.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": ts, "dur": 1, "args": {"correlation": corr, "device": 0, "stream": 7}})
+        graphs = [[f"kernel{rnd.randint(0, 9)}" for _ in range(12)] for _ in range(2 * n)]
+        for kernels in graphs[:n] + [[k] for k in rnd.choices([f"kernel{i}" for i in range(10)], k=30 * n)]:
+            captured = len(kernels) > 1
+            if captured:
+                call("cudaStreamBeginCapture", at, 0.1)
+            for k in kernels:
+                at, ids = at + 2, ids + 1
+                ev.append({"ph": "X", "cat": "cpu_op", "name": "aten::op" + k[6:], "pid": 1, "tid": 1, "ts": at, "dur": 1, "args": {"External id": ids}})
+                call("cudaLaunchKernel", at + 0.2, 0.5, correlation=ids, **{"External id": ids})
+                if not captured:
+                    work(k, at + 1, ids)
+            at += 2
+            if captured:
+                call("cudaStreamEndCapture", at, 0.1)
+        for kernels in graphs:
+            at, ids = at + 30, ids + 1
+            call("cudaGraphLaunch", at, 1, correlation=ids)
+            for i, k in enumerate(kernels):
+                work(k, at + 2 + 2 * i, ids)
+        path = os.path.join(self.tmp, f"many{n}.json")
+        with open(path, "w") as f:
+            json.dump({"schemaVersion": 1, "traceEvents": ev}, f)
+        since = oracle.children_cpu_s()
+        code, out, err = oracle.run("report", "graphs", path, "--capture=" + path, "--format=json", "--limit=1")
+        self.assertEqual((code, err), (0, b""))
+        return oracle.children_cpu_s() - since
+
+    def test_many(self):
+        """Four times as many graphs, captures and kernels take about four times as long, not sixteen times."""
+        self.assertLess(self.many(2400), 9 * self.many(600))
+
     def test_hostile(self):
         """Captures that begin and end anywhere, ids that many share, fields of any kind: an answer, or one line."""
         rnd = random.Random(18)
