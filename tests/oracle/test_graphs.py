@@ -629,6 +629,27 @@ class Made(Case):
                 self.assertIn(words, err)
                 self.assertEqual(err.count("\n"), 1, err)
 
+    def test_ranks(self):
+        """A rank's graphs are told by its own captures; where the rank is not known, and captures of ranks differ, by none. A folder of other ranks says so."""
+        nodes = Model(random.Random(20), 3, 2).nodes
+        other = [(op, [[77, 8]], *rest) for op, _, *rest in nodes]
+        captures = {"bs_1_rank0.json": capture_doc(nodes), "bs_1_rank1.json": capture_doc(other)}
+        replay = replay_doc([[(n[3], 7) for n in nodes]])
+        for rank, truth in ((0, nodes), (1, other), (None, None)):
+            folder = tempfile.mkdtemp(dir=self.tmp)
+            os.mkdir(os.path.join(folder, "capture_traces"))
+            for name, doc in captures.items():
+                with open(os.path.join(folder, "capture_traces", name), "w") as f:
+                    json.dump(doc, f)
+            path = os.path.join(folder, "replay.json")
+            with open(path, "w") as f:
+                json.dump({**replay, **({"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 4}} if truth else {})}, f)
+            rows = attributed(path)
+            self.assertEqual([(r[1], json.loads(r[2]) if r[2] else None) for r in rows], [(n[0], n[1]) for n in truth] if truth else [(None, None)] * len(nodes))
+        code, err, _ = self.captured(captures, replay={**replay, "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 4}})
+        self.assertEqual(code, 1)
+        self.assertRegex(err, r"in this folder; 2 traces are of other ranks \([01]\), and this is rank 3\n$")
+
     def test_odd_capture_traces(self):
         """capture_traces as a file, as links in a circle; the trace itself as its capture."""
         nodes = Model(random.Random(17), 3, 2).nodes
