@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* cupti.owner where it was tried and did not come to be. */
 static const pid_t NOBODY = -1;
@@ -84,11 +85,24 @@ static const char *error_text(int error)
 	return "an unknown error";
 }
 
+/* Docker and podman leave these files, podman and systemd set the variable. */
+static bool is_container(void)
+{
+	return getenv("container") || access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
+}
+
+/* What has to be done on this machine. */
+static const char *permission_how(void)
+{
+	return is_container() ? "start the container with --cap-add=SYS_ADMIN, or give the host's driver NVreg_RestrictProfilingToAdminUsers=0" :
+	                        "record as root, or: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/profiling.conf, and reboot";
+}
+
 static void note_refused(const char *what, int error)
 {
 	if (error == CUPTI_NO_PRIVILEGES)
-		note("cupti-no-permission", true, "no work of the GPU: the driver lets only administrators profile (NVreg_RestrictProfilingToAdminUsers), "
-		     "says CUPTI of ", what, NULL);
+		note("cupti-no-permission", true, "no work of the GPU: the driver lets only administrators profile, says CUPTI of ", what, ". To allow it: ",
+		     permission_how(), NULL);
 	else if (error == CUPTI_NOT_INITIALIZED || error == CUPTI_UNKNOWN)
 		note("cupti-not-initialized", true, "no work of the GPU: CUPTI could not be initialised (no GPU, or a driver that does not fit it): ",
 		     error_text(error), NULL);

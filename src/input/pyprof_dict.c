@@ -18,7 +18,7 @@
 /* Fields that are kept, as PyProf prints them; the first ones say whether two lines are of one op. */
 static const char *const kept_keys[] = {"layer", "trace", "reprMarkers", "marker", "seqMarker", "tid", "dir", "mod", "op", "seqId",
                                         "altSeqId", "subSeqId", "kShortName"};
-enum { KEPT = sizeof kept_keys / sizeof kept_keys[0], SAME = 9, SPANS_MAX = 256 };
+enum { KEPT = sizeof kept_keys / sizeof kept_keys[0], SAME = 9 };
 
 struct dict {
 	struct profile *p;
@@ -30,8 +30,8 @@ struct dict {
 	int64_t now_ns;             /* where the next kernel begins */
 	uint32_t last[SAME];        /* texts of the line before */
 	int64_t last_sub;
-	uint32_t open[SPANS_MAX];   /* its ranges, still growing */
-	uint32_t n_open, open_track;
+	uint32_t *open;             /* its ranges, still growing */
+	uint32_t n_open, cap_open, open_track;
 	int64_t correlation;
 };
 
@@ -81,18 +81,13 @@ static void set_size(const struct py *v, int32_t *x, int32_t *y, int32_t *z)
 
 static void open_range(struct dict *d, struct str text)
 {
-	if (d->n_open == SPANS_MAX) {
-		diag_add(&d->p->diags, "too-many-markers", DIAG_LOSS, d->offset, "line %lld: more than %d markers around one kernel: the inner ones are left out",
-		         (long long)d->line, SPANS_MAX);
-		return;
-	}
 	struct marker m = marker_read(d->markers, text, STR(""), d->offset);
 	uint32_t span = build_span(&d->b, &(struct span_row){
 		.start_ns = d->now_ns, .ext_id = ID_NONE, .link_id = m.link_id, .aux_id = -1, .name = m.name, .args = m.args, .kind = m.kind,
 		.track = d->open_track, .cat = d->range_cat,
 	});
 	if (span != ROW_NONE)
-		d->open[d->n_open++] = span;
+		MEM_PUSH(d->open, d->n_open, d->cap_open, span);
 }
 
 static void open_each(struct dict *d, const struct py *list, const char *prefix)
@@ -333,6 +328,7 @@ static int pyprof_dict_read_file(struct source *s, struct profile *p, struct err
 	p->input_bytes = (uint64_t)d->offset;
 	markers_free(d->markers);
 	int rc = build_finish(&d->b, e);
+	mem_free(d->open);
 	mem_free(d);
 	if (rc == 0 && !p->gpu_op.rows.n && !diag_count(&p->diags, "damaged-line"))
 		return err_set(e, ERR_FORMAT, "%s: %s, PyProf's records of kernels were expected, one a line", source_path(s),

@@ -42,20 +42,20 @@ static void cost_run(struct cost_call *c)
 	rule_run(r, c);
 }
 
-bool cost_asks_batch(struct str op_name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user)
+enum cost_asks cost_asks(struct str op_name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user)
 {
 	const struct rule *r = rule_find(op_name, rules, d, user);
 	const char *const text[] = {r ? r->flops : NULL, r ? r->read : NULL, r ? r->written : NULL};
 	for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
 		if (text[i] && str_has(str_from(text[i]), STR("batch_")))
-			return true;
-	return false;
+			return COST_ASKS_BATCH;
+	return r && r->code == cost_moe_inner ? COST_ASKS_INNER : COST_ASKS_NOTHING;
 }
 
 void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_direction d, const struct user_rules *user, struct arena *a, struct cost *out)
 {
 	*out = (struct cost){
-		.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_read = COST_UNKNOWN, .bytes_written = COST_UNKNOWN,
+		.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_read = COST_UNKNOWN, .bytes_written = COST_UNKNOWN, .bytes_least = COST_UNKNOWN,
 		.wire_bytes = COST_UNKNOWN, .message_bytes = COST_UNKNOWN, .flops_causal = COST_UNKNOWN, .parts = 1, .tc_eligible = TRI_UNKNOWN,
 	};
 	struct cost_call c = {.facts = f, .name = f->name, .rules = rules, .direction = d, .user = user, .arena = a, .out = out};
@@ -64,6 +64,8 @@ void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_directio
 	cost_run(&c);
 	if (!out->params.p && c.args.n)
 		out->params = cost_operands_text(&c);
+	if (!out->uneven || out->bytes < 0)
+		out->bytes_least = out->bytes;
 	cost_explain(&c);
 	op_args_release(&c.args);
 }

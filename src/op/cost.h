@@ -39,6 +39,11 @@ struct op_facts {
 	int64_t in_elements, out_elements, group_size;
 	int64_t message_bytes; /* as NCCL was called with, in place of elements and type; 0 or less = not stated */
 	struct op_batch batch;
+	/* Of ops inside one that asks for them (COST_ASKS_INNER): which chooses the experts of tokens, and which look at the experts' weights, in this
+	 * order; {0} = there are none, or more. */
+	struct op_inner {
+		struct str dims, types, concrete;
+	} routing, up, down;
 };
 
 enum op_class {
@@ -50,12 +55,18 @@ extern const char *const op_class_name[OP_CLASSES];
 
 struct cost {
 	int64_t flops, bytes;    /* of one call, all parts; COST_UNKNOWN */
+	int64_t bytes_least;     /* no call of these shapes takes less: less than bytes where values in tensors tell which weights are read, else the same */
 	int64_t bytes_read, bytes_written; /* of bytes, where the rule tells them apart; else COST_UNKNOWN */
 	int64_t message_bytes;   /* collectives: the size of the message as nccl-tests counts it; else COST_UNKNOWN */
 	int64_t wire_bytes;      /* collectives: bytes that a rank sends over the wire (bus bandwidth = this / time); else COST_UNKNOWN */
 	enum op_class class;
 	int parts;               /* 1 or more; equal parts that kernels of their own may do: 2 for the backward of GEMM and convolution (input
 	                          * and weight gradient), else 1. flops and bytes are of all parts */
+	bool apart;              /* what is counted is none of what ops inside it are counted for, though it be of the same class */
+	bool uneven;             /* there are two parts that are not equal: `first` is of the one that runs first */
+	struct {
+		int64_t flops, bytes, bytes_least;
+	} first;
 	enum tri tc_eligible;    /* by op, dtype and shape: could its main kernel use Tensor Cores */
 	enum dtype dtype;        /* of the operands that decide; DTYPE_UNKNOWN */
 	/* GEMM: C[b][m][n] = A[b][m][k] B[b][k][n]; also what a convolution amounts to. 0 = not a GEMM. */
@@ -67,8 +78,9 @@ struct cost {
 	int64_t flops_causal;    /* COST_UNKNOWN unless causal */
 };
 
-/* Whether the rule of this op asks for facts->batch. */
-bool cost_asks_batch(struct str op_name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user);
+/* What the rule of this op asks for beside the op's own arguments: facts->batch; facts->routing, up and down. */
+enum cost_asks { COST_ASKS_NOTHING, COST_ASKS_BATCH, COST_ASKS_INNER };
+enum cost_asks cost_asks(struct str op_name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user);
 
 /* The cost of one call, by the user's rules (NULL = none), then by rules.def. Never fails: what cannot be computed is COST_UNKNOWN with the reason.
  * Allocates texts in `a`; `formula` may be the user's. */

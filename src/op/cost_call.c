@@ -117,6 +117,11 @@ void cost_set_gemm(struct cost_call *c, int64_t b, int64_t m, int64_t n, int64_t
 void cost_double(struct cost_call *c)
 {
 	struct cost *o = c->out;
+	if (o->uneven) { /* several products, which are those of inference */
+		o->uneven = false;
+		cost_unknown(c, "no model of this op's backward");
+		return;
+	}
 	o->parts = 2;
 	if (o->flops >= 0)
 		cost_set_flops(c, cost_mul(o->flops, 2));

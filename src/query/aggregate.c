@@ -260,12 +260,23 @@ int aggregate_import(struct profile *p, const char *path, const struct aggregate
 
 int aggregate_add(struct profile *p, const char *path, const struct aggregate_spec *spec, struct aggregation *made, struct err *e)
 {
+	char text[48];
+	struct aggregation like = {.key_op = str_from(spec->args.key_op ? spec->args.key_op : ""), .steps = steps_text(&spec->args, text), .rules = spec->rules,
+	                           .opscope = STR(OPSCOPE_VERSION)};
+	int64_t meanwhile = 0;
 	struct save *s = save_add(path, p, e);
 	if (!s)
 		return -1;
-	if (aggregate(s, p, spec, save_next_id(s, aggregate_stated_max(p)), made, e)) {
+	int rc = save_find_aggregation(s, &like, &meanwhile, e);
+	if (rc || meanwhile || aggregate(s, p, spec, save_next_id(s, aggregate_stated_max(p)), made, e)) {
 		save_abort(s);
-		return -1;
+		if (rc || !meanwhile)
+			return -1;
+		like.id = meanwhile;
+		like.steps = arena_str(&p->arena, like.steps);
+		if (made)
+			*made = like;
+		return 1;
 	}
 	return save_commit(s, e);
 }
@@ -302,7 +313,15 @@ int aggregate_once(struct profile *p, const char *path, const struct aggregate_s
 	if (aggregate_check(p, spec, e) < 0)
 		return -1;
 	*same = aggregate_find(p, spec);
-	return *same ? 0 : aggregate_add(p, path, spec, made, e);
+	if (*same)
+		return 0;
+	struct aggregation *now = arena_alloc(&p->arena, sizeof *now);
+	int rc = aggregate_add(p, path, spec, now, e);
+	if (rc > 0)
+		*same = now;
+	else if (!rc && made)
+		*made = *now;
+	return rc < 0 ? -1 : 0;
 }
 
 void aggregate_describe(const struct aggregation *a, struct buf *out)

@@ -17,7 +17,8 @@ struct aggregate_spec {
 int aggregate_import(struct profile *p, const char *path, const struct aggregate_spec *spec, struct err *e);
 
 /* Adds one to the file at `path`, from which *p was loaded; *made (may be NULL) is what is now in the file, its strings borrowed from *p
- * and *spec. ERR_USAGE and ERR_DATA as reports give them for a key op or steps that are not there. */
+ * and *spec. 1: another program has added it since *p was loaded; *made has its number and what it is of. ERR_USAGE and ERR_DATA as reports give them for a
+ * key op or steps that are not there. */
 int aggregate_add(struct profile *p, const char *path, const struct aggregate_spec *spec, struct aggregation *made, struct err *e);
 
 /* Whether aggregate_add can do that; nothing is written. As reports do it leaves p->key_op and steps by this key op. ERR_USAGE, ERR_DATA, and
@@ -31,7 +32,7 @@ const struct aggregation *aggregate_find(const struct profile *p, const struct a
 void aggregate_describe(const struct aggregation *a, struct buf *out);
 
 /* What the command and the viewer do: adds it to the file at `path`, from which *p was loaded, unless it is there. *same is then the one that
- * is there, else NULL and *made as aggregate_add gives it. ERR_FORMAT when *p is of no .opscope file; else as aggregate_check and aggregate_add. */
+ * is there (of the pool of *p where another program has just added it), else NULL and *made as aggregate_add gives it. ERR_FORMAT when *p is of no .opscope file; else as aggregate_check and aggregate_add. */
 int aggregate_once(struct profile *p, const char *path, const struct aggregate_spec *spec, const struct aggregation **same, struct aggregation *made,
                    struct err *e);
 

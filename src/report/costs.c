@@ -23,7 +23,7 @@ static void set_known(struct table *out, unsigned col, int64_t v)
 
 enum {
 	COSTS_OP, COSTS_DIRECTION, COSTS_DIMS, COSTS_TYPES, COSTS_PARAMS, COSTS_CLASS, COSTS_DTYPE, COSTS_TC, COSTS_CALLS, COSTS_GPU, COSTS_SHARE, COSTS_FLOPS, COSTS_BYTES,
-	COSTS_AI, COSTS_READ, COSTS_WRITTEN, COSTS_WIRE, COSTS_CAUSAL, COSTS_FORMULA, COSTS_WHY
+	COSTS_AI, COSTS_LEAST, COSTS_READ, COSTS_WRITTEN, COSTS_WIRE, COSTS_CAUSAL, COSTS_FORMULA, COSTS_WHY
 };
 
 static const struct section costs_section = {COLUMNS(
@@ -39,8 +39,10 @@ static const struct section costs_section = {COLUMNS(
 	[COSTS_GPU] = {COLUMN(NS, "gpu_ns", "GPU Time", "device work that these calls are the innermost model of")},
 	[COSTS_SHARE] = {COLUMN(PERCENT, "gpu_pct", "GPU %", "of the time of all device work: kernels, copies and sets")},
 	[COSTS_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of one call; a multiply-add is 2")},
-	[COSTS_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "of one call: inputs and outputs once")},
+	[COSTS_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "of one call: inputs and outputs once; of a mixture of experts, the weights of those that an even choice reads")},
 	[COSTS_AI] = {COLUMN(REAL, "flops_per_byte", "FLOPs/Byte", "arithmetic intensity")},
+	[COSTS_LEAST] = {COLUMN(BYTES, "bytes_least", "Bytes At Least", "of one call, whatever is in its inputs: of a mixture of experts, the weights of the fewest",
+	                        .flags = COLUMN_DETAIL)},
 	[COSTS_READ] = {COLUMN(BYTES, "bytes_read", "Bytes Read", "of one call", .flags = COLUMN_DETAIL)},
 	[COSTS_WRITTEN] = {COLUMN(BYTES, "bytes_written", "Bytes Written", "of one call", .flags = COLUMN_DETAIL)},
 	[COSTS_WIRE] = {COLUMN(BYTES, "wire_bytes", "Wire Bytes", "collectives: what a rank sends; this / time is the bus bandwidth of nccl-tests",
@@ -75,6 +77,7 @@ static void costs_put_row(struct table *out, const struct cost_calls *r, uint32_
 	set_known(out, COSTS_BYTES, m->bytes);
 	if (m->flops >= 0 && m->bytes > 0)
 		table_set_f64(out, COSTS_AI, (double)m->flops / (double)m->bytes);
+	set_known(out, COSTS_LEAST, m->bytes_least);
 	set_known(out, COSTS_READ, m->bytes_read);
 	set_known(out, COSTS_WRITTEN, m->bytes_written);
 	set_known(out, COSTS_WIRE, m->wire_bytes);

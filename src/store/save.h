@@ -61,6 +61,8 @@ int save_table(struct save *s, const char *name, const struct table *t, int64_t 
 int64_t save_next_id(const struct save *s, int64_t least);
 /* Its row. ERR_LIMIT when there are too many. */
 int save_aggregation(struct save *s, const struct aggregation *a, struct err *e);
+/* The number of one that `like->opscope` made of the same key op, steps and rules; 0 = there is none. */
+int save_find_aggregation(struct save *s, const struct aggregation *like, int64_t *id, struct err *e);
 /* Takes away an aggregation and all its rows. ERR_USAGE when there is none of this number. */
 int save_delete(struct save *s, int64_t id, struct err *e);
 

@@ -169,21 +169,43 @@ int64_t save_next_id(const struct save *s, int64_t least)
 	return (s->last_id > least ? s->last_id : least) + 1;
 }
 
-static int count_aggregations(struct save *s, int64_t *n, struct err *e)
+/* Whether the file has the table of aggregations. -1 and *e: it is not as opscope makes it. */
+static int has_aggregations(struct save *s, struct err *e)
 {
 	struct buf columns = {0};
-	sqlite3_stmt *st = NULL;
-	int code, is = save_table_columns(s->db, "aggregations", &columns, &code), rc = is < 0 ? changed(s, "aggregations", code, e) : 0;
+	int code, is = save_table_columns(s->db, "aggregations", &columns, &code);
 	buf_release(&columns);
-	*n = 0;
-	if (is > 0)
-		st = save_prepare(s, "SELECT count(*) FROM aggregations", e);
-	if (is > 0 && (!st || sqlite3_step(st) != SQLITE_ROW))
-		rc = st ? save_fail(s, e) : -1;
-	else if (is > 0)
-		*n = sqlite3_column_int64(st, 0);
+	return is < 0 ? changed(s, "aggregations", code, e) : is;
+}
+
+/* The number that the statement answers, else 0. Ends the statement; NULL is one that failed. */
+static int save_rows_number(struct save *s, sqlite3_stmt *st, int64_t *n, struct err *e)
+{
+	int code = st ? sqlite3_step(st) : SQLITE_ERROR, rc = code == SQLITE_ROW || code == SQLITE_DONE ? 0 : st ? save_fail(s, e) : -1;
+	*n = code == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
 	sqlite3_finalize(st);
 	return rc;
+}
+
+static int count_aggregations(struct save *s, int64_t *n, struct err *e)
+{
+	int is = has_aggregations(s, e);
+	*n = 0;
+	return is > 0 ? save_rows_number(s, save_prepare(s, "SELECT count(*) FROM aggregations", e), n, e) : is;
+}
+
+int save_find_aggregation(struct save *s, const struct aggregation *like, int64_t *id, struct err *e)
+{
+	static const char sql[] = "SELECT id FROM aggregations WHERE ifnull(key_op, '')=?1 AND ifnull(steps, '')=?2 AND ifnull(rules, '')=?3 AND opscope=?4";
+	const struct str texts[] = {like->key_op, like->steps, like->rules, like->opscope};
+	int is = has_aggregations(s, e);
+	*id = 0;
+	if (is <= 0)
+		return is;
+	sqlite3_stmt *st = save_prepare(s, sql, e);
+	for (int i = 0; st && i < 4; i++)
+		sqlite3_bind_text64(st, i + 1, texts[i].n ? texts[i].p : "", texts[i].n, SQLITE_TRANSIENT, SQLITE_UTF8);
+	return save_rows_number(s, st, id, e);
 }
 
 #define SET_TEXT(c, field)   do { if ((field).n) table_set_str(&t, (c), (field)); } while (0)

@@ -318,6 +318,15 @@ class Aggregate(FileCase):
         self.assertEqual(sorted(rows), [1, 2, 3, 4, 5, 6])
         self.assertEqual({r["name"] for r in rows.values()}, {None, "n0", "n1", "n2", "n3", "n4"})
 
+    def test_the_same_at_once(self):
+        """One is added; whoever comes later is told its number, as if it had been there before."""
+        self.imported()
+        running = [subprocess.Popen([oracle.OPSCOPE, "aggregate", self.path, "--steps=2"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(6)]
+        said = [p.communicate()[1].decode() for p in running]
+        self.assertEqual([p.returncode for p in running], [0] * 6)
+        self.assertEqual(sorted(self.listed()), [1, 2])
+        self.assertEqual(sorted("this is aggregation 2 (steps 2): nothing was added" in s for s in said), [False] + [True] * 5, said)
+
     def test_strangers_schema(self):
         """What a stranger wrote into the file's schema does not run, or the file is refused."""
         forever = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM a) SELECT count(*) FROM a"

@@ -330,6 +330,12 @@ class Trouble(Cuda):
     def test_no_driver_or_no_permission(self):
         self.only_ranges("cupti-not-initialized", "NOT_INITIALIZED", mode="uninitialised")
         self.only_ranges("cupti-no-permission", "NVreg_RestrictProfilingToAdminUsers", mode="unprivileged")
+        self.only_ranges("cupti-no-permission", "--cap-add=SYS_ADMIN", mode="unprivileged", env={"container": "podman"})
+
+    def test_permission_on_the_host(self):
+        if "container" in os.environ or os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv"):
+            self.skipTest("this machine is a container")
+        self.only_ranges("cupti-no-permission", "sudo tee /etc/modprobe.d/profiling.conf", mode="unprivileged")
 
     def test_none(self):
         if any(glob.glob(p) for p in ("/usr/local/cuda*/**/libcupti.so*", "/usr/lib/**/libcupti.so*", "/opt/cuda/**/libcupti.so*")):

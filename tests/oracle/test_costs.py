@@ -2,6 +2,7 @@
 import ast
 import collections
 import csv
+import gzip
 import json
 import math
 import os
@@ -209,6 +210,81 @@ class Replays(Case):
         if not compared:
             self.skipTest("no replays")
         print(f"# {compared} rows of replays", flush=True)
+
+
+class Experts(Case):
+    """Mixtures of experts: sizes as an independent reading of the capture has them, and TraceLens' figures, which take another width."""
+
+    FOLDER = "graphs/vllm_decode_full"
+    UP, DOWN = "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1_swiglu", "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1"
+
+    def trace(self):
+        return oracle.data(self.FOLDER, "graph_execution.json.gz")
+
+    def sizes(self):
+        """The set of (tokens, k, experts, hidden, rows up, width of an expert) of the mixtures in the capture, and how many there are."""
+        path, = oracle.data_glob(self.FOLDER + "/capture_traces/*.pt.trace.json.gz")
+        with gzip.open(path, "rt") as f:
+            ops = [e for e in json.load(f)["traceEvents"] if e.get("cat") == "cpu_op"]
+        mixtures = [e for e in ops if e["name"] == "vllm::moe_forward"]
+        found = set()
+        for m in mixtures:
+            inside = [e for e in ops if m["ts"] <= e["ts"] < m["ts"] + m["dur"] and e["tid"] == m["tid"]]
+            top, = (e["args"] for e in inside if e["name"] == "TopK")
+            up, down = (e["args"]["Input Dims"][0] for e in inside if e["name"] == "aten::view" and e["args"]["Input type"][0] == "unsigned char")
+            (tokens, experts), k = top["Input Dims"][0], int(top["Concrete Inputs"][1])
+            self.assertEqual((up[0], down[0]), (experts, experts))
+            found.add((tokens, k, experts, 2 * up[1], up[2], 2 * down[1]))
+        return found, len(mixtures)
+
+    def test_vllm(self):
+        (sizes,), n = self.sizes()
+        self.assertEqual((sizes, n), ((32, 4, 32, 3072, 5888, 2944), 24))
+        tokens, k, experts, hidden, rows, width = sizes
+        up, down = 2 * tokens * k * hidden * rows, 2 * tokens * k * width * hidden
+        packed_up, packed_down, each = hidden * rows // 2, hidden * width // 2, 2 * tokens * hidden
+        even = 32 * (1 - (7 / 8) ** 32)
+        row, = (r for r in report("costs", self.trace()).rows if r["op"] == "vllm::moe_forward")
+        self.assertEqual((row["calls"], row["flops"], row["dtype"], row["why"]), (n, up + down, "bfloat16", None))
+        self.assertEqual(row["bytes_least"], 2 * each + k * (packed_up + packed_down))
+        self.assertEqual(row["bytes"], 2 * each + int(even * packed_up) + int(even * packed_down))
+        kernels = {r["kernel"]: r for r in report("roofline", self.trace(), "--group-by=kernel").rows}
+        for name, flops, weight in ((self.UP, up, packed_up), (self.DOWN, down, packed_down)):
+            self.assertEqual((kernels[name]["calls"], kernels[name]["flops"], kernels[name]["bytes"]), (n, n * flops, n * (each + int(even * weight))))
+            self.assertLess(kernels[name]["bandwidth_pct"], 100)
+            self.assertAlmostEqual(kernels[name]["attainable_ns"], n * (each + k * weight) / 5.3e12 * 1e9, delta=1)
+        self.assertGreater(sum(r["total_ns"] for r in report("kernels", self.trace()).rows) * 0.05, self.unmodelled(self.trace()))
+
+    @staticmethod
+    def unmodelled(trace):
+        kernels, known, without, _ = [int(x) for x in report("costs", trace).notes[0].replace("ns", "").split() if x.isdigit()]
+        assert kernels == known + without
+        return without
+
+    def test_tracelens(self):
+        """Its two made-up calls are as wide as the tokens, 3,072; by that its figures are ours, and by the width that the weights have we are lower by known factors."""
+        theirs = {}
+        with open(oracle.data(self.FOLDER, "perf_csvs", "MoE_unfused_fwd.csv"), newline="") as f:
+            for r in csv.DictReader(f):
+                theirs[r["name"].rsplit("_", 1)[1]] = float(r["GFLOPS_first"]), float(r["Data Moved (MB)_first"]), int(r["name_count"]), float(r["Kernel Time (µs)_sum"])
+        self.assertEqual({k: round(v[0] * 1e9) for k, v in theirs.items()}, {"up": 2 * 32 * 4 * 3072 * 6144, "down": 2 * 32 * 4 * 3072 * 3072})
+        compat, = (r for r in report("costs", self.trace(), "--compat=tracelens").rows if r["name"] == "vllm::moe_forward")
+        self.assertTrue(near(compat["gflops"], theirs["up"][0] + theirs["down"][0]))
+        self.assertTrue(near(compat["data_moved_mb"], theirs["up"][1] + theirs["down"][1]))
+        kernels = {r["kernel"]: r for r in report("roofline", self.trace(), "--group-by=kernel").rows}
+        for part, name, ratio in (("up", self.UP, (5888, 6144)), ("down", self.DOWN, (2944, 3072))):
+            ours = kernels[name]
+            self.assertEqual(ours["flops"] * ratio[1], round(theirs[part][0] * 1e9) * ours["calls"] * ratio[0])
+            self.assertEqual(ours["calls"], theirs[part][2])
+            self.assertAlmostEqual(ours["total_gpu_ns"], theirs[part][3] * 1000, delta=ours["calls"])
+
+    def test_not_stated(self):
+        """The weights of TensorRT-LLM's kernels stand nowhere: neither FLOPs nor bytes are known, nor a share of a peak."""
+        trace = oracle.data("tracelens/b200/eager_trace.json.gz")
+        row, = (r for r in report("costs", trace).rows if r["op"] == "vllm::moe_forward")
+        self.assertEqual((row["calls"], row["flops"], row["bytes"], row["bytes_least"]), (36, None, None, None))
+        self.assertIn("weights of the experts", row["why"])
+        self.assertNotIn("vllm::moe_forward", {r["op"] for r in report("roofline", trace).rows})
 
 
 class Torch(Case):

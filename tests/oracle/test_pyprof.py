@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import resource
 import sqlite3
 import subprocess
 import tempfile
@@ -204,6 +205,23 @@ def classify(text):
     return "other"
 
 
+def fill(r, ranges, launches, text, overlap, tid, start, end, depth=0):
+    """Random ranges, (thread, start, end, text(number of the range)), and launches between start and end; with `overlap`, ranges may end behind one around them."""
+    at = start
+    while at + 8 < end:
+        at += r.randrange(1, 4)
+        length = r.randrange(4, max(5, (end - at) // 2 + 5))
+        if r.random() < 0.4 or depth > 5:
+            launches.append((tid, at, at + 2))
+            at += 3
+        else:
+            stop = at + length + r.randrange(0, 12) if overlap else min(at + length, end - 1)
+            if stop > at:
+                ranges.append((tid, at, stop, text(len(ranges))))
+                fill(r, ranges, launches, text, overlap, tid, at, at + length, depth + 1)
+            at += length
+
+
 class BruteForce(Made):
     """Random databases: nested and overlapping ranges of two threads; the ranges of a kernel by looking at all of them."""
 
@@ -217,28 +235,12 @@ class BruteForce(Made):
         db = Database(self.folder.name, f"{seed}.sqlite")
         ranges, launches = [], []
 
-        def text():
+        def text(_):
             name = r.choice(self.NAMES)
             return name if name.startswith("{'mod': 'torch") else name.format(r.randrange(4))
 
-        def fill(tid, start, end, depth):
-            at = start
-            while at + 8 < end:
-                at += r.randrange(1, 4)
-                length = r.randrange(4, max(5, (end - at) // 2 + 5))
-                if r.random() < 0.4 or depth > 5:
-                    launches.append((tid, at, at + 2))
-                    at += 3
-                else:
-                    stop = at + length + (r.randrange(0, 12) if overlap else 0)
-                    stop = stop if overlap else min(stop, end - 1)
-                    if stop > at:
-                        ranges.append((tid, at, stop, text()))
-                        fill(tid, at, at + length, depth + 1)
-                    at += length
-
         for tid in (7, 8):
-            fill(tid, 10, 400, 0)
+            fill(r, ranges, launches, text, overlap, tid, 10, 400)
         for tid, a, b, t in ranges:
             db.range(a, b, t, tid=tid)
         launches.sort(key=lambda x: (x[1], x[0]))
@@ -276,6 +278,108 @@ class BruteForce(Made):
         for seed in range(100, 115):
             with self.subTest(seed=seed):
                 self.check(seed, True)
+
+
+class BruteForceDefault(Made):
+    """Random databases of two threads, read by the default rules; what follows for each kernel by looking at all ranges and at all kernels before it."""
+
+    def make(self, seed, overlap):
+        r = random.Random(seed)
+        db = Database(self.folder.name, f"{seed}.sqlite")
+        ranges, launches = [], []
+
+        def text(i):
+            number = r.choice((0, 0, 1, 2, 3, 4, 5))
+            return r.choice((f"aten::op{i}, seq = {number}", f"aten::op{i}, seq = {number}", f"aten::same, seq = {number}", f"Node{i}Backward0, seq = {number}",
+                             f"layer:block{i}", f"plain{i}"))
+
+        for tid in (7, 8):
+            fill(r, ranges, launches, text, overlap, tid, 10, 600)
+        launches = sorted((a, b, tid) for tid, a, b in launches)
+        for tid, a, b, t in ranges:
+            db.range(2 * a, 2 * b, t, tid=tid)
+        for i, (a, b, tid) in enumerate(launches):
+            db.kernel((2 * a + (tid == 8), 2 * b), 10000 + 10 * i, 10005 + 10 * i, tid=tid) # no two launches begin at one time
+        return db.close(), ranges, launches
+
+    def check(self, seed, overlap):
+        path, ranges, launches = self.make(seed, overlap)
+        got = report_csv(path)
+        self.assertEqual(len(got), len(launches))
+        latest, lent = {}, 0
+        for g, (a, b, tid) in zip(got, launches):
+            around = [x[3] for x in sorted((x for x in ranges if x[0] == tid and 2 * x[1] <= 2 * a + (tid == 8) and x[2] >= b), key=lambda x: (x[1], -x[2]))]
+            numbered = [tuple(t.split(", seq = ")) for t in around if ", seq = " in t]
+            numbered = [x for i, x in enumerate(numbered) if x not in numbered[:i]]
+            ids = sorted({int(n) for _, n in numbered})
+            ids = ids[1:] if len(ids) > 1 and not ids[0] else ids
+            back = [n for n, _ in numbered if "Backward" in n]
+            ops = [n.removesuffix("Backward0") for n in back] or [n for n, _ in numbered] or [t for t in around if t.startswith("plain")][:1]
+            layers = [t[6:] for t in around if t.startswith("layer:")]
+            if back and ids[0] in latest:
+                ops, layers = latest[ids[0]]
+                lent += 1
+            elif not back:
+                latest.update({i: (ops, layers) for i in ids})
+            where = (seed, a, tid)
+            self.assertEqual((g["seq"], g["altseq"]), (str(ids[0]) if ids else "", ",".join(map(str, ids[1:]))), where)
+            self.assertEqual(g["ops"], " > ".join(ops), where)
+            self.assertEqual(g["layer"], ":".join(layers), where)
+            self.assertEqual(g["dir"], "" if not numbered and not any(t.startswith("plain") for t in around) else "bprop" if back else "fprop", where)
+        return lent
+
+    def test_nested(self):
+        self.assertGreater(sum(self.check(seed, False) for seed in range(12)), 50)
+
+    def test_overlapping(self):
+        self.assertGreater(sum(self.check(seed, True) for seed in range(100, 112)), 50)
+
+
+class Deep(Made):
+    """However many ranges stand around a launch, each counts: the outermost is the layer."""
+
+    def make(self, depth, text):
+        self.db.range(0, 10 * depth + 10, "layer:outer")
+        for i in range(depth):
+            self.db.range(3 * i + 1, 10 * depth - i, text.format(i))
+            self.db.kernel((3 * i + 2, 3 * i + 3), 100 * depth + 10 * i, 100 * depth + 10 * i + 5)
+        return self.db.close()
+
+    def test_layer(self):
+        path = self.make(700, "plain{}")
+        self.assertEqual([r["layer"] for r in report_csv(path)], ["outer"] * 700)
+        self.assertEqual([d["layer"] for d in dicts(path)[0]], [["outer"]] * 700)
+
+    def test_long_cells(self):
+        """The cell of the deepest kernel says how many ops it leaves out; the .dict has them all."""
+        path = self.make(700, "aten::op{0}, seq = {0}")
+        last = report_csv(path)[-1]
+        ops = last["ops"].split(" > ")
+        self.assertEqual((ops[0], ops[127], ops[128], ops[-1]), ("aten::op0", "aten::op127", "... (444 more)", "aten::op699"))
+        self.assertEqual(len(ops), 257)
+        self.assertTrue(last["altseq"].endswith(",... (444 more)"), last["altseq"])
+        self.assertEqual(last["layer"], "outer")
+        self.assertEqual(sorted(dicts(path)[0][-1]["altSeqId"] + dicts(path)[0][-1]["seqId"]), list(range(1, 700)))
+
+    def test_layers_of_a_dict(self):
+        line = dict(kShortName="k", kDuration=5, layer=[f"l{i}" for i in range(300)], trace=[], reprMarkers=[], marker=[], seqMarker=[], seqId=[], subSeqId=0, altSeqId=[],
+                    dir="fprop", mod=["na"], op=["na"], tid=1, device=0, stream=7, grid=(1, 1, 1), block=(1, 1, 1), kLongName="k")
+        path = os.path.join(self.folder.name, "deep.dict")
+        with open(path, "w") as f:
+            f.write(repr(line) + "\n")
+        layers = report_csv(path)[0]["layer"].split(":")
+        self.assertEqual((len(layers), layers[0], layers[-1]), (300, "l0", "l299"))
+
+    def test_linear(self):
+        """Ten times as deep, with ten times the kernels: as much longer, and not a hundred times."""
+        seconds = []
+        for depth in (2000, 20000):
+            self.db = Database(self.folder.name, f"{depth}.sqlite")
+            path = self.make(depth, "aten::op, seq = {}")
+            begin = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            self.assertEqual(report_csv(path)[-1]["layer"], "outer")
+            seconds.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begin)
+        self.assertLess(seconds[1], 40 * seconds[0] + 0.2)
 
 
 class ParseRules(Made):

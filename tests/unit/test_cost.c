@@ -106,6 +106,53 @@ static void test_rows(void **state)
 	assert_int_equal(bad, 0);
 }
 
+/* The type that experts multiply in, and what they read at least. */
+static void test_experts(void **state)
+{
+	(void)state;
+	static const struct {
+		struct row row;
+		enum dtype type;
+	} of[] = {
+		{{"vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[2,2],[2,2]]", "bbbfi", ""}, DTYPE_BFLOAT16},
+		{{"vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[2,2],[2,2]]", "beefi", ""}, DTYPE_FP8_E4M3},
+		{{"vllm::outplace_fused_experts", "[[2,8],[4,12,8],[4,8,6],[2,2],[2,2]]", "b88fi", ""}, DTYPE_INT8},
+		{{"vllm::outplace_fused_experts", "[[2,8],[4,12,4],[4,8,3],[2,2],[2,2]]", "buufi", ""}, DTYPE_BFLOAT16}, /* pairs of 4-bit numbers that the kernel unpacks */
+		{{"aiter::fused_moe_", "[[2,8],[4,12,4],[4,8,3],[2,2],[2,2]]", "bxxfi", ""}, DTYPE_FP4X2},
+	};
+	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+		struct arena a = {0};
+		struct cost c;
+		cost_of_row(&of[i].row, COST_DEFAULT, NULL, &a, &c);
+		int64_t one = (c.bytes - c.bytes_least), both = i == 0 ? 2 * (96 + 48) : i < 3 ? 96 + 48 : 48 + 24;
+		assert_int_equal(c.dtype, of[i].type);
+		assert_int_equal(one, both); /* 3 experts of 4 if chosen evenly, 2 at least */
+		assert_true(c.parts == 2 && c.uneven && c.first.flops == 2 * 4 * 8 * 12);
+		arena_release(&a);
+	}
+}
+
+/* Sizes of hostile recordings give an answer or none, and no overflow. */
+static void test_huge_experts(void **state)
+{
+	(void)state;
+	static const char *const dims[] = {
+		"[[9223372036854775807,1],[1,1,1],[1,1,1],[9223372036854775807,1],[9223372036854775807,1]]",
+		"[[2,3037000499],[4,3037000499,3037000499],[4,3037000499,3037000499],[2,2],[2,2]]",
+		"[[2,8],[9223372036854775807,12,8],[9223372036854775807,8,6],[2,2],[2,2]]",
+		"[[2,8],[576460752303423487,2,8],[576460752303423487,8,2],[2,2],[2,2]]",
+		"[[0,0],[0,0,0],[0,0,0],[0,0],[0,0]]",
+	};
+	for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+		struct arena a = {0};
+		struct cost c;
+		const struct row r = {"vllm::outplace_fused_experts", dims[i], "bbbfi", ""};
+		cost_of_row(&r, COST_DEFAULT, NULL, &a, &c);
+		assert_true(c.bytes < 0 && c.why.n > 0);
+		arena_release(&a);
+	}
+}
+
 /* Every row of rules.def has a row of its own in cost_rows.h: one of its names, in the same direction. */
 struct rule_names {
 	const char *names;
@@ -436,7 +483,7 @@ static void test_rules_apart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows), cmocka_unit_test(test_every_rule_has_a_row), cmocka_unit_test(test_no_shapes), cmocka_unit_test(test_collectives),
+		cmocka_unit_test(test_experts), cmocka_unit_test(test_huge_experts), cmocka_unit_test(test_rows), cmocka_unit_test(test_every_rule_has_a_row), cmocka_unit_test(test_no_shapes), cmocka_unit_test(test_collectives),
 		cmocka_unit_test(test_causal), cmocka_unit_test(test_backward_chain), cmocka_unit_test(test_gemm_fields),
 		cmocka_unit_test(test_argument_names), cmocka_unit_test(test_types), cmocka_unit_test(test_expressions),
 		cmocka_unit_test(test_own_rules), cmocka_unit_test(test_rules_apart),

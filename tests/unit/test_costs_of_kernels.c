@@ -165,6 +165,55 @@ static void test_batches(void **state)
 	done(&m, c);
 }
 
+#define BF16X2 "[\"c10::BFloat16\",\"c10::BFloat16\"]"
+
+/* A mixture of experts of 2 tokens, each through 2 of 4 experts; its ops inside say how large these are. `third`: one more view of bytes. */
+static void mixture(struct maker *m, int64_t at, bool third)
+{
+	static const char bytes[] = "[\"unsigned char\",\"ScalarList\"]";
+	op(m, "vllm::moe_forward", at, at + 90, "[[2,8],[2,4]]", BF16X2, -1, -1);
+	struct span_row top = builder_span_row(&m->b, m->thread, SPAN_OP, "TopK", at + 1, at + 9);
+	top.args = builder_args(&m->b, (const char *const[]){"Input Dims", "[[2,4],[]]", "Input type", "[\"c10::BFloat16\",\"Scalar\"]", "Concrete Inputs", "[\"\",\"2\"]", NULL});
+	build_span(&m->b.b, &top);
+	op(m, "aten::view", at + 10, at + 11, "[[4,4,12],[]]", bytes, -1, -1);
+	op(m, "aten::view", at + 12, at + 13, "[[2,8,1],[]]", "[\"c10::BFloat16\",\"ScalarList\"]", -1, -1);
+	op(m, "aten::view", at + 50, at + 51, "[[4,3,8],[]]", bytes, -1, -1);
+	if (third)
+		op(m, "aten::view", at + 60, at + 61, "[[4,3,8],[]]", bytes, -1, -1);
+}
+
+/* Its two products stand at the kernels that make them, whichever is longer; at the longest where that cannot be told. */
+static void test_experts(void **state)
+{
+	(void)state;
+	static const char product[] = "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1";
+	struct maker m = begin();
+	mixture(&m, 0, false);
+	kernel(&m, product, 20, 10);
+	kernel(&m, product, 55, 90);
+	kernel(&m, "_finalize_matmul_scatter_bf16", 70, 200);
+	op(&m, "aten::mm", 80, 85, MM, FF, -1, -1); /* shared by all tokens */
+	kernel(&m, "ampere_sgemm_128x64_tn", 81, 1);
+	mixture(&m, 100, false);
+	kernel(&m, product, 120, 10);
+	kernel(&m, product, 155, 90);
+	kernel(&m, product, 170, 20);
+	mixture(&m, 200, true);
+	kernel(&m, product, 220, 10);
+	struct costs *c = end(&m);
+	const int64_t up = 2 * 4 * 8 * 12, down = 2 * 4 * 6 * 8, tokens = 32, expert_up = 48, expert_down = 24;
+	const int64_t flops[] = {up, down, 0, 240, 0, up + down, 0}, bytes[] = {tokens + 3 * expert_up, tokens + 3 * expert_down, 0, 296, 0, 2 * tokens + 3 * (expert_up + expert_down), 0};
+	const int64_t least[] = {tokens + 2 * expert_up, tokens + 2 * expert_down, 0, 296, 0, 2 * tokens + 2 * (expert_up + expert_down), 0};
+	for (uint32_t i = 0; i < 7; i++) {
+		assert_int_equal(costs_flops(c, i), flops[i]);
+		assert_int_equal(costs_bytes(c, i), bytes[i]);
+		assert_int_equal(costs_bytes_least(c, i), least[i]);
+	}
+	assert_int_equal(c->cost[c->of_gpu[0]].dtype, DTYPE_BFLOAT16);
+	assert_true(c->of_gpu[7] == ROW_NONE);
+	done(&m, c);
+}
+
 /* A Triton kernel is named alike for all types: each call's answer is by its op. An op without a model has several types: the widest decides. */
 static void test_tensor_cores(void **state)
 {
@@ -193,7 +242,7 @@ static void test_tensor_cores(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_innermost), cmocka_unit_test(test_nothing_twice),
-	                                   cmocka_unit_test(test_backward), cmocka_unit_test(test_uncovered), cmocka_unit_test(test_batches),
+	                                   cmocka_unit_test(test_backward), cmocka_unit_test(test_uncovered), cmocka_unit_test(test_batches), cmocka_unit_test(test_experts),
 	                                   cmocka_unit_test(test_tensor_cores)};
 	return RUN_TESTS(tests);
 }

@@ -2,6 +2,7 @@
 
 #include "analysis/names/names.h"
 #include "analysis/steps/serving_steps.h"
+#include "analysis/tree/expert_ops.h"
 #include "analysis/tree/fwdbwd.h"
 #include "base/intern.h"
 #include "base/mem.h"
@@ -19,6 +20,9 @@ struct costs_key {
 	uint32_t collective, comm_dtype, in_elements, out_elements, group_size, message_bytes;
 	uint32_t direction;
 	uint32_t linked;
+	struct costs_inner {
+		uint32_t dims, types, concrete;
+	} routing, up, down;      /* of ops inside, of an op whose rule asks for them */
 	uint32_t batch;           /* the iteration of a server around an op whose rule asks for its batch: index + 1; 0 = none, or it states nothing of it */
 };
 
@@ -29,14 +33,15 @@ struct costs_cache {
 	struct cost **stable;     /* copies that do not move, for costs_of_span */
 	uint32_t n_stable;
 	uint32_t *linked;         /* span -> string id of a linked op's sizes, 0 = none; NULL: of none */
-	uint8_t *asks;            /* string id -> enum costs_asks of the op of that name */
+	uint8_t *asks;            /* string id -> enum cost_asks of the op of that name, + 1; 0 = not looked */
 	uint32_t n_asks;
+	struct intern with_inner; /* span whose rule asks for ops inside -> index + 1 in `inner` */
+	struct expert_ops *inner;
+	uint32_t cap_inner;
 	struct serving_iteration *iteration; /* once a rule asked (searched); in order of start */
 	uint32_t n_iterations;
 	bool searched;
 };
-
-enum costs_asks { ASKS_NOT_LOOKED, ASKS_NO, ASKS_BATCH };
 
 /* While the kernels are attributed. */
 struct costs_work {
@@ -59,19 +64,20 @@ static struct costs_cache *cache_new(const struct profile *p, enum cost_rules ru
 	x->n_asks = p->strings.n;
 	x->asks = NEW_ARRAY(x->n_asks, uint8_t);
 	intern_init(&x->keys);
+	intern_init(&x->with_inner);
 	return x;
 }
 
-/* Whether the forward rule of this op asks for the batch of a server. Only such ops are told apart by iteration: all others cost the same in each. */
-static bool costs_asks(const struct profile *p, struct costs_cache *x, uint32_t name)
+/* What the forward rule of this op asks for. Only ops that ask for a batch are told apart by iteration: all others cost the same in each. */
+static enum cost_asks costs_asks(const struct profile *p, struct costs_cache *x, uint32_t name)
 {
 	uint8_t *asks = name < x->n_asks ? &x->asks[name] : NULL;
-	if (asks && *asks != ASKS_NOT_LOOKED)
-		return *asks == ASKS_BATCH;
-	bool yes = cost_asks_batch(profile_str(p, name), x->rules, COST_FORWARD, p->user_rules);
+	if (asks && *asks)
+		return (enum cost_asks)(*asks - 1);
+	enum cost_asks what = cost_asks(profile_str(p, name), x->rules, COST_FORWARD, p->user_rules);
 	if (asks)
-		*asks = yes ? ASKS_BATCH : ASKS_NO;
-	return yes;
+		*asks = (uint8_t)(what + 1);
+	return what;
 }
 
 /* A sum over all requests; SERVING_NOT_TOLD. */
@@ -129,6 +135,25 @@ static void add_collective(const struct profile *p, uint32_t set, struct costs_k
 	k->group_size = profile_arg_id(p, set, ARG_GROUP_SIZE);
 }
 
+/* Each op is looked through once. */
+static const struct expert_ops *costs_inner_at(const struct profile *p, struct costs_cache *x, uint32_t span)
+{
+	const uint32_t before = x->with_inner.n, at = intern_put(&x->with_inner, (const char *)&span, sizeof span) - 1;
+	if (x->with_inner.n > before) {
+		MEM_GROW(x->inner, x->cap_inner, at + 1);
+		x->inner[at] = expert_ops_in(p, span);
+	}
+	return &x->inner[at];
+}
+
+static struct costs_inner costs_inner_of(const struct profile *p, uint32_t span)
+{
+	if (span == ROW_NONE)
+		return (struct costs_inner){0};
+	const uint32_t set = p->span.args[span];
+	return (struct costs_inner){profile_arg_id(p, set, ARG_INPUT_DIMS), profile_arg_id(p, set, ARG_INPUT_TYPES), profile_arg_id(p, set, ARG_INPUT_VALUES)};
+}
+
 static struct costs_key key_of_span(const struct profile *p, struct costs_cache *x, uint32_t span, enum cost_direction d)
 {
 	uint32_t set = p->span.args[span];
@@ -138,9 +163,21 @@ static struct costs_key key_of_span(const struct profile *p, struct costs_cache 
 	k.concrete = profile_arg_id(p, set, ARG_INPUT_VALUES);
 	k.names = profile_arg_id(p, set, ARG_INPUT_NAMES);
 	k.linked = x->linked && d == COST_FORWARD ? x->linked[span] : 0;
-	k.batch = d == COST_FORWARD && costs_asks(p, x, k.name) ? costs_batch_at(p, x, span) : 0;
+	const enum cost_asks asks = d == COST_FORWARD ? costs_asks(p, x, k.name) : COST_ASKS_NOTHING;
+	k.batch = asks == COST_ASKS_BATCH ? costs_batch_at(p, x, span) : 0;
+	if (asks == COST_ASKS_INNER) {
+		const struct expert_ops *inner = costs_inner_at(p, x, span);
+		k.routing = costs_inner_of(p, inner->routing);
+		k.up = costs_inner_of(p, inner->up);
+		k.down = costs_inner_of(p, inner->down);
+	}
 	add_collective(p, set, &k);
 	return k;
+}
+
+static struct op_inner costs_inner_facts(const struct profile *p, struct costs_inner x)
+{
+	return (struct op_inner){profile_str(p, x.dims), profile_str(p, x.types), profile_str(p, x.concrete)};
 }
 
 static struct op_facts costs_facts_of(const struct profile *p, const struct costs_cache *x, const struct costs_key *k)
@@ -159,6 +196,9 @@ static struct op_facts costs_facts_of(const struct profile *p, const struct cost
 		.group_size = costs_number(p, k->group_size),
 		.message_bytes = costs_number(p, k->message_bytes),
 		.batch = costs_batch(x, k->batch),
+		.routing = costs_inner_facts(p, k->routing),
+		.up = costs_inner_facts(p, k->up),
+		.down = costs_inner_facts(p, k->down),
 	};
 }
 
@@ -362,12 +402,14 @@ static bool costs_fits(struct costs_work *w, uint32_t gpu, enum op_class class)
 }
 
 /* Work that supports an op and is not the op's own: an inner copy does not mean that the op around it is modelled by it. */
-bool costs_counts_inside(enum op_class outer, uint32_t inside)
+bool costs_counts_inside(const struct cost *outer, uint32_t inside)
 {
 #define BIT(c) (1u << OP_##c)
 	const uint32_t helpers = BIT(COPY) | BIT(FILL) | BIT(RANDOM) | BIT(VIEW), heavy = BIT(GEMM) | BIT(CONV) | BIT(ATTENTION) | BIT(RNN);
 #undef BIT
-	uint32_t bit = 1u << outer;
+	uint32_t bit = 1u << outer->class;
+	if (outer->apart)
+		return false;
 	if (bit & heavy)
 		return inside & (heavy | bit);
 	return inside & (bit | ~helpers);
@@ -391,6 +433,25 @@ static void note_inside(struct costs_work *w)
 	}
 }
 
+/* Of two parts that are not equal, the first goes to the first of two kernels that fit, and the second to the other one; where there are not two, both to
+ * the longest that fits. */
+static void costs_deal_uneven(struct costs_work *w, const struct sort_item *list, uint32_t n, enum op_class class)
+{
+	enum { FIRST = 1, SECOND = 2 };
+	const int64_t *start_ns = w->p->gpu_op.start_ns;
+	uint32_t fits = 0, at[2] = {list[0].row, ROW_NONE};
+	for (uint32_t i = 0; i < n; i++)
+		if (costs_fits(w, list[i].row, class) && fits++ < 2)
+			at[fits - 1] = list[i].row;
+	if (fits != 2) {
+		w->c->parts[at[0]] = FIRST | SECOND;
+		return;
+	}
+	const bool in_order = start_ns[at[0]] < start_ns[at[1]] || (start_ns[at[0]] == start_ns[at[1]] && at[0] < at[1]);
+	w->c->parts[at[0]] = in_order ? FIRST : SECOND;
+	w->c->parts[at[1]] = in_order ? SECOND : FIRST;
+}
+
 /* One instance: device work list[0..n-1], the longest first. Its parts go to the longest that fit. */
 static void deal_out(struct costs_work *w, const struct sort_item *list, uint32_t n)
 {
@@ -398,8 +459,12 @@ static void deal_out(struct costs_work *w, const struct sort_item *list, uint32_
 	const struct cost *m = &w->c->cost[w->c->of_gpu[first]];
 	int left = m->parts;
 	bool any = false;
-	if (span != ROW_NONE && costs_counts_inside(m->class, w->inside[rankset_place(&w->ops, span)]))
+	if (span != ROW_NONE && costs_counts_inside(m, w->inside[rankset_place(&w->ops, span)]))
 		return;
+	if (m->uneven) {
+		costs_deal_uneven(w, list, n, m->class);
+		return;
+	}
 	for (uint32_t i = 0; i < n && left > 0; i++)
 		if (costs_fits(w, list[i].row, m->class)) {
 			w->c->parts[list[i].row] = 1;
@@ -507,6 +572,8 @@ void costs_free(struct costs *c)
 	mem_free(c->op);
 	mem_free(c->parts);
 	intern_release(&c->cache->keys);
+	intern_release(&c->cache->with_inner);
+	mem_free(c->cache->inner);
 	mem_free(c->cache->stable);
 	mem_free(c->cache->linked);
 	mem_free(c->cache->asks);
@@ -516,21 +583,33 @@ void costs_free(struct costs *c)
 	mem_free(c);
 }
 
-static int64_t carried(const struct costs *c, uint32_t gpu, int64_t all)
+static int64_t carried(const struct costs *c, uint32_t gpu, int64_t all, int64_t first)
 {
-	if (c->parts[gpu] == 0)
+	const struct cost *m = &c->cost[c->of_gpu[gpu]];
+	const uint8_t parts = c->parts[gpu];
+	if (parts == 0)
 		return 0;
-	return all < 0 ? COST_UNKNOWN : all / c->cost[c->of_gpu[gpu]].parts * c->parts[gpu];
+	if (all < 0)
+		return COST_UNKNOWN;
+	return m->uneven ? (parts & 1 ? first : 0) + (parts & 2 ? all - first : 0) : all / m->parts * parts;
 }
 
 int64_t costs_flops(const struct costs *c, uint32_t gpu)
 {
-	return c->of_gpu[gpu] == ROW_NONE ? COST_UNKNOWN : carried(c, gpu, c->cost[c->of_gpu[gpu]].flops);
+	const struct cost *m = c->of_gpu[gpu] == ROW_NONE ? NULL : &c->cost[c->of_gpu[gpu]];
+	return m ? carried(c, gpu, m->flops, m->first.flops) : COST_UNKNOWN;
 }
 
 int64_t costs_bytes(const struct costs *c, uint32_t gpu)
 {
-	return c->of_gpu[gpu] == ROW_NONE ? COST_UNKNOWN : carried(c, gpu, c->cost[c->of_gpu[gpu]].bytes);
+	const struct cost *m = c->of_gpu[gpu] == ROW_NONE ? NULL : &c->cost[c->of_gpu[gpu]];
+	return m ? carried(c, gpu, m->bytes, m->first.bytes) : COST_UNKNOWN;
+}
+
+int64_t costs_bytes_least(const struct costs *c, uint32_t gpu)
+{
+	const struct cost *m = c->of_gpu[gpu] == ROW_NONE ? NULL : &c->cost[c->of_gpu[gpu]];
+	return m ? carried(c, gpu, m->bytes_least, m->first.bytes_least) : COST_UNKNOWN;
 }
 
 uint32_t costs_index_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d)
@@ -547,7 +626,7 @@ uint32_t costs_index_of_name(struct costs *c, const struct profile *p, uint32_t 
 	if (x->keys.n == before)
 		return at;
 	MEM_GROW(c->cost, x->cap, at + 1);
-	c->cost[at] = (struct cost){.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_read = COST_UNKNOWN, .bytes_written = COST_UNKNOWN,
+	c->cost[at] = (struct cost){.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_least = COST_UNKNOWN, .bytes_read = COST_UNKNOWN, .bytes_written = COST_UNKNOWN,
 	                            .wire_bytes = COST_UNKNOWN, .message_bytes = COST_UNKNOWN, .class = class, .parts = 1, .tc_eligible = TRI_UNKNOWN, .dtype = t,
 	                            .params = profile_str(p, kernel_name), .why = STR("no shapes were recorded for this kernel"),
 	                            .flops_causal = COST_UNKNOWN};

@@ -6,7 +6,7 @@
  * of PyProf's marker around it, all nodes of one backward run of which are one instance. Each call of an op
  * ("instance") counts once: its FLOPs and bytes stand at one of its kernels, the longest of the kernel class that fits the
  * op's class (else the longest at all), or in equal parts at the `parts` longest of these (a backward GEMM that lacks one
- * of its two kernels counts one part). All other kernels of the instance carry 0. An op whose model covers kernels of its own
+ * of its two kernels counts one part); the two products of a mixture of experts stand at the two kernels that fit, in order of start. All other kernels of the instance carry 0. An op whose model covers kernels of its own
  * but has ops inside that are covered by models themselves counts 0, so that nothing counts twice; ops inside that only move, fill
  * or draw data do not make it so, nor, in a product, convolution, attention or recurrent layer, any but another of these.
  * A kernel that names its collective itself is one instance. Views (aten::view, aten::empty, ...) cover no kernel. */
@@ -24,7 +24,7 @@ struct costs {
 	uint32_t *of_gpu;        /* index into cost[]; ROW_NONE = no model covers it */
 	uint32_t *op;            /* the op instance (row in span) that `of_gpu` is of; where there is none, the innermost op
 	                          * around the launch; ROW_NONE = unattributed */
-	uint8_t *parts;          /* how many of cost->parts this kernel carries; 0 = it is counted at another kernel */
+	uint8_t *parts;          /* how many of cost->parts this kernel carries; of cost->uneven 1 the first, 2 the second, 3 both; 0 = it is counted at another kernel */
 	/* Duration of all kernels: the three add up to kernel_ns. */
 	int64_t kernel_ns;
 	int64_t modelled_ns;     /* covered */
@@ -49,6 +49,7 @@ void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *l
 /* What kernel `gpu` carries; COST_UNKNOWN when not covered or the model does not say. */
 int64_t costs_flops(const struct costs *c, uint32_t gpu);
 int64_t costs_bytes(const struct costs *c, uint32_t gpu);
+int64_t costs_bytes_least(const struct costs *c, uint32_t gpu);
 
 /* The model of one op (row in span), whatever it launched; the result lives as long as *c. */
 const struct cost *costs_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d);
@@ -56,8 +57,8 @@ const struct cost *costs_of_span(struct costs *c, const struct profile *p, uint3
 /* The same as an index into cost[], which may move when this is called. */
 uint32_t costs_index_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d);
 
-/* Whether models of the classes `inside` (a bit each) take the place of one of class `outer` around them. */
-bool costs_counts_inside(enum op_class outer, uint32_t inside);
+/* Whether models of the classes `inside` (a bit each) take the place of the model `outer` around them. */
+bool costs_counts_inside(const struct cost *outer, uint32_t inside);
 
 /* Index into cost[], which may move, of the cost of a kernel of which only the name is known (string id): FLOPs and bytes are unknown, `params` is
  * the name. */

@@ -73,7 +73,7 @@ static void count_innermost(struct op_flops_work *w)
 		if (!op_flops_is_op(w, i))
 			continue;
 		const struct cost *m = op_flops_model(w, i);
-		if (m->flops > 0 && m->class != OP_VIEW && !costs_counts_inside(m->class, w->inside[i])) {
+		if (m->flops > 0 && m->class != OP_VIEW && !costs_counts_inside(m, w->inside[i])) {
 			w->f->flops[i] = m->flops;
 			w->inside[i] |= 1u << m->class;
 		}

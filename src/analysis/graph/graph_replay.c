@@ -1,10 +1,12 @@
 #include "analysis/graph/graph_replay.h"
 
 #include "analysis/analysis.h"
+#include "analysis/tree/expert_ops.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "op/cost.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -70,6 +72,21 @@ static void graph_collect(struct graph_template *t, const struct graph_match *m,
 		}
 }
 
+/* Ops that launch nothing, but state what the arguments of the op around them do not, are copied with it. */
+static void graph_collect_inner(struct graph_template *t, const struct graph_match *m, bool frames, uint32_t *place, uint32_t *cap)
+{
+	const struct profile *p = m->capture->p;
+	for (uint32_t i = 0; i < t->n; i++) {
+		const uint32_t row = t->copy[i].row;
+		if (p->span.kind[row] != SPAN_OP || cost_asks(profile_str(p, p->span.name[row]), COST_DEFAULT, COST_FORWARD, NULL) != COST_ASKS_INNER)
+			continue;
+		const struct expert_ops inner = expert_ops_in(p, row);
+		graph_collect(t, m, inner.routing, frames, place, cap);
+		graph_collect(t, m, inner.up, frames, place, cap);
+		graph_collect(t, m, inner.down, frames, place, cap);
+	}
+}
+
 /* Ordinals of begin and end, so that what stands inside a range begins and ends inside of it. */
 static void graph_number(struct graph_template *t, const struct profile *p, const uint32_t *place)
 {
@@ -116,6 +133,7 @@ static void graph_template_fill(struct graph_template *t, const struct graph_mat
 			graph_collect(t, m, call, frames, place, &cap);
 			graph_collect(t, m, graph_op_of(p, call), frames, place, &cap);
 		}
+	graph_collect_inner(t, m, frames, place, &cap);
 	if (t->n)
 		qsort(t->copy, t->n, sizeof *t->copy, graph_by_row);
 	for (uint32_t i = 0; i < t->n; i++)

@@ -148,7 +148,7 @@ double bounds_least_ns(struct bounds *b, const struct costs *c, uint32_t gpu)
 		return NAN;
 	if (!c->parts[gpu])
 		return 0;
-	return bounds_of(b, &c->cost[cost], costs_flops(c, gpu), costs_bytes(c, gpu), gpu, BOUND_BEST).least_ns;
+	return bounds_of(b, &c->cost[cost], costs_flops(c, gpu), costs_bytes_least(c, gpu), gpu, BOUND_BEST).least_ns;
 }
 
 double bounds_least_ns_as(struct bounds *b, const struct costs *c, uint32_t gpu, enum dtype t)
@@ -160,7 +160,7 @@ double bounds_least_ns_as(struct bounds *b, const struct costs *c, uint32_t gpu,
 		return 0;
 	const struct cost *m = &c->cost[cost];
 	const struct gpu *g = bounds_gpu(b, gpu);
-	int64_t bytes = costs_bytes(c, gpu);
+	int64_t bytes = costs_bytes_least(c, gpu);
 	int from = dtype_bits(m->dtype), to = dtype_bits(t);
 	if (bytes >= 0 && from > to && to > 0)
 		bytes = (int64_t)((double)bytes / from * to);

@@ -117,7 +117,7 @@ int dlprof_write_database(struct dlprof_options *o, struct profile *p, const str
 		return 0;
 	if (p->reopened) {
 		dlprof_say(o, DLPROF_NORMAL, "Adding an aggregation to %s", plan->from);
-		return aggregate_add(p, plan->from, &plan->spec, NULL, e);
+		return aggregate_add(p, plan->from, &plan->spec, NULL, e) < 0 ? -1 : 0;
 	}
 	dlprof_say(o, DLPROF_NORMAL, "Creating dlprof database at %s", plan->path);
 	return aggregate_import(p, plan->path, &plan->spec, e);

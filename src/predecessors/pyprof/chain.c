@@ -11,47 +11,17 @@ struct open_range {
 	uint32_t span, node; /* ROW_NONE: no node yet */
 };
 
+/* Of the first `nested`, each lies in the one before, and each node is in that of the one before. The node of another is what it was last. */
 struct pyprof_chain_stack {
 	struct open_range *v;
-	uint32_t n, cap;
-	bool overlap; /* some range ends after one that is around it */
+	uint32_t n, cap, nested;
 };
 
 static uint32_t new_node(struct pyprof_records *r, uint32_t span, uint32_t outer)
 {
-	MEM_PUSH(r->node, r->n_nodes, r->cap_nodes, (struct pyprof_node){span, outer});
+	uint32_t depth = outer == ROW_NONE ? 0 : r->node[outer].depth + 1;
+	MEM_PUSH(r->node, r->n_nodes, r->cap_nodes, (struct pyprof_node){span, outer, depth});
 	return r->n_nodes - 1;
-}
-
-/* Takes away what has ended. Ranges over one that goes lose their nodes: their chains are others now. */
-static void close_ended(struct pyprof_chain_stack *s, int64_t now)
-{
-	while (s->n && s->v[s->n - 1].end <= now)
-		s->n--;
-	if (!s->overlap)
-		return;
-	uint32_t kept = 0;
-	s->overlap = false;
-	for (uint32_t i = 0; i < s->n; i++) {
-		if (s->v[i].end <= now)
-			continue;
-		if (kept != i)
-			s->v[i].node = ROW_NONE;
-		s->overlap |= kept && s->v[i].end > s->v[kept - 1].end;
-		s->v[kept++] = s->v[i];
-	}
-	s->n = kept;
-}
-
-static void pyprof_chain_open_one(struct pyprof_records *r, struct pyprof_chain_stack *s, const struct spans *t, uint32_t i)
-{
-	if (s->n >= PYPROF_OPEN_MAX) {
-		r->too_deep++;
-		return;
-	}
-	int64_t end = t->start_ns[i] + t->dur_ns[i];
-	s->overlap |= s->n && end > s->v[s->n - 1].end;
-	MEM_PUSH(s->v, s->n, s->cap, (struct open_range){t->start_ns[i], end, i, ROW_NONE});
 }
 
 static bool encloses(const struct open_range *o, int64_t start, int64_t end, bool strict)
@@ -59,25 +29,73 @@ static bool encloses(const struct open_range *o, int64_t start, int64_t end, boo
 	return strict ? o->start < start && o->end > end : o->start <= start && o->end >= end;
 }
 
+/* How many of the first `nested` enclose the interval: the outer ones do, the inner ones do not. */
+static uint32_t chain_around(const struct pyprof_chain_stack *s, int64_t start, int64_t end, bool strict)
+{
+	uint32_t low = 0, high = s->nested;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (encloses(&s->v[middle], start, end, strict))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Takes away what has ended. Ranges over one that goes lose their nodes: their chains are others now. */
+static void close_ended(struct pyprof_chain_stack *s, int64_t now)
+{
+	while (s->n && s->v[s->n - 1].end <= now)
+		s->n--;
+	if (s->nested >= s->n) {
+		s->nested = s->n;
+		return;
+	}
+	uint32_t kept = chain_around(s, now, now + 1, false), i = s->nested;
+	for (s->nested = kept; i < s->n; i++) {
+		if (s->v[i].end <= now)
+			continue;
+		if (kept != i)
+			s->v[i].node = ROW_NONE;
+		s->v[kept++] = s->v[i];
+	}
+	s->n = kept;
+	while (s->nested < s->n && (!s->nested || s->v[s->nested].end <= s->v[s->nested - 1].end))
+		s->nested++;
+}
+
+static void pyprof_chain_open_one(struct pyprof_records *r, struct pyprof_chain_stack *s, const struct spans *t, uint32_t i)
+{
+	int64_t end = t->start_ns[i] + t->dur_ns[i];
+	if (s->nested == s->n && (!s->n || end <= s->v[s->n - 1].end)) {
+		s->nested++;
+	} else if (s->n - s->nested >= PYPROF_OVERLAP_MAX) {
+		r->overlapping++;
+		return;
+	}
+	MEM_PUSH(s->v, s->n, s->cap, (struct open_range){t->start_ns[i], end, i, ROW_NONE});
+}
+
+/* The chain of a launch: all of the nested ranges down to some depth, then what else encloses it. */
 static uint32_t chain_now(struct pyprof_records *r, struct pyprof_chain_stack *s, int64_t start, int64_t end, bool strict)
 {
-	uint32_t chain = ROW_NONE, n = s->n;
-	if (s->overlap) {
-		for (uint32_t i = n > PYPROF_AROUND_MAX ? n - PYPROF_AROUND_MAX : 0; i < n; i++)
-			if (encloses(&s->v[i], start, end, strict))
-				chain = new_node(r, s->v[i].span, chain);
-		return chain;
-	}
-	while (n && !encloses(&s->v[n - 1], start, end, strict))
-		n--;
-	uint32_t first = n;
+	uint32_t n = chain_around(s, start, end, strict), first = n;
 	while (first && s->v[first - 1].node == ROW_NONE)
 		first--;
 	for (uint32_t i = first; i < n; i++)
 		s->v[i].node = new_node(r, s->v[i].span, i ? s->v[i - 1].node : ROW_NONE);
-	return n ? s->v[n - 1].node : ROW_NONE;
+	uint32_t chain = n ? s->v[n - 1].node : ROW_NONE;
+	for (uint32_t i = s->nested; i < s->n; i++) {
+		struct open_range *o = &s->v[i];
+		if (!encloses(o, start, end, strict))
+			continue;
+		if (o->node == ROW_NONE || r->node[o->node].outer != chain)
+			o->node = new_node(r, o->span, chain);
+		chain = o->node;
+	}
+	return chain;
 }
-
 static bool pyprof_chain_is_range(uint8_t kind)
 {
 	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_MARKER;
@@ -107,8 +125,7 @@ void pyprof_chains(struct pyprof_records *r)
 	memset(r->chain, 0xff, r->n * sizeof *r->chain);
 	for (uint32_t i = 0; i < t->rows.n && at < n; i++) {
 		if (i && t->track[i] != t->track[i - 1]) {
-			s.n = 0;
-			s.overlap = false;
+			s.n = s.nested = 0;
 		}
 		if (launch[at].key == i) {
 			close_ended(&s, t->start_ns[i]);

@@ -39,13 +39,15 @@ struct pyprof_seq {
 	int64_t seq;
 };
 
+struct pyprof_path;
+
 /* What follows from one chain. Buffers are kept between calls; release with pyprof_facts_release. */
 struct pyprof_facts {
-	uint32_t *span;      /* outermost first */
-	struct pyprof_seq *seq; /* PyProf: without repetitions, sorted, pruned; default: in order */
-	int64_t *id;         /* sequence numbers, ascending, without repetitions; without 0 if there is another */
+	struct pyprof_seq *seq; /* without repetitions. PyProf: sorted, pruned; default: in order, the middle left out */
+	int64_t *id;         /* their numbers, ascending, without repetitions; without 0 if there is another, unless the least is below it */
 	uint32_t *op;        /* ids in names->ops */
-	uint32_t n_spans, n_seq, n_ids, n_ops, cap_spans, cap_seq, cap_ids, cap_ops;
+	uint32_t n_seq, n_ids, n_ops, cap_seq, cap_ids, cap_ops;
+	unsigned seq_left_out, op_left_out;
 	uint32_t mod0;       /* id in names->ops of the first module; that of "na" */
 	uint32_t n_markers;  /* argument markers */
 	bool backward;
@@ -53,7 +55,8 @@ struct pyprof_facts {
 };
 /* PyProf marks torch.__getattr__ too, which as a module attribute runs the whole program inside: no op by the default rules. */
 bool pyprof_is_import(const struct pyprof_records *r, uint32_t span);
-void pyprof_facts_of(const struct pyprof_records *r, uint32_t chain, struct pyprof_facts *f);
+/* `path` goes to the chain. Of lists of more than `most` the middle is left out. */
+void pyprof_facts_of(const struct pyprof_records *r, struct pyprof_path *path, uint32_t chain, unsigned most, struct pyprof_facts *f);
 void pyprof_facts_release(struct pyprof_facts *f);
 
 /* What stays in seqId and what moves to altSeqId, each in order, given the number that stays. Room for n in both. */

@@ -6,6 +6,7 @@
 #include "predecessors/pyprof/dict.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ static int print_records(const struct pyprof_records *r)
 	struct arena scratch = {0};
 	for (uint32_t i = 0; rc == 0 && i < r->n; i++) {
 		struct pyprof_record x;
-		pyprof_record_get(r, i, &scratch, &x);
+		pyprof_record_get(r, i, UINT_MAX, &scratch, &x);
 		pyprof_dict_put(&b, &x);
 		if (i % 256 == 255)
 			arena_release(&scratch);

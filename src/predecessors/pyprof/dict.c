@@ -3,6 +3,8 @@
 #include "export/export.h"
 #include "predecessors/pyprof/op/repr.h"
 
+#include <limits.h>
+
 static void pyprof_dict_put_texts(struct buf *b, const char *key, struct pyprof_texts t)
 {
 	buf_printf(b, ", '%s': ", key);
@@ -61,7 +63,7 @@ static int write_dicts(const struct export_run *x, struct err *e)
 		err_set(e, ERR_DATA, "there are no kernels: PyProf's dictionaries are about nothing else");
 	for (uint32_t i = 0; i < r->n && sink_room(x->out) == 0; i++) {
 		struct pyprof_record record;
-		pyprof_record_get(r, i, &scratch, &record);
+		pyprof_record_get(r, i, UINT_MAX, &scratch, &record);
 		pyprof_dict_put(&x->out->buf, &record);
 		if (i % 256 == 255)
 			arena_release(&scratch);

@@ -1,81 +1,13 @@
 /* What the ranges around a launch say (PyProf's kernel.py, nsight.py, nvvp.py). */
-#include "analysis/names/autograd_names.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "predecessors/pyprof/chain.h"
+#include "base/sort.h"
+#include "predecessors/pyprof/path.h"
 #include "store/torch_names.h"
 
+#include <assert.h>
 #include <stdio.h>
-
-static void find_markers(struct pyprof_names *x, const struct profile *p)
-{
-	x->marker_of_args = NEW_ARRAY(p->arg_set.rows.n + 1, uint32_t);
-	for (uint32_t set = 0; profile_has_arg(p, ARG_MARKER) && set < p->arg_set.rows.n; set++)
-		x->marker_of_args[set] = profile_arg_id(p, set, ARG_MARKER);
-}
-
-struct pyprof_names *pyprof_names_new(const struct profile *p)
-{
-	struct pyprof_names *x = NEW(struct pyprof_names);
-	x->flags = NEW_ARRAY(p->strings.n, uint16_t);
-	x->op_id = NEW_ARRAY(p->strings.n, uint32_t);
-	x->sane_id = NEW_ARRAY(p->strings.n, uint32_t);
-	find_markers(x, p);
-	intern_init(&x->ops);
-	return x;
-}
-
-void pyprof_names_free(struct pyprof_names *x)
-{
-	if (!x)
-		return;
-	mem_free(x->flags);
-	mem_free(x->op_id);
-	mem_free(x->sane_id);
-	mem_free(x->marker_of_args);
-	intern_release(&x->ops);
-	mem_free(x);
-}
-
-static bool is_autograd(struct str name)
-{
-	enum autograd_name kind = autograd_classify(name);
-	return kind == AUTOGRAD_ENGINE || kind == AUTOGRAD_NODE || kind == AUTOGRAD_ACCUMULATE || kind == AUTOGRAD_FORMULA;
-}
-
-unsigned pyprof_name_flags(const struct pyprof_records *r, uint32_t name)
-{
-	uint16_t *slot = &r->names->flags[name];
-	if (*slot)
-		return *slot;
-	struct str s = profile_str(r->p, name);
-	bool back_op = str_ends(s, STR("Backward")) || str_ends(s, STR("backward"));
-	bool back = back_op || str_ends(s, STR("Backward0")) || (r->rules == PYPROF_RECORDS_2 && str_ends(s, STR("Backward1")));
-	unsigned f = NAME_ASKED | (back ? NAME_BACK : 0) | (back_op ? NAME_BACK_OP : 0) | (is_autograd(s) ? NAME_AUTOGRAD : 0) |
-	             (autograd_classify(s) == AUTOGRAD_ACCUMULATE ? NAME_ACCUMULATE : 0);
-	if (str_has(s, STR("CheckpointFunctionBackward")))
-		f |= NAME_IGNORED;
-	else if (str_has(s, STR("layer:")))
-		f |= NAME_LAYER;
-	else if (str_has(s, STR("traceMarker")))
-		f |= NAME_TRACE;
-	else if (str_has(s, STR("strRepr")))
-		f |= NAME_REPR;
-	return *slot = (uint16_t)f;
-}
-
-enum pyprof_range pyprof_range_kind(const struct pyprof_records *r, uint32_t span)
-{
-	const struct spans *s = &r->p->span;
-	unsigned f = pyprof_name_flags(r, s->name[span]);
-	if (f & NAME_IGNORED)
-		return PYPROF_IGNORED;
-	if (r->names->marker_of_args[s->args[span]])
-		return PYPROF_MARKER;
-	if (f & (NAME_LAYER | NAME_TRACE | NAME_REPR))
-		return f & NAME_LAYER ? PYPROF_LAYER : f & NAME_TRACE ? PYPROF_TRACE : PYPROF_REPR;
-	return s->kind[span] == SPAN_OP && s->link_id[span] != ID_NONE ? PYPROF_SEQUENCE : PYPROF_PLAIN;
-}
+#include <stdlib.h>
 
 static void drop_word(struct buf *b, struct str word)
 {
@@ -123,34 +55,63 @@ static uint32_t plain_op(const struct pyprof_records *r, uint32_t name)
 	return *slot - 1;
 }
 
-/* Order of the texts "N" "name, seq", as PyProf sorts them. */
+static const char facts_tail[] = ", seq";
+
+/* Byte i of the text "N" "name, seq", whose number is printed in `number`; 0 behind its end. */
+static unsigned char facts_byte(struct str number, struct str name, size_t i)
+{
+	size_t tail = i - number.n - name.n;
+	return (unsigned char)(i < number.n ? number.p[i] : i - number.n < name.n ? name.p[i - number.n] : tail < sizeof facts_tail - 1 ? facts_tail[tail] : 0);
+}
+
+/* Order of these texts, as PyProf sorts them. */
 static int compare_seq(const struct profile *p, const struct pyprof_seq *a, const struct pyprof_seq *b)
 {
 	char ta[24], tb[24];
-	int na = snprintf(ta, sizeof ta, "%lld", (long long)a->seq), nb = snprintf(tb, sizeof tb, "%lld", (long long)b->seq);
-	struct str sa = profile_str(p, a->name), sb = profile_str(p, b->name);
-	size_t la = (size_t)na + sa.n, lb = (size_t)nb + sb.n;
-	for (size_t i = 0; i < la || i < lb; i++) {
-		static const char tail[] = ", seq";
-		size_t ia = i - la, ib = i - lb;
-		unsigned char ca = (unsigned char)(i < (size_t)na ? ta[i] : i < la ? sa.p[i - (size_t)na] : ia < 5 ? tail[ia] : 0);
-		unsigned char cb = (unsigned char)(i < (size_t)nb ? tb[i] : i < lb ? sb.p[i - (size_t)nb] : ib < 5 ? tail[ib] : 0);
+	struct str na = {ta, (size_t)snprintf(ta, sizeof ta, "%lld", (long long)a->seq)}, sa = profile_str(p, a->name);
+	struct str nb = {tb, (size_t)snprintf(tb, sizeof tb, "%lld", (long long)b->seq)}, sb = profile_str(p, b->name);
+	for (size_t i = 0; i < na.n + sa.n || i < nb.n + sb.n; i++) {
+		unsigned char ca = facts_byte(na, sa, i), cb = facts_byte(nb, sb, i);
 		if (ca != cb)
 			return ca < cb ? -1 : 1;
 	}
 	return 0;
 }
 
-/* Without repetitions, sorted; then one of the same number goes when its name and that of the one before contain each other. */
-static void sort_and_prune(const struct pyprof_records *r, struct pyprof_facts *f)
+struct facts_text {
+	const struct profile *p;
+	uint64_t head;       /* the first bytes of its text, as a number that sorts as they do */
+	struct pyprof_seq seq;
+	uint32_t order;
+};
+
+static uint64_t facts_head(const struct profile *p, const struct pyprof_seq *x)
 {
-	const struct profile *p = r->p;
-	for (uint32_t i = 1; i < f->n_seq; i++) {
-		struct pyprof_seq x = f->seq[i];
-		uint32_t k = i;
-		for (; k && compare_seq(p, &x, &f->seq[k - 1]) < 0; k--)
-			f->seq[k] = f->seq[k - 1];
-		f->seq[k] = x;
+	char t[24];
+	uint64_t head = 0;
+	struct str number = {t, (size_t)snprintf(t, sizeof t, "%lld", (long long)x->seq)}, name = profile_str(p, x->name);
+	for (size_t i = 0; i < sizeof head; i++)
+		head = head << 8 | facts_byte(number, name, i);
+	return head;
+}
+
+static int facts_by_text(const void *a, const void *b)
+{
+	const struct facts_text *x = a, *y = b;
+	return COMPARE(x->head, y->head) ?: compare_seq(x->p, &x->seq, &y->seq) ?: COMPARE(x->order, y->order);
+}
+
+/* Sorted; then one of the same number goes when its name and that of the one before contain each other. */
+static void sort_and_prune(const struct profile *p, struct pyprof_facts *f)
+{
+	if (f->n_seq > 1) {
+		struct facts_text *v = NEW_ARRAY_RAW(f->n_seq, struct facts_text);
+		for (uint32_t i = 0; i < f->n_seq; i++)
+			v[i] = (struct facts_text){p, facts_head(p, &f->seq[i]), f->seq[i], i};
+		qsort(v, f->n_seq, sizeof *v, facts_by_text);
+		for (uint32_t i = 0; i < f->n_seq; i++)
+			f->seq[i] = v[i].seq;
+		mem_free(v);
 	}
 	struct pyprof_seq before = {0};
 	uint32_t kept = 0;
@@ -164,25 +125,36 @@ static void sort_and_prune(const struct pyprof_records *r, struct pyprof_facts *
 	f->n_seq = kept;
 }
 
-static void add_seq(struct pyprof_facts *f, uint32_t name, int64_t seq)
+/* How many of n are listed, and where the k-th of these stands. */
+static uint32_t facts_listed(uint32_t n, unsigned most) { return n < most ? n : most; }
+static uint32_t facts_place(uint32_t k, uint32_t n, unsigned most) { return n <= most || k < most / 2 ? k : k + (n - most); }
+
+static void facts_find_seq(const struct pyprof_records *r, const struct pyprof_path *path, unsigned most, struct pyprof_facts *f)
 {
-	for (uint32_t i = 0; i < f->n_seq; i++)
-		if (f->seq[i].name == name && f->seq[i].seq == seq)
-			return;
-	MEM_PUSH(f->seq, f->n_seq, f->cap_seq, (struct pyprof_seq){name, seq});
+	const struct spans *t = &r->p->span;
+	f->n_seq = facts_listed(path->n_seq, most);
+	f->seq_left_out = path->n_seq - f->n_seq;
+	MEM_GROW(f->seq, f->cap_seq, f->n_seq);
+	for (uint32_t k = 0; k < f->n_seq; k++) {
+		uint32_t span = path->seq[facts_place(k, path->n_seq, most)].span;
+		f->seq[k] = (struct pyprof_seq){t->name[span], t->link_id[span]};
+	}
 }
 
-static void add_id(struct pyprof_facts *f, int64_t id)
+static void facts_find_ids(struct pyprof_facts *f)
 {
-	uint32_t k = 0;
-	while (k < f->n_ids && f->id[k] < id)
-		k++;
-	if (k < f->n_ids && f->id[k] == id)
-		return;
-	MEM_GROW(f->id, f->cap_ids, f->n_ids + 1);
-	memmove(f->id + k + 1, f->id + k, (f->n_ids - k) * sizeof *f->id);
-	f->id[k] = id;
-	f->n_ids++;
+	MEM_GROW(f->id, f->cap_ids, f->n_seq);
+	for (uint32_t i = 0; i < f->n_seq; i++)
+		f->id[i] = f->seq[i].seq;
+	sort_i64(f->id, f->n_seq);
+	f->n_ids = 0;
+	for (uint32_t i = 0; i < f->n_seq; i++)
+		if (!f->n_ids || f->id[i] != f->id[f->n_ids - 1])
+			f->id[f->n_ids++] = f->id[i];
+	if (f->n_ids > 1 && f->id[0] == 0) {
+		f->n_ids--;
+		memmove(f->id, f->id + 1, f->n_ids * sizeof *f->id);
+	}
 }
 
 static void pyprof_facts_add_op(struct pyprof_facts *f, uint32_t op)
@@ -196,83 +168,61 @@ static uint32_t pyprof_facts_arg_text(const struct pyprof_records *r, uint32_t s
 	return intern_str(&r->names->ops, profile_str(r->p, value));
 }
 
-bool pyprof_is_import(const struct pyprof_records *r, uint32_t span)
-{
-	if (r->rules != PYPROF_RECORDS_DEFAULT || !profile_has_arg(r->p, ARG_MARKER_OP))
-		return false;
-	return str_eqc(profile_str(r->p, profile_arg_id(r->p, r->p->span.args[span], ARG_MARKER_OP)), "__getattr__");
-}
-
-/* The op: by argument markers, else by ranges of the backward pass, else by those with a number, else by any other. */
-static void pyprof_facts_find_ops(const struct pyprof_records *r, struct pyprof_facts *f)
+/* The op: by argument markers, else by ranges of the backward pass, else by those with a number, else by the first of any other. */
+static void pyprof_facts_find_ops(const struct pyprof_records *r, const struct pyprof_path *path, unsigned most, struct pyprof_facts *f)
 {
 	bool own = r->rules == PYPROF_RECORDS_DEFAULT;
-	f->mod0 = intern_put(&r->names->ops, "na", 2);
-	for (uint32_t i = 0; i < f->n_spans; i++)
-		if (pyprof_range_kind(r, f->span[i]) == PYPROF_MARKER && !pyprof_is_import(r, f->span[i])) {
-			if (!f->n_ops)
-				f->mod0 = pyprof_facts_arg_text(r, f->span[i], ARG_MARKER_MODULE);
-			pyprof_facts_add_op(f, pyprof_facts_arg_text(r, f->span[i], ARG_MARKER_OP));
-		}
-	f->n_markers = f->n_ops;
-	for (uint32_t i = 0; i < f->n_seq && !f->n_markers; i++)
-		if (pyprof_name_flags(r, f->seq[i].name) & (own ? NAME_AUTOGRAD : NAME_BACK_OP))
+	const struct pyprof_spans *marker = &path->list[PYPROF_LIST_MARKER], *backward = &path->list[PYPROF_LIST_BACKWARD], *plain = &path->list[PYPROF_LIST_PLAIN];
+	const uint32_t *names = r->p->span.name;
+	f->n_markers = marker->n;
+	f->mod0 = marker->n ? pyprof_facts_arg_text(r, marker->v[0], ARG_MARKER_MODULE) : intern_put(&r->names->ops, "na", 2);
+	f->n_ops = f->op_left_out = 0;
+	if (marker->n) {
+		uint32_t n = facts_listed(marker->n, most);
+		f->op_left_out = marker->n - n;
+		for (uint32_t k = 0; k < n; k++)
+			pyprof_facts_add_op(f, pyprof_facts_arg_text(r, marker->v[facts_place(k, marker->n, most)], ARG_MARKER_OP));
+		return;
+	}
+	if (own && backward->n) {
+		uint32_t n = facts_listed(backward->n, most);
+		f->op_left_out = backward->n - n;
+		for (uint32_t k = 0; k < n; k++)
+			pyprof_facts_add_op(f, sane_op(r, names[backward->v[facts_place(k, backward->n, most)]]));
+		return;
+	}
+	for (uint32_t i = 0; i < f->n_seq && !own; i++)
+		if (pyprof_name_flags(r, f->seq[i].name) & NAME_BACK_OP)
 			pyprof_facts_add_op(f, sane_op(r, f->seq[i].name));
-	if (!f->n_ops)
-		for (uint32_t i = 0; i < f->n_seq; i++)
-			pyprof_facts_add_op(f, plain_op(r, f->seq[i].name));
-	for (uint32_t i = 0; i < f->n_spans && !f->n_ops; i++)
-		if (pyprof_range_kind(r, f->span[i]) == PYPROF_PLAIN) {
-			uint32_t name = r->p->span.name[f->span[i]];
-			pyprof_facts_add_op(f, own && (pyprof_name_flags(r, name) & NAME_AUTOGRAD) ? sane_op(r, name) : plain_op(r, name));
-		}
-}
-
-static void pyprof_facts_find_spans(const struct pyprof_records *r, uint32_t chain, struct pyprof_facts *f)
-{
-	f->n_spans = 0;
-	uint32_t around = 0;
-	for (uint32_t c = chain; c != ROW_NONE && around < PYPROF_AROUND_MAX; c = r->node[c].outer, around++) {
-		if (pyprof_range_kind(r, r->node[c].span) == PYPROF_IGNORED)
-			continue;
-		MEM_PUSH(f->span, f->n_spans, f->cap_spans, r->node[c].span);
-	}
-	for (uint32_t i = 0, k = f->n_spans; i + 1 < k; i++) {
-		uint32_t x = f->span[i];
-		f->span[i] = f->span[--k];
-		f->span[k] = x;
+	if (f->n_ops)
+		return;
+	f->op_left_out = f->seq_left_out;
+	for (uint32_t i = 0; i < f->n_seq; i++)
+		pyprof_facts_add_op(f, plain_op(r, f->seq[i].name));
+	if (!f->n_ops && plain->n) {
+		uint32_t name = names[plain->v[0]];
+		pyprof_facts_add_op(f, own && (pyprof_name_flags(r, name) & NAME_AUTOGRAD) ? sane_op(r, name) : plain_op(r, name));
 	}
 }
 
-void pyprof_facts_of(const struct pyprof_records *r, uint32_t chain, struct pyprof_facts *f)
+void pyprof_facts_of(const struct pyprof_records *r, struct pyprof_path *path, uint32_t chain, unsigned most, struct pyprof_facts *f)
 {
 	bool own = r->rules == PYPROF_RECORDS_DEFAULT;
-	pyprof_facts_find_spans(r, chain, f);
-	f->n_seq = f->n_ids = f->n_ops = 0;
-	f->backward = f->accumulate = false;
-	for (uint32_t i = 0; i < f->n_spans; i++) {
-		uint32_t name = r->p->span.name[f->span[i]];
-		if (pyprof_range_kind(r, f->span[i]) == PYPROF_SEQUENCE)
-			add_seq(f, name, r->p->span.link_id[f->span[i]]);
-		f->backward |= own && (pyprof_name_flags(r, name) & NAME_AUTOGRAD);
-		f->accumulate |= own && (pyprof_name_flags(r, name) & NAME_ACCUMULATE);
-	}
+	assert(most >= 2);
+	pyprof_path_go(path, r, chain);
+	facts_find_seq(r, path, most, f);
+	f->backward = path->n_backward > 0;
+	f->accumulate = path->n_accumulate > 0;
 	if (!own)
-		sort_and_prune(r, f);
-	for (uint32_t i = 0; i < f->n_seq; i++) {
-		add_id(f, f->seq[i].seq);
-		f->backward |= !own && (pyprof_name_flags(r, f->seq[i].name) & NAME_BACK);
-	}
-	if (f->n_ids > 1 && f->id[0] == 0) {
-		f->n_ids--;
-		memmove(f->id, f->id + 1, f->n_ids * sizeof *f->id);
-	}
-	pyprof_facts_find_ops(r, f);
+		sort_and_prune(r->p, f);
+	for (uint32_t i = 0; i < f->n_seq && !own; i++)
+		f->backward |= (pyprof_name_flags(r, f->seq[i].name) & NAME_BACK) != 0;
+	facts_find_ids(f);
+	pyprof_facts_find_ops(r, path, most, f);
 }
 
 void pyprof_facts_release(struct pyprof_facts *f)
 {
-	mem_free(f->span);
 	mem_free(f->seq);
 	mem_free(f->id);
 	mem_free(f->op);

@@ -2,9 +2,10 @@
 #include "analysis/analysis.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "predecessors/pyprof/chain.h"
 #include "predecessors/pyprof/op/pyprof.h"
+#include "predecessors/pyprof/path.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 /* Frames of these files say nothing of the user's program (PyProf's nsight.py). */
@@ -46,7 +47,7 @@ static void set_trace(const struct pyprof_records *r, struct str text, struct ar
 	unsigned n;
 	if (pyprof_strings_parse(text, "traceMarker", a, &frame, &n) < 0)
 		return;
-	*out = (struct pyprof_texts){ARENA_ARRAY(a, n, struct str), 0};
+	*out = (struct pyprof_texts){.v = ARENA_ARRAY(a, n, struct str)};
 	for (unsigned i = 0; i < n; i++)
 		if (is_users(r, frame[i]))
 			pyprof_record_add(out, frame[i]);
@@ -54,62 +55,70 @@ static void set_trace(const struct pyprof_records *r, struct str text, struct ar
 
 static void set_ids(const struct pyprof_records *r, uint32_t i, const struct pyprof_facts *f, struct arena *a, struct pyprof_record *out)
 {
-	int64_t *kept = ARENA_ARRAY(a, f->n_ids, int64_t), *other = ARENA_ARRAY(a, f->n_ids, int64_t);
+	int64_t *kept = ARENA_ARRAY(a, f->n_ids + 1, int64_t), *other = ARENA_ARRAY(a, f->n_ids, int64_t);
 	pyprof_split_ids(r->rules, f->id, f->n_ids, r->seq[i], kept, &out->seq.n, other, &out->alt_seq.n);
+	if (!out->seq.n && f->seq_left_out)
+		kept[out->seq.n++] = r->seq[i]; /* its range is among those left out */
 	out->seq.v = kept;
 	out->alt_seq.v = other;
+	out->alt_seq.gap = out->alt_seq.n;
+	out->alt_seq.left_out = f->seq_left_out;
 }
 
-static void from_chain(const struct pyprof_records *r, uint32_t i, struct arena *a, struct pyprof_record *out)
+static struct pyprof_texts record_texts(struct arena *a, uint32_t n, unsigned most)
+{
+	uint32_t listed = n < most ? n : most;
+	return (struct pyprof_texts){.v = ARENA_ARRAY(a, listed, struct str), .gap = listed / 2, .left_out = n - listed};
+}
+
+/* The k-th text stands for this range of the list. */
+static uint32_t record_span(const struct pyprof_spans *list, const struct pyprof_texts *t, unsigned k)
+{
+	return list->v[k < t->gap ? k : k + t->left_out];
+}
+
+static void from_path(const struct pyprof_records *r, const struct pyprof_path *path, unsigned most, struct arena *a, struct pyprof_record *out)
+{
+	const struct profile *p = r->p;
+	const struct pyprof_spans *layer = &path->list[PYPROF_LIST_LAYER], *repr = &path->list[PYPROF_LIST_REPR];
+	const struct pyprof_spans *marker = &path->list[PYPROF_LIST_MARKER], *trace = &path->list[PYPROF_LIST_TRACE];
+	out->layer = record_texts(a, layer->n, most);
+	for (unsigned k = 0; k + out->layer.left_out < layer->n; k++)
+		pyprof_record_add(&out->layer, layer_name(profile_str(p, p->span.name[record_span(layer, &out->layer, k)])));
+	out->repr = record_texts(a, repr->n, most);
+	for (unsigned k = 0; k + out->repr.left_out < repr->n; k++)
+		pyprof_record_add(&out->repr, profile_str(p, p->span.name[record_span(repr, &out->repr, k)]));
+	out->marker = record_texts(a, marker->n, most);
+	out->mod = record_texts(a, marker->n, most);
+	for (unsigned k = 0; k + out->marker.left_out < marker->n; k++) {
+		uint32_t args = p->span.args[record_span(marker, &out->marker, k)];
+		pyprof_record_add(&out->marker, profile_str(p, r->names->marker_of_args[args]));
+		pyprof_record_add(&out->mod, profile_str(p, profile_arg_id(p, args, ARG_MARKER_MODULE)));
+	}
+	if (trace->n)
+		set_trace(r, profile_str(p, p->span.name[trace->v[trace->n - 1]]), a, &out->trace);
+}
+
+static void from_chain(const struct pyprof_records *r, uint32_t i, unsigned most, struct arena *a, struct pyprof_record *out)
 {
 	const struct profile *p = r->p;
 	struct pyprof_facts f = {0};
-	pyprof_facts_of(r, r->chain[i], &f);
-	struct str *texts = ARENA_ARRAY(a, 4 * (size_t)f.n_spans + f.n_seq + f.n_ops + 1, struct str);
-	out->layer.v = texts;
-	out->repr.v = out->layer.v + f.n_spans;
-	out->marker.v = out->repr.v + f.n_spans;
-	out->mod.v = out->marker.v + f.n_spans;
-	out->seq_marker.v = out->mod.v + f.n_spans + 1;
-	out->op.v = out->seq_marker.v + f.n_seq;
-	struct str trace = {0};
-	for (uint32_t k = 0; k < f.n_spans; k++) {
-		uint32_t span = f.span[k], args = p->span.args[span];
-		struct str name = profile_str(p, p->span.name[span]);
-		switch (pyprof_range_kind(r, span)) {
-		case PYPROF_MARKER:
-			if (pyprof_is_import(r, span))
-				break;
-			pyprof_record_add(&out->marker, profile_str(p, r->names->marker_of_args[args]));
-			pyprof_record_add(&out->mod, profile_str(p, profile_arg_id(p, args, ARG_MARKER_MODULE)));
-			break;
-		case PYPROF_LAYER:
-			pyprof_record_add(&out->layer, layer_name(name));
-			break;
-		case PYPROF_TRACE:
-			trace = name;
-			break;
-		case PYPROF_REPR:
-			pyprof_record_add(&out->repr, name);
-			break;
-		case PYPROF_IGNORED:
-		case PYPROF_SEQUENCE:
-		case PYPROF_PLAIN:
-			break;
-		}
-	}
+	if (r->rules != PYPROF_RECORDS_DEFAULT)
+		most = UINT_MAX;
+	pyprof_facts_of(r, r->path, r->chain[i], most, &f);
+	from_path(r, r->path, most, a, out);
+	out->seq_marker = (struct pyprof_texts){.v = ARENA_ARRAY(a, f.n_seq, struct str), .gap = f.n_seq / 2, .left_out = f.seq_left_out};
 	for (uint32_t k = 0; k < f.n_seq; k++)
 		pyprof_record_add(&out->seq_marker, arena_printf(a, STR_FMT ", seq = %lld", STR_ARG(profile_str(p, f.seq[k].name)), (long long)f.seq[k].seq));
+	out->op = (struct pyprof_texts){.v = ARENA_ARRAY(a, f.n_ops, struct str), .gap = f.n_ops / 2, .left_out = f.op_left_out};
 	for (uint32_t k = 0; k < f.n_ops; k++)
 		pyprof_record_add(&out->op, intern_get(&r->names->ops, f.op[k]));
 	if (!f.n_markers) {
-		struct str *na = ARENA_ARRAY(a, f.n_ops + 1, struct str);
-		out->mod = (struct pyprof_texts){na, 0};
+		out->mod = (struct pyprof_texts){.v = ARENA_ARRAY(a, f.n_ops + 1, struct str), .gap = f.n_ops / 2, .left_out = f.op_left_out};
 		do
 			pyprof_record_add(&out->mod, STR("na"));
 		while (out->mod.n < f.n_ops);
 	}
-	set_trace(r, trace, a, &out->trace);
 	set_ids(r, i, &f, a, out);
 	out->sub = r->sub[i];
 	out->backward = f.backward;
@@ -198,14 +207,14 @@ static void from_dict(const struct pyprof_records *r, uint32_t gpu, struct arena
 		out->short_name = pyprof_string_parse(name, a);
 }
 
-void pyprof_record_get(const struct pyprof_records *r, uint32_t i, struct arena *scratch, struct pyprof_record *out)
+void pyprof_record_get(const struct pyprof_records *r, uint32_t i, unsigned most, struct arena *scratch, struct pyprof_record *out)
 {
 	*out = (struct pyprof_record){0};
 	set_launch(r, r->gpu[i], scratch, out);
 	if (r->from_dict)
 		from_dict(r, r->gpu[i], scratch, out);
 	else
-		from_chain(r, i, scratch, out);
+		from_chain(r, i, most, scratch, out);
 }
 
 bool pyprof_record_attributed(const struct pyprof_records *r, uint32_t i)
@@ -214,12 +223,6 @@ bool pyprof_record_attributed(const struct pyprof_records *r, uint32_t i)
 		struct str op = pyprof_dict_field(r, r->gpu[i], "op");
 		return op.n > 2 && !str_eqc(op, "[]");
 	}
-	uint32_t around = 0;
-	for (uint32_t c = r->chain[i]; c != ROW_NONE && around < PYPROF_AROUND_MAX; c = r->node[c].outer, around++) {
-		enum pyprof_range kind = pyprof_range_kind(r, r->node[c].span);
-		bool says = kind == PYPROF_MARKER || kind == PYPROF_SEQUENCE || kind == PYPROF_PLAIN;
-		if (says && !pyprof_is_import(r, r->node[c].span))
-			return true;
-	}
-	return false;
+	pyprof_path_go(r->path, r, r->chain[i]);
+	return pyprof_path_says(r->path);
 }

@@ -1,9 +1,10 @@
 #include "predecessors/pyprof/records.h"
 
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "predecessors/pyprof/chain.h"
+#include "predecessors/pyprof/forward.h"
+
+#include <limits.h>
 
 /* What is carried from one kernel to the next: PyProf has one of these, the default one for each thread. */
 struct pyprof_records_state {
@@ -13,11 +14,9 @@ struct pyprof_records_state {
 	uint32_t instance;   /* default: the op's range */
 };
 
-/* The latest forward record with a sequence number. */
+/* PyProf: the latest forward record with a sequence number, by seqId and by altSeqId. */
 struct lookup {
-	struct idmap kept, other; /* by seqId, by altSeqId */
-	uint32_t *process;        /* track -> number of its process; NULL = all are one */
-	int64_t n_processes;
+	struct idmap kept, other;
 };
 
 struct builder {
@@ -25,6 +24,8 @@ struct builder {
 	struct pyprof_records_state *state;
 	uint32_t n_states;
 	struct lookup lookup;
+	struct pyprof_forward forward; /* default */
+	uint32_t *process;        /* default: track -> number of its process */
 	struct pyprof_facts facts;
 	uint32_t facts_chain;     /* of what chain `facts` is */
 	int64_t *kept, *other;
@@ -62,32 +63,21 @@ static void find_kernels(struct pyprof_records *r)
 	mem_free(v);
 }
 
-static void pyprof_records_number_processes(struct lookup *l, const struct profile *p)
+/* How many processes the tracks are of. */
+static int64_t pyprof_records_number_processes(const struct profile *p, uint32_t *process)
 {
 	struct idmap seen;
+	int64_t n_processes = 0;
 	idmap_init(&seen, INT64_MIN, INT64_MAX, p->track.rows.n);
-	l->process = NEW_ARRAY(p->track.rows.n, uint32_t);
 	for (uint32_t t = 0; t < p->track.rows.n; t++) {
 		int64_t pid = p->track.pid[t];
 		uint32_t n = idmap_get(&seen, pid);
 		if (n == IDMAP_NONE)
-			idmap_put(&seen, pid, n = (uint32_t)l->n_processes++);
-		l->process[t] = n;
+			idmap_put(&seen, pid, n = (uint32_t)n_processes++);
+		process[t] = n;
 	}
 	idmap_release(&seen);
-}
-
-/* Numbers of one process are one after the other in the key. A number that does not fit 64 bits this way is never found. */
-static int64_t lookup_key(const struct builder *b, uint32_t record, int64_t seq)
-{
-	const struct pyprof_records *r = b->r;
-	if (!b->lookup.process)
-		return seq;
-	uint32_t call = r->p->gpu_op.call[r->gpu[record]];
-	int64_t process = call == ROW_NONE ? 0 : b->lookup.process[r->p->span.track[call]], key;
-	if (__builtin_mul_overflow(seq, b->lookup.n_processes, &key) || __builtin_add_overflow(key, process, &key))
-		return INT64_MAX;
-	return key;
+	return n_processes;
 }
 
 static void lookup_open(struct builder *b)
@@ -95,8 +85,6 @@ static void lookup_open(struct builder *b)
 	const struct pyprof_records *r = b->r;
 	int64_t min = INT64_MAX, max = INT64_MIN;
 	uint64_t n = 0;
-	if (r->rules == PYPROF_RECORDS_DEFAULT && !r->from_dict)
-		pyprof_records_number_processes(&b->lookup, r->p);
 	for (uint32_t i = 0; i < r->n_nodes; i++) {
 		int64_t seq = r->p->span.link_id[r->node[i].span];
 		if (r->p->span.kind[r->node[i].span] != SPAN_OP || seq == ID_NONE)
@@ -105,39 +93,39 @@ static void lookup_open(struct builder *b)
 		max = seq > max ? seq : max;
 		n++;
 	}
-	int64_t processes = b->lookup.n_processes ? b->lookup.n_processes : 1, low = 1, high = 0;
-	bool wide = r->from_dict || __builtin_mul_overflow(min, processes, &low) || __builtin_mul_overflow(max + (max < INT64_MAX), processes, &high);
-	if (n && wide)
-		low = INT64_MIN, high = INT64_MAX;
-	if (!n)
-		low = 1, high = 0;
+	if (r->rules == PYPROF_RECORDS_DEFAULT && !r->from_dict) {
+		b->process = NEW_ARRAY(r->p->track.rows.n, uint32_t);
+		int64_t n_processes = pyprof_records_number_processes(r->p, b->process);
+		pyprof_forward_init(&b->forward, r, b->process, n_processes, min, max, n);
+		return;
+	}
 	if (r->from_dict)
-		low = INT64_MIN, high = INT64_MAX, n = r->n;
-	idmap_init(&b->lookup.kept, low, high, n);
-	idmap_init(&b->lookup.other, low, high, n);
+		min = INT64_MIN, max = INT64_MAX, n = r->n;
+	idmap_init(&b->lookup.kept, min, max, n);
+	idmap_init(&b->lookup.other, min, max, n);
 }
 
-static void lookup_close(struct lookup *l)
+static void lookup_close(struct builder *b)
 {
-	idmap_release(&l->kept);
-	idmap_release(&l->other);
-	mem_free(l->process);
+	pyprof_forward_release(&b->forward);
+	idmap_release(&b->lookup.kept);
+	idmap_release(&b->lookup.other);
+	mem_free(b->process);
 }
 
 static void pyprof_records_remember(struct builder *b, uint32_t record, const int64_t *kept, unsigned n_kept, const int64_t *other, unsigned n_other)
 {
 	bool together = b->r->rules == PYPROF_RECORDS_DEFAULT;
 	for (unsigned i = 0; i < n_kept; i++)
-		idmap_put(&b->lookup.kept, lookup_key(b, record, kept[i]), record);
+		idmap_put(&b->lookup.kept, kept[i], record);
 	for (unsigned i = 0; i < n_other; i++)
-		idmap_put(together ? &b->lookup.kept : &b->lookup.other, lookup_key(b, record, other[i]), record);
+		idmap_put(together ? &b->lookup.kept : &b->lookup.other, other[i], record);
 }
 
-static uint32_t pyprof_records_find_forward(const struct builder *b, uint32_t record, int64_t seq)
+static uint32_t pyprof_records_find_forward(const struct builder *b, int64_t seq)
 {
-	int64_t key = lookup_key(b, record, seq);
-	uint32_t found = idmap_get(&b->lookup.kept, key);
-	return found != IDMAP_NONE ? found : idmap_get(&b->lookup.other, key); /* IDMAP_NONE is ROW_NONE */
+	uint32_t found = idmap_get(&b->lookup.kept, seq);
+	return found != IDMAP_NONE ? found : idmap_get(&b->lookup.other, seq); /* IDMAP_NONE is ROW_NONE */
 }
 
 static bool same_ops(const struct pyprof_records_state *s, const struct pyprof_facts *f)
@@ -172,26 +160,10 @@ static void number_as_pyprof(struct builder *b, uint32_t i, const struct pyprof_
 }
 
 /* The range that is the op: the outermost that says so; a user's annotation does not. */
-static uint32_t pyprof_records_instance_of(const struct pyprof_records *r, const struct pyprof_facts *f)
+static uint32_t pyprof_records_instance_of(const struct pyprof_path *path)
 {
-	static const enum pyprof_range order[] = {PYPROF_MARKER, PYPROF_SEQUENCE, PYPROF_PLAIN};
-	for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
-		for (uint32_t i = 0; i < f->n_spans; i++)
-			if (pyprof_range_kind(r, f->span[i]) == order[k] && !pyprof_is_import(r, f->span[i]) &&
-			    (order[k] != PYPROF_PLAIN || r->p->span.kind[f->span[i]] == SPAN_OP))
-				return f->span[i];
-	return ROW_NONE;
-}
-
-static void number_by_range(struct builder *b, uint32_t i, const struct pyprof_facts *f)
-{
-	const struct pyprof_records *r = b->r;
-	uint32_t call = r->p->gpu_op.call[r->gpu[i]], instance = pyprof_records_instance_of(r, f);
-	struct pyprof_records_state *s = &b->state[call == ROW_NONE ? 0 : r->p->span.track[call]];
-	s->sub = instance != ROW_NONE && instance == s->instance ? s->sub + 1 : 0;
-	s->instance = instance;
-	r->sub[i] = (uint32_t)s->sub;
-	r->seq[i] = f->n_ids ? f->id[0] : ID_NONE;
+	const struct pyprof_spans *marker = &path->list[PYPROF_LIST_MARKER], *op = &path->list[PYPROF_LIST_OP];
+	return marker->n ? marker->v[0] : path->n_seq ? path->seq[0].span : op->n ? op->v[0] : ROW_NONE;
 }
 
 static void link_ids(struct builder *b, uint32_t i, const struct pyprof_facts *f)
@@ -203,23 +175,43 @@ static void link_ids(struct builder *b, uint32_t i, const struct pyprof_facts *f
 	if (!f->backward)
 		pyprof_records_remember(b, i, b->kept, n_kept, b->other, n_other);
 	else if (!f->n_markers && n_kept && !f->accumulate)
-		b->r->forward[i] = pyprof_records_find_forward(b, i, b->kept[0]);
+		b->r->forward[i] = pyprof_records_find_forward(b, b->kept[0]);
 }
 
-static void build_one(struct builder *b, uint32_t i)
+static void build_as_pyprof(struct builder *b, uint32_t i)
 {
 	struct pyprof_records *r = b->r;
 	if (r->chain[i] != b->facts_chain || i == 0)
-		pyprof_facts_of(r, r->chain[i], &b->facts);
+		pyprof_facts_of(r, r->path, r->chain[i], UINT_MAX, &b->facts);
 	b->facts_chain = r->chain[i];
 	const struct pyprof_facts *f = &b->facts;
 	r->backward[i] = f->backward;
-	if (r->rules == PYPROF_RECORDS_DEFAULT)
-		number_by_range(b, i, f);
-	else if (f->n_ids)
+	if (f->n_ids) {
 		number_as_pyprof(b, i, f);
-	if (f->n_ids)
 		link_ids(b, i, f);
+	}
+}
+
+static void build_by_range(struct builder *b, uint32_t i)
+{
+	struct pyprof_records *r = b->r;
+	if (r->chain[i] == ROW_NONE)
+		return;
+	uint32_t thread = r->p->span.track[r->p->gpu_op.call[r->gpu[i]]];
+	const struct pyprof_path *path = pyprof_forward_enter(&b->forward, r, thread, r->chain[i]);
+	struct pyprof_records_state *s = &b->state[thread];
+	uint32_t instance = pyprof_records_instance_of(path);
+	s->sub = instance != ROW_NONE && instance == s->instance ? s->sub + 1 : 0;
+	s->instance = instance;
+	r->sub[i] = (uint32_t)s->sub;
+	r->backward[i] = path->n_backward > 0;
+	if (!path->n_seq)
+		return;
+	r->seq[i] = pyprof_path_least(path);
+	if (!path->n_backward)
+		pyprof_forward_remember(&b->forward, r, thread, i);
+	else if (!path->list[PYPROF_LIST_MARKER].n && !path->n_accumulate)
+		r->forward[i] = pyprof_forward_find(&b->forward, thread, r->seq[i]);
 }
 
 /* What PyProf found stands there already; only the link is made by its next stage. */
@@ -228,14 +220,14 @@ static void build_from_dict(struct builder *b, uint32_t i)
 	struct pyprof_records *r = b->r;
 	struct arena a = {0};
 	struct pyprof_record x;
-	pyprof_record_get(r, i, &a, &x);
+	pyprof_record_get(r, i, UINT_MAX, &a, &x);
 	r->sub[i] = (uint32_t)(x.sub < 0 ? 0 : x.sub);
 	r->backward[i] = x.backward;
 	r->seq[i] = x.seq.n ? x.seq.v[0] : ID_NONE;
 	if (!x.backward)
 		pyprof_records_remember(b, i, x.seq.v, x.seq.n, x.alt_seq.v, x.alt_seq.n);
 	else if (!x.marker.n && x.seq.n)
-		r->forward[i] = pyprof_records_find_forward(b, i, x.seq.v[0]);
+		r->forward[i] = pyprof_records_find_forward(b, x.seq.v[0]);
 	arena_release(&a);
 }
 
@@ -243,7 +235,8 @@ static void pyprof_records_build_all(struct builder *b)
 {
 	struct pyprof_records *r = b->r;
 	static const char *const cells[] = {"LSTMCell", "GRUCell", "RNNCell"};
-	b->n_states = r->rules == PYPROF_RECORDS_DEFAULT && r->p->track.rows.n ? r->p->track.rows.n : 1;
+	bool own = r->rules == PYPROF_RECORDS_DEFAULT;
+	b->n_states = own && r->p->track.rows.n ? r->p->track.rows.n : 1;
 	b->state = NEW_ARRAY(b->n_states, struct pyprof_records_state);
 	for (uint32_t t = 0; t < b->n_states; t++)
 		b->state[t] = (struct pyprof_records_state){.seq = -1, .sub = -1, .instance = ROW_NONE};
@@ -252,8 +245,8 @@ static void pyprof_records_build_all(struct builder *b)
 		b->word_cells[i] = intern_str(&r->names->ops, str_from(cells[i]));
 	lookup_open(b);
 	for (uint32_t i = 0; i < r->n; i++)
-		r->from_dict ? build_from_dict(b, i) : build_one(b, i);
-	lookup_close(&b->lookup);
+		r->from_dict ? build_from_dict(b, i) : own ? build_by_range(b, i) : build_as_pyprof(b, i);
+	lookup_close(b);
 	for (uint32_t t = 0; t < b->n_states; t++)
 		mem_free(b->state[t].op);
 	mem_free(b->state);
@@ -274,6 +267,7 @@ struct pyprof_records *pyprof_records_new(const struct profile *p, enum pyprof_r
 	r->rules = rules;
 	r->from_dict = pyprof_is_dict(p);
 	r->names = pyprof_names_new(p);
+	r->path = NEW(struct pyprof_path);
 	find_kernels(r);
 	r->chain = NEW_ARRAY_RAW(r->n, uint32_t);
 	r->sub = NEW_ARRAY(r->n, uint32_t);
@@ -301,5 +295,7 @@ void pyprof_records_free(struct pyprof_records *r)
 	mem_free(r->backward);
 	mem_free(r->node);
 	pyprof_names_free(r->names);
+	pyprof_path_release(r->path);
+	mem_free(r->path);
 	mem_free(r);
 }

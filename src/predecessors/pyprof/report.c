@@ -196,6 +196,9 @@ static void pyprof_report_find_calls(struct printer *x, uint32_t shown)
 	}
 }
 
+/* Ops around a launch that are asked why, at most: an op further out says nothing of the kernel. */
+enum { PYPROF_WHY_MOST = 64 };
+
 /* Why no model covers a kernel: what the model of the innermost op around it that has one says. */
 static struct str why_not(struct printer *x, uint32_t gpu)
 {
@@ -203,7 +206,7 @@ static struct str why_not(struct printer *x, uint32_t gpu)
 	uint32_t op = x->costs->op[gpu];
 	if (op == ROW_NONE)
 		return x->p->gpu_op.call[gpu] == ROW_NONE ? STR("its launch was not recorded") : STR("launched by no op that was recorded");
-	for (uint32_t up = op; up != ROW_NONE; up = p->span.op[up]) {
+	for (uint32_t up = op, n = 0; up != ROW_NONE && n < PYPROF_WHY_MOST; up = p->span.op[up], n++) {
 		const struct cost *m = costs_of_span(x->costs, p, up, COST_FORWARD);
 		if (m && m->class != OP_UNKNOWN && m->why.n)
 			return m->why;
@@ -265,12 +268,10 @@ static void pyprof_report_put_op(struct printer *x, uint32_t gpu, const struct p
 		table_set_str_copy(x->out, PYPROF_REPORT_MOD, mod);
 	if (op.n)
 		table_set_str_copy(x->out, PYPROF_REPORT_OP, op);
-	for (unsigned i = 0; i < row->r.op.n; i++) {
-		buf_cstr(&x->text, i ? " > " : "");
-		buf_str(&x->text, row->r.op.v[i]);
-	}
-	if (row->r.op.n)
+	if (row->r.op.n) {
+		pyprof_put_joined(&x->text, row->r.op, " > ");
 		pyprof_report_set_text(x, PYPROF_REPORT_OPS);
+	}
 }
 
 /* From a trace marker, else from the stack that the profiler recorded with the op. */
@@ -350,9 +351,9 @@ static void note_default(const struct printer *x)
 	if (r->from_dict)
 		table_warn(x->out, "a .dict says what PyProf found, by its rules, and does not tell calls apart that say the same in a row: they count as one. The database "
 		           "that it was made from says more");
-	if (r->too_deep)
-		table_note(x->out, "%llu ranges lie inside more than %d others and were not looked at", (unsigned long long)r->too_deep,
-		           PYPROF_OPEN_MAX);
+	if (r->overlapping)
+		table_warn(x->out, "%llu ranges overlap more than %d others of their thread and were not looked at", (unsigned long long)r->overlapping,
+		           PYPROF_OVERLAP_MAX);
 	if (r->left_out && !r->from_dict)
 		table_warn(x->out, "the launch of %u kernels was not recorded: they stand where they ran", r->left_out);
 }

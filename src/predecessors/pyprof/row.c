@@ -6,6 +6,9 @@
 /* Parsed markers are forgotten when they take so much: a program whose shapes never repeat would fill the memory with them. */
 enum { SCRATCH_BYTES = 64 << 10, KEEP_BYTES = 32 << 20 };
 
+/* A cell lists no more layers, ops, lines or numbers than these; it says how many it leaves out. Real programs nest some dozens. */
+enum { PYPROF_ROW_MOST = 256 };
+
 struct pyprof_rows {
 	struct pyprof_records *records;
 	enum pyprof_rules rules;
@@ -86,7 +89,7 @@ static struct str first_or_na(struct pyprof_texts t)
 static void lend(struct pyprof_rows *x, uint32_t forward, struct pyprof_record *r)
 {
 	struct pyprof_record f;
-	pyprof_record_get(x->records, forward, &x->scratch, &f);
+	pyprof_record_get(x->records, forward, PYPROF_ROW_MOST, &x->scratch, &f);
 	r->marker = f.marker;
 	r->repr = f.repr;
 	r->mod = f.mod;
@@ -117,7 +120,7 @@ const struct pyprof_row *pyprof_rows_get(struct pyprof_rows *x, uint32_t i)
 		forget_markers(x);
 	struct buf params = row->model.params;
 	*row = (struct pyprof_row){.model.params = params};
-	pyprof_record_get(x->records, i, &x->scratch, &row->r);
+	pyprof_record_get(x->records, i, PYPROF_ROW_MOST, &x->scratch, &row->r);
 	bool orphan = row->r.backward && !row->r.seq.n;
 	if (row->r.backward && !row->r.marker.n && x->records->forward[i] != ROW_NONE)
 		lend(x, x->records->forward[i], &row->r);
@@ -133,12 +136,19 @@ const struct pyprof_row *pyprof_rows_get(struct pyprof_rows *x, uint32_t i)
 	return row;
 }
 
+static void row_put_gap(struct buf *out, unsigned left_out, const char *separator, bool last)
+{
+	buf_printf(out, "... (%u more)%s", left_out, last ? "" : separator);
+}
+
 void pyprof_put_joined(struct buf *out, struct pyprof_texts t, const char *separator)
 {
 	size_t before = out->n;
 	for (unsigned i = 0; i < t.n; i++) {
 		if (i)
 			buf_cstr(out, separator);
+		if (t.left_out && i == t.gap)
+			row_put_gap(out, t.left_out, separator, false);
 		buf_str(out, t.v[i]);
 	}
 	if (out->n == before)
@@ -152,7 +162,11 @@ void pyprof_put_ids(struct buf *out, struct pyprof_ids ids)
 			buf_char(out, ',');
 		buf_i64(out, ids.v[i]);
 	}
-	if (!ids.n)
+	if (ids.left_out) {
+		buf_cstr(out, ids.n ? "," : "");
+		row_put_gap(out, ids.left_out, ",", true);
+	}
+	if (!ids.n && !ids.left_out)
 		buf_char(out, '-');
 }
 

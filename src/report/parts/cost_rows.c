@@ -14,7 +14,7 @@ struct instance {
 	uint32_t cost, op, row;
 	uint32_t main;         /* gpu_op row: the longest kernel that carries FLOPs, else the longest */
 	bool main_carries, fewer;
-	int64_t ns, flops, bytes;
+	int64_t ns, flops, bytes, bytes_least;
 };
 
 struct cost_rows_key {
@@ -48,7 +48,7 @@ static uint32_t cost_rows_instance_of(struct cost_rows_work *w, uint32_t gpu)
 	if (!single && w->of_span[op] != ROW_NONE)
 		return w->of_span[op];
 	MEM_GROW(w->v, w->cap, w->n + 1);
-	w->v[w->n] = (struct instance){.cost = c->of_gpu[gpu], .op = op, .main = gpu, .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN};
+	w->v[w->n] = (struct instance){.cost = c->of_gpu[gpu], .op = op, .main = gpu, .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_least = COST_UNKNOWN};
 	if (!single)
 		w->of_span[op] = w->n;
 	return w->n++;
@@ -79,6 +79,7 @@ static void cost_rows_add_kernel(struct cost_rows_work *w, uint32_t gpu)
 		return;
 	x->flops = cost_rows_plus(x->flops, costs_flops(c, gpu));
 	x->bytes = cost_rows_plus(x->bytes, costs_bytes(c, gpu));
+	x->bytes_least = cost_rows_plus(x->bytes_least, costs_bytes_least(c, gpu));
 }
 
 /* The class of op that a kernel does, by its name; a product has the class of its op. OP_UNKNOWN: no report of one class is about the kernel. */
@@ -109,7 +110,7 @@ static bool add_by_name(struct cost_rows_work *w, uint32_t gpu)
 	uint32_t cost = costs_index_of_name(w->r->costs, w->p, w->p->gpu_op.name[gpu], class, gpu_kernel(w->p, gpu)->dtype);
 	int64_t ns = w->p->gpu_op.dur_ns[gpu];
 	MEM_GROW(w->v, w->cap, w->n + 1);
-	w->v[w->n] = (struct instance){.cost = cost, .op = w->r->costs->op[gpu], .main = gpu, .ns = ns, .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN};
+	w->v[w->n] = (struct instance){.cost = cost, .op = w->r->costs->op[gpu], .main = gpu, .ns = ns, .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_least = COST_UNKNOWN};
 	w->of_gpu[gpu] = w->n++;
 	w->r->by_name_ns += ns;
 	return true;
@@ -148,10 +149,10 @@ static void note_peak(struct cost_row *row, const struct gpu *g, const char *nam
 	row->peak_flops = first || row->peak_flops == flops ? flops : 0;
 }
 
-static void add_ideal(struct cost_rows_work *w, struct cost_row *row, const struct instance *x)
+static void add_ideal(struct cost_rows_work *w, struct cost_row *row, const struct instance *x, struct bound best)
 {
 	const struct cost *c = &w->r->costs->cost[x->cost];
-	struct bound best = bounds_of(w->bounds, c, x->flops, x->bytes, x->main, BOUND_BEST);
+	const double least_ns = x->bytes_least == x->bytes ? best.least_ns : bounds_of(w->bounds, c, x->flops, x->bytes_least, x->main, BOUND_BEST).least_ns;
 	row->tc_ns[best.tensor_core] += x->ns;
 	if (c->class == OP_COMM || w->p->gpu_op.kind[x->main] == GPU_MEMCPY)
 		return;
@@ -164,8 +165,8 @@ static void add_ideal(struct cost_rows_work *w, struct cost_row *row, const stru
 		row->memory_ns += best.memory_ns;
 		row->memory_of += x->ns;
 	}
-	if (!isnan(best.least_ns)) {
-		row->attainable_ns += best.least_ns;
+	if (!isnan(least_ns)) {
+		row->attainable_ns += least_ns;
 		row->attainable_of += x->ns;
 	}
 }
@@ -220,9 +221,15 @@ static void add_instance(struct cost_rows_work *w, struct instance *x)
 	if (row->eligible != c->tc_eligible)
 		row->eligible = TRI_UNKNOWN;
 	cost_rows_sum_up(&row->flops, &row->flops_ns, x->flops, x->ns);
+	struct bound best = bounds_of(w->bounds, c, x->flops, x->bytes, x->main, BOUND_BEST);
+	if (x->bytes_least != x->bytes && best.memory_ns > (double)x->ns) {
+		/* Faster than the memory: fewer experts were read than are counted, and how many is not known. */
+		x->bytes = COST_UNKNOWN;
+		best.memory_ns = NAN;
+	}
 	cost_rows_sum_up(&row->bytes, &row->bytes_ns, x->bytes, x->ns);
 	w->r->listed_ns += x->ns;
-	add_ideal(w, row, x);
+	add_ideal(w, row, x, best);
 }
 
 /* Collects the names of each row's kernels, most time first. */

@@ -41,7 +41,8 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_MIN] = {COLUMN(NS, "min_gpu_ns", "Min", "shortest call", .flags = COLUMN_DETAIL), .by = COST_TABLE_OF_ONE_CLASS},
 	[COST_TABLE_MAX] = {COLUMN(NS, "max_gpu_ns", "Max", "longest call", .flags = COLUMN_DETAIL), .by = COST_TABLE_OF_ONE_CLASS},
 	[COST_TABLE_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "floating-point operations of all calls, a multiply-add as 2; empty = unknown")},
-	[COST_TABLE_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "what all calls must read and write at least, each operand once; empty = unknown")},
+	[COST_TABLE_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "what all calls read and write, each operand once; of a mixture of experts those that an even choice reads, where attainable "
+	                            "goes by the fewest; empty = unknown")},
 	[COST_TABLE_TFLOPS] = {COLUMN(REAL, "tflops_per_s", "TFLOP/s", "FLOPs / time, over the calls whose FLOPs are known", .digits = 3)},
 	[COST_TABLE_GBS] = {COLUMN(REAL, "gb_per_s", "GB/s", "bytes / time, over the calls whose bytes are known", .digits = 1)},
 	[COST_TABLE_INTENSITY] = {COLUMN(REAL, "flops_per_byte", "FLOP/B", "arithmetic intensity: FLOPs / bytes", .flags = COLUMN_MINOR, .digits = 2)},
@@ -247,7 +248,7 @@ static void cost_table_put_shape(struct table *t, const struct cost *c, int64_t 
 	put_str(t, COST_TABLE_FORMULA, c->formula);
 	if (c->causal && c->flops_causal >= 0 && !__builtin_mul_overflow(c->flops_causal, calls, &causal))
 		table_set_i64(t, COST_TABLE_CAUSAL, causal);
-	if (c->flops < 0)
+	if (c->flops < 0 || !c->b)
 		return;
 	table_set_i64(t, COST_TABLE_B, c->b);
 	table_set_i64(t, COST_TABLE_M, c->m);
