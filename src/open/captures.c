@@ -3,9 +3,13 @@
 #include "base/buf.h"
 #include "base/folder.h"
 #include "base/mem.h"
+#include "base/search.h"
+#include "base/sort.h"
 #include "input/discover.h"
+#include "io/source.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -40,24 +44,82 @@ static struct str capture_file_name(struct str path)
 	return slash ? (struct str){slash + 1, path.n - (size_t)(slash + 1 - path.p)} : path;
 }
 
-static void captures_list(struct capture_files *out, struct arena *a, const char *dir, int64_t rank)
+/* What a folder holds besides files that may be traces. */
+struct captures_seen {
+	struct str no_trace;     /* name of one; n == 0 = there is none */
+	unsigned no_traces;      /* files that are named like traces, and are none */
+	unsigned other_ranks;
+	int64_t other_rank;      /* of one of these */
+};
+
+static bool capture_is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Whether reading it says what is wrong with it: it is empty, or damaged before a format can be told. */
+static bool capture_is_damaged(const char *path)
+{
+	struct err why = {0};
+	struct source *s = source_open_regular(path, &why);
+	const bool damaged = s && (!source_peek(s).n || source_error(s));
+	if (s)
+		source_close(s);
+	return damaged;
+}
+
+/* Of one name in the folder. */
+static void capture_look(struct capture_files *out, struct captures_seen *seen, struct arena *a, const char *dir, const char *name, int64_t rank, const struct stat *trace)
+{
+	const int64_t of = capture_number(str_from(name), STR("rank"));
+	struct err why = {0};
+	if (name[0] == '.' || !capture_is_named_like_a_trace(str_from(name)))
+		return;
+	if (rank >= 0 && of >= 0 && of != rank) {
+		seen->other_ranks++;
+		seen->other_rank = of;
+		return;
+	}
+	const struct str path = arena_printf(a, "%s/%s", dir, name);
+	struct stat st;
+	if (stat(path.p, &st) == 0 && capture_is_same(&st, trace)) {
+		out->itself = true;
+	} else if (input_recognise(path.p, &why) || why.code || capture_is_damaged(path.p)) {
+		/* What cannot be looked into is read, which says why. */
+		MEM_PUSH(out->path, out->n, out->cap, path);
+	} else {
+		/* Lists of the traces lie there, too. */
+		seen->no_traces++;
+		seen->no_trace = arena_str(a, str_from(name));
+	}
+}
+
+/* The errno of what failed; 0 = nothing did. */
+static int captures_list(struct capture_files *out, struct captures_seen *seen, struct arena *a, const char *dir, int64_t rank, const struct stat *trace)
 {
 	struct folder f;
 	const char *name;
 	folder_open(&f, dir);
-	while ((name = folder_next(&f))) {
-		const int64_t of = capture_number(str_from(name), STR("rank"));
-		if (name[0] == '.' || !capture_is_named_like_a_trace(str_from(name)) || (rank >= 0 && of >= 0 && of != rank))
-			continue;
-		const struct str path = arena_printf(a, "%s/%s", dir, name);
-		struct err why = {0};
-		/* Lists of the traces lie there, too. What cannot be looked into is read, which says why. */
-		if (input_recognise(path.p, &why) || why.code)
-			MEM_PUSH(out->path, out->n, out->cap, path);
-	}
+	while ((name = folder_next(&f)))
+		capture_look(out, seen, a, dir, name, rank, trace);
+	const int error = f.error;
 	folder_close(&f);
 	if (out->n)
 		qsort(out->path, out->n, sizeof *out->path, capture_by_name);
+	return error;
+}
+
+/* That a folder which was asked for has no trace of use, and what it has. */
+static int captures_none(const char *given, const struct captures_seen *seen, int64_t rank, struct err *e)
+{
+	struct buf b = {0};
+	if (seen->no_traces)
+		buf_printf(&b, "; " STR_FMT "%s no trace", STR_ARG(seen->no_trace), seen->no_traces == 1 ? " is" : " and others are");
+	if (seen->other_ranks)
+		buf_printf(&b, "; %u trace%s of other ranks (%" PRId64 "), and this is rank %" PRId64, seen->other_ranks, seen->other_ranks == 1 ? " is" : "s are", seen->other_rank, rank);
+	err_set(e, ERR_IO, "--capture=%s: no trace of the capture of graphs (*.json, *.json.gz) in this folder" STR_FMT, given, STR_ARG(buf_view(&b)));
+	buf_release(&b);
+	return -1;
 }
 
 static int64_t capture_batch(struct str path)
@@ -66,50 +128,68 @@ static int64_t capture_batch(struct str path)
 	return str_starts(name, STR("bs_")) ? capture_number(name, STR("bs")) : -1;
 }
 
-/* The least batch among the files that holds `want`; -1 = none does. */
-static int64_t captures_padded(const struct capture_files *f, int64_t want)
+/* Keeps, of files whose name states a batch, those of the least one that holds one that is wanted. O(files log files + wanted log files). */
+static void captures_keep_batches(struct capture_files *f, const int64_t *want, unsigned n)
 {
-	int64_t best = -1;
+	int64_t *batch = NEW_ARRAY_RAW(f->n, int64_t), *known = NEW_ARRAY_RAW(f->n, int64_t);
+	bool *wanted = NEW_ARRAY(f->n, bool); /* of known */
+	unsigned n_known = 0, kept = 0;
 	for (unsigned i = 0; i < f->n; i++) {
-		const int64_t batch = capture_batch(f->path[i]);
-		if (batch >= want && (best < 0 || batch < best))
-			best = batch;
+		batch[i] = capture_batch(f->path[i]);
+		if (batch[i] >= 0)
+			known[n_known++] = batch[i];
 	}
-	return best;
-}
-
-static void captures_keep_batches(struct capture_files *f, const int64_t *batch, unsigned n)
-{
-	unsigned kept = 0;
-	bool *wanted = NEW_ARRAY(f->n, bool);
+	sort_i64(known, n_known);
 	for (unsigned k = 0; k < n; k++) {
-		const int64_t padded = captures_padded(f, batch[k]);
-		for (unsigned i = 0; i < f->n; i++)
-			wanted[i] |= padded >= 0 && capture_batch(f->path[i]) == padded;
+		const unsigned at = FIRST_WHERE(i, 0u, n_known, known[i] >= want[k]);
+		if (at < n_known)
+			wanted[at] = true;
 	}
 	for (unsigned i = 0; i < f->n; i++)
-		if (wanted[i] || capture_batch(f->path[i]) < 0)
+		if (batch[i] < 0 || wanted[FIRST_WHERE(k, 0u, n_known, known[k] >= batch[i])])
 			f->path[kept++] = f->path[i];
 	f->n = kept;
+	mem_free(batch);
+	mem_free(known);
 	mem_free(wanted);
+}
+
+static int captures_find_given(struct capture_files *out, struct arena *a, const char *given, int64_t rank, const struct stat *trace, struct err *e)
+{
+	struct stat st;
+	struct captures_seen seen = {0};
+	static const char expected[] = "a trace of the capture of graphs, or a folder of such, was expected";
+	if (stat(given, &st) < 0)
+		return err_set(e, ERR_IO, "--capture=%s: %s; %s", given, strerror(errno), expected);
+	if (!S_ISDIR(st.st_mode)) {
+		out->itself = capture_is_same(&st, trace);
+		if (!out->itself)
+			MEM_PUSH(out->path, out->n, out->cap, arena_str(a, str_from(given)));
+		return 0;
+	}
+	const int error = captures_list(out, &seen, a, given, rank, trace);
+	if (error)
+		return err_set(e, ERR_IO, "--capture=%s: the folder cannot be read: %s", given, strerror(error));
+	return out->n || out->itself ? 0 : captures_none(given, &seen, rank, e);
 }
 
 int captures_find(struct capture_files *out, struct arena *a, const char *path, const char *given, int64_t rank, const int64_t *batch, unsigned n_batches, struct err *e)
 {
-	struct stat st;
+	struct stat trace;
 	const char *slash = strrchr(path, '/');
 	*out = (struct capture_files){0};
-	if (given && stat(given, &st) < 0)
-		return err_set(e, ERR_IO, "--capture=%s: %s; a trace of the capture of graphs, or a folder of such, was expected", given, strerror(errno));
-	if (given && !S_ISDIR(st.st_mode)) {
-		MEM_PUSH(out->path, out->n, out->cap, arena_str(a, str_from(given)));
-		return 0;
+	if (stat(path, &trace) < 0)
+		trace = (struct stat){0};
+	if (given && captures_find_given(out, a, given, rank, &trace, e) < 0)
+		return -1;
+	if (!given) {
+		struct captures_seen seen = {0};
+		const struct str dir = arena_printf(a, "%.*s" DISCOVER_CAPTURES, slash ? (int)(slash + 1 - path) : 0, path);
+		const int error = captures_list(out, &seen, a, dir.p, rank, &trace);
+		if (error && error != ENOENT && error != ENOTDIR)
+			return err_set(e, ERR_IO, "%s: the folder cannot be read: %s", dir.p, strerror(error));
 	}
-	const struct str dir = given ? arena_str(a, str_from(given)) : arena_printf(a, "%.*s" DISCOVER_CAPTURES, slash ? (int)(slash + 1 - path) : 0, path);
-	captures_list(out, a, dir.p, rank);
-	if (given && !out->n)
-		return err_set(e, ERR_IO, "--capture=%s: no trace of the capture of graphs (*.json, *.json.gz)%s in this folder", given, rank < 0 ? "" : " of this rank");
-	if (n_batches)
+	if (n_batches && out->n)
 		captures_keep_batches(out, batch, n_batches);
 	return 0;
 }

@@ -14,7 +14,7 @@ static const struct section graphs_section = {COLUMNS(
 	[GRAPHS_NUMBER] = {COLUMN(NUMBER, "graph", "Graph", "in order of first launch", .flags = COLUMN_GROUP)},
 	[GRAPHS_ID] = {COLUMN(NUMBER, "graph_id", "Id", "as recorded; empty = not recorded: launches that replay the same work are then of one graph", .flags = COLUMN_DETAIL)},
 	[GRAPHS_LAUNCHES] = {COLUMN(COUNT, "launches", "Launches", "calls that launched the graph", .flags = COLUMN_ANSWER)},
-	[GRAPHS_PIECES] = {COLUMN(COUNT, "pieces", "Work of each", "kernels, copies and sets that its first launch replayed", .flags = COLUMN_ANSWER)},
+	[GRAPHS_PIECES] = {COLUMN(COUNT, "pieces", "Work of each", "kernels, copies and sets that most of its launches replay", .flags = COLUMN_ANSWER)},
 	[GRAPHS_STREAMS] = {COLUMN(COUNT, "streams", "Streams", "that its work ran on", .flags = COLUMN_MINOR)},
 	[GRAPHS_TOTAL] = {COLUMN(NS, "total_ns", "Device time", "sum of the durations of all that it replayed", .flags = COLUMN_ANSWER)},
 	[GRAPHS_SHARE] = {COLUMN(PERCENT, "share_pct", "Of device time", "device time / that of all device work")},
@@ -28,7 +28,7 @@ static const struct section graphs_section = {COLUMNS(
 	                            .flags = COLUMN_ANSWER)},
 	[GRAPHS_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "how often a block of work repeats, one after the other: of a model of equal layers a block is one layer, or several that alternate; empty = no block repeats and makes up 80 % of the work")},
 	[GRAPHS_BLOCK] = {COLUMN(COUNT, "block_pieces", "Work of a block", "kernels, copies and sets of one block", .flags = COLUMN_MINOR)},
-	[GRAPHS_ODD] = {COLUMN(COUNT, "odd_launches", "Others", "launches that replayed other work than the first: the graph was changed, or the recording was cut", .flags = COLUMN_MINOR)},
+	[GRAPHS_ODD] = {COLUMN(COUNT, "odd_launches", "Others", "launches that replayed other work than most: the graph was changed, or the recording was cut", .flags = COLUMN_MINOR)},
 )};
 
 enum { EVIDENCE_BY, EVIDENCE_PIECES, EVIDENCE_TIME, EVIDENCE_OF_GRAPHS, EVIDENCE_OF_ALL };
@@ -160,14 +160,14 @@ static void graphs_put_place(const struct profile *p, uint32_t first, uint32_t g
 	table_set_i64(t, BLOCK_MAX, x->max_ns);
 }
 
-/* Launches that replay the same work as the first one. */
+/* Of launches that replay all of the graph. */
 static void graphs_put_block(const struct profile *p, const struct graphs *x, uint32_t graph, const struct graph_period *period, struct table *t)
 {
-	const struct graph_sequence *first = &x->launch[x->graph[graph].first].work;
+	const struct graph_sequence *typical = &x->launch[x->graph[graph].typical].work;
 	struct graphs_place *place = NEW_ARRAY(period->pieces, struct graphs_place);
 	int64_t all_ns = 0;
-	for (uint32_t l = x->graph[graph].first; l < x->n; l++)
-		for (uint32_t i = 0; i < period->blocks * period->pieces && x->launch[l].graph == graph && x->launch[l].content == x->launch[x->graph[graph].first].content; i++) {
+	for (uint32_t l = x->graph[graph].first; l != ROW_NONE; l = x->launch[l].next)
+		for (uint32_t i = 0; i < period->blocks * period->pieces && graph_is_typical(x, &x->launch[l]); i++) {
 			const int64_t ns = p->gpu_op.dur_ns[x->launch[l].work.row[period->first + i]];
 			struct graphs_place *at = &place[i % period->pieces];
 			at->min_ns = at->runs == 0 || ns < at->min_ns ? ns : at->min_ns;
@@ -177,7 +177,7 @@ static void graphs_put_block(const struct profile *p, const struct graphs *x, ui
 			all_ns += ns;
 		}
 	for (uint32_t i = 0; i < period->pieces; i++)
-		graphs_put_place(p, first->row[period->first + i], graph, i, &place[i], all_ns, t);
+		graphs_put_place(p, typical->row[period->first + i], graph, i, &place[i], all_ns, t);
 	mem_free(place);
 }
 
@@ -218,13 +218,12 @@ static int graphs_run(const struct profile *p, const struct report_args *args, s
 		all_ns += p->gpu_op.dur_ns[g];
 	for (uint32_t k = 0; k < x->n_graphs; k++) {
 		struct graphs_sums s = {0};
-		for (uint32_t i = x->graph[k].first; i < x->n; i++)
-			if (x->launch[i].graph == k) {
-				graphs_add_launch(p, &x->launch[i], &s);
-				graphs_add_launch(p, &x->launch[i], &all);
-			}
-		period[k] = graph_period_find(&x->launch[x->graph[k].first].work);
-		graphs_put(&x->graph[k], x->launch[x->graph[k].first].work.n, &period[k], &s, k + 1, all_ns, out);
+		for (uint32_t i = x->graph[k].first; i != ROW_NONE; i = x->launch[i].next) {
+			graphs_add_launch(p, &x->launch[i], &s);
+			graphs_add_launch(p, &x->launch[i], &all);
+		}
+		period[k] = graph_period_find(&x->launch[x->graph[k].typical].work);
+		graphs_put(&x->graph[k], x->launch[x->graph[k].typical].work.n, &period[k], &s, k + 1, all_ns, out);
 	}
 	graphs_put_blocks(p, x, period, args, out);
 	mem_free(period);

@@ -45,6 +45,22 @@ def capture(folder):
     s.write(folder)
 
 
+def graph(replay, folder):
+    """A trace of a graph's launch, and the trace of its capture in a folder."""
+    work = [("aten::mm", "gemm"), ("aten::add", "add"), ("aten::mm", "gemm"), ("aten::relu", "relu")]
+    call = lambda name, at, **args: {"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1, "tid": 1, "ts": at, "dur": 0.5, "args": args}  # noqa: E731
+    capture = [call("hipStreamBeginCapture", 1000), call("hipStreamEndCapture", 1100)]
+    launch = [call("hipGraphLaunch", 5000, correlation=70)]
+    for i, (op, kernel) in enumerate(work, 1):
+        capture.append({"ph": "X", "cat": "cpu_op", "name": op, "pid": 1, "tid": 1, "ts": 1000 + 10 * i, "dur": 5, "args": {"External id": i, "Input Dims": [[2, 3]]}})
+        capture.append(call("hipLaunchKernel", 1001 + 10 * i, correlation=i, kernel=kernel, **{"External id": i}))
+        launch.append({"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": 5000 + 10 * i, "dur": 5, "args": {"correlation": 70, "device": 0, "stream": 7}})
+    os.mkdir(folder)
+    for path, events in ((replay, launch), (os.path.join(folder, "bs_1_rank0.json"), capture)):
+        with open(path, "w") as f:
+            json.dump({"schemaVersion": 1, "traceEvents": events}, f)
+
+
 def rank_of_two(path, rank):
     """The synthetic trace as that of one rank of two."""
     with open(oracle.synthetic("communication")) as f:
@@ -74,6 +90,7 @@ def make_inputs(folder):
     with open(at("torch_log/a.log"), "w") as f:
         f.write(torch_trace.log(graphs))
     torch_trace.tlparse(graphs[1:], at("torch_log/parsed"))
+    graph(at("replay.json"), at("captures"))
     os.mkdir(at("job"))
     for rank in (0, 1):
         rank_of_two(at(f"job/rank{rank}.json"), rank)
@@ -106,6 +123,7 @@ def rows():
         yield Scenario("report-" + report, ["report", report, "IN/?"], inputs=REPORTED, quick=report in ("layers", "roofline"), classes=("malloc",))
     yield Scenario("report-provenance", ["report", "compile", "IN/compiled.json.gz", "--provenance=IN/torch_log", "--format=csv"])
     yield Scenario("report-rules", ["report", "kernels", "IN/costs_gpu.json", "--kernel-rules=IN/rules"])
+    yield Scenario("report-capture", ["report", "op-types", "IN/replay.json", "--capture=IN/captures", "--format=csv"])
     yield Scenario("report-html", ["report", "overview", "IN/costs_gpu.json", "-o", "OUT/page.html"])
     yield Scenario("report-opscope", ["report", "overview", "IN/kept.opscope", "--format=json"])
     yield Scenario("info", ["info", "IN/costs_gpu.json"])

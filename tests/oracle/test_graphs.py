@@ -110,8 +110,8 @@ class Real(Case):
             self.assertTrue(any(word in k for k in graph[op]), graph[op])
         self.assertTrue(all("layer_norm" in k for k in graph["aten::native_layer_norm"]), graph["aten::native_layer_norm"])
 
-    def test_nodes_of_nsys(self):
-        """A replayed node is a copy of the one that a captured call made: by the ids of nodes. The recording has no ranges, so that one is put around each of these calls."""
+    def nodes_of_nsys(self):
+        """A recording with nodes, and a range around each call that made one: (its path, an open database, [(node, op)] of those that are no copies). The recording has no ranges of its own."""
         path = os.path.join(tempfile.mkdtemp(), "g.sqlite")
         self.addCleanup(shutil.rmtree, os.path.dirname(path))
         with lzma.open(os.path.join(H200, "gpt_bf16_graph.nsys.sqlite.xz")) as packed, open(path, "wb") as f:
@@ -127,17 +127,34 @@ class Real(Case):
         for k, (node, start, end, tid) in enumerate(made):
             db.execute("insert into NVTX_EVENTS (start, end, eventType, text, globalTid, domainId) values (?, ?, 59, ?, ?, 0)", (start - 1, end + 1, f"aten::op{k}, seq = {k}", tid))
             op_of[node] = f"aten::op{k}"
+        return path, db, op_of
+
+    def check_nodes(self, path, db, op_of):
+        """Kernels and memsets by the op of the node that theirs is a copy of; returns how many."""
         copies = dict(db.execute("select graphNodeId, originalGraphNodeId from CUDA_GRAPH_NODE_EVENTS where originalGraphNodeId is not null"))
         names = collections.Counter()
         for table in ("KERNEL", "MEMSET"):
             for node, in db.execute(f"select graphNodeId from CUPTI_ACTIVITY_KIND_{table} where graphNodeId is not null"):
-                if node in copies:
+                if copies.get(node) in op_of:
                     names[op_of[copies[node]]] += 1
         db.commit()
         db.close()
-        self.assertEqual(sum(names.values()), 4 * 53)
         got = collections.Counter(dict(sql(path, "select o.name, count(*) from gpu_op g join span o on o.rowid = g.op where g.evidence = 'node' group by 1")))
         self.assertEqual(got, names)
+        return sum(names.values())
+
+    def test_nodes_of_nsys(self):
+        """A replayed node is a copy of the one that a captured call made: by the ids of nodes."""
+        self.assertEqual(self.check_nodes(*self.nodes_of_nsys()), 4 * 53)
+
+    def test_ids_given_twice(self):
+        """Of two nodes with one id nobody knows which one ran."""
+        path, db, op_of = self.nodes_of_nsys()
+        nodes = sorted(op_of)
+        db.execute("insert into CUDA_GRAPH_NODE_EVENTS select start, end, eventClass, globalTid, nameId, ?, null from CUDA_GRAPH_NODE_EVENTS where graphNodeId = ? and originalGraphNodeId is null", (nodes[3], nodes[8]))
+        db.execute("insert into CUDA_GRAPH_NODE_EVENTS select start, end, eventClass, globalTid, nameId, graphNodeId, null from CUDA_GRAPH_NODE_EVENTS where graphNodeId = ?", (nodes[5],))
+        del op_of[nodes[3]]
+        self.assertEqual(self.check_nodes(path, db, op_of), 4 * 52)
 
     def test_eager_twin(self):
         """A recording in which the same kernels ran one by one serves as the capture: all work of the compiled model's graphs is told, each by the op of the eager kernel with its name, grid and block."""
@@ -216,17 +233,29 @@ def capture_doc(nodes, named=True):
     return {"schemaVersion": 1, "traceEvents": ev}
 
 
-def replay_doc(launches):
-    """launches: [[(kernel, stream)]]; each piece has its number as its duration, 1 us + n ns."""
+def replay_doc(launches, graph=None, nodes=None):
+    """launches: [[(kernel, stream)]]; each piece has its number as its duration, 1 us + n ns. `graph`: the id that all state; `nodes`: of each piece of each launch."""
     ev, at = [], 1_000_000.0
     for c, work in enumerate(launches):
         ev.append({"ph": "X", "cat": "cuda_runtime", "name": "hipGraphLaunch", "pid": 1, "tid": 1, "ts": at, "dur": 50, "args": {"correlation": 70 + c}})
         at += 100
         for n, (kernel, stream) in enumerate(work):
-            ev.append({"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": stream, "ts": at, "dur": 1 + n / 1000, "args": {"correlation": 70 + c, "device": 0, "stream": stream}})
+            ev.append({"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": stream, "ts": at, "dur": 1 + n / 1000, "args": {"correlation": 70 + c, "device": 0, "stream": stream, **({"graph id": graph, "grid": [1, 1, 1], "block": [64, 1, 1]} if graph else {}), **({"graph node id": nodes[c][n]} if nodes else {})}})
             at += 5
         at += 100
     return {"schemaVersion": 1, "traceEvents": ev}
+
+
+def interleaved(rnd, nodes, stream_of):
+    """[(node, stream)] in an order that keeps that of each stream."""
+    queues = collections.defaultdict(list)
+    for node in nodes:
+        queues[stream_of(node)].append(node)
+    order = []
+    while any(queues.values()):
+        s = rnd.choice([s for s, q in queues.items() if q])
+        order.append((queues[s].pop(0), s))
+    return order
 
 
 class Made(Case):
@@ -237,13 +266,16 @@ class Made(Case):
 
     def attribute(self, nodes, launches, **more):
         """[(op, dims, module, evidence)] of each piece of each launch."""
+        return self.attribute_doc(capture_doc(nodes, **more), replay_doc(launches))
+
+    def attribute_doc(self, capture, replay):
         folder = tempfile.mkdtemp(dir=self.tmp)
         os.mkdir(os.path.join(folder, "capture_traces"))
         with open(os.path.join(folder, "capture_traces", "bs_1_rank0.json"), "w") as f:
-            json.dump(capture_doc(nodes, **more), f)
-        path = os.path.join(folder, "replay.json")
+            json.dump(capture, f)
+        self.path = path = os.path.join(folder, "replay.json")
         with open(path, "w") as f:
-            json.dump(replay_doc(launches), f)
+            json.dump(replay, f)
         rows = sql(path, """select s.name, arg(s.args, 'Input Dims'),
             (with recursive up(i) as (select g.op union all select parent from span, up where span.rowid = up.i and parent is not null)
              select group_concat(name, '/') from span, up where span.rowid = up.i and name like 'nn.Module: %'), g.evidence, g.start_ns
@@ -305,13 +337,7 @@ class Made(Case):
         for _ in range(25):
             m = Model(rnd, rnd.randint(2, 6), rnd.randint(1, 3))
             stream_of = {f"Block_{i}": rnd.choice((7, 8, 9)) for i in range(6)}
-            queues = collections.defaultdict(list)
-            for node in m.nodes:
-                queues[stream_of[node[2]]].append(node)
-            order = []
-            while any(queues.values()):
-                s = rnd.choice([s for s, q in queues.items() if q])
-                order.append((queues[s].pop(0), s))
+            order = interleaved(rnd, m.nodes, lambda node: stream_of[node[2]])
             told.append(self.check(self.attribute(m.nodes, [[(n[3], s) for n, s in order]]), [n for n, _ in order]))
         self.assertGreater(sum(told), 0)
 
@@ -406,6 +432,297 @@ class Made(Case):
         got = self.attribute(m.nodes, [work, work[:4], work])
         self.assertEqual(self.check(got[:len(work)], m.nodes), 1)
         self.assertEqual(self.check(got[-len(work):], m.nodes), 1)
+
+    @staticmethod
+    def whole_model(rnd):
+        """With a first and a last kernel that no layer has."""
+        m = Model(rnd, 4, 2)
+        m.nodes = [("aten::embedding", [[3, 8]], "Embedding", "embedding", 1, 0), *m.nodes, ("aten::head", [[9, 8]], "Head", "head", 1, 0)]
+        return m
+
+    def test_cut_launches(self):
+        """Where the recording begins or ends in the middle of a launch, the others are told all the same, and of the cut ones what they have. Their ops without work are not there."""
+        rnd = random.Random(8)
+        for named in (True, False):
+            m = self.whole_model(rnd)
+            work = [(k, 7) for *_, k, _, _ in m.nodes]
+            for first, last in ((5, len(work)), (0, len(work) - 3), (len(work) - 1, 1), (7, 4)):
+                launches, truth = [work[first:], work, work, work[:last]], m.nodes[first:] + 2 * m.nodes + m.nodes[:last]
+                self.assertEqual(self.check(self.attribute_doc(capture_doc(m.nodes, named), replay_doc(launches, graph=5)), truth), 1, (first, last))
+                ops = lambda nodes: len({i - node[5] for i, node in enumerate(nodes)})
+                want = ops(m.nodes[first:]) if m.nodes[first][5] == 0 else None
+                if want is not None:
+                    got, = sql(self.path, "select count(*) from span where kind = 'op' and start_ns < (select min(start_ns) from span where name = 'hipGraphLaunch' and start_ns > (select min(start_ns) from span where name = 'hipGraphLaunch'))")
+                    self.assertEqual(got, [want])
+        # Of equal layers alone nobody knows which of them a part is; nor what a stretch out of the middle is.
+        layer = Model(random.Random(9), 1, 1).nodes
+        nodes = [(*n[:2], f"Block_{i}", *n[3:]) for i in range(4) for n in layer]
+        work = [(k, 7) for *_, k, _, _ in nodes]
+        got = self.attribute_doc(capture_doc(nodes), replay_doc([work[:len(layer)], work, work], graph=5))
+        self.assertEqual({g[3] for g in got[:len(layer)]}, {"unknown"})
+        self.assertEqual(self.check(got[len(layer):], 2 * nodes), 1)
+        work = [(k, 7) for *_, k, _, _ in m.nodes]
+        self.assertEqual({g[3] for g in self.attribute_doc(capture_doc(m.nodes), replay_doc([work[2:-2], work], graph=5))[:len(work) - 4]}, {"unknown"})
+
+    def test_launches_that_interleave(self):
+        """Streams of one graph run side by side, each launch in another order: the same work."""
+        rnd = random.Random(10)
+        for _ in range(8):
+            m = Model(rnd, rnd.randint(2, 5), 2)
+            m.nodes = [(op, dims, module, kernel + module[-1], n, i) for op, dims, module, kernel, n, i in m.nodes]  # each layer has kernels of its own
+            stream_of = lambda node: 7 + int(node[2][-1]) % 3
+            orders = [interleaved(rnd, m.nodes, stream_of) for _ in range(6)]
+            for graph in (5, None):
+                got = self.attribute_doc(capture_doc(m.nodes), replay_doc([[(n[3], s) for n, s in o] for o in orders], graph))
+                self.assertEqual(self.check(got, [n for o in orders for n, _ in o]), 1)
+                row, = oracle.report("graphs", self.path).rows
+                self.assertEqual((row["launches"], row["odd_launches"]), (6, 0))
+
+    def test_lost_nodes(self):
+        """Nodes tell which pieces of a launch are missing, on whatever streams."""
+        rnd = random.Random(11)
+        m = self.whole_model(rnd)
+        m.nodes = [(op, dims, module, f"{kernel}_{i}", n, at) for i, (op, dims, module, kernel, n, at) in enumerate(m.nodes)]
+        orders = [interleaved(rnd, list(enumerate(m.nodes)), lambda node: 7 + node[0] % 2) for _ in range(4)]
+        orders[0] = [x for x in orders[0] if rnd.random() < 0.6]
+        orders[3] = orders[3][:9]
+        got = self.attribute_doc(capture_doc(m.nodes), replay_doc([[(n[3], s) for (_, n), s in o] for o in orders], 5, [[2**40 + i for (i, _), s in o] for o in orders]))
+        self.assertEqual(self.check(got, [n for o in orders for (_, n), _ in o]), 1)
+        row, = oracle.report("graphs", self.path).rows
+        self.assertEqual((row["launches"], row["odd_launches"], row["pieces"]), (4, 2, len(m.nodes)))
+
+    def captures_doc(self, models, begins, ends, threads=None, named=True):
+        """Captures whose calls stand one behind the other, each on its thread; begins[i] and ends[i] are the models behind whose calls capture i begins and ends; ends[i] None: it does not."""
+        ev, at, edges = [], 10_000.0, [10_000.0]
+        for k, nodes in enumerate(models):
+            doc = capture_doc(nodes, named)
+            own = [e for e in doc["traceEvents"] if "Capture" not in e["name"]]
+            for e in own:
+                args = {key: v + 100_000 * k if key in ("External id", "correlation", "Python id") else v for key, v in e["args"].items()}
+                ev.append({**e, "ts": e["ts"] - 1000 + at, "tid": (threads or {}).get(k, 1), "args": args})
+            at = max(e["ts"] + e["dur"] for e in ev) + 10
+            edges.append(at)
+        for i, (begin, end) in enumerate(zip(begins, ends)):
+            for name, edge, shift in (("hipStreamBeginCapture", begin, -4 + i), ("hipStreamEndCapture", end, -6 - i)):
+                if edge is not None:
+                    ev.append({"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1, "tid": (threads or {}).get(("capture", i), 1), "ts": edges[edge] + shift / 2, "dur": 0.2, "args": {"correlation": 800_000 + 10 * i + (edge == end)}})
+        return {"schemaVersion": 1, "traceEvents": ev}
+
+    def test_captures_that_overlap(self):
+        """A capture within another one, on several threads at once, and without an end: calls with names tell whose they are, and calls without names are not believed."""
+        rnd = random.Random(12)
+        a, b, c = (Model(rnd, 2, 2).nodes for _ in range(3))
+        work = lambda nodes: [(n[3], 7) for n in nodes]
+        cases = (
+            ("within", dict(models=[a, b, c], begins=[0, 1], ends=[3, 2]), [a + c, b]),
+            ("no end", dict(models=[a, b], begins=[0, 1], ends=[None, 2]), [a, b]),
+            ("no end at last", dict(models=[a, b], begins=[0, 1], ends=[1, None]), [a, b]),
+            ("threads", dict(models=[a, b], begins=[0, 0], ends=[2, 2], threads={0: 1, 1: 2, ("capture", 1): 2}), [a, b]),
+            ("another thread works", dict(models=[a, b], begins=[0], ends=[2], threads={1: 2}), [a + b]),
+        )
+        for name, how, graphs in cases:
+            for nodes in graphs:
+                with self.subTest(name):
+                    self.assertEqual(self.check(self.attribute_doc(self.captures_doc(**how), replay_doc([work(nodes)])), nodes), 1)
+        for name, how, graphs in cases[:1]:
+            for nodes in graphs:
+                with self.subTest(name + ", no names"):
+                    self.assertEqual({g[3] for g in self.attribute_doc(self.captures_doc(**how, named=False), replay_doc([work(nodes)]))}, {"unknown"})
+        # Threads that capture at once: each one's calls are its own.
+        name, how, graphs = cases[3]
+        for nodes in graphs:
+            got = self.attribute_doc(self.captures_doc(**how, named=False), replay_doc([work(nodes)]))
+            self.assertEqual(self.check(got, nodes), 1 if len(a) != len(b) else 0)
+
+    def test_graph_in_a_capture(self):
+        """A graph that is launched into a capture is one node of that, and runs all that it holds: calls without names are not the nodes one by one."""
+        nodes = Model(random.Random(13), 2, 1).nodes
+        doc = capture_doc(nodes, named=False)
+        call = next(e for e in doc["traceEvents"] if "Launch" in e["name"])
+        doc["traceEvents"].append({**call, "name": "hipGraphLaunch", "ts": call["ts"] + 0.5, "dur": 0.1, "args": {"correlation": 700_000}})
+        self.assertEqual({g[3] for g in self.attribute_doc(doc, replay_doc([[(n[3], 7) for n in nodes]]))}, {"unknown"})
+
+    def test_branches(self):
+        """Branches may run on one stream, in another order than that of capture: kernels of one name between two waits are of one of their ops, nobody knows of which."""
+        q, k = ("aten::norm", [[8, 32]], "Q", "norm", 1, 0), ("aten::norm", [[8, 4]], "K", "norm", 1, 0)
+        nodes = [("aten::embedding", [[3, 8]], "Embedding", "embedding", 1, 0)]
+        for i in range(3):
+            nodes += [("aten::mm", [[8, i + 1]], f"In_{i}", "gemm_in", 1, 0), q, k, ("aten::mm", [[8, i + 9]], f"Out_{i}", "gemm_out", 1, 0)]
+        doc = capture_doc(nodes)
+        ops = [e for e in doc["traceEvents"] if e["cat"] == "cpu_op"]
+        for e, node in zip(ops, nodes):
+            if node is q:  # one wait before each branch, one behind
+                doc["traceEvents"] += [{"ph": "X", "cat": "cuda_runtime", "name": "hipStreamWaitEvent", "pid": 1, "tid": 1, "ts": e["ts"] + at, "dur": 0.05, "args": {}} for at in (-0.2, 3.0)]
+        swapped = [k if n is q else q if n is k else n for n in nodes]
+        for truth in (nodes, swapped):
+            got = self.attribute_doc(doc, replay_doc([[(n[3], 7) for n in truth]]))
+            self.assertEqual([g[3] for g in got], ["ambiguous" if n in (q, k) else "sequence" for n in truth])
+            self.check(got, truth)
+
+    def test_calls_in_calls(self):
+        """The runtime's call and the driver's call that it makes are one."""
+        nodes = Model(random.Random(14), 3, 2).nodes
+        for named in (True, False):
+            doc = capture_doc(nodes, named)
+            doc["traceEvents"] += [{**e, "cat": "cuda_driver", "name": e["name"].replace("hip", "cu"), "ts": e["ts"] + 0.1, "dur": 0.1, "args": {**e["args"], "correlation": e["args"]["correlation"] + 500_000}}
+                                   for e in doc["traceEvents"] if e["name"].startswith("hip")]
+            self.assertEqual(self.check(self.attribute_doc(doc, replay_doc([[(n[3], 7) for n in nodes]])), nodes), 1)
+
+    def test_many_captures_like_it(self):
+        """Of more captures of similar length than are tried, those that were left out may be the one."""
+        nodes = self.whole_model(random.Random(15)).nodes
+        ev = []
+        for k in range(40):
+            doc = capture_doc([(op, [[k, 8]], *rest) for op, _, *rest in nodes])
+            for e in doc["traceEvents"]:
+                args = {key: v + 1_000_000 * k if key in ("External id", "correlation", "Python id") else v for key, v in e["args"].items()}
+                ev.append({**e, "ts": e["ts"] + 1000 * k, "args": args})
+        got = self.attribute_doc({"schemaVersion": 1, "traceEvents": ev}, replay_doc([[(n[3], 7) for n in nodes[:-1]]]))
+        self.assertEqual({g[0] for g in got}, {None})
+
+    def test_another_program(self):
+        """A capture without names that has as many calls by chance: its ops launch no such kernels."""
+        gemm, norm, add = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_64x3_nn", "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int)", "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float> >(int)"
+        kernels = [norm, gemm, add, gemm, add, gemm] * 6
+        ops = {norm: "aten::native_layer_norm", gemm: "aten::addmm", add: "aten::add"}
+        own = [(ops[k], [[8, 8]], f"Block_{i}", k, 1, 0) for i, k in enumerate(kernels)]
+        replay = replay_doc([[(k, 7) for k in kernels]])
+        self.assertEqual(self.check(self.attribute_doc(capture_doc(own, named=False), replay), own), 1)
+        for turn in (1, 2, 3):
+            other = [(op, dims, f"Block_{i}", k, 1, 0) for i, (op, dims, _, k, _, _) in enumerate(own[turn:] + own[:turn])]
+            self.assertEqual({g[3] for g in self.attribute_doc(capture_doc(other, named=False), replay)}, {"unknown"})
+        code, out, _ = oracle.run("info", self.path)
+        self.assertIn("taken for another program's", out.decode())
+
+    def captured(self, files, *args, replay=None, folder="captures"):
+        """Report `graphs` with --capture of a folder of these files: (status, message, evidence, info)."""
+        top = tempfile.mkdtemp(dir=self.tmp)
+        os.mkdir(os.path.join(top, folder))
+        for name, content in files.items():
+            with open(os.path.join(top, folder, name), "wb") as f:
+                f.write(content if isinstance(content, bytes) else json.dumps(content).encode())
+        path = os.path.join(top, "replay.json")
+        with open(path, "w") as f:
+            json.dump(replay, f)
+        more = [f"--capture={os.path.join(top, folder)}"] if folder == "captures" else []
+        code, out, err = oracle.run("report", "graphs", path, "--format=json", *more, *args)
+        return code, err.decode(errors="replace"), json.loads(out)["rows"] if code == 0 else None
+
+    def test_folders_of_captures(self):
+        """What of a folder cannot be read is said, and costs itself alone."""
+        nodes = Model(random.Random(16), 3, 2).nodes
+        replay, good = replay_doc([[(n[3], 7) for n in nodes]]), capture_doc(nodes)
+        broken = {"empty.json": b"", "broken.json.gz": b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03" + b"\xff" * 1000, "torn.json.gz": gzip.compress(json.dumps(good).encode())[:400], "cut.json": b'{"traceEvents": [{"ph": "X", '}
+        for name, content in broken.items():
+            for folder in ("captures", "capture_traces"):
+                with self.subTest(name, folder=folder):
+                    code, err, rows = self.captured({"good.json": good, name: content}, replay=replay, folder=folder)
+                    self.assertEqual(code, 0, err)
+                    self.assertIn("sequence", json.dumps(rows))
+                    self.assertIn(name, err)
+                    self.assertEqual(err.count("\n"), 1, err)
+        for files, words in (({}, "no trace of the capture of graphs (*.json, *.json.gz) in this folder"), ({"list.json": {"a": 1}}, "list.json is no trace"),
+                             ({"list.json": {"a": 1}, "hello.json": b"hello"}, "and others are no trace"), ({"empty.json": b""}, "the file is empty"), ({"broken.json.gz": broken["broken.json.gz"]}, "broken.json.gz")):
+            with self.subTest(words):
+                code, err, _ = self.captured(files, replay=replay)
+                self.assertEqual(code, 1, err)
+                self.assertIn(words, err)
+                self.assertEqual(err.count("\n"), 1, err)
+
+    def test_ranks(self):
+        """A rank's graphs are told by its own captures; where the rank is not known, and captures of ranks differ, by none. A folder of other ranks says so."""
+        nodes = Model(random.Random(20), 3, 2).nodes
+        other = [(op, [[77, 8]], *rest) for op, _, *rest in nodes]
+        captures = {"bs_1_rank0.json": capture_doc(nodes), "bs_1_rank1.json": capture_doc(other)}
+        replay = replay_doc([[(n[3], 7) for n in nodes]])
+        for rank, truth in ((0, nodes), (1, other), (None, None)):
+            folder = tempfile.mkdtemp(dir=self.tmp)
+            os.mkdir(os.path.join(folder, "capture_traces"))
+            for name, doc in captures.items():
+                with open(os.path.join(folder, "capture_traces", name), "w") as f:
+                    json.dump(doc, f)
+            path = os.path.join(folder, "replay.json")
+            with open(path, "w") as f:
+                json.dump({**replay, **({"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 4}} if truth else {})}, f)
+            rows = attributed(path)
+            self.assertEqual([(r[1], json.loads(r[2]) if r[2] else None) for r in rows], [(n[0], n[1]) for n in truth] if truth else [(None, None)] * len(nodes))
+        code, err, _ = self.captured(captures, replay={**replay, "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 4}})
+        self.assertEqual(code, 1)
+        self.assertRegex(err, r"in this folder; 2 traces are of other ranks \([01]\), and this is rank 3\n$")
+
+    def test_odd_capture_traces(self):
+        """capture_traces as a file, as links in a circle; the trace itself as its capture."""
+        nodes = Model(random.Random(17), 3, 2).nodes
+        replay = replay_doc([[(n[3], 7) for n in nodes]])
+        for make, said in ((lambda p: open(p, "w").close(), None), (lambda p: os.symlink(p, p), "Too many levels"), (lambda p: os.symlink(os.path.dirname(p), p), None)):
+            top = tempfile.mkdtemp(dir=self.tmp)
+            path = os.path.join(top, "replay.json")
+            with open(path, "w") as f:
+                json.dump(replay, f)
+            make(os.path.join(top, "capture_traces"))
+            code, out, err = oracle.run("report", "graphs", path, "--format=csv")
+            self.assertEqual(code, 0)
+            self.assertIn(b"unknown", out)
+            if said:
+                self.assertIn(said, err.decode())
+            code, out, err = oracle.run("report", "graphs", path, "--capture=" + path)
+            self.assertEqual((code, err), (0, b"") if not said else (0, err))
+
+    def many(self, n):
+        """n graphs, each captured without names and launched once, n that no capture has, and 30 n kernels that ran without graphs."""
+        rnd, ev, at, ids = random.Random(19), [], 1000.0, 10
+        call = lambda name, ts, dur, **args: ev.append({"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": args})
+        work = lambda name, ts, corr: ev.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": ts, "dur": 1, "args": {"correlation": corr, "device": 0, "stream": 7}})
+        graphs = [[f"kernel{rnd.randint(0, 9)}" for _ in range(12)] for _ in range(2 * n)]
+        for kernels in graphs[:n] + [[k] for k in rnd.choices([f"kernel{i}" for i in range(10)], k=30 * n)]:
+            captured = len(kernels) > 1
+            if captured:
+                call("cudaStreamBeginCapture", at, 0.1)
+            for k in kernels:
+                at, ids = at + 2, ids + 1
+                ev.append({"ph": "X", "cat": "cpu_op", "name": "aten::op" + k[6:], "pid": 1, "tid": 1, "ts": at, "dur": 1, "args": {"External id": ids}})
+                call("cudaLaunchKernel", at + 0.2, 0.5, correlation=ids, **{"External id": ids})
+                if not captured:
+                    work(k, at + 1, ids)
+            at += 2
+            if captured:
+                call("cudaStreamEndCapture", at, 0.1)
+        for kernels in graphs:
+            at, ids = at + 30, ids + 1
+            call("cudaGraphLaunch", at, 1, correlation=ids)
+            for i, k in enumerate(kernels):
+                work(k, at + 2 + 2 * i, ids)
+        path = os.path.join(self.tmp, f"many{n}.json")
+        with open(path, "w") as f:
+            json.dump({"schemaVersion": 1, "traceEvents": ev}, f)
+        since = oracle.children_cpu_s()
+        code, out, err = oracle.run("report", "graphs", path, "--capture=" + path, "--format=json", "--limit=1")
+        self.assertEqual((code, err), (0, b""))
+        return oracle.children_cpu_s() - since
+
+    def test_many(self):
+        """Four times as many graphs, captures and kernels take about four times as long, not sixteen times."""
+        self.assertLess(self.many(2400), 9 * self.many(600))
+
+    def test_hostile(self):
+        """Captures that begin and end anywhere, ids that many share, fields of any kind: an answer, or one line."""
+        rnd = random.Random(18)
+        nodes = Model(rnd, 3, 2).nodes
+        odd = [-1, -1e300, 1e300, 2**63, 2**64, -2**63, 2**63 - 1, 0, "x", None, "18446744073709551615", [], {}]
+        fields = ("ts", "dur", "pid", "tid", "name", "cat", "correlation", "External id", "graph id", "graph node id", "stream", "kernel", "grid", "Python id")
+        for n in range(40):
+            capture = capture_doc(nodes)
+            replay = replay_doc([[(x[3], rnd.choice((7, 7, 8))) for x in nodes if rnd.random() < 0.9] for _ in range(rnd.randint(1, 4))], rnd.choice((None, 5)), rnd.choice((None, [[rnd.randint(0, 20) for _ in nodes] for _ in range(4)])))
+            for _ in range(rnd.randint(0, 10)):
+                name = rnd.choice(("cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaStreamBeginCaptureToGraph", "cudaGraphLaunch", "cudaStreamWaitEvent", "cudaMemcpyAsync"))
+                capture["traceEvents"].append({"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1, "tid": rnd.choice((1, 2)), "ts": rnd.choice((1000.0, rnd.uniform(990, 1100))), "dur": rnd.choice((0, 0.4, 50)), "args": {}})
+            for doc in (capture, replay):
+                for _ in range(rnd.choice((0, 1, 5))):
+                    event, field = rnd.choice(doc["traceEvents"]), rnd.choice(fields)
+                    (event if field in event else event.setdefault("args", {}))[field] = rnd.choice(odd)
+            code, err, rows = self.captured({"a.json": capture}, replay=replay, folder="capture_traces")
+            self.assertIn(code, (0, 1), err)
+            self.assertLessEqual(err.count("\n"), 3, err)
 
     def test_wrong_captures(self):
         path = os.path.join(self.tmp, "replay.json")

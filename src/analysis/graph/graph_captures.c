@@ -1,5 +1,6 @@
 #include "analysis/graph/graph_captures.h"
 
+#include "analysis/analysis.h"
 #include "analysis/names/names.h"
 #include "analysis/steps/serving.h"
 #include "base/hash.h"
@@ -7,15 +8,32 @@
 #include "base/search.h"
 #include "base/sort.h"
 
+#include <string.h>
+
+enum graph_call { CALL_OTHER, CALL_BEGIN, CALL_END, CALL_FORK, CALL_CHILD, CALL_KERNEL, CALL_COPY, CALL_SET };
+
+/* One capture, from its begin on. */
+struct graph_open {
+	uint32_t begin, end;     /* rows of span; end ROW_NONE = not recorded */
+	uint32_t outer;          /* the capture of the same thread around it; ROW_NONE = none */
+	uint64_t from, to;       /* sort_key_i64 of its times */
+	bool loose;              /* as in struct graph_capture */
+	bool overlaps;           /* one of another thread of the process */
+	uint32_t waits;          /* of streams for others, so far */
+	struct sort_item *own, *foreign; /* calls of its thread, and of threads that captured nothing meanwhile; key is the time, row is of span, tie the waits before, of own ones */
+	uint32_t n_own, cap_own, n_foreign, cap_foreign;
+};
+
 struct graph_captures_work {
 	const struct profile *p;
 	uint8_t *call_kind;      /* of a name, enum graph_call + 1; 0 = not looked at */
 	uint8_t *ran;            /* of a span: the device work of this call was recorded */
-	struct sort_item *call;
-	uint32_t n_calls;
+	uint32_t last;           /* the last call of a kind that is looked for; ROW_NONE = none was */
+	struct graph_open *open; /* by row of begin */
+	uint32_t n_open, cap_open;
+	struct sort_item *outside; /* calls that no capture of their thread has */
+	uint32_t n_outside, cap_outside;
 };
-
-enum graph_call { CALL_OTHER, CALL_BEGIN, CALL_END, CALL_FORK, CALL_KERNEL, CALL_COPY, CALL_SET };
 
 static enum graph_call graph_call_of_name(struct str name)
 {
@@ -25,14 +43,20 @@ static enum graph_call graph_call_of_name(struct str name)
 		return CALL_END;
 	if (str_has(name, STR("StreamWaitEvent")))
 		return CALL_FORK;
-	if (str_has(name, STR("Launch")) && !graph_is_launch(name) && !str_has(name, STR("HostFunc")))
+	/* A graph that is launched into a capture becomes one node, which runs all that it holds. */
+	if (graph_is_launch(name))
+		return CALL_CHILD;
+	/* Makes nodes by itself, or changes them: cudaGraphAddMemcpyNode. */
+	if (str_has(name, STR("Graph")))
+		return CALL_OTHER;
+	if (str_has(name, STR("Launch")) && !str_has(name, STR("HostFunc")))
 		return CALL_KERNEL;
 	if (str_has(name, STR("Memcpy")))
 		return CALL_COPY;
 	return str_has(name, STR("Memset")) ? CALL_SET : CALL_OTHER;
 }
 
-static enum graph_call graph_call_of(struct graph_captures_work *w, uint32_t span)
+static enum graph_call graph_call_of(const struct graph_captures_work *w, uint32_t span)
 {
 	if (w->p->span.kind[span] != SPAN_CALL)
 		return CALL_OTHER;
@@ -64,7 +88,19 @@ uint64_t graph_op_key(const struct profile *p, uint32_t op, bool modules)
 	return h | 1;
 }
 
-static void graph_capture_fill(struct graph_captures_work *w, struct graph_capture *c, const struct sort_item *call, uint32_t n)
+/* Of a call that another one made (cuLaunchKernel in cudaLaunchKernel) the outer one counts. Of each row once, in order. */
+static enum graph_call graph_outer_call_of(struct graph_captures_work *w, uint32_t span)
+{
+	const struct profile *p = w->p;
+	const enum graph_call kind = graph_call_of(w, span);
+	const uint32_t last = w->last;
+	if (kind == CALL_OTHER || (last != ROW_NONE && graph_call_of(w, last) == kind && p->span.track[last] == p->span.track[span] && span_end(p, span) <= span_end(p, last)))
+		return CALL_OTHER;
+	w->last = span;
+	return kind;
+}
+
+static void graph_capture_fill(const struct graph_captures_work *w, struct graph_capture *c, const struct sort_item *call, uint32_t n)
 {
 	const struct profile *p = w->p;
 	struct graph_sequence *s = &c->work;
@@ -85,6 +121,27 @@ static void graph_capture_fill(struct graph_captures_work *w, struct graph_captu
 	}
 }
 
+/* Calls of one name and of different ops between two waits. */
+static void graph_find_twins(struct graph_capture *c, const struct sort_item *call)
+{
+	const struct graph_sequence *s = &c->work;
+	struct sort_item *v = NEW_ARRAY_RAW(s->n, struct sort_item);
+	for (uint32_t i = 0, waits = 0; i < s->n; i++) {
+		waits = call[i].tie > waits ? call[i].tie : waits;
+		v[i] = (struct sort_item){s->key[i], i, waits};
+	}
+	sort_items(v, s->n);
+	c->twin = NEW_ARRAY(s->n, uint8_t);
+	for (uint32_t i = 0, next; i < s->n; i = next) {
+		bool differ = false;
+		for (next = i + 1; next < s->n && v[next].key == v[i].key && v[next].tie == v[i].tie; next++)
+			differ |= c->op[v[next].row] != c->op[v[i].row];
+		for (uint32_t k = i; k < next; k++)
+			c->twin[v[k].row] = differ;
+	}
+	mem_free(v);
+}
+
 int64_t graph_stated_batch(struct str name, bool of_capture)
 {
 	struct serving s;
@@ -103,70 +160,158 @@ static int64_t graph_capture_batch(const struct profile *p, uint32_t begin)
 	return -1;
 }
 
-/* All calls that would make nodes, by start. */
-static void graph_find_calls(struct graph_captures_work *w)
+/* Looks at one more row of a thread whose innermost capture is `open`; ROW_NONE = none is. Returns that behind the row. */
+static uint32_t graph_follow(struct graph_captures_work *w, uint32_t open, uint32_t row)
+{
+	const enum graph_call kind = graph_outer_call_of(w, row);
+	const struct sort_item call = {sort_key_i64(w->p->span.start_ns[row]), row, 0};
+	struct graph_open *o = open == ROW_NONE ? NULL : &w->open[open];
+	if (kind == CALL_BEGIN) {
+		MEM_PUSH(w->open, w->n_open, w->cap_open, ((struct graph_open){.begin = row, .end = ROW_NONE, .outer = open, .from = call.key, .to = UINT64_MAX}));
+		return w->n_open - 1;
+	}
+	if (kind == CALL_END && o) {
+		o->end = row;
+		o->to = call.key;
+		return o->outer;
+	}
+	if (o && (kind == CALL_FORK || kind == CALL_CHILD))
+		o->loose = true;
+	if (o && kind == CALL_FORK)
+		o->waits++;
+	if (kind < CALL_KERNEL || w->ran[row])
+		return open;
+	if (o)
+		MEM_PUSH(o->own, o->n_own, o->cap_own, ((struct sort_item){call.key, row, o->waits}));
+	else
+		MEM_PUSH(w->outside, w->n_outside, w->cap_outside, call);
+	return open;
+}
+
+/* Captures within others, and those without an end: of such, the calls are those up to the next capture. That one may have got its end. */
+static void graph_settle_ends(struct graph_captures_work *w)
+{
+	for (uint32_t i = 0; i < w->n_open; i++) {
+		struct graph_open *o = &w->open[i], *outer;
+		o->loose |= o->end == ROW_NONE;
+		for (; o->outer != ROW_NONE && (outer = &w->open[o->outer])->end == ROW_NONE; o->outer = outer->outer) {
+			o->loose |= o->outer + 1 == i;
+			while (outer->n_own && outer->own[outer->n_own - 1].key >= o->from)
+				outer->n_own--;
+		}
+		if (o->outer != ROW_NONE)
+			o->loose = w->open[o->outer].loose = true;
+	}
+	for (uint32_t i = 0; i < w->n_open; i++) {
+		struct graph_open *o = &w->open[i];
+		if (o->end == ROW_NONE)
+			o->to = o->n_own ? o->own[o->n_own - 1].key + 1 : o->from;
+	}
+}
+
+static void graph_find_open(struct graph_captures_work *w)
 {
 	const struct profile *p = w->p;
-	uint32_t cap = 0;
+	uint32_t open = ROW_NONE;
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (graph_call_of(w, i) >= CALL_KERNEL && !w->ran[i])
-			MEM_PUSH(w->call, w->n_calls, cap, ((struct sort_item){sort_key_i64(p->span.start_ns[i]), i, 0}));
-	sort_items(w->call, w->n_calls);
+		open = graph_follow(w, i && p->span.track[i] != p->span.track[i - 1] ? ROW_NONE : open, i);
+	graph_settle_ends(w);
 }
 
-/* Those between these two: of their thread, or of all threads of the process. */
-static uint32_t graph_capture_calls(const struct graph_captures_work *w, uint32_t begin, uint32_t end, bool all_threads, struct sort_item **call)
+static uint32_t graph_pid(const struct graph_captures_work *w, uint32_t row)
 {
-	const struct profile *p = w->p;
-	const uint64_t from = sort_key_i64(p->span.start_ns[begin]), to = sort_key_i64(p->span.start_ns[end]);
-	uint32_t n = 0, cap = 0;
-	*call = NULL;
-	for (uint32_t i = FIRST_WHERE(k, 0u, w->n_calls, w->call[k].key >= from); i < w->n_calls && w->call[i].key < to; i++) {
-		const uint32_t track = p->span.track[w->call[i].row], own = p->span.track[begin];
-		if (track == own || (all_threads && p->track.pid_text[track] == p->track.pid_text[own]))
-			MEM_PUSH(*call, n, cap, w->call[i]);
-	}
-	return n;
+	return w->p->track.pid_text[w->p->span.track[row]];
 }
 
-static void graph_captures_add_one(struct graph_captures *x, struct graph_captures_work *w, uint32_t begin, uint32_t end)
+/* What happens in processes: the n captures that stand in no other one end and begin, and calls are made outside of captures. By process, then by time; at one time in this order. Rows are n ends, n begins, and calls. */
+static struct sort_item *graph_happenings(const struct graph_captures_work *w, const uint32_t *top, uint32_t n)
 {
-	struct sort_item *own, *all;
-	const uint32_t n = graph_capture_calls(w, begin, end, false, &own), n_all = graph_capture_calls(w, begin, end, true, &all);
-	const struct graph_capture c = {.p = w->p, .begin = begin, .end = end, .forked = ANY_WHERE(i, begin, end, graph_call_of(w, i) == CALL_FORK), .batch = graph_capture_batch(w->p, begin)};
-	if (n) {
-		MEM_PUSH(x->v, x->n, x->cap, c);
-		graph_capture_fill(w, &x->v[x->n - 1], own, n);
+	struct sort_item *v = NEW_ARRAY_RAW(2 * (size_t)n + w->n_outside, struct sort_item);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct graph_open *o = &w->open[top[i]];
+		v[i] = (struct sort_item){o->to, i, graph_pid(w, o->begin)};
+		v[n + i] = (struct sort_item){o->from, n + i, v[i].tie};
 	}
-	if (n_all > n) {
-		MEM_PUSH(x->v, x->n, x->cap, c);
-		graph_capture_fill(w, &x->v[x->n - 1], all, n_all);
+	for (uint32_t i = 0; i < w->n_outside; i++)
+		v[2 * n + i] = (struct sort_item){w->outside[i].key, 2 * n + i, graph_pid(w, w->outside[i].row)};
+	sort_items(v, 2 * n + w->n_outside);
+	for (uint32_t i = 0; i < 2 * n + w->n_outside; i++)
+		v[i].key = v[i].tie;
+	sort_items(v, 2 * n + w->n_outside);
+	return v;
+}
+
+/* A call outside of captures is of the one that its process has open, on another thread, if that is the only one. */
+static void graph_find_foreign(struct graph_captures_work *w)
+{
+	uint32_t *top = NEW_ARRAY_RAW(w->n_open, uint32_t), n = 0, depth = 0, sum = 0; /* sum: of the numbers of those that are open, which is the number of the only one */
+	for (uint32_t i = 0; i < w->n_open; i++)
+		if (w->open[i].outer == ROW_NONE && w->open[i].from < w->open[i].to)
+			top[n++] = i;
+	struct sort_item *v = graph_happenings(w, top, n);
+	for (uint32_t i = 0; i < 2 * n + w->n_outside; i++) {
+		const uint32_t what = v[i].row;
+		if (what < n) {
+			depth--;
+			sum -= top[what];
+		} else if (what < 2 * n) {
+			if (depth)
+				w->open[top[what - n]].overlaps = true;
+			if (depth == 1)
+				w->open[sum].overlaps = true;
+			depth++;
+			sum += top[what - n];
+		} else if (depth == 1) {
+			struct graph_open *o = &w->open[sum];
+			MEM_PUSH(o->foreign, o->n_foreign, o->cap_foreign, w->outside[what - 2 * n]);
+		}
 	}
-	mem_free(own);
+	mem_free(v);
+	mem_free(top);
+}
+
+static void graph_captures_add_one(struct graph_captures *x, const struct graph_captures_work *w, const struct graph_open *o)
+{
+	struct graph_capture c = {.p = w->p, .begin = o->begin, .end = o->end, .loose = o->loose, .batch = graph_capture_batch(w->p, o->begin)};
+	if (o->n_own) {
+		MEM_PUSH(x->v, x->n, x->cap, c);
+		graph_capture_fill(w, &x->v[x->n - 1], o->own, o->n_own);
+		if (o->waits)
+			graph_find_twins(&x->v[x->n - 1], o->own);
+	}
+	if (!o->n_foreign)
+		return;
+	struct sort_item *all = NEW_ARRAY_RAW(o->n_own + (size_t)o->n_foreign, struct sort_item);
+	memcpy(all, o->foreign, o->n_foreign * sizeof *all);
+	if (o->n_own)
+		memcpy(all + o->n_foreign, o->own, o->n_own * sizeof *all);
+	sort_items(all, o->n_own + o->n_foreign);
+	c.loose |= o->overlaps;
+	MEM_PUSH(x->v, x->n, x->cap, c);
+	graph_capture_fill(w, &x->v[x->n - 1], all, o->n_own + o->n_foreign);
+	if (o->waits)
+		graph_find_twins(&x->v[x->n - 1], all);
 	mem_free(all);
 }
 
 void graph_captures_add(struct graph_captures *x, const struct profile *p)
 {
-	struct graph_captures_work w = {.p = p, .call_kind = NEW_ARRAY(p->strings.n, uint8_t), .ran = NEW_ARRAY(p->span.rows.n, uint8_t)};
+	if (!ANY_WHERE(i, 0u, p->strings.n, graph_call_of_name(profile_str(p, i)) == CALL_BEGIN))
+		return;
+	struct graph_captures_work w = {.p = p, .call_kind = NEW_ARRAY(p->strings.n, uint8_t), .ran = NEW_ARRAY(p->span.rows.n, uint8_t), .last = ROW_NONE};
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (p->gpu_op.call[g] != ROW_NONE)
 			w.ran[p->gpu_op.call[g]] = 1;
-	graph_find_calls(&w);
-	uint32_t begin = ROW_NONE;
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		const enum graph_call kind = graph_call_of(&w, i);
-		if (i && p->span.track[i] != p->span.track[i - 1])
-			begin = ROW_NONE;
-		if (kind == CALL_BEGIN)
-			begin = i;
-		if (kind != CALL_END || begin == ROW_NONE)
-			continue;
-		graph_captures_add_one(x, &w, begin, i);
-		begin = ROW_NONE;
+	graph_find_open(&w);
+	graph_find_foreign(&w);
+	for (uint32_t i = 0; i < w.n_open; i++) {
+		graph_captures_add_one(x, &w, &w.open[i]);
+		mem_free(w.open[i].own);
+		mem_free(w.open[i].foreign);
 	}
+	mem_free(w.open);
+	mem_free(w.outside);
 	mem_free(w.call_kind);
-	mem_free(w.call);
 	mem_free(w.ran);
 }
 
@@ -176,6 +321,7 @@ void graph_captures_release(struct graph_captures *x)
 		graph_sequence_release(&x->v[i].work);
 		mem_free(x->v[i].op);
 		mem_free(x->v[i].plain);
+		mem_free(x->v[i].twin);
 	}
 	mem_free(x->v);
 }

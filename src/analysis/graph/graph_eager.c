@@ -7,8 +7,57 @@
 
 #include <string.h>
 
-/* A graph of fewer kernels is found by chance. Of more stretches than there are steps in a recording, the first ones count. */
-enum { GRAPH_LEAST_STRETCH = 4, GRAPH_MOST_STRETCHES = 10000 };
+/* A graph of fewer kernels is found by chance. Of more stretches of different ops than there are kinds of steps in a recording, none counts. */
+enum { GRAPH_LEAST_STRETCH = 4, GRAPH_MOST_KINDS = 1000 };
+
+/* Polynomials of what pieces are, so that those of a stretch follow from those of what stands before its begin and its end (Rabin and Karp). */
+enum { GRAPH_BASE = 1000003 };
+
+/* All pieces, told by kind and name, and by grid and block or not. */
+struct graph_keys {
+	uint64_t *key;
+	uint64_t *sum;           /* of all before; one more at the end */
+	struct sort_item *place; /* by key; row is of key */
+};
+
+struct graph_eager {
+	const struct profile *p;
+	bool ready;
+	uint32_t *row;           /* of gpu_op: work that no graph launched, by start */
+	uint32_t *launcher;      /* the call that launched it, else the op; ROW_NONE = neither is known */
+	uint32_t n;
+	bool shapes;             /* all kernels state their grid and block */
+	struct graph_keys keys[2]; /* without shapes; with shapes, if there are any */
+	uint64_t *op;            /* of each piece (graph_op_key); 0 = not known */
+	uint64_t *op_sum;
+	uint64_t *power;         /* of GRAPH_BASE; n + 1 of them */
+};
+
+struct graph_eager *graph_eager_new(const struct profile *p)
+{
+	struct graph_eager *x = NEW(struct graph_eager);
+	x->p = p;
+	return x;
+}
+
+static void graph_keys_release(struct graph_keys *k)
+{
+	mem_free(k->key);
+	mem_free(k->sum);
+	mem_free(k->place);
+}
+
+void graph_eager_free(struct graph_eager *x)
+{
+	graph_keys_release(&x->keys[0]);
+	graph_keys_release(&x->keys[1]);
+	mem_free(x->row);
+	mem_free(x->launcher);
+	mem_free(x->op);
+	mem_free(x->op_sum);
+	mem_free(x->power);
+	mem_free(x);
+}
 
 static uint64_t graph_eager_key(const struct profile *p, uint32_t g, bool shapes)
 {
@@ -21,45 +70,79 @@ static bool graph_states_shapes(const struct profile *p, const uint32_t *row, ui
 	return !ANY_WHERE(i, 0u, n, p->gpu_op.kind[row[i]] == GPU_KERNEL && p->launch.grid_x[p->gpu_op.launch[row[i]]] == INT32_MIN);
 }
 
-/* All device work that no graph launched, by start; *n gets how much. */
-static uint32_t *graph_eager_rows(const struct profile *p, uint32_t *n)
+static uint64_t *graph_sums(const uint64_t *v, uint32_t n)
 {
-	*n = 0;
+	uint64_t *sum = NEW_ARRAY_RAW((size_t)n + 1, uint64_t);
+	sum[0] = 0;
+	for (uint32_t i = 0; i < n; i++)
+		sum[i + 1] = sum[i] * GRAPH_BASE + v[i];
+	return sum;
+}
+
+/* Of the pieces [at, at + n). */
+static uint64_t graph_stretch(const struct graph_eager *x, const uint64_t *sum, uint32_t at, uint32_t n)
+{
+	return sum[at + n] - sum[at] * x->power[n];
+}
+
+static void graph_eager_rows(struct graph_eager *x)
+{
+	const struct profile *p = x->p;
 	struct sort_item *v = NEW_ARRAY_RAW(p->gpu_op.rows.n, struct sort_item);
-	uint32_t *row = NEW_ARRAY_RAW(p->gpu_op.rows.n, uint32_t);
-	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
-		if (p->gpu_op.call[g] == ROW_NONE || !graph_is_launch(profile_str(p, p->span.name[p->gpu_op.call[g]])))
-			v[(*n)++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
-	sort_items(v, *n);
-	for (uint32_t i = 0; i < *n; i++)
-		row[i] = v[i].row;
-	mem_free(v);
-	return row;
-}
-
-/* What launched it: the call, else the op. */
-static uint32_t graph_eager_launcher(const struct profile *p, uint32_t g)
-{
-	const uint32_t call = p->gpu_op.call[g];
-	return call != ROW_NONE && p->span.op[call] != ROW_NONE ? call : p->gpu_op.op[g];
-}
-
-/* The stretch of `row` is one more that the work fits. */
-static void graph_eager_take(struct graph_match *m, const struct profile *eager, const uint32_t *row, uint32_t n, bool first)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t launcher = graph_eager_launcher(eager, row[i]);
-		const uint64_t op = launcher == ROW_NONE ? 0 : graph_op_key(eager, graph_op_of(eager, launcher), true);
-		if (first) {
-			m->own.work.row[i] = launcher;
-			m->own.op[i] = op;
-			m->evidence[i] = op ? EVIDENCE_SEQUENCE : EVIDENCE_UNKNOWN;
-			m->call[i] = op ? i : ROW_NONE;
-		} else if (m->call[i] != ROW_NONE && m->own.op[i] != op) {
-			m->evidence[i] = EVIDENCE_AMBIGUOUS;
-			m->call[i] = ROW_NONE;
-		}
+	uint8_t *is_launch = NEW_ARRAY(p->strings.n, uint8_t); /* 1 = no, 2 = yes; 0 = not looked at */
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		const uint32_t call = p->gpu_op.call[g], name = call == ROW_NONE ? 0 : p->span.name[call];
+		if (!is_launch[name])
+			is_launch[name] = 1 + graph_is_launch(profile_str(p, name));
+		if (call == ROW_NONE || is_launch[name] == 1)
+			v[x->n++] = (struct sort_item){sort_key_i64(p->gpu_op.start_ns[g]), g, 0};
 	}
+	sort_items(v, x->n);
+	x->row = NEW_ARRAY_RAW(x->n, uint32_t);
+	for (uint32_t i = 0; i < x->n; i++)
+		x->row[i] = v[i].row;
+	mem_free(is_launch);
+	mem_free(v);
+}
+
+static void graph_eager_launchers(struct graph_eager *x)
+{
+	const struct profile *p = x->p;
+	x->launcher = NEW_ARRAY_RAW(x->n, uint32_t);
+	x->op = NEW_ARRAY_RAW(x->n, uint64_t);
+	for (uint32_t i = 0; i < x->n; i++) {
+		const uint32_t call = p->gpu_op.call[x->row[i]];
+		x->launcher[i] = call != ROW_NONE && p->span.op[call] != ROW_NONE ? call : p->gpu_op.op[x->row[i]];
+		x->op[i] = x->launcher[i] == ROW_NONE ? 0 : graph_op_key(p, graph_op_of(p, x->launcher[i]), true);
+	}
+	x->op_sum = graph_sums(x->op, x->n);
+}
+
+static void graph_keys_fill(struct graph_keys *k, const struct graph_eager *x, bool shapes)
+{
+	k->key = NEW_ARRAY_RAW(x->n, uint64_t);
+	k->place = NEW_ARRAY_RAW(x->n, struct sort_item);
+	for (uint32_t i = 0; i < x->n; i++) {
+		k->key[i] = graph_eager_key(x->p, x->row[i], shapes);
+		k->place[i] = (struct sort_item){k->key[i], i, 0};
+	}
+	sort_items(k->place, x->n);
+	k->sum = graph_sums(k->key, x->n);
+}
+
+static void graph_eager_prepare(struct graph_eager *x)
+{
+	x->ready = true;
+	graph_eager_rows(x);
+	graph_eager_launchers(x);
+	x->power = NEW_ARRAY_RAW((size_t)x->n + 1, uint64_t);
+	x->power[0] = 1;
+	for (uint32_t i = 0; i < x->n; i++)
+		x->power[i + 1] = x->power[i] * GRAPH_BASE;
+	x->shapes = graph_states_shapes(x->p, x->row, x->n);
+	graph_keys_fill(&x->keys[0], x, false);
+	if (x->shapes)
+		graph_keys_fill(&x->keys[1], x, true);
 }
 
 static void graph_eager_start(struct graph_match *m, const struct profile *eager, const struct graph_sequence *work)
@@ -72,45 +155,85 @@ static void graph_eager_start(struct graph_match *m, const struct profile *eager
 	memcpy(m->own.work.kind, work->kind, n);
 }
 
-/* A polynomial of keys, so that the one of the next stretch follows from that of this one (Rabin and Karp). */
-enum { GRAPH_BASE = 1000003 };
+/* The stretch of pieces from `at` on is one more that the work fits. */
+static void graph_eager_take(struct graph_match *m, const struct graph_eager *x, uint32_t at, uint32_t n, bool first)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t op = x->op[at + i];
+		if (first) {
+			m->own.work.row[i] = x->launcher[at + i];
+			m->own.op[i] = op;
+			m->evidence[i] = op ? EVIDENCE_SEQUENCE : EVIDENCE_UNKNOWN;
+			m->call[i] = op ? i : ROW_NONE;
+		} else if (m->call[i] != ROW_NONE && m->own.op[i] != op) {
+			m->evidence[i] = EVIDENCE_AMBIGUOUS;
+			m->call[i] = ROW_NONE;
+		}
+	}
+}
 
-bool graph_eager_match(const struct profile *eager, const struct profile *p, const struct graph_sequence *work, struct graph_match *m)
+/* The places of a key: [from, to) of keys->place. */
+struct graph_places {
+	uint32_t from, to, piece;
+};
+
+/* Of the piece of the work that stands least often in the recording. */
+static struct graph_places graph_rarest(const struct graph_keys *k, uint32_t n_rows, const uint64_t *want, uint32_t n)
+{
+	struct graph_places best = {0, n_rows, 0};
+	for (uint32_t i = 0; i < n && best.from < best.to; i++) {
+		const uint32_t from = FIRST_WHERE(r, 0u, n_rows, k->place[r].key >= want[i]), to = FIRST_WHERE(r, from, n_rows, k->place[r].key > want[i]);
+		if (i == 0 || to - from < best.to - best.from)
+			best = (struct graph_places){from, to, i};
+	}
+	return best;
+}
+
+/* Takes all stretches that the work fits. Stretches of the same ops are taken once. False: there is none, or too many disagree. */
+static bool graph_eager_find(struct graph_match *m, const struct graph_eager *x, const struct graph_keys *keys, const uint64_t *want, uint32_t n)
+{
+	const struct graph_places places = graph_rarest(keys, x->n, want, n);
+	uint64_t want_sum = 0;
+	uint32_t kinds = 0;
+	struct idmap known;
+	idmap_init(&known, INT64_MIN, INT64_MAX, GRAPH_MOST_KINDS);
+	for (uint32_t i = 0; i < n; i++)
+		want_sum = want_sum * GRAPH_BASE + want[i];
+	for (uint32_t i = places.from; i < places.to && kinds <= GRAPH_MOST_KINDS; i++) {
+		const uint32_t at = keys->place[i].row - places.piece;
+		if (keys->place[i].row < places.piece || at + (uint64_t)n > x->n || graph_stretch(x, keys->sum, at, n) != want_sum)
+			continue;
+		const int64_t ops = (int64_t)graph_stretch(x, x->op_sum, at, n);
+		if (idmap_get(&known, ops) != IDMAP_NONE || memcmp(keys->key + at, want, n * sizeof *want) != 0)
+			continue;
+		graph_eager_take(m, x, at, n, kinds == 0);
+		if (++kinds <= GRAPH_MOST_KINDS)
+			idmap_put(&known, ops, kinds);
+	}
+	idmap_release(&known);
+	return kinds && kinds <= GRAPH_MOST_KINDS;
+}
+
+bool graph_eager_match(struct graph_eager *x, const struct profile *p, const struct graph_sequence *work, struct graph_match *m)
 {
 	const uint32_t n = work->n;
-	uint32_t n_rows, kernels = 0;
+	uint32_t kernels = 0;
 	for (uint32_t i = 0; i < n; i++)
 		kernels += work->kind[i] == GPU_KERNEL;
-	if (kernels < GRAPH_LEAST_STRETCH || n > eager->gpu_op.rows.n)
+	if (kernels < GRAPH_LEAST_STRETCH || n > x->p->gpu_op.rows.n)
 		return false;
-	uint32_t *row = graph_eager_rows(eager, &n_rows);
-	if (n > n_rows) {
-		mem_free(row);
+	if (!x->ready)
+		graph_eager_prepare(x);
+	if (n > x->n)
 		return false;
-	}
-	const bool shapes = graph_states_shapes(p, work->row, n) && graph_states_shapes(eager, row, n_rows);
-	uint64_t *key = NEW_ARRAY_RAW(n_rows, uint64_t), *want = NEW_ARRAY_RAW(n, uint64_t), sum = 0, want_sum = 0, top = 1;
-	unsigned found = 0;
-	for (uint32_t i = 0; i < n_rows; i++)
-		key[i] = graph_eager_key(eager, row[i], shapes);
-	for (uint32_t i = 0; i < n; i++) {
+	const bool shapes = x->shapes && graph_states_shapes(p, work->row, n);
+	uint64_t *want = NEW_ARRAY_RAW(n, uint64_t);
+	for (uint32_t i = 0; i < n; i++)
 		want[i] = graph_eager_key(p, work->row[i], shapes);
-		want_sum = want_sum * GRAPH_BASE + want[i];
-		sum = sum * GRAPH_BASE + key[i];
-		top = i ? top * GRAPH_BASE : 1;
-	}
-	graph_eager_start(m, eager, work);
-	for (uint32_t at = 0; at + n <= n_rows && found < GRAPH_MOST_STRETCHES; at++) {
-		if (sum == want_sum && memcmp(key + at, want, n * sizeof *want) == 0)
-			graph_eager_take(m, eager, row + at, n, found++ == 0);
-		if (at + n < n_rows)
-			sum = (sum - key[at] * top) * GRAPH_BASE + key[at + n];
-	}
+	graph_eager_start(m, x->p, work);
 	m->capture = &m->own;
-	mem_free(row);
-	mem_free(key);
+	const bool told = graph_eager_find(m, x, &x->keys[shapes], want, n) && ANY_WHERE(i, 0u, n, m->call[i] != ROW_NONE);
 	mem_free(want);
-	const bool told = ANY_WHERE(i, 0u, n, found && m->call[i] != ROW_NONE);
 	if (!told)
 		graph_match_release(m);
 	return told;

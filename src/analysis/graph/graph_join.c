@@ -15,20 +15,35 @@ bool graph_join_is_due(const struct profile *p)
 	return ANY_WHERE(i, 0u, p->strings.n, graph_is_launch(profile_str(p, i)));
 }
 
-/* The range of a server's iteration around a launch; ROW_NONE = none is. */
-static uint32_t graph_iteration(const struct profile *p, uint32_t call)
-{
-	uint32_t i = p->span.parent[call];
-	while (i != ROW_NONE && (p->span.kind[i] != SPAN_USER || graph_stated_batch(profile_str(p, p->span.name[i]), false) < 0))
-		i = p->span.parent[i];
-	return i;
-}
+/* Around a launch. */
+struct graph_when {
+	uint32_t iteration;      /* the range of a server's iteration; ROW_NONE = none is */
+	int64_t batch;           /* of the step, as graphs are captured for it; -1 = no server states it */
+};
 
-/* The batch of the step around the launch, as graphs are captured for it; -1 = no server states it. */
-static int64_t graph_batch(const struct profile *p, uint32_t call)
+/* Of each launch; the caller's. Each name is looked at once. */
+static struct graph_when *graph_find_when(const struct profile *p, const struct graphs *x)
 {
-	const uint32_t iteration = graph_iteration(p, call);
-	return iteration == ROW_NONE ? -1 : graph_stated_batch(profile_str(p, p->span.name[iteration]), false);
+	struct graph_when *when = NEW_ARRAY_RAW(x->n, struct graph_when);
+	int64_t *batch = NEW_ARRAY_RAW(p->strings.n, int64_t); /* that a name states */
+	uint8_t *known = NEW_ARRAY(p->strings.n, uint8_t);
+	for (uint32_t l = 0; l < x->n; l++) {
+		when[l] = (struct graph_when){ROW_NONE, -1};
+		for (uint32_t i = p->span.parent[x->launch[l].call]; i != ROW_NONE && when[l].batch < 0; i = p->span.parent[i]) {
+			const uint32_t name = p->span.name[i];
+			if (p->span.kind[i] != SPAN_USER)
+				continue;
+			if (!known[name]) {
+				known[name] = 1;
+				batch[name] = graph_stated_batch(profile_str(p, name), false);
+			}
+			if (batch[name] >= 0)
+				when[l] = (struct graph_when){i, batch[name]};
+		}
+	}
+	mem_free(batch);
+	mem_free(known);
+	return when;
 }
 
 int graph_join_batches(struct profile *p, int64_t **batch, struct err *e)
@@ -37,14 +52,16 @@ int graph_join_batches(struct profile *p, int64_t **batch, struct err *e)
 	if (analysis_run(p, PASS_NEST | PASS_CORRELATE, e) < 0)
 		return -1;
 	struct graphs *x = graphs_new(p);
+	struct graph_when *when = graph_find_when(p, x);
 	*batch = NEW_ARRAY(x->n, int64_t);
 	for (uint32_t i = 0; i < x->n; i++)
-		(*batch)[i] = graph_batch(p, x->launch[i].call);
+		(*batch)[i] = when[i].batch;
 	sort_i64(*batch, x->n);
 	/* A launch whose batch is not known may be of any. */
 	for (uint32_t i = 0; i < x->n && (*batch)[0] >= 0; i++)
 		if (n == 0 || (*batch)[i] != (*batch)[n - 1])
 			(*batch)[n++] = (*batch)[i];
+	mem_free(when);
 	graphs_free(x);
 	return n;
 }
@@ -53,24 +70,37 @@ static void graph_note(struct profile *p, const struct graphs *x, const struct g
 {
 	for (uint32_t i = 0; i < x->n_graphs; i++)
 		if (x->graph[i].odd)
-			diag_add_n(&p->diags, "graph-changed", DIAG_NOTE, x->graph[i].odd, -1, "a launch of a graph replayed other work than the first one: what it replayed is left unattributed");
+			diag_add_n(&p->diags, "graph-changed", DIAG_NOTE, x->graph[i].odd, -1, "a launch of a graph replayed other work than most of its launches: what it replayed is left unattributed");
 	for (uint32_t i = 0; i < x->n_graphs; i++)
 		if (match[i].capture && !match[i].capture->work.named)
 			diag_add(&p->diags, "graph-by-position", DIAG_NOTE, -1, "the calls that captured a graph do not name their kernels: which op a kernel of a replay belongs to is told by their order");
+	for (uint32_t i = 0; i < x->n_graphs; i++)
+		if (match[i].implausible)
+			diag_add(&p->diags, "graph-of-other-program", DIAG_NOTE, -1, "a capture has as many calls as a graph has pieces of work, but its ops launch no kernels of such names: it is taken for another program's");
 	if (without)
 		diag_add_n(&p->diags, "graph-too-many", DIAG_LOSS, without, -1, "replays of graphs have more than %d ranges: those of later launches are left unattributed", GRAPH_MOST_COPIES);
 }
 
+/* What launches are attributed by. */
+struct graph_join {
+	struct profile *p;
+	struct graphs *graphs;
+	struct graph_when *when; /* of each launch */
+	struct graph_index *captures;
+	struct graph_nodes *nodes; /* NULL = the recording tells of none */
+	struct graph_eager **eager; /* of each other recording */
+	unsigned others;
+};
+
 /* Whether each iteration launches the graph so often. */
-static bool graph_comes_in_turns(const struct profile *p, const struct graphs *x, uint32_t graph, uint32_t pieces)
+static bool graph_comes_in_turns(const struct graph_join *j, uint32_t graph, uint32_t pieces)
 {
+	const struct graphs *x = j->graphs;
 	uint32_t iteration = ROW_NONE, n = 0;
 	if (x->graph[graph].id != ID_NONE || x->graph[graph].odd || x->graph[graph].launches % pieces)
 		return false;
-	for (uint32_t i = x->graph[graph].first; i < x->n; i++) {
-		if (x->launch[i].graph != graph)
-			continue;
-		const uint32_t around = graph_iteration(p, x->launch[i].call);
+	for (uint32_t i = x->graph[graph].first; i != ROW_NONE; i = x->launch[i].next) {
+		const uint32_t around = j->when[i].iteration;
 		if (around == ROW_NONE || (n % pieces ? around != iteration : around == iteration))
 			return false;
 		iteration = around;
@@ -80,12 +110,13 @@ static bool graph_comes_in_turns(const struct profile *p, const struct graphs *x
 }
 
 /* A model is captured in pieces, between which attention runs by itself. Pieces of equal layers replay the same work, and nothing but their order in the iteration tells them apart: the k-th launch is of the k-th capture. */
-static void graph_tell_pieces(struct profile *p, struct graphs *x, const struct graph_captures *captures)
+static void graph_tell_pieces(struct graph_join *j)
 {
+	struct graphs *x = j->graphs;
 	for (uint32_t k = 0, n = x->n_graphs; k < n; k++) {
-		const struct graph_launch *first = &x->launch[x->graph[k].first];
-		const uint32_t launches = x->graph[k].launches, pieces = graph_count_equal(&first->work, x->graph[k].streams, captures, graph_batch(p, first->call));
-		if (pieces < 2 || !graph_comes_in_turns(p, x, k, pieces))
+		const struct graph_launch *typical = &x->launch[x->graph[k].typical];
+		const uint32_t launches = x->graph[k].launches, pieces = graph_count_equal(j->captures, &typical->work, x->graph[k].streams, j->when[x->graph[k].typical].batch);
+		if (pieces < 2 || !graph_comes_in_turns(j, k, pieces))
 			continue;
 		uint32_t *turn = NEW_ARRAY_RAW(launches, uint32_t);
 		for (uint32_t i = 0; i < launches; i++)
@@ -107,33 +138,47 @@ static uint32_t graph_class_of(int64_t *known, uint32_t *n, int64_t batch)
 }
 
 /* Graphs of other batches may run kernels of the same names: launches whose steps pad to different captures are of different graphs. */
-static void graph_tell_batches(const struct profile *p, struct graphs *x, const struct graph_captures *captures)
+static void graph_tell_batches(struct graph_join *j)
 {
 	enum { BATCHES_MOST = 256 };
+	struct graphs *x = j->graphs;
 	for (uint32_t k = 0, n = x->n_graphs; k < n; k++) {
 		uint32_t *of = NEW_ARRAY_RAW(x->graph[k].launches, uint32_t), classes = 0, launch = 0;
 		int64_t known[BATCHES_MOST + 1];
-		for (uint32_t i = x->graph[k].first; i < x->n && classes <= BATCHES_MOST; i++)
-			if (x->launch[i].graph == k)
-				of[launch++] = graph_class_of(known, &classes, graph_padded_batch(captures, graph_batch(p, x->launch[i].call)));
-		if (classes > 1 && classes <= BATCHES_MOST && x->graph[k].id == ID_NONE)
+		for (uint32_t i = x->graph[k].first; i != ROW_NONE && classes <= BATCHES_MOST; i = x->launch[i].next)
+			of[launch++] = graph_class_of(known, &classes, graph_padded_batch(j->captures, j->when[i].batch));
+		if (classes > 1 && classes <= BATCHES_MOST && x->graph[k].id == ID_NONE && !x->graph[k].odd)
 			graphs_divide(x, k, of, classes, false);
 		mem_free(of);
 	}
 }
 
-/* By the ids of nodes; by a capture; by a recording in which the same work ran without a graph. */
-static void graph_join_one(struct graph_match *m, struct profile *p, const struct graphs *x, uint32_t graph, const struct graph_nodes *nodes, const struct graph_captures *captures,
-                           struct profile *const *others, unsigned n)
+/* What is known of pieces of another graph. */
+static void graph_match_part(struct graph_match *m, const struct graph_match *whole, const uint32_t *part, uint32_t n)
 {
-	const struct graph *g = &x->graph[graph];
-	const struct graph_launch *first = &x->launch[g->first];
-	if (nodes && graph_nodes_match(nodes, p, &first->work, m))
+	*m = (struct graph_match){.capture = whole->capture, .evidence = NEW_ARRAY_RAW(n, uint8_t), .call = NEW_ARRAY_RAW(n, uint32_t), .ops_alone = whole->ops_alone};
+	for (uint32_t i = 0; i < n; i++) {
+		m->evidence[i] = whole->evidence[part[i]];
+		m->call[i] = whole->call[part[i]];
+	}
+}
+
+/* By the ids of nodes; by a capture; by a recording in which the same work ran without a graph. The graph that one is a part of stands before it. */
+static void graph_join_one(const struct graph_join *j, struct graph_match *match, uint32_t graph)
+{
+	const struct graph *g = &j->graphs->graph[graph];
+	const struct graph_launch *l = &j->graphs->launch[g->typical];
+	struct graph_match *m = &match[graph];
+	if (g->is_part) {
+		graph_match_part(m, &match[g->whole], l->part, l->work.n);
 		return;
-	graph_match_find(m, p, &first->work, g->streams, captures, graph_batch(p, first->call), g);
-	for (unsigned i = 0; i < n && !m->capture && g->streams == 1; i++) {
+	}
+	if (j->nodes && graph_nodes_match(j->nodes, j->p, &l->work, m))
+		return;
+	graph_match_find(m, j->captures, j->p, &l->work, j->when[g->typical].batch, g);
+	for (unsigned i = 0; i < j->others && !m->capture && g->streams == 1; i++) {
 		struct graph_match eager;
-		if (!graph_eager_match(others[i], p, &first->work, &eager))
+		if (!graph_eager_match(j->eager[i], j->p, &l->work, &eager))
 			continue;
 		graph_match_release(m);
 		*m = eager;
@@ -141,23 +186,45 @@ static void graph_join_one(struct graph_match *m, struct profile *p, const struc
 	}
 }
 
-static void graph_join_with(struct profile *p, const struct graphs *x, const struct graph_captures *captures, struct profile *const *others, unsigned n)
+static void graph_join_all(struct graph_join *j)
 {
+	const struct graphs *x = j->graphs;
+	graph_tell_batches(j);
+	graph_tell_pieces(j);
+	graphs_divide_parts(j->graphs);
 	struct graph_match *match = NEW_ARRAY(x->n_graphs, struct graph_match);
-	struct graph_nodes *nodes = graph_nodes_new(p);
 	for (uint32_t i = 0; i < x->n_graphs; i++)
-		graph_join_one(&match[i], p, x, i, nodes, captures, others, n);
-	const uint32_t without = graph_replay_add(p, x, match);
-	graph_note(p, x, match, without);
-	graph_nodes_free(nodes);
+		graph_join_one(j, match, i);
+	const uint32_t without = graph_replay_add(j->p, x, match);
+	graph_note(j->p, x, match, without);
 	for (uint32_t i = 0; i < x->n_graphs; i++)
 		graph_match_release(&match[i]);
 	mem_free(match);
 }
 
-int graph_join(struct profile *p, struct profile *const *others, unsigned n, struct err *e)
+static void graph_join_with(struct profile *p, struct graphs *x, struct profile *const *others, unsigned n)
 {
 	struct graph_captures captures = {0};
+	struct graph_join j = {.p = p, .graphs = x, .when = graph_find_when(p, x), .nodes = graph_nodes_new(p), .eager = NEW_ARRAY(n, struct graph_eager *), .others = n};
+	graph_captures_add(&captures, p);
+	for (unsigned i = 0; i < n; i++) {
+		if (others[i] != p)
+			graph_captures_add(&captures, others[i]);
+		j.eager[i] = graph_eager_new(others[i]);
+	}
+	j.captures = graph_index_new(&captures);
+	graph_join_all(&j);
+	for (unsigned i = 0; i < n; i++)
+		graph_eager_free(j.eager[i]);
+	mem_free(j.eager);
+	graph_nodes_free(j.nodes);
+	graph_index_free(j.captures);
+	graph_captures_release(&captures);
+	mem_free(j.when);
+}
+
+int graph_join(struct profile *p, struct profile *const *others, unsigned n, struct err *e)
+{
 	const struct user_rules *rules = p->user_rules;
 	if (analysis_run(p, PASS_NEST | PASS_CORRELATE, e) < 0)
 		return -1;
@@ -165,15 +232,8 @@ int graph_join(struct profile *p, struct profile *const *others, unsigned n, str
 		if (analysis_run(others[i], PASS_NEST | PASS_CORRELATE, e) < 0)
 			return -1;
 	struct graphs *x = graphs_new(p);
-	if (x->n) {
-		graph_captures_add(&captures, p);
-		for (unsigned i = 0; i < n; i++)
-			graph_captures_add(&captures, others[i]);
-		graph_tell_batches(p, x, &captures);
-		graph_tell_pieces(p, x, &captures);
-		graph_join_with(p, x, &captures, others, n);
-		graph_captures_release(&captures);
-	}
+	if (x->n)
+		graph_join_with(p, x, others, n);
 	graphs_free(x);
 	analysis_forget(p);
 	p->user_rules = rules;

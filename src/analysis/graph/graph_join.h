@@ -11,7 +11,7 @@ bool graph_join_is_due(const struct profile *p);
  * failed. Runs passes on *p, which graph_join uses. */
 int graph_join_batches(struct profile *p, int64_t **batch, struct err *e);
 
-/* `captures`: recordings that may have captured the graphs of *p, besides *p; passes run on them. What *p had of passes is dropped, as *p gets rows. -1 and *e: a pass failed. */
+/* `captures`: recordings that may have captured the graphs of *p, besides *p; passes run on them. *p may stand among them: then what it ran without graphs serves as a capture, too. What *p had of passes is dropped, as *p gets rows. -1 and *e: a pass failed. */
 int graph_join(struct profile *p, struct profile *const *captures, unsigned n, struct err *e);
 
 #endif

@@ -1,6 +1,8 @@
 #include "analysis/graph/graph_match.h"
 
+#include "analysis/graph/graph_plausible.h"
 #include "base/align.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "base/sort.h"
@@ -11,103 +13,234 @@
 enum { GRAPH_LEAST_ALIGNED_PCT = 50 };
 /* A piece that is aligned is told if so many on either side of it are paired with the calls on either side of its call, or the sequence ends: beside an edit, an equal name may be another call. */
 enum { GRAPH_MARGIN = 2 };
-/* So many captures are aligned with one graph at most: those of the most similar length. */
+/* So many captures that differ are aligned with one graph at most: those of the most similar length. */
 enum { GRAPH_MOST_ALIGNED = 16 };
+
+/* Where captures that fit a graph equally well disagree. */
+struct graph_agreement {
+	uint8_t *doubt;          /* of each piece: they are of different ops */
+	bool ops_alone;
+	bool by_chance;          /* their hashes are equal, and what they fit is not */
+};
+
+/* Captures that are alike but for the modules: the first one stands for all. */
+struct graph_alike {
+	uint32_t capture;
+	bool ops_alone;          /* they differ in modules */
+};
+
+struct graph_index {
+	const struct graph_captures *captures;
+	struct sort_item *equal; /* captures by what they fit, then by batch, then in order; key is a hash of their names, or of the kinds of those without names */
+	uint32_t n_equal;
+	struct graph_alike *alike; /* of captures with names */
+	uint32_t n_alike;
+	struct sort_item *similar; /* of alike, by length */
+	int64_t *batch;          /* of captures, ascending, each once; >= 0 */
+	uint32_t n_batches;
+	struct graph_agreement *agreement; /* of ranges of `equal` that were asked for */
+	uint32_t n_agreements, cap_agreements;
+	struct idmap of_range;   /* number of a range -> agreement */
+	struct graph_op_classes classes;
+};
+
+static uint64_t graph_hash(const uint64_t *v, uint32_t n, uint64_t seed)
+{
+	return hash_u64(hash_bytes(v, n * sizeof *v) + seed);
+}
+
+/* Of all captures that fit the same work. */
+static uint64_t graph_fit_hash(const struct graph_sequence *s, bool named)
+{
+	return named ? graph_hash(s->key, s->n, 1) : hash_u64(hash_bytes(s->kind, s->n) + 2);
+}
+
+static const struct graph_capture *graph_equal_at(const struct graph_index *x, uint32_t i)
+{
+	return &x->captures->v[x->equal[i].row];
+}
+
+static void graph_index_equal(struct graph_index *x)
+{
+	x->equal = NEW_ARRAY_RAW(x->captures->n, struct sort_item);
+	for (uint32_t i = 0; i < x->captures->n; i++) {
+		const struct graph_capture *c = &x->captures->v[i];
+		if (c->work.named || !c->loose)
+			x->equal[x->n_equal++] = (struct sort_item){sort_key_i64(c->batch), i, 0};
+	}
+	sort_items(x->equal, x->n_equal);
+	for (uint32_t i = 0; i < x->n_equal; i++)
+		x->equal[i].key = graph_fit_hash(&graph_equal_at(x, i)->work, graph_equal_at(x, i)->work.named);
+	sort_items(x->equal, x->n_equal);
+}
+
+/* Whether both tell the same of the same names, but for modules. */
+static bool graph_is_alike(const struct graph_capture *a, const struct graph_capture *b)
+{
+	return a->batch == b->batch && a->work.n == b->work.n && memcmp(a->work.key, b->work.key, a->work.n * sizeof *a->work.key) == 0 && memcmp(a->plain, b->plain, a->work.n * sizeof *a->plain) == 0;
+}
+
+static void graph_index_alike(struct graph_index *x)
+{
+	struct sort_item *v = NEW_ARRAY_RAW(x->captures->n, struct sort_item);
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < x->captures->n; i++) {
+		const struct graph_capture *c = &x->captures->v[i];
+		if (c->work.named)
+			v[n++] = (struct sort_item){hash_u64(graph_hash(c->work.key, c->work.n, 1) + graph_hash(c->plain, c->work.n, (uint64_t)c->batch)), i, 0};
+	}
+	sort_items(v, n);
+	x->alike = NEW_ARRAY_RAW(n, struct graph_alike);
+	x->similar = NEW_ARRAY_RAW(n, struct sort_item);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct graph_capture *c = &x->captures->v[v[i].row];
+		struct graph_alike *last = i && v[i].key == v[i - 1].key ? &x->alike[x->n_alike - 1] : NULL;
+		const struct graph_capture *first = last ? &x->captures->v[last->capture] : NULL;
+		if (first && graph_is_alike(first, c)) {
+			last->ops_alone |= memcmp(first->op, c->op, c->work.n * sizeof *c->op) != 0;
+			continue;
+		}
+		x->similar[x->n_alike] = (struct sort_item){c->work.n, x->n_alike, 0};
+		x->alike[x->n_alike++] = (struct graph_alike){v[i].row, false};
+	}
+	sort_items(x->similar, x->n_alike);
+	mem_free(v);
+}
+
+static void graph_index_batches(struct graph_index *x)
+{
+	int64_t *v = NEW_ARRAY_RAW(x->captures->n, int64_t);
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < x->captures->n; i++)
+		if (x->captures->v[i].batch >= 0)
+			v[n++] = x->captures->v[i].batch;
+	sort_i64(v, n);
+	for (uint32_t i = 0; i < n; i++)
+		if (i == 0 || v[i] != v[x->n_batches - 1])
+			v[x->n_batches++] = v[i];
+	x->batch = v;
+}
+
+struct graph_index *graph_index_new(const struct graph_captures *captures)
+{
+	struct graph_index *x = NEW(struct graph_index);
+	x->captures = captures;
+	graph_index_equal(x);
+	graph_index_alike(x);
+	graph_index_batches(x);
+	idmap_init(&x->of_range, 0, 2 * (int64_t)x->n_equal, 2 * (uint64_t)x->n_equal);
+	return x;
+}
+
+void graph_index_free(struct graph_index *x)
+{
+	for (uint32_t i = 0; i < x->n_agreements; i++)
+		mem_free(x->agreement[i].doubt);
+	mem_free(x->agreement);
+	mem_free(x->equal);
+	mem_free(x->alike);
+	mem_free(x->similar);
+	mem_free(x->batch);
+	idmap_release(&x->of_range);
+	graph_op_classes_release(&x->classes);
+	mem_free(x);
+}
+
+int64_t graph_padded_batch(const struct graph_index *x, int64_t batch)
+{
+	const uint32_t i = FIRST_WHERE(k, 0u, x->n_batches, x->batch[k] >= batch);
+	return batch >= 0 && i < x->n_batches ? x->batch[i] : -1;
+}
+
+/* ---- the same sequence ---- */
+
+/* Captures that fit, of those that count: named ones, if there are any, and of the least batch that is not smaller than the step's, if that is known. [from, to) of index.equal. */
+struct graph_equal {
+	uint32_t from, to;
+	bool named, of_batch;
+};
 
 static bool graph_is_equal(const struct graph_sequence *work, const struct graph_capture *c)
 {
 	const struct graph_sequence *calls = &c->work;
 	if (work->n != calls->n)
 		return false;
-	if (calls->named)
-		return memcmp(work->key, calls->key, work->n * sizeof *work->key) == 0;
-	return !c->forked && memcmp(work->kind, calls->kind, work->n) == 0;
+	return calls->named ? memcmp(work->key, calls->key, work->n * sizeof *work->key) == 0 : memcmp(work->kind, calls->kind, work->n) == 0;
 }
 
-/* Of two captures that fit equally, whether the batch of the second is nearer to that of the step. */
-static bool graph_is_nearer(int64_t batch, int64_t known, int64_t other)
+static struct graph_equal graph_find_fit(const struct graph_index *x, const struct graph_sequence *work, bool named)
 {
-	if (batch < 0 || other < batch)
-		return false;
-	return known < batch || other < known;
+	const uint64_t key = graph_fit_hash(work, named);
+	const uint32_t from = FIRST_WHERE(i, 0u, x->n_equal, x->equal[i].key >= key);
+	return (struct graph_equal){from, FIRST_WHERE(i, from, x->n_equal, x->equal[i].key > key), named, false};
 }
 
-/* ---- the same sequence ---- */
-
-/* Pieces of which another capture that fits as well has another op are ambiguous. Where it has the same op in another module, no module is known. */
-static void graph_doubt(struct graph_match *m, const struct graph_sequence *work, const struct graph_capture *other)
+static struct graph_equal graph_equal_of(const struct graph_index *x, const struct graph_sequence *work, uint32_t streams, int64_t batch)
 {
-	for (uint32_t i = 0; i < work->n; i++)
-		if (m->capture->plain[i] != other->plain[i]) {
-			m->evidence[i] = EVIDENCE_AMBIGUOUS;
-			m->call[i] = ROW_NONE;
-		} else if (m->capture->op[i] != other->op[i]) {
-			m->ops_alone = true;
-		}
-}
-
-/* Which captures of the work count: named ones, if there are any, and of the least batch that is not smaller than the step's, if that is known. */
-struct graph_equal {
-	uint32_t n;
-	bool named;
-	int64_t batch;           /* -1 = of any */
-};
-
-static bool graph_counts(const struct graph_equal *x, const struct graph_sequence *work, const struct graph_capture *c)
-{
-	return c->work.named == x->named && (x->batch < 0 || c->batch == x->batch) && graph_is_equal(work, c);
-}
-
-static struct graph_equal graph_equal_of(const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch)
-{
-	struct graph_equal x = {.batch = -1};
-	const struct graph_capture *best = NULL;
+	struct graph_equal e = {0};
 	if (streams != 1)
-		return x;
-	x.named = ANY_WHERE(i, 0u, captures->n, captures->v[i].work.named && graph_is_equal(work, &captures->v[i]));
-	for (uint32_t i = 0; i < captures->n; i++)
-		if (graph_counts(&x, work, &captures->v[i]) && (!best || graph_is_nearer(batch, best->batch, captures->v[i].batch)))
-			best = &captures->v[i];
-	x.batch = best && batch >= 0 && best->batch >= batch ? best->batch : -1;
-	for (uint32_t i = 0; i < captures->n; i++)
-		x.n += graph_counts(&x, work, &captures->v[i]);
-	return x;
+		return e;
+	e = graph_find_fit(x, work, true);
+	if (e.from == e.to)
+		e = graph_find_fit(x, work, false);
+	if (batch < 0)
+		return e;
+	const uint32_t from = FIRST_WHERE(i, e.from, e.to, graph_equal_at(x, i)->batch >= batch);
+	if (from == e.to)
+		return e;
+	const int64_t padded = graph_equal_at(x, from)->batch;
+	return (struct graph_equal){from, FIRST_WHERE(i, from, e.to, graph_equal_at(x, i)->batch > padded), e.named, true};
 }
 
-int64_t graph_padded_batch(const struct graph_captures *captures, int64_t batch)
+uint32_t graph_count_equal(const struct graph_index *x, const struct graph_sequence *work, uint32_t streams, int64_t batch)
 {
-	int64_t padded = -1;
-	for (uint32_t i = 0; i < captures->n && batch >= 0; i++)
-		if (captures->v[i].batch >= batch && (padded < 0 || captures->v[i].batch < padded))
-			padded = captures->v[i].batch;
-	return padded;
+	const struct graph_equal e = graph_equal_of(x, work, streams, batch);
+	return e.from < e.to && graph_equal_at(x, e.from)->batch == graph_equal_at(x, e.to - 1)->batch ? e.to - e.from : 0;
 }
 
-uint32_t graph_count_equal(const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch)
+/* Where these captures have different ops for the same work. Where they have the same op in different modules, no module is known. */
+static const struct graph_agreement *graph_agreement_of(struct graph_index *x, const struct graph_equal *e)
 {
-	return graph_equal_of(work, streams, captures, batch).n;
-}
-
-static bool graph_match_equal(struct graph_match *m, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch, const struct graph *g)
-{
-	const struct graph_equal equal = graph_equal_of(work, streams, captures, batch);
-	const bool in_turns = g->pieces == equal.n && equal.n > 1;
-	uint32_t turn = 0;
-	for (uint32_t i = 0; i < captures->n && equal.n; i++) {
-		const struct graph_capture *c = &captures->v[i];
-		if (!graph_counts(&equal, work, c) || (in_turns && turn++ != g->piece))
-			continue;
-		if (m->capture) {
-			graph_doubt(m, work, c);
-			continue;
-		}
-		m->capture = c;
-		for (uint32_t k = 0; k < work->n; k++) {
-			m->call[k] = k;
-			m->evidence[k] = equal.named ? EVIDENCE_SEQUENCE : EVIDENCE_POSITION;
-		}
+	const int64_t key = 2 * (int64_t)e->from + e->of_batch;
+	const struct graph_capture *first = graph_equal_at(x, e->from);
+	const uint32_t known = idmap_get(&x->of_range, key), n = first->work.n;
+	if (known != IDMAP_NONE)
+		return &x->agreement[known];
+	struct graph_agreement a = {.doubt = NEW_ARRAY(n, uint8_t)};
+	for (uint32_t i = e->from + 1; i < e->to && !a.by_chance; i++) {
+		a.by_chance = !graph_is_equal(&first->work, graph_equal_at(x, i));
+		for (uint32_t k = 0; k < n && !a.by_chance; k++)
+			if (first->plain[k] != graph_equal_at(x, i)->plain[k])
+				a.doubt[k] = 1;
+			else
+				a.ops_alone |= first->op[k] != graph_equal_at(x, i)->op[k];
 	}
-	return m->capture;
+	idmap_put(&x->of_range, key, x->n_agreements);
+	MEM_PUSH(x->agreement, x->n_agreements, x->cap_agreements, a);
+	return &x->agreement[x->n_agreements - 1];
+}
+
+static bool graph_match_equal(struct graph_match *m, struct graph_index *x, const struct profile *p, const struct graph_sequence *work, int64_t batch, const struct graph *g)
+{
+	const struct graph_equal e = graph_equal_of(x, work, g->streams, batch);
+	if (e.from == e.to || !graph_is_equal(work, graph_equal_at(x, e.from)))
+		return false;
+	const struct graph_agreement *a = graph_agreement_of(x, &e);
+	if (a->by_chance)
+		return false;
+	const bool in_turns = g->pieces > 1 && g->pieces == e.to - e.from;
+	const struct graph_capture *c = graph_equal_at(x, in_turns ? e.from + g->piece : e.from);
+	uint8_t *never = NEW_ARRAY(work->n, uint8_t);
+	m->implausible = !e.named && !graph_is_plausible(&x->classes, p, work, c, never);
+	for (uint32_t k = 0; k < work->n && !m->implausible; k++) {
+		const bool doubt = never[k] || (!in_turns && a->doubt[k]);
+		m->call[k] = doubt ? ROW_NONE : k;
+		m->evidence[k] = doubt ? EVIDENCE_AMBIGUOUS : e.named ? EVIDENCE_SEQUENCE : EVIDENCE_POSITION;
+	}
+	mem_free(never);
+	m->capture = m->implausible ? NULL : c;
+	m->ops_alone = m->capture && !in_turns && a->ops_alone;
+	return m->capture != NULL;
 }
 
 /* ---- several streams ---- */
@@ -167,6 +300,7 @@ static uint32_t graph_pair_by_name(struct graph_match *m, const struct profile *
 static void graph_match_reset(struct graph_match *m, uint32_t n)
 {
 	m->capture = NULL;
+	m->ops_alone = false;
 	memset(m->evidence, EVIDENCE_UNKNOWN, n);
 	memset(m->call, 0xff, n * sizeof *m->call);
 }
@@ -219,25 +353,38 @@ static uint32_t graph_pair_aligned(struct graph_match *m, const struct graph_seq
 	return told;
 }
 
-/* Named captures by how much their length differs from n, at most GRAPH_MOST_ALIGNED; *found gets how many. */
-static struct sort_item *graph_similar(const struct graph_captures *captures, uint32_t n, int64_t padded, uint32_t *found)
+/* Captures of the most similar lengths: of alike, of this batch or of none; padded < 0: of any. */
+struct graph_candidates {
+	const struct graph_alike *v[GRAPH_MOST_ALIGNED];
+	uint32_t n;
+	uint64_t left_out;       /* calls of the longest of the others; 0 = there are none */
+};
+
+static struct graph_candidates graph_similar(const struct graph_index *x, uint32_t n, int64_t padded)
 {
-	struct sort_item *v = NEW_ARRAY_RAW(captures->n, struct sort_item);
-	*found = 0;
-	for (uint32_t i = 0; i < captures->n; i++) {
-		const struct graph_sequence *s = &captures->v[i].work;
-		if (s->named && (padded < 0 || captures->v[i].batch < 0 || captures->v[i].batch == padded))
-			v[(*found)++] = (struct sort_item){s->n > n ? s->n - n : n - s->n, i, 0};
+	struct graph_candidates c = {0};
+	uint32_t right = FIRST_WHERE(i, 0u, x->n_alike, x->similar[i].key >= n), left = right;
+	/* All others behind one that is as long as the work are longer. */
+	while ((left > 0 || right < x->n_alike) && c.left_out < n) {
+		const bool take_right = left == 0 || (right < x->n_alike && x->similar[right].key - n <= n - x->similar[left - 1].key);
+		const struct sort_item *at = &x->similar[take_right ? right++ : --left];
+		const int64_t batch = x->captures->v[x->alike[at->row].capture].batch;
+		if (padded >= 0 && batch >= 0 && batch != padded)
+			continue;
+		if (c.n < GRAPH_MOST_ALIGNED)
+			c.v[c.n++] = &x->alike[at->row];
+		else
+			c.left_out = at->key > c.left_out ? at->key : c.left_out;
 	}
-	sort_items(v, *found);
-	*found = *found < GRAPH_MOST_ALIGNED ? *found : GRAPH_MOST_ALIGNED;
-	return v;
+	return c;
 }
 
-static uint32_t graph_try(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_capture *c)
+static uint32_t graph_try(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_index *x, const struct graph_alike *a)
 {
+	const struct graph_capture *c = &x->captures->v[a->capture];
 	graph_match_reset(m, work->n);
 	m->capture = c;
+	m->ops_alone = a->ops_alone;
 	return streams > 1 ? graph_pair_by_name(m, p, work, c) : graph_pair_aligned(m, work, c);
 }
 
@@ -247,7 +394,7 @@ static void graph_doubt_told(struct graph_match *m, const struct graph_match *ot
 	for (uint32_t i = 0; i < n; i++) {
 		if (m->call[i] == ROW_NONE || other->call[i] == ROW_NONE)
 			continue;
-		m->ops_alone |= m->capture->op[m->call[i]] != other->capture->op[other->call[i]];
+		m->ops_alone |= other->ops_alone || m->capture->op[m->call[i]] != other->capture->op[other->call[i]];
 		if (m->capture->plain[m->call[i]] != other->capture->plain[other->call[i]]) {
 			m->evidence[i] = EVIDENCE_AMBIGUOUS;
 			m->call[i] = ROW_NONE;
@@ -255,42 +402,56 @@ static void graph_doubt_told(struct graph_match *m, const struct graph_match *ot
 	}
 }
 
-/* Tries the captures one after the other, of the batch that the step pads to, if that is known. The one by which most is told, and at least half, is the graph's; where others tell as much, they cast doubt. */
-static void graph_match_best(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch)
+static void graph_doubt_all(struct graph_match *m, uint32_t n)
 {
-	const int64_t padded = graph_padded_batch(captures, batch);
-	uint32_t n, most = 0, *told;
-	struct sort_item *v = graph_similar(captures, work->n, padded, &n);
-	const struct graph_capture *best = NULL;
-	told = NEW_ARRAY(n, uint32_t);
-	for (uint32_t i = 0; i < n; i++) {
-		told[i] = graph_try(m, p, work, streams, &captures->v[v[i].row]);
+	for (uint32_t i = 0; i < n; i++)
+		if (m->call[i] != ROW_NONE) {
+			m->evidence[i] = EVIDENCE_AMBIGUOUS;
+			m->call[i] = ROW_NONE;
+		}
+}
+
+/* Tries the captures one after the other, of the batch that the step pads to, if that is known. The one by which most is told, and at least half, is the graph's; where others tell as much, they cast doubt. */
+static void graph_match_best(struct graph_match *m, const struct graph_index *x, const struct profile *p, const struct graph_sequence *work, uint32_t streams, int64_t batch)
+{
+	const struct graph_candidates c = graph_similar(x, work->n, graph_padded_batch(x, batch));
+	uint32_t most = 0, told[GRAPH_MOST_ALIGNED];
+	const struct graph_alike *best = NULL;
+	for (uint32_t i = 0; i < c.n; i++) {
+		told[i] = graph_try(m, p, work, streams, x, c.v[i]);
 		if (told[i] > most && (uint64_t)told[i] * 100 >= (uint64_t)work->n * GRAPH_LEAST_ALIGNED_PCT) {
 			most = told[i];
-			best = &captures->v[v[i].row];
+			best = c.v[i];
 		}
 	}
 	graph_match_reset(m, work->n);
-	if (best)
-		(void)graph_try(m, p, work, streams, best);
-	for (uint32_t i = 0; i < n && best; i++) {
+	if (!best)
+		return;
+	(void)graph_try(m, p, work, streams, x, best);
+	for (uint32_t i = 0; i < c.n; i++) {
+		if (told[i] != most || c.v[i] == best)
+			continue;
 		struct graph_match other = {.evidence = NEW_ARRAY_RAW(work->n, uint8_t), .call = NEW_ARRAY_RAW(work->n, uint32_t)};
-		if (told[i] == most && &captures->v[v[i].row] != best) {
-			(void)graph_try(&other, p, work, streams, &captures->v[v[i].row]);
-			graph_doubt_told(m, &other, work->n);
-		}
+		(void)graph_try(&other, p, work, streams, x, c.v[i]);
+		graph_doubt_told(m, &other, work->n);
 		graph_match_release(&other);
 	}
-	mem_free(told);
-	mem_free(v);
+	if (c.left_out >= most) /* it may tell as much */
+		graph_doubt_all(m, work->n);
 }
 
-void graph_match_find(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, uint32_t streams, const struct graph_captures *captures, int64_t batch, const struct graph *g)
+void graph_match_find(struct graph_match *m, struct graph_index *x, const struct profile *p, const struct graph_sequence *work, int64_t batch, const struct graph *g)
 {
 	*m = (struct graph_match){.evidence = NEW_ARRAY_RAW(work->n, uint8_t), .call = NEW_ARRAY_RAW(work->n, uint32_t)};
 	graph_match_reset(m, work->n);
-	if (!graph_match_equal(m, work, streams, captures, batch, g))
-		graph_match_best(m, p, work, streams, captures, batch);
+	if (!graph_match_equal(m, x, p, work, batch, g))
+		graph_match_best(m, x, p, work, g->streams, batch);
+	/* On several streams, branches have streams of their own. */
+	for (uint32_t i = 0; i < work->n && g->streams == 1; i++)
+		if (m->call[i] != ROW_NONE && m->capture->twin && m->capture->twin[m->call[i]]) {
+			m->evidence[i] = EVIDENCE_AMBIGUOUS;
+			m->call[i] = ROW_NONE;
+		}
 	/* What was launched outside of all ops has no op to be attributed to. */
 	for (uint32_t i = 0; i < work->n; i++)
 		if (m->call[i] != ROW_NONE && !m->capture->op[m->call[i]]) {

@@ -5,26 +5,95 @@
 #include "base/search.h"
 #include "base/sort.h"
 
+#include <stdlib.h>
+
+/* When a node was made. */
+struct graph_made {
+	int64_t node;
+	int64_t original;        /* the node that it was copied from; ID_NONE = it is no copy */
+	uint32_t event;          /* of span: the first one that tells of it */
+	uint32_t pid;            /* the text of its process */
+	uint32_t range;          /* the innermost range of the event's thread around it; a call counts. ROW_NONE = none is */
+	bool twice;              /* two nodes have this id */
+};
+
 struct graph_nodes {
-	const struct profile *p;
-	struct sort_item *event; /* by node; row is of span */
-	uint32_t n;
+	struct graph_made *made; /* by node, then by event */
+	uint32_t n, cap;
 };
 
 /* At most three copies are followed back. */
 enum { GRAPH_COPIES_DEEP = 4 };
 
+static bool graph_is_node_event(const struct profile *p, uint32_t i)
+{
+	return p->span.kind[i] == SPAN_OTHER && span_ext_id(&p->span, i) != ID_NONE && str_eqc(profile_cat(p, p->span.cat[i]), "cuda_graph");
+}
+
+/* Of events of one moment of a thread, rows [from, to), of which `last` is the last range that has begun. Returns the innermost of these ranges that has not ended, where there are events. */
+static uint32_t graph_nodes_add(struct graph_nodes *x, const struct profile *p, uint32_t from, uint32_t to, uint32_t last)
+{
+	for (uint32_t i = from; i < to; i++) {
+		if (!graph_is_node_event(p, i))
+			continue;
+		while (last != ROW_NONE && span_end(p, last) < p->span.start_ns[i])
+			last = p->span.parent[last];
+		const int64_t node = span_ext_id(&p->span, i), link = p->span.link_id[i];
+		MEM_PUSH(x->made, x->n, x->cap, ((struct graph_made){node, link == node ? ID_NONE : link, i, p->track.pid_text[p->span.track[i]], last, false}));
+	}
+	return last;
+}
+
+static int graph_by_node(const void *a, const void *b)
+{
+	const struct graph_made *x = a, *y = b;
+	return COMPARE(x->node, y->node) ?: COMPARE(x->pid, y->pid) ?: COMPARE(x->event, y->event);
+}
+
+static uint32_t graph_op_around(const struct profile *p, uint32_t range)
+{
+	return range == ROW_NONE ? ROW_NONE : graph_op_of(p, range);
+}
+
+/* One more event of the same node: that it was made, that it is a copy, or both. An id that was given twice tells nothing. */
+static void graph_nodes_join_one(const struct profile *p, struct graph_made *m, const struct graph_made *other)
+{
+	if (m->original == ID_NONE)
+		m->original = other->original;
+	m->twice |= other->original != ID_NONE && other->original != m->original;
+	m->twice |= m->original == ID_NONE && graph_op_around(p, m->range) != graph_op_around(p, other->range);
+}
+
+/* One of each node. */
+static void graph_nodes_join(struct graph_nodes *x, const struct profile *p)
+{
+	uint32_t kept = 0;
+	qsort(x->made, x->n, sizeof *x->made, graph_by_node);
+	for (uint32_t i = 0; i < x->n; i++) {
+		struct graph_made *last = kept ? &x->made[kept - 1] : NULL;
+		if (!last || last->node != x->made[i].node || last->pid != x->made[i].pid)
+			x->made[kept++] = x->made[i];
+		else
+			graph_nodes_join_one(p, last, &x->made[i]);
+	}
+	x->n = kept;
+}
+
 struct graph_nodes *graph_nodes_new(const struct profile *p)
 {
 	struct graph_nodes *x = NEW(struct graph_nodes);
-	uint32_t cap = 0;
-	x->p = p;
-	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (p->span.kind[i] == SPAN_OTHER && span_ext_id(&p->span, i) != ID_NONE && str_eqc(profile_cat(p, p->span.cat[i]), "cuda_graph"))
-			MEM_PUSH(x->event, x->n, cap, ((struct sort_item){sort_key_i64(span_ext_id(&p->span, i)), i, 0}));
-	sort_items(x->event, x->n);
-	if (x->n)
+	uint32_t last = ROW_NONE;
+	for (uint32_t i = 0, next; i < p->span.rows.n; i = next) {
+		if (i && p->span.track[i] != p->span.track[i - 1])
+			last = ROW_NONE;
+		for (next = i; next < p->span.rows.n && p->span.track[next] == p->span.track[i] && p->span.start_ns[next] == p->span.start_ns[i]; next++)
+			last = span_nests(p->span.kind[next]) ? next : last;
+		last = graph_nodes_add(x, p, i, next, last);
+	}
+	if (x->n) {
+		graph_nodes_join(x, p);
 		return x;
+	}
 	graph_nodes_free(x);
 	return NULL;
 }
@@ -33,50 +102,25 @@ void graph_nodes_free(struct graph_nodes *x)
 {
 	if (!x)
 		return;
-	mem_free(x->event);
+	mem_free(x->made);
 	mem_free(x);
 }
 
-static bool graph_same_process(const struct profile *p, uint32_t track_a, uint32_t track_b)
+static const struct graph_made *graph_made_of(const struct graph_nodes *x, int64_t node, uint32_t pid)
 {
-	return p->track.pid_text[track_a] == p->track.pid_text[track_b];
+	const uint32_t i = FIRST_WHERE(k, 0u, x->n, x->made[k].node > node || (x->made[k].node == node && x->made[k].pid >= pid));
+	return i < x->n && x->made[i].node == node && x->made[i].pid == pid ? &x->made[i] : NULL;
 }
 
-/* When the node was made: the event of the node that is no copy. `track` is of the process. ROW_NONE = it was not recorded. */
-static uint32_t graph_node_event(const struct graph_nodes *x, int64_t node, uint32_t track)
+/* The range in which the node was made, of which this one is a copy, or a copy of a copy. ROW_NONE = that was not recorded, or outside of all ranges. */
+static uint32_t graph_range_of(const struct graph_nodes *x, int64_t node, uint32_t pid)
 {
-	const struct profile *p = x->p;
 	for (int deep = 0; deep < GRAPH_COPIES_DEEP; deep++) {
-		const uint64_t key = sort_key_i64(node);
-		uint32_t made = ROW_NONE;
-		int64_t original = ID_NONE;
-		for (uint32_t i = FIRST_WHERE(k, 0u, x->n, x->event[k].key >= key); i < x->n && x->event[i].key == key; i++) {
-			const uint32_t row = x->event[i].row;
-			if (!graph_same_process(p, p->span.track[row], track))
-				continue;
-			made = made == ROW_NONE ? row : made;
-			original = p->span.link_id[row] != ID_NONE && p->span.link_id[row] != node ? p->span.link_id[row] : original;
-		}
-		if (original == ID_NONE)
-			return made;
-		node = original;
+		const struct graph_made *made = graph_made_of(x, node, pid);
+		if (!made || made->twice || made->original == ID_NONE)
+			return made && !made->twice ? made->range : ROW_NONE;
+		node = made->original;
 	}
-	return ROW_NONE;
-}
-
-/* The innermost range of the event's thread around it; a call counts. ROW_NONE = none is. */
-static uint32_t graph_range_around(const struct profile *p, uint32_t event)
-{
-	const struct spans *s = &p->span;
-	const uint32_t track = s->track[event];
-	const int64_t at_ns = s->start_ns[event];
-	uint32_t i = FIRST_WHERE(k, 0u, s->rows.n, s->track[k] > track || (s->track[k] == track && s->start_ns[k] > at_ns));
-	while (i-- > 0 && s->track[i] == track)
-		if (span_nests(s->kind[i])) {
-			while (i != ROW_NONE && span_end(p, i) < at_ns)
-				i = s->parent[i];
-			return i;
-		}
 	return ROW_NONE;
 }
 
@@ -88,9 +132,9 @@ bool graph_nodes_match(const struct graph_nodes *x, const struct profile *p, con
 	m->own.op = NEW_ARRAY(work->n, uint64_t);
 	*calls = (struct graph_sequence){NEW_ARRAY_RAW(work->n, uint32_t), NEW_ARRAY_RAW(work->n, uint64_t), NEW_ARRAY_RAW(work->n, uint8_t), work->n, true};
 	for (uint32_t i = 0; i < work->n; i++) {
-		const uint32_t g = work->row[i], call = p->gpu_op.call[g];
+		const uint32_t g = work->row[i];
 		const int64_t node = p->launch.graph_node_id[p->gpu_op.launch[g]];
-		const uint32_t event = node == ID_NONE ? ROW_NONE : graph_node_event(x, node, p->span.track[call]), range = event == ROW_NONE ? ROW_NONE : graph_range_around(p, event);
+		const uint32_t range = node == ID_NONE ? ROW_NONE : graph_range_of(x, node, p->track.pid_text[p->span.track[p->gpu_op.call[g]]]);
 		const bool known = range != ROW_NONE && graph_op_of(p, range) != ROW_NONE;
 		calls->row[i] = range;
 		calls->key[i] = work->key[i];

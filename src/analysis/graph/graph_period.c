@@ -1,26 +1,59 @@
 #include "analysis/graph/graph_period.h"
 
-/* The longest run of pieces that equal the one `block` later; *first gets where it begins. */
-static uint32_t graph_longest_run(const struct graph_sequence *w, uint32_t block, uint32_t *first)
+#include "base/mem.h"
+
+/* z[i]: of how many elements v and v + i begin alike (Gusfield, "Algorithms on Strings, Trees and Sequences", 1.4). */
+static uint32_t *graph_common_begins(const uint64_t *v, uint32_t n)
 {
-	uint32_t longest = 0, run = 0;
-	for (uint32_t i = 0; i + block < w->n; i++) {
-		run = w->key[i] == w->key[i + block] ? run + 1 : 0;
-		if (run > longest) {
-			longest = run;
-			*first = i + 1 - run;
+	uint32_t *z = NEW_ARRAY(n, uint32_t);
+	for (uint32_t i = 1, from = 0, to = 0; i < n; i++) {
+		uint32_t k = 0;
+		if (i < to)
+			k = z[i - from] < to - i ? z[i - from] : to - i;
+		while (i + k < n && v[k] == v[i + k])
+			k++;
+		z[i] = k;
+		if (i + k > to) {
+			from = i;
+			to = i + k;
 		}
 	}
-	return longest;
+	return z;
 }
 
+/* back[b]: how many pieces that end before `at` equal those b later, b <= most. */
+static uint32_t *graph_common_ends(const uint64_t *v, uint32_t n, uint32_t at, uint32_t most)
+{
+	const uint32_t end = at + most < n ? at + most : n;
+	uint64_t *turned = NEW_ARRAY_RAW((size_t)at + end, uint64_t);
+	for (uint32_t i = 0; i < at; i++)
+		turned[i] = v[at - 1 - i];
+	for (uint32_t i = 0; i < end; i++)
+		turned[at + i] = v[end - 1 - i];
+	uint32_t *z = graph_common_begins(turned, at + end), *back = NEW_ARRAY((size_t)most + 1, uint32_t);
+	for (uint32_t b = 1; b <= most && at + b <= end; b++) {
+		const uint32_t k = at ? z[at + end - (at + b)] : 0;
+		back[b] = k < at ? k : at;
+	}
+	mem_free(turned);
+	mem_free(z);
+	return back;
+}
+
+/* Blocks that make up so much of the work have a run of pieces that equal those one block later, and the run has the piece that stands where what is left out ends: all of a block size follows from that piece. */
 struct graph_period graph_period_find(const struct graph_sequence *w)
 {
-	for (uint32_t block = 1; block <= w->n / 2 && block <= GRAPH_PERIOD_MOST; block++) {
-		uint32_t first = 0;
-		const uint32_t run = graph_longest_run(w, block, &first), blocks = run / block + 1;
+	const uint32_t most = w->n / 2 < GRAPH_PERIOD_MOST ? w->n / 2 : GRAPH_PERIOD_MOST, at = (uint32_t)((uint64_t)w->n * (100 - GRAPH_PERIOD_LEAST_PCT) / 100);
+	struct graph_period found = {0};
+	if (!most)
+		return found;
+	uint32_t *ahead = graph_common_begins(w->key + at, w->n - at), *back = graph_common_ends(w->key, w->n, at, most);
+	for (uint32_t block = 1; block <= most && !found.pieces; block++) {
+		const uint32_t run = back[block] + ahead[block], blocks = run / block + 1;
 		if (run >= block && (uint64_t)blocks * block * 100 >= (uint64_t)w->n * GRAPH_PERIOD_LEAST_PCT)
-			return (struct graph_period){block, first, blocks};
+			found = (struct graph_period){block, at - back[block], blocks};
 	}
-	return (struct graph_period){0};
+	mem_free(ahead);
+	mem_free(back);
+	return found;
 }

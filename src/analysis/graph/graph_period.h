@@ -10,7 +10,7 @@ struct graph_period {
 	uint32_t blocks;         /* that follow on each other, each equal to the one before in kinds and names */
 };
 
-/* The shortest block that repeats at least twice, one after the other, and makes up at least GRAPH_PERIOD_LEAST_PCT of the work. Blocks of more than GRAPH_PERIOD_MOST pieces are not looked for. O(pieces x block). */
+/* The shortest block that repeats at least twice, one after the other, and makes up at least GRAPH_PERIOD_LEAST_PCT of the work. Blocks of more than GRAPH_PERIOD_MOST pieces are not looked for. O(pieces). */
 enum { GRAPH_PERIOD_LEAST_PCT = 80, GRAPH_PERIOD_MOST = 4096 };
 struct graph_period graph_period_find(const struct graph_sequence *work);
 

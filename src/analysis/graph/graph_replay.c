@@ -9,6 +9,7 @@
 #include "op/cost.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 /* A range of a capture, as it is copied to each launch. */
 struct graph_copy {
@@ -31,10 +32,10 @@ struct graph_replay {
 	const struct graphs *graphs;
 	const struct graph_match *match;
 	struct graph_template *of_graph;
-	/* What another recording calls by number -> what this one does; filled as they are asked for. */
+	/* What another recording calls by number -> what this one does; filled as they are asked for. Of a span of it: its place in the template that is made, ROW_NONE = it is not there. */
 	struct graph_from {
 		const struct profile *p;
-		uint32_t *string, *args;
+		uint32_t *string, *args, *place;
 	} *known, *from;
 	uint32_t n_known, cap_known;
 	int64_t next_ext_id;
@@ -50,30 +51,39 @@ static bool graph_is_frame(const struct profile *p, uint32_t i)
 	return p->span.kind[i] == SPAN_PYTHON && !str_starts(profile_str(p, p->span.name[i]), STR("nn.Module: "));
 }
 
-/* Marks a range and those around it that began in the capture. */
-static void graph_mark(const struct graph_match *m, uint32_t row, bool frames, uint8_t *marked)
+/* Whether the range belongs to what the capture tells of its work. */
+static bool graph_is_copied(const struct graph_match *m, uint32_t row, bool frames)
+{
+	const struct profile *p = m->capture->p;
+	if (m->ops_alone)
+		return p->span.kind[row] == SPAN_OP;
+	return p->span.kind[row] != SPAN_CALL && (frames || !graph_is_frame(p, row)) && (m->capture->begin != ROW_NONE || p->span.kind[row] == SPAN_OP || graph_is_module(p, row));
+}
+
+/* Adds the ranges around this one, and itself, that began in the capture. */
+static void graph_collect(struct graph_template *t, const struct graph_match *m, uint32_t row, bool frames, uint32_t *place, uint32_t *cap)
 {
 	const struct graph_capture *c = m->capture;
-	const bool known = c->begin != ROW_NONE;
-	const int64_t from_ns = known ? c->p->span.start_ns[c->begin] : INT64_MIN;
-	for (; row != ROW_NONE && !marked[row] && c->p->span.start_ns[row] >= from_ns; row = c->p->span.parent[row])
-		if (m->ops_alone)
-			marked[row] = c->p->span.kind[row] == SPAN_OP;
-		else
-			marked[row] = c->p->span.kind[row] != SPAN_CALL && (frames || !graph_is_frame(c->p, row)) && (known || c->p->span.kind[row] == SPAN_OP || graph_is_module(c->p, row));
+	const int64_t from_ns = c->begin != ROW_NONE ? c->p->span.start_ns[c->begin] : INT64_MIN;
+	for (; row != ROW_NONE && place[row] == ROW_NONE && c->p->span.start_ns[row] >= from_ns; row = c->p->span.parent[row])
+		if (graph_is_copied(m, row, frames)) {
+			place[row] = t->n;
+			MEM_PUSH(t->copy, t->n, *cap, ((struct graph_copy){.row = row}));
+		}
 }
 
 /* Ops that launch nothing, but state what the arguments of the op around them do not, are copied with it. */
-static void graph_mark_inner(const struct graph_match *m, bool frames, uint8_t *marked)
+static void graph_collect_inner(struct graph_template *t, const struct graph_match *m, bool frames, uint32_t *place, uint32_t *cap)
 {
 	const struct profile *p = m->capture->p;
-	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (!marked[i] || p->span.kind[i] != SPAN_OP || cost_asks(profile_str(p, p->span.name[i]), COST_DEFAULT, COST_FORWARD, NULL) != COST_ASKS_INNER)
+	for (uint32_t i = 0; i < t->n; i++) {
+		const uint32_t row = t->copy[i].row;
+		if (p->span.kind[row] != SPAN_OP || cost_asks(profile_str(p, p->span.name[row]), COST_DEFAULT, COST_FORWARD, NULL) != COST_ASKS_INNER)
 			continue;
-		const struct expert_ops inner = expert_ops_in(p, i);
-		graph_mark(m, inner.routing, frames, marked);
-		graph_mark(m, inner.up, frames, marked);
-		graph_mark(m, inner.down, frames, marked);
+		const struct expert_ops inner = expert_ops_in(p, row);
+		graph_collect(t, m, inner.routing, frames, place, cap);
+		graph_collect(t, m, inner.up, frames, place, cap);
+		graph_collect(t, m, inner.down, frames, place, cap);
 	}
 }
 
@@ -106,31 +116,35 @@ static void graph_divide_by_thread(struct graph_template *t, const struct profil
 	t->first[t->threads] = t->n;
 }
 
-static void graph_template_fill(struct graph_template *t, const struct graph_match *m, uint32_t n_work, bool frames)
+static int graph_by_row(const void *a, const void *b)
+{
+	return COMPARE(((const struct graph_copy *)a)->row, ((const struct graph_copy *)b)->row);
+}
+
+/* `place`: of spans of the capture's recording, all ROW_NONE; left so. */
+static void graph_template_fill(struct graph_template *t, const struct graph_match *m, uint32_t n_work, bool frames, uint32_t *place)
 {
 	const struct graph_capture *c = m->capture;
 	const struct profile *p = c->p;
-	uint8_t *marked = NEW_ARRAY(p->span.rows.n, uint8_t);
-	uint32_t *place = mem_filled(p->span.rows.n, ROW_NONE), cap = 0;
+	uint32_t cap = 0;
 	for (uint32_t i = 0; i < n_work; i++)
 		if (m->call[i] != ROW_NONE) {
 			const uint32_t call = c->work.row[m->call[i]];
-			graph_mark(m, call, frames, marked);
-			graph_mark(m, graph_op_of(p, call), frames, marked);
+			graph_collect(t, m, call, frames, place, &cap);
+			graph_collect(t, m, graph_op_of(p, call), frames, place, &cap);
 		}
-	graph_mark_inner(m, frames, marked);
-	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (marked[i]) {
-			place[i] = t->n;
-			MEM_PUSH(t->copy, t->n, cap, ((struct graph_copy){.row = i}));
-		}
+	graph_collect_inner(t, m, frames, place, &cap);
+	if (t->n)
+		qsort(t->copy, t->n, sizeof *t->copy, graph_by_row);
+	for (uint32_t i = 0; i < t->n; i++)
+		place[t->copy[i].row] = i;
 	graph_number(t, p, place);
 	graph_divide_by_thread(t, p);
 	t->op_of_piece = NEW_ARRAY_RAW(n_work, uint32_t);
 	for (uint32_t i = 0; i < n_work; i++)
 		t->op_of_piece[i] = m->call[i] == ROW_NONE ? ROW_NONE : place[graph_op_of(p, c->work.row[m->call[i]])];
-	mem_free(marked);
-	mem_free(place);
+	for (uint32_t i = 0; i < t->n; i++)
+		place[t->copy[i].row] = ROW_NONE;
 }
 
 static void graph_template_release(struct graph_template *t)
@@ -140,25 +154,37 @@ static void graph_template_release(struct graph_template *t)
 	mem_free(t->op_of_piece);
 }
 
+/* Sets r->from, with the maps of what this recording calls by number. */
+static void graph_read_from(struct graph_replay *r, const struct profile *from)
+{
+	if (r->from && r->from->p == from)
+		return;
+	r->from = ELEMENT_WHERE(i, r->known, r->n_known, r->known[i].p == from);
+	if (r->from)
+		return;
+	struct graph_from x = {.p = from, .place = mem_filled(from->span.rows.n, ROW_NONE)};
+	if (from != r->p) {
+		x.string = NEW_ARRAY(from->strings.n, uint32_t);
+		x.args = NEW_ARRAY(from->arg_set.rows.n, uint32_t);
+	}
+	MEM_PUSH(r->known, r->n_known, r->cap_known, x);
+	r->from = &r->known[r->n_known - 1];
+}
+
 static void graph_make_templates(struct graph_replay *r, bool frames)
 {
 	const struct graphs *x = r->graphs;
-	for (uint32_t i = 0; i < x->n_graphs; i++)
-		if (r->match[i].capture)
-			graph_template_fill(&r->of_graph[i], &r->match[i], x->launch[x->graph[i].first].work.n, frames);
-}
-
-/* Launches with the work that was matched. */
-static bool graph_is_as_first(const struct graph_replay *r, const struct graph_launch *l)
-{
-	const struct graphs *x = r->graphs;
-	const struct graph_launch *first = &x->launch[x->graph[l->graph].first];
-	return l->content == first->content && l->work.n == first->work.n;
+	for (uint32_t i = 0; i < x->n_graphs; i++) {
+		if (!r->match[i].capture)
+			continue;
+		graph_read_from(r, r->match[i].capture->p);
+		graph_template_fill(&r->of_graph[i], &r->match[i], x->launch[x->graph[i].typical].work.n, frames, r->from->place);
+	}
 }
 
 static bool graph_has_template(const struct graph_replay *r, const struct graph_launch *l)
 {
-	return r->of_graph[l->graph].n && graph_is_as_first(r, l);
+	return r->of_graph[l->graph].n && graph_is_typical(r->graphs, l);
 }
 
 static uint64_t graph_count_copies(const struct graph_replay *r)
@@ -200,23 +226,6 @@ static uint32_t graph_args(struct graph_replay *r, const struct profile *from, u
 		p->arg.is_string[a] = from->arg.is_string[i];
 	}
 	return r->from->args[set] = to;
-}
-
-/* Sets r->from, with the maps of what this recording calls by number. */
-static void graph_read_from(struct graph_replay *r, const struct profile *from)
-{
-	for (uint32_t i = 0; i < r->n_known; i++)
-		if (r->known[i].p == from) {
-			r->from = &r->known[i];
-			return;
-		}
-	struct graph_from x = {.p = from};
-	if (from != r->p) {
-		x.string = NEW_ARRAY(from->strings.n, uint32_t);
-		x.args = NEW_ARRAY(from->arg_set.rows.n, uint32_t);
-	}
-	MEM_PUSH(r->known, r->n_known, r->cap_known, x);
-	r->from = &r->known[r->n_known - 1];
 }
 
 /* Sequence numbers pair the forward and the backward pass: those of one launch with each other, and with nothing else. */
@@ -354,7 +363,7 @@ static void graph_set_work(struct graph_replay *r)
 		const struct graph_match *m = &r->match[l->graph];
 		for (uint32_t k = 0; k < l->work.n; k++) {
 			const bool told = r->first_ext_id[i] != ID_NONE && r->of_graph[l->graph].op_of_piece[k] != ROW_NONE;
-			const bool doubt = m->evidence[k] == EVIDENCE_AMBIGUOUS && graph_is_as_first(r, l);
+			const bool doubt = m->evidence[k] == EVIDENCE_AMBIGUOUS && graph_is_typical(x, l);
 			g->evidence[l->work.row[k]] = told ? m->evidence[k] : doubt ? EVIDENCE_AMBIGUOUS : EVIDENCE_UNKNOWN;
 			if (told)
 				g->ext_id[l->work.row[k]] = r->first_ext_id[i] + r->of_graph[l->graph].op_of_piece[k];
@@ -402,6 +411,7 @@ uint32_t graph_replay_add(struct profile *p, const struct graphs *graphs, const 
 	for (uint32_t i = 0; i < r.n_known; i++) {
 		mem_free(r.known[i].string);
 		mem_free(r.known[i].args);
+		mem_free(r.known[i].place);
 	}
 	mem_free(r.known);
 	return without;

@@ -100,25 +100,71 @@ uint64_t graph_shape(const struct profile *p, uint32_t g)
 	return hash_bytes(shape, sizeof shape);
 }
 
+/* What a piece is, as launches are compared. */
+static uint64_t graphs_piece(const struct profile *p, const struct graph_sequence *w, uint32_t i)
+{
+	return w->key[i] + graph_shape(p, w->row[i]);
+}
+
+static bool graphs_is_on_one_stream(const struct profile *p, const struct graph_sequence *w)
+{
+	return !ANY_WHERE(i, 1u, w->n, p->gpu_op.track[w->row[i]] != p->gpu_op.track[w->row[0]]);
+}
+
+/* The pieces by stream, each stream in order of its work: key is the same for all of a stream, and equal of streams that run the same. */
+static struct sort_item *graphs_by_stream(const struct profile *p, const struct graph_sequence *w, uint32_t *streams)
+{
+	struct sort_item *v = NEW_ARRAY_RAW(w->n, struct sort_item);
+	*streams = 0;
+	for (uint32_t i = 0; i < w->n; i++)
+		v[i] = (struct sort_item){p->gpu_op.track[w->row[i]], i, 0};
+	sort_items(v, w->n);
+	for (uint32_t i = 0, next; i < w->n; i = next, (*streams)++) {
+		uint64_t h = 0;
+		for (next = i; next < w->n && v[next].key == v[i].key; next++)
+			h = hash_u64(h * 31 + graphs_piece(p, w, v[next].row));
+		for (uint32_t k = next; k-- > i;)
+			v[k].key = h;
+	}
+	sort_items(v, w->n);
+	return v;
+}
+
 static uint64_t graphs_content(const struct profile *p, const struct graph_launch *l)
 {
-	uint64_t h = l->work.n;
-	for (uint32_t i = 0; i < l->work.n; i++)
-		h = hash_u64(h * 31 + l->work.key[i] + graph_shape(p, l->work.row[i]));
+	const struct graph_sequence *w = &l->work;
+	uint64_t h = w->n;
+	if (graphs_is_on_one_stream(p, w)) {
+		for (uint32_t i = 0; i < w->n; i++)
+			h = hash_u64(h * 31 + graphs_piece(p, w, i));
+		return h;
+	}
+	uint32_t streams;
+	struct sort_item *v = graphs_by_stream(p, w, &streams);
+	for (uint32_t i = 0; i < w->n; i++)
+		h = hash_u64(h * 31 + v[i].key);
+	mem_free(v);
 	return h;
 }
 
-static uint32_t graphs_streams(const struct profile *p, const struct graph_launch *l)
+static uint32_t graphs_streams(const struct profile *p, const struct graph_sequence *w)
 {
-	struct sort_item *v = NEW_ARRAY_RAW(l->work.n, struct sort_item);
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < l->work.n; i++)
-		v[i] = (struct sort_item){p->gpu_op.track[l->work.row[i]], i, 0};
-	sort_items(v, l->work.n);
-	for (uint32_t i = 0; i < l->work.n; i++)
-		n += i == 0 || v[i].key != v[i - 1].key;
-	mem_free(v);
-	return n;
+	uint32_t streams;
+	mem_free(graphs_by_stream(p, w, &streams));
+	return streams;
+}
+
+/* Equal of launches of the same nodes; 0 = some are not stated. */
+static uint64_t graphs_nodes(const struct profile *p, const struct graph_sequence *w)
+{
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < w->n; i++) {
+		const int64_t node = p->launch.graph_node_id[p->gpu_op.launch[w->row[i]]];
+		if (node == ID_NONE)
+			return 0;
+		sum += hash_u64((uint64_t)node + 1);
+	}
+	return sum;
 }
 
 static void graphs_tell_apart(struct graphs *x, const struct profile *p)
@@ -129,19 +175,191 @@ static void graphs_tell_apart(struct graphs *x, const struct profile *p)
 		struct graph_launch *l = &x->launch[i];
 		const int64_t id = graphs_stated_id(p, l);
 		l->content = graphs_content(p, l);
+		l->next = ROW_NONE;
 		/* Ids are a process's own. A content takes the place of one that is not stated. */
-		const int64_t key = (int64_t)(id != ID_NONE ? hash_u64(hash_u64((uint64_t)id) + p->track.pid_text[p->span.track[l->call]]) : l->content) >> 1;
+		const int64_t key = (int64_t)(id != ID_NONE ? hash_u64(hash_u64((uint64_t)id) + p->track.pid_text[p->span.track[l->call]]) : hash_u64(l->content + graphs_nodes(p, &l->work))) >> 1;
 		l->graph = idmap_get(&of_id, key);
 		if (l->graph == IDMAP_NONE) {
 			l->graph = x->n_graphs;
 			idmap_put(&of_id, key, l->graph);
-			MEM_PUSH(x->graph, x->n_graphs, x->cap_graphs, ((struct graph){.id = id, .first = i, .streams = graphs_streams(p, l)}));
+			MEM_PUSH(x->graph, x->n_graphs, x->cap_graphs, ((struct graph){.id = id, .first = i, .last = i}));
 		}
 		struct graph *g = &x->graph[l->graph];
-		g->launches++;
-		g->odd += l->content != x->launch[g->first].content;
+		if (g->launches++)
+			x->launch[g->last].next = i;
+		g->last = i;
 	}
 	idmap_release(&of_id);
+}
+
+/* ---- the typical launch, and how others stand to it ---- */
+
+static void graphs_find_typical(struct graphs *x)
+{
+	struct sort_item *v = NEW_ARRAY_RAW(x->n, struct sort_item);
+	uint32_t *most = NEW_ARRAY(x->n_graphs, uint32_t);
+	for (uint32_t i = 0; i < x->n; i++)
+		v[i] = (struct sort_item){x->launch[i].content, i, 0};
+	sort_items(v, x->n);
+	for (uint32_t i = 0; i < x->n; i++)
+		v[i].key = x->launch[v[i].row].graph;
+	sort_items(v, x->n);
+	for (uint32_t i = 0, next; i < x->n; i = next) {
+		const struct graph_launch *l = &x->launch[v[i].row];
+		struct graph *g = &x->graph[l->graph];
+		for (next = i + 1; next < x->n && v[next].key == v[i].key && x->launch[v[next].row].content == l->content;)
+			next++;
+		const uint32_t n = x->launch[g->typical].work.n, times = next - i, known = most[l->graph];
+		if (times > known || (times == known && (l->work.n > n || (l->work.n == n && v[i].row < g->typical)))) {
+			g->typical = v[i].row;
+			most[l->graph] = times;
+		}
+	}
+	mem_free(most);
+	mem_free(v);
+}
+
+/* The pieces of a launch, to be found by their node or by what they are. */
+struct graphs_pieces {
+	struct sort_item *v;
+	bool nodes;
+};
+
+static uint64_t graphs_name_of_piece(const struct profile *p, const struct graph_sequence *w, uint32_t i, bool nodes)
+{
+	return nodes ? sort_key_i64(p->launch.graph_node_id[p->gpu_op.launch[w->row[i]]]) : graphs_piece(p, w, i);
+}
+
+/* By node, if each piece is another one; else by what they are. */
+static struct graphs_pieces graphs_pieces_of(const struct profile *p, const struct graph_sequence *w)
+{
+	struct graphs_pieces x = {NEW_ARRAY_RAW(w->n, struct sort_item), graphs_nodes(p, w) != 0};
+	for (uint32_t i = 0; i < w->n; i++)
+		x.v[i] = (struct sort_item){graphs_name_of_piece(p, w, i, x.nodes), i, 0};
+	sort_items(x.v, w->n);
+	if (!x.nodes || !ANY_WHERE(i, 1u, w->n, x.v[i].key == x.v[i - 1].key))
+		return x;
+	x.nodes = false;
+	for (uint32_t i = 0; i < w->n; i++)
+		x.v[i] = (struct sort_item){graphs_name_of_piece(p, w, i, false), i, 0};
+	sort_items(x.v, w->n);
+	return x;
+}
+
+/* The only piece of the typical launch that is as piece i of w; ROW_NONE = none is, or several. */
+static uint32_t graphs_only_piece(const struct profile *p, const struct graphs_pieces *typical, uint32_t n, const struct graph_sequence *w, uint32_t i)
+{
+	const uint64_t key = graphs_name_of_piece(p, w, i, typical->nodes);
+	const uint32_t at = FIRST_WHERE(k, 0u, n, typical->v[k].key >= key);
+	return at < n && typical->v[at].key == key && (at + 1 == n || typical->v[at + 1].key != key) ? typical->v[at].row : ROW_NONE;
+}
+
+/* Which piece of the typical launch each one is, by nodes: none may run twice, or run another kernel. The caller's; NULL = that is not known of all. */
+static uint32_t *graphs_part_by_node(const struct profile *p, const struct graphs_pieces *pieces, const struct graph_sequence *typical, const struct graph_sequence *w)
+{
+	if (!pieces->nodes || w->n > typical->n)
+		return NULL;
+	const struct graphs_pieces own = graphs_pieces_of(p, w);
+	uint32_t *part = NEW_ARRAY_RAW(w->n, uint32_t), i = 0;
+	while (i < w->n && own.nodes && (part[i] = graphs_only_piece(p, pieces, typical->n, w, i)) != ROW_NONE && graphs_piece(p, typical, part[i]) == graphs_piece(p, w, i))
+		i++;
+	mem_free(own.v);
+	if (i == w->n)
+		return part;
+	mem_free(part);
+	return NULL;
+}
+
+/* As graphs_part_by_node, of work that is the begin or the end of that of the typical launch. */
+static uint32_t *graphs_part_by_place(const struct profile *p, const struct graphs_pieces *pieces, const struct graph_sequence *typical, const struct graph_sequence *w)
+{
+	uint32_t i = 0, at = ROW_NONE;
+	if (pieces->nodes || w->n >= typical->n || !graphs_is_on_one_stream(p, w) || !graphs_is_on_one_stream(p, typical))
+		return NULL;
+	while (i < w->n && (at = graphs_only_piece(p, pieces, typical->n, w, i)) == ROW_NONE)
+		i++;
+	if (i == w->n || at < i)
+		return NULL;
+	const uint32_t from = at - i;
+	if (from && from + w->n != typical->n)
+		return NULL;
+	if (from + w->n > typical->n || ANY_WHERE(k, 0u, w->n, graphs_piece(p, typical, from + k) != graphs_piece(p, w, k)))
+		return NULL;
+	uint32_t *part = NEW_ARRAY_RAW(w->n, uint32_t);
+	for (uint32_t k = 0; k < w->n; k++)
+		part[k] = from + k;
+	return part;
+}
+/* Puts the work into the order of the typical launch, of which it is a permutation: piece i is to be in place[i]. */
+static void graphs_order(struct graph_sequence *w, const uint32_t *place)
+{
+	uint32_t *row = NEW_ARRAY_RAW(w->n, uint32_t);
+	uint64_t *key = NEW_ARRAY_RAW(w->n, uint64_t);
+	uint8_t *kind = NEW_ARRAY_RAW(w->n, uint8_t);
+	for (uint32_t i = 0; i < w->n; i++) {
+		row[place[i]] = w->row[i];
+		key[place[i]] = w->key[i];
+		kind[place[i]] = w->kind[i];
+	}
+	graph_sequence_release(w);
+	w->row = row;
+	w->key = key;
+	w->kind = kind;
+}
+
+/* Of work whose streams run the same as those of the typical launch. */
+static uint32_t *graphs_place_by_stream(const struct profile *p, const struct sort_item *typical, const struct graph_sequence *w)
+{
+	uint32_t streams, *place = NEW_ARRAY_RAW(w->n, uint32_t);
+	struct sort_item *v = graphs_by_stream(p, w, &streams);
+	for (uint32_t i = 0; i < w->n; i++)
+		place[v[i].row] = typical[i].row;
+	mem_free(v);
+	return place;
+}
+
+/* Of a graph on several streams, or with launches of other work. */
+static void graphs_compare(struct graphs *x, const struct profile *p, struct graph *g)
+{
+	const struct graph_sequence *typical = &x->launch[g->typical].work;
+	const struct graphs_pieces pieces = graphs_pieces_of(p, typical);
+	uint32_t streams;
+	struct sort_item *by_stream = graphs_by_stream(p, typical, &streams);
+	for (uint32_t i = g->first; i != ROW_NONE; i = x->launch[i].next) {
+		struct graph_launch *l = &x->launch[i];
+		if (i == g->typical)
+			continue;
+		uint32_t *part = graphs_part_by_node(p, &pieces, typical, &l->work);
+		if (!graph_is_typical(x, l)) {
+			l->part = part ?: graphs_part_by_place(p, &pieces, typical, &l->work);
+			g->odd++;
+			g->parts += l->part != NULL;
+			continue;
+		}
+		if (g->streams > 1) {
+			part = part ?: graphs_place_by_stream(p, by_stream, &l->work);
+			graphs_order(&l->work, part);
+		}
+		mem_free(part);
+	}
+	mem_free(by_stream);
+	mem_free(pieces.v);
+}
+
+static void graphs_settle(struct graphs *x, const struct profile *p)
+{
+	for (uint32_t k = 0; k < x->n_graphs; k++)
+		x->graph[k].typical = x->graph[k].first;
+	graphs_find_typical(x);
+	for (uint32_t k = 0; k < x->n_graphs; k++) {
+		struct graph *g = &x->graph[k];
+		bool odd = false;
+		g->streams = graphs_streams(p, &x->launch[g->typical].work);
+		for (uint32_t i = g->first; i != ROW_NONE && !odd; i = x->launch[i].next)
+			odd = !graph_is_typical(x, &x->launch[i]);
+		if (g->launches > 1 && (odd || g->streams > 1))
+			graphs_compare(x, p, g);
+	}
 }
 
 struct graphs *graphs_new(const struct profile *p)
@@ -150,7 +368,21 @@ struct graphs *graphs_new(const struct profile *p)
 	assert(p->gpu_op.rows.n == 0 || p->gpu_op.call);
 	graphs_find_launches(x, p);
 	graphs_tell_apart(x, p);
+	graphs_settle(x, p);
 	return x;
+}
+
+/* Puts a launch that is in no graph behind the others of this one. */
+static void graphs_append(struct graphs *x, uint32_t graph, uint32_t launch)
+{
+	struct graph *g = &x->graph[graph];
+	x->launch[launch].graph = graph;
+	x->launch[launch].next = ROW_NONE;
+	if (g->launches++)
+		x->launch[g->last].next = launch;
+	else
+		g->first = launch;
+	g->last = launch;
 }
 
 void graphs_divide(struct graphs *x, uint32_t graph, const uint32_t *of, uint32_t n, bool in_turns)
@@ -158,33 +390,71 @@ void graphs_divide(struct graphs *x, uint32_t graph, const uint32_t *of, uint32_
 	const struct graph whole = x->graph[graph];
 	const uint32_t first_new = x->n_graphs;
 	uint32_t k = 0;
+	assert(whole.odd == 0);
 	for (uint32_t c = 0; c < n; c++) {
-		const struct graph g = {.id = whole.id, .first = ROW_NONE, .streams = whole.streams, .piece = in_turns ? c : 0, .pieces = in_turns ? n : 0};
+		const struct graph g = {.id = whole.id, .streams = whole.streams, .piece = in_turns ? c : 0, .pieces = in_turns ? n : 0};
 		if (c == 0)
 			x->graph[graph] = g;
 		else
 			MEM_PUSH(x->graph, x->n_graphs, x->cap_graphs, g);
 	}
-	for (uint32_t i = whole.first; i < x->n; i++) {
-		if (x->launch[i].graph != graph)
-			continue;
+	for (uint32_t i = whole.first, next; i != ROW_NONE; i = next) {
 		assert(k < whole.launches && of[k] < n);
-		const uint32_t to = of[k] ? first_new + of[k] - 1 : graph;
-		struct graph *g = &x->graph[to];
+		next = x->launch[i].next;
+		graphs_append(x, of[k] ? first_new + of[k] - 1 : graph, i);
 		k++;
-		x->launch[i].graph = to;
-		g->first = g->first == ROW_NONE ? i : g->first;
-		g->launches++;
-		g->odd += x->launch[i].content != x->launch[g->first].content;
 	}
+	for (uint32_t c = 0; c < n; c++) {
+		struct graph *g = &x->graph[c ? first_new + c - 1 : graph];
+		assert(g->launches);
+		g->typical = g->first;
+	}
+}
+
+/* The graph of the launches with these pieces. */
+static uint32_t graphs_of_part(struct graphs *x, struct idmap *of_part, uint32_t launch)
+{
+	const struct graph_launch *l = &x->launch[launch];
+	const int64_t key = (int64_t)(hash_bytes(l->part, l->work.n * sizeof *l->part) + hash_u64(l->graph + 1));
+	uint32_t graph = idmap_get(of_part, key);
+	if (graph != IDMAP_NONE)
+		return graph;
+	const struct graph whole = x->graph[l->graph];
+	graph = x->n_graphs;
+	idmap_put(of_part, key, graph);
+	MEM_PUSH(x->graph, x->n_graphs, x->cap_graphs, ((struct graph){.id = whole.id, .typical = launch, .streams = whole.streams, .is_part = true, .whole = l->graph}));
+	return graph;
+}
+
+void graphs_divide_parts(struct graphs *x)
+{
+	struct idmap of_part;
+	uint32_t parts = 0;
+	for (uint32_t k = 0; k < x->n_graphs; k++)
+		parts += x->graph[k].parts;
+	idmap_init(&of_part, INT64_MIN, INT64_MAX, parts);
+	for (uint32_t k = 0, n = x->n_graphs; k < n; k++) {
+		if (!x->graph[k].parts)
+			continue;
+		uint32_t next = x->graph[k].first;
+		x->graph[k].odd -= x->graph[k].parts;
+		x->graph[k].parts = x->graph[k].launches = 0;
+		for (uint32_t i = next; i != ROW_NONE; i = next) {
+			next = x->launch[i].next;
+			graphs_append(x, x->launch[i].part ? graphs_of_part(x, &of_part, i) : k, i);
+		}
+	}
+	idmap_release(&of_part);
 }
 
 void graphs_free(struct graphs *x)
 {
 	if (!x)
 		return;
-	for (uint32_t i = 0; i < x->n; i++)
+	for (uint32_t i = 0; i < x->n; i++) {
 		graph_sequence_release(&x->launch[i].work);
+		mem_free(x->launch[i].part);
+	}
 	mem_free(x->launch);
 	mem_free(x->graph);
 	mem_free(x);
