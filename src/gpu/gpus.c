@@ -150,6 +150,9 @@ static int amd_tensor_types(struct str product, int cc_major, int cc_minor)
 	return g ? types : -1;
 }
 
+/* Turing boards with the TU116 or TU117, which have no Tensor Cores. */
+static const char *const turing_without[] = {"GTX 16", "MX450", "MX550", "T400", "T500", "T550", "T600", "T1000", "T1200", "T2000"};
+
 int gpu_tensor_types(struct str product, int cc_major, int cc_minor, int warp_size)
 {
 	int cc = cc_major * 10 + cc_minor;
@@ -157,8 +160,11 @@ int gpu_tensor_types(struct str product, int cc_major, int cc_minor, int warp_si
 		return -1;
 	if (gpu_is_amd(product, warp_size))
 		return amd_tensor_types(product, cc_major, cc_minor);
-	if (cc < 70 || str_has(product, STR("GTX 16")))
+	if (cc < 70)
 		return 0;
+	for (size_t i = 0; cc == 75 && i < sizeof turing_without / sizeof *turing_without; i++)
+		if (str_has(product, str_from(turing_without[i])))
+			return 0;
 	int types = 1 << GPU_FP16;
 	if (cc >= 80)
 		types |= 1 << GPU_BF16 | 1 << GPU_TF32;

@@ -64,7 +64,7 @@ const char *gpu_peak_name(const struct gpu *g, enum dtype t, enum tri tensor_cor
 bool gpu_is_amd(struct str product, int warp_size);
 
 /* The types that its Tensor Cores multiply and models are trained in, as bits 1 << enum gpu_dtype; 0 = it has none, -1 = not known.
- *   NVIDIA   7.x float16; 8.x and up also bfloat16 and TF32; 8.9 and up also FP8; below 7, and the GTX 16 series, none
+ *   NVIDIA   7.x float16; 8.x and up also bfloat16 and TF32; 8.9 and up also FP8; below 7, and Turing's smaller boards (GTX 16, T1000), none
  *   AMD      gfx94x and up float16, bfloat16, FP8; gfx90x as the list says, else not known */
 int gpu_tensor_types(struct str product, int cc_major, int cc_minor, int warp_size);
 

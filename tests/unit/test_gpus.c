@@ -31,6 +31,44 @@ static void test_peaks(void **state)
 	NEAR(gpu_peak_bytes(gpu_find(STR("NVIDIA A100-SXM4-80GB"))), 2039e9);
 }
 
+/* Multiples of a family, against what NVIDIA's tables state of the board: dense, accumulating in float32, to the digits stated. */
+static void test_families(void **state)
+{
+	(void)state;
+	static const struct { const char *product; enum dtype t; double stated, half_digit; } rates[] = {
+		{"NVIDIA GeForce RTX 2080 Ti", DTYPE_FLOAT16, 53.8, 0.05},  {"NVIDIA GeForce RTX 2080 Ti", DTYPE_INT8, 215.2, 0.05},
+		{"NVIDIA TITAN RTX", DTYPE_FLOAT16, 130.5, 0.15},           {"NVIDIA GeForce RTX 3090", DTYPE_FLOAT16, 71, 0.5},
+		{"NVIDIA RTX A6000", DTYPE_BFLOAT16, 154.8, 0.05},          {"NVIDIA RTX A6000", DTYPE_INT8, 309.7, 0.15},
+		{"NVIDIA GeForce RTX 4090", DTYPE_FP8_E4M3, 330.3, 0.05},   {"NVIDIA RTX 6000 Ada Generation", DTYPE_FP8_E4M3, 728.5, 0.5},
+		{"NVIDIA GeForce RTX 5090", DTYPE_FLOAT16, 209.5, 0.15},    {"NVIDIA GeForce RTX 5090", DTYPE_FP8_E4M3, 419, 0.5},
+		{"NVIDIA RTX PRO 6000 Blackwell Workstation Edition", DTYPE_BFLOAT16, 503.8, 0.05},
+		{"NVIDIA RTX PRO 6000 Blackwell Server Edition", DTYPE_FLOAT32, 234, 0.5},
+	};
+	for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+		double got = peak(rates[i].product, rates[i].t, TRI_YES, false);
+		if (!(got > rates[i].stated - rates[i].half_digit && got < rates[i].stated + rates[i].half_digit))
+			fail_msg("%s: %g, stated %g", rates[i].product, got, rates[i].stated);
+	}
+}
+
+static int tensor_types(const char *product, int cc)
+{
+	return gpu_tensor_types(str_from(product), cc / 10, cc % 10, 32);
+}
+
+static void test_tensor_types(void **state)
+{
+	(void)state;
+	assert_int_equal(tensor_types("Tesla T4", 75), 1 << GPU_FP16);
+	assert_int_equal(tensor_types("Quadro RTX 4000", 75), 1 << GPU_FP16);
+	assert_int_equal(tensor_types("NVIDIA GeForce GTX 1660 Ti", 75), 0);
+	assert_int_equal(tensor_types("NVIDIA T1000 8GB", 75), 0);
+	assert_int_equal(tensor_types("Quadro T2000 with Max-Q Design", 75), 0);
+	assert_int_equal(tensor_types("NVIDIA A2", 86), 1 << GPU_FP16 | 1 << GPU_BF16 | 1 << GPU_TF32);
+	assert_int_equal(tensor_types("NVIDIA GB10", 121), 1 << GPU_FP16 | 1 << GPU_BF16 | 1 << GPU_TF32 | 1 << GPU_FP8);
+	assert_int_equal(gpu_tensor_types(STR("NVIDIA H200"), -1, 0, 32), -1);
+}
+
 static void test_abstains(void **state)
 {
 	(void)state;
@@ -44,6 +82,10 @@ static void test_abstains(void **state)
 	assert_true(peak("NVIDIA A100-SXM4-40GB MIG 1g.5gb", DTYPE_FLOAT16, TRI_YES, false) == 0);
 	assert_true(peak("NVIDIA GeForce RTX 4090 Laptop GPU", DTYPE_FLOAT16, TRI_YES, false) == 0);
 	assert_true(gpu_peak_bytes(NULL) == 0);
+	assert_null(gpu_find(STR("NVIDIA GeForce RTX 2060"))); /* boards of this name have different numbers of cores */
+	assert_null(gpu_find(STR("NVIDIA GeForce RTX 3080")));
+	assert_true(gpu_peak_bytes(gpu_find(STR("NVIDIA GeForce RTX 4070"))) == 0); /* GDDR6X or GDDR6 */
+	assert_true(peak("NVIDIA GB10", DTYPE_BFLOAT16, TRI_YES, false) == 0);
 	assert_str_equal(str_from(gpu_peak_name(NULL, DTYPE_FLOAT16, TRI_YES)), "");
 }
 
@@ -72,6 +114,9 @@ static void test_names(void **state)
 	assert_str_equal(str_from(gpu_find(STR("NVIDIA H200"))->name), "H200");
 	assert_str_equal(str_from(gpu_find(STR("NVIDIA GeForce RTX 2070 SUPER"))->name), "RTX 2070 SUPER");
 	assert_null(gpu_find(STR("")));
+	assert_str_equal(str_from(gpu_find(STR("NVIDIA GeForce RTX 4090 D"))->name), "RTX 4090 D");
+	assert_null(gpu_find(STR("NVIDIA RTX PRO 6000")));
+	assert_null(gpu_find(STR("NVIDIA GeForce RTX 2070 Super"))); /* of a laptop */
 }
 
 static double link_of(const char *product)
@@ -98,6 +143,7 @@ static void test_links(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_peaks), cmocka_unit_test(test_abstains), cmocka_unit_test(test_links), cmocka_unit_test(test_sizes), cmocka_unit_test(test_names)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_peaks), cmocka_unit_test(test_families), cmocka_unit_test(test_tensor_types), cmocka_unit_test(test_abstains),
+	                                   cmocka_unit_test(test_links), cmocka_unit_test(test_sizes), cmocka_unit_test(test_names)};
 	return RUN_TESTS(tests);
 }
