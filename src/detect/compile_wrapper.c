@@ -28,6 +28,7 @@ static uint8_t compile_wrapper_mark_of(uint8_t around, uint8_t own)
 
 struct regions {
 	uint64_t calls;          /* outermost regions in the steps */
+	uint64_t backward;       /* of these, backward passes */
 	uint64_t again;          /* how many of these were compiled again, by their names: "Torch-Compiled Region: 0/1" */
 	bool inductor;           /* the wrapper is Inductor's: its frames, its range, or a Triton kernel from inside */
 	bool graphs;             /* a graph is launched from inside */
@@ -37,7 +38,7 @@ static struct regions compile_wrapper_count(const struct profile *p, struct find
 {
 	struct regions r = {0};
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (mark[i] != REGION || !step_time_has(w, p->span.start_ns[i]))
+		if (mark[i] != REGION || span_is_replay(p, i) || !step_time_has(w, p->span.start_ns[i]))
 			continue;
 		struct str name = profile_str(p, p->span.name[i]);
 		uint32_t up = p->span.parent[i];
@@ -46,6 +47,7 @@ static struct regions compile_wrapper_count(const struct profile *p, struct find
 		if (up != ROW_NONE && mark[up] == REGION)
 			continue;
 		r.calls += !compiled_is_guard(name);
+		r.backward += str_starts(name, STR("CompiledFunctionBackward"));
 		r.again += compiled_is_again(name);
 		places_add(t, shared_stacks(f), name, i, 1, step_time_idle_within(w, p->span.start_ns[i], span_end(p, i)));
 	}
@@ -68,12 +70,13 @@ static int64_t leave_out_eager(const struct profile *p, const struct step_time *
 	return before - intervals_length(when);
 }
 
-/* Times without device work in which the host is in a compiled region and not in the compiler. The caller releases them. */
+/* Times without device work in which the host is in a compiled region that began in the steps, and not in the compiler. The caller releases them. */
 static struct intervals idle_in_regions(const struct profile *p, const struct step_time *w, const uint8_t *mark)
 {
 	struct intervals when = {0}, compiling = {0};
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (mark[i] && (p->span.parent[i] == ROW_NONE || mark[p->span.parent[i]] != mark[i]))
+		if ((mark[i] == COMPILER || (mark[i] == REGION && !span_is_replay(p, i) && step_time_has(w, p->span.start_ns[i]))) &&
+		    (p->span.parent[i] == ROW_NONE || mark[p->span.parent[i]] != mark[i]))
 			intervals_add(mark[i] == REGION ? &when : &compiling, p->span.start_ns[i], span_end(p, i));
 	intervals_normalise(&when);
 	intervals_normalise(&compiling);
@@ -102,8 +105,12 @@ static void compile_wrapper_report(const struct profile *p, struct findings *f, 
 	if (r.again)
 		buf_printf(&b, "; %llu of the calls %s code that was compiled again for other inputs", (unsigned long long)r.again, r.again == 1 ? "runs" : "run");
 	x->evidence = finding_text(f, &b);
-	if (r.graphs)
-		x->advice = STR("CUDA graphs are in use already: make fewer, larger regions. TORCH_LOGS=graph_breaks names what ends a region.");
+	if (r.graphs) {
+		x->advice = r.calls - r.backward > w->n ?
+			STR("CUDA graphs are in use already: make fewer, larger regions. TORCH_LOGS=graph_breaks names what ends a region.") :
+			STR("CUDA graphs are in use already, and the step has one region. Compile or capture more of the step with it: loss, optimizer, zeroing of gradients.");
+		x->disprove = STR("With a larger region the step is no shorter: then the device, or the host outside the compiled code, sets the pace.");
+	}
 	finding_looks_at_most(x, p, t);
 	finding_measured(x, w, r.calls, ns, when, "time without device work while the host is in compiled code");
 }

@@ -1,6 +1,5 @@
-#include <math.h>
+#include <assert.h>
 
-#include "analysis/time/gpu_metrics.h"
 #include "detect/parts/shared.h"
 
 /* Of the time of the steps. */
@@ -28,47 +27,70 @@ static const char *advice_for(const struct gaps *g)
 	return advice[most];
 }
 
-static void low_gpu_utilization_report(struct findings *f, const struct step_time *w, const struct gpu_metrics_list *l, struct buf *list, double lowest)
+/* How long each GPU of the window ran kernels in it: ns[i] of w->gpu[i]; -1 = it runs none in the whole recording, and is there for copies alone. */
+static void low_gpu_utilization_kernels(const struct profile *p, const struct step_time *w, int64_t *ns)
 {
-	int64_t busiest = 0;
-	for (unsigned i = 0; i < l->n; i++)
-		if (l->v[i].busy_ns > busiest)
-			busiest = l->v[i].busy_ns;
-	int64_t ns = l->span_ns;
+	struct gpus gpus;
+	struct intervals *kernels = NEW_ARRAY(w->gpus, struct intervals);
+	gpus_find(p, &gpus);
+	assert(gpus.n == w->gpus);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {
+		uint32_t at = p->gpu_op.kind[g] == GPU_KERNEL ? gpus_of(&gpus, p, g) : GPUS_NONE;
+		if (at != GPUS_NONE)
+			intervals_add(&kernels[at], p->gpu_op.start_ns[g], p->gpu_op.start_ns[g] + p->gpu_op.dur_ns[g]);
+	}
+	for (unsigned i = 0; i < w->gpus; i++) {
+		intervals_normalise(&kernels[i]);
+		bool any = kernels[i].n > 0;
+		intervals_intersect(&kernels[i], &w->all, &kernels[i]);
+		ns[i] = any ? intervals_length(&kernels[i]) : -1;
+		intervals_release(&kernels[i]);
+	}
+	gpus_release(&gpus);
+	mem_free(kernels);
+}
+
+static void low_gpu_utilization_report(struct findings *f, const struct step_time *w, struct buf *list, double lowest)
+{
+	int64_t idle_ns = w->ns;
+	for (unsigned i = 0; i < w->gpus; i++)
+		if (w->gpu[i].idle_ns < idle_ns)
+			idle_ns = w->gpu[i].idle_ns;
+	int64_t busiest_ns = w->ns - idle_ns;
 	struct finding *x = findings_add(f, lowest < SEVERE && w->kind == WINDOW_STEPS ? FINDING_HIGH : FINDING_MEDIUM);
 	x->problem = arena_printf(&f->arena, "Low GPU utilization: " STR_FMT " of the %s with a kernel running", STR_ARG(buf_view(list)), w->time);
 	if (w->kind == WINDOW_STEPS)
-		x->evidence = arena_printf(&f->arena, "%.3f ms in %u step%s; the busiest device has work during %.3f ms of them", (double)ns / 1e6,
-		                           w->n, w->n == 1 ? "" : "s", (double)busiest / 1e6);
+		x->evidence = arena_printf(&f->arena, "%.3f ms in %u step%s; the busiest device has work during %.3f ms of them", (double)w->ns / 1e6,
+		                           w->n, w->n == 1 ? "" : "s", (double)busiest_ns / 1e6);
 	else
 		x->evidence = arena_printf(&f->arena, "%.3f ms, in which no steps were found, so that start-up may count too; the busiest device has work "
-		                           "during %.3f ms of them", (double)ns / 1e6, (double)busiest / 1e6);
+		                           "during %.3f ms of them", (double)w->ns / 1e6, (double)busiest_ns / 1e6);
 	x->advice = str_from(advice_for(shared_gaps(f)));
-	finding_rests_on(x, NULL, l->n, busiest);
-	x->has_share = ns > 0;
-	x->share_pct = x->has_share ? 100.0 * (double)busiest / (double)ns : 0;
-	finding_gain(x, w, ns - busiest, "the time without work on the busiest device"); /* no step can get shorter than its device work */
+	finding_rests_on(x, NULL, w->gpus, busiest_ns);
+	x->has_share = w->ns > 0;
+	x->share_pct = x->has_share ? 100.0 * (double)busiest_ns / (double)w->ns : 0;
+	finding_gain(x, w, idle_ns, "the time without work on the busiest device"); /* no step can get shorter than its device work */
 	finding_covers(x, &w->idle);
 }
 
 static void low_gpu_utilization_run(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
-	struct gpu_metrics_list l;
+	int64_t *kernel_ns = NEW_ARRAY(w->gpus, int64_t);
 	struct buf list = {0};
 	double lowest = 1;
-	gpu_metrics_measure(p, p->steps, &gpu_metrics_own, NULL, NULL, NULL, &l);
-	for (unsigned i = 0; i < l.n; i++) {
-		double u = l.v[i].utilization;
-		if (isnan(u) || u >= TOO_LITTLE)
+	low_gpu_utilization_kernels(p, w, kernel_ns);
+	for (unsigned i = 0; i < w->gpus; i++) {
+		double u = (double)kernel_ns[i] / (double)w->ns;
+		if (w->ns <= 0 || kernel_ns[i] < 0 || u >= TOO_LITTLE)
 			continue;
-		buf_printf(&list, "%sGPU %d %.1f %%", list.n ? ", " : "", l.v[i].device, u * 100);
+		buf_printf(&list, "%sGPU %d %.1f %%", list.n ? ", " : "", w->gpu[i].device, u * 100);
 		lowest = u < lowest ? u : lowest;
 	}
 	if (list.n)
-		low_gpu_utilization_report(f, w, &l, &list, lowest);
+		low_gpu_utilization_report(f, w, &list, lowest);
 	buf_release(&list);
-	gpu_metrics_release(&l);
+	mem_free(kernel_ns);
 }
 
 const struct detector detector_low_gpu_utilization = {

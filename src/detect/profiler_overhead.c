@@ -25,7 +25,7 @@ static uint64_t count_frames(const struct profile *p, const struct step_time *w)
 {
 	uint64_t n = 0;
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		n += p->span.kind[i] == SPAN_PYTHON && step_time_has(w, p->span.start_ns[i]);
+		n += p->span.kind[i] == SPAN_PYTHON && !span_is_replay(p, i) && step_time_has(w, p->span.start_ns[i]);
 	return n;
 }
 

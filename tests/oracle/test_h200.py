@@ -103,6 +103,31 @@ class H200(Case):
         host = next(r for r in oracle.Table(json.loads(out)).rows if r["detector"] == "host-collectives")
         self.assertIn(", 2 times)", host["evidence"].split("gloo:all_reduce")[1][:30])
 
+    def advice(self, name):
+        code, out, err = run("advise", os.path.join(FOLDER, name), "--format=json")
+        self.assertEqual(code, 0, err)
+        return {r["detector"]: r for r in oracle.Table(json.loads(out)).rows}
+
+    def test_compiled_code_is_not_blamed_for_all_idle_time(self):
+        """A thread that serves the compiler's processes stands in a frame of Inductor as long as the program runs: no call of compiled code."""
+        for name in ("gpt_bf16_compiled.json.gz", "gpt_bf16_compiled_graphs.json.gz"):
+            steps = len(report("steps", os.path.join(FOLDER, name)).rows)
+            regions = report("compile", os.path.join(FOLDER, name)).rows
+            host_ns = sum(r["host_ns"] + (r["guards_ns"] or 0) for r in regions)
+            self.assertLessEqual(steps * self.advice(name)["compile-wrapper"]["gain_ns_per_step"], host_ns)
+
+    def test_advice_of_compiled_code_in_one_region(self):
+        said = self.advice("gpt_bf16_compiled_graphs.json.gz")["compile-wrapper"]
+        self.assertIn("the step has one region", said["advice"])
+        self.assertNotIn("CUDA graphs", said["disprove"])
+        self.assertIn('mode="reduce-overhead"', self.advice("gpt_bf16_compiled.json.gz")["compile-wrapper"]["advice"])
+
+    def test_the_long_first_step_is_left_out_by_all(self):
+        """The first of 11 steps captures the graph; the GPU works in 70 % of each later one."""
+        found = self.advice("gpt_bf16_graph.json.gz")
+        self.assertIn("first-iteration", found)
+        self.assertNotIn("low-gpu-utilization", found)
+
     def test_unscaling_is_the_optimizers(self):
         """A GradScaler divides the gradients: layers then have nearly all of what is forward and backward."""
         rows = report("layers", self.unpacked("gpt_amp.opscope"), "--steps=1..3", "--limit=0").rows

@@ -11,10 +11,11 @@ static inline bool compiled_is_region(struct str name)
 	       str_starts(name, STR("## Call CompiledFxGraph"));
 }
 
-/* A frame of the wrapper that Inductor wrote ("/tmp/torchinductor_user/ab/cabc.py(12): call"), or of what runs it. */
+/* A frame of the wrapper that Inductor wrote ("/tmp/torchinductor_user/ab/cabc.py(12): call"), or of what runs it; not of the threads that serve the
+ * compiler's processes ("torch/_inductor/compile_worker/subproc_pool.py(191): _read_thread"), which wait as long as the program runs. */
 static inline bool compiled_is_wrapper(struct str name)
 {
-	return str_has(name, STR("/torchinductor_")) || str_has(name, STR("torch/_inductor/"));
+	return str_has(name, STR("/torchinductor_")) || (str_has(name, STR("torch/_inductor/")) && !str_has(name, STR("torch/_inductor/compile_worker/")));
 }
 
 /* The guards before it, or Dynamo's own frames. Its eval_frame.py stands around everything that runs in or beside compiled code. */
