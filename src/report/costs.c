@@ -27,7 +27,7 @@ enum {
 };
 
 static const struct section costs_section = {COLUMNS(
-	[COSTS_OP] = {COLUMN(TEXT, "op", "Operator", "the op; where a forward op explains a backward pass, that forward op")},
+	[COSTS_OP] = {COLUMN(TEXT, "op", "Operator", "the op; where a forward op explains a backward pass, that forward op", .flags = COLUMN_ANSWER)},
 	[COSTS_DIRECTION] = {COLUMN(TEXT, "direction", "Direction", "backward: an op of the backward pass by its name, or the cost of the backward of this forward op")},
 	[COSTS_DIMS] = {COLUMN(TEXT, "input_dims", "Input Dims", "shapes as recorded", .flags = COLUMN_WIDE)},
 	[COSTS_TYPES] = {COLUMN(TEXT, "input_types", "Input Types", "types as recorded", .flags = COLUMN_DETAIL)},
@@ -36,10 +36,10 @@ static const struct section costs_section = {COLUMNS(
 	[COSTS_DTYPE] = {COLUMN(TEXT, "dtype", "Type", "type of the operands that decide")},
 	[COSTS_TC] = {COLUMN(TEXT, "tc_eligible", "TC Eligible", "whether its main kernel could use Tensor Cores, by op, type and shape: yes, no, unknown")},
 	[COSTS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it was called in this way")},
-	[COSTS_GPU] = {COLUMN(NS, "gpu_ns", "GPU Time", "device work that these calls are the innermost model of")},
+	[COSTS_GPU] = {COLUMN(NS, "gpu_ns", "GPU Time", "device work that these calls are the innermost model of", .flags = COLUMN_ANSWER)},
 	[COSTS_SHARE] = {COLUMN(PERCENT, "gpu_pct", "GPU %", "of the time of all device work: kernels, copies and sets")},
-	[COSTS_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of one call; a multiply-add is 2")},
-	[COSTS_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "of one call: inputs and outputs once; of a mixture of experts, the weights of those that an even choice reads")},
+	[COSTS_FLOPS] = {COLUMN(FLOPS, "flops", "FLOPs", "of one call; a multiply-add is 2", .flags = COLUMN_ANSWER)},
+	[COSTS_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "of one call: inputs and outputs once; of a mixture of experts, the weights of those that an even choice reads", .flags = COLUMN_ANSWER)},
 	[COSTS_AI] = {COLUMN(REAL, "flops_per_byte", "FLOPs/Byte", "arithmetic intensity")},
 	[COSTS_LEAST] = {COLUMN(BYTES, "bytes_least", "Bytes At Least", "of one call, whatever is in its inputs: of a mixture of experts, the weights of the fewest",
 	                        .flags = COLUMN_DETAIL)},

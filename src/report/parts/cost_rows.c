@@ -168,6 +168,7 @@ static void add_ideal(struct cost_rows_work *w, struct cost_row *row, const stru
 	if (!isnan(least_ns)) {
 		row->attainable_ns += least_ns;
 		row->attainable_of += x->ns;
+		row->even_ns += x->bytes_least != x->bytes && !isnan(best.least_ns) ? best.least_ns : 0;
 	}
 }
 

@@ -11,8 +11,8 @@
 enum {
 	COST_TABLE_OP, COST_TABLE_KERNEL, COST_TABLE_DIRECTION, COST_TABLE_CLASS, COST_TABLE_PARAMS, COST_TABLE_DTYPE, COST_TABLE_B, COST_TABLE_M, COST_TABLE_N, COST_TABLE_K,
 	COST_TABLE_CALLS, COST_TABLE_TOTAL, COST_TABLE_SHARE, COST_TABLE_MEAN, COST_TABLE_MIN, COST_TABLE_MAX, COST_TABLE_FLOPS, COST_TABLE_BYTES, COST_TABLE_TFLOPS,
-	COST_TABLE_GBS, COST_TABLE_INTENSITY, COST_TABLE_TC, COST_TABLE_ELIGIBLE, COST_TABLE_HINT, COST_TABLE_BOUND, COST_TABLE_ATTAINABLE, COST_TABLE_EFFICIENCY,
-	COST_TABLE_GAIN, COST_TABLE_GAIN_PCT, COST_TABLE_PEAK_PCT, COST_TABLE_PEAK, COST_TABLE_MEMORY_PCT, COST_TABLE_OVER, COST_TABLE_FORMULA, COST_TABLE_CAUSAL,
+	COST_TABLE_GBS, COST_TABLE_INTENSITY, COST_TABLE_TC, COST_TABLE_ELIGIBLE, COST_TABLE_HINT, COST_TABLE_BOUND, COST_TABLE_ATTAINABLE,
+	COST_TABLE_GAIN, COST_TABLE_GAIN_PCT, COST_TABLE_EFFICIENCY, COST_TABLE_PEAK_PCT, COST_TABLE_PEAK, COST_TABLE_MEMORY_PCT, COST_TABLE_OVER, COST_TABLE_FORMULA, COST_TABLE_CAUSAL,
 	COST_TABLE_KERNELS, COST_TABLE_UNKNOWN, COST_TABLE_COLUMNS
 };
 
@@ -55,11 +55,12 @@ const struct section cost_section = {COLUMNS(
 	                             "those allow, by kernels of under 10 us (a call's main one, on average); over peak: it did more than a peak allows (column "
 	                             "over_peak), so that the model tells nothing of it; empty = unknown", .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_ATTAINABLE] = {COLUMN(MEAN_NS, "attainable_ns", "Attainable", "time that all calls would take at the peaks: the longer of FLOPs / peak and bytes / "
-	                                  "bandwidth, call by call", .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
-	[COST_TABLE_EFFICIENCY] = {COLUMN(PERCENT, "efficiency_pct", "Effic. %", "attainable / actual time"), .by = COST_TABLE_OF_ROOFLINE},
+	                                  "bandwidth, call by call"), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_GAIN] = {COLUMN(MEAN_NS, "gain_ns", "Gain", "actual - attainable: what could be gained at most; empty = unknown, or over a peak",
 	                            .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_GAIN_PCT] = {COLUMN(PERCENT, "gain_pct", "Gain %", "gain / all device work"), .by = COST_TABLE_OF_ROOFLINE},
+	[COST_TABLE_EFFICIENCY] = {COLUMN(PERCENT, "efficiency_pct", "Effic. %", "attainable / actual time: the share of the peak that bounds it",
+	                                  .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_PEAK_PCT] = {COLUMN(PERCENT, "peak_pct", "Peak %", "FLOP/s achieved / the peak of column peak", .flags = COLUMN_ANSWER)},
 	[COST_TABLE_PEAK] = {COLUMN(TEXT, "peak", "Peak", "the peak that shares are of; empty = GPU or rate not known, or several", .flags = COLUMN_DETAIL)},
 	[COST_TABLE_MEMORY_PCT] = {COLUMN(PERCENT, "bandwidth_pct", "BW %", "bytes/s achieved / peak bandwidth of the device memory")},
@@ -424,6 +425,19 @@ static void note_peaks(struct table *t, const struct cost_rows *r)
 	}
 }
 
+/* Of the row with a choice of experts that could gain most: two figures of its bytes stand beside each other. */
+static void note_experts(struct table *t, const struct cost_rows *r)
+{
+	const struct cost_row *most = NULL;
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->v[i].even_ns > 0 && (!most || r->v[i].ns > most->ns))
+			most = &r->v[i];
+	if (!most)
+		return;
+	table_warn(t, STR_FMT ": which experts its tokens chose is not recorded. Attainable, Effic. and Gain go by the fewest that they can choose (%lld ns); Bytes, GB/s and BW by an "
+	           "even choice, by which the calls could take %lld ns", STR_ARG(profile_str(r->p, most->name)), llround(most->attainable_ns), llround(most->even_ns));
+}
+
 /* How much device time the roofline leaves out. */
 static void note_outside(struct table *t, const struct cost_rows *r)
 {
@@ -453,7 +467,7 @@ static void cost_table_put_notes(struct table *t, const struct cost_rows *r, boo
 	if (r->p->durations_only)
 		table_warn(t, "a .dict does not tell apart equal calls that follow each other: they count as one call, so that their FLOPs and bytes are too few");
 	if (all)
-		note_outside(t, r);
+		note_outside(t, r), note_experts(t, r);
 	for (size_t i = 0; i < sizeof cost_table_over / sizeof *cost_table_over; i++)
 		note_over(t, r, &cost_table_over[i]);
 	note_peaks(t, r);

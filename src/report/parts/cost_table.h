@@ -27,6 +27,7 @@ struct cost_row {
 	enum tri eligible;       /* whether type and shape allow Tensor Cores */
 	bool fewer;              /* a convolution, some calls of which ran by Winograd or FFT, with fewer operations than are counted */
 	double compute_ns, memory_ns, attainable_ns; /* sums */
+	double even_ns;          /* of calls with bytes_least below bytes: what they would take by bytes; 0 = there are none */
 	int64_t compute_of, memory_of, attainable_of; /* time of the calls for which the sum above is known; 0 = none */
 	const struct gpu *gpu;   /* NULL: not known, or several */
 	const char *peak_name;   /* "" = not known, or several */
