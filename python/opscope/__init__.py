@@ -23,7 +23,7 @@ version = __version__
 _LAZY: Dict[str, str] = {
     "torch": "torch",
     **dict.fromkeys(
-        ["EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker", "ProfilerAction", "Recording", "emit_itt", "emit_nvtx", "load_nvprof",
+        ["EnforceUnique", "EventList", "FunctionEvent", "FunctionEventAvg", "Kernel", "KinetoStepTracker", "MemRecordsAcc", "ProfilerAction", "Recording", "emit_itt", "emit_nvtx", "load_nvprof",
          "parse_nvprof_trace", "profile", "profiler", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler", "trace_handler"],
         "profiler"),
 }

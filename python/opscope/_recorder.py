@@ -11,7 +11,7 @@ from typing import Any, Callable, ContextManager, Dict, FrozenSet, Iterable, Lis
 
 from ._direct import Direct, write
 from ._recording import Recording, join
-from ._torch_modules import accepts, end, supported_activities, torch, torch_profiler
+from ._torch_modules import accepts, end, rules_of, supported_activities, torch, torch_profiler
 
 #: What may be recorded beside times, as torch names it.
 FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
@@ -149,12 +149,6 @@ class Recorder(Protocol):
 
 def kineto() -> bool:
     return bool(torch_profiler().kineto_available())
-
-
-def _rules(version: str) -> str:
-    """The version of torch, among those whose rules the library has, that has made events as `version` does."""
-    numbers = tuple(int(n) if n.isdigit() else 0 for n in version.split("+")[0].split(".")[:2])
-    return "torch-1.13" if numbers < (2,) else "torch-2.6" if numbers < (2, 7) else "torch-2.14"
 
 
 def _new_id() -> str:
@@ -306,7 +300,7 @@ class TorchRecorder(Recorder):
         self._number += 1
         path = os.path.join(self.folder(), f"{self._number}.pt.trace.json")
         bare = not kineto()
-        recording = Recording(path, self.asked.compat or _rules(torch().__version__), self.asked.flags, self.device(), bare)
+        recording = Recording(path, self.asked.compat or rules_of(torch().__version__), self.asked.flags, self.device(), bare)
         if bare:
             self._write(result, recording)
         else:

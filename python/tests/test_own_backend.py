@@ -222,11 +222,14 @@ class Schedules(Case):
             prof.table()
 
     def test_again(self):
-        """The same object, and another one, after the end of the first."""
+        """The same object, begun anew, and another one, after the end of the first."""
         prof = self.profile()
         for _ in range(2):
-            with prof:
-                step(model())
+            prof.start()
+            step(model())
+            prof.stop()
+        with self.assertRaisesRegex(RuntimeError, "not reentrant"), prof:
+            pass
         self.assertEqual([self.calls(r) for r in prof.recordings], [1, 1])
         self.assertEqual(self.calls(self.recorded(3)), 3)
 
