@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
 
 from . import _core, _made
 from ._event import SUMS, FunctionEvent, FunctionEventAvg, Interval, Kernel, kind_of_device
+from ._ranges import RANGE_ARGS
 from ._torch_modules import rules_of
 from .table import Cell, Table
 from .trace import Path, Trace
@@ -69,7 +70,7 @@ def averages_of(table: _core.Table, whole_us: bool, by_shape: bool) -> List[Func
 
 
 # Arguments of ops that torch itself writes; any other is an argument by name of the op's call (or, of a collective, what torch says of it).
-_OF_TORCH = frozenset(["Input type", "Input Strides", "Module Hierarchy", "Python thread"])
+_OF_TORCH = frozenset(["Input type", "Input Strides", "Module Hierarchy", "Python thread", RANGE_ARGS])
 
 
 def _value(text: str) -> Any:

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Callable, ContextManager, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Protocol, Set, Tuple
 
 from ._direct import Direct, write
+from ._ranges import Notes, patch_file, patch_part
 from ._recording import Recording, join
 from ._torch_modules import accepts, end, rules_of, supported_activities, torch, torch_profiler
 
@@ -249,6 +250,7 @@ class TorchRecorder(Recorder):
             if self.asked.observer:
                 self.asked.observer.start()
             self._inner._start_trace()
+            Notes.begin()
         except BaseException:
             self._inner = None
             if self.asked.observer:
@@ -266,9 +268,13 @@ class TorchRecorder(Recorder):
         try:
             result = end(inner)
         finally:
+            notes = Notes.end()
             if self.asked.observer:
                 self.asked.observer.stop()
-        return self.take(result)
+        recording = self.take(result)
+        if notes:
+            _tell_args(recording, notes)
+        return recording
 
     def toggle(self, enable: bool, activities: Iterable[Any]) -> None:
         if not hasattr(self._inner, "toggle_collection_dynamic"):
@@ -323,6 +329,15 @@ class TorchRecorder(Recorder):
         recording.written = made
         if made.lost_times:
             warnings.warn(f"{made.lost_times} ops have a device time that CUDA events measured; it is left out: that takes a torch with Kineto", stacklevel=4)
+
+
+def _tell_args(recording: Recording, notes: Dict[str, List[Optional[str]]]) -> None:
+    """torch's profiler drops the args of ranges."""
+    written = recording.written
+    if written is None:
+        patch_file(recording.path, notes)
+    else:
+        recording.written = written._replace(end=patch_part(recording.path, written.begin, written.end, notes))
 
 
 def _remove(folder: str, pid: int) -> None:

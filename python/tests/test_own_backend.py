@@ -95,6 +95,17 @@ class Answers(Case):
                     step(cls.net)
                 step(cls.net)
 
+    def test_args_of_ranges(self):
+        """Also of torch's own record_function, and of a range that is cut and goes on."""
+        prof = self.profile()
+        with prof:
+            with opscope.record_function("mine", 'a="1"'), torch.autograd.profiler.record_function("torch's", "caf\u00e9"):
+                step(self.net)
+            with opscope.record_function("mine"):
+                step(self.net)
+        told = [(e.name, e.metadata_json) for e in prof.events() if e.name in ("mine", "torch's")]
+        self.assertEqual(told, [("mine", '"Record function args": "a=\\"1\\""'), ("torch's", '"Record function args": "caf\u00e9"'), ("mine", None)])
+
     def test_averages(self):
         prof = self.prof
         counts = {a.key: a.count for a in prof.key_averages()}

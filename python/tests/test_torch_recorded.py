@@ -216,6 +216,19 @@ class Recorded(oracle.Case):
         lines = [line for line in p.stdout.splitlines() if "model_config" not in line]
         self.assertEqual(lines[lines.index("start a 41"):], ["start a 41", "start b 42", "push c", "end 41", "pop", "end 42"])
 
+    def test_args_of_ranges(self):
+        program = """if 1:
+            import opscope.torch
+            from torch.profiler import record_function
+            opscope.torch.init()
+            with record_function("part", "batch 7"), record_function("inner"):
+                opscope.torch.torch.ones(2)"""
+        out = os.path.join(self.folder.name, "args")
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        subprocess.run([oracle.OPSCOPE, "record", "--no-report", "-o", out, "--", sys.executable, "-c", program], env=env, check=True, capture_output=True)
+        rows = {r["name"]: r["arguments"] for r in oracle.report("function-events", out, "--limit=0").rows}
+        self.assertEqual((rows["part"], rows["inner"]), ('{"Record function args": "batch 7"}', None))
+
     def test_emit_nvtx(self):
         """torch's own ranges inside ours: where they are, they link, and nothing is linked twice."""
         stub = cuda_stub()
