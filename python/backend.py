@@ -28,33 +28,45 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAMS = {"opscope": "opscope/bin/opscope", "libopscope-inject.so": "opscope/bin/libopscope-inject.so"}
 
 
-def _project():
+def project(path):
+    """What a pyproject.toml says of its project."""
     try:
         import tomllib
     except ImportError:  # before Python 3.11
         import tomli as tomllib
-    with open(os.path.join(ROOT, "pyproject.toml"), "rb") as f:
+    with open(path, "rb") as f:
         return tomllib.load(f)["project"]
 
 
-def _version():
+def _project():
+    return project(os.path.join(ROOT, "pyproject.toml"))
+
+
+def version():
     with open(os.path.join(ROOT, "meson.build"), encoding="utf-8") as f:
         return re.search(r"version: '([^']+)'", f.read())[1]
+
+
+def _requirements(project):
+    """Of the project and of its extras; those that are opscope's own are of the same version."""
+    extras = project.get("optional-dependencies", {})
+    return [f"Requires-Dist: {d}" for d in project.get("dependencies", ())] + [f"Provides-Extra: {extra}" for extra in extras] + [
+        f"Requires-Dist: {d}=={version()}; extra == '{extra}'" for extra, needs in extras.items() for d in needs]
 
 
 def _metadata(project):
     """METADATA of a wheel, PKG-INFO of an sdist."""
     with open(os.path.join(ROOT, project["readme"]), encoding="utf-8") as f:
         readme = f.read()
-    lines = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {_version()}", f"Summary: {project['description']}",
+    lines = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {version()}", f"Summary: {project['description']}",
              *(f"Author: {a['name']}" for a in project["authors"]), f"License-Expression: {project['license']}",
-             *(f"License-File: {path}" for path in project["license-files"]), f"Requires-Python: {project['requires-python']}", *(f"Classifier: {c}" for c in project["classifiers"]),
+             *(f"License-File: {path}" for path in project["license-files"]), f"Requires-Python: {project['requires-python']}", *(f"Classifier: {c}" for c in project["classifiers"]), *_requirements(project),
              "Description-Content-Type: text/markdown"]
     return "\n".join(lines) + "\n\n" + readme
 
 
-def _stem(project):
-    return f"{project['name']}-{_version()}"
+def stem(project):
+    return f"{project['name'].replace('-', '_')}-{version()}"
 
 
 def _date():
@@ -108,7 +120,7 @@ def _tag(places):
     return f"cp39-abi3-{platform}" if all(".abi3." in p for p in extensions) else f"{python}-{python}-{platform}"
 
 
-class _Wheel:
+class Wheel:
     def __init__(self, path):
         self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
         self.record = []
@@ -127,13 +139,14 @@ class _Wheel:
         self.zip.close()
 
 
-def _put_info(add, info, project):
+def put_info(add, info, project):
     add(f"{info}/METADATA", _metadata(project).encode())
     for path in project["license-files"]:
         with open(os.path.join(ROOT, path), "rb") as f:
             add(f"{info}/licenses/{path}", f.read())
     scripts = "".join(f"{name} = {target}\n" for name, target in project["scripts"].items())
-    add(f"{info}/entry_points.txt", f"[console_scripts]\n{scripts}".encode())
+    if scripts:
+        add(f"{info}/entry_points.txt", f"[console_scripts]\n{scripts}".encode())
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
@@ -147,14 +160,14 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             _setup(build, settings)
             subprocess.run(["ninja", "-C", build], check=True, env=_environment())
         files = sorted(_installed(build), key=lambda f: f[1])
-        tag, info = _tag([place for _, place in files]), f"{_stem(project)}.dist-info"
-        name = f"{_stem(project)}-{tag}.whl"
+        tag, info = _tag([place for _, place in files]), f"{stem(project)}.dist-info"
+        name = f"{stem(project)}-{tag}.whl"
         part = os.path.join(work, name)
-        wheel = _Wheel(part)
+        wheel = Wheel(part)
         for path, place in files:
             with open(path, "rb") as f:
                 wheel.add(place, f.read(), 0o755 if os.access(path, os.X_OK) else 0o644)
-        _put_info(wheel.add, info, project)
+        put_info(wheel.add, info, project)
         wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: opscope\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
         wheel.finish(info)
         shutil.move(part, os.path.join(wheel_directory, name))
@@ -163,14 +176,14 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     project = _project()
-    info = f"{_stem(project)}.dist-info"
+    info = f"{stem(project)}.dist-info"
 
     def add(place, data):
         os.makedirs(os.path.dirname(os.path.join(metadata_directory, place)), exist_ok=True)
         with open(os.path.join(metadata_directory, place), "wb") as f:
             f.write(data)
 
-    _put_info(add, info, project)
+    put_info(add, info, project)
     return info
 
 
@@ -178,12 +191,12 @@ def _missing_tools():
     return [f"{package}{version}" for package, version in (("meson", ">=1.0"), ("ninja", "")) if not shutil.which(package)]
 
 
-def _toml():
+def toml():
     return [] if sys.version_info >= (3, 11) else ["tomli"]
 
 
 def get_requires_for_build_wheel(config_settings=None):
-    return _toml() + ([] if (config_settings or {}).get("build-dir") else _missing_tools())
+    return toml() + ([] if (config_settings or {}).get("build-dir") else _missing_tools())
 
 
 # --- sdist ------------------------------------------------------------------------------------------------------
@@ -208,18 +221,18 @@ def _clean(entry):
 
 def build_sdist(sdist_directory, config_settings=None):
     project = _project()
-    stem, name = _stem(project), _stem(project) + ".tar.gz"
+    top, name = stem(project), stem(project) + ".tar.gz"
     sources = _sources()
     made = {"PKG-INFO": _metadata(project), "SOURCES.txt": "\n".join(sources) + "\n"}
     with tarfile.open(os.path.join(sdist_directory, name), "w:gz", format=tarfile.PAX_FORMAT, compresslevel=6) as tar:
         for path in sources:
-            tar.add(os.path.join(ROOT, path), f"{stem}/{path}", recursive=False, filter=_clean)
+            tar.add(os.path.join(ROOT, path), f"{top}/{path}", recursive=False, filter=_clean)
         for path, text in made.items():
-            entry = _clean(tarfile.TarInfo(f"{stem}/{path}"))
+            entry = _clean(tarfile.TarInfo(f"{top}/{path}"))
             entry.size = len(text.encode())
             tar.addfile(entry, io.BytesIO(text.encode()))
     return name
 
 
 def get_requires_for_build_sdist(config_settings=None):
-    return _toml()
+    return toml()

@@ -97,6 +97,17 @@ static PyObject *cut(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
+/* The key is the one that opscope.profile writes into torch's recordings (python/opscope/_ranges.py). */
+static PyObject *range_args(PyObject *self, PyObject *text)
+{
+	const char *p = PyUnicode_AsUTF8(text);
+	if (!p)
+		return NULL;
+	if (!thread_self.quiet)
+		sink_arg_text("Record function args", &(struct text){.p = (char *)p, .n = (uint32_t)strlen(p)});
+	Py_RETURN_NONE;
+}
+
 static PyObject *start(PyObject *self, PyObject *text)
 {
 	const char *p = PyUnicode_AsUTF8(text);
@@ -185,6 +196,7 @@ static PyMethodDef methods[] = {
 	{"push", push, METH_O, "Begins a range of this text."},
 	{"pop", pop, METH_NOARGS, "Ends the range that was begun last on this thread."},
 	{"cut", cut, METH_NOARGS, "Says of the range that was begun last on this thread that it ends with what records it, not of its own."},
+	{"range_args", range_args, METH_O, "Says of the range that was begun last on this thread what the program gave it beside its name."},
 	{"start", start, METH_O, "Begins a range of this text that need not nest; its number."},
 	{"end", end, METH_O, "Ends the range of this number, on any thread."},
 	{"open", count_open, METH_NOARGS, "How many ranges were pushed on this thread and not popped."},

@@ -23,10 +23,13 @@ version = __version__
 _LAZY: Dict[str, str] = {
     "torch": "torch",
     **dict.fromkeys(
-        ["EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker", "ProfilerAction", "Recording", "emit_itt", "emit_nvtx", "load_nvprof",
+        ["EnforceUnique", "EventList", "FunctionEvent", "FunctionEventAvg", "Kernel", "KinetoStepTracker", "MemRecordsAcc", "ProfilerAction", "Recording", "emit_itt", "emit_nvtx", "load_nvprof",
          "parse_nvprof_trace", "profile", "profiler", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler", "trace_handler"],
         "profiler"),
 }
+
+# The same of what imports torch at once: `from opscope import *` leaves it out.
+_WITH_TORCH: Dict[str, str] = dict.fromkeys(["FlopCounterMode", "flops", "register_flop_formula"], "flops")
 
 _TORCHS = ("DeviceType", "ExecutionTraceObserver", "ProfilerActivity", "itt", "kineto_available")  # torch's own, as torch.profiler has them
 
@@ -37,13 +40,14 @@ __all__ = ["Column", "Error", "Problem", "Report", "Table", "Trace", "advise", "
 def __getattr__(name: str) -> Any:
     if name in _TORCHS:
         return getattr(importlib.import_module(".profiler", __name__), name)
-    if name not in _LAZY:
+    place = _LAZY.get(name) or _WITH_TORCH.get(name)
+    if place is None:
         raise AttributeError(f"module 'opscope' has no attribute {name!r}")
-    module = importlib.import_module("." + _LAZY[name], __name__)
-    value = module if _LAZY[name] == name else getattr(module, name)
+    module = importlib.import_module("." + place, __name__)
+    value = module if place == name else getattr(module, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> List[str]:
-    return sorted({*globals(), *_LAZY, *_TORCHS})
+    return sorted({*globals(), *_LAZY, *_WITH_TORCH, *_TORCHS})

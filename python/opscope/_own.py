@@ -17,7 +17,8 @@ from importlib import import_module
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Optional, Tuple, TypeVar
 
 from . import _annotate
-from ._events import Averages, Events, FunctionEvent, FunctionEventAvg
+from ._event import FunctionEvent, FunctionEventAvg
+from ._events import Averages, Events
 from ._recorder import Asked, Recorder
 from ._recording import Recording
 from ._torch_modules import torch

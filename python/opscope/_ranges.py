@@ -1,13 +1,79 @@
 """Ranges: record_function in what torch records, and each op as a range of NVTX or ITT."""
 from __future__ import annotations
 
+import json
+import warnings
 from contextlib import ContextDecorator
-from typing import TYPE_CHECKING, Any, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from ._torch_modules import torch, torch_profiler
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+
+#: What a trace calls the args of a record_function; torch's profiler drops them.
+RANGE_ARGS = "Record function args"
+
+
+class Notes:
+    """The args of the ranges that torch records from begin() to end(), by name, in order of their starts; None = it has none."""
+
+    _here: Optional[Dict[str, List[Optional[str]]]] = None
+
+    @classmethod
+    def begin(cls) -> None:
+        cls._here = {}
+
+    @classmethod
+    def end(cls) -> Dict[str, List[Optional[str]]]:
+        """Those of the names of which one range at least has args."""
+        here, cls._here = cls._here or {}, None
+        return {name: args for name, args in here.items() if any(a is not None for a in args)}
+
+    @classmethod
+    def take(cls, name: str, args: Optional[str]) -> None:
+        """A range begins. It is in the recording where torch's profiler is on on this thread."""
+        here = cls._here
+        if here is not None and torch()._C._autograd._profiler_enabled():
+            here.setdefault(name, []).append(args)
+
+
+def put_args(events: List[Any], notes: Dict[str, List[Optional[str]]]) -> None:
+    """Into events of a trace. Left out, with a warning, where others have opened ranges of the same name: nobody says which is which."""
+    ranges: Dict[str, List[Any]] = {name: [] for name in notes}
+    for e in events:
+        if e.get("ph") == "X" and e.get("cat") == "user_annotation" and e.get("name") in ranges:
+            ranges[e["name"]].append(e)
+    for name, args in notes.items():
+        found = sorted(ranges[name], key=lambda e: float(e["ts"]))
+        if len(found) != len(args):
+            warnings.warn(f"record_function({name!r}): the recording has {len(found)} such ranges, of which {len(args)} are opscope's: their args are left out",
+                          stacklevel=2)
+            continue
+        for e, text in zip(found, args):
+            if text is not None:
+                e.setdefault("args", {})[RANGE_ARGS] = text
+
+
+def patch_file(path: str, notes: Dict[str, List[Optional[str]]]) -> None:
+    """The same, of a file of torch's."""
+    with open(path, encoding="utf-8") as f:
+        document = json.load(f)
+    put_args(document["traceEvents"], notes)
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(document, f)
+
+
+def patch_part(path: str, begin: int, end: int, notes: Dict[str, List[Optional[str]]]) -> int:
+    """The same, of a file whose events stand from byte `begin` to `end`; where they end then."""
+    with open(path, "rb") as f:
+        head, events, tail = f.read(begin), json.loads(b"[" + f.read(end - begin) + b"]"), f.read()
+    put_args(events, notes)
+    text = ",\n".join(map(json.dumps, events)).encode()
+    with open(path, "wb") as f:
+        f.write(head + text + tail)
+    return begin + len(text)
 
 
 class record_function(ContextDecorator):
@@ -20,6 +86,7 @@ class record_function(ContextDecorator):
     def __enter__(self) -> record_function:
         self._ranges.append(torch_profiler().record_function(self.name, self.args))
         self._ranges[-1].__enter__()
+        Notes.take(self.name, self.args)
         return self
 
     def __exit__(self, kind: Any, error: Any, where: Any) -> None:

@@ -20,10 +20,11 @@ _MANAGER = contextlib._GeneratorContextManager.__enter__.__code__
 
 
 class _Range:
-    __slots__ = ("text", "place", "number", "open", "depth", "over", "cut")
+    __slots__ = ("text", "args", "place", "number", "open", "depth", "over", "cut")
 
-    def __init__(self, text: str, frame: FrameType):
+    def __init__(self, text: str, args: Optional[str], frame: FrameType):
         self.text = text
+        self.args = args            # what the program gave it beside its name
         self.place = id(frame)      # where the `with` is: the same at its end
         self.number: Optional[int] = None
         self.open: Optional[List[_Range]] = None  # of its thread, that nest
@@ -57,7 +58,8 @@ def _waits(frame: Optional[FrameType]) -> bool:
 
 def begin(function: Any, frame: FrameType) -> None:
     """`function`, a record_function, is entered in the frame. As a decorator it is one object for all calls, also for those inside, and on other threads."""
-    r = _Range(str(function.name), frame)
+    args = getattr(function, "args", None)
+    r = _Range(str(function.name), None if args is None else str(args), frame)
     if _waits(frame):
         r.number = _annotate.start(r.text)
     else:
@@ -104,6 +106,8 @@ def _which(ranges: List[_Range], frame: FrameType) -> int:
 
 def _push(r: _Range, thread: List[_Range]) -> None:
     _annotate.push(r.text)
+    if r.args is not None:
+        _annotate.range_args(r.args)
     r.open, r.depth = thread, _annotate.open()
     thread.append(r)
 

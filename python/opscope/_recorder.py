@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import Any, Callable, ContextManager, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Protocol, Set, Tuple
 
 from ._direct import Direct, write
+from ._ranges import Notes, patch_file, patch_part
 from ._recording import Recording, join
-from ._torch_modules import accepts, end, supported_activities, torch, torch_profiler
+from ._torch_modules import accepts, end, rules_of, supported_activities, torch, torch_profiler
 
 #: What may be recorded beside times, as torch names it.
 FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
@@ -151,12 +152,6 @@ def kineto() -> bool:
     return bool(torch_profiler().kineto_available())
 
 
-def _rules(version: str) -> str:
-    """The version of torch, among those whose rules the library has, that has made events as `version` does."""
-    numbers = tuple(int(n) if n.isdigit() else 0 for n in version.split("+")[0].split(".")[:2])
-    return "torch-1.13" if numbers < (2,) else "torch-2.6" if numbers < (2, 7) else "torch-2.14"
-
-
 def _new_id() -> str:
     import uuid
 
@@ -255,6 +250,7 @@ class TorchRecorder(Recorder):
             if self.asked.observer:
                 self.asked.observer.start()
             self._inner._start_trace()
+            Notes.begin()
         except BaseException:
             self._inner = None
             if self.asked.observer:
@@ -272,9 +268,13 @@ class TorchRecorder(Recorder):
         try:
             result = end(inner)
         finally:
+            notes = Notes.end()
             if self.asked.observer:
                 self.asked.observer.stop()
-        return self.take(result)
+        recording = self.take(result)
+        if notes:
+            _tell_args(recording, notes)
+        return recording
 
     def toggle(self, enable: bool, activities: Iterable[Any]) -> None:
         if not hasattr(self._inner, "toggle_collection_dynamic"):
@@ -306,7 +306,7 @@ class TorchRecorder(Recorder):
         self._number += 1
         path = os.path.join(self.folder(), f"{self._number}.pt.trace.json")
         bare = not kineto()
-        recording = Recording(path, self.asked.compat or _rules(torch().__version__), self.asked.flags, self.device(), bare)
+        recording = Recording(path, self.asked.compat or rules_of(torch().__version__), self.asked.flags, self.device(), bare)
         if bare:
             self._write(result, recording)
         else:
@@ -329,6 +329,15 @@ class TorchRecorder(Recorder):
         recording.written = made
         if made.lost_times:
             warnings.warn(f"{made.lost_times} ops have a device time that CUDA events measured; it is left out: that takes a torch with Kineto", stacklevel=4)
+
+
+def _tell_args(recording: Recording, notes: Dict[str, List[Optional[str]]]) -> None:
+    """torch's profiler drops the args of ranges."""
+    written = recording.written
+    if written is None:
+        patch_file(recording.path, notes)
+    else:
+        recording.written = written._replace(end=patch_part(recording.path, written.begin, written.end, notes))
 
 
 def _remove(folder: str, pid: int) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, List, Optional
 
 from . import _core
 from ._direct import Written
-from ._events import Averages, Events, FunctionEventAvg, averages_of
+from ._event import FunctionEventAvg
+from ._events import Averages, Events, averages_of, stack_metrics
 from .table import Table
 from .trace import Path, Trace, load
 
@@ -137,8 +138,7 @@ class Recording:
 
     def stack_metrics(self) -> List[str]:
         """What export_stacks takes."""
-        devices = ("cuda",) if self.whole_us else ("cuda", "xpu", "privateuse1")
-        return ["self_cpu_time_total", *(f"self_{d}_time_total" for d in devices)]
+        return stack_metrics(self.compat)
 
     def write_stacks(self, path: Path, metric: str) -> None:
         if metric not in self.stack_metrics():

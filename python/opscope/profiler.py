@@ -20,9 +20,11 @@ from importlib import import_module
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Type
 
 from . import _profiler
-from ._events import Averages, EventList, Events, FunctionEvent, FunctionEventAvg, NvprofEvents
+from ._event import FunctionEvent, FunctionEventAvg, Kernel
+from ._events import Averages, EventList, Events, NvprofEvents
 from ._ranges import emit_itt, emit_nvtx, record_function
 from ._recorder import FLAGS, Asked, Recorder, choose_devices, parse_activities
+from ._records import EnforceUnique, MemRecordsAcc
 from ._recording import Recording, tensorboard_trace_handler, trace_handler
 from ._schedule import EXIT, KinetoStepTracker, ProfilerAction, action_of, always, schedule
 from ._torch_modules import accepts, supported_activities, torch, torch_profiler
@@ -30,7 +32,7 @@ from .table import Table
 from .trace import Path, Trace, load, reports
 
 __all__ = [
-    "EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker", "ProfilerAction", "Recording", "emit_itt", "emit_nvtx", "load_nvprof",
+    "EnforceUnique", "EventList", "FunctionEvent", "FunctionEventAvg", "Kernel", "KinetoStepTracker", "MemRecordsAcc", "ProfilerAction", "Recording", "emit_itt", "emit_nvtx", "load_nvprof",
     "parse_nvprof_trace", "profile", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler", "trace_handler",
 ]
 
@@ -187,7 +189,7 @@ class profile:
             self._range = None
 
     def start(self) -> None:
-        """Begins, with the action of the current step."""
+        """Begins, with the action of the current step. After stop() it begins anew; `with` does not, as in torch.autograd.profiler."""
         if not self.enabled:
             return
         if self._running:
@@ -241,6 +243,8 @@ class profile:
                 KinetoStepTracker.erase_step_count("Profiler")
 
     def __enter__(self) -> profile:
+        if self.enabled and self._stopped:
+            raise RuntimeError("Profiler context manager is not reentrant: it has ended; start() begins it anew")
         self.start()
         return self
 

@@ -16,8 +16,9 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 
 TRAINING, TABLES, LAYERS, PROFILING = "import torch, opscope\n", "import opscope\ntrace", "import torch\nimport opscope.torch\n", "import opscope\n\nwith opscope.profile"
 OWN = "import opscope, torch\n"
+FLOPS = "import math, opscope, torch\n"
 # How a block begins -> the test that runs it, or why none does.
-RUN = {TRAINING: "test_training", TABLES: "test_tables", LAYERS: "test_layers", PROFILING: "test_profiling", OWN: "test_own_library"}
+RUN = {TRAINING: "test_training", TABLES: "test_tables", LAYERS: "test_layers", PROFILING: "test_profiling", OWN: "test_own_library", FLOPS: "test_flops"}
 NOT_RUN = {"polars.DataFrame": "needs polars, pyarrow and duckdb, which Debian does not have; test_arrow.py takes the same tables by a consumer of its own"}
 
 
@@ -86,6 +87,15 @@ class Docs(oracle.Case):
             self.assertEqual(shown.count("Self CPU time total"), 1)
             self.assertIn("Host time by layer", shown)
             self.assertEqual(len(oracle.report("steps", os.path.join(folder, "run.seg")).rows), 3)
+
+    def test_flops(self):
+        if not importlib.util.find_spec("torch"):
+            self.skipTest("torch is not installed")
+        with tempfile.TemporaryDirectory() as folder:
+            before = "import torch\nmodel, batch = torch.nn.Linear(3, 4), torch.ones(2, 3)\n"
+            shown = self.run_block(FLOPS, folder, before)
+            self.assertEqual(re.findall(r"^ - (\S+) +(\S+)", shown, re.M), [("aten.addmm", "48.000"), ("aten.mm", "48.000")])
+            self.assertEqual(shown.splitlines()[-1], "96")
 
     def test_layers(self):
         """Under `opscope record`, the block before a training loop: then the report has what the page shows of it."""

@@ -95,6 +95,17 @@ class Answers(Case):
                     step(cls.net)
                 step(cls.net)
 
+    def test_args_of_ranges(self):
+        """Also of torch's own record_function, and of a range that is cut and goes on."""
+        prof = self.profile()
+        with prof:
+            with opscope.record_function("mine", 'a="1"'), torch.autograd.profiler.record_function("torch's", "caf\u00e9"):
+                step(self.net)
+            with opscope.record_function("mine"):
+                step(self.net)
+        told = [(e.name, e.metadata_json) for e in prof.events() if e.name in ("mine", "torch's")]
+        self.assertEqual(told, [("mine", '"Record function args": "a=\\"1\\""'), ("torch's", '"Record function args": "caf\u00e9"'), ("mine", None)])
+
     def test_averages(self):
         prof = self.prof
         counts = {a.key: a.count for a in prof.key_averages()}
@@ -222,11 +233,14 @@ class Schedules(Case):
             prof.table()
 
     def test_again(self):
-        """The same object, and another one, after the end of the first."""
+        """The same object, begun anew, and another one, after the end of the first."""
         prof = self.profile()
         for _ in range(2):
-            with prof:
-                step(model())
+            prof.start()
+            step(model())
+            prof.stop()
+        with self.assertRaisesRegex(RuntimeError, "not reentrant"), prof:
+            pass
         self.assertEqual([self.calls(r) for r in prof.recordings], [1, 1])
         self.assertEqual(self.calls(self.recorded(3)), 3)
 

@@ -738,6 +738,37 @@ class Others(Case):
         inner = next(e for e in prof.events() if e.name == "inner")
         self.assertEqual(inner.cpu_parent.name, "outer")
 
+    def test_args_of_ranges(self):
+        """torch's profiler drops them. Kept in the recording, its files, and all recordings together; where others open ranges of the same name, left out."""
+        @opscope.record_function("decorated", "always")
+        def f(n):
+            return n and f(n - 1)
+
+        plan = opscope.schedule(wait=0, warmup=1, active=1, repeat=2)
+        with opscope.profile(schedule=plan, acc_events=True) as prof:
+            for i in range(4):
+                with opscope.record_function("part", f'step="{i}", caf\u00e9'), opscope.record_function("part"), opscope.record_function("bare"):
+                    f(1)
+                prof.step()
+        want = {"part": [None, 'step="3", caf\u00e9'], "bare": [None], "decorated": ["always"] * 2}
+
+        def args(events):
+            texts = [(e.name, json.loads("{" + (e.metadata_json or "") + "}").get("Record function args")) for e in events if e.name in want]
+            return {n: sorted((t for m, t in texts if m == n), key=str) for n in want}
+        self.assertEqual(args(prof.recordings[-1].events()), want)
+        self.assertEqual([len(v) for v in args(prof.events()).values()], [4, 2, 4])
+        self.assertEqual(args(prof.events())["part"], [None, None, 'step="1", caf\u00e9', 'step="3", caf\u00e9'])
+        with tempfile.TemporaryDirectory() as d:
+            prof.save(d + "/all.json")
+            found = oracle.report("function-events", d + "/all.json", "--limit=0").rows
+        self.assertEqual(sum("caf\u00e9" in (r["arguments"] or "") for r in found), 2)
+        self.assertEqual(written(prof.export_chrome_trace)[:1], b"[")
+        with self.assertWarnsRegex(UserWarning, r"^record_function\('part'\): the recording has 2 such ranges, of which 1 are opscope's"):
+            with opscope.profile() as prof:
+                with opscope.record_function("part", "mine"), ap.record_function("part"):
+                    torch.ones(2)
+        self.assertEqual([e.metadata_json for e in prof.events() if e.name == "part"], [None, None])
+
     def test_range_until_a_future(self):
         with opscope.profile() as prof:
             future = torch.futures.Future()
@@ -848,6 +879,25 @@ class Kineto(Case):
                 if e.get("cat") in ("Kernel", "Memcpy", "Memset") and e.get("ph") == "X"}
         got = {(e.trace_name, e.device_index, e.device_resource_id) for e in prof.events() if e._on_device and not e.is_user_annotation}
         self.assertTrue(work and work <= got, (work, got))
+
+    def test_args_of_ranges(self):
+        """Its file has them then, too, and is else what it was."""
+        class Result:
+            def save(self, path):
+                events = [{"ph": "X", "cat": c, "name": n, "pid": 1, "tid": 1, "ts": ts, "dur": 2.5} for c, n, ts in (
+                    ("user_annotation", "part", 7.5), ("cpu_op", "part", 1), ("user_annotation", "part", 3.5), ("gpu_user_annotation", "part", 3))]
+                with open(path, "w") as f:
+                    json.dump({"schemaVersion": 1, "traceEvents": events, "traceName": "here"}, f)
+
+        with opscope.profile(compat="torch-2.14") as prof:
+            torch.ones(2)
+        recording = self.taken(prof, Result())
+        _recorder._tell_args(recording, {"part": ["first", "second"]})
+        with open(recording.path) as f:
+            document = json.load(f)
+        self.assertEqual([e.get("args") for e in document["traceEvents"]],
+                         [{"Record function args": "second"}, None, {"Record function args": "first"}, None])
+        self.assertEqual((document["schemaVersion"], document["traceName"]), (1, "here"))
 
     def test_facts_are_told(self):
         """What torch.profiler.profile itself adds to the file: with_flops decides on a column of the table."""

@@ -216,6 +216,48 @@ class Recorded(oracle.Case):
         lines = [line for line in p.stdout.splitlines() if "model_config" not in line]
         self.assertEqual(lines[lines.index("start a 41"):], ["start a 41", "start b 42", "push c", "end 41", "pop", "end 42"])
 
+    def test_args_of_ranges(self):
+        program = """if 1:
+            import opscope.torch
+            from torch.profiler import record_function
+            opscope.torch.init()
+            with record_function("part", "batch 7"), record_function("inner"):
+                opscope.torch.torch.ones(2)"""
+        out = os.path.join(self.folder.name, "args")
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        subprocess.run([oracle.OPSCOPE, "record", "--no-report", "-o", out, "--", sys.executable, "-c", program], env=env, check=True, capture_output=True)
+        rows = {r["name"]: r["arguments"] for r in oracle.report("function-events", out, "--limit=0").rows}
+        self.assertEqual((rows["part"], rows["inner"]), ('{"Record function args": "batch 7"}', None))
+
+    @unittest.skipUnless(torch and torch.distributed.is_available(), "a torch without torch.distributed")
+    def test_collectives_are_communication(self):
+        """Those of torch.distributed, of Gloo here; what asks for a rank is none."""
+        program = """if 1:
+            import sys, opscope.torch
+            import torch.distributed as dist
+            from torch.profiler import record_function
+            torch = opscope.torch.torch
+            opscope.torch.init()
+            dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1)
+            x = torch.ones(300, 300)
+            for i in range(3):
+                with record_function(f"ProfilerStep#{i}"):
+                    (x @ x).sum()
+                    dist.all_reduce(x)
+                    dist.broadcast(x, 0)
+                    dist.get_rank()
+                    dist.barrier()"""
+        out = os.path.join(self.folder.name, "collectives")
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        subprocess.run([oracle.OPSCOPE, "record", "--no-report", "-o", out, "--", sys.executable, "-c", program, out + ".store"], env=env, check=True,
+                       capture_output=True)
+        names = ("torch.distributed.all_reduce", "torch.distributed.broadcast", "torch.distributed.barrier")
+        spans = oracle.report("operators", out, "--limit=0", "--per=total").rows
+        want = sum(r["host_total_ns"] for r in spans if r["name"] in names)
+        roles = {r["role"]: r["total_ns"] for r in oracle.report("overview", out).rows}
+        self.assertEqual(roles["Communication"], want)
+        self.assertGreater(want, 0)
+
     def test_emit_nvtx(self):
         """torch's own ranges inside ours: where they are, they link, and nothing is linked twice."""
         stub = cuda_stub()

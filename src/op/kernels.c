@@ -1,6 +1,7 @@
 #include "op/kernels.h"
 
 #include "base/search.h"
+#include "op/comm_kind.h"
 #include "op/user_rules_work.h"
 
 const char *const tri_name[] = {[TRI_NO] = "no", [TRI_YES] = "yes", [TRI_UNKNOWN] = "unknown"};
@@ -253,5 +254,9 @@ bool op_tc_eligible(struct str name)
 bool op_is_comm(struct str name)
 {
 	static const char *const prefixes[] = {"nccl:", "gloo:", "c10d::", "mpi:", "ucc:", "record_param_comms", "_c10d_functional::"};
+	/* Of Python's functions those alone that name a collective: neither "torch.distributed.get_rank" nor, of DDP's C++, what stands in a place of its own:
+	 * "torch.distributed.ddp.reducer::copy_bucket_to_grad". */
+	if (str_skip(&name, STR("torch.distributed.")))
+		return !str_has(name, STR(".")) && !str_has(name, STR(":")) && comm_kind_of(name) != COMM_UNKNOWN;
 	return ANY_WHERE(i, 0, sizeof prefixes / sizeof prefixes[0], str_starts(name, str_from(prefixes[i])));
 }

@@ -46,7 +46,7 @@ struct str kernel_function_name(struct str name);
 /* Ops that could use Tensor Cores by name: a list of older tools, and that with aten::convolution_backward and ops in place that the list forgets. */
 bool op_tc_eligible_listed(struct str name);
 bool op_tc_eligible(struct str name);
-/* A collective, by the name of an op or annotation (nccl:*, gloo:*, c10d::*). */
+/* A collective, by the name of an op or annotation (nccl:*, gloo:*, c10d::*, torch.distributed.all_reduce and its like). */
 bool op_is_comm(struct str name);
 
 #endif

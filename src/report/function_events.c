@@ -9,7 +9,7 @@
 enum {
 	EVENTS_EVENT, EVENTS_NAME, EVENTS_TRACE_NAME, EVENTS_SINCE, EVENTS_START, EVENTS_END, EVENTS_PARENT, EVENTS_THREAD, EVENTS_NODE, EVENTS_ON_DEVICE, EVENTS_ASYNC,
 	EVENTS_ANNOTATION, EVENTS_BACKWARD, EVENTS_SEQUENCE, EVENTS_FWD_THREAD, EVENTS_HOST_SELF, EVENTS_DEV_SELF, EVENTS_DEV_TOTAL, EVENTS_KERNELS, EVENTS_CPU_MEM,
-	EVENTS_CPU_MEM_SELF, EVENTS_DEV_MEM, EVENTS_DEV_MEM_SELF, EVENTS_FLOPS, EVENTS_SHAPES, EVENTS_OVERLOAD, EVENTS_STACK, EVENTS_DEVICE, EVENTS_STREAM, EVENTS_CONCRETE,
+	EVENTS_CPU_MEM_SELF, EVENTS_DEV_MEM, EVENTS_DEV_MEM_SELF, EVENTS_FLOPS, EVENTS_SHAPES, EVENTS_OVERLOAD, EVENTS_STACK, EVENTS_LAUNCHED, EVENTS_DEVICE, EVENTS_STREAM, EVENTS_CONCRETE,
 	EVENTS_ARGUMENTS, EVENTS_COLUMNS
 };
 
@@ -43,6 +43,8 @@ static const struct section_column function_events_columns[EVENTS_COLUMNS] = {
 	[EVENTS_OVERLOAD] = {COLUMN(TEXT, "overload_name", "Overload", "which overload of the op", .flags = COLUMN_DETAIL), .when = WHEN_RECORDED},
 	[EVENTS_STACK] = {COLUMN(TEXT, "call_stack", "Call stack", "Python frames, innermost first; of the forward op for ops of the backward pass",
 	                         .flags = COLUMN_WIDE | COLUMN_STACK), .when = WHEN_STACKS},
+	[EVENTS_LAUNCHED] = {COLUMN(TEXT, "device_work", "Device work", "what it launched itself, as a JSON list of [name, device, ns]",
+	                            .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_DEVICE},
 	[EVENTS_DEVICE] = {COLUMN(NUMBER, "device", "Device", "of device work, the ordinal of the device", .flags = COLUMN_DETAIL), .when = WHEN_DEVICE},
 	[EVENTS_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "of device work, its stream", .flags = COLUMN_DETAIL), .when = WHEN_DEVICE},
 	[EVENTS_CONCRETE] = {COLUMN(TEXT, "concrete_inputs", "Concrete inputs", "values of its inputs that are no tensors, as a JSON list",
@@ -162,6 +164,27 @@ static void function_events_put_texts(struct function_events_view *v, uint32_t i
 	}
 }
 
+/* [["gemm", 0, 2000], ...]; a device that is not known is null. Empty where it launched nothing. */
+static void function_events_put_launched(struct function_events_view *v, uint32_t i)
+{
+	const struct torch_events *t = v->t;
+	v->text.n = 0;
+	for (uint32_t k = t->kernel_first[i]; k < t->kernel_first[i + 1]; k++) {
+		int32_t device = torch_kernel_device(t, t->kernel[k]);
+		buf_cstr(&v->text, v->text.n ? ", [" : "[[");
+		json_put_string(&v->text, torch_kernel_name(t, t->kernel[k]));
+		if (device >= 0)
+			buf_printf(&v->text, ", %d, ", device);
+		else
+			buf_cstr(&v->text, ", null, ");
+		buf_printf(&v->text, "%lld]", (long long)torch_kernel_ns(t, t->kernel[k]));
+	}
+	if (!v->text.n)
+		return;
+	buf_char(&v->text, ']');
+	table_set_str_copy(v->out, EVENTS_LAUNCHED, buf_view(&v->text));
+}
+
 static void function_events_put_place(struct function_events_view *v, uint32_t i)
 {
 	const struct launches *l = &v->p->launch;
@@ -208,6 +231,7 @@ static void function_events_put_event(struct function_events_view *v, uint32_t i
 	if (t->flops && t->flops[i] != TORCH_UNKNOWN)
 		table_set_i64(v->out, EVENTS_FLOPS, t->flops[i]);
 	function_events_put_texts(v, i);
+	function_events_put_launched(v, i);
 	function_events_put_place(v, i);
 	put_arguments(v, i);
 }

@@ -166,6 +166,13 @@ static void test_ops(void **state)
 	assert_true(op_is_comm(STR("nccl:all_reduce")));
 	assert_true(op_is_comm(STR("c10d::allreduce_")));
 	assert_false(op_is_comm(STR("aten::all")));
+	assert_true(op_is_comm(STR("torch.distributed.all_reduce")));
+	assert_true(op_is_comm(STR("torch.distributed.isend")));
+	assert_true(op_is_comm(STR("torch.distributed.monitored_barrier")));
+	assert_false(op_is_comm(STR("torch.distributed.get_rank")));
+	assert_false(op_is_comm(STR("torch.distributed.ddp.reducer::copy_bucket_to_grad")));
+	assert_false(op_is_comm(STR("torch.distributed.init_process_group")));
+	assert_false(op_is_comm(STR("torch.all")));
 }
 
 static int load(struct user_rules *u, const char *text, struct err *e)

@@ -1,0 +1,8 @@
+"""What PyProf annotates programs with: by opscope.torch, which writes the same markers."""
+from opscope_pyprof.annotate import add_wrapper, begin
+
+__all__ = ["add_wrapper", "init"]
+
+
+def init():
+    begin("pyprof", compat="pyprof")

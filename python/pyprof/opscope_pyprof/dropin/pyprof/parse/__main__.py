@@ -1,0 +1,3 @@
+from opscope.__main__ import run
+
+run("pyprof-parse")
