@@ -3,7 +3,7 @@
 #include "analysis/time/launch_queue.h"
 #include "base/mem.h"
 #include "base/round.h"
-#include "base/sort.h"
+#include "base/spread.h"
 #include "query/report.h"
 
 enum queues_grouping { QUEUES_BY_STREAM, QUEUES_BY_LENGTH, QUEUES_BY_CHANGE };
@@ -92,35 +92,21 @@ static void queues_put_place(const struct profile *p, uint32_t gpu, struct table
 		table_set_i64(t, stream, p->launch.stream[launch]);
 }
 
-/* Between the two values around the place, in proportion. */
-static double quantile(const int64_t *sorted, size_t n, double share)
+static void put_changes(const struct queue_change *v, uint32_t from, uint32_t to, double *length, struct table *t)
 {
-	double at = share * (double)(n - 1);
-	size_t below = (size_t)at, above = below + 1 < n ? below + 1 : below;
-	return (double)sorted[below] + (at - (double)below) * (double)(sorted[above] - sorted[below]);
+	for (uint32_t i = from; i < to; i++)
+		length[i - from] = v[i].length;
+	struct spread s = spread_of(length, to - from);
+	table_set_i64(t, QUEUES_CHANGES, (int64_t)s.n);
+	table_set_f64(t, QUEUES_C_MEAN, s.mean);
+	table_set_f64(t, QUEUES_C_SD, s.sd);
+	table_set_i64(t, QUEUES_C_MIN, (int64_t)s.min);
+	table_set_f64(t, QUEUES_C_P25, s.p25);
+	table_set_f64(t, QUEUES_C_P50, s.median);
+	table_set_f64(t, QUEUES_C_P75, s.p75);
 }
 
-static void put_changes(const struct queue_change *v, uint32_t from, uint32_t to, int64_t *length, struct table *t)
-{
-	uint32_t n = to - from;
-	double sum = 0, squares = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		length[i] = v[from + i].length;
-		sum += (double)length[i];
-	}
-	for (uint32_t i = 0; i < n; i++)
-		squares += ((double)length[i] - sum / n) * ((double)length[i] - sum / n);
-	sort_i64(length, n);
-	table_set_i64(t, QUEUES_CHANGES, n);
-	table_set_f64(t, QUEUES_C_MEAN, sum / n);
-	table_set_f64(t, QUEUES_C_SD, sqrt(squares / (n - 1))); /* a launch and a begin at least */
-	table_set_i64(t, QUEUES_C_MIN, length[0]);
-	table_set_f64(t, QUEUES_C_P25, quantile(length, n, 0.25));
-	table_set_f64(t, QUEUES_C_P50, quantile(length, n, 0.5));
-	table_set_f64(t, QUEUES_C_P75, quantile(length, n, 0.75));
-}
-
-static void queues_put_stream(const struct profile *p, const struct queue_change *v, uint32_t from, uint32_t to, int64_t *length, struct table *t)
+static void queues_put_stream(const struct profile *p, const struct queue_change *v, uint32_t from, uint32_t to, double *length, struct table *t)
 {
 	struct queue_sums s;
 	queue_sum(p, v, from, to, &s);
@@ -181,7 +167,7 @@ static int queues_put(const struct profile *p, const struct launch_queues *q, co
 	section_start(section[by], args, 0, out);
 	if (by == QUEUES_BY_CHANGE)
 		queues_put_changes(p, q, args, out);
-	int64_t *length = NEW_ARRAY_RAW(q->n, int64_t);
+	double *length = NEW_ARRAY_RAW(q->n, double);
 	for (uint32_t from = 0, to; by != QUEUES_BY_CHANGE && from < q->n; from = to) {
 		to = launch_queue_end(q, p, from);
 		if (by == QUEUES_BY_STREAM)
