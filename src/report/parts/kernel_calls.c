@@ -10,11 +10,12 @@
 #include "base/sort.h"
 #include "query/op_sums.h"
 #include "report/parts/kernel_groups.h"
+#include "report/parts/launch_limit.h"
 
 enum {
 	KERNEL_CALLS_STEP, KERNEL_CALLS_OP_ID, KERNEL_CALLS_OP, KERNEL_CALLS_DIRECTION, KERNEL_CALLS_TYPE, KERNEL_CALLS_OPERATOR, KERNEL_CALLS_KERNEL,
 	KERNEL_CALLS_DEVICE, KERNEL_CALLS_STREAM, KERNEL_CALLS_START, KERNEL_CALLS_DUR, KERNEL_CALLS_CALL_START, KERNEL_CALLS_CALL_DUR, KERNEL_CALLS_WAIT,
-	KERNEL_CALLS_TC, KERNEL_CALLS_GRID, KERNEL_CALLS_BLOCK, KERNEL_CALLS_DTYPE, KERNEL_CALLS_INPUTS, KERNEL_CALLS_PARAMS, KERNEL_CALLS_OUTPUTS,
+	KERNEL_CALLS_TC, KERNEL_CALLS_GRID, KERNEL_CALLS_BLOCK, KERNEL_CALLS_LIMIT, KERNEL_CALLS_DTYPE = KERNEL_CALLS_LIMIT + LAUNCH_LIMIT_COLUMNS, KERNEL_CALLS_INPUTS, KERNEL_CALLS_PARAMS, KERNEL_CALLS_OUTPUTS,
 	KERNEL_CALLS_NAME
 };
 
@@ -38,6 +39,7 @@ const struct section kernel_calls_section = {.by = BY(KERNELS_BY_INSTANCE), COLU
 	[KERNEL_CALLS_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether it used Tensor Cores: yes, no or unknown")},
 	[KERNEL_CALLS_GRID] = {COLUMN(TEXT, "grid", "Grid", "blocks in x, y, z", .flags = COLUMN_MINOR)},
 	[KERNEL_CALLS_BLOCK] = {COLUMN(TEXT, "block", "Block", "threads of a block in x, y, z", .flags = COLUMN_MINOR)},
+	LAUNCH_LIMIT_COLUMN_LIST(KERNEL_CALLS_LIMIT, 0),
 	[KERNEL_CALLS_DTYPE] = {COLUMN(TEXT, "data_types", "Types", "of the op's input tensors", .flags = COLUMN_DETAIL)},
 	[KERNEL_CALLS_INPUTS] = {COLUMN(TEXT, "input_shapes", "Input shapes", "of the op", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
 	[KERNEL_CALLS_PARAMS] = {COLUMN(TEXT, "parameters", "Parameters", "of the op", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
@@ -127,6 +129,7 @@ static void kernel_calls_put_row(struct kernel_calls_calls *x, uint32_t g)
 	table_set_str(x->out, KERNEL_CALLS_TC, str_from(tri_name[op_tc_of(x->tc, g)]));
 	put_three(x, KERNEL_CALLS_GRID, l->grid_x[row], l->grid_y[row], l->grid_z[row]);
 	put_three(x, KERNEL_CALLS_BLOCK, l->block_x[row], l->block_y[row], l->block_z[row]);
+	launch_limit_put(p, row, x->out, KERNEL_CALLS_LIMIT);
 	uint32_t operator = optree_operator(x->tree, p, g);
 	if (operator)
 		table_set_str(x->out, KERNEL_CALLS_OPERATOR, profile_str(p, operator));

@@ -29,6 +29,7 @@ struct kernel_group {
 	double blocks, occupancy;      /* sums of value x us */
 	int64_t blocks_ns, occupancy_ns; /* of the calls whose value is known */
 	uint32_t first;                /* of its durations in `durations` */
+	uint32_t launch;               /* by launch: a row of p->launch; ROW_NONE: GPUs that hold unlike numbers of its blocks */
 };
 
 struct kernel_groups {
