@@ -1,11 +1,12 @@
 /* Copies and sets of memory on devices: how many, how much, how fast, by direction and kind of memory, as `nsys stats` has them in
  * cuda_gpu_mem_time_sum and cuda_gpu_mem_size_sum. */
+#include "analysis/time/copy_rates.h"
 #include "base/mem.h"
 #include "base/spread.h"
 #include "gpu/gpu_state.h"
 #include "query/stats.h"
 #include "query/window.h"
-#include "report/parts/copy_rates.h"
+#include "report/parts/copy_changes.h"
 
 #include <math.h>
 #include <sys/param.h>
@@ -231,7 +232,7 @@ static const struct report_variant memcpy_variants[] = {
 	{.group_by = "kind", .by = MEMCPY_BY_KIND},
 	{.group_by = "device", .by = MEMCPY_BY_DEVICE},
 	{.group_by = "op", .by = MEMCPY_BY_OP},
-	{.group_by = "change", .by = MEMCPY_BY_CHANGE, .run = copy_rates, .takes = REPORT_LIMIT},
+	{.group_by = "change", .by = MEMCPY_BY_CHANGE, .run = copy_changes, .takes = REPORT_LIMIT},
 	{0},
 };
 
@@ -244,7 +245,7 @@ const struct report report_memcpy = {
 	        "pinned, ...), with bytes and rate. --group-by=device tells devices apart, --group-by=op the ops that launched them; --group-by=change "
 	        "has the rate over time.",
 	.variants = memcpy_variants,
-	.sections = (const struct section *const[]){&memcpy_section, &copy_rates_section, NULL},
+	.sections = (const struct section *const[]){&memcpy_section, &copy_changes_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = memcpy_run,
