@@ -157,6 +157,9 @@ struct export_what {
 
 static int cli_export_write_job(const struct export_command *c, const struct trace_list *ranks, struct sink *s, struct diags *notes, struct err *e)
 {
+	for (const struct export_option *o = c->format->options; o && o->name; o++)
+		if (c->value[o - c->format->options])
+			return err_set(e, ERR_USAGE, "--%s is of one recording, and this is a job of several: --rank=N chooses one", o->name);
 	struct trace_options look = c->trace;
 	look.input.as_written = false;
 	struct cli_job first = {ranks, &look}, second = {ranks, &c->trace};

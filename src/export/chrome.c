@@ -15,6 +15,8 @@ static void export_chrome_put_devices(struct buf *b, const struct profile *p)
 	buf_cstr(b, "],\n");
 }
 
+enum { CHROME_COUNTERS };
+
 /* What is known about the run, and what Kineto says of every run where others recorded it. */
 static void put_facts(struct buf *b, const struct profile *p)
 {
@@ -48,21 +50,29 @@ static int write_chrome(const struct export_run *x, struct err *e)
 	put_facts(b, x->p);
 	buf_cstr(b, "\"traceEvents\":[");
 	int rc = chrome_put_events(x, e);
+	if (rc == 0 && x->value[CHROME_COUNTERS])
+		chrome_put_counters(x);
 	buf_cstr(b, "\n]}\n");
 	return rc;
 }
+
+static const struct export_option chrome_options[] = {
+	[CHROME_COUNTERS] = {.name = "counters", .help = "also counters over time: launches that wait on each stream (Queue Length), and GB/s of copies and sets"},
+	{0},
+};
 
 const struct export_format export_format_chrome = {
 	.name = "chrome",
 	.title = "Chrome trace JSON as torch.profiler writes it",
 	.help = "For Perfetto (ui.perfetto.dev), chrome://tracing, and everything that reads torch.profiler's traces. A Kineto trace comes out event by "
 	        "event as it was, in its order, repaired where it was no JSON; of other inputs ops, ranges, calls, kernels, copies, allocations and counters "
-	        "get Kineto's categories and arguments, and arrows from launch to kernel and from forward to backward. The ranks of a job come in one "
+	        "get Kineto's categories and arguments, and arrows from launch to kernel and from forward to backward. --counters adds counter tracks. The ranks of a job come in one "
 	        "file, on one clock, with arrows between the parts of a collective.",
 	.suffix = "json",
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.as_written = true,
 	.timeline = true,
+	.options = EXPORT_OPTIONS(chrome_options),
 	.write = write_chrome,
 	.write_job = chrome_write_job,
 };

@@ -10,6 +10,9 @@ void chrome_put_id(struct buf *b, struct str s);
 /* All events between '[' and ']', copied where they were kept as written; a line each. sink_room is called between events alone. */
 int chrome_put_events(const struct export_run *x, struct err *e);
 
+/* Events of counters, behind the others: launches that wait on each stream, and GB/s of copies and sets. */
+void chrome_put_counters(const struct export_run *x);
+
 /* A row of p->device as an element of deviceProperties, with this number. */
 void chrome_put_device(struct buf *b, const struct profile *p, uint32_t row, int64_t id);
 

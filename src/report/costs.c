@@ -1,7 +1,10 @@
 /* What each op should cost: one row per distinct call (op, shapes, types, values), with the time of the device work that it covers. */
 #include "analysis/costs/costs.h"
 
+#include "analysis/names/stacks.h"
 #include "analysis/recording.h"
+#include "analysis/tree/modules.h"
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "report/parts/cost_calls.h"
@@ -23,7 +26,7 @@ static void set_known(struct table *out, unsigned col, int64_t v)
 
 enum {
 	COSTS_OP, COSTS_DIRECTION, COSTS_DIMS, COSTS_TYPES, COSTS_PARAMS, COSTS_CLASS, COSTS_DTYPE, COSTS_TC, COSTS_CALLS, COSTS_GPU, COSTS_SHARE, COSTS_FLOPS, COSTS_BYTES,
-	COSTS_AI, COSTS_LEAST, COSTS_READ, COSTS_WRITTEN, COSTS_WIRE, COSTS_CAUSAL, COSTS_FORMULA, COSTS_WHY
+	COSTS_AI, COSTS_LEAST, COSTS_READ, COSTS_WRITTEN, COSTS_WIRE, COSTS_CAUSAL, COSTS_FORMULA, COSTS_MODULE, COSTS_PATH, COSTS_CALLER, COSTS_STACK, COSTS_WHY
 };
 
 static const struct section costs_section = {COLUMNS(
@@ -49,10 +52,74 @@ static const struct section costs_section = {COLUMNS(
 	                       .flags = COLUMN_DETAIL)},
 	[COSTS_CAUSAL] = {COLUMN(FLOPS, "flops_causal", "Causal FLOPs", "attention with a causal mask: only the pairs that it leaves", .flags = COLUMN_DETAIL)},
 	[COSTS_FORMULA] = {COLUMN(TEXT, "formula", "Formula", "FLOPs by name of dimension", .flags = COLUMN_DETAIL)},
+	[COSTS_MODULE] = {COLUMN(TEXT, "module", "Module", "type of the innermost module around the first of these calls that launched work (as the three columns that follow); empty = in none",
+	                         .flags = COLUMN_MINOR), .when = WHEN_RECORDED},
+	[COSTS_PATH] = {COLUMN(TEXT, "module_path", "Module Path", "the modules around it, outermost first", .flags = COLUMN_DETAIL | COLUMN_WIDE | COLUMN_PATH), .when = WHEN_RECORDED},
+	[COSTS_CALLER] = {COLUMN(TEXT, "called_by", "Called By", "the innermost function of Python around it that is neither built in nor of torch itself, nor a decorator's wrapper", .flags = COLUMN_DETAIL | COLUMN_WIDE), .when = WHEN_STACKS},
+	[COSTS_STACK] = {COLUMN(TEXT, "call_stack", "Call Stack", "the functions of Python around it, as in `operators --group-by=stack`", .flags = COLUMN_DETAIL | COLUMN_WIDE),
+	                 .when = WHEN_STACKS},
 	[COSTS_WHY] = {COLUMN(TEXT, "why", "Unknown Because", "why FLOPs or bytes are unknown", .flags = COLUMN_WIDE)},
 )};
 
-static void costs_put_row(struct table *out, const struct cost_calls *r, uint32_t i)
+/* Where calls stand in the program. */
+struct costs_places {
+	struct modules *modules;
+	struct stacks *stacks;
+	struct buf text;
+};
+
+/* "Linear" of "Linear_3". */
+static struct str module_type(const struct modules *m, uint32_t node)
+{
+	const struct module_node *x = &m->tree.v[node];
+	struct str name = intern_get(&m->tree.names, x->type ? x->type : x->name);
+	size_t n = name.n;
+	while (!x->type && n && name.p[n - 1] >= '0' && name.p[n - 1] <= '9')
+		n--;
+	return n && n < name.n && name.p[n - 1] == '_' ? (struct str){name.p, n - 1} : name;
+}
+
+static void put_path(const struct modules *m, uint32_t node, struct buf *b)
+{
+	uint32_t up[64], n = 0; /* of deeper ones, the inner part */
+	for (uint32_t at = node; at != MODULE_NONE && n < sizeof up / sizeof *up; at = m->tree.v[at].parent)
+		up[n++] = at;
+	buf_clear(b);
+	while (n-- > 0) {
+		buf_str(b, intern_get(&m->tree.names, m->tree.v[up[n]].name));
+		buf_cstr(b, n ? "/" : "");
+	}
+}
+
+/* What lies between a function of the program and the op that it calls. */
+static bool is_between(struct str frame)
+{
+	return str_starts(frame, STR("<built-in")) || str_starts(frame, STR("torch/")) || str_has(frame, STR("/torch/")) || str_starts(frame, STR("nn.Module: ")) ||
+	       str_has(frame, STR("wrapper"));
+}
+
+static void costs_put_place(struct table *out, struct costs_places *x, uint32_t span)
+{
+	uint32_t node = x->modules->place ? module_tree_live(&x->modules->tree, x->modules->place[span]) : MODULE_NONE, stack = stacks_of(x->stacks, span);
+	struct str frame;
+	if (node != MODULE_NONE) {
+		table_set_str_copy(out, COSTS_MODULE, module_type(x->modules, node));
+		put_path(x->modules, node, &x->text);
+		table_set_str_copy(out, COSTS_PATH, buf_view(&x->text));
+	}
+	buf_clear(&x->text);
+	stacks_text(x->stacks, stack, &x->text);
+	if (x->text.n)
+		table_set_str_copy(out, COSTS_STACK, buf_view(&x->text));
+	while (stacks_pop(x->stacks, &stack, &frame)) {
+		if (is_between(frame))
+			continue;
+		table_set_str_copy(out, COSTS_CALLER, frame);
+		break;
+	}
+}
+
+static void costs_put_row(struct table *out, const struct cost_calls *r, struct costs_places *places, uint32_t i)
 {
 	const struct cost *m = &r->costs->cost[i];
 	enum cost_direction d;
@@ -73,6 +140,8 @@ static void costs_put_row(struct table *out, const struct cost_calls *r, uint32_
 	table_set_i64(out, COSTS_CALLS, (int64_t)r->v[i].calls);
 	table_set_i64(out, COSTS_GPU, r->v[i].gpu_ns);
 	table_set_f64(out, COSTS_SHARE, percent((double)r->v[i].gpu_ns, (double)r->device_ns));
+	if (r->v[i].span != ROW_NONE)
+		costs_put_place(out, places, r->v[i].span);
 	set_known(out, COSTS_FLOPS, m->flops);
 	set_known(out, COSTS_BYTES, m->bytes);
 	if (m->flops >= 0 && m->bytes > 0)
@@ -105,11 +174,18 @@ static int costs_run(const struct profile *p, const struct report_args *args, st
 	struct cost_calls *r = cost_calls_new(p, COST_DEFAULT, e);
 	if (!r)
 		return -1;
-	section_start(&costs_section, args, 0, out);
+	struct costs_places places = {.modules = modules_new(p, &modules_own, NULL), .stacks = stacks_new(p)};
+	bool modules = places.modules->source != MODULES_NONE;
+	section_start(&costs_section, args, WHEN_RECORDED | (stacks_any(places.stacks) ? WHEN_STACKS : 0), out);
+	for (unsigned c = COSTS_MODULE; !modules && c <= COSTS_PATH; c++)
+		section_leave_out(&costs_section, c, out);
 	for (uint32_t i = 0; i < r->n; i++)
 		if (costs_shown(r, i))
-			costs_put_row(out, r, i);
+			costs_put_row(out, r, &places, i);
 	costs_notes(out, r->costs);
+	modules_free(places.modules);
+	stacks_free(places.stacks);
+	buf_release(&places.text);
 	cost_calls_free(r);
 	return table_sort(out, STR("gpu_ns"), true, e);
 }

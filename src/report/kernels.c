@@ -5,6 +5,7 @@
 #include "base/round.h"
 #include "report/parts/kernel_calls.h"
 #include "report/parts/kernel_groups.h"
+#include "report/parts/launch_limit.h"
 
 #include <math.h>
 
@@ -37,7 +38,7 @@ static double deviation(const struct kernel_groups *g, const struct kernel_group
 enum {
 	KERNELS_NAME, KERNELS_OP, KERNELS_GRID, KERNELS_BLOCK, KERNELS_REGS, KERNELS_SHARED, KERNELS_CLASS, KERNELS_TC, KERNELS_DTYPE, KERNELS_ARCH,
 	KERNELS_CALLS, KERNELS_TOTAL, KERNELS_SHARE, KERNELS_MEAN, KERNELS_MIN, KERNELS_MAX, KERNELS_MEDIAN, KERNELS_P95, KERNELS_P99, KERNELS_SD,
-	KERNELS_BLOCKS, KERNELS_OCC, KERNELS_LINES
+	KERNELS_BLOCKS, KERNELS_OCC, KERNELS_LINES, KERNELS_LIMIT
 };
 
 static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KERNELS_BY_OP) | BY(KERNELS_BY_LAUNCH), COLUMNS(
@@ -69,6 +70,7 @@ static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KE
 	                        "the limits of an SM; mean over its calls, weighted by duration"), .when = WHEN_RECORDED},
 	[KERNELS_LINES] = {COLUMN(TEXT, "source_lines", "Source lines", "lines of the program that compiled code launched it for, as in `compile`; (several) = not the same ones in all its calls; "
 	                          "empty = not known", .flags = COLUMN_WIDE | COLUMN_PATH), .when = WHEN_SOURCES},
+	LAUNCH_LIMIT_COLUMN_LIST(KERNELS_LIMIT, BY(KERNELS_BY_LAUNCH)),
 )};
 
 static void kernels_start(struct table *out, const struct kernel_groups *g, const struct report_args *args)
@@ -161,6 +163,8 @@ static int kernels_put(struct table *out, const struct kernel_groups *g, const s
 		kernels_put_name(out, g, x, &info);
 		kernels_put_times(out, g, x);
 		kernels_put_launches(out, x);
+		if (g->by == KERNELS_BY_LAUNCH && x->launch != ROW_NONE)
+			launch_limit_put(g->p, x->launch, out, KERNELS_LIMIT);
 	}
 	kernels_put_notes(out, g, by_tc, in_ops);
 	return table_sort(out, STR("total_ns"), true, e);
@@ -198,7 +202,7 @@ const struct report report_kernels = {
 	.also = "kernel gpu cuda",
 	.help = "Which kernels took the device's time, how often they ran and how evenly, and whether they use Tensor Cores. Copies and "
 	        "sets of memory are no kernels. --group-by=op tells apart the operators that launched them, each the innermost as in `operators`, "
-	        "--group-by=launch also the grid, block, registers and shared memory; --group-by=instance lists each launch with its step, this "
+	        "--group-by=launch also the grid, block, registers and shared memory, with what limits the blocks that an SM holds; --group-by=instance lists each launch with its step, this "
 	        "operator and the op of the model that it belongs to: the outermost, with its place, as in `ops`.",
 	.variants = kernels_variants,
 	.sections = (const struct section *const[]){&kernels_section, &kernel_calls_section, NULL},

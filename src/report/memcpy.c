@@ -1,26 +1,15 @@
 /* Copies and sets of memory on devices: how many, how much, how fast, by direction and kind of memory, as `nsys stats` has them in
  * cuda_gpu_mem_time_sum and cuda_gpu_mem_size_sum. */
+#include "analysis/time/copy_rates.h"
 #include "base/mem.h"
+#include "base/spread.h"
 #include "gpu/gpu_state.h"
 #include "query/stats.h"
 #include "query/window.h"
+#include "report/parts/copy_changes.h"
 
 #include <math.h>
 #include <sys/param.h>
-
-enum memcpy_grouping { MEMCPY_BY_KIND, MEMCPY_BY_DEVICE, MEMCPY_BY_OP };
-
-/* How inputs spell the direction of a copy: the first of these texts that the name of a copy holds. */
-static const struct memcpy_direction {
-	const char *text, *name;
-} memcpy_directions[] = {
-	{"HtoD", "HtoD"}, {"Host-to-Device", "HtoD"}, {"HostToDevice", "HtoD"},
-	{"DtoH", "DtoH"}, {"Device-to-Host", "DtoH"}, {"DeviceToHost", "DtoH"},
-	{"DtoD", "DtoD"}, {"Device-to-Device", "DtoD"}, {"DeviceToDevice", "DtoD"},
-	{"HtoH", "HtoH"}, {"Host-to-Host", "HtoH"}, {"HostToHost", "HtoH"},
-	{"PtoP", "PtoP"}, {"Peer-to-Peer", "PtoP"}, {"PeerToPeer", "PtoP"},
-	{"HtoA", "HtoA"}, {"AtoH", "AtoH"}, {"DtoA", "DtoA"}, {"AtoD", "AtoD"}, {"AtoA", "AtoA"},
-};
 
 /* What the grouping does not ask for is 0. */
 struct memcpy_key {
@@ -33,15 +22,14 @@ struct moved {
 	uint64_t ops;
 	int64_t bytes, ns, min, max;
 	bool too_many;   /* the sum is beyond 64 bits: `bytes` says nothing */
+	uint32_t n_rates, first_rate; /* of those that took time: in memcpy_rates.by_group */
 };
 
-static const char *memcpy_direction_of(struct str name)
-{
-	for (size_t i = 0; i < sizeof memcpy_directions / sizeof *memcpy_directions; i++)
-		if (str_has(name, str_from(memcpy_directions[i].text)))
-			return memcpy_directions[i].name;
-	return "";
-}
+/* GB/s of each operation whose bytes are known and that took time. */
+struct memcpy_rates {
+	double *gbs, *by_group;
+	uint32_t *group, n;
+};
 
 /* The kinds of memory in "Memcpy HtoD (Pageable -> Device)": before and behind the arrow. "Memset (Device)" has only the one behind. Empty = not told. */
 static void memory_kinds(struct str name, struct str *from, struct str *to)
@@ -83,10 +71,11 @@ static void add_moved(struct moved *m, int64_t bytes, int64_t ns)
 
 enum {
 	MEMCPY_KIND, MEMCPY_DIRECTION, MEMCPY_FROM, MEMCPY_TO, MEMCPY_NAME, MEMCPY_DEVICE, MEMCPY_OP, MEMCPY_STATS, MEMCPY_BYTES = MEMCPY_STATS + STATS_COLUMNS,
-	MEMCPY_RATE, MEMCPY_MEAN, MEMCPY_MIN, MEMCPY_MAX
+	MEMCPY_RATE, MEMCPY_MEAN, MEMCPY_MIN, MEMCPY_MAX, MEMCPY_RATE_MEAN, MEMCPY_RATE_SD, MEMCPY_RATE_MIN, MEMCPY_RATE_P25, MEMCPY_RATE_MEDIAN, MEMCPY_RATE_P75,
+	MEMCPY_RATE_MAX
 };
 
-static const struct section memcpy_section = {COLUMNS(
+static const struct section memcpy_section = {.by = BY(MEMCPY_BY_KIND) | BY(MEMCPY_BY_DEVICE) | BY(MEMCPY_BY_OP), COLUMNS(
 	[MEMCPY_KIND] = {COLUMN(TEXT, "operation", "Operation", "memcpy or memset")},
 	[MEMCPY_DIRECTION] = {COLUMN(TEXT, "direction", "Direction", "H = host, D = device, P = another device, A = array; empty = not told")},
 	[MEMCPY_FROM] = {COLUMN(TEXT, "from_memory", "From", "kind of memory read: Pageable, Pinned, Device, ...; empty = not told")},
@@ -100,9 +89,42 @@ static const struct section memcpy_section = {COLUMNS(
 	[MEMCPY_MEAN] = {COLUMN(MEAN_BYTES, "mean_bytes", "Mean size", "mean of the stated sizes")},
 	[MEMCPY_MIN] = {COLUMN(BYTES, "min_bytes", "Min size", "smallest stated size", .flags = COLUMN_MINOR)},
 	[MEMCPY_MAX] = {COLUMN(BYTES, "max_bytes", "Max size", "largest stated size", .flags = COLUMN_MINOR)},
+	[MEMCPY_RATE_MEAN] = {COLUMN(REAL, "mean_gb_per_s", "GB/s mean", "mean over the operations, each counting once, of bytes / time; of those that took time", .digits = 2, .flags = COLUMN_DETAIL)},
+	[MEMCPY_RATE_SD] = {COLUMN(REAL, "stddev_gb_per_s", "GB/s std dev", "standard deviation of these rates as a sample (n - 1); 0 of one", .digits = 2, .flags = COLUMN_DETAIL)},
+	[MEMCPY_RATE_MIN] = {COLUMN(REAL, "min_gb_per_s", "GB/s min", "lowest of these rates", .digits = 2, .flags = COLUMN_DETAIL)},
+	[MEMCPY_RATE_P25] = {COLUMN(REAL, "p25_gb_per_s", "GB/s 25 %", "their 25th percentile, between two values in proportion", .digits = 2, .flags = COLUMN_DETAIL)},
+	[MEMCPY_RATE_MEDIAN] = {COLUMN(REAL, "median_gb_per_s", "GB/s median", "their median; of an even number the mean of the two in the middle", .digits = 2, .flags = COLUMN_DETAIL)},
+	[MEMCPY_RATE_P75] = {COLUMN(REAL, "p75_gb_per_s", "GB/s 75 %", "their 75th percentile, between two values in proportion", .digits = 2, .flags = COLUMN_DETAIL)},
+	[MEMCPY_RATE_MAX] = {COLUMN(REAL, "max_gb_per_s", "GB/s max", "highest of these rates", .digits = 2, .flags = COLUMN_DETAIL)},
 )};
 
-static void memcpy_put(const struct profile *p, const struct report_args *args, struct stats *s, const struct moved *moved, struct table *out)
+/* Deals the rates out to their groups. */
+static void deal_rates(struct memcpy_rates *r, struct moved *moved, uint32_t groups)
+{
+	uint32_t next = 0;
+	for (uint32_t i = 0; i < r->n; i++)
+		moved[r->group[i]].n_rates++;
+	for (uint32_t g = 0; g < groups; g++) {
+		moved[g].first_rate = next;
+		next += moved[g].n_rates;
+		moved[g].n_rates = 0;
+	}
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct moved *m = &moved[r->group[i]];
+		r->by_group[m->first_rate + m->n_rates++] = r->gbs[i];
+	}
+}
+
+static void put_rates(struct table *t, const struct memcpy_rates *r, const struct moved *m)
+{
+	struct spread s = spread_of(&r->by_group[m->first_rate], m->n_rates);
+	const double v[] = {s.mean, s.sd, s.min, s.p25, s.median, s.p75, s.max};
+	for (unsigned i = 0; s.n && i < sizeof v / sizeof *v; i++)
+		table_set_f64(t, MEMCPY_RATE_MEAN + i, v[i]);
+}
+
+static void memcpy_put(const struct profile *p, const struct report_args *args, struct stats *s, const struct moved *moved, const struct memcpy_rates *rates,
+                       struct table *out)
 {
 	section_start(&memcpy_section, args, 0, out);
 	for (uint32_t g = 0; g < s->n; g++) {
@@ -114,7 +136,7 @@ static void memcpy_put(const struct profile *p, const struct report_args *args, 
 		memory_kinds(name, &from, &to);
 		table_row(out);
 		table_set_str(out, MEMCPY_KIND, str_from(gpu_kind_name[k.kind]));
-		table_set_str(out, MEMCPY_DIRECTION, str_from(memcpy_direction_of(name)));
+		table_set_str(out, MEMCPY_DIRECTION, str_from(copy_direction(name)));
 		table_set_str(out, MEMCPY_FROM, from);
 		table_set_str(out, MEMCPY_TO, to);
 		table_set_str(out, MEMCPY_NAME, name);
@@ -132,6 +154,7 @@ static void memcpy_put(const struct profile *p, const struct report_args *args, 
 		}
 		table_set_i64(out, MEMCPY_MIN, m->min);
 		table_set_i64(out, MEMCPY_MAX, m->max);
+		put_rates(out, rates, m);
 	}
 }
 
@@ -165,7 +188,8 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 	enum memcpy_grouping by = (enum memcpy_grouping)args->variant->by;
 	struct stats s = {0};
 	struct moved *moved = NULL, all = {0};
-	uint32_t cap = 0;
+	uint32_t cap = 0, n = p->gpu_op.rows.n;
+	struct memcpy_rates rates = {NEW_ARRAY_RAW(n, double), NEW_ARRAY_RAW(n, double), NEW_ARRAY_RAW(n, uint32_t), 0};
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
 		if (p->gpu_op.kind[i] == GPU_KERNEL || !window_has_gpu(&w, p, i))
 			continue;
@@ -177,6 +201,10 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 		}
 		int64_t bytes = p->launch.bytes[p->gpu_op.launch[i]];
 		add_moved(&moved[g], bytes, p->gpu_op.dur_ns[i]);
+		if (bytes != ID_NONE && p->gpu_op.dur_ns[i] > 0) {
+			rates.group[rates.n] = g;
+			rates.gbs[rates.n++] = (double)bytes / (double)p->gpu_op.dur_ns[i];
+		}
 		add_moved(&all, bytes, p->gpu_op.dur_ns[i]);
 	}
 	int rc = 0;
@@ -185,7 +213,8 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 		           : err_set(e, ERR_DATA, "the steps asked for have no copy or set of memory");
 	} else {
 		stats_finish(&s);
-		memcpy_put(p, args, &s, moved, out);
+		deal_rates(&rates, moved, s.n);
+		memcpy_put(p, args, &s, moved, &rates, out);
 		table_note(out, "%llu operations, %lld ns = with stated bytes %lld + without %lld", (unsigned long long)s.n_values,
 		           (long long)s.total, (long long)all.ns, (long long)(s.total - all.ns));
 		note_impossible(p, moved, s.n, out);
@@ -193,6 +222,9 @@ static int memcpy_run(const struct profile *p, const struct report_args *args, s
 	}
 	stats_release(&s);
 	mem_free(moved);
+	mem_free(rates.gbs);
+	mem_free(rates.by_group);
+	mem_free(rates.group);
 	return rc;
 }
 
@@ -200,6 +232,7 @@ static const struct report_variant memcpy_variants[] = {
 	{.group_by = "kind", .by = MEMCPY_BY_KIND},
 	{.group_by = "device", .by = MEMCPY_BY_DEVICE},
 	{.group_by = "op", .by = MEMCPY_BY_OP},
+	{.group_by = "change", .by = MEMCPY_BY_CHANGE, .run = copy_changes, .takes = REPORT_LIMIT},
 	{0},
 };
 
@@ -207,11 +240,12 @@ const struct report report_memcpy = {
 	.name = "memcpy",
 	.title = "Copies and sets of memory",
 	.asks = ASKS_MOVE,
-	.also = "copies copy memset",
+	.also = "copies copy memset memory_bandwidth bandwidth",
 	.help = "What copies and sets of memory took on the devices, by direction and, where the input tells, by kind of memory (pageable or "
-	        "pinned, ...), with bytes and rate. --group-by=device tells devices apart, --group-by=op the ops that launched them.",
+	        "pinned, ...), with bytes and rate. --group-by=device tells devices apart, --group-by=op the ops that launched them; --group-by=change "
+	        "has the rate over time.",
 	.variants = memcpy_variants,
-	.sections = (const struct section *const[]){&memcpy_section, NULL},
+	.sections = (const struct section *const[]){&memcpy_section, &copy_changes_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = memcpy_run,

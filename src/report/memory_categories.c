@@ -95,7 +95,7 @@ static const struct section memory_categories_section = {COLUMNS(
 	[CATEGORIES_SHARE] = {COLUMN(PERCENT, "at_peak_pct", "Share", "share of all that is held then")},
 	[CATEGORIES_PEAK] = {COLUMN(BYTES, "peak_bytes", "Its own peak", "most that this category held at a time")},
 	[CATEGORIES_END] = {COLUMN(BYTES, "end_bytes", "At the end", "held by this category at the end")},
-	[CATEGORIES_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "allocated meanwhile")},
+	[CATEGORIES_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "allocated meanwhile; 0 of a file of export_memory_timeline that has sums alone")},
 )};
 
 /* Memory that is held all the time is in the Unknown of every moment: a row of its own says what it most likely is. */
@@ -178,7 +178,7 @@ enum { CATEGORIES_UNKNOWN_WHY, CATEGORIES_UNKNOWN_BLOCKS, CATEGORIES_UNKNOWN_SIZ
 
 static const struct section memory_categories_unknown_section = {.name = "unknown", .title = "Why blocks are Unknown", COLUMNS(
 	[CATEGORIES_UNKNOWN_WHY] = {COLUMN(TEXT, "why", "Why", "what keeps a block from having a category")},
-	[CATEGORIES_UNKNOWN_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "allocated meanwhile")},
+	[CATEGORIES_UNKNOWN_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "allocated meanwhile; 0 of a file of export_memory_timeline that has sums alone")},
 	[CATEGORIES_UNKNOWN_SIZE] = {COLUMN(BYTES, "size_bytes", "Size", "sum of their sizes")},
 )};
 

@@ -1,6 +1,7 @@
 """Exports: a trace that goes out and comes in again has lost nothing, whoever wrote it; what other readers of JSON need is kept."""
 import collections
 import concurrent.futures
+import decimal
 import functools
 import gzip
 import json
@@ -111,6 +112,48 @@ class Folder(Case):
             refused = isinstance(before[key], str) and isinstance(after[key], str)
             if key[0] not in but and not (refused and other_format):
                 self.assertEqual(before[key], after[key], key)
+
+
+class Counters(Folder):
+    """--counters adds events behind the others, with the values of `queues` and `memcpy`; no report sees them."""
+
+    def check(self, path, *args):
+        plain, out = strict(export("chrome", path, *args)), self.path("counters.json")
+        export("chrome", path, "--counters", "-o", out, *args)
+        after = strict(open(out, "rb").read())
+        self.assertEqual(after["traceEvents"][:len(plain["traceEvents"])], plain["traceEvents"])
+        self.assertEqual(facts(after), facts(plain))
+        added = after["traceEvents"][len(plain["traceEvents"]):]
+        self.assertEqual({e["ph"] for e in added}, {"C"})
+        queues = [(f"stream {r['stream']}", r["time_ns"], r["length"]) for r in report("queues", path, "--group-by=change", *args).rows]
+        exact = json.loads(open(out, "rb").read(), parse_float=decimal.Decimal)["traceEvents"][len(plain["traceEvents"]):]
+        self.assertEqual([(k, int(e["ts"] * 1000), v) for e in exact if e["name"] == "Queue Length" for k, v in e["args"].items()], queues)
+        code, text, _ = run("report", "memcpy", path, "--group-by=change", "--format=json", *(args or ["--steps=all"]))
+        rates = oracle.Table(json.loads(text)).rows if code == 0 else []
+        names = [(r["operation"].capitalize() + (" " + r["direction"] if r["direction"] else "")) for r in rates]
+        got = [e for e in added if e["name"] != "Queue Length"]
+        self.assertEqual([e["name"] for e in got], names)
+        for e, r in zip(got, rates):
+            self.assertAlmostEqual(e["args"]["GB/s"], r["gb_per_s"], delta=1e-5 * abs(r["gb_per_s"]))
+        return out
+
+    def test_kineto(self):
+        path = data("hta", "critical_path", "simple_add", "benchmark_result_493459_1694039959_trace.json.gz")
+        self.same_reports(path, self.check(path), OF_THE_FILE)
+
+    def test_others(self):
+        self.check(data("nsys", "2024.6_fuser_h100", "report1__da819b5f.sqlite"))
+        self.check(data("more", "puzzlers", "streams", "blocking.json.gz"))
+
+    def test_steps(self):
+        self.check(data("hta", "nccl_parser_config", "nccl_data.json.gz"), "--steps=4..5")
+
+    def test_without_a_device(self):
+        path = synthetic("pure_cpu")
+        self.assertEqual(export("chrome", path, "--counters"), export("chrome", path))
+
+    def test_a_job(self):
+        self.assertIn("--counters is of one recording", export("chrome", data("multirank", "megatron_a100_tp8"), "--counters", "-o", self.path("x.json"), status=2))
 
 
 class ChromeReports(Folder):

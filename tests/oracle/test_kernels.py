@@ -1,4 +1,5 @@
 """`report kernels` against the TensorBoard plugin's own table and pie, and against TraceLens' summary of the same traces."""
+import collections
 import csv
 import decimal
 import glob
@@ -45,6 +46,54 @@ class TbPlugin(Case):
         rows = by_title(report("kernels", data(*RUN, TRACE), "--compat=tb-plugin"))
         want = expected("expected_kernel_pie.json")["total"]["rows"]
         self.assertEqual(sorted((r["Name"], r["Total Duration (us)"]) for r in rows), sorted(map(tuple, want)))
+
+
+class Occupancy(Case):
+    """The columns that say what limits a launch, against a calculation of its own by the rules of CUDA's occupancy calculator, and against the estimate that Kineto states:
+    min(blocks that fit, blocks / SMs) x threads of a block / threads of an SM."""
+
+    SM = {"7.0": (64, 32, 96, 256, 0), "8.0": (64, 32, 164, 128, 1024), "9.0": (64, 32, 228, 128, 1024)}  # warps, blocks, KiB, unit of shared memory, reserved
+    TRACES = [("tb_plugin", "resnet50_num_workers_0", TRACE), ("tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"),
+              ("multirank", "megatron_a100_tp8", "megatron_kineto_0.json.gz"), ("hta", "ns_resolution_trace", "rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz")]
+
+    @staticmethod
+    def limits(sm, threads, registers, shared):
+        warps, blocks, kib, unit, reserved = sm
+        of_block = -(-threads // 32)
+        fit = {"registers": 65536 // 4 // (-(-registers * 32 // 256) * 256) * 4 // of_block, "block size": warps // of_block, "blocks": blocks}
+        if shared + reserved:
+            fit["shared memory"] = kib * 1024 // (-(-(shared + reserved) // unit) * unit)
+        least = min(fit.values())
+        return least, "none" if least * of_block == warps else ", ".join(k for k in ("registers", "shared memory", "block size", "blocks") if fit.get(k) == least), 100 * least * of_block / warps
+
+    def test_limits(self):
+        seen = set()
+        for path in self.TRACES:
+            device = report("devices", data(*path)).rows[0]
+            sm, sms = self.SM[device["compute_capability"]], device["sm_count"]
+            for r in report("kernels", data(*path), "--group-by=launch").rows:
+                if r["registers_per_thread"] is None or not r["registers_per_thread"]:
+                    self.assertIsNone(r["limited_by"])
+                    continue
+                threads, blocks = math.prod(map(int, r["block"].split(","))), math.prod(map(int, r["grid"].split(",")))
+                fit, by, pct = self.limits(sm, threads, r["registers_per_thread"], r["shared_bytes"])
+                self.assertEqual((r["blocks_fit_per_sm"], r["limited_by"], r["theoretical_occupancy_pct"]), (fit, by, pct), (path, r))
+                if r["mean_occupancy_pct"]:
+                    estimate = 100 * min(fit, blocks / sms) * threads / (sm[0] * 32)
+                    self.assertAlmostEqual(r["mean_occupancy_pct"], estimate, delta=0.51, msg=(path, r))
+                seen.update(by.split(", "))
+        self.assertEqual(seen, {"registers", "shared memory", "blocks", "none"})  # block size: test_occupancy.c
+
+    def test_instances(self):
+        path, by_launch = data(*self.TRACES[0]), collections.defaultdict(set)
+        for r in report("kernels", path, "--group-by=launch").rows:
+            by_launch[r["name"], r["grid"], r["block"]].add((r["theoretical_occupancy_pct"], r["blocks_fit_per_sm"], r["limited_by"]))
+        for r in report("kernels", path, "--group-by=instance").rows:
+            self.assertIn((r["theoretical_occupancy_pct"], r["blocks_fit_per_sm"], r["limited_by"]), by_launch[r["kernel_name"], r["grid"], r["block"]])
+
+    def test_amd(self):
+        rows = report("kernels", data("tracelens", "mi300", "resnet_act_checkpoint.json.gz"), "--group-by=launch").rows
+        self.assertEqual({r["limited_by"] for r in rows}, {None})
 
 
 class TbPluginByName(Case):

@@ -389,6 +389,16 @@ class Synthetic(Case):
                           (1, "0", "torch.nn.modules.linear.Linear", 1, 20000, 40000)])
 
 
+    def test_lightning_profile(self):
+        """What Lightning's own profiler tables: mean, calls and total of each of its actions."""
+        batches = [x("[pl][profile]run_training_batch", 100 * i, 90, "user_annotation") for i in range(3)]
+        steps = [x("[pl][profile][Strategy]SingleDeviceStrategy.training_step", 100 * i + 10, 30, "user_annotation") for i in range(3)]
+        path = self.trace([x("[pl][profile]run_training_epoch", 0, 300, "user_annotation"), *batches, *steps, x("mine", 310, 5, "user_annotation")])
+        rows = report("nvtx", path, "--filter=[pl][profile]").rows
+        self.assertEqual({r["range"]: (r["mean_ns"], r["calls"], r["total_ns"], r["self_ns"]) for r in rows},
+                         {"[pl][profile]run_training_epoch": (300000, 1, 300000, 30000), "[pl][profile]run_training_batch": (90000, 3, 270000, 180000),
+                          "[pl][profile][Strategy]SingleDeviceStrategy.training_step": (30000, 3, 90000, 90000)})
+
     def test_lightning_flat(self):
         t = report("modules", synthetic("lightning"), "--group-by=flat")
         self.assertEqual([(r["module"], r["path"], r["host_exclusive_ns"]) for r in t.rows],

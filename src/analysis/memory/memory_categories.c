@@ -23,6 +23,7 @@ const char *const memory_why_text[MEMORY_WHYS] = {
 	[MEMORY_WHY_OUTLIVES] = "made in the backward pass and held beyond it, but no gradient has that size",
 	[MEMORY_WHY_BEFORE] = "held since before the recording",
 	[MEMORY_WHY_NO_ADDRESS] = "the trace has no addresses, so that no block can be followed",
+	[MEMORY_WHY_STATED] = "so called by the recorder",
 };
 
 struct memory_categories_work {
@@ -319,8 +320,43 @@ static int find_peak(struct memory_timeline *t, struct err *e)
 	return 0;
 }
 
+/* What the input states: the first `before` rows were held before. Its categories are those of the rows. Of sums of all blocks, no block is known. */
+static void add_stated(struct memory_categories_work *w, int64_t before)
+{
+	const struct memories *m = &w->p->memory;
+	struct str form;
+	bool blocks = profile_meta(w->p, "memory timeline, form", &form) && str_eqc(form, "raw");
+	w->t->before_is_whole = true;
+	for (uint32_t i = 0; i < m->rows.n; i++) {
+		struct str name = profile_cat(w->p, m->cat[i]);
+		struct verdict v = {MEMORY_UNKNOWN, MEMORY_WHY_STATED};
+		for (int c = 0; c < MEMORY_UNKNOWN; c++)
+			if (str_eqc(name, memory_category_name[c]))
+				v = known((enum memory_category)c);
+		w->category[i] = (uint8_t)v.category;
+		w->why[i] = (uint8_t)v.why;
+		if (i < before) {
+			add_before(w, m->bytes[i], v);
+			continue;
+		}
+		add_change(w, m->time_ns[i], m->bytes[i], !blocks ? MEMORY_INCREMENT_VERSION : m->bytes[i] > 0 ? MEMORY_CREATE : MEMORY_DESTROY, v);
+		if (m->bytes[i] <= 0 || !blocks)
+			continue;
+		w->t->blocks[v.category]++;
+		if (v.why)
+			memory_categories_count_unknown(w->t, v.why, m->bytes[i]);
+	}
+}
+
+static bool states_categories(const struct profile *p, int64_t *before)
+{
+	struct str text;
+	return profile_meta(p, "memory timeline, held before", &text) && str_to_i64(text, before);
+}
+
 struct memory_timeline *memory_timeline_new(const struct profile *p, int device, struct err *e)
 {
+	int64_t before;
 	uint32_t rows = p->memory.rows.n;
 	struct memory_timeline *t = NEW(struct memory_timeline);
 	struct memory_categories_work w = {.p = p, .t = t};
@@ -334,9 +370,13 @@ struct memory_timeline *memory_timeline_new(const struct profile *p, int device,
 		w.category[i] = MEMORY_UNKNOWN;
 		w.why[i] = MEMORY_WHY_NO_ADDRESS;
 	}
-	judge_blocks(&w);
-	add_all_before(&w);
-	add_records(&w);
+	if (states_categories(p, &before)) {
+		add_stated(&w, before);
+	} else {
+		judge_blocks(&w);
+		add_all_before(&w);
+		add_records(&w);
+	}
 	mem_free(w.pair);
 	t->category_of = w.category;
 	t->why_of = w.why;

@@ -18,7 +18,7 @@
  *   PARAMETER        before the recording: as many bytes as AccumulateGrad took in the pass where it took most, since a gradient is
  *                    as large as its parameter. Only on the device that holds all gradients; a size that a block allocated in the
  *                    recording and never freed has, too, is left out.
- * All else is Unknown, with a reason. Versions of a tensor are not in a trace: no INCREMENT_VERSION. */
+ * An input that states the categories itself, a file of export_memory_timeline, has those. All else is Unknown, with a reason. Versions of a tensor are not in a trace: no INCREMENT_VERSION. */
 #ifndef OPSCOPE_ANALYSIS_MEMORY_MEMORY_CATEGORIES_H
 #define OPSCOPE_ANALYSIS_MEMORY_MEMORY_CATEGORIES_H
 
@@ -53,6 +53,7 @@ enum memory_why {
 	MEMORY_WHY_OUTLIVES,    /* made in the backward pass and held beyond it, but no gradient has its size */
 	MEMORY_WHY_BEFORE,      /* held since before the recording */
 	MEMORY_WHY_NO_ADDRESS,  /* the trace does not say which block was freed */
+	MEMORY_WHY_STATED,      /* the input states categories (input/memory_timeline.c), and this is the one */
 	MEMORY_WHYS,
 };
 extern const char *const memory_why_text[MEMORY_WHYS];

@@ -2,8 +2,10 @@
 #include "predecessors/tracelens/tables.h"
 #include "query/predecessor.h"
 #include "report/parts/cost_table.h"
+#include "report/parts/short_kernels.h"
 
 static const enum cost_rules tracelens_rules = COST_TRACELENS;
+static const struct short_bins tracelens_bins = {.n = 100};
 
 #define TRACELENS(name, ...) {.report = name, .compat = "tracelens", __VA_ARGS__}
 static const struct report_variant tracelens_variants[] = {
@@ -15,6 +17,7 @@ static const struct report_variant tracelens_variants[] = {
 	TRACELENS("roofline", .group_by = "op", .by = COST_BY_OP, .rules = &tracelens_rules),
 	TRACELENS("roofline", .group_by = "shape", .by = COST_BY_SHAPE, .rules = &tracelens_rules),
 	TRACELENS("roofline", .group_by = "kernel", .by = COST_BY_KERNEL, .rules = &tracelens_rules),
+	TRACELENS("short-kernels", .group_by = "duration", .by = SHORT_BY_DURATION, .rules = &tracelens_bins),
 	{0},
 };
 

@@ -6,8 +6,18 @@
 static struct cost_call *cost_calls_at(struct cost_calls *r, uint32_t index)
 {
 	while (r->n <= index)
-		MEM_PUSH(r->v, r->n, r->cap, (struct cost_call){0});
+		MEM_PUSH(r->v, r->n, r->cap, (struct cost_call){.span = ROW_NONE});
 	return &r->v[index];
+}
+
+/* Notes a call of the row, if it is the first. */
+static void cost_calls_first(struct cost_calls *r, uint32_t index, uint32_t span, bool launched)
+{
+	struct cost_call *x = cost_calls_at(r, index);
+	bool earlier = x->span == ROW_NONE || r->p->span.start_ns[span] < r->p->span.start_ns[x->span];
+	if (launched > x->launched || (launched == x->launched && earlier))
+		x->span = span;
+	x->launched |= launched;
 }
 
 /* Counts the calls of ops that the trace has. Of a backward pass that only its forward op explains, it counts the ranges that launched work. */
@@ -16,8 +26,11 @@ static void cost_calls_collect(struct cost_calls *r)
 	const struct profile *p = r->p;
 	uint8_t *counted = NEW_ARRAY(p->span.rows.n, uint8_t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		if (p->span.kind[i] == SPAN_OP)
-			cost_calls_at(r, costs_index_of_span(r->costs, p, i, COST_FORWARD))->calls++;
+		if (p->span.kind[i] == SPAN_OP) {
+			uint32_t at = costs_index_of_span(r->costs, p, i, COST_FORWARD);
+			cost_calls_at(r, at)->calls++;
+			cost_calls_first(r, at, i, false);
+		}
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++) {
 		uint32_t at = r->costs->of_gpu[i], op = r->costs->op[i];
 		enum cost_direction d = COST_FORWARD;
@@ -26,6 +39,8 @@ static void cost_calls_collect(struct cost_calls *r)
 			at = costs_index_of_span(r->costs, p, op, COST_FORWARD);
 		if (at == ROW_NONE)
 			continue;
+		if (op != ROW_NONE)
+			cost_calls_first(r, at, op, true);
 		struct cost_call *x = cost_calls_at(r, at);
 		struct op_facts f = costs_facts(r->costs, p, at, &d);
 		x->gpu_ns += p->gpu_op.dur_ns[i];

@@ -7,6 +7,8 @@
 
 struct cost_call {
 	uint64_t calls;
+	uint32_t span;         /* the first of these calls, of those that launched work if any did; ROW_NONE = the cost is of no op */
+	bool launched;         /* it launched work */
 	int64_t gpu_ns;        /* time of the device work whose innermost op with a model is one of these calls */
 };
 

@@ -233,6 +233,47 @@ static void add_instance(struct cost_rows_work *w, struct instance *x)
 	add_ideal(w, row, x, best);
 }
 
+/* The values of a row: its calls' numbers of `what`. */
+enum cost_rows_value { VALUE_NS, VALUE_TFLOPS, VALUE_GBS };
+
+static double value_of(const struct instance *x, enum cost_rows_value what)
+{
+	int64_t v = what == VALUE_TFLOPS ? x->flops : x->bytes;
+	if (what == VALUE_NS)
+		return (double)x->ns;
+	return v < 0 || x->ns <= 0 ? (double)NAN : (double)v / (double)x->ns / (what == VALUE_TFLOPS ? 1e3 : 1);
+}
+
+/* How the calls of each row differ. */
+static void spread_rows(struct cost_rows_work *w)
+{
+	struct cost_rows *r = w->r;
+	uint32_t *first = NEW_ARRAY(r->n + 1, uint32_t), *of_row = NEW_ARRAY_RAW(w->n, uint32_t);
+	double *value = NEW_ARRAY_RAW(w->n, double);
+	for (uint32_t i = 0; i < w->n; i++)
+		first[w->v[i].row + 1]++;
+	for (uint32_t i = 0; i < r->n; i++)
+		first[i + 1] += first[i];
+	for (uint32_t i = w->n; i-- > 0;)
+		of_row[--first[w->v[i].row + 1]] = i; /* first[row + 1] moves to where the row begins */
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct spread *const out[] = {[VALUE_NS] = &r->v[i].call_ns, [VALUE_TFLOPS] = &r->v[i].tflops, [VALUE_GBS] = &r->v[i].gbs};
+		uint32_t end = first[i + 1] + (uint32_t)r->v[i].calls;
+		for (unsigned what = VALUE_NS; what <= VALUE_GBS; what++) {
+			uint32_t n = 0;
+			for (uint32_t k = first[i + 1]; k < end; k++) {
+				double v = value_of(&w->v[of_row[k]], (enum cost_rows_value)what);
+				if (!isnan(v))
+					value[n++] = v;
+			}
+			*out[what] = spread_of(value, n);
+		}
+	}
+	mem_free(value);
+	mem_free(of_row);
+	mem_free(first);
+}
+
 /* Collects the names of each row's kernels, most time first. */
 static void name_kernels(struct cost_rows_work *w)
 {
@@ -290,6 +331,7 @@ struct cost_rows *cost_rows_new(const struct profile *p, const struct window *wi
 	cost_rows_collect(&w);
 	for (uint32_t i = 0; i < w.n; i++)
 		add_instance(&w, &w.v[i]);
+	spread_rows(&w);
 	name_kernels(&w);
 	r->gpus = bounds_gpus(w.bounds);
 	bounds_free(w.bounds);

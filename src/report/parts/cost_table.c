@@ -13,7 +13,9 @@ enum {
 	COST_TABLE_CALLS, COST_TABLE_TOTAL, COST_TABLE_SHARE, COST_TABLE_MEAN, COST_TABLE_MIN, COST_TABLE_MAX, COST_TABLE_FLOPS, COST_TABLE_BYTES, COST_TABLE_TFLOPS,
 	COST_TABLE_GBS, COST_TABLE_INTENSITY, COST_TABLE_TC, COST_TABLE_ELIGIBLE, COST_TABLE_HINT, COST_TABLE_BOUND, COST_TABLE_ATTAINABLE,
 	COST_TABLE_GAIN, COST_TABLE_GAIN_PCT, COST_TABLE_EFFICIENCY, COST_TABLE_PEAK_PCT, COST_TABLE_PEAK, COST_TABLE_MEMORY_PCT, COST_TABLE_OVER, COST_TABLE_FORMULA, COST_TABLE_CAUSAL,
-	COST_TABLE_KERNELS, COST_TABLE_UNKNOWN, COST_TABLE_COLUMNS
+	COST_TABLE_KERNELS, COST_TABLE_MEDIAN, COST_TABLE_SD, COST_TABLE_TFLOPS_MEAN, COST_TABLE_TFLOPS_MEDIAN, COST_TABLE_TFLOPS_SD, COST_TABLE_TFLOPS_MIN, COST_TABLE_TFLOPS_MAX,
+	COST_TABLE_GBS_MEAN, COST_TABLE_GBS_MEDIAN, COST_TABLE_GBS_SD, COST_TABLE_GBS_MIN, COST_TABLE_GBS_MAX,
+	COST_TABLE_UNKNOWN, COST_TABLE_COLUMNS
 };
 
 /* The groupings that have a column. */
@@ -72,6 +74,18 @@ const struct section cost_section = {COLUMNS(
 	                              .flags = COLUMN_DETAIL), .by = BY(COST_BY_ATTENTION), .when = WHEN_RECORDED},
 	[COST_TABLE_KERNELS] = {COLUMN(TEXT, "kernels", "Kernels", "its kernels, most time first, the first three", .flags = COLUMN_WIDE | COLUMN_DETAIL | COLUMN_KERNEL),
 	                               .not_by = BY(COST_BY_KERNEL)},
+	[COST_TABLE_MEDIAN] = {COLUMN(MEAN_NS, "median_gpu_ns", "Median", "median call; of an even number the mean of the two in the middle", .flags = COLUMN_DETAIL)},
+	[COST_TABLE_SD] = {COLUMN(MEAN_NS, "stddev_gpu_ns", "Std dev", "standard deviation of the calls as a sample (n - 1); 0 of one", .flags = COLUMN_DETAIL)},
+	[COST_TABLE_TFLOPS_MEAN] = {COLUMN(REAL, "mean_tflops_per_s", "TFLOP/s mean", "mean over its calls, each counting once, of FLOPs / time of a call", .digits = 3, .flags = COLUMN_DETAIL)},
+	[COST_TABLE_TFLOPS_MEDIAN] = {COLUMN(REAL, "median_tflops_per_s", "TFLOP/s median", "median of FLOPs / time of a call over its calls; of an even number the mean of the two in the middle", .digits = 3, .flags = COLUMN_DETAIL)},
+	[COST_TABLE_TFLOPS_SD] = {COLUMN(REAL, "stddev_tflops_per_s", "TFLOP/s std dev", "standard deviation of FLOPs / time of a call over its calls as a sample (n - 1); 0 of one", .digits = 3, .flags = COLUMN_DETAIL)},
+	[COST_TABLE_TFLOPS_MIN] = {COLUMN(REAL, "min_tflops_per_s", "TFLOP/s min", "FLOPs / time of the slowest call", .digits = 3, .flags = COLUMN_DETAIL)},
+	[COST_TABLE_TFLOPS_MAX] = {COLUMN(REAL, "max_tflops_per_s", "TFLOP/s max", "FLOPs / time of the fastest call", .digits = 3, .flags = COLUMN_DETAIL)},
+	[COST_TABLE_GBS_MEAN] = {COLUMN(REAL, "mean_gb_per_s", "GB/s mean", "mean over its calls, each counting once, of bytes / time of a call", .digits = 1, .flags = COLUMN_DETAIL)},
+	[COST_TABLE_GBS_MEDIAN] = {COLUMN(REAL, "median_gb_per_s", "GB/s median", "median of bytes / time of a call over its calls; of an even number the mean of the two in the middle", .digits = 1, .flags = COLUMN_DETAIL)},
+	[COST_TABLE_GBS_SD] = {COLUMN(REAL, "stddev_gb_per_s", "GB/s std dev", "standard deviation of bytes / time of a call over its calls as a sample (n - 1); 0 of one", .digits = 1, .flags = COLUMN_DETAIL)},
+	[COST_TABLE_GBS_MIN] = {COLUMN(REAL, "min_gb_per_s", "GB/s min", "bytes / time of the slowest call", .digits = 1, .flags = COLUMN_DETAIL)},
+	[COST_TABLE_GBS_MAX] = {COLUMN(REAL, "max_gb_per_s", "GB/s max", "bytes / time of the fastest call", .digits = 1, .flags = COLUMN_DETAIL)},
 	[COST_TABLE_UNKNOWN] = {COLUMN(TEXT, "unknown", "Unknown", "why FLOPs or bytes are unknown", .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_RECORDED},
 )};
 
@@ -214,6 +228,13 @@ static void put_rates(struct table *t, const struct cost_row *x)
 	table_set_f64(t, COST_TABLE_MEMORY_PCT, cost_memory_pct(x));
 }
 
+static void put_spread(struct table *t, unsigned first, const struct spread *s)
+{
+	const double v[] = {s->mean, s->median, s->sd, s->min, s->max};
+	for (unsigned i = 0; s->n && i < sizeof v / sizeof *v; i++)
+		table_set_f64(t, first + i, v[i]);
+}
+
 static void put_roofline(struct table *t, const struct cost_rows *r, const struct cost_row *x)
 {
 	if (!x->attainable_of)
@@ -271,7 +292,11 @@ static void cost_table_put_row(struct table *t, const struct cost_rows *r, const
 	table_set_f64(t, COST_TABLE_MEAN, (double)x->ns / (double)x->calls);
 	table_set_i64(t, COST_TABLE_MIN, x->min);
 	table_set_i64(t, COST_TABLE_MAX, x->max);
+	table_set_f64(t, COST_TABLE_MEDIAN, x->call_ns.median);
+	table_set_f64(t, COST_TABLE_SD, x->call_ns.sd);
 	put_rates(t, x);
+	put_spread(t, COST_TABLE_TFLOPS_MEAN, &x->tflops);
+	put_spread(t, COST_TABLE_GBS_MEAN, &x->gbs);
 	put_roofline(t, r, x);
 	put_str(t, COST_TABLE_TC, str_from(tri_name[cost_tc_used(x)]));
 	put_str(t, COST_TABLE_ELIGIBLE, str_from(tri_name[cost_tc_used(x) == TRI_YES ? TRI_YES : x->eligible]));

@@ -8,6 +8,7 @@
 #define OPSCOPE_REPORT_PARTS_COST_TABLE_H
 
 #include "analysis/time/bounds.h"
+#include "base/spread.h"
 #include "query/window.h"
 
 /* What a row adds up (report_variant.by). A report of one kind of op has a row for each shape, and a number of its own for the columns that it alone has. */
@@ -20,6 +21,7 @@ struct cost_row {
 	const struct cost *cost; /* of one of its instances; COST_BY_SHAPE: of each of them */
 	uint64_t calls;
 	int64_t ns, min, max;
+	struct spread call_ns, tflops, gbs; /* of its calls: time; TFLOP/s and GB/s of those whose FLOPs (bytes) are known and that took time */
 	int64_t main_ns;         /* the part of ns in main kernels, one for each call */
 	int64_t flops, flops_ns; /* sum over the calls whose FLOPs are known, and the time of these calls; COST_UNKNOWN: no call's are known, or the sum is beyond 64 bits */
 	int64_t bytes, bytes_ns;

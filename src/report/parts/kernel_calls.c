@@ -3,6 +3,7 @@
 #include "analysis/names/short_names.h"
 #include "analysis/recording.h"
 #include "analysis/steps/steps.h"
+#include "analysis/tree/gpu_ranges.h"
 #include "analysis/tree/optree.h"
 #include "analysis/tree/sources.h"
 #include "base/buf.h"
@@ -11,11 +12,12 @@
 #include "base/sort.h"
 #include "query/op_sums.h"
 #include "report/parts/kernel_groups.h"
+#include "report/parts/launch_limit.h"
 
 enum {
-	KERNEL_CALLS_STEP, KERNEL_CALLS_OP_ID, KERNEL_CALLS_OP, KERNEL_CALLS_DIRECTION, KERNEL_CALLS_TYPE, KERNEL_CALLS_OPERATOR, KERNEL_CALLS_KERNEL,
+	KERNEL_CALLS_STEP, KERNEL_CALLS_OP_ID, KERNEL_CALLS_OP, KERNEL_CALLS_DIRECTION, KERNEL_CALLS_TYPE, KERNEL_CALLS_OPERATOR, KERNEL_CALLS_ANNOTATION, KERNEL_CALLS_KERNEL,
 	KERNEL_CALLS_DEVICE, KERNEL_CALLS_STREAM, KERNEL_CALLS_START, KERNEL_CALLS_DUR, KERNEL_CALLS_CALL_START, KERNEL_CALLS_CALL_DUR, KERNEL_CALLS_WAIT,
-	KERNEL_CALLS_TC, KERNEL_CALLS_GRID, KERNEL_CALLS_BLOCK, KERNEL_CALLS_DTYPE, KERNEL_CALLS_INPUTS, KERNEL_CALLS_PARAMS, KERNEL_CALLS_OUTPUTS,
+	KERNEL_CALLS_TC, KERNEL_CALLS_GRID, KERNEL_CALLS_BLOCK, KERNEL_CALLS_LIMIT, KERNEL_CALLS_DTYPE = KERNEL_CALLS_LIMIT + LAUNCH_LIMIT_COLUMNS, KERNEL_CALLS_INPUTS, KERNEL_CALLS_PARAMS, KERNEL_CALLS_OUTPUTS,
 	KERNEL_CALLS_NAME, KERNEL_CALLS_LINES
 };
 
@@ -28,6 +30,8 @@ const struct section kernel_calls_section = {.by = BY(KERNELS_BY_INSTANCE), COLU
 	[KERNEL_CALLS_TYPE] = {COLUMN(TEXT, "op_type", "Op type", "the op alone, without its place", .flags = COLUMN_DETAIL)},
 	[KERNEL_CALLS_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "op, collective or optimizer that launched it: the innermost, as with --group-by=op; empty = "
 	                                  "none known", .flags = COLUMN_MINOR)},
+	[KERNEL_CALLS_ANNOTATION] = {COLUMN(TEXT, "annotation", "Annotation", "the innermost annotation of its stream in which it starts; empty = none", .flags = COLUMN_MINOR),
+	                             .when = WHEN_RECORDED},
 	[KERNEL_CALLS_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "short name", .flags = COLUMN_WIDE | COLUMN_ANSWER, .short_of = "kernel_name")},
 	[KERNEL_CALLS_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_MINOR)},
 	[KERNEL_CALLS_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "stream", .flags = COLUMN_MINOR)},
@@ -39,6 +43,7 @@ const struct section kernel_calls_section = {.by = BY(KERNELS_BY_INSTANCE), COLU
 	[KERNEL_CALLS_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether it used Tensor Cores: yes, no or unknown")},
 	[KERNEL_CALLS_GRID] = {COLUMN(TEXT, "grid", "Grid", "blocks in x, y, z", .flags = COLUMN_MINOR)},
 	[KERNEL_CALLS_BLOCK] = {COLUMN(TEXT, "block", "Block", "threads of a block in x, y, z", .flags = COLUMN_MINOR)},
+	LAUNCH_LIMIT_COLUMN_LIST(KERNEL_CALLS_LIMIT, 0),
 	[KERNEL_CALLS_DTYPE] = {COLUMN(TEXT, "data_types", "Types", "of the op's input tensors", .flags = COLUMN_DETAIL)},
 	[KERNEL_CALLS_INPUTS] = {COLUMN(TEXT, "input_shapes", "Input shapes", "of the op", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
 	[KERNEL_CALLS_PARAMS] = {COLUMN(TEXT, "parameters", "Parameters", "of the op", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
@@ -57,6 +62,7 @@ struct kernel_calls_calls {
 	uint32_t instance;       /* the op instance that `shapes` belong to; ROW_NONE */
 	struct op_shapes shapes;
 	struct short_names *names;
+	struct gpu_ranges ranges;
 };
 
 /* The step whose host range contains this moment; ROW_NONE. */
@@ -130,10 +136,13 @@ static void kernel_calls_put_row(struct kernel_calls_calls *x, uint32_t g)
 	table_set_str(x->out, KERNEL_CALLS_TC, str_from(tri_name[op_tc_of(x->tc, g)]));
 	put_three(x, KERNEL_CALLS_GRID, l->grid_x[row], l->grid_y[row], l->grid_z[row]);
 	put_three(x, KERNEL_CALLS_BLOCK, l->block_x[row], l->block_y[row], l->block_z[row]);
+	launch_limit_put(p, row, x->out, KERNEL_CALLS_LIMIT);
 	uint32_t operator = optree_operator(x->tree, p, g);
 	if (operator)
 		table_set_str(x->out, KERNEL_CALLS_OPERATOR, profile_str(p, operator));
 	kernel_calls_put_text(x, KERNEL_CALLS_LINES, sources_of(p, p->gpu_op.args[g]).lines);
+	if (x->ranges.n && x->ranges.of_gpu[g] != ROW_NONE)
+		table_set_str(x->out, KERNEL_CALLS_ANNOTATION, profile_str(p, p->span.name[x->ranges.of_gpu[g]]));
 	kernel_calls_put_op(x, p->ops->of_gpu[g]);
 	put_call(x, g);
 }
@@ -165,13 +174,17 @@ int kernel_calls(const struct profile *p, const struct report_args *args, struct
 	sort_items(v, n);
 	struct kernel_calls_calls x = {.p = p, .out = t, .tc = op_tc_new(p, false), .instance = ROW_NONE, .tree = optree_new(p, &optree_own), .names = short_names_new(p)};
 	uint32_t shown = args->row_limit && args->row_limit < n ? (uint32_t)args->row_limit : n;
+	gpu_ranges_find(p, &x.ranges);
 	if (rc == 0) {
-		section_start(&kernel_calls_section, args, sources_any(p) ? WHEN_SOURCES : 0, t);
+		section_start(&kernel_calls_section, args, WHEN_RECORDED | (sources_any(p) ? WHEN_SOURCES : 0), t);
+		if (!x.ranges.n)
+			section_leave_out(&kernel_calls_section, KERNEL_CALLS_ANNOTATION, t);
 		for (uint32_t i = 0; i < shown; i++)
 			kernel_calls_put_row(&x, v[i].row);
 		t->hidden_rows = n - shown;
 		table_note(t, "kernels %lld ns = in ops of the model %lld + in none %lld", (long long)all_ns, (long long)in_ops, (long long)(all_ns - in_ops));
 	}
+	gpu_ranges_release(&x.ranges);
 	op_tc_free(x.tc);
 	optree_free(x.tree);
 	short_names_free(x.names);

@@ -4,6 +4,7 @@
 #include "analysis/recording.h"
 #include "analysis/tree/sources.h"
 #include "base/mem.h"
+#include "report/parts/launch_limit.h"
 
 #include <math.h>
 
@@ -30,12 +31,12 @@ static struct kernel_key kernel_key_of(const struct kernel_groups *g, uint32_t g
 	return k;
 }
 
-static uint32_t kernel_group_at(struct kernel_groups *g, const struct kernel_key *k)
+static uint32_t kernel_group_at(struct kernel_groups *g, const struct kernel_key *k, uint32_t launch)
 {
 	uint32_t before = g->keys.n;
 	uint32_t at = intern_put(&g->keys, (const char *)k, sizeof *k) - 1;
 	if (g->keys.n > before)
-		MEM_PUSH(g->v, g->n, g->cap, (struct kernel_group){.key = *k, .min = INT64_MAX});
+		MEM_PUSH(g->v, g->n, g->cap, (struct kernel_group){.key = *k, .min = INT64_MAX, .launch = launch});
 	return at;
 }
 
@@ -50,6 +51,8 @@ static void kernel_group_add(struct kernel_groups *g, struct kernel_group *x, ui
 		x->several_lines |= !str_eq(x->lines, lines);
 	}
 	x->calls++;
+	if (g->by == KERNELS_BY_LAUNCH && x->launch != launch && x->launch != ROW_NONE && !launch_limit_same(g->p, x->launch, launch))
+		x->launch = ROW_NONE;
 	x->total += ns;
 	x->tc_ns[gpu_tensor_core(g->p, gpu)] += ns;
 	x->tc_calls[gpu_tensor_core(g->p, gpu)]++;
@@ -111,7 +114,7 @@ int kernel_groups_collect(const struct profile *p, const struct report_args *arg
 		if (!kernel_counts(g, w, i))
 			continue;
 		struct kernel_key k = kernel_key_of(g, i);
-		uint32_t at = kernel_group_at(g, &k);
+		uint32_t at = kernel_group_at(g, &k, p->gpu_op.launch[i]);
 		kernel_group_add(g, &g->v[at], i);
 		g->durations[g->n_durations++] = (struct sort_item){(uint64_t)p->gpu_op.dur_ns[i], 0, at};
 	}

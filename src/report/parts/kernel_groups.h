@@ -31,6 +31,7 @@ struct kernel_group {
 	uint32_t first;                /* of its durations in `durations` */
 	struct str lines;              /* of its sources (analysis/tree/sources.h) */
 	bool several_lines;            /* these of the first call; others have other ones */
+	uint32_t launch;               /* by launch: a row of p->launch; ROW_NONE: GPUs that hold unlike numbers of its blocks */
 };
 
 struct kernel_groups {
