@@ -27,6 +27,9 @@ void stacks_free(struct stacks *s);
 /* The stack of a CPU-side range. */
 uint32_t stacks_of(const struct stacks *s, uint32_t span);
 
+/* The stack that an argument set holds: of what is no range, as an allocation. */
+uint32_t stacks_of_args(const struct stacks *s, uint32_t set);
+
 /* Whether it does not continue the stack of the op around it in time: a node of the backward pass, which has its forward op's, and
  * what is run again inside one. */
 bool stacks_restarts(const struct stacks *s, uint32_t span);
@@ -41,8 +44,10 @@ bool stacks_pop(const struct stacks *s, uint32_t *stack, struct str *frame);
 /* Stacks are 0 .. stacks_count() - 1. */
 uint32_t stacks_count(const struct stacks *s);
 
-/* The innermost frame of the user's own code: not of torch, an installed package, the standard library or an interpreter
- * built-in; the empty string when there is none. Lives as long as *s. */
+/* Whether a frame is of the user's own code: not of torch, an installed package, the standard library or an interpreter built-in. */
+bool stacks_is_user_code(struct str frame);
+
+/* The innermost frame of the user's own code; the empty string when there is none. Lives as long as *s. */
 struct str stacks_user_line(const struct stacks *s, uint32_t stack);
 
 /* Whether the trace has any. */
