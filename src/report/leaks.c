@@ -191,22 +191,31 @@ static void leaks_put(const struct leaks *l, const char *device, struct table *t
 	}
 }
 
+static uint64_t leaks_without_address(const struct leaks *l)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < l->p->memory.rows.n; i++)
+		n += l->p->memory.addr[i] == ID_NONE && memory_device(l->p, i) == l->device && memory_is_event(l->p, i);
+	return n;
+}
+
 static void leaks_note(const struct leaks *l, const char *device, struct table *t)
 {
 	int64_t of[LEAKS_SINCES] = {0};
+	uint64_t without_address = leaks_without_address(l);
+	bool whole = l->snapshot || leaks_end_total(l) >= 0;
 	for (uint32_t i = 0; i < l->n; i++)
 		of[l->v[i].key.since] += l->v[i].bytes;
-	table_note(t, "%s: %lld bytes are held at the end = allocated in the recording %lld + before it %lld", device, (long long)l->bytes, (long long)of[LEAKS_IN], (long long)of[LEAKS_BEFORE]);
+	if (without_address)
+		table_warn(t, "%s: %llu memory events have no address, so that their blocks cannot be followed (torch 1.10 and later record it)", device, (unsigned long long)without_address);
+	if (!whole)
+		table_warn(t, "%s: the allocator's total was not recorded: what was held before the recording is not in the table", device);
+	else
+		table_note(t, "%s: %lld bytes are held at the end = allocated in the recording %lld + before it %lld", device, (long long)l->bytes, (long long)of[LEAKS_IN],
+		           (long long)of[LEAKS_BEFORE]);
 	table_note(t, "what is held at the end is no leak by that: parameters, optimizer state and caches stay. What grows from one step to the next does not belong there");
 	if (l->waiting)
 		table_note(t, "%s: %llu blocks of %lld bytes are freed and wait for another stream: they are not in the table", device, (unsigned long long)l->waiting, (long long)l->waiting_bytes);
-	uint64_t without_address = 0;
-	for (uint32_t i = 0; i < l->p->memory.rows.n; i++)
-		without_address += l->p->memory.addr[i] == ID_NONE && memory_device(l->p, i) == l->device && memory_is_event(l->p, i);
-	if (without_address)
-		table_warn(t, "%s: %llu memory events have no address, so that no block can be followed (torch 1.10 and later record it)", device, (unsigned long long)without_address);
-	if (!l->snapshot && leaks_end_total(l) < 0)
-		table_warn(t, "%s: the allocator's total was not recorded: what was held before the recording is not in the table", device);
 }
 
 static int leaks_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
