@@ -111,6 +111,22 @@ class Real(Case):
                     open_.pop(e["addr"], None)
             self.assertEqual(rounded, sum(given[a] - size for a, size in open_.items()), path)
 
+    def test_blocks(self):
+        """The life of each block, and who allocated it."""
+        path = data(*FOLDER, "federated_llm.pickle")
+        start, open_, want = None, {}, []
+        for e in load(path)["device_traces"][0]:
+            start = e["time_us"] if start is None else start
+            if e["action"] == "alloc":
+                open_[e["addr"]] = [user_line(e["frames"]) or "<unknown>", e["size"], (e["time_us"] - start) * 1000, None]
+                want.append(open_[e["addr"]])
+            elif e["action"] == "free_completed":
+                open_.pop(e["addr"])[3] = (e["time_us"] - start) * 1000
+        rows = report("memory", path).section("events").rows
+        # times count from the first allocation or free
+        first = min(r["allocation_time_ns"] for r in rows) - want[0][2]
+        self.assertEqual([[r["operator"], r["size_bytes"], r["allocation_time_ns"] - first, None if r["release_time_ns"] is None else r["release_time_ns"] - first] for r in rows], want)
+
     def test_fragmentation(self):
         """Free memory by where it lies, as torch counts inactive splits."""
         for path in snapshots():
