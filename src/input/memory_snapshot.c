@@ -406,9 +406,9 @@ static void memory_snapshot_put_event(struct memory_snapshot *m, const struct py
 	struct profile *p = m->b.p;
 	struct str action = memory_snapshot_str(entry, "action");
 	int64_t bytes = memory_snapshot_size(entry, "size"), time = memory_snapshot_time(m, entry), addr = memory_snapshot_addr(entry, "addr"), change;
-	bool failed = str_eq(action, STR("oom")), known;
+	bool failed = str_eq(action, STR("oom")), event = failed || memory_snapshot_adds(action, 1), known;
 	struct memory_snapshot_args a = {0};
-	if (bytes < 0) {
+	if (bytes < 0 && (event || memory_snapshot_reserves(action))) {
 		memory_snapshot_damaged(m, "an entry of the trace");
 		return;
 	}
@@ -419,7 +419,7 @@ static void memory_snapshot_put_event(struct memory_snapshot *m, const struct py
 	d->active += change;
 	d->reserved += bytes * memory_snapshot_reserves(action);
 	known = !d->unknown && d->active >= 0 && d->reserved >= 0;
-	if (change || failed || memory_snapshot_adds(action, 1)) {
+	if (event) {
 		struct memory_row r = {.time_ns = time, .addr = addr, .bytes = failed ? bytes : change, .total_allocated = known ? d->active : ID_NONE,
 		                       .total_reserved = known ? d->reserved : ID_NONE, .track = track, .name = intern_str(&p->strings, failed ? STR("[OutOfMemory]") : STR("[memory]")),
 		                       .cat = cat, .device_type = MEMORY_SNAPSHOT_CUDA, .device_id = device, .args = build_args(&m->b, a.pair, a.n)};
@@ -427,7 +427,7 @@ static void memory_snapshot_put_event(struct memory_snapshot *m, const struct py
 		return;
 	}
 	memory_snapshot_put_i64(&a, "Addr", addr);
-	memory_snapshot_put_i64(&a, "Bytes", bytes);
+	memory_snapshot_put_i64(&a, "Bytes", bytes < 0 ? ID_NONE : bytes);
 	memory_snapshot_put_i64(&a, "Device Id", device);
 	build_mark(&m->b, time, intern_str(&p->strings, action), track, build_args(&m->b, a.pair, a.n), cat, 'i');
 }

@@ -276,10 +276,10 @@ class Planted(Folder):
 
     def test_words_of_the_program(self):
         more = {"compile_context": "0/1", "user_metadata": "epoch 3"}
-        path = self.dump({"segments": [segment(64, [block(512, address=64)])], "device_traces": [[entry("alloc", 64, 512, 1, TRAIN, **more), entry("free_requested", 8, 8, 2)]],
+        path = self.dump({"segments": [segment(64, [block(512, address=64)])], "device_traces": [[entry("alloc", 64, 512, 1, TRAIN, **more), entry("free_requested", 8, 8, 2), {"action": "later_word", "time_us": 3}]],
                           "external_annotations": [{"name": "step", "stage": "START", "device": 0, "time_us": 1}], "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "a:1", "x": False, "n": -1}})
         self.assertEqual(sql(path, "SELECT arg(args, 'Compile context'), arg(args, 'User metadata'), arg(args, 'Stream') FROM memory"), [["0/1", "epoch 3", "0"]])
-        self.assertEqual(sql(path, "SELECT name, arg(args, 'Stage'), arg(args, 'Bytes') FROM mark ORDER BY time_ns"), [["step", "START", None], ["free_requested", None, "8"]])
+        self.assertEqual(sql(path, "SELECT name, arg(args, 'Stage'), arg(args, 'Bytes') FROM mark ORDER BY time_ns"), [["step", "START", None], ["free_requested", None, "8"], ["later_word", None, None]])
         self.assertEqual(json.loads(sql(path, "SELECT value FROM meta WHERE key = 'allocator_settings'")[0][0]), {"PYTORCH_CUDA_ALLOC_CONF": "a:1", "x": False, "n": -1})
 
     def test_a_trace_that_does_not_fit(self):
