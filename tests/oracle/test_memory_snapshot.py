@@ -342,7 +342,7 @@ class Hostile(Folder):
         places += [("segments", 0, k) for k in self.doc["segments"][0]] + [("segments", 0, "blocks", 0, k) for k in self.doc["segments"][0]["blocks"][0]]
         places += [("device_traces", 0, 1, k) for k in self.doc["device_traces"][0][1]] + [("device_traces", 0, 1, "frames", 0, k) for k in ("filename", "line", "name")]
         for place in places[::self.STEP]:
-            for value in odd:
+            for value in odd[::3 if oracle.SANITIZED else 1]:
                 doc = pickle.loads(self.sound)
                 at = doc
                 for k in place[:-1]:
