@@ -38,9 +38,9 @@ static bool is_own_code(struct str frame)
 	return ANY_WHERE(i, 0, sizeof files / sizeof files[0], str_eqc((struct str){path.p + n, path.n - n}, files[i]));
 }
 
-bool stacks_is_user_code(struct str frame)
+/* Frames that are not the user's: how they begin, or what their path holds. */
+static bool is_user_code(struct str frame)
 {
-	/* Frames that are not the user's: how they begin, or what their path holds. */
 	static const char *const begins[] = {"<", TORCH_MODULE, "torch/", "threading.py(", "contextlib.py(", "runpy.py(",
 	                                     "multiprocessing/", "concurrent/", "importlib/", "/usr/lib/python"};
 	static const char *const holds[] = {"site-packages/", "dist-packages/", "/lib/python3", "<built-in", "<frozen",
@@ -58,7 +58,7 @@ static uint32_t stacks_push(struct stacks *s, struct str frame, uint32_t around)
 	uint32_t id = intern_put(&s->keys, (const char *)pair, sizeof pair);
 	if (s->keys.n > before) {
 		MEM_GROW(s->v, s->cap, id + 1);
-		s->v[id] = (struct stacks_stack){pair[0], around, stacks_is_user_code(frame) ? pair[0] : s->v[around].user};
+		s->v[id] = (struct stacks_stack){pair[0], around, is_user_code(frame) ? pair[0] : s->v[around].user};
 	}
 	return id;
 }

@@ -44,10 +44,8 @@ bool stacks_pop(const struct stacks *s, uint32_t *stack, struct str *frame);
 /* Stacks are 0 .. stacks_count() - 1. */
 uint32_t stacks_count(const struct stacks *s);
 
-/* Whether a frame is of the user's own code: not of torch, an installed package, the standard library or an interpreter built-in. */
-bool stacks_is_user_code(struct str frame);
-
-/* The innermost frame of the user's own code; the empty string when there is none. Lives as long as *s. */
+/* The innermost frame of the user's own code: not of torch, an installed package, the standard library or an interpreter
+ * built-in; the empty string when there is none. Lives as long as *s. */
 struct str stacks_user_line(const struct stacks *s, uint32_t stack);
 
 /* Whether the trace has any. */
