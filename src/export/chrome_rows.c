@@ -332,6 +332,7 @@ static void export_chrome_rows_put_memory(struct writer *w, uint32_t i)
 	export_chrome_rows_put_number(w->b, "Total Reserved", m->total_reserved[i], ID_NONE);
 	export_chrome_rows_put_number(w->b, "Device Type", m->device_type[i], ID_NONE);
 	export_chrome_rows_put_number(w->b, "Device Id", m->device_id[i], ID_NONE);
+	export_chrome_rows_put_args(w, memory_args(m, i));
 	buf_cstr(w->b, "}}");
 }
 

@@ -66,7 +66,7 @@ static struct str base_name(struct str path)
 }
 
 /* Files whose content decides whether they are traces. */
-static const char *const candidates[] = {".json", ".opscope", ".sqlite", ".sql", ".nvvp", ".dict", ".seg"};
+static const char *const candidates[] = {".json", ".opscope", ".sqlite", ".sql", ".nvvp", ".dict", ".seg", ".pickle", ".pkl"};
 enum { CANDIDATES = sizeof candidates / sizeof candidates[0] };
 
 /* w == NULL: it was named. */

@@ -3,7 +3,7 @@
  *
  * In `WORKER[.DIGITS].pt.trace.json[.gz]` the name before the digits is the worker, and the digits order its spans, which
  * are numbered 1, 2, ... in the text order of the digits; without digits the span is "default". Of other files, those
- * whose content is a trace count: *.json, *.json.gz, *.opscope, *.sqlite, *.sql, *.nvvp, *.dict and *.seg, and names without a suffix that end in a digit; the worker is the file
+ * whose content is a trace count: *.json, *.json.gz, *.opscope, *.sqlite, *.sql, *.nvvp, *.dict, *.seg, *.pickle and *.pkl, and names without a suffix that end in a digit; the worker is the file
  * name without suffix, the span "default". The run is the directory, named relative to the one given, or by its base name when it is that one.
  *
  * Life cycle: discover_add for each path, discover_finish, then reading and narrowing, discover_release. */

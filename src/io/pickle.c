@@ -13,7 +13,8 @@ struct pickle {
 	uint32_t n_marks, cap_marks;
 	struct py **memo;          /* by number; NULL = not kept */
 	uint32_t n_memo, cap_memo;
-	uint32_t values;
+	uint32_t values, most_values;
+	bool graph;                /* pickle_parse_graph */
 	const char *why;
 	int64_t repeated;          /* values that the memo gave again */
 };
@@ -26,7 +27,7 @@ static bool pickle_fail(struct pickle *k, const char *why)
 
 static struct py *pickle_new(struct pickle *k, enum py_type type)
 {
-	if (k->values++ == PICKLE_VALUES) {
+	if (k->values++ == k->most_values) {
 		pickle_fail(k, "it holds too many values");
 		return NULL;
 	}
@@ -156,13 +157,15 @@ static bool pickle_pop_mark(struct pickle *k, uint32_t *at)
 
 static bool pickle_is_container(const struct py *v) { return v->type == PY_LIST || v->type == PY_TUPLE || v->type == PY_DICT; }
 
-/* How many values a value is, with all that it holds; `i` of a container counts those in it. */
+/* How many values a value is, with all that it holds; `i` of a container counts those in it, up to a limit that only pickle_parse_graph reaches. */
+static const int64_t PICKLE_WEIGHT = 1ll << 60;
 static int64_t pickle_weight(const struct py *v) { return 1 + (pickle_is_container(v) ? v->i : 0); }
 
 /* Items of a chain: the last one is remembered in `key` of the container, which has none of its own until it is an item itself. */
 static void pickle_append(struct py *container, struct py *item)
 {
 	container->i += pickle_weight(item);
+	container->i = container->i < PICKLE_WEIGHT ? container->i : PICKLE_WEIGHT;
 	struct py *last = container->first ? container->key : NULL;
 	item->next = NULL;
 	if (last)
@@ -173,8 +176,8 @@ static void pickle_append(struct py *container, struct py *item)
 	container->n++;
 }
 
-/* A value as an item: `key` is that of a dict's item from here on. */
-static struct py *pickle_item(struct pickle *k, struct py *v, struct py *key)
+/* A copy of a value as an item: `key` is that of a dict's item from here on. */
+static struct py *pickle_copy(struct pickle *k, const struct py *v, struct py *key)
 {
 	struct py *item = pickle_new(k, v->type);
 	if (item) {
@@ -185,10 +188,45 @@ static struct py *pickle_item(struct pickle *k, struct py *v, struct py *key)
 	return item;
 }
 
+/* A value of the stack as an item: one that the memo does not have stands nowhere else. */
+static struct py *pickle_item(struct pickle *k, struct py *v, struct py *key)
+{
+	if (v->kept)
+		return pickle_copy(k, v, key);
+	v->key = key;
+	v->next = NULL;
+	return v;
+}
+
+/* Appends the values from `at` on to a list or tuple that has `item`. The array doubles, by powers of two. */
+static bool pickle_fill_array(struct pickle *k, struct py *list, uint32_t at)
+{
+	uint32_t cap = list->n ? 1 : 0, wanted;
+	while (cap && cap < list->n)
+		cap *= 2;
+	if (__builtin_add_overflow(list->n, k->n - at, &wanted) || wanted > k->most_values)
+		return pickle_fail(k, "it holds too many values");
+	if (wanted > cap) {
+		for (cap = cap ? cap : 1; cap < wanted;)
+			cap *= 2;
+		struct py **item = arena_alloc(k->arena, cap * sizeof(struct py *));
+		if (list->n)
+			memcpy(item, list->item, list->n * sizeof *item);
+		list->item = item;
+	}
+	if (k->n > at)
+		memcpy(list->item + list->n, k->stack + at, (k->n - at) * sizeof *k->stack);
+	list->n = wanted;
+	k->n = at;
+	return true;
+}
+
 /* Moves the values from `at` on into the container: pairs of key and value for a dict. */
 static bool pickle_fill(struct pickle *k, struct py *container, uint32_t at)
 {
 	bool dict = container->type == PY_DICT;
+	if (k->graph && !dict)
+		return pickle_fill_array(k, container, at);
 	for (uint32_t i = at; i + dict < k->n; i += 1 + dict) {
 		struct py *item = pickle_item(k, k->stack[i + dict], dict ? k->stack[i] : NULL);
 		if (!item)
@@ -231,7 +269,7 @@ static bool pickle_put(struct pickle *k, uint64_t number)
 	uint32_t at;
 	if (!pickle_last(k, 1, &at))
 		return false;
-	if (number >= PICKLE_VALUES)
+	if (number >= k->most_values)
 		return pickle_fail(k, "it holds too many values");
 	uint32_t had = k->n_memo;
 	if (number >= had) {
@@ -240,6 +278,7 @@ static bool pickle_put(struct pickle *k, uint64_t number)
 		k->n_memo = (uint32_t)number + 1;
 	}
 	k->memo[number] = k->stack[at];
+	k->stack[at]->kept = true;
 	return true;
 }
 
@@ -255,9 +294,10 @@ static bool pickle_push_copy(struct pickle *k, const struct py *from)
 	*v = *from;
 	v->first = v->key = v->next = NULL;
 	v->n = 0;
+	v->kept = false;
 	v->i = pickle_is_container(from) ? 0 : from->i;
 	for (struct py *x = from->first; x; x = x->next) {
-		if (!(item = pickle_item(k, x, x->key)))
+		if (!(item = pickle_copy(k, x, x->key)))
 			return false;
 		pickle_append(v, item);
 	}
@@ -268,6 +308,8 @@ static bool pickle_get(struct pickle *k, uint64_t number)
 {
 	if (number >= k->n_memo || !k->memo[number])
 		return pickle_fail(k, "it refers to a value that was not kept");
+	if (k->graph)
+		return pickle_push(k, k->memo[number]);
 	return pickle_push_copy(k, k->memo[number]);
 }
 
@@ -379,7 +421,7 @@ static bool pickle_op(struct pickle *k, unsigned char op)
 	case 0x95: /* a frame only says how many bytes may be read at once */
 		return pickle_uint(k, 8, &v);
 	case '(':
-		if (k->n_marks == PICKLE_VALUES)
+		if (k->n_marks == k->most_values)
 			return pickle_fail(k, "it is nested too deep");
 		MEM_PUSH(k->mark, k->n_marks, k->cap_marks, k->n);
 		return true;
@@ -396,7 +438,8 @@ static bool pickle_op(struct pickle *k, unsigned char op)
 	case '2':
 		if (!pickle_last(k, 1, &at))
 			return false;
-		return pickle_push_copy(k, k->stack[at]);
+		k->stack[at]->kept |= k->graph;
+		return k->graph ? pickle_push(k, k->stack[at]) : pickle_push_copy(k, k->stack[at]);
 	case 'q':
 	case 'r':
 		return pickle_uint(k, op == 'q' ? 1 : 4, &v) && pickle_put(k, v);
@@ -430,9 +473,10 @@ static void pickle_close(struct pickle *k)
 	k->why = why;
 }
 
-const struct py *pickle_parse(struct str bytes, struct arena *a, size_t *at, const char **why)
+static const struct py *pickle_read(struct str bytes, struct pickle k, size_t *at, const char **why)
 {
-	struct pickle k = {.p = bytes.p, .end = bytes.p + bytes.n, .arena = a};
+	k.p = bytes.p;
+	k.end = bytes.p + bytes.n;
 	bool stopped = false;
 	while (!k.why && !stopped) {
 		*at = (size_t)(k.p - bytes.p);
@@ -454,4 +498,14 @@ const struct py *pickle_parse(struct str bytes, struct arena *a, size_t *at, con
 	mem_free(k.mark);
 	mem_free(k.memo);
 	return v;
+}
+
+const struct py *pickle_parse(struct str bytes, struct arena *a, size_t *at, const char **why)
+{
+	return pickle_read(bytes, (struct pickle){.arena = a, .most_values = PICKLE_VALUES}, at, why);
+}
+
+const struct py *pickle_parse_graph(struct str bytes, struct arena *a, size_t *at, const char **why)
+{
+	return pickle_read(bytes, (struct pickle){.arena = a, .most_values = PICKLE_GRAPH_VALUES, .graph = true}, at, why);
 }

@@ -13,9 +13,11 @@ struct py {
 	struct str s;          /* PY_STR: decoded */
 	int64_t i;             /* PY_INT that fits (else PY_FLOAT), PY_BOOL */
 	struct py *first;      /* PY_LIST, PY_TUPLE, PY_DICT: the items, in order */
+	struct py **item;      /* of lists and tuples by pickle_parse_graph, in place of first */
 	struct py *next;       /* the next item of the same container */
 	struct py *key;        /* of an item of a dict */
 	unsigned n;            /* how many items */
+	bool kept;             /* while a pickle is read: its memo has the value */
 };
 
 enum { PY_DEPTH = 64 };        /* deeper nesting is damage */

@@ -1,5 +1,6 @@
 /* Memory by operator, the life of each block, the curve and its peaks. */
 #include "analysis/memory/memory.h"
+#include "analysis/memory/memory_owners.h"
 #include "analysis/recording.h"
 #include "base/mem.h"
 #include "report/parts/memory_peak.h"
@@ -53,16 +54,31 @@ enum { MEMORY_EVENT_OPERATOR, MEMORY_EVENT_SIZE, MEMORY_EVENT_ALLOCATED, MEMORY_
 
 static const struct section memory_event_section = {.name = "events", .title = "Memory blocks", COLUMNS(
 	[MEMORY_EVENT_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "innermost op around the allocation; of aten::empty and its kin the op or annotation around it "
-	                                  "first")},
+	                                  "first; of a memory snapshot the op in its C++ frames and the line of Python, as far as recorded")},
 	[MEMORY_EVENT_SIZE] = {COLUMN(BYTES, "size_bytes", "Size", "size of the block")},
 	[MEMORY_EVENT_ALLOCATED] = {COLUMN(NS, "allocation_time_ns", "Allocation Time", "since the start of the trace; empty: before it")},
 	[MEMORY_EVENT_RELEASED] = {COLUMN(NS, "release_time_ns", "Release Time", "since the start of the trace; empty: not before its end")},
 	[MEMORY_EVENT_DURATION] = {COLUMN(NS, "duration_ns", "Duration", "release - allocation")},
 )};
 
-/* aten::empty and its kin allocate for another op: the op around them is named, too, or else the step or annotation around them. */
-static void set_operator(const struct memory_view *v, struct table *t, uint32_t alloc)
+/* Of an allocation that has a stack of its own. */
+static void set_owner(struct memory_owners *owners, struct table *t, uint32_t alloc)
 {
+	struct memory_owner w = memory_owner_of(owners, alloc);
+	struct str op = memory_owner_text(owners, w.op), line = memory_owner_text(owners, w.line);
+	if (!op.n && !line.n)
+		table_set_str(t, MEMORY_EVENT_OPERATOR, STR("<unknown>"));
+	else
+		table_set_fmt(t, MEMORY_EVENT_OPERATOR, STR_FMT "%s" STR_FMT, STR_ARG(op), op.n && line.n ? " in " : "", STR_ARG(line));
+}
+
+/* aten::empty and its kin allocate for another op: the op around them is named, too, or else the step or annotation around them. */
+static void set_operator(const struct memory_view *v, struct memory_owners *owners, struct table *t, uint32_t alloc)
+{
+	if (owners && alloc != ROW_NONE && memory_args(&v->p->memory, alloc)) {
+		set_owner(owners, t, alloc);
+		return;
+	}
 	const struct spans *s = &v->p->span;
 	uint32_t span = alloc == ROW_NONE ? ROW_NONE : v->p->memory.span[alloc], around = ROW_NONE;
 	if (span == ROW_NONE) {
@@ -89,13 +105,14 @@ static void memory_put_events(const struct memory_view *v, struct table *t)
 {
 	const struct memories *m = &v->p->memory;
 	struct memory_pair *pair;
+	struct memory_owners *owners = m->args ? memory_owners_new(v->p) : NULL;
 	uint32_t n = memory_pairs(v->p, v->device, &pair), kept = 0, freed = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t a = pair[i].alloc, r = pair[i].release;
 		if (!memory_in_window(v, a) && !memory_in_window(v, r))
 			continue;
 		table_row(t);
-		set_operator(v, t, a);
+		set_operator(v, owners, t, a);
 		table_set_i64(t, MEMORY_EVENT_SIZE, a != ROW_NONE ? m->bytes[a] : -m->bytes[r]);
 		if (a != ROW_NONE)
 			table_set_i64(t, MEMORY_EVENT_ALLOCATED, m->time_ns[a] - v->start_ns);
@@ -107,6 +124,7 @@ static void memory_put_events(const struct memory_view *v, struct table *t)
 		freed += a == ROW_NONE;
 	}
 	mem_free(pair);
+	memory_owners_free(owners);
 	if (v->without_address)
 		table_warn(t, "%llu of %u memory events have no address and are left out: traces of torch 1.10 and later have it",
 		           (unsigned long long)v->without_address, v->n);

@@ -218,6 +218,8 @@ static int categories_run(const struct profile *p, const struct report_args *arg
 	struct window w;
 	if (!p->memory.rows.n)
 		return err_set(e, ERR_DATA, "the input holds no memory events; to record them: %s", recording_how(p, RECORD_MEMORY));
+	if (p->memory_block.rows.n)
+		return err_set(e, ERR_DATA, "a memory snapshot records no ops, by whose place in the step the use of a block is told: the reports memory and leaks tell who allocated it");
 	if (memory_device_choose(p, args->device, &device, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
 	struct memory_timeline *t = memory_timeline_new(p, device, e);

@@ -13,6 +13,7 @@
 #define ABSENT_ST_ID ID_NONE
 #define ABSENT_ST_I32_MINUS (-1)
 #define ABSENT_ST_EVIDENCE 0
+#define ABSENT_ST_ARGS 0
 #define SET_SPARSE(column, semantic)                                                                   \
 	if (r->column != ABSENT_##semantic && !t->column)                                              \
 		t->column = rows_materialize(t, table, (size_t)((char *)&t->column - (char *)t));      \
@@ -82,6 +83,22 @@ uint32_t build_memory(struct build *b, const struct memory_row *r)
 	if (!within_sum(b, &b->memory_bytes, r->bytes, "bytes of allocations"))
 		return ROW_NONE;
 	PUSH_ROW(memory, MEMORY_COLUMNS, note_place(b, t));
+}
+
+uint32_t build_memory_segment(struct build *b, const struct memory_segment_row *r)
+{
+	struct memory_segments *t = &b->p->memory_segment;
+	if (!within_sum(b, &b->segment_bytes, r->total_bytes, "bytes of segments"))
+		return ROW_NONE;
+	PUSH_ROW(memory_segment, SEGMENT_COLUMNS, (void)0);
+}
+
+uint32_t build_memory_block(struct build *b, const struct memory_block_row *r)
+{
+	struct memory_blocks *t = &b->p->memory_block;
+	if (!within_sum(b, &b->block_bytes, r->bytes, "bytes of blocks"))
+		return ROW_NONE;
+	PUSH_ROW(memory_block, BLOCK_COLUMNS, (void)0);
 }
 
 static uint32_t push_launch(struct launches *t, const struct launch_row *r)

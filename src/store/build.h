@@ -31,6 +31,13 @@ struct memory_row {
 	uint32_t track, name;
 	uint16_t cat;
 	int16_t device_type, device_id;
+	uint32_t args;
+};
+struct memory_segment_row {
+	SEGMENT_COLUMNS(BUILD_FIELD_)
+};
+struct memory_block_row {
+	BLOCK_COLUMNS(BUILD_FIELD_)
 };
 
 struct arg_pair {
@@ -42,7 +49,7 @@ struct arg_pair {
 struct build {
 	struct profile *p;
 	struct intern launch_keys, arg_set_keys, track_keys;
-	uint64_t span_ns, gpu_ns, memory_bytes; /* so far, against BUILD_SUM_BITS */
+	uint64_t span_ns, gpu_ns, memory_bytes, segment_bytes, block_bytes; /* so far, against BUILD_SUM_BITS */
 	struct idmap cat_rows;                  /* name -> row of cat */
 	struct idmap count_rows;                /* category << 8 | phase -> row of count */
 	uint32_t cat_cache_name;
@@ -63,6 +70,10 @@ uint32_t build_span(struct build *b, const struct span_row *r);
 void build_span_dur(struct build *b, uint32_t span, int64_t dur_ns);
 uint32_t build_gpu(struct build *b, const struct gpu_row *r);
 uint32_t build_memory(struct build *b, const struct memory_row *r);
+/* Sizes 0 or more; of a segment those inside are at most its size, and what a block was asked for is at most the block. A block is of a segment that was built, not before that of
+ * the block before it. */
+uint32_t build_memory_segment(struct build *b, const struct memory_segment_row *r);
+uint32_t build_memory_block(struct build *b, const struct memory_block_row *r);
 uint32_t build_flow(struct build *b, int64_t time_ns, int64_t id, uint32_t track, uint16_t cat, uint8_t phase);
 uint32_t build_mark(struct build *b, int64_t time_ns, uint32_t name, uint32_t track, uint32_t args, uint16_t cat,
                     uint8_t phase);

@@ -129,6 +129,27 @@ VECTOR static bool args_fit(const struct profile *p)
 	return !bad && (n == 0 ? p->arg.rows.n == 0 : p->arg_set.first[0] == 0) && (n < 2 || p->arg_set.first[1] == 0);
 }
 
+VECTOR static bool all_within(const int64_t *v, const int64_t *limit, uint32_t n, bool none_allowed)
+{
+	uint32_t bad = 0;
+	for (uint32_t i = 0; i < n; i++)
+		bad |= ((v[i] < 0) | (v[i] > limit[i])) & !(none_allowed & (v[i] == ID_NONE));
+	return !bad;
+}
+
+/* What build_memory_segment and build_memory_block promise. */
+static bool segments_fit(const struct profile *p)
+{
+	const struct memory_segments *s = &p->memory_segment;
+	const struct memory_blocks *b = &p->memory_block;
+	uint32_t bad = 0;
+	for (uint32_t i = 0; i < b->rows.n; i++)
+		bad |= (b->segment[i] < (i ? b->segment[i - 1] : 0)) | (b->segment[i] >= (int64_t)s->rows.n);
+	return !bad && all_durations(s->total_bytes, s->rows.n) && all_durations(b->bytes, b->rows.n) && sum_fits(s->total_bytes, s->rows.n) && sum_fits(b->bytes, b->rows.n) &&
+	       all_within(s->allocated_bytes, s->total_bytes, s->rows.n, false) && all_within(s->active_bytes, s->total_bytes, s->rows.n, false) &&
+	       all_within(s->requested_bytes, s->total_bytes, s->rows.n, false) && all_within(b->requested_bytes, b->bytes, b->rows.n, true);
+}
+
 int load_check(const struct profile *p, struct err *e)
 {
 	for (int t = 0; t < STORE_N_TABLES; t++) {
@@ -151,6 +172,8 @@ int load_check(const struct profile *p, struct err *e)
 		return err_set(e, ERR_FORMAT, "table gpu_op is not in order of stream and start");
 	if (!in_order(p->memory.time_ns, p->memory.rows.n))
 		return err_set(e, ERR_FORMAT, "table memory is not in order of time");
+	if (!segments_fit(p))
+		return err_set(e, ERR_FORMAT, "segments and blocks of memory do not fit each other");
 	if (!args_fit(p))
 		return err_set(e, ERR_FORMAT, "argument sets do not fit their pairs");
 	return load_check_events(p, e);

@@ -60,6 +60,12 @@ static const struct store_column meta_columns[] = {META_COLUMNS(COLUMN_DESC_)};
 #define THIS_TABLE stateds
 static const struct store_column stated_columns[] = {STATED_COLUMNS(COLUMN_DESC_)};
 #undef THIS_TABLE
+#define THIS_TABLE memory_segments
+static const struct store_column memory_segment_columns[] = {SEGMENT_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
+#define THIS_TABLE memory_blocks
+static const struct store_column memory_block_columns[] = {BLOCK_COLUMNS(COLUMN_DESC_)};
+#undef THIS_TABLE
 #define THIS_TABLE cats
 static const struct store_column cat_columns[] = {CAT_COLUMNS(COLUMN_DESC_)};
 #undef THIS_TABLE

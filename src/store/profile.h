@@ -167,6 +167,8 @@ static inline int64_t span_ext_id(const struct spans *s, uint32_t i) { return s-
 static inline int32_t span_aux_id(const struct spans *s, uint32_t i) { return s->aux_id ? s->aux_id[i] : -1; }
 static inline int64_t gpu_ext_id(const struct gpu_ops *g, uint32_t i) { return g->ext_id ? g->ext_id[i] : ID_NONE; }
 
+static inline uint32_t memory_args(const struct memories *m, uint32_t i) { return m->args ? m->args[i] : 0; }
+
 static inline enum gpu_evidence gpu_evidence(const struct gpu_ops *g, uint32_t i) { return g->evidence ? (enum gpu_evidence)g->evidence[i] : EVIDENCE_NONE; }
 /* Its op is that of its own external id, before that of the call that launched the graph. */
 static inline bool gpu_is_replayed(const struct gpu_ops *g, uint32_t i) { return gpu_evidence(g, i) >= EVIDENCE_NODE; }

@@ -103,7 +103,8 @@ def make_inputs(folder):
     with open(at("query"), "w") as f:
         f.write(QUERY + "\n")
     copied = {"real.sqlite": ("nsys", "2021.2_mordred", "report1.sqlite"), "records.dict": ("pyprof", "lm_nvprof", "expected_net.dict"),
-              "markers.sql": ("pyprof", "lm_nvprof", "net.sql"), "real.nvvp": ("nvprof", "nccl_8gpu_v16.nvvp"), "real_dldb.sqlite": ("dlprof", "w_relu", "dlprof_dldb.sqlite")}
+              "markers.sql": ("pyprof", "lm_nvprof", "net.sql"), "real.nvvp": ("nvprof", "nccl_8gpu_v16.nvvp"), "real_dldb.sqlite": ("dlprof", "w_relu", "dlprof_dldb.sqlite"),
+              "snapshot.pickle": ("more", "memory_snapshot", "cs336_tiny.pickle")}
     for name, parts in copied.items():
         source = os.path.join(oracle.DATA, *parts)
         if os.path.exists(source):
@@ -118,6 +119,7 @@ def rows():
     for name, path in formats.items():
         more = ["--rank=1"] if name == "directory" else []
         yield Scenario("read-" + name, ["report", "operators", "IN/" + path, "--format=csv", *more], quick="-real" not in name)
+    yield Scenario("read-memory-snapshot", ["report", "leaks", "IN/snapshot.pickle", "--format=csv"])
     reports = json.loads(oracle.run("report", "--format=json")[1])
     for report in sorted(row[0] for row in reports["rows"]):
         yield Scenario("report-" + report, ["report", report, "IN/?"], inputs=REPORTED, quick=report in ("layers", "roofline"), classes=("malloc",))

@@ -12,9 +12,10 @@ export const INPUTS = {
   plugin: { key: "resnet50_num_workers_0/worker0/1", path: join(DATA, "tb_plugin/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz") },
   h100: { key: "h100/gaunernst_bert-small-uncased__1016001/default", path: join(DATA, "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz") },
   dlprof: { key: "/dlprof_dldb/default", path: join(DATA, "dlprof/w_relu/dlprof_dldb.sqlite") },
+  snapshot: { key: "/federated_llm/default", path: join(DATA, "more/memory_snapshot/federated_llm.pickle") },
   nsys: { key: "/power_iteration__baseline/default", path: join(DATA, "nsys/2025.3_nsightful_t4/power_iteration__baseline.sqlite") },
 };
-const SERVED = [INPUTS.own.path, join(DATA, "tb_plugin"), join(DATA, "tracelens/h100"), INPUTS.dlprof.path, INPUTS.nsys.path];
+const SERVED = [INPUTS.own.path, join(DATA, "tb_plugin"), join(DATA, "tracelens/h100"), INPUTS.dlprof.path, INPUTS.nsys.path, INPUTS.snapshot.path];
 
 /** For conditions that come about: generous, as the machine may be busy. */
 const PATIENCE_MS = 60000;

@@ -223,6 +223,22 @@ async function memoryCategories(t) {
   }
 }
 
+/** Of a memory snapshot: the peak, who holds what at the end by each grouping, and in what pieces. */
+async function memorySnapshot(t) {
+  await t.open("memory", "snapshot");
+  const peaks = t.report("memory", "snapshot").sections.find((x) => x.name === "peaks");
+  near(await t.figure("Peak allocated"), peaks.rows[0][peaks.columns.findIndex((c) => c.id === "peak_allocated_bytes")], "peak");
+  await t.sameTable("leaks", t.report("leaks", "snapshot"));
+  const pieces = t.report("fragmentation", "snapshot");
+  await t.sameTable("fragmentation", pieces);
+  for (const s of pieces.sections) await t.sameTable(`fragmentation-${s.name}`, s);
+  await t.open("memory", "snapshot", { owner: "line" });
+  await t.sameTable("leaks", t.report("leaks", "snapshot", "--group-by=line"));
+  await t.open("memory", "h100");
+  await t.sameTable("leaks", t.report("leaks", "h100"));
+  same(await t.page.locator("[data-table^=fragmentation]").count(), 0, "a trace says nothing of pieces");
+}
+
 async function tensorCores(t) {
   await t.open("kernels", "h100");
   const k = t.report("kernels", "h100"), use = k.columns.findIndex((c) => c.id === "tensor_cores"), total = k.columns.findIndex((c) => c.id === "total_ns");
@@ -235,5 +251,5 @@ export const tests = [
   ["overview as the plugin's", overview], ["steps add up", steps], ["tables as DLProf's", dlprofTables], ["kernels as TraceLens'", traceLensKernels], ["kernels as another tool's of the nsys file", nsysKernels], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
   ["notes name what pages have", notes],
   ["tables as reports: plugin", against("plugin")], ["tables as reports: h100", against("h100")], ["tables as reports: dlprof", against("dlprof")], ["tables as reports: nsys", against("nsys")],
-  ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["Tensor Core pie", tensorCores],
+  ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["a memory snapshot", memorySnapshot], ["Tensor Core pie", tensorCores],
 ];

@@ -2,7 +2,7 @@
 import { assert, INPUTS } from "./harness.mjs";
 
 /** The report that a page is about; without one it has something to show whatever the input. */
-const ABOUT = { memory: "memory", modules: "modules", roofline: "roofline", groups: "groups", "op-types": "op-types", operators: "operators", kernels: "kernels", gpus: "devices", "ops-kernels": "ops", "kernels-iteration": "kernels", "kernels-op": "kernels", iterations: "steps" };
+const ABOUT = { reports: "overview", memory: "memory", modules: "modules", roofline: "roofline", groups: "groups", "op-types": "op-types", operators: "operators", kernels: "kernels", gpus: "devices", "ops-kernels": "ops", "kernels-iteration": "kernels", "kernels-op": "kernels", iterations: "steps" };
 
 /** Pages about all inputs of a run, where these are the ranks of a job. */
 const OF_JOBS = ["job", "ranks-timeline"];

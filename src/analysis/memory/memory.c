@@ -121,6 +121,8 @@ static int first_gpu(const struct profile *p)
 		if (d != MEMORY_CPU && (first == MEMORY_CPU || d < first))
 			first = d;
 	}
+	for (uint32_t i = 0; i < p->memory_segment.rows.n; i++)
+		first = first == MEMORY_CPU || p->memory_segment.device[i] < first ? p->memory_segment.device[i] : first;
 	return first;
 }
 
@@ -139,6 +141,9 @@ int memory_device_choose(const struct profile *p, const char *wanted, int *devic
 		return err_set(e, ERR_USAGE, "--device=%s: expected cpu, the ordinal of a GPU, or as torch says it: cuda:0", wanted);
 	for (uint32_t i = 0; i < p->memory.rows.n; i++)
 		if (memory_device(p, i) == *device)
+			return 0;
+	for (uint32_t i = 0; i < p->memory_segment.rows.n; i++)
+		if (p->memory_segment.device[i] == *device)
 			return 0;
 	return err_set(e, ERR_DATA, "the trace has no memory events of device '%s'", wanted);
 }
@@ -228,3 +233,41 @@ uint32_t memory_pairs(const struct profile *p, int device, struct memory_pair **
 	*out = pair;
 	return n_pairs;
 }
+
+/* The rows that allocated what is not freed, by address. */
+static void memory_open_rows(const struct profile *p, int device, struct idmap *rows)
+{
+	struct memory_pair *pair;
+	uint32_t n = memory_pairs(p, device, &pair);
+	int64_t min = INT64_MAX, max = INT64_MIN;
+	for (uint32_t i = 0; i < n; i++)
+		if (pair[i].alloc != ROW_NONE && pair[i].release == ROW_NONE) {
+			min = p->memory.addr[pair[i].alloc] < min ? p->memory.addr[pair[i].alloc] : min;
+			max = p->memory.addr[pair[i].alloc] > max ? p->memory.addr[pair[i].alloc] : max;
+		}
+	idmap_init(rows, min, max, n);
+	for (uint32_t i = 0; i < n; i++)
+		if (pair[i].alloc != ROW_NONE && pair[i].release == ROW_NONE)
+			idmap_put(rows, p->memory.addr[pair[i].alloc], pair[i].alloc);
+	mem_free(pair);
+}
+
+uint32_t memory_live(const struct profile *p, int device, struct memory_live **out)
+{
+	const struct memory_blocks *b = &p->memory_block;
+	struct memory_live *v = NEW_ARRAY_RAW(b->rows.n, struct memory_live);
+	struct idmap rows;
+	uint32_t n = 0;
+	memory_open_rows(p, device, &rows);
+	for (uint32_t i = 0; i < b->rows.n; i++) {
+		if (p->memory_segment.device[b->segment[i]] != device || !str_starts(profile_str(p, b->state[i]), STR("active")))
+			continue;
+		uint32_t row = b->addr[i] == ID_NONE ? IDMAP_NONE : idmap_get(&rows, b->addr[i]);
+		v[n++] = (struct memory_live){i, row == IDMAP_NONE ? ROW_NONE : row};
+	}
+	idmap_release(&rows);
+	*out = v;
+	return n;
+}
+
+bool memory_block_waits(const struct profile *p, uint32_t block) { return !str_eq(profile_str(p, p->memory_block.state[block]), STR("active_allocated")); }

@@ -57,4 +57,16 @@ struct memory_pair {
  * there is none). Events without an address and of zero bytes are left out. The array is the caller's (mem_free). */
 uint32_t memory_pairs(const struct profile *p, int device, struct memory_pair **out);
 
+/* A block that the allocator had given away when a memory snapshot was taken. */
+struct memory_live {
+	uint32_t block;    /* row of p->memory_block */
+	uint32_t alloc;    /* row of p->memory that allocated it; ROW_NONE = before the recording, or its record was lost */
+};
+
+/* The blocks on `device` in a state that begins with "active", in the order of p->memory_block. The array is the caller's (mem_free). Without a snapshot there are none. */
+uint32_t memory_live(const struct profile *p, int device, struct memory_live **out);
+
+/* Whether the block was freed, and only waits for another stream to be done with it. */
+bool memory_block_waits(const struct profile *p, uint32_t block);
+
 #endif

@@ -17,7 +17,7 @@ struct stacks {
 	struct intern keys;   /* (frame, around) pairs; stack i has key i */
 	struct stacks_stack *v;
 	uint32_t cap;
-	uint32_t *of_span;
+	uint32_t *of_span, *of_set; /* of_set: by argument set, what it holds */
 	uint8_t *restarts;
 	uint64_t from_forward;
 };
@@ -43,7 +43,8 @@ bool stacks_is_user_frame(struct str frame)
 {
 	static const char *const begins[] = {"<", TORCH_MODULE, "torch/", "threading.py(", "contextlib.py(", "runpy.py(",
 	                                     "multiprocessing/", "concurrent/", "importlib/", "/usr/lib/python"};
-	static const char *const holds[] = {"site-packages/", "dist-packages/", "/lib/python3", "<built-in", "<frozen"};
+	static const char *const holds[] = {"site-packages/", "dist-packages/", "/lib/python3", "<built-in", "<frozen",
+	                                    "site-packages\\", "\\python\\cpython-", "\\Python3", "\\anaconda3\\lib\\", "\\miniconda3\\lib\\"}; /* Windows */
 	if (!frame.n || is_own_code(frame))
 		return false;
 	return !ANY_WHERE(i, 0, sizeof begins / sizeof begins[0], str_starts(frame, str_from(begins[i]))) &&
@@ -92,16 +93,15 @@ static uint32_t *recorded_stacks(struct stacks *s, const struct profile *p, bool
 /* What was recorded at each range, the backward pass as it stands. */
 static void own_stacks(struct stacks *s, const struct profile *p)
 {
-	uint32_t *of_set = recorded_stacks(s, p, NULL);
+	s->of_set = recorded_stacks(s, p, NULL);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		uint32_t up = p->span.parent[i];
 		uint32_t around = up == ROW_NONE ? 0 : s->of_span[up];
 		if (p->span.kind[i] == SPAN_PYTHON)
 			s->of_span[i] = stacks_push(s, profile_str(p, p->span.name[i]), around);
 		else
-			s->of_span[i] = of_set[p->span.args[i]] ? of_set[p->span.args[i]] : around;
+			s->of_span[i] = s->of_set[p->span.args[i]] ? s->of_set[p->span.args[i]] : around;
 	}
-	mem_free(of_set);
 }
 
 static bool is_module(const struct profile *p, uint32_t span)
@@ -193,10 +193,9 @@ struct stacks *stacks_new(const struct profile *p)
 struct stacks *stacks_recorded_new(const struct profile *p, bool (*leave_out)(struct str frame))
 {
 	struct stacks *s = stacks_empty(p);
-	uint32_t *of_set = recorded_stacks(s, p, leave_out);
+	s->of_set = recorded_stacks(s, p, leave_out);
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
-		s->of_span[i] = of_set[p->span.args[i]];
-	mem_free(of_set);
+		s->of_span[i] = s->of_set[p->span.args[i]];
 	return s;
 }
 
@@ -208,6 +207,7 @@ void stacks_free(struct stacks *s)
 	intern_release(&s->keys);
 	mem_free(s->v);
 	mem_free(s->of_span);
+	mem_free(s->of_set);
 	mem_free(s->restarts);
 	mem_free(s);
 }
@@ -215,6 +215,11 @@ void stacks_free(struct stacks *s)
 uint32_t stacks_of(const struct stacks *s, uint32_t span)
 {
 	return s->of_span[span];
+}
+
+uint32_t stacks_of_args(const struct stacks *s, uint32_t set)
+{
+	return s->of_set[set];
 }
 
 bool stacks_restarts(const struct stacks *s, uint32_t span)

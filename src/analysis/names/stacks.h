@@ -27,6 +27,9 @@ void stacks_free(struct stacks *s);
 /* The stack of a CPU-side range. */
 uint32_t stacks_of(const struct stacks *s, uint32_t span);
 
+/* The stack that an argument set holds: of what is no range, as an allocation. */
+uint32_t stacks_of_args(const struct stacks *s, uint32_t set);
+
 /* Whether it does not continue the stack of the op around it in time: a node of the backward pass, which has its forward op's, and
  * what is run again inside one. */
 bool stacks_restarts(const struct stacks *s, uint32_t span);

@@ -2,8 +2,7 @@
 
 #include "analysis/memory/memory.h"
 #include "analysis/memory/memory_categories.h"
-#include "analysis/names/stacks.h"
-#include "base/buf.h"
+#include "analysis/memory/memory_owners.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "base/sort.h"
@@ -16,7 +15,8 @@
 enum { HELD_KEPT = MEMORY_CATEGORIES, HELD_FREED_LATER, HELD_UNFOLLOWED, HELD_KINDS };
 
 struct memory_peak_key {
-	uint32_t op, line, kind; /* ids of texts; 0 = none */
+	struct memory_owner owner; /* its module only where allocations have stacks of their own */
+	uint32_t kind;
 };
 
 struct memory_peak_group {
@@ -28,9 +28,9 @@ struct memory_peak_group {
 struct memory_peak_held {
 	const struct profile *p;
 	const struct memory_timeline *t;
-	const struct stacks *stacks;   /* NULL = the trace has none */
+	struct memory_owners *owners;
 	int device;
-	struct intern texts, keys;
+	struct intern keys;
 	struct memory_peak_group *v;
 	uint32_t n, cap;
 	int64_t total, kind_bytes[HELD_KINDS];
@@ -43,11 +43,11 @@ static const char *kind_text(const struct memory_peak_held *h, unsigned kind)
 {
 	switch (kind) {
 	case HELD_KEPT:
-		return memory_kept_text(h->t);
+		return h->p->memory_block.rows.n ? "held all the time" : memory_kept_text(h->t);
 	case HELD_FREED_LATER:
 		return "held before the recording, freed in it";
 	case HELD_UNFOLLOWED:
-		return "in no block that can be followed";
+		return h->p->memory_block.rows.n ? "rounded up by the allocator" : "in no block that can be followed";
 	}
 	return memory_category_name[kind];
 }
@@ -65,20 +65,6 @@ static void memory_peak_add(struct memory_peak_held *h, struct memory_peak_key k
 	h->kind_blocks[k.kind] += blocks;
 }
 
-/* "aten::_to_copy (aten::empty_strided)": aten::empty and its kin allocate for the op around them. */
-static uint32_t op_text(struct memory_peak_held *h, uint32_t span)
-{
-	const struct spans *s = &h->p->span;
-	struct str name = profile_str(h->p, s->name[span]);
-	if (!str_starts(name, STR("aten::empty")) || s->op[span] == ROW_NONE)
-		return intern_str(&h->texts, name);
-	struct buf b = {0};
-	buf_printf(&b, STR_FMT " (" STR_FMT ")", STR_ARG(profile_str(h->p, s->name[s->op[span]])), STR_ARG(name));
-	uint32_t id = intern_str(&h->texts, buf_view(&b));
-	buf_release(&b);
-	return id;
-}
-
 static void memory_peak_add_block(struct memory_peak_held *h, const struct memory_pair *k)
 {
 	const struct memories *m = &h->p->memory;
@@ -86,13 +72,27 @@ static void memory_peak_add_block(struct memory_peak_held *h, const struct memor
 		memory_peak_add(h, (struct memory_peak_key){.kind = HELD_FREED_LATER}, -m->bytes[k->release], 1);
 		return;
 	}
-	uint32_t span = m->span[k->alloc];
-	struct memory_peak_key key = {.kind = h->t->category_of[k->alloc]};
-	if (span != ROW_NONE) {
-		key.op = op_text(h, span);
-		key.line = h->stacks ? intern_str(&h->texts, stacks_user_line(h->stacks, stacks_of(h->stacks, span))) : 0;
-	}
+	struct memory_peak_key key = {memory_owner_of(h->owners, k->alloc), h->t->category_of[k->alloc]};
+	if (!m->args)
+		key.owner.module = 0;
 	memory_peak_add(h, key, m->bytes[k->alloc], 1);
+}
+
+/* Of a memory snapshot: blocks that were there all the time, and what the allocator gave beyond what was asked for. Returns their bytes. */
+static int64_t memory_peak_add_blocks(struct memory_peak_held *h)
+{
+	struct memory_live *live;
+	uint32_t n = memory_live(h->p, h->device, &live);
+	int64_t bytes = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		if (live[i].alloc != ROW_NONE)
+			continue;
+		uint32_t block = live[i].block;
+		memory_peak_add(h, (struct memory_peak_key){memory_owner_by_stack(h->owners, h->p->memory_block.args[block]), HELD_KEPT}, h->p->memory_block.bytes[block], 1);
+		bytes += h->p->memory_block.bytes[block];
+	}
+	mem_free(live);
+	return bytes;
 }
 
 /* The row at which the sum of the events is highest; the sum goes to h->sum. The lowest sum is 0: what is freed without an allocation was held before. */
@@ -128,7 +128,8 @@ static void add_rest(struct memory_peak_held *h, int64_t known)
 	if (parameters)
 		memory_peak_add(h, (struct memory_peak_key){.kind = MEMORY_PARAMETER}, parameters, 0);
 	rest -= parameters;
-	int64_t kept = !h->t->before_is_whole || !h->has_total ? 0 : h->t->kept_bytes < rest ? h->t->kept_bytes : rest;
+	bool snapshot = h->p->memory_block.rows.n > 0; /* its blocks are known: the rest is what the allocator rounded up */
+	int64_t kept = !h->t->before_is_whole || !h->has_total || snapshot ? 0 : h->t->kept_bytes < rest ? h->t->kept_bytes : rest;
 	if (kept)
 		memory_peak_add(h, (struct memory_peak_key){.kind = HELD_KEPT}, kept, 0);
 	if (rest > kept)
@@ -149,6 +150,7 @@ static void memory_peak_collect(struct memory_peak_held *h, uint32_t at)
 		known += k->alloc == ROW_NONE ? -m->bytes[k->release] : m->bytes[k->alloc];
 	}
 	mem_free(pair);
+	known += memory_peak_add_blocks(h);
 	h->has_total = memory_has_totals(h->p, at);
 	h->total = h->has_total ? m->total_allocated[at] : h->sum;
 	add_rest(h, known);
@@ -199,7 +201,7 @@ static void put_kinds(const struct memory_peak_held *h, struct table *t)
 }
 
 enum {
-	MEMORY_HELD_OP_DEVICE, MEMORY_HELD_OP_OPERATOR, MEMORY_HELD_OP_LINE, MEMORY_HELD_OP_CATEGORY, MEMORY_HELD_OP_BYTES, MEMORY_HELD_OP_SHARE, MEMORY_HELD_OP_BLOCKS,
+	MEMORY_HELD_OP_DEVICE, MEMORY_HELD_OP_OPERATOR, MEMORY_HELD_OP_LINE, MEMORY_HELD_OP_MODULE, MEMORY_HELD_OP_CATEGORY, MEMORY_HELD_OP_BYTES, MEMORY_HELD_OP_SHARE, MEMORY_HELD_OP_BLOCKS,
 	MEMORY_HELD_OP_LARGEST
 };
 
@@ -208,6 +210,8 @@ const struct section memory_held_by_op_section = {.name = "held_by_op", .title =
 	[MEMORY_HELD_OP_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "innermost op around the allocation, of aten::empty and its kin the op around it first",
 	                                    .flags = COLUMN_ANSWER)},
 	[MEMORY_HELD_OP_LINE] = {COLUMN(TEXT, "line", "Line", "innermost line of the user's own code around that op", .flags = COLUMN_PATH), .when = WHEN_STACKS},
+	[MEMORY_HELD_OP_MODULE] = {COLUMN(TEXT, "module", "Calls of forward()", "of a memory snapshot, which does not name modules: the calls of forward() around the allocation that are "
+	                                  "not torch's, outermost first", .flags = COLUMN_PATH), .when = WHEN_RECORDED},
 	[MEMORY_HELD_OP_CATEGORY] = {COLUMN(TEXT, "category", "Category", "what the memory is for, as in the section 'held'")},
 	[MEMORY_HELD_OP_BYTES] = {COLUMN(BYTES, "bytes", "Held", "at the peak", .flags = COLUMN_ANSWER)},
 	[MEMORY_HELD_OP_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all that is held then")},
@@ -223,14 +227,16 @@ static void memory_peak_put_ops(const struct memory_peak_held *h, struct table *
 		const struct memory_peak_group *g = &h->v[i];
 		table_row(t);
 		memory_peak_put_device(t, MEMORY_HELD_OP_DEVICE, h->device);
-		if (g->key.op)
-			table_set_str_copy(t, MEMORY_HELD_OP_OPERATOR, intern_get(&h->texts, g->key.op));
-		else if (g->key.kind == HELD_UNFOLLOWED)
+		if (g->key.owner.op)
+			table_set_str_copy(t, MEMORY_HELD_OP_OPERATOR, memory_owner_text(h->owners, g->key.owner.op));
+		else if (g->key.kind == HELD_UNFOLLOWED || (g->key.kind < MEMORY_CATEGORIES && h->p->memory.args))
 			table_set_str(t, MEMORY_HELD_OP_OPERATOR, STR("(not known)"));
 		else
 			table_set_str(t, MEMORY_HELD_OP_OPERATOR, g->blocks && g->key.kind < MEMORY_CATEGORIES ? STR("(outside of any op)") : STR("(before the recording)"));
-		if (g->key.line)
-			table_set_str_copy(t, MEMORY_HELD_OP_LINE, intern_get(&h->texts, g->key.line));
+		if (g->key.owner.line)
+			table_set_str_copy(t, MEMORY_HELD_OP_LINE, memory_owner_text(h->owners, g->key.owner.line));
+		if (g->key.owner.module)
+			table_set_str_copy(t, MEMORY_HELD_OP_MODULE, memory_owner_text(h->owners, g->key.owner.module));
 		table_set_str_copy(t, MEMORY_HELD_OP_CATEGORY, str_from(kind_text(h, g->key.kind)));
 		table_set_i64(t, MEMORY_HELD_OP_BYTES, g->bytes);
 		table_set_f64(t, MEMORY_HELD_OP_SHARE, percent((double)g->bytes, (double)h->total));
@@ -260,7 +266,7 @@ static void memory_peak_note(const struct memory_peak_held *h, uint32_t at, stru
 	           (long long)(h->p->memory.time_ns[at] - memory_zero_ns(h->p)));
 	if (sum > h->total)
 		table_note(kinds, "%s: the blocks add up to %lld bytes more than the allocator had given away: frees of some were not recorded", device, (long long)(sum - h->total));
-	if (!h->kind_bytes[HELD_UNFOLLOWED])
+	if (!h->kind_bytes[HELD_UNFOLLOWED] || h->p->memory_block.rows.n)
 		return;
 	table_note(kinds, "%s: of %lld bytes no block is known: %s", device, (long long)h->kind_bytes[HELD_UNFOLLOWED], why_unfollowed(h));
 	table_note(ops, "%s: of %lld bytes the op is not known: %s", device, (long long)h->kind_bytes[HELD_UNFOLLOWED], why_unfollowed(h));
@@ -287,13 +293,12 @@ static void note_number(const struct memory_peak_held *h, struct table *kinds)
 		           "tracer those of the machine", h->device, works);
 }
 
-static int memory_peak_put(const struct profile *p, const struct window *w, const struct stacks *stacks, int device, const struct memory_peak *peak, struct table *kinds,
+static int memory_peak_put(const struct profile *p, const struct window *w, struct memory_owners *owners, int device, const struct memory_peak *peak, struct table *kinds,
                            struct table *ops, struct err *e)
 {
-	struct memory_peak_held h = {.p = p, .stacks = stacks, .device = device, .t = memory_timeline_new(p, device, e)};
+	struct memory_peak_held h = {.p = p, .owners = owners, .device = device, .t = memory_timeline_new(p, device, e)};
 	if (!h.t)
 		return -1;
-	intern_init(&h.texts);
 	intern_init(&h.keys);
 	uint32_t at = peak->allocated != ROW_NONE ? peak->allocated : highest_sum(&h, w);
 	if (at != ROW_NONE) {
@@ -303,7 +308,6 @@ static int memory_peak_put(const struct profile *p, const struct window *w, cons
 		memory_peak_note(&h, at, kinds, ops);
 		note_number(&h, kinds);
 	}
-	intern_release(&h.texts);
 	intern_release(&h.keys);
 	mem_free(h.v);
 	memory_timeline_free((struct memory_timeline *)(uintptr_t)h.t);
@@ -314,17 +318,17 @@ int memory_peak_sections(const struct profile *p, const struct window *w, int de
 {
 	struct memory_peak *peak;
 	size_t n = memory_peaks(p, w->all ? INT64_MIN : w->start_ns, w->all ? INT64_MAX : w->end_ns - 1, &peak);
-	struct stacks *stacks = stacks_new(p);
-	const struct stacks *known = stacks_any(stacks) ? stacks : NULL;
-	struct table *kinds = section_add(&memory_held_section, args, 0, out), *ops = section_add(&memory_held_by_op_section, args, known ? WHEN_STACKS : 0, out);
+	struct memory_owners *owners = memory_owners_new(p);
+	unsigned have = (memory_owners_have_lines(owners) ? WHEN_STACKS : 0) | (p->memory.args && memory_owners_have_modules(owners) ? WHEN_RECORDED : 0);
+	struct table *kinds = section_add(&memory_held_section, args, 0, out), *ops = section_add(&memory_held_by_op_section, args, have, out);
 	int rc = 0;
 	kinds->lead = ops->lead = true;
 	for (size_t d = 0; d < n && rc == 0; d++) {
 		int this = (int)d + MEMORY_CPU;
 		if (peak[d].events && (this == device || (!args->device && device != MEMORY_CPU && this != MEMORY_CPU)))
-			rc = memory_peak_put(p, w, known, this, &peak[d], kinds, ops, e);
+			rc = memory_peak_put(p, w, owners, this, &peak[d], kinds, ops, e);
 	}
-	stacks_free(stacks);
+	memory_owners_free(owners);
 	mem_free(peak);
 	return rc;
 }

@@ -236,6 +236,8 @@ void memory_view_put_notes(const struct memory_view *v, struct table *out)
 	table_note(out, "%s: %u allocations and frees, net %lld bytes = in operators %lld + outside any operator %lld (%llu events)",
 	           device_name(v->device, name), v->n, (long long)v->net, (long long)(v->net - v->net_outside),
 	           (long long)v->net_outside, (unsigned long long)v->outside);
+	if (v->p->memory.args)
+		table_note(out, "a memory snapshot records no ops: the section held_by_op and the report leaks tell who allocated, by its stacks");
 	if (v->out_of_memory)
 		table_warn(out, "%llu allocations failed for lack of memory ([OutOfMemory])", (unsigned long long)v->out_of_memory);
 	uint64_t other = 0;

@@ -1,10 +1,10 @@
 // Memory over time, and who allocated it; a range of the curve chooses what the tables are about.
 import type { Cell, Report, Section, Table } from "../api";
-import { columnOf, numberAt, textAt } from "../api";
+import { ApiError, columnOf, numberAt, textAt } from "../api";
 import { COLORS, OTHERS, showChart } from "../chart";
 import { add, button, h, select } from "../dom";
 import { axis, bytes, time, tip } from "../format";
-import { choose, figure, part, sectionOf, showReport } from "../parts";
+import { choice, choose, figure, part, sectionOf, showReport } from "../parts";
 import * as place from "../place";
 import { showTable } from "../table";
 import { report, type Context, type View } from "../view";
@@ -128,11 +128,29 @@ function tables(page: HTMLElement, t: Report, blocks: Section | undefined, range
   showReport(page, "memory", { ...blocks, rows }, { title: range ? "Blocks allocated or freed in the range" : "Blocks" });
 }
 
+/** What is not freed, by what allocated it. */
+async function leaks(box: HTMLElement, c: Context): Promise<void> {
+  const t = await report(c, "leaks", { device: c.args.device, group_by: c.args.owner });
+  add(box, h("div", { class: "choices" }, choice(c, "Not freed, by", "owner", [["owner", "op, line and module"], ["op", "op"], ["line", "line of Python"], ["module", "module"]])));
+  showReport(box, "leaks", t, { title: "Not freed at the end" });
+}
+
+/** How the allocator holds its memory: a memory snapshot says that, a trace does not. */
+async function fragmentation(page: HTMLElement, c: Context): Promise<void> {
+  try {
+    const t = await report(c, "fragmentation");
+    showReport(page, "fragmentation", t, { title: "Reserved memory, and in what pieces" });
+    for (const s of t.sections) showReport(page, "fragmentation", s, { title: s.title });
+  } catch (e) {
+    if (!(e instanceof ApiError) || e.status !== 422) throw e;
+  }
+}
+
 export const memory: View = {
   id: "memory",
   title: "Memory",
   group: "Run",
-  shows: { memory: {} },
+  shows: { memory: {}, leaks: {}, fragmentation: {} },
   async show(page, c) {
     const t = await report(c, "memory", { device: c.args.device }), range = rangeOf(c);
     const peaks = sectionOf(t, "peaks"), line = sectionOf(t, "curve"), blocks = sectionOf(t, "events");
@@ -151,5 +169,7 @@ export const memory: View = {
     await part(page, "Memory by what it is used for", (box) => categories(box, c, range, end));
     tables(page, t, blocks, range);
     for (const s of t.sections) if (s !== blocks && s !== line) showReport(page, "memory", s, { title: s.title });
+    await part(page, "Not freed at the end", (box) => leaks(box, c));
+    await fragmentation(page, c);
   },
 };
