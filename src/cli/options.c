@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "io/remote/remote.h"
 #include "op/user_rules.h"
 #include "render/render.h"
 
@@ -28,7 +29,7 @@ void cli_usage(const char *fmt, ...)
 void cli_args_add(struct cli_args *a, char *arg)
 {
 	a->v = mem_realloc(a->v, (size_t)a->n + 1, sizeof *a->v);
-	a->v[a->n++] = arg;
+	a->v[a->n++] = (char *)(uintptr_t)remote_name(arg); /* from here on no message can hold what an address hides */
 }
 
 const char *cli_nearest(const char *typed, const char *(*word)(unsigned i), unsigned n)
