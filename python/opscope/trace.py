@@ -153,7 +153,7 @@ def load(path: Path, **params: Any) -> Trace:
 
 
 # What load() takes, beside the path.
-_OF_INPUTS = frozenset({"input_format", "capture", "as_written", "gpu", "rules", "kernel_rules", "run", "worker", "span", "rank"})
+_OF_INPUTS = frozenset({"input_format", "capture", "execution_trace", "as_written", "gpu", "rules", "kernel_rules", "run", "worker", "span", "rank"})
 
 
 def advise(trace: Union[Trace, Path], **params: Any) -> Table:

@@ -106,6 +106,7 @@ static const struct {
 } known[] = {
 	{"input-format", options_set_text, FIELD(input.format)},
 	{"capture", options_set_text, FIELD(input.capture)},
+	{"execution-trace", options_set_text, FIELD(input.execution_trace)},
 	{"as-written", set_flag, FIELD(input.as_written)},
 	{"run", options_set_text, FIELD(run)},
 	{"worker", options_set_text, FIELD(worker)},

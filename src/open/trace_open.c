@@ -4,6 +4,7 @@
 #include "analysis/ranks/rank_place.h"
 #include "base/mem.h"
 #include "open/captures.h"
+#include "open/execution_trace.h"
 
 #include <string.h>
 
@@ -32,6 +33,7 @@ static int trace_read_captures(struct trace_captures *c, struct profile *p, cons
 	how.as_written = false;
 	how.progress = NULL;
 	how.format = NULL;
+	how.execution_trace = NULL;
 	how.found = true;
 	c->v = NEW_ARRAY(files.n, struct profile *);
 	for (unsigned i = 0; i < files.n && rc == 0; i++) {
@@ -64,6 +66,10 @@ static int trace_join(struct profile *p, const char *path, const struct input_op
 struct profile *trace_open(const char *path, const struct input_options *o, struct err *e)
 {
 	struct profile *p = input_open(path, o, e);
+	if (p && o && o->execution_trace && execution_trace_join(p, o->execution_trace, e) < 0) {
+		profile_free(p);
+		return NULL;
+	}
 	if (!p || !graph_join_is_due(p))
 		return p;
 	if (trace_join(p, path, o, e) == 0)
