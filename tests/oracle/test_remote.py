@@ -427,7 +427,8 @@ class OtherStores(Remote):
         self.assertIn("certificate", self.run_with({**S3, "S3_ENDPOINT": store.host}, "info", "s3://bucket/t.json", code=1))
 
     def test_other_hosts_in_plain_text(self):
-        self.run_with({}, "info", "http://example.com/t.json", code=1)
+        for command in "info", "advise":
+            self.assertIn("an https:// address was expected", self.run_with({}, command, "http://example.com/t.json?token=passw0rd", code=1))
 
 
 if __name__ == "__main__":

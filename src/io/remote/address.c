@@ -81,6 +81,8 @@ int remote_place(struct remote_place *at, const char *path, struct arena *a, str
 		str_skip(&whole, STR("az://"));
 		rest = whole;
 	}
+	if (at->scheme == REMOTE_WEB && str_starts(given, STR("http://")) && !remote_is_loopback(given))
+		return err_set(e, ERR_USAGE, "%s: anyone on the way could read and change it: an https:// address was expected", name);
 	if (at->scheme == REMOTE_WEB)
 		return 0;
 	at->key = arena_str(a, address_cut(&rest, '/'));

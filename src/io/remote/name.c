@@ -5,9 +5,10 @@
 #include "base/mem.h"
 #include "io/remote/name.h"
 
-/* Whether the URL's host is this machine: what goes there in plain text is seen by nobody else. */
-static bool is_loopback(struct str url)
+bool remote_is_loopback(struct str url)
 {
+	if (!str_skip(&url, STR("http://")))
+		return false;
 	static const char *const hosts[] = {"localhost", "127.0.0.1", "[::1]"};
 	for (size_t i = 0; i < url.n && url.p[i] != '/'; i++)
 		if (url.p[i] == '@') /* what stands before is a user's name */
@@ -22,12 +23,12 @@ static bool is_loopback(struct str url)
 
 bool remote_is(const char *path)
 {
-	static const char *const schemes[] = {"https://", "s3://", "gs://", "az://"};
+	static const char *const schemes[] = {"https://", "http://", "s3://", "gs://", "az://"};
 	struct str s = str_from(path);
 	for (unsigned i = 0; i < sizeof schemes / sizeof *schemes; i++)
 		if (str_starts(s, str_from(schemes[i])))
 			return true;
-	return str_skip(&s, STR("http://")) && is_loopback(s);
+	return false;
 }
 
 /* What is known of a name. Never freed: names are handed out for good. */

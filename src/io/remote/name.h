@@ -6,6 +6,8 @@
 
 /* The address behind a name, with its secret; the name itself where it hides none. Never freed. */
 const char *remote_given(const char *name);
+/* Whether an http:// address is of this machine: what goes there in plain text is seen by nobody else. */
+bool remote_is_loopback(struct str url);
 /* Where the query or fragment of an address begins; its length where it has none. Keys of s3:// and gs:// may hold any byte, and names of az:// all but a token
  * that was signed ("sig="). */
 size_t remote_query_at(struct str url);
