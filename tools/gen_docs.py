@@ -165,7 +165,7 @@ def detectors_page(program):
 def inputs_page(program):
     out = ["# Inputs and outputs\n\n", GENERATED,
            "An input is recognised by its content; `--input-format=NAME` overrides that. `-` is standard input, and a "
-           "directory stands for all the traces in it.\n\n| input format | which files these are |\n|---|---|\n"]
+           "directory stands for all the traces in it. Addresses (`s3://`, `gs://`, `az://`, `https://`) are inputs, too: [remote.md](remote.md).\n\n| input format | which files these are |\n|---|---|\n"]
     out += [f"| `{i['name']}` | {cell(i['help'])} |\n" for i in program.registry("inputs")]
     out.append("\n| output format | what it is |\n|---|---|\n")
     out += [f"| `{f['name']}` | {cell(f['help'])} |\n" for f in program.registry("formats")]

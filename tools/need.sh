@@ -16,7 +16,7 @@ need() {
 	"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q update </dev/null >&2 || true
 	"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" </dev/null >&2
 }
-build_packages=(gcc libc6-dev meson ninja-build pkg-config python3 zlib1g-dev libisal-dev libxxhash-dev libsqlite3-dev libiberty-dev libmicrohttpd-dev)
+build_packages=(gcc libc6-dev meson ninja-build pkg-config python3 zlib1g-dev libisal-dev libxxhash-dev libsqlite3-dev libiberty-dev libmicrohttpd-dev libcurl4-openssl-dev)
 # Where Node.js does not come from Debian, npm came with it.
 command -v npm >/dev/null || build_packages+=(npm)
 test_packages=("${build_packages[@]}" g++ clang libclang-rt-14-dev libcmocka-dev libjansson-dev chromium python3-dev python3-dbg python3-venv python3-pandas python3-torch libtorch-dev mypy libopenmpi-dev openmpi-bin)

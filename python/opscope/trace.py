@@ -140,20 +140,33 @@ def _nearest(name: str, names: List[str]) -> str:
     return f", did you mean '{near[0]}'?" if near else "; opscope.reports() lists them"
 
 
+_ADDRESSES = ("https://", "http://", "s3://", "gs://", "az://")
+
+
+def _shown(name: str) -> str:
+    """The name without what an address hides: its query and password."""
+    if name.startswith("http"):
+        scheme, rest = name.split("://", 1)
+        host, slash, below = rest.split("?", 1)[0].split("#", 1)[0].partition("/")
+        return f"{scheme}://{host.rpartition('@')[2]}{slash}{below}"
+    return name.rpartition("?")[0] if name.startswith("az://") and "sig=" in name.rpartition("?")[2] and "?" in name else name
+
+
 def load(path: Path, **params: Any) -> Trace:
-    """Reads a trace: a file of any format that opscope knows, told by its content; a directory in which there is one; "-" for standard input.
+    """Reads a trace: a file of any format that opscope knows, told by its content; a directory in which there is one; an address (s3://, https://, ...); "-" for standard input.
 
     input_format, capture (a trace of the capture of its graphs, or a folder of such), provenance (what torch.compile wrote down: a log of TORCH_TRACE, or a folder), as_written (a bool), gpu ("H100 80GB HBM3"), rules and kernel_rules (files of your own, for this trace alone), and, where the directory holds
     several: run, worker, span, rank. OSError when there is no such file, Error when it is no trace. Ctrl-C ends the wait.
     """
     name = os.fspath(path)
-    if name != "-":
+    address = name.startswith(_ADDRESSES)
+    if name != "-" and not address:
         os.stat(name)
-    return Trace(_core.open(name, options(params)), name)
+    return Trace(_core.open(name, options(params)), _shown(name) if address else name)
 
 
 # What load() takes, beside the path.
-_OF_INPUTS = frozenset({"input_format", "capture", "provenance", "as_written", "gpu", "rules", "kernel_rules", "run", "worker", "span", "rank"})
+_OF_INPUTS = frozenset({"input_format", "capture", "provenance", "execution_trace", "as_written", "gpu", "rules", "kernel_rules", "run", "worker", "span", "rank"})
 
 
 def advise(trace: Union[Trace, Path], **params: Any) -> Table:

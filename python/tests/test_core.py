@@ -30,6 +30,35 @@ class Load(oracle.Case):
             trace.report("operators")
         self.assertIn("closed", repr(trace))
 
+    def test_address(self):
+        """A file of a web server: its path says nothing of what the address hides, and neither does an error."""
+        import functools
+        import http.server
+
+        class Quiet(http.server.SimpleHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=os.path.dirname(RESNET)))
+        self.addCleanup(server.server_close)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(server.shutdown)
+        host = f"127.0.0.1:{server.server_address[1]}"
+        with unittest.mock.patch.dict(os.environ, {"no_proxy": "127.0.0.1"}):
+            try:
+                trace = opscope.load(f"http://me:s3cret@{host}/{os.path.basename(RESNET)}?token=s3cret")
+            except opscope.Error as e:
+                if "without libcurl" in str(e):
+                    self.skipTest(str(e))
+                raise
+            self.assertEqual(trace.path, f"http://{host}/{os.path.basename(RESNET)}")
+            self.assertEqual(list(trace.report("operators")), list(opscope.load(RESNET).report("operators")))
+            with self.assertRaisesRegex(opscope.Error, "404") as raised:
+                opscope.load(f"http://{host}/gone?token=s3cret")
+            self.assertNotIn("s3cret", str(raised.exception))
+
     def test_path_like_and_directory(self):
         import pathlib
         self.assertEqual(opscope.load(pathlib.Path(RESNET)).format, "kineto")

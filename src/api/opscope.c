@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "detect/detect.h"
+#include "io/remote/remote.h"
 #include "query/advice.h"
 #include "query/diff_job.h"
 #include "query/sql.h"
@@ -35,6 +36,7 @@ struct opening {
 static void open_it(void *opening)
 {
 	struct opening *x = opening;
+	x->path = remote_name(x->path);
 	struct profile *p = api_open(x->path, x->o, &x->e);
 	if (!p)
 		return;
@@ -50,7 +52,7 @@ struct opscope_profile *opscope_open(const char *path, const struct opscope_opti
 	if (!path)
 		err_set(&x.e, ERR_USAGE, "opscope_open: a path was expected, not NULL");
 	else if (api_try(&blocks, open_it, &x, &x.e) < 0)
-		err_prefix(&x.e, "%s", path);
+		err_prefix(&x.e, "%s", x.path);
 	if (x.e.code) {
 		mem_pool_drop(&blocks);
 		api_error(&x.e, error, error_size);

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/now.h"
+#include "io/remote/remote.h"
 #include "query/aggregate.h"
 
 enum { KEY_NAME = 0x300, KEY_LIST, KEY_DELETE };
@@ -47,9 +48,12 @@ static const char *check_file(const struct aggregate_command *c, int *status)
 	if (c->table.args.n != 1)
 		cli_usage("aggregate: one file made by `opscope import` was expected");
 	const char *path = c->table.args.v[0];
-	const struct input *is = strcmp(path, "-") == 0 ? NULL : input_recognise(path, &e);
+	const bool local = strcmp(path, "-") != 0 && !remote_is(path);
+	const struct input *is = local ? input_recognise(path, &e) : NULL;
 	if (is && strcmp(is->name, "opscope") == 0)
 		return path;
+	if (remote_is(path))
+		err_set(&e, ERR_USAGE, "%s: nothing is written to an address: copy the file here", path);
 	if (!e.code)
 		err_set(&e, ERR_FORMAT, "%s: no file made by opscope: `opscope import %s -o FILE.opscope` makes one", path, path);
 	*status = cli_fail(&e, EXIT_INPUT);

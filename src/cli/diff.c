@@ -3,8 +3,10 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "cli/side.h"
+#include "io/remote/remote.h"
 #include "query/diff.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { KEY_BY = 0x200, KEY_FORCE };
@@ -63,11 +65,12 @@ static struct diff_command cli_diff_side(char **argv, int argc, int a, int b, bo
 	return d;
 }
 
-static int cli_diff_place(char **argv, int argc, const char *path)
+/* Where from `i` on the word stands that cli_args_add was given for `path`. */
+static int cli_diff_place(char **argv, int argc, int i, const char *path)
 {
-	int i = 1;
-	while (i < argc && argv[i] != path)
+	while (i < argc && remote_name(argv[i]) != path)
 		i++;
+	assert(i < argc);
 	return i;
 }
 
@@ -99,8 +102,8 @@ static int cli_diff_run(int argc, char **argv)
 	if (whole.c.args.n != 2)
 		cli_usage("diff: two inputs were expected, A and B, and %d %s given", whole.c.args.n, whole.c.args.n == 1 ? "was" : "were");
 	cli_refuse_overwrite(whole.c.output.path, &whole.c.args);
-	for (int i = 0; i < 2; i++)
-		at[i] = cli_diff_place(given, argc, whole.c.args.v[i]);
+	at[0] = cli_diff_place(given, argc, 1, whole.c.args.v[0]);
+	at[1] = cli_diff_place(given, argc, at[0] + 1, whole.c.args.v[1]);
 	for (int i = 0; i < 2; i++)
 		side[i] = cli_diff_side(given, argc, at[0], at[1], i == 1);
 	for (int i = 0; i < 2 && status == EXIT_DONE; i++)

@@ -5,6 +5,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "cli/share.h"
+#include "io/remote/remote.h"
 #include "query/job_advice.h"
 #include "query/job_file.h"
 
@@ -72,8 +73,7 @@ static struct profile *cli_job_open_quietly(void *context, unsigned i, struct er
 
 static uint64_t cli_job_size(const struct cli_job *j, unsigned i)
 {
-	struct stat st;
-	return stat(j->list->v[i].path.p, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+	return source_size_of(j->list->v[i].path.p);
 }
 
 /* Recording i was opened quietly. */
@@ -240,7 +240,7 @@ static mode_t cli_job_mode(const struct trace_list *l)
 	mode_t mode = ALL;
 	struct stat st;
 	for (unsigned i = 0; i < l->n; i++)
-		mode &= stat(l->v[i].path.p, &st) == 0 && S_ISREG(st.st_mode) ? st.st_mode | S_IRUSR | S_IWUSR : ALL;
+		mode &= remote_is(l->v[i].path.p) ? S_IRUSR | S_IWUSR : stat(l->v[i].path.p, &st) == 0 && S_ISREG(st.st_mode) ? st.st_mode | S_IRUSR | S_IWUSR : ALL;
 	return mode;
 }
 

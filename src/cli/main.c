@@ -3,6 +3,7 @@
 
 #include "cli/share.h"
 #include "io/leftovers.h"
+#include "io/remote/remote.h"
 #include "render/render.h"
 
 #include <errno.h>
@@ -82,7 +83,7 @@ static const struct command *called_as(const char *path)
 /* `opscope FILE`: whatever is there to be read, also where reading it will fail. */
 static bool cli_main_is_input(const char *name)
 {
-	return strcmp(name, "-") == 0 || access(name, F_OK) == 0 || !discover_is_absent(errno);
+	return strcmp(name, "-") == 0 || remote_is(name) || access(name, F_OK) == 0 || !discover_is_absent(errno);
 }
 
 static int cli_main_look(int argc, char **argv)

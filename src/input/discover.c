@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "input/input.h"
+#include "io/remote/remote.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -333,9 +334,84 @@ static struct str directory_name(struct trace_list *l, const char *path)
 	return real ? discover_keep_name(l, real, name) : arena_str(&l->arena, name);
 }
 
+/* One address, whose files are being listed. */
+struct discover_remote {
+	struct discover_walk walk;
+	struct str folder;         /* its own name: the run of the files right in it */
+	struct str segment;        /* the first file of a capture; n == 0: there is none */
+};
+
+static bool is_hidden(struct str below, unsigned *depth)
+{
+	struct str part;
+	bool hidden = false;
+	for (*depth = 0; str_split(&below, '/', &part); ++*depth)
+		hidden |= (part.n && part.p[0] == '.') || str_eq(part, STR(DISCOVER_CAPTURES));
+	return hidden;
+}
+
+/* Files made by opscope are asked much by their paths: their copy is listed. */
+static struct str discover_remote_path(struct trace_list *l, const char *name)
+{
+	struct err unread;
+	struct source *s = str_ends(str_from(name), STR(".opscope")) ? source_open_regular(name, &unread) : NULL;
+	struct str path = arena_str(&l->arena, str_from(s ? source_path(s) : name));
+	if (s)
+		source_close(s);
+	return path;
+}
+
+static void discover_remote_file(void *context, const char *name, struct str below, uint64_t bytes)
+{
+	struct discover_remote *r = context;
+	struct trace_list *l = r->walk.list;
+	const char *slash = memrchr(below.p, '/', below.n);
+	struct str run = {below.p, slash ? (size_t)(slash - below.p) : 0}, file = slash ? (struct str){slash + 1, below.n - run.n - 1} : below;
+	struct str worker, stamp;
+	struct err e = {0};
+	unsigned depth;
+	if (is_hidden(below, &depth))
+		return;
+	if (depth > MAX_DEPTH) {
+		l->unreadable++;
+		return;
+	}
+	const struct str path = arena_str(&l->arena, str_from(name));
+	if (str_ends(file, STR(".seg")) && !r->segment.n)
+		r->segment = path;
+	const bool named = discover_parse_name(file, &worker, &stamp);
+	if (str_ends(file, STR(".seg")) || (!named && !discover_is_candidate(file)))
+		return;
+	if (!bytes)
+		MEM_PUSH(l->empty, l->n_empty, l->cap_empty, path);
+	else if (named || input_recognise(name, &e) || e.code) /* of one that cannot be looked into, reading it says why */
+		add_file(l, &r->walk, run.n ? run : r->folder, file, discover_remote_path(l, name));
+	else
+		discover_keep_odd(l, file, path);
+}
+
+static int discover_add_remote(struct trace_list *l, const char *path, struct err *e)
+{
+	const char *name = remote_name(path);
+	struct discover_remote r = {.walk = {.list = l}, .folder = base_name(str_from(name))};
+	const unsigned before = l->n;
+	int rc = remote_is_folder(name, e);
+	if (rc == 0)
+		add_file(l, NULL, STR(""), base_name(str_from(name)), discover_remote_path(l, name));
+	else if (rc > 0)
+		rc = remote_list(name, discover_remote_file, &r, e);
+	for (unsigned i = before; i < l->n; i++)
+		l->v[i].remote = true;
+	if (rc == 0 && r.segment.n)
+		rc = err_set(e, ERR_DATA, "%s: a capture of opscope record is read from a folder of this machine: copy it, or import it where it was made", r.segment.p);
+	return rc;
+}
+
 int discover_add(struct trace_list *l, const char *path, struct err *e)
 {
 	struct stat st;
+	if (remote_is(path))
+		return discover_add_remote(l, path, e);
 	bool from_stdin = strcmp(path, "-") == 0;
 	if (!from_stdin && stat(path, &st) < 0)
 		return err_set(e, ERR_IO, "%s: %s", path, strerror(errno));

@@ -20,6 +20,7 @@ struct trace_file {
 	struct str root;              /* the real path of the directory in which it was found and must lie; n == 0: may lie anywhere */
 	int64_t rank;                 /* of a job: by what it states, or else by its name; the caller's */
 	bool keeps_job;               /* it is a job in one file (store/load_job.h); the caller's */
+	bool remote;                  /* it came of an address, and lies there or is a copy */
 	bool found;                   /* in a directory, as a regular file; else it was named, and may be a pipe */
 };
 

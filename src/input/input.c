@@ -1,6 +1,7 @@
 #include "input/input.h"
 
 #include "base/buf.h"
+#include "io/remote/remote.h"
 
 /* A JSON file that shows none of a trace's keys scores below this: worth a try when the user names it, not when it was
  * found in a directory. */
@@ -37,7 +38,7 @@ const struct input *input_recognise(const char *path, struct err *e)
 	if (!s)
 		return NULL;
 	int score;
-	const struct input *best = best_input(source_peek(s), path, &score, e);
+	const struct input *best = best_input(source_peek(s), source_path(s), &score, e);
 	if (check_source(s, path, e) < 0)
 		best = NULL;
 	source_close(s);
@@ -74,7 +75,7 @@ static const struct input *input_choose(struct source *s, const char *path, cons
 	}
 	int score;
 	struct err why = {0};
-	const struct input *best = best_input(head, strcmp(path, "-") ? path : NULL, &score, &why);
+	const struct input *best = best_input(head, strcmp(path, "-") ? source_path(s) : NULL, &score, &why);
 	if (!why.code)
 		return best ? best : input_unknown(NULL, path, e);
 	*e = why;
@@ -96,6 +97,7 @@ static struct profile *read_with(const struct input *i, struct source *s, const 
 {
 	struct profile *p = profile_new();
 	p->as_written = o->as_written;
+	p->keeps_function_ids = o->execution_trace != NULL;
 	source_set_progress(s, o->progress, o->progress_context);
 	int rc = i->read(s, p, e);
 	if (check_source(s, path, e) < 0 || rc < 0 || check_any(p, path, e) < 0) {
@@ -106,7 +108,7 @@ static struct profile *read_with(const struct input *i, struct source *s, const 
 		diag_add(&p->diags, "changed-while-read", DIAG_LOSS, -1, "the file was written to while it was read: what was read may be of two versions of it");
 	/* A reader of saved profiles has set these to what was saved. */
 	if (!p->input_path.n)
-		p->input_path = arena_str(&p->arena, str_from(path));
+		p->input_path = arena_str(&p->arena, str_from(remote_name(path)));
 	if (!p->format.n)
 		p->format = str_from(i->name);
 	if (!p->file_bytes)

@@ -2,6 +2,8 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/search.h"
+#include "io/remote/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +27,8 @@ struct source_block {
 };
 
 struct source {
-	int fd;
+	int fd;               /* -1: of `remote` */
+	struct remote *remote;
 	bool is_stdin, gzip, threaded;
 	char *path;
 	struct str root;
@@ -70,10 +73,10 @@ static ssize_t read_some(struct source *s, char *p, size_t n)
 {
 	ssize_t got;
 	do
-		got = read(s->fd, p, n);
-	while (got < 0 && errno == EINTR);
+		got = s->remote ? remote_read(s->remote, p, n) : read(s->fd, p, n);
+	while (got < 0 && !s->remote && errno == EINTR);
 	if (got < 0)
-		source_fail(s, ERR_IO, "cannot read: ", strerror(errno));
+		source_fail(s, ERR_IO, "cannot read: ", s->remote ? remote_error(s->remote) : strerror(errno));
 	else
 		__atomic_add_fetch(&s->bytes_in, (uint64_t)got, __ATOMIC_RELAXED);
 	return got;
@@ -267,19 +270,57 @@ static void source_abandon(void *s)
 	source_close(s);
 }
 
+static char *source_text(const char *text)
+{
+	return memcpy(mem_alloc(strlen(text) + 1, 1), text, strlen(text) + 1);
+}
+
 static int open_regular(const char *path, struct err *e)
 {
 	return file_open_regular(path, 0, NULL, e);
+}
+
+/* Text and packed text are read from front to back; a database, a report of a profiler and the like by place, wherever they say. */
+static bool is_read_by_place(struct str head)
+{
+	const bool gzip = head.n >= 2 && (uint8_t)head.p[0] == 0x1f && (uint8_t)head.p[1] == 0x8b;
+	return !gzip && ANY_WHERE(i, 0, head.n, (uint8_t)head.p[i] < ' ' && !strchr("\t\n\r\f", head.p[i] ? head.p[i] : 1));
+}
+
+/* Sets s->remote, or s->fd and s->path of a local copy. */
+static int source_open_remote(struct source *s, const char *path, struct err *e)
+{
+	enum { HEAD = 512 };
+	struct buf local = {0};
+	s->remote = remote_open(path, e);
+	if (!s->remote)
+		return -1;
+	if (!is_read_by_place(remote_peek(s->remote, HEAD)))
+		return 0;
+	int rc = remote_local(s->remote, &local, e);
+	remote_close(s->remote);
+	s->remote = NULL;
+	s->fd = rc < 0 ? -1 : open_regular(local.p, e);
+	if (s->fd >= 0)
+		s->path = source_text(local.p);
+	buf_release(&local);
+	return s->fd < 0 ? -1 : 0;
 }
 
 static struct source *open_with(const char *path, int (*open_path)(const char *path, struct err *e), struct err *e)
 {
 	struct source *s = NEW(struct source);
 	s->is_stdin = strcmp(path, "-") == 0;
-	s->fd = s->is_stdin ? STDIN_FILENO : open_path(path, e);
+	s->fd = -1;
 	mem_undo_begin(&s->undo, source_abandon, s);
-	struct stat st;
-	int rc = s->fd < 0 ? -1 : fstat(s->fd, &st) == 0 ? 0 : err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+	struct stat st = {0};
+	int rc = 0;
+	if (remote_is(path))
+		rc = source_open_remote(s, path, e);
+	else
+		s->fd = s->is_stdin ? STDIN_FILENO : open_path(path, e);
+	if (rc == 0 && !s->remote)
+		rc = s->fd < 0 ? -1 : fstat(s->fd, &st) == 0 ? 0 : err_set(e, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
 	if (rc < 0) {
 		source_close(s);
 		return NULL;
@@ -289,9 +330,10 @@ static struct source *open_with(const char *path, int (*open_path)(const char *p
 		source_close(s);
 		return NULL;
 	}
-	s->path = memcpy(mem_alloc(strlen(path) + 1, 1), path, strlen(path) + 1);
+	if (!s->path)
+		s->path = source_text(path);
 	s->opened = st;
-	s->file_bytes = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	s->file_bytes = s->remote ? remote_bytes(s->remote) : S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 	s->raw = mem_alloc(RAW, 1);
 	while (s->raw_n < 2) { /* a pipe may give one byte at first */
 		ssize_t got = read_some(s, s->raw + s->raw_n, RAW - s->raw_n);
@@ -418,6 +460,15 @@ uint64_t source_bytes_in(const struct source *s)
 	return __atomic_load_n(&s->bytes_in, __ATOMIC_RELAXED);
 }
 
+uint64_t source_size_of(const char *path)
+{
+	struct stat st;
+	struct remote_state state;
+	if (remote_is(path))
+		return remote_state(path, &state) ? state.bytes : 0;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
 bool source_is_compressed(const struct source *s)
 {
 	return s->gzip;
@@ -428,6 +479,8 @@ void source_close(struct source *s)
 	if (!s)
 		return;
 	mem_undo_end(&s->undo);
+	if (s->remote)
+		remote_stop(s->remote);
 	if (s->threaded) {
 		pthread_mutex_lock(&s->lock);
 		s->stop = true;
@@ -441,6 +494,8 @@ void source_close(struct source *s)
 		member_end(s);
 	if (!s->is_stdin && s->fd >= 0)
 		close(s->fd);
+	if (s->remote)
+		remote_close(s->remote);
 	for (unsigned i = 0; i < RING; i++)
 		mem_free(s->ring[i].memory);
 	mem_free(s->raw);

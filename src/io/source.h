@@ -11,7 +11,7 @@ enum { SOURCE_PEEK_BYTES = 64 << 10, SOURCE_PADDING = 64 };
 
 struct source;
 
-/* `path` "-" means stdin. NULL and *e on failure. */
+/* `path` "-" means stdin; an address (io/remote/remote.h) is read as it comes, or, where its first bytes are no text, as a local copy. NULL and *e on failure. */
 struct source *source_open(const char *path, struct err *e);
 /* The same of a path that was found and not named: ERR_IO at once for a pipe or device, whose bytes would be waited for. */
 struct source *source_open_regular(const char *path, struct err *e);
@@ -41,8 +41,9 @@ void source_set_progress(struct source *s, source_progress_fn *fn, void *context
 /* Whether the file was written to since it was opened: what was read may be of more than one version of it. */
 bool source_changed(const struct source *s);
 
-const char *source_path(const struct source *s);    /* "-" for stdin */
+const char *source_path(const struct source *s);    /* "-" for stdin; of an address what is open: its copy, or itself */
 uint64_t source_file_bytes(const struct source *s); /* size on disk; 0 = not known */
+uint64_t source_size_of(const char *path);          /* the same of a file that is not open; of an address as last heard */
 uint64_t source_bytes_in(const struct source *s);   /* bytes of the file consumed so far, for progress */
 bool source_is_compressed(const struct source *s);
 

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "input/discover.h"
 #include "open/captures.h"
+#include "open/execution_trace.h"
 #include "open/provenance_join.h"
 #include "open/provenance_read.h"
 
@@ -65,6 +66,7 @@ static int trace_read_captures(struct trace_captures *c, struct profile *p, cons
 	how.as_written = false;
 	how.progress = NULL;
 	how.format = NULL;
+	how.execution_trace = NULL;
 	how.found = true;
 	for (unsigned i = 0; i < files.n && rc == 0; i++)
 		trace_read_capture(c, p, files.path[i].p, &how, &why);
@@ -141,7 +143,7 @@ struct profile *trace_open(const char *path, const struct input_options *o, stru
 	const bool due = graph_join_is_due(p);
 	if (!due && o && o->capture && !p->reopened)
 		diag_add(&p->diags, "capture-unused", DIAG_NOTE, -1, "no graph was launched, and so --capture was not read");
-	if ((!due || trace_join(p, path, o, e) == 0) && trace_tell_sources(p, path, o, e) == 0)
+	if ((!o || !o->execution_trace || execution_trace_join(p, o->execution_trace, e) == 0) && (!due || trace_join(p, path, o, e) == 0) && trace_tell_sources(p, path, o, e) == 0)
 		return p;
 	profile_free(p);
 	return NULL;

@@ -7,6 +7,7 @@
 
 #include "analysis/steps/slice.h"
 #include "detect/detect.h"
+#include "io/remote/remote.h"
 #include "query/catalog.h"
 #include "query/summary_sums.h"
 #include "store/save.h"
@@ -241,6 +242,8 @@ static mode_t mode_of_input(const struct profile *p)
 {
 	enum { ALL = 0666 };
 	struct stat st;
+	if (remote_is(p->input_path.p))
+		return S_IRUSR | S_IWUSR;
 	return stat(p->input_path.p, &st) == 0 && S_ISREG(st.st_mode) ? (st.st_mode & ALL) | S_IRUSR | S_IWUSR : ALL;
 }
 

@@ -1,9 +1,9 @@
 #include "query/job_each.h"
 
 #include "base/mem.h"
+#include "io/source.h"
 
 #include <pthread.h>
-#include <sys/stat.h>
 
 enum { JOB_EACH_THREADS = 64 };
 /* What recordings may take together while they are read, by the sizes of their files; one is always read. A packed file unfolds to a recording of several times its size. */
@@ -39,11 +39,9 @@ struct job_each_turn {
 
 static int64_t job_each_size(const struct job_inputs *in, unsigned i)
 {
-	struct stat st;
 	const char *path = in->path(in->context, i);
-	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
-		return 0;
-	return st.st_size > JOB_EACH_BYTES ? JOB_EACH_BYTES : str_ends(str_from(path), STR(".gz")) ? st.st_size * JOB_EACH_PACKED : st.st_size;
+	const uint64_t bytes = source_size_of(path);
+	return bytes > JOB_EACH_BYTES ? JOB_EACH_BYTES : (int64_t)bytes * (str_ends(str_from(path), STR(".gz")) ? JOB_EACH_PACKED : 1);
 }
 
 static void job_each_one(void *context)

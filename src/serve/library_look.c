@@ -7,16 +7,22 @@
 #include "base/utf8.h"
 #include "input/discover.h"
 #include "input/input.h"
+#include "io/remote/remote.h"
 
 #include <errno.h>
 #include <sys/stat.h>
 #include <time.h>
 
-enum { LOOK_SECONDS = 3 };
+enum { LOOK_SECONDS = 3, LOOK_REMOTE_SECONDS = 60 }; /* a store takes money for each list */
 
 struct stamp stamp_of(const struct library_entry *x)
 {
 	struct stat st;
+	struct remote_state state = {0};
+	if (remote_is(x->path.p)) {
+		remote_state(x->path.p, &state);
+		return (struct stamp){.size = state.bytes, .changed_ns = (int64_t)state.version, .is_file = true};
+	}
 	if (stat(x->path.p, &st) < 0)
 		return (struct stamp){.absent = true};
 	return (struct stamp){st.st_dev, st.st_ino, (uint64_t)st.st_size, st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
@@ -81,6 +87,7 @@ static struct library_entry *add_entry(struct library *l, const struct trace_fil
 	x->path = arena_str(&l->arena, f->path);
 	x->own->root = arena_str(&l->arena, f->root);
 	x->own->was_file = f->found;
+	x->own->remote = f->remote;
 	pthread_mutex_init(&x->ask, NULL);
 	pthread_mutex_init(&x->own->make, NULL);
 	MEM_GROW(l->entry, l->cap, l->n + 1);
@@ -160,6 +167,7 @@ struct looking {
 	struct library *l;
 	struct trace_list found;
 	const struct trace_file *file;
+	bool remote;                  /* addresses are looked at, too */
 	struct library_entry *added;
 	int rc;
 	struct err *e;
@@ -169,7 +177,7 @@ static void find_files(void *looking)
 {
 	struct looking *k = looking;
 	for (unsigned i = 0; i < k->l->n_paths; i++)
-		if (discover_add(&k->found, k->l->path[i], k->e) < 0)
+		if ((k->remote || !remote_is(k->l->path[i])) && discover_add(&k->found, k->l->path[i], k->e) < 0)
 			k->rc = -1;
 	discover_finish(&k->found);
 }
@@ -201,6 +209,8 @@ static void note_files(struct looking *k)
 		x->own->seen = true;
 		note_stamp(k->l, x, stamp_of(x));
 	}
+	for (unsigned i = 0; i < k->l->n && !k->remote; i++)
+		k->l->entry[i]->own->seen |= k->l->entry[i]->own->remote;
 	note_absence(k->l);
 	if (mem_try(NULL, serve_library_look_note_links, k) < 0)
 		k->rc = err_nomem(k->e);
@@ -210,6 +220,13 @@ int library_look_again(struct library *l, struct err *e)
 {
 	struct looking k = {.l = l, .found = {.stays = !l->follow_links}, .e = e};
 	struct mem_pool blocks = {0};
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	pthread_mutex_lock(&l->lock);
+	k.remote = !l->looked_at_s || now.tv_sec - l->looked_at_s >= LOOK_REMOTE_SECONDS;
+	if (k.remote)
+		l->looked_at_s = now.tv_sec;
+	pthread_mutex_unlock(&l->lock);
 	if (mem_try(&blocks, find_files, &k) < 0) {
 		mem_pool_release(&blocks);
 		return err_nomem(e);

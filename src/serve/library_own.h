@@ -25,6 +25,7 @@ struct library_private {
 	struct waste *waste;          /* room for what is let go, so that it can be where there is no memory */
 	bool no_memory;               /* why the last reading failed */
 	bool stale;                   /* to be let go as soon as nobody holds it; nobody new gets it */
+	bool remote;                  /* it came of an address */
 	bool was_file;                /* a regular one: what else is there later may keep a reader waiting for ever */
 	unsigned rereads;             /* one after the other, since the file changed meanwhile */
 	bool again;                   /* and then, or after the reading in progress, to be read at once */
@@ -45,6 +46,7 @@ struct library {
 	unsigned n_paths, n_waiters;
 	struct waste *waste;
 	uint64_t version, clock, generation, memory_bytes;
+	time_t looked_at_s;           /* when addresses were looked at, CLOCK_MONOTONIC; 0 = not yet */
 	bool closing, follow_links;
 	unsigned (*look)(const struct profile *p);
 	struct str *left_out;         /* links out of the directories */

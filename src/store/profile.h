@@ -117,6 +117,7 @@ struct profile {
 	bool durations_only;      /* the input states durations and an order, but no times: start_ns is made up from both, so that
 	                           * idle time, overlap and steps are unknown (a PyProf .dict) */
 	bool as_written;          /* set before reading: `written` is wanted, where the input is a JSON trace */
+	bool keeps_function_ids;  /* set before reading: "Record function id" is wanted, by which an execution trace names ops */
 	struct written *written;  /* store/written.h; NULL = not kept. A part has that of the whole */
 	enum recorder recorder;   /* set by the input */
 	bool zero_is_start;       /* time 0 is when the recording began (Nsight Systems, the list that torch.autograd.profiler writes) */

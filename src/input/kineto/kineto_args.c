@@ -30,7 +30,9 @@ void kineto_args_init(struct kineto *k)
 {
 #define ARG(text, field, kinds) key_add(k, text, FIELD_##field, kinds);
 #define ALIAS(text, field, kinds) ARG(text, field, kinds)
-#define DROP(text, kinds) key_add(k, text, FIELD_DROP, kinds);
+#define DROP(text, kinds) \
+	if (!k->p->keeps_function_ids || !str_eqc(STR(text), arg_key_text[ARG_FUNCTION_ID])) \
+		key_add(k, text, FIELD_DROP, kinds);
 #include "input/kineto/kineto_args.def"
 #undef ARG
 #undef ALIAS
