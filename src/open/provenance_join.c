@@ -58,8 +58,12 @@ struct join {
 		uint32_t key, compile_id; /* in ids */
 	} *graph;                /* of provenance.graph */
 	struct intern defined;   /* join_define */
+	uint32_t *only_hash, cap_only; /* by id in `defined` of a kernel with any hash: its hash, in ids; INTERN_NONE = several */
 	struct join_call *call;  /* by kernel, graph and number */
-	uint32_t *group;         /* first call of each pair of a kernel and a graph; one more at the end */
+	struct join_group {
+		uint32_t first;  /* its first call; the last group has none, and ends the one before */
+		uint32_t hash;   /* join_hash_of_kernel */
+	} *group;                /* of each pair of a kernel and a graph that calls it; one more at the end */
 	uint32_t *first;         /* by kernel: its first group; one more at the end */
 	struct intern counts;    /* pairs of a kernel and how often a graph calls it */
 	uint32_t *range;         /* by span: the span of the run of a graph around it; ROW_NONE */
@@ -83,7 +87,7 @@ static int calls_in_order(const void *a, const void *b)
 	return COMPARE(x->kernel, y->kernel) ?: COMPARE(x->graph, y->graph) ?: COMPARE(x->number, y->number) ?: COMPARE(x->call, y->call);
 }
 
-/* Whether a graph defines a kernel (in kernels) with this hash (in ids); hash 0: with any hash. */
+/* Whether a graph defines a kernel (in kernels) with this hash (in ids). */
 static bool join_defines(const struct join *j, uint32_t graph, uint32_t kernel, uint32_t hash)
 {
 	const uint32_t key[] = {graph, kernel, hash};
@@ -92,8 +96,18 @@ static bool join_defines(const struct join *j, uint32_t graph, uint32_t kernel, 
 
 static void join_define(struct join *j, uint32_t graph, uint32_t kernel, uint32_t hash)
 {
-	const uint32_t key[] = {graph, kernel, hash};
+	const uint32_t key[] = {graph, kernel, hash}, any[] = {graph, kernel, 0};
 	(void)intern_put(&j->defined, (const char *)key, sizeof key);
+	const uint32_t id = intern_put(&j->defined, (const char *)any, sizeof any);
+	MEM_GROW_ZERO(j->only_hash, j->cap_only, id + 1);
+	j->only_hash[id] = j->only_hash[id] && j->only_hash[id] != hash ? INTERN_NONE : hash;
+}
+
+/* The hash of a kernel's code in a graph, in ids; 0 = not stated, INTERN_NONE = the graph states several. */
+static uint32_t join_hash_of_kernel(const struct join *j, uint32_t graph, uint32_t kernel)
+{
+	const uint32_t any[] = {graph, kernel, 0}, id = intern_find(&j->defined, (struct str){(const char *)any, sizeof any});
+	return id == INTERN_NONE ? 0 : j->only_hash[id];
 }
 
 static void join_index_graphs(struct join *j)
@@ -109,10 +123,8 @@ static void join_index_graphs(struct join *j)
 		const struct provenance_graph *x = &j->v->graph[g];
 		for (uint32_t i = 0; i < x->n_kernels; i++) {
 			const uint32_t kernel = intern_find(&j->kernels, x->kernel[i].kernel), hash = intern_str(&j->ids, x->kernel[i].hash);
-			if (kernel == INTERN_NONE || !hash)
-				continue;
-			join_define(j, g, kernel, hash);
-			join_define(j, g, kernel, 0);
+			if (kernel != INTERN_NONE && hash)
+				join_define(j, g, kernel, hash);
 		}
 	}
 }
@@ -128,11 +140,11 @@ static void join_index(struct join *j)
 			;
 		const uint32_t count[] = {j->call[i].kernel, end - i};
 		(void)intern_put(&j->counts, (const char *)count, sizeof count);
-		MEM_PUSH(j->group, j->n_groups, j->cap_groups, i);
+		MEM_PUSH(j->group, j->n_groups, j->cap_groups, (struct join_group){i, join_hash_of_kernel(j, j->call[i].graph, j->call[i].kernel)});
 		j->first[j->call[i].kernel + 1] = j->n_groups;
 	}
 	MEM_GROW(j->group, j->cap_groups, j->n_groups + 1);
-	j->group[j->n_groups] = j->n_calls;
+	j->group[j->n_groups] = (struct join_group){j->n_calls, 0};
 	for (uint32_t i = 1; i <= j->kernels.n; i++)
 		j->first[i] = j->first[i] > j->first[i - 1] ? j->first[i] : j->first[i - 1];
 }
@@ -267,14 +279,15 @@ static struct join_facts join_facts_of(const struct join *j, const struct join_l
 }
 
 /* How well a graph fits a launch; SOURCE_NONE = it does not. The cheap questions come first: a kernel may be in very many graphs. */
-static enum source_match join_fits(const struct join *j, const struct join_facts *l, uint32_t graph)
+static enum source_match join_fits(const struct join *j, const struct join_facts *l, const struct join_group *of)
 {
+	const uint32_t graph = j->call[of->first].graph;
 	const struct join_graph *x = &j->graph[graph];
 	const bool by_key = l->key && x->key;
 	if (by_key ? l->key != x->key : l->compile_id && x->compile_id && l->compile_id != x->compile_id)
 		return SOURCE_NONE;
-	const bool same_code = l->hash && join_defines(j, graph, l->kernel, l->hash);
-	if (l->hash && !same_code && j->v->graph[graph].has_code && join_defines(j, graph, l->kernel, 0))
+	const bool same_code = l->hash && (of->hash == INTERN_NONE ? join_defines(j, graph, l->kernel, l->hash) : of->hash == l->hash);
+	if (l->hash && of->hash && !same_code && j->v->graph[graph].has_code)
 		return SOURCE_NONE;
 	return by_key ? SOURCE_BY_GRAPH : same_code ? SOURCE_BY_CODE : SOURCE_BY_NAME;
 }
@@ -347,13 +360,13 @@ static uint32_t join_tell(struct join *j, const struct join_launch *l)
 	struct join_choice c = {0};
 	enum source_match best = SOURCE_NONE;
 	for (uint32_t i = j->first[l->kernel]; i < j->first[l->kernel + 1]; i++) {
-		const enum source_match fits = join_fits(j, &facts, j->call[j->group[i]].graph);
+		const enum source_match fits = join_fits(j, &facts, &j->group[i]);
 		if (fits == SOURCE_NONE || fits < best)
 			continue;
 		if (fits > best)
 			c = (struct join_choice){0};
 		best = fits;
-		choice_add_graph(j, &c, l, j->group[i], j->group[i + 1]);
+		choice_add_graph(j, &c, l, j->group[i].first, j->group[i + 1].first);
 	}
 	return best == SOURCE_NONE ? 0 : join_keep(j, &c, best);
 }
@@ -488,6 +501,7 @@ static void join_release(struct join *j)
 	intern_release(&j->ids);
 	intern_release(&j->counts);
 	intern_release(&j->defined);
+	mem_free(j->only_hash);
 	intern_release(&j->keys);
 	intern_release(&j->told_keys);
 	intern_release(&j->set_keys);
