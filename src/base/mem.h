@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 void *mem_alloc(size_t n, size_t size) __attribute__((malloc, alloc_size(1, 2)));
 void *mem_zalloc(size_t n, size_t size) __attribute__((malloc, alloc_size(1, 2)));
@@ -64,6 +65,15 @@ uint32_t *mem_filled(size_t n, uint32_t value);
 			(p) = mem_realloc((p), mem_cap_, sizeof *(p));                                 \
 			(cap) = (__typeof__(cap))mem_cap_;                                             \
 		}                                                                                      \
+	} while (0)
+
+/* The same; new elements are zero. */
+#define MEM_GROW_ZERO(p, cap, need)                                                                    \
+	do {                                                                                           \
+		const size_t mem_had_ = (size_t)(cap);                                                 \
+		MEM_GROW(p, cap, need);                                                                \
+		if ((size_t)(cap) > mem_had_)                                                          \
+			memset((p) + mem_had_, 0, ((size_t)(cap) - mem_had_) * sizeof *(p));           \
 	} while (0)
 
 /* Puts a value behind the `n` elements of such an array, and counts it. The value may be a compound literal. */

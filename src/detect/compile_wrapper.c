@@ -42,7 +42,7 @@ static struct regions compile_wrapper_count(const struct profile *p, struct find
 			continue;
 		struct str name = profile_str(p, p->span.name[i]);
 		uint32_t up = p->span.parent[i];
-		r.inductor |= compiled_is_wrapper(name) || str_starts(name, STR("## Call CompiledFxGraph"));
+		r.inductor |= compiled_is_wrapper(name) || inductor_is_graph_range(name);
 		r.graphs |= p->span.kind[i] == SPAN_CALL && str_has(name, STR("GraphLaunch"));
 		if (up != ROW_NONE && mark[up] == REGION)
 			continue;

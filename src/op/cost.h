@@ -39,8 +39,8 @@ struct op_facts {
 	int64_t in_elements, out_elements, group_size;
 	int64_t message_bytes; /* as NCCL was called with, in place of elements and type; 0 or less = not stated */
 	struct op_batch batch;
-	/* Of ops inside one that asks for them (COST_ASKS_INNER): which chooses the experts of tokens, and which look at the experts' weights, in this
-	 * order; {0} = there are none, or more. */
+	/* Arguments of ops inside, for a rule that asks for them (COST_ASKS_INNER): the op that chooses the experts of the tokens, and the two that look at the
+	 * experts' weights. {0} = there is no such op, or it is not clear which one it is. */
 	struct op_inner {
 		struct str dims, types, concrete;
 	} routing, up, down;
@@ -55,15 +55,15 @@ extern const char *const op_class_name[OP_CLASSES];
 
 struct cost {
 	int64_t flops, bytes;    /* of one call, all parts; COST_UNKNOWN */
-	int64_t bytes_least;     /* no call of these shapes takes less: less than bytes where values in tensors tell which weights are read, else the same */
+	int64_t bytes_least;     /* the fewest that any call of these shapes moves: less than `bytes` if values in tensors choose the weights, else the same */
 	int64_t bytes_read, bytes_written; /* of bytes, where the rule tells them apart; else COST_UNKNOWN */
 	int64_t message_bytes;   /* collectives: the size of the message as nccl-tests counts it; else COST_UNKNOWN */
 	int64_t wire_bytes;      /* collectives: bytes that a rank sends over the wire (bus bandwidth = this / time); else COST_UNKNOWN */
 	enum op_class class;
 	int parts;               /* 1 or more; equal parts that kernels of their own may do: 2 for the backward of GEMM and convolution (input
 	                          * and weight gradient), else 1. flops and bytes are of all parts */
-	bool apart;              /* what is counted is none of what ops inside it are counted for, though it be of the same class */
-	bool uneven;             /* there are two parts that are not equal: `first` is of the one that runs first */
+	bool apart;              /* ops inside it do other work than what is counted here, even ops of the same class: both count */
+	bool uneven;             /* two parts of different size; `first` is the one that runs first */
 	struct {
 		int64_t flops, bytes, bytes_least;
 	} first;
@@ -78,7 +78,7 @@ struct cost {
 	int64_t flops_causal;    /* COST_UNKNOWN unless causal */
 };
 
-/* What the rule of this op asks for beside the op's own arguments: facts->batch; facts->routing, up and down. */
+/* What a rule asks for beside the arguments of the op: nothing, facts->batch, or facts->routing, up and down. */
 enum cost_asks { COST_ASKS_NOTHING, COST_ASKS_BATCH, COST_ASKS_INNER };
 enum cost_asks cost_asks(struct str op_name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user);
 

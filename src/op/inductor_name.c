@@ -81,6 +81,14 @@ bool inductor_name_parse(struct str text, struct inductor_name *out)
 	return true;
 }
 
+struct str inductor_graph_key(struct str range)
+{
+	(void)str_skip(&range, STR(INDUCTOR_GRAPH_RANGE));
+	if (str_ends(range, STR("##")))
+		range.n -= strlen("##");
+	return str_trim(range);
+}
+
 static const uint32_t INDUCTOR_STRANGE = 1000, INDUCTOR_NO_WAY = UINT32_MAX / 2;
 
 /* How the text before an end can be read where its last op begins behind a certain end. */

@@ -1,5 +1,5 @@
 /* Names that Inductor, the compiler of torch.compile, gives to the Triton kernels it generates: triton_<kind>_fused_<ops>_<number>, and in older versions
- * behind it a signature, "_0d1d2d". */
+ * behind it a signature, "_0d1d2d". Names of the ranges in which it runs a graph. */
 #ifndef OPSCOPE_OP_INDUCTOR_NAME_H
 #define OPSCOPE_OP_INDUCTOR_NAME_H
 
@@ -27,6 +27,12 @@ struct inductor_name {
 
 /* False: the text is no such name. */
 bool inductor_name_parse(struct str text, struct inductor_name *out);
+
+/* The begin of the name of a range in which a graph's code runs: "## Call CompiledFxGraph fabc ##". */
+#define INDUCTOR_GRAPH_RANGE "## Call CompiledFxGraph"
+static inline bool inductor_is_graph_range(struct str name) { return str_starts(name, STR(INDUCTOR_GRAPH_RANGE)); }
+/* The hash of the graph in such a name, "fabc"; a slice of it. */
+struct str inductor_graph_key(struct str range);
 
 /* An op that a name names. */
 struct inductor_op {

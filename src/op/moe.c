@@ -1,32 +1,27 @@
-/* Mixtures of experts, as inference servers run them: of e experts, whose weights are n x h ("up", n = i, or 2 i with a gate) and h x i ("down"), each
- * of t tokens goes through k.
- *   FLOPs   2 t k h n + 2 t k i h     what the tokens are multiplied by; routing, activation and the sum over a token's experts are not counted
- *   bytes   the tokens, their experts and the weights of these experts, and the result. Scales and biases of weights are not counted.
- * Which experts are chosen is a value in a tensor. They are k at least (bytes_least), and if each token chooses evenly and by itself, e (1 - (1 - k/e)^t)
- * (bytes): tokens that prefer the same experts need fewer.
- * Weights may be packed, several values in an element. */
+/* Mixtures of experts, as inference servers run them. There are e experts. Each of t tokens of width h goes through k of them. The weights of an expert are
+ * n x h ("up"; n = i, or 2 i with a gate) and h x i ("down").
+ *   FLOPs   2 t k h n + 2 t k i h     the two products. Routing, activation and the sum over a token's experts are not counted.
+ *   bytes   the tokens, the choice of experts, the weights of the chosen experts, and the result. Scales and biases of weights are not counted.
+ * Which experts are chosen is a value in a tensor. `bytes_least` counts the fewest, k. `bytes` counts e (1 - (1 - k/e)^t), the expected number if each token
+ * chooses evenly and by itself; tokens that prefer the same experts need fewer.
+ * Weights may be packed: an element then holds several values. */
 #include "op/cost_call.h"
 
-#include "base/buf.h"
-
-#include <stdio.h>
-
-enum { MOE_NONE = -1 };
-
-/* One of the two weights: of each expert `rows` x `cols` elements, a column for each input, or for each few. */
+/* One of the two weights: `rows` x `cols` elements of each expert. A row is an output; an element holds one input, or several packed. */
 struct moe_weight {
 	int64_t experts, rows, cols;
 	enum dtype type;
 };
 
+/* Sizes of a call; COST_UNKNOWN where they do not fit 64 bits. */
 struct moe {
-	int64_t tokens, top_k, experts, hidden, up_rows, inner;
-	int64_t up_bytes, down_bytes;     /* of one expert */
-	int64_t input_bytes, output_bytes;
-	enum dtype type;                  /* of the products */
+	int64_t tokens, top_k, experts, hidden, up_rows, inner; /* t, k, e, h, n, i */
+	int64_t up_bytes, down_bytes;     /* weights of one expert */
+	int64_t input_bytes, output_bytes; /* without weights */
+	enum dtype type;                  /* in which the products are computed */
 };
 
-/* How many values an element of this weight packs, whose rows take n inputs; 0 = the sizes do not fit. */
+/* How many values an element of a weight with n inputs holds; 0 = the sizes do not fit, or a value would have less than 4 bits. */
 static int64_t moe_packed(int64_t n, const struct moe_weight *w)
 {
 	int64_t values = w->cols > 0 && n % w->cols == 0 ? n / w->cols : 0;
@@ -34,7 +29,7 @@ static int64_t moe_packed(int64_t n, const struct moe_weight *w)
 	return power && (values == 1 || dtype_bits(w->type) >= 4 * values) ? values : 0;
 }
 
-/* Why these weights do not belong together; NULL = they do, and *m has their sizes. */
+/* Takes the sizes of both weights into *m. NULL, or why they do not fit each other or the tokens. */
 static const char *moe_fit(struct moe *m, const struct moe_weight *up, const struct moe_weight *down)
 {
 	m->experts = up->experts;
@@ -51,14 +46,15 @@ static const char *moe_fit(struct moe *m, const struct moe_weight *up, const str
 	return NULL;
 }
 
-/* Tokens multiply with weights of 4 or 8 bits in that type, to which the op takes them, if it is a number by itself; else in their own. */
+/* The type of the products: that of the weights if it is narrower and the GPU can multiply in it, as the op then converts the tokens; else that of the tokens.
+ * Integers that hold packed values are unpacked to the type of the tokens. */
 static enum dtype moe_type(enum dtype tokens, const struct moe_weight *w, bool packed)
 {
-	const bool itself = dtype_kind(w->type) == DTYPE_KIND_FLOAT || (dtype_kind(w->type) == DTYPE_KIND_INT && dtype_bits(w->type) == 8 && !packed);
-	return itself && dtype_bits(w->type) < dtype_bits(tokens) ? w->type : tokens;
+	const bool is_number = dtype_kind(w->type) == DTYPE_KIND_FLOAT || (dtype_kind(w->type) == DTYPE_KIND_INT && dtype_bits(w->type) == 8 && !packed);
+	return is_number && dtype_bits(w->type) < dtype_bits(tokens) ? w->type : tokens;
 }
 
-/* How many experts tokens choose that choose evenly. */
+/* The expected number of chosen experts if each token chooses evenly: between k and min(e, t k). */
 static double moe_even(const struct moe *m)
 {
 	const double most = (double)m->experts < (double)m->tokens * (double)m->top_k ? (double)m->experts : (double)m->tokens * (double)m->top_k;
@@ -69,12 +65,13 @@ static double moe_even(const struct moe *m)
 	return even < (double)m->top_k ? (double)m->top_k : even > most ? most : even;
 }
 
-/* Bytes of the weights of the experts that tokens choose: at least, and if they choose evenly. COST_UNKNOWN. */
+/* Bytes of weights, `one` of each expert: of the fewest experts. COST_UNKNOWN. */
 static int64_t moe_least_bytes(const struct moe *m, int64_t one)
 {
 	return m->tokens ? cost_mul(m->top_k, one) : 0;
 }
 
+/* The same of the experts that an even choice takes. */
 static int64_t moe_even_bytes(const struct moe *m, int64_t one)
 {
 	const int64_t all = cost_mul(m->experts, one);
@@ -89,7 +86,7 @@ static void moe_params(struct cost_call *c, const struct moe *m, enum dtype weig
 	                              (long long)m->experts, (long long)m->hidden, (long long)m->up_rows, (long long)m->inner, dtype_short(m->type), dtype_short(weights));
 }
 
-/* The two products are two parts: the first one reads the tokens, the second one writes the result. */
+/* Sets the cost. Each product is a part: the first reads the tokens, the second writes the result. */
 static void moe_set(struct cost_call *c, const struct moe *m)
 {
 	struct cost *o = c->out;
@@ -103,11 +100,11 @@ static void moe_set(struct cost_call *c, const struct moe *m)
 	o->first.flops = up;
 	o->first.bytes = cost_add(m->input_bytes, moe_even_bytes(m, m->up_bytes));
 	o->first.bytes_least = cost_add(m->input_bytes, moe_least_bytes(m, m->up_bytes));
-	cost_set_bytes(c, cost_add(o->first.bytes, moe_even_bytes(m, m->down_bytes)), m->output_bytes, "the type of an input was not recorded, or it does not fit 64 bits");
+	cost_set_bytes(c, cost_add(o->first.bytes, moe_even_bytes(m, m->down_bytes)), m->output_bytes, "the type of an input was not recorded, or the bytes do not fit 64 bits");
 	o->bytes_least = cost_add(cost_add(o->first.bytes_least, moe_least_bytes(m, m->down_bytes)), m->output_bytes);
 }
 
-/* Tokens [t, h], of which two may stand in an element. */
+/* Takes the tokens [t, h] into *m, whose `hidden` is set. An element of 8 bits may hold two values. False: the width is another. */
 static bool moe_tokens(const struct cost_call *c, int64_t arg, struct moe *m)
 {
 	const struct op_tensor *x = op_arg_tensor(&c->args, arg);
@@ -123,13 +120,14 @@ static bool moe_tokens(const struct cost_call *c, int64_t arg, struct moe *m)
 	return true;
 }
 
+/* Bytes of a tensor; 0 for another argument. */
 static int64_t moe_bytes_of(const struct cost_call *c, int64_t arg)
 {
 	const struct op_tensor *t = op_arg_tensor(&c->args, arg);
 	return t ? cost_bytes_of(t->elements, op_arg(&c->args, arg)->dtype) : 0;
 }
 
-/* [experts][rows][columns]. */
+/* A weight [experts][rows][columns]. False: the argument is no tensor of three dimensions. */
 static bool moe_weight_of(const struct cost_call *c, int64_t arg, struct moe_weight *w)
 {
 	const struct op_tensor *t = op_arg_tensor(&c->args, arg);
@@ -140,6 +138,7 @@ static bool moe_weight_of(const struct cost_call *c, int64_t arg, struct moe_wei
 	return true;
 }
 
+/* Sets the cost of a fused call, given the arguments of its tensors; m->top_k and m->input_bytes of the choice are set. */
 static void moe_fused(struct cost_call *c, struct moe *m, int64_t tokens, int64_t up_arg, int64_t down_arg)
 {
 	struct moe_weight up, down;
@@ -162,7 +161,8 @@ static void moe_fused(struct cost_call *c, struct moe *m, int64_t tokens, int64_
 	moe_params(c, m, up.type);
 }
 
-/* A map or mask of experts, or how many tokens there are, behind the operands: experts or tokens that count are fewer, and how many is in it. */
+/* Whether an argument from `from` on is a list of integers: a map or mask of experts, or a number of tokens. Then fewer experts or tokens count than the shapes
+ * say, and how many is a value in this tensor. */
 static bool moe_is_partial(const struct cost_call *c, unsigned from)
 {
 	for (unsigned i = from; i < c->args.n; i++) {
@@ -173,7 +173,7 @@ static bool moe_is_partial(const struct cost_call *c, unsigned from)
 	return false;
 }
 
-/* f(tokens [t,h], up [e,n,h], down [e,h,i], weights of the choice [t,k], experts chosen [t,k], ...) */
+/* f(tokens [t,h], up [e,n,h], down [e,h,i], weights of the chosen experts [t,k], chosen experts [t,k], ...) */
 void cost_moe(struct cost_call *c)
 {
 	struct moe m = {0};
@@ -193,7 +193,7 @@ void cost_moe(struct cost_call *c)
 		cost_unknown(c, "inputs 0 and 4 differ in the number of tokens");
 }
 
-/* f(logits, bias, tokens, up, [its scale,] down, [its scale,] experts of all GPUs, k, ...): FlashInfer's, as vLLM calls them. */
+/* f(logits, bias, tokens, up, [scale of up,] down, [scale of down,] number of experts on all GPUs, k, ...): FlashInfer's, as vLLM calls them. FP8 has scales. */
 void cost_moe_flashinfer(struct cost_call *c)
 {
 	const int64_t scaled = str_has(c->name, STR("fp8")), experts_arg = scaled ? 7 : 5;
@@ -212,7 +212,8 @@ void cost_moe_flashinfer(struct cost_call *c)
 	moe_fused(c, &m, 2, 3, scaled ? 5 : 4);
 }
 
-/* The first argument of an op inside, which has `rank` dimensions. False = it is not known. */
+/* The sizes d[0..rank-1] and the type of the first argument of an op inside, and, unless `value` is NULL, the integer in its second. False: not known, or of
+ * another rank. */
 static bool moe_inner(const struct op_inner *x, uint32_t rank, int64_t d[3], enum dtype *type, int64_t *value)
 {
 	struct op_args a = {0};
@@ -228,7 +229,7 @@ static bool moe_inner(const struct op_inner *x, uint32_t rank, int64_t d[3], enu
 	return ok;
 }
 
-/* TraceLens takes the width of the tokens for that of the experts, and counts what lies between the two products. */
+/* TraceLens takes the width of the tokens for that of the experts, takes weights as 4 bits, and counts the values between the two products as written and read. */
 static void moe_as_tracelens(struct moe *m, enum dtype tokens)
 {
 	const int64_t one = cost_mul(m->hidden, m->hidden), between = cost_bytes_of(cost_mul(cost_mul(m->tokens, m->top_k), m->hidden), tokens);
@@ -240,8 +241,8 @@ static void moe_as_tracelens(struct moe *m, enum dtype tokens)
 	m->output_bytes = cost_add(m->output_bytes, between);
 }
 
-/* f(tokens [t,h], logits [t,e], ...): the weights are none of its arguments. Inside, an op chooses the experts: TopK(logits, k, ...), and both weights
- * are looked at: view(weight [e,h,n]), view(weight [e,i,h]). */
+/* f(tokens [t,h], logits [t,e], ...), without the weights. Ops inside state the sizes: TopK(logits, k, ...) chooses the experts, view(up [e,h,n]) and
+ * view(down [e,i,h]) look at the weights. */
 void cost_moe_inner(struct cost_call *c)
 {
 	const struct op_facts *f = c->facts;
@@ -265,11 +266,11 @@ void cost_moe_inner(struct cost_call *c)
 		cost_unknown(c, "%s", why);
 		return;
 	}
-	/* The kernels that launch such views take the weights to the type of the tokens. */
+	/* The kernels behind such views convert the weights to the type of the tokens. */
 	m.type = op_arg(&c->args, 0)->dtype;
 	if (c->rules == COST_TRACELENS)
 		moe_as_tracelens(&m, m.type);
 	moe_set(c, &m);
-	c->out->apart = true; /* a gate or shared experts inside are products of their own */
+	c->out->apart = true; /* the router or shared experts inside are products of their own */
 	moe_params(c, &m, up.type);
 }

@@ -44,12 +44,12 @@ static struct str capture_file_name(struct str path)
 	return slash ? (struct str){slash + 1, path.n - (size_t)(slash + 1 - path.p)} : path;
 }
 
-/* What a folder holds besides files that may be traces. */
+/* What a folder holds that is of no use, for the message. */
 struct captures_seen {
-	struct str no_trace;     /* name of one; n == 0 = there is none */
 	unsigned no_traces;      /* files that are named like traces, and are none */
-	unsigned other_ranks;
-	int64_t other_rank;      /* of one of these */
+	struct str no_trace;     /* name of the last of these */
+	unsigned other_ranks;    /* files of other ranks */
+	int64_t other_rank;      /* of the last of these */
 };
 
 static bool capture_is_same(const struct stat *a, const struct stat *b)
@@ -57,7 +57,7 @@ static bool capture_is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Whether reading it says what is wrong with it: it is empty, or damaged before a format can be told. */
+/* Whether a file is empty, or damaged before its format can be told. */
 static bool capture_is_damaged(const char *path)
 {
 	struct err why = {0};
@@ -68,7 +68,7 @@ static bool capture_is_damaged(const char *path)
 	return damaged;
 }
 
-/* Of one name in the folder. */
+/* Sorts one name of the folder into *out or *seen. */
 static void capture_look(struct capture_files *out, struct captures_seen *seen, struct arena *a, const char *dir, const char *name, int64_t rank, const struct stat *trace)
 {
 	const int64_t of = capture_number(str_from(name), STR("rank"));
@@ -85,16 +85,16 @@ static void capture_look(struct capture_files *out, struct captures_seen *seen, 
 	if (stat(path.p, &st) == 0 && capture_is_same(&st, trace)) {
 		out->itself = true;
 	} else if (input_recognise(path.p, &why) || why.code || capture_is_damaged(path.p)) {
-		/* What cannot be looked into is read, which says why. */
+		/* Also a file that cannot be opened or is damaged: reading it later says what is wrong. */
 		MEM_PUSH(out->path, out->n, out->cap, path);
 	} else {
-		/* Lists of the traces lie there, too. */
+		/* As servers' lists of their traces. */
 		seen->no_traces++;
 		seen->no_trace = arena_str(a, str_from(name));
 	}
 }
 
-/* The errno of what failed; 0 = nothing did. */
+/* 0, or the errno of reading the folder. */
 static int captures_list(struct capture_files *out, struct captures_seen *seen, struct arena *a, const char *dir, int64_t rank, const struct stat *trace)
 {
 	struct folder f;
@@ -109,14 +109,15 @@ static int captures_list(struct capture_files *out, struct captures_seen *seen, 
 	return error;
 }
 
-/* That a folder which was asked for has no trace of use, and what it has. */
+/* The error that a folder which was asked for has no trace of use. */
 static int captures_none(const char *given, const struct captures_seen *seen, int64_t rank, struct err *e)
 {
 	struct buf b = {0};
 	if (seen->no_traces)
 		buf_printf(&b, "; " STR_FMT "%s no trace", STR_ARG(seen->no_trace), seen->no_traces == 1 ? " is" : " and others are");
 	if (seen->other_ranks)
-		buf_printf(&b, "; %u trace%s of other ranks (%" PRId64 "), and this is rank %" PRId64, seen->other_ranks, seen->other_ranks == 1 ? " is" : "s are", seen->other_rank, rank);
+		buf_printf(&b, "; %u trace%s of other ranks (%" PRId64 "), and this is rank %" PRId64, seen->other_ranks, seen->other_ranks == 1 ? " is" : "s are",
+		           seen->other_rank, rank);
 	err_set(e, ERR_IO, "--capture=%s: no trace of the capture of graphs (*.json, *.json.gz) in this folder" STR_FMT, given, STR_ARG(buf_view(&b)));
 	buf_release(&b);
 	return -1;
@@ -128,11 +129,11 @@ static int64_t capture_batch(struct str path)
 	return str_starts(name, STR("bs_")) ? capture_number(name, STR("bs")) : -1;
 }
 
-/* Keeps, of files whose name states a batch, those of the least one that holds one that is wanted. O(files log files + wanted log files). */
+/* Of files whose name states a batch, keeps those that a wanted batch pads to (captures.h). O(files log files + wanted log files). */
 static void captures_keep_batches(struct capture_files *f, const int64_t *want, unsigned n)
 {
 	int64_t *batch = NEW_ARRAY_RAW(f->n, int64_t), *known = NEW_ARRAY_RAW(f->n, int64_t);
-	bool *wanted = NEW_ARRAY(f->n, bool); /* of known */
+	bool *wanted = NEW_ARRAY(f->n, bool); /* by place in `known` */
 	unsigned n_known = 0, kept = 0;
 	for (unsigned i = 0; i < f->n; i++) {
 		batch[i] = capture_batch(f->path[i]);

@@ -1,4 +1,5 @@
-/* Recordings of the capture of graphs that another recording replays. Inference servers write one for each rank ("graph_capture_rank_0.17737.pt.trace.json.gz"), or for each rank and batch ("bs_32_rank0.json.gz"). */
+/* Finds recordings of the capture of graphs, which another recording replays. Inference servers write one for each rank
+ * ("graph_capture_rank_0.17737.pt.trace.json.gz"), or one for each rank and batch ("bs_32_rank0.json.gz"). */
 #ifndef OPSCOPE_OPEN_CAPTURES_H
 #define OPSCOPE_OPEN_CAPTURES_H
 
@@ -8,12 +9,15 @@
 struct capture_files {
 	struct str *path;        /* NUL-terminated, in order of their names; in the arena */
 	unsigned n, cap;
-	bool itself;             /* the trace stands among them, and was left out */
+	bool itself;             /* the trace itself was among them, and is left out */
 };
 
-/* The files that may hold captures for the trace at `path`: those of the folder DISCOVER_CAPTURES beside it; or `given`, a file or a folder. Left out are files whose name states another rank than the
- * trace's (rank < 0: not known), and, of files whose name states a batch, all but the least batch that is not smaller than one of batch[0..n_batches-1], which ascend, where these are known. ERR_IO: the folder, or `given`,
- * is there and cannot be read, or `given` holds no file that may be a trace. */
+/* The files that may hold captures for the trace at `path`. They are those of the folder DISCOVER_CAPTURES beside the trace; or, if `given` is not NULL, the file
+ * or the files of the folder `given`. A file is left out
+ * - if its name states another rank than `rank`, the trace's (< 0: not known);
+ * - if its name states a batch that no step pads to. batch[0..n_batches-1]: the batches of the steps, ascending; n_batches 0: not known. A step pads to the least
+ *   batch of a file that is not smaller.
+ * The caller frees out->path (mem_free). ERR_IO: the folder is there and cannot be read; `given` is not there; or the folder `given` holds no trace. */
 int captures_find(struct capture_files *out, struct arena *a, const char *path, const char *given, int64_t rank, const int64_t *batch, unsigned n_batches, struct err *e);
 
 #endif

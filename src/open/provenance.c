@@ -10,12 +10,14 @@
 
 #include <stdlib.h>
 
-/* Longer lists end in "and N more". PROVENANCE_MOST_PRE: nodes that one node was made from, of which the rest is left out. */
+/* Limits of what is told of one call, which bound the result; longer lists of names and lines end in "and N more".
+ * MOST_FRAMES: of a stack trace; the outermost ones are left out. MOST_PRE: pre-grad nodes of one post-grad node; the rest is left out. */
 enum { PROVENANCE_MOST_NAMES = 256, PROVENANCE_MOST_LINES = 8, PROVENANCE_MOST_FRAMES = 128, PROVENANCE_MOST_PRE = 1024 };
 
-/* A set of ids that is emptied at no cost, in the order in which they came. */
+/* A set of ids in the order in which they came. Emptying it takes O(1). */
 struct name_set {
-	uint32_t *v, *stamp;
+	uint32_t *v;
+	uint32_t *stamp;         /* by id: `now` if the set has it */
 	uint32_t n, cap, n_stamps, now;
 };
 
@@ -25,14 +27,10 @@ static void names_clear(struct name_set *s)
 	s->now++;
 }
 
-/* False: it is there. */
+/* False: the set has it already. */
 static bool names_put(struct name_set *s, uint32_t id)
 {
-	if (id >= s->n_stamps) {
-		const uint32_t before = s->n_stamps;
-		MEM_GROW(s->stamp, s->n_stamps, id + 1);
-		memset(s->stamp + before, 0, (s->n_stamps - before) * sizeof *s->stamp);
-	}
+	MEM_GROW_ZERO(s->stamp, s->n_stamps, id + 1);
 	if (s->stamp[id] == s->now)
 		return false;
 	s->stamp[id] = s->now;
@@ -46,48 +44,53 @@ static void names_release(struct name_set *s)
 	mem_free(s->stamp);
 }
 
-/* What one graph's texts say, by number of a node or frame. 0 = none. */
+/* The two graphs of a compilation. */
+enum { GRAPH_PRE, GRAPH_POST, GRAPHS };
+
+/* What the texts of one graph say. Ids are those of the interns; id 0 = none. */
 struct provenance_work {
 	struct provenance *v;
 	struct provenance_graph *graph;
 	struct intern nodes, frames, calls;
-	struct provenance_frame *frame; /* by id; slices of the arena */
-	uint32_t *line_of[2];           /* node -> frame: of the graph that Dynamo traced, of the one that code is made from */
-	struct { uint32_t first, n; } *pre; /* node of the latter -> its nodes of the former, in pre_node */
+	struct provenance_frame *frame; /* by id of a frame; slices of the arena */
+	uint32_t *line_of[GRAPHS];      /* by id of a node: the frame of its line */
+	struct { uint32_t first, n; } *pre; /* by id of a post-grad node: its pre-grad nodes, in pre_node */
 	uint32_t *pre_node;
-	struct { struct str nodes, stacks, ops, sources; bool in_code; } *told; /* by call: JSON, JSON, lists of the code */
-	bool has_handles;               /* the code has them: then each of its calls */
-	struct name_set node_set, frame_set;
-	uint32_t cap_frames, cap_line[2], cap_pre, n_pre_nodes, cap_pre_nodes, cap_told;
+	struct provenance_told {
+		struct str nodes, stacks; /* JSON arrays: post-grad nodes, stack traces */
+		struct str ops, sources; /* lists in the comments of the code: ATen ops, pre-grad nodes */
+		bool in_code;           /* a handle of the code names it */
+	} *told;                        /* by id of a call */
+	bool has_handles;               /* the code names each call by a handle, "triton_poi_fused_mul_0:1" */
+	struct name_set node_set, frame_set; /* scratch */
+	uint32_t cap_frames, cap_line[GRAPHS], cap_pre, n_pre_nodes, cap_pre_nodes, cap_told;
 };
 
 static uint32_t work_node(struct provenance_work *w, struct str name)
 {
 	const uint32_t id = intern_str(&w->nodes, name);
-	for (unsigned i = 0; i < 2; i++)
-		if (id >= w->cap_line[i]) {
-			const uint32_t before = w->cap_line[i];
-			MEM_GROW(w->line_of[i], w->cap_line[i], id + 1);
-			memset(w->line_of[i] + before, 0, (w->cap_line[i] - before) * sizeof *w->line_of[i]);
-		}
-	if (id >= w->cap_pre) {
-		const uint32_t before = w->cap_pre;
-		MEM_GROW(w->pre, w->cap_pre, id + 1);
-		memset(w->pre + before, 0, (w->cap_pre - before) * sizeof *w->pre);
-	}
+	for (unsigned i = 0; i < GRAPHS; i++)
+		MEM_GROW_ZERO(w->line_of[i], w->cap_line[i], id + 1);
+	MEM_GROW_ZERO(w->pre, w->cap_pre, id + 1);
 	return id;
 }
 
-/* A frame as torch.profiler writes one. ';' stands between frames. */
+/* In "Call stack", ';' stands between frames, and a name may hold anything. */
+static void buf_make_frames_safe(struct buf *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (b->p[i] == ';' || (unsigned char)b->p[i] < ' ')
+			b->p[i] = ',';
+}
+
+/* Id of a frame in torch.profiler's form, "model.py(12): forward". */
 static uint32_t work_frame(struct provenance_work *w, const struct provenance_frame *f)
 {
 	struct buf b = {0};
 	buf_str(&b, f->path);
 	buf_printf(&b, "(%lld): ", (long long)f->line);
 	buf_str(&b, f->function);
-	for (size_t i = 0; i < b.n; i++)
-		if (b.p[i] == ';' || (unsigned char)b.p[i] < ' ')
-			b.p[i] = ',';
+	buf_make_frames_safe(&b);
 	const uint32_t before = w->frames.n, id = intern_str(&w->frames, buf_view(&b));
 	buf_release(&b);
 	if (w->frames.n > before) {
@@ -97,6 +100,7 @@ static uint32_t work_frame(struct provenance_work *w, const struct provenance_fr
 	return id;
 }
 
+/* Reads the text of a graph: each comment with a line holds for the nodes below it. */
 static void work_lines_of_graph(struct provenance_work *w, struct str text, unsigned which)
 {
 	struct str line, name;
@@ -108,7 +112,7 @@ static void work_lines_of_graph(struct provenance_work *w, struct str text, unsi
 		else if (str_starts(line, STR("# No stacktrace")))
 			frame = 0;
 		else if (provenance_node_of(line, &name)) {
-			const uint32_t node = work_node(w, name);
+			const uint32_t node = work_node(w, name); /* may move line_of */
 			w->line_of[which][node] = frame;
 		}
 }
@@ -118,18 +122,15 @@ static void work_lines_of_graph(struct provenance_work *w, struct str text, unsi
 static uint32_t work_call(struct provenance_work *w, struct str name)
 {
 	const uint32_t id = intern_str(&w->calls, name);
-	if (id >= w->cap_told) {
-		const uint32_t before = w->cap_told;
-		MEM_GROW(w->told, w->cap_told, id + 1);
-		memset(w->told + before, 0, (w->cap_told - before) * sizeof *w->told);
-	}
+	MEM_GROW_ZERO(w->told, w->cap_told, id + 1);
 	return id;
 }
 
+/* What the lines above say of the next call or kernel. */
 struct code_reading {
-	struct str nodes, ops;   /* of the comments above */
-	struct str hash;
-	uint32_t n_calls;        /* without handles */
+	struct str nodes, ops;   /* of the comment with the sources */
+	struct str hash;         /* of the comment with the path */
+	uint32_t n_calls;        /* calls without handles so far */
 };
 
 static void code_handles(struct provenance_work *w, struct code_reading *r, struct str list)
@@ -143,7 +144,7 @@ static void code_handles(struct provenance_work *w, struct code_reading *r, stru
 	}
 }
 
-/* A call above which no handle stands: told by its place among the calls. */
+/* A call in code without handles. Its place among the calls serves as the number of a handle. */
 static void code_call(struct provenance_work *w, struct code_reading *r, struct str name)
 {
 	struct buf b = {0};
@@ -153,6 +154,12 @@ static void code_call(struct provenance_work *w, struct code_reading *r, struct 
 	w->told[i].ops = r->ops;
 	w->told[i].sources = r->nodes;
 	buf_release(&b);
+}
+
+/* Whether a comment with sources does not reach beyond this line. Other comments and the line that gets the stream may stand before the call. */
+static bool code_ends_sources(enum provenance_code what, struct str line)
+{
+	return what != CODE_COMMENT && what != CODE_SOURCES && what != CODE_HANDLES && what != CODE_PATH && line.n && !str_has(line, STR("get_raw_stream("));
 }
 
 static void work_code(struct provenance_work *w, struct str text)
@@ -186,7 +193,7 @@ static void work_code(struct provenance_work *w, struct str text)
 		case CODE_OTHER:
 			break;
 		}
-		if (what != CODE_COMMENT && what != CODE_SOURCES && what != CODE_HANDLES && what != CODE_PATH && line.n && !str_has(line, STR("get_raw_stream(")))
+		if (code_ends_sources(what, line))
 			r.nodes = r.ops = (struct str){0};
 	}
 	g->has_code = true;
@@ -194,7 +201,7 @@ static void work_code(struct provenance_work *w, struct str text)
 
 /* ---- JSON ---- */
 
-/* Calls each member of an object; false: it is none, or damaged. */
+/* Calls member() for each member of an object, which moves *at behind the value. False: it is no object, or damaged; or member() gave false. */
 static bool json_members(struct str text, bool (*member)(void *of, struct str key, struct json *j, const char **at), void *of)
 {
 	struct json j = {.end = text.p + text.n};
@@ -218,7 +225,7 @@ static bool json_members(struct str text, bool (*member)(void *of, struct str ke
 	return good;
 }
 
-/* Calls each string of an array; other elements are passed over. */
+/* Calls string() for each string of an array; other elements are passed over. False: it is no array, or damaged. */
 static bool json_strings(struct str text, void (*string)(void *of, struct str s), void *of)
 {
 	struct json j = {.end = text.p + text.n};
@@ -244,6 +251,7 @@ static bool json_strings(struct str text, void (*string)(void *of, struct str s)
 	return good && at;
 }
 
+/* The text of the value at *at, which moves behind it. False: damaged. */
 static bool json_slice(struct json *j, const char **at, struct str *out)
 {
 	struct json_value v;
@@ -258,6 +266,7 @@ static void nodes_add_pre(void *of, struct str name)
 	MEM_PUSH(w->pre_node, w->n_pre_nodes, w->cap_pre_nodes, work_node(w, name));
 }
 
+/* "postToPre": a post-grad node and the array of its pre-grad nodes. */
 static bool nodes_post(void *of, struct str key, struct json *j, const char **at)
 {
 	struct provenance_work *w = of;
@@ -276,6 +285,7 @@ struct calls_reading {
 	bool stacks;             /* else nodes */
 };
 
+/* A call, by its handle or the kernel's name, and its array. */
 static bool call_list(void *of, struct str key, struct json *j, const char **at)
 {
 	const struct calls_reading *r = of;
@@ -287,6 +297,7 @@ static bool call_list(void *of, struct str key, struct json *j, const char **at)
 	return true;
 }
 
+/* A member of PROVENANCE_NODES. */
 static bool nodes_part(void *of, struct str key, struct json *j, const char **at)
 {
 	struct str part;
@@ -311,7 +322,7 @@ static bool key_member(void *of, struct str key, struct json *j, const char **at
 
 /* ---- calls ---- */
 
-/* "addmm, gelu" of names in the order in which they came. */
+/* The names of a set, joined: "addmm, gelu". */
 static struct str work_put_names(struct provenance_work *w, const struct intern *names, const struct name_set *s)
 {
 	struct buf b = {0};
@@ -326,15 +337,16 @@ static struct str work_put_names(struct provenance_work *w, const struct intern 
 	return out;
 }
 
-/* The last part of each name: "aten.addmm" -> "addmm", as in the names of kernels. */
-static struct str work_list(struct provenance_work *w, struct str list)
+/* A list of ATen ops without name spaces, as in the names of kernels: "addmm" of "aten.addmm". */
+static struct str work_put_ops(struct provenance_work *w, struct str list)
 {
 	struct str item;
 	names_clear(&w->node_set);
 	while (provenance_item(&list, &item)) {
 		const char *dot = memrchr(item.p, '.', item.n);
 		const struct str name = dot ? (struct str){dot + 1, (size_t)(item.p + item.n - dot - 1)} : item;
-		(void)names_put(&w->node_set, work_node(w, name));
+		if (name.n)
+			(void)names_put(&w->node_set, work_node(w, name));
 	}
 	return work_put_names(w, &w->nodes, &w->node_set);
 }
@@ -366,23 +378,24 @@ static struct str work_put_lines(struct provenance_work *w)
 	}
 	if (shown < s->n)
 		buf_printf(&b, " + %u more", s->n - shown);
-	for (size_t i = 0; i < b.n; i++)
-		if (b.p[i] == ';' || (unsigned char)b.p[i] < ' ')
-			b.p[i] = ',';
+	buf_make_frames_safe(&b);
 	const struct str out = arena_str(&w->v->arena, buf_view(&b));
 	mem_free(v);
 	buf_release(&b);
 	return out;
 }
 
-/* The stack traces of one call: the lines of all, and what they have in common outside of these. */
+/* The stack traces of one call, as ids of frames, outermost first. */
 struct traces_reading {
 	struct provenance_work *w;
-	uint32_t frame[PROVENANCE_MOST_FRAMES], common[PROVENANCE_MOST_FRAMES];
-	unsigned n_common, n_first, n;
-	uint32_t first[PROVENANCE_MOST_FRAMES];
+	unsigned n;                              /* traces */
+	uint32_t frame[PROVENANCE_MOST_FRAMES];  /* scratch: the trace that is being read */
+	uint32_t first[PROVENANCE_MOST_FRAMES];  /* the whole first trace */
+	uint32_t common[PROVENANCE_MOST_FRAMES]; /* frames around the user's line that all traces begin with */
+	unsigned n_first, n_common;
 };
 
+/* Adds a trace: the innermost frame of the user's own code goes to frame_set. */
 static void traces_add(void *of, struct str text)
 {
 	struct traces_reading *r = of;
@@ -391,7 +404,7 @@ static void traces_add(void *of, struct str text)
 	unsigned n = 0, users;
 	while (provenance_line(&text, &line))
 		if (provenance_frame_of_trace(line, &f)) {
-			if (n == PROVENANCE_MOST_FRAMES) /* the innermost ones matter */
+			if (n == PROVENANCE_MOST_FRAMES) /* the outermost one goes */
 				memmove(r->frame, r->frame + 1, --n * sizeof *r->frame);
 			r->frame[n++] = work_frame(r->w, &f);
 		}
@@ -413,6 +426,7 @@ static void traces_add(void *of, struct str text)
 	r->n_common = same;
 }
 
+/* The stack of one trace; of several, the lines called from the common frames. */
 static void call_put_stack(struct provenance_work *w, struct provenance_call *c, const struct traces_reading *r)
 {
 	struct buf b = {0};
@@ -428,14 +442,15 @@ static void call_put_stack(struct provenance_work *w, struct provenance_call *c,
 	buf_release(&b);
 }
 
+/* The lines are those of the stack traces; without traces, those of the post-grad nodes, else of the pre-grad nodes. */
 static void call_put_lines(struct provenance_work *w, struct provenance_call *c, struct str stacks, const struct name_set *post, const struct name_set *pre)
 {
 	struct traces_reading r = {.w = w};
 	names_clear(&w->frame_set);
 	if (stacks.n)
 		(void)json_strings(stacks, traces_add, &r);
-	for (unsigned which = 2; which-- && !w->frame_set.n;) {
-		const struct name_set *nodes = which ? post : pre;
+	for (unsigned which = GRAPHS; which-- && !w->frame_set.n;) {
+		const struct name_set *nodes = which == GRAPH_POST ? post : pre;
 		for (uint32_t i = 0; i < nodes->n; i++)
 			if (w->line_of[which][nodes->v[i]])
 				(void)names_put(&w->frame_set, w->line_of[which][nodes->v[i]]);
@@ -460,7 +475,7 @@ static void nodes_add_post(void *of, struct str name)
 			(void)names_put(r->pre, r->w->pre_node[r->w->pre[node].first + i]);
 }
 
-/* Of a generated kernel its name; of what the code calls, that of the op. */
+/* The name of a kernel as a trace has it: a generated kernel's own, "aten::mm" of a called op. */
 static struct str call_kernel(struct provenance *v, struct str called)
 {
 	struct str space, name;
@@ -468,16 +483,23 @@ static struct str call_kernel(struct provenance *v, struct str called)
 	return space.n ? arena_printf(&v->arena, STR_FMT "::" STR_FMT, STR_ARG(space), STR_ARG(name)) : arena_str(&v->arena, name);
 }
 
+/* Cuts the number off a handle, "triton_poi_fused_mul_0:1"; -1 = it has none. */
+static int64_t handle_cut_number(struct str *handle)
+{
+	int64_t number;
+	const char *colon = memrchr(handle->p, ':', handle->n);
+	if (!colon || !str_to_i64((struct str){colon + 1, (size_t)(handle->p + handle->n - colon - 1)}, &number) || number < 0)
+		return -1;
+	handle->n = (size_t)(colon - handle->p);
+	return number;
+}
+
+/* Adds call i to the graph. post, pre: scratch. */
 static void work_put_call(struct provenance_work *w, uint32_t i, struct name_set *post, struct name_set *pre)
 {
 	struct provenance_graph *g = w->graph;
 	struct str handle = intern_get(&w->calls, i);
-	struct provenance_call c = {.number = -1};
-	const char *colon = memrchr(handle.p, ':', handle.n);
-	if (colon && str_to_i64((struct str){colon + 1, (size_t)(handle.p + handle.n - colon - 1)}, &c.number) && c.number >= 0)
-		handle.n = (size_t)(colon - handle.p);
-	else
-		c.number = -1;
+	struct provenance_call c = {.number = handle_cut_number(&handle)};
 	c.kernel = call_kernel(w->v, handle);
 	names_clear(post);
 	names_clear(pre);
@@ -488,7 +510,7 @@ static void work_put_call(struct provenance_work *w, uint32_t i, struct name_set
 			(void)names_put(pre, work_node(w, item));
 	c.nodes = work_put_names(w, &w->nodes, pre);
 	call_put_lines(w, &c, w->told[i].stacks, post, pre);
-	c.ops = work_list(w, w->told[i].ops);
+	c.ops = work_put_ops(w, w->told[i].ops);
 	MEM_PUSH(g->call, g->n_calls, g->cap_calls, c);
 }
 
@@ -517,16 +539,16 @@ void provenance_add(struct provenance *v, const struct str text[PROVENANCE_PARTS
 	intern_init(&w.frames);
 	intern_init(&w.calls);
 	if (text[PROVENANCE_PRE].n)
-		work_lines_of_graph(&w, text[PROVENANCE_PRE], 0);
+		work_lines_of_graph(&w, text[PROVENANCE_PRE], GRAPH_PRE);
 	if (text[PROVENANCE_POST].n)
-		work_lines_of_graph(&w, text[PROVENANCE_POST], 1);
+		work_lines_of_graph(&w, text[PROVENANCE_POST], GRAPH_POST);
 	if (text[PROVENANCE_CODE].n)
 		work_code(&w, text[PROVENANCE_CODE]);
 	v->damaged += text[PROVENANCE_NODES].n && !json_members(text[PROVENANCE_NODES], nodes_part, &w);
 	v->damaged += text[PROVENANCE_STACKS].n && !json_members(text[PROVENANCE_STACKS], call_list, &(struct calls_reading){&w, true});
 	v->damaged += text[PROVENANCE_KEY].n && !json_members(text[PROVENANCE_KEY], key_member, &key);
 	g.key = arena_str(&v->arena, key);
-	/* Some versions tell calls of the graphs before, too. */
+	/* Some versions of torch repeat the calls of the graphs before in the JSON. */
 	for (uint32_t i = 1; i < w.calls.n; i++)
 		if (!w.has_handles || w.told[i].in_code)
 			work_put_call(&w, i, &post, &pre);
@@ -541,14 +563,14 @@ void provenance_add(struct provenance *v, const struct str text[PROVENANCE_PARTS
 	mem_free(g.kernel);
 }
 
-/* ---- what the compiler said ---- */
+/* ---- graph breaks and recompilations ---- */
 
 struct said_reading {
 	struct provenance *v;
 	struct provenance_said x;
 };
 
-/* On one line, and not without end. */
+/* The first SAID_BYTES of a text, on one line. */
 static struct str said_text(struct provenance *v, struct str s)
 {
 	enum { SAID_BYTES = 500 };
@@ -570,7 +592,8 @@ static void said_add(void *of, struct str reason)
 		MEM_PUSH(r->v->said, r->v->n_said, r->v->cap_said, r->x);
 }
 
-/* "Graph break in user code at /a/model.py:12", "Graph Break Reason: ..." or "Reason: ..."; else the first line and the innermost frame of the first stack. */
+/* Reads the text of a graph break. The place is that of "Graph break in user code at /a/model.py:12", else the innermost frame of the first stack. The reason is
+ * that of "Graph Break Reason: ..." or "Reason: ...", else the first line. */
 static void said_break(struct said_reading *r, struct str text)
 {
 	struct str line, first = {0}, reason = {0};

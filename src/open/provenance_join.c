@@ -11,54 +11,74 @@
 
 #include <stdlib.h>
 
-#define GRAPH_RANGE "## Call CompiledFxGraph"
 #define FRAME_RANGE "Torch-Compiled Region: "
+
+static bool join_is_inductors(struct str name)
+{
+	return inductor_is_graph_range(name) || str_starts(name, STR(FRAME_RANGE)) || str_starts(name, STR("triton_"));
+}
 
 bool provenance_is_due(const struct profile *p)
 {
 	if (p->reopened || p->durations_only || intern_find(&p->strings, str_from(arg_key_text[ARG_SOURCE_MATCH])) != INTERN_NONE)
 		return false;
-	return ANY_WHERE(i, 0u, p->strings.n, str_starts(profile_str(p, i), STR(GRAPH_RANGE)) || str_starts(profile_str(p, i), STR(FRAME_RANGE)) || str_starts(profile_str(p, i), STR("triton_")));
+	return ANY_WHERE(i, 0u, p->strings.n, join_is_inductors(profile_str(p, i)));
 }
 
 /* A call of the compiler's code. */
 struct join_call {
-	uint32_t kernel, graph, call; /* kernel: its id in join.kernels */
-	int64_t number;
+	uint32_t kernel;         /* id in join.kernels */
+	uint32_t graph, call;    /* of provenance.graph, and of its calls */
+	int64_t number;          /* provenance_call.number */
 };
 
 /* A launch of a generated kernel, or an op that compiled code called. */
 struct join_launch {
-	uint32_t kernel;
-	uint32_t range;          /* span of the run of its graph; ROW_NONE */
-	uint32_t row;            /* span by which launches of a range are in order */
-	uint32_t work;           /* row of gpu_op; of an op ROW_NONE */
-	uint32_t place, of;      /* which of how many launches of the kernel in the range it is */
+	uint32_t kernel;         /* id in join.kernels */
+	uint32_t range;          /* span: the run of its graph; ROW_NONE = not known */
+	uint32_t row;            /* span: the launching call or op, which orders the launches of a range */
+	uint32_t work;           /* row of gpu_op; ROW_NONE = this is an op */
+	uint32_t place, of;      /* it is launch `place` of `of` of the kernel in the range; of 0 = not known */
 	uint32_t frame, hash;    /* string ids: compiled frame around it, hash of its code; 0 = not known */
 	uint32_t told;           /* in join.told; 0 = nothing */
 };
 
+/* What is told of a launch. */
 struct join_told {
-	const struct provenance_call *stack_of; /* NULL = not known */
-	uint32_t arg[4];         /* string ids: ops, nodes, lines, match */
+	const struct provenance_call *stack_of; /* the call whose stack it is; NULL = not known */
+	uint32_t arg[4];         /* string ids: ops, nodes, lines, match; 0 = not known */
 };
 
 struct join {
 	struct profile *p;
 	const struct provenance *v;
-	struct intern kernels, defined, keys, told_keys, set_keys;
+	struct intern kernels;   /* names of the kernels that are called */
+	struct intern ids;       /* hashes of graphs and kernels, compile ids; 0 = not stated */
+	struct join_graph {
+		uint32_t key, compile_id; /* in ids */
+	} *graph;                /* of provenance.graph */
+	struct intern defined;   /* join_define */
+	uint32_t *only_hash, cap_only; /* by id in `defined` of a kernel with any hash: its hash, in ids; INTERN_NONE = several */
 	struct join_call *call;  /* by kernel, graph and number */
-	uint32_t *group;         /* first calls of a kernel in a graph; one more at the end */
-	uint32_t *first;         /* kernel -> its first group; one more at the end */
+	struct join_group {
+		uint32_t first;  /* its first call; the last group has none, and ends the one before */
+		uint32_t hash;   /* join_hash_of_kernel */
+	} *group;                /* of each pair of a kernel and a graph that calls it; one more at the end */
+	uint32_t *first;         /* by kernel: its first group; one more at the end */
 	struct intern counts;    /* pairs of a kernel and how often a graph calls it */
-	uint32_t *range, *frame, *root; /* by span: that of the run of a graph around it; name of the compiled frame around it; outermost op within the run. ROW_NONE, 0, ROW_NONE */
+	uint32_t *range;         /* by span: the span of the run of a graph around it; ROW_NONE */
+	uint32_t *frame;         /* by span: string id of the compiled frame around it; 0 = none */
+	uint32_t *root;          /* by span: the outermost op around it within the run; ROW_NONE */
 	struct join_launch *launch;
-	uint32_t *told_of_key;
+	struct intern keys;      /* launches of which the same is told */
+	uint32_t *told_of_key;   /* by id in keys: in told */
 	struct join_told *told;
-	uint32_t *set_of_key;
-	uint32_t *told_of_root;  /* by span that got it */
+	struct intern told_keys; /* id = place in told */
+	uint32_t *set_of_key;    /* by id in set_keys: argument set; 0 = not yet made */
+	struct intern set_keys;
+	uint32_t *told_of_root;  /* by span: what the op got; 0 = nothing */
 	uint32_t n_calls, cap_calls, n_groups, cap_groups, n, cap, cap_keys, n_told, cap_told, cap_sets;
-	uint64_t told_launches;
+	uint64_t told_launches;  /* launches of which something is told */
 };
 
 static int calls_in_order(const void *a, const void *b)
@@ -67,31 +87,51 @@ static int calls_in_order(const void *a, const void *b)
 	return COMPARE(x->kernel, y->kernel) ?: COMPARE(x->graph, y->graph) ?: COMPARE(x->number, y->number) ?: COMPARE(x->call, y->call);
 }
 
-/* The key of a kernel that a graph defines; hash "" = of any. */
-static uint32_t join_define(struct join *j, uint32_t graph, struct str kernel, struct str hash, bool look)
+/* Whether a graph defines a kernel (in kernels) with this hash (in ids). */
+static bool join_defines(const struct join *j, uint32_t graph, uint32_t kernel, uint32_t hash)
 {
-	struct buf b = {0};
-	buf_printf(&b, "%u ", graph);
-	buf_str(&b, kernel);
-	buf_char(&b, ' ');
-	buf_str(&b, hash);
-	const uint32_t id = look ? intern_find(&j->defined, buf_view(&b)) : intern_str(&j->defined, buf_view(&b));
-	buf_release(&b);
-	return id;
+	const uint32_t key[] = {graph, kernel, hash};
+	return intern_find(&j->defined, (struct str){(const char *)key, sizeof key}) != INTERN_NONE;
+}
+
+static void join_define(struct join *j, uint32_t graph, uint32_t kernel, uint32_t hash)
+{
+	const uint32_t key[] = {graph, kernel, hash}, any[] = {graph, kernel, 0};
+	(void)intern_put(&j->defined, (const char *)key, sizeof key);
+	const uint32_t id = intern_put(&j->defined, (const char *)any, sizeof any);
+	MEM_GROW_ZERO(j->only_hash, j->cap_only, id + 1);
+	j->only_hash[id] = j->only_hash[id] && j->only_hash[id] != hash ? INTERN_NONE : hash;
+}
+
+/* The hash of a kernel's code in a graph, in ids; 0 = not stated, INTERN_NONE = the graph states several. */
+static uint32_t join_hash_of_kernel(const struct join *j, uint32_t graph, uint32_t kernel)
+{
+	const uint32_t any[] = {graph, kernel, 0}, id = intern_find(&j->defined, (struct str){(const char *)any, sizeof any});
+	return id == INTERN_NONE ? 0 : j->only_hash[id];
+}
+
+static void join_index_graphs(struct join *j)
+{
+	j->graph = NEW_ARRAY(j->v->n, struct join_graph);
+	for (uint32_t g = 0; g < j->v->n; g++) {
+		const struct provenance_graph *x = &j->v->graph[g];
+		j->graph[g] = (struct join_graph){intern_str(&j->ids, x->key), intern_str(&j->ids, x->compile_id)};
+		for (uint32_t i = 0; i < x->n_calls; i++)
+			MEM_PUSH(j->call, j->n_calls, j->cap_calls, (struct join_call){intern_str(&j->kernels, x->call[i].kernel), g, i, x->call[i].number});
+	}
+	for (uint32_t g = 0; g < j->v->n; g++) {
+		const struct provenance_graph *x = &j->v->graph[g];
+		for (uint32_t i = 0; i < x->n_kernels; i++) {
+			const uint32_t kernel = intern_find(&j->kernels, x->kernel[i].kernel), hash = intern_str(&j->ids, x->kernel[i].hash);
+			if (kernel != INTERN_NONE && hash)
+				join_define(j, g, kernel, hash);
+		}
+	}
 }
 
 static void join_index(struct join *j)
 {
-	for (uint32_t g = 0; g < j->v->n; g++) {
-		const struct provenance_graph *x = &j->v->graph[g];
-		for (uint32_t i = 0; i < x->n_calls; i++)
-			MEM_PUSH(j->call, j->n_calls, j->cap_calls, (struct join_call){intern_str(&j->kernels, x->call[i].kernel), g, i, x->call[i].number});
-		for (uint32_t i = 0; i < x->n_kernels; i++)
-			if (x->kernel[i].hash.n) {
-				(void)join_define(j, g, x->kernel[i].kernel, x->kernel[i].hash, false);
-				(void)join_define(j, g, x->kernel[i].kernel, STR(""), false);
-			}
-	}
+	join_index_graphs(j);
 	if (j->n_calls)
 		qsort(j->call, j->n_calls, sizeof *j->call, calls_in_order);
 	j->first = NEW_ARRAY(j->kernels.n + 1, uint32_t);
@@ -100,17 +140,18 @@ static void join_index(struct join *j)
 			;
 		const uint32_t count[] = {j->call[i].kernel, end - i};
 		(void)intern_put(&j->counts, (const char *)count, sizeof count);
-		MEM_PUSH(j->group, j->n_groups, j->cap_groups, i);
+		MEM_PUSH(j->group, j->n_groups, j->cap_groups, (struct join_group){i, join_hash_of_kernel(j, j->call[i].graph, j->call[i].kernel)});
 		j->first[j->call[i].kernel + 1] = j->n_groups;
 	}
 	MEM_GROW(j->group, j->cap_groups, j->n_groups + 1);
-	j->group[j->n_groups] = j->n_calls;
+	j->group[j->n_groups] = (struct join_group){j->n_calls, 0};
 	for (uint32_t i = 1; i <= j->kernels.n; i++)
 		j->first[i] = j->first[i] > j->first[i - 1] ? j->first[i] : j->first[i - 1];
 }
 
 /* ---- launches ---- */
 
+/* Fills range, frame and root. A parent stands before its children. */
 static void join_places(struct join *j)
 {
 	const struct profile *p = j->p;
@@ -124,7 +165,7 @@ static void join_places(struct join *j)
 			continue;
 		const uint32_t up = p->span.parent[i];
 		const struct str name = profile_str(p, p->span.name[i]);
-		const bool runs = p->span.kind[i] == SPAN_USER && str_starts(name, STR(GRAPH_RANGE));
+		const bool runs = p->span.kind[i] == SPAN_USER && inductor_is_graph_range(name);
 		j->range[i] = runs ? i : up == ROW_NONE ? ROW_NONE : j->range[up];
 		j->frame[i] = str_starts(name, STR(FRAME_RANGE)) ? p->span.name[i] : up == ROW_NONE || str_starts(name, STR("CompiledFunctionBackward")) ? 0 : j->frame[up];
 		if (runs || j->range[i] == ROW_NONE)
@@ -133,7 +174,7 @@ static void join_places(struct join *j)
 	}
 }
 
-/* The span that stands for where the work was launched from. */
+/* The span that launched the work: of a graph's replay the op at its capture, if known; else the API call, else the op. ROW_NONE. */
 static uint32_t join_launcher(const struct profile *p, uint32_t g)
 {
 	if (gpu_is_replayed(&p->gpu_op, g) && p->gpu_op.op[g] != ROW_NONE)
@@ -141,7 +182,7 @@ static uint32_t join_launcher(const struct profile *p, uint32_t g)
 	return p->gpu_op.call[g] != ROW_NONE ? p->gpu_op.call[g] : p->gpu_op.op[g];
 }
 
-/* Ops are of a range, too, where a graph is replayed: what was captured in it has no range of its own. */
+/* The run of the graph that the work belongs to. Of a CUDA graph whose capture shows no range, the range around the launch of the CUDA graph. */
 static uint32_t join_range(const struct join *j, uint32_t g)
 {
 	const uint32_t at = join_launcher(j->p, g), call = j->p->gpu_op.call[g];
@@ -211,16 +252,7 @@ static void join_number_launches(struct join *j)
 	}
 }
 
-/* ---- which calls they are of ---- */
-
-/* "fabc" of "## Call CompiledFxGraph fabc ##". */
-static struct str join_graph_key(struct str range)
-{
-	(void)str_skip(&range, STR(GRAPH_RANGE));
-	if (str_ends(range, STR("##")))
-		range.n -= 2;
-	return str_trim(range);
-}
+/* ---- calls of launches ---- */
 
 /* "0/1" of "Torch-Compiled Region: 0/1"; "" = it is of another form. */
 static struct str join_compile_id(struct str frame)
@@ -233,28 +265,40 @@ static struct str join_compile_id(struct str frame)
 	return (struct str){frame.p, n};
 }
 
-/* How well a graph fits a launch; 0 = it does not. */
-static enum source_match join_fits(struct join *j, const struct join_launch *l, uint32_t graph, struct str key)
+/* What tells the graph of a launch, in join.ids; 0 = not known, INTERN_NONE = none of provenance. */
+struct join_facts {
+	uint32_t kernel;         /* in join.kernels */
+	uint32_t key, compile_id, hash;
+};
+
+static struct join_facts join_facts_of(const struct join *j, const struct join_launch *l)
 {
-	const struct provenance_graph *x = &j->v->graph[graph];
-	const struct str kernel = intern_get(&j->kernels, l->kernel), hash = profile_str(j->p, l->hash);
-	const struct str frame = join_compile_id(profile_str(j->p, l->frame));
-	const bool same_code = hash.n && join_define(j, graph, kernel, hash, true) != INTERN_NONE;
-	if (hash.n && !same_code && x->has_code && join_define(j, graph, kernel, STR(""), true) != INTERN_NONE)
-		return SOURCE_NONE;
-	if (key.n && x->key.n)
-		return str_eq(key, x->key) ? SOURCE_BY_GRAPH : SOURCE_NONE;
-	if (frame.n && x->compile_id.n && !str_eq(frame, x->compile_id))
-		return SOURCE_NONE;
-	if (same_code)
-		return SOURCE_BY_CODE;
-	return SOURCE_BY_NAME;
+	const struct profile *p = j->p;
+	const struct str key = l->range == ROW_NONE ? STR("") : inductor_graph_key(profile_str(p, p->span.name[l->range]));
+	return (struct join_facts){l->kernel, intern_find(&j->ids, key), intern_find(&j->ids, join_compile_id(profile_str(p, l->frame))), intern_find(&j->ids, profile_str(p, l->hash))};
 }
 
+/* How well a graph fits a launch; SOURCE_NONE = it does not. The cheap questions come first: a kernel may be in very many graphs. */
+static enum source_match join_fits(const struct join *j, const struct join_facts *l, const struct join_group *of)
+{
+	const uint32_t graph = j->call[of->first].graph;
+	const struct join_graph *x = &j->graph[graph];
+	const bool by_key = l->key && x->key;
+	if (by_key ? l->key != x->key : l->compile_id && x->compile_id && l->compile_id != x->compile_id)
+		return SOURCE_NONE;
+	const bool same_code = l->hash && (of->hash == INTERN_NONE ? join_defines(j, graph, l->kernel, l->hash) : of->hash == l->hash);
+	if (l->hash && of->hash && !same_code && j->v->graph[graph].has_code)
+		return SOURCE_NONE;
+	return by_key ? SOURCE_BY_GRAPH : same_code ? SOURCE_BY_CODE : SOURCE_BY_NAME;
+}
+
+/* What the calls have in common that a launch may be of. */
 struct join_choice {
 	struct str ops, nodes, lines;
 	const struct provenance_call *stack_of;
-	bool any, differs, all_calls;
+	bool any;                /* there is one at least */
+	bool differs;            /* in ops, nodes or lines */
+	bool all_calls;          /* one stands for all calls of its kernel (number -1) */
 };
 
 static void choice_agree(struct str *have, struct str other, bool *differs)
@@ -279,7 +323,7 @@ static void choice_add(struct join_choice *c, const struct provenance_call *call
 		c->stack_of = NULL;
 }
 
-/* Calls first .. end - 1 are those of the kernel in one graph. */
+/* Adds the calls [first, end) of the kernel in one graph; only the launch's own, if the order tells which it is. */
 static void choice_add_graph(const struct join *j, struct join_choice *c, const struct join_launch *l, uint32_t first, uint32_t end)
 {
 	const struct provenance_graph *x = &j->v->graph[j->call[first].graph];
@@ -288,6 +332,7 @@ static void choice_add_graph(const struct join *j, struct join_choice *c, const 
 		choice_add(c, &x->call[j->call[i].call]);
 }
 
+/* Puts a choice into join.told. */
 static uint32_t join_keep(struct join *j, const struct join_choice *c, enum source_match match)
 {
 	struct profile *p = j->p;
@@ -308,19 +353,20 @@ static uint32_t join_keep(struct join *j, const struct join_choice *c, enum sour
 	return id;
 }
 
+/* What is told of a launch, in join.told: what the calls have in common that fit best. */
 static uint32_t join_tell(struct join *j, const struct join_launch *l)
 {
-	const struct str key = l->range == ROW_NONE ? (struct str){0} : join_graph_key(profile_str(j->p, j->p->span.name[l->range]));
+	const struct join_facts facts = join_facts_of(j, l);
 	struct join_choice c = {0};
 	enum source_match best = SOURCE_NONE;
 	for (uint32_t i = j->first[l->kernel]; i < j->first[l->kernel + 1]; i++) {
-		const enum source_match fits = join_fits(j, l, j->call[j->group[i]].graph, key);
+		const enum source_match fits = join_fits(j, &facts, &j->group[i]);
 		if (fits == SOURCE_NONE || fits < best)
 			continue;
 		if (fits > best)
 			c = (struct join_choice){0};
 		best = fits;
-		choice_add_graph(j, &c, l, j->group[i], j->group[i + 1]);
+		choice_add_graph(j, &c, l, j->group[i].first, j->group[i + 1].first);
 	}
 	return best == SOURCE_NONE ? 0 : join_keep(j, &c, best);
 }
@@ -331,7 +377,7 @@ static void join_tell_launches(struct join *j)
 		struct join_launch *l = &j->launch[i];
 		const uint32_t count[] = {l->kernel, l->of};
 		if (intern_find(&j->counts, (struct str){(const char *)count, sizeof count}) == INTERN_NONE)
-			l->place = l->of = 0; /* its order tells nothing */
+			l->place = l->of = 0; /* no graph calls it so often: its place tells nothing */
 		const uint32_t key[] = {l->kernel, l->range == ROW_NONE ? 0 : j->p->span.name[l->range], l->frame, l->hash, l->place, l->of};
 		const uint32_t id = intern_put(&j->keys, (const char *)key, sizeof key), before = j->cap_keys;
 		MEM_GROW(j->told_of_key, j->cap_keys, id + 1);
@@ -343,7 +389,7 @@ static void join_tell_launches(struct join *j)
 	}
 }
 
-/* ---- what they get ---- */
+/* ---- arguments of work and ops ---- */
 
 static void join_put_arg(struct profile *p, uint32_t key, uint32_t value, bool is_string)
 {
@@ -355,14 +401,13 @@ static void join_put_arg(struct profile *p, uint32_t key, uint32_t value, bool i
 	p->arg.is_string[a] = is_string;
 }
 
-/* The arguments of a row with those of `told`; stack: string id, 0 = it keeps what it has. */
+/* The argument set of a row that has `set` and gets `told`. stack: string id of its new call stack; 0 = it keeps the one it has. */
 static uint32_t join_args(struct join *j, uint32_t set, uint32_t told, uint32_t stack)
 {
 	static const enum arg_key keys[] = {ARG_SOURCE_OPS, ARG_SOURCE_NODES, ARG_SOURCE_LINES, ARG_SOURCE_MATCH};
 	struct profile *p = j->p;
-	const uint32_t key[] = {set, told, stack}, id = intern_put(&j->set_keys, (const char *)key, sizeof key), before = j->cap_sets;
-	MEM_GROW(j->set_of_key, j->cap_sets, id + 1);
-	memset(j->set_of_key + before, 0, (j->cap_sets - before) * sizeof *j->set_of_key);
+	const uint32_t key[] = {set, told, stack}, id = intern_put(&j->set_keys, (const char *)key, sizeof key);
+	MEM_GROW_ZERO(j->set_of_key, j->cap_sets, id + 1);
 	if (j->set_of_key[id])
 		return j->set_of_key[id];
 	const uint32_t first = p->arg_set.first[set], end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
@@ -381,7 +426,7 @@ static uint32_t join_args(struct join *j, uint32_t set, uint32_t told, uint32_t 
 	return j->set_of_key[id] = to;
 }
 
-/* The lines, called from the Python frames around the op. */
+/* The call stack of an op of compiled code: that of its call, then the Python frames around the op. String id; 0 = not known. */
 static uint32_t join_stack(struct join *j, uint32_t span, uint32_t told)
 {
 	struct profile *p = j->p;
@@ -453,11 +498,14 @@ static void join_put_said(struct profile *p, const struct provenance *v)
 static void join_release(struct join *j)
 {
 	intern_release(&j->kernels);
+	intern_release(&j->ids);
 	intern_release(&j->counts);
 	intern_release(&j->defined);
+	mem_free(j->only_hash);
 	intern_release(&j->keys);
 	intern_release(&j->told_keys);
 	intern_release(&j->set_keys);
+	mem_free(j->graph);
 	mem_free(j->call);
 	mem_free(j->group);
 	mem_free(j->first);
@@ -477,6 +525,7 @@ int provenance_join(struct profile *p, const struct provenance *v, struct err *e
 	if (analysis_run(p, PASS_NEST | PASS_CORRELATE, e) < 0)
 		return -1;
 	intern_init(&j.kernels);
+	intern_init(&j.ids);
 	intern_init(&j.counts);
 	intern_init(&j.defined);
 	intern_init(&j.keys);

@@ -12,10 +12,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* PROVENANCE_TEXT_BYTES: of a line or a part; longer ones are left out. */
+/* Limits against input that would fill the memory or never end; the code of the largest models has some MB.
+ * TEXT_BYTES: of a line or a part; a longer one is left out and counts as damaged. DEPTH: of folders. MOST_FILES: names in all folders together. */
 enum { PROVENANCE_TEXT_BYTES = 256 << 20, PROVENANCE_DEPTH = 8, PROVENANCE_MOST_FILES = 200000 };
 
-/* As artifacts and files are called. */
+/* Names of artifacts in logs, and of files without their ends. */
 static const struct { const char *name; enum provenance_part part; } provenance_names[] = {
 	{"dynamo_output_graph", PROVENANCE_PRE},
 	{"before_pre_grad_graph", PROVENANCE_PRE},
@@ -46,11 +47,12 @@ static enum provenance_part part_of_name(struct str name)
 /* ---- the graphs of one compilation ---- */
 
 struct compilation {
-	struct str id;           /* "0/1"; of the arena */
-	struct buf text[PROVENANCE_PARTS];
-	int last;                /* part; -1 */
+	struct str id;           /* "0/1", in the arena of struct provenance; "" = not known */
+	struct buf text[PROVENANCE_PARTS]; /* of the graph that is being read */
+	int last;                /* enum provenance_part that came last, but PROVENANCE_PRE; -1 = none */
 };
 
+/* Adds the graph that was read, and begins the next. The graph of Dynamo stays. */
 static void compilation_end_graph(struct compilation *c, struct provenance *v)
 {
 	struct str text[PROVENANCE_PARTS] = {{0}};
@@ -71,7 +73,7 @@ static void compilation_end_graph(struct compilation *c, struct provenance *v)
 	c->last = -1;
 }
 
-/* What comes again, or comes after a later part, is of the next graph. */
+/* A part that comes again, or after a later part, belongs to the next graph. */
 static void compilation_put(struct compilation *c, struct provenance *v, enum provenance_part part, struct str text)
 {
 	if (part >= PROVENANCE_PARTS) {
@@ -106,13 +108,16 @@ static void compilation_release(struct compilation *c)
 struct log_reading {
 	struct provenance *v;
 	int64_t rank;
-	struct intern ids;       /* compilation i has id i + 1 */
+	struct intern ids;       /* compilation, attempt, rank and autograd id; id i + 1 is of compilation[i] */
 	struct compilation *compilation;
 	uint32_t n, cap;
-	struct buf line, payload, begun;
-	enum provenance_part part; /* of the payload that is being read */
-	uint32_t of;               /* its compilation */
-	bool known, too_long;
+	struct buf line;         /* JSON of the header, padded */
+	struct buf payload;      /* that is being read */
+	struct buf begun;        /* the begin of a line whose end has not come */
+	enum provenance_part part; /* of the payload; PROVENANCE_NONE = it is passed over */
+	uint32_t of;             /* compilation of the payload */
+	bool known;              /* a line of such a log has come */
+	bool too_long;           /* the begun line is, and is passed over */
 };
 
 static void log_end_payload(struct log_reading *r)
@@ -131,7 +136,7 @@ static uint32_t log_compilation(struct log_reading *r, struct str attempt, struc
 	return i;
 }
 
-/* The member "name" of what an artifact says of itself. */
+/* By the member "name" of an artifact's description. */
 static enum provenance_part part_of_artifact(struct str text)
 {
 	struct json j = {.end = text.p + text.n};
@@ -226,7 +231,7 @@ static void log_line(struct log_reading *r, struct str line)
 	buf_char(&r->payload, '\n');
 }
 
-/* A piece of the log; what begins a line stays in r->begun until its end comes. */
+/* The next piece of the log, which may end within a line. */
 static void log_piece(struct log_reading *r, struct str text)
 {
 	while (text.n) {
@@ -285,7 +290,7 @@ bool provenance_read_log(struct provenance *v, struct str text, int64_t rank)
 
 /* ---- files ---- */
 
-/* A file that is damaged is read as far as it goes; one that the system did not read is an error. */
+/* A damaged file was read as far as it goes, and counts. A file that the system could not read is an error. */
 static int file_end(struct provenance *v, const struct source *s, struct err *e)
 {
 	v->damaged += source_error(s) != NULL;
@@ -327,7 +332,7 @@ static int64_t file_cut_number(struct str *name)
 	return number;
 }
 
-/* By its name. */
+/* By the name of a file. *number: the number at its end, by which tlparse puts files in order; -1 = none. */
 static enum provenance_part part_of_file(struct str name, int64_t *number)
 {
 	if (str_ends(name, STR(".gz")))
@@ -346,7 +351,7 @@ static enum provenance_part part_of_file(struct str name, int64_t *number)
 	return part_of_name(stem);
 }
 
-/* Of JSON whose name tells nothing. */
+/* Of a file whose name tells nothing, by its first bytes: JSON of nodes or stacks. */
 static enum provenance_part part_of_content(struct str begin)
 {
 	while (begin.n && (begin.p[0] == ' ' || begin.p[0] == '\n' || begin.p[0] == '\r' || begin.p[0] == '\t'))
@@ -395,7 +400,7 @@ struct folder_reading {
 	struct provenance *v;
 	struct arena arena;
 	int64_t rank;
-	unsigned left;           /* files that may still be looked at */
+	unsigned left;           /* of PROVENANCE_MOST_FILES */
 };
 
 static int files_by_number(const void *a, const void *b)
@@ -418,7 +423,7 @@ static bool log_is_of_rank(struct str name, int64_t rank)
 	return !str_to_i64((struct str){digits, (size_t)(end - digits)}, &of) || of == rank;
 }
 
-/* Of a folder of tlparse: "-_0_1_0" is the first attempt at 0/1. */
+/* The compile id of a folder of tlparse: "0/1" of "-_0_1_0", its first attempt; "" = another folder. */
 static struct str folder_compile_id(struct arena *a, struct str name)
 {
 	struct str frame, compile;
@@ -435,7 +440,7 @@ static int read_part(struct folder_reading *r, struct compilation *c, const stru
 	if (!s)
 		return -1;
 	int rc = file->part != PROVENANCE_NONE ? text_read_file(c, r->v, s, file->part, e) : log_read_file(r->v, s, r->rank, e);
-	if (rc < 0 && e->code == ERR_FORMAT) { /* another log of this folder */
+	if (rc < 0 && e->code == ERR_FORMAT) { /* a *.log of something else */
 		r->v->damaged++;
 		rc = 0;
 	}
@@ -455,6 +460,7 @@ static int read_parts(struct folder_reading *r, struct str folder, struct proven
 	return rc;
 }
 
+/* What one folder holds. */
 struct folder_entries {
 	struct provenance_file *file;
 	struct str *below;

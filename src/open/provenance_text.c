@@ -9,7 +9,7 @@ static struct str text_trim(struct str s)
 	return s;
 }
 
-/* What stands before and behind `mark`; false where it is not in *s. */
+/* The text before and behind the first `mark`; false if there is none. */
 static bool text_divide(struct str s, struct str mark, struct str *before, struct str *behind)
 {
 	ptrdiff_t at = str_find(s, mark);
@@ -65,7 +65,7 @@ bool provenance_frame_of_trace(struct str line, struct provenance_frame *out)
 	return out->path.n && str_to_i64(number, &out->line) && out->line >= 0;
 }
 
-/* The last place at which a path can end: what is behind it is code, and may hold anything. */
+/* The code behind ", code: " may hold anything, and is cut off first. A path may hold colons: the last one ends it. */
 bool provenance_frame_of_comment(struct str line, struct provenance_frame *out)
 {
 	struct str place, rest;

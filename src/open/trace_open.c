@@ -25,15 +25,16 @@ static void trace_captures_release(struct trace_captures *c, const struct profil
 	mem_free(c->v);
 }
 
-/* What was lost of the recording of a capture is lost of what it tells. */
+/* Repeats the losses of a capture's recording at the trace. */
 static void trace_pass_losses(struct profile *p, const struct profile *capture, const char *path)
 {
 	for (unsigned i = 0; i < capture->diags.n; i++)
 		if (capture->diags.entry[i].level == DIAG_LOSS)
-			diag_add(&p->diags, "capture-damaged", DIAG_LOSS, -1, "of a recording of the capture of graphs not all could be read: %s: " STR_FMT, path, STR_ARG(capture->diags.entry[i].message));
+			diag_add(&p->diags, "capture-damaged", DIAG_LOSS, -1, "a recording of the capture of graphs could not be read wholly: %s: " STR_FMT, path,
+			         STR_ARG(capture->diags.entry[i].message));
 }
 
-/* One that cannot be read costs itself alone. */
+/* A capture that cannot be read is left out; *why says why. */
 static void trace_read_capture(struct trace_captures *c, struct profile *p, const char *path, const struct input_options *how, struct err *why)
 {
 	struct profile *x = input_open(path, how, why);
@@ -45,7 +46,7 @@ static void trace_read_capture(struct trace_captures *c, struct profile *p, cons
 	MEM_PUSH(c->v, c->n, c->cap, x);
 }
 
-/* -1 where none of those that were asked for can be read. */
+/* Reads the captures of the trace. -1: a pass failed, or none of those that were asked for can be read. */
 static int trace_read_captures(struct trace_captures *c, struct profile *p, const char *path, const struct input_options *o, struct err *e)
 {
 	const bool given = o && o->capture;
@@ -70,7 +71,7 @@ static int trace_read_captures(struct trace_captures *c, struct profile *p, cons
 	how.found = true;
 	for (unsigned i = 0; i < files.n && rc == 0; i++)
 		trace_read_capture(c, p, files.path[i].p, &how, &why);
-	/* Its captures count anyway; what it ran without graphs then does, too. */
+	/* Then what the trace ran without graphs counts, too (graph_join). */
 	if (files.itself)
 		MEM_PUSH(c->v, c->n, c->cap, p);
 	rc = given && (rc < 0 || (files.n && !c->n)) ? -1 : 0;
@@ -91,7 +92,7 @@ static int trace_join(struct profile *p, const char *path, const struct input_op
 	return rc;
 }
 
-/* The folder beside the trace; NULL = there is none. */
+/* The folder of provenance beside the trace; NULL = there is none. */
 static const char *trace_provenance_beside(struct arena *a, const char *path)
 {
 	struct stat st;
@@ -107,7 +108,8 @@ static int trace_read_provenance(struct profile *p, const char *from, bool given
 	const struct rank_place place = rank_place_of(p);
 	int rc = provenance_read(&v, from, place.world > 0 ? place.rank : -1, &why);
 	if (rc == 0 && !v.n && !v.n_said)
-		rc = err_set(&why, ERR_DATA, "%s: nothing in it tells of kernels that torch.compile generated, of graph breaks or of recompilations; a log of TORCH_TRACE, a folder of tlparse or of TORCH_COMPILE_DEBUG was expected", from);
+		rc = err_set(&why, ERR_DATA, "%s: nothing in it tells of kernels that torch.compile generated, of graph breaks or of recompilations; a log of TORCH_TRACE, a "
+		             "folder of tlparse or of TORCH_COMPILE_DEBUG was expected", from);
 	if (rc == 0)
 		rc = provenance_join(p, &v, &why);
 	if (v.damaged)

@@ -1,13 +1,15 @@
-/* Opens a trace for whoever asks about it: reads it (input/input.h), and attributes what graphs replayed (analysis/graph/graph_join.h) by its own captures, by those of o->capture, or by those that lie beside
- * it (open/captures.h). A trace without graphs, and a file that was imported, is only read.
+/* Opens a trace: reads it (input/input.h), attributes what graphs replayed, and tells which lines compiled code came from.
  *
- * Work of compiled code gets its sources (open/provenance_join.h) from o->provenance, or from the folder DISCOVER_PROVENANCE beside the trace. */
+ * Graphs (analysis/graph/graph_join.h): by captures in the trace itself, and by those at o->capture or, without o->capture, beside the trace (open/captures.h).
+ * Compiled code (open/provenance_join.h): by o->provenance or, without it, by the folder DISCOVER_PROVENANCE beside the trace.
+ * An imported file has both already; it is only read. */
 #ifndef OPSCOPE_OPEN_TRACE_OPEN_H
 #define OPSCOPE_OPEN_TRACE_OPEN_H
 
 #include "input/input.h"
 
-/* As input_open. A capture that lies beside the trace and cannot be read leaves a diagnostic; one that is given is an error. The same holds for provenance. */
+/* As input_open. If o->capture or o->provenance cannot be read at all, that is an error; a file beside the trace that cannot be read leaves a diagnostic, and so
+ * does one among several at o->capture. */
 struct profile *trace_open(const char *path, const struct input_options *o, struct err *e);
 
 #endif

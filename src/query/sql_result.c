@@ -58,7 +58,7 @@ static int sql_result_take(sqlite3_stmt *st, int c, struct arena *a, struct valu
 	return SQLITE_OK;
 }
 
-/* What the values of a column were, up to now. */
+/* Types of values that a column has had so far. */
 struct column_values {
 	bool text, real, whole;
 };
@@ -75,7 +75,7 @@ static enum cell_type column_type(const struct column_values *c)
 	return c->text || !(c->real || c->whole) ? CELL_STR : c->real ? CELL_F64 : CELL_I64;
 }
 
-/* Whether a column with these values can have one of this type. */
+/* Whether a value of this type leaves the type of the column as it is. */
 static bool column_fits(const struct column_values *c, int type)
 {
 	struct column_values with = *c;
@@ -107,7 +107,7 @@ static bool has_id(const struct table *t, const char *id)
 	return false;
 }
 
-/* Columns are asked for by their ids: of some with one name the second is "name:1", as in a table that SQLite makes of a query. */
+/* An id that no column has yet. Of columns with one name, the second gets "name:1", as in a table that SQLite makes of a query. */
 static const char *sql_result_new_id(struct table *t, const char *name)
 {
 	unsigned n = 0;
@@ -160,10 +160,10 @@ static bool sql_result_has_names(sqlite3_stmt *st)
 	return true;
 }
 
-/* The most that is held at once: the cells and their text, and first the values that they come from, later what is written of them. */
+/* The most that is held at once: the cells and their text; besides, first the values that the cells come from, later the text that is written. */
 static uint64_t sql_result_bytes_of(const struct values *all, const struct arena *text)
 {
-	enum { WRITTEN = 12 };
+	enum { WRITTEN = 12 }; /* bytes of a written number, on average */
 	uint64_t n = all->n, values = n * sizeof *all->v, written = n * WRITTEN + text->bytes;
 	return n * (sizeof(union cell) + sizeof(uint8_t)) + text->bytes + (values > written ? values : written);
 }
@@ -187,7 +187,7 @@ int sql_result(sqlite3_stmt *st, bool (*fits)(void *context, uint64_t bytes), vo
 {
 	struct values all = {0};
 	size_t n_columns = (size_t)sqlite3_column_count(st);
-	uint64_t text = 0; /* when it was looked at last */
+	uint64_t text = 0; /* bytes of text at the last question */
 	int rc = sql_result_has_names(st) ? SQLITE_ROW : SQLITE_NOMEM;
 	while (rc == SQLITE_ROW && (rc = sqlite3_step(st)) == SQLITE_ROW) {
 		MEM_GROW(all.v, all.cap, all.n + n_columns);
@@ -205,7 +205,7 @@ int sql_result(sqlite3_stmt *st, bool (*fits)(void *context, uint64_t bytes), vo
 	return rc;
 }
 
-/* A row of values into the piece; of those that it cannot hold SQLITE_MISMATCH. */
+/* Adds the statement's row. SQLITE_ROW; SQLITE_MISMATCH if a value does not fit its column; SQLITE_NOMEM. */
 static int pieces_add_row(sqlite3_stmt *st, const struct column_values *seen, struct table *out)
 {
 	int rc = SQLITE_ROW;
@@ -222,6 +222,7 @@ static int pieces_add_row(sqlite3_stmt *st, const struct column_values *seen, st
 	return rc;
 }
 
+/* Pieces large enough that the cost of each does not matter. BYTES: of text. */
 enum { PIECE_ROWS = 1 << 16, PIECE_BYTES = 16 << 20 };
 
 static bool piece_is_full(size_t rows, const struct table *t)
@@ -229,7 +230,7 @@ static bool piece_is_full(size_t rows, const struct table *t)
 	return rows >= PIECE_ROWS || t->arena.bytes >= PIECE_BYTES;
 }
 
-/* The whole result, where it is no more than a piece. SQLITE_ROW: there is more of it; *out is then empty. */
+/* Fills *out with the whole result if that is no more than a piece: SQLITE_DONE. SQLITE_ROW: there is more, and *out has no columns. Else an error. */
 static int pieces_only(sqlite3_stmt *st, struct table *out)
 {
 	struct values all = {0};
@@ -247,7 +248,7 @@ static int pieces_only(sqlite3_stmt *st, struct table *out)
 	return rc;
 }
 
-/* From the first row on; SQLITE_DONE when all have been seen. */
+/* Notes the types of all values, from the first row on, and rewinds. SQLITE_DONE, or an error. */
 static int pieces_look(sqlite3_stmt *st, struct column_values *seen)
 {
 	int rc;
@@ -259,7 +260,7 @@ static int pieces_look(sqlite3_stmt *st, struct column_values *seen)
 	return rc;
 }
 
-/* The next rows, until the piece is full (SQLITE_ROW) or there are no more. */
+/* Fills a piece with the next rows. SQLITE_ROW: it is full; SQLITE_DONE: there are no more rows; else an error. */
 static int pieces_fill(sqlite3_stmt *st, const struct column_values *seen, struct table *out)
 {
 	int rc = SQLITE_ROW;

@@ -4,6 +4,7 @@
 #include "base/round.h"
 #include "detect/parts/compiled_calls.h"
 #include "detect/parts/compiler_runs.h"
+#include "op/inductor_name.h"
 #include "query/report.h"
 #include "report/parts/compile_kernels.h"
 #include "report/parts/compile_lines.h"
@@ -51,15 +52,6 @@ static const struct section compile_events_section = {.name = "breaks", .title =
 	[EVENTS_NS] = {COLUMN(NS, "compiler_ns", "Host time", "of the compiler; what a graph break costs is in `opscope advise`", .flags = COLUMN_ANSWER)},
 )};
 
-/* "fye6lunc4z" of "## Call CompiledFxGraph fye6lunc4z ##". */
-static struct str hash_of(struct str graph)
-{
-	(void)str_skip(&graph, STR("## Call CompiledFxGraph"));
-	if (str_ends(graph, STR("##")))
-		graph.n -= 2;
-	return str_trim(graph);
-}
-
 static void put_region(const struct profile *p, const struct compile_regions *all, const struct compile_kernels *k, int64_t all_ns, uint32_t i, struct table *t)
 {
 	const struct compile_device *d = compile_kernels_of(k, i);
@@ -68,7 +60,7 @@ static void put_region(const struct profile *p, const struct compile_regions *al
 	table_row(t);
 	table_set_str(t, COMPILE_NAME, profile_str(p, r->name));
 	if (r->graph)
-		table_set_str(t, COMPILE_GRAPH, hash_of(profile_str(p, r->graph)));
+		table_set_str(t, COMPILE_GRAPH, inductor_graph_key(profile_str(p, r->graph)));
 	if (r->code)
 		table_set_str(t, COMPILE_CODE, profile_str(p, r->code));
 	if (r->forward != ROW_NONE)

@@ -115,6 +115,20 @@ class Planted(Provenance):
         rows = self.ask(trace(of), self.file(torch_trace.log(of)))[1]["source_ops"].by("op")
         self.assertEqual({op: r["kernels_ns"] // 1000 for op, r in rows.items()}, {"mul": 2 * (2 + 8 + 32 + 64), "neg": 2 * 64, "add": 2 * 16, "gelu": 2 * (16 + 256)})
 
+    def test_ops_without_a_name(self):
+        """A name space with nothing behind it is no op, and does not end the report."""
+        of = [Graph("fone", [Call(MUL, frames(11), ["mul", "", "neg"], ["mul"], ["mul"], 1), Call(GELU, frames(12), [""], ["erf"], ["gelu"], 2)])]
+        sections = self.ask(trace(of), self.file(torch_trace.log(of)))[1]
+        self.assertEqual({r["kernel"]: r["source_ops"] for r in sections["kernels"].rows}, {MUL: "mul, neg", GELU: "add, gelu"})
+        self.assertEqual({r["op"] for r in sections["source_ops"].rows}, {"mul", "neg", "add", "gelu"})
+
+    def test_very_many_graphs(self):
+        """Thousands of graphs whose kernels have one name: each launch has the line of its own graph, and no launch costs a look at every text."""
+        of = [Graph(f"f{i}", [Call(MUL, frames(i + 1), ["mul"], ["mul"], ["mul"], 1)], hashes={MUL: f"c{i}"}) for i in range(4000)]
+        for keys in (True, False):
+            lines = self.lines(trace(of, runs=1, keys=keys), self.file(torch_trace.log(of)))
+            self.assertEqual(lines, {text_of(i + 1): 1 for i in range(len(of))})
+
     def test_containers(self):
         """The same in a folder of logs, in packed logs, in folders of tlparse and of TORCH_COMPILE_DEBUG; and found beside the trace."""
         of = graphs()

@@ -135,7 +135,7 @@ static void add_collective(const struct profile *p, uint32_t set, struct costs_k
 	k->group_size = profile_arg_id(p, set, ARG_GROUP_SIZE);
 }
 
-/* Each op is looked through once. */
+/* The ops inside an op; each op is searched once. */
 static const struct expert_ops *costs_inner_at(const struct profile *p, struct costs_cache *x, uint32_t span)
 {
 	const uint32_t before = x->with_inner.n, at = intern_put(&x->with_inner, (const char *)&span, sizeof span) - 1;
@@ -433,23 +433,21 @@ static void note_inside(struct costs_work *w)
 	}
 }
 
-/* Of two parts that are not equal, the first goes to the first of two kernels that fit, and the second to the other one; where there are not two, both to
- * the longest that fits. */
+/* Two parts of different size go to two kernels that fit, in order of start. If not just two kernels fit, both parts go to the longest that fits. */
 static void costs_deal_uneven(struct costs_work *w, const struct sort_item *list, uint32_t n, enum op_class class)
 {
-	enum { FIRST = 1, SECOND = 2 };
 	const int64_t *start_ns = w->p->gpu_op.start_ns;
 	uint32_t fits = 0, at[2] = {list[0].row, ROW_NONE};
 	for (uint32_t i = 0; i < n; i++)
 		if (costs_fits(w, list[i].row, class) && fits++ < 2)
 			at[fits - 1] = list[i].row;
 	if (fits != 2) {
-		w->c->parts[at[0]] = FIRST | SECOND;
+		w->c->parts[at[0]] = COSTS_FIRST | COSTS_SECOND;
 		return;
 	}
 	const bool in_order = start_ns[at[0]] < start_ns[at[1]] || (start_ns[at[0]] == start_ns[at[1]] && at[0] < at[1]);
-	w->c->parts[at[0]] = in_order ? FIRST : SECOND;
-	w->c->parts[at[1]] = in_order ? SECOND : FIRST;
+	w->c->parts[at[0]] = in_order ? COSTS_FIRST : COSTS_SECOND;
+	w->c->parts[at[1]] = in_order ? COSTS_SECOND : COSTS_FIRST;
 }
 
 /* One instance: device work list[0..n-1], the longest first. Its parts go to the longest that fit. */
@@ -591,7 +589,7 @@ static int64_t carried(const struct costs *c, uint32_t gpu, int64_t all, int64_t
 		return 0;
 	if (all < 0)
 		return COST_UNKNOWN;
-	return m->uneven ? (parts & 1 ? first : 0) + (parts & 2 ? all - first : 0) : all / m->parts * parts;
+	return m->uneven ? (parts & COSTS_FIRST ? first : 0) + (parts & COSTS_SECOND ? all - first : 0) : all / m->parts * parts;
 }
 
 int64_t costs_flops(const struct costs *c, uint32_t gpu)

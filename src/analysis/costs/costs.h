@@ -6,8 +6,8 @@
  * of PyProf's marker around it, all nodes of one backward run of which are one instance. Each call of an op
  * ("instance") counts once: its FLOPs and bytes stand at one of its kernels, the longest of the kernel class that fits the
  * op's class (else the longest at all), or in equal parts at the `parts` longest of these (a backward GEMM that lacks one
- * of its two kernels counts one part); the two products of a mixture of experts stand at the two kernels that fit, in order of start. All other kernels of the instance carry 0. An op whose model covers kernels of its own
- * but has ops inside that are covered by models themselves counts 0, so that nothing counts twice; ops inside that only move, fill
+ * of its two kernels counts one part). The two products of a mixture of experts stand at the two kernels that fit, in order of start. All other kernels
+ * of the instance carry 0. An op whose model covers kernels of its own but has ops inside that are covered by models themselves counts 0, so that nothing counts twice; ops inside that only move, fill
  * or draw data do not make it so, nor, in a product, convolution, attention or recurrent layer, any but another of these.
  * A kernel that names its collective itself is one instance. Views (aten::view, aten::empty, ...) cover no kernel. */
 #ifndef OPSCOPE_ANALYSIS_COSTS_COSTS_H
@@ -15,6 +15,9 @@
 
 #include "op/cost.h"
 #include "store/profile.h"
+
+/* Parts of cost.uneven, in costs.parts. */
+enum { COSTS_FIRST = 1, COSTS_SECOND = 2 };
 
 struct costs {
 	struct cost *cost;       /* distinct ones, by op name, arguments and direction; those whose rules ask for a server's batch (op_facts.batch)
@@ -24,7 +27,8 @@ struct costs {
 	uint32_t *of_gpu;        /* index into cost[]; ROW_NONE = no model covers it */
 	uint32_t *op;            /* the op instance (row in span) that `of_gpu` is of; where there is none, the innermost op
 	                          * around the launch; ROW_NONE = unattributed */
-	uint8_t *parts;          /* how many of cost->parts this kernel carries; of cost->uneven 1 the first, 2 the second, 3 both; 0 = it is counted at another kernel */
+	uint8_t *parts;          /* how many of cost->parts this kernel carries; 0 = it is counted at another kernel. With cost->uneven: bits COSTS_FIRST,
+	                          * COSTS_SECOND */
 	/* Duration of all kernels: the three add up to kernel_ns. */
 	int64_t kernel_ns;
 	int64_t modelled_ns;     /* covered */

@@ -15,23 +15,23 @@ enum graph_call { CALL_OTHER, CALL_BEGIN, CALL_END, CALL_FORK, CALL_CHILD, CALL_
 /* One capture, from its begin on. */
 struct graph_open {
 	uint32_t begin, end;     /* rows of span; end ROW_NONE = not recorded */
-	uint32_t outer;          /* the capture of the same thread around it; ROW_NONE = none */
-	uint64_t from, to;       /* sort_key_i64 of its times */
+	uint32_t outer;          /* the capture of the same thread around it, of `open`; ROW_NONE = none */
+	uint64_t from, to;       /* sort_key_i64 of the times of its begin and end */
 	bool loose;              /* as in struct graph_capture */
-	bool overlaps;           /* one of another thread of the process */
-	uint32_t waits;          /* of streams for others, so far */
-	struct sort_item *own, *foreign; /* calls of its thread, and of threads that captured nothing meanwhile; key is the time, row is of span, tie the waits before, of own ones */
+	bool overlaps;           /* overlaps a capture of another thread of the process */
+	uint32_t waits;          /* how often a stream has waited for another so far */
+	struct sort_item *own, *foreign; /* calls of its thread, and of threads that captured nothing; key: time, row: of span, tie: `waits` before an own call */
 	uint32_t n_own, cap_own, n_foreign, cap_foreign;
 };
 
 struct graph_captures_work {
 	const struct profile *p;
 	uint8_t *call_kind;      /* of a name, enum graph_call + 1; 0 = not looked at */
-	uint8_t *ran;            /* of a span: the device work of this call was recorded */
-	uint32_t last;           /* the last call of a kind that is looked for; ROW_NONE = none was */
+	uint8_t *ran;            /* by span: 1 = the device work of this call was recorded */
+	uint32_t last;           /* the last row for which graph_outer_call_of gave a kind; ROW_NONE */
 	struct graph_open *open; /* by row of begin */
 	uint32_t n_open, cap_open;
-	struct sort_item *outside; /* calls that no capture of their thread has */
+	struct sort_item *outside; /* calls outside of the captures of their thread */
 	uint32_t n_outside, cap_outside;
 };
 
@@ -46,7 +46,7 @@ static enum graph_call graph_call_of_name(struct str name)
 	/* A graph that is launched into a capture becomes one node, which runs all that it holds. */
 	if (graph_is_launch(name))
 		return CALL_CHILD;
-	/* Makes nodes by itself, or changes them: cudaGraphAddMemcpyNode. */
+	/* Calls that build graphs node by node, outside of captures: cudaGraphAddMemcpyNode. */
 	if (str_has(name, STR("Graph")))
 		return CALL_OTHER;
 	if (str_has(name, STR("Launch")) && !str_has(name, STR("HostFunc")))
@@ -88,7 +88,7 @@ uint64_t graph_op_key(const struct profile *p, uint32_t op, bool modules)
 	return h | 1;
 }
 
-/* Of a call that another one made (cuLaunchKernel in cudaLaunchKernel) the outer one counts. Of each row once, in order. */
+/* The kind of a call; CALL_OTHER for a call that another one of its kind made (cuLaunchKernel in cudaLaunchKernel). To be called once for each row, in order. */
 static enum graph_call graph_outer_call_of(struct graph_captures_work *w, uint32_t span)
 {
 	const struct profile *p = w->p;
@@ -121,7 +121,7 @@ static void graph_capture_fill(const struct graph_captures_work *w, struct graph
 	}
 }
 
-/* Calls of one name and of different ops between two waits. */
+/* Fills c->twin. call[i].tie: the waits before call i of its own thread. */
 static void graph_find_twins(struct graph_capture *c, const struct sort_item *call)
 {
 	const struct graph_sequence *s = &c->work;
@@ -160,7 +160,7 @@ static int64_t graph_capture_batch(const struct profile *p, uint32_t begin)
 	return -1;
 }
 
-/* Looks at one more row of a thread whose innermost capture is `open`; ROW_NONE = none is. Returns that behind the row. */
+/* Looks at the next row of a thread. `open`: the thread's innermost open capture before the row; ROW_NONE. Returns the innermost one behind the row. */
 static uint32_t graph_follow(struct graph_captures_work *w, uint32_t open, uint32_t row)
 {
 	const enum graph_call kind = graph_outer_call_of(w, row);
@@ -188,7 +188,7 @@ static uint32_t graph_follow(struct graph_captures_work *w, uint32_t open, uint3
 	return open;
 }
 
-/* Captures within others, and those without an end: of such, the calls are those up to the next capture. That one may have got its end. */
+/* Settles captures without an end: they lose the calls from the next capture on. That capture may have got their end, so that both are loose. */
 static void graph_settle_ends(struct graph_captures_work *w)
 {
 	for (uint32_t i = 0; i < w->n_open; i++) {
@@ -223,7 +223,8 @@ static uint32_t graph_pid(const struct graph_captures_work *w, uint32_t row)
 	return w->p->track.pid_text[w->p->span.track[row]];
 }
 
-/* What happens in processes: the n captures that stand in no other one end and begin, and calls are made outside of captures. By process, then by time; at one time in this order. Rows are n ends, n begins, and calls. */
+/* Ends and begins of the n outermost captures, and calls outside of captures. Sorted by process, then by time; at one time ends, begins, calls. row < n: end of
+ * capture `row`; row < 2n: begin of capture row - n; else call row - 2n of `outside`. */
 static struct sort_item *graph_happenings(const struct graph_captures_work *w, const uint32_t *top, uint32_t n)
 {
 	struct sort_item *v = NEW_ARRAY_RAW(2 * (size_t)n + w->n_outside, struct sort_item);
@@ -241,10 +242,10 @@ static struct sort_item *graph_happenings(const struct graph_captures_work *w, c
 	return v;
 }
 
-/* A call outside of captures is of the one that its process has open, on another thread, if that is the only one. */
+/* Gives calls outside of captures to the capture that another thread of their process has open, if it is the only one. */
 static void graph_find_foreign(struct graph_captures_work *w)
 {
-	uint32_t *top = NEW_ARRAY_RAW(w->n_open, uint32_t), n = 0, depth = 0, sum = 0; /* sum: of the numbers of those that are open, which is the number of the only one */
+	uint32_t *top = NEW_ARRAY_RAW(w->n_open, uint32_t), n = 0, depth = 0, sum = 0; /* depth: open captures; sum: of their numbers. With depth 1, the sum is the number of the open one */
 	for (uint32_t i = 0; i < w->n_open; i++)
 		if (w->open[i].outer == ROW_NONE && w->open[i].from < w->open[i].to)
 			top[n++] = i;

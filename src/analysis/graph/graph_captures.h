@@ -1,7 +1,9 @@
-/* Captures of graphs: between two calls (cudaStreamBeginCapture, cudaStreamEndCapture and HIP's) launches do not run, but become nodes of a graph, in this order.
+/* Captures of graphs. Between the calls cudaStreamBeginCapture and cudaStreamEndCapture (and HIP's), launches do not run: they become nodes of a graph, in this
+ * order.
  *
- * A capture within another one of its thread has the calls between its own two; the outer one has the others. One that the recording does not end has the calls up to the next one, or to the end of its thread. No call tells its
- * stream, so that the calls of these must name their kernels to be of use. */
+ * Captures of one thread may lie in each other. The inner capture has the calls between its own begin and end; the outer one has the others. A capture whose
+ * end was not recorded has the calls up to the next capture or to the end of its thread. Such captures are loose: no call tells its stream, so that a call may
+ * belong to the other capture. */
 #ifndef OPSCOPE_ANALYSIS_GRAPH_GRAPH_CAPTURES_H
 #define OPSCOPE_ANALYSIS_GRAPH_GRAPH_CAPTURES_H
 
@@ -9,13 +11,17 @@
 
 struct graph_capture {
 	const struct profile *p;  /* the recording that has it */
-	uint32_t begin, end;      /* the two calls, rows of span; begin ROW_NONE = not known: then only ops and modules are of the capture; end ROW_NONE = not recorded */
-	struct graph_sequence work; /* rows are of span: the calls that made nodes, or the innermost ranges in which they were made; of graph_nodes.h ROW_NONE = not known */
-	uint64_t *op;             /* of each call: equal where the op around it has the same name, types and shapes, and is in the same modules; 0 = no op is around it */
-	uint64_t *plain;          /* the same without modules */
-	uint8_t *twin;            /* of each call: between the same two waits of a stream for another, a call of another op launches a kernel of this name: branches run in any order. NULL = no stream waited */
-	bool loose;               /* the calls need not be just the nodes of one graph in the order in which it runs them: a stream waited for another, a graph was launched into the capture, captures overlapped, or the end was not recorded */
-	int64_t batch;            /* of the inference server that captured it, "capture_32_FULL"; -1 = not stated */
+	uint32_t begin, end;      /* the two calls, rows of span. begin ROW_NONE: not known, and of the ranges around the calls only ops and modules belong to the
+	                           * capture. end ROW_NONE: not recorded */
+	struct graph_sequence work; /* rows of span: the calls that made nodes. In graph_match.own: the innermost range or the call that made the piece; ROW_NONE = not
+	                             * known */
+	uint64_t *op;             /* by call: graph_op_key of the op around it, with modules; 0 = no op is around it */
+	uint64_t *plain;          /* by call: the same without modules */
+	uint8_t *twin;            /* by call: 1 = another op launches a kernel of this name between the same two waits of a stream for another. Such calls may be
+	                           * branches, which run in any order. NULL = no stream waited */
+	bool loose;               /* the graph may have other nodes than these calls, or run them in another order: a stream waited for another, a graph was launched
+	                           * into the capture, captures overlapped, or the end was not recorded */
+	int64_t batch;            /* that an inference server states around the capture, "capture_32_FULL": 32; -1 = not stated */
 };
 
 struct graph_captures {
@@ -23,17 +29,20 @@ struct graph_captures {
 	uint32_t n, cap;
 };
 
-/* Adds the captures of a recording, in order; *p must outlive them. Needs PASS_NEST and PASS_CORRELATE. A capture of which other threads of the process launched work meanwhile, as autograd does, is there twice: of its
- * own thread, and of all that captured nothing themselves; while several captures of a process overlap, nobody knows whose that work is. Calls whose work ran are none of the graph.
- * O(spans + calls log calls). */
+/* Adds the captures of a recording in order. *p must outlive them. Needs PASS_NEST and PASS_CORRELATE. O(spans + calls log calls).
+ *
+ * Calls whose work ran are left out. If other threads of the process launched work during a capture, as autograd does, the capture is added twice: with the
+ * calls of its own thread, and with those of threads that captured nothing as well. Calls of other threads during several captures are left out: nobody knows
+ * whose they are. */
 void graph_captures_add(struct graph_captures *x, const struct profile *p);
-/* The op of a row of such a sequence. */
+/* The op of a row of graph_capture.work: the row itself if it is an op, else the op around it; ROW_NONE. */
 static inline uint32_t graph_op_of(const struct profile *p, uint32_t row) { return p->span.kind[row] == SPAN_OP ? row : p->span.op[row]; }
-/* Equal of ops that have the same name, types and shapes and, `modules`, are in the same modules; 0 of none. */
+/* Hash of an op's name, types and shapes and, with `modules`, of the modules around it; 0 for ROW_NONE. */
 uint64_t graph_op_key(const struct profile *p, uint32_t op, bool modules);
-/* How large the batch is that a server's range around an iteration, or around a capture, states (analysis/steps/serving.h): padded, if it says so, else tokens, else requests; -1 = it states none. */
+/* The batch that the name of a server's range states (analysis/steps/serving.h): the padded size, else the tokens, else the requests; -1 = none. `of_capture`:
+ * of a range around a capture; else of one around an iteration. */
 int64_t graph_stated_batch(struct str name, bool of_capture);
-/* A range that tells a module. */
+/* Whether a range is the call of a module. */
 bool graph_is_module(const struct profile *p, uint32_t span);
 void graph_captures_release(struct graph_captures *x);
 

@@ -7,29 +7,30 @@
 
 #include <string.h>
 
-/* A graph of fewer kernels is found by chance. Of more stretches of different ops than there are kinds of steps in a recording, none counts. */
+/* GRAPH_LEAST_STRETCH: a shorter sequence of kernels is found by chance. GRAPH_MOST_KINDS: stretches of different ops; a recording has fewer kinds of steps,
+ * and where there are more stretches, the match tells nothing. */
 enum { GRAPH_LEAST_STRETCH = 4, GRAPH_MOST_KINDS = 1000 };
 
-/* Polynomials of what pieces are, so that those of a stretch follow from those of what stands before its begin and its end (Rabin and Karp). */
+/* Base of a rolling hash: the hash of a stretch follows from the hashes of all pieces before its begin and before its end (Rabin and Karp). */
 enum { GRAPH_BASE = 1000003 };
 
-/* All pieces, told by kind and name, and by grid and block or not. */
+/* Keys of all pieces. */
 struct graph_keys {
-	uint64_t *key;
-	uint64_t *sum;           /* of all before; one more at the end */
-	struct sort_item *place; /* by key; row is of key */
+	uint64_t *key;           /* graph_eager_key */
+	uint64_t *sum;           /* rolling hash of all keys before; one more at the end */
+	struct sort_item *place; /* sorted by key; row is the number of the piece */
 };
 
 struct graph_eager {
 	const struct profile *p;
 	bool ready;
-	uint32_t *row;           /* of gpu_op: work that no graph launched, by start */
+	uint32_t *row;           /* of gpu_op: work that no graph launched, sorted by start. Its numbers count pieces below */
 	uint32_t *launcher;      /* the call that launched it, else the op; ROW_NONE = neither is known */
 	uint32_t n;
 	bool shapes;             /* all kernels state their grid and block */
-	struct graph_keys keys[2]; /* without shapes; with shapes, if there are any */
+	struct graph_keys keys[2]; /* [1]: with grid and block, filled if `shapes` */
 	uint64_t *op;            /* of each piece (graph_op_key); 0 = not known */
-	uint64_t *op_sum;
+	uint64_t *op_sum;        /* rolling hash of op[] */
 	uint64_t *power;         /* of GRAPH_BASE; n + 1 of them */
 };
 
@@ -79,7 +80,7 @@ static uint64_t *graph_sums(const uint64_t *v, uint32_t n)
 	return sum;
 }
 
-/* Of the pieces [at, at + n). */
+/* Rolling hash of the pieces [at, at + n). */
 static uint64_t graph_stretch(const struct graph_eager *x, const uint64_t *sum, uint32_t at, uint32_t n)
 {
 	return sum[at + n] - sum[at] * x->power[n];
@@ -155,7 +156,7 @@ static void graph_eager_start(struct graph_match *m, const struct profile *eager
 	memcpy(m->own.work.kind, work->kind, n);
 }
 
-/* The stretch of pieces from `at` on is one more that the work fits. */
+/* Adds what the stretch from piece `at` on says of the work that it equals. */
 static void graph_eager_take(struct graph_match *m, const struct graph_eager *x, uint32_t at, uint32_t n, bool first)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -166,18 +167,18 @@ static void graph_eager_take(struct graph_match *m, const struct graph_eager *x,
 			m->evidence[i] = op ? EVIDENCE_SEQUENCE : EVIDENCE_UNKNOWN;
 			m->call[i] = op ? i : ROW_NONE;
 		} else if (m->call[i] != ROW_NONE && m->own.op[i] != op) {
-			m->evidence[i] = EVIDENCE_AMBIGUOUS;
-			m->call[i] = ROW_NONE;
+			graph_match_drop(m, i, EVIDENCE_AMBIGUOUS);
 		}
 	}
 }
 
-/* The places of a key: [from, to) of keys->place. */
+/* Where a piece of the work stands in the recording. */
 struct graph_places {
-	uint32_t from, to, piece;
+	uint32_t from, to;       /* of graph_keys.place */
+	uint32_t piece;          /* of the work */
 };
 
-/* Of the piece of the work that stands least often in the recording. */
+/* The places of that piece of the work which stands least often in the recording. */
 static struct graph_places graph_rarest(const struct graph_keys *k, uint32_t n_rows, const uint64_t *want, uint32_t n)
 {
 	struct graph_places best = {0, n_rows, 0};
@@ -189,7 +190,7 @@ static struct graph_places graph_rarest(const struct graph_keys *k, uint32_t n_r
 	return best;
 }
 
-/* Takes all stretches that the work fits. Stretches of the same ops are taken once. False: there is none, or too many disagree. */
+/* Takes all stretches that equal the work; of stretches with the same ops, the first. False: there is none, or there are more than GRAPH_MOST_KINDS. */
 static bool graph_eager_find(struct graph_match *m, const struct graph_eager *x, const struct graph_keys *keys, const uint64_t *want, uint32_t n)
 {
 	const struct graph_places places = graph_rarest(keys, x->n, want, n);

@@ -6,13 +6,16 @@
 
 struct graph_eager;
 
-/* Looks at nothing before the first question. *p must outlive it. */
+/* *p must outlive it. The caller frees it (graph_eager_free). Reads *p when graph_eager_match is first called. */
 struct graph_eager *graph_eager_new(const struct profile *p);
 void graph_eager_free(struct graph_eager *x);
 
-/* Fills *m, with m->own as its capture, where the device work of the recording holds that of a graph of *p as a stretch: the same kinds and names, and grids and blocks where both recordings state them, in the same order of start. Of pieces that
- * several such stretches launch by different ops, none is told. Else false, and *m is undefined. Needs PASS_NEST and PASS_CORRELATE of both. O(work of the graph + how often its rarest piece stands in the recording); of the first
- * question O(work of the recording). The caller's (graph_match_release). */
+/* Whether the recording ran the work of a graph of *p as a stretch: pieces of the same kinds and names in the same order of start, with the same grids and
+ * blocks if both recordings state them. If so, fills *m, with m->own as its capture; the caller releases it (graph_match_release). A piece that several
+ * stretches launch by different ops is ambiguous. If not, *m is undefined.
+ *
+ * Needs PASS_NEST and PASS_CORRELATE of both recordings. O(work of the graph + occurrences of its rarest piece in the recording); the first call
+ * O(work log work of the recording) besides. */
 bool graph_eager_match(struct graph_eager *x, const struct profile *p, const struct graph_sequence *work, struct graph_match *m);
 
 #endif

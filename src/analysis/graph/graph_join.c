@@ -15,13 +15,13 @@ bool graph_join_is_due(const struct profile *p)
 	return ANY_WHERE(i, 0u, p->strings.n, graph_is_launch(profile_str(p, i)));
 }
 
-/* Around a launch. */
+/* What an inference server states around a launch. */
 struct graph_when {
-	uint32_t iteration;      /* the range of a server's iteration; ROW_NONE = none is */
-	int64_t batch;           /* of the step, as graphs are captured for it; -1 = no server states it */
+	uint32_t iteration;      /* range of the iteration, of span; ROW_NONE = not stated */
+	int64_t batch;           /* of the iteration (graph_stated_batch); -1 = not stated */
 };
 
-/* Of each launch; the caller's. Each name is looked at once. */
+/* By launch; the caller frees the array. Each name is looked at once. */
 static struct graph_when *graph_find_when(const struct profile *p, const struct graphs *x)
 {
 	struct graph_when *when = NEW_ARRAY_RAW(x->n, struct graph_when);
@@ -57,7 +57,7 @@ int graph_join_batches(struct profile *p, int64_t **batch, struct err *e)
 	for (uint32_t i = 0; i < x->n; i++)
 		(*batch)[i] = when[i].batch;
 	sort_i64(*batch, x->n);
-	/* A launch whose batch is not known may be of any. */
+	/* A launch whose batch is not stated (-1, sorted first) may be of any batch. */
 	for (uint32_t i = 0; i < x->n && (*batch)[0] >= 0; i++)
 		if (n == 0 || (*batch)[i] != (*batch)[n - 1])
 			(*batch)[n++] = (*batch)[i];
@@ -81,27 +81,27 @@ static void graph_note(struct profile *p, const struct graphs *x, const struct g
 		diag_add_n(&p->diags, "graph-too-many", DIAG_LOSS, without, -1, "replays of graphs have more than %d ranges: those of later launches are left unattributed", GRAPH_MOST_COPIES);
 }
 
-/* What launches are attributed by. */
+/* What there is to attribute launches by. */
 struct graph_join {
 	struct profile *p;
 	struct graphs *graphs;
-	struct graph_when *when; /* of each launch */
+	struct graph_when *when; /* by launch */
 	struct graph_index *captures;
-	struct graph_nodes *nodes; /* NULL = the recording tells of none */
-	struct graph_eager **eager; /* of each other recording */
+	struct graph_nodes *nodes; /* NULL = the recording tells of no nodes */
+	struct graph_eager **eager; /* by other recording */
 	unsigned others;
 };
 
-/* Whether each iteration launches the graph so often. */
-static bool graph_comes_in_turns(const struct graph_join *j, uint32_t graph, uint32_t pieces)
+/* Whether each iteration launches the graph `turns` times. */
+static bool graph_comes_in_turns(const struct graph_join *j, uint32_t graph, uint32_t turns)
 {
 	const struct graphs *x = j->graphs;
 	uint32_t iteration = ROW_NONE, n = 0;
-	if (x->graph[graph].id != ID_NONE || x->graph[graph].odd || x->graph[graph].launches % pieces)
+	if (x->graph[graph].id != ID_NONE || x->graph[graph].odd || x->graph[graph].launches % turns)
 		return false;
 	for (uint32_t i = x->graph[graph].first; i != ROW_NONE; i = x->launch[i].next) {
 		const uint32_t around = j->when[i].iteration;
-		if (around == ROW_NONE || (n % pieces ? around != iteration : around == iteration))
+		if (around == ROW_NONE || (n % turns ? around != iteration : around == iteration))
 			return false;
 		iteration = around;
 		n++;
@@ -109,24 +109,25 @@ static bool graph_comes_in_turns(const struct graph_join *j, uint32_t graph, uin
 	return true;
 }
 
-/* A model is captured in pieces, between which attention runs by itself. Pieces of equal layers replay the same work, and nothing but their order in the iteration tells them apart: the k-th launch is of the k-th capture. */
-static void graph_tell_pieces(struct graph_join *j)
+/* Servers capture a model in several graphs, between which attention runs by itself. The graphs of equal layers replay the same work, and only their order in
+ * the iteration tells them apart: the k-th launch belongs to the k-th capture. */
+static void graph_tell_turns(struct graph_join *j)
 {
 	struct graphs *x = j->graphs;
 	for (uint32_t k = 0, n = x->n_graphs; k < n; k++) {
 		const struct graph_launch *typical = &x->launch[x->graph[k].typical];
-		const uint32_t launches = x->graph[k].launches, pieces = graph_count_equal(j->captures, &typical->work, x->graph[k].streams, j->when[x->graph[k].typical].batch);
-		if (pieces < 2 || !graph_comes_in_turns(j, k, pieces))
+		const uint32_t launches = x->graph[k].launches, turns = graph_count_equal(j->captures, &typical->work, x->graph[k].streams, j->when[x->graph[k].typical].batch);
+		if (turns < 2 || !graph_comes_in_turns(j, k, turns))
 			continue;
 		uint32_t *turn = NEW_ARRAY_RAW(launches, uint32_t);
 		for (uint32_t i = 0; i < launches; i++)
-			turn[i] = i % pieces;
-		graphs_divide(x, k, turn, pieces, true);
+			turn[i] = i % turns;
+		graphs_divide(x, k, turn, turns, true);
 		mem_free(turn);
 	}
 }
 
-/* The class of a batch among those that came before. */
+/* The number of a batch in known[]; a new batch is appended. */
 static uint32_t graph_class_of(int64_t *known, uint32_t *n, int64_t batch)
 {
 	uint32_t i = 0;
@@ -137,10 +138,10 @@ static uint32_t graph_class_of(int64_t *known, uint32_t *n, int64_t batch)
 	return i;
 }
 
-/* Graphs of other batches may run kernels of the same names: launches whose steps pad to different captures are of different graphs. */
+/* Graphs of different batches may run kernels of the same names. Launches whose steps pad to different captures belong to different graphs. */
 static void graph_tell_batches(struct graph_join *j)
 {
-	enum { BATCHES_MOST = 256 };
+	enum { BATCHES_MOST = 256 }; /* servers capture some dozens; with more, the graph stays undivided */
 	struct graphs *x = j->graphs;
 	for (uint32_t k = 0, n = x->n_graphs; k < n; k++) {
 		uint32_t *of = NEW_ARRAY_RAW(x->graph[k].launches, uint32_t), classes = 0, launch = 0;
@@ -153,7 +154,7 @@ static void graph_tell_batches(struct graph_join *j)
 	}
 }
 
-/* What is known of pieces of another graph. */
+/* Copies what is known of the graph `whole`: piece i is its piece part[i]. */
 static void graph_match_part(struct graph_match *m, const struct graph_match *whole, const uint32_t *part, uint32_t n)
 {
 	*m = (struct graph_match){.capture = whole->capture, .evidence = NEW_ARRAY_RAW(n, uint8_t), .call = NEW_ARRAY_RAW(n, uint32_t), .ops_alone = whole->ops_alone};
@@ -163,7 +164,8 @@ static void graph_match_part(struct graph_match *m, const struct graph_match *wh
 	}
 }
 
-/* By the ids of nodes; by a capture; by a recording in which the same work ran without a graph. The graph that one is a part of stands before it. */
+/* Matches a graph by the ids of its nodes, else by a capture, else by a recording in which the same work ran without graphs. A part takes what is known of the
+ * whole graph, which stands before it. */
 static void graph_join_one(const struct graph_join *j, struct graph_match *match, uint32_t graph)
 {
 	const struct graph *g = &j->graphs->graph[graph];
@@ -190,7 +192,7 @@ static void graph_join_all(struct graph_join *j)
 {
 	const struct graphs *x = j->graphs;
 	graph_tell_batches(j);
-	graph_tell_pieces(j);
+	graph_tell_turns(j);
 	graphs_divide_parts(j->graphs);
 	struct graph_match *match = NEW_ARRAY(x->n_graphs, struct graph_match);
 	for (uint32_t i = 0; i < x->n_graphs; i++)

@@ -9,38 +9,39 @@
 
 #include <string.h>
 
-/* Of a capture that is aligned with the work, so much of the work, percent, must have a counterpart. */
+/* An aligned capture must tell this percentage of the pieces: less in common is another graph. */
 enum { GRAPH_LEAST_ALIGNED_PCT = 50 };
-/* A piece that is aligned is told if so many on either side of it are paired with the calls on either side of its call, or the sequence ends: beside an edit, an equal name may be another call. */
+/* An aligned piece is told if this many pieces on either side are paired with the calls beside its call, or the sequence ends there. Beside a difference, an
+ * equal name may be another call. */
 enum { GRAPH_MARGIN = 2 };
-/* So many captures that differ are aligned with one graph at most: those of the most similar length. */
+/* An alignment takes time. This many different captures, those of the most similar length, are aligned with one graph. */
 enum { GRAPH_MOST_ALIGNED = 16 };
 
-/* Where captures that fit a graph equally well disagree. */
+/* What captures that fit a graph equally well agree on. */
 struct graph_agreement {
-	uint8_t *doubt;          /* of each piece: they are of different ops */
-	bool ops_alone;
-	bool by_chance;          /* their hashes are equal, and what they fit is not */
+	uint8_t *doubt;          /* by piece: they have different ops there */
+	bool ops_alone;          /* as in struct graph_match */
+	bool by_chance;          /* their hashes are equal and their sequences are not: nothing is told */
 };
 
-/* Captures that are alike but for the modules: the first one stands for all. */
+/* Captures with the same batch, names and ops. The first one stands for all. */
 struct graph_alike {
 	uint32_t capture;
-	bool ops_alone;          /* they differ in modules */
+	bool ops_alone;          /* the modules of their ops differ */
 };
 
 struct graph_index {
 	const struct graph_captures *captures;
-	struct sort_item *equal; /* captures by what they fit, then by batch, then in order; key is a hash of their names, or of the kinds of those without names */
+	struct sort_item *equal; /* captures by graph_fit_hash, then by batch, then in order; row is of captures->v */
 	uint32_t n_equal;
 	struct graph_alike *alike; /* of captures with names */
 	uint32_t n_alike;
-	struct sort_item *similar; /* of alike, by length */
+	struct sort_item *similar; /* rows of `alike` by number of calls, the key */
 	int64_t *batch;          /* of captures, ascending, each once; >= 0 */
 	uint32_t n_batches;
-	struct graph_agreement *agreement; /* of ranges of `equal` that were asked for */
+	struct graph_agreement *agreement; /* of the ranges of `equal` that were asked for */
 	uint32_t n_agreements, cap_agreements;
-	struct idmap of_range;   /* number of a range -> agreement */
+	struct idmap of_range;   /* 2 * struct graph_equal.from + of_batch -> row of `agreement` */
 	struct graph_op_classes classes;
 };
 
@@ -49,7 +50,7 @@ static uint64_t graph_hash(const uint64_t *v, uint32_t n, uint64_t seed)
 	return hash_u64(hash_bytes(v, n * sizeof *v) + seed);
 }
 
-/* Of all captures that fit the same work. */
+/* Equal for work and captures that fit: a hash of the names, or of the kinds. */
 static uint64_t graph_fit_hash(const struct graph_sequence *s, bool named)
 {
 	return named ? graph_hash(s->key, s->n, 1) : hash_u64(hash_bytes(s->kind, s->n) + 2);
@@ -74,7 +75,7 @@ static void graph_index_equal(struct graph_index *x)
 	sort_items(x->equal, x->n_equal);
 }
 
-/* Whether both tell the same of the same names, but for modules. */
+/* Whether both have the same batch, names and ops. Modules may differ. */
 static bool graph_is_alike(const struct graph_capture *a, const struct graph_capture *b)
 {
 	return a->batch == b->batch && a->work.n == b->work.n && memcmp(a->work.key, b->work.key, a->work.n * sizeof *a->work.key) == 0 && memcmp(a->plain, b->plain, a->work.n * sizeof *a->plain) == 0;
@@ -154,9 +155,9 @@ int64_t graph_padded_batch(const struct graph_index *x, int64_t batch)
 
 /* ---- the same sequence ---- */
 
-/* Captures that fit, of those that count: named ones, if there are any, and of the least batch that is not smaller than the step's, if that is known. [from, to) of index.equal. */
+/* The captures that fit some work: those with names if there are any; of these, those of the least batch that is not smaller than the step's, if there are. */
 struct graph_equal {
-	uint32_t from, to;
+	uint32_t from, to;       /* of graph_index.equal */
 	bool named, of_batch;
 };
 
@@ -198,7 +199,7 @@ uint32_t graph_count_equal(const struct graph_index *x, const struct graph_seque
 	return e.from < e.to && graph_equal_at(x, e.from)->batch == graph_equal_at(x, e.to - 1)->batch ? e.to - e.from : 0;
 }
 
-/* Where these captures have different ops for the same work. Where they have the same op in different modules, no module is known. */
+/* What these captures agree on. Computed once for each range. */
 static const struct graph_agreement *graph_agreement_of(struct graph_index *x, const struct graph_equal *e)
 {
 	const int64_t key = 2 * (int64_t)e->from + e->of_batch;
@@ -228,8 +229,8 @@ static bool graph_match_equal(struct graph_match *m, struct graph_index *x, cons
 	const struct graph_agreement *a = graph_agreement_of(x, &e);
 	if (a->by_chance)
 		return false;
-	const bool in_turns = g->pieces > 1 && g->pieces == e.to - e.from;
-	const struct graph_capture *c = graph_equal_at(x, in_turns ? e.from + g->piece : e.from);
+	const bool in_turns = g->turns > 1 && g->turns == e.to - e.from;
+	const struct graph_capture *c = graph_equal_at(x, in_turns ? e.from + g->turn : e.from);
 	uint8_t *never = NEW_ARRAY(work->n, uint8_t);
 	m->implausible = !e.named && !graph_is_plausible(&x->classes, p, work, c, never);
 	for (uint32_t k = 0; k < work->n && !m->implausible; k++) {
@@ -272,7 +273,7 @@ static bool graph_one_op(const struct graph_capture *c, const struct sort_item *
 	return !ANY_WHERE(i, from + 1, to, c->op[v[i].row] != c->op[v[from].row]);
 }
 
-/* Pairs work and calls of each name in order. Returns how many pieces were told. */
+/* Pairs the pieces and the calls of each name in order. Returns how many pieces are told. */
 static uint32_t graph_pair_by_name(struct graph_match *m, const struct profile *p, const struct graph_sequence *work, const struct graph_capture *c)
 {
 	struct sort_item *a = graph_by_key(work), *b = graph_by_key(&c->work);
@@ -315,7 +316,7 @@ static uint64_t *graph_reversed(const uint64_t *key, uint32_t n)
 	return v;
 }
 
-/* Whether the pieces around i are paired with the calls around its call. */
+/* Whether the GRAPH_MARGIN pieces on either side of piece i are paired with the calls beside its call. */
 static bool graph_is_inside_run(const uint32_t *pair, uint32_t n, uint32_t n_calls, uint32_t i)
 {
 	const uint32_t call = pair[i];
@@ -329,7 +330,8 @@ static bool graph_is_inside_run(const uint32_t *pair, uint32_t n, uint32_t n_cal
 	return true;
 }
 
-/* Pairs what is paired from the front as from the back, which are the first and the last of all best alignments: of what lies between them, none is known. Returns how many pieces were told. */
+/* Aligns from the front and from the back, which gives the first and the last of all best alignments. A piece is told if both pair it with the same op.
+ * Returns how many pieces are told. */
 static uint32_t graph_pair_aligned(struct graph_match *m, const struct graph_sequence *work, const struct graph_capture *c)
 {
 	const uint32_t n = work->n, n_calls = c->work.n;
@@ -353,18 +355,18 @@ static uint32_t graph_pair_aligned(struct graph_match *m, const struct graph_seq
 	return told;
 }
 
-/* Captures of the most similar lengths: of alike, of this batch or of none; padded < 0: of any. */
+/* The captures to be aligned. */
 struct graph_candidates {
 	const struct graph_alike *v[GRAPH_MOST_ALIGNED];
 	uint32_t n;
-	uint64_t left_out;       /* calls of the longest of the others; 0 = there are none */
+	uint64_t left_out;       /* calls of the longest capture that was left out; 0 = none was. The search ends at one as long as the work */
 };
 
+/* Captures with about n calls, of batch `padded` or without a batch; padded < 0: of any batch. */
 static struct graph_candidates graph_similar(const struct graph_index *x, uint32_t n, int64_t padded)
 {
 	struct graph_candidates c = {0};
 	uint32_t right = FIRST_WHERE(i, 0u, x->n_alike, x->similar[i].key >= n), left = right;
-	/* All others behind one that is as long as the work are longer. */
 	while ((left > 0 || right < x->n_alike) && c.left_out < n) {
 		const bool take_right = left == 0 || (right < x->n_alike && x->similar[right].key - n <= n - x->similar[left - 1].key);
 		const struct sort_item *at = &x->similar[take_right ? right++ : --left];
@@ -388,30 +390,27 @@ static uint32_t graph_try(struct graph_match *m, const struct profile *p, const 
 	return streams > 1 ? graph_pair_by_name(m, p, work, c) : graph_pair_aligned(m, work, c);
 }
 
-/* What another capture, by which as much is told, says otherwise. */
+/* Takes away what another capture, by which as many pieces are told, says otherwise. */
 static void graph_doubt_told(struct graph_match *m, const struct graph_match *other, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		if (m->call[i] == ROW_NONE || other->call[i] == ROW_NONE)
 			continue;
 		m->ops_alone |= other->ops_alone || m->capture->op[m->call[i]] != other->capture->op[other->call[i]];
-		if (m->capture->plain[m->call[i]] != other->capture->plain[other->call[i]]) {
-			m->evidence[i] = EVIDENCE_AMBIGUOUS;
-			m->call[i] = ROW_NONE;
-		}
+		if (m->capture->plain[m->call[i]] != other->capture->plain[other->call[i]])
+			graph_match_drop(m, i, EVIDENCE_AMBIGUOUS);
 	}
 }
 
 static void graph_doubt_all(struct graph_match *m, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (m->call[i] != ROW_NONE) {
-			m->evidence[i] = EVIDENCE_AMBIGUOUS;
-			m->call[i] = ROW_NONE;
-		}
+		if (m->call[i] != ROW_NONE)
+			graph_match_drop(m, i, EVIDENCE_AMBIGUOUS);
 }
 
-/* Tries the captures one after the other, of the batch that the step pads to, if that is known. The one by which most is told, and at least half, is the graph's; where others tell as much, they cast doubt. */
+/* Tries the captures of the batch that the step pads to. The one that tells most pieces, and at least half, is the graph's. Others that tell as many cast
+ * doubt. */
 static void graph_match_best(struct graph_match *m, const struct graph_index *x, const struct profile *p, const struct graph_sequence *work, uint32_t streams, int64_t batch)
 {
 	const struct graph_candidates c = graph_similar(x, work->n, graph_padded_batch(x, batch));
@@ -436,7 +435,7 @@ static void graph_match_best(struct graph_match *m, const struct graph_index *x,
 		graph_doubt_told(m, &other, work->n);
 		graph_match_release(&other);
 	}
-	if (c.left_out >= most) /* it may tell as much */
+	if (c.left_out >= most) /* a capture that was not tried may tell as many */
 		graph_doubt_all(m, work->n);
 }
 
@@ -446,18 +445,14 @@ void graph_match_find(struct graph_match *m, struct graph_index *x, const struct
 	graph_match_reset(m, work->n);
 	if (!graph_match_equal(m, x, p, work, batch, g))
 		graph_match_best(m, x, p, work, g->streams, batch);
-	/* On several streams, branches have streams of their own. */
+	/* Branches ran one after the other, in an order that is not known. On several streams, each has a stream of its own. */
 	for (uint32_t i = 0; i < work->n && g->streams == 1; i++)
-		if (m->call[i] != ROW_NONE && m->capture->twin && m->capture->twin[m->call[i]]) {
-			m->evidence[i] = EVIDENCE_AMBIGUOUS;
-			m->call[i] = ROW_NONE;
-		}
-	/* What was launched outside of all ops has no op to be attributed to. */
+		if (m->call[i] != ROW_NONE && m->capture->twin && m->capture->twin[m->call[i]])
+			graph_match_drop(m, i, EVIDENCE_AMBIGUOUS);
+	/* A call outside of all ops has no op to tell. */
 	for (uint32_t i = 0; i < work->n; i++)
-		if (m->call[i] != ROW_NONE && !m->capture->op[m->call[i]]) {
-			m->evidence[i] = EVIDENCE_UNKNOWN;
-			m->call[i] = ROW_NONE;
-		}
+		if (m->call[i] != ROW_NONE && !m->capture->op[m->call[i]])
+			graph_match_drop(m, i, EVIDENCE_UNKNOWN);
 }
 
 void graph_match_release(struct graph_match *m)

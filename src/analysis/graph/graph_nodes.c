@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* When a node was made. */
+/* The making of a node. */
 struct graph_made {
 	int64_t node;
 	int64_t original;        /* the node that it was copied from; ID_NONE = it is no copy */
@@ -22,7 +22,7 @@ struct graph_nodes {
 	uint32_t n, cap;
 };
 
-/* At most three copies are followed back. */
+/* A node is copied when its graph is cloned, put into another graph as a child, or instantiated. So three copies and the original are followed back. */
 enum { GRAPH_COPIES_DEEP = 4 };
 
 static bool graph_is_node_event(const struct profile *p, uint32_t i)
@@ -30,7 +30,8 @@ static bool graph_is_node_event(const struct profile *p, uint32_t i)
 	return p->span.kind[i] == SPAN_OTHER && span_ext_id(&p->span, i) != ID_NONE && str_eqc(profile_cat(p, p->span.cat[i]), "cuda_graph");
 }
 
-/* Of events of one moment of a thread, rows [from, to), of which `last` is the last range that has begun. Returns the innermost of these ranges that has not ended, where there are events. */
+/* Adds the events of rows [from, to), which begin at one moment on one thread. `last`: the last range of the thread that has begun. Returns the innermost range
+ * that has not ended if there are events, else `last`. */
 static uint32_t graph_nodes_add(struct graph_nodes *x, const struct profile *p, uint32_t from, uint32_t to, uint32_t last)
 {
 	for (uint32_t i = from; i < to; i++) {
@@ -55,7 +56,7 @@ static uint32_t graph_op_around(const struct profile *p, uint32_t range)
 	return range == ROW_NONE ? ROW_NONE : graph_op_of(p, range);
 }
 
-/* One more event of the same node: that it was made, that it is a copy, or both. An id that was given twice tells nothing. */
+/* Another event of the same node. One event may say that the node was made, another that it is a copy. Events that disagree are of two nodes with one id. */
 static void graph_nodes_join_one(const struct profile *p, struct graph_made *m, const struct graph_made *other)
 {
 	if (m->original == ID_NONE)
@@ -64,7 +65,7 @@ static void graph_nodes_join_one(const struct profile *p, struct graph_made *m, 
 	m->twice |= m->original == ID_NONE && graph_op_around(p, m->range) != graph_op_around(p, other->range);
 }
 
-/* One of each node. */
+/* Joins the events of each node into one. */
 static void graph_nodes_join(struct graph_nodes *x, const struct profile *p)
 {
 	uint32_t kept = 0;
@@ -112,7 +113,7 @@ static const struct graph_made *graph_made_of(const struct graph_nodes *x, int64
 	return i < x->n && x->made[i].node == node && x->made[i].pid == pid ? &x->made[i] : NULL;
 }
 
-/* The range in which the node was made, of which this one is a copy, or a copy of a copy. ROW_NONE = that was not recorded, or outside of all ranges. */
+/* The range in which the original of a node was made; a node that is no copy is its own original. ROW_NONE: not recorded, or outside of all ranges. */
 static uint32_t graph_range_of(const struct graph_nodes *x, int64_t node, uint32_t pid)
 {
 	for (int deep = 0; deep < GRAPH_COPIES_DEEP; deep++) {

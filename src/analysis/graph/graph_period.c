@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-/* z[i]: of how many elements v and v + i begin alike (Gusfield, "Algorithms on Strings, Trees and Sequences", 1.4). */
+/* z[i], i > 0: the length of the longest common prefix of v and v + i; z[0] = 0 (Gusfield, "Algorithms on Strings, Trees and Sequences", 1.4). */
 static uint32_t *graph_common_begins(const uint64_t *v, uint32_t n)
 {
 	uint32_t *z = NEW_ARRAY(n, uint32_t);
@@ -21,7 +21,7 @@ static uint32_t *graph_common_begins(const uint64_t *v, uint32_t n)
 	return z;
 }
 
-/* back[b]: how many pieces that end before `at` equal those b later, b <= most. */
+/* back[b], 0 < b <= most: how many pieces before `at`, counted backwards, equal the pieces b later. */
 static uint32_t *graph_common_ends(const uint64_t *v, uint32_t n, uint32_t at, uint32_t most)
 {
 	const uint32_t end = at + most < n ? at + most : n;
@@ -40,7 +40,8 @@ static uint32_t *graph_common_ends(const uint64_t *v, uint32_t n, uint32_t at, u
 	return back;
 }
 
-/* Blocks that make up so much of the work have a run of pieces that equal those one block later, and the run has the piece that stands where what is left out ends: all of a block size follows from that piece. */
+/* Repeated blocks are a run of pieces that equal the pieces one block later. The run leaves out at most 100 - GRAPH_PERIOD_LEAST_PCT of the work, so that it
+ * contains the piece at that share of the work (`at`), whatever the block. So each size of block needs only the run around `at`. */
 struct graph_period graph_period_find(const struct graph_sequence *w)
 {
 	const uint32_t most = w->n / 2 < GRAPH_PERIOD_MOST ? w->n / 2 : GRAPH_PERIOD_MOST, at = (uint32_t)((uint64_t)w->n * (100 - GRAPH_PERIOD_LEAST_PCT) / 100);

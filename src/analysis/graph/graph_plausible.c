@@ -20,7 +20,7 @@ static enum op_class graph_op_class(struct graph_op_classes *x, const struct pro
 	return (enum op_class)(x->of_name[name] - 1);
 }
 
-/* Ops that launch none of these kernels, as bits 1 << enum op_class; 0 = nothing is known of such kernels. */
+/* Classes of ops that launch no kernels of this class, as bits 1 << enum op_class; 0 = not known. */
 static uint32_t graph_never_launch(enum kernel_class kernel)
 {
 	const uint32_t move = 1u << OP_COPY | 1u << OP_FILL | 1u << OP_EMBEDDING | 1u << OP_RANDOM | 1u << OP_SORT | 1u << OP_POOL | 1u << OP_VIEW;

@@ -13,35 +13,35 @@
 
 /* A range of a capture, as it is copied to each launch. */
 struct graph_copy {
-	uint32_t row;            /* of the capture's span */
-	uint32_t begin, end;     /* ordinals, ns after the launch */
+	uint32_t row;            /* of span of the capture's recording */
+	uint32_t begin, end;     /* ordinals, which become ns after the launch */
 };
 
-/* The ranges around the calls of one graph, by thread of the capture, in the order of its rows. */
+/* The ranges to be copied to each launch of a graph, by row: thread after thread of the capture. */
 struct graph_template {
 	struct graph_copy *copy;
 	uint32_t n;
-	uint32_t *first;         /* thread -> its first copy; one more at the end */
+	uint32_t *first;         /* by thread: its first copy; one more at the end */
 	uint32_t threads;
-	uint32_t ordinals;
-	uint32_t *op_of_piece;   /* piece of work -> copy of its op; ROW_NONE */
+	uint32_t ordinals;       /* how many ns the copies take */
+	uint32_t *op_of_piece;   /* by piece: copy of its op; ROW_NONE = not known */
 };
 
 struct graph_replay {
 	struct profile *p;
 	const struct graphs *graphs;
 	const struct graph_match *match;
-	struct graph_template *of_graph;
-	/* What another recording calls by number -> what this one does; filled as they are asked for. Of a span of it: its place in the template that is made, ROW_NONE = it is not there. */
-	struct graph_from {
+	struct graph_template *of_graph; /* by graph */
+	struct graph_from {      /* a recording that has captures */
 		const struct profile *p;
-		uint32_t *string, *args, *place;
-	} *known, *from;
+		uint32_t *string, *args; /* its string id, or argument set: that of r->p; 0 = not yet asked for. NULL: it is r->p itself */
+		uint32_t *place; /* by span: copy in the template that is being made; ROW_NONE = none */
+	} *known, *from;         /* from: the one that is read now, of `known` */
 	uint32_t n_known, cap_known;
 	int64_t next_ext_id;
 	uint16_t cat;
-	int64_t *first_ext_id;   /* launch -> external id of its first copy; ID_NONE = it has no copies */
-	int64_t *base_ns;        /* launch -> when its copies begin */
+	int64_t *first_ext_id;   /* by launch: external id of its first copy; ID_NONE = it has no copies */
+	int64_t *base_ns;        /* by launch: when its copies begin */
 };
 
 /* ---- what is copied ---- */
@@ -51,7 +51,7 @@ static bool graph_is_frame(const struct profile *p, uint32_t i)
 	return p->span.kind[i] == SPAN_PYTHON && !str_starts(profile_str(p, p->span.name[i]), STR("nn.Module: "));
 }
 
-/* Whether the range belongs to what the capture tells of its work. */
+/* Whether a range around a captured call is copied. */
 static bool graph_is_copied(const struct graph_match *m, uint32_t row, bool frames)
 {
 	const struct profile *p = m->capture->p;
@@ -60,7 +60,7 @@ static bool graph_is_copied(const struct graph_match *m, uint32_t row, bool fram
 	return p->span.kind[row] != SPAN_CALL && (frames || !graph_is_frame(p, row)) && (m->capture->begin != ROW_NONE || p->span.kind[row] == SPAN_OP || graph_is_module(p, row));
 }
 
-/* Adds the ranges around this one, and itself, that began in the capture. */
+/* Adds a range and those around it, as far as they began in the capture. */
 static void graph_collect(struct graph_template *t, const struct graph_match *m, uint32_t row, bool frames, uint32_t *place, uint32_t *cap)
 {
 	const struct graph_capture *c = m->capture;
@@ -72,7 +72,7 @@ static void graph_collect(struct graph_template *t, const struct graph_match *m,
 		}
 }
 
-/* Ops that launch nothing, but state what the arguments of the op around them do not, are copied with it. */
+/* Adds ops that launch nothing and state what the arguments of a copied op do not (op/cost.h, COST_ASKS_INNER). */
 static void graph_collect_inner(struct graph_template *t, const struct graph_match *m, bool frames, uint32_t *place, uint32_t *cap)
 {
 	const struct profile *p = m->capture->p;
@@ -87,7 +87,7 @@ static void graph_collect_inner(struct graph_template *t, const struct graph_mat
 	}
 }
 
-/* Ordinals of begin and end, so that what stands inside a range begins and ends inside of it. */
+/* Numbers the begins and ends so that copies nest as the ranges do. */
 static void graph_number(struct graph_template *t, const struct profile *p, const uint32_t *place)
 {
 	uint32_t *open = NEW_ARRAY_RAW(t->n, uint32_t), depth = 0, at = 0;
@@ -228,7 +228,7 @@ static uint32_t graph_args(struct graph_replay *r, const struct profile *from, u
 	return r->from->args[set] = to;
 }
 
-/* Sequence numbers pair the forward and the backward pass: those of one launch with each other, and with nothing else. */
+/* Sequence numbers pair forward and backward ops. Each launch gets numbers of its own, so that ops of different launches are not paired. */
 static int64_t graph_sequence_number(int64_t number, uint32_t launch)
 {
 	enum { BITS = 31 };
@@ -320,7 +320,8 @@ static int64_t graph_next_ext_id(const struct profile *p)
 	return most < INT64_MAX ? most + 1 : most;
 }
 
-/* Which launches have copies, with which ids, and when these begin: none before those of the launch before. Returns how many would be too many. */
+/* Decides which launches get copies, with which ids, and when the copies begin: not before those of the launch before end. Returns how many launches get none
+ * because of GRAPH_MOST_COPIES. */
 static uint32_t graph_plan(struct graph_replay *r)
 {
 	const struct graphs *x = r->graphs;

@@ -26,7 +26,7 @@ void graph_sequence_release(struct graph_sequence *s)
 
 /* ---- launches ---- */
 
-/* Of each row of gpu_op that a graph's launch started, by that call, then by start. */
+/* Rows of gpu_op that a launch of a graph started, by the row of the launching call, then by start. */
 static struct sort_item *graphs_work(const struct profile *p, uint32_t *n)
 {
 	struct sort_item *v = NULL;
@@ -100,7 +100,7 @@ uint64_t graph_shape(const struct profile *p, uint32_t g)
 	return hash_bytes(shape, sizeof shape);
 }
 
-/* What a piece is, as launches are compared. */
+/* Hash of kind, name, grid and block of piece i. */
 static uint64_t graphs_piece(const struct profile *p, const struct graph_sequence *w, uint32_t i)
 {
 	return w->key[i] + graph_shape(p, w->row[i]);
@@ -111,7 +111,7 @@ static bool graphs_is_on_one_stream(const struct profile *p, const struct graph_
 	return !ANY_WHERE(i, 1u, w->n, p->gpu_op.track[w->row[i]] != p->gpu_op.track[w->row[0]]);
 }
 
-/* The pieces by stream, each stream in order of its work: key is the same for all of a stream, and equal of streams that run the same. */
+/* The pieces grouped by stream, each stream in order of start. The key is a hash of all that the stream runs: streams that run the same have equal keys. */
 static struct sort_item *graphs_by_stream(const struct profile *p, const struct graph_sequence *w, uint32_t *streams)
 {
 	struct sort_item *v = NEW_ARRAY_RAW(w->n, struct sort_item);
@@ -154,7 +154,7 @@ static uint32_t graphs_streams(const struct profile *p, const struct graph_seque
 	return streams;
 }
 
-/* Equal of launches of the same nodes; 0 = some are not stated. */
+/* Hash of the set of nodes; 0 = the recording does not state all of them. */
 static uint64_t graphs_nodes(const struct profile *p, const struct graph_sequence *w)
 {
 	uint64_t sum = 0;
@@ -176,7 +176,7 @@ static void graphs_tell_apart(struct graphs *x, const struct profile *p)
 		const int64_t id = graphs_stated_id(p, l);
 		l->content = graphs_content(p, l);
 		l->next = ROW_NONE;
-		/* Ids are a process's own. A content takes the place of one that is not stated. */
+		/* An id is unique within its process. Launches without an id are told apart by their content. */
 		const int64_t key = (int64_t)(id != ID_NONE ? hash_u64(hash_u64((uint64_t)id) + p->track.pid_text[p->span.track[l->call]]) : hash_u64(l->content + graphs_nodes(p, &l->work))) >> 1;
 		l->graph = idmap_get(&of_id, key);
 		if (l->graph == IDMAP_NONE) {
@@ -219,10 +219,10 @@ static void graphs_find_typical(struct graphs *x)
 	mem_free(v);
 }
 
-/* The pieces of a launch, to be found by their node or by what they are. */
+/* The pieces of a launch, sorted for graphs_only_piece. */
 struct graphs_pieces {
-	struct sort_item *v;
-	bool nodes;
+	struct sort_item *v;     /* row: number of the piece */
+	bool nodes;              /* by the id of the node; else by graphs_piece */
 };
 
 static uint64_t graphs_name_of_piece(const struct profile *p, const struct graph_sequence *w, uint32_t i, bool nodes)
@@ -230,7 +230,7 @@ static uint64_t graphs_name_of_piece(const struct profile *p, const struct graph
 	return nodes ? sort_key_i64(p->launch.graph_node_id[p->gpu_op.launch[w->row[i]]]) : graphs_piece(p, w, i);
 }
 
-/* By node, if each piece is another one; else by what they are. */
+/* By node, if the pieces have different nodes; else by graphs_piece. The caller frees .v. */
 static struct graphs_pieces graphs_pieces_of(const struct profile *p, const struct graph_sequence *w)
 {
 	struct graphs_pieces x = {NEW_ARRAY_RAW(w->n, struct sort_item), graphs_nodes(p, w) != 0};
@@ -246,7 +246,7 @@ static struct graphs_pieces graphs_pieces_of(const struct profile *p, const stru
 	return x;
 }
 
-/* The only piece of the typical launch that is as piece i of w; ROW_NONE = none is, or several. */
+/* The only piece of the typical launch that equals piece i of w; ROW_NONE = no piece does, or several do. */
 static uint32_t graphs_only_piece(const struct profile *p, const struct graphs_pieces *typical, uint32_t n, const struct graph_sequence *w, uint32_t i)
 {
 	const uint64_t key = graphs_name_of_piece(p, w, i, typical->nodes);
@@ -254,7 +254,8 @@ static uint32_t graphs_only_piece(const struct profile *p, const struct graphs_p
 	return at < n && typical->v[at].key == key && (at + 1 == n || typical->v[at + 1].key != key) ? typical->v[at].row : ROW_NONE;
 }
 
-/* Which piece of the typical launch each one is, by nodes: none may run twice, or run another kernel. The caller's; NULL = that is not known of all. */
+/* By piece of w: the piece of the typical launch with the same node. The caller frees the array. NULL: a node is not stated, not in the typical launch, runs
+ * twice, or runs another kernel. */
 static uint32_t *graphs_part_by_node(const struct profile *p, const struct graphs_pieces *pieces, const struct graph_sequence *typical, const struct graph_sequence *w)
 {
 	if (!pieces->nodes || w->n > typical->n)
@@ -270,7 +271,7 @@ static uint32_t *graphs_part_by_node(const struct profile *p, const struct graph
 	return NULL;
 }
 
-/* As graphs_part_by_node, of work that is the begin or the end of that of the typical launch. */
+/* The same of work on one stream that is the begin or the end of the typical launch. NULL: it is neither, or both places are possible. */
 static uint32_t *graphs_part_by_place(const struct profile *p, const struct graphs_pieces *pieces, const struct graph_sequence *typical, const struct graph_sequence *w)
 {
 	uint32_t i = 0, at = ROW_NONE;
@@ -290,7 +291,8 @@ static uint32_t *graphs_part_by_place(const struct profile *p, const struct grap
 		part[k] = from + k;
 	return part;
 }
-/* Puts the work into the order of the typical launch, of which it is a permutation: piece i is to be in place[i]. */
+
+/* Moves piece i to place[i]; `place` is a permutation. */
 static void graphs_order(struct graph_sequence *w, const uint32_t *place)
 {
 	uint32_t *row = NEW_ARRAY_RAW(w->n, uint32_t);
@@ -307,7 +309,7 @@ static void graphs_order(struct graph_sequence *w, const uint32_t *place)
 	w->kind = kind;
 }
 
-/* Of work whose streams run the same as those of the typical launch. */
+/* By piece of w: its place in the typical launch, whose streams run the same. `typical`: its pieces by stream. The caller frees the array. */
 static uint32_t *graphs_place_by_stream(const struct profile *p, const struct sort_item *typical, const struct graph_sequence *w)
 {
 	uint32_t streams, *place = NEW_ARRAY_RAW(w->n, uint32_t);
@@ -318,7 +320,7 @@ static uint32_t *graphs_place_by_stream(const struct profile *p, const struct so
 	return place;
 }
 
-/* Of a graph on several streams, or with launches of other work. */
+/* Brings typical launches into one order, and finds which of the others are parts. Of a graph on several streams, or with odd launches. */
 static void graphs_compare(struct graphs *x, const struct profile *p, struct graph *g)
 {
 	const struct graph_sequence *typical = &x->launch[g->typical].work;
@@ -372,7 +374,7 @@ struct graphs *graphs_new(const struct profile *p)
 	return x;
 }
 
-/* Puts a launch that is in no graph behind the others of this one. */
+/* Appends a launch that is in no graph. */
 static void graphs_append(struct graphs *x, uint32_t graph, uint32_t launch)
 {
 	struct graph *g = &x->graph[graph];
@@ -392,7 +394,7 @@ void graphs_divide(struct graphs *x, uint32_t graph, const uint32_t *of, uint32_
 	uint32_t k = 0;
 	assert(whole.odd == 0);
 	for (uint32_t c = 0; c < n; c++) {
-		const struct graph g = {.id = whole.id, .streams = whole.streams, .piece = in_turns ? c : 0, .pieces = in_turns ? n : 0};
+		const struct graph g = {.id = whole.id, .streams = whole.streams, .turn = in_turns ? c : 0, .turns = in_turns ? n : 0};
 		if (c == 0)
 			x->graph[graph] = g;
 		else
@@ -411,7 +413,7 @@ void graphs_divide(struct graphs *x, uint32_t graph, const uint32_t *of, uint32_
 	}
 }
 
-/* The graph of the launches with these pieces. */
+/* The graph of launches with this part of this graph; a new one for the first of them. */
 static uint32_t graphs_of_part(struct graphs *x, struct idmap *of_part, uint32_t launch)
 {
 	const struct graph_launch *l = &x->launch[launch];

@@ -1,13 +1,14 @@
 #include "analysis/tree/expert_ops.h"
 
 #include "analysis/analysis.h"
+#include "op/expr.h"
 #include "op/op_args.h"
 
-/* A view of three dimensions, of elements that are 8 bits at most: activations have more. */
+/* Whether a view is of a weight: three dimensions, elements of 8 bits or fewer. Activations have more bits. */
 static bool expert_ops_is_weight(const struct profile *p, uint32_t span)
 {
 	struct op_args a = {0};
-	char why[160];
+	char why[EXPR_WHY];
 	const uint32_t set = p->span.args[span];
 	const struct op_facts f = {.dims = profile_str(p, profile_arg_id(p, set, ARG_INPUT_DIMS)), .types = profile_str(p, profile_arg_id(p, set, ARG_INPUT_TYPES))};
 	const struct op_tensor *t = op_args_parse(&a, &f, why) == 0 ? op_arg_tensor(&a, 0) : NULL;

@@ -6,12 +6,12 @@
 #include "store/profile.h"
 
 struct generated_kernel {
-	struct inductor_name name; /* by the op that launched it, else by the device's record */
-	bool is_inductors;         /* else written in Triton by hand, for which Inductor wrote the launch */
-	uint32_t op;               /* the op that stands for the kernel alone; ROW_NONE where the op around the launch is another one, as that of a whole CUDA graph */
+	struct inductor_name name; /* by the op that launched the kernel, else by the device's record */
+	bool is_inductors;         /* else the user wrote it in Triton, and Inductor wrote the launch */
+	uint32_t op;               /* the op that stands for this kernel alone; ROW_NONE = none does, as where one op launches a whole CUDA graph */
 };
 
-/* False: the work is none. Needs PASS_CORRELATE. */
+/* Whether device work g is such a kernel; if so, fills *out. Needs PASS_CORRELATE. */
 bool generated_kernel_of(const struct profile *p, uint32_t g, struct generated_kernel *out);
 
 #endif

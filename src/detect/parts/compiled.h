@@ -3,12 +3,13 @@
 #define OPSCOPE_DETECT_PARTS_COMPILED_H
 
 #include "base/str.h"
+#include "op/inductor_name.h"
 
 /* A range in which compiled code runs: "Torch-Compiled Region: 0/0", "CompiledFunction", "## Call CompiledFxGraph ... ##". */
 static inline bool compiled_is_region(struct str name)
 {
 	return str_starts(name, STR("Torch-Compiled Region")) || str_starts(name, STR("CompiledFunction")) ||
-	       str_starts(name, STR("## Call CompiledFxGraph"));
+	       inductor_is_graph_range(name);
 }
 
 /* A frame of the wrapper that Inductor wrote ("/tmp/torchinductor_user/ab/cabc.py(12): call"), or of what runs it; not of the threads that serve the
@@ -33,7 +34,7 @@ static inline bool compiled_is_frame(struct str name)
 /* What runs a graph, of whichever backend: the ranges of AOTAutograd and Inductor, and the frames of AOTAutograd. */
 static inline bool compiled_is_graph(struct str name)
 {
-	return str_eqc(name, "CompiledFunction") || str_starts(name, STR("## Call CompiledFxGraph")) || str_starts(name, STR("torch/_functorch/"));
+	return str_eqc(name, "CompiledFunction") || inductor_is_graph_range(name) || str_starts(name, STR("torch/_functorch/"));
 }
 
 /* Before torch 2.6, code that is in the cache runs through frames of this file, too. */

@@ -1,5 +1,5 @@
-/* The ranges around launches: one sweep over all spans with a stack for the thread. A launch takes the stack as it stands, as a
- * node of a tree: ranges get a node when a launch is first found in them, so that there are no more nodes than ranges with launches. */
+/* Finds the ranges around launches in one sweep over all spans, with a stack of the thread's open ranges. The chain of a launch is the stack as it stands,
+ * kept as a node of a tree. A range gets a node when a launch is first found in it, so that there are no more nodes than ranges with launches. */
 #include "predecessors/pyprof/chain.h"
 
 #include "analysis/analysis.h"
@@ -11,7 +11,7 @@ struct open_range {
 	uint32_t span, node; /* ROW_NONE: no node yet */
 };
 
-/* Of the first `nested`, each lies in the one before, and each node is in that of the one before. The node of another is what it was last. */
+/* Each of the first `nested` ranges lies in the one before, and so does its node. The others overlap; their node is the one they had last. */
 struct pyprof_chain_stack {
 	struct open_range *v;
 	uint32_t n, cap, nested;
@@ -43,7 +43,7 @@ static uint32_t chain_around(const struct pyprof_chain_stack *s, int64_t start, 
 	return low;
 }
 
-/* Takes away what has ended. Ranges over one that goes lose their nodes: their chains are others now. */
+/* Takes away ranges that have ended. The ranges above one that goes lose their nodes, since their chains are others now. */
 static void close_ended(struct pyprof_chain_stack *s, int64_t now)
 {
 	while (s->n && s->v[s->n - 1].end <= now)
@@ -77,7 +77,7 @@ static void pyprof_chain_open_one(struct pyprof_records *r, struct pyprof_chain_
 	MEM_PUSH(s->v, s->n, s->cap, (struct open_range){t->start_ns[i], end, i, ROW_NONE});
 }
 
-/* The chain of a launch: all of the nested ranges down to some depth, then what else encloses it. */
+/* The node of a launch: its chain is the nested ranges that enclose it, then the overlapping ones that do. */
 static uint32_t chain_now(struct pyprof_records *r, struct pyprof_chain_stack *s, int64_t start, int64_t end, bool strict)
 {
 	uint32_t n = chain_around(s, start, end, strict), first = n;
@@ -96,6 +96,7 @@ static uint32_t chain_now(struct pyprof_records *r, struct pyprof_chain_stack *s
 	}
 	return chain;
 }
+
 static bool pyprof_chain_is_range(uint8_t kind)
 {
 	return kind == SPAN_OP || kind == SPAN_USER || kind == SPAN_MARKER;
@@ -124,9 +125,8 @@ void pyprof_chains(struct pyprof_records *r)
 	struct sort_item *launch = by_call(r, &n);
 	memset(r->chain, 0xff, r->n * sizeof *r->chain);
 	for (uint32_t i = 0; i < t->rows.n && at < n; i++) {
-		if (i && t->track[i] != t->track[i - 1]) {
+		if (i && t->track[i] != t->track[i - 1])
 			s.n = s.nested = 0;
-		}
 		if (launch[at].key == i) {
 			close_ended(&s, t->start_ns[i]);
 			uint32_t chain = chain_now(r, &s, t->start_ns[i], span_end(r->p, i), strict);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Takes all occurrences of a word out of a text. */
 static void drop_word(struct buf *b, struct str word)
 {
 	struct buf out = {0};
@@ -44,20 +45,18 @@ static uint32_t sane_op(const struct pyprof_records *r, uint32_t name)
 	return *slot - 1;
 }
 
-/* The text before the first comma. */
+/* The op that a range names. */
 static uint32_t plain_op(const struct pyprof_records *r, uint32_t name)
 {
 	uint32_t *slot = &r->names->op_id[name];
-	if (!*slot) {
-		struct str s = profile_str(r->p, name);
-		*slot = intern_str(&r->names->ops, s) + 1;
-	}
+	if (!*slot)
+		*slot = intern_str(&r->names->ops, profile_str(r->p, name)) + 1;
 	return *slot - 1;
 }
 
 static const char facts_tail[] = ", seq";
 
-/* Byte i of the text "N" "name, seq", whose number is printed in `number`; 0 behind its end. */
+/* Byte i of the text that PyProf sorts by: number, name and ", seq", one behind the other; 0 behind its end. */
 static unsigned char facts_byte(struct str number, struct str name, size_t i)
 {
 	size_t tail = i - number.n - name.n;
@@ -80,7 +79,7 @@ static int compare_seq(const struct profile *p, const struct pyprof_seq *a, cons
 
 struct facts_text {
 	const struct profile *p;
-	uint64_t head;       /* the first bytes of its text, as a number that sorts as they do */
+	uint64_t head;       /* the first 8 bytes of its text, the first one highest: it sorts as they do */
 	struct pyprof_seq seq;
 	uint32_t order;
 };
@@ -101,7 +100,7 @@ static int facts_by_text(const void *a, const void *b)
 	return COMPARE(x->head, y->head) ?: compare_seq(x->p, &x->seq, &y->seq) ?: COMPARE(x->order, y->order);
 }
 
-/* Sorted; then one of the same number goes when its name and that of the one before contain each other. */
+/* Sorts by text, as PyProf does. Then an entry goes if it has the number of the one before and one of the two names contains the other. */
 static void sort_and_prune(const struct profile *p, struct pyprof_facts *f)
 {
 	if (f->n_seq > 1) {
@@ -125,7 +124,7 @@ static void sort_and_prune(const struct profile *p, struct pyprof_facts *f)
 	f->n_seq = kept;
 }
 
-/* How many of n are listed, and where the k-th of these stands. */
+/* Of n entries, `most` are listed, the middle is left out: how many are listed, and which one is the k-th of these. */
 static uint32_t facts_listed(uint32_t n, unsigned most) { return n < most ? n : most; }
 static uint32_t facts_place(uint32_t k, uint32_t n, unsigned most) { return n <= most || k < most / 2 ? k : k + (n - most); }
 
@@ -168,30 +167,31 @@ static uint32_t pyprof_facts_arg_text(const struct pyprof_records *r, uint32_t s
 	return intern_str(&r->names->ops, profile_str(r->p, value));
 }
 
-/* The op: by argument markers, else by ranges of the backward pass, else by those with a number, else by the first of any other. */
-static void pyprof_facts_find_ops(const struct pyprof_records *r, const struct pyprof_path *path, unsigned most, struct pyprof_facts *f)
+/* Prepares for ops of n ranges; returns how many are listed. */
+static uint32_t facts_begin_ops(struct pyprof_facts *f, uint32_t n, unsigned most)
 {
-	bool own = r->rules == PYPROF_RECORDS_DEFAULT;
-	const struct pyprof_spans *marker = &path->list[PYPROF_LIST_MARKER], *backward = &path->list[PYPROF_LIST_BACKWARD], *plain = &path->list[PYPROF_LIST_PLAIN];
-	const uint32_t *names = r->p->span.name;
-	f->n_markers = marker->n;
-	f->mod0 = marker->n ? pyprof_facts_arg_text(r, marker->v[0], ARG_MARKER_MODULE) : intern_put(&r->names->ops, "na", 2);
-	f->n_ops = f->op_left_out = 0;
-	if (marker->n) {
-		uint32_t n = facts_listed(marker->n, most);
-		f->op_left_out = marker->n - n;
-		for (uint32_t k = 0; k < n; k++)
-			pyprof_facts_add_op(f, pyprof_facts_arg_text(r, marker->v[facts_place(k, marker->n, most)], ARG_MARKER_OP));
-		return;
-	}
-	if (own && backward->n) {
-		uint32_t n = facts_listed(backward->n, most);
-		f->op_left_out = backward->n - n;
-		for (uint32_t k = 0; k < n; k++)
-			pyprof_facts_add_op(f, sane_op(r, names[backward->v[facts_place(k, backward->n, most)]]));
-		return;
-	}
-	for (uint32_t i = 0; i < f->n_seq && !own; i++)
+	f->op_left_out = n - facts_listed(n, most);
+	return facts_listed(n, most);
+}
+
+static void facts_ops_of_markers(const struct pyprof_records *r, const struct pyprof_spans *marker, unsigned most, struct pyprof_facts *f)
+{
+	const uint32_t n = facts_begin_ops(f, marker->n, most);
+	for (uint32_t k = 0; k < n; k++)
+		pyprof_facts_add_op(f, pyprof_facts_arg_text(r, marker->v[facts_place(k, marker->n, most)], ARG_MARKER_OP));
+}
+
+static void facts_ops_of_backward(const struct pyprof_records *r, const struct pyprof_spans *backward, unsigned most, struct pyprof_facts *f)
+{
+	const uint32_t n = facts_begin_ops(f, backward->n, most);
+	for (uint32_t k = 0; k < n; k++)
+		pyprof_facts_add_op(f, sane_op(r, r->p->span.name[backward->v[facts_place(k, backward->n, most)]]));
+}
+
+/* By ranges with a number, by PyProf's rules those of the backward pass first. */
+static void facts_ops_of_numbers(const struct pyprof_records *r, struct pyprof_facts *f)
+{
+	for (uint32_t i = 0; i < f->n_seq && r->rules != PYPROF_RECORDS_DEFAULT; i++)
 		if (pyprof_name_flags(r, f->seq[i].name) & NAME_BACK_OP)
 			pyprof_facts_add_op(f, sane_op(r, f->seq[i].name));
 	if (f->n_ops)
@@ -199,8 +199,27 @@ static void pyprof_facts_find_ops(const struct pyprof_records *r, const struct p
 	f->op_left_out = f->seq_left_out;
 	for (uint32_t i = 0; i < f->n_seq; i++)
 		pyprof_facts_add_op(f, plain_op(r, f->seq[i].name));
+}
+
+/* Fills `op`: by argument markers, else by ranges of the backward pass (default rules), else by those with a number, else by the outermost plain range. */
+static void pyprof_facts_find_ops(const struct pyprof_records *r, const struct pyprof_path *path, unsigned most, struct pyprof_facts *f)
+{
+	const bool own = r->rules == PYPROF_RECORDS_DEFAULT;
+	const struct pyprof_spans *marker = &path->list[PYPROF_LIST_MARKER], *backward = &path->list[PYPROF_LIST_BACKWARD], *plain = &path->list[PYPROF_LIST_PLAIN];
+	f->n_markers = marker->n;
+	f->mod0 = marker->n ? pyprof_facts_arg_text(r, marker->v[0], ARG_MARKER_MODULE) : intern_put(&r->names->ops, "na", 2);
+	f->n_ops = f->op_left_out = 0;
+	if (marker->n) {
+		facts_ops_of_markers(r, marker, most, f);
+		return;
+	}
+	if (own && backward->n) {
+		facts_ops_of_backward(r, backward, most, f);
+		return;
+	}
+	facts_ops_of_numbers(r, f);
 	if (!f->n_ops && plain->n) {
-		uint32_t name = names[plain->v[0]];
+		const uint32_t name = r->p->span.name[plain->v[0]];
 		pyprof_facts_add_op(f, own && (pyprof_name_flags(r, name) & NAME_AUTOGRAD) ? sane_op(r, name) : plain_op(r, name));
 	}
 }

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* Numbers of one process are one after the other in the key. False: the number does not fit 64 bits this way, and is never found. */
+/* *key = seq * n_processes + process. False: that does not fit 64 bits; such a number is never found. */
 static bool forward_key(const struct pyprof_forward *x, uint32_t thread, int64_t seq, int64_t *key)
 {
 	return !__builtin_mul_overflow(seq, x->n_processes, key) && !__builtin_add_overflow(*key, (int64_t)x->process[thread], key);
@@ -36,6 +36,7 @@ void pyprof_forward_release(struct pyprof_forward *x)
 	*x = (struct pyprof_forward){0};
 }
 
+/* Closes the claim of the thread's innermost entry. */
 static void forward_close(struct pyprof_forward *x, struct pyprof_forward_thread *t)
 {
 	uint32_t c = t->claim[--t->n];
@@ -55,6 +56,7 @@ const struct pyprof_path *pyprof_forward_enter(struct pyprof_forward *x, const s
 	return &t->path;
 }
 
+/* Claim c, or the newest one before it that is open; ROW_NONE. */
 static uint32_t forward_latest_open(const struct pyprof_forward *x, uint32_t c)
 {
 	while (c != ROW_NONE && !x->claim[c].open)
@@ -62,7 +64,7 @@ static uint32_t forward_latest_open(const struct pyprof_forward *x, uint32_t c)
 	return c;
 }
 
-/* A claim of the number; ROW_NONE where the thread has one already, of a range further out. One that is closed is taken again. */
+/* A new claim of the number; ROW_NONE if a range further out on the thread has claimed it. A closed claim of the number is reused. */
 static uint32_t forward_claim(struct pyprof_forward *x, uint32_t thread, int64_t seq)
 {
 	int64_t key;
@@ -83,7 +85,7 @@ static uint32_t forward_claim(struct pyprof_forward *x, uint32_t thread, int64_t
 	return at;
 }
 
-/* 0 counts in some records of a range and not in others: each record claims it, and lets it go. */
+/* 0 counts for some records of a range and not for others (pyprof_path_has_zero). So each record has a claim of its own, which is closed at once. */
 static void forward_claim_zero(struct pyprof_forward *x, uint32_t thread, uint32_t i)
 {
 	uint32_t c = forward_claim(x, thread, 0);

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-enum { PYPROF_PATH_SEEN_LEAST = 64 };
+enum { PYPROF_PATH_SEEN_LEAST = 64 }; /* slots; a power of two */
 
 static void path_list(struct pyprof_path *x, struct pyprof_level *level, enum pyprof_list which, uint32_t span)
 {
@@ -14,7 +14,7 @@ static void path_list(struct pyprof_path *x, struct pyprof_level *level, enum py
 	level->lists |= (uint8_t)(1u << which);
 }
 
-/* Where `span` stands in `seen`, or would. */
+/* The slot of `span` in `seen`, or the free one that it would take. */
 static uint32_t path_slot(const struct pyprof_path *x, const struct spans *t, uint32_t span)
 {
 	uint32_t mask = x->n_seen - 1, i = (uint32_t)hash_u64((uint64_t)t->link_id[span] * 31 + t->name[span]) & mask;
@@ -40,6 +40,7 @@ static void path_grow_seen(struct pyprof_path *x, const struct spans *t)
 	}
 }
 
+/* Adds a range with a sequence number to `seq`, unless one around it has the same name and number. */
 static void path_number(struct pyprof_path *x, const struct pyprof_records *r, struct pyprof_level *level, uint32_t span)
 {
 	const struct spans *t = &r->p->span;
@@ -56,6 +57,7 @@ static void path_number(struct pyprof_path *x, const struct pyprof_records *r, s
 		path_list(x, level, PYPROF_LIST_BACKWARD, span);
 }
 
+/* Adds what the range of the next level says; its node is set. */
 static void path_push(struct pyprof_path *x, const struct pyprof_records *r)
 {
 	struct pyprof_level *level = &x->level[x->n++];

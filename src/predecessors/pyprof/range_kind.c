@@ -1,4 +1,4 @@
-/* What a range says by its text alone (PyProf's kernel.py, nsight.py, nvvp.py), told once a string. */
+/* What a range says by its text alone (PyProf's kernel.py, nsight.py, nvvp.py). Each string is looked at once. */
 #include "analysis/names/autograd_names.h"
 #include "base/mem.h"
 #include "predecessors/pyprof/chain.h"

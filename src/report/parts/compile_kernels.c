@@ -7,8 +7,10 @@
 #include "base/intern.h"
 #include "base/mem.h"
 #include "base/round.h"
+#include "base/search.h"
 #include "detect/parts/compiled.h"
 #include "io/json.h"
+#include "op/expr.h"
 #include "op/inductor_name.h"
 #include "op/op_args.h"
 #include "report/parts/compile_lines.h"
@@ -110,8 +112,10 @@ struct compile_kernels {
 	struct layers *layers;
 	struct stacks *stacks;
 	struct compile_lines *by_line; /* NULL = there is no provenance */
-	int64_t all_ns, generated_ns, called_ns, outside_ns, eager_ns, unknown_ns; /* outside: of graphs, in regions; unknown: no launch is recorded */
-	int64_t generated_elsewhere_ns, generated_unknown_ns; /* of generated_ns: launched in no region; the launch is not recorded */
+	int64_t all_ns;
+	int64_t generated_ns;
+	int64_t called_ns, outside_ns, eager_ns, unknown_ns; /* other work: of graphs; in regions and outside of graphs; outside of regions; of unrecorded launches */
+	int64_t generated_elsewhere_ns, generated_unknown_ns; /* of generated_ns: launched in no region; of unrecorded launches */
 };
 
 struct generated_key {
@@ -120,7 +124,7 @@ struct generated_key {
 
 static uint32_t launcher_of(const struct profile *p, uint32_t g) { return p->gpu_op.call[g] != ROW_NONE ? p->gpu_op.call[g] : p->gpu_op.op[g]; }
 
-/* The innermost frame of the user's own, behind the frames of generated code. */
+/* The innermost frame of the user's own code, outside of the frames of generated code. */
 static struct str line_of(const struct stacks *s, uint32_t stack)
 {
 	struct str line = stacks_user_line(s, stack), frame;
@@ -143,7 +147,7 @@ static void add_generated(struct compile_kernels *k, uint32_t g, const struct ge
 	                            profile_arg_id(p, p->gpu_op.args[g], ARG_SOURCE_OPS), profile_arg_id(p, p->gpu_op.args[g], ARG_SOURCE_LINES)};
 	const struct sources sources = sources_of(p, p->gpu_op.args[g]);
 	uint32_t i = intern_put(&k->keys, (const char *)&key, sizeof key) - 1, layer = layers_of_gpu(k->layers, p, g);
-	if (op != ROW_NONE && sources.lines.n) /* its own stack is that of its sources */
+	if (op != ROW_NONE && sources.lines.n) /* the op's own stack is that of its sources */
 		at = p->span.parent[op];
 	uint32_t line = at == ROW_NONE ? 0 : intern_str(&k->lines, line_of(k->stacks, stacks_of(k->stacks, at)));
 	if (i == k->n)
@@ -165,7 +169,7 @@ static void add_work(struct compile_kernels *k, uint32_t g, enum work_place plac
 	if (place != WORK_EAGER && k->r->root[at] != ROW_NONE)
 		op = k->r->root[at];
 	else if (place != WORK_EAGER)
-		op = op != ROW_NONE ? k->r->root[op] : ROW_NONE; /* of the replay of a graph: that at its capture, where it is known */
+		op = op != ROW_NONE ? k->r->root[op] : ROW_NONE; /* of a graph's replay: the op at its capture, if known */
 	uint32_t key[] = {op != ROW_NONE ? p->span.name[op] : at != ROW_NONE ? p->span.name[at] : 0, place};
 	uint32_t i = intern_put(&k->work_keys, (const char *)key, sizeof key) - 1;
 	if (i == k->n_works)
@@ -234,7 +238,7 @@ const struct compile_device *compile_kernels_of(const struct compile_kernels *k,
 bool compile_kernels_any(const struct compile_kernels *k) { return k->n; }
 bool compile_kernels_placed(const struct compile_kernels *k) { return !k->generated_unknown_ns; }
 
-/* What tells ops in names: the rules of what ops cost, and the ops that the recording has, in whatever name space. */
+/* Words that are ops in the names of kernels: those that have a cost, and those that the recording has in any name space. */
 struct vocabulary {
 	struct intern words;
 };
@@ -302,7 +306,7 @@ static void count_op(struct source_ops *s, struct str name, const struct generat
 	s->v[at].ns += x->ns;
 }
 
-/* The ops that the kernel names, into its row and into those of ops. */
+/* Puts the ops that the kernel's name tells into its row, and counts them. */
 static void put_named_ops(struct source_ops *s, const struct generated *x, struct table *t)
 {
 	struct inductor_op op[INDUCTOR_OPS_MAX];
@@ -328,7 +332,7 @@ static void put_named_ops(struct source_ops *s, const struct generated *x, struc
 		              ambiguous && strange ? ", " : "", strange ? "not all known" : "");
 }
 
-/* The ops that provenance tells, else those of its name. */
+/* Puts the ops that provenance tells into the row, else those that the name tells; counts them. */
 static void put_ops(struct source_ops *s, const struct generated *x, struct table *t)
 {
 	struct str rest = x->sources.ops, item;
@@ -338,16 +342,16 @@ static void put_ops(struct source_ops *s, const struct generated *x, struct tabl
 	}
 	table_set_str(t, KERNELS_OPS, rest);
 	while (str_split(&rest, ',', &item))
-		if (item = str_trim(item), !str_starts(item, STR("and ")))
+		if (item = str_trim(item), item.n && !str_starts(item, STR("and "))) /* "and 3 more" */
 			count_op(s, item, x);
 }
 
-/* -1 = not known. */
+/* Bytes of the tensors that an op was passed; -1 = not known. */
 static int64_t argument_bytes(const struct profile *p, uint32_t op)
 {
 	struct op_args a = {0};
 	struct op_facts f = {.name = profile_str(p, p->span.name[op])};
-	char why[160];
+	char why[EXPR_WHY];
 	int64_t bytes = -1;
 	if (profile_arg(p, p->span.args[op], ARG_INPUT_DIMS, &f.dims) && profile_arg(p, p->span.args[op], ARG_INPUT_TYPES, &f.types) && op_args_parse(&a, &f, why) == 0)
 		bytes = 0;
@@ -362,7 +366,7 @@ static int64_t argument_bytes(const struct profile *p, uint32_t op)
 	return bytes;
 }
 
-/* What the compiler states of a kernel, times 10^digits; -1 = nothing. */
+/* A number that the compiler states of a kernel, times 10^digits; -1 = not stated. */
 static int64_t stated_by_compiler(const struct profile *p, uint32_t op, enum arg_key key, int digits)
 {
 	struct str text;
@@ -417,44 +421,58 @@ static void put_generated(const struct compile_kernels *k, const struct generate
 	}
 }
 
-static int put_kernels(const struct compile_kernels *k, const struct report_args *args, struct table *first, struct err *e)
+/* Begins the section; columns of which nothing is recorded are left out. */
+static struct table *begin_kernels(const struct compile_kernels *k, const struct report_args *args, struct table *first)
 {
-	struct source_ops s = {0};
-	bool shapes = false;
-	for (uint32_t i = 0; i < k->n; i++)
-		shapes |= k->v[i].dims != 0;
-	struct table *t = section_add(&compile_kernels_section, args, (shapes ? WHEN_SHAPES : 0) | (stacks_any(k->stacks) ? WHEN_STACKS : 0) | WHEN_RECORDED | (k->by_line ? WHEN_SOURCES : 0),
-	                              first);
+	const bool shapes = ANY_WHERE(i, 0u, k->n, k->v[i].dims != 0);
+	const unsigned when = (shapes ? WHEN_SHAPES : 0) | (stacks_any(k->stacks) ? WHEN_STACKS : 0) | WHEN_RECORDED | (k->by_line ? WHEN_SOURCES : 0);
+	struct table *t = section_add(&compile_kernels_section, args, when, first);
 	if (k->layers->source == LAYERS_NONE)
 		section_leave_out(&compile_kernels_section, KERNELS_LAYER, t);
 	for (unsigned i = KERNELS_MOVED; i <= KERNELS_FLOPS; i++)
 		if (!profile_has_arg(k->p, i == KERNELS_FLOPS ? ARG_KERNEL_FLOP : ARG_KERNEL_GB))
 			section_leave_out(&compile_kernels_section, i, t);
+	return t;
+}
+
+static void note_named_ops(const struct source_ops *s, struct table *t)
+{
+	if (s->strange)
+		table_note(t, "rows whose names hold words that are no known op: %llu; these words stand as they are written, and may be several ops", (unsigned long long)s->strange);
+	if (s->ambiguous)
+		table_note(t, "rows whose names can be read as several lists of ops: %llu; the shortest list is given", (unsigned long long)s->ambiguous);
+	if (s->cut)
+		table_note(t, "rows that name %d ops: %llu; Inductor names no more by default, and these kernels may fuse others", INDUCTOR_MOST_OPS, (unsigned long long)s->cut);
+}
+
+static int put_source_ops(const struct compile_kernels *k, const struct source_ops *s, const struct report_args *args, struct table *first, struct err *e)
+{
+	struct table *t = section_add(&compile_sources_section, args, 0, first);
+	for (uint32_t i = 0; i < s->n; i++) {
+		table_row(t);
+		table_set_str_copy(t, SOURCES_OP, intern_get(&s->names, i + 1));
+		table_set_i64(t, SOURCES_KERNELS, (int64_t)s->v[i].kernels);
+		table_set_i64(t, SOURCES_CALLS, (int64_t)s->v[i].calls);
+		table_set_i64(t, SOURCES_NS, s->v[i].ns);
+		table_set_f64(t, SOURCES_PCT, percent((double)s->v[i].ns, (double)k->generated_ns));
+	}
+	table_note(t, "a kernel's time is that of all ops it fuses: each of these has all of it, and the rows add up to more than the generated kernels' %lld ns",
+	           (long long)k->generated_ns);
+	return table_sort(t, STR("kernels_ns"), true, e);
+}
+
+static int put_kernels(const struct compile_kernels *k, const struct report_args *args, struct table *first, struct err *e)
+{
+	struct source_ops s = {0};
+	struct table *t = begin_kernels(k, args, first);
 	intern_init(&s.names);
 	vocabulary_fill(&s.words, k->p);
 	for (uint32_t i = 0; i < k->n; i++)
 		put_generated(k, &k->v[i], &s, t);
-	if (s.strange)
-		table_note(t, "rows whose names hold words that are no known op: %llu; these words stand as they are written, and may be several ops", (unsigned long long)s.strange);
-	if (s.ambiguous)
-		table_note(t, "rows whose names can be read as several lists of ops: %llu; the shortest list is given", (unsigned long long)s.ambiguous);
-	if (s.cut)
-		table_note(t, "rows that name %d ops: %llu; Inductor names no more by default, and these kernels may fuse others", INDUCTOR_MOST_OPS, (unsigned long long)s.cut);
+	note_named_ops(&s, t);
 	int rc = table_sort(t, STR("device_ns"), true, e);
-	if (rc == 0 && s.n) {
-		struct table *ops = section_add(&compile_sources_section, args, 0, first);
-		for (uint32_t i = 0; i < s.n; i++) {
-			table_row(ops);
-			table_set_str_copy(ops, SOURCES_OP, intern_get(&s.names, i + 1));
-			table_set_i64(ops, SOURCES_KERNELS, (int64_t)s.v[i].kernels);
-			table_set_i64(ops, SOURCES_CALLS, (int64_t)s.v[i].calls);
-			table_set_i64(ops, SOURCES_NS, s.v[i].ns);
-			table_set_f64(ops, SOURCES_PCT, percent((double)s.v[i].ns, (double)k->generated_ns));
-		}
-		table_note(ops, "a kernel's time is that of all ops it fuses: each of these has all of it, and the rows add up to more than the generated kernels' %lld ns",
-		           (long long)k->generated_ns);
-		rc = table_sort(ops, STR("kernels_ns"), true, e);
-	}
+	if (rc == 0 && s.n)
+		rc = put_source_ops(k, &s, args, first, e);
 	intern_release(&s.names);
 	intern_release(&s.words.words);
 	mem_free(s.v);

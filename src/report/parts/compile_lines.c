@@ -30,7 +30,7 @@ const struct section compile_said_section = {.name = "reasons", .title = "What t
 struct lines_group {
 	struct str lines;
 	uint64_t n;
-	int64_t ns[2];           /* called, generated */
+	int64_t ns[2];           /* [generated]: of called ops, of generated kernels */
 };
 
 struct compile_lines {
@@ -38,7 +38,10 @@ struct compile_lines {
 	struct intern keys;
 	struct lines_group *v;
 	uint32_t n, cap;
-	int64_t all_ns, known_ns, several_ns, match_ns[SOURCE_MATCHES]; /* several: of known, kernels of more than one line */
+	int64_t all_ns;
+	int64_t known_ns;        /* lines are known */
+	int64_t several_ns;      /* of known_ns: work of more than one line */
+	int64_t match_ns[SOURCE_MATCHES];
 };
 
 struct compile_lines *compile_lines_new(const struct profile *p)
@@ -60,6 +63,7 @@ void compile_lines_free(struct compile_lines *l)
 	mem_free(l);
 }
 
+/* Whether a list names more than one line: "a.py(1,2): f", or "a.py(1): f + b.py(2): g". */
 static bool lines_are_several(struct str lines)
 {
 	const char *open = memchr(lines.p, '(', lines.n), *close = open ? memchr(open, ')', (size_t)(lines.p + lines.n - open)) : NULL;
@@ -97,19 +101,23 @@ int compile_lines_put(const struct compile_lines *l, const struct report_args *a
 		table_set_i64(t, LINES_NS, x->ns[0] + x->ns[1]);
 		table_set_f64(t, LINES_PCT, percent((double)(x->ns[0] + x->ns[1]), (double)l->all_ns));
 	}
-	table_note(t, "work of graphs and generated kernels %lld ns = lines known %lld (of it kernels of several lines %lld, whose time is not divided among them) + not known %lld", (long long)l->all_ns,
-	           (long long)l->known_ns, (long long)l->several_ns, (long long)(l->all_ns - l->known_ns));
+	table_note(t, "work of graphs and generated kernels %lld ns = lines known %lld (of it kernels of several lines %lld, whose time is not divided among them) + not known "
+	           "%lld", (long long)l->all_ns, (long long)l->known_ns, (long long)l->several_ns, (long long)(l->all_ns - l->known_ns));
 	if (l->match_ns[SOURCE_AMBIGUOUS])
-		table_note(t, "of %lld ns it is not certain which call of the compiler's code the work is of: what these calls differ in is left out", (long long)l->match_ns[SOURCE_AMBIGUOUS]);
+		table_note(t, "several calls of the compiler's code may have launched work of %lld ns: what differs between these calls is left out",
+		           (long long)l->match_ns[SOURCE_AMBIGUOUS]);
 	if (l->match_ns[SOURCE_BY_NAME])
-		table_warn(t, "work of %lld ns was told by the names of kernels and ops alone: provenance of another run, or of a graph that is not in it, would fit as well", (long long)l->match_ns[SOURCE_BY_NAME]);
+		table_warn(t, "work of %lld ns was told by the names of kernels and ops alone: provenance of another run, or of a graph that is not in it, would fit as well",
+		           (long long)l->match_ns[SOURCE_BY_NAME]);
 	if (l->match_ns[SOURCE_ALL_CALLS])
-		table_note(t, "of %lld ns the lines are those of all calls of the kernel in its graph: the compiler did not tell them apart", (long long)l->match_ns[SOURCE_ALL_CALLS]);
+		table_note(t, "of %lld ns the lines are those of all calls of the kernel in its graph: the compiler did not tell these calls apart",
+		           (long long)l->match_ns[SOURCE_ALL_CALLS]);
 	return table_sort(t, STR("device_ns"), true, e);
 }
 
+/* Equal facts. */
 struct said_group {
-	uint32_t meta;           /* row of the first */
+	uint32_t meta;           /* row of the first one */
 	bool recompiles;
 	int64_t n;
 };

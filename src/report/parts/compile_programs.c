@@ -10,16 +10,16 @@ enum {
 };
 
 const struct section compile_programs_section = {.name = "programs", .title = "Programs of XLA and TensorRT", COLUMNS(
-	[PROGRAMS_NAME] = {COLUMN(TEXT, "program", "Program", "XLA: the HLO module; TensorRT: the call that runs an engine, and the layer with which the engine begins, since its name is not "
+	[PROGRAMS_NAME] = {COLUMN(TEXT, "program", "Program", "XLA: the HLO module; TensorRT: the call that runs an engine, and the first layer of the engine, whose name is not "
 	                          "recorded; empty = its range is not recorded", .flags = COLUMN_ANSWER | COLUMN_WIDE)},
 	[PROGRAMS_COMPILER] = {COLUMN(TEXT, "compiler", "Compiler", "XLA or TensorRT", .flags = COLUMN_GROUP)},
-	[PROGRAMS_ID] = {COLUMN(TEXT, "program_id", "Id", "number of the program, by which XLA tells modules of one name apart; empty = not recorded", .flags = COLUMN_GROUP)},
+	[PROGRAMS_ID] = {COLUMN(TEXT, "program_id", "Id", "number by which XLA tells modules of one name apart; empty = not recorded", .flags = COLUMN_GROUP)},
 	[PROGRAMS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran; empty = its range is not recorded", .flags = COLUMN_ANSWER)},
 	[PROGRAMS_NS] = {COLUMN(NS, "device_ns", "Device time", "sum of the durations of what it launched", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
 	[PROGRAMS_PCT] = {COLUMN(PERCENT, "device_pct", "Device %", "device time / that of all device work"), .when = WHEN_DEVICE},
 	[PROGRAMS_HOST] = {COLUMN(NS, "host_ns", "Host time", "time of the host in its calls, without programs that run inside", .flags = COLUMN_ANSWER)},
 	[PROGRAMS_COMPILES] = {COLUMN(COUNT, "compiles", "Compiles", "how often XLA compiled a module of this name and number in the recording", .flags = COLUMN_MINOR)},
-	[PROGRAMS_COMPILE_NS] = {COLUMN(NS, "compiler_ns", "Compile time", "time of the host in these", .flags = COLUMN_MINOR)},
+	[PROGRAMS_COMPILE_NS] = {COLUMN(NS, "compiler_ns", "Compile time", "time of the host in these compilations", .flags = COLUMN_MINOR)},
 )};
 
 enum { OPS_PROGRAM, OPS_ID, OPS_OP, OPS_CALLS, OPS_WORKS, OPS_NS, OPS_PCT, OPS_HOST };
@@ -27,11 +27,12 @@ enum { OPS_PROGRAM, OPS_ID, OPS_OP, OPS_CALLS, OPS_WORKS, OPS_NS, OPS_PCT, OPS_H
 const struct section compile_program_ops_section = {.name = "program_ops", .title = "Ops of these programs", COLUMNS(
 	[OPS_PROGRAM] = {COLUMN(TEXT, "program", "Program", "as above", .flags = COLUMN_WIDE)},
 	[OPS_ID] = {COLUMN(TEXT, "program_id", "Id", "as above", .flags = COLUMN_DETAIL)},
-	[OPS_OP] = {COLUMN(TEXT, "op", "Op", "XLA: the HLO op whose thunk ran; TensorRT: the layer, which may fuse several; the innermost that has a range; empty = launched outside of their ranges",
+	[OPS_OP] = {COLUMN(TEXT, "op", "Op", "XLA: the HLO op whose thunk ran; TensorRT: the layer, which may fuse several. The innermost one that has a range counts; empty = launched "
+	                   "outside of such ranges",
 	                   .flags = COLUMN_ANSWER | COLUMN_WIDE)},
-	[OPS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran; empty = it has no range", .flags = COLUMN_ANSWER)},
+	[OPS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it ran; empty = launched outside of such ranges", .flags = COLUMN_ANSWER)},
 	[OPS_WORKS] = {COLUMN(COUNT, "count", "Pieces of work", "kernels, copies and sets that it launched"), .when = WHEN_DEVICE},
-	[OPS_NS] = {COLUMN(NS, "device_ns", "Device time", "sum of their durations", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
+	[OPS_NS] = {COLUMN(NS, "device_ns", "Device time", "sum of the durations of this work", .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
 	[OPS_PCT] = {COLUMN(PERCENT, "device_pct", "Device %", "device time / that of all device work"), .when = WHEN_DEVICE},
 	[OPS_HOST] = {COLUMN(NS, "host_ns", "Host time", "time of the host in it, without ops inside", .flags = COLUMN_ANSWER)},
 )};
@@ -39,7 +40,7 @@ const struct section compile_program_ops_section = {.name = "program_ops", .titl
 enum program_compiler { PROGRAM_XLA, PROGRAM_TENSORRT, PROGRAM_COMPILERS };
 static const char *const program_compiler_name[PROGRAM_COMPILERS] = {[PROGRAM_XLA] = "XLA", [PROGRAM_TENSORRT] = "TensorRT"};
 
-/* What a range is. */
+/* What a range is: a run of a program, an op or layer, a compilation. */
 enum program_class { RANGE_NONE, RANGE_RUN, RANGE_OP, RANGE_COMPILE };
 struct program_range {
 	enum program_class class;
@@ -55,22 +56,23 @@ struct program {
 
 struct program_op {
 	uint32_t program;
-	struct str name;         /* "" = none */
-	uint64_t calls, works;
+	struct str name;         /* "" = launched outside of ranges of ops */
+	uint64_t calls, works;   /* works: pieces of device work */
 	int64_t device_ns, host_ns;
 };
 
 struct compile_programs {
 	const struct profile *p;
 	struct arena names;
-	struct intern keys, op_keys;
+	struct intern keys, op_keys; /* id i + 1 = v[i], op[i] */
 	struct program *v;
 	struct program_op *op;
-	uint32_t *run, *inner;   /* by span: the innermost run, and within it the innermost op; ROW_NONE */
-	uint32_t *first;         /* by span that is a run: its first op; ROW_NONE */
-	uint32_t *of;            /* by span that is a run: its program; that is an op: place in `op` */
+	uint32_t *run;           /* by span: the innermost run around it; ROW_NONE */
+	uint32_t *inner;         /* by span: the innermost op around it within that run; ROW_NONE */
+	uint32_t *first;         /* by run, a span: its first op; ROW_NONE */
+	uint32_t *of;            /* by run: its program, of v; by op: place in `op` */
 	uint32_t n, cap, n_ops, cap_ops;
-	int64_t all_ns, by_compiler[PROGRAM_COMPILERS];
+	int64_t all_ns, by_compiler[PROGRAM_COMPILERS]; /* device time: of all work; of the programs of each */
 	bool no_layers;          /* engines ran whose layers have no ranges */
 };
 
@@ -95,7 +97,13 @@ static struct program_range range_of(const struct profile *p, uint32_t i)
 	return (struct program_range){str_eqc(name, "tensorrt::execute_engine") ? RANGE_RUN : RANGE_NONE, PROGRAM_TENSORRT};
 }
 
-/* TensorRT's layers count within runs alone: it has ranges of building and loading, too. */
+/* Whether a run of TensorRT lies in another one: torch's op around TensorRT's own call. They are one run. */
+static bool programs_is_same_run(const struct compile_programs *x, struct program_range r, uint32_t around)
+{
+	return r.compiler == PROGRAM_TENSORRT && around != ROW_NONE && range_of(x->p, around).compiler == PROGRAM_TENSORRT;
+}
+
+/* Fills run, inner and first. TensorRT also has ranges of building and loading, so that its layers count only within runs. */
 static void programs_place(struct compile_programs *x)
 {
 	const struct profile *p = x->p;
@@ -106,8 +114,7 @@ static void programs_place(struct compile_programs *x)
 		const struct program_range r = range_of(p, i);
 		x->run[i] = up == ROW_NONE ? ROW_NONE : x->run[up];
 		x->inner[i] = up == ROW_NONE ? ROW_NONE : x->inner[up];
-		const bool goes_on = r.class == RANGE_RUN && r.compiler == PROGRAM_TENSORRT && x->run[i] != ROW_NONE && range_of(p, x->run[i]).compiler == PROGRAM_TENSORRT; /* what torch calls, around what TensorRT does */
-		if (r.class == RANGE_RUN && !goes_on) {
+		if (r.class == RANGE_RUN && !programs_is_same_run(x, r, x->run[i])) {
 			x->run[i] = i;
 			x->inner[i] = ROW_NONE;
 		} else if (r.class == RANGE_OP && (x->run[i] != ROW_NONE || r.compiler == PROGRAM_XLA)) {
@@ -118,6 +125,7 @@ static void programs_place(struct compile_programs *x)
 	}
 }
 
+/* The program of this name and number, of v; a new one for the first of them. */
 static uint32_t program_put(struct compile_programs *x, enum program_compiler compiler, struct str name, struct str id)
 {
 	struct buf b = {0};
@@ -144,7 +152,7 @@ static uint32_t program_of_run(struct compile_programs *x, uint32_t run, enum pr
 	return program_put(x, compiler, arena_printf(&x->names, STR_FMT ": " STR_FMT, STR_ARG(profile_str(p, p->span.name[run])), STR_ARG(profile_str(p, p->span.name[x->first[run]]))), STR(""));
 }
 
-/* span: of the op; ROW_NONE = what the program launched outside of all. */
+/* The op of a program, in `op`. span: of the op; ROW_NONE = for work that the program launched outside of ranges of ops. */
 static uint32_t program_op_put(struct compile_programs *x, uint32_t program, uint32_t span)
 {
 	const uint32_t key[] = {program, span == ROW_NONE ? 0 : x->p->span.name[span]};
@@ -294,7 +302,8 @@ int compile_programs_put(const struct compile_programs *x, const struct report_a
 		table_note(t, "device work %lld ns = of XLA's programs %lld + of TensorRT's engines %lld + other %lld", (long long)x->all_ns, (long long)x->by_compiler[PROGRAM_XLA],
 		           (long long)x->by_compiler[PROGRAM_TENSORRT], (long long)(x->all_ns - x->by_compiler[PROGRAM_XLA] - x->by_compiler[PROGRAM_TENSORRT]));
 	if (x->no_layers)
-		table_note(t, "engines of TensorRT ran whose layers have no ranges, and engines are not told apart: build with profilingVerbosity DETAILED or LAYER_NAMES_ONLY, and record NVTX");
+		table_note(t, "layers of some engines of TensorRT have no ranges, and these engines are not told apart: build with profilingVerbosity DETAILED or "
+		           "LAYER_NAMES_ONLY, and record NVTX");
 	if (table_sort(t, by, true, e) < 0)
 		return -1;
 	if (!x->n_ops)

@@ -4,6 +4,7 @@
 #include "analysis/tree/fwdbwd.h"
 #include "detect/parts/compiled.h"
 #include "detect/parts/compiler_runs.h"
+#include "op/inductor_name.h"
 
 enum range_class { RANGE_OTHER, RANGE_FRAME, RANGE_BACKWARD, RANGE_FUNCTION, RANGE_GRAPH, RANGE_CODE, RANGE_GUARD, RANGE_OWN };
 
@@ -18,7 +19,7 @@ static uint8_t range_class_of(struct str name)
 		return RANGE_BACKWARD;
 	if (str_eqc(name, "CompiledFunction"))
 		return RANGE_FUNCTION;
-	if (str_starts(name, STR("## Call CompiledFxGraph")))
+	if (inductor_is_graph_range(name))
 		return RANGE_GRAPH;
 	if (str_has(name, STR("/torchinductor_")) && str_ends(name, STR("): call")))
 		return RANGE_CODE;
