@@ -220,7 +220,8 @@ static void graphs_notes(const struct profile *p, const struct graphs *x, const 
 	if (x->n)
 		table_note(t, "graphs replay %.2f %% of the device time; of that, the op is known of %.2f %%", percent(total, (double)all_ns), percent(known, total));
 	if (all->ns[EVIDENCE_UNKNOWN]) {
-		const struct diag_entry *vain = ELEMENT_WHERE(i, p->diags.entry, p->diags.n, strcmp(p->diags.entry[i].kind, DIAG_CAPTURE_IN_VAIN) == 0);
+		const struct diags *met = &(p->whole ? p->whole : p)->diags;
+		const struct diag_entry *vain = ELEMENT_WHERE(i, met->entry, met->n, strcmp(met->entry[i].kind, DIAG_CAPTURE_IN_VAIN) == 0);
 		table_warn(t, "of %.2f %% of replayed time the op is unknown: " STR_FMT, percent((double)all->ns[EVIDENCE_UNKNOWN], total),
 		           STR_ARG(vain ? vain->message : STR("the recording has no capture of the graph that fits; a trace of the capture (--capture=PATH, or capture_traces/ beside the trace) tells")));
 	}

@@ -773,6 +773,9 @@ class Made(Case):
                     self.assertEqual(err.count("\n"), folder == "captures", err)
         eager = {"traceEvents": [e for e in capture_doc(far)["traceEvents"] if "Capture" not in e["name"]]}
         self.assertIn("no capture of a graph, and what ran there without graphs is not what the graphs replay", self.captured({"a.json": eager}, replay=replay)[1])
+        steps = {"traceEvents": replay["traceEvents"] + [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{i}", "pid": 1, "tid": 1, "ts": 999_000 + i * 9000, "dur": 9000, "args": {}} for i in range(2)]}
+        self.captured({"a.json": capture_doc(far)}, replay=steps)
+        self.assertTrue(any("1 capture, none fits" in n for n in self.notes), self.notes)
         own = {"traceEvents": capture_doc(nodes)["traceEvents"] + replay["traceEvents"]}
         code, err, rows = self.captured({"a.json": capture_doc(far)}, replay=own)
         self.assertEqual((code, rows[0][self.columns.index("evidence")]), (0, "sequence"))

@@ -268,6 +268,10 @@ class Planted(InferenceCase):
         start, first, told = self.begin(800)
         self.assertEqual((start, len(told)), (first, 1))
         self.assertIn("0.805 ms after its range (0.040 ms) did: this work waited 0.800 ms behind its launch, no later work waited longer than 0.005 ms", told[0])
+        steps = steps_report("steps", self.path)
+        self.assertEqual(sum(n.startswith("Step 0 begins") for n in steps.notes), 1)
+        steps = steps_report("steps", self.path, "--steps=1")
+        self.assertFalse(any(n.startswith("Step 0 begins") for n in steps.notes), steps.notes)
         for ask in ({"wait": 90}, {"wait": 800, "later": 90}, {"wait": 800, "more": False}):
             with self.subTest(**ask):
                 self.assertEqual(self.begin(**ask)[0::2], (0, []))

@@ -191,10 +191,11 @@ void step_table(const struct roles *r, const struct profile *p, const struct rep
 	step_table_start(r, s, args, all, whole, t);
 	step_table_put_rows(r, s, whole ? r->edges : 0, t);
 	step_table_note_sum(r, "", t);
+	if (s->n && (!args->has_steps || (s->v[0].number >= args->step_first && s->v[0].number <= args->step_last)))
+		step_table_note_begin(s, t);
 	if (s->source != STEPS_PROFILER && s->how.n)
 		table_warn(t, STR_FMT, STR_ARG(s->how));
 	step_table_note_cut(s, t);
-	step_table_note_begin(s, t);
 	if (s->n < s->total)
 		step_table_note_left_out(s, t);
 }
