@@ -110,7 +110,9 @@ static void trace_tell_tried(struct profile *p, const char *path, const char *gi
 		buf_printf(&b, "--capture=%s was read", given);
 	else
 		buf_cstr(&b, DISCOVER_CAPTURES "/ beside the trace was read");
-	if (!tried->untold)
+	if (!tried->graphs)
+		buf_cstr(&b, " and not used: no launch of a graph has work that was recorded piece by piece");
+	else if (!tried->untold)
 		buf_cstr(&b, " and not needed: the trace itself tells the ops of its graphs");
 	else if (tried->captures)
 		buf_printf(&b, ": %u capture%s, none fits", tried->captures, tried->captures == 1 ? "" : "s");

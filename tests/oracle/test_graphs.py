@@ -197,6 +197,9 @@ class Real(Case):
         t = oracle.report("graphs", path)
         self.assertEqual(t.rows, [])
         self.assertIn("2 launches of graphs are recorded as one piece of work each", "\n".join(t.notes))
+        code, _, err = oracle.run("report", "graphs", path, "--capture=" + os.path.join(H200, "gpt_bf16_compiled.json.gz"))
+        self.assertEqual(code, 0)
+        self.assertIn("was read and not used: no launch of a graph has work that was recorded piece by piece", err.decode())
 
 
 def gaps_of_launch(path):

@@ -229,6 +229,7 @@ static void graph_sum_up(const struct graph_join *j, const struct graph_match *m
 {
 	const struct graphs *x = j->graphs;
 	const struct graph *longest = NULL;
+	tried->graphs = x->n_graphs;
 	for (uint32_t i = 0; i < captures->n; i++)
 		tried->captures += captures->v[i].p != j->p;
 	for (uint32_t i = 0; i < x->n_graphs; i++) {

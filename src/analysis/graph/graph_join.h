@@ -16,6 +16,7 @@ int graph_join_batches(struct profile *p, int64_t **batch, struct err *e);
 
 /* What recordings of captures came to. */
 struct graph_tried {
+	uint32_t graphs;         /* whose launches have work of which single pieces were recorded */
 	uint32_t captures;       /* that the other recordings hold */
 	uint32_t told;           /* graphs of which other recordings tell ops */
 	uint32_t ambiguous;      /* graphs that a capture fits, though no op is told */
