@@ -68,11 +68,18 @@ static bool capture_is_damaged(const char *path)
 	return damaged;
 }
 
-/* Sorts one name of the folder into *out or *seen. */
+/* Whether it is none of the formats that are read. */
+static bool capture_is_no_trace(const char *path)
+{
+	struct err why = {0};
+	/* What cannot be looked into is read, which says why. */
+	return !input_recognise(path, &why) && !why.code && !capture_is_damaged(path);
+}
+
+/* Of one name in the folder. */
 static void capture_look(struct capture_files *out, struct captures_seen *seen, struct arena *a, const char *dir, const char *name, int64_t rank, const struct stat *trace)
 {
 	const int64_t of = capture_number(str_from(name), STR("rank"));
-	struct err why = {0};
 	if (name[0] == '.' || !capture_is_named_like_a_trace(str_from(name)))
 		return;
 	if (rank >= 0 && of >= 0 && of != rank) {
@@ -84,8 +91,7 @@ static void capture_look(struct capture_files *out, struct captures_seen *seen, 
 	struct stat st;
 	if (stat(path.p, &st) == 0 && capture_is_same(&st, trace)) {
 		out->itself = true;
-	} else if (input_recognise(path.p, &why) || why.code || capture_is_damaged(path.p)) {
-		/* Also a file that cannot be opened or is damaged: reading it later says what is wrong. */
+	} else if (!capture_is_no_trace(path.p)) {
 		MEM_PUSH(out->path, out->n, out->cap, path);
 	} else {
 		/* As servers' lists of their traces. */
@@ -164,6 +170,8 @@ static int captures_find_given(struct capture_files *out, struct arena *a, const
 		return err_set(e, ERR_IO, "--capture=%s: %s; %s", given, strerror(errno), expected);
 	if (!S_ISDIR(st.st_mode)) {
 		out->itself = capture_is_same(&st, trace);
+		if (!out->itself && S_ISREG(st.st_mode) && capture_is_no_trace(given))
+			return err_set(e, ERR_FORMAT, "--capture=%s: no trace is recognised by its content; %s", given, expected);
 		if (!out->itself)
 			MEM_PUSH(out->path, out->n, out->cap, arena_str(a, str_from(given)));
 		return 0;

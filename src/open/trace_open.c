@@ -2,6 +2,7 @@
 
 #include "analysis/graph/graph_join.h"
 #include "analysis/ranks/rank_place.h"
+#include "base/buf.h"
 #include "base/mem.h"
 #include "input/discover.h"
 #include "open/captures.h"
@@ -83,22 +84,67 @@ static int trace_read_captures(struct trace_captures *c, struct profile *p, cons
 	return rc;
 }
 
-static int trace_join(struct profile *p, const char *path, const struct input_options *o, struct err *e)
-{
-	struct trace_captures c = {0};
-	int rc = trace_read_captures(&c, p, path, o, e);
-	rc = rc < 0 ? rc : graph_join(p, c.v, c.n, e);
-	trace_captures_release(&c, p);
-	return rc;
-}
-
-/* The folder of provenance beside the trace; NULL = there is none. */
-static const char *trace_provenance_beside(struct arena *a, const char *path)
+/* The folder of this name beside the trace; NULL = there is none. */
+static const char *trace_folder_beside(struct arena *a, const char *path, const char *name)
 {
 	struct stat st;
 	const char *slash = strrchr(path, '/');
-	const struct str dir = arena_printf(a, "%.*s" DISCOVER_PROVENANCE, slash ? (int)(slash + 1 - path) : 0, path);
+	const struct str dir = arena_printf(a, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
 	return strcmp(path, "-") != 0 && stat(dir.p, &st) == 0 && S_ISDIR(st.st_mode) ? dir.p : NULL;
+}
+
+enum { TRACE_NAME_SHOWN = 80 };
+
+static void trace_put_piece(struct buf *b, struct str name)
+{
+	if (name.n)
+		buf_printf(b, "`%.*s%s`", (int)(name.n < TRACE_NAME_SHOWN ? name.n : TRACE_NAME_SHOWN), name.p, name.n > TRACE_NAME_SHOWN ? "..." : "");
+	else
+		buf_cstr(b, "nothing more");
+}
+
+/* That recordings of captures were read in vain. One that was asked for is a mistake, which the user should see. */
+static void trace_tell_tried(struct profile *p, const char *path, const char *given, const struct graph_tried *tried)
+{
+	struct arena a = {0};
+	struct buf b = {0};
+	const char *beside = trace_folder_beside(&a, path, DISCOVER_CAPTURES);
+	if (given)
+		buf_printf(&b, "--capture=%s was read", given);
+	else
+		buf_cstr(&b, DISCOVER_CAPTURES "/ beside the trace was read");
+	if (!tried->graphs)
+		buf_cstr(&b, " and not used: no launch of a graph has work that was recorded piece by piece");
+	else if (!tried->untold)
+		buf_cstr(&b, " and not needed: the trace itself tells the ops of its graphs");
+	else if (tried->captures)
+		buf_printf(&b, ": %u capture%s, none fits", tried->captures, tried->captures == 1 ? "" : "s");
+	else
+		buf_cstr(&b, ": no capture of a graph, and what ran there without graphs is not what the graphs replay; a recording of the same program, compiled or not as the trace was, tells");
+	if (tried->untold && tried->differs) {
+		buf_printf(&b, "; the nearest differs at piece %u: ", tried->differs);
+		trace_put_piece(&b, tried->captured);
+		buf_cstr(&b, " was captured, ");
+		trace_put_piece(&b, tried->replayed);
+		buf_cstr(&b, " was replayed");
+	}
+	if (given && beside && tried->untold)
+		buf_cstr(&b, "; " DISCOVER_CAPTURES "/ beside the trace was not read, since --capture takes its place");
+	diag_add(&p->diags, DIAG_CAPTURE_IN_VAIN, given ? DIAG_REPAIR : DIAG_NOTE, -1, STR_FMT, STR_ARG(buf_view(&b)));
+	buf_release(&b);
+	arena_release(&a);
+}
+
+static int trace_join(struct profile *p, const char *path, const struct input_options *o, struct err *e)
+{
+	struct trace_captures c = {0};
+	struct graph_tried tried;
+	int rc = trace_read_captures(&c, p, path, o, e);
+	rc = rc < 0 ? rc : graph_join(p, c.v, c.n, &tried, e);
+	if (rc == 0 && c.n && !tried.told && !tried.ambiguous && !(c.n == 1 && c.v[0] == p))
+		trace_tell_tried(p, path, o ? o->capture : NULL, &tried);
+	trace_captures_release(&c, p);
+	return rc;
 }
 
 static int trace_read_provenance(struct profile *p, const char *from, bool given, struct err *e)
@@ -128,7 +174,7 @@ static int trace_tell_sources(struct profile *p, const char *path, const struct 
 	const bool given = o && o->provenance;
 	int rc = 0;
 	if (provenance_is_due(p)) {
-		const char *from = given ? o->provenance : trace_provenance_beside(&a, path);
+		const char *from = given ? o->provenance : trace_folder_beside(&a, path, DISCOVER_PROVENANCE);
 		rc = from ? trace_read_provenance(p, from, given, e) : 0;
 	} else if (given && p->reopened) {
 		rc = err_set(e, ERR_USAGE, "--provenance=%s: %s was imported; give it to opscope import", o->provenance, path);

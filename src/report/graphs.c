@@ -1,13 +1,17 @@
 /* CUDA and HIP graphs: what each replayed, what its work is attributed by, and when the GPU did nothing within a replay. */
+#include "analysis/graph/graph_join.h"
 #include "analysis/graph/graph_period.h"
 #include "analysis/recording.h"
 #include "analysis/time/interval.h"
 #include "base/mem.h"
 #include "base/round.h"
+#include "base/search.h"
 #include "query/report.h"
 
+#include <string.h>
+
 enum {
-	GRAPHS_NUMBER, GRAPHS_ID, GRAPHS_LAUNCHES, GRAPHS_PIECES, GRAPHS_STREAMS, GRAPHS_TOTAL, GRAPHS_SHARE, GRAPHS_MEAN, GRAPHS_GAP, GRAPHS_LONGEST, GRAPHS_KNOWN, GRAPHS_AMBIGUOUS, GRAPHS_EVIDENCE,
+	GRAPHS_NUMBER, GRAPHS_ID, GRAPHS_LAUNCHES, GRAPHS_PIECES, GRAPHS_STREAMS, GRAPHS_TOTAL, GRAPHS_SHARE, GRAPHS_MEAN, GRAPHS_GAP, GRAPHS_GAPS, GRAPHS_LONGEST, GRAPHS_PLACE, GRAPHS_BEFORE, GRAPHS_KNOWN, GRAPHS_AMBIGUOUS, GRAPHS_EVIDENCE,
 	GRAPHS_BLOCKS, GRAPHS_BLOCK, GRAPHS_ODD,
 };
 static const struct section graphs_section = {COLUMNS(
@@ -20,7 +24,10 @@ static const struct section graphs_section = {COLUMNS(
 	[GRAPHS_SHARE] = {COLUMN(PERCENT, "share_pct", "Of device time", "device time / that of all device work")},
 	[GRAPHS_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Each", "from the first to the last work of a launch, mean")},
 	[GRAPHS_GAP] = {COLUMN(MEAN_NS, "gap_ns", "Gaps of each", "of that, the time in which none of the work of the launch ran, mean: a replay waits for nothing on the host", .flags = COLUMN_ANSWER)},
-	[GRAPHS_LONGEST] = {COLUMN(NS, "longest_gap_ns", "Longest gap", "within one launch", .flags = COLUMN_MINOR)},
+	[GRAPHS_GAPS] = {COLUMN(REAL, "gaps", "How many", "gaps of a launch, mean; of about 1 ns each, they are the rounding of the recorded times", .digits = 1, .flags = COLUMN_MINOR)},
+	[GRAPHS_LONGEST] = {COLUMN(NS, "longest_gap_ns", "Longest gap", "the longest single one of all launches", .flags = COLUMN_MINOR)},
+	[GRAPHS_PLACE] = {COLUMN(NUMBER, "gap_place", "Gap before place", "which piece of work of the launch, from 1 on, began behind the longest gap", .flags = COLUMN_MINOR)},
+	[GRAPHS_BEFORE] = {COLUMN(TEXT, "gap_kernel", "Gap before", "kernel or kind of copy of that piece", .flags = COLUMN_KERNEL | COLUMN_MINOR)},
 	[GRAPHS_KNOWN] = {COLUMN(PERCENT, "known_pct", "Op known", "device time of work whose op is known / device time", .flags = COLUMN_ANSWER)},
 	[GRAPHS_AMBIGUOUS] = {COLUMN(PERCENT, "ambiguous_pct", "Ambiguous", "device time of work that fits several ops / device time", .flags = COLUMN_MINOR)},
 	[GRAPHS_EVIDENCE] = {COLUMN(TEXT, "evidence", "By", "what most of the time is attributed by: node (the recording has the call that made the node), sequence (the same names in the same order as a capture), aligned (in a stretch "
@@ -58,7 +65,22 @@ struct graphs_sums {
 	int64_t ns[GPU_EVIDENCES];
 	uint64_t n[GPU_EVIDENCES];
 	int64_t within_ns, gap_ns, longest_ns; /* of all launches */
+	uint64_t gaps;
+	uint32_t place, before;  /* the piece of a launch that began behind the longest gap, and its row of gpu_op */
 };
+
+static void graphs_add_gap(const struct profile *p, const struct graph_launch *l, const struct interval *before, const struct interval *behind, struct graphs_sums *s)
+{
+	const int64_t gap = behind->start - before->end;
+	s->gaps++;
+	if (gap <= s->longest_ns)
+		return;
+	s->longest_ns = gap;
+	s->place = 0;
+	while (p->gpu_op.start_ns[l->work.row[s->place]] != behind->start)
+		s->place++;
+	s->before = l->work.row[s->place];
+}
 
 static void graphs_add_launch(const struct profile *p, const struct graph_launch *l, struct graphs_sums *s)
 {
@@ -71,10 +93,8 @@ static void graphs_add_launch(const struct profile *p, const struct graph_launch
 		intervals_add(&busy, p->gpu_op.start_ns[g], gpu_end(p, g));
 	}
 	intervals_normalise(&busy);
-	for (uint32_t i = 1; i < busy.n; i++) {
-		const int64_t gap = busy.v[i].start - busy.v[i - 1].end;
-		s->longest_ns = gap > s->longest_ns ? gap : s->longest_ns;
-	}
+	for (uint32_t i = 1; i < busy.n; i++)
+		graphs_add_gap(p, l, &busy.v[i - 1], &busy.v[i], s);
 	s->within_ns += l->end_ns - l->start_ns;
 	s->gap_ns += l->end_ns - l->start_ns - intervals_length(&busy);
 	intervals_release(&busy);
@@ -96,7 +116,7 @@ static int64_t graphs_known(const struct graphs_sums *s)
 	return ns;
 }
 
-static void graphs_put(const struct graph *g, uint32_t pieces, const struct graph_period *period, const struct graphs_sums *s, uint32_t number, int64_t all_ns, struct table *t)
+static void graphs_put(const struct profile *p, const struct graph *g, uint32_t pieces, const struct graph_period *period, const struct graphs_sums *s, uint32_t number, int64_t all_ns, struct table *t)
 {
 	const double total = (double)graphs_total(s);
 	enum gpu_evidence most = EVIDENCE_UNKNOWN;
@@ -113,7 +133,12 @@ static void graphs_put(const struct graph *g, uint32_t pieces, const struct grap
 	table_set_f64(t, GRAPHS_SHARE, percent(total, (double)all_ns));
 	table_set_f64(t, GRAPHS_MEAN, (double)s->within_ns / g->launches);
 	table_set_f64(t, GRAPHS_GAP, (double)s->gap_ns / g->launches);
+	table_set_f64(t, GRAPHS_GAPS, (double)s->gaps / g->launches);
 	table_set_i64(t, GRAPHS_LONGEST, s->longest_ns);
+	if (s->gaps) {
+		table_set_i64(t, GRAPHS_PLACE, s->place + 1);
+		table_set_str(t, GRAPHS_BEFORE, profile_str(p, p->gpu_op.name[s->before]));
+	}
 	table_set_f64(t, GRAPHS_KNOWN, percent((double)graphs_known(s), total));
 	table_set_f64(t, GRAPHS_AMBIGUOUS, percent((double)s->ns[EVIDENCE_AMBIGUOUS], total));
 	table_set_str(t, GRAPHS_EVIDENCE, str_from(gpu_evidence_name[most]));
@@ -189,13 +214,17 @@ static void graphs_put_blocks(const struct profile *p, const struct graphs *x, c
 			graphs_put_block(p, x, k, &period[k], t);
 }
 
-static void graphs_notes(const struct graphs *x, const struct graphs_sums *all, int64_t all_ns, struct table *t)
+static void graphs_notes(const struct profile *p, const struct graphs *x, const struct graphs_sums *all, int64_t all_ns, struct table *t)
 {
 	const double known = (double)graphs_known(all), total = (double)graphs_total(all);
 	if (x->n)
 		table_note(t, "graphs replay %.2f %% of the device time; of that, the op is known of %.2f %%", percent(total, (double)all_ns), percent(known, total));
-	if (all->ns[EVIDENCE_UNKNOWN])
-		table_warn(t, "of %.2f %% of replayed time the op is unknown: the recording has no capture of the graph that fits; a trace of the capture (--capture=PATH, or capture_traces/ beside the trace) tells", percent((double)all->ns[EVIDENCE_UNKNOWN], total));
+	if (all->ns[EVIDENCE_UNKNOWN]) {
+		const struct diags *met = &(p->whole ? p->whole : p)->diags;
+		const struct diag_entry *vain = ELEMENT_WHERE(i, met->entry, met->n, strcmp(met->entry[i].kind, DIAG_CAPTURE_IN_VAIN) == 0);
+		table_warn(t, "of %.2f %% of replayed time the op is unknown: " STR_FMT, percent((double)all->ns[EVIDENCE_UNKNOWN], total),
+		           STR_ARG(vain ? vain->message : STR("the recording has no capture of the graph that fits; a trace of the capture (--capture=PATH, or capture_traces/ beside the trace) tells")));
+	}
 	if (all->ns[EVIDENCE_POSITION])
 		table_warn(t, "position: the calls that captured the graph do not name their kernels, so that the op of a kernel follows from its place alone");
 	if (x->whole)
@@ -223,12 +252,12 @@ static int graphs_run(const struct profile *p, const struct report_args *args, s
 			graphs_add_launch(p, &x->launch[i], &all);
 		}
 		period[k] = graph_period_find(&x->launch[x->graph[k].typical].work);
-		graphs_put(&x->graph[k], x->launch[x->graph[k].typical].work.n, &period[k], &s, k + 1, all_ns, out);
+		graphs_put(p, &x->graph[k], x->launch[x->graph[k].typical].work.n, &period[k], &s, k + 1, all_ns, out);
 	}
 	graphs_put_blocks(p, x, period, args, out);
 	mem_free(period);
 	graphs_put_evidence(&all, all_ns, args, out);
-	graphs_notes(x, &all, all_ns, out);
+	graphs_notes(p, x, &all, all_ns, out);
 	graphs_free(x);
 	return table_sort(out, STR("total_ns"), true, e);
 }

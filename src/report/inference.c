@@ -5,13 +5,14 @@
 #include "base/mem.h"
 #include "base/round.h"
 #include "query/report.h"
+#include "report/parts/step_table.h"
 
 /* Rows behind those of the phases. */
 enum { INFERENCE_NO_PHASE = SERVING_PHASES, INFERENCE_BETWEEN, INFERENCE_ROWS };
 
 enum {
 	INFERENCE_NAME, INFERENCE_STEPS, INFERENCE_TIME, INFERENCE_SHARE, INFERENCE_STEP_TIME, INFERENCE_REQUESTS, INFERENCE_TOKENS, INFERENCE_TOKENS_STEP, INFERENCE_TOKEN_TIME, INFERENCE_TOKEN_RATE,
-	INFERENCE_CONTEXT, INFERENCE_BUSY, INFERENCE_HOST, INFERENCE_KERNELS_STEP, INFERENCE_KERNELS_TOKEN
+	INFERENCE_CONTEXT, INFERENCE_BUSY, INFERENCE_HOST, INFERENCE_QUEUED, INFERENCE_KERNELS_STEP, INFERENCE_KERNELS_TOKEN
 };
 
 static const struct section inference_section = {COLUMNS(
@@ -19,10 +20,10 @@ static const struct section inference_section = {COLUMNS(
 	                       "the server says nothing; between: from the end of a step to the begin of the next", .flags = COLUMN_ANSWER)},
 	[INFERENCE_STEPS] = {COLUMN(COUNT, "steps", "Steps", "how many; of between: how many pauses", .flags = COLUMN_ANSWER)},
 	[INFERENCE_TIME] = {COLUMN(NS, "time_ns", "Time", "sum of their lengths: the rows add up to the time from the first step's begin to the last one's end", .flags = COLUMN_ANSWER)},
-	[INFERENCE_SHARE] = {COLUMN(PERCENT, "time_pct", "Time %", "of the time of all rows", .flags = COLUMN_ANSWER)},
+	[INFERENCE_SHARE] = {COLUMN(PERCENT, "time_pct", "Time %", "of the time of all rows")},
 	[INFERENCE_STEP_TIME] = {COLUMN(MEAN_NS, "step_ns", "Per step", "mean length of a step: in decode, how long a request waits for its next token, but for the pauses",
 	                            .flags = COLUMN_ANSWER)},
-	[INFERENCE_REQUESTS] = {COLUMN(REAL, "requests", "Requests", "in a step, mean; empty = the server does not tell", .digits = 1, .flags = COLUMN_ANSWER)},
+	[INFERENCE_REQUESTS] = {COLUMN(REAL, "requests", "Requests", "in a step, mean; empty = the server does not tell", .digits = 1)},
 	[INFERENCE_TOKENS] = {COLUMN(COUNT, "tokens", "Tokens", "prefill, mixed: tokens computed; decode: tokens generated, one of each request; empty = the server does not tell them of all steps",
 	                         .flags = COLUMN_ANSWER)},
 	[INFERENCE_TOKENS_STEP] = {COLUMN(REAL, "step_tokens", "Tokens per step", "mean", .digits = 1, .flags = COLUMN_MINOR)},
@@ -34,13 +35,15 @@ static const struct section inference_section = {COLUMNS(
 	                .when = WHEN_DEVICE},
 	[INFERENCE_HOST] = {COLUMN(MEAN_NS, "host_gap_ns", "Host gap", "mean of a step: a GPU had nothing to do, and the call that launched its next work had not begun; of several GPUs the mean",
 	                       .flags = COLUMN_ANSWER), .when = WHEN_DEVICE},
+	[INFERENCE_QUEUED] = {COLUMN(MEAN_NS, "queued_ns", "Queued", "mean of a step: a GPU had nothing to do, and the call that launched its next work had begun: launch delay, waits for other streams, pauses within a "
+	                         "replayed graph; of several GPUs the mean"), .when = WHEN_DEVICE},
 	[INFERENCE_KERNELS_STEP] = {COLUMN(REAL, "step_kernels", "Kernels per step", "that begin in it: mean; of several GPUs the mean", .digits = 1), .when = WHEN_DEVICE},
 	[INFERENCE_KERNELS_TOKEN] = {COLUMN(REAL, "token_kernels", "Kernels per token", "kernels / tokens", .digits = 2), .when = WHEN_DEVICE},
 )};
 
 enum {
 	SERVED_STEP, SERVED_PHASE, SERVED_ITERATIONS, SERVED_START, SERVED_TIME, SERVED_BETWEEN, SERVED_PREFILL, SERVED_PREFILL_TOKENS, SERVED_DECODE, SERVED_DECODE_TOKENS, SERVED_TOKENS,
-	SERVED_CONTEXT, SERVED_PAIRS, SERVED_PADDED, SERVED_BUSY, SERVED_HOST, SERVED_KERNELS
+	SERVED_CONTEXT, SERVED_PAIRS, SERVED_PADDED, SERVED_BUSY, SERVED_HOST, SERVED_QUEUED, SERVED_KERNELS
 };
 
 static const struct section inference_steps_section = {.name = "steps", .title = "Steps", COLUMNS(
@@ -61,6 +64,7 @@ static const struct section inference_steps_section = {.name = "steps", .title =
 	[SERVED_PADDED] = {COLUMN(COUNT, "padded_batch", "Padded", "requests that the batch was filled up to", .flags = COLUMN_MINOR)},
 	[SERVED_BUSY] = {COLUMN(PERCENT, "gpu_busy_pct", "GPU busy %", "as above"), .when = WHEN_DEVICE},
 	[SERVED_HOST] = {COLUMN(NS, "host_gap_ns", "Host gap", "as above"), .when = WHEN_DEVICE},
+	[SERVED_QUEUED] = {COLUMN(NS, "queued_ns", "Queued", "as above"), .when = WHEN_DEVICE},
 	[SERVED_KERNELS] = {COLUMN(REAL, "kernels", "Kernels", "that begin in it; of several GPUs the mean", .digits = 1), .when = WHEN_DEVICE},
 )};
 
@@ -91,6 +95,7 @@ static void inference_add_use(struct inference *x, struct inference_sums *s, con
 	s->use.ns += u->ns;
 	s->use.busy_ns += u->busy_ns;
 	s->use.host_ns += u->host_ns;
+	s->use.queued_ns += u->queued_ns;
 	s->use.unknown_ns += u->unknown_ns;
 	s->use.kernels += u->kernels;
 	s->use.graphs += u->graphs;
@@ -155,8 +160,10 @@ static void inference_put_row(const struct inference *x, unsigned row, struct ta
 	table_set_f64(t, INFERENCE_SHARE, percent((double)s->use.ns, (double)x->all_ns));
 	table_set_f64(t, INFERENCE_STEP_TIME, (double)s->use.ns / n);
 	table_set_f64(t, INFERENCE_BUSY, percent((double)s->use.busy_ns, (double)s->use.ns * gpus));
-	if (gpus > 0)
+	if (gpus > 0) {
 		table_set_f64(t, INFERENCE_HOST, (double)s->use.host_ns / n / gpus);
+		table_set_f64(t, INFERENCE_QUEUED, (double)s->use.queued_ns / n / gpus);
+	}
 	if (gpus > 0 && !s->use.graphs)
 		table_set_f64(t, INFERENCE_KERNELS_STEP, (double)s->use.kernels / n / gpus);
 	if (row >= INFERENCE_NO_PHASE)
@@ -187,8 +194,10 @@ static void inference_put_step(const struct inference *x, unsigned i, struct tab
 	if (i + 1 < x->g.n)
 		table_set_i64(t, SERVED_BETWEEN, u[1].ns);
 	table_set_f64(t, SERVED_BUSY, percent((double)u->busy_ns, (double)u->ns * gpus));
-	if (gpus > 0)
+	if (gpus > 0) {
 		table_set_i64(t, SERVED_HOST, u->host_ns / x->g.gpus);
+		table_set_i64(t, SERVED_QUEUED, u->queued_ns / x->g.gpus);
+	}
 	if (gpus > 0 && !u->graphs)
 		table_set_f64(t, SERVED_KERNELS, (double)u->kernels / gpus);
 	if (!v)
@@ -211,6 +220,8 @@ static void inference_put_notes(const struct inference *x, struct table *t)
 		unknown_ns += x->row[i].use.unknown_ns;
 		graphs += x->row[i].use.graphs;
 	}
+	if (x->g.n && x->g.step[0] == 0)
+		step_table_note_begin(x->p->steps, t);
 	table_note(t, "from the first step to the last %lld ns = steps %lld + between %lld", (long long)x->all_ns, (long long)steps_ns,
 	           (long long)x->row[INFERENCE_BETWEEN].use.ns);
 	if (x->g.gpus > 1)

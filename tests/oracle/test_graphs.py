@@ -1,6 +1,7 @@
 """What graphs replay is attributed to the ops that captured it: of real replays as an independent reading of both files says, and of made ones, whose truth is known, never to a wrong op."""
 import collections
 import csv
+import decimal
 import gzip
 import json
 import lzma
@@ -181,6 +182,12 @@ class Real(Case):
         row2, = oracle.report("graphs", data(*VLLM, "graph_execution.json.gz")).rows
         self.assertEqual((row2["blocks"], row2["block_pieces"]), (11, 35))  # two layers that alternate
         self.assertAlmostEqual(row["longest_gap_ns"], 273_690, delta=10)
+        for parts, got in (((*SGLANG, "sglang_Qwen3-8B_decode.json.gz"), row), ((*VLLM, "graph_execution.json.gz"), row2)):
+            gaps, before = gaps_of_launch(data(*parts))
+            place = max(range(len(gaps)), key=lambda i: gaps[i])
+            self.assertEqual((got["gaps"], got["gap_ns"]), (sum(g > 0 for g in gaps), sum(g for g in gaps if g > 0)))
+            if gaps[place] > 1:  # of gaps of 1 ns, the rounding of times, the first is as good as another
+                self.assertEqual((got["longest_gap_ns"], got["gap_place"], got["gap_kernel"]), (gaps[place], place + 2, before[place]))
         self.assertAlmostEqual(row["total_ns"], 9_656_400, delta=100)
 
     def test_whole_graphs(self):
@@ -190,6 +197,18 @@ class Real(Case):
         t = oracle.report("graphs", path)
         self.assertEqual(t.rows, [])
         self.assertIn("2 launches of graphs are recorded as one piece of work each", "\n".join(t.notes))
+        code, _, err = oracle.run("report", "graphs", path, "--capture=" + os.path.join(H200, "gpt_bf16_compiled.json.gz"))
+        self.assertEqual(code, 0)
+        self.assertIn("was read and not used: no launch of a graph has work that was recorded piece by piece", err.decode())
+
+
+def gaps_of_launch(path):
+    """Of the one launch of a graph: the gaps between its pieces of work, in ns, and the name of the piece behind each."""
+    with gzip.open(path, "rt", encoding="utf-8") as f:
+        events = [e for e in json.load(f, parse_float=decimal.Decimal)["traceEvents"] if e.get("ph") == "X"]
+    launch, = [e["args"]["correlation"] for e in events if "GraphLaunch" in e["name"]]
+    work = sorted((int(e["ts"] * 1000), int(e["ts"] * 1000) + int(e["dur"] * 1000), e["name"]) for e in events if e["cat"] in ("kernel", "gpu_memcpy", "gpu_memset") and e["args"]["correlation"] == launch)
+    return [b[0] - a[1] for a, b in zip(work, work[1:])], [w[2] for w in work[1:]]
 
 
 class Model:
@@ -606,7 +625,9 @@ class Made(Case):
             json.dump(replay, f)
         more = [f"--capture={os.path.join(top, folder)}"] if folder == "captures" else []
         code, out, err = oracle.run("report", "graphs", path, "--format=json", *more, *args)
-        return code, err.decode(errors="replace"), json.loads(out)["rows"] if code == 0 else None
+        table = json.loads(out) if code == 0 else {}
+        self.columns, self.notes = [c["id"] for c in table.get("columns", [])], table.get("notes", [])
+        return code, err.decode(errors="replace"), table.get("rows")
 
     def test_folders_of_captures(self):
         """What of a folder cannot be read is said, and costs itself alone."""
@@ -736,6 +757,53 @@ class Made(Case):
             f.write('{"traceEvents": [{"ph": "X", ')
         t = oracle.report("graphs", path)
         self.assertEqual([r["evidence"] for r in t.rows], ["unknown"])
+
+    def test_captures_in_vain(self):
+        """How many captures were read, and where the nearest differs; that of others only where the trace does not tell its graphs by itself."""
+        nodes = Model(random.Random(21), 3, 2).nodes
+        replay = replay_doc([[(n[3], 7) for n in nodes]])
+        far = [(*n[:3], f"far{i}", *n[4:]) for i, n in enumerate(nodes)]
+        few, cut = [*nodes[:2], *far[2:]], nodes[:len(nodes) // 3]
+        for files, says in (([few, far], f"2 captures, none fits; the nearest differs at piece 3: `far2` was captured, `{nodes[2][3]}` was replayed"),
+                            ([far, cut], f"2 captures, none fits; the nearest differs at piece {len(cut) + 1}: nothing more was captured, `{nodes[len(cut)][3]}` was replayed")):
+            for folder in ("captures", "capture_traces"):
+                with self.subTest(says, folder=folder):
+                    code, err, rows = self.captured({f"{i}.json": capture_doc(x) for i, x in enumerate(files)}, replay=replay, folder=folder)
+                    self.assertEqual((code, rows[0][self.columns.index("evidence")]), (0, "unknown"))
+                    self.assertTrue(any(says in n for n in self.notes), self.notes)
+                    if folder == "captures":
+                        self.assertIn(says, err)
+                    self.assertEqual(err.count("\n"), folder == "captures", err)
+        eager = {"traceEvents": [e for e in capture_doc(far)["traceEvents"] if "Capture" not in e["name"]]}
+        self.assertIn("no capture of a graph, and what ran there without graphs is not what the graphs replay", self.captured({"a.json": eager}, replay=replay)[1])
+        steps = {"traceEvents": replay["traceEvents"] + [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{i}", "pid": 1, "tid": 1, "ts": 999_000 + i * 9000, "dur": 9000, "args": {}} for i in range(2)]}
+        self.captured({"a.json": capture_doc(far)}, replay=steps)
+        self.assertTrue(any("1 capture, none fits" in n for n in self.notes), self.notes)
+        own = {"traceEvents": capture_doc(nodes)["traceEvents"] + replay["traceEvents"]}
+        code, err, rows = self.captured({"a.json": capture_doc(far)}, replay=own)
+        self.assertEqual((code, rows[0][self.columns.index("evidence")]), (0, "sequence"))
+        self.assertIn("was read and not needed: the trace itself tells the ops of its graphs", err)
+
+    def test_captures_beside(self):
+        """--capture takes the place of capture_traces/, which a line says where it tells nothing; and where the trace holds its own capture, that another was not needed."""
+        nodes = Model(random.Random(22), 3, 2).nodes
+        other = capture_doc([(*n[:3], f"far{i}", *n[4:]) for i, n in enumerate(nodes)])
+        replay = replay_doc([[(n[3], 7) for n in nodes]])
+        os.mkdir(os.path.join(self.tmp, "capture_traces"))
+        for name, doc in (("replay.json", replay), ("other.json", other), (os.path.join("capture_traces", "good.json"), capture_doc(nodes))):
+            with open(os.path.join(self.tmp, name), "w") as f:
+                json.dump(doc, f)
+        path, given = (os.path.join(self.tmp, x) for x in ("replay.json", "other.json"))
+        self.assertEqual([r["evidence"] for r in oracle.report("graphs", path).rows], ["sequence"])
+        code, _, err = oracle.run("report", "graphs", path, "--capture=" + given)
+        self.assertEqual(code, 0)
+        self.assertIn("other.json was read: 1 capture, none fits; the nearest differs at piece 1: `far0` was captured", err.decode())
+        self.assertIn("; capture_traces/ beside the trace was not read, since --capture takes its place", err.decode())
+        readme = os.path.join(self.tmp, "README.md")
+        with open(readme, "w") as f:
+            f.write("# no trace\n")
+        code, _, err = oracle.run("report", "graphs", path, "--capture=" + readme)
+        self.assertEqual((code, err.decode().split("README.md: ")[-1]), (1, "no trace is recognised by its content; a trace of the capture of graphs, or a folder of such, was expected\n"))
 
     def test_kept(self):
         """An imported file keeps what was attributed, and answers the same."""

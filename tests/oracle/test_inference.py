@@ -1,5 +1,6 @@
 """`inference`: phases of an inference server. Against recordings whose truth is planted, for each server's way to name iterations, and against two real
 decodes, whose numbers are counted from the JSON by themselves."""
+import csv
 import decimal
 import gzip
 import json
@@ -84,12 +85,12 @@ PLAN = [(2, 900, 0, 0, 700, 40, 100), (0, 0, 2, 2, 30, 10, 60), (0, 0, 2, 2, 33,
 
 def plan(name_of, steps=PLAN):
     """A recording, and the truth by phase. The first kernel of a step begins 20 us after it, its call 10 us after; the second was launched before the first ended and begins 5 us behind it; a
-    sampler's kernel runs in each pause, from 10 to 25 us, launched 4 us after the step."""
+    sampler's kernel runs in each pause, from 10 to 25 us, launched 4 us after the step. The GPU waits for the host until a call begins, and what the call queued waits from there on."""
     r, now, truth = Recording(), 1_000_000 * US, {}
 
-    def count(phase, ns, busy, host, kernels, requests=0, tokens=0):
-        t = truth.setdefault(phase, [0, 0, 0, 0, 0, 0, 0])
-        for i, v in enumerate((1, ns, busy, host, kernels, requests, tokens)):
+    def count(phase, ns, busy, host, queued, kernels, requests=0, tokens=0):
+        t = truth.setdefault(phase, [0, 0, 0, 0, 0, 0, 0, 0])
+        for i, v in enumerate((1, ns, busy, host, queued, kernels, requests, tokens)):
             t[i] += v
 
     for i, (p, pt, d, dt, first, second, pause) in enumerate(steps):
@@ -97,26 +98,27 @@ def plan(name_of, steps=PLAN):
         r.iteration(name_of(p, pt, d, dt), now, now + 30 * US)
         r.launch(now + 10 * US, now + 20 * US, first * US)
         r.launch(now + 12 * US, end - second * US, second * US)
-        count(phase_of(p, d), end - now, (first + second) * US, 20 * US, 2, p + d, d if not p else pt + dt)
+        count(phase_of(p, d), end - now, (first + second) * US, 10 * US, 15 * US, 2, p + d, d if not p else pt + dt)
         if i + 1 < len(steps):
             r.launch(end + 4 * US, end + 10 * US, 15 * US, name="sample")
-            count("between", pause * US, 15 * US, (pause - 15) * US, 1)
+            count("between", pause * US, 15 * US, (pause - 21) * US, 6 * US, 1)
         now = end + pause * US
     return r, truth
 
 
 def spread(pieces, ops):
-    """Of each piece of time: how long work ran, and how long the GPU waited for work whose call began when it had none. Each op is (start, end, start of its call)."""
-    busy, host, until = [0] * len(pieces), [0] * len(pieces), pieces[0][0]
+    """Of each piece of time: how long work ran, how long the GPU had none and the call of its next had not begun, and how long it had none though that call had begun. Each op is (start, end, start of its call)."""
+    busy, host, queued, until = [0] * len(pieces), [0] * len(pieces), [0] * len(pieces), pieces[0][0]
     within = lambda i, a, b: max(0, min(b, pieces[i][1]) - max(a, pieces[i][0]))
     for start, end, called in sorted(ops):
         for i in range(len(pieces)):
             busy[i] += within(i, max(start, until), end)
-            host[i] += within(i, until, start) if called > until else 0
+            host[i] += within(i, until, min(called, start))
+            queued[i] += within(i, max(until, called), start)
         until = max(until, end)
     for i in range(len(pieces)):
         host[i] += within(i, until, pieces[-1][1])
-    return busy, host
+    return busy, host, queued
 
 
 class InferenceCase(Case):
@@ -135,13 +137,15 @@ class Planted(InferenceCase):
         whole = sum(t[1] for t in truth.values())
         self.assertEqual({r["phase"] for r in table.rows}, set(truth))
         for row in table.rows:
-            n, ns, busy, host, kernels, requests, tokens = truth[row["phase"]]
+            n, ns, busy, host, queued, kernels, requests, tokens = truth[row["phase"]]
             with self.subTest(phase=row["phase"]):
                 self.assertEqual((row["steps"], row["time_ns"]), (n, ns))
                 self.assertAlmostEqual(row["time_pct"], 100 * ns / whole)
                 self.assertAlmostEqual(row["step_ns"], ns / n)
                 self.assertAlmostEqual(row["gpu_busy_pct"], 100 * busy / ns / gpus)
                 self.assertAlmostEqual(row["host_gap_ns"], host / n / gpus)
+                self.assertAlmostEqual(row["queued_ns"], queued / n / gpus)
+                self.assertEqual(busy + host + queued, ns * gpus)
                 self.assertAlmostEqual(row["step_kernels"], kernels / n / gpus)
                 if row["phase"] == "between":
                     self.assertEqual([row[c] for c in ("requests", "tokens", "token_ns", "token_kernels")], [None] * 4)
@@ -165,7 +169,7 @@ class Planted(InferenceCase):
                 self.assertEqual([(s["step"], s["phase"]) for s in steps], [(i, phase_of(x[0], x[2])) for i, x in enumerate(PLAN)])
                 self.assertEqual([s["tokens"] for s in steps], [x[1] + x[3] for x in PLAN])
                 self.assertEqual([s["between_ns"] for s in steps], [x[6] * US for x in PLAN[:-1]] + [None])
-                self.assertEqual([s["host_gap_ns"] for s in steps], [20 * US] * len(PLAN))
+                self.assertEqual([(s["host_gap_ns"], s["queued_ns"]) for s in steps], [(10 * US, 15 * US)] * len(PLAN))
                 if name_of in (vllm, detailed):
                     self.assertEqual([(s["prefill_requests"], s["prefill_tokens"], s["decode_requests"], s["decode_tokens"]) for s in steps], [x[:4] for x in PLAN])
                 if name_of is detailed:
@@ -197,12 +201,13 @@ class Planted(InferenceCase):
         for start, end, called in ops:
             r.launch(called, start, end - start, gpu=1)
         pieces = sorted([(int(a), int(b)) for a, b in zip(at, ends)] + [(int(b), int(a)) for a, b in zip(at[1:], ends)])
-        busy, host = spread(pieces, ops)
+        busy, host, queued = spread(pieces, ops)
         for i in range(len(pieces)):
             t = truth["between" if i % 2 else phase_of(PLAN[i // 2][0], PLAN[i // 2][2])]
             t[2] += busy[i]
             t[3] += host[i]
-            t[4] += sum(pieces[i][0] <= o[0] < pieces[i][1] for o in ops)
+            t[4] += queued[i]
+            t[5] += sum(pieces[i][0] <= o[0] < pieces[i][1] for o in ops)
         table = self.report(r)
         self.check(table, truth, gpus=2)
         self.assertIn("2 GPUs worked: busy, gaps and kernels are the means of them", table.notes)
@@ -214,7 +219,7 @@ class Planted(InferenceCase):
         mixed = table.by("phase")["mixed"]
         self.assertEqual((mixed["requests"], mixed["tokens"], mixed["token_ns"], mixed["token_kernels"]), (3, None, None, None))
         self.assertTrue(any(n.startswith("of 1 step the server's annotation does not tell the tokens") for n in table.notes), table.notes)
-        self.assertEqual(table.by("phase")["decode"]["tokens"], truth["decode"][6])
+        self.assertEqual(table.by("phase")["decode"]["tokens"], truth["decode"][7])
         r, _ = plan(lambda p, pt, d, dt: detailed(p, pt, d, 4 * dt))
         table = self.report(r)
         self.assertEqual(table.by("phase")["decode"]["tokens"], None)
@@ -243,6 +248,37 @@ class Planted(InferenceCase):
         self.assertEqual(table.by("phase")["decode"]["time_ns"], 4 * 30 * US)
         self.assertNotIn("gpu_busy_pct", table.rows[0])
 
+    def begin(self, wait, later=5, more=True, before=None):
+        """A step of 40 us whose first work waits so long behind its call, in us, and two calls of work behind it, the last of which begins `later` us after its call, on an idle GPU."""
+        r, now = Recording(), 1_000_000 * US
+        first = now + (5 + wait) * US
+        r.iteration(vllm(0, 0, 2, 2), now, now + 40 * US)
+        if before:
+            r.launch(now - 30 * US, *before)
+        r.launch(now + 4 * US, first, 50 * US)
+        r.launch(now + 7 * US if more else first + 1 * US, first + 51 * US, 50 * US)
+        r.iteration(vllm(0, 0, 3, 3), first + 150 * US, first + 170 * US)
+        r.launch(first + 160 * US, first + (161 + later) * US, 50 * US)
+        table = self.report(r)
+        told = [n for n in table.notes if n.startswith("Step 0 begins")]
+        return table.section("steps").rows[0]["start_ns"] - now, first - now, told
+
+    def test_begin_of_recording(self):
+        """The first work waits for work that was not recorded, where it waits longer than a GPU without work lets any wait, and more is launched behind it."""
+        start, first, told = self.begin(800)
+        self.assertEqual((start, len(told)), (first, 1))
+        self.assertIn("0.805 ms after its range (0.040 ms) did: this work waited 0.800 ms behind its launch, no later work waited longer than 0.005 ms", told[0])
+        steps = steps_report("steps", self.path)
+        self.assertEqual(sum(n.startswith("Step 0 begins") for n in steps.notes), 1)
+        steps = steps_report("steps", self.path, "--steps=1")
+        self.assertFalse(any(n.startswith("Step 0 begins") for n in steps.notes), steps.notes)
+        for ask in ({"wait": 90}, {"wait": 800, "later": 90}, {"wait": 800, "more": False}):
+            with self.subTest(**ask):
+                self.assertEqual(self.begin(**ask)[0::2], (0, []))
+        start, first, told = self.begin(800, before=(1_000_000 * US - 10 * US, 60 * US))
+        self.assertEqual(start, 50 * US)
+        self.assertEqual(told, ["Step 0 begins 0.050 ms after its range (0.040 ms) did, when the GPU had ended work that was launched before the range."])
+
     def test_no_server(self):
         code, out, err = oracle.run("report", "inference", oracle.synthetic("all_categories"))
         self.assertEqual((code, out), (1, b""))
@@ -262,27 +298,40 @@ class Real(InferenceCase):
         own = [w for w in work if begin <= w[2][0] and w[2][1] <= end]
         begin = max([begin] + [w[1] for w in work if w not in own and w[1] < min(o[0] for o in own)])
         end = max([end] + [w[1] for w in own])
-        busy, host = spread([(begin, end)], [(w[0], w[1], w[2][0]) for w in work])
+        first = min(work)
+        if first in own and first[0] > begin:  # nothing was recorded before it: of a decode's beginning, the wait is that for work of before
+            self.assertGreater(first[0] - first[2][1], 10 * max(w[0] - max([w[2][1]] + [x[1] for x in work if x[0] < w[0]]) for w in work if w != first))
+            begin = first[0]
+        busy, host, queued = spread([(begin, end)], [(w[0], w[1], w[2][0]) for w in work])
         kernels = sum(w[3] == "kernel" and begin <= w[0] < end for w in work)
         table = steps_report("inference", path)
         self.assertEqual(len(table.rows), 1)
         row, step = table.rows[0], table.section("steps").rows[0]
         self.assertEqual((row["phase"], row["steps"], row["time_ns"], row["requests"], row["tokens"]), ("decode", 1, end - begin, requests, requests))
-        self.assertEqual((row["step_kernels"], row["host_gap_ns"]), (kernels, host[0]))
+        self.assertEqual((row["step_kernels"], row["host_gap_ns"], row["queued_ns"]), (kernels, host[0], queued[0]))
+        self.assertEqual(busy[0] + host[0] + queued[0], end - begin)
         self.assertAlmostEqual(row["gpu_busy_pct"], 100 * busy[0] / (end - begin))
         self.assertAlmostEqual(row["token_ns"], (end - begin) / requests)
         self.assertAlmostEqual(row["token_kernels"], kernels / requests)
         self.assertEqual((step["context_tokens"], step["attention_pairs"], step["decode_requests"], step["prefill_requests"]), (keys, keys, requests, 0))
-        return row
+        return row, table.notes
 
     def test_vllm(self):
-        row = self.check(data("graphs", "vllm_decode_full", "graph_execution.json.gz"), "execute_32_", 32, 55086)
+        """The recording begins with the step, whose first copy waits 7.8 ms behind its call: the GPU is busy with what was not recorded. TraceLens counts from the first work on, too."""
+        row, notes = self.check(data("graphs", "vllm_decode_full", "graph_execution.json.gz"), "execute_32_", 32, 55086)
         self.assertEqual(row["step_kernels"], 425)
+        self.assertEqual(sum(n.startswith("Step 0 begins with its first device work, 8.371 ms after its range (2.409 ms) did: this work waited 7.826 ms behind its launch") for n in notes), 1, notes)
+        with open(data("graphs", "vllm_decode_full", "perf_csvs", "gpu_timeline.csv"), encoding="utf-8") as f:
+            ms = {x["type"]: float(x["time ms"]) for x in csv.DictReader(f)}
+        self.assertAlmostEqual(row["time_ns"] / 1e6, ms["total_time"], delta=1e-5)
+        self.assertAlmostEqual(row["gpu_busy_pct"], 100 * ms["busy_time"] / ms["total_time"], delta=1e-3)
+        self.assertAlmostEqual(row["host_gap_ns"] + row["queued_ns"], 1e6 * ms["idle_time"], delta=20)
 
     def test_sglang(self):
         """The server's own range, in which its patch put none of the sums: they stand in the range around."""
-        row = self.check(data("tracelens", "inference", "sglang_decode", "sglang_Qwen3-8B_decode.json.gz"), "step[DECODE", 32, 32785)
+        row, notes = self.check(data("tracelens", "inference", "sglang_decode", "sglang_Qwen3-8B_decode.json.gz"), "step[DECODE", 32, 32785)
         self.assertEqual(row["step_kernels"], 551)
+        self.assertIn("Step 0 begins 463.189 ms after its range (465.248 ms) did, when the GPU had ended work that was launched before the range.", notes)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """`compile`: against sums over the events of real traces, and on planted runs by hand."""
+import collections
 import json
 import os
 import re
@@ -69,6 +70,22 @@ class Real(Case):
                 note = next(n for n in table.notes if n.startswith("device work "))
                 total, *parts = map(int, re.findall(r"(?<= )-?\d+(?= |$)", note.replace(" ns", "")))
                 self.assertEqual([total, total], [sum(parts), sum(map(ns, t.device))])
+
+    def test_replayed_regions(self):
+        """What a graph replays is of the compiled code that captured it: the k-th kernel is that of the k-th call of the capture. Its ranges took no time of the host."""
+        folder = ("graphs", "vllm_decode_full")
+        t, replay = Trace(data(*folder, "capture_traces", "graph_capture_rank_0.1773709742341309550.pt.trace.json.gz")), Trace(data(*folder, "graph_execution.json.gz"))
+        ran = {e["args"]["correlation"] for e in t.device}
+        begin, end = (t.named(x, ("cuda_runtime",))[0]["ts"] for x in ("hipStreamBeginCapture", "hipStreamEndCapture"))
+        calls = sorted((e for e in t.events if e.get("cat") == "cuda_runtime" and re.search("Launch|Memcpy|Memset", e["name"]) and begin < e["ts"] < end and e["args"]["correlation"] not in ran), key=lambda e: e["ts"])
+        launch = replay.named("hipGraphLaunch", ("cuda_runtime",))[0]["args"]["correlation"]
+        work = sorted((e for e in replay.device if e["args"]["correlation"] == launch), key=lambda e: e["ts"])
+        self.assertEqual(len(calls), len(work))
+        want = collections.Counter()
+        for r in t.named("## Call CompiledFxGraph"):
+            want[r["name"]] += sum(ns(w) for c, w in zip(calls, work) if r["tid"] == c["tid"] and r["ts"] <= c["ts"] < r["ts"] + r["dur"])
+        table = ask(data(*folder, "graph_execution.json.gz"))[0]
+        self.assertEqual({r["region"]: (r["calls"], r["device_ns"], r["host_ns"]) for r in table.rows}, {n: (len([r for r in t.named(n) if r["name"] == n]), v, 0) for n, v in want.items()})
 
     def test_wrapper_and_guards(self):
         path = h200("gpt_bf16_compiled.json.gz")

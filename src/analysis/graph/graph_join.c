@@ -188,7 +188,66 @@ static void graph_join_one(const struct graph_join *j, struct graph_match *match
 	}
 }
 
-static void graph_join_all(struct graph_join *j)
+static bool graph_tells(const struct graph_match *m, uint32_t n)
+{
+	return m->capture && ANY_WHERE(i, 0u, n, m->call[i] != ROW_NONE);
+}
+
+static bool graph_fits(const struct graph_match *m, uint32_t n)
+{
+	return ANY_WHERE(i, 0u, n, m->evidence[i] == EVIDENCE_AMBIGUOUS);
+}
+
+static struct str graph_piece_name(const struct profile *p, const struct graph_sequence *s, uint32_t i, bool replayed)
+{
+	struct str name = STR("");
+	if (i >= s->n)
+		return name;
+	if (s->kind[i] != GPU_KERNEL)
+		return s->kind[i] == GPU_MEMCPY ? STR("copy") : STR("set");
+	if (replayed)
+		return profile_str(p, p->gpu_op.name[s->row[i]]);
+	(void)profile_arg(p, p->span.args[s->row[i]], ARG_LAUNCHED_KERNEL, &name);
+	return name;
+}
+
+/* Which capture has most of the work's beginning, and where it differs. */
+static void graph_find_nearest(const struct profile *p, const struct graph_sequence *work, const struct graph_captures *captures, struct graph_tried *tried)
+{
+	for (uint32_t i = 0; i < captures->n; i++) {
+		const struct graph_sequence *calls = &captures->v[i].work;
+		uint32_t n = 0;
+		while (n < work->n && n < calls->n && work->key[n] == calls->key[n])
+			n++;
+		if (!calls->named || n < tried->differs)
+			continue;
+		tried->differs = n + 1;
+		tried->replayed = graph_piece_name(p, work, n, true);
+		tried->captured = graph_piece_name(captures->v[i].p, calls, n, false);
+	}
+}
+
+static void graph_sum_up(const struct graph_join *j, const struct graph_match *match, const struct graph_captures *captures, struct graph_tried *tried)
+{
+	const struct graphs *x = j->graphs;
+	const struct graph *longest = NULL;
+	tried->graphs = x->n_graphs;
+	for (uint32_t i = 0; i < captures->n; i++)
+		tried->captures += captures->v[i].p != j->p;
+	for (uint32_t i = 0; i < x->n_graphs; i++) {
+		const uint32_t n = x->launch[x->graph[i].typical].work.n;
+		const bool tells = graph_tells(&match[i], n), fits = tells || graph_fits(&match[i], n);
+		tried->told += tells && match[i].capture->p != j->p;
+		tried->ambiguous += fits && !tells;
+		tried->untold += !fits;
+		if (!fits && (!longest || n > x->launch[longest->typical].work.n))
+			longest = &x->graph[i];
+	}
+	if (longest && longest->streams == 1)
+		graph_find_nearest(j->p, &x->launch[longest->typical].work, captures, tried);
+}
+
+static void graph_join_all(struct graph_join *j, const struct graph_captures *captures, struct graph_tried *tried)
 {
 	const struct graphs *x = j->graphs;
 	graph_tell_batches(j);
@@ -197,6 +256,7 @@ static void graph_join_all(struct graph_join *j)
 	struct graph_match *match = NEW_ARRAY(x->n_graphs, struct graph_match);
 	for (uint32_t i = 0; i < x->n_graphs; i++)
 		graph_join_one(j, match, i);
+	graph_sum_up(j, match, captures, tried);
 	const uint32_t without = graph_replay_add(j->p, x, match);
 	graph_note(j->p, x, match, without);
 	for (uint32_t i = 0; i < x->n_graphs; i++)
@@ -204,7 +264,7 @@ static void graph_join_all(struct graph_join *j)
 	mem_free(match);
 }
 
-static void graph_join_with(struct profile *p, struct graphs *x, struct profile *const *others, unsigned n)
+static void graph_join_with(struct profile *p, struct graphs *x, struct profile *const *others, unsigned n, struct graph_tried *tried)
 {
 	struct graph_captures captures = {0};
 	struct graph_join j = {.p = p, .graphs = x, .when = graph_find_when(p, x), .nodes = graph_nodes_new(p), .eager = NEW_ARRAY(n, struct graph_eager *), .others = n};
@@ -215,7 +275,7 @@ static void graph_join_with(struct profile *p, struct graphs *x, struct profile 
 		j.eager[i] = graph_eager_new(others[i]);
 	}
 	j.captures = graph_index_new(&captures);
-	graph_join_all(&j);
+	graph_join_all(&j, &captures, tried);
 	for (unsigned i = 0; i < n; i++)
 		graph_eager_free(j.eager[i]);
 	mem_free(j.eager);
@@ -225,9 +285,10 @@ static void graph_join_with(struct profile *p, struct graphs *x, struct profile 
 	mem_free(j.when);
 }
 
-int graph_join(struct profile *p, struct profile *const *others, unsigned n, struct err *e)
+int graph_join(struct profile *p, struct profile *const *others, unsigned n, struct graph_tried *tried, struct err *e)
 {
 	const struct user_rules *rules = p->user_rules;
+	*tried = (struct graph_tried){0};
 	if (analysis_run(p, PASS_NEST | PASS_CORRELATE, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < n; i++)
@@ -235,7 +296,7 @@ int graph_join(struct profile *p, struct profile *const *others, unsigned n, str
 			return -1;
 	struct graphs *x = graphs_new(p);
 	if (x->n)
-		graph_join_with(p, x, others, n);
+		graph_join_with(p, x, others, n, tried);
 	graphs_free(x);
 	analysis_forget(p);
 	p->user_rules = rules;

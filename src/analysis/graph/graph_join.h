@@ -12,8 +12,21 @@ bool graph_join_is_due(const struct profile *p);
  * and PASS_CORRELATE on *p. */
 int graph_join_batches(struct profile *p, int64_t **batch, struct err *e);
 
-/* `others`: n recordings that may have captured the graphs of *p, or have run their work without graphs; passes run on them. Captures in *p count as well. *p may
- * be one of `others`: then what *p itself ran without graphs counts, too. Adds rows to *p and drops the results of its passes. -1 and *e: a pass failed. */
-int graph_join(struct profile *p, struct profile *const *others, unsigned n, struct err *e);
+/* The kind of the diagnostic that recordings of captures were read in vain. */
+#define DIAG_CAPTURE_IN_VAIN "capture-in-vain"
+
+/* What recordings of captures came to. */
+struct graph_tried {
+	uint32_t graphs;         /* whose launches have work of which single pieces were recorded */
+	uint32_t captures;       /* that the other recordings hold */
+	uint32_t told;           /* graphs of which other recordings tell ops */
+	uint32_t ambiguous;      /* graphs that a capture fits, though no op is told */
+	uint32_t untold;         /* graphs that nothing fits */
+	uint32_t differs;        /* of the longest of these, the place, from 1 on, at which the capture that has most of its beginning differs; 0 = no capture names its kernels, or the graph's work ran on several streams */
+	struct str replayed, captured; /* what stands there, a kernel's name or "copy", "set"; "" = one of the two had ended. Of the recordings */
+};
+
+/* `captures`: recordings that may have captured the graphs of *p, besides *p; passes run on them. *p may stand among them: then what it ran without graphs serves as a capture, too. What *p had of passes is dropped, as *p gets rows. *tried: what came of it. -1 and *e: a pass failed. */
+int graph_join(struct profile *p, struct profile *const *captures, unsigned n, struct graph_tried *tried, struct err *e);
 
 #endif

@@ -178,6 +178,8 @@ static void cut_steps(struct cutter *c, int64_t first, int64_t last)
 			s->cut += x->cut;
 			x->span = x->span == ROW_NONE ? ROW_NONE : c->span.of[x->span];
 		}
+	if (!s->n || s->v[0].start_ns != all->v[0].start_ns)
+		memset(&s->before, 0, sizeof s->before);
 	s->total = s->n;
 	c->part->steps = s;
 	c->part->passes_done |= PASS_STEPS;

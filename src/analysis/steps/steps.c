@@ -4,6 +4,7 @@
 #include "analysis/recording.h"
 #include "analysis/steps/iterations.h"
 #include "analysis/steps/serving_steps.h"
+#include "analysis/steps/step_begin.h"
 #include "analysis/time/interval.h"
 #include "base/buf.h"
 #include "base/hash.h"
@@ -554,6 +555,7 @@ int pass_steps(struct profile *p, struct err *e)
 	if (!p->key_op.n && p->durations_only)
 		s->how = STR("The input holds durations but no times, so that there are no steps.");
 	p->steps = p->key_op.n || s->source == STEPS_PROFILER || p->durations_only ? s : search(p);
+	step_begin_settle(p, p->steps);
 	serving_of_steps(p, p->steps);
 	return 0;
 }

@@ -10,7 +10,7 @@
  * call, and what is before the first and after the last is kept apart (`edge`): it is no whole step and counts in no mean. The same holds for
  * a range that was not recorded to its end (ARG_NOT_TO_END), unless there is no whole one.
  *
- * Each step but the window is moved and stretched to cover the device work that it launched.
+ * Each step but the window is moved and stretched to cover the device work that it launched. The first begins when the device has ended work of the time before it, recorded or not (step_begin.h).
  *
  * Steps at the end do not count when the recording holds no, or not all, device work of them. That needs evidence: a step
  * launched no device work while an earlier one did, or more than a fifth of its launching calls have no device work with their
@@ -59,6 +59,11 @@ struct steps {
 	bool whole_trace;        /* none found: v[0] is the window, `edge` the recording before and after */
 	enum steps_window_kind window;
 	uint32_t repeats;        /* of WINDOW_REPEATS */
+	struct {
+		int64_t ns;          /* from the begin of the first step's range to that of the step: the device had work of the time before; 0 = the step begins with its range */
+		int64_t waited_ns;   /* of that work the recording holds nothing: so long the step's first work waited behind its launch; 0 = it was recorded */
+		int64_t longest_ns;  /* and no work later waited longer for an idle GPU */
+	} before;
 	struct step *edge;       /* what is no whole step, in order of time: before the first and after the last border; cut ones */
 	unsigned edges;
 	unsigned cut;            /* how many were not recorded to their ends: of edge; of v when there is no whole one */

@@ -33,8 +33,11 @@ static void step_gpus_add_gap(const struct step_gpus_pieces *x, const struct pro
 	int64_t start = p->gpu_op.start_ns[g];
 	if (call == ROW_NONE)
 		step_gpus_spread(x, &x->use[0].unknown_ns, until, start);
-	else if (p->span.start_ns[call] > until)
-		step_gpus_spread(x, &x->use[0].host_ns, until, start);
+	else {
+		const int64_t called = MIN(MAX(p->span.start_ns[call], until), start);
+		step_gpus_spread(x, &x->use[0].host_ns, until, called);
+		step_gpus_spread(x, &x->use[0].queued_ns, called, start);
+	}
 }
 
 static void step_gpus_add_kernel(const struct step_gpus_pieces *x, const struct profile *p, uint32_t g)

@@ -9,6 +9,7 @@ struct step_gpus_use {
 	int64_t ns;              /* its length */
 	int64_t busy_ns;         /* device work ran, copies and sets included */
 	int64_t host_ns;         /* nothing ran, and the call that launched the next work had not begun: the GPU waited for the host */
+	int64_t queued_ns;       /* nothing ran, and that call had begun: launch delay, waits for other streams, pauses in a replayed graph */
 	int64_t unknown_ns;      /* nothing ran, and the call that launched the next work was not recorded */
 	uint64_t kernels;        /* that begin in it; the replay of a whole graph is none */
 	uint64_t graphs;         /* such replays */

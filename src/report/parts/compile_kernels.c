@@ -122,7 +122,12 @@ struct generated_key {
 	uint32_t name, region, dims, file, source_ops, source_lines;
 };
 
-static uint32_t launcher_of(const struct profile *p, uint32_t g) { return p->gpu_op.call[g] != ROW_NONE ? p->gpu_op.call[g] : p->gpu_op.op[g]; }
+/* What launched it; of a graph's replay, the op that captured it, where that is known. */
+static uint32_t launcher_of(const struct profile *p, uint32_t g)
+{
+	const bool captured = gpu_is_replayed(&p->gpu_op, g) && p->gpu_op.op[g] != ROW_NONE;
+	return p->gpu_op.call[g] != ROW_NONE && !captured ? p->gpu_op.call[g] : p->gpu_op.op[g];
+}
 
 /* The innermost frame of the user's own code, outside of the frames of generated code. */
 static struct str line_of(const struct stacks *s, uint32_t stack)
@@ -169,7 +174,7 @@ static void add_work(struct compile_kernels *k, uint32_t g, enum work_place plac
 	if (place != WORK_EAGER && k->r->root[at] != ROW_NONE)
 		op = k->r->root[at];
 	else if (place != WORK_EAGER)
-		op = op != ROW_NONE ? k->r->root[op] : ROW_NONE; /* of a graph's replay: the op at its capture, if known */
+		op = op != ROW_NONE ? k->r->root[op] : ROW_NONE;
 	uint32_t key[] = {op != ROW_NONE ? p->span.name[op] : at != ROW_NONE ? p->span.name[at] : 0, place};
 	uint32_t i = intern_put(&k->work_keys, (const char *)key, sizeof key) - 1;
 	if (i == k->n_works)

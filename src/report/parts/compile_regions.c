@@ -1,5 +1,6 @@
 #include "report/parts/compile_regions.h"
 
+#include "analysis/analysis.h"
 #include "analysis/names/names.h"
 #include "analysis/tree/fwdbwd.h"
 #include "detect/parts/compiled.h"
@@ -120,11 +121,11 @@ static void find_guards(struct region_finder *f)
 		uint32_t c = call_behind(f, i);
 		if (c == ROW_NONE) {
 			f->out->lost_guards++;
-			f->out->lost_guards_ns += p->span.dur_ns[i];
+			f->out->lost_guards_ns += span_host_ns(p, i);
 			continue;
 		}
 		f->v[c].guarded = true;
-		f->v[c].guards_ns += p->span.dur_ns[i];
+		f->v[c].guards_ns += span_host_ns(p, i);
 	}
 }
 
@@ -190,9 +191,9 @@ static void sum_parts(struct region_finder *f)
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		if (!span_nests(p->span.kind[i]))
 			continue;
-		own_ns[i] += p->span.dur_ns[i];
+		own_ns[i] += span_host_ns(p, i);
 		if (p->span.parent[i] != ROW_NONE)
-			own_ns[p->span.parent[i]] -= p->span.dur_ns[i];
+			own_ns[p->span.parent[i]] -= span_host_ns(p, i);
 	}
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		if (f->call[i] != ROW_NONE)

@@ -174,6 +174,16 @@ void step_table_note_cut(const struct steps *s, struct table *t)
 		           STR_ARG(last->name), what);
 }
 
+void step_table_note_begin(const struct steps *s, struct table *t)
+{
+	const double range_ms = s->n ? (double)(s->v[0].host_end_ns - s->v[0].host_start_ns) / 1e6 : 0, ms = (double)s->before.ns / 1e6;
+	if (s->before.waited_ns)
+		table_warn(t, "Step " STR_FMT " begins with its first device work, %.3f ms after its range (%.3f ms) did: this work waited %.3f ms behind its launch, no later work waited longer than %.3f ms for an idle GPU, and so "
+		           "the GPU still ran work from before, which the recording does not hold.", STR_ARG(s->v[0].name), ms, range_ms, (double)s->before.waited_ns / 1e6, (double)s->before.longest_ns / 1e6);
+	else if (s->before.ns > 0)
+		table_warn(t, "Step " STR_FMT " begins %.3f ms after its range (%.3f ms) did, when the GPU had ended work that was launched before the range.", STR_ARG(s->v[0].name), ms, range_ms);
+}
+
 void step_table(const struct roles *r, const struct profile *p, const struct report_args *args, bool all, struct table *t)
 {
 	const struct steps *s = p->steps;
@@ -181,6 +191,8 @@ void step_table(const struct roles *r, const struct profile *p, const struct rep
 	step_table_start(r, s, args, all, whole, t);
 	step_table_put_rows(r, s, whole ? r->edges : 0, t);
 	step_table_note_sum(r, "", t);
+	if (s->n && (!args->has_steps || (s->v[0].number >= args->step_first && s->v[0].number <= args->step_last)))
+		step_table_note_begin(s, t);
 	if (s->source != STEPS_PROFILER && s->how.n)
 		table_warn(t, STR_FMT, STR_ARG(s->how));
 	step_table_note_cut(s, t);

@@ -19,4 +19,7 @@ void step_table(const struct roles *r, const struct profile *p, const struct rep
 void step_table_note_sum(const struct roles *r, const char *why, struct table *t);
 void step_table_note_cut(const struct steps *s, struct table *t);
 
+/* The warning that the first step begins after its range, with what was left out and why. None where it begins with it. */
+void step_table_note_begin(const struct steps *s, struct table *t);
+
 #endif
