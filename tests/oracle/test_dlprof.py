@@ -303,6 +303,24 @@ class Switches(Command):
             self.assertEqual(("Data Type" in titles, "Input Shapes" in titles), (detailed == "true",) * 2)
             self.assertNotIn("Stack Trace", titles)
 
+    def test_frameworks_without_directions(self):
+        """Guide 10.3 to 10.6: Direction and Stack Trace are PyTorch's alone; every other column is in the same place."""
+        wanted = {}
+        for mode in ("pytorch", "tensorflow1", "tensorflow2", "tensorrt"):
+            self.dlprof("--database=" + data(*RUN, "nsys_profile.sqlite"), "--mode=" + mode, "--reports=detail,iteration,kernel,tensor_core",
+                        "--output_path=" + mode)
+            for suffix in ("detailed", "iteration", "kernel", "tensor_core"):
+                sheet = rows(read(self.work, mode, f"dlprof_{suffix}.csv").decode())[1:]
+                if mode == "pytorch":
+                    self.assertIn("Direction", sheet[0])
+                    keep = [i for i, title in enumerate(sheet[0]) if title not in ("Direction", "Stack Trace")]
+                    wanted[suffix] = [[row[i] for i in keep] for row in sheet]
+                    continue
+                if suffix == "detailed" and mode != "tensorrt":
+                    self.assertEqual(sheet[0][-1], "Input Shapes")
+                    sheet = [row[:-1] for row in sheet]
+                self.assertEqual(sheet, wanted[suffix], (mode, suffix))
+
     def test_nothing_is_overwritten(self):
         args = ("--database=" + SYNTHETIC, "--reports=summary,detail")
         self.dlprof(*args)
@@ -614,6 +632,10 @@ class Nsys(Command):
                                             "--force-overwrite=true", "--delay=5", "--duration=2.5", "--capture-range=cudaProfilerApi",
                                             "--capture-range-end=stop", "-o", "out/other", "true", "a b"])
         self.assertEqual(self.files("out"), ["dlprof_dldb.opscope", "other.sqlite"])
+
+    def test_name_of_the_files(self):
+        self.dlprof("--nsys_base_output_filename=third", "true", path=self.path)
+        self.assertEqual(self.files(), ["dlprof_dldb.opscope", "third.sqlite"])
 
     def test_database_runs_nothing(self):
         self.dlprof("--database=" + self.database, "--reports=summary", "false", path=self.path)

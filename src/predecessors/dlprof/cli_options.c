@@ -30,6 +30,7 @@ static const struct argp_option option_list[] = {
 	{"delay", 'y', "SECONDS", 0, "start collecting so much later", 0},
 	{"duration", 'd', "SECONDS", 0, "stop collecting, and the program, after that", 0},
 	{"nsys_base_name", KEY_NSYS_BASE, "NAME", 0, "name of nsys' files, or of the run directory (default: nsys_profile)", 0},
+	{"nsys_base_output_filename", 0, NULL, OPTION_ALIAS, NULL, 0},
 	{"nsys_options", KEY_NSYS_ARGS, "ARGS", 0, "arguments of nsys instead of '-t cuda,nvtx -s none'; cuda and nvtx must be traced", 0},
 	{"nsys_opts", 0, NULL, OPTION_ALIAS, NULL, 0},
 	{"nsys_profile_range", KEY_RANGE, "BOOL", 0, "collect between profiler.start() and profiler.stop() only", 0},
