@@ -279,6 +279,54 @@ class ByHand(Command):
                                                     '"relu_kernel",no,120,30.0,30,30,80,20.0,20,20', ""])
 
 
+class TensorFlow(Command):
+    """Ranges as TensorFlow's core/profiler/nvtx_utils.cc writes them, which starts and ends them: ten steps of a convolution, a product and the
+    node that counts steps."""
+    NODES = (("Conv2D", "resnet/conv1/Conv2D"), ("MatMul", "resnet/fc/MatMul_1"), ("AssignAddVariableOp", "global_step/AssignAdd"))
+
+    def make(self, detailed, ended_by=11):
+        made = {
+            "StringIds": nsys_db.strings("volta_fp16_s884gemm_fp16_128x64_nn", "cudaLaunchKernel_v7000"),
+            "META_DATA_EXPORT": [{"name": "EXPORT_SCHEMA_VERSION", "value": "3.25.0"}],
+            "PROCESSES": [{"globalPid": nsys_db.pid(10), "pid": 10, "name": "train.py"}],
+            "CUPTI_ACTIVITY_KIND_KERNEL": [], "CUPTI_ACTIVITY_KIND_RUNTIME": [],
+            "NVTX_EVENTS": [nsys_db.nvtx(0, None, "tensorflow-core", 10, 11, nsys_db.DOMAIN, domainId=7)],
+        }
+        for i in range(10):
+            for k, (op, name) in enumerate(self.NODES):
+                t, corr = 1000 * i + 200 * k + 100, 3 * i + k + 1
+                text = (f'{{"op":"{op}","name":"{name}","args":[{{"name":"x:0","shape":[8,64]}},null],"attrs":{{"m":"a "b"","T":"float16"}}}}' if detailed
+                        else f"{op}: {name}")
+                made["NVTX_EVENTS"].append(nsys_db.nvtx(t, t + 150, text, 10, 11, nsys_db.START_END, domainId=7, rangeId=corr,
+                                                        endGlobalTid=nsys_db.tid(10, ended_by)))
+                if k < 2:
+                    made["CUPTI_ACTIVITY_KIND_RUNTIME"].append(nsys_db.call(t + 10, t + 20, corr, 10, 11))
+                    made["CUPTI_ACTIVITY_KIND_KERNEL"].append(nsys_db.kernel(t + 50, t + 130 + 10 * k, corr, 10, 1))
+        path = os.path.join(self.work, "tf.sqlite")
+        nsys_db.make(path, made)
+        return path
+
+    def test_ops(self):
+        for detailed in (False, True):
+            for mode in ("tensorflow1", "tensorflow2"):
+                out, _ = self.dlprof("--database=" + self.make(detailed), "--mode=" + mode, "--reports=detail,iteration,kernel,tensor", "--force=true")
+                self.assertIn('Found 11 iterations using key_op "global_step', out)
+                self.assertNotIn("contains a lot of variation", out)
+                ops = {r[1]: r for r in rows(read(self.work, "dlprof_detailed.csv").decode())[2:]}
+                self.assertEqual({name: r[2] for name, r in ops.items()}, {name: op for op, name in self.NODES})  # no "/" before them
+                self.assertEqual([ops[name][10] for _, name in self.NODES], ["800", "900", "0"])
+                self.assertEqual(ops["resnet/conv1/Conv2D"][-2:], ["float16", "<8, 64>"] if detailed else ["", ""])
+                for suffix in ("iteration", "kernel", "tensor_core"):
+                    names = {cell for r in rows(read(self.work, f"dlprof_{suffix}.csv").decode())[2:] for cell in r if "resnet" in cell}
+                    self.assertEqual(names, {"resnet/conv1/Conv2D", "resnet/fc/MatMul_1"}, suffix)
+                os.unlink(os.path.join(self.work, "tf.sqlite"))
+
+    def test_ended_elsewhere(self):
+        """What another thread ends is work that goes on: nothing that a thread calls in the meantime is part of it."""
+        self.dlprof("--database=" + self.make(False, ended_by=12), "--mode=tensorflow2", "--reports=detail")
+        self.assertNotIn("resnet/conv1/Conv2D", [r[1] for r in rows(read(self.work, "dlprof_detailed.csv").decode())[2:]])
+
+
 class Switches(Command):
     def test_names_and_formats(self):
         self.dlprof("--database=" + SYNTHETIC, "--profile_name=my run", "--output_path=a/b", "--reports=summary", "--file_formats=json")
