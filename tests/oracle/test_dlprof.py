@@ -279,6 +279,94 @@ class ByHand(Command):
                                                     '"relu_kernel",no,120,30.0,30,30,80,20.0,20,20', ""])
 
 
+class Database(Command):
+    """dlprof_dldb.sqlite as DLProf's own: what is read of it is what it was made of, and its tables and views are those of the one that DLProf made."""
+
+    def again(self, path, *args, first=("--dldb=instead",), status=0):
+        """Writes a database and reads it back; both times all reports, which are compared. The files that differ."""
+        self.dlprof("--database=" + path, "--reports=all", "--output_path=a", *first, *args, status=status)
+        self.dlprof("--database=a/dlprof_dldb.sqlite", "--reports=all", "--output_path=b", "--dldb=instead", *args, status=status)
+        reports = [f for f in self.files("a") if f.endswith(".csv")]
+        self.assertEqual(reports, [f for f in self.files("b") if f.endswith(".csv")])
+        return [f for f in reports if read(self.work, "a", f) != read(self.work, "b", f)]
+
+    def test_same_reports(self):
+        """Byte by byte, of recordings of four ways to mark ops; with and without a key op and a range."""
+        for path, args in ((data(*RUN, "nsys_profile.sqlite"), ()), (data(*RUN, "nsys_profile.sqlite"), ("--key_op=CONV2D_1", "--iter_start=1", "--profile_name=my run")),
+                           (data("pyprof", "mmagic_nsys", "net.sqlite"), ()), (data("more", "nsys", "2026.3_gpt_small_a100", "forward_backward.sqlite"), ()),
+                           (data("hta", "df_index_resolver", "df_index_resolver.json.gz"), ()),
+                           (data("more", "nsys", "2026.3_ddp_2gpu_nccl", "ddp_overlapped.sqlite"), ())):
+            with self.subTest(path=path, args=args):
+                self.assertEqual(self.again(path, *args), [])
+                self.assertEqual(len(self.files("a")), 9)
+                shutil.rmtree(os.path.join(self.work, "a"))
+                shutil.rmtree(os.path.join(self.work, "b"))
+
+    @staticmethod
+    def rows_of(db, table):
+        """Rows without their ids; ids of others as what they stand for."""
+        words = dict(db.execute("select id, string from dictionary"))
+        columns = [r[1] for r in db.execute(f"pragma table_info({table})")]
+        whole = {t: {r[0]: r[1:] for r in db.execute(f"select * from {t}")} for t in ("metric", "category_summary", "read_only_grid_block")}
+        times = {t: {r[0]: tuple(whole["metric"][m] for m in r[1:]) for r in db.execute(f"select * from {t}")} for t in ("node_time_metrics", "kernel_time_metrics")}
+        ops = dict(db.execute("select id, op_id from read_only_ops"))
+        kernels = {r[0]: r[1:] for r in db.execute("select id, api_start, gpu_start from read_only_kernels")}
+        of = {"read_only_ops_id": ops, "read_only_kernel_id": kernels, "grid_id": whole["read_only_grid_block"], "block_id": whole["read_only_grid_block"],
+              "node_time_metrics_id": times["node_time_metrics"], "group_op_time_metrics_id": times["node_time_metrics"],
+              "op_type_metrics_id": times["node_time_metrics"], "kernel_time_metrics_id": times["kernel_time_metrics"],
+              "api_time_metric_id": whole["metric"], "gpu_time_metric_id": whole["metric"], "memory_time_id": whole["category_summary"],
+              **{c: whole["category_summary"] for c in columns if c.startswith(("nodes_", "kernels_"))}}
+        plain = {"id", "aggr_id", "domain_id", "gpu_info_id", "device_id", "process_id", "thread_id", "event_id", "op_id", "exp_sys_id"}
+        plain -= {"device_id"} if table == "read_only_ops" else set()  # there it is a word
+        rows = []
+        for r in db.execute(f"select * from {table}"):
+            rows.append(tuple(v if c in plain or not c.endswith("_id") else of.get(c, words)[v] for c, v in zip(columns, r) if c != "id"))
+        return columns, sorted(rows, key=repr)
+
+    def test_same_tables(self):
+        """DLProf's own database, read and written: every table and every view, by their names and columns. CUPTI's numbers of events are not kept, and of a call that waits
+        no device; who aggregated when differs."""
+        self.dlprof("--database=" + data(*RUN, "dlprof_dldb.sqlite"), "--dldb=instead", "--mode=pytorch")
+        theirs = sqlite3.connect(f"file:{data(*RUN, 'dlprof_dldb.sqlite')}?mode=ro&immutable=1", uri=True)
+        ours = sqlite3.connect(os.path.join(self.work, "dlprof_dldb.sqlite"))
+        self.addCleanup(ours.close)
+        names = {kind: [r[0] for r in theirs.execute(f"select name from sqlite_master where type='{kind}' and name not like 'sqlite%' order by rowid")]
+                 for kind in ("table", "view")}
+        self.assertEqual((len(names["table"]), len(names["view"])), (36, 23))
+        compared = 0
+        for table in names["table"]:
+            if table in ("dictionary", "metric", "node_time_metrics", "kernel_time_metrics", "category_summary"):
+                continue  # what the others refer to
+            (columns, want), (ours_columns, got) = self.rows_of(theirs, table), self.rows_of(ours, table)
+            self.assertEqual(ours_columns, columns, table)
+            if table == "read_only_cuda_syncs":
+                want, got = ([tuple(v for c, v in zip(columns[1:], r) if c not in ("event_id", "device_id")) for r in rows] for rows in (want, got))
+                want, got = sorted(want), sorted(got)
+            if table != "aggregations":
+                self.assertEqual(got, want, table)
+                compared += len(got)
+        self.assertGreater(compared, 600)
+        for view in names["view"]:
+            a, b = theirs.execute("select * from " + view), ours.execute("select * from " + view)
+            self.assertEqual([c[0] for c in b.description], [c[0] for c in a.description], view)
+            if view != "view_aggregations":
+                self.assertEqual(sorted(b.fetchall(), key=repr), sorted(a.fetchall(), key=repr), view)
+        self.assertEqual(ours.execute("select iter_start, iter_stop, iter_aggregated, key_node_name from view_aggregations").fetchall(), [(0, 0, 1, "")])
+
+    def test_beside(self):
+        path = data(*RUN, "nsys_profile.sqlite")
+        out, _ = self.dlprof("--database=" + path, "--dldb=beside")
+        self.assertEqual(self.files(), ["dlprof_dldb.opscope", "dlprof_dldb.sqlite"])
+        self.assertIn("Creating dlprof database at ./dlprof_dldb.sqlite", out)
+        self.dlprof("--database=" + path, "--dldb=instead")
+        self.assertEqual(self.files(), ["dlprof_dldb.opscope", "dlprof_dldb.sqlite", "dlprof_dldb_1.sqlite"])
+        before = read(self.work, "dlprof_dldb.sqlite")
+        self.dlprof("--database=dlprof_dldb.sqlite", "--dldb=instead", "--force=true")  # what is read stays
+        self.assertEqual(read(self.work, "dlprof_dldb.sqlite"), before)
+        _, err = self.dlprof("--database=" + path, "--dldb=yes", status=2)
+        self.assertIn("--dldb=yes: expected one of no, beside, instead", err)
+
+
 class TensorFlow(Command):
     """Ranges as TensorFlow's core/profiler/nvtx_utils.cc writes them, which starts and ends them: ten steps of a convolution, a product and the
     node that counts steps."""
@@ -320,6 +408,19 @@ class TensorFlow(Command):
                     names = {cell for r in rows(read(self.work, f"dlprof_{suffix}.csv").decode())[2:] for cell in r if "resnet" in cell}
                     self.assertEqual(names, {"resnet/conv1/Conv2D", "resnet/fc/MatMul_1"}, suffix)
                 os.unlink(os.path.join(self.work, "tf.sqlite"))
+
+    def test_database(self):
+        """Names, types of data and iterations by the node that counts steps come back."""
+        for detailed in (False, True):
+            path = self.make(detailed)
+            self.dlprof("--database=" + path, "--mode=tensorflow1", "--reports=all", "--output_path=a", "--dldb=instead", "--iter_start=2")
+            self.dlprof("--database=a/dlprof_dldb.sqlite", "--mode=tensorflow1", "--reports=all", "--output_path=b", "--iter_start=2")
+            for f in self.files("a"):
+                if f.endswith(".csv"):
+                    self.assertEqual(read(self.work, "b", f), read(self.work, "a", f), f)
+            for folder in ("a", "b"):
+                shutil.rmtree(os.path.join(self.work, folder))
+            os.unlink(path)
 
     def test_ended_elsewhere(self):
         """What another thread ends is work that goes on: nothing that a thread calls in the meantime is part of it."""

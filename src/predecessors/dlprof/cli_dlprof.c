@@ -237,7 +237,7 @@ static int write_reports(struct dlprof_options *o, struct profile *p, const stru
 			if (e.code != ERR_DATA)
 				return status;
 		}
-	if (o->mode != DLPROF_SIMPLE && dlprof_write_database(o, p, plan, &e) < 0)
+	if (o->mode != DLPROF_SIMPLE && dlprof_write_database(o, p, args, plan, &e) < 0)
 		status = cli_fail(&e, EXIT_INPUT);
 	if (o->dump_model) {
 		dlprof_say(o, DLPROF_NORMAL, "Writing model data to %s", model_path(o));
