@@ -262,6 +262,16 @@ class Planted(CaptureCase):
         rows = sql(s.write(self.dir), "SELECT name, cat, kind, start_ns, dur_ns FROM span ORDER BY start_ns")
         self.assertEqual(rows, [("a", "one", "user", 10, 20), ("b", "two", "user", 20, 20), ("ncclAllReduce", "NCCL", "op", 32, 1)])
 
+    def test_machine(self):
+        """The processor and the driver that a capture states are in System Config, as in DLProf's files."""
+        s = Segment()
+        s.meta("cpu_model", "A Processor @ 3 GHz")
+        s.meta("version.driver", "580.95.05")
+        s.push(1, "aten::relu", BASE + 10, op=1)
+        s.pop(1, BASE + 20)
+        rows = {r["name"]: r["value"] for r in oracle.report("summary", s.write(self.dir), "--compat=dlprof").rows}
+        self.assertEqual(rows, {"CPU Model": "A Processor @ 3 GHz", "GPU Driver Version": "580.95.05"})
+
     def test_nodes(self):
         """TensorFlow starts and ends the range of a node: what one thread started and ended is its op."""
         s = Segment()

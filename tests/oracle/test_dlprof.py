@@ -782,6 +782,19 @@ class Nsys(Command):
                                             "--capture-range-end=stop", "-o", "out/other", "true", "a b"])
         self.assertEqual(self.files("out"), ["dlprof_dldb.opscope", "other.sqlite"])
 
+    def test_script(self):
+        """`dlprof train.py`: a script that is no program is run by python; one that is, by itself."""
+        script = os.path.join(self.work, "train.py")
+        with open(script, "w") as f:
+            f.write("#!/usr/bin/env python3\npass\n")
+        self.dlprof("train.py", "--epochs=2", path=self.path)
+        words = self.arguments()
+        self.assertIn(words[-3], ("python", "python3"))
+        self.assertEqual(words[-2:], ["train.py", "--epochs=2"])
+        os.chmod(script, 0o755)
+        self.dlprof("-f", "true", "./train.py", path=self.path)
+        self.assertEqual(self.arguments()[-2:], ["./nsys_profile", "./train.py"])
+
     def test_name_of_the_files(self):
         self.dlprof("--nsys_base_output_filename=third", "true", path=self.path)
         self.assertEqual(self.files(), ["dlprof_dldb.opscope", "third.sqlite"])
