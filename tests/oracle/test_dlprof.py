@@ -279,6 +279,21 @@ class ByHand(Command):
                                                     '"relu_kernel",no,120,30.0,30,30,80,20.0,20,20', ""])
 
 
+class System(Command):
+    def test_facts_of_opscope_profile(self):
+        """What opscope.profile states of torch and cuDNN; and again from the database that is made of it."""
+        event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 50, "args": {"External id": 1}}
+        for number, version in ((90100, "9.1.0"), (8902, "8.9.2"), (91002, "9.10.2"), (None, None)):
+            facts = {"cudnn": number} if number else {}
+            with open(os.path.join(self.work, "run.json"), "w") as f:
+                json.dump({"schemaVersion": 1, "torch": "2.6.0+cu124", **facts, "traceEvents": [event]}, f)
+            wanted = ["System Config", "Framework,PyTorch 2.6.0+cu124", *([f"cuDNN Version,{version}"] if version else []), ""]
+            self.dlprof("--database=run.json", "--reports=summary", "--dldb=instead", "--output_path=a", "--force=true")
+            self.dlprof("--database=a/dlprof_dldb.sqlite", "--reports=summary", "--output_path=b", "--force=true")
+            for folder in ("a", "b"):
+                self.assertEqual(read(self.work, folder, "dlprof_summary.csv").decode().split("\n")[:len(wanted)], wanted)
+
+
 class Database(Command):
     """dlprof_dldb.sqlite as DLProf's own: what is read of it is what it was made of, and its tables and views are those of the one that DLProf made."""
 
