@@ -188,21 +188,33 @@ static void put_groups(struct dldb_sums *x, const struct table *t, const struct 
 	}
 }
 
+static void stat4_join(struct stat4 *to, const struct stat4 *s)
+{
+	if (!s->n)
+		return;
+	to->min = !to->n || s->min < to->min ? s->min : to->min;
+	to->max = !to->n || s->max > to->max ? s->max : to->max;
+	to->sum += s->sum;
+	to->n += s->n;
+}
+
 static void put_types(struct dldb_sums *x, const struct table *t)
 {
 	struct dldb_work *w = x->w;
+	struct stat4 *api = NEW_ARRAY((size_t)w->n + 1, struct stat4); /* by type */
+	struct intern types;
+	intern_init(&types);
+	for (uint32_t i = 0; i < w->n; i++)
+		stat4_join(&api[intern_str(&types, w->order[i].names.type)], &x->api[w->order[i].op]);
 	for (size_t r = 0; r < t->n_rows; r++) {
-		struct stat4 api = {0};
 		struct str type = table_str(t, r, 0);
-		for (uint32_t i = 0; i < w->n; i++) {
-			const struct stat4 *s = &x->api[w->order[i].op];
-			if (!s->n || !str_eq(w->order[i].names.type, type))
-				continue;
-			api = (struct stat4){api.n + s->n, api.sum + s->sum, !api.n || s->min < api.min ? s->min : api.min, !api.n || s->max > api.max ? s->max : api.max};
-		}
-		int64_t calls = int_cell(t, r, "no_calls");
-		dldb_file_put(&w->f, DLDB_op_type_metrics, "iiwiii", one, domain, type, put_times(w, t, r, calls, &api), int_cell(t, r, "no_ops"), calls);
+		uint32_t of = intern_find(&types, type);
+		assert(of != INTERN_NONE); /* what has rows has a place in the order */
+		int64_t calls = int_cell(t, r, "no_calls"), times = put_times(w, t, r, calls, &api[of]);
+		dldb_file_put(&w->f, DLDB_op_type_metrics, "iiwiii", one, domain, type, times, int_cell(t, r, "no_ops"), calls);
 	}
+	intern_release(&types);
+	mem_free(api);
 }
 
 static void put_kernel_summaries(struct dldb_sums *x)

@@ -59,9 +59,11 @@ static bool find_default(const struct profile *p, struct key_calls *k)
 /* A database of DLProf says when the recording ended; of a slice the events do. */
 static int64_t stated_end(const struct profile *p, int64_t last)
 {
+	enum { TOO_FAR = 62 }; /* as of the times of events: the distance of any two fits an int64 */
 	struct str text;
 	int64_t end;
-	return !p->whole && profile_meta(p, "iteration_list:stop_time", &text) && str_to_i64(text, &end) && end > last ? end : last;
+	bool stated = !p->whole && profile_meta(p, "iteration_list:stop_time", &text) && str_to_i64(text, &end);
+	return stated && end > last && end < 1ll << TOO_FAR ? end : last;
 }
 
 void dlprof_iterations_of(const struct profile *p, struct str key, struct dlprof_iterations *out)
