@@ -126,6 +126,21 @@ static void keep_file(const char *key, const char *path)
 		keep_meta(key, fact, n);
 }
 
+/* What the kernel calls the first processor; some architectures have no such line. */
+static void keep_processor(void)
+{
+	static const char line[] = "model name";
+	size_t n = sys_read_file("/proc/cpuinfo", fact, sizeof fact - 1);
+	fact[n < sizeof fact ? n : sizeof fact - 1] = '\0';
+	const char *name = strstr(fact, line), *end = name ? strchr(name, '\n') : NULL;
+	if (!end)
+		return;
+	for (name += sizeof line - 1; name < end && (*name == ' ' || *name == '\t' || *name == ':'); name++)
+		;
+	if (name < end)
+		keep_meta("cpu_model", name, (size_t)(end - name));
+}
+
 /* The words of the command line, without the secrets among them. */
 static void keep_command(void)
 {
@@ -161,6 +176,7 @@ static const char *const ranks[] = {
 static void keep_facts(void)
 {
 	keep_command();
+	keep_processor();
 	keep_link("exe", "/proc/self/exe");
 	keep_link("cwd", "/proc/self/cwd");
 	keep_file("kernel", "/proc/sys/kernel/osrelease");

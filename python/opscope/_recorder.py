@@ -313,9 +313,18 @@ class TorchRecorder(Recorder):
             result.save(path)
         return recording
 
+    @staticmethod
+    def _cudnn() -> Dict[str, str]:
+        """Its version as it numbers it, 90100; nothing where torch was built without it, or with another than is there."""
+        try:
+            version = torch().backends.cudnn.version()
+        except RuntimeError:
+            version = None
+        return {"cudnn": str(version)} if version else {}
+
     def _head(self, base_us: int) -> str:
         facts = {"schemaVersion": "1", "displayTimeUnit": '"ms"', "baseTimeNanoseconds": str(base_us * 1000), "torch": json.dumps(torch().__version__),
-                 **({"trace_id": json.dumps(self.trace_id)} if self.trace_id else {}), **self._facts()}
+                 **self._cudnn(), **({"trace_id": json.dumps(self.trace_id)} if self.trace_id else {}), **self._facts()}
         return "{" + ",\n".join(f"{json.dumps(k)}: {v}" for k, v in facts.items()) + ',\n"traceEvents": ['
 
     def _write(self, result: Any, recording: Recording) -> None:

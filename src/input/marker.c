@@ -3,8 +3,9 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "input/marker_dict.h"
+#include "input/marker_node.h"
 
-enum domain_kind { DOMAIN_PLAIN, DOMAIN_OP, DOMAIN_XLA };
+enum domain_kind { DOMAIN_PLAIN, DOMAIN_OP, DOMAIN_XLA, DOMAIN_NODE };
 
 /* Ranges of one op differ in their numbers only: what name and sizes say is kept, by the hash of both. */
 struct known {
@@ -357,6 +358,7 @@ struct marker marker_read(struct markers *m, struct str text, struct str domain,
 	switch (domain_kind(domain)) {
 	case DOMAIN_OP: return plain(m, text, SPAN_OP);
 	case DOMAIN_XLA: return read_xla(m, text);
+	case DOMAIN_NODE: return marker_read_node(m->b, text);
 	case DOMAIN_PLAIN: break;
 	}
 	if (text.n && text.p[0] == '{')

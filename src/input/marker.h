@@ -16,8 +16,9 @@
  *   module marker {'mod': M, 'strRepr': R}        -> SPAN_MARKER, name = raw text; "Module", "strRepr"
  *   {"model_config": {...}}                       -> SPAN_MARKER, name = raw text; "model_config"
  *   "layer:NAME"                                  -> SPAN_USER, name = raw text, "Layer" = NAME
- *   ranges of a framework's or library's domain (TensorRT, NCCL, cuDNN, cuBLAS, TensorFlow, JAX/XLA "TSL", CCCL, ...; the list is
+ *   ranges of a framework's or library's domain (TensorRT, NCCL, cuDNN, cuBLAS, JAX/XLA "TSL", CCCL, ...; the list is
  *   nvtx_domains.def)                             -> SPAN_OP, or SPAN_USER where the row says so
+ *   TensorFlow's nodes                            -> SPAN_OP, see marker_node.h
  *   lower-case C++-like scope of a framework ("aten::", "c10d::", "torch::", ...) without fields -> SPAN_OP
  *   anything else                                 -> SPAN_USER, name = raw text
  *
@@ -37,6 +38,7 @@ struct marker {
 	int64_t link_id;  /* sequence number; ID_NONE = none */
 	uint32_t name, args;
 	uint8_t kind;     /* enum span_kind */
+	bool is_node;     /* of TensorFlow, which starts and ends ranges where others push and pop: what one thread started and ended is its op */
 };
 
 /* `domain` is the NVTX domain's name, {0} = the default one. `where` is the row of the input, for diagnostics. */

@@ -262,6 +262,27 @@ class Planted(CaptureCase):
         rows = sql(s.write(self.dir), "SELECT name, cat, kind, start_ns, dur_ns FROM span ORDER BY start_ns")
         self.assertEqual(rows, [("a", "one", "user", 10, 20), ("b", "two", "user", 20, 20), ("ncclAllReduce", "NCCL", "op", 32, 1)])
 
+    def test_machine(self):
+        """The processor and the driver that a capture states are in System Config, as in DLProf's files."""
+        s = Segment()
+        s.meta("cpu_model", "A Processor @ 3 GHz")
+        s.meta("version.driver", "580.95.05")
+        s.push(1, "aten::relu", BASE + 10, op=1)
+        s.pop(1, BASE + 20)
+        rows = {r["name"]: r["value"] for r in oracle.report("summary", s.write(self.dir), "--compat=dlprof").rows}
+        self.assertEqual(rows, {"CPU Model": "A Processor @ 3 GHz", "GPU Driver Version": "580.95.05"})
+
+    def test_nodes(self):
+        """TensorFlow starts and ends the range of a node: what one thread started and ended is its op."""
+        s = Segment()
+        s.keep(segment.DOMAIN, 0, 1, "II", s.text("tensorflow-core"), 0)
+        for number, at, name, by in ((1, 10, "MatMul: fc/MatMul", 1), (2, 30, "Recv: from/elsewhere", 2)):
+            s.push(1, name, BASE + at, domain=1, kind=segment.START, number=number)
+            s.event(by, segment.END, 0, 0, "qQ", BASE + at + 15, number)
+        path = s.write(self.dir)
+        rows = sql(path, "SELECT s.name, kind, arg(args, 'op_type'), start_ns, dur_ns, t.tid_text FROM span s JOIN track t ON t.rowid = s.track ORDER BY start_ns")
+        self.assertEqual(rows, [("fc/MatMul", "op", "MatMul", 10, 15, "1"), ("from/elsewhere", "range", "Recv", 30, 15, "1 start/end")])
+
     def test_switches(self):
         """A range that was open when collecting was switched off ends there, whatever comes later."""
         s = Segment(last=BASE + 1000)

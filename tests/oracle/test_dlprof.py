@@ -279,6 +279,170 @@ class ByHand(Command):
                                                     '"relu_kernel",no,120,30.0,30,30,80,20.0,20,20', ""])
 
 
+class System(Command):
+    def test_facts_of_opscope_profile(self):
+        """What opscope.profile states of torch and cuDNN; and again from the database that is made of it."""
+        event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 50, "args": {"External id": 1}}
+        for number, version in ((90100, "9.1.0"), (8902, "8.9.2"), (91002, "9.10.2"), (None, None)):
+            facts = {"cudnn": number} if number else {}
+            with open(os.path.join(self.work, "run.json"), "w") as f:
+                json.dump({"schemaVersion": 1, "torch": "2.6.0+cu124", **facts, "traceEvents": [event]}, f)
+            wanted = ["System Config", "Framework,PyTorch 2.6.0+cu124", *([f"cuDNN Version,{version}"] if version else []), ""]
+            self.dlprof("--database=run.json", "--reports=summary", "--dldb=instead", "--output_path=a", "--force=true")
+            self.dlprof("--database=a/dlprof_dldb.sqlite", "--reports=summary", "--output_path=b", "--force=true")
+            for folder in ("a", "b"):
+                self.assertEqual(read(self.work, folder, "dlprof_summary.csv").decode().split("\n")[:len(wanted)], wanted)
+
+
+class Database(Command):
+    """dlprof_dldb.sqlite as DLProf's own: what is read of it is what it was made of, and its tables and views are those of the one that DLProf made."""
+
+    def again(self, path, *args, first=("--dldb=instead",), status=0):
+        """Writes a database and reads it back; both times all reports, which are compared. The files that differ."""
+        self.dlprof("--database=" + path, "--reports=all", "--output_path=a", *first, *args, status=status)
+        self.dlprof("--database=a/dlprof_dldb.sqlite", "--reports=all", "--output_path=b", "--dldb=instead", *args, status=status)
+        reports = [f for f in self.files("a") if f.endswith(".csv")]
+        self.assertEqual(reports, [f for f in self.files("b") if f.endswith(".csv")])
+        return [f for f in reports if read(self.work, "a", f) != read(self.work, "b", f)]
+
+    def test_same_reports(self):
+        """Byte by byte, of recordings of four ways to mark ops; with and without a key op and a range."""
+        for path, args in ((data(*RUN, "nsys_profile.sqlite"), ()), (data(*RUN, "nsys_profile.sqlite"), ("--key_op=CONV2D_1", "--iter_start=1", "--profile_name=my run")),
+                           (data("pyprof", "mmagic_nsys", "net.sqlite"), ()), (data("more", "nsys", "2026.3_gpt_small_a100", "forward_backward.sqlite"), ()),
+                           (data("hta", "df_index_resolver", "df_index_resolver.json.gz"), ()),
+                           (data("more", "nsys", "2026.3_ddp_2gpu_nccl", "ddp_overlapped.sqlite"), ())):
+            with self.subTest(path=path, args=args):
+                self.assertEqual(self.again(path, *args), [])
+                self.assertEqual(len(self.files("a")), 9)
+                shutil.rmtree(os.path.join(self.work, "a"))
+                shutil.rmtree(os.path.join(self.work, "b"))
+
+    @staticmethod
+    def rows_of(db, table):
+        """Rows without their ids; ids of others as what they stand for."""
+        words = dict(db.execute("select id, string from dictionary"))
+        columns = [r[1] for r in db.execute(f"pragma table_info({table})")]
+        whole = {t: {r[0]: r[1:] for r in db.execute(f"select * from {t}")} for t in ("metric", "category_summary", "read_only_grid_block")}
+        times = {t: {r[0]: tuple(whole["metric"][m] for m in r[1:]) for r in db.execute(f"select * from {t}")} for t in ("node_time_metrics", "kernel_time_metrics")}
+        ops = dict(db.execute("select id, op_id from read_only_ops"))
+        kernels = {r[0]: r[1:] for r in db.execute("select id, api_start, gpu_start from read_only_kernels")}
+        of = {"read_only_ops_id": ops, "read_only_kernel_id": kernels, "grid_id": whole["read_only_grid_block"], "block_id": whole["read_only_grid_block"],
+              "node_time_metrics_id": times["node_time_metrics"], "group_op_time_metrics_id": times["node_time_metrics"],
+              "op_type_metrics_id": times["node_time_metrics"], "kernel_time_metrics_id": times["kernel_time_metrics"],
+              "api_time_metric_id": whole["metric"], "gpu_time_metric_id": whole["metric"], "memory_time_id": whole["category_summary"],
+              **{c: whole["category_summary"] for c in columns if c.startswith(("nodes_", "kernels_"))}}
+        plain = {"id", "aggr_id", "domain_id", "gpu_info_id", "device_id", "process_id", "thread_id", "event_id", "op_id", "exp_sys_id"}
+        plain -= {"device_id"} if table == "read_only_ops" else set()  # there it is a word
+        rows = []
+        for r in db.execute(f"select * from {table}"):
+            rows.append(tuple(v if c in plain or not c.endswith("_id") else of.get(c, words)[v] for c, v in zip(columns, r) if c != "id"))
+        return columns, sorted(rows, key=repr)
+
+    def test_same_tables(self):
+        """DLProf's own database, read and written: every table and every view, by their names and columns. CUPTI's numbers of events are not kept, and of a call that waits
+        no device; who aggregated when differs."""
+        self.dlprof("--database=" + data(*RUN, "dlprof_dldb.sqlite"), "--dldb=instead", "--mode=pytorch")
+        theirs = sqlite3.connect(f"file:{data(*RUN, 'dlprof_dldb.sqlite')}?mode=ro&immutable=1", uri=True)
+        ours = sqlite3.connect(os.path.join(self.work, "dlprof_dldb.sqlite"))
+        self.addCleanup(ours.close)
+        names = {kind: [r[0] for r in theirs.execute(f"select name from sqlite_master where type='{kind}' and name not like 'sqlite%' order by rowid")]
+                 for kind in ("table", "view")}
+        self.assertEqual((len(names["table"]), len(names["view"])), (36, 23))
+        compared = 0
+        for table in names["table"]:
+            if table in ("dictionary", "metric", "node_time_metrics", "kernel_time_metrics", "category_summary"):
+                continue  # what the others refer to
+            (columns, want), (ours_columns, got) = self.rows_of(theirs, table), self.rows_of(ours, table)
+            self.assertEqual(ours_columns, columns, table)
+            if table == "read_only_cuda_syncs":
+                want, got = ([tuple(v for c, v in zip(columns[1:], r) if c not in ("event_id", "device_id")) for r in rows] for rows in (want, got))
+                want, got = sorted(want), sorted(got)
+            if table != "aggregations":
+                self.assertEqual(got, want, table)
+                compared += len(got)
+        self.assertGreater(compared, 600)
+        for view in names["view"]:
+            a, b = theirs.execute("select * from " + view), ours.execute("select * from " + view)
+            self.assertEqual([c[0] for c in b.description], [c[0] for c in a.description], view)
+            if view != "view_aggregations":
+                self.assertEqual(sorted(b.fetchall(), key=repr), sorted(a.fetchall(), key=repr), view)
+        self.assertEqual(ours.execute("select iter_start, iter_stop, iter_aggregated, key_node_name from view_aggregations").fetchall(), [(0, 0, 1, "")])
+
+    def test_beside(self):
+        path = data(*RUN, "nsys_profile.sqlite")
+        out, _ = self.dlprof("--database=" + path, "--dldb=beside")
+        self.assertEqual(self.files(), ["dlprof_dldb.opscope", "dlprof_dldb.sqlite"])
+        self.assertIn("Creating dlprof database at ./dlprof_dldb.sqlite", out)
+        self.dlprof("--database=" + path, "--dldb=instead")
+        self.assertEqual(self.files(), ["dlprof_dldb.opscope", "dlprof_dldb.sqlite", "dlprof_dldb_1.sqlite"])
+        before = read(self.work, "dlprof_dldb.sqlite")
+        self.dlprof("--database=dlprof_dldb.sqlite", "--dldb=instead", "--force=true")  # what is read stays
+        self.assertEqual(read(self.work, "dlprof_dldb.sqlite"), before)
+        _, err = self.dlprof("--database=" + path, "--dldb=yes", status=2)
+        self.assertIn("--dldb=yes: expected one of no, beside, instead", err)
+
+
+class TensorFlow(Command):
+    """Ranges as TensorFlow's core/profiler/nvtx_utils.cc writes them, which starts and ends them: ten steps of a convolution, a product and the
+    node that counts steps."""
+    NODES = (("Conv2D", "resnet/conv1/Conv2D"), ("MatMul", "resnet/fc/MatMul_1"), ("AssignAddVariableOp", "global_step/AssignAdd"))
+
+    def make(self, detailed, ended_by=11):
+        made = {
+            "StringIds": nsys_db.strings("volta_fp16_s884gemm_fp16_128x64_nn", "cudaLaunchKernel_v7000"),
+            "META_DATA_EXPORT": [{"name": "EXPORT_SCHEMA_VERSION", "value": "3.25.0"}],
+            "PROCESSES": [{"globalPid": nsys_db.pid(10), "pid": 10, "name": "train.py"}],
+            "CUPTI_ACTIVITY_KIND_KERNEL": [], "CUPTI_ACTIVITY_KIND_RUNTIME": [],
+            "NVTX_EVENTS": [nsys_db.nvtx(0, None, "tensorflow-core", 10, 11, nsys_db.DOMAIN, domainId=7)],
+        }
+        for i in range(10):
+            for k, (op, name) in enumerate(self.NODES):
+                t, corr = 1000 * i + 200 * k + 100, 3 * i + k + 1
+                text = (f'{{"op":"{op}","name":"{name}","args":[{{"name":"x:0","shape":[8,64]}},null],"attrs":{{"m":"a "b"","T":"float16"}}}}' if detailed
+                        else f"{op}: {name}")
+                made["NVTX_EVENTS"].append(nsys_db.nvtx(t, t + 150, text, 10, 11, nsys_db.START_END, domainId=7, rangeId=corr,
+                                                        endGlobalTid=nsys_db.tid(10, ended_by)))
+                if k < 2:
+                    made["CUPTI_ACTIVITY_KIND_RUNTIME"].append(nsys_db.call(t + 10, t + 20, corr, 10, 11))
+                    made["CUPTI_ACTIVITY_KIND_KERNEL"].append(nsys_db.kernel(t + 50, t + 130 + 10 * k, corr, 10, 1))
+        path = os.path.join(self.work, "tf.sqlite")
+        nsys_db.make(path, made)
+        return path
+
+    def test_ops(self):
+        for detailed in (False, True):
+            for mode in ("tensorflow1", "tensorflow2"):
+                out, _ = self.dlprof("--database=" + self.make(detailed), "--mode=" + mode, "--reports=detail,iteration,kernel,tensor", "--force=true")
+                self.assertIn('Found 11 iterations using key_op "global_step', out)
+                self.assertNotIn("contains a lot of variation", out)
+                ops = {r[1]: r for r in rows(read(self.work, "dlprof_detailed.csv").decode())[2:]}
+                self.assertEqual({name: r[2] for name, r in ops.items()}, {name: op for op, name in self.NODES})  # no "/" before them
+                self.assertEqual([ops[name][10] for _, name in self.NODES], ["800", "900", "0"])
+                self.assertEqual(ops["resnet/conv1/Conv2D"][-2:], ["float16", "<8, 64>"] if detailed else ["", ""])
+                for suffix in ("iteration", "kernel", "tensor_core"):
+                    names = {cell for r in rows(read(self.work, f"dlprof_{suffix}.csv").decode())[2:] for cell in r if "resnet" in cell}
+                    self.assertEqual(names, {"resnet/conv1/Conv2D", "resnet/fc/MatMul_1"}, suffix)
+                os.unlink(os.path.join(self.work, "tf.sqlite"))
+
+    def test_database(self):
+        """Names, types of data and iterations by the node that counts steps come back."""
+        for detailed in (False, True):
+            path = self.make(detailed)
+            self.dlprof("--database=" + path, "--mode=tensorflow1", "--reports=all", "--output_path=a", "--dldb=instead", "--iter_start=2")
+            self.dlprof("--database=a/dlprof_dldb.sqlite", "--mode=tensorflow1", "--reports=all", "--output_path=b", "--iter_start=2")
+            for f in self.files("a"):
+                if f.endswith(".csv"):
+                    self.assertEqual(read(self.work, "b", f), read(self.work, "a", f), f)
+            for folder in ("a", "b"):
+                shutil.rmtree(os.path.join(self.work, folder))
+            os.unlink(path)
+
+    def test_ended_elsewhere(self):
+        """What another thread ends is work that goes on: nothing that a thread calls in the meantime is part of it."""
+        self.dlprof("--database=" + self.make(False, ended_by=12), "--mode=tensorflow2", "--reports=detail")
+        self.assertNotIn("resnet/conv1/Conv2D", [r[1] for r in rows(read(self.work, "dlprof_detailed.csv").decode())[2:]])
+
+
 class Switches(Command):
     def test_names_and_formats(self):
         self.dlprof("--database=" + SYNTHETIC, "--profile_name=my run", "--output_path=a/b", "--reports=summary", "--file_formats=json")
@@ -302,6 +466,24 @@ class Switches(Command):
             titles = rows(read(self.work, detailed, "dlprof_detailed.csv").decode())[1]
             self.assertEqual(("Data Type" in titles, "Input Shapes" in titles), (detailed == "true",) * 2)
             self.assertNotIn("Stack Trace", titles)
+
+    def test_frameworks_without_directions(self):
+        """Guide 10.3 to 10.6: Direction and Stack Trace are PyTorch's alone; every other column is in the same place."""
+        wanted = {}
+        for mode in ("pytorch", "tensorflow1", "tensorflow2", "tensorrt"):
+            self.dlprof("--database=" + data(*RUN, "nsys_profile.sqlite"), "--mode=" + mode, "--reports=detail,iteration,kernel,tensor_core",
+                        "--output_path=" + mode)
+            for suffix in ("detailed", "iteration", "kernel", "tensor_core"):
+                sheet = rows(read(self.work, mode, f"dlprof_{suffix}.csv").decode())[1:]
+                if mode == "pytorch":
+                    self.assertIn("Direction", sheet[0])
+                    keep = [i for i, title in enumerate(sheet[0]) if title not in ("Direction", "Stack Trace")]
+                    wanted[suffix] = [[row[i] for i in keep] for row in sheet]
+                    continue
+                if suffix == "detailed" and mode != "tensorrt":
+                    self.assertEqual(sheet[0][-1], "Input Shapes")
+                    sheet = [row[:-1] for row in sheet]
+                self.assertEqual(sheet, wanted[suffix], (mode, suffix))
 
     def test_nothing_is_overwritten(self):
         args = ("--database=" + SYNTHETIC, "--reports=summary,detail")
@@ -614,6 +796,23 @@ class Nsys(Command):
                                             "--force-overwrite=true", "--delay=5", "--duration=2.5", "--capture-range=cudaProfilerApi",
                                             "--capture-range-end=stop", "-o", "out/other", "true", "a b"])
         self.assertEqual(self.files("out"), ["dlprof_dldb.opscope", "other.sqlite"])
+
+    def test_script(self):
+        """`dlprof train.py`: a script that is no program is run by python; one that is, by itself."""
+        script = os.path.join(self.work, "train.py")
+        with open(script, "w") as f:
+            f.write("#!/usr/bin/env python3\npass\n")
+        self.dlprof("train.py", "--epochs=2", path=self.path)
+        words = self.arguments()
+        self.assertIn(words[-3], ("python", "python3"))
+        self.assertEqual(words[-2:], ["train.py", "--epochs=2"])
+        os.chmod(script, 0o755)
+        self.dlprof("-f", "true", "./train.py", path=self.path)
+        self.assertEqual(self.arguments()[-2:], ["./nsys_profile", "./train.py"])
+
+    def test_name_of_the_files(self):
+        self.dlprof("--nsys_base_output_filename=third", "true", path=self.path)
+        self.assertEqual(self.files(), ["dlprof_dldb.opscope", "third.sqlite"])
 
     def test_database_runs_nothing(self):
         self.dlprof("--database=" + self.database, "--reports=summary", "false", path=self.path)

@@ -194,6 +194,14 @@ class Synthetic(Folder):
         self.assertFalse(self.starts(self.found(self.iterations(*[10 * MS] * 40), "--key-op=my_key", "--steps=0..39"),
                                      "The aggregated iteration range"))
 
+    def test_range_does_not_judge_the_tail(self):
+        """What is behind the last call of the key op is no iteration: its length says nothing. It is aggregated all the same."""
+        equal = self.iterations(*[10 * MS] * 10)
+        for args in ((), ("--steps=1..10",)):
+            self.assertFalse(self.starts(self.found(equal, "--key-op=my_key", *args), "The aggregated iteration range"), args)
+        varied = self.found(self.iterations(*[10 * MS] * 9, 90 * MS), "--key-op=my_key")
+        self.assertIn("The aggregated iteration range of 0 to 10 contains a lot of variation", varied)
+
     def test_markers(self):
         benchmark = "Convolution operations were detected but torch.backends.cudnn.benchmark was not enabled."
         found = self.found(Run().note(config(cudnn_benchmark_disabled=True)).op(linear(), MS, MS))

@@ -633,6 +633,11 @@ class Secrets(GuestCase):
         for secret in (b"abcdef", b"ghijkl", b"hunter2", b"mnopqr", b"API_KEY"):
             self.assertNotIn(secret, written)
 
+    def test_processor(self):
+        with open("/proc/cpuinfo") as f:
+            names = [line.split(":", 1)[1].strip() for line in f if line.startswith("model name")]
+        self.assertEqual(self.facts(self.run_guest("ends", "exit", 5, status=7)).get("capture:cpu_model"), names[0] if names else None)
+
     def test_permissions(self):
         folder = self.run_guest("ends", "exit", 5, status=7)
         self.assertEqual([os.stat(os.path.join(folder, f)).st_mode & 0o777 for f in os.listdir(folder)], [0o600])

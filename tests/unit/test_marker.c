@@ -171,6 +171,34 @@ static void test_domains(void **state)
 	assert_str(arg(k, "hlo_module"), "jit_f");
 }
 
+static void test_nodes(void **state)
+{
+	struct marker k = read_in("Conv2D: resnet/conv1/Conv2D_3", "tensorflow-core");
+	assert_int_equal(k.kind, SPAN_OP);
+	assert_true(k.is_node);
+	assert_str(profile_str(p, k.name), "resnet/conv1/Conv2D_3");
+	assert_str(arg(k, "op_type"), "Conv2D");
+	k = read_in("{\"op\":\"MatMul\",\"name\":\"fc/MatMul\",\"args\":[{\"name\":\"x:0\",\"shape\":[8,64]},{\"name\":\"w\",\"shape\":null},null],"
+	            "\"attrs\":{\"value\":\"Tensor<\"say\">\",\"T\":\"bfloat32\"}}", "tensorflow-core");
+	assert_str(profile_str(p, k.name), "fc/MatMul");
+	assert_str(arg(k, "op_type"), "MatMul");
+	assert_str(arg(k, "data_type"), "bfloat16");
+	assert_str(arg(k, "Input Dims"), "[[8, 64], []]");
+	assert_str(arg(k, "Input names"), "[\"x:0\", \"w\"]");
+	k = read_in("{\"op\":\"NoOp\",\"name\":\"a\",\"args\":[],\"attrs\":{}}", "tensorflow-core");
+	assert_str(profile_str(p, k.name), "a");
+	assert_str(arg(k, "op_type"), "NoOp");
+
+	static const char *const names[] = {"global_step", "Conv2D:", "Conv2D: ", "my op: x", "{\"op\":\"MatMul\",\"name\":", "{\"op\":\"\",\"name\":\"x\"}", ""};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		k = read_in(names[i], "tensorflow-core");
+		assert_int_equal(k.kind, SPAN_OP);
+		assert_str(profile_str(p, k.name), names[i]);
+		assert_int_equal(k.args, 0);
+	}
+	assert_false(read_in("Conv2D: x", "TensorRT").is_node);
+}
+
 /* Every range of real training loops under emit_nvtx: the fields, by another way of finding them, and nothing left in a name. */
 static void test_real_strings(void **state)
 {
@@ -264,6 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_emit_nvtx), cmocka_unit_test(test_argument_marker), cmocka_unit_test(test_lists), cmocka_unit_test(test_dlprof),
 		cmocka_unit_test(test_descriptions), cmocka_unit_test(test_damaged), cmocka_unit_test(test_domains),
+		cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_real_strings), cmocka_unit_test(test_many_false_beginnings), cmocka_unit_test(test_long_texts),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -125,7 +125,10 @@ static struct str own_type(struct ops_work *w, uint32_t span)
 	struct str name = profile_str(w->p, w->p->span.name[span]), op = op_instances_names_text_of(w, span, ARG_MARKER_OP);
 	if (op_instances_names_arg_of(w, span, ARG_MARKER) && op.n)
 		return op;
-	return ops_is_library(w->p, span) ? library_type(w, name) : without_scope(without_engine(name));
+	if (!ops_is_library(w->p, span))
+		return without_scope(without_engine(name));
+	struct str stated = op_instances_names_text_of(w, span, ARG_OP_TYPE); /* of a node of TensorFlow */
+	return stated.n ? stated : library_type(w, name);
 }
 
 /* Could it use Tensor Cores, by its type: convolutions and products of matrices. */
@@ -294,9 +297,9 @@ static uint32_t *slot_of_key(struct ops_work *w, const void *key, size_t n)
 static uint32_t name_range(struct ops_work *w, const struct draft *d)
 {
 	struct op_instances_names_parts x = op_instances_names_parts_of(w, d->row);
-	struct { uint32_t tag, func, path, stack, name, dims, types, dir; } key = {
+	struct { uint32_t tag, func, path, stack, name, dims, types, type, dir; } key = {
 		'r', x.func_stack, x.path, x.call_stack, w->p->span.name[d->row], op_instances_names_arg_of(w, d->row, ARG_INPUT_DIMS),
-		op_instances_names_arg_of(w, d->row, ARG_INPUT_TYPES), d->direction,
+		op_instances_names_arg_of(w, d->row, ARG_INPUT_TYPES), op_instances_names_arg_of(w, d->row, ARG_OP_DATA_TYPE), d->direction,
 	};
 	uint32_t *slot = slot_of_key(w, &key, sizeof key);
 	if (*slot != ROW_NONE)
@@ -311,6 +314,8 @@ static uint32_t name_range(struct ops_work *w, const struct draft *d)
 	*slot = op_instances_names_op_at(w, &op, profile_str(w->p, key.dims));
 	struct op *made = &w->o->op[*slot];
 	made->data_type = join_types(w, made->data_type, profile_str(w->p, key.types));
+	if (!made->data_type.n && key.type && dtype_find(profile_str(w->p, key.type)) != DTYPE_UNKNOWN)
+		made->data_type = str_from(dtype_name(dtype_find(profile_str(w->p, key.type))));
 	return *slot;
 }
 

@@ -168,12 +168,85 @@ static void linear_outputs(const struct op_args *args, const struct lettered *l,
 	out->outputs = in_arena(&b, a);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- */
-
 static struct str op_instances_shapes_arg_text(const struct profile *p, uint32_t span, enum arg_key key)
 {
 	return profile_str(p, profile_arg_id(p, p->span.args[span], key));
 }
+
+/* --- of a DLProf database --------------------------------------------------------------------------------------- */
+
+/* The sizes that a list states, as if they were arguments. */
+static bool stated_sizes(const struct profile *p, uint32_t span, enum arg_key key, struct op_args *args)
+{
+	struct op_facts f = {.dims = op_instances_shapes_arg_text(p, span, key)};
+	char why[160];
+	return f.dims.n && op_args_parse(args, &f, why) == 0;
+}
+
+/* "[[16,3],[]]" is "<16, 3>; <>": all that a database lists are tensors, those of one number too. */
+static struct str stated_inputs(struct str list, const struct lettered *l, struct arena *a)
+{
+	enum { RANK_MAX = 16 };
+	int64_t size[RANK_MAX];
+	struct buf b = {0};
+	unsigned tensor = 0;
+	const char *p = list.p + (list.n > 0), *end = list.p + list.n;
+	while (p < end) {
+		const char *open = memchr(p, '[', (size_t)(end - p)), *close = open ? memchr(open, ']', (size_t)(end - open)) : NULL;
+		if (!close)
+			break;
+		struct str inside = {open + 1, (size_t)(close - open) - 1}, number;
+		uint32_t n = 0;
+		while (n < RANK_MAX && str_split(&inside, ',', &number) && str_to_i64(number, &size[n]))
+			n++;
+		op_instances_shapes_put_sizes(&b, size, n, l && tensor < 2 ? l->input[tensor] : NULL);
+		tensor++;
+		p = close + 1;
+	}
+	return in_arena(&b, a);
+}
+
+static void stated_outputs(const struct op_args *args, const struct lettered *l, struct arena *a, struct op_shapes *out)
+{
+	struct buf b = {0};
+	for (unsigned i = 0; i < args->n; i++)
+		for (uint32_t k = 0; k < args->arg[i].n_tensors; k++) {
+			const struct op_tensor *t = &args->tensor[args->arg[i].tensor + k];
+			op_instances_shapes_put_sizes(&b, op_dims(args, t), t->rank, l && !b.n ? l->output : NULL);
+		}
+	if (b.n) {
+		out->outputs = in_arena(&b, a);
+		out->assumed = false;
+	}
+}
+
+static void stated_parameters(const struct op_args *args, unsigned spatial, struct arena *a, struct op_shapes *out)
+{
+	struct op_instances_shapes_conv c = {.stated = true};
+	int64_t *const v[] = {c.stride, c.padding, c.dilation, &c.groups};
+	for (int i = 0; i < 4; i++) {
+		const struct op_tensor *t = op_arg_tensor(args, i);
+		unsigned n = i < 3 ? spatial : 1;
+		if (!t || t->rank != n)
+			return;
+		memcpy(v[i], op_dims(args, t), n * sizeof **v);
+	}
+	out->parameters = params_text(&c, spatial, a);
+}
+
+static void stated_shapes(const struct profile *p, uint32_t span, const struct lettered *l, struct arena *a, struct op_shapes *out)
+{
+	struct op_args outputs = {0}, parameters = {0};
+	out->inputs = stated_inputs(op_instances_shapes_arg_text(p, span, ARG_OP_INPUTS), l, a);
+	if (stated_sizes(p, span, ARG_OP_OUTPUTS, &outputs))
+		stated_outputs(&outputs, l, a, out);
+	if (l && l->spatial && stated_sizes(p, span, ARG_OP_PARAMETERS, &parameters))
+		stated_parameters(&parameters, l->spatial, a, out);
+	op_args_release(&outputs);
+	op_args_release(&parameters);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
 
 void op_instance_shapes(const struct ops *o, const struct profile *p, uint32_t instance, struct arena *a, struct op_shapes *out)
 {
@@ -199,4 +272,8 @@ void op_instance_shapes(const struct ops *o, const struct profile *p, uint32_t i
 			linear_outputs(&args, l, a, out);
 	}
 	op_args_release(&args);
+	if (o->origin == OPS_STATED)
+		stated_shapes(p, span, l, a, out);
+	if (!out->data_types.n && out->inputs.n && op_instances_shapes_arg_text(p, span, ARG_OP_DATA_TYPE).n)
+		out->data_types = op->data_type;
 }

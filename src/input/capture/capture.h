@@ -92,6 +92,8 @@ struct capture_range {
 	uint32_t below;               /* open: the next outer one of this domain, + 1 */
 	uint32_t args;                /* first of capture.arg, + 1 */
 	bool closed, is_step;
+	bool is_node;                 /* started by a node of TensorFlow: its op, where the same thread ends it */
+	uint32_t tid, op_track;       /* of is_node: the thread, and the track of its ops */
 };
 
 struct capture_arg {

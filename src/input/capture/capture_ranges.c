@@ -223,7 +223,7 @@ static struct capture_range capture_ranges_range_of(struct capture *c, const str
 {
 	uint32_t domain = capture_ranges_domain_place(c, p->domain);
 	struct marker m = capture_ranges_marker_of(c, h, p, domain);
-	struct capture_range r = {.range = p->range, .domain = domain};
+	struct capture_range r = {.range = p->range, .domain = domain, .is_node = m.is_node};
 	r.row = (struct span_row){.start_ns = start, .ext_id = ID_NONE, .link_id = m.link_id, .aux_id = -1, .name = m.name, .args = m.args,
 	                          .cat = c->domain[domain].cat, .kind = m.kind};
 	add_attributes(c, &r.args, h, p, domain);
@@ -271,6 +271,8 @@ void capture_range(struct capture *c, const struct wire_head *h, uint32_t bytes)
 	if (h->type == WIRE_START) {
 		r.row.kind = SPAN_RANGE;
 		r.row.track = capture_track(c, t->tid, true);
+		r.tid = t->tid;
+		r.op_track = r.is_node ? capture_track(c, t->tid, false) : ROW_NONE;
 		MEM_PUSH(c->started, c->n_started, c->cap_started, r);
 		return;
 	}
@@ -485,6 +487,10 @@ void capture_match_ranges(struct capture *c)
 			end_open(c, r);
 		} else {
 			c->ended[e].closed = true;
+			if (r->is_node && c->ended[e].row.track == r->tid) {
+				r->row.kind = SPAN_OP;
+				r->row.track = r->op_track;
+			}
 			add_span(c, r, c->ended[e].row.start_ns);
 		}
 	}

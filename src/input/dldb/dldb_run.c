@@ -39,6 +39,24 @@ static void read_facts(struct dldb *d, const char *table, const char *const *col
 		diag_add_n(&d->p->diags, "several-rows", DIAG_NOTE, rows - 1, -1, "table %s should have one row: the first is taken", table);
 }
 
+/* When the recording ended, which may be behind its last op: where the last iteration does. A fact "iteration_list:stop_time". */
+static void read_end(struct dldb *d)
+{
+	static const char *const columns[] = {"stop_time", NULL};
+	struct sqlscan s;
+	int64_t end = INT64_MIN;
+	if (!dldb_scan(d, &s, "iteration_list", columns))
+		return;
+	while (dldb_next(d, &s)) {
+		int64_t stop = dldb_int(d, &s, 0, INT64_MIN);
+		end = stop > end ? stop : end;
+	}
+	dldb_scan_end(d, &s);
+	struct dldb_cell v = {.type = SQLPAGE_INT, .i = end};
+	if (end > 0)
+		build_meta(&d->b, dldb_run_word(d, "iteration_list:stop_time"), dldb_text(d, &v), false);
+}
+
 static const char *const version_columns[] = {"current_version", "original_version", NULL};
 static const char *const system_columns[] = {"num_gpus", "cpu_model", "driver_version", "framework", "cuda_version", "cudnn_version",
 	"nsys_version", "dlprof_version", "dlprof_build", "profile_name", "mode_string", "original_command", NULL};
@@ -223,13 +241,13 @@ static uint32_t instance_args(struct dldb *d, uint32_t op, uint32_t inst)
 	dldb_run_add(&x, arg_key_text[ARG_OP_DATA_TYPE], type, true);
 	dldb_run_add(&x, arg_key_text[ARG_OP_STACK], stack, true);
 	add_call_stack(&x, trimmed(stack));
-	dldb_run_add(&x, "input_shapes", shapes, false);
+	dldb_run_add(&x, arg_key_text[ARG_OP_INPUTS], shapes, false);
 	dldb_run_add(&x, arg_key_text[ARG_INPUT_DIMS], shapes, false);
 	add_types(&x, shapes, type);
 	dldb_run_add(&x, "input_names", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_INPUT_NAMES))), false);
-	dldb_run_add(&x, "output_shapes", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_OUTPUT_SHAPES))), false);
+	dldb_run_add(&x, arg_key_text[ARG_OP_OUTPUTS], profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_OUTPUT_SHAPES))), false);
 	dldb_run_add(&x, "output_names", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_OUTPUT_NAMES))), false);
-	dldb_run_add(&x, "parameters", profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_PARAMETERS))), false);
+	dldb_run_add(&x, arg_key_text[ARG_OP_PARAMETERS], profile_str(p, dldb_word(d, dldb_at(&d->instances, inst, INST_PARAMETERS))), false);
 	return build_args(&d->b, x.v, x.n);
 }
 
@@ -544,6 +562,7 @@ void dldb_read_run(struct dldb *d)
 	read_facts(d, "read_only_system_config", system_columns);
 	read_facts(d, "read_only_model_config", config_columns);
 	read_facts(d, "read_only_model_info", model_columns);
+	read_end(d);
 	dldb_run_read_devices(d);
 	load_ops(d);
 	dldb_load(d, &d->grid, "read_only_grid_block", grid_columns);

@@ -269,6 +269,13 @@ static bool nsys_nvtx_is_bare(const struct sqlscan *s)
 	return sqlscan_is_null(s, END_THREAD);
 }
 
+/* Whether a thread ended what it had started, and it is an op of that thread. */
+static bool nsys_nvtx_is_thread_op(const struct sqlscan *s, const struct marker *m)
+{
+	int64_t from, to;
+	return m->is_node && sqlscan_i64(s, THREAD, &from) && (!sqlscan_i64(s, END_THREAD, &to) || to == from);
+}
+
 static void range_row(struct nsys *n, const struct sqlscan *s, int64_t type)
 {
 	bool open;
@@ -282,10 +289,11 @@ static void range_row(struct nsys *n, const struct sqlscan *s, int64_t type)
 	r.name = m.name;
 	bool plain = nsys_nvtx_is_bare(s) && !(domain && nsys_comms_is_group(intern_get(&n->p->strings, m.name)));
 	r.args = plain ? m.args : args_of(n, s, m.args, domain, m.name);
-	r.kind = type == NVTX_START_END ? SPAN_RANGE : m.kind;
+	bool loose = type == NVTX_START_END && !nsys_nvtx_is_thread_op(s, &m);
+	r.kind = loose ? SPAN_RANGE : m.kind;
 	if (type == NVTX_PUSH_POP && !open)
 		nsys_popped(n, r.start_ns + r.dur_ns);
-	r.track = type == NVTX_START_END ? nsys_range_track(n, s, THREAD) : nsys_thread_track(n, s, THREAD);
+	r.track = loose ? nsys_range_track(n, s, THREAD) : nsys_thread_track(n, s, THREAD);
 	nsys_span(n, &r, open);
 }
 

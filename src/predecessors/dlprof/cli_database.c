@@ -5,20 +5,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "predecessors/dlprof/dldb_write.h"
 #include "predecessors/dlprof/iterations.h"
 
 enum { MOST_FILES = 10000 };
 
-/* dlprof_dldb.opscope; when that is there and to be kept, dlprof_dldb_1.opscope, _2, ... NULL: there are too many. */
-static const char *cli_database_free_path(struct dlprof_options *o)
+static bool is_input(const struct dlprof_options *o, const char *path)
 {
-	const char *path = dlprof_path(o, "dlprof_dldb.opscope");
-	for (int i = 1; !o->force && access(path, F_OK) == 0; i++) {
+	struct stat in, out;
+	return o->database && stat(o->database, &in) == 0 && stat(path, &out) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+}
+
+/* dlprof_dldb.opscope (or .sqlite); when that is there and to be kept, as what is read always is, dlprof_dldb_1.opscope, _2, ... NULL: there are too many. */
+static const char *cli_database_free_path(struct dlprof_options *o, const char *ending)
+{
+	const char *path = dlprof_path(o, "dlprof_dldb.%s", ending);
+	for (int i = 1; o->force ? is_input(o, path) : access(path, F_OK) == 0; i++) {
 		if (i > MOST_FILES)
 			return NULL;
-		path = dlprof_path(o, "dlprof_dldb_%d.opscope", i);
+		path = dlprof_path(o, "dlprof_dldb_%d.%s", i, ending);
 	}
 	return path;
+}
+
+static int too_many(const struct dlprof_options *o, const char *ending, struct err *e)
+{
+	return err_set(e, ERR_LIMIT, "dlprof: %s/dlprof_dldb.%s and %d others are there: --force=true replaces the first", o->output_path, ending, MOST_FILES);
 }
 
 /* The steps whose middle is in the window, as first and last number: opscope's steps begin or end at calls of the key op, or are its calls,
@@ -66,10 +78,9 @@ static int cli_database_choose_steps(struct dlprof_options *o, struct profile *p
 static int plan_new(struct dlprof_options *o, struct profile *p, const struct report_args *args, struct dlprof_plan *plan, struct err *e)
 {
 	struct aggregate_spec *spec = &plan->spec;
-	plan->path = cli_database_free_path(o);
+	plan->path = cli_database_free_path(o, "opscope");
 	if (!plan->path)
-		return err_set(e, ERR_LIMIT, "dlprof: %s/dlprof_dldb.opscope and %d others are there: --force=true replaces the first", o->output_path,
-		               MOST_FILES);
+		return too_many(o, "opscope", e);
 	if (cli_database_choose_steps(o, p, args, &spec->args, e) == 0 && aggregate_check(p, spec, e) == 0)
 		return 0;
 	if (e->code != ERR_DATA && e->code != ERR_USAGE)
@@ -104,6 +115,10 @@ int dlprof_plan_database(struct dlprof_options *o, struct profile *p, const char
 	*plan = (struct dlprof_plan){.from = from};
 	plan->spec = (struct aggregate_spec){.name = str_from(o->profile_name ? o->profile_name : ""), .created = now_text(plan->now), .rules = {"", 0}};
 	int rc = 0;
+	if (o->dldb != DLDB_NO && !(plan->dldb_path = cli_database_free_path(o, "sqlite")))
+		return too_many(o, "sqlite", e);
+	if (o->dldb == DLDB_INSTEAD)
+		return 0;
 	if (!p->reopened)
 		rc = plan_new(o, p, args, plan, e);
 	else if (args->key_op || args->has_steps) /* else it is its own database */
@@ -111,8 +126,31 @@ int dlprof_plan_database(struct dlprof_options *o, struct profile *p, const char
 	return dlprof_set_key(p, args->key_op, rc ? &again : e) < 0 ? -1 : rc; /* as the reports want it */
 }
 
-int dlprof_write_database(struct dlprof_options *o, struct profile *p, const struct dlprof_plan *plan, struct err *e)
+/* The program that was recorded, as DLProf keeps the command. */
+static struct str command_of(struct dlprof_options *o)
 {
+	struct buf b = {0};
+	for (int i = 0; !o->database && i < o->app_n; i++)
+		buf_printf(&b, "%s%s", i ? " " : "dlprof ", o->app[i]);
+	struct str out = b.n ? arena_str(&o->arena, buf_view(&b)) : (struct str){0};
+	buf_release(&b);
+	return out;
+}
+
+static int write_dldb(struct dlprof_options *o, struct profile *p, const struct report_args *args, const struct dlprof_plan *plan, struct err *e)
+{
+	const struct dldb_content content = {
+		.p = p, .args = args, .profile_name = o->profile_name ? str_from(o->profile_name) : (struct str){0}, .mode = dlprof_mode_name(o->mode),
+		.command = command_of(o), .now = str_from(plan->now),
+	};
+	dlprof_say(o, DLPROF_NORMAL, "Creating dlprof database at %s", plan->dldb_path);
+	return dldb_write(&content, plan->dldb_path, e) < 0 ? err_prefix(e, "dlprof: database") : 0;
+}
+
+int dlprof_write_database(struct dlprof_options *o, struct profile *p, const struct report_args *args, const struct dlprof_plan *plan, struct err *e)
+{
+	if (plan->dldb_path && write_dldb(o, p, args, plan, e) < 0)
+		return -1;
 	if (!plan->path)
 		return 0;
 	if (p->reopened) {

@@ -153,18 +153,18 @@ static void add_shapes(const struct profile *p, struct table *t)
 	mem_free(order);
 }
 
-/* The columns that the detailed report has of this framework. */
-static int fit_mode(const struct dlprof_options *o, const struct profile *p, struct table *t, struct err *e)
+/* The columns that reports have of this framework: only PyTorch's have directions and stacks. */
+static int fit_mode(const struct dlprof_options *o, const struct dlprof_report *r, const struct profile *p, struct table *t, struct err *e)
 {
-	bool tensorflow = o->mode == DLPROF_TENSORFLOW1 || o->mode == DLPROF_TENSORFLOW2;
-	if (!tensorflow && o->mode != DLPROF_TENSORRT)
+	bool tensorflow = o->mode == DLPROF_TENSORFLOW1 || o->mode == DLPROF_TENSORFLOW2, detail = r == &dlprof_reports[DLPROF_DETAIL];
+	if ((!tensorflow && o->mode != DLPROF_TENSORRT) || r == &dlprof_reports[DLPROF_SUMMARY])
 		return 0;
 	struct buf b = {0};
-	if (tensorflow && o->detailed)
+	if (tensorflow && detail && o->detailed)
 		add_shapes(p, t);
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		const char *id = t->data[c].col.id;
-		if (strcmp(id, "direction") != 0 && strcmp(id, "stack_trace") != 0 && (o->detailed || strcmp(id, "data_type") != 0))
+		if (strcmp(id, "direction") != 0 && strcmp(id, "stack_trace") != 0 && (!detail || o->detailed || strcmp(id, "data_type") != 0))
 			buf_printf(&b, "%s%s", b.n ? "," : "", id);
 	}
 	int rc = table_select(t, buf_view(&b), e);
@@ -189,7 +189,7 @@ static int cli_dlprof_make_table(const struct dlprof_options *o, const struct dl
 		args.group_by = r->group_by;
 		if (report_run(report_find(str_from(r->report)), p, &args, t, e) < 0)
 			return -1;
-		rc = strcmp(r->report, "ops") == 0 ? fit_mode(o, p, t, e) : 0;
+		rc = fit_mode(o, r, p, t, e);
 	}
 	if (rc < 0)
 		table_release(t);
@@ -237,7 +237,7 @@ static int write_reports(struct dlprof_options *o, struct profile *p, const stru
 			if (e.code != ERR_DATA)
 				return status;
 		}
-	if (o->mode != DLPROF_SIMPLE && dlprof_write_database(o, p, plan, &e) < 0)
+	if (o->mode != DLPROF_SIMPLE && dlprof_write_database(o, p, args, plan, &e) < 0)
 		status = cli_fail(&e, EXIT_INPUT);
 	if (o->dump_model) {
 		dlprof_say(o, DLPROF_NORMAL, "Writing model data to %s", model_path(o));

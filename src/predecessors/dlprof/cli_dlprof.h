@@ -9,6 +9,7 @@
 
 enum dlprof_mode { DLPROF_AUTO, DLPROF_SIMPLE, DLPROF_TENSORFLOW1, DLPROF_TENSORFLOW2, DLPROF_TENSORRT, DLPROF_PYTORCH };
 enum dlprof_verbosity { DLPROF_QUIET, DLPROF_MINIMAL, DLPROF_NORMAL, DLPROF_DETAILED, DLPROF_DIAGNOSTIC };
+enum dlprof_dldb { DLDB_NO, DLDB_BESIDE, DLDB_INSTEAD };
 enum dlprof_format { DLPROF_CSV, DLPROF_JSON, DLPROF_FORMATS };
 extern const char *const dlprof_format_name[DLPROF_FORMATS];
 
@@ -31,6 +32,7 @@ struct dlprof_options {
 	const char *profile_name;        /* as typed; NULL = none given */
 	struct str base_name;            /* without blanks */
 	enum dlprof_mode mode;
+	enum dlprof_dldb dldb;           /* whether dlprof_dldb.sqlite is written, and dlprof_dldb.opscope with it */
 	enum dlprof_verbosity verbosity;
 	bool force, detailed, profile_range, dump_model, has_start, has_stop;
 	int64_t iter_start, iter_stop;
@@ -40,6 +42,9 @@ struct dlprof_options {
 	unsigned list;                   /* while parsing: whether plain words may go on a list; enum in dlprof_options.c */
 	struct arena arena;
 };
+
+/* "pytorch"; {0} where none was asked for. */
+struct str dlprof_mode_name(enum dlprof_mode mode);
 
 /* Parses and checks; ends the process on wrong usage. */
 void dlprof_parse(int argc, char **argv, struct dlprof_options *o);
@@ -74,12 +79,13 @@ int dlprof_write(const struct table *t, const struct dlprof_report *r, enum dlpr
 struct dlprof_plan {
 	const char *from;
 	const char *path;                /* what to write; NULL = nothing */
+	const char *dldb_path;           /* DLProf's own form of it; NULL = not asked for */
 	struct aggregate_spec spec;
 	char now[NOW_BYTES];
 };
 int dlprof_plan_database(struct dlprof_options *o, struct profile *p, const char *from, const struct report_args *args, struct dlprof_plan *plan,
                          struct err *e);
-int dlprof_write_database(struct dlprof_options *o, struct profile *p, const struct dlprof_plan *plan, struct err *e);
+int dlprof_write_database(struct dlprof_options *o, struct profile *p, const struct report_args *args, const struct dlprof_plan *plan, struct err *e);
 
 /* dlprof_simple.c: the two tables of mode simple. Need PASS_NEST and PASS_CORRELATE. */
 void dlprof_simple_summary(const struct profile *p, struct table *t);

@@ -19,7 +19,7 @@ const struct dlprof_report dlprof_reports[DLPROF_REPORTS] = {
 enum { LIST_NONE, LIST_REPORTS, LIST_FORMATS };
 enum {
 	KEY_DATABASE = 0x200, KEY_NSYS_BASE, KEY_NSYS_ARGS, KEY_RANGE, KEY_DETAILED, KEY_KEY_OP, KEY_START, KEY_STOP, KEY_PATH, KEY_NAME,
-	KEY_REPORTS, KEY_FORMATS, KEY_DUMP,
+	KEY_REPORTS, KEY_FORMATS, KEY_DUMP, KEY_DLDB,
 };
 
 static const struct argp_option option_list[] = {
@@ -30,6 +30,7 @@ static const struct argp_option option_list[] = {
 	{"delay", 'y', "SECONDS", 0, "start collecting so much later", 0},
 	{"duration", 'd', "SECONDS", 0, "stop collecting, and the program, after that", 0},
 	{"nsys_base_name", KEY_NSYS_BASE, "NAME", 0, "name of nsys' files, or of the run directory (default: nsys_profile)", 0},
+	{"nsys_base_output_filename", 0, NULL, OPTION_ALIAS, NULL, 0},
 	{"nsys_options", KEY_NSYS_ARGS, "ARGS", 0, "arguments of nsys instead of '-t cuda,nvtx -s none'; cuda and nvtx must be traced", 0},
 	{"nsys_opts", 0, NULL, OPTION_ALIAS, NULL, 0},
 	{"nsys_profile_range", KEY_RANGE, "BOOL", 0, "collect between profiler.start() and profiler.stop() only", 0},
@@ -47,6 +48,7 @@ static const struct argp_option option_list[] = {
 	{"profile_name", 0, NULL, OPTION_ALIAS, NULL, 0},
 	{"detailed_mode", KEY_DETAILED, "BOOL", 0, "false: without data types and shapes of TensorFlow ops (default: true)", 0},
 	{"dump_model_data", KEY_DUMP, "BOOL", 0, "write ops, calls and kernels, and what belongs to what, as JSON", 0},
+	{"dldb", KEY_DLDB, "HOW", 0, "dlprof_dldb.sqlite, DLProf's own database, 'beside' dlprof_dldb.opscope, or 'instead' of it (default: no)", 0},
 	{"force", 'f', "BOOL", 0, "replace files that exist (default: false)", 0},
 	{"verbosity", 'v', "LEVEL", 0, "quiet, minimal, normal, detailed, diagnostic (default: normal)", 0},
 	{"version", 'V', NULL, 0, "print the version", 0},
@@ -79,6 +81,12 @@ static int64_t whole(const char *option, const char *word)
 	if (!str_to_i64(str_from(word), &v) || v < 0)
 		cli_usage("dlprof: --%s=%s: the number of an iteration, 0 or more, was expected", option, word);
 	return v;
+}
+
+static enum dlprof_dldb dldb_of(const char *word)
+{
+	static const char *const list[] = {[DLDB_NO] = "no", [DLDB_BESIDE] = "beside", [DLDB_INSTEAD] = "instead", NULL};
+	return (enum dlprof_dldb)choice("dldb", word, list);
 }
 
 static const char *seconds(const char *option, const char *word, bool zero, int64_t *ns)
@@ -124,6 +132,15 @@ static void add_list(struct dlprof_options *o, unsigned list, const char *option
 			cli_usage("dlprof: --%s: no '" STR_FMT "'; there are: %s", option, STR_ARG(word),
 			          list == LIST_REPORTS ? "summary, detail, iteration, kernel, tensor, op_type, group_node, expert_systems, all" : "csv, json");
 	o->list = list;
+}
+
+struct str dlprof_mode_name(enum dlprof_mode mode)
+{
+	static const char *const names[] = {
+		[DLPROF_SIMPLE] = "simple", [DLPROF_TENSORFLOW1] = "tensorflow1", [DLPROF_TENSORFLOW2] = "tensorflow2", [DLPROF_TENSORRT] = "tensorrt",
+		[DLPROF_PYTORCH] = "pytorch",
+	};
+	return mode == DLPROF_AUTO ? (struct str){0} : str_from(names[mode]);
 }
 
 static enum dlprof_mode mode_of(const char *word)
@@ -178,6 +195,7 @@ static error_t cli_options_parse(int key, char *arg, struct argp_state *state)
 	case KEY_REPORTS: add_list(o, LIST_REPORTS, "reports", arg); return 0;
 	case KEY_FORMATS: add_list(o, LIST_FORMATS, "formats", arg); return 0;
 	case KEY_DUMP: o->dump_model = truth("dump_model_data", arg); return 0;
+	case KEY_DLDB: o->dldb = dldb_of(arg); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }

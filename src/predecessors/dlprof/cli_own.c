@@ -1,6 +1,8 @@
 /* Runs a program without Nsight Systems: with our own library in it, as `opscope record` does. */
 #include "predecessors/dlprof/cli_dlprof.h"
 
+#include <unistd.h>
+
 #include "base/program.h"
 #include "cli/record.h"
 #include "record/own.h"
@@ -46,8 +48,28 @@ static const char *run_own(struct dlprof_options *o, struct record_options *r, c
 	return profile;
 }
 
+/* `dlprof train.py`: what is no program but a script of Python is run by python. */
+static void by_python(struct dlprof_options *o)
+{
+	static const char *const pythons[] = {"python", "python3"};
+	struct str name = str_from(o->app[0]);
+	if (!str_ends(name, STR(".py")) || access(o->app[0], R_OK) < 0 || program_find(o->app[0], NULL) == 0)
+		return;
+	for (size_t i = 0; i < sizeof pythons / sizeof pythons[0]; i++) {
+		if (program_find(pythons[i], NULL) != 0)
+			continue;
+		char **app = (char **)arena_zalloc_array(&o->arena, (size_t)o->app_n + 2, sizeof *app);
+		app[0] = (char *)(uintptr_t)arena_str(&o->arena, str_from(pythons[i])).p;
+		memcpy(app + 1, o->app, (size_t)o->app_n * sizeof *app);
+		o->app = app;
+		o->app_n++;
+		return;
+	}
+}
+
 const char *dlprof_run(struct dlprof_options *o, int *status)
 {
+	by_python(o);
 	struct record_options r = {
 		.spec = {.argv = o->app, .argc = o->app_n, .delay_ns = o->delay_ns, .duration_ns = o->duration_ns, .kill = o->duration_ns > 0 && !o->profile_range,
 		         .range = o->profile_range ? RECORD_API_RANGE : NULL},

@@ -6,6 +6,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/steps/iterations_names.h"
+#include "analysis/tree/op_instances.h"
 #include "base/mem.h"
 
 void dlprof_iterations_release(struct dlprof_iterations *d)
@@ -23,20 +24,46 @@ int64_t dlprof_zero_ns(const struct profile *p)
 	return p->zero_is_start || !work_extent(p, &first, &last) ? 0 : first;
 }
 
+static bool counts_steps(struct str name)
+{
+	unsigned row = str_has(name, STR("global_step")) ? step_key_of(name) : n_step_keys;
+	return row < n_step_keys && strstr(step_keys[row].pattern, "global_step");
+}
+
+/* In a database of DLProf ranges have the types of ops; their names are those of the ops. */
+static bool find_default_op(const struct profile *p, struct key_calls *k)
+{
+	for (uint32_t i = 0; i < p->ops->n_ops; i++)
+		if (counts_steps(p->ops->op[i].name))
+			return key_calls_find(p, p->ops->op[i].id, k);
+	return false;
+}
+
 /* TensorFlow's node that counts steps, under each name that it goes by. */
 static bool find_default(const struct profile *p, struct key_calls *k)
 {
+	if (p->ops && p->ops->origin == OPS_STATED)
+		return find_default_op(p, k);
 	uint8_t *wanted = NEW_ARRAY(p->strings.n, uint8_t);
 	struct str name = {0};
 	for (uint32_t s = 1; s < p->strings.n; s++) {
-		unsigned row = str_has(profile_str(p, s), STR("global_step")) ? step_key_of(profile_str(p, s)) : n_step_keys;
-		wanted[s] = row < n_step_keys && strstr(step_keys[row].pattern, "global_step");
+		wanted[s] = counts_steps(profile_str(p, s));
 		name = wanted[s] ? profile_str(p, s) : name;
 	}
 	if (name.n)
 		key_calls_of_names(p, wanted, name, k);
 	mem_free(wanted);
 	return k->n > 0;
+}
+
+/* A database of DLProf says when the recording ended; of a slice the events do. */
+static int64_t stated_end(const struct profile *p, int64_t last)
+{
+	enum { TOO_FAR = 62 }; /* as of the times of events: the distance of any two fits an int64 */
+	struct str text;
+	int64_t end;
+	bool stated = !p->whole && profile_meta(p, "iteration_list:stop_time", &text) && str_to_i64(text, &end);
+	return stated && end > last && end < 1ll << TOO_FAR ? end : last;
 }
 
 void dlprof_iterations_of(const struct profile *p, struct str key, struct dlprof_iterations *out)
@@ -50,6 +77,7 @@ void dlprof_iterations_of(const struct profile *p, struct str key, struct dlprof
 		border = key_borders(&k, true, &n);
 	if (!work_extent(p, &first, &last))
 		first = last = 0;
+	last = stated_end(p, last);
 	if (p->zero_is_start && first > 0)
 		first = 0;
 	out->calls = k.n;

@@ -20,13 +20,23 @@ struct str op_name_brackets(struct str name, struct arena *a)
 	return out;
 }
 
+/* Of TensorFlow, whose nodes have their own names; "/" is the root of PyTorch's modules. */
+static bool is_node(const struct profile *p, uint32_t span)
+{
+	return span != ROW_NONE && str_eqc(profile_cat(p, p->span.cat[span]), "tensorflow-core");
+}
+
 void dlprof_op_names(const struct ops *o, const struct profile *p, uint32_t op, struct arena *a, struct dlprof_op_names *out)
 {
 	const struct op *x = &o->op[op];
 	uint32_t span = o->instance[x->first].span;
 	*out = (struct dlprof_op_names){x->id, x->name, x->type};
 	if (!x->unassociated) {
-		out->name = op_name_brackets(x->name, a);
+		struct str name = x->name;
+		if (is_node(p, span))
+			while (name.n > 1 && name.p[0] == '/')
+				name.p++, name.n--;
+		out->name = op_name_brackets(name, a);
 		return;
 	}
 	struct str version = span == ROW_NONE ? STR("") : profile_str(p, profile_arg_id(p, p->span.args[span], ARG_API_VERSION));

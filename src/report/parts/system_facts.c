@@ -20,6 +20,8 @@ enum form {
 	DRIVER_NUMBER,  /* 5154304 is 515.43.04, 52510517 525.105.17, 59584 595.84; newer recorders write it out */
 	CUDA_NUMBER,    /* 11070 is 11.7 */
 	HIP_NUMBER,     /* 70051831 is 7.0.51831 */
+	OF_PYTORCH,     /* 2.6.0+cu124 */
+	CUDNN_NUMBER,   /* 90100 is 9.1.0, 8902 is 8.9.2 */
 };
 
 /* Where a fact may be recorded, the best source first. */
@@ -31,9 +33,12 @@ static const struct system_facts_source {
 	{FACT_PROFILE_NAME, "system_config:profile_name", AS_IT_STANDS},
 	{FACT_CPU, "system_config:cpu_model", AS_IT_STANDS},
 	{FACT_CPU, "system:CpuDescription", AS_IT_STANDS},
+	{FACT_CPU, "capture:cpu_model", AS_IT_STANDS},
 	{FACT_DRIVER, "system_config:driver_version", AS_IT_STANDS},
 	{FACT_DRIVER, "system:NvDriverVersion", DRIVER_NUMBER},
+	{FACT_DRIVER, "capture:version.driver", AS_IT_STANDS},
 	{FACT_FRAMEWORK, "system_config:framework", AS_IT_STANDS},
+	{FACT_FRAMEWORK, "torch", OF_PYTORCH},
 	{FACT_CUDA, "system_config:cuda_version", AS_IT_STANDS},
 	{FACT_CUDA, "system:CudaDriverVersion", CUDA_NUMBER},
 	{FACT_CUDA, "cuda_driver_version", CUDA_NUMBER},
@@ -41,6 +46,7 @@ static const struct system_facts_source {
 	{FACT_HIP_DRIVER, "hip_driver_version", HIP_NUMBER},
 	{FACT_HIP_RUNTIME, "hip_runtime_version", HIP_NUMBER},
 	{FACT_CUDNN, "system_config:cudnn_version", AS_IT_STANDS},
+	{FACT_CUDNN, "cudnn", CUDNN_NUMBER},
 	{FACT_NSYS, "system_config:nsys_version", AS_IT_STANDS},
 	{FACT_NSYS, "EXPORT_PRODUCT_VERSION", AS_IT_STANDS},
 };
@@ -48,8 +54,14 @@ static const struct system_facts_source {
 static struct str in_form(struct str s, enum form form, struct arena *a)
 {
 	int64_t v;
+	if (form == OF_PYTORCH)
+		return arena_printf(a, "PyTorch " STR_FMT, STR_ARG(s));
 	if (form == AS_IT_STANDS || !str_to_i64(s, &v) || v < 0)
 		return s;
+	if (form == CUDNN_NUMBER && v >= 90000)
+		return arena_printf(a, "%lld.%lld.%lld", (long long)(v / 10000), (long long)(v / 100 % 100), (long long)(v % 100));
+	if (form == CUDNN_NUMBER)
+		return arena_printf(a, "%lld.%lld.%lld", (long long)(v / 1000), (long long)(v / 100 % 10), (long long)(v % 100));
 	if (form == CUDA_NUMBER)
 		return arena_printf(a, "%lld.%lld", (long long)(v / 1000), (long long)(v % 1000 / 10));
 	if (form == HIP_NUMBER)

@@ -4,9 +4,29 @@
 /* The largest factor that DLProf was seen to recommend; below half of the memory, doubling is the least. */
 enum { MOST = 4 };
 
-static void dlprof_batch_size_run(const struct profile *p, struct findings *f)
+/* What a database of DLProf states of this column; 0 = not stated. */
+static int64_t stated_bytes(const struct profile *p, const char *column)
+{
+	int64_t most = 0;
+	for (uint32_t i = 0; i < p->stated.rows.n; i++) {
+		int64_t v;
+		if (str_eqc(profile_str(p, p->stated.tbl[i]), "gpu_memories") && str_eqc(profile_str(p, p->stated.col[i]), column) &&
+		    str_to_i64(profile_str(p, p->stated.value[i]), &v) && v > most)
+			most = v;
+	}
+	return most;
+}
+
+double dlprof_memory_pct(const struct profile *p)
 {
 	double used = memory_share_pct(p, MEMORY_RESERVED); /* DLProf samples it while it runs the program */
+	int64_t total = used < 0 ? stated_bytes(p, "total_bytes") : 0;
+	return total ? 100 * (double)stated_bytes(p, "used_bytes") / (double)total : used;
+}
+
+static void dlprof_batch_size_run(const struct profile *p, struct findings *f)
+{
+	double used = dlprof_memory_pct(p);
 	int factor = used > 0 ? (int)(100 / used) : 0;
 	factor = factor > MOST ? MOST : factor;
 	if (used < 0 && p->gpu_op.rows.n)

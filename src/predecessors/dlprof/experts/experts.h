@@ -28,7 +28,8 @@ static inline int64_t dlprof_iteration_end(const struct dlprof_run *r, uint32_t 
 	return i + 1 < r->iterations.n ? r->iterations.start_ns[i + 1] : r->iterations.stop_ns[i];
 }
 
-/* Its findings of the iterations asked for, by p->key_op. Initialises *t; on error it is empty. */
+/* Its findings of the iterations asked for, by p->key_op; free with findings_release. The same as a table: initialises *t; on error it is empty. */
+int dlprof_findings_of(struct profile *p, const struct report_args *args, struct findings *f, struct err *e);
 int dlprof_findings(struct profile *p, const struct report_args *args, struct table *t, struct err *e);
 
 /* Percent of the window; of an empty one, 0. */
@@ -36,6 +37,10 @@ double dlprof_pct(const struct dlprof_run *r, double ns);
 
 bool dlprof_is_tensorflow(const struct profile *p);
 bool dlprof_is_pytorch(const struct profile *p);
+/* How much of the GPUs' memory was used at most, in percent; below 0 = not stated. */
+double dlprof_memory_pct(const struct profile *p);
+/* Whether there are ranges of emit_nvtx, which state sequence numbers. */
+bool dlprof_has_emit_ranges(const struct profile *p);
 
 /* Ops that could use Tensor Cores and have instances in the profile. */
 bool dlprof_is_eligible(const struct op *op);

@@ -36,13 +36,20 @@ static bool find_steady(const struct dlprof_run *r, uint32_t *first, uint32_t *l
 	return best >= SHORTEST;
 }
 
+/* What is behind the last call of the key op is where the recording was cut or the program ended: of any length, it says nothing of the others. */
+static uint32_t last_whole(const struct dlprof_run *r)
+{
+	bool has_tail = r->iterations.calls && r->last + 1 == r->iterations.n && r->last > r->first;
+	return r->last - has_tail;
+}
+
 static void dlprof_iteration_range_run(const struct profile *p, struct findings *f)
 {
 	const struct dlprof_run *r = dlprof_run_of(f, p);
 	double mean, deviation;
-	uint32_t first, last;
-	dlprof_iterations_mean(&r->iterations, r->first, r->last, &mean, &deviation);
-	if (r->last - r->first + 1 < FEWEST || deviation <= LARGE * mean)
+	uint32_t first, last, judged = last_whole(r);
+	dlprof_iterations_mean(&r->iterations, r->first, judged, &mean, &deviation);
+	if (judged - r->first + 1 < FEWEST || deviation <= LARGE * mean)
 		return;
 	struct str advice = STR("Try limiting the iteration range to a steady range by rerunning with the --database option and setting --iter_start "
 	                        "and --iter_stop");

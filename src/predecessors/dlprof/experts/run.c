@@ -44,10 +44,16 @@ double dlprof_pct(const struct dlprof_run *r, double ns)
 	return r->usage.window_ns > 0 ? 100 * ns / (double)r->usage.window_ns : 0;
 }
 
+/* What a database of DLProf says of the framework: its name, or the mode that it was made in. */
+static bool stated_framework(const struct profile *p, struct str *framework)
+{
+	return profile_meta(p, "system_config:framework", framework) || profile_meta(p, "system_config:mode_string", framework);
+}
+
 bool dlprof_is_tensorflow(const struct profile *p)
 {
 	struct str framework;
-	if (profile_meta(p, "system_config:framework", &framework))
+	if (stated_framework(p, &framework))
 		return str_has_nocase(framework, STR("tensorflow"));
 	uint32_t cat = 0; /* a domain may be registered and not used */
 	while (cat < p->cat.rows.n && !str_has_nocase(profile_str(p, p->cat.name[cat]), STR("tensorflow")))
@@ -58,7 +64,7 @@ bool dlprof_is_tensorflow(const struct profile *p)
 bool dlprof_is_pytorch(const struct profile *p)
 {
 	struct str framework;
-	if (profile_meta(p, "system_config:framework", &framework))
+	if (stated_framework(p, &framework))
 		return str_has_nocase(framework, STR("pytorch"));
 	return p->ops->origin == OPS_MARKERS || p->ops->origin == OPS_AUTOGRAD || p->ops->origin == OPS_KINETO;
 }
@@ -103,11 +109,11 @@ struct str dlprof_device_list(struct findings *f, const int32_t *device, unsigne
 	return finding_text(f, &b);
 }
 
-int dlprof_findings(struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+int dlprof_findings_of(struct profile *p, const struct report_args *args, struct findings *f, struct err *e)
 {
 	struct detect_args d = {.experts = dlprof_experts.name, .first = args->step_first, .last = args->step_last};
-	struct findings f = {0};
 	struct step_window w;
+	*f = (struct findings){0};
 	if (analysis_run(p, PASS_STEPS | PASS_OPS, e) < 0)
 		return -1;
 	if (args->has_steps) {
@@ -116,9 +122,18 @@ int dlprof_findings(struct profile *p, const struct report_args *args, struct ta
 			return -1;
 		p = slice_of(p, &w, d.first, d.last, e);
 	}
-	int rc = p ? detect_run(p, &d, &f, e) : -1;
-	if (rc == 0)
-		findings_table(&f, t);
+	if (p && detect_run(p, &d, f, e) == 0)
+		return 0;
+	findings_release(f);
+	return -1;
+}
+
+int dlprof_findings(struct profile *p, const struct report_args *args, struct table *t, struct err *e)
+{
+	struct findings f;
+	if (dlprof_findings_of(p, args, &f, e) < 0)
+		return -1;
+	findings_table(&f, t);
 	findings_release(&f);
-	return rc;
+	return 0;
 }
