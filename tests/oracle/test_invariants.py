@@ -17,7 +17,7 @@ from test_verdicts import inputs
 EACH = 1 if oracle.ALL else 9    # of the inputs
 ALWAYS = ("streams/blocking.json.gz", "trace_100Kpar_4exp")  # of which an invariant was broken once
 COMPARED = 40 if oracle.ALL else 3  # reports of each input that are run from the source as well
-SIGNED = re.compile(r"(size_increase|memory)_bytes$|_to_first|since_first|gain|skew|delay|^curve|overhead|idle")
+SIGNED = re.compile(r"(size_increase|memory)_bytes$|_to_first|since_first|gain|skew|delay|^curve|overhead|idle|beyond_mean")
 # Columns of rates against a peak: clocks can be above the nominal one, and bytes of a model below those that were moved.
 BEYOND_100 = re.compile(r"(peak|bandwidth|efficiency|mfu|utilization|cpu)_pct$")
 EPSILON = 1e-6
