@@ -305,6 +305,27 @@ static struct str without_clone(struct str s)
 /* Names are input: what stands behind so many bytes does not make a name shorter. */
 enum { LONGEST = 4096 };
 
+/* The function of a mangled name that the demangler does not know, as those with types newer than it: the last of the names that it begins with,
+ * "_ZN5aiter24add_rmsnorm_quant_kernelI..." is add_rmsnorm_quant_kernel. Empty: the name is not mangled so. */
+static struct str short_name_of_mangled(struct str s)
+{
+	struct str last = {0};
+	bool nested;
+	if (!str_skip(&s, STR("_Z")))
+		return last;
+	nested = str_skip(&s, STR("N"));
+	while (s.n && s.p[0] >= '0' && s.p[0] <= '9' && (nested || !last.n)) {
+		size_t digits = short_name_digits(s, 0), length = 0;
+		for (size_t i = 0; i < digits && length <= s.n; i++)
+			length = 10 * length + (size_t)(s.p[i] - '0');
+		if (!length || length > s.n - digits)
+			return (struct str){0};
+		last = (struct str){s.p + digits, length};
+		s = (struct str){last.p + length, s.n - digits - length};
+	}
+	return last;
+}
+
 void kernel_short_name(struct buf *out, struct str name)
 {
 	struct buf readable = {0}, plain = {0};
@@ -317,7 +338,8 @@ void kernel_short_name(struct buf *out, struct str name)
 		if (h.name.n)
 			short_name_put_function(out, &h, full);
 	} else if (!put_product(out, full, full)) {
-		buf_str(out, full);
+		struct str mangled = short_name_of_mangled(full);
+		buf_str(out, mangled.n ? mangled : full);
 	}
 	if (out->n == before)
 		buf_str(out, full);

@@ -145,8 +145,8 @@ static void find_compiler_runs(const struct profile *p, struct compile_events *x
 static void put_events(const struct compile_events *x, const struct report_args *args, struct table *first)
 {
 	static const char *const kind_name[2] = {"graph break", "compiler"};
-	if (!x->all[0] && !x->all[1])
-		return;
+	if (!x->all[0] && !x->all[1] && (!x->frames || x->may_be_broken))
+		return; /* an empty table says that there are none */
 	struct table *t = section_add(&compile_events_section, args, 0, first);
 	for (unsigned kind = 0; kind < 2; kind++)
 		for (uint32_t i = 0; i < x->n[kind]; i++) {

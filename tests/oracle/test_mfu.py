@@ -169,6 +169,16 @@ class Planted(Case):
 
 
 class Real(Case):
+    def test_replays_of_unknown_ops(self):
+        """Nine tenths of the kernel time are replays that no capture explains: the rate of the rest is no rate of the GPU."""
+        folder = os.path.join(oracle.ROOT, "tests", "data", "h200")
+        path = os.path.join(folder, "gpt_bf16_compiled_graphs.json.gz")
+        self.assertIn("the ops that graphs replay are not known", note(oracle.report("mfu", path), "MFU is unknown"))
+        device = oracle.report("devices", path).rows[0]
+        self.assertEqual((device["tflops_per_s"], device["mfu_pct"]), (None, None))
+        told = oracle.report("devices", path, "--capture=" + os.path.join(folder, "gpt_bf16_compiled.json.gz")).rows[0]
+        self.assertTrue(12 < told["mfu_pct"] < 13, told)
+
     def test_owlv2(self):
         """29.444 TFLOP in 1.211 s on a GPU of 989.5 TFLOP/s: 2.5 %."""
         oracle.data("verdicts")

@@ -212,6 +212,10 @@ class Planted(Case):
         r = self.ask(t)[0].rows[0]
         self.assertEqual((r["compiler_ns"], r["wrapper_ns"], r["own_ns"], r["ops_ns"], r["api_ns"]), (5000000, 2000, 6000, 5000, 5000))
 
+    def test_no_breaks(self):
+        """Where frames would show them, an empty table says that there are none."""
+        self.assertEqual(oracle.report("compile", h200("gpt_bf16_compiled_graphs.json.gz")).section("breaks").rows, [])
+
     def test_breaks_unknown(self):
         table = self.ask(labelled.CASES["without_frames_of_several_calls"][1]())[0]
         self.assertTrue(any(n.startswith("whether there are graph breaks is not known: Python frames were not recorded") for n in table.notes))

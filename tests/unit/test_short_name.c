@@ -95,6 +95,12 @@ static const char *const names[][2] = {
 	 "bn_fw_tr_1C11_singleread"},
 	{"<unnamed>::nvfuser_pointwise_f0_c1_r0_g0(<unnamed>::Tensor<float, (int)2, (int)2>, <unnamed>::Tensor<float, (int)2, (int)2>)",
 	 "nvfuser_pointwise_f0_c1_r0_g0"},
+	/* Types that the demangler does not know: std::bfloat16_t, parameters with their kind (C++20). */
+	{"_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256ELi16ELb0ELb0ELb1ELi1EEEvPT0_PT_PfS4_S4_S4_diiiiiiib", "add_rmsnorm_quant_kernel"},
+	{"_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16TnPFT_RKS3_EXadL_Z4siluIS2_ES3_S5_EEEEvPS3_PS4_i", "act_and_mul_kernel"},
+	{"_Z9no_kernelIDF16bE5other", "no_kernel"},
+	{"_ZN99short", "_ZN99short"},
+	{"_ZN0E", "_ZN0E"},
 	{"triton_red_fused__unsafe_view_add_mean_mul_pow_rsqrt_1",
 	 "triton_red_fused__unsafe_view_add_mean_mul_pow_rsqrt_1"},
 	{"triton_poi_fused_relu_1_0d1d2d",

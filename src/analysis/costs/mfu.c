@@ -143,7 +143,10 @@ static void add_to(struct mfu_work *w, uint32_t row, uint32_t g, int64_t flops)
 	r->kernel_ns += ns;
 	r->gpu = bounds_gpu(w->bounds, g);
 	if (flops < 0) {
-		r->products_unknown_ns += may_multiply(c, k) ? ns : 0;
+		const enum gpu_evidence evidence = gpu_evidence(&w->p->gpu_op, g);
+		const int64_t unknown_ns = may_multiply(c, k) ? ns : 0;
+		r->products_unknown_ns += unknown_ns;
+		r->replays_unknown_ns += evidence == EVIDENCE_UNKNOWN || evidence == EVIDENCE_AMBIGUOUS ? unknown_ns : 0;
 		return;
 	}
 	r->known_ns += ns;
@@ -212,7 +215,10 @@ static void mfu_finish(struct mfu_row *r)
 	if (r->why)
 		return;
 	r->achieved_flops = (double)r->flops / (double)r->ns * 1e9;
-	if (100.0 * (double)r->products_unknown_ns > MOST_UNKNOWN * (double)r->kernel_ns)
+	r->incomplete = 100.0 * (double)r->products_unknown_ns > MOST_UNKNOWN * (double)r->kernel_ns;
+	if (r->incomplete && 2 * r->replays_unknown_ns > r->products_unknown_ns)
+		r->why = "the ops that graphs replay are not known, and so their FLOPs are not (`opscope report graphs`, --capture)";
+	else if (r->incomplete)
 		r->why = "the FLOPs of more than a tenth of the kernel time, in products or what may be some, are not known";
 	else if (!r->type[0].flops)
 		r->why = "no kernel multiplies matrices";

@@ -32,11 +32,13 @@ struct mfu_row {
 	int64_t kernel_ns;       /* sum of the durations of its kernels but collectives */
 	int64_t known_ns;        /* of these, whose FLOPs are known */
 	int64_t products_unknown_ns; /* of these, products or what may be some, whose FLOPs are not known */
+	int64_t replays_unknown_ns; /* of these, replays of graphs whose op is not known */
 	int64_t product_flops;   /* of `flops`, of products of all types; COST_UNKNOWN: more than fit 64 bits */
 	struct mfu_type type[MFU_TYPES]; /* the types with most FLOPs, most first; [0].flops = 0: no products, or product_flops unknown */
 	const struct gpu *gpu;   /* NULL = not known */
 	double peak_flops;       /* of type[0], FLOP/s; 0 = not known */
 	const char *peak_name;   /* "bfloat16 on Tensor Cores"; "" = not known */
+	bool incomplete;         /* the FLOPs of products are unknown in more than a tenth of kernel_ns: achieved_flops is of what is known alone */
 	double achieved_flops;   /* FLOP/s; NAN = not known: no FLOPs are */
 	double mfu_pct;          /* NAN = not known */
 	const char *why;         /* why MFU is not known; NULL = it is */

@@ -65,7 +65,7 @@ static struct achieved achieved_on(const struct profile *p, const struct mfu *m,
 		const struct mfu_row *r = &m->v[*row];
 		if (!device_table_is_chosen(p, m, r, args))
 			continue;
-		sum.flops_per_s += r->achieved_flops * (double)r->ns;
+		sum.flops_per_s += r->incomplete ? NAN : r->achieved_flops * (double)r->ns;
 		sum.mfu_pct += r->mfu_pct * (double)r->ns;
 		ns += (double)r->ns;
 	}
