@@ -7,7 +7,6 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-#include <assert.h>
 #include <sys/param.h>
 
 /* The steps and what lies between them, one piece after the other: piece i is [border[i], border[i + 1]). */
@@ -102,9 +101,9 @@ void step_gpus_find(const struct profile *p, int64_t first, int64_t last, struct
 	*out = (struct step_gpus){.n = n, .gpus = gpus.n, .step = step, .use = NEW_ARRAY(2 * (size_t)n, struct step_gpus_use)};
 	struct step_gpus_pieces x = {.border = NEW_ARRAY(2 * (size_t)n + 1, int64_t), .n = n ? 2 * n - 1 : 0, .use = out->use};
 	for (unsigned i = 0; i < n; i++) {
-		x.border[2 * i] = s->v[step[i]].start_ns;
-		x.border[2 * i + 1] = s->v[step[i]].end_ns;
-		assert(!i || x.border[2 * i] >= x.border[2 * i - 1]);
+		/* Steps that a recording states twice, or that overlap, count from the end of the one before. */
+		x.border[2 * i] = i ? MAX(s->v[step[i]].start_ns, x.border[2 * i - 1]) : s->v[step[i]].start_ns;
+		x.border[2 * i + 1] = MAX(s->v[step[i]].end_ns, x.border[2 * i]);
 	}
 	for (unsigned i = 0; i < x.n; i++)
 		out->use[i].ns = x.border[i + 1] - x.border[i];
