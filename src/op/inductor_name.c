@@ -93,7 +93,7 @@ static const uint32_t INDUCTOR_STRANGE = 1000, INDUCTOR_NO_WAY = UINT32_MAX / 2;
 
 /* How the text before an end can be read where its last op begins behind a certain end. */
 struct inductor_way {
-	uint32_t cost;    /* 1 for each op, INDUCTOR_STRANGE for each word that is no op */
+	uint32_t cost;    /* each op costs 1, each other word INDUCTOR_STRANGE */
 	uint32_t ways;    /* in which all words are ops, at most UINT16_MAX */
 	uint8_t before;   /* where the op before begins */
 	bool known;

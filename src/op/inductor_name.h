@@ -37,7 +37,7 @@ struct str inductor_graph_key(struct str range);
 /* An op that a name names. */
 struct inductor_op {
 	struct str name;      /* a slice of `ops` */
-	bool known;           /* false: `name` is a part of the kernel's name that is no op */
+	bool known;           /* whether `name` is an op; if not, it is another part of the kernel's name */
 };
 
 /* Inductor names no more by default (torch._inductor.config.kernel_name_max_ops). */

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Limits of what is told of one call, which bound the result; longer lists of names and lines end in "and N more".
+/* Limits for one call, so that hostile input cannot make the result large. A list of names or lines that is cut ends in "and N more".
  * MOST_FRAMES: of a stack trace; the outermost ones are left out. MOST_PRE: pre-grad nodes of one post-grad node; the rest is left out. */
 enum { PROVENANCE_MOST_NAMES = 256, PROVENANCE_MOST_LINES = 8, PROVENANCE_MOST_FRAMES = 128, PROVENANCE_MOST_PRE = 1024 };
 

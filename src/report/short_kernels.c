@@ -6,7 +6,7 @@
 #include "query/window.h"
 #include "report/parts/short_kernels.h"
 
-/* TraceLens' limit. A launch takes the host 3 to 10 us and the GPU 2 to 5. */
+/* A launch takes the host 3 to 10 us, so that the host can hardly launch kernels faster than kernels of 10 us run. */
 enum { SHORT_NS = 10000, SHORT_BINS = 20 };
 
 struct short_key {

@@ -27,7 +27,7 @@ void stacks_free(struct stacks *s);
 /* The stack of a CPU-side range. */
 uint32_t stacks_of(const struct stacks *s, uint32_t span);
 
-/* The stack that an argument set holds: of what is no range, as an allocation. */
+/* The stack in an argument set, for rows that are no spans: allocations, for example. */
 uint32_t stacks_of_args(const struct stacks *s, uint32_t set);
 
 /* Whether it does not continue the stack of the op around it in time: a node of the backward pass, which has its forward op's, and
