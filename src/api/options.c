@@ -107,6 +107,7 @@ static const struct {
 	{"input-format", options_set_text, FIELD(input.format)},
 	{"capture", options_set_text, FIELD(input.capture)},
 	{"provenance", options_set_text, FIELD(input.provenance)},
+	{"counters", options_set_text, FIELD(input.counters)},
 	{"as-written", set_flag, FIELD(input.as_written)},
 	{"run", options_set_text, FIELD(run)},
 	{"worker", options_set_text, FIELD(worker)},

@@ -1,7 +1,8 @@
 /* Opens a trace for whoever asks about it: reads it (input/input.h), and attributes what graphs replayed (analysis/graph/graph_join.h) by its own captures, by those of o->capture, or by those that lie beside
  * it (open/captures.h). A trace without graphs, and a file that was imported, is only read.
  *
- * Work of compiled code gets its sources (open/provenance_join.h) from o->provenance, or from the folder DISCOVER_PROVENANCE beside the trace. */
+ * Work of compiled code gets its sources (open/provenance_join.h) from o->provenance, or from the folder DISCOVER_PROVENANCE beside the trace. *
+ * Kernels get the hardware counters of o->counters (open/counters_join.h). */
 #ifndef OPSCOPE_OPEN_TRACE_OPEN_H
 #define OPSCOPE_OPEN_TRACE_OPEN_H
 

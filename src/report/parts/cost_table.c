@@ -13,7 +13,7 @@ enum {
 	COST_TABLE_CALLS, COST_TABLE_TOTAL, COST_TABLE_SHARE, COST_TABLE_MEAN, COST_TABLE_MIN, COST_TABLE_MAX, COST_TABLE_FLOPS, COST_TABLE_BYTES, COST_TABLE_TFLOPS,
 	COST_TABLE_GBS, COST_TABLE_INTENSITY, COST_TABLE_TC, COST_TABLE_ELIGIBLE, COST_TABLE_HINT, COST_TABLE_BOUND, COST_TABLE_ATTAINABLE, COST_TABLE_EFFICIENCY,
 	COST_TABLE_GAIN, COST_TABLE_GAIN_PCT, COST_TABLE_PEAK_PCT, COST_TABLE_PEAK, COST_TABLE_MEMORY_PCT, COST_TABLE_OVER, COST_TABLE_FORMULA, COST_TABLE_CAUSAL,
-	COST_TABLE_KERNELS, COST_TABLE_UNKNOWN, COST_TABLE_COLUMNS
+	COST_TABLE_KERNELS, COST_TABLE_UNKNOWN, COST_TABLE_MEASURED, COST_TABLE_DRAM, COST_TABLE_DRAM_GBS, COST_TABLE_DRAM_PCT, COST_TABLE_TENSOR, COST_TABLE_COLUMNS
 };
 
 /* The groupings that have a column. */
@@ -72,6 +72,13 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_KERNELS] = {COLUMN(TEXT, "kernels", "Kernels", "its kernels, most time first, the first three", .flags = COLUMN_WIDE | COLUMN_DETAIL | COLUMN_KERNEL),
 	                               .not_by = BY(COST_BY_KERNEL)},
 	[COST_TABLE_UNKNOWN] = {COLUMN(TEXT, "unknown", "Unknown", "why FLOPs or bytes are unknown", .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_RECORDED},
+	[COST_TABLE_MEASURED] = {COLUMN(COUNT, "measured_calls", "Measured", "calls whose traffic with the device's memory was measured, by hardware counters of all their kernels"), .when = WHEN_COUNTERS},
+	[COST_TABLE_DRAM] = {COLUMN(BYTES, "measured_dram_bytes", "DRAM measured", "what the kernels of these calls read from and wrote to the device's memory, measured; `bytes` is by the model, of all calls, and counts what a cache holds",
+	                            .flags = COLUMN_ANSWER), .when = WHEN_COUNTERS},
+	[COST_TABLE_DRAM_GBS] = {COLUMN(REAL, "measured_gb_per_s", "GB/s measured", "measured bytes / time of these calls", .digits = 1), .when = WHEN_COUNTERS},
+	[COST_TABLE_DRAM_PCT] = {COLUMN(PERCENT, "measured_bandwidth_pct", "BW measured %", "that / peak bandwidth of the device memory"), .when = WHEN_COUNTERS},
+	[COST_TABLE_TENSOR] = {COLUMN(FLOPS, "measured_tensor_flops", "TC FLOPs measured", "operations of Tensor Cores, a multiply-add as 2, measured, over the calls of which they are known", .flags = COLUMN_MINOR),
+	                              .when = WHEN_COUNTERS},
 )};
 
 /* A share of 100 % that rounding made a little larger is not over. */
@@ -213,6 +220,19 @@ static void put_rates(struct table *t, const struct cost_row *x)
 	table_set_f64(t, COST_TABLE_MEMORY_PCT, cost_memory_pct(x));
 }
 
+static void cost_table_put_measured(struct table *t, const struct cost_row *x)
+{
+	table_set_i64(t, COST_TABLE_MEASURED, (int64_t)x->dram.calls);
+	if (x->dram.calls && x->dram.sum < 9e18)
+		table_set_i64(t, COST_TABLE_DRAM, (int64_t)x->dram.sum);
+	if (x->dram.ns)
+		table_set_f64(t, COST_TABLE_DRAM_GBS, x->dram.sum / (double)x->dram.ns);
+	if (x->dram.ns && x->gpu && x->gpu->bytes_per_s > 0)
+		table_set_f64(t, COST_TABLE_DRAM_PCT, percent(x->dram.sum * 1e9, (double)x->dram.ns * x->gpu->bytes_per_s));
+	if (x->tensor.calls && x->tensor.sum < 9e18)
+		table_set_i64(t, COST_TABLE_TENSOR, (int64_t)x->tensor.sum);
+}
+
 static void put_roofline(struct table *t, const struct cost_rows *r, const struct cost_row *x)
 {
 	if (!x->attainable_of)
@@ -272,6 +292,8 @@ static void cost_table_put_row(struct table *t, const struct cost_rows *r, const
 	table_set_i64(t, COST_TABLE_MAX, x->max);
 	put_rates(t, x);
 	put_roofline(t, r, x);
+	if (r->counters)
+		cost_table_put_measured(t, x);
 	put_str(t, COST_TABLE_TC, str_from(tri_name[cost_tc_used(x)]));
 	put_str(t, COST_TABLE_ELIGIBLE, str_from(tri_name[cost_tc_used(x) == TRI_YES ? TRI_YES : x->eligible]));
 	cost_table_put_shape(t, c, (int64_t)x->calls);
@@ -334,7 +356,7 @@ static void cost_table_flag(struct table *t, unsigned column, unsigned flags) { 
 static void cost_table_start(struct table *t, const struct cost_rows *r, const struct cost_spec *spec, const struct report_args *args)
 {
 	bool roofline = !spec->classes, shape = !roofline || args->variant->by == COST_BY_SHAPE;
-	section_start(&cost_section, args, WHEN_RECORDED, t);
+	section_start(&cost_section, args, WHEN_RECORDED | (r->counters ? WHEN_COUNTERS : 0), t);
 	leave_out_unknown(t, r);
 	if (!roofline) { /* these columns answer the question of a report of one class */
 		cost_table_flag(t, COST_TABLE_PARAMS, COLUMN_WIDE | COLUMN_ANSWER);

@@ -1,0 +1,186 @@
+"""Hardware counters: those of a real pair of recordings, counted again from the CSV; planted ones; and CUPTI's ranges of kernels."""
+import csv
+import difflib
+import gzip
+import json
+import os
+import tempfile
+
+import labelled
+import oracle
+from oracle import Case
+
+H200 = os.path.join(os.environ["OPSCOPE_ROOT"], "tests", "data", "h200")
+TRACE, NCU = os.path.join(H200, "gpt_bf16.json.gz"), os.path.join(H200, "gpt_bf16.ncu.csv.gz")
+READ, WRITTEN, TENSOR = "dram__bytes_read.sum", "dram__bytes_write.sum", "sm__ops_path_tensor_src_bf16_dst_fp32.sum"
+
+
+def base(name):
+    """The function's name alone."""
+    out, depth = "", 0
+    for c in name.replace("(anonymous namespace)::", "").replace("<unnamed>::", ""):
+        depth += (c == "<") - (c == ">")
+        if c == "(" and not depth:
+            break
+        if not depth and c != ">":
+            out += c
+    return out.split()[-1].split("::")[-1]
+
+
+def measured():
+    with gzip.open(NCU, "rt") as f:
+        head, _, *rows = csv.reader(line for line in f if line.startswith('"'))
+    rows = [dict(zip(head, row)) for row in rows]
+    triple = lambda text: tuple(int(x) for x in text.strip("()").split(","))
+    return [((base(r["Kernel Name"]), triple(r["Grid Size"]), triple(r["Block Size"])), {k: float(r[k].replace(",", "")) for k in (READ, WRITTEN, TENSOR)}) for r in rows]
+
+
+def kernels(doc):
+    found = sorted((e for e in doc["traceEvents"] if e.get("cat") == "kernel"), key=lambda e: e["ts"])
+    return [((base(e["name"]), tuple(e["args"]["grid"]), tuple(e["args"]["block"])), e) for e in found]
+
+
+class Real(Case):
+    """A step and the beginning of the next of the program that the trace has two steps of."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.ncu = measured()
+        with gzip.open(TRACE, "rt") as f:
+            cls.kernels = kernels(json.load(f))
+
+    def told(self):
+        table = oracle.report("counters", TRACE, f"--counters={NCU}", "--group-by=instance")
+        of = {}
+        for r in table.rows:
+            of.setdefault(r["start_ns"], {})[r["metric"]] = r["value"]
+        return [of[at] for at in sorted(of)]
+
+    def test_the_row_of_launches_that_both_have(self):
+        """Python's own search for the longest row; the launches that it does not cover have keys of kernels in it."""
+        known = {k for k, _ in self.ncu}
+        work = [k for k, _ in self.kernels if k in known]
+        row = difflib.SequenceMatcher(None, [k for k, _ in self.ncu], work, autojunk=False).find_longest_match()
+        self.assertGreater(row.size, 200)
+        told = self.told()
+        self.assertEqual(len(told), len(work))
+        for i in range(row.size):
+            want = self.ncu[row.a + i][1]
+            for metric, v in want.items():
+                self.assertEqual(told[row.b + i][metric], v, (i, metric))
+
+    def test_products_did_the_operations_of_their_shapes(self):
+        """A tile may stick out of the matrix: up to an eighth more. Shapes that differ fourfold have the same kernel, grid and block here."""
+        table = oracle.report("roofline", TRACE, f"--counters={NCU}", "--group-by=shape")
+        n = 0
+        for r in table.rows:
+            if r["class"] != "gemm":
+                continue
+            self.assertEqual(r["measured_calls"], r["calls"])
+            self.assertTrue(1 <= r["measured_tensor_flops"] / r["flops"] < 1.125, r["params"])
+            n += 1
+        self.assertGreater(n, 10)
+
+    def test_kernels(self):
+        table = oracle.report("kernels", TRACE, f"--counters={NCU}", "--group-by=launch")
+        softmax = [m for k, m in self.ncu if k[0] == "cunn_SoftMaxForwardReg"]
+        row = next(r for r in table.rows if "cunn_SoftMaxForwardReg" in r["name"])
+        self.assertEqual((row["calls"], row["measured_calls"], len(softmax)), (2, 2, 1))
+        self.assertAlmostEqual(row["measured_dram_bytes"], softmax[0][READ] + softmax[0][WRITTEN])
+        self.assertAlmostEqual(row["measured_gb_per_s"], 2 * (softmax[0][READ] + softmax[0][WRITTEN]) / row["total_ns"])
+
+    def test_without_counters_there_are_no_columns(self):
+        for name in ("kernels", "roofline"):
+            self.assertFalse([c for c in oracle.report(name, TRACE).rows[0] if c.startswith("measured")])
+
+    def test_imported(self):
+        with tempfile.TemporaryDirectory() as d:
+            kept = os.path.join(d, "a.opscope")
+            oracle.run("import", TRACE, f"--counters={NCU}", "-o", kept)
+            table = oracle.report("counters", TRACE, f"--counters={NCU}")
+            self.assertEqual(oracle.report("counters", kept).rows, table.rows)
+            self.assertEqual({r["unit"] for r in table.rows if r["metric"] == READ}, {"byte"})
+
+
+class Planted(Case):
+    def made(self, launches, measured, unit="byte", metric="dram__bytes.sum"):
+        """Both are lists of (kernel, value); of launches the value is their duration."""
+        d = tempfile.TemporaryDirectory()
+        self.addCleanup(d.cleanup)
+        t = labelled.Trace()
+        for name, us in launches:
+            with t.op("aten::" + name):
+                t.kernel(us, f"void {name}<int>(int)", grid=[2, 1, 1], block=[64, 1, 1])
+        trace, counters = os.path.join(d.name, "t.json.gz"), os.path.join(d.name, "c.csv")
+        t.save(trace)
+        with open(counters, "w") as f:
+            w = csv.writer(f, quoting=csv.QUOTE_ALL)
+            w.writerow(["ID", "Process ID", "Kernel Name", "Block Size", "Grid Size", "Device", metric])
+            w.writerow([""] * 6 + [unit])
+            for i, (name, value) in enumerate(measured):
+                w.writerow([i, 1, f"{name}(int)", "(64, 1, 1)", "(2, 1, 1)", 0, value])
+        return trace, counters
+
+    def values(self, trace, counters):
+        table = oracle.report("counters", trace, f"--counters={counters}", "--group-by=instance")
+        return [(r["operator"], r["value"], r["told_by"]) for r in sorted(table.rows, key=lambda r: r["start_ns"])]
+
+    def refused(self, trace, counters, says):
+        code, out, err = oracle.run("report", "counters", trace, f"--counters={counters}")
+        self.assertEqual((code != 0, out), (True, b""))
+        self.assertIn(says, err.decode())
+
+    def test_the_kth_launch(self):
+        """As many as were launched, in the order of each kernel; another kernel was not measured."""
+        made = self.made([("a", 8), ("b", 8), ("x", 8), ("a", 8)], [("a", 1), ("a", 2), ("b", "1,234.5")], "Kbyte")
+        self.assertEqual(self.values(*made), [("aten::a", 1000, "order"), ("aten::b", 1234500, "order"), ("aten::a", 2000, "order")])
+
+    def test_other_numbers_of_launches_are_unknown(self):
+        trace, counters = self.made([("a", 8), ("b", 8), ("a", 8)], [("a", 1), ("b", 3)])
+        self.refused(trace, counters, "none can be told")
+
+    def test_a_row_of_launches(self):
+        """One step was measured, without its first two kernels, and two were recorded: values say which launch of the step."""
+        step = list("abcadbacbd")
+        trace, counters = self.made([(k, 8) for k in 2 * step], [(k, 100 + i) for i, k in enumerate(step)][2:])
+        values = self.values(trace, counters)
+        self.assertEqual([v for _, v, _ in values], 2 * list(range(102, 110)))
+        self.assertEqual({how for _, _, how in values}, {"row of launches"})
+
+    def test_equal_launches_in_a_row_tell_nothing(self):
+        trace, counters = self.made([("a", 8)] * 40, [("a", i) for i in range(20)])
+        self.refused(trace, counters, "none can be told")
+
+    def test_counters_of_another_program(self):
+        trace, counters = self.made([("a", 8)], [("z", 1)])
+        self.refused(trace, counters, "none of its 1 kernels")
+
+
+class Ranges(Case):
+    """Kineto's events of CUPTI's range profiler, of which HTA gives each to a launch in order."""
+
+    def table(self, launches, ranges, *args):
+        d = tempfile.TemporaryDirectory()
+        self.addCleanup(d.cleanup)
+        t = labelled.Trace()
+        for i in range(launches):
+            with t.op("aten::conv2d"), t.op(f"aten::op{i}"):
+                t.call("cudaLaunchKernel", correlation=t.id())
+        for i in range(ranges):
+            t.event("cuda_profiler_range", f"void fft{i}()", 10 * i, 10 * i + 10, {"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": 86114304 + i, "sm__cycles.avg": 1.5}, pid=0, tid=0)
+        path = os.path.join(d.name, "t.json.gz")
+        t.save(path)
+        return oracle.report("counters", path, *args)
+
+    def test_each_has_the_op_of_its_launch(self):
+        rows = self.table(6, 6, "--group-by=instance").rows
+        self.assertEqual([(r["kernel"], r["operator"], r["value"]) for r in rows if "fadd" in r["metric"]], [(f"void fft{i}()", f"aten::op{i}", 86114304 + i) for i in range(6)])
+
+    def test_other_numbers_leave_the_op_unknown(self):
+        table = self.table(6, 4, "--group-by=instance")
+        self.assertEqual({r["operator"] for r in table.rows}, {None})
+        self.assertEqual(len(table.rows), 8)
+
+
+if __name__ == "__main__":
+    oracle.main()
