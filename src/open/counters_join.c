@@ -310,6 +310,9 @@ static void counters_say(struct counters_work *w, const char *path, uint32_t tol
 	if (told < w->n_work)
 		diag_add_n(&w->p->diags, "counters-unknown", DIAG_NOTE, w->n_work - told, -1, "a launch of a kernel that was measured has no counters: it was launched another number of times than it was measured, and the launches around it are not "
 		           "like those around a measured one");
+	if (told && 2 * unused > w->n->n && 2 * (uint64_t)told < w->n_work)
+		diag_add(&w->p->diags, "counters-of-other-program", DIAG_LOSS, -1, "of %" PRIu32 " measured kernels %" PRIu32 " are launches of the trace, and of its %" PRIu32 " launches of such kernels %" PRIu32
+		         " have counters: they may be of another program: %s", w->n->n, w->n->n - unused, w->n_work, told, path);
 	mem_free(used);
 }
 

@@ -102,23 +102,27 @@ class Real(Case):
             self.assertEqual({r["unit"] for r in table.rows if r["metric"] == READ}, {"byte"})
 
 
+def write(trace, counters, launches, measured, unit="byte", metric="dram__bytes.sum"):
+    """Both are lists of (kernel, value); of launches the value is their duration."""
+    t = labelled.Trace()
+    for name, us in launches:
+        with t.op("aten::" + name):
+            t.kernel(us, f"void {name}<int>(int)", grid=[2, 1, 1], block=[64, 1, 1])
+    t.save(trace)
+    with open(counters, "w") as f:
+        w = csv.writer(f, quoting=csv.QUOTE_ALL)
+        w.writerow(["ID", "Process ID", "Kernel Name", "Block Size", "Grid Size", "Device", metric])
+        w.writerow([""] * 6 + [unit])
+        for i, (name, value) in enumerate(measured):
+            w.writerow([i, 1, f"{name}(int)", "(64, 1, 1)", "(2, 1, 1)", 0, value])
+
+
 class Planted(Case):
-    def made(self, launches, measured, unit="byte", metric="dram__bytes.sum"):
-        """Both are lists of (kernel, value); of launches the value is their duration."""
+    def made(self, *args):
         d = tempfile.TemporaryDirectory()
         self.addCleanup(d.cleanup)
-        t = labelled.Trace()
-        for name, us in launches:
-            with t.op("aten::" + name):
-                t.kernel(us, f"void {name}<int>(int)", grid=[2, 1, 1], block=[64, 1, 1])
         trace, counters = os.path.join(d.name, "t.json.gz"), os.path.join(d.name, "c.csv")
-        t.save(trace)
-        with open(counters, "w") as f:
-            w = csv.writer(f, quoting=csv.QUOTE_ALL)
-            w.writerow(["ID", "Process ID", "Kernel Name", "Block Size", "Grid Size", "Device", metric])
-            w.writerow([""] * 6 + [unit])
-            for i, (name, value) in enumerate(measured):
-                w.writerow([i, 1, f"{name}(int)", "(64, 1, 1)", "(2, 1, 1)", 0, value])
+        write(trace, counters, *args)
         return trace, counters
 
     def values(self, trace, counters):
@@ -150,6 +154,23 @@ class Planted(Case):
     def test_equal_launches_in_a_row_tell_nothing(self):
         trace, counters = self.made([("a", 8)] * 40, [("a", i) for i in range(20)])
         self.refused(trace, counters, "none can be told")
+
+    def test_a_long_recording_takes_time_in_proportion(self):
+        """The same kernel over and over, in rows that all begin alike."""
+        times = []
+        for n in (1000, 4000):
+            trace, counters = self.made([(k, 8) for k in n * "aaaaaaaab"], [(k, 1) for k in (n - 1) * "aaaaaaaab"])
+            before = oracle.children_cpu_s()
+            oracle.run("report", "counters", trace, f"--counters={counters}")
+            times.append(oracle.children_cpu_s() - before)
+        self.assertLess(times[1], 10 * times[0] + 0.5)
+
+    def test_counters_of_a_program_that_is_alike_in_part(self):
+        part = list("abcadbacbd")
+        trace, counters = self.made([(k, 8) for k in part + list("aabb" * 20)], [(k, 100 + i) for i, k in enumerate(part + list("ddcc" * 20))])
+        code, out, err = oracle.run("report", "counters", trace, f"--counters={counters}")
+        self.assertEqual(code, 0)
+        self.assertIn("may be of another program", err.decode())
 
     def test_counters_of_another_program(self):
         trace, counters = self.made([("a", 8)], [("z", 1)])
