@@ -71,9 +71,9 @@ static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KE
 	[KERNELS_LINES] = {COLUMN(TEXT, "source_lines", "Source lines", "lines of the program that compiled code launched it for, as in `compile`; (several) = not the same ones in all its calls; "
 	                          "empty = not known", .flags = COLUMN_WIDE | COLUMN_PATH), .when = WHEN_SOURCES},
 	[KERNELS_MEASURED] = {COLUMN(COUNT, "measured_calls", "Measured", "calls that have hardware counters, of which the columns measured_... are"), .when = WHEN_COUNTERS},
-	[KERNELS_COUNTERS + COUNTER_DRAM_BYTES] = {COLUMN(MEAN_BYTES, "measured_dram_bytes", "DRAM measured", "bytes read from and written to the device's memory, measured, mean of a call", .flags = COLUMN_ANSWER), .when = WHEN_COUNTERS},
-	[KERNELS_COUNTERS + COUNTER_TENSOR_FLOPS] = {COLUMN(REAL, "measured_tensor_flops", "TC FLOPs", "operations of Tensor Cores, measured, a multiply-add as 2; mean of a call", .flags = COLUMN_MINOR), .when = WHEN_COUNTERS},
-	[KERNELS_COUNTERS + COUNTER_TENSOR_INST] = {COLUMN(REAL, "measured_tensor_instructions", "TC instr.", "instructions of Tensor Cores, measured, mean of a call", .flags = COLUMN_MINOR), .when = WHEN_COUNTERS},
+	[KERNELS_COUNTERS + COUNTER_DRAM_BYTES] = {COLUMN(MEAN_BYTES, "measured_dram_bytes", "DRAM per call", "bytes read from and written to the device's memory, measured, mean of a call", .flags = COLUMN_ANSWER), .when = WHEN_COUNTERS},
+	[KERNELS_COUNTERS + COUNTER_TENSOR_FLOPS] = {COLUMN(REAL, "measured_tensor_flops", "TC FLOPs per call", "operations of Tensor Cores, measured, a multiply-add as 2; mean of a call", .flags = COLUMN_MINOR), .when = WHEN_COUNTERS},
+	[KERNELS_COUNTERS + COUNTER_TENSOR_INST] = {COLUMN(REAL, "measured_tensor_instructions", "TC instr. per call", "instructions of Tensor Cores, measured, mean of a call", .flags = COLUMN_MINOR), .when = WHEN_COUNTERS},
 	[KERNELS_COUNTERS + COUNTER_OCCUPANCY_PCT] = {COLUMN(PERCENT, "measured_occupancy_pct", "Occ. measured %", "achieved occupancy, measured: active warps in percent of the most; mean weighted by duration"), .when = WHEN_COUNTERS},
 	[KERNELS_COUNTERS + COUNTER_SM_PCT] = {COLUMN(PERCENT, "measured_sm_pct", "SM measured %", "throughput of the SMs in percent of the peak, measured; mean weighted by duration"), .when = WHEN_COUNTERS},
 	[KERNELS_COUNTERS + COUNTER_DRAM_PCT] = {COLUMN(PERCENT, "measured_dram_pct", "DRAM measured %", "throughput of the device's memory in percent of the peak, measured; mean weighted by duration"), .when = WHEN_COUNTERS},

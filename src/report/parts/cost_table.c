@@ -73,11 +73,11 @@ const struct section cost_section = {COLUMNS(
 	                               .not_by = BY(COST_BY_KERNEL)},
 	[COST_TABLE_UNKNOWN] = {COLUMN(TEXT, "unknown", "Unknown", "why FLOPs or bytes are unknown", .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_RECORDED},
 	[COST_TABLE_MEASURED] = {COLUMN(COUNT, "measured_calls", "Measured", "calls whose traffic with the device's memory was measured, by hardware counters of all their kernels"), .when = WHEN_COUNTERS},
-	[COST_TABLE_DRAM] = {COLUMN(BYTES, "measured_dram_bytes", "DRAM measured", "what the kernels of these calls read from and wrote to the device's memory, measured; `bytes` is by the model, of all calls, and counts what a cache holds",
-	                            .flags = COLUMN_ANSWER), .when = WHEN_COUNTERS},
+	[COST_TABLE_DRAM] = {COLUMN(MEAN_BYTES, "measured_dram_bytes", "DRAM per call", "what the kernels of such a call read from and wrote to the device's memory, measured, on average; `bytes` is by the model, of all "
+	                            "calls, and counts what a cache holds", .flags = COLUMN_ANSWER), .when = WHEN_COUNTERS},
 	[COST_TABLE_DRAM_GBS] = {COLUMN(REAL, "measured_gb_per_s", "GB/s measured", "measured bytes / time of these calls", .digits = 1), .when = WHEN_COUNTERS},
 	[COST_TABLE_DRAM_PCT] = {COLUMN(PERCENT, "measured_bandwidth_pct", "BW measured %", "that / peak bandwidth of the device memory"), .when = WHEN_COUNTERS},
-	[COST_TABLE_TENSOR] = {COLUMN(FLOPS, "measured_tensor_flops", "TC FLOPs measured", "operations of Tensor Cores, a multiply-add as 2, measured, over the calls of which they are known", .flags = COLUMN_MINOR),
+	[COST_TABLE_TENSOR] = {COLUMN(REAL, "measured_tensor_flops", "TC FLOPs per call", "operations of Tensor Cores, a multiply-add as 2, measured, mean of the calls of which they are known", .flags = COLUMN_MINOR),
 	                              .when = WHEN_COUNTERS},
 )};
 
@@ -223,14 +223,14 @@ static void put_rates(struct table *t, const struct cost_row *x)
 static void cost_table_put_measured(struct table *t, const struct cost_row *x)
 {
 	table_set_i64(t, COST_TABLE_MEASURED, (int64_t)x->dram.calls);
-	if (x->dram.calls && x->dram.sum < 9e18)
-		table_set_i64(t, COST_TABLE_DRAM, (int64_t)x->dram.sum);
+	if (x->dram.calls)
+		table_set_f64(t, COST_TABLE_DRAM, x->dram.sum / (double)x->dram.calls);
 	if (x->dram.ns)
 		table_set_f64(t, COST_TABLE_DRAM_GBS, x->dram.sum / (double)x->dram.ns);
 	if (x->dram.ns && x->gpu && x->gpu->bytes_per_s > 0)
 		table_set_f64(t, COST_TABLE_DRAM_PCT, percent(x->dram.sum * 1e9, (double)x->dram.ns * x->gpu->bytes_per_s));
-	if (x->tensor.calls && x->tensor.sum < 9e18)
-		table_set_i64(t, COST_TABLE_TENSOR, (int64_t)x->tensor.sum);
+	if (x->tensor.calls)
+		table_set_f64(t, COST_TABLE_TENSOR, x->tensor.sum / (double)x->tensor.calls);
 }
 
 static void put_roofline(struct table *t, const struct cost_rows *r, const struct cost_row *x)
