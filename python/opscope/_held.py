@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import sys
+import threading
 import time
 import weakref
 from contextlib import suppress
@@ -109,11 +110,12 @@ class Held:
         self._untyped = "untyped_storage" if hasattr(module.Tensor, "untyped_storage") else "_storage"
         own = getattr(module._C, "_get_privateuse1_backend_name", None)
         self._devices = {**DEVICES, **({own(): DEVICES["privateuseone"]} if own else {})}
+        self._lock = threading.RLock()
         self._moments: List[int] = []
         self._blocks: List[List[int]] = []
         self._left_out = 0
-        self._parameters: List[Any] = []  # weak references, as the next
-        self._optimizers: List[Any] = []
+        self._parameters: List[Any] = []  # weak references
+        self._optimizers: List[Tuple[Any, int]] = []  # the same, and how many parameters have a state
         self._roots: Set[int] = set()     # ids of modules that are in no other
         self._made: Set[Place] = set()    # where what outermost modules returned lies
         self._hooks: List[Any] = []
@@ -133,7 +135,7 @@ class Held:
         self._fresh = True
 
     def step(self) -> None:
-        """Between steps: gradients and the state of optimizers, of those that were there at the beginning."""
+        """Between steps: gradients, and the state of optimizers that have more than before. What stays is seen at the end, since this takes the program's time."""
         fresh, self._fresh = self._fresh, False
         if fresh:
             return
@@ -141,12 +143,14 @@ class Held:
         self._bury()
         found: Dict[Place, Tuple[int, int]] = {}
         with self._no_override():
-            parameters = [p for p in (ref() for ref in self._parameters) if p is not None]
-            for optimizer in (ref() for ref in self._optimizers):
-                if optimizer is not None:
-                    self._look_at_optimizer(optimizer, found, parameters)
-            for parameter in parameters:
-                self._look_at_parameter(parameter, found)
+            for parameter in (ref() for ref in self._parameters):
+                if parameter is not None:
+                    self._see(self._gradient(parameter), GRADIENT, found)
+            for i, (ref, states) in enumerate(self._optimizers):
+                optimizer = ref()
+                if optimizer is not None and _states(optimizer) != states:
+                    self._optimizers[i] = ref, _states(optimizer)
+                    self._look_at_state(optimizer, found)
         self._note(found)
 
     def end(self) -> None:
@@ -166,6 +170,10 @@ class Held:
         return Facts(self._moments, self._blocks, self._freed, self._left_out)
 
     def _note(self, found: Dict[Place, Tuple[int, int]]) -> None:
+        with self._lock:  # modules may be called in several threads
+            self._add(found)
+
+    def _add(self, found: Dict[Place, Tuple[int, int]]) -> None:
         if len(self._moments) >= MOMENTS_MOST:
             self._left_out += len(found)
             return
@@ -183,17 +191,21 @@ class Held:
         found: Dict[Place, Tuple[int, int]] = {}
         tensors, modules, optimizers = self._objects()
         with self._no_override():
-            parameters = [t for t in tensors if self._is(t, self._parameter)]
+            one_of = {id(t): t for t in tensors if self._is(t, self._parameter)}
             for optimizer in optimizers:
-                self._look_at_optimizer(optimizer, found, parameters)
+                with suppress(Exception):  # a class of a program's own
+                    one_of.update((id(p), p) for group in optimizer.__dict__["param_groups"] for p in group["params"] if self._is(p, self._tensor))
+                self._look_at_state(optimizer, found)
             inner: Set[int] = set()
             for module in modules:
                 parts = module.__dict__
                 inner.update(id(m) for m in _values(parts.get("_modules")))
                 for buffer in _values(parts.get("_buffers")):
                     self._see(buffer, BUFFER, found)
+            parameters = list(one_of.values())
             for parameter in parameters:
-                self._look_at_parameter(parameter, found)
+                self._see(parameter, PARAMETER, found)
+                self._see(self._gradient(parameter), GRADIENT, found)
             for t in tensors:
                 self._see(t, TENSOR, found)
             if watch:
@@ -202,7 +214,7 @@ class Held:
                     self._watch(t)
         self._note(found)
         self._parameters = [weakref.ref(p) for p in parameters]
-        self._optimizers = [weakref.ref(o) for o in optimizers]
+        self._optimizers = [(weakref.ref(o), _states(o)) for o in optimizers]
         self._roots = {id(m) for m in modules} - inner
         return _has_compiled() or any(m.__dict__.get("_compiled_call_impl") is not None or type(m).__name__ == "OptimizedModule" for m in modules)
 
@@ -224,21 +236,14 @@ class Held:
     def _is(one: Any, base: type) -> bool:
         return base in type(one).__mro__  # a class may have an opinion of its own on isinstance()
 
-    def _look_at_parameter(self, parameter: Any, found: Dict[Place, Tuple[int, int]]) -> None:
-        self._see(parameter, PARAMETER, found)
-        self._see(self._gradient(parameter), GRADIENT, found)
-
     def _gradient(self, parameter: Any) -> Any:
         try:
             return self._tensor.grad.__get__(parameter)
         except Exception:  # a class of a program's own
             return None
 
-    def _look_at_optimizer(self, optimizer: Any, found: Dict[Place, Tuple[int, int]], parameters: List[Any]) -> None:
-        parts = optimizer.__dict__
-        with suppress(Exception):
-            parameters.extend(p for group in parts["param_groups"] for p in group["params"] if self._is(p, self._tensor))
-        for state in _values(parts.get("state")):
+    def _look_at_state(self, optimizer: Any, found: Dict[Place, Tuple[int, int]]) -> None:
+        for state in _values(optimizer.__dict__.get("state")):
             for t in self._tensors(state):
                 self._see(t, OPTIMIZER_STATE, found)
 
@@ -301,14 +306,16 @@ class Held:
     def _bury(self) -> None:
         """What has no tensor in Python any more is freed, or C++ has it still. Then it is looked at again."""
         now = time.time_ns()
-        dying, self._dying = self._dying, []
-        for watched in dying:
+        still = []
+        while self._dying:  # others may be added meanwhile
+            watched = self._dying.pop()
             if watched.freed():
                 self._freed.append([watched.dead_ns, *watched.place])
                 self._watched.pop(watched.place, None)
             else:
                 watched.dead_ns = now
-                self._dying.append(watched)
+                still.append(watched)
+        self._dying.extend(still)
 
 
     # --- arguments of modules ---
@@ -337,6 +344,10 @@ class Held:
             return
         with suppress(Exception), self._no_override():
             self._made.update(block.place for block in map(self._block, self._tensors(result)) if block)
+
+
+def _states(optimizer: Any) -> int:
+    return len(_values(optimizer.__dict__.get("state")))
 
 
 def _values(parts: Any) -> List[Any]:
