@@ -233,7 +233,7 @@ class Bytes(unittest.TestCase):
         rows = dict(zip(table["category"], table["end_bytes"]))
         text = str(prof.report("memory-categories"))
         self.assertIn("what the program said", text)
-        self.assertIn(f"{BUFFERS} bytes that were held before have no category: a buffer of a module, for which torch has no category", table.notes)
+        self.assertIn(f"{BUFFERS} bytes that were held before have no category: a buffer of a module, which is none of the categories", table.notes)
         self.assertNotIn("is damaged", text)
         self.assertEqual([rows[c] for c in ("PARAMETER", "OPTIMIZER_STATE", "GRADIENT", "INPUT")], [PARAMETERS, STATE, PARAMETERS, 0])
 

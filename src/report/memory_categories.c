@@ -267,7 +267,7 @@ const struct report report_memory_categories = {
 	.asks = ASKS_MEMORY,
 	.help = "Parameters, optimizer state, inputs, temporary memory, activations, gradients and details of autograd on one device (--device=cpu or a GPU "
 	        "ordinal; default: the first GPU that has memory events): how much of each is held at the peak. Categories and rules are those of "
-	        "`opscope export memory-timeline`. Sections: 'curve' (bytes of each over time, each value from its time to the next), 'unknown' (why blocks have "
+	        "`opscope export memory-timeline`; a recording of opscope.profile says itself what is a parameter, a gradient, optimizer state or an input, and what was held before. Sections: 'curve' (bytes of each over time, each value from its time to the next), 'unknown' (why blocks have "
 	        "no category). Needs profile_memory=True; record_shapes=True tells more.",
 	.sections = (const struct section *const[]){&memory_categories_section, &memory_categories_curve_section, &memory_categories_unknown_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,

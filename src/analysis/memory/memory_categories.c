@@ -27,7 +27,7 @@ const char *const memory_why_text[MEMORY_WHYS] = {
 	[MEMORY_WHY_BEFORE] = "held since before the recording",
 	[MEMORY_WHY_NO_ADDRESS] = "the trace has no addresses, so that no block can be followed",
 	[MEMORY_WHY_STATED] = "so called by the recorder",
-	[MEMORY_WHY_BUFFER] = "a buffer of a module, for which torch has no category",
+	[MEMORY_WHY_BUFFER] = "a buffer of a module, which is none of the categories",
 	[MEMORY_WHY_PROGRAM] = "a tensor of the program that is no parameter, gradient, optimizer state or argument of a module",
 };
 

@@ -123,7 +123,9 @@ static void add_rest(struct memory_peak_held *h, int64_t known)
 	int64_t rest;
 	if (__builtin_sub_overflow(h->total, known, &rest) || rest <= 0)
 		return;
-	for (unsigned c = 0; c < MEMORY_CATEGORIES && h->has_total; c++) {
+	/* Where the program said what it held, it is known that totals of host memory do not have it. */
+	bool counted = h->has_total && !(h->t->held_stated && h->device == MEMORY_CPU);
+	for (unsigned c = 0; c < MEMORY_CATEGORIES && counted; c++) {
 		int64_t bytes = h->t->kept_of[c] - (c == MEMORY_UNKNOWN ? h->t->kept_bytes : 0);
 		bytes = bytes < rest ? bytes : rest;
 		if (bytes)
