@@ -372,5 +372,104 @@ class File(unittest.TestCase):
         del many, model
 
 
+class ExecutionTrace(unittest.TestCase):
+    """From a trace alone, with torch's execution trace beside it: what must have been held before, against what the process held."""
+
+    def both(self, run, warmup):
+        """What was held before by the execution trace, and by the process."""
+        from torch.profiler import ExecutionGraphObserver
+        for _ in range(warmup):
+            run()
+        with tempfile.TemporaryDirectory() as folder:
+            beside, plain, told = (os.path.join(folder, n) for n in ("et.json", "plain.json", "told.json"))
+            observer = ExecutionGraphObserver()
+            observer.register_callback(beside)
+            with opscope.profile(**FLAGS, execution_trace_observer=observer) as prof:
+                run()
+            observer.unregister_callback()
+            prof.save(told)
+            with open(told) as f:
+                trace = json.load(f)
+            with open(beside) as f:
+                nodes = sorted((n for n in json.load(f)["nodes"] if not n["name"].startswith("[")), key=lambda n: n["rf_id"])
+            del trace[_held.KEY]
+            # With Kineto, ops have these numbers themselves: both count from the beginning of an op.
+            ops = sorted((e for e in trace["traceEvents"] if e["cat"] in ("cpu_op", "user_annotation")), key=lambda e: (e["ts"], -e["dur"]))
+            self.assertEqual([n["name"] for n in nodes], [e["name"] for e in ops])
+            for node, op in zip(nodes, ops):
+                op["args"].update({"External id": node["rf_id"], "Record function id": node["rf_id"]})
+            with open(plain, "w") as f:
+                json.dump(trace, f)
+            return [self.held(path, *args) for path, args in ((plain, ("--execution-trace=" + beside,)), (told, ()))]
+
+    def held(self, path, *args):
+        code, out, err = oracle.run("export", "memory-timeline", path, "--form=raw", *args)
+        self.assertEqual(code, 0, err)
+        return before(json.loads(out))
+
+    def test_linear(self):
+        model, x = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 4)), torch.randn(50, 64)
+        optimizer = torch.optim.Adam(model.parameters())
+
+        def run():
+            optimizer.zero_grad(set_to_none=True)
+            model(x).square().sum().backward()
+            optimizer.step()
+
+        floats = 64 * 128 + 128 + 128 * 4 + 4
+        mine, known = self.both(run, 1)
+        self.assertEqual(mine, {"PARAMETER": 4 * floats, "OPTIMIZER_STATE": 8 * floats + 16, "Unknown": 4 * 50 * 64})
+        self.assertEqual((known["PARAMETER"], known["OPTIMIZER_STATE"], known["INPUT"]), (4 * floats, 8 * floats + 16, 4 * 50 * 64))
+
+    def test_never_more_than_there_was(self):
+        """Convolutions, attention, LSTM, embeddings; several optimizers, gradients kept and not, one step and some: a lower bound of each category."""
+        torch.manual_seed(1)
+        models = {
+            "conv": (torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 36, 5)),
+                     torch.randn(4, 3, 8, 8)),
+            "attention": (torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), torch.randn(3, 7, 32)),
+            "embedding": (torch.nn.Sequential(torch.nn.Embedding(50, 16), torch.nn.Flatten(), torch.nn.Linear(80, 3)), torch.randint(0, 50, (6, 5))),
+        }
+        for name, (model, x) in models.items():
+            for make in (lambda p: torch.optim.SGD(p, 0.01), lambda p: torch.optim.SGD(p, 0.01, momentum=0.9), torch.optim.Adam, torch.optim.Adagrad):
+                for none, steps, warmup in ((True, 1, 0), (True, 2, 1), (False, 2, 1)):
+                    optimizer = make(model.parameters())
+
+                    def run():
+                        for _ in range(steps):
+                            optimizer.zero_grad(set_to_none=none)
+                            model(x).square().sum().backward()
+                            optimizer.step()
+
+                    for p in model.parameters():
+                        p.grad = None
+                    mine, known = self.both(run, warmup)
+                    parameters = sum(4 * p.numel() for p in model.parameters())
+                    state = sum(t.numel() * t.element_size() for s in optimizer.state.values() for t in s.values() if torch.is_tensor(t))
+                    what = (name, type(optimizer).__name__, none, steps, warmup, mine, known, parameters, state)
+                    self.assertLessEqual(mine.get("PARAMETER", 0), parameters, what)
+                    self.assertLessEqual(mine.get("GRADIENT", 0), parameters, what)
+                    self.assertLessEqual(mine.get("OPTIMIZER_STATE", 0), state if warmup or make is torch.optim.Adagrad else 0, what)
+                    self.assertLessEqual(sum(mine.values()), sum(known.values()), what)
+                    self.assertGreater(mine.get("PARAMETER", 0), 0, what)
+                    self.assertGreater(sum(mine.values()), 0.9 * parameters, what)
+
+    def test_a_recording_that_begins_within_a_step(self):
+        """Gradients of before are neither parameters nor state."""
+        model, x = torch.nn.Linear(40, 30), torch.randn(8, 40)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+
+        def run():
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            model(x).square().sum().backward()
+
+        model(x).square().sum().backward()
+        mine, known = self.both(run, 1)
+        for category in ("PARAMETER", "OPTIMIZER_STATE", "GRADIENT"):
+            self.assertLessEqual(mine.get(category, 0), known.get(category, 0), (mine, known))
+
+
 if __name__ == "__main__":
     oracle.main()

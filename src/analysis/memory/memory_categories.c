@@ -4,6 +4,7 @@
 #include "analysis/memory/memory.h"
 #include "analysis/memory/memory_held.h"
 #include "analysis/memory/memory_places.h"
+#include "analysis/memory/memory_storages.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "base/sort.h"
@@ -28,6 +29,7 @@ const char *const memory_why_text[MEMORY_WHYS] = {
 	[MEMORY_WHY_NO_ADDRESS] = "the trace has no addresses, so that no block can be followed",
 	[MEMORY_WHY_STATED] = "so called by the recorder",
 	[MEMORY_WHY_BUFFER] = "a buffer of a module, which is none of the categories",
+	[MEMORY_WHY_FORWARD] = "taken by ops outside of the optimizer alone: an input, a buffer or a frozen parameter",
 	[MEMORY_WHY_PROGRAM] = "a tensor of the program that is no parameter, gradient, optimizer state or argument of a module",
 };
 
@@ -432,6 +434,70 @@ static int64_t held_before(const struct memory_categories_work *w)
 	return -1;
 }
 
+static struct verdict of_storage(enum memory_storage_kind kind)
+{
+	switch (kind) {
+	case STORAGE_GRADIENT:
+		return known(MEMORY_GRADIENT);
+	case STORAGE_PARAMETER:
+		return known(MEMORY_PARAMETER);
+	case STORAGE_OPTIMIZER_STATE:
+		return known(MEMORY_OPTIMIZER_STATE);
+	case STORAGE_FORWARD:
+		return memory_categories_unknown(MEMORY_WHY_FORWARD);
+	case STORAGE_OTHER:
+		break;
+	}
+	return memory_categories_unknown(MEMORY_WHY_BEFORE);
+}
+
+static int storage_by_bytes_and_kind(const void *a, const void *b)
+{
+	const struct memory_storage *x = a, *y = b;
+	return COMPARE(x->bytes, y->bytes) ?: COMPARE(x->kind, y->kind);
+}
+
+/* Drops a storage for each block of its size that the recording frees: it is in already, and which of them it is nobody says, so that those of which least is
+ * known go. Returns how many are left. */
+static uint32_t drop_freed(const struct memory_categories_work *w, struct memory_storage *v, uint32_t n)
+{
+	int64_t *freed = NEW_ARRAY_RAW(w->n_pairs, int64_t);
+	uint32_t n_freed = 0, at = 0, left = 0;
+	for (uint32_t i = 0; i < w->n_pairs; i++)
+		if (w->pair[i].alloc == ROW_NONE && w->p->memory.bytes[w->pair[i].release] != INT64_MIN)
+			freed[n_freed++] = -w->p->memory.bytes[w->pair[i].release];
+	sort_i64(freed, n_freed);
+	if (n)
+		qsort(v, n, sizeof *v, storage_by_bytes_and_kind);
+	for (uint32_t i = 0; i < n; i++) {
+		while (at < n_freed && freed[at] < v[i].bytes)
+			at++;
+		if (at < n_freed && freed[at] == v[i].bytes)
+			at++;
+		else
+			v[left++] = v[i];
+	}
+	mem_free(freed);
+	return left;
+}
+
+/* What the execution trace says was held before. False where there is none, or where the allocator had less. */
+static bool add_storages(struct memory_categories_work *w, int64_t *room)
+{
+	struct memory_storage *v;
+	uint32_t n = memory_storages(w->p, &w->places, w->t->device, &v);
+	n = drop_freed(w, v, n);
+	int64_t sum = 0;
+	bool fits = n > 0;
+	for (uint32_t i = 0; i < n && fits; i++)
+		fits = !__builtin_add_overflow(sum, v[i].bytes, &sum) && (*room < 0 || sum <= *room);
+	for (uint32_t i = 0; i < n && fits; i++)
+		add_kept(w, v[i].bytes, of_storage(v[i].kind));
+	*room -= fits && *room >= 0 ? sum : 0;
+	mem_free(v);
+	return fits;
+}
+
 static void add_all_before(struct memory_categories_work *w)
 {
 	int64_t room = held_before(w);
@@ -447,7 +513,7 @@ static void add_all_before(struct memory_categories_work *w)
 	}
 	if (w->held.stated)
 		add_stated_held(w, &room);
-	else
+	else if (!add_storages(w, &room))
 		add_parameters(w, &room);
 	if (room > 0)
 		add_kept(w, room, memory_categories_unknown(MEMORY_WHY_BEFORE));

@@ -20,6 +20,7 @@
  *                    recording and never freed has, too, is left out.
  * Before all of these comes what the program itself said (memory_held.h): which blocks are parameters, gradients, optimizer state and arguments of modules, and
  * what was held before. Then no parameter is guessed from gradients.
+ *   With an execution trace (memory_storages.h) what was held before is, in place of that guess, the storages that ops take and no op has made.
  * An input that states the categories itself, a file of export_memory_timeline, has those. All else is Unknown, with a reason. Versions of a tensor are not in a trace: no INCREMENT_VERSION. */
 #ifndef OPSCOPE_ANALYSIS_MEMORY_MEMORY_CATEGORIES_H
 #define OPSCOPE_ANALYSIS_MEMORY_MEMORY_CATEGORIES_H
@@ -57,6 +58,7 @@ enum memory_why {
 	MEMORY_WHY_NO_ADDRESS,  /* the trace does not say which block was freed */
 	MEMORY_WHY_STATED,      /* the input states categories (input/memory_timeline.c), and this is the one */
 	MEMORY_WHY_BUFFER,      /* the program said so (memory_held.h) */
+	MEMORY_WHY_FORWARD,     /* by an execution trace (memory_storages.h): only ops outside of autograd and the optimizer take it */
 	MEMORY_WHY_PROGRAM,     /* the program said that it is a tensor, and nothing else */
 	MEMORY_WHYS,
 };
