@@ -527,5 +527,81 @@ class Held(oracle.Case):
             self.assertEqual([export(kept, "--form=raw"), export(chrome, "--form=raw")], [want, want])
 
 
+def lies(start, dur, takes=(), makes=(), name="aten::mul", device="cpu", tid=1):
+    """An op with the storages that an execution trace states: (number, bytes)."""
+    stated = {key: [[n, size, device] for n, size in what] for key, what in (("Input Storages", takes), ("Output Storages", makes)) if what}
+    return op(name, start, dur, tid=tid, **stated)
+
+
+class Storages(oracle.Case):
+    """What was held before, by the numbers of storages that an execution trace adds to ops."""
+    LAST = [mem(990, 99, 4, cuda=False)]  # that there is memory at all
+
+    def before(self, events, *args, last=LAST):
+        text = json.dumps({"schemaVersion": 1, "traceEvents": events + last}).encode()
+        return sorted((b, CATEGORIES[c]) for _, a, b, c in export("-", "--form=raw", *args, stdin=text) if a == PREEXISTING)
+
+    BACKWARD = [op("autograd::engine::evaluate_function: MulBackward0", 100, 40, tid=2), op("MulBackward0", 105, 30, tid=2)]
+    STEP = [mark("Optimizer.step#SGD.step", 200, 50)]
+
+    def test_categories(self):
+        events = self.BACKWARD + self.STEP + [
+            lies(10, 5, [(1, 64), (2, 100)], [(3, 60)]), lies(20, 5, [(3, 60)], [(4, 60)]), lies(110, 5, [(1, 64), (3, 60), (5, 72)], [(6, 64)], tid=2),
+            op("torch::autograd::AccumulateGrad", 160, 20, tid=2), lies(165, 5, [(7, 80), (6, 64)], [(7, 80)], tid=2),
+            lies(210, 5, [(1, 64), (6, 64), (8, 88)], [(1, 64)])]
+        self.assertEqual(self.before(events), [(64, "PARAMETER"), (72, "Unknown"), (80, "GRADIENT"), (88, "OPTIMIZER_STATE"), (100, "Unknown")])
+
+    def test_a_step_before_any_backward_pass(self):
+        """Gradients of before cannot be told from parameters and state."""
+        events = [mark("Optimizer.step#SGD.step", 5, 50), lies(10, 5, [(1, 64), (2, 100)])] + self.BACKWARD + self.STEP + [lies(210, 5, [(1, 64), (2, 100), (3, 8)])]
+        self.assertEqual(self.before(events), [(8, "OPTIMIZER_STATE"), (64, "Unknown"), (100, "Unknown")])
+        zeroed = [mark("Optimizer.zero_grad#SGD.zero_grad", 60, 20), lies(65, 5, [(2, 100)])]
+        self.assertEqual(self.before(events + zeroed), [(8, "OPTIMIZER_STATE"), (64, "Unknown"), (100, "GRADIENT")])
+
+    def test_made_in_the_recording(self):
+        """By an op before, by the op around, whose result an op inside already takes; and a number that is given anew."""
+        self.assertEqual(self.before([lies(10, 5, (), [(1, 64)]), lies(20, 5, [(1, 64)])]), [])
+        self.assertEqual(self.before([lies(10, 20, (), [(1, 64)]), lies(15, 5, [(1, 64)], [(1, 64)])]), [])
+        self.assertEqual(self.before([lies(10, 5, [(1, 64)]), lies(20, 5, (), [(1, 72)]), lies(30, 5, [(1, 72)])]), [(64, "Unknown")])
+
+    def test_size(self):
+        """That of the first tensor: others are parts, or repeat it."""
+        self.assertEqual(self.before([lies(10, 5, [(1, 64)]), lies(20, 5, [(1, 16), (1, 6400)])]), [(64, "Unknown")])
+
+    def test_blocks_of_that_size(self):
+        """A block that nobody is known to have made may be what an op takes; of two storages one then was there before, and which is unknown."""
+        block = [mem(5, 7, 64, cuda=False)]
+        self.assertEqual(self.before(block + [lies(10, 5, [(1, 64)])]), [])
+        self.assertEqual(self.before(block + self.BACKWARD + self.STEP + [lies(10, 5, [(1, 64), (2, 64)]), lies(210, 5, [(1, 64), (2, 64)])]), [(64, "Unknown")])
+        self.assertEqual(self.before(block + [lies(2, 6, (), [(3, 64)]), lies(10, 5, [(1, 64)])]), [(64, "Unknown")])  # it is that of 3
+        self.assertEqual(self.before([mem(15, 7, 64, cuda=False), lies(10, 5, [(1, 64)])]), [(64, "Unknown")])       # it comes later
+
+    def test_accelerator(self):
+        """Sizes are rounded, what is freed counts once, and no more is told than the allocator held."""
+        gpu = {"device": "cuda:0"}
+        events = self.BACKWARD + self.STEP + [lies(10, 5, [(1, 500), (2, 1000)], **gpu), lies(210, 5, [(1, 500), (3, 700)], **gpu), lies(12, 2, [(4, 64)]),
+                                              lies(14, 2, [(5, 64)], device="cuda:1"), lies(16, 2, [(6, 64)], device="meta")]
+        self.assertEqual(self.before(events, last=[mem(990, 99, 512, total=10512)]),
+                         [(512, "PARAMETER"), (1024, "OPTIMIZER_STATE"), (1024, "Unknown"), (7440, "Unknown")])
+        self.assertEqual(self.before(events, last=[mem(980, 99, -1024, total=8976)]), [(512, "PARAMETER"), (1024, "OPTIMIZER_STATE"), (1024, "Unknown"), (7440, "Unknown")])
+        self.assertEqual(self.before(events, last=[mem(990, 99, 512, total=1512)]), [(1000, "Unknown")])
+        self.assertEqual(self.before(events, "--device=cpu", last=[mem(990, 99, 512, total=10512)] + self.LAST), [(64, "Unknown")])
+
+    def test_damaged(self):
+        for odd in ("x", 3, [], [3], [[]], [[1, 64]], [[1, 64, "cpu", 2]], [[1, "64", "cpu"]], [["1", 64, "cpu"]], [[1, -64, "cpu"]], [[1, 0, "cpu"]], [[1, 64, 5]],
+                    [[1, 2**70, "cpu"]], [[1, 64, "cuda:x"]], [[[1, 64, "cpu"]]]):
+            events = [op("aten::mul", 10, 5, **{"Input Storages": odd, "Output Storages": odd}), lies(20, 5, [(9, 24)])]
+            self.assertEqual(self.before(events), [(24, "Unknown")], odd)
+
+    def test_sums_beyond_64_bits(self):
+        self.assertEqual(self.before([lies(10, 5, [(1, 2**62), (2, 2**62), (3, 2**62)])]), [])
+
+    def test_many(self):
+        """In proportion to the tensors: lists of thousands, and one storage in thousands of ops, one in the other."""
+        events = [lies(10 + i * 0.001, 100 - i * 0.002, [(1, 64)], name="aten::add") for i in range(20000)]
+        events += [lies(500, 5, [(k, 8 * k) for k in range(2, 30000)], [(k, 8 * k) for k in range(15000, 45000)])]
+        self.assertEqual(len(self.before(events)), 29999)
+
+
 if __name__ == "__main__":
     oracle.main()
