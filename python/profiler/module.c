@@ -230,7 +230,12 @@ static Py_ssize_t read_allocations(PyObject *list, struct result_memory *v, Py_s
 	Py_ssize_t n = PyList_Size(list);
 	for (Py_ssize_t i = 0; i < n && i < most; i++) {
 		long long a[4];
-		if (!PyArg_ParseTuple(PyList_GetItem(list, i), "LLLL", &a[0], &a[1], &a[2], &a[3]))
+		PyObject *item = PyList_GetItem(list, i);
+		if (!PyTuple_Check(item)) {
+			PyErr_SetString(PyExc_TypeError, "tuples of four numbers were expected");
+			return -1;
+		}
+		if (!PyArg_ParseTuple(item, "LLLL", &a[0], &a[1], &a[2], &a[3]))
 			return -1;
 		v[i] = (struct result_memory){a[0], a[1], a[2], a[3]};
 	}

@@ -574,6 +574,8 @@ class Storages(oracle.Case):
         self.assertEqual(self.before(block + [lies(10, 5, [(1, 64)])]), [])
         self.assertEqual(self.before(block + self.BACKWARD + self.STEP + [lies(10, 5, [(1, 64), (2, 64)]), lies(210, 5, [(1, 64), (2, 64)])]), [(64, "Unknown")])
         self.assertEqual(self.before(block + [lies(2, 6, (), [(3, 64)]), lies(10, 5, [(1, 64)])]), [(64, "Unknown")])  # it is that of 3
+        self.assertEqual(self.before(block + [lies(2, 40, (), [(3, 64)]), lies(10, 5, [(1, 64)])]), [])                # which may come later
+        self.assertEqual(self.before(block + [lies(2, 40, (), [(3, 64)]), lies(3, 4, (), [(3, 64)]), lies(10, 5, [(1, 64)])]), [(64, "Unknown")])
         self.assertEqual(self.before([mem(15, 7, 64, cuda=False), lies(10, 5, [(1, 64)])]), [(64, "Unknown")])       # it comes later
 
     def test_accelerator(self):

@@ -39,7 +39,7 @@ struct storages_work {
 	uint32_t n, cap;
 	struct storage_found *found;
 	uint32_t n_found, cap_found;
-	struct storage_tensor *made;   /* bytes, and as id the time at which the op that makes it begins */
+	struct storage_tensor *made;   /* bytes, and as id the time at which the innermost op that makes it has ended: then its block is there */
 	uint32_t n_made, cap_made;
 	uint8_t *of_gradients;         /* by span */
 	int64_t backward_ns;           /* when the first backward pass begins */
@@ -152,10 +152,16 @@ static void storages_judge(struct storages_work *w, const struct storage_use *u,
 	while (before < n && !u[before].makes)
 		before++;
 	for (uint32_t i = before; i < n; i++) {
-		if (!u[i].makes || (outer != ROW_NONE && storages_within(w->p, u[i].span, outer)))
+		if (!u[i].makes)
 			continue;
+		int64_t end_ns = span_end(w->p, u[i].span);
+		if (outer != ROW_NONE && storages_within(w->p, u[i].span, outer)) {
+			int64_t *made_ns = &w->made[w->n_made - 1].id;
+			*made_ns = end_ns < *made_ns ? end_ns : *made_ns;
+			continue;
+		}
 		outer = u[i].span;
-		MEM_PUSH(w->made, w->n_made, w->cap_made, (struct storage_tensor){u[i].start_ns, u[i].bytes});
+		MEM_PUSH(w->made, w->n_made, w->cap_made, (struct storage_tensor){end_ns, u[i].bytes});
 	}
 	if (before)
 		MEM_PUSH(w->found, w->n_found, w->cap_found, (struct storage_found){{u[0].bytes, storages_kind(w, u, before)}, u[0].start_ns});
