@@ -291,7 +291,7 @@ class Held:
         block, storage = self._block_and_storage(t)
         if block is None or block.place[0] != DEVICES["cpu"]:
             return
-        with suppress(TypeError):  # a class without weak references
+        with suppress(Exception):  # a class without weak references, a torch without those of storages: when it is freed is unknown then
             watched = self._watched.get(block.place) or _Watched(block.place, storage)
             self._deaths.append(weakref.ref(t, lambda ref: self._died(watched)))
             watched.tensors += 1
