@@ -37,20 +37,28 @@ static void record_ask_patience(const struct ask_group *g)
 			               (int)g->v[i].pid);
 }
 
+static void record_ask_tell_one(const struct ask_process *p, const struct ask_request *r)
+{
+	char who[64];
+	int n = snprintf(who, sizeof who, "process %d", (int)p->pid);
+	if (p->rank >= 0)
+		snprintf(who + n, sizeof who - (size_t)n, " (rank %lld)", (long long)p->rank);
+	if (p->outcome != ASK_DONE)
+		record_ask_say("%s: %s", who, p->text.p);
+	else if (r->steps)
+		record_ask_say("%s: %lld of %lld steps in %.3f s: %s", who, (long long)p->steps, (long long)r->steps, (double)p->ns / 1e9, p->text.p);
+	else
+		record_ask_say("%s: %.3f s: %s", who, (double)p->ns / 1e9, p->text.p);
+}
+
 /* The exit status. */
 static int record_ask_tell(const struct ask_group *g, const struct ask_request *r)
 {
 	int status = EXIT_DONE;
 	for (unsigned i = 0; i < g->n; i++) {
-		const struct ask_process *p = &g->v[i];
-		if (p->outcome != ASK_DONE) {
-			record_ask_say("process %d: %s", (int)p->pid, p->text.p);
+		record_ask_tell_one(&g->v[i], r);
+		if (g->v[i].outcome != ASK_DONE)
 			status = EXIT_INPUT;
-		} else if (r->steps) {
-			record_ask_say("process %d: %lld of %lld steps in %.3f s: %s", (int)p->pid, (long long)p->steps, (long long)r->steps, (double)p->ns / 1e9, p->text.p);
-		} else {
-			record_ask_say("process %d: %.3f s: %s", (int)p->pid, (double)p->ns / 1e9, p->text.p);
-		}
 	}
 	return status;
 }
@@ -62,8 +70,10 @@ static int record_ask_group(const struct record_options *o, struct ask_group *g,
 	struct record_result result = {0};
 	struct sigaction on = {.sa_handler = record_ask_on_signal};
 	struct err e;
-	if (ask_make_folder(g, o->output, &d->path, &d->made, &e) < 0)
+	if (ask_make_folder(g, o->output, &d->path, &d->made, &e) < 0) {
+		err_prefix(&e, "record");
 		return cli_fail(&e, EXIT_INPUT);
+	}
 	sigaction(SIGINT, &on, NULL);
 	sigaction(SIGTERM, &on, NULL);
 	ask_record(g, r, d->path.p, &record_ask_stop, record_ask_patience);

@@ -49,12 +49,26 @@ static bool ask_place(int n, struct buf *path)
 	return is;
 }
 
+/* The program may go to another folder. */
+static void ask_make_absolute(struct buf *path)
+{
+	char *real = realpath(path->p, NULL);
+	if (real) {
+		buf_clear(path);
+		buf_cstr(path, real);
+		buf_end_text(path);
+	}
+	free(real);
+}
+
 int ask_folder(struct buf *path, struct err *e)
 {
 	for (int n = 0; ask_place(n, path); n++) {
 		mkdir(path->p, ASK_MODE);
-		if (ask_is_private(path->p))
+		if (ask_is_private(path->p)) {
+			ask_make_absolute(path);
 			return 0;
+		}
 		err_set(e, ERR_IO, "%s: for sockets a folder was expected that is yours and closed to others (mode 0700); OPSCOPE_ASK names another one", path->p);
 	}
 	return -1;

@@ -255,8 +255,9 @@ class Windows(Case):
                        said=None)
         self.socket_paths(2)
         said = self.ask(p.pid, "--duration=200ms")
+        self.assertEqual(sorted(line.split("(")[1].split(")")[0] for line in said[:2]), ["rank 0", "rank 1"])
         for line in said[:2]:
-            self.assertRegex(line, r"^process \d+: 0\.(200|19\d|18\d) s: ")  # from its first event on
+            self.assertRegex(line, r"^process \d+ \(rank \d\): 0\.(200|19\d|18\d) s: ")  # from its first event on
         at = time.time() + 1
         self.ask("run", "--duration=0.2s", f"--at={at:.6f}", "-o", "together")
         self.end(p)
