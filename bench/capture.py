@@ -20,8 +20,8 @@ CASES = (
     ("NVTX, another number in each text (`emit_nvtx`)", "emit_nvtx", 1, True, None, 40),
     ("trace.h, a text", "trace", 1, True, 110, 40),
     ("trace.h, a name", "trace_name", 1, True, 110, 40),
-    ("NVTX, on demand, nobody asks", "nvtx", 1, ASKED, 30, 0),
-    ("trace.h, on demand, nobody asks", "trace", 1, ASKED, 30, 0),
+    ("NVTX, on demand, nobody asks", "nvtx", 1, ASKED, 20, 0),
+    ("trace.h, on demand, nobody asks", "trace", 1, ASKED, 20, 0),
     ("trace.h, nobody listens", "trace", 1, False, 5, 0),
 )
 

@@ -140,6 +140,7 @@ int main(int argc, char **argv)
 		take(argv[i]);
 	if (!truth)
 		return 2;
+	setvbuf(truth, NULL, _IOLBF, 0);
 	if (o.counts)
 		signal(SIGUSR2, on_usr2);
 	nvtx_load();

@@ -8,6 +8,7 @@ import socket
 import stat
 import struct
 import subprocess
+import threading
 import time
 import unittest
 
@@ -209,8 +210,7 @@ class Windows(Case):
     def test_until_interrupted(self):
         p = self.steps_program("profiler")
         client = self.start("--ask=run", "--no-report")
-        wait_until(lambda: self.segments("asked-1"), "a file")
-        time.sleep(0.1)
+        self.recorded_some()
         client.send_signal(signal.SIGINT)
         _, err = (x.decode() for x in client.communicate(timeout=PATIENCE))
         self.assertEqual(client.returncode, 0, err)
@@ -222,14 +222,19 @@ class Windows(Case):
         """What it asked for ends with it, and others may ask."""
         p = self.steps_program("profiler")
         client = self.start("--ask=run", "--no-report")
-        wait_until(lambda: self.segments("asked-1"), "a file")
-        time.sleep(0.1)
+        self.recorded_some()
         self.kill(client)
         wait_until(lambda: self.connect_is_idle(), "the end")
         self.assertIn("2 of 2 steps", self.ask("run", "--steps=2")[0])
         self.end(p)
         self.assertGreater(len(self.rows(self.path("run", "asked-1"))), 0)
         self.whole_steps("asked-2", 2)
+
+    def recorded_some(self):
+        """There is a file, and the program has made some steps since."""
+        wait_until(lambda: self.segments("asked-1"), "a file")
+        before = len(self.truth())
+        wait_until(lambda: len(self.truth()) >= before + 20, "steps")
 
     def connect_is_idle(self):
         a = self.connect()
@@ -240,8 +245,7 @@ class Windows(Case):
     def test_program_ends_meanwhile(self):
         p = self.steps_program("profiler")
         client = self.start("--ask=run", "--no-report")
-        wait_until(lambda: self.segments("asked-1"), "a file")
-        time.sleep(0.1)
+        self.recorded_some()
         self.end(p)
         _, err = (x.decode() for x in client.communicate(timeout=PATIENCE))
         self.assertEqual(client.returncode, 1)
@@ -425,13 +429,9 @@ class Attack(Case):
     def tearDown(self):
         before = len(self.truth())
         self.assertIn("2 of 2 steps", wait_until(lambda: self.try_ask(), "an answer"))
-        self.assertGreater(len(self.truth_now()), before)
+        self.assertGreaterEqual(len(self.truth()), before + 2)
         self.end(self.program)
         super().tearDown()
-
-    def truth_now(self):
-        self.end_of_buffer = len(self.truth())
-        return wait_until(lambda: len(t := self.truth()) > self.end_of_buffer and t, "steps")
 
     def try_ask(self):
         with self.start("--ask=run", "--no-report", "--steps=2") as client:
@@ -555,6 +555,69 @@ class Attack(Case):
         inside = subprocess.run(["/usr/bin/python3", "-c", code], user=65534, group=65534, capture_output=True)
         os.chmod(self.sockets, 0o700)
         self.assertEqual((inside.stdout, inside.stderr), (b"error only the user whose program this is may ask\n", b""))
+
+
+class FakeProgram(Case):
+    """What answers is not opscope, or wants to hurt who asks: one line says so, in time."""
+
+    def fake(self, *answers, after=b"", reads=True):
+        """A socket where such a thing listens, for one client."""
+        os.makedirs(self.sockets, 0o700, exist_ok=True)
+        path = os.path.join(self.sockets, f"{os.getpid()}-{time.time_ns()}.ask")
+        s = socket.socket(socket.AF_UNIX)
+        s.bind(path)
+        s.listen(1)
+        self.addCleanup(s.close)
+
+        def serve():
+            c = s.accept()[0]
+            with c:
+                c.settimeout(PATIENCE)
+                try:
+                    for answer in answers:
+                        c.sendall(answer)
+                        if reads and not c.recv(4096):
+                            return
+                    if after is not None:
+                        c.sendall(after)
+                except OSError:
+                    pass
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, PATIENCE)
+        return path
+
+    def said_of(self, path):
+        out, err = self.record(f"--ask={path}", "--steps=1", status=1)
+        self.assertEqual((out, err.count("\n")), ("", 1), err)
+        return err
+
+    def greeting(self, folder="run"):
+        os.makedirs(self.path(folder), exist_ok=True)
+        return f"opscope-ask 1 pid=1 rank=-1 state=idle dir={self.path(folder)}\n".encode()
+
+    def test_greetings(self):
+        good = self.greeting()
+        for bad in (b"", b"\n", b"\0" * 100 + b"\n", b"x" * 100000, good[:-1], good.replace(b"pid=1", b"pid="), good.replace(b"rank=-1", b"rank=x"), good.replace(b"ask 1", b"ask 2"),
+                    good.replace(b"dir=/", b"dir="), b"opscope-ask 1 \n", "öpscope\n".encode()):
+            with self.subTest(bad[:40]):
+                self.assertIn("what listens there does not answer as opscope would", self.said_of(self.fake(bad, reads=False)))
+
+    def test_silence(self):
+        began = time.monotonic()
+        self.assertIn("does not answer as opscope would", self.said_of(self.fake(b" ", after=None)))
+        self.assertLess(time.monotonic() - began, 60)
+
+    def test_answers(self):
+        for answer, said in ((b"", "the process ended, or listens no more"), (b"begun\n", "the process ended while it recorded"), (b"what\n", "its answer is none that this version"),
+                             (b"done steps=x ns=1 file=a\n", "its answer is none"), (b"error \x1b[31mred\n", "red"), (b"y" * 100000, "its answer is too long"),
+                             (b"error " + b"z" * 7000 + b"\n", "zzz"), (b"done steps=1\n", "its answer is none")):
+            with self.subTest(answer[:30]):
+                self.assertIn(said, self.said_of(self.fake(self.greeting(), after=answer)))
+        self.assertEqual(self.files("run"), [])
+
+    def test_run_directory_is_none(self):
+        self.assertIn("cannot make the folder", self.said_of(self.fake(self.greeting("run").replace(b"/run\n", b"/none\n"), reads=False)))
 
 
 class Cuda(Case):
