@@ -15,7 +15,7 @@ enum { SAMPLE_HZ = 997, SAMPLE_HZ_MAX = 20000 }; /* a prime: in step with nothin
 
 static const struct argp_option option_list[] = {
 	{NULL, 0, NULL, 0, "Where to:", 1},
-	{"output", 'o', "NAME", 0, "the run directory, made if need be (default: opscope-1, opscope-2, ...), or NAME.opscope: one file, imported when the program ends", 0},
+	{"output", 'o', "NAME", 0, "the run directory, made if need be (default: opscope-1, opscope-2, ...), or NAME.opscope: one file, imported when the program ends; with --ask a folder in the program's run directory (default: asked-1, asked-2, ...)", 0},
 	{"force", 'f', NULL, 0, "remove captures that are there; other files stay", 0},
 	{"no-report", KEY_NO_REPORT, NULL, 0, "do not print what was recorded", 0},
 	{NULL, 0, NULL, 0, "When:", 2},
@@ -202,7 +202,7 @@ static error_t cli_record_options_parse(int key, char *arg, struct argp_state *s
 static const struct argp argp = {
 	.options = option_list,
 	.parser = cli_record_options_parse,
-	.args_doc = "-- COMMAND [ARGUMENT...]",
+	.args_doc = "-- COMMAND [ARGUMENT...]\n--ask=PID|DIR|SOCKET",
 	.doc = "Runs a program and records what it does on GPUs and in its ranges: CUDA through CUPTI, NVTX, ITT, in it and in all processes that it starts. "
 	       "Its exit status, its signals and its terminal are as without. Afterwards prints, on standard error, where the time went, what was found, and "
 	       "what could not be seen and why.",

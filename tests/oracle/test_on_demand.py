@@ -623,11 +623,33 @@ class FakeProgram(Case):
 class Cuda(Case):
     """Work of devices, by a mock driver and a mock CUPTI: what was launched while somebody recorded, and nothing else."""
 
-    def test_two_windows(self):
+    def setUp(self):
+        super().setUp()
         libs = os.path.join(self.dir, "lib")
         os.mkdir(libs)
         os.symlink(os.path.join(MOCK, "libmock_cupti_13.0.so"), os.path.join(libs, "libcupti.so.13"))
         self.env.update(LD_LIBRARY_PATH=f"{libs}:{MOCK}", MOCK_TRUTH=self.truth_path)
+
+    def test_cuda_comes_meanwhile(self):
+        """It is initialised while a recording goes on, which has its work from the next second on."""
+        p = self.begin(os.path.join(MOCK, "guest_cuda"), "late=before", "say=cuda", "work=6", "say=done", said=b"before\n")
+        a = self.connect()
+        a.line()
+        a.ask("late")
+        self.assertEqual(a.line(), "begun")
+        for said, pause in ((b"cuda\n", 2.5), (b"done\n", 0)):
+            p.stdin.write(b"\n")
+            p.stdin.flush()
+            self.assertEqual(p.stdout.readline(), said)
+            time.sleep(pause)
+        a.end()
+        self.assertRegex(a.line(), "^done ")
+        a.close()
+        p.stdin.write(b"\n")
+        self.end(p)
+        self.assertEqual(sql(self.path("run", "late"), "SELECT name, count(*) FROM gpu_op GROUP BY name"), [("work_kernel", 6)])
+
+    def test_two_windows(self):
         words = ["work=5", "say=one", "work=7", "say=two", "work=9", "say=three", "work=11", "say=four", "work=13"]
         p = self.begin(os.path.join(MOCK, "guest_cuda"), *words, said=b"one\n")
         for name, said in (("first", b"two\n"), ("second", b"four\n")):
