@@ -1,6 +1,5 @@
 """Metrics of GPUs that Nsight Systems samples. No export at hand has any: databases are planted, in which each sample is the mean of a known truth over the time before it. Names, scales and the
 device in the lowest byte of typeId are those of NVIDIA's exports."""
-import math
 import os
 import tempfile
 
@@ -8,6 +7,7 @@ import nsys_db
 import oracle
 from nsys_db import call, kernel, nvtx, strings
 from oracle import Case
+from served import Server
 
 US, MS = 1000, 1000000
 EVERY = 100 * US
@@ -261,6 +261,21 @@ class Time(Planted):
         ns = sum(rows[k]["time_ns"] for k in "12")
         self.assertAlmostEqual(rows["all"]["sm_active_pct"], sum(rows[k]["time_ns"] * rows[k]["sm_active_pct"] for k in "12") / ns)
         self.assertEqual([r["step"] for r in self.rows(path, "--steps=2")], ["all", "2"])
+
+    def test_curves(self):
+        """Of the viewer: 25 pieces of 200 us, from the first event to the last."""
+        server = Server(self, self.path(database([("k", 20 * US, 2 * MS), ("k", 3 * MS, 5 * MS)], samples(self.TRUTH, 7 * MS))))
+        c = server.get("/api/timeline/counters", points=25)
+        self.assertEqual((c["from"], c["to"], len(c["sampled"])), (0, 5 * MS, 1))
+        for name, metric in ("sm_active", SM), ("tensor_active", TENSOR), ("dram_read", READ), ("dram_write", WRITE):
+            self.assertEqual([100 * v for v in c["sampled"][0][name]], [mean(self.TRUTH[metric], i * 200 * US, (i + 1) * 200 * US) for i in range(25)])
+
+    def test_chrome(self):
+        """Counters over time, each from the begin of the time that it is of."""
+        code, out, _ = oracle.run("export", "chrome", self.made())
+        found = {(e["name"], e["ts"]): e["args"]["value"] for e in oracle.json.loads(out)["traceEvents"] if e["ph"] == "C"}
+        rows = samples(self.TRUTH, 7 * MS)
+        self.assertEqual((code, found), (0, {(NAMES[r["metricId"]], (r["timestamp"] - EVERY) / US): r["value"] for r in rows}))
 
     def test_two_gpus(self):
         rows = samples(self.TRUTH, 7 * MS) + samples({SM: [(0, 10 * MS, 12)]}, 7 * MS, device=1)
