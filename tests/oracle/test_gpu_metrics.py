@@ -277,6 +277,15 @@ class Time(Planted):
         rows = samples(self.TRUTH, 7 * MS)
         self.assertEqual((code, found), (0, {(NAMES[r["metricId"]], (r["timestamp"] - EVERY) / US): r["value"] for r in rows}))
 
+    def test_read_again_from_chrome(self):
+        path = self.made()
+        again = path + ".json"
+        self.assertEqual(oracle.run("export", "chrome", path, "-o", again)[0], 0)
+        columns = "samples", "sampled_sm_active_pct", "sampled_dram_pct"
+        want, got = (self.kernels(p)["k"] for p in (path, again))
+        self.assertEqual([got[c] for c in columns], [want[c] for c in columns])
+        self.assertEqual(self.rows(again), self.rows(path))
+
     def test_two_gpus(self):
         rows = samples(self.TRUTH, 7 * MS) + samples({SM: [(0, 10 * MS, 12)]}, 7 * MS, device=1)
         table = {(r["device"], r["step"]): r for r in self.rows(self.path(database([("k", 1 * MS, 5 * MS)], rows, gpus=(0, 1))))}

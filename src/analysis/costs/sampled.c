@@ -160,6 +160,12 @@ void sampled_curves_find(const struct profile *p, struct sampled_curves *out)
 		out->time_ns[i] = m->time_ns;
 		out->value[i] = m->value;
 	}
+	/* Without the fact, as in what another program wrote of it, it is not known how long a point holds. */
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < out->n; i++)
+		if (out->v[i].point_ns)
+			out->v[kept++] = out->v[i];
+	out->n = kept;
 	mem_free(v);
 	mem_free(mark);
 }

@@ -115,7 +115,7 @@ int kernel_groups_collect(const struct profile *p, const struct report_args *arg
                           struct kernel_groups *g, struct err *e)
 {
 	uint32_t n = p->gpu_op.rows.n;
-	*g = (struct kernel_groups){.p = p, .t = t, .rules = rules, .by = (enum kernels_by)args->variant->by, .has_device = args->device != NULL, .sources = sources_any(p), .counters = counters_any(p), .samples = sampled_anything(p)};
+	*g = (struct kernel_groups){.p = p, .t = t, .rules = rules, .by = (enum kernels_by)args->variant->by, .has_device = args->device != NULL, .sources = sources_any(p), .counters = counters_any(p), .samples = sampled_anything(p) || sampled_any(p)};
 	if (g->has_device && !str_to_i64(str_from(args->device), &g->device))
 		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
 	intern_init(&g->keys);
