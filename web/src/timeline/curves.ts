@@ -49,8 +49,8 @@ export class Curves {
     const known = (d: Counters["devices"][number]) => d.sm_efficiency.some((x) => x !== null && x > 0);
     return [
       ...v.devices.map((d) => ({ kind: "use" as const, device: d.device, title: `${gpu(d.device)}: kernels${known(d) ? ", SM efficiency" : ""}` })),
-      ...v.sampled.filter((m) => m.sm_active).map((m) => ({ kind: "sm" as const, device: m.device, title: `${gpu(m.device)}: SMs active${m.tensor_active ? ", Tensor Cores active" : ""} (sampled)` })),
-      ...v.sampled.filter((m) => m.dram_read).map((m) => ({ kind: "dram" as const, device: m.device, title: `${gpu(m.device)}: memory bandwidth used, writes (sampled)` })),
+      ...v.sampled.filter((m) => m.sm_active).map((m) => ({ kind: "sm" as const, device: m.device, title: `${gpu(m.device)}: ${m.tensor_active ? "SMs, Tensor Cores" : "SMs active"}` })),
+      ...v.sampled.filter((m) => m.dram_read).map((m) => ({ kind: "dram" as const, device: m.device, title: `${gpu(m.device)}: memory bandwidth` })),
       ...v.memory.map((m) => ({ kind: "memory" as const, device: m.device, title: `${gpu(m.device)}: memory allocated` })),
     ];
   }
@@ -64,7 +64,7 @@ export class Curves {
     }
     if (kind === "sm" || kind === "dram") {
       const u = v.sampled.find((d) => d.device === device), i = Math.floor(((ns - v.from) * v.points) / (v.to - v.from)), line = (name: string, x?: (number | null)[]) => (x ? `${name}: ${share(x[i])}\n` : "");
-      return u ? (kind === "sm" ? line("SMs active", u.sm_active) + line("Tensor Cores active", u.tensor_active) : line("memory reads, of its bandwidth", u.dram_read) + line("memory writes", u.dram_write)).trim() : "";
+      return u ? (kind === "sm" ? line("sampled: SMs active", u.sm_active) + line("Tensor Cores active", u.tensor_active) : line("sampled: memory reads, of its bandwidth", u.dram_read) + line("memory writes", u.dram_write)).trim() : "";
     }
     const m = v.memory.find((d) => d.device === device);
     if (!m) return "";
