@@ -199,7 +199,7 @@ class Recorded(Case):
               ("Memory Throughput", "%"): "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"}
 
     def files(self):
-        return oracle.data_glob("recorders/ncu/nsightful_t4/*.csv") + oracle.data_glob("recorders/ncu/dsocr_rtx50/kernel_*/*.csv")
+        return oracle.data_glob("recorders/ncu/nsightful_t4/*.csv") + oracle.data_glob("recorders/ncu/dsocr_rtx50/kernel_*/ncu.[dm]*.csv") + oracle.data_glob("recorders/ncu/dsocr_rtx50/kernel_0001/ncu.section_*.csv")
 
     def read(self, path):
         """The launch, and {metric: value in base units}: of what stands twice the first."""
