@@ -68,6 +68,7 @@ OPSCOPE_API enum opscope_error opscope_error_code(void);
  *   input-format  for opscope_open: read the file as this format instead of recognising it
  *   capture       for opscope_open: a trace of the capture of the graphs that this one replays, or a folder of such; without it capture_traces/ beside it
  *   provenance    for opscope_open: what torch.compile wrote down about its kernels (docs/compile.md), a file or a folder; without it torch_trace/ beside it
+ *   counters      for opscope_open: what Nsight Compute measured of its kernels (docs/counters.md), a CSV file
  *   as-written    for opscope_open: "1" = keep how each event was written, for opscope_export "chrome" and "chrome-list"; "0"
  *   run, worker, span, rank  for opscope_open: which trace, where the path stands for several
  *   gpu           for opscope_open: the GPUs are these ("H100 SXM"), whatever the input says or does not say

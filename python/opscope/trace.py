@@ -155,7 +155,7 @@ def _shown(name: str) -> str:
 def load(path: Path, **params: Any) -> Trace:
     """Reads a trace: a file of any format that opscope knows, told by its content; a directory in which there is one; an address (s3://, https://, ...); "-" for standard input.
 
-    input_format, capture (a trace of the capture of its graphs, or a folder of such), provenance (what torch.compile wrote down: a log of TORCH_TRACE, or a folder), as_written (a bool), gpu ("H100 80GB HBM3"), rules and kernel_rules (files of your own, for this trace alone), and, where the directory holds
+    input_format, capture (a trace of the capture of its graphs, or a folder of such), provenance (what torch.compile wrote down: a log of TORCH_TRACE, or a folder), counters (CSV of Nsight Compute), as_written (a bool), gpu ("H100 80GB HBM3"), rules and kernel_rules (files of your own, for this trace alone), and, where the directory holds
     several: run, worker, span, rank. OSError when there is no such file, Error when it is no trace. Ctrl-C ends the wait.
     """
     name = os.fspath(path)
@@ -166,7 +166,7 @@ def load(path: Path, **params: Any) -> Trace:
 
 
 # What load() takes, beside the path.
-_OF_INPUTS = frozenset({"input_format", "capture", "provenance", "execution_trace", "as_written", "gpu", "rules", "kernel_rules", "run", "worker", "span", "rank"})
+_OF_INPUTS = frozenset({"input_format", "capture", "provenance", "execution_trace", "counters", "as_written", "gpu", "rules", "kernel_rules", "run", "worker", "span", "rank"})
 
 
 def advise(trace: Union[Trace, Path], **params: Any) -> Table:

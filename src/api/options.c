@@ -108,6 +108,7 @@ static const struct {
 	{"capture", options_set_text, FIELD(input.capture)},
 	{"provenance", options_set_text, FIELD(input.provenance)},
 	{"execution-trace", options_set_text, FIELD(input.execution_trace)},
+	{"counters", options_set_text, FIELD(input.counters)},
 	{"as-written", set_flag, FIELD(input.as_written)},
 	{"run", options_set_text, FIELD(run)},
 	{"worker", options_set_text, FIELD(worker)},

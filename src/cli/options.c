@@ -109,7 +109,7 @@ static void check_suffix(const struct output_options *o)
 }
 
 enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_MAX_WIDTH, KEY_TITLE, KEY_TIME_UNIT, KEY_FORMAT, KEY_NAMES, KEY_NOTES,
-       KEY_INPUT_FORMAT, KEY_CAPTURE, KEY_PROVENANCE, KEY_EXECUTION_TRACE, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_ALIGN, KEY_STEPS, KEY_KEY_OP, KEY_DEVICE, KEY_RULES, KEY_GPU,
+       KEY_INPUT_FORMAT, KEY_CAPTURE, KEY_PROVENANCE, KEY_EXECUTION_TRACE, KEY_COUNTERS, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_ALIGN, KEY_STEPS, KEY_KEY_OP, KEY_DEVICE, KEY_RULES, KEY_GPU,
        KEY_KERNEL_RULES, KEY_AGGREGATION };
 
 static const struct argp_option output_list[] = {
@@ -232,6 +232,7 @@ static const struct argp_option trace_list_options[] = {
 	{"capture", KEY_CAPTURE, "PATH", 0, "a trace of the capture of the graphs that this one replays, or a folder of such (default: capture_traces/ beside it)", 0},
 	{"provenance", KEY_PROVENANCE, "PATH", 0, "what torch.compile wrote down about its kernels: a log of TORCH_TRACE, or a folder of such, of tlparse or TORCH_COMPILE_DEBUG (default: torch_trace/ beside the trace)", 0},
 	{"execution-trace", KEY_EXECUTION_TRACE, "PATH", 0, "torch's execution trace of the same run and process, or a folder of such: gives ops shapes, types and ids of tensors", 0},
+	{"counters", KEY_COUNTERS, "FILE", 0, "hardware counters of its kernels: what ncu --csv --page raw printed of another run of the program", 0},
 	{"run", KEY_RUN, "NAME", 0, "of a directory: this run", 0},
 	{"worker", KEY_WORKER, "NAME", 0, "this worker", 0},
 	{"span", KEY_SPAN, "N", 0, "this span of the worker: 1, 2, ... or default", 0},
@@ -304,6 +305,9 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_PROVENANCE:
 		o->input.provenance = arg;
+		return 0;
+	case KEY_COUNTERS:
+		o->input.counters = arg;
 		return 0;
 	case KEY_CAPTURE:
 		o->input.capture = arg;

@@ -7,6 +7,7 @@
 #include "input/discover.h"
 #include "open/captures.h"
 #include "open/execution_trace.h"
+#include "open/counters_join.h"
 #include "open/provenance_join.h"
 #include "open/provenance_read.h"
 
@@ -183,6 +184,23 @@ static int trace_tell_sources(struct profile *p, const char *path, const struct 
 	return rc;
 }
 
+static int trace_tell_counters(struct profile *p, const char *path, const struct input_options *o, struct err *e)
+{
+	struct ncu n = {0};
+	struct err why = {0};
+	if (!o || !o->counters)
+		return 0;
+	if (p->reopened)
+		return err_set(e, ERR_USAGE, "--counters=%s: %s was imported; give it to opscope import", o->counters, path);
+	int rc = ncu_read(&n, o->counters, &why);
+	if (rc == 0 && n.odd)
+		diag_add_n(&p->diags, "counters-damaged", DIAG_LOSS, n.odd, -1, "a row of the counters cannot be read: %s", o->counters);
+	if (rc == 0)
+		rc = counters_join(p, &n, o->counters, &why);
+	ncu_release(&n);
+	return rc < 0 ? err_set(e, why.code, "--counters=%s", why.msg) : 0;
+}
+
 struct profile *trace_open(const char *path, const struct input_options *o, struct err *e)
 {
 	struct profile *p = input_open(path, o, e);
@@ -191,7 +209,8 @@ struct profile *trace_open(const char *path, const struct input_options *o, stru
 	const bool due = graph_join_is_due(p);
 	if (!due && o && o->capture && !p->reopened)
 		diag_add(&p->diags, "capture-unused", DIAG_NOTE, -1, "no graph was launched, and so --capture was not read");
-	if ((!o || !o->execution_trace || execution_trace_join(p, o->execution_trace, e) == 0) && (!due || trace_join(p, path, o, e) == 0) && trace_tell_sources(p, path, o, e) == 0)
+	if ((!o || !o->execution_trace || execution_trace_join(p, o->execution_trace, e) == 0) && (!due || trace_join(p, path, o, e) == 0) && trace_tell_sources(p, path, o, e) == 0 &&
+	    trace_tell_counters(p, path, o, e) == 0)
 		return p;
 	profile_free(p);
 	return NULL;

@@ -2,7 +2,8 @@
  *
  * Graphs (analysis/graph/graph_join.h): by captures in the trace itself, and by those at o->capture or, without o->capture, beside the trace (open/captures.h).
  * Compiled code (open/provenance_join.h): by o->provenance or, without it, by the folder DISCOVER_PROVENANCE beside the trace.
- * An imported file has both already; it is only read. */
+ * Hardware counters of kernels (open/counters_join.h): those of o->counters.
+ * An imported file has all of these already; it is only read. */
 #ifndef OPSCOPE_OPEN_TRACE_OPEN_H
 #define OPSCOPE_OPEN_TRACE_OPEN_H
 

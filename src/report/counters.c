@@ -1,224 +1,271 @@
-/* Hardware counters that the profiler read around each kernel (Kineto's cuda_profiler_range events), with the op that launched the kernel. Such recordings run kernels one by
- * one and have no kernel events: a range has no correlation id, but the k-th is of the k-th launch, if there are as many of both. */
-#include "analysis/analysis.h"
+/* Hardware counters of kernels, metric by metric, with the op that launched the kernel: those of Nsight Compute (open/counters_join.h), and those of CUPTI's range profiler (Kineto's cuda_profiler_range events).
+ * Recordings with such ranges run kernels one by one and have no kernel events: a range has no correlation id, but the k-th is of the k-th launch, if there are as many of both. */
+#include "analysis/costs/counters.h"
+#include "analysis/tree/optree.h"
 #include "base/intern.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "io/json.h"
-#include "query/report.h"
+#include "query/window.h"
 
 #include <math.h>
 
-enum counters_by { COUNTERS_BY_KERNEL, COUNTERS_BY_INSTANCE };
+enum counters_by { COUNTERS_BY_NAME, COUNTERS_BY_INSTANCE };
 
-enum { COUNTERS_NAME, COUNTERS_OP, COUNTERS_TOP, COUNTERS_COUNTER, COUNTERS_N, COUNTERS_SUM, COUNTERS_MEAN, COUNTERS_MIN, COUNTERS_MAX };
-
-static const struct section counters_section = {.by = BY(COUNTERS_BY_KERNEL), COLUMNS(
-	[COUNTERS_NAME] = {COLUMN(TEXT, "name", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KERNEL | COLUMN_ANSWER)},
-	[COUNTERS_OP] = {COLUMN(TEXT, "operator", "Operator", "the innermost op around its launch; empty = not known, or none", .flags = COLUMN_GROUP | COLUMN_ANSWER)},
-	[COUNTERS_TOP] = {COLUMN(TEXT, "top_operator", "Outermost Op", "the outermost op around its launch", .flags = COLUMN_MINOR)},
-	[COUNTERS_COUNTER] = {COLUMN(TEXT, "counter", "Counter", "as CUPTI calls it; flops: what the counters of SASS instructions come to, a fused multiply-add being 2", .flags = COLUMN_ANSWER)},
-	[COUNTERS_N] = {COLUMN(COUNT, "launches", "Launches", "for how many it was read")},
-	[COUNTERS_SUM] = {COLUMN(REAL, "sum", "Sum", "of all launches; of counters that are shares or rates it means nothing", .digits = 0, .flags = COLUMN_ANSWER)},
-	[COUNTERS_MEAN] = {COLUMN(REAL, "mean", "Mean", "of a launch", .digits = 2, .flags = COLUMN_ANSWER)},
-	[COUNTERS_MIN] = {COLUMN(REAL, "min", "Min", "least of a launch", .digits = 2, .flags = COLUMN_MINOR)},
-	[COUNTERS_MAX] = {COLUMN(REAL, "max", "Max", "most of a launch", .digits = 2, .flags = COLUMN_MINOR)},
-)};
-
-enum { COUNTER_START, COUNTER_NAME, COUNTER_OP, COUNTER_TOP, COUNTER_COUNTER, COUNTER_VALUE };
-
-static const struct section counter_section = {.by = BY(COUNTERS_BY_INSTANCE), COLUMNS(
-	[COUNTER_START] = {COLUMN(TIME, "start_ns", "Start", "of the range around the kernel")},
-	[COUNTER_NAME] = {COLUMN(TEXT, "name", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KERNEL | COLUMN_ANSWER)},
-	[COUNTER_OP] = {COLUMN(TEXT, "operator", "Operator", "the innermost op around its launch; empty = not known, or none", .flags = COLUMN_GROUP)},
-	[COUNTER_TOP] = {COLUMN(TEXT, "top_operator", "Outermost Op", "the outermost op around its launch", .flags = COLUMN_MINOR)},
-	[COUNTER_COUNTER] = {COLUMN(TEXT, "counter", "Counter", "as CUPTI calls it, or flops", .flags = COLUMN_ANSWER)},
-	[COUNTER_VALUE] = {COLUMN(REAL, "value", "Value", "what was read", .digits = 2, .flags = COLUMN_ANSWER)},
-)};
-
-struct counter_key {
-	uint32_t name, op, top, counter; /* string ids; op, top: 0 = none. counter 0: flops */
+enum {
+	COUNTERS_KERNEL, COUNTERS_START, COUNTERS_OPERATOR, COUNTERS_TOP, COUNTERS_METRIC, COUNTERS_UNIT, COUNTERS_VALUE, COUNTERS_CALLS, COUNTERS_SUM, COUNTERS_MEAN, COUNTERS_MIN, COUNTERS_MAX,
+	COUNTERS_TOLD
 };
 
-struct counter_row {
-	struct counter_key key;
-	uint64_t n;
+static const struct section counters_section = {COLUMNS(
+	[COUNTERS_KERNEL] = {COLUMN(TEXT, "name", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KERNEL | COLUMN_ANSWER)},
+	[COUNTERS_START] = {COLUMN(TIME, "start_ns", "Start", "when it began; of kernels that CUPTI's range profiler measured, a made-up time in their order"), .by = BY(COUNTERS_BY_INSTANCE)},
+	[COUNTERS_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "the innermost op, collective or optimizer around its launch; empty = not known, or none", .flags = COLUMN_GROUP | COLUMN_ANSWER)},
+	[COUNTERS_TOP] = {COLUMN(TEXT, "top_operator", "Outermost Op", "the outermost one around its launch", .flags = COLUMN_MINOR)},
+	[COUNTERS_METRIC] = {COLUMN(TEXT, "metric", "Metric", "what was measured, as the profiler names it; flops: what its counters of SASS instructions come to, a fused multiply-add as 2", .flags = COLUMN_WIDE | COLUMN_ANSWER)},
+	[COUNTERS_UNIT] = {COLUMN(TEXT, "unit", "Unit", "of the figures of this row; empty = not stated, or none"), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_VALUE] = {COLUMN(REAL, "value", "Value", "measured", .digits = 2, .flags = COLUMN_ANSWER), .by = BY(COUNTERS_BY_INSTANCE)},
+	[COUNTERS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "launches that have it"), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_SUM] = {COLUMN(REAL, "sum", "Sum", "over these launches; of counters that are shares or rates it means nothing", .digits = 0), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_MEAN] = {COLUMN(REAL, "mean", "Mean", "of these launches", .digits = 2, .flags = COLUMN_ANSWER), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_MIN] = {COLUMN(REAL, "min", "Min", "lowest of them", .digits = 2, .flags = COLUMN_MINOR), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_MAX] = {COLUMN(REAL, "max", "Max", "highest of them", .digits = 2, .flags = COLUMN_MINOR), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_TOLD] = {COLUMN(TEXT, "told_by", "Told by", "how the measured launch was told to be this one: order, row of launches; empty = measured in this recording"), .by = BY(COUNTERS_BY_INSTANCE)},
+)};
+
+/* String ids; of `op` and `top` 0 = not known. */
+struct counters_of {
+	uint32_t name, op, top;
+};
+
+/* A kernel that was measured. */
+struct counters_kernel {
+	struct counters_of of;
+	uint32_t set;            /* its arguments */
+	int64_t start_ns;
+	struct str told;
+};
+
+struct counters_key {
+	struct counters_of of;
+	uint32_t metric;         /* string id; 0 = FLOPs */
+};
+
+struct counters_row {
+	struct counters_key key;
+	uint64_t calls;
 	double sum, min, max;
 };
 
 struct counters {
 	const struct profile *p;
-	struct sort_item *range, *launch; /* in order of start */
-	uint32_t n_ranges, n_launches;
-	uint32_t *top;                    /* op (row of span) -> the outermost op around it, or itself */
-	struct intern keys;
-	struct counter_row *v;
+	struct optree *tree;
+	struct counters_kernel *v;
 	uint32_t n, cap;
-	struct table *each;               /* by instance: its rows; NULL */
+	uint32_t ranges;         /* those of CUPTI's range profiler */
+	uint32_t launches;       /* calls that launch a kernel, where there are ranges */
+	struct intern keys;
+	struct counters_row *row; /* by group, in order of their first launch */
+	uint32_t n_rows, cap_rows;
 };
 
-static bool is_range(const struct profile *p, uint32_t span)
+static bool counters_is_launch(struct str name)
 {
-	return p->span.kind[span] == SPAN_OTHER && str_eqc(profile_cat(p, p->span.cat[span]), "cuda_profiler_range");
+	return str_starts(name, STR("cudaLaunchKernel")) || str_starts(name, STR("cuLaunchKernel"));
 }
 
-static bool is_launch(const struct profile *p, uint32_t span)
+static bool counters_launches(const struct optree *t, uint32_t node)
 {
-	struct str name = profile_str(p, p->span.name[span]);
-	return p->span.kind[span] == SPAN_CALL && (str_starts(name, STR("cudaLaunchKernel")) || str_starts(name, STR("cuLaunchKernel")));
+	const uint8_t kind = t->kind[node];
+	return kind == NODE_OP || kind == NODE_EXCLUDED_OP || kind == NODE_COMM || kind == NODE_OPTIMIZER;
 }
 
-static void counters_find(struct counters *x)
+static struct counters_of counters_around(const struct counters *c, uint32_t name, uint32_t node)
 {
-	const struct spans *s = &x->p->span;
-	x->range = NEW_ARRAY_RAW(s->rows.n, struct sort_item);
-	x->launch = NEW_ARRAY_RAW(s->rows.n, struct sort_item);
-	x->top = NEW_ARRAY_RAW(s->rows.n, uint32_t);
-	for (uint32_t i = 0; i < s->rows.n; i++) {
-		bool inside = s->kind[i] == SPAN_OP && s->op[i] != ROW_NONE && s->op[i] < i; /* what is around stands before */
-		x->top[i] = inside ? x->top[s->op[i]] : i;
-		if (is_range(x->p, i))
-			x->range[x->n_ranges++] = (struct sort_item){sort_key_i64(s->start_ns[i]), i, 0};
-		else if (is_launch(x->p, i))
-			x->launch[x->n_launches++] = (struct sort_item){sort_key_i64(s->start_ns[i]), i, 0};
+	const struct optree *t = c->tree;
+	struct counters_of of = {.name = name};
+	for (; node != ROW_NONE; node = t->parent[node]) {
+		if (!counters_launches(t, node))
+			continue;
+		of.top = c->p->span.name[t->span[node]];
+		of.op = of.op ? of.op : of.top;
 	}
-	sort_items(x->range, x->n_ranges);
-	sort_items(x->launch, x->n_launches);
+	return of;
 }
 
-/* Operations of an instruction of this counter, on all threads whose predicate is on; 0 = it counts no arithmetic. */
-static double flops_of_instruction(struct str counter)
+/* Kernels that CUPTI's range profiler measured. */
+static void counters_add_ranges(struct counters *c, const struct window *w)
+{
+	const struct profile *p = c->p;
+	struct sort_item *range = NEW_ARRAY_RAW(p->span.rows.n, struct sort_item), *call = NEW_ARRAY_RAW(p->span.rows.n, struct sort_item);
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		if (str_eqc(profile_cat(p, p->span.cat[i]), COUNTER_RANGES))
+			range[c->ranges++] = (struct sort_item){sort_key_i64(p->span.start_ns[i]), i, 0};
+		else if (p->span.kind[i] == SPAN_CALL && counters_is_launch(profile_str(p, p->span.name[i])))
+			call[c->launches++] = (struct sort_item){sort_key_i64(p->span.start_ns[i]), i, 0};
+	}
+	sort_items(range, c->ranges);
+	sort_items(call, c->launches);
+	const bool paired = c->ranges == c->launches;
+	for (uint32_t i = 0; i < c->ranges; i++) {
+		const uint32_t row = range[i].row, op = paired ? p->span.op[call[i].row] : ROW_NONE;
+		if (!w->all && (!paired || !window_has(w, p->span.start_ns[call[i].row])))
+			continue;
+		const struct counters_of of = counters_around(c, p->span.name[row], op == ROW_NONE ? ROW_NONE : c->tree->node_of_span[op]);
+		MEM_PUSH(c->v, c->n, c->cap, ((struct counters_kernel){.of = of, .set = p->span.args[row], .start_ns = p->span.start_ns[row]}));
+	}
+	mem_free(range);
+	mem_free(call);
+}
+
+/* Kernels that have the counters of Nsight Compute. */
+static void counters_add_work(struct counters *c, const struct window *w)
+{
+	const struct gpu_ops *g = &c->p->gpu_op;
+	struct str told;
+	for (uint32_t i = 0; i < g->rows.n; i++)
+		if (g->kind[i] == GPU_KERNEL && profile_arg(c->p, g->args[i], ARG_COUNTERS, &told) && window_has_gpu(w, c->p, i))
+			MEM_PUSH(c->v, c->n, c->cap, ((struct counters_kernel){counters_around(c, g->name[i], c->tree->gpu_node[i]), g->args[i], g->start_ns[i], told}));
+}
+
+/* Operations that one count of this counter of SASS instructions stands for; 0 = it counts no arithmetic. Only threads whose predicate is on count. */
+static double counters_flops_of(struct str metric)
 {
 	static const char *const ops[] = {"ffma", "fmul", "fadd", "hfma", "hmul", "hadd", "dfma", "dmul", "dadd"};
-	static const struct str before = {"smsp__sass_thread_inst_executed_op_", sizeof "smsp__sass_thread_inst_executed_op_" - 1};
-	if (!str_starts(counter, before))
+	if (!str_skip(&metric, STR("smsp__sass_thread_inst_executed_op_")))
 		return 0;
-	counter.p += before.n;
-	counter.n -= before.n;
-	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-		if (str_starts(counter, str_from(ops[i])) && str_eqc((struct str){counter.p + 4, counter.n - 4}, "_pred_on.sum"))
+	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+		struct str rest = metric;
+		if (str_skip(&rest, str_from(ops[i])) && str_eqc(rest, "_pred_on.sum"))
 			return str_eqc((struct str){ops[i] + 1, 3}, "fma") ? 2 : 1;
+	}
 	return 0;
 }
 
-static void counters_add(struct counters *x, const struct counter_key *k, double value, int64_t start)
+static struct str counters_metric(const struct profile *p, uint32_t metric) { return metric ? profile_str(p, metric) : STR("flops"); }
+
+static void counters_put_of(struct table *out, const struct profile *p, const struct counters_of *of)
 {
-	if (x->each) {
-		table_row(x->each);
-		table_set_i64(x->each, COUNTER_START, start);
-		table_set_str(x->each, COUNTER_NAME, profile_str(x->p, k->name));
-		if (k->op)
-			table_set_str(x->each, COUNTER_OP, profile_str(x->p, k->op));
-		if (k->top)
-			table_set_str(x->each, COUNTER_TOP, profile_str(x->p, k->top));
-		table_set_str(x->each, COUNTER_COUNTER, k->counter ? profile_str(x->p, k->counter) : STR("flops"));
-		table_set_f64(x->each, COUNTER_VALUE, value);
-		return;
-	}
-	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)k, sizeof *k) - 1;
-	if (x->keys.n > before)
-		MEM_PUSH(x->v, x->n, x->cap, (struct counter_row){.key = *k, .min = INFINITY, .max = -INFINITY});
-	struct counter_row *row = &x->v[at];
-	row->n++;
-	row->sum += value;
-	row->min = fmin(row->min, value);
-	row->max = fmax(row->max, value);
+	table_set_str(out, COUNTERS_KERNEL, profile_str(p, of->name));
+	if (of->op)
+		table_set_str(out, COUNTERS_OPERATOR, profile_str(p, of->op));
+	if (of->top)
+		table_set_str(out, COUNTERS_TOP, profile_str(p, of->top));
 }
 
-/* Counters are the arguments with two underscores: unit__what.how. */
-static void counters_add_range(struct counters *x, uint32_t range, uint32_t launch)
+static void counters_put_instance(struct table *out, const struct profile *p, const struct counters_kernel *k, uint32_t metric, double v)
 {
-	const struct profile *p = x->p;
-	uint32_t set = p->span.args[range], end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
-	struct counter_key k = {.name = p->span.name[range]};
+	table_row(out);
+	counters_put_of(out, p, &k->of);
+	table_set_i64(out, COUNTERS_START, k->start_ns);
+	table_set_str(out, COUNTERS_METRIC, counters_metric(p, metric));
+	table_set_f64(out, COUNTERS_VALUE, v);
+	table_set_str(out, COUNTERS_TOLD, k->told);
+}
+
+static void counters_group(struct counters *c, const struct counters_of *of, uint32_t metric, double v)
+{
+	const struct counters_key key = {*of, metric};
+	const uint32_t before = c->keys.n, id = intern_put(&c->keys, (const char *)&key, sizeof key) - 1;
+	if (c->keys.n > before)
+		MEM_PUSH(c->row, c->n_rows, c->cap_rows, ((struct counters_row){.key = key, .min = INFINITY, .max = -INFINITY}));
+	struct counters_row *x = &c->row[id];
+	x->calls++;
+	x->sum += v;
+	x->min = fmin(x->min, v);
+	x->max = fmax(x->max, v);
+}
+
+static void counters_put_groups(struct table *out, const struct counters *c)
+{
+	for (uint32_t i = 0; i < c->n_rows; i++) {
+		const struct counters_row *x = &c->row[i];
+		const struct str metric = counters_metric(c->p, x->key.metric);
+		table_row(out);
+		counters_put_of(out, c->p, &x->key.of);
+		table_set_str(out, COUNTERS_METRIC, metric);
+		table_set_str(out, COUNTERS_UNIT, counter_unit(c->p, metric));
+		table_set_i64(out, COUNTERS_CALLS, (int64_t)x->calls);
+		table_set_f64(out, COUNTERS_SUM, x->sum);
+		table_set_f64(out, COUNTERS_MEAN, x->sum / (double)x->calls);
+		table_set_f64(out, COUNTERS_MIN, x->min);
+		table_set_f64(out, COUNTERS_MAX, x->max);
+	}
+}
+
+static void counters_put_kernel(struct counters *c, const struct counters_kernel *k, bool each, struct table *out)
+{
+	const struct profile *p = c->p;
+	const uint32_t end = k->set + 1 < p->arg_set.rows.n ? p->arg_set.first[k->set + 1] : p->arg.rows.n;
 	double flops = 0;
 	bool counts = false;
-	if (!set)
-		return;
-	if (launch != ROW_NONE && p->span.op[launch] != ROW_NONE) {
-		k.op = p->span.name[p->span.op[launch]];
-		k.top = p->span.name[x->top[p->span.op[launch]]];
-	}
-	for (uint32_t i = p->arg_set.first[set]; i < end; i++) {
-		struct str key = profile_str(p, p->arg.key[i]);
-		double v, each = flops_of_instruction(key);
-		if (str_find(key, STR("__")) < 0 || !json_to_f64(profile_str(p, p->arg.value[i]), &v) || !isfinite(v))
+	for (uint32_t a = k->set ? p->arg_set.first[k->set] : end; a < end; a++) {
+		const double v = counter_value(p, a), of_one = counters_flops_of(profile_str(p, p->arg.key[a]));
+		if (isnan(v))
 			continue;
-		k.counter = p->arg.key[i];
-		counters_add(x, &k, v, p->span.start_ns[range]);
-		flops += each * v;
-		counts |= each > 0;
+		if (each)
+			counters_put_instance(out, p, k, p->arg.key[a], v);
+		else
+			counters_group(c, &k->of, p->arg.key[a], v);
+		flops += of_one * v;
+		counts |= of_one > 0;
 	}
-	k.counter = 0;
-	if (counts)
-		counters_add(x, &k, flops, p->span.start_ns[range]);
+	if (counts && each)
+		counters_put_instance(out, p, k, 0, flops);
+	else if (counts)
+		counters_group(c, &k->of, 0, flops);
 }
 
-static void counters_put(const struct counters *x, struct table *t)
+static void counters_put(struct counters *c, const struct report_args *args, struct table *out)
 {
-	for (uint32_t i = 0; i < x->n; i++) {
-		const struct counter_row *r = &x->v[i];
-		table_row(t);
-		table_set_str(t, COUNTERS_NAME, profile_str(x->p, r->key.name));
-		if (r->key.op)
-			table_set_str(t, COUNTERS_OP, profile_str(x->p, r->key.op));
-		if (r->key.top)
-			table_set_str(t, COUNTERS_TOP, profile_str(x->p, r->key.top));
-		table_set_str(t, COUNTERS_COUNTER, r->key.counter ? profile_str(x->p, r->key.counter) : STR("flops"));
-		table_set_i64(t, COUNTERS_N, (int64_t)r->n);
-		table_set_f64(t, COUNTERS_SUM, r->sum);
-		table_set_f64(t, COUNTERS_MEAN, r->sum / (double)r->n);
-		table_set_f64(t, COUNTERS_MIN, r->min);
-		table_set_f64(t, COUNTERS_MAX, r->max);
-	}
+	section_start(&counters_section, args, 0, out);
+	for (uint32_t i = 0; i < c->n; i++)
+		counters_put_kernel(c, &c->v[i], args->variant->by == COUNTERS_BY_INSTANCE, out);
+	counters_put_groups(out, c);
+	if (c->ranges && c->ranges != c->launches)
+		table_warn(out, "the ops are unknown: of %u kernels that CUPTI measured and %u launches, it cannot be told which belong together", c->ranges, c->launches);
+	if (c->ranges)
+		table_note(out, "kernels that CUPTI measured: %u. They ran one by one, maybe several times each, to be counted: their times are not those of a run without", c->ranges);
 }
 
 static int counters_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct counters x = {.p = p};
-	bool each = args->variant->by == COUNTERS_BY_INSTANCE;
-	int rc = 0;
-	counters_find(&x);
-	intern_init(&x.keys);
-	if (!x.n_ranges) {
-		rc = err_set(e, ERR_DATA, "the input holds no hardware counters of kernels (cuda_profiler_range); to record them with torch.profiler: "
-		                          "experimental_config=_ExperimentalConfig(profiler_metrics=[...], profiler_measure_per_kernel=True)");
-	} else {
-		bool paired = x.n_ranges == x.n_launches;
-		section_start(each ? &counter_section : &counters_section, args, 0, out);
-		x.each = each ? out : NULL;
-		for (uint32_t i = 0; i < x.n_ranges; i++)
-			counters_add_range(&x, x.range[i].row, paired ? x.launch[i].row : ROW_NONE);
-		counters_put(&x, out);
-		if (!paired)
-			table_warn(out, "the ops are unknown: of %u kernels with counters and %u launches, it cannot be told which belong together", x.n_ranges, x.n_launches);
-		table_note(out, "kernels with counters: %u. They ran one by one, maybe several times each, to be counted: their times are not those of a run without", x.n_ranges);
-		if (!each)
-			rc = table_sort(out, STR("sum"), true, e);
-	}
-	intern_release(&x.keys);
-	mem_free(x.v);
-	mem_free(x.range);
-	mem_free(x.top);
-	mem_free(x.launch);
-	return rc;
+	struct window w;
+	struct counters c = {.p = p};
+	if (window_of(p, args, &w, e) < 0)
+		return -1;
+	c.tree = optree_new(p, &optree_own);
+	intern_init(&c.keys);
+	counters_add_work(&c, &w);
+	counters_add_ranges(&c, &w);
+	if (c.n)
+		counters_put(&c, args, out);
+	intern_release(&c.keys);
+	mem_free(c.row);
+	mem_free(c.v);
+	optree_free(c.tree);
+	if (c.n)
+		return 0;
+	return !w.all ? err_set(e, ERR_DATA, "no kernel in those steps has hardware counters") :
+	       err_set(e, ERR_DATA, "the input holds no hardware counters of kernels. --counters=FILE adds those that ncu --csv --page raw measured of another run; torch.profiler records them with "
+	               "experimental_config=_ExperimentalConfig(profiler_metrics=[...], profiler_measure_per_kernel=True)");
 }
 
 static const struct report_variant counters_variants[] = {
-	{.group_by = "kernel", .by = COUNTERS_BY_KERNEL},
+	{.group_by = "name", .by = COUNTERS_BY_NAME},
 	{.group_by = "instance", .by = COUNTERS_BY_INSTANCE},
 	{0},
 };
 
 const struct report report_counters = {
 	.name = "counters",
-	.title = "Hardware counters by kernel",
+	.title = "Hardware counters of kernels",
 	.asks = ASKS_FASTER,
-	.also = "cupti hardware_counters metrics cuda_profiler_range",
-	.help = "What CUPTI counted while each kernel ran, by kernel, the op that launched it and counter: instructions, bytes, whatever was asked for with profiler_metrics. Of counters of "
-	        "SASS instructions the FLOPs, which are those that were executed, not those that a formula says. Tensor Cores' are not among them. --group-by=instance has each launch.",
+	.also = "ncu cupti hardware_counters metrics cuda_profiler_range",
+	.help = "What Nsight Compute (--counters=FILE) or CUPTI's range profiler (torch.profiler's profiler_metrics) measured of each kernel: by kernel, the op that launched it, and metric, in base units (byte, "
+	        "ns, inst). Of counters of SASS instructions the FLOPs, which are those that were executed, not those that a formula says; Tensor Cores' are not among them. --group-by=instance has each launch.",
 	.variants = counters_variants,
-	.sections = (const struct section *const[]){&counters_section, &counter_section, NULL},
+	.sections = (const struct section *const[]){&counters_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
+	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.run = counters_run,
 };

@@ -38,7 +38,8 @@ static double deviation(const struct kernel_groups *g, const struct kernel_group
 enum {
 	KERNELS_NAME, KERNELS_OP, KERNELS_GRID, KERNELS_BLOCK, KERNELS_REGS, KERNELS_SHARED, KERNELS_CLASS, KERNELS_TC, KERNELS_DTYPE, KERNELS_ARCH,
 	KERNELS_CALLS, KERNELS_TOTAL, KERNELS_SHARE, KERNELS_MEAN, KERNELS_MIN, KERNELS_MAX, KERNELS_MEDIAN, KERNELS_P95, KERNELS_P99, KERNELS_SD,
-	KERNELS_BLOCKS, KERNELS_OCC, KERNELS_LINES, KERNELS_LIMIT
+	KERNELS_BLOCKS, KERNELS_OCC, KERNELS_LINES,
+	KERNELS_LIMIT, KERNELS_MEASURED = KERNELS_LIMIT + LAUNCH_LIMIT_COLUMNS, KERNELS_COUNTERS, KERNELS_GBS = KERNELS_COUNTERS + COUNTERS
 };
 
 static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KERNELS_BY_OP) | BY(KERNELS_BY_LAUNCH), COLUMNS(
@@ -71,11 +72,24 @@ static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KE
 	[KERNELS_LINES] = {COLUMN(TEXT, "source_lines", "Source lines", "lines of the program that compiled code launched it for, as in `compile`; (several) = not the same ones in all its calls; "
 	                          "empty = not known", .flags = COLUMN_WIDE | COLUMN_PATH), .when = WHEN_SOURCES},
 	LAUNCH_LIMIT_COLUMN_LIST(KERNELS_LIMIT, BY(KERNELS_BY_LAUNCH)),
+	[KERNELS_MEASURED] = {COLUMN(COUNT, "measured_calls", "Measured", "calls that have hardware counters, of which the columns measured_... are"), .when = WHEN_COUNTERS},
+	[KERNELS_COUNTERS + COUNTER_DRAM_BYTES] = {COLUMN(MEAN_BYTES, "measured_dram_bytes", "DRAM per call", "bytes read from and written to the device's memory, measured, mean of a call", .flags = COLUMN_ANSWER), .when = WHEN_COUNTERS},
+	[KERNELS_COUNTERS + COUNTER_TENSOR_FLOPS] = {COLUMN(REAL, "measured_tensor_flops", "TC FLOPs per call", "operations of Tensor Cores, measured, a multiply-add as 2; mean of a call", .flags = COLUMN_MINOR), .when = WHEN_COUNTERS},
+	[KERNELS_COUNTERS + COUNTER_TENSOR_INST] = {COLUMN(REAL, "measured_tensor_instructions", "TC instr. per call", "instructions of Tensor Cores, measured, mean of a call", .flags = COLUMN_MINOR), .when = WHEN_COUNTERS},
+	[KERNELS_COUNTERS + COUNTER_OCCUPANCY_PCT] = {COLUMN(PERCENT, "measured_occupancy_pct", "Occ. measured %", "achieved occupancy, measured: active warps in percent of the most; mean weighted by duration"), .when = WHEN_COUNTERS},
+	[KERNELS_COUNTERS + COUNTER_SM_PCT] = {COLUMN(PERCENT, "measured_sm_pct", "SM measured %", "throughput of the SMs in percent of the peak, measured; mean weighted by duration"), .when = WHEN_COUNTERS},
+	[KERNELS_COUNTERS + COUNTER_DRAM_PCT] = {COLUMN(PERCENT, "measured_dram_pct", "DRAM measured %", "throughput of the device's memory in percent of the peak, measured; mean weighted by duration"), .when = WHEN_COUNTERS},
+	[KERNELS_GBS] = {COLUMN(REAL, "measured_gb_per_s", "GB/s", "measured bytes / duration in the trace", .digits = 1), .when = WHEN_COUNTERS},
 )};
 
 static void kernels_start(struct table *out, const struct kernel_groups *g, const struct report_args *args)
 {
-	section_start(&kernels_section, args, WHEN_RECORDED | (g->sources ? WHEN_SOURCES : 0), out);
+	section_start(&kernels_section, args, WHEN_RECORDED | (g->sources ? WHEN_SOURCES : 0) | (g->counters ? WHEN_COUNTERS : 0), out);
+	for (unsigned i = 0; g->counters && i < COUNTERS; i++)
+		if (!g->measured.of[i].calls)
+			section_leave_out(&kernels_section, KERNELS_COUNTERS + i, out);
+	if (g->counters && !g->measured.of[COUNTER_DRAM_BYTES].ns)
+		section_leave_out(&kernels_section, KERNELS_GBS, out);
 	if (!g->blocks)
 		section_leave_out(&kernels_section, KERNELS_BLOCKS, out);
 	if (!g->occupancy)
@@ -136,6 +150,16 @@ static void kernels_put_launches(struct table *out, const struct kernel_group *x
 		table_set_str(out, KERNELS_LINES, x->several_lines ? STR("(several)") : x->lines);
 }
 
+static void kernels_put_counters(struct table *out, const struct kernel_group *x)
+{
+	const struct counter_sums *s = &x->counters;
+	table_set_i64(out, KERNELS_MEASURED, (int64_t)s->calls);
+	for (unsigned i = 0; i < COUNTERS; i++)
+		table_set_f64(out, KERNELS_COUNTERS + i, counter_mean(s, (enum counter)i));
+	if (s->of[COUNTER_DRAM_BYTES].ns)
+		table_set_f64(out, KERNELS_GBS, s->of[COUNTER_DRAM_BYTES].sum / (double)s->of[COUNTER_DRAM_BYTES].ns);
+}
+
 /* by_tc: time by enum tri, whole graphs left out; in_ops: time that an op, collective or optimizer launched. */
 static void kernels_put_notes(struct table *out, const struct kernel_groups *g, const int64_t by_tc[3], int64_t in_ops)
 {
@@ -144,6 +168,8 @@ static void kernels_put_notes(struct table *out, const struct kernel_groups *g, 
 	if (g->graphs)
 		table_note(out, "rows of class graph are not kernels: %llu replay%s of whole CUDA graphs, %lld ns, whose kernels were not recorded one by one: nsys profile "
 		           "--cuda-graph-trace=node, opscope record --graph=node", (unsigned long long)g->graphs, g->graphs == 1 ? "" : "s", (long long)g->graphs_ns);
+	if (g->counters)
+		table_note(out, "measured by hardware counters in another run: %llu of %llu calls; durations are those of this recording", (unsigned long long)g->measured.calls, (unsigned long long)g->n_durations);
 	if (g->by != KERNELS_BY_NAME)
 		table_note(out, "kernels%s %lld ns = launched by an op, collective or optimizer %lld + unattributed %lld", g->graphs ? " and whole graphs" : "", (long long)g->all_ns,
 		           (long long)in_ops, (long long)(g->all_ns - in_ops));
@@ -165,6 +191,8 @@ static int kernels_put(struct table *out, const struct kernel_groups *g, const s
 		kernels_put_launches(out, x);
 		if (g->by == KERNELS_BY_LAUNCH && x->launch != ROW_NONE)
 			launch_limit_put(g->p, x->launch, out, KERNELS_LIMIT);
+		if (g->counters)
+			kernels_put_counters(out, x);
 	}
 	kernels_put_notes(out, g, by_tc, in_ops);
 	return table_sort(out, STR("total_ns"), true, e);

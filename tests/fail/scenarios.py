@@ -12,6 +12,7 @@ import dldb_db  # noqa: E402
 import nsys_db  # noqa: E402
 import nvprof_db  # noqa: E402
 import oracle  # noqa: E402
+import test_counters  # noqa: E402
 import test_provenance  # noqa: E402
 import torch_trace  # noqa: E402
 from segment import BASE, Segment  # noqa: E402
@@ -86,6 +87,7 @@ def make_inputs(folder):
     capture(at("capture"))
     graphs = test_provenance.graphs()
     test_provenance.trace(graphs).save(at("compiled.json.gz"))
+    test_counters.write(at("counted.json.gz"), at("counters.csv"), [("a", 8), ("b", 9)], [("b", 1), ("a", 2)])
     os.mkdir(at("torch_log"))
     with open(at("torch_log/a.log"), "w") as f:
         f.write(torch_trace.log(graphs))
@@ -124,6 +126,7 @@ def rows():
     for report in sorted(row[0] for row in reports["rows"]):
         yield Scenario("report-" + report, ["report", report, "IN/?"], inputs=REPORTED, quick=report in ("layers", "roofline"), classes=("malloc",))
     yield Scenario("report-provenance", ["report", "compile", "IN/compiled.json.gz", "--provenance=IN/torch_log", "--format=csv"])
+    yield Scenario("report-counters", ["report", "counters", "IN/counted.json.gz", "--counters=IN/counters.csv", "--format=csv"])
     yield Scenario("report-rules", ["report", "kernels", "IN/costs_gpu.json", "--kernel-rules=IN/rules"])
     yield Scenario("report-capture", ["report", "op-types", "IN/replay.json", "--capture=IN/captures", "--format=csv"])
     yield Scenario("report-html", ["report", "overview", "IN/costs_gpu.json", "-o", "OUT/page.html"])

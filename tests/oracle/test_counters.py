@@ -1,16 +1,223 @@
-"""`counters`: hardware counters joined to the op that launched the kernel, as HolisticTraceAnalysis joins them (the k-th range of a kernel is of the k-th cudaLaunchKernel; the
-outermost and the innermost op around it). Planted: no recording at hand has such events."""
+"""Hardware counters: those of a real pair of recordings, counted again from the CSV; planted ones; and CUPTI's ranges of kernels."""
+import csv
+import difflib
+import gzip
 import json
 import os
 import tempfile
 
+import labelled
 import oracle
-from oracle import Case, report
+from oracle import Case
 
+H200 = os.path.join(os.environ["OPSCOPE_ROOT"], "tests", "data", "h200")
+TRACE, NCU = os.path.join(H200, "gpt_bf16.json.gz"), os.path.join(H200, "gpt_bf16.ncu.csv.gz")
+READ, WRITTEN, TENSOR = "dram__bytes_read.sum", "dram__bytes_write.sum", "sm__ops_path_tensor_src_bf16_dst_fp32.sum"
 FADD, FFMA, HFMA = (f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum" for op in ("fadd", "ffma", "hfma"))
 
 
-class Counters(Case):
+def base(name):
+    """The function's name alone."""
+    out, depth = "", 0
+    for c in name.replace("(anonymous namespace)::", "").replace("<unnamed>::", ""):
+        depth += (c == "<") - (c == ">")
+        if c == "(" and not depth:
+            break
+        if not depth and c != ">":
+            out += c
+    return out.split()[-1].split("::")[-1]
+
+
+def measured():
+    with gzip.open(NCU, "rt") as f:
+        head, _, *rows = csv.reader(line for line in f if line.startswith('"'))
+    rows = [dict(zip(head, row)) for row in rows]
+    triple = lambda text: tuple(int(x) for x in text.strip("()").split(","))
+    return [((base(r["Kernel Name"]), triple(r["Grid Size"]), triple(r["Block Size"])), {k: float(r[k].replace(",", "")) for k in (READ, WRITTEN, TENSOR)}) for r in rows]
+
+
+def kernels(doc):
+    found = sorted((e for e in doc["traceEvents"] if e.get("cat") == "kernel"), key=lambda e: e["ts"])
+    return [((base(e["name"]), tuple(e["args"]["grid"]), tuple(e["args"]["block"])), e) for e in found]
+
+
+class Real(Case):
+    """A step and the beginning of the next of the program that the trace has two steps of."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.ncu = measured()
+        with gzip.open(TRACE, "rt") as f:
+            cls.kernels = kernels(json.load(f))
+
+    def told(self):
+        table = oracle.report("counters", TRACE, f"--counters={NCU}", "--group-by=instance")
+        of = {}
+        for r in table.rows:
+            of.setdefault(r["start_ns"], {})[r["metric"]] = r["value"]
+        return [of[at] for at in sorted(of)]
+
+    def test_the_row_of_launches_that_both_have(self):
+        """Python's own search for the longest row; the launches that it does not cover have keys of kernels in it."""
+        known = {k for k, _ in self.ncu}
+        work = [k for k, _ in self.kernels if k in known]
+        row = difflib.SequenceMatcher(None, [k for k, _ in self.ncu], work, autojunk=False).find_longest_match()
+        self.assertGreater(row.size, 200)
+        told = self.told()
+        self.assertEqual(len(told), len(work))
+        for i in range(row.size):
+            want = self.ncu[row.a + i][1]
+            for metric, v in want.items():
+                self.assertEqual(told[row.b + i][metric], v, (i, metric))
+
+    def test_products_did_the_operations_of_their_shapes(self):
+        """A tile may stick out of the matrix: up to an eighth more. Shapes that differ fourfold have the same kernel, grid and block here."""
+        table = oracle.report("roofline", TRACE, f"--counters={NCU}", "--group-by=shape")
+        n = 0
+        for r in table.rows:
+            if r["class"] != "gemm":
+                continue
+            self.assertEqual(r["measured_calls"], r["calls"])
+            self.assertTrue(1 <= r["measured_tensor_flops"] * r["calls"] / r["flops"] < 1.125, r["params"])
+            n += 1
+        self.assertGreater(n, 10)
+
+    def test_kernels(self):
+        table = oracle.report("kernels", TRACE, f"--counters={NCU}", "--group-by=launch")
+        softmax = [m for k, m in self.ncu if k[0] == "cunn_SoftMaxForwardReg"]
+        row = next(r for r in table.rows if "cunn_SoftMaxForwardReg" in r["name"])
+        self.assertEqual((row["calls"], row["measured_calls"], len(softmax)), (2, 2, 1))
+        self.assertAlmostEqual(row["measured_dram_bytes"], softmax[0][READ] + softmax[0][WRITTEN])
+        self.assertAlmostEqual(row["measured_gb_per_s"], 2 * (softmax[0][READ] + softmax[0][WRITTEN]) / row["total_ns"])
+
+    def test_per_step(self):
+        """Sums are divided by the number of steps, and means of a call are not."""
+        for name in ("kernels", "roofline"):
+            total, step = oracle.report(name, TRACE, f"--counters={NCU}").rows, oracle.steps_report(name, TRACE, f"--counters={NCU}", "--per=step").rows
+            self.assertEqual(len(total), len(step))
+            key = "name" if name == "kernels" else "op"
+            whole, mean = ({(r[key], r.get("direction")): r for r in rows} for rows in (total, step))
+            for k, r in whole.items():
+                self.assertEqual(mean[k]["measured_calls_per_step"], r["measured_calls"] / 2)
+                self.assertEqual(mean[k]["measured_dram_bytes"], r["measured_dram_bytes"])
+
+    def test_without_counters_there_are_no_columns(self):
+        for name in ("kernels", "roofline"):
+            self.assertFalse([c for c in oracle.report(name, TRACE).rows[0] if c.startswith("measured")])
+
+    def test_imported(self):
+        with tempfile.TemporaryDirectory() as d:
+            kept = os.path.join(d, "a.opscope")
+            oracle.run("import", TRACE, f"--counters={NCU}", "-o", kept)
+            table = oracle.report("counters", TRACE, f"--counters={NCU}")
+            self.assertEqual(oracle.report("counters", kept).rows, table.rows)
+            self.assertEqual({r["unit"] for r in table.rows if r["metric"] == READ}, {"byte"})
+
+
+def write(trace, counters, launches, measured, unit="byte", metric="dram__bytes.sum"):
+    """Both are lists of (kernel, value); of launches the value is their duration."""
+    t = labelled.Trace()
+    for name, us in launches:
+        with t.op("aten::" + name):
+            t.kernel(us, f"void {name}<int>(int)", grid=[2, 1, 1], block=[64, 1, 1])
+    t.save(trace)
+    with open(counters, "w") as f:
+        w = csv.writer(f, quoting=csv.QUOTE_ALL)
+        w.writerow(["ID", "Process ID", "Kernel Name", "Block Size", "Grid Size", "Device", metric])
+        w.writerow([""] * 6 + [unit])
+        for i, (name, value) in enumerate(measured):
+            w.writerow([i, 1, f"{name}(int)", "(64, 1, 1)", "(2, 1, 1)", 0, value])
+
+
+class Planted(Case):
+    def made(self, *args):
+        d = tempfile.TemporaryDirectory()
+        self.addCleanup(d.cleanup)
+        trace, counters = os.path.join(d.name, "t.json.gz"), os.path.join(d.name, "c.csv")
+        write(trace, counters, *args)
+        return trace, counters
+
+    def values(self, trace, counters):
+        table = oracle.report("counters", trace, f"--counters={counters}", "--group-by=instance")
+        return [(r["operator"], r["value"], r["told_by"]) for r in sorted(table.rows, key=lambda r: r["start_ns"])]
+
+    def refused(self, trace, counters, says):
+        code, out, err = oracle.run("report", "counters", trace, f"--counters={counters}")
+        self.assertEqual((code != 0, out), (True, b""))
+        self.assertIn(says, err.decode())
+
+    def test_the_kth_launch(self):
+        """As many as were launched, in the order of each kernel; another kernel was not measured."""
+        made = self.made([("a", 8), ("b", 8), ("x", 8), ("a", 8)], [("a", 1), ("a", 2), ("b", "1,234.5")], "Kbyte")
+        self.assertEqual(self.values(*made), [("aten::a", 1000, "order"), ("aten::b", 1234500, "order"), ("aten::a", 2000, "order")])
+
+    def test_other_numbers_of_launches_are_unknown(self):
+        trace, counters = self.made([("a", 8), ("b", 8), ("a", 8)], [("a", 1), ("b", 3)])
+        self.refused(trace, counters, "none can be told")
+
+    def test_a_row_of_launches(self):
+        """One step was measured, without its first two kernels, and two were recorded: values say which launch of the step."""
+        step = list("abcadbacbd")
+        trace, counters = self.made([(k, 8) for k in 2 * step], [(k, 100 + i) for i, k in enumerate(step)][2:])
+        values = self.values(trace, counters)
+        self.assertEqual([v for _, v, _ in values], 2 * list(range(102, 110)))
+        self.assertEqual({how for _, _, how in values}, {"row of launches"})
+
+    def test_equal_launches_in_a_row_tell_nothing(self):
+        trace, counters = self.made([("a", 8)] * 40, [("a", i) for i in range(20)])
+        self.refused(trace, counters, "none can be told")
+
+    def test_a_long_recording_takes_time_in_proportion(self):
+        """The same kernel over and over, in rows that all begin alike."""
+        times = []
+        for n in (1000, 4000):
+            trace, counters = self.made([(k, 8) for k in n * "aaaaaaaab"], [(k, 1) for k in (n - 1) * "aaaaaaaab"])
+            before = oracle.children_cpu_s()
+            oracle.run("report", "counters", trace, f"--counters={counters}")
+            times.append(oracle.children_cpu_s() - before)
+        self.assertLess(times[1], 10 * times[0] + 0.5)
+
+    def test_counters_of_a_program_that_is_alike_in_part(self):
+        part = list("abcadbacbd")
+        trace, counters = self.made([(k, 8) for k in part + list("aabb" * 20)], [(k, 100 + i) for i, k in enumerate(part + list("ddcc" * 20))])
+        code, out, err = oracle.run("report", "counters", trace, f"--counters={counters}")
+        self.assertEqual(code, 0)
+        self.assertIn("may be of another program", err.decode())
+
+    def test_counters_of_another_program(self):
+        trace, counters = self.made([("a", 8)], [("z", 1)])
+        self.refused(trace, counters, "none of its 1 kernels")
+
+
+class Ranges(Case):
+    """Kineto's events of CUPTI's range profiler, of which HTA gives each to a launch in order."""
+
+    def table(self, launches, ranges, *args):
+        d = tempfile.TemporaryDirectory()
+        self.addCleanup(d.cleanup)
+        t = labelled.Trace()
+        for i in range(launches):
+            with t.op("aten::conv2d"), t.op(f"aten::op{i}"):
+                t.call("cudaLaunchKernel", correlation=t.id())
+        for i in range(ranges):
+            t.event("cuda_profiler_range", f"void fft{i}()", 10 * i, 10 * i + 10, {"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": 86114304 + i, "sm__cycles.avg": 1.5}, pid=0, tid=0)
+        path = os.path.join(d.name, "t.json.gz")
+        t.save(path)
+        return oracle.report("counters", path, *args)
+
+    def test_each_has_the_op_of_its_launch(self):
+        rows = self.table(6, 6, "--group-by=instance").rows
+        self.assertEqual([(r["name"], r["operator"], r["value"]) for r in rows if "fadd" in r["metric"]], [(f"void fft{i}()", f"aten::op{i}", 86114304 + i) for i in range(6)])
+
+    def test_other_numbers_leave_the_op_unknown(self):
+        table = self.table(6, 4, "--group-by=instance")
+        self.assertEqual({r["operator"] for r in table.rows}, {None})
+        self.assertEqual(len(table.rows), 4 * 3) # two metrics, and the FLOPs
+
+
+class RangesByOp(Case):
+    """Planted: no recording at hand has such events. HolisticTraceAnalysis joins the k-th range with the k-th cudaLaunchKernel, and names the outermost and the innermost op around it."""
+
     OPS = [("aten::conv2d", 0, 100), ("aten::cudnn_convolution", 10, 50), ("aten::add", 120, 20)]
     RANGES = [("fft2d_r2c_32x32", 30, {FADD: 86114304, FFMA: 10, "sm__warps_active.avg.pct_of_peak_sustained_active": 51.25, "device": 0, "note__x": "text"}),
               ("fft2d_r2c_32x32", 40, {FADD: 4, FFMA: 0, "sm__warps_active.avg.pct_of_peak_sustained_active": 48.75}), ("add_kernel", 130, {FADD: 7, HFMA: 3}), ("set", 140, {})]
@@ -30,30 +237,30 @@ class Counters(Case):
         with tempfile.TemporaryDirectory() as tmp:
             path, kept = self.write(tmp, self.LAUNCHES, self.RANGES), os.path.join(tmp, "t.opscope")
             self.assertEqual(oracle.run("import", path, "-o", kept)[0], 0)
-            tables = [report("counters", p) for p in (path, kept)]
-            each = report("counters", path, "--group-by=instance").rows
+            tables = [oracle.report("counters", p) for p in (path, kept)]
+            each = oracle.report("counters", path, "--group-by=instance").rows
         self.assertEqual(tables[0].rows, tables[1].rows)
-        rows = {(r["name"], r["counter"]): r for r in tables[0].rows}
+        rows = {(r["name"], r["metric"]): r for r in tables[0].rows}
         self.assertEqual({k[1] for k in rows if k[0] == "fft2d_r2c_32x32"}, {FADD, FFMA, "sm__warps_active.avg.pct_of_peak_sustained_active", "flops"})
         self.assertNotIn("set", {k[0] for k in rows})
         r = rows["fft2d_r2c_32x32", FADD]
-        self.assertEqual([r[c] for c in ("operator", "top_operator", "launches", "sum", "mean", "min", "max")],
+        self.assertEqual([r[c] for c in ("operator", "top_operator", "calls", "sum", "mean", "min", "max")],
                          ["aten::cudnn_convolution", "aten::conv2d", 2, 86114308, 43057154, 4, 86114304])
         self.assertEqual(rows["fft2d_r2c_32x32", "flops"]["sum"], 86114304 + 20 + 4)
         self.assertEqual(rows["fft2d_r2c_32x32", "sm__warps_active.avg.pct_of_peak_sustained_active"]["mean"], 50)
         self.assertEqual((rows["add_kernel", "flops"]["sum"], rows["add_kernel", "flops"]["operator"], rows["add_kernel", "flops"]["top_operator"]), (7 + 6, "aten::add", "aten::add"))
-        self.assertEqual([(r["start_ns"], r["value"]) for r in each if r["counter"] == FADD], [(30000, 86114304), (40000, 4), (130000, 7)])
+        self.assertEqual([(r["start_ns"], r["value"]) for r in each if r["metric"] == FADD], [(30000, 86114304), (40000, 4), (130000, 7)])
 
     def test_not_as_many(self):
         """HTA gives nothing then; the counters are known all the same."""
         with tempfile.TemporaryDirectory() as tmp:
-            table = report("counters", self.write(tmp, self.LAUNCHES[:2], self.RANGES))
+            table = oracle.report("counters", self.write(tmp, self.LAUNCHES[:2], self.RANGES))
         self.assertEqual({r["operator"] for r in table.rows}, {None})
-        self.assertIn("of 4 kernels with counters and 2 launches", "\n".join(table.notes))
+        self.assertIn("of 4 kernels that CUPTI measured and 2 launches", "\n".join(table.notes))
 
     def test_none(self):
         with tempfile.TemporaryDirectory() as tmp, self.assertRaisesRegex(AssertionError, "no hardware counters of kernels"):
-            report("counters", self.write(tmp, self.LAUNCHES, []))
+            oracle.report("counters", self.write(tmp, self.LAUNCHES, []))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ struct instance {
 	uint32_t main;         /* gpu_op row: the longest kernel that carries FLOPs, else the longest */
 	bool main_carries, fewer;
 	int64_t ns, flops, bytes, bytes_least;
+	uint32_t kernels;      /* of which these were measured; NaN where not of all of them */
+	double dram, tensor;
 };
 
 struct cost_rows_key {
@@ -63,6 +65,17 @@ static int64_t cost_rows_plus(int64_t sum, int64_t v)
 	return sum == COST_UNKNOWN ? v : __builtin_add_overflow(sum, v, &both) ? COST_UNKNOWN : both;
 }
 
+/* Adds what was measured of a kernel; copies and sets never are. */
+static void cost_rows_measure(const struct cost_rows_work *w, struct instance *x, uint32_t gpu)
+{
+	if (!w->r->counters || w->p->gpu_op.kind[gpu] != GPU_KERNEL)
+		return;
+	x->kernels++;
+	const struct counter_values c = counters_of(w->p, gpu);
+	x->dram += c.v[COUNTER_DRAM_BYTES];
+	x->tensor += c.v[COUNTER_TENSOR_FLOPS];
+}
+
 static void cost_rows_add_kernel(struct cost_rows_work *w, uint32_t gpu)
 {
 	const struct costs *c = w->r->costs;
@@ -75,6 +88,7 @@ static void cost_rows_add_kernel(struct cost_rows_work *w, uint32_t gpu)
 	x->main_carries |= carries;
 	x->ns += g->dur_ns[gpu];
 	x->fewer |= g->kind[gpu] == GPU_KERNEL && gpu_kernel(w->p, gpu)->fewer;
+	cost_rows_measure(w, x, gpu);
 	if (!carries)
 		return;
 	x->flops = cost_rows_plus(x->flops, costs_flops(c, gpu));
@@ -111,6 +125,7 @@ static bool add_by_name(struct cost_rows_work *w, uint32_t gpu)
 	int64_t ns = w->p->gpu_op.dur_ns[gpu];
 	MEM_GROW(w->v, w->cap, w->n + 1);
 	w->v[w->n] = (struct instance){.cost = cost, .op = w->r->costs->op[gpu], .main = gpu, .ns = ns, .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_least = COST_UNKNOWN};
+	cost_rows_measure(w, &w->v[w->n], gpu);
 	w->of_gpu[gpu] = w->n++;
 	w->r->by_name_ns += ns;
 	return true;
@@ -208,6 +223,15 @@ static void cost_rows_sum_up(int64_t *sum, int64_t *of_ns, int64_t v, int64_t ns
 	*of_ns += ns;
 }
 
+static void cost_rows_add_measured(struct cost_measured *m, double v, int64_t ns)
+{
+	if (isnan(v))
+		return;
+	m->sum += v;
+	m->ns += ns;
+	m->calls++;
+}
+
 static void add_instance(struct cost_rows_work *w, struct instance *x)
 {
 	const struct cost *c = &w->r->costs->cost[x->cost];
@@ -230,6 +254,10 @@ static void add_instance(struct cost_rows_work *w, struct instance *x)
 	}
 	cost_rows_sum_up(&row->bytes, &row->bytes_ns, x->bytes, x->ns);
 	w->r->listed_ns += x->ns;
+	if (x->kernels) {
+		cost_rows_add_measured(&row->dram, x->dram, x->ns);
+		cost_rows_add_measured(&row->tensor, x->tensor, x->ns);
+	}
 	add_ideal(w, row, x, best);
 }
 
@@ -319,6 +347,7 @@ struct cost_rows *cost_rows_new(const struct profile *p, const struct window *wi
 	struct cost_rows *r = NEW(struct cost_rows);
 	struct cost_rows_work w = {.p = p, .r = r, .w = win, .classes = classes, .by = by, .by_name = rules == COST_DEFAULT};
 	r->p = p;
+	r->counters = counters_any(p);
 	r->costs = costs_new(p, rules);
 	w.dir = directions_new(p);
 	w.of_span = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);

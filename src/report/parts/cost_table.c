@@ -15,7 +15,7 @@ enum {
 	COST_TABLE_GAIN, COST_TABLE_GAIN_PCT, COST_TABLE_EFFICIENCY, COST_TABLE_PEAK_PCT, COST_TABLE_PEAK, COST_TABLE_MEMORY_PCT, COST_TABLE_OVER, COST_TABLE_FORMULA, COST_TABLE_CAUSAL,
 	COST_TABLE_KERNELS, COST_TABLE_MEDIAN, COST_TABLE_SD, COST_TABLE_TFLOPS_MEAN, COST_TABLE_TFLOPS_MEDIAN, COST_TABLE_TFLOPS_SD, COST_TABLE_TFLOPS_MIN, COST_TABLE_TFLOPS_MAX,
 	COST_TABLE_GBS_MEAN, COST_TABLE_GBS_MEDIAN, COST_TABLE_GBS_SD, COST_TABLE_GBS_MIN, COST_TABLE_GBS_MAX,
-	COST_TABLE_UNKNOWN, COST_TABLE_COLUMNS
+	COST_TABLE_UNKNOWN, COST_TABLE_MEASURED, COST_TABLE_DRAM, COST_TABLE_DRAM_GBS, COST_TABLE_DRAM_PCT, COST_TABLE_TENSOR, COST_TABLE_COLUMNS
 };
 
 /* The groupings that have a column. */
@@ -87,6 +87,13 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_GBS_MIN] = {COLUMN(REAL, "min_gb_per_s", "GB/s min", "bytes / time of the slowest call", .digits = 1, .flags = COLUMN_DETAIL)},
 	[COST_TABLE_GBS_MAX] = {COLUMN(REAL, "max_gb_per_s", "GB/s max", "bytes / time of the fastest call", .digits = 1, .flags = COLUMN_DETAIL)},
 	[COST_TABLE_UNKNOWN] = {COLUMN(TEXT, "unknown", "Unknown", "why FLOPs or bytes are unknown", .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_RECORDED},
+	[COST_TABLE_MEASURED] = {COLUMN(COUNT, "measured_calls", "Measured", "calls whose traffic with the device's memory was measured, by hardware counters of all their kernels"), .when = WHEN_COUNTERS},
+	[COST_TABLE_DRAM] = {COLUMN(MEAN_BYTES, "measured_dram_bytes", "DRAM per call", "what the kernels of such a call read from and wrote to the device's memory, measured, on average; `bytes` is by the model, of all "
+	                            "calls, and counts what a cache holds", .flags = COLUMN_ANSWER), .when = WHEN_COUNTERS},
+	[COST_TABLE_DRAM_GBS] = {COLUMN(REAL, "measured_gb_per_s", "GB/s measured", "measured bytes / time of these calls", .digits = 1), .when = WHEN_COUNTERS},
+	[COST_TABLE_DRAM_PCT] = {COLUMN(PERCENT, "measured_bandwidth_pct", "BW measured %", "that / peak bandwidth of the device memory"), .when = WHEN_COUNTERS},
+	[COST_TABLE_TENSOR] = {COLUMN(REAL, "measured_tensor_flops", "TC FLOPs per call", "operations of Tensor Cores, a multiply-add as 2, measured, mean of the calls of which they are known", .flags = COLUMN_MINOR),
+	                              .when = WHEN_COUNTERS},
 )};
 
 /* A share of 100 % that rounding made a little larger is not over. */
@@ -235,6 +242,19 @@ static void put_spread(struct table *t, unsigned first, const struct spread *s)
 		table_set_f64(t, first + i, v[i]);
 }
 
+static void cost_table_put_measured(struct table *t, const struct cost_row *x)
+{
+	table_set_i64(t, COST_TABLE_MEASURED, (int64_t)x->dram.calls);
+	if (x->dram.calls)
+		table_set_f64(t, COST_TABLE_DRAM, x->dram.sum / (double)x->dram.calls);
+	if (x->dram.ns)
+		table_set_f64(t, COST_TABLE_DRAM_GBS, x->dram.sum / (double)x->dram.ns);
+	if (x->dram.ns && x->gpu && x->gpu->bytes_per_s > 0)
+		table_set_f64(t, COST_TABLE_DRAM_PCT, percent(x->dram.sum * 1e9, (double)x->dram.ns * x->gpu->bytes_per_s));
+	if (x->tensor.calls)
+		table_set_f64(t, COST_TABLE_TENSOR, x->tensor.sum / (double)x->tensor.calls);
+}
+
 static void put_roofline(struct table *t, const struct cost_rows *r, const struct cost_row *x)
 {
 	if (!x->attainable_of)
@@ -298,6 +318,8 @@ static void cost_table_put_row(struct table *t, const struct cost_rows *r, const
 	put_spread(t, COST_TABLE_TFLOPS_MEAN, &x->tflops);
 	put_spread(t, COST_TABLE_GBS_MEAN, &x->gbs);
 	put_roofline(t, r, x);
+	if (r->counters)
+		cost_table_put_measured(t, x);
 	put_str(t, COST_TABLE_TC, str_from(tri_name[cost_tc_used(x)]));
 	put_str(t, COST_TABLE_ELIGIBLE, str_from(tri_name[cost_tc_used(x) == TRI_YES ? TRI_YES : x->eligible]));
 	cost_table_put_shape(t, c, (int64_t)x->calls);
@@ -360,7 +382,7 @@ static void cost_table_flag(struct table *t, unsigned column, unsigned flags) { 
 static void cost_table_start(struct table *t, const struct cost_rows *r, const struct cost_spec *spec, const struct report_args *args)
 {
 	bool roofline = !spec->classes, shape = !roofline || args->variant->by == COST_BY_SHAPE;
-	section_start(&cost_section, args, WHEN_RECORDED, t);
+	section_start(&cost_section, args, WHEN_RECORDED | (r->counters ? WHEN_COUNTERS : 0), t);
 	leave_out_unknown(t, r);
 	if (!roofline) { /* these columns answer the question of a report of one class */
 		cost_table_flag(t, COST_TABLE_PARAMS, COLUMN_WIDE | COLUMN_ANSWER);

@@ -7,6 +7,7 @@
 #ifndef OPSCOPE_REPORT_PARTS_COST_TABLE_H
 #define OPSCOPE_REPORT_PARTS_COST_TABLE_H
 
+#include "analysis/costs/counters.h"
 #include "analysis/time/bounds.h"
 #include "base/spread.h"
 #include "query/window.h"
@@ -34,6 +35,11 @@ struct cost_row {
 	const struct gpu *gpu;   /* NULL: not known, or several */
 	const char *peak_name;   /* "" = not known, or several */
 	double peak_flops;       /* FLOP/s; 0 = not known, or several */
+	struct cost_measured {   /* over the calls of which each kernel has the hardware counter, which took `ns` */
+		double sum;
+		int64_t ns;
+		uint64_t calls;
+	} dram, tensor;          /* bytes of device memory; FLOPs of Tensor Cores */
 	uint32_t first_kernel;   /* its kernels' names: cost_rows.kernel_name[first_kernel ...], most time first */
 	uint32_t n_kernel_names;
 };
@@ -44,6 +50,7 @@ struct cost_rows {
 	struct cost_row *v;
 	uint32_t n, cap;
 	uint32_t *kernel_name;   /* string ids */
+	bool counters;           /* some work has hardware counters */
 	struct bounds_gpus gpus;
 	/* Device work in the window; the four add up to all_ns. */
 	int64_t by_name_ns;      /* the part of listed_ns in kernels without a model, which reports of one class list by name (by shape, by default rules) */

@@ -50,6 +50,10 @@ static void kernel_group_add(struct kernel_groups *g, struct kernel_group *x, ui
 		x->lines = x->calls ? x->lines : lines;
 		x->several_lines |= !str_eq(x->lines, lines);
 	}
+	if (g->counters) {
+		counter_sums_add(&x->counters, g->p, gpu);
+		counter_sums_add(&g->measured, g->p, gpu);
+	}
 	x->calls++;
 	if (g->by == KERNELS_BY_LAUNCH && x->launch != launch && x->launch != ROW_NONE && !launch_limit_same(g->p, x->launch, launch))
 		x->launch = ROW_NONE;
@@ -105,7 +109,7 @@ int kernel_groups_collect(const struct profile *p, const struct report_args *arg
                           struct kernel_groups *g, struct err *e)
 {
 	uint32_t n = p->gpu_op.rows.n;
-	*g = (struct kernel_groups){.p = p, .t = t, .rules = rules, .by = (enum kernels_by)args->variant->by, .has_device = args->device != NULL, .sources = sources_any(p)};
+	*g = (struct kernel_groups){.p = p, .t = t, .rules = rules, .by = (enum kernels_by)args->variant->by, .has_device = args->device != NULL, .sources = sources_any(p), .counters = counters_any(p)};
 	if (g->has_device && !str_to_i64(str_from(args->device), &g->device))
 		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
 	intern_init(&g->keys);

@@ -2,6 +2,7 @@
 #ifndef OPSCOPE_REPORT_PARTS_KERNEL_GROUPS_H
 #define OPSCOPE_REPORT_PARTS_KERNEL_GROUPS_H
 
+#include "analysis/costs/counters.h"
 #include "analysis/tree/optree.h"
 #include "base/intern.h"
 #include "base/sort.h"
@@ -30,6 +31,7 @@ struct kernel_group {
 	int64_t blocks_ns, occupancy_ns; /* of the calls whose value is known */
 	uint32_t first;                /* of its durations in `durations` */
 	struct str lines;              /* of its sources (analysis/tree/sources.h) */
+	struct counter_sums counters;  /* none unless kernel_groups.counters */
 	bool several_lines;            /* these of the first call; others have other ones */
 	uint32_t launch;               /* by launch: a row of p->launch; ROW_NONE: GPUs that hold unlike numbers of its blocks */
 };
@@ -45,7 +47,8 @@ struct kernel_groups {
 	struct kernel_group *v;
 	uint32_t cap, n;
 	bool blocks, occupancy;        /* the value of some call is known */
-	bool sources;                  /* some work has them */
+	bool sources, counters;        /* some work has them */
+	struct counter_sums measured;  /* of all */
 	struct sort_item *durations;   /* by group, then ascending */
 	uint32_t n_durations;
 	int64_t all_ns, graphs_ns;     /* graphs: replays of whole graphs, of all */

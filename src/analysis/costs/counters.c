@@ -1,0 +1,116 @@
+#include "analysis/costs/counters.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+const char *const counter_match_name[COUNTER_MATCHES] = {[COUNTER_NONE] = "", [COUNTER_BY_ORDER] = "order", [COUNTER_BY_RUN] = "row of launches"};
+
+/* What counters are made of. */
+enum metric { DRAM_BYTES, DRAM_READ, DRAM_WRITTEN, TENSOR_INST, TENSOR_INST_OF_SMSP, OCCUPANCY, SM, DRAM, DRAM_OF_GPU, METRICS };
+
+static const char *const metric_name[METRICS] = {
+	[DRAM_BYTES] = "dram__bytes.sum",
+	[DRAM_READ] = "dram__bytes_read.sum",
+	[DRAM_WRITTEN] = "dram__bytes_write.sum",
+	[TENSOR_INST] = "sm__inst_executed_pipe_tensor.sum",
+	[TENSOR_INST_OF_SMSP] = "smsp__inst_executed_pipe_tensor.sum",
+	[OCCUPANCY] = "sm__warps_active.avg.pct_of_peak_sustained_active",
+	[SM] = "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+	[DRAM] = "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+	[DRAM_OF_GPU] = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+};
+
+static double either(double a, double b) { return isnan(a) ? b : a; }
+
+/* `ops`: what the operations of Tensor Cores by type come to. A type that was not asked for would count as none: nothing is known where instructions were executed and none of these types counted. */
+static double tensor_flops(double ops, double instructions)
+{
+	return ops > 0 || instructions == 0 ? ops : NAN;
+}
+
+double counter_value(const struct profile *p, uint32_t arg)
+{
+	const struct str text = profile_str(p, p->arg.value[arg]);
+	char *end;
+	if (p->arg.is_string[arg] || !text.n || !(is_digit(text.p[0]) || text.p[0] == '-') || !counter_is_metric(profile_str(p, p->arg.key[arg])))
+		return NAN;
+	const double v = strtod(text.p, &end); /* the interner ends texts with a NUL */
+	return end == text.p + text.n && fabs(v) < 1e18 ? v : NAN;
+}
+
+struct counter_values counters_of(const struct profile *p, uint32_t gpu_op)
+{
+	const uint32_t set = p->gpu_op.args[gpu_op];
+	struct counter_values c;
+	double m[METRICS], ops = 0;
+	struct str how;
+	for (unsigned i = 0; i < COUNTERS; i++)
+		c.v[i] = NAN;
+	if (!profile_arg(p, set, ARG_COUNTERS, &how))
+		return c;
+	for (unsigned i = 0; i < METRICS; i++)
+		m[i] = NAN;
+	const uint32_t end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
+	for (uint32_t a = p->arg_set.first[set]; a < end; a++) {
+		const struct str name = profile_str(p, p->arg.key[a]);
+		const double v = counter_value(p, a);
+		if (isnan(v))
+			continue;
+		for (unsigned i = 0; i < METRICS; i++)
+			if (str_eqc(name, metric_name[i]))
+				m[i] = v;
+		if (str_starts(name, STR("sm__ops_path_tensor_")) && str_ends(name, STR(".sum")))
+			ops += v;
+	}
+	c.v[COUNTER_DRAM_BYTES] = either(m[DRAM_BYTES], m[DRAM_READ] + m[DRAM_WRITTEN]);
+	c.v[COUNTER_TENSOR_INST] = either(m[TENSOR_INST], m[TENSOR_INST_OF_SMSP]);
+	c.v[COUNTER_TENSOR_FLOPS] = tensor_flops(ops, c.v[COUNTER_TENSOR_INST]);
+	c.v[COUNTER_OCCUPANCY_PCT] = m[OCCUPANCY];
+	c.v[COUNTER_SM_PCT] = m[SM];
+	c.v[COUNTER_DRAM_PCT] = either(m[DRAM], m[DRAM_OF_GPU]);
+	return c;
+}
+
+void counter_sums_add(struct counter_sums *s, const struct profile *p, uint32_t gpu_op)
+{
+	const struct counter_values c = counters_of(p, gpu_op);
+	const int64_t ns = p->gpu_op.dur_ns[gpu_op];
+	bool any = false;
+	for (unsigned i = 0; i < COUNTERS; i++) {
+		if (isnan(c.v[i]))
+			continue;
+		any = true;
+		s->of[i].sum += c.v[i];
+		s->of[i].weighted += c.v[i] * (double)ns;
+		s->of[i].ns += ns;
+		s->of[i].calls++;
+	}
+	s->calls += any;
+}
+
+double counter_mean(const struct counter_sums *s, enum counter c)
+{
+	const struct counter_sum *x = &s->of[c];
+	return !x->calls ? NAN : c >= COUNTER_OCCUPANCY_PCT && x->ns ? x->weighted / (double)x->ns : x->sum / (double)x->calls;
+}
+
+bool counter_is_metric(struct str name)
+{
+	const ptrdiff_t bars = str_find(name, STR("__"));
+	if (bars <= 0)
+		return false;
+	for (ptrdiff_t i = 0; i < bars; i++)
+		if (!(name.p[i] >= 'a' && name.p[i] <= 'z') && !is_digit(name.p[i]))
+			return false;
+	return true;
+}
+
+struct str counter_unit(const struct profile *p, struct str metric)
+{
+	for (uint32_t i = 0; i < p->meta.rows.n; i++) {
+		struct str key = profile_str(p, p->meta.key[i]);
+		if (str_skip(&key, STR(COUNTER_UNIT)) && str_eq(key, metric))
+			return profile_str(p, p->meta.value[i]);
+	}
+	return (struct str){"", 0};
+}
