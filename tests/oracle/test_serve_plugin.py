@@ -142,6 +142,22 @@ class Recorded(PluginCase):
         self.assertEqual(sum(r["calls"] for r in stacks), names["aten::conv2d"]["calls"])
         self.assertTrue(all("call_stack" in r and "has_call_stack" not in r for r in stacks))
 
+    def test_stacks_of_shapes(self):
+        """The stacks of an op with given shapes add up to its row in the table by shape, the stacks of all shapes to those of the op."""
+        ask = self.start()
+        columns = ("calls", "host_self_duration", "host_total_duration", "device_self_duration", "device_total_duration")
+        table = [r for r in ask("operation/table", group_by="OperationAndInputShape")["data"] if r["name"] == "aten::conv2d"]
+        every = {r["call_stack"]: r["calls"] for r in ask("operation/stack", op_name="aten::conv2d", group_by="Operation")["data"]}
+        self.assertGreater(len(table), 15)
+        for row in table[:3]:  # each costs a pass over the trace
+            stacks = ask("operation/stack", op_name="aten::conv2d", input_shape=row["input_shape"], group_by="OperationAndInputShape")["data"]
+            self.assertEqual({(r["name"], r["input_shape"]) for r in stacks}, {("aten::conv2d", row["input_shape"])})
+            self.assertEqual(len({r["call_stack"] for r in stacks}), len(stacks))
+            for c in columns:  # rounded to us in each row
+                self.assertAlmostEqual(sum(r[c] for r in stacks), row[c], delta=0 if c == "calls" else len(stacks))
+            for r in stacks:
+                self.assertLessEqual(r["calls"], every[r["call_stack"]])
+
     def test_trace(self):
         ask = self.start()
         trace = oracle.load(oracle.data(*FOLDER, "worker0.1623143089861.pt.trace.json.gz"))
@@ -264,6 +280,7 @@ class Shapes(PluginCase):
                 self.assertIn(f"'{missing}' was expected", s.get(ROOT + path, 400, **args)["error"], path)
                 self.assertIn("no profile", s.get(ROOT + path, 404, **{**profile, missing: "nothing"})["error"], path)
         self.assertIn("'op_name' was expected", s.get(ROOT + "operation/stack", 400, **profile)["error"])
+        self.assertIn("'input_shape' was expected", s.get(ROOT + "operation/stack", 400, op_name="aten::add", group_by="OperationAndInputShape", **profile)["error"])
         self.assertIn("nothing", s.get(ROOT + "operation/stack", 404, op_name="nothing", **profile)["error"])
         for path, args in (("views", {}), ("workers", {"view": "Overview"}), ("spans", {"worker": "w"})):
             self.assertIn("'run' was expected", s.get(ROOT + path, 400, **args)["error"])
