@@ -220,8 +220,38 @@ class Shapes(PluginCase):
             events = want.section("events")
             self.assertEqual([r[1:] for r in got], [[r[i] for i in events.ids][1:] for r in events.rows])
         self.assertIn("memory_metric=X", ask("memory", 400, memory_metric="X")["error"])
-        self.assertIn("start_ts", ask("memory", 422, start_ts="1")["error"])
+        self.assertIn("start_ts", ask("memory", 400, start_ts="soon")["error"])
         self.assertIn("memory", self.one("pure_cpu")("memory", 422)["error"])
+
+    def test_memory_of_a_part(self):
+        """Of the time before and after each moment: events are in one of both, both ends included; calls in each that they reach into."""
+        path = os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")
+        tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, tmp)
+        shutil.copy(path, os.path.join(tmp, "w.pt.trace.json.gz"))
+        server = Server(self, tmp)
+
+        def ask(path, **args):
+            return server.get(ROOT + path, run=os.path.basename(tmp), worker="w", span="default", memory_metric="KB", time_metric="us", **args)["rows"]["CPU"]
+        trace = oracle.events(oracle.load(path))
+        events = sorted((e["ts"], e["args"]["Bytes"]) for e in trace if e.get("name") == "[memory]")
+        begin, end = int(min(e["ts"] for e in trace if "ts" in e)) - 1, int(max(e["ts"] + e.get("dur", 0) for e in trace if "ts" in e)) + 1
+        whole, curve = {r[0]: r for r in ask("memory")}, ask("memory_curve")
+        for share in (0.3, 0.7):
+            at = int(share * len(events))
+            middle = next(int(a) + 1 for (a, _), (b, _) in zip(events[at:], events[at + 1:]) if b > int(a) + 2)  # no event is in neither part
+            parts = [{r[0]: r for r in ask("memory", **args)} for args in ({"end_ts": middle}, {"start_ts": middle + 1, "end_ts": end})]
+            for name, row in whole.items():
+                halves = [p[name] for p in parts if name in p]
+                for column in (3, 5, 7):  # own: size, allocations, their size
+                    self.assertAlmostEqual(sum(h[column] for h in halves), row[column], delta=0 if column == 5 else 0.011 * len(halves), msg=name)
+                self.assertTrue(all(h[1] <= row[1] for h in halves) and (len(halves) < 2 or sum(h[1] for h in halves) >= row[1]), name)
+            self.assertLess(sum(r[5] for r in parts[0].values()), sum(r[5] for r in whole.values()))
+            for args, inside in (({"end_ts": middle}, lambda t: t <= middle), ({"start_ts": middle}, lambda t: t >= middle)):
+                rows = ask("memory_events", **args)
+                self.assertEqual([sum(r[c] is not None for r in rows) for c in (2, 3)], [sum(inside(t) and (b > 0) == (c == 2) for t, b in events) for c in (2, 3)])
+        self.assertEqual(ask("memory", start_ts=begin, end_ts=end), ask("memory"))
+        self.assertEqual(ask("memory_curve", start_ts=middle), curve)
 
     def test_memory_curve(self):
         ask = self.one("memory_curve")
@@ -239,6 +269,17 @@ class Shapes(PluginCase):
             self.assertEqual(exact, [[e["ts"] - begin, e["args"]["Total Allocated"], e["args"]["Total Reserved"]] for e in sorted(points, key=lambda e: e["ts"])])
             peak = max(e["args"]["Total Allocated"] for e in points)
             self.assertEqual(c["metadata"]["peaks"][device], f"Peak Memory Usage: {peak / 1024:.1f}KB")
+
+    def test_memory_that_a_gpu_has(self):
+        tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, tmp)
+        trace = oracle.load(oracle.synthetic("memory_curve"))
+        for worker, devices in (("told", [{"id": 1, "totalGlobalMem": 7 << 30}, {"id": 0, "totalGlobalMem": 3 << 29}]), ("untold", [{"id": 0, "name": "GPU"}])):
+            with open(os.path.join(tmp, worker + ".pt.trace.json"), "w") as f:
+                json.dump({**trace, "deviceProperties": devices}, f)
+        server = Server(self, tmp)
+        totals = [server.get(ROOT + "memory_curve", run=os.path.basename(tmp), worker=w, span="default", memory_metric="GB")["metadata"]["totals"] for w in ("told", "untold")]
+        self.assertEqual(totals, [{"GPU0": 1.5}, {}])
 
     def test_modules(self):
         m = self.one("module_hierarchy")("module")
