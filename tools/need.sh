@@ -19,4 +19,6 @@ need() {
 build_packages=(gcc libc6-dev meson ninja-build pkg-config python3 zlib1g-dev libisal-dev libxxhash-dev libsqlite3-dev libiberty-dev libmicrohttpd-dev libcurl4-openssl-dev)
 # Where Node.js does not come from Debian, npm came with it.
 command -v npm >/dev/null || build_packages+=(npm)
-test_packages=("${build_packages[@]}" g++ clang libclang-rt-14-dev libcmocka-dev libjansson-dev chromium python3-dev python3-dbg python3-venv python3-pandas python3-torch libtorch-dev mypy libopenmpi-dev openmpi-bin)
+# What a build with its tests needs, and what tests need beside it.
+test_build_packages=("${build_packages[@]}" g++ libcmocka-dev libjansson-dev python3-dev libopenmpi-dev openmpi-bin)
+test_packages=("${test_build_packages[@]}" clang libclang-rt-14-dev chromium-headless-shell python3-dbg python3-venv python3-pandas python3-torch libtorch-dev mypy)

@@ -1,5 +1,5 @@
 // Makes the pictures of docs/viewer.md from the traces that come with the sources: pictures.mjs [BUILD] writes docs/pictures/NAME.png.
-// Needs Debian's chromium, or CHROMIUM=PATH. Those that look the same but for the browser's version need not be committed anew.
+// Needs Debian's chromium-headless-shell, or CHROMIUM=PATH. Those that look the same but for the browser's version need not be committed anew.
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -100,7 +100,7 @@ async function picture(page, blank) {
   return palettePng(pixels, width);
 }
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] }), t = new Harness(browser);
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium-headless-shell", args: ["--no-sandbox"] }), t = new Harness(browser);
 try {
   t.base = (await t.serve([join(root, "tests/data/torch214_cpu_resnet.json.gz"), join(root, "tests/data/synthetic/costs_plain_gpu.json"), join(root, "tests/data/h200/ddp_gloo_late_backward")])).base;
   const blank = await browser.newPage();

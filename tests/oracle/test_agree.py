@@ -7,7 +7,7 @@ import oracle
 from oracle import Case, info, report
 
 
-EACH = 1 if oracle.ALL else 3  # of the traces
+EACH = 1 if oracle.ALL else 5  # of the traces
 
 
 def traces():

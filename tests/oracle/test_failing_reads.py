@@ -81,7 +81,7 @@ class FailingReads(oracle.Case):
     def test_json(self):
         """Plain, and packed by gzip: what came before a read that failed is not the trace."""
         path = os.path.join(self.folder(), "a.json")
-        doc = {"traceEvents": [{"ph": "X", "name": f"op {i % 97}", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 7} for i in range(60000)]}
+        doc = {"traceEvents": [{"ph": "X", "name": f"op {i % 97}", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 7} for i in range(20000)]}
         with open(path, "w") as f:
             json.dump(doc, f)
         with open(path, "rb") as f, gzip.open(path + ".gz", "wb") as z:

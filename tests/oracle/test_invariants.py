@@ -14,7 +14,7 @@ import oracle
 from test_opscope_file import reports
 from test_verdicts import inputs
 
-EACH = 1 if oracle.ALL else 9    # of the inputs
+EACH = 1 if oracle.ALL else 14   # of the inputs
 ALWAYS = ("streams/blocking.json.gz", "trace_100Kpar_4exp")  # of which an invariant was broken once
 COMPARED = 40 if oracle.ALL else 3  # reports of each input that are run from the source as well
 SIGNED = re.compile(r"(size_increase|memory)_bytes$|_to_first|since_first|gain|skew|delay|^curve|overhead|idle|beyond_mean")

@@ -82,7 +82,7 @@ class Answers(ServeCase):
     def test_reports_of_a_real_gpu_trace(self):
         if oracle.SANITIZED:
             self.skipTest("a hundred questions: test_reports_of_a_training asks the same of a smaller trace")
-        self.equal_reports(oracle.data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz"), of=3)
+        self.equal_reports(oracle.data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz"), of=6)
 
     def test_choices(self):
         s = Server(self, SMALL)

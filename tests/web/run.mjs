@@ -19,8 +19,8 @@ function skipAll(why) {
   process.exit(must ? 1 : 0);
 }
 
-const browserAt = process.env.CHROMIUM ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
-if (!browserAt) skipAll("no chromium (Debian: chromium); CHROMIUM=PATH names another browser");
+const browserAt = process.env.CHROMIUM ?? ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
+if (!browserAt) skipAll("no chromium (Debian: chromium-headless-shell); CHROMIUM=PATH names another browser");
 if (!existsSync(process.env.OPSCOPE)) skipAll(`no program at ${process.env.OPSCOPE}`);
 const driver = join(root, "web/node_modules/playwright-core/index.mjs");
 if (!existsSync(driver)) skipAll("no web/node_modules/playwright-core; the build fetches it");
