@@ -783,6 +783,8 @@ class Others(Case):
             torch.ones(2)
             future.set_result(1)
             done.wait()
+        with self.assertRaisesRegex(RuntimeError, r"'asynchronous'.*within the range"):
+            range_._call_end_callbacks_on_future(future)
         e = next(e for e in prof.events() if e.name == "asynchronous")
         self.assertLessEqual(next(e.time_range.end for e in prof.events() if e.name == "aten::ones"), e.time_range.end)
 
