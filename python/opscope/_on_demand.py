@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import errno
+import json
 import os
 import re
 import select
@@ -17,6 +18,7 @@ import time
 import warnings
 import weakref
 from contextlib import suppress
+from importlib import import_module
 from typing import Any, Dict, List, Optional
 
 from . import _annotate
@@ -281,6 +283,15 @@ class _Server:
         self.request = None
 
 
+def _launched_as() -> Dict[str, str]:
+    """Of a rank whose program has not begun torch.distributed: what its launcher says. Else the recording has what torch.distributed says."""
+    dist = import_module("torch.distributed")
+    rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    if not (rank.isascii() and rank.isdigit() and world.isascii() and world.isdigit()) or (dist.is_available() and dist.is_initialized()):
+        return {}
+    return {"distributedInfo": json.dumps({"rank": int(rank), "world_size": int(world)})}
+
+
 def _marks_steps() -> bool:
     """Whether opscope's own library records this process, or waits until somebody asks it to: that one listens, and has the ranges of steps."""
     return _annotate.listener() == "opscope"
@@ -337,6 +348,8 @@ class OnDemand:
         try:
             r.prof = profile(schedule=always, keep=1, **self._options)
             r.prof.step_num = self._number
+            for key, value in _launched_as().items():
+                r.prof.add_metadata_json(key, value)
             r.prof.start()
         except Exception as e:
             self._fail(r, f"the profiler could not begin: {type(e).__name__}: {e}")

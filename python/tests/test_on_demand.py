@@ -3,6 +3,8 @@ nothing is recorded where nobody asks; what fails is said to who asked, and is n
 
 Skipped under a Python without torch (Debian: python3-torch).
 """
+import gzip
+import json
 import os
 import shutil
 import socket
@@ -118,6 +120,16 @@ class Recordings(Case):
             self.assertEqual(numbers, steps)
             self.assertEqual(os.stat(line.split(" file=")[1]).st_mode & 0o777, 0o600)
         self.assertEqual(sorted(os.listdir(self.run_dir)), ["of-1", "of-4"])
+
+    def test_rank_of_the_launcher(self):
+        """Before torch.distributed begins, the environment says which rank this is; the trace has it."""
+        with unittest.mock.patch.dict(os.environ, RANK="3", WORLD_SIZE="8"):
+            demand = self.begin()
+            client = self.connect().ask(steps=1)
+            self.until(demand, client, "begun")
+            path = self.until(demand, client).split(" file=")[1]
+        with gzip.open(path) as f:
+            self.assertEqual(json.load(f)["distributedInfo"], {"rank": 3, "world_size": 8})
 
     def test_duration(self):
         demand = self.begin()

@@ -138,6 +138,8 @@ void cli_job_inputs(struct cli_job *job, struct job_inputs *in);
 int cli_job_open(struct cli_job *job, struct job_inputs *in, struct err *e);
 void cli_job_close(struct cli_job *job);
 
+/* Prints a report of one recording: the one trace among the inputs. The exit status. */
+int cli_report_print_one(const struct report *r, struct table_command *c, struct cli_args *inputs);
 /* Prints a report about a job: these traces (cli_is_job). `note` stands under it (NULL = nothing). Returns the exit status. */
 int cli_print_job(const struct report *r, struct table_command *c, const struct trace_list *l, const char *note);
 

@@ -93,7 +93,9 @@ static int cli_look_run(int argc, char **argv)
 		cli_usage("look: an INPUT was expected: a trace, a directory, or - for standard input");
 	bool found = cli_discover(&c.args, &c.trace, &l, &status) == 0;
 	const struct report *own = found ? cli_look_own(&l) : NULL;
-	if (own && (l.n == 1 || cli_is_job(&l))) {
+	if (own && own->run && l.n == 1) {
+		status = cli_report_print_one(own, &c, &c.args);
+	} else if (own && (l.n == 1 || cli_is_job(&l))) {
 		status = cli_print_job(own, &c, &l, NULL);
 	} else if (found && cli_is_job(&l)) {
 		status = cli_print_job(report_find(STR("ranks")), &c, &l, "`opscope advise`: what to do about it. `opscope report stragglers`: why a rank came late. --rank=N: a first look at one rank");

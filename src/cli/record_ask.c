@@ -45,6 +45,8 @@ static void record_ask_tell_one(const struct ask_process *p, const struct ask_re
 		snprintf(who + n, sizeof who - (size_t)n, " (rank %lld)", (long long)p->rank);
 	if (p->outcome != ASK_DONE)
 		record_ask_say("%s: %s", who, p->text.p);
+	else if (r->steps && !p->steps)
+		record_ask_say("%s: no step began in %.3f s: %s", who, (double)p->ns / 1e9, p->text.p);
 	else if (r->steps)
 		record_ask_say("%s: %lld of %lld steps in %.3f s: %s", who, (long long)p->steps, (long long)r->steps, (double)p->ns / 1e9, p->text.p);
 	else
@@ -57,7 +59,7 @@ static int record_ask_tell(const struct ask_group *g, const struct ask_request *
 	int status = EXIT_DONE;
 	for (unsigned i = 0; i < g->n; i++) {
 		record_ask_tell_one(&g->v[i], r);
-		if (g->v[i].outcome != ASK_DONE)
+		if (g->v[i].outcome != ASK_DONE || (r->steps && !g->v[i].steps))
 			status = EXIT_INPUT;
 	}
 	return status;

@@ -180,7 +180,7 @@ static int cli_report_put(const struct report *r, struct table_command *c, struc
 	return status;
 }
 
-static int cli_report_print_one(const struct report *r, struct table_command *c, struct cli_args *inputs)
+int cli_report_print_one(const struct report *r, struct table_command *c, struct cli_args *inputs)
 {
 	int status = EXIT_DONE;
 	struct profile *p = cli_open_one(inputs, &c->trace, &status);

@@ -159,7 +159,7 @@ int detect_check(const char *experts, struct err *e)
 int detect_run(struct profile *p, const struct detect_args *args, struct findings *f, struct err *e)
 {
 	unsigned needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS | PASS_OPS, chosen = 0; /* opscope's own detectors look at all of these */
-	*f = (struct findings){.args = *args};
+	*f = (struct findings){.args = *args, .memory_alone = p->memory_block.rows.n && !p->span.rows.n && !p->gpu_op.rows.n};
 	for (const struct detector *const *d = detector_registry; *d; d++)
 		if (detect_is_chosen(*d, args)) {
 			needs = (*d)->experts ? (*d)->experts->needs : needs;
@@ -261,7 +261,9 @@ static void detect_own_table(const struct findings *f, struct table *t)
 		t->data[GAIN].col.title = "Gain, at most";
 	for (unsigned i = 0; i < f->n; i++)
 		detect_own_row(t, &f->v[i], f->args.brief);
-	if (!f->n)
+	if (!f->n && f->memory_alone)
+		table_note(t, "Detectors look at time, which a memory snapshot does not have. `opscope report memory` says who holds memory at the peak, `leaks` what is not freed, and `fragmentation` in what pieces it is.");
+	else if (!f->n)
 		table_note(t, f->n_missing ? "Nothing found by the detectors that are applicable. `opscope report operators` and `lines` say where the time went." : "Nothing found.");
 }
 

@@ -489,6 +489,9 @@ static bool named_rank(struct str worker, int64_t *rank)
 	return digits && str_to_i64((struct str){rest.p, digits}, rank);
 }
 
+/* More digits than a rank has: a time, or the number of a process with one behind it. */
+enum { DISCOVER_RANK_DIGITS = 7 };
+
 bool discover_rank_in_name(struct str worker, int64_t *rank)
 {
 	if (named_rank(worker, rank))
@@ -499,7 +502,7 @@ bool discover_rank_in_name(struct str worker, int64_t *rank)
 	size_t start = end;
 	while (start && isdigit((unsigned char)worker.p[start - 1]))
 		start--;
-	return end > start && str_to_i64((struct str){worker.p + start, end - start}, rank);
+	return end > start && end - start <= DISCOVER_RANK_DIGITS && str_to_i64((struct str){worker.p + start, end - start}, rank);
 }
 
 bool discover_rank_in_head(struct str head, int64_t *rank)

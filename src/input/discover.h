@@ -92,7 +92,7 @@ bool discover_is_absent(int why);
 /* "worker3.17.pt.trace.json.gz" -> worker "worker3", stamp "17"; false when the name is not of this form. */
 bool discover_parse_name(struct str file_name, struct str *worker, struct str *stamp);
 
-/* The number in a worker's name: after "rank", else the last one; false when there is none. */
+/* The number in a worker's name: after "rank", else the last one, of at most seven digits (longer ones are times); false when there is none. */
 bool discover_rank_in_name(struct str worker, int64_t *rank);
 
 /* The rank in distributedInfo, looked for in the first bytes of a trace; false when it is not there. */

@@ -216,6 +216,7 @@ static void test_rank(void **state)
 	assert_int_equal(rank, 4);
 	assert_false(discover_rank_in_name(STR("host"), &rank));
 	assert_false(discover_rank_in_name(STR("w99999999999999999999"), &rank));
+	assert_false(discover_rank_in_name(STR("host-27639-1795864675659749399"), &rank));
 }
 
 static void test_single_files_and_errors(void **state)
