@@ -41,7 +41,7 @@ def failures(trace=opscope.load(TRACE)):
 def tables(trace=opscope.load(TRACE)):
     table = trace.report("operators")
     table.columns, table.notes, table.title, table.sections
-    trace.problems, trace.events, trace.format
+    trace.problems, trace.n_events, trace.format
 
 
 def rows(table=opscope.load(TRACE).report("operators")):
