@@ -166,6 +166,9 @@ OPSCOPE_API int opscope_job_is_kept(const struct opscope_job *j);
 /* What `opscope report NAME FOLDER` and `opscope advise FOLDER` print. `o` may be NULL. */
 OPSCOPE_API struct opscope_table *opscope_job_report(struct opscope_job *j, const char *name, const struct opscope_options *o, char *error, size_t error_size);
 OPSCOPE_API struct opscope_table *opscope_job_advise(struct opscope_job *j, const struct opscope_options *o, char *error, size_t error_size);
+/* opscope_diff of two jobs: waiting is told from transfer. */
+OPSCOPE_API struct opscope_table *opscope_job_diff(struct opscope_job *a, const struct opscope_options *of_a, struct opscope_job *b, const struct opscope_options *of_b,
+                                                   const struct opscope_options *o, char *error, size_t error_size);
 
 OPSCOPE_API const char *opscope_table_name(const struct opscope_table *t);
 OPSCOPE_API const char *opscope_table_title(const struct opscope_table *t);

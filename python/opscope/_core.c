@@ -889,6 +889,26 @@ static PyObject *job_advise(PyObject *self, PyObject *args)
 	return PyArg_ParseTuple(args, "O|O", &dict, &progress) ? ask_job((Job *)self, NULL, dict, progress) : NULL;
 }
 
+static PyObject *job_diff(PyObject *self, PyObject *args)
+{
+	PyObject *of_self, *other, *of_other, *dict;
+	char message[ERROR_SIZE];
+	struct opscope_table *t = NULL;
+	if (!PyArg_ParseTuple(args, "OO!OO", &of_self, job_type, &other, &of_other, &dict))
+		return NULL;
+	struct opscope_options *a = options_of(of_self), *b = a ? options_of(of_other) : NULL, *o = b ? options_of(dict) : NULL;
+	if (o) {
+		Py_BEGIN_ALLOW_THREADS
+		t = opscope_job_diff(((Job *)self)->j, a, ((Job *)other)->j, b, o, message, sizeof message);
+		Py_END_ALLOW_THREADS
+	}
+	bool asked = o;
+	opscope_options_free(a);
+	opscope_options_free(b);
+	opscope_options_free(o);
+	return !asked ? NULL : t ? new_table(t, t, NULL) : fail(message);
+}
+
 static PyGetSetDef job_attributes[] = {
 	{"kept", job_kept, NULL, "Whether it is kept in one file: its recordings are not at hand.", NULL},
 	{"recordings", job_recordings, NULL, "(rank, path) of each, by rank.", NULL},
@@ -898,6 +918,7 @@ static PyGetSetDef job_attributes[] = {
 static PyMethodDef job_methods[] = {
 	{"report", job_report, METH_VARARGS, "report(name, options, progress=None): Table. progress(done_bytes, total_bytes) is called now and then."},
 	{"advise", job_advise, METH_VARARGS, "advise(options, progress=None): Table."},
+	{"diff", job_diff, METH_VARARGS, "diff(options of this, job, options of that, options): Table."},
 	{0},
 };
 

@@ -46,6 +46,6 @@ def frame_of(table: _core.Table, columns: Sequence[Column]) -> pandas.DataFrame:
     import pandas
 
     values = {c.id: _texts(table, i) if c.type == "string" else _numbers(table, i, c.type) for i, c in enumerate(columns)}
-    frame = pandas.DataFrame(values, index=pandas.RangeIndex(table.rows), columns=[c.id for c in columns], copy=False)
+    frame = pandas.DataFrame(values, index=pandas.RangeIndex(table.rows), copy=False)
     frame.attrs.update(attributes(table.name, table.title, table.notes, columns))
     return frame

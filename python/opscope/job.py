@@ -103,6 +103,11 @@ class Job:
         with self._told() as told:
             return Table(self._job.advise(options(params), told))
 
+    def diff(self, other: Job, *, steps: Any = None, other_steps: Any = None, key_op: Any = None, **params: Any) -> Table:
+        """What changed from this run to another one on several ranks: see Trace.diff. Waiting is told from transfer."""
+        of_this, of_other = options({"steps": steps, "key_op": key_op}), options({"steps": other_steps, "key_op": key_op})
+        return Table(self._job.diff(of_this, other._job, of_other, options(params)))
+
     def close(self) -> None:
         """Closes the traces of ranks that were asked for. The job can go on being asked."""
         self.ranks._close()

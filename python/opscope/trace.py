@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Type, Union
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple, Type, Union
 
 from . import _core, _html
 from ._options import options
@@ -35,11 +35,9 @@ def _gpus(overview: Table) -> List[str]:
     return [f"{n} x {name}" if n > 1 else name for name, n in names.items()]
 
 
-def _step_time(overview: Table) -> Optional[str]:
-    for row in overview[:1]:
-        if isinstance(ns := row["mean_ns"], (int, float)):
-            return f"{ns / 1e6:,.3f} ms"
-    return None
+def _step_time(overview: Table) -> List[Tuple[str, str]]:
+    """What the shares are of: "average step time", or of a trace without steps "time looked at"."""
+    return [(str(row["role"]).lower(), f"{row['mean_ns'] / 1e6:,.3f} ms") for row in overview[:1] if isinstance(row["mean_ns"], (int, float))]
 
 
 class Trace:
@@ -160,7 +158,7 @@ class Trace:
             rows.append(("overview", str(e)))
         else:
             rows += [("GPUs", ", ".join(gpus))] if (gpus := _gpus(overview)) else []
-            rows += [("mean step", text)] if (text := _step_time(overview)) else []
+            rows += _step_time(overview)
             shares = _html.bar([(str(r["role"]), float(r["share_pct"] or 0)) for r in list(overview)[1:]])
         odd = [p for p in self.problems if p.severity]
         rows += [("problems", f"{len(odd)}: {odd[0].text}")] if odd else []
@@ -216,17 +214,18 @@ def advise(trace: Union[Trace, Job, Path], **params: Any) -> Table:
         return findings
 
 
-def diff(a: Union[Trace, Path], b: Union[Trace, Path], **params: Any) -> Table:
-    """What changed from run a to run b, traces or the files of some: see Trace.diff. Files may have the options of load(), too."""
+def diff(a: Union[Trace, Job, Path], b: Union[Trace, Job, Path], **params: Any) -> Table:
+    """What changed from run a to run b, two traces, two jobs, or their files or folders: see Trace.diff. Files may have the options of load(), too."""
     of_input = {name: value for name, value in params.items() if name in _OF_INPUTS}
     of_diff = {name: value for name, value in params.items() if name not in _OF_INPUTS}
-    opened: List[Trace] = []
+    opened: List[Any] = []
     try:
         for x in (a, b):
-            opened.append(x if isinstance(x, Trace) else load(x, **of_input))
-            if isinstance(opened[-1], Job):
-                raise _core.Error(f"{opened[-1].path}: a trace was expected, not a job of several ranks; `opscope diff A B` compares jobs")
-        return opened[0].diff(opened[1], **of_diff)
+            opened.append(x if isinstance(x, (Trace, Job)) else load(x, **of_input))
+        if type(opened[0]) is not type(opened[1]):
+            raise _core.Error(f"{opened[0].path}, {opened[1].path}: two traces or two jobs were expected, not one of each; `opscope diff A B` takes both")
+        found: Table = opened[0].diff(opened[1], **of_diff)
+        return found
     finally:
         for given, trace in zip((a, b), opened):
             if trace is not given:

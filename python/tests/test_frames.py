@@ -232,7 +232,7 @@ class Shown(oracle.Case):
         html = opscope.load(RESNET)._repr_html_()
         self.check(html)
         overview = opscope.load(RESNET).report("overview")
-        for text in (os.path.basename(RESNET), "kineto", f"{opscope.load(RESNET).n_events:,}", f"{overview[0]['mean_ns'] / 1e6:,.3f} ms", *overview["role"][1:2]):
+        for text in (os.path.basename(RESNET), "kineto", f"{opscope.load(RESNET).n_events:,}", f"{overview[0]['mean_ns'] / 1e6:,.3f} ms", "average step time", *overview["role"][1:2]):
             self.assertIn(str(text), html)
         trace = opscope.load(hostile(self))
         self.check(trace._repr_html_())
@@ -250,6 +250,8 @@ class Shown(oracle.Case):
 
     def test_nothing_in_it(self):
         self.check(opscope.load(trace_of(self, []))._repr_html_())
+        op = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 2, "dur": 50, "pid": 1, "tid": 1}
+        self.assertNotIn("average step time", opscope.load(trace_of(self, [op]))._repr_html_())
 
 
 class Progress(oracle.Case):

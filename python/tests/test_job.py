@@ -103,7 +103,7 @@ class Jobs(oracle.Case):
             opscope.load(other)
         with self.assertRaisesRegex(opscope.Error, "no traces"), tempfile.TemporaryDirectory() as empty:
             opscope.load(empty)
-        with self.assertRaisesRegex(opscope.Error, "not a job"):
+        with self.assertRaisesRegex(opscope.Error, "two traces or two jobs"):
             opscope.diff(folder, RESNET)
 
     def test_options(self):
@@ -119,6 +119,22 @@ class Jobs(oracle.Case):
             self.assertEqual(caught.exception.code, code, str(caught.exception))
         with self.assertRaises(FileNotFoundError):
             opscope.load(os.path.join(folder, "gone"))
+
+    def test_diff(self):
+        path = oracle.data("multirank", "megatron_a100_tp8")
+        other = tempfile.TemporaryDirectory()
+        self.addCleanup(other.cleanup)
+        for rank in (0, 1, 2, 3):
+            os.symlink(os.path.join(path, f"megatron_kineto_{rank}.json.gz"), os.path.join(other.name, f"megatron_kineto_{rank}.json.gz"))
+        for ask in ({}, {"by": "kernel", "limit": 3}, {"force": True, "sort": "-change_ns"}):
+            options = [f"--{k}" if v is True else f"--{k}={v}" for k, v in ask.items()]
+            code, out, err = oracle.run("diff", path, other.name, *options, "--format=json")
+            if code:
+                with self.assertRaises(opscope.Error) as caught:
+                    opscope.diff(path, other.name, **ask)
+                self.assertEqual(err.decode(), f"opscope: {caught.exception}\n")
+            else:
+                self.assertEqual(json.loads(opscope.diff(path, other.name, **ask).to_json())["rows"], json.loads(out)["rows"])
 
     def test_a_damaged_recording(self):
         folder = two_ranks(self, ("rank0.json", "rank1.json", "rank2.json", "rank3.json"))

@@ -6,6 +6,7 @@
 #include "input/discover.h"
 #include "io/remote/remote.h"
 #include "open/job_list.h"
+#include "query/diff_job.h"
 #include "query/job_advice.h"
 #include "query/job_each.h"
 #include "query/job_file.h"
@@ -265,4 +266,60 @@ struct opscope_table *opscope_job_advise(struct opscope_job *j, const struct ops
 	else if (a.args.device || a.args.compat || (o && o->rank))
 		err_set(&a.e, ERR_USAGE, "advise: device, compat and rank are for one recording: this is of all ranks");
 	return api_job_ask(&a, error, error_size);
+}
+
+/* ---- two jobs ---- */
+
+struct api_job_comparing {
+	struct api_job_asking side[2];
+	const struct opscope_options *o;
+	struct opscope_table *made;
+	struct err e;
+};
+
+/* NULL and *e. */
+static struct diff_side *api_job_side(struct api_job_asking *a, struct err *e)
+{
+	struct job_file *f = a->j->kept ? job_file_open(a->j->list.v[0].path.p, e) : NULL;
+	if (a->j->kept && !f)
+		return NULL;
+	struct job_inputs in = f ? job_file_inputs(f) : api_job_inputs(a);
+	struct diff_side *side = diff_job_read(&in, &a->args, e);
+	job_file_close(f);
+	return side;
+}
+
+static void api_job_compare(void *comparing)
+{
+	struct api_job_comparing *x = comparing;
+	const struct diff_ask ask = x->o ? x->o->diff : (struct diff_ask){0};
+	struct diff_side *a = api_job_side(&x->side[0], &x->e), *b = a ? api_job_side(&x->side[1], &x->e) : NULL;
+	struct table t;
+	if (b && diff_table(a, b, &ask, &t, &x->e) == 0)
+		x->made = api_finish_table(&t, NULL, x->side[1].j->path, x->o, &x->e);
+	diff_side_free(a);
+	diff_side_free(b);
+	api_disown_table(x->made);
+}
+
+struct opscope_table *opscope_job_diff(struct opscope_job *a, const struct opscope_options *of_a, struct opscope_job *b, const struct opscope_options *of_b, const struct opscope_options *o,
+                                       char *error, size_t error_size)
+{
+	const struct opscope_options *of[] = {of_a, of_b};
+	struct opscope_job *j[] = {a, b};
+	struct api_job_comparing x = {.o = o};
+	struct mem_pool blocks = {0};
+	for (int i = 0; i < 2; i++) {
+		x.side[i] = (struct api_job_asking){.j = j[i], .o = of[i], .args = of[i] ? of[i]->report : (struct report_args){0}};
+		if (!x.side[i].args.device && o)
+			x.side[i].args.device = o->report.device;
+	}
+	if (!a || !b)
+		err_set(&x.e, ERR_USAGE, "opscope_job_diff: two jobs were expected, not NULL");
+	else if (api_try(&blocks, api_job_compare, &x, &x.e) < 0)
+		x.made = NULL;
+	mem_pool_drop(&blocks);
+	if (!x.made)
+		api_error(&x.e, error, error_size);
+	return x.made;
 }

@@ -18,10 +18,13 @@ export interface Timeline {
 
 const LANE = 17;
 
+/** Names may hold anything: line breaks, and characters that turn the direction of text. */
+const plain = (name: string) => name.replace(/\s+/g, " ").replace(/\p{C}/gu, "\ufffd");
+
 export const timelineHeight = (t: Timeline) => Math.min(900, 96 + LANE * Math.max(3, t.lanes.length));
 
 function tip(t: Timeline, item: Timeline["items"][number]): string {
-  const [, start, duration, busy, events, name] = item, shown = echarts.format.encodeHTML(t.names[name].slice(0, 300));
+  const [, start, duration, busy, events, name] = item, shown = echarts.format.encodeHTML(plain(t.names[name].slice(0, 300)));
   const what = events > 1 ? `${count(events)} events, ${percent(duration ? (100 * busy) / duration : 100)} busy; the longest: ${shown}` : shown;
   return `${what}<br>${time(duration)} from ${time(start)} on`;
 }
@@ -33,17 +36,17 @@ function draw(t: Timeline, params: any, api: any): any {
   const shape = echarts.graphic.clipRectByRect({ x: left, y: middle + full / 2 - height, width: Math.max(1, right - left), height }, params.coordSys as any);
   if (!shape) return undefined;
   const wide = shape.width > 44 && height > 9;
-  const text = wide ? { text: t.names[item[5]], width: shape.width - 6, overflow: "truncate", fontSize: 10, fill: "#fff" } : undefined;
+  const text = wide ? { text: plain(t.names[item[5]]), width: shape.width - 6, overflow: "truncate", fontSize: 10, fill: "#fff" } : undefined;
   return { type: "rect", shape, style: { fill: COLORS[item[6]] ?? OTHERS }, ...(text && { textContent: { style: text }, textConfig: { position: "insideLeft", distance: 3 } }) };
 }
 
 export function timelineOption(t: Timeline): ChartOption {
-  const stripes = t.steps.map(([name, start, duration]) => [{ name, xAxis: start }, { xAxis: start + duration }]);
+  const stripes = t.steps.map(([name, start, duration]) => [{ name: plain(name), xAxis: start }, { xAxis: start + duration }]);
   return {
     tooltip: { trigger: "item", confine: true, formatter: (p: any) => tip(t, t.items[p.dataIndex]) },
     grid: { left: 150, right: 16, top: 24, bottom: 62 },
     xAxis: { type: "value", min: 0, max: t.end, name: "time since the first event", nameLocation: "middle", nameGap: 24, axisLabel: { formatter: axis("ns"), hideOverlap: true, showMaxLabel: false } },
-    yAxis: { type: "category", inverse: true, data: t.lanes.map((lane) => lane.name), axisTick: { show: false }, axisLabel: { interval: 0, width: 138, overflow: "truncate", fontSize: 11 }, splitLine: { show: false } },
+    yAxis: { type: "category", inverse: true, data: t.lanes.map((lane) => plain(lane.name)), axisTick: { show: false }, axisLabel: { interval: 0, width: 138, overflow: "truncate", fontSize: 11 }, splitLine: { show: false } },
     dataZoom: [{ type: "inside", xAxisIndex: 0, filterMode: "weakFilter" }, { type: "slider", xAxisIndex: 0, filterMode: "weakFilter", height: 16, bottom: 8, labelFormatter: (v: number) => time(v), showDataShadow: false }],
     series: [
       {
