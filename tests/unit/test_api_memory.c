@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { POINTS = 250, ANSWERS = 16, LOST_MAX = 64 };
+enum { POINTS = 250, JOB_POINTS = 60, ANSWERS = 16, LOST_MAX = 64 };
 
 static char folder[] = "/tmp/opscope-memory-XXXXXX", trace[4096], packed[64], exported[64], ranks[64], rank[2][80];
 static unsigned long every;
@@ -184,7 +184,7 @@ static void ask_job(struct answers *a, const char *path)
 	opscope_job_close(j);
 }
 
-static void each_allocation_fails(const char *path, void (*ask_all)(struct answers *a, const char *path))
+static void each_allocation_fails(const char *path, unsigned most, void (*ask_all)(struct answers *a, const char *path))
 {
 	struct answers right = {0}, got = {0};
 	sigset_t before, after;
@@ -193,7 +193,7 @@ static void each_allocation_fails(const char *path, void (*ask_all)(struct answe
 	assert_true(right.n > 2);
 	failing_begin(0, false);
 	ask_all(&got, path);
-	unsigned long n = failing_end(), step = every ? every : 1 + n / POINTS, failed = 0, points = 0;
+	unsigned long n = failing_end(), step = every ? every : 1 + n / most, failed = 0, points = 0;
 	free_answers(&got);
 	unsigned files = count_files("/proc/self/fd"), beside = count_files(folder);
 	pthread_sigmask(SIG_SETMASK, NULL, &before);
@@ -227,17 +227,17 @@ static void each_allocation_fails(const char *path, void (*ask_all)(struct answe
 
 static void of_a_json_trace(void **state)
 {
-	each_allocation_fails(trace, ask_trace);
+	each_allocation_fails(trace, POINTS, ask_trace);
 }
 
 static void of_an_opscope_file(void **state)
 {
-	each_allocation_fails(packed, ask_trace);
+	each_allocation_fails(packed, POINTS, ask_trace);
 }
 
 static void of_a_job(void **state)
 {
-	each_allocation_fails(ranks, ask_job);
+	each_allocation_fails(ranks, JOB_POINTS, ask_job);
 }
 
 /* A profile that a call left half done says so, again and again; closing it gives all back. */
