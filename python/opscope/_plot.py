@@ -10,15 +10,13 @@ import os
 import re
 import zlib
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple, Union
+from typing import Any, Dict, List, Sequence, Tuple, Union
 
 from . import _core
 from ._html import escape
 from ._options import options
+from ._reports import Reports
 from .table import Table
-
-if TYPE_CHECKING:
-    from .trace import Trace
 
 # What a timeline draws at most: lanes of one thread or stream, and of all; and points of a curve, dots of a roofline.
 _LANES_EACH, _LANES, _POINTS, _DOTS = 16, 48, 2000, 500
@@ -162,36 +160,38 @@ def _rows(table: Table, ids: Sequence[str]) -> List[List[Any]]:
 class Plots:
     """The pictures of a trace: plot.timeline(), plot.roofline(), plot.memory(). Each is a Plot. What is too much to be seen is summed up."""
 
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
+    def __init__(self, profile: _core.Profile, path: str, report: Reports) -> None:
+        self._profile = profile
+        self._path = path
+        self._report = report
 
     def timeline(self, *, steps: Any = None, key_op: Any = None) -> Plot:
         """Threads of the host and streams of devices over time; the wheel zooms. Events that are too short to be drawn are summed up."""
-        table = Table(self._trace._profile.timeline(options({"steps": steps, "key_op": key_op})))
+        table = Table(self._profile.timeline(options({"steps": steps, "key_op": key_op})))
         if not len(table):
-            raise _lacks(f"{self._trace.path}: the trace holds no events with a duration")
+            raise _lacks(f"{self._path}: the trace holds no events with a duration")
         data, notes, lanes = _timeline(table)
         return Plot("Timeline", "timeline", data, notes, min(900, 96 + 17 * max(3, lanes)) + 60 + 20 * len(notes))
 
     def roofline(self, *, group_by: str = "op", **params: Any) -> Plot:
         """FLOP/s over FLOPs per byte, against what the GPU could: a dot for each op ("op", "shape" or "kernel"), as large as its share of device work."""
-        table = self._trace.report("roofline", group_by=group_by, **params)
+        table = self._report("roofline", group_by=group_by, **params)
         shown = [c for c in table.columns if c.id in _OF_ROOFLINE]
         ids = [c.id for c in shown]
         x, y = ids.index("flops_per_byte"), ids.index("tflops_per_s")
         rows = [r for r in _rows(table, ids) if (r[x] or 0) > 0 and (r[y] or 0) > 0]
         if not rows:
-            raise _lacks(f"{self._trace.path}: no op whose FLOPs, bytes and device time are all known")
+            raise _lacks(f"{self._path}: no op whose FLOPs, bytes and device time are all known")
         left = len(table) - min(len(rows), _DOTS)
         notes = [f"Not in the picture: {left} of {len(table)} rows, whose FLOPs or bytes are 0 or unknown{f', or that are behind the first {_DOTS}' if len(rows) > _DOTS else ''}."] if left else []
         return Plot("Roofline", "roofline", {**_json(table, rows[:_DOTS]), "columns": [c._asdict() for c in shown]}, notes, 480 + 20 * len(notes))
 
     def memory(self, *, device: Any = None) -> Plot:
         """Allocated and reserved bytes over time, of one device: "cpu" or the number of a GPU."""
-        table = self._trace.report("memory", device=device)
+        table = self._report("memory", device=device)
         curve = table.sections.get("curve")
         if curve is None or not len(curve):
-            raise _lacks(f"{self._trace.path}: {curve.notes[0] if curve is not None and curve.notes else 'no memory over time'}")
+            raise _lacks(f"{self._path}: {curve.notes[0] if curve is not None and curve.notes else 'no memory over time'}")
         shown = [c for i, c in enumerate(curve.columns) if i < 2 or any(curve[c.id])]  # what is reserved is 0 where the allocator reserves nothing
         rows = _rows(curve, [c.id for c in shown])
         thin = _thinned(rows, _POINTS)

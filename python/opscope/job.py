@@ -26,33 +26,36 @@ class RankFile(NamedTuple):
     path: str
 
 
-class Ranks(Mapping):  # type: ignore[type-arg]  # of Python 3.9 on: Mapping[int, Trace]
+class Ranks(Mapping[int, "Trace"]):
     """The traces of a job by rank: job.ranks[3]. Each is read when it is first asked for, and kept until the job is closed."""
 
-    def __init__(self, job: Job, params: Dict[str, Any]) -> None:
-        self._job = job
+    def __init__(self, path: str, kept: bool, recordings: List[RankFile], params: Dict[str, Any], progress: Union[bool, Progress, None]) -> None:
+        self._path = path
+        self._kept = kept
+        self._recordings = recordings
         self._params = params
+        self._progress = progress
         self._open: Dict[int, Trace] = {}
 
     def __getitem__(self, rank: int) -> Trace:
-        files = [f.path for f in self._job.recordings if f.rank == rank]
+        files = [f.path for f in self._recordings if f.rank == rank]
         if not files:
             raise KeyError(f"no rank {rank!r}; there are: {', '.join(str(r) for r in self)}")
-        if self._job.kept:
-            raise _core.Error(f"{self._job.path} keeps what reports of all ranks need, and no recordings: the folder of the ranks has those")
+        if self._kept:
+            raise _core.Error(f"{self._path} keeps what reports of all ranks need, and no recordings: the folder of the ranks has those")
         if len(files) > 1:
             raise _core.Error(f"rank {rank} has {len(files)} recordings; opscope.load takes the path of one: {', '.join(files)}")
         if rank not in self._open or self._open[rank].closed:
             from .trace import load
 
-            self._open[rank] = load(files[0], progress=self._job._progress, **self._params)
+            self._open[rank] = load(files[0], progress=self._progress, **self._params)
         return self._open[rank]
 
     def __iter__(self) -> Iterator[int]:
-        return iter(dict.fromkeys(f.rank for f in self._job.recordings))
+        return iter(dict.fromkeys(f.rank for f in self._recordings))
 
     def __len__(self) -> int:
-        return len({f.rank for f in self._job.recordings})
+        return len({f.rank for f in self._recordings})
 
     def __repr__(self) -> str:
         return f"<the ranks {', '.join(str(r) for r in self)}>"
@@ -72,31 +75,28 @@ class Job:
     """
 
     def __init__(self, job: _core.Job, path: str, params: Dict[str, Any], progress: Union[bool, Progress, None]) -> None:
+        def told() -> Told:
+            return Told(progress, os.path.basename(path.rstrip("/")) or path)
+
+        def ask(name: str, given: Dict[str, Any]) -> _core.Table:
+            with told() as function:
+                return job.report(name, options(given), function)
+
         self._job = job
-        self._progress = progress
+        self._told = told
         #: As given to load().
         self.path = path
         #: All recordings, by rank: of a rank there may be several.
         self.recordings: List[RankFile] = [RankFile(*r) for r in job.recordings]
         #: The trace of each rank.
-        self.ranks = Ranks(self, params)
+        self.ranks = Ranks(self.path, self.kept, self.recordings, params, progress)
+        #: Its reports: report("stragglers"), or report.stragglers(); a shell completes the names.
+        self.report = Reports(ask)
 
     @property
     def kept(self) -> bool:
         """Whether it is kept in one file, without the recordings."""
         return self._job.kept
-
-    def _told(self) -> Told:
-        return Told(self._progress, os.path.basename(self.path.rstrip("/")) or self.path)
-
-    def _ask(self, name: str, params: Dict[str, Any]) -> _core.Table:
-        with self._told() as told:
-            return self._job.report(name, options(params), told)
-
-    @property
-    def report(self) -> Reports:
-        """Its reports: `report("stragglers")`, or `report.stragglers()`; a shell completes the names."""
-        return Reports(self._ask)
 
     def advise(self, **params: Any) -> Table:
         """Findings about the job, the worst first: for whom ranks wait, what of communication is transfer, and the findings of the ranks."""

@@ -50,6 +50,11 @@ class Trace:
         self._profile = profile
         #: As given to load().
         self.path = path
+        # Attributes, not properties: shells do not run those to complete what is behind them.
+        #: Its reports: report("operators", limit=10), or report.operators(limit=10); a shell completes the names.
+        self.report = Reports(lambda name, params: profile.report(name, options(params)))
+        #: Pictures: plot.timeline(), plot.roofline(), plot.memory().
+        self.plot = Plots(profile, path, self.report)
 
     @property
     def format(self) -> str:
@@ -65,11 +70,6 @@ class Trace:
     def problems(self) -> List[Problem]:
         """What was odd about the input. Reports may find more."""
         return [Problem(*p) for p in self._profile.problems]
-
-    @property
-    def report(self) -> Reports:
-        """Its reports: `report("operators", limit=10)`, or `report.operators(limit=10)`; a shell completes the names."""
-        return Reports(lambda name, params: self._profile.report(name, options(params)))
 
     def event_table(self, **params: Any) -> Table:
         """A row for each range of the host and each piece of device work: what `events` is made of. steps, key_op, aggregation, and sort, filter, columns, limit."""
@@ -97,11 +97,6 @@ class Trace:
     def ops(self) -> pandas.DataFrame:
         """A row for each operator by name: the report "operators". Each time a new frame; `events` has each call."""
         return self.report("operators").to_pandas()
-
-    @property
-    def plot(self) -> Plots:
-        """Pictures: plot.timeline(), plot.roofline(), plot.memory()."""
-        return Plots(self)
 
     def advise(self, **params: Any) -> Table:
         """Findings, the worst first: problem, evidence, what to do, the most it can gain. compat="dlprof" or "torch" gives theirs."""

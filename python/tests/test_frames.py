@@ -199,6 +199,16 @@ class Names(oracle.Case):
         self.assertIn("key_averages", repr(trace.report))
         self.assertTrue({"events", "n_events", "steps", "kernels", "ops", "plot", "report"} <= set(dir(trace)))
 
+    def test_shells_complete(self):
+        """Of an instance's own attributes: IPython runs no property to complete what is behind it."""
+        import rlcompleter
+
+        trace = opscope.load(RESNET)
+        self.assertTrue({"report", "plot"} <= set(vars(trace)))
+        completer = rlcompleter.Completer({"trace": trace})
+        self.assertEqual([completer.complete("trace.report.key", i) for i in range(2)], ["trace.report.key_averages(", None])
+        self.assertEqual([completer.complete("trace.plot.", i) for i in range(4)], ["trace.plot.memory(", "trace.plot.roofline(", "trace.plot.timeline(", None])
+
     def test_the_package(self):
         """Nothing that the package needs itself, and all that it says that it has."""
         names = dir(opscope)

@@ -45,6 +45,7 @@ class Jobs(oracle.Case):
         self.assertEqual(opscope.advise(job).to_csv(), csv("advise", folder))
         self.assertEqual(job.report.kernels(rank="all", sort="name").to_csv(), csv("report", "kernels", folder, "--rank=all", "--sort=name"))
         self.assertIn("2 ranks", repr(job))
+        self.assertTrue({"report", "ranks"} <= set(vars(job)))  # see test_frames.py
 
     def test_of_eight_ranks(self):
         path = oracle.data("multirank", "megatron_a100_tp8")
