@@ -71,6 +71,7 @@ OPSCOPE_API enum opscope_error opscope_error_code(void);
  *   counters      for opscope_open: what Nsight Compute measured of its kernels (docs/counters.md), a CSV file
  *   as-written    for opscope_open: "1" = keep how each event was written, for opscope_export "chrome" and "chrome-list"; "0"
  *   run, worker, span, rank  for opscope_open: which trace, where the path stands for several
+ *   rank          for opscope_job_report: "all" = rows of each rank
  *   gpu           for opscope_open: the GPUs are these ("H100 SXM"), whatever the input says or does not say
  *   rules, kernel-rules  for opscope_open: files of rules of your own (docs/costs.md); they are this profile's alone
  *   group-by      for reports: opscope_report_choice lists the values, of which some reports combine several: "name,shape"
@@ -98,6 +99,9 @@ OPSCOPE_API enum opscope_error opscope_error_code(void);
 OPSCOPE_API struct opscope_options *opscope_options_new(void);
 OPSCOPE_API int opscope_options_set(struct opscope_options *o, const char *name, const char *value, char *error,
                                     size_t error_size);
+/* For opscope_open: told(context, bytes of the file that were read, its size or 0 where that is not known) is called now and then by the thread that reads. For
+ * opscope_job_report and opscope_job_advise: the same over the files of all recordings. NULL = nobody is told. */
+OPSCOPE_API void opscope_options_progress(struct opscope_options *o, void (*told)(void *context, uint64_t done_bytes, uint64_t total_bytes), void *context);
 OPSCOPE_API void opscope_options_free(struct opscope_options *o);
 
 /* Reads a trace: a file of any known format, a directory in which there is one (or of which the options choose one), or "-" for
@@ -139,7 +143,32 @@ OPSCOPE_API struct opscope_table *opscope_advise(struct opscope_profile *p, cons
  * other steps. OPSCOPE_ERROR_LACKS where the two have too little in common, and nothing is forced. Another thread may ask each of the two meanwhile. */
 OPSCOPE_API struct opscope_table *opscope_diff(struct opscope_profile *a, const struct opscope_options *of_a, struct opscope_profile *b, const struct opscope_options *of_b,
                                                const struct opscope_options *o, char *error, size_t error_size);
+/* A row for each event, in order of start: ranges of the host and work of devices, with where they ran, what launched them, and the step, op and module that
+ * they belong to. `o` may be NULL; it chooses steps (steps, key-op, aggregation) and arranges the table. */
+OPSCOPE_API struct opscope_table *opscope_event_list(struct opscope_profile *p, const struct opscope_options *o, char *error, size_t error_size);
+/* The timeline in a bounded number of rows, for pictures: what is too short is summed up. At most about `limit` rows (6000 without it); the section "steps" has the steps. `o` may be NULL; else
+ * it chooses the steps, too. */
+OPSCOPE_API struct opscope_table *opscope_timeline(struct opscope_profile *p, const struct opscope_options *o, char *error, size_t error_size);
 OPSCOPE_API void opscope_table_free(struct opscope_table *t);
+
+/* A job: one run on several ranks, each of which has a recording of its own. `path`: the folder of these, or the file that `opscope import FOLDER` made of them.
+ * OPSCOPE_ERROR_LACKS: it is no job, but what opscope_open takes. `o` may be NULL; it chooses among recordings (run, worker, span), and says how they are read, whenever that is.
+ * Recordings are found, and not yet read: each report reads them, as many at a time as there are processors (OPSCOPE_THREADS says otherwise). Several threads may ask one job. */
+struct opscope_job;
+OPSCOPE_API struct opscope_job *opscope_job_open(const char *path, const struct opscope_options *o, char *error, size_t error_size);
+OPSCOPE_API void opscope_job_close(struct opscope_job *j);
+/* The recordings, by rank: of one there may be several, which follow each other. Behind the last: NULL and -1. */
+OPSCOPE_API unsigned opscope_job_recordings(const struct opscope_job *j);
+OPSCOPE_API const char *opscope_job_path(const struct opscope_job *j, unsigned i);
+OPSCOPE_API int64_t opscope_job_rank(const struct opscope_job *j, unsigned i);
+/* 1: it is kept in one file, which answers reports of all ranks together, and advice; the paths are those that the recordings had. */
+OPSCOPE_API int opscope_job_is_kept(const struct opscope_job *j);
+/* What `opscope report NAME FOLDER` and `opscope advise FOLDER` print. `o` may be NULL. */
+OPSCOPE_API struct opscope_table *opscope_job_report(struct opscope_job *j, const char *name, const struct opscope_options *o, char *error, size_t error_size);
+OPSCOPE_API struct opscope_table *opscope_job_advise(struct opscope_job *j, const struct opscope_options *o, char *error, size_t error_size);
+/* opscope_diff of two jobs: waiting is told from transfer. */
+OPSCOPE_API struct opscope_table *opscope_job_diff(struct opscope_job *a, const struct opscope_options *of_a, struct opscope_job *b, const struct opscope_options *of_b,
+                                                   const struct opscope_options *o, char *error, size_t error_size);
 
 OPSCOPE_API const char *opscope_table_name(const struct opscope_table *t);
 OPSCOPE_API const char *opscope_table_title(const struct opscope_table *t);

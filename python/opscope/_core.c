@@ -17,11 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ERROR_SIZE = 1024 };
+enum { ERROR_SIZE = 1024, CODES_SEEN = 1024, TELL_MS = 100 };
 
 /* Set once, when the module is imported, and never freed: as in all modules with one phase. */
 static PyObject *error_type, *bad_bytes;
-static PyTypeObject *profile_type, *table_type;
+static PyTypeObject *profile_type, *table_type, *job_type;
 
 typedef struct {
 	PyObject_HEAD
@@ -87,7 +87,7 @@ static PyObject *fail(const char *message)
 	return fail_as(opscope_error_code(), message);
 }
 
-/* Both types are made by the library alone: an object without one would be nothing. */
+/* All types are made by the library alone: an object without one would be nothing. */
 static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
 	PyErr_SetString(PyExc_TypeError, "made by opscope.load and its reports");
@@ -314,7 +314,7 @@ static PyObject *table_column(PyObject *self, PyObject *argument)
 	return list;
 }
 
-/* (values, valid): 8 bytes a row and 1 byte a row, for whoever builds arrays. */
+/* (values, valid): 8 bytes a row and 1 byte a row, for whoever builds arrays: these lie in the byte arrays, and may be written to. */
 static PyObject *table_numbers(PyObject *self, PyObject *argument)
 {
 	const struct opscope_table *t = ((Table *)self)->t;
@@ -323,8 +323,8 @@ static PyObject *table_numbers(PyObject *self, PyObject *argument)
 	if (c < 0)
 		return NULL;
 	bool real = opscope_column_type(t, (unsigned)c) == OPSCOPE_REAL;
-	PyObject *values = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(rows * 8)), *valid = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rows);
-	char *value = values ? PyBytes_AsString(values) : NULL, *ok = valid ? PyBytes_AsString(valid) : NULL;
+	PyObject *values = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(rows * 8)), *valid = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)rows);
+	char *value = values ? PyByteArray_AsString(values) : NULL, *ok = valid ? PyByteArray_AsString(valid) : NULL;
 	for (size_t r = 0; value && ok && r < rows; r++) {
 		double d = real ? opscope_table_real(t, r, (unsigned)c) : 0;
 		int64_t i = real ? 0 : opscope_table_integer(t, r, (unsigned)c);
@@ -334,6 +334,61 @@ static PyObject *table_numbers(PyObject *self, PyObject *argument)
 	PyObject *pair = value && ok ? PyTuple_Pack(2, values, valid) : NULL;
 	Py_XDECREF(values);
 	Py_XDECREF(valid);
+	return pair;
+}
+
+/* The number of a text in *list; a new one is appended. Equal texts of a table have one address (opscope.h: they are kept once). -1 and an exception. */
+static long code_of(PyObject *codes, PyObject *list, const char *text, size_t size)
+{
+	PyObject *address = PyLong_FromVoidPtr((void *)(uintptr_t)text), *known = address ? PyDict_GetItemWithError(codes, address) : NULL;
+	long code = known ? PyLong_AsLong(known) : -1;
+	if (!known && address && !PyErr_Occurred()) {
+		PyObject *s = text_of(text, size), *number = PyLong_FromSsize_t(PyList_Size(list));
+		if (s && number && PyDict_SetItem(codes, address, number) == 0 && PyList_Append(list, s) == 0)
+			code = (long)PyList_Size(list) - 1;
+		Py_XDECREF(s);
+		Py_XDECREF(number);
+	}
+	Py_XDECREF(address);
+	return code;
+}
+
+static int put_codes(const struct opscope_table *t, unsigned c, PyObject *codes, PyObject *list, int32_t *out)
+{
+	struct {
+		const char *text;
+		int32_t code;
+	} seen[CODES_SEEN] = {{0}};
+	for (size_t r = 0; r < opscope_table_rows(t); r++) {
+		const char *text = opscope_table_is_null(t, r, c) ? NULL : opscope_table_text(t, r, c);
+		size_t at = (uintptr_t)text / 8 % CODES_SEEN;
+		if (text && seen[at].text != text) {
+			long code = code_of(codes, list, text, opscope_table_text_size(t, r, c));
+			if (code < 0)
+				return -1;
+			seen[at].text = text;
+			seen[at].code = (int32_t)code;
+		}
+		out[r] = text ? seen[at].code : -1;
+	}
+	return 0;
+}
+
+/* (codes, texts): 4 bytes a row, -1 where unknown; and the texts that they are the numbers of. */
+static PyObject *table_codes(PyObject *self, PyObject *argument)
+{
+	const struct opscope_table *t = ((Table *)self)->t;
+	long c = column_number(t, argument);
+	if (c < 0)
+		return NULL;
+	PyObject *codes = PyDict_New(), *list = PyList_New(0), *bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(opscope_table_rows(t) * sizeof(int32_t))), *pair = NULL;
+	if (opscope_column_type(t, (unsigned)c) != OPSCOPE_TEXT)
+		PyErr_SetString(PyExc_TypeError, "codes: a column of text was expected");
+	else if (codes && list && bytes && put_codes(t, (unsigned)c, codes, list, (int32_t *)(void *)PyByteArray_AsString(bytes)) == 0)
+		pair = PyTuple_Pack(2, bytes, list);
+	Py_XDECREF(codes);
+	Py_XDECREF(list);
+	Py_XDECREF(bytes);
 	return pair;
 }
 
@@ -466,7 +521,8 @@ static PyGetSetDef table_attributes[] = {
 static PyMethodDef table_methods[] = {
 	{"row", table_row, METH_O, "row(number): its values, one for each column, None where unknown."},
 	{"column", table_column, METH_O, "column(number): its values, None where unknown."},
-	{"numbers", table_numbers, METH_O, "numbers(number): (values, valid) of a column of numbers as bytes, 8 and 1 a row."},
+	{"numbers", table_numbers, METH_O, "numbers(number): (values, valid) of a column of numbers as byte arrays, 8 and 1 a row."},
+	{"codes", table_codes, METH_O, "codes(number): (codes, texts) of a column of text: int32 a row as a byte array, -1 where unknown, and the distinct texts."},
 	{"render", table_render, METH_VARARGS, "render(format, options): bytes."},
 	{"arrow_schema", table_arrow_schema, METH_NOARGS, "A capsule \"arrow_schema\"."},
 	{"arrow_array", table_arrow_array, METH_NOARGS, "Capsules (\"arrow_schema\", \"arrow_array\")."},
@@ -547,7 +603,7 @@ static PyObject *profile_format(PyObject *object, void *closure)
 	return format;
 }
 
-static PyObject *profile_events(PyObject *object, void *closure)
+static PyObject *profile_n_events(PyObject *object, void *closure)
 {
 	Profile *self = (Profile *)object;
 	if (enter(self) < 0)
@@ -594,8 +650,18 @@ static PyObject *profile_problems(PyObject *object, void *closure)
 	return list;
 }
 
-/* opscope_report, opscope_sql and, without a name, opscope_advise. */
+/* opscope_report, opscope_sql and, without a name, the others. */
 typedef struct opscope_table *ask(struct opscope_profile *, const char *, const struct opscope_options *, char *, size_t);
+
+static struct opscope_table *ask_events(struct opscope_profile *p, const char *name, const struct opscope_options *o, char *error, size_t error_size)
+{
+	return opscope_event_list(p, o, error, error_size);
+}
+
+static struct opscope_table *ask_timeline(struct opscope_profile *p, const char *name, const struct opscope_options *o, char *error, size_t error_size)
+{
+	return opscope_timeline(p, o, error, error_size);
+}
 
 static struct opscope_table *ask_advice(struct opscope_profile *p, const char *name, const struct opscope_options *o, char *error, size_t error_size)
 {
@@ -638,6 +704,16 @@ static PyObject *profile_sql(PyObject *self, PyObject *args)
 static PyObject *profile_advise(PyObject *self, PyObject *dict)
 {
 	return table_of((Profile *)self, ask_advice, NULL, dict);
+}
+
+static PyObject *profile_event_list(PyObject *self, PyObject *dict)
+{
+	return table_of((Profile *)self, ask_events, NULL, dict);
+}
+
+static PyObject *profile_timeline(PyObject *self, PyObject *dict)
+{
+	return table_of((Profile *)self, ask_timeline, NULL, dict);
 }
 
 /* Side a, then side b: neither is waited for while the other is held. */
@@ -698,7 +774,7 @@ static PyObject *profile_export(PyObject *object, PyObject *args)
 static PyGetSetDef profile_attributes[] = {
 	{"closed", profile_closed, NULL, "Whether close() was called.", NULL},
 	{"format", profile_format, NULL, "Name of the input's format.", NULL},
-	{"events", profile_events, NULL, "Events that the input held.", NULL},
+	{"n_events", profile_n_events, NULL, "Events that the input held.", NULL},
 	{"problems", profile_problems, NULL, "(text, count, severity) of what was odd.", NULL},
 	{0},
 };
@@ -708,6 +784,8 @@ static PyMethodDef profile_methods[] = {
 	{"report", profile_report, METH_VARARGS, "report(name, options): Table."},
 	{"sql", profile_sql, METH_VARARGS, "sql(query, options): Table."},
 	{"advise", profile_advise, METH_O, "advise(options): Table."},
+	{"event_list", profile_event_list, METH_O, "event_list(options): Table with a row for each event."},
+	{"timeline", profile_timeline, METH_O, "timeline(options): Table of a bounded number of rows."},
 	{"diff", profile_diff, METH_VARARGS, "diff(options of this, profile, options of that, options): Table."},
 	{"export", profile_export, METH_VARARGS, "export(format, path, options): what the file lacks, a line each."},
 	{0},
@@ -724,6 +802,169 @@ static PyType_Slot profile_slots[] = {
 
 static PyType_Spec profile_spec = {"opscope._core.Profile", sizeof(Profile), 0, Py_TPFLAGS_DEFAULT, profile_slots};
 
+/* --- jobs ------------------------------------------------------------------------------------------------------- */
+
+/* Whom to tell how far reading is, and what that raised: the library is not at a place where it could stop. */
+struct teller {
+	PyObject *callable;
+	PyObject *type, *value, *traceback;
+};
+
+static void tell(void *context, uint64_t done_bytes, uint64_t total_bytes)
+{
+	struct teller *x = context;
+	PyGILState_STATE state = PyGILState_Ensure();
+	PyObject *result = x->type ? NULL : PyObject_CallFunction(x->callable, "KK", (unsigned long long)done_bytes, (unsigned long long)total_bytes);
+	if (!result && !x->type)
+		PyErr_Fetch(&x->type, &x->value, &x->traceback);
+	Py_XDECREF(result);
+	PyGILState_Release(state);
+}
+
+typedef struct {
+	PyObject_HEAD
+	struct opscope_job *j;
+} Job;
+
+static void job_dealloc(PyObject *object)
+{
+	PyTypeObject *type = Py_TYPE(object);
+	opscope_job_close(((Job *)object)->j);
+	PyObject_Free(object);
+	Py_DECREF(type);
+}
+
+static PyObject *job_kept(PyObject *self, void *closure)
+{
+	return PyBool_FromLong(opscope_job_is_kept(((Job *)self)->j));
+}
+
+static PyObject *job_recordings(PyObject *self, void *closure)
+{
+	const struct opscope_job *j = ((Job *)self)->j;
+	PyObject *list = PyList_New(0);
+	for (unsigned i = 0; list && i < opscope_job_recordings(j); i++) {
+		const char *path = opscope_job_path(j, i);
+		PyObject *facts = Py_BuildValue("(LN)", (long long)opscope_job_rank(j, i), PyUnicode_DecodeFSDefault(path));
+		if (!facts || PyList_Append(list, facts) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(facts);
+	}
+	return list;
+}
+
+/* Without a name, advice. */
+static PyObject *ask_job(Job *self, const char *name, PyObject *dict, PyObject *progress)
+{
+	char message[ERROR_SIZE];
+	struct teller told = {.callable = progress};
+	struct opscope_table *t;
+	struct opscope_options *o = options_of(dict);
+	if (!o)
+		return NULL;
+	if (progress != Py_None)
+		opscope_options_progress(o, tell, &told);
+	Py_BEGIN_ALLOW_THREADS
+	t = name ? opscope_job_report(self->j, name, o, message, sizeof message) : opscope_job_advise(self->j, o, message, sizeof message);
+	Py_END_ALLOW_THREADS
+	opscope_options_free(o);
+	if (told.type) {
+		opscope_table_free(t);
+		PyErr_Restore(told.type, told.value, told.traceback);
+		return NULL;
+	}
+	return t ? new_table(t, t, NULL) : fail(message);
+}
+
+static PyObject *job_report(PyObject *self, PyObject *args)
+{
+	const char *name;
+	PyObject *dict, *progress = Py_None;
+	return PyArg_ParseTuple(args, "sO|O", &name, &dict, &progress) ? ask_job((Job *)self, name, dict, progress) : NULL;
+}
+
+static PyObject *job_advise(PyObject *self, PyObject *args)
+{
+	PyObject *dict, *progress = Py_None;
+	return PyArg_ParseTuple(args, "O|O", &dict, &progress) ? ask_job((Job *)self, NULL, dict, progress) : NULL;
+}
+
+static PyObject *job_diff(PyObject *self, PyObject *args)
+{
+	PyObject *of_self, *other, *of_other, *dict;
+	char message[ERROR_SIZE];
+	struct opscope_table *t = NULL;
+	if (!PyArg_ParseTuple(args, "OO!OO", &of_self, job_type, &other, &of_other, &dict))
+		return NULL;
+	struct opscope_options *a = options_of(of_self), *b = a ? options_of(of_other) : NULL, *o = b ? options_of(dict) : NULL;
+	if (o) {
+		Py_BEGIN_ALLOW_THREADS
+		t = opscope_job_diff(((Job *)self)->j, a, ((Job *)other)->j, b, o, message, sizeof message);
+		Py_END_ALLOW_THREADS
+	}
+	bool asked = o;
+	opscope_options_free(a);
+	opscope_options_free(b);
+	opscope_options_free(o);
+	return !asked ? NULL : t ? new_table(t, t, NULL) : fail(message);
+}
+
+static PyGetSetDef job_attributes[] = {
+	{"kept", job_kept, NULL, "Whether it is kept in one file: its recordings are not at hand.", NULL},
+	{"recordings", job_recordings, NULL, "(rank, path) of each, by rank.", NULL},
+	{0},
+};
+
+static PyMethodDef job_methods[] = {
+	{"report", job_report, METH_VARARGS, "report(name, options, progress=None): Table. progress(done_bytes, total_bytes) is called now and then."},
+	{"advise", job_advise, METH_VARARGS, "advise(options, progress=None): Table."},
+	{"diff", job_diff, METH_VARARGS, "diff(options of this, job, options of that, options): Table."},
+	{0},
+};
+
+static PyType_Slot job_slots[] = {
+	{Py_tp_doc, "A job of the C library."},
+	{Py_tp_new, refuse_new},
+	{Py_tp_dealloc, job_dealloc},
+	{Py_tp_getset, job_attributes},
+	{Py_tp_methods, job_methods},
+	{0},
+};
+
+static PyType_Spec job_spec = {"opscope._core.Job", sizeof(Job), 0, Py_TPFLAGS_DEFAULT, job_slots};
+
+/* open_job(path, options): None where it is no job. */
+static PyObject *core_open_job(PyObject *module, PyObject *args)
+{
+	PyObject *path, *dict;
+	char message[ERROR_SIZE];
+	struct opscope_job *j;
+	if (!PyArg_ParseTuple(args, "O&O", PyUnicode_FSConverter, &path, &dict))
+		return NULL;
+	struct opscope_options *o = options_of(dict);
+	if (!o) {
+		Py_DECREF(path);
+		return NULL;
+	}
+	const char *where = PyBytes_AsString(path);
+	Py_BEGIN_ALLOW_THREADS
+	j = opscope_job_open(where, o, message, sizeof message);
+	Py_END_ALLOW_THREADS
+	opscope_options_free(o);
+	Py_DECREF(path);
+	if (!j && opscope_error_code() == OPSCOPE_ERROR_LACKS)
+		Py_RETURN_NONE;
+	if (!j)
+		return fail(message);
+	Job *self = PyObject_New(Job, job_type);
+	if (!self) {
+		opscope_job_close(j);
+		return NULL;
+	}
+	self->j = j;
+	return (PyObject *)self;
+}
+
 /* --- the module ------------------------------------------------------------------------------------------------- */
 
 /* A trace that is being read: of the one who asks, and of the thread that reads it, if another. */
@@ -735,7 +976,15 @@ struct opening {
 	char message[ERROR_SIZE];
 	sem_t done;
 	atomic_int owners;
+	atomic_ullong done_bytes, total_bytes;
 };
+
+static void note_progress(void *opening, uint64_t done_bytes, uint64_t total_bytes)
+{
+	struct opening *x = opening;
+	atomic_store(&x->done_bytes, done_bytes);
+	atomic_store(&x->total_bytes, total_bytes);
+}
 
 static void opening_drop(struct opening *x)
 {
@@ -758,38 +1007,49 @@ static void *read_trace(void *arg)
 	return NULL;
 }
 
-/* Python hears of signals in its main thread alone: there, a thread of C reads, and is left to end by itself when a handler raises. */
-static bool read_in_thread(struct opening *x)
+/* Python hears of signals in its main thread alone: there, and where the program wants to be told, a thread of C reads. It is left to end by itself when a handler raises, or who is told. */
+static bool read_in_thread(struct opening *x, bool told)
 {
 	pthread_t thread;
 	atomic_init(&x->owners, 2);
-	if (syscall(SYS_gettid) == getpid() && pthread_create(&thread, NULL, read_trace, x) == 0) {
+	if ((told || syscall(SYS_gettid) == getpid()) && pthread_create(&thread, NULL, read_trace, x) == 0) {
 		pthread_detach(thread);
 		return true;
 	}
 	return false;
 }
 
-static int wait_until_read(struct opening *x)
+static int tell_bytes(const struct opening *x, PyObject *progress)
 {
+	PyObject *result = PyObject_CallFunction(progress, "KK", (unsigned long long)atomic_load(&x->done_bytes), (unsigned long long)atomic_load(&x->total_bytes));
+	Py_XDECREF(result);
+	return result ? 0 : -1;
+}
+
+static int wait_until_read(struct opening *x, PyObject *progress)
+{
+	const bool told = progress != Py_None;
 	for (int rc = -1; rc < 0;) {
 		Py_BEGIN_ALLOW_THREADS
 		struct timespec until;
 		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec++; /* a signal ends the wait at once, unless another thread has got it */
+		until.tv_sec += told ? 0 : 1; /* a signal ends the wait at once, unless another thread has got it */
+		until.tv_nsec += told ? TELL_MS * 1000000 : 0;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
 		rc = sem_timedwait(&x->done, &until);
 		Py_END_ALLOW_THREADS
-		if (rc < 0 && PyErr_CheckSignals() < 0)
+		if ((rc < 0 && PyErr_CheckSignals() < 0) || (told && tell_bytes(x, progress) < 0))
 			return -1;
 	}
 	return 0;
 }
 
-/* -1: a handler of a signal has raised. */
-static int read_to_end(struct opening *x)
+/* -1: a handler of a signal has raised, or who is told. */
+static int read_to_end(struct opening *x, PyObject *progress)
 {
-	if (read_in_thread(x))
-		return wait_until_read(x);
+	if (read_in_thread(x, progress != Py_None))
+		return wait_until_read(x, progress);
 	Py_BEGIN_ALLOW_THREADS
 	read_trace(x);
 	Py_END_ALLOW_THREADS
@@ -813,20 +1073,21 @@ static struct opening *new_opening(PyObject *path, PyObject *dict)
 	x->path = copy;
 	x->o = o;
 	sem_init(&x->done, 0, 0);
+	opscope_options_progress(o, note_progress, x);
 	return x;
 }
 
 static PyObject *core_open(PyObject *module, PyObject *args)
 {
-	PyObject *path, *dict;
-	if (!PyArg_ParseTuple(args, "O&O", PyUnicode_FSConverter, &path, &dict))
+	PyObject *path, *dict, *progress = Py_None;
+	if (!PyArg_ParseTuple(args, "O&O|O", PyUnicode_FSConverter, &path, &dict, &progress))
 		return NULL;
 	struct opening *x = new_opening(path, dict);
 	Py_DECREF(path);
 	if (!x)
 		return NULL;
 	struct opscope_profile *p = NULL;
-	if (read_to_end(x) == 0) {
+	if (read_to_end(x, progress) == 0) {
 		p = x->p;
 		x->p = NULL;
 		if (!p)
@@ -873,7 +1134,8 @@ static PyObject *core_reports(PyObject *module, PyObject *none)
 }
 
 static PyMethodDef functions[] = {
-	{"open", core_open, METH_VARARGS, "open(path, options): Profile."},
+	{"open", core_open, METH_VARARGS, "open(path, options, progress=None): Profile. progress(done_bytes, total_bytes) is called now and then, with total_bytes 0 where that is not known."},
+	{"open_job", core_open_job, METH_VARARGS, "open_job(path, options): Job; None where it is no job of several ranks."},
 	{"reports", core_reports, METH_NOARGS, "(name, title, help, group_by choices, compat choices) of each report."},
 	{0},
 };
@@ -919,8 +1181,9 @@ PyMODINIT_FUNC PyInit__core(void)
 	bad_bytes = bad_byte_map();
 	profile_type = (PyTypeObject *)PyType_FromSpec(&profile_spec);
 	table_type = (PyTypeObject *)PyType_FromSpec(&table_spec);
+	job_type = (PyTypeObject *)PyType_FromSpec(&job_spec);
 	if (!bad_bytes || add(module, "Error", error_type) < 0 || add(module, "Profile", (PyObject *)profile_type) < 0 ||
-	    add(module, "Table", (PyObject *)table_type) < 0 || PyModule_AddStringConstant(module, "version", opscope_version()) < 0) {
+	    add(module, "Table", (PyObject *)table_type) < 0 || add(module, "Job", (PyObject *)job_type) < 0 || PyModule_AddStringConstant(module, "version", opscope_version()) < 0) {
 		Py_DECREF(module);
 		return NULL;
 	}

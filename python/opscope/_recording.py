@@ -158,7 +158,7 @@ class Recording:
         self._export("memory-timeline", path, form=form, device=where)
 
     def __repr__(self) -> str:
-        return f"<opscope.Recording {self.path!r}, {self.trace.events} events>"
+        return f"<opscope.Recording {self.path!r}, {self.trace.n_events} events>"
 
 
 def _os_error(path: str, text: str) -> OSError:

@@ -26,10 +26,11 @@ from ._ranges import emit_itt, emit_nvtx, record_function
 from ._recorder import FLAGS, Asked, Recorder, choose_devices, parse_activities
 from ._records import EnforceUnique, MemRecordsAcc
 from ._recording import Recording, tensorboard_trace_handler, trace_handler
+from ._reports import reports
 from ._schedule import EXIT, KinetoStepTracker, ProfilerAction, action_of, always, schedule
 from ._torch_modules import accepts, supported_activities, torch, torch_profiler
 from .table import Table
-from .trace import Path, Trace, load, reports
+from .trace import Path, Trace, load
 
 __all__ = [
     "EnforceUnique", "EventList", "FunctionEvent", "FunctionEventAvg", "Kernel", "KinetoStepTracker", "MemRecordsAcc", "ProfilerAction", "Recording", "emit_itt", "emit_nvtx", "load_nvprof",

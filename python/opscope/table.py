@@ -6,9 +6,12 @@ import shutil
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union, overload
 
 from . import _core
+from ._frame import frame_of
 
 if TYPE_CHECKING:
     import pandas
+    import polars
+    import pyarrow
 
 # How much a notebook shows of a table.
 HTML_ROWS = 30
@@ -124,24 +127,23 @@ class Table:
         return self._text("text", width=str(width), **({} if limit is None else {"limit": str(limit)})).decode()
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A pandas.DataFrame: int64, float64, bool and object columns; Int64 and boolean (pandas' own, with NA) where cells are unknown."""
-        import numpy
-        import pandas
+        """A pandas.DataFrame: int64, float64, bool and object columns; Int64 and boolean (pandas' own, with NA) where cells are unknown.
 
-        def column(i: int, c: Column) -> Any:
-            if c.type == "string":
-                return numpy.array(self._table.column(i), dtype=object)
-            data, valid = self._table.numbers(i)
-            known = numpy.frombuffer(valid, dtype=bool)
-            values = numpy.frombuffer(data, dtype="float64" if c.type == "number" else "int64")
-            if c.type == "boolean":
-                values = values.astype(bool)
-            if c.type == "number" or known.all():
-                return values
-            array = pandas.arrays.BooleanArray if c.type == "boolean" else pandas.arrays.IntegerArray
-            return array(values.copy(), ~known)
+        frame.attrs has "units", "titles" and "help", each a dict by column, and "report", "title" and "notes". Numbers are not copied again.
+        """
+        return frame_of(self._table, self.columns)
 
-        return pandas.DataFrame({c.id: column(i, c) for i, c in enumerate(self.columns)})
+    def to_arrow(self) -> pyarrow.Table:
+        """A pyarrow.Table, by the C data interface. Fields have title, unit and help as their metadata."""
+        import pyarrow
+
+        return pyarrow.table(self)
+
+    def to_polars(self) -> polars.DataFrame:
+        """A polars.DataFrame, by the C data interface: title, unit and help, for which polars has no place, stay in `columns`."""
+        import polars
+
+        return polars.DataFrame(self)
 
     def __arrow_c_schema__(self) -> object:
         return self._table.arrow_schema()

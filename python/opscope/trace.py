@@ -2,11 +2,20 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from types import TracebackType
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple, Type, Union
 
-from . import _core
+from . import _core, _html
+from ._options import options
+from ._plot import Plots
+from ._progress import Progress, Told
+from ._reports import Reports
+from .job import Job
 from .table import Table
+
+if TYPE_CHECKING:
+    import pandas
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -19,33 +28,16 @@ class Problem(NamedTuple):
     severity: int
 
 
-class Report(NamedTuple):
-    """A report there is. The first of group_by is the default; compat names predecessors whose numbers it can give."""
-
-    name: str
-    title: str
-    help: str
-    group_by: Tuple[str, ...]
-    compat: Tuple[str, ...]
+def _gpus(overview: Table) -> List[str]:
+    """ "2 x NVIDIA A100-SXM4-80GB", ... of those that did work. """
+    devices = overview.sections.get("devices")
+    names = Counter(str(r["name"] or "unknown") for r in devices or [] if r["busy_pct"])
+    return [f"{n} x {name}" if n > 1 else name for name, n in names.items()]
 
 
-def _value(name: str, value: Any) -> str:
-    if isinstance(value, bool) or getattr(value, "dtype", None) == bool:  # also NumPy's
-        return "1" if value else "0"
-    if name == "steps" and isinstance(value, tuple) and len(value) == 2:
-        first, last = ("" if v is None else str(v) for v in value)
-        return f"{first}..{last}"
-    if isinstance(value, (list, tuple)):
-        return ",".join(str(v) for v in value)
-    return str(value)
-
-
-def options(given: Dict[str, Any]) -> Dict[str, str]:
-    """Keyword arguments as options of the command line without dashes: group_by=["name", "shape"] is "group-by": "name,shape".
-
-    None means not given. True and False are 1 and 0, steps=(5, 7) is 5..7.
-    """
-    return {name.replace("_", "-"): _value(name, value) for name, value in given.items() if value is not None}
+def _step_time(overview: Table) -> List[Tuple[str, str]]:
+    """What the shares are of: "average step time", or of a trace without steps "time looked at"."""
+    return [(str(row["role"]).lower(), f"{row['mean_ns'] / 1e6:,.3f} ms") for row in overview[:1] if isinstance(row["mean_ns"], (int, float))]
 
 
 class Trace:
@@ -58,6 +50,11 @@ class Trace:
         self._profile = profile
         #: As given to load().
         self.path = path
+        # Attributes, not properties: shells do not run those to complete what is behind them.
+        #: Its reports: report("operators", limit=10), or report.operators(limit=10); a shell completes the names.
+        self.report = Reports(lambda name, params: profile.report(name, options(params)))
+        #: Pictures: plot.timeline(), plot.roofline(), plot.memory().
+        self.plot = Plots(profile, path, self.report)
 
     @property
     def format(self) -> str:
@@ -65,28 +62,41 @@ class Trace:
         return self._profile.format
 
     @property
-    def events(self) -> int:
-        """How many events the input held."""
-        return self._profile.events
+    def n_events(self) -> int:
+        """How many events the input held, of all kinds."""
+        return self._profile.n_events
 
     @property
     def problems(self) -> List[Problem]:
         """What was odd about the input. Reports may find more."""
         return [Problem(*p) for p in self._profile.problems]
 
-    def report(self, name: str, **params: Any) -> Table:
-        """One table: what `opscope report NAME` prints, with its options as keywords.
+    def event_table(self, **params: Any) -> Table:
+        """A row for each range of the host and each piece of device work: what `events` is made of. steps, key_op, aggregation, and sort, filter, columns, limit."""
+        return Table(self._profile.event_list(options(params)))
 
-        group_by, compat, per ("total", "step" or "call"), steps ("5..7", 6 or (5, 7)), key_op, device, aggregation, top_level (a bool);
-        and of the table: sort ("-calls"), filter, columns, limit, title, time_unit, max_width. opscope.reports() lists the reports. Error when there
-        is no such report or the trace lacks what it is about.
+    @property
+    def events(self) -> pandas.DataFrame:
+        """A row for each range of the host and each piece of device work, in order of start: name, kind, category, start_ns, duration_ns, step, op, module, thread, device, stream, ...
+
+        Each time a new frame: keep it. parent, call and op_event are rows of the same frame. frame.attrs["help"] says what each column is.
         """
-        if not isinstance(name, str):
-            raise TypeError(f"report: a name was expected, not {name!r}")
-        known = name.replace("_", "-")
-        if known not in (names := [r[0] for r in _core.reports()]):
-            raise _core.Error(f"no report '{name}'{_nearest(known, names)}")
-        return Table(self._profile.report(known, options(params)))
+        return self.event_table().to_pandas()
+
+    @property
+    def steps(self) -> pandas.DataFrame:
+        """A row for each step: the report "steps". Each time a new frame."""
+        return self.report("steps").to_pandas()
+
+    @property
+    def kernels(self) -> pandas.DataFrame:
+        """A row for each kernel by name: the report "kernels". Each time a new frame; `events` has each launch."""
+        return self.report("kernels").to_pandas()
+
+    @property
+    def ops(self) -> pandas.DataFrame:
+        """A row for each operator by name: the report "operators". Each time a new frame; `events` has each call."""
+        return self.report("operators").to_pandas()
 
     def advise(self, **params: Any) -> Table:
         """Findings, the worst first: problem, evidence, what to do, the most it can gain. compat="dlprof" or "torch" gives theirs."""
@@ -130,14 +140,24 @@ class Trace:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<opscope.Trace {self.path!r}{', closed' if self.closed else f', {self.format}, {self.events} events'}>"
+        return f"<opscope.Trace {self.path!r}{', closed' if self.closed else f', {self.format}, {self.n_events} events'}>"
 
-
-def _nearest(name: str, names: List[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, names, 1)
-    return f", did you mean '{near[0]}'?" if near else "; opscope.reports() lists them"
+    def _repr_html_(self) -> str:
+        if self.closed:
+            return _html.facts(self.path, [("state", "closed")])
+        rows = [("format", self.format), ("events", f"{self.n_events:,}")]
+        shares = ""
+        try:
+            overview = self.report("overview")
+        except _core.Error as e:
+            rows.append(("overview", str(e)))
+        else:
+            rows += [("GPUs", ", ".join(gpus))] if (gpus := _gpus(overview)) else []
+            rows += _step_time(overview)
+            shares = _html.bar([(str(r["role"]), float(r["share_pct"] or 0)) for r in list(overview)[1:]])
+        odd = [p for p in self.problems if p.severity]
+        rows += [("problems", f"{len(odd)}: {odd[0].text}")] if odd else []
+        return _html.facts(self.path, rows, shares, _html.hint("`trace.advise()` says what to do; `trace.report.` and the tab key list the reports; `trace.events` is a frame"))
 
 
 _ADDRESSES = ("https://", "http://", "s3://", "gs://", "az://")
@@ -152,47 +172,56 @@ def _shown(name: str) -> str:
     return name.rpartition("?")[0] if name.startswith("az://") and "sig=" in name.rpartition("?")[2] and "?" in name else name
 
 
-def load(path: Path, **params: Any) -> Trace:
+def load(path: Path, *, progress: Union[bool, Progress, None] = None, **params: Any) -> Union[Trace, Any]:
     """Reads a trace: a file of any format that opscope knows, told by its content; a directory in which there is one; an address (s3://, https://, ...); "-" for standard input.
 
-    input_format, capture (a trace of the capture of its graphs, or a folder of such), provenance (what torch.compile wrote down: a log of TORCH_TRACE, or a folder), counters (CSV of Nsight Compute), as_written (a bool), gpu ("H100 80GB HBM3"), rules and kernel_rules (files of your own, for this trace alone), and, where the directory holds
-    several: run, worker, span, rank. OSError when there is no such file, Error when it is no trace. Ctrl-C ends the wait.
+    A directory with the ranks of one job, and the file that `opscope import DIRECTORY` made of one, give a Job. (To a type checker the result is a Trace: isinstance(x, opscope.Job)
+    tells.) input_format, capture (a trace of the capture of its graphs, or a folder of such), provenance (what torch.compile wrote down: a log of TORCH_TRACE, or a folder),
+    execution_trace, counters (CSV of Nsight Compute), as_written (a bool), gpu ("H100 80GB HBM3"), rules and kernel_rules (files of your own, for this trace alone), and, where the
+    directory holds several: run, worker, span, rank. progress: True shows how far reading is, a function is called with the bytes that were read and those that there are (0: not known).
+    OSError when there is no such file, Error when it is no trace. Ctrl-C ends the wait.
     """
     name = os.fspath(path)
     address = name.startswith(_ADDRESSES)
     if name != "-" and not address:
         os.stat(name)
-    return Trace(_core.open(name, options(params)), _shown(name) if address else name)
+    shown = _shown(name) if address else name
+    if params.get("rank") is None and name != "-" and (not address or name.endswith("/")):
+        job = _core.open_job(name, options(params))
+        if job is not None:
+            return Job(job, shown, {k: v for k, v in params.items() if k not in _CHOOSE}, progress)
+    with Told(progress, os.path.basename(shown.rstrip("/")) or shown) as told:
+        return Trace(_core.open(name, options(params), told), shown)
 
 
 # What load() takes, beside the path.
-_OF_INPUTS = frozenset({"input_format", "capture", "provenance", "execution_trace", "counters", "as_written", "gpu", "rules", "kernel_rules", "run", "worker", "span", "rank"})
+_OF_INPUTS = frozenset({"input_format", "capture", "provenance", "execution_trace", "counters", "as_written", "gpu", "rules", "kernel_rules", "run", "worker", "span", "rank", "progress"})
+_CHOOSE = frozenset({"run", "worker", "span", "rank"})
 
 
-def advise(trace: Union[Trace, Path], **params: Any) -> Table:
-    """Findings about a trace, or about the file of one: see Trace.advise. A file may have the options of load(), too."""
-    if isinstance(trace, Trace):
+def advise(trace: Union[Trace, Job, Path], **params: Any) -> Table:
+    """Findings about a trace or a job, or about the file or folder of one: see Trace.advise. A file may have the options of load(), too."""
+    if isinstance(trace, (Trace, Job)):
         return trace.advise(**params)
     of_input = {name: value for name, value in params.items() if name in _OF_INPUTS}
     with load(trace, **of_input) as opened:
-        return opened.advise(**{name: value for name, value in params.items() if name not in _OF_INPUTS})
+        findings: Table = opened.advise(**{name: value for name, value in params.items() if name not in _OF_INPUTS})
+        return findings
 
 
-def diff(a: Union[Trace, Path], b: Union[Trace, Path], **params: Any) -> Table:
-    """What changed from run a to run b, traces or the files of some: see Trace.diff. Files may have the options of load(), too."""
+def diff(a: Union[Trace, Job, Path], b: Union[Trace, Job, Path], **params: Any) -> Table:
+    """What changed from run a to run b, two traces, two jobs, or their files or folders: see Trace.diff. Files may have the options of load(), too."""
     of_input = {name: value for name, value in params.items() if name in _OF_INPUTS}
     of_diff = {name: value for name, value in params.items() if name not in _OF_INPUTS}
-    opened: List[Trace] = []
+    opened: List[Any] = []
     try:
         for x in (a, b):
-            opened.append(x if isinstance(x, Trace) else load(x, **of_input))
-        return opened[0].diff(opened[1], **of_diff)
+            opened.append(x if isinstance(x, (Trace, Job)) else load(x, **of_input))
+        if type(opened[0]) is not type(opened[1]):
+            raise _core.Error(f"{opened[0].path}, {opened[1].path}: two traces or two jobs were expected, not one of each; `opscope diff A B` takes both")
+        found: Table = opened[0].diff(opened[1], **of_diff)
+        return found
     finally:
         for given, trace in zip((a, b), opened):
             if trace is not given:
                 trace.close()
-
-
-def reports() -> List[Report]:
-    """The reports there are."""
-    return [Report(name, title, text, tuple(group_by), tuple(compat)) for name, title, text, group_by, compat in _core.reports()]

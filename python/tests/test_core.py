@@ -20,8 +20,8 @@ class Load(oracle.Case):
         with opscope.load(RESNET) as trace:
             self.assertEqual((trace.format, trace.path), ("kineto", RESNET))
             self.assertEqual([p.text for p in trace.problems if p.severity], [])
-            self.assertIn(f"{trace.events:,}", oracle.run("info", RESNET)[1].decode())
-            self.assertIn(f"{trace.events} events", repr(trace))
+            self.assertIn(f"{trace.n_events:,}", oracle.run("info", RESNET)[1].decode())
+            self.assertIn(f"{trace.n_events} events", repr(trace))
         odd = opscope.load(oracle.synthetic("partial_overlap"))
         odd.report("operators")
         self.assertTrue(odd.problems and all(p.text and p.times and p.severity in (0, 1, 2) for p in odd.problems))
@@ -212,7 +212,7 @@ for _ in range(3):
     print(raises(lambda: opscope.load(large)))
     assert str(opscope.load(small).report("operators")) == right
 leave(None)
-print(opscope.load(large).events)
+print(opscope.load(large).n_events)
 """), [f"{self.large}: out of memory"] * 3 + ["150001"])
 
     def test_report(self):

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 from support import RESNET, ROOT, oracle
+import opscope
 
 with open(os.path.join(ROOT, "docs", "python.md"), encoding="utf-8") as _f:
     PAGE = _f.read()
@@ -17,8 +18,10 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 TRAINING, TABLES, LAYERS, PROFILING = "import torch, opscope\n", "import opscope\ntrace", "import torch\nimport opscope.torch\n", "import opscope\n\nwith opscope.profile"
 OWN = "import opscope, torch\n"
 FLOPS = "import math, opscope, torch\n"
+FRAMES, PICTURES, JOBS = "import opscope, pandas\n", "import opscope\npicture", "import opscope\njob"
 # How a block begins -> the test that runs it, or why none does.
-RUN = {TRAINING: "test_training", TABLES: "test_tables", LAYERS: "test_layers", PROFILING: "test_profiling", OWN: "test_own_library", FLOPS: "test_flops"}
+RUN = {TRAINING: "test_training", TABLES: "test_tables", LAYERS: "test_layers", PROFILING: "test_profiling", OWN: "test_own_library", FLOPS: "test_flops", FRAMES: "test_frames",
+       PICTURES: "test_pictures", JOBS: "test_jobs"}
 NOT_RUN = {"polars.DataFrame": "needs polars, pyarrow and duckdb, which Debian does not have; test_arrow.py takes the same tables by a consumer of its own"}
 
 
@@ -129,6 +132,35 @@ class Docs(oracle.Case):
             shown = self.run_block(TABLES, folder)
             self.assertTrue(shown.startswith("Time by operator and input shape\n"), shown)
             self.assertEqual(sorted(os.listdir(folder)), ["cut.json.gz", "operators.csv", "run.json.gz"])
+
+    def test_frames(self):
+        if not importlib.util.find_spec("pandas"):
+            self.skipTest("pandas is not installed")
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(RESNET, os.path.join(folder, "run.json.gz"))
+            self.run_block(FRAMES, folder)
+
+    def test_frames_of_the_page(self):
+        """The page lists the columns that there are."""
+        names = re.search(r"^\* Columns of `events`: (.*?)\. `parent`", PAGE, re.M | re.S).group(1)
+        self.assertEqual(re.findall(r"`(\w+)`", names), [c.id for c in opscope.load(RESNET).event_table(limit=1).columns])
+
+    def test_pictures(self):
+        if not os.path.exists(os.path.join(os.path.dirname(opscope.__file__), "_plot.js.gz")):
+            self.skipTest("built without npm")
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(RESNET, os.path.join(folder, "run.json.gz"))
+            self.run_block(PICTURES, folder)
+            self.assertEqual(sorted(os.listdir(folder)), ["run.json.gz", "timeline.html"])
+
+    def test_jobs(self):
+        if not importlib.util.find_spec("pandas"):
+            self.skipTest("pandas is not installed")
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "traces"))
+            for rank in range(2):
+                shutil.copy(oracle.synthetic("communication"), os.path.join(folder, "traces", f"rank{rank}.json"))
+            self.assertIn("Ranks that others waited for", self.run_block(JOBS, folder))
 
 
 if __name__ == "__main__":

@@ -338,7 +338,7 @@ class Profile(Case):
             finally:
                 os._exit(0)
         self.assertEqual(os.wait()[1], 0)
-        self.assertGreater(prof.recordings[0].trace.events, 0)
+        self.assertGreater(prof.recordings[0].trace.n_events, 0)
 
     def test_a_forked_child_has_recordings_of_its_own(self):
         plan = opscope.schedule(wait=0, warmup=1, active=1)
@@ -374,7 +374,7 @@ class Profile(Case):
         self.assertEqual(os.path.getsize(path), size)
         with tempfile.TemporaryDirectory() as d:
             prof.save(os.fsencode(os.path.join(d, "trace.json.gz")))
-            self.assertGreater(opscope.load(os.path.join(d, "trace.json.gz")).events, 50)
+            self.assertGreater(opscope.load(os.path.join(d, "trace.json.gz")).n_events, 50)
 
     def test_torchs_profiler_is_left_as_its_user_would(self):
         """Whoever watches it by __exit__, as opscope.torch does, sees each start and end; and no Python objects are made of the events."""
@@ -430,7 +430,7 @@ class Profile(Case):
             self.assertEqual(len(names), 4)
             self.assertTrue(all(n.endswith(".pt.trace.json.gz") for n in names[:2]) and all(n.endswith(".pt.trace.json") for n in names[2:]))
             for n in names:
-                self.assertGreater(opscope.load(os.path.join(where, n)).events, 50)
+                self.assertGreater(opscope.load(os.path.join(where, n)).n_events, 50)
 
     def test_errors(self):
         prof = opscope.profile()

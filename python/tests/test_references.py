@@ -41,7 +41,42 @@ def failures(trace=opscope.load(TRACE)):
 def tables(trace=opscope.load(TRACE)):
     table = trace.report("operators")
     table.columns, table.notes, table.title, table.sections
-    trace.problems, trace.events, trace.format
+    trace.problems, trace.n_events, trace.format
+
+
+def events(trace=opscope.load(TRACE)):
+    table = trace.event_table(limit=20)
+    for i, column in enumerate(table.columns):
+        table._table.codes(i) if column.type == "string" else table._table.numbers(i)
+    trace._profile.timeline({})
+    try:
+        table._table.codes(0)  # a number
+    except TypeError:
+        return
+    raise AssertionError("no error")
+
+
+def told(seen=[0]):
+    opscope.load(TRACE, progress=lambda done, total: seen.__setitem__(0, total))
+    try:
+        opscope.load(TRACE, progress=lambda: None)
+    except TypeError:
+        return
+    raise AssertionError("no error")
+
+
+def jobs(folder=tempfile.TemporaryDirectory()):
+    for rank in range(2):
+        path = os.path.join(folder.name, f"rank{rank}.json")
+        os.path.lexists(path) or os.symlink(TRACE, path)
+    job = opscope.load(folder.name, progress=lambda done, total: None)
+    job.report("operators"), job.advise(), job.diff(job), job.recordings, job.kept
+    for ask in (lambda: job.report("no-such"), lambda: job.report("operators", rank=1), lambda: job._job.report("operators", {}, lambda: None), lambda: job._job.diff({}, None, {}, {})):
+        try:
+            ask()
+        except (opscope.Error, TypeError):
+            continue
+        raise AssertionError("no error")
 
 
 def rows(table=opscope.load(TRACE).report("operators")):
@@ -106,7 +141,7 @@ def schedules():
 
 
 #: What is repeated -> how often one round is, as part of ROUNDS.
-WORK = {loads: 1, loads_not_closed: 1, failures: 0.1, tables: 1, rows: 1, forms: 1, lists: 0.1, recordings: 0.1, schedules: 1}
+WORK = {loads: 1, loads_not_closed: 1, failures: 0.1, tables: 1, events: 0.1, told: 0.1, jobs: 0.02, rows: 1, forms: 1, lists: 0.1, recordings: 0.1, schedules: 1}
 
 
 def resident():

@@ -21,6 +21,14 @@ names = [c.id for c in table.columns] + list(table.sections) + [p.text for p in 
 text: str = table.to_csv("x") + table.to_text(width=80) + opscope.version
 table.to_pandas()
 opscope.advise(trace).to_dict()["title"]
+trace.events, trace.steps, trace.kernels, trace.ops
+count: int = trace.n_events
+named: opscope.Table = trace.report.key_averages(limit=3)
+page: str = trace.plot.timeline(steps=(1, 2)).to_html() + trace.plot.roofline().title
+job = opscope.load("y", progress=lambda done, total: print(done, total))
+assert isinstance(job, opscope.Job)
+ranks = [(rank, other.n_events) for rank, other in job.ranks.items()]
+joined: opscope.Table = job.report("kernels", rank="all")
 """
 
 

@@ -55,6 +55,8 @@ struct opscope_table {
 	bool limited;           /* by the caller: it is shown as it is */
 };
 
+struct trace_file;
+
 int api_error(const struct err *e, char *error, size_t size);
 
 /* A number >= 0 of an option; -1 = not given. The value was checked when it was set. */
@@ -62,6 +64,14 @@ int64_t api_number(const char *value);
 
 /* The trace that the path and the options choose. NULL and *e. */
 struct profile *api_open(const char *path, const struct opscope_options *o, struct err *e);
+
+/* One that was found, with what the options say of reading and of GPUs and rules. NULL and *e. */
+struct profile *api_open_found(const struct trace_file *f, const struct opscope_options *o, struct err *e);
+
+/* What a caller gets of *t, which is taken over: sorted, filtered and cut as asked; NULL and *e. `r`: the report, NULL = none. `input`: what it was made from. */
+struct opscope_table *api_finish_table(struct table *t, const struct report *r, struct str input, const struct opscope_options *o, struct err *e);
+/* It outlives the mem_try that it was made in. NULL: nothing. */
+void api_disown_table(const struct opscope_table *t);
 
 /* mem_try, with ERR_NOMEM where memory ran out; what run() had allocated is freed then, and stands in *pool else. */
 int api_try(struct mem_pool *pool, void (*run)(void *context), void *context, struct err *e);

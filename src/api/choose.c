@@ -34,6 +34,8 @@ static int choose(const char *path, const struct opscope_options *o, struct trac
 	unsigned before = l->n;
 	if (o)
 		discover_select(l, o->run, o->worker, o->span);
+	if (o && o->rank && api_number(o->rank) < 0)
+		return err_set(e, ERR_USAGE, "%s: rank=%s is for reports of a job: the number of one was expected", path, o->rank);
 	if (o && o->rank)
 		discover_select_rank(l, api_number(o->rank));
 	if (!l->n)
@@ -53,19 +55,22 @@ static int choose_rules(struct profile *p, const struct opscope_options *o, stru
 	return o->kernel_rules && user_rules_add_kernels(u, o->kernel_rules, e) < 0 ? err_prefix(e, "kernel-rules") : 0;
 }
 
-struct profile *api_open(const char *path, const struct opscope_options *o, struct err *e)
+struct profile *api_open_found(const struct trace_file *f, const struct opscope_options *o, struct err *e)
 {
-	struct trace_list l = {0};
-	struct profile *p = NULL;
 	struct input_options input = o ? o->input : (struct input_options){0};
-	if (choose(path, o, &l, e) == 0) {
-		input.found = l.v[0].found;
-		p = trace_open(l.v[0].path.p, &input, e);
-	}
-	discover_release(&l);
+	input.found = f->found;
+	struct profile *p = trace_open(f->path.p, &input, e);
 	if (p && o && (choose_rules(p, o, e) < 0 || (o->gpu && gpu_state(p, str_from(o->gpu), e) < 0))) {
 		profile_free(p);
 		p = NULL;
 	}
+	return p;
+}
+
+struct profile *api_open(const char *path, const struct opscope_options *o, struct err *e)
+{
+	struct trace_list l = {0};
+	struct profile *p = choose(path, o, &l, e) == 0 ? api_open_found(&l.v[0], o, e) : NULL;
+	discover_release(&l);
 	return p;
 }

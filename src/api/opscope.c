@@ -5,7 +5,9 @@
 #include "io/remote/remote.h"
 #include "query/advice.h"
 #include "query/diff_job.h"
+#include "query/event_list.h"
 #include "query/sql.h"
+#include "query/timeline_list.h"
 
 #include <limits.h>
 #include <math.h>
@@ -189,13 +191,13 @@ static const char *opscope_keep_text(struct intern *text, struct str s)
 }
 
 /* Takes over the rows of *t. */
-static struct opscope_table *opscope_make_table(const struct table *t, const struct profile *p)
+static struct opscope_table *opscope_make_table(const struct table *t, struct str made_from)
 {
 	struct table *first = NEW(struct table);
 	*first = *t;
 	struct intern *text = NEW(struct intern);
 	intern_init(text);
-	const char *input = opscope_keep_text(text, p->input_path);
+	const char *input = opscope_keep_text(text, made_from);
 	if (first->heading)
 		first->heading = opscope_keep_text(text, str_from(first->heading));
 	struct opscope_table *head = NULL, **tail = &head;
@@ -209,8 +211,7 @@ static struct opscope_table *opscope_make_table(const struct table *t, const str
 	return head;
 }
 
-/* It outlives the call, and the profile. */
-static void disown(const struct opscope_table *t)
+void api_disown_table(const struct opscope_table *t)
 {
 	if (!t)
 		return;
@@ -239,8 +240,7 @@ void opscope_table_free(struct opscope_table *t)
 	}
 }
 
-/* Sorts, filters and cuts *t as asked, and takes it over; released on error. */
-static struct opscope_table *finish_table(struct table *t, const struct report *r, const struct profile *p, const struct opscope_options *o, struct err *e)
+struct opscope_table *api_finish_table(struct table *t, const struct report *r, struct str input, const struct opscope_options *o, struct err *e)
 {
 	struct arrangement a = o ? o->arrange : (struct arrangement){0};
 	int64_t limit = o ? api_number(o->limit) : -1;
@@ -251,7 +251,7 @@ static struct opscope_table *finish_table(struct table *t, const struct report *
 	}
 	for (struct table *s = t; s && limit > 0; s = s->next)
 		table_limit(s, (size_t)limit);
-	struct opscope_table *made = opscope_make_table(t, p);
+	struct opscope_table *made = opscope_make_table(t, input);
 	for (struct opscope_table *s = made; s; s = s->next)
 		s->limited = limit >= 0;
 	return made;
@@ -283,8 +283,8 @@ static void opscope_run_report(void *asking)
 	struct opscope_asking *a = asking;
 	struct table t;
 	if (report_run(a->report, a->p->p, &a->args, &t, &a->e) == 0)
-		a->made = finish_table(&t, a->args.compat ? NULL : a->report, a->p->p, a->o, &a->e);
-	disown(a->made);
+		a->made = api_finish_table(&t, a->args.compat ? NULL : a->report, a->p->p->input_path, a->o, &a->e);
+	api_disown_table(a->made);
 }
 
 static void run_advice(void *asking)
@@ -292,8 +292,8 @@ static void run_advice(void *asking)
 	struct opscope_asking *a = asking;
 	struct table t;
 	if (advice_table(a->p->p, &a->args, &t, &a->e) == 0)
-		a->made = finish_table(&t, NULL, a->p->p, a->o, &a->e);
-	disown(a->made);
+		a->made = api_finish_table(&t, NULL, a->p->p->input_path, a->o, &a->e);
+	api_disown_table(a->made);
 }
 
 static void run_query(void *asking)
@@ -302,9 +302,29 @@ static void run_query(void *asking)
 	struct table t;
 	struct sql *s = sql_open(a->p->p, &a->args, &a->e);
 	if (s && sql_run(s, str_from(a->query), &t, &a->e) == 0)
-		a->made = finish_table(&t, NULL, a->p->p, a->o, &a->e);
+		a->made = api_finish_table(&t, NULL, a->p->p->input_path, a->o, &a->e);
 	sql_close(s);
-	disown(a->made);
+	api_disown_table(a->made);
+}
+
+static void opscope_run_event_list(void *asking)
+{
+	struct opscope_asking *a = asking;
+	struct table t;
+	if (event_list(a->p->p, &a->args, &t, &a->e) == 0)
+		a->made = api_finish_table(&t, NULL, a->p->p->input_path, a->o, &a->e);
+	api_disown_table(a->made);
+}
+
+static void opscope_run_timeline(void *asking)
+{
+	enum { OPSCOPE_TIMELINE_ROWS = 6000 };
+	struct opscope_asking *a = asking;
+	struct table t;
+	int64_t most = a->o ? api_number(a->o->limit) : -1;
+	if (timeline_list(a->p->p, &a->args, most > 0 ? (size_t)most : OPSCOPE_TIMELINE_ROWS, &t, &a->e) == 0)
+		a->made = opscope_make_table(&t, a->p->p->input_path);
+	api_disown_table(a->made);
 }
 
 struct opscope_table *opscope_report(struct opscope_profile *p, const char *name, const struct opscope_options *o,
@@ -331,6 +351,29 @@ struct opscope_table *opscope_advise(struct opscope_profile *p, const struct ops
 	else if (detect_check(a.args.compat, &a.e) < 0)
 		err_prefix(&a.e, "advise");
 	return opscope_ask(&a, run_advice, error, error_size);
+}
+
+/* Of all events: there is a choice of steps alone. */
+static struct opscope_asking opscope_ask_all(struct opscope_profile *p, const struct opscope_options *o, const char *what)
+{
+	struct opscope_asking a = {.p = p, .o = o, .args = o ? o->report : (struct report_args){0}};
+	if (!p)
+		err_set(&a.e, ERR_USAGE, "%s: a profile was expected, not NULL", what);
+	else if (a.args.device || a.args.group_by || a.args.compat || a.args.per || a.args.top_level)
+		err_set(&a.e, ERR_USAGE, "%s: device, group-by, compat, per and top-level are for reports: this is of every event", what);
+	return a;
+}
+
+struct opscope_table *opscope_event_list(struct opscope_profile *p, const struct opscope_options *o, char *error, size_t error_size)
+{
+	struct opscope_asking a = opscope_ask_all(p, o, "opscope_event_list");
+	return opscope_ask(&a, opscope_run_event_list, error, error_size);
+}
+
+struct opscope_table *opscope_timeline(struct opscope_profile *p, const struct opscope_options *o, char *error, size_t error_size)
+{
+	struct opscope_asking a = opscope_ask_all(p, o, "opscope_timeline");
+	return opscope_ask(&a, opscope_run_timeline, error, error_size);
 }
 
 /* ---- two runs ---- */
@@ -366,9 +409,9 @@ static void opscope_take_second(void *comparing)
 	struct table t;
 	opscope_take_side(x, 1);
 	if (x->side[1] && diff_table(x->side[0], x->side[1], &ask, &t, &x->e) == 0)
-		x->made = finish_table(&t, NULL, x->p->p, x->o, &x->e);
+		x->made = api_finish_table(&t, NULL, x->p->p->input_path, x->o, &x->e);
 	diff_side_free(x->side[1]);
-	disown(x->made);
+	api_disown_table(x->made);
 }
 
 struct opscope_table *opscope_diff(struct opscope_profile *a, const struct opscope_options *of_a, struct opscope_profile *b, const struct opscope_options *of_b,

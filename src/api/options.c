@@ -56,6 +56,13 @@ static int options_set_number(struct opscope_options *o, void *field, const char
 	return options_set_text(o, field, name, value, e);
 }
 
+static int options_set_rank(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+{
+	if (api_number(value) < 0 && strcmp(value, "all") != 0)
+		return err_set(e, ERR_USAGE, "rank=%s: a number from 0 on, or all, was expected", value);
+	return options_set_text(o, field, name, value, e);
+}
+
 static int set_aggregation(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
 {
 	if (api_number(value) < 1)
@@ -113,7 +120,7 @@ static const struct {
 	{"run", options_set_text, FIELD(run)},
 	{"worker", options_set_text, FIELD(worker)},
 	{"span", options_set_text, FIELD(span)},
-	{"rank", options_set_number, FIELD(rank)},
+	{"rank", options_set_rank, FIELD(rank)},
 	{"gpu", options_set_text, FIELD(gpu)},
 	{"rules", options_set_text, FIELD(rules)},
 	{"kernel-rules", options_set_text, FIELD(kernel_rules)},
@@ -212,6 +219,14 @@ int opscope_options_set(struct opscope_options *o, const char *name, const char 
 	if (mem_try(NULL, set_it, &s) < 0)
 		s.rc = err_nomem(&e);
 	return s.rc < 0 ? api_error(&e, error, error_size) : 0;
+}
+
+void opscope_options_progress(struct opscope_options *o, void (*told)(void *context, uint64_t done_bytes, uint64_t total_bytes), void *context)
+{
+	if (!o)
+		return;
+	o->input.progress = told;
+	o->input.progress_context = context;
 }
 
 void opscope_options_free(struct opscope_options *o)

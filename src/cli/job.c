@@ -2,51 +2,19 @@
 #include "cli/cli.h"
 
 #include "base/mem.h"
-#include "base/search.h"
-#include "base/sort.h"
 #include "cli/share.h"
 #include "io/remote/remote.h"
+#include "open/job_list.h"
 #include "query/job_advice.h"
+#include "query/job_each.h"
 #include "query/job_file.h"
 
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-
-enum { CLI_JOB_THREADS = 64 };
-
-static int cli_job_by_rank(const void *a, const void *b)
-{
-	const struct trace_file *x = a, *y = b;
-	return COMPARE(x->rank, y->rank) ?: str_cmp_natural(x->path, y->path);
-}
 
 bool cli_is_job(struct trace_list *l)
 {
-	if (cli_is_job_file(l) || cli_share_me())
-		return true;
-	struct trace_file *v = NEW_ARRAY(l->n, struct trace_file);
-	bool is = l->n > 1, differs = false;
-	for (unsigned i = 0; i < l->n && is; i++) {
-		if (l->v[i].found && discover_is_empty(l->v[i].path.p)) {
-			discover_drop_empty(l, i--);
-			continue;
-		}
-		v[i] = l->v[i];
-		is = discover_rank_for_certain(&l->v[i], &v[i].rank) && str_eq(l->v[i].run, l->v[0].run);
-	}
-	if (is)
-		qsort(v, l->n, sizeof *v, cli_job_by_rank);
-	for (unsigned i = 1; i < l->n && is; i++) {
-		bool again = v[i].rank == v[i - 1].rank;
-		differs |= !again;
-		is = !again || str_eq(v[i].span, v[i - 1].span); /* spans of one rank follow each other */
-	}
-	for (unsigned i = 0; i < l->n && is && differs; i++)
-		l->v[i] = v[i];
-	mem_free(v);
-	return is && differs;
+	return cli_is_job_file(l) || cli_share_me() || job_list_is(l);
 }
 
 static struct profile *cli_job_open_rank(void *context, unsigned i, struct err *e)
@@ -89,17 +57,6 @@ static void cli_job_opened(void *context, unsigned i)
 	buf_release(&j->said[i]);
 }
 
-/* As many as there are processors that this process may use; OPSCOPE_THREADS says how many instead. */
-static unsigned cli_job_threads(void)
-{
-	const char *text = getenv("OPSCOPE_THREADS");
-	int64_t n;
-	cpu_set_t may;
-	if (text && str_to_i64(str_from(text), &n) && n > 0)
-		return n < CLI_JOB_THREADS ? (unsigned)n : CLI_JOB_THREADS;
-	return sched_getaffinity(0, sizeof may, &may) == 0 ? (unsigned)CPU_COUNT(&may) : 1;
-}
-
 /* Several threads may open them. */
 static void cli_job_open_at_once(struct cli_job *j, struct job_inputs *in)
 {
@@ -109,7 +66,7 @@ static void cli_job_open_at_once(struct cli_job *j, struct job_inputs *in)
 	progress_start(&j->bar, j->list->v[0].path.p);
 	in->open_quietly = cli_job_open_quietly;
 	in->opened = cli_job_opened;
-	in->threads = cli_job_threads();
+	in->threads = job_each_threads();
 }
 
 static void cli_job_end(struct cli_job *j, struct job_inputs *in)
@@ -178,16 +135,6 @@ static int cli_job_begin(struct cli_job *j, const struct trace_list *l, const st
 	return rc;
 }
 
-/* Files among the ranks that hold nothing, or are no recordings. */
-static void cli_job_name_empty(const struct trace_list *l, struct table *t)
-{
-	for (unsigned i = 0; i < l->n_odd; i++)
-		if (!ANY_WHERE(k, 0, l->n, l->v[k].rank == l->odd[i].rank))
-			table_warn(t, STR_FMT " is left out: the file cannot be read, or is no recording", STR_ARG(l->odd[i].path));
-	for (unsigned i = 0; i < l->n_empty; i++)
-		table_warn(t, STR_FMT " is left out: the file is empty", STR_ARG(l->empty[i]));
-}
-
 static int cli_job_fail(const struct err *e)
 {
 	return cli_fail(e, e->code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
@@ -204,7 +151,7 @@ int cli_print_job_findings(struct table_command *c, const struct trace_list *l, 
 	cli_job_end(&job, &in);
 	if (rc < 0)
 		return cli_job_fail(&e);
-	cli_job_name_empty(l, &t);
+	job_list_warn(l, &t);
 	bool severe = is_severe(&t, from);
 	int status = cli_output(&t, &c->output, c->args.v[0]);
 	table_release(&t);
@@ -222,7 +169,7 @@ int cli_print_job(const struct report *r, struct table_command *c, const struct 
 	cli_job_end(&job, &in);
 	if (rc < 0)
 		return cli_job_fail(&e);
-	cli_job_name_empty(l, &t);
+	job_list_warn(l, &t);
 	if (note) {
 		table_note(&t, "%s", note);
 		t.notes_answer = true;

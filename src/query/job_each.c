@@ -4,6 +4,8 @@
 #include "io/source.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
 
 enum { JOB_EACH_THREADS = 64 };
 /* What recordings may take together while they are read, by the sizes of their files; one is always read. A packed file unfolds to a recording of several times its size. */
@@ -147,4 +149,14 @@ void job_each(const struct job_inputs *in, const struct job_each *each)
 	mem_free(w.result);
 	if (failed)
 		mem_fail(0);
+}
+
+unsigned job_each_threads(void)
+{
+	const char *text = getenv("OPSCOPE_THREADS");
+	int64_t n;
+	cpu_set_t may;
+	if (text && str_to_i64(str_from(text), &n) && n > 0)
+		return n < JOB_EACH_THREADS ? (unsigned)n : JOB_EACH_THREADS;
+	return sched_getaffinity(0, sizeof may, &may) == 0 ? (unsigned)CPU_COUNT(&may) : 1;
 }

@@ -13,4 +13,7 @@ struct job_each {
 };
 void job_each(const struct job_inputs *in, const struct job_each *each);
 
+/* How many threads there should be: as many as there are processors that this process may use; OPSCOPE_THREADS says how many instead. */
+unsigned job_each_threads(void);
+
 #endif

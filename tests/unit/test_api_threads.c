@@ -116,6 +116,12 @@ static void null_is_an_error(void **state)
 	assert_null(opscope_advise(NULL, NULL, error, sizeof error));
 	assert_null(opscope_diff(p, NULL, NULL, NULL, NULL, error, sizeof error));
 	assert_null(opscope_diff(NULL, NULL, p, NULL, NULL, error, sizeof error));
+	assert_null(opscope_event_list(NULL, NULL, error, sizeof error));
+	assert_null(opscope_timeline(NULL, NULL, error, sizeof error));
+	assert_null(opscope_job_open(NULL, NULL, error, sizeof error));
+	assert_null(opscope_job_report(NULL, "ranks", NULL, error, sizeof error));
+	assert_null(opscope_job_advise(NULL, NULL, error, sizeof error));
+	assert_null(opscope_job_diff(NULL, NULL, NULL, NULL, NULL, error, sizeof error));
 	assert_null(opscope_table_render(NULL, "csv", NULL, NULL, error, sizeof error));
 	assert_int_equal(opscope_export(p, NULL, NULL, NULL, NULL, error, sizeof error), -1);
 	assert_non_null(strstr(error, "NULL"));
@@ -123,6 +129,8 @@ static void null_is_an_error(void **state)
 	opscope_options_free(NULL);
 	opscope_table_free(NULL);
 	opscope_close(NULL);
+	opscope_job_close(NULL);
+	opscope_options_progress(NULL, NULL, NULL);
 	opscope_options_free(o);
 	opscope_close(p);
 }
@@ -134,6 +142,51 @@ static void *code_of_another_thread(void *arg)
 	opscope_open("/no/such/file", NULL, NULL, 0);
 	code[1] = (int)opscope_error_code();
 	return NULL;
+}
+
+static void *ask_ranks(void *job)
+{
+	struct opscope_table *t = opscope_job_report(job, "ranks", NULL, NULL, 0);
+	char *text = t ? opscope_table_render(t, "csv", NULL, NULL, NULL, 0) : NULL;
+	opscope_table_free(t);
+	return text;
+}
+
+/* A folder with two ranks, asked by several threads at once. */
+static void a_job(void **state)
+{
+	char folder[] = "/tmp/opscope-job-XXXXXX", file[2][64], error[256], *text[THREADS];
+	pthread_t thread[THREADS];
+	assert_non_null(mkdtemp(folder));
+	for (int i = 0; i < 2; i++) {
+		snprintf(file[i], sizeof file[i], "%s/rank%d.json", folder, i);
+		assert_int_equal(symlink(path_of("synthetic/communication.json"), file[i]), 0);
+	}
+	struct opscope_job *j = opscope_job_open(folder, NULL, error, sizeof error);
+	assert_non_null(j);
+	assert_int_equal(opscope_job_recordings(j), 2);
+	assert_string_equal(opscope_job_path(j, 1), file[1]);
+	assert_int_equal(opscope_job_rank(j, 1), 1);
+	assert_null(opscope_job_path(j, 2));
+	assert_int_equal(opscope_job_rank(j, 2), -1);
+	assert_int_equal(opscope_job_is_kept(j), 0);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, ask_ranks, j), 0);
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(thread[i], (void **)&text[i]), 0);
+		assert_non_null(text[i]);
+		assert_string_equal(text[i], text[0]);
+	}
+	for (int i = 0; i < THREADS; i++)
+		opscope_text_free(text[i]);
+	opscope_job_close(j);
+	assert_null(opscope_job_open(file[0], NULL, error, sizeof error));
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_LACKS);
+	assert_null(opscope_job_open("/no/such/folder", NULL, error, sizeof error));
+	assert_int_equal(opscope_error_code(), OPSCOPE_ERROR_IO);
+	for (int i = 0; i < 2; i++)
+		unlink(file[i]);
+	rmdir(folder);
 }
 
 /* What kind of error it was, of the thread that made it, also where no text was asked for. */
@@ -406,6 +459,7 @@ int main(void)
 		cmocka_unit_test(reports_and_facts),
 		cmocka_unit_test(problems_beyond_the_last),
 		cmocka_unit_test(null_is_an_error),
+		cmocka_unit_test(a_job),
 		cmocka_unit_test(error_codes),
 		cmocka_unit_test(calls_without_a_code),
 		cmocka_unit_test(forked_child),

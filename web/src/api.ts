@@ -2,6 +2,8 @@
 import { HttpSource } from "./source_http";
 import { isReport, StaticSource } from "./source_static";
 
+export { columnOf, numberAt, textAt } from "./cells";
+
 /** bigint: an integer that a number cannot hold. */
 export type Cell = string | number | bigint | boolean | null;
 
@@ -117,20 +119,4 @@ export function file(path: string, args: Args, signal?: AbortSignal): Promise<Bl
 
 export function post<T>(path: string, args: Args, body: unknown): Promise<T> {
   return source.post<T>(path, args, body);
-}
-
-/** Position of a column by id; -1 = the table has none. */
-export function columnOf(table: Table, id: string): number {
-  return table.columns.findIndex((c) => c.id === id);
-}
-
-/** The cell as a number, rounded beyond 2^53; undefined when unknown or there is no such column. */
-export function numberAt(table: Table, row: Cell[], id: string): number | undefined {
-  const value = row[columnOf(table, id)];
-  return typeof value === "number" ? value : typeof value === "bigint" ? Number(value) : undefined;
-}
-
-export function textAt(table: Table, row: Cell[], id: string): string {
-  const value = row[columnOf(table, id)];
-  return typeof value === "string" ? value : "";
 }

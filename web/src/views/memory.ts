@@ -1,9 +1,10 @@
 // Memory over time, and who allocated it; a range of the curve chooses what the tables are about.
 import type { Cell, Report, Section, Table } from "../api";
 import { ApiError, columnOf, numberAt, textAt } from "../api";
-import { COLORS, OTHERS, showChart } from "../chart";
+import { COLORS, showChart } from "../chart";
+import { curveOption, endOf } from "../charts/curve";
 import { add, button, h, select } from "../dom";
-import { axis, bytes, time, tip } from "../format";
+import { bytes, time } from "../format";
 import { choice, choose, figure, part, sectionOf, showReport } from "../parts";
 import * as place from "../place";
 import { showTable } from "../table";
@@ -23,40 +24,12 @@ function setRange(r: Range | undefined): void {
   place.go({ view: at.view, args: r ? { ...at.args, from: String(Math.round(r[0])), to: String(Math.round(r[1])) } : at.args });
 }
 
-/** The last time of a curve: both charts of the page have the same axis. */
-function endOf(s: Section): number {
-  const at = columnOf(s, "time_ns");
-  return s.rows.reduce((last, r) => Math.max(last, Number(r[at])), 0);
-}
-
-/** What a section has in bytes, over its times. `stacked`: parts of a whole; those that are always 0 are left out. */
+/** What a section has in bytes, over its times; a range of them can be chosen. */
 function curve(box: HTMLElement, title: string, s: Section, range: Range | undefined, end: number, stacked = false): void {
-  const at = columnOf(s, "time_ns"), all = s.columns.map((column, i) => ({ column, i })).filter((x) => x.column.unit === "bytes");
-  const lines = stacked ? all.filter((x) => s.rows.some((r) => r[x.i])) : all, value = (r: Cell[], i: number) => Number(r[i] ?? 0);
-  const high = (r: Cell[]) => (stacked ? lines.reduce((sum, x) => sum + value(r, x.i), 0) : Math.max(...lines.map((x) => value(r, x.i))));
-  const top = s.rows.reduce((most, r) => Math.max(most, high(r)), 0), tick = 2 ** Math.max(0, Math.ceil(Math.log2(top / 8)));
   const chart = showChart(box, title, {
-    tooltip: { trigger: "axis", confine: true, valueFormatter: tip(bytes) },
-    legend: { top: 0 },
-    grid: { left: 74, right: 16, top: 34, bottom: 40 },
-    xAxis: { type: "value", min: 0, max: end, name: "time since the start", nameLocation: "middle", nameGap: 24, axisLabel: { formatter: axis("ns"), hideOverlap: true, showMaxLabel: false },
-      axisPointer: { label: { formatter: (p: any) => time(Number(p.value)) } } },
-    yAxis: { type: "value", min: 0, max: Math.ceil(top / tick) * tick || undefined, interval: tick, axisLabel: { formatter: axis("bytes") } },
+    ...(curveOption(s, end, stacked) as object),
     brush: { xAxisIndex: 0, brushType: "lineX", brushMode: "single", removeOnClick: true, outOfBrush: { colorAlpha: 1 }, throttleType: "debounce", throttleDelay: 200, brushStyle: { color: "rgba(86, 180, 233, 0.2)", borderColor: COLORS[0] } },
     toolbox: { show: false },
-    series: lines.map((x, k) => {
-      const color = /^unknown/.test(x.column.id) ? OTHERS : COLORS[(stacked ? all.indexOf(x) : k) % COLORS.length];
-      return {
-        type: "line",
-        step: "end",
-        name: x.column.title,
-        showSymbol: false,
-        itemStyle: { color },
-        lineStyle: { width: stacked ? 0 : 1.5, color },
-        ...(stacked ? { stack: "held", areaStyle: { opacity: 0.8 } } : { areaStyle: k === 0 ? { opacity: 0.15 } : undefined }),
-        data: s.rows.map((r) => [r[at], r[x.i]]),
-      };
-    }),
   } as any, 230);
   chart.dispatchAction({ type: "takeGlobalCursor", key: "brush", brushOption: { brushType: "lineX", brushMode: "single" } });
   if (range) chart.dispatchAction({ type: "brush", areas: [{ brushType: "lineX", xAxisIndex: 0, coordRange: range }] });
