@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Rows that begin alike: how many of them are looked at. */
+/* So many measured rows that begin alike are compared to the end. */
 enum { COUNTERS_TRIES = 16 };
 
 struct counters_key {
@@ -20,13 +20,15 @@ struct counters_work {
 	struct profile *p;
 	const struct ncu *n;
 	struct intern names, keys, windows;
-	bool devices;            /* both tell of several */
-	uint32_t *measured;      /* by launch of ncu: its key */
-	uint32_t *work, *key, *told; /* launches of the trace whose key was measured, in order: row of gpu_op, key, launch of ncu; ROW_NONE */
+	bool devices;            /* the trace and the counters both tell of several devices */
+	uint32_t *measured;      /* key of each launch of ncu */
+	/* The launches of the trace whose key was measured, in order. told: the launch of ncu whose counters it has; ROW_NONE = none. */
+	uint32_t *work, *key, *told; /* row of gpu_op; key; launch of ncu */
 	uint32_t n_work;
-	uint32_t *window, *next; /* first launch of ncu at which a window begins; the next one at which the same begins; ROW_NONE */
+	/* A window: COUNTERS_ROW keys that follow one another in `measured`. ROW_NONE = none. */
+	uint32_t *window, *next; /* by window: the first launch of ncu at which it begins; by launch: the next one at which the same window begins */
 	uint32_t n_windows, cap_windows;
-	uint32_t *metric_key, *value; /* string ids of the profile, by metric and by value; 0 = not made yet */
+	uint32_t *metric_key, *value; /* string ids of the profile for each metric and each value of ncu; 0 = not made yet */
 	enum counter_match match;
 };
 
@@ -115,7 +117,7 @@ static void counters_list_work(struct counters_work *w)
 
 /* ---- by order ---- */
 
-/* Whether each kernel was measured as often as it was launched; the k-th launch then is the k-th that was measured. */
+/* Pairs the k-th launch of each kernel with its k-th measurement. False, and nothing is paired: a kernel was launched another number of times than it was measured. */
 static bool counters_tell_by_order(struct counters_work *w)
 {
 	uint32_t *measured = NEW_ARRAY(w->keys.n, uint32_t), *launched = NEW_ARRAY(w->keys.n, uint32_t), *at = NEW_ARRAY(w->keys.n + 1, uint32_t), *order = NEW_ARRAY_RAW(w->n->n, uint32_t);
@@ -183,7 +185,8 @@ static bool counters_tell_kernels(const uint32_t *key, uint32_t n)
 	return n_seen == COUNTERS_KERNELS;
 }
 
-/* The longest row from here; *after: where the row before ended in what was measured. */
+/* The length of the longest measured row that is alike from launch `work` of the trace on, 0 = none; *first: where it begins. Of equally long rows the first one
+ * at or behind launch `after` of ncu. */
 static uint32_t counters_longest(const struct counters_work *w, uint32_t work, uint32_t after, uint32_t *first)
 {
 	const uint32_t id = intern_find(&w->windows, counters_window(w->key + work));
@@ -211,7 +214,7 @@ static void counters_tell_by_run(struct counters_work *w)
 			continue;
 		}
 		if (!counters_tell_kernels(w->key + i, n)) {
-			/* Its end may be the beginning of one that tells more. */
+			/* The row has too few kernels. Its last launches may begin a row that has enough. */
 			i += n >= COUNTERS_ROW + 1 ? n - COUNTERS_ROW + 1 : 1;
 			continue;
 		}
@@ -292,7 +295,7 @@ static void counters_put_units(struct counters_work *w)
 	buf_release(&b);
 }
 
-/* What of the file is of no launch, and which launches of its kernels have no counters. */
+/* Counts the measured launches that are no launch of the trace, and the launches of measured kernels that have no counters. */
 static void counters_say(struct counters_work *w, const char *path, uint32_t told)
 {
 	bool *used = NEW_ARRAY(w->n->n, bool);
@@ -305,14 +308,14 @@ static void counters_say(struct counters_work *w, const char *path, uint32_t tol
 		one = used[i] ? one : i;
 	}
 	if (unused)
-		diag_add_n(&w->p->diags, "counters-unused", DIAG_NOTE, unused, -1, "a kernel that was measured is no launch of the trace, by its name, grid, block and the launches around it: the first is " STR_FMT " in %s",
+		diag_add_n(&w->p->diags, "counters-unused", DIAG_NOTE, unused, -1, "a measured launch is no launch of the trace, by the kernel's name, grid and block and by the launches around it: the first is " STR_FMT " in %s",
 		           STR_ARG(counters_base_name(intern_get(&w->n->strings, w->n->launch[one].name))), path);
 	if (told < w->n_work)
-		diag_add_n(&w->p->diags, "counters-unknown", DIAG_NOTE, w->n_work - told, -1, "a launch of a kernel that was measured has no counters: it was launched another number of times than it was measured, and the launches around it are not "
-		           "like those around a measured one");
+		diag_add_n(&w->p->diags, "counters-unknown", DIAG_NOTE, w->n_work - told, -1, "a launch of a measured kernel has no counters: the kernel was launched another number of times than it was measured, and the launches around this one "
+		           "are not those around a measured launch");
 	if (told && 2 * unused > w->n->n && 2 * (uint64_t)told < w->n_work)
-		diag_add(&w->p->diags, "counters-of-other-program", DIAG_LOSS, -1, "of %" PRIu32 " measured kernels %" PRIu32 " are launches of the trace, and of its %" PRIu32 " launches of such kernels %" PRIu32
-		         " have counters: they may be of another program: %s", w->n->n, w->n->n - unused, w->n_work, told, path);
+		diag_add(&w->p->diags, "counters-of-other-program", DIAG_LOSS, -1, "%" PRIu32 " of %" PRIu32 " measured launches are launches of the trace, and %" PRIu32 " of the trace's %" PRIu32
+		         " launches of these kernels have counters: the counters may be of another program: %s", w->n->n - unused, w->n->n, told, w->n_work, path);
 	mem_free(used);
 }
 
@@ -358,9 +361,9 @@ int counters_join(struct profile *p, const struct ncu *n, const char *path, stru
 	counters_put_units(&w);
 	counters_say(&w, path, told);
 	if (!told && !w.n_work)
-		rc = err_set(e, ERR_DATA, "%s: none of its %" PRIu32 " kernels is in the trace with this name, grid and block: counters of the same program were expected", path, n->n);
+		rc = err_set(e, ERR_DATA, "%s: no measured launch, of %" PRIu32 ", has its kernel's name, grid and block in the trace: counters of the same program were expected", path, n->n);
 	else if (!told)
-		rc = err_set(e, ERR_DATA, "%s: of %" PRIu32 " launches that were measured and %" PRIu32 " in the trace none can be told to be the same: kernels were measured another number of times than they were launched, and no row of %d launches is alike",
+		rc = err_set(e, ERR_DATA, "%s: none of %" PRIu32 " measured launches can be told to be one of the %" PRIu32 " launches of these kernels in the trace: kernels were measured another number of times than they were launched, and no rows of %d launches are alike",
 		             path, n->n, w.n_work, COUNTERS_ROW);
 	counters_release(&w);
 	profile_find_arg_keys(p);

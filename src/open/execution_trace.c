@@ -11,11 +11,11 @@
 
 #include <stdlib.h>
 
-/* An op as the trace states it; NULL: it does not. */
+/* An op as the execution trace states it. NULL: not stated. */
 struct et_node {
 	int64_t id, function_id; /* function_id 0 = not stated */
 	struct str name, schema;
-	const struct py *values[2], *shapes[2], *types[2], *strides[2]; /* of what goes in, and of what comes out */
+	const struct py *values[2], *shapes[2], *types[2], *strides[2]; /* [0]: of the inputs; [1]: of the outputs */
 };
 
 struct et {
@@ -50,7 +50,7 @@ static struct str et_text(const struct py *v)
 	return v && v->type == PY_STR ? v->s : (struct str){"", 0};
 }
 
-/* The value of a node by its name: of newer schemas it is one of "attrs". */
+/* The attribute `name` of a node. Newer schemas have attributes in the list "attrs", older ones in the node itself. */
 static const struct py *et_attribute(const struct py *node, const char *name)
 {
 	const struct py *attrs = py_get(node, "attrs");
@@ -65,7 +65,7 @@ static const struct py *et_list(const struct py *v)
 	return v && v->type == PY_LIST ? v : NULL;
 }
 
-/* What is in no recording's ops, or in no execution trace: which of both has the steps and the data loader differs from version to version. */
+/* Whether ops of this name are not paired. Whether steps and the data loader are in the recording, in the execution trace or in both differs from version to version. */
 static bool et_is_left_out(struct str name)
 {
 	return str_starts(name, STR("ProfilerStep")) || str_starts(name, STR("enumerate(DataLoader)")) || str_starts(name, STR("[pytorch|profiler|execution_"));
@@ -78,7 +78,7 @@ static void et_add(struct et *t, const struct py *node)
 	} sides[2] = {{"inputs", "input_shapes", "input_types"}, {"outputs", "output_shapes", "output_types"}};
 	struct et_node x = {.id = et_number(py_get(node, "id")), .name = et_text(py_get(node, "name")), .function_id = et_number(et_attribute(node, "rf_id")),
 	                    .schema = et_text(et_attribute(node, "op_schema"))};
-	/* A linked trace has device work, too. */
+	/* Nodes with "cat" are device work, which traces that were linked with a Kineto trace have. */
 	if (!x.name.n || et_is_left_out(x.name) || py_get(node, "cat"))
 		return;
 	for (int k = 0; k < 2; k++) {
@@ -122,7 +122,7 @@ static int et_read(struct et *t, const char *path, struct err *e)
 		return -1;
 	const struct py *root = py_parse(buf_view(&t->text), &t->arena, &at), *nodes = root ? et_list(py_get(root, "nodes")) : NULL;
 	if (!root)
-		return err_set(e, ERR_FORMAT, "%s: byte %zu: no JSON; an execution trace was expected", path, at);
+		return err_set(e, ERR_FORMAT, "%s: byte %zu: not JSON: an execution trace was expected", path, at);
 	if (!nodes || !py_get(root, "schema"))
 		return et_fail_format(path, e);
 	t->pid = et_number(py_get(root, "pid"));
@@ -140,7 +140,7 @@ static bool et_has_process(const struct profile *p, int64_t pid)
 	return ANY_WHERE(i, 0, p->track.rows.n, p->track.pid[i] == pid);
 }
 
-/* Whether the file's first bytes are of an execution trace of a process that the recording has. */
+/* Whether the file begins as an execution trace does, and is of a process that the recording has. */
 static bool et_is_of(const struct profile *p, const char *path)
 {
 	struct err unread;
@@ -156,7 +156,7 @@ static bool et_is_of(const struct profile *p, const char *path)
 	return is && et_has_process(p, pid);
 }
 
-/* The path of the file that is meant: `path` itself, or the first of that folder, by name. */
+/* The path of the file to read: `path` itself; where it is a folder, the first file by name that is of a process of the recording. */
 static int et_choose(const struct profile *p, const char *path, struct buf *chosen, struct err *e)
 {
 	struct folder f;
@@ -217,7 +217,7 @@ static struct et_op *et_ops(const struct profile *p, uint32_t *n, bool *has_func
 
 static int et_fail_other(const struct profile *p, const char *path, const struct et_node *x, const struct et_op *op, struct err *e)
 {
-	return err_set(e, ERR_DATA, "%s: of another run: what is " STR_FMT " there is " STR_FMT " in the recording", path, STR_ARG(x->name), STR_ARG(profile_str(p, p->span.name[op->row])));
+	return err_set(e, ERR_DATA, "%s: of another run: its op " STR_FMT " is " STR_FMT " in the recording", path, STR_ARG(x->name), STR_ARG(profile_str(p, p->span.name[op->row])));
 }
 
 /* node_of[i]: the node of op i; NULL = none. */
@@ -245,13 +245,13 @@ static int et_pair_by_function(const struct profile *p, const struct et *t, cons
 			rc = et_fail_other(p, path, node_of[i], &op[i], e);
 	}
 	idmap_release(&map);
-	return rc < 0 || paired ? rc : err_set(e, ERR_DATA, "%s: of another run: no op of the recording is in it", path);
+	return rc < 0 || paired ? rc : err_set(e, ERR_DATA, "%s: of another run: it has no op of the recording", path);
 }
 
 static int et_pair_by_order(const struct profile *p, const struct et *t, const struct et_op *op, uint32_t n, const struct et_node **node_of, const char *path, struct err *e)
 {
 	if (t->n != n)
-		return err_set(e, ERR_DATA, "%s: %u ops, and %u in the recording: without \"Record function id\" there, both must be of the same steps of one run", path, t->n, n);
+		return err_set(e, ERR_DATA, "%s: %u ops, but the recording has %u: without \"Record function id\" in the recording, both must be of the same steps of one run", path, t->n, n);
 	for (uint32_t i = 0; i < n; i++) {
 		node_of[i] = &t->node[i];
 		if (!str_eq(t->node[i].name, profile_str(p, p->span.name[op[i].row])))
@@ -310,7 +310,7 @@ static void et_put_type(struct buf *b, struct str type, struct str schema)
 	struct str inner;
 	if (et_is_tensor(type, &inner))
 		buf_printf(b, "\"" STR_FMT "\"", STR_ARG(inner));
-	else if (et_is_tensor_list(type)) /* the profiler states no type of a list that may lack tensors */
+	else if (et_is_tensor_list(type)) /* torch.profiler states no type for a list of optional tensors */
 		buf_cstr(b, str_has(schema, STR("Tensor?[]")) ? "\"\"" : "\"TensorList\"");
 	else if (str_starts(type, STR("GenericList[")))
 		buf_cstr(b, "\"ScalarList\"");
@@ -318,7 +318,7 @@ static void et_put_type(struct buf *b, struct str type, struct str schema)
 		buf_cstr(b, str_eqc(type, "Int") || str_eqc(type, "Bool") || str_eqc(type, "Double") ? "\"Scalar\"" : "\"\"");
 }
 
-/* A number or a list of such, with ", " between them. */
+/* A number, or a list of numbers with ", " between them. */
 static void et_put_value(struct buf *b, const struct py *v)
 {
 	if (v->type == PY_LIST) {
@@ -333,12 +333,12 @@ static void et_put_value(struct buf *b, const struct py *v)
 	} else if (v->type == PY_INT || v->type == PY_FLOAT) {
 		struct str raw = v->raw;
 		if (v->type == PY_FLOAT && str_ends(raw, STR(".0")))
-			raw.n--; /* torch writes 1. */
+			raw.n--; /* torch.profiler writes "1." */
 		buf_str(b, raw);
 	}
 }
 
-/* What the profiler writes of a value that is no tensor: numbers, and lists of them. */
+/* The text of "Concrete Inputs" for one argument: numbers and lists of numbers; "" for tensors. */
 static void et_put_concrete(struct buf *b, const struct py *v, struct str type)
 {
 	struct str inner;
@@ -348,7 +348,7 @@ static void et_put_concrete(struct buf *b, const struct py *v, struct str type)
 	buf_char(b, '"');
 }
 
-/* The tensor itself, or each of a list: [id, storage]. */
+/* [id, storage] of one tensor. */
 static void et_put_tensor(struct buf *b, const struct py *v)
 {
 	const struct py *id = v && v->type == PY_LIST ? v->first : NULL, *storage = id ? id->next : NULL;
@@ -375,7 +375,7 @@ static void et_put_tensors(struct buf *b, const struct py *v, struct str type)
 	}
 }
 
-/* [storage, bytes of it up to the end of the tensor, "cuda:0"] of each tensor; nothing of what has none. */
+/* [storage, bytes up to the end of the tensor, "cuda:0"] of each tensor in `v`; nothing for other values. */
 static void et_put_storages(struct buf *b, const struct py *v)
 {
 	enum { ID, STORAGE, OFFSET, ELEMENTS, ELEMENT_BYTES, DEVICE, FIELDS };
@@ -416,7 +416,7 @@ static struct str et_storages(struct et_write *w, const struct et_node *x, int s
 
 enum et_column { ET_DIMS, ET_STRIDES, ET_TYPES, ET_CONCRETE, ET_TENSORS };
 
-/* One list over the op's arguments; "" where the trace does not state it of each. */
+/* A list with an entry for each argument of one side; "" where the execution trace does not state the column for each argument. */
 static struct str et_column(struct et_write *w, const struct et_node *x, int side, enum et_column c)
 {
 	const struct py *values = x->values[side], *types = x->types[side], *from = c == ET_DIMS ? x->shapes[side] : c == ET_STRIDES ? x->strides[side] : values;
@@ -446,7 +446,7 @@ static struct str et_column(struct et_write *w, const struct et_node *x, int sid
 	return buf_view(b);
 }
 
-/* The set of w->pair. */
+/* The argument set of w->pair; 0 = the empty one. */
 static uint32_t et_set(struct et_write *w)
 {
 	struct profile *p = w->p;
@@ -520,7 +520,7 @@ int execution_trace_join(struct profile *p, const char *path, struct err *e)
 	const struct et_node **node_of = NULL;
 	int rc = et_choose(p, path, &chosen, e);
 	rc = rc < 0 ? rc : et_read(&t, chosen.p, e);
-	if (rc == 0 && t.pid > 0 && !et_has_process(p, t.pid)) /* ranks of a job run the same ops, with other tensors */
+	if (rc == 0 && t.pid > 0 && !et_has_process(p, t.pid)) /* the ranks of a job run the same ops on other tensors */
 		rc = err_set(e, ERR_DATA, "%s: of process %lld, which is not in the recording", chosen.p, (long long)t.pid);
 	if (rc == 0) {
 		op = et_ops(p, &n, &by_function);

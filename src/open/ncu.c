@@ -12,7 +12,7 @@ enum { NCU_MOST_BYTES = 1 << 30, NCU_NUMBER_BYTES = 64 };
 
 static bool ncu_is_lower(char c) { return c >= 'a' && c <= 'z'; }
 
-/* Of the part before a '/', or the whole unit. */
+/* As ncu_unit, for a unit without '/', or for the part before the '/'. */
 static double ncu_unit_above(struct str u, struct buf *base)
 {
 	static const struct { const char *name; double ns; } times[] = {
@@ -53,7 +53,7 @@ double ncu_unit(struct str unit, struct buf *base)
 
 enum ncu_number { NCU_NO_NUMBER, NCU_NUMBER, NCU_OTHER_LOCALE };
 
-/* "1,317,339.5": commas may stand between groups of three digits, before the point alone. */
+/* "1,317,339.5": before the point, commas may stand between groups of three digits. */
 static enum ncu_number ncu_number(struct str s, double *v)
 {
 	char plain[NCU_NUMBER_BYTES], *end;
@@ -120,12 +120,12 @@ struct ncu_reader {
 	struct str *field;       /* of the row */
 	unsigned n, cap;
 	int at[NCU_FIELDS];      /* columns; -1 = there is none */
-	unsigned columns, last;  /* how many the header has; the last one that is read */
+	unsigned columns, last;  /* how many columns the header has; the last column that ncu_field() asks for */
 	bool header, long_form, units_read;
-	uint32_t *metric;        /* raw: by column, in strings; 0 = not one that is kept */
-	double *scale;           /* raw: by column */
-	uint32_t *seen, cap_seen; /* by metric: the launch that last had it, + 1 */
-	int64_t id, process;     /* of the launch so far; INT64_MIN = none */
+	uint32_t *metric;        /* raw page, by column: string id of the metric; 0 = the column is not kept */
+	double *scale;           /* raw page, by column: as ncu_unit returns it */
+	uint32_t *seen, cap_seen; /* by metric: the last launch that has it, + 1 */
+	int64_t id, process;     /* of the last launch; INT64_MIN = none yet */
 };
 
 /* Cuts the line into fields. */
@@ -171,7 +171,7 @@ static struct str ncu_field(const struct ncu_reader *r, enum ncu_field f)
 	return r->at[f] >= 0 && (unsigned)r->at[f] < r->n ? r->field[r->at[f]] : (struct str){"", 0};
 }
 
-/* Whether a column is a measurement: "dram__bytes.sum", and not what the device or the launch is. */
+/* Whether a column is a measurement, as "dram__bytes.sum" is. Properties of the device or the launch are none. */
 static bool ncu_is_metric(struct str name)
 {
 	static const char *const not[] = {"device__attribute_", "launch__", "profiler__", "numa__", "nvlink__", "c2clink__"};
@@ -209,9 +209,8 @@ static double ncu_set_unit(struct ncu_reader *r, uint32_t metric, struct str uni
 	struct ncu *o = r->out;
 	struct buf base = {0};
 	const double scale = ncu_unit(unit, &base);
-	const uint32_t id = intern_str(&o->strings, buf_view(&base)), before = o->cap_units;
-	MEM_GROW(o->unit, o->cap_units, metric + 1);
-	memset(o->unit + before, 0, (o->cap_units - before) * sizeof *o->unit);
+	const uint32_t id = intern_str(&o->strings, buf_view(&base));
+	MEM_GROW_ZERO(o->unit, o->cap_units, metric + 1);
 	o->unit[metric] = id;
 	buf_release(&base);
 	return scale;
@@ -225,12 +224,10 @@ static void ncu_take_units(struct ncu_reader *r)
 	r->units_read = true;
 }
 
-/* Whether the launch has the metric already: sections of the details page repeat some. */
+/* Whether the current launch has the metric already: several sections of the details page may state one metric. */
 static bool ncu_has(struct ncu_reader *r, uint32_t metric)
 {
-	const uint32_t before = r->cap_seen;
-	MEM_GROW(r->seen, r->cap_seen, metric + 1);
-	memset(r->seen + before, 0, (r->cap_seen - before) * sizeof *r->seen);
+	MEM_GROW_ZERO(r->seen, r->cap_seen, metric + 1);
 	const bool has = r->seen[metric] == r->out->n;
 	r->seen[metric] = r->out->n;
 	return has;
@@ -242,7 +239,7 @@ static int ncu_put(struct ncu_reader *r, uint32_t metric, struct str text, doubl
 	double v;
 	switch (ncu_number(text, &v)) {
 	case NCU_OTHER_LOCALE:
-		return err_set(e, ERR_FORMAT, "%s: the number '" STR_FMT "' of " STR_FMT " is not written with commas between thousands and a point before the fraction, as was expected; run ncu with LC_ALL=C", r->path,
+		return err_set(e, ERR_FORMAT, "%s: the number '" STR_FMT "' of " STR_FMT " is of another locale: commas between thousands and a point before the fraction were expected; run ncu with LC_ALL=C", r->path,
 		               STR_ARG(text), STR_ARG(intern_get(&o->strings, metric)));
 	case NCU_NO_NUMBER:
 		return 0;
@@ -256,7 +253,7 @@ static int ncu_put(struct ncu_reader *r, uint32_t metric, struct str text, doubl
 	return 0;
 }
 
-/* The row is of a launch that is not the one before. -1: it cannot be. */
+/* The row begins another launch. A row without a name, grid or block is counted in `odd`. -1: the row is of another process. */
 static int ncu_begin(struct ncu_reader *r, int64_t id, struct err *e)
 {
 	struct ncu *o = r->out;
@@ -268,7 +265,7 @@ static int ncu_begin(struct ncu_reader *r, int64_t id, struct err *e)
 	}
 	(void)str_to_i64(ncu_field(r, NCU_DEVICE), &l.device);
 	if (str_to_i64(ncu_field(r, NCU_PROCESS), &process) && r->process != INT64_MIN && process != r->process)
-		return err_set(e, ERR_FORMAT, "%s: kernels of several processes (%lld and %lld); one process was expected: ncu --target-processes application-only, or a file for each", r->path, (long long)r->process,
+		return err_set(e, ERR_FORMAT, "%s: kernels of several processes (%lld and %lld): one process was expected; run ncu --target-processes application-only, or write a file for each process", r->path, (long long)r->process,
 		               (long long)process);
 	r->process = process;
 	r->id = id;
@@ -276,7 +273,7 @@ static int ncu_begin(struct ncu_reader *r, int64_t id, struct err *e)
 	return 0;
 }
 
-/* Labels of the details page, and what they are the metric of. */
+/* The metric that a label of the details page stands for; the label itself where none is known. */
 static struct str ncu_metric_of_label(struct str label, struct str unit)
 {
 	static const struct { const char *label, *unit, *metric; } known[] = {
@@ -297,7 +294,7 @@ static int ncu_take_metric(struct ncu_reader *r, struct err *e)
 	const struct str unit = ncu_field(r, NCU_UNIT), name = ncu_metric_of_label(ncu_field(r, NCU_METRIC), unit);
 	static const char *const of_launch[] = {"Launch Statistics", "Occupancy"};
 	const bool measured = ncu_is_metric(name) || (str_find(name, STR("__")) < 0 && !STR_IN(ncu_field(r, NCU_SECTION), of_launch));
-	if (!name.n || !measured) /* of a rule, or no measurement */
+	if (!name.n || !measured) /* rows of rules have no metric */
 		return 0;
 	const uint32_t metric = intern_str(&r->out->strings, name);
 	return ncu_put(r, metric, ncu_field(r, NCU_VALUE), ncu_set_unit(r, metric, unit), e);
@@ -310,9 +307,9 @@ static int ncu_take_row(struct ncu_reader *r, struct err *e)
 	if (!str_to_i64(ncu_field(r, NCU_ID), &id)) {
 		if (!r->long_form && !r->units_read && !ncu_field(r, NCU_ID).n && r->n == r->columns)
 			ncu_take_units(r);
-		return 0; /* what the program printed */
+		return 0; /* the program printed this line */
 	}
-	if (r->long_form ? r->n <= r->last : r->n != r->columns) { /* the columns of rules at the end are those of their rows alone */
+	if (r->long_form ? r->n <= r->last : r->n != r->columns) { /* on the details page, only rows of rules fill the last columns */
 		o->odd++;
 		return 0;
 	}
@@ -356,7 +353,7 @@ int ncu_read_text(struct ncu *out, struct str text, const char *path, struct err
 	while (rc == 0 && str_split(&text, '\n', &line))
 		rc = ncu_take_line(&r, line, e);
 	if (rc == 0 && !r.header)
-		rc = err_set(e, ERR_FORMAT, "%s: no row of columns (\"ID\", ..., \"Kernel Name\", ...) of Nsight Compute; what `ncu --csv --page raw` prints was expected", path);
+		rc = err_set(e, ERR_FORMAT, "%s: no header of Nsight Compute (\"ID\", ..., \"Kernel Name\", ...): the output of `ncu --csv --page raw` was expected", path);
 	if (rc == 0 && !out->n)
 		rc = err_set(e, ERR_DATA, "%s: no kernel in it", path);
 	arena_release(&r.arena);

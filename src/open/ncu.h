@@ -1,7 +1,11 @@
-/* What Nsight Compute measured of kernels, from its CSV: `ncu --csv --page raw`, a row a kernel with a column a metric and units in a row of their own; or `ncu --csv` (--page details), a row a metric.
+/* What Nsight Compute measured of kernels, from its CSV. Two layouts are read:
  *
- * Values are in base units whatever ncu scaled them to: byte, ns, inst, ..., and "X/second" of rates; "%" stays. Metrics are named as `ncu --query-metrics` does; of the details page, the labels of a few are translated
- * ("Achieved Occupancy"), others stay as they are. Attributes of the device and of the launch, and values that are no numbers, are left out. */
+ *   ncu --csv --page raw              a row for each launch, a column for each metric, and the units in a row of their own
+ *   ncu --csv (or --page details)     a row for each launch and metric
+ *
+ * Values are turned into base units, whatever unit ncu chose: byte, ns, inst, ...; rates into "X/second"; "%" stays. Metrics have the names of
+ * `ncu --query-metrics`. The details page has labels instead: a few of them are translated ("Achieved Occupancy"), the others stay.
+ * Attributes of the device and of the launch are left out, and so are values that are no numbers. */
 #ifndef OPSCOPE_OPEN_NCU_H
 #define OPSCOPE_OPEN_NCU_H
 
@@ -25,21 +29,21 @@ struct ncu_value {
 
 struct ncu {
 	struct intern strings;
-	struct ncu_launch *launch; /* in order of their ids, which is that of their launches */
+	struct ncu_launch *launch; /* in the order of the file: ncu writes kernels in the order in which they were launched */
 	struct ncu_value *value;
-	uint32_t *unit;          /* by metric: in strings; of other strings 0 */
+	uint32_t *unit;          /* by string id of the metric: the string id of its unit; 0 = none */
 	uint32_t n, cap, n_values, cap_values, cap_units;
 	uint64_t odd;            /* rows that could not be read */
 };
 
-/* Reads the text of such a file. ERR_FORMAT: it has no header of ncu; kernels of several processes; or numbers that are not written with a point, as in other locales. `path` is for the messages. *out is the caller's to
- * release, also on errors. */
+/* Reads the text of such a file; `path` is for the messages. The caller releases *out, also on errors. ERR_FORMAT: the text has no header of ncu; or has kernels of
+ * several processes; or numbers of a locale that writes no point before the fraction. ERR_DATA: it has no kernel. */
 int ncu_read_text(struct ncu *out, struct str text, const char *path, struct err *e);
-/* The same of a file, which may be packed with gzip. */
+/* The same of a file, which may be packed with gzip. Also ERR_IO, and ERR_LIMIT for more than 1 GiB of text. */
 int ncu_read(struct ncu *out, const char *path, struct err *e);
 void ncu_release(struct ncu *n);
 
-/* By what the numbers in this unit are multiplied to be in the base unit, whose name is appended to *base: "Mbyte/second" is 1e6 of "byte/second", "us" 1000 of "ns". */
+/* The factor that turns a number in `unit` into base units; the base unit's name is appended to *base. "Mbyte/second": 1e6 and "byte/second"; "us": 1000 and "ns". */
 double ncu_unit(struct str unit, struct buf *base);
 
 #endif

@@ -161,7 +161,7 @@ class Kernels(Planted):
         spans = [("ab"[i % 2], 1 * MS + i * 50 * US, 1 * MS + i * 50 * US + 49 * US) for i in range(100)]
         for row in self.kernels(self.path(database(spans, samples(levels([(1 * MS, 6 * MS, GEMM)]), 7 * MS)))).values():
             self.assertEqual(row["samples"], 0)
-            self.assert_unknown(row, "0 samples lie in calls of it alone")
+            self.assert_unknown(row, "only 0 samples lie in calls of this kernel alone")
 
     def test_another_grid_is_another_kernel(self):
         spans = [("k", 1 * MS + i * 50 * US, 1 * MS + i * 50 * US + 49 * US, {"gridX": 1 + i % 2}) for i in range(100)]
@@ -178,14 +178,14 @@ class Kernels(Planted):
                 made["CUPTI_ACTIVITY_KIND_MEMCPY"] = [copy]
             row = self.kernels(self.path(made))["a"]
             self.assertEqual(row["samples"], 0)
-            self.assert_unknown(row, "while no other work ran")
+            self.assert_unknown(row, "during which no other work ran")
 
     def test_another_program(self):
         """SMs are active while nothing runs."""
         spans = [("a", 1 * MS, 3 * MS), ("a", 6 * MS, 8 * MS)]
         path = self.path(database(spans, samples(levels([(0, 9 * MS, GEMM)]), 9 * MS)))
-        self.assert_unknown(self.kernels(path)["a"], "90 % of its SMs were active while no recorded work ran")
-        self.assertIn("another program used it", " ".join(r["message"] for r in oracle.info(path).section("problems").rows))
+        self.assert_unknown(self.kernels(path)["a"], "90 % of the SMs were active while no recorded work ran")
+        self.assertIn("another program used the GPU", " ".join(r["message"] for r in oracle.info(path).section("problems").rows))
 
     def test_two_gpus(self):
         """The process calls GPU 1 its device 0: CUDA_VISIBLE_DEVICES."""

@@ -88,7 +88,7 @@ static void test_long(void **state)
 static void test_bad(void **state)
 {
 	static const struct { const char *text, *says; } is[] = {
-		{"", "no row of columns"}, {"a,b\n1,2\n", "no row of columns"}, {RAW, "no kernel in it"},
+		{"", "no header of Nsight Compute"}, {"a,b\n1,2\n", "no header of Nsight Compute"}, {RAW, "no kernel in it"},
 		{RAW "\"0\",\"7\",\"f\",\"(1, 1, 1)\",\"(1, 1, 1)\",\"0\",\"1\",\"85,33\",\"1\"\n", "LC_ALL=C"},
 		{RAW "\"0\",\"7\",\"f\",\"(1, 1, 1)\",\"(1, 1, 1)\",\"0\",\"1\",\"1.317.339,5\",\"1\"\n", "LC_ALL=C"},
 		{RAW "\"0\",\"7\",\"f\",\"(1, 1, 1)\",\"(1, 1, 1)\",\"0\",\"1\",\"1\",\"1\"\n\"1\",\"8\",\"f\",\"(1, 1, 1)\",\"(1, 1, 1)\",\"0\",\"1\",\"1\",\"1\"\n", "several processes"},

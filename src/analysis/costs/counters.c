@@ -5,7 +5,7 @@
 
 const char *const counter_match_name[COUNTER_MATCHES] = {[COUNTER_NONE] = "", [COUNTER_BY_ORDER] = "order", [COUNTER_BY_RUN] = "row of launches"};
 
-/* What counters are made of. */
+/* The metrics of which `enum counter` is made. */
 enum metric { DRAM_BYTES, DRAM_READ, DRAM_WRITTEN, TENSOR_INST, TENSOR_INST_OF_SMSP, OCCUPANCY, SM, DRAM, DRAM_OF_GPU, METRICS };
 
 static const char *const metric_name[METRICS] = {
@@ -22,7 +22,8 @@ static const char *const metric_name[METRICS] = {
 
 static double either(double a, double b) { return isnan(a) ? b : a; }
 
-/* `ops`: what the operations of Tensor Cores by type come to. A type that was not asked for would count as none: nothing is known where instructions were executed and none of these types counted. */
+/* `ops`: the operations of Tensor Cores, summed over the types that were measured. A type that was not asked for adds nothing to the sum: so a sum of 0 is unknown, unless no
+ * instruction of Tensor Cores was executed. */
 static double tensor_flops(double ops, double instructions)
 {
 	return ops > 0 || instructions == 0 ? ops : NAN;

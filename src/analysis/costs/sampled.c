@@ -53,7 +53,7 @@ bool sampled_of(const struct profile *p, uint32_t gpu_op, struct sampled_values 
 	if (!str_to_i64(samples, &out->samples) || !str_to_i64(ns, &out->ns) || out->samples <= 0 || out->samples > UINT32_MAX || out->ns <= 0)
 		return false;
 	out->call = str_eqc(of, SAMPLED_CALL);
-	/* The means stand behind these three; counters of another recording, behind the means. */
+	/* The means stand behind these three arguments; counters that were measured in another run stand behind the means. */
 	out->end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
 	out->first = p->arg_set.first[set];
 	while (out->first < out->end && !profile_is_arg(p, p->arg.key[out->first], ARG_SAMPLES_OF))
@@ -97,14 +97,14 @@ void sampled_put_why(const struct profile *p, const struct sampled_sums *s, int3
 	struct str why;
 	const int64_t interval = sampled_fact_ns(p, SAMPLED_INTERVAL_NS, device);
 	if (!interval)
-		buf_cstr(b, "its GPU was not sampled");
+		buf_cstr(b, "the GPU was not sampled");
 	else if (sampled_fact(p, SAMPLED_WHY_NOT, device, &why))
 		buf_str(b, why);
 	else if (longest_ns / interval <= SAMPLED_CALL_LEAST)
-		buf_printf(b, "no call is as long as %d sampling intervals of %.4g us, and %llu samples lie in calls of it alone: %d would tell", SAMPLED_CALL_LEAST + 1, (double)interval / 1e3,
-		           (unsigned long long)s->samples, SAMPLED_NAME_LEAST);
+		buf_printf(b, "no call is as long as %d sampling intervals of %.4g us, and only %llu %s in calls of this kernel alone: %d are needed", SAMPLED_CALL_LEAST + 1, (double)interval / 1e3,
+		           (unsigned long long)s->samples, s->samples == 1 ? "sample lies" : "samples lie", SAMPLED_NAME_LEAST);
 	else
-		buf_printf(b, "fewer than %d samples lie in a call while no other work ran", SAMPLED_CALL_LEAST);
+		buf_printf(b, "no call has %d samples during which no other work ran", SAMPLED_CALL_LEAST);
 }
 
 /* ---- time ---- */
@@ -160,7 +160,7 @@ void sampled_curves_find(const struct profile *p, struct sampled_curves *out)
 		out->time_ns[i] = m->time_ns;
 		out->value[i] = m->value;
 	}
-	/* Without the fact, as in what another program wrote of it, it is not known how long a point holds. */
+	/* A curve without the fact SAMPLED_POINT_NS, which another program may have written, does not say how long a point holds: such curves are left out. */
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < out->n; i++)
 		if (out->v[i].point_ns)

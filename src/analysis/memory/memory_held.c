@@ -19,7 +19,7 @@ static const struct {
 	{"GRADIENT", HELD_GRADIENT}, {"PARAMETER", HELD_PARAMETER},
 };
 
-/* The text as it is read: `json.end` is behind all members. */
+/* The text while it is read. All members are read with one `json`, whose end is that of the whole text. */
 struct memory_held_reading {
 	struct memory_held *h;
 	struct json json;
@@ -31,8 +31,8 @@ struct memory_held_reading {
 	int device;
 };
 
-/* An element of an array; NULL at its end, and where the text is damaged. */
-static const char *next_element(struct memory_held_reading *r, const char **at, bool *first, struct json_value *v)
+/* Behind the next element of an array; NULL at the array's end, and where the text is damaged. */
+static const char *held_next_element(struct memory_held_reading *r, const char **at, bool *first, struct json_value *v)
 {
 	bool done = false;
 	const char *p = json_element(&r->json, *at, first, &done);
@@ -46,11 +46,11 @@ static bool held_i64(const struct json_value *v, int64_t *number)
 	return v->type == JSON_NUMBER && json_to_i64(v->raw, number);
 }
 
-static bool read_moments(struct memory_held_reading *r, struct str array)
+static bool held_read_moments(struct memory_held_reading *r, struct str array)
 {
 	const char *at = array.p + 1;
 	bool first = true;
-	for (struct json_value v; next_element(r, &at, &first, &v);) {
+	for (struct json_value v; held_next_element(r, &at, &first, &v);) {
 		int64_t ns;
 		if (!held_i64(&v, &ns) || __builtin_sub_overflow(ns, r->base_ns, &ns))
 			return false;
@@ -59,14 +59,14 @@ static bool read_moments(struct memory_held_reading *r, struct str array)
 	return r->json.status == JSON_OK && r->n_moments;
 }
 
-static bool read_kinds(struct memory_held_reading *r, struct str array)
+static bool held_read_kinds(struct memory_held_reading *r, struct str array)
 {
 	const char *at = array.p + 1;
 	bool first = true;
-	for (struct json_value v; next_element(r, &at, &first, &v);) {
+	for (struct json_value v; held_next_element(r, &at, &first, &v);) {
 		if (v.type != JSON_STRING || r->n_kinds == HELD_MAX_KINDS)
 			return false;
-		enum memory_held_kind kind = HELD_NOTHING; /* of a later opscope */
+		enum memory_held_kind kind = HELD_NOTHING; /* a later opscope may have other kinds */
 		for (size_t i = 0; i < sizeof held_kind / sizeof held_kind[0]; i++)
 			if (str_eqc(v.raw, held_kind[i].name))
 				kind = held_kind[i].kind;
@@ -81,28 +81,28 @@ static bool held_numbers(struct memory_held_reading *r, struct str array, int64_
 	const char *at = array.p + 1;
 	bool first = true;
 	unsigned i = 0;
-	for (struct json_value v; next_element(r, &at, &first, &v); i++)
+	for (struct json_value v; held_next_element(r, &at, &first, &v); i++)
 		if (i == n || !held_i64(&v, &number[i]))
 			return false;
 	return r->json.status == JSON_OK && i == n;
 }
 
-static bool on_held_device(const struct memory_held_reading *r, int64_t type, int64_t ordinal)
+static bool held_is_on_device(const struct memory_held_reading *r, int64_t type, int64_t ordinal)
 {
 	return r->device == (type == HELD_C10_CPU ? MEMORY_CPU : ordinal < 0 ? 0 : ordinal);
 }
 
-static bool read_freed(struct memory_held_reading *r, struct str array)
+static bool held_read_freed(struct memory_held_reading *r, struct str array)
 {
 	int64_t field[HELD_FREED_FIELDS], ns;
 	if (!held_numbers(r, array, field, HELD_FREED_FIELDS) || __builtin_sub_overflow(field[0], r->base_ns, &ns))
 		return false;
-	if (on_held_device(r, field[1], field[2]))
+	if (held_is_on_device(r, field[1], field[2]))
 		MEM_PUSH(r->h->freed, r->h->n_freed, r->cap_freed, (struct memory_held_free){field[3], ns});
 	return true;
 }
 
-static bool read_block(struct memory_held_reading *r, struct str array)
+static bool held_read_block(struct memory_held_reading *r, struct str array)
 {
 	int64_t field[HELD_FIELDS];
 	if (!held_numbers(r, array, field, HELD_FIELDS))
@@ -110,17 +110,17 @@ static bool read_block(struct memory_held_reading *r, struct str array)
 	int64_t moment = field[0], kind = field[3], addr = field[4], bytes = field[5];
 	if (moment < 0 || moment >= r->n_moments || kind < 0 || kind >= r->n_kinds || bytes <= 0)
 		return false;
-	if (!on_held_device(r, field[1], field[2]) || r->kind[kind] == HELD_NOTHING)
+	if (!held_is_on_device(r, field[1], field[2]) || r->kind[kind] == HELD_NOTHING)
 		return true;
 	MEM_PUSH(r->h->block, r->h->n, r->cap, (struct memory_held_block){addr, moment ? r->moment_ns[moment] : INT64_MIN, bytes, r->kind[kind]});
 	return true;
 }
 
-static bool read_arrays(struct memory_held_reading *r, struct str array, bool (*read)(struct memory_held_reading *, struct str))
+static bool held_read_arrays(struct memory_held_reading *r, struct str array, bool (*read)(struct memory_held_reading *, struct str))
 {
 	const char *at = array.p + 1;
 	bool first = true;
-	for (struct json_value v; next_element(r, &at, &first, &v);)
+	for (struct json_value v; held_next_element(r, &at, &first, &v);)
 		if (v.type != JSON_ARRAY || !read(r, v.raw))
 			return false;
 	return r->json.status == JSON_OK;
@@ -128,8 +128,8 @@ static bool read_arrays(struct memory_held_reading *r, struct str array, bool (*
 
 enum { HELD_MEMBER_VERSION, HELD_MEMBER_MOMENTS, HELD_MEMBER_KINDS, HELD_MEMBER_BLOCKS, HELD_MEMBER_FREED, HELD_MEMBER_LEFT_OUT, HELD_MEMBERS };
 
-/* Members in any order: blocks are read last. */
-static bool read_held(struct memory_held_reading *r, const char *at)
+/* Members come in any order. Blocks need moments and kinds, and so are read after them. */
+static bool held_read(struct memory_held_reading *r, const char *at)
 {
 	static const char *const names[HELD_MEMBERS] = {"version", "moments", "kinds", "blocks", "freed", "left_out"};
 	static const enum json_type types[HELD_MEMBERS] = {JSON_NUMBER, JSON_ARRAY, JSON_ARRAY, JSON_ARRAY, JSON_ARRAY, JSON_NUMBER};
@@ -155,8 +155,8 @@ static bool read_held(struct memory_held_reading *r, const char *at)
 		if (!member[i].p)
 			return false;
 	return json_to_i64(member[HELD_MEMBER_VERSION], &version) && version == HELD_VERSION && json_to_i64(member[HELD_MEMBER_LEFT_OUT], &r->h->left_out) &&
-	       read_moments(r, member[HELD_MEMBER_MOMENTS]) && read_kinds(r, member[HELD_MEMBER_KINDS]) &&
-	       read_arrays(r, member[HELD_MEMBER_BLOCKS], read_block) && read_arrays(r, member[HELD_MEMBER_FREED], read_freed);
+	       held_read_moments(r, member[HELD_MEMBER_MOMENTS]) && held_read_kinds(r, member[HELD_MEMBER_KINDS]) &&
+	       held_read_arrays(r, member[HELD_MEMBER_BLOCKS], held_read_block) && held_read_arrays(r, member[HELD_MEMBER_FREED], held_read_freed);
 }
 
 static int held_by_addr_and_time(const void *a, const void *b)
@@ -183,7 +183,7 @@ void memory_held_read(struct memory_held *h, const struct profile *p, int device
 	struct memory_held_reading r = {.h = h, .device = device, .json = {.end = bytes.p + text.n}};
 	if (!profile_meta(p, "baseTimeNanoseconds", &base) || !str_to_i64(base, &r.base_ns))
 		r.base_ns = 0;
-	h->stated = read_held(&r, bytes.p);
+	h->stated = held_read(&r, bytes.p);
 	h->damaged = !h->stated;
 	if (h->damaged)
 		h->n = h->n_freed = 0;

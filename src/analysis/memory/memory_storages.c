@@ -10,18 +10,24 @@
 #include "base/sort.h"
 #include "io/pyliteral.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* A tensor of an argument set. */
 struct storage_tensor {
-	int64_t id, bytes;
+	int64_t id, bytes;       /* id: the number of its storage */
+};
+
+/* A storage that an op made, or a block that was allocated: from time_ns on it is there. */
+struct storage_made {
+	int64_t time_ns, bytes;
 };
 
 /* An op's use of a storage. */
 struct storage_use {
 	int64_t id, bytes, start_ns;
 	uint32_t span;
-	bool makes; /* it comes out of the op, and does not go in */
+	bool makes; /* the storage is of an output and of no input */
 };
 
 struct storage_found {
@@ -33,15 +39,16 @@ struct storages_work {
 	const struct profile *p;
 	const struct memory_places *places;
 	int device;
-	struct storage_tensor *tensor; /* of argument set i: [first[2 * i]] up to [first[2 * i + 1]] go in, and from there to [first[2 * i + 2]] come out */
+	/* Argument set i: inputs from first[2 * i] up to first[2 * i + 1], outputs from there up to first[2 * i + 2]. */
+	struct storage_tensor *tensor;
 	uint32_t *first, n_tensors, cap_tensors;
 	struct storage_use *use;
 	uint32_t n, cap;
 	struct storage_found *found;
 	uint32_t n_found, cap_found;
-	struct storage_tensor *made;   /* bytes, and as id the time at which the innermost op that makes it has ended: then its block is there */
+	struct storage_made *made;     /* time_ns: the end of the innermost op that makes the storage; by then its block is there */
 	uint32_t n_made, cap_made;
-	uint8_t *of_gradients;         /* by span */
+	uint8_t *of_gradients;         /* by span: storages_of_gradients() */
 	int64_t backward_ns;           /* when the first backward pass begins */
 };
 
@@ -91,7 +98,7 @@ static int storages_by_id(const void *a, const void *b)
 	return COMPARE(x->id, y->id) ?: COMPARE(x->start_ns, y->start_ns) ?: COMPARE(x->span, y->span) ?: COMPARE(x->makes, y->makes);
 }
 
-/* Lists of tensors can be long: those that go in are looked through by their order. */
+/* Inputs are sorted by id, since a list of tensors can be long. */
 static void storages_add_uses(struct storages_work *w, uint32_t span)
 {
 	size_t set = w->p->span.args[span];
@@ -115,12 +122,13 @@ static bool storages_within(const struct profile *p, uint32_t inner, uint32_t ou
 	return p->span.track[inner] == p->span.track[outer] && p->span.start_ns[outer] <= p->span.start_ns[inner] && span_end(p, inner) <= span_end(p, outer);
 }
 
-/* Ranges in which gradients alone are taken: AccumulateGrad, Optimizer.zero_grad. Rows of a parent come before those of its children. */
+/* By span: whether it lies in a range that takes gradients alone, AccumulateGrad or Optimizer.zero_grad. The row of a parent comes before the rows of its children. */
 static uint8_t *storages_of_gradients(const struct profile *p)
 {
 	uint8_t *v = NEW_ARRAY(p->span.rows.n, uint8_t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
 		uint32_t up = p->span.parent[i], name = p->span.name[i];
+		assert(up == ROW_NONE || up < i);
 		v[i] = (up != ROW_NONE && v[up]) || name_autograd(p, name) == AUTOGRAD_ACCUMULATE || str_starts(profile_str(p, name), STR("Optimizer.zero_grad"));
 	}
 	return v;
@@ -138,14 +146,16 @@ static enum memory_storage_kind storages_kind(const struct storages_work *w, con
 		early |= in_step && !late;
 		forward |= !in_step && at.engine == ROW_NONE;
 	}
-	if (early) /* gradients of before look like parameters and state */
+	if (early) /* gradients from before the recording look like parameters and state */
 		return STORAGE_OTHER;
 	if (optimizer)
 		return forward ? STORAGE_PARAMETER : STORAGE_OPTIMIZER_STATE;
 	return forward ? STORAGE_FORWARD : STORAGE_OTHER;
 }
 
-/* All uses of one storage. Its size is that of the tensor that the first op takes: views that come later may be of a part, or repeat it (expand). The first op that makes it, if it does not begin before the first that takes it or is around that one, makes another of the same number. */
+/* u: all uses of one number, in order of time. The uses before the first op that makes it are of a storage that was held before the recording. Its size is that of the tensor
+ * that the first op takes: views that come later may be of a part, or repeat the storage (expand). An op that makes the number makes a new storage, unless it lies
+ * inside another op that makes it. */
 static void storages_judge(struct storages_work *w, const struct storage_use *u, uint32_t n)
 {
 	uint32_t before = 0, outer = ROW_NONE;
@@ -156,12 +166,12 @@ static void storages_judge(struct storages_work *w, const struct storage_use *u,
 			continue;
 		int64_t end_ns = span_end(w->p, u[i].span);
 		if (outer != ROW_NONE && storages_within(w->p, u[i].span, outer)) {
-			int64_t *made_ns = &w->made[w->n_made - 1].id;
-			*made_ns = end_ns < *made_ns ? end_ns : *made_ns;
+			struct storage_made *made = &w->made[w->n_made - 1];
+			made->time_ns = end_ns < made->time_ns ? end_ns : made->time_ns;
 			continue;
 		}
 		outer = u[i].span;
-		MEM_PUSH(w->made, w->n_made, w->cap_made, (struct storage_tensor){end_ns, u[i].bytes});
+		MEM_PUSH(w->made, w->n_made, w->cap_made, (struct storage_made){end_ns, u[i].bytes});
 	}
 	if (before)
 		MEM_PUSH(w->found, w->n_found, w->cap_found, (struct storage_found){{u[0].bytes, storages_kind(w, u, before)}, u[0].start_ns});
@@ -175,33 +185,33 @@ static int storages_by_size_and_time(const void *a, const void *b)
 
 static int storages_by_bytes_and_time(const void *a, const void *b)
 {
-	const struct storage_tensor *x = a, *y = b;
-	return COMPARE(x->bytes, y->bytes) ?: COMPARE(x->id, y->id);
+	const struct storage_made *x = a, *y = b;
+	return COMPARE(x->bytes, y->bytes) ?: COMPARE(x->time_ns, y->time_ns);
 }
 
-/* How many of `bytes` there are up to a time. */
-static uint32_t storages_up_to(const struct storage_tensor *v, uint32_t n, int64_t bytes, int64_t time_ns)
+/* How many of v have this size and are there by time_ns. v: by size, then time. */
+static uint32_t storages_up_to(const struct storage_made *v, uint32_t n, int64_t bytes, int64_t time_ns)
 {
 	uint32_t from = FIRST_WHERE(i, 0, n, v[i].bytes >= bytes);
-	return FIRST_WHERE(i, from, n, v[i].bytes > bytes || v[i].id > time_ns) - from;
+	return FIRST_WHERE(i, from, n, v[i].bytes > bytes || v[i].time_ns > time_ns) - from;
 }
 
-/* As an accelerator's allocator rounds. */
+/* The size of the block for a storage: accelerators' allocators round up. */
 static int64_t storages_block(const struct storages_work *w, int64_t bytes)
 {
 	return w->device == MEMORY_CPU || bytes > INT64_MAX - 512 ? bytes : (bytes + 511) / 512 * 512;
 }
 
-/* Keeps those that can be no block of the recording: of so many of one size as there are blocks that nobody is known to have made, which these are is unknown, and
- * so it is what the others are for. */
+/* Drops as many storages of each size as the recording has blocks of this size that no op is known to have made: they may be these blocks. Which storages of the size they are is
+ * unknown, and so what the kept ones are for is unknown, too. */
 static uint32_t storages_sift(struct storages_work *w)
 {
 	const struct memories *m = &w->p->memory;
-	struct storage_tensor *block = NULL;
+	struct storage_made *block = NULL;
 	uint32_t n_blocks = 0, cap = 0, kept = 0, doubted = 0;
 	for (uint32_t i = 0; i < m->rows.n; i++)
 		if (m->bytes[i] > 0 && memory_device(w->p, i) == w->device && memory_is_event(w->p, i))
-			MEM_PUSH(block, n_blocks, cap, (struct storage_tensor){m->time_ns[i], m->bytes[i]});
+			MEM_PUSH(block, n_blocks, cap, (struct storage_made){m->time_ns[i], m->bytes[i]});
 	for (uint32_t i = 0; i < w->n_made; i++)
 		w->made[i].bytes = storages_block(w, w->made[i].bytes);
 	for (uint32_t i = 0; i < w->n_found; i++)

@@ -3,10 +3,11 @@
 #include "base/search.h"
 #include "base/sort.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
-/* Points of all curves together, about: more are thinned. */
+/* All curves together have about so many points: more samples are thinned. */
 enum { NSYS_METRICS_POINTS = 1 << 19, NSYS_METRICS_TRACKS = 1 << 12 };
 
 static struct nsys_metrics *nsys_metrics_of(struct nsys *n)
@@ -18,8 +19,8 @@ static struct nsys_metrics *nsys_metrics_of(struct nsys *n)
 	return n->metrics;
 }
 
-/* Values of "[Throughput %]" are percent, and of clocks Hz, though their names say MHz. Names of 2021 have no units: these are shares. Those of "[Avg]" and "[Cycles Active]" have scales of their
- * own, which nsys does not tell. */
+/* Values of "[Throughput %]" are in percent. Those of clocks are in Hz, though the names say MHz. Names of 2021 have no unit: their values are shares. Values of "[Avg]" and
+ * "[Cycles Active]" have scales that nsys does not state. */
 static enum nsys_metrics_scale nsys_metrics_scale_of(struct str name)
 {
 	static const char *const share[] = {" Active", " Issue", " Bandwidth", " Throughput", " User Data", " Protocol Data", " in Flight", " In Flight", " Active SMs"};
@@ -42,7 +43,7 @@ static uint32_t nsys_metrics_new_series(struct nsys_metrics *m, int32_t device)
 enum { NAME_TYPE, NAME_ID, NAME_TEXT };
 static const char *const name_columns[] = {"typeId", "metricId", "metricName", NULL};
 
-/* The lowest byte of typeId is the GPU's id, that of TARGET_INFO_GPU. */
+/* The lowest byte of typeId is the GPU's id in TARGET_INFO_GPU. */
 static void nsys_metrics_name_row(struct nsys *n, const struct sqlscan *s)
 {
 	struct nsys_metrics *m = nsys_metrics_of(n);
@@ -56,10 +57,10 @@ static void nsys_metrics_name_row(struct nsys *n, const struct sqlscan *s)
 	if (m->keys.n == before)
 		return;
 	if (scale != NSYS_METRICS_UNKNOWN && ANY_WHERE(i, 0, m->n_tracks, m->track[i].name == name && m->track[i].device == device)) {
-		NSYS_DIAG(n, "gpu-metric-twice", DIAG_LOSS, " has a metric that the GPU has before: its samples are left out");
+		NSYS_DIAG(n, "gpu-metric-twice", DIAG_LOSS, " names a metric that its GPU has already: the samples of this row's metric are left out");
 		scale = NSYS_METRICS_UNKNOWN;
 	}
-	/* Metrics of a GPU are sampled together. */
+	/* The metrics of a GPU are sampled together, until a row shows that one is not (nsys_metrics_split). */
 	uint32_t series = 0;
 	while (series < m->n_series && m->series[series].device != device)
 		series++;
@@ -68,10 +69,10 @@ static void nsys_metrics_name_row(struct nsys *n, const struct sqlscan *s)
 	MEM_PUSH(m->track, m->n_tracks, m->cap_tracks, ((struct nsys_metrics_track){.name = name, .scale = scale, .device = device, .series = series}));
 }
 
-/* False: it cannot be. Clocks are unsigned 32 bits in a signed column. */
+/* False: the value is impossible. Clocks are unsigned 32-bit numbers in a signed column. */
 static bool nsys_metrics_value(enum nsys_metrics_scale scale, double v, float *out)
 {
-	enum { PERCENT_MOST = 127 }; /* of peaks that clocks may pass a little */
+	enum { PERCENT_MOST = 127 }; /* a share may pass 100: the peak is of a clock that the GPU may exceed a little */
 	const double wraps = 4294967296.0, hertz_per_mhz = 1e6, mhz_most = 1e5;
 	if (scale == NSYS_METRICS_HERTZ) {
 		v += v < 0 && v >= -wraps / 2 ? wraps : 0;
@@ -82,7 +83,7 @@ static bool nsys_metrics_value(enum nsys_metrics_scale scale, double v, float *o
 	return v >= 0 && v <= PERCENT_MOST;
 }
 
-/* The track has no sample at a time at which others of its series have one: it goes on with times of its own. */
+/* Gives the track a series of its own: it lacks a sample at a time at which other tracks of its series have one. */
 static void nsys_metrics_split(struct nsys_metrics *m, struct nsys_metrics_track *t)
 {
 	const uint32_t from = t->series;
@@ -106,7 +107,7 @@ static void nsys_metrics_row(struct nsys *n, const struct sqlscan *s)
 	double v;
 	float value;
 	if (!sqlscan_i64(s, METRIC_TIME, &at) || at > 1ll << TOO_FAR || at < -(1ll << TOO_FAR)) {
-		NSYS_DIAG(n, "bad-time", DIAG_LOSS, ": timestamp is no time in ns: the row has no place in time");
+		NSYS_DIAG(n, "bad-time", DIAG_LOSS, ": timestamp is no time in ns: the row is left out");
 		return;
 	}
 	const uint32_t id = sqlscan_i64(s, METRIC_TYPE, &key[0]) && sqlscan_i64(s, METRIC_ID, &key[1]) ? intern_find(&m->keys, (struct str){(const char *)key, sizeof key}) : INTERN_NONE;
@@ -148,6 +149,7 @@ static void nsys_metrics_sort(struct nsys_metrics *m, uint32_t series)
 		struct nsys_metrics_track *t = &m->track[i];
 		if (t->series != series || !t->n)
 			continue;
+		assert(t->n == x->n);
 		for (uint32_t k = 0; k < x->n; k++)
 			sorted[k] = t->value[v[k].row];
 		memcpy(t->value, sorted, x->n * sizeof *sorted);
@@ -158,7 +160,7 @@ static void nsys_metrics_sort(struct nsys_metrics *m, uint32_t series)
 	mem_free(v);
 }
 
-/* The median of some of the distances. */
+/* The median time between two samples, of up to LOOKS pairs of samples. */
 static int64_t nsys_metrics_interval(const struct nsys_metrics_series *x)
 {
 	enum { LOOKS = 4096 };
@@ -170,7 +172,7 @@ static int64_t nsys_metrics_interval(const struct nsys_metrics_series *x)
 	return n ? sort_median_i64(gap, n) : 0;
 }
 
-/* Shares of which several come out beyond 100 are no shares. */
+/* Says what was left out. A metric with too many impossible values is left out whole: its values are not what its name says. */
 static void nsys_metrics_check(struct nsys *n, struct nsys_metrics *m)
 {
 	enum { SOUND = 99, PARTS = 100 };
@@ -179,13 +181,13 @@ static void nsys_metrics_check(struct nsys *n, struct nsys_metrics *m)
 		const bool none = (double)t->n * (PARTS - SOUND) < (double)t->unsound * SOUND;
 		if (t->unsound)
 			diag_add_n(&n->p->diags, "gpu-metric-value", DIAG_LOSS, t->unsound, -1, "a sample of \"" STR_FMT "\" of GPU %d is no %s: it is left out%s", STR_ARG(profile_str(n->p, t->name)), t->device,
-			           t->scale == NSYS_METRICS_HERTZ ? "frequency" : "share of 100", none ? ", and so are all of this metric, of which many are none" : "");
+			           t->scale == NSYS_METRICS_HERTZ ? "frequency" : "share of 100", none ? ", and so are all samples of this metric, since many are none" : "");
 		t->n = none ? 0 : t->n;
 	}
 	if (m->unnamed)
-		diag_add_n(&n->p->diags, "gpu-metric-unnamed", DIAG_LOSS, m->unnamed, -1, "a row of GPU_METRICS is of a metric that TARGET_INFO_GPU_METRICS does not name: it is left out");
+		diag_add_n(&n->p->diags, "gpu-metric-unnamed", DIAG_LOSS, m->unnamed, -1, "a row of GPU_METRICS is of a metric that TARGET_INFO_GPU_METRICS does not name: the row is left out");
 	if (m->unscaled)
-		diag_add_n(&n->p->diags, "gpu-metric-unknown", DIAG_NOTE, m->unscaled, -1, "a row of GPU_METRICS is of a metric that is neither a share of 100 nor a clock: its unit is not known, and it is left out");
+		diag_add_n(&n->p->diags, "gpu-metric-unknown", DIAG_NOTE, m->unscaled, -1, "a row of GPU_METRICS is of a metric that is neither a share of 100 nor a clock: the unit is not known, and the row is left out");
 }
 
 static void nsys_metrics_fact(struct nsys *n, const char *fact, int32_t device, int64_t v)
@@ -216,12 +218,13 @@ static void nsys_metrics_point(struct nsys_metrics_curve *c, int64_t from_ns, do
 	build_mark(&n->b, from_ns, c->t->name, c->track, build_args(&n->b, pair, 2), c->cat, 'C');
 }
 
-/* Points of up to `each` samples that follow one another. */
+/* A point is the mean over up to `each` samples that follow one another without a gap. */
 static void nsys_metrics_put_curve(struct nsys_metrics_curve *c, const struct nsys_metrics_series *x, uint32_t each)
 {
 	int64_t from = 0, ns = 0;
 	double sum = 0;
 	uint32_t n = 0;
+	assert(c->t->n <= x->n);
 	for (uint32_t i = 0; i < c->t->n; i++) {
 		const int64_t gap = i ? x->time_ns[i] - x->time_ns[i - 1] : INT64_MAX, length = gap <= 2 * x->interval_ns ? gap : x->interval_ns;
 		if (n && (n == each || gap > 2 * x->interval_ns)) {

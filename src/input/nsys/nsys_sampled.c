@@ -1,5 +1,6 @@
-/* Which samples of a GPU lie in a kernel. A sample is the mean of some time before its timestamp; where that ends, and how well the clocks of the sampler and of the tracer agree, nsys does not
- * say. So a sample counts for a kernel where the kernel ran alone from the sample before it to the one behind it: what it is the mean of then lies in the kernel either way. */
+/* Which samples of a GPU lie in a kernel. A sample is the mean over an interval that ends at about its timestamp. nsys says neither when exactly, nor how well
+ * the clocks of the sampler and of the tracer agree. So a sample counts for a kernel if the kernel ran alone from the sample before to the sample behind: then
+ * the interval lies in the kernel either way. */
 #include "input/nsys/nsys_metrics.h"
 
 #include "base/search.h"
@@ -7,12 +8,13 @@
 
 #include <math.h>
 
-enum { NSYS_SAMPLED_COVERED_PCT = 95 /* of the time around a sample that calls of one kernel, one behind the other, take up */ };
+/* Calls of one kernel that follow one another must take up so much of the time around a sample. */
+enum { NSYS_SAMPLED_COVERED_PCT = 95 };
 
-/* Time in which the same work ran. */
+/* A piece of time in which the same work ran. */
 struct nsys_sampled_piece {
 	int64_t from_ns, to_ns;
-	uint32_t row;            /* of gpu_op; ROW_NONE = several at once */
+	uint32_t row;            /* of gpu_op; ROW_NONE = several pieces of work ran at once */
 };
 
 struct nsys_sampled {
@@ -20,17 +22,19 @@ struct nsys_sampled {
 	const struct nsys_metrics *m;
 	int32_t device;
 	const struct nsys_metrics_series *x;
-	const struct nsys_metrics_track **track; /* those of the series */
+	const struct nsys_metrics_track **track; /* the metrics of series `x` */
 	uint32_t n_tracks;
-	struct nsys_sampled_piece *piece; /* of the GPU, in order of time */
+	struct nsys_sampled_piece *piece; /* of the device, in order of time */
 	uint32_t n_pieces, cap_pieces;
 };
 
-/* What ran around a sample. */
+/* What ran from the sample before a sample to the sample behind it. */
 struct nsys_sampled_around {
-	uint32_t row;            /* a call that the sample is in, or calls of its kernel, grid and block around it; ROW_NONE = other work, too, or none */
-	bool whole;              /* in this call alone */
-	bool idle;               /* no work, nor shortly before or behind it, between the first work and the last */
+	/* Where calls of one kernel, grid and block take up NSYS_SAMPLED_COVERED_PCT of this time, and no other work ran: the last of these calls that began by the sample's
+	 * timestamp, else the first. ROW_NONE = anything else ran, or less. */
+	uint32_t row;
+	bool whole;              /* this one call ran all the time */
+	bool idle;               /* nothing ran, nor for an interval before and behind; but work ran earlier and later in the recording */
 };
 
 static void nsys_sampled_add_work(struct sort_item *v, uint32_t *n, int64_t at_ns, uint32_t row, uint32_t begins)
@@ -38,7 +42,7 @@ static void nsys_sampled_add_work(struct sort_item *v, uint32_t *n, int64_t at_n
 	v[(*n)++] = (struct sort_item){sort_key_i64(at_ns), row, begins};
 }
 
-/* The running work is told by the sum of its rows, where it is one. */
+/* While one piece of work runs, the sum of the running rows is its row. */
 static void nsys_sampled_find_pieces(struct nsys_sampled *d)
 {
 	const struct profile *p = d->n->p;
@@ -81,7 +85,7 @@ static bool nsys_sampled_same(const struct profile *p, uint32_t a, uint32_t b)
 	                  l->block_y[x] == l->block_y[y] && l->block_z[x] == l->block_z[y]);
 }
 
-/* *at: the first piece that ends behind the sample before; samples are asked for in order of time. */
+/* *at: the first piece that ends behind sample i - 1; moved on, so that samples are to be asked for in order of time. */
 static struct nsys_sampled_around nsys_sampled_look(const struct nsys_sampled *d, uint32_t i, uint32_t *at)
 {
 	const struct profile *p = d->n->p;
@@ -108,7 +112,7 @@ static struct nsys_sampled_around nsys_sampled_look(const struct nsys_sampled *d
 
 /* ---- whether others use the GPU ---- */
 
-/* The mean share of SMs that are active while nothing that was recorded runs; NaN: there are too few such samples to tell. */
+/* The mean share of SMs that were active while no recorded work ran; NaN = too few samples to tell. */
 static double nsys_sampled_idle_pct(const struct nsys_sampled *d)
 {
 	enum { IDLE_LEAST = 10 };
@@ -142,16 +146,17 @@ static unsigned nsys_sampled_put(struct nsys *n, struct arg_pair *pair, unsigned
 	return k + 1;
 }
 
-/* Samples of one call, or of calls of its kernel around it. */
+/* Sums over samples. */
 struct nsys_sampled_sums {
 	uint32_t n;
 	int64_t ns;
-	double *weighted;        /* by track: value x ns; NaN where the track lacks one */
+	double *weighted;        /* by track: value x ns; NaN where the track lacks a sample */
 };
 
+/* The call that samples are now added to. */
 struct nsys_sampled_run {
 	uint32_t row;            /* ROW_NONE = none yet */
-	struct nsys_sampled_sums call, all; /* those that lie in it alone; and those around it, too */
+	struct nsys_sampled_sums call, all; /* samples that lie in this call alone; these, and samples that lie in its neighbours, too */
 };
 
 static void nsys_sampled_add(const struct nsys_sampled *d, struct nsys_sampled_sums *s, uint32_t i)
@@ -179,7 +184,7 @@ static unsigned nsys_sampled_put_first(struct nsys *n, struct arg_pair *pair, un
 	return k + 1;
 }
 
-/* Metrics that were sampled at other times may have been there before: then these are added, if they are of the same calls. */
+/* Gives the call its means. It may have means of another series already: then these are added if both are of the call alone, or both of several calls. */
 static void nsys_sampled_give(const struct nsys_sampled *d, struct nsys_sampled_run *r)
 {
 	struct nsys *n = d->n;
@@ -206,7 +211,7 @@ static void nsys_sampled_give(const struct nsys_sampled *d, struct nsys_sampled_
 	p->gpu_op.args[row] = build_args(&n->b, pair, k);
 }
 
-/* Samples of a call may have others between them, with which other work ran; none of these are of another call alone. */
+/* Between two samples of a call there may be samples during which other work ran, too: they are passed over, and the call goes on. */
 static void nsys_sampled_join_series(struct nsys_sampled *d)
 {
 	struct nsys_sampled_run r = {ROW_NONE, {.weighted = NEW_ARRAY(d->n_tracks, double)}, {.weighted = NEW_ARRAY(d->n_tracks, double)}};
@@ -239,7 +244,7 @@ static void nsys_sampled_why_not(struct nsys *n, int32_t device, struct str why)
 	if (ANY_WHERE(i, 0, n->p->meta.rows.n, n->p->meta.key[i] == id))
 		return;
 	build_meta(&n->b, id, intern_str(&n->p->strings, why), true);
-	diag_add(&n->p->diags, "gpu-metrics-of-no-kernel", DIAG_NOTE, -1, "what was sampled of GPU %d is told of no kernel: " STR_FMT, device, STR_ARG(why));
+	diag_add(&n->p->diags, "gpu-metrics-of-no-kernel", DIAG_NOTE, -1, "no kernel of GPU %d gets the samples of the GPU: " STR_FMT, device, STR_ARG(why));
 }
 
 static void nsys_sampled_series(struct nsys_sampled *d, uint32_t series)
@@ -254,7 +259,7 @@ static void nsys_sampled_series(struct nsys_sampled *d, uint32_t series)
 	const double idle = nsys_sampled_idle_pct(d);
 	if (idle >= FOREIGN_PCT) {
 		struct buf why = {0};
-		buf_printf(&why, "%.0f %% of its SMs were active while no recorded work ran: another program used it, or work was not recorded", idle);
+		buf_printf(&why, "%.0f %% of the SMs were active while no recorded work ran: another program used the GPU, or work was not recorded", idle);
 		nsys_sampled_why_not(n, d->device, buf_view(&why));
 		buf_release(&why);
 		return;
