@@ -1,5 +1,9 @@
-/* Hardware counters of kernels, metric by metric, with the op that launched the kernel: those of Nsight Compute (open/counters_join.h), and those of CUPTI's range profiler (Kineto's cuda_profiler_range events), and the means of what was sampled of the GPU meanwhile (store/sampled.h).
- * Recordings with such ranges run kernels one by one and have no kernel events: a range has no correlation id, but the k-th is of the k-th launch, if there are as many of both. */
+/* Hardware counters of kernels, metric by metric, with the op that launched the kernel. They have three sources:
+ *
+ *   Nsight Compute             counters of another run, joined with this one (open/counters_join.h)
+ *   CUPTI's range profiler     Kineto's events cuda_profiler_range. Such a recording runs kernels one by one and has no kernel events. A range has no correlation id: the
+ *                              k-th range is of the k-th launch if there are as many ranges as launches
+ *   samples of the GPU         means over the samples that lie in the kernel (store/sampled.h) */
 #include "analysis/costs/counters.h"
 #include "analysis/costs/sampled.h"
 #include "analysis/tree/optree.h"
@@ -19,19 +23,19 @@ enum {
 
 static const struct section counters_section = {COLUMNS(
 	[COUNTERS_KERNEL] = {COLUMN(TEXT, "name", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KERNEL | COLUMN_ANSWER)},
-	[COUNTERS_START] = {COLUMN(TIME, "start_ns", "Start", "when it began; of kernels that CUPTI's range profiler measured, a made-up time in their order"), .by = BY(COUNTERS_BY_INSTANCE)},
-	[COUNTERS_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "the innermost op, collective or optimizer around its launch; empty = not known, or none", .flags = COLUMN_GROUP | COLUMN_ANSWER)},
-	[COUNTERS_TOP] = {COLUMN(TEXT, "top_operator", "Outermost Op", "the outermost one around its launch", .flags = COLUMN_MINOR)},
-	[COUNTERS_METRIC] = {COLUMN(TEXT, "metric", "Metric", "what was measured, as the profiler names it; flops: what its counters of SASS instructions come to, a fused multiply-add as 2", .flags = COLUMN_WIDE | COLUMN_ANSWER)},
-	[COUNTERS_UNIT] = {COLUMN(TEXT, "unit", "Unit", "of the figures of this row; empty = not stated, or none"), .by = BY(COUNTERS_BY_NAME)},
-	[COUNTERS_VALUE] = {COLUMN(REAL, "value", "Value", "measured", .digits = 2, .flags = COLUMN_ANSWER), .by = BY(COUNTERS_BY_INSTANCE)},
-	[COUNTERS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "launches that have it"), .by = BY(COUNTERS_BY_NAME)},
-	[COUNTERS_SUM] = {COLUMN(REAL, "sum", "Sum", "over these launches; of counters that are shares or rates it means nothing; empty of samples", .digits = 0), .by = BY(COUNTERS_BY_NAME)},
-	[COUNTERS_MEAN] = {COLUMN(REAL, "mean", "Mean", "of these launches; of samples over time", .digits = 2, .flags = COLUMN_ANSWER), .by = BY(COUNTERS_BY_NAME)},
-	[COUNTERS_MIN] = {COLUMN(REAL, "min", "Min", "lowest of them", .digits = 2, .flags = COLUMN_MINOR), .by = BY(COUNTERS_BY_NAME)},
-	[COUNTERS_MAX] = {COLUMN(REAL, "max", "Max", "highest of them", .digits = 2, .flags = COLUMN_MINOR), .by = BY(COUNTERS_BY_NAME)},
-	[COUNTERS_TOLD] = {COLUMN(TEXT, "told_by", "Told by", "how the measured launch was told to be this one: order, row of launches; samples = it is the mean of those of the GPU that lie in this launch, which ran alone; empty = measured in this recording"), .by = BY(COUNTERS_BY_INSTANCE)},
-	[COUNTERS_SAMPLES] = {COLUMN(COUNT, "samples", "Samples", "of the GPU, of which it is the mean; empty = counters", .flags = COLUMN_MINOR), .when = WHEN_SAMPLES},
+	[COUNTERS_START] = {COLUMN(TIME, "start_ns", "Start", "start of the kernel; of one that CUPTI's range profiler measured, a made-up time that keeps the order"), .by = BY(COUNTERS_BY_INSTANCE)},
+	[COUNTERS_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "the innermost op, collective or optimizer around the launch; empty = none, or not known", .flags = COLUMN_GROUP | COLUMN_ANSWER)},
+	[COUNTERS_TOP] = {COLUMN(TEXT, "top_operator", "Outermost Op", "the outermost op, collective or optimizer around the launch", .flags = COLUMN_MINOR)},
+	[COUNTERS_METRIC] = {COLUMN(TEXT, "metric", "Metric", "the profiler's name of the metric; flops = the operations that its counters of SASS instructions count, a fused multiply-add as 2", .flags = COLUMN_WIDE | COLUMN_ANSWER)},
+	[COUNTERS_UNIT] = {COLUMN(TEXT, "unit", "Unit", "unit of the figures of this row; empty = none, or not stated"), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_VALUE] = {COLUMN(REAL, "value", "Value", "value of the metric in this launch", .digits = 2, .flags = COLUMN_ANSWER), .by = BY(COUNTERS_BY_INSTANCE)},
+	[COUNTERS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "launches with this metric"), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_SUM] = {COLUMN(REAL, "sum", "Sum", "sum over these launches; of shares and rates it means nothing; of samples it is empty", .digits = 0), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_MEAN] = {COLUMN(REAL, "mean", "Mean", "mean over these launches; of samples the mean over time", .digits = 2, .flags = COLUMN_ANSWER), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_MIN] = {COLUMN(REAL, "min", "Min", "lowest value of these launches", .digits = 2, .flags = COLUMN_MINOR), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_MAX] = {COLUMN(REAL, "max", "Max", "highest value of these launches", .digits = 2, .flags = COLUMN_MINOR), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_TOLD] = {COLUMN(TEXT, "told_by", "Told by", "how the measured launch was told to be this one: order, or row of launches; samples = the mean of the GPU's samples that lie in this launch, which ran alone; empty = measured in this recording"), .by = BY(COUNTERS_BY_INSTANCE)},
+	[COUNTERS_SAMPLES] = {COLUMN(COUNT, "samples", "Samples", "samples of the GPU whose mean this is; empty = a counter", .flags = COLUMN_MINOR), .when = WHEN_SAMPLES},
 )};
 
 /* String ids; of `op` and `top` 0 = not known. */
@@ -43,25 +47,26 @@ struct counters_of {
 struct counters_kernel {
 	struct counters_of of;
 	uint32_t set;            /* its arguments */
-	uint32_t first, end;     /* of samples: those that are metrics */
+	uint32_t first, end;     /* of samples: the arguments that are metrics */
 	int64_t start_ns;
 	struct str told;
-	int64_t samples, ns;     /* of the GPU, of which the metrics are means, and the time that they are of; 0 = counters */
-	bool shared;             /* they are of several calls of the kernel */
+	int64_t samples, ns;     /* the samples whose means the metrics are, and the time that they cover; 0 = the metrics are counters */
+	bool shared;             /* the samples lie in several calls of the kernel */
 };
 
 struct counters_key {
 	struct counters_of of;
 	uint32_t metric;         /* string id; 0 = FLOPs */
-	uint32_t sampled;        /* COUNTERS_... below */
+	uint32_t source;         /* enum counters_source */
 };
-enum { COUNTERS_COUNTED, COUNTERS_OF_CALLS, COUNTERS_OF_NAME };
+/* Counters; samples of single calls; samples of several calls together. */
+enum counters_source { COUNTERS_COUNTED, COUNTERS_OF_CALLS, COUNTERS_OF_NAME };
 
 struct counters_row {
 	struct counters_key key;
 	uint64_t calls;
 	double sum, min, max;
-	double weight, weighted; /* of samples: their time, and values x time */
+	double weight, weighted; /* of samples: sum of their times, sum of value x time */
 	uint64_t samples;
 };
 
@@ -70,7 +75,7 @@ struct counters {
 	struct optree *tree;
 	struct counters_kernel *v;
 	uint32_t n, cap;
-	uint32_t ranges;         /* those of CUPTI's range profiler */
+	uint32_t ranges;         /* kernels that CUPTI's range profiler measured */
 	uint32_t launches;       /* calls that launch a kernel, where there are ranges */
 	struct intern keys;
 	struct counters_row *row; /* by group, in order of their first launch */
@@ -136,7 +141,7 @@ static void counters_add_work(struct counters *c, const struct window *w)
 			MEM_PUSH(c->v, c->n, c->cap, ((struct counters_kernel){.of = counters_around(c, g->name[i], c->tree->gpu_node[i]), .set = g->args[i], .start_ns = g->start_ns[i], .told = told}));
 }
 
-/* Kernels in which samples of the GPU lie. Those that are of several calls are of the kernel, whatever the op. */
+/* Kernels in which samples of the GPU lie. Samples of several calls together belong to the kernel, whichever ops launched the calls. */
 static void counters_add_sampled(struct counters *c, const struct window *w)
 {
 	const struct gpu_ops *g = &c->p->gpu_op;
@@ -150,7 +155,7 @@ static void counters_add_sampled(struct counters *c, const struct window *w)
 	}
 }
 
-/* Operations that one count of this counter of SASS instructions stands for; 0 = it counts no arithmetic. Only threads whose predicate is on count. */
+/* Operations for each instruction that this counter counts; 0 = the metric is no counter of SASS arithmetic. Only threads whose predicate is on count. */
 static double counters_flops_of(struct str metric)
 {
 	static const char *const ops[] = {"ffma", "fmul", "fadd", "hfma", "hmul", "hadd", "dfma", "dmul", "dadd"};
@@ -208,8 +213,8 @@ static void counters_put_groups(struct table *out, const struct counters *c)
 	for (uint32_t i = 0; i < c->n_rows; i++) {
 		const struct counters_row *x = &c->row[i];
 		const struct str metric = counters_metric(c->p, x->key.metric);
-		const bool sampled = x->key.sampled != COUNTERS_COUNTED;
-		if (x->key.sampled == COUNTERS_OF_NAME && x->samples < SAMPLED_NAME_LEAST)
+		const bool sampled = x->key.source != COUNTERS_COUNTED;
+		if (x->key.source == COUNTERS_OF_NAME && x->samples < SAMPLED_NAME_LEAST)
 			continue;
 		table_row(out);
 		counters_put_of(out, c->p, &x->key.of);
@@ -225,7 +230,7 @@ static void counters_put_groups(struct table *out, const struct counters *c)
 	}
 }
 
-/* Means of a call alone; of those of several calls none is the mean of one. */
+/* A launch of its own (`each`) has the samples of this call alone: a mean over several calls is the mean of none of them. */
 static void counters_put_samples(struct counters *c, const struct counters_kernel *k, bool each, struct table *out)
 {
 	for (uint32_t a = k->first; a < k->end; a++) {
@@ -244,7 +249,7 @@ static void counters_put_kernel(struct counters *c, const struct counters_kernel
 	const struct profile *p = c->p;
 	const uint32_t end = k->set + 1 < p->arg_set.rows.n ? p->arg_set.first[k->set + 1] : p->arg.rows.n;
 	double flops = 0;
-	bool counts = false, all = false; /* labels of ncu's details page are counters, too */
+	bool counts = false, all = false; /* all: behind ARG_COUNTERS labels of ncu's details page are counters, too */
 	for (uint32_t a = k->set ? p->arg_set.first[k->set] : end; a < end; a++) {
 		if (k->told.n && !all) {
 			all = profile_is_arg(p, p->arg.key[a], ARG_COUNTERS);
@@ -273,9 +278,9 @@ static void counters_put(struct counters *c, const struct report_args *args, str
 		(c->v[i].samples ? counters_put_samples : counters_put_kernel)(c, &c->v[i], args->variant->by == COUNTERS_BY_INSTANCE, out);
 	counters_put_groups(out, c);
 	if (c->ranges && c->ranges != c->launches)
-		table_warn(out, "the ops are unknown: of %u kernels that CUPTI measured and %u launches, it cannot be told which belong together", c->ranges, c->launches);
+		table_warn(out, "the ops are unknown: CUPTI measured %u kernels and the recording has %u launches, so that their order does not tell which belong together", c->ranges, c->launches);
 	if (c->ranges)
-		table_note(out, "kernels that CUPTI measured: %u. They ran one by one, maybe several times each, to be counted: their times are not those of a run without", c->ranges);
+		table_note(out, "kernels that CUPTI measured: %u. To be counted, they ran one by one, and maybe several times each: a run without counters takes other times", c->ranges);
 }
 
 static int counters_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -297,8 +302,8 @@ static int counters_run(const struct profile *p, const struct report_args *args,
 	optree_free(c.tree);
 	if (c.n)
 		return 0;
-	return !w.all ? err_set(e, ERR_DATA, "no kernel in those steps has hardware counters") :
-	       err_set(e, ERR_DATA, "the input holds no hardware counters of kernels. --counters=FILE adds those that ncu --csv --page raw measured of another run; torch.profiler records them with "
+	return !w.all ? err_set(e, ERR_DATA, "no kernel in the steps asked for has hardware counters") :
+	       err_set(e, ERR_DATA, "the input holds no hardware counters of kernels. --counters=FILE adds what ncu --csv --page raw measured in another run; torch.profiler records counters with "
 	               "experimental_config=_ExperimentalConfig(profiler_metrics=[...], profiler_measure_per_kernel=True)");
 }
 
@@ -313,8 +318,8 @@ const struct report report_counters = {
 	.title = "Hardware counters of kernels",
 	.asks = ASKS_FASTER,
 	.also = "ncu cupti hardware_counters metrics cuda_profiler_range",
-	.help = "What Nsight Compute (--counters=FILE) or CUPTI's range profiler (torch.profiler's profiler_metrics) measured of each kernel, and what Nsight Systems sampled of the GPU (--gpu-metrics-devices) while it ran alone: by kernel, the op that launched it, and metric, in base units (byte, "
-	        "ns, inst). Of counters of SASS instructions the FLOPs, which are those that were executed, not those that a formula says; Tensor Cores' are not among them. --group-by=instance has each launch.",
+	.help = "What Nsight Compute (--counters=FILE) or CUPTI's range profiler (torch.profiler's profiler_metrics) measured of each kernel, and what Nsight Systems sampled of the GPU (--gpu-metrics-devices) while the kernel ran alone. A row is a kernel, the op that launched it, and a metric, "
+	        "in base units (byte, ns, inst). Counters of SASS instructions are also summed to FLOPs: operations that were executed, not those of a formula, and without Tensor Cores'. --group-by=instance has each launch.",
 	.variants = counters_variants,
 	.sections = (const struct section *const[]){&counters_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,

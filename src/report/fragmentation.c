@@ -1,4 +1,4 @@
-/* What of the memory that the allocator has taken is used, and in what pieces the rest is. */
+/* How much of the memory that the allocator has taken from the driver is in use, and in what pieces the rest is. */
 #include "analysis/memory/memory.h"
 #include "base/mem.h"
 #include "base/round.h"
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Kinds of free memory: between blocks in use, of a whole segment, of a segment that can shrink. */
+/* Kinds of free memory: in a segment that has blocks in use; a whole segment; in an expandable segment, which can shrink. */
 enum { FRAGMENTATION_SPLIT, FRAGMENTATION_WHOLE, FRAGMENTATION_EXPANDABLE, FRAGMENTATION_FREES };
 
 struct fragmentation_sum {
@@ -25,7 +25,7 @@ struct fragmentation_segment {
 struct fragmentation_key {
 	int64_t stream;
 	int32_t device;
-	uint32_t type, pool, all;  /* all: 1 = the device, and no pool of it */
+	uint32_t type, pool, all;  /* all: 1 = the whole device, not a pool */
 };
 
 struct fragmentation_pool {
@@ -111,21 +111,21 @@ enum {
 
 static const struct section fragmentation_section = {COLUMNS(
 	[FRAGMENTATION_DEVICE] = {COLUMN(TEXT, "device", "Device", "GPU and its ordinal")},
-	[FRAGMENTATION_POOL] = {COLUMN(TEXT, "pool", "Pool", "all = the device; else the pool from which allocations are given: small (of up to 1 MB) or large, and the id of a private one, "
-	                               "as a CUDA graph has", .flags = COLUMN_ANSWER)},
-	[FRAGMENTATION_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "whose allocations may use it, by torch's number; 0 = the default stream")},
-	[FRAGMENTATION_SEGMENTS] = {COLUMN(COUNT, "segments", "Segments", "pieces that the allocator took from the driver")},
-	[FRAGMENTATION_RESERVED] = {COLUMN(BYTES, "reserved_bytes", "Reserved", "their sizes", .flags = COLUMN_ANSWER)},
-	[FRAGMENTATION_ALLOCATED] = {COLUMN(BYTES, "allocated_bytes", "Allocated", "of these in blocks that the program has")},
-	[FRAGMENTATION_WAITING] = {COLUMN(BYTES, "waiting_bytes", "Waiting", "in blocks that are freed, and wait for another stream")},
-	[FRAGMENTATION_REQUESTED] = {COLUMN(BYTES, "requested_bytes", "Requested", "what the program asked for: the rest of its blocks is rounding")},
-	[FRAGMENTATION_FREE_SPLIT] = {COLUMN(BYTES, "split_free_bytes", "Free, split", "free blocks in segments that have blocks in use: they serve what fits, and cannot be given back "
+	[FRAGMENTATION_POOL] = {COLUMN(TEXT, "pool", "Pool", "all = the whole device; else a pool: small (allocations of up to 1 MB) or large, and for a private pool, "
+	                               "as CUDA graphs have, its id", .flags = COLUMN_ANSWER)},
+	[FRAGMENTATION_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "stream whose allocations may use the pool, by torch's number; 0 = the default stream")},
+	[FRAGMENTATION_SEGMENTS] = {COLUMN(COUNT, "segments", "Segments", "segments: pieces of memory that the allocator took from the driver")},
+	[FRAGMENTATION_RESERVED] = {COLUMN(BYTES, "reserved_bytes", "Reserved", "size of these segments", .flags = COLUMN_ANSWER)},
+	[FRAGMENTATION_ALLOCATED] = {COLUMN(BYTES, "allocated_bytes", "Allocated", "size of the blocks that the program holds")},
+	[FRAGMENTATION_WAITING] = {COLUMN(BYTES, "waiting_bytes", "Waiting", "size of the blocks that are freed, but wait for another stream")},
+	[FRAGMENTATION_REQUESTED] = {COLUMN(BYTES, "requested_bytes", "Requested", "bytes that the program asked for: the rest of its blocks is rounding")},
+	[FRAGMENTATION_FREE_SPLIT] = {COLUMN(BYTES, "split_free_bytes", "Free, split", "size of the free blocks in segments that have blocks in use: they serve allocations that fit, and cannot be given back to the driver "
 	                                     "(torch's inactive_split_bytes)", .flags = COLUMN_ANSWER)},
-	[FRAGMENTATION_SPLIT_PCT] = {COLUMN(PERCENT, "split_pct", "Split", "share of the reserved memory that is free and split")},
-	[FRAGMENTATION_FREE_WHOLE] = {COLUMN(BYTES, "whole_free_bytes", "Free, whole", "segments without a block in use: torch.cuda.empty_cache() gives them back")},
-	[FRAGMENTATION_FREE_EXPANDABLE] = {COLUMN(BYTES, "expandable_free_bytes", "Free, expandable", "free blocks of expandable segments, which can be given back in pages")},
-	[FRAGMENTATION_FREE_BLOCKS] = {COLUMN(COUNT, "free_blocks", "Free Blocks", "how many pieces")},
-	[FRAGMENTATION_LARGEST] = {COLUMN(BYTES, "largest_free_bytes", "Largest Free", "piece: what is larger takes new memory from the driver")},
+	[FRAGMENTATION_SPLIT_PCT] = {COLUMN(PERCENT, "split_pct", "Split", "memory that is free and split / reserved memory")},
+	[FRAGMENTATION_FREE_WHOLE] = {COLUMN(BYTES, "whole_free_bytes", "Free, whole", "size of the segments without a block in use: torch.cuda.empty_cache() gives them back")},
+	[FRAGMENTATION_FREE_EXPANDABLE] = {COLUMN(BYTES, "expandable_free_bytes", "Free, expandable", "size of the free blocks of expandable segments, which can give back pages")},
+	[FRAGMENTATION_FREE_BLOCKS] = {COLUMN(COUNT, "free_blocks", "Free Blocks", "number of free blocks")},
+	[FRAGMENTATION_LARGEST] = {COLUMN(BYTES, "largest_free_bytes", "Largest Free", "size of the largest free block: a larger allocation takes new memory from the driver")},
 )};
 
 static void fragmentation_put_pools(const struct fragmentation *f, struct table *t)
@@ -163,17 +163,17 @@ enum {
 	FRAGMENTATION_SEGMENT_ACTIVE, FRAGMENTATION_SEGMENT_BLOCKS, FRAGMENTATION_SEGMENT_FREE, FRAGMENTATION_SEGMENT_FREE_BLOCKS, FRAGMENTATION_SEGMENT_LARGEST
 };
 
-static const struct section fragmentation_segment_section = {.name = "segments", .title = "Segments, those with most free memory first", COLUMNS(
+static const struct section fragmentation_segment_section = {.name = "segments", .title = "Segments, most free memory first", COLUMNS(
 	[FRAGMENTATION_SEGMENT_DEVICE] = {COLUMN(TEXT, "device", "Device", "GPU and its ordinal")},
-	[FRAGMENTATION_SEGMENT_ADDR] = {COLUMN(TEXT, "address", "Address", "of the segment")},
+	[FRAGMENTATION_SEGMENT_ADDR] = {COLUMN(TEXT, "address", "Address", "address of the segment")},
 	[FRAGMENTATION_SEGMENT_TYPE] = {COLUMN(TEXT, "type", "Type", "small or large")},
-	[FRAGMENTATION_SEGMENT_EXPANDABLE] = {COLUMN(YES_NO, "expandable", "Expandable", "whether it grows and shrinks")},
-	[FRAGMENTATION_SEGMENT_SIZE] = {COLUMN(BYTES, "size_bytes", "Size", "of the segment")},
-	[FRAGMENTATION_SEGMENT_ACTIVE] = {COLUMN(BYTES, "active_bytes", "In use", "in blocks in use, or waiting for another stream")},
-	[FRAGMENTATION_SEGMENT_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "in use")},
-	[FRAGMENTATION_SEGMENT_FREE] = {COLUMN(BYTES, "free_bytes", "Free", "in free blocks")},
-	[FRAGMENTATION_SEGMENT_FREE_BLOCKS] = {COLUMN(COUNT, "free_blocks", "Free Blocks", "how many")},
-	[FRAGMENTATION_SEGMENT_LARGEST] = {COLUMN(BYTES, "largest_free_bytes", "Largest Free", "of these")},
+	[FRAGMENTATION_SEGMENT_EXPANDABLE] = {COLUMN(YES_NO, "expandable", "Expandable", "whether the segment grows and shrinks")},
+	[FRAGMENTATION_SEGMENT_SIZE] = {COLUMN(BYTES, "size_bytes", "Size", "size of the segment")},
+	[FRAGMENTATION_SEGMENT_ACTIVE] = {COLUMN(BYTES, "active_bytes", "In use", "size of the blocks that are in use, or wait for another stream")},
+	[FRAGMENTATION_SEGMENT_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "number of these blocks")},
+	[FRAGMENTATION_SEGMENT_FREE] = {COLUMN(BYTES, "free_bytes", "Free", "size of the free blocks")},
+	[FRAGMENTATION_SEGMENT_FREE_BLOCKS] = {COLUMN(COUNT, "free_blocks", "Free Blocks", "number of free blocks")},
+	[FRAGMENTATION_SEGMENT_LARGEST] = {COLUMN(BYTES, "largest_free_bytes", "Largest Free", "size of the largest free block")},
 )};
 
 static int64_t fragmentation_free(const struct fragmentation_segment *g)
@@ -212,9 +212,9 @@ enum { FRAGMENTATION_STATE_DEVICE, FRAGMENTATION_STATE, FRAGMENTATION_STATE_BLOC
 
 static const struct section fragmentation_state_section = {.name = "states", .title = "Blocks by state", COLUMNS(
 	[FRAGMENTATION_STATE_DEVICE] = {COLUMN(TEXT, "device", "Device", "GPU and its ordinal")},
-	[FRAGMENTATION_STATE] = {COLUMN(TEXT, "state", "State", "in torch's words: active_allocated, active_awaiting_free (of another stream), inactive")},
-	[FRAGMENTATION_STATE_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "how many")},
-	[FRAGMENTATION_STATE_BYTES] = {COLUMN(BYTES, "bytes", "Size", "their sizes")},
+	[FRAGMENTATION_STATE] = {COLUMN(TEXT, "state", "State", "torch's name of the state: active_allocated, active_awaiting_free (freed, waits for another stream), inactive")},
+	[FRAGMENTATION_STATE_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "number of blocks in this state")},
+	[FRAGMENTATION_STATE_BYTES] = {COLUMN(BYTES, "bytes", "Size", "size of these blocks")},
 )};
 
 struct fragmentation_state {
@@ -263,16 +263,16 @@ static void fragmentation_note(const struct fragmentation *f, struct table *t)
 	int64_t rest = 0;
 	for (uint32_t i = 0; i < f->p->memory_segment.rows.n; i++)
 		rest += f->segment[i].sum.reserved - f->segment[i].sum.active - fragmentation_free(&f->segment[i]);
-	table_note(t, "reserved = allocated + waiting + free: split, whole and expandable; at the moment of the snapshot");
+	table_note(t, "reserved = allocated + waiting + free (split, whole and expandable), at the moment of the snapshot");
 	if (rest)
-		table_warn(t, "the blocks of the snapshot do not add up to its segments: %lld bytes are in neither", (long long)rest);
+		table_warn(t, "the blocks of the snapshot do not add up to its segments: the difference is %lld bytes", (long long)rest);
 }
 
 static int fragmentation_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct fragmentation f = {.p = p};
 	if (!p->memory_segment.rows.n)
-		return err_set(e, ERR_DATA, "the input does not say which memory the allocator held in which pieces; to have that: torch.cuda.memory._dump_snapshot(), whose file opscope reads");
+		return err_set(e, ERR_DATA, "the input does not state the segments and blocks of the allocator: a file of torch.cuda.memory._dump_snapshot() does");
 	intern_init(&f.keys);
 	fragmentation_measure(&f);
 	fragmentation_pools(&f);
@@ -295,9 +295,9 @@ const struct report report_fragmentation = {
 	.asks = ASKS_MEMORY,
 	.also = "fragments segments reserved",
 	.help = "How much of the memory that torch's allocator has taken from the driver is in use when a memory snapshot is taken, and in what pieces the rest is: between blocks in use, "
-	        "where it serves only what fits; in whole segments, which empty_cache() gives back; or in expandable segments. An allocation that is larger than the largest free piece "
-	        "of its pool takes new memory, and fails where there is none, although enough is free in all. Sections: 'segments' (each of them), 'states' (blocks by state). Needs a "
-	        "memory snapshot (torch.cuda.memory._dump_snapshot()).",
+	        "where it serves only allocations that fit; in whole segments, which empty_cache() gives back; or in expandable segments. An allocation that is larger than the largest free block "
+	        "of its pool takes new memory from the driver. It fails where the driver has none, although enough memory may be free in all. Sections: 'segments' (each segment), 'states' "
+	        "(blocks by state). Needs a memory snapshot (torch.cuda.memory._dump_snapshot()).",
 	.sections = (const struct section *const[]){&fragmentation_section, &fragmentation_segment_section, &fragmentation_state_section, NULL},
 	.run = fragmentation_run,
 };

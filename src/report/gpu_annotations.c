@@ -1,4 +1,4 @@
-/* Annotations on the streams, and the device work in each. */
+/* Annotations on streams, and the device work in each annotation. */
 #include "analysis/recording.h"
 #include "analysis/tree/gpu_ranges.h"
 #include "base/mem.h"
@@ -9,7 +9,7 @@
 enum gpu_annotations_by { GPU_ANNOTATIONS_BY_RANGE, GPU_ANNOTATIONS_BY_KERNEL };
 
 struct gpu_annotations_key {
-	uint32_t range, kernel; /* string ids; kernel: 0 = not asked for. range: 0 = in none */
+	uint32_t range, kernel; /* string ids; range: 0 = work in no annotation */
 };
 
 struct gpu_annotations_work {
@@ -22,18 +22,18 @@ enum { RANGE_NAME, RANGE_STATS, RANGE_OPS = RANGE_STATS + STATS_COLUMNS, RANGE_N
 static const struct section range_section = {.by = BY(GPU_ANNOTATIONS_BY_RANGE), COLUMNS(
 	[RANGE_NAME] = {COLUMN(TEXT, "annotation", "Annotation", "text of the annotation", .flags = COLUMN_ANSWER)},
 	STATS_COLUMN_LIST(RANGE_STATS),
-	[RANGE_OPS] = {COLUMN(COUNT, "gpu_ops", "Device ops", "kernels, copies and sets that start in it, those in ranges inside too", .flags = COLUMN_MINOR)},
-	[RANGE_NS] = {COLUMN(NS, "gpu_ns", "Device time", "sum of their durations", .flags = COLUMN_ANSWER)},
-	[RANGE_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "kernels that start in it")},
-	[RANGE_KERNEL_NS] = {COLUMN(NS, "kernel_ns", "Kernel time", "sum of their durations", .flags = COLUMN_MINOR)},
-	[RANGE_BUSY] = {COLUMN(PERCENT, "busy_pct", "Busy %", "device time / total", .flags = COLUMN_ANSWER)},
+	[RANGE_OPS] = {COLUMN(COUNT, "gpu_ops", "Device ops", "kernels, copies and sets that start in the annotation, or in annotations inside it", .flags = COLUMN_MINOR)},
+	[RANGE_NS] = {COLUMN(NS, "gpu_ns", "Device time", "sum of the durations of this device work", .flags = COLUMN_ANSWER)},
+	[RANGE_KERNELS] = {COLUMN(COUNT, "kernels", "Kernels", "kernels among this device work")},
+	[RANGE_KERNEL_NS] = {COLUMN(NS, "kernel_ns", "Kernel time", "sum of the durations of these kernels", .flags = COLUMN_MINOR)},
+	[RANGE_BUSY] = {COLUMN(PERCENT, "busy_pct", "Busy %", "device time / time of the annotations", .flags = COLUMN_ANSWER)},
 )};
 
 enum { IN_NAME, IN_KERNEL, IN_STATS };
 
 static const struct section in_section = {.by = BY(GPU_ANNOTATIONS_BY_KERNEL), COLUMNS(
-	[IN_NAME] = {COLUMN(TEXT, "annotation", "Annotation", "the innermost annotation of its stream in which the work starts; empty = none", .flags = COLUMN_GROUP | COLUMN_ANSWER)},
-	[IN_KERNEL] = {COLUMN(TEXT, "name", "Kernel, copy or set", "its name", .flags = COLUMN_WIDE | COLUMN_KERNEL | COLUMN_ANSWER)},
+	[IN_NAME] = {COLUMN(TEXT, "annotation", "Annotation", "the innermost annotation of the stream in which the work starts; empty = none", .flags = COLUMN_GROUP | COLUMN_ANSWER)},
+	[IN_KERNEL] = {COLUMN(TEXT, "name", "Kernel, copy or set", "name of the work", .flags = COLUMN_WIDE | COLUMN_KERNEL | COLUMN_ANSWER)},
 	STATS_COLUMN_LIST(IN_STATS),
 )};
 
@@ -45,7 +45,7 @@ static void add_work(struct gpu_annotations_work *to, const struct gpu_annotatio
 	to->kernel_ns += w->kernel_ns;
 }
 
-/* By row of span: the work in each range and those inside it, which stand behind it. NEW_ARRAY. */
+/* By row of span: the work in the range and in ranges inside it, whose rows stand behind it. The caller's (mem_free). */
 static struct gpu_annotations_work *work_of_ranges(const struct profile *p, const struct gpu_ranges *r)
 {
 	struct gpu_annotations_work *v = NEW_ARRAY(p->span.rows.n, struct gpu_annotations_work);
@@ -86,7 +86,7 @@ static void gpu_annotations_put_ranges(const struct profile *p, const struct gpu
 		table_set_i64(t, RANGE_KERNEL_NS, work[i].kernel_ns);
 		table_set_f64(t, RANGE_BUSY, percent((double)work[i].ns, (double)s.v[i].total));
 	}
-	table_note(t, "an annotation on a stream goes from the start of the first to the end of the last work that was launched in it there");
+	table_note(t, "an annotation on a stream goes from the start of the first to the end of the last work that the annotated code launched on the stream");
 	mem_free(of_range);
 	mem_free(work);
 	mem_free(group_of);
@@ -123,8 +123,8 @@ static int gpu_annotations_run(const struct profile *p, const struct report_args
 	struct gpu_ranges r;
 	gpu_ranges_find(p, &r);
 	if (!r.n)
-		return err_set(e, ERR_DATA, "no annotation on a stream; PyTorch 2.1 and later records them of record_function and steps where there is device work. What ranges of the "
-		                            "host launched is in the report `nvtx`");
+		return err_set(e, ERR_DATA, "the input holds no annotation on a stream: PyTorch 2.1 and later records annotations of record_function and of steps that have device work. The report `nvtx` has "
+		                            "what ranges of the host launched");
 	if (args->variant->by == GPU_ANNOTATIONS_BY_RANGE)
 		gpu_annotations_put_ranges(p, &r, args, out);
 	else
@@ -144,8 +144,8 @@ const struct report report_gpu_annotations = {
 	.title = "Annotations on the GPU",
 	.asks = ASKS_WHERE,
 	.also = "gpu_user_annotation user_annotations annotation",
-	.help = "Ranges that the program marked (record_function, steps, DistributedDataParallel, optimizers), as the profiler projects them onto the streams: how long each took there, and "
-	        "how much of this time its work ran. --group-by=kernel has the kernels, copies and sets in each.",
+	.help = "Ranges that the program marked (record_function, steps, DistributedDataParallel, optimizers), as the profiler projects them onto the streams: how long each range took there, and "
+	        "for how much of this time its work ran. --group-by=kernel has the kernels, copies and sets in each range.",
 	.variants = gpu_annotations_variants,
 	.sections = (const struct section *const[]){&range_section, &in_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,

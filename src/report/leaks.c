@@ -1,4 +1,4 @@
-/* Blocks that are not freed: who allocated them. */
+/* Blocks that are not freed, by the code that allocated them. */
 #include "analysis/memory/memory.h"
 #include "analysis/memory/memory_owners.h"
 #include "analysis/recording.h"
@@ -16,14 +16,15 @@ enum leaks_since { LEAKS_IN, LEAKS_BEFORE, LEAKS_SINCES };
 static const char *const leaks_since_name[LEAKS_SINCES] = {"in the recording", "before it"};
 
 struct leaks_key {
-	struct memory_owner owner; /* what the grouping does not ask for is 0 */
+	struct memory_owner owner; /* parts that the grouping does not ask for are 0 */
 	uint32_t since;
 };
 
 struct leaks_group {
 	struct leaks_key key;
 	uint64_t blocks, allocations;
-	int64_t bytes, largest, first_ns, last_ns; /* times: of the allocations that are not freed; INT64_MAX, INT64_MIN = not recorded */
+	int64_t bytes, largest;
+	int64_t first_ns, last_ns; /* first and last allocation of a block that is not freed; INT64_MAX, INT64_MIN = none recorded */
 };
 
 struct leaks {
@@ -34,8 +35,8 @@ struct leaks {
 	struct intern keys;
 	struct leaks_group *v;
 	uint32_t n, cap;
-	int64_t bytes, waiting_bytes;
-	uint64_t blocks, waiting;
+	int64_t bytes, waiting_bytes; /* of blocks that are held; of freed blocks that wait for another stream */
+	uint64_t waiting;
 	bool snapshot;
 };
 
@@ -54,14 +55,13 @@ static struct leaks_group *leaks_at(struct leaks *l, struct memory_owner w, enum
 	return &l->v[at];
 }
 
-/* alloc: the row that allocated it; ROW_NONE = it was there before. */
+/* Adds a block that is held at the end. alloc: the row that allocated the block; ROW_NONE = no row did. */
 static void leaks_add(struct leaks *l, struct memory_owner w, enum leaks_since since, int64_t bytes, uint32_t alloc)
 {
 	struct leaks_group *g = leaks_at(l, w, since);
 	g->blocks++;
 	g->bytes += bytes;
 	g->largest = bytes > g->largest ? bytes : g->largest;
-	l->blocks++;
 	l->bytes += bytes;
 	if (alloc == ROW_NONE)
 		return;
@@ -70,7 +70,7 @@ static void leaks_add(struct leaks *l, struct memory_owner w, enum leaks_since s
 	g->last_ns = at > g->last_ns ? at : g->last_ns;
 }
 
-/* By the blocks of a snapshot: what is there is known, whether its allocation was recorded or not. */
+/* By the blocks of a snapshot, which has all that are held, whether their allocations were recorded or not. */
 static void leaks_of_snapshot(struct leaks *l)
 {
 	const struct profile *p = l->p;
@@ -89,7 +89,7 @@ static void leaks_of_snapshot(struct leaks *l)
 	mem_free(live);
 }
 
-/* What the allocator had given away after the last event of the device; -1 = not recorded. */
+/* The bytes that the allocator had given to the program after the last event of the device; -1 = not recorded. */
 static int64_t leaks_end_total(const struct leaks *l)
 {
 	const struct memories *m = &l->p->memory;
@@ -99,7 +99,7 @@ static int64_t leaks_end_total(const struct leaks *l)
 	return -1;
 }
 
-/* By the events: what is allocated and not freed, and, where the allocator's total says so, what was there before. */
+/* By the events: blocks that are allocated and not freed. What the allocator's total has beyond them was held before the recording. */
 static void leaks_of_events(struct leaks *l)
 {
 	const struct memories *m = &l->p->memory;
@@ -117,7 +117,7 @@ static void leaks_of_events(struct leaks *l)
 	l->bytes += rest;
 }
 
-/* How often each owner allocated, freed or not. */
+/* Counts the allocations of each owner, freed or not. */
 static void leaks_count(struct leaks *l)
 {
 	const struct memories *m = &l->p->memory;
@@ -141,20 +141,20 @@ enum {
 
 static const struct section leaks_section = {COLUMNS(
 	[LEAKS_DEVICE] = {COLUMN(TEXT, "device", "Device", "CPU or GPU and its ordinal")},
-	[LEAKS_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "innermost op around the allocation, of aten::empty and its kin the op around it first; by a memory snapshot the "
-	                           "innermost one in its C++ frames, where these were recorded, with its overload", .flags = COLUMN_ANSWER), .by = BY(LEAKS_BY_OWNER) | BY(LEAKS_BY_OP)},
+	[LEAKS_OPERATOR] = {COLUMN(TEXT, "operator", "Operator", "innermost op around the allocation; where this is aten::empty or its kin, the op around it. In a memory snapshot: the "
+	                           "innermost op in the C++ frames, where these were recorded, with its overload", .flags = COLUMN_ANSWER), .by = BY(LEAKS_BY_OWNER) | BY(LEAKS_BY_OP)},
 	[LEAKS_LINE] = {COLUMN(TEXT, "line", "Line", "innermost line of the user's own code around the allocation", .flags = COLUMN_PATH), .by = BY(LEAKS_BY_OWNER) | BY(LEAKS_BY_LINE),
 	                .when = WHEN_STACKS},
-	[LEAKS_MODULE] = {COLUMN(TEXT, "module", "Module", "layer or module around it; by a memory snapshot, which does not name modules, the calls of forward() around it that are not "
+	[LEAKS_MODULE] = {COLUMN(TEXT, "module", "Module", "layer or module around the allocation. In a memory snapshot, which does not name modules: the calls of forward() around the allocation that are not "
 	                         "torch's, outermost first", .flags = COLUMN_PATH), .by = BY(LEAKS_BY_OWNER) | BY(LEAKS_BY_MODULE), .when = WHEN_RECORDED},
-	[LEAKS_SINCE] = {COLUMN(TEXT, "since", "Since", "when it was allocated: in the recording, or before it")},
-	[LEAKS_BYTES] = {COLUMN(BYTES, "bytes", "Not Freed", "held at the end; by a memory snapshot as the allocator gave it, else as it was recorded", .flags = COLUMN_ANSWER)},
-	[LEAKS_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "of all that is held at the end")},
-	[LEAKS_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "not freed; 0 = how many is not known")},
-	[LEAKS_LARGEST] = {COLUMN(BYTES, "largest_bytes", "Largest", "of these blocks")},
-	[LEAKS_ALLOCATIONS] = {COLUMN(COUNT, "allocations", "Allocated", "blocks that were allocated here in the recording, freed or not: where most of many are not freed, something keeps them")},
-	[LEAKS_FIRST] = {COLUMN(NS, "first_ns", "First", "allocation that is not freed, since the start of the trace")},
-	[LEAKS_LAST] = {COLUMN(NS, "last_ns", "Last", "allocation that is not freed: near the end of a long recording, memory may still grow")},
+	[LEAKS_SINCE] = {COLUMN(TEXT, "since", "Since", "whether the blocks were allocated in the recording or before it")},
+	[LEAKS_BYTES] = {COLUMN(BYTES, "bytes", "Not Freed", "bytes held at the end; in a memory snapshot as the allocator rounded them up, else as recorded", .flags = COLUMN_ANSWER)},
+	[LEAKS_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "these bytes / all bytes held at the end")},
+	[LEAKS_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "blocks that are not freed; 0 = the number is not known")},
+	[LEAKS_LARGEST] = {COLUMN(BYTES, "largest_bytes", "Largest", "size of the largest of these blocks")},
+	[LEAKS_ALLOCATIONS] = {COLUMN(COUNT, "allocations", "Allocated", "blocks that were allocated here in the recording, freed or not: if most of many blocks are not freed, something keeps them")},
+	[LEAKS_FIRST] = {COLUMN(NS, "first_ns", "First", "first allocation of a block that is not freed, as time since the start of the trace")},
+	[LEAKS_LAST] = {COLUMN(NS, "last_ns", "Last", "last allocation of a block that is not freed: if it is near the end of a long recording, memory may still grow")},
 )};
 
 static void leaks_put_text(const struct leaks *l, struct table *t, unsigned col, uint32_t id)
@@ -207,15 +207,15 @@ static void leaks_note(const struct leaks *l, const char *device, struct table *
 	for (uint32_t i = 0; i < l->n; i++)
 		of[l->v[i].key.since] += l->v[i].bytes;
 	if (without_address)
-		table_warn(t, "%s: %llu memory events have no address, so that their blocks cannot be followed (torch 1.10 and later record it)", device, (unsigned long long)without_address);
+		table_warn(t, "%s: memory events without an address: %llu. Their blocks cannot be followed (torch 1.10 and later record addresses)", device, (unsigned long long)without_address);
 	if (!whole)
 		table_warn(t, "%s: the allocator's total was not recorded: what was held before the recording is not in the table", device);
 	else
-		table_note(t, "%s: %lld bytes are held at the end = allocated in the recording %lld + before it %lld", device, (long long)l->bytes, (long long)of[LEAKS_IN],
+		table_note(t, "%s: %lld bytes held at the end = allocated in the recording %lld + before it %lld", device, (long long)l->bytes, (long long)of[LEAKS_IN],
 		           (long long)of[LEAKS_BEFORE]);
-	table_note(t, "what is held at the end is no leak by that: parameters, optimizer state and caches stay. What grows from one step to the next does not belong there");
+	table_note(t, "memory that is held at the end need not be a leak: parameters, optimizer state and caches stay. Memory that grows from one step to the next does not belong there");
 	if (l->waiting)
-		table_note(t, "%s: %llu blocks of %lld bytes are freed and wait for another stream: they are not in the table", device, (unsigned long long)l->waiting, (long long)l->waiting_bytes);
+		table_note(t, "%s: freed blocks that wait for another stream are not in the table: %llu, of %lld bytes in all", device, (unsigned long long)l->waiting, (long long)l->waiting_bytes);
 }
 
 static int leaks_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -258,9 +258,9 @@ const struct report report_leaks = {
 	.asks = ASKS_MEMORY,
 	.also = "leak leaked unfreed",
 	.help = "Which blocks of one device (--device=cpu or a GPU ordinal; default: the first GPU that has memory events) are still held when the recording ends, by the op, the line of "
-	        "Python and the module that allocated them, and which of them were there before it. A row is no leak by itself: parameters and optimizer state stay. Where many of the "
-	        "blocks that a line allocated are not freed, and the last one is late, something keeps them. Best asked of a memory snapshot "
-	        "(torch.cuda.memory._record_memory_history(), then _dump_snapshot()), which has the stack of each allocation; of a trace with profile_memory=True, too.",
+	        "Python and the module that allocated them, and which of these blocks were held before the recording. A row need not be a leak: parameters and optimizer state stay. Where many of the "
+	        "blocks that a line allocated are not freed, and the last of them is late, something keeps them. A memory snapshot "
+	        "(torch.cuda.memory._record_memory_history(), then _dump_snapshot()) answers best, since it has the stack of each allocation; a trace with profile_memory=True answers, too.",
 	.variants = leaks_variants,
 	.sections = (const struct section *const[]){&leaks_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,

@@ -15,19 +15,19 @@ enum {
 };
 
 static const struct section op_classes_section = {COLUMNS(
-	[OP_CLASSES_CLASS] = {COLUMN(TEXT, "class", "Class", "kind of the op that launched the work; where no rule has the op, of the work itself by its name", .flags = COLUMN_ANSWER)},
-	[OP_CLASSES_DIRECTION] = {COLUMN(TEXT, "direction", "Dir", "forward, backward, optimizer; other outside all ops", .flags = COLUMN_ANSWER)},
-	[OP_CLASSES_OPS] = {COLUMN(COUNT, "ops", "Ops", "different ops of it, by name")},
-	[OP_CLASSES_CALLS] = {COLUMN(COUNT, "calls", "Calls", "calls of these ops that launched work; of work of no op, each piece", .flags = COLUMN_ANSWER)},
-	[OP_CLASSES_PIECES] = {COLUMN(COUNT, "gpu_ops", "Device ops", "kernels, copies and sets")},
-	[OP_CLASSES_GPU] = {COLUMN(NS, "total_gpu_ns", "GPU total", "sum of their durations", .flags = COLUMN_ANSWER)},
+	[OP_CLASSES_CLASS] = {COLUMN(TEXT, "class", "Class", "class of the op that launched the work; where no rule has the op, class of the work by its name", .flags = COLUMN_ANSWER)},
+	[OP_CLASSES_DIRECTION] = {COLUMN(TEXT, "direction", "Dir", "forward, backward or optimizer; other = work outside all ops", .flags = COLUMN_ANSWER)},
+	[OP_CLASSES_OPS] = {COLUMN(COUNT, "ops", "Ops", "different names of ops")},
+	[OP_CLASSES_CALLS] = {COLUMN(COUNT, "calls", "Calls", "calls of these ops that launched work; a piece of work of no op counts as a call", .flags = COLUMN_ANSWER)},
+	[OP_CLASSES_PIECES] = {COLUMN(COUNT, "gpu_ops", "Device ops", "kernels, copies and sets of these calls")},
+	[OP_CLASSES_GPU] = {COLUMN(NS, "total_gpu_ns", "GPU total", "sum of the durations of this device work", .flags = COLUMN_ANSWER)},
 	[OP_CLASSES_PCT] = {COLUMN(PERCENT, "total_pct", "Total %", "total / all device work", .flags = COLUMN_ANSWER)},
-	[OP_CLASSES_CUMULATIVE] = {COLUMN(PERCENT, "cumulative_pct", "Cumul. %", "this row and those with more, of all device work")},
-	[OP_CLASSES_MEAN] = {COLUMN(MEAN_NS, "mean_gpu_ns", "Mean", "mean of a call", .flags = COLUMN_MINOR)},
+	[OP_CLASSES_CUMULATIVE] = {COLUMN(PERCENT, "cumulative_pct", "Cumul. %", "this row and all rows with more time / all device work")},
+	[OP_CLASSES_MEAN] = {COLUMN(MEAN_NS, "mean_gpu_ns", "Mean", "mean device time of a call", .flags = COLUMN_MINOR)},
 )};
 
 struct op_classes_key {
-	const char *class; /* one address for each class: of op_class_name, else of kernel_class_name or gpu_kind_name */
+	const char *class; /* compared by address: from op_class_name if it has the class, else from kernel_class_name or gpu_kind_name */
 	uint64_t direction;
 };
 
@@ -42,14 +42,14 @@ struct op_classes {
 	struct window w;
 	struct costs *costs;
 	struct directions *dir;
-	uint32_t *row_of_call;   /* span -> the row that counted it last, + 1 */
+	uint32_t *row_of_call;   /* span -> the last row of `v` that counted this call, + 1 */
 	struct intern keys, names;
 	struct op_classes_row *v;
 	uint32_t n, cap;
 	int64_t all_ns, by_name_ns;
 };
 
-/* The same words are one class, whichever list has them. */
+/* The address of a class's name: a class that op_class_name has, too, gets the address there. */
 static const char *class_named(const char *name)
 {
 	for (unsigned c = 0; c < OP_CLASSES; c++)
@@ -112,7 +112,7 @@ static void op_classes_put(const struct op_classes *x, const struct report_args 
 		table_set_f64(t, OP_CLASSES_MEAN, (double)row->ns / (double)row->calls);
 	}
 	mem_free(order);
-	table_note(t, "device work %lld ns = of ops that a rule has %lld + by the name of the work %lld", (long long)x->all_ns, (long long)(x->all_ns - x->by_name_ns),
+	table_note(t, "device work %lld ns = classed by the op %lld + by the name of the work %lld", (long long)x->all_ns, (long long)(x->all_ns - x->by_name_ns),
 	           (long long)x->by_name_ns);
 }
 
@@ -149,7 +149,7 @@ const struct report report_op_classes = {
 	.title = "Time by class of op",
 	.asks = ASKS_WHERE,
 	.also = "category categories ops_by_category op_category classes",
-	.help = "What kinds of ops took the device's time: products, convolutions, attention, norms, elementwise, reductions, copies, ... forward, backward and in the optimizer.",
+	.help = "Which classes of ops took the device's time: products, convolutions, attention, norms, elementwise, reductions, copies, ..., each forward, backward and in the optimizer.",
 	.sections = (const struct section *const[]){&op_classes_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,

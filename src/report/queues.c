@@ -1,4 +1,4 @@
-/* How much launched work waited on each stream, and how long the host was held up because no more could wait. */
+/* How many launches wait on each stream, and how long the host is held up because no more can wait. */
 #include "analysis/recording.h"
 #include "analysis/time/launch_queue.h"
 #include "base/mem.h"
@@ -15,44 +15,44 @@ enum {
 
 static const struct section queues_section = {.by = BY(QUEUES_BY_STREAM), COLUMNS(
 	[QUEUES_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_GROUP)},
-	[QUEUES_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "its number", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
-	[QUEUES_LAUNCHES] = {COLUMN(COUNT, "launches", "Launches", "calls that launched work on the stream; a graph is one")},
-	[QUEUES_MEAN] = {COLUMN(REAL, "mean_length", "Mean length", "launches that waited, on average over the time from the first launch to the begin of the last work",
+	[QUEUES_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "number of the stream", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
+	[QUEUES_LAUNCHES] = {COLUMN(COUNT, "launches", "Launches", "calls that launched work on the stream; a graph counts once")},
+	[QUEUES_MEAN] = {COLUMN(REAL, "mean_length", "Mean length", "mean number of launches that waited, over the time from the first launch to the beginning of the last work",
 	                        .digits = 1, .flags = COLUMN_ANSWER)},
-	[QUEUES_MOST] = {COLUMN(COUNT, "max_length", "Longest", "most launches that waited at a time", .flags = COLUMN_ANSWER)},
-	[QUEUES_EMPTY] = {COLUMN(NS, "empty_ns", "Nothing waits", "of this time, that in which no launch waited: the stream's work, if any, was the last that it had", .flags = COLUMN_MINOR)},
-	[QUEUES_EMPTY_PCT] = {COLUMN(PERCENT, "empty_pct", "Nothing waits %", "the same / this time", .flags = COLUMN_ANSWER)},
-	[QUEUES_FULL] = {COLUMN(NS, "full_ns", "Full", "of this time, that in which as many launches waited as can wait on a CUDA stream (1022); empty = no such limit is known", .flags = COLUMN_ANSWER)},
-	[QUEUES_FULL_PCT] = {COLUMN(PERCENT, "full_pct", "Full %", "the same / this time", .flags = COLUMN_MINOR)},
-	[QUEUES_BLOCKED] = {COLUMN(NS, "blocked_host_ns", "Host blocked", "time that calls took which launched on the stream when it was full: the host waited for room", .flags = COLUMN_ANSWER)},
-	[QUEUES_CHANGES] = {COLUMN(COUNT, "changes", "Changes", "changes of the length, over which the figures that follow are, each change counting once, however long the length lasted",
+	[QUEUES_MOST] = {COLUMN(COUNT, "max_length", "Longest", "the most launches that waited at a time", .flags = COLUMN_ANSWER)},
+	[QUEUES_EMPTY] = {COLUMN(NS, "empty_ns", "Nothing waits", "time in which no launch waited: the stream ran the last work that it had, or was idle", .flags = COLUMN_MINOR)},
+	[QUEUES_EMPTY_PCT] = {COLUMN(PERCENT, "empty_pct", "Nothing waits %", "the same / the time from the first launch to the beginning of the last work", .flags = COLUMN_ANSWER)},
+	[QUEUES_FULL] = {COLUMN(NS, "full_ns", "Full", "time in which as many launches waited as can wait on a CUDA stream (1022); empty = no such limit is known", .flags = COLUMN_ANSWER)},
+	[QUEUES_FULL_PCT] = {COLUMN(PERCENT, "full_pct", "Full %", "the same / the time from the first launch to the beginning of the last work", .flags = COLUMN_MINOR)},
+	[QUEUES_BLOCKED] = {COLUMN(NS, "blocked_host_ns", "Host blocked", "time of the calls that launched on the full stream: the host waited for room", .flags = COLUMN_ANSWER)},
+	[QUEUES_CHANGES] = {COLUMN(COUNT, "changes", "Changes", "changes of the length. The figures that follow are over these changes: each counts once, however long the length lasted",
 	                           .flags = COLUMN_DETAIL)},
-	[QUEUES_C_MEAN] = {COLUMN(REAL, "changes_mean", "Mean (changes)", "mean length behind a change", .digits = 3, .flags = COLUMN_DETAIL)},
-	[QUEUES_C_SD] = {COLUMN(REAL, "changes_stddev", "Std dev (changes)", "its standard deviation as a sample (n - 1)", .digits = 3, .flags = COLUMN_DETAIL)},
-	[QUEUES_C_MIN] = {COLUMN(COUNT, "changes_min", "Min (changes)", "shortest", .flags = COLUMN_DETAIL)},
-	[QUEUES_C_P25] = {COLUMN(REAL, "changes_p25", "25 % (changes)", "25th percentile, between two values in proportion", .digits = 2, .flags = COLUMN_DETAIL)},
+	[QUEUES_C_MEAN] = {COLUMN(REAL, "changes_mean", "Mean (changes)", "mean length after a change", .digits = 3, .flags = COLUMN_DETAIL)},
+	[QUEUES_C_SD] = {COLUMN(REAL, "changes_stddev", "Std dev (changes)", "standard deviation of the length after a change, as of a sample (n - 1)", .digits = 3, .flags = COLUMN_DETAIL)},
+	[QUEUES_C_MIN] = {COLUMN(COUNT, "changes_min", "Min (changes)", "least length after a change", .flags = COLUMN_DETAIL)},
+	[QUEUES_C_P25] = {COLUMN(REAL, "changes_p25", "25 % (changes)", "25th percentile, interpolated", .digits = 2, .flags = COLUMN_DETAIL)},
 	[QUEUES_C_P50] = {COLUMN(REAL, "changes_p50", "50 % (changes)", "median", .digits = 2, .flags = COLUMN_DETAIL)},
-	[QUEUES_C_P75] = {COLUMN(REAL, "changes_p75", "75 % (changes)", "75th percentile, between two values in proportion", .digits = 2, .flags = COLUMN_DETAIL)},
+	[QUEUES_C_P75] = {COLUMN(REAL, "changes_p75", "75 % (changes)", "75th percentile, interpolated", .digits = 2, .flags = COLUMN_DETAIL)},
 )};
 
 enum { LENGTHS_DEVICE, LENGTHS_STREAM, LENGTHS_FROM, LENGTHS_TO, LENGTHS_TIME, LENGTHS_SHARE };
 
 static const struct section lengths_section = {.by = BY(QUEUES_BY_LENGTH), COLUMNS(
 	[LENGTHS_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_GROUP)},
-	[LENGTHS_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "its number", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
+	[LENGTHS_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "number of the stream", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
 	[LENGTHS_FROM] = {COLUMN(COUNT, "from_length", "From", "least length of the row", .flags = COLUMN_ANSWER)},
 	[LENGTHS_TO] = {COLUMN(COUNT, "to_length", "To", "greatest length of the row", .flags = COLUMN_ANSWER)},
-	[LENGTHS_TIME] = {COLUMN(NS, "time_ns", "Time", "in which the queue had such a length", .flags = COLUMN_ANSWER)},
-	[LENGTHS_SHARE] = {COLUMN(PERCENT, "time_pct", "Time %", "the same / the time from the stream's first launch to the begin of its last work", .flags = COLUMN_ANSWER)},
+	[LENGTHS_TIME] = {COLUMN(NS, "time_ns", "Time", "time in which the queue had such a length", .flags = COLUMN_ANSWER)},
+	[LENGTHS_SHARE] = {COLUMN(PERCENT, "time_pct", "Time %", "the same / the time from the stream's first launch to the beginning of its last work", .flags = COLUMN_ANSWER)},
 )};
 
 enum { CHANGE_TIME, CHANGE_DEVICE, CHANGE_STREAM, CHANGE_LENGTH };
 
 static const struct section change_section = {.by = BY(QUEUES_BY_CHANGE), COLUMNS(
-	[CHANGE_TIME] = {COLUMN(TIME, "time_ns", "Time", "of the change")},
+	[CHANGE_TIME] = {COLUMN(TIME, "time_ns", "Time", "time of the change")},
 	[CHANGE_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_GROUP)},
-	[CHANGE_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "its number", .flags = COLUMN_GROUP)},
-	[CHANGE_LENGTH] = {COLUMN(COUNT, "length", "Length", "launches that wait from this time on, up to the stream's next change", .flags = COLUMN_ANSWER)},
+	[CHANGE_STREAM] = {COLUMN(NUMBER, "stream", "Stream", "number of the stream", .flags = COLUMN_GROUP)},
+	[CHANGE_LENGTH] = {COLUMN(COUNT, "length", "Length", "launches that wait from this time up to the stream's next change", .flags = COLUMN_ANSWER)},
 )};
 
 enum { LENGTH_CLASSES = 33 }; /* 0, 1, 2..3, 4..7, ... */
@@ -66,7 +66,7 @@ struct queue_sums {
 
 static unsigned length_class(uint32_t length) { return length ? 32 - (unsigned)__builtin_clz(length) : 0; }
 
-/* Of the changes from .. to - 1, which are those of one stream. */
+/* Sums over the changes of one stream: from .. to - 1. */
 static void queue_sum(const struct profile *p, const struct queue_change *v, uint32_t from, uint32_t to, struct queue_sums *s)
 {
 	*s = (struct queue_sums){0};
@@ -153,11 +153,11 @@ static void queues_put_changes(const struct profile *p, const struct launch_queu
 
 static void queues_put_notes(const struct launch_queues *q, struct table *t)
 {
-	table_note(t, "a launch waits from the start of its call to the begin of its work");
+	table_note(t, "a launch waits from the start of its call to the beginning of its work");
 	if (q->unknown)
-		table_warn(t, "work whose launch was not recorded is left out, %u kernels, copies and sets: queues may have been longer", q->unknown);
+		table_warn(t, "kernels, copies and sets whose launch was not recorded are left out: %u. Queues may have been longer", q->unknown);
 	if (q->early)
-		table_warn(t, "launches whose work began before their call are left out, %u of them: the clocks of host and device differ", q->early);
+		table_warn(t, "launches whose work began before their call are left out: %u. The clocks of host and device differ", q->early);
 }
 
 static int queues_put(const struct profile *p, const struct launch_queues *q, const struct report_args *args, struct table *out, struct err *e)
@@ -185,10 +185,10 @@ static int queues_run(const struct profile *p, const struct report_args *args, s
 	struct launch_queues q;
 	int rc;
 	if (!p->gpu_op.rows.n)
-		return err_set(e, ERR_DATA, "no device work, and so no queues; to record it: %s", recording_how(p, RECORD_DEVICE_WORK));
+		return err_set(e, ERR_DATA, "the input holds no device work, and so no queues; to record device work: %s", recording_how(p, RECORD_DEVICE_WORK));
 	launch_queues_find(p, &q);
 	if (!q.n)
-		rc = err_set(e, ERR_DATA, "the launch of no piece of work was recorded, or all begin before their launch: how much waited is unknown");
+		rc = err_set(e, ERR_DATA, "no launch of device work was recorded, or all work begins before its launch: how much waited is unknown");
 	else
 		rc = queues_put(p, &q, args, out, e);
 	launch_queues_release(&q);
@@ -207,9 +207,9 @@ const struct report report_queues = {
 	.title = "Queues: launched work that waits",
 	.asks = ASKS_WAIT,
 	.also = "queue_length queue outstanding outstanding_kernels launch_queue",
-	.help = "How far the host is ahead of each stream: how many launches wait for the device, and for how long none does. A queue that is mostly empty is a GPU that the "
-	        "host hardly feeds; a full one holds the host up in calls that launch, which then look slow and are not. --group-by=length has the time by length, "
-	        "--group-by=change each change of it.",
+	.help = "How far the host is ahead of each stream: how many launches wait for the device, and for how long none does. Where a queue is mostly empty, the host hardly feeds "
+	        "the GPU. Where a queue is full, calls that launch wait for room: they look slow, and the GPU is. --group-by=length has the time by length of the queue, "
+	        "--group-by=change each change of the length.",
 	.variants = queues_variants,
 	.sections = (const struct section *const[]){&queues_section, &lengths_section, &change_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,

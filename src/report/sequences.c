@@ -1,5 +1,5 @@
-/* Which sequences of kernels, copies and sets ops launch, how often, and what lies between them: what fusing them, or launching them earlier, could concern. A
- * call of an op that launches several pieces, itself and through the ops inside, is one occurrence of the sequence of their names, in order of start. */
+/* Which sequences of kernels, copies and sets ops launch, how often, and how much time lies between the pieces: fusing the pieces, or launching them earlier, could save it.
+ * A call of an op that launches several pieces, itself or through ops inside, is one occurrence of the sequence of their names, in order of start. */
 #include "analysis/names/short_names.h"
 #include "analysis/recording.h"
 #include "base/buf.h"
@@ -11,7 +11,7 @@
 
 enum sequences_grouping { SEQUENCES_BY_OP, SEQUENCES_BY_EVERY_OP };
 
-/* An op that launches more is a part of the model rather than a sequence. It also bounds the work on deeply nested ops. */
+/* An op that launches more pieces is a part of the model rather than a sequence. This limit also bounds the work on deeply nested ops. */
 enum { LONGEST = 64 };
 
 enum {
@@ -21,23 +21,23 @@ enum {
 
 static const struct section sequences_section = {COLUMNS(
 	[SEQUENCES_OP] = {COLUMN(TEXT, "op", "Op", "the op that launched the sequence, itself or through ops inside", .flags = COLUMN_ANSWER | COLUMN_GROUP)},
-	[SEQUENCES_KERNELS] = {COLUMN(TEXT, "kernels", "Kernels, copies and sets", "their short names in order of start, with how often each ran in a row", .flags = COLUMN_WIDE | COLUMN_ANSWER)},
-	[SEQUENCES_LENGTH] = {COLUMN(COUNT, "length", "Length", "pieces of work of a call", .flags = COLUMN_ANSWER)},
+	[SEQUENCES_KERNELS] = {COLUMN(TEXT, "kernels", "Kernels, copies and sets", "short names of the pieces in order of start, with how often each ran in a row", .flags = COLUMN_WIDE | COLUMN_ANSWER)},
+	[SEQUENCES_LENGTH] = {COLUMN(COUNT, "length", "Length", "pieces of work in the sequence", .flags = COLUMN_ANSWER)},
 	[SEQUENCES_CALLS] = {COLUMN(COUNT, "calls", "Calls", "calls of the op that launched this sequence", .flags = COLUMN_ANSWER)},
 	[SEQUENCES_GPU] = {COLUMN(NS, "total_gpu_ns", "GPU total", "sum of the durations of the pieces", .flags = COLUMN_ANSWER)},
-	[SEQUENCES_GPU_PCT] = {COLUMN(PERCENT, "total_pct", "Total %", "the same / all device work. By every op, an op inside another counts in both rows")},
-	[SEQUENCES_BETWEEN] = {COLUMN(NS, "between_ns", "Between", "from the first start to the last end of each call, time in which none of its pieces ran", .flags = COLUMN_ANSWER)},
+	[SEQUENCES_GPU_PCT] = {COLUMN(PERCENT, "total_pct", "Total %", "the same / all device work. With --group-by=every-op, the work of an op inside another counts for both")},
+	[SEQUENCES_BETWEEN] = {COLUMN(NS, "between_ns", "Between", "time in which no piece of the call ran, from its first start to its last end; sum over the calls", .flags = COLUMN_ANSWER)},
 	[SEQUENCES_SAVED] = {COLUMN(COUNT, "launches_less", "Launches less", "launches that one kernel for each call would save", .flags = COLUMN_MINOR)},
 	[SEQUENCES_HOST] = {COLUMN(NS, "total_host_ns", "Host total", "sum of the op's durations on the host", .flags = COLUMN_MINOR)},
 	[SEQUENCES_OP_DELAY] = {COLUMN(MEAN_NS, "op_delay_ns", "Op to kernel", "mean time from the op's start to the start of its first piece", .flags = COLUMN_MINOR)},
-	[SEQUENCES_CALL_DELAY] = {COLUMN(MEAN_NS, "launch_delay_ns", "Launch to kernel", "mean time from the start of the call that launches a piece to the piece's start; empty = such a call was not recorded",
+	[SEQUENCES_CALL_DELAY] = {COLUMN(MEAN_NS, "launch_delay_ns", "Launch to kernel", "mean time from the start of the call that launches a piece to the start of the piece; empty = no such call was recorded",
 	                                 .flags = COLUMN_MINOR)},
-	[SEQUENCES_NAMES] = {COLUMN(TEXT, "kernel_names", "Full names", "full names in order of start, separated by |", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
+	[SEQUENCES_NAMES] = {COLUMN(TEXT, "kernel_names", "Full names", "full names of the pieces in order of start, separated by |", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
 )};
 
 struct sequence {
 	uint32_t op;            /* string id */
-	uint32_t first, length; /* of one of its calls: its pieces */
+	uint32_t first, length; /* the pieces of one of its calls, in `piece` */
 	uint64_t calls, launches;
 	int64_t gpu_ns, between_ns, host_ns, op_delay_ns, call_delay_ns;
 };
@@ -46,16 +46,16 @@ struct sequences {
 	const struct profile *p;
 	enum sequences_grouping by;
 	uint32_t *pieces_of;    /* span -> how many pieces of work it launched; LONGEST + 1: more than LONGEST */
-	uint32_t *first_of;     /* span -> its first in `piece` */
+	uint32_t *first_of;     /* span -> its first piece in `piece` */
 	bool *by_one;           /* span -> one op inside launched all of them */
-	uint32_t *piece;        /* rows of gpu_op */
+	uint32_t *piece;        /* rows of gpu_op, by op and then by start */
 	struct intern keys;
 	struct sequence *v;
 	uint32_t n, cap, too_long;
 	int64_t all_ns;
 };
 
-/* Counts the pieces of each op. An op with too many ends the way up: those around it have as many. */
+/* Counts the pieces of each op. The way up ends at an op with too many pieces, since the ops around it have too many, too. */
 static void count_pieces(struct sequences *s)
 {
 	const struct profile *p = s->p;
@@ -219,7 +219,7 @@ static int sequences_run(const struct profile *p, const struct report_args *args
 	} else {
 		sequences_put(&s, args, out);
 		if (s.too_long)
-			table_note(out, "calls of ops that launched more than %d pieces each are left out, %u of them: the sequences inside them are not", LONGEST, s.too_long);
+			table_note(out, "calls of ops that launched more than %d pieces are left out: %u. The sequences of the ops inside them are in the table", LONGEST, s.too_long);
 		rc = table_sort(out, STR("total_gpu_ns"), true, e);
 	}
 	sequences_release(&s);
@@ -237,9 +237,9 @@ const struct report report_sequences = {
 	.title = "Sequences of kernels that ops launch",
 	.asks = ASKS_FASTER,
 	.also = "frequent_sequences patterns fusion kernel_sequences launch_delay op_kernels",
-	.help = "Which kernels, copies and sets each op launches one after the other, how often, the device time that fusing them would concern, and how long after "
-	        "the op and the launch they began. Each op stands for what it launches itself or through several ops inside; --group-by=every-op also has the ops around an op "
-	        "that alone launched the whole sequence. Ops that launch a single piece are not here.",
+	.help = "Which kernels, copies and sets each op launches one after the other, how often, how much device time they take, how much time lies between them, and how long after "
+	        "the op and the launch they begin. An op launches its pieces itself or through several ops inside. Where one op inside launches the whole sequence, that op alone has a row; "
+	        "--group-by=every-op also has the ops around it. Ops that launch a single piece are left out.",
 	.variants = sequences_variants,
 	.sections = (const struct section *const[]){&sequences_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,

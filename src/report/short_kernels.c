@@ -1,4 +1,4 @@
-/* Kernels so short that their launch weighs: by op and shape, and how many there are of each duration. */
+/* Kernels so short that the cost of their launches matters: by op and shape, or counted by duration. */
 #include "analysis/recording.h"
 #include "analysis/tree/optree.h"
 #include "base/mem.h"
@@ -6,17 +6,17 @@
 #include "query/window.h"
 #include "report/parts/short_kernels.h"
 
-/* A launch takes the host 3 to 10 us, so that the host can hardly launch kernels faster than kernels of 10 us run. */
+/* A launch takes the host 3 to 10 us: the host can hardly launch kernels faster than kernels of 10 us run. */
 enum { SHORT_NS = 10000, SHORT_BINS = 20 };
 
 struct short_key {
 	uint32_t name, op, dims; /* string ids; op, dims: 0 = none, or not asked for */
 };
 
-/* Of the kernels of a group that are the only work of their call. */
+/* Sums over the kernels of a group that are the only work of their call. */
 struct short_launches {
-	uint64_t under;          /* kernels that took less time than the call */
-	int64_t host_ns;
+	uint64_t under;          /* kernels that took less time than their call */
+	int64_t host_ns;         /* of the calls */
 };
 
 struct short_kernels {
@@ -28,8 +28,8 @@ struct short_kernels {
 	struct stats s;
 	struct short_launches *launches;
 	uint32_t cap;
-	uint64_t kernels, n;     /* all, and the short ones */
-	int64_t kernels_ns, *dur_ns; /* of all; of each short one */
+	uint64_t kernels, n;     /* all kernels; short kernels */
+	int64_t kernels_ns, *dur_ns; /* time of all kernels; of each short kernel */
 };
 
 enum {
@@ -37,21 +37,21 @@ enum {
 };
 
 static const struct section short_section = {.by = BY(SHORT_BY_OP) | BY(SHORT_BY_SHAPE), COLUMNS(
-	[SHORT_OP] = {COLUMN(TEXT, "operator", "Operator", "op, collective or optimizer that launched it: the innermost, as in `operators`; empty = none known",
+	[SHORT_OP] = {COLUMN(TEXT, "operator", "Operator", "the innermost op, collective or optimizer that launched the kernel, as in `operators`; empty = not known",
 	                     .flags = COLUMN_GROUP | COLUMN_ANSWER)},
 	[SHORT_DIMS] = {COLUMN(TEXT, "input_dims", "Input dims", "shapes of the op, as recorded", .flags = COLUMN_WIDE), .by = BY(SHORT_BY_SHAPE)},
 	[SHORT_NAME] = {COLUMN(TEXT, "name", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KERNEL | COLUMN_ANSWER)},
 	STATS_COLUMN_LIST(SHORT_STATS),
-	[SHORT_UNDER] = {COLUMN(COUNT, "under_launch", "Under launch", "of these kernels, how many took less time than the call that launched them alone", .flags = COLUMN_ANSWER)},
-	[SHORT_HOST] = {COLUMN(NS, "launch_ns", "Launch", "time of the calls that launched these kernels alone", .flags = COLUMN_ANSWER)},
+	[SHORT_UNDER] = {COLUMN(COUNT, "under_launch", "Under launch", "how many of these kernels took less time than the call that launched the kernel and nothing else", .flags = COLUMN_ANSWER)},
+	[SHORT_HOST] = {COLUMN(NS, "launch_ns", "Launch", "time of the calls that launched one of these kernels and nothing else", .flags = COLUMN_ANSWER)},
 )};
 
 enum { BIN_FROM, BIN_TO, BIN_N, BIN_NS };
 
 static const struct section bin_section = {.by = BY(SHORT_BY_DURATION), COLUMNS(
 	[BIN_FROM] = {COLUMN(MEAN_NS, "from_ns", "From", "least duration of the row", .flags = COLUMN_ANSWER)},
-	[BIN_TO] = {COLUMN(MEAN_NS, "to_ns", "To", "durations of the row are shorter; of the last row, not longer", .flags = COLUMN_ANSWER)},
-	[BIN_N] = {COLUMN(COUNT, "calls", "Calls", "kernels that took so long", .flags = COLUMN_ANSWER)},
+	[BIN_TO] = {COLUMN(MEAN_NS, "to_ns", "To", "durations of the row are shorter than this; in the last row also as long", .flags = COLUMN_ANSWER)},
+	[BIN_N] = {COLUMN(COUNT, "calls", "Calls", "kernels with such a duration", .flags = COLUMN_ANSWER)},
 	[BIN_NS] = {COLUMN(NS, "total_ns", "Total", "sum of their durations")},
 )};
 
@@ -166,7 +166,7 @@ static int short_kernels_run(const struct profile *p, const struct report_args *
 			short_put_bins(&x, args, out);
 		else
 			short_put(&x, args, out);
-		table_note(out, "kernels shorter than 10 us: %llu of %llu, %lld of %lld ns", (unsigned long long)x.n, (unsigned long long)x.kernels, (long long)x.s.total,
+		table_note(out, "kernels shorter than 10 us: %llu of %llu; they take %lld of %lld ns", (unsigned long long)x.n, (unsigned long long)x.kernels, (long long)x.s.total,
 		           (long long)x.kernels_ns);
 		rc = x.by == SHORT_BY_DURATION ? 0 : table_sort(out, STR("total_ns"), true, e);
 	}
@@ -190,9 +190,9 @@ const struct report report_short_kernels = {
 	.title = "Kernels shorter than 10 us",
 	.asks = ASKS_FASTER,
 	.also = "short tiny small_kernels launch_overhead histogram",
-	.help = "Kernels so short that launching them weighs: which ops launch them, and how many took less time than the call that launched them. Where most "
-	        "are short, the GPU works at best as fast as the host launches. Fewer and larger calls, fusing (torch.compile) and CUDA graphs help. --group-by=shape tells apart the shapes, "
-	        "--group-by=duration counts the kernels by how long they took.",
+	.help = "Kernels so short that the cost of launching them matters: which ops launch them, and how many took less time than the call that launched them. Where most kernels "
+	        "are short, the GPU works at best as fast as the host launches. Fewer and larger calls, fusing (torch.compile) and CUDA graphs help. --group-by=shape tells shapes apart, "
+	        "--group-by=duration counts the kernels by their duration.",
 	.variants = short_kernels_variants,
 	.sections = (const struct section *const[]){&short_section, &bin_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,

@@ -312,7 +312,7 @@ class RangesByOp(Case):
         with tempfile.TemporaryDirectory() as tmp:
             table = oracle.report("counters", self.write(tmp, self.LAUNCHES[:2], self.RANGES))
         self.assertEqual({r["operator"] for r in table.rows}, {None})
-        self.assertIn("of 4 kernels that CUPTI measured and 2 launches", "\n".join(table.notes))
+        self.assertIn("CUPTI measured 4 kernels and the recording has 2 launches", "\n".join(table.notes))
 
     def test_none(self):
         with tempfile.TemporaryDirectory() as tmp, self.assertRaisesRegex(AssertionError, "no hardware counters of kernels"):

@@ -249,7 +249,7 @@ class Windows(Case):
         self.end(p)
         _, err = (x.decode() for x in client.communicate(timeout=PATIENCE))
         self.assertEqual(client.returncode, 1)
-        self.assertIn("the process ended while it recorded: what came until then is in its file", err)
+        self.assertIn("the process ended while it recorded: its file has what was recorded until then", err)
         self.assertGreater(len(self.rows(self.path("run", "asked-1"))), 10)
         self.assertNotIn("no-exit", problems(self.path("run", "asked-1")))
 
@@ -331,7 +331,7 @@ class Signals(Case):
         p.send_signal(signal.SIGUSR2)
         time.sleep(0.3)
         _, err = self.end(p)
-        self.assertIn("a signal asked for a recording, in vain: ", err)
+        self.assertIn("a signal asked for a recording, and none was made: ", err)
 
 
 class Refused(Case):
@@ -343,7 +343,7 @@ class Refused(Case):
     def test_nobody_listens(self):
         self.assertIn("there is no such process", self.one_line("--ask=2147483646", "--steps=1"))
         with subprocess.Popen(["sleep", "60"]) as other:
-            self.assertIn(f"--ask={other.pid}: neither this process nor one that it started listens", self.one_line(f"--ask={other.pid}", "--steps=1"))
+            self.assertIn(f"--ask={other.pid}: neither this process nor a descendant listens", self.one_line(f"--ask={other.pid}", "--steps=1"))
             other.kill()
         self.assertIn("No such file or directory; the number of a process, a run directory or a socket was expected", self.one_line("--ask=nothing", "--steps=1"))
         os.mkdir(self.path("empty"))
@@ -357,7 +357,7 @@ class Refused(Case):
         a.line()
         a.ask()
         self.assertEqual(a.line(), "begun")
-        self.assertRegex(self.one_line("--ask=run", "--steps=1"), r"^process \d+: already recording, as process \d+ asked for\n$")
+        self.assertRegex(self.one_line("--ask=run", "--steps=1"), r"^process \d+: already recording for process \d+\n$")
         self.assertNotIn("asked-1", self.files("run"))
         a.end()
         self.assertRegex(a.line(), r"^done steps=0 ns=\d+ file=/.*\.seg$")
@@ -393,7 +393,7 @@ class Refused(Case):
     def test_names(self):
         p = self.steps_program("profiler")
         self.assertIn("2 of 2", self.ask("run", "--steps=2", "-o", "first.look")[0])
-        self.assertIn("there are files already", self.one_line("--ask=run", "--steps=2", "-o", "first.look"))
+        self.assertIn("the folder has files already", self.one_line("--ask=run", "--steps=2", "-o", "first.look"))
         for name in ("a/b", "../out", ".hidden", "a b", "x" * 65):
             self.assertIn("the name of a folder", self.one_line("--ask=run", "--steps=2", "-o", name, status=2))
         self.end(p)
@@ -601,7 +601,7 @@ class FakeProgram(Case):
         for bad in (b"", b"\n", b"\0" * 100 + b"\n", b"x" * 100000, good[:-1], good.replace(b"pid=1", b"pid="), good.replace(b"rank=-1", b"rank=x"), good.replace(b"ask 1", b"ask 2"),
                     good.replace(b"dir=/", b"dir="), b"opscope-ask 1 \n", "öpscope\n".encode()):
             with self.subTest(bad[:40]):
-                self.assertIn("what listens there does not answer as opscope would", self.said_of(self.fake(bad, reads=False)))
+                self.assertIn("the process that listens there does not answer as opscope does", self.said_of(self.fake(bad, reads=False)))
 
     def test_silence(self):
         began = time.monotonic()
@@ -609,9 +609,9 @@ class FakeProgram(Case):
         self.assertLess(time.monotonic() - began, 60)
 
     def test_answers(self):
-        for answer, said in ((b"", "the process ended, or listens no more"), (b"begun\n", "the process ended while it recorded"), (b"what\n", "its answer is none that this version"),
-                             (b"done steps=x ns=1 file=a\n", "its answer is none"), (b"error \x1b[31mred\n", "red"), (b"y" * 100000, "its answer is too long"),
-                             (b"error " + b"z" * 7000 + b"\n", "zzz"), (b"done steps=1\n", "its answer is none")):
+        for answer, said in ((b"", "the process ended, or listens no more"), (b"begun\n", "the process ended while it recorded"), (b"what\n", "does not know the answer of the process"),
+                             (b"done steps=x ns=1 file=a\n", "does not know the answer"), (b"error \x1b[31mred\n", "red"), (b"y" * 100000, "the answer of the process is too long"),
+                             (b"error " + b"z" * 7000 + b"\n", "zzz"), (b"done steps=1\n", "does not know the answer")):
             with self.subTest(answer[:30]):
                 self.assertIn(said, self.said_of(self.fake(self.greeting(), after=answer)))
         self.assertEqual(self.files("run"), [])
