@@ -1,5 +1,5 @@
-/* Recording on demand (include/opscope/ask.h): a thread that waits on a socket, and begins and ends captures. Whoever asks is of the same user; whatever is said
- * there, nothing but such a capture comes of it. */
+/* Recording on demand (include/opscope/ask.h): a thread that waits on a socket, and begins and ends captures. Clients are of the same user as the program. Whatever a client
+ * says, it gets a capture in the run directory and nothing else. */
 #include "control.h"
 #include "cupti.h"
 #include "start.h"
@@ -18,7 +18,7 @@
 #define SECOND_NS INT64_C(1000000000)
 enum { CONNECTIONS = 8, BACKLOG = 16, HIGH_DESCRIPTOR = 512, AHEAD_NS = 500000000, QUICK_MS = 2, IDLE_MS = 1000, WITH_CLIENTS_MS = 100 };
 
-/* A descriptor may be closed by the program, which gets the same number for something else: it is ours as long as it stands for the same socket. */
+/* The program may close our descriptor, and get its number again for a file of its own. A descriptor is ours as long as it stands for the same socket. */
 struct ask_socket {
 	int fd; /* -1 = none */
 	uint64_t dev, ino;
@@ -43,14 +43,14 @@ static struct {
 	struct segment_options segment;
 	char base[4000], folder[4000], dir[4100];
 	char path[4100];           /* of the socket; "" = none */
-	_Atomic int32_t pid;       /* whose all this is */
+	_Atomic int32_t pid;       /* the process that listens; 0 = none yet, -1 = its parent did */
 	_Atomic bool leave;
 	struct ask_socket listening;
 	struct connection connection[CONNECTIONS];
 	enum ask_state state;
-	int client;                /* whose request that is */
-	bool told;                 /* that it has begun */
-	bool cut;                  /* the client says no more: the recording ends */
+	int client;                /* the connection whose request it is */
+	bool told;                 /* the client was told that the recording has begun */
+	bool cut;                  /* the client has hung up, or said more: the recording ends */
 	struct ask_request request;
 } a = {.listening = {.fd = -1}};
 
@@ -62,7 +62,7 @@ static bool ask_is_ours(const struct ask_socket *s)
 	return s->fd >= 0 && syscall(SYS_fstat, s->fd, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino;
 }
 
-/* Out of the way of programs that count on the next free number; -1 where there is none. */
+/* Takes the descriptor over, under a high number: programs may count on the next free one. False: there is none; fd is closed. */
 static bool ask_adopt(struct ask_socket *s, int fd)
 {
 	struct stat st;
@@ -91,7 +91,7 @@ static void ask_close(struct ask_socket *s)
 
 /* ---- the socket ---- */
 
-/* A folder that nobody else may enter, made by who asks for recordings, or by `opscope record`. */
+/* Opens the folder for sockets, which nobody else may enter; -1 = there is none. `opscope record` made it. */
 static int ask_open_folder(void)
 {
 	struct stat st;
@@ -103,7 +103,7 @@ static int ask_open_folder(void)
 	return -1;
 }
 
-/* By the folder's descriptor: the path of a socket has 107 bytes at most, and leads to the folder that was looked at. */
+/* Goes by the folder's descriptor: a socket's path has 107 bytes at most, and the folder must be the one that was checked. */
 static bool ask_bind(int fd, int folder, const char *name)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -184,7 +184,7 @@ static void ask_refuse_errno(struct connection *c, const char *where, int error)
 
 /* ---- requests ---- */
 
-/* " KEY=" and a number of digits that ends at a blank or the end. */
+/* " KEY=" and digits up to a blank. */
 static bool ask_take_number(const char **at, const char *key, int64_t *v)
 {
 	size_t n = strlen(key);
@@ -194,7 +194,7 @@ static bool ask_take_number(const char **at, const char *key, int64_t *v)
 	return **at == ' ' && *v < INT64_MAX / 2;
 }
 
-/* The words are in ask.h; false: it is something else. */
+/* False: the line is no request of ask.h. */
 static bool ask_parse(const char *line, struct ask_request *r)
 {
 	static const char begins[] = "record name=";
@@ -219,11 +219,11 @@ static void ask_accept_request(int client, int64_t now)
 	struct ask_request r;
 	char why[96];
 	if (!ask_parse(c->line, &r)) {
-		ask_refuse(c, "the request is none that this version knows: the same version of opscope was expected on both sides");
+		ask_refuse(c, "this version does not know the request: the same version of opscope was expected on both sides");
 	} else if (r.start_ns > now + ASK_AHEAD_S * SECOND_NS) {
 		ask_refuse(c, "the start lies more than an hour ahead");
 	} else if (a.state != NOTHING) {
-		snprintf(why, sizeof why, "already recording, as process %d asked for", (int)a.connection[a.client].pid);
+		snprintf(why, sizeof why, "already recording for process %d", (int)a.connection[a.client].pid);
 		ask_refuse(c, why);
 	} else {
 		a.request = r;
@@ -233,7 +233,7 @@ static void ask_accept_request(int client, int64_t now)
 	}
 }
 
-/* The folder of the recording, as a path; 0 or an errno. One that is there is our user's, and no link. */
+/* Makes the folder of the recording, a.dir. 0 or an errno. A folder that is there already must be our user's, and no link. */
 static int ask_make_folder(void)
 {
 	struct stat st;
@@ -265,19 +265,19 @@ static void ask_begin(void)
 	a.state = RECORDING;
 }
 
-/* Work that the devices were given before the end, and that ends soon after, is told later by CUPTI. */
+/* CUPTI tells of device work when it has ended: work that was launched before the end and ends within CUPTI_TELLS_NS is waited for. */
 static void ask_finish(int64_t now)
 {
-	enum { CUPTI_TELLS_NS = 20000000, LITTLE = CUPTI_TELLS_NS };
+	enum { CUPTI_TELLS_NS = 20000000 };
 	char file[4200], line[ASK_ANSWER_MOST];
 	struct connection *c = &a.connection[a.client];
 	control_over(now);
 	if (cupti_is_on())
-		sys_sleep(LITTLE);
+		sys_sleep(CUPTI_TELLS_NS);
 	snprintf(file, sizeof file, "%s", segment_path());
 	int error = -end_own(cupti_end);
 	if (error == EBUSY)
-		return; /* again in the next round */
+		return; /* tried again in the next round */
 	snprintf(line, sizeof line, "done steps=%lld ns=%lld file=%s\n", (long long)control_steps(), (long long)control_recorded_ns(), file);
 	control_rest();
 	ask_say(c, line);
@@ -332,10 +332,10 @@ static void ask_take_new(int64_t now)
 	c->pid = who.pid;
 	snprintf(line, sizeof line, ASK_GREETING "pid=%d rank=%lld state=%s dir=%s\n", (int)getpid(), (long long)a.segment.rank, a.state == NOTHING ? "idle" : "recording", a.base);
 	ask_say(c, line);
-	sys_sleep(QUICK_MS * 1000000); /* who connects again and again does not keep a processor busy */
+	sys_sleep(QUICK_MS * 1000000); /* so that a client that connects again and again does not keep a processor busy */
 }
 
-/* A line is waited for; who has said one is listened to until the end of file alone. */
+/* Reads the request of a connection. The client that is recorded for has nothing more to say: whatever comes from it ends the recording. */
 static void ask_hear(int client, int64_t now)
 {
 	struct connection *c = &a.connection[client];
@@ -361,7 +361,7 @@ static void ask_hear(int client, int64_t now)
 		return;
 	}
 	if (c->n + (size_t)n > ASK_LINE_MOST || memchr(piece, 0, (size_t)n)) {
-		ask_refuse(c, "the request is no line of text, or too long");
+		ask_refuse(c, "the request is no line of text, or is too long");
 		return;
 	}
 	memcpy(c->line + c->n, piece, (size_t)n);
@@ -428,7 +428,7 @@ static bool ask_start(const char *dir, const struct segment_options *o)
 	for (int i = 0; i < CONNECTIONS; i++)
 		a.connection[i].socket.fd = -1;
 	atomic_store(&a.pid, (int32_t)getpid());
-	ask_listen(); /* here, so that who has seen the program begin can ask it */
+	ask_listen(); /* before the thread starts, so that the program can be asked as soon as it runs */
 	if (start_thread(ask_run))
 		return true;
 	ask_end();

@@ -1,9 +1,9 @@
 """What the process holds while it is recorded, for the memory timeline: which blocks of memory are parameters, gradients, state of an optimizer, arguments of
-modules, buffers of modules or other tensors. A recording of torch has the address of each block that was allocated or freed in it, but not what it is for, and
-nothing of what was held before. The recording gets it as a fact of its own, KEY, which src/analysis/memory/memory_held.h describes.
+modules, buffers of modules or other tensors. torch records the address of each block that is allocated or freed. It records neither what a block is for, nor the blocks
+that were held before. Both are added to the recording as the fact KEY, which src/analysis/memory/memory_held.h describes.
 
-Nothing is kept alive and no tensor is made: of tensors only the addresses and sizes of their storages are noted. Objects are looked at by their types, since
-isinstance() asks them.
+Nothing is kept alive, and no tensor is made: only the addresses and sizes of storages are noted. type() tells the type of an object, since isinstance() may run
+code of its class.
 """
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Se
 from ._torch_modules import torch
 
 KEY = "opscope_held_memory"
-#: Ascending by how much they say: of a storage that several tensors share, the last one counts.
+#: Ascending by how much a kind says. Where several tensors share a storage, the last of their kinds counts.
 KINDS = ("TENSOR", "BUFFER", "INPUT", "OPTIMIZER_STATE", "GRADIENT", "PARAMETER")
 TENSOR, BUFFER, INPUT, OPTIMIZER_STATE, GRADIENT, PARAMETER = range(len(KINDS))
-#: c10::DeviceType by torch's names; of others memory is not told.
+#: c10::DeviceType by torch's name. Memory of other devices is not told.
 DEVICES = {"cpu": 0, "cuda": 1, "xpu": 12, "hpu": 17, "privateuseone": 20}
-#: The library reads facts of up to 4 MiB: some 45 bytes a block, 20 a moment.
+#: The library reads facts of up to 4 MiB. A block takes some 45 bytes, a moment 20.
 BLOCKS_MOST, MOMENTS_MOST = 60_000, 20_000
 #: How deep lists and dicts in arguments and in the state of optimizers are looked through.
 DEPTH = 4
@@ -40,12 +40,12 @@ class Block(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is told: moments in ns since the epoch, and blocks as [moment, device type, ordinal, kind, address, bytes]
-    of a kind of KINDS."""
+    """What is told: moments in ns since the epoch, and blocks as [moment, device type, ordinal, kind, address, bytes]. `moment` and `kind` are places in moments and
+    KINDS."""
 
     moments: List[int]
     blocks: List[List[int]]
-    #: Of blocks of the first moment, as [ns since the epoch, device type, ordinal, address].
+    #: When blocks of the first moment were freed: [ns since the epoch, device type, ordinal, address].
     freed: List[List[int]]
     left_out: int
 
@@ -55,7 +55,7 @@ class Facts(NamedTuple):
 
 
 def join(facts: Iterable[Facts]) -> Facts:
-    """Of recordings that become one: what was held before the first was held before it."""
+    """The facts of several recordings that become one. What was held before the first of them was held before the whole."""
     whole = Facts([], [], [], 0)
     left_out = 0
     for f in facts:
@@ -70,7 +70,7 @@ def join(facts: Iterable[Facts]) -> Facts:
 
 
 def tell(path: str, facts: Facts) -> None:
-    """Adds them to a trace, a JSON object, as its last member: the rest of the file, which may be large, stays as it is."""
+    """Adds the facts to a trace, a JSON object, as its last member. The rest of the file, which may be large, is not read."""
     with open(path, "r+b") as f:
         end = f.seek(0, os.SEEK_END)
         f.seek(max(end - 64, 0))
@@ -84,17 +84,17 @@ def tell(path: str, facts: Facts) -> None:
 
 
 class _Watched:
-    """A storage that was held before the recording, until it is freed: torch does not record the free of host memory that was allocated before."""
+    """A storage in host memory that was held before the recording, until it is freed: torch does not record the free of a block whose allocation it did not record."""
 
     def __init__(self, place: Place, storage: Any):
         self.place = place
         self.tensors = 0
-        self.dead_ns = 0  # when the last tensor of it that Python had was gone
-        # Of the storage alone, not of what is in it: that is freed when it would be without this.
+        self.dead_ns = 0  # when the last of its tensors in Python was gone
+        # Keeps the small object of the storage, not the memory: that is freed when it would be without this.
         self._storage = import_module("torch.multiprocessing.reductions").StorageWeakRef(storage)
 
     def freed(self) -> bool:
-        """C++ may have it longer: an autograd graph has what it saved."""
+        """False while C++ still holds the storage: an autograd graph holds what it saved."""
         return bool(self._storage.expired())
 
 
@@ -106,7 +106,7 @@ class Held:
         self._tensor, self._parameter, self._module, self._optimizer = module.Tensor, module.nn.Parameter, module.nn.Module, module.optim.Optimizer
         self._no_override = module._C.DisableTorchFunction
         self._strided = module.strided
-        self._is_lazy_copy = getattr(module._C, "_is_cow_tensor", None)  # to ask where it lies would make the copy
+        self._is_lazy_copy = getattr(module._C, "_is_cow_tensor", None)  # asking such a tensor for its address would make the copy
         self._untyped = "untyped_storage" if hasattr(module.Tensor, "untyped_storage") else "_storage"
         own = getattr(module._C, "_get_privateuse1_backend_name", None)
         self._devices = {**DEVICES, **({own(): DEVICES["privateuseone"]} if own else {})}
@@ -115,12 +115,12 @@ class Held:
         self._blocks: List[List[int]] = []
         self._left_out = 0
         self._parameters: List[Any] = []  # weak references
-        self._optimizers: List[Tuple[Any, int]] = []  # the same, and how many parameters have a state
-        self._roots: Set[int] = set()     # ids of modules that are in no other
-        self._made: Set[Place] = set()    # where what outermost modules returned lies
+        self._optimizers: List[Tuple[Any, int]] = []  # weak reference, and how many parameters have a state
+        self._roots: Set[int] = set()     # ids of modules that are in no other module
+        self._made: Set[Place] = set()    # where the tensors lie that outermost modules returned in this step
         self._hooks: List[Any] = []
         self._watched: Dict[Place, _Watched] = {}
-        self._deaths: List[Any] = []      # weak references to the tensors of those
+        self._deaths: List[Any] = []      # weak references to the tensors of watched storages
         self._dying: List[_Watched] = []
         self._freed: List[List[int]] = []
         self._fresh = False               # nothing has happened since begin()
@@ -128,14 +128,15 @@ class Held:
     # --- moments ---
 
     def begin(self) -> None:
-        """Before the recording begins: all tensors that Python has."""
+        """To be called before the recording begins: notes all tensors that Python has."""
         compiles = self._walk(watch=True)
         if not compiles:
             self._listen()
         self._fresh = True
 
     def step(self) -> None:
-        """Between steps: gradients, and the state of optimizers that have more than before. What stays is seen at the end, since this takes the program's time."""
+        """To be called between steps: notes gradients, and the state of optimizers that have more state than before. All else is noted at the end, since this
+        takes the program's time."""
         fresh, self._fresh = self._fresh, False
         if fresh:
             return
@@ -154,13 +155,13 @@ class Held:
         self._note(found)
 
     def end(self) -> None:
-        """After the recording has ended: as at the beginning."""
+        """To be called after the recording has ended: notes all tensors again."""
         self._bury()
         self._walk()
         self.close()
 
     def close(self) -> None:
-        """Nothing is followed any more; the facts stay."""
+        """Ends the following; the facts stay."""
         for hook in self._hooks:
             hook.remove()
         self._hooks, self._parameters, self._optimizers, self._deaths, self._dying = [], [], [], [], []
@@ -187,7 +188,8 @@ class Held:
     # --- what there is ---
 
     def _walk(self, watch: bool = False) -> bool:
-        """Whether there is compiled code, which asks at each call whether modules have hooks. watch: what is found is followed until it is freed."""
+        """Notes all tensors. watch: follows them until they are freed. True: there is compiled code; it asks at each call whether modules have hooks, so that none
+        may be added."""
         found: Dict[Place, Tuple[int, int]] = {}
         tensors, modules, optimizers = self._objects()
         with self._no_override():
@@ -219,7 +221,7 @@ class Held:
         return _has_compiled() or any(m.__dict__.get("_compiled_call_impl") is not None or type(m).__name__ == "OptimizedModule" for m in modules)
 
     def _objects(self) -> Tuple[List[Any], List[Any], List[Any]]:
-        """Live tensors, modules, optimizers."""
+        """The live tensors, modules and optimizers."""
         wanted = (self._tensor, self._module, self._optimizer)
         lists: Tuple[List[Any], List[Any], List[Any]] = ([], [], [])
         kind_of: Dict[type, Optional[List[Any]]] = {}
@@ -263,7 +265,7 @@ class Held:
             found[block.place] = kind, block.bytes
 
     def _block(self, t: Any) -> Optional[Block]:
-        """Where a tensor's storage lies; None of one without a plain storage: sparse, meta, fake, a wrapper of others."""
+        """Where a tensor's storage lies; None for a tensor without a plain storage: sparse, meta, fake, a wrapper of other tensors."""
         return self._block_and_storage(t)[0]
 
     def _block_and_storage(self, t: Any) -> Tuple[Optional[Block], Any]:
@@ -291,7 +293,7 @@ class Held:
         block, storage = self._block_and_storage(t)
         if block is None or block.place[0] != DEVICES["cpu"]:
             return
-        with suppress(Exception):  # a class without weak references, a torch without those of storages: when it is freed is unknown then
+        with suppress(Exception):  # without weak references of the class, or of storages in this torch, it is unknown when the storage is freed
             watched = self._watched.get(block.place) or _Watched(block.place, storage)
             self._deaths.append(weakref.ref(t, lambda ref: self._died(watched)))
             watched.tensors += 1
@@ -304,10 +306,10 @@ class Held:
             self._dying.append(watched)
 
     def _bury(self) -> None:
-        """What has no tensor in Python any more is freed, or C++ has it still. Then it is looked at again."""
+        """A storage without tensors in Python is freed, or C++ still holds it. In the second case it is looked at again at the next step."""
         now = time.time_ns()
         still = []
-        while self._dying:  # others may be added meanwhile
+        while self._dying:  # tensors may die meanwhile, and add to the list
             watched = self._dying.pop()
             if watched.freed():
                 self._freed.append([watched.dead_ns, *watched.place])
@@ -316,7 +318,6 @@ class Held:
                 watched.dead_ns = now
                 still.append(watched)
         self._dying.extend(still)
-
 
     # --- arguments of modules ---
 
@@ -339,7 +340,7 @@ class Held:
                 self._note(found)
 
     def _after_forward(self, module: Any, arguments: Any, result: Any) -> None:
-        """What a module made, and another one is given, is no input."""
+        """Notes what an outermost module returned: it is no input of the next module."""
         if id(module) not in self._roots:
             return
         with suppress(Exception), self._no_override():
@@ -351,16 +352,16 @@ def _states(optimizer: Any) -> int:
 
 
 def _values(parts: Any) -> List[Any]:
-    """Of a dict, as dict has it."""
+    """The values of a dict, whatever its class makes of values(); [] for anything else."""
     return list(dict.values(parts)) if isinstance(parts, dict) else []
 
 
 def _keywords_of_caller() -> Any:
-    """torch's hooks for all modules are not told of keywords: the call of the module, two frames up, has them."""
+    """The keyword arguments of a module's call. torch does not give them to global hooks: the frame of the call, two frames up, has them."""
     frame = sys._getframe(2)
     return frame.f_locals.get("kwargs") if frame.f_code.co_name in ("_call_impl", "inner") else None
 
 
 def _has_compiled() -> bool:
-    """torch.compile was used."""
+    """Whether torch.compile was used."""
     return bool(getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COUNTER", 0))

@@ -1,6 +1,6 @@
-"""Recording when somebody asks for it: opscope.on_demand(). The side of a program of include/opscope/ask.h, with opscope.profile behind it.
+"""opscope.on_demand(): a program records when somebody asks. This is the program's side of include/opscope/ask.h; opscope.profile records.
 
-A thread waits on a socket and does nothing until somebody asks. It never touches the profiler: torch's is begun and ended by the thread that trains, in step().
+A thread waits on a socket, and does nothing until somebody asks. It never touches the profiler: the thread that trains begins and ends it, in step().
 """
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _is_private(path: str) -> bool:
 
 
 def _folder() -> str:
-    """Where sockets are: `opscope record --ask` looks there."""
+    """The folder for sockets, in which `opscope record --ask` looks."""
     given, runtime = os.environ.get("OPSCOPE_ASK"), os.environ.get("XDG_RUNTIME_DIR", "")
     places = [given] if given else [*([os.path.join(runtime, "opscope")] if runtime.startswith("/") else []), f"/tmp/opscope-{os.geteuid()}"]
     for place in places:
@@ -48,7 +48,7 @@ def _folder() -> str:
             os.mkdir(place, 0o700)
         if _is_private(place):
             return place
-    raise PermissionError(errno.EACCES, "for sockets a folder was expected that is yours and closed to others (mode 0700); OPSCOPE_ASK names another one", places[-1])
+    raise PermissionError(errno.EACCES, "the folder for sockets must be yours and closed to others (mode 0700); OPSCOPE_ASK names another one", places[-1])
 
 
 class _Request:
@@ -57,14 +57,14 @@ class _Request:
     def __init__(self, connection: _Connection, folder: str, start_ns: int, duration_ns: int, steps: int):
         self.connection, self.folder = connection, folder
         self.start_ns, self.duration_ns, self.steps = start_ns, duration_ns, steps
-        self.cut = False            # the client says no more
+        self.cut = False            # the client has hung up, or said more: the recording ends
         self.began_ns = self.ended_ns = 0
         self.counted = 0            # steps that have ended
         self._free = threading.Lock()
         self.prof: Optional[profile] = None
 
     def take(self) -> bool:
-        """True for the one of both threads that calls this first: it begins the recording, or gives the request up."""
+        """Two threads call this, and the first one gets True: the thread that trains begins the recording, the one that listens gives the request up."""
         return self._free.acquire(blocking=False)
 
     def is_over(self, now: int) -> bool:
@@ -72,7 +72,7 @@ class _Request:
 
 
 def _identity(fd: int) -> Any:
-    """A number may stand for something else, once the program has closed all descriptors."""
+    """What a descriptor stands for: the program may close ours, and get the number again for a file of its own."""
     try:
         st = os.fstat(fd)
     except OSError:
@@ -104,7 +104,7 @@ class _Server:
         self.owner = weakref.ref(owner)
         self.dir, self.pid = owner.dir, os.getpid()
         self.request: Optional[_Request] = None
-        self.done: List[_Request] = []   # recorded, to be written to a file
+        self.done: List[_Request] = []   # their recordings have ended, and are to be written to files
         self.over = False
         self.connections: List[_Connection] = []
         self.wakes, self.wake_end = os.pipe()
@@ -119,7 +119,7 @@ class _Server:
         self.thread.start()
 
     def _bind(self) -> str:
-        """By the folder's descriptor: a socket's path has 107 bytes at most."""
+        """Goes by the folder's descriptor, since a socket's path has 107 bytes at most."""
         place, name = _folder(), f"{self.pid}-{time.time_ns()}.ask"
         folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
@@ -163,7 +163,7 @@ class _Server:
         self._drop()
 
     def _drop(self) -> None:
-        """Descriptors, and the socket's name."""
+        """Closes the descriptors, and removes the socket."""
         for c in self.connections:
             c.end()
         self.connections = []
@@ -189,7 +189,7 @@ class _Server:
         rank = os.environ.get("RANK", "")
         c.say(f"{GREETING}pid={self.pid} rank={rank if rank.isascii() and rank.isdigit() else -1} state={'recording' if self.request else 'idle'} dir={self.dir}")
         self.connections.append(c)
-        time.sleep(0.002)  # who connects again and again does not keep a processor busy
+        time.sleep(0.002)  # so that a client that connects again and again does not keep a processor busy
 
     def _end(self, c: _Connection, line: Optional[str] = None) -> None:
         c.end(line)
@@ -219,7 +219,7 @@ class _Server:
         if not data:
             self._end(c)
         elif len(c.data) > LINE_MOST or b"\0" in c.data:
-            self._end(c, "error the request is no line of text, or too long")
+            self._end(c, "error the request is no line of text, or is too long")
         elif c.data.find(b"\n") not in (-1, len(c.data) - 1):
             self._end(c, "error one line was expected")
         elif c.data.endswith(b"\n"):
@@ -228,17 +228,17 @@ class _Server:
     def _accept(self, c: _Connection) -> None:
         found = REQUEST.fullmatch(c.data.decode(errors="replace"))
         if not found:
-            self._end(c, "error the request is none that this version knows: the same version of opscope was expected on both sides")
+            self._end(c, "error this version does not know the request: the same version of opscope was expected on both sides")
             return
         name, key = found[1], found[5]
         start, duration, steps = (int(v) for v in found.group(2, 3, 4))
         why = None
         if key:
-            why = "steps are calls of step() in this program: --key-range has no meaning"
+            why = "--key-range has no meaning: the steps of this program are calls of step()"
         elif start > time.time_ns() + AHEAD_NS:
             why = "the start lies more than an hour ahead"
         elif self.request:
-            why = f"already recording, as process {self.request.connection.pid} asked for"
+            why = f"already recording for process {self.request.connection.pid}"
         else:
             why = self._make(os.path.join(self.dir, name))
         if why:
@@ -251,7 +251,7 @@ class _Server:
 
     @staticmethod
     def _make(folder: str) -> Optional[str]:
-        """Why it cannot be. One that is there is ours, and no link."""
+        """Makes the folder; says why that fails. A folder that is there already must be ours, and no link."""
         try:
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o700)
@@ -275,7 +275,7 @@ class _Server:
                 with suppress(OSError):
                     os.unlink(path)
                 line = f"error {path}: {e.strerror if isinstance(e, OSError) and e.strerror else e}".replace("\n", " ")
-            r.prof = None  # and the recording's own file with it
+            r.prof = None  # removes the recording's own file, too
             self.answer(r, line)
 
     def answer(self, r: _Request, line: str) -> None:
@@ -293,7 +293,7 @@ def _launched_as() -> Dict[str, str]:
 
 
 def _marks_steps() -> bool:
-    """Whether opscope's own library records this process, or waits until somebody asks it to: that one listens, and has the ranges of steps."""
+    """Whether opscope's own library records this process, now or on demand: then the library listens, and step() marks steps for it."""
     return _annotate.listener() == "opscope"
 
 
@@ -305,11 +305,11 @@ class OnDemand:
         self.dir = os.path.abspath(os.fsdecode(dir))
         self._options = options
         self._number = -1
-        self._request: Optional[_Request] = None  # what the next step has to look at
+        self._request: Optional[_Request] = None  # the next step() has to look at this request
         self._server: Optional[_Server] = None
         self._mark: Optional[_Step] = None
         self._marks = _marks_steps()
-        profile(enabled=False, **options)         # wrong ones are an error here, not when somebody asks
+        profile(enabled=False, **options)         # wrong options are an error here, and not when somebody asks
         if self._marks:
             return
         os.makedirs(self.dir, mode=0o700, exist_ok=True)
@@ -317,7 +317,7 @@ class OnDemand:
         _listening.add(self)
 
     def step(self) -> None:
-        """A step begins, and the one before it has ended. Where nobody asks it counts, and does nothing else."""
+        """A step begins, and the step before has ended. While nobody asks, this only counts."""
         self._number += 1
         if self._request is not None:
             self._border(self._request)
@@ -341,7 +341,7 @@ class OnDemand:
         elif now >= r.start_ns:
             if r.take():
                 self._begin(r)
-            else:  # it was given up
+            else:  # the request was given up
                 self._request = None
 
     def _begin(self, r: _Request) -> None:
@@ -358,7 +358,7 @@ class OnDemand:
         r.connection.say("begun")
 
     def _finish(self, r: _Request) -> None:
-        """The file is written by the thread that listens."""
+        """Ends the recording. The thread that listens writes the file."""
         assert r.prof and self._server
         r.ended_ns = time.time_ns()
         try:
@@ -379,7 +379,7 @@ class OnDemand:
             self._server.answer(r, "error " + why.replace("\n", " "))
 
     def close(self) -> None:
-        """Nobody can ask any more. A recording that goes on ends; its last step is not counted."""
+        """Nobody can ask any more. A recording that still goes on ends; its last step is not counted."""
         server, self._server = self._server, None
         if self._mark is not None:
             self._mark.__exit__()
@@ -413,7 +413,7 @@ def _close_all() -> None:
 
 
 def _after_fork() -> None:
-    """What listens is the parent: its child has no such thread, and must not keep the socket."""
+    """The parent listens. Its child has no such thread, and must not keep the socket."""
     for one in list(_listening):
         server, one._server, one._request = one._server, None, None
         if server and server.is_ours():
@@ -426,7 +426,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def on_demand(dir: Path, **options: Any) -> OnDemand:
-    """Lets `opscope record --ask` record this program while it trains: a folder in `dir` for each recording, with a Kineto trace.
+    """Lets `opscope record --ask` record this program while it trains. Each recording is a Kineto trace in a folder of its own in `dir`.
 
     with opscope.on_demand("run", record_shapes=True) as demand:
         for batch in loader:
@@ -434,7 +434,7 @@ def on_demand(dir: Path, **options: Any) -> OnDemand:
             train(batch)
 
     options are those of opscope.profile(): activities, record_shapes, profile_memory, with_stack, with_modules, backend, ... The profiler begins and ends in step(), on
-    the thread that calls it. A program that was started under `opscope record` records by opscope's own library: step() then marks its steps, and nothing else.
+    the thread that calls it. Where the program was started under `opscope record`, opscope's own library records it, and step() only marks steps.
     """
     for name in ("schedule", "on_trace_ready", "enabled", "keep"):
         if name in options:

@@ -238,7 +238,7 @@ class Errors(Case):
         first = self.connect().ask(steps=2)
         self.until(demand, first, "begun")
         second = self.connect().ask("second")
-        self.assertEqual(second.line(), f"error already recording, as process {os.getpid()} asked for")
+        self.assertEqual(second.line(), f"error already recording for process {os.getpid()}")
         self.assertIn(" state=recording ", second.greeting)
         self.until(demand, first)
 

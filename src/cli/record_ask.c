@@ -13,7 +13,7 @@ static volatile sig_atomic_t record_ask_stop;
 static void record_ask_on_signal(int number)
 {
 	record_ask_stop = 1;
-	signal(number, SIG_DFL); /* the second one ends us */
+	signal(number, SIG_DFL); /* a second signal ends us */
 }
 
 static void record_ask_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -33,7 +33,7 @@ static void record_ask_patience(const struct ask_group *g)
 {
 	for (unsigned i = 0; i < g->n; i++)
 		if (g->v[i].fd >= 0 && !g->v[i].begun)
-			record_ask_say("process %d: no step has begun for ten seconds: steps are those of opscope_step(), ranges `ProfilerStep#N`, or those of --key-range; Ctrl-C ends the waiting",
+			record_ask_say("process %d: no step has begun for ten seconds. Steps are those of opscope_step(), ranges `ProfilerStep#N`, or ranges of --key-range; Ctrl-C ends the waiting",
 			               (int)g->v[i].pid);
 }
 
@@ -53,7 +53,7 @@ static void record_ask_tell_one(const struct ask_process *p, const struct ask_re
 		record_ask_say("%s: %.3f s: %s", who, (double)p->ns / 1e9, p->text.p);
 }
 
-/* The exit status. */
+/* Says what became of each process. Returns the exit status. */
 static int record_ask_tell(const struct ask_group *g, const struct ask_request *r)
 {
 	int status = EXIT_DONE;

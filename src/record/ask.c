@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { ASK_MODE = 0700, ASK_NUMBERS_MOST = 100000, GREETING_MS = 5000, TOGETHER_NS = 300000000, ROUND_MS = 100, PATIENCE_NS_S = 10 };
+enum { ASK_MODE = 0700, ASK_NUMBERS_MOST = 100000, GREETING_MS = 5000, TOGETHER_NS = 300000000, ROUND_MS = 100, FIRST_STEP_S = 10 };
 
 /* --- the folder for sockets ------------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ static bool ask_is_private(const char *path)
 	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-/* The n-th place for it; false = there are no more. */
+/* The n-th place for the folder, from 0; false = there are no more places. */
 static bool ask_place(int n, struct buf *path)
 {
 	const char *given = getenv("OPSCOPE_ASK"), *runtime = getenv("XDG_RUNTIME_DIR");
@@ -49,7 +49,7 @@ static bool ask_place(int n, struct buf *path)
 	return is;
 }
 
-/* The program may go to another folder. */
+/* The program may change its working directory. */
 static void ask_make_absolute(struct buf *path)
 {
 	char *real = realpath(path->p, NULL);
@@ -69,7 +69,7 @@ int ask_folder(struct buf *path, struct err *e)
 			ask_make_absolute(path);
 			return 0;
 		}
-		err_set(e, ERR_IO, "%s: for sockets a folder was expected that is yours and closed to others (mode 0700); OPSCOPE_ASK names another one", path->p);
+		err_set(e, ERR_IO, "%s: the folder for sockets must be yours and closed to others (mode 0700); OPSCOPE_ASK names another one", path->p);
 	}
 	return -1;
 }
@@ -99,7 +99,7 @@ void ask_release(struct ask_group *g)
 	*g = (struct ask_group){0};
 }
 
-/* By the folder's descriptor, since the path of a socket has 107 bytes at most. -1 with errno. */
+/* Goes by the folder's descriptor, since a socket's path has 107 bytes at most. -1 with errno. */
 static int ask_connect(int folder, const char *name)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -108,7 +108,7 @@ static int ask_connect(int folder, const char *name)
 		return -1;
 	}
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	const struct timeval patience = {.tv_sec = GREETING_MS / 1000}; /* where many others wait */
+	const struct timeval patience = {.tv_sec = GREETING_MS / 1000}; /* connect() blocks while many others wait for the process */
 	if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0)
 		return fd;
 	int why = errno;
@@ -118,7 +118,7 @@ static int ask_connect(int folder, const char *name)
 	return -1;
 }
 
-/* Who listens there; -1 when that is another user, who could tell us anything. */
+/* The process that listens; -1 where it is another user's, who could tell us anything. */
 static pid_t ask_peer(int fd)
 {
 	struct ucred who;
@@ -126,7 +126,7 @@ static pid_t ask_peer(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid() ? who.pid : -1;
 }
 
-/* What a process that was killed has left. */
+/* Removes the socket of a process that was killed. */
 static void ask_sweep(int folder, const char *name)
 {
 	struct str number = str_from(name), pid;
@@ -174,7 +174,7 @@ static void ask_try_all(struct ask_group *g)
 
 /* --- lines ------------------------------------------------------------------------------------------------------ */
 
-/* What came is added to p->heard; false: nothing more will come. */
+/* Adds what has come to p->heard; false: nothing more will come. */
 static bool ask_hear(struct ask_process *p)
 {
 	char piece[4096];
@@ -184,7 +184,7 @@ static bool ask_hear(struct ask_process *p)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* The first line is taken off; false = there is none. */
+/* Takes the first line off p->heard; false = there is no whole line. */
 static bool ask_take_line(struct ask_process *p, struct buf *line)
 {
 	const char *end = p->heard.n ? memchr(p->heard.p, '\n', p->heard.n) : NULL;
@@ -208,7 +208,7 @@ static bool ask_number(struct str *s, struct str key, int64_t *v)
 	return str_to_i64(word, v);
 }
 
-/* Whether it is one of ask.h. */
+/* Whether the line is a greeting of ask.h. */
 static bool ask_greeted(struct ask_process *p, const struct buf *line)
 {
 	struct str s = str_from(line->p), state;
@@ -223,7 +223,7 @@ static bool ask_greeted(struct ask_process *p, const struct buf *line)
 	return true;
 }
 
-/* Those that greet in time stay. */
+/* Keeps the processes that greet within GREETING_MS. */
 static void ask_await_greetings(struct ask_group *g)
 {
 	struct buf line = {0};
@@ -307,7 +307,7 @@ static int ask_of_process(pid_t pid, struct ask_group *g, struct err *e)
 		return 0;
 	if (kill(pid, 0) < 0 && errno == ESRCH)
 		return err_set(e, ERR_DATA, "--ask=%d: there is no such process", (int)pid);
-	return err_set(e, ERR_DATA, "--ask=%d: neither this process nor one that it started listens: it was not started under `opscope record --on-demand`, or has not called "
+	return err_set(e, ERR_DATA, "--ask=%d: neither this process nor a descendant listens: it was not started under `opscope record --on-demand`, or has not called "
 	               "CUDA, NVTX, ITT or opscope/trace.h yet", (int)pid);
 }
 
@@ -323,8 +323,8 @@ static int ask_of_run(const char *dir, const struct stat *st, struct ask_group *
 	ask_try_all(g);
 	ask_await_greetings(g);
 	ask_keep(g, ask_is_of_run, st);
-	return g->n ? 0 : err_set(e, ERR_DATA, "--ask=%s: no process on this machine records on demand into this directory: none was started under `opscope record --on-demand -o %s`, "
-	                          "it has ended, or has not called CUDA, NVTX, ITT or opscope/trace.h yet", dir, dir);
+	return g->n ? 0 : err_set(e, ERR_DATA, "--ask=%s: no process on this machine records on demand into this directory: it was not started under `opscope record --on-demand -o %s`, "
+	                          "has ended, or has not called CUDA, NVTX, ITT or opscope/trace.h yet", dir, dir);
 }
 
 static int ask_of_socket(const char *path, struct ask_group *g, struct err *e)
@@ -339,9 +339,9 @@ static int ask_of_socket(const char *path, struct ask_group *g, struct err *e)
 		close(folder);
 	buf_release(&dir);
 	if (rc < 0)
-		return err_set(e, ERR_IO, "--ask=%s: %s", path, why == ECONNREFUSED ? "nobody listens there: the process has ended" : why == EPERM ? "another user's" : strerror(why));
+		return err_set(e, ERR_IO, "--ask=%s: %s", path, why == ECONNREFUSED ? "nobody listens there: the process has ended" : why == EPERM ? "the process is another user's" : strerror(why));
 	ask_await_greetings(g);
-	return g->n ? 0 : err_set(e, ERR_DATA, "--ask=%s: what listens there does not answer as opscope would", path);
+	return g->n ? 0 : err_set(e, ERR_DATA, "--ask=%s: the process that listens there does not answer as opscope does", path);
 }
 
 static int ask_by_pid(const void *x, const void *y)
@@ -370,7 +370,7 @@ int ask_find(const char *what, struct ask_group *g, struct err *e)
 		qsort(g->v, g->n, sizeof *g->v, ask_by_pid);
 	for (unsigned i = 1; rc == 0 && i < g->n; i++)
 		if (!str_eq(buf_view(&g->v[i].dir), buf_view(&g->v[0].dir)))
-			rc = err_set(e, ERR_DATA, "--ask=%s: these processes are of several runs (%s, %s): the directory of one, or one process was expected", what, g->v[0].dir.p, g->v[i].dir.p);
+			rc = err_set(e, ERR_DATA, "--ask=%s: these processes are of several runs (%s, %s): the directory of one run, or one process, was expected", what, g->v[0].dir.p, g->v[i].dir.p);
 	if (rc < 0)
 		ask_release(g);
 	return rc;
@@ -405,9 +405,9 @@ int ask_make_folder(const struct ask_group *g, const char *name, struct buf *pat
 			return 0;
 		if (errno != EEXIST)
 			return err_set(e, ERR_IO, "cannot make the folder %s for the recording: %s%s", path->p, strerror(errno),
-			               errno == ENOENT ? "; of a program in a container ask inside it" : "");
+			               errno == ENOENT ? "; if the program runs in a container, ask inside the container" : "");
 		if (name && ask_folder_is_used(path->p))
-			return err_set(e, ERR_DATA, "%s: there are files already: --output=NAME chooses another name", path->p);
+			return err_set(e, ERR_DATA, "%s: the folder has files already; --output=NAME chooses another name", path->p);
 		if (name)
 			return 0;
 	}
@@ -433,7 +433,7 @@ static void ask_take(struct ask_process *p, const struct buf *line)
 	else if (str_skip(&s, STR("done ")) && ask_number(&s, STR("steps="), &p->steps) && ask_number(&s, STR("ns="), &p->ns) && str_skip(&s, STR("file=")))
 		ask_end_with(p, ASK_DONE, s);
 	else
-		ask_end_with(p, ASK_FAILED, STR("its answer is none that this version of opscope knows"));
+		ask_end_with(p, ASK_FAILED, STR("this version of opscope does not know the answer of the process"));
 }
 
 static void ask_listen_to(struct ask_process *p, struct buf *line)
@@ -444,9 +444,9 @@ static void ask_listen_to(struct ask_process *p, struct buf *line)
 	if (p->fd < 0)
 		return;
 	if (p->heard.n > ASK_ANSWER_MOST)
-		ask_end_with(p, ASK_FAILED, STR("its answer is too long"));
+		ask_end_with(p, ASK_FAILED, STR("the answer of the process is too long"));
 	else if (!more && p->begun)
-		ask_end_with(p, ASK_FAILED, STR("the process ended while it recorded: what came until then is in its file"));
+		ask_end_with(p, ASK_FAILED, STR("the process ended while it recorded: its file has what was recorded until then"));
 	else if (!more)
 		ask_end_with(p, ASK_FAILED, STR("the process ended, or listens no more"));
 }
@@ -486,7 +486,7 @@ void ask_record(struct ask_group *g, const struct ask_request *r, const char *fo
 {
 	struct pollfd *p = mem_alloc(g->n + 1, sizeof *p);
 	struct buf line = {0};
-	int64_t impatient = launch_now_ns() + PATIENCE_NS_S * LAUNCH_S;
+	int64_t impatient = launch_now_ns() + FIRST_STEP_S * LAUNCH_S;
 	bool stopped = false;
 	ask_send(g, r, folder);
 	add_saturated(&impatient, r->delay_ns);

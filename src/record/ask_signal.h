@@ -1,4 +1,4 @@
-/* Asking the own program to record when a signal comes to `opscope record --on-demand=SIGNAL`. Nothing is done in the program for it: its handlers stay. */
+/* `opscope record --on-demand=SIGNAL` asks its own program to record when the signal comes. The signal comes to opscope, not to the program, whose handlers stay. */
 #ifndef OPSCOPE_RECORD_ASK_SIGNAL_H
 #define OPSCOPE_RECORD_ASK_SIGNAL_H
 
@@ -11,15 +11,15 @@
 struct ask_signal {
 	const struct ask_request *request;
 	pthread_t thread;
-	bool started;              /* there is a thread to be joined */
-	_Atomic bool busy;         /* it is asking */
-	unsigned missed;           /* signals that came meanwhile */
-	struct words notes;        /* of the thread: what did not come of it, and why */
+	bool started;              /* `thread` is to be joined */
+	_Atomic bool busy;         /* the thread asks, or waits for the recording to end */
+	unsigned missed;           /* signals that came while it was busy */
+	struct words notes;        /* of the thread: recordings that failed, and why */
 };
 
-/* The signal came: the processes that descend from this one are asked, in a thread. */
+/* The signal came: a thread asks the processes that descend from this one. */
 void ask_signal_came(struct ask_signal *s);
-/* When the program has ended. What there is to say is added to *notes. */
+/* The program has ended: waits for the thread, adds its notes to *notes, and releases *s. */
 void ask_signal_end(struct ask_signal *s, struct words *notes);
 
 #endif
