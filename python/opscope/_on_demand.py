@@ -284,7 +284,7 @@ class _Server:
 
 
 def _launched_as() -> Dict[str, str]:
-    """Of a rank whose program has not begun torch.distributed: what its launcher says. Else the recording has what torch.distributed says."""
+    """The rank that the launcher states; {} once the program has begun torch.distributed, which then tells the recording."""
     dist = import_module("torch.distributed")
     rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     if not (rank.isascii() and rank.isdigit() and world.isascii() and world.isdigit()) or (dist.is_available() and dist.is_initialized()):
