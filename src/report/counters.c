@@ -210,6 +210,8 @@ static void counters_group(struct counters *c, const struct counters_kernel *k, 
 
 static void counters_put_groups(struct table *out, const struct counters *c)
 {
+	struct idmap units;
+	counter_units_find(c->p, &units);
 	for (uint32_t i = 0; i < c->n_rows; i++) {
 		const struct counters_row *x = &c->row[i];
 		const struct str metric = counters_metric(c->p, x->key.metric);
@@ -219,7 +221,7 @@ static void counters_put_groups(struct table *out, const struct counters *c)
 		table_row(out);
 		counters_put_of(out, c->p, &x->key.of);
 		table_set_str(out, COUNTERS_METRIC, metric);
-		table_set_str(out, COUNTERS_UNIT, sampled ? sampled_unit(metric) : counter_unit(c->p, metric));
+		table_set_str(out, COUNTERS_UNIT, sampled ? sampled_unit(metric) : counter_unit(c->p, &units, x->key.metric));
 		table_set_i64(out, COUNTERS_CALLS, (int64_t)x->calls);
 		table_set_f64(out, COUNTERS_SUM, sampled ? NAN : x->sum);
 		table_set_f64(out, COUNTERS_MEAN, sampled ? x->weighted / x->weight : x->sum / (double)x->calls);
@@ -228,6 +230,7 @@ static void counters_put_groups(struct table *out, const struct counters *c)
 		table_set_f64(out, COUNTERS_MIN, x->min);
 		table_set_f64(out, COUNTERS_MAX, x->max);
 	}
+	idmap_release(&units);
 }
 
 /* A launch of its own (`each`) has the samples of this call alone: a mean over several calls is the mean of none of them. */

@@ -108,12 +108,21 @@ bool counter_is_metric(struct str name)
 	return true;
 }
 
-struct str counter_unit(const struct profile *p, struct str metric)
+void counter_units_find(const struct profile *p, struct idmap *units)
 {
+	idmap_init(units, 0, p->strings.n, p->meta.rows.n);
 	for (uint32_t i = 0; i < p->meta.rows.n; i++) {
 		struct str key = profile_str(p, p->meta.key[i]);
-		if (str_skip(&key, STR(COUNTER_UNIT)) && str_eq(key, metric))
-			return profile_str(p, p->meta.value[i]);
+		if (!str_skip(&key, STR(COUNTER_UNIT)))
+			continue;
+		const uint32_t metric = intern_find(&p->strings, key);
+		if (metric != INTERN_NONE && idmap_get(units, metric) == IDMAP_NONE)
+			idmap_put(units, metric, i);
 	}
-	return (struct str){"", 0};
+}
+
+struct str counter_unit(const struct profile *p, const struct idmap *units, uint32_t metric)
+{
+	const uint32_t row = idmap_get(units, metric);
+	return row == IDMAP_NONE ? (struct str){"", 0} : profile_str(p, p->meta.value[row]);
 }

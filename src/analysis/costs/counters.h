@@ -3,6 +3,7 @@
 #ifndef OPSCOPE_ANALYSIS_COSTS_COUNTERS_H
 #define OPSCOPE_ANALYSIS_COSTS_COUNTERS_H
 
+#include "base/hash.h"
 #include "store/profile.h"
 
 /* How the measured launch was found whose counters a kernel has. */
@@ -58,7 +59,9 @@ double counter_number(const struct profile *p, uint32_t arg);
 double counter_value(const struct profile *p, uint32_t arg);
 /* Whether this is the name of a metric: lower-case letters and digits, then "__". */
 bool counter_is_metric(struct str name);
-/* The unit of a metric; "" = not stated. O(facts about the run). */
-struct str counter_unit(const struct profile *p, struct str metric);
+/* The units of all metrics: string id of the metric -> row of profile.meta. The caller releases *units (idmap_release). O(facts about the run). */
+void counter_units_find(const struct profile *p, struct idmap *units);
+/* The unit of a metric, by its string id; "" = not stated. O(1). */
+struct str counter_unit(const struct profile *p, const struct idmap *units, uint32_t metric);
 
 #endif
