@@ -2,14 +2,14 @@
 import { get } from "../api";
 import { bytes } from "../format";
 import type { Context } from "../view";
-import type { Layout } from "./layout";
+import type { Curve } from "./layout";
 import { zoomOf, type Counters, type Info } from "./model";
 
 const POINTS_MAX = 4096;
 
 export class Curves {
   values?: Counters;
-  list: Layout["curves"] = [];
+  list: Curve[] = [];
   private wanted = "";
   private timer = 0;
   private busy = false;
@@ -44,12 +44,13 @@ export class Curves {
     if (key !== this.wanted) this.timer = window.setTimeout(() => this.fetch(), 60);
   }
 
-  private listOf(v: Counters): Layout["curves"] {
-    const gpu = (d: number | null) => (d === null ? "GPU ?" : d < 0 ? "CPU" : `GPU ${d}`);
+  private listOf(v: Counters): Curve[] {
+    const gpu = (d: number | null) => (d === null ? "GPU ?" : d < 0 ? "Host" : `GPU ${d}`);
     const known = (d: Counters["devices"][number]) => d.sm_efficiency.some((x) => x !== null && x > 0);
+    const memory = [...v.memory].sort((a, b) => Number(a.device < 0) - Number(b.device < 0) || a.device - b.device);
     return [
-      ...v.devices.map((d) => ({ kind: "use" as const, device: d.device, title: `${gpu(d.device)}: kernels${known(d) ? ", SM efficiency" : ""}` })),
-      ...v.memory.map((m) => ({ kind: "memory" as const, device: m.device, title: `${gpu(m.device)}: memory allocated` })),
+      ...v.devices.map((d) => ({ key: `u${d.device}`, kind: "use" as const, device: d.device, title: `${gpu(d.device)}: kernels${known(d) ? ", SM efficiency" : ""}` })),
+      ...memory.map((m) => ({ key: `m${m.device}`, kind: "memory" as const, device: m.device, title: `${gpu(m.device)}: memory allocated` })),
     ];
   }
 

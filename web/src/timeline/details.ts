@@ -16,6 +16,19 @@ export interface Panel {
   jump(e: Slice): void;
   find(text: string): void;
   close(): void;
+  fold(): void;
+  /** Brings both ends of its arrows into view. */
+  both(d: Details): void;
+}
+
+/** Where the arrows of an event lead, or come from: to what launched it, or the first and last that it launched, and between forward and backward. */
+export function endsOf(d: Details): Slice[] {
+  const cause = d.event.kind === "gpu" ? (d.call ?? d.op) : undefined, launched = d.launched ?? [];
+  return [cause, launched[0], launched.length > 1 ? launched[launched.length - 1] : undefined, d.forward, d.backward?.[0]].filter((e) => e !== undefined);
+}
+
+function closers(p: Panel): HTMLElement[] {
+  return [button("Fold", p.fold, { title: "Fold the panel to its title, or open it" }), button("✕", p.close, { "aria-label": "Close", title: "Close (Escape)" })];
 }
 
 function link(p: Panel, e: Slice): HTMLElement {
@@ -54,8 +67,9 @@ export function showDetails(place: HTMLElement, p: Panel, d: Details): void {
   const args = d.args.filter(([k]) => k !== "Call stack" || !d.stack);
   const launched = d.launched_count ? `${count(d.launched_count)}, ${time(d.launched_ns ?? 0)} in all` : "";
   add(place,
-    h("div", { class: "tools" }, h("h3", {}, e.name), h("span", { class: "space" }),
-      button("Find all", () => p.find(e.name), { title: "Search for all events of this name" }), button("✕", p.close, { "aria-label": "Close", title: "Close (Escape)" })),
+    h("div", { class: "tools" }, h("h3", { title: e.name }, e.name), h("span", { class: "space" }),
+      endsOf(d).length ? button("Show both ends", () => p.both(d), { title: "Show it and what its arrows lead to" }) : null,
+      button("Find all", () => p.find(e.name), { title: "Search for all events of this name" }), ...closers(p)),
     h("div", { class: "parts" },
       h("div", {},
         facts([["category", e.category], ["start", tickText(e.start, 1)], ["duration", time(e.dur)], ["end", tickText(e.start + e.dur, 1)],
@@ -73,8 +87,7 @@ export function showTotals(place: HTMLElement, p: Panel, w: Window, r: Report): 
   clear(place);
   const tracks = w.tracks ? `${w.tracks.length} of ${p.info.tracks.length} tracks` : "all tracks";
   add(place, h("div", { class: "tools" }, h("h3", {}, `${time(w.to - w.from)} from ${time(w.from)}, ${tracks}`), h("span", { class: "space" }),
-    source.off || !p.save ? null : button("For Perfetto", p.save, { title: EXPORT_TITLE }),
-    button("✕", p.close, { "aria-label": "Close", title: "Close (Escape)" })));
+    source.off || !p.save ? null : button("Save for Perfetto", p.save, { title: EXPORT_TITLE }), ...closers(p)));
   showTable(place, r, { title: "What is in the window", key: p.key, pageSize: 20, choose: (cells) => p.find(String(cells[0])) });
 }
 

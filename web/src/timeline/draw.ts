@@ -5,6 +5,7 @@ import type { Theme } from "./colors";
 import { paintOfName, paintOfRole } from "./colors";
 import { GUTTER, LANE, TOP_RULER, TOP_STEPS, type Band, type Layout } from "./layout";
 import { zoomOf, type Camera, type Counters, type Details, type Info, type MemoryCurve, type Slice, type Use, type Window } from "./model";
+import type { Mark } from "./marks";
 import { Raster, pixelOf } from "./raster";
 import type { Tie } from "./ties";
 import { BUSY, CATEGORY, COUNT, DUR, ITEM, NAME, START, firstBehind, type Piece, type Tiles } from "./tiles";
@@ -25,11 +26,13 @@ export interface Scene {
   search: string; // lower case; "" = none
   selected?: Details;
   window?: Window;
-  hover?: { x: number };
+  hover?: { x: number; band?: Band };
+  marks: Mark[];
   counters?: Counters;
   ties?: Tie[];
 }
 
+const MARK = "#b5367a";
 const FONT = "11px system-ui, sans-serif";
 const ALONE = 1.5;
 const NAME_ROOM = 26;
@@ -89,17 +92,39 @@ export class Painter {
     ctx.clip();
     ctx.translate(0, top - s.scroll);
     this.grid(s);
-    const bands = s.layout.between(s.scroll, s.scroll + s.height - top);
-    this.raster.begin(Math.ceil(s.width - GUTTER), Math.ceil(s.height - top));
-    for (const band of bands) if (band.kind === "track") this.track(s, band);
-    this.raster.show(ctx, GUTTER, s.scroll);
-    this.writeNames(s);
-    for (const band of bands) this.band(s, band);
+    this.bands(s, s.layout.between(s.scroll + s.layout.stuckHeight, s.scroll + s.height - top), s.height - top);
+    if (s.layout.stuckHeight) this.stuck(s);
     if (s.ties) this.ties(s, s.ties);
     if (s.window) this.window(s, s.scroll, s.scroll + s.height);
+    this.marks(s, s.scroll, s.height);
     if (s.selected) this.selected(s, s.selected);
     ctx.restore();
     this.ruler(s, top);
+  }
+
+  private bands(s: Scene, bands: Band[], height: number): void {
+    this.raster.begin(Math.ceil(s.width - GUTTER), Math.ceil(height));
+    for (const band of bands) if (band.kind === "track") this.track(s, band);
+    this.raster.show(this.ctx, GUTTER, s.scroll);
+    this.writeNames(s);
+    for (const band of bands) this.band(s, band);
+  }
+
+  /** What stays in view, over the others. */
+  private stuck(s: Scene): void {
+    const { ctx } = this, height = s.layout.stuckHeight, still = { ...s, scroll: 0 };
+    ctx.save();
+    ctx.translate(0, s.scroll);
+    ctx.beginPath();
+    ctx.rect(0, 0, s.width, height);
+    ctx.clip();
+    ctx.fillStyle = s.theme.ground;
+    ctx.fillRect(0, 0, s.width, height);
+    this.grid(still);
+    this.bands(still, s.layout.stuck, height);
+    ctx.fillStyle = s.theme.strong;
+    ctx.fillRect(0, height - 2, s.width, 2);
+    ctx.restore();
   }
 
   private prepare(s: Scene): void {
@@ -186,8 +211,10 @@ export class Painter {
     ctx.fillStyle = s.theme.text;
     ctx.font = head ? "600 " + FONT : FONT;
     const x = head ? 18 : b.kind === "track" ? 26 : 18;
-    if (b.kind !== "curve") this.triangle(x - 10, at, b.shut);
-    this.cut(b.title, x, at, (head ? s.width - 140 : GUTTER - 6) - x);
+    if (b.kind !== "curve" && b.stuck !== "peek") this.triangle(x - 10, at, b.shut);
+    const tools = !head && s.hover?.band === b && b.stuck !== "peek";
+    this.cut(b.title, x, at, (head ? s.width - 140 : GUTTER - (tools || b.stuck ? 22 : 6)) - x);
+    if (tools || b.stuck === "pin") this.pinSign(GUTTER - 13, at, b.stuck === "pin");
     ctx.font = FONT;
     if (b.note && (head || b.h > 30)) {
       ctx.fillStyle = s.theme.soft;
@@ -205,6 +232,15 @@ export class Painter {
     ctx.fill();
   }
 
+  private pinSign(x: number, y: number, on: boolean): void {
+    const { ctx } = this;
+    ctx.beginPath();
+    ctx.moveTo(x - 3, y - 5), ctx.lineTo(x + 3, y - 5), ctx.lineTo(x + 2, y - 1), ctx.lineTo(x + 4, y + 1), ctx.lineTo(x - 4, y + 1), ctx.lineTo(x - 2, y - 1), ctx.closePath();
+    if (on) ctx.fill();
+    else ctx.stroke();
+    ctx.fillRect(x - 0.5, y + 1, 1, 5);
+  }
+
   private cut(text: string, x: number, y: number, room: number): void {
     let n = text.length;
     while (n > 1 && this.ctx.measureText(n < text.length ? text.slice(0, n) + "…" : text).width > room) n = Math.min(n - 1, Math.floor(n * 0.85));
@@ -217,7 +253,7 @@ export class Painter {
     const pieces = s.tiles.pieces(zoomOf(s.info, s.camera.scale), s.camera.from, to, b.track!.track);
     for (let lane = 0; lane < b.lanes; lane++) {
       const y = s.layout.laneY(b, lane);
-      if (y >= y0 && y <= y1) this.lane(s, pieces, lane, Math.round(y - s.scroll));
+      if (y >= y0 && y <= y1) this.lane(s, pieces, b.lane + lane, Math.round(y - s.scroll));
     }
   }
 
@@ -361,14 +397,15 @@ export class Painter {
     ctx.globalAlpha = 0.14;
     if (!w.tracks) ctx.fillRect(x0, top, x1 - x0, bottom - top);
     else
-      for (const b of s.layout.between(top, bottom)) if (b.track && w.tracks.includes(b.track.track)) ctx.fillRect(x0, b.y, x1 - x0, b.h);
+      for (const b of [...s.layout.between(top + s.layout.stuckHeight, bottom), ...s.layout.stuck])
+        if (b.track && w.tracks.includes(b.track.track)) ctx.fillRect(x0, b.stuck ? s.scroll + b.y : b.y, x1 - x0, b.h);
     ctx.globalAlpha = 1;
     ctx.fillRect(x0, top, 1, bottom - top);
     ctx.fillRect(x1 - 1, top, 1, bottom - top);
   }
 
   private selected(s: Scene, d: Details): void {
-    const { ctx } = this, e = d.event, y = s.layout.yOf(e);
+    const { ctx } = this, e = d.event, y = s.layout.yOf(e, s.scroll);
     ctx.save();
     ctx.beginPath();
     ctx.rect(GUTTER, s.scroll, s.width - GUTTER, s.height);
@@ -403,7 +440,7 @@ export class Painter {
 
   private tie(s: Scene, a: Slice, b: Slice, color: string): void {
     const { ctx } = this, far = 20000, near = (x: number) => Math.max(-far, Math.min(far, x));
-    const x0 = near(this.x(s, a.start)), x1 = near(this.x(s, b.start)), y0 = s.layout.yOf(a) + LANE / 2, y1 = s.layout.yOf(b) + LANE / 2;
+    const x0 = near(this.x(s, a.start)), x1 = near(this.x(s, b.start)), y0 = s.layout.yOf(a, s.scroll) + LANE / 2, y1 = s.layout.yOf(b, s.scroll) + LANE / 2;
     if (Math.max(y0, y1) < s.scroll || Math.min(y0, y1) > s.scroll + s.height) return;
     const length = Math.hypot(x1 - x0, y1 - y0) || 1, [ux, uy] = [(x1 - x0) / length, (y1 - y0) / length];
     ctx.strokeStyle = ctx.fillStyle = color;
@@ -420,7 +457,7 @@ export class Painter {
 
   private arrow(s: Scene, a: Slice, b: Slice, color: string): void {
     const { ctx } = this, far = 20000, near = (x: number) => Math.max(-far, Math.min(far, x));
-    const x0 = near(this.x(s, a.start)), y0 = s.layout.yOf(a) + LANE / 2, x1 = near(this.x(s, b.start)), y1 = s.layout.yOf(b) + LANE / 2;
+    const x0 = near(this.x(s, a.start)), y0 = s.layout.yOf(a, s.scroll) + LANE / 2, x1 = near(this.x(s, b.start)), y1 = s.layout.yOf(b, s.scroll) + LANE / 2;
     const bend = Math.max(20, Math.min(120, Math.abs(x1 - x0) / 2));
     ctx.strokeStyle = ctx.fillStyle = color;
     ctx.beginPath();
@@ -444,7 +481,7 @@ export class Painter {
     ctx.beginPath();
     ctx.rect(GUTTER, 0, s.width - GUTTER, top);
     ctx.clip();
-    for (let t = Math.ceil(s.camera.from / step) * step - step; t < end; t += step) {
+    for (let t = Math.max(0, Math.ceil(s.camera.from / step) * step - step); t < Math.min(end, s.info.length + step); t += step) {
       const x = Math.round(this.x(s, t));
       ctx.fillStyle = s.theme.soft;
       ctx.fillRect(x, TOP_RULER - 6, 1, 6);
@@ -452,6 +489,7 @@ export class Painter {
     }
     this.steps(s);
     if (s.window) this.span(s, s.window);
+    for (const m of s.marks) this.flag(s, m);
     ctx.restore();
     ctx.fillStyle = s.theme.soft;
     ctx.fillText("Time since the first event", 8, TOP_RULER / 2);
@@ -484,6 +522,27 @@ export class Painter {
       if (x1 - x0 > 40 || ctx.measureText(list[i].name).width < x1 - x0 - 6) this.cut(list[i].name, Math.max(x0, GUTTER) + 4, TOP_RULER + TOP_STEPS / 2, Math.min(x1, s.width) - Math.max(x0, GUTTER) - 6);
       drawn = x1;
     }
+  }
+
+  /** Where marks stand, through all tracks. */
+  private marks(s: Scene, y: number, height: number): void {
+    const { ctx } = this;
+    ctx.fillStyle = MARK;
+    for (const m of s.marks) {
+      const x = Math.round(this.x(s, m.at));
+      if (x >= GUTTER && x <= s.width) ctx.fillRect(x, y, 1, height);
+    }
+  }
+
+  private flag(s: Scene, m: Mark): void {
+    const { ctx } = this, x = Math.round(this.x(s, m.at));
+    if (x < GUTTER - 200 || x > s.width) return;
+    const width = m.note ? ctx.measureText(m.note).width + 8 : 10;
+    ctx.fillStyle = MARK;
+    ctx.fillRect(x, 2, 1, TOP_RULER);
+    ctx.fillRect(x, 2, width, 14);
+    ctx.fillStyle = "#ffffff";
+    if (m.note) ctx.fillText(m.note, x + 4, 9);
   }
 
   private span(s: Scene, w: Window): void {

@@ -12,6 +12,7 @@ export interface Origin {
 export interface Track {
   track: number;
   device: boolean;
+  python: boolean; // its frames, which stand by themselves
   pid: string;
   tid: string;
   process: string;
