@@ -288,6 +288,23 @@ async function details(t) {
   same(await panel.locator("h3").count(), 0, "Escape closes");
 }
 
+/** What is said of a kernel is what the reports say of it. */
+async function kernelFacts(t) {
+  await t.open("timeline", "h100", { q: "gemm" });
+  await t.page.waitForSelector(".tl .kernel dl");
+  const e = await selected(t), info = await api(t, "api/timeline", { input: input("h100") }), k = await api(t, "api/timeline/kernel", { input: input("h100"), row: e.row });
+  const r = t.report("kernels", "h100", "--group-by=instance"), start = Number(BigInt(info.first_ns) + BigInt(e.start)), at = column(r, "start_ns");
+  const row = r.rows.find((x) => Math.abs(Number(x[at]) - start) < 500), of = (id) => row[column(r, id)];
+  for (const [mine, id] of [["tensor_cores", "tensor_cores"], ["limited_by", "limited_by"], ["occupancy_pct", "theoretical_occupancy_pct"], ["op", "operator"]])
+    same(typeof k[mine] === "number" ? k[mine].toFixed(2) : k[mine], typeof of(id) === "number" ? of(id).toFixed(2) : of(id), mine);
+  assert(Math.abs(k.tflops_per_s - k.flops / e.dur / 1e3) < 1e-3 * k.tflops_per_s && Math.abs(k.peak_pct - (100 * k.tflops_per_s) / k.peak_tflops_per_s) < 1e-3, "the rate is of this kernel");
+  const costs = t.report("costs", "h100"), model = costs.rows.find((x) => x[column(costs, "params")] === k.parameters);
+  same(k.flops, model[column(costs, "flops")], "FLOPs");
+  const text = await t.page.locator(".tl .kernel").innerText();
+  for (const word of [k.op, k.module, "TFLOP/s", k.limited_by]) assert(text.includes(word), `no ${word} in ${text}`);
+  assert((await t.page.locator(".tl .panel").innerText()).includes("after its call began"), "its launch's delay");
+}
+
 async function backward(t) {
   await t.open("timeline", "plugin");
   const found = await api(t, "api/timeline/find", { input: input("plugin"), text: "ConvolutionBackward", limit: 20 });
@@ -438,6 +455,7 @@ export const tests = [
   ["both ends of an arrow, height of the panel", bothEnds],
   ["pins, order, filter, marks, list of hits", arranged],
   ["from kernel to call to op", details],
+  ["op, module, rate and occupancy of a kernel", kernelFacts],
   ["from backward to forward", backward],
   ["pointer, click, next of the row", click],
   ["a window by hand, a step by click", window_],

@@ -1,9 +1,12 @@
 /* What is in a window of some tracks, by name. */
 #include "analysis/timeline/timeline_sums.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "serve/api/timeline_answers.h"
 #include "serve/api/timeline_times.h"
 #include "serve/tables.h"
+
+#include <stdlib.h>
 
 enum { C_NAME, C_KIND, C_COUNT, C_TOTAL, C_SELF, C_SHARE, C_MEAN };
 
@@ -37,6 +40,14 @@ static void serve_timeline_select_add_row(struct table *t, const struct profile 
 	table_set_i64(t, C_MEAN, x->total_ns / (int64_t)x->count);
 }
 
+/* Device work, then ranges of the host, then what only describes; in each those with most time of their own first. */
+static int serve_timeline_select_order(const void *a, const void *b)
+{
+	const struct timeline_sum *x = a, *y = b;
+	int by_side = COMPARE(serve_timeline_select_shares(y) + y->device, serve_timeline_select_shares(x) + x->device);
+	return by_side ?: COMPARE(y->self_ns, x->self_ns) ?: COMPARE(y->total_ns, x->total_ns) ?: COMPARE(x->name, y->name) ?: COMPARE(x->kind, y->kind);
+}
+
 int timeline_answer_select(const struct timeline *t, const struct request *r, struct response *out, struct err *e)
 {
 	int64_t from_ns, to_ns;
@@ -48,6 +59,8 @@ int timeline_answer_select(const struct timeline *t, const struct request *r, st
 	if (timeline_take(r, "tracks", t->n_tracks, take, e) < 0)
 		return -1;
 	uint32_t n = timeline_sums(t, take, from_ns, to_ns, &v);
+	if (n)
+		qsort(v, n, sizeof *v, serve_timeline_select_order);
 	int64_t all_ns[2] = {0}; /* of the host, of devices */
 	for (uint32_t i = 0; i < n; i++)
 		all_ns[v[i].device] += serve_timeline_select_shares(&v[i]) ? v[i].self_ns : 0;
@@ -55,9 +68,7 @@ int timeline_answer_select(const struct timeline *t, const struct request *r, st
 	table_columns(&table, columns, sizeof columns / sizeof columns[0]);
 	for (uint32_t i = 0; i < n; i++)
 		serve_timeline_select_add_row(&table, t->p, &v[i], all_ns[v[i].device]);
-	int rc = table_sort(&table, STR("self_ns"), true, e);
-	if (rc == 0)
-		rc = table_answer(r, &table, out, e);
+	int rc = table_answer(r, &table, out, e);
 	table_release(&table);
 	mem_free(v);
 	return rc;

@@ -298,7 +298,7 @@ export class StaticTimeline {
     const sums = new Map<string, Sum>(), chosen = new Set(tracks ? fromRanges(tracks) : this.info.tracks.map((t) => t.track)), all = { span: 0, gpu: 0 };
     for (const l of this.lanes) if (chosen.has(l.track)) for (const r of l.row) this.addRow(sums, chosen, this.kindOf(l.track), r, from, to);
     for (const s of sums.values()) if (s.shares) all[s.kind] += s.self;
-    const sorted = [...sums.values()].sort((a, b) => b.self - a.self);
+    const sorted = [...sums.values()].sort((a, b) => sideOf(a) - sideOf(b) || b.self - a.self || b.total - a.total);
     const rows: Cell[][] = sorted.map((s) => [s.name, s.word, s.n, s.total, s.self, s.shares && all[s.kind] > 0 ? (100 * s.self) / all[s.kind] : null, Math.trunc(s.total / s.n)]);
     return { ...this.selection!, rows, notes: [] };
   }
@@ -324,6 +324,11 @@ export class StaticTimeline {
     const within = up < 0 ? 0 : Math.min(b, begins[up] + dur[up]) - Math.max(a, begins[up]);
     if (within > 0) this.sumOf(sums, "span", up).self -= within;
   }
+}
+
+/** Device work, then ranges of the host, then what only describes. */
+function sideOf(s: Sum): number {
+  return s.kind === "gpu" ? 0 : s.shares ? 1 : 2;
 }
 
 function unpacked(e: Events): Events {

@@ -76,6 +76,35 @@ export interface Details {
   after?: Slice;
 }
 
+/** Of /api/timeline/kernel; what is unknown is not there. */
+export interface Kernel {
+  class: string;
+  tensor_cores?: string;
+  op?: string;
+  module?: string;
+  model?: string;
+  direction?: string;
+  shapes?: string;
+  types?: string;
+  parameters?: string;
+  why?: string;
+  counted?: boolean; // false: the op's FLOPs and bytes are counted at another kernel of it
+  flops?: number;
+  bytes?: number;
+  tflops_per_s?: number;
+  peak_pct?: number;
+  peak_tflops_per_s?: number;
+  peak?: string;
+  gb_per_s?: number;
+  bandwidth_pct?: number;
+  gpu?: string;
+  achieved_occupancy_pct?: number;
+  blocks_per_sm?: number;
+  occupancy_pct?: number;
+  blocks_fit_per_sm?: number;
+  limited_by?: string;
+}
+
 export interface Found {
   events: Slice[];
   found: number;

@@ -13,11 +13,11 @@ import { stepRange } from "../steps";
 import type { Context } from "../view";
 import { theme } from "./colors";
 import { Curves } from "./curves";
-import { EXPORT_TITLE, endsOf, showDetails, showTotals, type Panel } from "./details";
+import { EXPORT_TITLE, endsOf, kernelFacts, showDetails, showTotals, type Panel } from "./details";
 import { Painter, tickText, topOf, type Colours, type Scene } from "./draw";
 import { Input, type Target } from "./input";
 import { GUTTER, Layout, type Band } from "./layout";
-import { fromRanges, rangesOf, zoomOf, type Camera, type Details, type Info, type Origin, type Slice, type Window } from "./model";
+import { fromRanges, rangesOf, zoomOf, type Camera, type Details, type Info, type Kernel, type Origin, type Slice, type Window } from "./model";
 import { keyList } from "./keys";
 import { Legend } from "./legend";
 import { MarkForm, marksOf, marksText, type Mark } from "./marks";
@@ -536,13 +536,24 @@ export class Timeline implements Target {
         this.scene.selected = d;
         this.layout.peek([]);
         if (jump) this.reveal(d.event);
-        showDetails(this.panelFrame.panel, this.panel, d);
+        void this.addKernel(mine, d, showDetails(this.panelFrame.panel, this.panel, d));
         this.sized(); // the panel takes room
         this.bringUp(d.event);
         this.seeEnds(d);
         this.moved();
       };
     });
+  }
+
+  /** What is known of a kernel beyond its row comes when it is there. */
+  private async addKernel(mine: number, d: Details, place: HTMLElement): Promise<void> {
+    if (d.event.kind !== "gpu" || this.origin.ranks || source.off) return;
+    try {
+      const k = await get<Kernel>(`${this.origin.path}/kernel`, { ...this.origin.args, row: d.event.row }, this.c.signal);
+      if (mine === this.asked) add(place, h("h4", {}, "Kernel"), kernelFacts(d, k));
+    } catch {
+      // The row is what there is.
+    }
   }
 
   /** Fills the panel, unless something else has been asked for meanwhile. */
