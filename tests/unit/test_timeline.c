@@ -411,6 +411,31 @@ static void test_use_of_devices(void **state)
 	release(&m, t);
 }
 
+/* A collective from 1000 to 1500, a kernel on another stream from 1250 to 1750: half of the collective is hidden. */
+static void test_exposed_communication(void **state)
+{
+	(void)state;
+	struct maker m;
+	struct timeline_use *u;
+	make_begin(&m);
+	struct gpu_row r = builder_gpu_row(&m.b, 0, GPU_KERNEL, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1000, 1500);
+	r.track = m.stream;
+	r.launch = m.launch;
+	build_gpu(&m.b.b, &r);
+	m.stream = builder_track(&m.b, "0", "9");
+	make_gpu(&m, 1250, 500);
+	struct timeline *t = make_end(&m);
+	assert_int_equal(timeline_use(t, 1000, 2000, 2, &u), 1);
+	assert_true(u[0].utilization[0] == 1 && u[0].utilization[1] == 0.5);
+	assert_true(u[0].comm[0] == 1 && u[0].comm[1] == 0);
+	assert_true(u[0].exposed_comm[0] == 0.5 && u[0].exposed_comm[1] == 0);
+	timeline_use_release(u, 1);
+	assert_int_equal(timeline_use(t, 1500, 2000, 2, &u), 1);
+	assert_null(u[0].comm);
+	timeline_use_release(u, 1);
+	release(&m, t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -423,6 +448,7 @@ int main(void)
 		cmocka_unit_test(test_slices_of_a_window),
 		cmocka_unit_test(test_self_time_of_a_window),
 		cmocka_unit_test(test_use_of_devices),
+		cmocka_unit_test(test_exposed_communication),
 		cmocka_unit_test(test_nothing),
 	};
 	return RUN_TESTS(tests);

@@ -378,6 +378,10 @@ async function curves(t) {
     assert(column(d, id) >= 0, `${id}: ${d.columns.map((x) => x.id)}`);
     assert(Math.abs(100 * mean(values) - percent(id)) < 0.02, `${id}: ${100 * mean(values)}, expected ${percent(id)}`);
   }
+  const queues = t.report("queues", "h100"), all = await api(t, "api/timeline/counters", { input: input("h100"), points: 1000 });
+  same(Math.max(...all.queues[0].longest), Math.max(...queues.rows.map((r) => r[column(queues, "max_length")])), "the longest queue");
+  const parts = (await ask(t, (x) => x.curves.roles))[0];
+  same(parts.parts.reduce((n, p) => n + p.ns, 0), parts.length, "roles of the step");
   const peaks = t.report("memory", "h100", "--device=0").sections.find((x) => x.name === "peaks"), gpu = peaks.rows.find((r) => r[0] === "GPU0");
   for (const points of [10, 4000]) {
     const m = (await api(t, "api/timeline/counters", { input: input("h100"), points })).memory.find((x) => x.device === 0);

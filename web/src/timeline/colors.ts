@@ -78,6 +78,8 @@ export interface Theme extends Paints {
   used: string;
   efficient: string;
   memory: string;
+  communication: string; // hidden behind other work; exposed, it has its own colour
+  sampled: string;
 }
 
 const HUES = 24, SHADES = 3;
@@ -130,6 +132,7 @@ export function theme(): Theme {
   return {
     ...paints(night), ground: value("--ground"), raised: value("--raised"), line: value("--line"), text: value("--text"), soft: value("--soft"), strong: value("--strong"),
     used: night ? "#2f5f86" : "#a9d2f0", efficient: night ? "#63b3ed" : "#2272ab", memory: night ? "#a5673f" : "#eebd97",
+    communication: night ? "#5e3a1f" : "#f6cdaa", sampled: night ? "#5d6b78" : "#b9c4ce",
   };
 }
 

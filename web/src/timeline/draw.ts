@@ -2,9 +2,9 @@
 // is narrower adds to the pixels it lies on, each of which shows how much of its time was busy as height.
 import { bytes } from "../format";
 import type { Theme } from "./colors";
-import { paintOfName, paintOfRole } from "./colors";
+import { paintOfName, paintOfRole, roleColor } from "./colors";
 import { GUTTER, LANE, TOP_RULER, TOP_STEPS, type Band, type Layout } from "./layout";
-import { zoomOf, type Camera, type Counters, type Details, type Info, type MemoryCurve, type Slice, type Use, type Window } from "./model";
+import { zoomOf, type Camera, type Counters, type Details, type Info, type Slice, type StepRoles, type Window } from "./model";
 import type { Mark } from "./marks";
 import { Raster, pixelOf } from "./raster";
 import type { Tie } from "./ties";
@@ -29,10 +29,11 @@ export interface Scene {
   hover?: { x: number; band?: Band };
   marks: Mark[];
   counters?: Counters;
+  roles: StepRoles[];
   ties?: Tie[];
 }
 
-const MARK = "#b5367a";
+const MARK = "#b5367a", EXPOSED = "#d55e00";
 const FONT = "11px system-ui, sans-serif";
 const ALONE = 1.5;
 const NAME_ROOM = 26;
@@ -346,26 +347,32 @@ export class Painter {
 
   private curve(s: Scene, b: Band): void {
     const { ctx } = this, c = s.counters, height = b.h - 6;
-    if (!c || !b.curve) return;
+    if (!b.curve) return;
     ctx.save();
     ctx.beginPath();
     ctx.rect(GUTTER, b.y, s.width - GUTTER, b.h);
     ctx.clip();
-    if (b.curve.kind === "use") {
-      const u = c.devices.find((d) => d.device === b.curve!.device);
-      if (u) this.use(s, c, u, b.y + 3, height);
-    } else {
-      const m = c.memory.find((d) => d.device === b.curve!.device);
-      if (m) this.memory(s, m, b.y + 3, height);
+    const { kind, device } = b.curve, y = b.y + 3, u = c?.devices.find((d) => d.device === device), q = c?.queues?.find((d) => d.device === device);
+    if (kind === "roles") this.roles(s, y, height);
+    else if (kind === "use" && u) this.shares(s, c!, [[u.utilization, s.theme.used], [u.sm_efficiency, s.theme.efficient]], y, height);
+    else if (kind === "communication" && u?.communication) this.shares(s, c!, [[u.communication, s.theme.communication], [u.exposed_communication!, EXPOSED]], y, height);
+    else if (kind === "queue" && q) this.queue(s, c!, q.longest, y, height);
+    else if (kind === "memory") {
+      const m = c?.memory.find((d) => d.device === device);
+      if (m) this.steady(s, m.time, m.allocated, m.most, `up to ${bytes(m.most)}`, s.theme.memory, y, height);
+    } else if (kind === "sample") {
+      const x = c?.samples?.find((d) => d.device === device && b.curve!.title.endsWith(d.title)), most = Math.max(0, ...(x?.value ?? []));
+      if (x) this.steady(s, [...x.time, s.info.length], [...x.value, 0], most, `up to ${Number(most.toPrecision(4))} ${x.unit}`, s.theme.sampled, y, height);
     }
     ctx.restore();
     ctx.fillStyle = s.theme.line;
     ctx.fillRect(GUTTER, b.y + 3 + height, s.width - GUTTER, 1);
   }
 
-  private use(s: Scene, c: Counters, u: Use, y: number, height: number): void {
+  /** Shares of time, 0 to 1, one over the other. */
+  private shares(s: Scene, c: Counters, list: [(number | null)[], string][], y: number, height: number): void {
     const piece = (c.to - c.from) / c.points;
-    for (const [values, color] of [[u.utilization, s.theme.used], [u.sm_efficiency, s.theme.efficient]] as const) {
+    for (const [values, color] of list) {
       this.ctx.fillStyle = color;
       for (let i = 0; i < values.length; i++) {
         const v = values[i], x0 = Math.round(this.x(s, c.from + i * piece)), x1 = Math.round(this.x(s, c.from + (i + 1) * piece));
@@ -375,17 +382,44 @@ export class Painter {
     }
   }
 
-  private memory(s: Scene, m: MemoryCurve, y: number, height: number): void {
-    const { ctx } = this, most = Math.max(1, m.most);
-    ctx.fillStyle = s.theme.memory;
-    for (let i = 0; i + 1 < m.time.length; i++) {
-      const x0 = Math.round(this.x(s, m.time[i])), x1 = Math.round(this.x(s, m.time[i + 1])), h = (height * m.allocated[i]) / most;
+  private queue(s: Scene, c: Counters, longest: number[], y: number, height: number): void {
+    const most = Math.max(1, ...longest);
+    this.shares(s, c, [[longest.map((v) => v / most), s.theme.sampled]], y, height);
+    this.upTo(s, `up to ${most}`, y);
+  }
+
+  /** Values that hold until the next one. */
+  private steady(s: Scene, times: number[], values: number[], most: number, text: string, color: string, y: number, height: number): void {
+    const { ctx } = this, all = Math.max(1, most);
+    ctx.fillStyle = color;
+    for (let i = 0; i + 1 < times.length; i++) {
+      const x0 = Math.round(this.x(s, times[i])), x1 = Math.round(this.x(s, times[i + 1])), h = (height * values[i]) / all;
       if (x1 >= GUTTER && x0 <= s.width) ctx.fillRect(x0, y + height - h, Math.max(1, x1 - x0), h);
     }
+    this.upTo(s, text, y);
+  }
+
+  private upTo(s: Scene, text: string, y: number): void {
+    const { ctx } = this;
     ctx.fillStyle = s.theme.text;
     ctx.textAlign = "right";
-    ctx.fillText(`up to ${bytes(most)}`, s.width - 6, y + 7);
+    ctx.fillText(text, s.width - 6, y + 7);
     ctx.textAlign = "left";
+  }
+
+  /** Each step's time by role, in the order of the report from below. */
+  private roles(s: Scene, y: number, height: number): void {
+    for (const r of s.roles) {
+      const x0 = Math.round(this.x(s, r.start)), x1 = Math.round(this.x(s, r.start + r.length));
+      if (x1 < GUTTER || x0 > s.width) continue;
+      let at = y + height;
+      for (const p of r.parts) {
+        const h = (height * p.ns) / Math.max(1, r.length);
+        this.ctx.fillStyle = roleColor(p.title) ?? s.theme.line;
+        this.ctx.fillRect(x0, at - h, Math.max(1, x1 - x0 - 1), h);
+        at -= h;
+      }
+    }
   }
 
   // What is chosen

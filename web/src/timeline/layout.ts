@@ -4,15 +4,16 @@ import type { Info, Slice, Track } from "./model";
 export const GUTTER = 196; // labels
 export const TOP_RULER = 24, TOP_STEPS = 18;
 export const LANE = 16;
-const HEAD = 22, GAP = 5, CURVE = 34;
+const HEAD = 22, GAP = 5, CURVE = 30, CURVE_MINOR = 20;
 /** Rows of a track that stays in view, at most. */
 const PINNED = 8;
 
 export interface Curve {
   key: string;
-  kind: "use" | "memory";
+  kind: "roles" | "use" | "communication" | "memory" | "queue" | "sample";
   device: number | null;
   title: string;
+  minor?: boolean; // takes less room
 }
 
 export interface Band {
@@ -54,9 +55,11 @@ function processTitle(t: Track): string {
   return parts.length ? parts.join(" · ") + (t.process ? ` (${t.pid})` : "") : /^\d*$/.test(t.pid) ? `process ${t.pid}` : t.pid;
 }
 
-/** Ranges of the user's, shown on a stream, say so. */
+/** Ranges of the user's, shown on a stream, say so; threads of one name say their number. */
 export function titleIn(g: Group, t: Track): string {
-  return trackTitle(t) + (!t.device && g.tracks.some((x) => x.device && x.tid === t.tid) ? ": ranges" : "");
+  const title = trackTitle(t), ranges = !t.device && g.tracks.some((x) => x.device && x.tid === t.tid);
+  const twice = !ranges && t.tid && !title.includes(t.tid) && g.tracks.some((x) => x !== t && x.tid !== t.tid && trackTitle(x) === title);
+  return ranges ? `${title}: ranges` : twice ? `${title} (${t.tid})` : title;
 }
 
 /** Some traces file a thread of the host under a GPU: it stands by itself. Ranges of the user's that are shown on a stream stay there. */
@@ -173,7 +176,7 @@ export class Layout {
   }
 
   private curveBand(c: Curve): Omit<Band, "y"> {
-    return { kind: "curve", key: c.key, h: CURVE + GAP, title: c.title, note: "", shut: false, lanes: 0, lane: 0, curve: c };
+    return { kind: "curve", key: c.key, h: (c.minor ? CURVE_MINOR : CURVE) + GAP, title: c.title, note: "", shut: false, lanes: 0, lane: 0, curve: c };
   }
 
   private addPin(key: string): void {

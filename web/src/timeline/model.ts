@@ -115,6 +115,9 @@ export interface Use {
   device: number | null;
   utilization: (number | null)[];
   sm_efficiency: (number | null)[];
+  /** Of kernels of collectives, and of those that no other kernel hid. undefined: the window has none. */
+  communication?: number[];
+  exposed_communication?: number[];
 }
 
 export interface MemoryCurve {
@@ -131,6 +134,16 @@ export interface Counters {
   points: number;
   devices: Use[];
   memory: MemoryCurve[];
+  queues?: { device: number; longest: number[] }[];
+  samples?: { device: number; title: string; unit: string; time: number[]; value: number[] }[];
+}
+
+/** What a step's time went to, in the order in which it is drawn from below. */
+export interface StepRoles {
+  start: number;
+  length: number;
+  number: number;
+  parts: { title: string; ns: number }[];
 }
 
 /** The zoom whose pixels (2^zoom ns) are at most those of the screen. */

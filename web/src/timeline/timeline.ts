@@ -101,7 +101,7 @@ export class Timeline implements Target {
     this.panel = { info, key: `${beside?.prefix ?? ""}selection`, save: origin.ranks ? undefined : () => this.exportWindow(), jump: (e) => this.jump(e), find: (t) => this.search.start(t), close: () => this.chooseNothing(), fold: () => this.panelFrame.fold(),
       both: (d) => this.showEnds(d) };
     this.scene = { info, layout: this.layout, tiles: this.tiles, camera: { from: 0, scale: 1 }, width: 800, height: 400, scroll: 0, theme: theme(),
-      colours: coloursOf(this.said("by")), search: "", marks: marksOf(this.said("marks") ?? "") };
+      colours: coloursOf(this.said("by")), search: "", roles: [], marks: marksOf(this.said("marks") ?? "") };
     this.legend = new Legend(this.tiles);
     const frame = this.frame();
     add(page, frame);
@@ -162,6 +162,7 @@ export class Timeline implements Target {
     this.layout.python = this.pythonBox.checked = this.said("python") === "1";
     this.layout.build();
     void this.minimap.load();
+    if (!this.ties && !this.beside) void this.curves.load();
     add(this.view, this.tip);
     this.resize();
     if (looked) this.show(looked.from - (looked.to - looked.from), looked.to + (looked.to - looked.from));
@@ -349,6 +350,7 @@ export class Timeline implements Target {
     } else {
       this.curves.want(c.from, to, c.scale);
       s.counters = this.curves.values;
+      s.roles = this.curves.roles;
     }
     this.painter.draw(s);
     this.minimap.show({ from: c.from, to });
@@ -438,7 +440,7 @@ export class Timeline implements Target {
     }
     if (this.inRuler(y)) return "";
     const b = this.bandAt(y);
-    return b?.curve ? this.curves.describe(b.curve.kind, b.curve.device, this.timeAt(x)) : "";
+    return b?.curve ? this.curves.describe(b.curve, this.timeAt(x)) : "";
   }
 
   leave(): void {
