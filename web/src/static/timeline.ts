@@ -214,15 +214,20 @@ export class StaticTimeline {
 
   private tile(zoom: number, index: number, tracks?: string): object {
     const width = this.info.tile_pixels * 2 ** zoom, from = index * width, to = from + width, names: Record<string, string> = {};
+    const all = (this.events ?? this.whole!).roles, roles: Roles = { span: {}, gpu: {} };
     const chosen = tracks ? fromRanges(tracks) : this.info.tracks.map((t) => t.track), out = chosen.map((track) => ({ track, lanes: [] as number[][] })), place = new Map(out.map((t) => [t.track, t.lanes]));
     for (const l of this.lanes) {
       const lanes = place.get(l.track), t = this.info.tracks[l.track];
       if (!lanes || t.first >= to || t.last < from) continue;
       const items = itemsOf(l, from, to, zoom);
-      for (let i = 5; i < items.length; i += 7) names[items[i]] = this.texts[items[i]];
+      const kind = this.kindOf(l.track);
+      for (let i = 5; i < items.length; i += 7) {
+        names[items[i]] = this.texts[items[i]];
+        roles[kind][items[i]] = all[kind][items[i]];
+      }
       lanes.push(items);
     }
-    return { zoom, index, tracks: out, names, roles: (this.events ?? this.whole!).roles, categories: this.categories };
+    return { zoom, index, tracks: out, names, roles, categories: this.categories };
   }
 
   private slice(kind: Kind, row: number): Slice {

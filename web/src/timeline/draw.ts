@@ -467,7 +467,7 @@ export class Painter {
     for (const t of [...list].sort((a, b) => Number(of(a)) - Number(of(b)))) {
       ctx.globalAlpha = chosen && !of(t) ? 0.25 : 0.8;
       ctx.lineWidth = of(t) ? 2 : 1.2;
-      for (let i = 1; i < t.parts.length; i++) this.tie(s, t.parts[i - 1], t.parts[i], t.accepted ? "#d55e00" : s.theme.soft);
+      for (let i = 1; i < t.parts.length; i++) this.tie(s, t.parts[i - 1], t.parts[i], t.accepted ? s.theme.text : s.theme.soft);
     }
     ctx.restore();
   }

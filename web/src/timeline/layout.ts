@@ -5,6 +5,8 @@ export const GUTTER = 196; // labels
 export const TOP_RULER = 24, TOP_STEPS = 18;
 export const LANE = 16;
 const HEAD = 22, GAP = 5, CURVE = 30, CURVE_MINOR = 20;
+/** The group of curves that is shut unless this is among what is "shut". */
+const MORE = "more";
 /** Rows of a track that stays in view, at most. */
 const PINNED = 8;
 
@@ -80,7 +82,9 @@ function processes(info: Info): Group[] {
     p.tracks.push(t);
   }
   const list = [...out.values()], rank = (p: Group) => (p.tracks.some((t) => t.device) ? 0 : /^Host/.test(p.title) ? 1 : 2);
-  for (const p of list) p.tracks.sort((a, b) => Number(b.device) - Number(a.device) || a.track - b.track);
+  const main = (t: Track) => Number(t.tid === t.pid);
+  for (const p of list)
+    p.tracks.sort((a, b) => Number(b.device) - Number(a.device) || main(b) - main(a) || byNumber.compare(a.tid, b.tid) || Number(a.python) - Number(b.python) || a.track - b.track);
   return list.sort((a, b) => rank(a) - rank(b) || byNumber.compare(a.title, b.title));
 }
 
@@ -166,13 +170,16 @@ export class Layout {
     for (const key of this.pins) this.addPin(key);
     for (const e of this.peeks) this.addPeek(e);
     this.height = this.stuckHeight;
-    const curves = this.curves.filter((c) => !this.pins.includes(c.key) && this.fits(c.title));
-    if (curves.length) {
-      const shut = this.shut.has("c");
-      this.push({ kind: "process", key: "c", h: HEAD, title: "Use of the GPUs and memory", note: "", shut, lanes: 0, lane: 0 });
-      for (const c of shut ? [] : curves) this.push(this.curveBand(c));
-    }
+    this.addCurves("c", "Use of the GPUs and memory", this.shut.has("c"), false);
+    this.addCurves(MORE, "Use of the GPUs: queues, clocks, memory of the host", !this.shut.has(MORE), true);
     for (const g of this.sorted) this.addGroup(g);
+  }
+
+  private addCurves(key: string, title: string, shut: boolean, minor: boolean): void {
+    const curves = this.curves.filter((c) => !!c.minor === minor && !this.pins.includes(c.key) && this.fits(c.title));
+    if (!curves.length) return;
+    this.push({ kind: "process", key, h: HEAD, title, note: curves.length > 1 ? `${curves.length} curves` : "", shut, lanes: 0, lane: 0 });
+    for (const c of shut ? [] : curves) this.push(this.curveBand(c));
   }
 
   private curveBand(c: Curve): Omit<Band, "y"> {
