@@ -77,7 +77,7 @@ export class Timeline implements Target {
   private readonly scene: Scene;
   private readonly origin: Origin;
   private readonly beside?: Beside;
-  private frame_!: HTMLElement;
+  private root!: HTMLElement;
   private reach: Window;
   private pending = 0;
   private lastFrame = 0;
@@ -119,12 +119,12 @@ export class Timeline implements Target {
     const made = this.info.times ? null : h("p", { class: "note" }, "This input holds durations and an order, but no times: starts and gaps are made up.");
     const deep = this.info.too_deep ? h("p", { class: "note" }, `${this.info.too_deep} events are nested too deep to have rows of their own: they share the last.`) : null;
     const python = this.layout.hasPython ? h("label", { class: "choice", title: "Show the Python frames of each thread" }, this.pythonBox, "Python frames") : null;
-    this.frame_ = h("div", { class: this.beside ? "tl half" : "tl" },
+    this.root = h("div", { class: this.beside ? "tl half" : "tl" },
       h("div", { class: "tools" }, this.beside?.title, ...this.search.parts, h("span", { class: "space" }), this.where,
         tracksMenu(this.layout, () => this.tracksChanged()), button("Fit all", () => this.fitAll(), { title: "Show all of it (0)" }), this.deviceButton(), perfetto, keyList()),
       h("div", { class: "tools thin" }, select("Colours", [["role", "by role"], ["name", "by name"], ["category", "by category"]], this.scene.colours, (v) => this.colourBy(v)), python, this.legend.place),
       made, deep, this.trouble, this.beside ? null : this.minimap.place, h("div", { class: "view-frame" }, this.view, this.markForm.place), this.panelFrame.place);
-    return this.frame_;
+    return this.root;
   }
 
   private tracksChanged(): void {
@@ -589,7 +589,7 @@ export class Timeline implements Target {
 
   /** Closes what is open; then chooses nothing; then ends the search. */
   escape(): void {
-    if (closeMenus(this.frame_)) return;
+    if (closeMenus(this.root)) return;
     if (this.scene.selected || this.scene.window) this.chooseNothing();
     else this.search.clear();
   }
