@@ -80,7 +80,7 @@ export class Curves {
     const memory = [...v.memory].sort((a, b) => Number(a.device < 0) - Number(b.device < 0) || a.device - b.device);
     return [
       ...v.devices.map((d) => ({ key: `u${d.device}`, kind: "use" as const, device: d.device, title: `${gpu(d.device)}: kernels${known(d) ? ", SM efficiency" : ""}` })),
-      ...v.devices.filter((d) => d.communication).map((d) => ({ key: `x${d.device}`, kind: "communication" as const, device: d.device, title: `${gpu(d.device)}: exposed communication` })),
+      ...v.devices.filter((d) => d.communication).map((d) => ({ key: `x${d.device}`, kind: "communication" as const, device: d.device, title: `${gpu(d.device)}: communication` })),
       ...memory.map((m) => ({ key: `m${m.device}`, kind: "memory" as const, device: m.device, title: `${gpu(m.device)}: memory allocated`, minor: m.device < 0 })),
       ...(v.queues ?? []).map((q) => ({ key: `q${q.device}`, kind: "queue" as const, device: q.device, title: `${gpu(q.device)}: launches that wait`, minor: true })),
       ...(v.samples ?? []).map((s) => ({ key: `${s.title}${s.device}`.replace(/ /g, "_"), kind: "sample" as const, device: s.device, title: `${gpu(s.device)}: ${s.title}`, minor: true })),
@@ -93,7 +93,7 @@ export class Curves {
     if (!v || ns < v.from || ns >= v.to) return "";
     const i = Math.floor(((ns - v.from) * v.points) / (v.to - v.from)), u = v.devices.find((d) => d.device === device);
     if (kind === "use") return u ? `time with kernels: ${share(u.utilization[i])}\nSM efficiency: ${share(u.sm_efficiency[i])}` : "";
-    if (kind === "communication") return u?.communication ? `time with kernels of collectives: ${share(u.communication[i])}\nof these with no other kernel: ${share(u.exposed_communication?.[i])}` : "";
+    if (kind === "communication") return u?.communication ? `time with kernels of collectives: ${share(u.communication[i])}\nof it exposed, with no other kernel (full colour): ${share(u.exposed_communication?.[i])}` : "";
     if (kind === "queue") return `longest queue of a stream: ${count(v.queues?.find((q) => q.device === device)?.longest[i] ?? 0)} launches`;
     if (kind === "memory") return this.describeMemory(device, ns);
     const s = v.samples?.find((x) => x.device === device && curve.title.endsWith(x.title)), at = s ? lastBefore(s.time, ns) : -1;

@@ -425,8 +425,8 @@ export class Timeline implements Target {
   }
 
   private describe(hit: Hit): string {
-    const i = hit.item, name = this.tiles.names.get(i[NAME]) ?? "", start = tickText(i[START], Math.max(1, this.scene.camera.scale));
-    if (i[COUNT] === 1) return `${name}\n${time(i[BUSY])} from ${start}${i[BUSY] > i[DUR] ? "; drawn up to the next in its row" : ""}`;
+    const i = hit.item, name = this.tiles.names.get(i[NAME]) ?? "", role = this.tiles.roles[hit.band.track!.device ? "gpu" : "span"].get(i[NAME]), start = tickText(i[START], Math.max(1, this.scene.camera.scale));
+    if (i[COUNT] === 1) return `${name}\n${role ? `${role}, ` : ""}${time(i[BUSY])} from ${start}${i[BUSY] > i[DUR] ? "; drawn up to the next in its row" : ""}`;
     const busy = i[DUR] > 0 ? `, busy ${((100 * i[BUSY]) / i[DUR]).toFixed(1)} % of ${time(i[DUR])}` : "";
     return `${i[COUNT]} events${busy}, from ${start}\nthe longest: ${name}`;
   }
