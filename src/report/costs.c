@@ -79,18 +79,6 @@ static struct str module_type(const struct modules *m, uint32_t node)
 	return n && n < name.n && name.p[n - 1] == '_' ? (struct str){name.p, n - 1} : name;
 }
 
-static void put_path(const struct modules *m, uint32_t node, struct buf *b)
-{
-	uint32_t up[64], n = 0; /* of deeper ones, the inner part */
-	for (uint32_t at = node; at != MODULE_NONE && n < sizeof up / sizeof *up; at = m->tree.v[at].parent)
-		up[n++] = at;
-	buf_clear(b);
-	while (n-- > 0) {
-		buf_str(b, intern_get(&m->tree.names, m->tree.v[up[n]].name));
-		buf_cstr(b, n ? "/" : "");
-	}
-}
-
 /* What lies between a function of the program and the op that it calls. */
 static bool is_between(struct str frame)
 {
@@ -104,7 +92,8 @@ static void costs_put_place(struct table *out, struct costs_places *x, uint32_t 
 	struct str frame;
 	if (node != MODULE_NONE) {
 		table_set_str_copy(out, COSTS_MODULE, module_type(x->modules, node));
-		put_path(x->modules, node, &x->text);
+		buf_clear(&x->text);
+		module_tree_path(&x->modules->tree, node, &x->text);
 		table_set_str_copy(out, COSTS_PATH, buf_view(&x->text));
 	}
 	buf_clear(&x->text);

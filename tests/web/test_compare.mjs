@@ -116,7 +116,7 @@ async function linked(t) {
   aligned(dragged, starts(0), "after dragging B");
 
   // Far beyond the ends of both: neither holds the other back.
-  const [, far] = await moving(t, "all", () => t.page.locator(".tl").first().getByRole("button", { name: "All" }).click());
+  const [, far] = await moving(t, "all", () => t.page.locator(".tl").first().getByRole("button", { name: "Fit all" }).click());
   aligned(far, starts(0), "all of both");
   await moving(t, "the wheel over B", async () => (await over(t, 1, 900), await t.page.mouse.wheel(0, 2000)), 1);
   aligned(await cameras(t), starts(0), "farther out");
@@ -207,7 +207,7 @@ async function otherSides(t) {
   aligned(await cameras(t), [work(info), work(await infoOf(t, "dlprof"))], "no steps: the first device work");
   await t.open("compare", "dlprof", { b: INPUTS.own.key });
   aligned(await cameras(t), [0, 0], "nor device work on both sides: the begin of the recordings");
-  const [, all] = await moving(t, "all, of B, which is shorter", () => t.page.locator(".tl").nth(1).getByRole("button", { name: "All" }).click(), 1);
+  const [, all] = await moving(t, "all, of B, which is shorter", () => t.page.locator(".tl").nth(1).getByRole("button", { name: "Fit all" }).click(), 1);
   close(all[1].scale * all[1].room, 1.02 * (await infoOf(t, "dlprof")).length, "all of B is all of both");
   aligned(all, [0, 0], "all of both");
   await t.page.route(/api\/timeline\?.*worker0%2F2/, (r) => r.fulfill({ status: 422, json: { error: "No timeline today." } }));

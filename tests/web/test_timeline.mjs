@@ -59,6 +59,12 @@ async function halves(t) {
     return r.rows.reduce((n, x) => n + x[at], 0);
   };
   same((await sum(0, middle)) + (await sum(middle, length)), await sum(0, length), "total time");
+  const r = await api(t, "api/timeline/select", { input: input("plugin"), from: 0, to: middle }), of = (x, id) => x[column(r, id)];
+  for (const device of [true, false]) {
+    const shares = r.rows.filter((x) => /^(kernel|mem)/.test(of(x, "kind")) === device && of(x, "share_pct") !== null).map((x) => of(x, "share_pct"));
+    assert(Math.abs(shares.reduce((a, b) => a + b, 0) - 100) < 1e-6, "shares of time of their own add up");
+  }
+  assert(r.rows.every((x) => of(x, "self_ns") >= 0 && of(x, "self_ns") <= of(x, "total_ns")), "no time is negative");
 }
 
 /** However far out: every event is in some item. */
@@ -188,6 +194,75 @@ async function search(t) {
   assert(/^1 of/.test(await said.innerText()), "and the search");
 }
 
+/** In a window of a laptop the launch of a kernel and the kernel are both in sight; the panel keeps the height that it was given. */
+async function bothEnds(t) {
+  await t.page.setViewportSize({ width: 1366, height: 768 });
+  await t.open("timeline", "h100", { q: "gemm" });
+  await inSight(t);
+  const ends = () => ask(t, (x) => {
+    const { event, call } = x.scene.selected, view = x.view.clientHeight - 42, at = (e) => x.layout.yOf(e, x.view.scrollTop) - x.view.scrollTop;
+    return { y: [event, call].map(at), view, x: [event, call].map((e) => (e.start - x.scene.camera.from) / x.scene.camera.scale), wide: x.scene.width - 196 };
+  });
+  const shown = ({ y, view }) => y.every((v) => v >= 0 && v + 16 <= view) && Math.abs(y[0] - y[1]) >= 16;
+  assert(shown(await ends()), `rows: ${JSON.stringify(await ends())}`);
+  const first = await ends();
+  await ask(t, (x) => x.show(x.scene.selected.event.start - 500, x.scene.selected.event.start + 5000));
+  assert((await ends()).x[1] < 0, "its launch is not in view");
+  await t.page.getByRole("button", { name: "Show both ends" }).click();
+  const both = await ends();
+  assert(shown(both) && both.x.every((v) => v >= 0 && v < both.wide), `both ends: ${JSON.stringify([first, both])}`);
+  await t.shot("timeline-both-ends");
+  const grip = await t.page.locator(".tl .grip").boundingBox(), height = () => t.page.locator(".tl .panel-frame").evaluate((e) => e.clientHeight), before = await height();
+  await t.page.mouse.move(grip.x + 200, grip.y + 3);
+  await t.page.mouse.down();
+  await t.page.mouse.move(grip.x + 200, grip.y + 83, { steps: 3 });
+  await t.page.mouse.up();
+  const after = await height();
+  assert(Math.abs(before - after - 80) < 3, `the panel is ${before}, then ${after} high`);
+  await t.open("overview", "h100");
+  await t.open("timeline", "h100", { q: "gemm" });
+  await inSight(t);
+  same(await height(), after, "height, the next time");
+  await t.page.getByRole("button", { name: "Fold" }).last().click();
+  assert((await height()) < 60, "folded");
+}
+
+/** Tracks are pinned, moved, filtered; hits are listed; marks have notes: all of it is in the address. */
+async function arranged(t) {
+  await t.open("timeline", "h100", { q: "gemm" });
+  await t.page.waitForSelector(".tl .panel .jump");
+  await t.page.locator(".tl summary", { hasText: "List" }).click();
+  const hits = t.page.locator(".tl .menu .jump");
+  await hits.nth(10).waitFor();
+  await hits.nth(4).click();
+  await t.page.waitForFunction(() => /^5 of/.test(document.querySelector(".tl .found").textContent));
+  await t.page.locator(".tl .keys summary").click();
+  await t.page.keyboard.press("Escape");
+  assert(!(await t.page.locator(".tl details.keys").getAttribute("open")) && (await t.page.locator(".tl .panel h3").count()) === 1, "Escape closes the list of keys, and no more");
+  await t.page.locator(".tl canvas").focus();
+  await t.page.keyboard.press("m");
+  await t.page.keyboard.type("slow one");
+  await t.page.keyboard.press("Enter");
+  await t.page.locator(".tl summary", { hasText: "Tracks" }).click();
+  await t.page.getByLabel("Pin stream 7", { exact: true }).click();
+  await t.page.getByLabel("Move Host · python3 (19392) up").click();
+  await t.page.getByLabel("Only tracks with this in their name").fill("python3");
+  const seen = () => ask(t, (x) => ({ stuck: x.layout.stuck.map((b) => b.title), heads: x.layout.bands.filter((b) => b.kind === "process").map((b) => b.title), marks: x.scene.marks, at: x.scene.selected.event.start }));
+  const want = await seen();
+  assert(want.stuck.includes("stream 7") && want.heads.join() === "Host · python3 (19392)", JSON.stringify(want));
+  same(want.marks[0].note, "slow one", "note");
+  same(want.marks[0].at, want.at, "the mark's place");
+  await t.page.waitForFunction(() => /pin=t\d/.test(location.hash) && /rows=python3/.test(location.hash) && /slow/.test(location.hash) && /order=p/.test(location.hash));
+  const url = t.page.url();
+  await t.page.goto("about:blank");
+  await t.page.goto(url);
+  await t.ready("timeline");
+  await t.page.waitForFunction(() => document.querySelector(".tl canvas").timeline.scene.selected);
+  const again = await seen();
+  same(JSON.stringify([again.heads, again.marks]), JSON.stringify([want.heads, want.marks]), "from the address");
+  assert(again.stuck.includes("stream 7"), "pinned");
+}
+
 /** A kernel, its call, the op, and back. */
 async function details(t) {
   await t.open("timeline", "plugin", { q: "aten::cudnn_convolution_backward_weight" });
@@ -211,6 +286,23 @@ async function details(t) {
   await t.page.locator(".tl canvas").focus();
   await t.page.keyboard.press("Escape");
   same(await panel.locator("h3").count(), 0, "Escape closes");
+}
+
+/** What is said of a kernel is what the reports say of it. */
+async function kernelFacts(t) {
+  await t.open("timeline", "h100", { q: "gemm" });
+  await t.page.waitForSelector(".tl .kernel dl");
+  const e = await selected(t), info = await api(t, "api/timeline", { input: input("h100") }), k = await api(t, "api/timeline/kernel", { input: input("h100"), row: e.row });
+  const r = t.report("kernels", "h100", "--group-by=instance"), start = Number(BigInt(info.first_ns) + BigInt(e.start)), at = column(r, "start_ns");
+  const row = r.rows.find((x) => Math.abs(Number(x[at]) - start) < 500), of = (id) => row[column(r, id)];
+  for (const [mine, id] of [["tensor_cores", "tensor_cores"], ["limited_by", "limited_by"], ["occupancy_pct", "theoretical_occupancy_pct"], ["op", "operator"]])
+    same(typeof k[mine] === "number" ? k[mine].toFixed(2) : k[mine], typeof of(id) === "number" ? of(id).toFixed(2) : of(id), mine);
+  assert(Math.abs(k.tflops_per_s - k.flops / e.dur / 1e3) < 1e-3 * k.tflops_per_s && Math.abs(k.peak_pct - (100 * k.tflops_per_s) / k.peak_tflops_per_s) < 1e-3, "the rate is of this kernel");
+  const costs = t.report("costs", "h100"), model = costs.rows.find((x) => x[column(costs, "params")] === k.parameters);
+  same(k.flops, model[column(costs, "flops")], "FLOPs");
+  const text = await t.page.locator(".tl .kernel").innerText();
+  for (const word of [k.op, k.module, "TFLOP/s", k.limited_by]) assert(text.includes(word), `no ${word} in ${text}`);
+  assert((await t.page.locator(".tl .panel").innerText()).includes("after its call began"), "its launch's delay");
 }
 
 async function backward(t) {
@@ -286,19 +378,30 @@ async function curves(t) {
     assert(column(d, id) >= 0, `${id}: ${d.columns.map((x) => x.id)}`);
     assert(Math.abs(100 * mean(values) - percent(id)) < 0.02, `${id}: ${100 * mean(values)}, expected ${percent(id)}`);
   }
+  const queues = t.report("queues", "h100"), all = await api(t, "api/timeline/counters", { input: input("h100"), points: 1000 });
+  same(Math.max(...all.queues[0].longest), Math.max(...queues.rows.map((r) => r[column(queues, "max_length")])), "the longest queue");
+  const parts = (await ask(t, (x) => x.curves.roles))[0];
+  same(parts.parts.reduce((n, p) => n + p.ns, 0), parts.length, "roles of the step");
   const peaks = t.report("memory", "h100", "--device=0").sections.find((x) => x.name === "peaks"), gpu = peaks.rows.find((r) => r[0] === "GPU0");
   for (const points of [10, 4000]) {
     const m = (await api(t, "api/timeline/counters", { input: input("h100"), points })).memory.find((x) => x.device === 0);
     same(m.most, gpu[column(peaks, "peak_allocated_bytes")], `most memory, ${points} points`);
   }
   await t.page.waitForFunction(() => document.querySelector(".tl canvas").timeline.layout.curves.length >= 2);
-  const bands = await ask(t, (x) => x.layout.bands.map((k) => [k.kind, k.title])), thread = bands.findIndex(([, title]) => title === "thread 0 (python3)");
+  const titles = () => ask(t, (x) => x.layout.bands.map((k) => [k.kind, k.title]));
+  assert(!(await titles()).some(([, title]) => /^Python/.test(title)), "Python frames are folded");
+  await t.page.getByLabel("Python frames").check();
+  await t.page.waitForFunction(() => location.hash.includes("python=1"));
+  const bands = await titles(), thread = bands.findIndex(([, title]) => title === "Python · thread 0 (python3)");
+  same(JSON.stringify(bands.filter(([kind, title]) => kind === "process" && !/^Use/.test(title)).map(([, title]) => title).slice(0, 2)), JSON.stringify(["GPU 0", "Host · python3 (0)"]), "processes");
+  const curveKinds = await ask(t, (x) => [x.layout.curves.map((c) => c.kind), x.layout.bands.filter((b) => b.kind === "curve").map((b) => b.curve.kind)]);
+  assert(curveKinds[0].includes("queue") && !curveKinds[1].includes("queue"), `minor curves are folded: ${JSON.stringify(curveKinds)}`);
   assert(thread > 0 && /^Host/.test(bands.slice(0, thread).filter(([kind]) => kind === "process").pop()[1]), "a thread of the host does not stand under the GPU");
 }
 
 async function exports_(t) {
   await t.open("timeline", "h100");
-  const [file] = await Promise.all([t.page.waitForEvent("download"), t.page.getByRole("button", { name: "Perfetto" }).click()]);
+  const [file] = await Promise.all([t.page.waitForEvent("download"), t.page.getByRole("button", { name: "Save for Perfetto" }).click()]);
   assert(/\.trace\.json\.gz$/.test(file.suggestedFilename()), file.suggestedFilename());
   const path = join(t.folder, "exported.json.gz");
   await file.saveAs(path);
@@ -355,7 +458,10 @@ export const tests = [
   ["a picture takes few calls", fewCalls],
   ["keyboard", keyboard],
   ["search, next and previous", search],
+  ["both ends of an arrow, height of the panel", bothEnds],
+  ["pins, order, filter, marks, list of hits", arranged],
   ["from kernel to call to op", details],
+  ["op, module, rate and occupancy of a kernel", kernelFacts],
   ["from backward to forward", backward],
   ["pointer, click, next of the row", click],
   ["a window by hand, a step by click", window_],

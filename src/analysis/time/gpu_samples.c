@@ -41,10 +41,22 @@ static struct gpu_samples_names names_of(const struct profile *p)
 	return n;
 }
 
+static bool gpu_samples_is_sample(const struct profile *p, uint32_t mark)
+{
+	return p->mark.phase[mark] == 'C' && str_eqc(profile_cat(p, p->mark.cat[mark]), "gpu_sample");
+}
+
 static bool gpu_samples_number(const struct profile *p, uint32_t args, enum arg_key key, int64_t *v)
 {
 	struct str text;
 	return profile_arg(p, args, key, &text) && str_to_i64(text, v);
+}
+
+/* False = it names no device, or no number. */
+static bool gpu_samples_value(const struct profile *p, uint32_t mark, int64_t *device, int64_t *value)
+{
+	uint32_t args = p->mark.args[mark];
+	return gpu_samples_number(p, args, ARG_COUNTER_DEVICE, device) && gpu_samples_number(p, args, ARG_COUNTER_VALUE, value) && *device >= 0 && *device <= INT16_MAX;
 }
 
 /* NULL = there are too many to be true. */
@@ -120,14 +132,14 @@ void gpu_samples_measure(const struct profile *p, struct gpu_samples_list *out)
 	for (uint32_t i = 0; i < p->mark.rows.n; i++) {
 		int metric = 0;
 		int64_t device, value, clock = 0;
-		if (p->mark.phase[i] != 'C' || !str_eqc(profile_cat(p, p->mark.cat[i]), "gpu_sample"))
+		if (!gpu_samples_is_sample(p, i))
 			continue;
 		while (metric < GPU_METRICS && (!n.metric[metric] || p->mark.name[i] != n.metric[metric]))
 			metric++;
 		bool reasons = n.reasons && p->mark.name[i] == n.reasons;
 		if (metric == GPU_METRICS && !reasons)
 			continue;
-		bool sound = gpu_samples_number(p, p->mark.args[i], ARG_COUNTER_DEVICE, &device) && gpu_samples_number(p, p->mark.args[i], ARG_COUNTER_VALUE, &value) && device >= 0 && device <= INT16_MAX;
+		bool sound = gpu_samples_value(p, i, &device, &value);
 		struct gpu_samples *s = sound ? of_device(out, &cap, (int32_t)device, p->mark.time_ns[i]) : NULL;
 		if (!s) {
 			out->odd++;
@@ -147,4 +159,24 @@ void gpu_samples_release(struct gpu_samples_list *l)
 {
 	mem_free(l->v);
 	*l = (struct gpu_samples_list){0};
+}
+
+static int gpu_samples_by_time(const void *a, const void *b)
+{
+	const struct gpu_sample *x = a, *y = b;
+	return COMPARE(x->device, y->device) ?: COMPARE(x->time_ns, y->time_ns);
+}
+
+uint32_t gpu_samples_of(const struct profile *p, enum gpu_metric metric, struct gpu_sample **out)
+{
+	uint32_t name = names_of(p).metric[metric], n = 0, cap = 0;
+	*out = NULL;
+	for (uint32_t i = 0; name && i < p->mark.rows.n; i++) {
+		int64_t device, value;
+		if (p->mark.name[i] == name && gpu_samples_is_sample(p, i) && gpu_samples_value(p, i, &device, &value))
+			MEM_PUSH(*out, n, cap, (struct gpu_sample){(int32_t)device, p->mark.time_ns[i], value});
+	}
+	if (n)
+		qsort(*out, n, sizeof **out, gpu_samples_by_time);
+	return n;
 }

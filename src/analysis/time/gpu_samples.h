@@ -48,4 +48,12 @@ struct gpu_samples_list {
 void gpu_samples_measure(const struct profile *p, struct gpu_samples_list *out);
 void gpu_samples_release(struct gpu_samples_list *l);
 
+/* Each sample of one metric. */
+struct gpu_sample {
+	int32_t device;
+	int64_t time_ns, value;
+};
+/* By device, then time. Returns how many; the array is the caller's (mem_free). */
+uint32_t gpu_samples_of(const struct profile *p, enum gpu_metric metric, struct gpu_sample **out);
+
 #endif

@@ -11,10 +11,11 @@ struct timeline_sum {
 	bool device;
 	uint64_t count;      /* slices that overlap the window or begin in it */
 	int64_t total_ns;    /* of them, within the window; ranges within ranges count for themselves */
+	int64_t self_ns;     /* the same without the ranges within them that are counted, too */
 };
 
 /* By name and kind of the tracks with take[track], in the order in which they are first met. Returns how many; the array is the
- * caller's (mem_free). O(slices in the window). */
+ * caller's (mem_free). O(slices in the window x depth). */
 uint32_t timeline_sums(const struct timeline *t, const uint8_t *take, int64_t from_ns, int64_t to_ns, struct timeline_sum **out);
 
 /* One device over `points` pieces of the window, which are as long as each other to the nanosecond. As analysis/time/gpu_metrics.h defines
@@ -23,11 +24,25 @@ uint32_t timeline_sums(const struct timeline *t, const uint8_t *take, int64_t fr
 struct timeline_use {
 	int32_t device;
 	double *utilization, *sm_efficiency;
+	double *comm, *exposed_comm; /* time with a collective; with one and no other kernel. NULL = the window has none */
 };
 
 /* One for each device with work in the trace, in order of ordinal; a stream's device is that of its first piece of work. from_ns < to_ns,
  * points > 0. Returns how many; to be released. O(device work in the window x lanes of the device). */
 uint32_t timeline_use(const struct timeline *t, int64_t from_ns, int64_t to_ns, uint32_t points, struct timeline_use **out);
+/* One device's longest queue of launches that wait (analysis/time/launch_queue.h), over the same pieces: the most of each piece, of that of its
+ * streams on which most wait. */
+struct timeline_queue {
+	int32_t device;
+	uint32_t *longest;
+};
+
+/* One for each device on which work waited, in order of ordinal; none of more than TIMELINE_QUEUES_MOST pieces of device work, which would take too
+ * long for each picture. Needs PASS_CORRELATE. To be released. O(n log n) of all device work. */
+enum { TIMELINE_QUEUES_MOST = 300000 };
+uint32_t timeline_queues(const struct timeline *t, int64_t from_ns, int64_t to_ns, uint32_t points, struct timeline_queue **out);
+void timeline_queues_release(struct timeline_queue *q, uint32_t n);
+
 void timeline_use_release(struct timeline_use *u, uint32_t n);
 
 #endif

@@ -1,4 +1,5 @@
 /* How busy devices were over time: one sweep over a device's lanes, each of which does one thing at a time. */
+#include "analysis/names/names.h"
 #include "analysis/time/gpu_metrics.h"
 #include "analysis/timeline/timeline_sums.h"
 #include "base/mem.h"
@@ -9,7 +10,7 @@
 struct timeline_use_cursor {
 	uint32_t at, end;          /* places in timeline->row */
 	int64_t start_ns, end_ns;  /* of its kernel, within the window; begins not before the one before ended */
-	bool open;
+	bool open, comm;           /* comm: of a collective */
 	double blocks;             /* NaN = unknown */
 };
 
@@ -20,6 +21,8 @@ struct timeline_use_sweep {
 	struct timeline_use_cursor *v;
 	uint32_t n, cap;
 	double *used, *load, *kernels, *known; /* ns by piece: of any kernel; by blocks; of all kernels; of those with known blocks */
+	double *comm, *exposed;    /* of any collective; of collectives while no other kernel ran */
+	bool any_comm;
 };
 
 /* To the lane's next kernel; false when there is none. */
@@ -37,6 +40,7 @@ static bool timeline_use_step(const struct timeline_use_sweep *s, struct timelin
 		c->start_ns = start;
 		c->end_ns = end;
 		c->blocks = g->launch[row] == ROW_NONE ? NAN : launch_blocks_per_sm(s->t->p, g->launch[row]);
+		c->comm = name_is(s->t->p, g->name[row], NAME_COMM_KERNEL);
 		c->at++;
 		return true;
 	}
@@ -67,12 +71,13 @@ static uint32_t piece_of(const struct timeline_use_sweep *s, int64_t ns)
 /* Between two moments nothing begins or ends. */
 static void add_time(struct timeline_use_sweep *s, int64_t start, int64_t end)
 {
-	unsigned open = 0, known = 0;
+	unsigned open = 0, known = 0, comm = 0;
 	double blocks = 0;
 	for (uint32_t i = 0; i < s->n; i++) {
 		if (!s->v[i].open)
 			continue;
 		open++;
+		comm += s->v[i].comm;
 		known += s->v[i].blocks > 0;
 		blocks += s->v[i].blocks > 0 ? s->v[i].blocks : 0;
 	}
@@ -83,8 +88,11 @@ static void add_time(struct timeline_use_sweep *s, int64_t start, int64_t end)
 		s->load[k] += ns * (blocks < 1 ? blocks : 1);
 		s->kernels[k] += ns * open;
 		s->known[k] += ns * known;
+		s->comm[k] += comm ? ns : 0;
+		s->exposed[k] += comm == open ? ns : 0;
 		start = to;
 	}
+	s->any_comm |= comm > 0;
 }
 
 /* Opens and closes what does so at `now`; when that happens next, INT64_MAX = never. */
@@ -145,8 +153,10 @@ static uint32_t timeline_use_list_devices(const struct timeline *t, struct timel
 static void timeline_use_measure(struct timeline_use_sweep *s, struct timeline_use *u)
 {
 	uint32_t n = s->points;
-	double *sum = NEW_ARRAY(4 * (size_t)n, double);
+	double *sum = NEW_ARRAY(6 * (size_t)n, double);
 	s->used = sum, s->load = sum + n, s->kernels = sum + 2 * (size_t)n, s->known = sum + 3 * (size_t)n;
+	s->comm = sum + 4 * (size_t)n, s->exposed = sum + 5 * (size_t)n;
+	s->any_comm = false;
 	s->n = 0;
 	for (uint32_t k = 0; k < s->t->n_tracks; k++) {
 		const struct timeline_track *x = &s->t->tracks[k];
@@ -156,8 +166,14 @@ static void timeline_use_measure(struct timeline_use_sweep *s, struct timeline_u
 	timeline_use_sweep(s);
 	u->utilization = NEW_ARRAY_RAW(n, double);
 	u->sm_efficiency = NEW_ARRAY_RAW(n, double);
+	u->comm = s->any_comm ? NEW_ARRAY_RAW(n, double) : NULL;
+	u->exposed_comm = s->any_comm ? NEW_ARRAY_RAW(n, double) : NULL;
 	for (uint32_t i = 0; i < n; i++) {
 		double ns = (double)(border(s, i + 1) - border(s, i));
+		if (s->any_comm) {
+			u->comm[i] = ns > 0 ? s->comm[i] / ns : 0;
+			u->exposed_comm[i] = ns > 0 ? s->exposed[i] / ns : 0;
+		}
 		u->utilization[i] = ns > 0 ? s->used[i] / ns : 0;
 		u->sm_efficiency[i] = 2 * s->known[i] < s->kernels[i] ? NAN : ns > 0 ? s->load[i] / ns : 0;
 	}
@@ -179,6 +195,8 @@ void timeline_use_release(struct timeline_use *u, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		mem_free(u[i].utilization);
 		mem_free(u[i].sm_efficiency);
+		mem_free(u[i].comm);
+		mem_free(u[i].exposed_comm);
 	}
 	mem_free(u);
 }

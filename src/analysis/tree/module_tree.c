@@ -212,3 +212,14 @@ void module_tree_finish(struct module_tree *t)
 			up->host_total += m->host_total;
 	}
 }
+
+void module_tree_path(const struct module_tree *t, uint32_t node, struct buf *b)
+{
+	uint32_t up[64], n = 0;
+	for (uint32_t at = node; at != MODULE_NONE && n < sizeof up / sizeof *up; at = t->v[at].parent)
+		up[n++] = at;
+	while (n-- > 0) {
+		buf_str(b, intern_get(&t->names, t->v[up[n]].name));
+		buf_cstr(b, n ? "/" : "");
+	}
+}

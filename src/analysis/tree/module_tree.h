@@ -5,6 +5,7 @@
 #ifndef OPSCOPE_ANALYSIS_TREE_MODULE_TREE_H
 #define OPSCOPE_ANALYSIS_TREE_MODULE_TREE_H
 
+#include "base/buf.h"
 #include "base/intern.h"
 
 #define MODULE_NONE UINT32_MAX
@@ -44,6 +45,9 @@ uint32_t module_tree_node(struct module_tree *t, uint32_t parent, struct str nam
  * exactly one; with all below them. Needs calls and recompute_calls, and moves these; other figures are added later, to
  * module_tree_live nodes. Returns how many calls were joined. */
 uint64_t module_tree_join_recomputed(struct module_tree *t);
+
+/* Appends the names from the outermost module to this one, with slashes between; of more than 64 the inner ones. */
+void module_tree_path(const struct module_tree *t, uint32_t node, struct buf *b);
 
 /* The node that `node` was merged into, or itself; MODULE_NONE stays. */
 static inline uint32_t module_tree_live(const struct module_tree *t, uint32_t node)

@@ -16,6 +16,11 @@ enum { LAUNCH_LIMIT_PCT, LAUNCH_LIMIT_BLOCKS, LAUNCH_LIMIT_BY, LAUNCH_LIMIT_COLU
 	                                      "warps do not fit a second, third, ... time; blocks: an SM holds no more, however small; none: its warps are all held", .flags = COLUMN_ANSWER), \
 	                               .by = (groupings)}
 
+struct occupancy;
+enum { LAUNCH_LIMIT_TEXT = 64 };
+/* The text of the last column. Returns its length. */
+size_t launch_limit_text(const struct occupancy *o, char text[LAUNCH_LIMIT_TEXT]);
+
 /* Sets them in the row that was begun last, for a row of p->launch. */
 void launch_limit_put(const struct profile *p, uint32_t launch, struct table *t, unsigned first);
 

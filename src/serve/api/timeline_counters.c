@@ -1,5 +1,6 @@
 /* Curves above the tracks: use of the devices, and memory. */
 #include "analysis/memory/memory.h"
+#include "analysis/time/gpu_samples.h"
 #include "analysis/timeline/lttb.h"
 #include "analysis/timeline/timeline_sums.h"
 #include "base/mem.h"
@@ -41,6 +42,10 @@ static void put_use(struct buf *b, const struct serve_timeline_counters_window *
 			buf_i64(b, u[i].device);
 		put_shares(b, "utilization", u[i].utilization, w->points);
 		put_shares(b, "sm_efficiency", u[i].sm_efficiency, w->points);
+		if (u[i].comm) {
+			put_shares(b, "communication", u[i].comm, w->points);
+			put_shares(b, "exposed_communication", u[i].exposed_comm, w->points);
+		}
 		buf_char(b, '}');
 	}
 	timeline_use_release(u, n);
@@ -166,6 +171,42 @@ static void serve_timeline_counters_put_memory(struct buf *b, const struct serve
 	mem_free(peak);
 }
 
+static void serve_timeline_counters_put_queues(struct buf *b, const struct serve_timeline_counters_window *w)
+{
+	struct timeline_queue *q;
+	uint32_t n = timeline_queues(w->t, w->from_ns, w->to_ns, w->points, &q);
+	for (uint32_t i = 0; i < n; i++) {
+		buf_printf(b, "%s{\"device\":%d,\"longest\":[", i ? ",\n" : "\n", q[i].device);
+		for (uint32_t k = 0; k < w->points; k++)
+			buf_printf(b, "%s%u", k ? "," : "", q[i].longest[k]);
+		buf_cstr(b, "]}");
+	}
+	timeline_queues_release(q, n);
+}
+
+/* What was sampled of a metric, device by device: times and values. */
+static void serve_timeline_counters_put_samples(struct buf *b, const struct timeline *t, enum gpu_metric metric, const char **comma)
+{
+	const struct gpu_metric_info *x = &gpu_metric_info[metric];
+	struct gpu_sample *v;
+	uint32_t n = gpu_samples_of(t->p, metric, &v);
+	for (uint32_t i = 0; i < n;) {
+		uint32_t end = i;
+		buf_printf(b, "%s\n{\"device\":%d,\"title\":\"%s\",\"unit\":\"%s\",\"time\":[", *comma, v[i].device, x->title, x->unit);
+		for (; end < n && v[end].device == v[i].device; end++) {
+			buf_cstr(b, end > i ? "," : "");
+			buf_i64(b, v[end].time_ns - t->first_ns);
+		}
+		buf_cstr(b, "],\"value\":[");
+		for (uint32_t k = i; k < end; k++)
+			buf_printf(b, "%s%.6g", k > i ? "," : "", (double)v[k].value / (double)x->scale);
+		buf_cstr(b, "]}");
+		*comma = ",";
+		i = end;
+	}
+	mem_free(v);
+}
+
 static int serve_timeline_counters_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct serve_timeline_counters_window w = {.t = library_timeline(r->library, r->entry, e)};
@@ -188,6 +229,13 @@ static int serve_timeline_counters_run(const struct request *r, struct response 
 	put_sampled(b, &w);
 	buf_cstr(b, "],\n\"memory\":[");
 	serve_timeline_counters_put_memory(b, &w);
+	buf_cstr(b, "],\n\"queues\":[");
+	if (w.to_ns > w.from_ns)
+		serve_timeline_counters_put_queues(b, &w);
+	buf_cstr(b, "],\n\"samples\":[");
+	const char *comma = "";
+	serve_timeline_counters_put_samples(b, w.t, GPU_SM_CLOCK, &comma);
+	serve_timeline_counters_put_samples(b, w.t, GPU_POWER, &comma);
 	buf_cstr(b, "]}\n");
 	return 0;
 }
@@ -200,7 +248,7 @@ static const struct endpoint_param params[] = {
 
 const struct endpoint endpoint_timeline_counters = {
 	.path = "/api/timeline/counters",
-	.help = "over the window, of each device: time with kernels, SM efficiency, sampled metrics where there are any, memory; 0 to 1, unknown = null",
+	.help = "over the window, of each device: time with kernels, SM efficiency, communication, and that which no other kernel hid, sampled metrics (0 to 1, unknown = null); memory; the longest queue of launches that wait; clocks and power as sampled",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
 	.run = serve_timeline_counters_run,

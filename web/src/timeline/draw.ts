@@ -2,12 +2,16 @@
 // is narrower adds to the pixels it lies on, each of which shows how much of its time was busy as height.
 import { bytes } from "../format";
 import type { Theme } from "./colors";
-import { hueOf } from "./colors";
+import { paintOfName, paintOfRole, roleColor } from "./colors";
 import { GUTTER, LANE, TOP_RULER, TOP_STEPS, type Band, type Layout } from "./layout";
-import { zoomOf, type Camera, type Counters, type Details, type Info, type MemoryCurve, type Sampled, type Slice, type Window } from "./model";
+import { zoomOf, type Camera, type Counters, type Details, type Info, type Sampled, type Slice, type StepRoles, type Window } from "./model";
+import type { Mark } from "./marks";
 import { Raster, pixelOf } from "./raster";
 import type { Tie } from "./ties";
 import { BUSY, CATEGORY, COUNT, DUR, ITEM, NAME, START, firstBehind, type Piece, type Tiles } from "./tiles";
+
+/** What a colour says. */
+export type Colours = "role" | "name" | "category";
 
 export interface Scene {
   info: Info;
@@ -18,15 +22,18 @@ export interface Scene {
   height: number;
   scroll: number;
   theme: Theme;
-  byCategory: boolean;
+  colours: Colours;
   search: string; // lower case; "" = none
   selected?: Details;
   window?: Window;
-  hover?: { x: number };
+  hover?: { x: number; band?: Band };
+  marks: Mark[];
   counters?: Counters;
+  roles: StepRoles[];
   ties?: Tie[];
 }
 
+const MARK = "#b5367a", EXPOSED = "#d55e00";
 const FONT = "11px system-ui, sans-serif";
 const ALONE = 1.5;
 const NAME_ROOM = 26;
@@ -57,7 +64,10 @@ function both(v: Sampled): (number | null)[] {
 }
 
 export class Painter {
-  private readonly hues = new Map<number, number>();
+  private readonly hues = new Map<number, number>(); // paints by name, and by role
+  private readonly hostHues = new Map<number, number>();
+  private readonly deviceHues = new Map<number, number>();
+  private device = false; // whose lane is drawn
   private readonly hits = new Map<number, boolean>();
   private readonly widths = new Map<number, number>();
   private readonly categoryHues: number[] = [];
@@ -69,7 +79,7 @@ export class Painter {
   private bar = new Uint32Array(0);
   private above = new Uint32Array(0);
   private readonly raster = new Raster();
-  private readonly texts: number[] = []; // name, x, y, room, whether it is a hit: to be written when the slices stand
+  private readonly texts: number[] = []; // name, x, y, room, paint (-1: no hit): to be written when the slices stand
   private theme?: Theme;
   private slices = new Uint32Array(0); // pixels of the theme's colours
   private faint = new Uint32Array(0);
@@ -91,17 +101,39 @@ export class Painter {
     ctx.clip();
     ctx.translate(0, top - s.scroll);
     this.grid(s);
-    const bands = s.layout.between(s.scroll, s.scroll + s.height - top);
-    this.raster.begin(Math.ceil(s.width - GUTTER), Math.ceil(s.height - top));
-    for (const band of bands) if (band.kind === "track") this.track(s, band);
-    this.raster.show(ctx, GUTTER, s.scroll);
-    this.writeNames(s);
-    for (const band of bands) this.band(s, band);
+    this.bands(s, s.layout.between(s.scroll + s.layout.stuckHeight, s.scroll + s.height - top), s.height - top);
+    if (s.layout.stuckHeight) this.stuck(s);
     if (s.ties) this.ties(s, s.ties);
     if (s.window) this.window(s, s.scroll, s.scroll + s.height);
+    this.marks(s, s.scroll, s.height);
     if (s.selected) this.selected(s, s.selected);
     ctx.restore();
     this.ruler(s, top);
+  }
+
+  private bands(s: Scene, bands: Band[], height: number): void {
+    this.raster.begin(Math.ceil(s.width - GUTTER), Math.ceil(height));
+    for (const band of bands) if (band.kind === "track") this.track(s, band);
+    this.raster.show(this.ctx, GUTTER, s.scroll);
+    this.writeNames(s);
+    for (const band of bands) this.band(s, band);
+  }
+
+  /** What stays in view, over the others. */
+  private stuck(s: Scene): void {
+    const { ctx } = this, height = s.layout.stuckHeight, still = { ...s, scroll: 0 };
+    ctx.save();
+    ctx.translate(0, s.scroll);
+    ctx.beginPath();
+    ctx.rect(0, 0, s.width, height);
+    ctx.clip();
+    ctx.fillStyle = s.theme.ground;
+    ctx.fillRect(0, 0, s.width, height);
+    this.grid(still);
+    this.bands(still, s.layout.stuck, height);
+    ctx.fillStyle = s.theme.strong;
+    ctx.fillRect(0, height - 2, s.width, 2);
+    ctx.restore();
   }
 
   private prepare(s: Scene): void {
@@ -132,14 +164,19 @@ export class Painter {
   }
 
   private hueAt(s: Scene, items: Float64Array, i: number): number {
-    if (s.byCategory) {
+    if (s.colours === "category") {
       const c = items[i + CATEGORY];
-      return (this.categoryHues[c] ??= hueOf(s.tiles.categories[c] ?? ""));
+      return (this.categoryHues[c] ??= paintOfName(s.tiles.categories[c] ?? ""));
     }
-    const name = items[i + NAME];
-    let h = this.hues.get(name);
-    if (h === undefined) this.hues.set(name, (h = hueOf(s.tiles.names.get(name) ?? "")));
+    const name = items[i + NAME], kept = s.colours === "name" ? this.hues : this.device ? this.deviceHues : this.hostHues;
+    let h = kept.get(name);
+    if (h === undefined) kept.set(name, (h = this.hueOf(s, name)));
     return h;
+  }
+
+  private hueOf(s: Scene, id: number): number {
+    const name = s.tiles.names.get(id) ?? "";
+    return s.colours === "name" ? paintOfName(name) : paintOfRole(this.device, s.tiles.roles[this.device ? "gpu" : "span"].get(id) ?? "", name);
   }
 
   private isHit(s: Scene, name: number): boolean {
@@ -183,8 +220,10 @@ export class Painter {
     ctx.fillStyle = s.theme.text;
     ctx.font = head ? "600 " + FONT : FONT;
     const x = head ? 18 : b.kind === "track" ? 26 : 18;
-    if (b.kind !== "curve") this.triangle(x - 10, at, b.shut);
-    this.cut(b.title, x, at, (head ? s.width - 140 : GUTTER - 6) - x);
+    if (b.kind !== "curve" && b.stuck !== "peek") this.triangle(x - 10, at, b.shut);
+    const tools = !head && s.hover?.band === b && b.stuck !== "peek";
+    this.cut(b.title, x, at, (head ? s.width - 140 : GUTTER - (tools || b.stuck ? 22 : 6)) - x);
+    if (tools || b.stuck === "pin") this.pinSign(GUTTER - 13, at, b.stuck === "pin");
     ctx.font = FONT;
     if (b.note && (head || b.h > 30)) {
       ctx.fillStyle = s.theme.soft;
@@ -202,6 +241,15 @@ export class Painter {
     ctx.fill();
   }
 
+  private pinSign(x: number, y: number, on: boolean): void {
+    const { ctx } = this;
+    ctx.beginPath();
+    ctx.moveTo(x - 3, y - 5), ctx.lineTo(x + 3, y - 5), ctx.lineTo(x + 2, y - 1), ctx.lineTo(x + 4, y + 1), ctx.lineTo(x - 4, y + 1), ctx.lineTo(x - 2, y - 1), ctx.closePath();
+    if (on) ctx.fill();
+    else ctx.stroke();
+    ctx.fillRect(x - 0.5, y + 1, 1, 5);
+  }
+
   private cut(text: string, x: number, y: number, room: number): void {
     let n = text.length;
     while (n > 1 && this.ctx.measureText(n < text.length ? text.slice(0, n) + "…" : text).width > room) n = Math.min(n - 1, Math.floor(n * 0.85));
@@ -210,10 +258,11 @@ export class Painter {
 
   private track(s: Scene, b: Band): void {
     const to = s.camera.from + (s.width - GUTTER) * s.camera.scale, y0 = s.scroll - LANE, y1 = s.scroll + s.height;
+    this.device = b.track!.device;
     const pieces = s.tiles.pieces(zoomOf(s.info, s.camera.scale), s.camera.from, to, b.track!.track);
     for (let lane = 0; lane < b.lanes; lane++) {
       const y = s.layout.laneY(b, lane);
-      if (y >= y0 && y <= y1) this.lane(s, pieces, lane, Math.round(y - s.scroll));
+      if (y >= y0 && y <= y1) this.lane(s, pieces, b.lane + lane, Math.round(y - s.scroll));
     }
   }
 
@@ -275,15 +324,17 @@ export class Painter {
   private slice(s: Scene, items: Float64Array, i: number, x0: number, x1: number, y: number): void {
     const left = Math.max(-2, Math.round(x0)), right = Math.min(s.width - GUTTER + 2, Math.max(left + 1, Math.round(x1)));
     const width = right - left - (right - left > 3 ? 1 : 0), hit = this.isHit(s, items[i + NAME]);
-    this.raster.rect(left, y, width, LANE - 1, hit ? this.slices[this.hueAt(s, items, i)] : this.missed);
-    if (width >= NAME_ROOM) this.texts.push(items[i + NAME], GUTTER + Math.max(left, 0) + 3, s.scroll + y + LANE / 2, right - Math.max(left, 0) - 7, Number(hit));
+    const hue = hit ? this.hueAt(s, items, i) : -1;
+    this.raster.rect(left, y, width, LANE - 1, hit ? this.slices[hue] : this.missed);
+    if (width >= NAME_ROOM) this.texts.push(items[i + NAME], GUTTER + Math.max(left, 0) + 3, s.scroll + y + LANE / 2, right - Math.max(left, 0) - 7, hue);
   }
 
   private writeNames(s: Scene): void {
     const { ctx, texts } = this;
-    for (const hit of [1, 0]) {
-      ctx.fillStyle = hit ? s.theme.onSlice : s.theme.soft;
-      for (let i = 0; i < texts.length; i += 5) if (texts[i + 4] === hit) this.name(s, texts[i], texts[i + 1], texts[i + 2], texts[i + 3]);
+    for (let i = 0, last = ""; i < texts.length; i += 5) {
+      const color = texts[i + 4] < 0 ? s.theme.soft : s.theme.onSlice[texts[i + 4]];
+      if (color !== last) ctx.fillStyle = last = color;
+      this.name(s, texts[i], texts[i + 1], texts[i + 2], texts[i + 3]);
     }
     texts.length = 0;
   }
@@ -304,31 +355,35 @@ export class Painter {
 
   private curve(s: Scene, b: Band): void {
     const { ctx } = this, c = s.counters, height = b.h - 6;
-    if (!c || !b.curve) return;
+    if (!b.curve) return;
     ctx.save();
     ctx.beginPath();
     ctx.rect(GUTTER, b.y, s.width - GUTTER, b.h);
     ctx.clip();
-    if (b.curve.kind === "use") {
-      const u = c.devices.find((d) => d.device === b.curve!.device);
-      if (u) this.use(s, c, u.utilization, u.sm_efficiency, b.y + 3, height);
-    } else if (b.curve.kind === "sm" || b.curve.kind === "dram") {
-      const v = c.sampled.find((d) => d.device === b.curve!.device);
-      if (v && b.curve.kind === "sm") this.use(s, c, v.sm_active ?? [], v.tensor_active ?? [], b.y + 3, height);
-      else if (v) this.use(s, c, both(v), v.dram_write ?? [], b.y + 3, height);
-    } else {
-      const m = c.memory.find((d) => d.device === b.curve!.device);
-      if (m) this.memory(s, m, b.y + 3, height);
+    const { kind, device } = b.curve, y = b.y + 3, u = c?.devices.find((d) => d.device === device), q = c?.queues?.find((d) => d.device === device);
+    if (kind === "roles") this.roles(s, y, height);
+    else if (kind === "use" && u) this.shares(s, c!, [[u.utilization, s.theme.used], [u.sm_efficiency, s.theme.efficient]], y, height);
+    else if (kind === "sm" || kind === "dram") {
+      const v = c?.sampled?.find((d) => d.device === device);
+      if (v) this.shares(s, c!, kind === "sm" ? [[v.sm_active ?? [], s.theme.used], [v.tensor_active ?? [], s.theme.efficient]] : [[both(v), s.theme.used], [v.dram_write ?? [], s.theme.efficient]], y, height);
+    } else if (kind === "communication" && u?.communication) this.shares(s, c!, [[u.communication, s.theme.communication], [u.exposed_communication!, EXPOSED]], y, height);
+    else if (kind === "queue" && q) this.queue(s, c!, q.longest, y, height);
+    else if (kind === "memory") {
+      const m = c?.memory.find((d) => d.device === device);
+      if (m) this.steady(s, m.time, m.allocated, m.most, `up to ${bytes(m.most)}`, s.theme.memory, y, height);
+    } else if (kind === "sample") {
+      const x = c?.samples?.find((d) => d.device === device && b.curve!.title.endsWith(d.title)), most = Math.max(0, ...(x?.value ?? []));
+      if (x) this.steady(s, [...x.time, s.info.length], [...x.value, 0], most, `up to ${Number(most.toPrecision(4))} ${x.unit}`, s.theme.sampled, y, height);
     }
     ctx.restore();
     ctx.fillStyle = s.theme.line;
     ctx.fillRect(GUTTER, b.y + 3 + height, s.width - GUTTER, 1);
   }
 
-  /** The second curve is a part of the first. */
-  private use(s: Scene, c: Counters, whole: (number | null)[], part: (number | null)[], y: number, height: number): void {
+  /** Shares of time, 0 to 1, one over the other. */
+  private shares(s: Scene, c: Counters, list: [(number | null)[], string][], y: number, height: number): void {
     const piece = (c.to - c.from) / c.points;
-    for (const [values, color] of [[whole, s.theme.used], [part, s.theme.efficient]] as const) {
+    for (const [values, color] of list) {
       this.ctx.fillStyle = color;
       for (let i = 0; i < values.length; i++) {
         const v = values[i], x0 = Math.round(this.x(s, c.from + i * piece)), x1 = Math.round(this.x(s, c.from + (i + 1) * piece));
@@ -338,17 +393,44 @@ export class Painter {
     }
   }
 
-  private memory(s: Scene, m: MemoryCurve, y: number, height: number): void {
-    const { ctx } = this, most = Math.max(1, m.most);
-    ctx.fillStyle = s.theme.memory;
-    for (let i = 0; i + 1 < m.time.length; i++) {
-      const x0 = Math.round(this.x(s, m.time[i])), x1 = Math.round(this.x(s, m.time[i + 1])), h = (height * m.allocated[i]) / most;
+  private queue(s: Scene, c: Counters, longest: number[], y: number, height: number): void {
+    const most = Math.max(1, ...longest);
+    this.shares(s, c, [[longest.map((v) => v / most), s.theme.sampled]], y, height);
+    this.upTo(s, `up to ${most}`, y);
+  }
+
+  /** Values that hold until the next one. */
+  private steady(s: Scene, times: number[], values: number[], most: number, text: string, color: string, y: number, height: number): void {
+    const { ctx } = this, all = Math.max(1, most);
+    ctx.fillStyle = color;
+    for (let i = 0; i + 1 < times.length; i++) {
+      const x0 = Math.round(this.x(s, times[i])), x1 = Math.round(this.x(s, times[i + 1])), h = (height * values[i]) / all;
       if (x1 >= GUTTER && x0 <= s.width) ctx.fillRect(x0, y + height - h, Math.max(1, x1 - x0), h);
     }
+    this.upTo(s, text, y);
+  }
+
+  private upTo(s: Scene, text: string, y: number): void {
+    const { ctx } = this;
     ctx.fillStyle = s.theme.text;
     ctx.textAlign = "right";
-    ctx.fillText(`up to ${bytes(most)}`, s.width - 6, y + 7);
+    ctx.fillText(text, s.width - 6, y + 7);
     ctx.textAlign = "left";
+  }
+
+  /** Each step's time by role, in the order of the report from below. */
+  private roles(s: Scene, y: number, height: number): void {
+    for (const r of s.roles) {
+      const x0 = Math.round(this.x(s, r.start)), x1 = Math.round(this.x(s, r.start + r.length));
+      if (x1 < GUTTER || x0 > s.width) continue;
+      let at = y + height;
+      for (const p of r.parts) {
+        const h = (height * p.ns) / Math.max(1, r.length);
+        this.ctx.fillStyle = roleColor(p.title) ?? s.theme.line;
+        this.ctx.fillRect(x0, at - h, Math.max(1, x1 - x0 - 1), h);
+        at -= h;
+      }
+    }
   }
 
   // What is chosen
@@ -360,14 +442,15 @@ export class Painter {
     ctx.globalAlpha = 0.14;
     if (!w.tracks) ctx.fillRect(x0, top, x1 - x0, bottom - top);
     else
-      for (const b of s.layout.between(top, bottom)) if (b.track && w.tracks.includes(b.track.track)) ctx.fillRect(x0, b.y, x1 - x0, b.h);
+      for (const b of [...s.layout.between(top + s.layout.stuckHeight, bottom), ...s.layout.stuck])
+        if (b.track && w.tracks.includes(b.track.track)) ctx.fillRect(x0, b.stuck ? s.scroll + b.y : b.y, x1 - x0, b.h);
     ctx.globalAlpha = 1;
     ctx.fillRect(x0, top, 1, bottom - top);
     ctx.fillRect(x1 - 1, top, 1, bottom - top);
   }
 
   private selected(s: Scene, d: Details): void {
-    const { ctx } = this, e = d.event, y = s.layout.yOf(e);
+    const { ctx } = this, e = d.event, y = s.layout.yOf(e, s.scroll);
     ctx.save();
     ctx.beginPath();
     ctx.rect(GUTTER, s.scroll, s.width - GUTTER, s.height);
@@ -395,14 +478,14 @@ export class Painter {
     for (const t of [...list].sort((a, b) => Number(of(a)) - Number(of(b)))) {
       ctx.globalAlpha = chosen && !of(t) ? 0.25 : 0.8;
       ctx.lineWidth = of(t) ? 2 : 1.2;
-      for (let i = 1; i < t.parts.length; i++) this.tie(s, t.parts[i - 1], t.parts[i], t.accepted ? "#d55e00" : s.theme.soft);
+      for (let i = 1; i < t.parts.length; i++) this.tie(s, t.parts[i - 1], t.parts[i], t.accepted ? s.theme.text : s.theme.soft);
     }
     ctx.restore();
   }
 
   private tie(s: Scene, a: Slice, b: Slice, color: string): void {
     const { ctx } = this, far = 20000, near = (x: number) => Math.max(-far, Math.min(far, x));
-    const x0 = near(this.x(s, a.start)), x1 = near(this.x(s, b.start)), y0 = s.layout.yOf(a) + LANE / 2, y1 = s.layout.yOf(b) + LANE / 2;
+    const x0 = near(this.x(s, a.start)), x1 = near(this.x(s, b.start)), y0 = s.layout.yOf(a, s.scroll) + LANE / 2, y1 = s.layout.yOf(b, s.scroll) + LANE / 2;
     if (Math.max(y0, y1) < s.scroll || Math.min(y0, y1) > s.scroll + s.height) return;
     const length = Math.hypot(x1 - x0, y1 - y0) || 1, [ux, uy] = [(x1 - x0) / length, (y1 - y0) / length];
     ctx.strokeStyle = ctx.fillStyle = color;
@@ -419,7 +502,7 @@ export class Painter {
 
   private arrow(s: Scene, a: Slice, b: Slice, color: string): void {
     const { ctx } = this, far = 20000, near = (x: number) => Math.max(-far, Math.min(far, x));
-    const x0 = near(this.x(s, a.start)), y0 = s.layout.yOf(a) + LANE / 2, x1 = near(this.x(s, b.start)), y1 = s.layout.yOf(b) + LANE / 2;
+    const x0 = near(this.x(s, a.start)), y0 = s.layout.yOf(a, s.scroll) + LANE / 2, x1 = near(this.x(s, b.start)), y1 = s.layout.yOf(b, s.scroll) + LANE / 2;
     const bend = Math.max(20, Math.min(120, Math.abs(x1 - x0) / 2));
     ctx.strokeStyle = ctx.fillStyle = color;
     ctx.beginPath();
@@ -443,7 +526,7 @@ export class Painter {
     ctx.beginPath();
     ctx.rect(GUTTER, 0, s.width - GUTTER, top);
     ctx.clip();
-    for (let t = Math.ceil(s.camera.from / step) * step - step; t < end; t += step) {
+    for (let t = Math.max(0, Math.ceil(s.camera.from / step) * step - step); t < Math.min(end, s.info.length + step); t += step) {
       const x = Math.round(this.x(s, t));
       ctx.fillStyle = s.theme.soft;
       ctx.fillRect(x, TOP_RULER - 6, 1, 6);
@@ -451,6 +534,7 @@ export class Painter {
     }
     this.steps(s);
     if (s.window) this.span(s, s.window);
+    for (const m of s.marks) this.flag(s, m);
     ctx.restore();
     ctx.fillStyle = s.theme.soft;
     ctx.fillText("Time since the first event", 8, TOP_RULER / 2);
@@ -483,6 +567,27 @@ export class Painter {
       if (x1 - x0 > 40 || ctx.measureText(list[i].name).width < x1 - x0 - 6) this.cut(list[i].name, Math.max(x0, GUTTER) + 4, TOP_RULER + TOP_STEPS / 2, Math.min(x1, s.width) - Math.max(x0, GUTTER) - 6);
       drawn = x1;
     }
+  }
+
+  /** Where marks stand, through all tracks. */
+  private marks(s: Scene, y: number, height: number): void {
+    const { ctx } = this;
+    ctx.fillStyle = MARK;
+    for (const m of s.marks) {
+      const x = Math.round(this.x(s, m.at));
+      if (x >= GUTTER && x <= s.width) ctx.fillRect(x, y, 1, height);
+    }
+  }
+
+  private flag(s: Scene, m: Mark): void {
+    const { ctx } = this, x = Math.round(this.x(s, m.at));
+    if (x < GUTTER - 200 || x > s.width) return;
+    const width = m.note ? ctx.measureText(m.note).width + 8 : 10;
+    ctx.fillStyle = MARK;
+    ctx.fillRect(x, 2, 1, TOP_RULER);
+    ctx.fillRect(x, 2, width, 14);
+    ctx.fillStyle = "#ffffff";
+    if (m.note) ctx.fillText(m.note, x + 4, 9);
   }
 
   private span(s: Scene, w: Window): void {

@@ -15,6 +15,8 @@ export interface Target {
   escape(): void;
   fitChosen(): void;
   fitAll(): void;
+  /** Puts a mark. */
+  flag(): void;
   /** To the next (1) or previous (-1) event of the row, or hit of the search. */
   neighbour(step: number): void;
   hit(step: number): void;
@@ -126,6 +128,7 @@ export class Input {
     else if (key === "escape") this.to.escape();
     else if (key === "f") this.to.fitChosen();
     else if (key === "0") this.to.fitAll();
+    else if (key === "m") this.to.flag();
     else if (key === "." || key === ",") this.to.neighbour(key === "." ? 1 : -1);
     else if (key === "n") this.to.hit(e.shiftKey ? -1 : 1);
     else return;

@@ -5,7 +5,7 @@ const KEYS: [string, string][] = [
   ["wheel", "zoom at the pointer; over the labels or with Shift: scroll"],
   ["drag", "move"],
   ["Shift + drag, drag in the ruler", "choose a window: totals by name"],
-  ["click", "an event: what it is; a step: its window; a label: fold"],
+  ["click", "an event: what it is; a step: its window; a label: fold; the pin beside it: keep in view"],
   ["double click", "show the event in full width; beside events: all of it"],
   ["w s", "zoom"],
   ["a d ← →", "move"],
@@ -13,7 +13,8 @@ const KEYS: [string, string][] = [
   [", .", "previous, next event of the row"],
   ["/ n N", "search; next, previous hit"],
   ["f 0", "show what is chosen; all of it"],
-  ["Escape", "choose nothing"],
+  ["m", "put a mark with a note; a click on it: change or remove it"],
+  ["Escape", "close a list; choose nothing; end the search"],
 ];
 
 export function keyTable(keys = KEYS): HTMLElement {

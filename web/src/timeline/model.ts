@@ -12,6 +12,7 @@ export interface Origin {
 export interface Track {
   track: number;
   device: boolean;
+  python: boolean; // its frames, which stand by themselves
   pid: string;
   tid: string;
   process: string;
@@ -75,6 +76,35 @@ export interface Details {
   after?: Slice;
 }
 
+/** Of /api/timeline/kernel; what is unknown is not there. */
+export interface Kernel {
+  class: string;
+  tensor_cores?: string;
+  op?: string;
+  module?: string;
+  model?: string;
+  direction?: string;
+  shapes?: string;
+  types?: string;
+  parameters?: string;
+  why?: string;
+  counted?: boolean; // false: the op's FLOPs and bytes are counted at another kernel of it
+  flops?: number;
+  bytes?: number;
+  tflops_per_s?: number;
+  peak_pct?: number;
+  peak_tflops_per_s?: number;
+  peak?: string;
+  gb_per_s?: number;
+  bandwidth_pct?: number;
+  gpu?: string;
+  achieved_occupancy_pct?: number;
+  blocks_per_sm?: number;
+  occupancy_pct?: number;
+  blocks_fit_per_sm?: number;
+  limited_by?: string;
+}
+
 export interface Found {
   events: Slice[];
   found: number;
@@ -85,6 +115,9 @@ export interface Use {
   device: number | null;
   utilization: (number | null)[];
   sm_efficiency: (number | null)[];
+  /** Of kernels of collectives, and of those that no other kernel hid. undefined: the window has none. */
+  communication?: number[];
+  exposed_communication?: number[];
 }
 
 export interface MemoryCurve {
@@ -108,12 +141,19 @@ export interface Counters {
   to: number;
   points: number;
   devices: Use[];
-  sampled: Sampled[];
+  sampled?: Sampled[];
   memory: MemoryCurve[];
+  queues?: { device: number; longest: number[] }[];
+  samples?: { device: number; title: string; unit: string; time: number[]; value: number[] }[];
 }
 
-/** What a curve shows. */
-export type CurveKind = "use" | "sm" | "dram" | "memory";
+/** What a step's time went to, in the order in which it is drawn from below. */
+export interface StepRoles {
+  start: number;
+  length: number;
+  number: number;
+  parts: { title: string; ns: number }[];
+}
 
 /** The zoom whose pixels (2^zoom ns) are at most those of the screen. */
 export function zoomOf(info: Info, scale: number): number {

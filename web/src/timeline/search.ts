@@ -1,15 +1,19 @@
 // Search by name: all hits in order of time, one after the other.
 import { get } from "../api";
-import { button, h } from "../dom";
+import { add, button, h } from "../dom";
 import { count, time } from "../format";
 import type { Context } from "../view";
-import type { Found, Origin, Slice } from "./model";
+import { tickText } from "./draw";
+import { trackTitle } from "./layout";
+import { menu } from "./menus";
+import type { Found, Info, Origin, Slice } from "./model";
 
-const LISTED = 10000;
+const LISTED = 10000, LISTED_AT_ONCE = 200;
 
 export class Search {
-  private readonly box = h("input", { type: "search", placeholder: "Search events", "aria-label": "Search events by name", size: 26 });
+  private readonly box = h("input", { type: "search", placeholder: "Search events", "aria-label": "Search events by name", size: 20 });
   private readonly said = h("span", { class: "found", "aria-live": "polite" });
+  private readonly list = menu("List", "All hits, in order of time", (place) => this.fill(place));
   readonly parts: HTMLElement[];
   private found?: Found;
   private text = "";
@@ -17,14 +21,15 @@ export class Search {
   private asked = 0;
   private timer = 0;
 
-  constructor(private readonly c: Context, private readonly origin: Origin, private readonly to: { jump(e: Slice): void; searched(text: string): void }) {
+  constructor(private readonly c: Context, private readonly info: Info, private readonly origin: Origin, private readonly to: { jump(e: Slice): void; searched(text: string): void }) {
     const before = button("‹", () => this.walk(-1), { title: "Previous hit (N)", "aria-label": "Previous hit" });
     const after = button("›", () => this.walk(1), { title: "Next hit (n)", "aria-label": "Next hit" });
-    this.parts = [this.box, before, after, this.said];
+    this.parts = [this.box, before, after, this.said, this.list];
     this.box.addEventListener("input", () => {
       clearTimeout(this.timer);
       this.timer = window.setTimeout(() => this.find(this.box.value), 250);
     });
+    this.list.hidden = true;
     this.box.addEventListener("keydown", (e) => this.key(e));
     c.signal.addEventListener("abort", () => clearTimeout(this.timer));
   }
@@ -70,6 +75,8 @@ export class Search {
     this.text = text;
     this.at = -1;
     this.found = undefined;
+    this.list.open = false;
+    this.list.hidden = true;
     this.to.searched(text);
     if (!text) {
       this.said.textContent = "";
@@ -89,7 +96,31 @@ export class Search {
     const f = this.found;
     if (!f) return;
     const cut = f.found > f.events.length ? ` (the first ${count(f.events.length)} can be walked through)` : "";
+    this.list.hidden = !f.found;
     this.said.textContent = f.found ? `${this.at >= 0 ? `${count(this.at + 1)} of ` : ""}${count(f.found)}, ${time(f.total_ns)} in all${cut}` : "nothing found";
+  }
+
+  /** All hits, so many at a time. */
+  private fill(place: HTMLElement): void {
+    const hits = this.found?.events ?? [], rows = h("ol", {}), more = button("", () => append());
+    let n = 0;
+    const append = () => {
+      for (const end = Math.min(hits.length, n + LISTED_AT_ONCE); n < end; n++) add(rows, this.row(hits[n], n));
+      more.hidden = n >= hits.length;
+      more.textContent = `${count(hits.length - n)} more`;
+    };
+    append();
+    add(place, rows, more);
+  }
+
+  private row(e: Slice, i: number): HTMLElement {
+    const jump = () => {
+      this.at = i;
+      this.say();
+      this.to.jump(e);
+    };
+    return h("li", {}, h("button", { type: "button", class: "jump", onclick: jump, title: e.name },
+      h("i", {}, tickText(e.start, 1000)), h("span", {}, e.name), h("i", {}, trackTitle(this.info.tracks[e.track])), h("i", {}, time(e.dur))));
   }
 
   walk(step: number): void {

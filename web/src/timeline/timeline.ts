@@ -1,6 +1,8 @@
 // The timeline: what is in view and chosen, and how that changes. The address has all of it:
 //   from, to   what is in view        ev   "gpu:12" or "span:7"       win, tracks   the chosen window
 //   q, hit     the search             shut what is folded             by            colours
+//   pin        tracks that stay in view     order  what was moved      rows          only tracks with this in their name
+//   python     1: with Python frames  marks times with notes, as marks.ts has them
 //   Where a page has several timelines, each has a word of its own before these names.
 //   look       "A..B" on the clock of the recording, as tables have times: chosen as a window, with what is around it
 import { file, get, source, type Args, type Report } from "../api";
@@ -11,12 +13,17 @@ import { stepRange } from "../steps";
 import type { Context } from "../view";
 import { theme } from "./colors";
 import { Curves } from "./curves";
-import { EXPORT_TITLE, showDetails, showTotals, type Panel } from "./details";
-import { Painter, tickText, topOf, type Scene } from "./draw";
+import { EXPORT_TITLE, endsOf, kernelFacts, showDetails, showTotals, type Panel } from "./details";
+import { Painter, tickText, topOf, type Colours, type Scene } from "./draw";
 import { Input, type Target } from "./input";
 import { GUTTER, Layout, type Band } from "./layout";
-import { fromRanges, rangesOf, zoomOf, type Camera, type Details, type Info, type Origin, type Slice, type Window } from "./model";
+import { fromRanges, rangesOf, zoomOf, type Camera, type Details, type Info, type Kernel, type Origin, type Slice, type Window } from "./model";
 import { keyList } from "./keys";
+import { Legend } from "./legend";
+import { MarkForm, marksOf, marksText, type Mark } from "./marks";
+import { closeMenus, tracksMenu } from "./menus";
+import { Minimap } from "./minimap";
+import { PanelFrame } from "./panel";
 import { Search } from "./search";
 import { Ties } from "./ties";
 import { BUSY, COUNT, DUR, ITEM, NAME, ROW, START, Tiles, firstBehind } from "./tiles";
@@ -43,12 +50,18 @@ interface Hit {
   item: Float64Array; // ITEM numbers
 }
 
+function coloursOf(word: string | undefined): Colours {
+  return word === "name" || word === "category" ? word : "role";
+}
+
 export class Timeline implements Target {
-  private readonly canvas = h("canvas", { tabindex: 0, role: "application", "aria-label": "Timeline; keys: w s a d, arrows, comma and full stop, n, f, 0, Escape" });
+  private readonly canvas = h("canvas", { tabindex: 0, role: "application", "aria-label": "Timeline; keys: w s a d, arrows, comma and full stop, n, m, f, 0, Escape" });
   private readonly spacer = h("div", { class: "room" });
   private readonly view = h("div", { class: "view" }, this.spacer, this.canvas);
   private readonly tip = h("div", { class: "tip", hidden: true, role: "tooltip" });
-  private readonly panelPlace = h("div", { class: "panel", tabindex: -1 });
+  private readonly panelFrame: PanelFrame;
+  private readonly markForm = new MarkForm(() => this.moved());
+  private readonly pythonBox = h("input", { type: "checkbox", onchange: () => this.showPython(this.pythonBox.checked) });
   private readonly where = h("span", { class: "where" });
   private readonly trouble = h("p", { class: "error", hidden: true, role: "alert" });
   private readonly painter: Painter;
@@ -57,11 +70,14 @@ export class Timeline implements Target {
   private readonly curves: Curves;
   private readonly ties?: Ties;
   private readonly search: Search;
+  private readonly legend: Legend;
+  private readonly minimap: Minimap;
   private readonly panel: Panel;
   private readonly input: Input;
   private readonly scene: Scene;
   private readonly origin: Origin;
   private readonly beside?: Beside;
+  private root!: HTMLElement;
   private reach: Window;
   private pending = 0;
   private lastFrame = 0;
@@ -79,13 +95,18 @@ export class Timeline implements Target {
     this.layout = new Layout(info);
     this.curves = new Curves(c, info, () => this.curvesCame());
     if (origin.ranks) this.ties = new Ties(origin, origin.ranks, c.signal, () => this.invalidate());
-    this.search = new Search(c, origin, { jump: (e) => this.jump(e), searched: (text) => this.searched(text) });
-    this.panel = { info, key: `${beside?.prefix ?? ""}selection`, save: origin.ranks ? undefined : () => this.exportWindow(), jump: (e) => this.jump(e), find: (t) => this.search.start(t), close: () => this.escape() };
+    this.minimap = new Minimap(c, info, origin, { center: (ns) => this.center(ns), fitAll: () => this.fitAll() });
+    this.panelFrame = new PanelFrame(beside ? "opscope-timeline-half" : "opscope-timeline");
+    this.search = new Search(c, info, origin, { jump: (e) => this.jump(e), searched: (text) => this.searched(text) });
+    this.panel = { info, key: `${beside?.prefix ?? ""}selection`, save: origin.ranks ? undefined : () => this.exportWindow(), jump: (e) => this.jump(e), find: (t) => this.search.start(t), close: () => this.chooseNothing(), fold: () => this.panelFrame.fold(),
+      both: (d) => this.showEnds(d) };
     this.scene = { info, layout: this.layout, tiles: this.tiles, camera: { from: 0, scale: 1 }, width: 800, height: 400, scroll: 0, theme: theme(),
-      byCategory: this.said("by") === "category", search: "" };
+      colours: coloursOf(this.said("by")), search: "", roles: [], marks: marksOf(this.said("marks") ?? "") };
+    this.legend = new Legend(this.tiles);
     const frame = this.frame();
     add(page, frame);
     this.input = new Input(this.canvas, frame, this, c.signal, !beside);
+    frame.ownerDocument.addEventListener("pointerdown", (e) => closeMenus(frame, e.target as Node), { signal: c.signal });
     this.view.addEventListener("scroll", () => this.invalidate(), { signal: c.signal });
     const sized = new ResizeObserver(() => this.resize());
     sized.observe(this.view);
@@ -94,16 +115,36 @@ export class Timeline implements Target {
   }
 
   private frame(): HTMLElement {
-    const perfetto = this.origin.ranks ? null : button("Perfetto", () => this.exportWindow(), { title: source.off ?? EXPORT_TITLE, disabled: !!source.off });
+    const perfetto = this.origin.ranks ? null : button("Save for Perfetto", () => this.exportWindow(), { title: source.off ?? EXPORT_TITLE, disabled: !!source.off });
     const made = this.info.times ? null : h("p", { class: "note" }, "This input holds durations and an order, but no times: starts and gaps are made up.");
     const deep = this.info.too_deep ? h("p", { class: "note" }, `${this.info.too_deep} events are nested too deep to have rows of their own: they share the last.`) : null;
-    const zero = !this.beside && this.info.times && this.info.first_ns !== "0"
-      ? h("p", { class: "note" }, `Times here count from the first event; on the clock of the ${this.origin.ranks ? "job" : "recording, which tables show"}, that is ${timePoint(BigInt(this.info.first_ns))}.`) : null;
-    return h("div", { class: this.beside ? "tl half" : "tl" },
+    const python = this.layout.hasPython ? h("label", { class: "choice", title: "Show the Python frames of each thread" }, this.pythonBox, "Python frames") : null;
+    this.root = h("div", { class: this.beside ? "tl half" : "tl" },
       h("div", { class: "tools" }, this.beside?.title, ...this.search.parts, h("span", { class: "space" }), this.where,
-        select("Colours", [["name", "by name"], ["category", "by category"]], this.said("by") ?? "name", (v) => this.colourBy(v)),
-        button("All", () => this.fitAll(), { title: "Show all of it (0)" }), this.deviceButton(), perfetto, keyList()),
-      made, deep, this.trouble, h("div", { class: "view-frame", style: "display:contents" }, this.view), this.panelPlace, zero);
+        tracksMenu(this.layout, () => this.tracksChanged()), button("Fit all", () => this.fitAll(), { title: "Show all of it (0)" }), this.deviceButton(), perfetto, keyList()),
+      h("div", { class: "tools thin" }, select("Colours", [["role", "by role"], ["name", "by name"], ["category", "by category"]], this.scene.colours, (v) => this.colourBy(v)), python, this.legend.place),
+      made, deep, this.trouble, this.beside ? null : this.minimap.place, h("div", { class: "view-frame" }, this.view, this.markForm.place), this.panelFrame.place);
+    return this.root;
+  }
+
+  private tracksChanged(): void {
+    this.sized();
+    this.moved();
+  }
+
+  private showPython(on: boolean): void {
+    this.layout.python = on;
+    this.layout.build();
+    this.tracksChanged();
+    const w = this.scene.window;
+    if (w) void this.choose(w); // its totals are of what is shown
+  }
+
+  /** A time in the middle of what is in view. */
+  private center(ns: number): void {
+    const { scale } = this.scene.camera;
+    this.scene.camera = this.bounded({ scale, from: ns - (this.room / 2) * scale });
+    this.moved();
   }
 
   /** What the address says of this timeline. */
@@ -115,7 +156,13 @@ export class Timeline implements Target {
   async start(first?: Window): Promise<void> {
     const look = this.said("look"), looked = look ? this.within(look) : undefined, tracks = this.said("tracks"), q = this.said("q"), ev = this.said("ev"), placed = this.said("from") !== undefined;
     for (const key of (this.said("shut") ?? "").split(" ")) if (key) this.layout.shut.add(key);
+    this.layout.pins = (this.said("pin") ?? "").split(" ").filter((k) => k);
+    this.layout.order = (this.said("order") ?? "").split(" ").filter((k) => k);
+    this.layout.filter = this.said("rows") ?? "";
+    this.layout.python = this.pythonBox.checked = this.said("python") === "1";
     this.layout.build();
+    void this.minimap.load();
+    if (!this.ties && !this.beside) void this.curves.load();
     add(this.view, this.tip);
     this.resize();
     if (looked) this.show(looked.from - (looked.to - looked.from), looked.to + (looked.to - looked.from));
@@ -151,7 +198,7 @@ export class Timeline implements Target {
     const m = /^(-?\d+)\.\.(-?\d+)$/.exec(text);
     if (!m) return undefined;
     const [from, to] = [m[1], m[2]].map((t) => Number(BigInt(t) - BigInt(this.info.first_ns)));
-    return to > from && to > 0 && from < this.info.length ? { from, to } : undefined;
+    return to > from && to > 0 && from < this.info.length ? { from: Math.max(0, from), to: Math.min(to, this.info.length) } : undefined;
   }
 
   /** "3..5" as times of the steps with these numbers. */
@@ -217,7 +264,8 @@ export class Timeline implements Target {
     const names: Record<string, string | undefined> = {
       look: undefined, from: camera.from.toFixed(camera.scale < 10 ? 1 : 0), to: to.toFixed(camera.scale < 10 ? 1 : 0),
       ev: selected && `${selected.event.kind}:${selected.event.row}`, win: w && `${Math.round(w.from)}..${Math.round(w.to)}`,
-      tracks: w?.tracks && rangesOf(w.tracks), shut: [...this.layout.shut].join(" "), by: this.scene.byCategory ? "category" : "", ...this.search.place,
+      tracks: w?.tracks && rangesOf(w.tracks), shut: [...this.layout.shut].join(" "), pin: this.layout.pins.join(" "), order: this.layout.order.join(" "), rows: this.layout.filter,
+      python: this.layout.python ? "1" : "", marks: marksText(this.scene.marks), by: this.scene.colours === "role" ? "" : this.scene.colours, ...this.search.place,
     };
     place.note(Object.fromEntries(Object.entries(names).map(([name, value]) => [(this.beside?.prefix ?? "") + name, value])));
   }
@@ -270,11 +318,16 @@ export class Timeline implements Target {
     this.canvas.getContext("2d")!.setTransform(ratio, 0, 0, ratio, 0, 0);
     Object.assign(this.scene, { width, height });
     this.scene.camera = { from: camera.from, scale: (camera.scale * before) / this.room };
+    this.minimap.resize(width - GUTTER);
+    const chosen = this.scene.selected?.event, seen = chosen && this.layout.sees(chosen, this.view.scrollTop);
     this.sized();
+    if (seen) this.bringUp(chosen);
     this.invalidate();
   }
 
   private sized(): void {
+    this.layout.room = this.view.clientHeight - topOf(this.info);
+    this.pythonBox.checked = this.layout.python;
     this.spacer.style.height = `${this.layout.height + topOf(this.info) + 8}px`;
   }
 
@@ -289,7 +342,7 @@ export class Timeline implements Target {
     else this.lastFrame = 0;
     const s = this.scene, c = s.camera, to = c.from + this.room * c.scale;
     s.scroll = this.view.scrollTop;
-    const shown = this.layout.between(s.scroll, s.scroll + s.height).flatMap((b) => (b.track ? [b.track.track] : []));
+    const bands = [...this.layout.between(s.scroll, s.scroll + s.height), ...this.layout.stuck], shown = [...new Set(bands.flatMap((b) => (b.track ? [b.track.track] : [])))];
     this.tiles.want(zoomOf(this.info, c.scale), c.from, to, shown);
     if (this.ties) {
       this.ties.want(c.from, to);
@@ -297,8 +350,11 @@ export class Timeline implements Target {
     } else {
       this.curves.want(c.from, to, c.scale);
       s.counters = this.curves.values;
+      s.roles = this.curves.roles;
     }
     this.painter.draw(s);
+    this.minimap.show({ from: c.from, to });
+    this.legend.update(s.colours === "role");
     this.where.textContent = `${time(this.room * c.scale)} in view`;
     this.say(this.tiles.error);
     this.stats.frames++;
@@ -322,7 +378,7 @@ export class Timeline implements Target {
   }
 
   private colourBy(v: string): void {
-    this.scene.byCategory = v === "category";
+    this.scene.colours = coloursOf(v);
     this.moved();
   }
 
@@ -333,11 +389,11 @@ export class Timeline implements Target {
   }
 
   private bandAt(y: number): Band | undefined {
-    return this.layout.at(y - topOf(this.info) + this.view.scrollTop);
+    return this.layout.at(y - topOf(this.info), this.view.scrollTop);
   }
 
   private hitAt(x: number, y: number): Hit | undefined {
-    const band = this.bandAt(y), at = y - topOf(this.info) + this.view.scrollTop;
+    const band = this.bandAt(y), at = y - topOf(this.info) + (band?.stuck ? 0 : this.view.scrollTop);
     if (!band?.track || x < GUTTER || this.inRuler(y)) return undefined;
     const lane = this.layout.laneAt(band, at), { scale } = this.scene.camera, from = this.timeAt(x - 1.5), to = this.timeAt(x + 1.5), ns = this.timeAt(x);
     let best: Float64Array | undefined, far = Infinity;
@@ -354,7 +410,7 @@ export class Timeline implements Target {
   }
 
   hover(x: number, y: number): void {
-    this.scene.hover = { x };
+    this.scene.hover = { x, band: x < GUTTER && !this.inRuler(y) ? this.bandAt(y) : undefined };
     const hit = this.hitAt(x, y), text = hit ? this.describe(hit) : this.describePlace(x, y);
     this.tip.hidden = !text;
     if (text) {
@@ -369,20 +425,22 @@ export class Timeline implements Target {
   }
 
   private describe(hit: Hit): string {
-    const i = hit.item, name = this.tiles.names.get(i[NAME]) ?? "", start = tickText(i[START], Math.max(1, this.scene.camera.scale));
-    if (i[COUNT] === 1) return `${name}\n${time(i[BUSY])} from ${start}${i[BUSY] > i[DUR] ? "; drawn up to the next in its row" : ""}`;
+    const i = hit.item, name = this.tiles.names.get(i[NAME]) ?? "", role = this.tiles.roles[hit.band.track!.device ? "gpu" : "span"].get(i[NAME]), start = tickText(i[START], Math.max(1, this.scene.camera.scale));
+    if (i[COUNT] === 1) return `${name}\n${role ? `${role}, ` : ""}${time(i[BUSY])} from ${start}${i[BUSY] > i[DUR] ? "; drawn up to the next in its row" : ""}`;
     const busy = i[DUR] > 0 ? `, busy ${((100 * i[BUSY]) / i[DUR]).toFixed(1)} % of ${time(i[DUR])}` : "";
     return `${i[COUNT]} events${busy}, from ${start}\nthe longest: ${name}`;
   }
 
   private describePlace(x: number, y: number): string {
     if (x < GUTTER) {
-      const b = this.inRuler(y) ? undefined : this.bandAt(y);
+      if (this.inRuler(y)) return this.info.times ? `The first event began at ${timePoint(BigInt(this.info.first_ns))} on the clock of the ${this.origin.ranks ? "job" : "recording"}` : "";
+      const b = this.bandAt(y);
+      if (b?.stuck !== "peek" && b?.kind !== "process" && x > GUTTER - 24) return b?.stuck ? "Unpin: back to its place" : "Pin: keep it in view, above all others";
       return b ? [b.title, b.track ? `${b.track.slices.toLocaleString("en-US")} events, ${b.track.lanes} rows` : b.note].filter((t) => t).join("\n") : "";
     }
     if (this.inRuler(y)) return "";
     const b = this.bandAt(y);
-    return b?.curve ? this.curves.describe(b.curve.kind, b.curve.device, this.timeAt(x)) : "";
+    return b?.curve ? this.curves.describe(b.curve, this.timeAt(x)) : "";
   }
 
   leave(): void {
@@ -395,16 +453,45 @@ export class Timeline implements Target {
 
   click(x: number, y: number): void {
     if (this.inRuler(y)) {
+      const flag = this.markAt(x, y);
+      if (flag) {
+        this.editMark(flag);
+        return;
+      }
       const ns = this.timeAt(x), step = this.info.steps.find((s) => ns >= s.start && ns < s.end);
       if (step && y > topOf(this.info) - 18 && x > GUTTER) this.choose({ from: step.start, to: step.end });
       return;
     }
     const band = this.bandAt(y), hit = this.hitAt(x, y);
-    if (band && (band.kind === "process" || x < GUTTER) && band.key) {
+    if (band && band.kind !== "process" && band.key && x < GUTTER && x > GUTTER - 24) {
+      this.layout.pin(band.key);
+      this.tracksChanged();
+    } else if (band && (band.kind === "process" || (x < GUTTER && band.kind === "track")) && band.key) {
       this.layout.toggle(band.key);
-      this.sized();
-      this.moved();
+      this.tracksChanged();
     } else if (hit) this.open(hit.band.track!.device ? "gpu" : "span", hit.item[ROW], false);
+  }
+
+  private markAt(x: number, y: number): Mark | undefined {
+    if (y > 18 || x < GUTTER) return undefined;
+    return this.scene.marks.find((m) => {
+      const left = GUTTER + (m.at - this.scene.camera.from) / this.scene.camera.scale;
+      return x >= left - 2 && x <= left + 10 + 7 * m.note.length;
+    });
+  }
+
+  private editMark(m: Mark): void {
+    this.markForm.open(this.scene.marks, m, Math.min(GUTTER + (m.at - this.scene.camera.from) / this.scene.camera.scale, this.scene.width - 330));
+    this.moved();
+  }
+
+  /** At the begin of what is chosen, else where the pointer is, else in the middle. */
+  flag(): void {
+    const { selected, window: w, hover, camera } = this.scene;
+    const at = selected?.event.start ?? w?.from ?? (hover && hover.x > GUTTER ? this.timeAt(hover.x) : camera.from + (this.room / 2) * camera.scale);
+    const m: Mark = { at: Math.round(Math.max(0, Math.min(this.info.length, at))), note: "" };
+    this.scene.marks.push(m);
+    this.editMark(m);
   }
 
   fitAt(x: number, y: number): void {
@@ -416,7 +503,7 @@ export class Timeline implements Target {
 
   choosing(x0: number, y0: number, x1: number, y1: number, done: boolean): void {
     const [from, to] = [this.timeAt(Math.max(GUTTER, Math.min(x0, x1))), this.timeAt(Math.max(x0, x1))].map(Math.round);
-    const top = topOf(this.info), at = (y: number) => y - top + this.view.scrollTop;
+    const top = topOf(this.info), at = (y: number) => Math.max(this.layout.stuckHeight, y - top) + this.view.scrollTop;
     const bands = this.inRuler(y0) ? undefined : this.layout.between(at(Math.min(y0, y1)), at(Math.max(y0, y1)) + 1).flatMap((b) => (b.track ? [b.track.track] : []));
     const w = { from: Math.max(0, from), to: Math.min(Math.max(to, from + 1), Math.max(1, this.info.length)), tracks: bands?.length ? bands : undefined };
     if (done && w.to > w.from) this.choose(w);
@@ -428,12 +515,19 @@ export class Timeline implements Target {
     const mine = ++this.asked;
     this.scene.window = w;
     this.scene.selected = undefined;
-    this.moved();
-    const args = { ...this.origin.args, from: Math.round(w.from), to: Math.round(w.to), tracks: w.tracks && rangesOf(w.tracks) };
+    this.layout.peek([]);
+    this.tracksChanged();
+    const args = { ...this.origin.args, from: Math.round(w.from), to: Math.round(w.to), tracks: this.tracksOf(w) };
     await this.fill(mine, async () => {
       const r = await get<Report>(`${this.origin.path}/select`, args, this.c.signal);
-      return () => showTotals(this.panelPlace, this.panel, { ...w, from: args.from, to: args.to }, r);
+      return () => showTotals(this.panelFrame.panel, this.panel, { ...w, from: args.from, to: args.to }, r);
     });
+  }
+
+  /** Of those that are shown; undefined: all there are. */
+  private tracksOf(w: Window): string | undefined {
+    const left = new Set(this.layout.left.map((t) => t.track)), chosen = w.tracks ?? this.info.tracks.map((t) => t.track);
+    return w.tracks || left.size ? rangesOf(chosen.filter((t) => w.tracks || !left.has(t))) : undefined;
   }
 
   private async open(kind: string, row: number, jump: boolean): Promise<void> {
@@ -442,12 +536,26 @@ export class Timeline implements Target {
       const d = await get<Details>(`${this.origin.path}/event`, { ...this.origin.args, kind, row }, this.c.signal);
       return () => {
         this.scene.selected = d;
+        this.layout.peek([]);
         if (jump) this.reveal(d.event);
-        showDetails(this.panelPlace, this.panel, d);
-        this.bringUp(d.event); // the panel takes room
+        void this.addKernel(mine, d, showDetails(this.panelFrame.panel, this.panel, d));
+        this.sized(); // the panel takes room
+        this.bringUp(d.event);
+        this.seeEnds(d);
         this.moved();
       };
     });
+  }
+
+  /** What is known of a kernel beyond its row comes when it is there. */
+  private async addKernel(mine: number, d: Details, place: HTMLElement): Promise<void> {
+    if (d.event.kind !== "gpu" || this.origin.ranks || source.off) return;
+    try {
+      const k = await get<Kernel>(`${this.origin.path}/kernel`, { ...this.origin.args, row: d.event.row }, this.c.signal);
+      if (mine === this.asked) add(place, h("h4", {}, "Kernel"), kernelFacts(d, k));
+    } catch {
+      // The row is what there is.
+    }
   }
 
   /** Fills the panel, unless something else has been asked for meanwhile. */
@@ -457,19 +565,42 @@ export class Timeline implements Target {
       if (mine === this.asked && !this.c.signal.aborted) show();
     } catch (e) {
       if (this.c.signal.aborted || mine !== this.asked) return;
-      clear(this.panelPlace);
-      add(this.panelPlace, h("p", { class: "error", role: "alert" }, e instanceof Error ? e.message : String(e)));
+      clear(this.panelFrame.panel);
+      add(this.panelFrame.panel, h("p", { class: "error", role: "alert" }, e instanceof Error ? e.message : String(e)));
     }
   }
 
-  escape(): void {
-    this.asked++;
-    if (this.scene.selected || this.scene.window) {
-      this.scene.selected = undefined;
-      this.scene.window = undefined;
-      clear(this.panelPlace);
-    } else this.search.clear();
+  /** Rows of the other ends of its arrows that are out of sight are shown above the tracks. */
+  private seeEnds(d: Details): void {
+    this.layout.peek([]);
+    const out = endsOf(d).filter((e) => !this.layout.sees(e, this.view.scrollTop)), tracks = new Set<number>();
+    this.layout.peek(out.filter((e) => !tracks.has(e.track) && tracks.add(e.track)).slice(0, 3));
+    this.sized();
+    this.bringUp(d.event);
+  }
+
+  /** An event and what its arrows lead to, side by side. */
+  private showEnds(d: Details): void {
+    const all = [d.event, ...endsOf(d)], from = Math.min(...all.map((e) => e.start)), to = Math.max(...all.map((e) => e.start + e.dur)), room = (to - from) * 0.1 + 1;
+    this.show(from - room, to + room);
+    this.seeEnds(d);
     this.moved();
+  }
+
+  /** Closes what is open; then chooses nothing; then ends the search. */
+  escape(): void {
+    if (closeMenus(this.root)) return;
+    if (this.scene.selected || this.scene.window) this.chooseNothing();
+    else this.search.clear();
+  }
+
+  private chooseNothing(): void {
+    this.asked++;
+    this.scene.selected = undefined;
+    this.scene.window = undefined;
+    this.layout.peek([]);
+    clear(this.panelFrame.panel);
+    this.tracksChanged();
   }
 
   /** Brings an event into view, and large enough to be seen. */
@@ -485,8 +616,8 @@ export class Timeline implements Target {
 
   /** Scrolls to an event's row if it is out of sight. */
   private bringUp(e: Slice): void {
-    const y = this.layout.yOf(e), room = this.view.clientHeight - topOf(this.info);
-    if (y < this.view.scrollTop || y > this.view.scrollTop + room - 40) this.view.scrollTop = Math.max(0, y - room / 2);
+    const { view, layout } = this, room = view.clientHeight - topOf(this.info);
+    if (!layout.sees(e, view.scrollTop)) view.scrollTop = Math.max(0, layout.yOf(e, view.scrollTop) - (room + layout.stuckHeight) / 2);
   }
 
   jump(e: Slice): void {
