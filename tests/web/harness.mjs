@@ -193,6 +193,7 @@ export class Harness {
   /** Every cell that the page shows is the program's. `drawn`: columns that the page shows shortened. */
   async sameTable(key, table, drawn = []) {
     const rows = await this.rows(key);
+    await this.tidy(key);
     same(rows.length, table.rows.length, `${key}: rows`);
     for (const [i, row] of rows.entries()) {
       assert(row.length > 0, `${key}: row ${i} is empty`);
@@ -211,6 +212,16 @@ export class Harness {
         else same(text.replace(/\s+/g, " "), want.trim().replace(/\s+/g, " "), at);
       }
     }
+  }
+
+  /** No two columns have one title, and no name is cut while there is room. */
+  async tidy(key) {
+    const { titles, cut, left } = await this.page.locator(`[data-table="${key}"]`).evaluate((e) => {
+      const columns = e.tabulator.getColumns().filter((c) => c.isVisible());
+      return { titles: columns.map((c) => c.getDefinition().title), cut: e.querySelectorAll(".cut").length, left: e.clientWidth - columns.reduce((sum, c) => sum + c.getWidth(), 0) };
+    });
+    same(new Set(titles).size, titles.length, `${key}: titles ${titles}`);
+    assert(!cut || left < 30, `${key}: ${cut} names are cut beside ${left} pixels of nothing`);
   }
 
   row(key, text) {

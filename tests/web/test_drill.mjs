@@ -69,6 +69,9 @@ async function opsKernels(t) {
   const rows = await t.rows("kernels");
   same(rows.length, new Set(want.map((r) => r[k.name])).size, "kernels");
   await totals(rows, 2, want.length, "calls");
+  const names = t.report("kernels", "plugin"), short = new Map(names.rows.map((r) => [r[at(names, "name")].replace(/\s+/g, " "), r[at(names, "short_name")]]));
+  for (const r of rows) same(r[0][2], short.get(r[0][1].replace(/\s+/g, " ")), `the short name of ${r[0][1]}`);
+  await t.tidy("kernels");
   await t.shot("drill-ops-kernels");
   await again(t, "ops-kernels");
   same((await t.rows("kernels")).length, rows.length, "kernels of the same address");

@@ -168,6 +168,23 @@ async function notes(t) {
   assert(/\. The field Key op of the page Iterations says which op each step/.test(await text()), "the note does not name the field Key op");
 }
 
+/** Sums of one step, which the address keeps; where more than the steps was recorded, why there are none. */
+async function perStep(t) {
+  await t.open("kernels", "plugin");
+  const sums = t.page.locator("section.table", { has: t.page.locator('[data-table="kernels"]') }).getByLabel("Sums"), want = t.report("kernels", "plugin", "--per=step");
+  await sums.selectOption("step");
+  await t.page.waitForFunction(() => /kernels\.per=step/.test(location.hash));
+  await t.until("sums of a step", async () => !(await t.sameTable("kernels", want).catch((e) => e)));
+  await t.page.reload();
+  await t.ready("kernels");
+  await t.sameTable("kernels", want);
+  await sums.selectOption("");
+  await t.until("sums of all", async () => !(await t.sameTable("kernels", t.report("kernels", "plugin")).catch((e) => e)));
+  await t.open("kernels", "nsys", { steps: "all" });
+  await sums.selectOption("step");
+  await t.until("the reason", async () => /no sums|more than the steps|no steps/.test(await t.page.locator(".found").first().innerText()) && (await sums.inputValue()) === "");
+}
+
 /** Tables of pages -> the report that has the same rows. */
 const TABLES = [
   // view, key of its table, report, columns that are shown shortened
@@ -251,5 +268,5 @@ export const tests = [
   ["overview as the plugin's", overview], ["steps add up", steps], ["tables as DLProf's", dlprofTables], ["kernels as TraceLens'", traceLensKernels], ["kernels as another tool's of the nsys file", nsysKernels], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
   ["notes name what pages have", notes],
   ["tables as reports: plugin", against("plugin")], ["tables as reports: h100", against("h100")], ["tables as reports: dlprof", against("dlprof")], ["tables as reports: nsys", against("nsys")],
-  ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["a memory snapshot", memorySnapshot], ["Tensor Core pie", tensorCores],
+  ["sums per step", perStep], ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["a memory snapshot", memorySnapshot], ["Tensor Core pie", tensorCores],
 ];

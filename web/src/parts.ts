@@ -1,10 +1,10 @@
 // What views share: parts that may be missing, tables of reports, drill-downs, figures, choices.
 import type { Args, Cell, Report, Section, Table } from "./api";
-import { ApiError, columnOf, get, textAt } from "./api";
+import { ApiError, columnOf, get, source, textAt } from "./api";
 import { add, clear, h, select } from "./dom";
 import * as place from "./place";
 import { showTable, type TableOptions } from "./table";
-import { chosen, type Context } from "./view";
+import { chosen, perStep, type Context } from "./view";
 
 /** A part of a page. What the server lacks for it is said in its place; the rest of the page stays. */
 export async function part(page: HTMLElement, title: string, fill: (box: HTMLElement) => Promise<void>): Promise<void> {
@@ -19,10 +19,15 @@ export async function part(page: HTMLElement, title: string, fill: (box: HTMLEle
   }
 }
 
-/** A report or one of its sections as a table. */
-export function showReport(parent: HTMLElement, name: string, table: Report | Section, o: TableOptions = {}): void {
-  const short = shortNames(table);
-  showTable(parent, table, { key: "report" in table ? name : `${name}-${table.name}`, ...o, ...(short && { draw: { name: short, ...o.draw }, hide: [...(o.hide ?? []), "short_name"] }) });
+/** A report or one of its sections as a table. `steps`: its sums can be seen per step, too; the rows must be all that the report has. */
+export function showReport(parent: HTMLElement, name: string, table: Report | Section, o: TableOptions & { steps?: Context } = {}): void {
+  const short = shortNames(table), { steps, ...rest } = o;
+  showTable(parent, table, {
+    key: "report" in table ? name : `${name}-${table.name}`,
+    ...rest,
+    ...(steps && "report" in table && !source.off && { perStep: () => perStep(steps, table) }),
+    ...(short && { draw: { name: short, ...o.draw }, hide: [...(o.hide ?? []), "short_name"] }),
+  });
 }
 
 /** How a kernel's name is shown: short, where the table has that beside the full one, which search, tooltip and CSV keep. */

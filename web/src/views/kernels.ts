@@ -44,6 +44,7 @@ export const kernels: View = {
     }, "Choose a kernel to see which ops launched it, and how.");
     showReport(place, "kernels", t, {
       title: "Kernels",
+      steps: c,
       hide: ["median_ns", "p95_ns", "p99_ns", "stddev_ns"],
       choose: (_cells, i) => open(String(i)),
       chosen: (_cells, i) => c.args.row === String(i),

@@ -71,6 +71,7 @@ export const operators: View = {
       }, by === "line" ? "Choose a line to see its ops." : "Choose a row to see its call stacks.");
       showReport(place, "operators", t, {
         title: "Operators",
+        steps: c,
         draw: { call_stack: stackLine },
         choose: (_cells, row) => open(String(row)),
         chosen: (_cells, row) => c.args.row === String(row),

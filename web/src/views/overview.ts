@@ -32,13 +32,13 @@ async function steps(box: HTMLElement, c: Context): Promise<void> {
 async function topOps(box: HTMLElement, c: Context): Promise<void> {
   const byGpu = await report(c, "ops", { sort: "-total_gpu_ns", limit: 10 }), gpu = byGpu.rows.some((r) => numberAt(byGpu, r, "total_gpu_ns"));
   const t = gpu ? byGpu : await report(c, "ops", { sort: "-total_cpu_ns", limit: 10 });
-  const wanted = ["op_id", "name", "shapes", "direction", "calls", ...(gpu ? ["total_gpu_ns", "gpu_pct", "tc_eligible", "tc_used"] : ["total_cpu_ns", "mean_cpu_ns"])];
+  const wanted = ["name", "shapes", "direction", "calls", ...(gpu ? ["total_gpu_ns", "gpu_pct", "tc_eligible", "tc_used"] : ["total_cpu_ns", "mean_cpu_ns"])];
   const opId = columnOf(t, "op_id"), direction = columnOf(t, "direction");
   showReport(box, "ops", t, {
     title: `Top 10 ops by ${gpu ? "GPU" : "CPU"} time`,
     hide: t.columns.map((x) => x.id).filter((id) => !wanted.includes(id)),
     draw: { name: pathEnd },
-    textShare: 0.15,
+
     choose: (cells) => (location.hash = place.linkTo("ops-kernels", { op: JSON.stringify([cells[opId], cells[direction]]) })),
   });
 }

@@ -83,6 +83,6 @@ export const roofline: View = {
     const by = c.args.by ?? "op", t = await report(c, "roofline", { group_by: by });
     add(page, h("div", { class: "choices" }, choice(c, "By", "by", [["op", "op"], ["shape", "op and shape"], ["kernel", "kernel"]])));
     chart(page, t);
-    showReport(page, "roofline", t, { title: "Ops against the peaks", hide: ["class", "attainable_ns", "peak", "kernels", "flops", "bytes"] });
+    showReport(page, "roofline", t, { title: "Ops against the peaks", steps: c, hide: ["class", "attainable_ns", "peak", "kernels", "flops", "bytes"] });
   },
 };
