@@ -193,6 +193,16 @@ static void test_no_slice_is_lost_between_windows(void **state)
 	}
 }
 
+/* How many ranges around it stand on its track: Python frames do not count for the others, nor these for them. */
+static uint32_t around(const struct timeline *t, uint32_t row)
+{
+	const struct spans *s = &t->p->span;
+	uint32_t n = 0;
+	for (uint32_t i = s->parent[row]; i != ROW_NONE; i = s->parent[i])
+		n += (s->kind[i] == SPAN_PYTHON) == (s->kind[row] == SPAN_PYTHON);
+	return n;
+}
+
 static void test_every_row_has_a_place(void **state)
 {
 	(void)state;
@@ -201,23 +211,28 @@ static void test_every_row_has_a_place(void **state)
 	make_begin(&m);
 	make_random(&m, &seed, 2000, 0);
 	struct timeline *t = make_end(&m);
-	uint32_t slices = 0;
+	uint32_t slices = 0, python = 0;
 	for (uint32_t l = 0; l < t->n_lanes; l++) {
 		const struct timeline_lane *x = &t->lanes[l];
 		const struct timeline_track *k = &t->tracks[x->track];
 		bool nested = l - k->first_lane < k->n_nested;
+		python += k->python;
 		assert_in_range(l, k->first_lane, k->first_lane + k->n_lanes - 1);
 		for (uint32_t i = 0; i < x->n; i++) {
 			uint32_t row = t->row[x->first + i];
+			if (!k->device)
+				assert_int_equal(k->python, t->p->span.kind[row] == SPAN_PYTHON);
 			assert_int_equal((k->device ? t->gpu_lane : t->span_lane)[row], l);
-			if (nested && t->p->span.parent[row] != ROW_NONE)
-				assert_int_equal(t->span_lane[t->p->span.parent[row]], l - 1);
+			if (nested)
+				assert_int_equal(l - k->first_lane, around(t, row));
 			if (!nested && i)
 				assert_true(start_of(t, x, i) >= end_of(t, x, i - 1));
 		}
 		slices += x->n;
 	}
 	assert_int_equal(slices, t->p->span.rows.n + t->p->gpu_op.rows.n);
+	assert_int_equal(t->n_tracks, 3);
+	assert_in_range(python, 1, t->n_lanes - 2);
 	assert_true(t->n_entries < slices);
 	assert_int_equal(t->too_deep, 0);
 	release(&m, t);
@@ -339,6 +354,36 @@ static void test_slices_of_a_window(void **state)
 	release(&m, t);
 }
 
+/* In a window of 10 to 90: of a range from 0 to 100 what its child leaves, of that one what the frame in it leaves, or all of it where frames are left out. */
+static void test_self_time_of_a_window(void **state)
+{
+	(void)state;
+	struct maker m;
+	make_begin(&m);
+	builder_span(&m.b, m.thread, SPAN_OP, "outer", 0, 100);
+	builder_span(&m.b, m.thread, SPAN_PYTHON, "frame", 20, 60);
+	builder_span(&m.b, m.thread, SPAN_OP, "inner", 30, 50);
+	make_gpu(&m, 40, 100);
+	struct timeline *t = make_end(&m);
+	for (int frames = 0; frames < 2; frames++) {
+		struct timeline_sum *v;
+		uint8_t take[3] = {1, (uint8_t)frames, 1};
+		assert_true(t->n_tracks == 3 && t->tracks[1].python && t->tracks[2].device);
+		uint32_t n = timeline_sums(t, take, 10, 90, &v);
+		assert_int_equal(n, 3 + frames);
+		for (uint32_t i = 0; i < n; i++) {
+			struct str name = profile_str(t->p, v[i].name);
+			int64_t total = str_eqc(name, "outer") ? 80 : str_eqc(name, "frame") ? 40 : str_eqc(name, "inner") ? 20 : 50;
+			int64_t self = str_eqc(name, "outer") ? 60 - 20 * frames : str_eqc(name, "frame") ? 20 : total;
+			assert_int_equal(v[i].count, 1);
+			assert_int_equal(v[i].total_ns, total);
+			assert_int_equal(v[i].self_ns, self);
+		}
+		mem_free(v);
+	}
+	release(&m, t);
+}
+
 /* Three devices, met in another order than theirs, each with two streams: half of the window is busy on one stream, an overlapping half on the other. */
 static void test_use_of_devices(void **state)
 {
@@ -376,6 +421,7 @@ int main(void)
 		cmocka_unit_test(test_a_dense_stretch_has_levels_of_its_own),
 		cmocka_unit_test(test_too_deep_shares_a_lane),
 		cmocka_unit_test(test_slices_of_a_window),
+		cmocka_unit_test(test_self_time_of_a_window),
 		cmocka_unit_test(test_use_of_devices),
 		cmocka_unit_test(test_nothing),
 	};

@@ -215,9 +215,10 @@ async function ask(t, path, args) {
   return body;
 }
 
-/** With names in place of their numbers. */
-function named(tile) {
-  return JSON.stringify(tile.tracks.map((t) => [t.track, t.lanes.map((l) => l.map((v, i) => (i % 7 === 5 ? tile.names[v] : i % 7 === 6 ? tile.categories[v] : v)))]));
+/** With names and their roles in place of their numbers. */
+function named(tile, info) {
+  const role = (t, v) => tile.roles[info.tracks[t.track].device ? "gpu" : "span"][v];
+  return JSON.stringify(tile.tracks.map((t) => [t.track, t.lanes.map((l) => l.map((v, i) => (i % 7 === 5 ? [tile.names[v], role(t, v)] : i % 7 === 6 ? tile.categories[v] : v)))]));
 }
 
 /** Some numbers below n, always the same. */
@@ -234,7 +235,7 @@ async function sameTiles(t, s, input, info, zooms) {
     const last = Math.floor(info.length / (info.tile_pixels * 2 ** zoom));
     for (const index of new Set([0, last, ...some(3, last + 1)])) {
       const want = await ask(t, "timeline/tile", { input, zoom, index }), got = s.answer("tile", { zoom, index });
-      same(named(got), named(want), `tile ${zoom} ${index}`);
+      same(named(got, info), named(want, info), `tile ${zoom} ${index}`);
       items += want.tracks.reduce((n, k) => n + k.lanes.reduce((m, l) => m + l.length / 7, 0), 0);
     }
   }

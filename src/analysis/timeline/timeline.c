@@ -1,4 +1,5 @@
 /* Lanes of the timeline: which slice is drawn where. Levels of detail: timeline_levels.c. */
+#include "analysis/names/names.h"
 #include "analysis/timeline/timeline_levels.h"
 #include "base/mem.h"
 #include "base/search.h"
@@ -30,33 +31,59 @@ static uint32_t room_take(struct room *r, uint32_t lanes_max, int64_t start, int
 }
 
 struct lanes_of {
-	uint32_t begin, end;          /* rows of the track */
+	uint32_t begin, end;          /* rows of the store's track */
+	bool python;                  /* of the spans, those that are Python frames; else the others */
 	uint32_t n_nested, n_lanes;
+	uint32_t slices;
 };
 
-/* Lanes, counted from 0, of the spans of one track. */
-static void place_spans(struct timeline *t, struct room *r, struct lanes_of *x)
+bool timeline_is_python(const struct profile *p, uint32_t span)
 {
-	const struct spans *s = &t->p->span;
-	uint32_t *lane = t->span_lane;
-	bool any_free = false;
-	for (uint32_t i = x->begin; i < x->end; i++) {
-		if (!span_nests(s->kind[i])) {
-			any_free = true;
+	return p->span.kind[span] == SPAN_PYTHON && !name_is(p, p->span.name[span], NAME_MODULE);
+}
+
+/* How many ranges of its own group, Python frames or others, are around it; in beside[row], how many of the other group. */
+static uint32_t timeline_depth(const struct timeline *t, uint32_t row, bool python, uint32_t *beside)
+{
+	uint32_t up = t->p->span.parent[row];
+	if (up == ROW_NONE)
+		return beside[row] = 0;
+	bool same = timeline_is_python(t->p, up) == python;
+	beside[row] = same ? beside[up] : t->span_lane[up] + 1;
+	return same ? t->span_lane[up] + 1 : beside[up];
+}
+
+/* Lanes, counted from 0, of the ranges of one track that nest, each as deep in its group. `beside`: by row, how deep in the other one. */
+static void place_nested(struct timeline *t, struct lanes_of *host, struct lanes_of *python, uint32_t *beside)
+{
+	for (uint32_t i = host->begin; i < host->end; i++) {
+		if (!span_nests(t->p->span.kind[i]))
 			continue;
-		}
-		uint32_t depth = s->parent[i] == ROW_NONE ? 0 : lane[s->parent[i]] + 1;
+		bool frame = timeline_is_python(t->p, i);
+		struct lanes_of *x = frame ? python : host;
+		uint32_t depth = timeline_depth(t, i, frame, beside);
 		if (depth >= TIMELINE_LANES_MAX / 2) {
 			depth = TIMELINE_LANES_MAX / 2 - 1;
 			t->too_deep++;
 		}
-		lane[i] = depth;
+		t->span_lane[i] = depth;
 		x->n_nested = MAX(x->n_nested, depth + 1);
+		x->slices++;
 	}
+	python->n_lanes = python->n_nested;
+}
+
+/* Below them, those that may overlap as they like. */
+static void place_others(struct timeline *t, struct room *r, struct lanes_of *x)
+{
+	const struct spans *s = &t->p->span;
 	r->n = 0;
-	for (uint32_t i = x->begin; any_free && i < x->end; i++)
-		if (!span_nests(s->kind[i]))
-			lane[i] = x->n_nested + room_take(r, TIMELINE_LANES_MAX / 2, s->start_ns[i], span_end(t->p, i), &t->too_deep);
+	for (uint32_t i = x->begin; i < x->end; i++) {
+		if (span_nests(s->kind[i]))
+			continue;
+		t->span_lane[i] = x->n_nested + room_take(r, TIMELINE_LANES_MAX / 2, s->start_ns[i], span_end(t->p, i), &t->too_deep);
+		x->slices++;
+	}
 	x->n_lanes = x->n_nested + r->n;
 }
 
@@ -66,6 +93,7 @@ static void place_gpu(struct timeline *t, struct room *r, struct lanes_of *x)
 	for (uint32_t i = x->begin; i < x->end; i++)
 		t->gpu_lane[i] = room_take(r, TIMELINE_LANES_MAX, t->p->gpu_op.start_ns[i], gpu_end(t->p, i), &t->too_deep);
 	x->n_lanes = r->n;
+	x->slices = x->end - x->begin;
 }
 
 static int64_t timeline_start_of(const struct timeline *t, bool device, uint32_t row)
@@ -93,19 +121,29 @@ static void measure_reach(const struct timeline *t, struct timeline_lane *l)
 	}
 }
 
+/* Whether a row of the store's track belongs to the lanes. */
+static bool timeline_takes(const struct timeline *t, const struct lanes_of *x, bool device, uint32_t row)
+{
+	return device || timeline_is_python(t->p, row) == x->python;
+}
+
 /* Numbers the track's lanes on, and puts the rows under them in order: a counting sort. */
 static void add_track(struct timeline *t, uint32_t *caps, const struct lanes_of *x, uint32_t track, bool device, uint32_t *at)
 {
 	uint32_t *lane_of = device ? t->gpu_lane : t->span_lane, first = t->n_lanes;
+	if (!x->slices)
+		return;
 	MEM_GROW(t->lanes, caps[0], t->n_lanes + x->n_lanes);
 	MEM_GROW(t->tracks, caps[1], t->n_tracks + 1);
 	t->n_lanes += x->n_lanes;
 	for (uint32_t l = first; l < t->n_lanes; l++)
 		t->lanes[l] = (struct timeline_lane){.track = t->n_tracks};
 	struct timeline_track *k = &t->tracks[t->n_tracks++];
-	*k = (struct timeline_track){.track = track, .device = device, .first_lane = first, .n_lanes = x->n_lanes, .n_nested = x->n_nested,
-	                             .slices = x->end - x->begin, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+	*k = (struct timeline_track){.track = track, .device = device, .python = x->python, .first_lane = first, .n_lanes = x->n_lanes,
+	                             .n_nested = x->n_nested, .slices = x->slices, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
 	for (uint32_t i = x->begin; i < x->end; i++) {
+		if (!timeline_takes(t, x, device, i))
+			continue;
 		int64_t start = timeline_start_of(t, device, i), end = timeline_end_of(t, device, i);
 		k->first_ns = start < k->first_ns ? start : k->first_ns;
 		k->last_ns = end > k->last_ns ? end : k->last_ns;
@@ -118,6 +156,8 @@ static void add_track(struct timeline *t, uint32_t *caps, const struct lanes_of 
 		t->lanes[l].n = 0;
 	}
 	for (uint32_t i = x->begin; i < x->end; i++) {
+		if (!timeline_takes(t, x, device, i))
+			continue;
 		struct timeline_lane *l = &t->lanes[lane_of[i]];
 		t->row[l->first + l->n++] = i;
 	}
@@ -146,20 +186,21 @@ struct timeline *timeline_new(const struct profile *p)
 	t->row = NEW_ARRAY_RAW((size_t)n_span + n_gpu, uint32_t);
 	t->span_lane = NEW_ARRAY_RAW(n_span, uint32_t);
 	t->gpu_lane = NEW_ARRAY_RAW(n_gpu, uint32_t);
+	uint32_t *beside = NEW_ARRAY_RAW(n_span, uint32_t);
 	for (uint32_t k = 0; k < p->track.rows.n; k++) {
-		struct lanes_of x = {.begin = span, .end = track_end(p->span.track, n_span, span, k)};
-		span = x.end;
-		if (x.begin < x.end) {
-			place_spans(t, &r, &x);
-			add_track(t, caps, &x, k, false, &at);
-		}
-		x = (struct lanes_of){.begin = gpu, .end = track_end(p->gpu_op.track, n_gpu, gpu, k)};
-		gpu = x.end;
-		if (x.begin < x.end) {
-			place_gpu(t, &r, &x);
-			add_track(t, caps, &x, k, true, &at);
-		}
+		struct lanes_of host = {.begin = span, .end = track_end(p->span.track, n_span, span, k)}, python = host;
+		struct lanes_of device = {.begin = gpu, .end = track_end(p->gpu_op.track, n_gpu, gpu, k)};
+		python.python = true;
+		span = host.end;
+		gpu = device.end;
+		place_nested(t, &host, &python, beside);
+		place_others(t, &r, &host);
+		place_gpu(t, &r, &device);
+		add_track(t, caps, &host, k, false, &at);
+		add_track(t, caps, &python, k, false, &at);
+		add_track(t, caps, &device, k, true, &at);
 	}
+	mem_free(beside);
 	mem_free(r.end);
 	timeline_build_levels(t);
 	return t;

@@ -3,7 +3,7 @@
  * how many it stands for and how much of the time they were busy.
  *
  * Lanes. Ranges that nest stand at their depth (span.parent); those of other kinds, and device work, on the first lane that is
- * free. A lane's slices are in order of start; where one goes on beyond the start of the next (a partial overlap), it is drawn
+ * free. The Python frames of a thread, as deep as they are, have lanes of their own, so that they can be left out; frames of modules stand with the ops. A lane's slices are in order of start; where one goes on beyond the start of the next (a partial overlap), it is drawn
  * up to there.
  *
  * Levels. Zoom s means pixels of 2^s ns, counted from first_ns. At zoom s a slice of 2^s ns or more is drawn by itself; shorter
@@ -17,10 +17,11 @@
 
 enum { TIMELINE_LANES_MAX = 512, TIMELINE_ZOOM_MAX = 62 };
 
-/* The lanes of one thread or stream. A track of the store with both kinds of rows is two of these. */
+/* The lanes of one thread or stream. Ops and other ranges, Python frames and device work of a track of the store are one of these each. */
 struct timeline_track {
 	uint32_t track;               /* row of profile->track */
 	bool device;                  /* rows are of gpu_op; else of span */
+	bool python;                  /* its Python frames */
 	uint32_t first_lane, n_lanes;
 	uint32_t n_nested;            /* the first of these lanes are by depth, the others by room */
 	uint32_t slices;
@@ -41,7 +42,7 @@ struct timeline_entry;
 struct timeline {
 	const struct profile *p;
 	uint32_t n_tracks, n_lanes, n_segments, n_levels, n_entries;
-	struct timeline_track *tracks;   /* in the order of the store's tracks, host before device */
+	struct timeline_track *tracks;   /* in the order of the store's tracks: host, Python, device */
 	struct timeline_lane *lanes;
 	struct timeline_segment *segments;
 	struct timeline_level *levels;
@@ -51,6 +52,9 @@ struct timeline {
 	int64_t first_ns, last_ns;       /* first start and last end of all; 0, 0 when there is nothing */
 	uint64_t too_deep;               /* rows beyond TIMELINE_LANES_MAX lanes of their track, which share its last lane */
 };
+
+/* Whether a range stands on a track of Python frames. Needs PASS_NAMES. */
+bool timeline_is_python(const struct profile *p, uint32_t span);
 
 /* Needs PASS_NEST. O(n log lanes). Free with timeline_free. */
 struct timeline *timeline_new(const struct profile *p);

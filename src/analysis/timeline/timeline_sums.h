@@ -11,10 +11,11 @@ struct timeline_sum {
 	bool device;
 	uint64_t count;      /* slices that overlap the window or begin in it */
 	int64_t total_ns;    /* of them, within the window; ranges within ranges count for themselves */
+	int64_t self_ns;     /* the same without the ranges within them that are counted, too */
 };
 
 /* By name and kind of the tracks with take[track], in the order in which they are first met. Returns how many; the array is the
- * caller's (mem_free). O(slices in the window). */
+ * caller's (mem_free). O(slices in the window x depth). */
 uint32_t timeline_sums(const struct timeline *t, const uint8_t *take, int64_t from_ns, int64_t to_ns, struct timeline_sum **out);
 
 /* One device over `points` pieces of the window, which are as long as each other to the nanosecond. As analysis/time/gpu_metrics.h defines

@@ -8,7 +8,7 @@ static void put_track(struct buf *b, const struct timeline *t, uint32_t i)
 {
 	const struct profile *p = t->p;
 	const struct timeline_track *k = &t->tracks[i];
-	buf_printf(b, "%s{\"track\":%u,\"device\":%s,", i ? ",\n" : "\n", i, k->device ? "true" : "false");
+	buf_printf(b, "%s{\"track\":%u,\"device\":%s,\"python\":%s,", i ? ",\n" : "\n", i, k->device ? "true" : "false", k->python ? "true" : "false");
 	json_put_text(b, "pid", profile_str(p, p->track.pid_text[k->track]));
 	buf_char(b, ',');
 	json_put_text(b, "tid", profile_str(p, p->track.tid_text[k->track]));

@@ -1,6 +1,7 @@
 /* All events of a short trace at once, column by column: what an exported report draws its timeline from, and what is known of each event. */
 #include "analysis/names/stacks.h"
 #include "analysis/tree/fwdbwd.h"
+#include "serve/api/timeline_roles.h"
 #include "serve/api/timeline_times.h"
 #include "serve/series.h"
 
@@ -145,6 +146,19 @@ static void serve_timeline_events_put_categories(struct all *x)
 	buf_cstr(x->b, "],\n");
 }
 
+static void serve_timeline_events_put_roles(struct all *x)
+{
+	struct timeline_names names;
+	timeline_names_begin(&names, x->p);
+	for (uint32_t i = 0; i < x->p->span.rows.n; i++)
+		timeline_names_meet(&names, false, i);
+	for (uint32_t i = 0; i < x->p->gpu_op.rows.n; i++)
+		timeline_names_meet(&names, true, i);
+	timeline_names_put_roles(&names, &x->texts, x->b);
+	buf_cstr(x->b, ",\n");
+	timeline_names_release(&names);
+}
+
 static int serve_timeline_events_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct all a = {.t = library_timeline(r->library, r->entry, e), .b = &out->body}, *x = &a;
@@ -164,6 +178,7 @@ static int serve_timeline_events_run(const struct request *r, struct response *o
 	put_stacks(x, stacks);
 	serve_timeline_events_put_backward(x);
 	serve_timeline_events_put_categories(x);
+	serve_timeline_events_put_roles(x);
 	series_words(x->b, "span_kinds", span_kind_name, SPAN_KINDS);
 	buf_char(x->b, ',');
 	series_words(x->b, "gpu_kinds", gpu_kind_name, GPU_KINDS);

@@ -1,30 +1,14 @@
 /* What is to be drawn of some tracks in a piece of time, at a zoom. */
-#include "base/mem.h"
 #include "serve/api/timeline_answers.h"
+#include "serve/api/timeline_roles.h"
 #include "serve/api/timeline_times.h"
-
-/* Which names the answer must explain: bits by string id. */
-struct seen {
-	uint64_t *bits;
-	uint32_t *id;
-	uint32_t n, cap;
-};
-
-static void serve_timeline_tile_see(struct seen *s, uint32_t id)
-{
-	uint64_t bit = UINT64_C(1) << (id & 63);
-	if (s->bits[id >> 6] & bit)
-		return;
-	s->bits[id >> 6] |= bit;
-	MEM_PUSH(s->id, s->n, s->cap, id);
-}
 
 struct tile {
 	const struct timeline *t;
 	int64_t from_ns, to_ns;
 	unsigned zoom;
 	struct timeline_items items;
-	struct seen names;
+	struct timeline_names names;
 };
 
 static char *put_comma_number(char *at, int64_t v)
@@ -46,7 +30,7 @@ static void serve_timeline_tile_put_lane(struct buf *b, struct tile *x, uint32_t
 	char *begin = buf_room(b, x->items.n * ITEM_BYTES + 2), *at = begin;
 	for (size_t i = 0; i < x->items.n; i++) {
 		const struct timeline_item *k = &x->items.v[i];
-		serve_timeline_tile_see(&x->names, name[k->row]);
+		timeline_names_meet(&x->names, device, k->row);
 		at = put_comma_number(at, k->start_ns - x->t->first_ns);
 		at = put_comma_number(at, k->end_ns - k->start_ns);
 		at = put_comma_number(at, timeline_busy_ns(p, device, k));
@@ -64,12 +48,11 @@ static void serve_timeline_tile_put_lane(struct buf *b, struct tile *x, uint32_t
 
 static void serve_timeline_tile_put_names(struct buf *b, const struct tile *x)
 {
-	buf_cstr(b, "],\n\"names\":{");
-	for (uint32_t i = 0; i < x->names.n; i++) {
-		buf_printf(b, "%s\"%u\":", i ? "," : "", x->names.id[i]);
-		json_put_string(b, profile_str(x->t->p, x->names.id[i]));
-	}
-	buf_cstr(b, "},\n\"categories\":[");
+	buf_cstr(b, "],\n");
+	timeline_names_put(&x->names, b);
+	buf_cstr(b, ",\n");
+	timeline_names_put_roles(&x->names, NULL, b);
+	buf_cstr(b, ",\n\"categories\":[");
 	for (uint32_t i = 0; i < x->t->p->cat.rows.n; i++) {
 		buf_cstr(b, i ? "," : "");
 		json_put_string(b, profile_cat(x->t->p, (uint16_t)i));
@@ -80,7 +63,7 @@ static void serve_timeline_tile_put_names(struct buf *b, const struct tile *x)
 static void serve_timeline_tile_put_tile(struct buf *b, struct tile *x, const uint8_t *take, int64_t index)
 {
 	bool any = false;
-	x->names.bits = NEW_ARRAY(x->t->p->strings.n / 64 + 1, uint64_t);
+	timeline_names_begin(&x->names, x->t->p);
 	buf_printf(b, "{\"zoom\":%u,\"index\":%lld,\"tracks\":[", x->zoom, (long long)index);
 	for (uint32_t i = 0; i < x->t->n_tracks; i++) {
 		const struct timeline_track *k = &x->t->tracks[i];
@@ -96,8 +79,7 @@ static void serve_timeline_tile_put_tile(struct buf *b, struct tile *x, const ui
 		buf_cstr(b, "]}");
 	}
 	serve_timeline_tile_put_names(b, x);
-	mem_free(x->names.bits);
-	mem_free(x->names.id);
+	timeline_names_release(&x->names);
 	timeline_items_release(&x->items);
 }
 
@@ -126,7 +108,7 @@ static const struct endpoint_param params[] = {TIMELINE_TILE_PARAMS, {0}};
 
 const struct endpoint endpoint_timeline_tile = {
 	.path = "/api/timeline/tile",
-	.help = "what is to be drawn of each lane in one tile: start, duration, busy, count, row, name and category of each item; busy of a single event is its own duration, also where it is drawn up to the next one's begin",
+	.help = "what is to be drawn of each lane in one tile: start, duration, busy, count, row, name and category of each item, and what each name is, by which it is coloured; busy of a single event is its own duration, also where it is drawn up to the next one's begin",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
 	.queue = QUEUE_QUICK,

@@ -1,4 +1,5 @@
 /* The whole timeline at one zoom: what an exported report of a long trace draws its timeline from. */
+#include "serve/api/timeline_roles.h"
 #include "serve/api/timeline_times.h"
 #include "serve/series.h"
 
@@ -8,6 +9,7 @@ struct whole {
 	const struct timeline *t;
 	struct buf *b;
 	struct texts texts;
+	struct timeline_names names;
 	struct timeline_items items;
 	unsigned zoom;
 };
@@ -55,6 +57,8 @@ static void serve_timeline_whole_put_lane(struct whole *x, uint32_t lane)
 	const struct profile *p = x->t->p;
 	bool device = x->t->tracks[x->t->lanes[lane].track].device;
 	items_of(x, lane);
+	for (size_t i = 0; i < x->items.n; i++)
+		timeline_names_meet(&x->names, device, x->items.v[i].row);
 	buf_printf(x->b, "{\"track\":%u,", x->t->lanes[lane].track);
 	PUT("start", true, k->start_ns - x->t->first_ns);
 	buf_char(x->b, ',');
@@ -82,6 +86,7 @@ static int serve_timeline_whole_run(const struct request *r, struct response *ou
 		return -1;
 	x->zoom = finest(x, (uint64_t)most);
 	texts_begin(&x->texts, x->t->p);
+	timeline_names_begin(&x->names, x->t->p);
 	buf_printf(x->b, "{\"zoom\":%u,\"lanes\":[", x->zoom);
 	for (uint32_t l = 0; l < x->t->n_lanes; l++) {
 		buf_cstr(x->b, l ? ",\n" : "\n");
@@ -93,9 +98,12 @@ static int serve_timeline_whole_run(const struct request *r, struct response *ou
 		json_put_string(x->b, profile_cat(x->t->p, (uint16_t)i));
 	}
 	buf_cstr(x->b, "],\n");
+	timeline_names_put_roles(&x->names, &x->texts, x->b);
+	buf_cstr(x->b, ",\n");
 	texts_put(&x->texts, x->b, "texts");
 	buf_cstr(x->b, "}\n");
 	texts_release(&x->texts);
+	timeline_names_release(&x->names);
 	timeline_items_release(&x->items);
 	return 0;
 }

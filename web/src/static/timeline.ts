@@ -4,6 +4,9 @@ import { ApiError, type Args, type Cell, type Report } from "../api";
 import { count, time } from "../format";
 import { fromRanges, type Details, type Found, type Info, type Kind, type Slice } from "../timeline/model";
 
+/** What a text is as the name of a range, and of device work. */
+type Roles = Record<Kind, Record<string, string>>;
+
 interface Rows {
   start: number[];
   dur: number[];
@@ -28,6 +31,7 @@ export interface Events {
   backward: number[];
   forward: number[];
   categories: string[];
+  roles: Roles;
   span_kinds: string[];
   gpu_kinds: string[];
   texts: string[];
@@ -38,6 +42,7 @@ export interface Whole {
   zoom: number;
   lanes: { track: number; start: number[]; dur: number[]; idle: number[]; count: number[]; row: number[]; longest: number[]; name: number[]; category: number[] }[];
   categories: string[];
+  roles: Roles;
   texts: string[];
 }
 
@@ -54,6 +59,19 @@ interface Lane {
   category: Uint32Array;
 }
 
+/** Totals of a name. */
+interface Sum {
+  kind: Kind;
+  name: string;
+  word: string; // what they are
+  shares: boolean; // stands inside or beside others, rather than describe them
+  n: number;
+  total: number;
+  self: number;
+}
+
+/** As span_nests. */
+const NESTING = ["op", "user", "python", "call", "marker"];
 const AROUND = 200, LAUNCHED = 200;
 
 /** Differences back to values. */
@@ -204,7 +222,7 @@ export class StaticTimeline {
       for (let i = 5; i < items.length; i += 7) names[items[i]] = this.texts[items[i]];
       lanes.push(items);
     }
-    return { zoom, index, tracks: out, names, categories: this.categories };
+    return { zoom, index, tracks: out, names, roles: (this.events ?? this.whole!).roles, categories: this.categories };
   }
 
   private slice(kind: Kind, row: number): Slice {
@@ -275,25 +293,36 @@ export class StaticTimeline {
     return { events: hits.slice(0, limit).map(([, , kind, row]) => this.slice(kind, row)), found: hits.length, total_ns: total };
   }
 
-  /** Totals by name and kind, the largest first. */
+  /** Totals by name and kind, those with most time of their own first. */
   private select(from: number, to: number, tracks?: string): Report {
-    const e = this.events!, chosen = tracks ? new Set(fromRanges(tracks)) : undefined, sums = new Map<string, { name: string; kind: string; n: number; total: number }>();
-    for (const l of this.lanes) {
-      if (chosen && !chosen.has(l.track)) continue;
-      const kind = this.kindOf(l.track), v = e[kind], words = kind === "gpu" ? e.gpu_kinds : e.span_kinds;
-      for (const r of l.row) {
-        const start = v.start[r], end = start + v.dur[r];
-        if (start >= to) break;
-        if (start < from && end <= from) continue;
-        const key = `${kind} ${v.kind[r]} ${v.name[r]}`, s = sums.get(key) ?? { name: this.texts[v.name[r]], kind: words[v.kind[r]], n: 0, total: 0 };
-        s.n++;
-        s.total += Math.min(end, to) - Math.max(start, from);
-        sums.set(key, s);
-      }
-    }
-    const sorted = [...sums.values()].sort((a, b) => b.total - a.total);
-    const rows: Cell[][] = sorted.map((s) => [s.name, s.kind, s.n, s.total, to > from ? (100 * s.total) / (to - from) : null, Math.trunc(s.total / s.n)]);
+    const sums = new Map<string, Sum>(), chosen = new Set(tracks ? fromRanges(tracks) : this.info.tracks.map((t) => t.track)), all = { span: 0, gpu: 0 };
+    for (const l of this.lanes) if (chosen.has(l.track)) for (const r of l.row) this.addRow(sums, chosen, this.kindOf(l.track), r, from, to);
+    for (const s of sums.values()) if (s.shares) all[s.kind] += s.self;
+    const sorted = [...sums.values()].sort((a, b) => b.self - a.self);
+    const rows: Cell[][] = sorted.map((s) => [s.name, s.word, s.n, s.total, s.self, s.shares && all[s.kind] > 0 ? (100 * s.self) / all[s.kind] : null, Math.trunc(s.total / s.n)]);
     return { ...this.selection!, rows, notes: [] };
+  }
+
+  private sumOf(sums: Map<string, Sum>, kind: Kind, r: number): Sum {
+    const e = this.events!, v = e[kind], word = (kind === "gpu" ? e.gpu_kinds : e.span_kinds)[v.kind[r]], key = `${kind} ${v.kind[r]} ${v.name[r]}`;
+    let s = sums.get(key);
+    if (!s) sums.set(key, (s = { kind, name: this.texts[v.name[r]], word, shares: kind === "gpu" || NESTING.includes(word), n: 0, total: 0, self: 0 }));
+    return s;
+  }
+
+  private addRow(sums: Map<string, Sum>, chosen: Set<number>, kind: Kind, r: number, from: number, to: number): void {
+    const v = this.events![kind], start = v.start[r], end = start + v.dur[r];
+    if (start >= to || (start < from && end <= from)) return;
+    const s = this.sumOf(sums, kind, r), [a, b] = [Math.max(start, from), Math.min(end, to)];
+    s.n++;
+    s.total += b - a;
+    s.self += b - a;
+    if (kind === "gpu" || !s.shares) return;
+    const { parent, start: begins, dur } = this.events!.span;
+    let up = parent[r];
+    while (up >= 0 && !chosen.has(this.lanes[this.laneOf.span[up]].track)) up = parent[up];
+    const within = up < 0 ? 0 : Math.min(b, begins[up] + dur[up]) - Math.max(a, begins[up]);
+    if (within > 0) this.sumOf(sums, "span", up).self -= within;
   }
 }
 

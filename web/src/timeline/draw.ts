@@ -2,12 +2,15 @@
 // is narrower adds to the pixels it lies on, each of which shows how much of its time was busy as height.
 import { bytes } from "../format";
 import type { Theme } from "./colors";
-import { hueOf } from "./colors";
+import { paintOfName, paintOfRole } from "./colors";
 import { GUTTER, LANE, TOP_RULER, TOP_STEPS, type Band, type Layout } from "./layout";
 import { zoomOf, type Camera, type Counters, type Details, type Info, type MemoryCurve, type Slice, type Use, type Window } from "./model";
 import { Raster, pixelOf } from "./raster";
 import type { Tie } from "./ties";
 import { BUSY, CATEGORY, COUNT, DUR, ITEM, NAME, START, firstBehind, type Piece, type Tiles } from "./tiles";
+
+/** What a colour says. */
+export type Colours = "role" | "name" | "category";
 
 export interface Scene {
   info: Info;
@@ -18,7 +21,7 @@ export interface Scene {
   height: number;
   scroll: number;
   theme: Theme;
-  byCategory: boolean;
+  colours: Colours;
   search: string; // lower case; "" = none
   selected?: Details;
   window?: Window;
@@ -49,7 +52,10 @@ export function tickText(ns: number, step: number): string {
 }
 
 export class Painter {
-  private readonly hues = new Map<number, number>();
+  private readonly hues = new Map<number, number>(); // paints by name, and by role
+  private readonly hostHues = new Map<number, number>();
+  private readonly deviceHues = new Map<number, number>();
+  private device = false; // whose lane is drawn
   private readonly hits = new Map<number, boolean>();
   private readonly widths = new Map<number, number>();
   private readonly categoryHues: number[] = [];
@@ -61,7 +67,7 @@ export class Painter {
   private bar = new Uint32Array(0);
   private above = new Uint32Array(0);
   private readonly raster = new Raster();
-  private readonly texts: number[] = []; // name, x, y, room, whether it is a hit: to be written when the slices stand
+  private readonly texts: number[] = []; // name, x, y, room, paint (-1: no hit): to be written when the slices stand
   private theme?: Theme;
   private slices = new Uint32Array(0); // pixels of the theme's colours
   private faint = new Uint32Array(0);
@@ -124,14 +130,19 @@ export class Painter {
   }
 
   private hueAt(s: Scene, items: Float64Array, i: number): number {
-    if (s.byCategory) {
+    if (s.colours === "category") {
       const c = items[i + CATEGORY];
-      return (this.categoryHues[c] ??= hueOf(s.tiles.categories[c] ?? ""));
+      return (this.categoryHues[c] ??= paintOfName(s.tiles.categories[c] ?? ""));
     }
-    const name = items[i + NAME];
-    let h = this.hues.get(name);
-    if (h === undefined) this.hues.set(name, (h = hueOf(s.tiles.names.get(name) ?? "")));
+    const name = items[i + NAME], kept = s.colours === "name" ? this.hues : this.device ? this.deviceHues : this.hostHues;
+    let h = kept.get(name);
+    if (h === undefined) kept.set(name, (h = this.hueOf(s, name)));
     return h;
+  }
+
+  private hueOf(s: Scene, id: number): number {
+    const name = s.tiles.names.get(id) ?? "";
+    return s.colours === "name" ? paintOfName(name) : paintOfRole(this.device, s.tiles.roles[this.device ? "gpu" : "span"].get(id) ?? "", name);
   }
 
   private isHit(s: Scene, name: number): boolean {
@@ -202,6 +213,7 @@ export class Painter {
 
   private track(s: Scene, b: Band): void {
     const to = s.camera.from + (s.width - GUTTER) * s.camera.scale, y0 = s.scroll - LANE, y1 = s.scroll + s.height;
+    this.device = b.track!.device;
     const pieces = s.tiles.pieces(zoomOf(s.info, s.camera.scale), s.camera.from, to, b.track!.track);
     for (let lane = 0; lane < b.lanes; lane++) {
       const y = s.layout.laneY(b, lane);
@@ -267,15 +279,17 @@ export class Painter {
   private slice(s: Scene, items: Float64Array, i: number, x0: number, x1: number, y: number): void {
     const left = Math.max(-2, Math.round(x0)), right = Math.min(s.width - GUTTER + 2, Math.max(left + 1, Math.round(x1)));
     const width = right - left - (right - left > 3 ? 1 : 0), hit = this.isHit(s, items[i + NAME]);
-    this.raster.rect(left, y, width, LANE - 1, hit ? this.slices[this.hueAt(s, items, i)] : this.missed);
-    if (width >= NAME_ROOM) this.texts.push(items[i + NAME], GUTTER + Math.max(left, 0) + 3, s.scroll + y + LANE / 2, right - Math.max(left, 0) - 7, Number(hit));
+    const hue = hit ? this.hueAt(s, items, i) : -1;
+    this.raster.rect(left, y, width, LANE - 1, hit ? this.slices[hue] : this.missed);
+    if (width >= NAME_ROOM) this.texts.push(items[i + NAME], GUTTER + Math.max(left, 0) + 3, s.scroll + y + LANE / 2, right - Math.max(left, 0) - 7, hue);
   }
 
   private writeNames(s: Scene): void {
     const { ctx, texts } = this;
-    for (const hit of [1, 0]) {
-      ctx.fillStyle = hit ? s.theme.onSlice : s.theme.soft;
-      for (let i = 0; i < texts.length; i += 5) if (texts[i + 4] === hit) this.name(s, texts[i], texts[i + 1], texts[i + 2], texts[i + 3]);
+    for (let i = 0, last = ""; i < texts.length; i += 5) {
+      const color = texts[i + 4] < 0 ? s.theme.soft : s.theme.onSlice[texts[i + 4]];
+      if (color !== last) ctx.fillStyle = last = color;
+      this.name(s, texts[i], texts[i + 1], texts[i + 2], texts[i + 3]);
     }
     texts.length = 0;
   }

@@ -1,6 +1,6 @@
 // Tiles: what is to be drawn, by zoom, place and track. Fetched for what is in view; until they come, coarser or finer ones stand in.
 import { get } from "../api";
-import { rangesOf, type Info, type Origin } from "./model";
+import { rangesOf, type Info, type Kind, type Origin } from "./model";
 
 /** Numbers of an item, in this order. */
 export const START = 0, DUR = 1, BUSY = 2, COUNT = 3, ROW = 4, NAME = 5, CATEGORY = 6, ITEM = 7;
@@ -24,6 +24,7 @@ interface Tile {
 interface Answer {
   tracks: { track: number; lanes: number[][] }[];
   names: Record<string, string>;
+  roles: Record<Kind, Record<string, string>>;
   categories: string[];
 }
 
@@ -34,6 +35,8 @@ const NOTHING: Lanes = [];
 
 export class Tiles {
   readonly names = new Map<number, string>();
+  /** What a name is, on the host and on a device: the words of colors.ts. */
+  readonly roles: Record<Kind, Map<number, string>> = { span: new Map(), gpu: new Map() };
   categories: string[] = [];
   error = "";
   private readonly kept = new Map<number, Tile>();
@@ -112,6 +115,7 @@ export class Tiles {
 
   private take(zoom: number, index: number, a: Answer): void {
     for (const [id, name] of Object.entries(a.names)) this.names.set(Number(id), name);
+    for (const kind of ["span", "gpu"] as const) for (const [id, role] of Object.entries(a.roles[kind])) this.roles[kind].set(Number(id), role);
     this.categories = a.categories;
     for (const t of a.tracks) {
       const lanes = t.lanes.map((l) => new Float64Array(l)), size = lanes.reduce((n, l) => n + l.length, 0) + 16;

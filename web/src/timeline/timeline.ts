@@ -12,11 +12,12 @@ import type { Context } from "../view";
 import { theme } from "./colors";
 import { Curves } from "./curves";
 import { EXPORT_TITLE, showDetails, showTotals, type Panel } from "./details";
-import { Painter, tickText, topOf, type Scene } from "./draw";
+import { Painter, tickText, topOf, type Colours, type Scene } from "./draw";
 import { Input, type Target } from "./input";
 import { GUTTER, Layout, type Band } from "./layout";
 import { fromRanges, rangesOf, zoomOf, type Camera, type Details, type Info, type Origin, type Slice, type Window } from "./model";
 import { keyList } from "./keys";
+import { Legend } from "./legend";
 import { Search } from "./search";
 import { Ties } from "./ties";
 import { BUSY, COUNT, DUR, ITEM, NAME, ROW, START, Tiles, firstBehind } from "./tiles";
@@ -43,6 +44,10 @@ interface Hit {
   item: Float64Array; // ITEM numbers
 }
 
+function coloursOf(word: string | undefined): Colours {
+  return word === "name" || word === "category" ? word : "role";
+}
+
 export class Timeline implements Target {
   private readonly canvas = h("canvas", { tabindex: 0, role: "application", "aria-label": "Timeline; keys: w s a d, arrows, comma and full stop, n, f, 0, Escape" });
   private readonly spacer = h("div", { class: "room" });
@@ -57,6 +62,7 @@ export class Timeline implements Target {
   private readonly curves: Curves;
   private readonly ties?: Ties;
   private readonly search: Search;
+  private readonly legend: Legend;
   private readonly panel: Panel;
   private readonly input: Input;
   private readonly scene: Scene;
@@ -82,7 +88,8 @@ export class Timeline implements Target {
     this.search = new Search(c, origin, { jump: (e) => this.jump(e), searched: (text) => this.searched(text) });
     this.panel = { info, key: `${beside?.prefix ?? ""}selection`, save: origin.ranks ? undefined : () => this.exportWindow(), jump: (e) => this.jump(e), find: (t) => this.search.start(t), close: () => this.escape() };
     this.scene = { info, layout: this.layout, tiles: this.tiles, camera: { from: 0, scale: 1 }, width: 800, height: 400, scroll: 0, theme: theme(),
-      byCategory: this.said("by") === "category", search: "" };
+      colours: coloursOf(this.said("by")), search: "" };
+    this.legend = new Legend(this.tiles);
     const frame = this.frame();
     add(page, frame);
     this.input = new Input(this.canvas, frame, this, c.signal, !beside);
@@ -101,9 +108,9 @@ export class Timeline implements Target {
       ? h("p", { class: "note" }, `Times here count from the first event; on the clock of the ${this.origin.ranks ? "job" : "recording, which tables show"}, that is ${timePoint(BigInt(this.info.first_ns))}.`) : null;
     return h("div", { class: this.beside ? "tl half" : "tl" },
       h("div", { class: "tools" }, this.beside?.title, ...this.search.parts, h("span", { class: "space" }), this.where,
-        select("Colours", [["name", "by name"], ["category", "by category"]], this.said("by") ?? "name", (v) => this.colourBy(v)),
+        select("Colours", [["role", "by role"], ["name", "by name"], ["category", "by category"]], this.scene.colours, (v) => this.colourBy(v)),
         button("All", () => this.fitAll(), { title: "Show all of it (0)" }), this.deviceButton(), perfetto, keyList()),
-      made, deep, this.trouble, h("div", { class: "view-frame", style: "display:contents" }, this.view), this.panelPlace, zero);
+      made, deep, this.trouble, this.legend.place, h("div", { class: "view-frame", style: "display:contents" }, this.view), this.panelPlace, zero);
   }
 
   /** What the address says of this timeline. */
@@ -217,7 +224,7 @@ export class Timeline implements Target {
     const names: Record<string, string | undefined> = {
       look: undefined, from: camera.from.toFixed(camera.scale < 10 ? 1 : 0), to: to.toFixed(camera.scale < 10 ? 1 : 0),
       ev: selected && `${selected.event.kind}:${selected.event.row}`, win: w && `${Math.round(w.from)}..${Math.round(w.to)}`,
-      tracks: w?.tracks && rangesOf(w.tracks), shut: [...this.layout.shut].join(" "), by: this.scene.byCategory ? "category" : "", ...this.search.place,
+      tracks: w?.tracks && rangesOf(w.tracks), shut: [...this.layout.shut].join(" "), by: this.scene.colours === "role" ? "" : this.scene.colours, ...this.search.place,
     };
     place.note(Object.fromEntries(Object.entries(names).map(([name, value]) => [(this.beside?.prefix ?? "") + name, value])));
   }
@@ -299,6 +306,7 @@ export class Timeline implements Target {
       s.counters = this.curves.values;
     }
     this.painter.draw(s);
+    this.legend.update(s.colours === "role");
     this.where.textContent = `${time(this.room * c.scale)} in view`;
     this.say(this.tiles.error);
     this.stats.frames++;
@@ -322,7 +330,7 @@ export class Timeline implements Target {
   }
 
   private colourBy(v: string): void {
-    this.scene.byCategory = v === "category";
+    this.scene.colours = coloursOf(v);
     this.moved();
   }
 
