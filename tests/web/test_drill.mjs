@@ -17,22 +17,34 @@ async function totals(rows, column, want, what) {
   same(got, want, what);
 }
 
+/** Lines of the table of stacks, and the stacks below each. */
+const stackRows = (t) => t.page.locator('[data-table="stacks"]').evaluate((e) => e.tabulator.getData().map((r) => ({ cells: r.cells, below: (r._children ?? []).map((k) => k.cells) })));
+
 async function callStacks(t) {
   const own = t.report("operators", "plugin", "--group-by=stack"), name = "aten::cudnn_convolution_backward_input", want = own.rows.filter((r) => r[0] === name);
   await t.open("operators", "plugin");
   await t.choose("operators", '[data-table="stacks"] .tabulator-row', t.row("operators", name));
-  const rows = await t.rows("stacks");
-  same(rows.length, want.length, "stacks");
-  await totals(rows, at(own, "calls"), sum(want, at(own, "calls")), "calls");
-  const frames = await t.page.locator(".frames li").allInnerTexts(), first = want[0][at(own, "call_stack")].split(";");
-  same(frames.join("\n"), first.join("\n"), "frames");
-  assert(/\.py\(\d+\): /.test(frames[0]), "a frame has file and line");
-  await t.page.locator('[data-table="stacks"] .tabulator-row').nth(1).click();
-  same((await t.page.locator(".frames li").allInnerTexts()).join(";"), want[1][at(own, "call_stack")] ?? "", "frames of the second");
+  const lines = await stackRows(t), single = lines.flatMap((l) => (l.below.length ? l.below : [l.cells]));
+  same(new Set(lines.map((l) => l.cells[0])).size, lines.length, "lines differ");
+  same(single.length, want.length, "stacks");
+  for (const list of [lines.map((l) => l.cells), single]) same(sum(list, 2), sum(want, at(own, "calls")), "calls");
+  for (const l of lines) if (l.below.length) same(sum(l.below, 3), l.cells[3], `device time at ${l.cells[0]}`);
+  const shown = async () => (await t.page.locator(".frames li").allInnerTexts()).join(";"), stacks = want.map((r) => r[at(own, "call_stack")] ?? "");
+  assert(stacks.includes(await shown()), "frames of the first line's first stack");
+  assert(/\.py\(\d+\): /.test(await shown()), "a frame has file and line");
+  const first = await shown();
+  await t.page.locator('[data-table="stacks"] .tabulator-row').last().click();
+  await t.until("other frames", async () => (await shown()) !== first);
+  assert(stacks.includes(await shown()), "frames of the last");
   await t.shot("drill-operators");
   await again(t, "operators");
-  same((await t.rows("stacks")).length, want.length, "stacks of the same address");
+  same((await stackRows(t)).length, lines.length, "lines of the same address");
   assert(await t.page.locator('[data-table="operators"] .chosen', { hasText: name }).count(), "the row is marked");
+  await t.open("operators", "h100"); // whose layers run the same lines
+  await t.choose("operators", '[data-table="stacks"] .tabulator-row', t.row("operators", "aten::addmm"));
+  const layers = (await stackRows(t)).flatMap((l) => l.below);
+  assert(layers.length > 10, `${layers.length} stacks`);
+  same(new Set(layers.map((r) => r[0] + r[1])).size, layers.length, "rows that differ, by the module if by nothing else");
 }
 
 async function groupings(t) {
@@ -167,6 +179,13 @@ async function modules(t) {
   assert(decodeURIComponent(t.page.url()).includes(m.rows[0][name] + "/" + m.rows[1][name]), "the box that was clicked stands in the address");
   await t.shot("drill-modules");
   await t.page.getByRole("button", { name: "Show all" }).click();
+  const boxes = () => t.page.locator('[role="img"]').first().evaluate((e) => e.chart.getZr().storage.getDisplayList().filter((x) => x.type === "tspan" || x.type === "text").map((x) => x.style.text));
+  assert((await boxes()).some((x) => /….*_\d+$/.test(x)), `names lose their middle, not their number: ${await boxes()}`);
+  await t.page.getByLabel("Order").selectOption("time");
+  await t.page.waitForFunction(() => /order=time/.test(location.hash));
+  await t.ready("modules");
+  const below = (await t.page.locator('[role="img"]').first().evaluate((e) => e.chart.boxes)).filter((b) => b.depth === 1).map((b) => b.width);
+  assert(below.length > 1 && below.every((w, i) => i === 0 || w <= below[i - 1]), `by time: ${below}`);
   same((await t.chart("Modules by device time, forward and backward")).series[0].data.length, flame.length, "all boxes again");
   await t.open("modules", "plugin");
   const lines = t.report("layers", "plugin", "--group-by=line");

@@ -76,11 +76,12 @@ async function operators(t) {
     for (const part of ["device_self", "device_total", "host_self", "host_total"]) near(r.get(id(part + "_ns")), us(w[part + "_duration"]), `${part} of ${w.name}`);
     same(r.get(id("tc_eligible")), w.tc_eligible.toLowerCase(), `Tensor Cores and ${w.name}`);
   }
-  const self = (await t.chart("Device self time")).series[0].data, pie = t.expected("operator_pies").device_self_time.rows;
+  const self = (await t.chart("Device self time")).series[0].data, whole = t.expected("operator_pies").device_self_time.rows;
   const value = new Map(self.map((x) => [x.name, x.value]));
   same(self.length, 11, "the ten largest, and the rest");
-  for (const [name, v] of pie.slice(0, 5)) same(value.get(name), us(v), name);
-  same(self.reduce((sum, x) => sum + x.value, 0), us(pie.reduce((sum, [, v]) => sum + v, 0)), "the whole pie");
+  for (const [name, v] of whole.slice(0, 5)) same(value.get(name), us(v), name);
+  same(self.reduce((sum, x) => sum + x.value, 0), us(whole.reduce((sum, [, v]) => sum + v, 0)), "all bars together");
+  same(await t.page.locator("[role=img]").count(), 2, "charts: of times that count twice there are none");
 }
 
 /** Rows of a CSV file as objects, behind `before` lines of other text. */
@@ -261,12 +262,12 @@ async function tensorCores(t) {
   const k = t.report("kernels", "h100"), use = k.columns.findIndex((c) => c.id === "tensor_cores"), total = k.columns.findIndex((c) => c.id === "total_ns");
   const want = k.rows.filter((r) => r[use] === "yes").reduce((sum, r) => sum + r[total], 0);
   assert(want > 0, "some kernels use Tensor Cores");
-  same((await t.chart("Tensor Cores by time")).series[0].data.find((x) => x.name === "Using Tensor Cores").value, want, "time with Tensor Cores");
+  same((await t.chart("Tensor Cores by time")).series.find((x) => x.name === "Using Tensor Cores").data[0], want, "time with Tensor Cores");
 }
 
 export const tests = [
   ["overview as the plugin's", overview], ["steps add up", steps], ["tables as DLProf's", dlprofTables], ["kernels as TraceLens'", traceLensKernels], ["kernels as another tool's of the nsys file", nsysKernels], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
   ["notes name what pages have", notes],
   ["tables as reports: plugin", against("plugin")], ["tables as reports: h100", against("h100")], ["tables as reports: dlprof", against("dlprof")], ["tables as reports: nsys", against("nsys")],
-  ["sums per step", perStep], ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["a memory snapshot", memorySnapshot], ["Tensor Core pie", tensorCores],
+  ["sums per step", perStep], ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["a memory snapshot", memorySnapshot], ["time with Tensor Cores", tensorCores],
 ];

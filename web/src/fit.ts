@@ -4,6 +4,7 @@ import { add, h } from "./dom";
 /** What a column asks for: the width of its heading and of its widest cell, in pixels. */
 export interface Wish {
   wish: number;
+  heading: number; // of it, what the heading needs
   numeric: boolean;
 }
 
@@ -21,7 +22,7 @@ export function share(columns: Wish[], width: number): number[] {
     return grown;
   }
   // The widest texts give first, all to the same width.
-  const first = columns.findIndex((c) => !c.numeric), least = want.map((w, i) => (columns[i].numeric ? w : Math.min(w, i === first ? LEAST_FIRST : LEAST)));
+  const first = columns.findIndex((c) => !c.numeric), least = want.map((w, i) => (columns[i].numeric ? w : Math.min(w, Math.max(columns[i].heading, i === first ? LEAST_FIRST : LEAST))));
   const texts = want.map((w, i) => ({ w, least: least[i] })).filter((_x, i) => !columns[i].numeric);
   let low = 0, high = MOST;
   const used = (cap: number) => texts.reduce((n, t) => n + Math.max(t.least, Math.min(t.w, cap)), 0), room = width - want.reduce((n, w, i) => n + (columns[i].numeric ? w : 0), 0);
@@ -49,10 +50,14 @@ export function widthOf(text: string, font: string): number {
   return w;
 }
 
-/** How many characters of the text stand at the start and at the end, where it is too wide: names differ at their ends. */
+/** How many characters of the text stand at the start and at the end, where it is too wide: names differ at their ends, most of all in a number that stands there. */
 function ends(text: string, width: number, font: string): [start: number, end: number] {
   let low = 0, high = text.length;
-  const halves = (n: number): [number, number] => [Math.ceil(n / 2), Math.floor(n / 2)];
+  const number = /\d+$/.exec(text)?.[0].length ?? 0;
+  const halves = (n: number): [number, number] => {
+    const end = Math.min(n, Math.max(Math.floor(n / 2), number));
+    return [n - end, end];
+  };
   const fits = ([a, b]: [number, number]) => widthOf(text.slice(0, a), font) + widthOf("…", font) + widthOf(text.slice(text.length - b), font) <= width;
   while (low < high) {
     const n = Math.ceil((low + high) / 2);

@@ -57,7 +57,7 @@ export function choice(c: Context, label: string, name: string, values: (string 
   return select(label, values, c.args[name] ?? (typeof first === "string" ? first : first[0]), (v) => choose(name, v, drop));
 }
 
-/** How many shares a pie shows. */
+/** How many parts a chart of bars shows. */
 export function topOf(c: Context): number {
   return c.args.top === "all" ? Infinity : Number(c.args.top) || 10;
 }
@@ -128,11 +128,21 @@ export function pathEnd(path: Cell): string {
   return parts.length > 3 ? "…/" + parts.slice(-2).join("/") : parts.join("/");
 }
 
-/** A stack in a line: its innermost frame, and the innermost of the user's own. */
+/** The modules of a stack, the outermost first. */
+export function modulesOf(stack: string): string[] {
+  return stack.split(/[;\n]/).flatMap((f) => /^nn\.Module: (.*)$/.exec(f)?.[1] ?? []).reverse();
+}
+
+/** A stack in a line: the innermost frame of the user's own, and the innermost module, else the innermost frame. */
 export function stackLine(stack: Cell): string {
   if (typeof stack !== "string" || !stack) return "(none)";
-  const inner = stack.split(/[;\n]/)[0], own = ownFrame(stack);
-  return inner === own ? own : `${own} … ${inner.replace(/^.*[\\/](?=[^\\/]*\(\d+\): )/, "")}`;
+  const inner = stack.split(/[;\n]/)[0], own = ownFrame(stack), module = modulesOf(stack).pop();
+  return module ? `${own} … ${module}` : inner === own ? own : `${own} … ${frameEnd(inner)}`;
+}
+
+/** A frame without the folders of its file. */
+export function frameEnd(frame: string): string {
+  return frame.replace(/^.*[\\/](?=[^\\/]*\(\d+\): )/, "");
 }
 
 /** The innermost frame that is not of an installed package, else the innermost. */

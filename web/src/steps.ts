@@ -2,6 +2,7 @@
 import type { Cell, Column, Table } from "./api";
 import { columnOf } from "./api";
 import { COLORS, showChart, type Chart } from "./chart";
+import { roleColor } from "./timeline/colors";
 import { axis, time, tip } from "./format";
 
 /** "A..B", "A..", "..B" or "A"; "all", which is also what lies outside the steps. */
@@ -20,7 +21,7 @@ export function partsOf(table: Table): { column: Column; at: number }[] {
 
 /** `use`: whether a step's bar is of the chosen ones; others are pale. */
 export function showSteps(parent: HTMLElement, title: string, table: Table, o: { height?: number; use?: (step: Cell) => boolean; choose?: (step: Cell) => void } = {}): Chart {
-  const parts = partsOf(table).map((p, k) => ({ ...p, color: COLORS[k % COLORS.length] })).filter((p) => table.rows.some((r) => r[p.at]));
+  const parts = partsOf(table).map((p, k) => ({ ...p, color: roleColor(p.column.title) ?? COLORS[k % COLORS.length] })).filter((p) => table.rows.some((r) => r[p.at]));
   const step = Math.max(columnOf(table, "step"), 0), names = table.rows.map((r) => String(r[step] ?? ""));
   const chart = showChart(parent, title, {
     tooltip: { trigger: "axis", confine: true, axisPointer: { type: "shadow" }, valueFormatter: tip(time) },

@@ -80,7 +80,8 @@ function wishes(table: Table, o: TableOptions): Wish[] {
     const numeric = isNumeric(column), drawn = !!o.draw?.[column.id], rows = numeric || drawn || i === tree ? some : longest(table.rows, i);
     const indent = (cells: Cell[]) => (i === tree ? BRANCH + INDENT * (Number(cells[depth]) || 0) : 0);
     const widest = rows.reduce((w, cells) => Math.max(w, widthOf(textOf(shownIn(table, i, o, cells)).slice(0, 400), FONT) + indent(cells)), 0);
-    return { numeric, wish: Math.max(60, widest + PADDING, widthOf(titles[i], "bold " + FONT) + PADDING + ARROW) };
+    const heading = Math.ceil(Math.max(60, widthOf(titles[i], "bold " + FONT) + PADDING + ARROW));
+    return { numeric, heading, wish: Math.max(heading, widest + PADDING) };
   });
 }
 

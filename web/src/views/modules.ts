@@ -30,8 +30,8 @@ function flameNodes(t: Report, columns: string[]): FlameNode[] {
 async function tree(box: HTMLElement, c: Context): Promise<void> {
   const t = await report(c, "modules"), has = SIZES.filter(([, , columns]) => columnOf(t, columns[0]) >= 0);
   const size = has.find(([id]) => id === c.args.size) ?? has[0];
-  add(box, h("div", { class: "choices" }, choice(c, "Width", "size", has.map(([id, title]): [string, string] => [id, title]))));
-  showFlame(box, `Modules by ${size[1]}`, flameNodes(t, size[2]), c.args.at ?? "", (at) => place.note({ at }));
+  add(box, h("div", { class: "choices" }, choice(c, "Width", "size", has.map(([id, title]): [string, string] => [id, title])), choice(c, "Order", "order", [["run", "as they ran"], ["time", "most time first"]])));
+  showFlame(box, `Modules by ${size[1]}`, flameNodes(t, size[2]), c.args.order === "time", c.args.at ?? "", (at) => place.note({ at }));
   showReport(box, "modules", t, { title: "Modules", steps: c, children: byDepth(t), tree: "module", hide: ["depth", "module_id", "device_exclusive_ns", "host_exclusive_ns"] });
 }
 

@@ -1,7 +1,7 @@
 // The first page: where the steps' time went, how well the GPUs were used, what to do.
 import type { Cell } from "../api";
 import { columnOf, numberAt, textAt } from "../api";
-import { COLORS, pie, showChart } from "../chart";
+import { COLORS, showStacked } from "../chart";
 import { add, h } from "../dom";
 import { note, known, percent, time } from "../format";
 import { showDevices } from "../devices";
@@ -9,6 +9,7 @@ import { showFindings } from "../findings";
 import { figure, part, pathEnd, sectionOf, showReport } from "../parts";
 import * as place from "../place";
 import { showSteps } from "../steps";
+import { roleColor } from "../timeline/colors";
 import { advise, report, type Context, type View } from "../view";
 
 async function steps(box: HTMLElement, c: Context): Promise<void> {
@@ -25,7 +26,7 @@ async function steps(box: HTMLElement, c: Context): Promise<void> {
   showReport(row, "overview", t, { title });
   const s = sectionOf(t, "steps");
   if (s && s.rows.length > 1) showSteps(row, "Steps", s, { height: 300 });
-  else showChart(row, `${title} by role`, pie(parts.map((r, k) => ({ itemStyle: { color: COLORS[k % COLORS.length] }, name: textAt(t, r, "role"), value: numberAt(t, r, "mean_ns") ?? 0 })), time), 260);
+  else showStacked(row, `${title} by role`, parts.map((r, k) => ({ color: roleColor(textAt(t, r, "role")) ?? COLORS[k % COLORS.length], name: textAt(t, r, "role"), value: numberAt(t, r, "mean_ns") ?? 0 })), time);
   for (const n of s?.notes.filter((n) => !n.startsWith("Roles sum") && !t.notes.some((x) => x.startsWith(n))) ?? []) add(box, h("p", { class: "note" }, note(n)));
 }
 
