@@ -238,6 +238,14 @@ async function roofline(t) {
   const points = chart.series.filter((s) => s.type === "scatter").flatMap((s) => s.data), want = r.rows.filter((x) => x[y] > 0 && x[at(r, "flops_per_byte")] > 0);
   same(points.length, want.length, "points");
   for (const p of points) same(p.value[1], r.rows[p.row][y], `TFLOP/s of ${r.rows[p.row][0]}`);
+  const gain = at(r, "gain_ns"), rows = r.rows.filter((x) => x[gain] > 0).sort((a, b) => b[gain] - a[gain]), first = rows[0], total = (await t.figure("Missing to the roof, at most")).split(", ")[0];
+  near(total, sum(rows, gain), "what is missing to the roof");
+  near((await t.figure(`First: ${first[at(r, "op")]}, ${first[at(r, "direction")]}`)).split(", ")[0], first[gain], "the op with most of it");
+  const large = [...points].sort((a, b) => b.share - a.share).slice(0, 8);
+  same(points.filter((p) => p.label.show).length, large.length, "names beside points");
+  assert(large.every((p) => p.label.show), "the largest points have names");
+  const ends = await t.page.locator('[role="img"][aria-label="Roofline"]').evaluate((e) => e.chart.getOption().yAxis.map((x) => [x.min, x.max])[0]), ys = large.map((p) => p.value[1]);
+  assert(ends[0] >= Math.min(...ys) / 30 && ends[0] <= Math.min(...ys) && ends[1] >= Math.max(...ys), `the axis from ${ends} fits ${ys}`);
   const roofs = chart.series.filter((s) => s.type === "line");
   same(roofs.map((s) => s.name).sort().join(), [...new Set(r.rows.map((x) => x[at(r, "peak")]).filter((x) => x))].sort().join(), "ceilings");
   for (const s of roofs) near(`${s.data.at(-1)[1].toFixed(1)}`, Number(/([\d.]+) TFLOP\/s/.exec(s.name)[1]), s.name);

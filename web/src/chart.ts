@@ -2,12 +2,13 @@
 import * as echarts from "echarts/core";
 import { BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart, TreemapChart } from "echarts/charts";
 import { BrushComponent, DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent, TitleComponent, ToolboxComponent, TooltipComponent, VisualMapComponent } from "echarts/components";
+import { LabelLayout } from "echarts/features";
 import { CanvasRenderer } from "echarts/renderers";
 import { add, button, h, save } from "./dom";
 import { middle, widthOf } from "./fit";
 
 echarts.use([BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart, TreemapChart, BrushComponent, DataZoomComponent, GridComponent, LegendComponent,
-  MarkLineComponent, TitleComponent, ToolboxComponent, TooltipComponent, VisualMapComponent, CanvasRenderer]);
+  MarkLineComponent, TitleComponent, ToolboxComponent, TooltipComponent, VisualMapComponent, CanvasRenderer, LabelLayout]);
 
 export type Chart = echarts.ECharts;
 export type ChartOption = Parameters<Chart["setOption"]>[0];

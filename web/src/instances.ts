@@ -1,10 +1,10 @@
 // Kernels of a step, of an op or of both, summed up by name.
 import type { Args, Cell, Report } from "./api";
-import { get, textAt } from "./api";
+import { get } from "./api";
 import { h, add } from "./dom";
-import { frames, kernelName, pathEnd } from "./parts";
+import { drawShort, frames, pathEnd, shortKernels } from "./parts";
 import { showTable, type TableOptions } from "./table";
-import { chosen, report, type Context } from "./view";
+import { chosen, type Context } from "./view";
 
 /** Which kernels are meant; undefined = all, null = of none. */
 export interface Which {
@@ -36,13 +36,7 @@ async function showSums(box: HTMLElement, c: Context, args: Args, o: TableOption
 
 /** Kernels have the short names that the report of kernels gives them. */
 export async function showKernels(box: HTMLElement, c: Context, title: string, w: Which): Promise<void> {
-  const k = await report(c, "kernels").catch(() => undefined), short = new Map(k?.rows.map((r) => [textAt(k, r, "name"), kernelName(k, r)]));
-  await showSums(box, c, argsOf(c, "kernel", w), {
-    title,
-    key: "kernels",
-    hide: ["op_id"],
-    draw: { kernel_name: (v) => (short.has(String(v)) ? h("span", { "data-whole": String(v) }, short.get(String(v))!) : String(v ?? "")) },
-  });
+  await showSums(box, c, argsOf(c, "kernel", w), { title, key: "kernels", hide: ["op_id"], draw: { kernel_name: drawShort(await shortKernels(c)) } });
 }
 
 /** Steps with their numbers of kernels. `choose` gets a step; null = kernels outside all steps. */

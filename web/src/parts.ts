@@ -4,7 +4,7 @@ import { ApiError, columnOf, get, source, textAt } from "./api";
 import { add, clear, h, select } from "./dom";
 import * as place from "./place";
 import { showTable, type TableOptions } from "./table";
-import { chosen, perStep, type Context } from "./view";
+import { chosen, perStep, report, type Context } from "./view";
 
 /** A part of a page. What the server lacks for it is said in its place; the rest of the page stays. */
 export async function part(page: HTMLElement, title: string, fill: (box: HTMLElement) => Promise<void>): Promise<void> {
@@ -35,6 +35,15 @@ function shortNames(table: Table): ((value: Cell, cells: Cell[]) => Node | strin
   const at = columnOf(table, "short_name");
   return at < 0 || columnOf(table, "name") < 0 ? undefined : (value, cells) => (cells[at] ? h("span", { "data-whole": String(value) }, String(cells[at])) : String(value ?? ""));
 }
+
+/** The short names of kernels, for tables that have full ones alone; search, tooltip and CSV keep these. */
+export async function shortKernels(c: Context): Promise<(name: Cell) => string> {
+  const k = await report(c, "kernels").catch(() => undefined), short = new Map(k?.rows.map((r) => [textAt(k, r, "name"), kernelName(k, r)]));
+  return (name) => short.get(String(name)) ?? String(name ?? "");
+}
+
+/** How such a name is drawn. */
+export const drawShort = (short: (name: Cell) => string) => (name: Cell) => h("span", { "data-whole": String(name ?? "") }, short(name));
 
 /** The same of a row. */
 export function kernelName(table: Table, row: Cell[]): string {
