@@ -226,7 +226,13 @@ async function memoryCategories(t) {
   const want = t.report("memory-categories", "own"), line = want.sections.find((s) => s.name === "curve"), chart = await t.chart("Memory by what it is used for");
   await t.sameTable("memory-categories", want);
   await t.sameTable("memory-categories-unknown", want.sections.find((s) => s.name === "unknown"));
-  same(chart.series.map((s) => s.name).join(), want.rows.map((r) => r[0]).join(), "categories");
+  const words = { PARAMETER: "Parameters", TEMPORARY: "Temporaries", ACTIVATION: "Activations", GRADIENT: "Gradients", AUTOGRAD_DETAIL: "Values of the backward pass", Unknown: "Unknown" };
+  same(chart.series.map((s) => s.name).join(), want.rows.map((r) => words[r[0]]).join(), "categories");
+  same((await t.rows("memory-categories")).map((r) => r[0][2]).join(), want.rows.map((r) => words[r[0]]).join(), "categories of the table");
+  const at_peak = t.report("memory", "own").sections.find((s) => s.name === "held"), parts = (await t.chart("Held at the peak")).series;
+  same(parts.map((s) => s.data[0]).join(), at_peak.rows.map((r) => r[2]).join(), "what held the peak");
+  near(await t.figure("Peak allocated"), at_peak.rows.reduce((n, r) => n + r[2], 0), "the peak is the sum of what held it");
+  same((await t.chart("Memory over time")).series.map((s) => s.name).join(), "Allocated", "no curve of what a CPU reserves");
   for (const [i, r] of line.rows.entries()) {
     same(chart.series.reduce((sum, s) => sum + s.data[i][1], 0), r.slice(1).reduce((a, b) => a + b, 0), `bytes at ${r[0]} ns`);
     same(chart.series[0].data[i][0], r[0], "time");
@@ -236,7 +242,7 @@ async function memoryCategories(t) {
   const peak = held.reduce((best, r) => (sum(r) > sum(best) ? r : best)), rows = new Map((await t.rows("memory-categories")).map((r) => [r[0][1], r]));
   for (const [i, c] of line.columns.entries()) {
     if (!i || held.every((r) => !r[i])) continue;
-    const r = rows.get(c.title);
+    const r = rows.get(c.title) ?? rows.get(words[c.title]);
     for (const [k, v] of [[1, peak[i]], [3, Math.max(...held.map((x) => x[i]))], [4, held[held.length - 1][i]]]) near(r[k][1], v, `${c.title} in the range, column ${k}`);
   }
 }

@@ -1,13 +1,26 @@
 // Memory over time, and who allocated it; a range of the curve chooses what the tables are about.
 import type { Cell, Report, Section, Table } from "../api";
 import { ApiError, columnOf, numberAt, textAt } from "../api";
-import { COLORS, OTHERS, showChart } from "../chart";
+import { COLORS, OTHERS, showChart, showStacked } from "../chart";
 import { add, button, h, select } from "../dom";
 import { axis, bytes, time, tip } from "../format";
 import { choice, choose, figure, part, sectionOf, showReport } from "../parts";
 import * as place from "../place";
 import { showTable } from "../table";
 import { report, type Context, type View } from "../view";
+
+/** What the categories of PyTorch's memory profiler mean. */
+const WORDS: Record<string, string> = {
+  PARAMETER: "Parameters", OPTIMIZER_STATE: "Optimizer state", INPUT: "Inputs", TEMPORARY: "Temporaries", ACTIVATION: "Activations", GRADIENT: "Gradients", AUTOGRAD_DETAIL: "Values of the backward pass", Unknown: "Unknown",
+};
+const BEFORE = /^held before the recording/;
+const wordOf = (category: string) => WORDS[category] ?? category.slice(0, 1).toUpperCase() + category.slice(1);
+const drawCategory = { category: (v: Cell) => h("span", { "data-whole": String(v ?? "") }, wordOf(String(v ?? ""))) };
+
+const BEFORE_COLOR = "#7f8fa6";
+
+/** The same category has one colour in all charts. */
+const categoryColor = (category: string) => (/^unknown/i.test(category) ? OTHERS : BEFORE.test(category) ? BEFORE_COLOR : COLORS[Math.max(0, Object.keys(WORDS).indexOf(category)) % COLORS.length]);
 
 type Range = [from: number, to: number];
 
@@ -29,10 +42,10 @@ function endOf(s: Section): number {
   return s.rows.reduce((last, r) => Math.max(last, Number(r[at])), 0);
 }
 
-/** What a section has in bytes, over its times. `stacked`: parts of a whole; those that are always 0 are left out. */
+/** What a section has in bytes, over its times; what is always 0 is left out, as what is reserved on a CPU. `stacked`: parts of a whole. */
 function curve(box: HTMLElement, title: string, s: Section, range: Range | undefined, end: number, stacked = false): void {
   const at = columnOf(s, "time_ns"), all = s.columns.map((column, i) => ({ column, i })).filter((x) => x.column.unit === "bytes");
-  const lines = stacked ? all.filter((x) => s.rows.some((r) => r[x.i])) : all, value = (r: Cell[], i: number) => Number(r[i] ?? 0);
+  const lines = all.filter((x, k) => (!stacked && k === 0) || s.rows.some((r) => r[x.i])), value = (r: Cell[], i: number) => Number(r[i] ?? 0);
   const high = (r: Cell[]) => (stacked ? lines.reduce((sum, x) => sum + value(r, x.i), 0) : Math.max(...lines.map((x) => value(r, x.i))));
   const top = s.rows.reduce((most, r) => Math.max(most, high(r)), 0), tick = 2 ** Math.max(0, Math.ceil(Math.log2(top / 8)));
   const chart = showChart(box, title, {
@@ -45,11 +58,11 @@ function curve(box: HTMLElement, title: string, s: Section, range: Range | undef
     brush: { xAxisIndex: 0, brushType: "lineX", brushMode: "single", removeOnClick: true, outOfBrush: { colorAlpha: 1 }, throttleType: "debounce", throttleDelay: 200, brushStyle: { color: "rgba(86, 180, 233, 0.2)", borderColor: COLORS[0] } },
     toolbox: { show: false },
     series: lines.map((x, k) => {
-      const color = /^unknown/.test(x.column.id) ? OTHERS : COLORS[(stacked ? all.indexOf(x) : k) % COLORS.length];
+      const color = stacked ? categoryColor(x.column.title) : COLORS[k % COLORS.length];
       return {
         type: "line",
         step: "end",
-        name: x.column.title,
+        name: wordOf(x.column.title),
         showSymbol: false,
         itemStyle: { color },
         lineStyle: { width: stacked ? 0 : 1.5, color },
@@ -112,10 +125,12 @@ function categoriesInRange(t: Table, s: Section, [from, to]: Range): Table {
 
 async function categories(box: HTMLElement, c: Context, range: Range | undefined, end: number): Promise<void> {
   const t = await report(c, "memory-categories", { device: c.args.device }), line = sectionOf(t, "curve"), unknown = sectionOf(t, "unknown");
+  // The curve does not tell what was held before from what is unknown.
+  if (line && t.rows.some((r) => BEFORE.test(String(r[0])))) for (const x of line.columns) if (x.title === "Unknown") x.title = "Unknown, or held before the recording";
   if (line) curve(box, "Memory by what it is used for", line, range, Math.max(end, endOf(line)), true);
-  if (range && line) showTable(box, categoriesInRange(t, line, range), { title: "By category, in the range", key: "memory-categories" });
-  else showReport(box, "memory-categories", t, { title: "By category" });
-  if (unknown?.rows.length && !range) showReport(box, "memory-categories", unknown, { title: unknown.title });
+  if (range && line) showTable(box, categoriesInRange(t, line, range), { title: "By category, in the range", key: "memory-categories", draw: drawCategory });
+  else showReport(box, "memory-categories", t, { title: "By category", draw: drawCategory });
+  if (unknown?.rows.length && !range) showReport(box, "memory-categories", unknown, { title: "Unknown, because" });
 }
 
 function tables(page: HTMLElement, t: Report, blocks: Section | undefined, range: Range | undefined): void {
@@ -125,7 +140,7 @@ function tables(page: HTMLElement, t: Report, blocks: Section | undefined, range
   const [made, freed] = ["allocation_time_ns", "release_time_ns"].map((id) => columnOf(blocks, id));
   const seen = (v: Cell) => typeof v === "number" && !!range && v >= range[0] && v <= range[1];
   const rows = range ? blocks.rows.filter((r) => seen(r[made]) || seen(r[freed])) : blocks.rows;
-  showReport(page, "memory", { ...blocks, rows }, { title: range ? "Blocks allocated or freed in the range" : "Blocks" });
+  showReport(page, "memory", { ...blocks, rows }, { title: range ? "Blocks allocated or freed in the range" : "Blocks", sort: "-size_bytes" });
 }
 
 /** What is not freed, by what allocated it. */
@@ -133,6 +148,12 @@ async function leaks(box: HTMLElement, c: Context): Promise<void> {
   const t = await report(c, "leaks", { device: c.args.device, group_by: c.args.owner });
   add(box, h("div", { class: "choices" }, choice(c, "Not freed, by", "owner", [["owner", "op, line and module"], ["op", "op"], ["line", "line of Python"], ["module", "module"]])));
   showReport(box, "leaks", t, { title: "Not freed at the end" });
+}
+
+/** Who held the memory when most was allocated. */
+function heldAtPeak(page: HTMLElement, t: Report, device: string): void {
+  const held = sectionOf(t, "held"), rows = held?.rows.filter((r) => textAt(held, r, "device") === device) ?? [];
+  if (held && rows.length) showStacked(page, "Held at the peak", rows.map((r) => ({ name: wordOf(textAt(held, r, "category")), value: numberAt(held, r, "bytes") ?? 0, color: categoryColor(textAt(held, r, "category")) })), bytes);
 }
 
 /** How the allocator holds its memory: a memory snapshot says that, a trace does not. */
@@ -161,14 +182,19 @@ export const memory: View = {
       add(page, h("div", { class: "choices" }, select("Device", names.map((n): [string, string] => [n === "CPU" ? "cpu" : n.replace("GPU", ""), n]), device, (v) => choose("device", v, ["from", "to"])), line?.rows.length ? rangeInputs(range) : null));
       const r = peaks.rows.find((x) => textAt(peaks, x, "device") === (device === "cpu" ? "CPU" : "GPU" + device));
       const value = (id: string) => (r && numberAt(peaks, r, id) !== undefined ? bytes(numberAt(peaks, r, id)!) : undefined);
-      const least = value("peak_at_least_bytes");
-      if (line?.rows.length) add(page, h("div", { class: "figures" }, figure("Peak allocated", value("peak_allocated_bytes") ?? (least ? `≥ ${least}` : undefined), peaks.columns[columnOf(peaks, "peak_at_least_bytes")]?.help), figure("Peak reserved", value("peak_reserved_bytes"))));
+      const least = value("peak_at_least_bytes"), when = r && numberAt(peaks, r, "peak_allocated_time_ns"), reserved = r && numberAt(peaks, r, "peak_reserved_bytes");
+      if (line?.rows.length) {
+        add(page, h("div", { class: "figures" }, figure("Peak allocated", value("peak_allocated_bytes") ?? (least ? `≥ ${least}` : undefined), peaks.columns[columnOf(peaks, "peak_at_least_bytes")]?.help)));
+        const says = [when !== undefined ? `The peak is ${time(when)} after the start.` : "", reserved ? `The allocator reserved at most ${bytes(reserved)}.` : ""].filter((x) => x).join(" ");
+        if (says) add(page, h("p", { class: "note" }, says));
+        if (!range) heldAtPeak(page, t, r ? textAt(peaks, r, "device") : "");
+      }
     }
     if (line?.rows.length) curve(page, "Memory over time", line, range, end);
     else for (const n of line?.notes ?? []) add(page, h("p", { class: "empty" }, n));
     await part(page, "Memory by what it is used for", (box) => categories(box, c, range, end));
     tables(page, t, blocks, range);
-    for (const s of t.sections) if (s !== blocks && s !== line) showReport(page, "memory", s, { title: s.title });
+    for (const s of t.sections) if (s !== blocks && s !== line) showReport(page, "memory", s, { title: s.title, draw: drawCategory });
     await part(page, "Not freed at the end", (box) => leaks(box, c));
     await fragmentation(page, c);
   },
