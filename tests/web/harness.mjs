@@ -103,10 +103,9 @@ export class Harness {
     page.setDefaultTimeout(PATIENCE_MS);
     page.setDefaultNavigationTimeout(PATIENCE_MS);
     page.on("pageerror", (e) => this.problems.push(`the page threw: ${e.stack ?? e.message}`));
-    // The browser logs each answer "the input has no such data" itself; that the page then shows the reason is for the tests to see.
-    // On a busy machine it asks for the page's icon when the page has been left already, and complains of that.
+    // On a busy machine the browser asks for the page's icon when the page has been left already, and complains of that.
     const icon = (m) => /\/icon\.svg/.test(m.text() + m.location().url);
-    page.on("console", (m) => /error|warning/.test(m.type()) && !/status of 422/.test(m.text()) && !icon(m) && this.problems.push(`console: ${m.text()}`));
+    page.on("console", (m) => /error|warning/.test(m.type()) && !icon(m) && this.problems.push(`console: ${m.text()}`));
     page.on("request", (r) => !/^(data|blob|about):/.test(r.url()) && !r.url().startsWith(this.origin) && this.problems.push(`left the server: ${r.url()}`));
     return page;
   }

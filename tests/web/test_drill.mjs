@@ -135,6 +135,18 @@ async function topOps(t) {
   assert((await t.page.locator('[data-detail="op"] h3').first().innerText()).includes(id), "the op's kernels are shown");
 }
 
+/** A bar of a step opens the timeline there. */
+async function stepBar(t) {
+  const s = t.report("overview", "plugin").sections.find((x) => x.name === "steps"), [start, total] = ["start_ns", "total_ns"].map((id) => s.columns.findIndex((c) => c.id === id)), row = s.rows[2];
+  await t.open("overview", "plugin");
+  const bar = t.page.locator('[role="img"][aria-label="Steps"]'), [x, y] = await bar.evaluate((e) => e.chart.convertToPixel({ seriesIndex: 0 }, [2, e.chart.getOption().series[0].data[2] / 2]));
+  await bar.click({ position: { x, y } });
+  await t.ready("timeline");
+  const w = await t.page.evaluate(() => { const { scene, info } = document.querySelector(".tl canvas").timeline; return { ...scene.window, first: info.first_ns }; });
+  assert(Math.abs(Number(BigInt(w.first) + BigInt(Math.round(w.from))) - row[start]) <= 512, `the window begins at ${w.from}`);
+  assert(Math.abs(w.to - w.from - row[total]) <= 512, `the window is ${w.to - w.from} ns long, the step ${row[total]}`);
+}
+
 async function evidence(t) {
   await t.open("overview", "plugin");
   const want = t.program(["advise"], "plugin"), cards = t.page.locator(".finding");
@@ -328,6 +340,6 @@ async function fields(t) {
 export const tests = [
   ["call stacks of an operator", callStacks], ["groupings of operators", groupings], ["what launched a kernel", kernelLaunches], ["kernels of an op", opsKernels],
   ["ops that could use Tensor Cores", unused], ["kernels of an iteration", byIteration], ["kernels of an op of an iteration", byOp("plugin", 6)], ["kernels of an op without iterations", byOp("dlprof", null)],
-  ["from the top ops to kernels", topOps], ["from a finding to its evidence", evidence], ["from a finding to its moment", moment], ["a row that is pressed while the table changes its width", pressedRow],
+  ["from the top ops to kernels", topOps], ["from a step to the timeline", stepBar], ["from a finding to its evidence", evidence], ["from a finding to its moment", moment], ["a row that is pressed while the table changes its width", pressedRow],
   ["a table that comes into sight", intoSight], ["a page that is left", leaving], ["modules", modules], ["groups", groups], ["options in a finding", fields], ["a range of memory", memoryRange], ["roofline", roofline],
 ];

@@ -27,6 +27,11 @@ async function look(t, view, input) {
     // Inputs of other programs are compared with none of the others: the page says so.
     assert(await main.locator(`.tabulator-row, canvas, .finding, textarea, .nothing${view === "compare" ? ", .empty" : ""}`).count(), `${view}: nothing is shown`);
   }
+  if (reason) {
+    const link = t.page.locator("nav a[aria-current]");
+    assert(await link.evaluate((e) => e.classList.contains("dim")), `${view}: the menu does not say that there is nothing`);
+    assert((await link.getAttribute("title")).length > 10, `${view}: the menu does not say why`);
+  }
   const wrong = (await main.locator(".error").allInnerTexts()).filter((x) => x.trim());
   assert(!wrong.length, `${view}: ${wrong}`);
   await t.until(`${view}: charts as wide as their places`, () => t.page.evaluate(() => [...document.querySelectorAll(".canvas")].every((e) => Math.abs(e.chart.getWidth() - e.clientWidth) <= 1)));
@@ -45,4 +50,16 @@ const of = (input, theme) => async (t) => {
   }
 };
 
-export const tests = Object.keys(INPUTS).flatMap((input) => ["light", "dark"].map((theme) => [`${input}, ${theme}`, of(input, theme)]));
+/** Pages that are left before they stand, at once and a little later, raise nothing. */
+async function early(t) {
+  const all = await views(t, "own");
+  for (const view of [...all, ...all.slice(0, 6).reverse()]) {
+    await t.page.evaluate((v) => (location.hash = location.hash.replace(/^#[^?]*/, "#" + v)), view);
+    await t.page.waitForTimeout(view.length * 9);
+  }
+  await t.open("overview", "own");
+  const dim = await t.page.locator("nav a.dim").evaluateAll((list) => list.map((a) => a.textContent));
+  assert(dim.includes("Roofline") && dim.includes("Kernels") && !dim.includes("Operators"), `dimmed without being asked: ${dim}`);
+}
+
+export const tests = Object.keys(INPUTS).flatMap((input) => ["light", "dark"].map((theme) => [`${input}, ${theme}`, of(input, theme)])).concat([["left early", early]]);

@@ -2,6 +2,7 @@
 import type { Cell, Column, Table } from "./api";
 import { columnOf } from "./api";
 import { COLORS, showChart, type Chart } from "./chart";
+import * as place from "./place";
 import { roleColor } from "./timeline/colors";
 import { axis, time, tip } from "./format";
 
@@ -41,4 +42,13 @@ export function showSteps(parent: HTMLElement, title: string, table: Table, o: {
   } as any, o.height ?? 280);
   if (o.choose) chart.on("click", (e: any) => typeof e.dataIndex === "number" && o.choose?.(table.rows[e.dataIndex][step]));
   return chart;
+}
+
+/** To the step on the timeline. */
+export function toStep(s: Table): (step: Cell) => void {
+  const [step, start, total] = ["step", "start_ns", "total_ns"].map((id) => columnOf(s, id));
+  return (chosen) => {
+    const r = s.rows.find((x) => x[step] === chosen);
+    if (r && r[start] !== null && r[total] !== null) location.hash = place.linkTo("timeline", { look: `${r[start]}..${BigInt(r[start] as number | bigint) + BigInt(r[total] as number | bigint)}` });
+  };
 }

@@ -26,6 +26,7 @@ export const kernels: View = {
   id: "kernels",
   title: "Kernels",
   group: "Kernels and ops",
+  ofDevice: true,
   async show(page, c: Context) {
     const by = c.args.by ?? "name", t = await report(c, "kernels", { group_by: by }), row = h("div", { class: "row" });
     const names = by === "name" ? t : await report(c, "kernels");

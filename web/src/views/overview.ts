@@ -8,7 +8,7 @@ import { showDevices } from "../devices";
 import { showFindings } from "../findings";
 import { figure, part, pathEnd, sectionOf, showReport } from "../parts";
 import * as place from "../place";
-import { showSteps } from "../steps";
+import { showSteps, toStep } from "../steps";
 import { roleColor } from "../timeline/colors";
 import { advise, report, type Context, type View } from "../view";
 
@@ -25,7 +25,7 @@ async function steps(box: HTMLElement, c: Context): Promise<void> {
     add(box, h("p", { class: "note" }, "Other is time in which none of the other roles was busy: what the host did meanwhile, and why the GPU waited, is on the page ", h("a", { href: place.linkTo("advice") }, "Advice"), "."));
   showReport(row, "overview", t, { title });
   const s = sectionOf(t, "steps");
-  if (s && s.rows.length > 1) showSteps(row, "Steps", s, { height: 300 });
+  if (s && s.rows.length > 1) showSteps(row, "Steps", s, { height: 300, choose: toStep(s) });
   else showStacked(row, `${title} by role`, parts.map((r, k) => ({ color: roleColor(textAt(t, r, "role")) ?? COLORS[k % COLORS.length], name: textAt(t, r, "role"), value: numberAt(t, r, "mean_ns") ?? 0 })), time);
   for (const n of s?.notes.filter((n) => !n.startsWith("Roles sum") && !t.notes.some((x) => x.startsWith(n))) ?? []) add(box, h("p", { class: "note" }, note(n)));
 }

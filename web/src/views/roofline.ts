@@ -118,6 +118,7 @@ export const roofline: View = {
   id: "roofline",
   title: "Roofline",
   group: "Kernels and ops",
+  ofDevice: true,
   async show(page, c) {
     const by = c.args.by ?? "op", t = await report(c, "roofline", { group_by: by });
     add(page, h("div", { class: "choices" }, choice(c, "By", "by", [["op", "op"], ["shape", "op and shape"], ["kernel", "kernel"]])));
