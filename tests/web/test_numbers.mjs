@@ -33,6 +33,14 @@ async function overview(t) {
   }
 }
 
+/** What the time was used for, each moment once, and the ops' device time by Tensor Cores. */
+async function uses(t) {
+  await t.open("overview", "h100");
+  const s = t.report("summary", "h100"), ops = s.sections.find((x) => x.name === "ops"), parts = async (title) => (await t.chart(title)).series.map((x) => `${x.name} ${x.data[0]}`).join();
+  same(await parts("What the time was used for"), s.rows.filter((r) => r[2]).map((r) => `${r[0]} ${r[2]}`).join(), "uses");
+  same(await parts("Device time of ops by Tensor Cores"), ops.rows.filter((r) => r[1] && r[0] !== "all").map((r) => `${r[0]} ${r[1]}`).join(), "ops by Tensor Cores");
+}
+
 function parse(text) {
   const [v, unit] = text.split(" ");
   return Number(v) * { ns: 1, us: 1e3, ms: 1e6, s: 1e9 }[unit];
@@ -272,7 +280,7 @@ async function tensorCores(t) {
 }
 
 export const tests = [
-  ["overview as the plugin's", overview], ["steps add up", steps], ["tables as DLProf's", dlprofTables], ["kernels as TraceLens'", traceLensKernels], ["kernels as another tool's of the nsys file", nsysKernels], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
+  ["overview as the plugin's", overview], ["steps add up", steps], ["what the time was used for", uses], ["tables as DLProf's", dlprofTables], ["kernels as TraceLens'", traceLensKernels], ["kernels as another tool's of the nsys file", nsysKernels], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
   ["notes name what pages have", notes],
   ["tables as reports: plugin", against("plugin")], ["tables as reports: h100", against("h100")], ["tables as reports: dlprof", against("dlprof")], ["tables as reports: nsys", against("nsys")],
   ["sums per step", perStep], ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["a memory snapshot", memorySnapshot], ["time with Tensor Cores", tensorCores],
