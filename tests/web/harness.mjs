@@ -213,6 +213,17 @@ export class Harness {
     }
   }
 
+  /** Nothing on the page that axe-core calls serious: contrast, names, roles, keyboard. Of each table some rows stand for all. */
+  async accessible(what) {
+    this.axe ??= readFileSync(join(ROOT, "web/node_modules/axe-core/axe.min.js"), "utf8");
+    const found = await this.page.evaluate(async (source) => {
+      if (!window.axe) (0, eval)(source);
+      const { violations } = await window.axe.run({ exclude: [[".tabulator-row:nth-child(n+3)"]] }, { resultTypes: ["violations"] });
+      return violations.filter((v) => /serious|critical/.test(v.impact)).map((v) => `${v.id}: ${v.nodes[0].html.slice(0, 200)}: ${v.nodes[0].failureSummary}`);
+    }, this.axe);
+    assert(!found.length, `${what}: ${found.join("\n")}`);
+  }
+
   /** No two columns have one title, and no name is cut while there is room. */
   async tidy(key) {
     const { titles, cut, left } = await this.page.locator(`[data-table="${key}"]`).evaluate((e) => {

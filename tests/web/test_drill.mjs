@@ -184,6 +184,11 @@ async function modules(t) {
   same(await grid.locator(".tabulator-row").count(), m.rows.filter((r) => r[depth] === 0).length, "roots alone, folded");
   await grid.locator(".tabulator-data-tree-control").first().click();
   assert((await grid.locator(".tabulator-row").count()) > 1, "unfolded");
+  await grid.locator(".tabulator-row").first().focus();
+  await t.page.keyboard.press("ArrowLeft");
+  same(await grid.locator(".tabulator-row").count(), m.rows.filter((r) => r[depth] === 0).length, "folded by a key");
+  await t.page.keyboard.press("ArrowRight");
+  assert((await grid.locator(".tabulator-row").count()) > 1, "unfolded by a key");
   const flame = (await t.chart("Modules by device time, forward and backward")).series[0].data;
   assert(flame.length > 20, `${flame.length} boxes`);
   await t.page.locator('[role="img"] canvas').first().click({ position: { x: 200, y: 34 } });

@@ -20,6 +20,11 @@ async function sorting(t) {
   await t.page.goto(url);
   await t.ready("kernels");
   same((await shown()).join(), want.join(), "by the same address");
+  // The same by keys alone.
+  await t.page.locator('[data-table="kernels"] .tabulator-col', { hasText: "Calls" }).focus();
+  await t.page.keyboard.press("Enter");
+  await t.page.waitForFunction(() => location.hash.includes("kernels.sort=calls"));
+  same((await shown()).join(), [...want].reverse().join(), "the other way round");
 }
 
 async function searching(t) {

@@ -188,8 +188,41 @@ function options(table: Table, o: TableOptions, rows: Chooser | undefined, width
     selectableRows: false,
     keybindings: false,
     autoResize: false, // fitted.ts
-    rowFormatter: rows && ((row: RowComponent) => rows.prepare(row)),
+    rowFormatter: (rows || o.children) && ((row: RowComponent) => (rows?.prepare(row), o.children && keysOfBranch(row))),
   };
+}
+
+/** Roles of the parts between a grid and its rows, for those who hear the page; the controls of pages are a row of it. */
+const ROLES: [part: string, role: string][] = [[".tabulator-tableholder", "rowgroup"], [".tabulator-table", "presentation"], [".tabulator-footer", "rowgroup"], [".tabulator-footer-contents", "row"], [".tabulator-paginator", "gridcell"]];
+
+function nameParts(grid: HTMLElement, title: string): void {
+  grid.setAttribute("aria-label", title);
+  for (const [part, role] of ROLES) grid.querySelector(part)?.setAttribute("role", role);
+}
+
+/** Headings sort by Enter and Space, too. */
+function keysOfHeadings(grid: HTMLElement): void {
+  for (const e of grid.querySelectorAll<HTMLElement>(".tabulator-col.tabulator-sortable")) {
+    e.tabIndex = 0;
+    e.addEventListener("keydown", (k) => {
+      if (k.target !== e || (k.key !== "Enter" && k.key !== " ")) return;
+      k.preventDefault();
+      e.click();
+    });
+  }
+}
+
+/** Rows of a tree open by the arrow to the right, and close by that to the left. */
+function keysOfBranch(row: RowComponent): void {
+  const e = row.getElement();
+  e.tabIndex = 0;
+  e.addEventListener("keydown", (k) => {
+    if (k.target !== e || (k.key !== "ArrowRight" && k.key !== "ArrowLeft")) return;
+    k.preventDefault();
+    if (k.key === "ArrowRight") row.treeExpand();
+    else row.treeCollapse();
+    row.getElement().focus();
+  });
 }
 
 const building = new Set<Promise<void>>();
@@ -291,6 +324,8 @@ export function showTable(parent: HTMLElement, table: Table, o: TableOptions = {
   wire(t, table, o, first, search, found);
   const built = new Promise<void>((done) => t.on("tableBuilt", done)).then(() => {
     building.delete(built);
+    nameParts(grid, o.title ?? "Table");
+    keysOfHeadings(grid);
     fit.again(t); // what came beside it since has made its place narrower
     keepFitted(t, () => fit.again(t));
   });
