@@ -225,7 +225,8 @@ async function start(): Promise<void> {
   } catch {
     // As above.
   }
-  add(document.body, h("a", { href: "#", class: "skip", onclick: (e: Event) => (e.preventDefault(), page.focus()) }, "To the page"), bar, nav, page);
+  const skip = h("a", { href: "#", class: "skip", onclick: (e: Event) => (e.preventDefault(), page.focus()) }, "To the page");
+  add(document.body, h("div", { role: "navigation", "aria-label": "To the page", class: "skips" }, skip), bar, nav, page);
   addEventListener("hashchange", show);
   addEventListener("keydown", keys);
   await show();
