@@ -11,7 +11,8 @@ import tempfile
 
 from common import ROOT, machine, write_section
 
-# title, kind, threads, listening, wanted ns, wanted bytes
+# title, kind, threads, listening (ASKED: when somebody asks, and nobody does), wanted ns, wanted bytes
+ASKED = "asked"
 CASES = (
     ("NVTX, one text of 66 characters", "nvtx", 1, True, 110, 40),
     ("the same by 2 threads", "nvtx", 2, True, 110, 40),
@@ -19,6 +20,8 @@ CASES = (
     ("NVTX, another number in each text (`emit_nvtx`)", "emit_nvtx", 1, True, None, 40),
     ("trace.h, a text", "trace", 1, True, 110, 40),
     ("trace.h, a name", "trace_name", 1, True, 110, 40),
+    ("NVTX, on demand, nobody asks", "nvtx", 1, ASKED, 20, 0),
+    ("trace.h, on demand, nobody asks", "trace", 1, ASKED, 20, 0),
     ("trace.h, nobody listens", "trace", 1, False, 5, 0),
 )
 
@@ -27,10 +30,11 @@ def measure(build, kind, threads, listening, pairs):
     with tempfile.TemporaryDirectory() as folder:
         env = {k: v for k, v in os.environ.items() if not k.startswith("OPSCOPE_")}
         if listening:
-            env.update(OPSCOPE_DIR=folder, NVTX_INJECTION64_PATH=os.path.join(build, "collect", "libopscope-inject.so"))
+            os.mkdir(os.path.join(folder, "sockets"), 0o700)
+            env.update({"OPSCOPE_ASK": os.path.join(folder, "sockets")} if listening == ASKED else {}, OPSCOPE_DIR=folder, NVTX_INJECTION64_PATH=os.path.join(build, "collect", "libopscope-inject.so"))
         out = subprocess.run([os.path.join(build, "bench", "capture_loop"), kind, str(threads), str(pairs // threads)], env=env, stdout=subprocess.PIPE, check=True,
                              timeout=600, text=True).stdout.split()
-        size = sum(os.stat(os.path.join(folder, n)).st_blocks * 512 for n in os.listdir(folder))
+        size = sum(os.stat(os.path.join(folder, n)).st_blocks * 512 for n in os.listdir(folder) if n.endswith(".seg"))
         return float(out[0]), size / (pairs // threads * threads * 5)
 
 

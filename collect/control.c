@@ -4,6 +4,8 @@
 #include "segment.h"
 #include "sys.h"
 
+#include "opscope/ask.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,11 @@ static struct {
 	_Atomic int64_t open;           /* ranges of the name */
 	_Atomic int64_t begun;          /* steps */
 	_Atomic bool steps_over, in_steps, cuda, paused;
+	/* Of what was asked for, while there is a segment. */
+	bool asked, any_steps;          /* any_steps: numbers and ranges, whichever the program has */
+	_Atomic int kind;               /* enum step_kind */
+	int64_t for_ns;                 /* from the making of the segment on, 0 = not by that */
+	_Atomic int64_t began_ns, ended_ns;
 } c;
 
 /* The latest switches. `stamp` says which one the slot holds (STAMP), why, and whether it was on; 0 while that is being written. */
@@ -37,6 +44,25 @@ static bool control_wanted_(int64_t now)
 {
 	return now >= c.from_ns && now < c.to_ns && (!c.by_range || c.open > 0) && (!c.by_steps || (c.in_steps && !c.steps_over)) &&
 	       (!c.by_cuda || c.cuda) && !c.paused;
+}
+
+enum step_kind { STEPS_UNKNOWN, STEPS_RANGES, STEPS_NUMBERS };
+
+/* A step that was asked for is of the kind that came first, and began after the moment that was asked for. */
+static bool control_is_asked(enum step_kind kind, int64_t now)
+{
+	int before = STEPS_UNKNOWN;
+	if (!c.asked)
+		return true;
+	if (now < c.from_ns)
+		return false;
+	return atomic_compare_exchange_strong(&c.kind, &before, kind) || before == (int)kind;
+}
+
+static int64_t control_later(int64_t a, int64_t b)
+{
+	int64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 static void next_time(int64_t now)
@@ -87,6 +113,9 @@ static void decide(enum wire_why why, int64_t now)
 		if (atomic_compare_exchange_strong(&live->epoch, &epoch, (epoch & ~(uint64_t)UINT32_MAX) | (uint64_t)number << 1 | on)) {
 			control_remember((uint32_t)(epoch >> 32), number, on, why, now);
 			keep_switch(on, why, now);
+			if (on && !c.began_ns)
+				c.began_ns = now;
+			c.ended_ns = on ? 0 : now;
 			epoch = atomic_load(&live->epoch);
 		}
 	}
@@ -103,11 +132,15 @@ void control_forked(uint32_t open) { c.open = open; }
 void control_publish(uint32_t generation)
 {
 	int64_t now = now_ns();
+	if (c.asked && c.for_ns)
+		c.to_ns = control_later(now, c.for_ns);
 	bool on = control_wanted_(now);
 	next_time(now);
 	control_remember(generation, 0, on, 0, now);
 	if (!on) /* how a segment begins that has nothing to say yet */
 		keep_switch(on, 0, now);
+	c.began_ns = on ? now : 0;
+	c.ended_ns = 0;
 	atomic_store(&live->epoch, (uint64_t)generation << 32 | on);
 }
 
@@ -138,6 +171,8 @@ bool control_begin(const char *text, size_t n, uint32_t domain)
 	if (!control_is_range(text, n, domain))
 		return false;
 	if (c.by_steps) {
+		if (!control_is_asked(STEPS_RANGES, c.asked ? now_ns() : 0))
+			return false;
 		int64_t number = atomic_fetch_add(&c.begun, 1); /* from 0, as reports count them */
 		if (number == c.first_step) {
 			c.in_steps = true;
@@ -160,9 +195,26 @@ void control_end(void)
 	}
 }
 
+/* Each ends where the next one begins. */
+static void control_count_step(void)
+{
+	int64_t now = now_ns();
+	if (!atomic_load(&live->epoch) || !control_is_asked(STEPS_NUMBERS, now))
+		return;
+	int64_t number = atomic_fetch_add(&c.begun, 1);
+	c.in_steps = true;
+	if (number > c.last_step)
+		c.steps_over = true;
+	decide(WIRE_WHY_STEPS, now);
+}
+
 /* Steps that the program numbers itself, where no range was named for them. */
 void control_step(int64_t number)
 {
+	if (c.any_steps) {
+		control_count_step();
+		return;
+	}
 	if (!c.by_steps || control_names)
 		return;
 	c.in_steps = number >= c.first_step;
@@ -207,12 +259,6 @@ bool control_wanted(int64_t time_ns)
 }
 
 /* ---- options ---- */
-
-static int64_t control_later(int64_t a, int64_t b)
-{
-	int64_t sum;
-	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
 
 /* Without the backslashes; where it ends in '*' without one that is left out. */
 static bool control_take_text(const char *s, const char *end, char *to, size_t room)
@@ -272,4 +318,53 @@ void control_always(void)
 {
 	c.from_ns = INT64_MIN;
 	c.to_ns = INT64_MAX;
+}
+
+void control_ask(const struct control_asked *a)
+{
+	c.from_ns = a->from_ns;
+	c.to_ns = a->from_ns && a->for_ns ? control_later(a->from_ns, a->for_ns) : INT64_MAX;
+	c.for_ns = a->from_ns ? 0 : a->for_ns;
+	c.by_range = c.by_cuda = c.by_steps = c.any_steps = false;
+	c.in_steps = c.steps_over = false;
+	c.begun = c.open = 0;
+	c.kind = STEPS_UNKNOWN;
+	c.asked = true;
+	if (!a->steps)
+		return;
+	c.first_step = 0;
+	c.last_step = a->steps - 1;
+	c.by_steps = true;
+	c.any_steps = !a->key[0];
+	set_range(a->key[0] ? a->key : ASK_STEP_RANGE);
+}
+
+bool control_began(void) { return c.began_ns; }
+
+int64_t control_recorded_ns(void)
+{
+	int64_t end = c.ended_ns > c.to_ns ? c.to_ns : c.ended_ns;
+	return c.began_ns && end > c.began_ns ? end - c.began_ns : 0;
+}
+
+int64_t control_steps(void)
+{
+	int64_t begun = c.by_steps ? c.begun : 0;
+	return begun > c.last_step + 1 ? c.last_step + 1 : begun;
+}
+
+bool control_is_over(int64_t now) { return now >= c.to_ns || (c.by_steps && c.steps_over); }
+
+void control_over(int64_t now)
+{
+	if (c.to_ns > now)
+		c.to_ns = now;
+	decide(WIRE_WHY_DURATION, now);
+	next_time(now);
+}
+
+void control_rest(void)
+{
+	c.by_steps = c.any_steps = control_names = false;
+	atomic_store_explicit(&control_next_ns, INT64_MAX, memory_order_relaxed);
 }

@@ -9,6 +9,21 @@
 void control_init(int64_t start_ns);
 /* Instead of that: always. */
 void control_always(void);
+/* Instead of both, for one capture: what somebody asked for (ask.h). from_ns: CLOCK_REALTIME, 0 = when the segment is there; for_ns: how long from then on, 0 = no end;
+ * steps: from the first that begins then, 0 = not by steps; key: what they are, "" = the program's own. Before the segment is made. */
+struct control_asked {
+	int64_t from_ns, for_ns, steps;
+	const char *key;
+};
+void control_ask(const struct control_asked *a);
+/* Whether it has come to be recorded; for how long it was, from then until it was over; how many of the steps have begun; whether nothing will come any more. */
+bool control_began(void);
+int64_t control_recorded_ns(void);
+int64_t control_steps(void);
+bool control_is_over(int64_t now_ns);
+/* Now nothing is wanted any more; after the segment has gone: nothing is waited for. */
+void control_over(int64_t now_ns);
+void control_rest(void);
 /* Says in live->epoch whether events are wanted now, for a segment that was just made. */
 void control_publish(uint32_t generation);
 /* What the `number`-th switch of the segment was; without a time and a reason where that is not known any more. */

@@ -275,6 +275,10 @@ static void cupti_begin_(void)
 {
 	if (start_waits() || !atomic_exchange(&begins_later, false))
 		return;
+	if (start_on_demand()) { /* CUDA came while a recording went on */
+		cupti_begin();
+		return;
+	}
 	cupti_start();
 	nvml_start();
 }
@@ -295,6 +299,7 @@ void cupti_begin(void)
 	pid_t nobody = NOBODY;
 	if (!cuda_function("cuDriverGetVersion"))
 		return;
+	atomic_store(&begins_later, false);
 	atomic_compare_exchange_strong(&cupti.owner, &nobody, 0); /* tried in vain before */
 	atomic_store_explicit(&cupti.beat_ns, 0, memory_order_relaxed);
 	cupti_add_hooks();
@@ -311,7 +316,8 @@ int InitializeInjection(void)
 		return 1;
 	helper_start();
 	atomic_store(&begins_later, true);
-	cupti_begin_();
+	if (!start_on_demand())
+		cupti_begin_();
 	cupti_add_hooks();
 	return 1;
 }

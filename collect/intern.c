@@ -93,7 +93,7 @@ bool intern_write_locked(uint32_t id)
 {
 	struct entry *e = &entry[id];
 	uint32_t now = segment_generation();
-	if (!id || atomic_load_explicit(&e->generation, memory_order_relaxed) == now || start_waits())
+	if (!id || atomic_load_explicit(&e->generation, memory_order_relaxed) == now || start_keeps())
 		return true; /* or when there is a segment */
 	struct wire_string s = {.bytes = e->bytes};
 	uint32_t n = (uint32_t)(sizeof s + e->bytes + 7) & ~7u;
@@ -187,14 +187,14 @@ size_t intern_cut(const char *p)
 static uint32_t intern_in(const char *p, size_t n, bool surely)
 {
 	bool cut = n > LONGEST;
-	if (!n || !(start_waits() || start_inside()))
+	if (!n || !((surely ? start_keeps() : start_waits()) || start_inside()))
 		return 0;
 	if (cut)
 		n = intern_cut(p);
 	uint64_t hash = hash_of(p, n);
 	uint32_t id = intern_find_(atomic_load_explicit(&table, memory_order_acquire), hash, p, n, cut);
 	if (LIKELY(id))
-		return start_waits() || intern_again(id) ? id : 0;
+		return start_keeps() || intern_again(id) ? id : 0;
 	enum wire_loss why = WIRE_LOST_STRINGS;
 	if (slow_lock(surely)) {
 		id = intern_find_(atomic_load_explicit(&table, memory_order_acquire), hash, p, n, cut);

@@ -110,12 +110,16 @@ static enum remembered keep_remember(const void *record, uint32_t bytes)
 
 bool keep(const void *record, uint32_t bytes, bool again)
 {
-	bool waits = again && start_waits();
+	bool waits = again && start_keeps();
 	if (!waits && (!start_inside() || !segment_header()))
 		return false;
 	if (!slow_lock(true)) {
 		lose(slow_why_not(), 1);
 		return false;
+	}
+	if (waits && !start_keeps()) { /* a segment is being made, and may have what was remembered until now */
+		slow_unlock();
+		return keep(record, bytes, again);
 	}
 	enum remembered r = again ? keep_remember(record, bytes) : REMEMBERED;
 	bool ok = r == KNOWN || (r == REMEMBERED && (waits || write_one(record, bytes)));

@@ -100,6 +100,8 @@ struct wire_header *segment_use(void)
 
 void segment_unuse(void) { atomic_fetch_sub(&live->users, 1); }
 
+const char *segment_path(void) { return seg.path; }
+
 uint32_t segment_generation(void)
 {
 	return atomic_load_explicit(&seg.generation, memory_order_acquire);

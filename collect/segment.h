@@ -22,6 +22,8 @@ struct wire_header *segment_header(void);
 /* The same for who is neither busy with a writer nor holds the slow lock: until segment_unuse the segment stays mapped. After NULL no unuse. */
 struct wire_header *segment_use(void);
 void segment_unuse(void);
+/* Of the one that was opened last. */
+const char *segment_path(void);
 /* Counted from 1; another one in each next segment. */
 uint32_t segment_generation(void);
 

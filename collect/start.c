@@ -23,7 +23,7 @@ static struct {
 	_Atomic bool turn;              /* a thread is beginning or ending such a capture */
 	_Atomic bool hold, inside;      /* the helper is to do nothing; it is doing something */
 	uint64_t helper_before;         /* its CPU time when the capture began */
-	bool has_options, has_hooks;
+	bool has_options, has_hooks, on_demand;
 	struct segment_options segment;
 	char dir[4000];
 	const char *name[OPTIONS];      /* options: name, value */
@@ -40,11 +40,15 @@ static struct {
 
 extern char **environ;
 
+static const struct start_asking *asking;
+
+void start_register(const struct start_asking *a) { asking = a; }
+
 /* ---- options ---- */
 
 /* What option() is asked for, without "OPSCOPE_". The values are kept in the recording: no other variable is, as it may hold a secret. */
 static const char *const known_options[] = {
-	"CUDA_PROFILER", "CUPTI", "CUPTI_PATH", "DELAY_NS", "DIR", "DURATION_NS", "FULL", "GPU_SAMPLES", "GRAPH", "MAX_SIZE", "MEMORY", "RANGE",
+	"ASK", "CUDA_PROFILER", "CUPTI", "CUPTI_PATH", "DELAY_NS", "DIR", "DURATION_NS", "FULL", "GPU_SAMPLES", "GRAPH", "MAX_SIZE", "MEMORY", "RANGE",
 	"STEPS", "STEP_RANGE", "SYNC",
 };
 
@@ -263,7 +267,7 @@ static bool is_left_over(void)
 		return false;
 	for (int field = STATE - 1; p && field < THREADS; field++)
 		p = strchr(p + 1, ' ');
-	return p && sys_number(p + 1, &p) <= 2;
+	return p && sys_number(p + 1, &p) <= 2 + (asking ? asking->threads() : 0);
 }
 
 static void each_second(int64_t now)
@@ -299,8 +303,11 @@ static void *helper(void *unused)
 		bool is_second = now >= next || next - now > SECOND;
 		next = is_second ? now + SECOND : next;
 		help(is_second, now);
-		if (is_second && is_left_over())
+		if (is_second && is_left_over()) {
+			if (asking)
+				asking->leave();
 			return NULL; /* the C library ends the process as it would have */
+		}
 		int64_t wait = next - now, at = atomic_load_explicit(&control_next_ns, memory_order_relaxed);
 		wait = at - now < wait && at != INT64_MAX ? at - now : wait;
 		sys_wait(&segment_short, seen, wait > 0 ? wait : 1);
@@ -308,20 +315,27 @@ static void *helper(void *unused)
 	return NULL;
 }
 
-void helper_start(void)
+bool start_thread(void *(*run)(void *))
 {
 	pthread_t t;
 	pthread_attr_t attr;
 	uint64_t all = UINT64_MAX, before;
-	if (!HAS_THREADS || atomic_exchange(&s.helper_pid, (int32_t)getpid()) == (int32_t)getpid())
-		return;
+	if (!HAS_THREADS)
+		return false;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	/* Signals are the program's. */
 	syscall(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &before, sizeof all);
-	pthread_create(&t, &attr, helper, NULL);
+	int why = pthread_create(&t, &attr, run, NULL);
 	syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &before, NULL, sizeof before);
 	pthread_attr_destroy(&attr);
+	return why == 0;
+}
+
+void helper_start(void)
+{
+	if (HAS_THREADS && atomic_exchange(&s.helper_pid, (int32_t)getpid()) != (int32_t)getpid())
+		start_thread(helper);
 }
 
 /* ---- life ---- */
@@ -353,6 +367,8 @@ static bool take_turn(int tries)
 void start_end(void)
 {
 	enum { SOME_SECONDS = 50000 };
+	if (asking)
+		asking->end();
 	if (!take_turn(SOME_SECONDS))
 		return; /* who is ending the capture has not come to its end */
 	end_in_order();
@@ -373,6 +389,8 @@ static void start_in_child(void)
 	atomic_store_explicit(&s.turn, false, memory_order_relaxed); /* of a thread that is not here */
 	atomic_store_explicit(&s.hold, false, memory_order_relaxed);
 	atomic_store_explicit(&s.inside, false, memory_order_relaxed);
+	if (asking)
+		asking->forked();
 }
 
 /* Waits for what may pass: descriptors that are given back, room on the disk. */
@@ -421,6 +439,8 @@ static bool open_once(int32_t before, bool forked)
 	return phase == PHASE_RUNNING;
 }
 
+bool start_on_demand(void) { return s.on_demand; }
+
 bool start_is_own(void) { return atomic_load_explicit(&s.own, memory_order_relaxed) != 0; }
 
 /* Of captures of its own: fresh is a forked child alone, which has none. */
@@ -450,6 +470,12 @@ bool start_again(void)
 
 bool start_waits(void) { return atomic_load_explicit(&live->phase, memory_order_acquire) == PHASE_WAITING; }
 
+bool start_keeps(void)
+{
+	int32_t phase = atomic_load_explicit(&live->phase, memory_order_acquire);
+	return phase == PHASE_WAITING || (phase == PHASE_IDLE && s.on_demand);
+}
+
 static void try_again(bool now)
 {
 	if (start_waits() && (now || is_due()))
@@ -459,7 +485,7 @@ static void try_again(bool now)
 bool start_names(void)
 {
 	try_again(false);
-	return start_waits() || is_started() || start_waits();
+	return start_keeps() || is_started() || start_keeps();
 }
 
 bool start_inside(void)
@@ -506,12 +532,25 @@ static void start_add_hooks(void)
 	pthread_atfork(NULL, NULL, start_in_child);
 }
 
+/* No segment until somebody asks for one. */
+static bool wait_for_asking(void)
+{
+	struct segment_options o = s.segment;
+	char dir[sizeof s.dir];
+	s.on_demand = true;
+	atomic_store(&s.own, (int32_t)getpid());
+	atomic_store_explicit(&live->phase, PHASE_IDLE, memory_order_release);
+	syscall(SYS_membarrier, SYS_BARRIER_READY, 0, 0);
+	o.dir = strcpy(dir, s.dir);
+	return asking && asking->start(option("ASK"), &o);
+}
+
 bool start(void)
 {
 	int once = 0;
 	if (atomic_compare_exchange_strong_explicit(&s.once, &once, 1, memory_order_acq_rel, memory_order_acquire)) {
 		int64_t began = now_ns();
-		bool ok = start_prepare() && (open_once(PHASE_FRESH, false) || start_waits());
+		bool ok = start_prepare() && (option("ASK") ? wait_for_asking() : open_once(PHASE_FRESH, false) || start_waits());
 		if (ok) {
 			int64_t took = now_ns() - began;
 			threads_cost(0, took > 0 ? (uint64_t)took : 0);
@@ -526,23 +565,25 @@ bool start(void)
 		sched_yield();
 		once = atomic_load_explicit(&s.once, memory_order_acquire);
 	}
-	return once == 2 && start_names();
+	return once == 2 && (s.on_demand || start_names());
 }
 
 /* ---- captures of its own ---- */
 
 /* Whether this process may begin one: 0, or why not. */
-static int may_begin(void)
+static int may_begin(bool asked)
 {
 	int32_t own = atomic_load(&s.own), phase = atomic_load_explicit(&live->phase, memory_order_acquire);
 	int once = 0;
+	if (s.on_demand && !asked)
+		return -EBUSY;
 	if (own == (int32_t)getpid())
 		return phase == PHASE_IDLE ? 0 : -EALREADY;
 	if (own)
 		return 0; /* a forked child: its first one */
 	const char *dir = sys_environment("OPSCOPE_DIR");
 	if (dir && *dir && start())
-		return -EBUSY;
+		return -EBUSY; /* also where that was to wait until somebody asks */
 	if (atomic_compare_exchange_strong(&s.once, &once, 1))
 		return 0;
 	return once == 2 && atomic_load_explicit(&live->phase, memory_order_acquire) == PHASE_OFF ? 0 : -EBUSY;
@@ -596,15 +637,19 @@ static int open_own(const struct segment_options *o)
 	return 0;
 }
 
-static int begin_own(const struct segment_options *o, void (*begun)(void))
+static int begin_own(const struct segment_options *o, const struct control_asked *asked, void (*begun)(void))
 {
 	int64_t began = now_ns();
-	int error = may_begin();
+	int error = may_begin(asked);
 	if (error)
 		return error;
 	error = become_own();
+	if (asked)
+		control_ask(asked);
 	if (!error)
 		error = open_own(o);
+	if (asked && error)
+		control_rest();
 	atomic_store_explicit(&s.once, 2, memory_order_release);
 	if (error)
 		return error;
@@ -615,15 +660,22 @@ static int begin_own(const struct segment_options *o, void (*begun)(void))
 	return 0;
 }
 
-int start_own(const struct segment_options *options, void (*begun)(void))
+static int start_capture(const struct segment_options *options, const struct control_asked *asked, void (*begun)(void))
 {
 	int saved = errno;
 	if (!take_turn(0))
 		return -EBUSY;
-	int error = begin_own(options, begun);
+	int error = begin_own(options, asked, begun);
 	atomic_store(&s.turn, false);
 	errno = saved;
 	return error;
+}
+
+int start_own(const struct segment_options *options, void (*begun)(void)) { return start_capture(options, NULL, begun); }
+
+int start_asked(const struct segment_options *options, const struct control_asked *asked, void (*begun)(void))
+{
+	return start_capture(options, asked, begun);
 }
 
 /* The helper does nothing any more until it may again. False: it has not come to the end of what it was doing. */

@@ -204,7 +204,12 @@ static void without_chunk(struct writer *w)
 }
 
 void threads_add_up_all(void) { each_writer(add_up); }
-void threads_unbind(void) { each_writer(without_chunk); }
+
+void threads_unbind(void)
+{
+	each_writer(without_chunk);
+	atomic_store_explicit(&orphans, 0, memory_order_relaxed);
+}
 
 /* ---- forks ---- */
 
@@ -261,10 +266,13 @@ static void bind_to_segment(struct writer *w)
 	w->number = w->number ? w->number : atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
 	w->on = false;
 	atomic_store_explicit(&w->owner, w->tid, memory_order_relaxed);
-	if (start_is_own())
+	if (start_is_own()) {
 		ranges_restart(w);
-	else
+		w->told_pushes = 0;
+		atomic_store_explicit(&w->told_starts, 0, memory_order_relaxed);
+	} else {
 		ranges_unrecord(w);
+	}
 	keep_thread_name(w);
 }
 

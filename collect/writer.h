@@ -64,11 +64,16 @@ struct writer {
 /* Time has an influence on what is wanted that is not over (control.h); INT64_MAX = none. */
 extern _Atomic int64_t control_next_ns;
 
+/* live->phase. A forked child finds 0 there, whatever its parent had. Waiting: there was no segment to be had for a reason that may pass (no free
+ * descriptor, a full disk); it is tried again now and then, and calls are counted. Idle: between two captures that the program makes of itself, and in its
+ * forked children; until somebody asks for a recording. */
+enum { PHASE_FRESH = 0, PHASE_STARTING, PHASE_RUNNING, PHASE_OFF, PHASE_WAITING, PHASE_IDLE };
+
 /* What a fork takes away: a page that reads as zeros in the child (MADV_WIPEONFORK, or the handler of pthread_atfork). */
 struct live {
 	_Atomic uint64_t epoch;        /* generation << 32 | switches << 1 | on; 0 = look closely */
 	_Atomic uint32_t lock, extending;
-	_Atomic int32_t phase;         /* start.h */
+	_Atomic int32_t phase;
 	_Atomic uint32_t opener;       /* thread that opens the segment */
 	_Atomic int64_t retry_ns;      /* of CLOCK_MONOTONIC: when to try again, where that was not possible */
 	_Atomic uint64_t missed;       /* calls until then that no segment has counted */
@@ -107,7 +112,7 @@ static inline struct writer *writer_any(void)
 		if (UNLIKELY(!ready))
 			atomic_store_explicit(&w->busy, false, memory_order_release);
 	}
-	if (UNLIKELY(!ready) && !(w = writer_look()))
+	if (UNLIKELY(!ready) && (atomic_load_explicit(&live->phase, memory_order_relaxed) == PHASE_IDLE || !(w = writer_look())))
 		return NULL;
 	atomic_signal_fence(memory_order_seq_cst);
 	if (UNLIKELY(++w->calls >= w->gap) && !w->entered_ns)

@@ -2,7 +2,7 @@
 """Checks the house's include rules and speaks TAP:
 
   1. A layer includes only itself and those that it stands on, by src/meson.build; python/ includes what is installed, and itself.
-  2. The tree of README.md has the layers in the order of src/meson.build.
+  2. docs/tree.md has the layers in the order of src/meson.build.
   3. Each header compiles alone: it includes what it uses.
 
 usage: check_layers.py [ROOT]
@@ -46,8 +46,8 @@ def check_includes(layer):
             included = INCLUDE.findall(f.read())
         for target in included:
             top = target.split("/")[0]
-            if top == "opscope":  # include/opscope/: the installed API, and the format of captures
-                if layer not in ("api", "cli") and target != "opscope/wire.h":
+            if top == "opscope":  # include/opscope/: the installed API, the format of captures, and what is said to programs that record on demand
+                if layer not in ("api", "cli") and target not in ("opscope/wire.h", "opscope/ask.h"):
                     trouble.append(f"src/{rel} includes {target}: only api and cli know the installed API")
             elif os.path.exists(os.path.join(SRC, target)) and top not in allowed:
                 trouble.append(f"src/{rel} includes {target}: {layer} stands below {top}")
@@ -59,12 +59,12 @@ def check_order():
     """What a layer stands on is listed above it."""
     return [f"src/meson.build: {layer} stands on {under}" for layer, all_under in BELOW.items() for under in sorted(all_under) if under not in BELOW]
 
-def check_readme():
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as f:
+def check_tree():
+    with open(os.path.join(ROOT, "docs", "tree.md"), encoding="utf-8") as f:
         shown = [m for row in re.findall(r"^\| (`src/.*?) \|", f.read(), re.M) for m in re.findall(r"`src/(\w+)/`", row)]
-    trouble = [f"README.md: the tree lacks src/{layer}/" for layer in BELOW if layer not in shown]
+    trouble = [f"docs/tree.md: the tree lacks src/{layer}/" for layer in BELOW if layer not in shown]
     for at, layer in enumerate(shown):
-        trouble += [f"README.md: src/{layer}/ stands in the tree above src/{under}/, on which it stands" for under in shown[at + 1:] if under in BELOW.get(layer, ())]
+        trouble += [f"docs/tree.md: src/{layer}/ stands in the tree above src/{under}/, on which it stands" for under in shown[at + 1:] if under in BELOW.get(layer, ())]
     return trouble
 
 def check_python():
@@ -99,7 +99,7 @@ def main():
 
     unknown = sorted(d for d in os.listdir(SRC) if os.path.isdir(os.path.join(SRC, d)) and d not in BELOW)
     result("every folder of src has its place", [f"src/{d}: give it a line in src/meson.build" for d in unknown] + check_order())
-    result("README.md has the layers in their order", check_readme())
+    result("docs/tree.md has the layers in their order", check_tree())
     for layer in BELOW:
         result(f"{layer} includes downward only", check_includes(layer))
     result("python includes what is installed", check_python())

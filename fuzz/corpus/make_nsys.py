@@ -28,3 +28,9 @@ put("sample", nsys_db.sample())
 put("many_pages", many)
 put("utf16", nsys_db.sample(), encoding="UTF-16le")
 put("no_tables", {"StringIds": nsys_db.strings("a")})
+metrics = nsys_db.sample()
+metrics["CUPTI_ACTIVITY_KIND_KERNEL"] = [nsys_db.kernel(200, 900, 1, 10), nsys_db.kernel(1000, 1040, 2, 10), nsys_db.kernel(1045, 1100, 3, 10), nsys_db.kernel(1100, 1400, 4, 10)]
+metrics["TARGET_INFO_GPU_METRICS"] = [{"typeId": 0x1000100000000, "metricId": i, "metricName": n} for i, n in enumerate(
+    ["SMs Active [Throughput %]", "DRAM Read Bandwidth [Throughput %]", "DRAM Write Bandwidth [Throughput %]", "GPC Clock Frequency [MHz]", "Compute Warps in Flight [Avg]"])]
+metrics["GPU_METRICS"] = [{"timestamp": 40 * i, "typeId": 0x1000100000000, "metricId": m, "value": v} for i in range(-3, 40) for m, v in enumerate([90, 30 + i % 3, 10, -1768172296, 5])]
+put("gpu_metrics", metrics)

@@ -26,6 +26,7 @@ _LAZY: Dict[str, str] = {
         ["EnforceUnique", "EventList", "FunctionEvent", "FunctionEventAvg", "Kernel", "KinetoStepTracker", "MemRecordsAcc", "ProfilerAction", "Recording", "emit_itt", "emit_nvtx", "load_nvprof",
          "parse_nvprof_trace", "profile", "profiler", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler", "trace_handler"],
         "profiler"),
+    "on_demand": "_on_demand",
 }
 
 # The same of what imports torch at once: `from opscope import *` leaves it out.

@@ -4,7 +4,7 @@ from __future__ import annotations
 import _thread
 import os
 from contextlib import suppress
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _annotate, _profiler
 from ._torch_modules import end, torch, torch_profiler
@@ -70,12 +70,27 @@ class Direct:
         stride = _profiler.stride(result, len(events))
         if not stride:
             return 0
+        _profiler.find_memory(result, stride, [])  # Python's methods do not tell that: without it both are the same
         form: Dict[str, Any] = {"head": "", "tail": "", "base_us": 0, "pid": 1, "shapes": True, "stacks": True, "flops": True, "device_times": True}
         with _temporary() as plain, _temporary() as direct:
             _profiler.write_events(events, result.trace_start_us(), plain.fileno(), **form)
             _profiler.write_direct(result, stride, direct.fileno(), **form)
             same = _content(plain) == _content(direct)
-        return stride if same else 0
+        if not same:
+            return 0
+        _profiler.find_memory(result, stride, cls._allocations(result.experimental_event_tree()))
+        return stride
+
+    @classmethod
+    def _allocations(cls, tree: List[Any]) -> List[Tuple[int, int, int, int]]:
+        """Address, size and totals of each, which no method of an event tells."""
+        found = []
+        for event in tree:
+            fields = event.extra_fields
+            if type(fields).__name__ == "_ExtraFields_Allocation":
+                found.append((fields.ptr, fields.alloc_size, fields.total_allocated, fields.total_reserved))
+            found.extend(cls._allocations(event.children))
+        return found
 
     @staticmethod
     def _sample(module: Any) -> Any:

@@ -94,6 +94,8 @@ class record_function(ContextDecorator):
 
     def _call_end_callbacks_on_future(self, fut: Future[Any]) -> Future[Any]:
         """The range lasts until the future is done. Once only."""
+        if not self._ranges:
+            raise RuntimeError(f"record_function({self.name!r}): _call_end_callbacks_on_future can only be called within the range")
         done: Future[Any] = self._ranges[-1]._call_end_callbacks_on_future(fut)
         return done
 

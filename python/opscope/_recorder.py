@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Callable, ContextManager, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Protocol, Set, Tuple
 
 from ._direct import Direct, write
+from ._held import Facts, Held, tell
 from ._ranges import Notes, patch_file, patch_part
 from ._recording import Recording, join
 from ._torch_modules import accepts, end, rules_of, supported_activities, torch, torch_profiler
@@ -182,6 +183,7 @@ class TorchRecorder(Recorder):
         self._folder: Optional[Tuple[int, str]] = None  # of which process
         self._number = 0
         self._base_us: Optional[int] = None
+        self._held: Optional[Held] = None  # of the recording that goes on
 
     @property
     def ready(self) -> bool:
@@ -206,6 +208,7 @@ class TorchRecorder(Recorder):
 
     def step(self, number: int) -> Any:
         """The range of a step."""
+        self._follow(Held.step)
         return torch_profiler().record_function(f"ProfilerStep#{number}")
 
     def cut(self, step: Any) -> None:
@@ -247,12 +250,16 @@ class TorchRecorder(Recorder):
 
     def start(self) -> None:
         try:
+            if "profile_memory" in self.asked.flags:
+                self._held = Held()
+                self._follow(Held.begin)
             if self.asked.observer:
                 self.asked.observer.start()
             self._inner._start_trace()
             Notes.begin()
         except BaseException:
             self._inner = None
+            self._forget_held()
             if self.asked.observer:
                 self.asked.observer.stop()
             raise
@@ -271,10 +278,32 @@ class TorchRecorder(Recorder):
             notes = Notes.end()
             if self.asked.observer:
                 self.asked.observer.stop()
+            self._follow(Held.end)
+            facts = self._forget_held()
         recording = self.take(result)
         if notes:
             _tell_args(recording, notes)
+        if facts:
+            recording.held = facts
+            tell(recording.path, facts)
         return recording
+
+    def _follow(self, moment: Callable[[Held], None]) -> None:
+        """Notes what is held. Where that fails, the program goes on, and memory has no categories from there."""
+        if self._held is None:
+            return
+        try:
+            moment(self._held)
+        except Exception as e:
+            self._forget_held()
+            warnings.warn(f"what memory is for could not be noted: {type(e).__name__}: {e}", stacklevel=4)
+
+    def _forget_held(self) -> Optional[Facts]:
+        held, self._held = self._held, None
+        if held is None:
+            return None
+        held.close()
+        return held.facts()
 
     def toggle(self, enable: bool, activities: Iterable[Any]) -> None:
         if not hasattr(self._inner, "toggle_collection_dynamic"):

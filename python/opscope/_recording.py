@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
-from . import _core
+from . import _core, _held
 from ._direct import Written
 from ._event import FunctionEventAvg
 from ._events import Averages, Events, averages_of, stack_metrics
@@ -37,6 +37,8 @@ class Recording:
         self.bare = bare
         #: Of a file that we wrote: where its events stand.
         self.written: Optional[Written] = None
+        #: What the process held meanwhile, as far as Python knew; None = it was not followed.
+        self.held: Optional[_held.Facts] = None
         self._pid = os.getpid()
         self._zero_ns: Optional[int] = None
         self._trace: Optional[Trace] = None
@@ -188,6 +190,10 @@ def join(recordings: List[Recording], path: str) -> Recording:
         _splice(written, path)
     else:
         _merge(recordings, path)
+    facts = [r.held for r in recordings if r.held]
+    if len(facts) == len(recordings):
+        joined.held = _held.join(facts)
+        _held.tell(path, joined.held)
     return joined
 
 
@@ -197,6 +203,7 @@ def _merge(recordings: List[Recording], path: str) -> None:
     for r in recordings:
         with open(r.path, encoding="utf-8") as f:
             documents.append(json.load(f))
+    documents[-1].pop(_held.KEY, None)
     base = int(documents[-1].get("baseTimeNanoseconds", 0))
     events = []
     for d in documents:

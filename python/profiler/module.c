@@ -112,6 +112,11 @@ static void put_memory(struct writing *w, const struct result_event *e)
 	put_member(&w->o, ",\"s\":\"t\",\"args\":{\"Bytes\":", e->bytes);
 	put_member(&w->o, ",\"Device Type\":", e->device_type);
 	put_member(&w->o, ",\"Device Id\":", (int8_t)e->device_index);
+	if (e->placed) {
+		put_member(&w->o, ",\"Addr\":", e->memory.address);
+		put_member(&w->o, ",\"Total Allocated\":", e->memory.total_allocated);
+		put_member(&w->o, ",\"Total Reserved\":", e->memory.total_reserved);
+	}
 	out_text(&w->o, "}}");
 }
 
@@ -219,6 +224,39 @@ static PyObject *py_stride(PyObject *module, PyObject *args)
 	return PyLong_FromSize_t(n > 0 ? direct_stride(result, (size_t)n) : 0);
 }
 
+/* A list of (address, bytes, total allocated, total reserved), in v, of which there is room for `most`. -1 with a Python error. */
+static Py_ssize_t read_allocations(PyObject *list, struct result_memory *v, Py_ssize_t most)
+{
+	Py_ssize_t n = PyList_Size(list);
+	for (Py_ssize_t i = 0; i < n && i < most; i++) {
+		long long a[4];
+		PyObject *item = PyList_GetItem(list, i);
+		if (!PyTuple_Check(item)) {
+			PyErr_SetString(PyExc_TypeError, "tuples of four numbers were expected");
+			return -1;
+		}
+		if (!PyArg_ParseTuple(item, "LLLL", &a[0], &a[1], &a[2], &a[3]))
+			return -1;
+		v[i] = (struct result_memory){a[0], a[1], a[2], a[3]};
+	}
+	return n < most ? n : most;
+}
+
+static PyObject *py_find_memory(PyObject *module, PyObject *args)
+{
+	enum { MOST = 256 };
+	PyObject *result, *list;
+	Py_ssize_t stride;
+	struct result_memory v[MOST];
+	(void)module;
+	if (!PyArg_ParseTuple(args, "OnO!", &result, &stride, &PyList_Type, &list))
+		return NULL;
+	Py_ssize_t n = read_allocations(list, v, MOST);
+	if (n < 0)
+		return NULL;
+	return PyBool_FromLong(direct && stride > 0 && direct_find_memory(result, (size_t)stride, direct, v, (size_t)n));
+}
+
 /* How the file is to be: keywords, all of which must be there. base_us: None = when the recording began. */
 static int read_form(PyObject *keywords, struct writing *w)
 {
@@ -272,6 +310,8 @@ static PyObject *py_write_events(PyObject *module, PyObject *args, PyObject *key
 static PyMethodDef methods[] = {
 	{"open_direct", py_open_direct, METH_VARARGS, "open_direct(path of libtorch_cpu): whether recordings can be read as they lie in memory"},
 	{"stride", py_stride, METH_VARARGS, "stride(result, n): bytes of an event of a result that has n; 0 = not known"},
+	{"find_memory", py_find_memory, METH_VARARGS,
+	 "find_memory(result, stride, [(address, bytes, total allocated, total reserved), ...]): whether it was found where allocations have these"},
 	{"write_direct", (PyCFunction)(void (*)(void))py_write_direct, METH_VARARGS | METH_KEYWORDS, "write_direct(result, stride, fd, " FORM WRITTEN},
 	{"write_events", (PyCFunction)(void (*)(void))py_write_events, METH_VARARGS | METH_KEYWORDS, "write_events(events, start_us, fd, " FORM WRITTEN},
 	{NULL, NULL, 0, NULL},

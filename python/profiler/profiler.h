@@ -82,7 +82,12 @@ static inline void out_i64(struct out *o, int64_t v)
 enum { DEVICE_CPU = 0 };
 enum { SCOPE_BACKWARD = 1, SCOPE_USER = 7 };
 
-/* A torch::autograd::profiler::KinetoEvent, but for its lists. Times in us. bytes: of allocations alone. */
+/* Of an allocation or a free: the block's address, and what its device's allocator has given away and reserved after it. */
+struct result_memory {
+	int64_t address, bytes, total_allocated, total_reserved;
+};
+
+/* A torch::autograd::profiler::KinetoEvent, but for its lists. Times in us. bytes: of allocations alone. memory: only if `placed`. */
 struct result_event {
 	const char *name;
 	size_t name_n;
@@ -90,7 +95,8 @@ struct result_event {
 	uint64_t start_thread, end_thread, fwd_thread, linked, flops;
 	int64_t sequence, bytes, device_us;
 	int device_type, device_index, scope;
-	bool async;
+	bool async, placed;
+	struct result_memory memory;
 };
 
 static inline bool is_allocation(const struct result_event *e)
@@ -128,6 +134,10 @@ const struct direct *direct_open(const char *library);
 bool direct_source(const struct direct *d, PyObject *result, size_t stride, struct result_source *s);
 /* The stride for which the result has `n` events; 0: none. */
 size_t direct_stride(PyObject *result, size_t n);
+
+/* Looks where allocations have their addresses, which no function tells, in a result whose allocations and frees, at least 2 of different addresses, are
+ * these n. From then on all results have them there. False: nowhere, and none has. */
+bool direct_find_memory(PyObject *result, size_t stride, const struct direct *d, const struct result_memory *v, size_t n);
 
 /* torch_getters.c: by the methods that torch gives to Python, of a list of _KinetoEvent, which must outlive *s. -1 with a Python error. */
 int getters_source(PyObject *events, int64_t start_us, struct result_source *s);

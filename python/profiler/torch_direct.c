@@ -77,6 +77,19 @@ enum { KNOWN_CALLS = 1 };
 enum { KNOWN_CALLS = 0 }; /* elsewhere the hidden argument has a register of its own */
 #endif
 
+/* Where in the object that an event shares with torch's tree of results (its first word) an allocation's address stands, with its size and the totals behind
+ * it; 0 = not known. */
+static size_t memory_at;
+
+static struct result_memory memory_of(const char *event, size_t at)
+{
+	const char *shared;
+	struct result_memory m;
+	memcpy(&shared, event, sizeof shared);
+	memcpy(&m, shared + at, sizeof m);
+	return m;
+}
+
 const struct direct *direct_open(const char *library)
 {
 	static struct direct found;
@@ -198,6 +211,19 @@ static void drop_name(struct place *p)
 	p->name.p = p->name.here;
 }
 
+static bool is_block(const struct result_event *e)
+{
+	return is_allocation(e) && e->name_n == strlen("[memory]"); /* where none could be had there is no address */
+}
+
+static void read_memory(const char *event, struct result_event *e)
+{
+	if (!memory_at || !is_block(e))
+		return;
+	e->memory = memory_of(event, memory_at);
+	e->placed = e->memory.bytes == e->bytes; /* which is known from elsewhere */
+}
+
 static int read_event(const struct result_source *s, size_t i, struct result_event *e)
 {
 	struct place *p = s->context;
@@ -216,6 +242,7 @@ static int read_event(const struct result_source *s, size_t i, struct result_eve
 	e->flops = s->flops ? d->flops(event) : 0;
 	e->sequence = d->sequence(event);
 	e->bytes = is_allocation(e) ? d->bytes(event) : 0;
+	read_memory(event, e);
 	e->device_us = s->device_times ? d->device_us(event) : 0;
 	e->device_type = d->device_type(event);
 	e->linked = e->device_type != DEVICE_CPU ? d->linked(event) : 0;
@@ -320,4 +347,45 @@ bool direct_source(const struct direct *d, PyObject *result, size_t stride, stru
 		.read = read_event, .shapes = put_shapes, .types = put_types, .stack = put_stack, .close = direct_close,
 	};
 	return true;
+}
+
+static bool is_any(const struct result_memory *m, const struct result_memory *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (memcmp(m, &v[i], sizeof *m) == 0)
+			return true;
+	return false;
+}
+
+static bool memory_is_at(const struct result_source *s, size_t at, const struct result_memory *v, size_t n)
+{
+	size_t found = 0;
+	bool differ = false;
+	int64_t address = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		struct result_event e = {0};
+		if (s->read(s, i, &e) < 0)
+			return false;
+		if (!is_block(&e))
+			continue;
+		struct result_memory m = memory_of(event_at(s, i), at);
+		if (!is_any(&m, v, n))
+			return false;
+		differ |= found++ && m.address != address;
+		address = m.address;
+	}
+	return found == n && differ;
+}
+
+bool direct_find_memory(PyObject *result, size_t stride, const struct direct *d, const struct result_memory *v, size_t n)
+{
+	enum { SEARCHED = 128 }; /* the objects are larger than that and a struct result_memory */
+	struct result_source s;
+	memory_at = 0;
+	if (!direct_source(d, result, stride, &s))
+		return false;
+	for (size_t at = sizeof(int64_t); at < SEARCHED && !memory_at; at += sizeof(int64_t))
+		memory_at = memory_is_at(&s, at, v, n) ? at : 0;
+	s.close(&s);
+	return memory_at != 0;
 }

@@ -8,6 +8,7 @@ import os
 import tempfile
 import threading
 import unittest
+import warnings
 
 from support import oracle
 import opscope
@@ -149,6 +150,101 @@ class Behaviour(oracle.Case):
             torch.mm(torch.ones(50, 40), torch.ones(40, 30))
         self.assertIn("Total KFLOPs", prof.key_averages().table())
         self.assertEqual({a.key: a.flops for a in prof.key_averages()}["aten::mm"], 2 * 50 * 40 * 30)
+
+
+# Uses of the profilers that torch's docstrings and recipes show: with opscope in the place of torch.profiler and torch.autograd.profiler. `model`, `x` and `folder` are given.
+USES = [
+    ("autograd.profiler.profile", """
+a = torch.randn((1, 1), requires_grad=True)
+with opscope.profile() as prof:
+    for _ in range(10):
+        (a ** 2).backward()
+said = prof.key_averages().table(sort_by="self_cpu_time_total")
+assert "aten::pow" in said and "Self CPU time total" in said
+"""),
+    ("autograd.profiler.record_function", """
+with opscope.profile() as prof:
+    y = x ** 2
+    with opscope.record_function("label-z"):
+        z = y ** 3
+prof.key_averages().table(sort_by="self_cpu_time_total")
+assert [e.count for e in prof.key_averages() if e.key == "label-z"] == [1]
+"""),
+    ("autograd.profiler.emit_itt, emit_nvtx", """
+for emit in (opscope.emit_nvtx, opscope.emit_itt):
+    with emit(enabled=False):
+        model(x)
+"""),
+    ("profile(activities)", """
+with opscope.profile(activities=[opscope.ProfilerActivity.CPU, opscope.ProfilerActivity.CUDA]) as p:
+    model(x)
+said = p.key_averages().table(sort_by="self_cuda_time_total", row_limit=-1)
+assert "aten::linear" in said
+"""),
+    ("profile(schedule, on_trace_ready)", """
+seen = []
+def trace_handler(prof):
+    seen.append(prof.key_averages().table(sort_by="self_cuda_time_total", row_limit=-1))
+    prof.export_chrome_trace(os.path.join(folder, "test_trace_" + str(prof.step_num) + ".json"))
+with opscope.profile(activities=[opscope.ProfilerActivity.CPU], schedule=opscope.schedule(wait=1, warmup=1, active=2, repeat=1), on_trace_ready=trace_handler) as p:
+    for iter in range(10):
+        model(x)
+        p.step()
+assert len(seen) == 1 and os.listdir(folder) == ["test_trace_4.json"], (len(seen), os.listdir(folder))
+"""),
+    ("tensorboard_trace_handler", """
+with opscope.profile(schedule=opscope.schedule(wait=2, warmup=2, active=6, repeat=1), on_trace_ready=opscope.tensorboard_trace_handler(folder, worker_name="worker0"),
+                     with_stack=True) as profiler:
+    for step in range(12):
+        model(x)
+        profiler.step()
+name, = os.listdir(folder)
+assert name.startswith("worker0.") and name.endswith(".pt.trace.json"), name
+"""),
+    ("start, step, stop", """
+p = opscope.profile(record_shapes=True, with_flops=True, profile_memory=True)
+p.start()
+model(x)
+p.step()
+p.stop()
+assert "Input Shapes" in p.key_averages(group_by_input_shape=True).table(sort_by="cpu_memory_usage", row_limit=10)
+assert any(e.flops for e in p.key_averages())
+"""),
+    ("export_stacks", """
+with opscope.profile(with_stack=True) as p:
+    model(x)
+p.export_stacks(os.path.join(folder, "profiler_stacks.txt"), "self_cpu_time_total")
+assert all(line.rsplit(" ", 1)[1].strip().isdigit() for line in open(os.path.join(folder, "profiler_stacks.txt")))
+p.key_averages(group_by_stack_n=5).table(sort_by="self_cpu_time_total", row_limit=2)
+"""),
+    ("export_memory_timeline", """
+with opscope.profile(record_shapes=True, profile_memory=True, with_stack=True) as p:
+    model(x).sum().backward()
+p.export_memory_timeline(os.path.join(folder, "memory.html"))
+assert os.path.getsize(os.path.join(folder, "memory.html")) > 1000
+"""),
+    ("add_metadata", """
+with opscope.profile() as p:
+    p.add_metadata("run", "first")
+    p.add_metadata_json("sizes", "[1, 2]")
+    model(x)
+"""),
+    ("flop_counter.FlopCounterMode", """
+with opscope.FlopCounterMode(display=False) as counter:
+    model(x)
+assert counter.get_total_flops() == 2 * 2 * 4 * 3, counter.get_total_flops()
+"""),
+]
+
+
+@unittest.skipUnless(torch, "no Python with torch (Debian: python3-torch)")
+class Docstrings(oracle.Case):
+    def test_uses(self):
+        for name, code in USES:
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)  # no CUDA; a profiler without warm-up
+                    exec(code, {"torch": torch, "opscope": opscope, "os": os, "model": torch.nn.Linear(4, 3), "x": torch.ones(2, 4), "folder": folder})
 
 
 if __name__ == "__main__":

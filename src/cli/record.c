@@ -39,6 +39,18 @@ static int check_program(const struct record_options *o, struct record_result *r
 	return err_set(e, ERR_IO, "%s: cannot be run: %s", o->spec.argv[0], why == ENOENT ? "no such program" : strerror(why));
 }
 
+/* Where the program can be asked to record. */
+static int choose_sockets(struct record_options *o, struct buf *sockets, struct err *e)
+{
+	if (!o->on_demand)
+		return 0;
+	o->backend = RECORD_OWN;
+	if (ask_folder(sockets, e) < 0)
+		return -1;
+	o->spec.ask_folder = sockets->p;
+	return 0;
+}
+
 static int run_program(struct record_options *o, const struct buf *library, struct run_dir *d, struct record_result *r, struct err *e)
 {
 	o->spec.dir = d->path.p;
@@ -57,11 +69,11 @@ static int cli_record_fail(const struct err *e, const struct record_result *r)
 static int record(struct record_options *o, struct run_dir *d, struct record_result *r)
 {
 	struct record_job job;
-	struct buf library = {0};
+	struct buf library = {0}, sockets = {0};
 	struct err e;
 	int status = EXIT_DONE;
 	record_job(&job);
-	if (check_program(o, r, &e) < 0 || choose_backend(o, &library, r, &e) < 0 || run_dir_open(d, o, backend_name[o->backend], &job, &e) < 0) {
+	if (choose_sockets(o, &sockets, &e) < 0 || check_program(o, r, &e) < 0 || choose_backend(o, &library, r, &e) < 0 || run_dir_open(d, o, backend_name[o->backend], &job, &e) < 0) {
 		status = cli_record_fail(&e, r);
 	} else if (run_program(o, &library, d, r, &e) < 0) {
 		run_dir_forget(d);
@@ -69,10 +81,14 @@ static int record(struct record_options *o, struct run_dir *d, struct record_res
 	} else {
 		if (run_dir_end(d, o, backend_name[o->backend], &job, r->wait_status, &e) < 0)
 			cli_fail(&e, 0);
-		status = record_after(o, d, &job, r);
+		if (o->on_demand)
+			record_after_demand(d, &job, r);
+		else
+			status = record_after(o, d, &job, r);
 		run_dir_forget(d);
 	}
 	buf_release(&library);
+	buf_release(&sockets);
 	return status;
 }
 
@@ -82,6 +98,8 @@ static int cli_record_run(int argc, char **argv)
 	struct record_result r = {0};
 	struct run_dir d = {0};
 	record_parse(argc, argv, &o);
+	if (o.ask)
+		return record_ask(&o);
 	int status = record(&o, &d, &r), wait_status = r.wait_status;
 	run_dir_release(&d);
 	record_release(&r);
@@ -93,7 +111,7 @@ static int cli_record_run(int argc, char **argv)
 
 const struct command command_record = {
 	.name = "record",
-	.args = "[options] -- COMMAND",
+	.args = "[options] -- COMMAND | --ask=PID|DIR|SOCKET",
 	.help = "capture a run: its ranges, its CUDA calls, its kernels",
 	.run = cli_record_run,
 };

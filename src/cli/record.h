@@ -14,6 +14,9 @@ struct record_options {
 	const char *output;       /* a directory, or NAME.opscope; NULL = a new directory */
 	bool force, no_report;
 	char steps[48];           /* spec.steps */
+	const char *steps_given;  /* --steps, as it was given */
+	bool on_demand;
+	const char *ask;          /* whom to ask: nothing is run; NULL = a command is run */
 };
 
 /* Parses and checks; ends the process on wrong usage. */
@@ -55,6 +58,15 @@ bool run_dir_has_run(const char *path);
 int64_t run_dir_start(const char *path);
 /* Whether the directory's run goes on: an `opscope record` that wrote a run file there has not ended, or a process that it recorded. */
 bool run_dir_is_live(const char *path);
+
+/* `opscope record --ask=...`: asks programs that run to record, and says what came of it. The exit status. */
+int record_ask(const struct record_options *o);
+/* How many files of recordings there are in the folder of one on demand. */
+unsigned run_dir_recordings(const char *path);
+/* How many folders of recordings on demand there are in a run directory, each added to *list (may be NULL) with a blank before it. */
+unsigned run_dir_asked(const char *path, struct buf *list);
+/* In place of record_after, of a run with --on-demand. */
+void record_after_demand(const struct run_dir *d, const struct record_job *job, const struct record_result *r);
 
 /* Reads what was recorded and prints it, on standard error: standard output is the program's. EXIT_INPUT when a file that was
  * asked for could not be written; what else fails is only said, as the program's own status counts. */

@@ -246,7 +246,7 @@ int record_after(const struct record_options *o, const struct run_dir *d, const 
 {
 	struct buf more = {0};
 	bool own = r->capture.n && str_eq(buf_view(&r->capture), buf_view(&d->path));
-	bool any = r->capture.n && (!own || run_dir_segments(d->path.p));
+	bool any = r->capture.n && (!own || o->ask || run_dir_segments(d->path.p));
 	int status = EXIT_DONE;
 	/* Standard output was the program's: a pipe there must not get our tables behind its own. */
 	fflush(stdout);
@@ -266,4 +266,17 @@ int record_after(const struct record_options *o, const struct run_dir *d, const 
 		cli_record_after_say(job, "its reports NAME: %s; `opscope report` lists all", more.p);
 	buf_release(&more);
 	return status;
+}
+
+void record_after_demand(const struct run_dir *d, const struct record_job *job, const struct record_result *r)
+{
+	struct buf list = {0};
+	unsigned n = run_dir_asked(d->path.p, &list);
+	say_all(job, &r->warnings);
+	say_all(job, &r->notes);
+	if (n)
+		cli_record_after_say(job, "recorded on demand:%.*s (opscope report NAME FOLDER)", (int)list.n, list.p);
+	else
+		cli_record_after_say(job, "nothing was recorded: nobody asked for it, or no process of the command called CUDA, NVTX, ITT or opscope/trace.h");
+	buf_release(&list);
 }

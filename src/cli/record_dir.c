@@ -87,6 +87,33 @@ static unsigned cli_record_dir_count(const char *path, bool (*is)(const char *na
 unsigned run_dir_segments(const char *path) { return cli_record_dir_count(path, is_segment); }
 unsigned run_dir_absent(const char *path) { return cli_record_dir_count(path, is_absent); }
 
+/* What another recorder of ours leaves there (opscope.on_demand) is found by its name. */
+static bool is_recording(const char *name) { return is_segment(name) || str_ends(str_from(name), STR(".pt.trace.json.gz")); }
+
+unsigned run_dir_recordings(const char *path) { return cli_record_dir_count(path, is_recording); }
+
+unsigned run_dir_asked(const char *path, struct buf *list)
+{
+	struct dirent **entry;
+	struct buf folder = {0};
+	unsigned found = 0;
+	int n = scandir(path, &entry, NULL, versionsort);
+	for (int i = 0; i < n; i++) {
+		buf_clear(&folder);
+		buf_printf(&folder, "%s/%s", path, entry[i]->d_name);
+		buf_end_text(&folder);
+		bool is = entry[i]->d_name[0] != '.' && run_dir_recordings(folder.p);
+		if (is && list)
+			buf_printf(list, " %s", folder.p);
+		found += is;
+		free(entry[i]);
+	}
+	if (n >= 0)
+		free(entry);
+	buf_release(&folder);
+	return found;
+}
+
 uint64_t run_dir_bytes(const char *path)
 {
 	DIR *d = opendir(path);
@@ -488,7 +515,7 @@ static bool cli_record_dir_has_any(const char *path)
 
 void run_dir_forget(const struct run_dir *d)
 {
-	if (cli_record_dir_has_any(d->path.p))
+	if (cli_record_dir_has_any(d->path.p) || run_dir_asked(d->path.p, NULL))
 		return;
 	unlink(d->run_file.p);
 	if (d->made)

@@ -57,7 +57,7 @@ static int write_chrome(const struct export_run *x, struct err *e)
 }
 
 static const struct export_option chrome_options[] = {
-	[CHROME_COUNTERS] = {.name = "counters", .help = "also counters over time: launches that wait on each stream (Queue Length), and GB/s of copies and sets"},
+	[CHROME_COUNTERS] = {.name = "counters", .help = "also counters over time: launches that wait on each stream (Queue Length), GB/s of copies and sets, Utilization and Est. SM Efficiency of GPUs"},
 	{0},
 };
 

@@ -10,7 +10,8 @@ void chrome_put_id(struct buf *b, struct str s);
 /* All events between '[' and ']', copied where they were kept as written; a line each. sink_room is called between events alone. */
 int chrome_put_events(const struct export_run *x, struct err *e);
 
-/* Events of counters, behind the others: launches that wait on each stream, and GB/s of copies and sets. */
+/* Events of counters, behind the others: launches that wait on each stream, GB/s of copies and sets, and how busy GPUs were, as analysis/time/gpu_metrics.h defines
+ * their utilization and SM efficiency, in at most 100 pieces of 10^n us. */
 void chrome_put_counters(const struct export_run *x);
 
 /* A row of p->device as an element of deviceProperties, with this number. */

@@ -122,8 +122,8 @@ const struct export_format export_format_memory_timeline = {
 	.title = "memory by what it is used for, over time",
 	.help = "What torch's export_memory_timeline writes, of one device (--device; default: the first GPU that has memory events, else the "
 	        "CPU). Categories in torch's order: PARAMETER, OPTIMIZER_STATE, INPUT, TEMPORARY, ACTIVATION, GRADIENT, AUTOGRAD_DETAIL, Unknown; "
-	        "actions: 1 held before, 2 created, 4 freed. A trace does not say which tensor an allocation is, so a block has a category only "
-	        "where its place in the step tells it; docs/export.md has the rules. Needs profile_memory=True; record_shapes=True tells more.",
+	        "actions: 1 held before, 2 created, 4 freed. A trace of torch does not say which tensor an allocation is, so a block has a category only "
+	        "where its place in the step tells it; one of opscope.profile does. docs/export.md has the rules. Needs profile_memory=True; record_shapes=True tells more.",
 	.suffix = "json",
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,
 	.takes = EXPORT_DEVICE,

@@ -235,13 +235,17 @@ static void export_memory_timeline_page_put_notes(struct buf *b, const struct pr
 		export_memory_timeline_page_put_total(b, "Most memory reserved", prof->memory.total_reserved, d < n ? peak[d].reserved : ROW_NONE);
 		mem_free(peak);
 	}
-	if (!t->before_is_whole)
+	if (!t->before_is_whole && t->held_stated)
+		buf_cstr(b, "<li>What was held before the recording is what tensors of Python held when it began. What C++ alone held then is not in the plot.</li>\n");
+	else if (!t->before_is_whole)
 		buf_cstr(b, "<li>The trace does not say how much was held before the recording. The plot begins with what is known to have been there, and "
 		            "is too low by the rest.</li>\n");
 	if (p->lowest < 0)
 		buf_cstr(b, "<li>More is freed than was allocated: what the records add up to goes below zero, and is drawn as zero.</li>\n");
-	buf_printf(b, "<li>Each of the plot's %d columns shows the moment in it at which most was held. A trace does not say which tensor a block is: "
-	              "categories follow from where in a step it was allocated and freed.</li>\n</ul>\n", COLUMNS);
+	buf_printf(b, "<li>Each of the plot's %d columns shows the moment in it at which most was held. %s</li>\n</ul>\n", COLUMNS,
+	           t->held_stated ? "Parameters, gradients, optimizer state and arguments of modules are what the program said; categories of others follow from where in a step they were "
+	                            "allocated and freed."
+	                          : "A trace does not say which tensor a block is: categories follow from where in a step it was allocated and freed.");
 }
 
 static const char head[] =

@@ -375,6 +375,45 @@ static void et_put_tensors(struct buf *b, const struct py *v, struct str type)
 	}
 }
 
+/* [storage, bytes of it up to the end of the tensor, "cuda:0"] of each tensor; nothing of what has none. */
+static void et_put_storages(struct buf *b, const struct py *v)
+{
+	enum { ID, STORAGE, OFFSET, ELEMENTS, ELEMENT_BYTES, DEVICE, FIELDS };
+	const struct py *field[FIELDS] = {0};
+	unsigned n = 0;
+	if (v->type != PY_LIST)
+		return;
+	for (const struct py *x = v->first; x && n < FIELDS; x = x->next)
+		field[n++] = x;
+	bool is = v->n == FIELDS && field[DEVICE]->type == PY_STR;
+	for (int i = ID; is && i < DEVICE; i++)
+		is = field[i]->type == PY_INT;
+	if (!is) {
+		for (const struct py *x = v->first; x; x = x->next)
+			if (x->type == PY_LIST)
+				et_put_storages(b, x);
+		return;
+	}
+	int64_t bytes;
+	if (__builtin_add_overflow(field[OFFSET]->i, field[ELEMENTS]->i, &bytes) || __builtin_mul_overflow(bytes, field[ELEMENT_BYTES]->i, &bytes))
+		return;
+	buf_printf(b, "%s[%lld, %lld, \"", b->n > 1 ? ", " : "", (long long)field[STORAGE]->i, (long long)bytes);
+	buf_str(b, field[DEVICE]->s);
+	buf_cstr(b, "\"]");
+}
+
+static struct str et_storages(struct et_write *w, const struct et_node *x, int side)
+{
+	struct buf *b = &w->text;
+	buf_clear(b);
+	if (!x->values[side])
+		return (struct str){"", 0};
+	buf_char(b, '[');
+	et_put_storages(b, x->values[side]);
+	buf_char(b, ']');
+	return b->n > 2 ? buf_view(b) : (struct str){"", 0};
+}
+
 enum et_column { ET_DIMS, ET_STRIDES, ET_TYPES, ET_CONCRETE, ET_TENSORS };
 
 /* One list over the op's arguments; "" where the trace does not state it of each. */
@@ -450,6 +489,8 @@ static void et_write_op(struct et_write *w, uint32_t row, const struct et_node *
 		et_put(w, "Output Dims", et_column(w, x, 1, ET_DIMS), false);
 		et_put(w, "Output type", et_column(w, x, 1, ET_TYPES), false);
 		et_put(w, "Output Tensors", et_column(w, x, 1, ET_TENSORS), false);
+		et_put(w, arg_key_text[ARG_INPUT_STORAGES], et_storages(w, x, 0), false);
+		et_put(w, arg_key_text[ARG_OUTPUT_STORAGES], et_storages(w, x, 1), false);
 		et_put(w, "Op schema", x->schema, true);
 	}
 	p->span.args[row] = et_set(w);

@@ -6,7 +6,7 @@
 #include "store/profile.h"
 
 /* Gives the ops and annotations of *p the arguments that the trace at `path` states and they lack, in the words of torch.profiler ("Input Dims", "Input type",
- * "Concrete Inputs", "Input Strides"), and the ids of tensors and storages ("Input Tensors", "Output Tensors"), output shapes and types, and the op's schema. `path` may be an address, or a folder: that of the
+ * "Concrete Inputs", "Input Strides"), and the ids of tensors and storages ("Input Tensors", "Output Tensors"), the storages that these lie in ("Input Storages", "Output Storages"), output shapes and types, and the op's schema. `path` may be an address, or a folder: that of the
  * process in *p is taken. No pass may have run.
  *
  * Ops are paired by "Record function id", where the recording has it (profile.keeps_function_ids), and else by their order, in which External ids and the ids of nodes both

@@ -120,10 +120,11 @@ struct ncu_reader {
 	struct str *field;       /* of the row */
 	unsigned n, cap;
 	int at[NCU_FIELDS];      /* columns; -1 = there is none */
-	unsigned columns;
+	unsigned columns, last;  /* how many the header has; the last one that is read */
 	bool header, long_form, units_read;
 	uint32_t *metric;        /* raw: by column, in strings; 0 = not one that is kept */
 	double *scale;           /* raw: by column */
+	uint32_t *seen, cap_seen; /* by metric: the launch that last had it, + 1 */
 	int64_t id, process;     /* of the launch so far; INT64_MIN = none */
 };
 
@@ -188,6 +189,7 @@ static void ncu_take_header(struct ncu_reader *r)
 		for (unsigned i = 0; i < r->n && r->at[f] < 0; i++)
 			if (str_eqc(r->field[i], ncu_field_name[f]))
 				r->at[f] = (int)i;
+		r->last = r->at[f] > (int)r->last ? (unsigned)r->at[f] : r->last;
 	}
 	r->header = r->at[NCU_ID] == 0 && r->at[NCU_NAME] >= 0;
 	r->long_form = r->at[NCU_METRIC] >= 0 && r->at[NCU_VALUE] >= 0;
@@ -223,6 +225,17 @@ static void ncu_take_units(struct ncu_reader *r)
 	r->units_read = true;
 }
 
+/* Whether the launch has the metric already: sections of the details page repeat some. */
+static bool ncu_has(struct ncu_reader *r, uint32_t metric)
+{
+	const uint32_t before = r->cap_seen;
+	MEM_GROW(r->seen, r->cap_seen, metric + 1);
+	memset(r->seen + before, 0, (r->cap_seen - before) * sizeof *r->seen);
+	const bool has = r->seen[metric] == r->out->n;
+	r->seen[metric] = r->out->n;
+	return has;
+}
+
 static int ncu_put(struct ncu_reader *r, uint32_t metric, struct str text, double scale, struct err *e)
 {
 	struct ncu *o = r->out;
@@ -236,7 +249,7 @@ static int ncu_put(struct ncu_reader *r, uint32_t metric, struct str text, doubl
 	case NCU_NUMBER:
 		break;
 	}
-	if (!(fabs(v * scale) < 1e18))
+	if (!(fabs(v * scale) < 1e18) || ncu_has(r, metric))
 		return 0;
 	MEM_PUSH(o->value, o->n_values, o->cap_values, (struct ncu_value){metric, v * scale});
 	o->launch[o->n - 1].n++;
@@ -299,7 +312,7 @@ static int ncu_take_row(struct ncu_reader *r, struct err *e)
 			ncu_take_units(r);
 		return 0; /* what the program printed */
 	}
-	if (r->n != r->columns) {
+	if (r->long_form ? r->n <= r->last : r->n != r->columns) { /* the columns of rules at the end are those of their rows alone */
 		o->odd++;
 		return 0;
 	}
@@ -350,6 +363,7 @@ int ncu_read_text(struct ncu *out, struct str text, const char *path, struct err
 	mem_free(r.field);
 	mem_free(r.metric);
 	mem_free(r.scale);
+	mem_free(r.seen);
 	return rc;
 }
 

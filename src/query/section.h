@@ -26,7 +26,7 @@ struct report_args;
 #define SECTION_WHENS(X)                                                                                           \
 	X(DEVICE, "device work") X(NO_DEVICE, "no device work") X(SHAPES, "recorded shapes") X(STACKS, "recorded stacks")            \
 	X(MEMORY, "recorded memory") X(SEVERAL_GPUS, "several GPUs") X(NO_TOTALS, "no recorded totals")                 \
-	X(COLLECTIVES, "collectives") X(OUTSIDE, "work outside the steps") X(SEVERAL_INPUTS, "several inputs") X(RECORDED, "where recorded") X(SOURCES, "the compiler's provenance") X(COUNTERS, "hardware counters")
+	X(COLLECTIVES, "collectives") X(OUTSIDE, "work outside the steps") X(SEVERAL_INPUTS, "several inputs") X(RECORDED, "where recorded") X(SOURCES, "the compiler's provenance") X(COUNTERS, "hardware counters") X(SAMPLES, "sampled GPU metrics")
 
 enum section_when_bit {
 #define SECTION_WHEN_BIT_(id, words) WHEN_BIT_##id,

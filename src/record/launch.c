@@ -87,13 +87,13 @@ static void become(const struct launch *l, const sigset_t *mask, const struct si
 /* --- waiting ---------------------------------------------------------------------------------------------------- */
 
 /* Those to wait for: not what was ignored when we started. */
-static void watched(sigset_t *s)
+static void watched(const struct launch *l, sigset_t *s)
 {
 	struct sigaction now;
 	sigemptyset(s);
 	sigaddset(s, SIGCHLD);
 	for (int i = 0; i < N_PASSED_ON; i++)
-		if (sigaction(passed_on[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+		if (sigaction(passed_on[i], NULL, &now) == 0 && (now.sa_handler != SIG_IGN || passed_on[i] == l->own_signal))
 			sigaddset(s, passed_on[i]);
 }
 
@@ -136,7 +136,9 @@ static void launch_wait_for(const struct launch *l, pid_t pid, const sigset_t *s
 		siginfo_t info;
 		int64_t left = until(l, &d, launch_now_ns());
 		int sig = sigtimedwait(set, &info, &(struct timespec){left / LAUNCH_S, left % LAUNCH_S});
-		if (sig > 0 && sig != SIGCHLD) {
+		if (sig > 0 && sig == l->own_signal) {
+			l->signalled(l->context);
+		} else if (sig > 0 && sig != SIGCHLD) {
 			r->interrupted |= sig != SIGUSR1 && sig != SIGUSR2;
 			if (came_to_us_alone(&info))
 				kill(pid, sig);
@@ -169,7 +171,7 @@ static int start_and_wait(const struct launch *l, const int go[2], const int fai
 {
 	sigset_t set, before;
 	struct sigaction usual = {.sa_handler = SIG_DFL}, child;
-	watched(&set);
+	watched(l, &set);
 	sigaction(SIGCHLD, &usual, &child); /* ignored, it would take the exit status away */
 	sigprocmask(SIG_BLOCK, &set, &before);
 	fflush(NULL);

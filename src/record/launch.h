@@ -23,6 +23,9 @@ struct launch {
 	/* Called every tick_ns while it runs. May be NULL. */
 	void (*tick)(void *context, pid_t pid);
 	int64_t tick_ns;
+	/* This one is not handed on when it comes to us, but told; 0 = none, else one of those that are handed on. */
+	int own_signal;
+	void (*signalled)(void *context);
 };
 
 struct launched {

@@ -1,6 +1,7 @@
 #include "record/own.h"
 
 #include "base/saturate.h"
+#include "record/ask_signal.h"
 #include "record/paths.h"
 #include "record/sample.h"
 
@@ -103,7 +104,7 @@ static void own_put_text(struct words *env, const char *name, const char *value)
 /* Options of an earlier run in our environment must not reach this one: every variable is set, or taken out. */
 static void clear_options(struct words *env)
 {
-	static const char *const names[] = {"OPSCOPE_DELAY_NS", "OPSCOPE_DURATION_NS", "OPSCOPE_RANGE", "OPSCOPE_CUDA_PROFILER", "OPSCOPE_STEPS", "OPSCOPE_STEP_RANGE",
+	static const char *const names[] = {"OPSCOPE_ASK", "OPSCOPE_DELAY_NS", "OPSCOPE_DURATION_NS", "OPSCOPE_RANGE", "OPSCOPE_CUDA_PROFILER", "OPSCOPE_STEPS", "OPSCOPE_STEP_RANGE",
 	                                    "OPSCOPE_MEMORY", "OPSCOPE_SYNC", "OPSCOPE_GRAPH", "OPSCOPE_MAX_SIZE", "OPSCOPE_FULL"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		words_add(env, names[i]);
@@ -137,15 +138,18 @@ void own_environment(const struct record_spec *s, const char *library, struct wo
 	if (!itt || !*itt)
 		own_put_text(env, "INTEL_LIBITTNOTIFY64", library);
 	own_put_text(env, "OPSCOPE_DIR", s->dir);
+	own_put_text(env, "OPSCOPE_ASK", s->ask_folder);
 	put_cupti_path(env, s);
-	own_put_number(env, "OPSCOPE_DELAY_NS", s->delay_ns);
-	own_put_number(env, "OPSCOPE_DURATION_NS", s->duration_ns);
+	if (!s->ask_folder) { /* else they are about what a signal asks for */
+		own_put_number(env, "OPSCOPE_DELAY_NS", s->delay_ns);
+		own_put_number(env, "OPSCOPE_DURATION_NS", s->duration_ns);
+	}
 	if (s->range && strcmp(s->range, RECORD_API_RANGE) == 0)
 		own_put_number(env, "OPSCOPE_CUDA_PROFILER", 1);
 	else
 		own_put_text(env, "OPSCOPE_RANGE", s->range);
 	own_put_text(env, "OPSCOPE_STEPS", s->steps);
-	own_put_text(env, "OPSCOPE_STEP_RANGE", s->key_range);
+	own_put_text(env, "OPSCOPE_STEP_RANGE", s->ask_folder ? NULL : s->key_range);
 	own_put_number(env, "OPSCOPE_MEMORY", s->memory);
 	own_put_number(env, "OPSCOPE_SYNC", s->sync);
 	own_put_text(env, "OPSCOPE_GRAPH", s->graph);
@@ -160,7 +164,14 @@ struct own_work {
 	const struct record_spec *spec;
 	struct sampler *sampler;
 	struct err why; /* there is none */
+	struct ask_signal asking;
 };
+
+static void own_signalled(void *context)
+{
+	struct own_work *w = context;
+	ask_signal_came(&w->asking);
+}
 
 static void start_sampling(void *context, pid_t pid)
 {
@@ -185,15 +196,16 @@ static void end_sampling(struct own_work *w, struct record_result *r)
 int own_run(const struct record_spec *s, const char *library, struct record_result *r, struct err *e)
 {
 	struct words env = {0};
-	struct own_work w = {.spec = s};
+	struct own_work w = {.spec = s, .asking.request = &s->asked};
 	int64_t end_ns = s->delay_ns;
 	add_saturated(&end_ns, s->duration_ns);
 	own_environment(s, library, &env);
 	const struct launch l = {.argv = s->argv, .env = env.v, .term_after_ns = s->kill ? end_ns : 0, .context = &w,
-	                         .ready = s->sample_cpu ? start_sampling : NULL};
+	                         .ready = s->sample_cpu ? start_sampling : NULL, .own_signal = s->ask_signal, .signalled = own_signalled};
 	int rc = launch_run(&l, &r->launched, e);
 	if (s->sample_cpu)
 		end_sampling(&w, r);
+	ask_signal_end(&w.asking, &r->notes);
 	r->wait_status = r->launched.wait_status;
 	buf_clear(&r->capture);
 	buf_cstr(&r->capture, s->dir);

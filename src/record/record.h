@@ -2,6 +2,7 @@
 #ifndef OPSCOPE_RECORD_RECORD_H
 #define OPSCOPE_RECORD_RECORD_H
 
+#include "record/ask.h"
 #include "record/launch.h"
 #include "record/words.h"
 
@@ -20,6 +21,9 @@ struct record_spec {
 	const char *graph;         /* "node", "graph"; NULL = the backend's choice */
 	int64_t max_bytes;         /* of each process; 0 = no bound */
 	bool ring;                 /* when it is reached, the oldest goes; else collecting stops */
+	const char *ask_folder;    /* nothing is recorded but on demand, and this is where to ask (ask.h); NULL = all is recorded */
+	int ask_signal;            /* what a signal to us asks for, 0 = none */
+	struct ask_request asked;
 	struct words env;          /* NAME=VALUE, for the program */
 	const char *nsys_options;  /* further arguments of nsys; NULL = none */
 };

@@ -1,6 +1,7 @@
-/* Hardware counters of kernels, metric by metric, with the op that launched the kernel: those of Nsight Compute (open/counters_join.h), and those of CUPTI's range profiler (Kineto's cuda_profiler_range events).
+/* Hardware counters of kernels, metric by metric, with the op that launched the kernel: those of Nsight Compute (open/counters_join.h), and those of CUPTI's range profiler (Kineto's cuda_profiler_range events), and the means of what was sampled of the GPU meanwhile (store/sampled.h).
  * Recordings with such ranges run kernels one by one and have no kernel events: a range has no correlation id, but the k-th is of the k-th launch, if there are as many of both. */
 #include "analysis/costs/counters.h"
+#include "analysis/costs/sampled.h"
 #include "analysis/tree/optree.h"
 #include "base/intern.h"
 #include "base/mem.h"
@@ -13,7 +14,7 @@ enum counters_by { COUNTERS_BY_NAME, COUNTERS_BY_INSTANCE };
 
 enum {
 	COUNTERS_KERNEL, COUNTERS_START, COUNTERS_OPERATOR, COUNTERS_TOP, COUNTERS_METRIC, COUNTERS_UNIT, COUNTERS_VALUE, COUNTERS_CALLS, COUNTERS_SUM, COUNTERS_MEAN, COUNTERS_MIN, COUNTERS_MAX,
-	COUNTERS_TOLD
+	COUNTERS_TOLD, COUNTERS_SAMPLES
 };
 
 static const struct section counters_section = {COLUMNS(
@@ -25,11 +26,12 @@ static const struct section counters_section = {COLUMNS(
 	[COUNTERS_UNIT] = {COLUMN(TEXT, "unit", "Unit", "of the figures of this row; empty = not stated, or none"), .by = BY(COUNTERS_BY_NAME)},
 	[COUNTERS_VALUE] = {COLUMN(REAL, "value", "Value", "measured", .digits = 2, .flags = COLUMN_ANSWER), .by = BY(COUNTERS_BY_INSTANCE)},
 	[COUNTERS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "launches that have it"), .by = BY(COUNTERS_BY_NAME)},
-	[COUNTERS_SUM] = {COLUMN(REAL, "sum", "Sum", "over these launches; of counters that are shares or rates it means nothing", .digits = 0), .by = BY(COUNTERS_BY_NAME)},
-	[COUNTERS_MEAN] = {COLUMN(REAL, "mean", "Mean", "of these launches", .digits = 2, .flags = COLUMN_ANSWER), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_SUM] = {COLUMN(REAL, "sum", "Sum", "over these launches; of counters that are shares or rates it means nothing; empty of samples", .digits = 0), .by = BY(COUNTERS_BY_NAME)},
+	[COUNTERS_MEAN] = {COLUMN(REAL, "mean", "Mean", "of these launches; of samples over time", .digits = 2, .flags = COLUMN_ANSWER), .by = BY(COUNTERS_BY_NAME)},
 	[COUNTERS_MIN] = {COLUMN(REAL, "min", "Min", "lowest of them", .digits = 2, .flags = COLUMN_MINOR), .by = BY(COUNTERS_BY_NAME)},
 	[COUNTERS_MAX] = {COLUMN(REAL, "max", "Max", "highest of them", .digits = 2, .flags = COLUMN_MINOR), .by = BY(COUNTERS_BY_NAME)},
-	[COUNTERS_TOLD] = {COLUMN(TEXT, "told_by", "Told by", "how the measured launch was told to be this one: order, row of launches; empty = measured in this recording"), .by = BY(COUNTERS_BY_INSTANCE)},
+	[COUNTERS_TOLD] = {COLUMN(TEXT, "told_by", "Told by", "how the measured launch was told to be this one: order, row of launches; samples = it is the mean of those of the GPU that lie in this launch, which ran alone; empty = measured in this recording"), .by = BY(COUNTERS_BY_INSTANCE)},
+	[COUNTERS_SAMPLES] = {COLUMN(COUNT, "samples", "Samples", "of the GPU, of which it is the mean; empty = counters", .flags = COLUMN_MINOR), .when = WHEN_SAMPLES},
 )};
 
 /* String ids; of `op` and `top` 0 = not known. */
@@ -41,19 +43,26 @@ struct counters_of {
 struct counters_kernel {
 	struct counters_of of;
 	uint32_t set;            /* its arguments */
+	uint32_t first, end;     /* of samples: those that are metrics */
 	int64_t start_ns;
 	struct str told;
+	int64_t samples, ns;     /* of the GPU, of which the metrics are means, and the time that they are of; 0 = counters */
+	bool shared;             /* they are of several calls of the kernel */
 };
 
 struct counters_key {
 	struct counters_of of;
 	uint32_t metric;         /* string id; 0 = FLOPs */
+	uint32_t sampled;        /* COUNTERS_... below */
 };
+enum { COUNTERS_COUNTED, COUNTERS_OF_CALLS, COUNTERS_OF_NAME };
 
 struct counters_row {
 	struct counters_key key;
 	uint64_t calls;
 	double sum, min, max;
+	double weight, weighted; /* of samples: their time, and values x time */
+	uint64_t samples;
 };
 
 struct counters {
@@ -124,7 +133,21 @@ static void counters_add_work(struct counters *c, const struct window *w)
 	struct str told;
 	for (uint32_t i = 0; i < g->rows.n; i++)
 		if (g->kind[i] == GPU_KERNEL && profile_arg(c->p, g->args[i], ARG_COUNTERS, &told) && window_has_gpu(w, c->p, i))
-			MEM_PUSH(c->v, c->n, c->cap, ((struct counters_kernel){counters_around(c, g->name[i], c->tree->gpu_node[i]), g->args[i], g->start_ns[i], told}));
+			MEM_PUSH(c->v, c->n, c->cap, ((struct counters_kernel){.of = counters_around(c, g->name[i], c->tree->gpu_node[i]), .set = g->args[i], .start_ns = g->start_ns[i], .told = told}));
+}
+
+/* Kernels in which samples of the GPU lie. Those that are of several calls are of the kernel, whatever the op. */
+static void counters_add_sampled(struct counters *c, const struct window *w)
+{
+	const struct gpu_ops *g = &c->p->gpu_op;
+	struct sampled_values s;
+	for (uint32_t i = 0; i < g->rows.n && sampled_any(c->p); i++) {
+		if (g->kind[i] != GPU_KERNEL || !sampled_of(c->p, i, &s) || !window_has_gpu(w, c->p, i))
+			continue;
+		const struct counters_of of = s.call ? counters_around(c, g->name[i], c->tree->gpu_node[i]) : (struct counters_of){.name = g->name[i]};
+		MEM_PUSH(c->v, c->n, c->cap, ((struct counters_kernel){.of = of, .set = g->args[i], .first = s.first, .end = s.end, .start_ns = g->start_ns[i], .told = STR("samples"), .samples = s.samples, .ns = s.ns,
+		                                                       .shared = !s.call}));
+	}
 }
 
 /* Operations that one count of this counter of SASS instructions stands for; 0 = it counts no arithmetic. Only threads whose predicate is on count. */
@@ -160,11 +183,13 @@ static void counters_put_instance(struct table *out, const struct profile *p, co
 	table_set_str(out, COUNTERS_METRIC, counters_metric(p, metric));
 	table_set_f64(out, COUNTERS_VALUE, v);
 	table_set_str(out, COUNTERS_TOLD, k->told);
+	if (k->samples)
+		table_set_i64(out, COUNTERS_SAMPLES, k->samples);
 }
 
-static void counters_group(struct counters *c, const struct counters_of *of, uint32_t metric, double v)
+static void counters_group(struct counters *c, const struct counters_kernel *k, uint32_t metric, double v)
 {
-	const struct counters_key key = {*of, metric};
+	const struct counters_key key = {k->of, metric, k->shared ? COUNTERS_OF_NAME : k->samples ? COUNTERS_OF_CALLS : COUNTERS_COUNTED};
 	const uint32_t before = c->keys.n, id = intern_put(&c->keys, (const char *)&key, sizeof key) - 1;
 	if (c->keys.n > before)
 		MEM_PUSH(c->row, c->n_rows, c->cap_rows, ((struct counters_row){.key = key, .min = INFINITY, .max = -INFINITY}));
@@ -173,6 +198,9 @@ static void counters_group(struct counters *c, const struct counters_of *of, uin
 	x->sum += v;
 	x->min = fmin(x->min, v);
 	x->max = fmax(x->max, v);
+	x->weight += (double)k->ns;
+	x->weighted += v * (double)k->ns;
+	x->samples += (uint64_t)k->samples;
 }
 
 static void counters_put_groups(struct table *out, const struct counters *c)
@@ -180,15 +208,34 @@ static void counters_put_groups(struct table *out, const struct counters *c)
 	for (uint32_t i = 0; i < c->n_rows; i++) {
 		const struct counters_row *x = &c->row[i];
 		const struct str metric = counters_metric(c->p, x->key.metric);
+		const bool sampled = x->key.sampled != COUNTERS_COUNTED;
+		if (x->key.sampled == COUNTERS_OF_NAME && x->samples < SAMPLED_NAME_LEAST)
+			continue;
 		table_row(out);
 		counters_put_of(out, c->p, &x->key.of);
 		table_set_str(out, COUNTERS_METRIC, metric);
-		table_set_str(out, COUNTERS_UNIT, counter_unit(c->p, metric));
+		table_set_str(out, COUNTERS_UNIT, sampled ? sampled_unit(metric) : counter_unit(c->p, metric));
 		table_set_i64(out, COUNTERS_CALLS, (int64_t)x->calls);
-		table_set_f64(out, COUNTERS_SUM, x->sum);
-		table_set_f64(out, COUNTERS_MEAN, x->sum / (double)x->calls);
+		table_set_f64(out, COUNTERS_SUM, sampled ? NAN : x->sum);
+		table_set_f64(out, COUNTERS_MEAN, sampled ? x->weighted / x->weight : x->sum / (double)x->calls);
+		if (sampled)
+			table_set_i64(out, COUNTERS_SAMPLES, (int64_t)x->samples);
 		table_set_f64(out, COUNTERS_MIN, x->min);
 		table_set_f64(out, COUNTERS_MAX, x->max);
+	}
+}
+
+/* Means of a call alone; of those of several calls none is the mean of one. */
+static void counters_put_samples(struct counters *c, const struct counters_kernel *k, bool each, struct table *out)
+{
+	for (uint32_t a = k->first; a < k->end; a++) {
+		const double v = sampled_value(c->p, a);
+		if (isnan(v) || (each && k->shared))
+			continue;
+		if (each)
+			counters_put_instance(out, c->p, k, c->p->arg.key[a], v);
+		else
+			counters_group(c, k, c->p->arg.key[a], v);
 	}
 }
 
@@ -197,29 +244,33 @@ static void counters_put_kernel(struct counters *c, const struct counters_kernel
 	const struct profile *p = c->p;
 	const uint32_t end = k->set + 1 < p->arg_set.rows.n ? p->arg_set.first[k->set + 1] : p->arg.rows.n;
 	double flops = 0;
-	bool counts = false;
+	bool counts = false, all = false; /* labels of ncu's details page are counters, too */
 	for (uint32_t a = k->set ? p->arg_set.first[k->set] : end; a < end; a++) {
-		const double v = counter_value(p, a), of_one = counters_flops_of(profile_str(p, p->arg.key[a]));
+		if (k->told.n && !all) {
+			all = profile_is_arg(p, p->arg.key[a], ARG_COUNTERS);
+			continue;
+		}
+		const double v = (all ? counter_number : counter_value)(p, a), of_one = counters_flops_of(profile_str(p, p->arg.key[a]));
 		if (isnan(v))
 			continue;
 		if (each)
 			counters_put_instance(out, p, k, p->arg.key[a], v);
 		else
-			counters_group(c, &k->of, p->arg.key[a], v);
+			counters_group(c, k, p->arg.key[a], v);
 		flops += of_one * v;
 		counts |= of_one > 0;
 	}
 	if (counts && each)
 		counters_put_instance(out, p, k, 0, flops);
 	else if (counts)
-		counters_group(c, &k->of, 0, flops);
+		counters_group(c, k, 0, flops);
 }
 
 static void counters_put(struct counters *c, const struct report_args *args, struct table *out)
 {
-	section_start(&counters_section, args, 0, out);
+	section_start(&counters_section, args, sampled_any(c->p) ? WHEN_SAMPLES : 0, out);
 	for (uint32_t i = 0; i < c->n; i++)
-		counters_put_kernel(c, &c->v[i], args->variant->by == COUNTERS_BY_INSTANCE, out);
+		(c->v[i].samples ? counters_put_samples : counters_put_kernel)(c, &c->v[i], args->variant->by == COUNTERS_BY_INSTANCE, out);
 	counters_put_groups(out, c);
 	if (c->ranges && c->ranges != c->launches)
 		table_warn(out, "the ops are unknown: of %u kernels that CUPTI measured and %u launches, it cannot be told which belong together", c->ranges, c->launches);
@@ -237,6 +288,7 @@ static int counters_run(const struct profile *p, const struct report_args *args,
 	intern_init(&c.keys);
 	counters_add_work(&c, &w);
 	counters_add_ranges(&c, &w);
+	counters_add_sampled(&c, &w);
 	if (c.n)
 		counters_put(&c, args, out);
 	intern_release(&c.keys);
@@ -261,7 +313,7 @@ const struct report report_counters = {
 	.title = "Hardware counters of kernels",
 	.asks = ASKS_FASTER,
 	.also = "ncu cupti hardware_counters metrics cuda_profiler_range",
-	.help = "What Nsight Compute (--counters=FILE) or CUPTI's range profiler (torch.profiler's profiler_metrics) measured of each kernel: by kernel, the op that launched it, and metric, in base units (byte, "
+	.help = "What Nsight Compute (--counters=FILE) or CUPTI's range profiler (torch.profiler's profiler_metrics) measured of each kernel, and what Nsight Systems sampled of the GPU (--gpu-metrics-devices) while it ran alone: by kernel, the op that launched it, and metric, in base units (byte, "
 	        "ns, inst). Of counters of SASS instructions the FLOPs, which are those that were executed, not those that a formula says; Tensor Cores' are not among them. --group-by=instance has each launch.",
 	.variants = counters_variants,
 	.sections = (const struct section *const[]){&counters_section, NULL},

@@ -1,4 +1,5 @@
 /* What NVML said of the GPUs while the program ran. */
+#include "analysis/costs/sampled.h"
 #include "analysis/time/gpu_samples.h"
 #include "query/report.h"
 
@@ -86,6 +87,8 @@ static int gpu_samples_run(const struct profile *p, const struct report_args *ar
 	gpu_samples_measure(p, &l);
 	if (!l.n) {
 		gpu_samples_release(&l);
+		if (sampled_anything(p))
+			return err_set(e, ERR_DATA, "the input holds no samples by NVML; `gpu-timeline` has the metrics that nsys sampled");
 		return err_set(e, ERR_DATA, "the input holds no samples of GPUs; `opscope record` takes them where the driver's NVML is there");
 	}
 	gpu_samples_put(&l, args, out);

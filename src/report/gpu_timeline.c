@@ -1,12 +1,17 @@
 #include "analysis/costs/recompute.h"
+#include "analysis/costs/sampled.h"
 #include "analysis/recording.h"
 #include "analysis/steps/steps.h"
 #include "analysis/time/busy.h"
 #include "analysis/time/gpus.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/round.h"
 #include "query/report.h"
+
+#include <math.h>
+#include <stdio.h>
 
 static const char *const kind_text[BUSY_KINDS] = {
 	[BUSY_COMPUTE] = "computation",
@@ -214,6 +219,86 @@ static void gpu_timeline_own_table(const struct profile *p, const struct report_
 	gpus_release(&gpus);
 }
 
+/* ---- what was sampled ---- */
+
+enum {
+	GPU_METRICS_DEVICE, GPU_METRICS_STEP, GPU_METRICS_TIME, GPU_METRICS_SAMPLED, GPU_METRICS_METRIC, GPU_METRICS_DRAM = GPU_METRICS_METRIC + SAMPLED_METRICS
+};
+
+static const struct section gpu_metrics_section = {.name = "gpu_metrics", .title = "What was sampled of the GPUs", .by = BY(GPU_TIMELINE_BY_DEVICE), COLUMNS(
+	[GPU_METRICS_DEVICE] = {COLUMN(NUMBER, "device", "GPU", "ordinal", .flags = COLUMN_ANSWER), .when = WHEN_SAMPLES},
+	[GPU_METRICS_STEP] = {COLUMN(TEXT, "step", "Step", "number of the step; all = the whole time that the report is of", .flags = COLUMN_ANSWER), .when = WHEN_SAMPLES},
+	[GPU_METRICS_TIME] = {COLUMN(NS, "time_ns", "Time", "length of that time"), .when = WHEN_SAMPLES},
+	[GPU_METRICS_SAMPLED] = {COLUMN(PERCENT, "sampled_pct", "Sampled %", "of that time, how much samples are of; the other columns are means over this part, idle time included, and empty where it is less than half or a few points of a curve"),
+	                         .when = WHEN_SAMPLES},
+	[GPU_METRICS_METRIC + SAMPLED_SM_ACTIVE] = {COLUMN(PERCENT, "sm_active_pct", "SMs active %", "SMs that had a warp", .flags = COLUMN_ANSWER), .when = WHEN_SAMPLES},
+	[GPU_METRICS_METRIC + SAMPLED_SM_ISSUE] = {COLUMN(PERCENT, "sm_issue_pct", "SM issue %", "schedulers that issued an instruction", .flags = COLUMN_MINOR), .when = WHEN_SAMPLES},
+	[GPU_METRICS_METRIC + SAMPLED_TENSOR_ACTIVE] = {COLUMN(PERCENT, "tensor_active_pct", "Tensor active %", "pipes of Tensor Cores that were issuing", .flags = COLUMN_ANSWER), .when = WHEN_SAMPLES},
+	[GPU_METRICS_METRIC + SAMPLED_WARPS] = {COLUMN(PERCENT, "warps_pct", "Warps %", "warps in flight, of the most that all SMs hold", .flags = COLUMN_MINOR), .when = WHEN_SAMPLES},
+	[GPU_METRICS_METRIC + SAMPLED_DRAM_READ] = {COLUMN(PERCENT, "dram_read_pct", "DRAM read %", "the device's memory was reading, of its peak bandwidth", .flags = COLUMN_MINOR), .when = WHEN_SAMPLES},
+	[GPU_METRICS_METRIC + SAMPLED_DRAM_WRITE] = {COLUMN(PERCENT, "dram_write_pct", "DRAM write %", "the same of writing", .flags = COLUMN_MINOR), .when = WHEN_SAMPLES},
+	[GPU_METRICS_DRAM] = {COLUMN(PERCENT, "dram_pct", "DRAM %", "both", .flags = COLUMN_ANSWER), .when = WHEN_SAMPLES},
+)};
+
+/* The curves first..end of one GPU in these pieces of time. */
+static void gpu_timeline_put_sampled(struct table *t, const struct sampled_curves *c, uint32_t first, uint32_t end, struct str step, const struct interval *piece, size_t n)
+{
+	enum { POINTS_LEAST = 4 };
+	struct sampled_time of[SAMPLED_METRICS] = {{0}};
+	double v[SAMPLED_METRICS];
+	int64_t ns = 0, sampled = 0;
+	for (size_t i = 0; i < n; i++) {
+		ns += piece[i].end - piece[i].start;
+		for (uint32_t k = first; k < end; k++)
+			sampled_time_add(&of[c->v[k].metric], c, &c->v[k], piece[i].start, piece[i].end);
+	}
+	for (unsigned m = 0; m < SAMPLED_METRICS; m++) {
+		sampled = of[m].ns > sampled ? of[m].ns : sampled;
+		v[m] = of[m].ns && of[m].ns >= ns / 2 && of[m].ns / POINTS_LEAST >= c->v[first].point_ns ? of[m].weighted / (double)of[m].ns : NAN;
+	}
+	table_row(t);
+	table_set_i64(t, GPU_METRICS_DEVICE, c->v[first].device);
+	table_set_str_copy(t, GPU_METRICS_STEP, step);
+	table_set_i64(t, GPU_METRICS_TIME, ns);
+	table_set_f64(t, GPU_METRICS_SAMPLED, percent((double)sampled, (double)ns));
+	for (unsigned m = 0; m < SAMPLED_METRICS; m++)
+		table_set_f64(t, GPU_METRICS_METRIC + m, v[m]);
+	table_set_f64(t, GPU_METRICS_DRAM, sampled_dram_pct(v));
+}
+
+/* The steps follow `all`, where there are not too many for a table. */
+static void gpu_timeline_sampled(const struct profile *p, const struct report_args *args, const struct intervals *window, struct table *out)
+{
+	enum { STEPS_MOST = 200 };
+	const struct steps *s = p->steps;
+	struct sampled_curves c;
+	const bool steps = !s->whole_trace && !args->all_steps && s->n <= STEPS_MOST;
+	sampled_curves_find(p, &c);
+	struct table *t = c.n ? section_add(&gpu_metrics_section, args, WHEN_SAMPLES, out) : NULL;
+	for (unsigned m = 0; t && m < SAMPLED_METRICS; m++)
+		if (!ANY_WHERE(i, 0, c.n, c.v[i].metric == (enum sampled_metric)m))
+			section_leave_out(&gpu_metrics_section, GPU_METRICS_METRIC + m, t);
+	for (uint32_t first = 0, end; first < c.n; first = end) {
+		end = first + 1;
+		while (end < c.n && c.v[end].device == c.v[first].device)
+			end++;
+		gpu_timeline_put_sampled(t, &c, first, end, STR("all"), window->v, window->n);
+		for (unsigned i = 0; steps && i < s->n; i++) {
+			const struct step *x = &s->v[i];
+			char number[24];
+			if (args->has_steps && (x->number < args->step_first || x->number > args->step_last))
+				continue;
+			snprintf(number, sizeof number, "%lld", (long long)x->number);
+			gpu_timeline_put_sampled(t, &c, first, end, str_from(number), &(struct interval){x->start_ns, x->end_ns}, 1);
+		}
+	}
+	if (t && !s->whole_trace && s->n > STEPS_MOST)
+		table_note(t, "%u steps are too many to be listed here: --steps=A-B chooses some of them", s->n);
+	if (t)
+		table_note(t, "Each sample is of the whole GPU: work of other programs on it counts, and so do copies.");
+	sampled_curves_release(&c);
+}
+
 static int gpu_timeline_run(const struct profile *p, const struct report_args *args, struct table *t, struct err *e)
 {
 	struct intervals steps = {0};
@@ -227,6 +312,8 @@ static int gpu_timeline_run(const struct profile *p, const struct report_args *a
 	if (!steps.n && recording_extent(p, &first, &last))
 		intervals_add(&steps, first, last);
 	gpu_timeline_own_table(p, args, &steps, t);
+	if (args->variant->by == GPU_TIMELINE_BY_DEVICE)
+		gpu_timeline_sampled(p, args, &steps, t);
 	intervals_release(&steps);
 	return 0;
 }
@@ -248,9 +335,10 @@ const struct report report_gpu_timeline = {
 	        "which no computation hid, exposed copy that which neither computation nor communication hid: the parts that cost "
 	        "time. Computation, exposed communication and exposed copy sum to busy; busy and idle sum to total. Grouped by "
 	        "device, where there are several; by launch (was the launching call recorded?); or by recompute (activation "
-	        "checkpointing's second forward pass; needs with_stack). The last two have no idle time of their own.",
+	        "checkpointing's second forward pass; needs with_stack). The last two have no idle time of their own. Where the GPUs' metrics were sampled (nsys profile "
+	        "--gpu-metrics-devices), a second table has their means.",
 	.variants = gpu_timeline_variants,
-	.sections = (const struct section *const[]){&gpu_timeline_section, NULL},
+	.sections = (const struct section *const[]){&gpu_timeline_section, &gpu_metrics_section, NULL},
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,

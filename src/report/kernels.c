@@ -39,7 +39,8 @@ enum {
 	KERNELS_NAME, KERNELS_OP, KERNELS_GRID, KERNELS_BLOCK, KERNELS_REGS, KERNELS_SHARED, KERNELS_CLASS, KERNELS_TC, KERNELS_DTYPE, KERNELS_ARCH,
 	KERNELS_CALLS, KERNELS_TOTAL, KERNELS_SHARE, KERNELS_MEAN, KERNELS_MIN, KERNELS_MAX, KERNELS_MEDIAN, KERNELS_P95, KERNELS_P99, KERNELS_SD,
 	KERNELS_BLOCKS, KERNELS_OCC, KERNELS_LINES,
-	KERNELS_LIMIT, KERNELS_MEASURED = KERNELS_LIMIT + LAUNCH_LIMIT_COLUMNS, KERNELS_COUNTERS, KERNELS_GBS = KERNELS_COUNTERS + COUNTERS
+	KERNELS_LIMIT, KERNELS_MEASURED = KERNELS_LIMIT + LAUNCH_LIMIT_COLUMNS, KERNELS_COUNTERS, KERNELS_GBS = KERNELS_COUNTERS + COUNTERS,
+	KERNELS_SAMPLED_CALLS, KERNELS_SAMPLES, KERNELS_SAMPLED, KERNELS_SAMPLED_DRAM = KERNELS_SAMPLED + SAMPLED_DRAM_READ, KERNELS_SAMPLED_WHY
 };
 
 static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KERNELS_BY_OP) | BY(KERNELS_BY_LAUNCH), COLUMNS(
@@ -80,16 +81,27 @@ static const struct section kernels_section = {.by = BY(KERNELS_BY_NAME) | BY(KE
 	[KERNELS_COUNTERS + COUNTER_SM_PCT] = {COLUMN(PERCENT, "measured_sm_pct", "SM measured %", "throughput of the SMs in percent of the peak, measured; mean weighted by duration"), .when = WHEN_COUNTERS},
 	[KERNELS_COUNTERS + COUNTER_DRAM_PCT] = {COLUMN(PERCENT, "measured_dram_pct", "DRAM measured %", "throughput of the device's memory in percent of the peak, measured; mean weighted by duration"), .when = WHEN_COUNTERS},
 	[KERNELS_GBS] = {COLUMN(REAL, "measured_gb_per_s", "GB/s", "measured bytes / duration in the trace", .digits = 1), .when = WHEN_COUNTERS},
+	[KERNELS_SAMPLED_CALLS] = {COLUMN(COUNT, "sampled_calls", "Sampled", "calls in which samples of the GPU's metrics lie while no other work ran", .flags = COLUMN_MINOR), .when = WHEN_SAMPLES},
+	[KERNELS_SAMPLES] = {COLUMN(COUNT, "samples", "Samples", "how many do, of which the columns sampled_... are the means over time"), .when = WHEN_SAMPLES},
+	[KERNELS_SAMPLED + SAMPLED_SM_ACTIVE] = {COLUMN(PERCENT, "sampled_sm_active_pct", "SMs active %", "sampled: SMs that had a warp", .flags = COLUMN_ANSWER), .when = WHEN_SAMPLES},
+	[KERNELS_SAMPLED + SAMPLED_SM_ISSUE] = {COLUMN(PERCENT, "sampled_sm_issue_pct", "SM issue %", "sampled: schedulers that issued an instruction", .flags = COLUMN_MINOR), .when = WHEN_SAMPLES},
+	[KERNELS_SAMPLED + SAMPLED_TENSOR_ACTIVE] = {COLUMN(PERCENT, "sampled_tensor_active_pct", "Tensor active %", "sampled: pipes of Tensor Cores that were issuing", .flags = COLUMN_ANSWER), .when = WHEN_SAMPLES},
+	[KERNELS_SAMPLED + SAMPLED_WARPS] = {COLUMN(PERCENT, "sampled_warps_pct", "Warps %", "sampled: warps in flight, of the most that all SMs of the GPU hold; occupancy is that of the SMs that have any", .flags = COLUMN_MINOR), .when = WHEN_SAMPLES},
+	[KERNELS_SAMPLED_DRAM] = {COLUMN(PERCENT, "sampled_dram_pct", "DRAM sampled %", "sampled: reads from and writes to the device's memory, of its peak", .flags = COLUMN_ANSWER), .when = WHEN_SAMPLES},
+	[KERNELS_SAMPLED_WHY] = {COLUMN(TEXT, "sampled_unknown", "Not sampled", "why the columns sampled_... are unknown", .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_SAMPLES},
 )};
 
 static void kernels_start(struct table *out, const struct kernel_groups *g, const struct report_args *args)
 {
-	section_start(&kernels_section, args, WHEN_RECORDED | (g->sources ? WHEN_SOURCES : 0) | (g->counters ? WHEN_COUNTERS : 0), out);
+	section_start(&kernels_section, args, WHEN_RECORDED | (g->sources ? WHEN_SOURCES : 0) | (g->counters ? WHEN_COUNTERS : 0) | (g->samples ? WHEN_SAMPLES : 0), out);
 	for (unsigned i = 0; g->counters && i < COUNTERS; i++)
 		if (!g->measured.of[i].calls)
 			section_leave_out(&kernels_section, KERNELS_COUNTERS + i, out);
 	if (g->counters && !g->measured.of[COUNTER_DRAM_BYTES].ns)
 		section_leave_out(&kernels_section, KERNELS_GBS, out);
+	for (unsigned m = 0; g->samples && m < SAMPLED_METRICS; m++)
+		if (!g->sampled.ns[m])
+			section_leave_out(&kernels_section, KERNELS_SAMPLED + (m < SAMPLED_DRAM_READ ? m : SAMPLED_DRAM_READ), out);
 	if (!g->blocks)
 		section_leave_out(&kernels_section, KERNELS_BLOCKS, out);
 	if (!g->occupancy)
@@ -160,6 +172,23 @@ static void kernels_put_counters(struct table *out, const struct kernel_group *x
 		table_set_f64(out, KERNELS_GBS, s->of[COUNTER_DRAM_BYTES].sum / (double)s->of[COUNTER_DRAM_BYTES].ns);
 }
 
+static void kernels_put_sampled(struct table *out, const struct kernel_groups *g, const struct kernel_group *x)
+{
+	double v[SAMPLED_METRICS];
+	sampled_sums_means(&x->sampled, v);
+	table_set_i64(out, KERNELS_SAMPLED_CALLS, (int64_t)x->sampled.calls);
+	table_set_i64(out, KERNELS_SAMPLES, (int64_t)x->sampled.samples);
+	for (unsigned m = 0; m < SAMPLED_DRAM_READ; m++)
+		table_set_f64(out, KERNELS_SAMPLED + m, v[m]);
+	table_set_f64(out, KERNELS_SAMPLED_DRAM, sampled_dram_pct(v));
+	if (sampled_sums_tell(&x->sampled))
+		return;
+	struct buf why = {0};
+	sampled_put_why(g->p, &x->sampled, x->device, x->max, &why);
+	table_set_str_copy(out, KERNELS_SAMPLED_WHY, buf_view(&why));
+	buf_release(&why);
+}
+
 /* by_tc: time by enum tri, whole graphs left out; in_ops: time that an op, collective or optimizer launched. */
 static void kernels_put_notes(struct table *out, const struct kernel_groups *g, const int64_t by_tc[3], int64_t in_ops)
 {
@@ -170,6 +199,9 @@ static void kernels_put_notes(struct table *out, const struct kernel_groups *g, 
 		           "--cuda-graph-trace=node, opscope record --graph=node", (unsigned long long)g->graphs, g->graphs == 1 ? "" : "s", (long long)g->graphs_ns);
 	if (g->counters)
 		table_note(out, "measured by hardware counters in another run: %llu of %llu calls; durations are those of this recording", (unsigned long long)g->measured.calls, (unsigned long long)g->n_durations);
+	if (g->samples)
+		table_note(out, "samples of the GPU's metrics lie in %llu of %llu calls: those in which one kernel alone ran, from one sample to the one behind the next. They are of the whole GPU: work of other "
+		           "programs counts", (unsigned long long)g->sampled.calls, (unsigned long long)g->n_durations);
 	if (g->by != KERNELS_BY_NAME)
 		table_note(out, "kernels%s %lld ns = launched by an op, collective or optimizer %lld + unattributed %lld", g->graphs ? " and whole graphs" : "", (long long)g->all_ns,
 		           (long long)in_ops, (long long)(g->all_ns - in_ops));
@@ -193,6 +225,8 @@ static int kernels_put(struct table *out, const struct kernel_groups *g, const s
 			launch_limit_put(g->p, x->launch, out, KERNELS_LIMIT);
 		if (g->counters)
 			kernels_put_counters(out, x);
+		if (g->samples)
+			kernels_put_sampled(out, g, x);
 	}
 	kernels_put_notes(out, g, by_tc, in_ops);
 	return table_sort(out, STR("total_ns"), true, e);

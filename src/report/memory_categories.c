@@ -194,6 +194,17 @@ static void put_unknown(const struct moments *m, struct table *t)
 	}
 }
 
+/* Why some of what was held before has no category, where the program said what it knows. */
+static void note_unknown_before(const struct memory_timeline *t, struct table *out)
+{
+	int64_t bytes[MEMORY_WHYS] = {0};
+	for (uint32_t i = 0; i < t->n_before; i++) /* memory_timeline_new has made sure that sums fit */
+		bytes[t->change[i].why] += t->change[i].bytes;
+	for (int y = MEMORY_KNOWN + 1; t->held_stated && y < MEMORY_WHYS; y++)
+		if (bytes[y])
+			table_note(out, "%lld bytes that were held before have no category: %s", (long long)bytes[y], memory_why_text[y]);
+}
+
 static void memory_categories_put_notes(const struct memory_timeline *t, const struct moments *m, int64_t zero_ns, struct table *out)
 {
 	char device[24] = "CPU";
@@ -207,9 +218,19 @@ static void memory_categories_put_notes(const struct memory_timeline *t, const s
 	if (before && !t->before_is_whole)
 		table_warn(out, "%lld bytes are known to be held since before the recording (without blocks of their own): the report memory, which goes by "
 		           "the recording's own events, does not count them", (long long)before);
-	if (!t->before_is_whole)
+	note_unknown_before(t, out);
+	if (t->held_damaged)
+		table_warn(out, "what the program said of its tensors (opscope_held_memory) is damaged: it is not used");
+	if (t->held_left_out > 0)
+		table_warn(out, "the program held more tensors than the recording has room for: nothing is said of %lld blocks", (long long)t->held_left_out);
+	if (!t->before_is_whole && t->held_stated)
+		table_note(out, "what was held before the recording is what tensors of Python held when it began: what C++ alone held, as what is saved for a backward pass that was "
+		           "under way, is not in the sums");
+	else if (!t->before_is_whole)
 		table_warn(out, "the trace does not say how much was held before the recording: all sums lack the unknown part of it");
-	table_note(out, "a trace does not say which tensor a block is: it has a category where its place in the step tells it");
+	table_note(out, t->held_stated ? "parameters, gradients, optimizer state and arguments of modules are what the program said; others have a category where their place in the "
+	                                 "step tells it"
+	                               : "a trace does not say which tensor a block is: it has a category where its place in the step tells it");
 }
 
 static int categories_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
@@ -246,7 +267,7 @@ const struct report report_memory_categories = {
 	.asks = ASKS_MEMORY,
 	.help = "Parameters, optimizer state, inputs, temporary memory, activations, gradients and details of autograd on one device (--device=cpu or a GPU "
 	        "ordinal; default: the first GPU that has memory events): how much of each is held at the peak. Categories and rules are those of "
-	        "`opscope export memory-timeline`. Sections: 'curve' (bytes of each over time, each value from its time to the next), 'unknown' (why blocks have "
+	        "`opscope export memory-timeline`; a recording of opscope.profile says itself what is a parameter, a gradient, optimizer state or an input, and what was held before. Sections: 'curve' (bytes of each over time, each value from its time to the next), 'unknown' (why blocks have "
 	        "no category). Needs profile_memory=True; record_shapes=True tells more.",
 	.sections = (const struct section *const[]){&memory_categories_section, &memory_categories_curve_section, &memory_categories_unknown_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_MEMORY,

@@ -7,7 +7,7 @@
 
 struct profile;
 
-/* Appends it, packed by gzip. ERR_LIMIT when it would be too much for a browser. The caller has its turn at the entry. */
-int chrome_packed(struct profile *p, struct buf *out, struct err *e);
+/* Appends it, packed by gzip; with counters over time if asked for. ERR_LIMIT when it would be too much for a browser. The caller has its turn at the entry. */
+int chrome_packed(struct profile *p, bool counters, struct buf *out, struct err *e);
 
 #endif

@@ -1,6 +1,7 @@
 /* A program that uses "CUDA" (mock.h) and NVTX, for the tests of the collector: what it did is in $MOCK_TRUTH.
  *
- * guest_cuda [fork-first] [WORD...], done in order, with fork-first by a child that was forked before CUDA was used, and leaves with _exit:
+ * guest_cuda [fork-first | late=TEXT] [WORD...], done in order, with fork-first by a child that was forked before CUDA was used, and leaves with _exit; with late
+ * CUDA comes after a range, and say=TEXT:
  *   threads=N  N threads, each with nested ranges, kernels on its own stream, copies, sets and waits
  *   graph=N    a graph of three kernels captured under ranges, launched N times under others
  *   memory     allocations and frees
@@ -208,6 +209,12 @@ int main(int argc, char **argv)
 		begin_range("before");
 		end_range(NULL);
 	}
+	bool late = argc > 1 && strncmp(argv[1], "late=", 5) == 0;
+	if (late) {
+		begin_range("before");
+		end_range(NULL);
+		say(argv[1] + 5);
+	}
 	pid_t pid = fork_first ? fork() : 0;
 	if (pid > 0) {
 		int status;
@@ -215,7 +222,7 @@ int main(int argc, char **argv)
 		return WEXITSTATUS(status);
 	}
 	int r = cuInit(0);
-	for (int i = 1 + fork_first; i < argc; i++)
+	for (int i = 1 + fork_first + late; i < argc; i++)
 		word(argv[i]);
 	if (fork_first)
 		_exit(r);

@@ -28,6 +28,8 @@ TABLES = {
     "OSRT_API": "start end eventClass globalTid nameId returnValue nestingLevel callchainId",
     "PROFILER_OVERHEAD": "start end globalTid nameId returnValue",
     "SCHED_EVENTS": "start cpu isSchedIn globalTid",
+    "TARGET_INFO_GPU_METRICS": "typeId sourceId typeName metricId metricName",
+    "GPU_METRICS": "rawTimestamp timestamp typeId metricId value",
 }
 PUSH_POP, START_END, MARK, THREAD, CATEGORY, DOMAIN = 59, 60, 34, 39, 33, 75
 

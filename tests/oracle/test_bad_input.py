@@ -297,6 +297,16 @@ class BadInput(Case):
         status, out, err = run("report", "operators", path)
         self.assertEqual(status, 0, err)
 
+    def test_late_end_of_the_window(self):
+        """A "Record Window End" days behind the last event, as some versions of Kineto wrote: an instant, which lengthens nothing."""
+        trace = oracle.load(oracle.synthetic("all_categories"))
+        last = max(e["ts"] for e in trace["traceEvents"] if "ts" in e)
+        begin = {"name": "Iteration Start: PyTorch Profiler", "ph": "i", "s": "g", "pid": "Traces", "tid": "Trace PyTorch Profiler", "ts": 1}
+        end = {"name": "Record Window End", "ph": "i", "s": "g", "pid": "", "tid": "", "ts": last + 10 * 24 * 3600 * 10**6}
+        text = json.dumps({**trace, "traceEvents": trace["traceEvents"] + [begin, end]}).encode()
+        for report in ("overview", "gpu-timeline", "devices"):
+            self.assertEqual(oracle.report(report, "-", "--steps=all", stdin=text).rows, oracle.report(report, oracle.synthetic("all_categories"), "--steps=all").rows, report)
+
     def test_windows_back_slashes(self):
         path = self.file(trace(op(args={"Call stack": "@"})).replace(b"@", b"C:\\Users\\new\\train.py(7): main"))
         self.saved(path, 1)

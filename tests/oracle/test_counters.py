@@ -4,6 +4,7 @@ import difflib
 import gzip
 import json
 import os
+import re
 import tempfile
 
 import labelled
@@ -187,6 +188,61 @@ class Planted(Case):
     def test_counters_of_another_program(self):
         trace, counters = self.made([("a", 8)], [("z", 1)])
         self.refused(trace, counters, "none of its 1 kernels")
+
+
+class Recorded(Case):
+    """The details page of real recordings, whose rows are shorter than the header: no trace of these programs is at hand, so kernels of their names are planted."""
+
+    SCALE = {"Mbyte": (1e6, "byte"), "Kbyte": (1e3, "byte"), "us": (1e3, "ns"), "Ghz": (1e9, "hz"), "Gbyte/s": (1e9, "byte/second"), "byte/s": (1, "byte/second")}
+    LABELS = {("Duration", "us"): "gpu__time_duration.sum", ("Duration", "ns"): "gpu__time_duration.sum", ("Achieved Occupancy", "%"): "sm__warps_active.avg.pct_of_peak_sustained_active",
+              ("DRAM Throughput", "%"): "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", ("Compute (SM) Throughput", "%"): "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+              ("Memory Throughput", "%"): "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"}
+
+    def files(self):
+        return oracle.data_glob("recorders/ncu/nsightful_t4/*.csv") + oracle.data_glob("recorders/ncu/dsocr_rtx50/kernel_*/ncu.[dm]*.csv") + oracle.data_glob("recorders/ncu/dsocr_rtx50/kernel_0001/ncu.section_*.csv")
+
+    def read(self, path):
+        """The launch, and {metric: value in base units}: of what stands twice the first."""
+        with open(path, newline="", encoding="utf-8") as f:
+            rows = [dict(zip(head, row)) for head, rows in [(lambda r: (r[0], r[1:]))(list(csv.reader(f)))] for row in rows]
+        values = {}
+        for r in rows:
+            name, unit, text = r["Metric Name"], r["Metric Unit"], r["Metric Value"].replace(",", "")
+            name = self.LABELS.get((name, unit), name)
+            measured = "__" in name and not name.startswith(("launch__", "device__")) or "__" not in name and r["Section Name"] not in ("Launch Statistics", "Occupancy")
+            if name and measured and re.fullmatch(r"-?[0-9.]+", text):
+                values.setdefault(name, float(f"{float(text) * self.SCALE.get(unit, (1, unit))[0]:.15g}"))
+        return rows[0], values
+
+    def test_every_value(self):
+        files = self.files()
+        if not files:
+            self.skipTest("no recordings of ncu")
+        triple = lambda text: [int(x) for x in text.strip("()").split(",")]
+        for path in files:
+            launch, want = self.read(path)
+            self.assertTrue(want)
+            with self.subTest(file="/".join(path.split("/")[-2:])), tempfile.TemporaryDirectory() as d:
+                trace = os.path.join(d, "t.json.gz")
+                t = labelled.Trace()
+                with t.op("aten::x"):
+                    t.kernel(8, launch["Kernel Name"], grid=triple(launch["Grid Size"]), block=triple(launch["Block Size"]))
+                t.save(trace)
+                kept = os.path.join(d, "t.opscope")
+                self.assertEqual(oracle.run("import", trace, f"--counters={path}", "-o", kept)[0], 0)
+                code, out, err = oracle.run("export", "chrome", kept)
+                self.assertEqual(code, 0, err)
+                got = next(e for e in json.loads(out)["traceEvents"] if e.get("cat") == "kernel")["args"]
+                self.assertEqual({k: got.get(k) for k in want}, want)
+                rows = oracle.report("counters", kept).rows
+                self.assertEqual({r["metric"]: r["mean"] for r in rows}, want)
+                self.assertEqual({r["calls"] for r in rows}, {1})
+
+    def test_of_another_program(self):
+        for path in self.files()[:3]:
+            code, out, err = oracle.run("report", "counters", TRACE, f"--counters={path}")
+            self.assertEqual((code != 0, out, len(err.decode().splitlines())), (True, b"", 1))
+            self.assertIn("counters of the same program were expected", err.decode())
 
 
 class Ranges(Case):

@@ -121,10 +121,44 @@ class Folder(Case):
 
 
 class Counters(Folder):
-    """--counters adds events behind the others, with the values of `queues` and `memcpy`; no report sees them."""
+    """--counters adds events behind the others, with the values of `queues` and `memcpy`, and how busy GPUs were; no report sees them."""
+
+    def check_use(self, plain, use):
+        """Utilization by the kernels in the file itself, piece by piece; as the TensorBoard plugin has it: from 1 to 0 at the begin, 100 pieces of 10^n us at most, 0 at the end."""
+        kernels, efficiency = collections.defaultdict(list), collections.defaultdict(list)
+        for e in plain:
+            if e.get("ph") == "X" and e.get("cat", "").lower() == "kernel":
+                kernels[int(e["args"].get("device", e["pid"]))].append((int(e["ts"] * 1000), int((e["ts"] + e["dur"]) * 1000)))
+        points = collections.defaultdict(list)
+        for e in use:
+            (name, value), = e["args"].items()
+            self.assertEqual(e["name"], f"GPU {e['pid']} " + {"GPU Utilization": "Utilization"}.get(name, name))
+            (points if name == "GPU Utilization" else efficiency)[e["pid"]].append((int(e["ts"] * 1000), float(value)))
+        self.assertLessEqual(set(kernels), set(points))
+        for device, found in points.items():
+            (begin, one), (again, zero), *pieces, (end, last) = found
+            self.assertEqual((begin, one, zero, last), (again, 1, 0, 0))
+            self.assertEqual(pieces[0][0], begin)
+            length = (end - begin) // len(pieces)
+            self.assertRegex(str(length), r"^10{3,}$")
+            self.assertLessEqual(len(pieces), 100)
+            self.assertEqual([t for t, _ in pieces], [begin + i * length for i in range(len(pieces))])
+            busy, reached = [0] * len(pieces), begin
+            for start, stop in sorted(kernels[device]):
+                start, reached = max(start, reached), max(reached, min(stop, end))
+                for i in range((start - begin) // length, min((stop - 1 - begin) // length + 1, len(pieces))):
+                    busy[i] += max(0, min(stop, begin + (i + 1) * length) - max(start, begin + i * length))
+            for (t, value), ns in zip(pieces, busy):
+                self.assertAlmostEqual(value, ns / length, delta=1e-5, msg=f"GPU {device} at {t}")
+            if device in efficiency:
+                self.assertEqual([t for t, _ in efficiency[device]], [t for t, _ in pieces] + [end])
+                for (_, e), (_, u) in zip(efficiency[device], pieces):
+                    self.assertLessEqual(e, u + 1e-5)
+        return efficiency
 
     def check(self, path, *args):
-        plain, out = strict(export("chrome", path, *args)), self.path("counters.json")
+        text, out = export("chrome", path, *args), self.path("counters.json")
+        plain = strict(text)
         export("chrome", path, "--counters", "-o", out, *args)
         after = strict(open(out, "rb").read())
         self.assertEqual(after["traceEvents"][:len(plain["traceEvents"])], plain["traceEvents"])
@@ -134,10 +168,12 @@ class Counters(Folder):
         queues = [(f"stream {r['stream']}", r["time_ns"], r["length"]) for r in report("queues", path, "--group-by=change", *args).rows]
         exact = json.loads(open(out, "rb").read(), parse_float=decimal.Decimal)["traceEvents"][len(plain["traceEvents"]):]
         self.assertEqual([(k, int(e["ts"] * 1000), v) for e in exact if e["name"] == "Queue Length" for k, v in e["args"].items()], queues)
-        code, text, _ = run("report", "memcpy", path, "--group-by=change", "--format=json", *(args or ["--steps=all"]))
-        rates = oracle.Table(json.loads(text)).rows if code == 0 else []
+        code, memcpy, _ = run("report", "memcpy", path, "--group-by=change", "--format=json", *(args or ["--steps=all"]))
+        rates = oracle.Table(json.loads(memcpy)).rows if code == 0 else []
         names = [(r["operation"].capitalize() + (" " + r["direction"] if r["direction"] else "")) for r in rates]
-        got = [e for e in added if e["name"] != "Queue Length"]
+        use = [e for e in added if e["name"].startswith("GPU ")]
+        self.efficiency = self.check_use(json.loads(text, parse_float=decimal.Decimal)["traceEvents"], [e for e in exact if e["name"].startswith("GPU ")])
+        got = [e for e in added[:len(added) - len(use)] if e["name"] != "Queue Length"]
         self.assertEqual([e["name"] for e in got], names)
         for e, r in zip(got, rates):
             self.assertAlmostEqual(e["args"]["GB/s"], r["gb_per_s"], delta=1e-5 * abs(r["gb_per_s"]))
@@ -153,6 +189,15 @@ class Counters(Folder):
 
     def test_steps(self):
         self.check(data("hta", "nccl_parser_config", "nccl_data.json.gz"), "--steps=4..5")
+
+    def test_use_of_gpus(self):
+        """12 pieces of 10 us. SM efficiency is blocks per SM, at most 1: over all pieces what `devices` has."""
+        path = synthetic("gpu_utilization")
+        self.check(path)
+        (device, found), = self.efficiency.items()
+        self.assertEqual(device, 1)
+        self.assertEqual(len(found), 13)
+        self.assertAlmostEqual(sum(v * 10 for _, v in found), 0.5 * 5 + 1.0 * 5 + 0.6 * 5 + 0.9 * 5 + 0.3 * 20 + 1.0 * 20, places=3)
 
     def test_without_a_device(self):
         path = synthetic("pure_cpu")

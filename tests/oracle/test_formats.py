@@ -48,6 +48,19 @@ class Formats(Case):
         self.assertEqual(sql("select name, graph_id, graph_node_id from kernels_raw where graph_id is not null order by 3"),
                          [("node_a", 2, 81), ("node_b", 2, 82)])
 
+    def test_categories_of_the_plugin(self):
+        """Every category that the TensorBoard plugin reads, in the spelling of each year."""
+        kinds = {"trace": "trace", "op": "cpu_op Operator", "python": "python python_function", "user": "user_annotation", "gpu_user": "gpu_user_annotation",
+                 "call": "Runtime cuda_runtime cuda_driver mtia_runtime glow_runtime xpu_runtime privateuse1_runtime", "kernel": "Kernel", "memcpy": "Memcpy gpu_memcpy",
+                 "memset": "Memset gpu_memset"}
+        want = {c: kind for kind, names in kinds.items() for c in names.split()}
+        made = [{"ph": "X", "cat": c, "name": c, "pid": 1, "tid": i, "ts": 100 * i, "dur": 10, "args": {"External id": i, "correlation": i, "device": 0, "stream": 7}}
+                for i, c in enumerate(want, 1)]
+        code, out, err = run("sql", "-", "select cat, kind from span union all select cat, kind from gpu_op", "--format=json",
+                             stdin=json.dumps({"schemaVersion": 1, "traceEvents": made}).encode())
+        self.assertEqual(code, 0, err)
+        self.assertEqual(dict(json.loads(out)["rows"]), want)
+
     def test_mtia(self):
         """MTIA: copies are events among the kernels, told by their name; products bear the op's name."""
         rows = [("mtia_ccp_events", "fc-3", 40), ("mtia_ccp_events", "batch_matmul-1", 20), ("mtia_ccp_events", "dma_request", 30), ("mtia_ccp_events", "tbe-7", 10)]

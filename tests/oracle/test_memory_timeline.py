@@ -423,5 +423,187 @@ class Rules(oracle.Case):
         self.assertIn(b"64 bits", err)
 
 
+class Held(oracle.Case):
+    """What the program said of its memory (opscope.profile): `moments`, the first of which is before the recording, and blocks as the file has them."""
+    KINDS = ["TENSOR", "BUFFER", "INPUT", "OPTIMIZER_STATE", "GRADIENT", "PARAMETER"]
+    BASE = 10**18
+
+    def fact(self, blocks, freed=(), moments=(0, 1000), cuda=False, **more):
+        device = [1, 0] if cuda else [0, -1]
+        return {"version": 1, "moments": [self.BASE + 1000 * m for m in moments], "kinds": self.KINDS,
+                "blocks": [[m, *device, self.KINDS.index(kind), *place] for m, kind, *place in blocks],
+                "freed": [[self.BASE + 1000 * us, *device, addr] for us, addr in freed], "left_out": 0, **more}
+
+    def ask(self, command, events, fact, *args):
+        text = json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": self.BASE, "traceEvents": events, "opscope_held_memory": fact}).encode()
+        code, out, err = oracle.run(*command, "-", *args, stdin=text)
+        self.assertEqual(code, 0, err)
+        return out
+
+    def timeline(self, events, fact, *args):
+        """Changes with times in us of the trace, and names of categories."""
+        raw = json.loads(self.ask(("export", "memory-timeline"), events, fact, "--form=raw", *args))
+        return [((t - self.BASE) / 1000 if t >= 0 else -1, a, b, CATEGORIES[c]) for t, a, b, c in raw]
+
+    def notes(self, events, fact):
+        return json.loads(self.ask(("report", "memory-categories"), events, fact, "--format=json"))["notes"]
+
+    def test_before(self):
+        """Categories of what was held; one that is freed, one whose place is used again, one whose free was recorded, and one that two tensors share."""
+        fact = self.fact([(0, "PARAMETER", 10, 400), (0, "OPTIMIZER_STATE", 20, 800), (0, "GRADIENT", 30, 404), (0, "BUFFER", 40, 8), (0, "TENSOR", 50, 12),
+                          (0, "INPUT", 60, 16), (0, "TENSOR", 70, 20), (0, "TENSOR", 80, 24), (0, "BUFFER", 80, 24), (0, "PARAMETER", 90, 28)],
+                         freed=[(15, 30)])
+        events = [mem(5, 1, 64, cuda=False), mem(20, 60, 32, cuda=False), mem(25, 70, -20, cuda=False)]
+        got = self.timeline(events, fact)
+        self.assertEqual(sorted(got[:9]), sorted([(-1, 1, 400, "PARAMETER"), (-1, 1, 28, "PARAMETER"), (-1, 1, 800, "OPTIMIZER_STATE"), (-1, 1, 404, "GRADIENT"),
+                                                  (-1, 1, 8, "Unknown"), (-1, 1, 12, "Unknown"), (-1, 1, 16, "INPUT"), (-1, 1, 20, "Unknown"), (-1, 1, 24, "Unknown")]))
+        self.assertEqual(got[9:], [(5, 2, 64, "Unknown"), (15, 4, -404, "GRADIENT"), (20, 4, -16, "INPUT"), (20, 2, 32, "Unknown"), (25, 4, -20, "Unknown")])
+        notes = self.notes(events, fact)
+        self.assertTrue(any("32 bytes that were held before have no category: a buffer of a module" in n for n in notes), notes)
+        self.assertTrue(any("32 bytes that were held before have no category: a tensor of the program" in n for n in notes), notes)
+
+    def test_later(self):
+        """A block of the recording is what was said of it while it was there, not what is said of another at its address."""
+        events = [mem(5, 1, 64, cuda=False), mem(15, 1, -64, cuda=False), mem(20, 1, 64, cuda=False), mem(40, 2, 100, cuda=False)]
+        fact = self.fact([(1, "GRADIENT", 1, 64), (2, "OPTIMIZER_STATE", 1, 64), (2, "TENSOR", 1, 64), (2, "PARAMETER", 2, 90), (0, "PARAMETER", 2, 100)], moments=(0, 10, 30))
+        self.assertEqual(self.timeline(events, fact), [(-1, 1, 100, "PARAMETER"), (5, 2, 64, "GRADIENT"), (15, 4, -64, "GRADIENT"), (20, 2, 64, "OPTIMIZER_STATE"),
+                                                      (40, 4, -100, "PARAMETER"), (40, 2, 100, "Unknown")])
+
+    def test_rules_go_on(self):
+        """What is not said has the category of its place; parameters are not guessed, since those that there are would have been said."""
+        events = Rules.BACKWARD + [mem(110, 1, 512, tid=2)]
+        self.assertEqual(self.timeline(events, self.fact([], cuda=True)), [(110, 2, 512, "GRADIENT")])
+        self.assertEqual(self.timeline(events, self.fact([(0, "PARAMETER", 7, 512)], cuda=True)), [(-1, 1, 512, "PARAMETER"), (110, 2, 512, "GRADIENT")])
+
+    def test_accelerator(self):
+        """Its allocator gives multiples of 512 bytes, and counts all: a rest is Unknown; where less was held than is said, nothing of it is believed."""
+        events = [mem(5, 9, 1024, total=11024)]
+        fact = self.fact([(0, "PARAMETER", 1, 1000), (0, "OPTIMIZER_STATE", 2, 2048)], cuda=True)
+        self.assertEqual(self.timeline(events, fact)[:3], [(-1, 1, 1024, "PARAMETER"), (-1, 1, 2048, "OPTIMIZER_STATE"), (-1, 1, 10000 - 3072, "Unknown")])
+        self.assertEqual(self.timeline([mem(5, 9, 1024, total=2048)], fact)[0], (-1, 1, 1024, "Unknown"))
+        self.assertEqual(self.timeline(events, self.fact([(0, "PARAMETER", 1, 1000)]))[0], (-1, 1, 10000, "Unknown"))  # of the CPU
+        self.assertEqual(self.timeline([mem(5, 1, -1024, total=0)], fact)[0], (-1, 1, 1024, "PARAMETER"))
+
+    def test_damaged(self):
+        events, good = [mem(5, 1, 64, cuda=False)], self.fact([(0, "PARAMETER", 7, 512)])
+        self.assertFalse([n for n in self.notes(events, good) if "damaged" in n])
+        self.assertEqual(len(self.timeline(events, good)), 2)
+        odd = [{**good, "kinds": ["A_LATER_ONE"] * 6}, {**good, "more": [1]}]
+        for fact in odd:
+            self.assertFalse([n for n in self.notes(events, fact) if "damaged" in n], fact)
+        for key, values in {"version": [2, "1", None], "moments": [[], ["x"], [2**70], {}, 1], "kinds": [[1], ["X"] * 17, 3], "left_out": [None, "1", 2**70],
+                            "blocks": [[[0, 0, -1, 5, 7]], [[0, 0, -1, 5, 7, 512, 1]], [[2, 0, -1, 5, 7, 512]], [[-1, 0, -1, 5, 7, 512]], [[0, 0, -1, 6, 7, 512]],
+                                       [[0, 0, -1, 5, 7, 0]], [[0, 0, -1, 5, 7, -512]], [[0, 0, -1, 5, "7", 512]], [7], {}, "x"],
+                            "freed": [[[1, 0, -1]], [[1, 0, -1, 2, 3]], [3], [[2**70, 0, -1, 2]], 0]}.items():
+            for value in values:
+                fact = {**good, key: value}
+                self.assertEqual(self.timeline(events, fact), [(5, 2, 64, "Unknown")], fact)
+                self.assertTrue([n for n in self.notes(events, fact) if "is damaged" in n], fact)
+        for fact in ([], 3, "x", None, {}):
+            self.assertEqual(self.timeline(events, fact), [(5, 2, 64, "Unknown")], fact)
+
+    def test_many_at_one_address(self):
+        fact = self.fact([(0, "PARAMETER", 7, 512)] * 40000, freed=[(3, 7)] * 20000)
+        self.assertEqual(self.timeline([mem(5, 1, 64, cuda=False)], fact), [(-1, 1, 512, "PARAMETER"), (3, 4, -512, "PARAMETER"), (5, 2, 64, "Unknown")])
+
+    def test_too_many(self):
+        self.assertTrue(any("nothing is said of 17 blocks" in n for n in self.notes([mem(5, 1, 64, cuda=False)], self.fact([], left_out=17))))
+
+    def test_sums_beyond_64_bits(self):
+        fact = self.fact([(0, "PARAMETER", a, 2**62) for a in range(5)])
+        self.assertEqual(self.timeline([mem(5, 100, 64, cuda=False)], fact), [(5, 2, 64, "Unknown")])
+
+    def test_kept(self):
+        """An imported file has the fact, too; so has an exported trace."""
+        events, fact = [mem(5, 1, 64, cuda=False)], self.fact([(0, "PARAMETER", 7, 512)])
+        with tempfile.TemporaryDirectory() as folder:
+            source, kept, chrome = (os.path.join(folder, n) for n in ("a.json", "a.opscope", "b.json"))
+            with open(source, "w") as f:
+                json.dump({"schemaVersion": 1, "baseTimeNanoseconds": self.BASE, "traceEvents": events, "opscope_held_memory": fact}, f)
+            self.assertEqual(oracle.run("import", source, "-o", kept)[0], 0)
+            self.assertEqual(oracle.run("export", "chrome", source, "-o", chrome)[0], 0)
+            want = export(source, "--form=raw")
+            self.assertEqual(len(want), 2)
+            self.assertEqual([export(kept, "--form=raw"), export(chrome, "--form=raw")], [want, want])
+
+
+def lies(start, dur, takes=(), makes=(), name="aten::mul", device="cpu", tid=1):
+    """An op with the storages that an execution trace states: (number, bytes)."""
+    stated = {key: [[n, size, device] for n, size in what] for key, what in (("Input Storages", takes), ("Output Storages", makes)) if what}
+    return op(name, start, dur, tid=tid, **stated)
+
+
+class Storages(oracle.Case):
+    """What was held before, by the numbers of storages that an execution trace adds to ops."""
+    LAST = [mem(990, 99, 4, cuda=False)]  # that there is memory at all
+
+    def before(self, events, *args, last=LAST):
+        text = json.dumps({"schemaVersion": 1, "traceEvents": events + last}).encode()
+        return sorted((b, CATEGORIES[c]) for _, a, b, c in export("-", "--form=raw", *args, stdin=text) if a == PREEXISTING)
+
+    BACKWARD = [op("autograd::engine::evaluate_function: MulBackward0", 100, 40, tid=2), op("MulBackward0", 105, 30, tid=2)]
+    STEP = [mark("Optimizer.step#SGD.step", 200, 50)]
+
+    def test_categories(self):
+        events = self.BACKWARD + self.STEP + [
+            lies(10, 5, [(1, 64), (2, 100)], [(3, 60)]), lies(20, 5, [(3, 60)], [(4, 60)]), lies(110, 5, [(1, 64), (3, 60), (5, 72)], [(6, 64)], tid=2),
+            op("torch::autograd::AccumulateGrad", 160, 20, tid=2), lies(165, 5, [(7, 80), (6, 64)], [(7, 80)], tid=2),
+            lies(210, 5, [(1, 64), (6, 64), (8, 88)], [(1, 64)])]
+        self.assertEqual(self.before(events), [(64, "PARAMETER"), (72, "Unknown"), (80, "GRADIENT"), (88, "OPTIMIZER_STATE"), (100, "Unknown")])
+
+    def test_a_step_before_any_backward_pass(self):
+        """Gradients of before cannot be told from parameters and state."""
+        events = [mark("Optimizer.step#SGD.step", 5, 50), lies(10, 5, [(1, 64), (2, 100)])] + self.BACKWARD + self.STEP + [lies(210, 5, [(1, 64), (2, 100), (3, 8)])]
+        self.assertEqual(self.before(events), [(8, "OPTIMIZER_STATE"), (64, "Unknown"), (100, "Unknown")])
+        zeroed = [mark("Optimizer.zero_grad#SGD.zero_grad", 60, 20), lies(65, 5, [(2, 100)])]
+        self.assertEqual(self.before(events + zeroed), [(8, "OPTIMIZER_STATE"), (64, "Unknown"), (100, "GRADIENT")])
+
+    def test_made_in_the_recording(self):
+        """By an op before, by the op around, whose result an op inside already takes; and a number that is given anew."""
+        self.assertEqual(self.before([lies(10, 5, (), [(1, 64)]), lies(20, 5, [(1, 64)])]), [])
+        self.assertEqual(self.before([lies(10, 20, (), [(1, 64)]), lies(15, 5, [(1, 64)], [(1, 64)])]), [])
+        self.assertEqual(self.before([lies(10, 5, [(1, 64)]), lies(20, 5, (), [(1, 72)]), lies(30, 5, [(1, 72)])]), [(64, "Unknown")])
+
+    def test_size(self):
+        """That of the first tensor: others are parts, or repeat it."""
+        self.assertEqual(self.before([lies(10, 5, [(1, 64)]), lies(20, 5, [(1, 16), (1, 6400)])]), [(64, "Unknown")])
+
+    def test_blocks_of_that_size(self):
+        """A block that nobody is known to have made may be what an op takes; of two storages one then was there before, and which is unknown."""
+        block = [mem(5, 7, 64, cuda=False)]
+        self.assertEqual(self.before(block + [lies(10, 5, [(1, 64)])]), [])
+        self.assertEqual(self.before(block + self.BACKWARD + self.STEP + [lies(10, 5, [(1, 64), (2, 64)]), lies(210, 5, [(1, 64), (2, 64)])]), [(64, "Unknown")])
+        self.assertEqual(self.before(block + [lies(2, 6, (), [(3, 64)]), lies(10, 5, [(1, 64)])]), [(64, "Unknown")])  # it is that of 3
+        self.assertEqual(self.before(block + [lies(2, 40, (), [(3, 64)]), lies(10, 5, [(1, 64)])]), [])                # which may come later
+        self.assertEqual(self.before(block + [lies(2, 40, (), [(3, 64)]), lies(3, 4, (), [(3, 64)]), lies(10, 5, [(1, 64)])]), [(64, "Unknown")])
+        self.assertEqual(self.before([mem(15, 7, 64, cuda=False), lies(10, 5, [(1, 64)])]), [(64, "Unknown")])       # it comes later
+
+    def test_accelerator(self):
+        """Sizes are rounded, what is freed counts once, and no more is told than the allocator held."""
+        gpu = {"device": "cuda:0"}
+        events = self.BACKWARD + self.STEP + [lies(10, 5, [(1, 500), (2, 1000)], **gpu), lies(210, 5, [(1, 500), (3, 700)], **gpu), lies(12, 2, [(4, 64)]),
+                                              lies(14, 2, [(5, 64)], device="cuda:1"), lies(16, 2, [(6, 64)], device="meta")]
+        self.assertEqual(self.before(events, last=[mem(990, 99, 512, total=10512)]),
+                         [(512, "PARAMETER"), (1024, "OPTIMIZER_STATE"), (1024, "Unknown"), (7440, "Unknown")])
+        self.assertEqual(self.before(events, last=[mem(980, 99, -1024, total=8976)]), [(512, "PARAMETER"), (1024, "OPTIMIZER_STATE"), (1024, "Unknown"), (7440, "Unknown")])
+        self.assertEqual(self.before(events, last=[mem(990, 99, 512, total=1512)]), [(1000, "Unknown")])
+        self.assertEqual(self.before(events, "--device=cpu", last=[mem(990, 99, 512, total=10512)] + self.LAST), [(64, "Unknown")])
+
+    def test_damaged(self):
+        for odd in ("x", 3, [], [3], [[]], [[1, 64]], [[1, 64, "cpu", 2]], [[1, "64", "cpu"]], [["1", 64, "cpu"]], [[1, -64, "cpu"]], [[1, 0, "cpu"]], [[1, 64, 5]],
+                    [[1, 2**70, "cpu"]], [[1, 64, "cuda:x"]], [[[1, 64, "cpu"]]]):
+            events = [op("aten::mul", 10, 5, **{"Input Storages": odd, "Output Storages": odd}), lies(20, 5, [(9, 24)])]
+            self.assertEqual(self.before(events), [(24, "Unknown")], odd)
+
+    def test_sums_beyond_64_bits(self):
+        self.assertEqual(self.before([lies(10, 5, [(1, 2**62), (2, 2**62), (3, 2**62)])]), [])
+
+    def test_many(self):
+        """In proportion to the tensors: lists of thousands, and one storage in thousands of ops, one in the other."""
+        events = [lies(10 + i * 0.001, 100 - i * 0.002, [(1, 64)], name="aten::add") for i in range(20000)]
+        events += [lies(500, 5, [(k, 8 * k) for k in range(2, 30000)], [(k, 8 * k) for k in range(15000, 45000)])]
+        self.assertEqual(len(self.before(events)), 29999)
+
+
 if __name__ == "__main__":
     oracle.main()

@@ -632,6 +632,81 @@ class Lenet(Case):
         self.assertEqual(len(table.rows), 59)
 
 
+class Names(Case):
+    """Every name in PyProf's lists, by records that parse could have printed of it: FLOPs and bytes by the published formulas."""
+
+    def rows(self, *calls, direction="fprop"):
+        """calls: (module, op, shapes with types, kernel)."""
+        lines = []
+        for mod, op, tensors, kernel in calls:
+            args = [{"name": "", "type": "tensor", "shape": tuple(shape), "dtype": dtype} for shape, dtype in tensors]
+            lines.append(repr({"kShortName": kernel, "kDuration": 100, "layer": [], "trace": [], "reprMarkers": [], "marker": [repr({"mod": mod, "op": op, "args": args})],
+                               "seqMarker": ["x, seq = 1"], "seqId": [1], "subSeqId": 0, "altSeqId": [], "dir": direction, "mod": [mod], "op": [op], "tid": 1, "device": 0,
+                               "stream": 7, "grid": (1, 1, 1), "block": (1, 1, 1), "kLongName": kernel}))
+        code, out, err = run("pyprof-prof", "--csv", "-c", "op,params,flops,bytes,tc", stdin="\n".join(lines + [""]).encode())
+        self.assertEqual((code, err), (0, b""))
+        rows = list(csv.DictReader(io.StringIO(out.decode())))
+        self.assertEqual([r["Op"] for r in rows], [op for _, op, _, _ in calls])
+        return rows
+
+    def check(self, cases, direction):
+        """cases: (ops, module, number of tensors of 2 x 3 floats, FLOPs, bytes)."""
+        calls = [((mod, op, [((2, 3), "float32")] * n, "k"), flops, bytes_) for ops, mod, n, flops, bytes_ in cases for op in ops.split()]
+        for (call, flops, bytes_), row in zip(calls, self.rows(*[c for c, _, _ in calls], direction=direction)):
+            self.assertEqual((call[1], row["FLOPs"], row["Bytes"]), (call[1], str(flops), str(bytes_)))
+        return len(calls)
+
+    def test_elementwise(self):
+        one = "abs neg reciprocal ceil clamp floor frac round sign trunc"
+        slow = "exp log log10 log1p log2 rsqrt sqrt acos asin atan cos cosh sin sinh tan sigmoid tanh erf erfc erfinv"
+        two = "add div mul remainder sub fmod"
+        compared = "lt gt ge le eq ne"
+        active = ("celu elu elu_ hardshrink hardtanh hardtanh_ leaky_relu leaky_relu_ logsigmoid prelu relu relu_ relu6 rrelu rrelu_ selu softplus softshrink softsign "
+                  "tanhshrink threshold threshold_")
+
+        def placed(ops):
+            return ops + " " + " ".join(op + "_" for op in ops.split())
+
+        def dunder(ops):
+            return " ".join(f"__{op}__" for op in ops.split())
+        functional = "torch.nn.functional"
+        n = self.check([(placed(one) + " " + dunder("abs neg invert"), "torch", 1, 6, 48), (placed(slow), "torch", 1, 120, 48),
+                        (placed(two), "torch", 2, 6, 72), (placed(compared) + " " + dunder(compared), "torch", 2, 6, 54),
+                        (dunder("add sub mul floordiv truediv mod radd rsub rmul rdiv rtruediv rfloordiv iadd isub imul itruediv and or xor lshift rshift"), "Tensor", 2, 6, 72),
+                        ("pow pow_ __pow__ __rpow__", "Tensor", 2, 120, 72), (placed("addcdiv addcmul"), "Tensor", 3, 18, 96), (active, functional, 1, 6, 48),
+                        ("byte char", "Tensor", 1, 0, 30), ("half short", "Tensor", 1, 0, 36), ("float int to", "Tensor", 1, 0, 48), ("double long", "Tensor", 1, 0, 72),
+                        ("softmax", functional, 1, 240, 72), ("log_softmax", functional, 1, 126, 72), ("batch_norm", functional, 1, 48, 96), ("dropout", functional, 1, 30, 48),
+                        ("ones_like zeros_like zero_", "torch", 1, 0, 24), ("any", "Tensor", 1, 0, 24), ("clone contiguous", "Tensor", 1, 0, 48),
+                        ("copy_", "Tensor", 2, 0, 48)], "fprop")
+        n += self.check([("add __add__ sub __sub__ __isub__", "Tensor", 2, 0, 48), ("__mul__ __imul__ __rmul__ div __truediv__", "Tensor", 2, 6, 72),
+                         (active, functional, 1, 6, 72)], "bprop")
+        self.assertGreater(n, 180)
+
+    def test_types(self):
+        sizes = {1: "uint8 byte int8 char bool", 2: "float16 half int16 short", 4: "float32 float int32 int", 8: "int64 long float64 double"}
+        types = [(t, n) for n, names in sizes.items() for t in names.split()]
+        rows = self.rows(*[("torch.nn.functional", "relu", [((5,), t)], "k") for t, _ in types])
+        self.assertEqual([r["Bytes"] for r in rows], [str(2 * 5 * n) for _, n in types])
+        printed = dict(zip((t for t, _ in types), (r["Params"] for r in rows)))
+        self.assertEqual([printed[t] for t in ("float16", "half", "float32", "float64", "int64")], ["[5]fp16", "[5]fp16", "[5]fp32", "[5]fp64", "[5]int64"])
+
+    def test_tensor_cores(self):
+        parts = ("h884 s884 h1688 s1688 hmma i8816 16816 dgrad_1x1_stride_2x2 first_layer_wgrad_kernel conv1x1 conv2d_c1_k1 direct_group xmma_implicit_gemm xmma_sparse_conv "
+                 "xmma_warp_specialized_implicit_gemm xmma_gemm xmma_sparse_gemm c1688").split()
+        product = [((8, 16), "float16"), ((16, 4), "float16")]
+        rows = self.rows(*[("torch", "mm", product, f"a{p}b") for p in parts + ["volta_sgemm_"]])
+        self.assertEqual([r["TC"] for r in rows], ["1"] * 18 + ["0"])
+
+    def test_convolutions(self):
+        work = ("_s884cudnn_ _s1688cudnn_ _scudnn_ 2d_grouped_direct_kernel cudnn::detail::implicit_convolve_sgemm cudnn::detail::dgrad2d_alg1_1 cudnn::detail::wgrad_alg0_engine "
+                "cudnn::detail::dgrad_engine dgrad_1x1_stride_2x2 spatialDepthwiseConvolutionUpdateOutput winograd3x3Kernel _sgemm_ fermiPlusCgemmLDS128_batched _gcgemm_").split()
+        beside = ("nchwToNhwc nhwcToNchw OffsetsKernel generateWinogradTilesKernel winogradWgradData winogradWgradOutput winogradWgradDelta compute_gemm_pointers flip_filter "
+                  "fft2d_r2c_ fft2d_c2r_ fft1d_r2c fft1d_c2r scaleTensor_kernel").split()
+        tensors = [((2, 3, 8, 8), "float32"), ((4, 3, 3, 3), "float32")]
+        rows = self.rows(*[("torch.nn.functional", "conv2d", tensors, f"a{p}b") for p in work + beside + ["nchwToNhwc_scudnn_"]])
+        self.assertEqual([float(r["FLOPs"]) for r in rows], [2.0 * 2 * 4 * 6 * 6 * 3 * 3 * 3] * len(work) + [0] * (len(beside) + 1))
+
+
 class Commands(Made):
     def make(self):
         self.db.range(0, 40, "{'traceMarker': ['/home/train.py:7', '/home/model.py:9']}")

@@ -142,12 +142,30 @@ class Recorded(PluginCase):
         self.assertEqual(sum(r["calls"] for r in stacks), names["aten::conv2d"]["calls"])
         self.assertTrue(all("call_stack" in r and "has_call_stack" not in r for r in stacks))
 
+    def test_stacks_of_shapes(self):
+        """The stacks of an op with given shapes add up to its row in the table by shape, the stacks of all shapes to those of the op."""
+        ask = self.start()
+        columns = ("calls", "host_self_duration", "host_total_duration", "device_self_duration", "device_total_duration")
+        table = [r for r in ask("operation/table", group_by="OperationAndInputShape")["data"] if r["name"] == "aten::conv2d"]
+        every = {r["call_stack"]: r["calls"] for r in ask("operation/stack", op_name="aten::conv2d", group_by="Operation")["data"]}
+        self.assertGreater(len(table), 15)
+        for row in table[:3]:  # each costs a pass over the trace
+            stacks = ask("operation/stack", op_name="aten::conv2d", input_shape=row["input_shape"], group_by="OperationAndInputShape")["data"]
+            self.assertEqual({(r["name"], r["input_shape"]) for r in stacks}, {("aten::conv2d", row["input_shape"])})
+            self.assertEqual(len({r["call_stack"] for r in stacks}), len(stacks))
+            for c in columns:  # rounded to us in each row
+                self.assertAlmostEqual(sum(r[c] for r in stacks), row[c], delta=0 if c == "calls" else len(stacks))
+            for r in stacks:
+                self.assertLessEqual(r["calls"], every[r["call_stack"]])
+
     def test_trace(self):
         ask = self.start()
         trace = oracle.load(oracle.data(*FOLDER, "worker0.1623143089861.pt.trace.json.gz"))
         want = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e.get("cat") == "Kernel"]
-        got = [e for e in ask("trace")["traceEvents"] if e.get("ph") == "X" and e.get("cat", "").lower() == "kernel"]
+        events = ask("trace")["traceEvents"]
+        got = [e for e in events if e.get("ph") == "X" and e.get("cat", "").lower() == "kernel"]
         self.assertEqual(len(got), len(want))
+        self.assertLessEqual({"GPU 0 Utilization", "GPU 0 Est. SM Efficiency"}, {e["name"] for e in events if e.get("ph") == "C"})
 
 
 class Shapes(PluginCase):
@@ -202,8 +220,38 @@ class Shapes(PluginCase):
             events = want.section("events")
             self.assertEqual([r[1:] for r in got], [[r[i] for i in events.ids][1:] for r in events.rows])
         self.assertIn("memory_metric=X", ask("memory", 400, memory_metric="X")["error"])
-        self.assertIn("start_ts", ask("memory", 422, start_ts="1")["error"])
+        self.assertIn("start_ts", ask("memory", 400, start_ts="soon")["error"])
         self.assertIn("memory", self.one("pure_cpu")("memory", 422)["error"])
+
+    def test_memory_of_a_part(self):
+        """Of the time before and after each moment: events are in one of both, both ends included; calls in each that they reach into."""
+        path = os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")
+        tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, tmp)
+        shutil.copy(path, os.path.join(tmp, "w.pt.trace.json.gz"))
+        server = Server(self, tmp)
+
+        def ask(path, **args):
+            return server.get(ROOT + path, run=os.path.basename(tmp), worker="w", span="default", memory_metric="KB", time_metric="us", **args)["rows"]["CPU"]
+        trace = oracle.events(oracle.load(path))
+        events = sorted((e["ts"], e["args"]["Bytes"]) for e in trace if e.get("name") == "[memory]")
+        begin, end = int(min(e["ts"] for e in trace if "ts" in e)) - 1, int(max(e["ts"] + e.get("dur", 0) for e in trace if "ts" in e)) + 1
+        whole, curve = {r[0]: r for r in ask("memory")}, ask("memory_curve")
+        for share in (0.3, 0.7):
+            at = int(share * len(events))
+            middle = next(int(a) + 1 for (a, _), (b, _) in zip(events[at:], events[at + 1:]) if b > int(a) + 2)  # no event is in neither part
+            parts = [{r[0]: r for r in ask("memory", **args)} for args in ({"end_ts": middle}, {"start_ts": middle + 1, "end_ts": end})]
+            for name, row in whole.items():
+                halves = [p[name] for p in parts if name in p]
+                for column in (3, 5, 7):  # own: size, allocations, their size
+                    self.assertAlmostEqual(sum(h[column] for h in halves), row[column], delta=0 if column == 5 else 0.011 * len(halves), msg=name)
+                self.assertTrue(all(h[1] <= row[1] for h in halves) and (len(halves) < 2 or sum(h[1] for h in halves) >= row[1]), name)
+            self.assertLess(sum(r[5] for r in parts[0].values()), sum(r[5] for r in whole.values()))
+            for args, inside in (({"end_ts": middle}, lambda t: t <= middle), ({"start_ts": middle}, lambda t: t >= middle)):
+                rows = ask("memory_events", **args)
+                self.assertEqual([sum(r[c] is not None for r in rows) for c in (2, 3)], [sum(inside(t) and (b > 0) == (c == 2) for t, b in events) for c in (2, 3)])
+        self.assertEqual(ask("memory", start_ts=begin, end_ts=end), ask("memory"))
+        self.assertEqual(ask("memory_curve", start_ts=middle), curve)
 
     def test_memory_curve(self):
         ask = self.one("memory_curve")
@@ -221,6 +269,17 @@ class Shapes(PluginCase):
             self.assertEqual(exact, [[e["ts"] - begin, e["args"]["Total Allocated"], e["args"]["Total Reserved"]] for e in sorted(points, key=lambda e: e["ts"])])
             peak = max(e["args"]["Total Allocated"] for e in points)
             self.assertEqual(c["metadata"]["peaks"][device], f"Peak Memory Usage: {peak / 1024:.1f}KB")
+
+    def test_memory_that_a_gpu_has(self):
+        tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, tmp)
+        trace = oracle.load(oracle.synthetic("memory_curve"))
+        for worker, devices in (("told", [{"id": 1, "totalGlobalMem": 7 << 30}, {"id": 0, "totalGlobalMem": 3 << 29}]), ("untold", [{"id": 0, "name": "GPU"}])):
+            with open(os.path.join(tmp, worker + ".pt.trace.json"), "w") as f:
+                json.dump({**trace, "deviceProperties": devices}, f)
+        server = Server(self, tmp)
+        totals = [server.get(ROOT + "memory_curve", run=os.path.basename(tmp), worker=w, span="default", memory_metric="GB")["metadata"]["totals"] for w in ("told", "untold")]
+        self.assertEqual(totals, [{"GPU0": 1.5}, {}])
 
     def test_modules(self):
         m = self.one("module_hierarchy")("module")
@@ -262,6 +321,7 @@ class Shapes(PluginCase):
                 self.assertIn(f"'{missing}' was expected", s.get(ROOT + path, 400, **args)["error"], path)
                 self.assertIn("no profile", s.get(ROOT + path, 404, **{**profile, missing: "nothing"})["error"], path)
         self.assertIn("'op_name' was expected", s.get(ROOT + "operation/stack", 400, **profile)["error"])
+        self.assertIn("'input_shape' was expected", s.get(ROOT + "operation/stack", 400, op_name="aten::add", group_by="OperationAndInputShape", **profile)["error"])
         self.assertIn("nothing", s.get(ROOT + "operation/stack", 404, op_name="nothing", **profile)["error"])
         for path, args in (("views", {}), ("workers", {"view": "Overview"}), ("spans", {"worker": "w"})):
             self.assertIn("'run' was expected", s.get(ROOT + path, 400, **args)["error"])

@@ -28,11 +28,13 @@ static double tensor_flops(double ops, double instructions)
 	return ops > 0 || instructions == 0 ? ops : NAN;
 }
 
-double counter_value(const struct profile *p, uint32_t arg)
+double counter_value(const struct profile *p, uint32_t arg) { return counter_is_metric(profile_str(p, p->arg.key[arg])) ? counter_number(p, arg) : NAN; }
+
+double counter_number(const struct profile *p, uint32_t arg)
 {
 	const struct str text = profile_str(p, p->arg.value[arg]);
 	char *end;
-	if (p->arg.is_string[arg] || !text.n || !(is_digit(text.p[0]) || text.p[0] == '-') || !counter_is_metric(profile_str(p, p->arg.key[arg])))
+	if (p->arg.is_string[arg] || !text.n || !(is_digit(text.p[0]) || text.p[0] == '-'))
 		return NAN;
 	const double v = strtod(text.p, &end); /* the interner ends texts with a NUL */
 	return end == text.p + text.n && fabs(v) < 1e18 ? v : NAN;

@@ -51,7 +51,9 @@ struct counter_sums {
 double counter_mean(const struct counter_sums *s, enum counter c);
 void counter_sums_add(struct counter_sums *s, const struct profile *p, uint32_t gpu_op);
 
-/* The value of a row of `arg`; NaN where it is no number, is beyond 1e18, or is not named as metrics are. */
+/* The value of a row of `arg`; NaN where it is no number, or is beyond 1e18. Behind ARG_COUNTERS all of a kernel's are counters. */
+double counter_number(const struct profile *p, uint32_t arg);
+/* The same; NaN also where it is not named as metrics are. */
 double counter_value(const struct profile *p, uint32_t arg);
 /* Whether an argument of this name is a metric. */
 bool counter_is_metric(struct str name);

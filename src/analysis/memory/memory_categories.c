@@ -2,10 +2,14 @@
 
 #include "analysis/analysis.h"
 #include "analysis/memory/memory.h"
+#include "analysis/memory/memory_held.h"
 #include "analysis/memory/memory_places.h"
+#include "analysis/memory/memory_storages.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "base/sort.h"
+
+#include <stdlib.h>
 
 const char *const memory_category_name[MEMORY_CATEGORIES] = {
 	[MEMORY_PARAMETER] = "PARAMETER", [MEMORY_OPTIMIZER_STATE] = "OPTIMIZER_STATE", [MEMORY_INPUT] = "INPUT",
@@ -24,18 +28,24 @@ const char *const memory_why_text[MEMORY_WHYS] = {
 	[MEMORY_WHY_BEFORE] = "held since before the recording",
 	[MEMORY_WHY_NO_ADDRESS] = "the trace has no addresses, so that no block can be followed",
 	[MEMORY_WHY_STATED] = "so called by the recorder",
+	[MEMORY_WHY_BUFFER] = "a buffer of a module, which is none of the categories",
+	[MEMORY_WHY_FORWARD] = "taken by ops outside of the optimizer alone: an input, a buffer or a frozen parameter",
+	[MEMORY_WHY_PROGRAM] = "a tensor of the program that is no parameter, gradient, optimizer state or argument of a module",
 };
 
 struct memory_categories_work {
 	const struct profile *p;
 	struct memory_timeline *t;
 	struct memory_places places;
+	struct memory_held held;
 	bool sized;              /* shapes were recorded */
 	uint32_t *around;        /* per memory row */
 	struct memory_pair *pair;
 	uint32_t n_pairs;
 	uint8_t *category, *why; /* per memory row: of the block that it allocates or frees */
 	uint32_t cap;
+	struct memory_change *freed; /* of what the program held before, by time: frees without a record */
+	uint32_t n_freed, cap_freed;
 };
 
 struct verdict {
@@ -117,10 +127,42 @@ static struct verdict of_forward(const struct memory_categories_work *w, const s
 	return memory_categories_place_of(w, k->release).engine != ROW_NONE ? known(MEMORY_INPUT) : memory_categories_unknown(MEMORY_WHY_NO_TENSOR);
 }
 
-static struct verdict judge(const struct memory_categories_work *w, const struct memory_pair *k)
+static struct verdict of_held(enum memory_held_kind kind)
 {
-	if (k->alloc == ROW_NONE)
-		return memory_categories_unknown(MEMORY_WHY_BEFORE);
+	switch (kind) {
+	case HELD_PARAMETER:
+		return known(MEMORY_PARAMETER);
+	case HELD_GRADIENT:
+		return known(MEMORY_GRADIENT);
+	case HELD_OPTIMIZER_STATE:
+		return known(MEMORY_OPTIMIZER_STATE);
+	case HELD_INPUT:
+		return known(MEMORY_INPUT);
+	case HELD_BUFFER:
+		return memory_categories_unknown(MEMORY_WHY_BUFFER);
+	case HELD_TENSOR:
+		return memory_categories_unknown(MEMORY_WHY_PROGRAM);
+	case HELD_NOTHING:
+		break;
+	}
+	return memory_categories_unknown(MEMORY_WHY_BEFORE);
+}
+
+/* What the program said of the block while it was alive. */
+static enum memory_held_kind held_kind_of(const struct memory_categories_work *w, const struct memory_pair *k)
+{
+	const struct memories *m = &w->p->memory;
+	uint32_t row = k->alloc == ROW_NONE ? k->release : k->alloc;
+	if (m->bytes[row] == INT64_MIN)
+		return HELD_NOTHING;
+	int64_t bytes = m->bytes[row] < 0 ? -m->bytes[row] : m->bytes[row];
+	return memory_held_kind_of(&w->held, m->addr[row], bytes, k->alloc == ROW_NONE ? INT64_MIN : m->time_ns[k->alloc],
+	                           k->release == ROW_NONE ? INT64_MAX : m->time_ns[k->release]);
+}
+
+/* By its place in the step. */
+static struct verdict of_place(const struct memory_categories_work *w, const struct memory_pair *k)
+{
 	struct memory_place at = memory_categories_place_of(w, k->alloc);
 	if (at.call != ROW_NONE && !held_beyond(w, k, span_end(w->p, at.call)))
 		return used_as_tensor(w, k, at.call) ? known(MEMORY_TEMPORARY) : memory_categories_unknown(MEMORY_WHY_WORKSPACE);
@@ -131,6 +173,15 @@ static struct verdict judge(const struct memory_categories_work *w, const struct
 	if (at.loader != ROW_NONE && held_beyond(w, k, span_end(w->p, at.loader)))
 		return known(MEMORY_INPUT);
 	return at.call == ROW_NONE ? memory_categories_unknown(MEMORY_WHY_OUTSIDE) : of_forward(w, k, at.call);
+}
+
+static struct verdict judge(const struct memory_categories_work *w, const struct memory_pair *k)
+{
+	enum memory_held_kind kind = held_kind_of(w, k);
+	if (k->alloc == ROW_NONE || kind >= HELD_INPUT)
+		return of_held(kind);
+	struct verdict v = of_place(w, k);
+	return v.category == MEMORY_UNKNOWN && kind != HELD_NOTHING ? of_held(kind) : v;
 }
 
 static void memory_categories_count_unknown(struct memory_timeline *t, enum memory_why why, int64_t bytes)
@@ -174,6 +225,14 @@ static void add_before(struct memory_categories_work *w, int64_t bytes, struct v
 		memory_categories_count_unknown(w->t, v.why, bytes);
 }
 
+/* The same of what is not freed in the recording either. */
+static void add_kept(struct memory_categories_work *w, int64_t bytes, struct verdict v)
+{
+	add_before(w, bytes, v);
+	if (__builtin_add_overflow(w->t->kept_of[v.category], bytes, &w->t->kept_of[v.category]))
+		w->t->kept_of[v.category] = INT64_MAX;
+}
+
 static bool memory_categories_on_device(const struct profile *p, uint32_t i, int device)
 {
 	return memory_device(p, i) == device && memory_is_event(p, i);
@@ -195,7 +254,8 @@ static int64_t *kept_sizes(const struct memory_categories_work *w, uint32_t *n)
 	return size;
 }
 
-static bool has_size(const int64_t *size, uint32_t n, int64_t wanted)
+/* Of ascending numbers. */
+static bool has_number(const int64_t *size, uint32_t n, int64_t wanted)
 {
 	uint32_t low = FIRST_WHERE(i, 0, n, size[i] >= wanted);
 	return low < n && size[low] == wanted;
@@ -205,7 +265,7 @@ static bool has_size(const int64_t *size, uint32_t n, int64_t wanted)
 static bool kept_fits(const int64_t *size, uint32_t n, int64_t tensor)
 {
 	int64_t rounded = tensor > 0 && tensor < INT64_MAX - 512 ? (tensor + 511) / 512 * 512 : tensor;
-	return tensor > 0 && (has_size(size, n, tensor) || has_size(size, n, rounded));
+	return tensor > 0 && (has_number(size, n, tensor) || has_number(size, n, rounded));
 }
 
 /* All gradients that were allocated are on this device, and there are some. */
@@ -252,10 +312,114 @@ static void add_parameters(struct memory_categories_work *w, int64_t *room)
 	bool fits = *room < 0 || sum <= *room;
 	for (uint32_t i = from; fits && i < to; i++)
 		if (!kept_fits(kept, n_kept, w->places.gradient[i].bytes))
-			add_before(w, w->places.gradient[i].bytes, known(MEMORY_PARAMETER));
+			add_kept(w, w->places.gradient[i].bytes, known(MEMORY_PARAMETER));
 	if (*room >= 0 && fits)
 		*room -= sum;
 	mem_free(kept);
+}
+
+/* Where the recording first has a block at an address, and how that one begins. */
+struct memory_first {
+	int64_t addr;
+	uint32_t pair;
+};
+
+static int by_addr_and_pair(const void *a, const void *b)
+{
+	const struct memory_first *x = a, *y = b;
+	return COMPARE(x->addr, y->addr) ?: COMPARE(x->pair, y->pair);
+}
+
+static struct memory_first *pairs_by_address(const struct memory_categories_work *w)
+{
+	struct memory_first *v = NEW_ARRAY_RAW(w->n_pairs, struct memory_first);
+	for (uint32_t i = 0; i < w->n_pairs; i++)
+		v[i] = (struct memory_first){w->p->memory.addr[w->pair[i].alloc == ROW_NONE ? w->pair[i].release : w->pair[i].alloc], i};
+	if (w->n_pairs)
+		qsort(v, w->n_pairs, sizeof *v, by_addr_and_pair);
+	return v;
+}
+
+/* What an accelerator's allocator gives for so many bytes, at least. */
+static int64_t block_bytes(const struct memory_categories_work *w, int64_t bytes)
+{
+	return w->t->device == MEMORY_CPU || bytes > INT64_MAX - 512 ? bytes : (bytes + 511) / 512 * 512;
+}
+
+/* When what the program held at `addr` before the recording was freed, which torch does not record of host memory: as the program said, at the latest when the
+ * recording has another block there. INT64_MAX = not; INT64_MIN = the recording has its free, or it was freed before the recording. */
+static int64_t held_until(const struct memory_categories_work *w, const struct memory_first *first, int64_t addr)
+{
+	uint32_t at = FIRST_WHERE(i, 0, w->n_pairs, first[i].addr >= addr);
+	int64_t freed_ns = memory_held_freed_ns(&w->held, addr);
+	if (at == w->n_pairs || first[at].addr != addr)
+		return freed_ns;
+	uint32_t alloc = w->pair[first[at].pair].alloc;
+	if (alloc == ROW_NONE || w->t->device != MEMORY_CPU)
+		return INT64_MIN;
+	return freed_ns < w->p->memory.time_ns[alloc] ? freed_ns : w->p->memory.time_ns[alloc];
+}
+
+/* Blocks of the program at one address from block b on: how much of them was held before, and the most that is said of it. Returns the block behind them. */
+static uint32_t held_at_address(const struct memory_categories_work *w, uint32_t b, int64_t until_ns, int64_t *bytes, enum memory_held_kind *kind)
+{
+	const struct memory_held_block *v = w->held.block;
+	uint32_t next = b;
+	*bytes = 0;
+	*kind = HELD_NOTHING;
+	for (; next < w->held.n && v[next].addr == v[b].addr; next++) {
+		if (v[next].time_ns == INT64_MIN && v[next].bytes > *bytes)
+			*bytes = v[next].bytes;
+		if (v[next].time_ns < until_ns && v[next].kind > *kind)
+			*kind = v[next].kind;
+	}
+	return next;
+}
+
+/* What the program held when the recording began and of which the recording has no free. The sum of the bytes, -1 where it leaves 64 bits; it is added only if
+ * `add`. */
+static int64_t add_held(struct memory_categories_work *w, const struct memory_first *first, bool add)
+{
+	int64_t sum = 0;
+	for (uint32_t i = 0, next; i < w->held.n; i = next) {
+		int64_t until_ns = held_until(w, first, w->held.block[i].addr), bytes;
+		enum memory_held_kind kind;
+		next = held_at_address(w, i, until_ns, &bytes, &kind);
+		bytes = block_bytes(w, bytes);
+		if (!bytes || until_ns == INT64_MIN)
+			continue;
+		if (__builtin_add_overflow(sum, bytes, &sum))
+			return -1;
+		if (!add)
+			continue;
+		if (until_ns == INT64_MAX) {
+			add_kept(w, bytes, of_held(kind));
+			continue;
+		}
+		add_before(w, bytes, of_held(kind));
+		MEM_PUSH(w->freed, w->n_freed, w->cap_freed, (struct memory_change){until_ns, -bytes, MEMORY_DESTROY, (uint8_t)of_held(kind).category, (uint8_t)of_held(kind).why});
+	}
+	return sum;
+}
+
+static int memory_categories_by_time(const void *a, const void *b)
+{
+	const struct memory_change *x = a, *y = b;
+	return COMPARE(x->time_ns, y->time_ns) ?: COMPARE(x->bytes, y->bytes) ?: COMPARE(x->category, y->category);
+}
+
+/* What the program said; where the allocator had less than that, something is not as supposed, and nothing is added. */
+static void add_stated_held(struct memory_categories_work *w, int64_t *room)
+{
+	struct memory_first *first = pairs_by_address(w);
+	int64_t sum = add_held(w, first, false);
+	if (sum >= 0 && (*room < 0 || sum <= *room)) {
+		add_held(w, first, true);
+		*room -= *room >= 0 ? sum : 0;
+	}
+	mem_free(first);
+	if (w->n_freed)
+		qsort(w->freed, w->n_freed, sizeof *w->freed, memory_categories_by_time);
 }
 
 /* What the allocator held before the first record; -1 = not known. Host memory is counted from when the profiler started, and
@@ -270,6 +434,70 @@ static int64_t held_before(const struct memory_categories_work *w)
 	return -1;
 }
 
+static struct verdict of_storage(enum memory_storage_kind kind)
+{
+	switch (kind) {
+	case STORAGE_GRADIENT:
+		return known(MEMORY_GRADIENT);
+	case STORAGE_PARAMETER:
+		return known(MEMORY_PARAMETER);
+	case STORAGE_OPTIMIZER_STATE:
+		return known(MEMORY_OPTIMIZER_STATE);
+	case STORAGE_FORWARD:
+		return memory_categories_unknown(MEMORY_WHY_FORWARD);
+	case STORAGE_OTHER:
+		break;
+	}
+	return memory_categories_unknown(MEMORY_WHY_BEFORE);
+}
+
+static int storage_by_bytes_and_kind(const void *a, const void *b)
+{
+	const struct memory_storage *x = a, *y = b;
+	return COMPARE(x->bytes, y->bytes) ?: COMPARE(x->kind, y->kind);
+}
+
+/* Drops a storage for each block of its size that the recording frees: it is in already, and which of them it is nobody says, so that those of which least is
+ * known go. Returns how many are left. */
+static uint32_t drop_freed(const struct memory_categories_work *w, struct memory_storage *v, uint32_t n)
+{
+	int64_t *freed = NEW_ARRAY_RAW(w->n_pairs, int64_t);
+	uint32_t n_freed = 0, at = 0, left = 0;
+	for (uint32_t i = 0; i < w->n_pairs; i++)
+		if (w->pair[i].alloc == ROW_NONE && w->p->memory.bytes[w->pair[i].release] != INT64_MIN)
+			freed[n_freed++] = -w->p->memory.bytes[w->pair[i].release];
+	sort_i64(freed, n_freed);
+	if (n)
+		qsort(v, n, sizeof *v, storage_by_bytes_and_kind);
+	for (uint32_t i = 0; i < n; i++) {
+		while (at < n_freed && freed[at] < v[i].bytes)
+			at++;
+		if (at < n_freed && freed[at] == v[i].bytes)
+			at++;
+		else
+			v[left++] = v[i];
+	}
+	mem_free(freed);
+	return left;
+}
+
+/* What the execution trace says was held before. False where there is none, or where the allocator had less. */
+static bool add_storages(struct memory_categories_work *w, int64_t *room)
+{
+	struct memory_storage *v;
+	uint32_t n = memory_storages(w->p, &w->places, w->t->device, &v);
+	n = drop_freed(w, v, n);
+	int64_t sum = 0;
+	bool fits = n > 0;
+	for (uint32_t i = 0; i < n && fits; i++)
+		fits = !__builtin_add_overflow(sum, v[i].bytes, &sum) && (*room < 0 || sum <= *room);
+	for (uint32_t i = 0; i < n && fits; i++)
+		add_kept(w, v[i].bytes, of_storage(v[i].kind));
+	*room -= fits && *room >= 0 ? sum : 0;
+	mem_free(v);
+	return fits;
+}
+
 static void add_all_before(struct memory_categories_work *w)
 {
 	int64_t room = held_before(w);
@@ -278,23 +506,37 @@ static void add_all_before(struct memory_categories_work *w)
 		if (w->pair[i].alloc != ROW_NONE || w->p->memory.bytes[w->pair[i].release] == INT64_MIN)
 			continue;
 		int64_t bytes = -w->p->memory.bytes[w->pair[i].release];
-		add_before(w, bytes, memory_categories_unknown(MEMORY_WHY_BEFORE));
+		uint32_t row = w->pair[i].release;
+		add_before(w, bytes, (struct verdict){w->category[row], w->why[row]});
 		if (room >= 0)
 			room = bytes > room ? 0 : room - bytes;
 	}
-	add_parameters(w, &room);
+	if (w->held.stated)
+		add_stated_held(w, &room);
+	else if (!add_storages(w, &room))
+		add_parameters(w, &room);
 	if (room > 0)
-		add_before(w, room, memory_categories_unknown(MEMORY_WHY_BEFORE));
+		add_kept(w, room, memory_categories_unknown(MEMORY_WHY_BEFORE));
 	w->t->kept_bytes = room > 0 ? room : 0;
 	w->t->backward = w->places.n_passes > 0;
+}
+
+/* The frees from number `from` on that are at or before time_ns; returns the next. */
+static uint32_t add_frees(struct memory_categories_work *w, uint32_t from, int64_t time_ns)
+{
+	for (; from < w->n_freed && w->freed[from].time_ns <= time_ns; from++)
+		MEM_PUSH(w->t->change, w->t->n, w->cap, w->freed[from]);
+	return from;
 }
 
 static void add_records(struct memory_categories_work *w)
 {
 	const struct memories *m = &w->p->memory;
+	uint32_t freed = 0;
 	for (uint32_t i = 0; i < m->rows.n; i++) {
 		if (!memory_categories_on_device(w->p, i, w->t->device) || !m->bytes[i])
 			continue;
+		freed = add_frees(w, freed, m->time_ns[i]);
 		if (w->why[i] == MEMORY_WHY_NO_ADDRESS && m->bytes[i] > 0) {
 			w->t->blocks[MEMORY_UNKNOWN]++;
 			memory_categories_count_unknown(w->t, MEMORY_WHY_NO_ADDRESS, m->bytes[i]);
@@ -302,6 +544,7 @@ static void add_records(struct memory_categories_work *w)
 		add_change(w, m->time_ns[i], m->bytes[i], m->bytes[i] > 0 ? MEMORY_CREATE : MEMORY_DESTROY,
 		           (struct verdict){w->category[i], w->why[i]});
 	}
+	add_frees(w, freed, INT64_MAX);
 }
 
 static int find_peak(struct memory_timeline *t, struct err *e)
@@ -373,9 +616,15 @@ struct memory_timeline *memory_timeline_new(const struct profile *p, int device,
 	if (states_categories(p, &before)) {
 		add_stated(&w, before);
 	} else {
+		memory_held_read(&w.held, p, device);
+		t->held_stated = w.held.stated;
+		t->held_damaged = w.held.damaged;
+		t->held_left_out = w.held.left_out;
 		judge_blocks(&w);
 		add_all_before(&w);
 		add_records(&w);
+		memory_held_release(&w.held);
+		mem_free(w.freed);
 	}
 	mem_free(w.pair);
 	t->category_of = w.category;
@@ -400,6 +649,8 @@ void memory_timeline_free(struct memory_timeline *t)
 
 const char *memory_kept_text(const struct memory_timeline *t)
 {
+	if (t->held_stated)
+		return "held before the recording, by no tensor that Python could see";
 	bool parameters = ANY_WHERE(i, 0, t->n_before, t->change[i].category == MEMORY_PARAMETER);
 	if (!t->backward)
 		return "held before the recording (weights and caches, most likely)";

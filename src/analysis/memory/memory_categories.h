@@ -18,6 +18,9 @@
  *   PARAMETER        before the recording: as many bytes as AccumulateGrad took in the pass where it took most, since a gradient is
  *                    as large as its parameter. Only on the device that holds all gradients; a size that a block allocated in the
  *                    recording and never freed has, too, is left out.
+ * Before all of these comes what the program itself said (memory_held.h): which blocks are parameters, gradients, optimizer state and arguments of modules, and
+ * what was held before. Then no parameter is guessed from gradients.
+ *   With an execution trace (memory_storages.h) what was held before is, in place of that guess, the storages that ops take and no op has made.
  * An input that states the categories itself, a file of export_memory_timeline, has those. All else is Unknown, with a reason. Versions of a tensor are not in a trace: no INCREMENT_VERSION. */
 #ifndef OPSCOPE_ANALYSIS_MEMORY_MEMORY_CATEGORIES_H
 #define OPSCOPE_ANALYSIS_MEMORY_MEMORY_CATEGORIES_H
@@ -54,6 +57,9 @@ enum memory_why {
 	MEMORY_WHY_BEFORE,      /* held since before the recording */
 	MEMORY_WHY_NO_ADDRESS,  /* the trace does not say which block was freed */
 	MEMORY_WHY_STATED,      /* the input states categories (input/memory_timeline.c), and this is the one */
+	MEMORY_WHY_BUFFER,      /* the program said so (memory_held.h) */
+	MEMORY_WHY_FORWARD,     /* by an execution trace (memory_storages.h): only ops outside of autograd and the optimizer take it */
+	MEMORY_WHY_PROGRAM,     /* the program said that it is a tensor, and nothing else */
 	MEMORY_WHYS,
 };
 extern const char *const memory_why_text[MEMORY_WHYS];
@@ -73,6 +79,9 @@ struct memory_timeline {
 	int64_t unknown_bytes[MEMORY_WHYS];       /* sum of their sizes; INT64_MAX beyond 64 bits */
 	uint8_t *category_of, *why_of; /* by row of p->memory, of this device: of the block that it allocates or frees */
 	int64_t kept_bytes;           /* of what was held before: neither allocated nor freed in the recording, and of no known category */
+	int64_t kept_of[MEMORY_CATEGORIES]; /* all of what was held before and is not freed in the recording, kept_bytes among the Unknown */
+	bool held_stated, held_damaged; /* as in struct memory_held */
+	int64_t held_left_out;
 	bool backward;                /* the recording has a backward pass */
 	bool before_is_whole;         /* all that was held at the beginning is in: the allocator's totals say how much it was */
 	int64_t peak_bytes;           /* highest sum of the changes; a lower bound unless before_is_whole */

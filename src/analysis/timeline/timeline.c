@@ -203,6 +203,7 @@ struct timeline *timeline_new(const struct profile *p)
 	mem_free(beside);
 	mem_free(r.end);
 	timeline_build_levels(t);
+	sampled_curves_find(p, &t->sampled);
 	return t;
 }
 
@@ -237,11 +238,14 @@ void timeline_free(struct timeline *t)
 	mem_free(t->row);
 	mem_free(t->span_lane);
 	mem_free(t->gpu_lane);
+	sampled_curves_release(&t->sampled);
 	mem_free(t);
 }
 
 size_t timeline_bytes(const struct timeline *t)
 {
-	return sizeof *t + t->n_tracks * sizeof *t->tracks + t->n_lanes * sizeof *t->lanes + t->n_segments * sizeof *t->segments + t->n_levels * sizeof *t->levels +
+	const struct sampled_curves *c = &t->sampled;
+	const size_t points = c->n ? c->v[c->n - 1].first + c->v[c->n - 1].n : 0;
+	return sizeof *t + c->n * sizeof *c->v + points * (sizeof *c->time_ns + sizeof *c->value) + t->n_tracks * sizeof *t->tracks + t->n_lanes * sizeof *t->lanes + t->n_segments * sizeof *t->segments + t->n_levels * sizeof *t->levels +
 	       t->n_entries * sizeof *t->entries + 2 * sizeof(uint32_t) * ((size_t)t->p->span.rows.n + t->p->gpu_op.rows.n);
 }

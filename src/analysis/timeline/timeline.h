@@ -14,6 +14,7 @@
 #define OPSCOPE_ANALYSIS_TIMELINE_TIMELINE_H
 
 #include "analysis/analysis.h"
+#include "analysis/costs/sampled.h"
 
 enum { TIMELINE_LANES_MAX = 512, TIMELINE_ZOOM_MAX = 62 };
 
@@ -50,6 +51,7 @@ struct timeline {
 	uint32_t *row;                   /* of span or gpu_op, lane by lane */
 	uint32_t *span_lane, *gpu_lane;  /* of each row, its lane */
 	int64_t first_ns, last_ns;       /* first start and last end of all; 0, 0 when there is nothing */
+	struct sampled_curves sampled;   /* of the GPUs */
 	uint64_t too_deep;               /* rows beyond TIMELINE_LANES_MAX lanes of their track, which share its last lane */
 };
 

@@ -237,6 +237,8 @@ static int nsys_read_file(struct source *s, struct profile *p, struct err *e)
 	nsys_strings_load(n);
 	nsys_read_tables(n, nsys_info_tables);
 	nsys_read_tables(n, nsys_gpu_tables);
+	nsys_read_tables(n, nsys_metric_tables);
+	nsys_metrics_finish(n);
 	nsys_read_merged(n, nsys_host_tables);
 	int rc = nsys_finish(n, e);
 	mem_free(n);
@@ -261,7 +263,7 @@ static int nsys_sniff(struct str head, const char *path, struct err *e)
 
 const struct input input_nsys = {
 	.name = "nsys",
-	.help = "Nsight Systems databases: SQLite exports of nsys 2020.3 and later",
+	.help = "Nsight Systems databases: SQLite exports of nsys 2020.3 and later, with the GPU metrics that nsys samples",
 	.sniff = nsys_sniff,
 	.read = nsys_read_file,
 };

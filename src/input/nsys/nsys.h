@@ -23,7 +23,7 @@ struct nsys_table {
 	void (*reserve)(struct nsys *n, int64_t rows);  /* told about how many rows are to come; NULL = needs nothing */
 	char phase;                  /* the rows are counted under the table's name with this phase; 0 = the row function counts */
 };
-extern const struct nsys_table nsys_info_tables[], nsys_gpu_tables[], nsys_host_tables[]; /* each ends with a NULL name */
+extern const struct nsys_table nsys_info_tables[], nsys_gpu_tables[], nsys_host_tables[], nsys_metric_tables[]; /* each ends with a NULL name */
 
 struct nsys_thread {
 	int64_t global_tid;
@@ -77,6 +77,8 @@ struct nsys {
 	int64_t last_pop_ns;                        /* latest end of a push/pop range */
 	uint64_t last_pops;                         /* how many end then: of several, all but one were never popped */
 	struct nsys_nvtx *nvtx;
+	struct nsys_metrics *metrics;               /* NULL = the file samples none */
+	bool unmapped;                              /* the GPU behind a CUDA ordinal was taken to have the same number */
 };
 
 /* Tells of the row that is being read: `text`, a literal, follows its table and number. */
@@ -127,6 +129,9 @@ void nsys_count(struct nsys *n, uint16_t cat);
 void nsys_flush_counts(struct nsys *n);
 /* An integer cell, or `absent`; anything but an integer or NULL is counted. */
 int64_t nsys_int(struct nsys *n, const struct sqlscan *s, int column, int64_t absent);
+
+/* nsys_metrics.c: makes curves and means of what nsys_metric_tables held. When all work on devices is read. */
+void nsys_metrics_finish(struct nsys *n);
 
 /* nsys_nvtx.c */
 void nsys_nvtx_row(struct nsys *n, const struct sqlscan *s);

@@ -138,6 +138,7 @@ int32_t nsys_device(struct nsys *n, int64_t cuda_id, int64_t pid)
 		if (at != INTERN_NONE)
 			return n->gpu_id[at];
 	}
+	n->unmapped = true;
 	return cuda_id >= 0 && cuda_id <= INT32_MAX ? (int32_t)cuda_id : INT32_MIN;
 }
 

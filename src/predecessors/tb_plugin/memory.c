@@ -46,6 +46,18 @@ static int tb_memory_put_statistics(struct memory_view *v, struct table *out, st
 	return table_sort(out, str_from(statistics_columns[3].id), true, e);
 }
 
+int tb_memory_statistics(const struct profile *p, const struct report_args *args, const struct window *w, struct table *out, struct err *e)
+{
+	struct memory_view v;
+	if (memory_view_init(&v, p, args, e) < 0)
+		return -1;
+	v.w = *w;
+	memory_view_select(&v);
+	int rc = tb_memory_put_statistics(&v, out, e);
+	memory_view_release(&v);
+	return rc;
+}
+
 static void tb_memory_put_events(const struct memory_view *v, struct table *t)
 {
 	TABLE_COLUMN(t, .id = "operator", .title = "Operator", .help = "operator", .type = CELL_STR);

@@ -98,11 +98,11 @@ static double ratio_pct(int64_t part, int64_t whole)
 
 static int tb_operators_put(struct table *out, const struct op_rows *g, struct err *e)
 {
-	bool device = g->p->gpu_op.rows.n > 0;
+	bool device = g->p->gpu_op.rows.n > 0, both = g->keys.by == OPERATORS_BY_SHAPES_AND_STACK;
+	bool shapes = both || g->keys.by == OPERATORS_BY_SHAPE, stacks = both || g->keys.by == OPERATORS_BY_STACK;
 	unsigned at[T_N];
 	for (unsigned c = 0; c < T_N; c++) {
-		bool skip = (c == T_SHAPE && g->keys.by != OPERATORS_BY_SHAPE) || (c == T_STACK && g->keys.by != OPERATORS_BY_STACK) ||
-		            (!device && (c == T_DEV_SELF || c == T_DEV_TOTAL));
+		bool skip = (c == T_SHAPE && !shapes) || (c == T_STACK && !stacks) || (!device && (c == T_DEV_SELF || c == T_DEV_TOTAL));
 		at[c] = skip ? UINT32_MAX : table_column(out, &operators_columns[c]);
 	}
 	for (uint32_t i = 0; i < g->n; i++) {
@@ -110,12 +110,13 @@ static int tb_operators_put(struct table *out, const struct op_rows *g, struct e
 		const struct operator_key *key = &g->keys.v[i];
 		table_row(out);
 		table_set_str(out, at[T_NAME], profile_str(g->p, key->name));
-		if (g->keys.by == OPERATORS_BY_SHAPE)
-			table_set_str(out, at[T_SHAPE], key->detail ? profile_str(g->p, key->detail) : STR("[]"));
+		uint32_t dims = both ? key->shapes : key->detail;
+		if (shapes)
+			table_set_str(out, at[T_SHAPE], dims ? profile_str(g->p, dims) : STR("[]"));
 		table_set_i64(out, at[T_CALLS], (int64_t)x->calls);
 		table_set_i64(out, at[T_HOST_SELF], round_us(x->host_self));
 		table_set_i64(out, at[T_HOST_TOTAL], round_us(x->host_total));
-		if (g->keys.by == OPERATORS_BY_STACK)
+		if (stacks)
 			operator_keys_put_stack(out, at[T_STACK], &g->keys, key->detail);
 		table_set_bool(out, at[T_HAS_STACK], x->has_stack);
 		if (device) {

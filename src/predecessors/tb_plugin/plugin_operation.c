@@ -72,17 +72,19 @@ static int plugin_operation_run_table(const struct request *r, struct response *
 
 static int run_stacks(const struct request *r, struct response *out, struct err *e)
 {
-	struct str op = request_value(r, "op_name");
+	struct str op = request_value(r, "op_name"), shapes = request_value(r, "input_shape");
 	struct table t;
-	bool any = false;
-	if (plugin_grouped(r, "OperationAndInputShape"))
-		return err_set(e, ERR_DATA, "group_by=OperationAndInputShape: call stacks are told apart by operator alone; group_by=Operation gives them");
-	if (plugin_report(r, "operators", "stack", NULL, &t, e) < 0)
+	bool any = false, by_shapes = plugin_grouped(r, "OperationAndInputShape");
+	if (by_shapes && !shapes.p)
+		return err_set(e, ERR_USAGE, "'input_shape' was expected with group_by=OperationAndInputShape, as operation/table has it");
+	if (plugin_report(r, "operators", by_shapes ? "shape-stack" : "stack", NULL, &t, e) < 0)
 		return -1;
-	int name = table_find_column(&t, STR("name")), stack = table_find_column(&t, STR("call_stack"));
+	int name = table_find_column(&t, STR("name")), stack = table_find_column(&t, STR("call_stack")), shape = table_find_column(&t, STR("input_shape"));
 	plugin_operation_put_head(&out->body, &t);
 	for (size_t i = 0; i < t.n_rows; i++) {
 		if (!str_eq(table_str(&t, i, (unsigned)name), op) || table_is_null(&t, i, (unsigned)stack))
+			continue;
+		if (by_shapes && !str_eq(table_str(&t, i, (unsigned)shape), shapes))
 			continue;
 		buf_cstr(&out->body, any ? ",\n" : "\n");
 		plugin_operation_put_row(&out->body, &t, i, "has_call_stack");
@@ -99,7 +101,8 @@ static int run_stacks(const struct request *r, struct response *out, struct err 
 static const struct endpoint_param params[] = {{"group_by", "Operation or OperationAndInputShape", NULL, false}, {0}};
 static const struct endpoint_param stack_params[] = {
 	{"op_name", "the operator", NULL, true},
-	{"group_by", "Operation", NULL, false},
+	{"group_by", "Operation or OperationAndInputShape", NULL, false},
+	{"input_shape", "of OperationAndInputShape: the shapes of its inputs, as operation/table has them", NULL, false},
 	{0},
 };
 

@@ -13,6 +13,7 @@ static const struct report_variant tb_variants[] = {
 	TB_PLUGIN("operators", .group_by = "name", .by = OPERATORS_BY_NAME, .run = tb_operators),
 	TB_PLUGIN("operators", .group_by = "shape", .by = OPERATORS_BY_SHAPE, .run = tb_operators),
 	TB_PLUGIN("operators", .group_by = "stack", .by = OPERATORS_BY_STACK, .run = tb_operators),
+	TB_PLUGIN("operators", .group_by = "shape-stack", .by = OPERATORS_BY_SHAPES_AND_STACK, .run = tb_operators), /* its stacks of an op with given shapes */
 	TB_PLUGIN("modules", .group_by = "tree", .run = tb_modules),
 	TB_PLUGIN("memory", .run = tb_memory),
 	TB_PLUGIN("overview", .run = tb_overview),

@@ -16,7 +16,7 @@ struct instance {
 	bool main_carries, fewer;
 	int64_t ns, flops, bytes, bytes_least;
 	uint32_t kernels;      /* of which these were measured; NaN where not of all of them */
-	double dram, tensor;
+	double dram, tensor, sampled;
 };
 
 struct cost_rows_key {
@@ -68,9 +68,12 @@ static int64_t cost_rows_plus(int64_t sum, int64_t v)
 /* Adds what was measured of a kernel; copies and sets never are. */
 static void cost_rows_measure(const struct cost_rows_work *w, struct instance *x, uint32_t gpu)
 {
-	if (!w->r->counters || w->p->gpu_op.kind[gpu] != GPU_KERNEL)
+	if (!(w->r->counters || w->r->samples) || w->p->gpu_op.kind[gpu] != GPU_KERNEL)
 		return;
 	x->kernels++;
+	struct sampled_values s;
+	const struct gpu *device = w->r->samples && sampled_of(w->p, gpu, &s) && s.call ? bounds_gpu(w->bounds, gpu) : NULL;
+	x->sampled += device && device->bytes_per_s > 0 ? sampled_dram_pct(s.v) / 100 * device->bytes_per_s * (double)w->p->gpu_op.dur_ns[gpu] / 1e9 : NAN;
 	const struct counter_values c = counters_of(w->p, gpu);
 	x->dram += c.v[COUNTER_DRAM_BYTES];
 	x->tensor += c.v[COUNTER_TENSOR_FLOPS];
@@ -257,6 +260,7 @@ static void add_instance(struct cost_rows_work *w, struct instance *x)
 	if (x->kernels) {
 		cost_rows_add_measured(&row->dram, x->dram, x->ns);
 		cost_rows_add_measured(&row->tensor, x->tensor, x->ns);
+		cost_rows_add_measured(&row->sampled, x->sampled, x->ns);
 	}
 	add_ideal(w, row, x, best);
 }
@@ -348,6 +352,7 @@ struct cost_rows *cost_rows_new(const struct profile *p, const struct window *wi
 	struct cost_rows_work w = {.p = p, .r = r, .w = win, .classes = classes, .by = by, .by_name = rules == COST_DEFAULT};
 	r->p = p;
 	r->counters = counters_any(p);
+	r->samples = sampled_any(p);
 	r->costs = costs_new(p, rules);
 	w.dir = directions_new(p);
 	w.of_span = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);

@@ -15,7 +15,8 @@ enum {
 	COST_TABLE_GAIN, COST_TABLE_GAIN_PCT, COST_TABLE_EFFICIENCY, COST_TABLE_PEAK_PCT, COST_TABLE_PEAK, COST_TABLE_MEMORY_PCT, COST_TABLE_OVER, COST_TABLE_FORMULA, COST_TABLE_CAUSAL,
 	COST_TABLE_KERNELS, COST_TABLE_MEDIAN, COST_TABLE_SD, COST_TABLE_TFLOPS_MEAN, COST_TABLE_TFLOPS_MEDIAN, COST_TABLE_TFLOPS_SD, COST_TABLE_TFLOPS_MIN, COST_TABLE_TFLOPS_MAX,
 	COST_TABLE_GBS_MEAN, COST_TABLE_GBS_MEDIAN, COST_TABLE_GBS_SD, COST_TABLE_GBS_MIN, COST_TABLE_GBS_MAX,
-	COST_TABLE_UNKNOWN, COST_TABLE_MEASURED, COST_TABLE_DRAM, COST_TABLE_DRAM_GBS, COST_TABLE_DRAM_PCT, COST_TABLE_TENSOR, COST_TABLE_COLUMNS
+	COST_TABLE_UNKNOWN, COST_TABLE_MEASURED, COST_TABLE_DRAM, COST_TABLE_DRAM_GBS, COST_TABLE_DRAM_PCT, COST_TABLE_TENSOR,
+	COST_TABLE_SAMPLED, COST_TABLE_SAMPLED_DRAM, COST_TABLE_SAMPLED_GBS, COST_TABLE_SAMPLED_PCT, COST_TABLE_COLUMNS
 };
 
 /* The groupings that have a column. */
@@ -94,6 +95,11 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_DRAM_PCT] = {COLUMN(PERCENT, "measured_bandwidth_pct", "BW measured %", "that / peak bandwidth of the device memory"), .when = WHEN_COUNTERS},
 	[COST_TABLE_TENSOR] = {COLUMN(REAL, "measured_tensor_flops", "TC FLOPs per call", "operations of Tensor Cores, a multiply-add as 2, measured, mean of the calls of which they are known", .flags = COLUMN_MINOR),
 	                              .when = WHEN_COUNTERS},
+	[COST_TABLE_SAMPLED] = {COLUMN(COUNT, "sampled_calls", "Sampled", "calls in each of whose kernels enough samples of the GPU lie while no other work ran"), .when = WHEN_SAMPLES},
+	[COST_TABLE_SAMPLED_DRAM] = {COLUMN(MEAN_BYTES, "sampled_dram_bytes", "DRAM sampled", "what the kernels of such a call read from and wrote to the device's memory, on average: the sampled share of its peak bandwidth x that "
+	                                    "peak x the kernel's time", .flags = COLUMN_ANSWER), .when = WHEN_SAMPLES},
+	[COST_TABLE_SAMPLED_GBS] = {COLUMN(REAL, "sampled_gb_per_s", "GB/s sampled", "these bytes / time of these calls", .digits = 1), .when = WHEN_SAMPLES},
+	[COST_TABLE_SAMPLED_PCT] = {COLUMN(PERCENT, "sampled_bandwidth_pct", "BW sampled %", "that / peak bandwidth of the device memory"), .when = WHEN_SAMPLES},
 )};
 
 /* A share of 100 % that rounding made a little larger is not over. */
@@ -255,6 +261,18 @@ static void cost_table_put_measured(struct table *t, const struct cost_row *x)
 		table_set_f64(t, COST_TABLE_TENSOR, x->tensor.sum / (double)x->tensor.calls);
 }
 
+static void cost_table_put_sampled(struct table *t, const struct cost_row *x)
+{
+	const struct cost_measured *s = &x->sampled;
+	table_set_i64(t, COST_TABLE_SAMPLED, (int64_t)s->calls);
+	if (s->calls)
+		table_set_f64(t, COST_TABLE_SAMPLED_DRAM, s->sum / (double)s->calls);
+	if (s->ns)
+		table_set_f64(t, COST_TABLE_SAMPLED_GBS, s->sum / (double)s->ns);
+	if (s->ns && x->gpu && x->gpu->bytes_per_s > 0)
+		table_set_f64(t, COST_TABLE_SAMPLED_PCT, percent(s->sum * 1e9, (double)s->ns * x->gpu->bytes_per_s));
+}
+
 static void put_roofline(struct table *t, const struct cost_rows *r, const struct cost_row *x)
 {
 	if (!x->attainable_of)
@@ -320,6 +338,8 @@ static void cost_table_put_row(struct table *t, const struct cost_rows *r, const
 	put_roofline(t, r, x);
 	if (r->counters)
 		cost_table_put_measured(t, x);
+	if (r->samples)
+		cost_table_put_sampled(t, x);
 	put_str(t, COST_TABLE_TC, str_from(tri_name[cost_tc_used(x)]));
 	put_str(t, COST_TABLE_ELIGIBLE, str_from(tri_name[cost_tc_used(x) == TRI_YES ? TRI_YES : x->eligible]));
 	cost_table_put_shape(t, c, (int64_t)x->calls);
@@ -382,7 +402,7 @@ static void cost_table_flag(struct table *t, unsigned column, unsigned flags) { 
 static void cost_table_start(struct table *t, const struct cost_rows *r, const struct cost_spec *spec, const struct report_args *args)
 {
 	bool roofline = !spec->classes, shape = !roofline || args->variant->by == COST_BY_SHAPE;
-	section_start(&cost_section, args, WHEN_RECORDED | (r->counters ? WHEN_COUNTERS : 0), t);
+	section_start(&cost_section, args, WHEN_RECORDED | (r->counters ? WHEN_COUNTERS : 0) | (r->samples ? WHEN_SAMPLES : 0), t);
 	leave_out_unknown(t, r);
 	if (!roofline) { /* these columns answer the question of a report of one class */
 		cost_table_flag(t, COST_TABLE_PARAMS, COLUMN_WIDE | COLUMN_ANSWER);

@@ -8,6 +8,7 @@
 #define OPSCOPE_REPORT_PARTS_COST_TABLE_H
 
 #include "analysis/costs/counters.h"
+#include "analysis/costs/sampled.h"
 #include "analysis/time/bounds.h"
 #include "base/spread.h"
 #include "query/window.h"
@@ -40,6 +41,7 @@ struct cost_row {
 		int64_t ns;
 		uint64_t calls;
 	} dram, tensor;          /* bytes of device memory; FLOPs of Tensor Cores */
+	struct cost_measured sampled; /* the same of samples of the GPU: bytes of device memory, by its peak bandwidth */
 	uint32_t first_kernel;   /* its kernels' names: cost_rows.kernel_name[first_kernel ...], most time first */
 	uint32_t n_kernel_names;
 };
@@ -50,7 +52,7 @@ struct cost_rows {
 	struct cost_row *v;
 	uint32_t n, cap;
 	uint32_t *kernel_name;   /* string ids */
-	bool counters;           /* some work has hardware counters */
+	bool counters, samples;  /* some work has hardware counters; samples of its GPU */
 	struct bounds_gpus gpus;
 	/* Device work in the window; the four add up to all_ns. */
 	int64_t by_name_ns;      /* the part of listed_ns in kernels without a model, which reports of one class list by name (by shape, by default rules) */

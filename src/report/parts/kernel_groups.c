@@ -54,6 +54,10 @@ static void kernel_group_add(struct kernel_groups *g, struct kernel_group *x, ui
 		counter_sums_add(&x->counters, g->p, gpu);
 		counter_sums_add(&g->measured, g->p, gpu);
 	}
+	if (g->samples) {
+		sampled_sums_add(&x->sampled, g->p, gpu, g->by == KERNELS_BY_NAME);
+		sampled_sums_add(&g->sampled, g->p, gpu, true);
+	}
 	x->calls++;
 	if (g->by == KERNELS_BY_LAUNCH && x->launch != launch && x->launch != ROW_NONE && !launch_limit_same(g->p, x->launch, launch))
 		x->launch = ROW_NONE;
@@ -61,6 +65,8 @@ static void kernel_group_add(struct kernel_groups *g, struct kernel_group *x, ui
 	x->tc_ns[gpu_tensor_core(g->p, gpu)] += ns;
 	x->tc_calls[gpu_tensor_core(g->p, gpu)]++;
 	x->min = ns < x->min ? ns : x->min;
+	if (ns >= x->max)
+		x->device = g->p->launch.device[launch];
 	x->max = ns > x->max ? ns : x->max;
 	if (!isnan(blocks)) {
 		g->blocks = true;
@@ -109,7 +115,7 @@ int kernel_groups_collect(const struct profile *p, const struct report_args *arg
                           struct kernel_groups *g, struct err *e)
 {
 	uint32_t n = p->gpu_op.rows.n;
-	*g = (struct kernel_groups){.p = p, .t = t, .rules = rules, .by = (enum kernels_by)args->variant->by, .has_device = args->device != NULL, .sources = sources_any(p), .counters = counters_any(p)};
+	*g = (struct kernel_groups){.p = p, .t = t, .rules = rules, .by = (enum kernels_by)args->variant->by, .has_device = args->device != NULL, .sources = sources_any(p), .counters = counters_any(p), .samples = sampled_anything(p) || sampled_any(p)};
 	if (g->has_device && !str_to_i64(str_from(args->device), &g->device))
 		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
 	intern_init(&g->keys);

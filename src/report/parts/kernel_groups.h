@@ -3,6 +3,7 @@
 #define OPSCOPE_REPORT_PARTS_KERNEL_GROUPS_H
 
 #include "analysis/costs/counters.h"
+#include "analysis/costs/sampled.h"
 #include "analysis/tree/optree.h"
 #include "base/intern.h"
 #include "base/sort.h"
@@ -32,6 +33,8 @@ struct kernel_group {
 	uint32_t first;                /* of its durations in `durations` */
 	struct str lines;              /* of its sources (analysis/tree/sources.h) */
 	struct counter_sums counters;  /* none unless kernel_groups.counters */
+	struct sampled_sums sampled;   /* none unless kernel_groups.samples */
+	int32_t device;                /* of its longest call */
 	bool several_lines;            /* these of the first call; others have other ones */
 	uint32_t launch;               /* by launch: a row of p->launch; ROW_NONE: GPUs that hold unlike numbers of its blocks */
 };
@@ -48,7 +51,9 @@ struct kernel_groups {
 	uint32_t cap, n;
 	bool blocks, occupancy;        /* the value of some call is known */
 	bool sources, counters;        /* some work has them */
+	bool samples;                  /* GPUs were sampled */
 	struct counter_sums measured;  /* of all */
+	struct sampled_sums sampled;   /* the same */
 	struct sort_item *durations;   /* by group, then ascending */
 	uint32_t n_durations;
 	int64_t all_ns, graphs_ns;     /* graphs: replays of whole graphs, of all */

@@ -69,7 +69,8 @@ static void memory_peak_add_block(struct memory_peak_held *h, const struct memor
 {
 	const struct memories *m = &h->p->memory;
 	if (k->alloc == ROW_NONE) {
-		memory_peak_add(h, (struct memory_peak_key){.kind = HELD_FREED_LATER}, -m->bytes[k->release], 1);
+		uint8_t category = h->t->category_of[k->release];
+		memory_peak_add(h, (struct memory_peak_key){.kind = category == MEMORY_UNKNOWN ? HELD_FREED_LATER : category}, -m->bytes[k->release], 1);
 		return;
 	}
 	struct memory_peak_key key = {memory_owner_of(h->owners, k->alloc), h->t->category_of[k->alloc]};
@@ -115,19 +116,22 @@ static uint32_t highest_sum(struct memory_peak_held *h, const struct window *w)
 	return at;
 }
 
-/* Adds memory that was held and is in no block of the recording: parameters, by the rules of categories, and a rest. The rest has a name on an accelerator,
+/* Adds memory that was held and is in no block of the recording: parameters and others by the rules of categories, and a rest. The rest has a name on an accelerator,
  * whose allocator counts all that it gave away; host memory is counted from some moment before the recording. */
 static void add_rest(struct memory_peak_held *h, int64_t known)
 {
-	int64_t rest, parameters = 0;
+	int64_t rest;
 	if (__builtin_sub_overflow(h->total, known, &rest) || rest <= 0)
 		return;
-	for (uint32_t i = 0; i < h->t->n_before && h->has_total; i++)
-		parameters += h->t->change[i].category == MEMORY_PARAMETER ? h->t->change[i].bytes : 0;
-	parameters = parameters < rest ? parameters : rest;
-	if (parameters)
-		memory_peak_add(h, (struct memory_peak_key){.kind = MEMORY_PARAMETER}, parameters, 0);
-	rest -= parameters;
+	/* Where the program said what it held, it is known that totals of host memory do not have it. */
+	bool counted = h->has_total && !(h->t->held_stated && h->device == MEMORY_CPU);
+	for (unsigned c = 0; c < MEMORY_CATEGORIES && counted; c++) {
+		int64_t bytes = h->t->kept_of[c] - (c == MEMORY_UNKNOWN ? h->t->kept_bytes : 0);
+		bytes = bytes < rest ? bytes : rest;
+		if (bytes)
+			memory_peak_add(h, (struct memory_peak_key){.kind = c}, bytes, 0);
+		rest -= bytes;
+	}
 	bool snapshot = h->p->memory_block.rows.n > 0; /* its blocks are known: the rest is what the allocator rounded up */
 	int64_t kept = !h->t->before_is_whole || !h->has_total || snapshot ? 0 : h->t->kept_bytes < rest ? h->t->kept_bytes : rest;
 	if (kept)

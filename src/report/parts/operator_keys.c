@@ -8,7 +8,7 @@ void operator_keys_init(struct operator_keys *k, const struct profile *p, enum o
 	*k = (struct operator_keys){.p = p, .by = by};
 	intern_init(&k->keys);
 	intern_init(&k->lines);
-	if (by == OPERATORS_BY_STACK || by == OPERATORS_BY_LINE)
+	if (by == OPERATORS_BY_STACK || by == OPERATORS_BY_SHAPES_AND_STACK || by == OPERATORS_BY_LINE)
 		k->stacks = stacks_new(p);
 }
 
@@ -26,6 +26,7 @@ static uint32_t operator_detail(struct operator_keys *k, uint32_t span)
 	case OPERATORS_BY_SHAPE:
 		return profile_arg_id(k->p, k->p->span.args[span], ARG_INPUT_DIMS);
 	case OPERATORS_BY_STACK:
+	case OPERATORS_BY_SHAPES_AND_STACK:
 		return stacks_of(k->stacks, span);
 	case OPERATORS_BY_LINE:
 		return intern_str(&k->lines, stacks_user_line(k->stacks, stacks_of(k->stacks, span)));
@@ -37,7 +38,9 @@ static uint32_t operator_detail(struct operator_keys *k, uint32_t span)
 
 uint32_t operator_keys_row(struct operator_keys *k, uint32_t span)
 {
-	struct operator_key key = {k->by == OPERATORS_BY_LINE ? 0 : k->p->span.name[span], operator_detail(k, span)};
+	struct operator_key key = {k->by == OPERATORS_BY_LINE ? 0 : k->p->span.name[span], operator_detail(k, span), 0};
+	if (k->by == OPERATORS_BY_SHAPES_AND_STACK)
+		key.shapes = profile_arg_id(k->p, k->p->span.args[span], ARG_INPUT_DIMS);
 	uint32_t row = intern_put(&k->keys, (const char *)&key, sizeof key) - 1;
 	if (row == k->n) {
 		k->n++;

@@ -1,4 +1,4 @@
-/* The row of each op in a table of ops: by name, and by shapes, stack or line. */
+/* The row of each op in a table of ops: by name, and by shapes, stack, both or line. */
 #ifndef OPSCOPE_REPORT_PARTS_OPERATOR_KEYS_H
 #define OPSCOPE_REPORT_PARTS_OPERATOR_KEYS_H
 
@@ -11,11 +11,12 @@ struct operator_keys {
 	enum operators_by by;
 	struct operator_key {
 		uint32_t name, detail; /* name: string id, 0 by line; detail: string id of the shapes, a stack, an id of `lines` */
+		uint32_t shapes;       /* by shapes and stack: string id of the shapes; else 0 */
 	} *v;                   /* by row */
 	uint32_t n, cap;
 	struct intern keys;
 	struct intern lines;
-	struct stacks *stacks;  /* by stack and by line; else NULL */
+	struct stacks *stacks;  /* by stack (and shapes) and by line; else NULL */
 };
 
 void operator_keys_init(struct operator_keys *k, const struct profile *p, enum operators_by by);

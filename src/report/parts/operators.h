@@ -4,7 +4,8 @@
 
 #include "query/report.h"
 
-enum operators_by { OPERATORS_BY_NAME, OPERATORS_BY_SHAPE, OPERATORS_BY_STACK, OPERATORS_BY_LINE };
+/* By shapes and stack together: no grouping of the report's own. */
+enum operators_by { OPERATORS_BY_NAME, OPERATORS_BY_SHAPE, OPERATORS_BY_STACK, OPERATORS_BY_LINE, OPERATORS_BY_SHAPES_AND_STACK };
 
 /* The columns of the table; `lines` has those of --group-by=line. */
 extern const struct section operators_section;

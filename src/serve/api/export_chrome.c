@@ -62,19 +62,23 @@ static int read_back(int fd, struct buf *out, struct err *e)
 	return 0;
 }
 
-static int write_part(struct profile *p, int fd, struct buf *out, struct err *e)
+static int write_part(struct profile *p, bool counters, int fd, struct buf *out, struct err *e)
 {
+	const struct export_format *f = export_find(STR("chrome"));
+	const char *value[EXPORT_OPTIONS_MAX] = {0};
 	struct sink s;
 	struct diags notes = {0};
+	for (unsigned i = 0; counters && f->options[i].name; i++)
+		value[i] = strcmp(f->options[i].name, "counters") == 0 ? "" : NULL;
 	sink_init(&s, fd, true);
-	int rc = export_run(export_find(STR("chrome")), p, &(struct report_args){0}, NULL, &s, &notes, e);
+	int rc = export_run(f, p, &(struct report_args){0}, value, &s, &notes, e);
 	if (sink_finish(&s) < 0 && rc == 0)
 		rc = err_set(e, ERR_IO, "the export cannot be written: %s", strerror(s.error));
 	diags_release(&notes);
 	return rc < 0 ? -1 : read_back(fd, out, e);
 }
 
-int chrome_packed(struct profile *p, struct buf *out, struct err *e)
+int chrome_packed(struct profile *p, bool counters, struct buf *out, struct err *e)
 {
 	if (check_size(p, e) < 0)
 		return -1;
@@ -83,7 +87,7 @@ int chrome_packed(struct profile *p, struct buf *out, struct err *e)
 		return err_set(e, ERR_IO, "the export cannot be written: %s", strerror(errno));
 	struct mem_undo undo;
 	mem_undo_begin(&undo, serve_export_chrome_close_it, &fd);
-	int rc = write_part(p, fd, out, e);
+	int rc = write_part(p, counters, fd, out, e);
 	mem_undo_end(&undo);
 	close(fd);
 	return rc;
@@ -93,7 +97,7 @@ static int serve_export_chrome_export_to(struct profile *p, const struct wanted 
 {
 	struct report_args a = w->args;
 	struct profile *part = w->has_window ? slice_of(p, &w->window, 0, -1, e) : report_part(p, &a, PASS_NEST | PASS_CORRELATE, e);
-	return part ? chrome_packed(part, out, e) : -1;
+	return part ? chrome_packed(part, false, out, e) : -1;
 }
 
 static int serve_export_chrome_run(const struct request *r, struct response *out, struct err *e)

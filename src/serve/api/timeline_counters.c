@@ -46,6 +46,35 @@ static void put_use(struct buf *b, const struct serve_timeline_counters_window *
 	timeline_use_release(u, n);
 }
 
+/* The mean of a curve in each piece; NaN where less than half of it was sampled. */
+static void put_sampled_curve(const struct serve_timeline_counters_window *w, const struct sampled_curve *of, double *v)
+{
+	for (uint32_t i = 0; i < w->points; i++) {
+		const __int128 length = w->to_ns - w->from_ns;
+		const int64_t from = w->from_ns + (int64_t)(length * i / w->points), to = w->from_ns + (int64_t)(length * (i + 1) / w->points);
+		struct sampled_time t = {0};
+		sampled_time_add(&t, &w->t->sampled, of, from, to);
+		v[i] = t.ns && t.ns >= (to - from) / 2 ? t.weighted / (double)t.ns / 100 : NAN;
+	}
+}
+
+static void put_sampled(struct buf *b, const struct serve_timeline_counters_window *w)
+{
+	static const char *const name[SAMPLED_METRICS] = {[SAMPLED_SM_ACTIVE] = "sm_active", [SAMPLED_TENSOR_ACTIVE] = "tensor_active", [SAMPLED_DRAM_READ] = "dram_read", [SAMPLED_DRAM_WRITE] = "dram_write"};
+	const struct sampled_curves *c = &w->t->sampled;
+	double *v = NEW_ARRAY_RAW(w->points, double);
+	for (uint32_t i = 0; i < c->n; i++) {
+		if (!i || c->v[i].device != c->v[i - 1].device)
+			buf_printf(b, "%s\n{\"device\":%d", i ? "}," : "", c->v[i].device);
+		if (!name[c->v[i].metric])
+			continue;
+		put_sampled_curve(w, &c->v[i], v);
+		put_shares(b, name[c->v[i].metric], v, w->points);
+	}
+	buf_cstr(b, c->n ? "}" : "");
+	mem_free(v);
+}
+
 /* One device's memory. */
 struct curve {
 	int64_t *time_ns, *allocated, *reserved;
@@ -155,6 +184,8 @@ static int serve_timeline_counters_run(const struct request *r, struct response 
 	buf_cstr(b, ",\"devices\":[");
 	if (w.to_ns > w.from_ns)
 		put_use(b, &w);
+	buf_cstr(b, "],\n\"sampled\":[");
+	put_sampled(b, &w);
 	buf_cstr(b, "],\n\"memory\":[");
 	serve_timeline_counters_put_memory(b, &w);
 	buf_cstr(b, "]}\n");
@@ -169,7 +200,7 @@ static const struct endpoint_param params[] = {
 
 const struct endpoint endpoint_timeline_counters = {
 	.path = "/api/timeline/counters",
-	.help = "over the window, of each device: time with kernels, SM efficiency, memory; 0 to 1, unknown = null",
+	.help = "over the window, of each device: time with kernels, SM efficiency, sampled metrics where there are any, memory; 0 to 1, unknown = null",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
 	.run = serve_timeline_counters_run,

@@ -3,7 +3,7 @@ import { get } from "../api";
 import { bytes } from "../format";
 import type { Context } from "../view";
 import type { Layout } from "./layout";
-import { zoomOf, type Counters, type Info } from "./model";
+import { zoomOf, type Counters, type CurveKind, type Info } from "./model";
 
 const POINTS_MAX = 4096;
 
@@ -49,16 +49,22 @@ export class Curves {
     const known = (d: Counters["devices"][number]) => d.sm_efficiency.some((x) => x !== null && x > 0);
     return [
       ...v.devices.map((d) => ({ kind: "use" as const, device: d.device, title: `${gpu(d.device)}: kernels${known(d) ? ", SM efficiency" : ""}` })),
+      ...v.sampled.filter((m) => m.sm_active).map((m) => ({ kind: "sm" as const, device: m.device, title: `${gpu(m.device)}: ${m.tensor_active ? "SMs, Tensor Cores" : "SMs active"}` })),
+      ...v.sampled.filter((m) => m.dram_read).map((m) => ({ kind: "dram" as const, device: m.device, title: `${gpu(m.device)}: memory bandwidth` })),
       ...v.memory.map((m) => ({ kind: "memory" as const, device: m.device, title: `${gpu(m.device)}: memory allocated` })),
     ];
   }
 
-  describe(kind: "use" | "memory", device: number | null, ns: number): string {
+  describe(kind: CurveKind, device: number | null, ns: number): string {
     const v = this.values, share = (x: number | null) => (x === null ? "unknown" : `${(100 * x).toFixed(1)} %`);
     if (!v || ns < v.from || ns >= v.to) return "";
     if (kind === "use") {
       const u = v.devices.find((d) => d.device === device), i = Math.floor(((ns - v.from) * v.points) / (v.to - v.from));
       return u ? `time with kernels: ${share(u.utilization[i])}\nSM efficiency: ${share(u.sm_efficiency[i])}` : "";
+    }
+    if (kind === "sm" || kind === "dram") {
+      const u = v.sampled.find((d) => d.device === device), i = Math.floor(((ns - v.from) * v.points) / (v.to - v.from)), line = (name: string, x?: (number | null)[]) => (x ? `${name}: ${share(x[i])}\n` : "");
+      return u ? (kind === "sm" ? line("sampled: SMs active", u.sm_active) + line("Tensor Cores active", u.tensor_active) : line("sampled: memory reads, of its bandwidth", u.dram_read) + line("memory writes", u.dram_write)).trim() : "";
     }
     const m = v.memory.find((d) => d.device === device);
     if (!m) return "";

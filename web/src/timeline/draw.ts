@@ -4,7 +4,7 @@ import { bytes } from "../format";
 import type { Theme } from "./colors";
 import { paintOfName, paintOfRole } from "./colors";
 import { GUTTER, LANE, TOP_RULER, TOP_STEPS, type Band, type Layout } from "./layout";
-import { zoomOf, type Camera, type Counters, type Details, type Info, type MemoryCurve, type Slice, type Use, type Window } from "./model";
+import { zoomOf, type Camera, type Counters, type Details, type Info, type MemoryCurve, type Sampled, type Slice, type Window } from "./model";
 import { Raster, pixelOf } from "./raster";
 import type { Tie } from "./ties";
 import { BUSY, CATEGORY, COUNT, DUR, ITEM, NAME, START, firstBehind, type Piece, type Tiles } from "./tiles";
@@ -49,6 +49,14 @@ export function tickText(ns: number, step: number): string {
   const [size, unit] = Math.abs(ns) >= 1e9 ? [1e9, "s"] : Math.abs(ns) >= 1e6 ? [1e6, "ms"] : Math.abs(ns) >= 1e3 ? [1e3, "us"] : [1, "ns"];
   const digits = Math.max(0, Math.ceil(Math.log10(size as number) - Math.log10(step) - 1e-9));
   return `${(ns / (size as number)).toFixed(Math.min(digits, 9))} ${unit}`;
+}
+
+/** What was read and written. */
+function both(v: Sampled): (number | null)[] {
+  return (v.dram_read ?? []).map((x, i) => {
+    const y = v.dram_write ? v.dram_write[i] : 0;
+    return x === null || y === null ? null : Math.min(1, x + y);
+  });
 }
 
 export class Painter {
@@ -317,7 +325,11 @@ export class Painter {
     ctx.clip();
     if (b.curve.kind === "use") {
       const u = c.devices.find((d) => d.device === b.curve!.device);
-      if (u) this.use(s, c, u, b.y + 3, height);
+      if (u) this.use(s, c, u.utilization, u.sm_efficiency, b.y + 3, height);
+    } else if (b.curve.kind === "sm" || b.curve.kind === "dram") {
+      const v = c.sampled.find((d) => d.device === b.curve!.device);
+      if (v && b.curve.kind === "sm") this.use(s, c, v.sm_active ?? [], v.tensor_active ?? [], b.y + 3, height);
+      else if (v) this.use(s, c, both(v), v.dram_write ?? [], b.y + 3, height);
     } else {
       const m = c.memory.find((d) => d.device === b.curve!.device);
       if (m) this.memory(s, m, b.y + 3, height);
@@ -327,9 +339,10 @@ export class Painter {
     ctx.fillRect(GUTTER, b.y + 3 + height, s.width - GUTTER, 1);
   }
 
-  private use(s: Scene, c: Counters, u: Use, y: number, height: number): void {
+  /** The second curve is a part of the first. */
+  private use(s: Scene, c: Counters, whole: (number | null)[], part: (number | null)[], y: number, height: number): void {
     const piece = (c.to - c.from) / c.points;
-    for (const [values, color] of [[u.utilization, s.theme.used], [u.sm_efficiency, s.theme.efficient]] as const) {
+    for (const [values, color] of [[whole, s.theme.used], [part, s.theme.efficient]] as const) {
       this.ctx.fillStyle = color;
       for (let i = 0; i < values.length; i++) {
         const v = values[i], x0 = Math.round(this.x(s, c.from + i * piece)), x1 = Math.round(this.x(s, c.from + (i + 1) * piece));

@@ -1,5 +1,5 @@
 // Where tracks stand: by process, then thread or stream; each can be shut.
-import type { Info, Slice, Track } from "./model";
+import type { CurveKind, Info, Slice, Track } from "./model";
 
 export const GUTTER = 196; // labels
 export const TOP_RULER = 24, TOP_STEPS = 18;
@@ -16,7 +16,7 @@ export interface Band {
   shut: boolean;
   track?: Track;
   lanes: number; // that are shown
-  curve?: { kind: "use" | "memory"; device: number | null };
+  curve?: { kind: CurveKind; device: number | null };
 }
 
 interface Process {
@@ -64,7 +64,7 @@ export class Layout {
   height = 0;
   readonly shut = new Set<string>();
   readonly firstLane: number[] = [];
-  curves: { kind: "use" | "memory"; device: number | null; title: string }[] = [];
+  curves: { kind: CurveKind; device: number | null; title: string }[] = [];
   private readonly processes: Process[];
   private readonly bandOf = new Map<number, Band>();
 

@@ -95,13 +95,25 @@ export interface MemoryCurve {
   reserved: (number | null)[];
 }
 
+export interface Sampled {
+  device: number;
+  sm_active?: (number | null)[];
+  tensor_active?: (number | null)[];
+  dram_read?: (number | null)[];
+  dram_write?: (number | null)[];
+}
+
 export interface Counters {
   from: number;
   to: number;
   points: number;
   devices: Use[];
+  sampled: Sampled[];
   memory: MemoryCurve[];
 }
+
+/** What a curve shows. */
+export type CurveKind = "use" | "sm" | "dram" | "memory";
 
 /** The zoom whose pixels (2^zoom ns) are at most those of the screen. */
 export function zoomOf(info: Info, scale: number): number {

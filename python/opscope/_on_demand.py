@@ -1,0 +1,429 @@
+"""Recording when somebody asks for it: opscope.on_demand(). The side of a program of include/opscope/ask.h, with opscope.profile behind it.
+
+A thread waits on a socket and does nothing until somebody asks. It never touches the profiler: torch's is begun and ended by the thread that trains, in step().
+"""
+from __future__ import annotations
+
+import atexit
+import errno
+import os
+import re
+import select
+import socket
+import stat
+import struct
+import threading
+import time
+import warnings
+import weakref
+from contextlib import suppress
+from typing import Any, Dict, List, Optional
+
+from . import _annotate
+from ._own import _Step
+from ._schedule import always
+from .profiler import profile
+from .trace import Path
+
+GREETING = "opscope-ask 1 "
+REQUEST = re.compile(r"record name=([A-Za-z0-9_-][A-Za-z0-9._-]{0,63}) start=(\d{1,19}) duration=(\d{1,18}) steps=(\d{1,18}) key=(.{0,511})\n")
+LINE_MOST, CONNECTIONS, PATIENCE_S, AHEAD_NS = 1024, 8, 2.0, 3600 * 10 ** 9
+
+
+def _is_private(path: str) -> bool:
+    with suppress(OSError):
+        st = os.lstat(path)
+        return stat.S_ISDIR(st.st_mode) and st.st_uid == os.geteuid() and not st.st_mode & 0o077
+    return False
+
+
+def _folder() -> str:
+    """Where sockets are: `opscope record --ask` looks there."""
+    given, runtime = os.environ.get("OPSCOPE_ASK"), os.environ.get("XDG_RUNTIME_DIR", "")
+    places = [given] if given else [*([os.path.join(runtime, "opscope")] if runtime.startswith("/") else []), f"/tmp/opscope-{os.geteuid()}"]
+    for place in places:
+        with suppress(OSError):
+            os.mkdir(place, 0o700)
+        if _is_private(place):
+            return place
+    raise PermissionError(errno.EACCES, "for sockets a folder was expected that is yours and closed to others (mode 0700); OPSCOPE_ASK names another one", places[-1])
+
+
+class _Request:
+    """What somebody asked for."""
+
+    def __init__(self, connection: _Connection, folder: str, start_ns: int, duration_ns: int, steps: int):
+        self.connection, self.folder = connection, folder
+        self.start_ns, self.duration_ns, self.steps = start_ns, duration_ns, steps
+        self.cut = False            # the client says no more
+        self.began_ns = self.ended_ns = 0
+        self.counted = 0            # steps that have ended
+        self._free = threading.Lock()
+        self.prof: Optional[profile] = None
+
+    def take(self) -> bool:
+        """True for the one of both threads that calls this first: it begins the recording, or gives the request up."""
+        return self._free.acquire(blocking=False)
+
+    def is_over(self, now: int) -> bool:
+        return self.cut or bool(self.steps and self.counted >= self.steps) or bool(self.duration_ns and now - max(self.began_ns, self.start_ns) >= self.duration_ns)
+
+
+def _identity(fd: int) -> Any:
+    """A number may stand for something else, once the program has closed all descriptors."""
+    try:
+        st = os.fstat(fd)
+    except OSError:
+        return None
+    return st.st_dev, st.st_ino
+
+
+class _Connection:
+    def __init__(self, s: socket.socket):
+        self.socket = s
+        self.since = time.monotonic()
+        self.data = b""
+        self.pid = struct.unpack("iII", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+    def say(self, line: str) -> None:
+        with suppress(OSError):
+            self.socket.send(line.encode(errors="replace") + b"\n")
+
+    def end(self, line: Optional[str] = None) -> None:
+        if line is not None:
+            self.say(line)
+        self.socket.close()
+
+
+class _Server:
+    """The thread, and its socket."""
+
+    def __init__(self, owner: OnDemand):
+        self.owner = weakref.ref(owner)
+        self.dir, self.pid = owner.dir, os.getpid()
+        self.request: Optional[_Request] = None
+        self.done: List[_Request] = []   # recorded, to be written to a file
+        self.over = False
+        self.connections: List[_Connection] = []
+        self.wakes, self.wake_end = os.pipe()
+        self.listening = socket.socket(socket.AF_UNIX)
+        try:
+            self.path = self._bind()
+        except BaseException:
+            self._drop()
+            raise
+        self.identities = [(fd, _identity(fd)) for fd in (self.wakes, self.wake_end, self.listening.fileno())]
+        self.thread = threading.Thread(target=self._run, name="opscope-ask", daemon=True)
+        self.thread.start()
+
+    def _bind(self) -> str:
+        """By the folder's descriptor: a socket's path has 107 bytes at most."""
+        place, name = _folder(), f"{self.pid}-{time.time_ns()}.ask"
+        folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            self.listening.bind(f"/proc/self/fd/{folder}/{name}")
+            os.chmod(name, 0o600, dir_fd=folder)
+        finally:
+            os.close(folder)
+        self.listening.listen(16)
+        self.listening.setblocking(False)
+        return os.path.join(place, name)
+
+    def is_ours(self) -> bool:
+        return all(_identity(fd) == is_ for fd, is_ in self.identities)
+
+    def wake(self) -> None:
+        with suppress(OSError):
+            if self.is_ours():
+                os.write(self.wake_end, b"x")
+
+    def _run(self) -> None:
+        while True:
+            self._write_files()
+            if self.over:
+                break
+            busy = self.request is not None or self.connections
+            waiting: List[Any] = [self.wakes, *(c.socket for c in self.connections if not (self.request and self.request.connection is c and self.request.cut))]
+            if len(self.connections) < CONNECTIONS:
+                waiting.append(self.listening)
+            try:
+                readable = select.select(waiting, [], [], 0.1 if busy else None)[0]
+            except (OSError, ValueError):
+                return
+            if not self.is_ours():
+                return
+            if self.wakes in readable:
+                os.read(self.wakes, 4096)
+            if self.listening in readable:
+                self._take_new()
+            for c in list(self.connections):
+                self._hear(c, c.socket in readable)
+        self._drop()
+
+    def _drop(self) -> None:
+        """Descriptors, and the socket's name."""
+        for c in self.connections:
+            c.end()
+        self.connections = []
+        self.listening.close()
+        for fd in (self.wakes, self.wake_end):
+            with suppress(OSError):
+                os.close(fd)
+        with suppress(OSError, AttributeError):
+            if os.getpid() == self.pid:
+                os.unlink(self.path)
+
+    def _take_new(self) -> None:
+        try:
+            s = self.listening.accept()[0]
+        except OSError:
+            return
+        s.setblocking(False)
+        uid = struct.unpack("iII", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
+        c = _Connection(s)
+        if uid != os.geteuid():
+            c.end("error only the user whose program this is may ask")
+            return
+        rank = os.environ.get("RANK", "")
+        c.say(f"{GREETING}pid={self.pid} rank={rank if rank.isascii() and rank.isdigit() else -1} state={'recording' if self.request else 'idle'} dir={self.dir}")
+        self.connections.append(c)
+        time.sleep(0.002)  # who connects again and again does not keep a processor busy
+
+    def _end(self, c: _Connection, line: Optional[str] = None) -> None:
+        c.end(line)
+        if c in self.connections:
+            self.connections.remove(c)
+
+    def _hear(self, c: _Connection, readable: bool) -> None:
+        asking = self.request is not None and self.request.connection is c
+        if not asking and time.monotonic() - c.since > PATIENCE_S:
+            self._end(c, "error no request came")
+            return
+        if not readable:
+            return
+        try:
+            data = c.socket.recv(LINE_MOST + 1)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if asking:
+            assert self.request
+            self.request.cut = True
+            if self.request.take():
+                self.answer(self.request, "error the recording was given up before it began")
+            return
+        c.data += data
+        if not data:
+            self._end(c)
+        elif len(c.data) > LINE_MOST or b"\0" in c.data:
+            self._end(c, "error the request is no line of text, or too long")
+        elif c.data.find(b"\n") not in (-1, len(c.data) - 1):
+            self._end(c, "error one line was expected")
+        elif c.data.endswith(b"\n"):
+            self._accept(c)
+
+    def _accept(self, c: _Connection) -> None:
+        found = REQUEST.fullmatch(c.data.decode(errors="replace"))
+        if not found:
+            self._end(c, "error the request is none that this version knows: the same version of opscope was expected on both sides")
+            return
+        name, key = found[1], found[5]
+        start, duration, steps = (int(v) for v in found.group(2, 3, 4))
+        why = None
+        if key:
+            why = "steps are calls of step() in this program: --key-range has no meaning"
+        elif start > time.time_ns() + AHEAD_NS:
+            why = "the start lies more than an hour ahead"
+        elif self.request:
+            why = f"already recording, as process {self.request.connection.pid} asked for"
+        else:
+            why = self._make(os.path.join(self.dir, name))
+        if why:
+            self._end(c, f"error {why}")
+            return
+        self.request = _Request(c, os.path.join(self.dir, name), start, duration, steps)
+        owner = self.owner()
+        if owner:
+            owner._request = self.request
+
+    @staticmethod
+    def _make(folder: str) -> Optional[str]:
+        """Why it cannot be. One that is there is ours, and no link."""
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(folder, 0o700)
+            st = os.lstat(folder)
+        except OSError as e:
+            return f"{folder}: {e.strerror}"
+        return None if stat.S_ISDIR(st.st_mode) and st.st_uid == os.geteuid() else f"{folder}: a folder of the program's user was expected"
+
+    def _write_files(self) -> None:
+        while self.done:
+            r = self.done.pop(0)
+            assert r.prof
+            recording = r.prof.recordings[-1]
+            suffix = ".seg" if recording.path.endswith(".seg") else ".pt.trace.json.gz"
+            path = os.path.join(r.folder, f"{os.uname().nodename.replace('/', '_')}-{self.pid}-{r.began_ns}{suffix}")
+            try:
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+                recording.save(path)
+                line = f"done steps={r.counted} ns={max(r.ended_ns - r.began_ns, 0)} file={path}"
+            except Exception as e:
+                with suppress(OSError):
+                    os.unlink(path)
+                line = f"error {path}: {e.strerror if isinstance(e, OSError) and e.strerror else e}".replace("\n", " ")
+            r.prof = None  # and the recording's own file with it
+            self.answer(r, line)
+
+    def answer(self, r: _Request, line: str) -> None:
+        self._end(r.connection, line)
+        self.request = None
+
+
+def _marks_steps() -> bool:
+    """Whether opscope's own library records this process, or waits until somebody asks it to: that one listens, and has the ranges of steps."""
+    return _annotate.listener() == "opscope"
+
+
+class OnDemand:
+    """Made by opscope.on_demand(). A context manager; step() where a step begins."""
+
+    def __init__(self, dir: Path, options: Dict[str, Any]):
+        #: The run directory: each recording is a folder in it.
+        self.dir = os.path.abspath(os.fsdecode(dir))
+        self._options = options
+        self._number = -1
+        self._request: Optional[_Request] = None  # what the next step has to look at
+        self._server: Optional[_Server] = None
+        self._mark: Optional[_Step] = None
+        self._marks = _marks_steps()
+        profile(enabled=False, **options)         # wrong ones are an error here, not when somebody asks
+        if self._marks:
+            return
+        os.makedirs(self.dir, mode=0o700, exist_ok=True)
+        self._server = _Server(self)
+        _listening.add(self)
+
+    def step(self) -> None:
+        """A step begins, and the one before it has ended. Where nobody asks it counts, and does nothing else."""
+        self._number += 1
+        if self._request is not None:
+            self._border(self._request)
+        elif self._marks:
+            self._mark_step()
+
+    def _mark_step(self) -> None:
+        if self._mark is not None:
+            self._mark.__exit__()
+        self._mark = _Step(self._number)
+        self._mark.__enter__()
+
+    def _border(self, r: _Request) -> None:
+        now = time.time_ns()
+        if r.prof is not None:
+            r.counted += 1
+            if r.is_over(now):
+                self._finish(r)
+            else:
+                r.prof.step()
+        elif now >= r.start_ns:
+            if r.take():
+                self._begin(r)
+            else:  # it was given up
+                self._request = None
+
+    def _begin(self, r: _Request) -> None:
+        try:
+            r.prof = profile(schedule=always, keep=1, **self._options)
+            r.prof.step_num = self._number
+            r.prof.start()
+        except Exception as e:
+            self._fail(r, f"the profiler could not begin: {type(e).__name__}: {e}")
+            return
+        r.began_ns = time.time_ns()
+        r.connection.say("begun")
+
+    def _finish(self, r: _Request) -> None:
+        """The file is written by the thread that listens."""
+        assert r.prof and self._server
+        r.ended_ns = time.time_ns()
+        try:
+            r.prof._close_step()
+            r.prof.stop()
+            r.prof.recordings[-1]
+        except Exception as e:
+            self._fail(r, f"the profiler could not end: {type(e).__name__}: {e}")
+            return
+        self._request = None
+        self._server.done.append(r)
+        self._server.wake()
+
+    def _fail(self, r: _Request, why: str) -> None:
+        self._request = r.prof = None
+        warnings.warn(f"opscope.on_demand: {why}", stacklevel=4)
+        if self._server:
+            self._server.answer(r, "error " + why.replace("\n", " "))
+
+    def close(self) -> None:
+        """Nobody can ask any more. A recording that goes on ends; its last step is not counted."""
+        server, self._server = self._server, None
+        if self._mark is not None:
+            self._mark.__exit__()
+            self._mark = None
+        if server is None or server.pid != os.getpid():
+            return
+        _listening.discard(self)
+        r = self._request
+        self._server = server
+        if r is not None and r.prof is not None:
+            self._finish(r)
+        self._server = None
+        server.over = True
+        server.wake()
+        server.thread.join()
+
+    def __enter__(self) -> OnDemand:
+        return self
+
+    def __exit__(self, *unused: Any) -> None:
+        self.close()
+
+
+_listening: weakref.WeakSet[OnDemand] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for one in list(_listening):
+        with suppress(Exception):
+            one.close()
+
+
+def _after_fork() -> None:
+    """What listens is the parent: its child has no such thread, and must not keep the socket."""
+    for one in list(_listening):
+        server, one._server, one._request = one._server, None, None
+        if server and server.is_ours():
+            server._drop()
+    _listening.clear()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def on_demand(dir: Path, **options: Any) -> OnDemand:
+    """Lets `opscope record --ask` record this program while it trains: a folder in `dir` for each recording, with a Kineto trace.
+
+    with opscope.on_demand("run", record_shapes=True) as demand:
+        for batch in loader:
+            demand.step()
+            train(batch)
+
+    options are those of opscope.profile(): activities, record_shapes, profile_memory, with_stack, with_modules, backend, ... The profiler begins and ends in step(), on
+    the thread that calls it. A program that was started under `opscope record` records by opscope's own library: step() then marks its steps, and nothing else.
+    """
+    for name in ("schedule", "on_trace_ready", "enabled", "keep"):
+        if name in options:
+            raise TypeError(f"on_demand: {name}= has no meaning: recordings are asked for by `opscope record --ask`")
+    return OnDemand(dir, options)
