@@ -1,5 +1,5 @@
 // Every page on every kind of input: it shows something, or the server's reason why it cannot.
-import { assert, INPUTS } from "./harness.mjs";
+import { assert, INPUTS, same } from "./harness.mjs";
 
 /** The report that a page is about; without one it has something to show whatever the input. */
 const ABOUT = { reports: "overview", memory: "memory", modules: "modules", roofline: "roofline", groups: "groups", "op-types": "op-types", operators: "operators", kernels: "kernels", gpus: "devices", "ops-kernels": "ops", "kernels-iteration": "kernels", "kernels-op": "kernels", iterations: "steps" };
@@ -60,6 +60,10 @@ async function early(t) {
     await t.page.waitForTimeout(view.length * 9);
   }
   await t.open("overview", "own");
+  await t.page.locator("nav a", { hasText: /^Operators$/ }).focus();
+  await t.page.keyboard.press("Enter");
+  await t.ready("operators");
+  same(await t.page.evaluate(() => document.activeElement.textContent), "Operators", "the link that was followed keeps the focus");
   const dim = await t.page.locator("nav a.dim").evaluateAll((list) => list.map((a) => a.textContent));
   assert(dim.includes("Roofline") && dim.includes("Kernels") && !dim.includes("Operators"), `dimmed without being asked: ${dim}`);
 }

@@ -97,11 +97,14 @@ function drawNav(view: View): void {
     const lack = lackOf(v, input);
     return h("a", { href: place.linkTo(v.id), "aria-current": v === view ? "page" : undefined, class: lack ? "dim" : undefined, title: lack || undefined }, v.title);
   };
+  const focused = nav.contains(document.activeElement) ? document.activeElement?.textContent : undefined, scrolled = nav.scrollTop;
   clear(nav);
   for (const group of unique(VIEWS.map((v) => v.group))) {
     add(nav, h("h2", {}, group));
     add(nav, ...VIEWS.filter((x) => x.group === group).map(link));
   }
+  nav.scrollTop = scrolled;
+  if (focused) [...nav.querySelectorAll("a")].find((a) => a.textContent === focused)?.focus({ preventScroll: true });
 }
 
 /** The view `by` places further in the menu. */
@@ -194,6 +197,7 @@ async function watch(): Promise<void> {
     // A list that is open stays so.
     if (stale && !bar.contains(document.activeElement)) {
       drawBar();
+      drawNav(VIEWS.find((v) => v.id === place.read().view) ?? VIEWS[0]);
       stale = false;
     }
     if (!shown) continue;

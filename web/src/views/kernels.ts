@@ -36,12 +36,12 @@ export const kernels: View = {
     const nameAt = columnOf(t, "name"), place = h("div", {});
     add(page, place);
     const open = await detail(page, c, "row", async (box, value) => {
-      const name = String(t.rows[Number(value)]?.[nameAt] ?? "");
+      const row = t.rows[Number(value)] ?? [], name = String(row[nameAt] ?? "");
       for (const [group, title] of [["op", "Launched by"], ["launch", "Launch configurations"]]) {
         if (group === by) continue;
         const d = await report(c, "kernels", { group_by: group, filter: name });
         d.rows = d.rows.filter((r) => textAt(d, r, "name") === name);
-        await part(box, title, async (b) => showReport(b, "kernels", d, { title: `${title}: ${name.slice(0, 80)}`, key: "kernel-" + group, hide: ["name", "class", "total_pct", "stddev_ns", "median_ns", "p95_ns", "p99_ns"], pageSize: 10 }));
+        await part(box, title, async (b) => showReport(b, "kernels", d, { title: `${title}: ${kernelName(t, row)}`, key: "kernel-" + group, hide: ["name", "class", "total_pct", "stddev_ns", "median_ns", "p95_ns", "p99_ns"], pageSize: 10 }));
       }
     }, "Choose a kernel to see which ops launched it, and how.");
     showReport(place, "kernels", t, {
