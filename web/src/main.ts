@@ -87,7 +87,7 @@ const refusal = (i: Input, v: View) => `${i.input}\n${i.content}\n${v.id}`;
 /** Why a view has nothing to show, as far as that is known without asking; "" otherwise. */
 function lackOf(v: View, i: Input | undefined): string {
   if (!i || i.state === "failed") return "";
-  if (v.ofRun && state.inputs.filter((x) => x.run === i.run).length < 2) return "This is about the ranks of a job; the run has one recording.";
+  if (v.ofRun && new Set(state.inputs.filter((x) => x.run === i.run).map((x) => x.worker)).size < 2) return "This is about the ranks of a job; the run has one worker.";
   if (v.ofDevice && i.state === "ready" && i.gpu_ops === 0) return "No work of a GPU was recorded.";
   return refused.get(refusal(i, v)) ?? "";
 }

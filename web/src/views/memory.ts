@@ -20,7 +20,10 @@ const drawCategory = { category: (v: Cell) => h("span", { "data-whole": String(v
 const BEFORE_COLOR = "#7f8fa6";
 
 /** The same category has one colour in all charts. */
-const categoryColor = (category: string) => (/^unknown/i.test(category) ? OTHERS : BEFORE.test(category) ? BEFORE_COLOR : COLORS[Math.max(0, Object.keys(WORDS).indexOf(category)) % COLORS.length]);
+function categoryColor(category: string): string {
+  const at = Object.keys(WORDS).indexOf(category);
+  return BEFORE.test(category) ? BEFORE_COLOR : at < 0 || /^unknown/i.test(category) ? OTHERS : COLORS[at % COLORS.length];
+}
 
 type Range = [from: number, to: number];
 
