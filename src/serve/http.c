@@ -170,6 +170,14 @@ static bool header_has(struct str list, struct str word)
 	return false;
 }
 
+/* What an input lacks is no mistake of the page that asks, but browsers log each answer above 399 as one: for our pages it goes out as 200, with the status
+ * beside it. */
+static bool is_told_aside(const struct visit *v)
+{
+	unsigned status = v->x.answer->status;
+	return (status == 400 || status == 422) && !v->x.post && str_eqc(header(v->connection, "X-Opscope"), "1");
+}
+
 static enum MHD_Result send_answer(struct visit *v)
 {
 	const struct answer *a = v->x.answer;
@@ -183,7 +191,10 @@ static enum MHD_Result send_answer(struct visit *v)
 	if (!m.r)
 		return MHD_NO;
 	add_headers(&m, a, packed, same);
-	enum MHD_Result rc = m.failed ? MHD_NO : mhd.queue_response(v->connection, same ? 304 : a->status, m.r);
+	bool aside = is_told_aside(v);
+	if (aside)
+		add_header(&m, "X-Opscope-Status", a->status == 400 ? "400" : "422");
+	enum MHD_Result rc = m.failed ? MHD_NO : mhd.queue_response(v->connection, same ? 304 : aside ? 200 : a->status, m.r);
 	mhd.destroy_response(m.r);
 	clients_set(v->server->clients, v->client, CLIENT_TAKES);
 	return rc;

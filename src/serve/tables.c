@@ -9,6 +9,8 @@ int table_choice(const struct request *r, struct report_args *a, struct err *e)
 	struct str steps = request_value(r, "steps");
 	*a = (struct report_args){.group_by = request_value(r, "group_by").p, .compat = request_value(r, "compat").p,
 	                          .key_op = request_value(r, "key_op").p, .device = request_value(r, "device").p};
+	struct str per = request_value(r, "per");
+	a->per = str_eqc(per, "step") ? REPORT_PER_STEP : str_eqc(per, "call") ? REPORT_PER_CALL : REPORT_PER_TOTAL;
 	if (request_number(r, "aggregation", 1, INT64_MAX, 0, &a->aggregation, e) < 0)
 		return -1;
 	return steps.p ? report_args_population(a, steps, e) : 0;

@@ -23,7 +23,7 @@ extern const char *const table_formats[]; /* json, csv */
 #define CHOICE_PARAMS                                                                                                              \
 	STEP_PARAMS, {"aggregation", "key op and steps of this aggregation of the input, by number", NULL, false}
 
-/* *a from the CHOICE_PARAMS, group_by, compat and device, of which an endpoint may have some; strings are the request's. */
+/* *a from the CHOICE_PARAMS, group_by, compat, per and device, of which an endpoint may have some; strings are the request's. */
 int table_choice(const struct request *r, struct report_args *a, struct err *e);
 
 /* Sorts, filters and cuts as the request says, and renders into *out. */

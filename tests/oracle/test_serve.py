@@ -258,6 +258,11 @@ class Protocol(ServeCase):
         ]
         for status, path, args, reason in cases:
             self.assertIn(reason, s.get(path, status, **args)["error"], (path, args))
+        # Browsers log what is above 399; the viewer's own pages are told aside.
+        url = "/api/report/memory?input=%s" % next(iter(s.inputs()))
+        a = s.ask(url, headers={"X-Opscope": "1"})
+        self.assertEqual((a.status, a.headers["x-opscope-status"], a.json()), (200, "422", s.ask(url).json()))
+        self.assertNotIn("x-opscope-status", s.ask("/api/state", headers={"X-Opscope": "1"}).headers)
         a = s.ask("/api/state?x=1&x=2")
         self.assertEqual(a.status, 400)
         twice = s.ask("/api/report/operators?input=%s&input=b" % next(iter(s.inputs())))

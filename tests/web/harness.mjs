@@ -103,10 +103,9 @@ export class Harness {
     page.setDefaultTimeout(PATIENCE_MS);
     page.setDefaultNavigationTimeout(PATIENCE_MS);
     page.on("pageerror", (e) => this.problems.push(`the page threw: ${e.stack ?? e.message}`));
-    // The browser logs each answer "the input has no such data" itself; that the page then shows the reason is for the tests to see.
-    // On a busy machine it asks for the page's icon when the page has been left already, and complains of that.
+    // On a busy machine the browser asks for the page's icon when the page has been left already, and complains of that.
     const icon = (m) => /\/icon\.svg/.test(m.text() + m.location().url);
-    page.on("console", (m) => /error|warning/.test(m.type()) && !/status of 422/.test(m.text()) && !icon(m) && this.problems.push(`console: ${m.text()}`));
+    page.on("console", (m) => /error|warning/.test(m.type()) && !icon(m) && this.problems.push(`console: ${m.text()}`));
     page.on("request", (r) => !/^(data|blob|about):/.test(r.url()) && !r.url().startsWith(this.origin) && this.problems.push(`left the server: ${r.url()}`));
     return page;
   }
@@ -193,6 +192,7 @@ export class Harness {
   /** Every cell that the page shows is the program's. `drawn`: columns that the page shows shortened. */
   async sameTable(key, table, drawn = []) {
     const rows = await this.rows(key);
+    await this.tidy(key);
     same(rows.length, table.rows.length, `${key}: rows`);
     for (const [i, row] of rows.entries()) {
       assert(row.length > 0, `${key}: row ${i} is empty`);
@@ -211,6 +211,27 @@ export class Harness {
         else same(text.replace(/\s+/g, " "), want.trim().replace(/\s+/g, " "), at);
       }
     }
+  }
+
+  /** Nothing on the page that axe-core calls serious: contrast, names, roles, keyboard. Of each table some rows stand for all. */
+  async accessible(what) {
+    this.axe ??= readFileSync(join(ROOT, "web/node_modules/axe-core/axe.min.js"), "utf8");
+    const found = await this.page.evaluate(async (source) => {
+      if (!window.axe) (0, eval)(source);
+      const { violations } = await window.axe.run({ exclude: [[".tabulator-row:nth-child(n+3)"]] }, { resultTypes: ["violations"] });
+      return violations.filter((v) => /serious|critical/.test(v.impact)).map((v) => `${v.id}: ${v.nodes[0].html.slice(0, 200)}: ${v.nodes[0].failureSummary}`);
+    }, this.axe);
+    assert(!found.length, `${what}: ${found.join("\n")}`);
+  }
+
+  /** No two columns have one title, and no name is cut while there is room. */
+  async tidy(key) {
+    const { titles, cut, left } = await this.page.locator(`[data-table="${key}"]`).evaluate((e) => {
+      const columns = e.tabulator.getColumns().filter((c) => c.isVisible());
+      return { titles: columns.map((c) => c.getDefinition().title), cut: e.querySelectorAll(".cut").length, left: e.clientWidth - columns.reduce((sum, c) => sum + c.getWidth(), 0) };
+    });
+    same(new Set(titles).size, titles.length, `${key}: titles ${titles}`);
+    assert(!cut || left < 30, `${key}: ${cut} names are cut beside ${left} pixels of nothing`);
   }
 
   row(key, text) {

@@ -210,7 +210,7 @@ async function otherSides(t) {
   const [, all] = await moving(t, "all, of B, which is shorter", () => t.page.locator(".tl").nth(1).getByRole("button", { name: "Fit all" }).click(), 1);
   close(all[1].scale * all[1].room, 1.02 * (await infoOf(t, "dlprof")).length, "all of B is all of both");
   aligned(all, [0, 0], "all of both");
-  await t.page.route(/api\/timeline\?.*worker0%2F2/, (r) => r.fulfill({ status: 422, json: { error: "No timeline today." } }));
+  await t.page.route(/api\/timeline\?.*worker0%2F2/, (r) => r.fulfill({ headers: { "X-Opscope-Status": "422" }, json: { error: "No timeline today." } }));
   await t.open("compare", "plugin", { b: OTHER });
   assert((await t.page.locator("main .empty").innerText()) === "B: No timeline today.", "the refusal stands in the place of B");
   const [alone] = await cameras(t);

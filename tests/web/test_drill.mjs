@@ -17,22 +17,34 @@ async function totals(rows, column, want, what) {
   same(got, want, what);
 }
 
+/** Lines of the table of stacks, and the stacks below each. */
+const stackRows = (t) => t.page.locator('[data-table="stacks"]').evaluate((e) => e.tabulator.getData().map((r) => ({ cells: r.cells, below: (r._children ?? []).map((k) => k.cells) })));
+
 async function callStacks(t) {
   const own = t.report("operators", "plugin", "--group-by=stack"), name = "aten::cudnn_convolution_backward_input", want = own.rows.filter((r) => r[0] === name);
   await t.open("operators", "plugin");
   await t.choose("operators", '[data-table="stacks"] .tabulator-row', t.row("operators", name));
-  const rows = await t.rows("stacks");
-  same(rows.length, want.length, "stacks");
-  await totals(rows, at(own, "calls"), sum(want, at(own, "calls")), "calls");
-  const frames = await t.page.locator(".frames li").allInnerTexts(), first = want[0][at(own, "call_stack")].split(";");
-  same(frames.join("\n"), first.join("\n"), "frames");
-  assert(/\.py\(\d+\): /.test(frames[0]), "a frame has file and line");
-  await t.page.locator('[data-table="stacks"] .tabulator-row').nth(1).click();
-  same((await t.page.locator(".frames li").allInnerTexts()).join(";"), want[1][at(own, "call_stack")] ?? "", "frames of the second");
+  const lines = await stackRows(t), single = lines.flatMap((l) => (l.below.length ? l.below : [l.cells]));
+  same(new Set(lines.map((l) => l.cells[0])).size, lines.length, "lines differ");
+  same(single.length, want.length, "stacks");
+  for (const list of [lines.map((l) => l.cells), single]) same(sum(list, 2), sum(want, at(own, "calls")), "calls");
+  for (const l of lines) if (l.below.length) same(sum(l.below, 3), l.cells[3], `device time at ${l.cells[0]}`);
+  const shown = async () => (await t.page.locator(".frames li").allInnerTexts()).join(";"), stacks = want.map((r) => r[at(own, "call_stack")] ?? "");
+  assert(stacks.includes(await shown()), "frames of the first line's first stack");
+  assert(/\.py\(\d+\): /.test(await shown()), "a frame has file and line");
+  const first = await shown();
+  await t.page.locator('[data-table="stacks"] .tabulator-row').last().click();
+  await t.until("other frames", async () => (await shown()) !== first);
+  assert(stacks.includes(await shown()), "frames of the last");
   await t.shot("drill-operators");
   await again(t, "operators");
-  same((await t.rows("stacks")).length, want.length, "stacks of the same address");
+  same((await stackRows(t)).length, lines.length, "lines of the same address");
   assert(await t.page.locator('[data-table="operators"] .chosen', { hasText: name }).count(), "the row is marked");
+  await t.open("operators", "h100"); // whose layers run the same lines
+  await t.choose("operators", '[data-table="stacks"] .tabulator-row', t.row("operators", "aten::addmm"));
+  const layers = (await stackRows(t)).flatMap((l) => l.below);
+  assert(layers.length > 10, `${layers.length} stacks`);
+  same(new Set(layers.map((r) => r[0] + r[1])).size, layers.length, "rows that differ, by the module if by nothing else");
 }
 
 async function groupings(t) {
@@ -69,6 +81,9 @@ async function opsKernels(t) {
   const rows = await t.rows("kernels");
   same(rows.length, new Set(want.map((r) => r[k.name])).size, "kernels");
   await totals(rows, 2, want.length, "calls");
+  const names = t.report("kernels", "plugin"), short = new Map(names.rows.map((r) => [r[at(names, "name")].replace(/\s+/g, " "), r[at(names, "short_name")]]));
+  for (const r of rows) same(r[0][2], short.get(r[0][1].replace(/\s+/g, " ")), `the short name of ${r[0][1]}`);
+  await t.tidy("kernels");
   await t.shot("drill-ops-kernels");
   await again(t, "ops-kernels");
   same((await t.rows("kernels")).length, rows.length, "kernels of the same address");
@@ -120,6 +135,18 @@ async function topOps(t) {
   assert((await t.page.locator('[data-detail="op"] h3').first().innerText()).includes(id), "the op's kernels are shown");
 }
 
+/** A bar of a step opens the timeline there. */
+async function stepBar(t) {
+  const s = t.report("overview", "plugin").sections.find((x) => x.name === "steps"), [start, total] = ["start_ns", "total_ns"].map((id) => s.columns.findIndex((c) => c.id === id)), row = s.rows[2];
+  await t.open("overview", "plugin");
+  const bar = t.page.locator('[role="img"][aria-label="Steps"]'), [x, y] = await bar.evaluate((e) => e.chart.convertToPixel({ seriesIndex: 0 }, [2, e.chart.getOption().series[0].data[2] / 2]));
+  await bar.click({ position: { x, y } });
+  await t.ready("timeline");
+  const w = await t.page.evaluate(() => { const { scene, info } = document.querySelector(".tl canvas").timeline; return { ...scene.window, first: info.first_ns }; });
+  assert(Math.abs(Number(BigInt(w.first) + BigInt(Math.round(w.from))) - row[start]) <= 512, `the window begins at ${w.from}`);
+  assert(Math.abs(w.to - w.from - row[total]) <= 512, `the window is ${w.to - w.from} ns long, the step ${row[total]}`);
+}
+
 async function evidence(t) {
   await t.open("overview", "plugin");
   const want = t.program(["advise"], "plugin"), cards = t.page.locator(".finding");
@@ -157,6 +184,11 @@ async function modules(t) {
   same(await grid.locator(".tabulator-row").count(), m.rows.filter((r) => r[depth] === 0).length, "roots alone, folded");
   await grid.locator(".tabulator-data-tree-control").first().click();
   assert((await grid.locator(".tabulator-row").count()) > 1, "unfolded");
+  await grid.locator(".tabulator-row").first().focus();
+  await t.page.keyboard.press("ArrowLeft");
+  same(await grid.locator(".tabulator-row").count(), m.rows.filter((r) => r[depth] === 0).length, "folded by a key");
+  await t.page.keyboard.press("ArrowRight");
+  assert((await grid.locator(".tabulator-row").count()) > 1, "unfolded by a key");
   const flame = (await t.chart("Modules by device time, forward and backward")).series[0].data;
   assert(flame.length > 20, `${flame.length} boxes`);
   await t.page.locator('[role="img"] canvas').first().click({ position: { x: 200, y: 34 } });
@@ -164,6 +196,13 @@ async function modules(t) {
   assert(decodeURIComponent(t.page.url()).includes(m.rows[0][name] + "/" + m.rows[1][name]), "the box that was clicked stands in the address");
   await t.shot("drill-modules");
   await t.page.getByRole("button", { name: "Show all" }).click();
+  const boxes = () => t.page.locator('[role="img"]').first().evaluate((e) => e.chart.getZr().storage.getDisplayList().filter((x) => x.type === "tspan" || x.type === "text").map((x) => x.style.text));
+  assert((await boxes()).some((x) => /….*_\d+$/.test(x)), `names lose their middle, not their number: ${await boxes()}`);
+  await t.page.getByLabel("Order").selectOption("time");
+  await t.page.waitForFunction(() => /order=time/.test(location.hash));
+  await t.ready("modules");
+  const below = (await t.page.locator('[role="img"]').first().evaluate((e) => e.chart.boxes)).filter((b) => b.depth === 1).map((b) => b.width);
+  assert(below.length > 1 && below.every((w, i) => i === 0 || w <= below[i - 1]), `by time: ${below}`);
   same((await t.chart("Modules by device time, forward and backward")).series[0].data.length, flame.length, "all boxes again");
   await t.open("modules", "plugin");
   const lines = t.report("layers", "plugin", "--group-by=line");
@@ -216,6 +255,14 @@ async function roofline(t) {
   const points = chart.series.filter((s) => s.type === "scatter").flatMap((s) => s.data), want = r.rows.filter((x) => x[y] > 0 && x[at(r, "flops_per_byte")] > 0);
   same(points.length, want.length, "points");
   for (const p of points) same(p.value[1], r.rows[p.row][y], `TFLOP/s of ${r.rows[p.row][0]}`);
+  const gain = at(r, "gain_ns"), rows = r.rows.filter((x) => x[gain] > 0).sort((a, b) => b[gain] - a[gain]), first = rows[0], total = (await t.figure("Missing to the roof, at most")).split(", ")[0];
+  near(total, sum(rows, gain), "what is missing to the roof");
+  near((await t.figure(`First: ${first[at(r, "op")]}, ${first[at(r, "direction")]}`)).split(", ")[0], first[gain], "the op with most of it");
+  const large = [...points].sort((a, b) => b.share - a.share).slice(0, 8);
+  same(points.filter((p) => p.label.show).length, large.length, "names beside points");
+  assert(large.every((p) => p.label.show), "the largest points have names");
+  const ends = await t.page.locator('[role="img"][aria-label="Roofline"]').evaluate((e) => e.chart.getOption().yAxis.map((x) => [x.min, x.max])[0]), ys = large.map((p) => p.value[1]);
+  assert(ends[0] >= Math.min(...ys) / 30 && ends[0] <= Math.min(...ys) && ends[1] >= Math.max(...ys), `the axis from ${ends} fits ${ys}`);
   const roofs = chart.series.filter((s) => s.type === "line");
   same(roofs.map((s) => s.name).sort().join(), [...new Set(r.rows.map((x) => x[at(r, "peak")]).filter((x) => x))].sort().join(), "ceilings");
   for (const s of roofs) near(`${s.data.at(-1)[1].toFixed(1)}`, Number(/([\d.]+) TFLOP\/s/.exec(s.name)[1]), s.name);
@@ -298,6 +345,6 @@ async function fields(t) {
 export const tests = [
   ["call stacks of an operator", callStacks], ["groupings of operators", groupings], ["what launched a kernel", kernelLaunches], ["kernels of an op", opsKernels],
   ["ops that could use Tensor Cores", unused], ["kernels of an iteration", byIteration], ["kernels of an op of an iteration", byOp("plugin", 6)], ["kernels of an op without iterations", byOp("dlprof", null)],
-  ["from the top ops to kernels", topOps], ["from a finding to its evidence", evidence], ["from a finding to its moment", moment], ["a row that is pressed while the table changes its width", pressedRow],
+  ["from the top ops to kernels", topOps], ["from a step to the timeline", stepBar], ["from a finding to its evidence", evidence], ["from a finding to its moment", moment], ["a row that is pressed while the table changes its width", pressedRow],
   ["a table that comes into sight", intoSight], ["a page that is left", leaving], ["modules", modules], ["groups", groups], ["options in a finding", fields], ["a range of memory", memoryRange], ["roofline", roofline],
 ];

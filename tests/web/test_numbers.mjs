@@ -33,6 +33,14 @@ async function overview(t) {
   }
 }
 
+/** What the time was used for, each moment once, and the ops' device time by Tensor Cores. */
+async function uses(t) {
+  await t.open("overview", "h100");
+  const s = t.report("summary", "h100"), ops = s.sections.find((x) => x.name === "ops"), parts = async (title) => (await t.chart(title)).series.map((x) => `${x.name} ${x.data[0]}`).join();
+  same(await parts("What the time was used for"), s.rows.filter((r) => r[2]).map((r) => `${r[0]} ${r[2]}`).join(), "uses");
+  same(await parts("Device time of ops by Tensor Cores"), ops.rows.filter((r) => r[1] && r[0] !== "all").map((r) => `${r[0]} ${r[1]}`).join(), "ops by Tensor Cores");
+}
+
 function parse(text) {
   const [v, unit] = text.split(" ");
   return Number(v) * { ns: 1, us: 1e3, ms: 1e6, s: 1e9 }[unit];
@@ -76,11 +84,12 @@ async function operators(t) {
     for (const part of ["device_self", "device_total", "host_self", "host_total"]) near(r.get(id(part + "_ns")), us(w[part + "_duration"]), `${part} of ${w.name}`);
     same(r.get(id("tc_eligible")), w.tc_eligible.toLowerCase(), `Tensor Cores and ${w.name}`);
   }
-  const self = (await t.chart("Device self time")).series[0].data, pie = t.expected("operator_pies").device_self_time.rows;
+  const self = (await t.chart("Device self time")).series[0].data, whole = t.expected("operator_pies").device_self_time.rows;
   const value = new Map(self.map((x) => [x.name, x.value]));
   same(self.length, 11, "the ten largest, and the rest");
-  for (const [name, v] of pie.slice(0, 5)) same(value.get(name), us(v), name);
-  same(self.reduce((sum, x) => sum + x.value, 0), us(pie.reduce((sum, [, v]) => sum + v, 0)), "the whole pie");
+  for (const [name, v] of whole.slice(0, 5)) same(value.get(name), us(v), name);
+  same(self.reduce((sum, x) => sum + x.value, 0), us(whole.reduce((sum, [, v]) => sum + v, 0)), "all bars together");
+  same(await t.page.locator("[role=img]").count(), 2, "charts: of times that count twice there are none");
 }
 
 /** Rows of a CSV file as objects, behind `before` lines of other text. */
@@ -168,6 +177,23 @@ async function notes(t) {
   assert(/\. The field Key op of the page Iterations says which op each step/.test(await text()), "the note does not name the field Key op");
 }
 
+/** Sums of one step, which the address keeps; where more than the steps was recorded, why there are none. */
+async function perStep(t) {
+  await t.open("kernels", "plugin");
+  const sums = t.page.locator("section.table", { has: t.page.locator('[data-table="kernels"]') }).getByLabel("Sums"), want = t.report("kernels", "plugin", "--per=step");
+  await sums.selectOption("step");
+  await t.page.waitForFunction(() => /kernels\.per=step/.test(location.hash));
+  await t.until("sums of a step", async () => !(await t.sameTable("kernels", want).catch((e) => e)));
+  await t.page.reload();
+  await t.ready("kernels");
+  await t.sameTable("kernels", want);
+  await sums.selectOption("");
+  await t.until("sums of all", async () => !(await t.sameTable("kernels", t.report("kernels", "plugin")).catch((e) => e)));
+  await t.open("kernels", "nsys", { steps: "all" });
+  await sums.selectOption("step");
+  await t.until("the reason", async () => /no sums|more than the steps|no steps/.test(await t.page.locator(".found").first().innerText()) && (await sums.inputValue()) === "");
+}
+
 /** Tables of pages -> the report that has the same rows. */
 const TABLES = [
   // view, key of its table, report, columns that are shown shortened
@@ -208,7 +234,13 @@ async function memoryCategories(t) {
   const want = t.report("memory-categories", "own"), line = want.sections.find((s) => s.name === "curve"), chart = await t.chart("Memory by what it is used for");
   await t.sameTable("memory-categories", want);
   await t.sameTable("memory-categories-unknown", want.sections.find((s) => s.name === "unknown"));
-  same(chart.series.map((s) => s.name).join(), want.rows.map((r) => r[0]).join(), "categories");
+  const words = { PARAMETER: "Parameters", TEMPORARY: "Temporaries", ACTIVATION: "Activations", GRADIENT: "Gradients", AUTOGRAD_DETAIL: "Values of the backward pass", Unknown: "Unknown" };
+  same(chart.series.map((s) => s.name).join(), want.rows.map((r) => words[r[0]]).join(), "categories");
+  same((await t.rows("memory-categories")).map((r) => r[0][2]).join(), want.rows.map((r) => words[r[0]]).join(), "categories of the table");
+  const at_peak = t.report("memory", "own").sections.find((s) => s.name === "held"), parts = (await t.chart("Held at the peak")).series;
+  same(parts.map((s) => s.data[0]).join(), at_peak.rows.map((r) => r[2]).join(), "what held the peak");
+  near(await t.figure("Peak allocated"), at_peak.rows.reduce((n, r) => n + r[2], 0), "the peak is the sum of what held it");
+  same((await t.chart("Memory over time")).series.map((s) => s.name).join(), "Allocated", "no curve of what a CPU reserves");
   for (const [i, r] of line.rows.entries()) {
     same(chart.series.reduce((sum, s) => sum + s.data[i][1], 0), r.slice(1).reduce((a, b) => a + b, 0), `bytes at ${r[0]} ns`);
     same(chart.series[0].data[i][0], r[0], "time");
@@ -218,7 +250,7 @@ async function memoryCategories(t) {
   const peak = held.reduce((best, r) => (sum(r) > sum(best) ? r : best)), rows = new Map((await t.rows("memory-categories")).map((r) => [r[0][1], r]));
   for (const [i, c] of line.columns.entries()) {
     if (!i || held.every((r) => !r[i])) continue;
-    const r = rows.get(c.title);
+    const r = rows.get(c.title) ?? rows.get(words[c.title]);
     for (const [k, v] of [[1, peak[i]], [3, Math.max(...held.map((x) => x[i]))], [4, held[held.length - 1][i]]]) near(r[k][1], v, `${c.title} in the range, column ${k}`);
   }
 }
@@ -244,12 +276,12 @@ async function tensorCores(t) {
   const k = t.report("kernels", "h100"), use = k.columns.findIndex((c) => c.id === "tensor_cores"), total = k.columns.findIndex((c) => c.id === "total_ns");
   const want = k.rows.filter((r) => r[use] === "yes").reduce((sum, r) => sum + r[total], 0);
   assert(want > 0, "some kernels use Tensor Cores");
-  same((await t.chart("Tensor Cores by time")).series[0].data.find((x) => x.name === "Using Tensor Cores").value, want, "time with Tensor Cores");
+  same((await t.chart("Tensor Cores by time")).series.find((x) => x.name === "Using Tensor Cores").data[0], want, "time with Tensor Cores");
 }
 
 export const tests = [
-  ["overview as the plugin's", overview], ["steps add up", steps], ["tables as DLProf's", dlprofTables], ["kernels as TraceLens'", traceLensKernels], ["kernels as another tool's of the nsys file", nsysKernels], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
+  ["overview as the plugin's", overview], ["steps add up", steps], ["what the time was used for", uses], ["tables as DLProf's", dlprofTables], ["kernels as TraceLens'", traceLensKernels], ["kernels as another tool's of the nsys file", nsysKernels], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
   ["notes name what pages have", notes],
   ["tables as reports: plugin", against("plugin")], ["tables as reports: h100", against("h100")], ["tables as reports: dlprof", against("dlprof")], ["tables as reports: nsys", against("nsys")],
-  ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["a memory snapshot", memorySnapshot], ["Tensor Core pie", tensorCores],
+  ["sums per step", perStep], ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["a memory snapshot", memorySnapshot], ["time with Tensor Cores", tensorCores],
 ];

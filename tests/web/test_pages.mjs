@@ -1,5 +1,5 @@
 // Every page on every kind of input: it shows something, or the server's reason why it cannot.
-import { assert, INPUTS } from "./harness.mjs";
+import { assert, INPUTS, same } from "./harness.mjs";
 
 /** The report that a page is about; without one it has something to show whatever the input. */
 const ABOUT = { reports: "overview", memory: "memory", modules: "modules", roofline: "roofline", groups: "groups", "op-types": "op-types", operators: "operators", kernels: "kernels", gpus: "devices", "ops-kernels": "ops", "kernels-iteration": "kernels", "kernels-op": "kernels", iterations: "steps" };
@@ -27,6 +27,11 @@ async function look(t, view, input) {
     // Inputs of other programs are compared with none of the others: the page says so.
     assert(await main.locator(`.tabulator-row, canvas, .finding, textarea, .nothing${view === "compare" ? ", .empty" : ""}`).count(), `${view}: nothing is shown`);
   }
+  if (reason) {
+    const link = t.page.locator("nav a[aria-current]");
+    assert(await link.evaluate((e) => e.classList.contains("dim")), `${view}: the menu does not say that there is nothing`);
+    assert((await link.getAttribute("title")).length > 10, `${view}: the menu does not say why`);
+  }
   const wrong = (await main.locator(".error").allInnerTexts()).filter((x) => x.trim());
   assert(!wrong.length, `${view}: ${wrong}`);
   await t.until(`${view}: charts as wide as their places`, () => t.page.evaluate(() => [...document.querySelectorAll(".canvas")].every((e) => Math.abs(e.chart.getWidth() - e.clientWidth) <= 1)));
@@ -38,11 +43,29 @@ const of = (input, theme) => async (t) => {
   if (theme === "dark" && input !== "h100" && !process.env.OPSCOPE_SCREENSHOTS) return "only with OPSCOPE_SCREENSHOTS";
   const all = await views(t, input);
   assert(all.length >= 17, `only ${all.length} pages`);
-  for (const view of all) {
+  for (const [i, view] of all.entries()) {
     await t.open(view, input);
     await look(t, view, input);
+    // axe-core takes a while: each page in one of the themes, with pictures in both.
+    if (input === "h100" && (process.env.OPSCOPE_SCREENSHOTS || i % 2 === Number(theme === "dark"))) await t.accessible(`${view}, ${theme}`);
     await t.shot(`${input}-${view}-${theme}`);
   }
 };
 
-export const tests = Object.keys(INPUTS).flatMap((input) => ["light", "dark"].map((theme) => [`${input}, ${theme}`, of(input, theme)]));
+/** Pages that are left before they stand, at once and a little later, raise nothing. */
+async function early(t) {
+  const all = await views(t, "own");
+  for (const view of [...all, ...all.slice(0, 6).reverse()]) {
+    await t.page.evaluate((v) => (location.hash = location.hash.replace(/^#[^?]*/, "#" + v)), view);
+    await t.page.waitForTimeout(view.length * 9);
+  }
+  await t.open("overview", "own");
+  await t.page.locator("nav a", { hasText: /^Operators$/ }).focus();
+  await t.page.keyboard.press("Enter");
+  await t.ready("operators");
+  same(await t.page.evaluate(() => document.activeElement.textContent), "Operators", "the link that was followed keeps the focus");
+  const dim = await t.page.locator("nav a.dim").evaluateAll((list) => list.map((a) => a.textContent));
+  assert(dim.includes("Roofline") && dim.includes("Kernels") && !dim.includes("Operators"), `dimmed without being asked: ${dim}`);
+}
+
+export const tests = Object.keys(INPUTS).flatMap((input) => ["light", "dark"].map((theme) => [`${input}, ${theme}`, of(input, theme)])).concat([["left early", early]]);

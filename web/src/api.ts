@@ -70,6 +70,8 @@ export interface ReportInfo {
   group_by: string[];
   compat: string[];
   device: boolean;
+  /** It has columns that are sums, which can be told per step. */
+  sums: boolean;
 }
 
 export type Args = Record<string, string | number | undefined>;

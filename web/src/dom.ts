@@ -14,11 +14,12 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = 
   return e;
 }
 
-export function add(parent: Node, ...children: Child[]): void {
+export function add<T extends Node>(parent: T, ...children: Child[]): T {
   for (const c of children) {
     if (c === null || c === undefined || c === false) continue;
     parent.appendChild(c instanceof Node ? c : document.createTextNode(String(c)));
   }
+  return parent;
 }
 
 export function clear(e: Element): void {

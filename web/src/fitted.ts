@@ -17,7 +17,7 @@ addEventListener("pointerdown", (e) => (clearTimeout(release), (pressed = e.butt
 for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => (release = window.setTimeout(() => ((pressed = false), fitAll()))), true);
 
 /** From when it has been built until it is no longer on the page; then it is let go: Tabulator has a list of all its tables. */
-export function keepFitted(t: Tabulator): void {
+export function keepFitted(t: Tabulator, fitColumns: () => void): void {
   const size = () => `${t.element.clientWidth} ${innerHeight}`;
   let fitted = size();
   fits.set(t, () => {
@@ -31,6 +31,7 @@ export function keepFitted(t: Tabulator): void {
     if (pressed || now === fitted || now.startsWith("0 ")) return;
     fitted = now;
     t.redraw(hidden);
+    fitColumns();
   });
   places.observe(t.element);
 }

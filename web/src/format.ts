@@ -60,6 +60,7 @@ export function cell(value: Cell, column: Pick<Column, "unit" | "type">): string
 
 /** What the program's options are called on the pages. */
 const ON_PAGES: [RegExp, string][] = [
+  [/^--per=step: /g, ""],
   [/`opscope advise`/g, "The page Advice"],
   [/--key-op=NAME/g, "the field Key op of the page Iterations"],
   [/--key-op='([^']*)'/g, "`$1` as Key op of the page Iterations"],

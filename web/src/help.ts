@@ -7,6 +7,8 @@ const KEYS: [string, string][] = [
   ["/", "search the first table, or the timeline"],
   ["[ ]", "previous, next page of the menu"],
   ["Tab, Enter", "to a row, and choose it: what belongs to it comes below"],
+  ["Tab, Enter on a heading", "sort by it"],
+  ["Right, Left on a row of a tree", "open, close it"],
   ["t", "light or dark"],
   ["Escape", "close this list"],
 ];

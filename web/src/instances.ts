@@ -2,7 +2,7 @@
 import type { Args, Cell, Report } from "./api";
 import { get } from "./api";
 import { h, add } from "./dom";
-import { frames, pathEnd } from "./parts";
+import { drawShort, frames, pathEnd, shortKernels } from "./parts";
 import { showTable, type TableOptions } from "./table";
 import { chosen, type Context } from "./view";
 
@@ -28,40 +28,45 @@ const TITLES: Record<string, string> = {
   total_ns: "GPU time", tc_ns: "TC time", mean_ns: "Mean", min_ns: "Min", max_ns: "Max", first_ns: "First start",
 };
 
-async function showSums(box: HTMLElement, c: Context, args: Args, o: TableOptions): Promise<void> {
+async function showSums(box: HTMLElement, c: Context, args: Args, o: (t: Report) => TableOptions): Promise<Report> {
   const t = await get<Report>("/api/instances", args, c.signal, c.progress);
   for (const column of t.columns) column.title = TITLES[column.id] ?? column.title;
-  showTable(box, t, o);
+  showTable(box, t, o(t));
+  return t;
 }
 
-export function showKernels(box: HTMLElement, c: Context, title: string, w: Which): Promise<void> {
-  return showSums(box, c, argsOf(c, "kernel", w), { title, key: "kernels" });
+/** Kernels have the short names that the report of kernels gives them. */
+export async function showKernels(box: HTMLElement, c: Context, title: string, w: Which): Promise<void> {
+  const short = await shortKernels(c);
+  await showSums(box, c, argsOf(c, "kernel", w), () => ({ title, key: "kernels", hide: ["op_id"], draw: { kernel_name: drawShort(short) } }));
 }
 
-/** Steps with their numbers of kernels. `choose` gets a step; null = kernels outside all steps. */
-export function showIterations(box: HTMLElement, c: Context, at: string | undefined, choose: (step: Cell) => void): Promise<void> {
-  return showSums(box, c, argsOf(c, "step"), {
+/** Steps with their numbers of kernels. `choose` gets a step; null = kernels outside all steps. A single one is chosen at once. */
+export async function showIterations(box: HTMLElement, c: Context, at: string | undefined, choose: (step: Cell) => void): Promise<void> {
+  const t = await showSums(box, c, argsOf(c, "step"), (of) => ({
     title: "Iterations",
     key: "iterations",
     pageSize: 10,
     draw: { step: (v) => (v === null ? "outside all steps" : String(v)) },
     choose: (cells) => choose(cells[0]),
-    chosen: (cells) => stepText(cells[0]) === at,
-  });
+    chosen: (cells) => stepText(cells[0]) === (at ?? (of.rows.length === 1 ? stepText(of.rows[0][0]) : undefined)),
+  }));
+  if (at === undefined && t.rows.length === 1) choose(t.rows[0][0]);
 }
 
 const OP = 0, DIRECTION = 3; // columns of ops
 
-export function showOps(box: HTMLElement, c: Context, title: string, w: Which, at: string | undefined, choose: (op: string) => void): Promise<void> {
+export async function showOps(box: HTMLElement, c: Context, title: string, w: Which, at: string | undefined, choose: (op: string) => void): Promise<void> {
   const key = (cells: Cell[]) => JSON.stringify([cells[OP], cells[DIRECTION]]);
-  return showSums(box, c, argsOf(c, "op", w), {
+  await showSums(box, c, argsOf(c, "op", w), () => ({
     title,
     key: "step-ops",
     pageSize: 10,
-    draw: { op_id: (v) => (v === null ? "(no op)" : String(v)), op: pathEnd },
+    hide: ["op_id"],
+    draw: { op: (v) => (v === null ? "(no op)" : pathEnd(v)) },
     choose: (cells) => choose(key(cells)),
     chosen: (cells) => key(cells) === at,
-  });
+  }));
 }
 
 /** An op of showOps, or of the report ops. */

@@ -80,13 +80,31 @@ function switchTheme(): void {
   show();
 }
 
+/** What views said of an input when they had nothing to show: by its key, content and view. */
+const refused = new Map<string, string>();
+const refusal = (i: Input, v: View) => `${i.input}\n${i.content}\n${v.id}`;
+
+/** Why a view has nothing to show, as far as that is known without asking; "" otherwise. */
+function lackOf(v: View, i: Input | undefined): string {
+  if (!i || i.state === "failed") return "";
+  if (v.ofRun && new Set(state.inputs.filter((x) => x.run === i.run).map((x) => x.worker)).size < 2) return "This is about the ranks of a job; the run has one worker.";
+  if (v.ofDevice && i.state === "ready" && i.gpu_ops === 0) return "No work of a GPU was recorded.";
+  return refused.get(refusal(i, v)) ?? "";
+}
+
 function drawNav(view: View): void {
+  const input = chosenInput(), link = (v: View) => {
+    const lack = lackOf(v, input);
+    return h("a", { href: place.linkTo(v.id), "aria-current": v === view ? "page" : undefined, class: lack ? "dim" : undefined, title: lack || undefined }, v.title);
+  };
+  const focused = nav.contains(document.activeElement) ? document.activeElement?.textContent : undefined, scrolled = nav.scrollTop;
   clear(nav);
   for (const group of unique(VIEWS.map((v) => v.group))) {
     add(nav, h("h2", {}, group));
-    for (const v of VIEWS.filter((x) => x.group === group))
-      add(nav, h("a", { href: place.linkTo(v.id), "aria-current": v === view ? "page" : undefined }, v.title));
+    add(nav, ...VIEWS.filter((x) => x.group === group).map(link));
   }
+  nav.scrollTop = scrolled;
+  if (focused) [...nav.querySelectorAll("a")].find((a) => a.textContent === focused)?.focus({ preventScroll: true });
 }
 
 /** The view `by` places further in the menu. */
@@ -152,6 +170,11 @@ async function show(): Promise<void> {
   } catch (e) {
     if (!mine.signal.aborted) sayError(e);
   }
+  if (!mine.signal.aborted) {
+    const said = page.querySelector<HTMLElement>(".empty")?.innerText;
+    if (said && shown && shown !== "none" && !page.querySelector(".tabulator, canvas, .finding, textarea")) refused.set(refusal(shown, view), said);
+    drawNav(view);
+  }
   if (!mine.signal.aborted) wait.remove();
   await tablesStand();
   if (!mine.signal.aborted) {
@@ -174,6 +197,7 @@ async function watch(): Promise<void> {
     // A list that is open stays so.
     if (stale && !bar.contains(document.activeElement)) {
       drawBar();
+      drawNav(VIEWS.find((v) => v.id === place.read().view) ?? VIEWS[0]);
       stale = false;
     }
     if (!shown) continue;
@@ -205,7 +229,8 @@ async function start(): Promise<void> {
   } catch {
     // As above.
   }
-  add(document.body, h("a", { href: "#", class: "skip", onclick: (e: Event) => (e.preventDefault(), page.focus()) }, "To the page"), bar, nav, page);
+  const skip = h("a", { href: "#", class: "skip", onclick: (e: Event) => (e.preventDefault(), page.focus()) }, "To the page");
+  add(document.body, h("div", { role: "navigation", "aria-label": "To the page", class: "skips" }, skip), bar, nav, page);
   addEventListener("hashchange", show);
   addEventListener("keydown", keys);
   await show();

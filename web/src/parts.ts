@@ -1,10 +1,10 @@
 // What views share: parts that may be missing, tables of reports, drill-downs, figures, choices.
 import type { Args, Cell, Report, Section, Table } from "./api";
-import { ApiError, columnOf, get, textAt } from "./api";
+import { ApiError, columnOf, get, source, textAt } from "./api";
 import { add, clear, h, select } from "./dom";
 import * as place from "./place";
 import { showTable, type TableOptions } from "./table";
-import { chosen, type Context } from "./view";
+import { chosen, perStep, report, type Context } from "./view";
 
 /** A part of a page. What the server lacks for it is said in its place; the rest of the page stays. */
 export async function part(page: HTMLElement, title: string, fill: (box: HTMLElement) => Promise<void>): Promise<void> {
@@ -19,10 +19,15 @@ export async function part(page: HTMLElement, title: string, fill: (box: HTMLEle
   }
 }
 
-/** A report or one of its sections as a table. */
-export function showReport(parent: HTMLElement, name: string, table: Report | Section, o: TableOptions = {}): void {
-  const short = shortNames(table);
-  showTable(parent, table, { key: "report" in table ? name : `${name}-${table.name}`, ...o, ...(short && { draw: { name: short, ...o.draw }, hide: [...(o.hide ?? []), "short_name"] }) });
+/** A report or one of its sections as a table. `steps`: its sums can be seen per step, too; the rows must be all that the report has. */
+export function showReport(parent: HTMLElement, name: string, table: Report | Section, o: TableOptions & { steps?: Context } = {}): void {
+  const short = shortNames(table), { steps, ...rest } = o;
+  showTable(parent, table, {
+    key: "report" in table ? name : `${name}-${table.name}`,
+    ...rest,
+    ...(steps && "report" in table && !source.off && { perStep: () => perStep(steps, table) }),
+    ...(short && { draw: { name: short, ...o.draw }, hide: [...(o.hide ?? []), "short_name"] }),
+  });
 }
 
 /** How a kernel's name is shown: short, where the table has that beside the full one, which search, tooltip and CSV keep. */
@@ -30,6 +35,15 @@ function shortNames(table: Table): ((value: Cell, cells: Cell[]) => Node | strin
   const at = columnOf(table, "short_name");
   return at < 0 || columnOf(table, "name") < 0 ? undefined : (value, cells) => (cells[at] ? h("span", { "data-whole": String(value) }, String(cells[at])) : String(value ?? ""));
 }
+
+/** The short names of kernels, for tables that have full ones alone; search, tooltip and CSV keep these. */
+export async function shortKernels(c: Context): Promise<(name: Cell) => string> {
+  const k = await report(c, "kernels").catch(() => undefined), short = new Map(k?.rows.map((r) => [textAt(k, r, "name"), kernelName(k, r)]));
+  return (name) => short.get(String(name)) ?? String(name ?? "");
+}
+
+/** How such a name is drawn. */
+export const drawShort = (short: (name: Cell) => string) => (name: Cell) => h("span", { "data-whole": String(name ?? "") }, short(name));
 
 /** The same of a row. */
 export function kernelName(table: Table, row: Cell[]): string {
@@ -52,7 +66,7 @@ export function choice(c: Context, label: string, name: string, values: (string 
   return select(label, values, c.args[name] ?? (typeof first === "string" ? first : first[0]), (v) => choose(name, v, drop));
 }
 
-/** How many shares a pie shows. */
+/** How many parts a chart of bars shows. */
 export function topOf(c: Context): number {
   return c.args.top === "all" ? Infinity : Number(c.args.top) || 10;
 }
@@ -123,11 +137,21 @@ export function pathEnd(path: Cell): string {
   return parts.length > 3 ? "…/" + parts.slice(-2).join("/") : parts.join("/");
 }
 
-/** A stack in a line: its innermost frame, and the innermost of the user's own. */
+/** The modules of a stack, the outermost first. */
+export function modulesOf(stack: string): string[] {
+  return stack.split(/[;\n]/).flatMap((f) => /^nn\.Module: (.*)$/.exec(f)?.[1] ?? []).reverse();
+}
+
+/** A stack in a line: the innermost frame of the user's own, and the innermost module, else the innermost frame. */
 export function stackLine(stack: Cell): string {
   if (typeof stack !== "string" || !stack) return "(none)";
-  const inner = stack.split(/[;\n]/)[0], own = ownFrame(stack);
-  return inner === own ? own : `${own} … ${inner.replace(/^.*[\\/](?=[^\\/]*\(\d+\): )/, "")}`;
+  const inner = stack.split(/[;\n]/)[0], own = ownFrame(stack), module = modulesOf(stack).pop();
+  return module ? `${own} … ${module}` : inner === own ? own : `${own} … ${frameEnd(inner)}`;
+}
+
+/** A frame without the folders of its file. */
+export function frameEnd(frame: string): string {
+  return frame.replace(/^.*[\\/](?=[^\\/]*\(\d+\): )/, "");
 }
 
 /** The innermost frame that is not of an installed package, else the innermost. */

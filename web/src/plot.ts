@@ -10,7 +10,7 @@ const { kind, title, notes, data } = JSON.parse(at?.textContent ?? "null");
 
 switch (kind) {
   case "roofline":
-    showChart(document.body, title, rooflineOption(data)!, 420);
+    showChart(document.body, title, rooflineOption(data)!.option, 420);
     break;
   case "memory":
     showChart(document.body, title, curveOption(data, endOf(data)), 320);

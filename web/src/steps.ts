@@ -2,6 +2,8 @@
 import type { Cell, Column, Table } from "./api";
 import { columnOf } from "./api";
 import { COLORS, showChart, type Chart } from "./chart";
+import * as place from "./place";
+import { roleColor } from "./timeline/colors";
 import { axis, time, tip } from "./format";
 
 /** "A..B", "A..", "..B" or "A"; "all", which is also what lies outside the steps. */
@@ -20,7 +22,7 @@ export function partsOf(table: Table): { column: Column; at: number }[] {
 
 /** `use`: whether a step's bar is of the chosen ones; others are pale. */
 export function showSteps(parent: HTMLElement, title: string, table: Table, o: { height?: number; use?: (step: Cell) => boolean; choose?: (step: Cell) => void } = {}): Chart {
-  const parts = partsOf(table).map((p, k) => ({ ...p, color: COLORS[k % COLORS.length] })).filter((p) => table.rows.some((r) => r[p.at]));
+  const parts = partsOf(table).map((p, k) => ({ ...p, color: roleColor(p.column.title) ?? COLORS[k % COLORS.length] })).filter((p) => table.rows.some((r) => r[p.at]));
   const step = Math.max(columnOf(table, "step"), 0), names = table.rows.map((r) => String(r[step] ?? ""));
   const chart = showChart(parent, title, {
     tooltip: { trigger: "axis", confine: true, axisPointer: { type: "shadow" }, valueFormatter: tip(time) },
@@ -40,4 +42,13 @@ export function showSteps(parent: HTMLElement, title: string, table: Table, o: {
   } as any, o.height ?? 280);
   if (o.choose) chart.on("click", (e: any) => typeof e.dataIndex === "number" && o.choose?.(table.rows[e.dataIndex][step]));
   return chart;
+}
+
+/** To the step on the timeline. */
+export function toStep(s: Table): (step: Cell) => void {
+  const [step, start, total] = ["step", "start_ns", "total_ns"].map((id) => columnOf(s, id));
+  return (chosen) => {
+    const r = s.rows.find((x) => x[step] === chosen);
+    if (r && r[start] !== null && r[total] !== null) location.hash = place.linkTo("timeline", { look: `${r[start]}..${BigInt(r[start] as number | bigint) + BigInt(r[total] as number | bigint)}` });
+  };
 }

@@ -11,6 +11,8 @@ export interface View {
   shows?: Record<string, Record<string, string>>;
   /** It is about all inputs of the run: also where the chosen one cannot be read by itself. */
   ofRun?: boolean;
+  /** It is about work of a device. */
+  ofDevice?: boolean;
   /** Fills `page`. What it waits for must heed `c.signal`; it may be called again with another place. */
   show(page: HTMLElement, c: Context): Promise<void>;
 }
@@ -30,8 +32,18 @@ export function chosen(c: Context): Args {
   return { input: c.input, ...Object.fromEntries(place.KEPT.map((name) => [name, c.args[name]])) };
 }
 
-export function report(c: Context, name: string, args: Args = {}): Promise<Report> {
-  return get<Report>(`/api/report/${name}`, { ...chosen(c), ...args }, c.signal, c.progress);
+const asked = new WeakMap<Report, { name: string; args: Args }>();
+
+export async function report(c: Context, name: string, args: Args = {}): Promise<Report> {
+  const r = await get<Report>(`/api/report/${name}`, { ...chosen(c), ...args }, c.signal, c.progress);
+  asked.set(r, { name, args });
+  return r;
+}
+
+/** The same report with sums per step. */
+export function perStep(c: Context, r: Report): Promise<Report> {
+  const { name, args } = asked.get(r) ?? { name: r.report, args: {} };
+  return report(c, name, { ...args, per: "step" });
 }
 
 export function advise(c: Context): Promise<Report> {

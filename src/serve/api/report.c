@@ -20,10 +20,12 @@ static int serve_report_run(const struct request *r, struct response *out, struc
 	return rc;
 }
 
+static const char *const pers[] = {"total", "step", "call", NULL};
 static const struct endpoint_param params[] = {
 	{"group_by", "what the rows are, where the report has a choice", NULL, false},
 	{"compat", "the numbers of a predecessor", NULL, false},
 	CHOICE_PARAMS,
+	{"per", "what sums are told as, where the report has sums", pers, false},
 	{"device", "cpu or a GPU's number, where the report has the choice", NULL, false},
 	TABLE_PARAMS,
 	{0},

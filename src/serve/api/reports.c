@@ -2,6 +2,7 @@
 #include "serve/endpoint.h"
 
 #include "base/json_text.h"
+#include "query/per.h"
 #include "query/report.h"
 
 static void serve_reports_put_words(struct buf *b, const char *name, const struct report *r, const char *(*word)(const struct report *r, unsigned i))
@@ -31,7 +32,7 @@ static int serve_reports_run(const struct request *r, struct response *out, stru
 		serve_reports_put_text(b, "help", (*k)->help);
 		serve_reports_put_words(b, "group_by", *k, report_grouping);
 		serve_reports_put_words(b, "compat", *k, report_compat);
-		buf_printf(b, ",\"device\":%s}", (*k)->takes & REPORT_DEVICE ? "true" : "false");
+		buf_printf(b, ",\"device\":%s,\"sums\":%s}", (*k)->takes & REPORT_DEVICE ? "true" : "false", report_has_sums(*k) ? "true" : "false");
 	}
 	buf_cstr(b, "]}\n");
 	return 0;
@@ -39,7 +40,7 @@ static int serve_reports_run(const struct request *r, struct response *out, stru
 
 const struct endpoint endpoint_reports = {
 	.path = "/api/reports",
-	.help = "the reports that /api/report/NAME has, with their groupings and predecessors",
+	.help = "the reports that /api/report/NAME has, with their groupings and predecessors, and whether they have sums that can be told per step",
 	.queue = QUEUE_QUICK,
 	.run = serve_reports_run,
 };

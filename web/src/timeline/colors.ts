@@ -162,3 +162,8 @@ export function rolesOf(device: boolean, words: Iterable<string>): Role[] {
   for (const w of words) met.add((device ? DEVICE_WORDS : HOST_WORDS).get(w) ?? list.length - 1);
   return list.filter((_, i) => met.has(i));
 }
+
+/** Text that is read well on a colour. */
+export function textOnColor(hex: string): string {
+  return textOn(rgb(hex));
+}

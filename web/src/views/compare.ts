@@ -97,7 +97,7 @@ async function show(page: HTMLElement, c: Context): Promise<void> {
       const name = at(cells, "full_name") || at(cells, "name");
       if (at(cells, "kind") !== "idle") mark?.([at(cells, "a_name") || name, name]);
     };
-    showReport(box, "diff", t, { title: "Terms of the difference", textShare: 0.2, hide: ["depth", "a_name", "a_shapes", "full_name"], ...(by === "tree" ? { children: byDepth(t), tree: "name" } : {}), choose: by === "kernel" ? kernels : undefined });
+    showReport(box, "diff", t, { title: "Terms of the difference", hide: ["depth", "a_name", "a_shapes", "full_name"], ...(by === "tree" ? { children: byDepth(t), tree: "name" } : {}), choose: by === "kernel" ? kernels : undefined });
   });
   if (!force) add(page, h("p", { class: "note" }, h("a", { href: place.linkTo("compare", { ...c.args, force: "1" }) }, "Compare runs that have little in common, too")));
   await part(page, "Timelines", async (box) => {

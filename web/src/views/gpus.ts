@@ -15,6 +15,7 @@ export const gpus: View = {
   id: "gpus",
   title: "GPUs",
   group: "Run",
+  ofDevice: true,
   shows: { devices: {} },
   async show(page, c) {
     const t = await report(c, "devices");

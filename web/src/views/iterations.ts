@@ -5,7 +5,7 @@ import { add, button, h } from "../dom";
 import { known, percent, time } from "../format";
 import { figure, part, sectionOf, showReport } from "../parts";
 import * as place from "../place";
-import { showSteps, stepRange } from "../steps";
+import { showSteps, stepRange, toStep } from "../steps";
 import { report, type Context, type View } from "../view";
 
 function stepsText(from: string, to: string): string | undefined {
@@ -69,8 +69,10 @@ export const iterations: View = {
     const deviation = mean === undefined ? undefined : Math.sqrt(lengths.reduce((sum, v) => sum + (v - mean) ** 2, 0) / Math.max(1, lengths.length - 1)); // of a sample, as in all reports
     add(page, h("div", { class: "figures" }, figure("Steps found", String(t.rows.length)), figure("Steps chosen", String(rows.length)), figure("Mean", known(mean, time)),
       figure("Standard deviation", known(deviation, (v) => `${time(v)} (${percent(mean ? (100 * v) / mean : 0)})`))));
-    showSteps(page, "Steps", t, { height: 320, use: c.args.steps ? use : undefined, choose: source.off ? undefined : (step) => place.go({ view: "iterations", args: { ...place.read().args, steps: String(step) } }) });
-    showReport(page, "steps", t, { title: "Steps", hide: t.columns.map((x) => x.id).filter((id) => /_pct$|^start_ns$|^source$/.test(id)) });
+    showSteps(page, "Steps", t, { height: 320, use: c.args.steps ? use : undefined, choose: toStep(t) });
+    add(page, h("p", { class: "note" }, `A bar opens the timeline at its step.${source.off ? "" : " A row chooses its step for all pages."}`));
+    const choose = source.off ? undefined : (cells: Cell[]) => place.go({ view: "iterations", args: { ...place.read().args, steps: String(cells[at]) } });
+    showReport(page, "steps", t, { title: "Steps", choose, hide: t.columns.map((x) => x.id).filter((id) => /_pct$|^start_ns$|^source$/.test(id)) });
     if (keys) await part(page, "Key ops", async (box) => showReport(box, "steps", keys, {
       title: "What would do as a key op",
       choose: source.off ? undefined : (cells) => place.go({ view: "iterations", args: { ...place.read().args, key_op: String(cells[0]), steps: "" } }),

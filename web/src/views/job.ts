@@ -106,7 +106,7 @@ const GROUPS: [string, string][] = [["kind", "kind"], ["group", "process group"]
 async function collectives(box: HTMLElement, c: Context, run: string): Promise<void> {
   const by = GROUPS.find(([id]) => id === c.args.by)?.[0] ?? "kind", t = await ask(c, run, "collectives", { group_by: by });
   add(box, h("div", { class: "choices" }, choice(c, "Rows by", "by", GROUPS, ["collectives.sort", "collectives.page", "collectives.q"])));
-  showReport(box, "collectives", t, { title: "Collectives", textShare: 0.18, hide: ["op_count"] });
+  showReport(box, "collectives", t, { title: "Collectives", hide: ["op_count"] });
 }
 
 async function others(box: HTMLElement, c: Context, run: string, job: JobInfo): Promise<void> {
@@ -132,10 +132,10 @@ export const job: View = {
       let late: Report | undefined;
       await part(box, "For whom the others waited, and why", async (inner) => {
         late = await ask(c, run, "stragglers");
-        showReport(inner, "stragglers", late, { title: "For whom the others waited, and why", textShare: 0.14, choose: toRank(info, late) });
+        showReport(inner, "stragglers", late, { title: "For whom the others waited, and why", choose: toRank(info, late) });
       });
       figures(head, info, ranks, late);
-      showReport(box, "ranks", ranks, { title: "Each rank", hide: ["device", "gpu", "steps", "drift_ppm", "clock", "input"], textShare: 0.14, choose: toRank(info, ranks) });
+      showReport(box, "ranks", ranks, { title: "Each rank", hide: ["device", "gpu", "steps", "drift_ppm", "clock", "input"], choose: toRank(info, ranks) });
     });
     await part(page, "Overlap", async (box) => {
       const t = await ask(c, run, "overlap");

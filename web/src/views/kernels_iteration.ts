@@ -8,6 +8,7 @@ export const kernelsIteration: View = {
   id: "kernels-iteration",
   title: "Kernels by iteration",
   group: "Steps",
+  ofDevice: true,
   async show(page, c) {
     const place = h("div", {});
     add(page, place);

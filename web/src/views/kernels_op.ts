@@ -9,6 +9,7 @@ export const kernelsOp: View = {
   id: "kernels-op",
   title: "Kernels by op",
   group: "Steps",
+  ofDevice: true,
   async show(page, c) {
     const iterations = h("div", {});
     add(page, iterations);

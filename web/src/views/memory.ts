@@ -1,14 +1,16 @@
 // Memory over time, and who allocated it; a range of the curve chooses what the tables are about.
 import type { Cell, Report, Section, Table } from "../api";
 import { ApiError, columnOf, numberAt, textAt } from "../api";
-import { COLORS, showChart } from "../chart";
-import { curveOption, endOf } from "../charts/curve";
+import { COLORS, showChart, showStacked } from "../chart";
+import { BEFORE, categoryColor, curveOption, endOf, wordOf } from "../charts/curve";
 import { add, button, h, select } from "../dom";
 import { bytes, time } from "../format";
 import { choice, choose, figure, part, sectionOf, showReport } from "../parts";
 import * as place from "../place";
 import { showTable } from "../table";
 import { report, type Context, type View } from "../view";
+
+const drawCategory = { category: (v: Cell) => h("span", { "data-whole": String(v ?? "") }, wordOf(String(v ?? ""))) };
 
 type Range = [from: number, to: number];
 
@@ -85,10 +87,12 @@ function categoriesInRange(t: Table, s: Section, [from, to]: Range): Table {
 
 async function categories(box: HTMLElement, c: Context, range: Range | undefined, end: number): Promise<void> {
   const t = await report(c, "memory-categories", { device: c.args.device }), line = sectionOf(t, "curve"), unknown = sectionOf(t, "unknown");
+  // The curve does not tell what was held before from what is unknown.
+  if (line && t.rows.some((r) => BEFORE.test(String(r[0])))) for (const x of line.columns) if (x.title === "Unknown") x.title = "Unknown, or held before the recording";
   if (line) curve(box, "Memory by what it is used for", line, range, Math.max(end, endOf(line)), true);
-  if (range && line) showTable(box, categoriesInRange(t, line, range), { title: "By category, in the range", key: "memory-categories" });
-  else showReport(box, "memory-categories", t, { title: "By category" });
-  if (unknown?.rows.length && !range) showReport(box, "memory-categories", unknown, { title: unknown.title });
+  if (range && line) showTable(box, categoriesInRange(t, line, range), { title: "By category, in the range", key: "memory-categories", draw: drawCategory });
+  else showReport(box, "memory-categories", t, { title: "By category", draw: drawCategory });
+  if (unknown?.rows.length && !range) showReport(box, "memory-categories", unknown, { title: "Unknown, because" });
 }
 
 function tables(page: HTMLElement, t: Report, blocks: Section | undefined, range: Range | undefined): void {
@@ -98,7 +102,7 @@ function tables(page: HTMLElement, t: Report, blocks: Section | undefined, range
   const [made, freed] = ["allocation_time_ns", "release_time_ns"].map((id) => columnOf(blocks, id));
   const seen = (v: Cell) => typeof v === "number" && !!range && v >= range[0] && v <= range[1];
   const rows = range ? blocks.rows.filter((r) => seen(r[made]) || seen(r[freed])) : blocks.rows;
-  showReport(page, "memory", { ...blocks, rows }, { title: range ? "Blocks allocated or freed in the range" : "Blocks" });
+  showReport(page, "memory", { ...blocks, rows }, { title: range ? "Blocks allocated or freed in the range" : "Blocks", sort: "-size_bytes" });
 }
 
 /** What is not freed, by what allocated it. */
@@ -106,6 +110,12 @@ async function leaks(box: HTMLElement, c: Context): Promise<void> {
   const t = await report(c, "leaks", { device: c.args.device, group_by: c.args.owner });
   add(box, h("div", { class: "choices" }, choice(c, "Not freed, by", "owner", [["owner", "op, line and module"], ["op", "op"], ["line", "line of Python"], ["module", "module"]])));
   showReport(box, "leaks", t, { title: "Not freed at the end" });
+}
+
+/** Who held the memory when most was allocated. */
+function heldAtPeak(page: HTMLElement, t: Report, device: string): void {
+  const held = sectionOf(t, "held"), rows = held?.rows.filter((r) => textAt(held, r, "device") === device) ?? [];
+  if (held && rows.length) showStacked(page, "Held at the peak", rows.map((r) => ({ name: wordOf(textAt(held, r, "category")), value: numberAt(held, r, "bytes") ?? 0, color: categoryColor(textAt(held, r, "category")) })), bytes);
 }
 
 /** How the allocator holds its memory: a memory snapshot says that, a trace does not. */
@@ -134,14 +144,19 @@ export const memory: View = {
       add(page, h("div", { class: "choices" }, select("Device", names.map((n): [string, string] => [n === "CPU" ? "cpu" : n.replace("GPU", ""), n]), device, (v) => choose("device", v, ["from", "to"])), line?.rows.length ? rangeInputs(range) : null));
       const r = peaks.rows.find((x) => textAt(peaks, x, "device") === (device === "cpu" ? "CPU" : "GPU" + device));
       const value = (id: string) => (r && numberAt(peaks, r, id) !== undefined ? bytes(numberAt(peaks, r, id)!) : undefined);
-      const least = value("peak_at_least_bytes");
-      if (line?.rows.length) add(page, h("div", { class: "figures" }, figure("Peak allocated", value("peak_allocated_bytes") ?? (least ? `≥ ${least}` : undefined), peaks.columns[columnOf(peaks, "peak_at_least_bytes")]?.help), figure("Peak reserved", value("peak_reserved_bytes"))));
+      const least = value("peak_at_least_bytes"), when = r && numberAt(peaks, r, "peak_allocated_time_ns"), reserved = r && numberAt(peaks, r, "peak_reserved_bytes");
+      if (line?.rows.length) {
+        add(page, h("div", { class: "figures" }, figure("Peak allocated", value("peak_allocated_bytes") ?? (least ? `≥ ${least}` : undefined), peaks.columns[columnOf(peaks, "peak_at_least_bytes")]?.help)));
+        const says = [when !== undefined ? `The peak is ${time(when)} after the start.` : "", reserved ? `The allocator reserved at most ${bytes(reserved)}.` : ""].filter((x) => x).join(" ");
+        if (says) add(page, h("p", { class: "note" }, says));
+        if (!range) heldAtPeak(page, t, r ? textAt(peaks, r, "device") : "");
+      }
     }
     if (line?.rows.length) curve(page, "Memory over time", line, range, end);
     else for (const n of line?.notes ?? []) add(page, h("p", { class: "empty" }, n));
     await part(page, "Memory by what it is used for", (box) => categories(box, c, range, end));
     tables(page, t, blocks, range);
-    for (const s of t.sections) if (s !== blocks && s !== line) showReport(page, "memory", s, { title: s.title });
+    for (const s of t.sections) if (s !== blocks && s !== line) showReport(page, "memory", s, { title: s.title, draw: drawCategory });
     await part(page, "Not freed at the end", (box) => leaks(box, c));
     await fragmentation(page, c);
   },

@@ -30,9 +30,9 @@ function flameNodes(t: Report, columns: string[]): FlameNode[] {
 async function tree(box: HTMLElement, c: Context): Promise<void> {
   const t = await report(c, "modules"), has = SIZES.filter(([, , columns]) => columnOf(t, columns[0]) >= 0);
   const size = has.find(([id]) => id === c.args.size) ?? has[0];
-  add(box, h("div", { class: "choices" }, choice(c, "Width", "size", has.map(([id, title]): [string, string] => [id, title]))));
-  showFlame(box, `Modules by ${size[1]}`, flameNodes(t, size[2]), c.args.at ?? "", (at) => place.note({ at }));
-  showReport(box, "modules", t, { title: "Modules", children: byDepth(t), tree: "module", hide: ["depth", "module_id", "device_exclusive_ns", "host_exclusive_ns"] });
+  add(box, h("div", { class: "choices" }, choice(c, "Width", "size", has.map(([id, title]): [string, string] => [id, title])), choice(c, "Order", "order", [["run", "as they ran"], ["time", "most time first"]])));
+  showFlame(box, `Modules by ${size[1]}`, flameNodes(t, size[2]), c.args.order === "time", c.args.at ?? "", (at) => place.note({ at }));
+  showReport(box, "modules", t, { title: "Modules", steps: c, children: byDepth(t), tree: "module", hide: ["depth", "module_id", "device_exclusive_ns", "host_exclusive_ns"] });
 }
 
 const DIRECTIONS: [id: string, title: string][] = [["forward", "Forward"], ["backward", "Backward"], ["optimizer", "Optimizer"]];
@@ -49,7 +49,7 @@ async function layers(box: HTMLElement, c: Context): Promise<void> {
   const device = columnOf(t, "total_gpu_ns") >= 0, of = device ? "gpu" : "host", what = device ? "device work" : "on the host";
   const sum = (id: string) => t.rows.reduce((s, r) => s + (numberAt(t, r, id) ?? 0), 0);
   add(box, h("div", { class: "figures" }, ...DIRECTIONS.map(([id, title]) => figure(`${title}, ${what}`, time(sum(`${id}_${of}_ns`))))));
-  showReport(box, "layers", t, { title: by === "line" ? "Lines of Python: what each took by itself" : "Layers: what each took by itself" });
+  showReport(box, "layers", t, { title: by === "line" ? "Lines of Python: what each took by itself" : "Layers: what each took by itself", steps: c });
 }
 
 export const modules: View = {

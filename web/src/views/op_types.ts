@@ -1,6 +1,6 @@
 // GPU time by kind of op.
 import { columnOf, numberAt, textAt } from "../api";
-import { pie, showChart } from "../chart";
+import { showBars } from "../chart";
 import { add, h } from "../dom";
 import { time } from "../format";
 import { showReport, topChoice, topOf } from "../parts";
@@ -15,8 +15,8 @@ export const opTypes: View = {
     const t = await report(c, "op-types"), row = h("div", { class: "row" }), type = columnOf(t, "type");
     const shares = (id: string) => t.rows.map((r) => ({ name: [...new Set([textAt(t, r, "type"), textAt(t, r, "direction")])].filter((x) => x).join(", "), value: numberAt(t, r, id) ?? 0 }));
     add(page, h("div", { class: "choices" }, topChoice(c)), row);
-    showChart(row, "GPU time by op type", pie(shares("total_gpu_ns"), time, topOf(c)), 250);
-    showChart(row, "CPU time by op type", pie(shares("total_cpu_ns"), time, topOf(c)), 250);
+    showBars(row, "GPU time by op type", shares("total_gpu_ns"), time, topOf(c));
+    showBars(row, "CPU time by op type", shares("total_cpu_ns"), time, topOf(c));
     showReport(page, "op-types", t, { title: "Op types", choose: (cells) => (location.hash = place.linkTo("ops-kernels", { "ops.q": String(cells[type]) })) });
   },
 };

@@ -6,7 +6,7 @@ import { opOf, showKernels, showStack } from "../instances";
 import { choice, detail, part, pathEnd, showReport } from "../parts";
 import { report, type View } from "../view";
 
-const WIDE = ["shapes", "data_type", "stack", "ops", "min_gpu_ns", "max_gpu_ns", "mean_cpu_ns", "min_cpu_ns", "max_cpu_ns", "mean_overhead_ns", "mean_idle_ns"];
+const HIDDEN = ["op_id", "shapes", "data_type", "stack", "ops", "min_gpu_ns", "max_gpu_ns", "mean_cpu_ns", "min_cpu_ns", "max_cpu_ns", "mean_overhead_ns", "mean_idle_ns"];
 
 export const opsKernels: View = {
   id: "ops-kernels",
@@ -26,6 +26,6 @@ export const opsKernels: View = {
       await part(box, "Kernels", (b) => showKernels(b, c, `Kernels of ${op.op}, ${op.direction}`, op));
       showStack(box, t.rows.find((r) => key(r) === value)?.[stack] ?? null);
     }, "Choose an op to see its kernels.");
-    showReport(place, "ops", rows, { title: "Ops", key: "ops", hide: WIDE, pageSize: 10, draw: { name: pathEnd }, choose: (cells) => open(key(cells)), chosen: (cells) => key(cells) === c.args.op });
+    showReport(place, "ops", rows, { title: "Ops", key: "ops", hide: HIDDEN, pageSize: 10, draw: { name: pathEnd }, choose: (cells) => open(key(cells)), chosen: (cells) => key(cells) === c.args.op });
   },
 };

@@ -1,14 +1,15 @@
 // The first page: where the steps' time went, how well the GPUs were used, what to do.
-import type { Cell } from "../api";
+import type { Cell, Table } from "../api";
 import { columnOf, numberAt, textAt } from "../api";
-import { COLORS, pie, showChart } from "../chart";
+import { COLORS, showStacked } from "../chart";
 import { add, h } from "../dom";
 import { note, known, percent, time } from "../format";
 import { showDevices } from "../devices";
 import { showFindings } from "../findings";
 import { figure, part, pathEnd, sectionOf, showReport } from "../parts";
 import * as place from "../place";
-import { showSteps } from "../steps";
+import { showSteps, toStep } from "../steps";
+import { roleColor } from "../timeline/colors";
 import { advise, report, type Context, type View } from "../view";
 
 async function steps(box: HTMLElement, c: Context): Promise<void> {
@@ -24,21 +25,39 @@ async function steps(box: HTMLElement, c: Context): Promise<void> {
     add(box, h("p", { class: "note" }, "Other is time in which none of the other roles was busy: what the host did meanwhile, and why the GPU waited, is on the page ", h("a", { href: place.linkTo("advice") }, "Advice"), "."));
   showReport(row, "overview", t, { title });
   const s = sectionOf(t, "steps");
-  if (s && s.rows.length > 1) showSteps(row, "Steps", s, { height: 300 });
-  else showChart(row, `${title} by role`, pie(parts.map((r, k) => ({ itemStyle: { color: COLORS[k % COLORS.length] }, name: textAt(t, r, "role"), value: numberAt(t, r, "mean_ns") ?? 0 })), time), 260);
+  if (s && s.rows.length > 1) showSteps(row, "Steps", s, { height: 300, choose: toStep(s) });
+  else showStacked(row, `${title} by role`, parts.map((r, k) => ({ color: roleColor(textAt(t, r, "role")) ?? COLORS[k % COLORS.length], name: textAt(t, r, "role"), value: numberAt(t, r, "mean_ns") ?? 0 })), time);
   for (const n of s?.notes.filter((n) => !n.startsWith("Roles sum") && !t.notes.some((x) => x.startsWith(n))) ?? []) add(box, h("p", { class: "note" }, note(n)));
+}
+
+/** Colours of what the time was used for, by the words of the report `summary`. */
+const USES: [use: RegExp, color: string][] = [
+  [/^Tensor Core/, COLORS[2]], [/^other kernels/, "#0072b2"], [/^copies/, "#e69f00"], [/^data loader/, "#027395"], [/^file/, "#7e6f54"], [/^CPU/, "#6dbf70"], [/^use /, COLORS[2]], [/^could, but/, "#d55e00"], [/unknown/, "#7f7f7f"],
+];
+const useColor = (use: string) => USES.find(([words]) => words.test(use))?.[1] ?? "#c9cdd9";
+
+/** DLProf's panels: the time by use, each moment counting once, and the ops' device time by Tensor Cores. */
+async function uses(box: HTMLElement, c: Context): Promise<void> {
+  const t = await report(c, "summary"), ops = sectionOf(t, "ops"), row = h("div", { class: "row" });
+  const parts = (s: Table, name: string, value: string) => s.rows.map((r) => ({ name: textAt(s, r, name), value: numberAt(s, r, value) ?? 0, color: useColor(textAt(s, r, name)) })).filter((x) => x.name !== "all");
+  add(box, row);
+  showStacked(row, "What the time was used for", parts(t, t.columns[0].id, "total_ns"), time);
+  const byCores = ops ? parts(ops, ops.columns[0].id, "gpu_ns") : [];
+  if (byCores.some((x) => x.value)) showStacked(row, "Device time of ops by Tensor Cores", byCores, time);
+  const all = ops && numberAt(ops, ops.rows.find((r) => r[0] === "all") ?? [], "gpu_ns"), sum = byCores.reduce((n, x) => n + x.value, 0);
+  if (all && sum > 1.001 * all) add(box, h("p", { class: "note" }, `Ops overlap on the device: these add up to more than the ${time(all)} in which any of them ran.`));
 }
 
 async function topOps(box: HTMLElement, c: Context): Promise<void> {
   const byGpu = await report(c, "ops", { sort: "-total_gpu_ns", limit: 10 }), gpu = byGpu.rows.some((r) => numberAt(byGpu, r, "total_gpu_ns"));
   const t = gpu ? byGpu : await report(c, "ops", { sort: "-total_cpu_ns", limit: 10 });
-  const wanted = ["op_id", "name", "shapes", "direction", "calls", ...(gpu ? ["total_gpu_ns", "gpu_pct", "tc_eligible", "tc_used"] : ["total_cpu_ns", "mean_cpu_ns"])];
+  const wanted = ["name", "shapes", "direction", "calls", ...(gpu ? ["total_gpu_ns", "gpu_pct", "tc_eligible", "tc_used"] : ["total_cpu_ns", "mean_cpu_ns"])];
   const opId = columnOf(t, "op_id"), direction = columnOf(t, "direction");
   showReport(box, "ops", t, {
     title: `Top 10 ops by ${gpu ? "GPU" : "CPU"} time`,
     hide: t.columns.map((x) => x.id).filter((id) => !wanted.includes(id)),
     draw: { name: pathEnd },
-    textShare: 0.15,
+
     choose: (cells) => (location.hash = place.linkTo("ops-kernels", { op: JSON.stringify([cells[opId], cells[direction]]) })),
   });
 }
@@ -50,6 +69,7 @@ export const overview: View = {
   async show(page, c) {
     await part(page, "Steps", (box) => steps(box, c));
     await part(page, "GPUs", async (box) => showDevices(box, await report(c, "devices")));
+    await part(page, "What the time was used for", (box) => uses(box, c));
     await part(page, "What to do", async (box) => showFindings(box, c, await advise(c), { title: "What to do", most: 8 }));
     await part(page, "Top ops", (box) => topOps(box, c));
     add(page, h("p", {}, h("a", { href: place.linkTo("reports") }, "All reports")));
