@@ -226,13 +226,17 @@ static void cost_rows_sum_up(int64_t *sum, int64_t *of_ns, int64_t v, int64_t ns
 	*of_ns += ns;
 }
 
-static void cost_rows_add_measured(struct cost_measured *m, double v, int64_t ns)
+static void cost_rows_add_measured(struct cost_measured *m, double v, int64_t model, int64_t ns)
 {
 	if (isnan(v))
 		return;
 	m->sum += v;
 	m->ns += ns;
 	m->calls++;
+	if (model == COST_UNKNOWN)
+		return;
+	m->both += v;
+	m->model += (double)model;
 }
 
 static void add_instance(struct cost_rows_work *w, struct instance *x)
@@ -258,9 +262,9 @@ static void add_instance(struct cost_rows_work *w, struct instance *x)
 	cost_rows_sum_up(&row->bytes, &row->bytes_ns, x->bytes, x->ns);
 	w->r->listed_ns += x->ns;
 	if (x->kernels) {
-		cost_rows_add_measured(&row->dram, x->dram, x->ns);
-		cost_rows_add_measured(&row->tensor, x->tensor, x->ns);
-		cost_rows_add_measured(&row->sampled, x->sampled, x->ns);
+		cost_rows_add_measured(&row->dram, x->dram, x->bytes, x->ns);
+		cost_rows_add_measured(&row->tensor, x->tensor, x->flops, x->ns);
+		cost_rows_add_measured(&row->sampled, x->sampled, x->bytes, x->ns);
 	}
 	add_ideal(w, row, x, best);
 }

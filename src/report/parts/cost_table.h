@@ -40,6 +40,7 @@ struct cost_row {
 		double sum;
 		int64_t ns;
 		uint64_t calls;
+		double both, model;      /* measured and modelled, over those of these calls whose model is known */
 	} dram, tensor;          /* bytes of device memory; FLOPs of Tensor Cores */
 	struct cost_measured sampled; /* the same of samples of the GPU: bytes of device memory, by its peak bandwidth */
 	uint32_t first_kernel;   /* its kernels' names: cost_rows.kernel_name[first_kernel ...], most time first */
