@@ -83,6 +83,30 @@ class Real(Case):
             n += 1
         self.assertGreater(n, 10)
 
+    def test_ops_without_a_model(self):
+        """They have rows where they were measured: of the kernels of the op, by `kernels`, with nothing of a model; and the note on what is left out, which is most time, comes first."""
+        table = oracle.report("roofline", TRACE, f"--counters={NCU}")
+        kernels = oracle.report("kernels", TRACE, f"--counters={NCU}", "--group-by=op").rows
+        modelled = {(r["op"], r["direction"]) for r in oracle.report("roofline", TRACE).rows}
+        rows = [r for r in table.rows if (r["op"], r["direction"]) not in modelled]
+        self.assertEqual(len(table.rows), len(modelled) + len(rows))
+        self.assertIn("aten::_foreach_addcdiv_", [r["op"] for r in rows])
+        for r in rows:
+            self.assertEqual([r[c] for c in ("flops", "bytes", "bound", "gain_ns", "measured_to_model")], [None] * 5)
+            if not r["op"].startswith("aten::_foreach"):
+                continue
+            own = [k for k in kernels if k["operator"] == r["op"]]
+            self.assertEqual(r["total_gpu_ns"], sum(k["total_ns"] for k in own))
+            self.assertAlmostEqual(r["measured_dram_bytes"], sum(k["measured_dram_per_call_bytes"] * k["calls"] for k in own), delta=1)
+        notes = [n for n in table.notes if "leaves out" in n or "cannot be" in n]
+        self.assertRegex(notes[0], "leaves out [0-9]+ ns")
+        self.assertEqual(len(notes), 2)
+        text = oracle.run("report", "roofline", TRACE, f"--counters={NCU}")[1].decode()
+        self.assertRegex(text.rstrip().splitlines()[-1], "^the roofline leaves out")
+        for by in ("shape", "kernel"):
+            other = oracle.report("roofline", TRACE, f"--counters={NCU}", f"--group-by={by}").rows
+            self.assertEqual(sum(r["total_gpu_ns"] for r in other), sum(r["total_gpu_ns"] for r in table.rows))
+
     def test_kernels(self):
         table = oracle.report("kernels", TRACE, f"--counters={NCU}", "--group-by=launch")
         softmax = [m for k, m in self.ncu if k[0] == "cunn_SoftMaxForwardReg"]

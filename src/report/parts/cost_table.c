@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/intern.h"
 #include "base/round.h"
+#include "base/sort.h"
 
 #include <math.h>
 
@@ -452,13 +453,27 @@ static const struct cost_table_over {
 	 "(it holds fewer values than its shape), or the model or the peak is wrong; such rows have no gain"},
 };
 
+static bool cost_table_is_over(const struct cost_table_over *o, const struct cost_row *x)
+{
+	return is_over(o->share(x)) && (o->fewer < 0 || x->fewer == o->fewer);
+}
+
+/* The time of the rows that a note is about. */
+static int64_t cost_table_over_ns(const struct cost_rows *r, const struct cost_table_over *o)
+{
+	int64_t ns = 0;
+	for (uint32_t i = 0; i < r->n; i++)
+		ns += cost_table_is_over(o, &r->v[i]) ? r->v[i].ns : 0;
+	return ns;
+}
+
 static void note_over(struct table *t, const struct cost_rows *r, const struct cost_table_over *o)
 {
 	const struct cost_row *most = NULL;
 	unsigned n = 0;
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct cost_row *x = &r->v[i];
-		if (!is_over(o->share(x)) || (o->fewer >= 0 && x->fewer != o->fewer))
+		if (!cost_table_is_over(o, x))
 			continue;
 		n++;
 		if (!most || o->share(x) > o->share(most))
@@ -519,16 +534,22 @@ static void note_experts(struct table *t, const struct cost_rows *r)
 	           "even choice, by which the calls could take %lld ns", STR_ARG(profile_str(r->p, most->name)), llround(most->attainable_ns), llround(most->even_ns));
 }
 
-/* How much device time the roofline leaves out. */
-static void note_outside(struct table *t, const struct cost_rows *r)
+/* How much device time the roofline leaves out. It is a warning where this is much, unless the GPU's peaks are unknown, which another note says. */
+static void note_outside(struct table *t, const struct cost_rows *r, int64_t out_ns)
 {
-	int64_t compared = 0;
-	for (uint32_t i = 0; i < r->n; i++)
-		compared += r->v[i].attainable_of;
-	if (r->all_ns > compared)
-		table_note(t, "the roofline leaves out %lld ns = ops without a model %lld + work of no op %lld + ops with unknown FLOPs, bytes or peak %lld; %.1f %% of device work",
-		           (long long)(r->all_ns - compared), (long long)r->unmodelled_ns, (long long)r->unattributed_ns,
-		           (long long)(r->listed_ns + r->other_ns - compared), 100 * (double)(r->all_ns - compared) / (double)r->all_ns);
+	enum { MUCH_PCT = 10 };
+	struct buf b = {0};
+	if (out_ns <= 0)
+		return;
+	buf_printf(&b, "the roofline leaves out %lld ns = ops without a model %lld + work of no op %lld + ops with unknown FLOPs, bytes or peak %lld; %.1f %% of device work", (long long)out_ns,
+	           (long long)r->unmodelled_ns, (long long)r->unattributed_ns, (long long)(r->listed_ns + r->other_ns - (r->all_ns - out_ns)), percent((double)out_ns, (double)r->all_ns));
+	if (r->measured_ns)
+		buf_printf(&b, ". %lld ns of it has rows with what was measured alone", (long long)r->measured_ns);
+	if (r->gpus.known && percent((double)out_ns, (double)r->all_ns) > MUCH_PCT)
+		table_warn(t, STR_FMT, STR_ARG(buf_view(&b)));
+	else
+		table_note(t, STR_FMT, STR_ARG(buf_view(&b)));
+	buf_release(&b);
 }
 
 /* Of how many calls the traffic was measured: sums of rows that lack some are empty. */
@@ -544,10 +565,34 @@ static void note_measured(struct table *t, const struct cost_rows *r)
 			all += r->v[i].calls;
 			part += n && n < r->v[i].calls;
 		}
-		if (calls < all)
+		if (part)
 			table_note(t, "memory traffic was %s in %llu of %llu calls; %llu row%s it of a part of the calls: the sum over all calls is empty there, and rates are of that part", by[k],
 			           (unsigned long long)calls, (unsigned long long)all, (unsigned long long)part, part == 1 ? " has" : "s have");
+		else if (calls < all)
+			table_note(t, "memory traffic was %s in %llu of %llu calls", by[k], (unsigned long long)calls, (unsigned long long)all);
 	}
+}
+
+/* What the figures lack, and which of them cannot be: what concerns most time first. */
+static void note_by_time(struct table *t, const struct cost_rows *r, bool all)
+{
+	enum { OVER = sizeof cost_table_over / sizeof *cost_table_over };
+	struct sort_item order[OVER + 1];
+	int64_t out_ns = all ? r->all_ns : 0;
+	for (uint32_t i = 0; i < r->n && all; i++)
+		out_ns -= r->v[i].attainable_of;
+	for (uint32_t i = 0; i < OVER; i++)
+		order[i] = (struct sort_item){UINT64_MAX - (uint64_t)cost_table_over_ns(r, &cost_table_over[i]), i, i};
+	order[OVER] = (struct sort_item){UINT64_MAX - (uint64_t)(out_ns > 0 ? out_ns : 0), OVER, OVER};
+	sort_items(order, OVER + 1);
+	for (uint32_t i = 0; i <= OVER; i++) {
+		if (order[i].row < OVER)
+			note_over(t, r, &cost_table_over[order[i].row]);
+		else
+			note_outside(t, r, out_ns);
+	}
+	if (all)
+		note_experts(t, r);
 }
 
 static void cost_table_put_notes(struct table *t, const struct cost_rows *r, bool all)
@@ -566,10 +611,7 @@ static void cost_table_put_notes(struct table *t, const struct cost_rows *r, boo
 		           (long long)r->by_name_ns);
 	if (r->p->durations_only)
 		table_warn(t, "a .dict does not tell apart equal calls that follow each other: they count as one call, so that their FLOPs and bytes are too few");
-	if (all)
-		note_outside(t, r), note_experts(t, r);
-	for (size_t i = 0; i < sizeof cost_table_over / sizeof *cost_table_over; i++)
-		note_over(t, r, &cost_table_over[i]);
+	note_by_time(t, r, all);
 	note_measured(t, r);
 	note_peaks(t, r);
 }

@@ -29,6 +29,7 @@ struct cost_row {
 	int64_t bytes, bytes_ns;
 	int64_t tc_ns[3];        /* by enum tri: time of the calls whose main kernel used Tensor Cores, did not, or may have */
 	enum tri eligible;       /* whether type and shape allow Tensor Cores */
+	bool measured_only;      /* of work without a model, of which counters or samples tell the traffic: nothing else is known */
 	bool fewer;              /* a convolution, some calls of which ran by Winograd or FFT, with fewer operations than are counted */
 	double compute_ns, memory_ns, attainable_ns; /* sums */
 	double even_ns;          /* of calls with bytes_least below bytes: what they would take by bytes; 0 = there are none */
@@ -58,9 +59,10 @@ struct cost_rows {
 	/* Device work in the window; the four add up to all_ns. */
 	int64_t by_name_ns;      /* the part of listed_ns in kernels without a model, which reports of one class list by name (by shape, by default rules) */
 	int64_t all_ns, listed_ns, other_ns /* other ops with a model */, unmodelled_ns, unattributed_ns;
+	int64_t measured_ns;     /* the part of the last two in rows that are measured_only */
 };
 
-/* Rows of the ops of these classes (bits 1 << enum op_class; 0 = all). `by` is one of the first three. */
+/* Rows of the ops of these classes (bits 1 << enum op_class; 0 = all, and ops without a model whose traffic with the memory was measured). `by` is one of the first three. */
 struct cost_rows *cost_rows_new(const struct profile *p, const struct window *w, uint32_t classes, enum cost_by by, enum cost_rules rules);
 void cost_rows_free(struct cost_rows *r);
 
