@@ -29,8 +29,8 @@ static const struct section sequences_section = {COLUMNS(
 	[SEQUENCES_BETWEEN] = {COLUMN(NS, "between_ns", "Between", "from the first start to the last end of each call, time in which none of its pieces ran", .flags = COLUMN_ANSWER)},
 	[SEQUENCES_SAVED] = {COLUMN(COUNT, "launches_less", "Launches less", "launches that one kernel for each call would save", .flags = COLUMN_MINOR)},
 	[SEQUENCES_HOST] = {COLUMN(NS, "total_host_ns", "Host total", "sum of the op's durations on the host", .flags = COLUMN_MINOR)},
-	[SEQUENCES_OP_DELAY] = {COLUMN(MEAN_NS, "op_delay_ns", "Op to kernel", "mean time from the op's start to the start of its first piece", .flags = COLUMN_MINOR)},
-	[SEQUENCES_CALL_DELAY] = {COLUMN(MEAN_NS, "launch_delay_ns", "Launch to kernel", "mean time from the start of the call that launches a piece to the piece's start; empty = such a call was not recorded",
+	[SEQUENCES_OP_DELAY] = {COLUMN(MEAN_NS, "op_delay_ns", "Op to kernel, mean", "mean time from the op's start to the start of its first piece", .flags = COLUMN_MINOR)},
+	[SEQUENCES_CALL_DELAY] = {COLUMN(MEAN_NS, "launch_delay_ns", "Launch to kernel, mean", "mean time from the start of the call that launches a piece to the piece's start; empty = such a call was not recorded",
 	                                 .flags = COLUMN_MINOR)},
 	[SEQUENCES_NAMES] = {COLUMN(TEXT, "kernel_names", "Full names", "full names in order of start, separated by |", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
 )};
