@@ -306,6 +306,7 @@ static void add_instance(struct cost_rows_work *w, struct instance *x)
 	struct cost_row *row = &w->r->v[x->row];
 	row->calls++;
 	row->main_ns += w->p->gpu_op.dur_ns[x->main];
+	row->small_ns += bounds_is_small(w->p, x->main) ? w->p->gpu_op.dur_ns[x->main] : 0;
 	row->fewer |= x->fewer && c->class == OP_CONV;
 	row->ns += x->ns;
 	row->min = x->ns < row->min ? x->ns : row->min;

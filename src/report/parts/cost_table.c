@@ -56,7 +56,7 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_HINT] = {COLUMN(TEXT, "tc_hint", "Hint", "what keeps it from Tensor Cores, or from using them well", .flags = COLUMN_WIDE | COLUMN_ANSWER),
 	                            .by = COST_TABLE_OF_ONE_CLASS, .when = WHEN_RECORDED},
 	[COST_TABLE_BOUND] = {COLUMN(TEXT, "bound", "Bound", "what bounds it: compute or memory, whichever would take longer at its peak; latency: under a tenth of what "
-	                             "those allow, by kernels of under 10 us (a call's main one, on average); over peak: it did more than a peak allows (column "
+	                             "those allow, by kernels of under 10 us (a call's main one, on average), or whose blocks take up under a tenth of the SMs, which come near no peak; over peak: it did more than a peak allows (column "
 	                             "over_peak), so that the model tells nothing of it; empty = unknown", .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_ATTAINABLE] = {COLUMN(MEAN_NS, "attainable_ns", "Attainable", "time that all calls would take at the peaks: the longer of FLOPs / peak and bytes / "
 	                                  "bandwidth, call by call"), .by = COST_TABLE_OF_ROOFLINE},
@@ -228,7 +228,7 @@ static const char *bound_of(const struct cost_row *x)
 		return "";
 	if (row_is_over(x))
 		return "over peak";
-	if (efficiency < 10 && (double)x->main_ns / (double)x->calls < 10e3)
+	if (efficiency < 10 && ((double)x->main_ns / (double)x->calls < 10e3 || x->small_ns > x->main_ns / 2))
 		return "latency";
 	return x->compute_ns > x->memory_ns ? "compute" : "memory";
 }

@@ -25,6 +25,7 @@ struct cost_row {
 	int64_t ns, min, max;
 	struct spread call_ns, tflops, gbs; /* of its calls: time; TFLOP/s and GB/s of those whose FLOPs (bytes) are known and that took time */
 	int64_t main_ns;         /* the part of ns in main kernels, one for each call */
+	int64_t small_ns;        /* the part of main_ns in kernels of too few blocks for any peak (bounds_is_small) */
 	int64_t flops, flops_ns; /* sum over the calls whose FLOPs are known, and the time of these calls; COST_UNKNOWN: no call's are known, or the sum is beyond 64 bits */
 	int64_t bytes, bytes_ns;
 	int64_t tc_ns[3];        /* by enum tri: time of the calls whose main kernel used Tensor Cores, did not, or may have */
