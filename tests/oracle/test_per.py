@@ -75,6 +75,13 @@ class Per(Case):
         self.assertEqual(csv, "name,total_ns_per_step")  # found by its old id, too
         self.assertNotIn("per step", text("kernels", data(*self.RESNET), "--compat=tb-plugin").splitlines()[0])
 
+    def test_steps_that_were_searched_for(self):
+        """They are a guess: sums stay sums, and the heading says of how many steps."""
+        path = data("more", "kineto_pairs", "switch_transformer_moe_a100", "trace_100Kpar_4exp_8batch_128seq_1024.json.gz")
+        steps = sum(r.get("whole") is not False for r in oracle.steps_report("steps", path).rows)
+        for name, title in (("kernels", "Kernels"), ("op-classes", "Time by class of op")):
+            self.assertEqual(oracle.run("report", name, path)[1].decode().splitlines()[0], f"{title}, of {steps} steps together")
+
     def test_refused(self):
         path = data("hta", "df_index_resolver", "df_index_resolver.json.gz")
         for args, status, says in ((("operators", "--per=step", "--steps=all"), 1, b"--steps=2..6"), (("overview", "--per=step"), 2, b"no sums"), (("kernels", "--per=day"), 2, b"total, step or call"),

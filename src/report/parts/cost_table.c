@@ -576,23 +576,26 @@ static void note_measured(struct table *t, const struct cost_rows *r)
 /* What the figures lack, and which of them cannot be: what concerns most time first. */
 static void note_by_time(struct table *t, const struct cost_rows *r, bool all)
 {
-	enum { OVER = sizeof cost_table_over / sizeof *cost_table_over };
-	struct sort_item order[OVER + 1];
-	int64_t out_ns = all ? r->all_ns : 0;
-	for (uint32_t i = 0; i < r->n && all; i++)
+	enum { OVER = sizeof cost_table_over / sizeof *cost_table_over, OUTSIDE = OVER, EXPERTS, NOTES };
+	struct sort_item order[NOTES];
+	int64_t out_ns = all ? r->all_ns : 0, experts_ns = 0;
+	for (uint32_t i = 0; i < r->n && all; i++) {
 		out_ns -= r->v[i].attainable_of;
+		experts_ns += r->v[i].even_ns > 0 ? r->v[i].ns : 0;
+	}
 	for (uint32_t i = 0; i < OVER; i++)
 		order[i] = (struct sort_item){UINT64_MAX - (uint64_t)cost_table_over_ns(r, &cost_table_over[i]), i, i};
-	order[OVER] = (struct sort_item){UINT64_MAX - (uint64_t)(out_ns > 0 ? out_ns : 0), OVER, OVER};
-	sort_items(order, OVER + 1);
-	for (uint32_t i = 0; i <= OVER; i++) {
+	order[OUTSIDE] = (struct sort_item){UINT64_MAX - (uint64_t)(out_ns > 0 ? out_ns : 0), OUTSIDE, OUTSIDE};
+	order[EXPERTS] = (struct sort_item){UINT64_MAX - (uint64_t)experts_ns, EXPERTS, EXPERTS};
+	sort_items(order, NOTES);
+	for (uint32_t i = 0; i < NOTES; i++) {
 		if (order[i].row < OVER)
 			note_over(t, r, &cost_table_over[order[i].row]);
-		else
+		else if (order[i].row == OUTSIDE)
 			note_outside(t, r, out_ns);
+		else if (all)
+			note_experts(t, r);
 	}
-	if (all)
-		note_experts(t, r);
 }
 
 static void cost_table_put_notes(struct table *t, const struct cost_rows *r, bool all)
