@@ -14,6 +14,7 @@ enum { FEWEST = 20, QUEUE_LEAST = 10 };
 struct pace {
 	uint64_t gaps, works, unknown; /* unknown: gaps whose next launch was not recorded */
 	int64_t gap_ns, work_ns;
+	int64_t called_ns;             /* the part of gap_ns behind the call of the next launch, which gpu-starvation leaves out */
 	int64_t most_from_ns, most_to_ns; /* the step with most time in the gaps */
 	struct intervals when;
 	bool collectives;              /* there are some, which are not in works */
@@ -88,6 +89,7 @@ static struct pace launch_bound_measure(const struct profile *p, struct findings
 		m.gaps++;
 		m.unknown += x->call == ROW_NONE;
 		m.gap_ns += x->end_ns - x->start_ns;
+		m.called_ns += x->end_ns - gap_host_until(x, p);
 		intervals_add(&m.when, x->start_ns, x->end_ns);
 		step_sum_add(&sum, &m, x);
 	}
@@ -112,7 +114,7 @@ static void launch_bound_report(struct findings *f, const struct step_time *w, c
 	struct buf evidence = {0};
 	struct finding *x = findings_add(f, pct >= SEVERE ? FINDING_MEDIUM : FINDING_LOW);
 	x->problem = arena_printf(&f->arena, "The host launches small kernels more slowly than the GPU runs them: %.1f %% of the %s passes "
-	                          "between kernels, waiting for the next launch", pct, w->time);
+	                          "between kernels, waiting for the next launch and its start", pct, w->time);
 	buf_printf(&evidence, "%.0f kernels%s%s run for ", (double)m->works / w->n, each, m->collectives ? ", without collectives," : "");
 	put_ns(&evidence, (double)m->work_ns / (double)m->works);
 	buf_cstr(&evidence, " on average, and one comes every ");
@@ -121,6 +123,11 @@ static void launch_bound_report(struct findings *f, const struct step_time *w, c
 	           (double)LONGEST_NS / 1e3);
 	put_ns(&evidence, (double)m->gap_ns / (double)m->gaps);
 	buf_cstr(&evidence, " on average until its work began");
+	if (m->called_ns > 0) {
+		buf_cstr(&evidence, ", of it ");
+		put_ns(&evidence, (double)m->called_ns / (double)m->gaps);
+		buf_cstr(&evidence, " from the call on, which gpu-starvation does not count");
+	}
 	if (m->unknown)
 		buf_printf(&evidence, "; of %llu of these launches the call was not recorded", (unsigned long long)m->unknown);
 	if (w->n == 1 && m->queued >= QUEUE_LEAST)

@@ -44,6 +44,16 @@ static bool has_host_outside(const struct profile *p, const struct window *w)
 	return false;
 }
 
+/* Why work of the recording is outside: the first step begins where the GPU had ended work from before its range. "" = not so, or the step was not asked for. */
+static const char *outside_why(const struct profile *p, const struct report_args *args, struct table *t)
+{
+	const struct steps *s = p->steps;
+	if (!s->n || s->before.ns <= 0 || s->before.waited_ns || s->v[0].number < args->step_first || s->v[0].number > args->step_last)
+		return "";
+	return arena_printf(&t->arena, " Step " STR_FMT " begins %.3f ms after its range did, when the GPU had ended work that was launched before the range.", STR_ARG(s->v[0].name),
+	                    (double)s->before.ns / 1e6).p;
+}
+
 bool outside_note(const struct profile *p, const struct report_args *args, struct table *t)
 {
 	struct window w;
@@ -54,8 +64,8 @@ bool outside_note(const struct profile *p, const struct report_args *args, struc
 	out = outside_of(p, &w, args->device, &all);
 	const char *s = w.steps == 1 ? "" : "s", *them = w.steps == 1 ? "it" : "them";
 	if (out.ops)
-		table_warn(t, "Of the %u step%s. Outside %s: %llu of %llu device operations, %.1f %% of the device time; --steps=all counts everything.",
-		           w.steps, s, them, (unsigned long long)out.ops, (unsigned long long)all.ops, all.ns ? 100.0 * (double)out.ns / (double)all.ns : 0);
+		table_warn(t, "Of the %u step%s. Outside %s: %llu of %llu device operations, %.1f %% of the device time; --steps=all counts everything.%s",
+		           w.steps, s, them, (unsigned long long)out.ops, (unsigned long long)all.ops, all.ns ? 100.0 * (double)out.ns / (double)all.ns : 0, outside_why(p, args, t));
 	else if (out.spans)
 		table_warn(t, "Of the %u step%s. Outside %s: %llu of %llu ops on the host; --steps=all counts everything.", w.steps, s, them,
 		           (unsigned long long)out.spans, (unsigned long long)all.spans);

@@ -46,8 +46,8 @@ static unsigned count_steps(struct profile *p, const struct report_args *args, c
 {
 	struct window w;
 	struct report_args all = *args;
-	bool chosen = args->has_steps, guess = args->per == REPORT_PER_STEP_IF_RIGHT;
-	if (p->durations_only || analysis_run(p, PASS_STEPS, e) < 0 || p->steps->whole_trace || (guess && p->steps->source == STEPS_PERIOD)) {
+	bool chosen = args->has_steps;
+	if (p->durations_only || analysis_run(p, PASS_STEPS, e) < 0 || p->steps->whole_trace) {
 		err_set(e, ERR_DATA, "--per=step: the input has no steps; --key-op=NAME says what marks one");
 		return 0;
 	}
@@ -120,7 +120,9 @@ int report_per(const struct report *r, struct profile *p, const struct report_ar
 	unsigned steps = by_call ? 0 : count_steps(p, args, s, e);
 	if (!by_call && !steps)
 		return guess ? 0 : -1;
-	if (!guess || steps > 1)
+	if (guess && steps > 1 && p->steps->source == STEPS_PERIOD)
+		out->heading = arena_printf(&out->arena, "%s, of %u steps together", out->heading ? out->heading : out->title, steps).p;
+	else if (!guess || steps > 1)
 		divide_all(out, s->ids, steps, !guess);
 	return 0;
 }

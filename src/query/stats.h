@@ -44,18 +44,20 @@ double stats_median(struct stats *s, uint32_t group);
 /* The standard deviation of a sample (n - 1), as `nsys stats` has it; 0 of a single value. */
 double stats_stddev(const struct stats *s, uint32_t group);
 
-/* The columns of a group; in a list of columns (query/section.h) as STATS_COLUMN_LIST(number of the first). */
+/* The columns of a group; in a list of columns (query/section.h) as STATS_COLUMN_LIST(number of the first);
+ * STATS_COLUMN_LIST_OF names what the share is of. */
 enum { STATS_CALLS, STATS_TOTAL, STATS_SHARE, STATS_MEAN, STATS_MEDIAN, STATS_MIN, STATS_MAX, STATS_SD, STATS_COLUMNS };
-#define STATS_COLUMN_LIST(first)                                                                                                                      \
+#define STATS_COLUMN_LIST_OF(first, share, share_of)                                                                                                 \
 	[(first) + STATS_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often")},                                                                      \
 	[(first) + STATS_TOTAL] = {COLUMN(NS, "total_ns", "Total", "sum of the durations", .flags = COLUMN_ANSWER)},                                      \
-	[(first) + STATS_SHARE] = {COLUMN(PERCENT, "total_pct", "Total %", "total / total of all rows", .flags = COLUMN_ANSWER)},                         \
+	[(first) + STATS_SHARE] = {COLUMN(PERCENT, "total_pct", share, share_of, .flags = COLUMN_ANSWER)},                                                 \
 	[(first) + STATS_MEAN] = {COLUMN(MEAN_NS, "mean_ns", "Mean", "mean duration")},                                                                \
 	[(first) + STATS_MEDIAN] = {COLUMN(MEAN_NS, "median_ns", "Median", "median duration; of an even number the mean of the two in the middle",     \
 	                                   .flags = COLUMN_MINOR)},                                                                                    \
 	[(first) + STATS_MIN] = {COLUMN(NS, "min_ns", "Min", "shortest duration", .flags = COLUMN_MINOR)},                                             \
 	[(first) + STATS_MAX] = {COLUMN(NS, "max_ns", "Max", "longest duration", .flags = COLUMN_MINOR)},                                              \
 	[(first) + STATS_SD] = {COLUMN(MEAN_NS, "stddev_ns", "Std dev", "standard deviation of the durations as a sample (n - 1); 0 of one", .flags = COLUMN_DETAIL)}
+#define STATS_COLUMN_LIST(first) STATS_COLUMN_LIST_OF(first, "Total %", "total / total of all rows")
 
 /* Puts the figures of a group in the row that was begun last. */
 void stats_put(struct table *t, unsigned first, struct stats *s, uint32_t group);

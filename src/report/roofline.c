@@ -25,7 +25,7 @@ const struct report report_roofline = {
 	.also = "bound bounds",
 	.help = "For each op with a cost model the time that it would take at the peaks of the GPU, the longer of FLOPs / peak and bytes / bandwidth, and what "
 	        "could be gained at most, the largest gain first. The peak is of the op's type, on Tensor Cores where its kernels used them or type and shape "
-	        "allow it. Cells are empty where the GPU's peaks or the op's FLOPs and bytes are not known. --group-by=shape tells shapes apart, --group-by=kernel "
+	        "allow it. Cells are empty where the GPU's peaks or the op's FLOPs and bytes are not known; ops without a model are left out, unless counters or samples tell their traffic with the memory. --group-by=shape tells shapes apart, --group-by=kernel "
 	        "goes by kernel.",
 	.variants = roofline_variants,
 	.sections = (const struct section *const[]){&cost_section, NULL},

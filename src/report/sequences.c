@@ -29,8 +29,8 @@ static const struct section sequences_section = {COLUMNS(
 	[SEQUENCES_BETWEEN] = {COLUMN(NS, "between_ns", "Between", "time in which no piece of the call ran, from its first start to its last end; sum over the calls", .flags = COLUMN_ANSWER)},
 	[SEQUENCES_SAVED] = {COLUMN(COUNT, "launches_less", "Launches less", "launches that one kernel for each call would save", .flags = COLUMN_MINOR)},
 	[SEQUENCES_HOST] = {COLUMN(NS, "total_host_ns", "Host total", "sum of the op's durations on the host", .flags = COLUMN_MINOR)},
-	[SEQUENCES_OP_DELAY] = {COLUMN(MEAN_NS, "op_delay_ns", "Op to kernel", "mean time from the op's start to the start of its first piece", .flags = COLUMN_MINOR)},
-	[SEQUENCES_CALL_DELAY] = {COLUMN(MEAN_NS, "launch_delay_ns", "Launch to kernel", "mean time from the start of the call that launches a piece to the start of the piece; empty = no such call was recorded",
+	[SEQUENCES_OP_DELAY] = {COLUMN(MEAN_NS, "op_delay_ns", "Op to kernel, mean", "mean time from the op's start to the start of its first piece", .flags = COLUMN_MINOR)},
+	[SEQUENCES_CALL_DELAY] = {COLUMN(MEAN_NS, "launch_delay_ns", "Launch to kernel, mean", "mean time from the start of the call that launches a piece to the start of the piece; empty = no such call was recorded",
 	                                 .flags = COLUMN_MINOR)},
 	[SEQUENCES_NAMES] = {COLUMN(TEXT, "kernel_names", "Full names", "full names of the pieces in order of start, separated by |", .flags = COLUMN_WIDE | COLUMN_DETAIL)},
 )};

@@ -41,7 +41,7 @@ static const struct section short_section = {.by = BY(SHORT_BY_OP) | BY(SHORT_BY
 	                     .flags = COLUMN_GROUP | COLUMN_ANSWER)},
 	[SHORT_DIMS] = {COLUMN(TEXT, "input_dims", "Input dims", "shapes of the op, as recorded", .flags = COLUMN_WIDE), .by = BY(SHORT_BY_SHAPE)},
 	[SHORT_NAME] = {COLUMN(TEXT, "name", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_KERNEL | COLUMN_ANSWER)},
-	STATS_COLUMN_LIST(SHORT_STATS),
+	STATS_COLUMN_LIST_OF(SHORT_STATS, "Of short %", "total / total of all kernels shorter than 10 us"),
 	[SHORT_UNDER] = {COLUMN(COUNT, "under_launch", "Under launch", "how many of these kernels took less time than the call that launched the kernel and nothing else", .flags = COLUMN_ANSWER)},
 	[SHORT_HOST] = {COLUMN(NS, "launch_ns", "Launch", "time of the calls that launched one of these kernels and nothing else", .flags = COLUMN_ANSWER)},
 )};

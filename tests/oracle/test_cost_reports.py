@@ -331,7 +331,7 @@ class Linked(Case):
 class Rules(Case):
     def setUp(self):
         super().setUp()
-        self.events, self.n = [], 0
+        self.events, self.n, self.sms = [], 0, 0
 
     def op(self, name, dims, types, *kernels, concrete=None):
         """An op and its kernels: (name, us)."""
@@ -351,7 +351,7 @@ class Rules(Case):
         f = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
         self.addCleanup(os.unlink, f.name)
         with f:
-            json.dump({"deviceProperties": [{"id": 0, "name": gpu}] if gpu else [], "traceEvents": self.events}, f)
+            json.dump({"deviceProperties": [{"id": 0, "name": gpu, "numSms": self.sms}] if gpu else [], "traceEvents": self.events}, f)
         return report(name, f.name, *args)
 
     def mm(self, m, n, k, us, kernel=GEMM, dtype="c10::Half"):
@@ -378,6 +378,17 @@ class Rules(Case):
         self.mm(16, 16, 16, 5)
         r, = self.report("roofline").rows
         self.assertEqual(r["bound"], "latency")
+
+    def test_latency_of_few_blocks(self):
+        """A loss of one block takes long, and uses one SM of 108: neither memory nor compute holds it up. Of 10 blocks, too, but not of 11; and unknown blocks say nothing."""
+        self.sms = 108
+        for blocks, bound in ((1, "latency"), (10, "latency"), (11, "memory"), (108, "memory"), (None, "memory")):
+            self.events.clear()
+            self.op("aten::nll_loss_forward", [[4096, 8192], [4096], [], [], []], ["c10::BFloat16", "long int", "", "Scalar", "Scalar"], ("nll_loss_forward_reduce_cuda_kernel_2d", 200))
+            if blocks:
+                self.events[-1]["args"].update(grid=[blocks, 1, 1], block=[32, 1, 1])
+            r, = self.report("roofline").rows
+            self.assertEqual((r["bound"], r["efficiency_pct"] < 10), (bound, True), blocks)
 
     def test_unknown_gpu_abstains(self):
         self.mm(4096, 4096, 4096, 500)

@@ -253,6 +253,8 @@ class Amounts(Case):
     def test_launches(self):
         """A kernel of 8 us every 20 + 5 us."""
         self.assertAlmostEqual(self.gain("small_kernels", "launch-bound"), 300 * (20 - 8), delta=60)
+        self.assertIn("12.0 us on average until its work began, of it 5.0 us from the call on, which gpu-starvation does not count", self.finding("small_kernels", "launch-bound")["evidence"])
+        self.assertAlmostEqual(self.gain("small_kernels", "gpu-starvation"), 300 * (20 - 8 - 5), delta=60)
 
     def test_where_to_look(self):
         """The call with most idle time behind it, until the device works again; the step with most of the gaps."""

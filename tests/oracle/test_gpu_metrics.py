@@ -217,6 +217,8 @@ class Kernels(Planted):
         row = oracle.report("roofline", self.path(made)).rows[0]
         self.assertEqual((row["op"], row["calls"], row["sampled_calls"]), ("aten::mm", 1, 1))
         self.assertAlmostEqual(row["sampled_dram_bytes"], 0.4 * A100_BYTES_PER_S * 2e-3)
+        self.assertEqual((row["bytes"], row["sampled_to_model"]), (None, None))  # the range states no types
+        self.assertEqual(row["sampled_dram_per_call_bytes"], row["sampled_dram_bytes"])
         self.assertAlmostEqual(row["sampled_gb_per_s"], 0.4 * A100_BYTES_PER_S / 1e9)
         self.assertAlmostEqual(row["sampled_bandwidth_pct"], 40)
         self.assertNotIn("measured_calls", row)

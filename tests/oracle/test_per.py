@@ -7,7 +7,7 @@ import oracle
 from oracle import Case, data, report
 
 # Columns that do not grow with the number of steps.
-NO_SUM = re.compile(r"^(mean|min|max|median|p\d+|stddev|peak|registers|shared)_|_pct$|_per_(s|byte|sm|thread)$|^(device|ranks|b|m|n|k|depth|message_bytes|module_id)$")
+NO_SUM = re.compile(r"^(mean|min|max|median|p\d+|stddev|peak|registers|shared)_|_pct$|_per_(s|byte|sm|thread)$|_delay_ns$|^changes_|^(device|stream|ops|length|longest_ns|ranks|b|m|n|k|depth|message_bytes|module_id)$")
 
 
 def sums():
@@ -33,9 +33,10 @@ class Per(Case):
             if c["type"] in ("integer", "number") and c["id"] not in ids:
                 self.assertRegex(c["id"], NO_SUM, "a sum that sums.def lacks, or a column that this test does not know")
         self.assertEqual([i + "_per_step" if i in ids else i for i in total.ids], step.ids)
-        self.assertEqual([i + "_per_call" if i in ids and i != "calls" else i for i in total.ids], call.ids if call else [])
+        self.assertEqual(call is not None, "calls" in total.ids)
+        self.assertEqual([i + "_per_call" if i in ids and i != "calls" else i for i in total.ids] if call else None, call and call.ids)
         self.assertEqual(len(total.rows), len(step.rows))
-        for a, b, c in zip(total.rows, step.rows, call.rows):
+        for a, b, c in zip(total.rows, step.rows, call.rows if call else total.rows):
             for i in total.ids:
                 if i not in ids:
                     self.assertEqual((a[i], a[i]), (b[i], c[i]), i)
@@ -43,13 +44,14 @@ class Per(Case):
                     self.assertIsNone(b[i + "_per_step"], i)
                 else:
                     self.assertAlmostEqual(a[i] / n, b[i + "_per_step"], delta=1e-6 * abs(a[i]), msg=i)
-                    if i != "calls" and a["calls"]:
+                    if call and i != "calls" and a["calls"]:
                         self.assertAlmostEqual(a[i] / a["calls"], c[i + "_per_call"], delta=1e-6 * abs(a[i]), msg=i)
         return len(total.rows)
 
     def test_reports(self):
         path = data(*self.RESNET)
-        seen = {name: self.check(name, path, (5, 8), "--steps=5..8") for name in ("operators", "lines", "kernels", "memcpy", "api", "gemm", "conv", "roofline")}
+        seen = {name: self.check(name, path, (5, 8), "--steps=5..8") for name in ("operators", "lines", "kernels", "memcpy", "api", "gemm", "conv", "roofline", "op-classes", "short-kernels", "sequences",
+                                                                            "queues", "streams")}
         self.assertEqual([n for n, rows in seen.items() if not rows], [])
 
     def test_comm_of_a_step(self):
@@ -72,6 +74,13 @@ class Per(Case):
         csv = text("kernels", path, "--format=csv", "--per=step", "--columns=name,total_ns").splitlines()[0]
         self.assertEqual(csv, "name,total_ns_per_step")  # found by its old id, too
         self.assertNotIn("per step", text("kernels", data(*self.RESNET), "--compat=tb-plugin").splitlines()[0])
+
+    def test_steps_that_were_searched_for(self):
+        """They are a guess: sums stay sums, and the heading says of how many steps."""
+        path = data("more", "kineto_pairs", "switch_transformer_moe_a100", "trace_100Kpar_4exp_8batch_128seq_1024.json.gz")
+        steps = sum(r.get("whole") is not False for r in oracle.steps_report("steps", path).rows)
+        for name, title in (("kernels", "Kernels"), ("op-classes", "Time by class of op")):
+            self.assertEqual(oracle.run("report", name, path)[1].decode().splitlines()[0], f"{title}, of {steps} steps together")
 
     def test_refused(self):
         path = data("hta", "df_index_resolver", "df_index_resolver.json.gz")

@@ -43,6 +43,10 @@ class Population(Case):
         self.assertEqual(sum(r["calls"] for r in table.rows), len(inside))
         self.assertAlmostEqual(sum(r["total_ns"] for r in table.rows), 1000 * sum(e["dur"] for e in inside), delta=len(inside))
         self.assertEqual([OUTSIDE.match(n).groups() for n in table.notes if OUTSIDE.match(n)], [("1", "509", "1707", "30.1")])
+        note, = (n for n in table.notes if OUTSIDE.match(n))
+        before = max(e["ts"] + e["dur"] for e in kernels if began.get(e["args"]["correlation"], 0) < step["ts"])
+        ms = re.search(r"Step 6 begins ([0-9.]+) ms after its range did, when the GPU had ended work that was launched before the range", note)
+        self.assertAlmostEqual(float(ms[1]), (before - step["ts"]) / 1e3, delta=0.01)
         self.assertEqual(sum(r["calls"] for r in report("kernels", path).rows), len(kernels))
 
     def test_steps_add_up(self):

@@ -3,6 +3,7 @@
 
 #include "analysis/costs/costs.h"
 #include "analysis/costs/tc_used.h"
+#include "analysis/time/bounds.h"
 
 /* One thread and one stream. */
 struct maker {
@@ -239,9 +240,32 @@ static void test_tensor_cores(void **state)
 	done(&m, c);
 }
 
+/* Fewer blocks than a tenth of the SMs; of three dimensions, and not where blocks or SMs are unknown. */
+static void test_small(void **state)
+{
+	(void)state;
+	struct maker m = begin();
+	builder_device(&m.b, 0, INT64_C(1) << 34);
+	kernel(&m, "loss", 10, 20000);
+	struct costs *c = end(&m);
+	static const struct {
+		int32_t sms, x, y, z;
+		bool small;
+	} rows[] = {{132, 1, 1, 1, true}, {132, 13, 1, 1, true}, {132, 14, 1, 1, false}, {132, 1, 7, 2, false}, {132, 1, 6, 2, true}, {132, 132, 1, 1, false}, {9, 1, 1, 1, false},
+	            {0, 1, 1, 1, false}, {132, 0, 1, 1, false}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		m.p->device.sm_count[0] = rows[i].sms;
+		m.p->launch.grid_x[0] = rows[i].x;
+		m.p->launch.grid_y[0] = rows[i].y;
+		m.p->launch.grid_z[0] = rows[i].z;
+		assert_int_equal(bounds_is_small(m.p, 0), rows[i].small);
+	}
+	done(&m, c);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_innermost), cmocka_unit_test(test_nothing_twice),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_innermost), cmocka_unit_test(test_nothing_twice),
 	                                   cmocka_unit_test(test_backward), cmocka_unit_test(test_uncovered), cmocka_unit_test(test_batches), cmocka_unit_test(test_experts),
 	                                   cmocka_unit_test(test_tensor_cores)};
 	return RUN_TESTS(tests);

@@ -2,6 +2,7 @@
 
 #include "analysis/costs/tc_used.h"
 #include "analysis/names/names.h"
+#include "analysis/time/gpu_metrics.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "gpu/gpu_state.h"
@@ -139,6 +140,12 @@ struct bound bounds_of(struct bounds *b, const struct cost *c, int64_t flops, in
 	x.tensor_core = used;
 	x.peak_name = gpu_peak_name(g, r.dtype, r.tensor_core);
 	return x;
+}
+
+bool bounds_is_small(const struct profile *p, uint32_t gpu)
+{
+	const uint32_t launch = p->gpu_op.launch[gpu];
+	return p->gpu_op.kind[gpu] == GPU_KERNEL && launch != ROW_NONE && launch_blocks_per_sm(p, launch) * BOUNDS_SMALL_SMS < 1;
 }
 
 double bounds_least_ns(struct bounds *b, const struct costs *c, uint32_t gpu)

@@ -62,6 +62,12 @@ struct bounds_gpus {
 };
 struct bounds_gpus bounds_gpus(const struct bounds *b);
 
+/* Whether row `gpu` of gpu_op is a kernel of so few blocks that it can come near no peak, however long it takes: fewer than one for each BOUNDS_SMALL_SMS SMs.
+ * A block runs on one SM, and an SM has its share of the FLOP/s, and can load from memory only a few times its share of the bandwidth. False where blocks
+ * or SMs are not known. */
+enum { BOUNDS_SMALL_SMS = 10 };
+bool bounds_is_small(const struct profile *p, uint32_t gpu);
+
 /* Whether an op of this class multiplies matrices. */
 static inline bool bounds_multiplies(enum op_class class)
 {

@@ -13,14 +13,14 @@
 struct instance {
 	uint32_t cost, op, row;
 	uint32_t main;         /* gpu_op row: the longest kernel that carries FLOPs, else the longest */
-	bool main_carries, fewer;
+	bool main_carries, fewer, measured_only;
 	int64_t ns, flops, bytes, bytes_least;
 	uint32_t kernels;      /* of which these were measured; NaN where not of all of them */
 	double dram, tensor, sampled;
 };
 
 struct cost_rows_key {
-	uint32_t name, params, direction, dtype, class;
+	uint32_t name, params, direction, dtype, class, measured_only;
 };
 
 struct cost_rows_work {
@@ -47,7 +47,7 @@ static uint32_t cost_rows_instance_of(struct cost_rows_work *w, uint32_t gpu)
 	uint32_t op = c->op[gpu];
 	/* Each kernel of a collective is an instance of its own. */
 	bool single = w->by == COST_BY_KERNEL || op == ROW_NONE || c->cost[c->of_gpu[gpu]].class == OP_COMM;
-	if (!single && w->of_span[op] != ROW_NONE)
+	if (!single && w->of_span[op] != ROW_NONE && !w->v[w->of_span[op]].measured_only)
 		return w->of_span[op];
 	MEM_GROW(w->v, w->cap, w->n + 1);
 	w->v[w->n] = (struct instance){.cost = c->of_gpu[gpu], .op = op, .main = gpu, .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_least = COST_UNKNOWN};
@@ -134,6 +134,31 @@ static bool add_by_name(struct cost_rows_work *w, uint32_t gpu)
 	return true;
 }
 
+/* Adds a piece of work without a model to the report of all ops, which leaves it out unless its traffic was measured: by op as a call of the op,
+ * else for itself. */
+static void cost_rows_add_unmodelled(struct cost_rows_work *w, uint32_t gpu)
+{
+	const struct gpu_ops *g = &w->p->gpu_op;
+	const uint32_t op = w->r->costs->op[gpu];
+	const bool single = w->by != COST_BY_OP || op == ROW_NONE || (w->of_span[op] != ROW_NONE && !w->v[w->of_span[op]].measured_only);
+	if (single || w->of_span[op] == ROW_NONE) {
+		const enum dtype t = g->kind[gpu] == GPU_KERNEL ? gpu_kernel(w->p, gpu)->dtype : DTYPE_UNKNOWN;
+		const uint32_t cost = costs_index_of_name(w->r->costs, w->p, g->name[gpu], OP_UNKNOWN, t);
+		w->r->costs->cost[cost].why = STR("its op has no model, or no shapes were recorded");
+		MEM_GROW(w->v, w->cap, w->n + 1);
+		w->v[w->n] = (struct instance){.cost = cost, .op = op, .main = gpu, .measured_only = true, .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_least = COST_UNKNOWN};
+		if (!single)
+			w->of_span[op] = w->n;
+		w->of_gpu[gpu] = w->n++;
+	} else {
+		w->of_gpu[gpu] = w->of_span[op];
+	}
+	struct instance *x = &w->v[w->of_gpu[gpu]];
+	x->main = g->dur_ns[gpu] > g->dur_ns[x->main] ? gpu : x->main;
+	x->ns += g->dur_ns[gpu];
+	cost_rows_measure(w, x, gpu);
+}
+
 static void cost_rows_collect(struct cost_rows_work *w)
 {
 	const struct gpu_ops *g = &w->p->gpu_op;
@@ -146,6 +171,8 @@ static void cost_rows_collect(struct cost_rows_work *w)
 		r->all_ns += g->dur_ns[i];
 		if (cost == ROW_NONE && add_by_name(w, i))
 			continue;
+		if (cost == ROW_NONE && !w->classes && (r->counters || r->samples))
+			cost_rows_add_unmodelled(w, i);
 		if (cost == ROW_NONE && r->costs->op[i] == ROW_NONE)
 			r->unattributed_ns += g->dur_ns[i];
 		else if (cost == ROW_NONE)
@@ -192,22 +219,55 @@ static void add_ideal(struct cost_rows_work *w, struct cost_row *row, const stru
 
 /* --- rows ------------------------------------------------------------------------------------------------------- */
 
-static uint32_t cost_rows_row_of(struct cost_rows_work *w, const struct instance *x)
+static struct cost_rows_key cost_rows_key_of(struct cost_rows_work *w, const struct instance *x)
 {
-	struct cost_rows *r = w->r;
-	const struct cost *c = &r->costs->cost[x->cost];
+	const struct cost *c = &w->r->costs->cost[x->cost];
 	uint32_t name = x->op == ROW_NONE || w->by == COST_BY_KERNEL ? w->p->gpu_op.name[x->main] : w->p->span.name[x->op];
-	struct cost_rows_key k = {.name = name, .direction = w->dir->gpu[x->main], .class = c->class};
+	struct cost_rows_key k = {.name = name, .direction = w->dir->gpu[x->main], .class = c->class, .measured_only = x->measured_only};
 	if (w->by == COST_BY_SHAPE) {
 		k.params = intern_str(&w->params, c->params);
 		k.dtype = c->dtype;
 	}
 	if (w->by == COST_BY_KERNEL)
 		k.direction = k.class = 0;
+	return k;
+}
+
+/* Drops the work without a model of rows in which nothing was measured. */
+static void cost_rows_drop_unmeasured(struct cost_rows_work *w)
+{
+	struct intern measured;
+	uint32_t *moved = NEW_ARRAY_RAW(w->n, uint32_t), n = 0;
+	intern_init(&measured);
+	for (uint32_t i = 0; i < w->n; i++) {
+		const struct instance *x = &w->v[i];
+		const struct cost_rows_key k = cost_rows_key_of(w, x);
+		if (x->measured_only && x->kernels && (!isnan(x->dram) || !isnan(x->sampled)))
+			intern_put(&measured, (const char *)&k, sizeof k);
+	}
+	for (uint32_t i = 0; i < w->n; i++) {
+		const struct cost_rows_key k = cost_rows_key_of(w, &w->v[i]);
+		const bool keep = !w->v[i].measured_only || intern_find(&measured, (struct str){(const char *)&k, sizeof k}) != INTERN_NONE;
+		moved[i] = keep ? n : ROW_NONE;
+		if (keep)
+			w->v[n++] = w->v[i];
+	}
+	for (uint32_t i = 0; i < w->p->gpu_op.rows.n; i++)
+		w->of_gpu[i] = w->of_gpu[i] == ROW_NONE ? ROW_NONE : moved[w->of_gpu[i]];
+	w->n = n;
+	intern_release(&measured);
+	mem_free(moved);
+}
+
+static uint32_t cost_rows_row_of(struct cost_rows_work *w, const struct instance *x)
+{
+	struct cost_rows *r = w->r;
+	const struct cost *c = &r->costs->cost[x->cost];
+	const struct cost_rows_key k = cost_rows_key_of(w, x);
 	uint32_t at = intern_put(&w->keys, (const char *)&k, sizeof k) - 1;
 	if (at >= r->n) {
 		MEM_GROW(r->v, r->cap, at + 1);
-		r->v[at] = (struct cost_row){.name = name, .direction = w->dir->gpu[x->main], .class = c->class, .cost = c, .min = INT64_MAX,
+		r->v[at] = (struct cost_row){.name = k.name, .direction = w->dir->gpu[x->main], .class = c->class, .cost = c, .measured_only = x->measured_only, .min = INT64_MAX,
 		                             .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .eligible = c->tc_eligible, .peak_flops = -1,
 		                             .peak_name = ""};
 		r->n = at + 1;
@@ -226,13 +286,17 @@ static void cost_rows_sum_up(int64_t *sum, int64_t *of_ns, int64_t v, int64_t ns
 	*of_ns += ns;
 }
 
-static void cost_rows_add_measured(struct cost_measured *m, double v, int64_t ns)
+static void cost_rows_add_measured(struct cost_measured *m, double v, int64_t model, int64_t ns)
 {
 	if (isnan(v))
 		return;
 	m->sum += v;
 	m->ns += ns;
 	m->calls++;
+	if (model == COST_UNKNOWN)
+		return;
+	m->both += v;
+	m->model += (double)model;
 }
 
 static void add_instance(struct cost_rows_work *w, struct instance *x)
@@ -242,6 +306,7 @@ static void add_instance(struct cost_rows_work *w, struct instance *x)
 	struct cost_row *row = &w->r->v[x->row];
 	row->calls++;
 	row->main_ns += w->p->gpu_op.dur_ns[x->main];
+	row->small_ns += bounds_is_small(w->p, x->main) ? w->p->gpu_op.dur_ns[x->main] : 0;
 	row->fewer |= x->fewer && c->class == OP_CONV;
 	row->ns += x->ns;
 	row->min = x->ns < row->min ? x->ns : row->min;
@@ -256,11 +321,11 @@ static void add_instance(struct cost_rows_work *w, struct instance *x)
 		best.memory_ns = NAN;
 	}
 	cost_rows_sum_up(&row->bytes, &row->bytes_ns, x->bytes, x->ns);
-	w->r->listed_ns += x->ns;
+	*(x->measured_only ? &w->r->measured_ns : &w->r->listed_ns) += x->ns;
 	if (x->kernels) {
-		cost_rows_add_measured(&row->dram, x->dram, x->ns);
-		cost_rows_add_measured(&row->tensor, x->tensor, x->ns);
-		cost_rows_add_measured(&row->sampled, x->sampled, x->ns);
+		cost_rows_add_measured(&row->dram, x->dram, x->bytes, x->ns);
+		cost_rows_add_measured(&row->tensor, x->tensor, x->flops, x->ns);
+		cost_rows_add_measured(&row->sampled, x->sampled, x->bytes, x->ns);
 	}
 	add_ideal(w, row, x, best);
 }
@@ -363,6 +428,8 @@ struct cost_rows *cost_rows_new(const struct profile *p, const struct window *wi
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		w.of_span[i] = ROW_NONE;
 	cost_rows_collect(&w);
+	if (!classes && (r->counters || r->samples))
+		cost_rows_drop_unmeasured(&w);
 	for (uint32_t i = 0; i < w.n; i++)
 		add_instance(&w, &w.v[i]);
 	spread_rows(&w);

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/intern.h"
 #include "base/round.h"
+#include "base/sort.h"
 
 #include <math.h>
 
@@ -15,8 +16,8 @@ enum {
 	COST_TABLE_GAIN, COST_TABLE_GAIN_PCT, COST_TABLE_EFFICIENCY, COST_TABLE_PEAK_PCT, COST_TABLE_PEAK, COST_TABLE_MEMORY_PCT, COST_TABLE_OVER, COST_TABLE_FORMULA, COST_TABLE_CAUSAL,
 	COST_TABLE_KERNELS, COST_TABLE_MEDIAN, COST_TABLE_SD, COST_TABLE_TFLOPS_MEAN, COST_TABLE_TFLOPS_MEDIAN, COST_TABLE_TFLOPS_SD, COST_TABLE_TFLOPS_MIN, COST_TABLE_TFLOPS_MAX,
 	COST_TABLE_GBS_MEAN, COST_TABLE_GBS_MEDIAN, COST_TABLE_GBS_SD, COST_TABLE_GBS_MIN, COST_TABLE_GBS_MAX,
-	COST_TABLE_UNKNOWN, COST_TABLE_MEASURED, COST_TABLE_DRAM, COST_TABLE_DRAM_GBS, COST_TABLE_DRAM_PCT, COST_TABLE_TENSOR,
-	COST_TABLE_SAMPLED, COST_TABLE_SAMPLED_DRAM, COST_TABLE_SAMPLED_GBS, COST_TABLE_SAMPLED_PCT, COST_TABLE_COLUMNS
+	COST_TABLE_UNKNOWN, COST_TABLE_MEASURED, COST_TABLE_DRAM, COST_TABLE_DRAM_RATIO, COST_TABLE_DRAM_GBS, COST_TABLE_DRAM_PCT, COST_TABLE_DRAM_CALL, COST_TABLE_TENSOR,
+	COST_TABLE_SAMPLED, COST_TABLE_SAMPLED_DRAM, COST_TABLE_SAMPLED_RATIO, COST_TABLE_SAMPLED_GBS, COST_TABLE_SAMPLED_PCT, COST_TABLE_SAMPLED_CALL, COST_TABLE_COLUMNS
 };
 
 /* The groupings that have a column. */
@@ -47,7 +48,7 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_BYTES] = {COLUMN(BYTES, "bytes", "Bytes", "what all calls read and write, each operand once; of a mixture of experts those that an even choice reads, where attainable "
 	                            "goes by the fewest; empty = unknown")},
 	[COST_TABLE_TFLOPS] = {COLUMN(REAL, "tflops_per_s", "TFLOP/s", "FLOPs / time, over the calls whose FLOPs are known", .digits = 3)},
-	[COST_TABLE_GBS] = {COLUMN(REAL, "gb_per_s", "GB/s", "bytes / time, over the calls whose bytes are known", .digits = 1)},
+	[COST_TABLE_GBS] = {COLUMN(REAL, "gb_per_s", "GB/s model", "bytes (of the model) / time, over the calls whose bytes are known", .digits = 1)},
 	[COST_TABLE_INTENSITY] = {COLUMN(REAL, "flops_per_byte", "FLOP/B", "arithmetic intensity: FLOPs / bytes", .flags = COLUMN_MINOR, .digits = 2)},
 	[COST_TABLE_TC] = {COLUMN(TEXT, "tensor_cores", "TC", "whether its main kernels used Tensor Cores: yes, no or unknown")},
 	[COST_TABLE_ELIGIBLE] = {COLUMN(TEXT, "tc_eligible", "Eligible", "whether type and shape allow Tensor Cores: yes, no or unknown; yes where a kernel uses them"),
@@ -55,7 +56,7 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_HINT] = {COLUMN(TEXT, "tc_hint", "Hint", "what keeps it from Tensor Cores, or from using them well", .flags = COLUMN_WIDE | COLUMN_ANSWER),
 	                            .by = COST_TABLE_OF_ONE_CLASS, .when = WHEN_RECORDED},
 	[COST_TABLE_BOUND] = {COLUMN(TEXT, "bound", "Bound", "what bounds it: compute or memory, whichever would take longer at its peak; latency: under a tenth of what "
-	                             "those allow, by kernels of under 10 us (a call's main one, on average); over peak: it did more than a peak allows (column "
+	                             "those allow, by kernels of under 10 us (a call's main one, on average), or whose blocks take up under a tenth of the SMs, which come near no peak; over peak: it did more than a peak allows (column "
 	                             "over_peak), so that the model tells nothing of it; empty = unknown", .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_ATTAINABLE] = {COLUMN(MEAN_NS, "attainable_ns", "Attainable", "time that all calls would take at the peaks: the longer of FLOPs / peak and bytes / "
 	                                  "bandwidth, call by call"), .by = COST_TABLE_OF_ROOFLINE},
@@ -89,17 +90,22 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_GBS_MAX] = {COLUMN(REAL, "max_gb_per_s", "GB/s max", "bytes / time of the fastest call", .digits = 1, .flags = COLUMN_DETAIL)},
 	[COST_TABLE_UNKNOWN] = {COLUMN(TEXT, "unknown", "Unknown", "why FLOPs or bytes are unknown", .flags = COLUMN_WIDE | COLUMN_DETAIL), .when = WHEN_RECORDED},
 	[COST_TABLE_MEASURED] = {COLUMN(COUNT, "measured_calls", "Measured", "calls whose traffic with the device's memory was measured, by hardware counters of all their kernels"), .when = WHEN_COUNTERS},
-	[COST_TABLE_DRAM] = {COLUMN(MEAN_BYTES, "measured_dram_bytes", "DRAM per call", "what the kernels of such a call read from and wrote to the device's memory, measured, on average; `bytes` is by the model, of all "
-	                            "calls, and counts what a cache holds", .flags = COLUMN_ANSWER), .when = WHEN_COUNTERS},
+	[COST_TABLE_DRAM] = {COLUMN(BYTES, "measured_dram_bytes", "DRAM measured", "what the kernels of all calls read from and wrote to the device's memory, measured; beside `bytes`, which are modelled. Empty = "
+	                            "not all calls were measured", .flags = COLUMN_ANSWER), .when = WHEN_COUNTERS},
+	[COST_TABLE_DRAM_RATIO] = {COLUMN(REAL, "measured_to_model", "Measured/model", "measured bytes / modelled bytes, over the calls of which both are known: above 1 where data was read again, below 1 where "
+	                                  "a cache held it", .digits = 2), .when = WHEN_COUNTERS},
 	[COST_TABLE_DRAM_GBS] = {COLUMN(REAL, "measured_gb_per_s", "GB/s measured", "measured bytes / time of these calls", .digits = 1), .when = WHEN_COUNTERS},
 	[COST_TABLE_DRAM_PCT] = {COLUMN(PERCENT, "measured_bandwidth_pct", "BW measured %", "that / peak bandwidth of the device memory"), .when = WHEN_COUNTERS},
-	[COST_TABLE_TENSOR] = {COLUMN(REAL, "measured_tensor_flops", "TC FLOPs per call", "operations of Tensor Cores, a multiply-add as 2, measured, mean of the calls of which they are known", .flags = COLUMN_MINOR),
+	[COST_TABLE_DRAM_CALL] = {COLUMN(MEAN_BYTES, "measured_dram_per_call_bytes", "DRAM per call", "measured bytes of a call, mean of the calls that were measured", .flags = COLUMN_MINOR), .when = WHEN_COUNTERS},
+	[COST_TABLE_TENSOR] = {COLUMN(FLOPS, "measured_tensor_flops", "TC FLOPs measured", "operations of Tensor Cores of all calls, a multiply-add as 2, measured; empty = not known of all calls", .flags = COLUMN_MINOR),
 	                              .when = WHEN_COUNTERS},
 	[COST_TABLE_SAMPLED] = {COLUMN(COUNT, "sampled_calls", "Sampled", "calls in each of whose kernels enough samples of the GPU lie while no other work ran"), .when = WHEN_SAMPLES},
-	[COST_TABLE_SAMPLED_DRAM] = {COLUMN(MEAN_BYTES, "sampled_dram_bytes", "DRAM sampled", "what the kernels of such a call read from and wrote to the device's memory, on average: the sampled share of its peak bandwidth x that "
-	                                    "peak x the kernel's time", .flags = COLUMN_ANSWER), .when = WHEN_SAMPLES},
+	[COST_TABLE_SAMPLED_DRAM] = {COLUMN(BYTES, "sampled_dram_bytes", "DRAM sampled", "what the kernels of all calls read from and wrote to the device's memory: the sampled share of its peak bandwidth x that "
+	                                    "peak x the kernel's time; beside `bytes`, which are modelled. Empty = not all calls were sampled", .flags = COLUMN_ANSWER), .when = WHEN_SAMPLES},
+	[COST_TABLE_SAMPLED_RATIO] = {COLUMN(REAL, "sampled_to_model", "Sampled/model", "sampled bytes / modelled bytes, over the calls of which both are known", .digits = 2), .when = WHEN_SAMPLES},
 	[COST_TABLE_SAMPLED_GBS] = {COLUMN(REAL, "sampled_gb_per_s", "GB/s sampled", "these bytes / time of these calls", .digits = 1), .when = WHEN_SAMPLES},
 	[COST_TABLE_SAMPLED_PCT] = {COLUMN(PERCENT, "sampled_bandwidth_pct", "BW sampled %", "that / peak bandwidth of the device memory"), .when = WHEN_SAMPLES},
+	[COST_TABLE_SAMPLED_CALL] = {COLUMN(MEAN_BYTES, "sampled_dram_per_call_bytes", "DRAM sampled per call", "sampled bytes of a call, mean of the calls that were sampled", .flags = COLUMN_MINOR), .when = WHEN_SAMPLES},
 )};
 
 /* A share of 100 % that rounding made a little larger is not over. */
@@ -222,7 +228,7 @@ static const char *bound_of(const struct cost_row *x)
 		return "";
 	if (row_is_over(x))
 		return "over peak";
-	if (efficiency < 10 && (double)x->main_ns / (double)x->calls < 10e3)
+	if (efficiency < 10 && ((double)x->main_ns / (double)x->calls < 10e3 || x->small_ns > x->main_ns / 2))
 		return "latency";
 	return x->compute_ns > x->memory_ns ? "compute" : "memory";
 }
@@ -248,29 +254,41 @@ static void put_spread(struct table *t, unsigned first, const struct spread *s)
 		table_set_f64(t, first + i, v[i]);
 }
 
-static void cost_table_put_measured(struct table *t, const struct cost_row *x)
+/* A sum over all calls of the row, which is known where each was measured. */
+static void cost_table_put_sum(struct table *t, unsigned c, const struct cost_row *x, const struct cost_measured *m)
 {
-	table_set_i64(t, COST_TABLE_MEASURED, (int64_t)x->dram.calls);
-	if (x->dram.calls)
-		table_set_f64(t, COST_TABLE_DRAM, x->dram.sum / (double)x->dram.calls);
-	if (x->dram.ns)
-		table_set_f64(t, COST_TABLE_DRAM_GBS, x->dram.sum / (double)x->dram.ns);
-	if (x->dram.ns && x->gpu && x->gpu->bytes_per_s > 0)
-		table_set_f64(t, COST_TABLE_DRAM_PCT, percent(x->dram.sum * 1e9, (double)x->dram.ns * x->gpu->bytes_per_s));
-	if (x->tensor.calls)
-		table_set_f64(t, COST_TABLE_TENSOR, x->tensor.sum / (double)x->tensor.calls);
+	if (m->calls == x->calls && m->sum < 0x1p62)
+		table_set_i64(t, c, llround(m->sum));
 }
 
-static void cost_table_put_sampled(struct table *t, const struct cost_row *x)
+/* Where columns of bytes that were measured, or sampled, stand. */
+struct cost_table_traffic {
+	unsigned calls, sum, ratio, gbs, pct, per_call;
+};
+
+static void cost_table_put_traffic(struct table *t, const struct cost_row *x, const struct cost_measured *m, struct cost_table_traffic c)
 {
-	const struct cost_measured *s = &x->sampled;
-	table_set_i64(t, COST_TABLE_SAMPLED, (int64_t)s->calls);
-	if (s->calls)
-		table_set_f64(t, COST_TABLE_SAMPLED_DRAM, s->sum / (double)s->calls);
-	if (s->ns)
-		table_set_f64(t, COST_TABLE_SAMPLED_GBS, s->sum / (double)s->ns);
-	if (s->ns && x->gpu && x->gpu->bytes_per_s > 0)
-		table_set_f64(t, COST_TABLE_SAMPLED_PCT, percent(s->sum * 1e9, (double)s->ns * x->gpu->bytes_per_s));
+	table_set_i64(t, c.calls, (int64_t)m->calls);
+	cost_table_put_sum(t, c.sum, x, m);
+	if (m->model > 0)
+		table_set_f64(t, c.ratio, m->both / m->model);
+	if (m->calls)
+		table_set_f64(t, c.per_call, m->sum / (double)m->calls);
+	if (m->ns)
+		table_set_f64(t, c.gbs, m->sum / (double)m->ns);
+	if (m->ns && x->gpu && x->gpu->bytes_per_s > 0)
+		table_set_f64(t, c.pct, percent(m->sum * 1e9, (double)m->ns * x->gpu->bytes_per_s));
+}
+
+static void cost_table_put_measured(struct table *t, const struct cost_rows *r, const struct cost_row *x)
+{
+	if (r->counters) {
+		cost_table_put_traffic(t, x, &x->dram, (struct cost_table_traffic){COST_TABLE_MEASURED, COST_TABLE_DRAM, COST_TABLE_DRAM_RATIO, COST_TABLE_DRAM_GBS, COST_TABLE_DRAM_PCT, COST_TABLE_DRAM_CALL});
+		cost_table_put_sum(t, COST_TABLE_TENSOR, x, &x->tensor);
+	}
+	if (r->samples)
+		cost_table_put_traffic(t, x, &x->sampled, (struct cost_table_traffic){COST_TABLE_SAMPLED, COST_TABLE_SAMPLED_DRAM, COST_TABLE_SAMPLED_RATIO, COST_TABLE_SAMPLED_GBS, COST_TABLE_SAMPLED_PCT,
+		                                                                      COST_TABLE_SAMPLED_CALL});
 }
 
 static void put_roofline(struct table *t, const struct cost_rows *r, const struct cost_row *x)
@@ -336,10 +354,7 @@ static void cost_table_put_row(struct table *t, const struct cost_rows *r, const
 	put_spread(t, COST_TABLE_TFLOPS_MEAN, &x->tflops);
 	put_spread(t, COST_TABLE_GBS_MEAN, &x->gbs);
 	put_roofline(t, r, x);
-	if (r->counters)
-		cost_table_put_measured(t, x);
-	if (r->samples)
-		cost_table_put_sampled(t, x);
+	cost_table_put_measured(t, r, x);
 	put_str(t, COST_TABLE_TC, str_from(tri_name[cost_tc_used(x)]));
 	put_str(t, COST_TABLE_ELIGIBLE, str_from(tri_name[cost_tc_used(x) == TRI_YES ? TRI_YES : x->eligible]));
 	cost_table_put_shape(t, c, (int64_t)x->calls);
@@ -438,13 +453,27 @@ static const struct cost_table_over {
 	 "(it holds fewer values than its shape), or the model or the peak is wrong; such rows have no gain"},
 };
 
+static bool cost_table_is_over(const struct cost_table_over *o, const struct cost_row *x)
+{
+	return is_over(o->share(x)) && (o->fewer < 0 || x->fewer == o->fewer);
+}
+
+/* The time of the rows that a note is about. */
+static int64_t cost_table_over_ns(const struct cost_rows *r, const struct cost_table_over *o)
+{
+	int64_t ns = 0;
+	for (uint32_t i = 0; i < r->n; i++)
+		ns += cost_table_is_over(o, &r->v[i]) ? r->v[i].ns : 0;
+	return ns;
+}
+
 static void note_over(struct table *t, const struct cost_rows *r, const struct cost_table_over *o)
 {
 	const struct cost_row *most = NULL;
 	unsigned n = 0;
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct cost_row *x = &r->v[i];
-		if (!is_over(o->share(x)) || (o->fewer >= 0 && x->fewer != o->fewer))
+		if (!cost_table_is_over(o, x))
 			continue;
 		n++;
 		if (!most || o->share(x) > o->share(most))
@@ -501,20 +530,72 @@ static void note_experts(struct table *t, const struct cost_rows *r)
 			most = &r->v[i];
 	if (!most)
 		return;
-	table_warn(t, STR_FMT ": which experts its tokens chose is not recorded. Attainable, Effic. and Gain go by the fewest that they can choose (%lld ns); Bytes, GB/s and BW by an "
+	table_warn(t, STR_FMT ": which experts its tokens chose is not recorded. Attainable, Effic. and Gain go by the fewest that they can choose (%lld ns); Bytes, GB/s model and BW by an "
 	           "even choice, by which the calls could take %lld ns", STR_ARG(profile_str(r->p, most->name)), llround(most->attainable_ns), llround(most->even_ns));
 }
 
-/* How much device time the roofline leaves out. */
-static void note_outside(struct table *t, const struct cost_rows *r)
+/* How much device time the roofline leaves out. It is a warning where this is much, unless the GPU's peaks are unknown, which another note says. */
+static void note_outside(struct table *t, const struct cost_rows *r, int64_t out_ns)
 {
-	int64_t compared = 0;
-	for (uint32_t i = 0; i < r->n; i++)
-		compared += r->v[i].attainable_of;
-	if (r->all_ns > compared)
-		table_note(t, "the roofline leaves out %lld ns = ops without a model %lld + work of no op %lld + ops with unknown FLOPs, bytes or peak %lld; %.1f %% of device work",
-		           (long long)(r->all_ns - compared), (long long)r->unmodelled_ns, (long long)r->unattributed_ns,
-		           (long long)(r->listed_ns + r->other_ns - compared), 100 * (double)(r->all_ns - compared) / (double)r->all_ns);
+	enum { MUCH_PCT = 10 };
+	struct buf b = {0};
+	if (out_ns <= 0)
+		return;
+	buf_printf(&b, "the roofline leaves out %lld ns = ops without a model %lld + work of no op %lld + ops with unknown FLOPs, bytes or peak %lld; %.1f %% of device work", (long long)out_ns,
+	           (long long)r->unmodelled_ns, (long long)r->unattributed_ns, (long long)(r->listed_ns + r->other_ns - (r->all_ns - out_ns)), percent((double)out_ns, (double)r->all_ns));
+	if (r->measured_ns)
+		buf_printf(&b, ". %lld ns of it has rows with what was measured alone", (long long)r->measured_ns);
+	if (r->gpus.known && percent((double)out_ns, (double)r->all_ns) > MUCH_PCT)
+		table_warn(t, STR_FMT, STR_ARG(buf_view(&b)));
+	else
+		table_note(t, STR_FMT, STR_ARG(buf_view(&b)));
+	buf_release(&b);
+}
+
+/* Of how many calls the traffic was measured: sums of rows that lack some are empty. */
+static void note_measured(struct table *t, const struct cost_rows *r)
+{
+	const bool asked[] = {r->counters, r->samples};
+	static const char *const by[] = {"measured", "sampled"};
+	for (unsigned k = 0; k < 2; k++) {
+		uint64_t calls = 0, all = 0, part = 0;
+		for (uint32_t i = 0; i < r->n && asked[k]; i++) {
+			uint64_t n = k ? r->v[i].sampled.calls : r->v[i].dram.calls;
+			calls += n;
+			all += r->v[i].calls;
+			part += n && n < r->v[i].calls;
+		}
+		if (part)
+			table_note(t, "memory traffic was %s in %llu of %llu calls; %llu row%s it of a part of the calls: the sum over all calls is empty there, and rates are of that part", by[k],
+			           (unsigned long long)calls, (unsigned long long)all, (unsigned long long)part, part == 1 ? " has" : "s have");
+		else if (calls < all)
+			table_note(t, "memory traffic was %s in %llu of %llu calls", by[k], (unsigned long long)calls, (unsigned long long)all);
+	}
+}
+
+/* What the figures lack, and which of them cannot be: what concerns most time first. */
+static void note_by_time(struct table *t, const struct cost_rows *r, bool all)
+{
+	enum { OVER = sizeof cost_table_over / sizeof *cost_table_over, OUTSIDE = OVER, EXPERTS, NOTES };
+	struct sort_item order[NOTES];
+	int64_t out_ns = all ? r->all_ns : 0, experts_ns = 0;
+	for (uint32_t i = 0; i < r->n && all; i++) {
+		out_ns -= r->v[i].attainable_of;
+		experts_ns += r->v[i].even_ns > 0 ? r->v[i].ns : 0;
+	}
+	for (uint32_t i = 0; i < OVER; i++)
+		order[i] = (struct sort_item){UINT64_MAX - (uint64_t)cost_table_over_ns(r, &cost_table_over[i]), i, i};
+	order[OUTSIDE] = (struct sort_item){UINT64_MAX - (uint64_t)(out_ns > 0 ? out_ns : 0), OUTSIDE, OUTSIDE};
+	order[EXPERTS] = (struct sort_item){UINT64_MAX - (uint64_t)experts_ns, EXPERTS, EXPERTS};
+	sort_items(order, NOTES);
+	for (uint32_t i = 0; i < NOTES; i++) {
+		if (order[i].row < OVER)
+			note_over(t, r, &cost_table_over[order[i].row]);
+		else if (order[i].row == OUTSIDE)
+			note_outside(t, r, out_ns);
+		else if (all)
+			note_experts(t, r);
+	}
 }
 
 static void cost_table_put_notes(struct table *t, const struct cost_rows *r, bool all)
@@ -533,10 +614,8 @@ static void cost_table_put_notes(struct table *t, const struct cost_rows *r, boo
 		           (long long)r->by_name_ns);
 	if (r->p->durations_only)
 		table_warn(t, "a .dict does not tell apart equal calls that follow each other: they count as one call, so that their FLOPs and bytes are too few");
-	if (all)
-		note_outside(t, r), note_experts(t, r);
-	for (size_t i = 0; i < sizeof cost_table_over / sizeof *cost_table_over; i++)
-		note_over(t, r, &cost_table_over[i]);
+	note_by_time(t, r, all);
+	note_measured(t, r);
 	note_peaks(t, r);
 }
 

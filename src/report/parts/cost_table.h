@@ -25,10 +25,12 @@ struct cost_row {
 	int64_t ns, min, max;
 	struct spread call_ns, tflops, gbs; /* of its calls: time; TFLOP/s and GB/s of those whose FLOPs (bytes) are known and that took time */
 	int64_t main_ns;         /* the part of ns in main kernels, one for each call */
+	int64_t small_ns;        /* the part of main_ns in kernels of too few blocks for any peak (bounds_is_small) */
 	int64_t flops, flops_ns; /* sum over the calls whose FLOPs are known, and the time of these calls; COST_UNKNOWN: no call's are known, or the sum is beyond 64 bits */
 	int64_t bytes, bytes_ns;
 	int64_t tc_ns[3];        /* by enum tri: time of the calls whose main kernel used Tensor Cores, did not, or may have */
 	enum tri eligible;       /* whether type and shape allow Tensor Cores */
+	bool measured_only;      /* of work without a model, of which counters or samples tell the traffic: nothing else is known */
 	bool fewer;              /* a convolution, some calls of which ran by Winograd or FFT, with fewer operations than are counted */
 	double compute_ns, memory_ns, attainable_ns; /* sums */
 	double even_ns;          /* of calls with bytes_least below bytes: what they would take by bytes; 0 = there are none */
@@ -40,6 +42,7 @@ struct cost_row {
 		double sum;
 		int64_t ns;
 		uint64_t calls;
+		double both, model;      /* measured and modelled, over those of these calls whose model is known */
 	} dram, tensor;          /* bytes of device memory; FLOPs of Tensor Cores */
 	struct cost_measured sampled; /* the same of samples of the GPU: bytes of device memory, by its peak bandwidth */
 	uint32_t first_kernel;   /* its kernels' names: cost_rows.kernel_name[first_kernel ...], most time first */
@@ -57,9 +60,10 @@ struct cost_rows {
 	/* Device work in the window; the four add up to all_ns. */
 	int64_t by_name_ns;      /* the part of listed_ns in kernels without a model, which reports of one class list by name (by shape, by default rules) */
 	int64_t all_ns, listed_ns, other_ns /* other ops with a model */, unmodelled_ns, unattributed_ns;
+	int64_t measured_ns;     /* the part of the last two in rows that are measured_only */
 };
 
-/* Rows of the ops of these classes (bits 1 << enum op_class; 0 = all). `by` is one of the first three. */
+/* Rows of the ops of these classes (bits 1 << enum op_class; 0 = all, and ops without a model whose traffic with the memory was measured). `by` is one of the first three. */
 struct cost_rows *cost_rows_new(const struct profile *p, const struct window *w, uint32_t classes, enum cost_by by, enum cost_rules rules);
 void cost_rows_free(struct cost_rows *r);
 
