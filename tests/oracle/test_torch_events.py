@@ -503,6 +503,7 @@ class Rules(Case):
         self.assertEqual(names, {"torch-1.13": ["aten::x"], "torch-2.6": ["aten::x"], "torch-2.14": ["aten::x"]})
         for compat, names in (("torch-2.6", ["aten::x"]), ("torch-2.11", ["aten::x"]), ("torch-2.14", ["train.py(1): step", "aten::x"])):
             self.assertEqual([r["name"] for r in t.events("--compat=" + compat)], names)
+            self.assertEqual(in_own_words(t.report("total-average", "--compat=" + compat)).rows[0]["calls"], len(names))
 
     def test_cycles(self):
         t = Trace()

@@ -253,11 +253,8 @@ static void name_fields(struct table *t, const struct facts *f, bool old)
 /* Its shapes are those of the event that came last. */
 static void put_last_shapes(struct table *t, const struct torch_events *e)
 {
-	uint32_t last = e->n;
-	while (last && !torch_event_counts(e, last - 1))
-		last--;
 	struct buf text = {0};
-	torch_shapes_text(last ? profile_str(e->p, torch_event_shapes(e, last - 1)) : STR(""), &text);
+	torch_shapes_text(e->n ? profile_str(e->p, torch_event_shapes(e, e->n - 1)) : STR(""), &text);
 	table_set_str_copy(t, C_SHAPES, buf_view(&text));
 	buf_release(&text);
 }
