@@ -378,7 +378,8 @@ class Averages(EventList[FunctionEventAvg]):
         return table.render("text", options).decode() if table else ""
 
     def total_average(self) -> FunctionEventAvg:
-        return super().total_average() if self._changed else self._recording.total_average()
+        rows_alone = self._rules == "torch-2.14"  # of a recording that version adds up Python frames, too, which have no rows
+        return super().total_average() if self._changed or rows_alone else self._recording.total_average()
 
 
 def _group(e: Union[FunctionEvent, FunctionEventAvg], by_shape: bool, frames: int, by_overload: bool) -> Any:

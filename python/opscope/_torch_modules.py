@@ -25,7 +25,7 @@ def rules_of(version: Optional[str] = None) -> str:
     if version is None:
         version = str(getattr(sys.modules.get("torch"), "__version__", "99.0"))
     numbers = tuple(int(n) if n.isdigit() else 0 for n in version.split("+")[0].split(".")[:2])
-    return "torch-1.13" if numbers < (2,) else "torch-2.6" if numbers < (2, 7) else "torch-2.14"
+    return "torch-1.13" if numbers < (2,) else "torch-2.6" if numbers < (2, 7) else "torch-2.11" if numbers < (2, 13) else "torch-2.14"
 
 
 def supported_activities() -> Any:

@@ -76,7 +76,7 @@ class profile:
     the step's number (opscope.schedule or torch.profiler.schedule); without one everything is recorded. on_trace_ready(prof) is called whenever a
     recording is complete. record_shapes, profile_memory, with_stack, with_flops, with_modules: what to record beside times, as in torch.
     acc_events=True: prof answers for all recordings together, not for the newest. custom_trace_id_callback() names a recording.
-    compat: the version of torch whose answers are wanted ("torch-1.13", "torch-2.6", "torch-2.14"), by default the running one's or the nearest.
+    compat: the version of torch whose answers are wanted ("torch-1.13", "torch-2.6", "torch-2.11", "torch-2.14"), by default the running one's or the nearest.
     keep: how many recordings are kept, the newest; None = all.
 
     backend="opscope": opscope's own library records, not torch's profiler: docs/python.md says what that has, and what it leaves unknown.

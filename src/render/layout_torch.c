@@ -25,6 +25,7 @@ static const struct style {
 } styles[] = {
 	{"torch-1.13", torch_memory_units_old, 5},
 	{"torch-2.6", torch_memory_units_old, 0},
+	{"torch-2.11", torch_memory_units, 0},
 	{"torch-2.14", torch_memory_units, 0},
 };
 

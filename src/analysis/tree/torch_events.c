@@ -40,6 +40,9 @@ static bool is_utility(struct str name)
 	return ANY_WHERE(i, 0, sizeof names / sizeof names[0], str_eq(name, str_from(names[i])));
 }
 
+/* torch demangles by __cxa_demangle of libstdc++, which refuses longer names (since GCC 9: DEMANGLE_RECURSION_LIMIT components, 2 per character). */
+enum { MOST_MANGLED = 1024 };
+
 uint32_t torch_key(struct torch_work *w, uint32_t name)
 {
 	uint32_t *slot = &w->key_of_name[name];
@@ -51,7 +54,7 @@ uint32_t torch_key(struct torch_work *w, uint32_t name)
 		*slot = TORCH_KEY_DROPPED;
 	else if (str_starts(s, STR(TORCH_STEP)))
 		*slot = intern_str(&w->t->keys, STR(TORCH_ANY_STEP));
-	else if (s.n > 1 && demangle(s, &text) == DEMANGLE_DONE)
+	else if (s.n > 1 && (!w->t->rules->name || s.n <= MOST_MANGLED) && demangle(s, &text) == DEMANGLE_DONE)
 		*slot = intern_str(&w->t->keys, buf_view(&text));
 	else
 		*slot = intern_str(&w->t->keys, s);
@@ -316,6 +319,12 @@ struct str torch_kernel_name(const struct torch_events *t, uint32_t k)
 {
 	uint32_t n = t->p->gpu_op.rows.n;
 	return profile_str(t->p, k < n ? t->p->gpu_op.name[k] : t->p->span.name[k - n]);
+}
+
+int64_t torch_kernel_start(const struct torch_events *t, uint32_t k)
+{
+	uint32_t n = t->p->gpu_op.rows.n;
+	return k < n ? t->p->gpu_op.start_ns[k] : t->p->span.start_ns[k - n];
 }
 
 int64_t torch_kernel_ns(const struct torch_events *t, uint32_t k)

@@ -34,14 +34,14 @@
  * row there); its recorded output among the runs of tests/oracle/test_torch_events.py and test_torch_tables.py. */
 struct torch_rules {
 	const char *name;       /* as users type it: "torch-2.6"; NULL = opscope's own */
-	bool python_events;     /* Python frames are events and parents */
-	bool python_rows;       /* and have rows in key_averages */
+	bool python_events;     /* Python frames are events and parents; key_averages has no rows of them */
 	bool memory_float_us;   /* the ends of an event, when allocations are looked up, are doubles of microseconds */
 	bool xpu_memory;        /* allocations on XPU count as the device's */
 	bool whole_us;          /* times are whole microseconds, those of allocations too */
 	bool cuda_alone;        /* all devices are CUDA, by name too */
 	bool overload;          /* key_averages can tell overloads apart */
 	bool user_annotation;   /* whether an event is an annotation is part of a group's key */
+	bool overheads_inside;  /* the profiler's overheads nest in the first thread that has ops; else they stand by themselves */
 };
 
 enum torch_version {
@@ -146,16 +146,17 @@ int64_t torch_event_sequence(const struct torch_events *t, uint32_t i);
 /* The profiler's own number of the forward op's thread; 0 = none. */
 int32_t torch_event_fwd_thread(const struct torch_events *t, uint32_t i);
 
-/* What an event launched: `k` is an element of t->kernel. Kernels, copies and sets; by torch-* rules the device's shadow of an
- * annotation is launched by that annotation. */
+/* What an event launched: `k` is an element of t->kernel. Kernels, copies and sets; by torch-* rules also synchronizations. The
+ * device's shadow of an annotation is an event, and launched by none: Kineto links no op to it, in no version. */
 struct str torch_kernel_name(const struct torch_events *t, uint32_t k);
+int64_t torch_kernel_start(const struct torch_events *t, uint32_t k);
 int64_t torch_kernel_ns(const struct torch_events *t, uint32_t k);
 int32_t torch_kernel_device(const struct torch_events *t, uint32_t k); /* ordinal; -1 = not known */
 
 /* Whether key_averages() counts it. */
 static inline bool torch_event_counts(const struct torch_events *t, uint32_t i)
 {
-	return !(t->flags[i] & TORCH_PYTHON) || t->rules->python_rows;
+	return !(t->flags[i] & TORCH_PYTHON);
 }
 
 #endif

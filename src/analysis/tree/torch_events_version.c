@@ -53,17 +53,29 @@ static void whole_us(struct torch_candidate *v)
 	v->end_ns = v->start_ns + dur;
 }
 
+/* Kineto writes the shadow of an annotation 1 ns longer at both ends than torch has it. Traces in whole microseconds are older. */
+static void trim_shadow(struct torch_candidate *v)
+{
+	if (v->end_ns - v->start_ns < 2 || (v->start_ns % 1000 == 0 && v->end_ns % 1000 == 0))
+		return;
+	v->start_ns++;
+	v->end_ns--;
+}
+
 static void torch_events_version_add_events(struct version_work *c)
 {
 	const struct profile *p = c->p;
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		if (!torch_events_version_is_event(c, p->span.kind[i]))
+		if (!torch_events_version_is_event(c, p->span.kind[i]) || span_is_replay(p, i))
 			continue;
 		uint32_t key = torch_key(c->w, p->span.name[i]);
-		if (key == TORCH_KEY_DROPPED)
+		if (key == TORCH_KEY_DROPPED) {
 			c->t->dropped_names++;
-		else
-			torch_add_span(c->w, i, key);
+			continue;
+		}
+		struct torch_candidate *v = &c->w->v[torch_add_span(c->w, i, key)];
+		if (p->span.kind[i] == SPAN_GPU_USER)
+			trim_shadow(v);
 	}
 	for (uint32_t i = 0; i < p->gpu_op.rows.n; i++)
 		torch_add_gpu(c->w, i);
@@ -222,8 +234,8 @@ static void link_launches(struct version_work *c)
 		bool gpu = t->kind[i] == TORCH_GPU;
 		int64_t id = gpu ? gpu_ext_id(&c->p->gpu_op, t->row[i]) : span_ext_id(s, t->row[i]);
 		uint32_t op = id > 0 ? idmap_get(&ops, id) : ROW_NONE;
-		if (!gpu && s->kind[t->row[i]] == SPAN_PYTHON)
-			continue; /* that is its Python id */
+		if (!gpu && (s->kind[t->row[i]] == SPAN_PYTHON || s->kind[t->row[i]] == SPAN_GPU_USER))
+			continue; /* that is its Python id; no link, but its own number */
 		if (t->device_type[i] != TORCH_CPU) {
 			c->item[c->n_items] = gpu ? t->row[i] : t->row[i] + c->p->gpu_op.rows.n;
 			c->of[c->n_items++] = op;
@@ -232,6 +244,16 @@ static void link_launches(struct version_work *c)
 		}
 	}
 	idmap_release(&ops);
+}
+
+/* Kineto gives overheads no thread; torch has them on its first one. */
+static void place_overheads(struct version_work *c)
+{
+	struct torch_events *t = c->t;
+	uint32_t first = FIRST_WHERE(i, 0, t->n, is_frontend(c, i));
+	for (uint32_t i = 0; c->t->rules->overheads_inside && first < t->n && i < t->n; i++)
+		if (t->kind[i] == TORCH_SPAN && c->p->span.kind[t->row[i]] == SPAN_OVERHEAD)
+			t->track[i] = t->track[first];
 }
 
 /* Parents, by a stack for each thread: a range is in the innermost one that it fits into; those that it overlaps partially are
@@ -375,6 +397,7 @@ void torch_events_of_version(struct torch_work *w)
 	c.into = NEW_ARRAY_RAW(n, uint32_t);
 	c.kernels_of = NEW_ARRAY_RAW(n, uint32_t);
 	link_launches(&c);
+	place_overheads(&c);
 	nest(&c);
 	torch_events_version_fold(&c);
 	torch_events_version_sum_up(&c);

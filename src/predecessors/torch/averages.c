@@ -28,7 +28,7 @@ int torch_key_averages(const struct profile *p, const struct report_args *args, 
 int torch_total_average(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct torch_events *t = torch_events_new(p, args->variant->rules, TORCH_FLOPS);
-	struct key_groups *g = key_groups_new(t, &(struct key_choice){0});
+	struct key_groups *g = key_groups_new(t, &(struct key_choice){.python = true});
 	if (g->n)
 		torch_table_total(g, out);
 	return averages_end(p, t, g, e);

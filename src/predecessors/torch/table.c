@@ -1,7 +1,6 @@
 #include "predecessors/torch/table.h"
 
 #include "base/mem.h"
-#include "base/saturate.h"
 #include "predecessors/torch/us.h"
 
 #include <math.h>
@@ -39,11 +38,10 @@ static const struct column columns[N_COLUMNS] = {
 	[C_DEVICE] = {.id = "device_type", .title = "Device Type", .help = "CPU, or where device work ran", .type = CELL_STR, .flags = COLUMN_DETAIL},
 };
 
-/* What decides which columns torch prints, and the bases of its shares. */
+/* What decides which columns torch prints. */
 struct facts {
 	const struct torch_device_name *device; /* the first with work; CUDA when none has */
 	bool device_time, device_memory, memory, flops, nodes;
-	int64_t device_ns;
 };
 
 static bool meta_is_one(const struct profile *p, const char *key)
@@ -62,11 +60,8 @@ static struct facts torch_table_facts_of(const struct key_groups *g)
 		f.device_time |= x->dev_self > 0;
 		f.device_memory |= x->dev_mem_self > 0;
 		f.nodes |= x->id.node_id != -1;
-		if (device == TORCH_CPU)
-			continue;
-		f.device = f.device ? f.device : torch_device_name(device);
-		if (!x->id.annotation)
-			add_saturated(&f.device_ns, x->dev_self);
+		if (device != TORCH_CPU && !f.device)
+			f.device = torch_device_name(device);
 	}
 	f.device_memory &= f.device != NULL;
 	f.device = f.device ? f.device : torch_device_name(TORCH_CUDA);
@@ -126,24 +121,19 @@ static void torch_table_add_columns(struct table *t, const struct facts *f, unsi
 	}
 }
 
-static double us(int64_t ns)
-{
-	return (double)ns / 1000;
-}
-
 static void torch_table_put_share(struct table *t, unsigned c, double part, double whole)
 {
 	table_set_f64(t, c, whole != 0 ? part * 100 / whole : (double)NAN);
 }
 
-static void torch_table_put_sums(struct table *t, const struct key_group *x, const struct torch_us_sums *host, bool memory, bool flops)
+static void torch_table_put_sums(struct table *t, const struct key_group *x, const struct torch_us_sums *times, bool memory, bool flops)
 {
-	table_set_f64(t, C_SELF, host->self);
-	table_set_f64(t, C_TOTAL, host->total);
-	table_set_f64(t, C_MEAN, host->total / x->calls);
-	table_set_f64(t, C_DEV_SELF, us(x->dev_self));
-	table_set_f64(t, C_DEV_TOTAL, us(x->dev_total));
-	table_set_f64(t, C_DEV_MEAN, us(x->dev_total) / x->calls);
+	table_set_f64(t, C_SELF, times->self);
+	table_set_f64(t, C_TOTAL, times->total);
+	table_set_f64(t, C_MEAN, times->total / x->calls);
+	table_set_f64(t, C_DEV_SELF, times->dev_self);
+	table_set_f64(t, C_DEV_TOTAL, times->dev_total);
+	table_set_f64(t, C_DEV_MEAN, times->dev_total / x->calls);
 	table_set_i64(t, C_COUNT, x->calls);
 	if (memory) {
 		table_set_i64(t, C_MEM, x->cpu_mem);
@@ -155,17 +145,17 @@ static void torch_table_put_sums(struct table *t, const struct key_group *x, con
 		table_set_i64(t, C_FLOPS, x->flops);
 }
 
-static void torch_table_put_group(struct table *t, const struct key_groups *g, const struct torch_us *host, uint32_t i, const struct facts *f)
+static void torch_table_put_group(struct table *t, const struct key_groups *g, const struct torch_us *times, uint32_t i, const struct facts *f)
 {
 	const struct key_group *x = &g->v[i];
 	bool async = g->t->flags[x->first] & TORCH_ASYNC;
 	struct buf stack = {0};
 	table_row(t);
 	table_set_str_copy(t, C_KEY, intern_get(&g->t->keys, x->id.name));
-	torch_table_put_sums(t, x, &host->v[i], f->memory, g->t->flops != NULL);
-	torch_table_put_share(t, C_SELF_PCT, host->v[i].self, host->all.self);
-	torch_table_put_share(t, C_TOTAL_PCT, async ? 0 : host->v[i].total, host->all.self);
-	torch_table_put_share(t, C_DEV_PCT, us(x->dev_self), us(f->device_ns));
+	torch_table_put_sums(t, x, &times->v[i], f->memory, g->t->flops != NULL);
+	torch_table_put_share(t, C_SELF_PCT, times->v[i].self, times->all.self);
+	torch_table_put_share(t, C_TOTAL_PCT, async ? 0 : times->v[i].total, times->all.self);
+	torch_table_put_share(t, C_DEV_PCT, times->v[i].dev_self, times->device);
 	table_set_i64(t, C_NODE, x->id.node_id);
 	table_set_bool(t, C_ASYNC, async);
 	table_set_str(t, C_DEVICE, str_from(torch_device_name(x->id.device_type)->text));
@@ -181,19 +171,19 @@ static void torch_table_put_group(struct table *t, const struct key_groups *g, c
 	buf_release(&stack);
 }
 
-static void torch_table_put_totals(struct table *t, const struct facts *f, double host_us)
+static void torch_table_put_totals(struct table *t, const struct facts *f, const struct torch_us *times)
 {
 	struct table *s = table_section(t, "totals", "Totals");
 	TABLE_COLUMN(s, .id = "what", .title = "What", .help = "the line below torch's table", .type = CELL_STR);
 	TABLE_COLUMN(s, .id = "time_us", .title = "Time", .help = "of all rows, those left out too, us", .type = CELL_F64, .unit = UNIT_US);
 	table_row(s);
 	table_set_str(s, 0, STR("Self CPU time total"));
-	table_set_f64(s, 1, host_us);
+	table_set_f64(s, 1, times->all.self);
 	if (!f->device_time)
 		return;
 	table_row(s);
 	table_set_fmt(s, 0, "Self %s time total", f->device->text);
-	table_set_f64(s, 1, us(f->device_ns));
+	table_set_f64(s, 1, times->device);
 }
 
 /* torch's list holds calls; a row stands where its first call stands. */
@@ -221,7 +211,7 @@ int torch_table_check(const struct torch_rules *rules, const struct report_args 
 {
 	int64_t frames = 1;
 	if (report_groups_by(args, "overload", NULL) && !rules->overload)
-		return err_set(e, ERR_USAGE, "--group-by=%s: --compat=%s knows no overloads; torch-2.14 does", args->group_by, rules->name);
+		return err_set(e, ERR_USAGE, "--group-by=%s: --compat=%s knows no overloads; torch-2.11 does", args->group_by, rules->name);
 	if (report_groups_by(args, "stack", &frames) && !frames)
 		return err_set(e, ERR_USAGE, "--group-by=%s: torch needs the number of frames: stack:5", args->group_by);
 	return 0;
@@ -230,17 +220,17 @@ int torch_table_check(const struct torch_rules *rules, const struct report_args 
 void torch_table_averages(const struct key_groups *g, const struct report_args *args, struct table *out)
 {
 	struct facts f = torch_table_facts_of(g);
-	struct torch_us host;
-	torch_us_sum(&host, g);
+	struct torch_us times;
+	torch_us_sum(&times, g);
 	out->layout = g->t->rules->name;
 	torch_table_add_columns(out, &f, g->choice.parts);
 	for (uint32_t i = 0; i < g->n; i++)
-		torch_table_put_group(out, g, &host, i, &f);
+		torch_table_put_group(out, g, &times, i, &f);
 	if (args->top_level)
 		torch_table_keep_top_level(out, g);
-	torch_table_put_totals(out, &f, host.all.self);
+	torch_table_put_totals(out, &f, &times);
 	torch_table_note_missing(out, g);
-	torch_us_release(&host);
+	torch_us_release(&times);
 }
 
 /* The fields that torch shows of an object come first, in its order; before 2.0 all devices were CUDA. */
@@ -263,11 +253,8 @@ static void name_fields(struct table *t, const struct facts *f, bool old)
 /* Its shapes are those of the event that came last. */
 static void put_last_shapes(struct table *t, const struct torch_events *e)
 {
-	uint32_t last = e->n;
-	while (last && !torch_event_counts(e, last - 1))
-		last--;
 	struct buf text = {0};
-	torch_shapes_text(last ? profile_str(e->p, torch_event_shapes(e, last - 1)) : STR(""), &text);
+	torch_shapes_text(e->n ? profile_str(e->p, torch_event_shapes(e, e->n - 1)) : STR(""), &text);
 	table_set_str_copy(t, C_SHAPES, buf_view(&text));
 	buf_release(&text);
 }
@@ -276,16 +263,16 @@ void torch_table_total(const struct key_groups *g, struct table *out)
 {
 	const struct torch_events *t = g->t;
 	struct facts f = torch_table_facts_of(g);
-	struct torch_us host;
-	torch_us_sum(&host, g);
+	struct torch_us times;
+	torch_us_sum(&times, g);
 	out->layout = "repr";
 	out->title = "FunctionEventAvg";
 	torch_table_add_columns(out, &f, 0);
 	table_row(out);
 	table_set_str(out, C_KEY, STR("Total"));
-	torch_table_put_sums(out, &g->all, &host.all, true, t->flops != NULL);
+	torch_table_put_sums(out, &g->all, &times.all, true, t->flops != NULL);
 	put_last_shapes(out, t);
 	name_fields(out, &f, t->rules->cuda_alone);
 	torch_table_note_missing(out, g);
-	torch_us_release(&host);
+	torch_us_release(&times);
 }

@@ -254,7 +254,7 @@ static void key_groups_collect(struct looked *l)
 	g->group_of = NEW_ARRAY_RAW(g->t->n, uint32_t);
 	for (uint32_t i = 0; i < g->t->n; i++) {
 		g->group_of[i] = ROW_NONE;
-		if (!torch_event_counts(g->t, i))
+		if (!g->choice.python && !torch_event_counts(g->t, i))
 			continue;
 		struct key_id k = key_groups_key_of(l, i);
 		uint32_t at = stats_add(&g->durations, &k, sizeof k, g->t->end_ns[i] - g->t->start_ns[i]);

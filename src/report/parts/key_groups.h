@@ -24,6 +24,7 @@ enum { KEY_FRAMES_MAX = 64 };
 struct key_choice {
 	unsigned parts;    /* enum key_part bits */
 	unsigned frames;   /* of KEY_STACK; 0 = all, and so are more than KEY_FRAMES_MAX by opscope's own rules */
+	bool python;       /* Python frames count, too, where they are events */
 };
 
 /* Equal bytes, equal group. 0 = none or not asked for. */
