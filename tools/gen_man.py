@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the manual pages: opscope.1, one of each command, and one of each program of a predecessor. All of it is what the program says of itself.
 
-usage: gen_man.py OPSCOPE REGISTRY_DUMP OUT PROGRAM...    PROGRAM: a command that is a program of its own
+usage: gen_man.py OPSCOPE REGISTRY_DUMP OUT PROGRAM... [--mpi COMMAND...]    PROGRAM: a command that is a program of its own; --mpi: those of opscope-mpi, which gets a page, too
 """
 import os
 import re
@@ -163,8 +163,21 @@ def command_page(program, command):
     return page
 
 
-def main(opscope, dump, out, *programs):
+def mpi_page(program, commands):
+    page = Page("opscope-mpi", "opscope for the ranks of a job, read in the processes of an MPI", program)
+    synopsis(page, [f"mpirun -n N opscope-mpi {c.ways[0]}" for c in program.commands if c.name in commands])
+    page.section("DESCRIPTION")
+    page.paragraphs("Each process reads a part of the recordings of a job, and what it learned of them goes to the first, which answers. Options, answers and exit status are those of opscope.")
+    see_also(page, ["opscope", *(f"opscope-{name}" for name in commands), "mpirun"])
+    return page
+
+
+def main(opscope, dump, out, *words):
+    at = words.index("--mpi") if "--mpi" in words else len(words)
+    programs, mpi_commands = words[:at], words[at + 1:]
     program = cli_tables.Program(opscope, dump, programs)
+    if mpi_commands:
+        mpi_page(program, mpi_commands).write(out, "opscope-mpi")
     general_page(program).write(out, "opscope")
     for c in program.commands:
         command_page(program, c).write(out, page_name(program, c))
