@@ -57,6 +57,15 @@ class Build(oracle.Case):
             self.assertIn("aten::convolution_backward", p.stdout)
 
 
+    def test_symbols_of_the_debian_package(self):
+        needed("nm")
+        if not os.path.isdir(os.path.join(house.ROOT, "debian")):
+            self.skipTest("no debian/: a tarball of a release")
+        listed = re.findall(r"(?m)^ (\w+)@Base ", house.read("debian", "libopscope0.symbols"))
+        said = subprocess.run(["nm", "-D", "--defined-only", library()], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(sorted(listed), sorted(line.split()[-1] for line in said.splitlines()))
+
+
 class Interface(oracle.Case):
     """tools/abi, by libabigail."""
 
