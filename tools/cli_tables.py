@@ -97,24 +97,22 @@ class Program:
     def _values(self):
         """What the registries know of the values of options."""
         words = {"--format": [f["name"] for f in self.formats], "--input-format": [i["name"] for i in self.inputs]}
-        of_report = {"--group-by": words_of(self.reports, "group_by"), "--compat": words_of(self.reports, "compat")}
+        in_reports = {"--group-by": words_of(self.reports, "group_by"), "--compat": words_of(self.reports, "compat")}
         experts = list(dict.fromkeys(d["compat"] for d in self.registry("detectors") if d["compat"]))
+        own = {"report": in_reports, "advise": {"--compat": experts}}
         for c in self.commands:
+            known = words | own.get(c.name, {})
             for o in c.options:
-                known = dict(words, **of_report) if c.name == "report" else dict(words, **{"--compat": experts}) if c.name == "advise" else words
                 for name in o.names:
                     o.values = o.values or known.get(name, [])
-                o.files = o.files or (c.name == "record" and "-o" in o.names)
+                o.files = o.files or "-o" in o.names
 
     def way_words(self, command):
-        """What stands at the first place behind the command: a list of words, or None = files; and whether a command to run stands there."""
+        """The words of which one stands first behind the command; none where files do."""
+        if command.name in ("report", "export"):
+            return [row["name"] for row in (self.reports if command.name == "report" else self.exports)]
         first = [way.split()[1] for way in command.ways if len(way.split()) > 1]
-        if command.name == "report":
-            return [r["name"] for r in self.reports]
-        if command.name == "export":
-            return [e["name"] for e in self.exports]
-        words = [w for w in first if re.fullmatch(r"[a-z]+", w)]
-        return words or None
+        return [w for w in first if re.fullmatch(r"[a-z]+", w)]
 
     def runs(self, command):
         """Whether a program and its arguments stand behind the options."""

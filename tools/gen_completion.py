@@ -139,7 +139,7 @@ def fish_options(options, start):
 
 def fish_first(program, command, start):
     titles = {r["name"]: r["title"] for r in program.reports} if command.name == "report" else {e["name"]: e["title"] for e in program.exports} if command.name == "export" else {}
-    for word in program.way_words(command) or []:
+    for word in program.way_words(command):
         yield f"{start} -f -a {word}" + (f" -d {fish_quoted(brief(titles[word]))}" if word in titles else "")
 
 
