@@ -7,6 +7,7 @@ it for the Python that runs this. Settings (pip wheel -C NAME=VALUE):
   setup-args  further words for `meson setup`
 """
 import base64
+import contextlib
 import hashlib
 import io
 import json
@@ -91,12 +92,32 @@ def _setup(build, settings):
     native = build + ".ini"
     with open(native, "w", encoding="utf-8") as f:
         f.write(f"[binaries]\npython = {sys.executable!r}\n")
-    # The viewer's pages need libraries of npm: they are in the wheel if the tree has fetched them.
-    fetched = os.path.isdir(os.path.join(ROOT, "web", "node_modules"))
+    # The viewer's pages need libraries of npm: they are in the wheel if the tree has fetched them, or has the pages, as an sdist has.
+    fetched = any(os.path.isdir(os.path.join(ROOT, "web", folder)) for folder in ("node_modules", "pages"))
     words = settings.get("setup-args") or ""
     words = words if isinstance(words, list) else shlex.split(words)
     subprocess.run(["meson", "setup", build, ROOT, "--native-file", native, "--buildtype=release", "-Dwerror=false", "-Dpython=enabled",
                     "-Dtests=disabled", f"-Dviewer={'auto' if fetched else 'disabled'}", *words], check=True, env=_environment())
+
+
+def _ninja(build):
+    """Builds. pip keeps what a build prints to itself, unless told -v: behind what pip shows, the terminal has how far it is."""
+    try:
+        terminal = open("/dev/tty", "w", encoding="ascii") if os.environ.get("TERM", "dumb") != "dumb" and not sys.stdout.isatty() else None
+    except OSError:
+        terminal = None
+    with contextlib.closing(terminal) if terminal else contextlib.nullcontext():
+        ninja = subprocess.Popen(["ninja", "-C", build], env=_environment(), stdout=subprocess.PIPE, text=True, errors="replace")
+        for line in ninja.stdout:
+            print(line, end="", flush=True)
+            done = re.match(r"\[(\d+)/(\d+)\]", line)
+            if done and terminal:
+                terminal.write(f"\x1b7  {done[1]} of {done[2]} files \x1b[K\x1b8")  # and back to where pip was
+                terminal.flush()
+        if terminal:
+            terminal.write("\x1b7\x1b[K\x1b8")
+    if ninja.wait():
+        raise subprocess.CalledProcessError(ninja.returncode, ninja.args)
 
 
 def _installed(build):
@@ -158,7 +179,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         else:
             build = os.path.join(work, "build")
             _setup(build, settings)
-            subprocess.run(["ninja", "-C", build], check=True, env=_environment())
+            _ninja(build)
         files = sorted(_installed(build), key=lambda f: f[1])
         tag, info = _tag([place for _, place in files]), f"{stem(project)}.dist-info"
         name = f"{stem(project)}-{tag}.whl"
@@ -219,14 +240,25 @@ def _clean(entry):
     return entry
 
 
+def _pages(folder):
+    """The viewer's pages, made in `folder`, for who has no npm: name in the sdist -> file. None where no libraries have been fetched for them."""
+    if not os.path.isdir(os.path.join(ROOT, "web", "node_modules")):
+        return {}
+    subprocess.run([os.path.join(ROOT, "tools", "web.sh"), "--pages", os.path.join(ROOT, "web"), os.path.join(folder, "pages")], check=True)
+    return {f"web/{made}/{name}": os.path.join(folder, made, name) for made in ("pages", "pages-plot") for name in sorted(os.listdir(os.path.join(folder, made)))}
+
+
 def build_sdist(sdist_directory, config_settings=None):
     project = _project()
     top, name = stem(project), stem(project) + ".tar.gz"
     sources = _sources()
-    made = {"PKG-INFO": _metadata(project), "SOURCES.txt": "\n".join(sources) + "\n"}
-    with tarfile.open(os.path.join(sdist_directory, name), "w:gz", format=tarfile.PAX_FORMAT, compresslevel=6) as tar:
+    with tempfile.TemporaryDirectory() as work, tarfile.open(os.path.join(sdist_directory, name), "w:gz", format=tarfile.PAX_FORMAT, compresslevel=6) as tar:
+        pages = _pages(work)
+        made = {"PKG-INFO": _metadata(project), "SOURCES.txt": "\n".join([*sources, *pages]) + "\n"}
         for path in sources:
             tar.add(os.path.join(ROOT, path), f"{top}/{path}", recursive=False, filter=_clean)
+        for path, page in pages.items():
+            tar.add(page, f"{top}/{path}", filter=_clean)
         for path, text in made.items():
             entry = _clean(tarfile.TarInfo(f"{top}/{path}"))
             entry.size = len(text.encode())

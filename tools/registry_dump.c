@@ -1,7 +1,8 @@
-/* Prints what is registered as JSON, for tools/gen_docs.py: registry_dump reports|columns|detectors|inputs|formats|endpoints */
+/* Prints what is registered as JSON, for tools/gen_docs.py: registry_dump reports|columns|detectors|inputs|formats|exports|endpoints */
 #include "base/buf.h"
 #include "base/mem.h"
 #include "detect/detect.h"
+#include "export/export.h"
 #include "input/input.h"
 #include "render/render.h"
 #include "query/report.h"
@@ -87,6 +88,27 @@ static void formats(struct table *t)
 		row(t, (const char *const[]){(*r)->name, (*r)->help}, 2);
 }
 
+static void exports(struct table *t)
+{
+	columns(t, (const char *const[]){"name", "title", "options"}, 3);
+	struct buf options = {0}, help = {0};
+	for (const struct export_format *const *f = export_registry; *f; f++) {
+		buf_clear(&options);
+		for (const struct export_option *o = (*f)->options; o && o->name; o++) {
+			buf_clear(&help);
+			export_help(o, &help);
+			buf_printf(&options, "%s%s\t%s\t", options.n ? "\n" : "", o->name, o->arg ? o->arg : "");
+			for (unsigned i = 0; o->values && o->values[i]; i++)
+				buf_printf(&options, "%s%s", i ? " " : "", o->values[i]);
+			buf_printf(&options, "\t" STR_FMT, STR_ARG(buf_view(&help)));
+		}
+		buf_char(&options, 0);
+		row(t, (const char *const[]){(*f)->name, (*f)->title, options.p}, 3);
+	}
+	buf_release(&help);
+	buf_release(&options);
+}
+
 #ifdef HAVE_SERVE
 static const char *chosen_by(unsigned flags)
 {
@@ -118,7 +140,7 @@ static void endpoints(struct table *t)
 static const struct registry {
 	const char *name;
 	void (*fill)(struct table *t);
-} registries[] = {{"reports", reports}, {"columns", report_columns}, {"detectors", detectors}, {"inputs", inputs}, {"formats", formats}, {"endpoints", endpoints}};
+} registries[] = {{"reports", reports}, {"columns", report_columns}, {"detectors", detectors}, {"inputs", inputs}, {"formats", formats}, {"exports", exports}, {"endpoints", endpoints}};
 
 int main(int argc, char **argv)
 {
@@ -136,6 +158,6 @@ int main(int argc, char **argv)
 		table_release(&t);
 		return failed ? 1 : 0;
 	}
-	fprintf(stderr, "usage: registry_dump reports|columns|detectors|inputs|formats|endpoints\n");
+	fprintf(stderr, "usage: registry_dump reports|columns|detectors|inputs|formats|exports|endpoints\n");
 	return 2;
 }

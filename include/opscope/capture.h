@@ -1,6 +1,6 @@
 /* A capture that a program makes of itself, where `opscope record` was not put in front of it:
  *
- *   const char *library = "/usr/lib/x86_64-linux-gnu/libopscope-inject.so";
+ *   const char *library = "/usr/lib/x86_64-linux-gnu/opscope/libopscope-inject.so";
  *   struct opscope_capture_options o = {sizeof o, 0, "/tmp/run", 0};
  *   int error = opscope_capture_begin(library, &o);
  *   if (error)

@@ -182,7 +182,10 @@ class Sdist(oracle.Case):
             stem = os.path.basename(path)[:-len(".tar.gz")]
             with tarfile.open(path) as tar:
                 names = {m.name.split("/", 1)[1] for m in tar if m.name.startswith(stem + "/")}
-                self.assertEqual(names, tracked | {"PKG-INFO", "SOURCES.txt"})
+                fetched = os.path.isdir(os.path.join(ROOT, "web", "node_modules"))
+                pages = {"web/pages/" + name for name in ("icon.svg", "index.html", "main.css", "main.js")} | {"web/pages-plot/plot.js"} if fetched else set()
+                self.assertEqual(names, tracked | pages | {"PKG-INFO", "SOURCES.txt"})
+                self.assertEqual(tar.extractfile(stem + "/SOURCES.txt").read().decode().splitlines(), [*sorted(tracked), *sorted(pages)])
                 self.assertEqual(len(names), len(tar.getmembers()))
                 self.assertIn("Name: opscope\n", tar.extractfile(stem + "/PKG-INFO").read().decode())
 

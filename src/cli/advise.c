@@ -18,7 +18,7 @@ static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to look for:", 0},
 	{"compat", KEY_COMPAT, "TOOL", 0, "the findings of a predecessor's expert system, in its words: ", 0},
 	{"all", KEY_ALL, NULL, 0, "list each detector that is not applicable, with the reason, as text, too", 0},
-	{"fail-on", KEY_FAIL_ON, "SEVERITY", 0, "status 3 when there is a finding of this severity (high, medium, low) or a higher one", 0},
+	{"fail-on", KEY_FAIL_ON, "high|medium|low", 0, "status 3 when there is a finding of this severity or a higher one", 0},
 	{0},
 };
 

@@ -18,7 +18,7 @@ struct diff_command {
 
 static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to compare:", 0},
-	{"by", KEY_BY, "ROWS", 0, "a row for each term (default: ops of one type and path, layers together), module, op, kernel, or line (functions of your Python, with the line that is recorded of them); tree: the modules of both runs side by side, with their ops", 0},
+	{"by", KEY_BY, "term|module|tree|op|kernel|line", 0, "a row for each term (default: ops of one type and path, layers together), module, op, kernel, or line (functions of your Python, with the line that is recorded of them); tree: the modules of both runs side by side, with their ops", 0},
 	{"force", KEY_FORCE, NULL, 0, "compare runs that have little in common, too", 0},
 	{0},
 };

@@ -47,9 +47,9 @@ static int print_help(void)
 	for (const struct command *const *c = command_registry; *c; c++) {
 		char usage[80];
 		snprintf(usage, sizeof usage, "%s %s", (*c)->name, (*c)->args);
-		printf("  %-34s %s\n", usage, (*c)->help);
+		printf("  %-36s %s\n", usage, (*c)->help);
 	}
-	puts("  help [COMMAND]                     this text, or that of a command\n"
+	puts("  help [COMMAND]                       this text, or that of a command\n"
 	     "\nAn INPUT is a file, recognised by its content, a directory of traces, or - for standard input:");
 	for (const struct input *const *i = input_registry; *i; i++)
 		printf("  %-10s %s\n", (*i)->name, (*i)->help);

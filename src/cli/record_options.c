@@ -36,7 +36,7 @@ static const struct argp_option option_list[] = {
 	{"graph", KEY_GRAPH, "node|graph", 0, "CUDA graphs by kernel (the default), or as a whole, which costs less", 0},
 	{"max-size", KEY_MAX_SIZE, "SIZE[,ring|stop]", 0, "keep no more than so much of each process: 8G (or 8), 500M; ring: the newest; stop (the default): the oldest", 0},
 	{NULL, 0, NULL, 0, "How:", 5},
-	{"backend", KEY_BACKEND, "NAME", 0, "own: a library inside the program; nsys: an installed Nsight Systems; auto (the default): own, nsys where that is missing", 0},
+	{"backend", KEY_BACKEND, "auto|own|nsys", 0, "own: a library inside the program; nsys: an installed Nsight Systems; auto (the default): own, nsys where that is missing", 0},
 	{"env", KEY_ENV, "NAME=VALUE", 0, "put this into the program's environment; may be given several times", 0},
 	{"nsys-options", KEY_NSYS_OPTIONS, "ARGS", 0, "further arguments of nsys profile", 0},
 	{0},

@@ -22,7 +22,7 @@ static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to report:", 0},
 	{"group-by", KEY_GROUP_BY, "WHAT", 0, "rows by WHAT, where the report has a choice (opscope report lists it); A,B where they combine", 0},
 	{"top-level", KEY_TOP_LEVEL, NULL, 0, "only what no other event called, where the report has such rows", 0},
-	{"per", KEY_PER, "WHAT", 0, "sums as total, per step or per call (default: as text and HTML per step where nothing else was recorded, else total)", 0},
+	{"per", KEY_PER, "total|step|call", 0, "sums as total, per step or per call (default: as text and HTML per step where nothing else was recorded, else total)", 0},
 	{"compat", KEY_COMPAT, "TOOL", 0, "the numbers and names of a predecessor, its known bugs included", 0},
 	{"follow", KEY_FOLLOW, "SECONDS", OPTION_ARG_OPTIONAL, "of a run that goes on: again every SECONDS (2) until it ends", 0},
 	{0},

@@ -18,7 +18,7 @@ struct cli_parse_options {
 enum { KEY_COMPAT = 0x200 };
 
 static const struct argp_option option_list[] = {
-	{"compat", KEY_COMPAT, "RULES", 0, "pyprof (default), pyprof2, or opscope: right sequence numbers, sub ids and ops of any version", 0},
+	{"compat", KEY_COMPAT, "pyprof|pyprof2|opscope", 0, "pyprof (default), pyprof2, or opscope: right sequence numbers, sub ids and ops of any version", 0},
 	{0},
 };
 

@@ -63,7 +63,7 @@ static const struct argp_option option_list[] = {
 	                       "(default: idx,dir,sub,mod,op,kernel,params,sil)", 0},
 	{"csv", KEY_CSV, NULL, 0, "print CSV", 0},
 	{NULL, 'w', "WIDTH", 0, "print columns of fixed widths, WIDTH in all", 0},
-	{"compat", KEY_COMPAT, "RULES", 0, "formulas of pyprof (default) or pyprof2; right numbers: opscope report pyprof", 0},
+	{"compat", KEY_COMPAT, "pyprof|pyprof2", 0, "formulas of pyprof (default) or pyprof2; right numbers: opscope report pyprof", 0},
 	{0},
 };
 
