@@ -111,7 +111,7 @@ static int cli_record_run(int argc, char **argv)
 
 const struct command command_record = {
 	.name = "record",
-	.args = "[options] -- COMMAND | --ask=PID|DIR|SOCKET",
+	.args = "-- COMMAND | --ask=PID|DIR",
 	.help = "capture a run: its ranges, its CUDA calls, its kernels",
 	.run = cli_record_run,
 };
