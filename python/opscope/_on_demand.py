@@ -80,21 +80,34 @@ def _identity(fd: int) -> Any:
     return st.st_dev, st.st_ino
 
 
+def _close(s: socket.socket, identity: Any) -> None:
+    """Unless its descriptor stands for something else by now."""
+    if identity is not None and s.fileno() >= 0 and _identity(s.fileno()) != identity:
+        s.detach()
+    with suppress(OSError):
+        s.close()
+
+
 class _Connection:
     def __init__(self, s: socket.socket):
         self.socket = s
+        self.identity = _identity(s.fileno())
         self.since = time.monotonic()
         self.data = b""
         self.pid = struct.unpack("iII", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
     def say(self, line: str) -> None:
         with suppress(OSError):
-            self.socket.send(line.encode(errors="replace") + b"\n")
+            if self.is_ours():
+                self.socket.send(line.encode(errors="replace") + b"\n")
+
+    def is_ours(self) -> bool:
+        return self.socket.fileno() >= 0 and _identity(self.socket.fileno()) == self.identity
 
     def end(self, line: Optional[str] = None) -> None:
         if line is not None:
             self.say(line)
-        self.socket.close()
+        _close(self.socket, self.identity)
 
 
 class _Server:
@@ -107,6 +120,7 @@ class _Server:
         self.done: List[_Request] = []   # their recordings have ended, and are to be written to files
         self.over = False
         self.connections: List[_Connection] = []
+        self.identities: List[Any] = []
         self.wakes, self.wake_end = os.pipe()
         self.listening = socket.socket(socket.AF_UNIX)
         try:
@@ -140,37 +154,51 @@ class _Server:
                 os.write(self.wake_end, b"x")
 
     def _run(self) -> None:
-        while True:
-            self._write_files()
-            if self.over:
-                break
-            busy = self.request is not None or self.connections
-            waiting: List[Any] = [self.wakes, *(c.socket for c in self.connections if not (self.request and self.request.connection is c and self.request.cut))]
-            if len(self.connections) < CONNECTIONS:
-                waiting.append(self.listening)
-            try:
-                readable = select.select(waiting, [], [], 0.1 if busy else None)[0]
-            except (OSError, ValueError):
-                return
-            if not self.is_ours():
-                return
-            if self.wakes in readable:
-                os.read(self.wakes, 4096)
-            if self.listening in readable:
-                self._take_new()
-            for c in list(self.connections):
-                self._hear(c, c.socket in readable)
-        self._drop()
+        try:
+            while self._round():
+                pass
+        finally:
+            r = self.request
+            self._drop()
+            if r is not None:
+                r.cut = True  # step() ends it
+                r.take()
+
+    def _round(self) -> bool:
+        """Waits for something to happen, and does what is to be done. False: that was the last time."""
+        self._write_files()
+        if self.over or not self.is_ours():
+            return False
+        connections = [c for c in self.connections if c.socket.fileno() >= 0 and not (self.request and self.request.connection is c and self.request.cut)]
+        waiting = [self.wakes, *(c.socket.fileno() for c in connections)]
+        if len(self.connections) < CONNECTIONS:
+            waiting.append(self.listening.fileno())
+        poll = select.poll()  # select() knows no descriptor above 1023
+        for fd in waiting:
+            poll.register(fd, select.POLLIN)
+        busy = self.request is not None or self.connections
+        readable = {fd for fd, _ in poll.poll(100 if busy else None)}
+        if not self.is_ours():
+            return False
+        if self.wakes in readable:
+            os.read(self.wakes, 4096)
+        if self.listening.fileno() in readable:
+            self._take_new()
+        for c in list(self.connections):
+            self._hear(c, c.socket.fileno() in readable)
+        return True
 
     def _drop(self) -> None:
         """Closes the descriptors, and removes the socket."""
         for c in self.connections:
             c.end()
         self.connections = []
-        self.listening.close()
+        identities = dict(self.identities)
+        _close(self.listening, identities.get(self.listening.fileno()))
         for fd in (self.wakes, self.wake_end):
             with suppress(OSError):
-                os.close(fd)
+                if fd not in identities or _identity(fd) == identities[fd]:
+                    os.close(fd)
         with suppress(OSError, AttributeError):
             if os.getpid() == self.pid:
                 os.unlink(self.path)
@@ -204,7 +232,7 @@ class _Server:
         if not readable:
             return
         try:
-            data = c.socket.recv(LINE_MOST + 1)
+            data = c.socket.recv(LINE_MOST + 1) if c.is_ours() else b""
         except BlockingIOError:
             return
         except OSError:
@@ -371,6 +399,8 @@ class OnDemand:
         self._request = None
         self._server.done.append(r)
         self._server.wake()
+        if not self._server.thread.is_alive():
+            self._server._write_files()
 
     def _fail(self, r: _Request, why: str) -> None:
         self._request = r.prof = None

@@ -6,6 +6,7 @@ Skipped under a Python without torch (Debian: python3-torch).
 import gzip
 import json
 import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -294,6 +295,36 @@ class Errors(Case):
         client = self.connect().ask(steps=1)
         self.until(demand, client, "begun")
         self.until(demand, client)
+
+    def test_many_descriptors(self):
+        """The program has so many files open that select() could not know ours."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard != resource.RLIM_INFINITY and hard < 2048:
+            self.skipTest("ulimit -n: a process may not have 2048 descriptors")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+        self.addCleanup(lambda: [os.close(fd) for fd in held])
+        for n in (1, 2):
+            demand = self.begin()
+            client = self.connect().ask(f"many-{n}", steps=n)
+            self.until(demand, client, "begun")
+            self.assertEqual(len(self.recorded(self.until(demand, client))[0]), n)
+            self.assertTrue(demand._server.thread.is_alive())
+            demand.close()
+
+    def test_the_thread_fails(self):
+        """Whatever the reason: who waits for an answer is not left waiting, and no socket stays."""
+        demand = self.begin()
+        client = self.connect().ask()
+        self.until(demand, client, "begun")
+        with unittest.mock.patch.object(threading, "excepthook"), unittest.mock.patch.object(_on_demand._Server, "_hear", side_effect=ValueError):
+            demand._server.wake()
+            demand._server.thread.join(PATIENCE)
+        self.assertEqual(client.line(), "")
+        self.assertEqual(os.listdir(self.sockets), [])
+        self.one(demand)
+        self.assertIsNone(demand._request)
 
     def test_closed_descriptors(self):
         """By the program: it goes on, and nothing of it is read."""
