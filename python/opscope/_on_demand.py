@@ -134,7 +134,8 @@ class _Server:
 
     def _bind(self) -> str:
         """Goes by the folder's descriptor, since a socket's path has 107 bytes at most."""
-        place, name = _folder(), f"{self.pid}-{time.time_ns()}.ask"
+        run = os.stat(self.dir)
+        place, name = _folder(), f"{self.pid}-{time.time_ns()}-{run.st_dev:x}-{run.st_ino:x}.ask"
         folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             self.listening.bind(f"/proc/self/fd/{folder}/{name}")

@@ -13,10 +13,12 @@ enum ask_outcome { ASK_WAITS, ASK_DONE, ASK_FAILED };
 
 /* A process that listens, and the connection to it. */
 struct ask_process {
-	int fd;                    /* -1 = the connection has ended */
+	int fd;                    /* -1 = the connection has ended, or is yet to be made */
+	struct buf socket;         /* its path; NUL-terminated */
+	bool expected;             /* it is one of those to be asked, as far as is known without its greeting */
 	pid_t pid;                 /* in our PID namespace */
 	int64_t rank;              /* -1 = none */
-	struct buf dir;            /* its run directory; NUL-terminated */
+	struct buf dir;            /* its run directory; NUL-terminated; empty = it has not greeted */
 	struct buf heard;          /* what it said and was not yet taken as a line */
 	bool begun;                /* the recording has begun */
 	enum ask_outcome outcome;
@@ -27,6 +29,8 @@ struct ask_process {
 struct ask_group {
 	struct ask_process *v;     /* by pid */
 	unsigned n, cap;
+	const char *dir;           /* the run directory; of one of v */
+	int64_t until_ns;          /* CLOCK_MONOTONIC: who has not greeted by then does not answer */
 };
 
 struct ask_request {
@@ -41,7 +45,8 @@ struct ask_request {
 int ask_folder(struct buf *path, struct err *e);
 
 /* Connects to the processes that `what` names: the number of a process, which also stands for its descendants; a run directory; or a socket. ERR_DATA or ERR_IO when
- * no such process listens, or when they record into several directories. */
+ * no such process listens, when none of them answers within some seconds, or when they record into several directories. Processes that are silent while others answer
+ * are in the group, too. */
 int ask_find(const char *what, struct ask_group *g, struct err *e);
 
 /* The folder for the recording, in the run directory: `name`; without a name (NULL) the first of asked-1, asked-2, ... that does not exist yet. *made: this call made it. */

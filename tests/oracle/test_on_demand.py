@@ -296,6 +296,60 @@ class Windows(Case):
         self.assertEqual(os.listdir(self.sockets), [], "of a process that was killed")
 
 
+class Stopped(Case):
+    """Processes that hang: they are told of, and others are recorded all the same."""
+
+    def pid_of(self, before=()):
+        """Of the one that listens besides those."""
+        path, = set(self.socket_paths(len(before) + 1)) - set(before)
+        return path, int(os.path.basename(path).split("-")[0])
+
+    def stop(self, pid):
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(self.kill_pid, pid)
+
+    def kill_pid(self, pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def test_of_another_run(self):
+        """It does not even take time."""
+        self.begin(GUEST, "profiler", "/dev/null", run="other")
+        path, other = self.pid_of()
+        p = self.steps_program("profiler")
+        self.pid_of([path])
+        self.stop(other)
+        for _ in range(2):
+            began = time.monotonic()
+            said = self.ask("run", "--steps=2")
+            self.assertIn("2 of 2 steps", said[0])
+            self.assertEqual(len(said), 2, said)
+            self.assertLess(time.monotonic() - began, 4)
+        began = time.monotonic()
+        said = self.ask("other", "--steps=2", status=1)
+        self.assertEqual(said, [f"--ask=other: process {other} listens, but does not answer within 5 s: it is stopped, or hangs"])
+        os.kill(other, signal.SIGCONT)
+        self.assertIn("2 of 2 steps", self.ask("other", "--steps=2")[0])
+        self.end(p)
+
+    def test_one_rank(self):
+        """Whoever names the job, or its directory: the other rank is recorded."""
+        p = self.begin("sh", "-c", f"exec 3<&0; RANK=0 WORLD_SIZE=2 {GUEST} profiler {self.truth_path} <&3 & RANK=1 WORLD_SIZE=2 {GUEST} profiler {self.truth_path}.1 <&3; wait",
+                       said=None)
+        pids = [int(os.path.basename(path).split("-")[0]) for path in self.socket_paths(2)]
+        self.stop(pids[0])
+        for whom in ("run", p.pid):
+            said = self.ask(whom, "--duration=0.1", status=1)
+            self.assertIn(f"process {pids[0]}: does not answer within 5 s: it is stopped, or hangs", said)
+            other, = (line for line in said if line.startswith(f"process {pids[1]} "))
+            self.assertRegex(other, r"\(rank \d\): 0\.\d{3} s: ")
+        os.kill(pids[0], signal.SIGCONT)
+        self.end(p)
+        self.assertEqual([len(self.segments(f)) for f in ("asked-1", "asked-2")], [1, 1])
+
+
 class Signals(Case):
     def test_signal(self):
         """It comes to opscope alone: the program has a handler of its own for it."""
@@ -615,6 +669,11 @@ class FakeProgram(Case):
             with self.subTest(answer[:30]):
                 self.assertIn(said, self.said_of(self.fake(self.greeting(), after=answer)))
         self.assertEqual(self.files("run"), [])
+
+    def test_refused_before_it_is_asked(self):
+        """What the process said last is told, although it hears no more."""
+        path = self.fake(self.greeting() + b"error of its own\n", reads=False)
+        self.assertIn(": of its own\n", self.said_of(path))
 
     def test_run_directory_is_none(self):
         self.assertIn("cannot make the folder", self.said_of(self.fake(self.greeting("run").replace(b"/run\n", b"/none\n"), reads=False)))
