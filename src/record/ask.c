@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 /* A process gives a client up that asks for nothing in ASK_PATIENCE_S: requests must be sent within LINGER_NS of the first greeting, whoever else is silent. */
-enum { ASK_MODE = 0700, ASK_NUMBERS_MOST = 100000, TOGETHER_NS = 300000000, LINGER_NS = 1000000000, STRANGERS_NS = 300000000, ROUND_MS = 100, QUICK_MS = 20, FIRST_STEP_S = 10 };
+enum { ASK_MODE = 0700, ASK_NUMBERS_MOST = 100000, TOGETHER_NS = 300000000, LINGER_NS = 1000000000, STRANGERS_NS = 300000000, ROUND_MS = 100, QUICK_MS = 20, PATIENCE_S = 10, OVERDUE_S = 30, STOPPED_S = 10 };
 #define ASK_ANSWER_NS (5 * LAUNCH_S)
 #define ASK_NO_ANSWER "does not answer within 5 s: it is stopped, or hangs"
 
@@ -598,9 +598,27 @@ static bool ask_any(const struct ask_group *g)
 	return ANY_WHERE(i, 0, g->n, g->v[i].outcome == ASK_WAITS);
 }
 
-static bool ask_any_to_begin(const struct ask_group *g)
+/* What becomes of a process that has been asked and says nothing. */
+struct ask_watch {
+	int64_t late_ns;    /* CLOCK_MONOTONIC: it should have begun by then */
+	int64_t over_ns;    /* it should have ended; INT64_MAX = it may go on */
+	int64_t stopped_ns; /* it was told to end; 0 = it was not */
+	void (*patience)(const struct ask_process *p, const struct ask_request *r);
+};
+
+static void ask_watch(struct ask_process *p, const struct ask_watch *w, const struct ask_request *r)
 {
-	return ANY_WHERE(i, 0, g->n, g->v[i].fd >= 0 && g->v[i].dir.n && !g->v[i].begun);
+	int64_t now = launch_now_ns(), late = p->begun ? w->over_ns : w->late_ns, given_up = w->over_ns;
+	add_saturated(&late, PATIENCE_S * LAUNCH_S);
+	add_saturated(&given_up, OVERDUE_S * LAUNCH_S);
+	if (w->stopped_ns && now > w->stopped_ns + STOPPED_S * LAUNCH_S) {
+		ask_end_with(p, ASK_FAILED, STR("does not answer: it has not ended the recording within 10 s after it was told to"));
+	} else if (now > given_up) {
+		ask_end_with(p, ASK_FAILED, STR("does not answer: the recording should have ended 30 s ago; the process is stopped, hangs, or is in a long step"));
+	} else if (w->patience && !p->told && !w->stopped_ns && now > late) {
+		p->told = true;
+		w->patience(p, r);
+	}
 }
 
 /* One of those that had not greeted when the others were asked. */
@@ -627,33 +645,32 @@ static void ask_stop(struct ask_group *g)
 			shutdown(g->v[i].fd, SHUT_WR);
 }
 
-void ask_record(struct ask_group *g, const struct ask_request *r, const char *folder, const volatile sig_atomic_t *stop, void (*patience)(const struct ask_group *g))
+void ask_record(struct ask_group *g, const struct ask_request *r, const char *folder, const volatile sig_atomic_t *stop,
+                void (*patience)(const struct ask_process *p, const struct ask_request *r))
 {
 	struct pollfd *p = mem_alloc(g->n + 1, sizeof *p);
 	struct buf line = {0};
 	struct ask_order o;
-	bool stopped = false;
 	ask_make_order(&o, g, r, folder);
-	int64_t impatient = o.begins_ns;
-	add_saturated(&impatient, FIRST_STEP_S * LAUNCH_S);
+	struct ask_watch w = {.late_ns = o.begins_ns, .over_ns = r->duration_ns ? o.begins_ns : INT64_MAX, .patience = patience};
+	add_saturated(&w.over_ns, r->duration_ns);
 	for (unsigned i = 0; i < g->n; i++)
 		if (g->v[i].dir.n)
 			ask_send(&g->v[i], &o);
 	while (ask_any(g)) {
 		ask_poll(g, p);
 		for (unsigned i = 0; i < g->n; i++) {
-			if (ask_is_silent(&g->v[i]))
-				ask_late(g, &g->v[i], &o, stopped);
-			else if (g->v[i].fd >= 0 && p[i].revents)
-				ask_listen_to(&g->v[i], &line);
+			struct ask_process *q = &g->v[i];
+			if (ask_is_silent(q))
+				ask_late(g, q, &o, w.stopped_ns > 0);
+			else if (q->fd >= 0 && p[i].revents)
+				ask_listen_to(q, &line);
+			if (q->outcome == ASK_WAITS && q->dir.n)
+				ask_watch(q, &w, r);
 		}
-		if (stop && *stop && !stopped) {
+		if (stop && *stop && !w.stopped_ns) {
 			ask_stop(g);
-			stopped = true;
-		}
-		if (patience && r->steps && launch_now_ns() > impatient && ask_any_to_begin(g)) {
-			patience(g);
-			patience = NULL;
+			w.stopped_ns = launch_now_ns();
 		}
 	}
 	buf_release(&o.line);

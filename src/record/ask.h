@@ -21,6 +21,7 @@ struct ask_process {
 	struct buf dir;            /* its run directory; NUL-terminated; empty = it has not greeted */
 	struct buf heard;          /* what it said and was not yet taken as a line */
 	bool begun;                /* the recording has begun */
+	bool told;                 /* that one has to wait for it */
 	enum ask_outcome outcome;
 	int64_t steps, ns;         /* of ASK_DONE */
 	struct buf text;           /* ASK_DONE: the file; ASK_FAILED: why; NUL-terminated */
@@ -52,9 +53,11 @@ int ask_find(const char *what, struct ask_group *g, struct err *e);
 /* The folder for the recording, in the run directory: `name`; without a name (NULL) the first of asked-1, asked-2, ... that does not exist yet. *made: this call made it. */
 int ask_make_folder(const struct ask_group *g, const char *name, struct buf *path, bool *made, struct err *e);
 
-/* Asks all processes, and waits until the recording of each has ended or failed. When a signal sets *stop, the recordings end. `patience` is called once, when a process
- * still waits for its first step after ten seconds. `stop` and `patience` may be NULL. */
-void ask_record(struct ask_group *g, const struct ask_request *r, const char *folder, const volatile sig_atomic_t *stop, void (*patience)(const struct ask_group *g));
+/* Asks all processes, and waits until the recording of each has ended or failed. When a signal sets *stop, the recordings end. `patience` is called once for a process that has not
+ * begun ten seconds after it should have (a step begins late), or has not ended. A process fails that has not ended 30 seconds after it should have by the duration, or ten
+ * seconds after *stop. `stop` and `patience` may be NULL. */
+void ask_record(struct ask_group *g, const struct ask_request *r, const char *folder, const volatile sig_atomic_t *stop,
+                void (*patience)(const struct ask_process *p, const struct ask_request *r));
 
 void ask_release(struct ask_group *g);
 

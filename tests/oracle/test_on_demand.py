@@ -350,6 +350,37 @@ class Stopped(Case):
         self.assertEqual([len(self.segments(f)) for f in ("asked-1", "asked-2")], [1, 1])
 
 
+    def stopped_meanwhile(self, run, *options):
+        """(the client, the process): the latter hangs while it records for the former."""
+        before = glob.glob(os.path.join(self.sockets, "*.ask"))
+        self.begin(GUEST, "profiler", "/dev/null", run=run)
+        _, pid = self.pid_of(before)
+        client = self.start(f"--ask={run}", "--no-report", *options)
+        wait_until(lambda: glob.glob(self.path(run, "asked-1", "*.seg")), "a file")
+        time.sleep(0.2)
+        self.stop(pid)
+        return client, pid
+
+    def given_up(self, client, said, least, most, began):
+        err = client.communicate(timeout=PATIENCE)[1].decode()
+        self.assertEqual(client.returncode, 1, err)
+        self.assertIn(said, err)
+        self.assertTrue(least <= time.monotonic() - began < most)
+
+    def test_meanwhile_and_told_to_end(self):
+        client, pid = self.stopped_meanwhile("run")
+        client.send_signal(signal.SIGINT)
+        self.given_up(client, f"process {pid}: does not answer: it has not ended the recording within 10 s after it was told to", 9, 30, time.monotonic())
+
+    @unittest.skipUnless(os.environ.get("OPSCOPE_ALL"), "takes half a minute: OPSCOPE_ALL")
+    def test_meanwhile(self):
+        """The duration ends, and a bound after it the waiting."""
+        began = time.monotonic()
+        client, pid = self.stopped_meanwhile("run", "--duration=1")
+        self.assertIn(f"process {pid}: the recording should have ended ten seconds ago", client.stderr.readline().decode())
+        self.given_up(client, f"process {pid}: does not answer: the recording should have ended 30 s ago", 30, 60, began)
+
+
 class Signals(Case):
     def test_signal(self):
         """It comes to opscope alone: the program has a handler of its own for it."""
