@@ -533,7 +533,32 @@ static void ask_end_with(struct ask_process *p, enum ask_outcome outcome, struct
 	ask_drop(p);
 }
 
-static void ask_take(struct ask_process *p, const struct buf *line)
+/* Whether `path` is a file in the folder. */
+static bool ask_is_file_of(const char *path, const char *folder)
+{
+	struct stat file, in, asked;
+	struct buf parent = {0};
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		return false;
+	buf_put(&parent, path, (size_t)(slash - path) + 1);
+	buf_end_text(&parent);
+	bool is = lstat(path, &file) == 0 && S_ISREG(file.st_mode) && stat(parent.p, &in) == 0 && stat(folder, &asked) == 0 && in.st_dev == asked.st_dev && in.st_ino == asked.st_ino;
+	buf_release(&parent);
+	return is;
+}
+
+/* Ends with what a process says that it has recorded, as far as that can be. */
+static void ask_take_done(struct ask_process *p, struct str file, const char *folder)
+{
+	ask_end_with(p, ASK_DONE, file);
+	if (p->steps < 0 || p->ns < 0)
+		ask_end_with(p, ASK_FAILED, STR("the process says that it has recorded less than nothing: the same version of opscope was expected on both sides"));
+	else if (!ask_is_file_of(p->text.p, folder))
+		ask_end_with(p, ASK_FAILED, STR("the process says that it has recorded, but its file is not in the folder of the recording"));
+}
+
+static void ask_take(struct ask_process *p, const struct buf *line, const char *folder)
 {
 	struct str s = str_from(line->p);
 	if (str_eqc(s, "begun"))
@@ -541,16 +566,16 @@ static void ask_take(struct ask_process *p, const struct buf *line)
 	else if (str_skip(&s, STR("error ")))
 		ask_end_with(p, ASK_FAILED, s);
 	else if (str_skip(&s, STR("done ")) && ask_number(&s, STR("steps="), &p->steps) && ask_number(&s, STR("ns="), &p->ns) && str_skip(&s, STR("file=")))
-		ask_end_with(p, ASK_DONE, s);
+		ask_take_done(p, s, folder);
 	else
 		ask_end_with(p, ASK_FAILED, STR("this version of opscope does not know the answer of the process"));
 }
 
-static void ask_listen_to(struct ask_process *p, struct buf *line)
+static void ask_listen_to(struct ask_process *p, const char *folder, struct buf *line)
 {
 	bool more = ask_hear(p);
 	while (p->fd >= 0 && ask_take_line(p, line))
-		ask_take(p, line);
+		ask_take(p, line, folder);
 	if (p->fd < 0)
 		return;
 	if (p->heard.n > ASK_ANSWER_MOST)
@@ -563,7 +588,7 @@ static void ask_listen_to(struct ask_process *p, struct buf *line)
 
 /* What every process is told. */
 struct ask_order {
-	const struct ask_request *request;
+	const char *folder;      /* of the recording */
 	struct buf line;
 	int64_t begins_ns;       /* CLOCK_MONOTONIC: when the recordings are to begin */
 };
@@ -575,7 +600,7 @@ static void ask_make_order(struct ask_order *o, const struct ask_group *g, const
 		start = now + (g->n > 1 ? TOGETHER_NS : 0);
 	if (start)
 		add_saturated(&start, r->delay_ns);
-	*o = (struct ask_order){.request = r, .begins_ns = launch_now_ns()};
+	*o = (struct ask_order){.folder = folder, .begins_ns = launch_now_ns()};
 	add_saturated(&o->begins_ns, start > now ? start - now : 0);
 	buf_printf(&o->line, "record name=%s start=%lld duration=%lld steps=%lld key=%s\n", strrchr(folder, '/') + 1, (long long)start, (long long)r->duration_ns,
 	           (long long)r->steps, r->key_range ? r->key_range : "");
@@ -586,7 +611,7 @@ static void ask_send(struct ask_process *p, const struct ask_order *o)
 {
 	struct buf line = {0};
 	if (send(p->fd, o->line.p, o->line.n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)o->line.n) {
-		ask_listen_to(p, &line);
+		ask_listen_to(p, o->folder, &line);
 		if (p->fd >= 0)
 			ask_end_with(p, ASK_FAILED, STR("the process ended, or listens no more"));
 	}
@@ -664,7 +689,7 @@ void ask_record(struct ask_group *g, const struct ask_request *r, const char *fo
 			if (ask_is_silent(q))
 				ask_late(g, q, &o, w.stopped_ns > 0);
 			else if (q->fd >= 0 && p[i].revents)
-				ask_listen_to(q, &line);
+				ask_listen_to(q, folder, &line);
 			if (q->outcome == ASK_WAITS && q->dir.n)
 				ask_watch(q, &w, r);
 		}

@@ -706,6 +706,19 @@ class FakeProgram(Case):
         path = self.fake(self.greeting() + b"error of its own\n", reads=False)
         self.assertIn(": of its own\n", self.said_of(path))
 
+    def test_what_is_done_is_checked(self):
+        """Numbers, and a file, that cannot be."""
+        for folder in ("run", "elsewhere"):
+            os.makedirs(self.path(folder, "asked-1"))
+        self.write("work/run/a.seg", "")
+        self.write("work/elsewhere/asked-1/a.seg", "")
+        for steps, ns, file, said in ((-1, 1, "run/asked-2/a.seg", "less than nothing"), (1, -1, "run/asked-2/a.seg", "less than nothing"), (-2 ** 63, -2 ** 63, "x", "less than nothing"),
+                                      (1, 1, "/etc/passwd", "not in the folder"), (1, 1, "run/asked-2/none.seg", "not in the folder"), (1, 1, "run/asked-2", "not in the folder"),
+                                      (1, 1, "run/asked-2/../a.seg", "not in the folder"), (1, 1, "elsewhere/asked-1/a.seg", "not in the folder")):
+            with self.subTest(steps=steps, ns=ns, file=file):
+                self.assertIn(said, self.said_of(self.fake(self.greeting(), after=f"done steps={steps} ns={ns} file={self.path(file)}\n".encode())))
+        self.assertEqual(self.files("run"), ["a.seg", "asked-1"])
+
     def test_run_directory_is_none(self):
         self.assertIn("cannot make the folder", self.said_of(self.fake(self.greeting("run").replace(b"/run\n", b"/none\n"), reads=False)))
 
