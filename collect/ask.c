@@ -422,8 +422,11 @@ static void ask_end(void)
 
 static bool ask_start(const char *dir, const struct segment_options *o)
 {
-	if (strlen(dir) >= sizeof a.folder - 64 || strlen(o->dir) >= sizeof a.base)
+	if (strlen(dir) >= sizeof a.folder - 80 || strlen(o->dir) >= sizeof a.base)
 		return false;
+	for (const char *c = o->dir; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f) /* the greeting is a line of text */
+			return false;
 	strcpy(a.folder, dir);
 	strcpy(a.base, o->dir);
 	a.segment = *o;

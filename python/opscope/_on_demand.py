@@ -338,6 +338,8 @@ class OnDemand:
         self._server: Optional[_Server] = None
         self._mark: Optional[_Step] = None
         self._marks = _marks_steps()
+        if re.search(r"[\0-\x1f\x7f]", self.dir):
+            raise ValueError(f"on_demand: {self.dir!r}: the run directory has a control character in its path: nobody could ask for a recording")
         profile(enabled=False, **options)         # wrong options are an error here, and not when somebody asks
         if self._marks:
             return

@@ -209,7 +209,11 @@ class Errors(Case):
                 opscope.on_demand(self.run_dir, **wrong)
         with self.assertRaises(ValueError):
             opscope.on_demand(self.run_dir, backend="none")
+        for name in ("a\nb", "a\x1b", "\x7f"):
+            with self.assertRaisesRegex(ValueError, "control character"):
+                opscope.on_demand(os.path.join(self.dir, name))
         self.assertFalse(os.path.exists(self.sockets))
+        self.assertEqual(os.listdir(self.dir), [])
 
     def test_another_profiler(self):
         """The program's own runs: the request fails, the program does not."""

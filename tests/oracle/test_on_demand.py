@@ -483,6 +483,16 @@ class Refused(Case):
             self.assertIn("the name of a folder", self.one_line("--ask=run", "--steps=2", "-o", name, status=2))
         self.end(p)
 
+    def test_control_characters(self):
+        """In the path of the run directory: nobody could ask."""
+        for name in ("a\nb", "a\x1bb", "a\x7f", "\tb"):
+            with self.subTest(name):
+                self.assertIn("the run directory has a control character", self.one_line("--on-demand", "-o", name, "--", "true"))
+        os.mkdir(self.path("in\nside"))
+        self.assertIn("the run directory has a control character", self.one_line("--on-demand", "-o", "in\nside/run", "--", "true"))
+        self.assertEqual((self.files(), self.files("in\nside")), (["in\nside"], []))
+        self.assertEqual(self.end(self.begin("true", run="ünd so", said=None))[0], "")
+
     def test_usage(self):
         for args in (["--ask=1", "--", "true"], ["--ask=1", "--range=a"], ["--on-demand", "--duration=1", "--", "true"], ["--on-demand=USR2", "--", "true"],
                      ["--on-demand=TERM", "--duration=1", "--", "true"], ["--on-demand", "--sample=cpu", "--", "true"], ["--on-demand", "--backend=nsys", "--", "true"],
