@@ -30,6 +30,7 @@ from .trace import Path
 GREETING = "opscope-ask 1 "
 REQUEST = re.compile(r"record name=([A-Za-z0-9_-][A-Za-z0-9._-]{0,63}) start=(\d{1,19}) duration=(\d{1,18}) steps=(\d{1,18}) key=(.{0,511})\n")
 LINE_MOST, CONNECTIONS, PATIENCE_S, AHEAD_NS = 1024, 8, 2.0, 3600 * 10 ** 9
+IDLE_MS = 1000  # the program may close the descriptors that are waited on, which wakes nobody
 
 
 def _is_private(path: str) -> bool:
@@ -178,7 +179,7 @@ class _Server:
         for fd in waiting:
             poll.register(fd, select.POLLIN)
         busy = self.request is not None or self.connections
-        readable = {fd for fd, _ in poll.poll(100 if busy else None)}
+        readable = {fd for fd, _ in poll.poll(100 if busy else IDLE_MS)}
         if not self.is_ours():
             return False
         if self.wakes in readable:

@@ -333,6 +333,7 @@ class Errors(Case):
     def test_closed_descriptors(self):
         """By the program: it goes on, and nothing of it is read."""
         demand = self.begin()
+        time.sleep(0.2)  # it waits for what comes
         fd = demand._server.wakes
         read, write = os.pipe()
         os.dup2(read, fd)
