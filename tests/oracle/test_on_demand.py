@@ -350,6 +350,19 @@ class Stopped(Case):
         self.assertEqual([len(self.segments(f)) for f in ("asked-1", "asked-2")], [1, 1])
 
 
+    def test_one_rank_is_late(self):
+        """It is asked as soon as it answers; the others are not kept waiting until they give up who asks."""
+        p = self.begin("sh", "-c", f"exec 3<&0; RANK=0 WORLD_SIZE=2 {GUEST} profiler {self.truth_path} <&3 & RANK=1 WORLD_SIZE=2 {GUEST} profiler {self.truth_path}.1 <&3; wait",
+                       said=None)
+        pids = [int(os.path.basename(path).split("-")[0]) for path in self.socket_paths(2)]
+        self.stop(pids[1])
+        goes_on = threading.Timer(2.5, os.kill, (pids[1], signal.SIGCONT))
+        goes_on.start()
+        self.addCleanup(goes_on.join)
+        said = self.ask("run", "--steps=3")
+        self.assertEqual(sum("3 of 3 steps" in line for line in said), 2, said)
+        self.end(p)
+
     def stopped_meanwhile(self, run, *options):
         """(the client, the process): the latter hangs while it records for the former."""
         before = glob.glob(os.path.join(self.sockets, "*.ask"))
