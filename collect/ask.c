@@ -120,12 +120,14 @@ static void ask_unlink(void)
 
 static void ask_listen(void)
 {
-	char name[64];
+	char name[80];
+	struct stat run = {.st_dev = 0};
 	int folder = ask_open_folder();
 	if (folder < 0)
 		return;
+	syscall(SYS_newfstatat, AT_FDCWD, a.base, &run, 0);
 	int fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	snprintf(name, sizeof name, "%d-%lld" ASK_SUFFIX, (int)getpid(), (long long)now_ns());
+	snprintf(name, sizeof name, "%d-%lld" ASK_RUN_FORMAT ASK_SUFFIX, (int)getpid(), (long long)now_ns(), (unsigned long long)run.st_dev, (unsigned long long)run.st_ino);
 	if (ask_adopt(&a.listening, fd)) {
 		ask_unlink();
 		if (ask_bind(a.listening.fd, folder, name))
@@ -420,8 +422,11 @@ static void ask_end(void)
 
 static bool ask_start(const char *dir, const struct segment_options *o)
 {
-	if (strlen(dir) >= sizeof a.folder - 64 || strlen(o->dir) >= sizeof a.base)
+	if (strlen(dir) >= sizeof a.folder - 80 || strlen(o->dir) >= sizeof a.base)
 		return false;
+	for (const char *c = o->dir; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f) /* the greeting is a line of text */
+			return false;
 	strcpy(a.folder, dir);
 	strcpy(a.base, o->dir);
 	a.segment = *o;

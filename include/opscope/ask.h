@@ -20,7 +20,8 @@
 #define OPSCOPE_ASK_H
 
 #define ASK_GREETING "opscope-ask 1 "
-#define ASK_SUFFIX ".ask"        /* sockets are named PID-NS.ask */
+#define ASK_SUFFIX ".ask"        /* sockets are named PID-NS-DEVICE-INODE.ask, the latter two of the run directory, so that one can tell whose process is silent */
+#define ASK_RUN_FORMAT "-%llx-%llx"
 #define ASK_STEP_RANGE "ProfilerStep#*"
 enum {
 	ASK_LINE_MOST = 1024,        /* bytes of a request, with its '\n' */

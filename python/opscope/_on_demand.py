@@ -30,6 +30,7 @@ from .trace import Path
 GREETING = "opscope-ask 1 "
 REQUEST = re.compile(r"record name=([A-Za-z0-9_-][A-Za-z0-9._-]{0,63}) start=(\d{1,19}) duration=(\d{1,18}) steps=(\d{1,18}) key=(.{0,511})\n")
 LINE_MOST, CONNECTIONS, PATIENCE_S, AHEAD_NS = 1024, 8, 2.0, 3600 * 10 ** 9
+IDLE_MS = 1000  # the program may close the descriptors that are waited on, which wakes nobody
 
 
 def _is_private(path: str) -> bool:
@@ -80,21 +81,34 @@ def _identity(fd: int) -> Any:
     return st.st_dev, st.st_ino
 
 
+def _close(s: socket.socket, identity: Any) -> None:
+    """Unless its descriptor stands for something else by now."""
+    if identity is not None and s.fileno() >= 0 and _identity(s.fileno()) != identity:
+        s.detach()
+    with suppress(OSError):
+        s.close()
+
+
 class _Connection:
     def __init__(self, s: socket.socket):
         self.socket = s
+        self.identity = _identity(s.fileno())
         self.since = time.monotonic()
         self.data = b""
         self.pid = struct.unpack("iII", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
     def say(self, line: str) -> None:
         with suppress(OSError):
-            self.socket.send(line.encode(errors="replace") + b"\n")
+            if self.is_ours():
+                self.socket.send(line.encode(errors="replace") + b"\n")
+
+    def is_ours(self) -> bool:
+        return self.socket.fileno() >= 0 and _identity(self.socket.fileno()) == self.identity
 
     def end(self, line: Optional[str] = None) -> None:
         if line is not None:
             self.say(line)
-        self.socket.close()
+        _close(self.socket, self.identity)
 
 
 class _Server:
@@ -107,6 +121,7 @@ class _Server:
         self.done: List[_Request] = []   # their recordings have ended, and are to be written to files
         self.over = False
         self.connections: List[_Connection] = []
+        self.identities: List[Any] = []
         self.wakes, self.wake_end = os.pipe()
         self.listening = socket.socket(socket.AF_UNIX)
         try:
@@ -120,7 +135,8 @@ class _Server:
 
     def _bind(self) -> str:
         """Goes by the folder's descriptor, since a socket's path has 107 bytes at most."""
-        place, name = _folder(), f"{self.pid}-{time.time_ns()}.ask"
+        run = os.stat(self.dir)
+        place, name = _folder(), f"{self.pid}-{time.time_ns()}-{run.st_dev:x}-{run.st_ino:x}.ask"
         folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             self.listening.bind(f"/proc/self/fd/{folder}/{name}")
@@ -140,37 +156,51 @@ class _Server:
                 os.write(self.wake_end, b"x")
 
     def _run(self) -> None:
-        while True:
-            self._write_files()
-            if self.over:
-                break
-            busy = self.request is not None or self.connections
-            waiting: List[Any] = [self.wakes, *(c.socket for c in self.connections if not (self.request and self.request.connection is c and self.request.cut))]
-            if len(self.connections) < CONNECTIONS:
-                waiting.append(self.listening)
-            try:
-                readable = select.select(waiting, [], [], 0.1 if busy else None)[0]
-            except (OSError, ValueError):
-                return
-            if not self.is_ours():
-                return
-            if self.wakes in readable:
-                os.read(self.wakes, 4096)
-            if self.listening in readable:
-                self._take_new()
-            for c in list(self.connections):
-                self._hear(c, c.socket in readable)
-        self._drop()
+        try:
+            while self._round():
+                pass
+        finally:
+            r = self.request
+            self._drop()
+            if r is not None:
+                r.cut = True  # step() ends it
+                r.take()
+
+    def _round(self) -> bool:
+        """Waits for something to happen, and does what is to be done. False: that was the last time."""
+        self._write_files()
+        if self.over or not self.is_ours():
+            return False
+        connections = [c for c in self.connections if c.socket.fileno() >= 0 and not (self.request and self.request.connection is c and self.request.cut)]
+        waiting = [self.wakes, *(c.socket.fileno() for c in connections)]
+        if len(self.connections) < CONNECTIONS:
+            waiting.append(self.listening.fileno())
+        poll = select.poll()  # select() knows no descriptor above 1023
+        for fd in waiting:
+            poll.register(fd, select.POLLIN)
+        busy = self.request is not None or self.connections
+        readable = {fd for fd, _ in poll.poll(100 if busy else IDLE_MS)}
+        if not self.is_ours():
+            return False
+        if self.wakes in readable:
+            os.read(self.wakes, 4096)
+        if self.listening.fileno() in readable:
+            self._take_new()
+        for c in list(self.connections):
+            self._hear(c, c.socket.fileno() in readable)
+        return True
 
     def _drop(self) -> None:
         """Closes the descriptors, and removes the socket."""
         for c in self.connections:
             c.end()
         self.connections = []
-        self.listening.close()
+        identities = dict(self.identities)
+        _close(self.listening, identities.get(self.listening.fileno()))
         for fd in (self.wakes, self.wake_end):
             with suppress(OSError):
-                os.close(fd)
+                if fd not in identities or _identity(fd) == identities[fd]:
+                    os.close(fd)
         with suppress(OSError, AttributeError):
             if os.getpid() == self.pid:
                 os.unlink(self.path)
@@ -204,7 +234,7 @@ class _Server:
         if not readable:
             return
         try:
-            data = c.socket.recv(LINE_MOST + 1)
+            data = c.socket.recv(LINE_MOST + 1) if c.is_ours() else b""
         except BlockingIOError:
             return
         except OSError:
@@ -309,6 +339,8 @@ class OnDemand:
         self._server: Optional[_Server] = None
         self._mark: Optional[_Step] = None
         self._marks = _marks_steps()
+        if re.search(r"[\0-\x1f\x7f]", self.dir):
+            raise ValueError(f"on_demand: {self.dir!r}: the run directory has a control character in its path: nobody could ask for a recording")
         profile(enabled=False, **options)         # wrong options are an error here, and not when somebody asks
         if self._marks:
             return
@@ -371,6 +403,8 @@ class OnDemand:
         self._request = None
         self._server.done.append(r)
         self._server.wake()
+        if not self._server.thread.is_alive():
+            self._server._write_files()
 
     def _fail(self, r: _Request, why: str) -> None:
         self._request = r.prof = None

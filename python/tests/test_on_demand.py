@@ -6,6 +6,7 @@ Skipped under a Python without torch (Debian: python3-torch).
 import gzip
 import json
 import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -208,7 +209,11 @@ class Errors(Case):
                 opscope.on_demand(self.run_dir, **wrong)
         with self.assertRaises(ValueError):
             opscope.on_demand(self.run_dir, backend="none")
+        for name in ("a\nb", "a\x1b", "\x7f"):
+            with self.assertRaisesRegex(ValueError, "control character"):
+                opscope.on_demand(os.path.join(self.dir, name))
         self.assertFalse(os.path.exists(self.sockets))
+        self.assertEqual(os.listdir(self.dir), [])
 
     def test_another_profiler(self):
         """The program's own runs: the request fails, the program does not."""
@@ -295,9 +300,40 @@ class Errors(Case):
         self.until(demand, client, "begun")
         self.until(demand, client)
 
+    def test_many_descriptors(self):
+        """The program has so many files open that select() could not know ours."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard != resource.RLIM_INFINITY and hard < 2048:
+            self.skipTest("ulimit -n: a process may not have 2048 descriptors")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+        self.addCleanup(lambda: [os.close(fd) for fd in held])
+        for n in (1, 2):
+            demand = self.begin()
+            client = self.connect().ask(f"many-{n}", steps=n)
+            self.until(demand, client, "begun")
+            self.assertEqual(len(self.recorded(self.until(demand, client))[0]), n)
+            self.assertTrue(demand._server.thread.is_alive())
+            demand.close()
+
+    def test_the_thread_fails(self):
+        """Whatever the reason: who waits for an answer is not left waiting, and no socket stays."""
+        demand = self.begin()
+        client = self.connect().ask()
+        self.until(demand, client, "begun")
+        with unittest.mock.patch.object(threading, "excepthook"), unittest.mock.patch.object(_on_demand._Server, "_hear", side_effect=ValueError):
+            demand._server.wake()
+            demand._server.thread.join(PATIENCE)
+        self.assertEqual(client.line(), "")
+        self.assertEqual(os.listdir(self.sockets), [])
+        self.one(demand)
+        self.assertIsNone(demand._request)
+
     def test_closed_descriptors(self):
         """By the program: it goes on, and nothing of it is read."""
         demand = self.begin()
+        time.sleep(0.2)  # it waits for what comes
         fd = demand._server.wakes
         read, write = os.pipe()
         os.dup2(read, fd)

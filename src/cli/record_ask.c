@@ -29,12 +29,15 @@ static void record_ask_say(const char *fmt, ...)
 	cli_fail(&e, 0);
 }
 
-static void record_ask_patience(const struct ask_group *g)
+static void record_ask_patience(const struct ask_process *p, const struct ask_request *r)
 {
-	for (unsigned i = 0; i < g->n; i++)
-		if (g->v[i].fd >= 0 && !g->v[i].begun)
-			record_ask_say("process %d: no step has begun for ten seconds. Steps are those of opscope_step(), ranges `ProfilerStep#N`, or ranges of --key-range; Ctrl-C ends the waiting",
-			               (int)g->v[i].pid);
+	if (p->begun)
+		record_ask_say("process %d: the recording should have ended ten seconds ago: the process hangs, or is in a long step; Ctrl-C ends the waiting", (int)p->pid);
+	else if (r->steps)
+		record_ask_say("process %d: no step has begun for ten seconds. Steps are those of opscope_step(), ranges `ProfilerStep#N`, or ranges of --key-range; Ctrl-C ends the waiting",
+		               (int)p->pid);
+	else
+		record_ask_say("process %d: the recording has not begun for ten seconds: the process hangs, or is in a long step; Ctrl-C ends the waiting", (int)p->pid);
 }
 
 static void record_ask_tell_one(const struct ask_process *p, const struct ask_request *r)

@@ -475,6 +475,15 @@ static int lock(const struct run_dir *d, const struct record_job *job)
 	return fd;
 }
 
+/* Who asks hears the path of the run directory in a line of text. */
+static int check_line(const struct run_dir *d, struct err *e)
+{
+	for (size_t i = 0; i < d->path.n && d->path.p[i]; i++)
+		if (iscntrl((unsigned char)d->path.p[i]))
+			return err_set(e, ERR_DATA, "%s: the run directory has a control character (a newline, say) in its path: nobody could ask for a recording; --output=DIR chooses another one", d->path.p);
+	return 0;
+}
+
 int run_dir_open(struct run_dir *d, const struct record_options *o, const char *backend, const struct record_job *job, struct err *e)
 {
 	char host[MACHINE_NAME_BYTES];
@@ -482,6 +491,11 @@ int run_dir_open(struct run_dir *d, const struct record_options *o, const char *
 	if ((o->output ? make_asked(d, o, job, e) : make_default(d, job, e)) < 0)
 		return -1;
 	make_absolute(d);
+	if (o->on_demand && check_line(d, e) < 0) {
+		if (d->made)
+			rmdir(d->path.p);
+		return -1;
+	}
 	machine_name(host, sizeof host);
 	buf_printf(&d->run_file, "%s/%s-%d" RUN_FILE_SUFFIX, d->path.p, host, (int)getpid());
 	buf_end_text(&d->run_file);

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/now.h"
 #include "base/saturate.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "record/launch.h"
 #include "record/proc.h"
@@ -20,7 +21,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { ASK_MODE = 0700, ASK_NUMBERS_MOST = 100000, GREETING_MS = 5000, TOGETHER_NS = 300000000, ROUND_MS = 100, FIRST_STEP_S = 10 };
+/* A process gives a client up that asks for nothing in ASK_PATIENCE_S: requests must be sent within LINGER_NS of the first greeting, whoever else is silent. */
+enum { ASK_MODE = 0700, ASK_NUMBERS_MOST = 100000, TOGETHER_NS = 300000000, LINGER_NS = 1000000000, STRANGERS_NS = 300000000, ROUND_MS = 100, QUICK_MS = 20, PATIENCE_S = 10, OVERDUE_S = 30, STOPPED_S = 10 };
+#define ASK_ANSWER_NS (5 * LAUNCH_S)
+#define ASK_NO_ANSWER "does not answer within 5 s: it is stopped, or hangs"
 
 /* --- the folder for sockets ------------------------------------------------------------------------------------- */
 
@@ -86,6 +90,7 @@ static void ask_drop(struct ask_process *p)
 static void ask_forget(struct ask_process *p)
 {
 	ask_drop(p);
+	buf_release(&p->socket);
 	buf_release(&p->dir);
 	buf_release(&p->heard);
 	buf_release(&p->text);
@@ -99,7 +104,7 @@ void ask_release(struct ask_group *g)
 	*g = (struct ask_group){0};
 }
 
-/* Goes by the folder's descriptor, since a socket's path has 107 bytes at most. -1 with errno. */
+/* Goes by the folder's descriptor, since a socket's path has 107 bytes at most. Does not block. -1 with errno; EAGAIN: many others wait for the process. */
 static int ask_connect(int folder, const char *name)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -107,9 +112,8 @@ static int ask_connect(int folder, const char *name)
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	const struct timeval patience = {.tv_sec = GREETING_MS / 1000}; /* connect() blocks while many others wait for the process */
-	if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0)
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0)
 		return fd;
 	int why = errno;
 	if (fd >= 0)
@@ -126,31 +130,65 @@ static pid_t ask_peer(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid() ? who.pid : -1;
 }
 
-/* Removes the socket of a process that was killed. */
-static void ask_sweep(int folder, const char *name)
+/* The process that a socket's name states; -1 = none. */
+static pid_t ask_named(const char *name)
 {
 	struct str number = str_from(name), pid;
 	int64_t v;
-	if (str_split(&number, '-', &pid) && str_to_i64(pid, &v) && v > 0 && v < INT32_MAX && kill((pid_t)v, 0) < 0 && errno == ESRCH)
+	return str_split(&number, '-', &pid) && str_to_i64(pid, &v) && v > 0 && v < INT32_MAX ? (pid_t)v : -1;
+}
+
+/* Removes the socket of a process that was killed. */
+static void ask_sweep(int folder, const char *name)
+{
+	pid_t pid = ask_named(name);
+	if (pid > 0 && kill(pid, 0) < 0 && errno == ESRCH)
 		unlinkat(folder, name, 0);
 }
 
-static int ask_try(struct ask_group *g, int folder, const char *name)
+/* Connects p, or leaves p->fd at -1 where others wait for the process. -1 with errno: nobody is to be asked there. */
+static int ask_join(struct ask_process *p, int folder, const char *name)
 {
-	int fd = ask_connect(folder, name);
-	if (fd < 0) {
+	p->fd = ask_connect(folder, name);
+	if (p->fd < 0) {
 		int why = errno;
 		if (why == ECONNREFUSED)
 			ask_sweep(folder, name);
-		return errno = why, -1;
+		errno = why;
+		return why == EAGAIN ? 0 : -1;
 	}
-	pid_t pid = ask_peer(fd);
+	pid_t pid = ask_peer(p->fd);
 	if (pid < 0) {
-		close(fd);
-		return errno = EPERM, -1;
+		ask_drop(p);
+		errno = EPERM;
+		return -1;
 	}
-	MEM_PUSH(g->v, g->n, g->cap, (struct ask_process){.fd = fd, .pid = pid, .rank = -1});
+	p->pid = pid;
 	return 0;
+}
+
+static int ask_try(struct ask_group *g, const char *path, int folder, const char *name)
+{
+	struct ask_process p = {.fd = -1, .pid = ask_named(name), .rank = -1};
+	if (ask_join(&p, folder, name) < 0)
+		return -1;
+	buf_printf(&p.socket, "%s/%s", path, name);
+	buf_end_text(&p.socket);
+	MEM_PUSH(g->v, g->n, g->cap, p);
+	return 0;
+}
+
+/* Tries again to connect. False: nobody is to be asked there. */
+static bool ask_try_again(struct ask_process *p)
+{
+	char *slash = strrchr(p->socket.p, '/');
+	*slash = 0;
+	int folder = open(p->socket.p, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool fine = folder >= 0 && ask_join(p, folder, slash + 1) == 0;
+	*slash = '/';
+	if (folder >= 0)
+		close(folder);
+	return fine;
 }
 
 static void ask_try_all(struct ask_group *g)
@@ -165,7 +203,7 @@ static void ask_try_all(struct ask_group *g)
 		folder_open(&f, path.p);
 		while ((name = folder_next(&f)))
 			if (str_ends(str_from(name), STR(ASK_SUFFIX)))
-				ask_try(g, folder, name);
+				ask_try(g, path.p, folder, name);
 		folder_close(&f);
 		close(folder);
 	}
@@ -223,41 +261,90 @@ static bool ask_greeted(struct ask_process *p, const struct buf *line)
 	return true;
 }
 
-/* Keeps the processes that greet within GREETING_MS. */
-static void ask_await_greetings(struct ask_group *g)
+/* What is waited for: false = p is none of those that are to be asked. */
+typedef bool ask_wanted(const struct ask_process *p, const void *what);
+
+static bool ask_is_silent(const struct ask_process *p) { return p->outcome == ASK_WAITS && !p->dir.n; }
+
+/* Hears whether a silent process greets; false: it says something else, or is gone. */
+static bool ask_meet(struct ask_process *p, struct buf *line)
+{
+	if (p->fd < 0)
+		return ask_try_again(p);
+	bool more = ask_hear(p);
+	return ask_take_line(p, line) ? ask_greeted(p, line) : more && p->heard.n <= ASK_ANSWER_MOST;
+}
+
+/* Waits for a word of any process, and a moment where one is yet to be connected. */
+static void ask_poll(const struct ask_group *g, struct pollfd *p)
+{
+	bool connecting = false;
+	for (unsigned i = 0; i < g->n; i++) {
+		p[i] = (struct pollfd){.fd = g->v[i].fd, .events = POLLIN};
+		connecting |= g->v[i].fd < 0 && ask_is_silent(&g->v[i]);
+	}
+	poll(p, g->n, connecting ? QUICK_MS : ROUND_MS);
+}
+
+/* Takes what the silent ones say, and forgets those that are not wanted. Returns how many are still waited for. *strangers: others that are silent, too. */
+static unsigned ask_greetings(struct ask_group *g, ask_wanted *wanted, const void *what, unsigned *strangers)
 {
 	struct buf line = {0};
-	struct pollfd *p = mem_alloc(g->n + 1, sizeof *p);
-	unsigned silent = g->n, kept = 0;
-	for (int64_t end = launch_now_ns() + (int64_t)GREETING_MS * 1000000; silent && launch_now_ns() < end;) {
-		for (unsigned i = 0; i < g->n; i++)
-			p[i] = (struct pollfd){.fd = g->v[i].dir.n ? -1 : g->v[i].fd, .events = POLLIN};
-		poll(p, g->n, ROUND_MS);
-		silent = 0;
-		for (unsigned i = 0; i < g->n; i++) {
-			struct ask_process *q = &g->v[i];
-			if (q->fd < 0 || q->dir.n)
-				continue;
-			bool more = ask_hear(q);
-			if (ask_take_line(q, &line) ? !ask_greeted(q, &line) : !more || q->heard.n > ASK_ANSWER_MOST)
-				ask_drop(q);
-			silent += q->fd >= 0 && !q->dir.n;
+	unsigned kept = 0, awaited = 0;
+	*strangers = 0;
+	for (unsigned i = 0; i < g->n; i++) {
+		struct ask_process *p = &g->v[i];
+		bool was_silent = ask_is_silent(p);
+		if (was_silent && (!ask_meet(p, &line) || (p->dir.n && wanted && !wanted(p, what)))) {
+			ask_forget(p);
+			continue;
 		}
+		awaited += ask_is_silent(p) && p->expected;
+		*strangers += ask_is_silent(p) && !p->expected;
+		g->v[kept++] = *p;
+	}
+	g->n = kept;
+	buf_release(&line);
+	return awaited;
+}
+
+static unsigned ask_greeters(const struct ask_group *g)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < g->n; i++)
+		n += g->v[i].dir.n > 0;
+	return n;
+}
+
+/* Waits for greetings, a moment longer where some of the processes greeted and others are silent. Afterwards g has those that greeted, and those that are silent and expected to be
+ * wanted. */
+static void ask_await_greetings(struct ask_group *g, ask_wanted *wanted, const void *what)
+{
+	unsigned strangers = 0, awaited = ask_greetings(g, wanted, what, &strangers), kept = 0;
+	struct pollfd *p = mem_alloc(g->n + 1, sizeof *p);
+	int64_t begin = launch_now_ns(), first = 0;
+	for (int64_t now = begin; awaited + strangers && now < begin + ASK_ANSWER_NS; now = launch_now_ns()) {
+		if (!first && ask_greeters(g))
+			first = now;
+		if (first && (now >= first + LINGER_NS || (!awaited && now >= first + STRANGERS_NS)))
+			break;
+		ask_poll(g, p);
+		awaited = ask_greetings(g, wanted, what, &strangers);
 	}
 	for (unsigned i = 0; i < g->n; i++) {
-		if (g->v[i].fd >= 0 && g->v[i].dir.n)
+		if (g->v[i].dir.n || g->v[i].expected)
 			g->v[kept++] = g->v[i];
 		else
 			ask_forget(&g->v[i]);
 	}
 	g->n = kept;
+	g->until_ns = begin + ASK_ANSWER_NS;
 	mem_free(p);
-	buf_release(&line);
 }
 
 /* --- which of them ---------------------------------------------------------------------------------------------- */
 
-static void ask_keep(struct ask_group *g, bool (*wanted)(const struct ask_process *p, const void *what), const void *what)
+static void ask_keep(struct ask_group *g, ask_wanted *wanted, const void *what)
 {
 	unsigned kept = 0;
 	for (unsigned i = 0; i < g->n; i++) {
@@ -302,7 +389,9 @@ static int ask_of_process(pid_t pid, struct ask_group *g, struct err *e)
 	ask_try_all(g);
 	ask_keep(g, ask_is_relative, &f);
 	mem_free(f.pid);
-	ask_await_greetings(g);
+	for (unsigned i = 0; i < g->n; i++)
+		g->v[i].expected = true;
+	ask_await_greetings(g, NULL, NULL);
 	if (g->n)
 		return 0;
 	if (kill(pid, 0) < 0 && errno == ESRCH)
@@ -318,11 +407,20 @@ static bool ask_is_of_run(const struct ask_process *p, const void *what)
 	return stat(p->dir.p, &st) == 0 && st.st_dev == run->st_dev && st.st_ino == run->st_ino;
 }
 
+/* Whether the socket's name states this run directory. */
+static bool ask_names_run(const struct ask_process *p, const struct stat *run)
+{
+	char suffix[64];
+	snprintf(suffix, sizeof suffix, ASK_RUN_FORMAT ASK_SUFFIX, (unsigned long long)run->st_dev, (unsigned long long)run->st_ino);
+	return str_ends(str_from(p->socket.p), str_from(suffix));
+}
+
 static int ask_of_run(const char *dir, const struct stat *st, struct ask_group *g, struct err *e)
 {
 	ask_try_all(g);
-	ask_await_greetings(g);
-	ask_keep(g, ask_is_of_run, st);
+	for (unsigned i = 0; i < g->n; i++)
+		g->v[i].expected = ask_names_run(&g->v[i], st);
+	ask_await_greetings(g, ask_is_of_run, st);
 	return g->n ? 0 : err_set(e, ERR_DATA, "--ask=%s: no process on this machine records on demand into this directory: it was not started under `opscope record --on-demand -o %s`, "
 	                          "has ended, or has not called CUDA, NVTX, ITT or opscope/trace.h yet", dir, dir);
 }
@@ -334,13 +432,13 @@ static int ask_of_socket(const char *path, struct ask_group *g, struct err *e)
 	buf_put(&dir, path, slash ? (size_t)(slash - path) + 1 : 0);
 	buf_cstr(&dir, slash ? "" : ".");
 	buf_end_text(&dir);
-	int folder = open(dir.p, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = folder < 0 ? -1 : ask_try(g, folder, slash ? slash + 1 : path), why = errno;
+	int folder = open(dir.p, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = folder < 0 ? -1 : ask_try(g, dir.p, folder, slash ? slash + 1 : path), why = errno;
 	if (folder >= 0)
 		close(folder);
 	buf_release(&dir);
 	if (rc < 0)
 		return err_set(e, ERR_IO, "--ask=%s: %s", path, why == ECONNREFUSED ? "nobody listens there: the process has ended" : why == EPERM ? "the process is another user's" : strerror(why));
-	ask_await_greetings(g);
+	ask_await_greetings(g, NULL, NULL);
 	return g->n ? 0 : err_set(e, ERR_DATA, "--ask=%s: the process that listens there does not answer as opscope does", path);
 }
 
@@ -348,6 +446,19 @@ static int ask_by_pid(const void *x, const void *y)
 {
 	pid_t a = ((const struct ask_process *)x)->pid, b = ((const struct ask_process *)y)->pid;
 	return COMPARE(a, b);
+}
+
+/* All must record into one directory, and one of them must have said which. */
+static int ask_check_directory(const char *what, struct ask_group *g, struct err *e)
+{
+	for (unsigned i = 0; i < g->n; i++) {
+		const struct buf *dir = &g->v[i].dir;
+		if (dir->n && !g->dir)
+			g->dir = dir->p;
+		else if (dir->n && strcmp(dir->p, g->dir))
+			return err_set(e, ERR_DATA, "--ask=%s: these processes are of several runs (%s, %s): the directory of one run, or one process, was expected", what, g->dir, dir->p);
+	}
+	return g->dir ? 0 : err_set(e, ERR_DATA, "--ask=%s: process %d listens, but " ASK_NO_ANSWER, what, (int)g->v[0].pid);
 }
 
 int ask_find(const char *what, struct ask_group *g, struct err *e)
@@ -368,9 +479,8 @@ int ask_find(const char *what, struct ask_group *g, struct err *e)
 		rc = err_set(e, ERR_DATA, "--ask=%s: the number of a process, a run directory or a socket was expected", what);
 	if (g->n)
 		qsort(g->v, g->n, sizeof *g->v, ask_by_pid);
-	for (unsigned i = 1; rc == 0 && i < g->n; i++)
-		if (!str_eq(buf_view(&g->v[i].dir), buf_view(&g->v[0].dir)))
-			rc = err_set(e, ERR_DATA, "--ask=%s: these processes are of several runs (%s, %s): the directory of one run, or one process, was expected", what, g->v[0].dir.p, g->v[i].dir.p);
+	if (rc == 0)
+		rc = ask_check_directory(what, g, e);
 	if (rc < 0)
 		ask_release(g);
 	return rc;
@@ -392,7 +502,7 @@ static bool ask_folder_is_used(const char *path)
 
 int ask_make_folder(const struct ask_group *g, const char *name, struct buf *path, bool *made, struct err *e)
 {
-	const char *dir = g->v[0].dir.p;
+	const char *dir = g->dir;
 	for (int i = 1; i <= ASK_NUMBERS_MOST; i++) {
 		buf_clear(path);
 		if (name)
@@ -423,7 +533,32 @@ static void ask_end_with(struct ask_process *p, enum ask_outcome outcome, struct
 	ask_drop(p);
 }
 
-static void ask_take(struct ask_process *p, const struct buf *line)
+/* Whether `path` is a file in the folder. */
+static bool ask_is_file_of(const char *path, const char *folder)
+{
+	struct stat file, in, asked;
+	struct buf parent = {0};
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		return false;
+	buf_put(&parent, path, (size_t)(slash - path) + 1);
+	buf_end_text(&parent);
+	bool is = lstat(path, &file) == 0 && S_ISREG(file.st_mode) && stat(parent.p, &in) == 0 && stat(folder, &asked) == 0 && in.st_dev == asked.st_dev && in.st_ino == asked.st_ino;
+	buf_release(&parent);
+	return is;
+}
+
+/* Ends with what a process says that it has recorded, as far as that can be. */
+static void ask_take_done(struct ask_process *p, struct str file, const char *folder)
+{
+	ask_end_with(p, ASK_DONE, file);
+	if (p->steps < 0 || p->ns < 0)
+		ask_end_with(p, ASK_FAILED, STR("the process says that it has recorded less than nothing: the same version of opscope was expected on both sides"));
+	else if (!ask_is_file_of(p->text.p, folder))
+		ask_end_with(p, ASK_FAILED, STR("the process says that it has recorded, but its file is not in the folder of the recording"));
+}
+
+static void ask_take(struct ask_process *p, const struct buf *line, const char *folder)
 {
 	struct str s = str_from(line->p);
 	if (str_eqc(s, "begun"))
@@ -431,16 +566,16 @@ static void ask_take(struct ask_process *p, const struct buf *line)
 	else if (str_skip(&s, STR("error ")))
 		ask_end_with(p, ASK_FAILED, s);
 	else if (str_skip(&s, STR("done ")) && ask_number(&s, STR("steps="), &p->steps) && ask_number(&s, STR("ns="), &p->ns) && str_skip(&s, STR("file=")))
-		ask_end_with(p, ASK_DONE, s);
+		ask_take_done(p, s, folder);
 	else
 		ask_end_with(p, ASK_FAILED, STR("this version of opscope does not know the answer of the process"));
 }
 
-static void ask_listen_to(struct ask_process *p, struct buf *line)
+static void ask_listen_to(struct ask_process *p, const char *folder, struct buf *line)
 {
 	bool more = ask_hear(p);
 	while (p->fd >= 0 && ask_take_line(p, line))
-		ask_take(p, line);
+		ask_take(p, line, folder);
 	if (p->fd < 0)
 		return;
 	if (p->heard.n > ASK_ANSWER_MOST)
@@ -451,28 +586,81 @@ static void ask_listen_to(struct ask_process *p, struct buf *line)
 		ask_end_with(p, ASK_FAILED, STR("the process ended, or listens no more"));
 }
 
-static void ask_send(struct ask_group *g, const struct ask_request *r, const char *folder)
+/* What every process is told. */
+struct ask_order {
+	const char *folder;      /* of the recording */
+	struct buf line;
+	int64_t begins_ns;       /* CLOCK_MONOTONIC: when the recordings are to begin */
+};
+
+static void ask_make_order(struct ask_order *o, const struct ask_group *g, const struct ask_request *r, const char *folder)
 {
-	struct buf line = {0};
-	int64_t start = r->start_ns;
+	int64_t start = r->start_ns, now = now_realtime_ns();
 	if (!start && (r->delay_ns || g->n > 1))
-		start = now_realtime_ns() + (g->n > 1 ? TOGETHER_NS : 0);
+		start = now + (g->n > 1 ? TOGETHER_NS : 0);
 	if (start)
 		add_saturated(&start, r->delay_ns);
-	buf_printf(&line, "record name=%s start=%lld duration=%lld steps=%lld key=%s\n", strrchr(folder, '/') + 1, (long long)start, (long long)r->duration_ns,
+	*o = (struct ask_order){.folder = folder, .begins_ns = launch_now_ns()};
+	add_saturated(&o->begins_ns, start > now ? start - now : 0);
+	buf_printf(&o->line, "record name=%s start=%lld duration=%lld steps=%lld key=%s\n", strrchr(folder, '/') + 1, (long long)start, (long long)r->duration_ns,
 	           (long long)r->steps, r->key_range ? r->key_range : "");
-	for (unsigned i = 0; i < g->n; i++)
-		if (send(g->v[i].fd, line.p, line.n, MSG_NOSIGNAL) != (ssize_t)line.n)
-			ask_end_with(&g->v[i], ASK_FAILED, STR("the process ended, or listens no more"));
+}
+
+/* A process that would not hear any more may have said why. */
+static void ask_send(struct ask_process *p, const struct ask_order *o)
+{
+	struct buf line = {0};
+	if (send(p->fd, o->line.p, o->line.n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)o->line.n) {
+		ask_listen_to(p, o->folder, &line);
+		if (p->fd >= 0)
+			ask_end_with(p, ASK_FAILED, STR("the process ended, or listens no more"));
+	}
 	buf_release(&line);
 }
 
-static bool ask_any(const struct ask_group *g, bool to_begin)
+static bool ask_any(const struct ask_group *g)
 {
-	bool any = false;
-	for (unsigned i = 0; i < g->n; i++)
-		any |= g->v[i].fd >= 0 && !(to_begin && g->v[i].begun);
-	return any;
+	return ANY_WHERE(i, 0, g->n, g->v[i].outcome == ASK_WAITS);
+}
+
+/* What becomes of a process that has been asked and says nothing. */
+struct ask_watch {
+	int64_t late_ns;    /* CLOCK_MONOTONIC: it should have begun by then */
+	int64_t over_ns;    /* it should have ended; INT64_MAX = it may go on */
+	int64_t stopped_ns; /* it was told to end; 0 = it was not */
+	void (*patience)(const struct ask_process *p, const struct ask_request *r);
+};
+
+static void ask_watch(struct ask_process *p, const struct ask_watch *w, const struct ask_request *r)
+{
+	int64_t now = launch_now_ns(), late = p->begun ? w->over_ns : w->late_ns, given_up = w->over_ns;
+	add_saturated(&late, PATIENCE_S * LAUNCH_S);
+	add_saturated(&given_up, OVERDUE_S * LAUNCH_S);
+	if (w->stopped_ns && now > w->stopped_ns + STOPPED_S * LAUNCH_S) {
+		ask_end_with(p, ASK_FAILED, STR("does not answer: it has not ended the recording within 10 s after it was told to"));
+	} else if (now > given_up) {
+		ask_end_with(p, ASK_FAILED, STR("does not answer: the recording should have ended 30 s ago; the process is stopped, hangs, or is in a long step"));
+	} else if (w->patience && !p->told && !w->stopped_ns && now > late) {
+		p->told = true;
+		w->patience(p, r);
+	}
+}
+
+/* One of those that had not greeted when the others were asked. */
+static void ask_late(struct ask_group *g, struct ask_process *p, const struct ask_order *o, bool stopped)
+{
+	struct buf line = {0};
+	if (!ask_meet(p, &line))
+		ask_end_with(p, ASK_FAILED, STR("the process ended, or does not answer as opscope does"));
+	else if (p->dir.n && strcmp(p->dir.p, g->dir))
+		ask_end_with(p, ASK_FAILED, STR("it records into another directory"));
+	else if (p->dir.n && !stopped)
+		ask_send(p, o);
+	else if (stopped)
+		ask_end_with(p, ASK_FAILED, STR("was not asked: it had not answered when the recording was ended"));
+	else if (launch_now_ns() > g->until_ns)
+		ask_end_with(p, ASK_FAILED, STR(ASK_NO_ANSWER));
+	buf_release(&line);
 }
 
 static void ask_stop(struct ask_group *g)
@@ -482,30 +670,35 @@ static void ask_stop(struct ask_group *g)
 			shutdown(g->v[i].fd, SHUT_WR);
 }
 
-void ask_record(struct ask_group *g, const struct ask_request *r, const char *folder, const volatile sig_atomic_t *stop, void (*patience)(const struct ask_group *g))
+void ask_record(struct ask_group *g, const struct ask_request *r, const char *folder, const volatile sig_atomic_t *stop,
+                void (*patience)(const struct ask_process *p, const struct ask_request *r))
 {
 	struct pollfd *p = mem_alloc(g->n + 1, sizeof *p);
 	struct buf line = {0};
-	int64_t impatient = launch_now_ns() + FIRST_STEP_S * LAUNCH_S;
-	bool stopped = false;
-	ask_send(g, r, folder);
-	add_saturated(&impatient, r->delay_ns);
-	while (ask_any(g, false)) {
-		for (unsigned i = 0; i < g->n; i++)
-			p[i] = (struct pollfd){.fd = g->v[i].fd, .events = POLLIN};
-		poll(p, g->n, ROUND_MS);
-		for (unsigned i = 0; i < g->n; i++)
-			if (g->v[i].fd >= 0 && p[i].revents)
-				ask_listen_to(&g->v[i], &line);
-		if (stop && *stop && !stopped) {
-			ask_stop(g);
-			stopped = true;
+	struct ask_order o;
+	ask_make_order(&o, g, r, folder);
+	struct ask_watch w = {.late_ns = o.begins_ns, .over_ns = r->duration_ns ? o.begins_ns : INT64_MAX, .patience = patience};
+	add_saturated(&w.over_ns, r->duration_ns);
+	for (unsigned i = 0; i < g->n; i++)
+		if (g->v[i].dir.n)
+			ask_send(&g->v[i], &o);
+	while (ask_any(g)) {
+		ask_poll(g, p);
+		for (unsigned i = 0; i < g->n; i++) {
+			struct ask_process *q = &g->v[i];
+			if (ask_is_silent(q))
+				ask_late(g, q, &o, w.stopped_ns > 0);
+			else if (q->fd >= 0 && p[i].revents)
+				ask_listen_to(q, folder, &line);
+			if (q->outcome == ASK_WAITS && q->dir.n)
+				ask_watch(q, &w, r);
 		}
-		if (patience && r->steps && launch_now_ns() > impatient && ask_any(g, true)) {
-			patience(g);
-			patience = NULL;
+		if (stop && *stop && !w.stopped_ns) {
+			ask_stop(g);
+			w.stopped_ns = launch_now_ns();
 		}
 	}
+	buf_release(&o.line);
 	buf_release(&line);
 	mem_free(p);
 }

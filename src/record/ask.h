@@ -13,12 +13,15 @@ enum ask_outcome { ASK_WAITS, ASK_DONE, ASK_FAILED };
 
 /* A process that listens, and the connection to it. */
 struct ask_process {
-	int fd;                    /* -1 = the connection has ended */
+	int fd;                    /* -1 = the connection has ended, or is yet to be made */
+	struct buf socket;         /* its path; NUL-terminated */
+	bool expected;             /* it is one of those to be asked, as far as is known without its greeting */
 	pid_t pid;                 /* in our PID namespace */
 	int64_t rank;              /* -1 = none */
-	struct buf dir;            /* its run directory; NUL-terminated */
+	struct buf dir;            /* its run directory; NUL-terminated; empty = it has not greeted */
 	struct buf heard;          /* what it said and was not yet taken as a line */
 	bool begun;                /* the recording has begun */
+	bool told;                 /* that one has to wait for it */
 	enum ask_outcome outcome;
 	int64_t steps, ns;         /* of ASK_DONE */
 	struct buf text;           /* ASK_DONE: the file; ASK_FAILED: why; NUL-terminated */
@@ -27,6 +30,8 @@ struct ask_process {
 struct ask_group {
 	struct ask_process *v;     /* by pid */
 	unsigned n, cap;
+	const char *dir;           /* the run directory; of one of v */
+	int64_t until_ns;          /* CLOCK_MONOTONIC: who has not greeted by then does not answer */
 };
 
 struct ask_request {
@@ -41,15 +46,18 @@ struct ask_request {
 int ask_folder(struct buf *path, struct err *e);
 
 /* Connects to the processes that `what` names: the number of a process, which also stands for its descendants; a run directory; or a socket. ERR_DATA or ERR_IO when
- * no such process listens, or when they record into several directories. */
+ * no such process listens, when none of them answers within some seconds, or when they record into several directories. Processes that are silent while others answer
+ * are in the group, too. */
 int ask_find(const char *what, struct ask_group *g, struct err *e);
 
 /* The folder for the recording, in the run directory: `name`; without a name (NULL) the first of asked-1, asked-2, ... that does not exist yet. *made: this call made it. */
 int ask_make_folder(const struct ask_group *g, const char *name, struct buf *path, bool *made, struct err *e);
 
-/* Asks all processes, and waits until the recording of each has ended or failed. When a signal sets *stop, the recordings end. `patience` is called once, when a process
- * still waits for its first step after ten seconds. `stop` and `patience` may be NULL. */
-void ask_record(struct ask_group *g, const struct ask_request *r, const char *folder, const volatile sig_atomic_t *stop, void (*patience)(const struct ask_group *g));
+/* Asks all processes, and waits until the recording of each has ended or failed. When a signal sets *stop, the recordings end. `patience` is called once for a process that has not
+ * begun ten seconds after it should have (a step begins late), or has not ended. A process fails that has not ended 30 seconds after it should have by the duration, or ten
+ * seconds after *stop. `stop` and `patience` may be NULL. */
+void ask_record(struct ask_group *g, const struct ask_request *r, const char *folder, const volatile sig_atomic_t *stop,
+                void (*patience)(const struct ask_process *p, const struct ask_request *r));
 
 void ask_release(struct ask_group *g);
 

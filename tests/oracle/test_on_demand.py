@@ -296,6 +296,104 @@ class Windows(Case):
         self.assertEqual(os.listdir(self.sockets), [], "of a process that was killed")
 
 
+class Stopped(Case):
+    """Processes that hang: they are told of, and others are recorded all the same."""
+
+    def pid_of(self, before=()):
+        """Of the one that listens besides those."""
+        path, = set(self.socket_paths(len(before) + 1)) - set(before)
+        return path, int(os.path.basename(path).split("-")[0])
+
+    def stop(self, pid):
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(self.kill_pid, pid)
+
+    def kill_pid(self, pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def test_of_another_run(self):
+        """It does not even take time."""
+        self.begin(GUEST, "profiler", "/dev/null", run="other")
+        path, other = self.pid_of()
+        p = self.steps_program("profiler")
+        self.pid_of([path])
+        self.stop(other)
+        for _ in range(2):
+            began = time.monotonic()
+            said = self.ask("run", "--steps=2")
+            self.assertIn("2 of 2 steps", said[0])
+            self.assertEqual(len(said), 2, said)
+            self.assertLess(time.monotonic() - began, 4)
+        began = time.monotonic()
+        said = self.ask("other", "--steps=2", status=1)
+        self.assertEqual(said, [f"--ask=other: process {other} listens, but does not answer within 5 s: it is stopped, or hangs"])
+        os.kill(other, signal.SIGCONT)
+        self.assertIn("2 of 2 steps", self.ask("other", "--steps=2")[0])
+        self.end(p)
+
+    def test_one_rank(self):
+        """Whoever names the job, or its directory: the other rank is recorded."""
+        p = self.begin("sh", "-c", f"exec 3<&0; RANK=0 WORLD_SIZE=2 {GUEST} profiler {self.truth_path} <&3 & RANK=1 WORLD_SIZE=2 {GUEST} profiler {self.truth_path}.1 <&3; wait",
+                       said=None)
+        pids = [int(os.path.basename(path).split("-")[0]) for path in self.socket_paths(2)]
+        self.stop(pids[0])
+        for whom in ("run", p.pid):
+            said = self.ask(whom, "--duration=0.1", status=1)
+            self.assertIn(f"process {pids[0]}: does not answer within 5 s: it is stopped, or hangs", said)
+            other, = (line for line in said if line.startswith(f"process {pids[1]} "))
+            self.assertRegex(other, r"\(rank \d\): 0\.\d{3} s: ")
+        os.kill(pids[0], signal.SIGCONT)
+        self.end(p)
+        self.assertEqual([len(self.segments(f)) for f in ("asked-1", "asked-2")], [1, 1])
+
+
+    def test_one_rank_is_late(self):
+        """It is asked as soon as it answers; the others are not kept waiting until they give up who asks."""
+        p = self.begin("sh", "-c", f"exec 3<&0; RANK=0 WORLD_SIZE=2 {GUEST} profiler {self.truth_path} <&3 & RANK=1 WORLD_SIZE=2 {GUEST} profiler {self.truth_path}.1 <&3; wait",
+                       said=None)
+        pids = [int(os.path.basename(path).split("-")[0]) for path in self.socket_paths(2)]
+        self.stop(pids[1])
+        goes_on = threading.Timer(2.5, os.kill, (pids[1], signal.SIGCONT))
+        goes_on.start()
+        self.addCleanup(goes_on.join)
+        said = self.ask("run", "--steps=3")
+        self.assertEqual(sum("3 of 3 steps" in line for line in said), 2, said)
+        self.end(p)
+
+    def stopped_meanwhile(self, run, *options):
+        """(the client, the process): the latter hangs while it records for the former."""
+        before = glob.glob(os.path.join(self.sockets, "*.ask"))
+        self.begin(GUEST, "profiler", "/dev/null", run=run)
+        _, pid = self.pid_of(before)
+        client = self.start(f"--ask={run}", "--no-report", *options)
+        wait_until(lambda: glob.glob(self.path(run, "asked-1", "*.seg")), "a file")
+        time.sleep(0.2)
+        self.stop(pid)
+        return client, pid
+
+    def given_up(self, client, said, least, most, began):
+        err = client.communicate(timeout=PATIENCE)[1].decode()
+        self.assertEqual(client.returncode, 1, err)
+        self.assertIn(said, err)
+        self.assertTrue(least <= time.monotonic() - began < most)
+
+    def test_meanwhile_and_told_to_end(self):
+        client, pid = self.stopped_meanwhile("run")
+        client.send_signal(signal.SIGINT)
+        self.given_up(client, f"process {pid}: does not answer: it has not ended the recording within 10 s after it was told to", 9, 30, time.monotonic())
+
+    @unittest.skipUnless(os.environ.get("OPSCOPE_ALL"), "takes half a minute: OPSCOPE_ALL")
+    def test_meanwhile(self):
+        """The duration ends, and a bound after it the waiting."""
+        began = time.monotonic()
+        client, pid = self.stopped_meanwhile("run", "--duration=1")
+        self.assertIn(f"process {pid}: the recording should have ended ten seconds ago", client.stderr.readline().decode())
+        self.given_up(client, f"process {pid}: does not answer: the recording should have ended 30 s ago", 30, 60, began)
+
+
 class Signals(Case):
     def test_signal(self):
         """It comes to opscope alone: the program has a handler of its own for it."""
@@ -397,6 +495,16 @@ class Refused(Case):
         for name in ("a/b", "../out", ".hidden", "a b", "x" * 65):
             self.assertIn("the name of a folder", self.one_line("--ask=run", "--steps=2", "-o", name, status=2))
         self.end(p)
+
+    def test_control_characters(self):
+        """In the path of the run directory: nobody could ask."""
+        for name in ("a\nb", "a\x1bb", "a\x7f", "\tb"):
+            with self.subTest(name):
+                self.assertIn("the run directory has a control character", self.one_line("--on-demand", "-o", name, "--", "true"))
+        os.mkdir(self.path("in\nside"))
+        self.assertIn("the run directory has a control character", self.one_line("--on-demand", "-o", "in\nside/run", "--", "true"))
+        self.assertEqual((self.files(), self.files("in\nside")), (["in\nside"], []))
+        self.assertEqual(self.end(self.begin("true", run="ünd so", said=None))[0], "")
 
     def test_usage(self):
         for args in (["--ask=1", "--", "true"], ["--ask=1", "--range=a"], ["--on-demand", "--duration=1", "--", "true"], ["--on-demand=USR2", "--", "true"],
@@ -615,6 +723,24 @@ class FakeProgram(Case):
             with self.subTest(answer[:30]):
                 self.assertIn(said, self.said_of(self.fake(self.greeting(), after=answer)))
         self.assertEqual(self.files("run"), [])
+
+    def test_refused_before_it_is_asked(self):
+        """What the process said last is told, although it hears no more."""
+        path = self.fake(self.greeting() + b"error of its own\n", reads=False)
+        self.assertIn(": of its own\n", self.said_of(path))
+
+    def test_what_is_done_is_checked(self):
+        """Numbers, and a file, that cannot be."""
+        for folder in ("run", "elsewhere"):
+            os.makedirs(self.path(folder, "asked-1"))
+        self.write("work/run/a.seg", "")
+        self.write("work/elsewhere/asked-1/a.seg", "")
+        for steps, ns, file, said in ((-1, 1, "run/asked-2/a.seg", "less than nothing"), (1, -1, "run/asked-2/a.seg", "less than nothing"), (-2 ** 63, -2 ** 63, "x", "less than nothing"),
+                                      (1, 1, "/etc/passwd", "not in the folder"), (1, 1, "run/asked-2/none.seg", "not in the folder"), (1, 1, "run/asked-2", "not in the folder"),
+                                      (1, 1, "run/asked-2/../a.seg", "not in the folder"), (1, 1, "elsewhere/asked-1/a.seg", "not in the folder")):
+            with self.subTest(steps=steps, ns=ns, file=file):
+                self.assertIn(said, self.said_of(self.fake(self.greeting(), after=f"done steps={steps} ns={ns} file={self.path(file)}\n".encode())))
+        self.assertEqual(self.files("run"), ["a.seg", "asked-1"])
 
     def test_run_directory_is_none(self):
         self.assertIn("cannot make the folder", self.said_of(self.fake(self.greeting("run").replace(b"/run\n", b"/none\n"), reads=False)))
