@@ -220,35 +220,63 @@ static int et_fail_other(const struct profile *p, const char *path, const struct
 	return err_set(e, ERR_DATA, "%s: of another run: its op " STR_FMT " is " STR_FMT " in the recording", path, STR_ARG(x->name), STR_ARG(profile_str(p, p->span.name[op->row])));
 }
 
-/* node_of[i]: the node of op i; NULL = none. */
-static int et_pair_by_function(const struct profile *p, const struct et *t, const struct et_op *op, uint32_t n, const struct et_node **node_of, const char *path, struct err *e)
+/* Function id -> node. twice[i]: another node has the function id of node i, which is the first one with this id. */
+static void et_map_functions(const struct et *t, struct idmap *map, bool *twice)
 {
-	struct idmap map;
 	int64_t min = INT64_MAX, max = INT64_MIN;
-	uint32_t paired = 0;
 	for (uint32_t i = 0; i < t->n; i++) {
 		min = t->node[i].function_id < min ? t->node[i].function_id : min;
 		max = t->node[i].function_id > max ? t->node[i].function_id : max;
 	}
-	idmap_init(&map, min, max, t->n);
-	for (uint32_t i = 0; i < t->n; i++)
-		if (t->node[i].function_id > 0)
-			idmap_put(&map, t->node[i].function_id, i);
+	idmap_init(map, min, max, t->n);
+	for (uint32_t i = 0; i < t->n; i++) {
+		const uint32_t k = t->node[i].function_id > 0 ? idmap_get(map, t->node[i].function_id) : IDMAP_NONE;
+		if (k != IDMAP_NONE)
+			twice[k] = true;
+		else if (t->node[i].function_id > 0)
+			idmap_put(map, t->node[i].function_id, i);
+	}
+}
+
+/* node_of[i]: the node of op i; NULL = none. A function id that several ops or several nodes have pairs none of them. */
+static int et_pair_by_function(struct profile *p, const struct et *t, const struct et_op *op, uint32_t n, const struct et_node **node_of, const char *path, struct err *e)
+{
+	struct idmap map;
+	bool *twice = NEW_ARRAY(t->n, bool);
+	uint32_t *of = mem_filled(n, IDMAP_NONE), *uses = NEW_ARRAY(t->n, uint32_t), paired = 0, ambiguous = 0;
 	int rc = 0;
+	et_map_functions(t, &map, twice);
+	for (uint32_t i = 0; i < n; i++) {
+		of[i] = op[i].function_id > 0 ? idmap_get(&map, op[i].function_id) : IDMAP_NONE;
+		if (of[i] != IDMAP_NONE)
+			uses[of[i]]++;
+	}
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
-		const uint32_t k = op[i].function_id > 0 ? idmap_get(&map, op[i].function_id) : IDMAP_NONE;
+		const uint32_t k = of[i];
 		if (k == IDMAP_NONE)
 			continue;
+		if (twice[k] || uses[k] > 1) {
+			ambiguous++;
+			continue;
+		}
 		node_of[i] = &t->node[k];
 		paired++;
 		if (!str_eq(node_of[i]->name, profile_str(p, p->span.name[op[i].row])))
 			rc = et_fail_other(p, path, node_of[i], &op[i], e);
 	}
 	idmap_release(&map);
-	return rc < 0 || paired ? rc : err_set(e, ERR_DATA, "%s: of another run: it has no op of the recording", path);
+	mem_free(twice);
+	mem_free(of);
+	mem_free(uses);
+	if (ambiguous)
+		diag_add_n(&p->diags, "execution-trace-ambiguous", DIAG_LOSS, ambiguous, -1, "an op gets no arguments from %s: several ops, there or in the recording, have its \"Record function id\"", path);
+	if (rc == 0 && !paired)
+		rc = ambiguous ? err_set(e, ERR_DATA, "%s: none of its ops can be told: several ops, there or in the recording, have each \"Record function id\"", path)
+		               : err_set(e, ERR_DATA, "%s: of another run: it has no op of the recording", path);
+	return rc;
 }
 
-static int et_pair_by_order(const struct profile *p, const struct et *t, const struct et_op *op, uint32_t n, const struct et_node **node_of, const char *path, struct err *e)
+static int et_pair_by_order(struct profile *p, const struct et *t, const struct et_op *op, uint32_t n, const struct et_node **node_of, const char *path, struct err *e)
 {
 	if (t->n != n)
 		return err_set(e, ERR_DATA, "%s: %u ops, but the recording has %u: without \"Record function id\" in the recording, both must be of the same steps of one run", path, t->n, n);
@@ -262,8 +290,6 @@ static int et_pair_by_order(const struct profile *p, const struct et *t, const s
 
 /* ---- arguments, in the words of torch.profiler ---- */
 
-enum { ET_PAIRS = 64 };
-
 struct et_write {
 	struct profile *p;
 	struct intern sets;
@@ -271,8 +297,8 @@ struct et_write {
 	uint32_t cap_sets;
 	struct arg_made {
 		uint32_t key, value, is_string;
-	} pair[ET_PAIRS];
-	unsigned n;
+	} *pair;                 /* of one op */
+	unsigned n, cap;
 	struct buf text;
 };
 
@@ -286,8 +312,8 @@ static bool et_has(const struct et_write *w, const char *key)
 
 static void et_put(struct et_write *w, const char *key, struct str value, bool is_string)
 {
-	if (w->n < ET_PAIRS && value.n && !et_has(w, key))
-		w->pair[w->n++] = (struct arg_made){intern_str(&w->p->strings, str_from(key)), intern_str(&w->p->strings, value), is_string};
+	if (value.n && !et_has(w, key))
+		MEM_PUSH(w->pair, w->n, w->cap, (struct arg_made){intern_str(&w->p->strings, str_from(key)), intern_str(&w->p->strings, value), is_string});
 }
 
 /* Of "Tensor(float)" the inner type. */
@@ -477,9 +503,9 @@ static void et_write_op(struct et_write *w, uint32_t row, const struct et_node *
 	struct profile *p = w->p;
 	const uint32_t set = p->span.args[row], end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
 	w->n = 0;
-	for (uint32_t i = set ? p->arg_set.first[set] : end; i < end && w->n < ET_PAIRS; i++)
+	for (uint32_t i = set ? p->arg_set.first[set] : end; i < end; i++)
 		if (!profile_is_arg(p, p->arg.key[i], ARG_FUNCTION_ID))
-			w->pair[w->n++] = (struct arg_made){p->arg.key[i], p->arg.value[i], p->arg.is_string[i]};
+			MEM_PUSH(w->pair, w->n, w->cap, (struct arg_made){p->arg.key[i], p->arg.value[i], p->arg.is_string[i]});
 	if (x) {
 		et_put(w, arg_key_text[ARG_INPUT_DIMS], et_column(w, x, 0, ET_DIMS), false);
 		et_put(w, arg_key_text[ARG_INPUT_TYPES], et_column(w, x, 0, ET_TYPES), false);
@@ -504,6 +530,7 @@ static void et_write_all(struct profile *p, const struct et_op *op, uint32_t n, 
 		et_write_op(&w, op[i].row, node_of[i]);
 	intern_release(&w.sets);
 	mem_free(w.row_of_set);
+	mem_free(w.pair);
 	buf_release(&w.text);
 	rows_trim(&p->arg_set, &store_tables[TABLE_arg_set]);
 	rows_trim(&p->arg, &store_tables[TABLE_arg]);
