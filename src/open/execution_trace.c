@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+enum { ET_MOST_BYTES = 1 << 30 };
+
 /* An op as the execution trace states it. NULL: not stated. */
 struct et_node {
 	int64_t id, function_id; /* function_id 0 = not stated */
@@ -103,24 +105,14 @@ static int et_fail_format(const char *path, struct err *e)
 	return err_set(e, ERR_FORMAT, "%s: not an execution trace: an object with \"schema\" and \"nodes\" was expected", path);
 }
 
-static int et_read_text(struct et *t, const char *path, struct err *e)
-{
-	struct source *s = source_open(path, e);
-	if (!s)
-		return -1;
-	for (bool end = false; !end;)
-		buf_str(&t->text, source_next(s, (struct str){NULL, 0}, &end));
-	const int rc = source_error(s) ? err_set(e, source_failed(s) ? source_failed(s) : ERR_FORMAT, "%s: %s", path, source_error(s)) : 0;
-	source_close(s);
-	return rc;
-}
-
 static int et_read(struct et *t, const char *path, struct err *e)
 {
 	size_t at = 0;
-	if (et_read_text(t, path, e) < 0)
+	if (source_read_whole(path, ET_MOST_BYTES, "of an execution trace", &t->text, e) < 0)
 		return -1;
 	const struct py *root = py_parse(buf_view(&t->text), &t->arena, &at), *nodes = root ? et_list(py_get(root, "nodes")) : NULL;
+	if (!root && at == t->text.n)
+		return err_set(e, ERR_FORMAT, "%s: the file ends early, at byte %zu: an execution trace was expected", path, at);
 	if (!root)
 		return err_set(e, ERR_FORMAT, "%s: byte %zu: not JSON: an execution trace was expected", path, at);
 	if (!nodes || !py_get(root, "schema"))
@@ -182,7 +174,7 @@ static int et_choose(const struct profile *p, const char *path, struct buf *chos
 	}
 	folder_close(&f);
 	buf_release(&at);
-	return chosen->n ? 0 : err_set(e, ERR_DATA, "--execution-trace=%s: no execution trace in this folder is of a process of this recording", path);
+	return chosen->n ? 0 : err_set(e, ERR_DATA, "%s: no execution trace in this folder is of a process of this recording", path);
 }
 
 /* ---- pairs ---- */
@@ -537,7 +529,7 @@ static void et_write_all(struct profile *p, const struct et_op *op, uint32_t n, 
 	profile_find_arg_keys(p);
 }
 
-int execution_trace_join(struct profile *p, const char *path, struct err *e)
+static int et_join(struct profile *p, const char *path, struct err *e)
 {
 	struct et t = {0};
 	struct buf chosen = {0};
@@ -561,4 +553,10 @@ int execution_trace_join(struct profile *p, const char *path, struct err *e)
 	buf_release(&chosen);
 	et_release(&t);
 	return rc;
+}
+
+int execution_trace_join(struct profile *p, const char *path, struct err *e)
+{
+	struct err why = {0};
+	return et_join(p, path, &why) < 0 ? err_set(e, why.code, "--execution-trace=%s", why.msg) : 0;
 }

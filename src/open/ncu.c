@@ -393,20 +393,9 @@ int ncu_read_text(struct ncu *out, struct str text, const char *path, struct err
 
 int ncu_read(struct ncu *out, const char *path, struct err *e)
 {
-	struct source *s = source_open(path, e);
 	struct buf b = {0};
-	bool end = false;
-	int rc = 0;
 	*out = (struct ncu){0};
-	if (!s)
-		return -1;
-	while (!end && b.n <= NCU_MOST_BYTES)
-		buf_str(&b, source_next(s, (struct str){NULL, 0}, &end));
-	if (!end)
-		rc = err_set(e, ERR_LIMIT, "%s: more than 1 GiB of counters", path);
-	else if (source_error(s))
-		rc = err_set(e, source_failed(s) ? source_failed(s) : ERR_FORMAT, "%s: %s", path, source_error(s));
-	source_close(s);
+	int rc = source_read_whole(path, NCU_MOST_BYTES, "of counters", &b, e);
 	if (rc == 0)
 		rc = ncu_read_text(out, b.n ? buf_view(&b) : STR(""), path, e);
 	buf_release(&b);

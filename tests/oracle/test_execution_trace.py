@@ -166,6 +166,20 @@ class Pairs(Case):
         self.assertEqual(code, 0, err)
         self.assertEqual(list(csv.DictReader(io.StringIO(out.decode()))), [{"dims": "[[10]]", **{f"x{i}": str(i) for i in range(200)}}])
 
+    def test_ends_early(self):
+        path, et = self.planted([1, 2], [(1, 10), (2, 20)])
+        with open(et) as f:
+            text = f.read()
+        for n in 1, 20, len(text) // 2, len(text) - 1:
+            cut = os.path.join(self.folder, "cut.et.json")
+            with open(cut, "w") as f:
+                f.write(text[:n])
+            self.assertIn(f"cut.et.json: the file ends early, at byte {n}", self.refused("report", "operators", path, f"--execution-trace={cut}"))
+        with open(cut, "w") as f:
+            f.write(text[:-20] + "?" + text[-20:])
+        self.assertIn("not JSON", self.refused("report", "operators", path, f"--execution-trace={cut}"))
+        self.assertIn("--execution-trace", self.refused("report", "operators", path, "--execution-trace="))
+
     def test_which(self):
         """Of a folder that of the recording's process; of ranks of a job each its own. One of another process, or of another run, is refused."""
         _, bare, et = self.rank(2)
