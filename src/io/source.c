@@ -503,3 +503,21 @@ void source_close(struct source *s)
 	mem_free(s->path);
 	mem_free(s);
 }
+
+int source_read_whole(const char *path, uint64_t most, const char *what, struct buf *to, struct err *e)
+{
+	struct source *s = source_open(path, e);
+	bool end = false;
+	if (!s)
+		return -1;
+	const size_t before = to->n;
+	while (!end && to->n - before <= most)
+		buf_str(to, source_next(s, (struct str){NULL, 0}, &end));
+	int rc = 0;
+	if (!end)
+		rc = err_set(e, ERR_LIMIT, "%s: more than %llu GiB %s", path, (unsigned long long)(most >> 30), what);
+	else if (source_error(s))
+		rc = err_set(e, source_failed(s) ? source_failed(s) : ERR_FORMAT, "%s: %s", path, source_error(s));
+	source_close(s);
+	return rc;
+}

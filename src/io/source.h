@@ -4,6 +4,7 @@
 #ifndef OPSCOPE_IO_SOURCE_H
 #define OPSCOPE_IO_SOURCE_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 
@@ -48,5 +49,9 @@ uint64_t source_bytes_in(const struct source *s);   /* bytes of the file consume
 bool source_is_compressed(const struct source *s);
 
 void source_close(struct source *s);
+
+/* Appends all bytes of a file, unpacked, to *to. -1 and *e: as source_open; ERR_FORMAT where the file is damaged or cut off; ERR_LIMIT for more than `most` bytes, a number of GiB, in
+ * which case `what` ("of counters") says what the bytes were to be. */
+int source_read_whole(const char *path, uint64_t most, const char *what, struct buf *to, struct err *e);
 
 #endif

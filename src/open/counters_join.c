@@ -28,6 +28,8 @@ struct counters_work {
 	/* A window: COUNTERS_ROW keys that follow one another in `measured`. ROW_NONE = none. */
 	uint32_t *window, *next; /* by window: the first launch of ncu at which it begins; by launch: the next one at which the same window begins */
 	uint32_t n_windows, cap_windows;
+	struct intern sets;      /* (launch of ncu, argument set before) */
+	uint32_t *row_of_set, cap_sets; /* by id in `sets`: the argument set with the counters */
 	uint32_t *metric_key, *value; /* string ids of the profile for each metric and each value of ncu; 0 = not made yet */
 	enum counter_match match;
 };
@@ -256,13 +258,15 @@ static uint32_t counters_metric(struct counters_work *w, uint32_t metric)
 	return w->metric_key[metric];
 }
 
-static void counters_give_work(struct counters_work *w, uint32_t gpu_op, const struct ncu_launch *l)
+/* The argument set `set` with the counters of launch `measured` of ncu; ROW_NONE = there is no room. */
+static uint32_t counters_make_set(struct counters_work *w, uint32_t set, uint32_t measured)
 {
 	struct profile *p = w->p;
-	const uint32_t set = p->gpu_op.args[gpu_op], first = p->arg_set.first[set], end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
+	const struct ncu_launch *l = &w->n->launch[measured];
+	const uint32_t first = p->arg_set.first[set], end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
 	const uint32_t to = rows_push(&p->arg_set, &store_tables[TABLE_arg_set]);
 	if (to == ROW_NONE)
-		return;
+		return ROW_NONE;
 	p->arg_set.first[to] = p->arg.rows.n;
 	for (uint32_t i = set ? first : end; i < end; i++)
 		counters_put_arg(p, p->arg.key[i], p->arg.value[i], p->arg.is_string[i]);
@@ -272,7 +276,20 @@ static void counters_give_work(struct counters_work *w, uint32_t gpu_op, const s
 			w->value[i] = counters_number(p, w->n->value[i].value);
 		counters_put_arg(p, counters_metric(w, w->n->value[i].metric), w->value[i], false);
 	}
-	p->gpu_op.args[gpu_op] = to;
+	return to;
+}
+
+/* Many launches may have the counters of one measured launch: these share a set, since a set can have thousands of metrics. */
+static void counters_give_work(struct counters_work *w, uint32_t gpu_op, uint32_t measured)
+{
+	uint32_t *args = &w->p->gpu_op.args[gpu_op];
+	const uint32_t key[] = {measured, *args}, before = w->sets.n, id = intern_put(&w->sets, (const char *)key, sizeof key);
+	if (w->sets.n != before) {
+		MEM_GROW(w->row_of_set, w->cap_sets, id + 1);
+		w->row_of_set[id] = counters_make_set(w, *args, measured);
+	}
+	if (w->row_of_set[id] != ROW_NONE)
+		*args = w->row_of_set[id];
 }
 
 static void counters_put_units(struct counters_work *w)
@@ -324,12 +341,14 @@ static void counters_release(struct counters_work *w)
 	intern_release(&w->names);
 	intern_release(&w->keys);
 	intern_release(&w->windows);
+	intern_release(&w->sets);
 	mem_free(w->measured);
 	mem_free(w->work);
 	mem_free(w->key);
 	mem_free(w->told);
 	mem_free(w->window);
 	mem_free(w->next);
+	mem_free(w->row_of_set);
 	mem_free(w->metric_key);
 	mem_free(w->value);
 }
@@ -342,6 +361,7 @@ int counters_join(struct profile *p, const struct ncu *n, const char *path, stru
 	intern_init(&w.names);
 	intern_init(&w.keys);
 	intern_init(&w.windows);
+	intern_init(&w.sets);
 	w.devices = counters_several_devices(&w);
 	w.measured = NEW_ARRAY_RAW(n->n, uint32_t);
 	for (uint32_t i = 0; i < n->n; i++)
@@ -355,7 +375,7 @@ int counters_join(struct profile *p, const struct ncu *n, const char *path, stru
 	}
 	for (uint32_t i = 0; i < w.n_work; i++)
 		if (w.told[i] != ROW_NONE) {
-			counters_give_work(&w, w.work[i], &n->launch[w.told[i]]);
+			counters_give_work(&w, w.work[i], w.told[i]);
 			told++;
 		}
 	counters_put_units(&w);

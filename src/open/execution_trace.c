@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+enum { ET_MOST_BYTES = 1 << 30 };
+
 /* An op as the execution trace states it. NULL: not stated. */
 struct et_node {
 	int64_t id, function_id; /* function_id 0 = not stated */
@@ -103,24 +105,14 @@ static int et_fail_format(const char *path, struct err *e)
 	return err_set(e, ERR_FORMAT, "%s: not an execution trace: an object with \"schema\" and \"nodes\" was expected", path);
 }
 
-static int et_read_text(struct et *t, const char *path, struct err *e)
-{
-	struct source *s = source_open(path, e);
-	if (!s)
-		return -1;
-	for (bool end = false; !end;)
-		buf_str(&t->text, source_next(s, (struct str){NULL, 0}, &end));
-	const int rc = source_error(s) ? err_set(e, source_failed(s) ? source_failed(s) : ERR_FORMAT, "%s: %s", path, source_error(s)) : 0;
-	source_close(s);
-	return rc;
-}
-
 static int et_read(struct et *t, const char *path, struct err *e)
 {
 	size_t at = 0;
-	if (et_read_text(t, path, e) < 0)
+	if (source_read_whole(path, ET_MOST_BYTES, "of an execution trace", &t->text, e) < 0)
 		return -1;
 	const struct py *root = py_parse(buf_view(&t->text), &t->arena, &at), *nodes = root ? et_list(py_get(root, "nodes")) : NULL;
+	if (!root && at == t->text.n)
+		return err_set(e, ERR_FORMAT, "%s: the file ends early, at byte %zu: an execution trace was expected", path, at);
 	if (!root)
 		return err_set(e, ERR_FORMAT, "%s: byte %zu: not JSON: an execution trace was expected", path, at);
 	if (!nodes || !py_get(root, "schema"))
@@ -182,7 +174,7 @@ static int et_choose(const struct profile *p, const char *path, struct buf *chos
 	}
 	folder_close(&f);
 	buf_release(&at);
-	return chosen->n ? 0 : err_set(e, ERR_DATA, "--execution-trace=%s: no execution trace in this folder is of a process of this recording", path);
+	return chosen->n ? 0 : err_set(e, ERR_DATA, "%s: no execution trace in this folder is of a process of this recording", path);
 }
 
 /* ---- pairs ---- */
@@ -220,35 +212,63 @@ static int et_fail_other(const struct profile *p, const char *path, const struct
 	return err_set(e, ERR_DATA, "%s: of another run: its op " STR_FMT " is " STR_FMT " in the recording", path, STR_ARG(x->name), STR_ARG(profile_str(p, p->span.name[op->row])));
 }
 
-/* node_of[i]: the node of op i; NULL = none. */
-static int et_pair_by_function(const struct profile *p, const struct et *t, const struct et_op *op, uint32_t n, const struct et_node **node_of, const char *path, struct err *e)
+/* Function id -> node. twice[i]: another node has the function id of node i, which is the first one with this id. */
+static void et_map_functions(const struct et *t, struct idmap *map, bool *twice)
 {
-	struct idmap map;
 	int64_t min = INT64_MAX, max = INT64_MIN;
-	uint32_t paired = 0;
 	for (uint32_t i = 0; i < t->n; i++) {
 		min = t->node[i].function_id < min ? t->node[i].function_id : min;
 		max = t->node[i].function_id > max ? t->node[i].function_id : max;
 	}
-	idmap_init(&map, min, max, t->n);
-	for (uint32_t i = 0; i < t->n; i++)
-		if (t->node[i].function_id > 0)
-			idmap_put(&map, t->node[i].function_id, i);
+	idmap_init(map, min, max, t->n);
+	for (uint32_t i = 0; i < t->n; i++) {
+		const uint32_t k = t->node[i].function_id > 0 ? idmap_get(map, t->node[i].function_id) : IDMAP_NONE;
+		if (k != IDMAP_NONE)
+			twice[k] = true;
+		else if (t->node[i].function_id > 0)
+			idmap_put(map, t->node[i].function_id, i);
+	}
+}
+
+/* node_of[i]: the node of op i; NULL = none. A function id that several ops or several nodes have pairs none of them. */
+static int et_pair_by_function(struct profile *p, const struct et *t, const struct et_op *op, uint32_t n, const struct et_node **node_of, const char *path, struct err *e)
+{
+	struct idmap map;
+	bool *twice = NEW_ARRAY(t->n, bool);
+	uint32_t *of = mem_filled(n, IDMAP_NONE), *uses = NEW_ARRAY(t->n, uint32_t), paired = 0, ambiguous = 0;
 	int rc = 0;
+	et_map_functions(t, &map, twice);
+	for (uint32_t i = 0; i < n; i++) {
+		of[i] = op[i].function_id > 0 ? idmap_get(&map, op[i].function_id) : IDMAP_NONE;
+		if (of[i] != IDMAP_NONE)
+			uses[of[i]]++;
+	}
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
-		const uint32_t k = op[i].function_id > 0 ? idmap_get(&map, op[i].function_id) : IDMAP_NONE;
+		const uint32_t k = of[i];
 		if (k == IDMAP_NONE)
 			continue;
+		if (twice[k] || uses[k] > 1) {
+			ambiguous++;
+			continue;
+		}
 		node_of[i] = &t->node[k];
 		paired++;
 		if (!str_eq(node_of[i]->name, profile_str(p, p->span.name[op[i].row])))
 			rc = et_fail_other(p, path, node_of[i], &op[i], e);
 	}
 	idmap_release(&map);
-	return rc < 0 || paired ? rc : err_set(e, ERR_DATA, "%s: of another run: it has no op of the recording", path);
+	mem_free(twice);
+	mem_free(of);
+	mem_free(uses);
+	if (ambiguous)
+		diag_add_n(&p->diags, "execution-trace-ambiguous", DIAG_LOSS, ambiguous, -1, "an op gets no arguments from %s: several ops, there or in the recording, have its \"Record function id\"", path);
+	if (rc == 0 && !paired)
+		rc = ambiguous ? err_set(e, ERR_DATA, "%s: none of its ops can be told: several ops, there or in the recording, have each \"Record function id\"", path)
+		               : err_set(e, ERR_DATA, "%s: of another run: it has no op of the recording", path);
+	return rc;
 }
 
-static int et_pair_by_order(const struct profile *p, const struct et *t, const struct et_op *op, uint32_t n, const struct et_node **node_of, const char *path, struct err *e)
+static int et_pair_by_order(struct profile *p, const struct et *t, const struct et_op *op, uint32_t n, const struct et_node **node_of, const char *path, struct err *e)
 {
 	if (t->n != n)
 		return err_set(e, ERR_DATA, "%s: %u ops, but the recording has %u: without \"Record function id\" in the recording, both must be of the same steps of one run", path, t->n, n);
@@ -262,8 +282,6 @@ static int et_pair_by_order(const struct profile *p, const struct et *t, const s
 
 /* ---- arguments, in the words of torch.profiler ---- */
 
-enum { ET_PAIRS = 64 };
-
 struct et_write {
 	struct profile *p;
 	struct intern sets;
@@ -271,8 +289,8 @@ struct et_write {
 	uint32_t cap_sets;
 	struct arg_made {
 		uint32_t key, value, is_string;
-	} pair[ET_PAIRS];
-	unsigned n;
+	} *pair;                 /* of one op */
+	unsigned n, cap;
 	struct buf text;
 };
 
@@ -286,8 +304,8 @@ static bool et_has(const struct et_write *w, const char *key)
 
 static void et_put(struct et_write *w, const char *key, struct str value, bool is_string)
 {
-	if (w->n < ET_PAIRS && value.n && !et_has(w, key))
-		w->pair[w->n++] = (struct arg_made){intern_str(&w->p->strings, str_from(key)), intern_str(&w->p->strings, value), is_string};
+	if (value.n && !et_has(w, key))
+		MEM_PUSH(w->pair, w->n, w->cap, (struct arg_made){intern_str(&w->p->strings, str_from(key)), intern_str(&w->p->strings, value), is_string});
 }
 
 /* Of "Tensor(float)" the inner type. */
@@ -477,9 +495,9 @@ static void et_write_op(struct et_write *w, uint32_t row, const struct et_node *
 	struct profile *p = w->p;
 	const uint32_t set = p->span.args[row], end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
 	w->n = 0;
-	for (uint32_t i = set ? p->arg_set.first[set] : end; i < end && w->n < ET_PAIRS; i++)
+	for (uint32_t i = set ? p->arg_set.first[set] : end; i < end; i++)
 		if (!profile_is_arg(p, p->arg.key[i], ARG_FUNCTION_ID))
-			w->pair[w->n++] = (struct arg_made){p->arg.key[i], p->arg.value[i], p->arg.is_string[i]};
+			MEM_PUSH(w->pair, w->n, w->cap, (struct arg_made){p->arg.key[i], p->arg.value[i], p->arg.is_string[i]});
 	if (x) {
 		et_put(w, arg_key_text[ARG_INPUT_DIMS], et_column(w, x, 0, ET_DIMS), false);
 		et_put(w, arg_key_text[ARG_INPUT_TYPES], et_column(w, x, 0, ET_TYPES), false);
@@ -504,13 +522,14 @@ static void et_write_all(struct profile *p, const struct et_op *op, uint32_t n, 
 		et_write_op(&w, op[i].row, node_of[i]);
 	intern_release(&w.sets);
 	mem_free(w.row_of_set);
+	mem_free(w.pair);
 	buf_release(&w.text);
 	rows_trim(&p->arg_set, &store_tables[TABLE_arg_set]);
 	rows_trim(&p->arg, &store_tables[TABLE_arg]);
 	profile_find_arg_keys(p);
 }
 
-int execution_trace_join(struct profile *p, const char *path, struct err *e)
+static int et_join(struct profile *p, const char *path, struct err *e)
 {
 	struct et t = {0};
 	struct buf chosen = {0};
@@ -534,4 +553,10 @@ int execution_trace_join(struct profile *p, const char *path, struct err *e)
 	buf_release(&chosen);
 	et_release(&t);
 	return rc;
+}
+
+int execution_trace_join(struct profile *p, const char *path, struct err *e)
+{
+	struct err why = {0};
+	return et_join(p, path, &why) < 0 ? err_set(e, why.code, "--execution-trace=%s", why.msg) : 0;
 }

@@ -16,7 +16,8 @@
  * `path` is a file, an address, or a folder: of a folder, the first file by name that is of a process in *p.
  *
  * Ops are paired by "Record function id" where the recording has it (profile.keeps_function_ids); else by their order, as External ids and the ids of nodes both count up
- * in the order of the ops. The names of each pair must agree. -1 and *e: ERR_IO or ERR_FORMAT where the file is no execution trace, ERR_DATA where it is of another run. */
+ * in the order of the ops. The names of each pair must agree. Ops whose id several ops or nodes have are not paired, and are counted ("execution-trace-ambiguous").
+ * -1 and *e: ERR_IO or ERR_FORMAT where the file is no execution trace, ERR_LIMIT where it has more than 1 GiB, ERR_DATA where it is of another run. */
 int execution_trace_join(struct profile *p, const char *path, struct err *e);
 
 #endif

@@ -3,10 +3,11 @@
 #include "base/mem.h"
 #include "io/source.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
-enum { NCU_MOST_BYTES = 1 << 30, NCU_NUMBER_BYTES = 64 };
+enum { NCU_MOST_BYTES = 1 << 30, NCU_MOST_COLUMNS = 1 << 16, NCU_NUMBER_BYTES = 64 };
 
 /* ---- units ---- */
 
@@ -116,6 +117,7 @@ static const char *const ncu_field_name[NCU_FIELDS] = {
 struct ncu_reader {
 	struct ncu *out;
 	const char *path;
+	uint64_t line;           /* of the file, from 1 */
 	struct arena arena;      /* fields with doubled quotes */
 	struct str *field;       /* of the row */
 	unsigned n, cap;
@@ -128,12 +130,13 @@ struct ncu_reader {
 	int64_t id, process;     /* of the last launch; INT64_MIN = none yet */
 };
 
-/* Cuts the line into fields. */
-static void ncu_cut(struct ncu_reader *r, struct str line)
+/* Cuts the line into fields, of which it keeps the first `most`. False: the line ends within a quote. */
+static bool ncu_cut(struct ncu_reader *r, struct str line, unsigned most)
 {
 	const char *p = line.p, *end = line.p + line.n;
+	bool closed = true;
 	r->n = 0;
-	for (;;) {
+	while (r->n < most) {
 		struct str f;
 		if (p < end && *p == '"') {
 			const char *from = ++p;
@@ -153,7 +156,8 @@ static void ncu_cut(struct ncu_reader *r, struct str line)
 				}
 				f = (struct str){to, n};
 			}
-			p += p < end;
+			closed = p < end;
+			p += closed;
 		} else {
 			const char *comma = memchr(p, ',', (size_t)(end - p));
 			f = (struct str){p, (size_t)((comma ? comma : end) - p)};
@@ -161,9 +165,10 @@ static void ncu_cut(struct ncu_reader *r, struct str line)
 		MEM_PUSH(r->field, r->n, r->cap, f);
 		const char *comma = p < end ? memchr(p, ',', (size_t)(end - p)) : NULL;
 		if (!comma)
-			return;
+			break;
 		p = comma + 1;
 	}
+	return closed;
 }
 
 static struct str ncu_field(const struct ncu_reader *r, enum ncu_field f)
@@ -328,17 +333,36 @@ static int ncu_take_row(struct ncu_reader *r, struct err *e)
 	return 0;
 }
 
+/* The measured program may print a table of its own whose first column is called ID. */
+static bool ncu_is_header(struct str line)
+{
+	return (str_starts(line, STR("\"ID\",")) || str_starts(line, STR("ID,"))) && str_has(line, str_from(ncu_field_name[NCU_NAME]));
+}
+
+static int ncu_fail_line(const struct ncu_reader *r, const char *what, struct err *e)
+{
+	return err_set(e, ERR_FORMAT, "%s: line %" PRIu64 ": %s", r->path, r->line, what);
+}
+
 static int ncu_take_line(struct ncu_reader *r, struct str line, struct err *e)
 {
 	if (line.n && line.p[line.n - 1] == '\r')
 		line.n--;
-	if (!r->header && !str_starts(line, STR("\"ID\",")) && !str_starts(line, STR("ID,")))
-		return 0;
 	if (!line.n || str_starts(line, STR("==")))
 		return 0;
-	ncu_cut(r, line);
-	if (r->header)
+	if (!ncu_is_header(line)) {
+		if (!r->header)
+			return 0;
+		(void)ncu_cut(r, line, r->columns + 1);
 		return ncu_take_row(r, e);
+	}
+	/* Columns, units and the numbers of launches of another run may differ, and its kernels are no launches of the first run. */
+	if (r->header)
+		return ncu_fail_line(r, "a second header of Nsight Compute: the output of one run was expected; write each run to a file of its own", e);
+	if (!ncu_cut(r, line, NCU_MOST_COLUMNS + 1))
+		return ncu_fail_line(r, "the header of Nsight Compute has a quote without an end", e);
+	if (r->n > NCU_MOST_COLUMNS)
+		return ncu_fail_line(r, "the header of Nsight Compute has more than 65,536 columns", e);
 	ncu_take_header(r);
 	return 0;
 }
@@ -350,8 +374,11 @@ int ncu_read_text(struct ncu *out, struct str text, const char *path, struct err
 	int rc = 0;
 	*out = (struct ncu){0};
 	intern_init(&out->strings);
-	while (rc == 0 && str_split(&text, '\n', &line))
+	(void)str_skip(&text, STR("\xef\xbb\xbf"));
+	while (rc == 0 && str_split(&text, '\n', &line)) {
+		r.line++;
 		rc = ncu_take_line(&r, line, e);
+	}
 	if (rc == 0 && !r.header)
 		rc = err_set(e, ERR_FORMAT, "%s: no header of Nsight Compute (\"ID\", ..., \"Kernel Name\", ...): the output of `ncu --csv --page raw` was expected", path);
 	if (rc == 0 && !out->n)
@@ -366,20 +393,9 @@ int ncu_read_text(struct ncu *out, struct str text, const char *path, struct err
 
 int ncu_read(struct ncu *out, const char *path, struct err *e)
 {
-	struct source *s = source_open(path, e);
 	struct buf b = {0};
-	bool end = false;
-	int rc = 0;
 	*out = (struct ncu){0};
-	if (!s)
-		return -1;
-	while (!end && b.n <= NCU_MOST_BYTES)
-		buf_str(&b, source_next(s, (struct str){NULL, 0}, &end));
-	if (!end)
-		rc = err_set(e, ERR_LIMIT, "%s: more than 1 GiB of counters", path);
-	else if (source_error(s))
-		rc = err_set(e, source_failed(s) ? source_failed(s) : ERR_FORMAT, "%s: %s", path, source_error(s));
-	source_close(s);
+	int rc = source_read_whole(path, NCU_MOST_BYTES, "of counters", &b, e);
 	if (rc == 0)
 		rc = ncu_read_text(out, b.n ? buf_view(&b) : STR(""), path, e);
 	buf_release(&b);

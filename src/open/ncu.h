@@ -36,8 +36,9 @@ struct ncu {
 	uint64_t odd;            /* rows that could not be read */
 };
 
-/* Reads the text of such a file; `path` is for the messages. The caller releases *out, also on errors. ERR_FORMAT: the text has no header of ncu; or has kernels of
- * several processes; or numbers of a locale that writes no point before the fraction. ERR_DATA: it has no kernel. */
+/* Reads the text of such a file; `path` is for the messages. The caller releases *out, also on errors. ERR_FORMAT: the text has no header of ncu; or has a second
+ * one, a header that ends within a quote or has more than 65,536 columns; or has kernels of several processes; or numbers of a locale that writes no point before
+ * the fraction. ERR_DATA: it has no kernel. */
 int ncu_read_text(struct ncu *out, struct str text, const char *path, struct err *e);
 /* The same of a file, which may be packed with gzip. Also ERR_IO, and ERR_LIMIT for more than 1 GiB of text. */
 int ncu_read(struct ncu *out, const char *path, struct err *e);

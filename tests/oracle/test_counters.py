@@ -220,6 +220,36 @@ class Planted(Case):
             times.append(oracle.children_cpu_s() - before)
         self.assertLess(times[1], 10 * times[0] + 0.5)
 
+    def test_many_launches_of_few_measured_ones_share_them(self):
+        """800 launches have the 400 metrics of 8 measured ones."""
+        trace, counters = self.made([(k, 8) for k in 100 * "abcabbca"], [(k, 1) for k in "abcabbca"])
+        with open(counters, newline="") as f:
+            rows = list(csv.reader(f))
+        with open(counters, "w", newline="") as f:
+            csv.writer(f, quoting=csv.QUOTE_ALL).writerows([rows[0] + [f"m__{k}.sum" for k in range(400)], rows[1] + 400 * ["byte"]] + [r + [i * 1000 + k for k in range(400)] for i, r in enumerate(rows[2:])])
+        kept = trace + ".opscope"
+        self.assertEqual(oracle.run("import", trace, f"--counters={counters}", "-o", kept)[0], 0)
+        self.assertLess(os.path.getsize(kept), 800 * 400 * 4) # a value is a number of four bytes
+        values = {m: [r["value"] for r in sorted(oracle.report("counters", kept, "--group-by=instance").rows, key=lambda r: r["start_ns"]) if r["metric"] == f"m__{m}.sum"] for m in (0, 399)}
+        self.assertEqual(values, {m: 100 * [i * 1000 + m for i in range(8)] for m in (0, 399)})
+
+    def test_appended(self):
+        """The second part has the columns the other way round, in other units."""
+        trace, counters = self.made([("a", 8), ("b", 8)], [("a", 1), ("b", 3)])
+        with open(counters) as f:
+            once = f.read()
+        with open(counters, "a") as f:
+            f.write(once.replace("byte", "Mbyte"))
+        self.refused(trace, counters, "c.csv: line 5: a second header of Nsight Compute")
+
+    def test_byte_order_mark(self):
+        trace, counters = self.made([("a", 8)], [("a", 1)])
+        with open(counters) as f:
+            text = f.read()
+        with open(counters, "w", encoding="utf-8-sig") as f:
+            f.write(text)
+        self.assertEqual(self.values(trace, counters), [("aten::a", 1, "order")])
+
     def test_counters_of_a_program_that_is_alike_in_part(self):
         part = list("abcadbacbd")
         trace, counters = self.made([(k, 8) for k in part + list("aabb" * 20)], [(k, 100 + i) for i, k in enumerate(part + list("ddcc" * 20))])

@@ -122,6 +122,64 @@ class Pairs(Case):
         ops[1]["name"] = "aten::other"
         self.assertIn("of another run", self.refused("report", "operators", self.write("other.json", bare), f"--execution-trace={et}"))
 
+    def planted(self, function_ids, nodes):
+        """Ops aten::mm with these ids, and nodes (id, rows of the first input)."""
+        node = lambda i, f, n: {"id": i, "name": "aten::mm", "attrs": [{"name": "rf_id", "value": f}], "inputs": {"values": [[1, 1, 0, n, 4, "cuda:0"]], "shapes": [[n]], "types": ["Tensor(float)"]}}
+        events = [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 5, "args": {"External id": i + 1, "Record function id": f}} for i, f in enumerate(function_ids)]
+        return self.write("planted.json", {"traceEvents": events}), self.write("planted.et.json", {"schema": "1.1.1", "pid": 1, "nodes": [node(i + 1, f, n) for i, (f, n) in enumerate(nodes)]})
+
+    def test_function_ids_of_several_ops(self):
+        """Which op a node is of is unknown where several ops or several nodes have one id: none gets arguments."""
+        path, et = self.planted([1, 2, 2, 3, 4, 5], [(1, 10), (2, 20), (3, 30), (3, 31), (5, 50)])
+        code, out, err = oracle.run("sql", path, QUERY.format("1"), "--format=csv", f"--execution-trace={et}")
+        self.assertEqual([r["dims"] for r in csv.DictReader(io.StringIO(out.decode()))], ["[[10]]", "", "", "", "", "[[50]]"])
+        code, out, err = oracle.run("report", "operators", path, f"--execution-trace={et}", "--notes=full")
+        self.assertIn('3', err.decode())
+        self.assertIn('several ops, there or in the recording, have its "Record function id"', err.decode())
+        self.assertIn("none of its ops can be told", self.refused("report", "operators", *self.with_et(*self.planted([1, 1], [(1, 10)]))))
+
+    def test_a_function_id_of_all_ops_takes_time_in_proportion(self):
+        """Each of many ops had the id of one node with many tensors."""
+        times = []
+        for n in 2000, 8000:
+            path, et = self.planted([7] * n + [1], [(1, 10), (7, 5)])
+            with open(et) as f:
+                doc = json.load(f)
+            for key in doc["nodes"][1]["inputs"]:
+                doc["nodes"][1]["inputs"][key] *= n
+            before = oracle.children_cpu_s()
+            self.assertEqual(oracle.run("report", "operators", path, f"--execution-trace={self.write('wide.et.json', doc)}")[0], 0)
+            times.append(oracle.children_cpu_s() - before)
+        self.assertLess(times[1], 8 * times[0] + 0.3)
+
+    def with_et(self, path, et):
+        return path, f"--execution-trace={et}"
+
+    def test_many_arguments(self):
+        """An op keeps all that the recording states of it."""
+        path, et = self.planted([1], [(1, 10)])
+        with open(path) as f:
+            doc = json.load(f)
+        doc["traceEvents"][0]["args"].update({f"x{i}": i for i in range(200)})
+        columns = ", ".join(f"arg(args, 'x{i}') AS x{i}" for i in range(200))
+        code, out, err = oracle.run("sql", self.write("many.json", doc), f"SELECT arg(args, 'Input Dims') AS dims, {columns} FROM span", "--format=csv", f"--execution-trace={et}")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(list(csv.DictReader(io.StringIO(out.decode()))), [{"dims": "[[10]]", **{f"x{i}": str(i) for i in range(200)}}])
+
+    def test_ends_early(self):
+        path, et = self.planted([1, 2], [(1, 10), (2, 20)])
+        with open(et) as f:
+            text = f.read()
+        for n in 1, 20, len(text) // 2, len(text) - 1:
+            cut = os.path.join(self.folder, "cut.et.json")
+            with open(cut, "w") as f:
+                f.write(text[:n])
+            self.assertIn(f"cut.et.json: the file ends early, at byte {n}", self.refused("report", "operators", path, f"--execution-trace={cut}"))
+        with open(cut, "w") as f:
+            f.write(text[:-20] + "?" + text[-20:])
+        self.assertIn("not JSON", self.refused("report", "operators", path, f"--execution-trace={cut}"))
+        self.assertIn("--execution-trace", self.refused("report", "operators", path, "--execution-trace="))
+
     def test_which(self):
         """Of a folder that of the recording's process; of ranks of a job each its own. One of another process, or of another run, is refused."""
         _, bare, et = self.rank(2)

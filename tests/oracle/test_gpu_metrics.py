@@ -339,6 +339,20 @@ class Odd(Planted):
             nsys_db.sqlite3.connect(path).execute(f"ALTER TABLE GPU_METRICS DROP COLUMN {column}").connection.commit()
             self.assertNotIn("samples", self.kernels(path)["k"])
 
+    def test_too_many_metrics(self):
+        """4,096 metrics are read, and a kernel has up to 512 arguments: what is beyond is counted."""
+        path = self.path(database([self.SPAN], self.good()))
+        db = nsys_db.sqlite3.connect(path)
+        known = db.execute("SELECT COUNT(*) FROM TARGET_INFO_GPU_METRICS").fetchone()[0]
+        db.executemany("INSERT INTO TARGET_INFO_GPU_METRICS (typeId, metricId, metricName) VALUES (?, ?, ?)", [(TYPE, 1000 + i, f"x{i} [Throughput %]") for i in range(4100)])
+        times = sorted({r["timestamp"] for r in self.good()})
+        db.executemany("INSERT INTO GPU_METRICS (timestamp, typeId, metricId, value) VALUES (?, ?, ?, 5)", [(t, TYPE, 1000 + i) for i in range(600) for t in times])
+        db.commit()
+        found = self.diags(path)
+        self.assertEqual(found["gpu-metrics-limit"], known + 4100 - 4096)
+        self.assertGreater(found["too-many-args"], 600 - 512)
+        self.assertEqual(self.kernels(path)["k"]["sampled_sm_active_pct"], 90)
+
     def test_values_that_cannot_be(self):
         """A few of a metric are left out, and the rest is right; a metric with many is no share."""
         bad = [-1, 1000, None, "x", 2 ** 62, b"\xff"]

@@ -40,6 +40,8 @@ static void test_names(void **state)
 #define RAW "\"ID\",\"Process ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"Device\",\"launch__grid_size\",\"dram__bytes.sum\",\"gpu__time_duration.sum\"\n\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"Mbyte\",\"us\"\n"
 #define LONG "\"ID\",\"Process ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"Device\",\"Section Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
 
+#define ROW "\"0\",\"7\",\"f\",\"(1, 1, 1)\",\"(1, 1, 1)\",\"0\",\"1\",\"2\",\"3\"\n"
+
 static void expect(const struct ncu *n, uint32_t launch, uint32_t i, const char *metric, const char *unit, double v)
 {
 	const struct ncu_value *x = &n->value[n->launch[launch].first + i];
@@ -92,6 +94,9 @@ static void test_bad(void **state)
 		{RAW "\"0\",\"7\",\"f\",\"(1, 1, 1)\",\"(1, 1, 1)\",\"0\",\"1\",\"85,33\",\"1\"\n", "LC_ALL=C"},
 		{RAW "\"0\",\"7\",\"f\",\"(1, 1, 1)\",\"(1, 1, 1)\",\"0\",\"1\",\"1.317.339,5\",\"1\"\n", "LC_ALL=C"},
 		{RAW "\"0\",\"7\",\"f\",\"(1, 1, 1)\",\"(1, 1, 1)\",\"0\",\"1\",\"1\",\"1\"\n\"1\",\"8\",\"f\",\"(1, 1, 1)\",\"(1, 1, 1)\",\"0\",\"1\",\"1\",\"1\"\n", "several processes"},
+		{RAW ROW "==PROF== Disconnected\n" RAW ROW, "a.csv: line 5: a second header"}, /* >> */
+		{RAW ROW LONG, "line 4: a second header"}, {LONG LONG, "line 2: a second header"},
+		{"\n\"ID\",\"Kernel Name\",\"dram__bytes.sum\n", "line 2: the header of Nsight Compute has a quote without an end"},
 	};
 	for (size_t i = 0; i < sizeof is / sizeof is[0]; i++) {
 		struct ncu n;
@@ -102,10 +107,46 @@ static void test_bad(void **state)
 	}
 }
 
+/* The program under ncu prints lines, too, and an editor may have put a byte order mark before the first one. */
+static void test_lines_of_others(void **state)
+{
+	struct ncu n;
+	struct err e = {0};
+	assert_int_equal(ncu_read_text(&n, STR("\xef\xbb\xbf" RAW "ID,loss\n\"ID\",\"x\n" ROW "ID,1,2,3,4,5,6,7,8,9,10,11\n"), "a.csv", &e), 0);
+	assert_int_equal(n.n, 1);
+	expect(&n, 0, 0, "dram__bytes.sum", "byte", 2e6);
+	ncu_release(&n);
+}
+
+static int read_with_columns(unsigned columns, struct err *e)
+{
+	struct ncu n;
+	struct buf b = {0};
+	buf_cstr(&b, "\"ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\"");
+	for (unsigned i = 4; i < columns; i++)
+		buf_char(&b, ',');
+	buf_cstr(&b, "\n0,f,\"(1, 1, 1)\",\"(1, 1, 1)\"");
+	for (unsigned i = 4; i < columns; i++)
+		buf_char(&b, ',');
+	const int rc = ncu_read_text(&n, buf_view(&b), "a.csv", e);
+	ncu_release(&n);
+	buf_release(&b);
+	return rc;
+}
+
+static void test_columns(void **state)
+{
+	struct err e = {0};
+	assert_int_equal(read_with_columns(1 << 16, &e), 0);
+	assert_int_equal(read_with_columns((1 << 16) + 1, &e), -1);
+	assert_non_null(strstr(e.msg, "line 1: the header of Nsight Compute has more than 65,536 columns"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_units), cmocka_unit_test(test_names), cmocka_unit_test(test_raw), cmocka_unit_test(test_long), cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_lines_of_others), cmocka_unit_test(test_columns),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

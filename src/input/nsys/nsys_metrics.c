@@ -48,8 +48,12 @@ static void nsys_metrics_name_row(struct nsys *n, const struct sqlscan *s)
 {
 	struct nsys_metrics *m = nsys_metrics_of(n);
 	int64_t key[2];
-	if (!sqlscan_i64(s, NAME_TYPE, &key[0]) || !sqlscan_i64(s, NAME_ID, &key[1]) || sqlscan_is_null(s, NAME_TEXT) || m->n_tracks == NSYS_METRICS_TRACKS)
+	if (!sqlscan_i64(s, NAME_TYPE, &key[0]) || !sqlscan_i64(s, NAME_ID, &key[1]) || sqlscan_is_null(s, NAME_TEXT))
 		return;
+	if (m->n_tracks == NSYS_METRICS_TRACKS) {
+		NSYS_DIAG(n, "gpu-metrics-limit", DIAG_LOSS, " is beyond the first %d metrics of GPUs, more than are read: its samples are left out", NSYS_METRICS_TRACKS);
+		return;
+	}
 	const uint32_t before = m->keys.n, name = nsys_intern_cell(n, s, NAME_TEXT);
 	const int32_t device = (int32_t)(key[0] & 0xff);
 	enum nsys_metrics_scale scale = nsys_metrics_scale_of(profile_str(n->p, name));

@@ -138,8 +138,10 @@ enum { NSYS_SAMPLED_PAIRS = 512 };
 static unsigned nsys_sampled_put(struct nsys *n, struct arg_pair *pair, unsigned k, uint32_t key, double v)
 {
 	struct buf b = {0};
-	if (k == NSYS_SAMPLED_PAIRS)
+	if (k == NSYS_SAMPLED_PAIRS) {
+		diag_add(&n->p->diags, "too-many-args", DIAG_LOSS, -1, "a kernel has more than %d arguments with the means of its samples: the rest is left out", NSYS_SAMPLED_PAIRS);
 		return k;
+	}
 	buf_printf(&b, "%.15g", round(v * 100) / 100);
 	pair[k] = (struct arg_pair){key, intern_put(&n->p->strings, b.p, b.n), 0};
 	buf_release(&b);
@@ -199,7 +201,10 @@ static void nsys_sampled_give(const struct nsys_sampled *d, struct nsys_sampled_
 	r->row = ROW_NONE;
 	if (row == ROW_NONE || !s->n)
 		return;
-	for (uint32_t a = set ? p->arg_set.first[set] : end; a < end && k < NSYS_SAMPLED_PAIRS / 2; a++)
+	const uint32_t first = set ? p->arg_set.first[set] : end, most = end - first < NSYS_SAMPLED_PAIRS / 2 ? end : first + NSYS_SAMPLED_PAIRS / 2;
+	if (most < end)
+		diag_add_n(&p->diags, "too-many-args", DIAG_LOSS, end - most, -1, "an argument of a kernel is beyond the first %d, and is left out for the means of its samples", NSYS_SAMPLED_PAIRS / 2);
+	for (uint32_t a = first; a < most; a++)
 		pair[k++] = (struct arg_pair){p->arg.key[a], p->arg.value[a], p->arg.is_string[a]};
 	if (!profile_arg_named(p, set, str_from(arg_key_text[ARG_SAMPLES_OF]), &before))
 		k = nsys_sampled_put_first(n, pair, k, s, of);
