@@ -245,7 +245,7 @@ def _pages(folder):
     if not os.path.isdir(os.path.join(ROOT, "web", "node_modules")):
         return {}
     subprocess.run([os.path.join(ROOT, "tools", "web.sh"), "--pages", os.path.join(ROOT, "web"), os.path.join(folder, "pages")], check=True)
-    return {f"web/{made}/{name}": os.path.join(folder, made, name) for made in ("pages", "pages-plot") for name in sorted(os.listdir(os.path.join(folder, made)))}
+    return {f"web/{made}/{name}": os.path.join(folder, made, name) for made in ("pages-plot", "pages") for name in sorted(os.listdir(os.path.join(folder, made)))}
 
 
 def build_sdist(sdist_directory, config_settings=None):

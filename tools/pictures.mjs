@@ -11,7 +11,7 @@ process.env.OPSCOPE_DATA ??= join(root, "tests/data");
 process.env.OPSCOPE ??= join(resolve(process.argv[2] ?? join(root, "build")), "src/cli/opscope");
 const { chromium } = await import(join(root, "web/node_modules/playwright-core/index.mjs")), { Harness } = await import(join(root, "tests/web/harness.mjs"));
 
-const cpu = "/torch214_cpu_resnet/default", gpu = "/costs_plain_gpu/default", ranks = "ddp_gloo_late_backward/rank0/default";
+const cpu = "/torch214_cpu_resnet/default", gpu = "/gpt_bf16/default", ranks = "ddp_gloo_late_backward/rank0/default";
 const settled = (page) => page.waitForFunction(() => document.querySelector(".tl canvas").timeline.stats.idle);
 
 /** The first event of that name in the input. */
@@ -22,12 +22,12 @@ async function first(name, input) {
 
 /** [name, view, input, what stands in the address (or what gives it), what is done before the picture is taken] */
 const PICTURES = [
-  ["overview", "overview", cpu],
-  ["timeline", "timeline", cpu, async () => ({ ev: await first("aten::convolution", cpu), from: "0", to: "26000000" }), settled],
-  ["window", "timeline", cpu, { win: "24000000..34000000" }, settled],
-  ["operators", "operators", cpu],
-  ["modules", "modules", cpu, { size: "host" }],
-  ["memory", "memory", cpu],
+  ["overview", "overview", gpu],
+  ["timeline", "timeline", gpu, async () => ({ ev: await first("aten::_foreach_lerp_", gpu), from: "14000000", to: "18000000" }), settled],
+  ["window", "timeline", gpu, { win: "8000000..15000000" }, settled],
+  ["operators", "operators", gpu],
+  ["modules", "modules", gpu],
+  ["memory", "memory", gpu],
   ["iterations", "iterations", cpu, { steps: "3..4" }],
   ["job", "job", ranks],
   ["roofline", "roofline", gpu],
@@ -102,7 +102,7 @@ async function picture(page, blank) {
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium-headless-shell", args: ["--no-sandbox"] }), t = new Harness(browser);
 try {
-  t.base = (await t.serve([join(root, "tests/data/torch214_cpu_resnet.json.gz"), join(root, "tests/data/synthetic/costs_plain_gpu.json"), join(root, "tests/data/h200/ddp_gloo_late_backward")])).base;
+  t.base = (await t.serve([join(root, "tests/data/torch214_cpu_resnet.json.gz"), join(root, "tests/data/h200/gpt_bf16.json.gz"), join(root, "tests/data/h200/ddp_gloo_late_backward")])).base;
   const blank = await browser.newPage();
   mkdirSync(folder, { recursive: true });
   for (const [name, view, input, args = {}, before] of PICTURES) {

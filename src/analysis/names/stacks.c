@@ -26,7 +26,7 @@ struct stacks {
  * may be a program's: __init__.py and __main__.py, which every package may have, call nothing that is recorded. */
 static bool is_own_code(struct str frame)
 {
-	static const char *const files[] = {"_compat.py", "_direct.py", "_event.py", "_events.py", "_frame.py", "_html.py", "_made.py", "_options.py", "_own.py", "_plot.py", "_progress.py", "_ranges.py",
+	static const char *const files[] = {"_compat.py", "_direct.py", "_event.py", "_events.py", "_frame.py", "_held.py", "_html.py", "_made.py", "_on_demand.py", "_options.py", "_own.py", "_plot.py", "_progress.py", "_ranges.py",
 	                                    "_record_function.py", "_recorder.py", "_recording.py", "_records.py", "_reports.py", "_schedule.py", "_torch_modules.py", "flops.py", "job.py", "profiler.py",
 	                                    "table.py", "torch.py", "trace.py"};
 	const struct str folder = STR("opscope/");
