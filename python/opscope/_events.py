@@ -379,7 +379,14 @@ class Averages(EventList[FunctionEventAvg]):
 
     def total_average(self) -> FunctionEventAvg:
         rows_alone = self._rules == "torch-2.14"  # of a recording that version adds up Python frames, too, which have no rows
-        return super().total_average() if self._changed or rows_alone else self._recording.total_average()
+        if not self._changed and not rows_alone:
+            return self._recording.total_average()
+        total = super().total_average()
+        for name in SUMS if not self._changed else ():  # what is unknown of some rows is left out of the sum, as in the recording's own
+            known = [v for v in (getattr(a, name) for a in self) if v is not None]
+            if known and getattr(total, name) is None:
+                setattr(total, name, sum(known))
+        return total
 
 
 def _group(e: Union[FunctionEvent, FunctionEventAvg], by_shape: bool, frames: int, by_overload: bool) -> Any:
