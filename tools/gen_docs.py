@@ -5,6 +5,7 @@ what is registered (reports.md, detectors.md, inputs.md, commands.md, the tables
 usage: gen_docs.py BUILD            write them
        gen_docs.py --check BUILD    say (in TAP) which are not what they would be
 """
+import glob
 import itertools
 import json
 import os
@@ -17,9 +18,10 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.append(os.path.join(ROOT, "tests", "oracle"))
-from oracle import unanswered  # noqa: E402
+from oracle import DATA, unanswered  # noqa: E402
 
 EXAMPLE = "tests/data/torch214_cpu_resnet.json.gz"
+PUBLIC = "traces"  # the folder of public traces in examples
 GENERATED = "<!-- written by tools/gen_docs.py; change the source and run it again -->\n\n"
 
 
@@ -228,9 +230,9 @@ def run_command(program, line, folder):
 
 def run_block(program, block, folder):
     """The commands in a block, each with what it prints now. A command goes on over lines until its quotes are closed. A block that asks a predecessor
-    whose folder is not there stays as it is."""
+    whose folder is not there stays as it is, and so does one about public traces where these are not there."""
     out, lines = [], block.splitlines()
-    if any(unanswered(line[len("$ opscope "):]) for line in lines):
+    if any(unanswered(line[len("$ opscope "):]) for line in lines) or any(not os.path.exists(os.path.join(folder, path)) for path in re.findall(rf"(?m)^\$ .*?({PUBLIC}/\S+)", block)):
         return block
     while lines:
         line = lines.pop(0)
@@ -247,6 +249,7 @@ def examples(page):
     def write(program):
         with open(os.path.join(ROOT, page)) as f, tempfile.TemporaryDirectory() as folder:
             os.symlink(os.path.join(ROOT, "tests"), os.path.join(folder, "tests"))
+            os.symlink(DATA, os.path.join(folder, PUBLIC))
             return re.sub(r"(?<=^```\n)\$ opscope .*?(?=^```$)", lambda m: run_block(program, m[0], folder), f.read(),
                           flags=re.M | re.S)
     return write
@@ -287,6 +290,7 @@ def viewer_page(program):
 PAGES = {"docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
          "docs/commands.md": commands_page, "docs/sql.md": examples("docs/sql.md"), "docs/export.md": examples("docs/export.md"), "docs/torch.md": examples("docs/torch.md"), "docs/viewer.md": viewer_page,
          "docs/tutorial.md": examples("docs/tutorial.md"), "README.md": examples("README.md")}
+PAGES |= {page: examples(page) for page in (os.path.relpath(path, ROOT) for path in sorted(glob.glob(os.path.join(ROOT, "docs", "questions", "*.md"))))}
 
 
 def main():
