@@ -16,6 +16,12 @@ def pages():
     return listed.stdout.split() if listed.returncode == 0 else ["README.md", "CONTRIBUTING.md", "tests/README.md", "docs/design.md"]
 
 
+def marks(page):
+    """What a link can name in a page: its headings, as GitHub names them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", house.read(page), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", h).strip().lower()).replace(" ", "-") for h in headings}
+
+
 class Pages(unittest.TestCase):
     def test_links(self):
         for page in pages():
@@ -23,6 +29,14 @@ class Pages(unittest.TestCase):
                 if not re.match(r"[a-z]+:", target):
                     with self.subTest(page=page, target=target):
                         self.assertTrue(os.path.exists(os.path.join(house.ROOT, os.path.dirname(page), target)))
+
+    def test_marks(self):
+        for page in pages():
+            for target, mark in re.findall(r"\]\(([^)#\s]*)#([^)]*)\)", house.read(page)):
+                other = os.path.normpath(os.path.join(os.path.dirname(page), target)) if target else page
+                if other.endswith(".md") and not re.match(r"[a-z]+:", target):
+                    with self.subTest(page=page, target=f"{target}#{mark}"):
+                        self.assertIn(mark, marks(other))
 
     def test_paths(self):
         """NAME, TARGET, TOOL: what the reader puts there."""
@@ -34,6 +48,14 @@ class Pages(unittest.TestCase):
                         if of and house.absent(of[1]):
                             self.skipTest(house.absent(of[1]))
                         self.assertTrue(os.path.exists(os.path.join(house.ROOT, path)))
+
+    def test_reports(self):
+        """A page that names a report names one that there is."""
+        there = set(re.findall(r"^## ([\w-]+)$", house.read("docs", "reports.md"), re.M))
+        self.assertGreater(len(there), 50)
+        for page in pages():
+            named = re.findall(r"`opscope report ([a-z][\w-]*)", house.read(page))
+            self.assertLessEqual(set(named), there, page)
 
     def test_lists(self):
         """A word in `LIST`, `FILE`: the file has the list."""
