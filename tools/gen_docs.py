@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes what the documentation takes from the program itself, so that it cannot go stale: the pages of docs/ that list
-what is registered (reports.md, detectors.md, inputs.md, commands.md, the tables of viewer.md) and the examples in README.md, tutorial.md, export.md, torch.md and sql.md.
+what is registered (reports.md, detectors.md, inputs.md, commands.md, the tables of viewer.md) and the examples in README.md, tutorial.md, tutorial_cpu.md, export.md, torch.md, sql.md and questions/*.md.
 
 usage: gen_docs.py BUILD            write them
        gen_docs.py --check BUILD    say (in TAP) which are not what they would be
@@ -289,7 +289,7 @@ def viewer_page(program):
 
 PAGES = {"docs/reports.md": reports_page, "docs/detectors.md": detectors_page, "docs/inputs.md": inputs_page,
          "docs/commands.md": commands_page, "docs/sql.md": examples("docs/sql.md"), "docs/export.md": examples("docs/export.md"), "docs/torch.md": examples("docs/torch.md"), "docs/viewer.md": viewer_page,
-         "docs/tutorial.md": examples("docs/tutorial.md"), "README.md": examples("README.md")}
+         "docs/tutorial.md": examples("docs/tutorial.md"), "docs/tutorial_cpu.md": examples("docs/tutorial_cpu.md"), "README.md": examples("README.md")}
 PAGES |= {page: examples(page) for page in (os.path.relpath(path, ROOT) for path in sorted(glob.glob(os.path.join(ROOT, "docs", "questions", "*.md"))))}
 
 
