@@ -1,6 +1,7 @@
-"""The pages of docs/questions: each has the same parts, fits a screen or two, and its Python runs and prints an answer."""
+"""The pages of docs/questions: each has the same parts, fits a screen or two, and its Python runs and prints an answer. Notebooks are kept without outputs (test_notebooks.py runs them)."""
 import contextlib
 import io
+import json
 import os
 import re
 import tempfile
@@ -50,6 +51,13 @@ class Questions(oracle.Case):
                     with contextlib.redirect_stdout(shown):
                         exec(compile(code, name, "exec"), {})
                     self.assertRegex(shown.getvalue(), r"\d")
+
+    def test_notebooks_have_no_outputs(self):
+        folder = os.path.join(ROOT, "docs", "notebooks")
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), encoding="utf-8") as f:
+                for cell in json.load(f)["cells"]:
+                    self.assertFalse(cell.get("outputs") or cell.get("execution_count"), name)
 
 
 if __name__ == "__main__":
