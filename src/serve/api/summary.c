@@ -67,9 +67,10 @@ static int serve_summary_of_held(struct summary_asked *k, struct library_entry *
 static int serve_summary_of_file(struct summary_asked *k, struct library_entry *x)
 {
 	struct summary s;
-	struct profile *p = library_read_apart(k->r->library, x, k->e);
+	struct err why;
+	struct profile *p = library_read_apart(k->r->library, x, &why);
 	if (!p)
-		return -1;
+		return err_set(k->e, why.code == ERR_NOMEM ? ERR_LIMIT : ERR_DATA, "%s", why.msg);
 	summary_of(p, &k->texts, &s);
 	profile_free(p);
 	summary_put(&s, k->out);
@@ -215,9 +216,9 @@ static void serve_summary_drop_copies(struct summary_asked *k)
 static int serve_summary_choose(struct summary_asked *k, struct response *out)
 {
 	struct str of = request_value(k->r, "of"), run = request_value(k->r, "run");
-	if (!of.p == !run.p)
-		return err_set(k->e, ERR_USAGE, "either 'of', an input, or 'run' was expected");
-	if (run.p) {
+	if (of.p && run.p)
+		return err_set(k->e, ERR_USAGE, "either 'of', an input, or 'run' was expected, not both");
+	if (!of.p) {
 		library_look(k->r->library, serve_summary_see, k);
 		serve_summary_drop_copies(k);
 	} else {
@@ -253,7 +254,7 @@ static int serve_summary_run(const struct request *r, struct response *out, stru
 	struct summary_asked k = {.r = r, .out = &out->body, .e = e};
 	int rc = serve_summary_choose(&k, out);
 	struct str run = request_value(r, "run");
-	if (rc == 0 && run.p) {
+	if (rc == 0 && !request_value(r, "of").p) {
 		uint64_t contents = library_run_content(r->library, run);
 		rc = serve_summary_compute(&k, serve_summary_find_job, NOTE_JOB_SUMMARY, contents);
 		if (rc == 0 && library_run_content(r->library, run) == contents)
@@ -269,7 +270,7 @@ static int serve_summary_run(const struct request *r, struct response *out, stru
 
 static const struct endpoint_param params[] = {
 	{"of", "an input, as /api/state names it in \"input\"", NULL, false},
-	{"run", "or a run whose inputs are the ranks of a job", NULL, false},
+	{"run", "without `of`: the run whose inputs are the ranks of a job (default: the files that were given by themselves)", NULL, false},
 	{0},
 };
 
