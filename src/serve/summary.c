@@ -159,7 +159,7 @@ void summary_of_ranks(const struct summary *rank, unsigned n, struct arena *a, s
 	out->busy_pct.value /= busy;
 	out->mfu_pct.value /= mfu;
 	out->format = n ? rank[0].format : STR("");
-	out->step_note = arena_printf(a, "Mean over %u rank%s, and over the steps of each.", steps, steps == 1 ? "" : "s");
+	out->step_note = !steps ? STR("") : arena_printf(a, "Mean over %u rank%s, and over the steps of each.", steps, steps == 1 ? "" : "s");
 	out->gpu = ARENA_ARRAY(a, gpus, struct summary_gpu);
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned k = 0; k < rank[i].n_gpus; k++)

@@ -118,6 +118,9 @@ function gpusOf(s: Summary): string {
   return [...names].map(([name, n]) => (n > 1 ? `${n} × ${name}` : name)).join(", ");
 }
 
+/** Names may be broken behind the marks in them. */
+const breakable = (text: string) => text.split(/(?<=[/_.-])/).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
+
 const plain = (text = "") => text.replace(/ ?`opscope advise` says what to do about it\./, "");
 const dateOf = (ms: number) => new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 16).replace("T", " ");
 
@@ -146,7 +149,7 @@ interface Column {
 
 const COLUMNS: Column[] = [
   { id: "name", title: "Name", help: "folder, and the file without its suffix", value: (r) => `${r.folder}/${r.name}` },
-  { id: "step", title: "Step time", help: "mean over the steps, as the report overview has it", width: 88, number: true, read: true, value: (r) => summaryOf(r)?.step_ns, shown: (s) => figure(s.step_ns, time, s.step_note, s.step_why) },
+  { id: "step", title: "Step time", help: "mean over the steps, as the report overview has it", width: 98, number: true, read: true, value: (r) => summaryOf(r)?.step_ns, shown: (s) => figure(s.step_ns, time, s.step_note, s.step_why) },
   { id: "busy", title: "GPU busy", help: "share of the steps' time with any device work; without steps, of the time from the first to the last device work", width: 98, number: true, read: true, value: (r) => summaryOf(r)?.busy_pct,
     shown: (s) => figure(s.busy_pct, percent, each(s, "busy_pct") + (s.step_why ?? ""), s.busy_why) },
   { id: "mfu", title: "MFU", help: "FLOPs of the steps in their time, of the GPU's peak, as the report mfu has it", width: 72, number: true, read: true, value: (r) => summaryOf(r)?.mfu_pct,
@@ -320,7 +323,7 @@ class Page {
       const open = this.open.has(r.key);
       add(box, button(open ? "▾" : "▸", () => this.fold(r), { "aria-expanded": String(open), "aria-label": `Ranks of ${r.name}`, "data-control": "fold", class: "fold" }));
     }
-    add(box, h("span", {}, h("a", { href: to, "data-control": "open" }, r.folder && !rank ? h("span", { class: "soft" }, `${r.folder}/`) : null, r.name), r.ranks.length ? h("span", { class: "soft" }, ` job of ${r.ranks.length} ranks`) : r.job ? h("span", { class: "soft" }, " job in one file") : null));
+    add(box, h("span", {}, h("a", { href: to, "data-control": "open" }, r.folder && !rank ? h("span", { class: "soft" }, ...breakable(`${r.folder}/`)) : null, ...breakable(r.name)), r.ranks.length ? h("span", { class: "soft" }, ` job of ${r.ranks.length} ranks`) : r.job ? h("span", { class: "soft" }, " job in one file") : null));
     return box;
   }
 
