@@ -8,7 +8,7 @@
 #include "input/discover.h"
 #include "query/job_advice.h"
 #include "query/job_file.h"
-#include "serve/endpoint.h"
+#include "serve/shelf.h"
 #include "store/load_job.h"
 
 struct summary_asked {
@@ -269,8 +269,8 @@ static int serve_summary_run(const struct request *r, struct response *out, stru
 }
 
 static const struct endpoint_param params[] = {
-	{"of", "an input, as /api/state names it in \"input\"", NULL, false},
-	{"run", "without `of`: the run whose inputs are the ranks of a job (default: the files that were given by themselves)", NULL, false},
+	{"of", "an input, as /api/state names it in \"input\"; without it, the figures are of the job of `run`", NULL, false},
+	SHELF_PARAM,
 	{0},
 };
 
