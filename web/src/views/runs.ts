@@ -161,8 +161,10 @@ const COLUMNS: Column[] = [
   { id: "date", title: "Date", help: "when the file was written", width: 132, number: true, value: (r) => r.changed },
 ];
 
+const byName = new Intl.Collator("en", { numeric: true });
+
 function compare(a: string | number, b: string | number): number {
-  return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+  return typeof a === "number" && typeof b === "number" ? a - b : byName.compare(String(a), String(b));
 }
 
 /** What is not known stands last, whichever the direction. Rows that are equal stand by name. */
@@ -198,6 +200,7 @@ class Page {
   private readonly asking = new Set<string>();
   private readonly seen = new Set<Row>();
   private readonly lines = new Map<Element, Row>();
+  private readonly changed = new Set<Row>();
   private again = 0;
   private readonly body = h("tbody", {});
   private readonly heads = new Map<string, HTMLElement>();
@@ -256,6 +259,7 @@ class Page {
   }
 
   private matches(r: Row): boolean {
+    if (!this.query) return true;
     const s = summaryOf(r), text = `${r.folder}/${r.name} ${r.paths} ${errorOf(r) ?? ""} ${s ? `${s.problem} ${gpusOf(s)} ${s.format}` : ""}`.toLowerCase();
     return this.query.toLowerCase().split(/\s+/).every((word) => text.includes(word)) || r.ranks.some((k) => this.matches(k));
   }
@@ -308,11 +312,11 @@ class Page {
     add(cell("name"), this.name(r, rank));
     cell("name").title = title;
     add(cell("size"), bytes(r.bytes));
-    add(cell("date"), r.changed === null ? "-" : h("time", { datetime: new Date(r.changed).toISOString(), title: new Date(r.changed).toLocaleString() }, dateOf(r.changed)));
+    add(cell("date"), r.changed === null ? "-" : h("time", { datetime: new Date(r.changed).toISOString(), title: new Date(r.changed).toString() }, dateOf(r.changed)));
     if (s) this.figures(r, s, cell);
     else if (error !== undefined) this.failure(error, cells);
     else if (this.asking.has(at(r))) add(cell("step"), h("span", { class: "soft" }, "reading…"));
-    else if (r.bytes > LARGE && !this.wants(r)) add(cell("step"), button("Read", () => (this.wanted.add(at(r)), this.pump(), this.redraw(r)), { "data-control": "read", title: `${bytes(r.bytes)}: it is read when you ask for it`, "aria-label": `Read ${title}` }));
+    else if (r.bytes > LARGE && !this.wants(r)) add(cell("step"), button("Read", () => (this.wanted.add(at(r)), this.changed.add(r), this.pump(), this.soon()), { "data-control": "read", title: `${bytes(r.bytes)}: it is read when you ask for it`, "aria-label": `Read ${title}` }));
     const line = h("tr", { "data-run": r.key, class: rank ? "rank" : undefined, "aria-busy": this.asking.has(at(r)) ? "true" : undefined }, h("td", { class: "tick" }, this.tickBox(r, title, error)), ...cells);
     return line;
   }
@@ -398,7 +402,8 @@ class Page {
   private async ask(r: Row): Promise<void> {
     const key = at(r);
     this.asking.add(key);
-    this.redraw(r);
+    this.changed.add(r);
+    this.soon();
     try {
       known.set(key, await get<Summary>("/api/summary", r.ranks.length ? { run: r.ranks[0].folder } : { of: r.input }, this.c.signal));
     } catch (e) {
@@ -407,24 +412,25 @@ class Page {
     }
     this.asking.delete(key);
     if (this.c.signal.aborted) return;
-    this.redraw(r);
+    this.changed.add(r);
+    this.soon();
     this.pump();
-    const byRead = COLUMNS.find((x) => x.id === this.sort.replace(/^-/, ""))?.read;
-    if (byRead || this.query) this.soon();
-    else this.say();
   }
 
-  /** The order, or what is found, has changed: not at once for each. */
+  /** Not for each by itself: where many rows stand, the browser takes long to lay them out. */
   private soon(): void {
     this.again ||= window.setTimeout(() => {
       this.again = 0;
-      if (!this.c.signal.aborted) this.draw();
-    }, 300);
+      if (this.c.signal.aborted) return;
+      const arrived = [...this.changed].some((r) => known.has(at(r))), byRead = COLUMNS.find((x) => x.id === this.sort.replace(/^-/, ""))?.read;
+      if (arrived && (byRead || this.query)) this.draw(); // the order, or what is found, has changed
+      else for (const [e, r] of [...this.lines]) if (this.changed.has(r)) this.redraw(e, r);
+      this.changed.clear();
+      this.say();
+    }, Math.max(150, this.body.childElementCount));
   }
 
-  private redraw(r: Row): void {
-    const old = [...this.lines].find(([, x]) => x === r)?.[0];
-    if (!old) return;
+  private redraw(old: Element, r: Row): void {
     const fresh = this.line(r, old.classList.contains("rank")), control = old.contains(document.activeElement) ? document.activeElement?.getAttribute("data-control") : undefined;
     this.sight.unobserve(old);
     old.replaceWith(fresh);
