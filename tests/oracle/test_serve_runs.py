@@ -109,6 +109,11 @@ class Runs(test_serve.ServeCase):
         self.near(got["step_ns"], mean([r["step_ns"] for r in cells(test_serve.printed("report", "ranks", kept))]), "step")
         self.assertIsNone(got["busy_pct"])
         self.assertEqual((got["findings"], got["problem"]), (found["findings"], found["problem"]))
+        # Beside the recordings, given by themselves, it is a copy of them.
+        s = Server(self, kept, *(os.path.join(folder, f) for f in os.listdir(folder)))
+        (run,) = s.get("/api/runs")["runs"]
+        self.assertEqual((run["run"], run["job"], sorted(i["keeps_job"] for i in run["inputs"])), ("", True, [False] * 4 + [True]))
+        self.assertEqual(s.get("/api/summary"), found)
 
     def test_large_job(self):
         if oracle.SANITIZED or not os.path.exists(TP8):

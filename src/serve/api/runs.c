@@ -30,13 +30,19 @@ static void serve_runs_see(void *context, const struct library_entry *x)
 		         x->state == ENTRY_FAILED ? arena_str(l->arena, str_from(x->error)) : STR("")});
 }
 
-/* As the command line sees the folder (open/job_list.h). */
+static bool serve_runs_keeps_job(const struct library_entry *x)
+{
+	return str_ends(x->path, STR(".opscope")) && load_job_is(x->path.p);
+}
+
+/* As the command line sees the folder (open/job_list.h), but for a job's own file, which is a copy of the recordings beside it. */
 static bool serve_runs_look_for_job(const struct runs_item *v, unsigned n)
 {
-	struct trace_list l = {.v = NEW_ARRAY(n, struct trace_file), .n = n, .cap = n};
+	struct trace_list l = {.v = NEW_ARRAY(n, struct trace_file), .cap = n};
 	for (unsigned i = 0; i < n; i++) {
 		const struct library_entry *x = v[i].entry;
-		l.v[i] = (struct trace_file){.path = x->path, .run = x->run, .worker = x->worker, .span = x->span, .found = true};
+		if (!serve_runs_keeps_job(x))
+			l.v[l.n++] = (struct trace_file){.path = x->path, .run = x->run, .worker = x->worker, .span = x->span, .found = true};
 	}
 	bool is = job_list_is(&l);
 	mem_free(l.v);
@@ -76,7 +82,7 @@ static void serve_runs_put_input(const struct runs_item *i, struct buf *b)
 		buf_i64(b, i->changed_ns);
 	else
 		buf_cstr(b, "null");
-	buf_printf(b, ",\"keeps_job\":%s", str_ends(x->path, STR(".opscope")) && load_job_is(x->path.p) ? "true" : "false");
+	buf_printf(b, ",\"keeps_job\":%s", serve_runs_keeps_job(x) ? "true" : "false");
 	if (i->state == ENTRY_FAILED) {
 		buf_char(b, ',');
 		json_put_text(b, "error", i->error);
