@@ -22,6 +22,7 @@ async function first(name, input) {
 
 /** [name, view, input, what stands in the address (or what gives it), what is done before the picture is taken] */
 const PICTURES = [
+  ["runs", "runs", "", { open: '["job ddp_gloo_late_backward"]' }, (page) => page.waitForFunction(() => [...document.querySelectorAll("td[data-column=kind]")].every((e) => e.textContent))],
   ["overview", "overview", gpu],
   ["timeline", "timeline", gpu, async () => ({ ev: await first("aten::_foreach_lerp_", gpu), from: "14000000", to: "18000000" }), settled],
   ["window", "timeline", gpu, { win: "8000000..15000000" }, settled],

@@ -118,7 +118,7 @@ static const struct argp argp = {
 	.options = options,
 	.parser = cli_serve_parse,
 	.args_doc = "INPUT-or-DIR...\n",
-	.doc = "Serves the viewer: open the address that it prints in a browser. Traces of a directory appear as they are written. Ends with Ctrl-C.\v"
+	.doc = "Serves the viewer: open the address that it prints in a browser. Several runs are listed first, with step time, MFU and findings of each. Traces of a directory appear as they are written. Ends with Ctrl-C.\v"
 	       "--export=OUT writes the same pages as a report that needs no server: one file to attach to a ticket, or a directory.",
 };
 

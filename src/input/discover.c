@@ -70,6 +70,13 @@ static struct str base_name(struct str path)
 static const char *const candidates[] = {".json", ".opscope", ".sqlite", ".sql", ".nvvp", ".dict", ".seg", ".pickle", ".pkl"};
 enum { CANDIDATES = sizeof candidates / sizeof candidates[0] };
 
+void discover_put_names(struct buf *out)
+{
+	buf_cstr(out, "*.json.gz");
+	for (int i = 0; i < CANDIDATES; i++)
+		buf_printf(out, ", *%s", candidates[i]);
+}
+
 /* w == NULL: it was named. */
 static void add_file(struct trace_list *l, const struct discover_walk *w, struct str run, struct str name, struct str path)
 {

@@ -46,6 +46,10 @@ struct trace_list {
 /* The same of what torch.compile wrote down while it compiled: TORCH_TRACE. */
 #define DISCOVER_PROVENANCE "torch_trace"
 
+/* Appends how files are named whose content decides whether they are traces: "*.json, *.json.gz, ...". */
+struct buf;
+void discover_put_names(struct buf *out);
+
 /* Whether the regular file holds nothing, or packed nothing. */
 bool discover_is_empty(const char *path);
 /* Takes trace i out of the list and into that of empty files. */

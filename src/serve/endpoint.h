@@ -58,6 +58,7 @@ enum endpoint_queue {
 	QUEUE_TABLES,         /* reports: a moment, the first time of a long trace seconds */
 	QUEUE_QUICK,          /* tiles and lists: milliseconds, and many of them */
 	QUEUE_QUERIES,        /* the user's own: who knows. In a child (child.h), which can be ended */
+	QUEUE_SUMMARIES,      /* of inputs of which most are not in memory: each reads a file, and few do so at a time */
 	QUEUE_WRITES,         /* changes of files, one after the other; the server's end waits for them */
 	QUEUES,
 };

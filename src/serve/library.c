@@ -105,6 +105,7 @@ static void serve_library_tell(struct library_waiter *w, struct library_entry *x
 
 struct reading {
 	struct library_entry *x;
+	bool apart;                   /* for one who asks (library_read_apart): nobody is told how far it is */
 	struct stamp stamp;           /* of the file before */
 	bool was_file;                /* and it was a regular one at some time */
 	struct profile *p;
@@ -116,7 +117,7 @@ struct reading {
 static void serve_library_read_file(void *reading)
 {
 	struct reading *r = reading;
-	struct input_options o = {.progress = serve_library_on_progress, .progress_context = r->x, .root = r->x->own->root, .found = r->was_file};
+	struct input_options o = {.progress = r->apart ? NULL : serve_library_on_progress, .progress_context = r->x, .root = r->x->own->root, .found = r->was_file};
 	if (r->was_file && !r->stamp.absent && !r->stamp.is_file) {
 		err_set(&r->e, ERR_IO, "%s: no longer a regular file, a trace was expected", r->x->path.p);
 		return;
@@ -128,7 +129,8 @@ static void serve_library_read_file(void *reading)
 		return;
 	}
 	struct profile *p = trace_open(r->x->path.p, &o, &r->e);
-	if (!p)
+	r->p = r->apart ? p : NULL;
+	if (!p || r->apart)
 		return;
 	r->marks = r->x->own->library->look ? r->x->own->library->look(p) : 0;
 	r->waste = NEW(struct waste);
@@ -148,6 +150,65 @@ static void read_entry(struct reading *r)
 		mem_pool_move(&r->p->blocks, &blocks);
 	else
 		mem_pool_drop(&blocks);
+}
+
+struct profile *library_read_apart(struct library *l, struct library_entry *x, struct err *e)
+{
+	struct reading r = {.x = x, .apart = true, .stamp = stamp_of(x)};
+	pthread_mutex_lock(&l->lock);
+	r.was_file = x->own->was_file;
+	pthread_mutex_unlock(&l->lock);
+	serve_library_read_file(&r);
+	*e = r.e;
+	return r.p;
+}
+
+uint64_t library_content(struct library *l, const struct library_entry *x)
+{
+	pthread_mutex_lock(&l->lock);
+	uint64_t content = x->content;
+	pthread_mutex_unlock(&l->lock);
+	return content;
+}
+
+const char *const *library_paths(const struct library *l, unsigned *n)
+{
+	*n = l->n_paths;
+	return (const char *const *)l->path;
+}
+
+bool library_is_wanted(struct library *l, const struct library_entry *x)
+{
+	pthread_mutex_lock(&l->lock);
+	bool wanted = x->state == ENTRY_READY || x->state == ENTRY_LOADING || x->state == ENTRY_QUEUED;
+	pthread_mutex_unlock(&l->lock);
+	return wanted;
+}
+
+void library_note_put(struct library *l, struct library_entry *x, enum library_note which, uint64_t contents, struct str text)
+{
+	char *own = mem_alloc(text.n + 1, 1);
+	memcpy(own, text.p, text.n);
+	mem_disown(own);
+	pthread_mutex_lock(&l->lock);
+	char *old = x->own->note[which].text;
+	x->own->note[which] = (struct library_kept){own, text.n, contents};
+	pthread_mutex_unlock(&l->lock);
+	mem_free(old);
+}
+
+bool library_note_get(struct library *l, struct library_entry *x, enum library_note which, uint64_t contents, struct buf *out)
+{
+	struct mem_undo undo;
+	pthread_mutex_lock(&l->lock);
+	mem_undo_begin(&undo, library_undo_lock, &l->lock);
+	const struct library_kept *k = &x->own->note[which];
+	bool known = k->text && k->contents == contents;
+	if (known)
+		buf_put(out, k->text, k->n);
+	mem_undo_end(&undo);
+	pthread_mutex_unlock(&l->lock);
+	return known;
 }
 
 /* Lets go of every profile that nobody holds, where memory has run out. The library is locked. */
@@ -282,6 +343,8 @@ static void entry_free(struct library_entry *x)
 	pthread_mutex_destroy(&x->ask);
 	pthread_mutex_destroy(&x->own->make);
 	mem_free(x->own->waste);
+	for (unsigned i = 0; i < LIBRARY_NOTES; i++)
+		mem_free(x->own->note[i].text);
 	mem_free(x->own);
 	mem_free(x);
 }

@@ -6,6 +6,7 @@
 #define OPSCOPE_SERVE_LIBRARY_H
 
 #include "analysis/timeline/timeline.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "store/profile.h"
 
@@ -24,6 +25,9 @@ struct library_entry {
 	uint64_t done_bytes, total_bytes; /* while loading */
 	char error[1024];             /* of ENTRY_FAILED */
 	uint64_t content;             /* grows whenever other content is seen in the file, be it read or not */
+	uint64_t bytes;               /* of the file, as it was seen last */
+	int64_t changed_ns;           /* when it was written, since 1970; 0 = not known */
+	bool absent;                  /* the file is no longer there; what is in memory can still be shown */
 	uint64_t generation;          /* of what is held: another one for other content; 0 = not read yet */
 	unsigned marks;               /* what library_options.look said, once it was read */
 	uint32_t problems;            /* that reading it met: profile->diags grows while passes run */
@@ -74,7 +78,7 @@ struct library_entry *library_find(struct library *l, struct str key);
 /* The one of these names; where several have them, the first. NULL = none. */
 struct library_entry *library_find_span(struct library *l, struct str run, struct str worker, struct str span);
 bool library_has_run(struct library *l, struct str run);
-/* What stands for the contents of all inputs of the run: another number for other contents. */
+/* What stands for the contents of all inputs of the run that are there: another number for other contents. */
 uint64_t library_run_content(struct library *l, struct str run);
 /* The first of the run that was not read yet and may be; NULL = none. */
 struct library_entry *library_unread(struct library *l, struct str run);
@@ -115,6 +119,28 @@ struct library_news {
 	char error[1024];
 	bool no_memory;               /* that is why it failed: it may go better the next time */
 };
+/* What is found out about an input and kept beyond what is in memory, as long as the file holds the same. */
+enum library_note {
+	NOTE_SUMMARY,                 /* of the input */
+	NOTE_JOB_SUMMARY,             /* of the run that the entry is the first of */
+	NOTE_IS_JOB,                  /* of the same run */
+	LIBRARY_NOTES
+};
+/* Keeps a text under a number that stands for the contents it was found in; texts of other contents are given up. */
+void library_note_put(struct library *l, struct library_entry *x, enum library_note which, uint64_t contents, struct str text);
+/* Appends the text that is kept for these contents. False: there is none. */
+bool library_note_get(struct library *l, struct library_entry *x, enum library_note which, uint64_t contents, struct buf *out);
+
+/* Its content, by number. */
+uint64_t library_content(struct library *l, const struct library_entry *x);
+/* The paths that were given. */
+const char *const *library_paths(const struct library *l, unsigned *n);
+/* Whether the entry is in memory, or will be soon. */
+bool library_is_wanted(struct library *l, const struct library_entry *x);
+/* Reads the file for the caller alone, whose the profile is (profile_free): the library keeps nothing of it, and lets go of nothing for it. Within the caller's mem_try. NULL and *e: it cannot be
+ * read. */
+struct profile *library_read_apart(struct library *l, struct library_entry *x, struct err *e);
+
 /* How far an entry is that is not held. */
 void library_news(struct library *l, struct library_entry *x, struct library_news *out);
 

@@ -105,6 +105,8 @@ void library_note_content(struct library *l, struct library_entry *x, struct sta
 	if (stamp_eq(x->own->last, now))
 		return;
 	x->own->last = now;
+	x->bytes = now.size;
+	x->changed_ns = x->own->remote ? 0 : now.changed_ns;
 	x->content++;
 	l->version++;
 }
@@ -132,6 +134,8 @@ static void note_absence(struct library *l)
 		struct library_entry *x = l->entry[i];
 		bool seen = x->own->seen;
 		x->own->seen = false;
+		l->version += x->absent == seen;
+		x->absent = !seen;
 		/* What is in memory can still be shown. */
 		if (seen || x->state == ENTRY_GONE || x->state == ENTRY_READY || x->state == ENTRY_LOADING || x->state == ENTRY_QUEUED)
 			continue;
@@ -321,7 +325,7 @@ static struct library_entry *find_in_run(struct library *l, struct str run, bool
 	pthread_mutex_lock(&l->lock);
 	for (unsigned i = 0; i < l->n && !found; i++) {
 		struct library_entry *x = l->entry[i];
-		if (x->state != ENTRY_GONE && str_eq(x->run, run) && !(unread && (x->generation || (x->state == ENTRY_FAILED && !x->own->no_memory))))
+		if (!x->absent && str_eq(x->run, run) && !(unread && (x->generation || (x->state == ENTRY_FAILED && !x->own->no_memory))))
 			found = x;
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -339,8 +343,8 @@ uint64_t library_run_content(struct library *l, struct str run)
 	pthread_mutex_lock(&l->lock);
 	for (unsigned i = 0; i < l->n; i++) {
 		const struct library_entry *x = l->entry[i];
-		const uint64_t one[] = {all, i, x->content, x->state == ENTRY_GONE};
-		if (str_eq(x->run, run))
+		const uint64_t one[] = {all, i, x->content};
+		if (!x->absent && str_eq(x->run, run))
 			all = hash_bytes(one, sizeof one);
 	}
 	pthread_mutex_unlock(&l->lock);

@@ -32,6 +32,11 @@ struct library_private {
 	bool seen;                    /* by the look in progress */
 	struct str root;              /* the directory that its path, with links followed, must not leave; n == 0: any will do */
 	struct library_waiter *waiters;
+	struct library_kept {
+		char *text;           /* NULL = nothing was noted */
+		size_t n;
+		uint64_t contents;
+	} note[LIBRARY_NOTES];
 };
 
 struct waste;

@@ -16,6 +16,7 @@ enum {
 	TAKE_SECONDS = 600,
 	WAITING_MAX = 400,        /* requests for the threads that answer, in each queue */
 	QUERY_THREADS = 2,
+	SUMMARY_THREADS = 2,
 	QUERY_SECONDS = 30,
 	END_SECONDS = 1,
 	KEPT_BYTES = 128 << 20,   /* of answers */
@@ -94,7 +95,7 @@ static void raise_file_limit(void)
 
 static int start_threads(struct server *s, const struct serve_options *o, struct err *e)
 {
-	const unsigned threads[QUEUES] = {[QUEUE_TABLES] = threads_of(o), [QUEUE_QUICK] = threads_of(o), [QUEUE_QUERIES] = QUERY_THREADS,
+	const unsigned threads[QUEUES] = {[QUEUE_TABLES] = threads_of(o), [QUEUE_QUICK] = threads_of(o), [QUEUE_QUERIES] = QUERY_THREADS, [QUEUE_SUMMARIES] = SUMMARY_THREADS,
 	                                  [QUEUE_WRITES] = 1};
 	bool ok = true;
 	for (int i = 0; i < QUEUES; i++)

@@ -89,7 +89,7 @@ static void shelf_see_entry(void *context, const struct library_entry *x)
 {
 	struct shelf_step *s = context;
 	struct shelf_kept *k = s->k;
-	if (str_eq(x->run, k->run) && x->state != ENTRY_GONE)
+	if (str_eq(x->run, k->run) && !x->absent)
 		MEM_PUSH(k->entry, k->n_entries, k->cap_entries, (struct library_entry *)(uintptr_t)x);
 }
 

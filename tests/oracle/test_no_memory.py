@@ -119,6 +119,22 @@ class Served(NoMemory):
             self.assertEqual(s.inputs()[large]["error"], f"{self.large}: out of memory")
             self.refused(s, "/api/report/operators", input=large, wait=0)
 
+    def test_a_row_of_the_start_page(self):
+        """The file is read for it alone: without memory the row says so, and is not asked for again and again."""
+        write_large(self.large, 60000)
+        s = Server(self, self.dir)
+        small, large = self.keys(s)
+        for room in (1 << 20, 4 << 20, 8 << 20):
+            self.leave(s, room)
+            got = s.ask("/api/summary", {"of": large})
+            self.assertEqual(got.status, 422, got.body[:300])
+            self.assertIn(f"{self.large}: there was no memory", got.json()["error"])
+        self.leave(s, None)
+        fresh = Server(self, self.dir)
+        for key in (small, large):
+            self.assertEqual(s.get("/api/summary", of=key), fresh.get("/api/summary", of=key))
+        self.assertEqual({x["state"] for x in s.inputs().values()}, {"found"})
+
     def test_what_is_asked_of_an_input(self):
         """With little memory and less: an answer is the right one, or 503; when there is memory again, all are right."""
         write_large(self.large, 60000)

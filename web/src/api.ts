@@ -41,6 +41,8 @@ export interface Input {
   /** Another number for other content of the file. */
   content: number;
   state: "found" | "queued" | "loading" | "ready" | "failed" | "gone";
+  /** The file is no longer there; what is in memory can still be shown. */
+  absent?: boolean;
   done_bytes?: number;
   total_bytes?: number;
   error?: string;

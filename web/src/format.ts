@@ -8,8 +8,11 @@ const TIMES: Rung[] = [["ns", 1, 0], ["us", 1e3, 3], ["ms", 1e6, 3], ["s", 1e9, 
 const BYTES: Rung[] = [["B", 1, 0], ["KiB", 2 ** 10, 1], ["MiB", 2 ** 20, 1], ["GiB", 2 ** 30, 1], ["TiB", 2 ** 40, 1], ["PiB", 2 ** 50, 1]];
 const FLOPS: Rung[] = [["FLOP", 1, 0], ["KFLOP", 1e3, 3], ["MFLOP", 1e6, 3], ["GFLOP", 1e9, 3], ["TFLOP", 1e12, 3], ["PFLOP", 1e15, 3], ["EFLOP", 1e18, 3]];
 
+/** By how many digits they show: making one takes longer than a hundred uses of it. */
+const fixers: Intl.NumberFormat[] = [];
+
 function fixed(v: number, digits: number): string {
-  return v.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return (fixers[digits] ??= new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })).format(v);
 }
 
 /** In the largest unit that keeps it below `step` of itself, rounded: 999999.9 ns is 1.000 ms, not 1000.000 us. */
@@ -25,7 +28,8 @@ export const time = (ns: number) => scaled(ns, TIMES, 1000);
 export const bytes = (n: number) => scaled(n, BYTES, 1024);
 export const flops = (n: number) => scaled(n, FLOPS, 1000);
 export const percent = (n: number) => `${n.toFixed(2)} %`;
-export const count = (n: number | bigint) => n.toLocaleString("en-US", { maximumFractionDigits: 3 });
+const counter = new Intl.NumberFormat("en-US", { maximumFractionDigits: 3 });
+export const count = (n: number | bigint) => counter.format(n);
 
 /** A point in time to the nanosecond. */
 export function timePoint(ns: number | bigint): string {

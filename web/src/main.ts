@@ -9,6 +9,7 @@ import * as place from "./place";
 import { tablesStand } from "./table";
 import type { View } from "./view";
 import { VIEWS } from "./views";
+import { areMany, listed, nothing, runs, type Runs } from "./views/runs";
 import "./style.css"; // behind those of the libraries
 
 const nav = h("nav", { "aria-label": "Views" });
@@ -17,11 +18,23 @@ const page = h("main", { tabindex: -1 });
 let state: State = { opscope: "", version: 0, read_only: true, inputs: [] };
 let asked = 0, answered = 0; // requests for it
 let leave = new AbortController();
-let shown: Input | "none" | undefined; // undefined: it is being found out
+let shown: Input | "none" | "all" | undefined; // undefined: it is being found out
+
+const isThere = (x: Input) => x.state !== "gone" && !x.absent;
 
 function chosenInput(): Input | undefined {
-  const key = place.read().args.input;
-  return key ? state.inputs.find((x) => x.input === key) : state.inputs.find((x) => x.state !== "gone" && x.state !== "failed") ?? state.inputs[0];
+  const key = place.read().args.input, there = state.inputs.filter(isThere);
+  return key ? state.inputs.find((x) => x.input === key) : there.find((x) => x.state !== "failed") ?? there[0];
+}
+
+/** Which view the address means. Without an input it is the list of all runs, where there is more than one. */
+async function viewAt(at: place.Place): Promise<View> {
+  const view = at.view === runs.id ? runs : VIEWS.find((v) => v.id === at.view);
+  if (source.off) return view === runs || !view ? VIEWS[0] : view;
+  if (view === runs) return runs;
+  if (at.args.input || state.inputs.filter(isThere).length < 2 || !areMany(await get<Runs>("/api/runs", {}))) return view ?? VIEWS[0];
+  history.replaceState(null, "", place.hashOf({ view: runs.id, args: {} }));
+  return runs;
 }
 
 function unique(list: string[]): string[] {
@@ -37,20 +50,23 @@ function stateText(i: Input): string {
 
 /** How many are being read, and how many cannot be. */
 function stateLink(): HTMLElement | null {
-  const failed = state.inputs.filter((i) => i.state === "failed").length, reading = state.inputs.filter((i) => i.state === "loading" || i.state === "queued").length;
+  const failed = state.inputs.filter((i) => i.state === "failed" && isThere(i)).length, reading = state.inputs.filter((i) => i.state === "loading" || i.state === "queued").length;
   const text = [reading ? `reading ${reading} of ${state.inputs.length}` : "", failed ? `${failed} of ${state.inputs.length} cannot be read` : ""].filter((x) => x).join(", ");
   return text ? h("a", { href: place.linkTo("system"), class: failed ? "failed" : "", role: "status" }, text) : null;
 }
 
 /** Runs, then the workers of the chosen run, then the spans of that worker. */
-function drawBar(): void {
-  const input = chosenInput();
+function drawBar(view: View): void {
+  const input = view.ofAll ? undefined : chosenInput(), all = { href: place.hashOf({ view: runs.id, args: {} }) };
+  document.body.classList.toggle("all", !!view.ofAll);
   clear(bar);
-  add(bar, h("a", { href: place.linkTo("overview"), class: "brand" }, "opscope"));
+  add(bar, h("a", { ...(view.ofAll ? all : { href: place.linkTo("overview") }), class: "brand" }, "opscope"));
   if (input) {
-    const of = (x: Partial<Input>) => state.inputs.filter((i) => Object.entries(x).every(([k, v]) => i[k as keyof Input] === v));
+    const there = state.inputs.filter((i) => isThere(i) || i === input);
+    if (!source.off && there.length > 1) add(bar, h("a", all, "All runs"));
+    const of = (x: Partial<Input>) => there.filter((i) => Object.entries(x).every(([k, v]) => i[k as keyof Input] === v));
     const open = (x: Partial<Input>) => goTo(of(x)[0].input);
-    add(bar, select("Run", unique(state.inputs.map((i) => i.run)).map((run): [string, string] => [run, run || "(files)"]), input.run, (run) => open({ run })));
+    add(bar, select("Run", unique(there.map((i) => i.run)).map((run): [string, string] => [run, run || "(files)"]), input.run, (run) => open({ run })));
     const workers = unique(of({ run: input.run }).map((i) => i.worker)), spans = of({ run: input.run, worker: input.worker });
     const only = (worker: string) => of({ run: input.run, worker });
     add(bar, select("Worker", workers.map((w): [string, string] => [w, w + (only(w).length === 1 ? stateText(only(w)[0]) : "")]), input.worker, (worker) => open({ run: input.run, worker })));
@@ -59,10 +75,11 @@ function drawBar(): void {
     steps.addEventListener("change", () => choose("steps", steps.value.trim(), ["aggregation", "row"]));
     add(bar, h("label", { class: "choice" }, h("span", {}, "Steps"), steps));
   }
-  if (!input && state.inputs.length)
-    add(bar, select("Input", [["", "choose one"], ...state.inputs.map((i): [string, string] => [i.input, i.input + stateText(i)])], "", (to) => to && goTo(to)));
+  if (!input && !view.ofAll && state.inputs.length)
+    add(bar, select("Input", [["", "choose one"], ...state.inputs.filter(isThere).map((i): [string, string] => [i.input, i.input + stateText(i)])], "", (to) => to && goTo(to)));
   if (source.off) add(bar, h("a", { class: "exported", href: place.linkTo("system"), title: source.off }, "Exported report"));
   add(bar, stateLink(), h("span", { class: "space" }), button("?", showHelp, { title: "Keys (?)", "aria-label": "Keys" }), button("◐", switchTheme, { title: "Light or dark", "aria-label": "Light or dark" }));
+  document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`);
 }
 
 function goTo(input: string): void {
@@ -93,6 +110,7 @@ function lackOf(v: View, i: Input | undefined): string {
 }
 
 function drawNav(view: View): void {
+  if (view.ofAll) return; // it leads to the runs
   const input = chosenInput(), link = (v: View) => {
     const lack = lackOf(v, input);
     return h("a", { href: place.linkTo(v.id), "aria-current": v === view ? "page" : undefined, class: lack ? "dim" : undefined, title: lack || undefined }, v.title);
@@ -109,6 +127,7 @@ function drawNav(view: View): void {
 
 /** The view `by` places further in the menu. */
 function walk(by: number): void {
+  if (shown === "all") return;
   const at = Math.max(0, VIEWS.findIndex((v) => v.id === place.read().view)), to = VIEWS[(at + by + VIEWS.length) % VIEWS.length];
   location.hash = place.linkTo(to.id);
 }
@@ -134,7 +153,6 @@ async function refresh(): Promise<void> {
 }
 
 async function show(): Promise<void> {
-  const at = place.read(), view = VIEWS.find((v) => v.id === at.view) ?? VIEWS[0];
   leave.abort();
   leave = new AbortController();
   const mine = leave;
@@ -142,26 +160,32 @@ async function show(): Promise<void> {
   delete page.dataset.ready;
   page.dataset.place = location.hash; // what it shows: the address is ahead of it for a moment
   forgetCharts();
-  drawNav(view);
   clear(page);
-  document.title = `${view.title}: opscope`;
-  const title = h("h1", {}, view.title), wait = h("progress", { class: "wait", "aria-label": "Reading" });
+  let view = VIEWS.find((v) => v.id === place.read().view) ?? VIEWS[0];
+  const title = h("h1", {}), wait = h("progress", { class: "wait", "aria-label": "Reading" });
+  const name = () => ((title.textContent = view.title), (document.title = `${view.title}: opscope`));
+  if (place.read().args.input) name(), drawNav(view);
   add(page, title, wait);
   try {
     await refresh();
     if (mine.signal.aborted) return;
+    view = await viewAt(place.read());
+    if (mine.signal.aborted) return;
+    name();
+    const at = place.read();
+    page.dataset.place = location.hash;
     if (state.steps && at.args.steps !== state.steps) {
       place.note({ steps: state.steps });
       at.args.steps = state.steps;
       drawNav(view);
     }
-    const input = chosenInput();
-    shown = input ?? "none";
-    drawBar();
-    if (!input) throw new ApiError(422, at.args.input ? `There is no input ${at.args.input} here.` : "There are no traces here yet. They appear as they are written.");
-    if (input.state === "failed" && view.id !== "system" && !view.ofRun) throw new ApiError(422, input.error ?? `${input.path} cannot be read.`);
+    const input = view.ofAll ? undefined : chosenInput();
+    shown = view.ofAll ? "all" : input ?? "none";
+    drawBar(view);
+    if (!input && !view.ofAll) throw new ApiError(422, at.args.input ? `There is no input ${at.args.input} here.` : nothing(await get<Runs>("/api/runs", {}, mine.signal)));
+    if (input?.state === "failed" && view.id !== "system" && !view.ofRun) throw new ApiError(422, input.error ?? `${input.path} cannot be read.`);
     await view.show(page, {
-      input: input.input,
+      input: input?.input ?? "",
       args: at.args,
       signal: mine.signal,
       seen,
@@ -172,7 +196,7 @@ async function show(): Promise<void> {
   }
   if (!mine.signal.aborted) {
     const said = page.querySelector<HTMLElement>(".empty")?.innerText;
-    if (said && shown && shown !== "none" && !page.querySelector(".tabulator, canvas, .finding, textarea")) refused.set(refusal(shown, view), said);
+    if (said && shown && shown !== "none" && shown !== "all" && !page.querySelector(".tabulator, canvas, .finding, textarea")) refused.set(refusal(shown, view), said);
     drawNav(view);
   }
   if (!mine.signal.aborted) wait.remove();
@@ -187,7 +211,7 @@ async function watch(): Promise<void> {
   for (let stale = false; ; ) {
     const busy = state.inputs.some((i) => i.state === "loading" || i.state === "queued");
     await new Promise((done) => setTimeout(done, busy ? 700 : 3000));
-    const before = state, states = (s: State) => JSON.stringify(s.inputs.map((i) => [i.input, i.state, stateText(i)]));
+    const before = state, states = (s: State) => JSON.stringify(s.inputs.map((i) => [i.input, i.state, i.absent, stateText(i)]));
     try {
       await refresh();
     } catch {
@@ -196,11 +220,13 @@ async function watch(): Promise<void> {
     stale ||= states(state) !== states(before);
     // A list that is open stays so.
     if (stale && !bar.contains(document.activeElement)) {
-      drawBar();
-      drawNav(VIEWS.find((v) => v.id === place.read().view) ?? VIEWS[0]);
+      const view = shown === "all" ? runs : VIEWS.find((v) => v.id === place.read().view) ?? VIEWS[0];
+      drawBar(view);
+      drawNav(view);
       stale = false;
     }
-    if (!shown) continue;
+    if (shown === "all" && listed(state) !== listed(before)) document.dispatchEvent(new Event("served"));
+    if (!shown || shown === "all") continue;
     const on = shown, now = on === "none" ? undefined : state.inputs.find((i) => i.input === on.input);
     if (on === "none" ? chosenInput() : now && (now.content !== on.content || (now.state === "failed" && on.state !== "failed"))) void show();
   }

@@ -11,6 +11,8 @@ export interface View {
   shows?: Record<string, Record<string, string>>;
   /** It is about all inputs of the run: also where the chosen one cannot be read by itself. */
   ofRun?: boolean;
+  /** It is about all that is served: no input is chosen. */
+  ofAll?: boolean;
   /** It is about work of a device. */
   ofDevice?: boolean;
   /** Fills `page`. What it waits for must heed `c.signal`; it may be called again with another place. */

@@ -38,6 +38,8 @@ void state_put_entry(struct buf *b, const struct library_entry *x)
 	serve_state_put(b, "span", x->span);
 	serve_state_put(b, "path", x->path);
 	buf_printf(b, "\"content\":%llu,\"state\":\"%s\"", (unsigned long long)x->content, entry_state_name[x->state]);
+	if (x->absent)
+		buf_cstr(b, ",\"absent\":true");
 	if (x->state == ENTRY_LOADING)
 		buf_printf(b, ",\"done_bytes\":%llu,\"total_bytes\":%llu", (unsigned long long)x->done_bytes, (unsigned long long)x->total_bytes);
 	if (x->state == ENTRY_FAILED) {
@@ -77,7 +79,7 @@ static int serve_state_run(const struct request *r, struct response *out, struct
 const struct endpoint endpoint_state = {
 	.path = "/api/state",
 	.help = "the inputs: run, worker, span, and whether each is found, queued, loading, ready or failed; `content` grows when "
-	        "the file becomes another, `version` with every change; `left_out`: links that lead out of the directories",
+	        "the file becomes another, `version` with every change; `absent`: the file is gone; `left_out`: links that lead out of the directories",
 	.flags = ENDPOINT_FRESH,
 	.queue = QUEUE_QUICK,
 	.run = serve_state_run,

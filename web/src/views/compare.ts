@@ -72,7 +72,7 @@ async function show(page: HTMLElement, c: Context): Promise<void> {
     add(page, h("p", { class: "empty" }, "An exported report holds no comparison of its inputs. ", source.off));
     return;
   }
-  const state = await get<State>("/api/state", {}, c.signal), others = state.inputs.filter((i) => i.state !== "gone" && i.state !== "failed");
+  const state = await get<State>("/api/state", {}, c.signal), others = state.inputs.filter((i) => i.state !== "gone" && i.state !== "failed" && !i.absent);
   // The other span or worker of the same run is what people compare most.
   const mine = others.find((i) => i.input === c.input), near = others.find((i) => i.input !== c.input && i.run === mine?.run) ?? others.find((i) => i.input !== c.input);
   const b = c.args.b ?? near?.input ?? c.input, by = ROWS.find(([id]) => id === c.args.by)?.[0] ?? "term", force = c.args.force === "1";

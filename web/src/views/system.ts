@@ -37,7 +37,7 @@ export const system: View = {
     const state = await get<State>("/api/state", {}, c.signal), i = state.inputs.find((x) => x.input === c.input);
     const facts: [string, Cell | undefined][] = [["File", i?.path], ["Format", i?.format], ["Events", i?.events], ["CPU ranges", i?.spans], ["Device operations", i?.gpu_ops], ["Problems met while reading", i?.problems], ["Viewer", `opscope ${state.opscope}`]];
     showTable(page, table(FACT, facts.filter(([, v]) => v !== undefined).map(([n, v]) => [n, String(v)])), { title: "Recording", key: "recording" });
-    const rows = state.inputs.map((x) => [x.run, x.worker, x.span, x.state, x.error ?? "", x.path, x.input]);
+    const rows = state.inputs.map((x) => [x.run, x.worker, x.span, x.absent ? "gone" : x.state, x.error ?? "", x.path, x.input]);
     showTable(page, table([["run", "Run", "string", "directory"], ["worker", "Worker", "string", "process that wrote it"], ["span", "Span", "string", "which of its recordings"], ["state", "State", "string", "found, queued, loading, ready, failed or gone"],
       ["error", "Reason", "string", "why it cannot be read"], ["path", "File", "string", "where it is"], ["input", "Input", "string", "by which it is asked for"]], rows),
     { title: "What is served", key: "inputs", hide: ["input"], choose: (cells) => place.go({ view: "overview", args: { input: String(cells[6]) } }) });

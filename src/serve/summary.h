@@ -1,0 +1,45 @@
+/* What the start page says of a run in one row. Every figure is a cell of a report: `overview` has the step and how busy the GPUs were, `mfu` the MFU, and the findings
+ * are those of `advise`. */
+#ifndef OPSCOPE_SERVE_SUMMARY_H
+#define OPSCOPE_SERVE_SUMMARY_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/table.h"
+#include "store/profile.h"
+
+/* A figure; `why` says why it is not known. */
+struct summary_figure {
+	double value;            /* NAN = not known */
+	struct str why;
+};
+
+struct summary_gpu {
+	int64_t device;
+	struct str name;         /* n == 0: the input does not tell */
+	double busy_pct, mfu_pct; /* NAN = not known */
+};
+
+struct summary {
+	struct str format;       /* of the input: "kineto"; of a job's ranks, that of the first */
+	struct summary_figure step_ns, busy_pct, mfu_pct; /* of several GPUs or ranks, the mean */
+	struct str step_note;    /* what the mean step is a mean of */
+	struct summary_gpu *gpu; /* those that ran kernels */
+	unsigned n_gpus;
+	int64_t findings;        /* -1 = not known */
+	struct str findings_why, severity, problem; /* why not; of the first */
+	unsigned ranks, left_out; /* of a job: recordings that were read, and that could not be; 0 and 0 of an input */
+};
+
+/* Of one input; texts are in the arena. Runs passes and reports on *p. */
+void summary_of(struct profile *p, struct arena *a, struct summary *out);
+
+/* The figures of a job: means over those of its ranks that have the figure. */
+void summary_of_ranks(const struct summary *rank, unsigned n, struct arena *a, struct summary *out);
+/* The findings, from what `advise` gave; t == NULL: *why says why nothing. */
+void summary_set_findings(struct summary *s, struct arena *a, const struct table *t, const struct err *why);
+
+/* As an object of JSON. */
+void summary_put(const struct summary *s, struct buf *out);
+
+#endif
