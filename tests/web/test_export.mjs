@@ -2,10 +2,10 @@
 // what the server makes of them.
 import { execFileSync } from "node:child_process";
 import { createServer } from "node:http";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { assert, INPUTS, near, same } from "./harness.mjs";
+import { Absent, assert, INPUTS, near, same } from "./harness.mjs";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", ".."), BUNDLED = join(ROOT, "tests/data/torch214_cpu_resnet.json.gz"), CPU = "/torch214_cpu_resnet/default";
 
@@ -15,6 +15,21 @@ function exported(t) {
   t.need("plugin");
   t.exported ??= execFileSync(process.env.OPSCOPE, ["serve", `--export=${out}`, join(process.env.OPSCOPE_DATA, "tb_plugin"), BUNDLED], { encoding: "utf8" });
   return pathToFileURL(out).href;
+}
+
+/** The op graph of a report is the server's. */
+async function opGraph(t) {
+  const file = join(process.env.OPSCOPE_DATA, "more/nsys/2026.3_gpt_small_a100/forward.sqlite"), input = "/forward/default";
+  if (!existsSync(file)) throw new Absent(`no ${file}`);
+  const { StaticTimeline } = await compiled(t, "static/timeline.ts"), server = await t.serve([file]), info = await ask(server, "timeline", { input });
+  const events = await ask(server, "timeline/events", { input }), selection = await ask(server, "timeline/select", { input, limit: 1 }), s = new StaticTimeline(info, { events, selection });
+  let edges = 0;
+  for (const row of some(40, events.span.start.length)) {
+    const got = s.answer("event", { kind: "span", row });
+    same(sorted(got), sorted(await ask(server, "timeline/event", { input, kind: "span", row })), `span ${row}`);
+    edges += got.graph?.edges.length ?? 0;
+  }
+  assert(edges > 100, `${edges} edges`);
 }
 
 async function views(t) {
@@ -318,6 +333,7 @@ export const tests = [
   ["timeline made of events: plugin", timelineOf("plugin")],
   ["timeline made of events: h100", timelineOf("h100")],
   ["timeline made of pieces", merged],
+  ["the op graph of a report", opGraph],
   ["kernels summed up", sums],
   ["notes", notes],
 ];

@@ -7,6 +7,7 @@ import { showTable } from "../table";
 import { tickText } from "./draw";
 import { trackTitle } from "./layout";
 import type { Details, Info, Kernel, Slice, Window } from "./model";
+import { neighbours } from "./neighbours";
 
 export interface Panel {
   info: Info;
@@ -107,7 +108,7 @@ function argument(text: string): string {
 export function showDetails(place: HTMLElement, p: Panel, d: Details): HTMLElement {
   const more = h("div", { class: "kernel" }), e = d.event, t = p.info.tracks[e.track];
   clear(place);
-  const args = d.args.filter(([k]) => k !== "Call stack" || !d.stack);
+  const near = neighbours(d, p.jump), args = d.args.filter(([k]) => k !== "Call stack" || !d.stack);
   const launched = d.launched_count ? `${count(d.launched_count)}, ${time(d.launched_ns ?? 0)} in all` : "";
   add(place,
     h("div", { class: "tools" }, h("h3", { title: e.name }, e.name), h("span", { class: "space" }),
@@ -123,8 +124,10 @@ export function showDetails(place: HTMLElement, p: Panel, d: Details): HTMLEleme
       h("div", {}, links(p, "Launched by", d.call ? [d.call] : []), links(p, e.kind === "gpu" ? "Op" : "For the op", d.op ? [d.op] : []),
         links(p, "Launched", d.launched, launched), links(p, "Forward", d.forward ? [d.forward] : []), links(p, "Backward", d.backward),
         links(p, "Inside, innermost first", d.around)),
+      near.length ? h("div", {}, ...near.slice(0, 2)) : null,
       args.length ? h("div", { class: "args" }, h("h4", {}, "Arguments"), facts(args.map(([k, v]) => [k, argument(v)]))) : null,
-      d.stack ? h("div", { class: "stack" }, h("h4", {}, "Call stack"), frames(d.stack)) : null));
+      d.stack ? h("div", { class: "stack" }, h("h4", {}, "Call stack"), frames(d.stack)) : null),
+    near[2] ?? null);
   return more;
 }
 
