@@ -32,6 +32,43 @@ async function opGraph(t) {
   assert(edges > 100, `${edges} edges`);
 }
 
+/** What becomes a link to the reader's editor, and that nothing of a recording becomes another part of it. */
+async function editors(t) {
+  const { editorLink, faultOf, setServersEditor } = await compiled(t, "editor.ts");
+  let kept = "{}";
+  const choose = (editor, folders = []) => (kept = JSON.stringify({ editor, folders }));
+  Object.defineProperty(globalThis, "localStorage", { configurable: true, value: { getItem: () => kept } });
+  const href = (text) => (globalThis.forgetEditor(), editorLink(text)?.href);
+  same(href("/repo/train.py(12): step"), "vscode://file/repo/train.py:12", "VS Code");
+  same(href("C:\\repo\\train.py(12): step"), "vscode://file/C:/repo/train.py:12", "a drive");
+  same(href('File "/repo/a b.py", line 3, in f'), "vscode://file/repo/a%20b.py:3", "as Python writes it");
+  same(href("/repo/kernel.cu:7"), "vscode://file/repo/kernel.cu:7", "as compilers write it");
+  for (const text of ["torch/nn/modules/linear.py(114): forward", "<string>(1): <module>", "nn.Module: Linear_0", "void f<int>(3)", "aten::mm", "/repo/train.py", "/repo/notes(3): x", "\ud800/x.py(1): f", "/\ud800.py(1): f"])
+    same(href(text), undefined, text);
+  same(href("/r/a#b?c&line=9&d=%2e\"'<i>.py(1): f"), "vscode://file/r/a%23b%3Fc%26line%3D9%26d%3D%252e%22'%3Ci%3E.py:1", "what is special in addresses");
+  choose("pycharm");
+  same(href("/r/a&line=9.py(2): f"), "pycharm://open?file=/r/a%26line%3D9.py&line=2", "PyCharm");
+  choose("", [["/cluster/job", "/home/me/repo"], ["/cluster", "/elsewhere/"], ["", "/venv/site-packages"]]);
+  same(href("/cluster/job/x.py(1): f"), "vscode://file/home/me/repo/x.py:1", "the longest folder that fits");
+  same(href("/cluster/jobs/x.py(1): f"), "vscode://file/elsewhere/jobs/x.py:1", "whole names of folders alone");
+  same(href("torch/x.py(1): f"), "vscode://file/venv/site-packages/torch/x.py:1", "paths without a folder");
+  same(href("/other/x.py(1): f"), "vscode://file/other/x.py:1", "others stay");
+  choose("none");
+  same(href("/repo/train.py(12): step"), undefined, "no editor");
+  for (const bad of ["javascript://%0aalert({file})", "JavaScript://x/{file}", "javascript:alert('{file}')", "data://text/html,{file}", "https://evil.example/{file}", "http://x/{file}", "file:///{file}", "vbscript://{file}", "blob://{file}", "ms-msdt://{file}",
+    "vscode://file/x", "{file}://x", "vscode://file/{file} x", "x", "://{file}", " vscode://{file}"]) {
+    choose(bad);
+    same([href("/repo/train.py(12): step"), !!faultOf(bad)].join(), ",true", bad);
+  }
+  choose("zed://file/{file}:{line}");
+  same(href("/repo/train.py(12): step"), "zed://file/repo/train.py:12", "another editor");
+  choose("");
+  setServersEditor("cursor");
+  same(href("/repo/train.py(12): step"), "cursor://file/repo/train.py:12", "what the server says");
+  setServersEditor("javascript://{file}");
+  same(href("/repo/train.py(12): step"), undefined, "nothing else");
+}
+
 async function views(t) {
   return t.page.locator("nav a").evaluateAll((list) => list.map((a) => a.getAttribute("href").slice(1).split("?")[0]));
 }
@@ -211,7 +248,7 @@ async function hostile(t) {
 async function compiled(t, file) {
   const { buildSync } = await import(join(ROOT, "web/node_modules/esbuild/lib/main.js")), out = join(t.folder, file.replace(/\W/g, "_") + ".mjs");
   // Only what the module itself computes is wanted: the page around it is not there.
-  buildSync({ entryPoints: [join(ROOT, "web/src", file)], bundle: true, format: "esm", platform: "neutral", outfile: out, banner: { js: "const document = { getElementById: () => null };" } });
+  buildSync({ entryPoints: [join(ROOT, "web/src", file)], bundle: true, format: "esm", platform: "neutral", outfile: out, banner: { js: "const document = { getElementById: () => null, createElement: () => ({ setAttribute() {}, appendChild() {} }) }, addEventListener = (_what, f) => (globalThis.forgetEditor = () => f({ key: null }));" } });
   return import(pathToFileURL(out).href);
 }
 
@@ -334,6 +371,7 @@ export const tests = [
   ["timeline made of events: h100", timelineOf("h100")],
   ["timeline made of pieces", merged],
   ["the op graph of a report", opGraph],
+  ["addresses of editors", editors],
   ["kernels summed up", sums],
   ["notes", notes],
 ];

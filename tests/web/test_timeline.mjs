@@ -453,9 +453,10 @@ async function drawn(t) {
 async function opGraph(t) {
   const file = join(process.env.OPSCOPE_DATA, "more/nsys/2026.3_gpt_small_a100/forward.sqlite"), key = "/forward/default";
   if (!existsSync(file)) throw new Absent(`no ${file}`);
-  const { base } = await t.serve([file]), r = t.report("op-graph", file, "--limit=0"), of = (row, id) => row[column(r, id)];
+  const { base } = await t.serve(["--editor=cursor", file]), r = t.report("op-graph", file, "--limit=0"), of = (row, id) => row[column(r, id)];
   const sums = r.rows.filter((x) => of(x, "op") === "aten::div" && of(x, "input") === 1 && of(x, "producer") === "aten::sum")[0], sum = of(sums, "producer_id");
   const [row] = (await (await fetch(`${base}api/sql?${new URLSearchParams({ input: key, query: `SELECT rowid FROM span WHERE op_id = ${sum}` })}`)).json()).rows[0];
+  same((await (await fetch(`${base}api/state`)).json()).editor, "cursor", "what --editor said");
   await t.open("timeline", key, { ev: `span:${row}` }, base);
   const panel = t.page.locator(".tl .panel"), texts = (name) => panel.locator(`[data-links="${name}"] .jump span`).allInnerTexts();
   await panel.locator(".neighbours").waitFor();

@@ -1,6 +1,7 @@
 // The panel below: one event in full, or the totals of a window.
 import { source, type Report } from "../api";
 import { add, button, clear, h } from "../dom";
+import { sourceLine } from "../editor";
 import { bytes, count, flops, percent, time } from "../format";
 import { frames } from "../parts";
 import { showTable } from "../table";
@@ -62,6 +63,11 @@ function callerOf(stack: string | undefined): string | undefined {
   return stack?.split(";").find((f) => !/^<built-in|^torch\/|\/torch\/|^nn\.Module: |wrapper/.test(f));
 }
 
+function lineOf(stack: string | undefined): Node | string | undefined {
+  const caller = callerOf(stack);
+  return caller === undefined ? undefined : sourceLine(caller);
+}
+
 /** From the call that launched it to its begin: how long the call took, and how long it then waited behind other work. */
 function launchDelay(d: Details): string {
   const { event: e, call } = d;
@@ -89,7 +95,7 @@ export function kernelFacts(d: Details, k: Kernel): HTMLElement {
     ["Tensor Cores", k.tensor_cores],
     ["op", k.op && `${k.op}${k.direction === "backward" ? ", backward" : ""}${k.model && k.model !== k.op ? ` (model of ${k.model})` : ""}`],
     ["module", k.module],
-    ["line", callerOf(d.stack)],
+    ["line", lineOf(d.stack)],
     ["shapes", k.parameters || k.shapes],
     ["types", k.parameters ? "" : k.types],
     ["FLOPs", work],
@@ -111,7 +117,7 @@ export function showDetails(place: HTMLElement, p: Panel, d: Details): HTMLEleme
   const near = neighbours(d, p.jump), args = d.args.filter(([k]) => k !== "Call stack" || !d.stack);
   const launched = d.launched_count ? `${count(d.launched_count)}, ${time(d.launched_ns ?? 0)} in all` : "";
   add(place,
-    h("div", { class: "tools" }, h("h3", { title: e.name }, e.name), h("span", { class: "space" }),
+    h("div", { class: "tools" }, h("h3", { title: e.name }, sourceLine(e.name)), h("span", { class: "space" }),
       endsOf(d).length ? button("Show both ends", () => p.both(d), { title: "Show it and what its arrows lead to" }) : null,
       button("Find all", () => p.find(e.name), { title: "Search for all events of this name" }), ...closers(p)),
     h("div", { class: "parts" },
