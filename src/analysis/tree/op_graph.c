@@ -310,6 +310,7 @@ static int op_graph_by_to(const void *a, const void *b)
 
 static void op_graph_index(struct op_graph *g, uint32_t spans)
 {
+	g->spans = spans;
 	g->first = NEW_ARRAY((size_t)spans + 1, uint32_t);
 	g->out_first = NEW_ARRAY((size_t)spans + 1, uint32_t);
 	g->out = NEW_ARRAY_RAW(g->n, uint32_t);
@@ -408,4 +409,9 @@ void op_graph_free(struct op_graph *g)
 	mem_free(g->out);
 	mem_free(g->out_first);
 	mem_free(g);
+}
+
+size_t op_graph_bytes(const struct op_graph *g)
+{
+	return sizeof *g + g->cap * sizeof *g->edge + g->n * sizeof *g->out + 2 * ((size_t)g->spans + 1) * sizeof *g->first;
 }

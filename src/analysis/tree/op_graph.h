@@ -27,6 +27,7 @@ struct op_edge {
 
 struct op_graph {
 	enum op_graph_source source;
+	uint32_t spans;          /* of the profile */
 	uint32_t ops;            /* that state their inputs */
 	uint64_t unknown;        /* tensors among the inputs of which the maker is not stated; without those of no dimension, which look like numbers */
 	uint64_t outside;        /* edges whose maker is not in the recording */
@@ -43,6 +44,8 @@ enum op_graph_source op_graph_source(const struct profile *p);
 /* Of an input without any: an empty one. */
 struct op_graph *op_graph_new(const struct profile *p);
 void op_graph_free(struct op_graph *g);
+/* Bytes held. */
+size_t op_graph_bytes(const struct op_graph *g);
 
 /* The id by which others name the op; false = it has none. */
 bool op_graph_id(const struct profile *p, enum op_graph_source source, uint32_t span, int64_t *id);

@@ -155,9 +155,9 @@ static void neighbours_put_edge(struct about *x, const struct neighbours *v, con
 /* Ops whose outputs it takes, and ops that take its outputs, two levels of each; nothing where the recording does not state them. */
 static void serve_timeline_event_put_graph(struct about *x, uint32_t row)
 {
-	if (op_graph_source(x->p) == OP_GRAPH_NONE)
+	const struct op_graph *g = x->t->graph;
+	if (!g)
 		return;
-	struct op_graph *g = op_graph_new(x->p);
 	struct neighbours v = {{row}, 1};
 	uint32_t users = 0;
 	bool any = false;
@@ -182,7 +182,6 @@ static void serve_timeline_event_put_graph(struct about *x, uint32_t row)
 				neighbours_put_edge(x, &v, &g->edge[i], k, &any);
 		buf_printf(x->b, "],\"users\":%u}", users);
 	}
-	op_graph_free(g);
 }
 
 static void serve_timeline_event_put_span(struct about *x, uint32_t row)

@@ -137,12 +137,13 @@ static void serve_timeline_events_put_backward(struct all *x)
 	fwdbwd_free(f);
 }
 
-/* Edges of the op graph, in the order of the ops that have the inputs. */
+/* Edges of the op graph, in the order of the ops that have the inputs; nothing where the recording does not state it. */
 static void put_graph(struct all *x)
 {
-	struct op_graph *g = op_graph_new(x->p);
-	buf_cstr(x->b, "\"graph\":{");
-	PUT("", "to", true, g->n, g->edge[i].to);
+	const struct op_graph *g = x->t->graph;
+	if (!g)
+		return;
+	PUT("\"graph\":{", "to", true, g->n, g->edge[i].to);
 	PUT(",", "from", true, g->n, row_or_none(g->edge[i].from));
 	PUT(",", "input", false, g->n, g->edge[i].input);
 	PUT(",", "output", false, g->n, g->edge[i].output);
@@ -153,7 +154,6 @@ static void put_graph(struct all *x)
 		json_put_string(x->b, g->edge[i].shape);
 	}
 	buf_cstr(x->b, "]},\n");
-	op_graph_free(g);
 }
 
 static void serve_timeline_events_put_categories(struct all *x)
