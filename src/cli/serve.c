@@ -2,6 +2,7 @@
 #include "cli/serve.h"
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "cli/progress.h"
 #include "io/leftovers.h"
 #include "query/report.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, KEY_QUERY_TIME, KEY_EXPORT, KEY_FORCE, KEY_STEPS, KEY_LINKS, PORT = 8000, HOSTS_MAX = 16 };
+enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, KEY_QUERY_TIME, KEY_EXPORT, KEY_FORCE, KEY_STEPS, KEY_LINKS, KEY_EDITOR, PORT = 8000, HOSTS_MAX = 16 };
 
 struct serve_command {
 	struct serve_options o;
@@ -33,6 +34,7 @@ static const struct argp_option options[] = {
 	{"query-time", KEY_QUERY_TIME, "SECONDS", 0, "end SQL queries that take longer (default: 30)", 0},
 	{"follow-links", KEY_LINKS, NULL, 0, "in a directory, also links that lead out of it", 0},
 	{"read-only", KEY_READ_ONLY, NULL, 0, "write no aggregations into .opscope files either", 0},
+	{"editor", KEY_EDITOR, "NAME", 0, "what opens lines of source, where a reader has not chosen: vscode (default), cursor, pycharm, none, or an address with {file} and {line}", 0},
 	{"export", KEY_EXPORT, "OUT", 0, "start no server: write the pages with their data into the file OUT, if it ends in .html, or into the directory OUT", 0},
 	{"force", KEY_FORCE, NULL, 0, "with --export: also into a directory that holds something", 0},
 	{"steps", KEY_STEPS, "A..B", 0, "with --export: pages about steps A to B alone", 0},
@@ -58,6 +60,15 @@ static void check_steps(const char *arg)
 	struct err e;
 	if (report_args_steps(&a, str_from(arg), &e) < 0)
 		cli_usage("--%s", e.msg);
+}
+
+static const char *cli_serve_editor(const char *arg)
+{
+	static const char *const names[] = {"vscode", "cursor", "pycharm", "none"};
+	const struct str text = str_from(arg);
+	if (!ANY_WHERE(i, 0, sizeof names / sizeof names[0], str_eqc(text, names[i])) && (!str_has(text, STR("://")) || !str_has(text, STR("{file}"))))
+		cli_usage("--editor=%s: vscode, cursor, pycharm, none, or an address with {file} and {line}, as in 'vscode://file/{file}:{line}', was expected", arg);
+	return arg;
 }
 
 static error_t cli_serve_parse(int key, char *arg, struct argp_state *state)
@@ -95,6 +106,10 @@ static error_t cli_serve_parse(int key, char *arg, struct argp_state *state)
 	case KEY_READ_ONLY:
 		c->of_server = "--read-only";
 		c->o.read_only = true;
+		return 0;
+	case KEY_EDITOR:
+		c->of_server = "--editor";
+		c->o.editor = cli_serve_editor(arg);
 		return 0;
 	case KEY_EXPORT:
 		c->export.out = arg;

@@ -83,9 +83,8 @@ static struct marker read_dict(struct markers *m, struct str text, int64_t where
 
 /* The fields that emit_nvtx puts behind a name. */
 struct marker_fields {
-	struct str name, sizes;
-	int64_t seq;
-	bool op_id;
+	struct str name, sizes, input_ops;
+	int64_t seq, op_id; /* ID_NONE = not there */
 };
 
 static bool marker_take_number(struct str *s, int64_t *v)
@@ -137,20 +136,17 @@ static bool marker_take_list(struct str *s, bool sizes, struct str *list)
 /* The fields from `rest`, which begins with ", ", to its end; false when there is something else. */
 static bool take_fields(struct str rest, struct marker_fields *f)
 {
-	struct str list;
-	int64_t id;
 	while (rest.n) {
 		if (str_skip(&rest, STR(", seq = "))) {
 			if (!marker_take_number(&rest, &f->seq))
 				return false;
 		} else if (str_skip(&rest, STR(", op_id = "))) {
-			if (!marker_take_number(&rest, &id))
+			if (!marker_take_number(&rest, &f->op_id))
 				return false;
-			f->op_id = true;
 		} else if (str_skip(&rest, STR(", sizes = "))) {
 			if (!marker_take_list(&rest, true, &f->sizes))
 				return false;
-		} else if (!str_skip(&rest, STR(", input_op_ids = ")) || !marker_take_list(&rest, false, &list)) {
+		} else if (!str_skip(&rest, STR(", input_op_ids = ")) || !marker_take_list(&rest, false, &f->input_ops)) {
 			return false;
 		}
 	}
@@ -228,7 +224,7 @@ static size_t first_field(struct str text)
 
 static bool fields_at(struct str text, size_t at, struct marker_fields *f)
 {
-	struct marker_fields got = {.name = {text.p, at}, .seq = ID_NONE};
+	struct marker_fields got = {.name = {text.p, at}, .seq = ID_NONE, .op_id = ID_NONE};
 	if (!take_fields((struct str){text.p + at, text.n - at}, &got))
 		return false;
 	*f = got;
@@ -240,7 +236,7 @@ static bool fields_at(struct str text, size_t at, struct marker_fields *f)
 static bool split_fields(struct str text, struct marker_fields *f)
 {
 	enum { TRIES = 8 };
-	*f = (struct marker_fields){.name = text, .seq = ID_NONE};
+	*f = (struct marker_fields){.name = text, .seq = ID_NONE, .op_id = ID_NONE};
 	const char *end = text.p + text.n;
 	unsigned tries = 0;
 	for (const char *p = text.p; p < end && (p = memchr(p, ',', (size_t)(end - p))); p++) {
@@ -294,13 +290,13 @@ static bool marker_is_op(const struct marker_fields *f)
 	if (f->seq != ID_NONE || framework_scope(scope) || autograd_node(f->name))
 		return true;
 	bool in_place = f->name.n > 1 && str_ends(f->name, STR("_")) && marker_is_lower(f->name.p[0]) && !str_has(f->name, STR(" "));
-	return f->op_id ? scope.n || in_place || str_eq(f->name, STR("detach")) : f->sizes.n && !f->name.n;
+	return f->op_id != ID_NONE ? scope.n || in_place || str_eq(f->name, STR("detach")) : f->sizes.n && !f->name.n;
 }
 
 static bool marker_is_known(const struct markers *m, const struct known *k, uint64_t hash, const struct marker_fields *f)
 {
 	const struct profile *p = m->b->p;
-	return k->hash == hash && k->seq == (f->seq != ID_NONE) && k->op_id == f->op_id && str_eq(profile_str(p, k->name), f->name) &&
+	return k->hash == hash && k->seq == (f->seq != ID_NONE) && k->op_id == (f->op_id != ID_NONE) && str_eq(profile_str(p, k->name), f->name) &&
 	       str_eq(profile_str(p, k->sizes), f->sizes);
 }
 
@@ -310,12 +306,12 @@ static struct marker read_emit_nvtx(struct markers *m, const struct marker_field
 	struct known *k = &m->known[hash % KNOWN];
 	if (!marker_is_known(m, k, hash, f)) {
 		struct intern *t = &m->b->p->strings;
-		*k = (struct known){hash, intern_str(t, f->name), intern_str(t, f->sizes), 0, f->seq != ID_NONE, f->op_id,
+		*k = (struct known){hash, intern_str(t, f->name), intern_str(t, f->sizes), 0, f->seq != ID_NONE, f->op_id != ID_NONE,
 		                    marker_is_op(f) ? SPAN_OP : SPAN_USER};
 		struct arg_pair dims = {m->dims_key, k->sizes, 0};
 		k->args = f->sizes.n ? build_args(m->b, &dims, 1) : 0;
 	}
-	return (struct marker){.link_id = f->seq, .name = k->name, .args = k->args, .kind = k->kind};
+	return (struct marker){.link_id = f->seq, .op_id = f->op_id > 0 ? f->op_id : 0, .input_ops = intern_str(&m->b->p->strings, f->input_ops), .name = k->name, .args = k->args, .kind = k->kind};
 }
 
 /* "Name:#key=value,key=value#": XLA names what it does, and the HLO op that it does it for. */

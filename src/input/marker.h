@@ -3,6 +3,7 @@
  *
  *   emit_nvtx (torch.autograd.profiler), all generations: "name", "name, seq = N", "..., op_id = K", "..., sizes = [[..],..]",
  *     "..., input_op_ids = [...]" in any order    -> SPAN_OP, name = "name", link_id = N,
+ *                                                    op_id = K, input_ops = "[...]",
  *                                                    args "Input Dims" (JSON, as Kineto writes it) when sizes are there
  *   PyProf / DLProf argument marker {'mod': M, 'op': O, 'args': [...]}
  *                                                 -> SPAN_OP, name = "M.O", args as Kineto's: "Input Dims", "Input type"
@@ -36,6 +37,8 @@ void markers_free(struct markers *m);
 /* What marker_read found out about a text; the rest of the span is the caller's. */
 struct marker {
 	int64_t link_id;  /* sequence number; ID_NONE = none */
+	int64_t op_id;    /* 0 = none */
+	uint32_t input_ops; /* input_op_ids as written; 0 = none */
 	uint32_t name, args;
 	uint8_t kind;     /* enum span_kind */
 	bool is_node;     /* of TensorFlow, which starts and ends ranges where others push and pop: what one thread started and ended is its op */

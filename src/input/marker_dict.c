@@ -175,9 +175,9 @@ static bool argument_marker(struct marker_dict_pairs *p, const struct py *d, str
 		marker_dict_add(p, arg_key_text[ARG_MARKER_OP], op, true);
 		marker_dict_add(p, arg_key_text[ARG_MARKER], raw, true);
 		if ((id = py_get(d, "callid")))
-			marker_dict_add(p, "callid", id->raw, false);
+			marker_dict_add(p, arg_key_text[ARG_CALL_ID], id->raw, false);
 		if ((id = py_get(d, "input_callids")))
-			marker_dict_add(p, "input_callids", id->raw, false);
+			marker_dict_add(p, arg_key_text[ARG_INPUT_CALLS], id->raw, false);
 	}
 	buf_release(&l.dims);
 	buf_release(&l.types);

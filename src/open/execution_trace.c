@@ -503,10 +503,10 @@ static void et_write_op(struct et_write *w, uint32_t row, const struct et_node *
 		et_put(w, arg_key_text[ARG_INPUT_TYPES], et_column(w, x, 0, ET_TYPES), false);
 		et_put(w, arg_key_text[ARG_INPUT_STRIDES], et_column(w, x, 0, ET_STRIDES), false);
 		et_put(w, arg_key_text[ARG_INPUT_VALUES], et_column(w, x, 0, ET_CONCRETE), false);
-		et_put(w, "Input Tensors", et_column(w, x, 0, ET_TENSORS), false);
+		et_put(w, arg_key_text[ARG_INPUT_TENSORS], et_column(w, x, 0, ET_TENSORS), false);
 		et_put(w, "Output Dims", et_column(w, x, 1, ET_DIMS), false);
 		et_put(w, "Output type", et_column(w, x, 1, ET_TYPES), false);
-		et_put(w, "Output Tensors", et_column(w, x, 1, ET_TENSORS), false);
+		et_put(w, arg_key_text[ARG_OUTPUT_TENSORS], et_column(w, x, 1, ET_TENSORS), false);
 		et_put(w, arg_key_text[ARG_INPUT_STORAGES], et_storages(w, x, 0), false);
 		et_put(w, arg_key_text[ARG_OUTPUT_STORAGES], et_storages(w, x, 1), false);
 		et_put(w, "Op schema", x->schema, true);

@@ -417,6 +417,7 @@ bool dispatch(struct dispatcher *d, struct exchange *x)
 	r->shelf = d->shelf;
 	r->arena = &x->arena;
 	r->read_only = d->read_only;
+	r->editor = d->editor;
 	r->query_seconds = d->query_seconds;
 	x->endpoint = find_endpoint(r->path, &r->rest);
 	if (!x->endpoint) {

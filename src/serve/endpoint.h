@@ -22,6 +22,7 @@ struct request {
 	struct library_entry *entry;  /* the input that was asked for, loaded; NULL unless the endpoint wants one */
 	struct arena *arena;          /* for whatever lives as long as the request */
 	bool read_only;
+	const char *editor;           /* as in struct serve_options */
 	unsigned query_seconds;       /* for the user's own queries */
 	bool alone;                   /* answered in a child (child.h): no lock is taken, and nobody else uses the entry */
 	bool (*gone)(const void *who);/* whether who asked has hung up meanwhile; NULL = nobody can */

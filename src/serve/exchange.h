@@ -26,6 +26,7 @@ struct dispatcher {
 	struct answers *answers;
 	struct jobs *jobs[QUEUES];
 	bool read_only;
+	const char *editor;
 	unsigned query_seconds;
 };
 

@@ -21,6 +21,7 @@ struct serve_options {
 	unsigned threads;            /* 0 = one a core, two at least */
 	uint64_t memory_bytes;       /* profiles beyond this are let go, the least used first; 0 = half of memory_limit() */
 	unsigned query_seconds;      /* that an SQL query may take; 0 = 30 */
+	const char *editor;          /* what opens lines of source where a reader has chosen nothing: a name or a pattern (web/src/editor.ts); NULL = the pages' own */
 	bool read_only;              /* no aggregation is written either */
 	bool follow_links;           /* in directories also those that lead out of them */
 };

@@ -119,6 +119,7 @@ struct server *server_start(const struct serve_options *o, struct err *e)
 	set_hosts(s, o->hosts);
 	raise_file_limit();
 	s->to.read_only = o->read_only;
+	s->to.editor = o->editor ? arena_str(&s->arena, str_from(o->editor)).p : NULL;
 	s->to.query_seconds = o->query_seconds ? o->query_seconds : QUERY_SECONDS;
 	s->to.answers = answers_new(KEPT_BYTES);
 	s->to.shelf = shelf_new();

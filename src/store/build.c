@@ -14,6 +14,8 @@
 #define ABSENT_ST_I32_MINUS (-1)
 #define ABSENT_ST_EVIDENCE 0
 #define ABSENT_ST_ARGS 0
+#define ABSENT_ST_I64 0
+#define ABSENT_ST_STR 0
 #define SET_SPARSE(column, semantic)                                                                   \
 	if (r->column != ABSENT_##semantic && !t->column)                                              \
 		t->column = rows_materialize(t, table, (size_t)((char *)&t->column - (char *)t));      \

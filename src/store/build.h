@@ -16,6 +16,8 @@ struct launch_row {
 struct span_row {
 	int64_t start_ns, dur_ns, ext_id, link_id;
 	int32_t aux_id;
+	int64_t op_id;       /* 0 = none */
+	uint32_t input_ops;  /* 0 = none */
 	uint32_t name, track, args;
 	uint16_t cat;
 	uint8_t kind;

@@ -166,6 +166,8 @@ static inline void *profile_table(const struct profile *p, enum store_table_id i
 /* SPARSE columns. */
 static inline int64_t span_ext_id(const struct spans *s, uint32_t i) { return s->ext_id ? s->ext_id[i] : ID_NONE; }
 static inline int32_t span_aux_id(const struct spans *s, uint32_t i) { return s->aux_id ? s->aux_id[i] : -1; }
+static inline int64_t span_op_id(const struct spans *s, uint32_t i) { return s->op_id ? s->op_id[i] : 0; }
+static inline uint32_t span_input_ops(const struct spans *s, uint32_t i) { return s->input_ops ? s->input_ops[i] : 0; }
 static inline int64_t gpu_ext_id(const struct gpu_ops *g, uint32_t i) { return g->ext_id ? g->ext_id[i] : ID_NONE; }
 
 static inline uint32_t memory_args(const struct memories *m, uint32_t i) { return m->args ? m->args[i] : 0; }

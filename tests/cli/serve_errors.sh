@@ -7,9 +7,11 @@ opscope serve --port=x $t || echo "status $?"
 opscope serve --memory=0 $t || echo "status $?"
 opscope serve --memory=5T $t || echo "status $?"
 opscope serve --query-time=0 $t || echo "status $?"
+opscope serve --editor=emacs $t || echo "status $?"
+opscope serve --editor='vscode://file/x' $t || echo "status $?"
 opscope serve --path-prefix=x $t || echo "status $?"
 opscope serve --nonsense $t || echo "status $?"
-for option in --bind=localhost "-p 0" --path-prefix=/x --allow-host=name --query-time=1 --read-only; do
+for option in --bind=localhost "-p 0" --path-prefix=/x --allow-host=name --query-time=1 --read-only --editor=none; do
 	opscope serve $option --export=pages.html $t || echo "status $?"
 done
 ls

@@ -17,6 +17,12 @@ class Node:
     def __init__(self, kind, name, start, end, ext=None, is_op=False):
         self.kind, self.name, self.start, self.end, self.ext, self.is_op = kind, name, start, end, ext, is_op
         self.children, self.calls, self.device, self.own_host, self.own_device = [], [], 0, 0, 0
+        self.tid = None
+
+    @property
+    def type(self):
+        """The plugin's word for the category that it was recorded with."""
+        return {"Root": "Python", "Module": "Module", "ProfilerStep": "ProfilerStep", "Backward": "backward"}.get(self.kind, "Operator" if self.is_op else "user_annotation")
 
     @property
     def counts(self):
@@ -33,6 +39,7 @@ class Node:
     def fill_backward(self):
         self.children.sort(key=lambda c: (c.start, -c.end))
         self.start, self.end = self.children[0].start, self.children[-1].end
+        self.tid = self.children[0].tid
         self.own_host = self.end - self.start - sum(c.end - c.start for c in self.children)
         self.device += sum(c.device for c in self.children)
 
@@ -46,9 +53,9 @@ def node_of(event):
     if kind in ("op", "user") and name.startswith("ProfilerStep#"):
         return Node("ProfilerStep", name, start, end, ext)
     if (name.startswith("enumerate(DataLoader)#") and name.endswith(".__next__")) or name.startswith("enumerate(DataPipe)#"):
-        return Node("DataLoader", name, start, end, ext)
+        return Node("DataLoader", name, start, end, ext, kind == "op")
     if name.startswith("Optimizer.step"):
-        return Node("Optimizer", name, start, end, ext)
+        return Node("Optimizer", name, start, end, ext, kind == "op")
     if kind == "user" and name not in COLLECTIVES:
         return None
     return Node("Op", name, start, end, ext, kind == "op")
@@ -127,6 +134,7 @@ def add_backward(trees, arrows, main):
             return
         if node.kind == "Module":
             backward = Node("Backward", node.name + ".backward", node.start, node.end)
+            backward.tid = node.tid
             (parent.children if parent else made).append(backward)
             parent = backward
         for c in node.children:
@@ -166,6 +174,13 @@ def insert(node, made):
 
 def tree_of(path):
     """The ops of the first thread, inside each other: below the steps if there are any."""
+    root = root_of(path)
+    steps = [c for c in root.children if c.kind == "ProfilerStep"]
+    return [c for s in steps for c in s.children] if steps else root.children
+
+
+def root_of(path):
+    """The ops and modules of the first thread, inside each other."""
     sys.setrecursionlimit(100000)
     events = oracle.events(oracle.load(path))
     known = sorted((e for e in events if e.get("ph") == "X" and CATEGORIES.get((e.get("cat") or "").lower())), key=lambda e: e["ts"])
@@ -179,6 +194,7 @@ def tree_of(path):
             calls[id_] = (e["ts"], e["ts"] + e.get("dur", 0), waiting.pop(id_, []))
             of_ext[args.get("external id", args.get("External id"))].append(calls[id_])
         elif (n := node_of(e)) is not None:
+            n.tid = e["tid"]
             threads.setdefault(int(e["tid"]), []).append(n)
     for nodes in threads.values():
         for n in nodes:
@@ -191,9 +207,9 @@ def tree_of(path):
         engines = [tid for tid, root in trees.items() if any(c.name.startswith(BACKWARD) for c in root.children)]
         main = stepping[-1] if stepping else max((tid for tid in trees if len(trees) == 1 or tid not in engines[:1]), key=lambda tid: trees[tid].end - trees[tid].start)
         add_backward(trees, arrows, main)
-    root = next((r for r in trees.values() if r.children), None)
-    steps = [c for c in root.children if c.kind == "ProfilerStep"]
-    return [c for s in steps for c in s.children] if steps else root.children
+    tid, root = next(((tid, r) for tid, r in trees.items() if r.children), (None, None))
+    root.tid = tid
+    return root
 
 
 def ops_of(node, out):

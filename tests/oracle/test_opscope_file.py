@@ -102,7 +102,7 @@ class OpscopeFile(oracle.Case):
                                         *(["--group-by=" + group] if group else []))
             with self.subTest(table=table):
                 if missing.get(table, "").startswith("one row an event"):  # no aggregation: made when asked for
-                    self.assertIn((name, group), (("pyprof", None), ("kernels", "instance"), ("function-events", None), ("queues", "change"), ("memcpy", "change")))
+                    self.assertIn((name, group), (("pyprof", None), ("kernels", "instance"), ("function-events", None), ("queues", "change"), ("memcpy", "change"), ("op-graph", None)))
                     self.assertEqual(db.execute("SELECT count(*) FROM sqlite_master WHERE name=?", (table,)).fetchone()[0], 0)
                     continue
                 if code:

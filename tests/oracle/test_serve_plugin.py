@@ -8,6 +8,7 @@ import shutil
 import tempfile
 
 import oracle
+import tb_tree
 from served import Server
 
 ROOT = "/data/plugin/pytorch_profiler/"
@@ -293,23 +294,67 @@ class Shapes(PluginCase):
         self.assertIn("modules", self.one("pure_cpu")("module", 404)["error"])
 
     def test_tree(self):
-        for trace in ("training_gpu", "two_steps", "self_time", "memory_view"):
-            root = self.one(trace)("tree")
-            seen = []
+        """Node by node as an independent reading has the plugin's tree: with modules, and the backward pass of each in place of the engine's ranges."""
+        bundled = os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz")
+        tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, tmp)
+        paths = {t: oracle.synthetic(t) for t in ("training_gpu", "two_steps", "self_time", "memory_view", "module_hierarchy")} | {"bundled": bundled}
+        for name, path in paths.items():
+            os.mkdir(os.path.join(tmp, name))
+            shutil.copy(path, os.path.join(tmp, name, "w.pt.trace.json" + path[path.index(".json") + 5:]))
+        s = Server(self, tmp)
+        for name, path in paths.items():
+            with self.subTest(trace=name):
+                self.same_tree(s.get(ROOT + "tree", run=name, worker="w", span="default"), tb_tree.root_of(path))
 
-            def walk(node, parent):
-                self.assertEqual(set(node), {"name", "start_time", "end_time", "type", "tid", "children"})
-                if parent:
-                    seen.append(node["name"])
-                    self.assertLessEqual(parent["start_time"], node["start_time"])
-                    self.assertLessEqual(node["end_time"], parent["end_time"])
-                for child in node["children"]:
-                    walk(child, node)
-            walk(root, None)
-            events = oracle.events(oracle.load(oracle.synthetic(trace)))
-            ops = {e["name"] for e in events if e.get("ph") == "X" and e.get("cat", "").lower() in ("operator", "cpu_op")}
-            self.assertGreater(len(seen), 1)
-            self.assertGreater(len(ops & set(seen)), 0)
+    def same_tree(self, got, want, at=""):
+        at = f"{at}/{want.name}"
+        self.assertEqual(list(got), ["name", "start_time", "end_time", "type", "tid", "children"])
+        self.assertEqual((got["name"], got["type"], got["tid"]), (want.name, want.type, str(want.tid)), at)
+        self.assertAlmostEqual(got["start_time"], want.start, delta=0.05, msg=at)
+        self.assertAlmostEqual(got["end_time"], want.end, delta=0.05, msg=at)
+        self.assertEqual([c["name"] for c in got["children"]], [c.name for c in want.children], at)
+        for g, w in zip(got["children"], want.children):
+            self.same_tree(g, w, at)
+
+    def test_tree_of_backward_modules(self):
+        """By hand: the backward pass of the outer module has that of the inner one and the gradients added behind it, is of the engine's thread, and stands by its time."""
+        engine = "autograd::engine::evaluate_function: "
+        events = [("python_function", "nn.Module: Outer", 1, 100, 100, {"Python id": 1, "Python module id": 0}),
+                  ("python_function", "nn.Module: Inner", 1, 110, 50, {"Python id": 2, "Python parent id": 1, "Python module id": 1}),
+                  ("cpu_op", "aten::mm", 1, 120, 20, {"External id": 1, "Sequence number": 1}), ("cpu_op", "aten::add", 1, 170, 10, {"External id": 2, "Sequence number": 2}),
+                  ("cpu_op", "aten::sum", 1, 210, 10, {"External id": 3}), ("cpu_op", "aten::item", 1, 500, 10, {"External id": 4}),
+                  ("cpu_op", engine + "AddBackward0", 2, 300, 20, {"External id": 5}), ("cpu_op", "AddBackward0", 2, 305, 10, {"External id": 6, "Sequence number": 2}),
+                  ("cpu_op", engine + "MmBackward0", 2, 330, 20, {"External id": 7}), ("cpu_op", "MmBackward0", 2, 335, 10, {"External id": 8, "Sequence number": 1}),
+                  ("cpu_op", engine + "torch::autograd::AccumulateGrad", 2, 360, 5, {"External id": 9})]
+        rows = [{"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur, "args": args} for cat, name, tid, ts, dur, args in events]
+        for i, (forward, backward) in enumerate(((120, 335), (170, 305))):
+            rows += [{"ph": "s", "cat": "fwdbwd", "name": "fwdbwd", "id": i, "pid": 1, "tid": 1, "ts": forward},
+                     {"ph": "f", "bp": "e", "cat": "fwdbwd", "name": "fwdbwd", "id": i, "pid": 1, "tid": 2, "ts": backward}]
+        tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, tmp)
+        with open(os.path.join(tmp, "w.pt.trace.json"), "w") as f:
+            json.dump({"schemaVersion": 1, "traceEvents": rows}, f)
+        s = Server(self, tmp)
+        run = s.get(ROOT + "runs")["runs"][0]
+
+        def said(node):
+            return (node["name"], node["type"], node["tid"], node["start_time"], node["end_time"], [said(c) for c in node["children"]])
+
+        def op(name, tid, start, end, *inside):
+            return (name, "Operator", tid, start, end, list(inside))
+        want = ("CallTreeRoot", "Python", "1", 100, 510, [
+            ("nn.Module: Outer", "Module", "1", 100, 200, [
+                ("nn.Module: Inner", "Module", "1", 110, 160, [op("aten::mm", "1", 120, 140)]),
+                op("aten::add", "1", 170, 180)]),
+            op("aten::sum", "1", 210, 220),
+            ("nn.Module: Outer.backward", "backward", "2", 300, 365, [
+                op(engine + "AddBackward0", "2", 300, 320, op("AddBackward0", "2", 305, 315)),
+                ("nn.Module: Inner.backward", "backward", "2", 330, 365, [
+                    op(engine + "MmBackward0", "2", 330, 350, op("MmBackward0", "2", 335, 345)),
+                    op(engine + "torch::autograd::AccumulateGrad", "2", 360, 365)])]),
+            op("aten::item", "1", 500, 510)])
+        self.assertEqual(said(s.get(ROOT + "tree", run=run, worker="w", span="default")), want)
 
     def test_refused(self):
         s = self.folder(r__w__="training_gpu")

@@ -78,6 +78,13 @@ static void test_emit_nvtx(void **state)
 		assert_int_equal(k.kind, cases[i].kind);
 		assert_str(arg(k, "Input Dims"), cases[i].dims);
 	}
+	struct marker k = read_in("aten::mm, seq = 0, op_id = 3, sizes = [[2, 3], [3, 4]], input_op_ids = [(1,0), (2,-1)]", "");
+	assert_true(k.op_id == 3);
+	assert_str(profile_str(p, k.input_ops), "[(1,0), (2,-1)]");
+	k = read_in("aten::mm, seq = 7, op_id = 9", "");
+	assert_true(k.op_id == 9 && k.input_ops == 0);
+	k = read_in("aten::mm, seq = 7", "");
+	assert_true(k.op_id == 0 && k.input_ops == 0);
 }
 
 static void test_argument_marker(void **state)

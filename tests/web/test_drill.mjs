@@ -47,6 +47,40 @@ async function callStacks(t) {
   same(new Set(layers.map((r) => r[0] + r[1])).size, layers.length, "rows that differ, by the module if by nothing else");
 }
 
+/** Frames open the editor that the reader has chosen; what was chosen stays. */
+async function editor(t) {
+  const hrefs = () => t.page.locator(".frames a").evaluateAll((list) => list.map((a) => [a.textContent, a.getAttribute("href")]));
+  const settle = async (which, more = async () => {}) => {
+    await t.page.click('header button[aria-label="Editor"]');
+    const box = t.page.locator("dialog.settings");
+    await box.locator("select").selectOption(which);
+    await more(box);
+    await box.getByText("Save").click();
+    if (await box.isVisible()) return (await box.locator("[role=alert]").innerText());
+    await t.ready("operators");
+    await t.page.locator(".frames li").first().waitFor();
+    return "";
+  };
+  await t.open("operators", "plugin");
+  await t.choose("operators", ".frames li", t.row("operators", "aten::cudnn_convolution_backward_input"));
+  const frames = await t.page.locator(".frames li").allInnerTexts(), whole = frames.map((f) => /^(\/.*\.py)\((\d+)\): /.exec(f)).filter((m) => m);
+  assert(whole.length > 0 || frames.some((f) => /\.py\(\d+\): /.test(f)), "frames have lines");
+  same(JSON.stringify((await hrefs()).map((x) => x[1])), JSON.stringify(whole.map((m) => `vscode://file${m[1]}:${m[2]}`)), "VS Code at first");
+  same(await settle("pycharm", (box) => box.locator("textarea").fill(" = /home/me/checkout\n/opt = /usr/opt")), "", "PyCharm");
+  const lines = (await hrefs()).filter(([f]) => !f.startsWith("/"));
+  for (const [text, href] of lines) {
+    const m = /^(.*)\((\d+)\): /.exec(text);
+    same(href, `pycharm://open?file=/home/me/checkout/${m[1]}&line=${m[2]}`, "a path without a folder");
+  }
+  await t.page.reload();
+  await t.ready("operators");
+  assert(lines.length > 0 && (await hrefs()).every(([, href]) => href.startsWith("pycharm://")), "it stays");
+  assert(/no scheme of an editor/.test(await settle("own", (box) => box.getByLabel("Address").fill("javascript://%0aalert(1)//{file}"))), "an address that runs code is refused");
+  await t.page.locator("dialog.settings").getByText("Cancel").click();
+  same(await settle("none"), "", "none");
+  same((await hrefs()).length, 0, "no links");
+}
+
 async function groupings(t) {
   for (const by of ["shape", "stack", "line"]) {
     await t.open("operators", "plugin");
@@ -343,7 +377,7 @@ async function fields(t) {
 }
 
 export const tests = [
-  ["call stacks of an operator", callStacks], ["groupings of operators", groupings], ["what launched a kernel", kernelLaunches], ["kernels of an op", opsKernels],
+  ["call stacks of an operator", callStacks], ["frames open an editor", editor], ["groupings of operators", groupings], ["what launched a kernel", kernelLaunches], ["kernels of an op", opsKernels],
   ["ops that could use Tensor Cores", unused], ["kernels of an iteration", byIteration], ["kernels of an op of an iteration", byOp("plugin", 6)], ["kernels of an op without iterations", byOp("dlprof", null)],
   ["from the top ops to kernels", topOps], ["from a step to the timeline", stepBar], ["from a finding to its evidence", evidence], ["from a finding to its moment", moment], ["a row that is pressed while the table changes its width", pressedRow],
   ["a table that comes into sight", intoSight], ["a page that is left", leaving], ["modules", modules], ["groups", groups], ["options in a finding", fields], ["a range of memory", memoryRange], ["roofline", roofline],

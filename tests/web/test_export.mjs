@@ -2,10 +2,10 @@
 // what the server makes of them.
 import { execFileSync } from "node:child_process";
 import { createServer } from "node:http";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { assert, INPUTS, near, same } from "./harness.mjs";
+import { Absent, assert, INPUTS, near, same } from "./harness.mjs";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", ".."), BUNDLED = join(ROOT, "tests/data/torch214_cpu_resnet.json.gz"), CPU = "/torch214_cpu_resnet/default";
 
@@ -15,6 +15,58 @@ function exported(t) {
   t.need("plugin");
   t.exported ??= execFileSync(process.env.OPSCOPE, ["serve", `--export=${out}`, join(process.env.OPSCOPE_DATA, "tb_plugin"), BUNDLED], { encoding: "utf8" });
   return pathToFileURL(out).href;
+}
+
+/** The op graph of a report is the server's. */
+async function opGraph(t) {
+  const file = join(process.env.OPSCOPE_DATA, "more/nsys/2026.3_gpt_small_a100/forward.sqlite"), input = "/forward/default";
+  if (!existsSync(file)) throw new Absent(`no ${file}`);
+  const { StaticTimeline } = await compiled(t, "static/timeline.ts"), server = await t.serve([file]), info = await ask(server, "timeline", { input });
+  const events = await ask(server, "timeline/events", { input }), selection = await ask(server, "timeline/select", { input, limit: 1 }), s = new StaticTimeline(info, { events, selection });
+  let edges = 0;
+  for (const row of some(40, events.span.start.length)) {
+    const got = s.answer("event", { kind: "span", row });
+    same(sorted(got), sorted(await ask(server, "timeline/event", { input, kind: "span", row })), `span ${row}`);
+    edges += got.graph?.edges.length ?? 0;
+  }
+  assert(edges > 100, `${edges} edges`);
+}
+
+/** What becomes a link to the reader's editor, and that nothing of a recording becomes another part of it. */
+async function editors(t) {
+  const { editorLink, faultOf, setServersEditor } = await compiled(t, "editor.ts");
+  let kept = "{}";
+  const choose = (editor, folders = []) => (kept = JSON.stringify({ editor, folders }));
+  Object.defineProperty(globalThis, "localStorage", { configurable: true, value: { getItem: () => kept } });
+  const href = (text) => (globalThis.forgetEditor(), editorLink(text)?.href);
+  same(href("/repo/train.py(12): step"), "vscode://file/repo/train.py:12", "VS Code");
+  same(href("C:\\repo\\train.py(12): step"), "vscode://file/C:/repo/train.py:12", "a drive");
+  same(href('File "/repo/a b.py", line 3, in f'), "vscode://file/repo/a%20b.py:3", "as Python writes it");
+  same(href("/repo/kernel.cu:7"), "vscode://file/repo/kernel.cu:7", "as compilers write it");
+  for (const text of ["torch/nn/modules/linear.py(114): forward", "<string>(1): <module>", "nn.Module: Linear_0", "void f<int>(3)", "aten::mm", "/repo/train.py", "/repo/notes(3): x", "\ud800/x.py(1): f", "/\ud800.py(1): f"])
+    same(href(text), undefined, text);
+  same(href("/r/a#b?c&line=9&d=%2e\"'<i>.py(1): f"), "vscode://file/r/a%23b%3Fc%26line%3D9%26d%3D%252e%22'%3Ci%3E.py:1", "what is special in addresses");
+  choose("pycharm");
+  same(href("/r/a&line=9.py(2): f"), "pycharm://open?file=/r/a%26line%3D9.py&line=2", "PyCharm");
+  choose("", [["/cluster/job", "/home/me/repo"], ["/cluster", "/elsewhere/"], ["", "/venv/site-packages"]]);
+  same(href("/cluster/job/x.py(1): f"), "vscode://file/home/me/repo/x.py:1", "the longest folder that fits");
+  same(href("/cluster/jobs/x.py(1): f"), "vscode://file/elsewhere/jobs/x.py:1", "whole names of folders alone");
+  same(href("torch/x.py(1): f"), "vscode://file/venv/site-packages/torch/x.py:1", "paths without a folder");
+  same(href("/other/x.py(1): f"), "vscode://file/other/x.py:1", "others stay");
+  choose("none");
+  same(href("/repo/train.py(12): step"), undefined, "no editor");
+  for (const bad of ["javascript://%0aalert({file})", "JavaScript://x/{file}", "javascript:alert('{file}')", "data://text/html,{file}", "https://evil.example/{file}", "http://x/{file}", "file:///{file}", "vbscript://{file}", "blob://{file}", "ms-msdt://{file}",
+    "vscode://file/x", "{file}://x", "vscode://file/{file} x", "x", "://{file}", " vscode://{file}"]) {
+    choose(bad);
+    same([href("/repo/train.py(12): step"), !!faultOf(bad)].join(), ",true", bad);
+  }
+  choose("zed://file/{file}:{line}");
+  same(href("/repo/train.py(12): step"), "zed://file/repo/train.py:12", "another editor");
+  choose("");
+  setServersEditor("cursor");
+  same(href("/repo/train.py(12): step"), "cursor://file/repo/train.py:12", "what the server says");
+  setServersEditor("javascript://{file}");
+  same(href("/repo/train.py(12): step"), undefined, "nothing else");
 }
 
 async function views(t) {
@@ -196,7 +248,7 @@ async function hostile(t) {
 async function compiled(t, file) {
   const { buildSync } = await import(join(ROOT, "web/node_modules/esbuild/lib/main.js")), out = join(t.folder, file.replace(/\W/g, "_") + ".mjs");
   // Only what the module itself computes is wanted: the page around it is not there.
-  buildSync({ entryPoints: [join(ROOT, "web/src", file)], bundle: true, format: "esm", platform: "neutral", outfile: out, banner: { js: "const document = { getElementById: () => null };" } });
+  buildSync({ entryPoints: [join(ROOT, "web/src", file)], bundle: true, format: "esm", platform: "neutral", outfile: out, banner: { js: "const document = { getElementById: () => null, createElement: () => ({ setAttribute() {}, appendChild() {} }) }, addEventListener = (_what, f) => (globalThis.forgetEditor = () => f({ key: null }));" } });
   return import(pathToFileURL(out).href);
 }
 
@@ -318,6 +370,8 @@ export const tests = [
   ["timeline made of events: plugin", timelineOf("plugin")],
   ["timeline made of events: h100", timelineOf("h100")],
   ["timeline made of pieces", merged],
+  ["the op graph of a report", opGraph],
+  ["addresses of editors", editors],
   ["kernels summed up", sums],
   ["notes", notes],
 ];

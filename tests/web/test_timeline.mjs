@@ -1,8 +1,8 @@
 // The timeline: zoom, search, windows, details, curves, export; its numbers are the reports'.
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { assert, INPUTS, near, same } from "./harness.mjs";
+import { Absent, assert, INPUTS, near, same } from "./harness.mjs";
 
 const GUTTER = 196;
 
@@ -449,6 +449,34 @@ async function drawn(t) {
   }
 }
 
+/** An op's inputs and users are those of the report; a link and a box of the drawing lead there. */
+async function opGraph(t) {
+  const file = join(process.env.OPSCOPE_DATA, "more/nsys/2026.3_gpt_small_a100/forward.sqlite"), key = "/forward/default";
+  if (!existsSync(file)) throw new Absent(`no ${file}`);
+  const { base } = await t.serve(["--editor=cursor", file]), r = t.report("op-graph", file, "--limit=0"), of = (row, id) => row[column(r, id)];
+  const sums = r.rows.filter((x) => of(x, "op") === "aten::div" && of(x, "input") === 1 && of(x, "producer") === "aten::sum")[0], sum = of(sums, "producer_id");
+  const [row] = (await (await fetch(`${base}api/sql?${new URLSearchParams({ input: key, query: `SELECT rowid FROM span WHERE op_id = ${sum}` })}`)).json()).rows[0];
+  same((await (await fetch(`${base}api/state`)).json()).editor, "cursor", "what --editor said");
+  await t.open("timeline", key, { ev: `span:${row}` }, base);
+  const panel = t.page.locator(".tl .panel"), texts = (name) => panel.locator(`[data-links="${name}"] .jump span`).allInnerTexts();
+  await panel.locator(".neighbours").waitFor();
+  const inputs = new Set(r.rows.filter((x) => of(x, "op_id") === sum).map((x) => of(x, "producer_id"))), users = new Set(r.rows.filter((x) => of(x, "producer_id") === sum && of(x, "producer") && !of(x, "passed_on")).map((x) => of(x, "op_id")));
+  same((await texts("inputs")).length, inputs.size, "inputs");
+  same((await texts("users")).length, users.size, "users");
+  same(JSON.stringify(await texts("users")), JSON.stringify(["aten::div"]), "the op that uses it");
+  assert(/input 1, \[\d+, \d+, \d+, 1\]/.test(await panel.innerText()), "which input, and its shape");
+  await t.shot("timeline-op-graph");
+  await panel.locator('[data-links="users"] .jump').click();
+  await t.page.waitForFunction(() => document.querySelector(".tl canvas").timeline.scene.selected?.event.name === "aten::div");
+  assert((await texts("inputs")).includes("aten::sum"), "and back");
+  await t.page.waitForFunction(() => document.querySelector(".tl .neighbours .self text")?.textContent === "aten::div");
+  await panel.locator(".neighbours .node", { hasText: "aten::sum" }).first().click();
+  await t.page.waitForFunction((want) => document.querySelector(".tl canvas").timeline.scene.selected?.event.row === want, Number(row));
+  await t.open("timeline", "own", { q: "aten::conv2d" });
+  await panel.locator("h3").first().waitFor();
+  same(await panel.locator(".neighbours, [data-links]").count(), 0, "a recording that does not state it");
+}
+
 export const tests = [
   ["a window over all has the kernels of the report, H100", (t) => totals(t, "h100")],
   ["a window over all has the kernels of the report, ResNet", (t) => totals(t, "plugin")],
@@ -463,6 +491,7 @@ export const tests = [
   ["from kernel to call to op", details],
   ["op, module, rate and occupancy of a kernel", kernelFacts],
   ["from backward to forward", backward],
+  ["the op graph around an op", opGraph],
   ["pointer, click, next of the row", click],
   ["a window by hand, a step by click", window_],
   ["curves agree with the devices", curves],

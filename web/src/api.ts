@@ -60,6 +60,8 @@ export interface State {
   opscope: string;
   version: number;
   read_only: boolean;
+  /** What opens lines of source, where the reader has chosen nothing. */
+  editor?: string;
   /** The only ones that an exported report is about. */
   steps?: string;
   inputs: Input[];

@@ -3,6 +3,7 @@ import type { Input, State } from "./api";
 import { ApiError, get, source } from "./api";
 import { forgetCharts } from "./chart";
 import { add, button, clear, h, select } from "./dom";
+import { setServersEditor, showEditorChoice } from "./editor";
 import { helpIsOpen, showHelp } from "./help";
 import { choose } from "./parts";
 import * as place from "./place";
@@ -78,7 +79,7 @@ function drawBar(view: View): void {
   if (!input && !view.ofAll && state.inputs.length)
     add(bar, select("Input", [["", "choose one"], ...state.inputs.filter(isThere).map((i): [string, string] => [i.input, i.input + stateText(i)])], "", (to) => to && goTo(to)));
   if (source.off) add(bar, h("a", { class: "exported", href: place.linkTo("system"), title: source.off }, "Exported report"));
-  add(bar, stateLink(), h("span", { class: "space" }), button("?", showHelp, { title: "Keys (?)", "aria-label": "Keys" }), button("◐", switchTheme, { title: "Light or dark", "aria-label": "Light or dark" }));
+  add(bar, stateLink(), h("span", { class: "space" }), button("⚙", () => showEditorChoice(show), { title: "Which editor opens lines of source", "aria-label": "Editor" }), button("?", showHelp, { title: "Keys (?)", "aria-label": "Keys" }), button("◐", switchTheme, { title: "Light or dark", "aria-label": "Light or dark" }));
   document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`);
 }
 
@@ -150,6 +151,7 @@ async function refresh(): Promise<void> {
   if (mine < answered) return;
   answered = mine;
   state = now;
+  setServersEditor(now.editor);
 }
 
 async function show(): Promise<void> {

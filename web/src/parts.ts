@@ -2,6 +2,7 @@
 import type { Args, Cell, Report, Section, Table } from "./api";
 import { ApiError, columnOf, get, source, textAt } from "./api";
 import { add, clear, h, select } from "./dom";
+import { ownFrame, sourceLine } from "./editor";
 import * as place from "./place";
 import { showTable, type TableOptions } from "./table";
 import { chosen, perStep, report, type Context } from "./view";
@@ -121,14 +122,9 @@ export function byDepth(table: Table, id = "depth"): (cells: Cell[], row: number
   return (_cells, row) => below[row];
 }
 
-/** Python frames, innermost first. Where the file stands on this machine, an editor opens it. */
+/** Python frames, innermost first. The reader's editor opens their lines. */
 export function frames(stack: string): HTMLElement {
-  const list = h("ol", { class: "frames" });
-  for (const text of stack.split(/[;\n]/)) {
-    const m = /^(\/.*|[A-Za-z]:[\\/].*)\((\d+)\): /.exec(text);
-    add(list, h("li", {}, m ? h("a", { href: `vscode://file${m[1].startsWith("/") ? "" : "/"}${m[1]}:${m[2]}`, title: "Open in VS Code" }, text) : text));
-  }
-  return list;
+  return h("ol", { class: "frames" }, ...stack.split(/[;\n]/).map((text) => h("li", {}, sourceLine(text))));
 }
 
 /** The end of an op's path, which tells more than its beginning. */
@@ -152,10 +148,4 @@ export function stackLine(stack: Cell): string {
 /** A frame without the folders of its file. */
 export function frameEnd(frame: string): string {
   return frame.replace(/^.*[\\/](?=[^\\/]*\(\d+\): )/, "");
-}
-
-/** The innermost frame that is not of an installed package, else the innermost. */
-export function ownFrame(stack: string): string {
-  const all = stack.split(/[;\n]/);
-  return all.find((f) => /\(\d+\): /.test(f) && !/site-packages|dist-packages|lib\/python|torch\/|^</.test(f)) ?? all[0];
 }

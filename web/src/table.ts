@@ -4,6 +4,7 @@ import "tabulator-tables/dist/css/tabulator_simple.min.css";
 import type { Args, Cell, Column, Table } from "./api";
 import { file } from "./api";
 import { add, button, h, save, select } from "./dom";
+import { sourceArrow } from "./editor";
 import { elided, share, widthOf, type Wish } from "./fit";
 import { keepFitted } from "./fitted";
 import { cell as format, note, words } from "./format";
@@ -61,6 +62,8 @@ const isNumeric = (c: Column) => c.type === "integer" || c.type === "number";
 
 /** Left and right of a cell's text, and behind a heading its arrow. */
 const PADDING = 11, ARROW = 26;
+/** What a link to a line of source takes behind its text. */
+const SOURCE = 18;
 /** What the lines and boxes of a tree take of its column: at each level, and the last. */
 const INDENT = 11, BRANCH = 34;
 const FONT = "13px system-ui, sans-serif";
@@ -79,7 +82,7 @@ function wishes(table: Table, o: TableOptions): Wish[] {
   return table.columns.map((column, i) => {
     const numeric = isNumeric(column), drawn = !!o.draw?.[column.id], rows = numeric || drawn || i === tree ? some : longest(table.rows, i);
     const indent = (cells: Cell[]) => (i === tree ? BRANCH + INDENT * (Number(cells[depth]) || 0) : 0);
-    const widest = rows.reduce((w, cells) => Math.max(w, widthOf(textOf(shownIn(table, i, o, cells)).slice(0, 400), FONT) + indent(cells)), 0);
+    const widest = rows.reduce((w, cells) => Math.max(w, widthOf(textOf(shownIn(table, i, o, cells)).slice(0, 400), FONT) + indent(cells) + (typeof cells[i] === "string" && sourceArrow(cells[i]) ? SOURCE : 0)), 0);
     const heading = Math.ceil(Math.max(60, widthOf(titles[i], "bold " + FONT) + PADDING + ARROW));
     return { numeric, heading, wish: Math.max(heading, widest + PADDING) };
   });
@@ -112,7 +115,9 @@ function definition(table: Table, i: number, title: string, width: number, o: Ta
     formatter: (c: CellComponent) => {
       const shown = shownIn(table, i, o, (c.getData() as Row).cells);
       if (numeric) return shown instanceof HTMLElement ? shown : escape(String(shown));
-      const room = c.getColumn().getWidth() - PADDING + 1 - (column.id === o.tree ? BRANCH : 0);
+      const value = (c.getData() as Row).cells[i], source = typeof value === "string" ? sourceArrow(value) : undefined;
+      const room = c.getColumn().getWidth() - PADDING + 1 - (column.id === o.tree ? BRANCH : 0) - (source ? SOURCE : 0);
+      if (typeof shown === "string" && source) return h("span", {}, widthOf(shown, FONT) <= room ? shown : elided(shown, room, FONT), source);
       if (typeof shown === "string") return widthOf(shown, FONT) <= room ? escape(shown) : (elided(shown, room, FONT) as HTMLElement);
       if (shown instanceof HTMLElement && !shown.childElementCount) shown.replaceChildren(elided(textOf(shown), room, FONT));
       return shown as HTMLElement;

@@ -248,6 +248,10 @@ static void graph_add_span(struct graph_replay *r, const struct graph_copy *c, u
 	p->span.link_id[i] = frame ? ID_NONE : graph_sequence_number(from->span.link_id[c->row], launch);
 	if (p->span.aux_id)
 		p->span.aux_id[i] = span_aux_id(&from->span, c->row);
+	if (p->span.op_id) /* those of the capture name its own ops */
+		p->span.op_id[i] = 0;
+	if (p->span.input_ops)
+		p->span.input_ops[i] = 0;
 	p->span.name[i] = name;
 	p->span.track[i] = track;
 	p->span.args[i] = args;

@@ -1,6 +1,7 @@
 /* Lanes of the timeline: which slice is drawn where. Levels of detail: timeline_levels.c. */
 #include "analysis/names/names.h"
 #include "analysis/timeline/timeline_levels.h"
+#include "analysis/tree/op_graph.h"
 #include "base/mem.h"
 #include "base/search.h"
 
@@ -204,6 +205,7 @@ struct timeline *timeline_new(const struct profile *p)
 	mem_free(r.end);
 	timeline_build_levels(t);
 	sampled_curves_find(p, &t->sampled);
+	t->graph = op_graph_source(p) == OP_GRAPH_NONE ? NULL : op_graph_new(p);
 	return t;
 }
 
@@ -239,6 +241,7 @@ void timeline_free(struct timeline *t)
 	mem_free(t->span_lane);
 	mem_free(t->gpu_lane);
 	sampled_curves_release(&t->sampled);
+	op_graph_free(t->graph);
 	mem_free(t);
 }
 
@@ -247,5 +250,5 @@ size_t timeline_bytes(const struct timeline *t)
 	const struct sampled_curves *c = &t->sampled;
 	const size_t points = c->n ? c->v[c->n - 1].first + c->v[c->n - 1].n : 0;
 	return sizeof *t + c->n * sizeof *c->v + points * (sizeof *c->time_ns + sizeof *c->value) + t->n_tracks * sizeof *t->tracks + t->n_lanes * sizeof *t->lanes + t->n_segments * sizeof *t->segments + t->n_levels * sizeof *t->levels +
-	       t->n_entries * sizeof *t->entries + 2 * sizeof(uint32_t) * ((size_t)t->p->span.rows.n + t->p->gpu_op.rows.n);
+	       t->n_entries * sizeof *t->entries + 2 * sizeof(uint32_t) * ((size_t)t->p->span.rows.n + t->p->gpu_op.rows.n) + (t->graph ? op_graph_bytes(t->graph) : 0);
 }

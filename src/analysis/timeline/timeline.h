@@ -52,6 +52,7 @@ struct timeline {
 	uint32_t *span_lane, *gpu_lane;  /* of each row, its lane */
 	int64_t first_ns, last_ns;       /* first start and last end of all; 0, 0 when there is nothing */
 	struct sampled_curves sampled;   /* of the GPUs */
+	struct op_graph *graph;          /* analysis/tree/op_graph.h; NULL = the recording does not state it */
 	uint64_t too_deep;               /* rows beyond TIMELINE_LANES_MAX lanes of their track, which share its last lane */
 };
 

@@ -129,6 +129,7 @@ static struct marker capture_ranges_marker_of(struct capture *c, const struct wi
 	if (at == IDMAP_NONE && (at = numbered_marker(c, h, p)) != IDMAP_NONE) {
 		struct marker m = known_marker(c, at, domain);
 		m.link_id = p->seq == UINT32_MAX ? ID_NONE : p->seq;
+		m.op_id = p->op_id == UINT32_MAX ? 0 : p->op_id;
 		return m;
 	}
 	if (at == IDMAP_NONE) {
@@ -224,7 +225,7 @@ static struct capture_range capture_ranges_range_of(struct capture *c, const str
 	uint32_t domain = capture_ranges_domain_place(c, p->domain);
 	struct marker m = capture_ranges_marker_of(c, h, p, domain);
 	struct capture_range r = {.range = p->range, .domain = domain, .is_node = m.is_node};
-	r.row = (struct span_row){.start_ns = start, .ext_id = ID_NONE, .link_id = m.link_id, .aux_id = -1, .name = m.name, .args = m.args,
+	r.row = (struct span_row){.start_ns = start, .ext_id = ID_NONE, .link_id = m.link_id, .aux_id = -1, .op_id = m.op_id, .input_ops = m.input_ops, .name = m.name, .args = m.args,
 	                          .cat = c->domain[domain].cat, .kind = m.kind};
 	add_attributes(c, &r.args, h, p, domain);
 	return r;

@@ -286,6 +286,8 @@ static void range_row(struct nsys *n, const struct sqlscan *s, int64_t type)
 		return;
 	struct marker m = nsys_nvtx_marker_of(n, s, domain);
 	r.link_id = m.link_id;
+	r.op_id = m.op_id;
+	r.input_ops = m.input_ops;
 	r.name = m.name;
 	bool plain = nsys_nvtx_is_bare(s) && !(domain && nsys_comms_is_group(intern_get(&n->p->strings, m.name)));
 	r.args = plain ? m.args : args_of(n, s, m.args, domain, m.name);

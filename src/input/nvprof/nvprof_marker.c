@@ -36,7 +36,7 @@ static void nvprof_marker_start_range(struct nvprof *n, const struct sqlscan *s,
 	struct nvprof_object o = nvprof_object(n, s, OBJECT_KIND, OBJECT_ID);
 	struct marker m = marker_read(n->markers, nvprof_text(n, nvprof_int(n, s, NAME, 0)), domain, n->row);
 	uint32_t span = build_span(&n->b, &(struct span_row){
-		.start_ns = at_ns, .ext_id = id, .link_id = m.link_id, .aux_id = -1, .name = m.name, .args = m.args, .kind = m.kind,
+		.start_ns = at_ns, .ext_id = id, .link_id = m.link_id, .aux_id = -1, .op_id = m.op_id, .input_ops = m.input_ops, .name = m.name, .args = m.args, .kind = m.kind,
 		.track = nvprof_object_track(n, &o), .cat = cat_of(n, domain),
 	});
 	if (span == ROW_NONE)

@@ -91,6 +91,7 @@ static void tb_take_nodes(struct tb_tree *t, const struct profile *p)
 		struct tb_found x = {.tid = p->track.tid_text[p->span.track[i]], .row = i};
 		if (!tb_classify(p, i, &x.node))
 			continue;
+		x.node.tid = x.tid;
 		x.node.name = intern_str(&t->names, profile_str(p, p->span.name[i]));
 		MEM_PUSH(found, n, cap, x);
 	}
@@ -395,6 +396,7 @@ static void tb_end_backward(struct tb_tree *t, uint32_t node)
 	tb_sort(t, kids);
 	t->v[node].start_ns = t->v[kids->v[0]].start_ns;
 	t->v[node].end_ns = t->v[kids->v[kids->n - 1]].end_ns;
+	t->v[node].tid = t->v[kids->v[0]].tid;
 	tb_fill(t, node);
 }
 
@@ -402,7 +404,7 @@ static uint32_t tb_add_backward(struct tb_tree *t, uint32_t module)
 {
 	struct buf name = {0};
 	buf_printf(&name, STR_FMT ".backward", STR_ARG(tb_name(t, module)));
-	const struct tb_node x = {.kind = TB_BACKWARD, .start_ns = t->v[module].start_ns, .end_ns = t->v[module].end_ns, .name = intern_str(&t->names, buf_view(&name))};
+	const struct tb_node x = {.kind = TB_BACKWARD, .start_ns = t->v[module].start_ns, .end_ns = t->v[module].end_ns, .tid = t->v[module].tid, .name = intern_str(&t->names, buf_view(&name))};
 	buf_release(&name);
 	MEM_PUSH(t->v, t->n, t->cap, x);
 	return t->n - 1;
@@ -557,6 +559,7 @@ struct tb_tree *tb_tree_new(const struct profile *p, struct err *e)
 		tb_tree_free(t);
 		return NULL;
 	}
+	t->root = first;
 	const struct tb_list *kids = &t->thread[first].kids;
 	const bool steps = ANY_WHERE(i, 0, kids->n, t->v[kids->v[i]].kind == TB_STEP);
 	for (uint32_t i = 0; i < kids->n; i++) {

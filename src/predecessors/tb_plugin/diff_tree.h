@@ -20,6 +20,7 @@ struct tb_node {
 	int64_t ext_id;          /* ID_NONE = not recorded */
 	struct tb_list kids;
 	uint32_t name;
+	uint32_t tid;            /* its thread's text, of the profile; of a backward module that of its first child */
 	uint8_t kind;            /* enum tb_kind */
 	bool is_op;              /* of category cpu_op */
 	bool counts;             /* an operator of the tables */
@@ -40,6 +41,7 @@ struct tb_tree {
 	uint32_t n, cap;
 	struct tb_thread *thread; /* in the order in which they appear */
 	uint32_t n_threads, cap_threads;
+	uint32_t root;           /* the first thread that has ops, whose tree the plugin shows */
 	struct tb_list top;      /* what is compared: the children of the steps, else of the root */
 };
 

@@ -1,8 +1,7 @@
-/* The plugin's modules, and its tree of operators of the main thread. */
-#include "analysis/steps/steps.h"
-#include "analysis/tree/optree.h"
+/* The plugin's modules, and its tree of operators and modules. */
+#include "base/mem.h"
+#include "predecessors/tb_plugin/diff_tree.h"
 #include "predecessors/tb_plugin/plugin.h"
-#include "predecessors/tb_plugin/rules.h"
 #include "render/number.h"
 
 static void plugin_module_put_module(struct buf *b, const struct table *t, size_t row)
@@ -57,29 +56,10 @@ static int run_modules(const struct request *r, struct response *out, struct err
 	return 0;
 }
 
-/* The thread with the steps; else that with the most ops. ROW_NONE: there is no op. */
-static uint32_t main_track(const struct profile *p, const struct optree *t)
-{
-	uint32_t *count = NULL, best = ROW_NONE;
-	struct arena a = {0};
-	count = ARENA_ARRAY(&a, p->track.rows.n + 1, uint32_t);
-	for (uint32_t i = 0; i < t->n; i++) {
-		uint32_t track = p->span.track[t->span[i]];
-		if (t->kind[i] == NODE_STEP) {
-			best = track;
-			break;
-		}
-		if (++count[track] > (best == ROW_NONE ? 0 : count[best]))
-			best = track;
-	}
-	arena_release(&a);
-	return best;
-}
-
-static void plugin_module_put_times(struct buf *b, const char *name, int64_t start_ns, int64_t end_ns, const char *type, struct str tid)
+static void plugin_module_put_node(struct buf *b, struct str name, int64_t start_ns, int64_t end_ns, const char *type, struct str tid)
 {
 	buf_cstr(b, "{\"name\":");
-	json_put_string(b, str_from(name));
+	json_put_string(b, name);
 	buf_cstr(b, ",\"start_time\":");
 	number_shortest(b, (double)start_ns / 1000);
 	buf_cstr(b, ",\"end_time\":");
@@ -89,65 +69,61 @@ static void plugin_module_put_times(struct buf *b, const char *name, int64_t sta
 	buf_cstr(b, ",\"children\":[");
 }
 
-static const char *const type_of[] = {
-	[NODE_OP] = "Operator", [NODE_EXCLUDED_OP] = "Operator", [NODE_STEP] = "ProfilerStep", [NODE_DATALOADER] = "DataLoader",
-	[NODE_OPTIMIZER] = "Optimizer", [NODE_COMM] = "Communication", [NODE_USER] = "User_Annotation",
+/* The plugin's word for it: the category that the node was recorded with. */
+static const char *plugin_module_type(const struct tb_node *x)
+{
+	switch ((enum tb_kind)x->kind) {
+	case TB_MODULE: return "Module";
+	case TB_STEP: return "ProfilerStep";
+	case TB_BACKWARD: return "backward";
+	case TB_OP: case TB_LOADER: case TB_OPTIMIZER: break;
+	}
+	return x->is_op ? "Operator" : "user_annotation";
+}
+
+struct plugin_module_visit {
+	const struct tb_list *kids;
+	uint32_t next;
 };
 
-/* Nodes come in pre-order: `depth` of each from its parent's. */
-static void plugin_module_put_nodes(struct buf *b, const struct profile *p, const struct optree *t, uint32_t track, struct str tid, struct arena *a)
+static void plugin_module_put_kids(struct buf *b, const struct profile *p, const struct tb_tree *t, const struct tb_list *kids)
 {
-	uint32_t *depth = ARENA_ARRAY(a, t->n + 1, uint32_t), open = 0;
-	bool first = true;
-	for (uint32_t i = 0; i < t->n; i++) {
-		uint32_t span = t->span[i];
-		if (p->span.track[span] != track)
+	struct plugin_module_visit *open = NULL;
+	size_t n = 0, cap = 0;
+	MEM_PUSH(open, n, cap, (struct plugin_module_visit){kids, 0});
+	while (n) {
+		struct plugin_module_visit *at = &open[n - 1];
+		if (at->next == at->kids->n) {
+			buf_cstr(b, --n ? "]}" : "");
 			continue;
-		depth[i] = t->parent[i] == ROW_NONE ? 0 : depth[t->parent[i]] + 1;
-		first |= depth[i] > (open ? open - 1 : 0) || !open;
-		for (; open > depth[i]; open--) {
-			buf_cstr(b, "]}");
-			first = false;
 		}
-		buf_cstr(b, first ? "\n" : ",\n");
-		struct str name = arena_str(a, profile_str(p, p->span.name[span]));
-		plugin_module_put_times(b, name.p, p->span.start_ns[span], span_end(p, span), type_of[t->kind[i]], tid);
-		open = depth[i] + 1;
-		first = true;
+		buf_cstr(b, at->next ? ",\n" : "\n");
+		const uint32_t node = at->kids->v[at->next++];
+		const struct tb_node *x = &t->v[node];
+		plugin_module_put_node(b, tb_name(t, node), x->start_ns, x->end_ns, plugin_module_type(x), profile_str(p, x->tid));
+		MEM_PUSH(open, n, cap, (struct plugin_module_visit){&x->kids, 0});
 	}
-	for (; open > 0; open--)
-		buf_cstr(b, "]}");
+	mem_free(open);
 }
 
 static int run_tree(const struct request *r, struct response *out, struct err *e)
 {
 	struct buf *b = &out->body;
 	const struct profile *p = r->entry->profile;
-	if (analysis_run(r->entry->profile, PASS_NEST | PASS_CORRELATE, e) < 0)
+	struct tb_tree *t = analysis_run(r->entry->profile, PASS_NEST | PASS_CORRELATE, e) < 0 ? NULL : tb_tree_new(p, e);
+	if (!t)
 		return -1;
-	struct optree *t = optree_new(p, &tb_optree);
-	uint32_t track = main_track(p, t);
-	if (track == ROW_NONE) {
-		optree_free(t);
-		return err_set(e, ERR_DATA, "the input holds no operators");
-	}
-	int64_t first = INT64_MAX, last = INT64_MIN;
-	for (uint32_t i = 0; i < t->n; i++)
-		if (p->span.track[t->span[i]] == track) {
-			first = p->span.start_ns[t->span[i]] < first ? p->span.start_ns[t->span[i]] : first;
-			last = span_end(p, t->span[i]) > last ? span_end(p, t->span[i]) : last;
-		}
-	struct str tid = profile_str(p, p->track.tid_text[track]);
-	plugin_module_put_times(b, "CallTreeRoot", first, last, "python", tid);
-	plugin_module_put_nodes(b, p, t, track, tid, r->arena);
+	const struct tb_thread *root = &t->thread[t->root];
+	plugin_module_put_node(b, STR("CallTreeRoot"), root->start_ns, root->end_ns, "Python", profile_str(p, root->tid));
+	plugin_module_put_kids(b, p, t, &root->kids);
 	buf_cstr(b, "]}\n");
-	optree_free(t);
+	tb_tree_free(t);
 	return 0;
 }
 
 static const struct endpoint tree = {
 	.path = PLUGIN_PATH "tree",
-	.help = "the operators of the main thread, inside each other",
+	.help = "operators, modules and the backward pass of each module, inside each other: of the first thread, as the plugin has them",
 	.flags = PLUGIN_FLAGS,
 	.run = run_tree,
 };

@@ -67,8 +67,11 @@ static void serve_state_put_left_out(void *context, struct str path)
 
 static int serve_state_run(const struct request *r, struct response *out, struct err *e)
 {
-	buf_printf(&out->body, "{\"opscope\":\"%s\",\"version\":%llu,\"read_only\":%s,\"inputs\":[", OPSCOPE_VERSION,
-	           (unsigned long long)library_version(r->library), r->read_only ? "true" : "false");
+	buf_printf(&out->body, "{\"opscope\":\"%s\",\"version\":%llu,\"read_only\":%s,", OPSCOPE_VERSION, (unsigned long long)library_version(r->library),
+	           r->read_only ? "true" : "false");
+	if (r->editor)
+		serve_state_put(&out->body, "editor", str_from(r->editor));
+	buf_cstr(&out->body, "\"inputs\":[");
 	library_look(r->library, put_entry, &out->body);
 	buf_cstr(&out->body, "],\"left_out\":[");
 	library_left_out(r->library, serve_state_put_left_out, &out->body);

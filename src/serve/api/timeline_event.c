@@ -1,10 +1,11 @@
 /* One event in full: its arguments, what is around it, and what it is linked with. */
 #include "analysis/names/stacks.h"
 #include "analysis/tree/fwdbwd.h"
+#include "analysis/tree/op_graph.h"
 #include "serve/api/timeline_answers.h"
 #include "serve/api/timeline_times.h"
 
-enum { AROUND_MAX = 200, LAUNCHED_MAX = 200 };
+enum { AROUND_MAX = 200, LAUNCHED_MAX = 200, GRAPH_MAX = 48, GRAPH_LEVELS = 2 };
 
 struct about {
 	const struct timeline *t;
@@ -107,6 +108,82 @@ static void serve_timeline_event_put_backward(struct about *x, const struct fwdb
 	buf_cstr(x->b, n ? "]" : "");
 }
 
+/* The ops around an op in the op graph. */
+struct neighbours {
+	uint32_t row[GRAPH_MAX];
+	unsigned n;
+};
+
+static unsigned neighbours_find(const struct neighbours *v, uint32_t row)
+{
+	unsigned i = 0;
+	while (i < v->n && v->row[i] != row)
+		i++;
+	return i;
+}
+
+static void neighbours_add(struct neighbours *v, uint32_t row)
+{
+	if (row != ROW_NONE && neighbours_find(v, row) == v->n && v->n < GRAPH_MAX)
+		v->row[v->n++] = row;
+}
+
+/* Those from which the inputs of ops [from, to) of *v come, or which take their outputs. What passes an input on to an op inside counts; the op inside does not. */
+static void neighbours_of(struct neighbours *v, const struct op_graph *g, unsigned from, unsigned to, bool producers)
+{
+	for (unsigned k = from; k < to; k++) {
+		const uint32_t row = v->row[k];
+		for (uint32_t i = g->first[row]; producers && i < g->first[row + 1]; i++)
+			neighbours_add(v, g->edge[i].from);
+		for (uint32_t i = g->out_first[row]; !producers && i < g->out_first[row + 1]; i++)
+			if (!g->edge[g->out[i]].passed_on)
+				neighbours_add(v, g->edge[g->out[i]].to);
+	}
+}
+
+static void neighbours_put_edge(struct about *x, const struct neighbours *v, const struct op_edge *e, unsigned to, bool *any)
+{
+	const unsigned from = e->from == ROW_NONE ? v->n : neighbours_find(v, e->from);
+	if (from == v->n && to) /* of the op itself, also inputs from elsewhere are told */
+		return;
+	buf_printf(x->b, "%s[%d,%u,%d,%d,", *any ? "," : "", from == v->n ? -1 : (int)from, to, e->input, e->output);
+	json_put_string(x->b, e->shape);
+	buf_char(x->b, ']');
+	*any = true;
+}
+
+/* Ops whose outputs it takes, and ops that take its outputs, two levels of each; nothing where the recording does not state them. */
+static void serve_timeline_event_put_graph(struct about *x, uint32_t row)
+{
+	const struct op_graph *g = x->t->graph;
+	if (!g)
+		return;
+	struct neighbours v = {{row}, 1};
+	uint32_t users = 0;
+	bool any = false;
+	for (int down = 0; down < 2; down++)
+		for (unsigned level = 0, from = 0, to = 1; level < GRAPH_LEVELS; level++) {
+			const unsigned before = v.n;
+			neighbours_of(&v, g, from, to, !down);
+			from = before;
+			to = v.n;
+		}
+	for (uint32_t i = g->out_first[row]; i < g->out_first[row + 1]; i++)
+		users += !g->edge[g->out[i]].passed_on;
+	if (g->first[row + 1] > g->first[row] || users) {
+		buf_cstr(x->b, ",\n\"graph\":{\"nodes\":[");
+		for (unsigned i = 0; i < v.n; i++) {
+			buf_cstr(x->b, i ? "," : "");
+			timeline_put_row(x->b, x->t, false, v.row[i]);
+		}
+		buf_cstr(x->b, "],\"edges\":[");
+		for (unsigned k = 0; k < v.n; k++)
+			for (uint32_t i = g->first[v.row[k]]; i < g->first[v.row[k] + 1]; i++)
+				neighbours_put_edge(x, &v, &g->edge[i], k, &any);
+		buf_printf(x->b, "],\"users\":%u}", users);
+	}
+}
+
 static void serve_timeline_event_put_span(struct about *x, uint32_t row)
 {
 	serve_timeline_event_put_args(x, x->p->span.args[row]);
@@ -117,6 +194,7 @@ static void serve_timeline_event_put_span(struct about *x, uint32_t row)
 	put_link(x, "forward", false, fwdbwd_forward(f, row));
 	serve_timeline_event_put_backward(x, f, row);
 	fwdbwd_free(f);
+	serve_timeline_event_put_graph(x, row);
 	put_stack(x, row);
 }
 

@@ -1,6 +1,7 @@
 /* All events of a short trace at once, column by column: what an exported report draws its timeline from, and what is known of each event. */
 #include "analysis/names/stacks.h"
 #include "analysis/tree/fwdbwd.h"
+#include "analysis/tree/op_graph.h"
 #include "serve/api/timeline_roles.h"
 #include "serve/api/timeline_times.h"
 #include "serve/series.h"
@@ -136,6 +137,25 @@ static void serve_timeline_events_put_backward(struct all *x)
 	fwdbwd_free(f);
 }
 
+/* Edges of the op graph, in the order of the ops that have the inputs; nothing where the recording does not state it. */
+static void put_graph(struct all *x)
+{
+	const struct op_graph *g = x->t->graph;
+	if (!g)
+		return;
+	PUT("\"graph\":{", "to", true, g->n, g->edge[i].to);
+	PUT(",", "from", true, g->n, row_or_none(g->edge[i].from));
+	PUT(",", "input", false, g->n, g->edge[i].input);
+	PUT(",", "output", false, g->n, g->edge[i].output);
+	PUT(",", "passed_on", false, g->n, g->edge[i].passed_on);
+	buf_cstr(x->b, ",\"shape\":[");
+	for (uint32_t i = 0; i < g->n; i++) {
+		buf_cstr(x->b, i ? "," : "");
+		json_put_string(x->b, g->edge[i].shape);
+	}
+	buf_cstr(x->b, "]},\n");
+}
+
 static void serve_timeline_events_put_categories(struct all *x)
 {
 	buf_cstr(x->b, "\"categories\":[");
@@ -177,6 +197,7 @@ static int serve_timeline_events_run(const struct request *r, struct response *o
 	put_launches(x);
 	put_stacks(x, stacks);
 	serve_timeline_events_put_backward(x);
+	put_graph(x);
 	serve_timeline_events_put_categories(x);
 	serve_timeline_events_put_roles(x);
 	series_words(x->b, "span_kinds", span_kind_name, SPAN_KINDS);

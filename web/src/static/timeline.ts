@@ -2,7 +2,7 @@
 // of it at one zoom. As src/analysis/timeline/timeline_levels.c and src/serve/timeline_*.c answer.
 import { ApiError, type Args, type Cell, type Report } from "../api";
 import { count, time } from "../format";
-import { fromRanges, type Details, type Found, type Info, type Kind, type Slice } from "../timeline/model";
+import { fromRanges, type Details, type Found, type GraphEdge, type Info, type Kind, type Slice } from "../timeline/model";
 
 /** What a text is as the name of a range, and of device work. */
 type Roles = Record<Kind, Record<string, string>>;
@@ -30,6 +30,8 @@ export interface Events {
   stack_frame: string[];
   backward: number[];
   forward: number[];
+  /** Edges of the op graph by `to`; from -1: not in the recording. */
+  graph?: { to: number[]; from: number[]; input: number[]; output: number[]; passed_on: number[]; shape: string[] };
   categories: string[];
   roles: Roles;
   span_kinds: string[];
@@ -72,7 +74,7 @@ interface Sum {
 
 /** As span_nests. */
 const NESTING = ["op", "user", "python", "call", "marker"];
-const AROUND = 200, LAUNCHED = 200;
+const AROUND = 200, LAUNCHED = 200, GRAPH_MAX = 48;
 
 /** Differences back to values. */
 function summed(list: number[]): number[] {
@@ -268,7 +270,27 @@ export class StaticTimeline {
     }
     const later = backward.filter((_, i) => forward[i] === row).slice(0, LAUNCHED), at = backward.indexOf(row);
     return { around: this.around(row), op: of(span.op[row]), launched, launched_count: found, launched_ns: total, forward: at < 0 ? undefined : of(forward[at]),
-      backward: later.length ? later.map((r) => this.slice("span", r)) : undefined, stack: this.stackOf(row) };
+      backward: later.length ? later.map((r) => this.slice("span", r)) : undefined, graph: this.graphOf(row), stack: this.stackOf(row) };
+  }
+
+  /** As neighbours_of in src/serve/api/timeline_event.c. */
+  private graphOf(row: number): Details["graph"] {
+    const g = this.events!.graph, rows = [row], edges: GraphEdge[] = [];
+    if (!g?.to.length) return undefined;
+    const known = (r: number) => r >= 0 && !rows.includes(r) && rows.length < GRAPH_MAX && rows.push(r);
+    for (const down of [false, true])
+      for (let level = 0, near = [row]; level < 2; level++) {
+        const before = rows.length;
+        for (const r of near) g.to.forEach((t, i) => (down ? g.from[i] === r && !g.passed_on[i] && known(t) : t === r && known(g.from[i])));
+        near = rows.slice(before);
+      }
+    for (const [k, r] of rows.entries())
+      g.to.forEach((t, i) => {
+        const from = g.from[i] < 0 ? -1 : rows.indexOf(g.from[i]);
+        if (t === r && (from >= 0 || k === 0)) edges.push([from, k, g.input[i], g.output[i], g.shape[i]]);
+      });
+    const users = g.from.filter((r, i) => r === row && !g.passed_on[i]).length;
+    return edges.some((e) => e[1] === 0) || users ? { nodes: rows.map((r) => this.slice("span", r)), edges, users } : undefined;
   }
 
   private gpuDetails(row: number): Partial<Details> {
@@ -339,6 +361,6 @@ function sideOf(s: Sum): number {
 function unpacked(e: Events): Events {
   const { span, gpu } = e;
   return { ...e, lanes: e.lanes.map((l) => ({ track: l.track, rows: summed(l.rows) })), arg_first: summed(e.arg_first), stack_up: summed(e.stack_up), backward: summed(e.backward),
-    forward: summed(e.forward), span: { ...span, start: summed(span.start), args: summed(span.args), parent: summed(span.parent), op: summed(span.op), stack: summed(span.stack) },
+    forward: summed(e.forward), graph: e.graph && { ...e.graph, to: summed(e.graph.to), from: summed(e.graph.from) }, span: { ...span, start: summed(span.start), args: summed(span.args), parent: summed(span.parent), op: summed(span.op), stack: summed(span.stack) },
     gpu: { ...gpu, start: summed(gpu.start), args: summed(gpu.args), call: summed(gpu.call), op: summed(gpu.op) } };
 }

@@ -1,12 +1,14 @@
 // The panel below: one event in full, or the totals of a window.
 import { source, type Report } from "../api";
 import { add, button, clear, h } from "../dom";
+import { sourceLine } from "../editor";
 import { bytes, count, flops, percent, time } from "../format";
 import { frames } from "../parts";
 import { showTable } from "../table";
 import { tickText } from "./draw";
 import { trackTitle } from "./layout";
 import type { Details, Info, Kernel, Slice, Window } from "./model";
+import { neighbours } from "./neighbours";
 
 export interface Panel {
   info: Info;
@@ -61,6 +63,11 @@ function callerOf(stack: string | undefined): string | undefined {
   return stack?.split(";").find((f) => !/^<built-in|^torch\/|\/torch\/|^nn\.Module: |wrapper/.test(f));
 }
 
+function lineOf(stack: string | undefined): Node | string | undefined {
+  const caller = callerOf(stack);
+  return caller === undefined ? undefined : sourceLine(caller);
+}
+
 /** From the call that launched it to its begin: how long the call took, and how long it then waited behind other work. */
 function launchDelay(d: Details): string {
   const { event: e, call } = d;
@@ -88,7 +95,7 @@ export function kernelFacts(d: Details, k: Kernel): HTMLElement {
     ["Tensor Cores", k.tensor_cores],
     ["op", k.op && `${k.op}${k.direction === "backward" ? ", backward" : ""}${k.model && k.model !== k.op ? ` (model of ${k.model})` : ""}`],
     ["module", k.module],
-    ["line", callerOf(d.stack)],
+    ["line", lineOf(d.stack)],
     ["shapes", k.parameters || k.shapes],
     ["types", k.parameters ? "" : k.types],
     ["FLOPs", work],
@@ -107,10 +114,10 @@ function argument(text: string): string {
 export function showDetails(place: HTMLElement, p: Panel, d: Details): HTMLElement {
   const more = h("div", { class: "kernel" }), e = d.event, t = p.info.tracks[e.track];
   clear(place);
-  const args = d.args.filter(([k]) => k !== "Call stack" || !d.stack);
+  const near = neighbours(d, p.jump), args = d.args.filter(([k]) => k !== "Call stack" || !d.stack);
   const launched = d.launched_count ? `${count(d.launched_count)}, ${time(d.launched_ns ?? 0)} in all` : "";
   add(place,
-    h("div", { class: "tools" }, h("h3", { title: e.name }, e.name), h("span", { class: "space" }),
+    h("div", { class: "tools" }, h("h3", { title: e.name }, sourceLine(e.name)), h("span", { class: "space" }),
       endsOf(d).length ? button("Show both ends", () => p.both(d), { title: "Show it and what its arrows lead to" }) : null,
       button("Find all", () => p.find(e.name), { title: "Search for all events of this name" }), ...closers(p)),
     h("div", { class: "parts" },
@@ -123,8 +130,10 @@ export function showDetails(place: HTMLElement, p: Panel, d: Details): HTMLEleme
       h("div", {}, links(p, "Launched by", d.call ? [d.call] : []), links(p, e.kind === "gpu" ? "Op" : "For the op", d.op ? [d.op] : []),
         links(p, "Launched", d.launched, launched), links(p, "Forward", d.forward ? [d.forward] : []), links(p, "Backward", d.backward),
         links(p, "Inside, innermost first", d.around)),
+      near.length ? h("div", {}, ...near.slice(0, 2)) : null,
       args.length ? h("div", { class: "args" }, h("h4", {}, "Arguments"), facts(args.map(([k, v]) => [k, argument(v)]))) : null,
-      d.stack ? h("div", { class: "stack" }, h("h4", {}, "Call stack"), frames(d.stack)) : null));
+      d.stack ? h("div", { class: "stack" }, h("h4", {}, "Call stack"), frames(d.stack)) : null),
+    near[2] ?? null);
   return more;
 }
 

@@ -59,6 +59,16 @@ export interface Slice {
   category: string;
 }
 
+/** An input of the op `to`: numbers of nodes, -1 = what made it is not in the recording; which input, which output (-1 = not stated), and its shape. */
+export type GraphEdge = [from: number, to: number, input: number, output: number, shape: string];
+
+/** The op graph around an op, which is node 0. `users`: inputs of other ops that come from it, also of those that are not among the nodes. */
+export interface Graph {
+  nodes: Slice[];
+  edges: GraphEdge[];
+  users: number;
+}
+
 export interface Details {
   event: Slice;
   args: [string, string][];
@@ -71,6 +81,7 @@ export interface Details {
   launched?: Slice[];
   launched_count?: number;
   launched_ns?: number;
+  graph?: Graph;
   stack?: string;
   before?: Slice; // in its row
   after?: Slice;

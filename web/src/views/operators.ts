@@ -3,8 +3,9 @@ import type { Cell, Column, Report, Table } from "../api";
 import { columnOf, numberAt, textAt } from "../api";
 import { showBars } from "../chart";
 import { add, clear, h } from "../dom";
+import { ownFrame } from "../editor";
 import { time } from "../format";
-import { byDepth, choice, detail, frameEnd, frames, modulesOf, ownFrame, part, showReport, stackLine, topChoice, topOf } from "../parts";
+import { byDepth, choice, detail, frameEnd, frames, modulesOf, part, showReport, stackLine, topChoice, topOf } from "../parts";
 import { showTable } from "../table";
 import { report, type Context, type View } from "../view";
 
