@@ -1,4 +1,5 @@
 """What the measuring scripts share: the cost of a command, and the page the figures go to."""
+import argparse
 import datetime
 import math
 import os
@@ -35,6 +36,17 @@ def machine():
     cpu = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
     return (f"Measured {datetime.date.today().isoformat()} on {os.cpu_count()} cores of {cpu}, "
             f"Linux {platform.release().split('-')[0]}")
+
+
+def python_arguments(doc, **more):
+    """Of a script that measures the Python package: which build, which Python, whether the page gets the figures, and `more`, numbers by their name."""
+    p = argparse.ArgumentParser(description=doc.split("\n")[0])
+    p.add_argument("--build", default=os.path.join(ROOT, "build"), type=os.path.abspath)
+    p.add_argument("--python", default="/usr/bin/python3")
+    for name, default in more.items():
+        p.add_argument("--" + name, type=type(default), default=default)
+    p.add_argument("--write", action="store_true")
+    return p.parse_args()
 
 
 def growth(small, large, of):

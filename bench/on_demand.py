@@ -5,12 +5,11 @@ else the machine does meets both; of each the CPU time of the thread, and what t
 usage: bench/on_demand.py [--build BUILD] [--python PYTHON] [--turns N] [--write]        (PYTHON has torch; default /usr/bin/python3, 20 turns)
   --write    put the table into docs/performance.md
 """
-import argparse
 import os
 import subprocess
 import tempfile
 
-from common import ROOT, machine, write_section
+from common import machine, python_arguments, write_section
 
 PROGRAM = """
 import glob, sys, time
@@ -80,13 +79,7 @@ def run(a, way, recorded):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    p.add_argument("--build", default=os.path.join(ROOT, "build"))
-    p.add_argument("--python", default="/usr/bin/python3")
-    p.add_argument("--turns", type=int, default=20)
-    p.add_argument("--write", action="store_true")
-    a = p.parse_args()
-    a.build = os.path.abspath(a.build)
+    a = python_arguments(__doc__, turns=20)
     lines = ["| ready by | a step, without | with, nobody asks | more | threads that wait |", "|---|---|---|---|---|"]
     for title, (way, recorded) in WAYS.items():
         without, ready, ticks, seconds = run(a, way, recorded)

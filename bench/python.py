@@ -9,7 +9,6 @@ usage: bench/python.py [--build BUILD] [--python PYTHON] [--slack PERCENT] [--wr
 
 Exit status: 0 where all wanted figures were reached, 1 where one was not, which is named.
 """
-import argparse
 import json
 import math
 import os
@@ -243,14 +242,9 @@ def missed(figures, slack):
 
 
 def main():
-    from common import ROOT, machine, write_section
-    p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    p.add_argument("--build", default=os.path.join(ROOT, "build"))
-    p.add_argument("--python", default="/usr/bin/python3")
-    p.add_argument("--slack", type=float, default=0)
-    p.add_argument("--write", action="store_true")
-    a = p.parse_args()
-    build = os.path.abspath(a.build)
+    from common import machine, python_arguments, write_section
+    a = python_arguments(__doc__, slack=0.0)
+    build = a.build
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, "PYTHONPATH": os.path.join(build, "python"), "OMP_NUM_THREADS": "1"}
         out = subprocess.run([os.path.join(build, "src", "cli", "opscope"), "record", "--no-report", "--max-size=256M,ring", "-o", os.path.join(folder, "run"), "--",

@@ -2,6 +2,7 @@
 
 The package is the one that Python finds: PYTHONPATH=BUILD/python, or what is installed. Everything else is tests/oracle/oracle.py's.
 """
+import fcntl
 import glob
 import os
 import shutil
@@ -75,8 +76,10 @@ def cuda_stub():
         raise unittest.SkipTest("no headers of torch 1.13 and compiler for them")
     source = os.path.join(ROOT, "python", "tests", "cuda_stub.cpp")
     made = os.path.join(BUILD, "python", "cuda_stub.so")
-    if not os.path.exists(made) or os.path.getmtime(made) < os.path.getmtime(source):
-        part = f"{made}.{os.getpid()}"  # another test may be building it, too
-        subprocess.run([compiler, "-std=c++17", "-O0", "-shared", "-fPIC", source, "-o", part, "-ltorch_cpu", "-lc10"], check=True)
-        os.rename(part, made)
+    with open(made + ".lock", "w") as lock:  # torch's headers take ten seconds: other tests that need it, too, wait for the first
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(made) or os.path.getmtime(made) < os.path.getmtime(source):
+            part = f"{made}.{os.getpid()}"
+            subprocess.run([compiler, "-std=c++17", "-O0", "-shared", "-fPIC", source, "-o", part, "-ltorch_cpu", "-lc10"], check=True)
+            os.rename(part, made)
     return made

@@ -6,7 +6,6 @@ import html
 import json
 import os
 import re
-import shutil
 import struct
 import subprocess
 import tempfile
@@ -18,7 +17,6 @@ from test_frames import HOSTILE, hostile
 import opscope
 
 GPU = oracle.synthetic("costs_gpu")
-BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 # The first three colours of the viewer, in which something is drawn in each picture.
 COLORS = {(0x00, 0x72, 0xb2), (0xe6, 0x9f, 0x00), (0x00, 0x9e, 0x73), (0xcc, 0x79, 0xa7), (0x56, 0xb4, 0xe9), (0xd5, 0x5e, 0x00), (0x9a, 0x8c, 0x00), (0x7f, 0x7f, 0x7f)}
 
@@ -140,8 +138,7 @@ class Pages(oracle.Case):
 class Drawn(oracle.Case):
     def test_by_a_browser(self):
         """As a notebook has them: one below the other, each in its frame. In each something is drawn in the viewer's colours."""
-        if not BROWSER:
-            self.skipTest("no chromium")
+        browser = oracle.browser()
         gpu = opscope.load(GPU)
         plots = [gpu.plot.timeline(), gpu.plot.roofline(group_by="kernel"), opscope.load(RESNET).plot.memory(), opscope.load(hostile(self)).plot.timeline()]
         with tempfile.TemporaryDirectory() as folder:
@@ -149,7 +146,7 @@ class Drawn(oracle.Case):
             with open(path, "w", encoding="utf-8") as f:
                 f.write('<!doctype html><meta charset="utf-8"><body style="margin:0">' + "".join(f'<div style="height:{p.height}px">{p._repr_html_()}</div>' for p in plots))
             height = sum(p.height for p in plots)
-            subprocess.run([BROWSER, "--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size=600,{height}", "--virtual-time-budget=10000", f"--screenshot={picture}",
+            subprocess.run([browser, "--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size=600,{height}", "--virtual-time-budget=10000", f"--screenshot={picture}",
                             f"--user-data-dir={folder}/profile", "file://" + path], capture_output=True, timeout=oracle.TIMEOUT, check=True)
             rows = pixels(picture)
         top = 0

@@ -17,16 +17,30 @@ static int str_lower(char c)
 	return c >= 'A' && c <= 'Z' ? c + 32 : (unsigned char)c;
 }
 
+/* The first place of a character from `p` on; `end` where there is none. */
+static const char *str_find_char(const char *p, const char *end, char c)
+{
+	const char *at = p < end ? memchr(p, c, (size_t)(end - p)) : NULL;
+	return at ? at : end;
+}
+
+/* Names may have tens of thousands of characters, and are asked for dozens of words: only where the first letter of one stands are they compared. */
 bool str_has_nocase(struct str s, struct str needle)
 {
-	if (needle.n > s.n)
-		return false;
-	for (size_t i = 0; i + needle.n <= s.n; i++) {
-		size_t k = 0;
-		while (k < needle.n && str_lower(s.p[i + k]) == str_lower(needle.p[k]))
+	if (needle.n == 0 || needle.n > s.n)
+		return needle.n == 0;
+	const char *end = s.p + (s.n - needle.n) + 1, *at[2];
+	const char low = str_lower(needle.p[0]), first[2] = {low, low >= 'a' && low <= 'z' ? (char)(low - 'a' + 'A') : low};
+	for (int i = 0; i < 2; i++)
+		at[i] = str_find_char(s.p, end, first[i]);
+	while (at[0] < end || at[1] < end) {
+		const int i = at[1] < at[0];
+		size_t k = 1;
+		while (k < needle.n && str_lower(at[i][k]) == str_lower(needle.p[k]))
 			k++;
 		if (k == needle.n)
 			return true;
+		at[i] = str_find_char(at[i] + 1, end, first[i]);
 	}
 	return false;
 }

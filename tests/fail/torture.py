@@ -34,7 +34,7 @@ from scenarios import SERVED, oracle
 HANGS_S = 20
 SHOWN = 3  # failures of a scenario and class
 WORKERS = 2
-SAMPLE_EDGE, SAMPLE_MIDDLE = 1, 3
+SAMPLE_EDGE, SAMPLE_MIDDLE = 1, 2
 SERVE_SAMPLE_MIDDLE = 1
 
 # Words of which one has to stand in the line of a failure: of memory, and by error.

@@ -15,6 +15,7 @@ import os
 import re
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -181,6 +182,16 @@ def built(path, variable):
     if variable in os.environ:
         raise AssertionError(f"{path} is missing ({variable} is set: there should be a build)")
     raise unittest.SkipTest(f"{path} is not built")
+
+
+def browser():
+    """A Chromium, as tests/web takes one. Without it the test is skipped, or fails where OPSCOPE_BROWSER is `required`."""
+    found = next(filter(None, map(shutil.which, (os.environ.get("CHROMIUM", ""), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))), None)
+    if not found and os.environ.get("OPSCOPE_BROWSER") == "required":
+        raise AssertionError("no chromium (OPSCOPE_BROWSER is `required`)")
+    if not found:
+        raise unittest.SkipTest("no chromium (Debian: chromium-headless-shell); CHROMIUM=PATH names another browser")
+    return found
 
 
 class Case(unittest.TestCase):

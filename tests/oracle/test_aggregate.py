@@ -102,13 +102,13 @@ class Aggregate(FileCase):
         self.assertGreater(compared, 20 * len(numbers) // (1 if oracle.ALL else of))
 
     def test_steps(self):
-        self.same_as_reports(SMALL, "--steps=2..2")
+        self.same_as_reports(SMALL, "--steps=2..2", of=2)
 
     def test_steps_gpu(self):
-        self.same_as_reports(oracle.data(*GPU), "--steps=..18", of=8)
+        self.same_as_reports(oracle.data(*GPU), "--steps=..18", of=12)
 
     def test_key_op(self):
-        self.same_as_reports(oracle.data(*GPU), "--key-op=aten::conv2d", "--steps=20..22", numbers=[2], of=8)  # the first is test_steps_gpu's
+        self.same_as_reports(oracle.data(*GPU), "--key-op=aten::conv2d", "--steps=20..22", numbers=[2], of=12)  # the first is test_steps_gpu's
 
     def test_list(self):
         self.imported()

@@ -10,7 +10,7 @@ import failing
 import oracle
 import segment
 
-SAMPLES = int(os.environ.get("OPSCOPE_SAMPLES", 40))  # of the reads and the allocations, which are thousands: of each kind, spread over all
+SAMPLES = int(os.environ.get("OPSCOPE_SAMPLES", 200 if oracle.ALL else 20))  # of the reads and the allocations, which are thousands: of each kind, spread over all
 
 
 class FailingReads(oracle.Case):

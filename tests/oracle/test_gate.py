@@ -38,7 +38,7 @@ class Simulated(Case):
         print("# series                 accepted  false alarms %  3 % slower: fail %  undecided %  passes %  least seen %")
         caught = 0
         for name, series in self.series().items():
-            trials = 10000 if oracle.ALL else 1000 if oracle.SANITIZED or len(series) > 50 else 4000
+            trials = 10000 if oracle.ALL else 1000
             for accepted in (3, 5, 10, 20):
                 same, slower = simulated(series, accepted, 0, trials), simulated(series, accepted, 3, trials // 10)
                 passes = abs(100 - slower["fail"] - slower["undecided"])

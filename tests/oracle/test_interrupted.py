@@ -12,7 +12,7 @@ import oracle
 
 EVENTS = 60_000 if oracle.SANITIZED else 400_000
 ENDS_S = 10 if oracle.SANITIZED else 1  # 0.1 s on a machine that does nothing else
-ALLOCATIONS = int(os.environ.get("OPSCOPE_SAMPLES", 60))
+ALLOCATIONS = int(os.environ.get("OPSCOPE_SAMPLES", 200 if oracle.ALL else 30))
 
 
 def event(i):

@@ -385,7 +385,7 @@ class Stopped(Case):
         client.send_signal(signal.SIGINT)
         self.given_up(client, f"process {pid}: does not answer: it has not ended the recording within 10 s after it was told to", 9, 30, time.monotonic())
 
-    @unittest.skipUnless(os.environ.get("OPSCOPE_ALL"), "takes half a minute: OPSCOPE_ALL")
+    @unittest.skipUnless(oracle.ALL, "takes half a minute: tools/nightly whole")
     def test_meanwhile(self):
         """The duration ends, and a bound after it the waiting."""
         began = time.monotonic()

@@ -69,12 +69,12 @@ class OpscopeFile(oracle.Case):
         return kept
 
     def test_reports_bundled(self):
-        self.same_reports(BUNDLED, FORMATS, 5, 0)
+        self.same_reports(BUNDLED, FORMATS, 8, 0)
 
     def test_reports_gpu(self):
         if oracle.SANITIZED:
             self.skipTest("hundreds of questions: test_reports_amd asks the same of a smaller trace")
-        self.same_reports(oracle.data(*GPU), ("json",), 5, 0)
+        self.same_reports(oracle.data(*GPU), ("json",), 9, 0)
 
     def test_reports_amd(self):
         self.same_reports(oracle.data(*AMD), ("json",), 5, 1)
@@ -82,7 +82,7 @@ class OpscopeFile(oracle.Case):
     def test_reports_b200(self):
         if oracle.SANITIZED:
             self.skipTest("hundreds of questions: test_reports_amd asks the same of a smaller trace")
-        self.same_reports(oracle.data(*B200), ("json",), 5, 2)
+        self.same_reports(oracle.data(*B200), ("json",), 9, 2)
 
     def test_import_of_an_import(self):
         first = self.imported(BUNDLED)
@@ -123,7 +123,7 @@ class OpscopeFile(oracle.Case):
         self.rows_are_there(BUNDLED)
 
     def test_rows_gpu(self):
-        self.rows_are_there(oracle.data(*(AMD if oracle.SANITIZED else GPU)), of=5)
+        self.rows_are_there(oracle.data(*(AMD if oracle.SANITIZED else GPU)), of=8)
 
     def sql_counts(self, trace):
         want, total = collections.Counter(), 0
@@ -284,7 +284,7 @@ class OpscopeFile(oracle.Case):
 
         def fastest(path):
             times = []
-            for _ in range(15):
+            for _ in range(7):
                 start = resource.getrusage(resource.RUSAGE_CHILDREN)
                 oracle.run("report", "devices", path, "--format=csv")
                 end = resource.getrusage(resource.RUSAGE_CHILDREN)

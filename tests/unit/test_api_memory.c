@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { POINTS = 250, JOB_POINTS = 60, ANSWERS = 16, LOST_MAX = 64 };
+enum { POINTS = 120, JOB_POINTS = 30, ANSWERS = 16, LOST_MAX = 64 };
 
 static char folder[] = "/tmp/opscope-memory-XXXXXX", trace[4096], packed[64], exported[64], ranks[64], rank[2][80];
 static unsigned long every;

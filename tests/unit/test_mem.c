@@ -292,7 +292,7 @@ static void each_allocation_may_fail(void **state)
 static void *work(void *arg)
 {
 	bool *good = arg;
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < 60; i++) {
 		struct mem_pool pool = {0};
 		char *p = NULL;
 		bool came = false;

@@ -42,6 +42,14 @@ static void test_find(void **state)
 	assert_int_equal(str_find(STR("abc"), STR("abcd")), -1);
 	assert_true(str_has_nocase(STR("Volta_SGEMM_128x64"), STR("sgemm")));
 	assert_true(str_has_nocase(STR("x"), STR("")));
+	assert_true(str_has_nocase(STR(""), STR("")));
+	assert_false(str_has_nocase(STR(""), STR("x")));
+	assert_true(str_has_nocase(STR("Ssgsgemm"), STR("SGEMM")));
+	assert_true(str_has_nocase(STR("sSgeSGEmM"), STR("sgemm")));
+	assert_false(str_has_nocase(STR("sSgeSGEm"), STR("sgemm")));
+	assert_true(str_has_nocase(STR("a::B_x"), STR("_X")));
+	assert_false(str_has_nocase(STR("a::B[x"), STR("{x")));
+	assert_true(str_has_nocase(STR("X"), STR("x")));
 	assert_false(str_has_nocase(STR("sgem"), STR("sgemm")));
 }
 
