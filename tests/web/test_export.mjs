@@ -35,7 +35,7 @@ const OWN = ["sql", "system", "job", "ranks-timeline", "compare"];
 
 /** The plugin's trace: drill-downs and choices. */
 const DEEPER = [
-  ["operators", { row: "0" }], ["operators", { by: "line", row: "0" }], ["kernels", { by: "op", row: "0" }], ["kernels-iteration", { step: "6" }],
+  ["operators", { row: "0" }], ["operators", { by: "line", row: "0" }], ["kernels", { by: "op", row: "0" }], ["kernels", { "kernels.per": "step" }], ["operators", { by: "shape", "operators.per": "step" }], ["kernels-iteration", { step: "6" }],
   ["memory", { from: "100000000", to: "300000000", device: "0" }], ["reports", { report: "operators", by: "shape" }],
 ];
 

@@ -4,7 +4,7 @@ import { add, button, clear, h } from "../dom";
 import { bytes, count, flops, percent, time } from "../format";
 import { frames } from "../parts";
 import { showTable } from "../table";
-import { tickText } from "./draw";
+import { tickText } from "./scene";
 import { trackTitle } from "./layout";
 import type { Details, Info, Kernel, Slice, Window } from "./model";
 

@@ -133,6 +133,7 @@ export const memory: View = {
   id: "memory",
   title: "Memory",
   group: "Run",
+  needs: "memory",
   shows: { memory: {}, leaks: {}, fragmentation: {} },
   async show(page, c) {
     const t = await report(c, "memory", { device: c.args.device }), range = rangeOf(c);

@@ -56,6 +56,7 @@ export const modules: View = {
   id: "modules",
   title: "Modules",
   group: "Kernels and ops",
+  needs: "modules",
   shows: { modules: {} },
   async show(page, c) {
     await part(page, "Modules", (box) => tree(box, c));
