@@ -137,6 +137,7 @@ async function timeline(t) {
     assert(x.parts.every((p, i) => !i || p.start >= x.parts[i - 1].start), "arrows lead on in time");
     assert(all.rows.some((r) => r[wait] === x.wait_ns && r[last] === x.last), "the rank that came last");
   }
+  await t.until("the strip shows when the ranks were busy", async () => ((await t.page.locator(".tl .minimap .busy").getAttribute("d")) ?? "").length > 100);
   await t.shot("ranks-timeline");
   await t.open("ranks-timeline", await keyOf(base), { ranks: "0,6", from: "240000000", to: "270000000" }, base);
   await t.until("a whole picture", () => line().evaluate((e) => e.timeline.stats.idle));

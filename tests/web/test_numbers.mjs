@@ -238,11 +238,12 @@ async function memoryCurve(t) {
 async function memoryCategories(t) {
   await t.open("memory", "own");
   const want = t.report("memory-categories", "own"), line = want.sections.find((s) => s.name === "curve"), chart = await t.chart("Memory by what it is used for");
-  await t.sameTable("memory-categories", want);
+  const at = want.columns.findIndex((c) => c.id === "at_peak_bytes"), sorted = [...want.rows].sort((a, b) => b[at] - a[at]);
+  await t.sameTable("memory-categories", { ...want, rows: sorted });
   await t.sameTable("memory-categories-unknown", want.sections.find((s) => s.name === "unknown"));
   const words = { PARAMETER: "Parameters", TEMPORARY: "Temporaries", ACTIVATION: "Activations", GRADIENT: "Gradients", AUTOGRAD_DETAIL: "Values of the backward pass", Unknown: "Unknown" };
   same(chart.series.map((s) => s.name).join(), want.rows.map((r) => words[r[0]]).join(), "categories");
-  same((await t.rows("memory-categories")).map((r) => r[0][2]).join(), want.rows.map((r) => words[r[0]]).join(), "categories of the table");
+  same((await t.rows("memory-categories")).map((r) => r[0][2]).join(), sorted.map((r) => words[r[0]]).join(), "categories of the table");
   const at_peak = t.report("memory", "own").sections.find((s) => s.name === "held"), parts = (await t.chart("Held at the peak")).series;
   same(parts.map((s) => s.data[0]).join(), at_peak.rows.map((r) => r[2]).join(), "what held the peak");
   near(await t.figure("Peak allocated"), at_peak.rows.reduce((n, r) => n + r[2], 0), "the peak is the sum of what held it");

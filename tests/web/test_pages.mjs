@@ -34,6 +34,7 @@ async function look(t, view, input) {
     assert(await link.evaluate((e) => e.classList.contains("dim")), `${view}: the menu does not say that there is nothing`);
     assert((await link.getAttribute("title")).length > 10, `${view}: the menu does not say why`);
   }
+  for (const key of new Set(await main.locator("[data-table]").evaluateAll((list) => list.map((e) => e.dataset.table)))) await t.tidy(key);
   const wrong = (await main.locator(".error").allInnerTexts()).filter((x) => x.trim());
   assert(!wrong.length, `${view}: ${wrong}`);
   await t.until(`${view}: charts as wide as their places`, () => t.page.evaluate(() => [...document.querySelectorAll(".canvas")].every((e) => Math.abs(e.chart.getWidth() - e.clientWidth) <= 1)));

@@ -157,6 +157,12 @@ async function keyboard(t) {
   await hold("a", (now, before) => now.from < before.from);
   await hold("ArrowRight", (now, before) => now.from > before.from);
   await hold("s", (now, before) => now.scale > before.scale);
+  const strip = await t.page.locator(".tl .minimap svg").boundingBox();
+  assert((await t.page.locator(".tl .minimap .busy").getAttribute("d")).length > 100, "the strip shows when the GPU was busy");
+  await t.page.mouse.click(strip.x + strip.width * 0.75, strip.y + 10);
+  const { length } = await ask(t, (x) => x.info), there = await camera(t), middle = there.from + ((there.width - GUTTER) / 2) * there.scale;
+  assert(Math.abs(middle / length - 0.75) < 0.02, `a click in the strip shows ${middle} of ${length}`);
+  await t.page.locator(".tl canvas").focus();
   await t.page.keyboard.press("0");
   await t.page.waitForFunction((s) => Math.abs(document.querySelector(".tl canvas").timeline.scene.camera.scale / s - 1) < 1e-6, start.scale);
 }

@@ -171,6 +171,8 @@ async function show(): Promise<void> {
   } catch (e) {
     if (!mine.signal.aborted) sayError(e);
   }
+  // What has been read for it meanwhile tells what there is.
+  if (!mine.signal.aborted && shown && shown !== "none" && shown.state !== "ready") await refresh().catch(() => undefined);
   if (!mine.signal.aborted) {
     const said = page.querySelector<HTMLElement>(".empty")?.innerText;
     if (said && shown && shown !== "none" && !page.querySelector("[data-table], canvas, .finding, textarea")) refused.set(refusal(shown, view), said);

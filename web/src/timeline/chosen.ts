@@ -1,6 +1,7 @@
 // What is chosen, an event or a window: asked for, shown in the panel, with the rows of the other ends of its arrows.
-import { get, source, type Report } from "../api";
+import { get, source, type Cell, type Report } from "../api";
 import { add, clear, h } from "../dom";
+import { shortKernels } from "../parts";
 import type { Context } from "../view";
 import { endsOf, kernelFacts, showDetails, showTotals, type Panel } from "./details";
 import type { Scene } from "./scene";
@@ -28,6 +29,7 @@ interface On {
 
 export class Chosen {
   private asked = 0;
+  private short?: Promise<(name: Cell) => string>;
 
   constructor(private readonly of: On) {}
 
@@ -39,9 +41,15 @@ export class Chosen {
     this.of.tracksChanged();
     const args = { ...this.of.origin.args, from: Math.round(w.from), to: Math.round(w.to), tracks: this.tracksOf(w) };
     await this.fill(mine, async () => {
-      const r = await get<Report>(`${this.of.origin.path}/select`, args, this.of.c.signal);
-      return () => showTotals(this.of.panelFrame.panel, this.of.panel, { ...w, from: args.from, to: args.to }, r);
+      const [r, short] = await Promise.all([get<Report>(`${this.of.origin.path}/select`, args, this.of.c.signal), this.shortNames()]);
+      return () => showTotals(this.of.panelFrame.panel, this.of.panel, { ...w, from: args.from, to: args.to }, r, short);
     });
+  }
+
+  /** Of kernels, which are asked for once. */
+  private shortNames(): Promise<(name: Cell) => string> {
+    const { c, origin, info } = this.of, kernels = !origin.ranks && info.tracks.some((t) => t.device && t.slices);
+    return (this.short ??= kernels ? shortKernels({ ...c, args: {} }) : Promise.resolve((name) => String(name ?? "")));
   }
 
   /** Of those that are shown; undefined: all there are. */

@@ -10,6 +10,8 @@ import { choice, drawShort, figure, shortKernels, showReport } from "../parts";
 import { report, type View } from "../view";
 
 const HEIGHT = 460;
+/** Columns not shown at first: what others are made of, and how single calls differ. */
+const HIDDEN = /^(class|attainable_ns|peak|kernels|flops|bytes|short_name)$|^(mean|median|stddev|min|max)_/;
 
 function chart(page: HTMLElement, t: Report, nameOf: Name): void {
   const shown = new Set(points(t).map((p) => p.row)), made = rooflineOption(t, HEIGHT, nameOf);
@@ -43,6 +45,6 @@ export const roofline: View = {
     const short = by === "kernel" ? await shortKernels(c) : (name: Cell) => String(name ?? ""), nameOf = (r: Cell[]) => [textAt(t, r, "op") || short(textAt(t, r, "kernel")), textAt(t, r, "direction")].filter((x) => x).join(", ");
     gains(page, t, nameOf);
     chart(page, t, nameOf);
-    showReport(page, "roofline", t, { title: "Ops against the peaks", steps: c, hide: ["class", "attainable_ns", "peak", "kernels", "flops", "bytes", "short_name"], draw: { kernel: drawShort(short) } });
+    showReport(page, "roofline", t, { title: "Ops against the peaks", steps: c, hide: t.columns.map((x) => x.id).filter((id) => HIDDEN.test(id) || (/^(over_peak|unknown)$/.test(id) && t.rows.every((r) => !textAt(t, r, id)))), draw: { kernel: drawShort(short) } });
   },
 };
