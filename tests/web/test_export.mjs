@@ -193,7 +193,7 @@ async function hostile(t) {
 
 // What is made of parts
 
-async function compiled(t, file) {
+export async function compiled(t, file) {
   const { buildSync } = await import(join(ROOT, "web/node_modules/esbuild/lib/main.js")), out = join(t.folder, file.replace(/\W/g, "_") + ".mjs");
   // Only what the module itself computes is wanted: the page around it is not there.
   buildSync({ entryPoints: [join(ROOT, "web/src", file)], bundle: true, format: "esm", platform: "neutral", outfile: out, banner: { js: "const document = { getElementById: () => null };" } });
