@@ -5,6 +5,7 @@
 #include "io/leftovers.h"
 #include "io/remote/remote.h"
 #include "render/render.h"
+#include "render/text_layout.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -41,25 +42,56 @@ static int cli_main_fail_unknown(const char *name)
 	return cli_fail(&e, EXIT_USAGE);
 }
 
+/* In the width of the terminal. */
+static void put_text(const char *text)
+{
+	struct str rest = str_from(text), line;
+	unsigned width = cli_terminal_width();
+	while (text_wrap(&rest, width ? width : rest.n + 1, &line))
+		printf(STR_FMT "\n", STR_ARG(line));
+}
+
+/* A name, and behind it what it is: in the width of the terminal, where there is one, with lines below each other. `room`: columns for names; a
+ * longer one has a line of its own. */
+static void put_item(const char *name, size_t room, const char *help)
+{
+	enum { LEAST = 20 };
+	unsigned width = cli_terminal_width();
+	size_t at = room + 3;
+	struct str rest = str_from(help), line;
+	bool own_line = strlen(name) > room && width;
+	printf("  %-*s", (int)room, name);
+	for (bool first = true; width > at + LEAST && text_wrap(&rest, width - at, &line); first = false) {
+		if (!first || own_line)
+			printf("\n%*s", (int)at - 1, "");
+		printf(" " STR_FMT, STR_ARG(line));
+	}
+	if (rest.n)
+		printf(" " STR_FMT, STR_ARG(rest));
+	putchar('\n');
+}
+
 static int print_help(void)
 {
 	puts("opscope tells where the GPU time of a deep-learning run went.\n\nUsage: opscope COMMAND ...\n   or: opscope [OPTION...] INPUT...    a first look, as opscope look\n");
 	for (const struct command *const *c = command_registry; *c; c++) {
 		char usage[80];
 		snprintf(usage, sizeof usage, "%s %s", (*c)->name, (*c)->args);
-		printf("  %-36s %s\n", usage, (*c)->help);
+		put_item(usage, 36, (*c)->help);
 	}
-	puts("  help [COMMAND]                       this text, or that of a command\n"
-	     "\nAn INPUT is a file, recognised by its content, a directory of traces, or - for standard input:");
+	put_item("help [COMMAND]", 36, "this text, or that of a command");
+	putchar('\n');
+	put_text("An INPUT is a file, recognised by its content, a directory of traces, or - for standard input:");
 	for (const struct input *const *i = input_registry; *i; i++)
-		printf("  %-10s %s\n", (*i)->name, (*i)->help);
+		put_item((*i)->name, 15, (*i)->help);
 	puts("\nReports, for opscope report NAME INPUT:");
 	for (const struct report *const *r = report_registry; *r; r++)
-		printf("  %-14s %s\n", (*r)->name, (*r)->title);
+		put_item((*r)->name, 18, (*r)->title);
 	puts("\nOutput formats, for --format:");
 	for (const struct renderer *const *r = renderer_registry; *r; r++)
-		printf("  %-6s %s\n", (*r)->name, (*r)->help);
-	puts("\nExit status: 0 done, 1 the input could not be read, 2 wrong usage, 3 a finding that --fail-on names.");
+		put_item((*r)->name, 8, (*r)->help);
+	putchar('\n');
+	put_text("Exit status: 0 done, 1 the input could not be read, 2 wrong usage, 3 a finding that --fail-on names.");
 	return EXIT_DONE;
 }
 

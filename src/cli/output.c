@@ -100,8 +100,7 @@ static bool cli_is_terminal(void)
 	return isatty(STDOUT_FILENO) && !cli_share_is_relayed();
 }
 
-/* COLUMNS goes first, also where standard output is a pipe. */
-static unsigned cli_output_terminal_width(void)
+unsigned cli_terminal_width(void)
 {
 	enum { NARROWEST = 20, WIDEST = 10000 };
 	struct winsize size;
@@ -201,7 +200,7 @@ static int render(const struct table *t, const struct renderer *r, const struct 
 	struct buf choice = {0};
 	put_choice(&choice, o);
 	const struct render_options options = {
-		.width = o->width || file_path(o) ? o->width : cli_output_terminal_width(),
+		.width = o->width || file_path(o) ? o->width : cli_terminal_width(),
 		.color = cli_color(o),
 		.report = o->report ? o->report->name : NULL,
 		.input = input_name,

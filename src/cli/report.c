@@ -266,7 +266,7 @@ static int print_report_help(const struct report *r)
 		printf("  --device=N  only GPU N, or cpu\n");
 	if (r->takes & REPORT_TOP_LEVEL)
 		printf("  --top-level  only what no other event called\n");
-	if (report_has_sums(r))
+	if (report_sums(r))
 		printf("  --per=total|step|call  sums in all, per step or per call\n");
 	printf("  --steps=A..B  only steps A to B\n");
 	put_all_columns(r);

@@ -240,7 +240,7 @@ static void detect_own_table(const struct findings *f, struct table *t)
 	static const struct column columns[] = {
 		{.id = "severity", .title = "Severity", .help = "high, medium, low or info", .type = CELL_STR, .flags = COLUMN_LEVEL},
 		{.id = "detector", .title = "Finding", .help = "id of the detector", .type = CELL_STR},
-		{.id = "part_of", .title = "same cause as", .help = "the finding that tells of the same cause, and says more of why; empty: this one stands by itself", .type = CELL_STR, .flags = COLUMN_TITLED},
+		{.id = "part_of", .title = "Same cause as", .help = "the finding that tells of the same cause, and says more of why; empty: this one stands by itself", .type = CELL_STR, .flags = COLUMN_TITLED},
 		{.id = "problem", .title = "Problem", .help = "what is wrong, with the numbers", .type = CELL_STR, .flags = COLUMN_PROSE},
 		{.id = "evidence", .title = "Evidence", .help = "what it was measured on", .type = CELL_STR, .flags = COLUMN_PROSE},
 		{.id = "advice", .title = "Advice", .help = "what to do", .type = CELL_STR, .flags = COLUMN_PROSE},

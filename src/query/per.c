@@ -22,9 +22,10 @@ static const struct per_sums *sums_of(const struct report *r)
 	return NULL;
 }
 
-bool report_has_sums(const struct report *r)
+const char *report_sums(const struct report *r)
 {
-	return sums_of(r) != NULL;
+	const struct per_sums *s = sums_of(r);
+	return s ? s->ids : NULL;
 }
 
 /* Whether all device work is in these steps, and all ops and calls, if the report counts these. */

@@ -4,8 +4,8 @@
 
 #include "query/report.h"
 
-/* Whether the report has columns that are sums (sums.def). */
-bool report_has_sums(const struct report *r);
+/* The ids of the report's columns that are sums, with blanks between them (sums.def); NULL = it has none. */
+const char *report_sums(const struct report *r);
 
 /* Does to *out, the report's own answer, what args->per asks for. *p is the whole profile, *args what was asked of it.
  *

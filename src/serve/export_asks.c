@@ -4,6 +4,7 @@
 
 #include "analysis/memory/memory.h"
 #include "base/mem.h"
+#include "query/per.h"
 #include "query/report.h"
 
 #include <stdio.h>
@@ -70,6 +71,12 @@ static void ask_report(struct serve_export_asks_asking *x, const struct report *
 	for (unsigned i = 0; report_grouping(k, i); i++) {
 		struct export_ask a = {.path = path};
 		serve_export_asks_add_arg(&a, "group_by", report_grouping(k, i));
+		serve_export_asks_ask(x, a, true);
+	}
+	if (report_sums(k)) { /* whether sums per step are right; the page divides */
+		struct export_ask a = {.path = path};
+		serve_export_asks_add_arg(&a, "limit", "1");
+		serve_export_asks_add_arg(&a, "per", "step");
 		serve_export_asks_ask(x, a, true);
 	}
 }

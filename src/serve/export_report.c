@@ -264,7 +264,7 @@ int export_report(const struct export_options *o, struct export_result *result, 
 	*result = (struct export_result){0};
 	if (export_check(o->out, o->force, &directory, e) < 0)
 		return -1;
-	m.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes, o->follow_links}, e);
+	m.library = library_open(&(struct library_options){o->paths, o->n_paths, o->memory_bytes, o->follow_links, state_look}, e);
 	if (!m.library)
 		return -1;
 	int rc = serve_export_report_gather(&m, directory, e);

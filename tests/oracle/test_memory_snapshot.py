@@ -127,6 +127,12 @@ class Real(Case):
         first = min(r["allocation_time_ns"] for r in rows) - want[0][2]
         self.assertEqual([[r["operator"], r["size_bytes"], r["allocation_time_ns"] - first, None if r["release_time_ns"] is None else r["release_time_ns"] - first] for r in rows], want)
 
+    def test_fragmentation_in_80_columns(self):
+        """What tells where the free memory lies goes last."""
+        table = run("report", "fragmentation", data(*FOLDER, "federated_llm.pickle"), "--width=80")[1].decode().split("in every row")[0]
+        for title in ("Reserved", "split", "whole", "Largest"):
+            self.assertIn(title, table)
+
     def test_fragmentation(self):
         """Free memory by where it lies, as torch counts inactive splits."""
         for path in snapshots():

@@ -33,6 +33,14 @@ static const char *type_of(const struct layers *l, const char *layer)
 	return "";
 }
 
+/* Whether there are layers is known without making them. */
+static struct layers *made(const struct profile *p)
+{
+	struct layers *l = layers_new(p);
+	assert_int_equal(layers_may_be_told(p), l->source != LAYERS_NONE);
+	return l;
+}
+
 static void test_ranges(void **state)
 {
 	struct builder b;
@@ -48,7 +56,7 @@ static void test_ranges(void **state)
 	builder_span(&b, t, SPAN_PYTHON, "nn.Module: Net_0", 800, 900); /* ranges go first */
 	builder_op(&b, t, "aten::mm", 810, 890, ID_NONE, -1);
 	struct profile *p = finish(&b);
-	struct layers *l = layers_new(p);
+	struct layers *l = made(p);
 	assert_int_equal(l->source, LAYERS_RANGES);
 	assert_int_equal(l->n, 2);
 	assert_int_equal(l->v[1].parent, 0);
@@ -85,7 +93,7 @@ static void test_backward(void **state)
 	builder_span(&b, t, SPAN_USER, "Optimizer.step#SGD.step", 810, 990);
 	builder_launch(&b, t, 820, 830, 0, "sgd", 2060, 2070);
 	struct profile *p = finish(&b);
-	struct layers *l = layers_new(p);
+	struct layers *l = made(p);
 	assert_span(l, p, "AddBackward0", "b");
 	assert_span(l, p, "MmBackward0", "a");
 	assert_span(l, p, "aten::t", "a");
@@ -110,7 +118,7 @@ static void test_recomputation(void **state)
 	builder_op(&b, engine, "aten::relu", 405, 495, ID_NONE, -1);
 	builder_launch(&b, engine, 410, 420, 0, "again", 2000, 2010);
 	struct profile *p = finish(&b);
-	struct layers *l = layers_new(p);
+	struct layers *l = made(p);
 	assert_gpu(l, p, "again", "b");
 	layers_free(l);
 	profile_free(p);
@@ -125,7 +133,7 @@ static void test_modules(void **state)
 	builder_span(&b, t, SPAN_PYTHON, "nn.Module: Linear_12", 100, 400);
 	builder_op(&b, t, "aten::linear", 110, 390, ID_NONE, -1);
 	struct profile *p = finish(&b);
-	struct layers *l = layers_new(p);
+	struct layers *l = made(p);
 	assert_int_equal(l->source, LAYERS_MODULES);
 	assert_span(l, p, "aten::linear", "Net_0/Linear_12");
 	assert_string_equal(type_of(l, "Net_0/Linear_12"), "Linear");
@@ -136,7 +144,7 @@ static void test_modules(void **state)
 	builder_span(&b, t, SPAN_USER, "[pl][module]torch.nn.modules.linear.Linear: net.0.head", 0, 500);
 	builder_op(&b, t, "aten::linear", 110, 390, ID_NONE, -1);
 	p = finish(&b);
-	l = layers_new(p);
+	l = made(p);
 	assert_span(l, p, "aten::linear", "net.0.head");
 	assert_string_equal(type_of(l, "net.0.head"), "Linear");
 	layers_free(l);
@@ -166,7 +174,7 @@ static void test_markers(void **state)
 		marker(&b, t, 0, 500, (const char *const[]){"Module", v[i].module, "strRepr", v[i].repr, NULL});
 		builder_op(&b, t, "op", 10, 20, ID_NONE, -1);
 		struct profile *p = finish(&b);
-		struct layers *l = layers_new(p);
+		struct layers *l = made(p);
 		assert_int_equal(l->source, LAYERS_MARKERS);
 		assert_span(l, p, "op", v[i].want);
 		layers_free(l);
@@ -182,7 +190,7 @@ static void test_function_stacks(void **state)
 	marker(&b, t, 0, 500, (const char *const[]){"funcStack", "/<module>/Net::_call_impl/Net::forward/Linear::_call_impl(2)/linear", NULL});
 	builder_op(&b, t, "op", 10, 20, ID_NONE, -1);
 	struct profile *p = finish(&b);
-	struct layers *l = layers_new(p);
+	struct layers *l = made(p);
 	assert_int_equal(l->source, LAYERS_STACKS);
 	assert_span(l, p, "op", "Net/Linear(2)");
 	assert_string_equal(type_of(l, "Net/Linear(2)"), "Linear");
@@ -200,7 +208,7 @@ static void test_depth(void **state)
 		builder_span(&b, t, SPAN_USER, "layer:x", i, 1000 - i);
 	builder_op(&b, t, "op", 400, 500, ID_NONE, -1);
 	struct profile *p = finish(&b);
-	struct layers *l = layers_new(p);
+	struct layers *l = made(p);
 	assert_int_equal(l->n, 64);
 	assert_int_equal(l->of_span[builder_span_named(p, "op")], 63);
 	assert_int_equal(layer_name(l, 63).n, 2 * 64 - 1);
@@ -216,7 +224,7 @@ static void test_none(void **state)
 	builder_op(&b, t, "aten::mm", 0, 10, ID_NONE, -1);
 	builder_gpu(&b, 0, GPU_KERNEL, "of no call", 20, 30);
 	struct profile *p = finish(&b);
-	struct layers *l = layers_new(p);
+	struct layers *l = made(p);
 	assert_int_equal(l->source, LAYERS_NONE);
 	assert_int_equal(l->n, 0);
 	assert_span(l, p, "aten::mm", "");

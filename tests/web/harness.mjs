@@ -226,7 +226,7 @@ export class Harness {
 
   /** No two columns have one title, and no name is cut while there is room. */
   async tidy(key) {
-    const { titles, cut, left } = await this.page.locator(`[data-table="${key}"]`).evaluate((e) => {
+    const { titles, cut, left } = await this.page.locator(`[data-table="${key}"]`).first().evaluate((e) => {
       const columns = e.tabulator.getColumns().filter((c) => c.isVisible());
       return { titles: columns.map((c) => c.getDefinition().title), cut: e.querySelectorAll(".cut").length, left: e.clientWidth - columns.reduce((sum, c) => sum + c.getWidth(), 0) };
     });

@@ -87,7 +87,7 @@ const OWN = ["sql", "system", "job", "ranks-timeline", "compare"];
 
 /** The plugin's trace: drill-downs and choices. */
 const DEEPER = [
-  ["operators", { row: "0" }], ["operators", { by: "line", row: "0" }], ["kernels", { by: "op", row: "0" }], ["kernels-iteration", { step: "6" }],
+  ["operators", { row: "0" }], ["operators", { by: "line", row: "0" }], ["kernels", { by: "op", row: "0" }], ["kernels", { "kernels.per": "step" }], ["operators", { by: "shape", "operators.per": "step" }], ["kernels-iteration", { step: "6" }],
   ["memory", { from: "100000000", to: "300000000", device: "0" }], ["reports", { report: "operators", by: "shape" }],
 ];
 
@@ -245,7 +245,7 @@ async function hostile(t) {
 
 // What is made of parts
 
-async function compiled(t, file) {
+export async function compiled(t, file) {
   const { buildSync } = await import(join(ROOT, "web/node_modules/esbuild/lib/main.js")), out = join(t.folder, file.replace(/\W/g, "_") + ".mjs");
   // Only what the module itself computes is wanted: the page around it is not there.
   buildSync({ entryPoints: [join(ROOT, "web/src", file)], bundle: true, format: "esm", platform: "neutral", outfile: out, banner: { js: "const document = { getElementById: () => null, createElement: () => ({ setAttribute() {}, appendChild() {} }) }, addEventListener = (_what, f) => (globalThis.forgetEditor = () => f({ key: null }));" } });

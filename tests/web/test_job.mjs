@@ -137,6 +137,7 @@ async function timeline(t) {
     assert(x.parts.every((p, i) => !i || p.start >= x.parts[i - 1].start), "arrows lead on in time");
     assert(all.rows.some((r) => r[wait] === x.wait_ns && r[last] === x.last), "the rank that came last");
   }
+  await t.until("the strip shows when the ranks were busy", async () => ((await t.page.locator(".tl .minimap .busy").getAttribute("d")) ?? "").length > 100);
   await t.shot("ranks-timeline");
   await t.open("ranks-timeline", await keyOf(base), { ranks: "0,6", from: "240000000", to: "270000000" }, base);
   await t.until("a whole picture", () => line().evaluate((e) => e.timeline.stats.idle));
@@ -145,6 +146,15 @@ async function timeline(t) {
   await t.page.waitForSelector(".panel h3");
   assert((await t.page.locator(".panel h3").innerText()).includes("nccl"), "a part of a collective is a kernel of NCCL");
   await t.shot("ranks-timeline-part");
+  const own = await keyOf(base), path = join(TP8, "megatron_kineto_0.json.gz"), mean = (v) => v.reduce((a, b) => a + b, 0) / v.length;
+  await t.open("timeline", own, {}, base);
+  await t.until("the track of communication", () => line().evaluate((e) => e.timeline.layout.curves.some((c) => c.kind === "communication")));
+  const { steps } = await line().evaluate((e) => e.timeline.info), c = await (await fetch(`${base}api/timeline/counters?${new URLSearchParams({ input: own, from: steps[0].start, to: steps.at(-1).end, points: 2000 })}`)).json();
+  const busy = JSON.parse(execFileSync(process.env.OPSCOPE, ["report", "gpu-timeline", path, "--format=json"], { stdio: ["ignore", "pipe", "ignore"] })), id = (x) => busy.columns.findIndex((k) => k.id === x);
+  for (const [kind, values] of [["communication", c.devices[0].communication], ["exposed_communication", c.devices[0].exposed_communication]]) {
+    const want = busy.rows.find((r) => r[id("kind")] === kind)[id("share_pct")];
+    assert(Math.abs(100 * mean(values) - want) < 0.05, `${kind}: ${100 * mean(values)} %, expected ${want}`);
+  }
 }
 
 export const tests = [

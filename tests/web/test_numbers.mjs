@@ -20,6 +20,7 @@ async function overview(t) {
   same(await t.figure("Kernel busy"), "55.51 %", "kernel busy");
   assert(await t.figure("MFU"), "MFU has a figure, be it unknown");
   same(await t.figure("SM efficiency"), "54.68 %", "SM efficiency");
+  same(await t.page.locator(".device .note", { hasText: "MFU" }).count(), 0, "a reason why the MFU is unknown, which it is not");
   same(await t.figure("Occupancy"), "49.13 %", "occupancy");
   same(await t.figure("Tensor Core share"), "0.00 %", "Tensor Core share");
   const all = [want[0], ...want[0].children], byName = new Map(rows.map((r) => [r[0][1], r.map(([, text]) => text)]));
@@ -179,6 +180,11 @@ async function notes(t) {
 
 /** Sums of one step, which the address keeps; where more than the steps was recorded, why there are none. */
 async function perStep(t) {
+  await t.open("overview", "nsys");
+  const why = t.report("mfu", "nsys"), reasons = why.rows.map((r) => r[why.columns.findIndex((c) => c.id === "why")]);
+  same(await t.figure("MFU"), "unknown", "MFU of what holds no FLOPs");
+  same(await t.page.locator(".device .note", { hasText: "MFU" }).innerText(), `MFU is unknown: ${reasons.at(-1)}.`, "why");
+
   await t.open("kernels", "plugin");
   const sums = t.page.locator("section.table", { has: t.page.locator('[data-table="kernels"]') }).getByLabel("Sums"), want = t.report("kernels", "plugin", "--per=step");
   await sums.selectOption("step");
@@ -232,11 +238,12 @@ async function memoryCurve(t) {
 async function memoryCategories(t) {
   await t.open("memory", "own");
   const want = t.report("memory-categories", "own"), line = want.sections.find((s) => s.name === "curve"), chart = await t.chart("Memory by what it is used for");
-  await t.sameTable("memory-categories", want);
+  const at = want.columns.findIndex((c) => c.id === "at_peak_bytes"), sorted = [...want.rows].sort((a, b) => b[at] - a[at]);
+  await t.sameTable("memory-categories", { ...want, rows: sorted });
   await t.sameTable("memory-categories-unknown", want.sections.find((s) => s.name === "unknown"));
   const words = { PARAMETER: "Parameters", TEMPORARY: "Temporaries", ACTIVATION: "Activations", GRADIENT: "Gradients", AUTOGRAD_DETAIL: "Values of the backward pass", Unknown: "Unknown" };
   same(chart.series.map((s) => s.name).join(), want.rows.map((r) => words[r[0]]).join(), "categories");
-  same((await t.rows("memory-categories")).map((r) => r[0][2]).join(), want.rows.map((r) => words[r[0]]).join(), "categories of the table");
+  same((await t.rows("memory-categories")).map((r) => r[0][2]).join(), sorted.map((r) => words[r[0]]).join(), "categories of the table");
   const at_peak = t.report("memory", "own").sections.find((s) => s.name === "held"), parts = (await t.chart("Held at the peak")).series;
   same(parts.map((s) => s.data[0]).join(), at_peak.rows.map((r) => r[2]).join(), "what held the peak");
   near(await t.figure("Peak allocated"), at_peak.rows.reduce((n, r) => n + r[2], 0), "the peak is the sum of what held it");

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Absent, assert, INPUTS, near, same } from "./harness.mjs";
+import { compiled } from "./test_export.mjs";
 
 const GUTTER = 196;
 
@@ -157,6 +158,12 @@ async function keyboard(t) {
   await hold("a", (now, before) => now.from < before.from);
   await hold("ArrowRight", (now, before) => now.from > before.from);
   await hold("s", (now, before) => now.scale > before.scale);
+  const strip = await t.page.locator(".tl .minimap svg").boundingBox();
+  assert((await t.page.locator(".tl .minimap .busy").getAttribute("d")).length > 100, "the strip shows when the GPU was busy");
+  await t.page.mouse.click(strip.x + strip.width * 0.75, strip.y + 10);
+  const { length } = await ask(t, (x) => x.info), there = await camera(t), middle = there.from + ((there.width - GUTTER) / 2) * there.scale;
+  assert(Math.abs(middle / length - 0.75) < 0.02, `a click in the strip shows ${middle} of ${length}`);
+  await t.page.locator(".tl canvas").focus();
   await t.page.keyboard.press("0");
   await t.page.waitForFunction((s) => Math.abs(document.querySelector(".tl canvas").timeline.scene.camera.scale / s - 1) < 1e-6, start.scale);
 }
@@ -301,8 +308,21 @@ async function kernelFacts(t) {
   const costs = t.report("costs", "h100"), model = costs.rows.find((x) => x[column(costs, "params")] === k.parameters);
   same(k.flops, model[column(costs, "flops")], "FLOPs");
   const text = await t.page.locator(".tl .kernel").innerText();
+  const size = await t.page.locator(".tl .legend").first().evaluate((x) => getComputedStyle(x).fontSize);
+  assert(parseFloat(size) >= 12, `the legend is written in ${size}`);
+  const from = await t.page.locator(".tl .panel dt", { hasText: /^start$/ }).locator("xpath=following-sibling::dd[1]").innerText();
+  near(from, e.start, "its start, since the first event");
   for (const word of [k.op, k.module, "TFLOP/s", k.limited_by]) assert(text.includes(word), `no ${word} in ${text}`);
   assert((await t.page.locator(".tl .panel").innerText()).includes("after its call began"), "its launch's delay");
+}
+
+/** Processes with device work first, by number, however the recording has them; no track says more than it must. */
+async function order(t) {
+  const { Layout } = await compiled(t, "timeline/layout.ts"), track = (pid, labels, device, tid, thread) => ({ device, python: false, pid, tid, process: device ? "" : "python", labels, thread, lanes: 1, nested: 0, slices: 1, first: 0, last: 1 });
+  const tracks = [track("77", "CPU", false, "77", "thread 77 (python)"), track("10", "GPU 10", true, "7", ""), track("2", "GPU 2", true, "20", ""), track("2", "GPU 2", true, "7", ""), track("0", "GPU 0", true, "7", "")].map((x, i) => ({ ...x, track: i }));
+  const layout = new Layout({ tracks, steps: [], length: 10 });
+  layout.build();
+  same(layout.bands.map((b) => b.title).join(), "GPU 0,stream 7,GPU 2,stream 7,stream 20,GPU 10,stream 7,Host · python (77),thread 77 (python)", "tracks");
 }
 
 async function backward(t) {
@@ -343,6 +363,9 @@ async function click(t) {
   await t.page.waitForFunction((row) => document.querySelector(".tl canvas").timeline.scene.selected?.event.row !== row, kernel.row);
   const next = await selected(t);
   assert(next.start > kernel.start && next.lane === kernel.lane, "the next of the row");
+  await t.page.keyboard.press("f");
+  const full = await camera(t), wide = full.scale * (full.width - GUTTER);
+  assert(full.from < next.start && full.from + wide > next.start + next.dur && wide < 1.2 * next.dur + 10, `f shows ${wide} ns of an event of ${next.dur}`);
 }
 
 async function window_(t) {
@@ -490,6 +513,7 @@ export const tests = [
   ["pins, order, filter, marks, list of hits", arranged],
   ["from kernel to call to op", details],
   ["op, module, rate and occupancy of a kernel", kernelFacts],
+  ["processes by number", order],
   ["from backward to forward", backward],
   ["the op graph around an op", opGraph],
   ["pointer, click, next of the row", click],

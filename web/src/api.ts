@@ -32,6 +32,8 @@ export interface Report extends Table {
   sections: Section[];
 }
 
+export type Lack = "memory" | "modules";
+
 export interface Input {
   input: string;
   run: string;
@@ -51,6 +53,8 @@ export interface Input {
   gpu_ops?: number;
   spans?: number;
   problems?: number;
+  /** What one that is ready holds nothing of. */
+  lacks?: Lack[];
   /** It is an .opscope file, to which aggregations can be added. */
   aggregates?: boolean;
   aggregations?: { id: number; name: string; key_op: string; steps: string }[];
@@ -76,6 +80,10 @@ export interface ReportInfo {
   device: boolean;
   /** It has columns that are sums, which can be told per step. */
   sums: boolean;
+  /** Their ids. */
+  sum_columns: string[];
+  /** Groupings whose rows are single events. */
+  per_event: string[];
 }
 
 export type Args = Record<string, string | number | undefined>;

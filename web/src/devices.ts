@@ -20,6 +20,12 @@ function isBusy(table: Table, row: Cell[]): boolean {
   return ["kernels", "copies", "sets"].some((id) => numberAt(table, row, id));
 }
 
+/** What the report says of why the MFU is not known. */
+function whyNoMfu(table: Table, row: Cell[]): string | undefined {
+  const said = table.notes.map((n) => /^MFU (?:of GPU ([\d, ]+) )?is unknown: (.*)$/.exec(n)), device = String(row[columnOf(table, "device")]);
+  return said.find((m) => m && (m[1] === undefined || m[1].split(", ").includes(device)))?.[2];
+}
+
 function card(table: Table, row: Cell[]): HTMLElement {
   const memory = numberAt(table, row, "memory_bytes"), sms = numberAt(table, row, "sm_count"), cc = textAt(table, row, "compute_capability");
   const facts = [memory ? bytes(memory) : "", sms ? `${sms} SMs` : "", cc ? `compute capability ${cc}` : ""].filter((x) => x).join(", ");
@@ -32,8 +38,8 @@ function card(table: Table, row: Cell[]): HTMLElement {
   for (const [id, label] of SHARES) {
     add(figures, figure(label, known(numberAt(table, row, id), percent), table.columns[columnOf(table, id)]?.help));
   }
-  const unknown = numberAt(table, row, "tc_unknown_pct");
-  add(box, figures, unknown ? h("p", { class: "note" }, `Of ${percent(unknown)} of the kernel time it is not known whether Tensor Cores were used.`) : null);
+  const unknown = numberAt(table, row, "tc_unknown_pct"), why = numberAt(table, row, "mfu_pct") === undefined ? whyNoMfu(table, row) : undefined;
+  add(box, figures, why ? h("p", { class: "note" }, `MFU is unknown: ${why}`) : null, unknown ? h("p", { class: "note" }, `Of ${percent(unknown)} of the kernel time it is not known whether Tensor Cores were used.`) : null);
   return box;
 }
 

@@ -1,5 +1,5 @@
 // The frame: which input, which view; light or dark; what goes wrong is said.
-import type { Input, State } from "./api";
+import type { Input, Lack, State } from "./api";
 import { ApiError, get, source } from "./api";
 import { forgetCharts } from "./chart";
 import { add, button, clear, h, select } from "./dom";
@@ -100,6 +100,7 @@ function switchTheme(): void {
 
 /** What views said of an input when they had nothing to show: by its key, content and view. */
 const refused = new Map<string, string>();
+const LACKS: Record<Lack, string> = { memory: "No memory events were recorded.", modules: "Neither modules nor call stacks were recorded." };
 const refusal = (i: Input, v: View) => `${i.input}\n${i.content}\n${v.id}`;
 
 /** Why a view has nothing to show, as far as that is known without asking; "" otherwise. */
@@ -107,7 +108,7 @@ function lackOf(v: View, i: Input | undefined): string {
   if (!i || i.state === "failed") return "";
   if (v.ofRun && new Set(state.inputs.filter((x) => x.run === i.run).map((x) => x.worker)).size < 2) return "This is about the ranks of a job; the run has one worker.";
   if (v.ofDevice && i.state === "ready" && i.gpu_ops === 0) return "No work of a GPU was recorded.";
-  return refused.get(refusal(i, v)) ?? "";
+  return refused.get(refusal(i, v)) ?? (v.needs && i.lacks?.includes(v.needs) ? LACKS[v.needs] : "");
 }
 
 function drawNav(view: View): void {
@@ -196,9 +197,11 @@ async function show(): Promise<void> {
   } catch (e) {
     if (!mine.signal.aborted) sayError(e);
   }
+  // What has been read for it meanwhile tells what there is.
+  if (!mine.signal.aborted && shown && shown !== "none" && shown !== "all" && shown.state !== "ready") await refresh().catch(() => undefined);
   if (!mine.signal.aborted) {
     const said = page.querySelector<HTMLElement>(".empty")?.innerText;
-    if (said && shown && shown !== "none" && shown !== "all" && !page.querySelector(".tabulator, canvas, .finding, textarea")) refused.set(refusal(shown, view), said);
+    if (said && shown && shown !== "none" && shown !== "all" && !page.querySelector("[data-table], canvas, .finding, textarea")) refused.set(refusal(shown, view), said);
     drawNav(view);
   }
   if (!mine.signal.aborted) wait.remove();

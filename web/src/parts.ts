@@ -1,6 +1,6 @@
 // What views share: parts that may be missing, tables of reports, drill-downs, figures, choices.
 import type { Args, Cell, Report, Section, Table } from "./api";
-import { ApiError, columnOf, get, source, textAt } from "./api";
+import { ApiError, columnOf, get, textAt } from "./api";
 import { add, clear, h, select } from "./dom";
 import { ownFrame, sourceLine } from "./editor";
 import * as place from "./place";
@@ -26,7 +26,7 @@ export function showReport(parent: HTMLElement, name: string, table: Report | Se
   showTable(parent, table, {
     key: "report" in table ? name : `${name}-${table.name}`,
     ...rest,
-    ...(steps && "report" in table && !source.off && { perStep: () => perStep(steps, table) }),
+    ...(steps && "report" in table && { perStep: () => perStep(steps, table) }),
     ...(short && { draw: { name: short, ...o.draw }, hide: [...(o.hide ?? []), "short_name"] }),
   });
 }

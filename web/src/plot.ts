@@ -6,11 +6,12 @@ import { timelineHeight, timelineOption } from "./charts/timeline";
 import { add, h } from "./dom";
 
 const at = document.getElementById("opscope-plot");
+const ROOFLINE_HEIGHT = 420;
 const { kind, title, notes, data } = JSON.parse(at?.textContent ?? "null");
 
 switch (kind) {
   case "roofline":
-    showChart(document.body, title, rooflineOption(data)!.option, 420);
+    showChart(document.body, title, rooflineOption(data, ROOFLINE_HEIGHT)!.option, ROOFLINE_HEIGHT);
     break;
   case "memory":
     showChart(document.body, title, curveOption(data, endOf(data)), 320);

@@ -1,5 +1,5 @@
 // Answers that an exported report holds in itself (src/serve/export.h). What is asked about a part of them is made here, as the server would.
-import { ApiError, columnOf, type Args, type Cell, type Input, type Report, type Source, type State } from "./api";
+import { ApiError, columnOf, type Args, type Cell, type Input, type Report, type ReportInfo, type Source, type State } from "./api";
 import { parseJson } from "./json";
 import { instances } from "./static/instances";
 import { StaticTimeline, type Events, type Whole } from "./static/timeline";
@@ -60,6 +60,13 @@ function load(name: string): Promise<string> {
 function keyOf(path: string, args: Args): string {
   const list = Object.entries(args).filter(([k, v]) => k !== "input" && v !== undefined && v !== "").map(([k, v]) => `${k}=${v}`).sort();
   return path.replace(/^\/api\//, "") + (list.length ? "?" + list.join("&") : "");
+}
+
+/** The sums of a report told per step, as report_per in src/query/per.c has them. */
+function perStep(r: Report, sums: string[], steps: number): Report {
+  const at = r.columns.flatMap((c, i) => (sums.includes(c.id) ? [i] : []));
+  const columns = r.columns.map((c, i) => (at.includes(i) ? { ...c, id: `${c.id}_per_step`, type: "number" as const, help: `${c.help}; per step` } : c));
+  return { ...r, columns, rows: r.rows.map((cells) => cells.map((v, i) => (at.includes(i) && v !== null ? Number(v) / steps : v))) };
 }
 
 /** Only rows with the text in a cell, whatever the case of ASCII letters. */
@@ -141,6 +148,13 @@ export class StaticSource implements Source {
     }
     if (path === "/api/timeline/counters") return this.must(path, { input, points: 4096 });
     if (path.startsWith("/api/timeline/")) return (await this.timeline(input)).answer(path.slice("/api/timeline/".length), args);
+    if (path.startsWith("/api/report/") && args.per === "step") {
+      const { per, group_by, ...rest } = args, which = { input, steps: args.steps, aggregation: args.aggregation };
+      await this.must(path, { ...which, limit: 1, per }); // or why not
+      const list = await this.must<{ reports: ReportInfo[] }>("/api/reports", {}), info = list.reports.find((x) => path === `/api/report/${x.name}`);
+      if (!info?.sums || info.per_event.includes(String(group_by))) throw new ApiError(422, `report ${info?.name ?? path} has no sums over steps here`);
+      return perStep(await this.must<Report>(path, { ...rest, group_by }), info.sum_columns, (await this.must<Report>("/api/report/steps", which)).rows.length);
+    }
     if (path.startsWith("/api/report/") && args.filter !== undefined) {
       const { filter, ...rest } = args, whole = await this.held<Report>(path, rest);
       if (whole && columnOf(whole, "depth") < 0) return filtered(whole, String(filter));

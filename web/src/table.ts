@@ -154,12 +154,15 @@ function flat(rows: Row[]): Row[] {
   return rows.flatMap((r) => (r._children ? [r, ...flat(r._children)] : [r]));
 }
 
+/** Points in time, by which nothing is the largest. */
+const POINT = /^(allocation|release|peak_\w+)_time_ns$|^(first|last|start|from|to)_ns$/;
+
 /** The column of time or size by which rows stand, the largest first. Rows that are numbered, such as steps, stand by their numbers. */
 function ownOrder(table: Table, o: TableOptions): string | undefined {
   const numbered = isNumeric(table.columns[0]) && table.rows.every((r, k) => k === 0 || (r[0] ?? Infinity) >= (table.rows[k - 1][0] ?? Infinity));
   if (o.children || table.rows.length < 2 || numbered) return undefined;
   const falls = (i: number) => table.rows.every((r, k) => k === 0 || r[i] === null || (r[i] !== undefined && table.rows[k - 1][i] !== null && r[i]! <= table.rows[k - 1][i]!));
-  const at = table.columns.findIndex((c, i) => /^(ns|us|bytes)$/.test(c.unit) && !o.hide?.includes(c.id) && table.rows[0][i] !== null && table.rows[0][i] !== table.rows[table.rows.length - 1][i] && falls(i));
+  const at = table.columns.findIndex((c, i) => /^(ns|us|bytes)$/.test(c.unit) && !POINT.test(c.id) && !o.hide?.includes(c.id) && table.rows[0][i] !== null && table.rows[0][i] !== table.rows[table.rows.length - 1][i] && falls(i));
   return at < 0 ? undefined : "-" + table.columns[at].id;
 }
 

@@ -1,5 +1,5 @@
 // Views. Adding one: a file web/src/views/NAME.ts that exports `const NAME: View`, and its line in views/index.ts.
-import type { Args, Progress, Report } from "./api";
+import type { Args, Lack, Progress, Report } from "./api";
 import { get } from "./api";
 import * as place from "./place";
 
@@ -15,6 +15,8 @@ export interface View {
   ofAll?: boolean;
   /** It is about work of a device. */
   ofDevice?: boolean;
+  /** What it cannot do without, of what the server knows that an input lacks. */
+  needs?: Lack;
   /** Fills `page`. What it waits for must heed `c.signal`; it may be called again with another place. */
   show(page: HTMLElement, c: Context): Promise<void>;
 }

@@ -53,10 +53,10 @@ static struct str layers_range_name(struct str text)
 	return str_split(&text, ':', &piece) ? piece : (struct str){"", 0};
 }
 
-static bool layers_is_range(struct layers_work *w, uint32_t i)
+static bool layers_is_range(const struct profile *p, uint32_t i)
 {
-	const struct spans *s = &w->p->span;
-	return (s->kind[i] == SPAN_USER || s->kind[i] == SPAN_OP) && layers_range_name(profile_str(w->p, s->name[i])).n;
+	const struct spans *s = &p->span;
+	return (s->kind[i] == SPAN_USER || s->kind[i] == SPAN_OP) && layers_range_name(profile_str(p, s->name[i])).n;
 }
 
 /* --- PyProf's module markers ------------------------------------------------------------------------------------ */
@@ -69,11 +69,11 @@ static struct str last_word(struct str s)
 	return s;
 }
 
-static bool is_marker(struct layers_work *w, uint32_t i)
+static bool is_marker(const struct profile *p, uint32_t i)
 {
-	const struct spans *s = &w->p->span;
+	const struct spans *s = &p->span;
 	struct str module, repr;
-	return s->kind[i] == SPAN_MARKER && profile_arg(w->p, s->args[i], ARG_MARKER_REPR, &repr) && profile_arg(w->p, s->args[i], ARG_MARKER_MODULE, &module) && module.n;
+	return s->kind[i] == SPAN_MARKER && profile_arg(p, s->args[i], ARG_MARKER_REPR, &repr) && profile_arg(p, s->args[i], ARG_MARKER_MODULE, &module) && module.n;
 }
 
 /* Writes "Linear(in_features=4, bias=False)": what the module prints of itself. Where the marker has only the module's arguments (extra_repr), the class
@@ -149,12 +149,12 @@ static void layers_find_calls(struct layers_work *w)
 	struct layers *l = w->l;
 	l->is_call = NEW_ARRAY(s->rows.n, uint8_t);
 	for (uint32_t i = 0; i < s->rows.n; i++)
-		if ((l->is_call[i] = layers_is_range(w, i)))
+		if ((l->is_call[i] = layers_is_range(w->p, i)))
 			l->source = LAYERS_RANGES;
 	if (l->source != LAYERS_NONE)
 		return;
 	for (uint32_t i = 0; i < s->rows.n; i++)
-		if ((l->is_call[i] = is_marker(w, i)))
+		if ((l->is_call[i] = is_marker(w->p, i)))
 			l->source = LAYERS_MARKERS;
 	for (uint32_t i = 0; i < s->rows.n && l->source == LAYERS_NONE; i++)
 		if (layers_stack_of(w, i) != LAYER_NONE)
@@ -257,6 +257,28 @@ struct layers *layers_new(const struct profile *p)
 	buf_release(&w.path);
 	mem_free(w.of_stack);
 	return l;
+}
+
+/* A stack names a layer only where it names such a call. */
+static bool layers_calls_module(struct str stack)
+{
+	return str_has(stack, STR("::_call_impl")) || str_has(stack, STR("::__call__"));
+}
+
+bool layers_may_be_told(const struct profile *p)
+{
+	const struct spans *s = &p->span;
+	bool device = p->gpu_op.rows.n > 0; /* whose time lines of Python divide */
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		struct str name = profile_str(p, s->name[i]), stack;
+		if ((s->kind[i] == SPAN_PYTHON && (device || str_starts(name, STR("nn.Module: ")))) || str_starts(name, STR("[module]")) || str_starts(name, STR("[pl][module]")))
+			return true;
+		if (layers_is_range(p, i) || is_marker(p, i) || profile_arg_id(p, s->args[i], ARG_MODULE_HIERARCHY) || (device && profile_arg_id(p, s->args[i], ARG_CALL_STACK)))
+			return true;
+		if (s->kind[i] == SPAN_MARKER && profile_arg(p, s->args[i], ARG_FUNCTION_STACK, &stack) && layers_calls_module(stack))
+			return true;
+	}
+	return false;
 }
 
 void layers_free(struct layers *l)

@@ -41,6 +41,10 @@ struct layers {
 struct layers *layers_new(const struct profile *p);
 void layers_free(struct layers *l);
 
+/* Whether the input has what layers, modules or lines of Python are told by: false = report modules and report layers have nothing, by whatever they are
+ * grouped. No pass is needed. O(ranges). */
+bool layers_may_be_told(const struct profile *p);
+
 /* The layer of device work; LAYER_NONE = outside all layers, or of the optimizer. */
 uint32_t layers_of_gpu(const struct layers *l, const struct profile *p, uint32_t gpu);
 

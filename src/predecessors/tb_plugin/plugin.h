@@ -15,10 +15,11 @@
 /* The views of a run, in the plugin's order; bits 1 << VIEW of library_entry.marks. */
 enum plugin_view { VIEW_OVERVIEW, VIEW_OPERATOR, VIEW_KERNEL, VIEW_TRACE, VIEW_DISTRIBUTED, VIEW_MEMORY, VIEW_MODULE, VIEW_LIGHTNING, PLUGIN_VIEWS };
 extern const char *const plugin_view_name[PLUGIN_VIEWS];
-/* Those that a profile has, but VIEW_DISTRIBUTED, which its run may have; in the bits above them tb_worker_shape, cut. look() of an endpoint. */
+/* Those that a profile has, but VIEW_DISTRIBUTED, which its run may have; in the bits above them, below 1 << 30, tb_worker_shape, cut. look() of an endpoint. */
+#define PLUGIN_MARKS ((1u << 30) - 1)
 unsigned plugin_views_of(const struct profile *p);
 static inline unsigned plugin_mark_views(unsigned marks) { return marks & ((1u << PLUGIN_VIEWS) - 1); }
-static inline unsigned plugin_mark_shape(unsigned marks) { return marks >> PLUGIN_VIEWS; }
+static inline unsigned plugin_mark_shape(unsigned marks) { return (marks & PLUGIN_MARKS) >> PLUGIN_VIEWS; }
 
 /* The spans in which the workers of a run have a Distributed view together, in the order of their first worker; the list is the caller's (mem_free), its texts
  * are the library's. Once all of them were read. */

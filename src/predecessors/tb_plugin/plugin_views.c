@@ -26,5 +26,5 @@ unsigned plugin_views_of(const struct profile *p)
 	else if (has_span(p, SPAN_PYTHON, STR("nn.Module: ")))
 		views |= 1 << VIEW_MODULE;
 	uint32_t shape = tb_worker_shape(p);
-	return views | (shape ? (shape << PLUGIN_VIEWS | 1u << PLUGIN_VIEWS) : 0);
+	return views | (shape ? (shape << PLUGIN_VIEWS & PLUGIN_MARKS) | 1u << PLUGIN_VIEWS : 0);
 }

@@ -21,6 +21,30 @@ static void serve_reports_put_text(struct buf *b, const char *name, const char *
 	json_put_string(b, str_from(text));
 }
 
+/* Groupings whose rows are single events, which have no sums. */
+static void serve_reports_put_per_event(struct buf *b, const struct report *r)
+{
+	buf_cstr(b, ",\"per_event\":[");
+	for (unsigned i = 0; report_grouping(r, i); i++) {
+		if (!report_is_per_event(r, report_grouping(r, i)))
+			continue;
+		buf_cstr(b, b->p[b->n - 1] == '[' ? "" : ",");
+		json_put_string(b, str_from(report_grouping(r, i)));
+	}
+	buf_char(b, ']');
+}
+
+static void serve_reports_put_sums(struct buf *b, const struct report *r)
+{
+	struct str rest = str_from(report_sums(r) ? report_sums(r) : ""), id;
+	buf_printf(b, ",\"sums\":%s,\"sum_columns\":[", rest.n ? "true" : "false");
+	for (bool first = true; rest.n && str_split(&rest, ' ', &id); first = false) {
+		buf_cstr(b, first ? "" : ",");
+		json_put_string(b, id);
+	}
+	buf_char(b, ']');
+}
+
 static int serve_reports_run(const struct request *r, struct response *out, struct err *e)
 {
 	struct buf *b = &out->body;
@@ -32,7 +56,10 @@ static int serve_reports_run(const struct request *r, struct response *out, stru
 		serve_reports_put_text(b, "help", (*k)->help);
 		serve_reports_put_words(b, "group_by", *k, report_grouping);
 		serve_reports_put_words(b, "compat", *k, report_compat);
-		buf_printf(b, ",\"device\":%s,\"sums\":%s}", (*k)->takes & REPORT_DEVICE ? "true" : "false", report_has_sums(*k) ? "true" : "false");
+		buf_printf(b, ",\"device\":%s", (*k)->takes & REPORT_DEVICE ? "true" : "false");
+		serve_reports_put_per_event(b, *k);
+		serve_reports_put_sums(b, *k);
+		buf_char(b, '}');
 	}
 	buf_cstr(b, "]}\n");
 	return 0;
@@ -40,7 +67,7 @@ static int serve_reports_run(const struct request *r, struct response *out, stru
 
 const struct endpoint endpoint_reports = {
 	.path = "/api/reports",
-	.help = "the reports that /api/report/NAME has, with their groupings and predecessors, and whether they have sums that can be told per step",
+	.help = "the reports that /api/report/NAME has, with their groupings and predecessors, and which of their columns are sums, which can be told per step",
 	.queue = QUEUE_QUICK,
 	.run = serve_reports_run,
 };

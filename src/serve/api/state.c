@@ -3,12 +3,21 @@
 
 #include "serve/endpoint.h"
 
+#include "analysis/tree/layers.h"
 #include "base/json_text.h"
 
 static void serve_state_put(struct buf *b, const char *name, struct str value)
 {
 	json_put_text(b, name, value);
 	buf_char(b, ',');
+}
+
+/* Beside the bits of the plugin's addresses (plugin.h). */
+enum { STATE_TELLS_LAYERS = 1u << 30 };
+
+unsigned state_look(const struct profile *p)
+{
+	return layers_may_be_told(p) ? STATE_TELLS_LAYERS : 0;
 }
 
 static void put_profile(struct buf *b, const struct library_entry *x)
@@ -26,7 +35,8 @@ static void put_profile(struct buf *b, const struct library_entry *x)
 		json_put_text(b, "steps", a->steps);
 		buf_char(b, '}');
 	}
-	buf_char(b, ']');
+	bool memory = p->memory.rows.n > 0, modules = x->marks & STATE_TELLS_LAYERS;
+	buf_printf(b, "],\"lacks\":[%s%s%s]", memory ? "" : "\"memory\"", memory || modules ? "" : ",", modules ? "" : "\"modules\"");
 }
 
 void state_put_entry(struct buf *b, const struct library_entry *x)
@@ -82,8 +92,10 @@ static int serve_state_run(const struct request *r, struct response *out, struct
 const struct endpoint endpoint_state = {
 	.path = "/api/state",
 	.help = "the inputs: run, worker, span, and whether each is found, queued, loading, ready or failed; `content` grows when "
-	        "the file becomes another, `version` with every change; `absent`: the file is gone; `left_out`: links that lead out of the directories",
+	        "the file becomes another, `version` with every change; `lacks`: of `memory` and `modules`, what one that is ready holds nothing of; `absent`: the file is gone; "
+	        "`left_out`: links that lead out of the directories",
 	.flags = ENDPOINT_FRESH,
 	.queue = QUEUE_QUICK,
 	.run = serve_state_run,
+	.look = state_look,
 };

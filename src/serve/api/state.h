@@ -5,6 +5,9 @@
 #include "base/buf.h"
 #include "serve/library.h"
 
+/* Bits of library_entry.marks, without which `lacks` cannot be told: library_options.look(), or a part of it. */
+unsigned state_look(const struct profile *p);
+
 /* A JSON object; the entry is held or locked. */
 void state_put_entry(struct buf *b, const struct library_entry *x);
 

@@ -1,11 +1,11 @@
 // The panel below: one event in full, or the totals of a window.
-import { source, type Report } from "../api";
+import { source, type Cell, type Report } from "../api";
 import { add, button, clear, h } from "../dom";
 import { sourceLine } from "../editor";
 import { bytes, count, flops, percent, time } from "../format";
-import { frames } from "../parts";
+import { drawShort, frames } from "../parts";
 import { showTable } from "../table";
-import { tickText } from "./draw";
+import { tickText } from "./scene";
 import { trackTitle } from "./layout";
 import type { Details, Info, Kernel, Slice, Window } from "./model";
 import { neighbours } from "./neighbours";
@@ -137,13 +137,13 @@ export function showDetails(place: HTMLElement, p: Panel, d: Details): HTMLEleme
   return more;
 }
 
-/** Shows the totals of a window in `place`. */
-export function showTotals(place: HTMLElement, p: Panel, w: Window, r: Report): void {
+/** Shows the totals of a window in `place`. `short`: names of kernels. */
+export function showTotals(place: HTMLElement, p: Panel, w: Window, r: Report, short: (name: Cell) => string): void {
   clear(place);
   const tracks = w.tracks ? `${w.tracks.length} of ${p.info.tracks.length} tracks` : "all tracks";
   add(place, h("div", { class: "tools" }, h("h3", {}, `${time(w.to - w.from)} from ${time(w.from)}, ${tracks}`), h("span", { class: "space" }),
     source.off || !p.save ? null : button("Save for Perfetto", p.save, { title: EXPORT_TITLE }), ...closers(p)));
-  showTable(place, r, { title: "What is in the window", key: p.key, pageSize: 20, choose: (cells) => p.find(String(cells[0])) });
+  showTable(place, r, { title: "What is in the window", key: p.key, pageSize: 20, draw: { name: drawShort(short) }, choose: (cells) => p.find(String(cells[0])) });
 }
 
 export const EXPORT_TITLE =

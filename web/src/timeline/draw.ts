@@ -1,67 +1,20 @@
 // The picture. Work is proportional to what is in view: an item at least a pixel and a half wide is drawn by itself with its name; what
 // is narrower adds to the pixels it lies on, each of which shows how much of its time was busy as height.
-import { bytes } from "../format";
 import type { Theme } from "./colors";
-import { paintOfName, paintOfRole, roleColor } from "./colors";
-import { GUTTER, LANE, TOP_RULER, TOP_STEPS, type Band, type Layout } from "./layout";
-import { zoomOf, type Camera, type Counters, type Details, type Info, type Sampled, type Slice, type StepRoles, type Window } from "./model";
+import { paintOfName, paintOfRole } from "./colors";
+import { ChosenPainter } from "./draw_chosen";
+import { CurvePainter } from "./draw_curves";
+import { GUTTER, LANE, TOP_RULER, TOP_STEPS, type Band } from "./layout";
+import { zoomOf, type Window } from "./model";
 import type { Mark } from "./marks";
 import { Raster, pixelOf } from "./raster";
-import type { Tie } from "./ties";
-import { BUSY, CATEGORY, COUNT, DUR, ITEM, NAME, START, firstBehind, type Piece, type Tiles } from "./tiles";
+import { tickStep, tickText, topOf, xOf, type Scene } from "./scene";
+import { BUSY, CATEGORY, COUNT, DUR, ITEM, NAME, START, firstBehind, type Piece } from "./tiles";
 
-/** What a colour says. */
-export type Colours = "role" | "name" | "category";
-
-export interface Scene {
-  info: Info;
-  layout: Layout;
-  tiles: Tiles;
-  camera: Camera;
-  width: number; // of the canvas, with the labels
-  height: number;
-  scroll: number;
-  theme: Theme;
-  colours: Colours;
-  search: string; // lower case; "" = none
-  selected?: Details;
-  window?: Window;
-  hover?: { x: number; band?: Band };
-  marks: Mark[];
-  counters?: Counters;
-  roles: StepRoles[];
-  ties?: Tie[];
-}
-
-const MARK = "#b5367a", EXPOSED = "#d55e00";
+const MARK = "#b5367a";
 const FONT = "11px system-ui, sans-serif";
 const ALONE = 1.5;
 const NAME_ROOM = 26;
-
-export function topOf(info: Info): number {
-  return TOP_RULER + (info.steps.length ? TOP_STEPS : 0);
-}
-
-/** 1, 2 or 5 times a power of ten, so that ticks are at least `room` pixels apart. */
-export function tickStep(scale: number, room: number): number {
-  const least = Math.max(1, scale * room), ten = 10 ** Math.floor(Math.log10(least));
-  return [1, 2, 5, 10].map((k) => k * ten).find((s) => s >= least)!;
-}
-
-/** A point in time with as many digits as steps of this length need. */
-export function tickText(ns: number, step: number): string {
-  const [size, unit] = Math.abs(ns) >= 1e9 ? [1e9, "s"] : Math.abs(ns) >= 1e6 ? [1e6, "ms"] : Math.abs(ns) >= 1e3 ? [1e3, "us"] : [1, "ns"];
-  const digits = Math.max(0, Math.ceil(Math.log10(size as number) - Math.log10(step) - 1e-9));
-  return `${(ns / (size as number)).toFixed(Math.min(digits, 9))} ${unit}`;
-}
-
-/** What was read and written. */
-function both(v: Sampled): (number | null)[] {
-  return (v.dram_read ?? []).map((x, i) => {
-    const y = v.dram_write ? v.dram_write[i] : 0;
-    return x === null || y === null ? null : Math.min(1, x + y);
-  });
-}
 
 export class Painter {
   private readonly hues = new Map<number, number>(); // paints by name, and by role
@@ -86,7 +39,13 @@ export class Painter {
   private missed = 0;
   private missedBar = 0;
 
-  constructor(private readonly ctx: CanvasRenderingContext2D) {}
+  private readonly curves: CurvePainter;
+  private readonly chosen: ChosenPainter;
+
+  constructor(private readonly ctx: CanvasRenderingContext2D) {
+    this.curves = new CurvePainter(ctx);
+    this.chosen = new ChosenPainter(ctx);
+  }
 
   draw(s: Scene): void {
     const { ctx } = this, top = topOf(s.info);
@@ -103,10 +62,10 @@ export class Painter {
     this.grid(s);
     this.bands(s, s.layout.between(s.scroll + s.layout.stuckHeight, s.scroll + s.height - top), s.height - top);
     if (s.layout.stuckHeight) this.stuck(s);
-    if (s.ties) this.ties(s, s.ties);
-    if (s.window) this.window(s, s.scroll, s.scroll + s.height);
+    if (s.ties) this.chosen.ties(s, s.ties);
+    if (s.window) this.chosen.window(s, s.scroll, s.scroll + s.height);
     this.marks(s, s.scroll, s.height);
-    if (s.selected) this.selected(s, s.selected);
+    if (s.selected) this.chosen.selected(s, s.selected);
     ctx.restore();
     this.ruler(s, top);
   }
@@ -159,10 +118,6 @@ export class Painter {
     }
   }
 
-  private x(s: Scene, ns: number): number {
-    return GUTTER + (ns - s.camera.from) / s.camera.scale;
-  }
-
   private hueAt(s: Scene, items: Float64Array, i: number): number {
     if (s.colours === "category") {
       const c = items[i + CATEGORY];
@@ -190,7 +145,7 @@ export class Painter {
     const { ctx } = this, step = tickStep(s.camera.scale, 90), end = s.camera.from + (s.width - GUTTER) * s.camera.scale;
     ctx.fillStyle = s.theme.line;
     ctx.globalAlpha = 0.45;
-    for (let t = Math.ceil(s.camera.from / step) * step; t < end; t += step) ctx.fillRect(Math.round(this.x(s, t)), s.scroll, 1, s.height);
+    for (let t = Math.ceil(s.camera.from / step) * step; t < end; t += step) ctx.fillRect(Math.round(xOf(s, t)), s.scroll, 1, s.height);
     ctx.globalAlpha = 1;
     this.stepLines(s, end);
   }
@@ -201,12 +156,12 @@ export class Painter {
     if (list.length * 12 > s.width) return;
     ctx.fillStyle = s.theme.strong;
     ctx.globalAlpha = 0.5;
-    for (const x of list) ctx.fillRect(Math.round(this.x(s, x.start)), s.scroll, 1, s.height);
+    for (const x of list) ctx.fillRect(Math.round(xOf(s, x.start)), s.scroll, 1, s.height);
     ctx.globalAlpha = 1;
   }
 
   private band(s: Scene, b: Band): void {
-    if (b.kind === "curve") this.curve(s, b);
+    if (b.kind === "curve") this.curves.curve(s, b);
     this.label(s, b);
   }
 
@@ -353,169 +308,6 @@ export class Painter {
 
   // Curves
 
-  private curve(s: Scene, b: Band): void {
-    const { ctx } = this, c = s.counters, height = b.h - 6;
-    if (!b.curve) return;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(GUTTER, b.y, s.width - GUTTER, b.h);
-    ctx.clip();
-    const { kind, device } = b.curve, y = b.y + 3, u = c?.devices.find((d) => d.device === device), q = c?.queues?.find((d) => d.device === device);
-    if (kind === "roles") this.roles(s, y, height);
-    else if (kind === "use" && u) this.shares(s, c!, [[u.utilization, s.theme.used], [u.sm_efficiency, s.theme.efficient]], y, height);
-    else if (kind === "sm" || kind === "dram") {
-      const v = c?.sampled?.find((d) => d.device === device);
-      if (v) this.shares(s, c!, kind === "sm" ? [[v.sm_active ?? [], s.theme.used], [v.tensor_active ?? [], s.theme.efficient]] : [[both(v), s.theme.used], [v.dram_write ?? [], s.theme.efficient]], y, height);
-    } else if (kind === "communication" && u?.communication) this.shares(s, c!, [[u.communication, s.theme.communication], [u.exposed_communication!, EXPOSED]], y, height);
-    else if (kind === "queue" && q) this.queue(s, c!, q.longest, y, height);
-    else if (kind === "memory") {
-      const m = c?.memory.find((d) => d.device === device);
-      if (m) this.steady(s, m.time, m.allocated, m.most, `up to ${bytes(m.most)}`, s.theme.memory, y, height);
-    } else if (kind === "sample") {
-      const x = c?.samples?.find((d) => d.device === device && b.curve!.title.endsWith(d.title)), most = Math.max(0, ...(x?.value ?? []));
-      if (x) this.steady(s, [...x.time, s.info.length], [...x.value, 0], most, `up to ${Number(most.toPrecision(4))} ${x.unit}`, s.theme.sampled, y, height);
-    }
-    ctx.restore();
-    ctx.fillStyle = s.theme.line;
-    ctx.fillRect(GUTTER, b.y + 3 + height, s.width - GUTTER, 1);
-  }
-
-  /** Shares of time, 0 to 1, one over the other. */
-  private shares(s: Scene, c: Counters, list: [(number | null)[], string][], y: number, height: number): void {
-    const piece = (c.to - c.from) / c.points;
-    for (const [values, color] of list) {
-      this.ctx.fillStyle = color;
-      for (let i = 0; i < values.length; i++) {
-        const v = values[i], x0 = Math.round(this.x(s, c.from + i * piece)), x1 = Math.round(this.x(s, c.from + (i + 1) * piece));
-        if (!v || x1 < GUTTER || x0 > s.width) continue;
-        this.ctx.fillRect(x0, y + height * (1 - v), Math.max(1, x1 - x0), height * v);
-      }
-    }
-  }
-
-  private queue(s: Scene, c: Counters, longest: number[], y: number, height: number): void {
-    const most = Math.max(1, ...longest);
-    this.shares(s, c, [[longest.map((v) => v / most), s.theme.sampled]], y, height);
-    this.upTo(s, `up to ${most}`, y);
-  }
-
-  /** Values that hold until the next one. */
-  private steady(s: Scene, times: number[], values: number[], most: number, text: string, color: string, y: number, height: number): void {
-    const { ctx } = this, all = Math.max(1, most);
-    ctx.fillStyle = color;
-    for (let i = 0; i + 1 < times.length; i++) {
-      const x0 = Math.round(this.x(s, times[i])), x1 = Math.round(this.x(s, times[i + 1])), h = (height * values[i]) / all;
-      if (x1 >= GUTTER && x0 <= s.width) ctx.fillRect(x0, y + height - h, Math.max(1, x1 - x0), h);
-    }
-    this.upTo(s, text, y);
-  }
-
-  private upTo(s: Scene, text: string, y: number): void {
-    const { ctx } = this;
-    ctx.fillStyle = s.theme.text;
-    ctx.textAlign = "right";
-    ctx.fillText(text, s.width - 6, y + 7);
-    ctx.textAlign = "left";
-  }
-
-  /** Each step's time by role, in the order of the report from below. */
-  private roles(s: Scene, y: number, height: number): void {
-    for (const r of s.roles) {
-      const x0 = Math.round(this.x(s, r.start)), x1 = Math.round(this.x(s, r.start + r.length));
-      if (x1 < GUTTER || x0 > s.width) continue;
-      let at = y + height;
-      for (const p of r.parts) {
-        const h = (height * p.ns) / Math.max(1, r.length);
-        this.ctx.fillStyle = roleColor(p.title) ?? s.theme.line;
-        this.ctx.fillRect(x0, at - h, Math.max(1, x1 - x0 - 1), h);
-        at -= h;
-      }
-    }
-  }
-
-  // What is chosen
-
-  private window(s: Scene, top: number, bottom: number): void {
-    const { ctx } = this, w = s.window!, x0 = Math.max(GUTTER, this.x(s, w.from)), x1 = Math.min(s.width, this.x(s, w.to));
-    if (x1 <= GUTTER || x0 >= s.width) return;
-    ctx.fillStyle = s.theme.strong;
-    ctx.globalAlpha = 0.14;
-    if (!w.tracks) ctx.fillRect(x0, top, x1 - x0, bottom - top);
-    else
-      for (const b of [...s.layout.between(top + s.layout.stuckHeight, bottom), ...s.layout.stuck])
-        if (b.track && w.tracks.includes(b.track.track)) ctx.fillRect(x0, b.stuck ? s.scroll + b.y : b.y, x1 - x0, b.h);
-    ctx.globalAlpha = 1;
-    ctx.fillRect(x0, top, 1, bottom - top);
-    ctx.fillRect(x1 - 1, top, 1, bottom - top);
-  }
-
-  private selected(s: Scene, d: Details): void {
-    const { ctx } = this, e = d.event, y = s.layout.yOf(e, s.scroll);
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(GUTTER, s.scroll, s.width - GUTTER, s.height);
-    ctx.clip();
-    ctx.strokeStyle = s.theme.text;
-    ctx.lineWidth = 2;
-    const x0 = Math.max(GUTTER - 5, this.x(s, e.start)), x1 = Math.min(s.width + 5, Math.max(x0 + 2, this.x(s, e.start + e.dur)));
-    ctx.strokeRect(x0, y, x1 - x0, LANE - 1);
-    ctx.lineWidth = 1.4;
-    const cause = d.call ?? d.op;
-    if (e.kind === "gpu" && cause) this.arrow(s, cause, e, s.theme.strong);
-    for (const k of (d.launched ?? []).slice(0, 100)) this.arrow(s, e, k, s.theme.strong);
-    if (d.forward) this.arrow(s, d.forward, e, "#d55e00");
-    for (const k of d.backward ?? []) this.arrow(s, e, k, "#d55e00");
-    ctx.restore();
-  }
-
-  /** From the rank that came first over the others to the one that came last. Those that the chosen event is a part of stand out. */
-  private ties(s: Scene, list: Tie[]): void {
-    const { ctx } = this, chosen = s.selected?.event, of = (t: Tie) => !!chosen && t.parts.some((p) => p.row === chosen.row);
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(GUTTER, s.scroll, s.width - GUTTER, s.height);
-    ctx.clip();
-    for (const t of [...list].sort((a, b) => Number(of(a)) - Number(of(b)))) {
-      ctx.globalAlpha = chosen && !of(t) ? 0.25 : 0.8;
-      ctx.lineWidth = of(t) ? 2 : 1.2;
-      for (let i = 1; i < t.parts.length; i++) this.tie(s, t.parts[i - 1], t.parts[i], t.accepted ? s.theme.text : s.theme.soft);
-    }
-    ctx.restore();
-  }
-
-  private tie(s: Scene, a: Slice, b: Slice, color: string): void {
-    const { ctx } = this, far = 20000, near = (x: number) => Math.max(-far, Math.min(far, x));
-    const x0 = near(this.x(s, a.start)), x1 = near(this.x(s, b.start)), y0 = s.layout.yOf(a, s.scroll) + LANE / 2, y1 = s.layout.yOf(b, s.scroll) + LANE / 2;
-    if (Math.max(y0, y1) < s.scroll || Math.min(y0, y1) > s.scroll + s.height) return;
-    const length = Math.hypot(x1 - x0, y1 - y0) || 1, [ux, uy] = [(x1 - x0) / length, (y1 - y0) / length];
-    ctx.strokeStyle = ctx.fillStyle = color;
-    ctx.beginPath();
-    ctx.moveTo(x0, y0);
-    ctx.lineTo(x1, y1);
-    ctx.stroke();
-    ctx.beginPath();
-    ctx.moveTo(x1, y1);
-    ctx.lineTo(x1 - 7 * ux - 3.5 * uy, y1 - 7 * uy + 3.5 * ux);
-    ctx.lineTo(x1 - 7 * ux + 3.5 * uy, y1 - 7 * uy - 3.5 * ux);
-    ctx.fill();
-  }
-
-  private arrow(s: Scene, a: Slice, b: Slice, color: string): void {
-    const { ctx } = this, far = 20000, near = (x: number) => Math.max(-far, Math.min(far, x));
-    const x0 = near(this.x(s, a.start)), y0 = s.layout.yOf(a, s.scroll) + LANE / 2, x1 = near(this.x(s, b.start)), y1 = s.layout.yOf(b, s.scroll) + LANE / 2;
-    const bend = Math.max(20, Math.min(120, Math.abs(x1 - x0) / 2));
-    ctx.strokeStyle = ctx.fillStyle = color;
-    ctx.beginPath();
-    ctx.moveTo(x0, y0);
-    ctx.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 4, y1);
-    ctx.stroke();
-    ctx.beginPath();
-    ctx.moveTo(x1, y1);
-    ctx.lineTo(x1 - 7, y1 - 4);
-    ctx.lineTo(x1 - 7, y1 + 4);
-    ctx.fill();
-  }
-
   // Above the tracks
 
   private ruler(s: Scene, top: number): void {
@@ -527,7 +319,7 @@ export class Painter {
     ctx.rect(GUTTER, 0, s.width - GUTTER, top);
     ctx.clip();
     for (let t = Math.max(0, Math.ceil(s.camera.from / step) * step - step); t < Math.min(end, s.info.length + step); t += step) {
-      const x = Math.round(this.x(s, t));
+      const x = Math.round(xOf(s, t));
       ctx.fillStyle = s.theme.soft;
       ctx.fillRect(x, TOP_RULER - 6, 1, 6);
       ctx.fillText(tickText(t, step), x + 3, TOP_RULER / 2 - 1);
@@ -557,7 +349,7 @@ export class Painter {
       else hi = mid;
     }
     for (let i = lo, drawn = -1; i < list.length && list[i].start < end; i++) {
-      const x0 = Math.round(this.x(s, list[i].start)), x1 = Math.round(this.x(s, list[i].end));
+      const x0 = Math.round(xOf(s, list[i].start)), x1 = Math.round(xOf(s, list[i].end));
       if (x1 <= drawn) continue; // many in one pixel
       ctx.fillStyle = s.theme.line;
       ctx.globalAlpha = i % 2 ? 1 : 0.6;
@@ -574,13 +366,13 @@ export class Painter {
     const { ctx } = this;
     ctx.fillStyle = MARK;
     for (const m of s.marks) {
-      const x = Math.round(this.x(s, m.at));
+      const x = Math.round(xOf(s, m.at));
       if (x >= GUTTER && x <= s.width) ctx.fillRect(x, y, 1, height);
     }
   }
 
   private flag(s: Scene, m: Mark): void {
-    const { ctx } = this, x = Math.round(this.x(s, m.at));
+    const { ctx } = this, x = Math.round(xOf(s, m.at));
     if (x < GUTTER - 200 || x > s.width) return;
     const width = m.note ? ctx.measureText(m.note).width + 8 : 10;
     ctx.fillStyle = MARK;
@@ -591,7 +383,7 @@ export class Painter {
   }
 
   private span(s: Scene, w: Window): void {
-    const { ctx } = this, x0 = Math.max(GUTTER, this.x(s, w.from)), x1 = Math.min(s.width, this.x(s, w.to));
+    const { ctx } = this, x0 = Math.max(GUTTER, xOf(s, w.from)), x1 = Math.min(s.width, xOf(s, w.to));
     if (x1 <= x0) return;
     ctx.fillStyle = s.theme.strong;
     ctx.globalAlpha = 0.25;

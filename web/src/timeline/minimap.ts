@@ -3,9 +3,15 @@ import { get } from "../api";
 import { h } from "../dom";
 import type { Context } from "../view";
 import { GUTTER } from "./layout";
-import type { Counters, Info, Origin, Window } from "./model";
+import { rangesOf, zoomOf, type Counters, type Info, type Origin, type Window } from "./model";
+import { BUSY, DUR, ITEM, START, type Answer } from "./tiles";
 
 const SVG = "http://www.w3.org/2000/svg", HEIGHT = 22, POINTS = 1000;
+
+/** Adds `value` to the parts from one place to another, to each as much as lies in it. */
+function spread(sums: number[], from: number, to: number, value: number): void {
+  for (let i = Math.max(0, Math.floor(from)); i < Math.min(sums.length, to); i++) sums[i] += (value * (Math.min(to, i + 1) - Math.max(from, i))) / (to - from);
+}
 
 export class Minimap {
   private readonly picture = document.createElementNS(SVG, "svg");
@@ -13,7 +19,7 @@ export class Minimap {
   private readonly steps = document.createElementNS(SVG, "path");
   private readonly seen = h("div", { class: "seen" });
   readonly place = h("div", { class: "minimap", title: "The whole run. Drag: move the view; double click: show all" }, this.picture, this.seen);
-  private values?: Counters;
+  private values: number[] = []; // shares of time with work, of as many equal parts
   private width = 0;
 
   constructor(private readonly c: Context, private readonly info: Info, private readonly origin: Origin, to: { center(ns: number): void; fitAll(): void }) {
@@ -37,13 +43,27 @@ export class Minimap {
 
   /** Once: what the strip shows. */
   async load(): Promise<void> {
-    if (this.origin.ranks) return;
     try {
-      this.values = await get<Counters>("/api/timeline/counters", { input: this.c.input, points: POINTS }, this.c.signal);
+      this.values = this.origin.ranks ? await this.busyRanks(this.origin.ranks) : await this.busyDevices();
       this.draw();
     } catch {
       // It shows steps and what is in view.
     }
+  }
+
+  private async busyDevices(): Promise<number[]> {
+    const v = await get<Counters>("/api/timeline/counters", { input: this.c.input, points: POINTS }, this.c.signal);
+    return Array.from({ length: v.points }, (_x, i) => Math.max(0, ...v.devices.map((d) => d.utilization[i] ?? 0)));
+  }
+
+  /** The mean over the ranks, of which there are no counters: from what is drawn of them at this zoom. */
+  private async busyRanks(ranks: number): Promise<number[]> {
+    const { info, origin } = this, part = Math.max(1, info.length / POINTS), zoom = zoomOf(info, part), wide = info.tile_pixels * 2 ** zoom, sums = new Array<number>(POINTS).fill(0);
+    for (let index = 0; index * wide < info.length; index++) {
+      const tile = await get<Answer>(`${origin.path}/tile`, { ...origin.args, zoom, index, tracks: rangesOf(info.tracks.filter((t) => t.device).map((t) => t.track)) }, this.c.signal);
+      for (const lane of tile.tracks.flatMap((t) => t.lanes)) for (let i = 0; i < lane.length; i += ITEM) if (lane[i + START] >= index * wide) spread(sums, lane[i + START] / part, (lane[i + START] + Math.max(1, lane[i + DUR])) / part, lane[i + BUSY] / part);
+    }
+    return sums.map((v) => Math.min(1, v / ranks));
   }
 
   resize(width: number): void {
@@ -55,10 +75,9 @@ export class Minimap {
   }
 
   private draw(): void {
-    const { width, info, values: v } = this, n = v?.points ?? 0, bars: string[] = [], lines: string[] = [];
+    const { width, info, values } = this, n = values.length, bars: string[] = [], lines: string[] = [];
     this.picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-    for (let i = 0; v && i < n; i++) {
-      const busy = Math.max(0, ...v.devices.map((d) => d.utilization[i] ?? 0));
+    for (const [i, busy] of values.entries()) {
       if (busy > 0) bars.push(`M${((i * width) / n).toFixed(1)} ${HEIGHT}v${(-busy * (HEIGHT - 3)).toFixed(1)}h${(width / n).toFixed(2)}V${HEIGHT}z`);
     }
     if (info.steps.length * 4 < width) for (const s of info.steps) lines.push(`M${((s.start * width) / Math.max(1, info.length)).toFixed(1)} 0v5`);

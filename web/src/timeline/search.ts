@@ -3,7 +3,7 @@ import { get } from "../api";
 import { add, button, h } from "../dom";
 import { count, time } from "../format";
 import type { Context } from "../view";
-import { tickText } from "./draw";
+import { tickText } from "./scene";
 import { trackTitle } from "./layout";
 import { menu } from "./menus";
 import type { Found, Info, Origin, Slice } from "./model";

@@ -21,7 +21,7 @@ interface Tile {
   used: number;
 }
 
-interface Answer {
+export interface Answer {
   tracks: { track: number; lanes: number[][] }[];
   names: Record<string, string>;
   roles: Record<Kind, Record<string, string>>;

@@ -5,28 +5,31 @@
 //   python     1: with Python frames  marks times with notes, as marks.ts has them
 //   Where a page has several timelines, each has a word of its own before these names.
 //   look       "A..B" on the clock of the recording, as tables have times: chosen as a window, with what is around it
-import { file, get, source, type Args, type Report } from "../api";
-import { add, button, clear, h, save, select } from "../dom";
-import { time, timePoint } from "../format";
+import { source } from "../api";
+import { add, button, h, select } from "../dom";
+import { time } from "../format";
 import * as place from "../place";
-import { stepRange } from "../steps";
 import type { Context } from "../view";
+import { Chosen } from "./chosen";
 import { theme } from "./colors";
 import { Curves } from "./curves";
-import { EXPORT_TITLE, endsOf, kernelFacts, showDetails, showTotals, type Panel } from "./details";
-import { Painter, tickText, topOf, type Colours, type Scene } from "./draw";
+import { EXPORT_TITLE, type Panel } from "./details";
+import { Painter } from "./draw";
+import { topOf, type Colours, type Scene } from "./scene";
 import { Input, type Target } from "./input";
-import { GUTTER, Layout, type Band } from "./layout";
-import { fromRanges, rangesOf, zoomOf, type Camera, type Details, type Info, type Kernel, type Origin, type Slice, type Window } from "./model";
+import { GUTTER, Layout } from "./layout";
+import { fromRanges, rangesOf, zoomOf, type Camera, type Info, type Origin, type Slice, type Window } from "./model";
 import { keyList } from "./keys";
 import { Legend } from "./legend";
 import { MarkForm, marksOf, marksText, type Mark } from "./marks";
 import { closeMenus, tracksMenu } from "./menus";
 import { Minimap } from "./minimap";
 import { PanelFrame } from "./panel";
+import { Pointer } from "./pointer";
 import { Search } from "./search";
 import { Ties } from "./ties";
-import { BUSY, COUNT, DUR, ITEM, NAME, ROW, START, Tiles, firstBehind } from "./tiles";
+import { DUR, ROW, START, Tiles } from "./tiles";
+import { deviceWork, lookedAt, saveTrace, stepsBetween } from "./windows";
 
 const SCALE_MIN = 0.02; // ns a pixel
 
@@ -44,12 +47,6 @@ export interface Options {
   beside?: Beside;
 }
 
-interface Hit {
-  band: Band;
-  lane: number; // of the track
-  item: Float64Array; // ITEM numbers
-}
-
 function coloursOf(word: string | undefined): Colours {
   return word === "name" || word === "category" ? word : "role";
 }
@@ -58,7 +55,6 @@ export class Timeline implements Target {
   private readonly canvas = h("canvas", { tabindex: 0, role: "application", "aria-label": "Timeline; keys: w s a d, arrows, comma and full stop, n, m, f, 0, Escape" });
   private readonly spacer = h("div", { class: "room" });
   private readonly view = h("div", { class: "view" }, this.spacer, this.canvas);
-  private readonly tip = h("div", { class: "tip", hidden: true, role: "tooltip" });
   private readonly panelFrame: PanelFrame;
   private readonly markForm = new MarkForm(() => this.moved());
   private readonly pythonBox = h("input", { type: "checkbox", onchange: () => this.showPython(this.pythonBox.checked) });
@@ -74,6 +70,8 @@ export class Timeline implements Target {
   private readonly minimap: Minimap;
   private readonly panel: Panel;
   private readonly input: Input;
+  private readonly pointer: Pointer;
+  private readonly chosen: Chosen;
   private readonly scene: Scene;
   private readonly origin: Origin;
   private readonly beside?: Beside;
@@ -82,7 +80,6 @@ export class Timeline implements Target {
   private pending = 0;
   private lastFrame = 0;
   private noteTimer = 0;
-  private asked = 0;
   /** For those who measure: pictures drawn, and ms that the last took. */
   readonly stats = { frames: 0, ms: 0, idle: false };
 
@@ -98,11 +95,15 @@ export class Timeline implements Target {
     this.minimap = new Minimap(c, info, origin, { center: (ns) => this.center(ns), fitAll: () => this.fitAll() });
     this.panelFrame = new PanelFrame(beside ? "opscope-timeline-half" : "opscope-timeline");
     this.search = new Search(c, info, origin, { jump: (e) => this.jump(e), searched: (text) => this.searched(text) });
-    this.panel = { info, key: `${beside?.prefix ?? ""}selection`, save: origin.ranks ? undefined : () => this.exportWindow(), jump: (e) => this.jump(e), find: (t) => this.search.start(t), close: () => this.chooseNothing(), fold: () => this.panelFrame.fold(),
-      both: (d) => this.showEnds(d) };
+    this.panel = { info, key: `${beside?.prefix ?? ""}selection`, save: origin.ranks ? undefined : () => this.exportWindow(), jump: (e) => this.jump(e), find: (t) => this.search.start(t), close: () => this.chosen.nothing(), fold: () => this.panelFrame.fold(),
+      both: (d) => this.chosen.showEnds(d) };
     this.scene = { info, layout: this.layout, tiles: this.tiles, camera: { from: 0, scale: 1 }, width: 800, height: 400, scroll: 0, theme: theme(),
       colours: coloursOf(this.said("by")), search: "", roles: [], marks: marksOf(this.said("marks") ?? "") };
     this.legend = new Legend(this.tiles);
+    const { scene, layout, tiles, curves, view, canvas, panelFrame, panel } = this;
+    this.pointer = new Pointer({ scene, layout, tiles, curves, info, origin, view, canvas });
+    this.chosen = new Chosen({ c, info, origin, scene, layout, panelFrame, panel, view, show: (from, to) => this.show(from, to), reveal: (e) => this.reveal(e), bringUp: (e) => this.bringUp(e), sized: () => this.sized(), moved: () => this.moved(),
+      tracksChanged: () => this.tracksChanged() });
     const frame = this.frame();
     add(page, frame);
     this.input = new Input(this.canvas, frame, this, c.signal, !beside);
@@ -137,7 +138,7 @@ export class Timeline implements Target {
     this.layout.build();
     this.tracksChanged();
     const w = this.scene.window;
-    if (w) void this.choose(w); // its totals are of what is shown
+    if (w) void this.chosen.choose(w); // its totals are of what is shown
   }
 
   /** A time in the middle of what is in view. */
@@ -154,7 +155,7 @@ export class Timeline implements Target {
 
   /** `first`: what is shown where the address does not say. */
   async start(first?: Window): Promise<void> {
-    const look = this.said("look"), looked = look ? this.within(look) : undefined, tracks = this.said("tracks"), q = this.said("q"), ev = this.said("ev"), placed = this.said("from") !== undefined;
+    const look = this.said("look"), looked = look ? lookedAt(this.info, look) : undefined, tracks = this.said("tracks"), q = this.said("q"), ev = this.said("ev"), placed = this.said("from") !== undefined;
     for (const key of (this.said("shut") ?? "").split(" ")) if (key) this.layout.shut.add(key);
     this.layout.pins = (this.said("pin") ?? "").split(" ").filter((k) => k);
     this.layout.order = (this.said("order") ?? "").split(" ").filter((k) => k);
@@ -163,16 +164,16 @@ export class Timeline implements Target {
     this.layout.build();
     void this.minimap.load();
     if (!this.ties && !this.beside) void this.curves.load();
-    add(this.view, this.tip);
+    add(this.view, this.pointer.tip);
     this.resize();
     if (looked) this.show(looked.from - (looked.to - looked.from), looked.to + (looked.to - looked.from));
     else this.startCamera(first);
     const [from, to] = looked ? [looked.from, looked.to] : (this.said("win") ?? "").split("..").map(Number);
-    if (to > from) this.choose({ from, to, tracks: tracks ? fromRanges(tracks) : undefined });
+    if (to > from) void this.chosen.choose({ from, to, tracks: tracks ? fromRanges(tracks) : undefined });
     if (q) await this.search.restore(q, Number(this.said("hit") ?? 0), !placed);
     if (ev) {
       const [kind, row] = ev.split(":");
-      await this.open(kind, Number(row), !placed);
+      await this.chosen.open(kind, Number(row), !placed);
     }
     this.invalidate();
     await this.settled();
@@ -186,25 +187,11 @@ export class Timeline implements Target {
 
   private startCamera(first?: Window): void {
     const from = this.said("from"), to = this.said("to"), { steps } = this.c.args, length = this.info.length;
-    const chosen = steps && steps !== "all" ? this.stepsBetween(steps) : undefined;
+    const chosen = steps && steps !== "all" ? stepsBetween(this.info, steps) : undefined;
     if (from !== undefined && to !== undefined && Number(to) > Number(from)) this.show(Number(from), Number(to));
     else if (first) this.show(first.from, first.to);
     else if (chosen) this.show(chosen.from - (chosen.to - chosen.from) * 0.02, chosen.to + (chosen.to - chosen.from) * 0.02);
     else this.show(-length * 0.01, length * 1.01);
-  }
-
-  /** "A..B" on the recording's clock; undefined: no part of the timeline. Such times may be more than a number can hold. */
-  private within(text: string): Window | undefined {
-    const m = /^(-?\d+)\.\.(-?\d+)$/.exec(text);
-    if (!m) return undefined;
-    const [from, to] = [m[1], m[2]].map((t) => Number(BigInt(t) - BigInt(this.info.first_ns)));
-    return to > from && to > 0 && from < this.info.length ? { from: Math.max(0, from), to: Math.min(to, this.info.length) } : undefined;
-  }
-
-  /** "3..5" as times of the steps with these numbers. */
-  private stepsBetween(text: string): Window | undefined {
-    const [low, high] = stepRange(text), list = this.info.steps.filter((s) => s.number >= low && s.number <= high);
-    return list.length ? { from: list[0].start, to: Math.max(...list.map((s) => s.end)) } : undefined;
   }
 
   // The camera
@@ -289,22 +276,15 @@ export class Timeline implements Target {
     this.show(from - room, to + room);
   }
 
-  /** Shows from the first device work to the last, where that is a part of the whole. */
   private deviceButton(): HTMLElement | null {
-    const tracks = this.info.tracks.filter((t) => t.device && t.slices), from = Math.min(...tracks.map((t) => t.first)), to = Math.max(...tracks.map((t) => t.last));
-    if (!tracks.length || to - from > this.info.length * 0.8) return null;
-    const room = (to - from) * 0.02 + 1;
-    return button("GPU work", () => this.show(from - room, to + room), { title: "From the first device work to the last" });
+    const w = deviceWork(this.info);
+    return w && button("GPU work", () => this.show(w.from, w.to), { title: "From the first device work to the last" });
   }
 
   fitChosen(): void {
     const e = this.scene.selected?.event, w = this.scene.window ?? (e && { from: e.start, to: e.start + e.dur });
     if (w) this.show(w.from - (w.to - w.from) * 0.05 - 1, w.to + (w.to - w.from) * 0.05 + 1);
     else this.fitAll();
-  }
-
-  private timeAt(x: number): number {
-    return this.scene.camera.from + (x - GUTTER) * this.scene.camera.scale;
   }
 
   // Pictures
@@ -385,67 +365,16 @@ export class Timeline implements Target {
   // What is under the pointer
 
   inRuler(y: number): boolean {
-    return y < topOf(this.info);
-  }
-
-  private bandAt(y: number): Band | undefined {
-    return this.layout.at(y - topOf(this.info), this.view.scrollTop);
-  }
-
-  private hitAt(x: number, y: number): Hit | undefined {
-    const band = this.bandAt(y), at = y - topOf(this.info) + (band?.stuck ? 0 : this.view.scrollTop);
-    if (!band?.track || x < GUTTER || this.inRuler(y)) return undefined;
-    const lane = this.layout.laneAt(band, at), { scale } = this.scene.camera, from = this.timeAt(x - 1.5), to = this.timeAt(x + 1.5), ns = this.timeAt(x);
-    let best: Float64Array | undefined, far = Infinity;
-    if (lane < 0) return undefined;
-    for (const p of this.tiles.pieces(zoomOf(this.info, scale), from, to, band.track.track)) {
-      const items = p.lanes[lane];
-      if (!items) continue;
-      for (let i = firstBehind(items, from); i < items.length && items[i + START] < to; i += ITEM) {
-        const off = Math.max(0, items[i + START] - ns, ns - items[i + START] - items[i + DUR]);
-        if (off < far) [far, best] = [off, items.subarray(i, i + ITEM)];
-      }
-    }
-    return best && { band, lane, item: best };
+    return this.pointer.inRuler(y);
   }
 
   hover(x: number, y: number): void {
-    this.scene.hover = { x, band: x < GUTTER && !this.inRuler(y) ? this.bandAt(y) : undefined };
-    const hit = this.hitAt(x, y), text = hit ? this.describe(hit) : this.describePlace(x, y);
-    this.tip.hidden = !text;
-    if (text) {
-      this.tip.textContent = text;
-      const right = x > this.scene.width / 2;
-      this.tip.style.left = right ? "" : `${x + 14}px`;
-      this.tip.style.right = right ? `${this.scene.width - x + 14}px` : "";
-      this.tip.style.top = `${Math.min(y + 16, this.scene.height - 74) + this.view.scrollTop}px`;
-    }
-    this.canvas.style.cursor = x < GUTTER ? "pointer" : hit ? "pointer" : "crosshair";
+    this.pointer.hover(x, y);
     this.invalidate();
   }
 
-  private describe(hit: Hit): string {
-    const i = hit.item, name = this.tiles.names.get(i[NAME]) ?? "", role = this.tiles.roles[hit.band.track!.device ? "gpu" : "span"].get(i[NAME]), start = tickText(i[START], Math.max(1, this.scene.camera.scale));
-    if (i[COUNT] === 1) return `${name}\n${role ? `${role}, ` : ""}${time(i[BUSY])} from ${start}${i[BUSY] > i[DUR] ? "; drawn up to the next in its row" : ""}`;
-    const busy = i[DUR] > 0 ? `, busy ${((100 * i[BUSY]) / i[DUR]).toFixed(1)} % of ${time(i[DUR])}` : "";
-    return `${i[COUNT]} events${busy}, from ${start}\nthe longest: ${name}`;
-  }
-
-  private describePlace(x: number, y: number): string {
-    if (x < GUTTER) {
-      if (this.inRuler(y)) return this.info.times ? `The first event began at ${timePoint(BigInt(this.info.first_ns))} on the clock of the ${this.origin.ranks ? "job" : "recording"}` : "";
-      const b = this.bandAt(y);
-      if (b?.stuck !== "peek" && b?.kind !== "process" && x > GUTTER - 24) return b?.stuck ? "Unpin: back to its place" : "Pin: keep it in view, above all others";
-      return b ? [b.title, b.track ? `${b.track.slices.toLocaleString("en-US")} events, ${b.track.lanes} rows` : b.note].filter((t) => t).join("\n") : "";
-    }
-    if (this.inRuler(y)) return "";
-    const b = this.bandAt(y);
-    return b?.curve ? this.curves.describe(b.curve, this.timeAt(x)) : "";
-  }
-
   leave(): void {
-    this.tip.hidden = true;
-    this.scene.hover = undefined;
+    this.pointer.leave();
     this.invalidate();
   }
 
@@ -458,18 +387,18 @@ export class Timeline implements Target {
         this.editMark(flag);
         return;
       }
-      const ns = this.timeAt(x), step = this.info.steps.find((s) => ns >= s.start && ns < s.end);
-      if (step && y > topOf(this.info) - 18 && x > GUTTER) this.choose({ from: step.start, to: step.end });
+      const ns = this.pointer.timeAt(x), step = this.info.steps.find((s) => ns >= s.start && ns < s.end);
+      if (step && y > topOf(this.info) - 18 && x > GUTTER) void this.chosen.choose({ from: step.start, to: step.end });
       return;
     }
-    const band = this.bandAt(y), hit = this.hitAt(x, y);
+    const band = this.pointer.bandAt(y), hit = this.pointer.hitAt(x, y);
     if (band && band.kind !== "process" && band.key && x < GUTTER && x > GUTTER - 24) {
       this.layout.pin(band.key);
       this.tracksChanged();
     } else if (band && (band.kind === "process" || (x < GUTTER && band.kind === "track")) && band.key) {
       this.layout.toggle(band.key);
       this.tracksChanged();
-    } else if (hit) this.open(hit.band.track!.device ? "gpu" : "span", hit.item[ROW], false);
+    } else if (hit) void this.chosen.open(hit.band.track!.device ? "gpu" : "span", hit.item[ROW], false);
   }
 
   private markAt(x: number, y: number): Mark | undefined {
@@ -488,119 +417,34 @@ export class Timeline implements Target {
   /** At the begin of what is chosen, else where the pointer is, else in the middle. */
   flag(): void {
     const { selected, window: w, hover, camera } = this.scene;
-    const at = selected?.event.start ?? w?.from ?? (hover && hover.x > GUTTER ? this.timeAt(hover.x) : camera.from + (this.room / 2) * camera.scale);
+    const at = selected?.event.start ?? w?.from ?? (hover && hover.x > GUTTER ? this.pointer.timeAt(hover.x) : camera.from + (this.room / 2) * camera.scale);
     const m: Mark = { at: Math.round(Math.max(0, Math.min(this.info.length, at))), note: "" };
     this.scene.marks.push(m);
     this.editMark(m);
   }
 
   fitAt(x: number, y: number): void {
-    const hit = this.hitAt(x, y);
+    const hit = this.pointer.hitAt(x, y);
     if (x < GUTTER || this.inRuler(y)) return;
     if (hit) this.show(hit.item[START] - hit.item[DUR] * 0.1 - 1, hit.item[START] + hit.item[DUR] * 1.1 + 1);
     else this.fitAll();
   }
 
   choosing(x0: number, y0: number, x1: number, y1: number, done: boolean): void {
-    const [from, to] = [this.timeAt(Math.max(GUTTER, Math.min(x0, x1))), this.timeAt(Math.max(x0, x1))].map(Math.round);
+    const [from, to] = [this.pointer.timeAt(Math.max(GUTTER, Math.min(x0, x1))), this.pointer.timeAt(Math.max(x0, x1))].map(Math.round);
     const top = topOf(this.info), at = (y: number) => Math.max(this.layout.stuckHeight, y - top) + this.view.scrollTop;
     const bands = this.inRuler(y0) ? undefined : this.layout.between(at(Math.min(y0, y1)), at(Math.max(y0, y1)) + 1).flatMap((b) => (b.track ? [b.track.track] : []));
     const w = { from: Math.max(0, from), to: Math.min(Math.max(to, from + 1), Math.max(1, this.info.length)), tracks: bands?.length ? bands : undefined };
-    if (done && w.to > w.from) this.choose(w);
+    if (done && w.to > w.from) void this.chosen.choose(w);
     else this.scene.window = w;
     this.invalidate();
-  }
-
-  private async choose(w: Window): Promise<void> {
-    const mine = ++this.asked;
-    this.scene.window = w;
-    this.scene.selected = undefined;
-    this.layout.peek([]);
-    this.tracksChanged();
-    const args = { ...this.origin.args, from: Math.round(w.from), to: Math.round(w.to), tracks: this.tracksOf(w) };
-    await this.fill(mine, async () => {
-      const r = await get<Report>(`${this.origin.path}/select`, args, this.c.signal);
-      return () => showTotals(this.panelFrame.panel, this.panel, { ...w, from: args.from, to: args.to }, r);
-    });
-  }
-
-  /** Of those that are shown; undefined: all there are. */
-  private tracksOf(w: Window): string | undefined {
-    const left = new Set(this.layout.left.map((t) => t.track)), chosen = w.tracks ?? this.info.tracks.map((t) => t.track);
-    return w.tracks || left.size ? rangesOf(chosen.filter((t) => w.tracks || !left.has(t))) : undefined;
-  }
-
-  private async open(kind: string, row: number, jump: boolean): Promise<void> {
-    const mine = ++this.asked;
-    await this.fill(mine, async () => {
-      const d = await get<Details>(`${this.origin.path}/event`, { ...this.origin.args, kind, row }, this.c.signal);
-      return () => {
-        this.scene.selected = d;
-        this.layout.peek([]);
-        if (jump) this.reveal(d.event);
-        void this.addKernel(mine, d, showDetails(this.panelFrame.panel, this.panel, d));
-        this.sized(); // the panel takes room
-        this.bringUp(d.event);
-        this.seeEnds(d);
-        this.moved();
-      };
-    });
-  }
-
-  /** What is known of a kernel beyond its row comes when it is there. */
-  private async addKernel(mine: number, d: Details, place: HTMLElement): Promise<void> {
-    if (d.event.kind !== "gpu" || this.origin.ranks || source.off) return;
-    try {
-      const k = await get<Kernel>(`${this.origin.path}/kernel`, { ...this.origin.args, row: d.event.row }, this.c.signal);
-      if (mine === this.asked) add(place, h("h4", {}, "Kernel"), kernelFacts(d, k));
-    } catch {
-      // The row is what there is.
-    }
-  }
-
-  /** Fills the panel, unless something else has been asked for meanwhile. */
-  private async fill(mine: number, ask: () => Promise<() => void>): Promise<void> {
-    try {
-      const show = await ask();
-      if (mine === this.asked && !this.c.signal.aborted) show();
-    } catch (e) {
-      if (this.c.signal.aborted || mine !== this.asked) return;
-      clear(this.panelFrame.panel);
-      add(this.panelFrame.panel, h("p", { class: "error", role: "alert" }, e instanceof Error ? e.message : String(e)));
-    }
-  }
-
-  /** Rows of the other ends of its arrows that are out of sight are shown above the tracks. */
-  private seeEnds(d: Details): void {
-    this.layout.peek([]);
-    const out = endsOf(d).filter((e) => !this.layout.sees(e, this.view.scrollTop)), tracks = new Set<number>();
-    this.layout.peek(out.filter((e) => !tracks.has(e.track) && tracks.add(e.track)).slice(0, 3));
-    this.sized();
-    this.bringUp(d.event);
-  }
-
-  /** An event and what its arrows lead to, side by side. */
-  private showEnds(d: Details): void {
-    const all = [d.event, ...endsOf(d)], from = Math.min(...all.map((e) => e.start)), to = Math.max(...all.map((e) => e.start + e.dur)), room = (to - from) * 0.1 + 1;
-    this.show(from - room, to + room);
-    this.seeEnds(d);
-    this.moved();
   }
 
   /** Closes what is open; then chooses nothing; then ends the search. */
   escape(): void {
     if (closeMenus(this.root)) return;
-    if (this.scene.selected || this.scene.window) this.chooseNothing();
+    if (this.scene.selected || this.scene.window) this.chosen.nothing();
     else this.search.clear();
-  }
-
-  private chooseNothing(): void {
-    this.asked++;
-    this.scene.selected = undefined;
-    this.scene.window = undefined;
-    this.layout.peek([]);
-    clear(this.panelFrame.panel);
-    this.tracksChanged();
   }
 
   /** Brings an event into view, and large enough to be seen. */
@@ -623,7 +467,7 @@ export class Timeline implements Target {
   jump(e: Slice): void {
     this.scene.window = undefined;
     this.reveal(e);
-    this.open(e.kind, e.row, false);
+    void this.chosen.open(e.kind, e.row, false);
   }
 
   /** Makes events of this name stand out, wherever they are. */
@@ -648,16 +492,6 @@ export class Timeline implements Target {
 
   private exportWindow(): void {
     const { camera, window: w } = this.scene, from = Math.max(0, Math.floor(w?.from ?? camera.from)), to = Math.ceil(w?.to ?? camera.from + this.room * camera.scale);
-    void this.saveTrace(from <= 0 && to >= this.info.length ? {} : { from, to });
-  }
-
-  /** A refusal is said on the page, which stays. */
-  private async saveTrace(part: Args): Promise<void> {
-    try {
-      const trace = await file("/api/export/chrome", { input: this.c.input, ...part }, this.c.signal);
-      save(`${this.c.input.replace(/[^\w.-]+/g, "_")}.trace.json.gz`, trace);
-    } catch (e) {
-      if (!this.c.signal.aborted) this.say(e instanceof Error ? e.message : String(e));
-    }
+    void saveTrace(this.c, from <= 0 && to >= this.info.length ? {} : { from, to }, (why) => this.say(why));
   }
 }

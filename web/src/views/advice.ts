@@ -16,6 +16,6 @@ export const advice: View = {
     const rows = t.rows.filter((r) => ORDER.indexOf(String(r[0])) <= ORDER.indexOf(least));
     add(page, h("div", { class: "choices" }, choice(c, "Severity", "least", [["info", "all"], ["low", "low and above"], ["medium", "medium and above"], ["high", "high"]])));
     showFindings(page, c, { ...t, rows }, { title: "Findings", open: true });
-    showTable(page, { ...t, rows, notes: [] }, { title: "As a table", key: "advice", hide: ["evidence", "advice", "disprove", "bound"] });
+    showTable(page, { ...t, rows, notes: [] }, { title: "As a table", key: "advice", hide: ["evidence", "advice", "disprove", "bound", "from_ns", "to_ns"] });
   },
 };

@@ -36,7 +36,7 @@ function waterfall(box: HTMLElement, t: Report, a: number, b: number): void {
     at += x.delta;
   }
   values.push({ at: [0, b], delta: b, color: OTHERS });
-  const ends = values.slice(1, -1).flatMap((v) => v.at).concat(a, b), low = Math.min(...ends), high = Math.max(...ends), least = Math.max(0, low - (high - low) * 0.15 - 1);
+  const ends = values.slice(1, -1).flatMap((v) => v.at).concat(a, b), low = Math.min(...ends), high = Math.max(...ends), least = high > low ? Math.max(0, low - (high - low) * 0.15 - 1) : 0;
   showChart(box, "From A to B", {
     tooltip: { confine: true, formatter: (p: any) => `${echarts.format.encodeHTML(names[p.dataIndex])}<br>${p.dataIndex === 0 || p.dataIndex === names.length - 1 ? `step ${time(values[p.dataIndex].delta)}` : signed(values[p.dataIndex].delta)}` },
     grid: { left: 10, right: 100, top: 8, bottom: 10, containLabel: true },

@@ -30,7 +30,7 @@ export const gpus: View = {
         yAxis: { type: "value", min: 0, max: 100, axisLabel: { formatter: "{value} %" } },
         series: SHARES.map(([id], k) => ({ type: "bar", name: t.columns[columnOf(t, id)]?.title, itemStyle: { color: COLORS[k] }, data: used.map((r) => numberAt(t, r, id)) })),
       } as any);
-    showReport(page, "devices", t, { title: "Devices" });
+    showReport(page, "devices", t, { title: "Devices", hide: ["memory_bytes", "compute_capability", "sm_count", "copies", "sets", "kernel_ns", "kernel_busy_ns"] });
     await part(page, "Busy and idle", async (box) => {
       const g = await report(c, "gpu-timeline", { group_by: "device" }), groups = [...new Set(g.rows.map((r) => textAt(g, r, "group")))];
       const of = (group: string, kind: string) => g.rows.find((r) => textAt(g, r, "group") === group && textAt(g, r, "kind") === kind);
@@ -45,7 +45,7 @@ export const gpus: View = {
           data: groups.map((group) => numberAt(g, of(group, kind) ?? [], "time_ns")),
         })),
       } as any, 120 + 40 * groups.length);
-      showReport(box, "gpu-timeline", g, { title: "Busy and idle time" });
+      showReport(box, "gpu-timeline", g, { title: "Busy and idle time", draw: { kind: (v) => String(v).replace(/_/g, " ") } });
     });
   },
 };

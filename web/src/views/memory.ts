@@ -90,8 +90,8 @@ async function categories(box: HTMLElement, c: Context, range: Range | undefined
   // The curve does not tell what was held before from what is unknown.
   if (line && t.rows.some((r) => BEFORE.test(String(r[0])))) for (const x of line.columns) if (x.title === "Unknown") x.title = "Unknown, or held before the recording";
   if (line) curve(box, "Memory by what it is used for", line, range, Math.max(end, endOf(line)), true);
-  if (range && line) showTable(box, categoriesInRange(t, line, range), { title: "By category, in the range", key: "memory-categories", draw: drawCategory });
-  else showReport(box, "memory-categories", t, { title: "By category", draw: drawCategory });
+  if (range && line) showTable(box, categoriesInRange(t, line, range), { title: "By category, in the range", key: "memory-categories", sort: "-at_peak_bytes", draw: drawCategory });
+  else showReport(box, "memory-categories", t, { title: "By category", sort: "-at_peak_bytes", draw: drawCategory });
   if (unknown?.rows.length && !range) showReport(box, "memory-categories", unknown, { title: "Unknown, because" });
 }
 
@@ -109,7 +109,7 @@ function tables(page: HTMLElement, t: Report, blocks: Section | undefined, range
 async function leaks(box: HTMLElement, c: Context): Promise<void> {
   const t = await report(c, "leaks", { device: c.args.device, group_by: c.args.owner });
   add(box, h("div", { class: "choices" }, choice(c, "Not freed, by", "owner", [["owner", "op, line and module"], ["op", "op"], ["line", "line of Python"], ["module", "module"]])));
-  showReport(box, "leaks", t, { title: "Not freed at the end" });
+  showReport(box, "leaks", t, { title: "Not freed at the end", hide: ["allocations", "first_ns", "last_ns"] });
 }
 
 /** Who held the memory when most was allocated. */
@@ -133,6 +133,7 @@ export const memory: View = {
   id: "memory",
   title: "Memory",
   group: "Run",
+  needs: "memory",
   shows: { memory: {}, leaks: {}, fragmentation: {} },
   async show(page, c) {
     const t = await report(c, "memory", { device: c.args.device }), range = rangeOf(c);

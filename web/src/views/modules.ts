@@ -32,7 +32,7 @@ async function tree(box: HTMLElement, c: Context): Promise<void> {
   const size = has.find(([id]) => id === c.args.size) ?? has[0];
   add(box, h("div", { class: "choices" }, choice(c, "Width", "size", has.map(([id, title]): [string, string] => [id, title])), choice(c, "Order", "order", [["run", "as they ran"], ["time", "most time first"]])));
   showFlame(box, `Modules by ${size[1]}`, flameNodes(t, size[2]), c.args.order === "time", c.args.at ?? "", (at) => place.note({ at }));
-  showReport(box, "modules", t, { title: "Modules", steps: c, children: byDepth(t), tree: "module", hide: ["depth", "module_id", "device_exclusive_ns", "host_exclusive_ns"] });
+  showReport(box, "modules", t, { title: "Modules", steps: c, children: byDepth(t), tree: "module", hide: ["depth", "module_id", "device_exclusive_ns", "host_exclusive_ns", "backward_device_self_ns", "operators"] });
 }
 
 const DIRECTIONS: [id: string, title: string][] = [["forward", "Forward"], ["backward", "Backward"], ["optimizer", "Optimizer"]];
@@ -49,13 +49,14 @@ async function layers(box: HTMLElement, c: Context): Promise<void> {
   const device = columnOf(t, "total_gpu_ns") >= 0, of = device ? "gpu" : "host", what = device ? "device work" : "on the host";
   const sum = (id: string) => t.rows.reduce((s, r) => s + (numberAt(t, r, id) ?? 0), 0);
   add(box, h("div", { class: "figures" }, ...DIRECTIONS.map(([id, title]) => figure(`${title}, ${what}`, time(sum(`${id}_${of}_ns`))))));
-  showReport(box, "layers", t, { title: by === "line" ? "Lines of Python: what each took by itself" : "Layers: what each took by itself", steps: c });
+  showReport(box, "layers", t, { title: by === "line" ? "Lines of Python: what each took by itself" : "Layers: what each took by itself", steps: c, hide: device ? ["forward_host_ns", "backward_host_ns", "modelled_pct"] : [] });
 }
 
 export const modules: View = {
   id: "modules",
   title: "Modules",
   group: "Kernels and ops",
+  needs: "modules",
   shows: { modules: {} },
   async show(page, c) {
     await part(page, "Modules", (box) => tree(box, c));

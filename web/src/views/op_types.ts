@@ -17,6 +17,6 @@ export const opTypes: View = {
     add(page, h("div", { class: "choices" }, topChoice(c)), row);
     showBars(row, "GPU time by op type", shares("total_gpu_ns"), time, topOf(c));
     showBars(row, "CPU time by op type", shares("total_cpu_ns"), time, topOf(c));
-    showReport(page, "op-types", t, { title: "Op types", choose: (cells) => (location.hash = place.linkTo("ops-kernels", { "ops.q": String(cells[type]) })) });
+    showReport(page, "op-types", t, { title: "Op types", hide: ["min_gpu_ns", "max_gpu_ns", "mean_cpu_ns"], choose: (cells) => (location.hash = place.linkTo("ops-kernels", { "ops.q": String(cells[type]) })) });
   },
 };

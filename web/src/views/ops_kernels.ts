@@ -6,7 +6,7 @@ import { opOf, showKernels, showStack } from "../instances";
 import { choice, detail, part, pathEnd, showReport } from "../parts";
 import { report, type View } from "../view";
 
-const HIDDEN = ["op_id", "shapes", "data_type", "stack", "ops", "min_gpu_ns", "max_gpu_ns", "mean_cpu_ns", "min_cpu_ns", "max_cpu_ns", "mean_overhead_ns", "mean_idle_ns"];
+const HIDDEN = ["op_id", "type", "shapes", "data_type", "stack", "ops", "min_gpu_ns", "max_gpu_ns", "mean_cpu_ns", "min_cpu_ns", "max_cpu_ns", "mean_overhead_ns", "mean_idle_ns"];
 
 export const opsKernels: View = {
   id: "ops-kernels",

@@ -18,7 +18,7 @@ export const reports: View = {
       select("Report", list.map((r): [string, string] => [r.name, `${r.name}: ${r.title}`]), info.name, (v) => (location.hash = place.linkTo("reports", { report: v }))), ...by),
       h("p", { class: "help" }, info.help));
     const r = await report(c, info.name, { group_by: c.args.by });
-    showReport(page, info.name, r, { title: info.title, steps: info.sums ? c : undefined });
+    showReport(page, info.name, r, { title: info.title, steps: info.sums && !info.per_event.includes(c.args.by ?? "") ? c : undefined });
     for (const s of r.sections) showReport(page, info.name, s, { title: s.title });
   },
 };

@@ -9,12 +9,16 @@ import { percent, time } from "../format";
 import { choice, drawShort, figure, shortKernels, showReport } from "../parts";
 import { report, type View } from "../view";
 
+const HEIGHT = 460;
+/** Columns not shown at first: what others are made of, and how single calls differ. */
+const HIDDEN = /^(class|attainable_ns|peak|kernels|flops|bytes|short_name)$|^(mean|median|stddev|min|max)_/;
+
 function chart(page: HTMLElement, t: Report, nameOf: Name): void {
-  const shown = new Set(points(t).map((p) => p.row)), made = rooflineOption(t, nameOf);
+  const shown = new Set(points(t).map((p) => p.row)), made = rooflineOption(t, HEIGHT, nameOf);
   const outside = t.rows.filter((_r, i) => !shown.has(i)), left = outside.length;
   if (made) {
     const { option, far } = made;
-    showChart(page, "Roofline", option, 460);
+    showChart(page, "Roofline", option, HEIGHT);
     if (far.length) add(page, h("p", { class: "note" }, `Beyond the axes: ${far.length === 1 ? "a point" : `${far.length} points`} with less than ${SMALL_PCT} % of device work each: ${far.map((p) => nameOf(t.rows[p.row])).slice(0, 5).join("; ")}${far.length > 5 ? "; …" : ""}.`));
   }
   if (left) add(page, h("p", { class: "note" }, `Not in the chart: ${time(outside.reduce((sum, r) => sum + (numberAt(t, r, "total_gpu_ns") ?? 0), 0))}, ${percent(outside.reduce((sum, r) => sum + (numberAt(t, r, "total_pct") ?? 0), 0))} of device work, in ${left} ${left === 1 ? "row" : "rows"} whose FLOPs or bytes are 0 or unknown.`));
@@ -41,6 +45,6 @@ export const roofline: View = {
     const short = by === "kernel" ? await shortKernels(c) : (name: Cell) => String(name ?? ""), nameOf = (r: Cell[]) => [textAt(t, r, "op") || short(textAt(t, r, "kernel")), textAt(t, r, "direction")].filter((x) => x).join(", ");
     gains(page, t, nameOf);
     chart(page, t, nameOf);
-    showReport(page, "roofline", t, { title: "Ops against the peaks", steps: c, hide: ["class", "attainable_ns", "peak", "kernels", "flops", "bytes", "short_name"], draw: { kernel: drawShort(short) } });
+    showReport(page, "roofline", t, { title: "Ops against the peaks", steps: c, hide: t.columns.map((x) => x.id).filter((id) => HIDDEN.test(id) || (/^(over_peak|unknown)$/.test(id) && t.rows.every((r) => !textAt(t, r, id)))), draw: { kernel: drawShort(short) } });
   },
 };

@@ -13,6 +13,9 @@ function table(names: [id: string, title: string, type: Column["type"], help: st
 
 const FACT: [string, string, Column["type"], string][] = [["name", "What", "string", "the fact"], ["value", "Value", "string", "what the input says"]];
 
+/** Titles that stand alone here, where the report's are parts of a sentence. */
+const FIGURES: Record<string, string> = { kernel_busy_pct: "Kernel busy", tc_pct: "Tensor Core share of eligible ops", tc_unknown_pct: "Eligible, use unknown" };
+
 export const system: View = {
   id: "system",
   title: "System",
@@ -27,6 +30,7 @@ export const system: View = {
       const s = await report(c, "summary");
       for (const name of ["system", "figures", "steps"]) {
         const part = sectionOf(s, name);
+        for (const column of part?.columns ?? []) column.title = FIGURES[column.id] ?? column.title;
         if (part) showReport(box, "summary", part, { title: part.title, hide: ["id"] });
       }
     });
