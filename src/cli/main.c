@@ -59,7 +59,7 @@ static int print_help(void)
 	puts("\nOutput formats, for --format:");
 	for (const struct renderer *const *r = renderer_registry; *r; r++)
 		printf("  %-6s %s\n", (*r)->name, (*r)->help);
-	puts("\nExit status: 0 done, 1 the input could not be read, 2 wrong usage, 3 a finding that --fail-on names.");
+	puts("\nExit status: 0 done, 1 the input could not be read, or lacks what was asked for, 2 wrong usage, 3 a finding that --fail-on names.");
 	return EXIT_DONE;
 }
 
