@@ -212,7 +212,7 @@ static void far_from_roofline_run(const struct profile *p, struct findings *f)
 	if (v && step_time_pct(w, most.ns) >= LEAST)
 		far_report(&x, f, w, v, &most);
 	else if (!x.kernels.n && x.no_gpu)
-		findings_missing(f, "the peaks of the GPU are not known");
+		findings_missing(f, "the input does not say what the GPUs are, or their peaks are not known here");
 	gpu_most_release(&most);
 	far_groups_release(&x.kernels);
 	far_groups_release(&x.ops);
