@@ -1,13 +1,13 @@
 #include "start.h"
 
 #include "control.h"
+#include "facts.h"
 #include "glibc.h"
 #include "keep.h"
+#include "options.h"
 #include "segment.h"
 #include "sys.h"
 #include "threads.h"
-
-#include "base/secret.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { OPTIONS = 32, OPTION_BYTES = 16384, HOOKS = 16, SECOND = 1000000000 };
+enum { HOOKS = 16, SECOND = 1000000000 };
 
 static struct {
 	_Atomic int once;               /* 0, 1 = being done, 2 = done: what only the first process does */
@@ -23,83 +23,18 @@ static struct {
 	_Atomic bool turn;              /* a thread is beginning or ending such a capture */
 	_Atomic bool hold, inside;      /* the helper is to do nothing; it is doing something */
 	uint64_t helper_before;         /* its CPU time when the capture began */
-	bool has_options, has_hooks, on_demand;
+	bool has_hooks, on_demand;
 	struct segment_options segment;
 	char dir[4000];
-	const char *name[OPTIONS];      /* options: name, value */
-	const char *value[OPTIONS];
-	int n_options;
-	char text[OPTION_BYTES];
-	size_t n_text;
-	char left_out[64];              /* the first one that had no place */
 	_Atomic int32_t helper_pid;     /* whose the helper is: a fork leaves it behind */
 	_Atomic uint32_t helper_tid;
 	_Atomic(void *) each_second[HOOKS], at_exit[HOOKS];
 	_Atomic int n_each_second, n_at_exit;
 } s;
 
-extern char **environ;
-
 static const struct start_asking *asking;
 
 void start_register(const struct start_asking *a) { asking = a; }
-
-/* ---- options ---- */
-
-/* What option() is asked for, without "OPSCOPE_". The values are kept in the recording: no other variable is, as it may hold a secret. */
-static const char *const known_options[] = {
-	"ASK", "CUDA_PROFILER", "CUPTI", "CUPTI_PATH", "DELAY_NS", "DIR", "DURATION_NS", "FULL", "GPU_SAMPLES", "GRAPH", "MAX_SIZE", "MEMORY", "RANGE",
-	"STEPS", "STEP_RANGE", "SYNC",
-};
-
-static bool start_is_known(const char *name, size_t n)
-{
-	for (size_t i = 0; i < sizeof known_options / sizeof known_options[0]; i++)
-		if (strlen(known_options[i]) == n && memcmp(known_options[i], name, n) == 0)
-			return true;
-	return false;
-}
-
-/* None at all for a process with more rights than its caller, who chose the environment: opscope would write files and load libraries where that
- * caller says. */
-static void read_options(void)
-{
-	if (s.has_options)
-		return;
-	s.has_options = true;
-	for (char **e = getauxval(AT_SECURE) ? NULL : environ; e && *e; e++) {
-		const char *eq = strncmp(*e, "OPSCOPE_", 8) == 0 ? strchr(*e, '=') : NULL;
-		if (!eq || !eq[1] || !start_is_known(*e + 8, (size_t)(eq - *e) - 8))
-			continue;
-		size_t n = strlen(*e + 8) + 1;
-		if (s.n_options == OPTIONS || s.n_text + n > sizeof s.text) {
-			size_t name = (size_t)(eq - *e);
-			if (!s.left_out[0])
-				memcpy(s.left_out, *e, name < sizeof s.left_out ? name : sizeof s.left_out - 1);
-			continue;
-		}
-		char *copy = memcpy(s.text + s.n_text, *e + 8, n);
-		s.n_text += n;
-		copy[eq - *e - 8] = 0;
-		s.name[s.n_options] = copy;
-		s.value[s.n_options++] = copy + (eq - *e - 8) + 1;
-	}
-}
-
-const char *option(const char *name)
-{
-	for (int i = 0; i < s.n_options; i++)
-		if (strcmp(s.name[i], name) == 0)
-			return s.value[i];
-	return NULL;
-}
-
-static int64_t option_bytes(const char *name)
-{
-	const char *v = option(name), *end = "";
-	int64_t n = v ? sys_number(v, &end) : 0;
-	return *end ? 0 : n;
-}
 
 static bool set_directory(const char *dir)
 {
@@ -117,49 +52,6 @@ static bool set_directory(const char *dir)
 	return true;
 }
 
-/* ---- facts ---- */
-
-/* Of the one thread that opens a segment: the stack of whoever is the first to say something may be small. A little more than fits, so that
- * what is longer is flagged as cut. */
-static char fact[WIRE_MAX_STRING + 8];
-
-static void keep_file(const char *key, const char *path)
-{
-	size_t n = sys_read_file(path, fact, sizeof fact);
-	if (n)
-		keep_meta(key, fact, n);
-}
-
-/* What the kernel calls the first processor; some architectures have no such line. */
-static void keep_processor(void)
-{
-	static const char line[] = "model name";
-	size_t n = sys_read_file("/proc/cpuinfo", fact, sizeof fact - 1);
-	fact[n < sizeof fact ? n : sizeof fact - 1] = '\0';
-	const char *name = strstr(fact, line), *end = name ? strchr(name, '\n') : NULL;
-	if (!end)
-		return;
-	for (name += sizeof line - 1; name < end && (*name == ' ' || *name == '\t' || *name == ':'); name++)
-		;
-	if (name < end)
-		keep_meta("cpu_model", name, (size_t)(end - name));
-}
-
-/* The words of the command line, without the secrets among them. */
-static void keep_command(void)
-{
-	size_t n = sys_read_file("/proc/self/cmdline", fact, sizeof fact);
-	if (n)
-		keep_meta("argv", fact, secret_mask(fact, n));
-}
-
-static void keep_link(const char *key, const char *path)
-{
-	long n = syscall(SYS_readlinkat, AT_FDCWD, path, fact, sizeof fact);
-	if (n > 0)
-		keep_meta(key, fact, (size_t)n);
-}
-
 static int64_t env_number(const void *unused, const char *name)
 {
 	const char *v = *name ? sys_environment(name) : NULL, *end;
@@ -168,35 +60,6 @@ static int64_t env_number(const void *unused, const char *name)
 		return -1;
 	int64_t n = sys_number(v, &end);
 	return *end ? -1 : n;
-}
-
-/* What says which part of a job a process is. */
-static const char *const ranks[] = {
-	"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_NAME", "ROLE_RANK", "TORCHELASTIC_RUN_ID",
-	"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALRANKID",
-	"MV2_COMM_WORLD_RANK", "SLURM_JOB_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NODEID", "CUDA_VISIBLE_DEVICES",
-};
-
-static void keep_facts(void)
-{
-	keep_command();
-	keep_processor();
-	keep_link("exe", "/proc/self/exe");
-	keep_link("cwd", "/proc/self/cwd");
-	keep_file("kernel", "/proc/sys/kernel/osrelease");
-	for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
-		const char *v = sys_environment(ranks[i]);
-		char key[64] = "env.";
-		if (v && *v)
-			keep_meta(strcat(key, ranks[i]), v, strlen(v));
-	}
-	for (int i = 0; i < s.n_options; i++) {
-		char key[64] = "option.";
-		if (strlen(s.name[i]) < sizeof key - 8)
-			keep_meta(strcat(key, s.name[i]), s.value[i], strlen(s.value[i]));
-	}
-	if (s.left_out[0])
-		note("option-left-out", true, s.left_out, " was not looked at: variables OPSCOPE_* that are too long, or too many", NULL);
 }
 
 static void try_again(bool now);
@@ -410,7 +273,7 @@ static int32_t open_segment(bool waited)
 	control_publish(segment_generation());
 	if (live->forked || waited)
 		keep_again(live->forked);
-	keep_facts();
+	facts_keep();
 	lose(WIRE_LOST_PROCESSES, atomic_exchange_explicit(&live->missed, 0, memory_order_relaxed));
 	return PHASE_RUNNING;
 }
@@ -509,7 +372,7 @@ static struct live *new_page(void)
 static bool start_prepare(void)
 {
 	const char *full;
-	read_options();
+	options_read();
 	full = option("FULL");
 	struct live *page = set_directory(option("DIR")) ? new_page() : NULL;
 	if (!page)
@@ -595,7 +458,7 @@ static int become_own(void)
 	int32_t before = atomic_load(&s.own);
 	if (before == (int32_t)getpid())
 		return 0;
-	read_options();
+	options_read();
 	struct live *page = before ? live : new_page();
 	if (!page) {
 		atomic_store(&live->phase, PHASE_OFF);
@@ -632,7 +495,7 @@ static int open_own(const struct segment_options *o)
 		s.helper_before = 0;
 	control_publish(segment_generation());
 	keep_again(false);
-	keep_facts();
+	facts_keep();
 	atomic_store(&live->phase, PHASE_RUNNING);
 	return 0;
 }

@@ -96,7 +96,7 @@ SEVERITY_CASES = {
     "unfused-optimizer": "info with foreach", "unaligned-gemm": "info by the shape alone", "sleeping-host": "info without steps",
     "low-gpu-utilization": "medium without steps, too", "low-occupancy": "medium only where bytes are known",
     "wave-quantisation": "medium only from as much of the device time, too", "cudnn-benchmark": "low: the setting is off; medium: a search in the steps",
-    "profiler-overhead": "info: the cost was not recorded",
+    "profiler-overhead": "info: the cost was not recorded", "far-from-roofline": "info where values in tensors choose what is read (experts)",
 }
 
 

@@ -98,9 +98,13 @@ class _Connection:
         self.pid = struct.unpack("iII", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
     def say(self, line: str) -> None:
+        try:
+            data = os.fsencode(line)  # the names in it may be of any bytes
+        except UnicodeEncodeError:
+            data = line.encode(errors="replace")
         with suppress(OSError):
             if self.is_ours():
-                self.socket.send(line.encode(errors="replace") + b"\n")
+                self.socket.send(data + b"\n")
 
     def is_ours(self) -> bool:
         return self.socket.fileno() >= 0 and _identity(self.socket.fileno()) == self.identity

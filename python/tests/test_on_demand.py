@@ -37,7 +37,7 @@ class Client:
         self.s = socket.socket(socket.AF_UNIX)
         self.s.settimeout(PATIENCE)
         self.s.connect(path)
-        self.lines = self.s.makefile("r")
+        self.lines = self.s.makefile("r", errors="surrogateescape")
         self.greeting = self.line()
 
     def line(self):
@@ -121,6 +121,18 @@ class Recordings(Case):
             self.assertEqual(numbers, steps)
             self.assertEqual(os.stat(line.split(" file=")[1]).st_mode & 0o777, 0o600)
         self.assertEqual(sorted(os.listdir(self.run_dir)), ["of-1", "of-4"])
+
+    def test_a_directory_that_is_not_utf8(self):
+        """Its bytes reach who asks as they are."""
+        self.run_dir = os.path.join(os.fsencode(self.dir), b"run \xff\xe9")
+        demand = self.begin()
+        client = self.connect().ask(steps=1)
+        self.assertEqual(os.fsencode(client.greeting.split(" dir=")[1]), self.run_dir)
+        self.until(demand, client, "begun")
+        path = os.fsencode(self.until(demand, client).split(" file=")[1])
+        self.assertEqual(os.path.dirname(path), os.path.join(self.run_dir, b"asked"))
+        with gzip.open(path) as f:
+            self.assertIn("traceEvents", json.load(f))
 
     def test_rank_of_the_launcher(self):
         """Before torch.distributed begins, the environment says which rank this is; the trace has it."""

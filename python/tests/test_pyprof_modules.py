@@ -185,6 +185,9 @@ class Modules(oracle.Case):
         self.check_markers("pyprof")
         self.sh("nvprof -f -o net.sql -- python net.py", **env)
         self.sh("python -m pyprof.parse net.sql > net.dict")
+        without = 'import runpy, sys; sys.modules["torch"] = None; runpy.run_module("pyprof.parse", run_name="__main__", alter_sys=True)'
+        self.sh(f"python -c '{without}' net.sql > bare.dict")
+        self.assertEqual(self.read("bare.dict"), self.read("net.dict"))
         with open(oracle.data(*LM, "expected_net.dict")) as f:
             self.assertEqual(len(self.read("net.dict").splitlines()), len(f.readlines()))
         out, _ = self.sh("python -m pyprof.prof -h")

@@ -24,6 +24,7 @@ struct gate_command {
 	const char *baseline, *against, *junit, *out;
 	bool github, anchor;
 	bool *anchored;               /* by block: its anchors of before are none any more */
+	struct buf failed;            /* of learn: what is said of runs that fail against those of the baseline, a line each */
 	struct gate_fact own[GATE_FACTS_MAX];
 	unsigned n_own;
 	struct buf op_text[GATE_METRICS_MAX];
@@ -148,6 +149,17 @@ static struct diff_side *cli_gate_read(struct gate_command *g, char *path, int *
 
 /* ---- learn ---- */
 
+/* A run that is no better than what `check` lets fail is learned as it was asked for, but not in silence. */
+static void cli_gate_tell_failed(struct gate_command *g, const struct diff_side *s, const struct gate_block *b, const struct gate_value *v)
+{
+	const struct gate_judgements j = gate_judge(b, &v, 1, &g->ask);
+	if (j.verdict != GATE_FAIL)
+		return;
+	buf_printf(&g->failed, STR_FMT " is learned although it would not have passed: ", STR_ARG(s->path));
+	gate_put_decision(b, &j, &g->ask, &g->failed);
+	buf_cstr(&g->failed, ". --anchor says that the change was meant\n");
+}
+
 static int cli_gate_add_run(struct gate_command *g, const struct diff_side *s, unsigned n_old, struct err *e)
 {
 	struct gate_block *b = gate_block_find_or_add(&g->file, s, g->own, g->n_own, g->op, g->n_ops, e);
@@ -160,6 +172,8 @@ static int cli_gate_add_run(struct gate_command *g, const struct diff_side *s, u
 	const struct gate_run *copy = gate_copy_of(b, v);
 	if (copy)
 		return err_set(e, ERR_DATA, STR_FMT ": all values are those of " STR_FMT ": one is a copy of the other, which tells nothing of how runs scatter", STR_ARG(s->path), STR_ARG(copy->path));
+	if (number < n_old && b->n_runs && !g->anchor)
+		cli_gate_tell_failed(g, s, b, v);
 	if (g->anchor && !g->anchored[number])
 		for (unsigned i = 0; i < b->n_runs; i++)
 			b->run[i].anchor = false;
@@ -194,6 +208,10 @@ static int cli_gate_learn(struct gate_command *g)
 	if (rc < 0)
 		return cli_fail(&e, EXIT_INPUT);
 	gate_learnt_table(&g->file, &g->ask, &t);
+	struct str failed = g->failed.n ? buf_view(&g->failed) : STR(""), line;
+	while (str_split(&failed, '\n', &line))
+		if (line.n)
+			table_warn(&t, STR_FMT, STR_ARG(line));
 	status = cli_output(&t, &g->c.output, g->out);
 	table_release(&t);
 	return status;
@@ -398,6 +416,7 @@ static int cli_gate_run(int argc, char **argv)
 		status = learn ? cli_gate_learn(&g) : cli_gate_check(&g);
 	gate_file_release(&g.file);
 	mem_free(g.anchored);
+	buf_release(&g.failed);
 	for (unsigned i = 0; i < g.n_ops; i++)
 		buf_release(&g.op_text[i]);
 	mem_free(g.c.args.v);

@@ -67,6 +67,10 @@ static void cli_job_open_at_once(struct cli_job *j, struct job_inputs *in)
 	in->open_quietly = cli_job_open_quietly;
 	in->opened = cli_job_opened;
 	in->threads = job_each_threads();
+	static bool said;
+	if (job_each_odd_threads() && !said)
+		fprintf(stderr, "opscope: OPSCOPE_THREADS=%s: a number from 1 on was expected; as many threads read as there are processors\n", job_each_odd_threads());
+	said = true;
 }
 
 static void cli_job_end(struct cli_job *j, struct job_inputs *in)

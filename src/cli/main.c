@@ -91,7 +91,7 @@ static int print_help(void)
 	for (const struct renderer *const *r = renderer_registry; *r; r++)
 		put_item((*r)->name, 8, (*r)->help);
 	putchar('\n');
-	put_text("Exit status: 0 done, 1 the input could not be read, 2 wrong usage, 3 a finding that --fail-on names.");
+	put_text("Exit status: 0 done, 1 the input could not be read, or lacks what was asked for, 2 wrong usage, 3 a finding that --fail-on names.");
 	return EXIT_DONE;
 }
 

@@ -334,6 +334,8 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 		parse_steps(&o->report, arg);
 		return 0;
 	case KEY_KEY_OP:
+		if (!*arg)
+			cli_usage("--key-op=: the name of a range, op, op id or kernel was expected");
 		o->report.key_op = arg;
 		return 0;
 	case KEY_AGGREGATION:

@@ -1,7 +1,9 @@
 #include "analysis/memory/memory.h"
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/mem.h"
-#include "detect/detect.h"
+#include "base/saturate.h"
+#include "detect/parts/shared.h"
 
 static const double
 	TOO_MUCH = 0.1,    /* share of what the allocator holds that was unused when no piece fitted: less is not told */
@@ -70,7 +72,87 @@ static void memory_fragmentation_report(const struct profile *p, struct findings
 	x->from_ns = x->to_ns = p->memory.time_ns[g->worst];
 }
 
-static void memory_fragmentation_run(const struct profile *p, struct findings *f)
+/* ---- a memory snapshot: the blocks of each segment ---- */
+
+/* Of one device. */
+struct split {
+	int32_t device;
+	int64_t held;            /* size of its segments */
+	int64_t bytes, largest;  /* of the free blocks between blocks in use */
+	uint64_t pieces;
+};
+
+static struct split *memory_fragmentation_of(struct split **v, uint32_t *n, uint32_t *cap, struct idmap *of, int32_t device)
+{
+	uint32_t at = idmap_get(of, device);
+	if (at == IDMAP_NONE) {
+		at = *n;
+		idmap_put(of, device, at);
+		MEM_PUSH(*v, *n, *cap, (struct split){.device = device});
+	}
+	return &(*v)[at];
+}
+
+static void memory_fragmentation_report_split(struct findings *f, const struct split *x)
+{
+	struct finding *found = findings_add(f, FINDING_INFO);
+	found->problem = arena_printf(&f->arena, "%.2f of the %.2f GiB that the allocator of GPU %d held at the snapshot were free in %llu pieces between blocks in use, the largest of %.1f MiB",
+	                              (double)x->bytes / GIB, (double)x->held / GIB, x->device, (unsigned long long)x->pieces, (double)x->largest / (1 << 20));
+	found->evidence = STR("The segments and blocks that the memory snapshot states. A larger tensor takes new memory from the driver, whatever is free in all");
+	found->report = "fragmentation";
+	found->has_events = found->has_share = true;
+	found->events = x->pieces;
+	found->share_pct = 100.0 * (double)x->bytes / (double)x->held;
+}
+
+static bool memory_fragmentation_in_use(const struct profile *p, uint32_t block)
+{
+	return str_starts(profile_str(p, p->memory_block.state[block]), STR("active"));
+}
+
+/* Of a CUDA graph, which alone may use what is free in it. */
+static bool memory_fragmentation_is_private(const struct profile *p, uint32_t segment)
+{
+	const struct str pool = profile_str(p, p->memory_segment.pool[segment]);
+	return pool.n && !str_eqc(pool, "(0, 0)");
+}
+
+/* A segment without a block in use goes back to the driver when memory runs out, and so do the free pages of an expandable one. */
+static void memory_fragmentation_snapshot(const struct profile *p, struct findings *f)
+{
+	const struct memory_segments *s = &p->memory_segment;
+	const struct memory_blocks *b = &p->memory_block;
+	bool *used = NEW_ARRAY(s->rows.n, bool);
+	struct split *v = NULL;
+	uint32_t n = 0, cap = 0;
+	struct idmap of;
+	idmap_init(&of, INT32_MIN, INT32_MAX, s->rows.n);
+	for (uint32_t i = 0; i < s->rows.n; i++) {
+		struct split *x = memory_fragmentation_of(&v, &n, &cap, &of, s->device[i]);
+		add_saturated(&x->held, s->total_bytes[i]);
+	}
+	for (uint32_t i = 0; i < b->rows.n; i++)
+		used[b->segment[i]] |= memory_fragmentation_in_use(p, i);
+	for (uint32_t i = 0; i < b->rows.n; i++) {
+		const uint32_t at = b->segment[i];
+		if (!used[at] || s->expandable[at] || memory_fragmentation_is_private(p, at) || memory_fragmentation_in_use(p, i) || b->bytes[i] <= 0)
+			continue;
+		struct split *x = memory_fragmentation_of(&v, &n, &cap, &of, s->device[at]);
+		add_saturated(&x->bytes, b->bytes[i]);
+		x->largest = b->bytes[i] > x->largest ? b->bytes[i] : x->largest;
+		x->pieces++;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (v[i].bytes <= v[i].held && v[i].bytes - v[i].largest >= LEAST_BYTES && (double)(v[i].bytes - v[i].largest) >= TOO_MUCH * (double)v[i].held)
+			memory_fragmentation_report_split(f, &v[i]);
+	idmap_release(&of);
+	mem_free(used);
+	mem_free(v);
+}
+
+/* ---- a recording: what each allocation says that the allocator holds ---- */
+
+static void memory_fragmentation_events(const struct profile *p, struct findings *f)
 {
 	uint32_t n = p->device.rows.n;
 	struct growth *of = NEW_ARRAY(n, struct growth);
@@ -102,6 +184,14 @@ static void memory_fragmentation_run(const struct profile *p, struct findings *f
 	mem_free(of);
 }
 
+static void memory_fragmentation_run(const struct profile *p, struct findings *f)
+{
+	if (p->memory_segment.rows.n)
+		memory_fragmentation_snapshot(p, f);
+	else if (shared_has(f, DETECT_DEVICE_WORK))
+		memory_fragmentation_events(p, f);
+}
+
 const struct detector detector_memory_fragmentation = {
 	.id = "memory-fragmentation",
 	.title = "GPU memory is fragmented",
@@ -110,6 +200,5 @@ const struct detector detector_memory_fragmentation = {
 	.fix = "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which joins pieces; keep shapes the same (pad to a few lengths); allocate the largest batch first.",
 	.disprove = "The unused memory is of a pool that these allocations may not use: of another stream or of a CUDA graph. torch.cuda.memory_snapshot() tells.",
 	.report = "memory",
-	.where = DETECT_DEVICE_WORK,
 	.run = memory_fragmentation_run,
 };

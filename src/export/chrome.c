@@ -57,7 +57,7 @@ static int write_chrome(const struct export_run *x, struct err *e)
 }
 
 static const struct export_option chrome_options[] = {
-	[CHROME_COUNTERS] = {.name = "counters", .help = "also counters over time: launches that wait on each stream (Queue Length), GB/s of copies and sets, Utilization and Est. SM Efficiency of GPUs"},
+	[CHROME_COUNTERS] = {.name = "counter-tracks", .help = "also counters over time: launches that wait on each stream (Queue Length), GB/s of copies and sets, Utilization and Est. SM Efficiency of GPUs"},
 	{0},
 };
 
@@ -66,7 +66,7 @@ const struct export_format export_format_chrome = {
 	.title = "Chrome trace JSON as torch.profiler writes it",
 	.help = "For Perfetto (ui.perfetto.dev), chrome://tracing, and everything that reads torch.profiler's traces. A Kineto trace comes out event by "
 	        "event as it was, in its order, repaired where it was no JSON; of other inputs ops, ranges, calls, kernels, copies, allocations and counters "
-	        "get Kineto's categories and arguments, and arrows from launch to kernel and from forward to backward. --counters adds counter tracks. The ranks of a job come in one "
+	        "get Kineto's categories and arguments, and arrows from launch to kernel and from forward to backward. --counter-tracks adds counters over time. What --execution-trace and --counters tell of ops and kernels is among their arguments. The ranks of a job come in one "
 	        "file, on one clock, with arrows between the parts of a collective.",
 	.suffix = "json",
 	.needs = PASS_NEST | PASS_CORRELATE,

@@ -72,6 +72,27 @@ const char *json_string(struct json *j, const char *p, struct json_value *v)
 	return json_string_(j, p, v);
 }
 
+const char json_too_deep[] = "less than 512 levels of nesting";
+
+const char *json_skip_deep(struct json *j, const char *p)
+{
+	uint64_t depth = 0;
+	bool escaped;
+	do {
+		p = json_scan_structure(p, j->end);
+		if (p >= j->end)
+			return json_fail(j, j->end, "a closing bracket");
+		const char c = *p++;
+		if (c == '"') {
+			if (!(p = string_end(j, p, &escaped)))
+				return NULL;
+		} else {
+			depth += c == '{' || c == '[' ? 1 : -(uint64_t)1;
+		}
+	} while (depth);
+	return p;
+}
+
 /* Behind the container that opens at p. Brackets are matched by kind, so that damage is noticed near its place. */
 static const char *container_end(struct json *j, const char *p)
 {
@@ -89,7 +110,7 @@ static const char *container_end(struct json *j, const char *p)
 				return NULL;
 		} else if (c == '{' || c == '[') {
 			if (depth == JSON_DEPTH)
-				return json_fail(j, p - 1, "less than 512 levels of nesting");
+				return json_fail(j, p - 1, json_too_deep);
 			uint64_t level = 1ull << (depth % 64), *bits = &curly[depth / 64];
 			if (depth % 64 == 0)
 				*bits = 0;

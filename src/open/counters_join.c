@@ -378,6 +378,7 @@ int counters_join(struct profile *p, const struct ncu *n, const char *path, stru
 			counters_give_work(&w, w.work[i], w.told[i]);
 			told++;
 		}
+	p->adds_args |= told > 0;
 	counters_put_units(&w);
 	counters_say(&w, path, told);
 	if (!told && !w.n_work)

@@ -6,24 +6,32 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "io/json.h"
 #include "io/pyliteral.h"
 #include "io/source.h"
 
 #include <stdlib.h>
 
-enum { ET_MOST_BYTES = 1 << 30 };
+/* The values of a node in memory take some 30 times the bytes of its text. */
+enum { ET_MOST_BYTES = 1 << 30, ET_NODE_BYTES = 8 << 20 };
 
-/* An op as the execution trace states it. NULL: not stated. */
+/* An op as the execution trace states it. Of a trace of many, only what they are paired by is taken apart at once. */
 struct et_node {
 	int64_t id, function_id; /* function_id 0 = not stated */
-	struct str name, schema;
+	struct str name, text;   /* text: JSON */
+};
+
+/* What a node's text tells of the op. NULL: not stated. */
+struct et_told {
+	struct str schema;
 	const struct py *values[2], *shapes[2], *types[2], *strides[2]; /* [0]: of the inputs; [1]: of the outputs */
 };
 
 struct et {
 	int64_t pid;             /* 0 = not stated */
+	bool has_schema, has_nodes;
 	struct buf text;
-	struct arena arena;
+	struct arena arena;      /* names that are not in the text as they are */
 	struct et_node *node;
 	uint32_t n, cap;
 };
@@ -73,25 +81,49 @@ static bool et_is_left_out(struct str name)
 	return str_starts(name, STR("ProfilerStep")) || str_starts(name, STR("enumerate(DataLoader)")) || str_starts(name, STR("[pytorch|profiler|execution_"));
 }
 
-static void et_add(struct et *t, const struct py *node)
+static const struct py *et_list_of(const struct py *group, bool newer, const char *key, const struct py *node, const char *older)
 {
-	static const struct {
-		const char *group, *shapes, *types;
-	} sides[2] = {{"inputs", "input_shapes", "input_types"}, {"outputs", "output_shapes", "output_types"}};
-	struct et_node x = {.id = et_number(py_get(node, "id")), .name = et_text(py_get(node, "name")), .function_id = et_number(et_attribute(node, "rf_id")),
-	                    .schema = et_text(et_attribute(node, "op_schema"))};
-	/* Nodes with "cat" are device work, which traces that were linked with a Kineto trace have. */
-	if (!x.name.n || et_is_left_out(x.name) || py_get(node, "cat"))
-		return;
+	return et_list(newer ? py_get(group, key) : py_get(node, older));
+}
+
+static struct et_told et_tell(const struct et_node *x, struct arena *a)
+{
+	static const char *const older[2][3] = {{"inputs", "input_shapes", "input_types"}, {"outputs", "output_shapes", "output_types"}};
+	size_t at;
+	const struct py *node = py_parse(x->text, a, &at);
+	struct et_told told = {.schema = et_text(et_attribute(node, "op_schema"))};
 	for (int k = 0; k < 2; k++) {
-		const struct py *group = py_get(node, sides[k].group);
+		const struct py *group = py_get(node, older[k][0]);
 		const bool newer = group && group->type == PY_DICT;
-		x.values[k] = et_list(newer ? py_get(group, "values") : group);
-		x.shapes[k] = et_list(newer ? py_get(group, "shapes") : py_get(node, sides[k].shapes));
-		x.types[k] = et_list(newer ? py_get(group, "types") : py_get(node, sides[k].types));
-		x.strides[k] = et_list(newer ? py_get(group, "strides") : NULL);
+		told.values[k] = et_list_of(group, newer, "values", node, older[k][0]);
+		told.shapes[k] = et_list_of(group, newer, "shapes", node, older[k][1]);
+		told.types[k] = et_list_of(group, newer, "types", node, older[k][2]);
+		told.strides[k] = newer ? et_list(py_get(group, "strides")) : NULL;
 	}
-	MEM_PUSH(t->node, t->n, t->cap, x);
+	return told;
+}
+
+static bool et_holds(struct str text, struct str part)
+{
+	return part.p >= text.p && part.p + part.n <= text.p + text.n;
+}
+
+/* False, and *bad: the node is no JSON there. */
+static bool et_add(struct et *t, struct str text, const char **bad)
+{
+	struct arena a = {0};
+	size_t at;
+	const struct py *node = py_parse(text, &a, &at), *id = py_get(node, "id");
+	struct et_node x = {.id = et_number(id), .name = et_text(py_get(node, "name")), .function_id = et_number(et_attribute(node, "rf_id")), .text = text};
+	/* Nodes with "cat" are device work, which traces that were linked with a Kineto trace have. */
+	if (id && x.name.n && !et_is_left_out(x.name) && !py_get(node, "cat")) {
+		if (!et_holds(text, x.name))
+			x.name = arena_str(&t->arena, x.name);
+		MEM_PUSH(t->node, t->n, t->cap, x);
+	}
+	*bad = text.p + at;
+	arena_release(&a);
+	return node;
 }
 
 static int et_by_id(const void *a, const void *b)
@@ -105,21 +137,71 @@ static int et_fail_format(const char *path, struct err *e)
 	return err_set(e, ERR_FORMAT, "%s: not an execution trace: an object with \"schema\" and \"nodes\" was expected", path);
 }
 
+static int et_fail_json(const struct et *t, const char *at, const char *path, struct err *e)
+{
+	const size_t byte = (size_t)(at - t->text.p);
+	if (byte >= t->text.n)
+		return err_set(e, ERR_FORMAT, "%s: the file ends early, at byte %zu: an execution trace was expected", path, t->text.n);
+	return err_set(e, ERR_FORMAT, "%s: byte %zu: not JSON: an execution trace was expected", path, byte);
+}
+
+/* *at: behind '[', then behind ']'. */
+static int et_read_nodes(struct et *t, struct json *j, const char **at, const char *path, struct err *e)
+{
+	struct json_value v;
+	bool first = true, done = false;
+	const char *bad;
+	while ((*at = json_element(j, *at, &first, &done)) && !done) {
+		const size_t byte = (size_t)(*at - t->text.p);
+		if (!(*at = json_value(j, *at, &v)))
+			break;
+		if (v.raw.n > ET_NODE_BYTES)
+			return err_set(e, ERR_LIMIT, "%s: byte %zu: a node of %zu MB: nodes of an execution trace were expected, of %d MB at most", path, byte, v.raw.n >> 20, ET_NODE_BYTES >> 20);
+		if (v.type == JSON_OBJECT && !et_add(t, v.raw, &bad))
+			return et_fail_json(t, bad, path, e);
+	}
+	return 0;
+}
+
+/* The members of the trace. No more of it is in memory at a time than its text, and the values of one node. */
+static int et_read_members(struct et *t, const char *path, struct err *e)
+{
+	const char *end = t->text.p + t->text.n, *at = json_space(t->text.p);
+	struct json j = {.end = end};
+	struct json_value key, v;
+	bool first = true, is_object = *at == '{';
+	at = is_object ? at + 1 : json_skip(&j, at);
+	while (is_object && (at = json_member(&j, at, &first, &key)) && key.raw.p) {
+		t->has_schema |= str_eqc(key.raw, "schema");
+		if (str_eqc(key.raw, "nodes") && *at == '[' && !t->has_nodes) {
+			t->has_nodes = true;
+			at++;
+			if (et_read_nodes(t, &j, &at, path, e) < 0)
+				return -1;
+		} else if ((at = json_value(&j, at, &v)) && str_eqc(key.raw, "pid")) {
+			t->pid = 0;
+			json_to_i64(v.raw, &t->pid);
+		}
+		if (!at)
+			break;
+	}
+	if (!at)
+		return et_fail_json(t, j.status == JSON_BAD ? j.bad : end, path, e);
+	at = json_space(at);
+	return at < end ? et_fail_json(t, at, path, e) : 0;
+}
+
 static int et_read(struct et *t, const char *path, struct err *e)
 {
-	size_t at = 0;
 	if (source_read_whole(path, ET_MOST_BYTES, "of an execution trace", &t->text, e) < 0)
 		return -1;
-	const struct py *root = py_parse(buf_view(&t->text), &t->arena, &at), *nodes = root ? et_list(py_get(root, "nodes")) : NULL;
-	if (!root && at == t->text.n)
-		return err_set(e, ERR_FORMAT, "%s: the file ends early, at byte %zu: an execution trace was expected", path, at);
-	if (!root)
-		return err_set(e, ERR_FORMAT, "%s: byte %zu: not JSON: an execution trace was expected", path, at);
-	if (!nodes || !py_get(root, "schema"))
+	const size_t n = t->text.n;
+	buf_fill(&t->text, 0, JSON_PADDING);
+	t->text.n = n;
+	if (et_read_members(t, path, e) < 0)
+		return -1;
+	if (!t->has_nodes || !t->has_schema)
 		return et_fail_format(path, e);
-	t->pid = et_number(py_get(root, "pid"));
-	for (const struct py *n = nodes->first; n; n = n->next)
-		et_add(t, n);
 	if (t->n)
 		qsort(t->node, t->n, sizeof *t->node, et_by_id);
 	return 0;
@@ -420,7 +502,7 @@ static void et_put_storages(struct buf *b, const struct py *v)
 	buf_cstr(b, "\"]");
 }
 
-static struct str et_storages(struct et_write *w, const struct et_node *x, int side)
+static struct str et_storages(struct et_write *w, const struct et_told *x, int side)
 {
 	struct buf *b = &w->text;
 	buf_clear(b);
@@ -435,7 +517,7 @@ static struct str et_storages(struct et_write *w, const struct et_node *x, int s
 enum et_column { ET_DIMS, ET_STRIDES, ET_TYPES, ET_CONCRETE, ET_TENSORS };
 
 /* A list with an entry for each argument of one side; "" where the execution trace does not state the column for each argument. */
-static struct str et_column(struct et_write *w, const struct et_node *x, int side, enum et_column c)
+static struct str et_column(struct et_write *w, const struct et_told *x, int side, enum et_column c)
 {
 	const struct py *values = x->values[side], *types = x->types[side], *from = c == ET_DIMS ? x->shapes[side] : c == ET_STRIDES ? x->strides[side] : values;
 	struct buf *b = &w->text;
@@ -490,6 +572,21 @@ static uint32_t et_set(struct et_write *w)
 	return w->row_of_set[id];
 }
 
+static void et_write_told(struct et_write *w, const struct et_told *x)
+{
+	et_put(w, arg_key_text[ARG_INPUT_DIMS], et_column(w, x, 0, ET_DIMS), false);
+	et_put(w, arg_key_text[ARG_INPUT_TYPES], et_column(w, x, 0, ET_TYPES), false);
+	et_put(w, arg_key_text[ARG_INPUT_STRIDES], et_column(w, x, 0, ET_STRIDES), false);
+	et_put(w, arg_key_text[ARG_INPUT_VALUES], et_column(w, x, 0, ET_CONCRETE), false);
+	et_put(w, arg_key_text[ARG_INPUT_TENSORS], et_column(w, x, 0, ET_TENSORS), false);
+	et_put(w, "Output Dims", et_column(w, x, 1, ET_DIMS), false);
+	et_put(w, "Output type", et_column(w, x, 1, ET_TYPES), false);
+	et_put(w, arg_key_text[ARG_OUTPUT_TENSORS], et_column(w, x, 1, ET_TENSORS), false);
+	et_put(w, arg_key_text[ARG_INPUT_STORAGES], et_storages(w, x, 0), false);
+	et_put(w, arg_key_text[ARG_OUTPUT_STORAGES], et_storages(w, x, 1), false);
+	et_put(w, "Op schema", x->schema, true);
+}
+
 static void et_write_op(struct et_write *w, uint32_t row, const struct et_node *x)
 {
 	struct profile *p = w->p;
@@ -499,17 +596,10 @@ static void et_write_op(struct et_write *w, uint32_t row, const struct et_node *
 		if (!profile_is_arg(p, p->arg.key[i], ARG_FUNCTION_ID))
 			MEM_PUSH(w->pair, w->n, w->cap, (struct arg_made){p->arg.key[i], p->arg.value[i], p->arg.is_string[i]});
 	if (x) {
-		et_put(w, arg_key_text[ARG_INPUT_DIMS], et_column(w, x, 0, ET_DIMS), false);
-		et_put(w, arg_key_text[ARG_INPUT_TYPES], et_column(w, x, 0, ET_TYPES), false);
-		et_put(w, arg_key_text[ARG_INPUT_STRIDES], et_column(w, x, 0, ET_STRIDES), false);
-		et_put(w, arg_key_text[ARG_INPUT_VALUES], et_column(w, x, 0, ET_CONCRETE), false);
-		et_put(w, arg_key_text[ARG_INPUT_TENSORS], et_column(w, x, 0, ET_TENSORS), false);
-		et_put(w, "Output Dims", et_column(w, x, 1, ET_DIMS), false);
-		et_put(w, "Output type", et_column(w, x, 1, ET_TYPES), false);
-		et_put(w, arg_key_text[ARG_OUTPUT_TENSORS], et_column(w, x, 1, ET_TENSORS), false);
-		et_put(w, arg_key_text[ARG_INPUT_STORAGES], et_storages(w, x, 0), false);
-		et_put(w, arg_key_text[ARG_OUTPUT_STORAGES], et_storages(w, x, 1), false);
-		et_put(w, "Op schema", x->schema, true);
+		struct arena a = {0};
+		const struct et_told told = et_tell(x, &a);
+		et_write_told(w, &told);
+		arena_release(&a);
 	}
 	p->span.args[row] = et_set(w);
 }
@@ -546,8 +636,10 @@ static int et_join(struct profile *p, const char *path, struct err *e)
 		node_of = NEW_ARRAY(n, const struct et_node *);
 		rc = (by_function ? et_pair_by_function : et_pair_by_order)(p, &t, op, n, node_of, chosen.p, e);
 	}
-	if (rc == 0)
+	if (rc == 0) {
 		et_write_all(p, op, n, node_of);
+		p->adds_args = true;
+	}
 	mem_free(op);
 	mem_free(node_of);
 	buf_release(&chosen);

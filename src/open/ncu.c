@@ -374,6 +374,8 @@ int ncu_read_text(struct ncu *out, struct str text, const char *path, struct err
 	int rc = 0;
 	*out = (struct ncu){0};
 	intern_init(&out->strings);
+	if (str_starts(text, STR("\xff\xfe")) || str_starts(text, STR("\xfe\xff")))
+		return err_set(e, ERR_FORMAT, "%s: the text is UTF-16, as PowerShell's > writes it: the output of `ncu --csv --page raw` was expected as UTF-8 (| Out-File -Encoding utf8)", path);
 	(void)str_skip(&text, STR("\xef\xbb\xbf"));
 	while (rc == 0 && str_split(&text, '\n', &line)) {
 		r.line++;

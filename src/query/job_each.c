@@ -43,7 +43,7 @@ static int64_t job_each_size(const struct job_inputs *in, unsigned i)
 {
 	const char *path = in->path(in->context, i);
 	const uint64_t bytes = source_size_of(path);
-	return bytes > JOB_EACH_BYTES ? JOB_EACH_BYTES : (int64_t)bytes * (str_ends(str_from(path), STR(".gz")) ? JOB_EACH_PACKED : 1);
+	return bytes > (uint64_t)JOB_EACH_BYTES ? JOB_EACH_BYTES : (int64_t)bytes * (str_ends(str_from(path), STR(".gz")) ? JOB_EACH_PACKED : 1);
 }
 
 static void job_each_one(void *context)
@@ -151,12 +151,27 @@ void job_each(const struct job_inputs *in, const struct job_each *each)
 		mem_fail(0);
 }
 
+static const char JOB_EACH_VARIABLE[] = "OPSCOPE_THREADS";
+
+/* How many are asked for; 0 = it does not say. */
+static int64_t job_each_asked(void)
+{
+	const char *text = getenv(JOB_EACH_VARIABLE);
+	int64_t n;
+	return text && str_to_i64(str_from(text), &n) && n > 0 ? n : 0;
+}
+
+const char *job_each_odd_threads(void)
+{
+	const char *text = getenv(JOB_EACH_VARIABLE);
+	return text && *text && !job_each_asked() ? text : NULL;
+}
+
 unsigned job_each_threads(void)
 {
-	const char *text = getenv("OPSCOPE_THREADS");
-	int64_t n;
+	const int64_t n = job_each_asked();
 	cpu_set_t may;
-	if (text && str_to_i64(str_from(text), &n) && n > 0)
+	if (n)
 		return n < JOB_EACH_THREADS ? (unsigned)n : JOB_EACH_THREADS;
 	return sched_getaffinity(0, sizeof may, &may) == 0 ? (unsigned)CPU_COUNT(&may) : 1;
 }

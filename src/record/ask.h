@@ -50,12 +50,12 @@ int ask_folder(struct buf *path, struct err *e);
  * are in the group, too. */
 int ask_find(const char *what, struct ask_group *g, struct err *e);
 
-/* The folder for the recording, in the run directory: `name`; without a name (NULL) the first of asked-1, asked-2, ... that does not exist yet. *made: this call made it. */
+/* The folder for the recording, in the run directory: `name`; without a name (NULL) asked-N, where N is one more than the highest that is there. *made: this call made it. */
 int ask_make_folder(const struct ask_group *g, const char *name, struct buf *path, bool *made, struct err *e);
 
 /* Asks all processes, and waits until the recording of each has ended or failed. When a signal sets *stop, the recordings end. `patience` is called once for a process that has not
- * begun ten seconds after it should have (a step begins late), or has not ended. A process fails that has not ended 30 seconds after it should have by the duration, or ten
- * seconds after *stop. `stop` and `patience` may be NULL. */
+ * begun ten seconds after it should have (a step begins late), or has not ended. A process that has not ended 30 seconds after it should have by the duration is waited for as
+ * long as it answers: it is in a long step. A process fails that does not answer then, or has not ended ten seconds after *stop. `stop` and `patience` may be NULL. */
 void ask_record(struct ask_group *g, const struct ask_request *r, const char *folder, const volatile sig_atomic_t *stop,
                 void (*patience)(const struct ask_process *p, const struct ask_request *r));
 

@@ -170,6 +170,8 @@ static void put_notes(const struct profile *p, const struct compile_regions *r, 
 		wrapper |= r->v[i].shows_wrapper;
 		several |= r->v[i].graphs > 1;
 	}
+	if (p->steps && p->steps->n)
+		table_note(t, "times and calls are totals of %s%u step%s, and not per step", p->whole ? "" : "the whole recording with ", p->steps->n, p->steps->n == 1 ? "" : "s");
 	if (frames)
 		table_warn(t, "Python frames were recorded, which makes Python slower than it is without: own time, wrapper and guards are shorter in the run itself");
 	if (r->n && !wrapper)

@@ -43,10 +43,17 @@ struct counters_of {
 	uint32_t name, op, top;
 };
 
+/* Compared as bytes. */
+struct counters_alike {
+	struct counters_of of;
+	uint32_t set;
+};
+
 /* A kernel that was measured. */
 struct counters_kernel {
 	struct counters_of of;
 	uint32_t set;            /* its arguments */
+	uint64_t calls;          /* launches that are alike in what was measured and around them */
 	uint32_t first, end;     /* of samples: the arguments that are metrics */
 	int64_t start_ns;
 	struct str told;
@@ -77,6 +84,7 @@ struct counters {
 	uint32_t n, cap;
 	uint32_t ranges;         /* kernels that CUPTI's range profiler measured */
 	uint32_t launches;       /* calls that launch a kernel, where there are ranges */
+	struct intern alike;     /* of these launches: what they are grouped by, and the set */
 	struct intern keys;
 	struct counters_row *row; /* by group, in order of their first launch */
 	uint32_t n_rows, cap_rows;
@@ -125,20 +133,27 @@ static void counters_add_ranges(struct counters *c, const struct window *w)
 		if (!w->all && (!paired || !window_has(w, p->span.start_ns[call[i].row])))
 			continue;
 		const struct counters_of of = counters_around(c, p->span.name[row], op == ROW_NONE ? ROW_NONE : c->tree->node_of_span[op]);
-		MEM_PUSH(c->v, c->n, c->cap, ((struct counters_kernel){.of = of, .set = p->span.args[row], .start_ns = p->span.start_ns[row]}));
+		MEM_PUSH(c->v, c->n, c->cap, ((struct counters_kernel){.of = of, .set = p->span.args[row], .calls = 1, .start_ns = p->span.start_ns[row]}));
 	}
 	mem_free(range);
 	mem_free(call);
 }
 
-/* Kernels that have the counters of Nsight Compute. */
-static void counters_add_work(struct counters *c, const struct window *w)
+/* Kernels that have the counters of Nsight Compute. Unless `each` has rows of its own, launches that share what was measured of one are one kernel of several calls. */
+static void counters_add_work(struct counters *c, const struct window *w, bool each)
 {
 	const struct gpu_ops *g = &c->p->gpu_op;
 	struct str told;
-	for (uint32_t i = 0; i < g->rows.n; i++)
-		if (g->kind[i] == GPU_KERNEL && profile_arg(c->p, g->args[i], ARG_COUNTERS, &told) && window_has_gpu(w, c->p, i))
-			MEM_PUSH(c->v, c->n, c->cap, ((struct counters_kernel){.of = counters_around(c, g->name[i], c->tree->gpu_node[i]), .set = g->args[i], .start_ns = g->start_ns[i], .told = told}));
+	for (uint32_t i = 0; i < g->rows.n; i++) {
+		if (g->kind[i] != GPU_KERNEL || !profile_arg(c->p, g->args[i], ARG_COUNTERS, &told) || !window_has_gpu(w, c->p, i))
+			continue;
+		const struct counters_alike key = {counters_around(c, g->name[i], c->tree->gpu_node[i]), g->args[i]};
+		const uint32_t before = c->alike.n, id = each ? 0 : intern_put(&c->alike, (const char *)&key, sizeof key);
+		if (each || c->alike.n > before)
+			MEM_PUSH(c->v, c->n, c->cap, ((struct counters_kernel){.of = key.of, .set = g->args[i], .calls = 1, .start_ns = g->start_ns[i], .told = told}));
+		else
+			c->v[id - 1].calls++;
+	}
 }
 
 /* Kernels in which samples of the GPU lie. Samples of several calls together belong to the kernel, whichever ops launched the calls. */
@@ -150,7 +165,7 @@ static void counters_add_sampled(struct counters *c, const struct window *w)
 		if (g->kind[i] != GPU_KERNEL || !sampled_of(c->p, i, &s) || !window_has_gpu(w, c->p, i))
 			continue;
 		const struct counters_of of = s.call ? counters_around(c, g->name[i], c->tree->gpu_node[i]) : (struct counters_of){.name = g->name[i]};
-		MEM_PUSH(c->v, c->n, c->cap, ((struct counters_kernel){.of = of, .set = g->args[i], .first = s.first, .end = s.end, .start_ns = g->start_ns[i], .told = STR("samples"), .samples = s.samples, .ns = s.ns,
+		MEM_PUSH(c->v, c->n, c->cap, ((struct counters_kernel){.of = of, .set = g->args[i], .calls = 1, .first = s.first, .end = s.end, .start_ns = g->start_ns[i], .told = STR("samples"), .samples = s.samples, .ns = s.ns,
 		                                                       .shared = !s.call}));
 	}
 }
@@ -199,8 +214,8 @@ static void counters_group(struct counters *c, const struct counters_kernel *k, 
 	if (c->keys.n > before)
 		MEM_PUSH(c->row, c->n_rows, c->cap_rows, ((struct counters_row){.key = key, .min = INFINITY, .max = -INFINITY}));
 	struct counters_row *x = &c->row[id];
-	x->calls++;
-	x->sum += v;
+	x->calls += k->calls;
+	x->sum += v * (double)k->calls;
 	x->min = fmin(x->min, v);
 	x->max = fmax(x->max, v);
 	x->weight += (double)k->ns;
@@ -293,12 +308,14 @@ static int counters_run(const struct profile *p, const struct report_args *args,
 	if (window_of(p, args, &w, e) < 0)
 		return -1;
 	c.tree = optree_new(p, &optree_own);
+	intern_init(&c.alike);
 	intern_init(&c.keys);
-	counters_add_work(&c, &w);
+	counters_add_work(&c, &w, args->variant->by == COUNTERS_BY_INSTANCE);
 	counters_add_ranges(&c, &w);
 	counters_add_sampled(&c, &w);
 	if (c.n)
 		counters_put(&c, args, out);
+	intern_release(&c.alike);
 	intern_release(&c.keys);
 	mem_free(c.row);
 	mem_free(c.v);

@@ -61,7 +61,7 @@ static const struct section inference_steps_section = {.name = "steps", .title =
 	[SERVED_CONTEXT] = {COLUMN(COUNT, "context_tokens", "Context", "tokens that attention looks at: sum over the requests")},
 	[SERVED_PAIRS] = {COLUMN(COUNT, "attention_pairs", "Attention pairs", "sum over the requests of tokens computed x tokens looked at: what attention's FLOPs go by, where each sees all",
 	                       .flags = COLUMN_DETAIL)},
-	[SERVED_PADDED] = {COLUMN(COUNT, "padded_batch", "Padded", "requests that the batch was filled up to", .flags = COLUMN_MINOR)},
+	[SERVED_PADDED] = {COLUMN(COUNT, "padded_batch", "Padded", "requests that the batch was filled up to, where the server's range says so (ATOM); empty = not told", .flags = COLUMN_MINOR), .when = WHEN_RECORDED},
 	[SERVED_BUSY] = {COLUMN(PERCENT, "gpu_busy_pct", "GPU busy %", "as above"), .when = WHEN_DEVICE},
 	[SERVED_HOST] = {COLUMN(NS, "host_gap_ns", "Host gap", "as above"), .when = WHEN_DEVICE},
 	[SERVED_QUEUED] = {COLUMN(NS, "queued_ns", "Queued", "as above"), .when = WHEN_DEVICE},
@@ -80,7 +80,7 @@ struct inference {
 	struct step_gpus g;
 	struct inference_sums row[INFERENCE_ROWS];
 	int64_t all_ns;
-	unsigned told, drafts, no_tokens; /* steps of which a server says anything; that compute drafts; whose tokens are not told */
+	unsigned told, drafts, no_tokens, padded; /* steps of which a server says anything; that compute drafts; whose tokens are not told; whose padding is told */
 };
 
 static void inference_count(int64_t *sum, int64_t v)
@@ -124,6 +124,7 @@ static void inference_add_step(struct inference *x, unsigned i)
 		return;
 	int64_t tokens = inference_tokens(v);
 	x->told++;
+	x->padded += v->padded != SERVING_NOT_TOLD;
 	x->drafts += v->phase == SERVING_DECODE && v->decode.tokens > v->decode.requests;
 	x->no_tokens += tokens == SERVING_NOT_TOLD;
 	inference_count(&s->requests, v->all.requests);
@@ -252,7 +253,7 @@ static int inference_run(const struct profile *p, const struct report_args *args
 	for (unsigned i = 0; i < x.g.n; i++)
 		inference_add_step(&x, i);
 	if (x.g.n && x.told) {
-		unsigned have = x.g.gpus ? WHEN_DEVICE : 0;
+		unsigned have = (x.g.gpus ? WHEN_DEVICE : 0) | (x.padded ? WHEN_RECORDED : 0);
 		section_start(&inference_section, args, have, t);
 		for (unsigned row = 0; row < INFERENCE_ROWS; row++)
 			if (x.row[row].n)

@@ -7,7 +7,9 @@
 #include "analysis/tree/layers.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/round.h"
 #include "query/window.h"
+#include "report/parts/compile_regions.h"
 
 #include <math.h>
 
@@ -387,6 +389,24 @@ static void note_host(struct table *t, const struct layers_rows_of *r)
 		table_warn(t, "the input marks no optimizer step: what one did, if any ran, counts as forward");
 }
 
+/* torch.compile makes one function of all modules in a graph. */
+static void layers_note_compiled(struct table *t, const struct layers_rows_of *r)
+{
+	const struct profile *p = r->p;
+	struct compile_regions c;
+	int64_t ns = 0;
+	compile_regions_find(p, &c);
+	for (uint32_t g = 0; g < p->gpu_op.rows.n && c.n; g++) {
+		const uint32_t by = p->gpu_op.call[g] != ROW_NONE ? p->gpu_op.call[g] : p->gpu_op.op[g];
+		if (by != ROW_NONE && c.in_graph[by] && window_has_gpu(r->w, p, g))
+			ns += p->gpu_op.dur_ns[g];
+	}
+	compile_regions_release(&c);
+	if (ns)
+		table_note(t, "%.2f %% of the device work was launched by graphs of torch.compile, in which no module is recorded: it counts for the layer around the graph",
+		           percent((double)ns, (double)r->all));
+}
+
 static void layers_put_notes(struct table *t, const struct layers_rows_of *r, bool device)
 {
 	static const char *const source[] = {
@@ -399,6 +419,8 @@ static void layers_put_notes(struct table *t, const struct layers_rows_of *r, bo
 		note_host(t, r);
 	if (r->by != LAYERS_BY_LINE)
 		table_note(t, "%s; each moment of %s counts for the innermost", source[r->l->source], device ? "device work" : "a thread of the host");
+	if (r->by != LAYERS_BY_LINE && device)
+		layers_note_compiled(t, r);
 	if (r->all)
 		table_note(t, "FLOPs are known of %.2f %% of the device work", 100.0 * (double)r->flops_ns / (double)r->all);
 	const struct fwdbwd *k = r->l->dir->links;

@@ -119,6 +119,7 @@ struct profile {
 	bool as_written;          /* set before reading: `written` is wanted, where the input is a JSON trace */
 	bool keeps_function_ids;  /* set before reading: "Record function id" is wanted, by which an execution trace names ops */
 	struct written *written;  /* store/written.h; NULL = not kept. A part has that of the whole */
+	bool adds_args;           /* other files gave rows arguments, which `written` lacks */
 	enum recorder recorder;   /* set by the input */
 	bool zero_is_start;       /* time 0 is when the recording began (Nsight Systems, the list that torch.autograd.profiler writes) */
 	struct aggregation *aggregation; /* of an .opscope file, in order of number; in the arena */

@@ -1,6 +1,7 @@
 # What would look done and is not, is refused.
 opscope report operators $TRACES/synthetic/two_steps.json --device=0 || echo "status $?"
 opscope report operators $TRACES/synthetic/two_steps.json --key-op=nonsense || echo "status $?"
+opscope report operators $TRACES/synthetic/two_steps.json --key-op= || echo "status $?"
 opscope report kernels $TRACES/synthetic/two_steps.json --device=banana || echo "status $?"
 opscope advise $TRACES/synthetic/two_steps.json --device=0 || echo "status $?"
 opscope info $TRACES/synthetic/two_steps.json --device=0 || echo "status $?"

@@ -118,7 +118,7 @@ LINES = (
     ("opscope --form", "--format="),
     ("opscope --width=80 tr", "trace.json"),
     ("opscope trace.json --wid", "--width="),
-    ("opscope export chrome --c", "--counters --capture="),
+    ("opscope export chrome --c", "--counter-tracks --counters= --capture="),
     ("opscope export stacks --by=mo", "module"),
     ("opscope gate ", "learn check | trace.json"),
     ("opscope gate check tr", "trace.json"),

@@ -835,3 +835,54 @@ def without_fragmentation_but_events_that_lack():
 @case(about="memory-fragmentation")
 def without_fragmentation_of_more_than_there_is():
     return held((GIB, 60 * GIB, 60 * GIB), (-20 * GIB, 40 * GIB, 60 * GIB), (2 * GIB, 42 * GIB, 62 * GIB))
+
+
+# Kernels far from the roofline.
+
+H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 80 << 30, "computeMajor": 9, "computeMinor": 0, "numSms": 132, "warpSize": 32}
+HOPPER = "nvjet_tst_64x32_64x16_1x2_h_bz_TNT"
+
+
+def decoded(us, gpu=H100, rows=32, op="aten::mm", count=40, dtype=BF16, **more):
+    """Steps of decoding: products with weights of 4096 x 4096, 33.8 MB a product, which take an H100 (3.35 TB/s) 10.1 us, and an A100 (1.56 TB/s) 21.7 us."""
+    t = Trace(gpu)
+    for _ in t.steps(fill=20):
+        for _ in range(count):
+            product(t, us, [rows, 4096], [4096, 4096], HOPPER, op=op, dtype=dtype, grid=[264, 1, 1], **more)
+    return t
+
+
+@case("far-from-roofline")
+def products_at_a_quarter_of_the_bandwidth():
+    return decoded(40)
+
+
+@case(about="far-from-roofline")
+def without_far_but_products_near_the_bandwidth():
+    return decoded(13)
+
+
+@case(about="far-from-roofline")
+def without_far_but_products_of_few_bytes():
+    """2.1 MB take 0.6 us: how long a kernel takes to start rules them."""
+    t = Trace(H100)
+    for _ in t.steps(fill=20):
+        for _ in range(40):
+            product(t, 12, [32, 1024], [1024, 1024], HOPPER, op="aten::mm", grid=[264, 1, 1])
+    return t
+
+
+@case(about="far-from-roofline")
+def without_far_of_an_unknown_gpu():
+    return decoded(40, dict(H100, name="NVIDIA X9000", totalGlobalMem=123 << 30))
+
+
+@case(about="far-from-roofline")
+def without_far_of_large_products_at_half_the_arithmetic():
+    """4096^3: 137 GFLOP take 139 us at 989 TFLOP/s."""
+    return decoded(280, rows=4096)
+
+
+@case("far-from-roofline")
+def large_products_at_a_quarter_of_the_arithmetic():
+    return decoded(560, rows=4096)

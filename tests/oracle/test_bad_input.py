@@ -174,6 +174,15 @@ class BadInput(Case):
 
     # Bombs.
 
+    def test_deep_member(self):
+        """A fact about the run that is nested too deep is left out, and told; the events behind it count."""
+        for depth in 600, 100_000:
+            deep = b'{"schemaVersion": 1, "odd": ' + b'[{"a": "]"},' * depth + b"1" + b"]" * depth + b', "traceEvents": ' + json.dumps([OP]).encode() + b"}"
+            doc = info(self.file(deep))
+            self.assertEqual(total_events(doc), 1)
+            self.assertIn("deep-metadata", diagnostics(doc))
+        self.refused(self.file(deep[:-200]), "no traceEvents array")
+
     def test_depth_bomb(self):
         deep = b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "a", "args": {"x": ' + b"[" * 1000000
         status, out, err = run("report", "operators", self.file(deep))

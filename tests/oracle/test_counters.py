@@ -220,18 +220,38 @@ class Planted(Case):
             times.append(oracle.children_cpu_s() - before)
         self.assertLess(times[1], 10 * times[0] + 0.5)
 
-    def test_many_launches_of_few_measured_ones_share_them(self):
-        """800 launches have the 400 metrics of 8 measured ones."""
-        trace, counters = self.made([(k, 8) for k in 100 * "abcabbca"], [(k, 1) for k in "abcabbca"])
+    def shared(self, launches, metrics):
+        """Rows of 8 launches that share what was measured of one such row."""
+        trace, counters = self.made([(k, 8) for k in launches // 8 * "abcabbca"], [(k, 1) for k in "abcabbca"])
         with open(counters, newline="") as f:
             rows = list(csv.reader(f))
         with open(counters, "w", newline="") as f:
-            csv.writer(f, quoting=csv.QUOTE_ALL).writerows([rows[0] + [f"m__{k}.sum" for k in range(400)], rows[1] + 400 * ["byte"]] + [r + [i * 1000 + k for k in range(400)] for i, r in enumerate(rows[2:])])
+            csv.writer(f, quoting=csv.QUOTE_ALL).writerows([rows[0] + [f"m__{k}.sum" for k in range(metrics)], rows[1] + metrics * ["byte"]] + [r + [i * 1000 + k for k in range(metrics)] for i, r in enumerate(rows[2:])])
+        return trace, counters
+
+    def test_many_launches_of_few_measured_ones_share_them(self):
+        """800 launches have the 400 metrics of 8 measured ones."""
+        trace, counters = self.shared(800, 400)
         kept = trace + ".opscope"
         self.assertEqual(oracle.run("import", trace, f"--counters={counters}", "-o", kept)[0], 0)
         self.assertLess(os.path.getsize(kept), 800 * 400 * 4) # a value is a number of four bytes
         values = {m: [r["value"] for r in sorted(oracle.report("counters", kept, "--group-by=instance").rows, key=lambda r: r["start_ns"]) if r["metric"] == f"m__{m}.sum"] for m in (0, 399)}
         self.assertEqual(values, {m: 100 * [i * 1000 + m for i in range(8)] for m in (0, 399)})
+        sums = {(r["name"], r["metric"]): (r["calls"], r["sum"], r["min"], r["max"]) for r in oracle.report("counters", kept).rows}
+        of = {f"void {k}<int>(int)": [i * 1000 + 399 for i, x in enumerate("abcabbca") if x == k] for k in "abc"}
+        self.assertEqual({k[0]: v for k, v in sums.items() if k[1] == "m__399.sum"}, {k: (100 * len(v), 100 * sum(v), min(v), max(v)) for k, v in of.items()})
+
+    def test_what_launches_share_is_read_once(self):
+        """Launches times metrics would take seconds."""
+        times = {}
+        for launches in (80, 8000):
+            trace, counters = self.shared(launches, 2000)
+            for name in ("kernels", "roofline", "counters"):
+                before = oracle.children_cpu_s()
+                oracle.report(name, trace, f"--counters={counters}")
+                times[name, launches] = oracle.children_cpu_s() - before
+        for name in ("kernels", "roofline", "counters"):
+            self.assertLess(times[name, 8000], 3 * times[name, 80] + 0.5, (name, times))
 
     def test_appended(self):
         """The second part has the columns the other way round, in other units."""
@@ -249,6 +269,10 @@ class Planted(Case):
         with open(counters, "w", encoding="utf-8-sig") as f:
             f.write(text)
         self.assertEqual(self.values(trace, counters), [("aten::a", 1, "order")])
+        for encoding in "utf-16-le", "utf-16-be":
+            with open(counters, "w", encoding=encoding) as f:
+                f.write("\ufeff" + text)
+            self.refused(trace, counters, "c.csv: the text is UTF-16, as PowerShell's > writes it")
 
     def test_counters_of_a_program_that_is_alike_in_part(self):
         part = list("abcadbacbd")

@@ -4,7 +4,9 @@ import gzip
 import io
 import json
 import os
+import resource
 import shutil
+import subprocess
 import tempfile
 
 import oracle
@@ -179,6 +181,41 @@ class Pairs(Case):
             f.write(text[:-20] + "?" + text[-20:])
         self.assertIn("not JSON", self.refused("report", "operators", path, f"--execution-trace={cut}"))
         self.assertIn("--execution-trace", self.refused("report", "operators", path, "--execution-trace="))
+
+    def test_memory_in_proportion(self):
+        """24 MB of empty lists beside the nodes are not kept; in a node they are refused."""
+        path, et = self.planted([1, 2], [(1, 10), (2, 20)])
+        with open(et) as f:
+            text = f.read()
+        wide = "[" + 8_000_000 * "[]," + "[]]"
+        found = []
+        for made in text.replace('"nodes"', f'"more": {wide}, "nodes"'), text.replace('"attrs"', f'"more": {wide}, "attrs"', 1):
+            big = os.path.join(self.folder, "big.et.json")
+            with open(big, "w") as f:
+                f.write(made)
+            limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+            done = subprocess.run([oracle.OPSCOPE, "report", "operators", path, f"--execution-trace={big}"], capture_output=True, timeout=oracle.TIMEOUT, preexec_fn=limit)
+            found.append((done.returncode, done.stderr.decode()))
+        self.assertEqual(found[0][0], 0, found[0])
+        self.assertEqual((found[1][0], found[1][1].count("\n")), (1, 1), found[1])
+        self.assertIn("a node of 22 MB: nodes of an execution trace were expected, of 8 MB at most", found[1][1])
+
+    def test_exported(self):
+        """A Chrome trace has what the execution trace tells: read alone, it says the same. All else comes out as it was written."""
+        whole, bare, et = self.rank(0)
+        path, out = self.write("bare.json", bare), os.path.join(self.folder, "out.json")
+        code, _, err = oracle.run("export", "chrome", path, f"--execution-trace={et}", "-o", out)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(self.rows(out), self.rows(path, f"--execution-trace={et}"))
+        with open(out) as f:
+            got = json.load(f)["traceEvents"]
+        self.assertEqual(len(got), len(bare["traceEvents"]))
+        added = 0
+        for a, b in zip(bare["traceEvents"], got):
+            more = {k: v for k, v in b.get("args", {}).items() if k not in a.get("args", {})}
+            added += bool(more)
+            self.assertEqual({**b, "args": {k: v for k, v in b.get("args", {}).items() if k not in more}}, {"args": {}, **a})
+        self.assertGreater(added, 5000)
 
     def test_which(self):
         """Of a folder that of the recording's process; of ranks of a job each its own. One of another process, or of another run, is refused."""

@@ -121,7 +121,7 @@ class Folder(Case):
 
 
 class Counters(Folder):
-    """--counters adds events behind the others, with the values of `queues` and `memcpy`, and how busy GPUs were; no report sees them."""
+    """--counter-tracks adds events behind the others, with the values of `queues` and `memcpy`, and how busy GPUs were; no report sees them."""
 
     def check_use(self, plain, use):
         """Utilization by the kernels in the file itself, piece by piece; as the TensorBoard plugin has it: from 1 to 0 at the begin, 100 pieces of 10^n us at most, 0 at the end."""
@@ -159,7 +159,7 @@ class Counters(Folder):
     def check(self, path, *args):
         text, out = export("chrome", path, *args), self.path("counters.json")
         plain = strict(text)
-        export("chrome", path, "--counters", "-o", out, *args)
+        export("chrome", path, "--counter-tracks", "-o", out, *args)
         after = strict(open(out, "rb").read())
         self.assertEqual(after["traceEvents"][:len(plain["traceEvents"])], plain["traceEvents"])
         self.assertEqual(facts(after), facts(plain))
@@ -201,10 +201,10 @@ class Counters(Folder):
 
     def test_without_a_device(self):
         path = synthetic("pure_cpu")
-        self.assertEqual(export("chrome", path, "--counters"), export("chrome", path))
+        self.assertEqual(export("chrome", path, "--counter-tracks"), export("chrome", path))
 
     def test_a_job(self):
-        self.assertIn("--counters is of one recording", export("chrome", data("multirank", "megatron_a100_tp8"), "--counters", "-o", self.path("x.json"), status=2))
+        self.assertIn("--counter-tracks is of one recording", export("chrome", data("multirank", "megatron_a100_tp8"), "--counter-tracks", "-o", self.path("x.json"), status=2))
 
 
 class ChromeReports(Folder):

@@ -168,6 +168,16 @@ class Gate(Case):
         self.assertTrue(self.check(self.run_of(1.044, scatter=0.001))[0].startswith("pass"))
         self.assertNotIn("drift", self.gate("learn", self.run_of(1.044, scatter=0.001), "--baseline=" + self.file, "-o", self.file)[0])
 
+    def test_a_failed_run_is_not_learned_in_silence(self):
+        self.learn()
+        bad, good = self.run_of(1.1), self.run_of()
+        out, err = self.gate("learn", good, bad, "--baseline=" + self.file, "-o", self.file)
+        said = [n for n in (out + err).splitlines() if "would not have passed" in n]
+        self.assertEqual(len(said), 1, out + err)
+        self.assertIn(f"{bad} is learned although it would not have passed: fail: step time ", said[0])
+        out, err = self.gate("learn", self.run_of(1.2), "--anchor", "--baseline=" + self.file, "-o", self.file)
+        self.assertNotIn("would not have passed", out + err)
+
     def test_configurations(self):
         self.learn()
         with open(self.run_of()) as f:

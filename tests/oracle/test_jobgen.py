@@ -90,6 +90,10 @@ class Threads(Made):
             self.assertEqual(len(said), 1, args)
             code, out, err = said.pop()
             self.assertEqual(code, 0, err)
+            if args == ("report", "ranks"):
+                p = subprocess.run([oracle.OPSCOPE, *args, self.folder, "--notes=full"], capture_output=True, env={**os.environ, "OPSCOPE_THREADS": "two"})
+                self.assertEqual((p.returncode, p.stdout), (code, out))
+                self.assertEqual(p.stderr, b"opscope: OPSCOPE_THREADS=two: a number from 1 on was expected; as many threads read as there are processors\n" + err)
             order = [line.split(b"rank")[1].split(b".json")[0] for line in err.splitlines() if b"ends inside" in line]
             self.assertEqual(order, [b"1", b"7", b"13"], err)
             self.assertIn(b"rank9.json is left out", out)

@@ -34,6 +34,14 @@ def sql(path, text):
     return json.loads(out)["rows"]
 
 
+def found(path):
+    """The findings of `advise`."""
+    code, out, err = run("advise", path, "--format=json")
+    if code:
+        raise AssertionError(err.decode())
+    return oracle.Table(json.loads(out)).rows
+
+
 class Real(Case):
     def test_facts(self):
         """Each number of each expected.json."""
@@ -152,6 +160,10 @@ class Real(Case):
                              (split, whole, expandable, largest), path)
             self.assertEqual(row["reserved_bytes"], row["allocated_bytes"] + row["waiting_bytes"] + split + whole + expandable)
 
+    def test_none_is_in_small_pieces(self):
+        for path in snapshots():
+            self.assertEqual(found(path), [], path)
+
     def test_kept_as_a_file(self):
         for path in snapshots()[:3]:
             kept = os.path.join(self.folder(), "a.opscope")
@@ -252,6 +264,20 @@ class Planted(Folder):
         self.assertEqual(sql(path, "SELECT total_reserved FROM memory"), [[4096], [12288], [12288], [4096], [2048]])
         self.assertEqual(sql(path, "SELECT total_allocated FROM memory"), [[4412], [12412], [4412], [412], [512]])
         self.assertEqual(report("fragmentation", path).rows[0]["expandable_free_bytes"], 1536)
+
+    def test_small_pieces(self):
+        """Of 3.1 GiB, 640 MiB are free in 40 pieces between blocks in use. A piece that is large, a whole segment, pages that can go back and the pool of a graph are none."""
+        mib = 1 << 20
+
+        def segments(n, *sizes, **more):
+            return [segment(i << 32, [block(size * mib, state, address=(i << 32) + k) for k, (size, state) in enumerate(sizes)], **more) for i in range(n)]
+        held, gone = "active_allocated", "inactive"
+        row, = found(self.dump({"segments": segments(40, (64, held), (16, gone)), "device_traces": [[]]}))
+        self.assertEqual((row["detector"], row["severity"], row["report"], row["events"], row["share_pct"]), ("memory-fragmentation", "info", "fragmentation", 40, 20.0))
+        self.assertEqual(row["problem"], "0.62 of the 3.12 GiB that the allocator of GPU 0 held at the snapshot were free in 40 pieces between blocks in use, the largest of 16.0 MiB")
+        for none in (segments(1, (64, held), (640, gone)), segments(40, (16, gone)), segments(40, (64, held), (16, gone), is_expandable=True), segments(40, (64, held), (16, gone), segment_pool_id=(1, 0)),
+                     segments(400, (64, held), (6, gone))):
+            self.assertEqual(found(self.dump({"segments": none, "device_traces": [[]]})), [])
 
     def test_out_of_memory(self):
         """It has no address in older ones, and the free memory of the device."""

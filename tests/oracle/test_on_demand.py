@@ -203,6 +203,9 @@ class Windows(Case):
         p = self.steps_program("profiler", "us=200")
         for i in range(1, 21):
             self.assertIn("2 of 2 steps", self.ask("run", "--steps=2")[0])
+        os.rename(self.path("run", "asked-7"), self.path("run", "moved"))
+        self.assertIn("/asked-21/", self.ask("run", "--steps=1")[0])
+        os.rename(self.path("run", "moved"), self.path("run", "asked-7"))
         self.end(p)
         numbers = [self.whole_steps(f"asked-{i}", 2) for i in range(1, 21)]
         self.assertEqual(numbers, sorted(numbers))
@@ -723,6 +726,37 @@ class FakeProgram(Case):
             with self.subTest(answer[:30]):
                 self.assertIn(said, self.said_of(self.fake(self.greeting(), after=answer)))
         self.assertEqual(self.files("run"), [])
+
+    @unittest.skipUnless(os.environ.get("OPSCOPE_ALL"), "takes most of a minute: OPSCOPE_ALL")
+    def test_long_step(self):
+        """The recording ends with a step, 36 s after it should have. What listens goes on answering meanwhile, and so is waited for."""
+        os.makedirs(self.sockets, 0o700, exist_ok=True)
+        path, greeted = os.path.join(self.sockets, f"{os.getpid()}-{time.time_ns()}.ask"), []
+        s = socket.socket(socket.AF_UNIX)
+        s.bind(path)
+        s.listen(8)
+        self.addCleanup(s.close)
+
+        def record(c):
+            c.recv(4096)
+            c.sendall(b"begun\n")
+            time.sleep(37)
+            self.write("work/run/asked-1/a.seg", "")
+            c.sendall(f"done steps=1 ns=37000000000 file={self.path('run', 'asked-1', 'a.seg')}\n".encode())
+
+        def serve():
+            for worker in record, lambda c: c.recv(4096):
+                c = s.accept()[0]
+                c.sendall(self.greeting())
+                greeted.append(c)
+                threading.Thread(target=worker, args=(c,), daemon=True).start()
+        threading.Thread(target=serve, daemon=True).start()
+        said = self.ask(path, "--duration=1")
+        self.assertIn("should have ended ten seconds ago", said[0])
+        self.assertIn("37.000 s", said[-1])
+        self.assertEqual(len(greeted), 2)
+        for c in greeted:
+            c.close()
 
     def test_refused_before_it_is_asked(self):
         """What the process said last is told, although it hears no more."""

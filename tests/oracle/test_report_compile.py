@@ -121,6 +121,17 @@ class Real(Case):
                     rows = [k for k in sections["kernels"].rows if r["op"] in (k["source_ops"] or "").split(", ")]
                     self.assertEqual((r["kernels"], r["calls"], r["kernels_ns"]), (len(rows), sum(k["calls"] for k in rows), sum(k["device_ns"] for k in rows)))
 
+    def test_totals(self):
+        """Not per step; and the layers say what compiled code took the modules of: all that Inductor's regions launched."""
+        table = oracle.report("compile", h200("gpt_bf16_compiled.json.gz"))
+        self.assertIn("times and calls are totals of the whole recording with 2 steps, and not per step", table.notes)
+        compiled = sum(r["generated_ns"] + r["called_ns"] for r in table.rows)
+        layers = oracle.report("layers", h200("gpt_bf16_compiled.json.gz"))
+        said, = [n for n in layers.notes if "torch.compile" in n]
+        all_ns = sum(r["total_gpu_ns"] for r in layers.rows)
+        self.assertEqual(said, f"{100 * compiled / all_ns:.2f} % of the device work was launched by graphs of torch.compile, in which no module is recorded: it counts for the layer around the graph")
+        self.assertFalse([n for n in oracle.report("layers", h200("gpt_bf16.json.gz")).notes if "torch.compile" in n])
+
     def test_replays_have_no_shapes_of_others(self):
         """The op around the replay of a graph has shapes of its own."""
         for r in ask(h200("gpt_bf16_compiled_graphs.json.gz"))[1]["kernels"].rows:

@@ -49,6 +49,14 @@ LABELS = [
     ("more/puzzlers/launch_queue/*", "many-small-gemms", False, "its products are square: each may read the one before"),
     ("*", "many-small-gemms", False, "no four small products of the same sizes in a row whose results are of another size than their operands"),
 
+    ("graphs/vllm_decode_full/graph_execution*", "far-from-roofline", True, "experts: 23 calls, 7.0 ms, read 10 GB where 32 tokens choose evenly: 28 % of an MI300X's 5.3 TB/s"),
+    ("more/kineto_pairs/particle_transformer_a100/forward_batch_128*", "far-from-roofline", True, "copies between float32 and float16: 40 % of an A100's bandwidth"),
+    ("tracelens/h100/Qwen*.gz", "far-from-roofline", True, "copies of the heads of attention, 2.8 ms, and rotary embedding: 44 and 41 % of the bandwidth"),
+    ("tracelens/inference/sglang_decode/sglang*", "far-from-roofline", True, "products with 32 rows: 15.2 GB of weights in 5.8 ms, 50 % of an MI300X's bandwidth"),
+    ("tracelens/triton/*", "far-from-roofline", True, "one flash attention of 3.7 ms: 23 % of the arithmetic"),
+    ("verdicts/google_owlv2*", "far-from-roofline", True, "products of attention over 5185 tokens by an align1 kernel: 28 % of the bandwidth"),
+    ("*", "far-from-roofline", False, "kernels reach six tenths of the bandwidth or four of the arithmetic, are short or few, or shapes or the GPU's peaks are not known"),
+
     ("*", "allocator-retries", False, "no step but the first frees device memory and allocates it again, or there are no steps"),
 
     ("*", "memory-fragmentation", False, "no event took more from the driver while a tenth of what was held lay unused; most hold no totals"),

@@ -1,5 +1,7 @@
 #include "analysis/costs/counters.h"
 
+#include "base/mem.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -41,16 +43,18 @@ double counter_number(const struct profile *p, uint32_t arg)
 	return end == text.p + text.n && fabs(v) < 1e18 ? v : NAN;
 }
 
-struct counter_values counters_of(const struct profile *p, uint32_t gpu_op)
+static struct counter_values counters_none(void)
 {
-	const uint32_t set = p->gpu_op.args[gpu_op];
 	struct counter_values c;
-	double m[METRICS], ops = 0;
-	struct str how;
 	for (unsigned i = 0; i < COUNTERS; i++)
 		c.v[i] = NAN;
-	if (!profile_arg(p, set, ARG_COUNTERS, &how))
-		return c;
+	return c;
+}
+
+static struct counter_values counters_read(const struct profile *p, uint32_t set)
+{
+	struct counter_values c = counters_none();
+	double m[METRICS], ops = 0;
 	for (unsigned i = 0; i < METRICS; i++)
 		m[i] = NAN;
 	const uint32_t end = set + 1 < p->arg_set.rows.n ? p->arg_set.first[set + 1] : p->arg.rows.n;
@@ -74,9 +78,34 @@ struct counter_values counters_of(const struct profile *p, uint32_t gpu_op)
 	return c;
 }
 
-void counter_sums_add(struct counter_sums *s, const struct profile *p, uint32_t gpu_op)
+void counter_sets_find(const struct profile *p, struct counter_sets *out)
 {
-	const struct counter_values c = counters_of(p, gpu_op);
+	struct str how;
+	*out = (struct counter_sets){.of_set = NEW_ARRAY(p->arg_set.rows.n, uint32_t)};
+	for (uint32_t i = 0; i < p->gpu_op.rows.n && counters_any(p); i++) {
+		const uint32_t set = p->gpu_op.args[i];
+		if (!set || out->of_set[set] || !profile_arg(p, set, ARG_COUNTERS, &how))
+			continue;
+		MEM_PUSH(out->v, out->n, out->cap, counters_read(p, set));
+		out->of_set[set] = out->n;
+	}
+}
+
+void counter_sets_release(struct counter_sets *s)
+{
+	mem_free(s->of_set);
+	mem_free(s->v);
+}
+
+struct counter_values counters_of(const struct counter_sets *s, const struct profile *p, uint32_t gpu_op)
+{
+	const uint32_t set = p->gpu_op.args[gpu_op], at = set ? s->of_set[set] : 0;
+	return at ? s->v[at - 1] : counters_none();
+}
+
+void counter_sums_add(struct counter_sums *s, const struct counter_sets *sets, const struct profile *p, uint32_t gpu_op)
+{
+	const struct counter_values c = counters_of(sets, p, gpu_op);
 	const int64_t ns = p->gpu_op.dur_ns[gpu_op];
 	bool any = false;
 	for (unsigned i = 0; i < COUNTERS; i++) {

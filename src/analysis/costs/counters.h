@@ -38,7 +38,18 @@ static inline bool counters_any(const struct profile *p) { return profile_has_ar
 struct counter_values {
 	double v[COUNTERS];
 };
-struct counter_values counters_of(const struct profile *p, uint32_t gpu_op);
+
+/* The argument sets that have counters. Thousands of launches may share a set of thousands of metrics, and each set is read once. */
+struct counter_sets {
+	uint32_t *of_set;        /* by row of arg_set: 1 + where in v; 0 = no counters */
+	struct counter_values *v;
+	uint32_t n, cap;
+};
+/* The caller releases *out. O(device work + arguments). */
+void counter_sets_find(const struct profile *p, struct counter_sets *out);
+void counter_sets_release(struct counter_sets *s);
+/* O(1). */
+struct counter_values counters_of(const struct counter_sets *s, const struct profile *p, uint32_t gpu_op);
 
 /* Sums over several pieces of work. Pieces whose value is not known are in none of `of`. */
 struct counter_sums {
@@ -51,7 +62,7 @@ struct counter_sums {
 };
 /* The mean over the calls whose value is known. A counter in percent is weighted by duration. NaN = no value is known. */
 double counter_mean(const struct counter_sums *s, enum counter c);
-void counter_sums_add(struct counter_sums *s, const struct profile *p, uint32_t gpu_op);
+void counter_sums_add(struct counter_sums *s, const struct counter_sets *sets, const struct profile *p, uint32_t gpu_op);
 
 /* The value of a row of `arg`; NaN where the value is no number, or is beyond 1e18. All arguments of a kernel that stand behind ARG_COUNTERS are counters. */
 double counter_number(const struct profile *p, uint32_t arg);

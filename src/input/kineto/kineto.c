@@ -183,10 +183,16 @@ static void read_object(struct kineto_reader *r, const char *p)
 				return;
 			continue;
 		}
+		const char *value = p;
 		if (p)
 			p = json_value(&r->k.j, p, &v);
 		if (p) {
 			kineto_read_meta(r, &key, &v);
+			continue;
+		}
+		if (value && r->k.j.status == JSON_BAD && r->k.j.expected == json_too_deep && (p = json_skip_deep(&r->k.j, value))) {
+			diag_add(&r->k.p->diags, "deep-metadata", DIAG_LOSS, offset_of(r, value), "'%.*s' is nested deeper than %d levels: left out", (int)(key.raw.n < 60 ? key.raw.n : 60), key.raw.p,
+			         JSON_DEPTH);
 			continue;
 		}
 		first = was_first;

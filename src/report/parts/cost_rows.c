@@ -36,6 +36,7 @@ struct cost_rows_work {
 	uint32_t *of_gpu;             /* gpu_op -> its instance; ROW_NONE */
 	bool by_name;                 /* kernels without a model have rows, too, by name */
 	struct bounds *bounds;
+	struct counter_sets counters; /* none unless r->counters */
 	struct intern keys, params;
 };
 
@@ -74,7 +75,7 @@ static void cost_rows_measure(const struct cost_rows_work *w, struct instance *x
 	struct sampled_values s;
 	const struct gpu *device = w->r->samples && sampled_of(w->p, gpu, &s) && s.call ? bounds_gpu(w->bounds, gpu) : NULL;
 	x->sampled += device && device->bytes_per_s > 0 ? sampled_dram_pct(s.v) / 100 * device->bytes_per_s * (double)w->p->gpu_op.dur_ns[gpu] / 1e9 : NAN;
-	const struct counter_values c = counters_of(w->p, gpu);
+	const struct counter_values c = counters_of(&w->counters, w->p, gpu);
 	x->dram += c.v[COUNTER_DRAM_BYTES];
 	x->tensor += c.v[COUNTER_TENSOR_FLOPS];
 }
@@ -425,6 +426,7 @@ struct cost_rows *cost_rows_new(const struct profile *p, const struct window *wi
 	intern_init(&w.keys);
 	intern_init(&w.params);
 	w.bounds = bounds_new(p);
+	counter_sets_find(p, &w.counters);
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		w.of_span[i] = ROW_NONE;
 	cost_rows_collect(&w);
@@ -436,6 +438,7 @@ struct cost_rows *cost_rows_new(const struct profile *p, const struct window *wi
 	name_kernels(&w);
 	r->gpus = bounds_gpus(w.bounds);
 	bounds_free(w.bounds);
+	counter_sets_release(&w.counters);
 	directions_free(w.dir);
 	intern_release(&w.keys);
 	intern_release(&w.params);

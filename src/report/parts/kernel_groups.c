@@ -11,6 +11,7 @@
 void kernel_groups_release(struct kernel_groups *g)
 {
 	intern_release(&g->keys);
+	counter_sets_release(&g->sets);
 	mem_free(g->v);
 	mem_free(g->durations);
 }
@@ -51,8 +52,8 @@ static void kernel_group_add(struct kernel_groups *g, struct kernel_group *x, ui
 		x->several_lines |= !str_eq(x->lines, lines);
 	}
 	if (g->counters) {
-		counter_sums_add(&x->counters, g->p, gpu);
-		counter_sums_add(&g->measured, g->p, gpu);
+		counter_sums_add(&x->counters, &g->sets, g->p, gpu);
+		counter_sums_add(&g->measured, &g->sets, g->p, gpu);
 	}
 	if (g->samples) {
 		sampled_sums_add(&x->sampled, g->p, gpu, g->by == KERNELS_BY_NAME);
@@ -119,6 +120,7 @@ int kernel_groups_collect(const struct profile *p, const struct report_args *arg
 	if (g->has_device && !str_to_i64(str_from(args->device), &g->device))
 		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
 	intern_init(&g->keys);
+	counter_sets_find(p, &g->sets);
 	g->durations = NEW_ARRAY_RAW(n, struct sort_item);
 	for (uint32_t i = 0; i < n; i++) {
 		if (!kernel_counts(g, w, i))

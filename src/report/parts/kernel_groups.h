@@ -52,6 +52,7 @@ struct kernel_groups {
 	bool blocks, occupancy;        /* the value of some call is known */
 	bool sources, counters;        /* some work has them */
 	bool samples;                  /* GPUs were sampled */
+	struct counter_sets sets;      /* with counters */
 	struct counter_sums measured;  /* of all */
 	struct sampled_sums sampled;   /* the same */
 	struct sort_item *durations;   /* by group, then ascending */

@@ -69,7 +69,7 @@ static int write_part(struct profile *p, bool counters, int fd, struct buf *out,
 	struct sink s;
 	struct diags notes = {0};
 	for (unsigned i = 0; counters && f->options[i].name; i++)
-		value[i] = strcmp(f->options[i].name, "counters") == 0 ? "" : NULL;
+		value[i] = strcmp(f->options[i].name, "counter-tracks") == 0 ? "" : NULL;
 	sink_init(&s, fd, true);
 	int rc = export_run(f, p, &(struct report_args){0}, value, &s, &notes, e);
 	if (sink_finish(&s) < 0 && rc == 0)
