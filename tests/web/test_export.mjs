@@ -135,9 +135,8 @@ async function off(t) {
 
 async function saves(t) {
   await t.open("kernels", "plugin", {}, exported(t));
-  const coming = t.page.waitForEvent("download");
-  await t.page.locator("section.table", { has: t.page.locator('[data-table="kernels"]') }).getByRole("button", { name: "CSV" }).click();
-  const text = readFileSync(await (await coming).path(), "utf8"), want = t.report("kernels", "plugin");
+  const button = t.page.locator("section.table", { has: t.page.locator('[data-table="kernels"]') }).getByRole("button", { name: "CSV" });
+  const text = (await t.saved(() => button.click())).bytes.toString(), want = t.report("kernels", "plugin");
   same(text.trim().split("\n").length, want.rows.length + 1, "lines of the CSV");
   same(text.split("\n")[0], want.columns.map((c) => c.id).join(","), "its header");
 }
