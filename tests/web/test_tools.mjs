@@ -190,9 +190,11 @@ async function keyboard(t) {
 async function theme(t) {
   await t.open("overview", "plugin");
   const ground = () => t.page.evaluate(() => getComputedStyle(document.body).backgroundColor), before = await ground();
+  const bars = () => t.page.locator('[data-table="overview"] .tabulator-tableholder').evaluate((e) => getComputedStyle(e).scrollbarColor), lightBars = await bars();
   await t.page.getByRole("button", { name: "Light or dark" }).click();
   await t.ready("overview");
   assert((await ground()) !== before, "another ground");
+  assert(lightBars !== "auto" && (await bars()) !== lightBars, "scroll bars have the page's colours");
   same(await t.page.evaluate(() => localStorage.getItem("theme")), "dark", "and it is kept");
   const head = t.page.locator('[data-table="overview"] .tabulator-col').first(), light = () => head.evaluate((e) => Math.max(...getComputedStyle(e).backgroundColor.match(/\d+/g)));
   await head.hover();

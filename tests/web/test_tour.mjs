@@ -10,9 +10,6 @@ export const only = "firefox";
 
 const TRACE = join(process.env.OPSCOPE_ROOT, "tests/data/h200/gpt_bf16.json.gz"), INPUT = "/gpt_bf16/default";
 
-/** The server of the trace, begun once. */
-const server = async (t) => (t.tour ??= (await t.serve([TRACE])).base);
-
 /** These pages, or each that the menu names. */
 async function pages(t, base, views) {
   await t.open("overview", INPUT, {}, base);
@@ -29,20 +26,15 @@ async function pages(t, base, views) {
   }
 }
 
-async function served(t) {
-  await pages(t, await server(t));
-  assert((await t.page.locator("nav a").count()) >= 17, "pages are missing");
-}
-
 async function exported(t) {
   const out = join(t.folder, "tour.html");
   execFileSync(process.env.OPSCOPE, ["serve", `--export=${out}`, TRACE], { stdio: "ignore" });
-  await pages(t, pathToFileURL(out).href, ["overview", "kernels", "memory", "timeline"]);
+  await pages(t, pathToFileURL(out).href, ["overview", "timeline"]);
 }
 
 /** Drawn, in both themes; the wheel and a key bring it nearer; what is found is chosen and named. */
-async function timeline(t) {
-  await t.open("timeline", INPUT, {}, await server(t));
+async function timeline(t, base) {
+  await t.open("timeline", INPUT, {}, base);
   await settled(t);
   assert((await colors(t)) > 20, "few colours");
   const before = await camera(t), b = await t.page.locator(".tl canvas").boundingBox();
@@ -59,6 +51,7 @@ async function timeline(t) {
   await t.page.keyboard.press("Enter");
   await t.until("a hit is chosen", async () => /nvjet/i.test((await selected(t))?.name ?? ""));
   await t.page.locator(".tl .panel h3", { hasText: /nvjet/i }).waitFor();
+  await t.page.waitForFunction(() => /[?&]q=nvjet.*ev=|ev=.*[?&]q=nvjet/.test(location.hash)); // the address follows when the picture rests
   await t.page.locator(".tl canvas").focus();
   const ground = () => t.page.evaluate(() => getComputedStyle(document.body).backgroundColor), light = await ground();
   await t.page.keyboard.press("t");
@@ -66,7 +59,6 @@ async function timeline(t) {
   await t.ready("timeline");
   await settled(t);
   assert((await colors(t)) > 20, "few colours in the dark");
-  await t.page.waitForFunction(() => /q=nvjet/.test(location.hash));
   const url = t.page.url(), { row } = await selected(t);
   await t.page.goto("about:blank");
   await t.page.goto(url);
@@ -74,8 +66,9 @@ async function timeline(t) {
   same((await selected(t))?.row, row, "the address shows the same");
 }
 
-async function table(t) {
-  await t.open("kernels", INPUT, {}, await server(t));
+/** As the program's; searched; a row leads on. */
+async function table(t, base) {
+  await t.open("kernels", INPUT, {}, base);
   const want = (...args) => JSON.parse(execFileSync(process.env.OPSCOPE, ["report", "kernels", TRACE, "--format=json", ...args], { stdio: ["ignore", "pipe", "ignore"] }));
   await t.sameTable("kernels", want());
   await t.page.keyboard.press("/");
@@ -86,4 +79,13 @@ async function table(t) {
   await t.choose("kernels", '[data-table="kernel-op"] .tabulator-row');
 }
 
-export const tests = [["pages", served], ["exported pages", exported], ["timeline", timeline], ["table", table]];
+/** One test, which loads the viewer twice. */
+async function served(t) {
+  const { base } = await t.serve([TRACE]);
+  await pages(t, base);
+  assert((await t.page.locator("nav a").count()) >= 17, "pages are missing");
+  await table(t, base);
+  await timeline(t, base);
+}
+
+export const tests = [["pages, table, timeline", served], ["exported pages", exported]];
