@@ -21,6 +21,6 @@ build_packages=(gcc libc6-dev meson ninja-build pkg-config python3 zlib1g-dev li
 command -v npm >/dev/null || build_packages+=(npm)
 # What a build with its tests needs, and what tests need beside it.
 test_build_packages=("${build_packages[@]}" g++ libcmocka-dev libjansson-dev python3-dev libopenmpi-dev openmpi-bin)
-test_packages=("${test_build_packages[@]}" clang libclang-rt-14-dev chromium-headless-shell python3-dbg python3-venv python3-pandas python3-torch libtorch-dev mypy mandoc man-db zsh fish abigail-tools openssl valgrind python3-boto3)
+test_packages=("${test_build_packages[@]}" clang libclang-rt-14-dev chromium-headless-shell firefox-esr python3-dbg python3-venv python3-pandas python3-torch libtorch-dev mypy mandoc man-db zsh fish abigail-tools openssl valgrind python3-boto3)
 # What tools/deb needs beside what a build does.
 deb_packages=(debhelper dh-python dpkg-dev fakeroot lintian python3-dev libcmocka-dev libjansson-dev libcurl4-openssl-dev)

@@ -1,5 +1,5 @@
 // Makes the pictures of docs/viewer.md from the traces that come with the sources: pictures.mjs [BUILD] writes docs/pictures/NAME.png.
-// Needs Debian's chromium-headless-shell, or CHROMIUM=PATH. Those that look the same but for the browser's version need not be committed anew.
+// Needs Chromium (tests/web/browsers.mjs). Those that look the same but for the browser's version need not be committed anew.
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), ".."), folder = join(
 process.env.OPSCOPE_ROOT = root;
 process.env.OPSCOPE_DATA ??= join(root, "tests/data");
 process.env.OPSCOPE ??= join(resolve(process.argv[2] ?? join(root, "build")), "src/cli/opscope");
-const { chromium } = await import(join(root, "web/node_modules/playwright-core/index.mjs")), { Harness } = await import(join(root, "tests/web/harness.mjs"));
+const { launch } = await import(join(root, "tests/web/browsers.mjs")), { Harness } = await import(join(root, "tests/web/harness.mjs"));
 
 const cpu = "/torch214_cpu_resnet/default", gpu = "/gpt_bf16/default", ranks = "ddp_gloo_late_backward/rank0/default";
 const settled = (page) => page.waitForFunction(() => document.querySelector(".tl canvas").timeline.stats.idle);
@@ -101,7 +101,7 @@ async function picture(page, blank) {
   return palettePng(pixels, width);
 }
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium-headless-shell", args: ["--no-sandbox"] }), t = new Harness(browser);
+const browser = await launch("chromium"), t = new Harness(browser);
 try {
   t.base = (await t.serve([join(root, "tests/data/torch214_cpu_resnet.json.gz"), join(root, "tests/data/h200/gpt_bf16.json.gz"), join(root, "tests/data/h200/ddp_gloo_late_backward")])).base;
   const blank = await browser.newPage();

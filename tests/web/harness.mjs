@@ -1,7 +1,6 @@
 // What the tests of the viewer share: server, page, the program's own answers, tables as the page shows them.
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 const DATA = process.env.OPSCOPE_DATA, PROGRAM = process.env.OPSCOPE, ROOT = process.env.OPSCOPE_ROOT;
@@ -53,13 +52,14 @@ export function near(text, want, what) {
 export class Harness {
   problems = [];
 
-  constructor(browser) {
+  /** `folder`: of what the tests make; in its `saved` the browser saves files. The caller removes it. */
+  constructor(browser, folder) {
     this.browser = browser;
+    this.folder = folder;
   }
 
   /** The server, with what SERVED names and a file made by import. */
   async start() {
-    this.folder = mkdtempSync(join(tmpdir(), "opscope-web-"));
     this.made = join(this.folder, "made.opscope");
     execFileSync(PROGRAM, ["import", existsSync(INPUTS.plugin.path) ? INPUTS.plugin.path : INPUTS.own.path, "-o", this.made], { stdio: "ignore" });
     this.server = await this.serve([...SERVED.filter(existsSync), this.made]);
@@ -78,7 +78,6 @@ export class Harness {
 
   stop() {
     for (const c of this.children ?? []) c.kill();
-    if (this.folder) rmSync(this.folder, { recursive: true });
   }
 
   /** An empty page without anything that another test has left. It is the same page for all: its browser has compiled the program already. */
@@ -142,6 +141,20 @@ export class Harness {
   async choose(key, selector, row = this.page.locator(`[data-table="${key}"] .tabulator-row`).first()) {
     await row.click();
     await this.page.waitForSelector(selector);
+  }
+
+  /** What `act` makes the browser save: its name and bytes. The driver tells nothing of what Firefox saves (a BiDi download without a navigation): the file appears. */
+  async saved(act) {
+    if (this.browser.browserType().name() !== "firefox") {
+      const [file] = await Promise.all([this.page.waitForEvent("download"), act()]);
+      return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
+    }
+    const folder = join(this.folder, "saved"), files = () => (existsSync(folder) ? readdirSync(folder) : []);
+    for (const f of files()) rmSync(join(folder, f)); // another of its name would get another name
+    await act();
+    await this.until("a file is saved", () => files().length === 1 && statSync(join(folder, files()[0])).size > 0); // while it is written there is a second
+    const [name] = files();
+    return { name, bytes: readFileSync(join(folder, name)) };
   }
 
   async shot(name) {

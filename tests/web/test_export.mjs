@@ -2,18 +2,23 @@
 // what the server makes of them.
 import { execFileSync } from "node:child_process";
 import { createServer } from "node:http";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { Absent, assert, INPUTS, near, same } from "./harness.mjs";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", ".."), BUNDLED = join(ROOT, "tests/data/torch214_cpu_resnet.json.gz"), CPU = "/torch214_cpu_resnet/default";
 
-/** The report of the plugin's directory and the bundled trace, made once. */
+/** The report of a directory like the plugin's, with a small second span, and of the bundled trace, made once. */
 function exported(t) {
-  const out = join(t.folder, "report.html");
+  const out = join(t.folder, "report.html"), folder = join(t.folder, "plugin"), [run] = INPUTS.plugin.key.split("/");
   t.need("plugin");
-  t.exported ??= execFileSync(process.env.OPSCOPE, ["serve", `--export=${out}`, join(process.env.OPSCOPE_DATA, "tb_plugin"), BUNDLED], { encoding: "utf8" });
+  if (!existsSync(out)) {
+    mkdirSync(join(folder, run), { recursive: true });
+    copyFileSync(INPUTS.plugin.path, join(folder, run, basename(INPUTS.plugin.path)));
+    copyFileSync(join(ROOT, "tests/data/synthetic/training_gpu.json"), join(folder, run, "worker0.1623143566756.pt.trace.json"));
+    execFileSync(process.env.OPSCOPE, ["serve", `--export=${out}`, folder, BUNDLED], { stdio: "ignore" });
+  }
   return pathToFileURL(out).href;
 }
 
@@ -187,9 +192,8 @@ async function off(t) {
 
 async function saves(t) {
   await t.open("kernels", "plugin", {}, exported(t));
-  const coming = t.page.waitForEvent("download");
-  await t.page.locator("section.table", { has: t.page.locator('[data-table="kernels"]') }).getByRole("button", { name: "CSV" }).click();
-  const text = readFileSync(await (await coming).path(), "utf8"), want = t.report("kernels", "plugin");
+  const button = t.page.locator("section.table", { has: t.page.locator('[data-table="kernels"]') }).getByRole("button", { name: "CSV" });
+  const text = (await t.saved(() => button.click())).bytes.toString(), want = t.report("kernels", "plugin");
   same(text.trim().split("\n").length, want.rows.length + 1, "lines of the CSV");
   same(text.split("\n")[0], want.columns.map((c) => c.id).join(","), "its header");
 }

@@ -1,6 +1,6 @@
 // The timeline: zoom, search, windows, details, curves, export; its numbers are the reports'.
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Absent, assert, INPUTS, near, same } from "./harness.mjs";
 import { compiled } from "./test_export.mjs";
@@ -9,9 +9,9 @@ const GUTTER = 196;
 
 /** Of the timeline on the page: `f` gets it and `arg`. */
 const ask = (t, f, arg) => t.page.evaluate(`(${f})(document.querySelector(".tl canvas").timeline, ${JSON.stringify(arg ?? null)})`);
-const camera = (t) => ask(t, (x) => ({ ...x.scene.camera, width: x.scene.width, height: x.scene.height }));
-const selected = (t) => ask(t, (x) => x.scene.selected?.event);
-const settled = (t) => t.page.waitForFunction(() => document.querySelector(".tl canvas").timeline.stats.idle);
+export const camera = (t) => ask(t, (x) => ({ ...x.scene.camera, width: x.scene.width, height: x.scene.height }));
+export const selected = (t) => ask(t, (x) => x.scene.selected?.event);
+export const settled = (t) => t.page.waitForFunction(() => document.querySelector(".tl canvas").timeline.stats.idle);
 const api = (t, path, args) => t.page.evaluate((url) => fetch(url).then((r) => r.json()), `${path}?${new URLSearchParams(args)}`);
 const box = (t) => t.page.locator(".tl canvas").boundingBox();
 const input = (name) => INPUTS[name].key;
@@ -424,11 +424,10 @@ async function curves(t) {
 
 async function exports_(t) {
   await t.open("timeline", "h100");
-  const [file] = await Promise.all([t.page.waitForEvent("download"), t.page.getByRole("button", { name: "Save for Perfetto" }).click()]);
-  assert(/\.trace\.json\.gz$/.test(file.suggestedFilename()), file.suggestedFilename());
-  const path = join(t.folder, "exported.json.gz");
-  await file.saveAs(path);
-  same(readFileSync(path).subarray(0, 2).toString("hex"), "1f8b", "gzip");
+  const file = await t.saved(() => t.page.getByRole("button", { name: "Save for Perfetto" }).click()), path = join(t.folder, "exported.json.gz");
+  assert(/\.trace\.json\.gz$/.test(file.name), file.name);
+  writeFileSync(path, file.bytes);
+  same(file.bytes.subarray(0, 2).toString("hex"), "1f8b", "gzip");
   const read = (p) => JSON.parse(execFileSync(process.env.OPSCOPE, ["report", "kernels", p, "--format=json"], { stdio: ["ignore", "pipe", "ignore"] }));
   const want = t.report("kernels", "h100"), got = read(path);
   for (const id of ["name", "calls", "total_ns"])
@@ -452,21 +451,20 @@ async function folding(t) {
   same((await bands()).find((k) => k.key === at.key).h, at.h, "and opened");
 }
 
+/** How many the picture has, without its labels. */
+export const colors = (t) => t.page.evaluate((gutter) => {
+  const c = document.querySelector(".tl canvas"), pixels = new Uint32Array(c.getContext("2d").getImageData(gutter, 0, c.width - gutter, c.height).data.buffer);
+  return new Set(pixels).size;
+}, GUTTER);
+
 /** All kinds of inputs are drawn, in the dark as well. */
 async function drawn(t) {
   for (const [name, theme] of [["plugin", "light"], ["h100", "dark"], ["nsys", "light"]]) {
     await t.fresh(theme);
     await t.open("timeline", name);
     await settled(t);
-    const colors = await t.page.evaluate(() => {
-      const c = document.querySelector(".tl canvas"), d = c.getContext("2d").getImageData(GUTTER_(), 0, c.width - GUTTER_(), c.height).data, seen = new Set();
-      function GUTTER_() {
-        return 200;
-      }
-      for (let i = 0; i < d.length; i += 4) seen.add((d[i] << 16) | (d[i + 1] << 8) | d[i + 2]);
-      return seen.size;
-    });
-    assert(colors > 20, `${name}: ${colors} colours`);
+    const seen = await colors(t);
+    assert(seen > 20, `${name}: ${seen} colours`);
     assert(await t.page.evaluate(() => document.documentElement.scrollHeight <= innerHeight), "the page fits the window");
     await t.shot(`timeline-${name}-${theme}`);
   }

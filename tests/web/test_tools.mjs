@@ -1,12 +1,7 @@
 // What every table and chart can do, SQL, choosing steps, the address, the keyboard.
-import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { assert, INPUTS, same } from "./harness.mjs";
-
-async function saved(t, act) {
-  const [file] = await Promise.all([t.page.waitForEvent("download"), act()]);
-  return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
-}
 
 async function sorting(t) {
   await t.open("kernels", "plugin");
@@ -50,12 +45,12 @@ async function paging(t) {
 async function csv(t) {
   await t.open("kernels", "plugin");
   const button = t.page.locator("section.table", { has: t.page.locator('[data-table="kernels"]') }).getByRole("button", { name: "CSV" });
-  const file = await saved(t, () => button.click()), want = t.text(["report", "kernels", "--format=csv"], "plugin");
+  const file = await t.saved(() => button.click()), want = t.text(["report", "kernels", "--format=csv"], "plugin");
   same(file.name, "kernels.csv", "its name");
   same(file.bytes.toString(), want, "the whole table");
   await t.open("kernels", "plugin", { "kernels.q": "sgemm", "kernels.sort": "calls" });
   await t.rows("kernels");
-  const some = (await saved(t, () => button.click())).bytes.toString(), sorted = t.text(["report", "kernels", "--format=csv", "--filter=sgemm", "--sort=calls"], "plugin");
+  const some = (await t.saved(() => button.click())).bytes.toString(), sorted = t.text(["report", "kernels", "--format=csv", "--filter=sgemm", "--sort=calls"], "plugin");
   same(some.split("\n").length, sorted.split("\n").length, "rows found");
   const calls = some.trim().split("\n").slice(1).map((l) => Number(/,(\d+),/.exec(l.replace(/"[^"]*"/g, ""))[1]));
   same(calls.join(), [...calls].sort((x, y) => x - y).join(), "their order");
@@ -73,7 +68,7 @@ async function longIntegers(t) {
     same(rows[i][1][1], start.replace(/(\d{9})$/, ".$1 s"), "as a point in time");
     same(rows[i][2][1].replace(/,/g, ""), minus, "as a count");
   }
-  const file = await saved(t, () => t.page.getByRole("button", { name: "CSV" }).first().click());
+  const file = await t.saved(() => t.page.getByRole("button", { name: "CSV" }).first().click());
   same(file.bytes.toString(), t.text(["sql", query, "--format=csv"], "plugin"), "saved");
 }
 
@@ -94,7 +89,7 @@ async function png(t) {
   await t.open("operators", "plugin");
   const buttons = t.page.getByRole("button", { name: "PNG" });
   same(await buttons.count(), 2, "charts");
-  const file = await saved(t, () => buttons.first().click());
+  const file = await t.saved(() => buttons.first().click());
   same(file.bytes.subarray(1, 4).toString(), "PNG", "a picture");
   same(file.name, "Device self time.png", "its name");
 }
@@ -195,9 +190,11 @@ async function keyboard(t) {
 async function theme(t) {
   await t.open("overview", "plugin");
   const ground = () => t.page.evaluate(() => getComputedStyle(document.body).backgroundColor), before = await ground();
+  const bars = () => t.page.locator('[data-table="overview"] .tabulator-tableholder').evaluate((e) => getComputedStyle(e).scrollbarColor), lightBars = await bars();
   await t.page.getByRole("button", { name: "Light or dark" }).click();
   await t.ready("overview");
   assert((await ground()) !== before, "another ground");
+  assert(lightBars !== "auto" && (await bars()) !== lightBars, "scroll bars have the page's colours");
   same(await t.page.evaluate(() => localStorage.getItem("theme")), "dark", "and it is kept");
   const head = t.page.locator('[data-table="overview"] .tabulator-col').first(), light = () => head.evaluate((e) => Math.max(...getComputedStyle(e).backgroundColor.match(/\d+/g)));
   await head.hover();
