@@ -2,6 +2,7 @@
 
 #include "analysis/check.h"
 #include "base/mem.h"
+#include "store/reuse.h"
 
 static bool analysis_has_names(const struct profile *p)
 {
@@ -80,6 +81,7 @@ int analysis_run(struct profile *p, unsigned wanted, struct err *e)
 
 void analysis_forget(struct profile *p)
 {
+	reuse_forget(p);
 	for (unsigned t = 0; t < STORE_N_TABLES; t++) {
 		void *table = profile_table(p, (enum store_table_id)t);
 		for (unsigned c = 0; c < store_tables[t].n_columns; c++) {

@@ -345,23 +345,71 @@ void json_one_line(struct str raw, struct buf *out)
 
 static const uint64_t power_of_ten[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
 
-/* "123" or "123.456" with no more decimals than `digits` and at most 18 digits in all: no overflow, no rounding. */
+/* The value of 1 to 8 digits; false when a byte is no digit. Each step adds neighbours: digits to pairs, pairs to fours, fours to one. */
+static inline bool digits_to_8(const char *p, size_t n, uint64_t *v)
+{
+	uint64_t x;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	/* The last digit comes to the highest byte, and none outside the text is read: overlapping parts hold the same. */
+	if (n == 8) {
+		memcpy(&x, p, 8);
+	} else if (n >= 4) {
+		uint32_t low, high;
+		memcpy(&low, p, 4);
+		memcpy(&high, p + n - 4, 4);
+		x = (uint64_t)low << (64 - 8 * n) | (uint64_t)high << 32;
+	} else {
+		x = (uint64_t)(uint8_t)p[0] << (64 - 8 * n) | (uint64_t)(uint8_t)p[n / 2] << (64 - 8 * (n - n / 2)) | (uint64_t)(uint8_t)p[n - 1] << 56;
+	}
+	unsigned absent = (unsigned)(64 - 8 * n);
+	uint64_t zeros = 0x3030303030303030u << absent, high_halves = 0xf0f0f0f0f0f0f0f0u << absent;
+	if ((x & high_halves) != zeros || ((x + (0x0606060606060606u << absent)) & high_halves) != zeros)
+		return false;
+	x &= 0x0f0f0f0f0f0f0f0fu;
+	x = (x * 10 + (x >> 8)) & 0x00ff00ff00ff00ffu;
+	x = (x * 100 + (x >> 16)) & 0x0000ffff0000ffffu;
+	*v = (x * 10000 + (x >> 32)) & 0xffffffffu;
+	return true;
+#else
+	x = 0;
+	for (size_t i = 0; i < n; i++) {
+		unsigned d = (unsigned)(p[i] - '0');
+		if (d > 9)
+			return false;
+		x = x * 10 + d;
+	}
+	*v = x;
+	return true;
+#endif
+}
+
+/* The value of 1 to 16 digits. */
+static inline bool digits_to_16(const char *p, size_t n, uint64_t *v)
+{
+	uint64_t low;
+	if (n <= 8)
+		return digits_to_8(p, n, v);
+	if (!digits_to_8(p, n - 8, v) || !digits_to_8(p + n - 8, 8, &low))
+		return false;
+	*v = *v * 100000000 + low;
+	return true;
+}
+
+/* "123", "123.4", "123.45" or "123.456", with at most 16 digits before the point and no more decimals than `digits`: no overflow, no rounding. */
 static bool short_scaled(struct str raw, int digits, int64_t *v)
 {
-	if (raw.n > 18 || digits > 9)
+	enum { DECIMALS = 3 };
+	if (!raw.n || raw.n > 16 + 1 + DECIMALS || digits > 9)
 		return false;
-	uint64_t x = 0;
-	size_t i = 0;
-	unsigned d;
-	for (; i < raw.n && (d = (unsigned)(raw.p[i] - '0')) < 10; i++)
-		x = x * 10 + d;
-	if (i == 0)
+	size_t decimals = 0;
+	for (size_t n = 1; n <= DECIMALS && n + 1 < raw.n; n++)
+		if (raw.p[raw.n - 1 - n] == '.')
+			decimals = n;
+	size_t whole = decimals ? raw.n - 1 - decimals : raw.n;
+	uint64_t x, fraction = 0;
+	if (whole > 16 || decimals > (size_t)digits || !digits_to_16(raw.p, whole, &x) || (decimals && !digits_to_8(raw.p + whole + 1, decimals, &fraction)))
 		return false;
-	int decimals = 0;
-	if (i < raw.n && raw.p[i] == '.')
-		for (i++; i < raw.n && (d = (unsigned)(raw.p[i] - '0')) < 10; i++, decimals++)
-			x = x * 10 + d;
-	if (i != raw.n || decimals > digits || __builtin_mul_overflow(x, power_of_ten[digits - decimals], &x) || x > INT64_MAX)
+	if (__builtin_mul_overflow(x, power_of_ten[digits], &x) || __builtin_add_overflow(x, fraction * power_of_ten[(size_t)digits - decimals], &x) || x > INT64_MAX)
 		return false;
 	*v = (int64_t)x;
 	return true;
@@ -421,7 +469,12 @@ bool json_to_scaled(struct str raw, int digits, int64_t *v)
 
 bool json_to_i64(struct str raw, int64_t *v)
 {
-	if ((raw.n && memchr(raw.p, '.', raw.n) == NULL && short_scaled(raw, 0, v)) || str_to_i64(raw, v))
+	uint64_t digits;
+	if (raw.n && raw.n <= 16 && digits_to_16(raw.p, raw.n, &digits)) {
+		*v = (int64_t)digits;
+		return true;
+	}
+	if (str_to_i64(raw, v))
 		return true;
 	/* A fraction or an exponent: exact as long as it fits, the fraction is cut off. */
 	double f;

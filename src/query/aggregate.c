@@ -10,6 +10,7 @@
 #include "io/remote/remote.h"
 #include "query/catalog.h"
 #include "query/summary_sums.h"
+#include "store/reuse.h"
 #include "store/save.h"
 
 /* The tables of the file that describe its report tables, while they are made. */
@@ -211,7 +212,9 @@ static int aggregate(struct save *s, struct profile *p, const struct aggregate_s
 	w.a = (struct aggregation){.id = id, .name = spec->name, .created = spec->created, .key_op = key, .steps = steps_text(&spec->args, steps),
 	                           .opscope = STR(OPSCOPE_VERSION), .rules = spec->rules};
 	aggregate_work_init(&w);
+	reuse_begin(p);
 	int rc = aggregate_measure(&w, e) || keep_all(&w, e) ? -1 : 0;
+	reuse_end(p);
 	aggregate_work_release(&w);
 	w.a.steps = (struct str){"", 0};
 	if (made)

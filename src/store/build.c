@@ -243,7 +243,7 @@ void build_count(struct build *b, uint16_t cat, uint8_t phase, uint64_t n)
 	struct counts *t = &b->p->count;
 	int64_t key = (int64_t)cat << 8 | phase;
 	b->p->cat.events[cat] += n;
-	uint32_t i = idmap_get(&b->count_rows, key);
+	uint32_t i = b->count_cache_row < t->rows.n && key == b->count_cache_key ? b->count_cache_row : idmap_get(&b->count_rows, key);
 	if (i == IDMAP_NONE) {
 		i = rows_push(t, &store_tables[TABLE_count]);
 		t->cat[i] = cat;
@@ -251,6 +251,8 @@ void build_count(struct build *b, uint16_t cat, uint8_t phase, uint64_t n)
 		t->events[i] = 0;
 		idmap_put(&b->count_rows, key, i);
 	}
+	b->count_cache_key = key;
+	b->count_cache_row = i;
 	t->events[i] += n;
 }
 

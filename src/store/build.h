@@ -54,8 +54,11 @@ struct build {
 	uint64_t span_ns, gpu_ns, memory_bytes, segment_bytes, block_bytes; /* so far, against BUILD_SUM_BITS */
 	struct idmap cat_rows;                  /* name -> row of cat */
 	struct idmap count_rows;                /* category << 8 | phase -> row of count */
+	/* What was asked last of the two. */
 	uint32_t cat_cache_name;
 	uint16_t cat_cache_row;
+	int64_t count_cache_key;
+	uint32_t count_cache_row;
 };
 
 /* No input may hold more than this in all: durations of one table, bytes of all allocations. Sums of them then cannot

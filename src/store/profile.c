@@ -1,6 +1,7 @@
 #include "store/profile.h"
 
 #include "base/mem.h"
+#include "store/reuse.h"
 #include "store/written.h"
 
 const char *const span_kind_name[SPAN_KINDS] = {
@@ -91,6 +92,7 @@ struct profile *profile_new(void)
 
 static void free_parts(struct profile *p)
 {
+	reuse_end(p);
 	profile_free(p->slice);
 	for (int t = 0; t < STORE_N_TABLES; t++)
 		if (!p->whole || profile_is_cut(t))

@@ -66,6 +66,8 @@ enum store_table_id {
 };
 extern const struct store_table store_tables[STORE_N_TABLES];
 
+enum { CUT_BY = 11 };
+
 struct steps;
 struct written;
 struct ops;
@@ -140,6 +142,8 @@ struct profile {
 	const struct profile *whole; /* what this is a part of, which owns the strings and the tables that are not cut (analysis/steps/slice.h);
 	                           * NULL = this is no part */
 	struct profile *slice;    /* the part that was asked for last; owned */
+	int64_t cut_by[CUT_BY];   /* of a part: what it was cut by, to tell whether it is the part asked for */
+	struct reuse *reuse;      /* store/reuse.h; NULL = nothing is kept */
 	struct arena arena;       /* owns the strings above and what passes keep */
 	bool broken;              /* memory ran out while a pass or a report added to it: it is half done, and only to be freed */
 	struct mem_pool blocks;   /* all that it holds, where it was made within a mem_try: by them a broken one is freed */

@@ -1,6 +1,6 @@
 // The timeline: zoom, search, windows, details, curves, export; its numbers are the reports'.
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Absent, assert, INPUTS, near, same } from "./harness.mjs";
 import { compiled } from "./test_export.mjs";

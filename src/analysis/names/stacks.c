@@ -4,6 +4,7 @@
 #include "analysis/tree/fwdbwd.h"
 #include "base/mem.h"
 #include "base/search.h"
+#include "store/reuse.h"
 #include "store/torch_names.h"
 
 struct stacks_stack {
@@ -20,6 +21,7 @@ struct stacks {
 	uint32_t *of_span, *of_set; /* of_set: by argument set, what it holds */
 	uint8_t *restarts;
 	uint64_t from_forward;
+	bool is_kept; /* store/reuse.h */
 };
 
 /* Files of our own package: opscope.profile and opscope.torch stand between the program and torch. Not all that is in a folder of that name, which
@@ -183,11 +185,35 @@ struct stacks *stacks_new_linked(const struct profile *p, const struct fwdbwd *l
 	return s;
 }
 
+static void stacks_release(void *result)
+{
+	struct stacks *s = result;
+	intern_release(&s->frames);
+	intern_release(&s->keys);
+	mem_free(s->v);
+	mem_free(s->of_span);
+	mem_free(s->of_set);
+	mem_free(s->restarts);
+	mem_free(s);
+}
+
+void stacks_free(struct stacks *s)
+{
+	if (s && !s->is_kept)
+		stacks_release(s);
+}
+
+static const char stacks_kept[] = "stacks";
+
 struct stacks *stacks_new(const struct profile *p)
 {
+	struct stacks *kept = reuse_find(p, stacks_kept);
+	if (kept)
+		return kept;
 	struct fwdbwd *links = fwdbwd_new(p);
 	struct stacks *s = stacks_new_linked(p, links);
 	fwdbwd_free(links);
+	s->is_kept = reuse_keep(p, stacks_kept, s, stacks_release);
 	return s;
 }
 
@@ -198,19 +224,6 @@ struct stacks *stacks_recorded_new(const struct profile *p, bool (*leave_out)(st
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		s->of_span[i] = s->of_set[p->span.args[i]];
 	return s;
-}
-
-void stacks_free(struct stacks *s)
-{
-	if (!s)
-		return;
-	intern_release(&s->frames);
-	intern_release(&s->keys);
-	mem_free(s->v);
-	mem_free(s->of_span);
-	mem_free(s->of_set);
-	mem_free(s->restarts);
-	mem_free(s);
 }
 
 uint32_t stacks_of(const struct stacks *s, uint32_t span)

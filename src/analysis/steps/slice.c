@@ -5,6 +5,7 @@
 #include "analysis/tree/op_instances.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "store/reuse.h"
 
 #include <assert.h>
 #include <sys/param.h>
@@ -301,13 +302,25 @@ static struct profile *slice_part_of(const struct profile *p)
 		for (unsigned c = 0; c < desc->n_columns; c++)
 			*rows_column(profile_table(part, t), &desc->columns[c]) = *rows_column(profile_table(p, t), &desc->columns[c]);
 	}
+	reuse_as(p, part);
 	return part;
+}
+
+static void slice_note_cut(const struct profile *p, const struct step_window *w, int64_t first, int64_t last, int64_t by[CUT_BY])
+{
+	const int64_t now[CUT_BY] = {w->start_ns, w->end_ns, w->device_start_ns, w->device_end_ns, w->first, w->last, (intptr_t)w->among, w->n_among, first, last, p->passes_done};
+	memcpy(by, now, sizeof now);
 }
 
 struct profile *slice_of(struct profile *p, const struct step_window *w, int64_t first, int64_t last, struct err *e)
 {
 	assert(!w->outside);
+	int64_t by[CUT_BY];
+	slice_note_cut(p, w, first, last, by);
+	if (p->reuse && p->slice && memcmp(by, p->slice->cut_by, sizeof by) == 0)
+		return p->slice;
 	struct cutter c = {.p = p, .part = slice_part_of(p), .w = w};
+	memcpy(c.part->cut_by, by, sizeof by);
 	int64_t end = MAX(w->end_ns, w->device_end_ns);
 	find_roots(&c);
 	cut_spans(&c);

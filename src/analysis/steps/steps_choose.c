@@ -2,6 +2,7 @@
 #include "analysis/steps/iterations.h"
 #include "analysis/steps/steps.h"
 #include "base/buf.h"
+#include "store/reuse.h"
 
 /* The error for a key op that nothing matches; it names candidates. */
 static int steps_choose_fail(struct profile *p, struct str key, struct err *e)
@@ -31,5 +32,6 @@ int steps_choose(struct profile *p, const char *key_op, struct err *e)
 	}
 	p->key_op = key.n ? arena_str(&p->arena, key) : (struct str){0};
 	p->passes_done &= ~(unsigned)PASS_STEPS;
+	reuse_forget(p);
 	return analysis_run(p, PASS_STEPS, e);
 }

@@ -3,6 +3,7 @@
 #include "analysis/names/names.h"
 #include "analysis/tree/fwdbwd.h"
 #include "base/mem.h"
+#include "store/reuse.h"
 
 const char *const direction_name[DIRECTIONS] = {
 	[DIR_FORWARD] = "forward", [DIR_BACKWARD] = "backward", [DIR_OPTIMIZER] = "optimizer", [DIR_OTHER] = "other",
@@ -80,8 +81,31 @@ static void tell_gpu(const struct profile *p, struct directions *d)
 	}
 }
 
+static void directions_release(void *result)
+{
+	struct directions *d = result;
+	fwdbwd_free(d->links);
+	mem_free(d->gpu);
+	mem_free(d->forward);
+	mem_free(d->span);
+	mem_free(d->span_forward);
+	mem_free(d->accumulates);
+	mem_free(d);
+}
+
+void directions_free(struct directions *d)
+{
+	if (d && !d->is_kept)
+		directions_release(d);
+}
+
+static const char directions_kept[] = "directions";
+
 struct directions *directions_new(const struct profile *p)
 {
+	struct directions *kept = reuse_find(p, directions_kept);
+	if (kept)
+		return kept;
 	struct directions *d = NEW(struct directions);
 	struct direction_sweep w = {.p = p, .d = d, .last_forward = ROW_NONE};
 	uint32_t n = p->span.rows.n, n_gpu = p->gpu_op.rows.n;
@@ -97,18 +121,6 @@ struct directions *directions_new(const struct profile *p)
 		direction_tell(&w, i);
 	}
 	tell_gpu(p, d);
+	d->is_kept = reuse_keep(p, directions_kept, d, directions_release);
 	return d;
-}
-
-void directions_free(struct directions *d)
-{
-	if (!d)
-		return;
-	fwdbwd_free(d->links);
-	mem_free(d->gpu);
-	mem_free(d->forward);
-	mem_free(d->span);
-	mem_free(d->span_forward);
-	mem_free(d->accumulates);
-	mem_free(d);
 }

@@ -25,6 +25,7 @@ struct directions {
 	uint32_t *accumulates; /* span -> for all in AccumulateGrad, the forward op of the backward op that ran before it on its thread, whose
 	                      * gradient it adds; ROW_NONE for all others */
 	struct fwdbwd *links;
+	bool is_kept;        /* store/reuse.h */
 };
 
 struct directions *directions_new(const struct profile *p);

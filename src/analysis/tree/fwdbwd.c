@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "store/reuse.h"
 #include "store/torch_names.h"
 
 /* A forward thread id of the profiler and the thread of the trace that it stands for. Where ops carry none (emit_nvtx), the backward
@@ -409,8 +410,27 @@ static void keep_links(const struct linker *l)
 			out->forward[k++] = l->links[i];
 }
 
+static void fwdbwd_release(void *result)
+{
+	struct fwdbwd *f = result;
+	rankset_release(&f->linked);
+	mem_free(f->forward);
+	mem_free(f);
+}
+
+void fwdbwd_free(struct fwdbwd *f)
+{
+	if (f && !f->is_kept)
+		fwdbwd_release(f);
+}
+
+static const char fwdbwd_kept[] = "fwdbwd";
+
 struct fwdbwd *fwdbwd_new(const struct profile *p)
 {
+	struct fwdbwd *kept = reuse_find(p, fwdbwd_kept);
+	if (kept)
+		return kept;
 	uint32_t n = p->span.rows.n;
 	struct linker l = {.p = p, .out = NEW(struct fwdbwd)};
 	l.links = NEW_ARRAY_RAW(n, uint32_t);
@@ -431,14 +451,6 @@ struct fwdbwd *fwdbwd_new(const struct profile *p)
 	mem_free(l.by_flow);
 	mem_free(l.op_of_run);
 	mem_free(l.match);
+	l.out->is_kept = reuse_keep(p, fwdbwd_kept, l.out, fwdbwd_release);
 	return l.out;
-}
-
-void fwdbwd_free(struct fwdbwd *f)
-{
-	if (!f)
-		return;
-	rankset_release(&f->linked);
-	mem_free(f->forward);
-	mem_free(f);
 }

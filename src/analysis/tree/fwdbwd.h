@@ -27,6 +27,7 @@ struct fwdbwd {
 	uint64_t differ;      /* of by_sequence: an arrow leads to another op; the number is believed */
 	uint64_t unlinked;    /* backward ops with a number, but no forward op in the trace has it (recorded too late) */
 	uint64_t ambiguous;   /* of unlinked: several threads fit equally well */
+	bool is_kept;         /* store/reuse.h */
 };
 
 struct fwdbwd *fwdbwd_new(const struct profile *p);

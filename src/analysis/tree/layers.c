@@ -3,6 +3,7 @@
 #include "analysis/tree/modules.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "store/reuse.h"
 
 /* A layer nested deeper than this counts for the layer around it: paths stay short whatever the input. */
 enum { DEPTH_MAX = 64 };
@@ -239,8 +240,30 @@ static void take_modules(struct layers_work *w, struct modules *m)
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
+static void layers_release(void *result)
+{
+	struct layers *l = result;
+	directions_free(l->dir);
+	intern_release(&l->names);
+	mem_free(l->v);
+	mem_free(l->of_span);
+	mem_free(l->is_call);
+	mem_free(l);
+}
+
+void layers_free(struct layers *l)
+{
+	if (l && !l->is_kept)
+		layers_release(l);
+}
+
+static const char layers_kept[] = "layers";
+
 struct layers *layers_new(const struct profile *p)
 {
+	struct layers *kept = reuse_find(p, layers_kept);
+	if (kept)
+		return kept;
 	struct layers *l = NEW(struct layers);
 	struct layers_work w = {.p = p, .l = l};
 	intern_init(&l->names);
@@ -256,6 +279,7 @@ struct layers *layers_new(const struct profile *p)
 	intern_release(&w.keys);
 	buf_release(&w.path);
 	mem_free(w.of_stack);
+	l->is_kept = reuse_keep(p, layers_kept, l, layers_release);
 	return l;
 }
 
@@ -279,18 +303,6 @@ bool layers_may_be_told(const struct profile *p)
 			return true;
 	}
 	return false;
-}
-
-void layers_free(struct layers *l)
-{
-	if (!l)
-		return;
-	directions_free(l->dir);
-	intern_release(&l->names);
-	mem_free(l->v);
-	mem_free(l->of_span);
-	mem_free(l->is_call);
-	mem_free(l);
 }
 
 uint32_t layers_of_gpu(const struct layers *l, const struct profile *p, uint32_t gpu)

@@ -36,6 +36,7 @@ struct layers {
 	uint32_t *of_span;     /* by span: the layer that the span counts for; LAYER_NONE */
 	uint8_t *is_call;      /* by span: 1 = the span is a call of the layer that it names (never with TorchScript and stacks, which have no ranges of layers) */
 	struct directions *dir;
+	bool is_kept;          /* store/reuse.h */
 };
 
 struct layers *layers_new(const struct profile *p);

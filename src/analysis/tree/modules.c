@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/search.h"
+#include "store/reuse.h"
 #include "store/torch_names.h"
 
 /* Values of work.mod while it is being made. */
@@ -524,8 +525,29 @@ static void resolve(struct modules_work *w)
 
 const struct module_rules modules_own = {0};
 
+static void modules_release(void *result)
+{
+	struct modules *m = result;
+	module_tree_release(&m->tree);
+	fwdbwd_free(m->links);
+	mem_free(m->place);
+	mem_free(m->phase);
+	mem_free(m->is_module);
+	mem_free(m);
+}
+
+void modules_free(struct modules *m)
+{
+	if (m && !m->is_kept)
+		modules_release(m);
+}
+
+/* Those of everything are kept, under their rules; those of a window are not. */
 struct modules *modules_new(const struct profile *p, const struct module_rules *rules, const struct step_window *in)
 {
+	struct modules *kept = in ? NULL : reuse_find(p, rules);
+	if (kept)
+		return kept;
 	struct modules *m = NEW(struct modules);
 	struct modules_work w = {.p = p, .m = m, .rules = rules, .in = in};
 	module_tree_init(&m->tree);
@@ -542,17 +564,7 @@ struct modules *modules_new(const struct profile *p, const struct module_rules *
 	mem_free(w.mod);
 	mem_free(w.lender);
 	mem_free(w.of_hierarchy);
+	m->is_kept = !in && reuse_keep(p, rules, m, modules_release);
 	return m;
 }
 
-void modules_free(struct modules *m)
-{
-	if (!m)
-		return;
-	module_tree_release(&m->tree);
-	fwdbwd_free(m->links);
-	mem_free(m->place);
-	mem_free(m->phase);
-	mem_free(m->is_module);
-	mem_free(m);
-}

@@ -3,6 +3,7 @@
 #include "analysis/costs/tc_used.h"
 #include "analysis/names/names.h"
 #include "base/mem.h"
+#include "store/reuse.h"
 
 enum optree_kind optree_classify(struct str name, enum span_kind kind)
 {
@@ -302,8 +303,38 @@ const struct optree_rules optree_own = {
 	.tc_eligible = op_tc_eligible,
 };
 
+static void optree_release(void *result)
+{
+	struct optree *t = result;
+	mem_free(t->span);
+	mem_free(t->parent);
+	mem_free(t->kind);
+	mem_free(t->tc_eligible);
+	mem_free(t->host_total);
+	mem_free(t->host_self);
+	mem_free(t->dev_total);
+	mem_free(t->dev_self);
+	mem_free(t->tc_total);
+	mem_free(t->tc_self);
+	mem_free(t->tc_unknown_total);
+	mem_free(t->tc_unknown_self);
+	mem_free(t->node_of_span);
+	mem_free(t->gpu_node);
+	mem_free(t->gpu_lost);
+	mem_free(t);
+}
+
+void optree_free(struct optree *t)
+{
+	if (t && !t->is_kept)
+		optree_release(t);
+}
+
 struct optree *optree_new(const struct profile *p, const struct optree_rules *rules)
 {
+	struct optree *kept = reuse_find(p, rules);
+	if (kept)
+		return kept;
 	struct optree *t = NEW(struct optree);
 	struct optree_work m = {.p = p, .t = t, .rules = rules};
 	m.kind_of_name = NEW_ARRAY((size_t)p->strings.n * 2, uint8_t);
@@ -330,6 +361,7 @@ struct optree *optree_new(const struct profile *p, const struct optree_rules *ru
 	mem_free(m.folded_into);
 	mem_free(m.near_op);
 	mem_free(m.has_same_child);
+	t->is_kept = reuse_keep(p, rules, t, optree_release);
 	return t;
 }
 
@@ -343,24 +375,3 @@ uint32_t optree_operator(const struct optree *t, const struct profile *p, uint32
 	return launches ? p->span.name[t->span[node]] : 0;
 }
 
-void optree_free(struct optree *t)
-{
-	if (!t)
-		return;
-	mem_free(t->span);
-	mem_free(t->parent);
-	mem_free(t->kind);
-	mem_free(t->tc_eligible);
-	mem_free(t->host_total);
-	mem_free(t->host_self);
-	mem_free(t->dev_total);
-	mem_free(t->dev_self);
-	mem_free(t->tc_total);
-	mem_free(t->tc_self);
-	mem_free(t->tc_unknown_total);
-	mem_free(t->tc_unknown_self);
-	mem_free(t->node_of_span);
-	mem_free(t->gpu_node);
-	mem_free(t->gpu_lost);
-	mem_free(t);
-}

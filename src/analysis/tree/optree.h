@@ -42,6 +42,7 @@ struct optree {
 	/* Device time that no node launched. */
 	int64_t unattributed_ns;
 	uint64_t unattributed_ops;
+	bool is_kept;          /* store/reuse.h */
 };
 
 struct optree_rules;

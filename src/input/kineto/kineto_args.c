@@ -108,16 +108,20 @@ const char *kineto_args(struct kineto *k, const char *p, struct event *ev, unsig
 		return json_skip(&k->j, p);
 	bool first = true;
 	p++;
+	json_glue_enter(&k->glue);
 	for (;;) {
 		struct json_value name, v;
-		p = json_member(&k->j, p, &first, &name);
+		struct json_glue_state *met;
+		p = json_glue_member(&k->glue, &k->j, p, &first, &name, &met);
 		if (!p || !name.raw.p)
 			return p;
-		p = json_value(&k->j, p, &v);
+		p = json_near_value(&k->j, p, &v);
 		if (!p)
 			return NULL;
 		struct kineto_key spare;
-		const struct kineto_key *key = key_get(k, name.raw, &spare);
+		const struct kineto_key *key = met && met->known ? met->known : key_get(k, name.raw, &spare);
+		if (met && key != &spare)
+			met->known = key;
 		if ((key->kinds & kind) && set_field(ev, key->field, &v))
 			continue;
 		uint32_t value = kineto_intern(k, &v);

@@ -46,6 +46,7 @@ static const struct category {
 void kineto_event_init(struct kineto *k)
 {
 	kineto_args_init(k);
+	json_glue_init(&k->glue);
 	k->id_memory = intern_str(&k->p->strings, STR("[memory]"));
 	k->id_oom = intern_str(&k->p->strings, STR("[OutOfMemory]"));
 	k->id_name = intern_str(&k->p->strings, STR("name"));
@@ -72,6 +73,7 @@ static const struct cat_slot *cat_fill(struct kineto *k, struct cat_slot *slot, 
 	const struct category *c = categories;
 	while (text.n > sizeof slot->text ? strcmp(c->name, "*") != 0 : !cat_matches(c->name, lower))
 		c++;
+	k->last_cat_version = 0;
 	slot->used = text.n <= sizeof slot->text;
 	slot->n = (uint8_t)(slot->used ? text.n : 0);
 	if (slot->n)
@@ -87,11 +89,16 @@ static const struct cat_slot *category_of(struct kineto *k, struct event *ev)
 {
 	if (ev->category)
 		return ev->category;
+	if (ev->cat_version && ev->cat_version == k->last_cat_version)
+		return ev->category = k->last_category;
 	struct str text = ev->cat;
 	unsigned at = text.n ? key_slot(text) % CAT_SLOTS : 0;
 	struct cat_slot *slot = &k->cat[at];
-	if (slot->used && slot->n == text.n && (!text.n || same_text(slot->text, text.p, text.n)))
+	if (slot->used && slot->n == text.n && (!text.n || same_text(slot->text, text.p, text.n))) {
+		k->last_category = slot;
+		k->last_cat_version = ev->cat_version;
 		return ev->category = slot;
+	}
 	ev->category_copy = *cat_fill(k, slot, text, ev->cat_escaped);
 	return ev->category = &ev->category_copy;
 }
@@ -129,7 +136,7 @@ static unsigned args_kind(struct kineto *k, struct event *ev)
 	return ev->ph == 'X' || ev->ph == 'B' ? kineto_event_kind_of(k, ev, &sub) : 0;
 }
 
-static uint32_t track_of(struct kineto *k, const struct event *ev)
+static uint32_t track_by_text(struct kineto *k, const struct event *ev)
 {
 	struct str pid = ev->pid, tid = ev->tid;
 	struct track_slot *slot = NULL;
@@ -146,6 +153,20 @@ static uint32_t track_of(struct kineto *k, const struct event *ev)
 		slot->pid_n = (uint8_t)pid.n;
 		slot->tid_n = (uint8_t)tid.n;
 		slot->track = track;
+	}
+	return track;
+}
+
+static uint32_t track_of(struct kineto *k, const struct event *ev)
+{
+	bool versions = ev->pid_version && ev->tid_version;
+	if (versions && ev->pid_version == k->last_pid_version && ev->tid_version == k->last_tid_version)
+		return k->last_track;
+	uint32_t track = track_by_text(k, ev);
+	if (versions) {
+		k->last_pid_version = ev->pid_version;
+		k->last_tid_version = ev->tid_version;
+		k->last_track = track;
 	}
 	return track;
 }
@@ -355,49 +376,69 @@ static void store_event(struct kineto *k, struct event *ev)
 	}
 }
 
-/* One member of an event; `p` is at its value. */
-static const char *read_member(struct kineto *k, const char *p, struct event *ev, struct str key)
+/* Members of an event. Those from MEMBER_CAT on have the value that the event before has, more often than not. */
+enum member { MEMBER_UNKNOWN, MEMBER_OTHER, MEMBER_ARGS, MEMBER_DUR, MEMBER_ID, MEMBER_NAME, MEMBER_TS, MEMBER_CAT, MEMBER_PH, MEMBER_PID, MEMBER_TID };
+
+static enum member member_of(struct str key)
 {
-	if (key.n == 4 && memcmp(key.p, "args", 4) == 0 && ev->ph && (ev->has_cat || ev->ph != 'X') && ev->has_name)
-		return kineto_args(k, p, ev, args_kind(k, ev));
-	struct json_value v;
-	p = json_value(&k->j, p, &v);
-	if (!p)
-		return NULL;
-	switch (key.n) {
-	case 2:
-		if (key.p[0] == 'p' && key.p[1] == 'h')
-			ev->ph = v.raw.n ? v.raw.p[0] : 0;
-		else if (key.p[0] == 't' && key.p[1] == 's')
-			ev->ts = v.raw;
-		else if (key.p[0] == 'i' && key.p[1] == 'd')
-			ev->id = v.raw;
+	static const struct {
+		struct str text;
+		enum member member;
+	} members[] = {
+		{STR("args"), MEMBER_ARGS}, {STR("cat"), MEMBER_CAT}, {STR("dur"), MEMBER_DUR}, {STR("id"), MEMBER_ID}, {STR("name"), MEMBER_NAME},
+		{STR("ph"), MEMBER_PH}, {STR("pid"), MEMBER_PID}, {STR("tid"), MEMBER_TID}, {STR("ts"), MEMBER_TS},
+	};
+	for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+		if (str_eq(key, members[i].text))
+			return members[i].member;
+	return MEMBER_OTHER;
+}
+
+/* A member's value; `version` of json_glue_state, 0 when there is none. The arguments are not read here. */
+static void take_member(struct event *ev, enum member member, const struct json_value *v, uint64_t version)
+{
+	switch (member) {
+	case MEMBER_ARGS:
+		ev->args = v->raw; /* read when the category is known */
 		break;
-	case 3:
-		if (memcmp(key.p, "cat", 3) == 0 && v.type == JSON_STRING) {
-			ev->cat = v.raw;
-			ev->cat_escaped = v.escaped;
+	case MEMBER_CAT:
+		if (v->type == JSON_STRING) {
+			ev->cat = v->raw;
+			ev->cat_escaped = v->escaped;
 			ev->has_cat = true;
+			ev->cat_version = version;
 			ev->category = NULL;
-		} else if (memcmp(key.p, "pid", 3) == 0) {
-			ev->pid = v.raw;
-		} else if (memcmp(key.p, "tid", 3) == 0) {
-			ev->tid = v.raw;
-		} else if (memcmp(key.p, "dur", 3) == 0) {
-			ev->dur = v.raw;
 		}
 		break;
-	case 4:
-		if (memcmp(key.p, "name", 4) == 0) {
-			ev->name = v.raw;
-			ev->name_escaped = v.escaped;
-			ev->has_name = true;
-		} else if (memcmp(key.p, "args", 4) == 0) {
-			ev->args = v.raw; /* read when the category is known */
-		}
+	case MEMBER_DUR:
+		ev->dur = v->raw;
+		break;
+	case MEMBER_ID:
+		ev->id = v->raw;
+		break;
+	case MEMBER_NAME:
+		ev->name = v->raw;
+		ev->name_escaped = v->escaped;
+		ev->has_name = true;
+		break;
+	case MEMBER_PH:
+		ev->ph = v->raw.n ? v->raw.p[0] : 0;
+		break;
+	case MEMBER_PID:
+		ev->pid = v->raw;
+		ev->pid_version = version;
+		break;
+	case MEMBER_TID:
+		ev->tid = v->raw;
+		ev->tid_version = version;
+		break;
+	case MEMBER_TS:
+		ev->ts = v->raw;
+		break;
+	case MEMBER_UNKNOWN:
+	case MEMBER_OTHER:
 		break;
 	}
-	return p;
 }
 
 static void note_first_key(struct kineto *k, struct str key)
@@ -414,19 +455,41 @@ const char *kineto_event(struct kineto *k, const char *p)
 	memset(&ev, 0, offsetof(struct event, category_copy));
 	bool first = true;
 	const char *text = p++;
-	for (;;) {
-		struct json_value key;
-		p = json_member(&k->j, p, &first, &key);
-		if (!p)
-			return NULL;
-		if (!key.raw.p)
-			break;
+	struct json_value key, v;
+	struct json_glue_state *met;
+	json_glue_begin(&k->glue);
+	p = json_glue_member(&k->glue, &k->j, p, &first, &key, &met);
+	while (p && key.raw.p) {
 		if (!k->n_events)
 			note_first_key(k, key.raw);
-		p = read_member(k, p, &ev, key.raw);
+		enum member member = met ? met->member : MEMBER_UNKNOWN;
+		if (member == MEMBER_UNKNOWN)
+			member = member_of(key.raw);
+		if (met)
+			met->member = (uint8_t)member;
+		bool seldom_changes = met && member >= MEMBER_CAT;
+		struct json_glue_state *at = met;
+		const char *value = p;
+		if (seldom_changes && (p = json_glue_again(&k->glue, value, &met))) {
+			take_member(&ev, member, &met->value, met->version);
+			key.raw = met->key;
+			continue;
+		}
+		if (member == MEMBER_ARGS && ev.ph && (ev.has_cat || ev.ph != 'X') && ev.has_name) {
+			p = kineto_args(k, value, &ev, args_kind(k, &ev));
+		} else {
+			p = json_near_value(&k->j, value, &v);
+			if (p)
+				take_member(&ev, member, &v, 0);
+		}
 		if (!p)
 			return NULL;
+		p = json_glue_member(&k->glue, &k->j, p, &first, &key, &met);
+		if (p && seldom_changes)
+			json_glue_keep(&k->glue, at, value, p, &v, member <= MEMBER_PH ? GLUE_EACH : GLUE_LAST, &met);
 	}
+	if (!p)
+		return NULL;
 	if (ev.args.p && !ev.args_read && !kineto_args(k, ev.args.p, &ev, args_kind(k, &ev)))
 		return NULL;
 	store_event(k, &ev);
@@ -474,4 +537,5 @@ void kineto_event_finish(struct kineto *k)
 	intern_release(&k->long_forms);
 	mem_free(k->short_forms);
 	arena_release(&k->names_arena);
+	json_glue_release(&k->glue);
 }

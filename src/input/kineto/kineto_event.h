@@ -2,7 +2,7 @@
 #ifndef OPSCOPE_INPUT_KINETO_KINETO_EVENT_H
 #define OPSCOPE_INPUT_KINETO_KINETO_EVENT_H
 
-#include "io/json.h"
+#include "io/json_glue.h"
 #include "store/build.h"
 
 enum arg_field {
@@ -55,6 +55,7 @@ struct event {
 	uint64_t fields;                 /* bit per enum arg_field: value present */
 	unsigned n_pairs;
 	uint32_t meta_name;              /* metadata events: args.name or args.labels */
+	uint64_t cat_version, pid_version, tid_version; /* of the text that the value was found again in; 0 = it was read */
 	bool name_escaped, cat_escaped, has_cat, has_name, args_read;
 	char ph;
 	/* From here on only what `category` and `fields` say is set. */
@@ -77,6 +78,7 @@ struct kineto {
 	struct profile *p;
 	struct build b;
 	struct json j;
+	struct json_glue glue;       /* of events and their arguments */
 	struct buf scratch;
 	/* For copies as written: an event's form; arrays and objects as they come, each with what is written for it. */
 	struct buf form;
@@ -89,6 +91,10 @@ struct kineto {
 	struct arena names_arena;    /* of the keys' names */
 	unsigned n_keys;
 	struct track_slot track[TRACK_SLOTS];
+	/* Of the last events whose values were found again; a version of 0 says nothing. */
+	uint64_t last_cat_version, last_pid_version, last_tid_version;
+	uint32_t last_track;
+	const struct cat_slot *last_category;
 	struct cat_slot cat[CAT_SLOTS];
 	struct arg_pair pair[MAX_ARGS];
 	/* B events waiting for their E, a list per track. */

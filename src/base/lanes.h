@@ -1,0 +1,133 @@
+/* Sixteen bytes at once: SSE2, NEON, or plain C, which LANES_PLAIN asks for where there is something faster.
+ *
+ * A mask has LANE_BITS bits for each byte, those of byte 0 lowest; all of a byte's bits are set, or none. */
+#ifndef OPSCOPE_BASE_LANES_H
+#define OPSCOPE_BASE_LANES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { LANES = 16 };
+
+#if defined(__SSE2__) && !defined(LANES_PLAIN)
+#include <emmintrin.h>
+
+typedef __m128i lanes;
+enum { LANE_BITS = 1 };
+
+static inline lanes lanes_at(const char *p)
+{
+	return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+static inline uint64_t lanes_equal(lanes a, lanes b)
+{
+	return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(a, b));
+}
+
+static inline lanes lanes_of(char c)
+{
+	return _mm_set1_epi8(c);
+}
+
+/* The bytes from `low` on, `low` + `n` included. */
+static inline uint64_t lanes_within(lanes a, char low, char n)
+{
+	lanes above = _mm_sub_epi8(a, _mm_set1_epi8(low));
+	return lanes_equal(_mm_min_epu8(above, _mm_set1_epi8(n)), above);
+}
+
+#elif defined(__ARM_NEON) && defined(__aarch64__) && !defined(LANES_PLAIN)
+#include <arm_neon.h>
+
+typedef uint8x16_t lanes;
+enum { LANE_BITS = 4 };
+
+static inline lanes lanes_at(const char *p)
+{
+	return vld1q_u8((const uint8_t *)p);
+}
+
+/* Each byte of `x` is 0 or 255: half of each is kept. */
+static inline uint64_t lanes_mask(lanes x)
+{
+	return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(vreinterpretq_u16_u8(x), 4)), 0);
+}
+
+static inline uint64_t lanes_equal(lanes a, lanes b)
+{
+	return lanes_mask(vceqq_u8(a, b));
+}
+
+static inline lanes lanes_of(char c)
+{
+	return vdupq_n_u8((uint8_t)c);
+}
+
+static inline uint64_t lanes_within(lanes a, char low, char n)
+{
+	return lanes_mask(vcleq_u8(vsubq_u8(a, vdupq_n_u8((uint8_t)low)), vdupq_n_u8((uint8_t)n)));
+}
+
+#else
+
+typedef struct {
+	uint8_t byte[LANES];
+} lanes;
+enum { LANE_BITS = 1 };
+
+static inline lanes lanes_at(const char *p)
+{
+	lanes x;
+	memcpy(x.byte, p, LANES);
+	return x;
+}
+
+static inline uint64_t lanes_equal(lanes a, lanes b)
+{
+	uint64_t mask = 0;
+	for (unsigned i = 0; i < LANES; i++)
+		mask |= (uint64_t)(a.byte[i] == b.byte[i]) << i;
+	return mask;
+}
+
+static inline lanes lanes_of(char c)
+{
+	lanes x;
+	memset(x.byte, c, LANES);
+	return x;
+}
+
+static inline uint64_t lanes_within(lanes a, char low, char n)
+{
+	uint64_t mask = 0;
+	for (unsigned i = 0; i < LANES; i++)
+		mask |= (uint64_t)((uint8_t)(a.byte[i] - (uint8_t)low) <= (uint8_t)n) << i;
+	return mask;
+}
+
+#endif
+
+/* The first byte of a mask that is not 0. */
+static inline unsigned lanes_first(uint64_t mask)
+{
+	return (unsigned)__builtin_ctzll(mask) / LANE_BITS;
+}
+
+/* The mask of the first `n` bytes, 1 to LANES. */
+static inline uint64_t lanes_up_to(unsigned n)
+{
+	return UINT64_MAX >> (64 - n * LANE_BITS);
+}
+
+/* Whether `n` bytes (1 or more) are equal. Both are read in steps of LANES bytes, up to the first that holds a difference. */
+static inline bool lanes_same(const char *a, const char *b, unsigned n)
+{
+	for (; n > LANES; n -= LANES, a += LANES, b += LANES)
+		if (lanes_equal(lanes_at(a), lanes_at(b)) != lanes_up_to(LANES))
+			return false;
+	return (~lanes_equal(lanes_at(a), lanes_at(b)) & lanes_up_to(n)) == 0;
+}
+
+#endif

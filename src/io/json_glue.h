@@ -1,0 +1,101 @@
+/* The text between two values of an object, learnt. A program writes all its objects alike: behind a time always comes
+ * `, "dur": `. What json_member once read is kept, byte for byte, as a state of an automaton: which texts followed which.
+ * One comparison then finds the same text again, in place of white space, comma, key and colon; the state says which key
+ * stands there. Text that is not known yet is read by json_member, so that what is accepted, refused and repaired is the
+ * same as without: tests/unit/test_json_glue.c and fuzz_json_glue compare the two.
+ *
+ * Learnt is only what json_member read without a repair and without an escape. */
+#ifndef OPSCOPE_IO_JSON_GLUE_H
+#define OPSCOPE_IO_JSON_GLUE_H
+
+#include "base/arena.h"
+#include "io/json_near.h"
+
+/* GLUE_TEXT: the longest text that is learnt. GLUE_WAYS: how many texts are learnt to follow one. */
+enum { GLUE_TEXT = 64, GLUE_WAYS = 16, GLUE_STATES = 1024 };
+
+struct json_glue_state {
+	char text[GLUE_TEXT];
+	/* States by number; 0 = none. */
+	uint16_t next;             /* the first whose text followed the value here */
+	uint16_t again;            /* the first whose text begins with the value here, see json_glue_keep */
+	uint16_t other;            /* the next in the list of `next` or `again` that this one is in */
+	uint16_t inside;           /* where the walk of an object begins that is the value */
+	uint8_t n;                 /* bytes of the text; 0 = a walk begins here */
+	uint8_t member;            /* the caller's; 0 in a new state */
+	const void *known;         /* the caller's; NULL in a new state */
+	struct str key;            /* LANES bytes can be read at key.p; p NULL: the object ends here */
+	struct json_value value;   /* with which the text begins; raw.p NULL: with none */
+	uint64_t version;          /* of the value: another one when the value changes, never that of another state, never 0 */
+};
+
+struct json_glue {
+	struct json_glue_state *state; /* [0] begins, [1] is where one is that left the known ways */
+	struct arena keys;
+	unsigned n;
+	uint64_t versions;
+	uint16_t at;
+};
+
+void json_glue_init(struct json_glue *g);
+void json_glue_release(struct json_glue *g);
+
+/* A walk of an outermost object begins. */
+static inline void json_glue_begin(struct json_glue *g)
+{
+	g->at = 0;
+}
+
+/* A walk begins of the object that is the value of the key read last. When it has ended, the walk around it goes on. */
+void json_glue_enter(struct json_glue *g);
+
+/* json_member for text that is not known here; learns it. */
+const char *json_glue_learn(struct json_glue *g, struct json *j, const char *p, bool *first, struct json_value *key);
+
+/* As json_member. *met: the state of the text read, for what the caller knows of the key; NULL when there is none. */
+static inline const char *json_glue_member(struct json_glue *g, struct json *j, const char *p, bool *first, struct json_value *key, struct json_glue_state **met)
+{
+	struct json_glue_state *s;
+	for (unsigned at = g->state[g->at].next; at; at = s->other) {
+		s = &g->state[at];
+		/* No text holds a 0 where it ends, so that none reaches into the padding of the window. More white space may follow. */
+		if (!lanes_same(s->text, p, s->n) || (s->key.p && (unsigned char)p[s->n] <= ' '))
+			continue;
+		g->at = (uint16_t)at;
+		*first = false;
+		key->type = JSON_STRING;
+		key->escaped = false;
+		key->raw = s->key;
+		*met = s;
+		return p + s->n;
+	}
+	p = json_glue_learn(g, j, p, first, key);
+	*met = p && g->at > 1 ? &g->state[g->at] : NULL;
+	return p;
+}
+
+/* Values that seldom change, such as a phase, need not be read again. json_glue_keep keeps the value that was read at `p`, behind
+ * state `s`, with the text between `p` and `end`, where json_glue_member has come to. json_glue_again finds both again: the
+ * position behind, with *met the state whose value stands here; or NULL, when another text does. */
+enum json_glue_kept {
+	GLUE_LAST,    /* the last value alone, in place of the one before */
+	GLUE_EACH,    /* each value, up to GLUE_WAYS: what follows each is learnt apart. For a member that says of what kind an object is */
+};
+void json_glue_keep(struct json_glue *g, struct json_glue_state *s, const char *p, const char *end, const struct json_value *v, enum json_glue_kept kept,
+                    struct json_glue_state **met);
+
+static inline const char *json_glue_again(struct json_glue *g, const char *p, struct json_glue_state **met)
+{
+	struct json_glue_state *s;
+	for (unsigned at = (*met)->again; at; at = s->other) {
+		s = &g->state[at];
+		if (!lanes_same(s->text, p, s->n) || (s->key.p && (unsigned char)p[s->n] <= ' '))
+			continue;
+		g->at = (uint16_t)at;
+		*met = s;
+		return p + s->n;
+	}
+	return NULL;
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* What analysis makes of a profile and several reports want: the op tree, links, costs, ... Each is made on demand and freed by its
+ * user. Between reuse_begin and reuse_end it is made once and handed out again instead, and its *_free does nothing; a part of
+ * the profile (analysis/steps/slice.h) keeps what is made of it, too. One thread at a time. Nothing that is reused may depend on
+ * what else was asked. */
+#ifndef OPSCOPE_STORE_REUSE_H
+#define OPSCOPE_STORE_REUSE_H
+
+#include <stdbool.h>
+
+struct profile;
+struct reuse;
+
+void reuse_begin(struct profile *p);
+/* Frees all that was kept; what was handed out is gone. */
+void reuse_end(struct profile *p);
+/* The steps, or the rows, have changed: frees all that was kept, and goes on keeping. */
+void reuse_forget(struct profile *p);
+/* A part begins to keep as the whole does. */
+void reuse_as(const struct profile *whole, struct profile *part);
+
+/* The result that was kept under `what`, an address that stands for the function and its rules; NULL = none. */
+void *reuse_find(const struct profile *p, const void *what);
+/* Keeps the result; false = it is the caller's own. */
+bool reuse_keep(const struct profile *p, const void *what, void *result, void (*release)(void *result));
+
+#endif
