@@ -11,6 +11,19 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join(ROOT, "docs", "performance.md")
+DATA = os.path.normpath(os.environ.get("OPSCOPE_DATA", os.path.join(ROOT, "..", "shared", "data")))
+# Real traces by the length of their events: 249, 298 and 421 bytes each.
+TRACES = {
+    "short events": "hta/df_index_resolver/df_index_resolver.json.gz",
+    "middle events": "tracelens/mi300/resnet_act_checkpoint.json.gz",
+    "long events": "verdicts/google_owlv2-large-patch14-ensemble__1016001.json.gz",
+}
+
+
+def traces():
+    """(name, file) of those that are here; where none is, of the trace that comes with the sources."""
+    here = [(name, os.path.join(DATA, path)) for name, path in TRACES.items() if os.path.exists(os.path.join(DATA, path))]
+    return here or [("own", os.path.join(ROOT, "tests", "data", "torch214_cpu_resnet.json.gz"))]
 
 
 class Cost:

@@ -1,6 +1,8 @@
 #include "query/outside.h"
 
+#include "base/mem.h"
 #include "query/window.h"
+#include "store/reuse.h"
 
 #include <assert.h>
 
@@ -54,14 +56,48 @@ static const char *outside_why(const struct profile *p, const struct report_args
 	                    (double)s->before.ns / 1e6).p;
 }
 
+/* What was counted for one window over all devices. */
+struct outside_known {
+	struct step_window in;
+	struct amount out, all;
+	bool any;
+};
+
+static const char outside_kept[] = "outside";
+
+static bool outside_is_same(const struct step_window *a, const struct step_window *b)
+{
+	return a->start_ns == b->start_ns && a->end_ns == b->end_ns && a->device_start_ns == b->device_start_ns && a->device_end_ns == b->device_end_ns && a->steps == b->steps &&
+	       a->among == b->among && a->n_among == b->n_among && a->first == b->first && a->last == b->last && a->outside == b->outside;
+}
+
+static void outside_count(const struct profile *p, const struct report_args *args, const struct window *w, struct outside_known *k)
+{
+	struct outside_known *kept = args->device ? NULL : reuse_find(p, outside_kept);
+	if (kept && outside_is_same(&kept->in, &w->in)) {
+		*k = *kept;
+		return;
+	}
+	*k = (struct outside_known){.in = w->in};
+	k->out = outside_of(p, w, args->device, &k->all);
+	k->any = k->out.ops || has_host_outside(p, w);
+	if (kept || args->device)
+		return;
+	kept = NEW(struct outside_known);
+	*kept = *k;
+	if (!reuse_keep(p, outside_kept, kept, mem_free))
+		mem_free(kept);
+}
+
 bool outside_note(const struct profile *p, const struct report_args *args, struct table *t)
 {
 	struct window w;
-	struct amount all, out;
+	struct outside_known k;
 	struct err e;
 	if (window_of(p, args, &w, &e) < 0)
 		return false;
-	out = outside_of(p, &w, args->device, &all);
+	outside_count(p, args, &w, &k);
+	const struct amount out = k.out, all = k.all;
 	const char *s = w.steps == 1 ? "" : "s", *them = w.steps == 1 ? "it" : "them";
 	if (out.ops)
 		table_warn(t, "Of the %u step%s. Outside %s: %llu of %llu device operations, %.1f %% of the device time; --steps=all counts everything.%s",
@@ -69,7 +105,7 @@ bool outside_note(const struct profile *p, const struct report_args *args, struc
 	else if (out.spans)
 		table_warn(t, "Of the %u step%s. Outside %s: %llu of %llu ops on the host; --steps=all counts everything.", w.steps, s, them,
 		           (unsigned long long)out.spans, (unsigned long long)all.spans);
-	return out.ops || has_host_outside(p, &w);
+	return k.any;
 }
 
 struct outside_sum {

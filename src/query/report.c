@@ -10,6 +10,7 @@
 #include "query/predecessor.h"
 #include "query/stated.h"
 #include "query/window.h"
+#include "store/reuse.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -273,14 +274,28 @@ int report_run_job(const struct report *r, const struct job *j, const struct rep
 	return rc < 0 && job_is_hang(j) ? job_hang_refuse(e) : rc;
 }
 
+static const char own_job_kept[] = "own job";
+
+static void own_job_release(void *result)
+{
+	job_free(result);
+}
+
 /* Of the ranks that one profile holds. */
 static int report_run_own_job(const struct report *r, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct job *j = job_new();
-	job_add_profile(j, p, RANK_UNKNOWN);
-	int rc = job_finish(j, (enum job_align)args->align, args->clocks, e);
+	const bool usual = args->align == JOB_ALIGN_AUTO && !args->clocks;
+	struct job *kept = usual ? reuse_find(p, own_job_kept) : NULL, *j = kept ? kept : job_new();
+	int rc = 0;
+	if (!kept) {
+		job_add_profile(j, p, RANK_UNKNOWN);
+		rc = job_finish(j, (enum job_align)args->align, args->clocks, e);
+	}
+	if (!kept && rc >= 0 && usual && reuse_keep(p, own_job_kept, j, own_job_release))
+		kept = j;
 	rc = rc < 0 ? rc : report_run_job(r, j, args, out, e);
-	job_free(j);
+	if (!kept)
+		job_free(j);
 	return rc;
 }
 

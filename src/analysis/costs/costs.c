@@ -9,6 +9,7 @@
 #include "base/rankset.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "store/reuse.h"
 
 enum { NOT_LOOKED = ROW_NONE - 1 };
 /* In place of the direction: the key of a kernel of which only the name is known. */
@@ -515,8 +516,38 @@ void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *l
 	}
 }
 
+static void costs_release(void *result)
+{
+	struct costs *c = result;
+	mem_free(c->cost);
+	mem_free(c->of_gpu);
+	mem_free(c->op);
+	mem_free(c->parts);
+	intern_release(&c->cache->keys);
+	intern_release(&c->cache->with_inner);
+	mem_free(c->cache->inner);
+	mem_free(c->cache->stable);
+	mem_free(c->cache->linked);
+	mem_free(c->cache->asks);
+	mem_free(c->cache->iteration);
+	mem_free(c->cache);
+	arena_release(&c->arena);
+	mem_free(c);
+}
+
+void costs_free(struct costs *c)
+{
+	if (c && !c->is_kept)
+		costs_release(c);
+}
+
+static const char costs_kept[][12] = {[COST_DEFAULT] = "default", [COST_TRACELENS] = "tracelens"};
+
 struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, const struct fwdbwd *links)
 {
+	struct costs *kept = reuse_find(p, costs_kept[rules]);
+	if (kept)
+		return kept;
 	struct costs *c = NEW(struct costs);
 	uint32_t n_gpu = p->gpu_op.rows.n;
 	struct costs_work w = {.c = c, .p = p, .links = links};
@@ -543,6 +574,8 @@ struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, c
 	mem_free(w.run);
 	mem_free(w.joined);
 	rankset_release(&w.ops);
+	c->n_made = c->n;
+	c->is_kept = reuse_keep(p, costs_kept[rules], c, costs_release);
 	return c;
 }
 
@@ -559,26 +592,6 @@ struct costs *costs_models(const struct profile *p, enum cost_rules rules)
 	struct costs *c = NEW(struct costs);
 	c->cache = cache_new(p, rules);
 	return c;
-}
-
-void costs_free(struct costs *c)
-{
-	if (!c)
-		return;
-	mem_free(c->cost);
-	mem_free(c->of_gpu);
-	mem_free(c->op);
-	mem_free(c->parts);
-	intern_release(&c->cache->keys);
-	intern_release(&c->cache->with_inner);
-	mem_free(c->cache->inner);
-	mem_free(c->cache->stable);
-	mem_free(c->cache->linked);
-	mem_free(c->cache->asks);
-	mem_free(c->cache->iteration);
-	mem_free(c->cache);
-	arena_release(&c->arena);
-	mem_free(c);
 }
 
 static int64_t carried(const struct costs *c, uint32_t gpu, int64_t all, int64_t first)
@@ -626,7 +639,7 @@ uint32_t costs_index_of_name(struct costs *c, const struct profile *p, uint32_t 
 	MEM_GROW(c->cost, x->cap, at + 1);
 	c->cost[at] = (struct cost){.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_least = COST_UNKNOWN, .bytes_read = COST_UNKNOWN, .bytes_written = COST_UNKNOWN,
 	                            .wire_bytes = COST_UNKNOWN, .message_bytes = COST_UNKNOWN, .class = class, .parts = 1, .tc_eligible = TRI_UNKNOWN, .dtype = t,
-	                            .params = profile_str(p, kernel_name), .why = STR("no shapes were recorded for this kernel"),
+	                            .params = profile_str(p, kernel_name), .why = class == OP_UNKNOWN ? STR("its op has no model, or no shapes were recorded") : STR("no shapes were recorded for this kernel"),
 	                            .flops_causal = COST_UNKNOWN};
 	c->n = at + 1;
 	return at;

@@ -23,6 +23,7 @@ struct costs {
 	struct cost *cost;       /* distinct ones, by op name, arguments and direction; those whose rules ask for a server's batch (op_facts.batch)
 	                          * by its iteration, too, where that states it */
 	uint32_t n;
+	uint32_t n_made;         /* of n, those of device work: the others were asked for later */
 	/* One per gpu_op row. */
 	uint32_t *of_gpu;        /* index into cost[]; ROW_NONE = no model covers it */
 	uint32_t *op;            /* the op instance (row in span) that `of_gpu` is of; where there is none, the innermost op
@@ -36,10 +37,11 @@ struct costs {
 	int64_t unattributed_ns; /* launched by no op */
 	struct costs_cache *cache;
 	struct arena arena;
+	bool is_kept;            /* store/reuse.h */
 };
 
 struct costs *costs_new(const struct profile *p, enum cost_rules rules);
-/* The same with links that the caller has; they are borrowed for the call. */
+/* The same with the links of *p that the caller has; they are borrowed for the call. */
 struct fwdbwd;
 struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, const struct fwdbwd *links);
 /* Only the models of ops: for costs_of_span, costs_index_of_span and costs_facts, and costs_free. Needs no pass. */

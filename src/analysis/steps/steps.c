@@ -501,10 +501,19 @@ static struct steps *steps_of_key(struct profile *p)
 	return s;
 }
 
+static int64_t steps_end_of(const struct step *x, bool device)
+{
+	return device ? x->end_ns : x->host_until_ns;
+}
+
 /* The first of n steps that ends behind `time`: no step before it holds that time, and if this one has not begun, none behind it does. */
 static unsigned first_open(const struct steps *s, unsigned n, int64_t time, bool device)
 {
-	return FIRST_WHERE(i, 0, n, (device ? s->v[i].end_ns : s->v[i].host_until_ns) > time);
+	static _Thread_local unsigned last; /* who asks goes through rows in order of time: mostly the answer is that of the row before */
+	const unsigned i = last;
+	if (i < n && steps_end_of(&s->v[i], device) > time && (!i || steps_end_of(&s->v[i - 1], device) <= time))
+		return i;
+	return last = FIRST_WHERE(k, 0, n, steps_end_of(&s->v[k], device) > time);
 }
 
 static bool steps_is_numbered(const struct step *x, int64_t first, int64_t last)

@@ -145,7 +145,6 @@ static void cost_rows_add_unmodelled(struct cost_rows_work *w, uint32_t gpu)
 	if (single || w->of_span[op] == ROW_NONE) {
 		const enum dtype t = g->kind[gpu] == GPU_KERNEL ? gpu_kernel(w->p, gpu)->dtype : DTYPE_UNKNOWN;
 		const uint32_t cost = costs_index_of_name(w->r->costs, w->p, g->name[gpu], OP_UNKNOWN, t);
-		w->r->costs->cost[cost].why = STR("its op has no model, or no shapes were recorded");
 		MEM_GROW(w->v, w->cap, w->n + 1);
 		w->v[w->n] = (struct instance){.cost = cost, .op = op, .main = gpu, .measured_only = true, .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_least = COST_UNKNOWN};
 		if (!single)

@@ -632,7 +632,7 @@ static void cost_table_put_time(struct buf *b, int64_t ns)
 /* Whether the FLOPs or bytes of any op are known: then shapes were recorded. */
 static bool knows_shapes(const struct costs *c)
 {
-	for (uint32_t i = 0; i < c->n; i++)
+	for (uint32_t i = 0; i < c->n_made; i++)
 		if (c->cost[i].flops > 0 || c->cost[i].bytes > 0)
 			return true;
 	return false;
