@@ -376,7 +376,8 @@ static void store_event(struct kineto *k, struct event *ev)
 	}
 }
 
-/* Members of an event. Those from MEMBER_CAT on have the value that the event before has, more often than not. */
+/* Members of an event. Those from MEMBER_CAT on mostly have the value that the event before has; of these, "cat" and "ph" say of what kind
+ * the event is, so that what follows each of their values is learnt (GLUE_EACH). */
 enum member { MEMBER_UNKNOWN, MEMBER_OTHER, MEMBER_ARGS, MEMBER_DUR, MEMBER_ID, MEMBER_NAME, MEMBER_TS, MEMBER_CAT, MEMBER_PH, MEMBER_PID, MEMBER_TID };
 
 static enum member member_of(struct str key)
@@ -468,7 +469,7 @@ const char *kineto_event(struct kineto *k, const char *p)
 		if (met)
 			met->member = (uint8_t)member;
 		bool seldom_changes = met && member >= MEMBER_CAT;
-		struct json_glue_state *at = met;
+		struct json_glue_state *of = met;
 		const char *value = p;
 		if (seldom_changes && (p = json_glue_again(&k->glue, value, &met))) {
 			take_member(&ev, member, &met->value, met->version);
@@ -486,7 +487,7 @@ const char *kineto_event(struct kineto *k, const char *p)
 			return NULL;
 		p = json_glue_member(&k->glue, &k->j, p, &first, &key, &met);
 		if (p && seldom_changes)
-			json_glue_keep(&k->glue, at, value, p, &v, member <= MEMBER_PH ? GLUE_EACH : GLUE_LAST, &met);
+			json_glue_keep(&k->glue, of, value, p, &v, member <= MEMBER_PH ? GLUE_EACH : GLUE_LAST, &met);
 	}
 	if (!p)
 		return NULL;
