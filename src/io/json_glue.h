@@ -53,31 +53,33 @@ void json_glue_enter(struct json_glue *g);
 /* json_member for text that is not known here; learns it. */
 const char *json_glue_learn(struct json_glue *g, struct json *j, const char *p, bool *first, struct json_value *key);
 
-/* The first state of the list that begins at state `at` whose text stands at `p`; 0 = none. */
-static inline unsigned json_glue_find(const struct json_glue *g, unsigned at, const char *p)
+/* Goes on to the first state of the list that begins with number `at` whose text stands at `p`; NULL = there is none. */
+static inline struct json_glue_state *json_glue_follow(struct json_glue *g, unsigned at, const char *p)
 {
-	for (; at; at = g->state[at].other) {
-		const struct json_glue_state *s = &g->state[at];
+	for (struct json_glue_state *s; at; at = s->other) {
+		s = &g->state[at];
 		/* No text holds a 0 where it ends, so that none reaches into the padding of the window. More white space may follow. */
-		if (lanes_same(s->text, p, s->n) && !(s->key.p && (unsigned char)p[s->n] <= ' '))
-			return at;
+		if (!lanes_same(s->text, p, s->n) || (s->key.p && (unsigned char)p[s->n] <= ' '))
+			continue;
+		g->at = (uint16_t)at;
+		return s;
 	}
-	return 0;
+	return NULL;
 }
 
 /* As json_member. *met: the state of the text read, for what the caller knows of the key; NULL when there is none. */
 static inline const char *json_glue_member(struct json_glue *g, struct json *j, const char *p, bool *first, struct json_value *key, struct json_glue_state **met)
 {
-	const unsigned at = json_glue_find(g, g->state[g->at].next, p);
-	if (!at) {
+	struct json_glue_state *s = json_glue_follow(g, g->state[g->at].next, p);
+	if (!s) {
 		p = json_glue_learn(g, j, p, first, key);
 		*met = p && g->at > 1 ? &g->state[g->at] : NULL;
 		return p;
 	}
-	struct json_glue_state *s = &g->state[at];
-	g->at = (uint16_t)at;
 	*first = false;
-	*key = (struct json_value){JSON_STRING, false, s->key};
+	key->type = JSON_STRING;
+	key->escaped = false;
+	key->raw = s->key;
 	*met = s;
 	return p + s->n;
 }
@@ -94,12 +96,11 @@ void json_glue_keep(struct json_glue *g, struct json_glue_state *s, const char *
 
 static inline const char *json_glue_again(struct json_glue *g, const char *p, struct json_glue_state **met)
 {
-	const unsigned at = json_glue_find(g, (*met)->again, p);
-	if (!at)
+	struct json_glue_state *s = json_glue_follow(g, (*met)->again, p);
+	if (!s)
 		return NULL;
-	g->at = (uint16_t)at;
-	*met = &g->state[at];
-	return p + (*met)->n;
+	*met = s;
+	return p + s->n;
 }
 
 #endif
