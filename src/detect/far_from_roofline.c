@@ -162,7 +162,7 @@ static void far_report(struct far_from_roofline *x, struct findings *f, const st
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (far_is_of(x, v, g))
 			places_add(&places, shared_stacks(f), kernel_function_name(profile_str(p, p->gpu_op.name[g])), x->costs->op[g], 1, p->gpu_op.dur_ns[g]);
-	found->problem = arena_printf(&f->arena, STR_FMT " runs at %.0f %% of what the GPU's %s allows: %.1f %% of the %s is beyond", STR_ARG(far_op(p, v)), 100 * far_achieved(v), far_bound_name(v), pct, w->time);
+	found->problem = arena_printf(&f->arena, STR_FMT " runs at %.0f %% of what the GPU's %s allows: %.1f %% of the %s is beyond that", STR_ARG(far_op(p, v)), 100 * far_achieved(v), far_bound_name(v), pct, w->time);
 	buf_printf(&b, "At the published peaks of %s its work takes %.3f ms of the %.3f ms", gpu->name, v->least_ns / 1e6 / w->n, (double)v->ns / 1e6 / w->n);
 	if (w->gpus > 1)
 		buf_printf(&b, " of %u GPUs", w->gpus);
