@@ -26,7 +26,7 @@ void idmap_init(struct idmap *m, int64_t min, int64_t max, uint64_t n)
 {
 	*m = (struct idmap){.min = min};
 	uint64_t range = min <= max ? (uint64_t)max - (uint64_t)min : 0;
-	if (min <= max && range < n * 8 + 1024) {
+	if (min <= max && range < n * 8 + 1024) { /* ids of real recordings leave gaps: up to eight places for each */
 		m->span = range + 1;
 		m->direct = NEW_ARRAY_RAW(m->span, uint32_t);
 		memset(m->direct, 0xff, m->span * sizeof *m->direct);

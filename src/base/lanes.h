@@ -1,4 +1,9 @@
-/* Sixteen bytes at once: SSE2, NEON, or plain C, which LANES_PLAIN asks for where there is something faster.
+/* Sixteen bytes at once: by SSE2, NEON, or plain C. LANES_PLAIN takes plain C on any machine.
+ *
+ *   lanes_at(p)                 the LANES bytes at `p`, which must be readable
+ *   lanes_of(c)                 `c` in each byte
+ *   lanes_equal(a, b)           mask of the bytes that are equal
+ *   lanes_within(a, low, n)     mask of the bytes from `low` to `low` + `n`, both included
  *
  * A mask has LANE_BITS bits for each byte, those of byte 0 lowest; all of a byte's bits are set, or none. */
 #ifndef OPSCOPE_BASE_LANES_H
@@ -31,7 +36,6 @@ static inline lanes lanes_of(char c)
 	return _mm_set1_epi8(c);
 }
 
-/* The bytes from `low` on, `low` + `n` included. */
 static inline uint64_t lanes_within(lanes a, char low, char n)
 {
 	lanes above = _mm_sub_epi8(a, _mm_set1_epi8(low));
@@ -121,7 +125,7 @@ static inline uint64_t lanes_up_to(unsigned n)
 	return UINT64_MAX >> (64 - n * LANE_BITS);
 }
 
-/* Whether `n` bytes (1 or more) are equal. Both are read in steps of LANES bytes, up to the first that holds a difference. */
+/* Whether `n` bytes (1 or more) are equal. Both are read in whole steps of LANES bytes, up to the first step that differs. */
 static inline bool lanes_same(const char *a, const char *b, unsigned n)
 {
 	for (; n > LANES; n -= LANES, a += LANES, b += LANES)

@@ -17,14 +17,14 @@ static int str_lower(char c)
 	return c >= 'A' && c <= 'Z' ? c + 32 : (unsigned char)c;
 }
 
-/* The first place of a character from `p` on; `end` where there is none. */
+/* Where the character first stands from `p` on; `end` = nowhere. */
 static const char *str_find_char(const char *p, const char *end, char c)
 {
 	const char *at = p < end ? memchr(p, c, (size_t)(end - p)) : NULL;
 	return at ? at : end;
 }
 
-/* Names may have tens of thousands of characters, and are asked for dozens of words: only where the first letter of one stands are they compared. */
+/* Names may have tens of thousands of characters, and dozens of words are looked for in each: a word is compared only where its first letter stands. */
 bool str_has_nocase(struct str s, struct str needle)
 {
 	if (needle.n == 0 || needle.n > s.n)

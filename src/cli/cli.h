@@ -70,7 +70,8 @@ extern const struct argp output_argp;   /* input: struct output_options * */
 
 /* Whether what goes to the place that the options name may have colours. */
 bool cli_color(const struct output_options *o);
-/* Of standard output; 0 = unlimited, it is none. COLUMNS goes first, also where standard output is a pipe. */
+/* Columns of the terminal that standard output is; 0 = it is none, and lines may be of any length. The variable COLUMNS goes first, also where standard
+ * output is a pipe. */
 unsigned cli_terminal_width(void);
 
 /* The format that --format, else the suffix of -o, else nothing (text) chooses; NULL = no format has this suffix. */

@@ -24,7 +24,7 @@ struct gate_command {
 	const char *baseline, *against, *junit, *out;
 	bool github, anchor;
 	bool *anchored;               /* by block: its anchors of before are none any more */
-	struct buf failed;            /* of learn: what is said of runs that fail against those of the baseline, a line each */
+	struct buf failed;            /* of learn: runs that fail against those of the baseline, a line each */
 	struct gate_fact own[GATE_FACTS_MAX];
 	unsigned n_own;
 	struct buf op_text[GATE_METRICS_MAX];
@@ -149,7 +149,7 @@ static struct diff_side *cli_gate_read(struct gate_command *g, char *path, int *
 
 /* ---- learn ---- */
 
-/* A run that is no better than what `check` lets fail is learned as it was asked for, but not in silence. */
+/* Notes a run that `check` would fail against the runs learned before: it is learned, as it was asked for, but not in silence. */
 static void cli_gate_tell_failed(struct gate_command *g, const struct diff_side *s, const struct gate_block *b, const struct gate_value *v)
 {
 	const struct gate_judgements j = gate_judge(b, &v, 1, &g->ask);

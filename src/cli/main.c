@@ -42,8 +42,11 @@ static int cli_main_fail_unknown(const char *name)
 	return cli_fail(&e, EXIT_USAGE);
 }
 
+/* Columns for the names of each list. */
+enum { COMMAND_COLUMNS = 36, INPUT_COLUMNS = 15, REPORT_COLUMNS = 18, FORMAT_COLUMNS = 8 };
+
 /* In the width of the terminal. */
-static void put_text(const char *text)
+static void cli_main_put_text(const char *text)
 {
 	struct str rest = str_from(text), line;
 	unsigned width = cli_terminal_width();
@@ -51,11 +54,11 @@ static void put_text(const char *text)
 		printf(STR_FMT "\n", STR_ARG(line));
 }
 
-/* A name, and behind it what it is: in the width of the terminal, where there is one, with lines below each other. `room`: columns for names; a
- * longer one has a line of its own. */
-static void put_item(const char *name, size_t room, const char *help)
+/* A name, and behind it what it is, folded into the width of the terminal, where there is one. `room`: columns for names; a longer one has a line
+ * of its own. */
+static void cli_main_put_item(const char *name, size_t room, const char *help)
 {
-	enum { LEAST = 20 };
+	enum { LEAST = 20 }; /* columns: in a narrower place the help is not folded */
 	unsigned width = cli_terminal_width();
 	size_t at = room + 3;
 	struct str rest = str_from(help), line;
@@ -77,21 +80,21 @@ static int print_help(void)
 	for (const struct command *const *c = command_registry; *c; c++) {
 		char usage[80];
 		snprintf(usage, sizeof usage, "%s %s", (*c)->name, (*c)->args);
-		put_item(usage, 36, (*c)->help);
+		cli_main_put_item(usage, COMMAND_COLUMNS, (*c)->help);
 	}
-	put_item("help [COMMAND]", 36, "this text, or that of a command");
+	cli_main_put_item("help [COMMAND]", COMMAND_COLUMNS, "this text, or that of a command");
 	putchar('\n');
-	put_text("An INPUT is a file, recognised by its content, a directory of traces, or - for standard input:");
+	cli_main_put_text("An INPUT is a file, recognised by its content, a directory of traces, or - for standard input:");
 	for (const struct input *const *i = input_registry; *i; i++)
-		put_item((*i)->name, 15, (*i)->help);
+		cli_main_put_item((*i)->name, INPUT_COLUMNS, (*i)->help);
 	puts("\nReports, for opscope report NAME INPUT:");
 	for (const struct report *const *r = report_registry; *r; r++)
-		put_item((*r)->name, 18, (*r)->title);
+		cli_main_put_item((*r)->name, REPORT_COLUMNS, (*r)->title);
 	puts("\nOutput formats, for --format:");
 	for (const struct renderer *const *r = renderer_registry; *r; r++)
-		put_item((*r)->name, 8, (*r)->help);
+		cli_main_put_item((*r)->name, FORMAT_COLUMNS, (*r)->help);
 	putchar('\n');
-	put_text("Exit status: 0 done, 1 the input could not be read, or lacks what was asked for, 2 wrong usage, 3 a finding that --fail-on names.");
+	cli_main_put_text("Exit status: 0 done, 1 the input could not be read, or lacks what was asked for, 2 wrong usage, 3 a finding that --fail-on names.");
 	return EXIT_DONE;
 }
 

@@ -262,7 +262,7 @@ static void detect_own_table(const struct findings *f, struct table *t)
 	for (unsigned i = 0; i < f->n; i++)
 		detect_own_row(t, &f->v[i], f->args.brief);
 	if (!f->n && f->memory_alone)
-		table_note(t, "Detectors look at time, which a memory snapshot does not have; of its memory none found that it lies in small pieces. `opscope report memory` says who holds memory at the peak, `leaks` what is not freed, and `fragmentation` in what pieces it is.");
+		table_note(t, "Detectors look at time, which a memory snapshot does not have; the one that looks at memory, memory-fragmentation, found nothing. `opscope report memory` says who holds memory at the peak, `leaks` what is not freed, and `fragmentation` in what pieces it is.");
 	else if (!f->n)
 		table_note(t, f->n_missing ? "Nothing found by the detectors that are applicable. `opscope report operators` and `lines` say where the time went." : "Nothing found.");
 }

@@ -1,8 +1,8 @@
 /* The op whose kernels lose most time above the least that the GPU's peaks allow. What a kernel achieves is its least time / its time.
  *
- * A kernel counts only where the least time says something of it: its model is known, it runs alone, it is long enough for a peak to rule it, and it has blocks for the GPU. The least
- * time is that on the cores that the kernel used, since no-tensor-cores and tf32-off tell of other cores. Bytes that depend on values in tensors (which experts tokens choose) count
- * as `bytes` of the model, so that a kernel which read what is likely is not told; its gain goes by the fewest. */
+ * A kernel is judged only where the least time says something of it: the op's model is known, the kernel runs alone, is long enough for a peak to rule it, and has blocks for the whole
+ * GPU. The least time is that on the cores that the kernel used, since no-tensor-cores and tf32-off tell of other cores. Where bytes depend on values in tensors (which experts tokens
+ * choose), a kernel is judged by the likely ones, and what it could gain is bounded by the fewest. */
 #include "analysis/names/names.h"
 #include "analysis/time/bounds.h"
 #include "detect/parts/gpu_most.h"
@@ -14,8 +14,8 @@
 static const double
 	FAR_OF_MEMORY = 0.6,   /* share of the least time, where memory rules it: kernels that stream reach nine tenths */
 	FAR_OF_COMPUTE = 0.4,  /* the same of arithmetic: large products reach two thirds of a published peak */
-	LEAST = 5,             /* percent of the steps' time that the op and kernel lose: less is not told */
-	SEVERE = 20;
+	LEAST = 5,             /* percent of the steps' time that the kernels of an op lose: less is not told */
+	SEVERE = 20;           /* percent, from which the finding is of medium severity */
 enum { PLACES_TOLD = 2, OTHERS_TOLD = 3 };
 /* A shorter kernel, or one that its bytes and FLOPs would keep busy for less, is ruled by how long it takes to start and end. */
 static const double SHORTEST_NS = 10000, LEAST_BOUND_NS = 5000;
@@ -44,7 +44,7 @@ struct far_from_roofline {
 	struct bounds *bounds;
 	struct far_groups kernels, ops;
 	uint32_t *of;            /* by row of gpu_op: its group in `kernels`; ROW_NONE */
-	bool no_gpu;             /* of a GPU with work the peaks are not known */
+	bool no_gpu;             /* the peaks of a GPU with work are not known */
 };
 
 /* Classes whose models say what any kernel for them has to move and compute. Sorts, sums along a dimension and their like may need several passes. */
@@ -162,7 +162,7 @@ static void far_report(struct far_from_roofline *x, struct findings *f, const st
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++)
 		if (far_is_of(x, v, g))
 			places_add(&places, shared_stacks(f), kernel_function_name(profile_str(p, p->gpu_op.name[g])), x->costs->op[g], 1, p->gpu_op.dur_ns[g]);
-	found->problem = arena_printf(&f->arena, STR_FMT " runs at %.0f %% of what the GPU's %s allows: %.1f %% of the %s is beyond", STR_ARG(far_op(p, v)), 100 * far_achieved(v), far_bound_name(v), pct, w->time);
+	found->problem = arena_printf(&f->arena, STR_FMT " runs at %.0f %% of what the GPU's %s allows: %.1f %% of the %s is beyond that", STR_ARG(far_op(p, v)), 100 * far_achieved(v), far_bound_name(v), pct, w->time);
 	buf_printf(&b, "At the published peaks of %s its work takes %.3f ms of the %.3f ms", gpu->name, v->least_ns / 1e6 / w->n, (double)v->ns / 1e6 / w->n);
 	if (w->gpus > 1)
 		buf_printf(&b, " of %u GPUs", w->gpus);

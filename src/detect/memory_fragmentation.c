@@ -77,20 +77,26 @@ static void memory_fragmentation_report(const struct profile *p, struct findings
 /* Of one device. */
 struct split {
 	int32_t device;
-	int64_t held;            /* size of its segments */
-	int64_t bytes, largest;  /* of the free blocks between blocks in use */
-	uint64_t pieces;
+	int64_t held;            /* bytes: size of its segments */
+	int64_t bytes, largest;  /* of the free blocks between blocks in use: all of them, and the largest */
+	uint64_t pieces;         /* how many they are */
 };
 
-static struct split *memory_fragmentation_of(struct split **v, uint32_t *n, uint32_t *cap, struct idmap *of, int32_t device)
+struct splits {
+	struct idmap of_device;  /* index in v */
+	struct split *v;
+	uint32_t n, cap;
+};
+
+static struct split *memory_fragmentation_of(struct splits *x, int32_t device)
 {
-	uint32_t at = idmap_get(of, device);
+	uint32_t at = idmap_get(&x->of_device, device);
 	if (at == IDMAP_NONE) {
-		at = *n;
-		idmap_put(of, device, at);
-		MEM_PUSH(*v, *n, *cap, (struct split){.device = device});
+		at = x->n;
+		idmap_put(&x->of_device, device, at);
+		MEM_PUSH(x->v, x->n, x->cap, (struct split){.device = device});
 	}
-	return &(*v)[at];
+	return &x->v[at];
 }
 
 static void memory_fragmentation_report_split(struct findings *f, const struct split *x)
@@ -123,12 +129,10 @@ static void memory_fragmentation_snapshot(const struct profile *p, struct findin
 	const struct memory_segments *s = &p->memory_segment;
 	const struct memory_blocks *b = &p->memory_block;
 	bool *used = NEW_ARRAY(s->rows.n, bool);
-	struct split *v = NULL;
-	uint32_t n = 0, cap = 0;
-	struct idmap of;
-	idmap_init(&of, INT32_MIN, INT32_MAX, s->rows.n);
+	struct splits all = {.n = 0};
+	idmap_init(&all.of_device, INT32_MIN, INT32_MAX, s->rows.n);
 	for (uint32_t i = 0; i < s->rows.n; i++) {
-		struct split *x = memory_fragmentation_of(&v, &n, &cap, &of, s->device[i]);
+		struct split *x = memory_fragmentation_of(&all, s->device[i]);
 		add_saturated(&x->held, s->total_bytes[i]);
 	}
 	for (uint32_t i = 0; i < b->rows.n; i++)
@@ -137,17 +141,20 @@ static void memory_fragmentation_snapshot(const struct profile *p, struct findin
 		const uint32_t at = b->segment[i];
 		if (!used[at] || s->expandable[at] || memory_fragmentation_is_private(p, at) || memory_fragmentation_in_use(p, i) || b->bytes[i] <= 0)
 			continue;
-		struct split *x = memory_fragmentation_of(&v, &n, &cap, &of, s->device[at]);
+		struct split *x = memory_fragmentation_of(&all, s->device[at]);
 		add_saturated(&x->bytes, b->bytes[i]);
 		x->largest = b->bytes[i] > x->largest ? b->bytes[i] : x->largest;
 		x->pieces++;
 	}
-	for (uint32_t i = 0; i < n; i++)
-		if (v[i].bytes <= v[i].held && v[i].bytes - v[i].largest >= LEAST_BYTES && (double)(v[i].bytes - v[i].largest) >= TOO_MUCH * (double)v[i].held)
-			memory_fragmentation_report_split(f, &v[i]);
-	idmap_release(&of);
+	for (uint32_t i = 0; i < all.n; i++) {
+		const struct split *x = &all.v[i];
+		const int64_t spread = x->bytes - x->largest; /* free bytes that are not in the largest piece */
+		if (x->bytes <= x->held && spread >= LEAST_BYTES && (double)spread >= TOO_MUCH * (double)x->held)
+			memory_fragmentation_report_split(f, x);
+	}
+	idmap_release(&all.of_device);
+	mem_free(all.v);
 	mem_free(used);
-	mem_free(v);
 }
 
 /* ---- a recording: what each allocation says that the allocator holds ---- */

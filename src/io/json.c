@@ -1,11 +1,9 @@
 #include "io/json.h"
 
+#include "base/lanes.h"
 #include "io/json_scan.h"
 
 #include <stdlib.h>
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
 
 const char *json_fail(struct json *j, const char *p, const char *expected)
 {
@@ -15,26 +13,16 @@ const char *json_fail(struct json *j, const char *p, const char *expected)
 	return NULL;
 }
 
-#if defined(__x86_64__)
 /* Most strings of a trace are keys and short words: their end is in the first 16 bytes. */
 static inline const char *short_string_end(const char *p, const char *end)
 {
-	__m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
-	int quote = _mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')));
-	int slash = _mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
+	const lanes x = lanes_at(p);
+	const uint64_t quote = lanes_equal(x, lanes_of('"')), slash = lanes_equal(x, lanes_of('\\'));
 	if (!quote || (slash & (quote ^ (quote - 1))))
 		return NULL;
-	p += __builtin_ctz((unsigned)quote);
+	p += lanes_first(quote);
 	return p < end ? p + 1 : NULL;
 }
-#else
-static inline const char *short_string_end(const char *p, const char *end)
-{
-	(void)p;
-	(void)end;
-	return NULL;
-}
-#endif
 
 /* Behind the closing quote of the string whose first content byte is at p. */
 static inline const char *string_end(struct json *j, const char *p, bool *escaped)
@@ -350,7 +338,7 @@ static inline bool digits_to_8(const char *p, size_t n, uint64_t *v)
 {
 	uint64_t x;
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	/* The last digit comes to the highest byte, and none outside the text is read: overlapping parts hold the same. */
+	/* The last digit comes to the highest byte. Parts may overlap, where both hold the same, so that nothing outside the text is read. */
 	if (n == 8) {
 		memcpy(&x, p, 8);
 	} else if (n >= 4) {

@@ -62,9 +62,9 @@ const char *json_value(struct json *j, const char *p, struct json_value *v);
 
 /* Passes over any value. */
 const char *json_skip(struct json *j, const char *p);
-/* `expected` where a container is nested deeper than JSON_DEPTH. */
+/* What j->expected points to where a container is nested deeper than JSON_DEPTH. */
 extern const char json_too_deep[];
-/* Passes over the container at p, however deep, and whether its brackets match or not. */
+/* Passes over the container at p, however deep. Brackets are counted, not matched by kind. */
 const char *json_skip_deep(struct json *j, const char *p);
 
 /* Walks an object: `p` behind '{' with *first true, or behind the previous value. Gives the next key and the position

@@ -40,7 +40,7 @@ static struct str glue_key(struct json_glue *g, struct str key)
 	return (struct str){copy, key.n};
 }
 
-/* The end of the list that begins at *way: where the next is entered. */
+/* The end of the list that begins at *way, where the next state is entered, and in *n how many are in it. */
 static uint16_t *list_end(struct json_glue *g, uint16_t *way, unsigned *n)
 {
 	for (*n = 0; *way; ++*n)
@@ -87,7 +87,7 @@ void json_glue_keep(struct json_glue *g, struct json_glue_state *s, const char *
 	}
 	struct json_glue_state *c = &g->state[at];
 	struct str key = g->state[g->at].key;
-	/* What followed another value is right behind this one, too; what the caller knows of another key is not. */
+	/* The texts that followed another value may follow this one, too. What the caller knows of the key stays only where the key does. */
 	if (c->key.p != key.p) {
 		c->key = key;
 		c->member = 0;

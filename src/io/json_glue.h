@@ -1,8 +1,8 @@
 /* The text between two values of an object, learnt. A program writes all its objects alike: behind a time always comes
- * `, "dur": `. What json_member once read is kept, byte for byte, as a state of an automaton: which texts followed which.
- * One comparison then finds the same text again, in place of white space, comma, key and colon; the state says which key
+ * `, "dur": `. What json_member once read is kept, byte for byte, as a state of an automaton, whose edges say which text followed
+ * which. One comparison then finds the same text again, in place of white space, comma, key and colon; the state says which key
  * stands there. Text that is not known yet is read by json_member, so that what is accepted, refused and repaired is the
- * same as without: tests/unit/test_json_glue.c and fuzz_json_glue compare the two.
+ * same as without: tests/unit/test_json_glue.c and fuzz/fuzz_glue.c compare the two.
  *
  * Learnt is only what json_member read without a repair and without an escape. */
 #ifndef OPSCOPE_IO_JSON_GLUE_H
@@ -11,7 +11,8 @@
 #include "base/arena.h"
 #include "io/json_near.h"
 
-/* GLUE_TEXT: the longest text that is learnt. GLUE_WAYS: how many texts are learnt to follow one. */
+/* GLUE_TEXT: the longest text that is learnt, in bytes. GLUE_WAYS: how many texts are learnt to follow one. GLUE_STATES: how many are
+ * learnt in all. */
 enum { GLUE_TEXT = 64, GLUE_WAYS = 16, GLUE_STATES = 1024 };
 
 struct json_glue_state {
@@ -30,11 +31,11 @@ struct json_glue_state {
 };
 
 struct json_glue {
-	struct json_glue_state *state; /* [0] begins, [1] is where one is that left the known ways */
-	struct arena keys;
-	unsigned n;
-	uint64_t versions;
-	uint16_t at;
+	struct json_glue_state *state; /* GLUE_STATES; [0]: a walk begins; [1]: what was read last is not learnt */
+	struct arena keys;             /* owns the keys of states */
+	unsigned n;                    /* states in use */
+	uint64_t versions;             /* given so far */
+	uint16_t at;                   /* the state of the text read last */
 };
 
 void json_glue_init(struct json_glue *g);
@@ -52,26 +53,35 @@ void json_glue_enter(struct json_glue *g);
 /* json_member for text that is not known here; learns it. */
 const char *json_glue_learn(struct json_glue *g, struct json *j, const char *p, bool *first, struct json_value *key);
 
-/* As json_member. *met: the state of the text read, for what the caller knows of the key; NULL when there is none. */
-static inline const char *json_glue_member(struct json_glue *g, struct json *j, const char *p, bool *first, struct json_value *key, struct json_glue_state **met)
+/* Goes on to the first state of the list that begins with number `at` whose text stands at `p`; NULL = there is none. */
+static inline struct json_glue_state *json_glue_follow(struct json_glue *g, unsigned at, const char *p)
 {
-	struct json_glue_state *s;
-	for (unsigned at = g->state[g->at].next; at; at = s->other) {
+	for (struct json_glue_state *s; at; at = s->other) {
 		s = &g->state[at];
 		/* No text holds a 0 where it ends, so that none reaches into the padding of the window. More white space may follow. */
 		if (!lanes_same(s->text, p, s->n) || (s->key.p && (unsigned char)p[s->n] <= ' '))
 			continue;
 		g->at = (uint16_t)at;
-		*first = false;
-		key->type = JSON_STRING;
-		key->escaped = false;
-		key->raw = s->key;
-		*met = s;
-		return p + s->n;
+		return s;
 	}
-	p = json_glue_learn(g, j, p, first, key);
-	*met = p && g->at > 1 ? &g->state[g->at] : NULL;
-	return p;
+	return NULL;
+}
+
+/* As json_member. *met: the state of the text read, for what the caller knows of the key; NULL when there is none. */
+static inline const char *json_glue_member(struct json_glue *g, struct json *j, const char *p, bool *first, struct json_value *key, struct json_glue_state **met)
+{
+	struct json_glue_state *s = json_glue_follow(g, g->state[g->at].next, p);
+	if (!s) {
+		p = json_glue_learn(g, j, p, first, key);
+		*met = p && g->at > 1 ? &g->state[g->at] : NULL;
+		return p;
+	}
+	*first = false;
+	key->type = JSON_STRING;
+	key->escaped = false;
+	key->raw = s->key;
+	*met = s;
+	return p + s->n;
 }
 
 /* Values that seldom change, such as a phase, need not be read again. json_glue_keep keeps the value that was read at `p`, behind
@@ -79,23 +89,18 @@ static inline const char *json_glue_member(struct json_glue *g, struct json *j, 
  * position behind, with *met the state whose value stands here; or NULL, when another text does. */
 enum json_glue_kept {
 	GLUE_LAST,    /* the last value alone, in place of the one before */
-	GLUE_EACH,    /* each value, up to GLUE_WAYS: what follows each is learnt apart. For a member that says of what kind an object is */
+	GLUE_EACH,    /* each value, up to GLUE_WAYS, with what follows it. For a member that says of what kind an object is */
 };
 void json_glue_keep(struct json_glue *g, struct json_glue_state *s, const char *p, const char *end, const struct json_value *v, enum json_glue_kept kept,
                     struct json_glue_state **met);
 
 static inline const char *json_glue_again(struct json_glue *g, const char *p, struct json_glue_state **met)
 {
-	struct json_glue_state *s;
-	for (unsigned at = (*met)->again; at; at = s->other) {
-		s = &g->state[at];
-		if (!lanes_same(s->text, p, s->n) || (s->key.p && (unsigned char)p[s->n] <= ' '))
-			continue;
-		g->at = (uint16_t)at;
-		*met = s;
-		return p + s->n;
-	}
-	return NULL;
+	struct json_glue_state *s = json_glue_follow(g, (*met)->again, p);
+	if (!s)
+		return NULL;
+	*met = s;
+	return p + s->n;
 }
 
 #endif

@@ -1,12 +1,14 @@
 /* The JSON reader's short way to a value, inline: a string or number that ends soon and has nothing special is read in two
- * steps of 16 bytes; json_value reads any other. The result is that of json_value in all cases. */
+ * steps of 16 bytes; json_value reads any other. The result is that of json_value in all cases. Bytes behind the end of the
+ * window are read: JSON_PADDING covers them. */
 #ifndef OPSCOPE_IO_JSON_NEAR_H
 #define OPSCOPE_IO_JSON_NEAR_H
 
 #include "base/lanes.h"
 #include "io/json.h"
 
-/* The string whose first byte is at `p`, if its closing quote is one of the next 32 bytes and comes before any back-slash. */
+/* The position behind the string whose first content byte is at `p`, and its length in *n; NULL unless its closing quote is one of the
+ * next 2 * LANES bytes, before any back-slash and before `end`. */
 static inline const char *json_near_string(const char *p, const char *end, unsigned *n)
 {
 	const lanes quotes = lanes_of('"'), slashes = lanes_of('\\');
@@ -28,7 +30,7 @@ static inline const char *json_near_string(const char *p, const char *end, unsig
 /* As json_value. */
 static inline const char *json_near_value(struct json *j, const char *p, struct json_value *v)
 {
-	enum { DIGITS_FROM = '-', DIGITS_COUNT = '9' - '-' }; /* - . / and digits */
+	enum { DIGITS_FROM = '-', DIGITS_SPAN = '9' - '-' }; /* - . / and digits */
 	if (*p == '"') {
 		unsigned n;
 		const char *behind = json_near_string(p + 1, j->end, &n);
@@ -41,10 +43,10 @@ static inline const char *json_near_value(struct json *j, const char *p, struct 
 	if (p[sign] < '0' || p[sign] > '9')
 		return json_value(j, p, v);
 	const uint64_t all = lanes_up_to(LANES);
-	uint64_t digits = lanes_within(lanes_at(p), DIGITS_FROM, DIGITS_COUNT);
+	uint64_t digits = lanes_within(lanes_at(p), DIGITS_FROM, DIGITS_SPAN);
 	unsigned n = 0;
 	if (digits == all) {
-		digits = lanes_within(lanes_at(p + LANES), DIGITS_FROM, DIGITS_COUNT);
+		digits = lanes_within(lanes_at(p + LANES), DIGITS_FROM, DIGITS_SPAN);
 		n = LANES;
 	}
 	n += digits == all ? 0 : lanes_first(~digits);

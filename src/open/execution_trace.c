@@ -15,7 +15,7 @@
 /* The values of a node in memory take some 30 times the bytes of its text. */
 enum { ET_MOST_BYTES = 1 << 30, ET_NODE_BYTES = 8 << 20 };
 
-/* An op as the execution trace states it. Of a trace of many, only what they are paired by is taken apart at once. */
+/* An op as the execution trace states it. What ops are paired by is read of all nodes at once; the rest stays text until et_tell. */
 struct et_node {
 	int64_t id, function_id; /* function_id 0 = not stated */
 	struct str name, text;   /* text: JSON */
@@ -31,7 +31,7 @@ struct et {
 	int64_t pid;             /* 0 = not stated */
 	bool has_schema, has_nodes;
 	struct buf text;
-	struct arena arena;      /* names that are not in the text as they are */
+	struct arena arena;      /* owns names that the text has with escapes */
 	struct et_node *node;
 	uint32_t n, cap;
 };
@@ -145,7 +145,7 @@ static int et_fail_json(const struct et *t, const char *at, const char *path, st
 	return err_set(e, ERR_FORMAT, "%s: byte %zu: not JSON: an execution trace was expected", path, byte);
 }
 
-/* *at: behind '[', then behind ']'. */
+/* Reads the nodes. *at: behind '[', then behind ']'; NULL = the text is damaged, as *j says. */
 static int et_read_nodes(struct et *t, struct json *j, const char **at, const char *path, struct err *e)
 {
 	struct json_value v;

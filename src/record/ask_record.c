@@ -15,7 +15,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { ASK_MODE = 0700, TOGETHER_NS = 300000000, PATIENCE_S = 10, OVERDUE_S = 30, PROBE_S = 5, STOPPED_S = 10, ASK_TRIES = 1000 };
+enum {
+	ASK_MODE = 0700,
+	ASK_TRIES = 1000,        /* numbers of folders that others may have taken meanwhile */
+	TOGETHER_NS = 300000000, /* from the order to the begin: time for the order to reach all processes */
+	PATIENCE_S = 10,         /* a process is this late before the user is told */
+	OVERDUE_S = 30,          /* a process should have ended this long ago before it is asked whether it is there, and between two such questions */
+	PROBE_S = 5,             /* for its answer */
+	STOPPED_S = 10,          /* from the order to end to giving up */
+};
 
 /* --- the folder ------------------------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* How long a wait lasts at most; the second where a process is yet to be connected. */
 enum { ROUND_MS = 100, QUICK_MS = 20 };
 
 /* --- connections ------------------------------------------------------------------------------------------------ */

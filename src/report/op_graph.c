@@ -1,4 +1,4 @@
-/* Which op made an input of which: a row for each input of each op, as analysis/tree/op_graph.h has it. */
+/* Which op made which input of which op: a row for each input whose producer is stated (analysis/tree/op_graph.h). */
 #include "analysis/tree/direction.h"
 #include "analysis/tree/op_graph.h"
 #include "base/search.h"
@@ -16,7 +16,7 @@ static const struct section op_graph_section = {COLUMNS(
 	[OP_GRAPH_INPUT] = {COLUMN(NUMBER, "input", "Input", "which input, from 0; a list of tensors counts tensor by tensor. Of markers with callid: which of the tensors", .flags = COLUMN_ANSWER)},
 	[OP_GRAPH_SHAPE] = {COLUMN(TEXT, "shape", "Shape", "dimensions of the input", .flags = COLUMN_ANSWER), .when = WHEN_SHAPES},
 	[OP_GRAPH_PRODUCER_ID] = {COLUMN(NUMBER, "producer_id", "Producer's id", "id of the op that made the input")},
-	[OP_GRAPH_PRODUCER] = {COLUMN(TEXT, "producer", "Producer", "the op that made the input; empty = it is not in the recording, or not believed", .flags = COLUMN_ANSWER)},
+	[OP_GRAPH_PRODUCER] = {COLUMN(TEXT, "producer", "Producer", "the op that made the input; empty = it is not in the recording, or what is stated cannot be right", .flags = COLUMN_ANSWER)},
 	[OP_GRAPH_OUTPUT] = {COLUMN(NUMBER, "output", "Output", "which output of the producer it is, from 0; empty = not stated")},
 	[OP_GRAPH_PRODUCER_DIRECTION] = {COLUMN(TEXT, "producer_direction", "Producer's direction", "forward, backward, optimizer or other", .flags = COLUMN_ANSWER)},
 	[OP_GRAPH_PASSED_ON] = {COLUMN(YES_NO, "passed_on", "Passed on", "the op around this one has the same input, and passed it on")},
@@ -116,9 +116,8 @@ const struct report report_op_graph = {
 	.asks = ASKS_PART,
 	.also = "graph dataflow producers consumers input_ops input_op_ids",
 	.help = "A row for each input of each op whose producer is stated: the op, which input it is, its shape, the op that made it, and which of its outputs it is. So the model's graph "
-	        "can be drawn, and a tensor followed through forward, backward and optimizer. Stated by emit_nvtx(record_shapes=True), by markers with callid "
-	        "(opscope.torch.init(capture_input_ops=True), DLProf), and by an execution trace (--execution-trace=PATH). Rows of ops inside others have `passed_on` where the op around "
-	        "has the same input.",
+	        "can be drawn, and a tensor followed through forward, backward and optimizer. Producers are stated by emit_nvtx(record_shapes=True), by markers with callid "
+	        "(opscope.torch.init(capture_input_ops=True), DLProf), and by an execution trace (--execution-trace=PATH). `passed_on` marks an input that the op around has, too.",
 	.sections = (const struct section *const[]){&op_graph_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_LIMIT | REPORT_STEPS,

@@ -119,30 +119,30 @@ struct library_news {
 	char error[1024];
 	bool no_memory;               /* that is why it failed: it may go better the next time */
 };
+/* How far an entry is that is not held. */
+void library_news(struct library *l, struct library_entry *x, struct library_news *out);
+
 /* What is found out about an input and kept beyond what is in memory, as long as the file holds the same. */
 enum library_note {
 	NOTE_SUMMARY,                 /* of the input */
-	NOTE_JOB_SUMMARY,             /* of the run that the entry is the first of */
-	NOTE_IS_JOB,                  /* of the same run */
+	NOTE_JOB_SUMMARY,             /* of the run whose first input it is */
+	NOTE_IS_JOB,                  /* whether that run is a job */
 	LIBRARY_NOTES
 };
-/* Keeps a text under a number that stands for the contents it was found in; texts of other contents are given up. */
+/* Keeps a text, with a number that stands for the contents of the files that it tells of; the text of other contents is dropped. */
 void library_note_put(struct library *l, struct library_entry *x, enum library_note which, uint64_t contents, struct str text);
-/* Appends the text that is kept for these contents. False: there is none. */
+/* Appends the text that is kept for these contents to *out. False: there is none. */
 bool library_note_get(struct library *l, struct library_entry *x, enum library_note which, uint64_t contents, struct buf *out);
 
-/* Its content, by number. */
+/* library_entry.content, of an entry that is neither held nor locked. */
 uint64_t library_content(struct library *l, const struct library_entry *x);
-/* The paths that were given. */
+/* The n paths that were given; the library owns them. */
 const char *const *library_paths(const struct library *l, unsigned *n);
 /* Whether the entry is in memory, or will be soon. */
 bool library_is_wanted(struct library *l, const struct library_entry *x);
-/* Reads the file for the caller alone, whose the profile is (profile_free): the library keeps nothing of it, and lets go of nothing for it. Within the caller's mem_try. NULL and *e: it cannot be
- * read. */
+/* Reads the file for the caller alone, who frees the profile (profile_free): the library keeps nothing of it, and lets go of nothing for it. To be called within a mem_try.
+ * NULL and *e: it cannot be read. */
 struct profile *library_read_apart(struct library *l, struct library_entry *x, struct err *e);
-
-/* How far an entry is that is not held. */
-void library_news(struct library *l, struct library_entry *x, struct library_news *out);
 
 /* The entry's timeline, made when first asked for. Of a held entry. It may be read without x->ask. */
 const struct timeline *library_timeline(struct library *l, struct library_entry *x, struct err *e);

@@ -1,10 +1,10 @@
 #include "serve/summary.h"
 
-#include <math.h>
-
 #include "base/json_text.h"
 #include "query/advice.h"
 #include "query/report.h"
+
+#include <math.h>
 
 /* ---- cells of tables ---- */
 
@@ -37,7 +37,7 @@ static const struct table *summary_section(const struct table *t, const char *na
 
 /* ---- the step and the GPUs ---- */
 
-/* INT64_MIN: of no GPU in particular. */
+/* The GPU of a row; INT64_MIN = it is of no GPU in particular. */
 static int64_t summary_device(const struct table *t, size_t row)
 {
 	double device = summary_number(t, row, "device");
@@ -55,7 +55,7 @@ static void summary_put_gpus(struct summary *s, const struct table *devices, str
 static void summary_take_overview(struct summary *s, const struct table *t, struct arena *a)
 {
 	struct str note = t->n_notes ? arena_str(a, t->notes[0]) : STR("");
-	/* Without steps the first row is the time looked at, which is none. */
+	/* Without steps the first row is the time that was looked at, which is no step. */
 	if (t->n_rows && str_eqc(summary_text(t, 0, "role", a), "Average Step Time")) {
 		s->step_ns.value = summary_number(t, 0, "mean_ns");
 		s->step_note = note;
@@ -207,10 +207,12 @@ void summary_put(const struct summary *s, struct buf *out)
 		buf_char(out, '}');
 	}
 	buf_cstr(out, "],");
-	if (s->findings >= 0)
+	if (s->findings >= 0) {
 		json_put_number(out, "findings", s->findings);
-	else
-		buf_cstr(out, "\"findings\":null,"), json_put_text(out, "findings_why", s->findings_why);
+	} else {
+		buf_cstr(out, "\"findings\":null,");
+		json_put_text(out, "findings_why", s->findings_why);
+	}
 	buf_char(out, ',');
 	json_put_text(out, "severity", s->severity);
 	buf_char(out, ',');

@@ -22,24 +22,25 @@ struct summary_gpu {
 
 struct summary {
 	struct str format;       /* of the input: "kineto"; of a job's ranks, that of the first */
-	struct summary_figure step_ns, busy_pct, mfu_pct; /* of several GPUs or ranks, the mean */
+	struct summary_figure step_ns, busy_pct, mfu_pct; /* of several GPUs or ranks, the mean over them */
 	struct str step_note;    /* what the mean step is a mean of */
 	struct summary_gpu *gpu; /* those that ran kernels */
 	unsigned n_gpus;
-	int64_t findings;        /* -1 = not known */
-	struct str findings_why, severity, problem; /* why not; of the first */
-	unsigned ranks, left_out; /* of a job: recordings that were read, and that could not be; 0 and 0 of an input */
+	int64_t findings;        /* how many; -1 = not known */
+	struct str findings_why; /* why not */
+	struct str severity, problem; /* of the first finding */
+	unsigned ranks, left_out; /* of a job: how many recordings were read, and how many could not be; 0 and 0 of an input */
 };
 
-/* Of one input; texts are in the arena. Runs passes and reports on *p. */
+/* Fills *out with the figures of one input. Its texts are in the arena. Runs passes and reports on *p. */
 void summary_of(struct profile *p, struct arena *a, struct summary *out);
 
-/* The figures of a job: means over those of its ranks that have the figure. */
+/* Fills *out with the figures of a job: means over those of its n ranks that have the figure. The findings stay unset. */
 void summary_of_ranks(const struct summary *rank, unsigned n, struct arena *a, struct summary *out);
-/* The findings, from what `advise` gave; t == NULL: *why says why nothing. */
+/* Sets the findings from the table that `advise` gave; t == NULL: it gave none, and *why says why. */
 void summary_set_findings(struct summary *s, struct arena *a, const struct table *t, const struct err *why);
 
-/* As an object of JSON. */
+/* Appends it as an object of JSON. */
 void summary_put(const struct summary *s, struct buf *out);
 
 #endif

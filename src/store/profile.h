@@ -66,6 +66,7 @@ enum store_table_id {
 };
 extern const struct store_table store_tables[STORE_N_TABLES];
 
+/* How many numbers tell one cut from another: analysis/steps/slice.c. */
 enum { CUT_BY = 11 };
 
 struct steps;
@@ -142,7 +143,7 @@ struct profile {
 	const struct profile *whole; /* what this is a part of, which owns the strings and the tables that are not cut (analysis/steps/slice.h);
 	                           * NULL = this is no part */
 	struct profile *slice;    /* the part that was asked for last; owned */
-	int64_t cut_by[CUT_BY];   /* of a part: what it was cut by, to tell whether it is the part asked for */
+	int64_t cut_by[CUT_BY];   /* of a part: what it was cut by, which tells whether it is the part that is asked for again */
 	struct reuse *reuse;      /* store/reuse.h; NULL = nothing is kept */
 	struct arena arena;       /* owns the strings above and what passes keep */
 	bool broken;              /* memory ran out while a pass or a report added to it: it is half done, and only to be freed */

@@ -1,7 +1,7 @@
-/* What analysis makes of a profile and several reports want: the op tree, links, costs, ... Each is made on demand and freed by its
- * user. Between reuse_begin and reuse_end it is made once and handed out again instead, and its *_free does nothing; a part of
- * the profile (analysis/steps/slice.h) keeps what is made of it, too. One thread at a time. Nothing that is reused may depend on
- * what else was asked. */
+/* What analysis makes of a profile and several reports want: the op tree, links, directions, layers, ... Otherwise each is made on demand
+ * and freed by its user. Between reuse_begin and reuse_end each is made once and handed out again, and its *_free does nothing; a part of
+ * the profile (analysis/steps/slice.h) keeps what is made of it, too. One thread at a time. A result may depend on the profile and on
+ * `what` alone. */
 #ifndef OPSCOPE_STORE_REUSE_H
 #define OPSCOPE_STORE_REUSE_H
 
@@ -20,7 +20,7 @@ void reuse_as(const struct profile *whole, struct profile *part);
 
 /* The result that was kept under `what`, an address that stands for the function and its rules; NULL = none. */
 void *reuse_find(const struct profile *p, const void *what);
-/* Keeps the result; false = it is the caller's own. */
+/* Keeps the result, which reuse_end or reuse_forget releases. False: nothing is kept now, and the result stays the caller's. */
 bool reuse_keep(const struct profile *p, const void *what, void *result, void (*release)(void *result));
 
 #endif

@@ -177,6 +177,8 @@ class OpGraph(Case):
             path = self.database((0, 10, "aten::a, op_id = 1, input_op_ids = [(0,-1)]", 7, 1), (20, 30, f"aten::b, op_id = 2, input_op_ids = {inputs}", 7, 1))
             code, out, err = oracle.run("report", "op-graph", path, "--format=csv")
             self.assertIn(code, (0, 1), err)
+            if code:
+                self.assertEqual((out, err.count(b"\n")), (b"", 1), err)
             os.unlink(path)
 
 

@@ -70,6 +70,7 @@ static void test_as_the_strict_reader(void **state)
 	assert_in_range(known, 2000, 60 * GLUE_STATES);
 }
 
+/* Reads an object of numbers: the position behind it, what was repaired, and whether nothing was learnt. */
 static const char *read_object(struct json_glue *g, const char *text, struct buf *window, unsigned *repairs, bool *met_all)
 {
 	buf_clear(window);
@@ -80,7 +81,6 @@ static const char *read_object(struct json_glue *g, const char *text, struct buf
 	bool first = true;
 	struct json_value key = {0};
 	const char *p = window->p + 1;
-	*met_all = true;
 	json_glue_begin(g);
 	unsigned states = g->n;
 	do {

@@ -25,7 +25,7 @@ export function setServersEditor(editor: string | undefined): void {
   ofServer = editor ?? "";
 }
 
-/** Why an address is none to open an editor by; "" = it is one. */
+/** What is wrong with the address of an editor; "" = nothing. */
 export function faultOf(address: string): string {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(address)?.[1].toLowerCase();
   if (!scheme || /[\s\x00-\x1f\x7f"'<>`\\]/.test(address)) return "An address such as vscode://file/{file}:{line} was expected.";
@@ -90,7 +90,7 @@ export function editorLink(text: string): { href: string; title: string } | unde
   if (!source || !choice || !editor) return undefined;
   const here = hereOf(source.file, choice.folders), path = here && escaped(here);
   if (!here || !path) return undefined;
-  // After a slash of the pattern stands no other one.
+  // No slash follows a slash: where the pattern has one before {file}, that of the path goes.
   const href = editor[1].replace(/(\/?)\{file\}/g, (_m, slash: string) => (slash && path.startsWith("/") ? path : slash + path)).replace(/\{line\}/g, String(source.line));
   return { href, title: `Open in ${editor[0]}: ${here}, line ${source.line}` };
 }

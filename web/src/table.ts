@@ -62,7 +62,7 @@ const isNumeric = (c: Column) => c.type === "integer" || c.type === "number";
 
 /** Left and right of a cell's text, and behind a heading its arrow. */
 const PADDING = 11, ARROW = 26;
-/** What a link to a line of source takes behind its text. */
+/** Pixels that a link to a line of source takes behind its text. */
 const SOURCE = 18;
 /** What the lines and boxes of a tree take of its column: at each level, and the last. */
 const INDENT = 11, BRANCH = 34;
@@ -154,7 +154,7 @@ function flat(rows: Row[]): Row[] {
   return rows.flatMap((r) => (r._children ? [r, ...flat(r._children)] : [r]));
 }
 
-/** Points in time, by which nothing is the largest. */
+/** Columns of points in time: rows in order of one of these are not sorted by size. */
 const POINT = /^(allocation|release|peak_\w+)_time_ns$|^(first|last|start|from|to)_ns$/;
 
 /** The column of time or size by which rows stand, the largest first. Rows that are numbered, such as steps, stand by their numbers. */

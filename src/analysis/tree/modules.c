@@ -567,4 +567,3 @@ struct modules *modules_new(const struct profile *p, const struct module_rules *
 	m->is_kept = !in && reuse_keep(p, rules, m, modules_release);
 	return m;
 }
-

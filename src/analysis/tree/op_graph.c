@@ -19,7 +19,7 @@ struct op_graph_tensor {
 struct op_graph_work {
 	const struct profile *p;
 	struct op_graph *g;
-	struct intern ids;              /* process and id, or process and tensor -> */
+	struct intern ids;              /* process and id of an op, or process and id of a tensor; its numbers index op and tensor */
 	uint32_t *op;                   /* the op with this id; ROW_NONE = several */
 	uint32_t cap_ops;
 	struct op_graph_tensor *tensor; /* what is known of the tensor */
@@ -95,10 +95,19 @@ static bool op_graph_has_dims(struct str shape)
 
 /* ---- ids ---- */
 
-static uint32_t op_graph_key(struct op_graph_work *w, uint32_t span, int64_t id)
+/* The number of an id in the process of a span; a new id gets the next one. */
+static uint32_t op_graph_number(struct op_graph_work *w, uint32_t span, int64_t id)
 {
 	const int64_t key[2] = {w->p->track.pid_text[w->p->span.track[span]], id};
 	return intern_put(&w->ids, (const char *)key, sizeof key) - 1;
+}
+
+/* The same of an id that has a number; ROW_NONE = it has none. */
+static uint32_t op_graph_find(const struct op_graph_work *w, uint32_t span, int64_t id)
+{
+	const int64_t key[2] = {w->p->track.pid_text[w->p->span.track[span]], id};
+	const uint32_t k = intern_find(&w->ids, (struct str){(const char *)key, sizeof key});
+	return k == INTERN_NONE ? ROW_NONE : k - 1;
 }
 
 static bool op_graph_may_be(const struct profile *p, uint32_t span)
@@ -112,20 +121,20 @@ static void op_graph_read_ids(struct op_graph_work *w)
 	for (uint32_t i = 0; i < w->p->span.rows.n; i++) {
 		if (!op_graph_may_be(w->p, i) || !op_graph_id(w->p, w->g->source, i, &id))
 			continue;
-		const uint32_t known = w->ids.n, k = op_graph_key(w, i, id);
+		const uint32_t known = w->ids.n, k = op_graph_number(w, i, id);
 		MEM_GROW(w->op, w->cap_ops, k + 1);
 		w->op[k] = w->ids.n > known ? i : ROW_NONE;
 	}
 }
 
+/* Adds an edge whose from_id is stated. */
 static void op_graph_add(struct op_graph_work *w, struct op_edge e)
 {
 	const struct profile *p = w->p;
-	const int64_t key[2] = {p->track.pid_text[p->span.track[e.to]], e.from_id};
-	const uint32_t k = intern_find(&w->ids, (struct str){(const char *)key, sizeof key});
-	e.from = k == INTERN_NONE ? ROW_NONE : w->op[k - 1];
+	const uint32_t k = op_graph_find(w, e.to, e.from_id);
+	e.from = k == ROW_NONE ? ROW_NONE : w->op[k];
 	const bool late = e.from != ROW_NONE && span_end(p, e.from) > p->span.start_ns[e.to];
-	w->g->not_believed += late || (k != INTERN_NONE && e.from == ROW_NONE);
+	w->g->not_believed += late || (k != ROW_NONE && e.from == ROW_NONE);
 	e.from = late ? ROW_NONE : e.from;
 	w->g->outside += e.from == ROW_NONE;
 	MEM_PUSH(w->g->edge, w->g->n, w->g->cap, e);
@@ -153,7 +162,7 @@ static void op_graph_of_range(struct op_graph_work *w, uint32_t span, struct are
 	}
 }
 
-/* [7, -1] */
+/* [7, -1]: call 7 made the first tensor among the inputs, and no call is known to have made the second. */
 static void op_graph_of_call(struct op_graph_work *w, uint32_t span, struct arena *a)
 {
 	const struct py *list = op_graph_arg(w->p, span, ARG_INPUT_CALLS, a);
@@ -198,7 +207,7 @@ static void op_graph_push_event(struct op_graph_events *e, int64_t time_ns, uint
 	e->v[e->n++] = (struct sort_item){sort_key_i64(e->last_ns), op, ends};
 }
 
-/* Begins and ends of ops. On a thread, an op ends before the next one begins, also where both are at one time; ops inside end before the one around them. */
+/* Begins and ends of ops, in order of time. Of a thread's events at one moment, an op ends before the next one begins, and ops inside an op end before it does. */
 static struct op_graph_events op_graph_events(const struct profile *p)
 {
 	const uint32_t n = p->span.rows.n;
@@ -239,15 +248,12 @@ static void op_graph_see_input(struct op_graph_work *w, uint32_t span, const str
 	const struct str shape = op_graph_shape(w, input, inputs);
 	if (!id)
 		return;
-	const int64_t key[2] = {w->p->track.pid_text[w->p->span.track[span]], id->i};
-	const uint32_t k = intern_find(&w->ids, (struct str){(const char *)key, sizeof key});
-	struct op_edge e = {.to = span, .input = (int32_t)input, .shape = shape};
-	if (k == INTERN_NONE || w->tensor[k - 1].storage != id->next->i) {
+	const uint32_t k = op_graph_find(w, span, id->i);
+	if (k == ROW_NONE || w->tensor[k].storage != id->next->i) {
 		w->g->unknown++;
 		return;
 	}
-	e.from = w->tensor[k - 1].op;
-	e.output = w->tensor[k - 1].output;
+	struct op_edge e = {.to = span, .from = w->tensor[k].op, .input = (int32_t)input, .output = w->tensor[k].output, .shape = shape};
 	op_graph_id(w->p, OP_GRAPH_TENSORS, e.from, &e.from_id);
 	MEM_PUSH(w->g->edge, w->g->n, w->g->cap, e);
 }
@@ -257,7 +263,7 @@ static void op_graph_see_output(struct op_graph_work *w, uint32_t span, const st
 	const struct py *id = op_graph_tensor_id(v);
 	if (!id)
 		return;
-	const uint32_t k = op_graph_key(w, span, id->i);
+	const uint32_t k = op_graph_number(w, span, id->i);
 	MEM_GROW(w->tensor, w->cap_tensors, k + 1);
 	w->tensor[k] = (struct op_graph_tensor){span, (int32_t)output, id->next->i};
 }
@@ -331,8 +337,8 @@ static void op_graph_index(struct op_graph *g, uint32_t spans)
 	mem_free(at);
 }
 
-/* One output has one shape: what changes a tensor's shape in place is its next producer. An input of another shape than the first op to take the output saw is another
- * tensor, at the address of one that is gone. Numbers that torch makes tensors of are often so. */
+/* One output has one shape: an op that changes a tensor's shape in place is its next producer. The first op that took an output says the shape; an input of another shape
+ * is another tensor, at the address of one that is gone. Tensors that torch makes of numbers are often such. */
 static void op_graph_doubt_shapes(const struct profile *p, struct op_graph *g)
 {
 	struct intern outputs;

@@ -5,8 +5,8 @@
  *   by tensors   an execution trace has the tensors of each op: an input was made by the op that ended last with this tensor, of the same storage,
  *                among its outputs
  *
- * All three tell tensors by the address of torch's object. A tensor that no op made can have the address of one that is gone; by ranges and by calls
- * it is then said to be of the op that made that one. Where shapes show that, `from` is none. What goes through a list, as the inputs of torch::cat do, counts tensor by tensor. */
+ * All three tell tensors apart by the address of torch's object. A tensor that no op made can have the address of one that is gone; ranges and calls
+ * then name the op that made the tensor that is gone. Where shapes show that, `from` is ROW_NONE. A list of tensors, as torch::cat takes one, counts tensor by tensor. */
 #ifndef OPSCOPE_ANALYSIS_TREE_OP_GRAPH_H
 #define OPSCOPE_ANALYSIS_TREE_OP_GRAPH_H
 
@@ -31,17 +31,17 @@ struct op_graph {
 	uint32_t ops;            /* that state their inputs */
 	uint64_t unknown;        /* tensors among the inputs of which the maker is not stated; without those of no dimension, which look like numbers */
 	uint64_t outside;        /* edges whose maker is not in the recording */
-	uint64_t not_believed;   /* of these: it is, but ended after the op began, or several ops have its id, or its output has another shape */
+	uint64_t not_believed;   /* of these: an op has the stated id, but ended after `to` began, or several ops have it, or its output has another shape */
 	struct op_edge *edge;    /* by `to`, then by input */
 	uint32_t n, cap;
 	uint32_t *first;         /* edges into span i: first[i] .. first[i + 1] - 1 */
-	uint32_t *out;           /* numbers of edges, by `from`: out[out_first[i]] .. out[out_first[i + 1] - 1]: those out of span i, in order of `to` */
+	uint32_t *out;           /* numbers of edges by `from`, then by `to`: of those out of span i, out[out_first[i]] .. out[out_first[i + 1] - 1] */
 	uint32_t *out_first;
 };
 
 /* What the recording has; cheap. */
 enum op_graph_source op_graph_source(const struct profile *p);
-/* Of an input without any: an empty one. */
+/* Without edges where the recording states none. */
 struct op_graph *op_graph_new(const struct profile *p);
 void op_graph_free(struct op_graph *g);
 /* Bytes held. */

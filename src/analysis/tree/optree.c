@@ -374,4 +374,3 @@ uint32_t optree_operator(const struct optree *t, const struct profile *p, uint32
 	bool launches = kind == NODE_OP || kind == NODE_EXCLUDED_OP || kind == NODE_COMM || kind == NODE_OPTIMIZER;
 	return launches ? p->span.name[t->span[node]] : 0;
 }
-

@@ -376,7 +376,8 @@ static void store_event(struct kineto *k, struct event *ev)
 	}
 }
 
-/* Members of an event. Those from MEMBER_CAT on have the value that the event before has, more often than not. */
+/* Members of an event. Those from MEMBER_CAT on mostly have the value that the event before has; of these, "cat" and "ph" say of what kind
+ * the event is, so that what follows each of their values is learnt (GLUE_EACH). */
 enum member { MEMBER_UNKNOWN, MEMBER_OTHER, MEMBER_ARGS, MEMBER_DUR, MEMBER_ID, MEMBER_NAME, MEMBER_TS, MEMBER_CAT, MEMBER_PH, MEMBER_PID, MEMBER_TID };
 
 static enum member member_of(struct str key)
@@ -449,44 +450,57 @@ static void note_first_key(struct kineto *k, struct str key)
 		snprintf(k->first_keys + n, room, "%s\"" STR_FMT "\"", n ? ", " : "", STR_ARG(key));
 }
 
+/* The member of a key, which is looked up once for each state. */
+static inline enum member member_at(struct json_glue_state *met, struct str key)
+{
+	if (!met)
+		return member_of(key);
+	if (met->member == MEMBER_UNKNOWN)
+		met->member = (uint8_t)member_of(key);
+	return (enum member)met->member;
+}
+
+/* Reads the value at `p`, of the key that was read last, and the key behind it: as json_glue_member gives them. */
+static inline const char *read_member(struct kineto *k, const char *p, struct event *ev, bool *first, struct json_value *key, struct json_glue_state **met)
+{
+	struct json_glue_state *of = *met;
+	const enum member member = member_at(of, key->raw);
+	const bool seldom_changes = of && member >= MEMBER_CAT;
+	const char *value = p;
+	struct json_value v;
+	if (seldom_changes && (p = json_glue_again(&k->glue, value, met))) {
+		take_member(ev, member, &(*met)->value, (*met)->version);
+		key->raw = (*met)->key;
+		return p;
+	}
+	if (member == MEMBER_ARGS && ev->ph && (ev->has_cat || ev->ph != 'X') && ev->has_name) {
+		p = kineto_args(k, value, ev, args_kind(k, ev));
+	} else {
+		p = json_near_value(&k->j, value, &v);
+		if (p)
+			take_member(ev, member, &v, 0);
+	}
+	if (p)
+		p = json_glue_member(&k->glue, &k->j, p, first, key, met);
+	if (p && seldom_changes)
+		json_glue_keep(&k->glue, of, value, p, &v, member <= MEMBER_PH ? GLUE_EACH : GLUE_LAST, met);
+	return p;
+}
+
 const char *kineto_event(struct kineto *k, const char *p)
 {
 	struct event ev;
 	memset(&ev, 0, offsetof(struct event, category_copy));
 	bool first = true;
 	const char *text = p++;
-	struct json_value key, v;
+	struct json_value key;
 	struct json_glue_state *met;
 	json_glue_begin(&k->glue);
 	p = json_glue_member(&k->glue, &k->j, p, &first, &key, &met);
 	while (p && key.raw.p) {
 		if (!k->n_events)
 			note_first_key(k, key.raw);
-		enum member member = met ? met->member : MEMBER_UNKNOWN;
-		if (member == MEMBER_UNKNOWN)
-			member = member_of(key.raw);
-		if (met)
-			met->member = (uint8_t)member;
-		bool seldom_changes = met && member >= MEMBER_CAT;
-		struct json_glue_state *at = met;
-		const char *value = p;
-		if (seldom_changes && (p = json_glue_again(&k->glue, value, &met))) {
-			take_member(&ev, member, &met->value, met->version);
-			key.raw = met->key;
-			continue;
-		}
-		if (member == MEMBER_ARGS && ev.ph && (ev.has_cat || ev.ph != 'X') && ev.has_name) {
-			p = kineto_args(k, value, &ev, args_kind(k, &ev));
-		} else {
-			p = json_near_value(&k->j, value, &v);
-			if (p)
-				take_member(&ev, member, &v, 0);
-		}
-		if (!p)
-			return NULL;
-		p = json_glue_member(&k->glue, &k->j, p, &first, &key, &met);
-		if (p && seldom_changes)
-			json_glue_keep(&k->glue, at, value, p, &v, member <= MEMBER_PH ? GLUE_EACH : GLUE_LAST, &met);
+		p = read_member(k, p, &ev, &first, &key, &met);
 	}
 	if (!p)
 		return NULL;

@@ -1,4 +1,4 @@
-/* What there is, by run, as far as the file system and the heads of files tell. */
+/* Which runs there are, and which inputs each has, as far as the file system and the heads of files tell. */
 #include "base/hash.h"
 #include "base/json_text.h"
 #include "base/mem.h"
@@ -35,7 +35,7 @@ static bool serve_runs_keeps_job(const struct library_entry *x)
 	return str_ends(x->path, STR(".opscope")) && load_job_is(x->path.p);
 }
 
-/* As the command line sees the folder (open/job_list.h), but for a job's own file, which is a copy of the recordings beside it. */
+/* As the command line takes the folder (open/job_list.h), but without a job's own file, which is a copy of the recordings beside it. */
 static bool serve_runs_look_for_job(const struct runs_item *v, unsigned n)
 {
 	struct trace_list l = {.v = NEW_ARRAY(n, struct trace_file), .cap = n};
@@ -50,7 +50,7 @@ static bool serve_runs_look_for_job(const struct runs_item *v, unsigned n)
 	return is;
 }
 
-/* Whether these n inputs of one run are the ranks of a job. Heads of files are read once. */
+/* Whether these n inputs of one run are the ranks of a job. The answer is kept as long as the files hold the same. */
 static bool serve_runs_is_job(struct library *l, const struct runs_item *v, unsigned n)
 {
 	struct buf known = {0};

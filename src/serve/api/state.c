@@ -92,7 +92,7 @@ static int serve_state_run(const struct request *r, struct response *out, struct
 const struct endpoint endpoint_state = {
 	.path = "/api/state",
 	.help = "the inputs: run, worker, span, and whether each is found, queued, loading, ready or failed; `content` grows when "
-	        "the file becomes another, `version` with every change; `lacks`: of `memory` and `modules`, what one that is ready holds nothing of; `absent`: the file is gone; "
+	        "the file becomes another, `version` with every change; `lacks`: which of `memory` and `modules` a ready input holds nothing of; `absent`: the file is gone; "
 	        "`left_out`: links that lead out of the directories",
 	.flags = ENDPOINT_FRESH,
 	.queue = QUEUE_QUICK,

@@ -1,15 +1,14 @@
 /* A run in a few figures, for a list of many: found once for each content of its files, and kept when the recordings are not. */
-#include "serve/summary.h"
-
-#include <math.h>
-
 #include "analysis/ranks/rank.h"
 #include "base/mem.h"
 #include "input/discover.h"
 #include "query/job_advice.h"
 #include "query/job_file.h"
 #include "serve/shelf.h"
+#include "serve/summary.h"
 #include "store/load_job.h"
+
+#include <math.h>
 
 struct summary_asked {
 	const struct request *r;
@@ -36,7 +35,7 @@ static uint64_t serve_summary_content(const struct request *r, struct library_en
 	return library_content(r->library, x);
 }
 
-/* Of content that was the same before and after it was read. */
+/* Keeps the text of an input, unless the file has become another while it was read. */
 static void serve_summary_keep(const struct request *r, struct library_entry *x, uint64_t content, struct str text)
 {
 	if (serve_summary_content(r, x) == content)
@@ -45,7 +44,7 @@ static void serve_summary_keep(const struct request *r, struct library_entry *x,
 
 /* ---- one input ---- */
 
-/* Of what the library holds, or is about to. The profile owns what is allocated in a turn, so that the texts must go before it may. */
+/* Of an input that the library holds, or is about to hold. What is allocated in a turn belongs to the profile, so that the texts are released before the visit ends. */
 static int serve_summary_of_held(struct summary_asked *k, struct library_entry *x)
 {
 	struct library_visit v;
@@ -90,7 +89,7 @@ static void serve_summary_find(void *asked)
 
 /* ---- the ranks of a job ---- */
 
-/* A recording is read once: for its own row and for that of the job. */
+/* A recording is read once, both for its own row and for that of the job. */
 static struct profile *serve_summary_open(void *asked, unsigned i, struct err *e)
 {
 	struct summary_asked *k = asked;
@@ -239,7 +238,7 @@ static int serve_summary_compute(struct summary_asked *k, void (*find)(void *ask
 		return 0;
 	if (serve_summary_stop(k->r, k->e) < 0)
 		return -1;
-	/* Who asks again at once would read the file again, and fail again. */
+	/* ERR_LIMIT, not ERR_NOMEM: asking again at once would read the file again, and fail again. */
 	if (mem_try(&blocks, find, k) < 0) {
 		*k->out = (struct buf){0};
 		k->rc = err_set(k->e, ERR_LIMIT, STR_FMT ": there was no memory to read it beside what is in memory", STR_ARG(k->entry[0]->path));

@@ -108,7 +108,7 @@ static void serve_timeline_event_put_backward(struct about *x, const struct fwdb
 	buf_cstr(x->b, n ? "]" : "");
 }
 
-/* The ops around an op in the op graph. */
+/* The ops around an op in the op graph; the op itself is the first. */
 struct neighbours {
 	uint32_t row[GRAPH_MAX];
 	unsigned n;
@@ -124,11 +124,12 @@ static unsigned neighbours_find(const struct neighbours *v, uint32_t row)
 
 static void neighbours_add(struct neighbours *v, uint32_t row)
 {
-	if (row != ROW_NONE && neighbours_find(v, row) == v->n && v->n < GRAPH_MAX)
+	if (row != ROW_NONE && v->n < GRAPH_MAX && neighbours_find(v, row) == v->n)
 		v->row[v->n++] = row;
 }
 
-/* Those from which the inputs of ops [from, to) of *v come, or which take their outputs. What passes an input on to an op inside counts; the op inside does not. */
+/* Adds the ops from which the inputs of ops [from, to) of *v come, or those that take their outputs. An op that passes an input on to an op inside itself counts; the op
+ * inside does not. */
 static void neighbours_of(struct neighbours *v, const struct op_graph *g, unsigned from, unsigned to, bool producers)
 {
 	for (unsigned k = from; k < to; k++) {
@@ -144,7 +145,7 @@ static void neighbours_of(struct neighbours *v, const struct op_graph *g, unsign
 static void neighbours_put_edge(struct about *x, const struct neighbours *v, const struct op_edge *e, unsigned to, bool *any)
 {
 	const unsigned from = e->from == ROW_NONE ? v->n : neighbours_find(v, e->from);
-	if (from == v->n && to) /* of the op itself, also inputs from elsewhere are told */
+	if (from == v->n && to) /* only of the op itself are inputs from elsewhere told */
 		return;
 	buf_printf(x->b, "%s[%d,%u,%d,%d,", *any ? "," : "", from == v->n ? -1 : (int)from, to, e->input, e->output);
 	json_put_string(x->b, e->shape);
@@ -152,7 +153,7 @@ static void neighbours_put_edge(struct about *x, const struct neighbours *v, con
 	*any = true;
 }
 
-/* Ops whose outputs it takes, and ops that take its outputs, two levels of each; nothing where the recording does not state them. */
+/* Ops whose outputs the op takes, and ops that take its outputs, GRAPH_LEVELS of each; nothing where the recording does not state them. */
 static void serve_timeline_event_put_graph(struct about *x, uint32_t row)
 {
 	const struct op_graph *g = x->t->graph;

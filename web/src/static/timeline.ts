@@ -74,7 +74,7 @@ interface Sum {
 
 /** As span_nests. */
 const NESTING = ["op", "user", "python", "call", "marker"];
-const AROUND = 200, LAUNCHED = 200, GRAPH_MAX = 48;
+const AROUND = 200, LAUNCHED = 200, GRAPH_MAX = 48, GRAPH_LEVELS = 2;
 
 /** Differences back to values. */
 function summed(list: number[]): number[] {
@@ -279,7 +279,7 @@ export class StaticTimeline {
     if (!g?.to.length) return undefined;
     const known = (r: number) => r >= 0 && !rows.includes(r) && rows.length < GRAPH_MAX && rows.push(r);
     for (const down of [false, true])
-      for (let level = 0, near = [row]; level < 2; level++) {
+      for (let level = 0, near = [row]; level < GRAPH_LEVELS; level++) {
         const before = rows.length;
         for (const r of near) g.to.forEach((t, i) => (down ? g.from[i] === r && !g.passed_on[i] && known(t) : t === r && known(g.from[i])));
         near = rows.slice(before);

@@ -1,4 +1,4 @@
-// What is chosen, an event or a window: asked for, shown in the panel, with the rows of the other ends of its arrows.
+// What is chosen, an event or a window: its details are asked for and shown in the panel, and rows at the other ends of its arrows are shown above the tracks.
 import { get, source, type Cell, type Report } from "../api";
 import { add, clear, h } from "../dom";
 import { shortKernels } from "../parts";
@@ -46,13 +46,13 @@ export class Chosen {
     });
   }
 
-  /** Of kernels, which are asked for once. */
+  /** Short names of kernels, which are asked for once. */
   private shortNames(): Promise<(name: Cell) => string> {
     const { c, origin, info } = this.of, kernels = !origin.ranks && info.tracks.some((t) => t.device && t.slices);
     return (this.short ??= kernels ? shortKernels({ ...c, args: {} }) : Promise.resolve((name) => String(name ?? "")));
   }
 
-  /** Of those that are shown; undefined: all there are. */
+  /** The tracks that a window counts, as ranges of numbers: those that are shown, or its own; undefined: all there are. */
   private tracksOf(w: Window): string | undefined {
     const left = new Set(this.of.layout.left.map((t) => t.track)), chosen = w.tracks ?? this.of.info.tracks.map((t) => t.track);
     return w.tracks || left.size ? rangesOf(chosen.filter((t) => w.tracks || !left.has(t))) : undefined;
@@ -75,7 +75,7 @@ export class Chosen {
     });
   }
 
-  /** What is known of a kernel beyond its row comes when it is there. */
+  /** Adds what is known of a kernel beyond its row, when that has come. */
   private async addKernel(mine: number, d: Details, place: HTMLElement): Promise<void> {
     if (d.event.kind !== "gpu" || this.of.origin.ranks || source.off) return;
     try {

@@ -4,6 +4,12 @@ import type { Details, Slice } from "./model";
 import { xOf, type Scene } from "./scene";
 import type { Tie } from "./ties";
 
+/** Arrows between the passes: from a forward op to its backward ops. */
+const PASSES = "#d55e00";
+/** Pixels: an end that is farther away is drawn there. */
+const FAR = 20000;
+const near = (x: number) => Math.max(-FAR, Math.min(FAR, x));
+
 export class ChosenPainter {
   constructor(private readonly ctx: CanvasRenderingContext2D) {}
 
@@ -23,10 +29,7 @@ export class ChosenPainter {
 
   selected(s: Scene, d: Details): void {
     const { ctx } = this, e = d.event, y = s.layout.yOf(e, s.scroll);
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(GUTTER, s.scroll, s.width - GUTTER, s.height);
-    ctx.clip();
+    this.clip(s);
     ctx.strokeStyle = s.theme.text;
     ctx.lineWidth = 2;
     const x0 = Math.max(GUTTER - 5, xOf(s, e.start)), x1 = Math.min(s.width + 5, Math.max(x0 + 2, xOf(s, e.start + e.dur)));
@@ -35,18 +38,15 @@ export class ChosenPainter {
     const cause = d.call ?? d.op;
     if (e.kind === "gpu" && cause) this.arrow(s, cause, e, s.theme.strong);
     for (const k of (d.launched ?? []).slice(0, 100)) this.arrow(s, e, k, s.theme.strong);
-    if (d.forward) this.arrow(s, d.forward, e, "#d55e00");
-    for (const k of d.backward ?? []) this.arrow(s, e, k, "#d55e00");
+    if (d.forward) this.arrow(s, d.forward, e, PASSES);
+    for (const k of d.backward ?? []) this.arrow(s, e, k, PASSES);
     ctx.restore();
   }
 
   /** From the rank that came first over the others to the one that came last. Those that the chosen event is a part of stand out. */
   ties(s: Scene, list: Tie[]): void {
     const { ctx } = this, chosen = s.selected?.event, of = (t: Tie) => !!chosen && t.parts.some((p) => p.row === chosen.row);
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(GUTTER, s.scroll, s.width - GUTTER, s.height);
-    ctx.clip();
+    this.clip(s);
     for (const t of [...list].sort((a, b) => Number(of(a)) - Number(of(b)))) {
       ctx.globalAlpha = chosen && !of(t) ? 0.25 : 0.8;
       ctx.lineWidth = of(t) ? 2 : 1.2;
@@ -55,8 +55,16 @@ export class ChosenPainter {
     ctx.restore();
   }
 
+  /** Nothing is drawn over the labels, until ctx.restore(). */
+  private clip(s: Scene): void {
+    this.ctx.save();
+    this.ctx.beginPath();
+    this.ctx.rect(GUTTER, s.scroll, s.width - GUTTER, s.height);
+    this.ctx.clip();
+  }
+
   private tie(s: Scene, a: Slice, b: Slice, color: string): void {
-    const { ctx } = this, far = 20000, near = (x: number) => Math.max(-far, Math.min(far, x));
+    const { ctx } = this;
     const x0 = near(xOf(s, a.start)), x1 = near(xOf(s, b.start)), y0 = s.layout.yOf(a, s.scroll) + LANE / 2, y1 = s.layout.yOf(b, s.scroll) + LANE / 2;
     if (Math.max(y0, y1) < s.scroll || Math.min(y0, y1) > s.scroll + s.height) return;
     const length = Math.hypot(x1 - x0, y1 - y0) || 1, [ux, uy] = [(x1 - x0) / length, (y1 - y0) / length];
@@ -73,7 +81,7 @@ export class ChosenPainter {
   }
 
   private arrow(s: Scene, a: Slice, b: Slice, color: string): void {
-    const { ctx } = this, far = 20000, near = (x: number) => Math.max(-far, Math.min(far, x));
+    const { ctx } = this;
     const x0 = near(xOf(s, a.start)), y0 = s.layout.yOf(a, s.scroll) + LANE / 2, x1 = near(xOf(s, b.start)), y1 = s.layout.yOf(b, s.scroll) + LANE / 2;
     const bend = Math.max(20, Math.min(120, Math.abs(x1 - x0) / 2));
     ctx.strokeStyle = ctx.fillStyle = color;

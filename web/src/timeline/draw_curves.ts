@@ -5,9 +5,9 @@ import { GUTTER, type Band } from "./layout";
 import type { Counters, Sampled } from "./model";
 import { xOf, type Scene } from "./scene";
 
-const EXPOSED = "#d55e00";
+const EXPOSED = "#d55e00"; // communication that no computation hides
 
-/** What was read and written. */
+/** Memory that was read and written: shares of the bandwidth. */
 function both(v: Sampled): (number | null)[] {
   return (v.dram_read ?? []).map((x, i) => {
     const y = v.dram_write ? v.dram_write[i] : 0;

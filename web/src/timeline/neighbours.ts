@@ -22,7 +22,7 @@ function list(g: Graph, edges: GraphEdge[], end: 0 | 1, jump: Jump): HTMLElement
   return [...notes].map(([node, said]) => row(g.nodes[node], said, jump));
 }
 
-/** The column of each op: the first has 0, what made its inputs is left of what takes them, what takes its outputs right of what made them. */
+/** The column of each op: that of the first is 0; ops that made inputs stand left of the op that takes them, ops that take outputs right of the op that made them. */
 function levels(g: Graph): Map<number, number> {
   const of = new Map([[0, 0]]), inTime = [...g.edges].filter(([from]) => from >= 0).sort((a, b) => g.nodes[a[1]].start - g.nodes[b[1]].start);
   for (const [from, to] of [...inTime].reverse()) if ((of.get(to) ?? 1) <= 0) of.set(from, Math.min(of.get(from) ?? 0, of.get(to)! - 1));
@@ -39,6 +39,7 @@ function svg(tag: string, props: Record<string, string | number>, ...children: (
   return e;
 }
 
+/** Pixels: of a box, between columns, between boxes of a column, above the first box. */
 const WIDE = 150, HIGH = 20, APART = 46, BELOW = 6, FONT = "12px system-ui, sans-serif", TOP = 1;
 
 /** The neighbourhood as a drawing, producers left and consumers right of the op. */

@@ -1,4 +1,4 @@
-// What a picture of the timeline is of, and where things stand in it.
+// What a picture of the timeline shows, and where things stand in it.
 import type { Theme } from "./colors";
 import { GUTTER, TOP_RULER, TOP_STEPS, type Band, type Layout } from "./layout";
 import type { Mark } from "./marks";

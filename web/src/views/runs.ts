@@ -45,7 +45,7 @@ interface Summary {
 
 /** A run, or a rank of the job above it. */
 interface Row {
-  key: string;
+  key: string; // its own, by which it is ticked and unfolded
   input: string; // by which its pages are asked for
   folder: string;
   name: string;
@@ -56,7 +56,7 @@ interface Row {
   job: boolean;
   ranks: Row[]; // of a job that is several files
   error?: string;
-  cheap: boolean;
+  cheap: boolean; // to read: it is a file of opscope
 }
 
 type Known = Summary | { error: string };
@@ -73,11 +73,12 @@ const errorOf = (r: Row): string | undefined => {
   return x && "error" in x ? x.error : x ? undefined : r.error;
 };
 
-/** Larger ones are read when that is asked for. */
+/** Bytes: larger ones are read when that is asked for. */
 const LARGE = 512 * 2 ** 20;
+/** So many rows are read at a time. */
 const AT_ONCE = 2;
-/** So many rows stand there at first, and so many more each time. */
-const ROWS = 200;
+/** So many rows stand there at first, and so many more each time that more are asked for. */
+const ROWS = 200, MORE = 1000;
 
 function rowOf(run: string, i: RunInput): Row {
   return {
@@ -161,6 +162,10 @@ const COLUMNS: Column[] = [
   { id: "date", title: "Date", help: "when the file was written", width: 132, number: true, value: (r) => r.changed },
 ];
 
+const BY_DATE = "-date";
+/** The column of an order: its id, with a - in front for the largest first. */
+const columnOf = (sort: string): Column | undefined => COLUMNS.find((c) => c.id === sort.replace(/^-/, ""));
+
 const byName = new Intl.Collator("en", { numeric: true });
 
 function compare(a: string | number, b: string | number): number {
@@ -169,7 +174,7 @@ function compare(a: string | number, b: string | number): number {
 
 /** What is not known stands last, whichever the direction. Rows that are equal stand by name. */
 function order(rows: Row[], sort: string): Row[] {
-  const down = sort.startsWith("-"), column = COLUMNS.find((c) => c.id === sort.replace(/^-/, "")) ?? COLUMNS[8], none = (v: unknown) => v === null || v === undefined;
+  const down = sort.startsWith("-"), column = columnOf(sort) ?? columnOf(BY_DATE)!, none = (v: unknown) => v === null || v === undefined;
   const values = new Map(rows.map((r) => [r, column.value(r)])), names = new Map(rows.map((r) => [r, String(COLUMNS[0].value(r))]));
   return [...rows].sort((x, y) => {
     const a = values.get(x), b = values.get(y);
@@ -178,7 +183,8 @@ function order(rows: Row[], sort: string): Row[] {
   });
 }
 
-function list(text: string | undefined): string[] {
+/** Strings that the address keeps as JSON. */
+function stringsOf(text: string | undefined): string[] {
   try {
     const v: unknown = JSON.parse(text ?? "[]");
     return Array.isArray(v) ? v.filter((x) => typeof x === "string") : [];
@@ -208,7 +214,7 @@ class Page {
   private readonly search = h("input", { type: "search", placeholder: "Search names and findings", "aria-label": "Search names and findings", size: 34 });
   private readonly both = button("Compare", () => this.goCompare());
   private readonly none = button("Untick all", () => this.tick([]));
-  private readonly more = button("", () => ((this.most += 5 * ROWS), this.draw()));
+  private readonly more = button("", () => ((this.most += MORE), this.draw()));
   private readonly readAll = button("", () => ((this.all = !this.all), this.pump(), this.say()), { title: "Figures come for the rows in sight; so do those of all others" });
   private readonly sight = new IntersectionObserver((entries) => {
     for (const e of entries) {
@@ -220,10 +226,10 @@ class Page {
   }, { rootMargin: "100px" });
 
   constructor(box: HTMLElement, private readonly c: Context) {
-    this.sort = c.args.sort ?? "-date";
+    this.sort = c.args.sort ?? BY_DATE;
     this.query = c.args.q ?? "";
-    this.ticked = list(c.args.ticked);
-    this.open = new Set(list(c.args.open));
+    this.ticked = stringsOf(c.args.ticked);
+    this.open = new Set(stringsOf(c.args.open));
     this.search.value = this.query;
     this.search.addEventListener("input", () => {
       this.query = this.search.value.trim();
@@ -241,7 +247,7 @@ class Page {
     const down = x.number || x.id === "findings", b = button(x.title, () => {
       const first = (down ? "-" : "") + x.id;
       this.sort = this.sort === first ? (down ? x.id : "-" + x.id) : first;
-      place.note({ sort: this.sort === "-date" ? undefined : this.sort });
+      place.note({ sort: this.sort === BY_DATE ? undefined : this.sort });
       this.draw();
     }, { title: x.help });
     const e = h("th", { scope: "col", class: x.number ? "number" : undefined }, b);
@@ -254,8 +260,12 @@ class Page {
     this.rows = rowsOf(now);
     const there = new Set(this.rows.flatMap((r) => [r.key, ...r.ranks.map((k) => k.key)]));
     if (this.ticked.some((k) => !there.has(k))) this.ticked = this.ticked.filter((k) => there.has(k));
-    place.note({ ticked: this.ticked.length ? JSON.stringify(this.ticked) : undefined });
+    this.noteTicked();
     this.draw();
+  }
+
+  private noteTicked(): void {
+    place.note({ ticked: this.ticked.length ? JSON.stringify(this.ticked) : undefined });
   }
 
   private matches(r: Row): boolean {
@@ -273,13 +283,13 @@ class Page {
     clear(this.body);
     for (const r of shown) {
       this.put(r, false);
-      if (r.ranks.length && this.open.has(r.key)) for (const k of order(r.ranks, this.sort === "-date" ? "name" : this.sort)) this.put(k, true);
+      if (r.ranks.length && this.open.has(r.key)) for (const k of order(r.ranks, this.sort === BY_DATE ? "name" : this.sort)) this.put(k, true);
     }
     if (!shown.length) add(this.body, h("tr", {}, h("td", { colspan: COLUMNS.length + 1 }, this.query ? "No run has these words in its name or, as far as runs have been read, in its first finding." : "There are no runs.")));
     this.more.hidden = top.length <= shown.length;
     this.more.textContent = `Show more of the ${count(top.length - shown.length)} other runs`;
     for (const [id, e] of this.heads) {
-      if (this.sort.replace(/^-/, "") === id) e.setAttribute("aria-sort", this.sort.startsWith("-") ? "descending" : "ascending");
+      if (columnOf(this.sort)?.id === id) e.setAttribute("aria-sort", this.sort.startsWith("-") ? "descending" : "ascending");
       else e.removeAttribute("aria-sort");
     }
     if (focused !== undefined && control) this.body.querySelector<HTMLElement>(`tr[data-run=${JSON.stringify(focused)}] [data-control="${control}"]`)?.focus({ preventScroll: true });
@@ -295,7 +305,7 @@ class Page {
 
   /** How many there are, how many are read, and what is ticked. */
   private say(found = this.rows.filter((r) => this.matches(r)).length): void {
-    const left = this.rows.filter((r) => !known.has(at(r)) && errorOf(r) === undefined).length, n = this.rows.length, byRead = COLUMNS.find((x) => x.id === this.sort.replace(/^-/, ""))?.read;
+    const left = this.rows.filter((r) => !known.has(at(r)) && errorOf(r) === undefined).length, n = this.rows.length, byRead = columnOf(this.sort)?.read;
     this.found.textContent = (this.query ? `${count(found)} of ${count(n)} runs` : `${count(n)} run${n === 1 ? "" : "s"}`) + (left && byRead ? `; ${count(left)} not read yet stand last` : left && this.all ? `; ${count(n - left)} read` : "");
     this.readAll.hidden = !left;
     this.readAll.textContent = this.all ? `Stop reading (${count(left)} left)` : `Read all (${count(left)} left)`;
@@ -317,8 +327,7 @@ class Page {
     else if (error !== undefined) this.failure(error, cells);
     else if (this.asking.has(at(r))) add(cell("step"), h("span", { class: "soft" }, "reading…"));
     else if (r.bytes > LARGE && !this.wants(r)) add(cell("step"), button("Read", () => (this.wanted.add(at(r)), this.changed.add(r), this.pump(), this.soon()), { "data-control": "read", title: `${bytes(r.bytes)}: it is read when you ask for it`, "aria-label": `Read ${title}` }));
-    const line = h("tr", { "data-run": r.key, class: rank ? "rank" : undefined, "aria-busy": this.asking.has(at(r)) ? "true" : undefined }, h("td", { class: "tick" }, this.tickBox(r, title, error)), ...cells);
-    return line;
+    return h("tr", { "data-run": r.key, class: rank ? "rank" : undefined, "aria-busy": this.asking.has(at(r)) ? "true" : undefined }, h("td", { class: "tick" }, this.tickBox(r, title, error)), ...cells);
   }
 
   private name(r: Row, rank: boolean): HTMLElement {
@@ -368,7 +377,7 @@ class Page {
 
   private tick(keys: string[]): void {
     this.ticked = keys;
-    place.note({ ticked: keys.length ? JSON.stringify(keys) : undefined });
+    this.noteTicked();
     for (const [e, r] of this.lines) e.querySelector<HTMLInputElement>("input")!.checked = keys.includes(r.key);
     this.say();
   }
@@ -417,12 +426,12 @@ class Page {
     this.pump();
   }
 
-  /** Not for each by itself: where many rows stand, the browser takes long to lay them out. */
+  /** Draws what has changed, after a moment, together: where many rows stand, the browser takes long to lay them out. */
   private soon(): void {
     this.again ||= window.setTimeout(() => {
       this.again = 0;
       if (this.c.signal.aborted) return;
-      const arrived = [...this.changed].some((r) => known.has(at(r))), byRead = COLUMNS.find((x) => x.id === this.sort.replace(/^-/, ""))?.read;
+      const arrived = [...this.changed].some((r) => known.has(at(r))), byRead = columnOf(this.sort)?.read;
       if (arrived && (byRead || this.query)) this.draw(); // the order, or what is found, has changed
       else for (const [e, r] of [...this.lines]) if (this.changed.has(r)) this.redraw(e, r);
       this.changed.clear();
