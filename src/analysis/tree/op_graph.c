@@ -124,7 +124,8 @@ static void op_graph_add(struct op_graph_work *w, struct op_edge e)
 	const int64_t key[2] = {p->track.pid_text[p->span.track[e.to]], e.from_id};
 	const uint32_t k = intern_find(&w->ids, (struct str){(const char *)key, sizeof key});
 	e.from = k == INTERN_NONE ? ROW_NONE : w->op[k - 1];
-	const bool late = e.from != ROW_NONE && span_end(p, e.from) > p->span.start_ns[e.to];
+	/* An op that takes no time ends as it begins, and has not made its own input. */
+	const bool late = e.from != ROW_NONE && (e.from == e.to || span_end(p, e.from) > p->span.start_ns[e.to]);
 	w->g->not_believed += late || (k != INTERN_NONE && e.from == ROW_NONE);
 	e.from = late ? ROW_NONE : e.from;
 	w->g->outside += e.from == ROW_NONE;
