@@ -29,11 +29,16 @@ struct stamp stamp_of(const struct library_entry *x)
 	                      .progress = S_ISREG(st.st_mode) ? input_progress(x->path.p, x->own->root) : 0, .is_file = S_ISREG(st.st_mode)};
 }
 
-static struct library_entry *entry_of_path(const struct library *l, struct str path)
+/* *next: where the entry is likely to be, and then the place behind it. Files are found in nearly the order of the entries, so that thousands of them are not compared with each other. */
+static struct library_entry *entry_of_path(const struct library *l, struct str path, unsigned *next)
 {
-	for (unsigned i = 0; i < l->n; i++)
-		if (str_eq(l->entry[i]->path, path))
-			return l->entry[i];
+	for (unsigned i = 0, at = *next; i < l->n; i++, at++) {
+		at = at < l->n ? at : 0;
+		if (str_eq(l->entry[at]->path, path)) {
+			*next = at + 1;
+			return l->entry[at];
+		}
+	}
 	return NULL;
 }
 
@@ -201,8 +206,9 @@ static void serve_library_look_note_links(void *looking)
 /* One for which there is no memory is left for the next look. Locked. */
 static void note_files(struct looking *k)
 {
+	unsigned next = 0;
 	for (unsigned i = 0; i < k->found.n; i++) {
-		struct library_entry *x = entry_of_path(k->l, k->found.v[i].path);
+		struct library_entry *x = entry_of_path(k->l, k->found.v[i].path, &next);
 		k->file = &k->found.v[i];
 		if (!x && mem_try(NULL, add_found, k) == 0)
 			x = k->added;

@@ -105,7 +105,7 @@ class OpGraph(Case):
             (75, 90, text("aten::mul", 5, "(6,0)", "(6,0)"), 7, 3), (100, 110, text("aten::sum", 6, "(8,0)"), 7, 1), (120, 130, text("aten::sum", 8), 7, 1),
             (140, 150, text("aten::sum", 8), 7, 1), (160, 170, text("aten::add", 9, "(8,0)", "(2,3)"), 7, 1),
             (180, 190, text("aten::abs", 10, "(9,0)", sizes="[[2, 3]]"), 7, 1), (200, 210, text("aten::mul", 11, "(9,0)", "(9,0)", sizes="[[], [2, 3]]"), 7, 1),
-            (0, 5, text("aten::other", 2), 8, 1), (30, 40, text("aten::relu", 4, "(2,0)"), 8, 1))
+            (220, 220, text("aten::neg", 12, "(12,0)"), 7, 1), (0, 5, text("aten::other", 2), 8, 1), (30, 40, text("aten::relu", 4, "(2,0)"), 8, 1))
         got = oracle.report("op-graph", path, "--limit=0")
         ids = (*SHOWN, "producer_direction", "direction")
         want = [(2, "aten::linear", 0, "[2, 3]", 1, "aten::empty", 0, False, "forward", "forward"), (2, "aten::linear", 2, "[]", 99, None, 1, False, None, "forward"),
@@ -113,10 +113,11 @@ class OpGraph(Case):
                 (4, "AddmmBackward0", 1, None, 5, None, 0, False, None, "backward"), (5, "aten::mul", 0, None, 6, None, 0, False, None, "forward"), (5, "aten::mul", 1, None, 6, None, 0, False, None, "forward"),
                 (6, "aten::sum", 0, None, 8, None, 0, False, None, "forward"), (9, "aten::add", 0, None, 8, None, 0, False, None, "forward"),
                 (9, "aten::add", 1, None, 2, "aten::linear", 3, False, "forward", "forward"), (10, "aten::abs", 0, "[2, 3]", 9, "aten::add", 0, False, "forward", "forward"),
-                (11, "aten::mul", 0, "[]", 9, None, 0, False, None, "forward"), (11, "aten::mul", 1, "[2, 3]", 9, "aten::add", 0, False, "forward", "forward"), (4, "aten::relu", 0, None, 2, "aten::other", 0, False, "forward", "forward")]
+                (11, "aten::mul", 0, "[]", 9, None, 0, False, None, "forward"), (11, "aten::mul", 1, "[2, 3]", 9, "aten::add", 0, False, "forward", "forward"), (4, "aten::relu", 0, None, 2, "aten::other", 0, False, "forward", "forward"),
+                (12, "aten::neg", 0, None, 12, None, 0, False, None, "forward")]  # which takes no time, and is not its own producer
         self.assertEqual(shown(got, ids), sorted(want, key=str))
         notes = "\n".join(got.notes)
-        self.assertIn("ended after the op began, or several ops have its id, or an op before saw this output with another shape: 6", notes)
+        self.assertIn("ended after the op began, or several ops have its id, or an op before saw this output with another shape: 7", notes)
         self.assertIn("not in the recording: 1", notes)
         self.assertIn("is not stated (weights, data, what was made before the recording): 1", notes)
         code, out, err = oracle.run("sql", path, "SELECT op_id, input_ops FROM span WHERE name = 'aten::addmm'", "--format=csv")

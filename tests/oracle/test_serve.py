@@ -168,11 +168,13 @@ class Answers(ServeCase):
             json.dump({"schemaVersion": 1, "traceEvents": [
                 {"ph": "X", "cat": "cpu_op", "name": name, "pid": 100, "tid": 1, "ts": ts, "dur": dur}
                 for name, ts, dur in (("outer", 100, 100), ("crossing", 150, 100), ("after", 210, 90), ("below", 220, 10))]}, f)
-        tile = Server(self, path).get("/api/timeline/tile", zoom=8, index=0)
+        s = Server(self, path)
+        tile = s.get("/api/timeline/tile", zoom=8, index=0)
         items = [lane[i:i + 7] for t in tile["tracks"] for lane in t["lanes"] for i in range(0, len(lane), 7)]
         self.assertEqual({tile["names"][str(i[5])]: i[:4] for i in items},
                          {"outer": [0, 100000, 100000, 1], "crossing": [50000, 70000, 100000, 1],
                           "after": [110000, 90000, 90000, 1], "below": [120000, 10000, 10000, 1]})
+        self.assertIn("no such events", s.get("/api/timeline/event", 422, kind="gpu", row=0)["error"])
 
     def test_csv(self):
         s = Server(self, TRAINING)

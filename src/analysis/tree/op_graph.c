@@ -133,7 +133,8 @@ static void op_graph_add(struct op_graph_work *w, struct op_edge e)
 	const struct profile *p = w->p;
 	const uint32_t k = op_graph_find(w, e.to, e.from_id);
 	e.from = k == ROW_NONE ? ROW_NONE : w->op[k];
-	const bool late = e.from != ROW_NONE && span_end(p, e.from) > p->span.start_ns[e.to];
+	/* An op that takes no time ends as it begins, and has not made its own input. */
+	const bool late = e.from != ROW_NONE && (e.from == e.to || span_end(p, e.from) > p->span.start_ns[e.to]);
 	w->g->not_believed += late || (k != ROW_NONE && e.from == ROW_NONE);
 	e.from = late ? ROW_NONE : e.from;
 	w->g->outside += e.from == ROW_NONE;

@@ -228,10 +228,10 @@ int timeline_answer_event(const struct timeline *t, const struct request *r, str
 	bool device = str_eqc(request_value(r, "kind"), "gpu");
 	uint32_t n = device ? t->p->gpu_op.rows.n : t->p->span.rows.n;
 	int64_t row;
-	if (request_number(r, "row", 0, (int64_t)n - 1, 0, &row, e) < 0)
-		return -1;
 	if (!n)
 		return err_set(e, ERR_DATA, "this input has no such events");
+	if (request_number(r, "row", 0, (int64_t)n - 1, 0, &row, e) < 0)
+		return -1;
 	struct about x = {t, t->p, &out->body};
 	buf_cstr(x.b, "{\"event\":");
 	timeline_put_row(x.b, t, device, (uint32_t)row);
