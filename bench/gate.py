@@ -17,7 +17,7 @@ import tempfile
 
 from common import ROOT, traces
 
-QUESTIONS = (("report", "operators"), ("report", "kernels"), ("advise",), ("import",))
+QUESTIONS = (("report", "operators"), ("report", "key-averages"), ("advise",), ("import",))
 
 
 def build(source, folder):
@@ -67,14 +67,14 @@ def main():
         subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", base, args.base], check=True)
         try:
             old, new = build(base, os.path.join(folder, "build")), build(ROOT, args.build)
-            print(f"{'':34}{args.base[:14]:>16}{'now':>16}{'':>9}")
+            print(f"{'':40}{args.base[:14]:>16}{'now':>16}{'':>9}")
             for name, trace in traces():
                 cut = beginning(trace, os.path.join(folder, name + ".json"), args.megabytes)
                 for question in QUESTIONS:
                     a, b = (instructions(program, question, cut, folder) for program in (old, new))
                     more = 100 * (b / a - 1)
                     slower += more > args.limit
-                    print(f"{name:16}{' '.join(question):18}{a:16,}{b:16,}{more:+8.1f} %{'  MORE' if more > args.limit else ''}", flush=True)
+                    print(f"{name:16}{' '.join(question):24}{a:16,}{b:16,}{more:+8.1f} %{'  MORE' if more > args.limit else ''}", flush=True)
         finally:
             subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", base], check=False)
     print(f"{slower} questions take more than {args.limit:g} % more instructions" if slower else f"no question takes more than {args.limit:g} % more instructions")
