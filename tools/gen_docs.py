@@ -143,8 +143,8 @@ def detectors_page(program):
     out = ["# Detectors\n\n", GENERATED,
            "`opscope advise INPUT` asks each of these. A detector that lacks what it needs says so, with the reason.\n\n"
            "* A finding says what it was measured on (with the op and the line of Python where that was recorded), how much of a step can be gained at most, what that bound is, and what would prove the finding wrong.\n"
-           "* Findings stand in order of gain. A finding with the same cause as another one stands below it, as a part of it.\n"
-           "* Gains of several findings overlap, and the bound says with which: they do not add up. The last line says how short a step can become when all is mended; time that several findings share counts once.\n"
+           "* Findings stand in order of gain. A finding of whose time another one has at least four fifths stands below that one, which says more of why or gains more (*Same time as*); the bound says how much of the time that is. A finding that only tells of idle time, half or more of which other findings explain, stands below the one that explains most.\n"
+           "* Gains of several findings overlap, and the bound says with which: they do not add up. The last line says how short a step can become when all findings are mended; time that several of them share counts once.\n"
            "* Findings are of the steps. Where there are none, they are of the repeats of a pattern of device work, or of the time from the first to the last device work, as the finding says. Each of several GPUs is measured by itself.\n"
            "* `--fail-on=high` (or medium, low) ends with status 3 where there is such a finding.\n"
            "* The columns `from_ns` and `to_ns` of CSV and JSON say where, on the clock of the recording, the finding is seen best, if one moment shows it. The viewer's link to the timeline goes there.\n"]

@@ -24,34 +24,63 @@ void findings_release(struct findings *f)
 	*f = (struct findings){0};
 }
 
-static const char *shares_of(const char *id)
+static const struct detector *detector_of(const struct finding *x)
 {
 	for (const struct detector *const *d = detector_registry; *d; d++)
-		if (strcmp((*d)->id, id) == 0)
-			return (*d)->shares;
+		if (strcmp((*d)->id, x->detector) == 0)
+			return *d;
 	return NULL;
+}
+
+/* Whether gains of both may count some of the same time: as the detectors say, or since one tells of idle time that the other is about, too. */
+static bool gains_overlap(const struct finding *x, const struct finding *y)
+{
+	const struct detector *a = detector_of(x), *b = detector_of(y);
+	if (a == b)
+		return false;
+	if (str_has_word(a->shares, str_from(b->id)) || str_has_word(b->shares, str_from(a->id)))
+		return true;
+	return (a->symptom != SYMPTOM_NONE || b->symptom != SYMPTOM_NONE) && x->has_covers && y->has_covers && merge_common_ns(x, y) > 0;
+}
+
+/* Of a part: how much of its time the finding that it is part of has, too. */
+static void put_part(const struct findings *f, const struct finding *x, unsigned steps, struct buf *b)
+{
+	int64_t most = 0;
+	for (unsigned i = 0; i < f->n && x->part_of; i++) {
+		int64_t ns = strcmp(f->v[i].detector, x->part_of) == 0 && !f->v[i].part_of && f->v[i].has_covers ? merge_common_ns(&f->v[i], x) : 0;
+		most = ns > most ? ns : most;
+	}
+	if (!most)
+		return;
+	buf_printf(b, "; %s has ", x->part_of);
+	put_ns(b, (double)most / steps);
+	buf_cstr(b, " of this time, too");
 }
 
 /* Names at each gain the other findings whose gains count some of the same time. */
 static void name_overlaps(struct findings *f)
 {
-	struct buf ids = {0};
+	const struct step_time *w = shared_steps(f);
+	struct buf more = {0};
 	for (unsigned i = 0; i < f->n; i++) {
 		struct finding *x = &f->v[i];
 		const char *last = x->detector;
-		buf_clear(&ids);
-		for (unsigned k = 0; k < f->n && x->has_gain; k++) {
+		if (!x->has_gain || !x->gain_ns_per_step)
+			continue;
+		buf_clear(&more);
+		put_part(f, x, w->n ? w->n : 1, &more);
+		for (unsigned k = 0; k < f->n; k++) {
 			const struct finding *y = &f->v[k];
-			bool same = str_has_word(shares_of(x->detector), str_from(y->detector)) || str_has_word(shares_of(y->detector), str_from(x->detector));
-			if (!same || !y->has_gain || !y->gain_ns_per_step || strcmp(y->detector, last) == 0)
+			if (!y->has_gain || !y->gain_ns_per_step || strcmp(y->detector, last) == 0 || !gains_overlap(x, y))
 				continue;
-			buf_printf(&ids, "%s%s", ids.n ? ", " : "", y->detector);
+			buf_printf(&more, "%s%s", last == x->detector ? "; some or all of it is also in the gain of " : ", ", y->detector);
 			last = y->detector;
 		}
-		if (ids.n && x->gain_ns_per_step)
-			x->bound = arena_printf(&f->arena, STR_FMT "; some or all of it is also in the gain of %.*s", STR_ARG(x->bound), (int)ids.n, ids.p);
+		if (more.n)
+			x->bound = arena_printf(&f->arena, STR_FMT "%.*s", STR_ARG(x->bound), (int)more.n, more.p);
 	}
-	buf_release(&ids);
+	buf_release(&more);
 }
 
 /* Where nothing was found, a note says how busy the GPU is. */
@@ -106,7 +135,7 @@ static void tell_outlook(struct findings *f)
 	put_ns(&b, (double)(w->ns - gain) / w->n);
 	buf_cstr(&b, " if");
 	for (unsigned i = 0; i < f->n; i++)
-		if (f->v[i].has_gain && f->v[i].gain_ns_per_step > 0 && !f->v[i].part_of)
+		if (f->v[i].has_gain && f->v[i].gain_ns_per_step > 0)
 			buf_printf(&b, "%s %s", told++ ? "," : "", f->v[i].detector);
 	buf_printf(&b, " %s mended; time that several findings share counts once.", told == 1 ? "is" : "are");
 	findings_note(f, buf_view(&b));
@@ -208,7 +237,7 @@ static void own_prose(struct table *t, const struct finding *x)
 		table_set_str_copy(t, BOUND, x->bound);
 }
 
-/* `brief`: a part of another finding shows its problem alone. */
+/* `brief`: a part of another finding shows its problem, and how much of its time is the other one's, alone. */
 static void detect_own_row(struct table *t, const struct finding *x, bool brief)
 {
 	table_row(t);
@@ -221,6 +250,8 @@ static void detect_own_row(struct table *t, const struct finding *x, bool brief)
 		table_set_str(t, PART_OF, str_from(x->part_of));
 	if (!x->part_of || !brief)
 		own_prose(t, x);
+	else if (x->has_gain)
+		table_set_str_copy(t, BOUND, x->bound);
 	if (x->has_events)
 		table_set_i64(t, EVENTS, (int64_t)x->events);
 	if (x->has_time)
@@ -240,7 +271,7 @@ static void detect_own_table(const struct findings *f, struct table *t)
 	static const struct column columns[] = {
 		{.id = "severity", .title = "Severity", .help = "high, medium, low or info", .type = CELL_STR, .flags = COLUMN_LEVEL},
 		{.id = "detector", .title = "Finding", .help = "id of the detector", .type = CELL_STR},
-		{.id = "part_of", .title = "Same cause as", .help = "the finding that tells of the same cause, and says more of why; empty: this one stands by itself", .type = CELL_STR, .flags = COLUMN_TITLED},
+		{.id = "part_of", .title = "Same time as", .help = "the finding that has at least four fifths of the time that this one is about, too, and says more of why, or gains more; the bound says how much of the time; empty: this one stands by itself", .type = CELL_STR, .flags = COLUMN_TITLED},
 		{.id = "problem", .title = "Problem", .help = "what is wrong, with the numbers", .type = CELL_STR, .flags = COLUMN_PROSE},
 		{.id = "evidence", .title = "Evidence", .help = "what it was measured on", .type = CELL_STR, .flags = COLUMN_PROSE},
 		{.id = "advice", .title = "Advice", .help = "what to do", .type = CELL_STR, .flags = COLUMN_PROSE},

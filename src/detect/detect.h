@@ -34,7 +34,8 @@ struct finding {
 	struct str bound;              /* how the bound of the gain is computed */
 	struct intervals covers;       /* which time the finding is about; only if has_covers; findings_release frees it */
 	bool has_covers;
-	const char *part_of;           /* the detector whose finding tells of the same cause; NULL = this finding stands by itself */
+	const char *part_of;           /* the detector whose finding has most of the same time (detect/merge.h); NULL = this finding stands by itself */
+	const char *behind;            /* the detector whose finding explains most of this one, as far as findings do: this one stands below it; NULL = none */
 	int64_t from_ns, to_ns;        /* only if has_window: where to look first, on the profile's clock: the longest piece of what the finding is about, or the
 	                                * step with most of it */
 };

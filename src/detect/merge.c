@@ -6,9 +6,9 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-/* SAME_TIME: a finding is part of another one that has at least this share of its time. EXPLAINED: a symptom is part of a cause where the causes have at
- * least this share of its time together. */
-static const double SAME_TIME = 0.8, EXPLAINED = 0.5;
+/* SAME_TIME: a finding is part of another one that has at least this share of its time. HALF: a symptom stands behind the cause that has most of its time where
+ * the causes have at least this share of it together. */
+static const double SAME_TIME = 0.8, HALF = 0.5;
 
 static const struct detector *merge_detector(const char *id)
 {
@@ -47,14 +47,18 @@ static void merge_sort(struct findings *f)
 	}
 }
 
-/* The ns that both sets of intervals have. */
-static int64_t merge_common_ns(const struct intervals *a, const struct intervals *b)
+int64_t merge_common_ns(const struct finding *x, const struct finding *y)
 {
 	struct intervals both = {0};
-	intervals_intersect(a, b, &both);
+	intervals_intersect(&x->covers, &y->covers, &both);
 	int64_t ns = intervals_length(&both);
 	intervals_release(&both);
 	return ns;
+}
+
+static bool merge_has_most_of(const struct finding *lead, const struct finding *x)
+{
+	return (double)merge_common_ns(lead, x) >= SAME_TIME * (double)intervals_length(&x->covers);
 }
 
 static bool merge_can_lead(const struct finding *x, const struct finding *part)
@@ -62,7 +66,7 @@ static bool merge_can_lead(const struct finding *x, const struct finding *part)
 	return x != part && x->has_covers && !x->part_of && strcmp(x->detector, part->detector) != 0;
 }
 
-/* A symptom is part of the finding that has most of its time, if all findings that say more of the cause have EXPLAINED of it together. */
+/* A symptom is part of the finding that has most of its time, of those that say more of the cause, or stands behind it. */
 static void merge_symptom(struct findings *f, struct finding *x)
 {
 	struct intervals causes = {0};
@@ -72,15 +76,18 @@ static void merge_symptom(struct findings *f, struct finding *x)
 		const struct finding *c = &f->v[i];
 		if (!merge_can_lead(c, x) || merge_symptom_of(c) >= merge_symptom_of(x))
 			continue;
-		int64_t ns = merge_common_ns(&c->covers, &x->covers);
+		int64_t ns = merge_common_ns(c, x);
 		intervals_union(&causes, &c->covers, &causes);
 		if (ns > most_ns) {
 			most_ns = ns;
 			most = c;
 		}
 	}
-	if (most && (double)merge_common_ns(&causes, &x->covers) >= EXPLAINED * (double)intervals_length(&x->covers))
+	if (most && merge_has_most_of(most, x))
 		x->part_of = most->detector;
+	intervals_intersect(&causes, &x->covers, &causes);
+	if (most && !x->part_of && (double)intervals_length(&causes) >= HALF * (double)intervals_length(&x->covers))
+		x->behind = most->detector;
 	intervals_release(&causes);
 }
 
@@ -90,8 +97,7 @@ static void merge_cause(struct findings *f, unsigned at)
 	struct finding *x = &f->v[at];
 	for (unsigned i = 0; i < at && !x->part_of; i++) {
 		const struct finding *c = &f->v[i];
-		if (merge_can_lead(c, x) && merge_symptom_of(c) == merge_symptom_of(x) &&
-		    (double)merge_common_ns(&c->covers, &x->covers) >= SAME_TIME * (double)intervals_length(&x->covers))
+		if (merge_can_lead(c, x) && merge_symptom_of(c) == merge_symptom_of(x) && merge_has_most_of(c, x))
 			x->part_of = c->detector;
 	}
 }
@@ -102,29 +108,53 @@ static bool merge_has_lead(const struct findings *f, const char *detector)
 	return ANY_WHERE(i, 0, f->n, !f->v[i].part_of && strcmp(f->v[i].detector, detector) == 0);
 }
 
+/* The detector whose finding this one stands behind; NULL = none. */
+static const char *merge_follows(const struct finding *x)
+{
+	return x->part_of ? x->part_of : x->behind;
+}
+
+struct merge_order {
+	const struct findings *f;
+	struct finding *v;       /* in the new order, the first n */
+	unsigned n;
+	uint8_t *placed;         /* by place in f->v */
+};
+
+/* Places finding i, and behind it those that follow it. As deep as there are symptoms above one another. */
+static void merge_place(struct merge_order *o, unsigned i)
+{
+	const struct finding *x = &o->f->v[i];
+	o->placed[i] = 1;
+	o->v[o->n++] = *x;
+	for (unsigned k = 0; k < o->f->n && !x->part_of; k++) {
+		const char *follows = merge_follows(&o->f->v[k]);
+		if (!o->placed[k] && follows && strcmp(follows, x->detector) == 0)
+			merge_place(o, k);
+	}
+}
+
 void merge_put_parts_behind(struct findings *f)
 {
 	if (!f->n)
 		return;
-	for (unsigned i = 0; i < f->n; i++)
+	for (unsigned i = 0; i < f->n; i++) {
 		if (f->v[i].part_of && !merge_has_lead(f, f->v[i].part_of))
 			f->v[i].part_of = NULL;
-	struct finding *v = NEW_ARRAY(f->n, struct finding);
-	unsigned n = 0;
-	for (unsigned i = 0; i < f->n; i++) {
-		if (f->v[i].part_of)
-			continue;
-		v[n++] = f->v[i];
-		bool first = true;
-		for (unsigned k = 0; k < i; k++)
-			first &= f->v[k].part_of || strcmp(f->v[k].detector, f->v[i].detector) != 0;
-		for (unsigned k = 0; k < f->n && first; k++)
-			if (f->v[k].part_of && strcmp(f->v[k].part_of, f->v[i].detector) == 0)
-				v[n++] = f->v[k];
+		if (f->v[i].behind && !merge_has_lead(f, f->v[i].behind))
+			f->v[i].behind = NULL;
 	}
-	assert(n == f->n);
-	memcpy(f->v, v, n * sizeof *v);
-	mem_free(v);
+	struct merge_order o = {.f = f, .v = NEW_ARRAY(f->n, struct finding), .placed = NEW_ARRAY(f->n, uint8_t)};
+	for (unsigned i = 0; i < f->n; i++)
+		if (!merge_follows(&f->v[i]) && !o.placed[i])
+			merge_place(&o, i);
+	for (unsigned i = 0; i < f->n; i++) /* of several recordings two may follow each other */
+		if (!o.placed[i])
+			merge_place(&o, i);
+	assert(o.n == f->n);
+	memcpy(f->v, o.v, o.n * sizeof *o.v);
+	mem_free(o.v);
+	mem_free(o.placed);
 }
 
 /* A finding is as severe as the most severe of its parts. */
@@ -245,7 +275,7 @@ int64_t merge_gain_ns(const struct findings *f, const struct step_time *t)
 	int64_t sum = 0, moved;
 	for (unsigned i = 0; i < f->n; i++) {
 		const struct finding *x = &f->v[i];
-		if (x->part_of || !x->has_gain || x->gain_ns_per_step <= 0)
+		if (!x->has_gain || x->gain_ns_per_step <= 0)
 			continue;
 		if (w.n == COUNTED)
 			return 0;

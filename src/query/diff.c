@@ -43,13 +43,13 @@ static const struct column diff_columns[] = {
 	[DIFF_DELTA] = {.id = "delta_ns", .title = "B - A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_ANSWER, .help = "the differences of all rows add up to the difference of the steps"},
 	[DIFF_HALF] = {.id = "half_ns", .title = "+-", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "half the 95 % interval of B - A, by how the row scatters from step to step; empty = fewer than 2 steps, or the time of single steps is unknown"},
 	[DIFF_SHARE] = {.id = "step_pct", .title = "Of the step", .type = CELL_F64, .unit = UNIT_PERCENT, .flags = COLUMN_MINOR, .help = "B - A as a share of A's step"},
-	[DIFF_LABEL] = {.id = "label", .title = "Because", .type = CELL_STR, .flags = COLUMN_ANSWER, .help = "new, gone, as a region (a compiled region or a graph, which does not tell its ops, stands beside the ops of its pass), other kernels, other shapes, more calls, fewer calls, slower, faster, same (within 2 %), or unclear (the interval of B - A, from these steps, holds 0); of idle time and waiting more or less; of collectives longer or shorter, with their waiting for other ranks where that is not told apart"},
-	[DIFF_CALLS_A] = {.id = "a_calls", .title = "Calls A", .type = CELL_F64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .help = "kernels or copies of a step, mean; of host rows calls"},
-	[DIFF_CALLS_B] = {.id = "b_calls", .title = "Calls B", .type = CELL_F64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .help = "the same of B"},
-	[DIFF_EACH_A] = {.id = "a_each_ns", .title = "Each A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "time of a call, mean"},
+	[DIFF_LABEL] = {.id = "label", .title = "Because", .type = CELL_STR, .flags = COLUMN_ANSWER, .help = "new, gone, as a region (a compiled region or a graph, which does not tell its ops, stands beside the ops of its pass), other kernels, other shapes, more calls, fewer calls (of kernels), slower, faster, same (within 2 %), or unclear (the interval of B - A, from these steps, holds 0); of idle time and waiting more or less; of collectives longer or shorter, with their waiting for other ranks where that is not told apart"},
+	[DIFF_CALLS_A] = {.id = "a_calls", .title = "Kernels A", .type = CELL_F64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .help = "how many kernels or copies of it run in a step, mean: one call of an op can launch several. Of a recording of the host alone: its calls"},
+	[DIFF_CALLS_B] = {.id = "b_calls", .title = "Kernels B", .type = CELL_F64, .unit = UNIT_COUNT, .flags = COLUMN_MINOR, .help = "the same of B"},
+	[DIFF_EACH_A] = {.id = "a_each_ns", .title = "Each A", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "time of one of these, mean"},
 	[DIFF_EACH_B] = {.id = "b_each_ns", .title = "Each B", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the same of B"},
-	[DIFF_OF_CALLS] = {.id = "by_calls_ns", .title = "By calls", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the part of B - A that comes from more or fewer calls: their number's difference times the mean of both times; empty where other kernels ran, whose calls are not calls of the same thing"},
-	[DIFF_OF_EACH] = {.id = "by_each_ns", .title = "By time", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the rest: the difference of a call's time, times the mean of both numbers"},
+	[DIFF_OF_CALLS] = {.id = "by_calls_ns", .title = "By number", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the part of B - A that comes from more or fewer of these: their number's difference times the mean of both times; empty where other kernels ran, which do other things"},
+	[DIFF_OF_EACH] = {.id = "by_each_ns", .title = "By time", .type = CELL_F64, .unit = UNIT_NS, .flags = COLUMN_MINOR, .help = "the rest: the difference of the time of each, times the mean of both numbers"},
 	[DIFF_NAME_A] = {.id = "a_name", .title = "Name in A", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE, .help = "where it differs"},
 	[DIFF_SHAPES_A] = {.id = "a_shapes", .title = "Shapes in A", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE, .help = "where they differ"},
 	[DIFF_FULL_NAME] = {.id = "full_name", .title = "Full name", .type = CELL_STR, .flags = COLUMN_DETAIL | COLUMN_WIDE, .help = "of a kernel whose name is shortened"},
@@ -77,6 +77,15 @@ static void diff_put_calls(const struct diff *d, const struct diff_row *r, struc
 static bool diff_is_other(const struct diff *d, const struct diff_row *r)
 {
 	return r->delta_ns || r->name_in_a || diff_row_calls(d, r, 0) < diff_row_calls(d, r, 1) || diff_row_calls(d, r, 0) > diff_row_calls(d, r, 1) || r->of[0].kernels != r->of[1].kernels || diff_has_other_shapes(r);
+}
+
+/* What the host alone did is counted in calls. */
+static void diff_name_counts(const struct diff_side *a, struct table *t)
+{
+	if (a->gpus)
+		return;
+	t->data[DIFF_CALLS_A].col.title = "Calls A";
+	t->data[DIFF_CALLS_B].col.title = "Calls B";
 }
 
 /* All times in the unit of the longer step: one can be compared with the next, and columns are narrow. */
@@ -291,6 +300,7 @@ static int diff_matched_table(const struct diff_matched *m, const struct diff_as
 		return -1;
 	table_init(out, "diff", "What changed from A to B");
 	table_columns(out, diff_columns, sizeof diff_columns / sizeof *diff_columns);
+	diff_name_counts(m->align->side[0], out);
 	diff_put_heading(m->align->side[0], m->align->side[1], out);
 	diff_rows_init(&d, m, ask->by);
 	diff_choose_unit(&d, out);

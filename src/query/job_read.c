@@ -72,7 +72,7 @@ struct job_read_text { struct str text; };
 
 /* A finding, but for what joining those of the ranks drops (query/job_advice.c): when it was. */
 struct job_read_finding {
-	struct str detector, part_of; /* "" = NULL */
+	struct str detector, part_of, behind; /* "" = NULL */
 	int32_t severity;
 	struct str problem, evidence, advice, disprove, bound;
 	bool has_events, has_time, has_share, has_gain;
@@ -97,7 +97,7 @@ struct job_read_bytes {
 
 #define JOB_READ_TEXT_FIELDS(F, S) F(S, TEXT, text)
 #define JOB_READ_FINDING_FIELDS(F, S)                                                                                                  \
-	F(S, TEXT, detector) F(S, TEXT, part_of) F(S, INT, severity, FINDING_INFO, FINDING_HIGH) F(S, TEXT, problem) \
+	F(S, TEXT, detector) F(S, TEXT, part_of) F(S, TEXT, behind) F(S, INT, severity, FINDING_INFO, FINDING_HIGH) F(S, TEXT, problem) \
 	F(S, TEXT, evidence) F(S, TEXT, advice) F(S, TEXT, disprove) F(S, TEXT, bound) F(S, FLAG, has_events) F(S, FLAG, has_time)      \
 	F(S, FLAG, has_share) F(S, FLAG, has_gain) F(S, INT, events, 0, INT64_MAX) F(S, INT, time_ns, INT64_MIN, INT64_MAX)             \
 	F(S, INT, gain_ns_per_step, INT64_MIN, INT64_MAX) F(S, REAL, share_pct)
@@ -113,7 +113,7 @@ PACK_TYPE(job_read_bytes, JOB_READ_BYTES_FIELDS)
 static struct job_read_finding job_read_finding_of(const struct finding *f)
 {
 	return (struct job_read_finding){
-		.detector = str_from(f->detector), .part_of = str_from(f->part_of), .severity = (int32_t)f->severity,
+		.detector = str_from(f->detector), .part_of = str_from(f->part_of), .behind = str_from(f->behind), .severity = (int32_t)f->severity,
 		.problem = f->problem, .evidence = f->evidence, .advice = f->advice, .disprove = f->disprove, .bound = f->bound,
 		.has_events = f->has_events, .has_time = f->has_time, .has_share = f->has_share, .has_gain = f->has_gain,
 		.events = f->events, .time_ns = f->time_ns, .gain_ns_per_step = f->gain_ns_per_step, .share_pct = f->share_pct,
@@ -165,11 +165,12 @@ static bool job_read_take_findings(struct job_read *x, const struct job_read_byt
 	f->of_window = b->of_window;
 	for (; f->n < b->n_findings; f->n++) {
 		const struct job_read_finding *from = &b->finding[f->n];
-		const struct detector *detector = job_read_detector(from->detector), *part_of = from->part_of.n ? job_read_detector(from->part_of) : NULL;
-		if (!detector || (from->part_of.n && !part_of))
+		const struct detector *detector = job_read_detector(from->detector), *part_of = from->part_of.n ? job_read_detector(from->part_of) : NULL,
+		                      *behind = from->behind.n ? job_read_detector(from->behind) : NULL;
+		if (!detector || (from->part_of.n && !part_of) || (from->behind.n && !behind))
 			return false;
 		f->v[f->n] = (struct finding){
-			.detector = detector->id, .report = detector->report, .part_of = part_of ? part_of->id : NULL, .severity = (enum finding_severity)from->severity,
+			.detector = detector->id, .report = detector->report, .part_of = part_of ? part_of->id : NULL, .behind = behind ? behind->id : NULL, .severity = (enum finding_severity)from->severity,
 			.problem = arena_str(&f->arena, from->problem), .evidence = arena_str(&f->arena, from->evidence), .advice = arena_str(&f->arena, from->advice),
 			.disprove = arena_str(&f->arena, from->disprove), .bound = arena_str(&f->arena, from->bound),
 			.has_events = from->has_events, .has_time = from->has_time, .has_share = from->has_share, .has_gain = from->has_gain,

@@ -61,8 +61,10 @@ static void overview_own_rows(const struct roles *r, bool window, struct table *
 	}
 }
 
-static void main_table(const struct roles *r, const struct steps *s, const struct report_args *args, struct table *t)
+static void main_table(const struct roles *r, const struct profile *p, const struct report_args *args, struct table *t)
 {
+	const struct steps *s = p->steps;
+	const char *loader = step_table_without_loader(p);
 	section_start(&overview_section, args, r->gpus > 1 ? WHEN_SEVERAL_GPUS : 0, t);
 	if (s->whole_trace) {
 		t->data[OVERVIEW_MEAN].col.title = "Time";
@@ -72,9 +74,9 @@ static void main_table(const struct roles *r, const struct steps *s, const struc
 	overview_own_rows(r, s->whole_trace, t);
 	t->whole = true;
 	if (s->whole_trace)
-		table_warn(t, STR_FMT " `opscope advise` says what to do about it.", STR_ARG(s->how));
+		table_warn(t, STR_FMT " `opscope advise` says what to do about it.%s", STR_ARG(s->how), loader);
 	else
-		table_note(t, "Mean over %u step%s. `opscope advise` says what to do about it.", r->n, r->n == 1 ? "" : "s");
+		table_note(t, "Mean over %u step%s. `opscope advise` says what to do about it.%s", r->n, r->n == 1 ? "" : "s", loader);
 }
 
 static void overview_environment_table(const struct roles *r, const struct profile *p, struct table *t)
@@ -92,7 +94,7 @@ static int overview_run(const struct profile *p, const struct report_args *args,
 	struct roles *r = step_roles(p, p->steps, &roles_own, args, e);
 	if (!r)
 		return -1;
-	main_table(r, p->steps, args, t);
+	main_table(r, p, args, t);
 	step_table(r, p, args, false, table_section(t, step_table_times.name, step_table_times.title));
 	if (p->gpu_op.rows.n)
 		device_table(p, args, true, section_add(&device_summary_section, args, 0, t));

@@ -97,7 +97,8 @@ static int streams_run(const struct profile *p, const struct report_args *args, 
 		gaps += s.gaps;
 		s = (struct streams_sums){0};
 	}
-	table_note(out, "idle = waiting for the host + delay between work + other waiting, of each stream; a stream that is idle may leave the GPU to others");
+	table_note(out, "busy + idle of a stream = the time from its first to its last work: what lies before and after is not in it, so that it is shorter than the steps; idle = waiting for the host + delay "
+	                "between work + other waiting; a stream that is idle may leave the GPU to others");
 	if (unknown)
 		table_warn(out, "of %llu gaps, %llu lie before work whose launch was not recorded: whether they waited for the host is unknown", (unsigned long long)gaps,
 		           (unsigned long long)unknown);

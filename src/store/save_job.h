@@ -12,7 +12,7 @@
 
 enum {
 	SAVE_JOB_APPLICATION_ID = 0x4f50534a, /* "OPSJ" */
-	SAVE_JOB_VERSION = 1,
+	SAVE_JOB_VERSION = 2,
 };
 #define SAVE_JOB_PIECES "job_piece"
 

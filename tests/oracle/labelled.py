@@ -828,6 +828,57 @@ def without_training():
     return convolutions(True, training="False")
 
 
+TO_NHWC = "void cudnn::engines_precompiled::nchwToNhwcKernel<__nv_bfloat16, __nv_bfloat16, float, false, true, (cudnnKernelDataType_t)2>()"
+TO_NCHW = "void cudnn::engines_precompiled::nhwcToNchwKernel<__nv_bfloat16, __nv_bfloat16, float, true, false, (cudnnKernelDataType_t)2>()"
+
+
+def layouts(us=200, op="aten::cudnn_convolution", to_nhwc=TO_NHWC, to_nchw=TO_NCHW, count=5):
+    """Convolutions of 1600 us, whose input, weight and result are turned around."""
+    t = Trace()
+    for _ in t.steps():
+        for i in range(5):
+            with t.op(op, 5):
+                for name in (to_nhwc, to_nhwc) if i < count else ():
+                    t.kernel(us, name)
+                t.kernel(1600, "sm80_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x32_stage4")
+                if i < count:
+                    t.kernel(us, to_nchw)
+    return t
+
+
+@case("layout-conversions")
+def layouts_around_convolutions():
+    return layouts()
+
+
+@case("layout-conversions")
+def layouts_in_the_backward():
+    return layouts(op="aten::convolution_backward")
+
+
+@case(about="layout-conversions")
+def without_layouts():
+    return layouts(count=0)
+
+
+@case(about="layout-conversions")
+def without_layouts_of_convolutions():
+    """Another op's: channels_last of the model would not change them."""
+    return layouts(op="aten::convert_layout")
+
+
+@case(about="layout-conversions")
+def without_long_layouts():
+    """4.5 % of the device time."""
+    return layouts(us=25)
+
+
+@case(about="layout-conversions")
+def without_kernels_of_layouts():
+    """A conversion of types, or of both, as its arguments have it."""
+    return layouts(to_nhwc="void cudnn::ops::convertTensor_kernel<float, __half, float, (cudnnKernelDataType_t)0>()", to_nchw=ELEMENTWISE)
+
+
 def algorithms(count, data=(8, 3, 64, 64), weight=(16, 3, 3, 3)):
     t = Trace()
     for _ in t.steps():

@@ -66,7 +66,7 @@ def with_a_loader(t):
 WAITS = {"dataloader-bound", "gpu-starvation"}
 PROBLEMS = {
     "data-parallel": "data_parallel", "ddp-without-nccl": "gloo", "memory-nearly-full": "full_memory", "uneven-gpus": "uneven",
-    "zeroed-gradients": "zeroed_gradients", "cudnn-benchmark": "search_in_the_steps", "conv-bias": "bias_before_norm",
+    "zeroed-gradients": "zeroed_gradients", "cudnn-benchmark": "search_in_the_steps", "conv-bias": "bias_before_norm", "layout-conversions": "layouts_around_convolutions",
     "copied-constants": "slow_zeros_to_device", "loop-indexing": "loop_over_index", "no-tensor-cores": "float32_on_volta",
     "tf32-off": "float32_on_ampere", "profiler-overhead": "profiler", "unfused-optimizer": "one_by_one", "pageable-copies": "pageable_input",
     "recomputation": "checkpointing", "single-process-dataloader": "slow_loader", "throttling": "slowed_down_by_heat", "low-gpu-utilization": "idle_gpu",

@@ -298,9 +298,29 @@ class Advise(Case):
 
     def test_worst_first(self):
         rows = self.advise(step([span("enumerate(DataLoader)#x.__next__", 10, 60000)], run_of("volta_sgemm", "aten::mm", 20000, start=70000))).rows
-        gains = [r["gain_ns_per_step"] for r in rows if r["part_of"] is None and r["gain_ns_per_step"] is not None]
+        symptoms = ("gpu-starvation", "low-gpu-utilization")
+        gains = [r["gain_ns_per_step"] for r in rows if r["part_of"] is None and r["gain_ns_per_step"] is not None and r["detector"] not in symptoms]
         self.assertEqual(gains, sorted(gains, reverse=True))
+        self.assertEqual([(r["detector"], r["part_of"]) for r in rows][:2], [("dataloader-bound", None), ("gpu-starvation", None)])  # 60 of 80 ms: below its cause, no part of it
         self.assertGreaterEqual(len(rows), 3)
+
+    def test_how_much_of_the_same_time(self):
+        """A part is only what lies in the other finding for four fifths, and says how much; the step becomes shorter by all time that any finding is about, once."""
+        loader = [span("enumerate(DataLoader)#x.__next__", 0, 0), span("enumerate(DataLoader)#x.__next__", 1000, 60000)]
+        for start, part in ((62000, "dataloader-bound"), (78000, None)):  # the work begins 100 us later and ends with the step
+            work = run_of("volta_sgemm", "aten::mm", STEP - start - 100, start=start)
+            table = self.advise(step(loader, work))
+            r = table.by("detector")["gpu-starvation"]
+            self.assertEqual(r["part_of"], part)
+            self.assertEqual("; dataloader-bound has 60.000 ms of this time, too" in r["bound"], part is not None, r["bound"])
+            outlook = next(n for n in table.notes if n.startswith("Step "))
+            gains = {x["detector"]: x["gain_ns_per_step"] for x in table.rows}
+            self.assertLessEqual({d for d, g in gains.items() if g}, set(outlook.replace(",", "").split()))
+            self.assertRegex(outlook, "^Step 100.000 ms -> at least ")
+            idle = max(gains[d] for d in ("gpu-starvation", "low-gpu-utilization") if gains.get(d))
+            busy = [g for d, g in gains.items() if d not in ("gpu-starvation", "low-gpu-utilization", "dataloader-bound", "launch-bound") and g]
+            least = float(re.search(r"at least ([\d.]+) ms", outlook)[1]) if " ms if" in outlook else 0
+            self.assertAlmostEqual(least, (STEP * 1000 - idle - sum(busy)) / 1e6, delta=0.2)
 
 
 if __name__ == "__main__":

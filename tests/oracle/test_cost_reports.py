@@ -374,6 +374,39 @@ class Rules(Case):
         self.assertEqual((r["bytes"], r["bound"], r["tensor_cores"]), (3 * 4 << 24, "memory", "no"))
         self.assertAlmostEqual(r["attainable_ns"], (3 * 4 << 24) / 2039, places=3)
 
+    def copy(self, us):
+        """An aten::copy_ of 1 MiB between float tensors that a copy engine does."""
+        self.op("aten::copy_", [[1 << 18], [1 << 18], []], ["float", "float", "Scalar"], ("Memcpy HtoD (Pageable -> Device)", us))
+        self.events[-1].update(cat="gpu_memcpy")
+        self.events[-1]["args"]["bytes"] = 1 << 20
+
+    def test_copies_have_their_own_row(self):
+        """Copies over the link say nothing about the memory's bandwidth: all columns of the kernels' row are of the kernels."""
+        kernel = "void at::native::elementwise_kernel<128, 2, at::native::direct_copy_kernel_cuda>(int)"
+        size = 2 * 4 << 22
+        for us in (750, 250):
+            self.copy(us)
+        for _ in range(4):
+            self.op("aten::copy_", [[1 << 22], [1 << 22], []], ["float", "float", "Scalar"], (kernel, 40))
+        by = self.report("roofline").by("done_by")
+        self.assertEqual(set(by), {"kernels", "copy engines"})
+        r = by["kernels"]
+        self.assertEqual((r["op"], r["calls"], r["total_gpu_ns"], r["bytes"], r["kernels"]), ("aten::copy_", 4, 160000, 4 * size, kernel))
+        attainable = 4 * size / 2039
+        self.assertTrue(close(r["gb_per_s"], 4 * size / 160000), r)
+        self.assertTrue(close(r["bandwidth_pct"], 100 * r["gb_per_s"] / 2039), r)
+        self.assertTrue(close(r["attainable_ns"], attainable) and close(r["gain_ns"], 160000 - attainable) and close(r["efficiency_pct"], 100 * attainable / 160000), r)
+        r = by["copy engines"]
+        self.assertEqual((r["op"], r["calls"], r["total_gpu_ns"], r["bytes"]), ("aten::copy_", 2, 1000000, 2 * 2 << 20))
+        self.assertTrue(close(r["gb_per_s"], (2 * 2 << 20) / 1000000), r)
+        for column in ("bandwidth_pct", "attainable_ns", "gain_ns", "gain_pct", "efficiency_pct", "bound", "peak"):
+            self.assertIsNone(r[column], column)
+        rows = self.report("roofline", "--group-by=shape").rows
+        self.assertEqual(sorted((r["done_by"], r["total_gpu_ns"]) for r in rows), [("copy engines", 1000000), ("kernels", 160000)])
+        self.assertNotIn("done_by", self.report("roofline", "--group-by=kernel").rows[0])
+        r, = self.report("roofline", "--compat=tracelens").rows
+        self.assertEqual((r["calls"], r["total_gpu_ns"]), (6, 1160000))
+
     def test_latency(self):
         self.mm(16, 16, 16, 5)
         r, = self.report("roofline").rows

@@ -27,7 +27,7 @@ REAL = {
     "hta/critical_path/end_to_end/simple_add/input/trace.json.gz": ("gpu-starvation", "low-gpu-utilization", "tf32-off"),
     "hta/critical_path/end_to_end/simple_add/output/overlaid_critical_path_trace.json.gz": ("gpu-starvation", "low-gpu-utilization", "tf32-off"),
     "hta/critical_path/simple_add/benchmark_result_493459_1694039959_trace.json.gz": ("gpu-starvation", "low-gpu-utilization", "tf32-off"),
-    "hta/nccl_parser_config/nccl_data.json.gz": ("gpu-starvation", "launch-bound", "low-gpu-utilization"),
+    "hta/nccl_parser_config/nccl_data.json.gz": ("gpu-starvation", "launch-bound", "layout-conversions", "low-gpu-utilization"),
     "hta/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz": ("no-tensor-cores",),
     "hta/timeline_analysis/sampled_rank-0.json.gz": (),  # most events were taken out: its gaps are not those of the run
     "hta/triton_example/triton_example.json.gz": ("gpu-starvation", "low-gpu-utilization"),
@@ -278,7 +278,7 @@ class Amounts(Case):
                 ("float32_on_ampere", "tf32-off", 10 * 1000 * (1 - 19.5 / 156)), ("slow_network", "communication-bound", 15000),
                 ("checkpointing", "recomputation", 4 * 2000), ("one_by_one", "unfused-optimizer", 200 * 20),
                 ("foreach", "unfused-optimizer", 15 * 200), ("zeroed_gradients", "zeroed-gradients", 100 * 5),
-                ("bias_before_norm", "conv-bias", 5 * 200), ("search_in_the_steps", "cudnn-benchmark", 5 * 12 * 2000),
+                ("bias_before_norm", "conv-bias", 5 * 200), ("layouts_around_convolutions", "layout-conversions", 5 * 3 * 200), ("search_in_the_steps", "cudnn-benchmark", 5 * 12 * 2000),
                 ("zeros_to_device", "copied-constants", 10 * 5 + 425)):
             with self.subTest(case):
                 self.assertAlmostEqual(self.gain(case, detector), want, delta=want * 0.02 + 10)

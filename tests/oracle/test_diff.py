@@ -124,6 +124,14 @@ class Planted(Written):
         self.assertEqual((rows, verdict["delta_ns"]), ([], 0))
         self.assertTrue(verdict["verdict"].startswith("No difference that 4 and 4 steps can show"), verdict)
 
+    def test_names_of_counts(self):
+        """Of GPUs kernels are counted, of which an op's call can launch several; of the host calls."""
+        a, b = self.job("a", [BASE]), self.job("b", [layer(6, gemm_us=650.0)])
+        for args, word in (((), "Kernels"), (("--device=cpu",), "Calls")):
+            text = oracle.run("diff", a, b, *args, "--columns=name,a_calls,b_calls", "--limit=0")[1].decode()
+            self.assertIn(f"{word} A", text)
+            self.assertIn(f"{word} B", text)
+
     def test_jobs(self):
         """One rank of four has a slower kernel: numbers are means over the GPUs."""
         a, b = self.job("a", [BASE] * 4), self.job("b", [BASE, BASE, layer(6, gemm_us=650.0), BASE])

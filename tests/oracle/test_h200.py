@@ -130,6 +130,20 @@ class H200(Case):
         self.assertEqual(code, 0, err)
         return {r["detector"]: r for r in oracle.Table(json.loads(out)).rows}
 
+    def test_layouts_of_convolutions(self):
+        """Counted from the events: all of cuDNN's kernels that turn NCHW to NHWC or back are of convolutions."""
+        for name in ("resnet18_bf16.json.gz", "resnet18_fp32.json.gz"):
+            events = oracle.events(oracle.load(os.path.join(FOLDER, name)))
+            kernels = [e for e in events if e.get("cat") == "kernel"]
+            turned = [e for e in kernels if "nchwToNhwcKernel" in e["name"] or "nhwcToNchwKernel" in e["name"]]
+            ns, steps = sum(round(e["dur"] * 1000) for e in turned), len(report("steps", os.path.join(FOLDER, name)).rows)
+            r = self.advice(name)["layout-conversions"]
+            self.assertEqual((r["events"], r["time_ns"]), (len(turned), ns))
+            self.assertAlmostEqual(r["share_pct"], 100 * ns / sum(round(e["dur"] * 1000) for e in kernels), places=6)
+            self.assertTrue(0 <= ns - steps * r["gain_ns_per_step"] < steps, r)
+        for name in ("gpt_bf16.json.gz", "gpt_fp32.json.gz"):
+            self.assertNotIn("layout-conversions", self.advice(name))
+
     def test_compiled_code_is_not_blamed_for_all_idle_time(self):
         """A thread that serves the compiler's processes stands in a frame of Inductor as long as the program runs: no call of compiled code."""
         for name in ("gpt_bf16_compiled.json.gz", "gpt_bf16_compiled_graphs.json.gz"):

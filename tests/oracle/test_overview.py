@@ -1,5 +1,6 @@
 """`overview`, `steps`, `devices` and `advise` against the answers of the TensorBoard plugin for the same trace, cell by cell."""
 import json
+import os
 import re
 
 import oracle
@@ -45,6 +46,14 @@ class Overview(Case):
         few = report("overview", self.trace, "--limit=3")
         self.assertEqual(few.rows, report("overview", self.trace).rows)
         self.assertEqual(len(few.section("steps").rows), 3)
+
+    def test_without_a_loader(self):
+        """0 ns of DataLoader where no range of one was recorded is said to be that; the predecessor's tables stay as they are."""
+        gpt, text = os.path.join(oracle.ROOT, "tests", "data", "h200", "gpt_bf16.json.gz"), "No DataLoader ranges were recorded"
+        for name in ("overview", "steps"):
+            self.assertTrue(any(text in n for n in report(name, gpt).notes), name)
+            self.assertFalse(any(text in n for n in report(name, self.trace).notes), name)
+            self.assertFalse(any(text in n for n in report(name, gpt, "--compat=tb-plugin").notes), name)
 
     def test_mean(self):
         top = self.want["performance"][0]

@@ -4,6 +4,14 @@ import fnmatch
 
 LABELS = [
     # (path, detector, fires, why)
+    ("hta/nccl_parser_config/*", "layout-conversions", True, "211 nchwToNhwcKernel and nhwcToNchwKernel a step in cudnn_convolution and its backward: 13 % of kernel time"),
+    ("hta/ns_resolution_trace/*", "layout-conversions", False, "0.8 of 468 ms of kernels"),
+    ("hta/critical_path/*", "layout-conversions", False, "275 us of 10.7 ms of kernels"),
+    ("tracelens/h100/Falconsai*", "layout-conversions", False, "the first convolution of a vision transformer: 23 us of 1.2 ms of kernels"),
+    ("verdicts/google_owlv2*", "layout-conversions", False, "the first convolution of a vision transformer: 0.3 of 551 ms of kernels"),
+    ("tracelens/mi300/resnet_act_checkpoint*", "layout-conversions", False, "MIOpen's batched_transpose, whose layouts its name does not tell"),
+    ("*", "layout-conversions", False, "no kernel that turns the layout of a convolution's tensors, or few"),
+
     ("verdicts/google_owlv2*.gz", "unfused-attention", True, "180 _softmax between bmm of 5185 x 5185 scores: 492 of 567 ms of device work"),
     ("multirank/megatron_a100_tp8/*", "unfused-attention", True, "40 core attentions a rank: baddbmm, scaled_upper_triang_masked_softmax, bmm: 36 of 120 ms"),
     ("more/kineto_pairs/particle_transformer_a100/*", "unfused-attention", True, "10 layers of baddbmm, _softmax, bmm: 8 to 15 % of device time"),

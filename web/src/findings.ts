@@ -20,7 +20,7 @@ function card(c: Context, table: Table, row: Cell[], open: boolean): HTMLElement
   const line = (name: string, id: string) => (textAt(table, row, id) ? h("p", {}, h("b", {}, name + ": "), words(textAt(table, row, id))) : null);
   return h("details", { class: `finding ${severity}`, open, "data-detector": detector },
     h("summary", {}, h("b", {}, severity), " ", textAt(table, row, "problem"), gain ? h("i", {}, ` up to ${time(gain)}${each}`) : null),
-    line("What to do", "advice"), line("Evidence", "evidence"), line("Part of", "part_of"), line("Wrong if", "disprove"), gain ? line("The gain is at most", "bound") : null,
+    line("What to do", "advice"), line("Evidence", "evidence"), line(table.columns[columnOf(table, "part_of")]?.title ?? "", "part_of"), line("Wrong if", "disprove"), gain ? line("The gain is at most", "bound") : null,
     h("p", {}, h("b", {}, "Where to look: "), ...where(c, table, row)), h("p", { class: "note" }, "Detector: " + detector));
 }
 

@@ -20,7 +20,7 @@ struct instance {
 };
 
 struct cost_rows_key {
-	uint32_t name, params, direction, dtype, class, measured_only;
+	uint32_t name, params, direction, dtype, class, measured_only, copies;
 };
 
 struct cost_rows_work {
@@ -35,6 +35,7 @@ struct cost_rows_work {
 	uint32_t n, cap;
 	uint32_t *of_gpu;             /* gpu_op -> its instance; ROW_NONE */
 	bool by_name;                 /* kernels without a model have rows, too, by name */
+	bool splits_copies;           /* copies by the copy engines have rows of their own */
 	struct bounds *bounds;
 	struct counter_sets counters; /* none unless r->counters */
 	struct intern keys, params;
@@ -219,11 +220,17 @@ static void add_ideal(struct cost_rows_work *w, struct cost_row *row, const stru
 
 /* --- rows ------------------------------------------------------------------------------------------------------- */
 
+static bool cost_rows_is_copy(const struct cost_rows_work *w, const struct instance *x)
+{
+	return w->splits_copies && w->p->gpu_op.kind[x->main] == GPU_MEMCPY;
+}
+
 static struct cost_rows_key cost_rows_key_of(struct cost_rows_work *w, const struct instance *x)
 {
 	const struct cost *c = &w->r->costs->cost[x->cost];
 	uint32_t name = x->op == ROW_NONE || w->by == COST_BY_KERNEL ? w->p->gpu_op.name[x->main] : w->p->span.name[x->op];
-	struct cost_rows_key k = {.name = name, .direction = w->dir->gpu[x->main], .class = c->class, .measured_only = x->measured_only};
+	struct cost_rows_key k = {.name = name, .direction = w->dir->gpu[x->main], .class = c->class, .measured_only = x->measured_only,
+	                          .copies = cost_rows_is_copy(w, x)};
 	if (w->by == COST_BY_SHAPE) {
 		k.params = intern_str(&w->params, c->params);
 		k.dtype = c->dtype;
@@ -267,7 +274,7 @@ static uint32_t cost_rows_row_of(struct cost_rows_work *w, const struct instance
 	uint32_t at = intern_put(&w->keys, (const char *)&k, sizeof k) - 1;
 	if (at >= r->n) {
 		MEM_GROW(r->v, r->cap, at + 1);
-		r->v[at] = (struct cost_row){.name = k.name, .direction = w->dir->gpu[x->main], .class = c->class, .cost = c, .measured_only = x->measured_only, .min = INT64_MAX,
+		r->v[at] = (struct cost_row){.name = k.name, .direction = w->dir->gpu[x->main], .class = c->class, .cost = c, .measured_only = x->measured_only, .copies = cost_rows_is_copy(w, x), .min = INT64_MAX,
 		                             .flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .eligible = c->tc_eligible, .peak_flops = -1,
 		                             .peak_name = ""};
 		r->n = at + 1;
@@ -414,7 +421,7 @@ static void name_kernels(struct cost_rows_work *w)
 struct cost_rows *cost_rows_new(const struct profile *p, const struct window *win, uint32_t classes, enum cost_by by, enum cost_rules rules)
 {
 	struct cost_rows *r = NEW(struct cost_rows);
-	struct cost_rows_work w = {.p = p, .r = r, .w = win, .classes = classes, .by = by, .by_name = rules == COST_DEFAULT};
+	struct cost_rows_work w = {.p = p, .r = r, .w = win, .classes = classes, .by = by, .by_name = rules == COST_DEFAULT, .splits_copies = rules == COST_DEFAULT};
 	r->p = p;
 	r->counters = counters_any(p);
 	r->samples = sampled_any(p);

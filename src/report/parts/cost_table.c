@@ -10,7 +10,7 @@
 #include <math.h>
 
 enum {
-	COST_TABLE_OP, COST_TABLE_KERNEL, COST_TABLE_DIRECTION, COST_TABLE_CLASS, COST_TABLE_PARAMS, COST_TABLE_DTYPE, COST_TABLE_B, COST_TABLE_M, COST_TABLE_N, COST_TABLE_K,
+	COST_TABLE_OP, COST_TABLE_KERNEL, COST_TABLE_DIRECTION, COST_TABLE_DONE_BY, COST_TABLE_CLASS, COST_TABLE_PARAMS, COST_TABLE_DTYPE, COST_TABLE_B, COST_TABLE_M, COST_TABLE_N, COST_TABLE_K,
 	COST_TABLE_CALLS, COST_TABLE_TOTAL, COST_TABLE_SHARE, COST_TABLE_MEAN, COST_TABLE_MIN, COST_TABLE_MAX, COST_TABLE_FLOPS, COST_TABLE_BYTES, COST_TABLE_TFLOPS,
 	COST_TABLE_GBS, COST_TABLE_INTENSITY, COST_TABLE_TC, COST_TABLE_ELIGIBLE, COST_TABLE_HINT, COST_TABLE_BOUND, COST_TABLE_ATTAINABLE,
 	COST_TABLE_GAIN, COST_TABLE_GAIN_PCT, COST_TABLE_EFFICIENCY, COST_TABLE_PEAK_PCT, COST_TABLE_PEAK, COST_TABLE_MEMORY_PCT, COST_TABLE_OVER, COST_TABLE_FORMULA, COST_TABLE_CAUSAL,
@@ -30,6 +30,7 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_OP] = {COLUMN(TEXT, "op", "Op", "name of the op", .flags = COLUMN_ANSWER), .not_by = BY(COST_BY_KERNEL)},
 	[COST_TABLE_KERNEL] = {COLUMN(TEXT, "kernel", "Kernel", "name of the kernel", .flags = COLUMN_WIDE | COLUMN_ANSWER), .by = BY(COST_BY_KERNEL)},
 	[COST_TABLE_DIRECTION] = {COLUMN(TEXT, "direction", "Dir", "forward, backward or optimizer"), .not_by = BY(COST_BY_KERNEL)},
+	[COST_TABLE_DONE_BY] = {COLUMN(TEXT, "done_by", "By", "kernels, or copy engines: copies by these are bound by the link between host and GPU, or between GPUs, and have no attainable time. An op with both has two rows"), .not_by = BY(COST_BY_KERNEL), .when = WHEN_RECORDED},
 	[COST_TABLE_CLASS] = {COLUMN(TEXT, "class", "Class", "kind of op", .flags = COLUMN_MINOR), .by = BY(COST_BY_OP) | BY(COST_BY_SHAPE)},
 	[COST_TABLE_PARAMS] = {COLUMN(TEXT, "params", "Shape", "sizes and types that the model went by", .flags = COLUMN_WIDE),
 	                              .not_by = BY(COST_BY_OP) | BY(COST_BY_KERNEL)},
@@ -58,16 +59,16 @@ const struct section cost_section = {COLUMNS(
 	[COST_TABLE_BOUND] = {COLUMN(TEXT, "bound", "Bound", "what bounds it: compute or memory, whichever would take longer at its peak; latency: under a tenth of what "
 	                             "those allow, by kernels of under 10 us (a call's main one, on average), or whose blocks take up under a tenth of the SMs, which come near no peak; over peak: it did more than a peak allows (column "
 	                             "over_peak), so that the model tells nothing of it; empty = unknown", .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
-	[COST_TABLE_ATTAINABLE] = {COLUMN(MEAN_NS, "attainable_ns", "Attainable", "time that all calls would take at the peaks: the longer of FLOPs / peak and bytes / "
-	                                  "bandwidth, call by call"), .by = COST_TABLE_OF_ROOFLINE},
-	[COST_TABLE_GAIN] = {COLUMN(MEAN_NS, "gain_ns", "Gain", "actual - attainable: what could be gained at most; empty = unknown, or over a peak",
+	[COST_TABLE_ATTAINABLE] = {COLUMN(MEAN_NS, "attainable_ns", "Attainable", "time that the calls would take at the peaks: the longer of FLOPs / peak and bytes / "
+	                                  "bandwidth, call by call; of calls whose FLOPs, bytes or peak are unknown nothing is in it"), .by = COST_TABLE_OF_ROOFLINE},
+	[COST_TABLE_GAIN] = {COLUMN(MEAN_NS, "gain_ns", "Gain", "actual - attainable, of the calls that attainable has: what could be gained at most; empty = unknown, or over a peak",
 	                            .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_GAIN_PCT] = {COLUMN(PERCENT, "gain_pct", "Gain %", "gain / all device work"), .by = COST_TABLE_OF_ROOFLINE},
-	[COST_TABLE_EFFICIENCY] = {COLUMN(PERCENT, "efficiency_pct", "Effic. %", "attainable / actual time: the share of the peak that bounds it",
+	[COST_TABLE_EFFICIENCY] = {COLUMN(PERCENT, "efficiency_pct", "Effic. %", "attainable / actual time of the same calls: the share of the peak that bounds it",
 	                                  .flags = COLUMN_ANSWER), .by = COST_TABLE_OF_ROOFLINE},
 	[COST_TABLE_PEAK_PCT] = {COLUMN(PERCENT, "peak_pct", "Peak %", "FLOP/s achieved / the peak of column peak", .flags = COLUMN_ANSWER)},
 	[COST_TABLE_PEAK] = {COLUMN(TEXT, "peak", "Peak", "the peak that shares are of; empty = GPU or rate not known, or several", .flags = COLUMN_DETAIL)},
-	[COST_TABLE_MEMORY_PCT] = {COLUMN(PERCENT, "bandwidth_pct", "BW %", "bytes/s achieved / peak bandwidth of the device memory")},
+	[COST_TABLE_MEMORY_PCT] = {COLUMN(PERCENT, "bandwidth_pct", "BW %", "bytes/s achieved / peak bandwidth of the device memory, over the calls whose bytes and bandwidth are known")},
 	[COST_TABLE_OVER] = {COLUMN(TEXT, "over_peak", "Over peak", "set where more than 100 % of a peak comes out, which cannot be: of which peak",
 	                            .flags = COLUMN_WIDE), .when = WHEN_RECORDED},
 	[COST_TABLE_FORMULA] = {COLUMN(TEXT, "formula", "Formula", "how FLOPs were computed; empty = by a procedure", .flags = COLUMN_DETAIL),
@@ -341,6 +342,7 @@ static void cost_table_put_row(struct table *t, const struct cost_rows *r, const
 	put_str(t, COST_TABLE_OP, profile_str(r->p, x->name));
 	put_str(t, COST_TABLE_KERNEL, profile_str(r->p, x->name));
 	put_str(t, COST_TABLE_DIRECTION, str_from(direction_name[x->direction]));
+	put_str(t, COST_TABLE_DONE_BY, str_from(x->copies ? "copy engines" : "kernels"));
 	put_str(t, COST_TABLE_CLASS, str_from(op_class_name[x->class]));
 	table_set_i64(t, COST_TABLE_CALLS, (int64_t)x->calls);
 	table_set_i64(t, COST_TABLE_TOTAL, x->ns);
@@ -370,8 +372,8 @@ static void cost_table_put_row(struct table *t, const struct cost_rows *r, const
 
 /* --- the table -------------------------------------------------------------------------------------------------- */
 
-/* Whether rows look alike by name and shape, `with_direction` by their direction, too. A narrow terminal must not leave out the column that tells them apart. */
-static bool has_twins(const struct cost_rows *r, bool with_direction, bool shape)
+/* Whether rows look alike by name and shape, and by their direction and what did the work, if these are asked for. A narrow terminal must not leave out the column that tells them apart. */
+static bool has_twins(const struct cost_rows *r, bool with_direction, bool with_copies, bool shape)
 {
 	struct intern seen;
 	struct buf key = {0};
@@ -380,7 +382,7 @@ static bool has_twins(const struct cost_rows *r, bool with_direction, bool shape
 	for (uint32_t i = 0; i < r->n && !twins; i++) {
 		const struct cost_row *x = &r->v[i];
 		buf_clear(&key);
-		buf_printf(&key, "%u %d ", x->name, with_direction ? x->direction : -1);
+		buf_printf(&key, "%u %d %d ", x->name, with_copies && x->copies, with_direction ? x->direction : -1);
 		buf_str(&key, shape ? x->cost->params : STR(""));
 		uint32_t before = seen.n;
 		intern_str(&seen, buf_view(&key));
@@ -394,10 +396,11 @@ static bool has_twins(const struct cost_rows *r, bool with_direction, bool shape
 static void leave_out_unknown(struct table *t, const struct cost_rows *r)
 {
 	struct buf b = {0};
-	bool over = false, causal = false, why = false, hints = false;
+	bool over = false, causal = false, why = false, hints = false, copies = false;
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct cost_row *x = &r->v[i];
 		over |= row_is_over(x);
+		copies |= x->copies;
 		causal |= x->cost->causal;
 		why |= x->cost->why.n > 0;
 		hint(x, &b);
@@ -405,7 +408,7 @@ static void leave_out_unknown(struct table *t, const struct cost_rows *r)
 	}
 	buf_release(&b);
 	const bool lacks[COST_TABLE_COLUMNS] = {
-		[COST_TABLE_OVER] = !over, [COST_TABLE_CAUSAL] = !causal, [COST_TABLE_UNKNOWN] = !why, [COST_TABLE_HINT] = !hints,
+		[COST_TABLE_OVER] = !over, [COST_TABLE_CAUSAL] = !causal, [COST_TABLE_UNKNOWN] = !why, [COST_TABLE_HINT] = !hints, [COST_TABLE_DONE_BY] = !copies,
 	};
 	for (unsigned c = 0; c < COST_TABLE_COLUMNS; c++)
 		if (lacks[c])
@@ -424,9 +427,11 @@ static void cost_table_start(struct table *t, const struct cost_rows *r, const s
 		cost_table_flag(t, COST_TABLE_TFLOPS, COLUMN_ANSWER);
 		cost_table_flag(t, COST_TABLE_TC, COLUMN_ANSWER);
 	}
-	if (has_twins(r, true, shape))
+	if (has_twins(r, true, true, shape))
 		cost_table_flag(t, COST_TABLE_CLASS, COLUMN_ANSWER);
-	if (!has_twins(r, false, shape))
+	if (has_twins(r, true, false, shape))
+		cost_table_flag(t, COST_TABLE_DONE_BY, COLUMN_ANSWER);
+	if (!has_twins(r, false, true, shape))
 		return;
 	cost_table_flag(t, COST_TABLE_DIRECTION, COLUMN_ANSWER);
 	if (roofline) { /* 80 columns have no room for the direction and these */

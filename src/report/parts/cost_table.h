@@ -2,7 +2,7 @@
  * the GPU can do (gpu/gpus.h). A report of one kind of op is a `struct cost_spec` and a `struct report`.
  *
  * A call of an op is an instance. The time of an instance is the sum of the device work (kernels, copies, sets) that the op's model covers; its FLOPs
- * and bytes count once. Rates are over the calls whose FLOPs (bytes) are known. `attainable` is the least time of an instance at the GPU's peaks
+ * and bytes count once. Calls done by copy engines, which no peak bounds, have rows of their own. Rates are over the calls whose FLOPs (bytes) are known. `attainable` is the least time of an instance at the GPU's peaks
  * (analysis/time/bounds.h), unknown where the GPU or the peak is. Shares of a peak are never capped: a row beyond 100 % names the peak. */
 #ifndef OPSCOPE_REPORT_PARTS_COST_TABLE_H
 #define OPSCOPE_REPORT_PARTS_COST_TABLE_H
@@ -30,6 +30,7 @@ struct cost_row {
 	int64_t bytes, bytes_ns;
 	int64_t tc_ns[3];        /* by enum tri: time of the calls whose main kernel used Tensor Cores, did not, or may have */
 	enum tri eligible;       /* whether type and shape allow Tensor Cores */
+	bool copies;             /* by the copy engines, whose speed is the link's: no peak bounds them. A call with kernels that take longer is none */
 	bool measured_only;      /* of work without a model, of which counters or samples tell the traffic: nothing else is known */
 	bool fewer;              /* a convolution, some calls of which ran by Winograd or FFT, with fewer operations than are counted */
 	double compute_ns, memory_ns, attainable_ns; /* sums */

@@ -1,4 +1,5 @@
 #include "report/parts/step_table.h"
+#include "analysis/names/names.h"
 
 #include "base/round.h"
 
@@ -139,6 +140,14 @@ void step_table_note_sum(const struct roles *r, const char *why, struct table *t
 		table_note(t, "Roles sum to %lld ns, the %u step%s to %lld%s.", (long long)parts, r->n, r->n == 1 ? "" : "s", (long long)r->sum.total_ns, why);
 }
 
+const char *step_table_without_loader(const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->span.rows.n; i++)
+		if (name_is_dataloader(p, p->span.name[i]))
+			return "";
+	return " No DataLoader ranges were recorded: time in which data is loaded, if any, is in other roles.";
+}
+
 /* Notes why steps at the end do not count. */
 static void step_table_note_left_out(const struct steps *s, struct table *t)
 {
@@ -191,6 +200,9 @@ void step_table(const struct roles *r, const struct profile *p, const struct rep
 	step_table_start(r, s, args, all, whole, t);
 	step_table_put_rows(r, s, whole ? r->edges : 0, t);
 	step_table_note_sum(r, "", t);
+	const char *loader = all ? step_table_without_loader(p) : "";
+	if (*loader)
+		table_note(t, "%s", loader + 1);
 	if (s->n && (!args->has_steps || (s->v[0].number >= args->step_first && s->v[0].number <= args->step_last)))
 		step_table_note_begin(s, t);
 	if (s->source != STEPS_PROFILER && s->how.n)

@@ -19,6 +19,10 @@ void step_table(const struct roles *r, const struct profile *p, const struct rep
 void step_table_note_sum(const struct roles *r, const char *why, struct table *t);
 void step_table_note_cut(const struct steps *s, struct table *t);
 
+/* A sentence, with a blank before it, that no range of a data loader lies in the time of *p, so that a role of 0 ns says nothing of loading; "" where one does.
+ * O(spans). */
+const char *step_table_without_loader(const struct profile *p);
+
 /* The warning that the first step begins after its range, with what was left out and why. None where it begins with it. */
 void step_table_note_begin(const struct steps *s, struct table *t);
 

@@ -42,7 +42,7 @@ export const roofline: View = {
   async show(page, c) {
     const by = c.args.by ?? "op", t = await report(c, "roofline", { group_by: by });
     add(page, h("div", { class: "choices" }, choice(c, "By", "by", [["op", "op"], ["shape", "op and shape"], ["kernel", "kernel"]])));
-    const short = by === "kernel" ? await shortKernels(c) : (name: Cell) => String(name ?? ""), nameOf = (r: Cell[]) => [textAt(t, r, "op") || short(textAt(t, r, "kernel")), textAt(t, r, "direction")].filter((x) => x).join(", ");
+    const short = by === "kernel" ? await shortKernels(c) : (name: Cell) => String(name ?? ""), nameOf = (r: Cell[]) => [textAt(t, r, "op") || short(textAt(t, r, "kernel")), textAt(t, r, "direction"), textAt(t, r, "done_by") === "copy engines" ? "copy engines" : ""].filter((x) => x).join(", ");
     gains(page, t, nameOf);
     chart(page, t, nameOf);
     showReport(page, "roofline", t, { title: "Ops against the peaks", steps: c, hide: t.columns.map((x) => x.id).filter((id) => HIDDEN.test(id) || (/^(over_peak|unknown)$/.test(id) && t.rows.every((r) => !textAt(t, r, id)))), draw: { kernel: drawShort(short) } });
