@@ -48,11 +48,15 @@ export async function report(c: Context, name: string, args: Args = {}): Promise
   return r;
 }
 
-/** Says over what the times of a page are summed up. */
-export async function sumsNote(c: Context, what = "Times"): Promise<HTMLElement> {
+/** Over what the times of a page are summed up. */
+export async function summedOver(c: Context): Promise<string> {
   const t = await report(c, "steps").catch(() => undefined), whole = t ? columnOf(t, "whole") : -1, n = t ? t.rows.filter((r) => (whole < 0 || r[whole]) && textAt(t, r, "source") !== "none").length : 0;
-  const over = c.args.steps === "all" || !n ? "the whole recording" : n === 1 ? "one step" : c.args.steps ? `the ${n} steps that are chosen` : `all ${n} steps together, not of one`;
-  return h("p", { class: "note", "data-sums": n }, `${what} are of ${over}.`);
+  return c.args.steps === "all" || !n ? "the whole recording" : n === 1 ? "one step" : `${c.args.steps ? "the" : "all"} ${n} steps together`;
+}
+
+/** The same as a line below figures and charts. */
+export async function sumsNote(c: Context): Promise<HTMLElement> {
+  return h("p", { class: "note", "data-sums": "" }, `Times are of ${await summedOver(c)}.`);
 }
 
 /** The same report with sums per step. */
