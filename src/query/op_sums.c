@@ -1,7 +1,9 @@
 #include "query/op_sums.h"
 
 #include "analysis/costs/tc_used.h"
+#include "analysis/names/names.h"
 #include "analysis/recording.h"
+#include "analysis/tree/modules.h"
 #include "base/mem.h"
 
 struct op_tc {
@@ -79,6 +81,35 @@ int op_check(const struct profile *p, struct err *e)
 	return err_set(e, ERR_DATA, "the input holds no op, no API call and no device work; to record ops: %s", recording_how(p, RECORD_OPS));
 }
 
+/* What counts for a backward op and is none of its own work: gradients that are added up over ranks, launched by a hook where AccumulateGrad ran, and modules that
+ * activation checkpointing runs again. */
+static void op_sums_note_backward(struct table *t, const struct profile *p, const struct window *w)
+{
+	const struct ops *o = p->ops;
+	struct modules *m = NULL;
+	int64_t again = 0, gradients = 0;
+	for (uint32_t k = 0; k < o->n_instances; k++) {
+		const struct op_instance *x = &o->instance[k];
+		if (o->op[x->op].direction != DIR_BACKWARD || x->span == ROW_NONE || !op_in_window(p, k, w))
+			continue;
+		bool accumulates = name_autograd(p, p->span.name[x->span]) == AUTOGRAD_ACCUMULATE;
+		for (uint32_t i = 0; i < x->gpu_n; i++) {
+			uint32_t g = o->gpu[x->gpu_first + i], from = p->gpu_op.op[g] != ROW_NONE ? p->gpu_op.op[g] : p->gpu_op.call[g];
+			m = m ? m : modules_new(p, &modules_own, NULL);
+			if (accumulates && name_is(p, p->gpu_op.name[g], NAME_COMM_KERNEL))
+				op_sums_add_ns(&gradients, p->gpu_op.dur_ns[g]);
+			else if (m->phase && from != ROW_NONE && m->phase[from] == PHASE_RECOMPUTE)
+				op_sums_add_ns(&again, p->gpu_op.dur_ns[g]);
+		}
+	}
+	modules_free(m);
+	if (gradients)
+		table_warn(t, "%lld ns of device work are gradient collectives: they count for AccumulateGrad, which launched them", (long long)gradients);
+	if (again)
+		table_warn(t, "%lld ns of device work are modules that ran again (activation checkpointing): they count for the backward op that ran them, and so do their Tensor "
+		           "Cores", (long long)again);
+}
+
 void op_note_parts(struct table *t, const struct profile *p, const struct window *w)
 {
 	const struct ops *o = p->ops;
@@ -102,4 +133,5 @@ void op_note_parts(struct table *t, const struct profile *p, const struct window
 	           "set by itself)", (long long)all, (long long)sum[0], (long long)sum[1], (long long)sum[2]);
 	table_note(t, "GPU times add up to %lld ns: of each call the union of its device work, so that what overlaps within a call counts once",
 	           (long long)busy);
+	op_sums_note_backward(t, p, w);
 }

@@ -109,20 +109,32 @@ static void divide_all(struct table *t, const char *ids, unsigned steps, bool re
 	                   : arena_printf(&t->arena, "%s, per call", title).p;
 }
 
+/* Says of how many steps the sums are. */
+static void per_together(struct table *t, unsigned steps)
+{
+	if (steps > 1)
+		t->heading = arena_printf(&t->arena, "%s, of %u steps together", t->heading ? t->heading : t->title, steps).p;
+}
+
 int report_per(const struct report *r, struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	const struct per_sums *s = sums_of(r);
 	bool guess = args->per == REPORT_PER_STEP_IF_RIGHT, by_call = args->per == REPORT_PER_CALL;
 	bool any = s && !args->compat && !args->outside && !report_is_per_event(r, args->group_by);
-	if (guess && !any)
+	if (!any && (guess || args->per == REPORT_PER_TOTAL))
 		return 0;
+	if (args->per == REPORT_PER_TOTAL) {
+		struct err unknown;
+		per_together(out, count_steps(p, args, s, &unknown));
+		return 0;
+	}
 	if (!any || (by_call && table_find_column(out, STR("calls")) < 0))
 		return err_set(e, ERR_USAGE, "--per=%s: report %s has no sums over %s here", by_call ? "call" : "step", r->name, by_call ? "calls" : "steps");
 	unsigned steps = by_call ? 0 : count_steps(p, args, s, e);
 	if (!by_call && !steps)
 		return guess ? 0 : -1;
 	if (guess && steps > 1 && p->steps->source == STEPS_PERIOD)
-		out->heading = arena_printf(&out->arena, "%s, of %u steps together", out->heading ? out->heading : out->title, steps).p;
+		per_together(out, steps);
 	else if (!guess || steps > 1)
 		divide_all(out, s->ids, steps, !guess);
 	return 0;

@@ -7,7 +7,7 @@
 /* The ids of the report's columns that are sums, with blanks between them (sums.def); NULL = it has none. */
 const char *report_sums(const struct report *r);
 
-/* Does to *out, the report's own answer, what args->per asks for. *p is the whole profile, *args what was asked of it.
+/* Does to *out, the report's own answer, what args->per asks for; of totals the heading says of how many steps they are, where there are several. *p is the whole profile, *args what was asked of it.
  *
  * Per step is total / number of steps: of the steps that args->steps choose, or of all steps, if nothing that the report counts (device work; in reports of
  * the host ops and calls) was recorded outside the steps. REPORT_PER_STEP_IF_RIGHT leaves *out as it is where that does not hold, where there is only one

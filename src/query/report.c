@@ -364,7 +364,7 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 		add_short_names(p, out);
 	if (outside)
 		outside_sums(r, all, args, out);
-	if (args->per && report_per(r, all, args, out, e) < 0) {
+	if (report_per(r, all, args, out, e) < 0) {
 		table_release(out);
 		return -1;
 	}

@@ -289,8 +289,8 @@ class Synthetic(Case):
         decode = load(data("graphs", "vllm_decode_full", "graph_execution.json.gz"))
         for e in decode["traceEvents"]:
             e["name"] = "run" if e["name"].startswith("execute_") else e["name"]  # the server's mark of the step
-        for path, why in ((self.write(decode), "but several are launched by one call: they are parts of a step"),
-                          (data("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_after.sqlite"), "but modules that differ in their number alone occur once each: they are layers of a step")):
+        for path, why in ((self.write(decode), "several are launched by one call, so that they are parts of a step"),
+                          (data("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_after.sqlite"), "modules that differ in their number alone occur once each, so that they are layers of a step")):
             with self.subTest(trace=os.path.basename(path)):
                 self.assertEqual(sum(why in n for n in report("steps", path).notes), 1)
 

@@ -132,6 +132,17 @@ class Everywhere(Case):
                 self.assertEqual(len({r["op_id"] for r in table.rows}), len(table.rows))
         self.assertGreater(read, 6 if oracle.SANITIZED else 20)
 
+    def test_what_backward_ops_ran_for_others(self):
+        """Gradient collectives and modules that ran again are told as `layers` and `modules` have them; elsewhere nothing is said."""
+        words = r"^(\d+) ns of device work are (gradient collectives|modules that ran again)"
+        said = lambda name, path: {m[2]: int(m[1]) for m in (re.match(words, n) for n in report(name, path).notes) if m}
+        path = data("tracelens", "mi300", "resnet_act_checkpoint.json.gz")
+        layers = {r["layer"]: r["total_gpu_ns"] for r in report("layers", path).rows}
+        again = next(r["recompute_device_ns"] for r in report("modules", path).rows if r["depth"] == 0)
+        for name in ("ops", "op-types"):
+            self.assertEqual(said(name, path), {"gradient collectives": layers["(gradient collectives)"], "modules that ran again": again}, name)
+        self.assertEqual(said("ops", data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz")), {})
+
     def test_groupings_agree(self):
         """By op, by name, by shape, by type: the same calls, the same times."""
         for path in self.files(4):

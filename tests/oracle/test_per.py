@@ -66,6 +66,7 @@ class Per(Case):
         self.assertIn("Kernels, per step (mean of 5; notes are of all)", text("kernels", path))
         self.assertRegex(text("kernels", path), r"ncclKernel_AllReduce_RING_LL_Sum_float +communication +no +404 +71\.469 ms")
         self.assertRegex(text("kernels", path, "--per=total"), r"ncclKernel_AllReduce_RING_LL_Sum_float +communication +no +2,020 +357\.343 ms")
+        self.assertEqual(text("kernels", path, "--per=total").splitlines()[0], "Kernels, of 5 steps together")
         self.assertIn("per step", text("operators", path).splitlines()[0])
         self.assertTrue(text("operators", path, "--steps=all").startswith("Time by operator\n"))  # API calls, some of which are outside the steps, count
         self.assertIn("per step", text("operators", path, "--steps=2..6").splitlines()[0])

@@ -96,6 +96,7 @@ async function kernelLaunches(t) {
   const own = t.report("kernels", "plugin", "--group-by=op"), names = t.report("kernels", "plugin"), name = names.rows[0][0];
   await t.open("kernels", "plugin");
   await t.choose("kernels", '[data-table="kernel-op"] .tabulator-row');
+  await t.until("what was opened is in sight", () => t.page.locator('[data-detail="row"]').evaluate((e) => e.getBoundingClientRect().top >= 0 && e.querySelector(".tabulator-row").getBoundingClientRect().bottom <= innerHeight));
   const rows = await t.rows("kernel-op"), want = own.rows.filter((r) => r[0] === name);
   same(rows.length, want.length, "ops that launched it");
   await totals(rows, at(own, "calls"), names.rows[0][at(names, "calls")], "calls");
@@ -199,12 +200,13 @@ async function moment(t) {
   await card.locator("summary").click();
   await card.locator("a", { hasText: "Timeline" }).click();
   await t.page.waitForSelector('[data-table="selection"] .tabulator-row');
-  const s = await t.page.evaluate(() => { const { scene, info, room } = document.querySelector(".tl canvas").timeline; return { window: scene.window, camera: scene.camera, first: info.first_ns, room }; });
+  const s = await t.page.evaluate(() => { const { scene, info, room } = document.querySelector(".tl canvas").timeline; return { window: scene.window, camera: scene.camera, first: info.first_ns, length: info.length, room }; });
   // The test's numbers are rounded: times of this trace need 61 bits.
   for (const [name, want] of [["from", row[at_("from_ns")]], ["to", row[at_("to_ns")]]]) {
     const got = Number(BigInt(s.first) + BigInt(s.window[name]));
     assert(Math.abs(got - want) <= 512, `${name}: the window is at ${got}, expected ${want}`);
   }
+  assert(s.camera.from >= -1 && s.camera.from + s.camera.scale * s.room <= s.length + 1 + s.camera.scale, "nothing outside the recording");
   assert(s.camera.from < s.window.from && s.camera.from + s.camera.scale * s.room > s.window.to, "the window is in view, with what is around it");
   assert(s.camera.scale * s.room < 4 * (s.window.to - s.window.from), "and large");
   await t.page.waitForFunction(() => /win=\d/.test(location.hash) && !/look=/.test(location.hash));

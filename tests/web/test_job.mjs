@@ -34,7 +34,7 @@ async function numbers(t) {
   for (const name of ["ranks", "stragglers", "overlap", "collectives"]) await t.sameTable(name, report(name, TP8));
   const late = report("stragglers", TP8), at = (id) => late.columns.findIndex((c) => c.id === id);
   same(await t.figure("Others waited most for"), `rank ${late.rows[0][at("rank")]}`, "the straggler");
-  near(await t.figure("They waited"), late.rows[0][at("waited_for_ns")], "how long");
+  near(await t.page.locator('[data-figure^="They waited, summed over 7 ranks"] b').innerText(), late.rows[0][at("waited_for_ns")], "how long");
   same(await t.figure("Because of"), late.rows[0][at("cause")] ?? "unknown", "why");
   same(await t.figure("Ranks"), "8", "ranks");
   same(await t.figure("Clocks"), "as recorded", "clocks");
@@ -42,6 +42,8 @@ async function numbers(t) {
   for (const [id, name] of Object.entries(title)) {
     await t.page.selectOption("label:has-text('Show') select", id);
     await t.ready("job");
+    const bar = await t.page.locator(`[aria-label="${name} by rank and step"]`).evaluate((e) => e.chart.getOption().visualMap[0]);
+    same(bar.text.length, 2, "numbers at the ends of the colours");
     const cells = (await t.chart(`${name} by rank and step`)).series[0].data, column = ranks.columns.findIndex((c) => c.id === id);
     same(cells.length, 8, "cells: 8 ranks, 1 step");
     for (const [x, y, v] of cells) same(`${x} ${v}`, `0 ${ranks.rows[y][column]}`, `${name} of rank ${y}`);

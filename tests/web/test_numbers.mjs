@@ -22,6 +22,8 @@ async function overview(t) {
   same(await t.figure("SM efficiency"), "54.68 %", "SM efficiency");
   same(await t.page.locator(".device .note", { hasText: "MFU" }).count(), 0, "a reason why the MFU is unknown, which it is not");
   same(await t.figure("Occupancy"), "49.13 %", "occupancy");
+  const steps = t.report("steps", "plugin").rows.length;
+  same(await t.page.locator("[data-sums]").first().innerText(), `Times are of all ${steps} steps together.`, "over what uses are summed up");
   same(await t.figure("Tensor Core share"), "0.00 %", "Tensor Core share");
   const all = [want[0], ...want[0].children], byName = new Map(rows.map((r) => [r[0][1], r.map(([, text]) => text)]));
   same(rows.length, all.length, "roles");
@@ -40,6 +42,7 @@ async function uses(t) {
   const s = t.report("summary", "h100"), ops = s.sections.find((x) => x.name === "ops"), parts = async (title) => (await t.chart(title)).series.map((x) => `${x.name} ${x.data[0]}`).join();
   same(await parts("What the time was used for"), s.rows.filter((r) => r[2]).map((r) => `${r[0]} ${r[2]}`).join(), "uses");
   same(await parts("Device time of ops by Tensor Cores"), ops.rows.filter((r) => r[1] && r[0] !== "all").map((r) => `${r[0]} ${r[1]}`).join(), "ops by Tensor Cores");
+  same(await t.page.locator("[data-sums]").first().innerText(), "Times are of one step.", "over what they are summed up");
 }
 
 function parse(text) {

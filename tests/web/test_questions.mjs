@@ -1,9 +1,9 @@
-// The pages of docs/questions, done as they say: their clicks, from the page that `opscope serve` opens, lead to what they name. ./test does two of them; OPSCOPE_ALL=1, as tools/nightly sets it, all.
+// The pages of docs/questions, done as they say: their clicks, from the page that `opscope serve` opens, lead to what they name. ./test does three of them; OPSCOPE_ALL=1, as tools/nightly sets it, all.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Absent, assert, same } from "./harness.mjs";
 
-const FOLDER = join(process.env.OPSCOPE_ROOT, "docs/questions"), OFTEN = ["slow_rank", "compiled"];
+const FOLDER = join(process.env.OPSCOPE_ROOT, "docs/questions"), OFTEN = ["changed", "slow_rank", "compiled"];
 const SERVE = /`opscope serve ([^`]*)`; (\d+) clicks?:/, CLICK = /^\d+\. (?:\*([^*]+)\*: )?\*\*([^*]+)\*\*/gm, SHOWN = /`([^`]+)`/g;
 
 /** Where an input of a page lies: `traces/` is the folder of public traces. */
@@ -24,7 +24,8 @@ const done = (page) => async (t) => {
   await t.ready();
   for (const [, choice, text] of clicks) {
     const before = t.page.url();
-    if (choice) await t.page.locator("label.choice", { hasText: choice }).locator("select").first().selectOption({ label: text });
+    if (choice === "Tick") await t.page.getByLabel(`Compare ${text}`, { exact: true }).check();
+    else if (choice) await t.page.locator("label.choice", { hasText: choice }).locator("select").first().selectOption({ label: text });
     else await t.page.getByText(text, { exact: true }).locator("visible=true").first().click();
     await t.until(`another address after ${text}`, () => t.page.url() !== before);
     await t.ready();

@@ -112,14 +112,17 @@ async function choosing(t) {
     assert(await compare.isDisabled() && (await row(t, JOB).locator("input").isDisabled()), "nothing to compare yet, and no job");
     await row(t, "second/trace/default").locator("input").check();
     assert(await compare.isDisabled(), "one alone");
+    same(await t.page.locator(".pair").innerText(), "A: second/trace; tick B", "the first ticked is A");
     await row(t, "first/trace/default").locator("input").check();
     await t.page.reload();
     await t.ready("runs");
     assert(await row(t, "first/trace/default").locator("input").isChecked(), "ticks stand in the address");
+    same(await t.page.locator(".pair").innerText(), "A: second/trace, B: first/trace", "which is which");
     await compare.click();
     await t.ready("compare");
     const at = new URLSearchParams(t.page.url().split("?")[1]);
     same(`${at.get("input")} ${at.get("b")}`, "second/trace/default first/trace/default", "A and B");
+    assert((await t.page.locator("main .choices").first().innerText()).includes("A is second/trace,"), "A by its name on the start page");
     // One that is removed goes, also where it is in memory; a new one comes.
     await t.page.goBack();
     await t.ready("runs");

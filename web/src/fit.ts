@@ -6,9 +6,10 @@ export interface Wish {
   wish: number;
   heading: number; // of it, what the heading needs
   numeric: boolean;
+  first: boolean; // it says what a row is about
 }
 
-/** A column of text is no narrower than this, so that a name can still be told from another; the first one is what the row is about. */
+/** A column of text is no narrower than this, so that a name can still be told from another; what the row is about is wider. */
 const LEAST = 110, LEAST_FIRST = 300;
 /** Nor does a long name alone make it wider than this. */
 const MOST = 900;
@@ -22,7 +23,7 @@ export function share(columns: Wish[], width: number): number[] {
     return grown;
   }
   // The widest texts give first, all to the same width.
-  const first = columns.findIndex((c) => !c.numeric), least = want.map((w, i) => (columns[i].numeric ? w : Math.min(w, Math.max(columns[i].heading, i === first ? LEAST_FIRST : LEAST))));
+  const least = want.map((w, i) => (columns[i].numeric ? w : Math.min(w, Math.max(columns[i].heading, columns[i].first ? LEAST_FIRST : LEAST))));
   const texts = want.map((w, i) => ({ w, least: least[i] })).filter((_x, i) => !columns[i].numeric);
   let low = 0, high = MOST;
   const used = (cap: number) => texts.reduce((n, t) => n + Math.max(t.least, Math.min(t.w, cap)), 0), room = width - want.reduce((n, w, i) => n + (columns[i].numeric ? w : 0), 0);

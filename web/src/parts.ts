@@ -4,7 +4,7 @@ import { ApiError, columnOf, get, textAt } from "./api";
 import { add, clear, h, select } from "./dom";
 import { ownFrame, sourceLine } from "./editor";
 import * as place from "./place";
-import { showTable, type TableOptions } from "./table";
+import { showTable, tablesStand, type TableOptions } from "./table";
 import { chosen, perStep, report, type Context } from "./view";
 
 /** A part of a page. What the server lacks for it is said in its place; the rest of the page stays. */
@@ -96,8 +96,13 @@ export async function detail(parent: HTMLElement, c: Context, name: string, fill
   else if (hint) add(box, h("p", { class: "note" }, hint));
   return (value) => {
     place.note({ [name]: value });
-    void open(value).then(() => box.scrollIntoView({ block: "nearest" }));
+    void open(value).then(tablesStand).then(() => box.scrollIntoView({ block: box.offsetHeight > 0.8 * innerHeight ? "start" : "nearest" }));
   };
+}
+
+/** Columns that no row has anything in. */
+export function emptyColumns(t: Table): string[] {
+  return t.columns.filter((_c, i) => t.rows.every((r) => r[i] === null || r[i] === "")).map((x) => x.id);
 }
 
 /** A query's rows. */

@@ -79,12 +79,13 @@ const textOf = (x: Node | string) => (typeof x === "string" ? x : x.textContent 
 /** How wide the columns would be. Of long tables not all rows are measured, but the longest texts are. */
 function wishes(table: Table, o: TableOptions): Wish[] {
   const titles = titlesOf(table), some = table.rows.slice(0, 200), tree = table.columns.findIndex((c) => c.id === o.tree), depth = table.columns.findIndex((c) => c.id === "depth");
+  const about = [tree, table.columns.findIndex((c) => c.id === "name"), table.columns.findIndex((c) => !isNumeric(c))].find((i) => i >= 0);
   return table.columns.map((column, i) => {
     const numeric = isNumeric(column), drawn = !!o.draw?.[column.id], rows = numeric || drawn || i === tree ? some : longest(table.rows, i);
     const indent = (cells: Cell[]) => (i === tree ? BRANCH + INDENT * (Number(cells[depth]) || 0) : 0);
     const widest = rows.reduce((w, cells) => Math.max(w, widthOf(textOf(shownIn(table, i, o, cells)).slice(0, 400), FONT) + indent(cells) + (typeof cells[i] === "string" && sourceArrow(cells[i]) ? SOURCE : 0)), 0);
     const heading = Math.ceil(Math.max(60, widthOf(titles[i], "bold " + FONT) + PADDING + ARROW));
-    return { numeric, heading, wish: Math.max(heading, widest + PADDING) };
+    return { numeric, heading, first: i === about, wish: Math.max(heading, widest + PADDING) };
   });
 }
 

@@ -1,6 +1,7 @@
 // Views. Adding one: a file web/src/views/NAME.ts that exports `const NAME: View`, and its line in views/index.ts.
 import type { Args, Lack, Progress, Report } from "./api";
-import { get } from "./api";
+import { columnOf, get, textAt } from "./api";
+import { h } from "./dom";
 import * as place from "./place";
 
 export interface View {
@@ -31,6 +32,9 @@ export interface Context {
   seen(report: string): { title: string; href: string };
 }
 
+/** A recording by its run, worker and span, as the start page has it. */
+export const inputName = (i: { run: string; worker: string; span: string }) => (i.run ? i.run + "/" : "") + i.worker + (i.span === "default" ? "" : `/${i.span}`);
+
 /** What requests about the chosen input, steps and key op have in common. */
 export function chosen(c: Context): Args {
   return { input: c.input, ...Object.fromEntries(place.KEPT.map((name) => [name, c.args[name]])) };
@@ -42,6 +46,17 @@ export async function report(c: Context, name: string, args: Args = {}): Promise
   const r = await get<Report>(`/api/report/${name}`, { ...chosen(c), ...args }, c.signal, c.progress);
   asked.set(r, { name, args });
   return r;
+}
+
+/** Over what the times of a page are summed up. */
+export async function summedOver(c: Context): Promise<string> {
+  const t = await report(c, "steps").catch(() => undefined), whole = t ? columnOf(t, "whole") : -1, n = t ? t.rows.filter((r) => (whole < 0 || r[whole]) && textAt(t, r, "source") !== "none").length : 0;
+  return c.args.steps === "all" || !n ? "the whole recording" : n === 1 ? "one step" : `${c.args.steps ? "the" : "all"} ${n} steps together`;
+}
+
+/** The same as a line below figures and charts. */
+export async function sumsNote(c: Context): Promise<HTMLElement> {
+  return h("p", { class: "note", "data-sums": "" }, `Times are of ${await summedOver(c)}.`);
 }
 
 /** The same report with sums per step. */

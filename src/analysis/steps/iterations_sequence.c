@@ -274,21 +274,20 @@ static void iterations_sequence_describe(const struct profile *p, const struct s
 	enum { SHOWN = 60 };
 	const char *on = !q->device ? "thread " : str_starts(track, STR("stream")) ? "" : "stream ";
 	struct str key = {it->key.p, it->key.n > SHOWN ? SHOWN : it->key.n};
-	buf_printf(&b, "%s pattern of %u %s that repeats: it begins with `" STR_FMT "%s`, comes %u times on %s" STR_FMT ", which has most "
-	           "work, and explains %.0f %% of that; %.0f %% of the periods are alike",
-	           good ? "Steps were found as a" : "There is a", f->length, q->device ? "device operations" : "host ops", STR_ARG(key),
-	           key.n < it->key.n ? "..." : "", f->anchors, on, STR_ARG(track), 100 * f->explained,
-	           100 * f->equal);
+	buf_printf(&b, "%s pattern of %u %s that repeats %u times on %s" STR_FMT ". It begins with `" STR_FMT "%s` and explains %.0f %% of the work there, "
+	           "and %.0f %% of its periods are alike",
+	           good ? "Steps were found as a" : "There is a", f->length, q->device ? "device operations" : "host ops", f->anchors, on, STR_ARG(track),
+	           STR_ARG(key), key.n < it->key.n ? "..." : "", 100 * f->explained, 100 * f->equal);
 	if (good)
 		buf_printf(&b, ". What is before the first and after the last is no whole step and counts in no mean");
 	else if (f->within_call)
-		buf_printf(&b, ", but several are launched by one call: they are parts of a step");
+		buf_printf(&b, ". It gives no steps: several are launched by one call, so that they are parts of a step");
 	else if (f->numbered >= f->anchors / 2)
-		buf_printf(&b, ", but modules that differ in their number alone occur once each: they are layers of a step");
+		buf_printf(&b, ". It gives no steps: modules that differ in their number alone occur once each, so that they are layers of a step");
 	else if (!f->marked)
-		buf_printf(&b, ", but nothing in it tells a step from a layer (no result that goes to the host, no loss, no optimizer)");
+		buf_printf(&b, ". It gives no steps: nothing in it tells a step from a layer (no result that goes to the host, no loss, no optimizer)");
 	else
-		buf_printf(&b, ", which is not certain enough");
+		buf_printf(&b, ". It gives no steps, since that is not certain enough");
 	buf_char(&b, '.');
 	it->how = arena_str(a, buf_view(&b));
 	buf_release(&b);

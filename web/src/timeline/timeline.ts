@@ -166,7 +166,7 @@ export class Timeline implements Target {
     if (!this.ties && !this.beside) void this.curves.load();
     add(this.view, this.pointer.tip);
     this.resize();
-    if (looked) this.show(looked.from - (looked.to - looked.from), looked.to + (looked.to - looked.from));
+    if (looked) this.show(Math.max(0, 2 * looked.from - looked.to), Math.min(this.info.length, 2 * looked.to - looked.from));
     else this.startCamera(first);
     const [from, to] = looked ? [looked.from, looked.to] : (this.said("win") ?? "").split("..").map(Number);
     if (to > from) void this.chosen.choose({ from, to, tracks: tracks ? fromRanges(tracks) : undefined });

@@ -3,9 +3,9 @@ import { get, numberAt, source, textAt, type Cell, type Report, type State } fro
 import { COLORS, dark, echarts, OTHERS, showChart } from "../chart";
 import { add, h, select } from "../dom";
 import { time } from "../format";
-import { byDepth, choice, choose, figure, part, sectionOf, showReport } from "../parts";
+import { byDepth, choice, choose, emptyColumns, figure, part, sectionOf, showReport } from "../parts";
 import * as place from "../place";
-import type { Context, View } from "../view";
+import { inputName, type Context, type View } from "../view";
 import { DROPPED, showTimelines } from "./compare_timelines";
 
 const ROWS: [string, string][] = [["term", "term"], ["module", "module"], ["tree", "tree of modules"], ["op", "op"], ["kernel", "kernel"], ["line", "line of Python"]];
@@ -76,7 +76,7 @@ async function show(page: HTMLElement, c: Context): Promise<void> {
   // The other span or worker of the same run is what people compare most.
   const mine = others.find((i) => i.input === c.input), near = others.find((i) => i.input !== c.input && i.run === mine?.run) ?? others.find((i) => i.input !== c.input);
   const b = c.args.b ?? near?.input ?? c.input, by = ROWS.find(([id]) => id === c.args.by)?.[0] ?? "term", force = c.args.force === "1";
-  add(page, h("div", { class: "choices" }, h("span", { class: "note" }, `A is ${c.input}, as chosen above.`), select("B", others.map((i): [string, string] => [i.input, i.input === c.input ? `${i.input} (the same)` : i.input]), b, (v) => choose("b", v, ["b_steps", ...DROPPED])),
+  add(page, h("div", { class: "choices" }, h("span", { class: "note" }, `A is ${mine ? inputName(mine) : c.input}, as chosen above.`), select("B", others.map((i): [string, string] => [i.input, inputName(i) + (i.input === c.input ? " (the same)" : "")]), b, (v) => choose("b", v, ["b_steps", ...DROPPED])),
     field(c, "a_steps", "Steps of A"), field(c, "b_steps", "Steps of B"), choice(c, "Rows by", "by", ROWS, ["diff.sort", "diff.page", "diff.q"]), choice(c, "Of", "device", [["", "all GPUs"], ["cpu", "the hosts"]], ["diff.sort", "diff.page", "diff.q"]),
     h("a", { href: place.hashOf({ view: "compare", args: { input: b, b: c.input } }) }, "Swap A and B")));
   const steps = [c.args.a_steps ?? c.args.steps, c.args.b_steps ?? c.args.steps], compared: (number | undefined)[] = [];
@@ -92,12 +92,13 @@ async function show(page: HTMLElement, c: Context): Promise<void> {
     add(list, figure("Step of A", time(a)), figure("Step of B", time(end)), figure("Difference", signed(end - a)));
     add(list, figure("Least that would be seen", number("least_ns") === undefined ? undefined : time(number("least_ns") ?? 0), "the difference that so many steps would show in 80 of 100 pairs of recordings"));
     add(box, list);
+    if (number("half_ns") && number("least_ns")) add(box, h("p", { class: "note" }, `A difference of more than +- ${time(number("half_ns")!)} is more than chance. One of ${time(number("least_ns")!)} or more would be found so in 80 of 100 pairs of recordings with as many steps.`));
     waterfall(box, terms, a, end);
     const at = (cells: Cell[], id: string) => textAt(t, cells, id), kernels = (cells: Cell[]) => {
       const name = at(cells, "full_name") || at(cells, "name");
       if (at(cells, "kind") !== "idle") mark?.([at(cells, "a_name") || name, name]);
     };
-    showReport(box, "diff", t, { title: "Terms of the difference", hide: ["depth", "a_name", "a_shapes", "full_name"], ...(by === "tree" ? { children: byDepth(t), tree: "name" } : {}), choose: by === "kernel" ? kernels : undefined });
+    showReport(box, "diff", t, { title: "Terms of the difference", hide: ["depth", "a_name", "a_shapes", "full_name", ...emptyColumns(t)], ...(by === "tree" ? { children: byDepth(t), tree: "name" } : {}), choose: by === "kernel" ? kernels : undefined });
   });
   if (!force) add(page, h("p", { class: "note" }, h("a", { href: place.linkTo("compare", { ...c.args, force: "1" }) }, "Compare runs that have little in common, too")));
   await part(page, "Timelines", async (box) => {

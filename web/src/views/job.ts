@@ -52,11 +52,11 @@ function figures(box: HTMLElement, job: JobInfo, ranks: Report, late: Report | u
   add(list, figure("Ranks", here, job.missing ? `${job.missing} ranks of the job have no recording here` : "all ranks of the job are here"));
   add(list, figure("Clocks", clocks.length === 1 ? clocks[0] : "some unknown", "how the clocks of the ranks were found"));
   const waits = ranks.rows.map((r) => numberAt(ranks, r, "exposed_wait_ns")).filter((v): v is number => v !== undefined);
-  const steps = ranks.rows.map((r) => numberAt(ranks, r, "step_ns")).filter((v): v is number => v !== undefined), sum = (v: number[]) => v.reduce((a, b) => a + b, 0);
+  const steps = ranks.rows.map((r) => numberAt(ranks, r, "step_ns")).filter((v): v is number => v !== undefined), sum = (v: number[]) => v.reduce((a, b) => a + b, 0), most = Math.max(0, ...ranks.rows.map((r) => numberAt(ranks, r, "steps") ?? 0));
   add(list, figure("Waiting, of the step", waits.length && steps.length === waits.length ? percent((100 * sum(waits)) / sum(steps)) : undefined, "exposed waiting / step, over all ranks"));
   if (late && worst && (numberAt(late, worst, "waited_for_ns") ?? 0) > 0) {
     add(list, figure("Others waited most for", `rank ${worst[columnOf(late, "rank")]}`, note(late.notes[0] ?? "")));
-    add(list, figure("They waited", known(numberAt(late, worst, "waited_for_ns"), time), "device time, summed over the ranks that waited"));
+    add(list, figure(`They waited, summed over ${job.ranks.length - 1} ${job.ranks.length === 2 ? "rank" : "ranks"}${most > 1 ? ` and ${most} steps` : ""}`, known(numberAt(late, worst, "waited_for_ns"), time), "device time, summed over the ranks that waited"));
     add(list, figure("Because of", textAt(late, worst, "cause") || undefined, "what took that rank longer than the others"));
     const op = textAt(late, worst, "op");
     if (op) add(list, figure("At op", op.length > 40 ? op.slice(0, 39) + "…" : op, op));
@@ -72,14 +72,14 @@ function heatMap(box: HTMLElement, c: Context, job: JobInfo, data: JobSteps): vo
   const [id, title, help] = there.find(([x]) => x === c.args.show) ?? there[0] ?? QUANTITIES[0];
   const cells = data.ranks.flatMap((r, y) => r[id].map((v, x) => [x, y, v ?? "-"] as [number, number, number | "-"])), values = cells.flatMap((x) => (x[2] === "-" ? [] : [x[2]]));
   add(box, h("div", { class: "choices" }, select("Show", there.map(([x, t]): [string, string] => [x, t]), id, (v) => choose("show", v)), h("span", { class: "note" }, `Of each rank, per step: ${help}.`)));
-  const names = data.steps.map((s) => (data.whole ? "all device work" : String(s))), most = values.reduce((a, b) => Math.max(a, b), 1), least = values.reduce((a, b) => Math.min(a, b), most);
+  const names = data.steps.map((s) => (data.whole ? "all device work" : String(s))), most = values.reduce((a, b) => Math.max(a, b), 1), low = id === "step_ns" ? values.reduce((a, b) => Math.min(a, b), most) : 0;
   const chart = showChart(box, `${title} by rank and step`, {
     tooltip: { confine: true, formatter: (p: any) => `rank ${data.ranks[p.value[1]].rank}, step ${names[p.value[0]]}<br>${title}: ${typeof p.value[2] === "number" ? time(p.value[2]) : "no such step"}` },
     grid: { left: 64, right: 110, top: 10, bottom: 46 },
     xAxis: { type: "category", data: names, name: data.whole ? "" : "step", nameLocation: "middle", nameGap: 26, splitArea: { show: false } },
     yAxis: { type: "category", data: data.ranks.map((r) => `rank ${r.rank}`), inverse: true },
     visualMap: {
-      min: id === "step_ns" ? least : 0, max: most, calculable: false, orient: "vertical", right: 4, top: 10, itemHeight: 120, formatter: (v: number) => time(v),
+      min: low, max: most, calculable: false, orient: "vertical", right: 4, top: 10, itemHeight: 100, text: [time(most), time(low)], formatter: (v: number) => time(v),
       // One hue, dark for more on a light ground and light for more on a dark one.
       inRange: { color: dark() ? ["#1b2733", "#1f5a8a", "#4ea3dd", "#d5ecff"] : ["#eef5fb", "#9cc9ea", "#3d8fc9", "#083c66"] },
     },

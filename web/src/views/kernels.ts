@@ -6,7 +6,7 @@ import { add, h } from "../dom";
 import { time } from "../format";
 import { choice, detail, kernelName, part, showReport, topChoice, topOf } from "../parts";
 import { roleColor } from "../timeline/colors";
-import { report, type Context, type View } from "../view";
+import { report, sumsNote, type Context, type View } from "../view";
 
 const USES: Record<string, [text: string, color: string]> = {
   yes: ["Using Tensor Cores", COLORS[2]],
@@ -33,6 +33,7 @@ export const kernels: View = {
     add(page, h("div", { class: "choices" }, topChoice(c), choice(c, "Group by", "by", [["name", "name"], ["op", "name and op"], ["launch", "launch configuration"]], ["row"])), row);
     showBars(row, "Total time by kernel", names.rows.map((r) => ({ name: kernelName(names, r), value: numberAt(names, r, "total_ns") ?? 0, color: roleColor(textAt(names, r, "class")) })), time, topOf(c));
     showStacked(row, "Tensor Cores by time", tensorCores(names), time);
+    add(page, await sumsNote(c));
     const nameAt = columnOf(t, "name"), place = h("div", {});
     add(page, place);
     const open = await detail(page, c, "row", async (box, value) => {

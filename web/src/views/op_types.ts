@@ -5,7 +5,7 @@ import { add, h } from "../dom";
 import { time } from "../format";
 import { showReport, topChoice, topOf } from "../parts";
 import * as place from "../place";
-import { report, type View } from "../view";
+import { report, sumsNote, type View } from "../view";
 
 export const opTypes: View = {
   id: "op-types",
@@ -17,6 +17,7 @@ export const opTypes: View = {
     add(page, h("div", { class: "choices" }, topChoice(c)), row);
     showBars(row, "GPU time by op type", shares("total_gpu_ns"), time, topOf(c));
     showBars(row, "CPU time by op type", shares("total_cpu_ns"), time, topOf(c));
+    add(page, await sumsNote(c));
     showReport(page, "op-types", t, { title: "Op types", hide: ["min_gpu_ns", "max_gpu_ns", "mean_cpu_ns"], choose: (cells) => (location.hash = place.linkTo("ops-kernels", { "ops.q": String(cells[type]) })) });
   },
 };

@@ -10,7 +10,7 @@ import { figure, part, pathEnd, sectionOf, showReport } from "../parts";
 import * as place from "../place";
 import { showSteps, toStep } from "../steps";
 import { roleColor } from "../timeline/colors";
-import { advise, report, type Context, type View } from "../view";
+import { advise, report, summedOver, sumsNote, type Context, type View } from "../view";
 
 async function steps(box: HTMLElement, c: Context): Promise<void> {
   const t = await report(c, "overview"), figures = h("div", { class: "figures" }), row = h("div", { class: "row" });
@@ -40,7 +40,7 @@ const useColor = (use: string) => USES.find(([words]) => words.test(use))?.[1] ?
 async function uses(box: HTMLElement, c: Context): Promise<void> {
   const t = await report(c, "summary"), ops = sectionOf(t, "ops"), row = h("div", { class: "row" });
   const parts = (s: Table, name: string, value: string) => s.rows.map((r) => ({ name: textAt(s, r, name), value: numberAt(s, r, value) ?? 0, color: useColor(textAt(s, r, name)) })).filter((x) => x.name !== "all");
-  add(box, row);
+  add(box, row, await sumsNote(c));
   showStacked(row, "What the time was used for", parts(t, t.columns[0].id, "total_ns"), time);
   const byCores = ops ? parts(ops, ops.columns[0].id, "gpu_ns") : [];
   if (byCores.some((x) => x.value)) showStacked(row, "Device time of ops by Tensor Cores", byCores, time);
@@ -54,7 +54,7 @@ async function topOps(box: HTMLElement, c: Context): Promise<void> {
   const wanted = ["name", "shapes", "direction", "calls", ...(gpu ? ["total_gpu_ns", "gpu_pct", "tc_eligible", "tc_used"] : ["total_cpu_ns", "mean_cpu_ns"])];
   const opId = columnOf(t, "op_id"), direction = columnOf(t, "direction");
   showReport(box, "ops", t, {
-    title: `Top 10 ops by ${gpu ? "GPU" : "CPU"} time`,
+    title: `Top 10 ops by ${gpu ? "GPU" : "CPU"} time, of ${await summedOver(c)}`,
     hide: t.columns.map((x) => x.id).filter((id) => !wanted.includes(id)),
     draw: { name: pathEnd },
 

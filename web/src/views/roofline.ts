@@ -7,7 +7,7 @@ import { add, h } from "../dom";
 import { middle } from "../fit";
 import { percent, time } from "../format";
 import { choice, drawShort, figure, shortKernels, showReport } from "../parts";
-import { report, type View } from "../view";
+import { report, sumsNote, type View } from "../view";
 
 const HEIGHT = 460;
 /** Columns not shown at first: what others are made of, and how single calls differ. */
@@ -44,6 +44,7 @@ export const roofline: View = {
     add(page, h("div", { class: "choices" }, choice(c, "By", "by", [["op", "op"], ["shape", "op and shape"], ["kernel", "kernel"]])));
     const short = by === "kernel" ? await shortKernels(c) : (name: Cell) => String(name ?? ""), nameOf = (r: Cell[]) => [textAt(t, r, "op") || short(textAt(t, r, "kernel")), textAt(t, r, "direction"), textAt(t, r, "done_by") === "copy engines" ? "copy engines" : ""].filter((x) => x).join(", ");
     gains(page, t, nameOf);
+    add(page, await sumsNote(c));
     chart(page, t, nameOf);
     showReport(page, "roofline", t, { title: "Ops against the peaks", steps: c, hide: t.columns.map((x) => x.id).filter((id) => HIDDEN.test(id) || (/^(over_peak|unknown)$/.test(id) && t.rows.every((r) => !textAt(t, r, id)))), draw: { kernel: drawShort(short) } });
   },

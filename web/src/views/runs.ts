@@ -3,7 +3,7 @@ import { ApiError, get, type State } from "../api";
 import { add, button, clear, h } from "../dom";
 import { bytes, count, percent, time } from "../format";
 import * as place from "../place";
-import type { Context, View } from "../view";
+import { inputName, type Context, type View } from "../view";
 
 /** What /api/runs says. */
 export interface Runs {
@@ -80,9 +80,11 @@ const AT_ONCE = 2;
 /** So many rows stand there at first, and so many more each time that more are asked for. */
 const ROWS = 200, MORE = 1000;
 
+const titleOf = (r: Row) => `${r.folder ? r.folder + "/" : ""}${r.name}`;
+
 function rowOf(run: string, i: RunInput): Row {
   return {
-    key: i.input, input: i.input, folder: run, name: i.worker + (i.span === "default" ? "" : `/${i.span}`), paths: i.path, bytes: i.bytes, changed: i.changed_ns === null ? null : Number(i.changed_ns) / 1e6,
+    key: i.input, input: i.input, folder: run, name: inputName({ ...i, run: "" }), paths: i.path, bytes: i.bytes, changed: i.changed_ns === null ? null : Number(i.changed_ns) / 1e6,
     content: String(i.content), job: i.keeps_job, ranks: [], error: i.keeps_job ? undefined : i.error, cheap: i.path.endsWith(".opscope"),
   };
 }
@@ -213,6 +215,7 @@ class Page {
   private readonly found = h("span", { class: "found", role: "status" });
   private readonly search = h("input", { type: "search", placeholder: "Search names and findings", "aria-label": "Search names and findings", size: 34 });
   private readonly both = button("Compare", () => this.goCompare());
+  private readonly pair = h("span", { class: "note pair" });
   private readonly none = button("Untick all", () => this.tick([]));
   private readonly more = button("", () => ((this.most += MORE), this.draw()));
   private readonly readAll = button("", () => ((this.all = !this.all), this.pump(), this.say()), { title: "Figures come for the rows in sight; so do those of all others" });
@@ -239,7 +242,7 @@ class Page {
     });
     const head = h("tr", {}, h("th", { scope: "col", class: "tick" }, h("span", { class: "unseen" }, "Compare")), ...COLUMNS.map((x) => this.heading(x)));
     const table = h("table", { class: "runs", "aria-label": "Runs" }, h("colgroup", {}, h("col", { width: 30 }), ...COLUMNS.map((x) => h("col", { width: x.width }))), h("thead", {}, head), this.body);
-    add(box, h("div", { class: "choices" }, this.search, this.both, this.none, h("span", { class: "space" }), this.found, this.readAll), table, this.more);
+    add(box, h("div", { class: "choices" }, this.search, this.both, this.pair, this.none, h("span", { class: "space" }), this.found, this.readAll), table, this.more);
     c.signal.addEventListener("abort", () => this.sight.disconnect());
   }
 
@@ -311,12 +314,14 @@ class Page {
     this.readAll.textContent = this.all ? `Stop reading (${count(left)} left)` : `Read all (${count(left)} left)`;
     const two = this.ticked.length === 2;
     this.both.disabled = !two;
-    this.both.title = two ? `A: ${this.ticked[0]}\nB: ${this.ticked[1]}` : "Tick two runs";
+    const [a, b] = this.ticked.map((k) => this.nameOf(k));
+    this.pair.textContent = !a ? "Tick two runs: first A, then B" : this.ticked.length > 2 ? "More than two are ticked" : b ? `A: ${a}, B: ${b}` : `A: ${a}; tick B`;
+    this.both.title = this.pair.title = this.pair.textContent;
     this.none.hidden = !this.ticked.length;
   }
 
   private line(r: Row, rank: boolean): HTMLTableRowElement {
-    const s = summaryOf(r), error = errorOf(r), title = `${r.folder ? r.folder + "/" : ""}${r.name}`;
+    const s = summaryOf(r), error = errorOf(r), title = titleOf(r);
     const cells = COLUMNS.map((x) => h("td", { class: x.number ? "number" : undefined, "data-column": x.id }));
     const cell = (id: string) => cells[COLUMNS.findIndex((x) => x.id === id)];
     add(cell("name"), this.name(r, rank));
@@ -380,6 +385,11 @@ class Page {
     this.noteTicked();
     for (const [e, r] of this.lines) e.querySelector<HTMLInputElement>("input")!.checked = keys.includes(r.key);
     this.say();
+  }
+
+  private nameOf(key: string): string {
+    const r = this.rows.flatMap((x) => [x, ...x.ranks]).find((x) => x.key === key);
+    return r ? titleOf(r) : key;
   }
 
   private fold(r: Row): void {
