@@ -18,6 +18,8 @@ struct summary_gpu {
 	int64_t device;
 	struct str name;         /* n == 0: the input does not tell */
 	double busy_pct, mfu_pct; /* NAN = not known */
+	double peak_tflops_per_s; /* of which the MFU is a share */
+	struct str peak_of;      /* type and cores of that peak */
 };
 
 struct summary {
@@ -28,6 +30,8 @@ struct summary {
 	unsigned n_gpus;
 	int64_t findings;        /* -1 = not known */
 	struct str findings_why, severity, problem; /* why not; of the first */
+	struct str others;       /* the problems of the others, a line for each */
+	struct str losses;       /* what of the input could not be used, as problems_put has it */
 	unsigned ranks, left_out; /* of a job: recordings that were read, and that could not be; 0 and 0 of an input */
 };
 
@@ -36,7 +40,7 @@ void summary_of(struct profile *p, struct arena *a, struct summary *out);
 
 /* The figures of a job: means over those of its ranks that have the figure. */
 void summary_of_ranks(const struct summary *rank, unsigned n, struct arena *a, struct summary *out);
-/* The findings, from what `advise` gave; t == NULL: *why says why nothing. */
+/* The findings, from what `advise` gave; t == NULL: *why says why nothing. Nothing found where detectors could not look is not known. */
 void summary_set_findings(struct summary *s, struct arena *a, const struct table *t, const struct err *why);
 
 /* As an object of JSON. */
