@@ -117,9 +117,12 @@ async function doubts(t) {
     near(await cell(t, "whole/trace/default", "mfu").innerText(), of("mfu_pct"), "MFU");
     assert((await title("whole/trace/default", "mfu")).startsWith(peak), await title("whole/trace/default", "mfu"));
     await t.until("why the empty file cannot be read", async () => (await row(t, "empty/trace/default").innerText()).includes("the file is empty"));
+    await t.until("how many cannot be read", async () => (await t.page.locator(".found").innerText()) === "6 runs; 1 cannot be read");
     assert((await names(t)).filter((x) => x.startsWith("twins/")).length === 2, "both of one name");
     const shown = await t.page.locator('tr[data-run^="twins/"] a[data-control=open]').allInnerTexts();
     same(shown.sort().join(), "twins/trace.json,twins/trace.json.gz", "what tells them apart");
+    await t.open("overview", "twins/trace/default", {}, base);
+    same((await t.page.locator("header select").nth(2).locator("option").allInnerTexts()).sort().join(), "default (trace.json),default (trace.json.gz)", "and in the menu of spans");
     // The pages of the run say what was lost, too.
     await t.open("overview", cut, {}, base);
     assert((await t.page.locator("main .losses").innerText()).includes(start_), "the banner");

@@ -312,8 +312,9 @@ class Page {
 
   /** How many there are, how many are read, and what is ticked. */
   private say(found = this.rows.filter((r) => this.matches(r)).length): void {
+    const bad = this.rows.filter((r) => errorOf(r) !== undefined).length;
     const left = this.rows.filter((r) => !known.has(at(r)) && errorOf(r) === undefined).length, n = this.rows.length, byRead = COLUMNS.find((x) => x.id === this.sort.replace(/^-/, ""))?.read;
-    this.found.textContent = (this.query ? `${count(found)} of ${count(n)} runs` : `${count(n)} run${n === 1 ? "" : "s"}`) + (left && byRead ? `; ${count(left)} not read yet stand last` : left && this.all ? `; ${count(n - left)} read` : "");
+    this.found.textContent = (this.query ? `${count(found)} of ${count(n)} runs` : `${count(n)} run${n === 1 ? "" : "s"}`) + (left && byRead ? `; ${count(left)} not read yet stand last` : left && this.all ? `; ${count(n - left)} read` : "") + (bad ? `; ${count(bad)} cannot be read` : "");
     this.readAll.hidden = !left;
     this.readAll.textContent = this.all ? `Stop reading (${count(left)} left)` : `Read all (${count(left)} left)`;
     const two = this.ticked.length === 2;
