@@ -42,6 +42,25 @@ static const char *best_remedy(const struct findings *f, unsigned *helped)
 	return best;
 }
 
+struct str not_applicable_mostly(const struct findings *f, struct arena *a)
+{
+	unsigned all = 0, could_not = 0, most = 0;
+	struct str why = STR("");
+	for (const struct detector *const *d = detector_registry; *d; d++)
+		all += !(*d)->experts;
+	for (unsigned i = 0; i < f->n_missing; i++) {
+		unsigned same = 0;
+		for (unsigned k = 0; k < f->n_missing; k++)
+			same += str_eq(f->missing[k].why, f->missing[i].why);
+		could_not += i == 0 || strcmp(f->missing[i].detector, f->missing[i - 1].detector) != 0;
+		if (same > most) {
+			most = same;
+			why = f->missing[i].why;
+		}
+	}
+	return 2 * could_not < all ? STR("") : arena_printf(a, "%u of %u detectors could not look: " STR_FMT, could_not, all, STR_ARG(why));
+}
+
 void not_applicable_note(const struct findings *f, struct table *t)
 {
 	unsigned helped, n = f->n_missing;

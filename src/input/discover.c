@@ -279,12 +279,13 @@ static void walk_entry(struct discover_walk *w, struct str dir, struct str relat
 		return;
 	}
 	bool out = discover_leads_out(path.p, w->root);
-	if (S_ISREG(st.st_mode) && is_trace(w, str_from(name), path.p, out)) {
+	bool empty = S_ISREG(st.st_mode) && !out && discover_is_candidate(str_from(name)) && discover_is_empty(path.p);
+	if (S_ISREG(st.st_mode) && ((empty && w->list->keeps_empty) || is_trace(w, str_from(name), path.p, out))) {
 		if (out)
 			discover_leave_out(w->list, path);
 		else
 			add_file(w->list, w, run, str_from(name), path);
-	} else if (!out && discover_is_candidate(str_from(name)) && discover_is_empty(path.p)) {
+	} else if (empty) {
 		MEM_PUSH(w->list->empty, w->list->n_empty, w->list->cap_empty, path);
 	} else if (S_ISREG(st.st_mode) && !out) {
 		discover_keep_odd(w->list, str_from(name), path);
@@ -389,9 +390,9 @@ static void discover_remote_file(void *context, const char *name, struct str bel
 	const bool named = discover_parse_name(file, &worker, &stamp);
 	if (str_ends(file, STR(".seg")) || (!named && !discover_is_candidate(file)))
 		return;
-	if (!bytes)
+	if (!bytes && !l->keeps_empty)
 		MEM_PUSH(l->empty, l->n_empty, l->cap_empty, path);
-	else if (named || input_recognise(name, &e) || e.code) /* of one that cannot be looked into, reading it says why */
+	else if (named || !bytes || input_recognise(name, &e) || e.code) /* of one that cannot be looked into, reading it says why */
 		add_file(l, &r->walk, run.n ? run : r->folder, file, discover_remote_path(l, name));
 	else
 		discover_keep_odd(l, file, path);

@@ -29,6 +29,7 @@ struct trace_list {
 	unsigned n, cap;
 	unsigned unreadable;          /* directories that could not be entered, or lay too deep */
 	bool stays;                   /* leave out links that lead out of their directory; set before discover_add */
+	bool keeps_empty;             /* files without a byte that are named like traces are listed as traces; set before discover_add */
 	struct str *left_out;         /* the paths of those that lead to a trace or to a directory; NUL-terminated */
 	unsigned n_left_out, cap_left_out;
 	struct str *empty;            /* the paths of files without a byte, unpacked, that are named like traces; NUL-terminated */

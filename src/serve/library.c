@@ -5,6 +5,7 @@
 #include "input/discover.h"
 #include "io/memory_limit.h"
 #include "open/trace_open.h"
+#include "serve/problems.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -110,6 +111,7 @@ struct reading {
 	bool was_file;                /* and it was a regular one at some time */
 	struct profile *p;
 	unsigned marks;
+	struct buf met;               /* the profile owns its text */
 	struct waste *waste;
 	struct err e;
 };
@@ -133,6 +135,7 @@ static void serve_library_read_file(void *reading)
 	if (!p || r->apart)
 		return;
 	r->marks = r->x->own->library->look ? r->x->own->library->look(p) : 0;
+	problems_put(&p->diags, DIAG_NOTE, &r->met);
 	r->waste = NEW(struct waste);
 	r->p = p;
 	mem_disown(r->waste);
@@ -265,6 +268,7 @@ static void serve_library_load(struct library *l, struct library_entry *x)
 		x->profile = p;
 		x->own->bytes = profile_bytes(p);
 		x->problems = p->diags.n;
+		x->met = buf_view(&r.met);
 		x->marks = r.marks;
 		x->state = ENTRY_READY;
 	} else {

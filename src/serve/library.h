@@ -31,6 +31,7 @@ struct library_entry {
 	uint64_t generation;          /* of what is held: another one for other content; 0 = not read yet */
 	unsigned marks;               /* what library_options.look said, once it was read */
 	uint32_t problems;            /* that reading it met: profile->diags grows while passes run */
+	struct str met;               /* the same as text (serve/problems.h); of ENTRY_READY, lives as long as the profile */
 	struct profile *profile;      /* while held and ENTRY_READY */
 	pthread_mutex_t ask;          /* of library_turn_begin */
 	struct library_private *own;

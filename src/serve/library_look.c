@@ -228,7 +228,7 @@ static void note_files(struct looking *k)
 
 int library_look_again(struct library *l, struct err *e)
 {
-	struct looking k = {.l = l, .found = {.stays = !l->follow_links}, .e = e};
+	struct looking k = {.l = l, .found = {.stays = !l->follow_links, .keeps_empty = true}, .e = e};
 	struct mem_pool blocks = {0};
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);

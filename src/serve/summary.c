@@ -1,8 +1,10 @@
 #include "serve/summary.h"
 
 #include "base/json_text.h"
+#include "detect/not_applicable.h"
 #include "query/advice.h"
 #include "query/report.h"
+#include "serve/problems.h"
 
 #include <math.h>
 
@@ -49,7 +51,7 @@ static void summary_put_gpus(struct summary *s, const struct table *devices, str
 	s->n_gpus = devices ? (unsigned)devices->n_rows : 0;
 	s->gpu = ARENA_ARRAY(a, s->n_gpus, struct summary_gpu);
 	for (unsigned i = 0; i < s->n_gpus; i++)
-		s->gpu[i] = (struct summary_gpu){summary_device(devices, i), summary_text(devices, i, "name", a), summary_number(devices, i, "busy_pct"), (double)NAN};
+		s->gpu[i] = (struct summary_gpu){summary_device(devices, i), summary_text(devices, i, "name", a), summary_number(devices, i, "busy_pct"), (double)NAN, (double)NAN, STR("")};
 }
 
 static void summary_take_overview(struct summary *s, const struct table *t, struct arena *a)
@@ -86,8 +88,11 @@ static void summary_take_mfu(struct summary *s, const struct table *t, struct ar
 			continue;
 		double mfu = summary_number(t, i, "mfu_pct");
 		for (unsigned k = 0; k < s->n_gpus; k++)
-			if (s->gpu[k].device == device)
+			if (s->gpu[k].device == device) {
 				s->gpu[k].mfu_pct = mfu;
+				s->gpu[k].peak_tflops_per_s = summary_number(t, i, "peak_tflops_per_s");
+				s->gpu[k].peak_of = summary_text(t, i, "peak_of", a);
+			}
 		if (isnan(mfu) && !s->mfu_pct.why.n)
 			s->mfu_pct.why = summary_text(t, i, "why", a);
 		sum += mfu;
@@ -105,6 +110,57 @@ void summary_set_findings(struct summary *s, struct arena *a, const struct table
 		s->findings_why = arena_str(a, str_from(why->msg));
 	s->severity = summary_text(t, 0, "severity", a);
 	s->problem = summary_text(t, 0, "problem", a);
+	struct buf others = {0};
+	for (size_t i = 1; t && i < t->n_rows; i++) {
+		struct str problem = summary_text(t, i, "problem", a);
+		buf_printf(&others, "%s" STR_FMT, others.n ? "\n" : "", STR_ARG(problem));
+	}
+	s->others = arena_str(a, buf_view(&others));
+	buf_release(&others);
+}
+
+/* Where hardly any detector could look, that none found anything says nothing. */
+static void summary_take_findings(struct summary *s, struct profile *p, struct arena *a)
+{
+	struct findings f = {0};
+	struct table t;
+	struct err e;
+	if (advice_findings(p, &(struct report_args){0}, &f, &e) < 0) {
+		summary_set_findings(s, a, NULL, &e);
+		return;
+	}
+	findings_table(&f, &t);
+	summary_set_findings(s, a, &t, &e);
+	struct str why = f.n ? STR("") : not_applicable_mostly(&f, a);
+	if (why.n) {
+		s->findings = -1;
+		s->findings_why = why;
+	}
+	table_release(&t);
+	findings_release(&f);
+}
+
+static void summary_doubt(struct summary_figure *x, struct arena *a)
+{
+	if (isnan(x->value) && x->why.n)
+		x->why = arena_printf(a, STR_FMT "; the input could not be read wholly", STR_ARG(x->why));
+}
+
+/* What is not in a part of the input may be in the rest. */
+static void summary_take_losses(struct summary *s, const struct profile *p, struct arena *a)
+{
+	struct buf b = {0};
+	problems_put(&p->diags, DIAG_LOSS, &b);
+	s->losses = arena_str(a, buf_view(&b));
+	buf_release(&b);
+	if (!s->losses.n)
+		return;
+	if (!s->n_gpus)
+		s->busy_pct.why = STR("no work of a GPU is in what could be read of the input");
+	summary_doubt(&s->step_ns, a);
+	summary_doubt(&s->mfu_pct, a);
+	if (s->findings < 0)
+		s->findings_why = arena_printf(a, STR_FMT "; the input could not be read wholly", STR_ARG(s->findings_why));
 }
 
 void summary_of(struct profile *p, struct arena *a, struct summary *out)
@@ -126,10 +182,8 @@ void summary_of(struct profile *p, struct arena *a, struct summary *out)
 	} else {
 		out->mfu_pct.why = arena_str(a, str_from(e.msg));
 	}
-	bool advised = advice_table(p, &args, &t, &e) == 0;
-	summary_set_findings(out, a, advised ? &t : NULL, &e);
-	if (advised)
-		table_release(&t);
+	summary_take_findings(out, p, a);
+	summary_take_losses(out, p, a);
 }
 
 /* ---- a job ---- */
@@ -161,9 +215,15 @@ void summary_of_ranks(const struct summary *rank, unsigned n, struct arena *a, s
 	out->format = n ? rank[0].format : STR("");
 	out->step_note = !steps ? STR("") : arena_printf(a, "Mean over %u rank%s, and over the steps of each.", steps, steps == 1 ? "" : "s");
 	out->gpu = ARENA_ARRAY(a, gpus, struct summary_gpu);
-	for (unsigned i = 0; i < n; i++)
+	struct buf losses = {0};
+	for (unsigned i = 0; i < n; i++) {
 		for (unsigned k = 0; k < rank[i].n_gpus; k++)
 			out->gpu[out->n_gpus++] = rank[i].gpu[k];
+		if (rank[i].losses.n)
+			buf_printf(&losses, "%s" STR_FMT, losses.n ? "," : "", STR_ARG(rank[i].losses));
+	}
+	out->losses = arena_str(a, buf_view(&losses));
+	buf_release(&losses);
 }
 
 /* ---- as JSON ---- */
@@ -204,6 +264,10 @@ void summary_put(const struct summary *s, struct buf *out)
 		summary_put_number(out, "busy_pct", s->gpu[i].busy_pct);
 		buf_char(out, ',');
 		summary_put_number(out, "mfu_pct", s->gpu[i].mfu_pct);
+		buf_char(out, ',');
+		summary_put_number(out, "peak_tflops_per_s", s->gpu[i].peak_tflops_per_s);
+		buf_char(out, ',');
+		json_put_text(out, "peak_of", s->gpu[i].peak_of);
 		buf_char(out, '}');
 	}
 	buf_cstr(out, "],");
@@ -217,6 +281,9 @@ void summary_put(const struct summary *s, struct buf *out)
 	json_put_text(out, "severity", s->severity);
 	buf_char(out, ',');
 	json_put_text(out, "problem", s->problem);
+	buf_char(out, ',');
+	json_put_text(out, "others", s->others);
+	buf_printf(out, ",\"losses\":[" STR_FMT "]", STR_ARG(s->losses));
 	if (s->ranks || s->left_out)
 		buf_printf(out, ",\"ranks\":%u,\"left_out\":%u", s->ranks, s->left_out);
 	buf_cstr(out, "}\n");

@@ -159,7 +159,22 @@ async function timeline(t) {
   }
 }
 
+/** Dumps of a flight recorder open at where the job hangs, and nothing there refuses. */
+async function hanging(t) {
+  const folder = join(process.env.OPSCOPE_DATA, "recorders/nccl_fr/lock_gil_2nd");
+  need(folder);
+  const { base } = await t.serve([folder]);
+  t.origin = base.replace(/[^/]*$/, "");
+  await t.page.goto("about:blank");
+  await t.page.goto(base);
+  await t.ready("job");
+  same(await t.page.locator("main h3").first().innerText(), "Where the job hangs", "what stands first");
+  await t.sameTable("hangs", report("hangs", folder));
+  same(await t.page.locator("main .empty").count(), 0, "parts without anything");
+}
+
 export const tests = [
+  ["where a job hangs", hanging],
   ["tables and picture of a job", numbers],
   ["collectives in each grouping", groupings],
   ["from a rank to its pages", ways],

@@ -41,7 +41,7 @@ async function uses(t) {
   await t.open("overview", "h100");
   const s = t.report("summary", "h100"), ops = s.sections.find((x) => x.name === "ops"), parts = async (title) => (await t.chart(title)).series.map((x) => `${x.name} ${x.data[0]}`).join();
   same(await parts("What the time was used for"), s.rows.filter((r) => r[2]).map((r) => `${r[0]} ${r[2]}`).join(), "uses");
-  same(await parts("Device time of ops by Tensor Cores"), ops.rows.filter((r) => r[1] && r[0] !== "all").map((r) => `${r[0]} ${r[1]}`).join(), "ops by Tensor Cores");
+  same(await parts("Device time of ops by Tensor Cores"), ops.rows.filter((r) => r[1] && r[0] !== "all").map((r) => `${r[0] === "all others" ? "other ops" : `ops that ${r[0]}`} ${r[1]}`).join(), "ops by Tensor Cores");
   same(await t.page.locator("[data-sums]").first().innerText(), "Times are of one step.", "over what they are summed up");
 }
 
@@ -267,9 +267,18 @@ async function memoryCategories(t) {
 
 /** Of a memory snapshot: the peak, who holds what at the end by each grouping, and in what pieces. */
 async function memorySnapshot(t) {
+  t.need("snapshot");
+  const alone = await t.serve([INPUTS.snapshot.path]);
+  t.origin = alone.base.replace(/[^/]*$/, "");
+  await t.page.goto(alone.base);
+  await t.ready("memory"); // where it is opened
+  alone.child.kill();
+  t.origin = t.base.replace(/[^/]*$/, "");
   await t.open("memory", "snapshot");
   const peaks = t.report("memory", "snapshot").sections.find((x) => x.name === "peaks");
   near(await t.figure("Peak allocated"), peaks.rows[0][peaks.columns.findIndex((c) => c.id === "peak_allocated_bytes")], "peak");
+  const tables = await t.page.locator("[data-table]").evaluateAll((list) => list.map((e) => e.dataset.table));
+  same(tables.at(-1), "memory", "the table without rows stands last");
   await t.sameTable("leaks", t.report("leaks", "snapshot"));
   const pieces = t.report("fragmentation", "snapshot");
   await t.sameTable("fragmentation", pieces);

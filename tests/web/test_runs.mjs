@@ -1,7 +1,9 @@
 // The start page of a folder: a row for each run, jobs as one row, search, order, comparing two, what comes and goes.
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { assert, near, same } from "./harness.mjs";
 
 const DATA = join(process.env.OPSCOPE_ROOT, "tests/data");
@@ -80,6 +82,65 @@ async function figures(t) {
   }
 }
 
+/** Runs of which not all is known: one cut off, one without device work, an empty file; and two files of one name. */
+function doubtful() {
+  const dir = mkdtempSync(join(tmpdir(), "opscope-doubtful-")), put = (run, name, bytes) => (mkdirSync(join(dir, run), { recursive: true }), writeFileSync(join(dir, run, name), bytes));
+  const whole = readFileSync(join(DATA, "h200/gpt_fp32.json.gz")), twin = readFileSync(join(DATA, "synthetic/two_steps_overlap.json"));
+  put("whole", "trace.json.gz", whole);
+  put("cut", "trace.json.gz", whole.subarray(0, 100000));
+  put("cpu", "trace.json", readFileSync(join(DATA, "synthetic/pure_cpu.json")));
+  put("empty", "trace.json", "");
+  put("twins", "trace.json", twin);
+  put("twins", "trace.json.gz", gzipSync(twin));
+  return dir;
+}
+
+async function doubts(t) {
+  const dir = doubtful(), { base, child } = await t.serve([dir]), title = (key, column) => cell(t, key, column).getAttribute("title"), file = (run) => join(dir, run, "trace.json.gz");
+  try {
+    await start(t, base);
+    for (const run of ["whole", "cut", "cpu", "twins"]) await known(t, `${run}/trace/default`);
+    // What reading lost is said as the program says it on stderr.
+    const cut = "cut/trace/default", lost = JSON.parse(execFileSync(process.env.OPSCOPE, ["info", file("cut"), "--format=json"], { maxBuffer: 1 << 26, stdio: ["ignore", "pipe", "ignore"] })).sections.find((s) => s.name === "problems");
+    const message = lost.rows.find((r) => r[lost.columns.findIndex((c) => c.id === "level")] === "lost")[lost.columns.findIndex((c) => c.id === "message")], start_ = message.split(" at byte")[0];
+    assert(start_.length > 10 && (await row(t, cut).locator(".lost").getAttribute("title")).includes(start_), "what was lost");
+    same(await t.page.locator("tr[data-run] .lost").count(), 1, "rows of which something was lost");
+    same(await cell(t, cut, "busy").innerText(), "-", "GPU busy of what was cut off");
+    assert((await title(cut, "busy")).includes("what could be read") && !(await title(cut, "busy")).includes("no kernel ran"), await title(cut, "busy"));
+    // Nothing found where nothing could be looked at is no 0.
+    for (const run of ["cut", "cpu"]) {
+      same(await cell(t, `${run}/trace/default`, "findings").innerText(), "-", `findings of ${run}`);
+      assert(/^\d+ of \d+ detectors could not look: the input has no device work/.test(await title(`${run}/trace/default`, "findings")), await title(`${run}/trace/default`, "findings"));
+    }
+    // Of which peak an MFU is.
+    const mfu = t.program(["report", "mfu"], file("whole")), of = (id) => mfu.rows.at(-1)[mfu.columns.findIndex((c) => c.id === id)], peak = `of ${of("peak_tflops_per_s")} TFLOP/s, ${of("peak_of")}`;
+    near(await cell(t, "whole/trace/default", "mfu").innerText(), of("mfu_pct"), "MFU");
+    assert((await title("whole/trace/default", "mfu")).startsWith(peak), await title("whole/trace/default", "mfu"));
+    await t.until("why the empty file cannot be read", async () => (await row(t, "empty/trace/default").innerText()).includes("the file is empty"));
+    await t.until("how many cannot be read", async () => (await t.page.locator(".found").innerText()) === "6 runs; 1 cannot be read");
+    assert((await names(t)).filter((x) => x.startsWith("twins/")).length === 2, "both of one name");
+    const shown = await t.page.locator('tr[data-run^="twins/"] a[data-control=open]').allInnerTexts();
+    same(shown.sort().join(), "twins/trace.json,twins/trace.json.gz", "what tells them apart");
+    await t.open("overview", "twins/trace/default", {}, base);
+    same((await t.page.locator("header select").nth(2).locator("option").allInnerTexts()).sort().join(), "default (trace.json),default (trace.json.gz)", "and in the menu of spans");
+    // The pages of the run say what was lost, too.
+    await t.open("overview", cut, {}, base);
+    assert((await t.page.locator("main .losses").innerText()).includes(start_), "the banner");
+    assert(/applicable; \d+ are not\./.test(await t.page.locator(".findings .nothing").innerText()), await t.page.locator(".findings .nothing").innerText());
+    assert(/^\d+ detectors are not applicable$/.test(await t.page.locator(".findings details.idle summary").innerText()), "one line");
+    assert(!(await t.page.locator("main").innerText()).includes("No work of this recording"), "no work is claimed of what was cut off");
+    await t.accessible("a run that was cut off");
+    await t.open("system", cut, {}, base);
+    assert((await t.rows("problems")).some((r) => r.some(([, text]) => text.includes(start_))), "problems as text");
+    await t.open("overview", "whole/trace/default", {}, base);
+    same(await t.page.locator("main .losses").count(), 0, "no banner where nothing was lost");
+    same(await t.page.locator('[data-figure="MFU"] small').innerText(), peak, "the peak beside the MFU");
+  } finally {
+    child.kill();
+    rmSync(dir, { recursive: true });
+  }
+}
+
 async function choosing(t) {
   const dir = folder(), { base, child } = await t.serve([dir]);
   try {
@@ -101,6 +162,11 @@ async function choosing(t) {
     same((await names(t)).join(), "second/trace/default", "found by name");
     await t.page.getByLabel("Search names and findings").fill("collectives itself");
     same((await names(t)).join(), JOB, "found by its first finding");
+    const found = t.program(["advise"], join(dir, "ddp"));
+    assert(found.rows.length > 1, "several findings");
+    await t.page.getByLabel("Search names and findings").fill(found.rows.at(-1)[found.columns.findIndex((c) => c.id === "problem")]);
+    same((await names(t)).join(), JOB, "found by its last finding");
+    await t.page.getByLabel("Search names and findings").fill("collectives itself");
     const url = t.page.url();
     await t.page.goto("about:blank");
     await t.page.goto(url);
@@ -150,4 +216,4 @@ async function choosing(t) {
   }
 }
 
-export const tests = [["a row for each run", figures], ["order, search, two to compare, and what comes and goes", choosing]];
+export const tests = [["a row for each run", figures], ["runs of which not all is known", doubts], ["order, search, two to compare, and what comes and goes", choosing]];

@@ -34,6 +34,14 @@ export interface Report extends Table {
 
 export type Lack = "memory" | "modules";
 
+/** What was odd about an input; `message` is that of the first. */
+export interface Problem {
+  kind: string;
+  level: "note" | "repaired" | "lost";
+  count: number;
+  message: string;
+}
+
 export interface Input {
   input: string;
   run: string;
@@ -53,6 +61,8 @@ export interface Input {
   gpu_ops?: number;
   spans?: number;
   problems?: number;
+  /** The same as text, while it is ready. */
+  met?: Problem[];
   /** What one that is ready holds nothing of. */
   lacks?: Lack[];
   /** It is an .opscope file, to which aggregations can be added. */

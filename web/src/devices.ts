@@ -1,9 +1,11 @@
 // GPUs as cards: how well each was used.
 import type { Cell, Table } from "./api";
-import { columnOf, numberAt, textAt } from "./api";
+import { ApiError, columnOf, get, numberAt, textAt, type State } from "./api";
 import { add, h } from "./dom";
-import { bytes, known, percent } from "./format";
+import { bytes, known, peakText, percent } from "./format";
 import { figure } from "./parts";
+import { lossesOf } from "./problems";
+import { report, type Context } from "./view";
 
 /** How well a device was used: columns of the report `devices`. */
 export const SHARES: [id: string, label: string][] = [
@@ -26,17 +28,40 @@ function whyNoMfu(table: Table, row: Cell[]): string | undefined {
   return said.find((m) => m && (m[1] === undefined || m[1].split(", ").includes(device)))?.[2];
 }
 
-function card(table: Table, row: Cell[]): HTMLElement {
+/** What other answers say of the devices. */
+export interface DeviceFacts {
+  peak: Map<string, string>; // by device: of which its MFU is a share
+  lost: boolean; // not all of the input could be used
+}
+
+/** The report `mfu` ends the rows of each device with that of all its steps. */
+export async function deviceFacts(c: Context): Promise<DeviceFacts> {
+  const of = new Map<string, string>();
+  try {
+    const t = await report(c, "mfu");
+    for (const r of t.rows) {
+      const peak = numberAt(t, r, "peak_tflops_per_s");
+      if (peak !== undefined) of.set(String(r[columnOf(t, "device")]), peakText(peak, textAt(t, r, "peak_of")));
+    }
+  } catch (e) {
+    if (!(e instanceof ApiError) || e.status !== 422) throw e;
+  }
+  const state = await get<State>("/api/state", {}, c.signal);
+  return { peak: of, lost: state.inputs.some((i) => i.input === c.input && lossesOf(i).length) };
+}
+
+function card(table: Table, row: Cell[], facts: DeviceFacts): HTMLElement {
   const memory = numberAt(table, row, "memory_bytes"), sms = numberAt(table, row, "sm_count"), cc = textAt(table, row, "compute_capability");
-  const facts = [memory ? bytes(memory) : "", sms ? `${sms} SMs` : "", cc ? `compute capability ${cc}` : ""].filter((x) => x).join(", ");
-  const box = h("section", { class: "device" }, h("h3", {}, `GPU ${row[columnOf(table, "device")]}: ${textAt(table, row, "name")}`), facts ? h("p", { class: "note" }, facts) : null);
+  const size = [memory ? bytes(memory) : "", sms ? `${sms} SMs` : "", cc ? `compute capability ${cc}` : ""].filter((x) => x).join(", ");
+  const box = h("section", { class: "device" }, h("h3", {}, `GPU ${row[columnOf(table, "device")]}: ${textAt(table, row, "name")}`), size ? h("p", { class: "note" }, size) : null);
   if (!isBusy(table, row)) {
-    add(box, h("p", {}, "No work of this recording ran on it."));
+    add(box, h("p", {}, facts.lost ? "No work on it is in what could be read of the input." : "No work of this recording ran on it."));
     return box;
   }
   const figures = h("div", { class: "figures" });
   for (const [id, label] of SHARES) {
-    add(figures, figure(label, known(numberAt(table, row, id), percent), table.columns[columnOf(table, id)]?.help));
+    const value = known(numberAt(table, row, id), percent), of = id === "mfu_pct" && value ? facts.peak.get(String(row[columnOf(table, "device")])) : undefined;
+    add(figures, figure(label, value, (of ? `${of}; ` : "") + (table.columns[columnOf(table, id)]?.help ?? ""), of));
   }
   const unknown = numberAt(table, row, "tc_unknown_pct"), why = numberAt(table, row, "mfu_pct") === undefined ? whyNoMfu(table, row) : undefined;
   add(box, figures, why ? h("p", { class: "note" }, `MFU is unknown: ${why}`) : null, unknown ? h("p", { class: "note" }, `Of ${percent(unknown)} of the kernel time it is not known whether Tensor Cores were used.`) : null);
@@ -44,10 +69,10 @@ function card(table: Table, row: Cell[]): HTMLElement {
 }
 
 /** Those without any work are named in one line. */
-export function showDevices(parent: HTMLElement, table: Table): void {
+export function showDevices(parent: HTMLElement, table: Table, facts: DeviceFacts): void {
   const row = h("div", { class: "row cards" }), busy = table.rows.filter((r) => isBusy(table, r));
-  for (const r of busy.length ? busy : table.rows) add(row, card(table, r));
+  for (const r of busy.length ? busy : table.rows) add(row, card(table, r, facts));
   add(parent, row);
   const idle = busy.length ? table.rows.filter((r) => !busy.includes(r)).map((r) => String(r[columnOf(table, "device")])) : [];
-  if (idle.length) add(parent, h("p", { class: "note" }, `No work of this recording ran on GPU ${idle.join(", ")}.`));
+  if (idle.length) add(parent, h("p", { class: "note" }, facts.lost ? `No work on GPU ${idle.join(", ")} is in what could be read of the input.` : `No work of this recording ran on GPU ${idle.join(", ")}.`));
 }

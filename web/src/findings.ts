@@ -14,6 +14,9 @@ function where(c: Context, table: Table, row: Cell[]): (Node | string)[] {
   return report ? [h("a", { href: seen.href }, seen.title), ", ", moment] : [moment];
 }
 
+/** A note of the program: ids of detectors, and why they cannot look. */
+const NOT_APPLICABLE = / not applicable: /;
+
 function card(c: Context, table: Table, row: Cell[], open: boolean): HTMLElement {
   const gain = numberAt(table, row, "gain_ns_per_step"), severity = textAt(table, row, "severity"), detector = textAt(table, row, "detector");
   const each = /per step/.test(table.columns[columnOf(table, "gain_ns_per_step")]?.title ?? "") ? " a step" : ""; // none where no steps were found
@@ -24,11 +27,14 @@ function card(c: Context, table: Table, row: Cell[], open: boolean): HTMLElement
     h("p", {}, h("b", {}, "Where to look: "), ...where(c, table, row)), h("p", { class: "note" }, "Detector: " + detector));
 }
 
-export function showFindings(page: HTMLElement, c: Context, table: Table, o: { title: string; open?: boolean; most?: number }): void {
+export function showFindings(page: HTMLElement, c: Context, table: Table, o: { title: string; open?: boolean; most?: number; brief?: boolean }): void {
   const rows = table.rows.slice(0, o.most ?? table.rows.length), left = table.rows.length - rows.length;
   const list = h("section", { class: "findings" }, h("h3", {}, o.title), ...rows.map((r) => card(c, table, r, !!o.open)));
-  if (!table.rows.length) add(list, h("p", { class: "nothing" }, "Nothing was found."));
+  const idle = table.notes.filter((n) => NOT_APPLICABLE.test(n)), names = new Set(idle.flatMap((n) => n.split(NOT_APPLICABLE)[0].split(", "))).size;
+  if (!table.rows.length) add(list, h("p", { class: "nothing" }, idle.length ? `Nothing was found by the detectors that are applicable; ${names} ${names === 1 ? "is" : "are"} not.` : "Nothing was found."));
   if (left > 0) add(list, h("p", {}, h("a", { href: place.linkTo("advice") }, `${left} more`)));
-  for (const n of table.notes) if (!n.startsWith("Nothing found")) add(list, h("p", { class: "note" }, note(n)));
+  const said = (n: string) => h("p", { class: "note" }, note(n));
+  add(list, ...table.notes.filter((n) => !n.startsWith("Nothing found") && !(o.brief && idle.includes(n))).map(said));
+  if (o.brief && idle.length) add(list, h("details", { class: "idle" }, h("summary", { class: "note" }, `${names} detector${names === 1 ? " is" : "s are"} not applicable`), ...idle.map(said)));
   add(page, list);
 }

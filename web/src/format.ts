@@ -28,6 +28,8 @@ export const time = (ns: number) => scaled(ns, TIMES, 1000);
 export const bytes = (n: number) => scaled(n, BYTES, 1024);
 export const flops = (n: number) => scaled(n, FLOPS, 1000);
 export const percent = (n: number) => `${n.toFixed(2)} %`;
+/** Of which peak an MFU is: without that it looks comparable to any other. */
+export const peakText = (tflops: number, of: string) => `of ${counter.format(tflops)} TFLOP/s${of ? `, ${of}` : ""}`;
 const counter = new Intl.NumberFormat("en-US", { maximumFractionDigits: 3 });
 export const count = (n: number | bigint) => counter.format(n);
 

@@ -1,5 +1,5 @@
 // The frame: which input, which view; light or dark; what goes wrong is said.
-import type { Input, Lack, State } from "./api";
+import type { Input, Lack, Progress, State } from "./api";
 import { ApiError, get, source } from "./api";
 import { forgetCharts } from "./chart";
 import { add, button, clear, h, select } from "./dom";
@@ -7,8 +7,9 @@ import { setServersEditor, showEditorChoice } from "./editor";
 import { helpIsOpen, showHelp } from "./help";
 import { choose } from "./parts";
 import * as place from "./place";
+import { lossesBanner, lossesOf } from "./problems";
 import { tablesStand } from "./table";
-import type { View } from "./view";
+import { OPENS, type View } from "./view";
 import { VIEWS } from "./views";
 import { areMany, listed, nothing, runs, type Runs } from "./views/runs";
 import "./style.css"; // behind those of the libraries
@@ -28,12 +29,21 @@ function chosenInput(): Input | undefined {
   return key ? state.inputs.find((x) => x.input === key) : there.find((x) => x.state !== "failed") ?? there[0];
 }
 
+/** The view that an address without one means. */
+const opening = (): View => VIEWS.find((v) => v.id === OPENS[chosenInput()?.format ?? ""]) ?? VIEWS[0];
+
+function openingAt(at: place.Place): View {
+  const view = opening();
+  if (view !== VIEWS[0]) history.replaceState(null, "", place.hashOf({ view: view.id, args: at.args }));
+  return view;
+}
+
 /** Which view the address means. Without an input it is the list of all runs, where there is more than one. */
 async function viewAt(at: place.Place): Promise<View> {
   const view = at.view === runs.id ? runs : VIEWS.find((v) => v.id === at.view);
-  if (source.off) return view === runs || !view ? VIEWS[0] : view;
+  if (source.off) return view === runs || !view ? openingAt(at) : view;
   if (view === runs) return runs;
-  if (at.args.input || state.inputs.filter(isThere).length < 2 || !areMany(await get<Runs>("/api/runs", {}))) return view ?? VIEWS[0];
+  if (at.args.input || state.inputs.filter(isThere).length < 2 || !areMany(await get<Runs>("/api/runs", {}))) return view ?? openingAt(at);
   history.replaceState(null, "", place.hashOf({ view: runs.id, args: {} }));
   return runs;
 }
@@ -71,7 +81,7 @@ function drawBar(view: View): void {
     const workers = unique(of({ run: input.run }).map((i) => i.worker)), spans = of({ run: input.run, worker: input.worker });
     const only = (worker: string) => of({ run: input.run, worker });
     add(bar, select("Worker", workers.map((w): [string, string] => [w, w + (only(w).length === 1 ? stateText(only(w)[0]) : "")]), input.worker, (worker) => open({ run: input.run, worker })));
-    add(bar, select("Span", spans.map((i): [string, string] => [i.input, i.span + (spans.length > 1 ? stateText(i) : "")]), input.input, goTo));
+    add(bar, select("Span", spans.map((i): [string, string] => [i.input, i.span + (spans.some((x) => x !== i && x.span === i.span) ? ` (${i.path.slice(i.path.lastIndexOf("/") + 1)})` : "") + (spans.length > 1 ? stateText(i) : "")]), input.input, goTo));
     const steps = h("input", { type: "text", size: 7, placeholder: "each", value: place.read().args.steps ?? "", "aria-label": "Steps", title: source.off ?? "Only these steps: A..B, A.., ..B or A; all: also what lies outside the steps, which most tables leave out", disabled: !!source.off });
     steps.addEventListener("change", () => choose("steps", steps.value.trim(), ["aggregation", "row"]));
     add(bar, h("label", { class: "choice" }, h("span", {}, "Steps"), steps));
@@ -107,7 +117,7 @@ const refusal = (i: Input, v: View) => `${i.input}\n${i.content}\n${v.id}`;
 function lackOf(v: View, i: Input | undefined): string {
   if (!i || i.state === "failed") return "";
   if (v.ofRun && new Set(state.inputs.filter((x) => x.run === i.run).map((x) => x.worker)).size < 2) return "This is about the ranks of a job; the run has one worker.";
-  if (v.ofDevice && i.state === "ready" && i.gpu_ops === 0) return "No work of a GPU was recorded.";
+  if (v.ofDevice && i.state === "ready" && i.gpu_ops === 0) return lossesOf(i).length ? "No work of a GPU is in what could be read of the input." : "No work of a GPU was recorded.";
   return refused.get(refusal(i, v)) ?? (v.needs && i.lacks?.includes(v.needs) ? LACKS[v.needs] : "");
 }
 
@@ -144,6 +154,14 @@ function sayError(e: unknown): void {
   const missing = e instanceof ApiError && e.status === 422;
   add(page, h("p", { class: missing ? "empty" : "error", role: "alert" }, e instanceof Error ? e.message : String(e)));
   if (!(e instanceof ApiError)) console.error(e);
+}
+
+/** Says at the head of the page what of its inputs could not be used. */
+function drawLosses(title: HTMLElement, view: View): void {
+  const input = view.ofAll ? undefined : chosenInput();
+  page.querySelector(".losses")?.remove();
+  const banner = input && lossesBanner(view.ofRun ? state.inputs.filter((i) => i.run === input.run) : [input], !!view.ofRun);
+  if (banner) title.after(banner);
 }
 
 /** What is served by now. An answer that was overtaken by a later one is dropped. */
@@ -185,21 +203,25 @@ async function show(): Promise<void> {
     const input = view.ofAll ? undefined : chosenInput();
     shown = view.ofAll ? "all" : input ?? "none";
     drawBar(view);
+    drawLosses(title, view);
     if (!input && !view.ofAll) throw new ApiError(422, at.args.input ? `There is no input ${at.args.input} here.` : nothing(await get<Runs>("/api/runs", {}, mine.signal)));
     if (input?.state === "failed" && view.id !== "system" && !view.ofRun) throw new ApiError(422, input.error ?? `${input.path} cannot be read.`);
-    await view.show(page, {
-      input: input?.input ?? "",
-      args: at.args,
-      signal: mine.signal,
-      seen,
-      progress: (done) => (done === undefined ? wait.removeAttribute("value") : (wait.value = done)),
-    });
+    const progress: Progress = (done) => (done === undefined ? wait.removeAttribute("value") : (wait.value = done));
+    // Which view an address without one means is known once the input has been read, for what the first view asks at first.
+    if (!at.view && input && input.state !== "ready") {
+      await get("/api/report/overview", { input: input.input }, mine.signal, progress).catch(() => undefined);
+      await refresh();
+      if (mine.signal.aborted) return;
+      if (opening() !== view) return show();
+    }
+    await view.show(page, { input: input?.input ?? "", args: at.args, signal: mine.signal, seen, progress });
   } catch (e) {
     if (!mine.signal.aborted) sayError(e);
   }
   // What has been read for it meanwhile tells what there is.
   if (!mine.signal.aborted && shown && shown !== "none" && shown !== "all" && shown.state !== "ready") await refresh().catch(() => undefined);
   if (!mine.signal.aborted) {
+    drawLosses(title, view);
     const said = page.querySelector<HTMLElement>(".empty")?.innerText;
     if (said && shown && shown !== "none" && shown !== "all" && !page.querySelector("[data-table], canvas, .finding, textarea")) refused.set(refusal(shown, view), said);
     drawNav(view);

@@ -111,8 +111,8 @@ export function sql(c: Context, query: string, args: Args = {}): Promise<Report>
 }
 
 /** A figure with its name; unknown ones are said to be so. */
-export function figure(label: string, value: string | undefined, help = ""): HTMLElement {
-  return h("div", { class: "figure", title: help, "data-figure": label }, h("b", {}, value ?? "unknown"), h("span", {}, label));
+export function figure(label: string, value: string | undefined, help = "", beside = ""): HTMLElement {
+  return h("div", { class: "figure", title: help, "data-figure": label }, h("b", {}, value ?? "unknown"), h("span", {}, label), beside ? h("small", {}, beside) : null);
 }
 
 /** Rows of a pre-order with a column of depths -> the rows right below each. */

@@ -22,6 +22,9 @@ export interface View {
   show(page: HTMLElement, c: Context): Promise<void>;
 }
 
+/** Which view shows most of an input, by its format; of others the first one does. */
+export const OPENS: Record<string, string> = { "memory-snapshot": "memory", "flight-recorder": "job" };
+
 /** What a view knows of where it is. */
 export interface Context {
   input: string;

@@ -25,8 +25,8 @@ static void put_profile(struct buf *b, const struct library_entry *x)
 	const struct profile *p = x->profile;
 	buf_char(b, ',');
 	serve_state_put(b, "format", p->format);
-	buf_printf(b, "\"events\":%llu,\"gpu_ops\":%u,\"spans\":%u,\"problems\":%u,\"aggregates\":%s,\"aggregations\":[", (unsigned long long)profile_events(p),
-	           p->gpu_op.rows.n, p->span.rows.n, x->problems, p->reopened ? "true" : "false");
+	buf_printf(b, "\"events\":%llu,\"gpu_ops\":%u,\"spans\":%u,\"problems\":%u,\"met\":[" STR_FMT "],\"aggregates\":%s,\"aggregations\":[", (unsigned long long)profile_events(p),
+	           p->gpu_op.rows.n, p->span.rows.n, x->problems, STR_ARG(x->met), p->reopened ? "true" : "false");
 	for (unsigned i = 0; i < p->n_aggregations; i++) {
 		const struct aggregation *a = &p->aggregation[i];
 		buf_printf(b, "%s{\"id\":%lld,", i ? "," : "", (long long)a->id);
@@ -92,7 +92,7 @@ static int serve_state_run(const struct request *r, struct response *out, struct
 const struct endpoint endpoint_state = {
 	.path = "/api/state",
 	.help = "the inputs: run, worker, span, and whether each is found, queued, loading, ready or failed; `content` grows when "
-	        "the file becomes another, `version` with every change; `lacks`: which of `memory` and `modules` a ready input holds nothing of; `absent`: the file is gone; "
+	        "the file becomes another, `version` with every change; `met`: what was odd while one that is ready was read; `lacks`: which of `memory` and `modules` a ready input holds nothing of; `absent`: the file is gone; "
 	        "`left_out`: links that lead out of the directories",
 	.flags = ENDPOINT_FRESH,
 	.queue = QUEUE_QUICK,

@@ -131,6 +131,18 @@ static void serve_summary_advise(const struct job_inputs *in, struct arena *a, s
 		table_release(&t);
 }
 
+/* Nothing found about a job of whose ranks none could be looked at is nothing known. */
+static void serve_summary_doubt_findings(const struct summary_asked *k, struct summary *found)
+{
+	for (unsigned i = 0; i < k->n_ranks; i++)
+		if (k->rank[i].findings >= 0)
+			return;
+	if (found->findings || !k->n_ranks)
+		return;
+	found->findings = -1;
+	found->findings_why = k->rank[0].findings_why;
+}
+
 static void serve_summary_find_job(void *asked)
 {
 	struct summary_asked *k = asked;
@@ -138,6 +150,7 @@ static void serve_summary_find_job(void *asked)
 	const struct job_inputs in = {.n = k->n, .open = serve_summary_open, .path = serve_summary_path, .rank = serve_summary_rank, .context = k};
 	k->rank = ARENA_ARRAY(&k->texts, k->n, struct summary);
 	serve_summary_advise(&in, &k->texts, &found);
+	serve_summary_doubt_findings(k, &found);
 	k->rc = serve_summary_stop(k->r, k->e);
 	summary_of_ranks(k->rank, k->n_ranks, &k->texts, &s);
 	s.left_out = k->n - k->n_ranks;
@@ -145,6 +158,7 @@ static void serve_summary_find_job(void *asked)
 	s.findings_why = found.findings_why;
 	s.severity = found.severity;
 	s.problem = found.problem;
+	s.others = found.others;
 	summary_put(&s, k->out);
 	arena_release(&k->texts);
 }
@@ -275,8 +289,8 @@ static const struct endpoint_param params[] = {
 
 const struct endpoint endpoint_summary = {
 	.path = "/api/summary",
-	.help = "a row of the start page: the mean step, how busy the GPUs were, MFU, and the first finding, as the reports overview and mfu and `opscope advise` have them; of a job, the means over its ranks. "
-	        "What is not known is null, with the reason beside it",
+	.help = "a row of the start page: the mean step, how busy the GPUs were, MFU with the peak that it is of, and the findings, as the reports overview and mfu and `opscope advise` have them; of a job, the means over its ranks. "
+	        "What is not known is null, with the reason beside it; findings are not known where most detectors could not look. `losses`: what of the input could not be used",
 	.flags = ENDPOINT_FRESH,
 	.queue = QUEUE_SUMMARIES,
 	.params = params,

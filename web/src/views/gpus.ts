@@ -1,7 +1,7 @@
 // The devices, and how well each was used.
 import { columnOf, numberAt, textAt } from "../api";
 import { COLORS, showChart } from "../chart";
-import { SHARES, showDevices } from "../devices";
+import { deviceFacts, SHARES, showDevices } from "../devices";
 import { percent, time, tip } from "../format";
 import { part, showReport } from "../parts";
 import { report, type View } from "../view";
@@ -19,7 +19,7 @@ export const gpus: View = {
   shows: { devices: {} },
   async show(page, c) {
     const t = await report(c, "devices");
-    showDevices(page, t);
+    showDevices(page, t, await deviceFacts(c));
     const used = t.rows.filter((r) => numberAt(t, r, "busy_ns"));
     if (used.length > 1)
       showChart(page, "Use of the GPUs", {

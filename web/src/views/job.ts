@@ -117,14 +117,30 @@ async function others(box: HTMLElement, c: Context, run: string, job: JobInfo): 
   if (r) showReport(box, r.name, await ask(c, run, r.name), { title: r.title });
 }
 
+/** Dumps of a flight recorder tell where the job hangs, and hold no times for the rest of the page. */
+async function hangs(page: HTMLElement, c: Context, run: string, info: JobInfo): Promise<void> {
+  await part(page, "Where the job hangs", async (box) => {
+    const t = await ask(c, run, "hangs");
+    showReport(box, "hangs", t, { title: "Where the job hangs" });
+    for (const s of t.sections) showReport(box, "hangs", s, { title: s.title });
+  });
+  await part(page, "More", (box) => others(box, c, run, { ...info, reports: info.reports.filter((r) => r.name !== "hangs") }));
+}
+
+async function isOfFlightRecorder(c: Context, run: string): Promise<boolean> {
+  const state = await get<State>("/api/state", {}, c.signal);
+  return state.inputs.some((i) => i.run === run && i.format === "flight-recorder");
+}
+
 export const job: View = {
   id: "job",
   title: "Job",
   group: "Run",
   ofRun: true,
-  shows: { ranks: {}, stragglers: {}, overlap: {}, collectives: {} },
+  shows: { ranks: {}, stragglers: {}, overlap: {}, collectives: {}, hangs: {} },
   async show(page, c) {
     const run = await runOf(c), info = await get<JobInfo>("/api/job", { run }, c.signal, c.progress);
+    if (await isOfFlightRecorder(c, run)) return hangs(page, c, run, info);
     await part(page, "Ranks", async (box) => {
       const ranks = await ask(c, run, "ranks"), head = h("div", {});
       add(box, head);

@@ -97,7 +97,7 @@ async function categories(box: HTMLElement, c: Context, range: Range | undefined
 
 function tables(page: HTMLElement, t: Report, blocks: Section | undefined, range: Range | undefined): void {
   if (range && blocks) showTable(page, inRange(blocks, range), { title: "By operator, in the range", key: "memory" });
-  else showReport(page, "memory", t, { title: "By operator" });
+  else if (t.rows.length) showReport(page, "memory", t, { title: "By operator" });
   if (!blocks) return;
   const [made, freed] = ["allocation_time_ns", "release_time_ns"].map((id) => columnOf(blocks, id));
   const seen = (v: Cell) => typeof v === "number" && !!range && v >= range[0] && v <= range[1];
@@ -156,9 +156,13 @@ export const memory: View = {
     if (line?.rows.length) curve(page, "Memory over time", line, range, end);
     else for (const n of line?.notes ?? []) add(page, h("p", { class: "empty" }, n));
     await part(page, "Memory by what it is used for", (box) => categories(box, c, range, end));
+    const uses = page.lastElementChild;
     tables(page, t, blocks, range);
     for (const s of t.sections) if (s !== blocks && s !== line) showReport(page, "memory", s, { title: s.title, draw: drawCategory });
     await part(page, "Not freed at the end", (box) => leaks(box, c));
     await fragmentation(page, c);
+    // What has nothing to show stands behind what has.
+    if (uses && !uses.querySelector("[data-table]")) page.append(uses);
+    if (!range && !t.rows.length) showReport(page, "memory", t, { title: "By operator" });
   },
 };

@@ -4,7 +4,7 @@ import { columnOf, numberAt, textAt } from "../api";
 import { COLORS, showStacked } from "../chart";
 import { add, h } from "../dom";
 import { note, known, percent, time } from "../format";
-import { showDevices } from "../devices";
+import { deviceFacts, showDevices } from "../devices";
 import { showFindings } from "../findings";
 import { figure, part, pathEnd, sectionOf, showReport } from "../parts";
 import * as place from "../place";
@@ -43,7 +43,7 @@ async function uses(box: HTMLElement, c: Context): Promise<void> {
   add(box, row, await sumsNote(c));
   showStacked(row, "What the time was used for", parts(t, t.columns[0].id, "total_ns"), time);
   const byCores = ops ? parts(ops, ops.columns[0].id, "gpu_ns") : [];
-  if (byCores.some((x) => x.value)) showStacked(row, "Device time of ops by Tensor Cores", byCores, time);
+  if (byCores.some((x) => x.value)) showStacked(row, "Device time of ops by Tensor Cores", byCores.map((x) => ({ ...x, name: x.name === "all others" ? "other ops" : `ops that ${x.name}` })), time);
   const all = ops && numberAt(ops, ops.rows.find((r) => r[0] === "all") ?? [], "gpu_ns"), sum = byCores.reduce((n, x) => n + x.value, 0);
   if (all && sum > 1.001 * all) add(box, h("p", { class: "note" }, `Ops overlap on the device: these add up to more than the ${time(all)} in which any of them ran.`));
 }
@@ -68,9 +68,9 @@ export const overview: View = {
   group: "Run",
   async show(page, c) {
     await part(page, "Steps", (box) => steps(box, c));
-    await part(page, "GPUs", async (box) => showDevices(box, await report(c, "devices")));
+    await part(page, "GPUs", async (box) => showDevices(box, await report(c, "devices"), await deviceFacts(c)));
     await part(page, "What the time was used for", (box) => uses(box, c));
-    await part(page, "What to do", async (box) => showFindings(box, c, await advise(c), { title: "What to do", most: 8 }));
+    await part(page, "What to do", async (box) => showFindings(box, c, await advise(c), { title: "What to do", most: 8, brief: true }));
     await part(page, "Top ops", (box) => topOps(box, c));
     add(page, h("p", {}, h("a", { href: place.linkTo("reports") }, "All reports")));
   },

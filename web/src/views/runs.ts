@@ -1,9 +1,10 @@
 // The start page of a folder: all runs in a table. Names, sizes and dates are there at once; figures come for the rows in sight.
-import { ApiError, get, type State } from "../api";
+import { ApiError, get, type Problem, type State } from "../api";
 import { add, button, clear, h } from "../dom";
-import { bytes, count, percent, time } from "../format";
+import { bytes, count, peakText, percent, time } from "../format";
 import * as place from "../place";
-import { inputName, type Context, type View } from "../view";
+import { problemText } from "../problems";
+import { inputName, OPENS, type Context, type View } from "../view";
 
 /** What /api/runs says. */
 export interface Runs {
@@ -34,11 +35,13 @@ interface Summary {
   busy_why?: string;
   mfu_pct: number | null;
   mfu_why?: string;
-  gpus: { device: number; name: string; busy_pct: number | null; mfu_pct: number | null }[];
+  gpus: { device: number; name: string; busy_pct: number | null; mfu_pct: number | null; peak_tflops_per_s: number | null; peak_of: string }[];
   findings: number | null;
   findings_why?: string;
   severity: string;
   problem: string;
+  others: string; // a line for each
+  losses: Problem[];
   ranks?: number;
   left_out?: number;
 }
@@ -103,6 +106,14 @@ function rowsOf(list: Runs): Row[] {
   });
 }
 
+/** What tells rows of one name apart: the suffix of the file, or its whole name. */
+function tellApart(rows: Row[]): Row[] {
+  const name = (r: Row) => `${r.folder}/${r.name}`, seen = new Map<string, number>();
+  for (const r of rows) seen.set(name(r), (seen.get(name(r)) ?? 0) + 1);
+  const twice = (r: Row) => !r.ranks.length && seen.get(name(r))! > 1;
+  return rows.map((r) => (twice(r) ? { ...r, name: r.paths.slice(r.paths.lastIndexOf("/") + 1) } : r));
+}
+
 /** Whether the start page is what an address without a run shows: not of one run, be it a job or the spans of one worker. */
 export function areMany(list: Runs): boolean {
   const workers = new Set(list.runs.flatMap((r) => r.inputs.map((i) => JSON.stringify([r.run, i.worker]))));
@@ -132,6 +143,12 @@ function each(s: Summary, of: "busy_pct" | "mfu_pct"): string {
   return s.gpus.length < 2 ? "" : `Mean of ${s.gpus.length} GPUs: ${s.gpus.slice(0, 16).map((g) => `${s.ranks ? "" : `GPU ${g.device} `}${g[of] === null ? "unknown" : percent(g[of])}`).join(", ")}${s.gpus.length > 16 ? ", …" : ""}. `;
 }
 
+/** What the MFU is a share of: figures of different peaks are not comparable. */
+function peaksOf(s: Summary): string {
+  const peaks = [...new Set(s.gpus.flatMap((g) => (g.mfu_pct === null || g.peak_tflops_per_s === null ? [] : [peakText(g.peak_tflops_per_s, g.peak_of)])))];
+  return peaks.length ? `${peaks.join("; ")}. ` : "";
+}
+
 interface Shown {
   text: string;
   help?: string;
@@ -155,10 +172,10 @@ const COLUMNS: Column[] = [
   { id: "step", title: "Step time", help: "mean over the steps, as the report overview has it", width: 98, number: true, read: true, value: (r) => summaryOf(r)?.step_ns, shown: (s) => figure(s.step_ns, time, s.step_note, s.step_why) },
   { id: "busy", title: "GPU busy", help: "share of the steps' time with any device work; without steps, of the time from the first to the last device work", width: 98, number: true, read: true, value: (r) => summaryOf(r)?.busy_pct,
     shown: (s) => figure(s.busy_pct, percent, each(s, "busy_pct") + (s.step_why ?? ""), s.busy_why) },
-  { id: "mfu", title: "MFU", help: "FLOPs of the steps in their time, of the GPU's peak, as the report mfu has it", width: 72, number: true, read: true, value: (r) => summaryOf(r)?.mfu_pct,
-    shown: (s) => figure(s.mfu_pct, percent, each(s, "mfu_pct") + (s.mfu_why ? `Unknown of some: ${s.mfu_why}` : ""), s.mfu_why) },
-  { id: "findings", title: "Findings", help: "how many, and the first", read: true, value: (r) => summaryOf(r)?.findings },
-  { id: "gpu", title: "GPU", help: "the GPUs that ran kernels", width: 152, read: true, value: (r) => (summaryOf(r) ? gpusOf(summaryOf(r)!) || null : undefined), shown: (s) => ({ text: gpusOf(s) || "-", help: gpusOf(s) || "no kernel ran on a GPU" }) },
+  { id: "mfu", title: "MFU", help: "FLOPs of the steps in their time, of the GPU's peak, as the report mfu has it. The peak is that of the type and cores of most FLOPs: it stands in the tooltip of each figure", width: 72, number: true, read: true, value: (r) => summaryOf(r)?.mfu_pct,
+    shown: (s) => figure(s.mfu_pct, percent, peaksOf(s) + each(s, "mfu_pct") + (s.mfu_why ? `Unknown of some: ${s.mfu_why}` : ""), s.mfu_why) },
+  { id: "findings", title: "Findings", help: "how many, and the first; -: most detectors could not look", read: true, value: (r) => summaryOf(r)?.findings },
+  { id: "gpu", title: "GPU", help: "the GPUs that ran kernels", width: 152, read: true, value: (r) => (summaryOf(r) ? gpusOf(summaryOf(r)!) || null : undefined), shown: (s) => ({ text: gpusOf(s) || "-", help: gpusOf(s) || plain(s.busy_why ?? "no kernel ran on a GPU") }) },
   { id: "kind", title: "Input", help: "the format of the file", width: 84, read: true, value: (r) => summaryOf(r)?.format, shown: (s) => ({ text: s.format }) },
   { id: "size", title: "Size", help: "of the file; of a job, of all its files", width: 82, number: true, value: (r) => r.bytes },
   { id: "date", title: "Date", help: "when the file was written", width: 132, number: true, value: (r) => r.changed },
@@ -260,7 +277,7 @@ class Page {
 
   /** What is there now; what was known of it stays. */
   take(now: Runs): void {
-    this.rows = rowsOf(now);
+    this.rows = tellApart(rowsOf(now));
     const there = new Set(this.rows.flatMap((r) => [r.key, ...r.ranks.map((k) => k.key)]));
     if (this.ticked.some((k) => !there.has(k))) this.ticked = this.ticked.filter((k) => there.has(k));
     this.noteTicked();
@@ -273,7 +290,7 @@ class Page {
 
   private matches(r: Row): boolean {
     if (!this.query) return true;
-    const s = summaryOf(r), text = `${r.folder}/${r.name} ${r.paths} ${errorOf(r) ?? ""} ${s ? `${s.problem} ${gpusOf(s)} ${s.format}` : ""}`.toLowerCase();
+    const s = summaryOf(r), text = `${r.folder}/${r.name} ${r.paths} ${errorOf(r) ?? ""} ${s ? `${s.problem} ${s.others} ${gpusOf(s)} ${s.format}` : ""}`.toLowerCase();
     return this.query.toLowerCase().split(/\s+/).every((word) => text.includes(word)) || r.ranks.some((k) => this.matches(k));
   }
 
@@ -288,7 +305,7 @@ class Page {
       this.put(r, false);
       if (r.ranks.length && this.open.has(r.key)) for (const k of order(r.ranks, this.sort === BY_DATE ? "name" : this.sort)) this.put(k, true);
     }
-    if (!shown.length) add(this.body, h("tr", {}, h("td", { colspan: COLUMNS.length + 1 }, this.query ? "No run has these words in its name or, as far as runs have been read, in its first finding." : "There are no runs.")));
+    if (!shown.length) add(this.body, h("tr", {}, h("td", { colspan: COLUMNS.length + 1 }, this.query ? "No run has these words in its name or, as far as runs have been read, in its findings." : "There are no runs.")));
     this.more.hidden = top.length <= shown.length;
     this.more.textContent = `Show more of the ${count(top.length - shown.length)} other runs`;
     for (const [id, e] of this.heads) {
@@ -308,8 +325,9 @@ class Page {
 
   /** How many there are, how many are read, and what is ticked. */
   private say(found = this.rows.filter((r) => this.matches(r)).length): void {
+    const bad = this.rows.filter((r) => errorOf(r) !== undefined).length;
     const left = this.rows.filter((r) => !known.has(at(r)) && errorOf(r) === undefined).length, n = this.rows.length, byRead = columnOf(this.sort)?.read;
-    this.found.textContent = (this.query ? `${count(found)} of ${count(n)} runs` : `${count(n)} run${n === 1 ? "" : "s"}`) + (left && byRead ? `; ${count(left)} not read yet stand last` : left && this.all ? `; ${count(n - left)} read` : "");
+    this.found.textContent = (this.query ? `${count(found)} of ${count(n)} runs` : `${count(n)} run${n === 1 ? "" : "s"}`) + (left && byRead ? `; ${count(left)} not read yet stand last` : left && this.all ? `; ${count(n - left)} read` : "") + (bad ? `; ${count(bad)} cannot be read` : "");
     this.readAll.hidden = !left;
     this.readAll.textContent = this.all ? `Stop reading (${count(left)} left)` : `Read all (${count(left)} left)`;
     const two = this.ticked.length === 2;
@@ -336,7 +354,7 @@ class Page {
   }
 
   private name(r: Row, rank: boolean): HTMLElement {
-    const to = place.hashOf({ view: r.job ? "job" : "overview", args: { input: r.input } }), box = h("div", { class: "name" });
+    const to = place.hashOf({ view: r.job ? "job" : (OPENS[summaryOf(r)?.format ?? ""] ?? "overview"), args: { input: r.input } }), box = h("div", { class: "name" });
     if (r.ranks.length) {
       const open = this.open.has(r.key);
       add(box, button(open ? "▾" : "▸", () => this.fold(r), { "aria-expanded": String(open), "aria-label": `Ranks of ${r.name}`, "data-control": "fold", class: "fold" }));
@@ -354,10 +372,12 @@ class Page {
       if (shown.text === "-" && shown.help) cell(x.id).setAttribute("aria-label", `unknown: ${shown.help}`);
     }
     if (s.left_out) add(cell("name"), h("div", { class: "soft" }, `${s.left_out} of ${s.left_out + (s.ranks ?? 0)} could not be read`));
+    if (s.losses.length) add(cell("name"), h("div", { class: "lost", title: s.losses.map(problemText).join("\n") }, "⚠ not all of it could be used"));
     const box = cell("findings");
     if (s.findings === null) {
       add(box, "-");
       box.title = s.findings_why ?? "";
+      box.setAttribute("aria-label", `unknown: ${s.findings_why}`);
     } else if (!s.findings) add(box, h("span", { class: "soft" }, "0"));
     else {
       add(box, h("a", { class: `findings ${s.severity}`, href: place.hashOf({ view: r.job ? "job" : "advice", args: { input: r.input } }), title: `${s.severity}: ${s.problem}`, "data-control": "findings" }, h("b", {}, s.findings), " ", s.problem));

@@ -5,6 +5,7 @@ import { add, h } from "../dom";
 import * as place from "../place";
 import { part, sectionOf, showReport } from "../parts";
 import { showTable } from "../table";
+import { problemText } from "../problems";
 import { report, type View } from "../view";
 
 function table(names: [id: string, title: string, type: Column["type"], help: string][], rows: Cell[][]): Table {
@@ -41,6 +42,8 @@ export const system: View = {
     const state = await get<State>("/api/state", {}, c.signal), i = state.inputs.find((x) => x.input === c.input);
     const facts: [string, Cell | undefined][] = [["File", i?.path], ["Format", i?.format], ["Events", i?.events], ["CPU ranges", i?.spans], ["Device operations", i?.gpu_ops], ["Problems met while reading", i?.problems], ["Viewer", `opscope ${state.opscope}`]];
     showTable(page, table(FACT, facts.filter(([, v]) => v !== undefined).map(([n, v]) => [n, String(v)])), { title: "Recording", key: "recording" });
+    if (i?.met?.length)
+      showTable(page, table([["level", "Level", "string", "note: harmless; repaired: wrong but used; lost: could not be used"], ["problem", "Problem", "string", "what it was; where several are alike, the first"]], i.met.map((p) => [p.level, problemText(p)])), { title: "Problems met while reading", key: "problems" });
     const rows = state.inputs.map((x) => [x.run, x.worker, x.span, x.absent ? "gone" : x.state, x.error ?? "", x.path, x.input]);
     showTable(page, table([["run", "Run", "string", "directory"], ["worker", "Worker", "string", "process that wrote it"], ["span", "Span", "string", "which of its recordings"], ["state", "State", "string", "found, queued, loading, ready, failed or gone"],
       ["error", "Reason", "string", "why it cannot be read"], ["path", "File", "string", "where it is"], ["input", "Input", "string", "by which it is asked for"]], rows),
