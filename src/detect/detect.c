@@ -43,18 +43,24 @@ static bool gains_overlap(const struct finding *x, const struct finding *y)
 	return (a->symptom != SYMPTOM_NONE || b->symptom != SYMPTOM_NONE) && x->has_covers && y->has_covers && merge_common_ns(x, y) > 0;
 }
 
-/* Of a part: how much of its time the finding that it is part of has, too. */
+/* Of a part: how much of its time the finding that it is part of has, too, and no more than that one gains. */
 static void put_part(const struct findings *f, const struct finding *x, unsigned steps, struct buf *b)
 {
 	int64_t most = 0;
+	bool gains = false;
 	for (unsigned i = 0; i < f->n && x->part_of; i++) {
-		int64_t ns = strcmp(f->v[i].detector, x->part_of) == 0 && !f->v[i].part_of && f->v[i].has_covers ? merge_common_ns(&f->v[i], x) : 0;
+		const struct finding *y = &f->v[i];
+		if (strcmp(y->detector, x->part_of) != 0 || y->part_of || !y->has_covers)
+			continue;
+		int64_t ns = merge_common_ns(y, x) / steps;
+		ns = y->has_gain && y->gain_ns_per_step < ns ? y->gain_ns_per_step : ns;
+		gains = ns > most ? y->has_gain : gains;
 		most = ns > most ? ns : most;
 	}
 	if (!most)
 		return;
-	buf_printf(b, "; %s has ", x->part_of);
-	put_ns(b, (double)most / steps);
+	buf_printf(b, "; %s %s ", x->part_of, gains ? "gains up to" : "has");
+	put_ns(b, (double)most);
 	buf_cstr(b, " of this time, too");
 }
 

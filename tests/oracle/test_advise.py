@@ -312,7 +312,7 @@ class Advise(Case):
             table = self.advise(step(loader, work))
             r = table.by("detector")["gpu-starvation"]
             self.assertEqual(r["part_of"], part)
-            self.assertEqual("; dataloader-bound has 60.000 ms of this time, too" in r["bound"], part is not None, r["bound"])
+            self.assertEqual("; dataloader-bound gains up to 60.000 ms of this time, too" in r["bound"], part is not None, r["bound"])
             outlook = next(n for n in table.notes if n.startswith("Step "))
             gains = {x["detector"]: x["gain_ns_per_step"] for x in table.rows}
             self.assertLessEqual({d for d, g in gains.items() if g}, set(outlook.replace(",", "").split()))
