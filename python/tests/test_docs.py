@@ -130,7 +130,7 @@ class Docs(oracle.Case):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(RESNET, os.path.join(folder, "run.json.gz"))
             shown = self.run_block(TABLES, folder)
-            self.assertTrue(shown.startswith("Time by operator and input shape\n"), shown)
+            self.assertTrue(shown.startswith("Time by operator and input shape, of 3 steps together\n"), shown)
             self.assertEqual(sorted(os.listdir(folder)), ["cut.json.gz", "operators.csv", "run.json.gz"])
 
     def test_frames(self):

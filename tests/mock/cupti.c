@@ -11,7 +11,7 @@
  *   flood=N       cuptiActivityFlushAll also hands over N records of API calls and N of kernels, and $MOCK_FLOOD_OUT is then told how
  *                 much CPU time the collector took for one: "records N ns_per_record X"
  *   pthreads      threads have the numbers of pthread_self, whatever was asked for
- *   lossy         every tenth record is left out
+ *   lossy         every tenth record of a kind is left out
  *   skewed        times of the device are 1 ms early
  *   hang          calls in a process that did not subscribe itself never return, as the real ones in a forked child
  * $MOCK_CALLS is told of each call that changes what CUPTI does, one a line. */
@@ -42,7 +42,7 @@ static requested_fn *requested;
 static completed_fn *completed;
 static callback_fn *callback;
 static bool enabled[KINDS], callback_on[KINDS], call_on[256], dropped_call[1024], system_threads, stolen;
-static uint64_t events, nodes;
+static uint64_t events, nodes, seen[KINDS]; /* seen: of a kind */
 static pid_t owner;
 static struct { void *node; uint64_t id; } node_id[4096];
 
@@ -356,7 +356,7 @@ static void on_event(const struct mock_event *e)
 		early.start -= 1000000, early.end -= 1000000;
 	if (wanted) {
 		events++;
-		if (!mode("lossy") || events % 10)
+		if (!mode("lossy") || ++seen[e->kind] % 10)
 			write_record(&early);
 		if (e->kind == 10 && mode("broken"))
 			plant_broken(e);
