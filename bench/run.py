@@ -5,7 +5,7 @@ long events.
 usage: bench/run.py [--build BUILD] [--trace TRACE.json.gz] [--write] [MEGABYTES...]      (default 50 500)
   --trace    this trace instead of the three
   --write    put the tables into docs/performance.md
-Needs room in $TMPDIR for the largest trace twice. CPU time is user + system of the whole process; of 3 runs the best.
+Needs room in $TMPDIR for the largest trace twice. CPU time is user + system of the whole process; of several runs the best.
 """
 import argparse
 import gzip
@@ -33,13 +33,13 @@ def make_trace(scale, trace, megabytes, folder):
 def measure(opscope, scale, trace, megabytes, folder):
     plain, packed, events = make_trace(scale, trace, megabytes, folder)
     kept = os.path.join(folder, f"t{megabytes}.opscope")
-    repeat = 3 if megabytes <= 300 else 2
+    repeat = 8 if megabytes < 100 else 4
     gunzip = Cost(["gzip", "-dc", packed], repeat)
     loads = Cost([sys.executable, "-c", LOAD_JSON, plain], 1)
     from_gz = Cost([opscope, "report", "operators", packed], repeat)
     from_plain = Cost([opscope, "report", "operators", plain], repeat)
     averages = Cost([opscope, "report", "key-averages", "--group-by=name,shape", plain], repeat)
-    imported = Cost([opscope, "import", plain, "-o", kept, "--force"], 2)
+    imported = Cost([opscope, "import", plain, "-o", kept, "--force"], repeat)
     from_kept = Cost([opscope, "report", "operators", kept], 3)
     info = Cost([opscope, "info", kept], 3)
     row = {
