@@ -289,8 +289,8 @@ static const struct endpoint_param params[] = {
 
 const struct endpoint endpoint_summary = {
 	.path = "/api/summary",
-	.help = "a row of the start page: the mean step, how busy the GPUs were, MFU with the peak that it is of, and the findings, as the reports overview and mfu and `opscope advise` have them; of a job, the means over its ranks. "
-	        "What is not known is null, with the reason beside it; findings are not known where most detectors could not look. `losses`: what of the input could not be used",
+	.help = "a row of the start page: the mean step, how busy the GPUs were, MFU and its peak, and the findings. The numbers are those of the reports overview and mfu and of `opscope advise`; a job has the means over its ranks. "
+	        "What is not known is null, and the reason stands beside it; findings are not known where most detectors could not look. `losses`: what of the input could not be used",
 	.flags = ENDPOINT_FRESH,
 	.queue = QUEUE_SUMMARIES,
 	.params = params,
