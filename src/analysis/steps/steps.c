@@ -501,19 +501,14 @@ static struct steps *steps_of_key(struct profile *p)
 	return s;
 }
 
-static int64_t steps_end_of(const struct step *x, bool device)
-{
-	return device ? x->end_ns : x->host_until_ns;
-}
-
-/* The first of n steps that ends behind `time`: no step before it holds that time, and if this one has not begun, none behind it does. */
-static unsigned first_open(const struct steps *s, unsigned n, int64_t time, bool device)
+/* The first of n steps that ends on the host behind `time`: no step before it holds that time, and if this one has not begun, none behind it does. */
+static unsigned first_open(const struct steps *s, unsigned n, int64_t time)
 {
 	static _Thread_local unsigned last; /* who asks goes through rows in order of time: mostly the answer is that of the row before */
 	const unsigned i = last;
-	if (i < n && steps_end_of(&s->v[i], device) > time && (!i || steps_end_of(&s->v[i - 1], device) <= time))
+	if (i < n && s->v[i].host_until_ns > time && (!i || s->v[i - 1].host_until_ns <= time)) /* host_until_ns never falls: there is one such i */
 		return i;
-	return last = FIRST_WHERE(k, 0, n, steps_end_of(&s->v[k], device) > time);
+	return last = FIRST_WHERE(k, 0, n, s->v[k].host_until_ns > time);
 }
 
 static bool steps_is_numbered(const struct step *x, int64_t first, int64_t last)
@@ -523,13 +518,13 @@ static bool steps_is_numbered(const struct step *x, int64_t first, int64_t last)
 
 bool steps_have_host(const struct steps *s, unsigned n, int64_t first, int64_t last, int64_t time)
 {
-	unsigned i = first_open(s, n, time, false);
+	unsigned i = first_open(s, n, time);
 	return i < n && s->v[i].host_start_ns <= time && steps_is_numbered(&s->v[i], first, last);
 }
 
 bool steps_have_device(const struct steps *s, unsigned n, int64_t first, int64_t last, int64_t time)
 {
-	unsigned i = first_open(s, n, time, true);
+	unsigned i = FIRST_WHERE(k, 0, n, s->v[k].end_ns > time);
 	return i < n && s->v[i].start_ns <= time && steps_is_numbered(&s->v[i], first, last);
 }
 
