@@ -145,6 +145,7 @@ struct profile {
 	struct profile *slice;    /* the part that was asked for last; owned */
 	int64_t cut_by[CUT_BY];   /* of a part: what it was cut by, which tells whether it is the part that is asked for again */
 	struct reuse *reuse;      /* store/reuse.h; NULL = nothing is kept */
+	_Atomic(const void *) reuse_owner; /* who may look at `reuse`: a mark of one thread; NULL = nobody */
 	struct arena arena;       /* owns the strings above and what passes keep */
 	bool broken;              /* memory ran out while a pass or a report added to it: it is half done, and only to be freed */
 	struct mem_pool blocks;   /* all that it holds, where it was made within a mem_try: by them a broken one is freed */

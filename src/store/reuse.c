@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "store/profile.h"
 
+#include <stdatomic.h>
+
 struct reuse {
 	struct reuse_entry {
 		const void *what;
@@ -12,10 +14,20 @@ struct reuse {
 	unsigned n, cap;
 };
 
+static _Thread_local char reuse_thread; /* its address stands for the thread */
+
+/* What the thread may use; NULL for any other than the one that began. */
+static struct reuse *reuse_own(const struct profile *p)
+{
+	return atomic_load_explicit(&p->reuse_owner, memory_order_relaxed) == &reuse_thread ? p->reuse : NULL;
+}
+
 void reuse_begin(struct profile *p)
 {
-	if (!p->reuse)
-		p->reuse = NEW(struct reuse);
+	if (p->reuse)
+		return;
+	p->reuse = NEW(struct reuse);
+	atomic_store_explicit(&p->reuse_owner, &reuse_thread, memory_order_relaxed);
 }
 
 /* The last first: what was made from another was made after it. */
@@ -37,6 +49,7 @@ void reuse_end(struct profile *p)
 	mem_free(p->reuse->v);
 	mem_free(p->reuse);
 	p->reuse = NULL;
+	atomic_store_explicit(&p->reuse_owner, NULL, memory_order_relaxed);
 }
 
 void reuse_forget(struct profile *p)
@@ -53,15 +66,16 @@ void reuse_as(const struct profile *whole, struct profile *part)
 
 void *reuse_find(const struct profile *p, const void *what)
 {
-	for (unsigned i = 0; p->reuse && i < p->reuse->n; i++)
-		if (p->reuse->v[i].what == what)
-			return p->reuse->v[i].result;
+	const struct reuse *r = reuse_own(p);
+	for (unsigned i = 0; r && i < r->n; i++)
+		if (r->v[i].what == what)
+			return r->v[i].result;
 	return NULL;
 }
 
 bool reuse_keep(const struct profile *p, const void *what, void *result, void (*release)(void *result))
 {
-	struct reuse *r = p->reuse;
+	struct reuse *r = reuse_own(p);
 	if (!r)
 		return false;
 	MEM_PUSH(r->v, r->n, r->cap, (struct reuse_entry){what, result, release});

@@ -1,7 +1,8 @@
 /* What analysis makes of a profile and several reports want: the op tree, links, directions, layers, ... Otherwise each is made on demand
  * and freed by its user. Between reuse_begin and reuse_end each is made once and handed out again, and its *_free does nothing; a part of
- * the profile (analysis/steps/slice.h) keeps what is made of it, too. One thread at a time. A result may depend on the profile and on
- * `what` alone. */
+ * the profile (analysis/steps/slice.h) keeps what is made of it, too. A result may depend on the profile and on `what` alone.
+ *
+ * Only the thread that called reuse_begin is handed what was kept: others may read the profile meanwhile, and make their own. */
 #ifndef OPSCOPE_STORE_REUSE_H
 #define OPSCOPE_STORE_REUSE_H
 

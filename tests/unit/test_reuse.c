@@ -1,0 +1,72 @@
+/* Results of analysis that are made once: by whom, until when, and for which thread. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "store/profile.h"
+#include "store/reuse.h"
+
+#include <pthread.h>
+
+static const char one[] = "one", two[] = "two";
+static unsigned n_released, released[4];
+
+static void release_number(void *number)
+{
+	released[n_released++] = *(unsigned *)number;
+}
+
+static void test_the_last_is_released_first(void **state)
+{
+	(void)state;
+	unsigned number[] = {1, 2};
+	struct profile *p = profile_new();
+	n_released = 0;
+	assert_false(reuse_keep(p, one, &number[0], release_number));
+	reuse_begin(p);
+	assert_null(reuse_find(p, one));
+	assert_true(reuse_keep(p, one, &number[0], release_number));
+	assert_true(reuse_keep(p, two, &number[1], release_number));
+	assert_ptr_equal(reuse_find(p, two), &number[1]);
+	reuse_forget(p);
+	assert_int_equal(n_released, 2);
+	assert_int_equal(released[0], 2);
+	assert_int_equal(released[1], 1);
+	assert_null(reuse_find(p, one));
+	assert_true(reuse_keep(p, one, &number[0], release_number));
+	reuse_end(p);
+	assert_int_equal(n_released, 3);
+	assert_false(reuse_keep(p, one, &number[0], release_number));
+	profile_free(p);
+}
+
+static void *look(void *profile)
+{
+	static unsigned number;
+	return reuse_find(profile, one) || reuse_keep(profile, one, &number, release_number) ? profile : NULL;
+}
+
+/* As the server does: events are looked at while another request makes an aggregation. */
+static void test_other_threads_make_their_own(void **state)
+{
+	(void)state;
+	unsigned number = 1;
+	struct profile *p = profile_new();
+	pthread_t other;
+	void *met = p;
+	n_released = 0;
+	reuse_begin(p);
+	assert_true(reuse_keep(p, one, &number, release_number));
+	assert_int_equal(pthread_create(&other, NULL, look, p), 0);
+	assert_int_equal(pthread_join(other, &met), 0);
+	assert_null(met);
+	profile_free(p); /* ends it, too */
+	assert_int_equal(n_released, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_last_is_released_first), cmocka_unit_test(test_other_threads_make_their_own)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
