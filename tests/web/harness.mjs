@@ -109,6 +109,11 @@ export class Harness {
     return page;
   }
 
+  /** The address as the page has it. Playwright's `page.url()` hears of a changed hash only a moment later. */
+  url() {
+    return this.page.evaluate(() => location.href);
+  }
+
   address(view, input, args = {}, base = this.base) {
     return `${base}#${view}?${new URLSearchParams({ input: INPUTS[input]?.key ?? input, ...args })}`;
   }
@@ -121,7 +126,7 @@ export class Harness {
   async open(view, input, args = {}, base = this.base) {
     this.need(input);
     this.origin = base.replace(/[^/]*$/, "");
-    const [there, place] = this.page.url().split("#"), to = this.address(view, input, args, base);
+    const [there, place] = (await this.url()).split("#"), to = this.address(view, input, args, base);
     if (there === base && `${base}#${place}` !== to) await this.page.evaluate((hash) => (location.hash = hash), to.slice(base.length));
     else {
       await this.page.goto("about:blank");

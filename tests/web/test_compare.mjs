@@ -132,7 +132,7 @@ async function linked(t) {
   close(later[0].scale, part[0].scale, "at the same zoom");
   assert(/^step \d+ of A, step \d+ of B \(3 of \d\)$/.test(await t.page.getByTitle("Show both in full").innerText()), "says which");
   await t.page.waitForFunction((c) => Math.abs(Number(new URLSearchParams(location.hash.split("?")[1]).get("b.from")) - c.from) < 1 + c.scale, later[1]);
-  const url = t.page.url();
+  const url = await t.url();
   await t.page.goto("about:blank");
   await t.page.goto(url);
   await t.ready("compare");

@@ -6,7 +6,7 @@ const sum = (rows, column) => rows.reduce((s, r) => s + Number(r[column] ?? 0), 
 
 /** The page as its address shows it to somebody else. */
 async function again(t, view) {
-  const url = t.page.url();
+  const url = await t.url();
   await t.page.goto("about:blank");
   await t.page.goto(url);
   await t.ready(view);
@@ -229,7 +229,7 @@ async function modules(t) {
   assert(flame.length > 20, `${flame.length} boxes`);
   await t.page.locator('[role="img"] canvas').first().click({ position: { x: 200, y: 34 } });
   await t.page.waitForFunction(() => location.hash.includes("at="));
-  assert(decodeURIComponent(t.page.url()).includes(m.rows[0][name] + "/" + m.rows[1][name]), "the box that was clicked stands in the address");
+  assert(decodeURIComponent(await t.url()).includes(m.rows[0][name] + "/" + m.rows[1][name]), "the box that was clicked stands in the address");
   await t.shot("drill-modules");
   await t.page.getByRole("button", { name: "Show all" }).click();
   const boxes = () => t.page.locator('[role="img"]').first().evaluate((e) => e.chart.getZr().storage.getDisplayList().filter((x) => x.type === "tspan" || x.type === "text").map((x) => x.style.text));
@@ -279,7 +279,7 @@ async function memoryRange(t) {
   await t.page.mouse.up();
   await t.page.waitForFunction(() => /from=\d+/.test(location.hash) && document.querySelector("main").innerText.includes("in the range"));
   await t.ready("memory");
-  const [from, to] = ["from", "to"].map((n) => Number(new URLSearchParams(t.page.url().split("?").pop()).get(n))), within = (v) => v !== null && v >= from && v <= to;
+  const args = new URLSearchParams((await t.url()).split("?").pop()), [from, to] = ["from", "to"].map((n) => Number(args.get(n))), within = (v) => v !== null && v >= from && v <= to;
   const want = blocks.rows.filter((r) => within(r[made]) || within(r[freed]));
   assert(want.length > 0 && want.length < blocks.rows.length, `the range holds ${want.length} of ${blocks.rows.length} blocks`);
   same((await t.rows("memory-events")).length, want.length, "blocks in the range");
@@ -367,7 +367,7 @@ async function leaving(t) {
     search.dispatchEvent(new Event("input"));
   });
   await t.ready("operators");
-  assert(!t.page.url().includes("conv"), `the address has what was typed on the page before: ${t.page.url()}`);
+  assert(!(await t.url()).includes("conv"), `the address has what was typed on the page before: ${await t.url()}`);
 }
 
 /** Rows stay what they are when a table comes into sight: who scrolls to it and clicks at once means the row that is there. */

@@ -134,8 +134,8 @@ async function deeper(t) {
   await t.open("kernels-op", "plugin", {}, base);
   for (const key of ["iterations", "step-ops"]) await t.page.locator(`[data-table="${key}"] .tabulator-row`).first().click();
   await t.page.locator('[data-table="kernels"] .tabulator-row').first().waitFor();
-  const args = Object.fromEntries(new URLSearchParams(t.page.url().split("?")[1]));
-  assert(args.step && args.op, `the address has no step and op: ${t.page.url()}`);
+  const args = Object.fromEntries(new URLSearchParams((await t.url()).split("?")[1]));
+  assert(args.step && args.op, `the address has no step and op: ${await t.url()}`);
   await samePages(t, base, [["kernels-op", { step: args.step, op: args.op }]], "plugin");
 }
 

@@ -66,7 +66,7 @@ async function ways(t) {
   const base = await open(t, TP8);
   await t.row("ranks", "6").first().click();
   await t.ready("overview");
-  assert(/megatron_kineto_\d/.test(decodeURIComponent(t.page.url())), t.page.url());
+  assert(/megatron_kineto_\d/.test(decodeURIComponent(await t.url())), await t.url());
   await t.open("job", await keyOf(base), {}, base);
   await t.page.locator('[role="img"]').first().click({ position: { x: 300, y: 40 }, force: true });
   await t.ready("timeline");

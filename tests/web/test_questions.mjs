@@ -23,11 +23,11 @@ const done = (page) => async (t) => {
   await t.page.goto(base);
   await t.ready();
   for (const [, choice, text] of clicks) {
-    const before = t.page.url();
+    const before = await t.url();
     if (choice === "Tick") await t.page.getByLabel(`Compare ${text}`, { exact: true }).check();
     else if (choice) await t.page.locator("label.choice", { hasText: choice }).locator("select").first().selectOption({ label: text });
     else await t.page.getByText(text, { exact: true }).locator("visible=true").first().click();
-    await t.until(`another address after ${text}`, () => t.page.url() !== before);
+    await t.until(`another address after ${text}`, async () => (await t.url()) !== before);
     await t.ready();
   }
   const shown = [...section.replace(begin, "").matchAll(SHOWN)].map((m) => m[1]);

@@ -40,7 +40,7 @@ async function figures(t) {
   const dir = folder(), { base, child } = await t.serve([dir]);
   try {
     await start(t, base);
-    assert(t.page.url().endsWith("#runs"), t.page.url());
+    assert((await t.url()).endsWith("#runs"), await t.url());
     same((await names(t)).sort().join(), ["broken/worker0/default", "first/trace/default", JOB, "second/trace/default"].sort().join(), "rows");
     for (const run of ["first", "second"]) {
       const key = `${run}/trace/default`, file = join(dir, run, "trace.json"), overview = t.program(["report", "overview"], file), found = t.program(["advise"], file);
@@ -150,7 +150,7 @@ async function choosing(t) {
     await t.page.getByRole("button", { name: "Step time" }).click();
     const steps = async () => (await t.page.locator("td[data-column=step]").allInnerTexts()).filter((x) => /^[\d.,]+ [mu]?s$/.test(x));
     const down = await steps();
-    assert(t.page.url().includes("sort=-step") && down.length === 3, `${t.page.url()}: ${down}`);
+    assert((await t.url()).includes("sort=-step") && down.length === 3, `${await t.url()}: ${down}`);
     same((await names(t)).pop(), "broken/worker0/default", "what is unknown stands last");
     await t.page.getByRole("button", { name: "Step time" }).click();
     same((await steps()).join(), [...down].reverse().join(), "the other way round");
@@ -167,7 +167,7 @@ async function choosing(t) {
     await t.page.getByLabel("Search names and findings").fill(found.rows.at(-1)[found.columns.findIndex((c) => c.id === "problem")]);
     same((await names(t)).join(), JOB, "found by its last finding");
     await t.page.getByLabel("Search names and findings").fill("collectives itself");
-    const url = t.page.url();
+    const url = await t.url();
     await t.page.goto("about:blank");
     await t.page.goto(url);
     await t.ready("runs");
@@ -186,7 +186,7 @@ async function choosing(t) {
     same(await t.page.locator(".pair").innerText(), "A: second/trace, B: first/trace", "which is which");
     await compare.click();
     await t.ready("compare");
-    const at = new URLSearchParams(t.page.url().split("?")[1]);
+    const at = new URLSearchParams((await t.url()).split("?")[1]);
     same(`${at.get("input")} ${at.get("b")}`, "second/trace/default first/trace/default", "A and B");
     assert((await t.page.locator("main .choices").first().innerText()).includes("A is second/trace,"), "A by its name on the start page");
     // One that is removed goes, also where it is in memory; a new one comes.
@@ -196,7 +196,7 @@ async function choosing(t) {
     mkdirSync(join(dir, "third"));
     cpSync(join(DATA, "synthetic/two_steps_overlap.json"), join(dir, "third", "trace.json"));
     await t.until("the list of now", async () => (await names(t)).sort().join() === ["broken/worker0/default", "first/trace/default", JOB, "third/trace/default"].sort().join());
-    assert(!t.page.url().includes("second"), "its tick is gone");
+    assert(!(await t.url()).includes("second"), "its tick is gone");
     await row(t, "first/trace/default").locator("[data-control=open]").click();
     await t.ready("overview");
     const picks = await t.page.locator("header select").first().locator("option").allInnerTexts();

@@ -103,7 +103,7 @@ async function zoom(t) {
   // The address follows when the picture rests.
   await t.page.waitForFunction((c) => Math.abs(Number(new URLSearchParams(location.hash.split("?")[1]).get("from")) - c.from) < 2 + c.scale, moved);
   await t.shot("timeline-near");
-  const url = t.page.url();
+  const url = await t.url();
   await t.page.goto("about:blank");
   await t.page.goto(url);
   await t.ready("timeline");
@@ -193,7 +193,7 @@ async function search(t) {
   await t.page.waitForFunction((row) => document.querySelector(".tl canvas").timeline.scene.selected?.event.row === row, first.row);
   await t.page.waitForFunction((row) => location.hash.includes(`ev=gpu%3A${row}`), first.row);
   await t.shot("timeline-search");
-  const url = t.page.url();
+  const url = await t.url();
   await t.page.goto("about:blank");
   await t.page.goto(url);
   await t.ready("timeline");
@@ -260,7 +260,7 @@ async function arranged(t) {
   same(want.marks[0].note, "slow one", "note");
   same(want.marks[0].at, want.at, "the mark's place");
   await t.page.waitForFunction(() => /pin=t\d/.test(location.hash) && /rows=python3/.test(location.hash) && /slow/.test(location.hash) && /order=p/.test(location.hash));
-  const url = t.page.url();
+  const url = await t.url();
   await t.page.goto("about:blank");
   await t.page.goto(url);
   await t.ready("timeline");

@@ -10,7 +10,7 @@ async function sorting(t) {
   const k = t.report("kernels", "plugin"), calls = k.columns.findIndex((c) => c.id === "calls"), want = k.rows.map((r) => r[calls]).sort((a, b) => b - a);
   const shown = async () => (await t.rows("kernels")).map((r) => Number(new Map(r).get(calls).replace(/,/g, "")));
   same((await shown()).join(), want.join(), "by calls");
-  const url = t.page.url();
+  const url = await t.url();
   await t.page.goto("about:blank");
   await t.page.goto(url);
   await t.ready("kernels");
@@ -29,7 +29,7 @@ async function searching(t) {
   const k = t.report("kernels", "plugin"), want = k.rows.filter((r) => r.some((v) => typeof v === "string" && v.toLowerCase().includes("sgemm")));
   await t.page.waitForFunction((n) => document.querySelector(".found").innerText.startsWith(n + " of"), want.length);
   same((await t.rows("kernels")).length, want.length, "found");
-  assert(t.page.url().includes("kernels.q=sgemm"), "the search stands in the address");
+  assert((await t.url()).includes("kernels.q=sgemm"), "the search stands in the address");
 }
 
 async function paging(t) {
@@ -38,7 +38,7 @@ async function paging(t) {
   same(await grid.locator(".tabulator-row").count(), 20, "rows of the first page");
   await grid.locator('.tabulator-page[data-page="last"]').click();
   same(await grid.locator(".tabulator-row").count(), k.rows.length % 20, "rows of the last page");
-  assert(t.page.url().includes("kernels.page=4"), "the page stands in the address");
+  assert((await t.url()).includes("kernels.page=4"), "the page stands in the address");
 }
 
 /** What is found, in the order shown; nothing searched or sorted: what the program writes. */

@@ -59,7 +59,7 @@ async function timeline(t, base) {
   await t.ready("timeline");
   await settled(t);
   assert((await colors(t)) > 20, "few colours in the dark");
-  const url = t.page.url(), { row } = await selected(t);
+  const url = await t.url(), { row } = await selected(t);
   await t.page.goto("about:blank");
   await t.page.goto(url);
   await t.ready("timeline");
