@@ -6,6 +6,8 @@
 
 #include "parts_same.h"
 
+#include "failing_malloc.h"
+
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -137,6 +139,72 @@ static void test_made_traces(void **state)
 	assert_in_range(alone, 0, 60);
 }
 
+/* Cut off behind each byte of the last events. */
+static void test_cut_at_each_byte(void **state)
+{
+	(void)state;
+	enum { CUTS = 250 };
+	struct buf b = {0};
+	unsigned joined = 0;
+	buf_cstr(&b, "{\"traceEvents\": [");
+	put_events(&b, 40, 0);
+	buf_cstr(&b, "], \"a\": {\"b\": 1}}");
+	for (size_t cut = 0; cut < CUTS; cut++)
+		check_text((struct str){b.p, b.n - cut}, &joined);
+	buf_release(&b);
+}
+
+struct parts_reading {
+	const char *path;
+	struct profile *p;
+	int rc;
+};
+
+static void read_by_three(void *context)
+{
+	struct parts_reading *x = context;
+	struct err e;
+	x->p = profile_new();
+	x->rc = parts_same_read(x->path, 3, 1, x->p, NULL, &e);
+}
+
+/* Memory runs out, once or for good, wherever it is asked for: what is read is right, or nothing is; and nothing is lost. */
+static void test_memory_runs_out(void **state)
+{
+	(void)state;
+	char path[] = "/dev/shm/opscope-parts-XXXXXX";
+	struct buf b = {0};
+	struct err e;
+	put_trace(&b, 60, WITH_RANGES);
+	int fd = mkstemp(path);
+	assert_true(fd >= 0 && write(fd, b.p, b.n) == (ssize_t)b.n);
+	close(fd);
+	struct profile *whole = profile_new();
+	assert_int_equal(parts_same_read(path, 1, 1, whole, NULL, &e), 0);
+	unsigned right = 0, none = 0;
+	size_t held = 0;
+	for (unsigned long at = 1, done = 0; !done; at++)
+		for (int on = 0; on < 2; on++) {
+			struct mem_pool pool = {0};
+			struct parts_reading x = {.path = path};
+			failing_begin(at, on);
+			const int rc = mem_try(&pool, read_by_three, &x);
+			done = !failing_done;
+			failing_end();
+			right += rc == 0;
+			none += rc < 0;
+			assert_true(rc < 0 || (x.rc == 0 && parts_same_profile(whole, x.p)));
+			mem_pool_release(&pool);
+			held = held ? held : failing_held + 1;
+		}
+	assert_in_range(none, 100, 10000);
+	assert_in_range(right, 50, 10000);
+	assert_in_range(failing_held, 0, held + 100000); /* the C library keeps stacks of threads */
+	profile_free(whole);
+	buf_release(&b);
+	unlink(path);
+}
+
 /* What a trace without oddities gives: each part is joined. */
 static void test_all_parts_are_joined(void **state)
 {
@@ -195,6 +263,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_made_traces),
+		cmocka_unit_test(test_cut_at_each_byte),
+		cmocka_unit_test(test_memory_runs_out),
 		cmocka_unit_test(test_all_parts_are_joined),
 		cmocka_unit_test(test_ranges_across_parts),
 		cmocka_unit_test(test_traces_of_the_tests),
