@@ -13,7 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENVIRONMENT = (
     ("COLUMNS", "the width of text output, where --width does not say it"),
     ("NO_COLOR", "no colours on a terminal, where it is set to anything"),
-    ("OPSCOPE_THREADS", "read the recordings of a job on so many threads; the default is one a processor"),
+    ("OPSCOPE_THREADS", "read on so many threads, where --threads does not say it; the default is one a processor"),
     ("TMPDIR", "where temporary files go"),
 )
 

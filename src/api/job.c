@@ -2,6 +2,7 @@
 #include "api/api.h"
 
 #include "base/mem.h"
+#include "base/threads.h"
 #include "detect/detect.h"
 #include "input/discover.h"
 #include "io/remote/remote.h"
@@ -206,7 +207,7 @@ static struct job_inputs api_job_inputs(struct api_job_asking *a)
 {
 	for (unsigned i = 0; i < a->j->n; i++)
 		a->all_bytes += source_size_of(a->j->recording[i]);
-	return (struct job_inputs){.n = a->j->n, .open = api_job_read, .open_quietly = api_job_read, .opened = api_job_opened, .threads = job_each_threads(),
+	return (struct job_inputs){.n = a->j->n, .open = api_job_read, .open_quietly = api_job_read, .opened = api_job_opened, .threads = threads_wanted(),
 	                           .path = api_job_path_of, .rank = api_job_rank_of, .context = a};
 }
 

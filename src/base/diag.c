@@ -51,6 +51,14 @@ void diag_add_n(struct diags *d, const char *kind, enum diag_level level, uint64
 	va_end(ap);
 }
 
+void diags_join(struct diags *to, const struct diags *from)
+{
+	for (unsigned i = 0; i < from->n; i++) {
+		const struct diag_entry *d = &from->entry[i];
+		diag_add_n(to, d->kind, d->level, (uint64_t)d->count, d->first_offset, STR_FMT, STR_ARG(d->message));
+	}
+}
+
 uint64_t diag_count(const struct diags *d, const char *kind)
 {
 	const struct diag_entry *known = diag_find(d, kind);

@@ -31,6 +31,8 @@ void diag_add(struct diags *d, const char *kind, enum diag_level level, int64_t 
 /* Counts `n` at once. */
 void diag_add_n(struct diags *d, const char *kind, enum diag_level level, uint64_t n, int64_t offset, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
+/* Adds what `from` counted behind it: kinds that *to has keep their first occurrence. */
+void diags_join(struct diags *to, const struct diags *from);
 uint64_t diag_count(const struct diags *d, const char *kind);
 void diags_release(struct diags *d);
 

@@ -54,14 +54,9 @@ static uint32_t probe(const struct intern *t, const char *p, uint32_t n, uint32_
 	}
 }
 
-uint32_t intern_put(struct intern *t, const char *p, size_t n)
+static inline uint32_t intern_put_(struct intern *t, const char *p, uint32_t n, uint32_t hash)
 {
-	if (n == 0 && t->n)
-		return 0;
-	if (n > UINT32_MAX)
-		n = UINT32_MAX;
-	uint32_t hash = hash_bytes32(p, n);
-	uint32_t at = probe(t, p, (uint32_t)n, hash);
+	uint32_t at = probe(t, p, n, hash);
 	if (t->slot[at] != INTERN_NONE)
 		return t->slot[at];
 	if (t->n == INTERN_NONE - 1 || t->n_slots >= 1u << 31) {
@@ -69,15 +64,29 @@ uint32_t intern_put(struct intern *t, const char *p, size_t n)
 		return 0;
 	}
 	MEM_GROW(t->entry, t->cap, t->n + 1);
-	char *copy = arena_bytes(&t->bytes, n + 1);
+	char *copy = arena_bytes(&t->bytes, (size_t)n + 1);
 	memcpy(copy, p, n);
 	copy[n] = 0;
 	uint32_t id = t->n++;
-	t->entry[id] = (struct intern_entry){copy, (uint32_t)n, hash};
+	t->entry[id] = (struct intern_entry){copy, n, hash};
 	t->slot[at] = id;
 	if (t->n > t->n_slots / 2)
 		rehash(t, t->n_slots * 2);
 	return id;
+}
+
+uint32_t intern_put_hashed(struct intern *t, const char *p, uint32_t n, uint32_t hash)
+{
+	return n == 0 && t->n ? 0 : intern_put_(t, p, n, hash);
+}
+
+uint32_t intern_put(struct intern *t, const char *p, size_t n)
+{
+	if (n == 0 && t->n)
+		return 0;
+	if (n > UINT32_MAX)
+		n = UINT32_MAX;
+	return intern_put_(t, p, (uint32_t)n, hash_bytes32(p, n));
 }
 
 uint32_t intern_find(const struct intern *t, struct str s)

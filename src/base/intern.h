@@ -29,6 +29,8 @@ void intern_disown(const struct intern *t); /* as arena_disown */
 
 /* The id of these bytes, copying them in at first sight. Strings of 4 GiB or more are cut. */
 uint32_t intern_put(struct intern *t, const char *p, size_t n);
+/* The same of bytes whose hash another interner holds: n < 2^32. */
+uint32_t intern_put_hashed(struct intern *t, const char *p, uint32_t n, uint32_t hash);
 static inline uint32_t intern_str(struct intern *t, struct str s) { return intern_put(t, s.p, s.n); }
 
 /* The id if these bytes are known, else INTERN_NONE. Never changes the table. */

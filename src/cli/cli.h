@@ -168,6 +168,11 @@ struct profile *cli_read_quietly(const char *path, const struct trace_options *o
 uint64_t cli_size(const char *option, struct str arg);
 int64_t cli_seconds_ns(const char *option, const char *text, bool zero);
 
+/* The value of --threads; says what OPSCOPE_THREADS is where that is no number, once. */
+#define CLI_THREADS_HELP "read on N threads (default: OPSCOPE_THREADS of the environment, else one a processor); the answers are the same for any N"
+void cli_set_threads(const char *arg);
+void cli_warn_threads(void);
+
 /* The value of -o; ends the process with EXIT_USAGE when it is empty. */
 const char *cli_output_path(const char *arg);
 /* Whether the value of -o is a name of standard output: as a file to be replaced, /dev/stdout would lose what it holds. False for NULL. */

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "base/mem.h"
+#include "base/threads.h"
 #include "cli/share.h"
 #include "io/remote/remote.h"
 #include "open/job_list.h"
@@ -66,11 +67,8 @@ static void cli_job_open_at_once(struct cli_job *j, struct job_inputs *in)
 	progress_start(&j->bar, j->list->v[0].path.p);
 	in->open_quietly = cli_job_open_quietly;
 	in->opened = cli_job_opened;
-	in->threads = job_each_threads();
-	static bool said;
-	if (job_each_odd_threads() && !said)
-		fprintf(stderr, "opscope: OPSCOPE_THREADS=%s: a number from 1 on was expected; as many threads read as there are processors\n", job_each_odd_threads());
-	said = true;
+	in->threads = threads_wanted();
+	cli_warn_threads();
 }
 
 static void cli_job_end(struct cli_job *j, struct job_inputs *in)
@@ -131,10 +129,12 @@ static int cli_job_begin(struct cli_job *j, const struct trace_list *l, const st
 		return err_set(e, ERR_USAGE, "%s keeps no recordings, and %s: give the folder of the ranks", l->v[0].path.p, lacks);
 	const int rc = cli_job_open(j, in, e);
 	if (!cli_is_job_file(l)) {
-		if (together && cli_share_count() > 1)
+		if (together && cli_share_count() > 1) {
+			threads_limit(1); /* the processes share the processors */
 			cli_share_work(l, in);
-		else
+		} else {
 			cli_job_open_at_once(j, in);
+		}
 	}
 	return rc;
 }

@@ -182,6 +182,7 @@ struct profile *cli_try_read(const char *path, const struct trace_options *o, st
 	struct progress bar;
 	struct input_options input = o->input;
 	struct buf said = {0};
+	cli_warn_threads();
 	progress_start(&bar, path);
 	input.progress = progress_update;
 	input.progress_context = &bar;

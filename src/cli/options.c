@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "base/threads.h"
 #include "io/remote/remote.h"
 #include "op/user_rules.h"
 #include "render/render.h"
@@ -79,6 +80,22 @@ static int64_t parse_number(const char *option, const char *text)
 	return v;
 }
 
+void cli_set_threads(const char *arg)
+{
+	int64_t n;
+	if (!str_to_i64(str_from(arg), &n) || n < 1)
+		cli_usage("--threads=%s: a whole number from 1 on was expected", arg);
+	threads_set(n < THREADS_MOST ? (unsigned)n : THREADS_MOST);
+}
+
+void cli_warn_threads(void)
+{
+	static bool said;
+	if (threads_odd() && !said)
+		fprintf(stderr, "opscope: OPSCOPE_THREADS=%s: a number from 1 on was expected; as many threads read as there are processors\n", threads_odd());
+	said = true;
+}
+
 static void parse_steps(struct report_args *r, const char *text)
 {
 	struct err e;
@@ -110,7 +127,7 @@ static void check_suffix(const struct output_options *o)
 
 enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_MAX_WIDTH, KEY_TITLE, KEY_TIME_UNIT, KEY_FORMAT, KEY_NAMES, KEY_NOTES,
        KEY_INPUT_FORMAT, KEY_CAPTURE, KEY_PROVENANCE, KEY_EXECUTION_TRACE, KEY_COUNTERS, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_ALIGN, KEY_STEPS, KEY_KEY_OP, KEY_DEVICE, KEY_RULES, KEY_GPU,
-       KEY_KERNEL_RULES, KEY_AGGREGATION };
+       KEY_KERNEL_RULES, KEY_AGGREGATION, KEY_THREADS };
 
 static const struct argp_option output_list[] = {
 	{NULL, 0, NULL, 0, "Output:", 2},
@@ -245,6 +262,7 @@ static const struct argp_option trace_list_options[] = {
 	{"gpu", KEY_GPU, "NAME", 0, "the GPUs are these (\"H100 80GB HBM3\"), whatever the input says or does not say", 0},
 	{"rules", KEY_RULES, "FILE", 0, "costs of ops of your own: RULE(...) and GRAD(...) rows as in src/op/rules.def", 0},
 	{"kernel-rules", KEY_KERNEL_RULES, "FILE", 0, "names of kernels of your own: KERNEL(...) rows as in src/op/kernels.def", 0},
+	{"threads", KEY_THREADS, "N", 0, CLI_THREADS_HELP, 0},
 	{0},
 };
 
@@ -351,6 +369,9 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_RULES:
 		load_rules(o, user_rules_add_costs, "rules", arg, &o->rules);
+		return 0;
+	case KEY_THREADS:
+		cli_set_threads(arg);
 		return 0;
 	case KEY_KERNEL_RULES:
 		load_rules(o, user_rules_add_kernels, "kernel-rules", arg, &o->kernel_rules);

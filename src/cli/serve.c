@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, KEY_QUERY_TIME, KEY_EXPORT, KEY_FORCE, KEY_STEPS, KEY_LINKS, KEY_EDITOR, PORT = 8000, HOSTS_MAX = 16 };
+enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, KEY_QUERY_TIME, KEY_EXPORT, KEY_FORCE, KEY_STEPS, KEY_LINKS, KEY_EDITOR, KEY_THREADS, PORT = 8000, HOSTS_MAX = 16 };
 
 struct serve_command {
 	struct serve_options o;
@@ -35,6 +35,7 @@ static const struct argp_option options[] = {
 	{"follow-links", KEY_LINKS, NULL, 0, "in a directory, also links that lead out of it", 0},
 	{"read-only", KEY_READ_ONLY, NULL, 0, "write no aggregations into .opscope files either", 0},
 	{"editor", KEY_EDITOR, "NAME", 0, "what opens lines of source, where a reader has not chosen: vscode (default), cursor, pycharm, none, or an address with {file} and {line}", 0},
+	{"threads", KEY_THREADS, "N", 0, CLI_THREADS_HELP, 0},
 	{"export", KEY_EXPORT, "OUT", 0, "start no server: write the pages with their data into the file OUT, if it ends in .html, or into the directory OUT", 0},
 	{"force", KEY_FORCE, NULL, 0, "with --export: also into a directory that holds something", 0},
 	{"steps", KEY_STEPS, "A..B", 0, "with --export: pages about steps A to B alone", 0},
@@ -75,6 +76,9 @@ static error_t cli_serve_parse(int key, char *arg, struct argp_state *state)
 {
 	struct serve_command *c = state->input;
 	switch (key) {
+	case KEY_THREADS:
+		cli_set_threads(arg);
+		return 0;
 	case 'b':
 		c->of_server = "--bind";
 		c->o.bind = arg;

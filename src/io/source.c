@@ -33,6 +33,9 @@ struct source {
 	char *path;
 	struct str root;
 	uint64_t file_bytes, bytes_in;
+	struct source *whole; /* of which this reads a part; NULL = none */
+	int64_t place;        /* of the next block of a plain file, in bytes from its first block */
+	bool by_place;        /* read at `place`, wherever the file stands */
 	struct stat opened;
 	char error[256];
 	enum err_code failed; /* atomic: set behind `error` */
@@ -69,16 +72,17 @@ static void source_fail(struct source *s, enum err_code code, const char *what, 
 	__atomic_store_n(&s->failed, code, __ATOMIC_RELEASE);
 }
 
-static ssize_t read_some(struct source *s, char *p, size_t n)
+/* The next bytes, of which `done` of the block are there. */
+static ssize_t read_some(struct source *s, char *p, size_t n, off_t done)
 {
 	ssize_t got;
 	do
-		got = s->remote ? remote_read(s->remote, p, n) : read(s->fd, p, n);
+		got = s->remote ? remote_read(s->remote, p, n) : s->by_place ? pread(s->fd, p, n, s->place + done) : read(s->fd, p, n);
 	while (got < 0 && !s->remote && errno == EINTR);
 	if (got < 0)
 		source_fail(s, ERR_IO, "cannot read: ", s->remote ? remote_error(s->remote) : strerror(errno));
 	else
-		__atomic_add_fetch(&s->bytes_in, (uint64_t)got, __ATOMIC_RELAXED);
+		__atomic_add_fetch(s->whole ? &s->whole->bytes_in : &s->bytes_in, (uint64_t)got, __ATOMIC_RELAXED);
 	return got;
 }
 
@@ -88,7 +92,7 @@ static bool raw_refill(struct source *s)
 		return true;
 	if (s->raw_end)
 		return false;
-	ssize_t got = read_some(s, s->raw, RAW);
+	ssize_t got = read_some(s, s->raw, RAW, 0);
 	s->raw_at = 0;
 	s->raw_n = got > 0 ? (size_t)got : 0;
 	s->raw_end = got <= 0;
@@ -187,6 +191,12 @@ static size_t fill_gzip(struct source *s, char *p)
 	return n;
 }
 
+/* Where the block ends that holds this byte, in a file without end. */
+static int64_t source_next_border(int64_t offset)
+{
+	return (offset / BLOCK + 1) * BLOCK;
+}
+
 static size_t fill_plain(struct source *s, char *p)
 {
 	size_t n = 0;
@@ -195,12 +205,14 @@ static size_t fill_plain(struct source *s, char *p)
 		memcpy(p, s->raw + s->raw_at, n);
 		s->raw_at = s->raw_n;
 	}
-	while (n < BLOCK) {
-		ssize_t got = s->error[0] ? 0 : read_some(s, p + n, BLOCK - n);
+	const size_t all = (size_t)(source_next_border(s->place) - s->place);
+	while (n < all) {
+		ssize_t got = s->error[0] ? 0 : read_some(s, p + n, all - n, (off_t)n);
 		if (got <= 0)
 			break;
 		n += (size_t)got;
 	}
+	s->place += (int64_t)n;
 	return n;
 }
 
@@ -336,7 +348,7 @@ static struct source *open_with(const char *path, int (*open_path)(const char *p
 	s->file_bytes = s->remote ? remote_bytes(s->remote) : S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 	s->raw = mem_alloc(RAW, 1);
 	while (s->raw_n < 2) { /* a pipe may give one byte at first */
-		ssize_t got = read_some(s, s->raw + s->raw_n, RAW - s->raw_n);
+		ssize_t got = read_some(s, s->raw + s->raw_n, RAW - s->raw_n, 0);
 		if (got <= 0)
 			break;
 		s->raw_n += (size_t)got;
@@ -401,6 +413,56 @@ static struct str source_join(struct source *s, struct str keep, const struct so
 	return (struct str){s->big, keep.n + b->n};
 }
 
+bool source_is_by_place(const struct source *s)
+{
+	return !s->gzip && !s->is_stdin && !s->remote && S_ISREG(s->opened.st_mode);
+}
+
+struct source *source_from(struct source *whole, int64_t offset)
+{
+	struct source *s = NEW(struct source);
+	s->fd = whole->fd;
+	s->whole = whole;
+	s->opened = whole->opened;
+	s->file_bytes = whole->file_bytes;
+	s->place = offset;
+	s->by_place = true;
+	for (unsigned i = 0; i < 2; i++)
+		s->ring[i].memory = mem_alloc(HEADROOM + BLOCK + SOURCE_PADDING, 1);
+	return s;
+}
+
+void source_seek(struct source *s, int64_t offset)
+{
+	s->place = offset;
+	s->by_place = true;
+	s->raw_at = s->raw_n;
+	s->peeked = (struct str){NULL, 0};
+}
+
+int64_t source_block_end(const struct source *s, int64_t offset)
+{
+	const int64_t end = source_next_border(offset);
+	return end < (int64_t)s->file_bytes ? end : (int64_t)s->file_bytes;
+}
+
+size_t source_read_at(const struct source *s, int64_t offset, char *p, size_t n)
+{
+	size_t done = 0;
+	ssize_t got;
+	while (done < n && ((got = pread(s->fd, p + done, n - done, offset + (off_t)done)) > 0 || (got < 0 && errno == EINTR)))
+		done += got > 0 ? (size_t)got : 0;
+	return done;
+}
+
+void source_tell_progress(struct source *s)
+{
+	/* What was read twice is told once. */
+	const uint64_t done = source_bytes_in(s);
+	if (s->progress)
+		s->progress(s->progress_context, s->file_bytes && done > s->file_bytes ? s->file_bytes : done, s->file_bytes);
+}
+
 struct str source_next(struct source *s, struct str keep, bool *end)
 {
 	if (s->peeked.p && !keep.n) {
@@ -410,8 +472,7 @@ struct str source_next(struct source *s, struct str keep, bool *end)
 		return first;
 	}
 	const struct source_block *b = source_take(s);
-	if (s->progress)
-		s->progress(s->progress_context, source_bytes_in(s), s->file_bytes);
+	source_tell_progress(s);
 	*end = b->n == 0;
 	if (keep.n > HEADROOM)
 		return source_join(s, keep, b);
@@ -492,7 +553,7 @@ void source_close(struct source *s)
 	}
 	if (s->member_open)
 		member_end(s);
-	if (!s->is_stdin && s->fd >= 0)
+	if (!s->is_stdin && !s->whole && s->fd >= 0)
 		close(s->fd);
 	if (s->remote)
 		remote_close(s->remote);

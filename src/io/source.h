@@ -30,6 +30,18 @@ struct str source_peek(struct source *s);
  * early: source_error then says why, and what came before is good. */
 struct str source_next(struct source *s, struct str keep, bool *end);
 
+/* Whether the file can be read from any place, too, by several threads: it is a plain file that was opened by its name, and is not packed. */
+bool source_is_by_place(const struct source *s);
+/* A further stream of the same file, from that byte on. Its blocks end where those of the whole end, and the whole counts what it reads. Only while the whole is open, which
+ * may go on on another thread. */
+struct source *source_from(struct source *whole, int64_t offset);
+/* source_next goes on from that byte: what it gave before is no longer valid. The first block ends where it would have ended. */
+void source_seek(struct source *s, int64_t offset);
+/* Where the block ends that holds this byte, if the file is as long as it was. */
+int64_t source_block_end(const struct source *s, int64_t offset);
+/* Up to n bytes from that place into p; fewer at the end of the file and where they cannot be read. */
+size_t source_read_at(const struct source *s, int64_t offset, char *p, size_t n);
+
 /* NULL when all went well, else what ended the stream early. */
 const char *source_error(const struct source *s);
 /* ERR_NONE, also where the file is damaged or cut off; ERR_IO or ERR_NOMEM when a read or an allocation failed, so that bytes which are there are missing. */
@@ -38,6 +50,7 @@ enum err_code source_failed(const struct source *s);
 /* From now on source_next calls fn(context, bytes of the file consumed, its size or 0) for every block. */
 typedef void source_progress_fn(void *context, uint64_t done_bytes, uint64_t total_bytes);
 void source_set_progress(struct source *s, source_progress_fn *fn, void *context);
+void source_tell_progress(struct source *s); /* calls it now */
 
 /* Whether the file was written to since it was opened: what was read may be of more than one version of it. */
 bool source_changed(const struct source *s);

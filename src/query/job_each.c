@@ -1,13 +1,11 @@
 #include "query/job_each.h"
 
 #include "base/mem.h"
+#include "base/threads.h"
 #include "io/source.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <stdlib.h>
 
-enum { JOB_EACH_THREADS = 64 };
 /* What recordings may take together while they are read, by the sizes of their files; one is always read. A packed file unfolds to a recording of several times its size. */
 static const int64_t JOB_EACH_BYTES = 512 << 20;
 enum { JOB_EACH_PACKED = 5 };
@@ -29,8 +27,9 @@ struct job_each_work {
 	int64_t bytes;             /* of those that are being read */
 	unsigned reading;
 	bool failed;               /* memory ran out */
-	pthread_t thread[JOB_EACH_THREADS];
+	pthread_t thread[THREADS_MOST];
 	unsigned n_threads;
+	unsigned share;            /* how many threads may read one recording; 0 = all, since one is read after the other */
 };
 
 /* One thread's turn. */
@@ -78,7 +77,9 @@ static bool job_each_next(struct job_each_work *w)
 	if (!job_each_begin(w, &turn.i, &bytes))
 		return false;
 	pthread_mutex_unlock(&w->lock);
+	const unsigned before = threads_limit(w->share);
 	bool out_of_memory = mem_try(NULL, job_each_one, &turn) < 0;
+	threads_limit(before);
 	pthread_mutex_lock(&w->lock);
 	w->failed |= out_of_memory;
 	w->result[turn.i].done = true;
@@ -128,7 +129,8 @@ void job_each(const struct job_inputs *in, const struct job_each *each)
 	w.quiet.open = in->open_quietly ? in->open_quietly : in->open;
 	pthread_mutex_init(&w.lock, NULL);
 	pthread_cond_init(&w.less, NULL);
-	unsigned most = !in->open_quietly || in->read ? 1 : in->threads < JOB_EACH_THREADS ? in->threads : JOB_EACH_THREADS;
+	unsigned most = !in->open_quietly || in->read ? 1 : in->threads < THREADS_MOST ? in->threads : THREADS_MOST;
+	w.share = most > 1 ? (most > in->n ? most / in->n : 1) : 0;
 	while (w.n_threads + 1 < most && w.n_threads + 1 < in->n && pthread_create(&w.thread[w.n_threads], NULL, job_each_run, &w) == 0)
 		w.n_threads++;
 	mem_undo_begin(&undo, job_each_join, &w);
@@ -149,29 +151,4 @@ void job_each(const struct job_inputs *in, const struct job_each *each)
 	mem_free(w.result);
 	if (failed)
 		mem_fail(0);
-}
-
-static const char JOB_EACH_VARIABLE[] = "OPSCOPE_THREADS";
-
-/* How many are asked for; 0 = it does not say. */
-static int64_t job_each_asked(void)
-{
-	const char *text = getenv(JOB_EACH_VARIABLE);
-	int64_t n;
-	return text && str_to_i64(str_from(text), &n) && n > 0 ? n : 0;
-}
-
-const char *job_each_odd_threads(void)
-{
-	const char *text = getenv(JOB_EACH_VARIABLE);
-	return text && *text && !job_each_asked() ? text : NULL;
-}
-
-unsigned job_each_threads(void)
-{
-	const int64_t n = job_each_asked();
-	cpu_set_t may;
-	if (n)
-		return n < JOB_EACH_THREADS ? (unsigned)n : JOB_EACH_THREADS;
-	return sched_getaffinity(0, sizeof may, &may) == 0 ? (unsigned)CPU_COUNT(&may) : 1;
 }

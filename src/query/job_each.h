@@ -13,9 +13,4 @@ struct job_each {
 };
 void job_each(const struct job_inputs *in, const struct job_each *each);
 
-/* How many threads there should be: as many as there are processors that this process may use; OPSCOPE_THREADS says how many instead. */
-unsigned job_each_threads(void);
-/* What OPSCOPE_THREADS says where that is no number from 1 on, so that it is passed over; NULL = it is one, or is not set. */
-const char *job_each_odd_threads(void);
-
 #endif

@@ -208,6 +208,13 @@ uint32_t build_track(struct build *b, struct str pid, struct str tid)
 	return id - 1;
 }
 
+uint32_t build_find_track(const struct build *b, struct str pid, struct str tid)
+{
+	const uint32_t pair[2] = {intern_find(&b->p->strings, pid), intern_find(&b->p->strings, tid)};
+	const uint32_t id = pair[0] == INTERN_NONE || pair[1] == INTERN_NONE ? INTERN_NONE : intern_find(&b->track_keys, (struct str){(const char *)pair, sizeof pair});
+	return id == INTERN_NONE ? ROW_NONE : id - 1;
+}
+
 uint16_t build_cat(struct build *b, uint32_t name)
 {
 	if (b->p->cat.rows.n && b->cat_cache_name == name)
@@ -361,14 +368,19 @@ static void sort_table(struct profile *p, enum store_table_id id, const int64_t 
 	build_reorder(p, id, order);
 }
 
-int build_finish(struct build *b, struct err *e)
+void build_release(struct build *b)
 {
-	struct profile *p = b->p;
 	intern_release(&b->launch_keys);
 	intern_release(&b->arg_set_keys);
 	intern_release(&b->track_keys);
 	idmap_release(&b->cat_rows);
 	idmap_release(&b->count_rows);
+}
+
+int build_finish(struct build *b, struct err *e)
+{
+	struct profile *p = b->p;
+	build_release(b);
 	for (int t = 0; t < STORE_N_TABLES; t++)
 		rows_trim(profile_table(p, t), &store_tables[t]);
 	sort_table(p, TABLE_span, p->span.start_ns, p->span.track);

@@ -67,6 +67,7 @@ enum { BUILD_SUM_BITS = 58 }; /* 2^58 ns are nine years */
 
 void build_init(struct build *b, struct profile *p);
 int build_finish(struct build *b, struct err *e); /* also releases *b */
+void build_release(struct build *b);              /* the latter alone */
 
 /* Each returns the new row, or ROW_NONE when the event could not be kept (a diagnostic says why). */
 uint32_t build_span(struct build *b, const struct span_row *r);
@@ -89,6 +90,8 @@ uint32_t build_launch(struct build *b, const struct launch_row *r);
 uint32_t build_args(struct build *b, const struct arg_pair *pairs, unsigned n);
 /* The track of this pid and tid, both as text without quotes ("25738", "stream 7"). */
 uint32_t build_track(struct build *b, struct str pid, struct str tid);
+/* The same if there is one; else ROW_NONE. */
+uint32_t build_find_track(const struct build *b, struct str pid, struct str tid);
 uint16_t build_cat(struct build *b, uint32_t name);
 void build_meta(struct build *b, uint32_t key, uint32_t value, bool is_string);
 /* Counts one event of the input under its category and phase. */

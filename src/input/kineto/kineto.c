@@ -2,25 +2,14 @@
  * through a window; an event that the window cuts is read again when more has come. Damage costs the damaged event: the
  * reader looks for the next one and goes on. */
 #include "base/mem.h"
+#include "base/threads.h"
 #include "input/input.h"
-#include "input/kineto/kineto_event.h"
+#include "input/kineto/kineto_reader.h"
 
 /* An event, or another value of the top level, must fit in this much memory. */
 enum { VALUE_MAX = 64 << 20, META_MAX = 4 << 20 };
-
-struct kineto_reader {
-	struct kineto k;
-	struct source *source;
-	const char *begin;   /* of the window */
-	int64_t begin_offset; /* of the window in the input */
-	bool final;          /* the window reaches to the end of the input */
-	bool found_events;
-};
-
-static int64_t offset_of(const struct kineto_reader *r, const char *p)
-{
-	return r->begin_offset + (p - r->begin);
-}
+/* A shorter part is read sooner than a thread has started. */
+enum { PART_BYTES = 4 << 20 };
 
 /* Extends the window, keeping what is at and behind *p, and moves *p along. Doubles what is kept, so that a long value is
  * not read over and over. False when nothing more came. */
@@ -28,7 +17,7 @@ static bool more(struct kineto_reader *r, const char **p)
 {
 	size_t kept = (size_t)(r->k.j.end - *p), n = kept;
 	while (!r->final && (n == kept || n < kept * 2)) {
-		int64_t offset = offset_of(r, *p);
+		int64_t offset = kineto_offset_of(r, *p);
 		struct str w = source_next(r->source, (struct str){*p, n}, &r->final);
 		r->begin = *p = w.p;
 		r->begin_offset = offset;
@@ -41,29 +30,9 @@ static bool more(struct kineto_reader *r, const char **p)
 static void note_truncated(struct kineto_reader *r, const char *where)
 {
 	const char *why = source_error(r->source);
-	diag_add(&r->k.p->diags, "truncated-file", DIAG_LOSS, offset_of(r, r->k.j.end),
+	diag_add(&r->k.p->diags, "truncated-file", DIAG_LOSS, kineto_offset_of(r, r->k.j.end),
 	         "the input ends %s at byte %lld%s%s: the %llu events before were used", where,
-	         (long long)offset_of(r, r->k.j.end), why ? "; " : "", why ? why : "", (unsigned long long)r->k.n_events);
-}
-
-/* Is there an event at the brace `p`? One stands in an array and begins with a key that events have. */
-static bool looks_like_event(const struct kineto_reader *r, const char *p)
-{
-	static const char *const keys[] = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "args", "s", "bp"};
-	const char *before = p;
-	while (before > r->begin && (unsigned char)before[-1] <= ' ')
-		before--;
-	if (before == r->begin || (before[-1] != ',' && before[-1] != '[' && before[-1] != '}'))
-		return false;
-	p = json_space(p + 1);
-	if (*p != '"')
-		return false;
-	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-		size_t n = strlen(keys[i]);
-		if (memcmp(p + 1, keys[i], n) == 0 && p[n + 1] == '"')
-			return true;
-	}
-	return false;
+	         (long long)kineto_offset_of(r, r->k.j.end), why ? "; " : "", why ? why : "", (unsigned long long)r->k.n_events);
 }
 
 /* The next event after the damage at p; NULL at the end of the input. */
@@ -77,7 +46,7 @@ static const char *resync(struct kineto_reader *r, const char *p)
 				break;
 			if (r->k.j.end - p < TAIL && !r->final)
 				break;
-			if (looks_like_event(r, p))
+			if (kineto_looks_like_event(r->begin, p))
 				return p;
 		}
 		const char *keep = p && r->k.j.end - p < TAIL ? p : r->k.j.end;
@@ -97,15 +66,15 @@ static void note_damage(struct kineto_reader *r, const char *event)
 	for (const char *c = j->bad; c < j->end && n < sizeof near - 1; c++)
 		near[n++] = (unsigned char)*c >= ' ' && (unsigned char)*c < 127 ? *c : '.';
 	near[n] = 0;
-	diag_add(&r->k.p->diags, "damaged-event", DIAG_LOSS, offset_of(r, j->bad),
-	         "the event at byte %lld is not JSON: at byte %lld %s was expected, not '%s'", (long long)offset_of(r, event),
-	         (long long)offset_of(r, j->bad), j->expected, near);
+	diag_add(&r->k.p->diags, "damaged-event", DIAG_LOSS, kineto_offset_of(r, j->bad),
+	         "the event at byte %lld is not JSON: at byte %lld %s was expected, not '%s'", (long long)kineto_offset_of(r, event),
+	         (long long)kineto_offset_of(r, j->bad), j->expected, near);
 }
 
 /* One element of traceEvents at p. Returns the position behind it, or NULL as the JSON reader says. */
 static const char *element(struct kineto_reader *r, const char *p)
 {
-	r->k.offset = offset_of(r, p);
+	r->k.offset = kineto_offset_of(r, p);
 	if (*p == '{')
 		return kineto_event(&r->k, p);
 	p = json_skip(&r->k.j, p);
@@ -114,7 +83,16 @@ static const char *element(struct kineto_reader *r, const char *p)
 	return p;
 }
 
-/* The events; p is behind '['. Returns the position behind ']', or NULL when the input ended first. */
+static const char *kineto_read_part(struct kineto_reader *r);
+
+/* Whether the reader of a part must not go on behind what it met at `start`: its own first event has no text before it that could be told of. */
+static bool kineto_is_first_of_part(const struct kineto_reader *r, const char *start)
+{
+	return r->k.is_part && kineto_offset_of(r, start) == r->first_offset;
+}
+
+/* The events of traceEvents; p is behind '[', or at the first event of a part. Returns the position behind ']', or NULL when the input ended first, or where a part ends
+ * (at_border). */
 static const char *kineto_read_events(struct kineto_reader *r, const char *p)
 {
 	bool first = true;
@@ -126,10 +104,21 @@ static const char *kineto_read_events(struct kineto_reader *r, const char *p)
 		const char *value = p;
 		if (p && done)
 			return p;
+		if (p && r->splits && !was_first && start > r->begin && start[-1] == '}' && *p == '{')
+			kineto_split(r, p, (struct str){start, (size_t)(p - start)}, kineto_read_part);
+		if (p && kineto_offset_of(r, p) >= r->k.stop_at) {
+			first = was_first;
+			p = kineto_at_border(r, start, p, &first, &done);
+			if (!p || done)
+				return p;
+			continue;
+		}
 		if (p)
 			p = element(r, p);
 		if (p)
 			continue;
+		if (r->k.j.status != JSON_MORE && kineto_is_first_of_part(r, start))
+			return NULL;
 		first = was_first;
 		if (r->k.j.status == JSON_MORE && r->k.j.end - start < VALUE_MAX) {
 			p = start;
@@ -140,7 +129,7 @@ static const char *kineto_read_events(struct kineto_reader *r, const char *p)
 			return NULL;
 		}
 		if (r->k.j.status == JSON_MORE) {
-			diag_add(&r->k.p->diags, "huge-event", DIAG_LOSS, offset_of(r, start),
+			diag_add(&r->k.p->diags, "huge-event", DIAG_LOSS, kineto_offset_of(r, start),
 			         "an event is longer than %d MiB, or lacks its end", VALUE_MAX >> 20);
 			p = resync(r, r->k.j.end);
 		} else {
@@ -159,7 +148,7 @@ static const char *kineto_read_events(struct kineto_reader *r, const char *p)
 static void kineto_read_meta(struct kineto_reader *r, const struct json_value *key, const struct json_value *v)
 {
 	if (v->raw.n > META_MAX) {
-		diag_add(&r->k.p->diags, "huge-metadata", DIAG_LOSS, offset_of(r, v->raw.p), "'%.*s' is longer than %d MiB: left out",
+		diag_add(&r->k.p->diags, "huge-metadata", DIAG_LOSS, kineto_offset_of(r, v->raw.p), "'%.*s' is longer than %d MiB: left out",
 		         (int)(key->raw.n < 60 ? key->raw.n : 60), key->raw.p, META_MAX >> 20);
 		return;
 	}
@@ -191,7 +180,7 @@ static void read_object(struct kineto_reader *r, const char *p)
 			continue;
 		}
 		if (value && r->k.j.status == JSON_BAD && r->k.j.expected == json_too_deep && (p = json_skip_deep(&r->k.j, value))) {
-			diag_add(&r->k.p->diags, "deep-metadata", DIAG_LOSS, offset_of(r, value), "'%.*s' is nested deeper than %d levels: left out", (int)(key.raw.n < 60 ? key.raw.n : 60), key.raw.p,
+			diag_add(&r->k.p->diags, "deep-metadata", DIAG_LOSS, kineto_offset_of(r, value), "'%.*s' is nested deeper than %d levels: left out", (int)(key.raw.n < 60 ? key.raw.n : 60), key.raw.p,
 			         JSON_DEPTH);
 			continue;
 		}
@@ -280,7 +269,7 @@ static int read_top(struct kineto_reader *r, struct err *e)
 		read_object(r, p + 1);
 	else
 		return err_set(e, ERR_FORMAT, "%s: byte %lld: '{' or '[' of a JSON trace was expected", path,
-		               (long long)offset_of(r, p));
+		               (long long)kineto_offset_of(r, p));
 	if (r->found_events)
 		return 0;
 	const struct diags *d = &r->k.p->diags;
@@ -317,30 +306,55 @@ static int not_a_trace(const struct kineto_reader *r, struct err *e)
 	               r->k.first_keys[0] ? r->k.first_keys : "other keys", what ? " (it looks like " : "", what ? what : "", what ? ")" : "");
 }
 
-static int kineto_read(struct source *s, struct profile *p, struct err *e)
+/* The first window. */
+static void kineto_begin(struct kineto_reader *r)
 {
-	struct kineto_reader *r = NEW(struct kineto_reader);
-	r->source = s;
-	r->k.p = p;
-	if (p->as_written)
-		kineto_written_init(&r->k);
-	build_init(&r->k.b, p);
+	build_init(&r->k.b, r->k.p);
 	kineto_event_init(&r->k);
-	struct str w = source_next(s, (struct str){NULL, 0}, &r->final);
+	struct str w = source_next(r->source, (struct str){NULL, 0}, &r->final);
 	r->begin = w.p;
 	r->k.j.end = w.p + w.n;
+}
+
+static const char *kineto_read_part(struct kineto_reader *r)
+{
+	kineto_begin(r);
+	return kineto_read_events(r, r->begin);
+}
+
+int kineto_read_by(struct source *s, struct profile *p, unsigned threads, int64_t part_bytes, unsigned *joined, struct err *e)
+{
+	struct kineto_reader *r = NEW(struct kineto_reader);
+	/* How each event was written is kept in the order of the file. */
+	r->splits = threads > 1 && !p->as_written && source_is_by_place(s);
+	r->threads = threads;
+	r->part_bytes = part_bytes;
+	r->source = s;
+	r->k.p = p;
+	r->k.stop_at = INT64_MAX;
+	if (p->as_written)
+		kineto_written_init(&r->k);
+	kineto_begin(r);
 	int rc = read_top(r, e);
+	const unsigned n_joined = kineto_parts_end(r);
+	if (joined)
+		*joined = n_joined;
 	if (rc == 0 && source_error(s) && !diag_count(&p->diags, "truncated-file"))
 		note_truncated(r, "early");
 	if (rc == 0 && !r->k.n_like && (r->k.n_events || diag_count(&p->diags, "not-an-event")))
 		rc = not_a_trace(r, e);
-	p->input_bytes = (uint64_t)offset_of(r, r->k.j.end);
+	p->input_bytes = (uint64_t)kineto_offset_of(r, r->k.j.end);
 	kineto_read_devices(r);
 	kineto_event_finish(&r->k);
 	if (build_finish(&r->k.b, e) < 0)
 		rc = -1;
 	mem_free(r);
 	return rc;
+}
+
+static int kineto_read(struct source *s, struct profile *p, struct err *e)
+{
+	return kineto_read_by(s, p, threads_wanted(), PART_BYTES, NULL, e);
 }
 
 static int kineto_sniff(struct str head, const char *path, struct err *e)

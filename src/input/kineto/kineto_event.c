@@ -78,6 +78,8 @@ static const struct cat_slot *cat_fill(struct kineto *k, struct cat_slot *slot, 
 	slot->n = (uint8_t)(slot->used ? text.n : 0);
 	if (slot->n)
 		memcpy(slot->text, text.p, text.n);
+	if (escaped)
+		kineto_needs_all(k); /* what is noted depends on the slots */
 	slot->cat = build_cat(&k->b, kineto_intern_raw(k, text, escaped));
 	slot->kind = (uint8_t)c->kind;
 	slot->sub = (uint8_t)c->sub;
@@ -253,7 +255,7 @@ static void store_memory(struct kineto *k, const struct event *ev, uint16_t cat,
 	build_memory(&k->b, &r);
 }
 
-static void open_push(struct kineto *k, uint32_t track, uint32_t span)
+void kineto_event_open(struct kineto *k, uint32_t track, uint32_t span)
 {
 	uint32_t cap = k->n_open_top;
 	MEM_GROW(k->open_top, cap, track + 1);
@@ -270,9 +272,14 @@ static void kineto_event_close_range(struct kineto *k, uint32_t span, int64_t en
 	build_span_dur(&k->b, span, dur > 0 ? dur : 0);
 }
 
-static void open_pop(struct kineto *k, uint32_t track, int64_t ts)
+void kineto_event_end(struct kineto *k, uint32_t track, int64_t ts)
 {
-	if (track >= k->n_open_top || k->open_top[track] == ROW_NONE) {
+	const bool is_open = track < k->n_open_top && k->open_top[track] != ROW_NONE;
+	if (!is_open && k->is_part) {
+		MEM_PUSH(k->ends, k->n_ends, k->cap_ends, (struct open_end){ts, track});
+		return;
+	}
+	if (!is_open) {
 		diag_add(&k->p->diags, "end-without-begin", DIAG_LOSS, k->offset, "an E event has no B event before it on its thread");
 		return;
 	}
@@ -313,7 +320,10 @@ static int64_t flow_id(struct kineto *k, struct str raw)
 	int64_t v;
 	if (str_to_i64(raw, &v))
 		return v;
-	return raw.n ? -2 - (int64_t)intern_str(&k->p->strings, raw) : ID_NONE; /* text ids: apart from the numbers */
+	if (!raw.n)
+		return ID_NONE;
+	kineto_needs_all(k);
+	return -2 - (int64_t)intern_str(&k->p->strings, raw); /* text ids: apart from the numbers */
 }
 
 static void store_complete(struct kineto *k, struct event *ev, int64_t ts)
@@ -336,7 +346,7 @@ static void store_complete(struct kineto *k, struct event *ev, int64_t ts)
 	}
 	uint32_t span = store_span(k, ev, kind, sub, ts, dur);
 	if (ev->ph == 'B' && span != ROW_NONE)
-		open_push(k, k->p->span.track[span], span);
+		kineto_event_open(k, k->p->span.track[span], span);
 }
 
 static void store_event(struct kineto *k, struct event *ev)
@@ -355,7 +365,7 @@ static void store_event(struct kineto *k, struct event *ev)
 		store_complete(k, ev, ts);
 		break;
 	case 'E':
-		open_pop(k, track_of(k, ev), ts);
+		kineto_event_end(k, track_of(k, ev), ts);
 		break;
 	case 's':
 	case 't':
@@ -543,8 +553,14 @@ void kineto_event_finish(struct kineto *k)
 	}
 	kineto_event_name_processes(k, false, p->track.process_name);
 	kineto_event_name_processes(k, true, p->track.process_labels);
+	kineto_event_release(k);
+}
+
+void kineto_event_release(struct kineto *k)
+{
 	mem_free(k->open);
 	mem_free(k->open_top);
+	mem_free(k->ends);
 	mem_free(k->names);
 	buf_release(&k->scratch);
 	kineto_written_release(k);

@@ -87,6 +87,9 @@ struct kineto {
 	uint32_t n_value_texts, cap_value_texts;
 	struct arena value_arena;
 	int64_t offset;              /* in the input, of the event being read */
+	bool is_part;                /* the events before are read by another reader */
+	bool is_alone;               /* of a part: it held what depends on the events before */
+	int64_t stop_at;             /* an event from this offset on is not read before kineto_at_border is asked; INT64_MAX = any is */
 	struct kineto_key key[KEY_SLOTS];
 	struct arena names_arena;    /* of the keys' names */
 	unsigned n_keys;
@@ -102,6 +105,9 @@ struct kineto {
 	uint32_t n_open, cap_open;
 	uint32_t *open_top;          /* by track; ROW_NONE = none */
 	uint32_t n_open_top;
+	/* Of a part: E events whose B event stands before the part. */
+	struct open_end { int64_t ts; uint32_t track; } *ends;
+	uint32_t n_ends, cap_ends;
 	int64_t last_ns;             /* latest time seen, where unfinished ranges end */
 	struct process_name *names;
 	unsigned n_names, cap_names;
@@ -125,6 +131,14 @@ void kineto_event_init(struct kineto *k);
  * nothing was stored. */
 const char *kineto_event(struct kineto *k, const char *p);
 
+/* What is read now cannot be joined with what another reader read before. */
+static inline void kineto_needs_all(struct kineto *k)
+{
+	k->is_alone = k->is_part;
+	if (k->is_part)
+		k->stop_at = INT64_MIN;
+}
+
 /* kineto_written.c: adds the event of this text, which has been read, to profile.written. */
 void kineto_keep_written(struct kineto *k, struct str text);
 void kineto_written_init(struct kineto *k);
@@ -132,6 +146,16 @@ void kineto_written_release(struct kineto *k);
 
 /* After the last event: closes ranges, names threads. Frees what the reader held, but not the builder. */
 void kineto_event_finish(struct kineto *k);
+void kineto_event_release(struct kineto *k); /* the latter alone */
+
+/* kineto_join.c: whether the part that another reader read can be joined to what was read before; where the builders can (build_can_join). */
+bool kineto_event_can_join(const struct kineto *to, const struct kineto *from);
+/* Joins it, behind build_join_names. The rows of what it ends are in *to. */
+struct build_map;
+void kineto_event_join(struct kineto *to, const struct kineto *from, const struct build_map *m);
+/* A range begins on that track, and the innermost one ends. */
+void kineto_event_open(struct kineto *k, uint32_t track, uint32_t span);
+void kineto_event_end(struct kineto *k, uint32_t track, int64_t ts);
 
 /* kineto_text.c: counts what was repaired (enum json_repair bits) of a text. */
 void kineto_note_repairs(struct kineto *k, unsigned repairs);

@@ -1,6 +1,6 @@
 #include "base/mem.h"
 #include "base/search.h"
-#include "input/kineto/kineto_event.h"
+#include "input/kineto/kineto_reader.h"
 
 void kineto_note_repairs(struct kineto *k, unsigned repairs)
 {
@@ -36,8 +36,10 @@ uint32_t kineto_intern_raw(struct kineto *k, struct str raw, bool escaped)
 	}
 	uint32_t before = t->n;
 	uint32_t id = intern_put(t, raw.p, raw.n);
-	if (t->n > before && kineto_has_control(raw))
+	if (t->n > before && kineto_has_control(raw)) {
+		kineto_needs_all(k); /* noted once of each string */
 		kineto_note_repairs(k, JSON_REPAIR_CONTROL);
+	}
 	return id;
 }
 
@@ -61,4 +63,23 @@ uint32_t kineto_intern(struct kineto *k, const struct json_value *v)
 	if (v->type != JSON_STRING)
 		return intern_put(&k->p->strings, v->raw.p, v->raw.n);
 	return kineto_intern_raw(k, v->raw, v->escaped);
+}
+
+bool kineto_looks_like_event(const char *begin, const char *p)
+{
+	static const char *const keys[] = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "args", "s", "bp"};
+	const char *before = p;
+	while (before > begin && (unsigned char)before[-1] <= ' ')
+		before--;
+	if (before == begin || (before[-1] != ',' && before[-1] != '[' && before[-1] != '}'))
+		return false;
+	p = json_space(p + 1);
+	if (*p != '"')
+		return false;
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+		size_t n = strlen(keys[i]);
+		if (memcmp(p + 1, keys[i], n) == 0 && p[n + 1] == '"')
+			return true;
+	}
+	return false;
 }
