@@ -23,6 +23,16 @@ def printed(*args):
     return json.loads(out) if code == 0 else err.decode().strip()
 
 
+def unpacked(lane):
+    """Items of a tile: start, duration, busy, count, row, name, category."""
+    end = row = 0
+    for i in range(0, len(lane), 7):
+        gap, duration, idle, count, further, name, category = lane[i:i + 7]
+        start, row = end + gap, row + further
+        end = start + duration
+        yield [start, duration, duration - idle, count, row, name, category]
+
+
 class ServeCase(oracle.Case):
     def setUp(self):
         super().setUp()
@@ -170,7 +180,7 @@ class Answers(ServeCase):
                 for name, ts, dur in (("outer", 100, 100), ("crossing", 150, 100), ("after", 210, 90), ("below", 220, 10))]}, f)
         s = Server(self, path)
         tile = s.get("/api/timeline/tile", zoom=8, index=0)
-        items = [lane[i:i + 7] for t in tile["tracks"] for lane in t["lanes"] for i in range(0, len(lane), 7)]
+        items = [i for t in tile["tracks"] for lane in t["lanes"] for i in unpacked(lane)]
         self.assertEqual({tile["names"][str(i[5])]: i[:4] for i in items},
                          {"outer": [0, 100000, 100000, 1], "crossing": [50000, 70000, 100000, 1],
                           "after": [110000, 90000, 90000, 1], "below": [120000, 10000, 10000, 1]})
@@ -209,6 +219,9 @@ class Protocol(ServeCase):
             a = s.ask("/api/report/operators", headers={"If-None-Match": known.headers["etag"], "Accept-Encoding": asked})
             self.assertEqual(a.status, status)
             self.assertEqual(a.headers["etag"], (packed if asked == "gzip" else plain).headers["etag"])
+        # Kept in both forms, each by itself.
+        self.assertEqual(s.ask("/api/report/operators", headers={"Accept-Encoding": "gzip"}).raw, packed.raw)
+        self.assertEqual(s.ask("/api/report/operators").raw, plain.raw)
         head = s.ask("/api/report/operators", method="HEAD")
         self.assertEqual((head.status, head.raw, head.headers["content-length"]), (200, b"", str(len(plain.raw))))
         for tag, status in ((plain.headers["etag"], 304), (f'"x", {plain.headers["etag"]}', 304), ("*", 304), ('"x"', 200)):

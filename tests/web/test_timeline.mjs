@@ -78,8 +78,8 @@ async function nothingDropped(t) {
       const tile = await api(t, "api/timeline/tile", { input: input("h100"), zoom, index });
       for (const k of tile.tracks)
         for (const lane of k.lanes)
-          for (let i = 0; i < lane.length; i += 7)
-            if (lane[i] >= index * width && lane[i] < (index + 1) * width) counts.set(k.track, (counts.get(k.track) ?? 0) + lane[i + 3]);
+          for (let i = 0, start = 0; i < lane.length; start += lane[i + 1], i += 7)
+            if ((start += lane[i]) >= index * width && start < (index + 1) * width) counts.set(k.track, (counts.get(k.track) ?? 0) + lane[i + 3]);
     }
     for (const k of info.tracks) same(counts.get(k.track), k.slices, `track ${k.track} at zoom ${zoom}`);
   }

@@ -127,10 +127,10 @@ function busyDrawn(l: Lane, i: number): number {
   return Math.min(l.busy[i], l.end[i] - l.start[i]);
 }
 
-/** What is to be drawn of a lane in [from, to): seven numbers an item. */
+/** What is to be drawn of a lane in [from, to): seven numbers an item, as `unpack` of timeline/tiles.ts takes them. */
 function itemsOf(l: Lane, from: number, to: number, zoom: number): number[] {
   const pixel = 2 ** zoom, out: number[] = [], n = l.start.length, at = (i: number) => Math.floor(l.start[i] / pixel);
-  let i = firstFrom(l, from);
+  let i = firstFrom(l, from), before = 0, row = 0;
   if (i < n && !alone(l, i, pixel)) while (i > 0 && !alone(l, i - 1, pixel) && at(i - 1) === at(i)) i--;
   while (i < n && l.start[i] < to) {
     const first = i++;
@@ -141,7 +141,10 @@ function itemsOf(l: Lane, from: number, to: number, zoom: number): number[] {
         busy += busyDrawn(l, i);
         slices += l.count[i];
       }
-    out.push(l.start[first], l.end[i - 1] - l.start[first], slices > 1 ? busy : l.busy[first], slices, l.row[best], l.name[best], l.category[best]);
+    const dur = l.end[i - 1] - l.start[first];
+    out.push(l.start[first] - before, dur, dur - (slices > 1 ? busy : l.busy[first]), slices, l.row[best] - row, l.name[best], l.category[best]);
+    before = l.end[i - 1];
+    row = l.row[best];
   }
   return out;
 }
