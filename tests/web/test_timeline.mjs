@@ -168,6 +168,22 @@ async function keyboard(t) {
   await t.page.waitForFunction((s) => Math.abs(document.querySelector(".tl canvas").timeline.scene.camera.scale / s - 1) < 1e-6, start.scale);
 }
 
+/** The address has what was typed, also where the page is shown anew before it would be written. */
+async function searchAndTheme(t) {
+  await t.open("timeline", "plugin");
+  for (const [text, key] of [["SGEMM", "Enter"], ["relu", ""]]) {
+    await t.page.keyboard.press("/");
+    await t.page.keyboard.press("Control+a");
+    await t.page.keyboard.type(text);
+    if (key) await t.page.keyboard.press(key);
+    const canvas = await t.page.locator(".tl canvas").elementHandle();
+    await t.page.getByRole("button", { name: "Light or dark" }).evaluate((b) => b.click());
+    await t.page.waitForFunction((old) => document.querySelector(".tl canvas") && document.querySelector(".tl canvas") !== old && /of|in all/.test(document.querySelector(".tl .found").textContent), canvas);
+    same(await t.page.getByLabel("Search events by name").inputValue(), text, "the search is kept");
+    same(await t.page.evaluate(() => document.querySelector(".tl canvas").timeline.scene.search), text.toLowerCase(), "and drawn");
+  }
+}
+
 async function search(t) {
   await t.open("timeline", "plugin");
   const k = t.report("kernels", "plugin"), nameAt = column(k, "name"), calls = column(k, "calls"), total = column(k, "total_ns");
@@ -507,6 +523,7 @@ export const tests = [
   ["a picture takes few calls", fewCalls],
   ["keyboard", keyboard],
   ["search, next and previous", search],
+  ["a theme switched after a search", searchAndTheme],
   ["both ends of an arrow, height of the panel", bothEnds],
   ["pins, order, filter, marks, list of hits", arranged],
   ["from kernel to call to op", details],
