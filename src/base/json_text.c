@@ -20,10 +20,20 @@ static void json_text_put_char(struct buf *out, uint32_t code, struct str bytes)
 	}
 }
 
+/* Stands for itself, and is all of its character. */
+static bool json_text_is_plain(unsigned char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
+
 void json_put_string(struct buf *out, struct str s)
 {
 	buf_char(out, '"');
 	for (size_t at = 0; at < s.n;) {
+		size_t plain = at;
+		while (plain < s.n && json_text_is_plain((unsigned char)s.p[plain]))
+			plain++;
+		buf_put(out, s.p + at, plain - at);
+		at = plain;
+		if (at == s.n)
+			break;
 		uint32_t code;
 		unsigned n = utf8_next(s, at, &code);
 		json_text_put_char(out, code, (struct str){s.p + at, n});

@@ -8,10 +8,12 @@
 #include "query/report.h"
 #include "serve/export.h"
 
+#include <ctype.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum { KEY_PREFIX = 0x200, KEY_HOST, KEY_READ_ONLY, KEY_MEMORY, KEY_QUERY_TIME, KEY_EXPORT, KEY_FORCE, KEY_STEPS, KEY_LINKS, KEY_EDITOR, KEY_THREADS, PORT = 8000, HOSTS_MAX = 16 };
@@ -63,11 +65,42 @@ static void check_steps(const char *arg)
 		cli_usage("--%s", e.msg);
 }
 
+/* Schemes that run code, show other pages or ask other machines: as web/src/editor.ts refuses them. */
+static bool cli_serve_is_refused(struct str scheme)
+{
+	static const char *const refused[] = {"javascript", "vbscript", "data", "blob", "file", "filesystem", "about", "view-source", "http", "https", "ws", "wss", "ftp", "ftps",
+	                                      "chrome", "chrome-extension", "moz-extension", "resource", "jar", "mailto", "tel", "sms", "intent", "search-ms", "shell"};
+	return (scheme.n > 3 && strncasecmp(scheme.p, "ms-", 3) == 0) ||
+	       ANY_WHERE(i, 0, sizeof refused / sizeof refused[0], scheme.n == strlen(refused[i]) && strncasecmp(scheme.p, refused[i], scheme.n) == 0);
+}
+
+/* What stands before "://"; n = 0 where it is none. */
+static struct str cli_serve_scheme(const char *address)
+{
+	size_t n = 0;
+	if (isalpha((unsigned char)*address))
+		while (isalnum((unsigned char)address[n]) || (address[n] && strchr("+.-", address[n])))
+			n++;
+	return (struct str){address, strncmp(address + n, "://", 3) == 0 ? n : 0};
+}
+
+static bool cli_serve_has_odd(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text <= ' ' || *text == 127 || strchr("\"'<>`\\", *text))
+			return true;
+	return false;
+}
+
 static const char *cli_serve_editor(const char *arg)
 {
 	static const char *const names[] = {"vscode", "cursor", "pycharm", "none"};
-	const struct str text = str_from(arg);
-	if (!ANY_WHERE(i, 0, sizeof names / sizeof names[0], str_eqc(text, names[i])) && (!str_has(text, STR("://")) || !str_has(text, STR("{file}"))))
+	const struct str text = str_from(arg), scheme = cli_serve_scheme(arg);
+	if (ANY_WHERE(i, 0, sizeof names / sizeof names[0], str_eqc(text, names[i])))
+		return arg;
+	if (scheme.n && cli_serve_is_refused(scheme))
+		cli_usage("--editor=%s: " STR_FMT ": is no scheme of an editor; an address as 'vscode://file/{file}:{line}' was expected", arg, STR_ARG(scheme));
+	if (!scheme.n || cli_serve_has_odd(arg) || !str_has(str_from(arg + scheme.n + 3), STR("{file}")))
 		cli_usage("--editor=%s: vscode, cursor, pycharm, none, or an address with {file} and {line}, as in 'vscode://file/{file}:{line}', was expected", arg);
 	return arg;
 }

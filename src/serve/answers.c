@@ -26,17 +26,27 @@ struct answer *answer_new(unsigned status, const char *type, struct buf *body, b
 	a->type = type;
 	a->keep = keep;
 	a->users = 1;
-	if (body->n) /* an answer is kept for long: without the room that its buffer has left */
+	if (body->n && keep) /* for long: without the room that its buffer has left */
 		body->p = mem_realloc(body->p, body->n, 1);
 	a->body = buf_view(body);
 	a->owned = body->p;
 	*body = (struct buf){0};
-	if (a->body.n >= PACK_FROM)
-		a->packed = gzip_pack(a->body);
-	a->owned_packed = (char *)(uintptr_t)a->packed.p;
 	if (status == 200)
 		snprintf(a->etag, sizeof a->etag, "%016llx", (unsigned long long)hash_bytes(a->body.p, a->body.n));
 	return a;
+}
+
+void answer_pack(struct answer *a)
+{
+	if (a->body.n < PACK_FROM)
+		return;
+	a->packed = gzip_pack(a->body);
+	if (!a->packed.n)
+		return;
+	a->owned_packed = (char *)(uintptr_t)a->packed.p;
+	mem_free(a->owned);
+	a->owned = NULL;
+	a->body = (struct str){0};
 }
 
 struct answer *answer_of_packed(unsigned status, const char *type, struct buf *body)

@@ -1,4 +1,4 @@
-/* Answers that are kept: packed and ready to be sent again, the least used given up first. An answer is shared by all who are sending
+/* Answers that are kept, each in the form that was asked for, ready to be sent again, the least used given up first. An answer is shared by all who are sending
  * it, and is freed by the last of them. */
 #ifndef OPSCOPE_SERVE_ANSWERS_H
 #define OPSCOPE_SERVE_ANSWERS_H
@@ -11,8 +11,8 @@ struct answer {
 	unsigned status;
 	const char *type;         /* static text */
 	char *file_name;          /* for Content-Disposition; NULL = shown */
-	struct str body;          /* as it is; n = 0 when only the packed form was made */
-	struct str packed;        /* gzip; n = 0 where that would not be shorter */
+	struct str body;          /* as it is; p = NULL when there is only the packed form */
+	struct str packed;        /* gzip; n = 0 when there is only the plain one */
 	char etag[24];            /* without quotes; "" = none. What is sent: answer_etag */
 	bool keep;                /* may be kept here and by clients, who ask again with the etag */
 	char *owned, *owned_packed; /* body, packed: what is to be freed; NULL = lives for ever */
@@ -50,7 +50,9 @@ struct answer *answer_no_memory(void);
 /* It outlives the mem_try that it was made in (mem_disown). */
 void answer_disown(const struct answer *a);
 
-/* An answer from its parts; takes over what *body holds. Packs it when it is long enough. */
+/* An answer from its parts; takes over what *body holds. */
 struct answer *answer_new(unsigned status, const char *type, struct buf *body, bool keep);
+/* For a client that takes gzip: the packed form in place of the plain one, unless the answer is short or would not become shorter. */
+void answer_pack(struct answer *a);
 
 #endif

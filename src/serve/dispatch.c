@@ -150,8 +150,9 @@ static void find_key(void *exchange)
 	struct exchange *x = exchange;
 	const struct request *r = &x->request;
 	struct buf *b = &x->key;
+	buf_clear(b);
 	uint64_t content = r->entry ? r->entry->generation : x->endpoint->flags & ENDPOINT_RUN ? library_run_content(r->library, request_value(r, "run")) : 0;
-	buf_printf(b, "%llu " STR_FMT, (unsigned long long)content, STR_ARG(r->path));
+	buf_printf(b, "%c%llu " STR_FMT, x->packs ? 'z' : ' ', (unsigned long long)content, STR_ARG(r->path));
 	for (unsigned i = 0; i < r->n_args; i++) {
 		if (str_eqc(r->arg[i].name, "wait"))
 			continue;
@@ -204,6 +205,7 @@ static struct answer *answer_of(const struct endpoint *k, const struct request *
 struct serve_dispatch_call {
 	const struct endpoint *endpoint;
 	const struct request *request;
+	bool packs;
 	struct answer *made;
 };
 
@@ -215,13 +217,15 @@ static void run_call(void *context)
 	struct arena texts = {0};
 	r.arena = &texts;
 	c->made = answer_of(c->endpoint, &r, true);
+	if (c->packs)
+		answer_pack(c->made);
 	arena_release(&texts);
 	answer_disown(c->made);
 }
 
-static struct answer *serve_dispatch_ask(const struct endpoint *k, const struct request *r)
+static struct answer *serve_dispatch_ask(const struct exchange *x)
 {
-	struct serve_dispatch_call c = {.endpoint = k, .request = r};
+	struct serve_dispatch_call c = {.endpoint = x->endpoint, .request = &x->request, .packs = x->packs};
 	return try_answer(run_call, &c, &c.made);
 }
 
@@ -238,14 +242,21 @@ static void serve_dispatch_keep(void *exchange)
 	answers_put(x->to->answers, buf_view(&x->key), x->answer);
 }
 
+/* x->answer, if it is kept. Whether one that is made now may be. */
+static bool serve_dispatch_find_kept(struct exchange *x)
+{
+	bool kept = !(x->endpoint->flags & (ENDPOINT_FRESH | ENDPOINT_POST)) && mem_try(NULL, find_key, x) == 0;
+	x->answer = kept ? answers_get(x->to->answers, buf_view(&x->key)) : NULL;
+	return kept;
+}
+
 /* On a thread that answers; the input, if one is needed, is held. */
 static void answer_now(struct serve_task *j)
 {
 	struct exchange *x = (struct exchange *)(void *)((char *)j - offsetof(struct exchange, job));
-	bool kept = !(x->endpoint->flags & (ENDPOINT_FRESH | ENDPOINT_POST)) && mem_try(NULL, find_key, x) == 0;
-	x->answer = kept ? answers_get(x->to->answers, buf_view(&x->key)) : NULL;
+	bool kept = serve_dispatch_find_kept(x);
 	if (!x->answer) {
-		x->answer = serve_dispatch_ask(x->endpoint, &x->request);
+		x->answer = serve_dispatch_ask(x);
 		if (kept)
 			mem_try(NULL, serve_dispatch_keep, x); /* else it is not kept */
 	}
@@ -435,10 +446,12 @@ bool dispatch(struct dispatcher *d, struct exchange *x)
 			return is == AWAITED_ANSWERED;
 	}
 	struct library_entry *held = r->entry;
-	if (add_job(x))
+	serve_dispatch_find_kept(x);
+	if (!x->answer && add_job(x))
 		return false;
 	if (held)
 		library_release(d->library, held);
-	x->answer = answer_busy();
+	if (!x->answer)
+		x->answer = answer_busy();
 	return true;
 }

@@ -15,6 +15,7 @@ struct exchange {
 	struct arena arena;              /* owns the texts of the request */
 	struct buf key;                  /* what its answer is kept by */
 	bool post;
+	bool packs;                      /* the client takes gzip */
 	struct answer *answer;           /* when it is done */
 	void (*done)(struct exchange *x);/* called once, on any thread, after `answer` was set */
 };

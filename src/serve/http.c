@@ -181,7 +181,7 @@ static bool is_told_aside(const struct visit *v)
 static enum MHD_Result send_answer(struct visit *v)
 {
 	const struct answer *a = v->x.answer;
-	bool packed = a->packed.n && (!a->body.p || header_has(header(v->connection, "Accept-Encoding"), STR("gzip")));
+	bool packed = a->packed.n && (!a->body.p || v->x.packs);
 	char etag[ETAG_MAX];
 	answer_etag(a, packed, etag);
 	bool same = a->etag[0] && header_has(header(v->connection, "If-None-Match"), str_from(etag));
@@ -224,6 +224,7 @@ static void find_answer(void *asking)
 	struct serve_http_asking *k = asking;
 	struct visit *v = k->v;
 	v->x.request.body = buf_view(&v->body);
+	v->x.packs = header_has(header(v->connection, "Accept-Encoding"), STR("gzip"));
 	v->x.answer = refuse_visit(v);
 	struct str path = v->x.request.path;
 	if (!v->x.answer && !strip_prefix(v->server, path, &v->x.request.path))

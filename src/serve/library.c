@@ -389,6 +389,8 @@ bool library_close(struct library *l, const struct timespec *until)
 	for (unsigned i = 0; i < l->n; i++)
 		entry_free(l->entry[i]);
 	mem_free(l->entry);
+	mem_free(l->paths.slot);
+	mem_free(l->keys.slot);
 	mem_free(l->path);
 	mem_free(l->left_out);
 	arena_release(&l->left_arena);

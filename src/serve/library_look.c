@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/utf8.h"
 #include "input/discover.h"
 #include "input/input.h"
@@ -29,25 +30,39 @@ struct stamp stamp_of(const struct library_entry *x)
 	                      .progress = S_ISREG(st.st_mode) ? input_progress(x->path.p, x->own->root) : 0, .is_file = S_ISREG(st.st_mode)};
 }
 
-/* *next: where the entry is likely to be, and then the place behind it. Files are found in nearly the order of the entries, so that thousands of them are not compared with each other. */
-static struct library_entry *entry_of_path(const struct library *l, struct str path, unsigned *next)
+static struct str library_names_text(const struct library *l, const struct library_names *names, const struct library_entry *x)
 {
-	for (unsigned i = 0, at = *next; i < l->n; i++, at++) {
-		at = at < l->n ? at : 0;
-		if (str_eq(l->entry[at]->path, path)) {
-			*next = at + 1;
-			return l->entry[at];
-		}
-	}
-	return NULL;
+	return names == &l->paths ? x->path : x->key;
 }
 
-static struct library_entry *entry_of_key(const struct library *l, struct str key)
+/* The slot of the entry that has this text, or the free one where it belongs. */
+static struct library_entry **library_names_slot(const struct library *l, const struct library_names *names, struct str text)
 {
+	uint32_t at = hash_bytes32(text.p, text.n) & (names->n_slots - 1);
+	while (names->slot[at] && !str_eq(library_names_text(l, names, names->slot[at]), text))
+		at = (at + 1) & (names->n_slots - 1);
+	return &names->slot[at];
+}
+
+/* NULL = none has it. */
+static struct library_entry *entry_named(const struct library *l, const struct library_names *names, struct str text)
+{
+	return names->n_slots && text.n ? *library_names_slot(l, names, text) : NULL;
+}
+
+/* Room for one more. Where there is no memory for it, everything is as it was. */
+static void library_names_reserve(const struct library *l, struct library_names *names)
+{
+	enum { FIRST = 64 };
+	struct library_names more = {.n_slots = names->n_slots ? names->n_slots * 2 : FIRST};
+	if (2 * (l->n + 1) <= names->n_slots)
+		return;
+	more.slot = NEW_ARRAY(more.n_slots, struct library_entry *);
+	struct library_entry **old = names->slot;
+	*names = more;
 	for (unsigned i = 0; i < l->n; i++)
-		if (str_eq(l->entry[i]->key, key))
-			return l->entry[i];
-	return NULL;
+		*library_names_slot(l, names, library_names_text(l, names, l->entry[i])) = l->entry[i];
+	mem_free(old);
 }
 
 /* Names of files may be any bytes; what is shown, and asked by, is UTF-8. */
@@ -64,7 +79,7 @@ static struct str valid_text(struct library *l, struct str s)
 static struct str new_key(struct library *l, const struct library_entry *f)
 {
 	struct buf b = {0};
-	for (unsigned k = 1; k == 1 || entry_of_key(l, buf_view(&b)); k++) {
+	for (unsigned k = 1; k == 1 || entry_named(l, &l->keys, buf_view(&b)); k++) {
 		buf_clear(&b);
 		buf_printf(&b, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(f->run), STR_ARG(f->worker), STR_ARG(f->span));
 		if (k > 1)
@@ -78,6 +93,12 @@ static struct str new_key(struct library *l, const struct library_entry *f)
 static int serve_library_look_by_place(const struct library_entry *a, const struct library_entry *b)
 {
 	return str_cmp_natural(a->run, b->run) ?: str_cmp_natural(a->worker, b->worker) ?: str_cmp_natural(a->span, b->span) ?: str_cmp(a->key, b->key);
+}
+
+/* Where *x belongs among the entries. */
+static unsigned library_look_place(const struct library *l, const struct library_entry *x)
+{
+	return FIRST_WHERE(i, 0U, l->n, serve_library_look_by_place(l->entry[i], x) > 0);
 }
 
 static struct library_entry *add_entry(struct library *l, const struct trace_file *f)
@@ -96,10 +117,14 @@ static struct library_entry *add_entry(struct library *l, const struct trace_fil
 	pthread_mutex_init(&x->ask, NULL);
 	pthread_mutex_init(&x->own->make, NULL);
 	MEM_GROW(l->entry, l->cap, l->n + 1);
-	unsigned i = l->n++;
-	for (; i > 0 && serve_library_look_by_place(l->entry[i - 1], x) > 0; i--)
-		l->entry[i] = l->entry[i - 1];
+	library_names_reserve(l, &l->paths);
+	library_names_reserve(l, &l->keys);
+	unsigned i = library_look_place(l, x);
+	memmove(l->entry + i + 1, l->entry + i, (l->n - i) * sizeof *l->entry);
 	l->entry[i] = x;
+	l->n++;
+	*library_names_slot(l, &l->paths, x->path) = x;
+	*library_names_slot(l, &l->keys, x->key) = x;
 	l->version++;
 	return x;
 }
@@ -206,9 +231,8 @@ static void serve_library_look_note_links(void *looking)
 /* One for which there is no memory is left for the next look. Locked. */
 static void note_files(struct looking *k)
 {
-	unsigned next = 0;
 	for (unsigned i = 0; i < k->found.n; i++) {
-		struct library_entry *x = entry_of_path(k->l, k->found.v[i].path, &next);
+		struct library_entry *x = entry_named(k->l, &k->l->paths, k->found.v[i].path);
 		k->file = &k->found.v[i];
 		if (!x && mem_try(NULL, add_found, k) == 0)
 			x = k->added;
@@ -306,7 +330,7 @@ void library_left_out(struct library *l, void (*see)(void *context, struct str p
 struct library_entry *library_find(struct library *l, struct str key)
 {
 	pthread_mutex_lock(&l->lock);
-	struct library_entry *x = !key.n && l->n == 1 ? l->entry[0] : entry_of_key(l, key);
+	struct library_entry *x = !key.n && l->n == 1 ? l->entry[0] : entry_named(l, &l->keys, key);
 	pthread_mutex_unlock(&l->lock);
 	return x;
 }

@@ -41,6 +41,12 @@ struct library_private {
 
 struct waste;
 
+/* Entries by a text that each has for itself: open addressing, linear probing, load <= 1/2. */
+struct library_names {
+	struct library_entry **slot;  /* NULL = free */
+	uint32_t n_slots;             /* a power of two, or 0 */
+};
+
 struct library {
 	pthread_mutex_t lock;         /* everything below, and the entries but `ask` and what it guards */
 	pthread_cond_t work;
@@ -57,6 +63,7 @@ struct library {
 	struct str *left_out;         /* links out of the directories */
 	unsigned n_left_out;
 	struct arena left_arena;      /* owns those */
+	struct library_names paths, keys;
 	struct arena arena;           /* owns the strings */
 };
 

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 
+import nsys_db
 import oracle
 import segment
 from served import Server
@@ -21,6 +22,21 @@ RESNET = os.path.join(oracle.ROOT, "tests", "data", "torch214_cpu_resnet.json.gz
 def printed(*args):
     code, out, err = oracle.run(*args, "--format=json")
     return json.loads(out) if code == 0 else err.decode().strip()
+
+
+def cpu_of(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def unpacked(lane):
+    """Items of a tile: start, duration, busy, count, row, name, category."""
+    end = row = 0
+    for i in range(0, len(lane), 7):
+        gap, duration, idle, count, further, name, category = lane[i:i + 7]
+        start, row = end + gap, row + further
+        end = start + duration
+        yield [start, duration, duration - idle, count, row, name, category]
 
 
 class ServeCase(oracle.Case):
@@ -170,11 +186,25 @@ class Answers(ServeCase):
                 for name, ts, dur in (("outer", 100, 100), ("crossing", 150, 100), ("after", 210, 90), ("below", 220, 10))]}, f)
         s = Server(self, path)
         tile = s.get("/api/timeline/tile", zoom=8, index=0)
-        items = [lane[i:i + 7] for t in tile["tracks"] for lane in t["lanes"] for i in range(0, len(lane), 7)]
+        items = [i for t in tile["tracks"] for lane in t["lanes"] for i in unpacked(lane)]
         self.assertEqual({tile["names"][str(i[5])]: i[:4] for i in items},
                          {"outer": [0, 100000, 100000, 1], "crossing": [50000, 70000, 100000, 1],
                           "after": [110000, 90000, 90000, 1], "below": [120000, 10000, 10000, 1]})
         self.assertIn("no such events", s.get("/api/timeline/event", 422, kind="gpu", row=0)["error"])
+
+    def test_an_op_of_many_inputs(self):
+        """A long list of tensors: the first inputs are listed, and how many there are is said."""
+        path = os.path.join(self.tmp, "many.sqlite")
+        nsys_db.make(path, {"StringIds": [], "NVTX_EVENTS": [
+            nsys_db.nvtx(0, 10, "aten::rand, op_id = 1", 7, 1), nsys_db.nvtx(20, 30, "aten::neg, op_id = 2, input_op_ids = [(1,0)]", 7, 1),
+            nsys_db.nvtx(40, 50, f"aten::cat, op_id = 3, input_op_ids = [{', '.join(['(1,0)'] * 5000 + ['(9,0)'] * 40 + ['(2,0)'])}]", 7, 1)]})
+        s = Server(self, path)
+        rows = {name: row for row, name in s.get("/api/sql", query="SELECT rowid, name FROM span")["rows"]}
+        cat, rand = (s.get("/api/timeline/event", kind="span", row=rows[name])["graph"] for name in ("aten::cat", "aten::rand"))
+        self.assertEqual((len(cat["edges"]), cat["inputs"], cat["users"], cat["left_out"]), (201, 5041, 0, 5042 - 201))
+        self.assertEqual(cat["edges"][0], [1, 0, 0, 0, ""])
+        self.assertEqual([n["name"] for n in cat["nodes"]], ["aten::cat", "aten::rand", "aten::neg"])
+        self.assertEqual((len(rand["edges"]), rand["inputs"], rand["users"], rand["left_out"]), (400, 0, 5001, 5002 - 400))
 
     def test_csv(self):
         s = Server(self, TRAINING)
@@ -209,6 +239,9 @@ class Protocol(ServeCase):
             a = s.ask("/api/report/operators", headers={"If-None-Match": known.headers["etag"], "Accept-Encoding": asked})
             self.assertEqual(a.status, status)
             self.assertEqual(a.headers["etag"], (packed if asked == "gzip" else plain).headers["etag"])
+        # Kept in both forms, each by itself.
+        self.assertEqual(s.ask("/api/report/operators", headers={"Accept-Encoding": "gzip"}).raw, packed.raw)
+        self.assertEqual(s.ask("/api/report/operators").raw, plain.raw)
         head = s.ask("/api/report/operators", method="HEAD")
         self.assertEqual((head.status, head.raw, head.headers["content-length"]), (200, b"", str(len(plain.raw))))
         for tag, status in ((plain.headers["etag"], 304), (f'"x", {plain.headers["etag"]}', 304), ("*", 304), ('"x"', 200)):
@@ -293,8 +326,30 @@ class Protocol(ServeCase):
             self.assertEqual(a.status, status, host)
         self.assertIn("--allow-host=evil.example", s.ask("/", headers={"Host": "evil.example:80"}).json()["error"])
 
+    def test_ten_thousand_files(self):
+        """The first look compares no file with all others; two folders of one name have files of one name."""
+        folders = [os.path.join(self.tmp, x, "run") for x in "abc"]
+        for folder, n in zip(folders, (10000, 3, 1000)):
+            os.makedirs(folder)
+            shutil.copy(SMALL, os.path.join(folder, "host0.pt.trace.json"))
+            for i in range(1, n):
+                os.link(os.path.join(folder, "host0.pt.trace.json"), os.path.join(folder, f"host{i}.pt.trace.json"))
+        few, s = cpu_of(Server(self, folders[2]).process.pid), Server(self, *folders[:2])
+        self.assertLess(cpu_of(s.process.pid), 20 * few + 0.1)
+        inputs = s.inputs()
+        self.assertEqual(len(inputs), 10003)
+        self.assertEqual([i["worker"] for i in inputs.values()], sorted((i["worker"] for i in inputs.values()), key=lambda w: int(w[4:])))
+        self.assertEqual(sorted(k for k in inputs if "~" in k), [f"run/host{i}/default~2" for i in range(3)])
+        self.assertEqual(s.get("/api/report/steps", input="run/host1/default~2")["rows"], s.get("/api/report/steps", input="run/host1/default")["rows"])
+
     def test_usage(self):
         for args, status, why in ((["serve"], 2, "an INPUT was expected"), (["serve", "-p", "70000", SMALL], 2, "--port=70000"),
+                                  (["serve", "--editor=javascript://{file}", SMALL], 2, "javascript: is no scheme of an editor"),
+                                  (["serve", "--editor=HTTPS://host/{file}", SMALL], 2, "HTTPS: is no scheme of an editor"),
+                                  (["serve", "--editor=ms-word://{file}", SMALL], 2, "ms-word: is no scheme of an editor"),
+                                  (["serve", "--editor=x://{line}", SMALL], 2, "an address with {file} and {line}"),
+                                  (["serve", "--editor={file}://x", SMALL], 2, "an address with {file} and {line}"),
+                                  (["serve", "--editor=x://{file}<b>", SMALL], 2, "an address with {file} and {line}"),
                                   (["serve", "-p", "0", "/nowhere"], 1, "/nowhere"), (["serve", "-p", "0", "-b", "256.1.1.1", SMALL], 1, "--bind=256.1.1.1")):
             code, out, err = oracle.run(*args)
             self.assertEqual((code, out, why in err.decode(), err.count(b"\n")), (status, b"", True, 1), (args, err))

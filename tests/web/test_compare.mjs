@@ -264,6 +264,8 @@ async function narrow(t) {
     assert((await t.page.evaluate(() => document.documentElement.scrollWidth)) <= width, `wider than ${width}`);
     const diffs = t.page.locator('[data-table="diff"]'), wide = await diffs.evaluate((e) => Object.fromEntries(e.tabulator.getColumns().filter((c) => c.isVisible()).map((c) => [c.getDefinition().title, c.getWidth()])));
     assert(wide.Name >= 300, `the names have room: ${JSON.stringify(wide)}`);
+    const [inner, outer] = await diffs.locator(".tabulator-tableholder").evaluate((e) => [e.scrollWidth, e.clientWidth]);
+    assert(inner <= outer, `the table is not moved sideways: ${inner} of ${outer} pixels, ${JSON.stringify(wide)}`);
     const empty = await diffs.evaluate((e) => e.tabulator.getColumns().filter((c) => c.isVisible() && e.tabulator.getRows().every((r) => [null, ""].includes(r.getData().cells[Number(c.getField().split(".")[1])]))).map((c) => c.getDefinition().title));
     same(empty.join(), "", "columns that are empty");
     const [bar, a, b] = await t.page.evaluate(() => ["header", ".tl", ".tl ~ .tl"].map((x) => document.querySelector(x).getBoundingClientRect().toJSON()));

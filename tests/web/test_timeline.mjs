@@ -78,8 +78,8 @@ async function nothingDropped(t) {
       const tile = await api(t, "api/timeline/tile", { input: input("h100"), zoom, index });
       for (const k of tile.tracks)
         for (const lane of k.lanes)
-          for (let i = 0; i < lane.length; i += 7)
-            if (lane[i] >= index * width && lane[i] < (index + 1) * width) counts.set(k.track, (counts.get(k.track) ?? 0) + lane[i + 3]);
+          for (let i = 0, start = 0; i < lane.length; start += lane[i + 1], i += 7)
+            if ((start += lane[i]) >= index * width && start < (index + 1) * width) counts.set(k.track, (counts.get(k.track) ?? 0) + lane[i + 3]);
     }
     for (const k of info.tracks) same(counts.get(k.track), k.slices, `track ${k.track} at zoom ${zoom}`);
   }
@@ -166,6 +166,22 @@ async function keyboard(t) {
   await t.page.locator(".tl canvas").focus();
   await t.page.keyboard.press("0");
   await t.page.waitForFunction((s) => Math.abs(document.querySelector(".tl canvas").timeline.scene.camera.scale / s - 1) < 1e-6, start.scale);
+}
+
+/** The address has what was typed, also where the page is shown anew before it would be written. */
+async function searchAndTheme(t) {
+  await t.open("timeline", "plugin");
+  for (const [text, key] of [["SGEMM", "Enter"], ["relu", ""]]) {
+    await t.page.keyboard.press("/");
+    await t.page.keyboard.press("Control+a");
+    await t.page.keyboard.type(text);
+    if (key) await t.page.keyboard.press(key);
+    const canvas = await t.page.locator(".tl canvas").elementHandle();
+    await t.page.getByRole("button", { name: "Light or dark" }).evaluate((b) => b.click());
+    await t.page.waitForFunction((old) => document.querySelector(".tl canvas") && document.querySelector(".tl canvas") !== old && /of|in all/.test(document.querySelector(".tl .found").textContent), canvas);
+    same(await t.page.getByLabel("Search events by name").inputValue(), text, "the search is kept");
+    same(await t.page.evaluate(() => document.querySelector(".tl canvas").timeline.scene.search), text.toLowerCase(), "and drawn");
+  }
 }
 
 async function search(t) {
@@ -507,6 +523,7 @@ export const tests = [
   ["a picture takes few calls", fewCalls],
   ["keyboard", keyboard],
   ["search, next and previous", search],
+  ["a theme switched after a search", searchAndTheme],
   ["both ends of an arrow, height of the panel", bothEnds],
   ["pins, order, filter, marks, list of hits", arranged],
   ["from kernel to call to op", details],

@@ -22,6 +22,8 @@ export interface TableOptions {
   chosen?: (cells: Cell[], row: number) => boolean;
   /** Ids of columns not to show at first. */
   hide?: string[];
+  /** Ids of columns not to show at first where there is no room for all: the first goes first. */
+  spare?: string[];
   /** How a cell is shown in place of its text. */
   draw?: Record<string, (value: Cell, cells: Cell[]) => Node | string>;
   /** Where the server has more rows than the page: its path and arguments. CSV then has them all; else it has the rows found, in the order shown. */
@@ -284,10 +286,30 @@ class Fit {
     this.hidden = new Set(table.columns.flatMap((c, i) => (o.hide?.includes(c.id) ? [i] : [])));
   }
 
+  private get room(): number {
+    return (this.grid.clientWidth || document.querySelector("main")?.clientWidth || innerWidth) - this.bar;
+  }
+
+  private get seen(): number[] {
+    return this.wishes.map((_w, i) => i).filter((i) => !this.hidden.has(i));
+  }
+
   widths(): number[] {
-    const seen = this.wishes.map((_w, i) => i).filter((i) => !this.hidden.has(i)), room = (this.grid.clientWidth || document.querySelector("main")?.clientWidth || innerWidth) - this.bar;
-    const shares = share(seen.map((i) => this.wishes[i]), room);
+    const seen = this.seen, shares = share(seen.map((i) => this.wishes[i]), this.room);
     return this.wishes.map((w, i) => shares[seen.indexOf(i)] ?? Math.min(w.wish, 300));
+  }
+
+  /** Hides of these columns so many that the others have room. Returns those that are hidden now. */
+  spare(table: Table, ids: string[]): string[] {
+    const out: string[] = [];
+    for (const id of ids) {
+      const seen = this.seen, at = table.columns.findIndex((c) => c.id === id);
+      if (share(seen.map((i) => this.wishes[i]), this.room).reduce((a, b) => a + b, 0) <= this.room) break;
+      if (!seen.includes(at)) continue;
+      this.hidden.add(at);
+      out.push(id);
+    }
+    return out;
   }
 
   /** After a change of the place's width, or of what columns there are. */
@@ -322,7 +344,9 @@ export function showTable(parent: HTMLElement, table: Table, o: TableOptions = {
   const list = h("div", {}), columns = h("details", { class: "columns" }, h("summary", {}, "Columns"), list);
   const tools = h("div", { class: "tools" }, o.title ? h("h3", {}, o.title) : null, h("span", { class: "space" }), found, search, columns);
   add(parent, h("section", { class: "table" }, tools, grid, ...table.notes.map((n) => h("p", { class: "note" }, note(n)))));
-  const rows = o.choose && new Chooser(o), fit = new Fit(table, o, grid), first = o.sort ?? ownOrder(table, o), t = new Tabulator(grid, options(table, o, rows, fit.widths(), first) as any);
+  const fit = new Fit(table, o, grid), spared = fit.spare(table, o.spare ?? []);
+  if (spared.length) o = { ...o, hide: [...(o.hide ?? []), ...spared] };
+  const rows = o.choose && new Chooser(o), first = o.sort ?? ownOrder(table, o), t = new Tabulator(grid, options(table, o, rows, fit.widths(), first) as any);
   if (rows) {
     grid.classList.add("choosable");
     t.on("rowClick", (_e, row) => rows.choose(row));

@@ -5,7 +5,7 @@
 #include "serve/api/timeline_answers.h"
 #include "serve/api/timeline_times.h"
 
-enum { AROUND_MAX = 200, LAUNCHED_MAX = 200, GRAPH_MAX = 48, GRAPH_LEVELS = 2 };
+enum { AROUND_MAX = 200, LAUNCHED_MAX = 200, GRAPH_MAX = 48, GRAPH_LEVELS = 2, GRAPH_EDGES_OWN = 200, GRAPH_EDGES = 400 };
 
 struct about {
 	const struct timeline *t;
@@ -142,15 +142,19 @@ static void neighbours_of(struct neighbours *v, const struct op_graph *g, unsign
 	}
 }
 
-static void neighbours_put_edge(struct about *x, const struct neighbours *v, const struct op_edge *e, unsigned to, bool *any)
+/* An op may have a hundred thousand inputs: the first of its own are listed, and then so many of those between the others. *n: how many there are, *listed: of these. */
+static void neighbours_put_edge(struct about *x, const struct neighbours *v, const struct op_edge *e, unsigned to, uint32_t *n, uint32_t *listed)
 {
 	const unsigned from = e->from == ROW_NONE ? v->n : neighbours_find(v, e->from);
 	if (from == v->n && to) /* only of the op itself are inputs from elsewhere told */
 		return;
-	buf_printf(x->b, "%s[%d,%u,%d,%d,", *any ? "," : "", from == v->n ? -1 : (int)from, to, e->input, e->output);
+	++*n;
+	if (*listed >= (to ? GRAPH_EDGES : GRAPH_EDGES_OWN))
+		return;
+	buf_printf(x->b, "%s[%d,%u,%d,%d,", *listed ? "," : "", from == v->n ? -1 : (int)from, to, e->input, e->output);
 	json_put_string(x->b, e->shape);
 	buf_char(x->b, ']');
-	*any = true;
+	++*listed;
 }
 
 /* Ops whose outputs the op takes, and ops that take its outputs, GRAPH_LEVELS of each; nothing where the recording does not state them. */
@@ -160,8 +164,7 @@ static void serve_timeline_event_put_graph(struct about *x, uint32_t row)
 	if (!g)
 		return;
 	struct neighbours v = {{row}, 1};
-	uint32_t users = 0;
-	bool any = false;
+	uint32_t users = 0, edges = 0, listed = 0;
 	for (int down = 0; down < 2; down++)
 		for (unsigned level = 0, from = 0, to = 1; level < GRAPH_LEVELS; level++) {
 			const unsigned before = v.n;
@@ -180,8 +183,8 @@ static void serve_timeline_event_put_graph(struct about *x, uint32_t row)
 		buf_cstr(x->b, "],\"edges\":[");
 		for (unsigned k = 0; k < v.n; k++)
 			for (uint32_t i = g->first[v.row[k]]; i < g->first[v.row[k] + 1]; i++)
-				neighbours_put_edge(x, &v, &g->edge[i], k, &any);
-		buf_printf(x->b, "],\"users\":%u}", users);
+				neighbours_put_edge(x, &v, &g->edge[i], k, &edges, &listed);
+		buf_printf(x->b, "],\"inputs\":%u,\"users\":%u,\"left_out\":%u}", g->first[row + 1] - g->first[row], users, edges - listed);
 	}
 }
 

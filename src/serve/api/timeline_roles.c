@@ -26,6 +26,15 @@ void timeline_names_meet(struct timeline_names *x, bool device, uint32_t row)
 	MEM_PUSH(of->v, of->n, of->cap, (struct timeline_name){id, row});
 }
 
+/* A member's name. */
+static void timeline_names_put_number(struct buf *b, const char *comma, uint32_t number)
+{
+	buf_cstr(b, comma);
+	buf_char(b, '"');
+	buf_i64(b, number);
+	buf_cstr(b, "\":");
+}
+
 void timeline_names_put(const struct timeline_names *x, struct buf *b)
 {
 	const char *comma = "";
@@ -35,7 +44,7 @@ void timeline_names_put(const struct timeline_names *x, struct buf *b)
 			uint32_t id = x->of[device].v[i].id;
 			if (device && timeline_names_has(&x->of[0], id))
 				continue;
-			buf_printf(b, "%s\"%u\":", comma, id);
+			timeline_names_put_number(b, comma, id);
 			json_put_string(b, profile_str(x->p, id));
 			comma = ",";
 		}
@@ -49,9 +58,12 @@ void timeline_names_put_roles(const struct timeline_names *x, struct texts *numb
 	for (int device = 0; device < 2; device++) {
 		const struct timeline_names_of *of = &x->of[device];
 		buf_cstr(b, device ? ",\"gpu\":{" : "\"span\":{");
-		for (uint32_t i = 0; i < of->n; i++)
-			buf_printf(b, "%s\"%u\":\"%s\"", i ? "," : "", numbers ? texts_number(numbers, of->v[i].id) : of->v[i].id,
-			           timeline_role(x->p, device, of->v[i].row));
+		for (uint32_t i = 0; i < of->n; i++) {
+			timeline_names_put_number(b, i ? "," : "", numbers ? texts_number(numbers, of->v[i].id) : of->v[i].id);
+			buf_char(b, '"');
+			buf_cstr(b, timeline_role(x->p, device, of->v[i].row));
+			buf_char(b, '"');
+		}
 		buf_char(b, '}');
 	}
 	buf_char(b, '}');

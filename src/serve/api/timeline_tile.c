@@ -17,7 +17,8 @@ static char *put_comma_number(char *at, int64_t v)
 	return i64_write(at, v);
 }
 
-/* start, duration, busy, count, row, name, category: seven numbers an item. Most of a tile is this, so that room is made once a lane. */
+/* Seven numbers an item, as small as can be: where it begins is counted from the end of the one before, its row from the one before. Most of a tile is
+ * this, so that room is made once a lane. */
 static void serve_timeline_tile_put_lane(struct buf *b, struct tile *x, uint32_t lane)
 {
 	enum { ITEM_BYTES = 7 * (I64_DIGITS + 1) };
@@ -28,16 +29,19 @@ static void serve_timeline_tile_put_lane(struct buf *b, struct tile *x, uint32_t
 	x->items.n = 0;
 	timeline_items_of(x->t, lane, x->from_ns, x->to_ns, x->zoom, &x->items);
 	char *begin = buf_room(b, x->items.n * ITEM_BYTES + 2), *at = begin;
+	int64_t before_ns = x->t->first_ns, before_row = 0;
 	for (size_t i = 0; i < x->items.n; i++) {
 		const struct timeline_item *k = &x->items.v[i];
 		timeline_names_meet(&x->names, device, k->row);
-		at = put_comma_number(at, k->start_ns - x->t->first_ns);
+		at = put_comma_number(at, k->start_ns - before_ns);
 		at = put_comma_number(at, k->end_ns - k->start_ns);
-		at = put_comma_number(at, timeline_busy_ns(p, device, k));
+		at = put_comma_number(at, k->end_ns - k->start_ns - timeline_busy_ns(p, device, k));
 		at = put_comma_number(at, k->count);
-		at = put_comma_number(at, k->row);
+		at = put_comma_number(at, k->row - before_row);
 		at = put_comma_number(at, name[k->row]);
 		at = put_comma_number(at, cat[k->row]);
+		before_ns = k->end_ns;
+		before_row = k->row;
 	}
 	if (at == begin)
 		at++;
@@ -108,7 +112,7 @@ static const struct endpoint_param params[] = {TIMELINE_TILE_PARAMS, {0}};
 
 const struct endpoint endpoint_timeline_tile = {
 	.path = "/api/timeline/tile",
-	.help = "what is to be drawn of each lane in one tile: start, duration, busy, count, row, name and category of each item, and what each name is, by which it is coloured; busy of a single event is its own duration, also where it is drawn up to the next one's begin",
+	.help = "what is to be drawn of each lane in one tile: of each item the ns from the end of the item before (of the first: from 0) to its start, its duration, what of that was idle, count, row less that of the item before, name and category; and what each name is, by which it is coloured. A single event that is drawn up to the next one's begin, and lasts longer, has an idle time below 0",
 	.flags = ENDPOINT_INPUT,
 	.params = params,
 	.queue = QUEUE_QUICK,

@@ -74,7 +74,7 @@ interface Sum {
 
 /** As span_nests. */
 const NESTING = ["op", "user", "python", "call", "marker"];
-const AROUND = 200, LAUNCHED = 200, GRAPH_MAX = 48, GRAPH_LEVELS = 2;
+const AROUND = 200, LAUNCHED = 200, GRAPH_MAX = 48, GRAPH_LEVELS = 2, GRAPH_EDGES_OWN = 200, GRAPH_EDGES = 400;
 
 /** Differences back to values. */
 function summed(list: number[]): number[] {
@@ -127,10 +127,10 @@ function busyDrawn(l: Lane, i: number): number {
   return Math.min(l.busy[i], l.end[i] - l.start[i]);
 }
 
-/** What is to be drawn of a lane in [from, to): seven numbers an item. */
+/** What is to be drawn of a lane in [from, to): seven numbers an item, as `unpack` of timeline/tiles.ts takes them. */
 function itemsOf(l: Lane, from: number, to: number, zoom: number): number[] {
   const pixel = 2 ** zoom, out: number[] = [], n = l.start.length, at = (i: number) => Math.floor(l.start[i] / pixel);
-  let i = firstFrom(l, from);
+  let i = firstFrom(l, from), before = 0, row = 0;
   if (i < n && !alone(l, i, pixel)) while (i > 0 && !alone(l, i - 1, pixel) && at(i - 1) === at(i)) i--;
   while (i < n && l.start[i] < to) {
     const first = i++;
@@ -141,7 +141,10 @@ function itemsOf(l: Lane, from: number, to: number, zoom: number): number[] {
         busy += busyDrawn(l, i);
         slices += l.count[i];
       }
-    out.push(l.start[first], l.end[i - 1] - l.start[first], slices > 1 ? busy : l.busy[first], slices, l.row[best], l.name[best], l.category[best]);
+    const dur = l.end[i - 1] - l.start[first];
+    out.push(l.start[first] - before, dur, dur - (slices > 1 ? busy : l.busy[first]), slices, l.row[best] - row, l.name[best], l.category[best]);
+    before = l.end[i - 1];
+    row = l.row[best];
   }
   return out;
 }
@@ -276,6 +279,7 @@ export class StaticTimeline {
   /** As neighbours_of in src/serve/api/timeline_event.c. */
   private graphOf(row: number): Details["graph"] {
     const g = this.events!.graph, rows = [row], edges: GraphEdge[] = [];
+    let inputs = 0, left_out = 0;
     if (!g?.to.length) return undefined;
     const known = (r: number) => r >= 0 && !rows.includes(r) && rows.length < GRAPH_MAX && rows.push(r);
     for (const down of [false, true])
@@ -287,10 +291,13 @@ export class StaticTimeline {
     for (const [k, r] of rows.entries())
       g.to.forEach((t, i) => {
         const from = g.from[i] < 0 ? -1 : rows.indexOf(g.from[i]);
-        if (t === r && (from >= 0 || k === 0)) edges.push([from, k, g.input[i], g.output[i], g.shape[i]]);
+        if (t !== r || (from < 0 && k)) return;
+        if (k === 0) inputs++;
+        if (edges.length < (k ? GRAPH_EDGES : GRAPH_EDGES_OWN)) edges.push([from, k, g.input[i], g.output[i], g.shape[i]]);
+        else left_out++;
       });
     const users = g.from.filter((r, i) => r === row && !g.passed_on[i]).length;
-    return edges.some((e) => e[1] === 0) || users ? { nodes: rows.map((r) => this.slice("span", r)), edges, users } : undefined;
+    return edges.some((e) => e[1] === 0) || users ? { nodes: rows.map((r) => this.slice("span", r)), edges, inputs, users, left_out } : undefined;
   }
 
   private gpuDetails(row: number): Partial<Details> {

@@ -4,7 +4,7 @@ import { h } from "../dom";
 import type { Context } from "../view";
 import { GUTTER } from "./layout";
 import { rangesOf, zoomOf, type Counters, type Info, type Origin, type Window } from "./model";
-import { BUSY, DUR, ITEM, START, type Answer } from "./tiles";
+import { BUSY, DUR, ITEM, START, type Answer, unpack } from "./tiles";
 
 const SVG = "http://www.w3.org/2000/svg", HEIGHT = 22, POINTS = 1000;
 
@@ -61,7 +61,7 @@ export class Minimap {
     const { info, origin } = this, part = Math.max(1, info.length / POINTS), zoom = zoomOf(info, part), wide = info.tile_pixels * 2 ** zoom, sums = new Array<number>(POINTS).fill(0);
     for (let index = 0; index * wide < info.length; index++) {
       const tile = await get<Answer>(`${origin.path}/tile`, { ...origin.args, zoom, index, tracks: rangesOf(info.tracks.filter((t) => t.device).map((t) => t.track)) }, this.c.signal);
-      for (const lane of tile.tracks.flatMap((t) => t.lanes)) for (let i = 0; i < lane.length; i += ITEM) if (lane[i + START] >= index * wide) spread(sums, lane[i + START] / part, (lane[i + START] + Math.max(1, lane[i + DUR])) / part, lane[i + BUSY] / part);
+      for (const lane of tile.tracks.flatMap((t) => t.lanes.map(unpack))) for (let i = 0; i < lane.length; i += ITEM) if (lane[i + START] >= index * wide) spread(sums, lane[i + START] / part, (lane[i + START] + Math.max(1, lane[i + DUR])) / part, lane[i + BUSY] / part);
     }
     return sums.map((v) => Math.min(1, v / ranks));
   }

@@ -62,11 +62,13 @@ export interface Slice {
 /** An input of the op `to`: numbers of nodes, -1 = what made it is not in the recording; which input, which output (-1 = not stated), and its shape. */
 export type GraphEdge = [from: number, to: number, input: number, output: number, shape: string];
 
-/** The op graph around an op, which is node 0. `users`: inputs of other ops that come from it, also of those that are not among the nodes. */
+/** The op graph around an op, which is node 0. `inputs`: its own, also those without an edge here; `users`: inputs of other ops that come from it, also of those that are not among the nodes; `left_out`: edges between the nodes beyond those here. */
 export interface Graph {
   nodes: Slice[];
   edges: GraphEdge[];
+  inputs: number;
   users: number;
+  left_out: number;
 }
 
 export interface Details {

@@ -1,7 +1,7 @@
 // The op graph around an op: from which ops its inputs come, and which ops take its outputs.
 import { h } from "../dom";
 import { middle } from "../fit";
-import { time } from "../format";
+import { count, time } from "../format";
 import type { Details, Graph, GraphEdge, Slice } from "./model";
 
 type Jump = (e: Slice) => void;
@@ -71,11 +71,11 @@ export function neighbours(d: Details, jump: Jump): (HTMLElement | null)[] {
   const g = d.graph;
   if (!g) return [];
   const own = g.edges.filter((e) => e[1] === 0), users = g.edges.filter((e) => e[0] === 0), from = list(g, own, 0, jump), by = list(g, users, 1, jump);
-  const outside = own.filter((e) => e[0] < 0), left = g.users - users.length;
+  const outside = own.filter((e) => e[0] < 0), left = g.users - users.length, further = g.inputs - own.length;
   return [
     own.length ? h("div", { class: "links", "data-links": "inputs" }, h("h4", {}, "Inputs from"), ...from,
-      outside.length ? h("p", { class: "note" }, `not in the recording: what made ${outside.map(edgeText).join("; ")}`) : null) : null,
-    by.length ? h("div", { class: "links", "data-links": "users" }, h("h4", {}, "Used by"), ...by, left > 0 ? h("p", { class: "note" }, `and ${left} more inputs`) : null) : null,
-    g.nodes.length > 1 ? h("details", { class: "graph", open: true }, h("summary", {}, "Op graph, two ops far"), h("div", {}, drawing(g, jump) as unknown as HTMLElement)) : null,
+      outside.length ? h("p", { class: "note" }, `not in the recording: what made ${outside.map(edgeText).join("; ")}`) : null, further > 0 ? h("p", { class: "note" }, `and ${count(further)} more inputs`) : null) : null,
+    by.length ? h("div", { class: "links", "data-links": "users" }, h("h4", {}, "Used by"), ...by, left > 0 ? h("p", { class: "note" }, `and ${count(left)} more inputs`) : null) : null,
+    g.nodes.length > 1 ? h("details", { class: "graph", open: true }, h("summary", {}, "Op graph, two ops far"), h("div", {}, drawing(g, jump) as unknown as HTMLElement), g.left_out > 0 ? h("p", { class: "note" }, `and ${count(g.left_out)} more inputs, which are not drawn`) : null) : null,
   ];
 }

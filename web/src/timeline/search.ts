@@ -31,12 +31,20 @@ export class Search {
     });
     this.list.hidden = true;
     this.box.addEventListener("keydown", (e) => this.key(e));
-    c.signal.addEventListener("abort", () => clearTimeout(this.timer));
+    // The page may be shown anew a moment after something was typed: the address has it by then.
+    c.signal.addEventListener("abort", () => {
+      if (!this.timer) return;
+      clearTimeout(this.timer);
+      this.text = this.box.value;
+      this.at = -1;
+      this.to.searched(this.text);
+    });
   }
 
   private async key(e: KeyboardEvent): Promise<void> {
     if (e.key === "Enter") {
       clearTimeout(this.timer);
+      this.timer = 0;
       if (this.box.value !== this.text) await this.find(this.box.value);
       this.walk(e.shiftKey ? -1 : 1);
     } else if (e.key === "Escape") {
@@ -72,6 +80,7 @@ export class Search {
 
   private async find(text: string): Promise<void> {
     const mine = ++this.asked;
+    this.timer = 0;
     this.text = text;
     this.at = -1;
     this.found = undefined;

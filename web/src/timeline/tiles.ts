@@ -21,6 +21,20 @@ interface Tile {
   used: number;
 }
 
+/** Items as an answer packs them: the start counts from the end of the item before, the row from that one's, and for `busy` there is what is missing to the duration. */
+export function unpack(packed: number[]): Float64Array {
+  const lane = new Float64Array(packed);
+  let end = 0, row = 0;
+  for (let i = 0; i < lane.length; i += ITEM) {
+    lane[i + START] += end;
+    lane[i + BUSY] = lane[i + DUR] - lane[i + BUSY];
+    lane[i + ROW] += row;
+    end = lane[i + START] + lane[i + DUR];
+    row = lane[i + ROW];
+  }
+  return lane;
+}
+
 export interface Answer {
   tracks: { track: number; lanes: number[][] }[];
   names: Record<string, string>;
@@ -118,7 +132,7 @@ export class Tiles {
     for (const kind of ["span", "gpu"] as const) for (const [id, role] of Object.entries(a.roles[kind])) this.roles[kind].set(Number(id), role);
     this.categories = a.categories;
     for (const t of a.tracks) {
-      const lanes = t.lanes.map((l) => new Float64Array(l)), size = lanes.reduce((n, l) => n + l.length, 0) + 16;
+      const lanes = t.lanes.map(unpack), size = lanes.reduce((n, l) => n + l.length, 0) + 16;
       this.kept.set(this.key(zoom, index, t.track), { lanes, size, used: this.clock });
       this.numbers += size;
     }

@@ -111,7 +111,7 @@ export class Timeline implements Target {
     this.view.addEventListener("scroll", () => this.invalidate(), { signal: c.signal });
     const sized = new ResizeObserver(() => this.resize());
     sized.observe(this.view);
-    c.signal.addEventListener("abort", () => (sized.disconnect(), cancelAnimationFrame(this.pending), clearTimeout(this.noteTimer)));
+    c.signal.addEventListener("abort", () => (sized.disconnect(), this.noteTimer && this.note(), cancelAnimationFrame(this.pending)));
     Object.assign(this.canvas, { timeline: this });
   }
 
@@ -247,6 +247,8 @@ export class Timeline implements Target {
   }
 
   private note(): void {
+    clearTimeout(this.noteTimer);
+    this.noteTimer = 0;
     const { camera, window: w, selected } = this.scene, to = camera.from + camera.scale * this.room;
     const names: Record<string, string | undefined> = {
       look: undefined, from: camera.from.toFixed(camera.scale < 10 ? 1 : 0), to: to.toFixed(camera.scale < 10 ? 1 : 0),

@@ -13,6 +13,8 @@ const KINDS: Record<string, { color: string; says: string }> = {
   compute: { color: COLORS[0], says: "blue: computation" }, comm: { color: COLORS[1], says: "orange: communication that nothing hides" }, wait: { color: COLORS[3], says: "pink: of it waiting for other ranks" },
   copy: { color: COLORS[2], says: "green: copies" }, idle: { color: COLORS[7], says: "grey: no work" }, host: { color: COLORS[4], says: "light blue: the host" },
 };
+/** Columns that a narrow window has no room for: *Because* says the same in words. */
+const SPARE = ["by_calls_ns", "by_each_ns", "a_each_ns", "b_each_ns", "step_pct", "a_calls", "b_calls", "half_ns"];
 /** How many terms the waterfall shows; the others are one bar. */
 const BARS = 10;
 
@@ -98,7 +100,7 @@ async function show(page: HTMLElement, c: Context): Promise<void> {
       const name = at(cells, "full_name") || at(cells, "name");
       if (at(cells, "kind") !== "idle") mark?.([at(cells, "a_name") || name, name]);
     };
-    showReport(box, "diff", t, { title: "Terms of the difference", hide: ["depth", "a_name", "a_shapes", "full_name", ...emptyColumns(t)], ...(by === "tree" ? { children: byDepth(t), tree: "name" } : {}), choose: by === "kernel" ? kernels : undefined });
+    showReport(box, "diff", t, { title: "Terms of the difference", hide: ["depth", "a_name", "a_shapes", "full_name", ...emptyColumns(t)], spare: SPARE, ...(by === "tree" ? { children: byDepth(t), tree: "name" } : {}), choose: by === "kernel" ? kernels : undefined });
   });
   if (!force) add(page, h("p", { class: "note" }, h("a", { href: place.linkTo("compare", { ...c.args, force: "1" }) }, "Compare runs that have little in common, too")));
   await part(page, "Timelines", async (box) => {
