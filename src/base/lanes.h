@@ -119,6 +119,14 @@ static inline unsigned lanes_first(uint64_t mask)
 	return (unsigned)__builtin_ctzll(mask) / LANE_BITS;
 }
 
+/* How many bytes from the first one on are in the mask, LANES when all are. */
+static inline unsigned lanes_run(uint64_t mask)
+{
+	const uint64_t others = ~mask;
+	const unsigned n = lanes_first(others ? others : 1ull << 63);
+	return n < LANES ? n : LANES;
+}
+
 /* The mask of the first `n` bytes, 1 to LANES. */
 static inline uint64_t lanes_up_to(unsigned n)
 {

@@ -16,13 +16,18 @@ static struct str key_text(struct kineto *k, struct str name)
 	return (struct str){p, name.n};
 }
 
+static bool is_whole(enum arg_field f)
+{
+	return f < FIELD_DROP && f != FIELD_GRID && f != FIELD_BLOCK && f != FIELD_BLOCKS_PER_SM && f != FIELD_WARPS_PER_SM && f != FIELD_OCCUPANCY;
+}
+
 static void key_add(struct kineto *k, const char *text, enum arg_field field, unsigned kinds)
 {
 	char padded[64] = {0};
 	memcpy(padded, text, strlen(text));
 	uint32_t id = intern_str(&k->p->strings, str_from(text));
 	struct kineto_key *key = key_find(k, (struct str){padded, strlen(text)});
-	*key = (struct kineto_key){key_text(k, str_from(text)), id, (uint16_t)kinds, (uint8_t)field};
+	*key = (struct kineto_key){key_text(k, str_from(text)), id, (uint16_t)kinds, (uint8_t)field, is_whole(field)};
 	k->n_keys++;
 }
 
@@ -47,11 +52,11 @@ static const struct kineto_key *key_get(struct kineto *k, struct str name, struc
 		return key;
 	uint32_t id = intern_str(&k->p->strings, name);
 	if (key == spare || k->n_keys >= KEY_SLOTS / 2) {
-		*spare = (struct kineto_key){name, id, 0, FIELD_TEXT};
+		*spare = (struct kineto_key){name, id, 0, FIELD_TEXT, false};
 		return spare;
 	}
 	k->n_keys++;
-	*key = (struct kineto_key){key_text(k, name), id, 0, FIELD_TEXT};
+	*key = (struct kineto_key){key_text(k, name), id, 0, FIELD_TEXT, false};
 	return key;
 }
 
@@ -115,11 +120,20 @@ const char *kineto_args(struct kineto *k, const char *p, struct event *ev, unsig
 		p = json_glue_member(&k->glue, &k->j, p, &first, &name, &met);
 		if (!p || !name.raw.p)
 			return p;
+		const struct kineto_key *known = met ? met->known : NULL;
+		if (known && known->whole && (known->kinds & kind)) {
+			const char *end = json_near_whole(&k->j, p, &ev->num[known->field]);
+			if (end) {
+				ev->fields |= 1ull << known->field;
+				p = end;
+				continue;
+			}
+		}
 		p = json_near_value(&k->j, p, &v);
 		if (!p)
 			return NULL;
 		struct kineto_key spare;
-		const struct kineto_key *key = met && met->known ? met->known : key_get(k, name.raw, &spare);
+		const struct kineto_key *key = known ? known : key_get(k, name.raw, &spare);
 		if (met && key != &spare)
 			met->known = key;
 		if ((key->kinds & kind) && set_field(ev, key->field, &v))

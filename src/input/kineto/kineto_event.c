@@ -298,28 +298,32 @@ static void store_metadata(struct kineto *k, struct event *ev, uint16_t cat, int
 	}
 }
 
-/* A time in ns from text in us; false, with a diagnostic, when it is none or cannot be held. */
-static bool read_time(struct kineto *k, struct str raw, const char *what, int64_t *ns)
+/* A time in ns from text in us, unless *ns is `known`; false, with a diagnostic, when it is none or cannot be held. */
+static bool read_time(struct kineto *k, struct str raw, bool known, const char *what, int64_t *ns)
 {
-	if (raw.n && json_to_scaled(raw, 3, ns) && *ns <= INT64_MAX / 2 && *ns >= INT64_MIN / 2)
+	if ((known || (raw.n && json_to_scaled(raw, 3, ns))) && *ns <= INT64_MAX / 2 && *ns >= INT64_MIN / 2)
 		return true;
 	diag_add(&k->p->diags, "bad-time", DIAG_LOSS, k->offset, "an event's %s is %s%.*s: the event cannot be placed in time",
 	         what, raw.n ? "not a time in us: " : "missing", (int)(raw.n < 40 ? raw.n : 40), raw.n ? raw.p : "");
 	return false;
 }
 
-static int64_t flow_id(struct kineto *k, struct str raw)
+static int64_t flow_id(struct kineto *k, const struct event *ev)
 {
 	int64_t v;
-	if (str_to_i64(raw, &v))
+	if (ev->id_known)
+		return ev->id_number;
+	if (str_to_i64(ev->id, &v))
 		return v;
-	return raw.n ? -2 - (int64_t)intern_str(&k->p->strings, raw) : ID_NONE; /* text ids: apart from the numbers */
+	return ev->id.n ? -2 - (int64_t)intern_str(&k->p->strings, ev->id) : ID_NONE; /* text ids: apart from the numbers */
 }
 
 static void store_complete(struct kineto *k, struct event *ev, int64_t ts)
 {
-	int64_t dur = 0;
-	if (ev->ph == 'X' && ev->dur.n && !read_time(k, ev->dur, "dur", &dur))
+	int64_t dur = ev->dur_known ? ev->dur_ns : 0;
+	if (ev->ph != 'X')
+		dur = 0;
+	else if (ev->dur.n && !read_time(k, ev->dur, ev->dur_known, "dur", &dur))
 		return;
 	if (dur < 0) {
 		diag_add(&k->p->diags, "negative-duration", DIAG_REPAIR, k->offset, "an event lasts less than nothing (%.*s us): taken as 0",
@@ -345,9 +349,9 @@ static void store_event(struct kineto *k, struct event *ev)
 	build_count(&k->b, cat, (uint8_t)(ev->ph ? ev->ph : '?'), 1);
 	k->n_events++;
 	k->n_like += ev->ph || ev->ts.n;
-	int64_t ts = 0;
+	int64_t ts = ev->ts_known ? ev->ts_ns : 0;
 	bool timed = ev->ph != 'M' || ev->ts.n;
-	if (timed && !read_time(k, ev->ts, "ts", &ts))
+	if (timed && !read_time(k, ev->ts, ev->ts_known, "ts", &ts))
 		return;
 	switch (ev->ph) {
 	case 'X':
@@ -360,7 +364,7 @@ static void store_event(struct kineto *k, struct event *ev)
 	case 's':
 	case 't':
 	case 'f':
-		build_flow(&k->b, ts, flow_id(k, ev->id), track_of(k, ev), cat, (uint8_t)ev->ph);
+		build_flow(&k->b, ts, flow_id(k, ev), track_of(k, ev), cat, (uint8_t)ev->ph);
 		break;
 	case 'M':
 		store_metadata(k, ev, cat, ts);
@@ -442,6 +446,35 @@ static void take_member(struct event *ev, enum member member, const struct json_
 	}
 }
 
+/* Reads the value at `p` of a member that is a number, at once; NULL when it is no such member, or the text is none for this. */
+static inline const char *read_number(struct kineto *k, const char *p, struct event *ev, enum member member)
+{
+	const char *end = NULL;
+	switch (member) {
+	case MEMBER_TS:
+		end = json_near_thousandths(&k->j, p, &ev->ts_ns);
+		ev->ts_known = end;
+		if (end)
+			ev->ts = (struct str){p, (size_t)(end - p)};
+		break;
+	case MEMBER_DUR:
+		end = json_near_thousandths(&k->j, p, &ev->dur_ns);
+		ev->dur_known = end;
+		if (end)
+			ev->dur = (struct str){p, (size_t)(end - p)};
+		break;
+	case MEMBER_ID:
+		end = json_near_whole(&k->j, p, &ev->id_number);
+		ev->id_known = end;
+		if (end)
+			ev->id = (struct str){p, (size_t)(end - p)};
+		break;
+	default:
+		break;
+	}
+	return end;
+}
+
 static void note_first_key(struct kineto *k, struct str key)
 {
 	enum { TOLD = 3 };
@@ -475,10 +508,8 @@ static inline const char *read_member(struct kineto *k, const char *p, struct ev
 	}
 	if (member == MEMBER_ARGS && ev->ph && (ev->has_cat || ev->ph != 'X') && ev->has_name) {
 		p = kineto_args(k, value, ev, args_kind(k, ev));
-	} else {
-		p = json_near_value(&k->j, value, &v);
-		if (p)
-			take_member(ev, member, &v, 0);
+	} else if (!(p = read_number(k, value, ev, member)) && (p = json_near_value(&k->j, value, &v))) {
+		take_member(ev, member, &v, 0);
 	}
 	if (p)
 		p = json_glue_member(&k->glue, &k->j, p, first, key, met);
@@ -490,7 +521,7 @@ static inline const char *read_member(struct kineto *k, const char *p, struct ev
 const char *kineto_event(struct kineto *k, const char *p)
 {
 	struct event ev;
-	memset(&ev, 0, offsetof(struct event, category_copy));
+	memset(&ev, 0, offsetof(struct event, ts_ns));
 	bool first = true;
 	const char *text = p++;
 	struct json_value key;

@@ -31,6 +31,7 @@ struct kineto_key {
 	uint32_t id;       /* interned name */
 	uint16_t kinds;    /* event kinds for which `field` holds */
 	uint8_t field;
+	bool whole;        /* the field is a whole number */
 };
 
 struct track_slot {
@@ -57,8 +58,10 @@ struct event {
 	uint32_t meta_name;              /* metadata events: args.name or args.labels */
 	uint64_t cat_version, pid_version, tid_version; /* of the text that the value was found again in; 0 = it was read */
 	bool name_escaped, cat_escaped, has_cat, has_name, args_read;
+	bool ts_known, dur_known, id_known; /* whether the number is in ts_ns, dur_ns, id_number */
 	char ph;
-	/* From here on only what `category` and `fields` say is set. */
+	/* From here on only what `category`, `fields` and the flags above say is set. */
+	int64_t ts_ns, dur_ns, id_number;
 	struct cat_slot category_copy;
 	int64_t num[FIELD_DROP];
 	double real[FIELD_DROP];
