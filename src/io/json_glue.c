@@ -53,6 +53,13 @@ static struct json_glue_state **list_end(struct json_glue_state **way, unsigned 
 	return way;
 }
 
+static void glue_text(struct json_glue_state *s, const char *text, size_t n)
+{
+	memcpy(s->text, text, n);
+	s->n = (uint8_t)n;
+	s->skip = n < LANES ? lanes_up_to(LANES) & ~lanes_up_to((unsigned)n) : 0;
+}
+
 static void glue_leads_to(struct json_glue_state *s, struct str key)
 {
 	s->key = key;
@@ -73,8 +80,7 @@ const char *json_glue_learn(struct json_glue *g, struct json *j, const char *p, 
 	if (s == glue_lost(g))
 		return p;
 	assert(p > text && p[-1]);
-	s->n = (uint8_t)(p - text);
-	memcpy(s->text, text, s->n);
+	glue_text(s, text, (size_t)(p - text));
 	glue_leads_to(s, key->raw.p ? glue_key(g, key->raw) : (struct str){NULL, 0});
 	*way = s;
 	return p;
@@ -103,8 +109,7 @@ void json_glue_keep(struct json_glue *g, struct json_glue_state *s, const char *
 		c->known = NULL;
 	}
 	assert(v->raw.p >= p && v->raw.p + v->raw.n <= end && end[-1]);
-	memcpy(c->text, p, n);
-	c->n = (uint8_t)n;
+	glue_text(c, p, n);
 	c->value = (struct json_value){v->type, false, {c->text + (v->raw.p - p), v->raw.n}};
 	c->version = ++g->versions;
 	*met = g->at = c;

@@ -20,6 +20,7 @@ struct json_glue_state {
 	uint8_t n;                       /* bytes of the text; 0 = a walk begins here */
 	uint8_t least;                   /* the least byte that may follow the text: more white space may not */
 	uint8_t member;                  /* the caller's; 0 in a new state */
+	uint64_t skip;                   /* the mask of those of the first LANES bytes that are not of the text */
 	/* NULL = none. */
 	struct json_glue_state *next;    /* the first whose text followed the value here */
 	struct json_glue_state *again;   /* the first whose text begins with the value here, see json_glue_keep */
@@ -54,16 +55,23 @@ void json_glue_enter(struct json_glue *g);
 /* json_member for text that is not known here; learns it. */
 const char *json_glue_learn(struct json_glue *g, struct json *j, const char *p, bool *first, struct json_value *key);
 
-/* The first state of the list that begins with `s` whose text stands at `p`; NULL = there is none. No text holds a 0 where it ends, so that
- * none reaches into the padding of the window. */
+/* Whether the text of a state stands at `p`. No text holds a 0 where it ends, so that none reaches into the padding of the window. */
+static inline bool json_glue_stands(const struct json_glue_state *s, const char *p)
+{
+	if ((lanes_equal(lanes_at(s->text), lanes_at(p)) | s->skip) != lanes_up_to(LANES))
+		return false;
+	return (s->n <= LANES || lanes_same(s->text + LANES, p + LANES, s->n - LANES)) && (unsigned char)p[s->n] >= s->least;
+}
+
+/* The first state of the list that begins with `s` whose text stands at `p`; NULL = there is none. */
 static inline struct json_glue_state *json_glue_find(struct json_glue_state *s, const char *p)
 {
-	while (s && !(lanes_same(s->text, p, s->n) && (unsigned char)p[s->n] >= s->least))
+	while (s && !json_glue_stands(s, p))
 		s = s->other;
 	return s;
 }
 
-/* As json_member. *met: the state of the text read, for what the caller knows of the key; NULL when there is none. */
+/* As json_member. *met: the state of the text read, which has the key, and what the caller knows of it; NULL when there is none, and only then is the key in *key. */
 static inline const char *json_glue_member(struct json_glue *g, struct json *j, const char *p, bool *first, struct json_value *key, struct json_glue_state **met)
 {
 	struct json_glue_state *s = json_glue_find(g->at->next, p);
@@ -74,9 +82,6 @@ static inline const char *json_glue_member(struct json_glue *g, struct json *j, 
 	}
 	g->at = s;
 	*first = false;
-	key->type = JSON_STRING;
-	key->escaped = false;
-	key->raw = s->key;
 	*met = s;
 	return p + s->n;
 }

@@ -71,16 +71,23 @@ static inline uint64_t json_near_eight(uint64_t x)
 	return (x * 10000 + (x >> 32)) & 0xffffffffu;
 }
 
-/* How many digits stand at `p`, LANES when there are more, and their value, in steps that do not depend on how many there are. */
+/* How many digits stand at `p`, LANES when there are more, and their value. Branches on how many there are would seldom be foreseen, but for whether
+ * there are more than 8: times of day have more, lengths and ids do not. */
 static inline unsigned json_near_digits(const char *p, uint64_t *v)
 {
 	const unsigned n = lanes_run(lanes_within(lanes_at(p), '0', 9));
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	/* The last digit comes to the highest byte. */
-	unsigned __int128 x;
-	memcpy(&x, p, sizeof x);
-	x <<= n ? 8 * (LANES - n) : 0;
-	*v = json_near_eight((uint64_t)x) * 100000000 + json_near_eight((uint64_t)(x >> 64));
+	if (n <= 8) {
+		uint64_t x;
+		memcpy(&x, p, sizeof x);
+		*v = json_near_eight(x << (8 * (8 - n) & 63));
+	} else {
+		unsigned __int128 x;
+		memcpy(&x, p, sizeof x);
+		x <<= 8 * (LANES - n);
+		*v = json_near_eight((uint64_t)x) * 100000000 + json_near_eight((uint64_t)(x >> 64));
+	}
 #else
 	*v = 0;
 	for (unsigned i = 0; i < n; i++)

@@ -45,9 +45,11 @@ static inline const char *glue_same_member(struct json_glue *g, struct json *j, 
 	struct json_value fast_key;
 	bool fast_first = *first;
 	const char *fast = json_glue_member(g, j, p, &fast_first, &fast_key, met), *behind = json_member(&strict, p, first, key);
+	if (*met)
+		fast_key = (struct json_value){JSON_STRING, false, (*met)->key};
 	if (fast != behind || fast_first != *first || !glue_same_status(j, &strict) ||
 	    (behind && (!glue_same_str(fast_key.raw, key->raw) || (key->raw.p && fast_key.escaped != key->escaped))) ||
-	    (*met && (!fast || !glue_same_str((*met)->key, key->raw))))
+	    (*met && !fast))
 		*differs = true;
 	return *differs ? NULL : behind;
 }

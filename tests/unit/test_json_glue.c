@@ -88,6 +88,7 @@ static const char *read_object(struct json_glue *g, const char *text, struct buf
 		struct json_glue_state *met;
 		struct json_value v;
 		p = json_glue_member(g, &j, p, &first, &key, &met);
+		key.raw = met ? met->key : key.raw;
 		if (p && key.raw.p)
 			p = json_near_value(&j, p, &v);
 	} while (p && key.raw.p);

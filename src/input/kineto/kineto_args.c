@@ -147,6 +147,8 @@ const char *kineto_args(struct kineto *k, const char *p, struct event *ev, unsig
 		struct json_value name, v;
 		struct json_glue_state *met;
 		p = json_glue_member(&k->glue, &k->j, p, &first, &name, &met);
+		if (met)
+			name.raw = met->key;
 		if (!p || !name.raw.p)
 			return p;
 		const char *value = p;

@@ -399,13 +399,10 @@ static enum member member_of(struct str key)
 	return MEMBER_OTHER;
 }
 
-/* A member's value; `version` of json_glue_state, 0 when there is none. The arguments are not read here. */
-static void take_member(struct event *ev, enum member member, const struct json_value *v, uint64_t version)
+/* The value of a member that mostly has the one that the event before has; `version` of json_glue_state, 0 when there is none. */
+static inline void take_seldom_changing(struct event *ev, enum member member, const struct json_value *v, uint64_t version)
 {
 	switch (member) {
-	case MEMBER_ARGS:
-		ev->args = v->raw; /* read when the category is known */
-		break;
 	case MEMBER_CAT:
 		if (v->type == JSON_STRING) {
 			ev->cat = v->raw;
@@ -414,17 +411,6 @@ static void take_member(struct event *ev, enum member member, const struct json_
 			ev->cat_version = version;
 			ev->category = NULL;
 		}
-		break;
-	case MEMBER_DUR:
-		ev->dur = v->raw;
-		break;
-	case MEMBER_ID:
-		ev->id = v->raw;
-		break;
-	case MEMBER_NAME:
-		ev->name = v->raw;
-		ev->name_escaped = v->escaped;
-		ev->has_name = true;
 		break;
 	case MEMBER_PH:
 		ev->ph = v->raw.n ? v->raw.p[0] : 0;
@@ -437,37 +423,63 @@ static void take_member(struct event *ev, enum member member, const struct json_
 		ev->tid = v->raw;
 		ev->tid_version = version;
 		break;
-	case MEMBER_TS:
-		ev->ts = v->raw;
-		break;
-	case MEMBER_UNKNOWN:
-	case MEMBER_OTHER:
+	default:
 		break;
 	}
 }
 
-/* Reads the value at `p` of a member that is a number, at once; NULL when it is no such member, or the text is none for this. */
+/* A member's value. The arguments are not read here. */
+static void take_member(struct event *ev, enum member member, const struct json_value *v)
+{
+	switch (member) {
+	case MEMBER_ARGS:
+		ev->args = v->raw; /* read when the category is known */
+		break;
+	case MEMBER_DUR:
+		ev->dur = v->raw;
+		ev->dur_known = false;
+		break;
+	case MEMBER_ID:
+		ev->id = v->raw;
+		ev->id_known = false;
+		break;
+	case MEMBER_TS:
+		ev->ts = v->raw;
+		ev->ts_known = false;
+		break;
+	case MEMBER_NAME:
+		ev->name = v->raw;
+		ev->name_escaped = v->escaped;
+		ev->has_name = true;
+		break;
+	default:
+		take_seldom_changing(ev, member, v, 0);
+		break;
+	}
+}
+
+/* Reads the value at `p` at once, of a member that mostly is a number; NULL, and nothing is set, when it is not such a member, or no such number. */
 static inline const char *read_number(struct kineto *k, const char *p, struct event *ev, enum member member)
 {
 	const char *end = NULL;
 	switch (member) {
 	case MEMBER_TS:
-		end = json_near_thousandths(&k->j, p, &ev->ts_ns);
-		ev->ts_known = end;
-		if (end)
+		if ((end = json_near_thousandths(&k->j, p, &ev->ts_ns))) {
+			ev->ts_known = true;
 			ev->ts = (struct str){p, (size_t)(end - p)};
+		}
 		break;
 	case MEMBER_DUR:
-		end = json_near_thousandths(&k->j, p, &ev->dur_ns);
-		ev->dur_known = end;
-		if (end)
+		if ((end = json_near_thousandths(&k->j, p, &ev->dur_ns))) {
+			ev->dur_known = true;
 			ev->dur = (struct str){p, (size_t)(end - p)};
+		}
 		break;
 	case MEMBER_ID:
-		end = json_near_whole(&k->j, p, &ev->id_number);
-		ev->id_known = end;
-		if (end)
+		if ((end = json_near_whole(&k->j, p, &ev->id_number))) {
+			ev->id_known = true;
 			ev->id = (struct str){p, (size_t)(end - p)};
+		}
 		break;
 	default:
 		break;
@@ -484,12 +496,12 @@ static void note_first_key(struct kineto *k, struct str key)
 }
 
 /* The member of a key, which is looked up once for each state. */
-static inline enum member member_at(struct json_glue_state *met, struct str key)
+static inline enum member member_at(struct json_glue_state *met, const struct json_value *key)
 {
 	if (!met)
-		return member_of(key);
+		return member_of(key->raw);
 	if (met->member == MEMBER_UNKNOWN)
-		met->member = (uint8_t)member_of(key);
+		met->member = (uint8_t)member_of(met->key);
 	return (enum member)met->member;
 }
 
@@ -497,19 +509,18 @@ static inline enum member member_at(struct json_glue_state *met, struct str key)
 static inline const char *read_member(struct kineto *k, const char *p, struct event *ev, bool *first, struct json_value *key, struct json_glue_state **met)
 {
 	struct json_glue_state *of = *met;
-	const enum member member = member_at(of, key->raw);
+	const enum member member = member_at(of, key);
 	const bool seldom_changes = of && member >= MEMBER_CAT;
 	const char *value = p;
 	struct json_value v;
 	if (seldom_changes && (p = json_glue_again(&k->glue, value, met))) {
-		take_member(ev, member, &(*met)->value, (*met)->version);
-		key->raw = (*met)->key;
+		take_seldom_changing(ev, member, &(*met)->value, (*met)->version);
 		return p;
 	}
 	if (member == MEMBER_ARGS && ev->ph && (ev->has_cat || ev->ph != 'X') && ev->has_name) {
 		p = kineto_args(k, value, ev, args_kind(k, ev));
 	} else if (!(p = read_number(k, value, ev, member)) && (p = json_near_value(&k->j, value, &v))) {
-		take_member(ev, member, &v, 0);
+		take_member(ev, member, &v);
 	}
 	if (p)
 		p = json_glue_member(&k->glue, &k->j, p, first, key, met);
@@ -518,19 +529,32 @@ static inline const char *read_member(struct kineto *k, const char *p, struct ev
 	return p;
 }
 
+/* Store by store: to clear that much at once takes an instruction that is slow to begin. */
+static inline void event_clear(struct event *ev)
+{
+	const struct str none = {NULL, 0};
+	ev->name = ev->cat = ev->pid = ev->tid = ev->ts = ev->dur = ev->id = ev->args = none;
+	ev->category = NULL;
+	ev->fields = ev->cat_version = ev->pid_version = ev->tid_version = 0;
+	ev->n_pairs = ev->meta_name = 0;
+	ev->name_escaped = ev->cat_escaped = ev->has_cat = ev->has_name = ev->args_read = ev->ts_known = ev->dur_known = ev->id_known = false;
+	ev->ph = 0;
+}
+
 const char *kineto_event(struct kineto *k, const char *p)
 {
 	struct event ev;
-	memset(&ev, 0, offsetof(struct event, ts_ns));
+	event_clear(&ev);
 	bool first = true;
+	const bool first_of_all = !k->n_events;
 	const char *text = p++;
 	struct json_value key;
 	struct json_glue_state *met;
 	json_glue_begin(&k->glue);
 	p = json_glue_member(&k->glue, &k->j, p, &first, &key, &met);
-	while (p && key.raw.p) {
-		if (!k->n_events)
-			note_first_key(k, key.raw);
+	while (p && (met ? met->key.p : key.raw.p)) {
+		if (first_of_all)
+			note_first_key(k, met ? met->key : key.raw);
 		p = read_member(k, p, &ev, &first, &key, &met);
 	}
 	if (!p)
