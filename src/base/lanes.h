@@ -119,6 +119,14 @@ static inline unsigned lanes_first(uint64_t mask)
 	return (unsigned)__builtin_ctzll(mask) / LANE_BITS;
 }
 
+/* How many bytes from the first one on are in the mask, LANES when all are. */
+static inline unsigned lanes_run(uint64_t mask)
+{
+	const uint64_t others = ~mask;
+	const unsigned n = lanes_first(others ? others : 1ull << 63);
+	return n < LANES ? n : LANES;
+}
+
 /* The mask of the first `n` bytes, 1 to LANES. */
 static inline uint64_t lanes_up_to(unsigned n)
 {
@@ -132,6 +140,23 @@ static inline bool lanes_same(const char *a, const char *b, unsigned n)
 		if (lanes_equal(lanes_at(a), lanes_at(b)) != lanes_up_to(LANES))
 			return false;
 	return (~lanes_equal(lanes_at(a), lanes_at(b)) & lanes_up_to(n)) == 0;
+}
+
+/* Whether `n` bytes are equal, 8 or more. Nothing else is read. */
+static inline bool lanes_same_within(const char *a, const char *b, size_t n)
+{
+	if (n < LANES) {
+		uint64_t x[2], y[2];
+		memcpy(&x[0], a, 8);
+		memcpy(&y[0], b, 8);
+		memcpy(&x[1], a + n - 8, 8);
+		memcpy(&y[1], b + n - 8, 8);
+		return x[0] == y[0] && x[1] == y[1];
+	}
+	for (size_t i = 0; i < n - LANES; i += LANES)
+		if (lanes_equal(lanes_at(a + i), lanes_at(b + i)) != lanes_up_to(LANES))
+			return false;
+	return lanes_equal(lanes_at(a + n - LANES), lanes_at(b + n - LANES)) == lanes_up_to(LANES);
 }
 
 #endif

@@ -17,13 +17,15 @@ enum { GLUE_TEXT = 64, GLUE_WAYS = 16, GLUE_STATES = 1024 };
 
 struct json_glue_state {
 	char text[GLUE_TEXT];
-	/* States by number; 0 = none. */
-	uint16_t next;             /* the first whose text followed the value here */
-	uint16_t again;            /* the first whose text begins with the value here, see json_glue_keep */
-	uint16_t other;            /* the next in the list of `next` or `again` that this one is in */
-	uint16_t inside;           /* where the walk of an object begins that is the value */
-	uint8_t n;                 /* bytes of the text; 0 = a walk begins here */
-	uint8_t member;            /* the caller's; 0 in a new state */
+	uint8_t n;                       /* bytes of the text; 0 = a walk begins here */
+	uint8_t least;                   /* the least byte that may follow the text: more white space may not */
+	uint8_t member;                  /* the caller's; 0 in a new state */
+	uint64_t skip;                   /* the mask of those of the first LANES bytes that are not of the text */
+	/* NULL = none. */
+	struct json_glue_state *next;    /* the first whose text followed the value here */
+	struct json_glue_state *again;   /* the first whose text begins with the value here, see json_glue_keep */
+	struct json_glue_state *other;   /* the next in the list of `next` or `again` that this one is in */
+	struct json_glue_state *inside;  /* where the walk of an object begins that is the value */
 	const void *known;         /* the caller's; NULL in a new state */
 	struct str key;            /* LANES bytes can be read at key.p; p NULL: the object ends here */
 	struct json_value value;   /* with which the text begins; raw.p NULL: with none */
@@ -32,10 +34,10 @@ struct json_glue_state {
 
 struct json_glue {
 	struct json_glue_state *state; /* GLUE_STATES; [0]: a walk begins; [1]: what was read last is not learnt */
+	struct json_glue_state *at;    /* the state of the text read last */
 	struct arena keys;             /* owns the keys of states */
 	unsigned n;                    /* states in use */
 	uint64_t versions;             /* given so far */
-	uint16_t at;                   /* the state of the text read last */
 };
 
 void json_glue_init(struct json_glue *g);
@@ -44,7 +46,7 @@ void json_glue_release(struct json_glue *g);
 /* A walk of an outermost object begins. */
 static inline void json_glue_begin(struct json_glue *g)
 {
-	g->at = 0;
+	g->at = g->state;
 }
 
 /* A walk begins of the object that is the value of the key read last. When it has ended, the walk around it goes on. */
@@ -53,33 +55,33 @@ void json_glue_enter(struct json_glue *g);
 /* json_member for text that is not known here; learns it. */
 const char *json_glue_learn(struct json_glue *g, struct json *j, const char *p, bool *first, struct json_value *key);
 
-/* Goes on to the first state of the list that begins with number `at` whose text stands at `p`; NULL = there is none. */
-static inline struct json_glue_state *json_glue_follow(struct json_glue *g, unsigned at, const char *p)
+/* Whether the text of a state stands at `p`. No text holds a 0 where it ends, so that none reaches into the padding of the window. */
+static inline bool json_glue_stands(const struct json_glue_state *s, const char *p)
 {
-	for (struct json_glue_state *s; at; at = s->other) {
-		s = &g->state[at];
-		/* No text holds a 0 where it ends, so that none reaches into the padding of the window. More white space may follow. */
-		if (!lanes_same(s->text, p, s->n) || (s->key.p && (unsigned char)p[s->n] <= ' '))
-			continue;
-		g->at = (uint16_t)at;
-		return s;
-	}
-	return NULL;
+	if ((lanes_equal(lanes_at(s->text), lanes_at(p)) | s->skip) != lanes_up_to(LANES))
+		return false;
+	return (s->n <= LANES || lanes_same(s->text + LANES, p + LANES, s->n - LANES)) && (unsigned char)p[s->n] >= s->least;
 }
 
-/* As json_member. *met: the state of the text read, for what the caller knows of the key; NULL when there is none. */
+/* The first state of the list that begins with `s` whose text stands at `p`; NULL = there is none. */
+static inline struct json_glue_state *json_glue_find(struct json_glue_state *s, const char *p)
+{
+	while (s && !json_glue_stands(s, p))
+		s = s->other;
+	return s;
+}
+
+/* As json_member. *met: the state of the text read, which has the key, and what the caller knows of it; NULL when there is none, and only then is the key in *key. */
 static inline const char *json_glue_member(struct json_glue *g, struct json *j, const char *p, bool *first, struct json_value *key, struct json_glue_state **met)
 {
-	struct json_glue_state *s = json_glue_follow(g, g->state[g->at].next, p);
+	struct json_glue_state *s = json_glue_find(g->at->next, p);
 	if (!s) {
 		p = json_glue_learn(g, j, p, first, key);
-		*met = p && g->at > 1 ? &g->state[g->at] : NULL;
+		*met = p && g->at->n ? g->at : NULL;
 		return p;
 	}
+	g->at = s;
 	*first = false;
-	key->type = JSON_STRING;
-	key->escaped = false;
-	key->raw = s->key;
 	*met = s;
 	return p + s->n;
 }
@@ -96,10 +98,10 @@ void json_glue_keep(struct json_glue *g, struct json_glue_state *s, const char *
 
 static inline const char *json_glue_again(struct json_glue *g, const char *p, struct json_glue_state **met)
 {
-	struct json_glue_state *s = json_glue_follow(g, (*met)->again, p);
+	struct json_glue_state *s = json_glue_find((*met)->again, p);
 	if (!s)
 		return NULL;
-	*met = s;
+	*met = g->at = s;
 	return p + s->n;
 }
 

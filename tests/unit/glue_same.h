@@ -15,13 +15,24 @@ static inline bool glue_same_status(const struct json *a, const struct json *b)
 	return a->status == b->status && a->bad == b->bad && a->expected == b->expected && a->repairs == b->repairs;
 }
 
+/* Whether a number that is read at once is that of the strict reader, which is behind it at `behind`. */
+static inline bool glue_same_numbers(const struct json *j, const char *p, const struct json_value *value, const char *behind)
+{
+	int64_t x = -7, whole = -7, ns = -7;
+	const char *end = json_near_whole(j, p, &whole);
+	if (end ? end != behind || value->type != JSON_NUMBER || !json_to_i64(value->raw, &x) || x != whole : whole != -7)
+		return false;
+	end = json_near_thousandths(j, p, &ns);
+	return end ? end == behind && value->type == JSON_NUMBER && json_to_scaled(value->raw, 3, &x) && x == ns : ns == -7;
+}
+
 /* The value at `p` by both; NULL with *differs when they do not agree. */
 static inline const char *glue_same_value(struct json *j, const char *p, struct json_value *value, bool *differs)
 {
 	struct json strict = *j;
 	struct json_value fast_value;
 	const char *fast = json_near_value(j, p, &fast_value), *behind = json_value(&strict, p, value);
-	if (fast != behind || !glue_same_status(j, &strict) ||
+	if (fast != behind || !glue_same_status(j, &strict) || !glue_same_numbers(j, p, value, behind) ||
 	    (behind && (fast_value.type != value->type || fast_value.escaped != value->escaped || fast_value.raw.p != value->raw.p || fast_value.raw.n != value->raw.n)))
 		*differs = true;
 	return *differs ? NULL : behind;
@@ -34,9 +45,11 @@ static inline const char *glue_same_member(struct json_glue *g, struct json *j, 
 	struct json_value fast_key;
 	bool fast_first = *first;
 	const char *fast = json_glue_member(g, j, p, &fast_first, &fast_key, met), *behind = json_member(&strict, p, first, key);
+	if (*met)
+		fast_key = (struct json_value){JSON_STRING, false, (*met)->key};
 	if (fast != behind || fast_first != *first || !glue_same_status(j, &strict) ||
 	    (behind && (!glue_same_str(fast_key.raw, key->raw) || (key->raw.p && fast_key.escaped != key->escaped))) ||
-	    (*met && (!fast || !glue_same_str((*met)->key, key->raw))))
+	    (*met && !fast))
 		*differs = true;
 	return *differs ? NULL : behind;
 }

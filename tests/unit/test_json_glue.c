@@ -36,7 +36,8 @@ static void put_object(struct buf *b, unsigned depth, const char *space)
 			put_object(b, depth + 1, space);
 		else
 			buf_cstr(b, ANY("1", "-12.5", "123456789012345678901234", "\"X\"", "\"a text of more than sixteen bytes\"", "\"a\\\\\"", "null",
-			                "true", "N/A", "[1, {\"a\": 2}]", "1e3", "-", "-Infinity", "12/3", "\"15 bytes of text\"", "\"sixteen bytes of\""));
+			                "true", "N/A", "[1, {\"a\": 2}]", "1e3", "-", "-Infinity", "1669783687464181", "1419120373006.081", "4.3", "0.35", "12.", ".5", "1.2345", "12345678", "123456789",
+			                "9999999999999999", "99999999999999999", "8999999999999999.999", "9000000000000000", "007", "1.2.3", "1669783687464181 ", "12/3", "\"15 bytes of text\"", "\"sixteen bytes of\""));
 		if (glue_rnd(40) == 0)
 			buf_cstr(b, ANY(",", " ", "}", "\"", "{", ":"));
 	}
@@ -87,6 +88,7 @@ static const char *read_object(struct json_glue *g, const char *text, struct buf
 		struct json_glue_state *met;
 		struct json_value v;
 		p = json_glue_member(g, &j, p, &first, &key, &met);
+		key.raw = met ? met->key : key.raw;
 		if (p && key.raw.p)
 			p = json_near_value(&j, p, &v);
 	} while (p && key.raw.p);

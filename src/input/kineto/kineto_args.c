@@ -16,13 +16,18 @@ static struct str key_text(struct kineto *k, struct str name)
 	return (struct str){p, name.n};
 }
 
+static bool is_whole(enum arg_field f)
+{
+	return f < FIELD_DROP && f != FIELD_GRID && f != FIELD_BLOCK && f != FIELD_BLOCKS_PER_SM && f != FIELD_WARPS_PER_SM && f != FIELD_OCCUPANCY;
+}
+
 static void key_add(struct kineto *k, const char *text, enum arg_field field, unsigned kinds)
 {
 	char padded[64] = {0};
 	memcpy(padded, text, strlen(text));
 	uint32_t id = intern_str(&k->p->strings, str_from(text));
 	struct kineto_key *key = key_find(k, (struct str){padded, strlen(text)});
-	*key = (struct kineto_key){key_text(k, str_from(text)), id, (uint16_t)kinds, (uint8_t)field};
+	*key = (struct kineto_key){key_text(k, str_from(text)), id, (uint16_t)kinds, (uint8_t)field, is_whole(field)};
 	k->n_keys++;
 }
 
@@ -47,11 +52,11 @@ static const struct kineto_key *key_get(struct kineto *k, struct str name, struc
 		return key;
 	uint32_t id = intern_str(&k->p->strings, name);
 	if (key == spare || k->n_keys >= KEY_SLOTS / 2) {
-		*spare = (struct kineto_key){name, id, 0, FIELD_TEXT};
+		*spare = (struct kineto_key){name, id, 0, FIELD_TEXT, false};
 		return spare;
 	}
 	k->n_keys++;
-	*key = (struct kineto_key){key_text(k, name), id, 0, FIELD_TEXT};
+	*key = (struct kineto_key){key_text(k, name), id, 0, FIELD_TEXT, false};
 	return key;
 }
 
@@ -100,6 +105,34 @@ static bool set_field(struct event *ev, enum arg_field f, const struct json_valu
 	return ok;
 }
 
+/* An argument that is no field. */
+static void keep_arg(struct kineto *k, struct event *ev, const struct kineto_key *key, uint32_t value, bool is_string)
+{
+	if (ev->ph == 'M' && (key->id == k->id_name || key->id == k->id_labels))
+		ev->meta_name = value;
+	if (ev->n_pairs == MAX_ARGS) {
+		diag_add(&k->p->diags, "too-many-args", DIAG_LOSS, k->offset, "an event has more than %d arguments", MAX_ARGS);
+		return;
+	}
+	k->pair[ev->n_pairs++] = (struct arg_pair){key->id, value, is_string};
+}
+
+/* Where a value is kept. Events of one name mostly have the same shapes and types, above all when the argument before is the same, too. */
+static inline struct value_slot *value_slot_of(struct kineto *k, const struct event *ev, const struct json_glue_state *met)
+{
+	uint64_t h = (uint64_t)(met - k->glue.state) << 40 ^ ev->name_mark ^ (ev->n_pairs ? k->pair[ev->n_pairs - 1].value : 0);
+	return &k->value[h * 0x9e3779b97f4a7c15u >> 32 & (VALUE_SLOTS - 1)];
+}
+
+/* The position behind the value at `p`, if it is the one of the slot; else NULL. The bytes alone decide: an array or object ends where it ended before,
+ * and a string without a back-slash at the next quote. */
+static inline const char *value_again(const struct kineto *k, const struct value_slot *slot, const char *p)
+{
+	if (!slot->n || k->j.end - p < (ptrdiff_t)slot->n + 2 || (slot->is_string && (p[0] != '"' || p[slot->n + 1] != '"')))
+		return NULL;
+	return lanes_same_within(slot->text, p + slot->is_string, slot->n) ? p + slot->n + 2 * slot->is_string : NULL;
+}
+
 /* The object of arguments at p. Kinds decide which arguments are fields. */
 const char *kineto_args(struct kineto *k, const char *p, struct event *ev, unsigned kind)
 {
@@ -108,29 +141,40 @@ const char *kineto_args(struct kineto *k, const char *p, struct event *ev, unsig
 		return json_skip(&k->j, p);
 	bool first = true;
 	p++;
+	ev->name_mark = ev->name.n ? mark_of(ev->name) : 0;
 	json_glue_enter(&k->glue);
 	for (;;) {
 		struct json_value name, v;
 		struct json_glue_state *met;
 		p = json_glue_member(&k->glue, &k->j, p, &first, &name, &met);
+		if (met)
+			name.raw = met->key;
 		if (!p || !name.raw.p)
 			return p;
-		p = json_near_value(&k->j, p, &v);
+		const char *value = p;
+		const struct kineto_key *known = met ? met->known : NULL;
+		struct value_slot unused = {0}, *slot = &unused;
+		if (known && known->whole && (known->kinds & kind)) {
+			if ((p = json_near_whole(&k->j, value, &ev->num[known->field]))) {
+				ev->fields |= 1ull << known->field;
+				continue;
+			}
+		} else if (known && !(known->kinds & kind)) {
+			slot = value_slot_of(k, ev, met);
+			if ((p = value_again(k, slot, value))) {
+				keep_arg(k, ev, known, slot->id, slot->is_string);
+				continue;
+			}
+		}
+		p = json_near_value(&k->j, value, &v);
 		if (!p)
 			return NULL;
 		struct kineto_key spare;
-		const struct kineto_key *key = met && met->known ? met->known : key_get(k, name.raw, &spare);
+		const struct kineto_key *key = known ? known : key_get(k, name.raw, &spare);
 		if (met && key != &spare)
 			met->known = key;
 		if ((key->kinds & kind) && set_field(ev, key->field, &v))
 			continue;
-		uint32_t value = kineto_intern(k, &v);
-		if (ev->ph == 'M' && (key->id == k->id_name || key->id == k->id_labels))
-			ev->meta_name = value;
-		if (ev->n_pairs == MAX_ARGS) {
-			diag_add(&k->p->diags, "too-many-args", DIAG_LOSS, k->offset, "an event has more than %d arguments", MAX_ARGS);
-			continue;
-		}
-		k->pair[ev->n_pairs++] = (struct arg_pair){key->id, value, v.type == JSON_STRING};
+		keep_arg(k, ev, key, kineto_intern_kept(k, &v, slot), v.type == JSON_STRING);
 	}
 }

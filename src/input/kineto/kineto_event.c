@@ -305,31 +305,35 @@ static void store_metadata(struct kineto *k, struct event *ev, uint16_t cat, int
 	}
 }
 
-/* A time in ns from text in us; false, with a diagnostic, when it is none or cannot be held. */
-static bool read_time(struct kineto *k, struct str raw, const char *what, int64_t *ns)
+/* A time in ns from text in us, unless *ns is `known`; false, with a diagnostic, when it is none or cannot be held. */
+static bool read_time(struct kineto *k, struct str raw, bool known, const char *what, int64_t *ns)
 {
-	if (raw.n && json_to_scaled(raw, 3, ns) && *ns <= INT64_MAX / 2 && *ns >= INT64_MIN / 2)
+	if ((known || (raw.n && json_to_scaled(raw, 3, ns))) && *ns <= INT64_MAX / 2 && *ns >= INT64_MIN / 2)
 		return true;
 	diag_add(&k->p->diags, "bad-time", DIAG_LOSS, k->offset, "an event's %s is %s%.*s: the event cannot be placed in time",
 	         what, raw.n ? "not a time in us: " : "missing", (int)(raw.n < 40 ? raw.n : 40), raw.n ? raw.p : "");
 	return false;
 }
 
-static int64_t flow_id(struct kineto *k, struct str raw)
+static int64_t flow_id(struct kineto *k, const struct event *ev)
 {
 	int64_t v;
-	if (str_to_i64(raw, &v))
+	if (ev->id_known)
+		return ev->id_number;
+	if (str_to_i64(ev->id, &v))
 		return v;
-	if (!raw.n)
+	if (!ev->id.n)
 		return ID_NONE;
 	kineto_needs_all(k);
-	return -2 - (int64_t)intern_str(&k->p->strings, raw); /* text ids: apart from the numbers */
+	return -2 - (int64_t)intern_str(&k->p->strings, ev->id); /* text ids: apart from the numbers */
 }
 
 static void store_complete(struct kineto *k, struct event *ev, int64_t ts)
 {
-	int64_t dur = 0;
-	if (ev->ph == 'X' && ev->dur.n && !read_time(k, ev->dur, "dur", &dur))
+	int64_t dur = ev->dur_known ? ev->dur_ns : 0;
+	if (ev->ph != 'X')
+		dur = 0;
+	else if (ev->dur.n && !read_time(k, ev->dur, ev->dur_known, "dur", &dur))
 		return;
 	if (dur < 0) {
 		diag_add(&k->p->diags, "negative-duration", DIAG_REPAIR, k->offset, "an event lasts less than nothing (%.*s us): taken as 0",
@@ -355,9 +359,9 @@ static void store_event(struct kineto *k, struct event *ev)
 	build_count(&k->b, cat, (uint8_t)(ev->ph ? ev->ph : '?'), 1);
 	k->n_events++;
 	k->n_like += ev->ph || ev->ts.n;
-	int64_t ts = 0;
+	int64_t ts = ev->ts_known ? ev->ts_ns : 0;
 	bool timed = ev->ph != 'M' || ev->ts.n;
-	if (timed && !read_time(k, ev->ts, "ts", &ts))
+	if (timed && !read_time(k, ev->ts, ev->ts_known, "ts", &ts))
 		return;
 	switch (ev->ph) {
 	case 'X':
@@ -370,7 +374,7 @@ static void store_event(struct kineto *k, struct event *ev)
 	case 's':
 	case 't':
 	case 'f':
-		build_flow(&k->b, ts, flow_id(k, ev->id), track_of(k, ev), cat, (uint8_t)ev->ph);
+		build_flow(&k->b, ts, flow_id(k, ev), track_of(k, ev), cat, (uint8_t)ev->ph);
 		break;
 	case 'M':
 		store_metadata(k, ev, cat, ts);
@@ -405,13 +409,10 @@ static enum member member_of(struct str key)
 	return MEMBER_OTHER;
 }
 
-/* A member's value; `version` of json_glue_state, 0 when there is none. The arguments are not read here. */
-static void take_member(struct event *ev, enum member member, const struct json_value *v, uint64_t version)
+/* The value of a member that mostly has the one that the event before has; `version` of json_glue_state, 0 when there is none. */
+static inline void take_seldom_changing(struct event *ev, enum member member, const struct json_value *v, uint64_t version)
 {
 	switch (member) {
-	case MEMBER_ARGS:
-		ev->args = v->raw; /* read when the category is known */
-		break;
 	case MEMBER_CAT:
 		if (v->type == JSON_STRING) {
 			ev->cat = v->raw;
@@ -420,17 +421,6 @@ static void take_member(struct event *ev, enum member member, const struct json_
 			ev->cat_version = version;
 			ev->category = NULL;
 		}
-		break;
-	case MEMBER_DUR:
-		ev->dur = v->raw;
-		break;
-	case MEMBER_ID:
-		ev->id = v->raw;
-		break;
-	case MEMBER_NAME:
-		ev->name = v->raw;
-		ev->name_escaped = v->escaped;
-		ev->has_name = true;
 		break;
 	case MEMBER_PH:
 		ev->ph = v->raw.n ? v->raw.p[0] : 0;
@@ -443,13 +433,68 @@ static void take_member(struct event *ev, enum member member, const struct json_
 		ev->tid = v->raw;
 		ev->tid_version = version;
 		break;
-	case MEMBER_TS:
-		ev->ts = v->raw;
-		break;
-	case MEMBER_UNKNOWN:
-	case MEMBER_OTHER:
+	default:
 		break;
 	}
+}
+
+/* A member's value. The arguments are not read here. */
+static void take_member(struct event *ev, enum member member, const struct json_value *v)
+{
+	switch (member) {
+	case MEMBER_ARGS:
+		ev->args = v->raw; /* read when the category is known */
+		break;
+	case MEMBER_DUR:
+		ev->dur = v->raw;
+		ev->dur_known = false;
+		break;
+	case MEMBER_ID:
+		ev->id = v->raw;
+		ev->id_known = false;
+		break;
+	case MEMBER_TS:
+		ev->ts = v->raw;
+		ev->ts_known = false;
+		break;
+	case MEMBER_NAME:
+		ev->name = v->raw;
+		ev->name_escaped = v->escaped;
+		ev->has_name = true;
+		break;
+	default:
+		take_seldom_changing(ev, member, v, 0);
+		break;
+	}
+}
+
+/* Reads the value at `p` at once, of a member that mostly is a number; NULL, and nothing is set, when it is not such a member, or no such number. */
+static inline const char *read_number(struct kineto *k, const char *p, struct event *ev, enum member member)
+{
+	const char *end = NULL;
+	switch (member) {
+	case MEMBER_TS:
+		if ((end = json_near_thousandths(&k->j, p, &ev->ts_ns))) {
+			ev->ts_known = true;
+			ev->ts = (struct str){p, (size_t)(end - p)};
+		}
+		break;
+	case MEMBER_DUR:
+		if ((end = json_near_thousandths(&k->j, p, &ev->dur_ns))) {
+			ev->dur_known = true;
+			ev->dur = (struct str){p, (size_t)(end - p)};
+		}
+		break;
+	case MEMBER_ID:
+		if ((end = json_near_whole(&k->j, p, &ev->id_number))) {
+			ev->id_known = true;
+			ev->id = (struct str){p, (size_t)(end - p)};
+		}
+		break;
+	default:
+		break;
+	}
+	return end;
 }
 
 static void note_first_key(struct kineto *k, struct str key)
@@ -461,12 +506,12 @@ static void note_first_key(struct kineto *k, struct str key)
 }
 
 /* The member of a key, which is looked up once for each state. */
-static inline enum member member_at(struct json_glue_state *met, struct str key)
+static inline enum member member_at(struct json_glue_state *met, const struct json_value *key)
 {
 	if (!met)
-		return member_of(key);
+		return member_of(key->raw);
 	if (met->member == MEMBER_UNKNOWN)
-		met->member = (uint8_t)member_of(key);
+		met->member = (uint8_t)member_of(met->key);
 	return (enum member)met->member;
 }
 
@@ -474,21 +519,18 @@ static inline enum member member_at(struct json_glue_state *met, struct str key)
 static inline const char *read_member(struct kineto *k, const char *p, struct event *ev, bool *first, struct json_value *key, struct json_glue_state **met)
 {
 	struct json_glue_state *of = *met;
-	const enum member member = member_at(of, key->raw);
+	const enum member member = member_at(of, key);
 	const bool seldom_changes = of && member >= MEMBER_CAT;
 	const char *value = p;
 	struct json_value v;
 	if (seldom_changes && (p = json_glue_again(&k->glue, value, met))) {
-		take_member(ev, member, &(*met)->value, (*met)->version);
-		key->raw = (*met)->key;
+		take_seldom_changing(ev, member, &(*met)->value, (*met)->version);
 		return p;
 	}
 	if (member == MEMBER_ARGS && ev->ph && (ev->has_cat || ev->ph != 'X') && ev->has_name) {
 		p = kineto_args(k, value, ev, args_kind(k, ev));
-	} else {
-		p = json_near_value(&k->j, value, &v);
-		if (p)
-			take_member(ev, member, &v, 0);
+	} else if (!(p = read_number(k, value, ev, member)) && (p = json_near_value(&k->j, value, &v))) {
+		take_member(ev, member, &v);
 	}
 	if (p)
 		p = json_glue_member(&k->glue, &k->j, p, first, key, met);
@@ -497,19 +539,32 @@ static inline const char *read_member(struct kineto *k, const char *p, struct ev
 	return p;
 }
 
+/* Store by store: to clear that much at once takes an instruction that is slow to begin. */
+static inline void event_clear(struct event *ev)
+{
+	const struct str none = {NULL, 0};
+	ev->name = ev->cat = ev->pid = ev->tid = ev->ts = ev->dur = ev->id = ev->args = none;
+	ev->category = NULL;
+	ev->fields = ev->cat_version = ev->pid_version = ev->tid_version = 0;
+	ev->n_pairs = ev->meta_name = 0;
+	ev->name_escaped = ev->cat_escaped = ev->has_cat = ev->has_name = ev->args_read = ev->ts_known = ev->dur_known = ev->id_known = false;
+	ev->ph = 0;
+}
+
 const char *kineto_event(struct kineto *k, const char *p)
 {
 	struct event ev;
-	memset(&ev, 0, offsetof(struct event, category_copy));
+	event_clear(&ev);
 	bool first = true;
+	const bool first_of_all = !k->n_events;
 	const char *text = p++;
 	struct json_value key;
 	struct json_glue_state *met;
 	json_glue_begin(&k->glue);
 	p = json_glue_member(&k->glue, &k->j, p, &first, &key, &met);
-	while (p && key.raw.p) {
-		if (!k->n_events)
-			note_first_key(k, key.raw);
+	while (p && (met ? met->key.p : key.raw.p)) {
+		if (first_of_all)
+			note_first_key(k, met ? met->key : key.raw);
 		p = read_member(k, p, &ev, &first, &key, &met);
 	}
 	if (!p)

@@ -23,7 +23,7 @@ enum event_kind {
 	ANY_SPAN = ON_OP | ON_USER | ON_PYTHON | ON_CALL | ON_SYNC | ON_OTHER,
 };
 
-enum { KEY_SLOTS = 256, TRACK_SLOTS = 256, CAT_SLOTS = 64, MAX_ARGS = 256 };
+enum { KEY_SLOTS = 256, TRACK_SLOTS = 256, CAT_SLOTS = 64, TEXT_SLOTS = 1024, VALUE_SLOTS = 4096, MAX_ARGS = 256 };
 
 /* A known argument name, or one met before. */
 struct kineto_key {
@@ -31,6 +31,7 @@ struct kineto_key {
 	uint32_t id;       /* interned name */
 	uint16_t kinds;    /* event kinds for which `field` holds */
 	uint8_t field;
+	bool whole;        /* the field is a whole number */
 };
 
 struct track_slot {
@@ -48,6 +49,20 @@ struct cat_slot {
 	uint8_t sub;       /* enum span_kind or enum gpu_kind, or GPU_BY_NAME of kineto_event.c */
 };
 
+/* A text that was interned; n 0 = none. */
+struct text_slot {
+	const char *text;
+	uint32_t n, id;
+};
+
+/* A value of an argument that was interned: an array or object as it was written, or the text of a string. Of short texts nothing is kept. */
+struct value_slot {
+	const char *text;
+	uint32_t n;        /* 0 = none */
+	uint32_t id;
+	bool is_string;
+};
+
 /* One event while it is read: slices of the window. */
 struct event {
 	struct str name, cat, pid, tid, ts, dur, id, args;
@@ -57,8 +72,11 @@ struct event {
 	uint32_t meta_name;              /* metadata events: args.name or args.labels */
 	uint64_t cat_version, pid_version, tid_version; /* of the text that the value was found again in; 0 = it was read */
 	bool name_escaped, cat_escaped, has_cat, has_name, args_read;
+	bool ts_known, dur_known, id_known; /* whether the number is in ts_ns, dur_ns, id_number */
 	char ph;
-	/* From here on only what `category` and `fields` say is set. */
+	/* From here on only what `category`, `fields` and the flags above say is set. */
+	int64_t ts_ns, dur_ns, id_number;
+	uint64_t name_mark;              /* when args are read: mark_of the name */
 	struct cat_slot category_copy;
 	int64_t num[FIELD_DROP];
 	double real[FIELD_DROP];
@@ -99,6 +117,8 @@ struct kineto {
 	uint32_t last_track;
 	const struct cat_slot *last_category;
 	struct cat_slot cat[CAT_SLOTS];
+	struct text_slot text[TEXT_SLOTS];
+	struct value_slot value[VALUE_SLOTS];
 	struct arg_pair pair[MAX_ARGS];
 	/* B events waiting for their E, a list per track. */
 	struct open_range { uint32_t span, below; } *open;
@@ -164,6 +184,8 @@ bool kineto_has_control(struct str s);
 /* Interns the raw text of a JSON value, a string's decoded, counting repairs. */
 uint32_t kineto_intern_raw(struct kineto *k, struct str raw, bool escaped);
 uint32_t kineto_intern(struct kineto *k, const struct json_value *v);
+/* The same; keeps the value in *slot, if it may be found there again. */
+uint32_t kineto_intern_kept(struct kineto *k, const struct json_value *v, struct value_slot *slot);
 
 /* The first up to 8 bytes of a text; 8 bytes can be read there, since it lies in the padded window or in such a buffer. */
 static inline uint64_t head_of(struct str s)
@@ -171,6 +193,15 @@ static inline uint64_t head_of(struct str s)
 	uint64_t head;
 	memcpy(&head, s.p, 8);
 	return s.n < 8 ? head & ((1ull << s.n * 8) - 1) : head;
+}
+
+/* A number that tells most texts of a trace apart: of their first and last 8 bytes and their length. 8 bytes can be read, as above. */
+static inline uint64_t mark_of(struct str s)
+{
+	uint64_t tail = 0;
+	if (s.n >= 8)
+		memcpy(&tail, s.p + s.n - 8, 8);
+	return head_of(s) ^ (tail << 23 | tail >> 41) ^ s.n;
 }
 
 /* Equality of short texts of the same length, without a call; the same condition as above. */
