@@ -5,8 +5,9 @@
  *   meta             key, value: opscope, input, format, input_bytes, file_bytes, passes, byte_order
  *   diag             what was odd about the input (base/diag.h), as rows
  *   store_table      name, rows
- *   store_chunk      tbl, col, seq, size, checksum (XXH3 of data), data: the elements of a column as they stand in
- *                    memory, SAVE_CHUNK bytes a piece; the interner's strings are tbl "strings"
+ *   store_chunk      tbl, col, seq, size, checksum (XXH3 of data), data, packing: the elements of a column, which take SAVE_CHUNK bytes
+ *                    of memory a piece, but for the last; `packing` (enum save_packing) says how data holds them. The interner's strings
+ *                    are tbl "strings"
  *   aggregations     a row for each aggregation (store/aggregation.h)
  *   report_*         tables added with save_table: for people and SQL tools, never read back. Their last column, `aggregation`, says
  *                    which aggregation a row is of; a column that only other aggregations have is null.
@@ -15,6 +16,7 @@
  * opscope (the program that made it) and opscope_current (that last wrote to it). A program reads SAVE_VERSION_OLDEST to
  * SAVE_VERSION, older ones as they are; adding to an older file raises it to SAVE_VERSION. All others are refused.
  *   1: report tables had no column aggregation, and there was no table aggregations: all is of aggregation 1
+ *   2: store_chunk had no column packing: all is SAVE_AS_IT_IS
  *
  * Size. An aggregation adds its report tables alone: reports with a row for each event are not kept, and no table with more rows than
  * SAVE_ROWS_MAX. There are at most AGGREGATIONS_MAX; what a deleted one took is used again by the next.
@@ -33,16 +35,26 @@
 
 enum {
 	SAVE_APPLICATION_ID = 0x4f505343, /* "OPSC" */
-	SAVE_VERSION = 2,
+	SAVE_VERSION = 3,
 	SAVE_VERSION_OLDEST = 1,
+	SAVE_VERSION_LIST = 2,        /* since when there is a list of aggregations */
+	SAVE_VERSION_PACKED = 3,      /* since when chunks are packed */
 	SAVE_CHUNK = 4 << 20,
 	SAVE_ROWS_MAX = 100000,
 };
 #define SAVE_STRINGS "strings"        /* its columns: length, hash, bytes */
 
+/* How the data of a chunk holds its elements. */
+enum save_packing {
+	SAVE_AS_IT_IS,   /* as they stand in memory */
+	SAVE_PACKED,     /* store/packed.h, with the helpers of store/guess.def */
+	SAVE_CODED,      /* the same, of the codes that stand for the values: store/guess.h. All chunks of a column or none */
+	SAVE_DEFLATED,   /* bytes, by zlib */
+};
+
 struct save;
 
-/* `mode`: the most permissions that a new file may have. `big`: expected bytes of the file, which choose the page size; 0 = small. NULL and *e on
+/* `mode`: the most permissions that a new file may have. `big`: bytes of the profile in memory, which choose the page size; 0 = few. NULL and *e on
  * failure. */
 struct save *save_begin(const char *path, mode_t mode, uint64_t big, struct err *e);
 

@@ -164,7 +164,9 @@ static int check_and_upgrade(struct save *s, const struct profile *p, struct err
 		return -1;
 	if (!id)
 		return err_set(e, ERR_FORMAT, "%s: the table meta is not as opscope makes it: import the trace again", s->file.path);
-	if (version < SAVE_VERSION && upgrade(s, e))
+	if (version < SAVE_VERSION_LIST && upgrade(s, e))
+		return -1;
+	if (version < SAVE_VERSION_PACKED && save_run(s, "ALTER TABLE store_chunk ADD COLUMN packing INTEGER", e))
 		return -1;
 	if (query_int(s, "SELECT value FROM meta WHERE key='last_aggregation'", &last, e))
 		return -1;

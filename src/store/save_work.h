@@ -35,13 +35,16 @@ void save_bind_str(sqlite3_stmt *st, int i, struct str v);
 /* Sets one fact; replaces what was there. */
 int save_fact(struct save *s, const char *key, struct str text, int64_t number, struct err *e);
 
+/* save_columns.c */
+int save_strings(struct save *s, const struct intern *t, struct err *e);
+int save_tables(struct save *s, const struct profile *p, struct err *e);
+
 /* save_rows.c. A table of plain rows as this program makes it: columns with names and types, nothing that a stranger's file could run.
  * 1 = it is one, and *columns its column names (NUL between them); 0 = there is no such table; -1 = it was changed, or the library failed with
  * the extended code *code. */
 int save_table_columns(sqlite3 *db, const char *name, struct buf *columns, int *code);
 /* The names of all report tables, NUL behind each. */
 int save_report_tables(struct save *s, struct buf *names, struct err *e);
-
 
 /* load_aggregations.c: what the file says of its aggregations. ERR_FORMAT when that is damaged. */
 int load_aggregations(sqlite3 *db, const char *path, struct profile *p, struct err *e);
