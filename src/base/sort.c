@@ -61,6 +61,77 @@ void sort_items(struct sort_item *v, uint32_t n)
 	mem_free(scratch);
 }
 
+/* How far back a row is moved, within its run, before it begins a run of its own. And how many merges of all rows cost what the radix sort does. */
+enum { SORT_REACH = 8, SORT_MERGES = 8 };
+
+struct sort_runs {
+	uint32_t *begin; /* of each run; begin[n] is the end of the last */
+	uint32_t n, cap;
+};
+
+/* Takes rows that are a little out of order back to their place. False: there are too many runs. */
+static bool sort_find_runs(struct sort_runs *r, uint32_t *row, uint32_t n, const int64_t *key)
+{
+	uint32_t begin = 0;
+	MEM_PUSH(r->begin, r->n, r->cap, 0);
+	for (uint32_t i = 1; i < n; i++) {
+		const uint32_t x = row[i];
+		const int64_t at = key[x];
+		if (key[row[i - 1]] <= at)
+			continue;
+		if (i - begin > SORT_REACH && key[row[i - SORT_REACH - 1]] > at) {
+			if (r->n == 1u << SORT_MERGES)
+				return false;
+			begin = i;
+			MEM_PUSH(r->begin, r->n, r->cap, i);
+			continue;
+		}
+		uint32_t k = i;
+		for (; k > begin && key[row[k - 1]] > at; k--)
+			row[k] = row[k - 1];
+		row[k] = x;
+	}
+	MEM_GROW(r->begin, r->cap, r->n + 1);
+	r->begin[r->n] = n;
+	return true;
+}
+
+/* Merges row[from..middle) and row[middle..end), each in order. Only what overlaps is moved. */
+static void sort_merge(uint32_t *row, uint32_t from, uint32_t middle, uint32_t end, const int64_t *key, uint32_t *scratch)
+{
+	const int64_t first = key[row[middle]], last = key[row[middle - 1]];
+	from = FIRST_WHERE(i, from, middle, key[row[i]] > first);
+	end = FIRST_WHERE(i, middle, end, key[row[i]] >= last);
+	const uint32_t n = middle - from;
+	uint32_t left = 0, right = middle, to = from;
+	memcpy(scratch, row + from, n * sizeof *row);
+	while (left < n && right < end)
+		row[to++] = key[row[right]] < key[scratch[left]] ? row[right++] : scratch[left++];
+	memcpy(row + to, scratch + left, (n - left) * sizeof *row);
+}
+
+bool sort_runs(uint32_t *row, uint32_t n, const int64_t *key)
+{
+	if (n < 2)
+		return true;
+	struct sort_runs r = {0};
+	const bool few = sort_find_runs(&r, row, n, key);
+	uint32_t *scratch = few && r.n > 1 ? NEW_ARRAY_RAW(n, uint32_t) : NULL;
+	while (few && r.n > 1) {
+		uint32_t kept = 0;
+		for (uint32_t i = 0; i < r.n; i += 2) {
+			if (i + 1 < r.n)
+				sort_merge(row, r.begin[i], r.begin[i + 1], r.begin[i + 2], key, scratch);
+			r.begin[kept++] = r.begin[i];
+		}
+		r.begin[kept] = n;
+		r.n = kept;
+	}
+	mem_free(scratch);
+	mem_free(r.begin);
+	return few;
+}
+
 static int compare_i64(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;

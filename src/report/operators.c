@@ -95,14 +95,14 @@ static void path_down(struct path *at, struct operators_groups *g, uint32_t node
 }
 
 /* A call inside a call of the same row is already in that call's total. */
-static void operators_add_totals(struct operators_group *x, const struct optree *t, uint32_t node)
+static void operators_add_totals(struct operators_group *x, const struct profile *p, const struct optree *t, uint32_t node)
 {
 	if (x->open)
 		return;
 	x->dev_total += t->dev_total[node];
-	x->host_total += t->host_total[node];
-	x->tc_total += t->tc_total[node];
-	x->tc_unknown_total += t->tc_unknown_total[node];
+	x->host_total += optree_host_total(t, p, node);
+	x->tc_total += optree_sum(t->tc_total, node);
+	x->tc_unknown_total += optree_sum(t->tc_unknown_total, node);
 }
 
 static void operators_collect_(struct operators_groups *g, const struct window *w)
@@ -121,10 +121,10 @@ static void operators_collect_(struct operators_groups *g, const struct window *
 		x->calls++;
 		x->dev_self += t->dev_self[n];
 		x->host_self += own[n];
-		x->tc_self += t->tc_self[n];
-		x->tc_unknown_self += t->tc_unknown_self[n];
+		x->tc_self += optree_sum(t->tc_self, n);
+		x->tc_unknown_self += optree_sum(t->tc_unknown_self, n);
 		x->tc_eligible |= t->tc_eligible[n];
-		operators_add_totals(x, t, n);
+		operators_add_totals(x, g->p, t, n);
 		if (g->dir)
 			add_direction(x, g, n, own[n]);
 		path_down(&path, g, n, x);

@@ -1,6 +1,7 @@
 #include "store/build.h"
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "store/written.h"
 
@@ -315,35 +316,42 @@ static void longest_first(const struct spans *s, uint32_t *order, uint32_t n)
 
 static void build_reorder(struct profile *p, enum store_table_id id, uint32_t *order)
 {
+	const uint32_t n = ((struct rows *)profile_table(p, id))->n;
 	if (id == TABLE_span)
-		longest_first(&p->span, order, p->span.rows.n);
-	rows_permute(profile_table(p, id), &store_tables[id], order);
+		longest_first(&p->span, order, n);
+	if (ANY_WHERE(i, 0, n, order[i] != i))
+		rows_permute(profile_table(p, id), &store_tables[id], order);
 	mem_free(order);
 }
 
-/* Inputs mostly come nearly in order, and then this takes one pass and no memory beyond `order`: rows by track (a counting
- * pass), each moved back to its place among those of its track. False, with *order of no use, when they are out of order so
- * far that sorting is cheaper. */
-static bool order_nearly_sorted(const int64_t *time, const uint32_t *track, uint32_t n, uint32_t n_tracks, uint32_t *order)
+/* Rows by track, as they come: *begin[t] is the first of track t, an array for the caller to free. */
+static void build_by_track(const uint32_t *track, uint32_t n, uint32_t n_tracks, uint32_t *order, uint32_t **begin)
 {
-	uint32_t *at = NEW_ARRAY(n_tracks + 1, uint32_t);
+	uint32_t *at = *begin = NEW_ARRAY(n_tracks + 2, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
-		at[track[i] + 1]++;
+		at[track[i] + 2]++;
 	for (uint32_t t = 0; t < n_tracks; t++)
-		at[t + 1] += at[t];
+		at[t + 2] += at[t + 1];
 	for (uint32_t i = 0; i < n; i++)
-		order[at[track[i]]++] = i;
-	mem_free(at);
-	uint64_t moves = 0, allowed = 4 * (uint64_t)n;
-	for (uint32_t i = 1; i < n && moves <= allowed; i++) {
-		uint32_t row = order[i], k = i;
-		while (k && track[order[k - 1]] == track[row] && time[order[k - 1]] > time[row] && ++moves <= allowed) {
-			order[k] = order[k - 1];
-			k--;
-		}
-		order[k] = row;
+		order[at[track[i] + 1]++] = i; /* which leaves the begin of the next track where it belongs */
+}
+
+/* Inputs mostly write a track's rows in a few stretches, each in order of time: then merging these is enough. False, with *order of no use, when they are out of order
+ * so far that sorting is cheaper. track: NULL = all rows are of one. */
+static bool order_in_runs(const int64_t *time, const uint32_t *track, uint32_t n, uint32_t n_tracks, uint32_t *order)
+{
+	if (!track) {
+		for (uint32_t i = 0; i < n; i++)
+			order[i] = i;
+		return sort_runs(order, n, time);
 	}
-	return moves <= allowed;
+	uint32_t *begin;
+	bool sorted = true;
+	build_by_track(track, n, n_tracks, order, &begin);
+	for (uint32_t t = 0; t < n_tracks && sorted; t++)
+		sorted = sort_runs(order + begin[t], begin[t + 1] - begin[t], time);
+	mem_free(begin);
+	return sorted;
 }
 
 static void sort_table(struct profile *p, enum store_table_id id, const int64_t *time, const uint32_t *track)
@@ -351,7 +359,7 @@ static void sort_table(struct profile *p, enum store_table_id id, const int64_t 
 	void *table = profile_table(p, id);
 	uint32_t n = ((struct rows *)table)->n;
 	uint32_t *order = NEW_ARRAY_RAW(n, uint32_t);
-	if (track && order_nearly_sorted(time, track, n, p->track.rows.n, order)) {
+	if (order_in_runs(time, track, n, p->track.rows.n, order)) {
 		build_reorder(p, id, order);
 		return;
 	}

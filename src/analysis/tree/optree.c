@@ -46,7 +46,7 @@ bool optree_is_node(struct optree_work *m, uint32_t span, enum optree_kind *kind
 	return m->rules->user_nodes || *kind != NODE_USER;
 }
 
-/* Counts nodes first, so that the arrays are exact. */
+/* Counts nodes first, so that the arrays are exact. What is made later takes the place of what is not needed any more. */
 static uint32_t count_nodes(struct optree_work *m)
 {
 	uint32_t n = 0;
@@ -62,20 +62,19 @@ static void alloc_nodes(struct optree_work *m, uint32_t n)
 	t->span = NEW_ARRAY_RAW(n, uint32_t);
 	t->parent = NEW_ARRAY_RAW(n, uint32_t);
 	t->kind = NEW_ARRAY_RAW(n, uint8_t);
-	t->tc_eligible = NEW_ARRAY(n, uint8_t);
-	t->host_total = NEW_ARRAY(n, int64_t);
-	t->host_self = NEW_ARRAY(n, int64_t);
-	t->dev_total = NEW_ARRAY(n, int64_t);
-	t->dev_self = NEW_ARRAY(n, int64_t);
-	t->tc_total = NEW_ARRAY(n, int64_t);
-	t->tc_self = NEW_ARRAY(n, int64_t);
-	t->tc_unknown_total = NEW_ARRAY(n, int64_t);
-	t->tc_unknown_self = NEW_ARRAY(n, int64_t);
 	m->n_children = NEW_ARRAY(n, uint32_t);
 	m->last_child = NEW_ARRAY_RAW(n, uint32_t);
 	m->folded_into = NEW_ARRAY_RAW(n, uint32_t);
 	memset(m->folded_into, 0xff, n * sizeof *m->folded_into);
 	m->has_same_child = NEW_ARRAY(n, uint8_t);
+}
+
+/* After the folding. */
+static void optree_free_children(struct optree_work *m)
+{
+	mem_free(m->n_children);
+	mem_free(m->last_child);
+	m->n_children = m->last_child = NULL;
 }
 
 uint32_t optree_add_node(struct optree_work *m, uint32_t span, enum optree_kind kind, uint32_t parent)
@@ -209,10 +208,22 @@ static uint32_t node_of_gpu(struct optree_work *m, uint32_t g)
 	return nearest_op(m, optree_live(m, node));
 }
 
+/* Adds to a sum that may have no array yet. */
+static void optree_add(const struct optree *t, int64_t **sums, uint32_t node, int64_t ns)
+{
+	if (!*sums && ns)
+		*sums = NEW_ARRAY(t->n, int64_t);
+	if (*sums)
+		(*sums)[node] += ns;
+}
+
 static void add_device_work(struct optree_work *m)
 {
 	const struct gpu_ops *gpu = &m->p->gpu_op;
 	struct optree *t = m->t;
+	t->dev_self = NEW_ARRAY(t->n, int64_t);
+	t->gpu_node = NEW_ARRAY_RAW(gpu->rows.n, uint32_t);
+	t->gpu_lost = NEW_ARRAY(gpu->rows.n, uint8_t);
 	for (uint32_t g = 0; g < gpu->rows.n; g++) {
 		uint32_t node = m->rules->node_of_gpu(m, g);
 		t->gpu_node[g] = node;
@@ -224,37 +235,51 @@ static void add_device_work(struct optree_work *m)
 		t->dev_self[node] += gpu->dur_ns[g];
 		enum tri tc = gpu->kind[g] == GPU_KERNEL ? m->rules->uses_tc(m->p, g) : TRI_NO;
 		if (tc == TRI_YES)
-			t->tc_self[node] += gpu->dur_ns[g];
+			optree_add(t, &t->tc_self, node, gpu->dur_ns[g]);
 		else if (tc == TRI_UNKNOWN)
-			t->tc_unknown_self[node] += gpu->dur_ns[g];
+			optree_add(t, &t->tc_unknown_self, node, gpu->dur_ns[g]);
 	}
+}
+
+/* A node's own figures with those of all nodes below it; NULL of NULL. Needs the parents that optree_sum_up sets. */
+static int64_t *optree_totals(const struct optree_work *m, const int64_t *self)
+{
+	const struct optree *t = m->t;
+	if (!self)
+		return NULL;
+	int64_t *total = NEW_ARRAY_RAW(t->n, int64_t);
+	memcpy(total, self, t->n * sizeof *total);
+	for (uint32_t n = t->n; n-- > 0;)
+		if (m->folded_into[n] == ROW_NONE && t->parent[n] != ROW_NONE)
+			total[t->parent[n]] += total[n];
+	return total;
 }
 
 /* Children's figures into their parents, from the last node to the first. */
 static void optree_sum_up(struct optree_work *m)
 {
 	struct optree *t = m->t;
-	for (uint32_t n = 0; n < t->n; n++) {
-		if (m->folded_into[n] != ROW_NONE)
-			continue;
-		t->host_total[n] = span_host_ns(m->p, t->span[n]);
-		t->dev_total[n] += t->dev_self[n];
-		t->tc_total[n] += t->tc_self[n];
-		t->tc_unknown_total[n] += t->tc_unknown_self[n];
-		t->tc_eligible[n] = is_op_type(m, n) &&
-		                    (t->tc_self[n] > 0 || eligible_by_name(m, m->p->span.name[t->span[n]]));
-	}
+	t->tc_eligible = NEW_ARRAY(t->n, uint8_t);
+	for (uint32_t n = 0; n < t->n; n++)
+		if (m->folded_into[n] == ROW_NONE)
+			t->tc_eligible[n] = is_op_type(m, n) && (optree_sum(t->tc_self, n) > 0 || eligible_by_name(m, m->p->span.name[t->span[n]]));
 	for (uint32_t n = t->n; n-- > 0;) {
 		uint32_t up = t->parent[n];
 		if (m->folded_into[n] != ROW_NONE || up == ROW_NONE)
 			continue;
 		up = t->parent[n] = optree_live(m, up);
-		t->dev_total[up] += t->dev_total[n];
-		t->tc_total[up] += t->tc_total[n];
-		t->tc_unknown_total[up] += t->tc_unknown_total[n];
 		if (t->tc_eligible[n] && is_op_type(m, up))
 			t->tc_eligible[up] = 1;
 	}
+	t->dev_total = optree_totals(m, t->dev_self);
+	t->tc_total = optree_totals(m, t->tc_self);
+	t->tc_unknown_total = optree_totals(m, t->tc_unknown_self);
+}
+
+static void optree_move(int64_t *sums, uint32_t to, uint32_t from)
+{
+	if (sums)
+		sums[to] = sums[from];
 }
 
 /* Takes the folded nodes out; node numbers change, their order does not. */
@@ -272,18 +297,18 @@ static void optree_compact(struct optree_work *m)
 		t->parent[to] = t->parent[n] == ROW_NONE ? ROW_NONE : renumber[t->parent[n]];
 		t->kind[to] = t->kind[n];
 		t->tc_eligible[to] = t->tc_eligible[n];
-		t->host_total[to] = t->host_total[n];
 		t->host_self[to] = t->host_self[n];
 		t->dev_total[to] = t->dev_total[n];
 		t->dev_self[to] = t->dev_self[n];
-		t->tc_total[to] = t->tc_total[n];
-		t->tc_self[to] = t->tc_self[n];
-		t->tc_unknown_total[to] = t->tc_unknown_total[n];
-		t->tc_unknown_self[to] = t->tc_unknown_self[n];
+		optree_move(t->tc_total, to, n);
+		optree_move(t->tc_self, to, n);
+		optree_move(t->tc_unknown_total, to, n);
+		optree_move(t->tc_unknown_self, to, n);
 	}
 	for (uint32_t g = 0; g < m->p->gpu_op.rows.n; g++)
 		if (t->gpu_node[g] != ROW_NONE)
 			t->gpu_node[g] = renumber[t->gpu_node[g]];
+	t->node_of_span = m->near_node; /* its place is taken row by row */
 	for (uint32_t i = 0; i < m->p->span.rows.n; i++) {
 		uint32_t node = optree_live(m, m->near_node[i]);
 		uint8_t kind = m->p->span.kind[i];
@@ -310,7 +335,6 @@ static void optree_release(void *result)
 	mem_free(t->parent);
 	mem_free(t->kind);
 	mem_free(t->tc_eligible);
-	mem_free(t->host_total);
 	mem_free(t->host_self);
 	mem_free(t->dev_total);
 	mem_free(t->dev_self);
@@ -341,25 +365,21 @@ struct optree *optree_new(const struct profile *p, const struct optree_rules *ru
 	m.eligible_name = NEW_ARRAY(p->strings.n, uint8_t);
 	m.near_node = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
 	memset(m.near_node, 0xff, (size_t)p->span.rows.n * sizeof *m.near_node);
-	t->node_of_span = NEW_ARRAY_RAW(p->span.rows.n, uint32_t);
-	t->gpu_node = NEW_ARRAY_RAW(p->gpu_op.rows.n, uint32_t);
-	t->gpu_lost = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	alloc_nodes(&m, count_nodes(&m));
 	rules->nodes(&m);
 	optree_fold(&m);
+	optree_free_children(&m);
+	t->host_self = NEW_ARRAY(t->n, int64_t);
 	rules->own_time(&m);
 	find_near_ops(&m);
 	add_device_work(&m);
+	mem_free(m.near_op);
 	optree_sum_up(&m);
 	optree_compact(&m);
 	mem_free(m.kind_of_name);
 	mem_free(m.eligible_name);
-	mem_free(m.near_node);
 	mem_free(m.op_of_call);
-	mem_free(m.n_children);
-	mem_free(m.last_child);
 	mem_free(m.folded_into);
-	mem_free(m.near_op);
 	mem_free(m.has_same_child);
 	t->is_kept = reuse_keep(p, rules, t, optree_release);
 	return t;

@@ -33,7 +33,8 @@ struct optree {
 	uint32_t *parent;      /* node, ROW_NONE = top of its thread */
 	uint8_t *kind;         /* enum optree_kind */
 	uint8_t *tc_eligible;  /* by name, by a child's, or because it launched a Tensor Core kernel */
-	int64_t *host_total, *host_self, *dev_total, *dev_self, *tc_total, *tc_self, *tc_unknown_total, *tc_unknown_self;
+	int64_t *host_self, *dev_total, *dev_self;
+	int64_t *tc_total, *tc_self, *tc_unknown_total, *tc_unknown_self; /* optree_sum; NULL = 0 for all nodes */
 	uint32_t *node_of_span;/* span row -> the node it became or was folded into; ROW_NONE for spans that are not nodes */
 	uint32_t *gpu_node;    /* gpu_op row -> the op that launched it; where none is around the launch, the annotation or
 	                        * other node that is; ROW_NONE = unattributed */
@@ -44,6 +45,10 @@ struct optree {
 	uint64_t unattributed_ops;
 	bool is_kept;          /* store/reuse.h */
 };
+
+/* A node's place in one of the arrays that may be NULL. */
+static inline int64_t optree_sum(const int64_t *sums, uint32_t node) { return sums ? sums[node] : 0; }
+static inline int64_t optree_host_total(const struct optree *t, const struct profile *p, uint32_t node) { return span_host_ns(p, t->span[node]); }
 
 struct optree_rules;
 extern const struct optree_rules optree_own;

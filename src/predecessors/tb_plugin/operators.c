@@ -82,9 +82,9 @@ static void operators_collect(struct op_rows *g, const struct window *w)
 		x->dev_self += t->dev_self[n];
 		x->dev_total += t->dev_total[n];
 		x->host_self += t->host_self[n];
-		x->host_total += t->host_total[n];
-		x->tc_self += t->tc_self[n];
-		x->tc_total += t->tc_total[n];
+		x->host_total += optree_host_total(t, g->p, n);
+		x->tc_self += optree_sum(t->tc_self, n);
+		x->tc_total += optree_sum(t->tc_total, n);
 		x->has_stack |= profile_arg_id(g->p, g->p->span.args[span], ARG_CALL_STACK) != 0;
 		add_eligible(x, t, n, last);
 	}
