@@ -55,6 +55,14 @@ void json_put_text(struct buf *out, const char *name, struct str v)
 	json_put_string(out, v);
 }
 
+void json_put_texts(struct buf *out, const struct json_text_member *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		buf_cstr(out, i ? "," : "");
+		json_put_text(out, v[i].name, v[i].v);
+	}
+}
+
 void json_put_number(struct buf *out, const char *name, int64_t v)
 {
 	json_text_put_name(out, name);

@@ -11,4 +11,12 @@ void json_put_string(struct buf *out, struct str s);
 void json_put_text(struct buf *out, const char *name, struct str v);
 void json_put_number(struct buf *out, const char *name, int64_t v);
 
+/* Several of the first kind, with commas between them: JSON_PUT_TEXTS(out, {"input", key}, {"worker", worker}). */
+struct json_text_member {
+	const char *name;
+	struct str v;
+};
+void json_put_texts(struct buf *out, const struct json_text_member *v, size_t n);
+#define JSON_PUT_TEXTS(out, ...) json_put_texts(out, (const struct json_text_member[]){__VA_ARGS__}, sizeof((const struct json_text_member[]){__VA_ARGS__}) / sizeof(struct json_text_member))
+
 #endif

@@ -147,7 +147,7 @@ static const struct section leaks_section = {COLUMNS(
 	                .when = WHEN_STACKS},
 	[LEAKS_MODULE] = {COLUMN(TEXT, "module", "Module", "layer or module around the allocation. In a memory snapshot, which does not name modules: the calls of forward() around the allocation that are not "
 	                         "torch's, outermost first", .flags = COLUMN_PATH), .by = BY(LEAKS_BY_OWNER) | BY(LEAKS_BY_MODULE), .when = WHEN_RECORDED},
-	[LEAKS_SINCE] = {COLUMN(TEXT, "since", "Since", "whether the blocks were allocated in the recording or before it")},
+	[LEAKS_SINCE] = {COLUMN(TEXT, "since", "Since", "whether the blocks were allocated in the recording or before it", .flags = COLUMN_ANSWER)},
 	[LEAKS_BYTES] = {COLUMN(BYTES, "bytes", "Not Freed", "bytes held at the end; in a memory snapshot as the allocator rounded them up, else as recorded", .flags = COLUMN_ANSWER)},
 	[LEAKS_SHARE] = {COLUMN(PERCENT, "share_pct", "Share", "these bytes / all bytes held at the end")},
 	[LEAKS_BLOCKS] = {COLUMN(COUNT, "blocks", "Blocks", "blocks that are not freed; 0 = the number is not known")},
@@ -201,11 +201,14 @@ static uint64_t leaks_without_address(const struct leaks *l)
 
 static void leaks_note(const struct leaks *l, const char *device, struct table *t)
 {
-	int64_t of[LEAKS_SINCES] = {0};
+	int64_t of[LEAKS_SINCES] = {0}, unknown = 0;
 	uint64_t without_address = leaks_without_address(l);
 	bool whole = l->snapshot || leaks_end_total(l) >= 0;
-	for (uint32_t i = 0; i < l->n; i++)
-		of[l->v[i].key.since] += l->v[i].bytes;
+	for (uint32_t i = 0; i < l->n; i++) {
+		const struct leaks_key *k = &l->v[i].key;
+		of[k->since] += l->v[i].bytes;
+		unknown += k->owner.op || k->owner.line || k->owner.module ? 0 : l->v[i].bytes;
+	}
 	if (without_address)
 		table_warn(t, "%s: memory events without an address: %llu. Their blocks cannot be followed (torch 1.10 and later record addresses)", device, (unsigned long long)without_address);
 	if (!whole)
@@ -213,6 +216,8 @@ static void leaks_note(const struct leaks *l, const char *device, struct table *
 	else
 		table_note(t, "%s: %lld bytes held at the end = allocated in the recording %lld + before it %lld", device, (long long)l->bytes, (long long)of[LEAKS_IN],
 		           (long long)of[LEAKS_BEFORE]);
+	if (unknown && l->by == LEAKS_BY_OWNER)
+		table_note(t, "%s: what allocated %lld of these bytes is not known: rows without operator, line and module", device, (long long)unknown);
 	table_note(t, "memory that is held at the end need not be a leak: parameters, optimizer state and caches stay. Memory that grows from one step to the next does not belong there");
 	if (l->waiting)
 		table_note(t, "%s: freed blocks that wait for another stream are not in the table: %llu, of %lld bytes in all", device, (unsigned long long)l->waiting, (long long)l->waiting_bytes);

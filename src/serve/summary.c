@@ -228,22 +228,22 @@ void summary_of_ranks(const struct summary *rank, unsigned n, struct arena *a, s
 
 /* ---- as JSON ---- */
 
+/* With a comma behind it. */
 static void summary_put_number(struct buf *out, const char *name, double v)
 {
 	if (isnan(v))
-		buf_printf(out, "\"%s\":null", name);
+		buf_printf(out, "\"%s\":null,", name);
 	else
-		buf_printf(out, "\"%s\":%.17g", name, v);
+		buf_printf(out, "\"%s\":%.17g,", name, v);
 }
 
 static void summary_put_figure(struct buf *out, const char *name, const char *why_name, const struct summary_figure *x)
 {
 	summary_put_number(out, name, x->value);
 	if (x->why.n) {
-		buf_char(out, ',');
 		json_put_text(out, why_name, x->why);
+		buf_char(out, ',');
 	}
-	buf_char(out, ',');
 }
 
 void summary_put(const struct summary *s, struct buf *out)
@@ -258,16 +258,12 @@ void summary_put(const struct summary *s, struct buf *out)
 	summary_put_figure(out, "mfu_pct", "mfu_why", &s->mfu_pct);
 	buf_cstr(out, "\"gpus\":[");
 	for (unsigned i = 0; i < s->n_gpus; i++) {
-		buf_printf(out, "%s{\"device\":%lld,", i ? "," : "", (long long)s->gpu[i].device);
-		json_put_text(out, "name", s->gpu[i].name);
-		buf_char(out, ',');
-		summary_put_number(out, "busy_pct", s->gpu[i].busy_pct);
-		buf_char(out, ',');
-		summary_put_number(out, "mfu_pct", s->gpu[i].mfu_pct);
-		buf_char(out, ',');
-		summary_put_number(out, "peak_tflops_per_s", s->gpu[i].peak_tflops_per_s);
-		buf_char(out, ',');
-		json_put_text(out, "peak_of", s->gpu[i].peak_of);
+		const struct summary_gpu *g = &s->gpu[i];
+		buf_printf(out, "%s{\"device\":%lld,", i ? "," : "", (long long)g->device);
+		summary_put_number(out, "busy_pct", g->busy_pct);
+		summary_put_number(out, "mfu_pct", g->mfu_pct);
+		summary_put_number(out, "peak_tflops_per_s", g->peak_tflops_per_s);
+		JSON_PUT_TEXTS(out, {"name", g->name}, {"peak_of", g->peak_of});
 		buf_char(out, '}');
 	}
 	buf_cstr(out, "],");
@@ -278,11 +274,7 @@ void summary_put(const struct summary *s, struct buf *out)
 		json_put_text(out, "findings_why", s->findings_why);
 	}
 	buf_char(out, ',');
-	json_put_text(out, "severity", s->severity);
-	buf_char(out, ',');
-	json_put_text(out, "problem", s->problem);
-	buf_char(out, ',');
-	json_put_text(out, "others", s->others);
+	JSON_PUT_TEXTS(out, {"severity", s->severity}, {"problem", s->problem}, {"others", s->others});
 	buf_printf(out, ",\"losses\":[" STR_FMT "]", STR_ARG(s->losses));
 	if (s->ranks || s->left_out)
 		buf_printf(out, ",\"ranks\":%u,\"left_out\":%u", s->ranks, s->left_out);

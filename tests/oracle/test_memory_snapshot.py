@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import shutil
+import subprocess
 import tempfile
 
 import oracle
@@ -245,6 +246,15 @@ class Planted(Folder):
         peak = report("memory", path).section("peaks").rows[0]
         self.assertEqual((peak["peak_allocated_bytes"], peak["peak_allocated_time_ns"]), (8 * 512 + 700, 91_000))
         self.assertEqual(peak["events"], 32)
+
+    def test_rows_of_nothing_known(self):
+        """A row without op, line and module says since when the memory is held, also where there is little room, and a note says why."""
+        done = subprocess.run([oracle.OPSCOPE, "report", "leaks", data(*FOLDER, "cs336_forward_no_autocast.pickle"), "--notes=full"], env={**os.environ, "COLUMNS": "80"}, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        out = done.stdout
+        row = next(line for line in out.decode().splitlines() if line.startswith("- "))
+        self.assertRegex(row, r"^[- ]+before it +7\.6 GiB")
+        self.assertIn("of these bytes is not known: rows without operator, line and module", " ".join(out.decode().split()))
 
     def test_waiting_for_a_stream(self):
         """A block that is freed and waits for another stream is active, and no leak."""

@@ -1,4 +1,5 @@
 #include "base/buf.h"
+#include "base/json_text.h"
 
 #include "test.h"
 
@@ -81,6 +82,28 @@ static void test_a_million_bytes(void **state)
 	buf_release(&b);
 }
 
+static void test_json_texts(void **state)
+{
+	static const struct {
+		struct str text;
+		const char *json;
+	} cases[] = {
+		{STR(""), "\"\""}, {STR("aten::mm"), "\"aten::mm\""}, {STR("a\"b\\c"), "\"a\\\"b\\\\c\""}, {STR("\na\tb\x01 \x7f"), "\"\\na\\tb\\u0001 \\u007f\""},
+		{STR("\"\""), "\"\\\"\\\"\""}, {STR("h\xc3\xa9h\xe2\x80\xa8"), "\"h\xc3\xa9h\\u2028\""}, {STR("a\xff" "b\xc3"), "\"a\xef\xbf\xbd" "b\xef\xbf\xbd\""},
+		{STR("\0x"), "\"\\u0000x\""},
+	};
+	struct buf b = {0};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		buf_clear(&b);
+		json_put_string(&b, cases[i].text);
+		assert_str_equal(buf_view(&b), cases[i].json);
+	}
+	buf_clear(&b);
+	JSON_PUT_TEXTS(&b, {"a", STR("x")}, {"b", STR("\n")}, {"c", STR("")});
+	assert_str_equal(buf_view(&b), "\"a\":\"x\",\"b\":\"\\n\",\"c\":\"\"");
+	buf_release(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -89,6 +112,7 @@ int main(void)
 		cmocka_unit_test(test_i64),
 		cmocka_unit_test(test_i64_as_printf),
 		cmocka_unit_test(test_a_million_bytes),
+		cmocka_unit_test(test_json_texts),
 	};
 	return RUN_TESTS(tests);
 }

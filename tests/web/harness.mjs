@@ -68,7 +68,8 @@ export class Harness {
 
   /** Another server; `stop` ends it with the first. */
   serve(args) {
-    const child = spawn(PROGRAM, ["serve", "-p", "0", ...args], { stdio: ["ignore", "pipe", "inherit"] });
+    // It ends with this process, however that ends.
+    const child = spawn("setpriv", ["--pdeathsig", "TERM", PROGRAM, "serve", "-p", "0", ...args], { stdio: ["ignore", "pipe", "inherit"] });
     (this.children ??= []).push(child);
     return new Promise((done, fail) => {
       child.stdout.once("data", (text) => done({ child, base: String(text).trim().split("\n")[0] }));

@@ -6,6 +6,15 @@ import { Absent, assert, INPUTS, near, same } from "./harness.mjs";
 
 const us = (v) => Number(v) * 1e3;
 
+/** Two steps are both, and chosen ones are so many. */
+async function sums(t) {
+  const { base } = await t.serve([join(process.env.OPSCOPE_ROOT, "tests/data/synthetic/two_steps_overlap.json")]);
+  for (const [args, want] of [[{}, "both steps"], [{ steps: "1..2" }, "the 2 steps"]]) {
+    await t.open("kernels", "/two_steps_overlap/default", args, base);
+    same(await t.page.locator("[data-sums]").first().innerText(), `Times are of ${want} together.`, "over what uses are summed up");
+  }
+}
+
 /** Columns of a table of the plugin, by name. */
 function columns(table) {
   const at = {};
@@ -23,7 +32,7 @@ async function overview(t) {
   same(await t.page.locator(".device .note", { hasText: "MFU" }).count(), 0, "a reason why the MFU is unknown, which it is not");
   same(await t.figure("Occupancy"), "49.13 %", "occupancy");
   const steps = t.report("steps", "plugin").rows.length;
-  same(await t.page.locator("[data-sums]").first().innerText(), `Times are of all ${steps} steps together.`, "over what uses are summed up");
+  same(await t.page.locator("[data-sums]").first().innerText(), `Times are of ${steps === 2 ? "both" : `all ${steps}`} steps together.`, "over what uses are summed up");
   same(await t.figure("Tensor Core share"), "0.00 %", "Tensor Core share");
   const all = [want[0], ...want[0].children], byName = new Map(rows.map((r) => [r[0][1], r.map(([, text]) => text)]));
   same(rows.length, all.length, "roles");
@@ -299,7 +308,7 @@ async function tensorCores(t) {
 }
 
 export const tests = [
-  ["overview as the plugin's", overview], ["steps add up", steps], ["what the time was used for", uses], ["tables as DLProf's", dlprofTables], ["kernels as TraceLens'", traceLensKernels], ["kernels as another tool's of the nsys file", nsysKernels], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
+  ["overview as the plugin's", overview], ["sums of two steps", sums], ["steps add up", steps], ["what the time was used for", uses], ["tables as DLProf's", dlprofTables], ["kernels as TraceLens'", traceLensKernels], ["kernels as another tool's of the nsys file", nsysKernels], ["kernel table as the plugin's", kernels], ["operators as the plugin's", operators],
   ["notes name what pages have", notes],
   ["tables as reports: plugin", against("plugin")], ["tables as reports: h100", against("h100")], ["tables as reports: dlprof", against("dlprof")], ["tables as reports: nsys", against("nsys")],
   ["sums per step", perStep], ["memory curve", memoryCurve], ["memory categories", memoryCategories], ["a memory snapshot", memorySnapshot], ["time with Tensor Cores", tensorCores],

@@ -1,7 +1,19 @@
 // What every table and chart can do, SQL, choosing steps, the address, the keyboard.
 import { copyFileSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { assert, INPUTS, same } from "./harness.mjs";
+
+/** Tests that are killed leave no server. */
+async function killed(t) {
+  const script = `import { Harness } from ${JSON.stringify(fileURLToPath(new URL("harness.mjs", import.meta.url)))}; const s = await new Harness().serve([${JSON.stringify(INPUTS.own.path)}]); console.log(s.base);`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+  const base = await new Promise((done) => child.stdout.once("data", (text) => done(String(text).trim())));
+  same((await fetch(base)).status, 200, "it serves");
+  child.kill("SIGKILL");
+  await t.until("the server has ended", () => fetch(base).then(() => false, () => true));
+}
 
 async function sorting(t) {
   await t.open("kernels", "plugin");
@@ -290,5 +302,5 @@ async function otherContent(t) {
 export const tests = [
   ["sorting", sorting], ["searching", searching], ["paging", paging], ["CSV", csv], ["long integers", longIntegers], ["no HTML in names", noHtml], ["PNG", png], ["columns", columns], ["top of bars", top], ["SQL", sql], ["steps", steps], ["key op", keyOp],
   ["where to re-aggregate", whereReaggregate], ["re-aggregate", reaggregate], ["rows by keyboard", keyboard], ["light and dark", theme], ["what is served", served], ["other content", otherContent],
-  ["files that cannot be read", failing], ["progress", progress], ["help and keys", help],
+  ["files that cannot be read", failing], ["progress", progress], ["help and keys", help], ["tests that are killed", killed],
 ];

@@ -54,7 +54,7 @@ export async function report(c: Context, name: string, args: Args = {}): Promise
 /** Over what the times of a page are summed up. */
 export async function summedOver(c: Context): Promise<string> {
   const t = await report(c, "steps").catch(() => undefined), whole = t ? columnOf(t, "whole") : -1, n = t ? t.rows.filter((r) => (whole < 0 || r[whole]) && textAt(t, r, "source") !== "none").length : 0;
-  return c.args.steps === "all" || !n ? "the whole recording" : n === 1 ? "one step" : `${c.args.steps ? "the" : "all"} ${n} steps together`;
+  return c.args.steps === "all" || !n ? "the whole recording" : n === 1 ? "one step" : `${c.args.steps ? `the ${n}` : n === 2 ? "both" : `all ${n}`} steps together`;
 }
 
 /** The same as a line below figures and charts. */

@@ -70,13 +70,7 @@ static void serve_runs_put_input(const struct runs_item *i, struct buf *b)
 {
 	const struct library_entry *x = i->entry;
 	buf_cstr(b, "{");
-	json_put_text(b, "input", x->key);
-	buf_char(b, ',');
-	json_put_text(b, "worker", x->worker);
-	buf_char(b, ',');
-	json_put_text(b, "span", x->span);
-	buf_char(b, ',');
-	json_put_text(b, "path", x->path);
+	JSON_PUT_TEXTS(b, {"input", x->key}, {"worker", x->worker}, {"span", x->span}, {"path", x->path});
 	buf_printf(b, ",\"content\":%llu,\"bytes\":%llu,\"changed_ns\":", (unsigned long long)i->content, (unsigned long long)i->bytes);
 	if (i->changed_ns)
 		buf_i64(b, i->changed_ns);

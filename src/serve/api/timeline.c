@@ -9,15 +9,9 @@ static void put_track(struct buf *b, const struct timeline *t, uint32_t i)
 	const struct profile *p = t->p;
 	const struct timeline_track *k = &t->tracks[i];
 	buf_printf(b, "%s{\"track\":%u,\"device\":%s,\"python\":%s,", i ? ",\n" : "\n", i, k->device ? "true" : "false", k->python ? "true" : "false");
-	json_put_text(b, "pid", profile_str(p, p->track.pid_text[k->track]));
-	buf_char(b, ',');
-	json_put_text(b, "tid", profile_str(p, p->track.tid_text[k->track]));
-	buf_char(b, ',');
-	json_put_text(b, "process", profile_str(p, p->track.process_name[k->track]));
-	buf_char(b, ',');
-	json_put_text(b, "labels", profile_str(p, p->track.process_labels[k->track]));
-	buf_char(b, ',');
-	json_put_text(b, "thread", profile_str(p, p->track.thread_name[k->track]));
+	JSON_PUT_TEXTS(b, {"pid", profile_str(p, p->track.pid_text[k->track])}, {"tid", profile_str(p, p->track.tid_text[k->track])},
+	               {"process", profile_str(p, p->track.process_name[k->track])}, {"labels", profile_str(p, p->track.process_labels[k->track])},
+	               {"thread", profile_str(p, p->track.thread_name[k->track])});
 	buf_printf(b, ",\"lanes\":%u,\"nested\":%u,\"slices\":%u,", k->n_lanes, k->n_nested, k->slices);
 	json_put_number(b, "first", k->first_ns - t->first_ns);
 	buf_char(b, ',');
