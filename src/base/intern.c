@@ -3,6 +3,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
+#include <assert.h>
+
 static void rehash(struct intern *t, uint32_t n_slots)
 {
 	mem_free(t->slot);
@@ -54,11 +56,9 @@ static uint32_t probe(const struct intern *t, const char *p, uint32_t n, uint32_
 	}
 }
 
-static inline uint32_t intern_put_(struct intern *t, const char *p, uint32_t n, uint32_t hash)
+/* Puts what is not there into the slot that probe gave for it. */
+static uint32_t intern_add(struct intern *t, uint32_t at, const char *p, uint32_t n, uint32_t hash)
 {
-	uint32_t at = probe(t, p, n, hash);
-	if (t->slot[at] != INTERN_NONE)
-		return t->slot[at];
 	if (t->n == INTERN_NONE - 1 || t->n_slots >= 1u << 31) {
 		t->dropped++;
 		return 0;
@@ -75,6 +75,12 @@ static inline uint32_t intern_put_(struct intern *t, const char *p, uint32_t n, 
 	return id;
 }
 
+static inline uint32_t intern_put_(struct intern *t, const char *p, uint32_t n, uint32_t hash)
+{
+	uint32_t at = probe(t, p, n, hash);
+	return t->slot[at] != INTERN_NONE ? t->slot[at] : intern_add(t, at, p, n, hash);
+}
+
 uint32_t intern_put_hashed(struct intern *t, const char *p, uint32_t n, uint32_t hash)
 {
 	return n == 0 && t->n ? 0 : intern_put_(t, p, n, hash);
@@ -87,6 +93,59 @@ uint32_t intern_put(struct intern *t, const char *p, size_t n)
 	if (n > UINT32_MAX)
 		n = UINT32_MAX;
 	return intern_put_(t, p, (uint32_t)n, hash_bytes32(p, n));
+}
+
+static inline uint64_t intern_mix(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+static uint32_t intern_hash_key(const char *p, size_t n)
+{
+	uint64_t h = n, word;
+	uint32_t half;
+	for (; n >= sizeof word; p += sizeof word, n -= sizeof word) {
+		memcpy(&word, p, sizeof word);
+		h = intern_mix(h, word);
+	}
+	if (n >= sizeof half) {
+		memcpy(&half, p, sizeof half);
+		h = intern_mix(h, half);
+		p += sizeof half;
+		n -= sizeof half;
+	}
+	for (; n; n--)
+		h = intern_mix(h, (unsigned char)*p++);
+	return (uint32_t)(h ^ h >> 32);
+}
+
+static bool intern_same_key(const char *a, const char *b, size_t n)
+{
+	uint64_t x, y;
+	uint32_t u, v;
+	for (; n >= sizeof x; a += sizeof x, b += sizeof x, n -= sizeof x) {
+		memcpy(&x, a, sizeof x);
+		memcpy(&y, b, sizeof y);
+		if (x != y)
+			return false;
+	}
+	if (n != sizeof u)
+		return !n || memcmp(a, b, n) == 0;
+	memcpy(&u, a, sizeof u);
+	memcpy(&v, b, sizeof v);
+	return u == v;
+}
+
+uint32_t intern_put_key(struct intern *t, const void *key, size_t n)
+{
+	assert(n && n <= UINT32_MAX);
+	const uint32_t hash = intern_hash_key(key, n);
+	uint32_t at = hash & (t->n_slots - 1);
+	for (uint32_t id; (id = t->slot[at]) != INTERN_NONE; at = (at + 1) & (t->n_slots - 1))
+		if (t->entry[id].hash == hash && t->entry[id].n == n && intern_same_key(t->entry[id].p, key, n))
+			return id;
+	return intern_add(t, at, key, (uint32_t)n, hash);
 }
 
 uint32_t intern_find(const struct intern *t, struct str s)

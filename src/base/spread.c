@@ -1,5 +1,6 @@
 #include "base/spread.h"
 
+#include "base/mem.h"
 #include "base/sort.h"
 
 #include <math.h>
@@ -8,6 +9,30 @@
 static int spread_compare(const void *a, const void *b)
 {
 	return COMPARE(*(const double *)a, *(const double *)b);
+}
+
+enum { SPREAD_MANY = 1 << 10 }; /* values that are sorted sooner by radix */
+
+static void spread_sort(double *v, size_t n)
+{
+	if (n < SPREAD_MANY || n >= UINT32_MAX) {
+		qsort(v, n, sizeof *v, spread_compare);
+		return;
+	}
+	struct sort_item *item = NEW_ARRAY_RAW(n, struct sort_item);
+	double *sorted = NEW_ARRAY_RAW(n, double);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t bits;
+		memcpy(&bits, &v[i], sizeof bits);
+		/* Of negative numbers the larger bits are the smaller number. */
+		item[i] = (struct sort_item){bits >> 63 ? ~bits : bits | 1ull << 63, (uint32_t)i, 0};
+	}
+	sort_items(item, (uint32_t)n);
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = v[item[i].row];
+	memcpy(v, sorted, n * sizeof *v);
+	mem_free(sorted);
+	mem_free(item);
 }
 
 /* Between the two values around the place, in proportion. */
@@ -24,7 +49,7 @@ struct spread spread_of(double *v, size_t n)
 	double sum = 0, squares = 0;
 	if (!n)
 		return s;
-	qsort(v, n, sizeof *v, spread_compare);
+	spread_sort(v, n);
 	for (size_t i = 0; i < n; i++)
 		sum += v[i];
 	s.mean = sum / (double)n;

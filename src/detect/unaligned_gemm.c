@@ -107,7 +107,7 @@ struct pads {
 
 static int *pads_at(struct pads *s, uint32_t cost, uint32_t strides)
 {
-	uint32_t key[2] = {cost, strides}, id = intern_put(&s->keys, (const char *)key, sizeof key);
+	uint32_t key[2] = {cost, strides}, id = intern_put_key(&s->keys, key, sizeof key);
 	if (id > s->n) {
 		MEM_GROW(s->v, s->cap, id);
 		s->v[s->n++] = -1;

@@ -3,6 +3,7 @@
 #include "analysis/steps/slice.h"
 #include "detect/detect.h"
 #include "query/predecessor.h"
+#include "store/reuse.h"
 
 /* The iterations of a predecessor are not opscope's steps. */
 static struct profile *part_by(struct profile *p, const struct predecessor *by, struct detect_args *d, struct err *e)
@@ -32,8 +33,12 @@ int advice_findings(struct profile *p, const struct report_args *asked, struct f
 	struct detect_args d;
 	if (report_args_chosen(p, asked, &args, e) < 0)
 		return -1;
+	const bool began = reuse_begin(p);
 	struct profile *part = chosen_part(p, &args, &d, e);
-	return part ? detect_run(part, &d, out, e) : -1;
+	int rc = part ? detect_run(part, &d, out, e) : -1;
+	if (began)
+		reuse_end(p);
+	return rc;
 }
 
 int advice_table(struct profile *p, const struct report_args *asked, struct table *out, struct err *e)

@@ -212,9 +212,10 @@ static int aggregate(struct save *s, struct profile *p, const struct aggregate_s
 	w.a = (struct aggregation){.id = id, .name = spec->name, .created = spec->created, .key_op = key, .steps = steps_text(&spec->args, steps),
 	                           .opscope = STR(OPSCOPE_VERSION), .rules = spec->rules};
 	aggregate_work_init(&w);
-	reuse_begin(p);
+	const bool began = reuse_begin(p);
 	int rc = aggregate_measure(&w, e) || keep_all(&w, e) ? -1 : 0;
-	reuse_end(p);
+	if (began)
+		reuse_end(p);
 	aggregate_work_release(&w);
 	w.a.steps = (struct str){"", 0};
 	if (made)
@@ -250,7 +251,7 @@ static mode_t mode_of_input(const struct profile *p)
 	return stat(p->input_path.p, &st) == 0 && S_ISREG(st.st_mode) ? (st.st_mode & ALL) | S_IRUSR | S_IWUSR : ALL;
 }
 
-int aggregate_import(struct profile *p, const char *path, const struct aggregate_spec *spec, struct err *e)
+static int aggregate_import_kept(struct profile *p, const char *path, const struct aggregate_spec *spec, struct err *e)
 {
 	if (analysis_run(p, UINT_MAX, e))
 		return -1;
@@ -262,6 +263,16 @@ int aggregate_import(struct profile *p, const char *path, const struct aggregate
 		return -1;
 	}
 	return save_commit(s, e);
+}
+
+/* What the passes make counts as made, too. */
+int aggregate_import(struct profile *p, const char *path, const struct aggregate_spec *spec, struct err *e)
+{
+	const bool began = reuse_begin(p);
+	int rc = aggregate_import_kept(p, path, spec, e);
+	if (began)
+		reuse_end(p);
+	return rc;
 }
 
 int aggregate_add(struct profile *p, const char *path, const struct aggregate_spec *spec, struct aggregation *made, struct err *e)

@@ -11,7 +11,7 @@ uint32_t stats_add(struct stats *s, const void *key, size_t key_size, int64_t va
 		intern_init(&s->keys);
 		s->started = true;
 	}
-	uint32_t at = intern_put(&s->keys, key, key_size) - 1;
+	uint32_t at = intern_put_key(&s->keys, key, key_size) - 1;
 	if (at >= s->n) {
 		MEM_GROW(s->v, s->cap, at + 1);
 		s->v[at] = (struct stats_group){.min = INT64_MAX, .max = INT64_MIN};

@@ -395,6 +395,8 @@ static void layers_note_compiled(struct table *t, const struct layers_rows_of *r
 	const struct profile *p = r->p;
 	struct compile_regions c;
 	int64_t ns = 0;
+	if (!compile_regions_any(p))
+		return;
 	compile_regions_find(p, &c);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n && c.n; g++) {
 		const uint32_t by = p->gpu_op.call[g] != ROW_NONE ? p->gpu_op.call[g] : p->gpu_op.op[g];

@@ -97,7 +97,7 @@ static bool is_recursive(const struct nvtx_ranges *r, uint32_t i, struct extra *
 	return inside;
 }
 
-static void nvtx_add(struct nvtx_ranges *r, const struct projection *projection, uint32_t i)
+static void nvtx_add(struct nvtx_ranges *r, struct projection *projection, uint32_t i)
 {
 	const struct profile *p = r->p;
 	struct nvtx_key k = nvtx_key_of(r, i);
@@ -129,7 +129,7 @@ static void nvtx_add(struct nvtx_ranges *r, const struct projection *projection,
 }
 
 /* One pass finds the range around each range, since parents stand before their children. */
-static void nvtx_collect(struct nvtx_ranges *r, const struct window *w, const struct projection *projection)
+static void nvtx_collect(struct nvtx_ranges *r, const struct window *w, struct projection *projection)
 {
 	const struct spans *s = &r->p->span;
 	r->around = NEW_ARRAY_RAW(s->rows.n, uint32_t);
@@ -274,7 +274,7 @@ static const struct step *nvtx_step_at(const struct steps *s, int64_t t)
 
 /* The row of a step has the work that the step's own thread launched; the reports of steps have the work that all threads launched meanwhile, the thread of
  * the backward pass included. Where the two differ, a note tells both. */
-static void note_steps(const struct nvtx_ranges *r, const struct projection *projection, struct table *out)
+static void note_steps(const struct nvtx_ranges *r, struct projection *projection, struct table *out)
 {
 	const struct profile *p = r->p;
 	const struct steps *s = p->steps;

@@ -71,7 +71,7 @@ static void op_classes_add(struct op_classes *x, uint32_t g)
 {
 	uint32_t op = x->costs->op[g], before = x->keys.n;
 	struct op_classes_key k = {class_of_work(x, g), x->dir->gpu[g]};
-	uint32_t at = intern_put(&x->keys, (const char *)&k, sizeof k) - 1;
+	uint32_t at = intern_put_key(&x->keys, &k, sizeof k) - 1;
 	if (x->keys.n > before)
 		MEM_PUSH(x->v, x->n, x->cap, (struct op_classes_row){.key = k});
 	struct op_classes_row *row = &x->v[at];
@@ -85,7 +85,7 @@ static void op_classes_add(struct op_classes *x, uint32_t g)
 	x->row_of_call[op] = at + 1;
 	struct { uint32_t row, name; } name = {at, x->p->span.name[op]};
 	before = x->names.n;
-	intern_put(&x->names, (const char *)&name, sizeof name);
+	intern_put_key(&x->names, &name, sizeof name);
 	row->ops += x->names.n > before;
 }
 

@@ -41,18 +41,18 @@ static struct flops sum_flops(const struct profile *p)
 	return all;
 }
 
-static void total_average_put_total(struct table *out, const struct report_args *args, const struct torch_events *t, const struct key_group *all)
+static void total_average_put_total(struct table *out, const struct report_args *args, const struct profile *p, const struct key_totals *t)
 {
-	struct flops flops = sum_flops(t->p);
+	struct flops flops = sum_flops(p);
 	section_start(&total_average_section, args,
-	              (t->p->gpu_op.rows.n ? WHEN_DEVICE : 0) | (t->memory_known ? WHEN_MEMORY : 0) | (flops.sum ? WHEN_SHAPES : 0), out);
+	              (p->gpu_op.rows.n ? WHEN_DEVICE : 0) | (t->memory_known ? WHEN_MEMORY : 0) | (flops.sum ? WHEN_SHAPES : 0), out);
 	table_row(out);
 	table_set_str(out, TOTAL_NAME, STR("Total"));
-	table_set_i64(out, TOTAL_CALLS, all->calls);
-	table_set_i64(out, TOTAL_HOST_SELF, all->host_self);
-	table_set_i64(out, TOTAL_DEV_SELF, all->dev_self + t->unattributed_ns);
-	table_set_i64(out, TOTAL_CPU_MEM_SELF, all->cpu_mem_self);
-	table_set_i64(out, TOTAL_DEV_MEM_SELF, all->dev_mem_self);
+	table_set_i64(out, TOTAL_CALLS, t->all.calls);
+	table_set_i64(out, TOTAL_HOST_SELF, t->all.host_self);
+	table_set_i64(out, TOTAL_DEV_SELF, t->all.dev_self + t->unattributed_ns);
+	table_set_i64(out, TOTAL_CPU_MEM_SELF, t->all.cpu_mem_self);
+	table_set_i64(out, TOTAL_DEV_MEM_SELF, t->all.dev_mem_self);
 	if (flops.sum >= 0)
 		table_set_i64(out, TOTAL_FLOPS, flops.sum);
 	table_set_i64(out, TOTAL_UNKNOWN, flops.unknown);
@@ -60,19 +60,15 @@ static void total_average_put_total(struct table *out, const struct report_args 
 
 static int total_average_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct torch_events *t = torch_events_new(p, &torch_rules[TORCH_OWN], 0);
-	struct key_groups *g = key_groups_new(t, &(struct key_choice){0});
-	int rc = 0;
-	if (g->n)
-		total_average_put_total(out, args, t, &g->all);
-	else
-		rc = err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
-	if (g->n && p->gpu_op.rows.n)
-		table_note(out, "device work %lld ns = attributed %lld + unattributed %lld", (long long)(g->all.dev_self + t->unattributed_ns),
-		           (long long)g->all.dev_self, (long long)t->unattributed_ns);
-	key_groups_free(g);
-	torch_events_free(t);
-	return rc;
+	struct key_totals t;
+	key_totals_find(p, &t);
+	if (!t.groups)
+		return err_set(e, ERR_DATA, "the trace holds no framework ops; to record them: %s", recording_how(p, RECORD_OPS));
+	total_average_put_total(out, args, p, &t);
+	if (p->gpu_op.rows.n)
+		table_note(out, "device work %lld ns = attributed %lld + unattributed %lld", (long long)(t.all.dev_self + t.unattributed_ns),
+		           (long long)t.all.dev_self, (long long)t.unattributed_ns);
+	return 0;
 }
 
 const struct report report_total_average = {

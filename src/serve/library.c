@@ -6,6 +6,7 @@
 #include "io/memory_limit.h"
 #include "open/trace_open.h"
 #include "serve/problems.h"
+#include "store/reuse.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -552,6 +553,7 @@ static void break_turn(void *turn)
 	struct library *l = x->own->library;
 	mem_keep(&x->profile->blocks);
 	profile_break(x->profile);
+	atomic_fetch_sub(&x->own->turns, 1);
 	pthread_mutex_lock(&l->lock);
 	x->own->stale = true;
 	pthread_mutex_unlock(&l->lock);
@@ -561,17 +563,26 @@ static void break_turn(void *turn)
 int library_turn_begin(struct library_turn *t, struct library_entry *x, struct err *e)
 {
 	t->x = x;
+	atomic_fetch_add(&x->own->turns, 1);
 	pthread_mutex_lock(&x->ask);
 	mem_undo_begin(&t->undo, break_turn, t);
-	if (!x->profile->broken)
+	if (!x->profile->broken) {
+		if (!reuse_begin(x->profile))
+			reuse_take(x->profile);
 		return 0;
+	}
 	mem_undo_end(&t->undo);
+	atomic_fetch_sub(&x->own->turns, 1);
 	pthread_mutex_unlock(&x->ask);
 	return err_nomem(e);
 }
 
 void library_turn_end(struct library_turn *t)
 {
+	if (atomic_fetch_sub(&t->x->own->turns, 1) > 1)
+		reuse_drop(t->x->profile);
+	else
+		reuse_end(t->x->profile);
 	mem_keep(&t->x->profile->blocks);
 	mem_undo_end(&t->undo);
 	pthread_mutex_unlock(&t->x->ask);

@@ -106,7 +106,8 @@ void library_visit_end(struct library_visit *v);
 
 /* One thread at a time adds to a held entry's profile (analysis_run, reports, slices), between these two calls. When memory runs out in a turn, the
  * profile is marked as broken and the turn ends by itself; nobody new gets the profile, and the file is read again. library_turn_begin: -1 and
- * ERR_NOMEM when the profile is broken. library_turn_end hands what the thread's mem_try has allocated to the profile. */
+ * ERR_NOMEM when the profile is broken. library_turn_end hands what the thread's mem_try has allocated to the profile. While others wait for their turns, what a turn made stays for
+ * the next (store/reuse.h). */
 struct library_turn {
 	struct library_entry *x;
 	struct mem_undo undo;

@@ -5,6 +5,8 @@
 #include "base/arena.h"
 #include "serve/library.h"
 
+#include <stdatomic.h>
+
 /* What a file was when it was looked at: other values mean other content. */
 struct stamp {
 	uint64_t device, inode, size;
@@ -20,6 +22,7 @@ struct library_private {
 	struct timeline *timeline;
 	pthread_mutex_t make;         /* held while the timeline is made */
 	unsigned holds;
+	atomic_uint turns;            /* threads that are at their turn or wait for it */
 	uint64_t used;                /* library.clock at the last hold */
 	uint64_t bytes;               /* of profile and timeline */
 	struct waste *waste;          /* room for what is let go, so that it can be where there is no memory */

@@ -22,12 +22,29 @@ static struct reuse *reuse_own(const struct profile *p)
 	return atomic_load_explicit(&p->reuse_owner, memory_order_relaxed) == &reuse_thread ? p->reuse : NULL;
 }
 
-void reuse_begin(struct profile *p)
+bool reuse_begin(struct profile *p)
 {
 	if (p->reuse)
-		return;
+		return false;
 	p->reuse = NEW(struct reuse);
-	atomic_store_explicit(&p->reuse_owner, &reuse_thread, memory_order_relaxed);
+	reuse_take(p);
+	return true;
+}
+
+static void reuse_hand_to(struct profile *p, const void *owner)
+{
+	for (; p && p->reuse; p = p->slice)
+		atomic_store_explicit(&p->reuse_owner, owner, memory_order_relaxed);
+}
+
+void reuse_take(struct profile *p)
+{
+	reuse_hand_to(p, &reuse_thread);
+}
+
+void reuse_drop(struct profile *p)
+{
+	reuse_hand_to(p, NULL);
 }
 
 /* The last first: what was made from another was made after it. */

@@ -67,6 +67,33 @@ static void test_many(void **state)
 	intern_release(&t);
 }
 
+/* Keys of every length, also such as differ in their last byte alone, or in the order of their words. */
+static void test_keys(void **state)
+{
+	struct intern t;
+	char key[40] = {0};
+	intern_init(&t);
+	for (size_t n = 1; n <= sizeof key; n++)
+		for (int last = 0; last < 3; last++) {
+			key[n - 1] = (char)last;
+			uint32_t before = t.n;
+			assert_int_equal(intern_put_key(&t, key, n), before);
+			assert_int_equal(intern_put_key(&t, key, n), before);
+			assert_int_equal(intern_get(&t, before).n, n);
+			assert_memory_equal(intern_get(&t, before).p, key, n);
+		}
+	intern_release(&t);
+	intern_init(&t);
+	enum { N = 300 };
+	for (uint32_t a = 0; a < N; a++)
+		for (uint32_t b = 0; b < N; b++)
+			assert_int_equal(intern_put_key(&t, (uint32_t[]){a, b, 0}, 3 * sizeof a), a * N + b + 1);
+	for (uint32_t a = 0; a < N; a++)
+		for (uint32_t b = 0; b < N; b++)
+			assert_int_equal(intern_put_key(&t, (uint32_t[]){a, b, 0}, 3 * sizeof a), a * N + b + 1);
+	intern_release(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -74,6 +101,7 @@ int main(void)
 		cmocka_unit_test(test_find_never_adds),
 		cmocka_unit_test(test_bytes_are_not_text),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_keys),
 	};
 	return RUN_TESTS(tests);
 }

@@ -65,8 +65,45 @@ static void test_other_threads_make_their_own(void **state)
 	assert_int_equal(n_released, 1);
 }
 
+/* Turns: what one thread kept, the next is handed. */
+static void *take_turn(void *profile)
+{
+	struct profile *p = profile;
+	reuse_take(p);
+	void *found = reuse_find(p, one);
+	reuse_drop(p);
+	return found;
+}
+
+static void test_threads_take_turns(void **state)
+{
+	(void)state;
+	unsigned number = 1;
+	struct profile *p = profile_new();
+	pthread_t other;
+	void *met = NULL;
+	n_released = 0;
+	assert_true(reuse_begin(p));
+	assert_false(reuse_begin(p));
+	assert_true(reuse_keep(p, one, &number, release_number));
+	reuse_drop(p);
+	assert_null(reuse_find(p, one));
+	assert_int_equal(pthread_create(&other, NULL, take_turn, p), 0);
+	assert_int_equal(pthread_join(other, &met), 0);
+	assert_ptr_equal(met, &number);
+	assert_null(reuse_find(p, one));
+	reuse_take(p);
+	assert_ptr_equal(reuse_find(p, one), &number);
+	reuse_end(p);
+	reuse_take(p); /* nothing is kept */
+	assert_null(reuse_find(p, one));
+	assert_int_equal(n_released, 1);
+	profile_free(p);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_last_is_released_first), cmocka_unit_test(test_other_threads_make_their_own)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_last_is_released_first), cmocka_unit_test(test_other_threads_make_their_own),
+	                                   cmocka_unit_test(test_threads_take_turns)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

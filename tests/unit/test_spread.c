@@ -33,8 +33,27 @@ static void test_one_and_none(void **state)
 	near(s.max, 0);
 }
 
+/* So many that they are sorted another way: -2000, -1999.5, ... 1999.5 in some order, some of them twice. */
+static void test_many(void **state)
+{
+	(void)state;
+	enum { N = 8000, STEP = 4177 };
+	static double v[N + 2];
+	for (unsigned i = 0; i < N; i++)
+		v[i] = (double)(i * STEP % N) / 2 - 2000;
+	v[N] = -2000;
+	v[N + 1] = 1999.5;
+	struct spread s = spread_of(v, N + 2);
+	for (unsigned i = 1; i < N + 2; i++)
+		assert_true(v[i - 1] <= v[i]);
+	near(s.min, -2000);
+	near(s.max, 1999.5);
+	near(s.median, -0.25);
+	near(s.mean, -0.25);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_even), cmocka_unit_test(test_one_and_none)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_even), cmocka_unit_test(test_many), cmocka_unit_test(test_one_and_none)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,10 @@ struct costs_cache {
 	enum cost_rules rules;
 	struct intern keys;       /* key -> index + 1 in costs->cost */
 	uint32_t cap;
+	struct intern plain;      /* name, argument set and direction, which are all that the key of most spans is made of -> place + 1 in plain_at */
+	uint32_t *plain_at;       /* their index in costs->cost */
+	uint32_t cap_plain;
+	struct costs_known *known; /* NULL = nothing is kept */
 	struct cost **stable;     /* copies that do not move, for costs_of_span */
 	uint32_t n_stable;
 	uint32_t *linked;         /* span -> string id of a linked op's sizes, 0 = none; NULL: of none */
@@ -42,6 +46,14 @@ struct costs_cache {
 	struct serving_iteration *iteration; /* once a rule asked (searched); in order of start */
 	uint32_t n_iterations;
 	bool searched;
+};
+
+/* What was asked for a profile by the rules, kept for all that ask again (store/reuse.h): as many as there are distinct calls. */
+struct costs_known {
+	struct intern keys;       /* struct costs_key -> place + 1 in v */
+	struct cost *v;
+	uint32_t cap;
+	struct arena arena;
 };
 
 /* While the kernels are attributed. */
@@ -58,13 +70,39 @@ struct costs_work {
 	uint32_t *joined;         /* backward op -> the one whose instance it is of; ROW_NONE = itself */
 };
 
+static void costs_known_release(void *result)
+{
+	struct costs_known *k = result;
+	intern_release(&k->keys);
+	mem_free(k->v);
+	arena_release(&k->arena);
+	mem_free(k);
+}
+
+static const char costs_known_kept[][12] = {[COST_DEFAULT] = "known", [COST_TRACELENS] = "tl known"};
+
+static struct costs_known *costs_known_of(const struct profile *p, enum cost_rules rules)
+{
+	struct costs_known *k = reuse_find(p, costs_known_kept[rules]);
+	if (k)
+		return k;
+	k = NEW(struct costs_known);
+	intern_init(&k->keys);
+	if (reuse_keep(p, costs_known_kept[rules], k, costs_known_release))
+		return k;
+	costs_known_release(k);
+	return NULL;
+}
+
 static struct costs_cache *cache_new(const struct profile *p, enum cost_rules rules)
 {
 	struct costs_cache *x = NEW(struct costs_cache);
 	x->rules = rules;
 	x->n_asks = p->strings.n;
 	x->asks = NEW_ARRAY(x->n_asks, uint8_t);
+	x->known = costs_known_of(p, rules);
 	intern_init(&x->keys);
+	intern_init(&x->plain);
 	intern_init(&x->with_inner);
 	return x;
 }
@@ -139,7 +177,7 @@ static void add_collective(const struct profile *p, uint32_t set, struct costs_k
 /* The ops inside an op; each op is searched once. */
 static const struct expert_ops *costs_inner_at(const struct profile *p, struct costs_cache *x, uint32_t span)
 {
-	const uint32_t before = x->with_inner.n, at = intern_put(&x->with_inner, (const char *)&span, sizeof span) - 1;
+	const uint32_t before = x->with_inner.n, at = intern_put_key(&x->with_inner, &span, sizeof span) - 1;
 	if (x->with_inner.n > before) {
 		MEM_GROW(x->inner, x->cap_inner, at + 1);
 		x->inner[at] = expert_ops_in(p, span);
@@ -203,17 +241,53 @@ static struct op_facts costs_facts_of(const struct profile *p, const struct cost
 	};
 }
 
+static struct cost costs_ask(const struct costs_cache *x, const struct profile *p, const struct costs_key *k, struct arena *a)
+{
+	struct cost cost;
+	struct op_facts f = costs_facts_of(p, x, k);
+	cost_of(&f, x->rules, (enum cost_direction)k->direction, p->user_rules, a, &cost);
+	return cost;
+}
+
+/* The same, asked once. */
+static struct cost costs_ask_known(const struct costs_cache *x, const struct profile *p, const struct costs_key *k)
+{
+	struct costs_known *known = x->known;
+	uint32_t before = known->keys.n, at = intern_put_key(&known->keys, k, sizeof *k) - 1;
+	if (known->keys.n > before) {
+		MEM_GROW(known->v, known->cap, at + 1);
+		known->v[at] = costs_ask(x, p, k, &known->arena);
+	}
+	return known->v[at];
+}
+
 static uint32_t costs_cost_at(struct costs *c, const struct profile *p, const struct costs_key *k)
 {
 	struct costs_cache *x = c->cache;
-	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)k, sizeof *k) - 1;
+	uint32_t before = x->keys.n, at = intern_put_key(&x->keys, k, sizeof *k) - 1;
 	if (x->keys.n > before) {
-		struct op_facts f = costs_facts_of(p, x, k);
 		MEM_GROW(c->cost, x->cap, at + 1);
-		cost_of(&f, x->rules, (enum cost_direction)k->direction, p->user_rules, &c->arena, &c->cost[at]);
+		c->cost[at] = x->known ? costs_ask_known(x, p, k) : costs_ask(x, p, k, &c->arena);
 		c->n = at + 1;
 	}
 	return at;
+}
+
+uint32_t costs_index_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d)
+{
+	struct costs_cache *x = c->cache;
+	const uint32_t plain[3] = {p->span.name[span], p->span.args[span], d};
+	if (d == COST_FORWARD && ((x->linked && x->linked[span]) || costs_asks(p, x, plain[0]) != COST_ASKS_NOTHING)) {
+		const struct costs_key k = key_of_span(p, x, span, d);
+		return costs_cost_at(c, p, &k);
+	}
+	const uint32_t before = x->plain.n, at = intern_put_key(&x->plain, plain, sizeof plain) - 1;
+	if (x->plain.n > before) {
+		const struct costs_key k = key_of_span(p, x, span, d);
+		MEM_GROW(x->plain_at, x->cap_plain, at + 1);
+		x->plain_at[at] = costs_cost_at(c, p, &k);
+	}
+	return x->plain_at[at];
 }
 
 static bool is_model(const struct cost *m)
@@ -259,8 +333,7 @@ static uint32_t backward_model(struct costs_work *w, uint32_t span)
 		bool marker = profile_arg_id(w->p, w->p->span.args[at], ARG_MARKER) != 0;
 		if (at != forward && !marker)
 			continue;
-		struct costs_key k = key_of_span(w->p, w->c->cache, at, COST_BACKWARD);
-		uint32_t model = costs_cost_at(w->c, w->p, &k);
+		uint32_t model = costs_index_of_span(w->c, w->p, at, COST_BACKWARD);
 		if (is_model(&w->c->cost[model])) {
 			if (marker)
 				marker_run(w, span, forward, at);
@@ -277,8 +350,7 @@ static uint32_t model_of(struct costs_work *w, uint32_t span)
 	if (*model != NOT_LOOKED)
 		return *model;
 	*model = ROW_NONE;
-	struct costs_key k = key_of_span(w->p, w->c->cache, span, COST_FORWARD);
-	uint32_t at = costs_cost_at(w->c, w->p, &k);
+	uint32_t at = costs_index_of_span(w->c, w->p, span, COST_FORWARD);
 	*model = is_model(&w->c->cost[at]) ? at : backward_model(w, span);
 	return *model;
 }
@@ -326,8 +398,7 @@ static uint32_t costs_of_range(struct costs_work *w, uint32_t gpu)
 	for (int i = 0; i < COSTS_LOOK_UP && at != ROW_NONE; i++, at = p->span.parent[at]) {
 		if (p->span.kind[at] == SPAN_OP || !name_is(p, p->span.name[at], NAME_COMM))
 			continue;
-		struct costs_key k = key_of_span(p, w->c->cache, at, COST_FORWARD);
-		uint32_t model = costs_cost_at(w->c, p, &k);
+		uint32_t model = costs_index_of_span(w->c, p, at, COST_FORWARD);
 		if (is_model(&w->c->cost[model]))
 			return model;
 	}
@@ -495,15 +566,18 @@ static void count_once(struct costs_work *w)
 	mem_free(list);
 }
 
+static uint8_t costs_is_convolution(struct str name) { return str_has(name, STR("onvolution")); }
+
 void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *links)
 {
 	struct costs_cache *x = c->cache;
 	if (x->linked || profile_has_arg(p, ARG_INPUT_VALUES) || x->rules != COST_DEFAULT || !profile_has_arg(p, ARG_INPUT_DIMS))
 		return;
+	struct name_memo convolutions = name_memo_new(p, costs_is_convolution);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
-		struct str name = profile_str(p, p->span.name[i]);
-		if (p->span.kind[i] != SPAN_OP || !str_has(name, STR("onvolution")))
+		if (p->span.kind[i] != SPAN_OP || !name_memo_of(&convolutions, p->span.name[i]))
 			continue;
+		struct str name = profile_str(p, p->span.name[i]);
 		bool weight = str_ends(name, STR("convolution_backward_weight"));
 		uint32_t forward = weight ? ROW_NONE : fwdbwd_forward(links, i), around = weight ? p->span.op[i] : ROW_NONE;
 		bool is_node = forward != ROW_NONE && str_has(name, STR("Backward")) && str_has(profile_str(p, p->span.name[forward]), STR("convolution"));
@@ -514,6 +588,7 @@ void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *l
 		uint32_t of = is_node ? forward : i, dims = profile_arg_id(p, p->span.args[is_node ? i : around], ARG_INPUT_DIMS);
 		x->linked[of] = dims ? dims : x->linked[of];
 	}
+	name_memo_release(&convolutions);
 }
 
 static void costs_release(void *result)
@@ -524,6 +599,8 @@ static void costs_release(void *result)
 	mem_free(c->op);
 	mem_free(c->parts);
 	intern_release(&c->cache->keys);
+	intern_release(&c->cache->plain);
+	mem_free(c->cache->plain_at);
 	intern_release(&c->cache->with_inner);
 	mem_free(c->cache->inner);
 	mem_free(c->cache->stable);
@@ -623,17 +700,11 @@ int64_t costs_bytes_least(const struct costs *c, uint32_t gpu)
 	return m ? carried(c, gpu, m->bytes_least, m->first.bytes_least) : COST_UNKNOWN;
 }
 
-uint32_t costs_index_of_span(struct costs *c, const struct profile *p, uint32_t span, enum cost_direction d)
-{
-	struct costs_key k = key_of_span(p, c->cache, span, d);
-	return costs_cost_at(c, p, &k);
-}
-
 uint32_t costs_index_of_name(struct costs *c, const struct profile *p, uint32_t kernel_name, enum op_class class, enum dtype t)
 {
 	struct costs_cache *x = c->cache;
 	struct costs_key k = {.name = kernel_name, .dims = class, .types = t, .direction = BY_NAME};
-	uint32_t before = x->keys.n, at = intern_put(&x->keys, (const char *)&k, sizeof k) - 1;
+	uint32_t before = x->keys.n, at = intern_put_key(&x->keys, &k, sizeof k) - 1;
 	if (x->keys.n == before)
 		return at;
 	MEM_GROW(c->cost, x->cap, at + 1);

@@ -58,7 +58,7 @@ bool stacks_is_user_frame(struct str frame)
 static uint32_t stacks_push(struct stacks *s, struct str frame, uint32_t around)
 {
 	uint32_t pair[2] = {intern_str(&s->frames, frame), around}, before = s->keys.n;
-	uint32_t id = intern_put(&s->keys, (const char *)pair, sizeof pair);
+	uint32_t id = intern_put_key(&s->keys, pair, sizeof pair);
 	if (s->keys.n > before) {
 		MEM_GROW(s->v, s->cap, id + 1);
 		s->v[id] = (struct stacks_stack){pair[0], around, stacks_is_user_frame(frame) ? pair[0] : s->v[around].user};

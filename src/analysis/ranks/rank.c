@@ -210,7 +210,7 @@ static uint32_t rank_stream(struct rank_work *w, uint32_t g)
 {
 	const uint32_t l = w->p->gpu_op.launch[g];
 	const int64_t key[2] = {w->p->launch.device[l], w->p->launch.stream[l]};
-	return intern_put(&w->streams, (const char *)key, sizeof key) - 1;
+	return intern_put_key(&w->streams, key, sizeof key) - 1;
 }
 
 /* Sends and receives of a group that is an all-to-all are counted with what a rank sends to itself, which no wire carries. */

@@ -6,6 +6,7 @@
 #include "analysis/time/host_use.h"
 #include "analysis/time/interval.h"
 #include "base/mem.h"
+#include "store/reuse.h"
 
 const char *const role_title[ROLES] = {
 	[ROLE_KERNEL] = "Kernel", [ROLE_MEMCPY] = "Memcpy", [ROLE_MEMSET] = "Memset", [ROLE_COMM] = "Communication",
@@ -236,8 +237,28 @@ static void find_shown(struct roles *r, const struct roles_work *w)
 		r->shown[i] = i >= ROLE_DATALOADER || (i == ROLE_COMM ? comm : r->has_device);
 }
 
+static void roles_release(void *result)
+{
+	struct roles *r = result;
+	mem_free(r->step);
+	mem_free(r->cost);
+	mem_free(r->edge);
+	mem_free(r->gpu);
+	mem_free(r);
+}
+
+void roles_free(struct roles *r)
+{
+	if (r && !r->is_kept)
+		roles_release(r);
+}
+
 struct roles *roles_new(const struct profile *p, const struct steps *steps, const struct roles_rules *rules, const int64_t *first, const int64_t *last)
 {
+	const bool usual = steps == p->steps && !first && !last; /* what several ask for */
+	struct roles *kept = usual ? reuse_find(p, rules) : NULL;
+	if (kept)
+		return kept;
 	struct roles *r = NEW(struct roles);
 	struct roles_work w = {.p = p, .rules = rules};
 	work_collect(&w, steps);
@@ -257,18 +278,8 @@ struct roles *roles_new(const struct profile *p, const struct steps *steps, cons
 	for (unsigned i = 0; i < r->edges; i++)
 		take_mean(&r->edge[i], w.r.views);
 	roles_work_release(&w);
+	r->is_kept = usual && reuse_keep(p, rules, r, roles_release);
 	return r;
-}
-
-void roles_free(struct roles *r)
-{
-	if (!r)
-		return;
-	mem_free(r->step);
-	mem_free(r->cost);
-	mem_free(r->edge);
-	mem_free(r->gpu);
-	mem_free(r);
 }
 
 double roles_mean_ns(const struct roles *r, enum role role)

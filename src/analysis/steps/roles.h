@@ -68,6 +68,7 @@ struct roles {
 	unsigned edges;           /* 0 when a range of steps was chosen */
 	bool shown[ROLES];        /* device roles only with a device, communication only where there is some */
 	bool has_device;
+	bool is_kept;             /* store/reuse.h */
 };
 
 /* Over all that count of `steps`, or those with numbers first..last. */

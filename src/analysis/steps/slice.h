@@ -35,6 +35,7 @@ struct profile *slice_of(struct profile *p, const struct step_window *w, int64_t
 struct profile *slice_of_steps(struct profile *p, int64_t first, int64_t last, struct err *e);
 
 bool step_window_has_host(const struct step_window *w, int64_t time_ns);
+bool step_window_is(const struct step_window *a, const struct step_window *b); /* the same one */
 bool step_window_has_device(const struct step_window *w, int64_t time_ns);
 
 #endif

@@ -34,6 +34,12 @@ int steps_window(const struct steps *s, int64_t first, int64_t last, struct step
 	return err_set(e, ERR_DATA, "%s: the trace has steps %lld to %lld", steps_range_text(first, last).s, (long long)s->v[0].number, (long long)s->v[n - 1].number);
 }
 
+bool step_window_is(const struct step_window *a, const struct step_window *b)
+{
+	return a->among == b->among && a->n_among == b->n_among && a->first == b->first && a->last == b->last && a->start_ns == b->start_ns && a->end_ns == b->end_ns &&
+	       a->device_start_ns == b->device_start_ns && a->device_end_ns == b->device_end_ns && a->steps == b->steps && a->outside == b->outside;
+}
+
 bool step_window_has_host(const struct step_window *w, int64_t time)
 {
 	bool in = time >= w->start_ns && time < w->end_ns && (!w->among || steps_have_host(w->among, w->n_among, w->first, w->last, time));

@@ -71,7 +71,7 @@ void copy_rates_find(const struct profile *p, const uint8_t *wanted, struct copy
 			continue;
 		}
 		struct copy_rates_key k = {p->launch.device[g->launch[i]], g->kind[i], copy_direction(profile_str(p, g->name[i]))};
-		uint32_t at = intern_put(&keys, (const char *)&k, sizeof k) << 1;
+		uint32_t at = intern_put_key(&keys, &k, sizeof k) << 1;
 		v[n++] = (struct sort_item){sort_key_i64(gpu_end(p, i)), i, at};
 		v[room - n] = (struct sort_item){sort_key_i64(g->start_ns[i]), i, at | 1};
 	}

@@ -25,7 +25,7 @@ static uint32_t child(struct flame *f, uint32_t parent, struct str name, enum fl
 		return parent;
 	}
 	struct flame_key k = {parent, intern_str(&f->names, name), kind};
-	uint32_t before = f->keys.n, id = intern_put(&f->keys, (const char *)&k, sizeof k);
+	uint32_t before = f->keys.n, id = intern_put_key(&f->keys, &k, sizeof k);
 	if (f->keys.n > before) {
 		MEM_GROW(f->node, f->cap, id + 1);
 		f->node[id] = (struct flame_node){.name = k.name, .parent = parent, .depth = (uint16_t)(f->node[parent].depth + 1), .kind = (uint8_t)kind};

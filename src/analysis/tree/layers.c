@@ -26,7 +26,7 @@ static uint32_t layer_at(struct layers_work *w, uint32_t parent, struct str name
 	for (uint32_t up = parent; up != LAYER_NONE; up = l->v[up].parent)
 		if (++depth >= DEPTH_MAX)
 			return parent;
-	uint32_t at = intern_put(&w->keys, (const char *)key, sizeof key) - 1;
+	uint32_t at = intern_put_key(&w->keys, key, sizeof key) - 1;
 	if (at < l->n)
 		return at;
 	buf_clear(&w->path);

@@ -542,13 +542,18 @@ void modules_free(struct modules *m)
 		modules_release(m);
 }
 
-/* Those of everything are kept, under their rules; those of a window are not. */
+static const char modules_window_kept[] = "modules of a window";
+
+/* Those of everything are kept, under their rules, and those of the first window that was asked for. */
 struct modules *modules_new(const struct profile *p, const struct module_rules *rules, const struct step_window *in)
 {
-	struct modules *kept = in ? NULL : reuse_find(p, rules);
-	if (kept)
+	const void *what = !in ? rules : rules == &modules_own ? (const void *)modules_window_kept : NULL;
+	struct modules *kept = what ? reuse_find(p, what) : NULL;
+	if (kept && (!in || step_window_is(&kept->in, in)))
 		return kept;
 	struct modules *m = NEW(struct modules);
+	if (in)
+		m->in = *in;
 	struct modules_work w = {.p = p, .m = m, .rules = rules, .in = in};
 	module_tree_init(&m->tree);
 	m->source = find_source(&w);
@@ -564,6 +569,6 @@ struct modules *modules_new(const struct profile *p, const struct module_rules *
 	mem_free(w.mod);
 	mem_free(w.lender);
 	mem_free(w.of_hierarchy);
-	m->is_kept = !in && reuse_keep(p, rules, m, modules_release);
+	m->is_kept = what && !kept && reuse_keep(p, what, m, modules_release);
 	return m;
 }

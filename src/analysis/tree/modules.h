@@ -55,6 +55,7 @@ struct modules {
 	uint64_t joined;         /* recomputing calls joined to their module in the forward tree */
 	uint64_t lent_tracks;    /* threads that took their modules from another */
 	uint64_t unlent_tracks;  /* threads with modules, without ops, that fit none or several */
+	struct step_window in;   /* the window, if one was asked for */
 	bool is_kept;            /* store/reuse.h */
 };
 

@@ -17,6 +17,7 @@ static const struct projection_extent nothing = {INT64_MAX, INT64_MIN, INT64_MAX
 /* Device work by who launched it: sorted by (group, begin of the call). */
 struct projection_list {
 	uint32_t n, n_blocks;
+	uint32_t near;         /* where the range that was asked for last begins */
 	uint32_t *first;       /* of each group, and one more */
 	uint32_t *gpu;         /* rows of gpu_op */
 	int64_t *called_ns;    /* when the call began */
@@ -146,10 +147,22 @@ void projection_free(struct projection *x)
 	mem_free(x);
 }
 
-/* The first in [lo, hi) that was called at or after `ns`. */
+/* The first in [lo, hi) that was called at or after `ns`; found the sooner, the nearer it is to lo. */
 static uint32_t lower_bound(const struct projection_list *l, uint32_t lo, uint32_t hi, int64_t ns)
 {
+	uint64_t step = 1;
+	for (; step <= hi - lo && l->called_ns[lo + step - 1] < ns; step *= 2)
+		lo += (uint32_t)step;
+	hi = step < hi - lo ? lo + (uint32_t)step : hi;
 	return FIRST_WHERE(i, lo, hi, l->called_ns[i] >= ns);
+}
+
+/* The same of a group; ranges that are asked for in order of time begin near to each other. */
+static uint32_t projection_begin(struct projection_list *l, uint32_t group, int64_t ns)
+{
+	const uint32_t first = l->first[group], end = l->first[group + 1];
+	const bool behind = l->near > first && l->near <= end && l->called_ns[l->near - 1] < ns;
+	return l->near = lower_bound(l, behind ? l->near : first, end, ns);
 }
 
 static struct projection_extent extent_of(const struct projection_list *l, const struct profile *p, uint32_t lo, uint32_t hi)
@@ -168,13 +181,13 @@ static struct projection_extent extent_of(const struct projection_list *l, const
 	return x;
 }
 
-struct projected projection_of(const struct projection *x, uint32_t span)
+struct projected projection_of(struct projection *x, uint32_t span)
 {
 	const struct profile *p = x->p;
 	bool range = p->span.kind[span] == SPAN_RANGE;
-	const struct projection_list *l = range ? &x->by_process : &x->by_track;
+	struct projection_list *l = range ? &x->by_process : &x->by_track;
 	uint32_t group = range ? x->process[p->span.track[span]] : p->span.track[span];
-	uint32_t lo = lower_bound(l, l->first[group], l->first[group + 1], p->span.start_ns[span]);
+	uint32_t lo = projection_begin(l, group, p->span.start_ns[span]);
 	uint32_t hi = lower_bound(l, lo, l->first[group + 1], span_end(p, span));
 	struct projected r = {.ops = hi - lo, .kernels = l->kernels[hi] - l->kernels[lo], .device_ns = l->device_ns[hi] - l->device_ns[lo],
 	                      .kernel_ns = l->kernel_ns[hi] - l->kernel_ns[lo]};

@@ -18,6 +18,7 @@ struct projection;
 
 struct projection *projection_new(const struct profile *p);
 void projection_free(struct projection *x);
-struct projected projection_of(const struct projection *x, uint32_t span);
+/* Sooner when ranges are asked for in the order of the profile. */
+struct projected projection_of(struct projection *x, uint32_t span);
 
 #endif

@@ -51,7 +51,7 @@ static int64_t torch_events_flops_ask(struct asker *a, uint32_t span)
 {
 	const struct profile *p = a->t->p;
 	uint32_t pair[2] = {p->span.name[span], p->span.args[span]}, before = a->keys.n;
-	uint32_t at = intern_put(&a->keys, (const char *)pair, sizeof pair) - 1;
+	uint32_t at = intern_put_key(&a->keys, pair, sizeof pair) - 1;
 	if (a->keys.n > before) {
 		MEM_GROW(a->flops, a->cap, at + 1);
 		a->flops[at] = by_model(a, span);

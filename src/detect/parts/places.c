@@ -18,7 +18,7 @@ void places_add(struct places *t, const struct stacks *s, struct str name, uint3
 		intern_init(&t->texts);
 	}
 	uint32_t line = s && span != ROW_NONE ? intern_str(&t->texts, stacks_user_line(s, stacks_of(s, span))) : 0;
-	uint32_t key[2] = {intern_str(&t->texts, name), line}, id = intern_put(&t->keys, (const char *)key, sizeof key);
+	uint32_t key[2] = {intern_str(&t->texts, name), line}, id = intern_put_key(&t->keys, key, sizeof key);
 	if (id > t->n) { /* key 0 is the empty string, so place i has key i + 1 */
 		MEM_GROW(t->v, t->cap, id);
 		t->v[t->n++] = (struct place){.name = key[0], .line = line};

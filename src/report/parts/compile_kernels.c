@@ -151,7 +151,7 @@ static void add_generated(struct compile_kernels *k, uint32_t g, const struct ge
 	struct generated_key key = {intern_str(&k->ops, kernel->name.name), region, profile_arg_id(p, set, ARG_INPUT_DIMS), profile_arg_id(p, set, ARG_KERNEL_FILE),
 	                            profile_arg_id(p, p->gpu_op.args[g], ARG_SOURCE_OPS), profile_arg_id(p, p->gpu_op.args[g], ARG_SOURCE_LINES)};
 	const struct sources sources = sources_of(p, p->gpu_op.args[g]);
-	uint32_t i = intern_put(&k->keys, (const char *)&key, sizeof key) - 1, layer = layers_of_gpu(k->layers, p, g);
+	uint32_t i = intern_put_key(&k->keys, &key, sizeof key) - 1, layer = layers_of_gpu(k->layers, p, g);
 	if (op != ROW_NONE && sources.lines.n) /* the op's own stack is that of its sources */
 		at = p->span.parent[op];
 	uint32_t line = at == ROW_NONE ? 0 : intern_str(&k->lines, line_of(k->stacks, stacks_of(k->stacks, at)));
@@ -176,7 +176,7 @@ static void add_work(struct compile_kernels *k, uint32_t g, enum work_place plac
 	else if (place != WORK_EAGER)
 		op = op != ROW_NONE ? k->r->root[op] : ROW_NONE;
 	uint32_t key[] = {op != ROW_NONE ? p->span.name[op] : at != ROW_NONE ? p->span.name[at] : 0, place};
-	uint32_t i = intern_put(&k->work_keys, (const char *)key, sizeof key) - 1;
+	uint32_t i = intern_put_key(&k->work_keys, key, sizeof key) - 1;
 	if (i == k->n_works)
 		MEM_PUSH(k->w, k->n_works, k->cap_works, (struct work_group){.name = key[0], .place = place});
 	k->w[i].n++;

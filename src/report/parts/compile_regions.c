@@ -41,7 +41,7 @@ struct region_finder {
 	const struct profile *p;
 	struct compile_regions *out;
 	struct name_memo classes;
-	uint8_t *compiler;       /* by span: inside the compiler */
+	uint8_t *compiler;       /* by span: inside the compiler; NULL = there are no calls */
 	uint8_t *depth;          /* by span: enum range_depth */
 	uint32_t *call;          /* by span: place in v; ROW_NONE */
 	struct region_call *v;
@@ -95,6 +95,16 @@ static void find_calls(struct region_finder *f)
 	}
 }
 
+bool compile_regions_any(const struct profile *p)
+{
+	struct region_finder f = {.p = p, .classes = name_memo_new(p, range_class_of)};
+	bool any = false;
+	for (uint32_t i = 0; i < p->span.rows.n && !any; i++)
+		any = begins_region(class_at(&f, i), false);
+	name_memo_release(&f.classes);
+	return any;
+}
+
 /* The call that begins behind these guards, before the next ones and within what is around them; ROW_NONE. */
 static uint32_t call_behind(const struct region_finder *f, uint32_t guard)
 {
@@ -137,7 +147,7 @@ static void group_calls(struct region_finder *f)
 	for (uint32_t i = 0; i < f->n; i++) {
 		struct region_call *c = &f->v[i];
 		uint32_t key[] = {f->p->span.name[c->span], c->graph, c->graph ? 0 : c->code, c->shown == IN_CODE};
-		c->region = intern_put(&keys, (const char *)key, sizeof key) - 1;
+		c->region = intern_put_key(&keys, key, sizeof key) - 1;
 		if (c->region == f->out->n)
 			MEM_PUSH(f->out->v, f->out->n, cap, (struct compile_region){.name = key[0], .graph = c->graph, .code = c->code, .shows_wrapper = key[3], .forward = ROW_NONE});
 		struct compile_region *r = &f->out->v[c->region];
@@ -223,13 +233,16 @@ void compile_regions_find(const struct profile *p, struct compile_regions *out)
 		.of_span = NEW_ARRAY(n, uint32_t), .part = NEW_ARRAY(n, uint8_t), .in_graph = NEW_ARRAY(n, uint8_t), .root = NEW_ARRAY(n, uint32_t),
 	};
 	struct region_finder f = {
-		.p = p, .out = out, .classes = name_memo_new(p, range_class_of), .compiler = compiler_runs_new(p), .depth = NEW_ARRAY(n, uint8_t), .call = NEW_ARRAY(n, uint32_t),
+		.p = p, .out = out, .classes = name_memo_new(p, range_class_of), .depth = NEW_ARRAY(n, uint8_t), .call = NEW_ARRAY(n, uint32_t),
 	};
 	find_calls(&f);
 	find_guards(&f);
+	if (f.n)
+		f.compiler = compiler_runs_new(p);
 	group_calls(&f);
 	find_parts(&f);
-	sum_parts(&f);
+	if (f.n)
+		sum_parts(&f);
 	link_backward(&f);
 	name_memo_release(&f.classes);
 	mem_free(f.compiler);

@@ -45,6 +45,9 @@ struct compile_regions {
 void compile_regions_find(const struct profile *p, struct compile_regions *out);
 void compile_regions_release(struct compile_regions *r);
 
+/* False: the run has no regions, which is told in a fraction of the time. */
+bool compile_regions_any(const struct profile *p);
+
 /* The host's time in the region, without guards, which stand before it. */
 int64_t compile_region_host_ns(const struct compile_region *r);
 

@@ -271,7 +271,7 @@ static uint32_t cost_rows_row_of(struct cost_rows_work *w, const struct instance
 	struct cost_rows *r = w->r;
 	const struct cost *c = &r->costs->cost[x->cost];
 	const struct cost_rows_key k = cost_rows_key_of(w, x);
-	uint32_t at = intern_put(&w->keys, (const char *)&k, sizeof k) - 1;
+	uint32_t at = intern_put_key(&w->keys, &k, sizeof k) - 1;
 	if (at >= r->n) {
 		MEM_GROW(r->v, r->cap, at + 1);
 		r->v[at] = (struct cost_row){.name = k.name, .direction = w->dir->gpu[x->main], .class = c->class, .cost = c, .measured_only = x->measured_only, .copies = cost_rows_is_copy(w, x), .min = INT64_MAX,

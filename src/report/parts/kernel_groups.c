@@ -35,7 +35,7 @@ static struct kernel_key kernel_key_of(const struct kernel_groups *g, uint32_t g
 static uint32_t kernel_group_at(struct kernel_groups *g, const struct kernel_key *k, uint32_t launch)
 {
 	uint32_t before = g->keys.n;
-	uint32_t at = intern_put(&g->keys, (const char *)k, sizeof *k) - 1;
+	uint32_t at = intern_put_key(&g->keys, k, sizeof *k) - 1;
 	if (g->keys.n > before)
 		MEM_PUSH(g->v, g->n, g->cap, (struct kernel_group){.key = *k, .min = INT64_MAX, .launch = launch});
 	return at;

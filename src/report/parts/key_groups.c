@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/saturate.h"
+#include "store/reuse.h"
 #include "store/torch_names.h"
 
 /* The parts of the keys of groups, looked up once for each distinct argument set, thread, ... */
@@ -283,6 +284,38 @@ struct key_choice key_choice_of(const struct report_args *args)
 	return c;
 }
 
+static const char key_totals_kept[] = "key totals";
+
+static struct key_totals key_totals_of(const struct key_groups *g)
+{
+	return (struct key_totals){.groups = g->n, .memory_known = g->t->memory_known, .all = g->all, .unattributed_ns = g->t->unattributed_ns};
+}
+
+static void key_totals_keep(const struct key_groups *g)
+{
+	const struct profile *p = g->t->p;
+	if (g->t->rules != &torch_rules[TORCH_OWN] || g->choice.python || reuse_find(p, key_totals_kept))
+		return;
+	struct key_totals *totals = NEW(struct key_totals);
+	*totals = key_totals_of(g);
+	if (!reuse_keep(p, key_totals_kept, totals, mem_free))
+		mem_free(totals);
+}
+
+void key_totals_find(const struct profile *p, struct key_totals *out)
+{
+	const struct key_totals *kept = reuse_find(p, key_totals_kept);
+	if (kept) {
+		*out = *kept;
+		return;
+	}
+	struct torch_events *t = torch_events_new(p, &torch_rules[TORCH_OWN], 0);
+	struct key_groups *g = key_groups_new(t, &(struct key_choice){0});
+	*out = key_totals_of(g);
+	key_groups_free(g);
+	torch_events_free(t);
+}
+
 struct key_groups *key_groups_new(const struct torch_events *t, const struct key_choice *c)
 {
 	struct key_groups *g = NEW(struct key_groups);
@@ -292,6 +325,7 @@ struct key_groups *key_groups_new(const struct torch_events *t, const struct key
 	intern_init(&g->texts);
 	key_groups_prepare(&l);
 	key_groups_collect(&l);
+	key_totals_keep(g);
 	mem_free(l.frames_of_stack);
 	mem_free(l.module_of_stack);
 	mem_free(l.shapes_of_set);

@@ -66,6 +66,16 @@ struct key_choice key_choice_of(const struct report_args *args);
 struct key_groups *key_groups_new(const struct torch_events *t, const struct key_choice *c);
 void key_groups_free(struct key_groups *g);
 
+/* Of all events by opscope's own rules, Python frames left out. */
+struct key_totals {
+	uint32_t groups;         /* by name; 0 = there are no events */
+	bool memory_known;
+	struct key_group all;    /* without FLOPs and what depends on groups */
+	int64_t unattributed_ns; /* as in struct torch_events */
+};
+/* Where results of *p are kept (store/reuse.h) and groups were made, taken from these. */
+void key_totals_find(const struct profile *p, struct key_totals *out);
+
 /* Appends a group's stack, frames separated by ';', innermost first. */
 void key_stack_text(const struct key_groups *g, uint32_t group, struct buf *out);
 

@@ -8,6 +8,7 @@ void operator_keys_init(struct operator_keys *k, const struct profile *p, enum o
 	*k = (struct operator_keys){.p = p, .by = by};
 	intern_init(&k->keys);
 	intern_init(&k->lines);
+	k->last = NEW_ARRAY(p->strings.n, uint32_t);
 	if (by == OPERATORS_BY_STACK || by == OPERATORS_BY_SHAPES_AND_STACK || by == OPERATORS_BY_LINE)
 		k->stacks = stacks_new(p);
 }
@@ -17,6 +18,7 @@ void operator_keys_release(struct operator_keys *k)
 	intern_release(&k->keys);
 	intern_release(&k->lines);
 	stacks_free(k->stacks);
+	mem_free(k->last);
 	mem_free(k->v);
 }
 
@@ -41,7 +43,11 @@ uint32_t operator_keys_row(struct operator_keys *k, uint32_t span)
 	struct operator_key key = {k->by == OPERATORS_BY_LINE ? 0 : k->p->span.name[span], operator_detail(k, span), 0};
 	if (k->by == OPERATORS_BY_SHAPES_AND_STACK)
 		key.shapes = profile_arg_id(k->p, k->p->span.args[span], ARG_INPUT_DIMS);
-	uint32_t row = intern_put(&k->keys, (const char *)&key, sizeof key) - 1;
+	uint32_t *last = &k->last[key.name];
+	if (*last && memcmp(&k->v[*last - 1], &key, sizeof key) == 0)
+		return *last - 1;
+	uint32_t row = intern_put_key(&k->keys, &key, sizeof key) - 1;
+	*last = row + 1;
 	if (row == k->n) {
 		k->n++;
 		MEM_GROW(k->v, k->cap, k->n);

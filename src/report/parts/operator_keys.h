@@ -14,6 +14,7 @@ struct operator_keys {
 		uint32_t shapes;       /* by shapes and stack: string id of the shapes; else 0 */
 	} *v;                   /* by row */
 	uint32_t n, cap;
+	uint32_t *last;         /* by name: its row that was asked for last, + 1; 0 = none. Calls of one name often have one row */
 	struct intern keys;
 	struct intern lines;
 	struct stacks *stacks;  /* by stack (and shapes) and by line; else NULL */
