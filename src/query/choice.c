@@ -269,6 +269,13 @@ const struct report_variant *report_variant_of(const struct report *r, const str
 	return found ? found : refuse_grouping(r, a, wrong, e);
 }
 
+unsigned report_ignores(const struct report *r, const struct report_args *a)
+{
+	const struct report_variant *v = a->compat ? NULL : report_variant_of(r, a, NULL);
+	const unsigned ignores = v ? r->ignores | v->ignores : 0;
+	return a->key_op || a->aggregation ? ignores & ~(unsigned)LEFT_FRAMES : ignores; /* a frame can be the key op */
+}
+
 bool report_is_per_event(const struct report *r, const char *group_by)
 {
 	const struct report_variant *v = report_variant_of(r, &(struct report_args){.group_by = group_by}, NULL);

@@ -545,6 +545,7 @@ void modules_free(struct modules *m)
 /* Those of everything are kept, under their rules; those of a window are not. */
 struct modules *modules_new(const struct profile *p, const struct module_rules *rules, const struct step_window *in)
 {
+	profile_assert_kept(p, LEFT_AUX_IDS | LEFT_FRAMES);
 	struct modules *kept = in ? NULL : reuse_find(p, rules);
 	if (kept)
 		return kept;
