@@ -271,9 +271,9 @@ const struct report_variant *report_variant_of(const struct report *r, const str
 
 unsigned report_ignores(const struct report *r, const struct report_args *a)
 {
-	const struct report_variant *v = a->compat ? NULL : report_variant_of(r, a, NULL);
-	const unsigned ignores = v ? r->ignores | v->ignores : 0;
-	return a->key_op || a->aggregation ? ignores & ~(unsigned)LEFT_FRAMES : ignores; /* a frame can be the key op */
+	const bool looks_at_all = a->compat || a->key_op || a->aggregation; /* the search for a key op does, too: steps_choose */
+	const struct report_variant *v = looks_at_all ? NULL : report_variant_of(r, a, NULL);
+	return v ? r->ignores | v->ignores : 0;
 }
 
 bool report_is_per_event(const struct report *r, const char *group_by)
