@@ -183,6 +183,7 @@ static int cli_report_put(const struct report *r, struct table_command *c, struc
 int cli_report_print_one(const struct report *r, struct table_command *c, struct cli_args *inputs)
 {
 	int status = EXIT_DONE;
+	c->trace.input.ignores = report_ignores(r, &c->trace.report);
 	struct profile *p = cli_open_one(inputs, &c->trace, &status);
 	if (!p)
 		return status;

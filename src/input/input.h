@@ -28,6 +28,7 @@ struct input {
 	 * of this format. NULL = of this format they have. */
 	uint64_t (*progress)(const char *path, struct str root);
 	const char *job_look; /* the report that is the first look at files of this format, one of them or many; NULL = as of recordings */
+	unsigned leaves_out; /* enum left_out bits: what it need not keep; it makes all of it by store/build.h and looks at none of it */
 	bool grows;        /* files are sound while they are written: that one has grown since it was opened is nothing odd */
 };
 
@@ -36,6 +37,8 @@ extern const struct input *const input_registry[]; /* NULL-terminated, generated
 struct input_options {
 	const char *format; /* a name from the registry; NULL = recognise by content */
 	bool as_written;    /* keep how each event was written, where the input can: profile.as_written */
+	unsigned ignores;   /* enum left_out bits: what the profile will not be asked for */
+	bool (*needs_frames)(const struct profile *p); /* with LEFT_FRAMES: profile.needs_frames. trace_open sets it */
 	source_progress_fn *progress; /* called while reading; NULL = no one wants to know */
 	void *progress_context;
 	struct str root;    /* real path of the directory below which `path` was found: links out of it are read by nobody; n == 0 = links lead anywhere */

@@ -1,15 +1,19 @@
 #include "open/trace_open.h"
 
 #include "analysis/graph/graph_join.h"
+#include "analysis/graph/graphs.h"
 #include "analysis/ranks/rank_place.h"
+#include "analysis/steps/serving.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "input/discover.h"
 #include "open/captures.h"
 #include "open/execution_trace.h"
 #include "open/counters_join.h"
 #include "open/provenance_join.h"
 #include "open/provenance_read.h"
+#include "store/torch_names.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -67,6 +71,7 @@ static int trace_read_captures(struct trace_captures *c, struct profile *p, cons
 	if (rc < 0 && !given)
 		diag_add(&p->diags, "capture-unread", DIAG_LOSS, -1, "recordings of the capture of graphs cannot be read: %s", why.msg);
 	how.as_written = false;
+	how.ignores = 0; /* all of it may tell what was captured */
 	how.progress = NULL;
 	how.format = NULL;
 	how.execution_trace = NULL;
@@ -201,9 +206,36 @@ static int trace_tell_counters(struct profile *p, const char *path, const struct
 	return rc < 0 ? err_set(e, why.code, "--counters=%s", why.msg) : 0;
 }
 
+/* Whether frames of Python count where a report looks at none: where no ProfilerStep# tells the steps, the search for them looks at all ranges, and so does what tells the
+ * ops of graphs; a frame could be an iteration of a server, and what a marker overlaps moves its end. */
+static bool trace_needs_frames(const struct profile *p)
+{
+	struct serving x;
+	bool steps = false;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		if (p->span.kind[i] == SPAN_MARKER)
+			return true;
+		steps = steps || ((p->span.kind[i] == SPAN_USER || p->span.kind[i] == SPAN_OP) && str_starts(profile_str(p, p->span.name[i]), STR(TORCH_STEP)));
+	}
+	return !steps || ANY_WHERE(i, 0u, p->strings.n, graph_is_launch(profile_str(p, i)) || serving_parse(profile_str(p, i), &x));
+}
+
+/* What the reading may leave out. What compilers wrote down is found again by frames, too. */
+static struct input_options trace_reading(const char *path, const struct input_options *o)
+{
+	struct arena a = {0};
+	struct input_options how = o ? *o : (struct input_options){0};
+	if (how.ignores & LEFT_FRAMES && (how.provenance || how.execution_trace || trace_folder_beside(&a, path, DISCOVER_PROVENANCE)))
+		how.ignores &= ~(unsigned)LEFT_FRAMES;
+	how.needs_frames = trace_needs_frames;
+	arena_release(&a);
+	return how;
+}
+
 struct profile *trace_open(const char *path, const struct input_options *o, struct err *e)
 {
-	struct profile *p = input_open(path, o, e);
+	const struct input_options how = trace_reading(path, o);
+	struct profile *p = input_open(path, &how, e);
 	if (!p)
 		return NULL;
 	const bool due = graph_join_is_due(p);

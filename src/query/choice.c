@@ -269,6 +269,13 @@ const struct report_variant *report_variant_of(const struct report *r, const str
 	return found ? found : refuse_grouping(r, a, wrong, e);
 }
 
+unsigned report_ignores(const struct report *r, const struct report_args *a)
+{
+	const bool looks_at_all = a->compat || a->key_op || a->aggregation; /* the search for a key op does, too: steps_choose */
+	const struct report_variant *v = looks_at_all ? NULL : report_variant_of(r, a, NULL);
+	return v ? r->ignores | v->ignores : 0;
+}
+
 bool report_is_per_event(const struct report *r, const char *group_by)
 {
 	const struct report_variant *v = report_variant_of(r, &(struct report_args){.group_by = group_by}, NULL);

@@ -332,6 +332,7 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 		return -1;
 	if (report_check(r, args, e) < 0)
 		return -1;
+	assert(!(p->left_out & ~report_ignores(r, args)));
 	args->variant = report_variant_of(r, args, NULL);
 	unsigned needs = r->needs | args->variant->needs, takes = r->takes | args->variant->takes;
 	if (r->timeline && p->durations_only)

@@ -86,7 +86,7 @@ struct report_variant {
 	                              * stack:5. SQL has a table for each part alone. run() asks report_groups_by */
 	int by;                      /* the report's own number of the grouping: for run(), in args->variant */
 	const void *rules;           /* what the analysis does otherwise for a predecessor: for run(), too */
-	unsigned needs, takes;       /* beyond those of the report */
+	unsigned needs, takes, ignores; /* beyond those of the report */
 	report_run_fn *run;          /* NULL = the report's */
 	const struct report_gather *gather; /* of the recordings of a job, or of a single one; NULL = run, or the report's */
 };
@@ -108,6 +108,8 @@ struct report {
 	unsigned takes;          /* enum report_option bits: what it heeds of the args; anything else is refused (ERR_USAGE), so that no
 	                          * table looks filtered that is not. Without REPORT_STEPS, --steps gives it a part of the profile
 	                          * (analysis/steps/slice.h; of a predecessor by its own iterations) and args without steps */
+	unsigned ignores;        /* enum left_out bits: what opscope's own variants never look at, so that an input need not keep it. 0 = they may look at everything.
+	                          * LEFT_FRAMES is for those with REPORT_STEPS alone: others count all ranges in a note */
 	bool timeline;           /* its numbers need times, not only durations: refused (ERR_DATA) for profile->durations_only */
 	/* Fills *out, which is table_init-ed with the report's name and title. ERR_DATA when the profile lacks what the
 	 * report is about, saying what is missing and how to record it. The profile has had the passes that report and variant need. */
@@ -141,6 +143,9 @@ bool report_groups_by(const struct report_args *a, const char *part, int64_t *n)
 
 /* "stack" of "stack:5" and of "stack:N". */
 struct str report_part_name(struct str part);
+
+/* What the report with these choices does not look at: enum left_out bits. Of a profile that lacks anything else it may not be asked. */
+unsigned report_ignores(const struct report *r, const struct report_args *a);
 
 /* Whether opscope's own table by this grouping (NULL = the default) has a row for each event: no aggregation. */
 bool report_is_per_event(const struct report *r, const char *group_by);

@@ -251,9 +251,9 @@ static int kernels_run(const struct profile *p, const struct report_args *args, 
 }
 
 static const struct report_variant kernels_variants[] = {
-	{.group_by = "name", .by = KERNELS_BY_NAME},
-	{.group_by = "op", .by = KERNELS_BY_OP},
-	{.group_by = "launch", .by = KERNELS_BY_LAUNCH},
+	{.group_by = "name", .by = KERNELS_BY_NAME, .ignores = LEFT_FLOWS | LEFT_AUX_IDS | LEFT_FRAMES},
+	{.group_by = "op", .by = KERNELS_BY_OP, .ignores = LEFT_FLOWS | LEFT_AUX_IDS | LEFT_FRAMES},
+	{.group_by = "launch", .by = KERNELS_BY_LAUNCH, .ignores = LEFT_FLOWS | LEFT_AUX_IDS | LEFT_FRAMES},
 	{.group_by = "instance", .by = KERNELS_BY_INSTANCE, .run = kernel_calls, .needs = PASS_OPS | PASS_STEPS, .takes = REPORT_LIMIT}, /* kernels one by one have their ops and steps */
 	{0},
 };
@@ -270,5 +270,6 @@ const struct report report_kernels = {
 	.sections = (const struct section *const[]){&kernels_section, &kernel_calls_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS | REPORT_DEVICE,
+	.ignores = LEFT_MEMORY,
 	.run = kernels_run,
 };

@@ -43,37 +43,18 @@ static struct operators_group *operators_group_of(struct operators_groups *g, ui
 	return &g->v[row];
 }
 
-/* Own host time of the tree's nodes, for a table of ops alone. An annotation, a step or an optimizer inside an op has no row: its own time counts for the
- * op, as the work that it launched does. A range that outlives the op around it gives nothing, since its time was not subtracted from the op's. */
-static int64_t *own_times(const struct optree *t, const struct profile *p)
-{
-	const int64_t *start = p->span.start_ns, *dur = p->span.dur_ns;
-	int64_t *own = NEW_ARRAY(t->n, int64_t);
-	uint32_t *op = NEW_ARRAY_RAW(t->n, uint32_t); /* at or around the node; ROW_NONE = none */
-	for (uint32_t n = 0; n < t->n; n++) {
-		uint32_t up = t->parent[n], at = t->span[n];
-		bool inside = up != ROW_NONE && start[at] + dur[at] <= start[t->span[up]] + dur[t->span[up]];
-		op[n] = t->kind[n] == NODE_OP ? n : inside ? op[up] : ROW_NONE;
-		if (op[n] != ROW_NONE)
-			own[op[n]] += t->host_self[n];
-	}
-	mem_free(op);
-	return own;
-}
-
 /* Work of an op without a direction counts as forward. */
-static void add_direction(struct operators_group *x, const struct operators_groups *g, uint32_t node, int64_t host)
+static enum direction direction_at(const struct operators_groups *g, uint32_t node)
 {
 	enum direction d = g->dir->span[g->t->span[node]];
-	d = d == DIR_OTHER ? DIR_FORWARD : d;
-	x->dev_of[d] += g->t->dev_self[node];
-	x->host_of[d] += host;
+	return d == DIR_OTHER ? DIR_FORWARD : d;
 }
 
 /* The nodes around the current node, with their rows. Nodes come in pre-order. */
 struct path {
 	struct path_node {
-		uint32_t node, row; /* ROW_NONE: it has no row */
+		uint32_t node, row;   /* ROW_NONE: it has no row */
+		uint32_t op, op_row;  /* the op for which its own host time counts; ROW_NONE = none, or one without a row */
 	} *v;
 	uint32_t n, cap;
 };
@@ -87,11 +68,34 @@ static void path_up_to(struct path *at, struct operators_groups *g, uint32_t par
 	}
 }
 
-static void path_down(struct path *at, struct operators_groups *g, uint32_t node, const struct operators_group *row)
+static void path_down(struct path *at, struct operators_groups *g, struct path_node x)
 {
-	MEM_PUSH(at->v, at->n, at->cap, (struct path_node){node, row ? (uint32_t)(row - g->v) : ROW_NONE});
-	if (row)
-		g->v[row - g->v].open++;
+	MEM_PUSH(at->v, at->n, at->cap, x);
+	if (x.row != ROW_NONE)
+		g->v[x.row].open++;
+}
+
+/* The node n that is no op, below the path. In a table of ops alone an annotation, a step or an optimizer inside an op has no row: its own time counts for the op, as
+ * the work that it launched does. A range that outlives the op around it gives nothing, since its time was not subtracted from the op's. */
+static struct path_node operators_inside(const struct path *at, const struct profile *p, const struct optree *t, uint32_t n)
+{
+	struct path_node x = {n, ROW_NONE, ROW_NONE, ROW_NONE};
+	const struct path_node *up = at->n ? &at->v[at->n - 1] : NULL;
+	if (up && span_end(p, t->span[n]) <= span_end(p, t->span[up->node])) {
+		x.op = up->op;
+		x.op_row = up->op_row;
+	}
+	return x;
+}
+
+static void operators_add_own(struct operators_groups *g, const struct path_node *x)
+{
+	if (x->op_row == ROW_NONE)
+		return;
+	struct operators_group *row = &g->v[x->op_row];
+	row->host_self += g->t->host_self[x->node];
+	if (g->dir)
+		row->host_of[direction_at(g, x->op)] += g->t->host_self[x->node];
 }
 
 /* A call inside a call of the same row is already in that call's total. */
@@ -108,29 +112,30 @@ static void operators_add_totals(struct operators_group *x, const struct profile
 static void operators_collect_(struct operators_groups *g, const struct window *w)
 {
 	const struct optree *t = g->t;
-	int64_t *own = own_times(t, g->p);
 	struct path path = {0};
 	for (uint32_t n = 0; n < t->n; n++) {
 		uint32_t span = t->span[n];
 		path_up_to(&path, g, t->parent[n]);
 		if (t->kind[n] != NODE_OP || !window_has(w, g->p->span.start_ns[span])) {
-			path_down(&path, g, n, NULL);
+			struct path_node other = t->kind[n] == NODE_OP ? (struct path_node){n, ROW_NONE, n, ROW_NONE} : operators_inside(&path, g->p, t, n);
+			operators_add_own(g, &other);
+			path_down(&path, g, other);
 			continue;
 		}
 		struct operators_group *x = operators_group_of(g, span);
+		const struct path_node op = {n, (uint32_t)(x - g->v), n, (uint32_t)(x - g->v)};
 		x->calls++;
 		x->dev_self += t->dev_self[n];
-		x->host_self += own[n];
 		x->tc_self += optree_sum(t->tc_self, n);
 		x->tc_unknown_self += optree_sum(t->tc_unknown_self, n);
 		x->tc_eligible |= t->tc_eligible[n];
 		operators_add_totals(x, g->p, t, n);
+		operators_add_own(g, &op);
 		if (g->dir)
-			add_direction(x, g, n, own[n]);
-		path_down(&path, g, n, x);
+			x->dev_of[direction_at(g, n)] += t->dev_self[n];
+		path_down(&path, g, op);
 	}
 	mem_free(path.v);
-	mem_free(own);
 }
 
 /* Columns of the three directions stand in the order of enum direction. */
@@ -297,8 +302,8 @@ int operators_run(const struct profile *p, const struct report_args *args, struc
 }
 
 static const struct report_variant operators_variants[] = {
-	{.group_by = "name", .by = OPERATORS_BY_NAME},
-	{.group_by = "shape", .by = OPERATORS_BY_SHAPE},
+	{.group_by = "name", .by = OPERATORS_BY_NAME, .ignores = LEFT_FLOWS | LEFT_AUX_IDS | LEFT_FRAMES},
+	{.group_by = "shape", .by = OPERATORS_BY_SHAPE, .ignores = LEFT_FLOWS | LEFT_AUX_IDS | LEFT_FRAMES},
 	{.group_by = "stack", .by = OPERATORS_BY_STACK},
 	{.group_by = "line", .by = OPERATORS_BY_LINE},
 	{0},
@@ -317,5 +322,6 @@ const struct report report_operators = {
 	.sections = (const struct section *const[]){&operators_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
+	.ignores = LEFT_MEMORY | LEFT_MARKS,
 	.run = operators_run,
 };

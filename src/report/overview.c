@@ -118,5 +118,6 @@ const struct report report_overview = {
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
+	.ignores = LEFT_MEMORY,
 	.run = overview_run,
 };

@@ -56,6 +56,12 @@ static bool within_sum(struct build *b, uint64_t *sum, int64_t amount, const cha
 uint32_t build_span(struct build *b, const struct span_row *r)
 {
 	struct spans *t = &b->p->span;
+	struct span_row without;
+	if (b->p->left_out & LEFT_AUX_IDS) {
+		without = *r;
+		without.aux_id = -1;
+		r = &without;
+	}
 	if (!within_sum(b, &b->span_ns, r->dur_ns, "durations (ns) of host events"))
 		return ROW_NONE;
 	PUSH_ROW(span, SPAN_COLUMNS, note_place(b, t));
@@ -83,7 +89,7 @@ uint32_t build_gpu(struct build *b, const struct gpu_row *r)
 uint32_t build_memory(struct build *b, const struct memory_row *r)
 {
 	struct memories *t = &b->p->memory;
-	if (!within_sum(b, &b->memory_bytes, r->bytes, "bytes of allocations"))
+	if (!within_sum(b, &b->memory_bytes, r->bytes, "bytes of allocations") || b->p->left_out & LEFT_MEMORY)
 		return ROW_NONE;
 	PUSH_ROW(memory, MEMORY_COLUMNS, note_place(b, t));
 }
@@ -112,6 +118,8 @@ static uint32_t push_launch(struct launches *t, const struct launch_row *r)
 uint32_t build_flow(struct build *b, int64_t time_ns, int64_t id, uint32_t track, uint16_t cat, uint8_t phase)
 {
 	struct flows *t = &b->p->flow;
+	if (b->p->left_out & LEFT_FLOWS)
+		return ROW_NONE;
 	uint32_t i = rows_push(t, &store_tables[TABLE_flow]);
 	if (i == ROW_NONE)
 		return i;
@@ -128,6 +136,8 @@ uint32_t build_mark(struct build *b, int64_t time_ns, uint32_t name, uint32_t tr
                     uint8_t phase)
 {
 	struct marks *t = &b->p->mark;
+	if (b->p->left_out & LEFT_MARKS)
+		return ROW_NONE;
 	uint32_t i = rows_push(t, &store_tables[TABLE_mark]);
 	if (i == ROW_NONE)
 		return i;
@@ -376,6 +386,24 @@ static void sort_table(struct profile *p, enum store_table_id id, const int64_t 
 	build_reorder(p, id, order);
 }
 
+/* Takes the ranges of Python out, if nothing needs them. */
+static void build_leave_out_frames(struct profile *p)
+{
+	if (!(p->left_out & LEFT_FRAMES) || !ANY_WHERE(i, 0u, p->span.rows.n, p->span.kind[i] == SPAN_PYTHON))
+		return;
+	if (p->needs_frames(p)) {
+		p->left_out &= ~(unsigned)LEFT_FRAMES;
+		return;
+	}
+	uint32_t *kept = NEW_ARRAY_RAW(p->span.rows.n, uint32_t), n = 0;
+	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		kept[n] = i;
+		n += p->span.kind[i] != SPAN_PYTHON;
+	}
+	rows_keep(&p->span, &store_tables[TABLE_span], kept, n);
+	mem_free(kept);
+}
+
 void build_release(struct build *b)
 {
 	intern_release(&b->launch_keys);
@@ -389,6 +417,7 @@ int build_finish(struct build *b, struct err *e)
 {
 	struct profile *p = b->p;
 	build_release(b);
+	build_leave_out_frames(p);
 	for (int t = 0; t < STORE_N_TABLES; t++)
 		rows_trim(profile_table(p, t), &store_tables[t]);
 	sort_table(p, TABLE_span, p->span.start_ns, p->span.track);

@@ -69,7 +69,7 @@ void build_init(struct build *b, struct profile *p);
 int build_finish(struct build *b, struct err *e); /* also releases *b */
 void build_release(struct build *b);              /* the latter alone */
 
-/* Each returns the new row, or ROW_NONE when the event could not be kept (a diagnostic says why). */
+/* Each returns the new row, or ROW_NONE when the event could not be kept (a diagnostic says why), or is left out (profile.left_out). */
 uint32_t build_span(struct build *b, const struct span_row *r);
 /* The duration, 0 or more, of a span that was built with 0, since its end was not known. One beyond what a profile may hold in all is left out, and a
  * diagnostic says so. */

@@ -11,6 +11,8 @@
 #include "store/columns.def"
 #include "store/rows.h"
 
+#include <assert.h>
+
 enum span_kind {
 	SPAN_OP,        /* framework op (aten::mm, autograd nodes, ...) */
 	SPAN_USER,      /* record_function and other annotations */
@@ -105,6 +107,15 @@ enum recorder {
 	RECORDER_PYPROF,         /* PyProf, of such a database: its finished records */
 };
 
+/* What few reports look at, so that an input need not keep it where nobody else asks (struct report, `ignores`). Who reads one of these calls profile_assert_kept. */
+enum left_out {
+	LEFT_FLOWS = 1 << 0,
+	LEFT_MEMORY = 1 << 1,
+	LEFT_MARKS = 1 << 2,
+	LEFT_AUX_IDS = 1 << 3,   /* span.aux_id */
+	LEFT_FRAMES = 1 << 4,    /* ranges of Python: left out when all is read, unless profile.needs_frames */
+};
+
 struct profile {
 	struct intern strings;
 #define PROFILE_MEMBER_(table, structname, ...) struct structname table;
@@ -121,6 +132,8 @@ struct profile {
 	                           * idle time, overlap and steps are unknown (a PyProf .dict) */
 	bool as_written;          /* set before reading: `written` is wanted, where the input is a JSON trace */
 	bool keeps_function_ids;  /* set before reading: "Record function id" is wanted, by which an execution trace names ops */
+	unsigned left_out;        /* set before reading: enum left_out bits that are not kept. Their events are read, checked and counted all the same */
+	bool (*needs_frames)(const struct profile *p); /* set before reading, with LEFT_FRAMES: asked when all rows are there, whether frames count all the same */
 	struct written *written;  /* store/written.h; NULL = not kept. A part has that of the whole */
 	bool adds_args;           /* other files gave rows arguments, which `written` lacks */
 	enum recorder recorder;   /* set by the input */
@@ -160,6 +173,14 @@ int profile_check(const struct profile *p, struct err *e);
 static inline bool profile_is_cut(enum store_table_id id)
 {
 	return id == TABLE_span || id == TABLE_gpu_op || id == TABLE_memory || id == TABLE_flow || id == TABLE_mark || id == TABLE_count;
+}
+
+/* For who reads what may be left out: it is there. */
+static inline void profile_assert_kept(const struct profile *p, unsigned what)
+{
+	assert(!(p->left_out & what));
+	(void)p;
+	(void)what;
 }
 
 struct profile *profile_new(void);

@@ -104,6 +104,20 @@ void rows_permute(void *table, const struct store_table *desc, const uint32_t *o
 	r->cap = r->n;
 }
 
+void rows_keep(void *table, const struct store_table *desc, const uint32_t *rows, uint32_t n)
+{
+	struct rows *r = rows_of(table);
+	for (unsigned c = 0; c < desc->n_columns; c++) {
+		const struct store_column *col = &desc->columns[c];
+		void *data = *rows_column(table, col);
+		if (col->group != DERIVED && data)
+			rows_gather(data, data, col->size, rows, n); /* no row moves to a place that is still to be read */
+	}
+	if (r->place)
+		rows_gather(r->place, r->place, sizeof *r->place, rows, n);
+	r->n = n;
+}
+
 void rows_select(void *dst, const void *src, const struct store_table *desc, const uint32_t *order, uint32_t n)
 {
 	for (unsigned c = 0; c < desc->n_columns; c++) {

@@ -74,6 +74,9 @@ void rows_set_absent(void *data, uint32_t n, const struct store_column *c);
 /* Allocates the DERIVED column at `offset` for all rows, filled with 0xff (ROW_NONE). */
 void *rows_derive(void *table, const struct store_table *desc, size_t offset);
 
+/* Keeps only the rows rows[0..n-1], which ascend. */
+void rows_keep(void *table, const struct store_table *desc, const uint32_t *rows, uint32_t n);
+
 /* Fills *dst, an empty table, with rows rows[0..n-1] of *src: all that an input filled, nothing derived. */
 void rows_select(void *dst, const void *src, const struct store_table *desc, const uint32_t *rows, uint32_t n);
 

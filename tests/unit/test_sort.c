@@ -37,6 +37,36 @@ static void test_sorts_and_keeps_order_of_equals(void **state)
 	}
 }
 
+/* Rows of few runs, somewhat out of order, and of none. */
+static void test_runs(void **state)
+{
+	(void)state;
+	unsigned merged = 0, refused = 0;
+	for (unsigned round = 0; round < 400; round++) {
+		const uint32_t n = (uint32_t)(rnd() % 5000), runs = 1 + (uint32_t)(rnd() % 40), jitter = (uint32_t)(rnd() % 8), values = round % 3 ? 1u << 20 : 50;
+		const int wild = round % 10 == 9;
+		int64_t *key = calloc(n + 1, sizeof *key);
+		uint32_t *row = calloc(n + 1, sizeof *row);
+		struct sort_item *want = calloc(n + 1, sizeof *want);
+		for (uint32_t i = 0; i < n; i++) {
+			const uint32_t at = i % (n / runs + 1);
+			key[i] = (int64_t)(wild ? rnd() % values : (uint64_t)at * values / n + rnd() % (jitter + 1)) - values / 2;
+			row[i] = i;
+			want[i] = (struct sort_item){sort_key_i64(key[i]), i, 0};
+		}
+		sort_items(want, n);
+		const bool sorted = sort_runs(row, n, key);
+		merged += sorted && runs > 1;
+		refused += !sorted;
+		for (uint32_t i = 0; i < n && sorted; i++)
+			assert_int_equal(row[i], want[i].row);
+		free(key);
+		free(row);
+		free(want);
+	}
+	assert_true(merged > 200 && refused > 5);
+}
+
 static void test_signed_keys(void **state)
 {
 	(void)state;
@@ -68,6 +98,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sorts_and_keeps_order_of_equals),
+		cmocka_unit_test(test_runs),
 		cmocka_unit_test(test_signed_keys),
 		cmocka_unit_test(test_rounding),
 	};

@@ -134,6 +134,7 @@ static bool sampled_mark_of(const struct profile *p, uint32_t i, struct sampled_
 
 void sampled_curves_find(const struct profile *p, struct sampled_curves *out)
 {
+	profile_assert_kept(p, LEFT_MARKS);
 	enum { METRIC_BITS = 8 };
 	struct sampled_mark *mark = NULL;
 	uint32_t n = 0, cap = 0;

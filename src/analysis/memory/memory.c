@@ -79,6 +79,7 @@ int pass_memory(struct profile *p, struct err *e)
 
 uint32_t *memory_around(const struct profile *p)
 {
+	profile_assert_kept(p, LEFT_MEMORY);
 	uint32_t *around = NEW_ARRAY_RAW(p->memory.rows.n, uint32_t);
 	if (p->memory.rows.n)
 		find_around(p, 1u << SPAN_OP | 1u << SPAN_USER | 1u << SPAN_PYTHON, around);
@@ -90,6 +91,7 @@ enum { C10_CPU = 0, C10_MKLDNN = 2, C10_IDEEP = 5 };
 
 int64_t memory_zero_ns(const struct profile *p)
 {
+	profile_assert_kept(p, LEFT_MEMORY);
 	int64_t first = INT64_MAX;
 	for (uint32_t i = 0; i < p->span.rows.n; i++)
 		first = p->span.start_ns[i] < first ? p->span.start_ns[i] : first;
@@ -128,6 +130,7 @@ static int first_gpu(const struct profile *p)
 
 int memory_device_choose(const struct profile *p, const char *wanted, int *device, struct err *e)
 {
+	profile_assert_kept(p, LEFT_MEMORY);
 	*device = first_gpu(p);
 	if (!wanted)
 		return 0;
@@ -172,6 +175,7 @@ static void add_to_peak(struct memory_peak *k, const struct profile *p, uint32_t
 
 size_t memory_peaks(const struct profile *p, int64_t first_ns, int64_t last_ns, struct memory_peak **out)
 {
+	profile_assert_kept(p, LEFT_MEMORY);
 	size_t n = 0, cap = 0;
 	struct memory_peak *peak = NULL;
 	for (uint32_t i = 0; i < p->memory.rows.n; i++) {
@@ -201,6 +205,7 @@ enum { NO_BLOCK = IDMAP_NONE - 1 };
 
 uint32_t memory_pairs(const struct profile *p, int device, struct memory_pair **out)
 {
+	profile_assert_kept(p, LEFT_MEMORY);
 	const struct memories *m = &p->memory;
 	int64_t min = INT64_MAX, max = INT64_MIN;
 	uint32_t n = 0;
@@ -254,6 +259,7 @@ static void memory_open_rows(const struct profile *p, int device, struct idmap *
 
 uint32_t memory_live(const struct profile *p, int device, struct memory_live **out)
 {
+	profile_assert_kept(p, LEFT_MEMORY);
 	const struct memory_blocks *b = &p->memory_block;
 	struct memory_live *v = NEW_ARRAY_RAW(b->rows.n, struct memory_live);
 	struct idmap rows;

@@ -289,7 +289,7 @@ static struct profile *slice_part_of(const struct profile *p)
 {
 	struct profile *part = NEW(struct profile);
 	*part = (struct profile){.whole = p, .strings = p->strings, .input_path = p->input_path, .format = p->format,
-	                         .input_bytes = p->input_bytes, .file_bytes = p->file_bytes, .durations_only = p->durations_only,
+	                         .input_bytes = p->input_bytes, .file_bytes = p->file_bytes, .durations_only = p->durations_only, .left_out = p->left_out,
 	                         .zero_is_start = p->zero_is_start, .recorder = p->recorder, .device_joined = p->device_joined, .joined_device = p->joined_device, .reopened = p->reopened, .key_op = p->key_op, .written = p->written,
 	                         .user_rules = p->user_rules, .names = p->names, .passes_done = p->passes_done & PASS_NAMES};
 	memcpy(part->arg_key, p->arg_key, sizeof part->arg_key);

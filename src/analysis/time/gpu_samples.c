@@ -126,6 +126,7 @@ static int by_device(const void *a, const void *b)
 
 void gpu_samples_measure(const struct profile *p, struct gpu_samples_list *out)
 {
+	profile_assert_kept(p, LEFT_MARKS);
 	struct gpu_samples_names n = names_of(p);
 	uint32_t cap = 0;
 	*out = (struct gpu_samples_list){0};
@@ -169,6 +170,7 @@ static int gpu_samples_by_time(const void *a, const void *b)
 
 uint32_t gpu_samples_of(const struct profile *p, enum gpu_metric metric, struct gpu_sample **out)
 {
+	profile_assert_kept(p, LEFT_MARKS);
 	uint32_t name = names_of(p).metric[metric], n = 0, cap = 0;
 	*out = NULL;
 	for (uint32_t i = 0; name && i < p->mark.rows.n; i++) {

@@ -103,6 +103,7 @@ static const char directions_kept[] = "directions";
 
 struct directions *directions_new(const struct profile *p)
 {
+	profile_assert_kept(p, LEFT_AUX_IDS);
 	struct directions *kept = reuse_find(p, directions_kept);
 	if (kept)
 		return kept;

@@ -428,6 +428,7 @@ static const char fwdbwd_kept[] = "fwdbwd";
 
 struct fwdbwd *fwdbwd_new(const struct profile *p)
 {
+	profile_assert_kept(p, LEFT_FLOWS | LEFT_AUX_IDS);
 	struct fwdbwd *kept = reuse_find(p, fwdbwd_kept);
 	if (kept)
 		return kept;

@@ -547,6 +547,7 @@ static const char modules_window_kept[] = "modules of a window";
 /* Those of everything are kept, under their rules, and those of the first window that was asked for. */
 struct modules *modules_new(const struct profile *p, const struct module_rules *rules, const struct step_window *in)
 {
+	profile_assert_kept(p, LEFT_AUX_IDS | LEFT_FRAMES);
 	const void *what = !in ? rules : rules == &modules_own ? (const void *)modules_window_kept : NULL;
 	struct modules *kept = what ? reuse_find(p, what) : NULL;
 	if (kept && (!in || step_window_is(&kept->in, in)))

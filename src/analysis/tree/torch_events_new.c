@@ -3,6 +3,7 @@
 
 struct torch_events *torch_events_new(const struct profile *p, const struct torch_rules *r, unsigned want)
 {
+	profile_assert_kept(p, LEFT_MEMORY | LEFT_AUX_IDS | LEFT_FRAMES);
 	struct torch_events *t = NEW(struct torch_events);
 	struct torch_work w = {.t = t, .p = p};
 	t->p = p;

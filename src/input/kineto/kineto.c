@@ -375,4 +375,5 @@ const struct input input_kineto = {
 	.help = "PyTorch profiler (Kineto) and Chrome trace JSON, object or array form, plain or gzip",
 	.sniff = kineto_sniff,
 	.read = kineto_read,
+	.leaves_out = LEFT_FLOWS | LEFT_MEMORY | LEFT_MARKS | LEFT_AUX_IDS | LEFT_FRAMES,
 };

@@ -62,6 +62,7 @@ static void kineto_part_read(void *context)
 	source_set_progress(x->source, kineto_part_look, x);
 	x->p = profile_new();
 	x->p->keeps_function_ids = whole->k.p->keeps_function_ids;
+	x->p->left_out = whole->k.p->left_out;
 	struct kineto_reader *r = x->r = NEW(struct kineto_reader);
 	r->k.is_part = true;
 	r->begin_offset = r->first_offset = x->border;
