@@ -97,6 +97,7 @@ static struct profile *read_with(const struct input *i, struct source *s, const 
 {
 	struct profile *p = profile_new();
 	p->as_written = o->as_written;
+	p->threads = o->threads;
 	p->keeps_function_ids = o->execution_trace != NULL;
 	source_set_progress(s, o->progress, o->progress_context);
 	int rc = i->read(s, p, e);

@@ -121,6 +121,7 @@ struct profile {
 	                           * idle time, overlap and steps are unknown (a PyProf .dict) */
 	bool as_written;          /* set before reading: `written` is wanted, where the input is a JSON trace */
 	bool keeps_function_ids;  /* set before reading: "Record function id" is wanted, by which an execution trace names ops */
+	unsigned threads;         /* set before reading: how many may read, threads_wanted(threads) */
 	struct written *written;  /* store/written.h; NULL = not kept. A part has that of the whole */
 	bool adds_args;           /* other files gave rows arguments, which `written` lacks */
 	enum recorder recorder;   /* set by the input */
