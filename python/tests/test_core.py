@@ -59,6 +59,11 @@ class Load(oracle.Case):
                 opscope.load(f"http://{host}/gone?token=s3cret")
             self.assertNotIn("s3cret", str(raised.exception))
 
+    def test_threads(self):
+        self.assertEqual(list(opscope.load(RESNET, threads=3).report("operators")), list(opscope.load(RESNET).report("operators")))
+        with self.assertRaisesRegex(opscope.Error, "^threads=0: a number from 1 on was expected$"):
+            opscope.load(RESNET, threads=0)
+
     def test_path_like_and_directory(self):
         import pathlib
         self.assertEqual(opscope.load(pathlib.Path(RESNET)).format, "kineto")

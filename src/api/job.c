@@ -40,7 +40,7 @@ static const char *api_job_copy(struct opscope_job *j, const char *text)
 
 static void api_job_copy_options(struct opscope_job *j, const struct opscope_options *o)
 {
-	j->o.input = (struct input_options){.as_written = o->input.as_written};
+	j->o.input = (struct input_options){.as_written = o->input.as_written, .threads = o->input.threads};
 	j->o.input.format = api_job_copy(j, o->input.format);
 	j->o.input.capture = api_job_copy(j, o->input.capture);
 	j->o.input.provenance = api_job_copy(j, o->input.provenance);
@@ -207,7 +207,7 @@ static struct job_inputs api_job_inputs(struct api_job_asking *a)
 {
 	for (unsigned i = 0; i < a->j->n; i++)
 		a->all_bytes += source_size_of(a->j->recording[i]);
-	return (struct job_inputs){.n = a->j->n, .open = api_job_read, .open_quietly = api_job_read, .opened = api_job_opened, .threads = threads_wanted(),
+	return (struct job_inputs){.n = a->j->n, .open = api_job_read, .open_quietly = api_job_read, .opened = api_job_opened, .threads = threads_wanted(a->j->o.input.threads),
 	                           .path = api_job_path_of, .rank = api_job_rank_of, .context = a};
 }
 

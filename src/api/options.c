@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/threads.h"
 #include "export/export.h"
 
 #include <stddef.h>
@@ -105,6 +106,15 @@ static int set_notes(struct opscope_options *o, void *field, const char *name, c
 	return 0;
 }
 
+static int options_set_threads(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+{
+	const int64_t n = api_number(value);
+	if (n < 1)
+		return err_set(e, ERR_USAGE, "threads=%s: a number from 1 on was expected", value);
+	*(unsigned *)field = n < THREADS_MOST ? (unsigned)n : THREADS_MOST;
+	return 0;
+}
+
 #define FIELD(member) offsetof(struct opscope_options, member)
 static const struct {
 	const char *name;
@@ -124,6 +134,7 @@ static const struct {
 	{"gpu", options_set_text, FIELD(gpu)},
 	{"rules", options_set_text, FIELD(rules)},
 	{"kernel-rules", options_set_text, FIELD(kernel_rules)},
+	{"threads", options_set_threads, FIELD(input.threads)},
 	{"group-by", options_set_text, FIELD(report.group_by)},
 	{"compat", options_set_text, FIELD(report.compat)},
 	{"per", set_per, FIELD(report)},

@@ -22,12 +22,10 @@ static int64_t threads_of_variable(void)
 	return text && str_to_i64(str_from(text), &n) && n > 0 ? n : 0;
 }
 
-unsigned threads_wanted(void)
+unsigned threads_wanted(unsigned asked)
 {
 	cpu_set_t may;
-	if (threads_of_thread || threads_of_process)
-		return threads_most(threads_of_thread ? threads_of_thread : threads_of_process);
-	const int64_t n = threads_of_variable();
+	const int64_t n = threads_of_thread ?: asked ?: threads_of_process ?: threads_of_variable();
 	if (n)
 		return threads_most(n);
 	return sched_getaffinity(0, sizeof may, &may) == 0 ? threads_most(CPU_COUNT(&may)) : 1;

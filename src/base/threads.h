@@ -4,9 +4,9 @@
 
 enum { THREADS_MOST = 64 };
 
-/* For the calling thread, 1 to THREADS_MOST: what threads_limit said; else what threads_set said; else the variable OPSCOPE_THREADS; else as many as there are
- * processors that this process may use. */
-unsigned threads_wanted(void);
+/* For the calling thread, 1 to THREADS_MOST: what threads_limit said; else `asked`, where it is not 0; else what threads_set said; else the variable OPSCOPE_THREADS; else
+ * as many as there are processors that this process may use. */
+unsigned threads_wanted(unsigned asked);
 
 /* For the whole process: 1 or more, 0 = not said. Before there are further threads. */
 void threads_set(unsigned n);

@@ -67,7 +67,7 @@ static void cli_job_open_at_once(struct cli_job *j, struct job_inputs *in)
 	progress_start(&j->bar, j->list->v[0].path.p);
 	in->open_quietly = cli_job_open_quietly;
 	in->opened = cli_job_opened;
-	in->threads = threads_wanted();
+	in->threads = threads_wanted(0);
 	cli_warn_threads();
 }
 

@@ -99,6 +99,7 @@ static struct profile *read_with(const struct input *i, struct source *s, const 
 	p->as_written = o->as_written;
 	p->left_out = o->ignores & i->leaves_out;
 	p->needs_frames = o->needs_frames;
+	p->threads = o->threads;
 	p->keeps_function_ids = o->execution_trace != NULL;
 	source_set_progress(s, o->progress, o->progress_context);
 	int rc = i->read(s, p, e);

@@ -46,6 +46,7 @@ struct input_options {
 	const char *provenance; /* for trace_open: what torch.compile wrote down about its kernels, a file or a folder; NULL = a folder beside the input */
 	const char *execution_trace; /* for trace_open: one of the same run (open/execution_trace.h), or a folder of such; NULL = none */
 	const char *counters; /* for trace_open: what Nsight Compute measured of its kernels, a CSV file; NULL = nothing */
+	unsigned threads;   /* how many may read; 0 = not said (base/threads.h) */
 	bool found;         /* in a directory: a regular file is expected, and nothing else is waited for */
 };
 

@@ -134,6 +134,7 @@ struct profile {
 	bool keeps_function_ids;  /* set before reading: "Record function id" is wanted, by which an execution trace names ops */
 	unsigned left_out;        /* set before reading: enum left_out bits that are not kept. Their events are read, checked and counted all the same */
 	bool (*needs_frames)(const struct profile *p); /* set before reading, with LEFT_FRAMES: asked when all rows are there, whether frames count all the same */
+	unsigned threads;         /* set before reading: how many may read, threads_wanted(threads) */
 	struct written *written;  /* store/written.h; NULL = not kept. A part has that of the whole */
 	bool adds_args;           /* other files gave rows arguments, which `written` lacks */
 	enum recorder recorder;   /* set by the input */

@@ -354,7 +354,7 @@ int kineto_read_by(struct source *s, struct profile *p, unsigned threads, int64_
 
 static int kineto_read(struct source *s, struct profile *p, struct err *e)
 {
-	return kineto_read_by(s, p, threads_wanted(), PART_BYTES, NULL, e);
+	return kineto_read_by(s, p, threads_wanted(p->threads), PART_BYTES, NULL, e);
 }
 
 static int kineto_sniff(struct str head, const char *path, struct err *e)
