@@ -9,7 +9,7 @@
 #include "store/load_work.h"
 #include "store/save_work.h"
 
-enum { LOAD_MOST = PACKED_BLOCK * sizeof(int64_t) / PACKED_LEAST };  /* bytes in memory for one of a file: no column is packed better */
+enum { LOAD_MOST = PACKED_BLOCK * sizeof(int64_t) / PACKED_LEAST };  /* bytes in memory for one of the file: no column is packed better */
 
 /* The number of rows of a table, -1 with *e set when it is not known. */
 static int64_t load_rows_count(struct load *l, const char *name)
@@ -88,13 +88,14 @@ struct load_column {
 static uint64_t load_chunk_most(const struct chunk *c)
 {
 	enum { DEFLATE_MOST = 1032 };  /* https://zlib.net/zlib_tech.html */
-	uint64_t bytes = (uint64_t)c->bytes;
+	const uint64_t bytes = (uint64_t)c->bytes, size = (uint64_t)c->size;
+	uint64_t most = 0;
 	switch (c->packing) {
-	case SAVE_AS_IT_IS: return bytes / (uint64_t)c->size;
-	case SAVE_PACKED: case SAVE_CODED: return bytes / PACKED_LEAST * PACKED_BLOCK;
-	case SAVE_DEFLATED: return c->size == 1 ? bytes * DEFLATE_MOST : 0;
+	case SAVE_AS_IT_IS: return bytes / size;
+	case SAVE_PACKED: case SAVE_CODED: most = bytes / PACKED_LEAST * PACKED_BLOCK; break;
+	case SAVE_DEFLATED: most = size == 1 ? bytes * DEFLATE_MOST : 0; break;
 	}
-	return 0;
+	return most < SAVE_CHUNK / size ? most : SAVE_CHUNK / size;
 }
 
 /* Looks for the chunks of a column, before there is memory for it. */
@@ -287,7 +288,7 @@ int load_read_table(struct load *l, enum store_table_id id, bool *derived)
 	if (n < 0)
 		return -1;
 	for (unsigned c = 0; c < desc->n_columns; c++)
-		row_bytes += desc->columns[c].size;
+		row_bytes += desc->columns[c].group == LOADED ? desc->columns[c].size : 0; /* which each file has */
 	if ((uint64_t)n * row_bytes > l->file_bytes * LOAD_MOST)
 		return load_damaged(l, "table %s claims more rows than the file can hold", desc->name);
 	int rc = load_read_columns(l, id, (uint32_t)n, &k, derived);
