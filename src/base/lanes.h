@@ -119,18 +119,16 @@ static inline unsigned lanes_first(uint64_t mask)
 	return (unsigned)__builtin_ctzll(mask) / LANE_BITS;
 }
 
-/* How many bytes from the first one on are in the mask, LANES when all are. */
-static inline unsigned lanes_run(uint64_t mask)
-{
-	const uint64_t others = ~mask;
-	const unsigned n = lanes_first(others ? others : 1ull << 63);
-	return n < LANES ? n : LANES;
-}
-
 /* The mask of the first `n` bytes, 1 to LANES. */
 static inline uint64_t lanes_up_to(unsigned n)
 {
 	return UINT64_MAX >> (64 - n * LANE_BITS);
+}
+
+/* How many bytes from the first one on are in the mask, LANES when all are. */
+static inline unsigned lanes_run(uint64_t mask)
+{
+	return mask == lanes_up_to(LANES) ? LANES : lanes_first(~mask);
 }
 
 /* Whether `n` bytes (1 or more) are equal. Both are read in whole steps of LANES bytes, up to the first step that differs. */
