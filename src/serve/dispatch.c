@@ -246,6 +246,7 @@ static void serve_dispatch_keep(void *exchange)
 static bool serve_dispatch_find_kept(struct exchange *x)
 {
 	bool kept = !(x->endpoint->flags & (ENDPOINT_FRESH | ENDPOINT_POST)) && mem_try(NULL, find_key, x) == 0;
+	mem_disown(x->key.p); /* another thread may go on with it */
 	x->answer = kept ? answers_get(x->to->answers, buf_view(&x->key)) : NULL;
 	return kept;
 }
