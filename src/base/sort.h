@@ -1,4 +1,4 @@
-/* Sorting row numbers by 64-bit keys: a stable LSD radix sort that skips digits which all keys share. And what qsort needs. */
+/* Sorting row numbers by 64-bit keys, stable: runs by an LSD radix sort that skips digits which all keys share, and runs merged where they overlap. And what qsort needs. */
 #ifndef OPSCOPE_BASE_SORT_H
 #define OPSCOPE_BASE_SORT_H
 
@@ -15,7 +15,8 @@ struct sort_item {
 	uint32_t tie; /* carried along, not compared */
 };
 
-/* Sorts by key, ascending; equal keys keep their order. O(n x digits in use); uses n items of scratch memory. */
+/* Sorts by key, ascending; equal keys keep their order. O(n x digits in use), and O(n log n) of items that overlap far;
+ * uses n items of scratch memory, half as many of a large n. */
 void sort_items(struct sort_item *v, uint32_t n);
 
 bool sort_is_sorted(const struct sort_item *v, uint32_t n);
