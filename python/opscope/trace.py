@@ -178,7 +178,8 @@ def load(path: Path, *, progress: Union[bool, Progress, None] = None, **params: 
     A directory with the ranks of one job, and the file that `opscope import DIRECTORY` made of one, give a Job. (To a type checker the result is a Trace: isinstance(x, opscope.Job)
     tells.) input_format, capture (a trace of the capture of its graphs, or a folder of such), provenance (what torch.compile wrote down: a log of TORCH_TRACE, or a folder),
     execution_trace, counters (CSV of Nsight Compute), as_written (a bool), gpu ("H100 80GB HBM3"), rules and kernel_rules (files of your own, for this trace alone), threads
-    (read on so many; else one a processor), and, where the directory holds several: run, worker, span, rank. progress: True shows how far reading is, a function is called with the bytes that were read and those that there are (0: not known).
+    (read on so many; else one a processor), memory ("1G": what the process keeps of large traces in memory from then on; the rest lies in a file), and, where the directory holds
+    several: run, worker, span, rank. progress: True shows how far reading is, a function is called with the bytes that were read and those that there are (0: not known).
     OSError when there is no such file, Error when it is no trace. Ctrl-C ends the wait.
     """
     name = os.fspath(path)
@@ -195,7 +196,7 @@ def load(path: Path, *, progress: Union[bool, Progress, None] = None, **params: 
 
 
 # What load() takes, beside the path.
-_OF_INPUTS = frozenset({"input_format", "capture", "provenance", "execution_trace", "counters", "as_written", "gpu", "rules", "kernel_rules", "threads", "run", "worker", "span", "rank", "progress"})
+_OF_INPUTS = frozenset({"input_format", "capture", "provenance", "execution_trace", "counters", "as_written", "gpu", "rules", "kernel_rules", "threads", "memory", "run", "worker", "span", "rank", "progress"})
 _CHOOSE = frozenset({"run", "worker", "span", "rank"})
 
 

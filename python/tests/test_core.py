@@ -96,6 +96,15 @@ class Load(oracle.Case):
         with self.assertRaisesRegex(opscope.Error, "rules: .*No such file"):
             opscope.load(GPU, rules="/no/such/rules")
 
+    def test_memory(self):
+        plain = str(opscope.load(GPU).report.operators())
+        # In a process of its own, whose limit it stays.
+        code = "import opscope, sys; print(opscope.load(sys.argv[1], memory='1M').report.operators(), end='')"
+        self.assertEqual(subprocess.run([sys.executable, "-c", code, GPU], capture_output=True, check=True).stdout.decode(), plain)
+        for size in ("much", 0, "1.5G"):
+            with self.assertRaisesRegex(opscope.Error, f"^memory={size}: a number of gibibytes was expected, or one of mebibytes like 500M$"):
+                opscope.load(GPU, memory=size)
+
     def test_errors(self):
         with self.assertRaises(FileNotFoundError):
             opscope.load("/no/such/file")

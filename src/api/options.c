@@ -2,6 +2,8 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/size.h"
+#include "base/spill.h"
 #include "base/threads.h"
 #include "export/export.h"
 
@@ -115,6 +117,15 @@ static int options_set_threads(struct opscope_options *o, void *field, const cha
 	return 0;
 }
 
+/* Of the whole process, and at once: an option has no later time at which memory would still be there to be limited. */
+static int options_limit_memory(struct opscope_options *o, void *field, const char *name, const char *value, struct err *e)
+{
+	uint64_t bytes;
+	if (!size_read(str_from(value), &bytes))
+		return err_set(e, ERR_USAGE, "memory=%s: " SIZE_EXPECTED, value);
+	return spill_limit(bytes, e) < 0 ? err_prefix(e, "memory=%s", value) : 0;
+}
+
 #define FIELD(member) offsetof(struct opscope_options, member)
 static const struct {
 	const char *name;
@@ -135,6 +146,7 @@ static const struct {
 	{"rules", options_set_text, FIELD(rules)},
 	{"kernel-rules", options_set_text, FIELD(kernel_rules)},
 	{"threads", options_set_threads, FIELD(input.threads)},
+	{"memory", options_limit_memory, 0},
 	{"group-by", options_set_text, FIELD(report.group_by)},
 	{"compat", options_set_text, FIELD(report.compat)},
 	{"per", set_per, FIELD(report)},

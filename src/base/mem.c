@@ -1,10 +1,13 @@
 #include "base/mem.h"
 
 #include "base/mem_own.h"
+#include "base/spill.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 
 static size_t mem_product(size_t n, size_t size)
 {
@@ -28,25 +31,38 @@ static void *with_big_pages(void *p, size_t bytes)
 }
 
 /* A fresh block, or NULL. */
-static void *mem_give(void *p, size_t bytes)
+static void *mem_fresh(size_t bytes, bool zero)
 {
+	if (spill_is_due(0, bytes)) {
+		void *p = spill_new(bytes);
+		if (p || spill_is_strict())
+			return p;
+	}
+	const size_t least = bytes ? bytes : 1;
+	void *p = zero ? calloc(least, 1) : malloc(least);
+	if (p)
+		spill_note(malloc_usable_size(p));
+	return with_big_pages(p, bytes);
+}
+
+static void *mem_give(size_t bytes, bool zero)
+{
+	void *p = mem_fresh(bytes, zero);
 	if (!p || !mem_note(p)) {
-		free(p);
+		spill_release(p);
 		mem_fail(bytes);
 	}
-	return with_big_pages(p, bytes);
+	return p;
 }
 
 void *mem_alloc(size_t n, size_t size)
 {
-	size_t bytes = mem_product(n, size);
-	return mem_give(malloc(bytes ? bytes : 1), bytes);
+	return mem_give(mem_product(n, size), false);
 }
 
 void *mem_zalloc(size_t n, size_t size)
 {
-	size_t bytes = mem_product(n, size);
-	return mem_give(calloc(bytes ? bytes : 1, 1), bytes);
+	return mem_give(mem_product(n, size), true);
 }
 
 uint32_t *mem_filled(size_t n, uint32_t value)
@@ -57,22 +73,55 @@ uint32_t *mem_filled(size_t n, uint32_t value)
 	return v;
 }
 
+/* Another block with what is in p, which had so many bytes; NULL, and p as before. */
+static void *mem_move(void *p, size_t had, void *fresh, size_t bytes)
+{
+	if (fresh) {
+		memcpy(fresh, p, MIN(had, bytes));
+		spill_release(p);
+	}
+	return fresh;
+}
+
+static void *mem_resize_plain(void *p, size_t bytes)
+{
+	const size_t had = malloc_usable_size(p);
+	void *larger = realloc(p, bytes ? bytes : 1);
+	if (larger) {
+		spill_forget(had);
+		spill_note(malloc_usable_size(larger));
+	}
+	return with_big_pages(larger, bytes);
+}
+
+/* NULL, and the block as before. */
+static void *mem_resize(void *p, size_t bytes)
+{
+	const size_t spilled = spill_bytes(p), had = spilled ? spilled : malloc_usable_size(p);
+	void *larger = spilled ? spill_resize(p, bytes) : NULL;
+	if (!spilled && spill_is_due(had, bytes))
+		larger = mem_move(p, had, spill_new(bytes), bytes);
+	else if (!spilled)
+		return mem_resize_plain(p, bytes);
+	return larger || spill_is_strict() ? larger : mem_move(p, had, mem_fresh(bytes, false), bytes);
+}
+
 void *mem_realloc(void *p, size_t n, size_t size)
 {
 	size_t bytes = mem_product(n, size);
 	if (!p)
-		return mem_give(malloc(bytes ? bytes : 1), bytes);
+		return mem_give(bytes, false);
 	/* Unnoted first: once the old address is free, another thread may be given it. */
 	struct mem_block *noted = mem_unnote(p);
-	void *larger = realloc(p, bytes ? bytes : 1);
+	void *larger = mem_resize(p, bytes);
 	mem_note_again(noted, larger ? larger : p);
 	if (!larger)
 		mem_fail(bytes);
-	return with_big_pages(larger, bytes);
+	return larger;
 }
 
 void mem_free(void *p)
 {
 	mem_forget(p);
-	free(p);
+	spill_release(p);
 }

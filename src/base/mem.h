@@ -1,6 +1,7 @@
 /* Heap memory. No function here returns NULL for a lack of memory. When the system has no memory left, the thread's innermost mem_try returns -1. A thread
  * outside any mem_try, as in the program's own commands, prints an error and ends the process with status 1. Sizes are checked for overflow.
- * A request for 0 bytes gives a valid pointer from mem_alloc and mem_zalloc. Release with mem_free (plain free underneath). */
+ * A request for 0 bytes gives a valid pointer from mem_alloc and mem_zalloc. Release with mem_free: where memory has a limit, large blocks
+ * lie in a file (base/spill.h). */
 #ifndef OPSCOPE_BASE_MEM_H
 #define OPSCOPE_BASE_MEM_H
 

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 
 #include "base/mem_own.h"
+#include "base/spill.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -188,7 +189,7 @@ static void empty(struct mem_pool *pool, bool with_blocks)
 	for (struct mem_block *b = all, *next; b; b = next) {
 		next = b->next;
 		if (with_blocks)
-			free(b->p);
+			spill_release(b->p);
 		free(b);
 	}
 }
@@ -289,7 +290,9 @@ void mem_fail(size_t bytes)
 {
 	struct guard *g = innermost;
 	if (!g) {
-		if (bytes)
+		if (spill_full())
+			fprintf(stderr, "opscope: out of memory: the disk of %s has no space for what memory may not hold (%zu bytes more were needed)\n", spill_full(), bytes);
+		else if (bytes)
 			fprintf(stderr, "opscope: out of memory (%zu bytes more were needed)\n", bytes);
 		else
 			fprintf(stderr, "opscope: out of memory\n");

@@ -1,5 +1,5 @@
-/* Sorting row numbers by 64-bit keys: a stable LSD radix sort that skips digits which all keys share, and a stable merge of the runs that are in order already. And
- * what qsort needs. */
+/* Sorting row numbers by 64-bit keys, stable: runs by an LSD radix sort that skips digits which all keys share, and runs merged where they overlap; and a merge of the
+ * runs that are in order already. And what qsort needs. */
 #ifndef OPSCOPE_BASE_SORT_H
 #define OPSCOPE_BASE_SORT_H
 
@@ -16,7 +16,8 @@ struct sort_item {
 	uint32_t tie; /* carried along, not compared */
 };
 
-/* Sorts by key, ascending; equal keys keep their order. O(n x digits in use); uses n items of scratch memory. */
+/* Sorts by key, ascending; equal keys keep their order. O(n x digits in use), and O(n log n) of items that overlap far;
+ * uses n items of scratch memory, half as many of a large n. */
 void sort_items(struct sort_item *v, uint32_t n);
 
 /* Sorts row numbers by key[row], ascending; rows of equal keys keep their order. It finds the runs that are in order already and merges neighbours: O(n) where these

@@ -166,6 +166,8 @@ struct profile *cli_read_quietly(const char *path, const struct trace_options *o
 
 /* Values of options, "--memory" and the like, which end the process with EXIT_USAGE: "8", "8G", "500M" in bytes; "2", "0.5" seconds in ns. */
 uint64_t cli_size(const char *option, struct str arg);
+/* The value of --memory: bytes, which are the limit of this process from now on (base/spill.h). Where it cannot be kept, it says so and goes on. */
+uint64_t cli_limit_memory(const char *arg);
 int64_t cli_seconds_ns(const char *option, const char *text, bool zero);
 
 /* The value of --threads; says what OPSCOPE_THREADS is where that is no number, once. */

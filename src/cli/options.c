@@ -5,6 +5,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "base/size.h"
+#include "base/spill.h"
 #include "base/threads.h"
 #include "io/remote/remote.h"
 #include "op/user_rules.h"
@@ -52,12 +54,21 @@ const char *cli_output_path(const char *arg)
 
 uint64_t cli_size(const char *option, struct str arg)
 {
-	int64_t n;
-	char unit = arg.n ? arg.p[arg.n - 1] : 0;
-	struct str digits = {arg.p, arg.n - (unit == 'M' || unit == 'G')};
-	if (!str_to_i64(digits, &n) || n < 1 || n > 1 << 20)
-		cli_usage("%s=" STR_FMT ": a number of gibibytes was expected, or one of mebibytes like 500M", option, STR_ARG(arg));
-	return (uint64_t)n << (unit == 'M' ? 20 : 30);
+	uint64_t bytes;
+	if (!size_read(arg, &bytes))
+		cli_usage("%s=" STR_FMT ": " SIZE_EXPECTED, option, STR_ARG(arg));
+	return bytes;
+}
+
+uint64_t cli_limit_memory(const char *arg)
+{
+	struct err e;
+	const uint64_t bytes = cli_size("--memory", str_from(arg));
+	if (spill_limit(bytes, &e) < 0) {
+		err_prefix(&e, "--memory=%s", arg);
+		cli_fail(&e, EXIT_DONE);
+	}
+	return bytes;
 }
 
 int64_t cli_seconds_ns(const char *option, const char *text, bool zero)
@@ -127,7 +138,7 @@ static void check_suffix(const struct output_options *o)
 
 enum { KEY_SORT = 0x100, KEY_COLUMNS, KEY_FILTER, KEY_SECTION, KEY_LIMIT, KEY_WIDTH, KEY_MAX_WIDTH, KEY_TITLE, KEY_TIME_UNIT, KEY_FORMAT, KEY_NAMES, KEY_NOTES,
        KEY_INPUT_FORMAT, KEY_CAPTURE, KEY_PROVENANCE, KEY_EXECUTION_TRACE, KEY_COUNTERS, KEY_RUN, KEY_WORKER, KEY_SPAN, KEY_RANK, KEY_ALIGN, KEY_STEPS, KEY_KEY_OP, KEY_DEVICE, KEY_RULES, KEY_GPU,
-       KEY_KERNEL_RULES, KEY_AGGREGATION, KEY_THREADS };
+       KEY_KERNEL_RULES, KEY_AGGREGATION, KEY_THREADS, KEY_MEMORY };
 
 static const struct argp_option output_list[] = {
 	{NULL, 0, NULL, 0, "Output:", 2},
@@ -263,6 +274,7 @@ static const struct argp_option trace_list_options[] = {
 	{"rules", KEY_RULES, "FILE", 0, "costs of ops of your own: RULE(...) and GRAD(...) rows as in src/op/rules.def", 0},
 	{"kernel-rules", KEY_KERNEL_RULES, "FILE", 0, "names of kernels of your own: KERNEL(...) rows as in src/op/kernels.def", 0},
 	{"threads", KEY_THREADS, "N", 0, CLI_THREADS_HELP, 0},
+	{"memory", KEY_MEMORY, "SIZE", 0, "keep no more than about so much in memory, and the rest of a large trace in a file: 1G, 500M (default: what the machine or its container has)", 0},
 	{0},
 };
 
@@ -372,6 +384,9 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_THREADS:
 		cli_set_threads(arg);
+		return 0;
+	case KEY_MEMORY:
+		cli_limit_memory(arg);
 		return 0;
 	case KEY_KERNEL_RULES:
 		load_rules(o, user_rules_add_kernels, "kernel-rules", arg, &o->kernel_rules);

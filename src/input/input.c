@@ -1,7 +1,11 @@
 #include "input/input.h"
 
 #include "base/buf.h"
+#include "base/spill.h"
+#include "io/memory_limit.h"
 #include "io/remote/remote.h"
+
+#include <pthread.h>
 
 /* A JSON file that shows none of a trace's keys scores below this: worth a try when the user names it, not when it was
  * found in a directory. */
@@ -119,9 +123,17 @@ static struct profile *read_with(const struct input *i, struct source *s, const 
 	return p;
 }
 
+/* A machine or a container has no more memory than it has. */
+static void input_limit_memory(void)
+{
+	spill_limit_unless_set(memory_limit(""));
+}
+
 struct profile *input_open(const char *path, const struct input_options *o, struct err *e)
 {
 	static const struct input_options by_content = {0};
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, input_limit_memory);
 	if (!o)
 		o = &by_content;
 	struct source *s = o->found ? source_open_regular(path, e) : source_open(path, e);

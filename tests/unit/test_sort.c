@@ -67,6 +67,46 @@ static void test_runs(void **state)
 	assert_true(merged > 200 && refused > 5);
 }
 
+static uint64_t large_key(int kind, uint32_t i, uint32_t n)
+{
+	switch (kind) {
+	case 0: return rnd();
+	case 1: return rnd() % 1000;                /* most are equal */
+	case 2: return n - i;
+	case 3: return i + rnd() % 100000;          /* late by so much */
+	case 4: return i % 2 ? i : i / 300000;      /* each run overlaps with all others */
+	default: return i < n / 2 ? i + n : i - n / 2; /* the second half before the first */
+	}
+}
+
+/* More than one run, so that runs are merged. */
+static void test_sorts_large_tables(void **state)
+{
+	(void)state;
+	static const uint32_t sizes[] = {1 << 18, (1 << 18) + 1, 700001};
+	for (int kind = 0; kind < 6; kind++)
+		for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+			const uint32_t n = sizes[s];
+			uint64_t *key = calloc(n, sizeof *key), rows = 0;
+			struct sort_item *v = calloc(n, sizeof *v);
+			for (uint32_t i = 0; i < n; i++) {
+				key[i] = large_key(kind, i, n);
+				v[i] = (struct sort_item){key[i], i, ~i};
+			}
+			sort_items(v, n);
+			bool good = true;
+			for (uint32_t i = 0; i < n; i++) {
+				good &= v[i].tie == ~v[i].row && v[i].row < n && key[v[i].row] == v[i].key;
+				good &= !i || v[i - 1].key < v[i].key || (v[i - 1].key == v[i].key && v[i - 1].row < v[i].row);
+				rows += v[i].row;
+			}
+			assert_true(good);
+			assert_int_equal(rows, (uint64_t)n * (n - 1) / 2);
+			free(v);
+			free(key);
+		}
+}
+
 static void test_signed_keys(void **state)
 {
 	(void)state;
@@ -99,6 +139,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sorts_and_keeps_order_of_equals),
 		cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_sorts_large_tables),
 		cmocka_unit_test(test_signed_keys),
 		cmocka_unit_test(test_rounding),
 	};

@@ -1,0 +1,45 @@
+/* Large blocks of base/mem in a file, where memory has a limit: traces larger than memory. The file lies in $TMPDIR, /var/tmp or /tmp, whichever is on a
+ * disk and has space; it has no name and is gone with the process. Its blocks are mapped and shared, so that any code reads and writes them through plain pointers, and the
+ * kernel may write their pages to the disk and drop them when memory is short. A thread keeps the process' resident pages below the limit: above a part of it,
+ * it takes pages of the file out of the process, which stay in the kernel's cache, or on the disk, until they are met again.
+ *
+ * Blocks below SPILL_BLOCK and, up to a third of the limit, larger ones stay in memory: what small traces need never meets the file.
+ * In a child of fork() what lies in the file is the child's own copy, and new blocks are in memory. */
+#ifndef OPSCOPE_BASE_SPILL_H
+#define OPSCOPE_BASE_SPILL_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SPILL_BLOCK = 256 << 10 };
+
+/* At most about so many bytes of memory from now on, for the whole process; the last call counts. When the file can take no more, memory has run out.
+ * ERR_IO, and no limit: no folder is fit for the file. */
+int spill_limit(uint64_t bytes, struct err *e);
+/* The same for a process that was given no limit; 0 = none. Where no folder is fit for the file, and when the file can take no more, blocks are in memory. */
+void spill_limit_unless_set(uint64_t bytes);
+
+/* --- for base/mem --- */
+
+/* Whether a block that grows from `had` bytes in memory (0 = a new one) to `bytes` goes to the file. */
+bool spill_is_due(size_t had, size_t bytes);
+/* A block in the file, all zero. NULL: the file can take no more, or the process no more mappings. */
+void *spill_new(size_t bytes);
+/* Bytes that there are at p; 0 = p is no block in the file. */
+size_t spill_bytes(const void *p);
+/* Of a block in the file. NULL, and the block as before: as spill_new. New bytes are zero, but for those of the page that was the last. */
+void *spill_resize(void *p, size_t bytes);
+/* A block in the file or in memory; NULL does nothing. */
+void spill_release(void *p);
+/* Of a block in memory of so many bytes (malloc_usable_size), of any size. */
+void spill_note(size_t bytes);
+void spill_forget(size_t bytes);
+/* Whether memory has run out when the file can take no more. */
+bool spill_is_strict(void);
+/* The folder, when the file could take no more the last time; NULL = it could. */
+const char *spill_full(void);
+
+#endif

@@ -1,0 +1,357 @@
+/* Large blocks in a file: what is read is what was written, however a block grows, moves, is shared with a child or finds the disk full. */
+#include "test.h"
+
+#include "base/mem.h"
+#include "base/size.h"
+#include "base/spill.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MB = 1 << 20, LIMIT = 36 * MB, SHARE = LIMIT / 3 };
+
+static bool disk_is_full;
+
+/* Instead of the C library's. */
+int posix_fallocate(int fd, off_t at, off_t bytes)
+{
+	return disk_is_full ? ENOSPC : fallocate(fd, 0, at, bytes) < 0 ? errno : 0;
+}
+
+static uint64_t value_at(size_t i, uint64_t seed)
+{
+	return (i + seed) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static void write_all(uint64_t *v, size_t from, size_t n, uint64_t seed)
+{
+	for (size_t i = from; i < n; i++)
+		v[i] = value_at(i, seed);
+}
+
+static void assert_written(const uint64_t *v, size_t n, uint64_t seed)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i] != value_at(i, seed))
+			fail_msg("number %zu is another", i);
+}
+
+/* Fills the share of the limit that stays in memory. */
+static void *fill_memory(void)
+{
+	void *p = mem_alloc(SHARE - MB, 1);
+	assert_int_equal(spill_bytes(p), 0);
+	return p;
+}
+
+static void small_and_first_blocks_stay_in_memory(void **state)
+{
+	void *first = fill_memory(), *small = mem_alloc(SPILL_BLOCK - 1, 1), *large = mem_alloc(2 * MB, 1);
+	assert_int_equal(spill_bytes(small), 0);
+	assert_true(spill_bytes(large) >= 2 * MB);
+	mem_free(large);
+	mem_free(first);
+	large = mem_alloc(2 * MB, 1);
+	assert_int_equal(spill_bytes(large), 0);
+	mem_free(large);
+	mem_free(small);
+}
+
+static void a_new_block_is_zero(void **state)
+{
+	void *first = fill_memory();
+	for (int turn = 0; turn < 3; turn++) {
+		char *p = mem_zalloc(3 * MB, 1);
+		assert_true(spill_bytes(p));
+		for (size_t i = 0; i < 3 * MB; i++)
+			assert_int_equal(p[i], 0);
+		memset(p, 7, 3 * MB);
+		mem_free(p);
+	}
+	mem_free(first);
+}
+
+/* As columns do: others grow in between, so that its pieces lie apart in the file. */
+static void a_block_grows_and_shrinks(void **state)
+{
+	void *first = fill_memory();
+	uint64_t *v[3] = {NULL};
+	size_t n = 0, cap = 0;
+	for (; n < 6 * MB / 8; n += 1000) {
+		if (n + 1000 > cap) {
+			cap = cap ? cap + cap / 2 : 4096;
+			for (int i = 0; i < 3; i++)
+				v[i] = mem_realloc(v[i], cap, sizeof *v[i]);
+		}
+		for (int i = 0; i < 3; i++)
+			write_all(v[i], n, n + 1000, (uint64_t)i);
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_true(spill_bytes(v[i]));
+		assert_written(v[i], n, (uint64_t)i);
+		v[i] = mem_realloc(v[i], n / 3, sizeof *v[i]);
+		assert_true(spill_bytes(v[i]) <= n / 3 * 8 + 65536);
+		assert_written(v[i], n / 3, (uint64_t)i);
+		v[i] = mem_realloc(v[i], n, sizeof *v[i]);
+		assert_written(v[i], n / 3, (uint64_t)i);
+		mem_free(v[i]);
+	}
+	mem_free(first);
+}
+
+/* More often than a block has pieces. */
+static void a_block_may_grow_page_by_page(void **state)
+{
+	void *first = fill_memory();
+	size_t n = 2 * MB / 8;
+	uint64_t *v = mem_alloc(n, sizeof *v), *other;
+	write_all(v, 0, n, 1);
+	for (int i = 0; i < 120; i++) {
+		other = mem_alloc(MB, 1);
+		v = mem_realloc(v, n + 512, sizeof *v);
+		write_all(v, n, n + 512, 1);
+		n += 512;
+		mem_free(other);
+	}
+	assert_true(spill_bytes(v));
+	assert_written(v, n, 1);
+	mem_free(v);
+	mem_free(first);
+}
+
+static void a_block_moves_from_memory_to_the_file(void **state)
+{
+	void *first = fill_memory();
+	size_t n = 100000 / 8;
+	uint64_t *v = mem_alloc(n, sizeof *v);
+	write_all(v, 0, n, 5);
+	assert_int_equal(spill_bytes(v), 0);
+	v = mem_realloc(v, 4 * MB, 1);
+	assert_true(spill_bytes(v));
+	assert_written(v, n, 5);
+	mem_free(v);
+	mem_free(first);
+}
+
+static uint64_t resident(void)
+{
+	unsigned long long all = 0, pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+	assert_int_equal(fscanf(f, "%llu %llu", &all, &pages), 2);
+	fclose(f);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* More than three times the limit; nothing of it is lost. */
+static void pages_leave_the_process(void **state)
+{
+	enum { BLOCKS = 10, BYTES = 12 * MB };
+	void *first = fill_memory();
+	uint64_t *v[BLOCKS], most = 0;
+	for (int i = 0; i < BLOCKS; i++) {
+		v[i] = mem_alloc(BYTES, 1);
+		write_all(v[i], 0, BYTES / 8, (uint64_t)i);
+	}
+	for (int i = 0; i < BLOCKS; i++)
+		assert_written(v[i], BYTES / 8, (uint64_t)i);
+	for (int i = 0; i < 400 && (most = resident()) > LIMIT; i++)
+		usleep(10000);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	assert_true(most <= LIMIT);
+#endif
+	for (int i = 0; i < BLOCKS; i++)
+		mem_free(v[i]);
+	mem_free(first);
+}
+
+static void a_child_has_its_own(void **state)
+{
+	void *first = fill_memory();
+	const size_t n = 2 * MB / 8;
+	uint64_t *v = mem_alloc(n, sizeof *v), *freed = mem_alloc(n, sizeof *v);
+	int status, go[2];
+	char c;
+	write_all(v, 0, n, 1);
+	write_all(freed, 0, n, 2);
+	assert_int_equal(pipe(go), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		bool good = read(go[0], &c, 1) == 1 && freed[n - 1] == value_at(n - 1, 2) && v[7] == value_at(7, 1);
+		memset(v, 1, n * sizeof *v);
+		v = mem_realloc(v, 2 * n, sizeof *v);
+		good = good && !spill_bytes(v) && v[n - 1] == UINT64_C(0x0101010101010101);
+		mem_free(v);
+		mem_free(freed);
+		v = mem_alloc(n, sizeof *v);
+		good = good && !spill_bytes(v);
+		_exit(good ? 0 : 1);
+	}
+	mem_free(freed);
+	assert_int_equal(write(go[1], "x", 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_written(v, n, 1);
+	mem_free(v);
+	mem_free(first);
+	close(go[0]);
+	close(go[1]);
+}
+
+struct growing {
+	uint64_t *v;
+	size_t n;
+};
+
+static void grow(void *context)
+{
+	struct growing *g = context;
+	mem_alloc(3 * MB, 1);
+	disk_is_full = true;
+	g->v = mem_realloc(g->v, 2 * g->n, sizeof *g->v);
+}
+
+/* As of any allocation that fails: the call is abandoned, what it made is freed, and the block that was to grow is what it was. */
+static void a_full_disk_is_no_memory(void **state)
+{
+	void *first = fill_memory();
+	struct mem_pool pool = {0};
+	struct growing g = {.n = 3 * MB / 8};
+	g.v = mem_alloc(g.n, sizeof *g.v);
+	write_all(g.v, 0, g.n, 3);
+	assert_int_equal(mem_try(&pool, grow, &g), -1);
+	assert_non_null(pool.newest);
+	mem_pool_release(&pool);
+	assert_non_null(spill_full());
+	assert_written(g.v, g.n, 3);
+	disk_is_full = false;
+	g.v = mem_realloc(g.v, 2 * g.n, sizeof *g.v);
+	assert_null(spill_full());
+	assert_written(g.v, g.n, 3);
+	mem_free(g.v);
+	mem_free(first);
+}
+
+static void the_process_says_that_the_disk_is_full(void **state)
+{
+	int ends[2], status;
+	char text[300] = "";
+	assert_int_equal(pipe(ends), 0);
+	void *first = fill_memory();
+	pid_t pid = fork();
+	if (pid == 0) {
+		char *argv[] = {"test_spill", "full", NULL};
+		dup2(ends[1], STDERR_FILENO);
+		execv("/proc/self/exe", argv);
+		_exit(9);
+	}
+	close(ends[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1);
+	assert_true(read(ends[0], text, sizeof text - 1) > 0);
+	assert_memory_equal(text, "opscope: out of memory: the disk of /", 37);
+	assert_non_null(strstr(text, " has no space for what memory may not hold (9437184 bytes more were needed)\n"));
+	close(ends[0]);
+	mem_free(first);
+}
+
+/* Of a limit that nobody asked for. */
+static int run_unasked(void)
+{
+	spill_limit_unless_set(LIMIT);
+	char *v = mem_zalloc(SHARE, 2);
+	bool good = spill_bytes(v) == 2 * SHARE;
+	memset(v, 3, 2 * SHARE);
+	disk_is_full = true;
+	v = mem_realloc(v, 3 * SHARE, 1);
+	good = good && !spill_bytes(v) && v[0] == 3 && v[2 * SHARE - 1] == 3;
+	mem_free(v);
+	v = mem_zalloc(SHARE, 2);
+	good = good && !spill_bytes(v);
+	mem_free(v);
+	return good ? 0 : 1;
+}
+
+/* $TMPDIR in memory, or nowhere, is passed over. */
+static void a_limit_nobody_asked_for_ends_nothing(void **state)
+{
+	assert_int_equal(system("TMPDIR=/nowhere /proc/$PPID/exe unasked"), 0);
+	assert_int_equal(system("TMPDIR=/dev/shm /proc/$PPID/exe unasked"), 0);
+}
+
+static void *grow_in_thread(void *unused)
+{
+	for (uint64_t turn = 0; turn < 10; turn++) {
+		uint64_t *v = NULL;
+		size_t n = 0;
+		for (size_t to = MB / 8; to <= 4 * MB / 8; to *= 2) {
+			v = mem_realloc(v, to, sizeof *v);
+			write_all(v, n, to, turn);
+			n = to;
+		}
+		assert_written(v, n, turn);
+		mem_free(v);
+	}
+	return NULL;
+}
+
+static void threads_grow_blocks_at_once(void **state)
+{
+	pthread_t thread[3];
+	void *first = fill_memory();
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, grow_in_thread, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	mem_free(first);
+}
+
+static void sizes_are_read(void **state)
+{
+	static const struct { const char *text; uint64_t bytes; } c[] = {
+		{"1", UINT64_C(1) << 30}, {"1G", UINT64_C(1) << 30}, {"500M", UINT64_C(500) << 20}, {"1048576G", UINT64_C(1) << 50},
+		{"", 0}, {"0", 0}, {"G", 0}, {"-1G", 0}, {"1.5G", 0}, {"1K", 0}, {"1GB", 0}, {"1048577M", 0}, {"99999999999999999999", 0},
+	};
+	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+		uint64_t bytes = 0;
+		assert_int_equal(size_read(str_from(c[i].text), &bytes), c[i].bytes != 0);
+		assert_int_equal(bytes, c[i].bytes);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct err e;
+	if (argc > 1 && strcmp(argv[1], "unasked") == 0)
+		return run_unasked();
+	if (spill_limit(LIMIT, &e) < 0) {
+		fprintf(stderr, "%s\n", e.msg);
+		return 77;
+	}
+	if (argc > 1) {
+		fill_memory();
+		disk_is_full = true;
+		mem_alloc(9, MB);
+	}
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(small_and_first_blocks_stay_in_memory),
+		cmocka_unit_test(a_new_block_is_zero),
+		cmocka_unit_test(a_block_grows_and_shrinks),
+		cmocka_unit_test(a_block_may_grow_page_by_page),
+		cmocka_unit_test(a_block_moves_from_memory_to_the_file),
+		cmocka_unit_test(pages_leave_the_process),
+		cmocka_unit_test(a_child_has_its_own),
+		cmocka_unit_test(a_full_disk_is_no_memory),
+		cmocka_unit_test(the_process_says_that_the_disk_is_full),
+		cmocka_unit_test(a_limit_nobody_asked_for_ends_nothing),
+		cmocka_unit_test(threads_grow_blocks_at_once),
+		cmocka_unit_test(sizes_are_read),
+	};
+	return RUN_TESTS(tests);
+}
