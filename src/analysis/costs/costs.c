@@ -500,9 +500,14 @@ void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *l
 	struct costs_cache *x = c->cache;
 	if (x->linked || profile_has_arg(p, ARG_INPUT_VALUES) || x->rules != COST_DEFAULT || !profile_has_arg(p, ARG_INPUT_DIMS))
 		return;
+	enum { OTHER = 1, CONVOLUTION };
+	uint8_t *by_name = NEW_ARRAY(p->strings.n, uint8_t);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
+		if (p->span.kind[i] != SPAN_OP || by_name[p->span.name[i]] == OTHER)
+			continue;
 		struct str name = profile_str(p, p->span.name[i]);
-		if (p->span.kind[i] != SPAN_OP || !str_has(name, STR("onvolution")))
+		by_name[p->span.name[i]] = str_has(name, STR("onvolution")) ? CONVOLUTION : OTHER;
+		if (by_name[p->span.name[i]] == OTHER)
 			continue;
 		bool weight = str_ends(name, STR("convolution_backward_weight"));
 		uint32_t forward = weight ? ROW_NONE : fwdbwd_forward(links, i), around = weight ? p->span.op[i] : ROW_NONE;
@@ -514,6 +519,7 @@ void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *l
 		uint32_t of = is_node ? forward : i, dims = profile_arg_id(p, p->span.args[is_node ? i : around], ARG_INPUT_DIMS);
 		x->linked[of] = dims ? dims : x->linked[of];
 	}
+	mem_free(by_name);
 }
 
 static void costs_release(void *result)
