@@ -90,13 +90,14 @@ static void copy_one(struct table *out, const struct table *t)
 	size_t rows = t->held_rows > t->n_rows ? t->held_rows : t->n_rows;
 	*out = *t;
 	out->next = NULL;
+	out->drain = NULL;
 	out->arena = (struct arena){0};
 	out->cap_columns = t->n_columns;
 	out->cap_rows = rows;
 	out->data = NEW_ARRAY_RAW(t->n_columns, struct column_data);
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		struct column_data *d = &out->data[c];
-		*d = (struct column_data){t->data[c].col, NEW_ARRAY_RAW(rows, union cell), NEW_ARRAY_RAW(rows, uint8_t)};
+		*d = (struct column_data){t->data[c].col, NEW_ARRAY_RAW(rows, union cell), NEW_ARRAY_RAW(rows, uint8_t), t->data[c].left_out};
 		for (size_t r = 0; r < rows; r++) {
 			d->cell[r] = t->data[c].cell[r];
 			d->set[r] = t->data[c].set[r];
@@ -166,8 +167,27 @@ void table_drop_left_out(struct table *t)
 	}
 }
 
+/* Rows that leave a table at once: few enough for the caches of a core. */
+enum { TABLE_DRAIN_ROWS = 1024 };
+
+static void drain_rows(struct table *t)
+{
+	t->drain->put(t->drain->context, t);
+	arena_release(&t->drain->texts);
+	t->n_rows = 0;
+}
+
+void table_end_drain(struct table *t)
+{
+	if (t->drain)
+		arena_adopt(&t->arena, &t->drain->texts);
+	t->drain = NULL;
+}
+
 size_t table_row(struct table *t)
 {
+	if (t->drain && t->n_rows == TABLE_DRAIN_ROWS)
+		drain_rows(t);
 	if (t->n_rows == t->cap_rows) {
 		size_t cap = t->cap_rows ? t->cap_rows + t->cap_rows / 2 : 16;
 		for (unsigned c = 0; c < t->n_columns; c++) {
@@ -220,9 +240,14 @@ void table_set_str(struct table *t, unsigned col, struct str s)
 	last(t, col)->s = s.p ? s : STR("");
 }
 
+static struct arena *texts_of(struct table *t)
+{
+	return t->drain ? &t->drain->texts : &t->arena;
+}
+
 void table_set_str_copy(struct table *t, unsigned col, struct str s)
 {
-	table_set_str(t, col, arena_str(&t->arena, s));
+	table_set_str(t, col, arena_str(texts_of(t), s));
 }
 
 __attribute__((nonnull)) static struct str format_in(struct arena *a, const char *fmt, va_list ap)
@@ -242,7 +267,7 @@ void table_set_fmt(struct table *t, unsigned col, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	table_set_str(t, col, format_in(&t->arena, fmt, ap));
+	table_set_str(t, col, format_in(texts_of(t), fmt, ap));
 	va_end(ap);
 }
 

@@ -26,6 +26,15 @@ struct column_data {
 	bool left_out;     /* table_drop_left_out takes it away */
 };
 
+/* Of a table whose rows leave it while it is made, so that it need not hold all of them: the owner sets it on an empty table, and takes
+ * the last rows from the table itself. */
+struct table;
+struct table_drain {
+	void (*put)(void *context, const struct table *rows); /* the rows are gone when it returns */
+	void *context;
+	struct arena texts; /* table_set_str_copy and table_set_fmt: of the rows that are in the table */
+};
+
 enum table_names { NAMES_AS_THEY_ARE, NAMES_SHORT, NAMES_FULL };
 
 struct table {
@@ -40,6 +49,7 @@ struct table {
 	enum table_notes { NOTES_AS_THEY_ARE, NOTES_BRIEF, NOTES_FULL } shown_notes; /* text and HTML: one line, or all, in units that suit the table */
 	bool notes_answer;    /* its notes are part of the answer: all are shown */
 	struct arena arena;   /* owns copied strings and notes */
+	struct table_drain *drain; /* NULL = the table keeps its rows */
 	struct table *next;   /* further sections, owned; NULL = none */
 	bool lead;            /* a section that is read first: text and HTML show it before the main table */
 	bool folded;          /* a section that text shows on request alone */
@@ -63,6 +73,9 @@ void table_disown(const struct table *t);
 /* Makes *out the same table with the same sections, to be sorted and cut; texts are those of *t, which must outlive it. */
 void table_copy(struct table *out, const struct table *t);
 
+/* Ends the drain: the texts of the last rows are the table's from then on. */
+void table_end_drain(struct table *t);
+
 /* Appends a section: a new, initialised table that *t owns. */
 struct table *table_section(struct table *t, const char *name, const char *title);
 
@@ -77,13 +90,14 @@ void table_columns(struct table *t, const struct column *list, unsigned n);
 void table_leave_out(struct table *t, unsigned col);
 void table_drop_left_out(struct table *t);
 
-/* Starts a row and returns its number; cells are then set on it with table_set_* (on the last row). */
+/* Starts a row and returns its number; cells are then set on it with table_set_* (on the last row). What fills a table with a drain
+ * looks at no row but the last, and counts no rows. */
 size_t table_row(struct table *t);
 void table_set_i64(struct table *t, unsigned col, int64_t v);
 void table_set_f64(struct table *t, unsigned col, double v); /* NaN and infinities become null */
 void table_set_bool(struct table *t, unsigned col, bool v);
 void table_set_str(struct table *t, unsigned col, struct str s);      /* borrowed: s must outlive the table */
-void table_set_str_copy(struct table *t, unsigned col, struct str s); /* copied into the table's arena */
+void table_set_str_copy(struct table *t, unsigned col, struct str s); /* copied; lives as long as the row */
 void table_set_fmt(struct table *t, unsigned col, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* A remark printed under the table: reconciliation, what is unknown and why. */

@@ -172,12 +172,34 @@ static const struct report *find_or_die(const char *name)
 	cli_usage("no report '%s' (opscope report lists them)", name);
 }
 
-static int cli_report_put(const struct report *r, struct table_command *c, struct table *t, const char *input)
+/* Rows that are printed as they are made. */
+struct cli_report_pieces {
+	struct cli_stream stream;
+	int rc;       /* of cli_stream_put: 0 = more are wanted */
+	struct err e;
+};
+
+static void cli_report_put_piece(void *context, struct table *piece)
 {
-	c->output.report = c->trace.report.compat ? NULL : r;
-	int status = cli_output(t, &c->output, input);
-	table_release(t);
-	return status;
+	struct cli_report_pieces *x = context;
+	if (x->rc == 0)
+		x->rc = cli_stream_put(&x->stream, piece, &x->e);
+}
+
+/* What report_run came to, of a report of which rows are printed already. */
+static int cli_report_end_pieces(struct cli_report_pieces *x, int rc, struct table *t, const struct err *failed)
+{
+	struct err end;
+	if (rc == 0) {
+		cli_report_put_piece(x, t);
+		table_release(t);
+	} else {
+		x->e = *failed;
+		x->rc = rc;
+	}
+	if (cli_stream_end(&x->stream, x->rc >= 0, x->rc < 0 ? &end : &x->e) < 0)
+		x->rc = -1;
+	return x->rc >= 0 ? EXIT_DONE : cli_fail(&x->e, x->e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 }
 
 int cli_report_print_one(const struct report *r, struct table_command *c, struct cli_args *inputs)
@@ -189,10 +211,19 @@ int cli_report_print_one(const struct report *r, struct table_command *c, struct
 		return status;
 	struct table t;
 	struct err e;
+	struct cli_report_pieces pieces = {.stream.options = &c->output};
+	const struct report_pieces to = {cli_report_put_piece, &pieces};
+	c->output.report = c->trace.report.compat ? NULL : r;
 	c->trace.report.row_limit = cli_row_limit(&c->output);
-	if (report_run(r, p, &c->trace.report, &t, &e) == 0)
-		status = cli_report_put(r, c, &t, p->input_path.p);
-	else
+	c->trace.report.pieces = cli_can_stream(&c->output) ? &to : NULL;
+	int rc = report_run(r, p, &c->trace.report, &t, &e);
+	c->trace.report.pieces = NULL;
+	if (pieces.stream.begun)
+		status = cli_report_end_pieces(&pieces, rc, &t, &e);
+	else if (rc == 0) {
+		status = cli_output(&t, &c->output, p->input_path.p);
+		table_release(&t);
+	} else
 		status = cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 	profile_free(p);
 	return status;

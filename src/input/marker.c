@@ -85,15 +85,46 @@ static struct marker read_dict(struct markers *m, struct str text, int64_t where
 struct marker_fields {
 	struct str name, sizes, input_ops;
 	int64_t seq, op_id; /* ID_NONE = not there */
+	const struct known *known; /* what is kept of name and sizes; NULL = not looked up */
 };
+
+static uint64_t marker_hash(struct str name, struct str sizes)
+{
+	return hash_bytes(name.p, name.n) + 3 * hash_bytes(sizes.p, sizes.n) + 1;
+}
+
+static bool marker_is_known(const struct markers *m, const struct known *k, uint64_t hash, const struct marker_fields *f)
+{
+	const struct profile *p = m->b->p;
+	return k->hash == hash && k->seq == (f->seq != ID_NONE) && k->op_id == (f->op_id != ID_NONE) && str_eq(profile_str(p, k->name), f->name) &&
+	       str_eq(profile_str(p, k->sizes), f->sizes);
+}
+
+/* Whether the rest of a text is a list of sizes that was read before, of a range of that name: then it is one to its end. */
+static bool marker_sizes_known(const struct markers *m, struct marker_fields *f, struct str rest)
+{
+	struct marker_fields whole = *f;
+	whole.sizes = rest;
+	uint64_t hash = rest.n ? marker_hash(f->name, rest) : 0;
+	const struct known *k = &m->known[hash % KNOWN];
+	if (!hash || !marker_is_known(m, k, hash, &whole))
+		return false;
+	f->sizes = rest;
+	f->known = k;
+	return true;
+}
 
 static bool marker_take_number(struct str *s, int64_t *v)
 {
 	enum { DIGITS_THAT_FIT = 18 };
 	size_t i = 0;
 	int64_t x = 0;
-	for (; i < s->n && i < DIGITS_THAT_FIT && s->p[i] >= '0' && s->p[i] <= '9'; i++)
-		x = 10 * x + (s->p[i] - '0');
+	for (size_t end = s->n < DIGITS_THAT_FIT ? s->n : DIGITS_THAT_FIT; i < end; i++) {
+		unsigned digit = (unsigned char)s->p[i] - (unsigned)'0';
+		if (digit > 9)
+			break;
+		x = 10 * x + digit;
+	}
 	if (i && (i == s->n || s->p[i] == ',')) {
 		*v = x;
 		s->p += i;
@@ -134,7 +165,7 @@ static bool marker_take_list(struct str *s, bool sizes, struct str *list)
 }
 
 /* The fields from `rest`, which begins with ", ", to its end; false when there is something else. */
-static bool take_fields(struct str rest, struct marker_fields *f)
+static bool take_fields(const struct markers *m, struct str rest, struct marker_fields *f)
 {
 	while (rest.n) {
 		if (str_skip(&rest, STR(", seq = "))) {
@@ -144,6 +175,8 @@ static bool take_fields(struct str rest, struct marker_fields *f)
 			if (!marker_take_number(&rest, &f->op_id))
 				return false;
 		} else if (str_skip(&rest, STR(", sizes = "))) {
+			if (marker_sizes_known(m, f, rest))
+				return true;
 			if (!marker_take_list(&rest, true, &f->sizes))
 				return false;
 		} else if (!str_skip(&rest, STR(", input_op_ids = ")) || !marker_take_list(&rest, false, &f->input_ops)) {
@@ -155,7 +188,7 @@ static bool take_fields(struct str rest, struct marker_fields *f)
 
 static bool may_be_field(struct str rest)
 {
-	return rest.n >= 8 && rest.p[1] == ' ' && memchr("sio", rest.p[2], 3);
+	return rest.n >= 8 && rest.p[1] == ' ' && (rest.p[2] == 's' || rest.p[2] == 'i' || rest.p[2] == 'o');
 }
 
 /* What tells in one step where a list ends. */
@@ -222,10 +255,10 @@ static size_t first_field(struct str text)
 	return first;
 }
 
-static bool fields_at(struct str text, size_t at, struct marker_fields *f)
+static bool fields_at(const struct markers *m, struct str text, size_t at, struct marker_fields *f)
 {
 	struct marker_fields got = {.name = {text.p, at}, .seq = ID_NONE, .op_id = ID_NONE};
-	if (!take_fields((struct str){text.p + at, text.n - at}, &got))
+	if (!take_fields(m, (struct str){text.p + at, text.n - at}, &got))
 		return false;
 	*f = got;
 	return true;
@@ -233,7 +266,7 @@ static bool fields_at(struct str text, size_t at, struct marker_fields *f)
 
 /* Names may hold commas themselves: the fields begin at the first comma from which on there is nothing but fields. Each comma
  * that is tried may cost the rest of the text: after a few the answer is worked out from the end. */
-static bool split_fields(struct str text, struct marker_fields *f)
+static bool split_fields(const struct markers *m, struct str text, struct marker_fields *f)
 {
 	enum { TRIES = 8 };
 	*f = (struct marker_fields){.name = text, .seq = ID_NONE, .op_id = ID_NONE};
@@ -242,11 +275,11 @@ static bool split_fields(struct str text, struct marker_fields *f)
 	for (const char *p = text.p; p < end && (p = memchr(p, ',', (size_t)(end - p))); p++) {
 		if (!may_be_field((struct str){p, (size_t)(end - p)}))
 			continue;
-		if (fields_at(text, (size_t)(p - text.p), f))
+		if (fields_at(m, text, (size_t)(p - text.p), f))
 			return true;
 		if (++tries == TRIES && text.n < UINT32_MAX) {
 			size_t at = first_field(text);
-			return at < text.n && fields_at(text, at, f);
+			return at < text.n && fields_at(m, text, at, f);
 		}
 	}
 	return false;
@@ -293,16 +326,9 @@ static bool marker_is_op(const struct marker_fields *f)
 	return f->op_id != ID_NONE ? scope.n || in_place || str_eq(f->name, STR("detach")) : f->sizes.n && !f->name.n;
 }
 
-static bool marker_is_known(const struct markers *m, const struct known *k, uint64_t hash, const struct marker_fields *f)
+static const struct known *marker_keep(struct markers *m, const struct marker_fields *f)
 {
-	const struct profile *p = m->b->p;
-	return k->hash == hash && k->seq == (f->seq != ID_NONE) && k->op_id == (f->op_id != ID_NONE) && str_eq(profile_str(p, k->name), f->name) &&
-	       str_eq(profile_str(p, k->sizes), f->sizes);
-}
-
-static struct marker read_emit_nvtx(struct markers *m, const struct marker_fields *f)
-{
-	uint64_t hash = hash_bytes(f->name.p, f->name.n) + 3 * hash_bytes(f->sizes.p, f->sizes.n) + 1;
+	uint64_t hash = marker_hash(f->name, f->sizes);
 	struct known *k = &m->known[hash % KNOWN];
 	if (!marker_is_known(m, k, hash, f)) {
 		struct intern *t = &m->b->p->strings;
@@ -311,6 +337,12 @@ static struct marker read_emit_nvtx(struct markers *m, const struct marker_field
 		struct arg_pair dims = {m->dims_key, k->sizes, 0};
 		k->args = f->sizes.n ? build_args(m->b, &dims, 1) : 0;
 	}
+	return k;
+}
+
+static struct marker read_emit_nvtx(struct markers *m, const struct marker_fields *f)
+{
+	const struct known *k = f->known ? f->known : marker_keep(m, f);
 	return (struct marker){.link_id = f->seq, .op_id = f->op_id > 0 ? f->op_id : 0, .input_ops = intern_str(&m->b->p->strings, f->input_ops), .name = k->name, .args = k->args, .kind = k->kind};
 }
 
@@ -362,6 +394,6 @@ struct marker marker_read(struct markers *m, struct str text, struct str domain,
 	if (str_starts(text, STR("layer:")))
 		return read_layer(m, text);
 	struct marker_fields f;
-	split_fields(text, &f);
+	split_fields(m, text, &f);
 	return read_emit_nvtx(m, &f);
 }

@@ -15,7 +15,26 @@ enum {
 	AHEAD_BYTES = 64 << 10,  /* pages that follow each other are read that many bytes at once, unless they are bigger */
 	COLUMNS_MAX = 32767,     /* SQLite's own limit */
 	TEXT_MAX = 1 << 30,      /* SQLite's own limit, about */
-	PADDING = 8,             /* readable bytes behind each page and payload: integers are loaded eight bytes at a time */
+	FORM_HEAD = 48,          /* bytes of a record's header, at most, whose form is kept */
+	FORM_CELLS = 24,         /* values, at most, of a form */
+	FORM_VALUES = 64,        /* values of a form are among the first so many */
+	FORMS = 128,             /* a power of two */
+	FORMS_SHIFT = 57,        /* the upper bits of a hash tell the place among them */
+	PADDING = FORM_HEAD,     /* readable bytes behind each page and payload: headers are loaded whole, integers eight bytes at a time */
+};
+
+/* Where the values of a record lie follows from its header, and few headers of a table are different: each is read once, and found
+ * again by its bytes. All that a header says has been checked then, but for whether the record is as long. */
+struct form {
+	uint64_t head[FORM_HEAD / 8]; /* the header, which begins with its own length, then zeros to the end of the word; head[0] = 0: free */
+	uint64_t given;               /* bit k: value k is set */
+	uint32_t bytes, n;            /* of a record, at least; wanted values that are set */
+	struct form_cell {
+		uint16_t at, n;       /* first byte, from that of the record, and how many */
+		uint8_t value;
+		uint8_t type;         /* enum sqlpage_type */
+		uint8_t stated;       /* an integer without bytes: what it is */
+	} cell[FORM_CELLS];
 };
 
 /* Pages read at once. The pages of a table lie one after the other, or mixed with those of others when tables grew together:
@@ -46,8 +65,10 @@ struct sqlpage {
 	int *wanted;             /* column of the record -> first of the values that want it, -1 = none */
 	int *also;               /* value -> the next one that wants the same column, -1 = none */
 	int n_record, n_values, rowid_value;
-	int *set, n_set;         /* the values that the current row has set; each column sets its own, so n_values at most */
+	int *set, n_set;         /* the values that the current row has set, if by its header; each column sets its own, so n_values at most */
+	uint64_t given;          /* those that it has set by its form */
 	struct sqlpage_value *value;
+	struct form *form;       /* FORMS */
 	struct buf payload;      /* of a row that spills over several pages */
 };
 
@@ -60,6 +81,12 @@ static const uint8_t *varint(const uint8_t *p, const uint8_t *end, uint64_t *v)
 	if (p < end && *p < 0x80) {
 		*v = *p;
 		return p + 1;
+	}
+	if (end - p >= 3 && (p[1] < 0x80 || p[2] < 0x80)) { /* of two or three bytes, as most lengths and row ids */
+		bool two = p[1] < 0x80;
+		uint64_t x = (uint64_t)(*p & 0x7f) << 7 | (p[1] & 0x7f);
+		*v = two ? x : x << 7 | p[2];
+		return p + (two ? 2 : 3);
 	}
 	uint64_t x = 0;
 	for (int i = 0; i < 9; i++) {
@@ -179,6 +206,7 @@ static bool next_leaf(struct sqlpage *s)
 /* Collects a payload of n bytes that spills over, `local` of them at `p`; NULL when the chain is broken. */
 static const uint8_t *sqlpage_gather(struct sqlpage *s, const uint8_t *p, uint32_t local, uint64_t n)
 {
+	static const char padding[PADDING];
 	if (n > TEXT_MAX || n > (uint64_t)s->n_pages * s->page_bytes)
 		return NULL;
 	uint32_t next = u32(p + local);
@@ -192,7 +220,7 @@ static const uint8_t *sqlpage_gather(struct sqlpage *s, const uint8_t *p, uint32
 		next = u32(page);
 		buf_put(&s->payload, (const char *)page + 4, here);
 	}
-	buf_put(&s->payload, "\0\0\0\0\0\0\0", PADDING);
+	buf_put(&s->payload, padding, PADDING);
 	return (const uint8_t *)s->payload.p;
 }
 
@@ -234,24 +262,91 @@ static void decode(struct sqlpage_value *v, uint64_t type, const uint8_t *p, uin
 	}
 }
 
-/* Values of the row before become NULL again: those that were set, of many that hardly ever are. */
-static void forget_row(struct sqlpage *s)
+/* Values of the row before become NULL again: those that were set, of many that hardly ever are. But for those of `next`, which are set again. */
+static void forget_row(struct sqlpage *s, uint64_t next)
 {
 	for (int i = 0; i < s->n_set; i++)
 		s->value[s->set[i]].type = SQLPAGE_NULL;
+	for (uint64_t left = s->given & ~next; left; left &= left - 1)
+		s->value[__builtin_ctzll(left)].type = SQLPAGE_NULL;
 	s->n_set = 0;
+	s->given = next;
 }
 
-/* The wanted values of a record of n bytes. Columns that the record lacks stay NULL. */
-static bool sqlpage_read_record(struct sqlpage *s, const uint8_t *p, uint64_t n, int64_t rowid)
+/* Where the form of a record of n bytes at p is kept, if it is; the bytes of its header go to `head`. NULL: of such headers no form is kept. */
+static struct form *form_at(const struct sqlpage *s, const uint8_t *p, uint64_t n, uint64_t head[FORM_HEAD / 8])
 {
+	static const uint8_t keep[2 * FORM_HEAD] = {
+#define EIGHT_BYTES 255, 255, 255, 255, 255, 255, 255, 255
+		EIGHT_BYTES, EIGHT_BYTES, EIGHT_BYTES, EIGHT_BYTES, EIGHT_BYTES, EIGHT_BYTES
+#undef EIGHT_BYTES
+	};
+	if (!n || !p[0] || p[0] > FORM_HEAD || p[0] > n)
+		return NULL;
+	uint64_t hash = 0;
+	for (int i = 0; 8 * i < p[0]; i++) {
+		uint64_t bytes, mask;
+		memcpy(&bytes, p + 8 * i, sizeof bytes);
+		memcpy(&mask, keep + FORM_HEAD - p[0] + 8 * i, sizeof mask);
+		head[i] = bytes & mask;
+		hash = 31 * hash + head[i];
+	}
+	return &s->form[hash * 0x9e3779b97f4a7c15u >> FORMS_SHIFT];
+}
+
+static bool form_is(const struct form *f, const uint64_t head[FORM_HEAD / 8], uint8_t head_bytes)
+{
+	if (f->head[0] != head[0]) /* its first byte is the length of both */
+		return false;
+	for (int i = 1; 8 * i < head_bytes; i++)
+		if (f->head[i] != head[i])
+			return false;
+	return true;
+}
+
+static void form_add(struct form *f, int k, const struct sqlpage_value *v, uint64_t at, uint64_t n)
+{
+	if (f->n < FORM_CELLS && k < FORM_VALUES && at + n <= UINT16_MAX) {
+		f->cell[f->n] = (struct form_cell){(uint16_t)at, (uint16_t)n, (uint8_t)k, (uint8_t)v->type, v->type == SQLPAGE_INT && !n ? (uint8_t)v->i : 0};
+		f->given |= UINT64_C(1) << k;
+	} else {
+		f->n = FORM_CELLS;
+	}
+	f->n++;
+}
+
+static void read_by_form(struct sqlpage *s, const struct form *f, const uint8_t *p)
+{
+	struct sqlpage_value *value = s->value;
+	const struct form_cell *c = f->cell, *end = c + f->n;
+	forget_row(s, f->given);
+	for (; c < end; c++) {
+		struct sqlpage_value *v = &value[c->value];
+		unsigned type = c->type, n = c->n;
+		const uint8_t *bytes = p + c->at;
+		int64_t stated = c->stated;
+		v->type = type;
+		if (type >= SQLPAGE_TEXT)
+			v->s = (struct str){(const char *)bytes, n};
+		else /* of a real number the bits */
+			v->i = n ? big_endian(bytes, n) : stated;
+	}
+}
+
+/* The wanted values of a record of n bytes by its header, and its form for the next one; *f may be NULL. */
+static bool read_by_header(struct sqlpage *s, const uint8_t *p, uint64_t n, struct form *f)
+{
+	struct form unkept;
 	const uint8_t *end = p + n, *head = p;
 	uint64_t head_bytes;
+	forget_row(s, 0);
+	f = f ? f : &unkept;
+	f->given = f->n = 0;
+	f->head[0] = 0;
 	head = varint(head, end, &head_bytes);
 	if (!head || head_bytes > n)
 		return false;
 	const uint8_t *head_end = p + head_bytes, *data = head_end;
-	forget_row(s);
 	for (int column = 0; head < head_end && column < s->n_record; column++) {
 		uint64_t type = *head;
 		if (type == 0) { /* NULL, as most cells of wide tables: eight at a time */
@@ -271,8 +366,28 @@ static bool sqlpage_read_record(struct sqlpage *s, const uint8_t *p, uint64_t n,
 		for (int k = s->wanted[column]; k >= 0; k = s->also[k]) {
 			decode(&s->value[k], type, data, bytes);
 			s->set[s->n_set++] = k;
+			form_add(f, k, &s->value[k], (uint64_t)(data - p), bytes);
 		}
 		data += bytes;
+	}
+	if (data - p > UINT16_MAX)
+		f->n = FORM_CELLS + 1;
+	f->bytes = (uint32_t)(data - p);
+	return true;
+}
+
+/* The wanted values of a record of n bytes. Columns that the record lacks stay NULL. */
+static bool sqlpage_read_record(struct sqlpage *s, const uint8_t *p, uint64_t n, int64_t rowid)
+{
+	uint64_t head[FORM_HEAD / 8];
+	struct form *f = form_at(s, p, n, head);
+	if (f && form_is(f, head, p[0]) && f->bytes <= n) {
+		read_by_form(s, f, p);
+	} else {
+		if (!read_by_header(s, p, n, f))
+			return false;
+		if (f && f->n <= FORM_CELLS)
+			memcpy(f->head, head, sizeof head);
 	}
 	if (s->rowid_value >= 0)
 		s->value[s->rowid_value] = (struct sqlpage_value){.type = SQLPAGE_INT, .i = rowid};
@@ -289,9 +404,10 @@ static bool read_cell(struct sqlpage *s, const uint8_t *page, uint32_t cell)
 		return false;
 	s->last_rowid = (int64_t)rowid;
 	s->begun = true;
-	uint32_t max_local = s->usable - 35, min_local = (s->usable - 12) * 32 / 255 - 23;
+	uint32_t max_local = s->usable - 35;
 	if (n <= max_local)
 		return n <= (uint64_t)(end - p) && sqlpage_read_record(s, p, n, (int64_t)rowid);
+	uint32_t min_local = (s->usable - 12) * 32 / 255 - 23;
 	uint64_t k = min_local + (n - min_local) % (s->usable - 4);
 	uint32_t local = k <= max_local ? (uint32_t)k : min_local;
 	if (local + 4 > (uint64_t)(end - p))
@@ -379,6 +495,7 @@ struct sqlpage *sqlpage_open(int fd, uint32_t root, const int *column, int n_col
 	struct sqlpage *s = NEW(struct sqlpage);
 	s->fd = fd;
 	s->rowid_value = -1;
+	s->form = NEW_ARRAY(FORMS, struct form);
 	if (!plan_columns(s, column, n_columns, rowid_column) || !sqlpage_read_header(s)) {
 		sqlpage_close(s);
 		return NULL;
@@ -399,5 +516,6 @@ void sqlpage_close(struct sqlpage *s)
 	mem_free(s->also);
 	mem_free(s->set);
 	mem_free(s->value);
+	mem_free(s->form);
 	mem_free(s);
 }

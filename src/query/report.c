@@ -322,6 +322,34 @@ int report_fill(const struct report *r, const struct profile *p, const struct re
 	return rc;
 }
 
+/* What is done to the tables of a report behind run(). */
+static void report_finish_tables(const struct profile *p, const struct report_args *args, struct table *t)
+{
+	if (p->durations_only)
+		forget_host_times(t);
+	note_recording(p, t);
+	if (!args->compat)
+		add_short_names(p, t);
+}
+
+struct report_drain {
+	struct table_drain drain;
+	const struct profile *p;
+	const struct report_args *args;
+	const struct report_pieces *to;
+};
+
+static void report_put_piece(void *context, const struct table *rows)
+{
+	const struct report_drain *d = context;
+	struct table piece;
+	table_copy(&piece, rows);
+	table_drop_left_out(&piece);
+	report_finish_tables(d->p, d->args, &piece);
+	d->to->put(d->to->context, &piece);
+	table_release(&piece);
+}
+
 int report_run(const struct report *r, struct profile *p, const struct report_args *asked, struct table *out,
                struct err *e)
 {
@@ -349,8 +377,14 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 		if (!p)
 			return -1;
 	}
+	struct report_drain drain = {{report_put_piece, &drain, {0}}, p, args, args->pieces};
+	args->pieces = of_part.pieces = NULL;
 	table_init(out, r->name, r->title);
-	if (report_fill(r, p, &of_part, out, e) < 0) {
+	if (drain.to && (takes & REPORT_LIMIT) && args->per == REPORT_PER_TOTAL)
+		out->drain = &drain.drain;
+	int rc = report_fill(r, p, &of_part, out, e);
+	table_end_drain(out);
+	if (rc < 0) {
 		table_release(out);
 		bool empty = args->has_steps && (takes & REPORT_OF_STEPS) && !args->compat && e && e->code == ERR_DATA;
 		return empty ? fail_of_steps(r, whole ? (struct profile *)whole : p, args, out, e) : -1;
@@ -358,11 +392,7 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 	bool outside = by_default && outside_note(whole ? whole : p, args, out);
 	if (!by_default && whole)
 		note_part(whole, p, args, out);
-	if (p->durations_only)
-		forget_host_times(out);
-	note_recording(p, out);
-	if (!args->compat)
-		add_short_names(p, out);
+	report_finish_tables(p, args, out);
 	if (outside)
 		outside_sums(r, all, args, out);
 	if (report_per(r, all, args, out, e) < 0) {

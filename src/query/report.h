@@ -30,6 +30,7 @@ struct report_args {
 	enum { REPORT_PER_TOTAL, REPORT_PER_STEP_IF_RIGHT, REPORT_PER_STEP, REPORT_PER_CALL } per; /* query/per.h */
 	size_t row_limit;     /* no more rows of the main table will be looked at, in the report's own order; 0 = all. Only for variants
 	                       * that take REPORT_LIMIT, which then set hidden_rows; the others need not know */
+	const struct report_pieces *pieces; /* takes the rows of the main table as they are made, of variants that take REPORT_LIMIT; NULL = the table has all */
 	const struct report_variant *variant; /* what group_by and compat choose. report_run sets it; what a caller leaves here is not looked at */
 };
 
@@ -42,9 +43,16 @@ int report_args_population(struct report_args *a, struct str text, struct err *e
  * op or steps are chosen as well; ERR_DATA for a predecessor's iterations without its compat, if they are not all. */
 int report_args_chosen(const struct profile *p, const struct report_args *in, struct report_args *out, struct err *e);
 
+/* Where the rows of a report go that has one for each event: piece after piece, each with the columns of the whole. What report_run gives
+ * then has the last rows alone, and the notes. */
+struct report_pieces {
+	void (*put)(void *context, struct table *piece); /* may change it; released behind the call */
+	void *context;
+};
+
 enum report_option {
 	REPORT_STEPS = 1, REPORT_DEVICE = 2,
-	REPORT_LIMIT = 4, /* has a row for each event, and heeds args->row_limit */
+	REPORT_LIMIT = 4, /* has a row for each event, heeds args->row_limit, and fills the main table as one with a drain (base/table.h) is filled */
 	REPORT_FILE = 8, /* about the file, not the run: no aggregation keeps it */
 	REPORT_TOP_LEVEL = 16,
 	REPORT_WORKERS = 64, /* a report of a job: answers for a timeline of workers, too (analysis/ranks/rank_workers.h), which has tasks and neither device work nor collectives */

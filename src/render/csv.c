@@ -4,6 +4,7 @@
  *   - a control character other than tab and line ends is written as \x1b or \u0085, for a terminal would obey it;
  *   - a text that a spreadsheet would take for a formula gets a ' in front: one that begins with = + - @, a tab or a carriage return, also behind
  *     blanks and line feeds, has more behind that, and is no number. */
+#include "base/lanes.h"
 #include "base/search.h"
 #include "base/utf8.h"
 #include "render/csv_text.h"
@@ -69,8 +70,46 @@ static bool render_csv_is_formula(struct str s)
 	return s.n > 1 && s.p[0] && strchr("=+-@\t\r", s.p[0]) && !render_csv_is_number(s);
 }
 
+/* What the bytes of a text ask for. */
+enum { CSV_ESCAPE = 1, CSV_QUOTE = 2, CSV_DOUBLE = 4 };
+
+static unsigned csv_asks(struct str s)
+{
+	unsigned asks = 0;
+	size_t i = 0;
+	for (; i + LANES <= s.n; i += LANES) {
+		const lanes x = lanes_at(s.p + i);
+		const uint64_t plain = lanes_within(x, ' ', '~' - ' '), doubled = lanes_equal(x, lanes_of('"'));
+		asks |= (plain != lanes_equal(x, x) ? CSV_ESCAPE : 0) | (doubled ? CSV_DOUBLE : 0) | (doubled | lanes_equal(x, lanes_of(',')) ? CSV_QUOTE : 0);
+	}
+	for (; i < s.n; i++) {
+		const char c = s.p[i];
+		asks |= (c < ' ' || c > '~' ? CSV_ESCAPE : 0) | (c == '"' ? CSV_DOUBLE | CSV_QUOTE : c == ',' ? CSV_QUOTE : 0);
+	}
+	return asks;
+}
+
+/* Nearly all texts: of printable ASCII alone, without quotes in them, and no formula. */
+static bool csv_put_plain(struct buf *out, struct str s)
+{
+	if (!s.n || s.p[0] == ' ' || (s.n > 1 && (s.p[0] == '=' || s.p[0] == '+' || s.p[0] == '-' || s.p[0] == '@')))
+		return false;
+	const unsigned asks = csv_asks(s);
+	if (asks & (CSV_ESCAPE | CSV_DOUBLE))
+		return false;
+	const bool quote = asks || s.p[s.n - 1] == ' ';
+	char *to = buf_room(out, s.n + 2);
+	*to = '"';
+	memcpy(to + quote, s.p, s.n);
+	to[s.n + 1] = '"';
+	out->n += s.n + (quote ? 2 : 0);
+	return true;
+}
+
 static void render_csv_put_text(struct buf *out, struct str s)
 {
+	if (csv_put_plain(out, s))
+		return;
 	struct buf escaped = {0};
 	bool formula = render_csv_is_formula(s);
 	if (formula || !render_csv_is_plain(s)) {

@@ -67,6 +67,10 @@ static void test_emit_nvtx(void **state)
 		{"aten::mm, seq = 99999999999999999999", "aten::mm, seq = 99999999999999999999", ID_NONE, SPAN_OP, "(absent)"},
 		{"aten::mm, sizes = [[2, x]]", "aten::mm, sizes = [[2, x]]", ID_NONE, SPAN_OP, "(absent)"},
 		{"aten::mm, sizes = [[2]", "aten::mm, sizes = [[2]", ID_NONE, SPAN_OP, "(absent)"},
+		{"aten::mm, seq = 8, sizes = [[2, 3], []]", "aten::mm", 8, SPAN_OP, "[[2, 3], []]"}, /* sizes that were read before, with something behind them */
+		{"aten::mm, seq = 9, sizes = [[2, 3], []]x", "aten::mm, seq = 9, sizes = [[2, 3], []]x", ID_NONE, SPAN_OP, "(absent)"},
+		{"aten::mm, sizes = [[2, 3], []], seq = 10", "aten::mm", 10, SPAN_OP, "[[2, 3], []]"},
+		{"aten::t, seq = 11, sizes = [[2, 3], []]", "aten::t", 11, SPAN_OP, "[[2, 3], []]"},
 		{"Forward pass", "Forward pass", ID_NONE, SPAN_USER, "(absent)"},
 		{"Engine::evaluate", "Engine::evaluate", ID_NONE, SPAN_USER, "(absent)"},
 		{"mine::step", "mine::step", ID_NONE, SPAN_USER, "(absent)"},

@@ -1,5 +1,6 @@
 /* Renderers: exact CSV and JSON, text that fits and is harmless, HTML that is escaped. */
 #include <limits.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -647,6 +648,32 @@ static void test_shortest_double(void **state)
 	}
 }
 
+/* As printf and strtod say it, of doubles of all sizes: with few digits, with all, and beside powers of ten and of two. */
+static void test_shortest_as_printf(void **state)
+{
+	enum { DOUBLES = 60000 };
+	uint64_t r = 88172645463325252u;
+	struct buf b = {0};
+	for (int i = 0; i < DOUBLES; i++) {
+		r ^= r << 13, r ^= r >> 7, r ^= r << 17;
+		int tens = (int)(r >> 40) % 24 - 6;
+		double v = (double)(int64_t)(r % (i % 3 ? 1000003 : 1000000000000037)) / (i % 5 ? 1000 : 7) * pow(10, i % 4 ? 0 : tens);
+		v = i % 11 ? v : nextafter(i % 2 ? pow(10, tens) : ldexp(1, tens), i % 7 - 3);
+		v = i % 2 ? v : -v;
+		char wanted[40];
+		for (int digits = 15; digits <= 17; digits++) {
+			snprintf(wanted, sizeof wanted, "%.*g", digits, v);
+			if (strtod(wanted, NULL) == v)
+				break;
+		}
+		buf_clear(&b);
+		number_shortest(&b, v);
+		buf_char(&b, 0);
+		assert_string_equal(b.p, wanted);
+	}
+	buf_release(&b);
+}
+
 static void test_html_is_escaped(void **state)
 {
 	struct table t;
@@ -741,6 +768,7 @@ int main(void)
 		cmocka_unit_test(test_text_leaves_out_zeros),
 		cmocka_unit_test(test_human_units),
 		cmocka_unit_test(test_shortest_double),
+		cmocka_unit_test(test_shortest_as_printf),
 		cmocka_unit_test(test_html_is_escaped),
 		cmocka_unit_test(test_markdown),
 	};

@@ -247,11 +247,41 @@ static void test_refused(void **state)
 	close(fd);
 }
 
+/* Few headers that come again and again: other values, other lengths, NULL where the row before had a value. */
+static void test_same_headers(void **state)
+{
+	enum { ROWS = 4000 };
+	sqlite3 *db;
+	sqlite3_stmt *st;
+	unlink(path);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	run(db, "CREATE TABLE t(a, b, id INTEGER PRIMARY KEY, c, d); BEGIN");
+	assert_int_equal(sqlite3_prepare_v2(db, "INSERT INTO t VALUES(?1, ?2, NULL, ?3, ?4)", -1, &st, NULL), SQLITE_OK);
+	for (int i = 0; i < ROWS; i++) {
+		sqlite3_clear_bindings(st);
+		if (i % 3)
+			sqlite3_bind_int64(st, 1, i % 5 ? INT64_C(1) << (i % 63) : -i);
+		sqlite3_bind_int64(st, 2, i % 7 ? i : i % 2);
+		if (i % 4)
+			sqlite3_bind_text(st, 3, path, i % 11, SQLITE_STATIC);
+		if (i % 4 == 1)
+			sqlite3_bind_double(st, 4, i / 3.0);
+		else if (i % 4 == 2)
+			sqlite3_bind_blob(st, 4, path, i % 9, SQLITE_STATIC);
+		assert_int_equal(sqlite3_step(st), SQLITE_DONE);
+		sqlite3_reset(st);
+	}
+	sqlite3_finalize(st);
+	run(db, "COMMIT");
+	sqlite3_close(db);
+	assert_int_equal(compare(), ROWS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_rows), cmocka_unit_test(test_empty),  cmocka_unit_test(test_columns),
-		cmocka_unit_test(test_long_null),
+		cmocka_unit_test(test_long_null),  cmocka_unit_test(test_same_headers),
 		cmocka_unit_test(test_damage),    cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, make_file, remove_file);

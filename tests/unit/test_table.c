@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -334,6 +335,49 @@ static void test_utf8(void **state)
 	assert_int_equal(utf8_width(0x301), 0);
 }
 
+enum { DRAINED = 5000 };
+
+/* The rows are there, each once and in order, with their texts and what they left empty. */
+static void take_rows(void *context, const struct table *rows)
+{
+	int64_t *n = context;
+	for (size_t r = 0; r < rows->n_rows; r++, ++*n) {
+		char name[16];
+		snprintf(name, sizeof name, "row %d", (int)*n);
+		assert_true(str_eqc(table_str(rows, r, NAME), name));
+		assert_int_equal(table_is_null(rows, r, COUNT), *n % 3 == 0);
+		assert_int_equal(table_i64(rows, r, COUNT), *n % 3 ? *n : 0);
+	}
+}
+
+static void test_drain(void **state)
+{
+	struct table t, copy;
+	int64_t taken = 0;
+	struct table_drain drain = {.put = take_rows, .context = &taken};
+	make(&t);
+	t.drain = &drain;
+	table_note(&t, "said %s", "before");
+	for (int i = 0; i < DRAINED; i++) {
+		table_row(&t);
+		table_set_fmt(&t, NAME, "row %d", i);
+		if (i % 3)
+			table_set_i64(&t, COUNT, i);
+	}
+	assert_true(taken > 0 && taken + (int64_t)t.n_rows == DRAINED && t.cap_rows < DRAINED / 2);
+	table_leave_out(&t, FLAG);
+	table_copy(&copy, &t);
+	assert_null(copy.drain);
+	table_drop_left_out(&copy);
+	assert_int_equal(copy.n_columns, 3);
+	table_release(&copy);
+	table_end_drain(&t);
+	take_rows(&taken, &t);
+	assert_int_equal(taken, DRAINED);
+	assert_true(str_eqc(t.notes[0], "said before"));
+	table_release(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_left_out_depth_makes_no_tree),
 		cmocka_unit_test(test_filter_limit_select),
 		cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_drain),
 		cmocka_unit_test(test_select_keeps_the_tree),
 		cmocka_unit_test(test_diagnostics),
 		cmocka_unit_test(test_utf8),

@@ -366,8 +366,11 @@ static uint32_t forward_by_name(const struct linker *l, uint32_t bwd, const stru
 static void link_op(struct linker *l, uint32_t i)
 {
 	struct fwdbwd *out = l->out;
-	const struct thread_match *m = match_find(l->match, l->n_match, thread_key(l, i));
 	uint32_t fwd = ROW_NONE;
+	l->links[i] = ROW_NONE;
+	if (!fwdbwd_is_backward(l, i) && fwdbwd_flow_of(l, i) == ROW_NONE)
+		return;
+	const struct thread_match *m = match_find(l->match, l->n_match, thread_key(l, i));
 	if (fwdbwd_is_backward(l, i) && l->by_name)
 		fwd = forward_by_name(l, i, m);
 	else if (fwdbwd_is_backward(l, i) && m && m->track != ROW_NONE)

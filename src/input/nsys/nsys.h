@@ -51,7 +51,7 @@ struct nsys {
 	struct string_table strings;                /* StringIds */
 	struct nsys_name api_name[NSYS_NAMES];      /* the names of API calls, as `nsys stats` prints them */
 
-	struct nsys_thread thread[NSYS_THREADS], range_thread[NSYS_THREADS];
+	struct nsys_thread thread[NSYS_THREADS], range_thread[NSYS_THREADS], last_thread; /* last_thread: of `thread` */
 	struct idmap thread_name, process_name;     /* (process << 24 | thread) -> string, process -> string */
 	struct intern streams;                      /* (device, stream, process) -> place in stream_track */
 	uint32_t *stream_track, cap_streams;
@@ -125,10 +125,21 @@ void nsys_close_open(struct nsys *n);
 void nsys_popped(struct nsys *n, int64_t end_ns);
 /* The category of a name that lives as long as the reader: remembered by its address. */
 uint16_t nsys_cat(struct nsys *n, const char *name);
-void nsys_count(struct nsys *n, uint16_t cat);
+void nsys_count_new(struct nsys *n, uint16_t cat);
+static inline void nsys_count(struct nsys *n, uint16_t cat)
+{
+	if (cat >= n->n_seen)
+		nsys_count_new(n, cat);
+	n->seen[cat]++;
+}
 void nsys_flush_counts(struct nsys *n);
 /* An integer cell, or `absent`; anything but an integer or NULL is counted. */
-int64_t nsys_int(struct nsys *n, const struct sqlscan *s, int column, int64_t absent);
+int64_t nsys_other_int(struct nsys *n, const struct sqlscan *s, int column, int64_t absent);
+static inline int64_t nsys_int(struct nsys *n, const struct sqlscan *s, int column, int64_t absent)
+{
+	const struct sqlpage_value *v = &s->v[column];
+	return v->type == SQLPAGE_INT ? v->i : v->type == SQLPAGE_NULL ? absent : nsys_other_int(n, s, column, absent);
+}
 
 /* nsys_metrics.c: makes curves and means of what nsys_metric_tables held. When all work on devices is read. */
 void nsys_metrics_finish(struct nsys *n);

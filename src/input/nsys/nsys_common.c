@@ -57,7 +57,7 @@ uint32_t nsys_api_name(struct nsys *n, int64_t string_id, uint32_t *args)
 	return slot->id;
 }
 
-int64_t nsys_int(struct nsys *n, const struct sqlscan *s, int column, int64_t absent)
+int64_t nsys_other_int(struct nsys *n, const struct sqlscan *s, int column, int64_t absent)
 {
 	int64_t v;
 	if (sqlscan_i64(s, column, &v))
@@ -90,7 +90,12 @@ static uint32_t thread_track(struct nsys *n, struct nsys_thread *slots, const st
 
 uint32_t nsys_thread_track(struct nsys *n, const struct sqlscan *s, int column)
 {
-	return thread_track(n, n->thread, s, column, "");
+	int64_t global;
+	if (!sqlscan_i64(s, column, &global))
+		return thread_track(n, n->thread, s, column, "");
+	if (!n->last_thread.track || n->last_thread.global_tid != global)
+		n->last_thread = (struct nsys_thread){global, thread_track(n, n->thread, s, column, "") + 1};
+	return n->last_thread.track - 1;
 }
 
 uint32_t nsys_range_track(struct nsys *n, const struct sqlscan *s, int column)
@@ -244,14 +249,11 @@ uint16_t nsys_cat(struct nsys *n, const char *name)
 	return slot->cat;
 }
 
-void nsys_count(struct nsys *n, uint16_t cat)
+void nsys_count_new(struct nsys *n, uint16_t cat)
 {
-	if (cat >= n->n_seen) {
-		uint32_t had = n->n_seen;
-		MEM_GROW(n->seen, n->n_seen, cat + 1u);
-		memset(n->seen + had, 0, (n->n_seen - had) * sizeof *n->seen);
-	}
-	n->seen[cat]++;
+	uint32_t had = n->n_seen;
+	MEM_GROW(n->seen, n->n_seen, cat + 1u);
+	memset(n->seen + had, 0, (n->n_seen - had) * sizeof *n->seen);
 }
 
 void nsys_flush_counts(struct nsys *n)

@@ -263,10 +263,10 @@ static uint32_t args_of(struct nsys *n, const struct sqlscan *s, uint32_t args, 
 
 static bool nsys_nvtx_is_bare(const struct sqlscan *s)
 {
+	unsigned types = s->v[END_THREAD].type;
 	for (int c = CATEGORY; c <= BINARY; c++)
-		if (!sqlscan_is_null(s, c))
-			return false;
-	return sqlscan_is_null(s, END_THREAD);
+		types |= s->v[c].type;
+	return types == SQLPAGE_NULL;
 }
 
 /* Whether a thread ended what it had started, and it is an op of that thread. */

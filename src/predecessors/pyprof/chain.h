@@ -13,6 +13,7 @@ struct pyprof_names {
 	uint16_t *flags;     /* bits of enum name_flag; 0 = not looked at */
 	uint32_t *op_id;     /* id in `ops` + 1; 0 = not looked at */
 	uint32_t *sane_id;   /* the same of the name's forward op, "Mm" of "MmBackward" */
+	uint32_t *short_id;  /* the same of the kernel's short name */
 	uint32_t *marker_of_args; /* by argument set: string id of its "marker"; 0 = none */
 	struct intern ops;   /* names of ops and modules */
 };

@@ -5,21 +5,29 @@
 
 #include <limits.h>
 
+static void put_key(struct buf *b, const char *key)
+{
+	buf_cstr(b, ", '");
+	buf_cstr(b, key);
+	buf_cstr(b, "': ");
+}
+
 static void pyprof_dict_put_texts(struct buf *b, const char *key, struct pyprof_texts t)
 {
-	buf_printf(b, ", '%s': ", key);
+	put_key(b, key);
 	pyprof_put_repr_list(b, t.v, t.n);
 }
 
 static void put_ids(struct buf *b, const char *key, struct pyprof_ids ids)
 {
-	buf_printf(b, ", '%s': ", key);
+	put_key(b, key);
 	pyprof_put_repr_ints(b, ids.v, ids.n, '[', ']');
 }
 
 static void put_int(struct buf *b, const char *key, int64_t v)
 {
-	buf_printf(b, ", '%s': %lld", key, (long long)v);
+	put_key(b, key);
+	buf_i64(b, v);
 }
 
 void pyprof_dict_put(struct buf *b, const struct pyprof_record *x)
@@ -35,7 +43,7 @@ void pyprof_dict_put(struct buf *b, const struct pyprof_record *x)
 	put_ids(b, "seqId", x->seq);
 	put_int(b, "subSeqId", x->sub);
 	put_ids(b, "altSeqId", x->alt_seq);
-	buf_printf(b, ", 'dir': '%s'", x->backward ? "bprop" : "fprop");
+	buf_cstr(b, x->backward ? ", 'dir': 'bprop'" : ", 'dir': 'fprop'");
 	pyprof_dict_put_texts(b, "mod", x->mod);
 	pyprof_dict_put_texts(b, "op", x->op);
 	put_int(b, "tid", x->tid);

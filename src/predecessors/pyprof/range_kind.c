@@ -16,6 +16,7 @@ struct pyprof_names *pyprof_names_new(const struct profile *p)
 	x->flags = NEW_ARRAY(p->strings.n, uint16_t);
 	x->op_id = NEW_ARRAY(p->strings.n, uint32_t);
 	x->sane_id = NEW_ARRAY(p->strings.n, uint32_t);
+	x->short_id = NEW_ARRAY(p->strings.n, uint32_t);
 	find_markers(x, p);
 	intern_init(&x->ops);
 	return x;
@@ -28,6 +29,7 @@ void pyprof_names_free(struct pyprof_names *x)
 	mem_free(x->flags);
 	mem_free(x->op_id);
 	mem_free(x->sane_id);
+	mem_free(x->short_id);
 	mem_free(x->marker_of_args);
 	intern_release(&x->ops);
 	mem_free(x);

@@ -99,6 +99,16 @@ static void from_path(const struct pyprof_records *r, const struct pyprof_path *
 		set_trace(r, profile_str(p, p->span.name[trace->v[trace->n - 1]]), a, &out->trace);
 }
 
+/* "aten::mm, seq = 5" */
+static struct str record_sequence(const struct pyprof_seq *seq, const struct profile *p, struct arena *a)
+{
+	const struct str name = profile_str(p, seq->name), between = STR(", seq = ");
+	char *at = arena_bytes(a, name.n + between.n + I64_DIGITS), *to = at;
+	to = mempcpy(to, name.p, name.n);
+	to = mempcpy(to, between.p, between.n);
+	return (struct str){at, (size_t)(i64_write(to, seq->seq) - at)};
+}
+
 static void from_chain(const struct pyprof_records *r, uint32_t i, unsigned most, struct arena *a, struct pyprof_record *out)
 {
 	const struct profile *p = r->p;
@@ -109,7 +119,7 @@ static void from_chain(const struct pyprof_records *r, uint32_t i, unsigned most
 	from_path(r, r->path, most, a, out);
 	out->seq_marker = (struct pyprof_texts){.v = ARENA_ARRAY(a, f.n_seq, struct str), .gap = f.n_seq / 2, .left_out = f.seq_left_out};
 	for (uint32_t k = 0; k < f.n_seq; k++)
-		pyprof_record_add(&out->seq_marker, arena_printf(a, STR_FMT ", seq = %lld", STR_ARG(profile_str(p, f.seq[k].name)), (long long)f.seq[k].seq));
+		pyprof_record_add(&out->seq_marker, record_sequence(&f.seq[k], p, a));
 	out->op = (struct pyprof_texts){.v = ARENA_ARRAY(a, f.n_ops, struct str), .gap = f.n_ops / 2, .left_out = f.op_left_out};
 	for (uint32_t k = 0; k < f.n_ops; k++)
 		pyprof_record_add(&out->op, intern_get(&r->names->ops, f.op[k]));
@@ -130,16 +140,26 @@ static int64_t pyprof_record_stated(int32_t v)
 	return v == INT32_MIN ? -1 : v;
 }
 
-static void set_launch(const struct pyprof_records *r, uint32_t gpu, struct arena *a, struct pyprof_record *out)
+/* Lives as long as *r. */
+static struct str record_short_name(const struct pyprof_records *r, uint32_t name)
+{
+	uint32_t *slot = &r->names->short_id[name];
+	if (!*slot) {
+		struct buf b = {0};
+		pyprof_short_name(&b, profile_str(r->p, name));
+		*slot = intern_put(&r->names->ops, b.p, b.n) + 1;
+		buf_release(&b);
+	}
+	return intern_get(&r->names->ops, *slot - 1);
+}
+
+static void set_launch(const struct pyprof_records *r, uint32_t gpu, struct pyprof_record *out)
 {
 	const struct profile *p = r->p;
 	uint32_t row = p->gpu_op.launch[gpu], call = p->gpu_op.call[gpu];
 	out->duration_ns = p->gpu_op.dur_ns[gpu];
 	out->long_name = profile_str(p, p->gpu_op.name[gpu]);
-	struct buf b = {0};
-	pyprof_short_name(&b, out->long_name);
-	out->short_name = arena_str(a, b.n ? buf_view(&b) : STR(""));
-	buf_release(&b);
+	out->short_name = record_short_name(r, p->gpu_op.name[gpu]);
 	out->tid = out->device = out->stream = -1;
 	for (int k = 0; k < 3; k++)
 		out->grid[k] = out->block[k] = -1;
@@ -210,7 +230,7 @@ static void from_dict(const struct pyprof_records *r, uint32_t gpu, struct arena
 void pyprof_record_get(const struct pyprof_records *r, uint32_t i, unsigned most, struct arena *scratch, struct pyprof_record *out)
 {
 	*out = (struct pyprof_record){0};
-	set_launch(r, r->gpu[i], scratch, out);
+	set_launch(r, r->gpu[i], out);
 	if (r->from_dict)
 		from_dict(r, r->gpu[i], scratch, out);
 	else
