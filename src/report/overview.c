@@ -73,6 +73,8 @@ static void main_table(const struct roles *r, const struct profile *p, const str
 	}
 	overview_own_rows(r, s->whole_trace, t);
 	t->whole = true;
+	if (!s->whole_trace && s->doubtful)
+		table_warn(t, STR_FMT, STR_ARG(s->how));
 	if (s->whole_trace)
 		table_warn(t, STR_FMT " `opscope advise` says what to do about it.%s", STR_ARG(s->how), loader);
 	else

@@ -294,6 +294,17 @@ class Synthetic(Case):
             with self.subTest(trace=os.path.basename(path)):
                 self.assertEqual(sum(why in n for n in report("steps", path).notes), 1)
 
+    def test_layers_are_not_proposed_as_steps(self):
+        """Each of two GPUs runs 17 numbered blocks once: what is called 17 times a GPU is called once a block."""
+        path = data("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_before.sqlite")
+        how = next(n for n in report("steps", path).notes if "layers of a step" in n)
+        self.assertNotIn("--key-op", how)
+        self.assertIn("An op that is called about 16 times is called once a layer", how)
+        doubt = "Perhaps these are layers, not steps: a pattern of device work repeats 16 times"
+        for name in ("steps", "overview"):
+            self.assertEqual(sum(doubt in n for n in report(name, path, "--key-op=aten::gelu").notes), 1)
+        self.assertIn("0 % certain", fact(info(path, "--key-op=aten::gelu"), "steps from")["value"])
+
     def test_key_op(self):
         path = self.write(trace(5))
         t = report("steps", path, "--key-op=forward")

@@ -51,6 +51,7 @@ struct iterations {
 	struct str key, how;     /* in the arena */
 	uint32_t calls;
 	double certainty;
+	bool layers;             /* the pattern repeats by layers of a step: an op that is called as often tells no steps */
 	/* Of a pattern that repeats, whether or not the repeats are steps: from the begin of the first to the end of the last whole one, on the device;
 	 * host_start_ns: when the host began the first. repeats = 0: no pattern was found. */
 	int64_t repeat_start_ns, repeat_end_ns, repeat_host_ns;

@@ -270,6 +270,7 @@ static void iterations_sequence_describe(const struct profile *p, const struct s
                                          struct iterations *it)
 {
 	struct buf b = {0};
+	it->layers = !good && !f->within_call && f->numbered >= f->anchors / 2;
 	struct str track = q->track < p->track.rows.n ? profile_str(p, p->track.tid_text[q->track]) : STR("");
 	enum { SHOWN = 60 };
 	const char *on = !q->device ? "thread " : str_starts(track, STR("stream")) ? "" : "stream ";
@@ -282,7 +283,7 @@ static void iterations_sequence_describe(const struct profile *p, const struct s
 		buf_printf(&b, ". What is before the first and after the last is no whole step and counts in no mean");
 	else if (f->within_call)
 		buf_printf(&b, ". It gives no steps: several are launched by one call, so that they are parts of a step");
-	else if (f->numbered >= f->anchors / 2)
+	else if (it->layers)
 		buf_printf(&b, ". It gives no steps: modules that differ in their number alone occur once each, so that they are layers of a step");
 	else if (!f->marked)
 		buf_printf(&b, ". It gives no steps: nothing in it tells a step from a layer (no result that goes to the host, no loss, no optimizer)");

@@ -457,7 +457,10 @@ static void explain_none(struct profile *p, struct steps *s, const struct iterat
 	put_window(s, &b);
 	if (seen->how.n)
 		buf_printf(&b, STR_FMT " ", STR_ARG(seen->how));
-	steps_put_candidates(p, seen->calls, &names);
+	if (!seen->layers)
+		steps_put_candidates(p, seen->calls, &names);
+	if (seen->layers)
+		buf_printf(&b, "An op that is called about %u times is called once a layer, and tells no steps. ", seen->calls);
 	if (names.n)
 		buf_printf(&b, "--key-op=NAME says which op each step (not each layer) calls once, such as " STR_FMT ".", STR_ARG(buf_view(&names)));
 	else
@@ -488,11 +491,31 @@ static struct steps *search(struct profile *p)
 	return s;
 }
 
+/* An op that was given is taken, and what speaks against it is said. */
+static bool seem_layers(struct profile *p, struct iterations *it)
+{
+	struct iterations seen = {0};
+	const bool layers = !iterations_period(p, &p->arena, &seen) && seen.layers && it->calls >= seen.calls / 2;
+	if (layers) {
+		struct buf b = {0};
+		buf_printf(&b, STR_FMT " Perhaps these are layers, not steps: a pattern of device work repeats %u times, once for each of modules that differ in their number alone.",
+		           STR_ARG(it->how), seen.calls);
+		it->how = arena_str(&p->arena, buf_view(&b));
+		it->certainty = 0;
+		buf_release(&b);
+	}
+	iterations_release(&seen);
+	return layers;
+}
+
 static struct steps *steps_of_key(struct profile *p)
 {
 	struct iterations it = {0};
 	bool found = iterations_of_key(p, p->key_op, &p->arena, &it);
+	const bool doubtful = found && seem_layers(p, &it);
 	struct steps *s = found ? steps_of_iterations(p, STEPS_GIVEN, &it) : NULL;
+	if (found)
+		s->doubtful = doubtful;
 	iterations_release(&it);
 	if (found)
 		return s;

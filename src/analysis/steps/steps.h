@@ -70,7 +70,8 @@ struct steps {
 	enum step_source source;
 	struct str key;          /* the op or range that makes them: "ProfilerStep#", "Optimizer.step#SGD.step"; "" = none */
 	uint32_t calls;          /* of the key op */
-	double certainty;        /* 0..1: below 1 only where the steps were searched for; 0 = none found */
+	double certainty;        /* 0..1: below 1 only where the steps were searched for or given; 0 = none found, or doubtful */
+	bool doubtful;           /* of STEPS_GIVEN: the op seems to be called once a layer */
 	struct str how;          /* one sentence for notes: what the steps are, or what was looked for in vain */
 };
 
