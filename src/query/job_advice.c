@@ -234,13 +234,17 @@ static void job_advice_add_straggler(struct job_advice_work *w, const struct job
 	unsigned cause = 0;
 	for (unsigned c = 1; c < JOB_N_CAUSES; c++)
 		cause = blame[worst].ns[c] > blame[worst].ns[cause] ? c : cause;
+	/* To mend the first alone would leave the step as long as the second makes it. */
+	const bool two = one && cause != JOB_CAUSE_RECORDING && j->n > 2 && blame[second].total_ns >= blame[worst].total_ns / 2;
 	struct finding *x = job_advice_add(w, &job_advice_straggler, pct, m->most_wait_ns);
 	struct buf b = {0};
 	x->time_ns = m->all_wait_ns;
 	/* Without its recording it may be as fast as the others. */
 	x->severity = one && cause == JOB_CAUSE_RECORDING ? FINDING_LOW : x->severity;
 	const char *recorded = cause == JOB_CAUSE_RECORDING ? ", which was recorded with more than the others" : "";
-	x->problem = one ? arena_printf(&w->f.arena, "Ranks wait %.1f %% of their steps for others, most of it for rank %lld%s", pct, (long long)job_rank_number(j, worst), recorded)
+	x->problem = two ? arena_printf(&w->f.arena, "Ranks wait %.1f %% of their steps for others, most of it for ranks %lld and %lld", pct, (long long)job_rank_number(j, worst),
+	                                (long long)job_rank_number(j, second))
+	           : one ? arena_printf(&w->f.arena, "Ranks wait %.1f %% of their steps for others, most of it for rank %lld%s", pct, (long long)job_rank_number(j, worst), recorded)
 	                 : arena_printf(&w->f.arena, "Ranks wait %.1f %% of their steps for others, in turns", pct);
 	buf_printf(&b, "Per step: %.3f ms of %.3f ms, mean over %u ranks; ", m->wait_ns / 1e6, m->step_ns / 1e6, j->n);
 	job_advice_put_rank(j, worst, &blame[worst], all, &b);
@@ -250,6 +254,9 @@ static void job_advice_add_straggler(struct job_advice_work *w, const struct job
 	}
 	x->evidence = arena_str(&w->f.arena, buf_view(&b));
 	x->advice = job_advice_text(&w->f.arena, job_advice_fix[one ? cause : JOB_CAUSE_UNKNOWN], job_rank_number(j, worst));
+	if (two)
+		x->advice = arena_printf(&w->f.arena, STR_FMT " The same for rank %lld: as long as one of the two is late, the others wait for it.", STR_ARG(x->advice),
+		                         (long long)job_rank_number(j, second));
 	x->bound = STR("the time in which collectives alone ran and the last rank had not come, of the rank that waits longest: its own work remains");
 	buf_release(&b);
 	mem_free(blame);

@@ -516,8 +516,9 @@ class Advice(Job):
         self.assertEqual((first["detector"], first["severity"]), ("straggler", "high"))
         self.assertAlmostEqual(first["gain_ns_per_step"], max(r["exposed_wait_ns"] for r in ranks), delta=1)
         self.assertAlmostEqual(first["share_pct"], 100 * sum(r["exposed_wait_ns"] for r in ranks) / sum(r["step_ns"] for r in ranks), places=3)
-        self.assertIn("most of it for rank 0", first["problem"])
+        self.assertIn("most of it for ranks 0 and 6", first["problem"])
         self.assertIn("--rank=0", first["advice"])
+        self.assertIn("The same for rank 6", first["advice"])
         self.assertNotIn("communication-bound", {r["detector"] for r in table.rows}) # 8 % of the step is transfer
         attention = table.by("detector")["unfused-attention"]
         self.assertTrue(attention["evidence"].startswith("On all 8 ranks; "), attention["evidence"])
