@@ -1,15 +1,17 @@
 /* The strings and tables of an .opscope file, from their chunks. */
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <zlib.h>
+#include "store/load_work.h"
 
 #include "base/hash.h"
 #include "base/mem.h"
 #include "store/guess.h"
-#include "store/load_work.h"
 #include "store/save_work.h"
 
-enum { LOAD_MOST = PACKED_BLOCK * sizeof(int64_t) / PACKED_LEAST };  /* bytes in memory for one of the file: no column is packed better */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <zlib.h>
+
+/* Bytes in memory for one of the file, of a column that is packed best: bounds what a file may claim. */
+enum { LOAD_MOST = PACKED_BLOCK * sizeof(int64_t) / PACKED_LEAST };
 
 /* The number of rows of a table, -1 with *e set when it is not known. */
 static int64_t load_rows_count(struct load *l, const char *name)
@@ -250,7 +252,7 @@ static int load_read_column(struct load *l, const struct guess *g, const struct 
 		return -1;
 	if (!v.coded)
 		return 0;
-	*found = guess_has_helpers(l->p, g); /* derived as they are: without them all of analysis is done again */
+	*found = guess_has_helpers(l->p, g); /* without helpers the column counts as missing, and analysis runs again */
 	return *found && !guess_values(l->p, g, *data, n) ? load_damaged(l, "column %s.%s cannot be unpacked", v.table, v.name) : 0;
 }
 
