@@ -53,6 +53,7 @@ struct report_pieces {
 enum report_option {
 	REPORT_STEPS = 1, REPORT_DEVICE = 2,
 	REPORT_LIMIT = 4, /* has a row for each event, heeds args->row_limit, and fills the main table as one with a drain (base/table.h) is filled */
+	REPORT_SORTED = 128, /* with REPORT_LIMIT: sorts or cuts its table when all rows are in, so that none may leave before: no drain */
 	REPORT_FILE = 8, /* about the file, not the run: no aggregation keeps it */
 	REPORT_TOP_LEVEL = 16,
 	REPORT_WORKERS = 64, /* a report of a job: answers for a timeline of workers, too (analysis/ranks/rank_workers.h), which has tasks and neither device work nor collectives */
