@@ -33,8 +33,8 @@ uint32_t intern_put(struct intern *t, const char *p, size_t n);
 uint32_t intern_put_hashed(struct intern *t, const char *p, uint32_t n, uint32_t hash);
 static inline uint32_t intern_str(struct intern *t, struct str s) { return intern_put(t, s.p, s.n); }
 
-/* The same for a key of a few numbers, n > 0 bytes that are hashed as such: in a third of the time. A table has keys alone, or strings alone; intern_find and
- * intern_load are for strings. */
+/* The same for a key made of a few numbers, n > 0 bytes, with a cheaper hash. Do not mix keys with strings in one table; intern_find
+ * and intern_load are for strings. */
 uint32_t intern_put_key(struct intern *t, const void *key, size_t n);
 
 /* The id if these bytes are known, else INTERN_NONE. Never changes the table. */

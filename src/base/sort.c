@@ -15,7 +15,7 @@ bool sort_is_sorted(const struct sort_item *v, uint32_t n)
 	return !ANY_WHERE(i, 1, n, v[i - 1].key > v[i].key);
 }
 
-static void insertion_sort(struct sort_item *v, uint32_t n)
+static void sort_by_insertion(struct sort_item *v, uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++) {
 		struct sort_item x = v[i];
@@ -27,7 +27,7 @@ static void insertion_sort(struct sort_item *v, uint32_t n)
 }
 
 /* `scratch`: as many items. */
-static void radix_sort(struct sort_item *v, uint32_t n, struct sort_item *scratch)
+static void sort_radix(struct sort_item *v, uint32_t n, struct sort_item *scratch)
 {
 	uint64_t all_or = 0, all_and = ~0ull;
 	for (uint32_t i = 0; i < n; i++) {
@@ -74,7 +74,7 @@ static uint32_t sort_before(const struct sort_item *v, uint32_t n, uint64_t key,
 }
 
 /* Merges the sorted first `half` items of v with the sorted others. Only where the two overlap anything moves: `scratch` has room for what of the first does. */
-static void merge_halves(struct sort_item *v, uint32_t half, uint32_t n, struct sort_item *scratch)
+static void sort_merge_halves(struct sort_item *v, uint32_t half, uint32_t n, struct sort_item *scratch)
 {
 	const uint32_t stay = sort_before(v, half, v[half].key, true), end = half + sort_before(v + half, n - half, v[half - 1].key, false), moved = half - stay;
 	memcpy(scratch, v + stay, (size_t)moved * sizeof *v);
@@ -85,18 +85,19 @@ static void merge_halves(struct sort_item *v, uint32_t half, uint32_t n, struct 
 static void sort_halves(struct sort_item *v, uint32_t n, struct sort_item *scratch)
 {
 	if (n <= SORT_RUN) {
-		radix_sort(v, n, scratch);
+		sort_radix(v, n, scratch);
 		return;
 	}
 	sort_halves(v, n / 2, scratch);
 	sort_halves(v + n / 2, n - n / 2, scratch);
-	merge_halves(v, n / 2, n, scratch);
+	sort_merge_halves(v, n / 2, n, scratch);
 }
 
 void sort_items(struct sort_item *v, uint32_t n)
 {
-	if (n < 32) {
-		insertion_sort(v, n);
+	enum { FEW = 32 }; /* insertion takes fewer steps than clearing one digit's counters */
+	if (n < FEW) {
+		sort_by_insertion(v, n);
 		return;
 	}
 	if (sort_is_sorted(v, n))
@@ -106,8 +107,10 @@ void sort_items(struct sort_item *v, uint32_t n)
 	mem_free(scratch);
 }
 
-/* How far back a row is moved, within its run, before it begins a run of its own. And how many merges of all rows cost what the radix sort does. */
-enum { SORT_REACH = 8, SORT_MERGES = 8 };
+enum {
+	SORT_REACH = 8,  /* how far back a row is moved within its run, so that this stays linear; one that belongs further back begins a run */
+	SORT_MERGES = 8, /* so many merges of all rows cost what the radix sort does */
+};
 
 struct sort_runs {
 	uint32_t *begin; /* of each run; begin[n] is the end of the last */
@@ -177,7 +180,7 @@ bool sort_runs(uint32_t *row, uint32_t n, const int64_t *key)
 	return few;
 }
 
-static int compare_i64(const void *a, const void *b)
+static int sort_compare_i64(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;
 	return COMPARE(*x, *y);
@@ -186,5 +189,5 @@ static int compare_i64(const void *a, const void *b)
 void sort_i64(int64_t *v, size_t n)
 {
 	if (n)
-		qsort(v, n, sizeof *v, compare_i64);
+		qsort(v, n, sizeof *v, sort_compare_i64);
 }

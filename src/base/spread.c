@@ -6,9 +6,17 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Ascends with the value: -0.0 comes before 0.0, NaN before or behind all others, by its sign. So few values and many get one order. */
+static uint64_t spread_key(double v)
+{
+	uint64_t bits;
+	memcpy(&bits, &v, sizeof bits);
+	return bits >> 63 ? ~bits : bits | 1ull << 63; /* of negative numbers the larger bits are the smaller number */
+}
+
 static int spread_compare(const void *a, const void *b)
 {
-	return COMPARE(*(const double *)a, *(const double *)b);
+	return COMPARE(spread_key(*(const double *)a), spread_key(*(const double *)b));
 }
 
 enum { SPREAD_MANY = 1 << 10 }; /* values that are sorted sooner by radix */
@@ -21,12 +29,8 @@ static void spread_sort(double *v, size_t n)
 	}
 	struct sort_item *item = NEW_ARRAY_RAW(n, struct sort_item);
 	double *sorted = NEW_ARRAY_RAW(n, double);
-	for (size_t i = 0; i < n; i++) {
-		uint64_t bits;
-		memcpy(&bits, &v[i], sizeof bits);
-		/* Of negative numbers the larger bits are the smaller number. */
-		item[i] = (struct sort_item){bits >> 63 ? ~bits : bits | 1ull << 63, (uint32_t)i, 0};
-	}
+	for (size_t i = 0; i < n; i++)
+		item[i] = (struct sort_item){spread_key(v[i]), (uint32_t)i, 0};
 	sort_items(item, (uint32_t)n);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = v[item[i].row];

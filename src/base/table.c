@@ -170,7 +170,7 @@ void table_drop_left_out(struct table *t)
 /* Rows that leave a table at once: few enough for the caches of a core. */
 enum { TABLE_DRAIN_ROWS = 1024 };
 
-static void drain_rows(struct table *t)
+static void table_drain_rows(struct table *t)
 {
 	t->drain->put(t->drain->context, t);
 	arena_release(&t->drain->texts);
@@ -187,7 +187,7 @@ void table_end_drain(struct table *t)
 size_t table_row(struct table *t)
 {
 	if (t->drain && t->n_rows == TABLE_DRAIN_ROWS)
-		drain_rows(t);
+		table_drain_rows(t);
 	if (t->n_rows == t->cap_rows) {
 		size_t cap = t->cap_rows ? t->cap_rows + t->cap_rows / 2 : 16;
 		for (unsigned c = 0; c < t->n_columns; c++) {
@@ -240,14 +240,14 @@ void table_set_str(struct table *t, unsigned col, struct str s)
 	last(t, col)->s = s.p ? s : STR("");
 }
 
-static struct arena *texts_of(struct table *t)
+static struct arena *table_texts_of(struct table *t)
 {
 	return t->drain ? &t->drain->texts : &t->arena;
 }
 
 void table_set_str_copy(struct table *t, unsigned col, struct str s)
 {
-	table_set_str(t, col, arena_str(texts_of(t), s));
+	table_set_str(t, col, arena_str(table_texts_of(t), s));
 }
 
 __attribute__((nonnull)) static struct str format_in(struct arena *a, const char *fmt, va_list ap)
@@ -267,7 +267,7 @@ void table_set_fmt(struct table *t, unsigned col, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	table_set_str(t, col, format_in(texts_of(t), fmt, ap));
+	table_set_str(t, col, format_in(table_texts_of(t), fmt, ap));
 	va_end(ap);
 }
 

@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "base/search.h"
 
+#include <assert.h>
+
 #define NO_ROW SIZE_MAX
 
 static void swap_arrays(size_t **a, size_t **b)
@@ -148,6 +150,7 @@ static void order_as_tree(const struct table *t, const struct column_data *depth
 
 int table_sort(struct table *t, struct str column, bool descending, struct err *e)
 {
+	assert(!t->drain); /* rows have left it */
 	int col = table_find_column(t, column);
 	if (col < 0)
 		return unknown_column(t, column, e);
@@ -185,6 +188,7 @@ bool table_has_text(const struct table *t)
 
 void table_filter(struct table *t, struct str text)
 {
+	assert(!t->drain);
 	if (!t->n_rows || !table_has_text(t))
 		return;
 	uint8_t *keep = NEW_ARRAY_RAW(t->n_rows, uint8_t);
@@ -199,6 +203,7 @@ void table_filter(struct table *t, struct str text)
 
 void table_keep(struct table *t, const uint8_t *keep)
 {
+	assert(!t->drain);
 	if (!t->n_rows)
 		return;
 	hold_rows(t);
@@ -216,6 +221,7 @@ void table_keep(struct table *t, const uint8_t *keep)
 
 void table_limit(struct table *t, size_t n)
 {
+	assert(!t->drain);
 	if (!n || t->whole || t->n_rows <= n)
 		return;
 	hold_rows(t);

@@ -3,7 +3,9 @@
 #include "base/str.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const char threads_variable[] = "OPSCOPE_THREADS";
 static unsigned threads_of_process;
@@ -22,13 +24,18 @@ static int64_t threads_of_variable(void)
 	return text && str_to_i64(str_from(text), &n) && n > 0 ? n : 0;
 }
 
-unsigned threads_wanted(unsigned asked)
+/* The kernel refuses a set that is smaller than its own: with more than CPU_SETSIZE processors, all that run are counted. */
+static int64_t threads_of_machine(void)
 {
 	cpu_set_t may;
+	const int64_t n = sched_getaffinity(0, sizeof may, &may) == 0 ? CPU_COUNT(&may) : sysconf(_SC_NPROCESSORS_ONLN);
+	return n > 0 ? n : 1;
+}
+
+unsigned threads_wanted(unsigned asked)
+{
 	const int64_t n = threads_of_thread ?: asked ?: threads_of_process ?: threads_of_variable();
-	if (n)
-		return threads_most(n);
-	return sched_getaffinity(0, sizeof may, &may) == 0 ? threads_most(CPU_COUNT(&may)) : 1;
+	return threads_most(n ?: threads_of_machine());
 }
 
 void threads_set(unsigned n)
@@ -47,4 +54,17 @@ const char *threads_odd(void)
 {
 	const char *text = getenv(threads_variable);
 	return text && *text && !threads_of_process && !threads_of_variable() ? text : NULL;
+}
+
+bool threads_start(pthread_t *thread, void *(*run)(void *context), void *context)
+{
+	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+	sigset_t blocked, before;
+	sigfillset(&blocked);
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		sigdelset(&blocked, own[i]);
+	pthread_sigmask(SIG_BLOCK, &blocked, &before); /* the new thread inherits the mask */
+	const bool started = pthread_create(thread, NULL, run, context) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return started;
 }

@@ -32,10 +32,10 @@ struct str source_next(struct source *s, struct str keep, bool *end);
 
 /* Whether the file can be read from any place, too, by several threads: it is a plain file that was opened by its name, and is not packed. */
 bool source_is_by_place(const struct source *s);
-/* A further stream of the same file, from that byte on. Its blocks end where those of the whole end, and the whole counts what it reads. Only while the whole is open, which
- * may go on on another thread. */
+/* A second stream of the same file from `offset`, for another thread; only if source_is_by_place. Its blocks end where those of `whole`
+ * end, which counts what it reads, may go on meanwhile, and must outlive it. source_close. */
 struct source *source_from(struct source *whole, int64_t offset);
-/* source_next goes on from that byte: what it gave before is no longer valid. The first block ends where it would have ended. */
+/* source_next goes on from that byte, only if source_is_by_place: what it gave before is no longer valid. The first block ends as before. */
 void source_seek(struct source *s, int64_t offset);
 /* Where the block ends that holds this byte, if the file is as long as it was. */
 int64_t source_block_end(const struct source *s, int64_t offset);

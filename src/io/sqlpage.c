@@ -263,7 +263,7 @@ static void decode(struct sqlpage_value *v, uint64_t type, const uint8_t *p, uin
 }
 
 /* Values of the row before become NULL again: those that were set, of many that hardly ever are. But for those of `next`, which are set again. */
-static void forget_row(struct sqlpage *s, uint64_t next)
+static void sqlpage_forget_row(struct sqlpage *s, uint64_t next)
 {
 	for (int i = 0; i < s->n_set; i++)
 		s->value[s->set[i]].type = SQLPAGE_NULL;
@@ -274,7 +274,7 @@ static void forget_row(struct sqlpage *s, uint64_t next)
 }
 
 /* Where the form of a record of n bytes at p is kept, if it is; the bytes of its header go to `head`. NULL: of such headers no form is kept. */
-static struct form *form_at(const struct sqlpage *s, const uint8_t *p, uint64_t n, uint64_t head[FORM_HEAD / 8])
+static struct form *sqlpage_form_at(const struct sqlpage *s, const uint8_t *p, uint64_t n, uint64_t head[FORM_HEAD / 8])
 {
 	static const uint8_t keep[2 * FORM_HEAD] = {
 #define EIGHT_BYTES 255, 255, 255, 255, 255, 255, 255, 255
@@ -294,7 +294,7 @@ static struct form *form_at(const struct sqlpage *s, const uint8_t *p, uint64_t 
 	return &s->form[hash * 0x9e3779b97f4a7c15u >> FORMS_SHIFT];
 }
 
-static bool form_is(const struct form *f, const uint64_t head[FORM_HEAD / 8], uint8_t head_bytes)
+static bool sqlpage_form_is(const struct form *f, const uint64_t head[FORM_HEAD / 8], uint8_t head_bytes)
 {
 	if (f->head[0] != head[0]) /* its first byte is the length of both */
 		return false;
@@ -304,7 +304,7 @@ static bool form_is(const struct form *f, const uint64_t head[FORM_HEAD / 8], ui
 	return true;
 }
 
-static void form_add(struct form *f, int k, const struct sqlpage_value *v, uint64_t at, uint64_t n)
+static void sqlpage_form_add(struct form *f, int k, const struct sqlpage_value *v, uint64_t at, uint64_t n)
 {
 	if (f->n < FORM_CELLS && k < FORM_VALUES && at + n <= UINT16_MAX) {
 		f->cell[f->n] = (struct form_cell){(uint16_t)at, (uint16_t)n, (uint8_t)k, (uint8_t)v->type, v->type == SQLPAGE_INT && !n ? (uint8_t)v->i : 0};
@@ -315,11 +315,11 @@ static void form_add(struct form *f, int k, const struct sqlpage_value *v, uint6
 	f->n++;
 }
 
-static void read_by_form(struct sqlpage *s, const struct form *f, const uint8_t *p)
+static void sqlpage_read_by_form(struct sqlpage *s, const struct form *f, const uint8_t *p)
 {
 	struct sqlpage_value *value = s->value;
 	const struct form_cell *c = f->cell, *end = c + f->n;
-	forget_row(s, f->given);
+	sqlpage_forget_row(s, f->given);
 	for (; c < end; c++) {
 		struct sqlpage_value *v = &value[c->value];
 		unsigned type = c->type, n = c->n;
@@ -334,12 +334,12 @@ static void read_by_form(struct sqlpage *s, const struct form *f, const uint8_t 
 }
 
 /* The wanted values of a record of n bytes by its header, and its form for the next one; *f may be NULL. */
-static bool read_by_header(struct sqlpage *s, const uint8_t *p, uint64_t n, struct form *f)
+static bool sqlpage_read_by_header(struct sqlpage *s, const uint8_t *p, uint64_t n, struct form *f)
 {
 	struct form unkept;
 	const uint8_t *end = p + n, *head = p;
 	uint64_t head_bytes;
-	forget_row(s, 0);
+	sqlpage_forget_row(s, 0);
 	f = f ? f : &unkept;
 	f->given = f->n = 0;
 	f->head[0] = 0;
@@ -366,7 +366,7 @@ static bool read_by_header(struct sqlpage *s, const uint8_t *p, uint64_t n, stru
 		for (int k = s->wanted[column]; k >= 0; k = s->also[k]) {
 			decode(&s->value[k], type, data, bytes);
 			s->set[s->n_set++] = k;
-			form_add(f, k, &s->value[k], (uint64_t)(data - p), bytes);
+			sqlpage_form_add(f, k, &s->value[k], (uint64_t)(data - p), bytes);
 		}
 		data += bytes;
 	}
@@ -380,11 +380,11 @@ static bool read_by_header(struct sqlpage *s, const uint8_t *p, uint64_t n, stru
 static bool sqlpage_read_record(struct sqlpage *s, const uint8_t *p, uint64_t n, int64_t rowid)
 {
 	uint64_t head[FORM_HEAD / 8];
-	struct form *f = form_at(s, p, n, head);
-	if (f && form_is(f, head, p[0]) && f->bytes <= n) {
-		read_by_form(s, f, p);
+	struct form *f = sqlpage_form_at(s, p, n, head);
+	if (f && sqlpage_form_is(f, head, p[0]) && f->bytes <= n) {
+		sqlpage_read_by_form(s, f, p);
 	} else {
-		if (!read_by_header(s, p, n, f))
+		if (!sqlpage_read_by_header(s, p, n, f))
 			return false;
 		if (f && f->n <= FORM_CELLS)
 			memcpy(f->head, head, sizeof head);

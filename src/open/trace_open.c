@@ -206,8 +206,8 @@ static int trace_tell_counters(struct profile *p, const char *path, const struct
 	return rc < 0 ? err_set(e, why.code, "--counters=%s", why.msg) : 0;
 }
 
-/* Whether frames of Python count where a report looks at none: where no ProfilerStep# tells the steps, the search for them looks at all ranges, and so does what tells the
- * ops of graphs; a frame could be an iteration of a server, and what a marker overlaps moves its end. */
+/* Python frames matter to reports that do not show them if no ProfilerStep# marks steps (the search for steps looks at all ranges), a graph is
+ * launched (so does what tells its ops), a frame could be an iteration of a server, or a marker exists (what it overlaps moves its end). */
 static bool trace_needs_frames(const struct profile *p)
 {
 	struct serving x;

@@ -380,7 +380,7 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 	struct report_drain drain = {{report_put_piece, &drain, {0}}, p, args, args->pieces};
 	args->pieces = of_part.pieces = NULL;
 	table_init(out, r->name, r->title);
-	if (drain.to && (takes & REPORT_LIMIT) && args->per == REPORT_PER_TOTAL)
+	if (drain.to && (takes & REPORT_LIMIT) && !(takes & REPORT_SORTED) && args->per == REPORT_PER_TOTAL)
 		out->drain = &drain.drain;
 	int rc = report_fill(r, p, &of_part, out, e);
 	table_end_drain(out);

@@ -43,8 +43,8 @@ int report_args_population(struct report_args *a, struct str text, struct err *e
  * op or steps are chosen as well; ERR_DATA for a predecessor's iterations without its compat, if they are not all. */
 int report_args_chosen(const struct profile *p, const struct report_args *in, struct report_args *out, struct err *e);
 
-/* Where the rows of a report go that has one for each event: piece after piece, each with the columns of the whole. What report_run gives
- * then has the last rows alone, and the notes. */
+/* Receives the rows of a report with one for each event, in pieces, each with the columns of the whole. The table of report_run then
+ * holds only the last piece and the notes. */
 struct report_pieces {
 	void (*put)(void *context, struct table *piece); /* may change it; released behind the call */
 	void *context;
@@ -53,6 +53,7 @@ struct report_pieces {
 enum report_option {
 	REPORT_STEPS = 1, REPORT_DEVICE = 2,
 	REPORT_LIMIT = 4, /* has a row for each event, heeds args->row_limit, and fills the main table as one with a drain (base/table.h) is filled */
+	REPORT_SORTED = 128, /* with REPORT_LIMIT: sorts or cuts its table when all rows are in, so that none may leave before: no drain */
 	REPORT_FILE = 8, /* about the file, not the run: no aggregation keeps it */
 	REPORT_TOP_LEVEL = 16,
 	REPORT_WORKERS = 64, /* a report of a job: answers for a timeline of workers, too (analysis/ranks/rank_workers.h), which has tasks and neither device work nor collectives */

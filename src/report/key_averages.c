@@ -299,7 +299,7 @@ static int key_averages_run(const struct profile *p, const struct report_args *a
 
 static const struct report_variant key_averages_variants[] = {
 	{.parts = groupings},
-	{.group_by = "event", .takes = REPORT_LIMIT}, /* a row for each event: all rows are made, since the table is sorted by time */
+	{.group_by = "event", .takes = REPORT_LIMIT | REPORT_SORTED}, /* a row for each event, by time */
 	{0},
 };
 

@@ -348,7 +348,7 @@ static void build_by_track(const uint32_t *track, uint32_t n, uint32_t n_tracks,
 
 /* Inputs mostly write a track's rows in a few stretches, each in order of time: then merging these is enough. False, with *order of no use, when they are out of order
  * so far that sorting is cheaper. track: NULL = all rows are of one. */
-static bool order_in_runs(const int64_t *time, const uint32_t *track, uint32_t n, uint32_t n_tracks, uint32_t *order)
+static bool build_order_in_runs(const int64_t *time, const uint32_t *track, uint32_t n, uint32_t n_tracks, uint32_t *order)
 {
 	if (!track) {
 		for (uint32_t i = 0; i < n; i++)
@@ -369,7 +369,7 @@ static void sort_table(struct profile *p, enum store_table_id id, const int64_t 
 	void *table = profile_table(p, id);
 	uint32_t n = ((struct rows *)table)->n;
 	uint32_t *order = NEW_ARRAY_RAW(n, uint32_t);
-	if (order_in_runs(time, track, n, p->track.rows.n, order)) {
+	if (build_order_in_runs(time, track, n, p->track.rows.n, order)) {
 		build_reorder(p, id, order);
 		return;
 	}

@@ -22,18 +22,18 @@ void build_map_release(struct build_map *m)
 	*m = (struct build_map){0};
 }
 
-static bool sums_fit(uint64_t a, uint64_t b)
+static bool build_join_sums_fit(uint64_t a, uint64_t b)
 {
 	return a + b <= 1ull << BUILD_SUM_BITS; /* neither is above it */
 }
 
 bool build_can_join(const struct build *to, const struct build *from, uint64_t rows[STORE_N_TABLES])
 {
-	enum { MOST = 1 << 30 }; /* strings, sets and the like; far from any limit of theirs */
+	enum { MOST = 1 << 30 }; /* strings, argument sets: two of so many still are below 2^32 */
 	const struct profile *a = to->p, *b = from->p;
-	bool can = sums_fit(to->span_ns, from->span_ns) && sums_fit(to->gpu_ns, from->gpu_ns) && sums_fit(to->memory_bytes, from->memory_bytes) &&
-	           !diag_count(&b->diags, "sum-too-large") && a->cat.rows.n + b->cat.rows.n < UINT16_MAX && a->strings.n < MOST && b->strings.n < MOST &&
-	           a->arg.rows.n < MOST && b->arg.rows.n < MOST;
+	bool can = build_join_sums_fit(to->span_ns, from->span_ns) && build_join_sums_fit(to->gpu_ns, from->gpu_ns) &&
+	           build_join_sums_fit(to->memory_bytes, from->memory_bytes) && !diag_count(&b->diags, "sum-too-large") &&
+	           a->cat.rows.n + b->cat.rows.n < UINT16_MAX && a->strings.n < MOST && b->strings.n < MOST && a->arg.rows.n < MOST && b->arg.rows.n < MOST;
 	for (enum store_table_id id = 0; id < STORE_N_TABLES; id++)
 		if (build_join_is_of_events(id)) {
 			rows[id] += build_join_rows_of(from, id)->n;
@@ -42,7 +42,7 @@ bool build_can_join(const struct build *to, const struct build *from, uint64_t r
 	return can;
 }
 
-static void join_tracks(struct build *to, const struct profile *p, struct build_map *m)
+static void build_join_tracks(struct build *to, const struct profile *p, struct build_map *m)
 {
 	m->track = NEW_ARRAY_RAW(p->track.rows.n, uint32_t);
 	for (uint32_t i = 0; i < p->track.rows.n; i++) {
@@ -53,7 +53,7 @@ static void join_tracks(struct build *to, const struct profile *p, struct build_
 	}
 }
 
-static void join_cats(struct build *to, const struct profile *p, struct build_map *m)
+static void build_join_cats(struct build *to, const struct profile *p, struct build_map *m)
 {
 	m->cat = NEW_ARRAY_RAW(p->cat.rows.n, uint32_t);
 	for (uint32_t i = 0; i < p->cat.rows.n; i++)
@@ -62,7 +62,7 @@ static void join_cats(struct build *to, const struct profile *p, struct build_ma
 		build_count(to, (uint16_t)m->cat[p->count.cat[i]], p->count.phase[i], p->count.events[i]);
 }
 
-static void join_launches(struct build *to, const struct build *from, struct build_map *m)
+static void build_join_launches(struct build *to, const struct build *from, struct build_map *m)
 {
 	const struct intern *keys = &from->launch_keys; /* key i + 1 is row i */
 	m->launch = NEW_ARRAY_RAW(keys->n, uint32_t);
@@ -73,7 +73,7 @@ static void join_launches(struct build *to, const struct build *from, struct bui
 	}
 }
 
-static void join_arg_sets(struct build *to, const struct build *from, struct build_map *m)
+static void build_join_arg_sets(struct build *to, const struct build *from, struct build_map *m)
 {
 	const struct intern *keys = &from->arg_set_keys;
 	struct arg_pair *pairs = NULL;
@@ -99,10 +99,10 @@ void build_join_names(struct build *to, const struct build *from, const uint64_t
 	m->string = NEW_ARRAY_RAW(p->strings.n, uint32_t);
 	for (uint32_t i = 0; i < p->strings.n; i++)
 		m->string[i] = intern_put_hashed(&to->p->strings, p->strings.entry[i].p, p->strings.entry[i].n, p->strings.entry[i].hash);
-	join_tracks(to, p, m);
-	join_cats(to, p, m);
-	join_launches(to, from, m);
-	join_arg_sets(to, from, m);
+	build_join_tracks(to, p, m);
+	build_join_cats(to, p, m);
+	build_join_launches(to, from, m);
+	build_join_arg_sets(to, from, m);
 	to->span_ns += from->span_ns;
 	to->gpu_ns += from->gpu_ns;
 	to->memory_bytes += from->memory_bytes;
@@ -139,7 +139,7 @@ static const uint32_t *build_join_map_of(const struct build_map *m, enum store_t
 	}
 }
 
-static void move_column(void *to, const void *from, uint32_t n, const struct store_column *c, const uint32_t *map)
+static void build_join_move_column(void *to, const void *from, uint32_t n, const struct store_column *c, const uint32_t *map)
 {
 	if (!map)
 		memcpy(to, from, (size_t)n * c->size);
@@ -165,7 +165,7 @@ void build_join_rows(struct build *to, struct build *from, const struct build_ma
 				continue;
 			data += (size_t)m->first[id] * column->size;
 			if (*old)
-				move_column(data, *old, n, column, build_join_map_of(m, column->type));
+				build_join_move_column(data, *old, n, column, build_join_map_of(m, column->type));
 			else
 				rows_set_absent(data, n, column);
 			mem_free(*old);

@@ -1,7 +1,8 @@
-/* Joins what several builders made, each of a stretch of one input, into what one builder would have made of the whole: strings, argument sets, launches, tracks and
- * categories get the numbers of their first appearance. The stretches are joined in their order.
+/* Joins builders of consecutive parts of one input, in their order, into what one builder would have made: strings, argument sets,
+ * launches, tracks and categories get the numbers of their first appearance.
  *
- * Of the tables those with a row for each event are joined, and those that they refer to; facts about the run, devices and memory snapshots are not, nor is profile.written. */
+ * Joined are the tables with a row for each event, and those that they refer to; facts about the run, devices, memory snapshots and
+ * profile.written are not. */
 #ifndef OPSCOPE_STORE_BUILD_JOIN_H
 #define OPSCOPE_STORE_BUILD_JOIN_H
 
@@ -14,8 +15,8 @@ struct build_map {
 };
 void build_map_release(struct build_map *m);
 
-/* Whether joining gives what one builder would have made: no limit of build.h is reached in the whole. `from` comes behind *to, of which `rows` says how long its tables will
- * be by then. Adds the rows of *from to `rows`. */
+/* Whether joining gives what one builder would have made: no limit of build.h is reached in the whole. `from` comes behind *to, of
+ * which `rows` says how long its tables will be by then. Adds the rows of *from to `rows`. */
 bool build_can_join(const struct build *to, const struct build *from, uint64_t rows[STORE_N_TABLES]);
 
 /* Joins all but the rows of events: *to has the names, *m says what they were. Where the rows of events begin in *to, rows[table] says. */

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 
 enum {
-	GUESS_LEFT_MOST = 64,  /* of GUESS_PARENT: below, how many ranges were left; from here on, 64 is no parent, and 64 + n is the row n before */
+	GUESS_LEFT_MOST = 64,  /* of GUESS_PARENT: a code below counts levels to pop from the last range; 64: no parent; 64 + n: the parent is n rows before */
 	GUESS_AWAY = 2,        /* of the others: 0 is the guess, and any other row is 2 more; so ROW_NONE is 1 */
 };
 
@@ -12,11 +12,24 @@ static const struct guess guess_rows[] = {
 #define GUESS_OFFSET_2_(structname, column) offsetof(struct structname, column)
 #define NO rows
 #define GUESS(table, structname, column, turn, klass, like, at, how) \
-	{TABLE_##table, GUESS_OFFSET_(structname, column), turn, GUESS_OFFSET_(structname, klass), GUESS_OFFSET_(structname, like), GUESS_OFFSET_(structname, at), GUESS_##how},
+	{TABLE_##table, GUESS_OFFSET_(structname, column), turn, GUESS_OFFSET_(structname, klass), \
+	 GUESS_OFFSET_(structname, like), GUESS_OFFSET_(structname, at), GUESS_##how},
 #include "store/guess.def"
 #undef GUESS
 #undef NO
 };
+
+/* Helpers have the types of struct packed_column, or are NO: struct rows, which stands first in each table. */
+#define NO rows
+#define GUESS_IS_(structname, column, type) GUESS_IS_2_(structname, column, type)
+#define GUESS_IS_2_(structname, column, type) _Generic(((struct structname *)0)->column, type *: true, struct rows: true, default: false)
+#define GUESS(table, structname, column, turn, klass, like, at, how) \
+	_Static_assert(GUESS_IS_(structname, klass, uint8_t), "a class of " #table "." #column " is uint8_t"); \
+	_Static_assert(GUESS_IS_(structname, like, int64_t), "what " #table "." #column " is like is int64_t"); \
+	_Static_assert(GUESS_IS_(structname, at, uint32_t), "rows of what " #table "." #column " is like are uint32_t");
+#include "store/guess.def"
+#undef GUESS
+#undef NO
 
 struct guess guess_of(enum store_table_id table, const struct store_column *c)
 {

@@ -36,7 +36,7 @@ void guess_classes_release(struct guess_classes *k);
 /* What packed_put and packed_take need, of the helpers that *p has; `n`: rows of the table. It is valid until *k is used for another column. */
 struct packed_column guess_column(const struct profile *p, const struct guess *g, const struct store_column *c, void *data, uint32_t n, struct guess_classes *k);
 
-/* The numbers to pack in place of the column's values, new; NULL where they cannot stand for them: the values are packed then. */
+/* A new array of n codes to pack in place of the column's values (mem_free). NULL: a helper is missing, or some value has no code; the values are packed then. */
 uint32_t *guess_codes(const struct profile *p, const struct guess *g, const uint32_t *data, uint32_t n);
 
 /* Whether the columns are there that codes follow from. */

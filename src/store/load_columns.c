@@ -1,15 +1,17 @@
 /* The strings and tables of an .opscope file, from their chunks. */
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <zlib.h>
+#include "store/load_work.h"
 
 #include "base/hash.h"
 #include "base/mem.h"
 #include "store/guess.h"
-#include "store/load_work.h"
 #include "store/save_work.h"
 
-enum { LOAD_MOST = PACKED_BLOCK * sizeof(int64_t) / PACKED_LEAST };  /* bytes in memory for one of the file: no column is packed better */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <zlib.h>
+
+/* Bytes in memory for one of the file, of a column that is packed best: bounds what a file may claim. */
+enum { LOAD_MOST = PACKED_BLOCK * sizeof(int64_t) / PACKED_LEAST };
 
 /* The number of rows of a table, -1 with *e set when it is not known. */
 static int64_t load_rows_count(struct load *l, const char *name)
@@ -98,6 +100,11 @@ static uint64_t load_chunk_most(const struct chunk *c)
 	return most < SAVE_CHUNK / size ? most : SAVE_CHUNK / size;
 }
 
+static bool load_is_of(const struct chunk *c, const struct load_column *v)
+{
+	return c->table == v->table_id && c->column == v->column_id;
+}
+
 /* Looks for the chunks of a column, before there is memory for it. */
 static int load_find_column(struct load *l, struct load_column *v)
 {
@@ -106,7 +113,7 @@ static int load_find_column(struct load *l, struct load_column *v)
 	v->column_id = intern_find(&l->names, str_from(v->name));
 	for (uint32_t i = 0; i < l->n_chunks; i++) {
 		const struct chunk *c = &l->chunk[i];
-		if (c->table != v->table_id || c->column != v->column_id)
+		if (!load_is_of(c, v))
 			continue;
 		bool coded = c->packing == SAVE_CODED;
 		if (c->seq != seq || c->size != v->size || c->bytes < 0 || (uint64_t)c->bytes > l->file_bytes || (seq && coded != v->coded))
@@ -117,6 +124,14 @@ static int load_find_column(struct load *l, struct load_column *v)
 	}
 	v->found = seq > 0 || !v->n;
 	return v->found && v->most < v->n ? load_damaged(l, "column %s.%s is shorter than its table", v->table, v->name) : 0;
+}
+
+/* The same of a column of the strings, which each file has. */
+static int load_find_strings(struct load *l, struct load_column *v)
+{
+	if (load_find_column(l, v))
+		return -1;
+	return v->found ? 0 : load_damaged(l, "its strings do not fit together");
 }
 
 /* The data of a chunk that is not as it is in memory, with room behind it. */
@@ -145,7 +160,7 @@ static int load_fill_column(struct load *l, const struct load_column *v, const s
 	const uint64_t of_chunk = SAVE_CHUNK / v->size;
 	for (uint32_t i = 0; i < l->n_chunks; i++) {
 		const struct chunk *c = &l->chunk[i];
-		if (c->table != v->table_id || c->column != v->column_id)
+		if (!load_is_of(c, v))
 			continue;
 		uint64_t left = v->n - at, n = left < of_chunk ? left : of_chunk;
 		char *out = (char *)to->data + at * v->size;
@@ -189,12 +204,8 @@ static void *load_alloc_to_fill(uint64_t n, unsigned size)
 static void *load_string_numbers(struct load *l, const char *name, uint64_t n)
 {
 	struct load_column v = {.table = SAVE_STRINGS, .name = name, .size = sizeof(uint32_t), .n = n};
-	if (load_find_column(l, &v))
+	if (load_find_strings(l, &v))
 		return NULL;
-	if (!v.found) {
-		load_damaged(l, "its strings do not fit together");
-		return NULL;
-	}
 	uint32_t *numbers = load_alloc_to_fill(n, sizeof *numbers);
 	if (load_fill_column(l, &v, &(struct packed_column){.data = numbers, .size = sizeof *numbers, .none = -1}) == 0)
 		return numbers;
@@ -206,12 +217,8 @@ static void *load_string_numbers(struct load *l, const char *name, uint64_t n)
 static char *load_string_bytes(struct load *l, uint64_t total)
 {
 	struct load_column v = {.table = SAVE_STRINGS, .name = "bytes", .size = 1, .n = total};
-	if (load_find_column(l, &v))
+	if (load_find_strings(l, &v))
 		return NULL;
-	if (!v.found) {
-		load_damaged(l, "its strings do not fit together");
-		return NULL;
-	}
 	char *pool = arena_bytes(&l->p->strings.bytes, total);
 	return load_fill_column(l, &v, &(struct packed_column){.data = pool, .size = 1}) ? NULL : pool;
 }
@@ -250,7 +257,7 @@ static int load_read_column(struct load *l, const struct guess *g, const struct 
 		return -1;
 	if (!v.coded)
 		return 0;
-	*found = guess_has_helpers(l->p, g); /* derived as they are: without them all of analysis is done again */
+	*found = guess_has_helpers(l->p, g); /* without helpers the column counts as missing, and analysis runs again */
 	return *found && !guess_values(l->p, g, *data, n) ? load_damaged(l, "column %s.%s cannot be unpacked", v.table, v.name) : 0;
 }
 

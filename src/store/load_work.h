@@ -2,9 +2,9 @@
 #ifndef OPSCOPE_STORE_LOAD_WORK_H
 #define OPSCOPE_STORE_LOAD_WORK_H
 
-#include <sqlite3.h>
-
 #include "store/load.h"
+
+#include <sqlite3.h>
 
 /* A row of store_chunk without its data. */
 struct chunk {
@@ -22,7 +22,7 @@ struct load {
 	const char *path;
 	uint64_t file_bytes;
 	int version;
-	bool no_memory;     /* for a text that the file has: it read as if it were not there */
+	bool no_memory;     /* SQLite ran out of memory for a text, which then looks absent */
 	struct profile *p;
 	struct err *e;
 	struct mem_undo undo;
@@ -36,7 +36,7 @@ int load_sqlite_failed(struct load *l);
 /* A text of the current row. */
 struct str load_text_of(struct load *l, sqlite3_stmt *st, int column);
 
-/* load_columns.c */
+/* load_columns.c. On -1 what was read so far stays in load.p, which frees it. */
 int load_list_chunks(struct load *l);
 int load_read_strings(struct load *l);
 /* *derived becomes false where a DERIVED column is missing. */

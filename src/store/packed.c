@@ -1,8 +1,8 @@
 #include "store/packed.h"
 
-#include <assert.h>
-
 #include "base/mem.h"
+
+#include <assert.h>
 
 enum packed_by {
 	PACKED_BY_NOTHING,
@@ -14,9 +14,10 @@ enum packed_by {
 };
 
 enum { PACKED_BY_MASK = 7, PACKED_HAS_NONE = 8, PACKED_HAS_APART = 16, PACKED_HAS_SCALE = 32, PACKED_FLAGS = 63 };
+_Static_assert(PACKED_BYS <= PACKED_BY_MASK + 1, "a stream has three bits for its prediction");
 enum { PACKED_WORD = 64, PACKED_VARINT_MOST = 10 };
 
-/* Of the stream of a class, what the blocks so far leave: its last value; and what predicted best, which the writer looks for again in every eighth block. */
+/* Carried from block to block, for each stream: its last value; and its best prediction, which the writer searches again every SEARCH_EACH blocks. */
 struct packed_last {
 	uint64_t value;
 	bool is_known;       /* `by` is */
@@ -112,7 +113,7 @@ struct packed_stream {
 	bool has_none;
 	unsigned width, wide, n_apart; /* wide: bits of those apart */
 	uint64_t base, scale;
-	uint64_t bits;                 /* of all codes together, each by itself: tells which prediction is best */
+	uint64_t bits;                 /* sum of the codes' widths, to compare predictions */
 	uint64_t code[PACKED_BLOCK];
 };
 
@@ -245,6 +246,7 @@ static bool packed_try(const struct packed_column *c, const struct packed_rows *
 /* The width with which all codes take the fewest bytes. */
 static void packed_choose_width(struct packed_stream *s, unsigned n)
 {
+	enum { HEAD = 3, PLACE = 2 }; /* bytes: how many are apart (at most PACKED_BLOCK) and their width; the place of each */
 	unsigned of_width[PACKED_WORD + 1] = {0}, apart = 0, widest = 0;
 	for (unsigned i = 0; i < n; i++)
 		of_width[packed_width(s->code[i])]++;
@@ -255,7 +257,7 @@ static void packed_choose_width(struct packed_stream *s, unsigned n)
 	size_t least = packed_bytes(n, widest);
 	for (unsigned w = widest; w-- > 0;) {
 		apart += of_width[w + 1];
-		size_t bytes = packed_bytes(n, w) + 3 + 2 * (size_t)apart + packed_bytes(apart, widest);
+		size_t bytes = packed_bytes(n, w) + HEAD + PLACE * (size_t)apart + packed_bytes(apart, widest);
 		if (bytes < least) {
 			least = bytes;
 			s->width = w;
@@ -339,7 +341,7 @@ static bool packed_is_mixed(const struct packed_split *split, unsigned n)
 
 void packed_put(const struct packed_column *c, uint32_t first, uint32_t n, struct buf *out)
 {
-	enum { SEARCH_EACH = 8 };
+	enum { SEARCH_EACH = 8 }; /* a search does the work of all predictions, any other block that of one */
 	struct packed_state state = {0};
 	struct buf parts = {0};
 	bool by_class = false;

@@ -1,8 +1,8 @@
 /* Columns of integers in few bytes, for files. Rows go by blocks of PACKED_BLOCK; a block is packed by itself, but for the last value before it.
  *
  * A block is one stream of values, or one for each class, where another column tells classes apart: durations of kernels are unlike those of calls. A value
- * is kept as what is left when a prediction is taken away: 0, the value before, another column's value in this row or in the row that a third column
- * points at. What is left becomes (left - base) / scale, which most often fits few bits; the few that do not are kept apart with their places.
+ * is kept as its residual: what is left after a prediction is subtracted. It is 0, the value before, another column's value in this row or in the row that a
+ * third column points at, or a sum of these. A residual becomes (residual - base) / scale, which mostly fits few bits; outliers are kept apart with their places.
  *
  *   rows    their number, 7 bits a byte, least first, as all numbers below; then the blocks
  *   block   1 byte: 0 = one stream; 1 = one for each class that is there, in rising order; the class of a row is another column's number modulo 16
@@ -29,7 +29,7 @@ struct packed_split {
 	uint16_t place[PACKED_BLOCK];
 };
 
-/* An array of splits, new: of n rows with these classes. */
+/* A new array, one split for each block of n rows (mem_free). A class is klass[row] modulo PACKED_CLASSES. */
 struct packed_split *packed_split(const uint8_t *klass, uint32_t n);
 
 /* A column, and the columns that help to guess it. They are arrays of `n` rows each; NULL = there is none. */

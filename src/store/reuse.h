@@ -1,5 +1,5 @@
-/* What analysis makes of a profile and several reports want: the op tree, links, directions, layers, ... Otherwise each is made on demand
- * and freed by its user. Between reuse_begin and reuse_end each is made once and handed out again, and its *_free does nothing; a part of
+/* Results of analysis that several reports share: the op tree, links, directions, layers, ... Without reuse_begin each caller makes and
+ * frees its own. Between reuse_begin and reuse_end each is made once and handed out again, and its *_free does nothing; a part of
  * the profile (analysis/steps/slice.h) keeps what is made of it, too. A result may depend on the profile and on `what` alone.
  *
  * Only the thread that called reuse_begin, or reuse_take since, is handed what was kept: others may read the profile meanwhile, and make their own.

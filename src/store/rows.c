@@ -1,7 +1,9 @@
 #include "store/rows.h"
 
 #include "base/mem.h"
+#include "base/search.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -107,6 +109,7 @@ void rows_permute(void *table, const struct store_table *desc, const uint32_t *o
 void rows_keep(void *table, const struct store_table *desc, const uint32_t *rows, uint32_t n)
 {
 	struct rows *r = rows_of(table);
+	assert(!ANY_WHERE(i, 1u, n, rows[i - 1] >= rows[i]));
 	for (unsigned c = 0; c < desc->n_columns; c++) {
 		const struct store_column *col = &desc->columns[c];
 		void *data = *rows_column(table, col);

@@ -1,10 +1,11 @@
 /* The strings and tables of an .opscope file, as chunks. */
-#include <zlib.h>
+#include "store/save_work.h"
 
 #include "base/hash.h"
 #include "base/mem.h"
 #include "store/guess.h"
-#include "store/save_work.h"
+
+#include <zlib.h>
 
 static int save_rows_count(struct save *s, const char *name, uint32_t n, struct err *e)
 {
@@ -71,7 +72,7 @@ static int save_column(struct save *s, const char *table, const char *column, co
 	return rc;
 }
 
-/* Deflated, or as they are where that is hardly longer. */
+/* Deflated, or as they are where that is less than an eighth longer: not worth inflating at each reading. */
 static int save_bytes(struct save *s, const char *table, const char *column, struct str bytes, struct err *e)
 {
 	struct save_chunks w;

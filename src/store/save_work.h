@@ -2,11 +2,12 @@
 #ifndef OPSCOPE_STORE_SAVE_WORK_H
 #define OPSCOPE_STORE_SAVE_WORK_H
 
-#include <sqlite3.h>
+#include "store/save.h"
 
 #include "base/buf.h"
 #include "io/atomic.h"
-#include "store/save.h"
+
+#include <sqlite3.h>
 
 #define SAVE_VFS "unix-none" /* nobody else writes to the file; and where flock is made of the locks that SQLite takes, it would wait for our own */
 #define SAVE_META "CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID"

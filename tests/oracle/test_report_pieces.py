@@ -12,7 +12,8 @@ from nsys_db import call, kernel, nvtx, strings
 from oracle import Case
 
 KERNELS = 2060  # more than two pieces
-REPORTS = (("pyprof",), ("kernels", "--group-by=instance"), ("queues", "--group-by=change"), ("function-events",))
+REPORTS = (("pyprof",), ("kernels", "--group-by=instance"), ("queues", "--group-by=change"), ("function-events",),
+           ("key-averages", "--group-by=event"))
 
 
 def tables():

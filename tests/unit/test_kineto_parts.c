@@ -9,7 +9,9 @@
 #include "failing_malloc.h"
 
 #include "base/mem.h"
+#include "base/threads.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -259,6 +261,28 @@ static void test_traces_of_the_tests(void **state)
 	buf_release(&path);
 }
 
+static void *mask_of_thread(void *context)
+{
+	pthread_sigmask(SIG_BLOCK, NULL, context);
+	return NULL;
+}
+
+/* Signals are for threads that know of them; those of a thread's own faults are not held back. The caller's mask stays. */
+static void test_threads_take_no_signals(void **state)
+{
+	(void)state;
+	pthread_t thread;
+	sigset_t before, inside, after;
+	pthread_sigmask(SIG_BLOCK, NULL, &before);
+	assert_true(threads_start(&thread, mask_of_thread, &inside));
+	pthread_sigmask(SIG_BLOCK, NULL, &after);
+	pthread_join(thread, NULL);
+	for (int i = SIGHUP; i < SIGRTMIN; i++)
+		assert_int_equal(sigismember(&before, i), sigismember(&after, i));
+	assert_true(sigismember(&inside, SIGINT) && sigismember(&inside, SIGTERM) && sigismember(&inside, SIGALRM));
+	assert_false(sigismember(&inside, SIGSEGV) || sigismember(&inside, SIGBUS) || sigismember(&inside, SIGABRT));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +291,7 @@ int main(void)
 		cmocka_unit_test(test_memory_runs_out),
 		cmocka_unit_test(test_all_parts_are_joined),
 		cmocka_unit_test(test_ranges_across_parts),
+		cmocka_unit_test(test_threads_take_no_signals),
 		cmocka_unit_test(test_traces_of_the_tests),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

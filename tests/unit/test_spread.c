@@ -3,6 +3,8 @@
 
 #include "base/spread.h"
 
+#include <math.h>
+
 static void near(double a, double b) { assert_true(a - b < 1e-9 && b - a < 1e-9); }
 
 static void test_even(void **state)
@@ -52,8 +54,25 @@ static void test_many(void **state)
 	near(s.mean, -0.25);
 }
 
+/* Zeros of both signs and values that are none get the same places among few values and among many. */
+static void test_order(void **state)
+{
+	(void)state;
+	enum { MANY = 4096 };
+	static double v[MANY];
+	for (unsigned n = 8; n <= MANY; n *= 512) {
+		for (unsigned i = 0; i < n; i++)
+			v[i] = i % 4 == 0 ? 0.0 : i % 4 == 1 ? -0.0 : i % 4 == 2 ? NAN : -1;
+		spread_of(v, n);
+		for (unsigned i = 0; i < n; i++) {
+			const unsigned quarter = i * 4 / n;
+			assert_true(quarter == 3 ? isnan(v[i]) : quarter == 0 ? v[i] == -1 : v[i] == 0 && !signbit(v[i]) == (quarter == 2));
+		}
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_even), cmocka_unit_test(test_many), cmocka_unit_test(test_one_and_none)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_even), cmocka_unit_test(test_many), cmocka_unit_test(test_order), cmocka_unit_test(test_one_and_none)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static struct str key_text(struct kineto *k, struct str name)
 	return (struct str){p, name.n};
 }
 
-static bool is_whole(enum arg_field f)
+static bool kineto_args_is_whole(enum arg_field f)
 {
 	return f < FIELD_DROP && f != FIELD_GRID && f != FIELD_BLOCK && f != FIELD_BLOCKS_PER_SM && f != FIELD_WARPS_PER_SM && f != FIELD_OCCUPANCY;
 }
@@ -27,7 +27,7 @@ static void key_add(struct kineto *k, const char *text, enum arg_field field, un
 	memcpy(padded, text, strlen(text));
 	uint32_t id = intern_str(&k->p->strings, str_from(text));
 	struct kineto_key *key = key_find(k, (struct str){padded, strlen(text)});
-	*key = (struct kineto_key){key_text(k, str_from(text)), id, (uint16_t)kinds, (uint8_t)field, is_whole(field)};
+	*key = (struct kineto_key){key_text(k, str_from(text)), id, (uint16_t)kinds, (uint8_t)field, kineto_args_is_whole(field)};
 	k->n_keys++;
 }
 
@@ -106,7 +106,7 @@ static bool set_field(struct event *ev, enum arg_field f, const struct json_valu
 }
 
 /* An argument that is no field. */
-static void keep_arg(struct kineto *k, struct event *ev, const struct kineto_key *key, uint32_t value, bool is_string)
+static void kineto_args_keep(struct kineto *k, struct event *ev, const struct kineto_key *key, uint32_t value, bool is_string)
 {
 	if (ev->ph == 'M' && (key->id == k->id_name || key->id == k->id_labels))
 		ev->meta_name = value;
@@ -118,7 +118,7 @@ static void keep_arg(struct kineto *k, struct event *ev, const struct kineto_key
 }
 
 /* Where a value is kept. Events of one name mostly have the same shapes and types, above all when the argument before is the same, too. */
-static inline struct value_slot *value_slot_of(struct kineto *k, const struct event *ev, const struct json_glue_state *met)
+static inline struct kineto_value_slot *kineto_args_value_slot_of(struct kineto *k, const struct event *ev, const struct json_glue_state *met)
 {
 	uint64_t h = (uint64_t)(met - k->glue.state) << 40 ^ ev->name_mark ^ (ev->n_pairs ? k->pair[ev->n_pairs - 1].value : 0);
 	return &k->value[h * 0x9e3779b97f4a7c15u >> 32 & (VALUE_SLOTS - 1)];
@@ -126,7 +126,7 @@ static inline struct value_slot *value_slot_of(struct kineto *k, const struct ev
 
 /* The position behind the value at `p`, if it is the one of the slot; else NULL. The bytes alone decide: an array or object ends where it ended before,
  * and a string without a back-slash at the next quote. */
-static inline const char *value_again(const struct kineto *k, const struct value_slot *slot, const char *p)
+static inline const char *kineto_args_value_again(const struct kineto *k, const struct kineto_value_slot *slot, const char *p)
 {
 	if (!slot->n || k->j.end - p < (ptrdiff_t)slot->n + 2 || (slot->is_string && (p[0] != '"' || p[slot->n + 1] != '"')))
 		return NULL;
@@ -141,7 +141,7 @@ const char *kineto_args(struct kineto *k, const char *p, struct event *ev, unsig
 		return json_skip(&k->j, p);
 	bool first = true;
 	p++;
-	ev->name_mark = ev->name.n ? mark_of(ev->name) : 0;
+	ev->name_mark = ev->name.n ? kineto_mark_of(ev->name) : 0;
 	json_glue_enter(&k->glue);
 	for (;;) {
 		struct json_value name, v;
@@ -153,16 +153,16 @@ const char *kineto_args(struct kineto *k, const char *p, struct event *ev, unsig
 			return p;
 		const char *value = p;
 		const struct kineto_key *known = met ? met->known : NULL;
-		struct value_slot unused = {0}, *slot = &unused;
+		struct kineto_value_slot unused = {0}, *slot = &unused;
 		if (known && known->whole && (known->kinds & kind)) {
 			if ((p = json_near_whole(&k->j, value, &ev->num[known->field]))) {
 				ev->fields |= 1ull << known->field;
 				continue;
 			}
 		} else if (known && !(known->kinds & kind)) {
-			slot = value_slot_of(k, ev, met);
-			if ((p = value_again(k, slot, value))) {
-				keep_arg(k, ev, known, slot->id, slot->is_string);
+			slot = kineto_args_value_slot_of(k, ev, met);
+			if ((p = kineto_args_value_again(k, slot, value))) {
+				kineto_args_keep(k, ev, known, slot->id, slot->is_string);
 				continue;
 			}
 		}
@@ -175,6 +175,6 @@ const char *kineto_args(struct kineto *k, const char *p, struct event *ev, unsig
 			met->known = key;
 		if ((key->kinds & kind) && set_field(ev, key->field, &v))
 			continue;
-		keep_arg(k, ev, key, kineto_intern_kept(k, &v, slot), v.type == JSON_STRING);
+		kineto_args_keep(k, ev, key, kineto_intern_kept(k, &v, slot), v.type == JSON_STRING);
 	}
 }

@@ -79,7 +79,7 @@ static const struct cat_slot *cat_fill(struct kineto *k, struct cat_slot *slot, 
 	if (slot->n)
 		memcpy(slot->text, text.p, text.n);
 	if (escaped)
-		kineto_needs_all(k); /* what is noted depends on the slots */
+		kineto_cannot_join(k); /* what is noted depends on the slots */
 	slot->cat = build_cat(&k->b, kineto_intern_raw(k, text, escaped));
 	slot->kind = (uint8_t)c->kind;
 	slot->sub = (uint8_t)c->sub;
@@ -315,7 +315,7 @@ static bool read_time(struct kineto *k, struct str raw, bool known, const char *
 	return false;
 }
 
-static int64_t flow_id(struct kineto *k, const struct event *ev)
+static int64_t kineto_event_flow_id(struct kineto *k, const struct event *ev)
 {
 	int64_t v;
 	if (ev->id_known)
@@ -324,7 +324,7 @@ static int64_t flow_id(struct kineto *k, const struct event *ev)
 		return v;
 	if (!ev->id.n)
 		return ID_NONE;
-	kineto_needs_all(k);
+	kineto_cannot_join(k);
 	return -2 - (int64_t)intern_str(&k->p->strings, ev->id); /* text ids: apart from the numbers */
 }
 
@@ -374,7 +374,7 @@ static void store_event(struct kineto *k, struct event *ev)
 	case 's':
 	case 't':
 	case 'f':
-		build_flow(&k->b, ts, flow_id(k, ev), track_of(k, ev), cat, (uint8_t)ev->ph);
+		build_flow(&k->b, ts, kineto_event_flow_id(k, ev), track_of(k, ev), cat, (uint8_t)ev->ph);
 		break;
 	case 'M':
 		store_metadata(k, ev, cat, ts);
@@ -410,7 +410,7 @@ static enum member member_of(struct str key)
 }
 
 /* The value of a member that mostly has the one that the event before has; `version` of json_glue_state, 0 when there is none. */
-static inline void take_seldom_changing(struct event *ev, enum member member, const struct json_value *v, uint64_t version)
+static inline void kineto_event_take_seldom_changing(struct event *ev, enum member member, const struct json_value *v, uint64_t version)
 {
 	switch (member) {
 	case MEMBER_CAT:
@@ -439,7 +439,7 @@ static inline void take_seldom_changing(struct event *ev, enum member member, co
 }
 
 /* A member's value. The arguments are not read here. */
-static void take_member(struct event *ev, enum member member, const struct json_value *v)
+static void kineto_event_take_member(struct event *ev, enum member member, const struct json_value *v)
 {
 	switch (member) {
 	case MEMBER_ARGS:
@@ -463,14 +463,14 @@ static void take_member(struct event *ev, enum member member, const struct json_
 		ev->has_name = true;
 		break;
 	default:
-		take_seldom_changing(ev, member, v, 0);
+		kineto_event_take_seldom_changing(ev, member, v, 0);
 		break;
 	}
 }
 
 /* Reads the value at `p` of a member that is a number or a name, and takes it, at once. NULL, and nothing is taken, when it is another member, or
  * json_near_value must read it. */
-static inline const char *read_at_once(struct kineto *k, const char *p, struct event *ev, enum member member)
+static inline const char *kineto_event_read_at_once(struct kineto *k, const char *p, struct event *ev, enum member member)
 {
 	const char *end = NULL;
 	unsigned n;
@@ -515,7 +515,7 @@ static void note_first_key(struct kineto *k, struct str key)
 }
 
 /* The member of a key, which is looked up once for each state. */
-static inline enum member member_at(struct json_glue_state *met, const struct json_value *key)
+static inline enum member kineto_event_member_at(struct json_glue_state *met, const struct json_value *key)
 {
 	if (!met)
 		return member_of(key->raw);
@@ -528,18 +528,18 @@ static inline enum member member_at(struct json_glue_state *met, const struct js
 static inline const char *read_member(struct kineto *k, const char *p, struct event *ev, bool *first, struct json_value *key, struct json_glue_state **met)
 {
 	struct json_glue_state *of = *met;
-	const enum member member = member_at(of, key);
+	const enum member member = kineto_event_member_at(of, key);
 	const bool seldom_changes = of && member >= MEMBER_CAT;
 	const char *value = p;
 	struct json_value v;
 	if (seldom_changes && (p = json_glue_again(&k->glue, value, met))) {
-		take_seldom_changing(ev, member, &(*met)->value, (*met)->version);
+		kineto_event_take_seldom_changing(ev, member, &(*met)->value, (*met)->version);
 		return p;
 	}
 	if (member == MEMBER_ARGS && ev->ph && (ev->has_cat || ev->ph != 'X') && ev->has_name) {
 		p = kineto_args(k, value, ev, args_kind(k, ev));
-	} else if (!(p = read_at_once(k, value, ev, member)) && (p = json_near_value(&k->j, value, &v))) {
-		take_member(ev, member, &v);
+	} else if (!(p = kineto_event_read_at_once(k, value, ev, member)) && (p = json_near_value(&k->j, value, &v))) {
+		kineto_event_take_member(ev, member, &v);
 	}
 	if (p)
 		p = json_glue_member(&k->glue, &k->j, p, first, key, met);
@@ -549,7 +549,7 @@ static inline const char *read_member(struct kineto *k, const char *p, struct ev
 }
 
 /* Text by text: an instruction that clears all at once is slow to begin, and so is one that copies what two have just written. */
-static inline void event_clear(struct event *ev)
+static inline void kineto_event_clear(struct event *ev)
 {
 	enum { TEXT = sizeof(struct str), BEHIND_TEXTS = offsetof(struct event, args) + TEXT, REST = offsetof(struct event, ts_ns) - BEHIND_TEXTS };
 	memset(&ev->name, 0, TEXT);
@@ -566,7 +566,7 @@ static inline void event_clear(struct event *ev)
 const char *kineto_event(struct kineto *k, const char *p)
 {
 	struct event ev;
-	event_clear(&ev);
+	kineto_event_clear(&ev);
 	bool first = true;
 	const bool first_of_all = !k->n_events;
 	const char *text = p++;

@@ -50,13 +50,13 @@ struct cat_slot {
 };
 
 /* A text that was interned; n 0 = none. */
-struct text_slot {
+struct kineto_text_slot {
 	const char *text;
 	uint32_t n, id;
 };
 
 /* A value of an argument that was interned: an array or object as it was written, or the text of a string. Of short texts nothing is kept. */
-struct value_slot {
+struct kineto_value_slot {
 	const char *text;
 	uint32_t n;        /* 0 = none */
 	uint32_t id;
@@ -76,7 +76,7 @@ struct event {
 	char ph;
 	/* From here on only what `category`, `fields` and the flags above say is set. */
 	int64_t ts_ns, dur_ns, id_number;
-	uint64_t name_mark;              /* when args are read: mark_of the name */
+	uint64_t name_mark;              /* when args are read: kineto_mark_of the name */
 	struct cat_slot category_copy;
 	int64_t num[FIELD_DROP];
 	double real[FIELD_DROP];
@@ -106,7 +106,7 @@ struct kineto {
 	struct arena value_arena;
 	int64_t offset;              /* in the input, of the event being read */
 	bool is_part;                /* the events before are read by another reader */
-	bool is_alone;               /* of a part: it held what depends on the events before */
+	bool cannot_join;               /* of a part: it held what depends on the events before */
 	int64_t stop_at;             /* an event from this offset on is not read before kineto_at_border is asked; INT64_MAX = any is */
 	struct kineto_key key[KEY_SLOTS];
 	struct arena names_arena;    /* of the keys' names */
@@ -117,8 +117,8 @@ struct kineto {
 	uint32_t last_track;
 	const struct cat_slot *last_category;
 	struct cat_slot cat[CAT_SLOTS];
-	struct text_slot text[TEXT_SLOTS];
-	struct value_slot value[VALUE_SLOTS];
+	struct kineto_text_slot text[TEXT_SLOTS];
+	struct kineto_value_slot value[VALUE_SLOTS];
 	struct arg_pair pair[MAX_ARGS];
 	/* B events waiting for their E, a list per track. */
 	struct open_range { uint32_t span, below; } *open;
@@ -152,9 +152,9 @@ void kineto_event_init(struct kineto *k);
 const char *kineto_event(struct kineto *k, const char *p);
 
 /* What is read now cannot be joined with what another reader read before. */
-static inline void kineto_needs_all(struct kineto *k)
+static inline void kineto_cannot_join(struct kineto *k)
 {
-	k->is_alone = k->is_part;
+	k->cannot_join = k->is_part;
 	if (k->is_part)
 		k->stop_at = INT64_MIN;
 }
@@ -185,7 +185,7 @@ bool kineto_has_control(struct str s);
 uint32_t kineto_intern_raw(struct kineto *k, struct str raw, bool escaped);
 uint32_t kineto_intern(struct kineto *k, const struct json_value *v);
 /* The same; keeps the value in *slot, if it may be found there again. */
-uint32_t kineto_intern_kept(struct kineto *k, const struct json_value *v, struct value_slot *slot);
+uint32_t kineto_intern_kept(struct kineto *k, const struct json_value *v, struct kineto_value_slot *slot);
 
 /* The first up to 8 bytes of a text; 8 bytes can be read there, since it lies in the padded window or in such a buffer. */
 static inline uint64_t head_of(struct str s)
@@ -196,7 +196,7 @@ static inline uint64_t head_of(struct str s)
 }
 
 /* A number that tells most texts of a trace apart: of their first and last 8 bytes and their length. 8 bytes can be read, as above. */
-static inline uint64_t mark_of(struct str s)
+static inline uint64_t kineto_mark_of(struct str s)
 {
 	uint64_t tail = 0;
 	if (s.n >= 8)

@@ -1,5 +1,6 @@
-#include "base/mem.h"
 #include "input/kineto/kineto_event.h"
+
+#include "base/mem.h"
 #include "store/build_join.h"
 
 /* The track of the whole that is track `t` of a part; ROW_NONE = there is none yet. */

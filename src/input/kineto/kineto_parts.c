@@ -4,6 +4,7 @@
 #include "base/threads.h"
 #include "store/build_join.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -51,7 +52,7 @@ static void kineto_part_look(void *context, uint64_t done, uint64_t total)
 {
 	struct kineto_part *x = context;
 	if (x->r && __atomic_load_n(&x->cancelled, __ATOMIC_RELAXED))
-		kineto_needs_all(&x->r->k);
+		kineto_cannot_join(&x->r->k);
 }
 
 static void kineto_part_read(void *context)
@@ -79,7 +80,7 @@ static void kineto_part_read(void *context)
 		.first = r->at_first, .final = r->final, .done = p != NULL,
 	};
 	x->next = r->next;
-	x->good = ends && !r->k.is_alone && !source_error(x->source);
+	x->good = ends && !r->k.cannot_join && !source_error(x->source);
 }
 
 /* Frees what it read. Allocates nothing. */
@@ -145,7 +146,7 @@ static void kineto_part_cancel(struct kineto_part *x)
 /* Whether events follow each other from the brace on; the first is short, so that no window cuts it that begins there. */
 static bool kineto_is_run(const char *text, const char *brace, const char *end)
 {
-	enum { LOOK = 4, SHORT = 64 << 10 };
+	enum { LOOK = 4, SHORT = 64 << 10 }; /* a brace within a text hardly begins four events; blocks of a source are far longer than SHORT */
 	struct json j = {.end = end};
 	bool first = true, done;
 	const char *p = brace;
@@ -196,15 +197,16 @@ static void kineto_parts_start(struct kineto_parts *all)
 	pthread_cond_init(&all->finished, NULL);
 	mem_undo_begin(&all->undo, kineto_parts_abandon, all);
 	for (unsigned i = 0; i < all->n; i++)
-		all->part[i].started = pthread_create(&all->part[i].thread, NULL, kineto_part_run, &all->part[i]) == 0;
+		all->part[i].started = threads_start(&all->part[i].thread, kineto_part_run, &all->part[i]);
 }
 
 void kineto_split(struct kineto_reader *r, const char *p, struct str between, kineto_read_part_fn *read)
 {
-	enum { TEXT = 256 << 10, BETWEEN = 64 };
+	enum { TEXT = 256 << 10, BETWEEN = 64 }; /* bytes: hundreds of events, among which a border is searched; a comma and an indent */
 	const int64_t from = kineto_offset_of(r, p), bytes = (int64_t)source_file_bytes(r->source) - from, most = bytes / r->part_bytes;
 	const unsigned n = most < r->threads ? (unsigned)most : r->threads;
 	r->splits = false;
+	assert(r->threads <= THREADS_MOST); /* all may stand in the chain at once */
 	if (n < 2 || between.n > BETWEEN)
 		return;
 	struct kineto_parts *all = NEW(struct kineto_parts);
@@ -245,7 +247,7 @@ static void kineto_move_rows(struct kineto_parts *all)
 		return;
 	build_join_reserve(&all->whole->k.b, all->rows, all->chain, all->n_chain);
 	for (unsigned i = 1; i < all->n_chain; i++)
-		started[i] = pthread_create(&thread[i], NULL, kineto_part_move, &all->part[all->of_chain[i]]) == 0;
+		started[i] = threads_start(&thread[i], kineto_part_move, &all->part[all->of_chain[i]]);
 	for (unsigned i = 0; i < all->n_chain; i++)
 		if (!started[i])
 			kineto_part_move(&all->part[all->of_chain[i]]);
@@ -325,9 +327,9 @@ const char *kineto_at_border(struct kineto_reader *r, const char *start, const c
 {
 	const int64_t offset = kineto_offset_of(r, p);
 	const struct kineto_parts *all = r->parts;
-	if (r->k.is_alone)
+	if (r->k.cannot_join)
 		return NULL;
-	/* A window that ends elsewhere than that of the other reader might cut an event that the other one has whole. */
+	/* Windows must end at the same byte, or one reader may see an event cut that the other sees whole. */
 	const bool is_clean = !r->k.j.repairs && !r->final && kineto_offset_of(r, r->k.j.end) == source_block_end(r->source, offset);
 	for (unsigned i = r->next; is_clean && i < all->n && all->part[i].border <= offset; i++) {
 		if (all->part[i].border != offset)

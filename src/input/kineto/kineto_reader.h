@@ -1,9 +1,10 @@
 /* The reader of a Kineto trace, and how several of them share a file. Used by the files of this folder, tests and fuzz targets.
  *
- * A plain file is split where an event seems to begin, judged by the text that stands between the first events. The first part is read by the reader of the whole, each of the
- * others by a thread of its own, as if the array of events began there. When the reader of the whole has come to such a border, between two events of traceEvents, then the
- * guess was right, and what was read behind it is joined (store/build_join.h). Where the guess was wrong, or a part holds what depends on the events before it, or is cut
- * off, the reader of the whole reads that part, too. So the result is the same, byte for byte, as that of one thread, and nothing is accepted that one thread refuses. */
+ * A plain file is split at bytes where an event seems to begin, judged by the text between the first events. The main reader, that of
+ * the whole, reads the first part. A thread reads each other part, as if the array of events began there. The main reader joins a part
+ * (store/build_join.h) only if it arrives at exactly that byte, between two events of traceEvents, and if the part neither depends on
+ * events before it nor is cut off. Else it reads the part itself. So the result equals one thread's, byte for byte, and what one thread
+ * refuses is refused. */
 #ifndef OPSCOPE_INPUT_KINETO_KINETO_READER_H
 #define OPSCOPE_INPUT_KINETO_KINETO_READER_H
 
@@ -34,20 +35,22 @@ static inline int64_t kineto_offset_of(const struct kineto_reader *r, const char
 	return r->begin_offset + (p - r->begin);
 }
 
-/* kineto.c: reads the trace by so many threads at most, in parts of part_bytes at least. As struct input, `read`. *joined: how many parts were joined; NULL = nobody asks. */
+/* kineto.c: as `read` of struct input, with at most so many threads (1 to THREADS_MOST), in parts of part_bytes at least. *joined: how
+ * many parts were joined; NULL = nobody asks. */
 int kineto_read_by(struct source *s, struct profile *p, unsigned threads, int64_t part_bytes, unsigned *joined, struct err *e);
 /* kineto_text.c: is there an event at the brace `p`, in text that begins at `begin`? One stands in an array and begins with a key that events have. */
 bool kineto_looks_like_event(const char *begin, const char *p);
 
 /* kineto_parts.c */
 
-/* Reads the first window of a part, of which *r has source, profile and border, and the events in it. Returns the position behind ']'; NULL where the part ends sooner. */
+/* Reads the first window of a part, of which *r has source, profile and border, and the events in it. Returns the position behind ']';
+ * NULL where the part ends sooner. */
 typedef const char *kineto_read_part_fn(struct kineto_reader *r);
 /* Splits what follows `p`, an event, if that pays; `between` is the text between two events before. */
 void kineto_split(struct kineto_reader *r, const char *p, struct str between, kineto_read_part_fn *read);
 
-/* The reader has come to an event at `p`, at a border or behind it; `start` is behind the event before, or *first as of json_element. Returns where it goes on, with *first; or, with *done, behind ']'. NULL:
- * with at_border, a part ends here; else it is not to be read any further. */
+/* At an event `p` on a border or behind one; `start` is behind the event before, with *first as of json_element. Returns where to go on,
+ * with *first, or with *done the position behind ']'. NULL: the part ends here (at_border is set), or must not be used. */
 const char *kineto_at_border(struct kineto_reader *r, const char *start, const char *p, bool *first, bool *done);
 
 /* Ends all threads and frees what they read. Returns how many parts were joined. */

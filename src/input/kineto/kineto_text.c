@@ -1,6 +1,7 @@
+#include "input/kineto/kineto_reader.h"
+
 #include "base/mem.h"
 #include "base/search.h"
-#include "input/kineto/kineto_reader.h"
 
 void kineto_note_repairs(struct kineto *k, unsigned repairs)
 {
@@ -24,16 +25,16 @@ bool kineto_has_control(struct str s)
 }
 
 /* As intern_str among the profile's strings. A text that was met not long ago needs no hash of all its bytes. */
-static uint32_t intern_text(struct kineto *k, struct str raw)
+static uint32_t kineto_text_intern(struct kineto *k, struct str raw)
 {
 	if (raw.n < 8 || raw.n > UINT32_MAX)
 		return intern_str(&k->p->strings, raw);
-	struct text_slot *slot = &k->text[mark_of(raw) * 0x9e3779b97f4a7c15u >> 32 & (TEXT_SLOTS - 1)];
+	struct kineto_text_slot *slot = &k->text[kineto_mark_of(raw) * 0x9e3779b97f4a7c15u >> 32 & (TEXT_SLOTS - 1)];
 	if (slot->n == raw.n && lanes_same_within(slot->text, raw.p, raw.n))
 		return slot->id;
 	uint32_t id = intern_str(&k->p->strings, raw);
 	struct str kept = intern_get(&k->p->strings, id);
-	*slot = (struct text_slot){kept.p, (uint32_t)kept.n, id};
+	*slot = (struct kineto_text_slot){kept.p, (uint32_t)kept.n, id};
 	return id;
 }
 
@@ -49,16 +50,16 @@ uint32_t kineto_intern_raw(struct kineto *k, struct str raw, bool escaped)
 		return intern_put(t, k->scratch.p, k->scratch.n);
 	}
 	uint32_t before = t->n;
-	uint32_t id = intern_text(k, raw);
+	uint32_t id = kineto_text_intern(k, raw);
 	if (t->n > before && kineto_has_control(raw)) {
-		kineto_needs_all(k); /* noted once of each string */
+		kineto_cannot_join(k); /* noted once of each string */
 		kineto_note_repairs(k, JSON_REPAIR_CONTROL);
 	}
 	return id;
 }
 
 /* The same few texts come again and again, so each is brought onto one line once. *kept: the text as it is written. */
-static uint32_t intern_one_line(struct kineto *k, struct str raw, struct str *kept)
+static uint32_t kineto_text_intern_one_line(struct kineto *k, struct str raw, struct str *kept)
 {
 	uint32_t before = k->long_forms.n, at = intern_str(&k->long_forms, raw);
 	*kept = intern_get(&k->long_forms, at);
@@ -70,26 +71,26 @@ static uint32_t intern_one_line(struct kineto *k, struct str raw, struct str *ke
 	return k->short_forms[at] = intern_put(&k->p->strings, k->scratch.p, k->scratch.n);
 }
 
-uint32_t kineto_intern_kept(struct kineto *k, const struct json_value *v, struct value_slot *slot)
+uint32_t kineto_intern_kept(struct kineto *k, const struct json_value *v, struct kineto_value_slot *slot)
 {
 	enum { SHORTEST = 8 };
 	const bool container = v->type == JSON_ARRAY || v->type == JSON_OBJECT, string = v->type == JSON_STRING;
 	struct str kept;
 	uint32_t id;
 	if (container && memchr(v->raw.p, '\n', v->raw.n)) {
-		id = intern_one_line(k, v->raw, &kept);
+		id = kineto_text_intern_one_line(k, v->raw, &kept);
 	} else {
-		id = string ? kineto_intern_raw(k, v->raw, v->escaped) : container ? intern_text(k, v->raw) : intern_str(&k->p->strings, v->raw);
+		id = string ? kineto_intern_raw(k, v->raw, v->escaped) : container ? kineto_text_intern(k, v->raw) : intern_str(&k->p->strings, v->raw);
 		kept = intern_get(&k->p->strings, id);
 	}
 	if ((container || (string && !v->escaped)) && kept.n == v->raw.n && kept.n >= SHORTEST)
-		*slot = (struct value_slot){kept.p, (uint32_t)kept.n, id, string};
+		*slot = (struct kineto_value_slot){kept.p, (uint32_t)kept.n, id, string};
 	return id;
 }
 
 uint32_t kineto_intern(struct kineto *k, const struct json_value *v)
 {
-	struct value_slot unused;
+	struct kineto_value_slot unused;
 	return kineto_intern_kept(k, v, &unused);
 }
 
