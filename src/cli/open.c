@@ -142,12 +142,12 @@ int cli_discover(const struct cli_args *paths, const struct trace_options *o, st
 	return -1;
 }
 
-/* A line for each. Those of an .opscope file were printed when it was made; `opscope info` still has them. */
+/* A line for each. Of an .opscope file, whoever made it has seen them all, and whoever reads it has to know of what is lost; `opscope info` has the rest. */
 static void cli_put_diagnostics(const struct profile *p, const char *path, struct buf *out)
 {
-	for (unsigned i = 0; !p->reopened && i < p->diags.n; i++) {
+	for (unsigned i = 0; i < p->diags.n; i++) {
 		const struct diag_entry *d = &p->diags.entry[i];
-		if (d->level == DIAG_NOTE)
+		if (d->level == DIAG_NOTE || (p->reopened && d->level != DIAG_LOSS))
 			continue;
 		struct err e;
 		err_set(&e, ERR_NONE, "%s: " STR_FMT, path, STR_ARG(d->message));

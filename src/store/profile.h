@@ -142,7 +142,7 @@ struct profile {
 	struct aggregation *aggregation; /* of an .opscope file, in order of number; in the arena */
 	unsigned n_aggregations;
 	uint64_t content;         /* of an .opscope file: what all its checksums come to */
-	bool reopened;            /* read from an .opscope file: the diagnostics were told when it was made */
+	bool reopened;            /* read from an .opscope file: repairs were told when it was made */
 	bool device_joined;       /* the only device described does the work of `joined_device`: profile_join_devices */
 	int32_t joined_device;
 	const struct user_rules *user_rules; /* op/user_rules.h; set before analysis, and outlives the profile or lies in its arena. NULL = none */
