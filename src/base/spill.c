@@ -1,5 +1,6 @@
 #include "base/spill.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,17 +25,23 @@ enum {
 	SPILL_PIECES = 48,       /* a block that grows by half each time has so many when no address is left */
 };
 
-/* A stretch of the file. Offsets are used once: what was given back is a hole. */
+/* A stretch of the file. What was given back is a hole; its offsets are used again once the file has no block. */
 struct spill_piece {
 	off_t at;
 	size_t bytes;
+};
+
+/* A stretch that was given back while a child may read it. */
+struct spill_waiting {
+	struct spill_waiting *next;
+	struct spill_piece piece;
 };
 
 struct spill_block {
 	struct spill_block *next;  /* in its bucket */
 	char *p;
 	size_t bytes;              /* whole pages */
-	unsigned forks;            /* of the process, when it was made */
+	unsigned forks;            /* spill_forks when it was made */
 	unsigned n;
 	struct spill_piece piece[SPILL_PIECES];
 };
@@ -42,18 +50,21 @@ static pthread_mutex_t spill_lock = PTHREAD_MUTEX_INITIALIZER; /* of what follow
 static pthread_cond_t spill_begun = PTHREAD_COND_INITIALIZER;
 static struct spill_block *spill_bucket[SPILL_BUCKETS];
 static off_t spill_end;                  /* of the file */
-static unsigned spill_forks;
+static unsigned spill_forks;             /* with blocks in the file, of children whose end nobody tells */
+static unsigned spill_children;          /* whose end will be told */
+static struct spill_waiting *spill_waiting; /* for the end of those */
 static bool spill_kept;                  /* the keeper runs */
-static bool spill_tried;                 /* to open the file */
+static bool spill_is_child;              /* of the process that made the file */
 static int spill_file = -1, spill_statm = -1; /* constant once the file is open */
 static char spill_folder[PATH_MAX];
 
 static atomic_uint_fast64_t spill_most;  /* the limit; 0 = none */
 static atomic_bool spill_strict;
-static atomic_bool spill_off;            /* no file can be had, or this is a child that has not made it */
+static atomic_bool spill_off;            /* no file could be had, or this is a child that has not made it */
 static atomic_bool spill_is_full;
 static atomic_size_t spill_held;         /* bytes of large blocks in memory */
-static atomic_uint spill_n;              /* blocks in the file */
+static atomic_uint spill_n;              /* blocks in the file, and those that are about to be */
+static __thread bool spill_is_told;      /* the end of the child that this thread forks next */
 
 static size_t spill_page(void)
 {
@@ -85,29 +96,41 @@ static bool spill_fits(const char *folder)
 	struct statfs fs;
 	if (statfs(folder, &fs) < 0 || (uint32_t)fs.f_type == spill_tmpfs || (uint32_t)fs.f_type == spill_ramfs)
 		return false;
-	return (uint64_t)fs.f_bavail >= MIN(spill_most, least) / (uint64_t)MAX(fs.f_bsize, 1);
+	const uint64_t unit = (uint64_t)(fs.f_frsize ? fs.f_frsize : fs.f_bsize); /* f_bsize is what is read and written best */
+	return fs.f_bavail >= MIN(spill_most, least) / MAX(unit, 1);
+}
+
+/* A file without a name; -1 = none. */
+static int spill_unnamed(const char *folder)
+{
+	char path[PATH_MAX];
+#ifdef O_TMPFILE
+	const int unnamed = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	if (unnamed >= 0)
+		return unnamed;
+#endif
+	if (snprintf(path, sizeof path, "%s/.opscope-XXXXXX", folder) >= (int)sizeof path)
+		return -1;
+	const int named = mkostemp(path, O_CLOEXEC);
+	if (named >= 0)
+		unlink(path);
+	return named;
 }
 
 static bool spill_open_in(const char *folder)
 {
-	char path[PATH_MAX];
-	if (!folder || !*folder || !spill_fits(folder) || snprintf(path, sizeof path, "%s/.opscope-XXXXXX", folder) >= (int)sizeof path)
+	if (!folder || !*folder || strlen(folder) >= sizeof spill_folder || !spill_fits(folder) || (spill_file = spill_unnamed(folder)) < 0)
 		return false;
-	spill_file = mkostemp(path, O_CLOEXEC);
-	if (spill_file < 0)
-		return false;
-	unlink(path);
 	spill_statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-	snprintf(spill_folder, sizeof spill_folder, "%s", folder);
+	strcpy(spill_folder, folder);
 	return true;
 }
 
 /* Under the lock. */
 static bool spill_open(void)
 {
-	if (spill_file < 0 && !spill_tried && !spill_open_in(getenv("TMPDIR")) && !spill_open_in("/var/tmp"))
+	if (spill_file < 0 && !spill_off && !spill_open_in(getenv("TMPDIR")) && !spill_open_in("/var/tmp"))
 		spill_open_in("/tmp");
-	spill_tried = true;
 	if (spill_file < 0)
 		spill_off = true;
 	return spill_file >= 0;
@@ -128,20 +151,63 @@ static void spill_give_back(const struct spill_piece *piece)
 #endif
 }
 
+/* 0, or the error. */
+static int spill_claim(const struct spill_piece *piece)
+{
+	int error;
+	do
+		error = posix_fallocate(spill_file, piece->at, (off_t)piece->bytes);
+	while (error == EINTR);
+	return error;
+}
+
 /* Space for so many bytes: without it, writing to a mapped page of a full disk ends the process. */
 static bool spill_take(struct spill_piece *piece, size_t bytes)
 {
 	pthread_mutex_lock(&spill_lock);
-	if (spill_is_huge(bytes))
-		spill_end = (spill_end + SPILL_HUGE - 1) / SPILL_HUGE * SPILL_HUGE;
-	*piece = (struct spill_piece){spill_end, bytes};
-	spill_end += (off_t)bytes;
+	const off_t before = spill_end;
+	if (bytes > (uint64_t)(INT64_MAX - SPILL_HUGE - before)) {
+		pthread_mutex_unlock(&spill_lock);
+		return false;
+	}
+	const off_t at = spill_is_huge(bytes) ? (before + SPILL_HUGE - 1) / SPILL_HUGE * SPILL_HUGE : before;
+	*piece = (struct spill_piece){at, bytes};
+	spill_end = at + (off_t)bytes;
 	pthread_mutex_unlock(&spill_lock);
-	const int error = posix_fallocate(spill_file, piece->at, (off_t)bytes);
-	spill_is_full = error != 0;
-	if (error)
+	const int error = spill_claim(piece);
+	spill_is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+	if (!error)
+		return true;
+	spill_give_back(piece);
+	pthread_mutex_lock(&spill_lock);
+	if (spill_end == at + (off_t)bytes)
+		spill_end = before;
+	pthread_mutex_unlock(&spill_lock);
+	return false;
+}
+
+/* Gives a stretch back: at once, at the end of all children, or, where a child's end is not told, never. */
+static void spill_drop_piece(const struct spill_piece *piece, unsigned forks)
+{
+	pthread_mutex_lock(&spill_lock);
+	const bool never = forks != spill_forks, later = !never && spill_children;
+	struct spill_waiting *w = later ? malloc(sizeof *w) : NULL;
+	if (w) {
+		*w = (struct spill_waiting){spill_waiting, *piece};
+		spill_waiting = w;
+	}
+	pthread_mutex_unlock(&spill_lock);
+	if (!never && !later)
 		spill_give_back(piece);
-	return !error;
+}
+
+/* Begins the file anew where nobody has a block in it. */
+static void spill_reuse(void)
+{
+	pthread_mutex_lock(&spill_lock);
+	if (!spill_n && !spill_children && !spill_forks && !spill_is_child && ftruncate(spill_file, 0) == 0)
+		spill_end = 0;
+	pthread_mutex_unlock(&spill_lock);
 }
 
 /* --- blocks --- */
@@ -202,22 +268,20 @@ void *spill_new(size_t bytes)
 {
 	bytes = spill_whole_pages(bytes);
 	struct spill_block *b = bytes ? malloc(sizeof *b) : NULL;
-	if (!b || !spill_take(&b->piece[0], bytes)) {
+	spill_n++; /* from here on the file's offsets stay what they are */
+	const bool taken = b && spill_take(&b->piece[0], bytes);
+	if (!taken || !(b->p = spill_map(b->piece, 1, bytes))) {
+		if (taken)
+			spill_give_back(&b->piece[0]);
 		free(b);
+		spill_n--;
 		return NULL;
 	}
 	b->n = 1;
 	b->bytes = bytes;
-	b->p = spill_map(b->piece, 1, bytes);
-	if (!b->p) {
-		spill_give_back(&b->piece[0]);
-		free(b);
-		return NULL;
-	}
 	pthread_mutex_lock(&spill_lock);
 	b->forks = spill_forks;
 	spill_put(b);
-	spill_n++;
 	spill_keep();
 	pthread_mutex_unlock(&spill_lock);
 	spill_make_room(); /* the keeper may have to wait for a busy machine */
@@ -239,6 +303,7 @@ static struct spill_block *spill_remove(void *p)
 {
 	pthread_mutex_lock(&spill_lock);
 	struct spill_block **at = spill_at(p), *b = *at;
+	assert(b);
 	*at = b->next;
 	pthread_mutex_unlock(&spill_lock);
 	return b;
@@ -255,8 +320,7 @@ static void spill_cut(struct spill_block *b, size_t bytes)
 		cut.at += (off_t)last->bytes;
 		b->bytes -= cut.bytes;
 		b->n -= !last->bytes;
-		if (b->forks == spill_forks)
-			spill_give_back(&cut);
+		spill_drop_piece(&cut, b->forks);
 	}
 }
 
@@ -280,9 +344,10 @@ static bool spill_grow(struct spill_block *b, size_t bytes)
 static void spill_free(void *p)
 {
 	struct spill_block *b = spill_remove(p);
-	spill_n--;
 	spill_cut(b, 0);
 	free(b);
+	if (--spill_n == 0)
+		spill_reuse();
 }
 
 static void *spill_move(void *p, size_t had, size_t bytes)
@@ -327,8 +392,36 @@ static void spill_before_fork(void)
 
 static void spill_after_fork(void)
 {
-	spill_forks++;
+	if (spill_n && !spill_is_told)
+		spill_forks++;
+	spill_is_told = false;
 	pthread_mutex_unlock(&spill_lock);
+}
+
+void spill_child_begins(void)
+{
+	pthread_mutex_lock(&spill_lock);
+	spill_children++;
+	spill_is_told = true;
+	pthread_mutex_unlock(&spill_lock);
+}
+
+void spill_child_ended(void)
+{
+	pthread_mutex_lock(&spill_lock);
+	assert(spill_children);
+	struct spill_waiting *w = NULL;
+	if (--spill_children == 0) {
+		w = spill_waiting;
+		spill_waiting = NULL;
+	}
+	pthread_mutex_unlock(&spill_lock);
+	for (struct spill_waiting *next; w; w = next) {
+		next = w->next;
+		spill_give_back(&w->piece);
+		free(w);
+	}
+	spill_reuse();
 }
 
 /* What this process writes must not be seen by the other. */
@@ -336,7 +429,8 @@ static void spill_in_child(void)
 {
 	spill_off = true;
 	spill_strict = false;
-	spill_forks++;
+	spill_is_child = true;
+	spill_forks++; /* nothing that this process frees leaves the file */
 	for (unsigned i = 0; i < SPILL_BUCKETS; i++)
 		for (struct spill_block *b = spill_bucket[i]; b; b = b->next) {
 			char *to = b->p;
@@ -444,8 +538,8 @@ static void spill_keep(void)
 
 bool spill_is_due(size_t had, size_t bytes)
 {
-	const uint64_t most = spill_most;
-	if (!most || bytes < SPILL_BLOCK || spill_off || spill_held - MIN(had, spill_held) + bytes <= most / 3)
+	const uint64_t most = spill_most, held = spill_held;
+	if (!most || bytes < SPILL_BLOCK || spill_off || held - MIN(had, held) + bytes <= most / 3)
 		return false;
 	return spill_is_open();
 }
@@ -499,11 +593,12 @@ int spill_limit(uint64_t bytes, struct err *e)
 {
 	const uint64_t before = spill_most;
 	spill_set(bytes);
+	spill_off = spill_is_child; /* $TMPDIR may be another one by now */
 	if (!spill_is_open()) {
 		spill_most = before;
 		return err_set(e, ERR_IO, "no folder is fit for what memory may not hold: $TMPDIR, /var/tmp and /tmp are in memory, full or not writable");
 	}
-	spill_strict = true;
+	spill_strict = !spill_is_child;
 	return 0;
 }
 

@@ -22,6 +22,11 @@ int spill_limit(uint64_t bytes, struct err *e);
 /* The same for a process that was given no limit; 0 = none. Where no folder is fit for the file, and when the file can take no more, blocks are in memory. */
 void spill_limit_unless_set(uint64_t bytes);
 
+/* Around a fork by this thread and the end of its child, or the fork's failure: what is freed in between stays in the file until no such child is left. What
+ * is freed after another fork, of blocks that were there then, stays in the file until the process ends. */
+void spill_child_begins(void);
+void spill_child_ended(void);
+
 /* --- for base/mem --- */
 
 /* Whether a block that grows from `had` bytes in memory (0 = a new one) to `bytes` goes to the file. */
