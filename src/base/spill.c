@@ -22,7 +22,7 @@ enum {
 	SPILL_PAGE = 4096,       /* or a multiple of it: spill_page() */
 	SPILL_HUGE = 2 << 20,
 	SPILL_BUCKETS = 1 << 12,
-	SPILL_PIECES = 48,       /* a block that grows by half each time has so many when no address is left */
+	SPILL_PIECES = 48,       /* growing by half each time, 48 pieces exceed the address space */
 };
 
 /* A stretch of the file. What was given back is a hole; its offsets are used again once the file has no block. */
@@ -71,8 +71,7 @@ static size_t spill_page(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Where the kernel keeps files in huge pages, it writes them to the disk, and maps them again, as wholes or at the price of a whole for each page of it. Of a
- * small limit, a few of them would be all. */
+/* Filesystems with large folios write and fault whole 2 MB folios: such blocks are aligned to them. Below a limit of 256 MB a few folios would be all of it. */
 static bool spill_is_huge(size_t bytes)
 {
 	return bytes >= SPILL_HUGE && spill_most >= 256 << 20;
@@ -457,7 +456,7 @@ static bool spill_resident(uint64_t *all, uint64_t *of_files)
 	return true;
 }
 
-/* How much more of files may come into memory, of what the rest of the process leaves; 0 = it is too much. *bytes: how much there may be. */
+/* Bytes of the file that may still become resident; 0 = drop some. *bytes: the most that may be. */
 static uint64_t spill_room(uint64_t *bytes)
 {
 	const uint64_t least = 8 << 20;
@@ -488,7 +487,7 @@ static void spill_drop(void)
 	}
 }
 
-/* Pages come into memory at most about so fast, and this is the time that they need for the room there is. */
+/* Sleeps as long as filling `room` takes at 12 GB/s, between 1 and 50 ms. */
 static void spill_wait(uint64_t room)
 {
 	const uint64_t bytes_per_ns = 12, least_ns = 1000000, most_ns = 50000000;
@@ -596,7 +595,7 @@ int spill_limit(uint64_t bytes, struct err *e)
 	spill_off = spill_is_child; /* $TMPDIR may be another one by now */
 	if (!spill_is_open()) {
 		spill_most = before;
-		return err_set(e, ERR_IO, "no folder is fit for what memory may not hold: $TMPDIR, /var/tmp and /tmp are in memory, full or not writable");
+		return err_set(e, ERR_IO, "no folder on a disk with space ($TMPDIR, /var/tmp, /tmp)");
 	}
 	spill_strict = !spill_is_child;
 	return 0;
