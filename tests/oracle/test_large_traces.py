@@ -9,8 +9,8 @@ import unittest
 
 import oracle
 
-LAUNCHES = 250_000
-LIMIT_MB = 40
+LAUNCHES = 150_000
+LIMIT_MB = 28
 GROUPS = "/sys/fs/cgroup"
 # In a process of its own, since a child begins with what its parent has in memory.
 PEAK = "import resource, subprocess, sys; p = subprocess.run(sys.argv[1:]); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, file=sys.stderr); sys.exit(p.returncode)"
@@ -81,7 +81,7 @@ class Spill(unittest.TestCase):
         path = os.path.join(self.dir.name, "limited.opscope")
         self.measured("import", self.trace, "-o", path, f"--memory={LIMIT_MB}M")
         plain, plain_mb = self.measured("report", "operators", path, "--format=csv")
-        out, mb = self.measured("report", "operators", path, "--format=csv", "--memory=24M")
+        out, mb = self.measured("report", "operators", path, "--format=csv", "--memory=18M")
         self.assertEqual((out, plain), (self.plain, self.plain))
         if not oracle.SANITIZED:
             self.assertLess(mb, plain_mb * 3 / 4)
