@@ -46,6 +46,7 @@ static size_t spill_whole_pages(size_t bytes)
 
 /* --- blocks --- */
 
+/* By Fibonacci hashing: the upper bits of the product are the mixed ones. */
 static struct spill_block **spill_bucket_of(const void *p)
 {
 	return &spill_bucket[((uintptr_t)p / SPILL_PAGE * UINT64_C(0x9e3779b97f4a7c15) >> 40) % SPILL_BUCKETS];
@@ -257,6 +258,7 @@ bool spill_drop_bucket(unsigned bucket)
 
 /* --- what goes to the file --- */
 
+/* A third of the limit: what the rest of the process takes, and the file's resident pages, need the others. */
 bool spill_is_due(size_t had, size_t bytes)
 {
 	const uint64_t most = spill_most, held = spill_held;

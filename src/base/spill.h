@@ -4,6 +4,9 @@
  *
  * Blocks below SPILL_BLOCK and, up to a third of the limit, larger ones stay in memory: what small traces need never meets the file.
  *
+ * Order of calls: spill_limit or spill_limit_unless_set, at any time and again; then, by base/mem, spill_new where spill_is_due, spill_resize and
+ * spill_release of such blocks, spill_note and spill_forget of all others. Any thread may call, several at once, but for one block.
+ *
  * A child of fork() has its new blocks in memory, and what it writes in old ones is its own. It sees in the file what its parent writes there later, until it
  * writes the page itself: the parent must leave blocks that the child reads as they are. */
 #ifndef OPSCOPE_BASE_SPILL_H

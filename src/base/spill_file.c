@@ -155,7 +155,7 @@ void spill_give_back_later(const struct spill_piece *piece, unsigned forks)
 void spill_reuse(void)
 {
 	pthread_mutex_lock(&spill_lock);
-	if (!spill_n && !spill_children && !spill_untold && !spill_is_child && ftruncate(spill_file, 0) == 0)
+	if (spill_end && !spill_n && !spill_children && !spill_untold && !spill_is_child && ftruncate(spill_file, 0) == 0)
 		spill_end = 0;
 	pthread_mutex_unlock(&spill_lock);
 }

@@ -34,7 +34,7 @@ static uint64_t spill_room(uint64_t *bytes)
 	*bytes = most;
 	if (!spill_resident(&all, &of_files))
 		return most;
-	*bytes = MAX(least, most - MIN(most, all - of_files)) / 8 * 5;
+	*bytes = MAX(least, most - MIN(most, all - of_files)) / 8 * 5; /* the other three eighths are for pages that come between two looks */
 	return *bytes - MIN(*bytes, of_files);
 }
 

@@ -24,15 +24,14 @@
 enum { MB = 1 << 20, LIMIT = 36 * MB, SHARE = LIMIT / 3 };
 
 static bool disk_is_full;
-static int error_once;          /* of the next request */
+static atomic_int error_once;   /* of the next request */
 static atomic_uint requests;
 static const struct statfs *disk; /* NULL = the real one */
 
 /* Instead of the C library's. */
 int posix_fallocate(int fd, off_t at, off_t bytes)
 {
-	const int error = error_once;
-	error_once = 0;
+	const int error = atomic_exchange(&error_once, 0);
 	requests++;
 	return error ? error : disk_is_full ? ENOSPC : fallocate(fd, 0, at, bytes) < 0 ? errno : 0;
 }
