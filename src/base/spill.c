@@ -6,9 +6,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
-#include <unistd.h>
 
-enum { SPILL_PIECES = 48 };  /* growing by half each time, 48 pieces exceed the address space */
+enum {
+	SPILL_BUCKETS = 1 << 12,
+	SPILL_PIECES = 48,         /* growing by half each time, 48 pieces exceed the address space */
+};
 
 struct spill_block {
 	struct spill_block *next;  /* in its bucket */
@@ -19,23 +21,9 @@ struct spill_block {
 	struct spill_piece piece[SPILL_PIECES];
 };
 
-pthread_mutex_t spill_lock = PTHREAD_MUTEX_INITIALIZER;
-atomic_uint_fast64_t spill_most;
-atomic_uint spill_n;
 static struct spill_block *spill_bucket[SPILL_BUCKETS]; /* under the lock */
 static atomic_bool spill_strict;
 static atomic_size_t spill_held;         /* bytes of large blocks in memory */
-
-size_t spill_page(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Filesystems with large folios write and fault whole 2 MB folios: such blocks are aligned to them. Below a limit of 256 MB a few folios would be all of it. */
-bool spill_is_huge(size_t bytes)
-{
-	return bytes >= SPILL_HUGE && spill_most >= 256 << 20;
-}
 
 /* 0 = too many. */
 static size_t spill_whole_pages(size_t bytes)
@@ -96,6 +84,18 @@ static char *spill_map(const struct spill_piece *piece, unsigned n, size_t bytes
 	return p;
 }
 
+/* Takes the pages of a bucket's blocks out of the process; false: it has none. */
+static bool spill_drop_bucket(unsigned bucket)
+{
+	pthread_mutex_lock(&spill_lock);
+	const struct spill_block *b = spill_bucket[bucket];
+	const bool any = b != NULL;
+	for (; b; b = b->next)
+		madvise(b->p, b->bytes, MADV_DONTNEED); /* of shared pages nothing is lost */
+	pthread_mutex_unlock(&spill_lock);
+	return any;
+}
+
 void *spill_new(size_t bytes)
 {
 	bytes = spill_whole_pages(bytes);
@@ -114,7 +114,7 @@ void *spill_new(size_t bytes)
 	pthread_mutex_lock(&spill_lock);
 	b->forks = spill_forks();
 	spill_put(b);
-	spill_keep();
+	spill_keep(spill_drop_bucket, SPILL_BUCKETS);
 	pthread_mutex_unlock(&spill_lock);
 	spill_make_room();
 	return b->p;
@@ -241,19 +241,6 @@ static void spill_in_child(void)
 					mprotect(to, b->piece[k].bytes, PROT_READ);
 		}
 	pthread_mutex_unlock(&spill_lock);
-}
-
-/* --- for the keeper --- */
-
-bool spill_drop_bucket(unsigned bucket)
-{
-	pthread_mutex_lock(&spill_lock);
-	const struct spill_block *b = spill_bucket[bucket];
-	const bool any = b != NULL;
-	for (; b; b = b->next)
-		madvise(b->p, b->bytes, MADV_DONTNEED); /* of shared pages nothing is lost */
-	pthread_mutex_unlock(&spill_lock);
-	return any;
 }
 
 /* --- what goes to the file --- */

@@ -19,6 +19,9 @@ struct spill_waiting {
 	struct spill_piece piece;
 };
 
+pthread_mutex_t spill_lock = PTHREAD_MUTEX_INITIALIZER;
+atomic_uint_fast64_t spill_most;
+atomic_uint spill_n;
 static off_t spill_end;                  /* of the file; this and what follows: under the lock, but for the atomic ones */
 static unsigned spill_untold;            /* forks with blocks in the file, of children whose end nobody tells */
 static unsigned spill_children;          /* whose end will be told */
@@ -29,6 +32,17 @@ static atomic_bool spill_is_child;       /* of the process that made the file */
 static atomic_bool spill_off;            /* no file could be had, or this is such a child */
 static atomic_bool spill_is_full;
 static __thread bool spill_is_told;      /* the end of the child that this thread forks next */
+
+size_t spill_page(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Filesystems with large folios write and fault whole 2 MB folios: such blocks are aligned to them. Below a limit of 256 MB a few folios would be all of it. */
+bool spill_is_huge(size_t bytes)
+{
+	return bytes >= SPILL_HUGE && spill_most >= 256 << 20;
+}
 
 static const uint32_t spill_tmpfs = 0x01021994, spill_ramfs = 0x858458f6;
 

@@ -10,7 +10,10 @@
 
 static pthread_cond_t spill_begun = PTHREAD_COND_INITIALIZER;
 static bool spill_kept;                  /* the keeper runs; under the lock */
-static int spill_statm = -1;             /* constant once there was a block */
+/* Constant once there was a block. */
+static int spill_statm = -1;
+static bool (*spill_drop_some)(unsigned i);
+static unsigned spill_drops;
 
 /* Bytes of the process in memory, and of them those of files; false = not known. */
 static bool spill_resident(uint64_t *all, uint64_t *of_files)
@@ -41,10 +44,10 @@ static uint64_t spill_room(uint64_t *bytes)
 /* Takes pages out of the process, some blocks at a time in turn, until there is room. */
 static void spill_drop(void)
 {
-	static atomic_uint bucket;
+	static atomic_uint turn;
 	uint64_t bytes, room = 0;
-	for (unsigned i = 0; i < SPILL_BUCKETS; i++) {
-		const bool any = spill_drop_bucket(bucket++ % SPILL_BUCKETS);
+	for (unsigned i = 0; i < spill_drops; i++) {
+		const bool any = spill_drop_some(turn++ % spill_drops);
 		if (any)
 			room = spill_room(&bytes);
 		if (any && room > bytes / 2)
@@ -81,13 +84,16 @@ static void *spill_run_keeper(void *unused)
 }
 
 /* Without a thread for it, pages leave the process when the kernel finds that memory is short. */
-void spill_keep(void)
+void spill_keep(bool (*drop)(unsigned i), unsigned n)
 {
 	pthread_attr_t how;
 	pthread_t keeper;
 	sigset_t all, before;
-	if (spill_statm < 0)
+	if (!spill_drop_some) {
+		spill_drop_some = drop;
+		spill_drops = n;
 		spill_statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	}
 	if (!spill_kept && pthread_attr_init(&how) == 0) {
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for threads that know of them */

@@ -50,16 +50,11 @@ void spill_reuse(void);
 void spill_file_after_fork(void);
 void spill_file_in_child(void);
 
-/* --- blocks, for the keeper --- */
-
-enum { SPILL_BUCKETS = 1 << 12 };
-/* Takes the pages of a bucket's blocks out of the process; false: it has none. */
-bool spill_drop_bucket(unsigned bucket);
-
 /* --- the keeper --- */
 
-/* Under the lock: starts the thread at the first call, and wakes it. */
-void spill_keep(void);
+/* Under the lock: starts the thread at the first call, and wakes it. drop(i), i < n, takes some of the blocks' pages out of the process; false: there are none. All
+ * calls have the same. */
+void spill_keep(bool (*drop)(unsigned i), unsigned n);
 /* Drops pages where there is no room, since the keeper may have to wait for a busy machine. Returns the room that there was. */
 uint64_t spill_make_room(void);
 
