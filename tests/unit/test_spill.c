@@ -322,7 +322,9 @@ static void a_file_that_was_loaded_leaves_the_share(void **state)
 	assert_true(spill_bytes(rest)); /* its columns have a part of the share */
 	mem_free(rest);
 	profile_free(p);
-	void *all = fill_memory(); /* which looks whether it stays in memory */
+	void *all = fill_memory(), *more = mem_alloc(2 * MB, 1); /* the first looks whether it stays in memory */
+	assert_true(spill_bytes(more));
+	mem_free(more);
 	mem_free(all);
 }
 
