@@ -123,7 +123,7 @@ static int options_limit_memory(struct opscope_options *o, void *field, const ch
 	uint64_t bytes;
 	if (!size_read(str_from(value), &bytes))
 		return err_set(e, ERR_USAGE, "memory=%s: " SIZE_EXPECTED, value);
-	return spill_limit(bytes, e) < 0 ? err_prefix(e, "memory=%s", value) : 0;
+	return spill_limit(bytes, e) < 0 ? err_prefix(e, "memory=%s cannot be kept", value) : 0;
 }
 
 #define FIELD(member) offsetof(struct opscope_options, member)

@@ -30,19 +30,24 @@ static void *with_big_pages(void *p, size_t bytes)
 	return p;
 }
 
-/* A fresh block, or NULL. */
-static void *mem_fresh(size_t bytes, bool zero)
+/* A fresh block in memory, or NULL. */
+static void *mem_fresh_plain(size_t bytes, bool zero)
 {
-	if (spill_is_due(0, bytes)) {
-		void *p = spill_new(bytes);
-		if (p || spill_is_strict())
-			return p;
-	}
 	const size_t least = bytes ? bytes : 1;
 	void *p = zero ? calloc(least, 1) : malloc(least);
 	if (p)
 		spill_note(malloc_usable_size(p));
 	return with_big_pages(p, bytes);
+}
+
+/* A fresh block, or NULL. */
+static void *mem_fresh(size_t bytes, bool zero)
+{
+	void *p = NULL;
+	const bool due = spill_is_due(0, bytes);
+	if (due)
+		p = spill_new(bytes);
+	return p || (due && spill_is_strict()) ? p : mem_fresh_plain(bytes, zero);
 }
 
 static void *mem_give(size_t bytes, bool zero)
@@ -103,7 +108,7 @@ static void *mem_resize(void *p, size_t bytes)
 		larger = mem_move(p, had, spill_new(bytes), bytes);
 	else if (!spilled)
 		return mem_resize_plain(p, bytes);
-	return larger || spill_is_strict() ? larger : mem_move(p, had, mem_fresh(bytes, false), bytes);
+	return larger || spill_is_strict() ? larger : mem_move(p, had, mem_fresh_plain(bytes, false), bytes);
 }
 
 void *mem_realloc(void *p, size_t n, size_t size)

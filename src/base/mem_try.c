@@ -291,7 +291,7 @@ void mem_fail(size_t bytes)
 	struct guard *g = innermost;
 	if (!g) {
 		if (spill_full())
-			fprintf(stderr, "opscope: out of memory: the disk of %s has no space for what memory may not hold (%zu bytes more were needed)\n", spill_full(), bytes);
+			fprintf(stderr, "opscope: out of memory: the disk of %s is full; --memory keeps the rest of the trace there (%zu bytes more were needed). Set TMPDIR to a larger disk\n", spill_full(), bytes);
 		else if (bytes)
 			fprintf(stderr, "opscope: out of memory (%zu bytes more were needed)\n", bytes);
 		else

@@ -1,71 +1,29 @@
-#include "base/spill.h"
+#include "base/spill_own.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+#include <assert.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
-#include <sys/vfs.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
-	SPILL_PAGE = 4096,       /* or a multiple of it: spill_page() */
-	SPILL_HUGE = 2 << 20,
 	SPILL_BUCKETS = 1 << 12,
-	SPILL_PIECES = 48,       /* a block that grows by half each time has so many when no address is left */
-};
-
-/* A stretch of the file. Offsets are used once: what was given back is a hole. */
-struct spill_piece {
-	off_t at;
-	size_t bytes;
+	SPILL_PIECES = 48,         /* growing by half each time, 48 pieces exceed the address space */
 };
 
 struct spill_block {
 	struct spill_block *next;  /* in its bucket */
 	char *p;
 	size_t bytes;              /* whole pages */
-	unsigned forks;            /* of the process, when it was made */
+	unsigned forks;            /* spill_forks() when it was made */
 	unsigned n;
 	struct spill_piece piece[SPILL_PIECES];
 };
 
-static pthread_mutex_t spill_lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows, but for the atomic ones */
-static pthread_cond_t spill_begun = PTHREAD_COND_INITIALIZER;
-static struct spill_block *spill_bucket[SPILL_BUCKETS];
-static off_t spill_end;                  /* of the file */
-static unsigned spill_forks;
-static bool spill_kept;                  /* the keeper runs */
-static bool spill_tried;                 /* to open the file */
-static int spill_file = -1, spill_statm = -1; /* constant once the file is open */
-static char spill_folder[PATH_MAX];
-
-static atomic_uint_fast64_t spill_most;  /* the limit; 0 = none */
+static struct spill_block *spill_bucket[SPILL_BUCKETS]; /* under the lock */
 static atomic_bool spill_strict;
-static atomic_bool spill_off;            /* no file can be had, or this is a child that has not made it */
-static atomic_bool spill_is_full;
 static atomic_size_t spill_held;         /* bytes of large blocks in memory */
-static atomic_uint spill_n;              /* blocks in the file */
-
-static size_t spill_page(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Where the kernel keeps files in huge pages, it writes them to the disk, and maps them again, as wholes or at the price of a whole for each page of it. Of a
- * small limit, a few of them would be all. */
-static bool spill_is_huge(size_t bytes)
-{
-	return bytes >= SPILL_HUGE && spill_most >= 256 << 20;
-}
 
 /* 0 = too many. */
 static size_t spill_whole_pages(size_t bytes)
@@ -74,78 +32,9 @@ static size_t spill_whole_pages(size_t bytes)
 	return bytes > SIZE_MAX / 2 ? 0 : (bytes + page - 1) / page * page;
 }
 
-/* --- the file --- */
-
-static const uint32_t spill_tmpfs = 0x01021994, spill_ramfs = 0x858458f6;
-
-/* Whether the folder is on a disk with space for a part of what memory holds. */
-static bool spill_fits(const char *folder)
-{
-	const uint64_t least = UINT64_C(1) << 30;
-	struct statfs fs;
-	if (statfs(folder, &fs) < 0 || (uint32_t)fs.f_type == spill_tmpfs || (uint32_t)fs.f_type == spill_ramfs)
-		return false;
-	return (uint64_t)fs.f_bavail >= MIN(spill_most, least) / (uint64_t)MAX(fs.f_bsize, 1);
-}
-
-static bool spill_open_in(const char *folder)
-{
-	char path[PATH_MAX];
-	if (!folder || !*folder || !spill_fits(folder) || snprintf(path, sizeof path, "%s/.opscope-XXXXXX", folder) >= (int)sizeof path)
-		return false;
-	spill_file = mkostemp(path, O_CLOEXEC);
-	if (spill_file < 0)
-		return false;
-	unlink(path);
-	spill_statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-	snprintf(spill_folder, sizeof spill_folder, "%s", folder);
-	return true;
-}
-
-/* Under the lock. */
-static bool spill_open(void)
-{
-	if (spill_file < 0 && !spill_tried && !spill_open_in(getenv("TMPDIR")) && !spill_open_in("/var/tmp"))
-		spill_open_in("/tmp");
-	spill_tried = true;
-	if (spill_file < 0)
-		spill_off = true;
-	return spill_file >= 0;
-}
-
-static bool spill_is_open(void)
-{
-	pthread_mutex_lock(&spill_lock);
-	const bool is = spill_open();
-	pthread_mutex_unlock(&spill_lock);
-	return is;
-}
-
-static void spill_give_back(const struct spill_piece *piece)
-{
-#ifdef FALLOC_FL_PUNCH_HOLE
-	fallocate(spill_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece->at, (off_t)piece->bytes); /* where a file has no holes, until the process ends */
-#endif
-}
-
-/* Space for so many bytes: without it, writing to a mapped page of a full disk ends the process. */
-static bool spill_take(struct spill_piece *piece, size_t bytes)
-{
-	pthread_mutex_lock(&spill_lock);
-	if (spill_is_huge(bytes))
-		spill_end = (spill_end + SPILL_HUGE - 1) / SPILL_HUGE * SPILL_HUGE;
-	*piece = (struct spill_piece){spill_end, bytes};
-	spill_end += (off_t)bytes;
-	pthread_mutex_unlock(&spill_lock);
-	const int error = posix_fallocate(spill_file, piece->at, (off_t)bytes);
-	spill_is_full = error != 0;
-	if (error)
-		spill_give_back(piece);
-	return !error;
-}
-
 /* --- blocks --- */
 
+/* By Fibonacci hashing: the upper bits of the product are the mixed ones. */
 static struct spill_block **spill_bucket_of(const void *p)
 {
 	return &spill_bucket[((uintptr_t)p / SPILL_PAGE * UINT64_C(0x9e3779b97f4a7c15) >> 40) % SPILL_BUCKETS];
@@ -186,7 +75,7 @@ static char *spill_map(const struct spill_piece *piece, unsigned n, size_t bytes
 {
 	char *p = spill_reserve(bytes), *to = p;
 	for (unsigned i = 0; p && i < n; to += piece[i++].bytes)
-		if (mmap(to, piece[i].bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, spill_file, piece[i].at) == MAP_FAILED) {
+		if (mmap(to, piece[i].bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, spill_descriptor(), piece[i].at) == MAP_FAILED) {
 			munmap(p, bytes);
 			return NULL;
 		}
@@ -195,32 +84,39 @@ static char *spill_map(const struct spill_piece *piece, unsigned n, size_t bytes
 	return p;
 }
 
-static void spill_keep(void);
-static uint64_t spill_make_room(void);
+/* Takes the pages of a bucket's blocks out of the process; false: it has none. */
+static bool spill_drop_bucket(unsigned bucket)
+{
+	pthread_mutex_lock(&spill_lock);
+	const struct spill_block *b = spill_bucket[bucket];
+	const bool any = b != NULL;
+	for (; b; b = b->next)
+		madvise(b->p, b->bytes, MADV_DONTNEED); /* of shared pages nothing is lost */
+	pthread_mutex_unlock(&spill_lock);
+	return any;
+}
 
 void *spill_new(size_t bytes)
 {
 	bytes = spill_whole_pages(bytes);
 	struct spill_block *b = bytes ? malloc(sizeof *b) : NULL;
-	if (!b || !spill_take(&b->piece[0], bytes)) {
+	spill_n++; /* from here on the file's offsets stay what they are */
+	const bool taken = b && spill_take(&b->piece[0], bytes);
+	if (!taken || !(b->p = spill_map(b->piece, 1, bytes))) {
+		if (taken)
+			spill_give_back(&b->piece[0]);
 		free(b);
+		spill_n--;
 		return NULL;
 	}
 	b->n = 1;
 	b->bytes = bytes;
-	b->p = spill_map(b->piece, 1, bytes);
-	if (!b->p) {
-		spill_give_back(&b->piece[0]);
-		free(b);
-		return NULL;
-	}
 	pthread_mutex_lock(&spill_lock);
-	b->forks = spill_forks;
+	b->forks = spill_forks();
 	spill_put(b);
-	spill_n++;
-	spill_keep();
+	spill_keep(spill_drop_bucket, SPILL_BUCKETS);
 	pthread_mutex_unlock(&spill_lock);
-	spill_make_room(); /* the keeper may have to wait for a busy machine */
+	spill_make_room();
 	return b->p;
 }
 
@@ -239,6 +135,7 @@ static struct spill_block *spill_remove(void *p)
 {
 	pthread_mutex_lock(&spill_lock);
 	struct spill_block **at = spill_at(p), *b = *at;
+	assert(b);
 	*at = b->next;
 	pthread_mutex_unlock(&spill_lock);
 	return b;
@@ -255,8 +152,7 @@ static void spill_cut(struct spill_block *b, size_t bytes)
 		cut.at += (off_t)last->bytes;
 		b->bytes -= cut.bytes;
 		b->n -= !last->bytes;
-		if (b->forks == spill_forks)
-			spill_give_back(&cut);
+		spill_give_back_later(&cut, b->forks);
 	}
 }
 
@@ -280,9 +176,10 @@ static bool spill_grow(struct spill_block *b, size_t bytes)
 static void spill_free(void *p)
 {
 	struct spill_block *b = spill_remove(p);
-	spill_n--;
 	spill_cut(b, 0);
 	free(b);
+	if (--spill_n == 0)
+		spill_reuse();
 }
 
 static void *spill_move(void *p, size_t had, size_t bytes)
@@ -297,7 +194,7 @@ static void *spill_move(void *p, size_t had, size_t bytes)
 
 void *spill_resize(void *p, size_t bytes)
 {
-	if (spill_off)
+	if (spill_is_off())
 		return NULL;
 	struct spill_block *b = spill_remove(p);
 	const size_t had = b->bytes;
@@ -314,7 +211,7 @@ void *spill_resize(void *p, size_t bytes)
 	pthread_mutex_lock(&spill_lock);
 	spill_put(b);
 	pthread_mutex_unlock(&spill_lock);
-	spill_make_room(); /* the keeper may have to wait for a busy machine */
+	spill_make_room();
 	return done ? p : moves ? spill_move(p, had, bytes) : NULL;
 }
 
@@ -327,127 +224,34 @@ static void spill_before_fork(void)
 
 static void spill_after_fork(void)
 {
-	spill_forks++;
+	spill_file_after_fork();
 	pthread_mutex_unlock(&spill_lock);
 }
 
 /* What this process writes must not be seen by the other. */
 static void spill_in_child(void)
 {
-	spill_off = true;
 	spill_strict = false;
-	spill_forks++;
+	spill_file_in_child();
 	for (unsigned i = 0; i < SPILL_BUCKETS; i++)
 		for (struct spill_block *b = spill_bucket[i]; b; b = b->next) {
 			char *to = b->p;
 			for (unsigned k = 0; k < b->n; to += b->piece[k++].bytes)
-				if (mmap(to, b->piece[k].bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, spill_file, b->piece[k].at) == MAP_FAILED)
+				if (mmap(to, b->piece[k].bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, spill_descriptor(), b->piece[k].at) == MAP_FAILED)
 					mprotect(to, b->piece[k].bytes, PROT_READ);
 		}
 	pthread_mutex_unlock(&spill_lock);
 }
 
-/* --- the keeper --- */
-
-/* Bytes of the process in memory, and of them those of files; false = not known. */
-static bool spill_resident(uint64_t *all, uint64_t *of_files)
-{
-	char text[128];
-	unsigned long long size, resident, shared;
-	ssize_t n = pread(spill_statm, text, sizeof text - 1, 0);
-	text[MAX(n, 0)] = 0;
-	if (sscanf(text, "%llu %llu %llu", &size, &resident, &shared) != 3)
-		return false;
-	*all = resident * (uint64_t)spill_page();
-	*of_files = MIN(shared, resident) * (uint64_t)spill_page();
-	return true;
-}
-
-/* How much more of files may come into memory, of what the rest of the process leaves; 0 = it is too much. *bytes: how much there may be. */
-static uint64_t spill_room(uint64_t *bytes)
-{
-	const uint64_t least = 8 << 20;
-	uint64_t all, of_files, most = spill_most;
-	*bytes = most;
-	if (!spill_resident(&all, &of_files))
-		return most;
-	*bytes = MAX(least, most - MIN(most, all - of_files)) / 8 * 5;
-	return *bytes - MIN(*bytes, of_files);
-}
-
-/* Takes pages out of the process, block by block in turn, until there is room. */
-static void spill_drop(void)
-{
-	static atomic_uint bucket;
-	uint64_t bytes, room = 0;
-	for (unsigned i = 0; i < SPILL_BUCKETS; i++) {
-		pthread_mutex_lock(&spill_lock);
-		const struct spill_block *b = spill_bucket[bucket++ % SPILL_BUCKETS];
-		const bool any = b != NULL;
-		for (; b; b = b->next)
-			madvise(b->p, b->bytes, MADV_DONTNEED); /* of shared pages nothing is lost */
-		pthread_mutex_unlock(&spill_lock);
-		if (any)
-			room = spill_room(&bytes);
-		if (any && room > bytes / 2)
-			return;
-	}
-}
-
-/* Pages come into memory at most about so fast, and this is the time that they need for the room there is. */
-static void spill_wait(uint64_t room)
-{
-	const uint64_t bytes_per_ns = 12, least_ns = 1000000, most_ns = 50000000;
-	const struct timespec t = {0, (long)MIN(MAX(room / bytes_per_ns, least_ns), most_ns)};
-	nanosleep(&t, NULL);
-}
-
-/* The room that there is then. */
-static uint64_t spill_make_room(void)
-{
-	uint64_t bytes, room = spill_room(&bytes);
-	if (!room)
-		spill_drop();
-	return room;
-}
-
-static void *spill_run_keeper(void *unused)
-{
-	for (;;) {
-		pthread_mutex_lock(&spill_lock);
-		while (!spill_n)
-			pthread_cond_wait(&spill_begun, &spill_lock);
-		pthread_mutex_unlock(&spill_lock);
-		spill_wait(spill_make_room());
-	}
-	return NULL;
-}
-
-/* Under the lock. Without a thread for it, pages leave the process when the kernel finds that memory is short. */
-static void spill_keep(void)
-{
-	pthread_attr_t how;
-	pthread_t keeper;
-	sigset_t all, before;
-	if (!spill_kept && pthread_attr_init(&how) == 0) {
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for threads that know of them */
-		pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
-		spill_kept = pthread_create(&keeper, &how, spill_run_keeper, NULL) == 0;
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-		pthread_attr_destroy(&how);
-	}
-	pthread_cond_signal(&spill_begun);
-}
-
 /* --- what goes to the file --- */
 
+/* A third of the limit: what the rest of the process takes, and the file's resident pages, need the others. */
 bool spill_is_due(size_t had, size_t bytes)
 {
-	const uint64_t most = spill_most;
-	if (!most || bytes < SPILL_BLOCK || spill_off || spill_held - MIN(had, spill_held) + bytes <= most / 3)
+	const uint64_t most = spill_most, held = spill_held;
+	if (!most || bytes < SPILL_BLOCK || spill_is_off() || held - MIN(had, held) + bytes <= most / 3)
 		return false;
-	return spill_is_open();
+	return spill_is_open(false);
 }
 
 void spill_note(size_t bytes)
@@ -478,11 +282,6 @@ bool spill_is_strict(void)
 	return spill_strict;
 }
 
-const char *spill_full(void)
-{
-	return spill_is_full ? spill_folder : NULL;
-}
-
 static void spill_set_handlers(void)
 {
 	pthread_atfork(spill_before_fork, spill_after_fork, spill_in_child);
@@ -499,11 +298,11 @@ int spill_limit(uint64_t bytes, struct err *e)
 {
 	const uint64_t before = spill_most;
 	spill_set(bytes);
-	if (!spill_is_open()) {
+	if (!spill_is_of_parent() && !spill_is_open(true)) { /* $TMPDIR may be another one by now */
 		spill_most = before;
-		return err_set(e, ERR_IO, "no folder is fit for what memory may not hold: $TMPDIR, /var/tmp and /tmp are in memory, full or not writable");
+		return err_set(e, ERR_IO, "no folder on a disk with space ($TMPDIR, /var/tmp, /tmp)");
 	}
-	spill_strict = true;
+	spill_strict = !spill_is_of_parent();
 	return 0;
 }
 

@@ -1,10 +1,14 @@
-/* Large blocks of base/mem in a file, where memory has a limit: traces larger than memory. The file lies in $TMPDIR, /var/tmp or /tmp, whichever is on a
- * disk and has space; it has no name and is gone with the process. Its blocks are mapped and shared, so that any code reads and writes them through plain pointers, and the
- * kernel may write their pages to the disk and drop them when memory is short. A thread keeps the process' resident pages below the limit: above a part of it,
- * it takes pages of the file out of the process, which stay in the kernel's cache, or on the disk, until they are met again.
+/* Large blocks of base/mem in an unnamed file, so that a trace may be larger than memory. Blocks are MAP_SHARED: plain pointers work, and the kernel may
+ * write pages out. A thread drops resident pages (MADV_DONTNEED) when the process nears the limit. The file lies in $TMPDIR, /var/tmp or /tmp, whichever is
+ * on a disk and has space; it is gone with the process.
  *
  * Blocks below SPILL_BLOCK and, up to a third of the limit, larger ones stay in memory: what small traces need never meets the file.
- * In a child of fork() what lies in the file is the child's own copy, and new blocks are in memory. */
+ *
+ * Order of calls: spill_limit or spill_limit_unless_set, at any time and again; then, by base/mem, spill_new where spill_is_due, spill_resize and
+ * spill_release of such blocks, spill_note and spill_forget of all others. Any thread may call, several at once, but for one block.
+ *
+ * A child of fork() has its new blocks in memory, and what it writes in old ones is its own. It sees in the file what its parent writes there later, until it
+ * writes the page itself: the parent must leave blocks that the child reads as they are. */
 #ifndef OPSCOPE_BASE_SPILL_H
 #define OPSCOPE_BASE_SPILL_H
 
@@ -16,11 +20,16 @@
 
 enum { SPILL_BLOCK = 256 << 10 };
 
-/* At most about so many bytes of memory from now on, for the whole process; the last call counts. When the file can take no more, memory has run out.
+/* Limits resident memory of the process to about `bytes`; the last call counts. From then on a full disk is out of memory.
  * ERR_IO, and no limit: no folder is fit for the file. */
 int spill_limit(uint64_t bytes, struct err *e);
 /* The same for a process that was given no limit; 0 = none. Where no folder is fit for the file, and when the file can take no more, blocks are in memory. */
 void spill_limit_unless_set(uint64_t bytes);
+
+/* Around a fork by this thread and the end of its child, or the fork's failure: what is freed in between stays in the file until no such child is left. What
+ * is freed after another fork, of blocks that were there then, stays in the file until the process ends. */
+void spill_child_begins(void);
+void spill_child_ended(void);
 
 /* --- for base/mem --- */
 

@@ -62,10 +62,10 @@ uint64_t cli_size(const char *option, struct str arg)
 
 uint64_t cli_limit_memory(const char *arg)
 {
-	struct err e;
+	struct err e, why;
 	const uint64_t bytes = cli_size("--memory", str_from(arg));
-	if (spill_limit(bytes, &e) < 0) {
-		err_prefix(&e, "--memory=%s", arg);
+	if (spill_limit(bytes, &why) < 0) {
+		err_set(&e, why.code, "--memory=%s cannot be kept: %s; everything stays in memory", arg, why.msg);
 		cli_fail(&e, EXIT_DONE);
 	}
 	return bytes;
@@ -274,7 +274,7 @@ static const struct argp_option trace_list_options[] = {
 	{"rules", KEY_RULES, "FILE", 0, "costs of ops of your own: RULE(...) and GRAD(...) rows as in src/op/rules.def", 0},
 	{"kernel-rules", KEY_KERNEL_RULES, "FILE", 0, "names of kernels of your own: KERNEL(...) rows as in src/op/kernels.def", 0},
 	{"threads", KEY_THREADS, "N", 0, CLI_THREADS_HELP, 0},
-	{"memory", KEY_MEMORY, "SIZE", 0, "keep no more than about so much in memory, and the rest of a large trace in a file: 1G, 500M (default: what the machine or its container has)", 0},
+	{"memory", KEY_MEMORY, "SIZE", 0, "use about SIZE of memory at most; the rest of a large trace goes to a file: 1G, 500M (default: what the machine or container has)", 0},
 	{0},
 };
 

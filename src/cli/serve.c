@@ -32,7 +32,7 @@ static const struct argp_option options[] = {
 	{"port", 'p', "PORT", 0, "listen at this port (default: 8000; 0: any that is free)", 0},
 	{"path-prefix", KEY_PREFIX, "/X", 0, "what stands before every path, behind a proxy", 0},
 	{"allow-host", KEY_HOST, "NAME", 0, "another name by which this server may be asked; may be given several times", 0},
-	{"memory", KEY_MEMORY, "SIZE", 0, "keep no more than about so much in memory: inputs beyond it are let go, and what a large one needs beyond it lies in a file: 8G, 500M (default: half of what there is)", 0},
+	{"memory", KEY_MEMORY, "SIZE", 0, "use about SIZE of memory at most: inputs not in use are dropped, the rest of a large one goes to a file: 8G, 500M (default: half of what there is)", 0},
 	{"query-time", KEY_QUERY_TIME, "SECONDS", 0, "end SQL queries that take longer (default: 30)", 0},
 	{"follow-links", KEY_LINKS, NULL, 0, "in a directory, also links that lead out of it", 0},
 	{"read-only", KEY_READ_ONLY, NULL, 0, "write no aggregations into .opscope files either", 0},

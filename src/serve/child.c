@@ -1,6 +1,7 @@
 #include "serve/child.h"
 
 #include "base/mem.h"
+#include "base/spill.h"
 #include "op/cost_call.h"
 #include "serve/library.h"
 
@@ -242,14 +243,23 @@ static int serve_child_take(struct buf *got, const struct request *r, int status
 	return h.rc;
 }
 
+/* Its status. */
+static int serve_child_wait(const struct child *c)
+{
+	int status = 0;
+	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	spill_child_ended();
+	close(c->from);
+	return status;
+}
+
 /* For mem_undo_begin. */
 static void serve_child_end(void *running)
 {
 	const struct child *c = running;
 	kill(c->pid, SIGKILL);
-	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	close(c->from);
+	serve_child_wait(c);
 }
 
 /* 0, or -1 and errno. */
@@ -261,6 +271,7 @@ static int serve_child_start(const struct endpoint *k, const struct request *r, 
 		return -1;
 	fcntl(pipe_end[0], F_SETPIPE_SZ, PIPE_BYTES);
 	enter_sqlite();
+	spill_child_begins();
 	*c = (struct child){fork(), pipe_end[0]};
 	int why = errno;
 	leave_sqlite(last_mutex + 1);
@@ -269,6 +280,7 @@ static int serve_child_start(const struct endpoint *k, const struct request *r, 
 	close(pipe_end[1]);
 	if (c->pid > 0)
 		return 0;
+	spill_child_ended();
 	close(pipe_end[0]);
 	errno = why;
 	return -1;
@@ -279,7 +291,6 @@ int child_run(const struct endpoint *k, const struct request *r, struct response
 	struct buf got = {0};
 	struct child child;
 	struct mem_undo undo;
-	int status = 0;
 	rule_find((struct str){0}, COST_DEFAULT, COST_FORWARD, NULL); /* builds the index of rules, which another thread must not be at while the process forks */
 	/* Those who asked may have left while the query waited for its turn. */
 	const char *unasked = unwanted(r);
@@ -303,9 +314,7 @@ int child_run(const struct endpoint *k, const struct request *r, struct response
 	mem_undo_end(&undo);
 	if (ended)
 		kill(child.pid, SIGKILL);
-	while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR)
-		;
-	close(child.from);
+	const int status = serve_child_wait(&child);
 	rc = ended ? serve_child_refuse(ended, e) : serve_child_take(&got, r, status, out, e);
 	buf_release(&got);
 	return rc;

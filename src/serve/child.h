@@ -1,5 +1,6 @@
 /* Endpoints that a process of their own answers: a child that can be ended whatever it does, and whose memory is bounded as a whole. Whatever the
- * child reads (a profile is not changed by queries) is its own copy, made by fork. */
+ * child reads (a profile is not changed by queries) is its own copy, made by fork;
+ * but of large blocks that lie in a file (base/spill.h) it sees what the server writes there later: the server must leave blocks that the child reads as they are. */
 #ifndef OPSCOPE_SERVE_CHILD_H
 #define OPSCOPE_SERVE_CHILD_H
 

@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/spill.h"
 #include "store/guess.h"
 #include "store/save_work.h"
 
@@ -184,18 +185,15 @@ static int load_fill_column(struct load *l, const struct load_column *v, const s
 	return at != v->n ? load_damaged(l, "column %s.%s is shorter than its table", v->table, v->name) : 0;
 }
 
-/* Memory that is about to be filled. Met page by page, its first use would cost more than all the reading: big columns ask
- * for big pages, and for all of them at once. */
+/* Memory that is about to be filled. Met page by page, its first use would cost more than all the reading: of big columns all pages are asked for at once. */
 static void *load_alloc_to_fill(uint64_t n, unsigned size)
 {
-	enum { HUGE_PAGE = 2 << 20, PAGE = 4096, WORTH_IT = 1 << 20 };
-	uint64_t bytes = n * size;
-	void *p = NULL;
-	if (bytes < WORTH_IT || posix_memalign(&p, bytes < HUGE_PAGE ? PAGE : HUGE_PAGE, bytes) != 0)
-		return mem_alloc(n ? n : 1, size);
-	madvise(p, bytes & ~(uint64_t)(HUGE_PAGE - 1), MADV_HUGEPAGE);
+	char *p = mem_alloc(n ? n : 1, size);
 #ifdef MADV_POPULATE_WRITE
-	madvise(p, bytes & ~(uint64_t)(PAGE - 1), MADV_POPULATE_WRITE);
+	enum { PAGE = 4096, WORTH_IT = 1 << 20 };
+	const uint64_t bytes = n * size, skip = -(uintptr_t)p % PAGE;
+	if (bytes >= WORTH_IT && !spill_bytes(p))
+		madvise(p + skip, (bytes - skip) & ~(uint64_t)(PAGE - 1), MADV_POPULATE_WRITE);
 #endif
 	return p;
 }

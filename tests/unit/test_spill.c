@@ -4,23 +4,69 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "base/spill.h"
+#include "profile_builder.h"
+#include "store/load.h"
+#include "store/save.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { MB = 1 << 20, LIMIT = 36 * MB, SHARE = LIMIT / 3 };
 
 static bool disk_is_full;
+static atomic_int error_once;   /* of the next request */
+static atomic_uint requests;
+static const struct statfs *disk; /* NULL = the real one */
 
 /* Instead of the C library's. */
 int posix_fallocate(int fd, off_t at, off_t bytes)
 {
-	return disk_is_full ? ENOSPC : fallocate(fd, 0, at, bytes) < 0 ? errno : 0;
+	const int error = atomic_exchange(&error_once, 0);
+	requests++;
+	return error ? error : disk_is_full ? ENOSPC : fallocate(fd, 0, at, bytes) < 0 ? errno : 0;
+}
+
+int statfs(const char *path, struct statfs *fs)
+{
+	if (!disk)
+		return (int)syscall(SYS_statfs, path, fs);
+	*fs = *disk;
+	return 0;
+}
+
+/* The only file of the process that has no name; its link in /proc. */
+static int spill_fd(char link[PATH_MAX])
+{
+	char path[64];
+	struct stat st;
+	for (int fd = STDERR_FILENO + 1; fd < 64; fd++)
+		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0) {
+			snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+			const ssize_t n = readlink(path, link, PATH_MAX - 1);
+			assert_true(n > 0);
+			link[n] = 0;
+			return fd;
+		}
+	fail_msg("there is no such file");
+	return -1;
+}
+
+static struct stat spill_stat(void)
+{
+	char link[PATH_MAX];
+	struct stat st;
+	assert_int_equal(fstat(spill_fd(link), &st), 0);
+	return st;
 }
 
 static uint64_t value_at(size_t i, uint64_t seed)
@@ -169,6 +215,119 @@ static void pages_leave_the_process(void **state)
 	mem_free(first);
 }
 
+/* Where the filesystem can: a process that is killed leaves nothing behind at any moment. */
+static void the_file_never_has_a_name(void **state)
+{
+	char link[PATH_MAX], folder[PATH_MAX];
+	spill_fd(link);
+	snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(link, '/') - link), link);
+	const int can = open(folder, O_TMPFILE | O_RDWR, 0600);
+	if (can < 0)
+		skip();
+	close(can);
+	assert_null(strstr(link, ".opscope-"));
+}
+
+/* As the server asks for each query. */
+static void what_children_held_is_given_back(void **state)
+{
+	enum { TURNS = 6, BYTES = 4 * MB };
+	void *first = fill_memory(), *stays = mem_zalloc(BYTES, 1);
+	for (int turn = 0; turn < TURNS; turn++) {
+		int go[2], status;
+		char c;
+		char *v = mem_alloc(BYTES, 1);
+		assert_true(spill_bytes(v));
+		memset(v, turn + 1, BYTES);
+		assert_int_equal(pipe(go), 0);
+		spill_child_begins();
+		const pid_t pid = fork();
+		if (pid == 0)
+			_exit(read(go[0], &c, 1) == 1 && v[0] == turn + 1 && v[BYTES - 1] == turn + 1 ? 0 : 1);
+		v = mem_realloc(v, BYTES / 2, 1);
+		mem_free(v);
+		assert_int_equal(write(go[1], "x", 1), 1);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		spill_child_ended();
+		assert_int_equal(status, 0);
+		assert_true(spill_stat().st_blocks * 512 <= BYTES + MB);
+		close(go[0]);
+		close(go[1]);
+	}
+	mem_free(stays);
+	assert_int_equal(spill_stat().st_size, 0);
+	mem_free(first);
+}
+
+static void a_request_that_fails_takes_nothing(void **state)
+{
+	void *first = fill_memory(), *p = spill_new(MB);
+	for (int i = 0; i < 3; i++)
+		assert_null(spill_new((size_t)1 << 62));
+	assert_null(spill_new(SIZE_MAX / 2 - 4096));
+	assert_null(spill_new(SIZE_MAX));
+	void *next = spill_new(MB);
+	assert_non_null(next);
+	assert_null(spill_full());
+	assert_true(spill_stat().st_size <= 8 * MB);
+	spill_release(next);
+	spill_release(p);
+	assert_int_equal(spill_stat().st_size, 0);
+	mem_free(first);
+}
+
+static void errors_are_told_apart(void **state)
+{
+	error_once = EINTR;
+	char *p = spill_new(MB);
+	assert_non_null(p);
+	assert_null(spill_full());
+	error_once = EIO;
+	assert_null(spill_new(MB));
+	assert_null(spill_full());
+	error_once = EDQUOT;
+	assert_null(spill_new(MB));
+	assert_non_null(spill_full());
+	void *again = spill_new(MB);
+	assert_null(spill_full());
+	spill_release(again);
+	spill_release(p);
+}
+
+/* What a file's columns take is counted, and counts no more once they are gone. */
+static void a_file_that_was_loaded_leaves_the_share(void **state)
+{
+	enum { EVENTS = 200000 };
+	char path[] = "/tmp/opscope_spill_XXXXXX";
+	struct builder m;
+	struct err e;
+	const int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	builder_begin(&m);
+	const uint32_t thread = builder_track(&m, "1", "1");
+	for (int i = 0; i < EVENTS; i++)
+		builder_span(&m, thread, SPAN_OP, "aten::mm", i * 10, i * 10 + 5);
+	struct profile *p = builder_finish(&m, PASSES_IN_COLUMNS);
+	struct save *s = save_begin(path, 0600, 0, &e);
+	assert_non_null(s);
+	assert_int_equal(save_profile(s, p, &e), 0);
+	assert_int_equal(save_commit(s, &e), 0);
+	profile_free(p);
+	p = profile_new();
+	assert_int_equal(load_profile(path, p, &e), 0);
+	assert_int_equal(p->span.rows.n, EVENTS);
+	unlink(path);
+	void *rest = mem_alloc(SHARE - 2 * MB, 1);
+	assert_true(spill_bytes(rest)); /* its columns have a part of the share */
+	mem_free(rest);
+	profile_free(p);
+	void *all = fill_memory(), *more = mem_alloc(2 * MB, 1); /* the first looks whether it stays in memory */
+	assert_true(spill_bytes(more));
+	mem_free(more);
+	mem_free(all);
+}
+
 static void a_child_has_its_own(void **state)
 {
 	void *first = fill_memory();
@@ -256,7 +415,7 @@ static void the_process_says_that_the_disk_is_full(void **state)
 	assert_int_equal(WEXITSTATUS(status), 1);
 	assert_true(read(ends[0], text, sizeof text - 1) > 0);
 	assert_memory_equal(text, "opscope: out of memory: the disk of /", 37);
-	assert_non_null(strstr(text, " has no space for what memory may not hold (9437184 bytes more were needed)\n"));
+	assert_non_null(strstr(text, " is full; --memory keeps the rest of the trace there (9437184 bytes more were needed). Set TMPDIR to a larger disk\n"));
 	close(ends[0]);
 	mem_free(first);
 }
@@ -269,8 +428,9 @@ static int run_unasked(void)
 	bool good = spill_bytes(v) == 2 * SHARE;
 	memset(v, 3, 2 * SHARE);
 	disk_is_full = true;
+	requests = 0;
 	v = mem_realloc(v, 3 * SHARE, 1);
-	good = good && !spill_bytes(v) && v[0] == 3 && v[2 * SHARE - 1] == 3;
+	good = good && requests == 1 && !spill_bytes(v) && v[0] == 3 && v[2 * SHARE - 1] == 3;
 	mem_free(v);
 	v = mem_zalloc(SHARE, 2);
 	good = good && !spill_bytes(v);
@@ -283,6 +443,22 @@ static void a_limit_nobody_asked_for_ends_nothing(void **state)
 {
 	assert_int_equal(system("TMPDIR=/nowhere /proc/$PPID/exe unasked"), 0);
 	assert_int_equal(system("TMPDIR=/dev/shm /proc/$PPID/exe unasked"), 0);
+}
+
+/* A disk counts in f_frsize; after a failure a limit is tried anew. */
+static int run_small_disk(void)
+{
+	static const struct statfs small = {.f_type = 0xef53, .f_bsize = MB, .f_frsize = 4096, .f_bavail = 1000}, large = {.f_type = 0xef53, .f_bsize = 512, .f_frsize = 4096, .f_bavail = 10000};
+	struct err e;
+	disk = &small;
+	const bool refused = spill_limit(LIMIT, &e) < 0;
+	disk = &large;
+	return refused && spill_limit(LIMIT, &e) == 0 && spill_is_due(0, LIMIT) ? 0 : 1;
+}
+
+static void a_disk_is_looked_at_each_time(void **state)
+{
+	assert_int_equal(system("/proc/$PPID/exe small_disk"), 0);
 }
 
 static void *grow_in_thread(void *unused)
@@ -315,8 +491,8 @@ static void threads_grow_blocks_at_once(void **state)
 static void sizes_are_read(void **state)
 {
 	static const struct { const char *text; uint64_t bytes; } c[] = {
-		{"1", UINT64_C(1) << 30}, {"1G", UINT64_C(1) << 30}, {"500M", UINT64_C(500) << 20}, {"1048576G", UINT64_C(1) << 50},
-		{"", 0}, {"0", 0}, {"G", 0}, {"-1G", 0}, {"1.5G", 0}, {"1K", 0}, {"1GB", 0}, {"1048577M", 0}, {"99999999999999999999", 0},
+		{"1", UINT64_C(1) << 30}, {"1G", UINT64_C(1) << 30}, {"500M", UINT64_C(500) << 20}, {"1048576G", UINT64_C(1) << 50}, {"3K", 3 << 10}, {"2T", UINT64_C(2) << 40},
+		{"", 0}, {"0", 0}, {"G", 0}, {"-1G", 0}, {"1.5G", 0}, {"1P", 0}, {"1GB", 0}, {"1048577M", 0}, {"99999999999999999999", 0},
 	};
 	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
 		uint64_t bytes = 0;
@@ -330,6 +506,8 @@ int main(int argc, char **argv)
 	struct err e;
 	if (argc > 1 && strcmp(argv[1], "unasked") == 0)
 		return run_unasked();
+	if (argc > 1 && strcmp(argv[1], "small_disk") == 0)
+		return run_small_disk();
 	if (spill_limit(LIMIT, &e) < 0) {
 		fprintf(stderr, "%s\n", e.msg);
 		return 77;
@@ -346,10 +524,16 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_block_may_grow_page_by_page),
 		cmocka_unit_test(a_block_moves_from_memory_to_the_file),
 		cmocka_unit_test(pages_leave_the_process),
+		cmocka_unit_test(the_file_never_has_a_name),
+		cmocka_unit_test(what_children_held_is_given_back),
+		cmocka_unit_test(a_request_that_fails_takes_nothing),
+		cmocka_unit_test(errors_are_told_apart),
+		cmocka_unit_test(a_file_that_was_loaded_leaves_the_share),
 		cmocka_unit_test(a_child_has_its_own),
 		cmocka_unit_test(a_full_disk_is_no_memory),
 		cmocka_unit_test(the_process_says_that_the_disk_is_full),
 		cmocka_unit_test(a_limit_nobody_asked_for_ends_nothing),
+		cmocka_unit_test(a_disk_is_looked_at_each_time),
 		cmocka_unit_test(threads_grow_blocks_at_once),
 		cmocka_unit_test(sizes_are_read),
 	};
