@@ -1,6 +1,7 @@
 """What `opscope import` keeps: every report printed from the .opscope file is, byte for byte, the one printed from the trace;
 its rows are there for any SQLite tool; `opscope sql` counts what an independent reader counts."""
 import collections
+import contextlib
 import csv
 import io
 import json
@@ -257,6 +258,18 @@ class OpscopeFile(oracle.Case):
                 self.assertEqual((code, again), (0, b""))
         message = err.decode().splitlines()[0].split(": ", 2)[2]
         self.assertIn(message, oracle.run("info", kept, "--format=json")[1].decode())
+
+    def test_info_names_the_file(self):
+        """The file itself, then what the recording is."""
+        kept = self.imported(BUNDLED)
+        def facts(path):
+            return {r["fact"]: (r["value"], r["number"]) for r in oracle.info(path).rows}
+        of_file, of_trace = facts(kept), facts(BUNDLED)
+        with contextlib.closing(sqlite3.connect(kept)) as db:
+            version, = db.execute("PRAGMA user_version").fetchone()
+        self.assertEqual((of_file[".opscope file"][0], of_file[".opscope version"][1], of_file[".opscope size"][1]), (kept, version, os.path.getsize(kept)))
+        self.assertEqual({k for k in of_file if k not in of_trace}, {".opscope file", ".opscope version", ".opscope size"})
+        self.assertEqual(of_file["format"], of_trace["format"])
 
     def test_pipe_and_usage(self):
         kept = self.imported(BUNDLED)
