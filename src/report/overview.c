@@ -3,6 +3,7 @@
  * The roles come from analysis/steps/roles.h, which gives each moment of a step to the first role that was active; the steps from PASS_STEPS. Where no
  * step was found, the time from the first to the last device work stands in for one. The tables of steps and devices are those of the reports `steps` and
  * `devices` (report/parts/). */
+#include "analysis/ranks/rank.h"
 #include "analysis/ranks/rank_place.h"
 #include "base/round.h"
 #include "report/parts/device_table.h"
@@ -83,7 +84,7 @@ static void overview_environment_table(const struct roles *r, const struct profi
 {
 	table_row(t);
 	table_set_str(t, OVERVIEW_FACT, STR("Ranks"));
-	table_set_fmt(t, OVERVIEW_VALUE, "%lld", rank_place_of(p).world ? (long long)rank_place_of(p).world : 1LL);
+	table_set_fmt(t, OVERVIEW_VALUE, "%lld", rank_place_of(p).world ? (long long)rank_place_of(p).world : (long long)rank_count(p));
 	table_row(t);
 	table_set_str(t, OVERVIEW_FACT, STR("Device Type"));
 	table_set_str(t, OVERVIEW_VALUE, r->has_device ? STR("GPU") : STR("CPU"));
