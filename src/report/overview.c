@@ -74,10 +74,14 @@ static void main_table(const struct roles *r, const struct profile *p, const str
 	}
 	overview_own_rows(r, s->whole_trace, t);
 	t->whole = true;
+	struct buf means = {0};
+	if (r->gpus > 1)
+		buf_printf(&means, "Means over the %u GPUs, in Total, too. ", r->gpus);
 	if (s->whole_trace)
-		table_warn(t, STR_FMT " `opscope advise` says what to do about it.%s", STR_ARG(s->how), loader);
+		table_warn(t, STR_FMT STR_FMT " `opscope advise` says what to do about it.%s", STR_ARG(buf_view(&means)), STR_ARG(s->how), loader);
 	else
-		table_note(t, "Mean over %u step%s. `opscope advise` says what to do about it.%s", r->n, r->n == 1 ? "" : "s", loader);
+		table_note(t, STR_FMT "Mean over %u step%s. `opscope advise` says what to do about it.%s", STR_ARG(buf_view(&means)), r->n, r->n == 1 ? "" : "s", loader);
+	buf_release(&means);
 }
 
 static void overview_environment_table(const struct roles *r, const struct profile *p, struct table *t)
