@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "render/render.h"
+#include "store/load.h"
 
 #include <ctype.h>
 
@@ -147,9 +148,21 @@ static void put_device_summary(struct table *t, const struct profile *p)
 	buf_release(&b);
 }
 
+/* The .opscope file; the rows below are of the recording that it was made from. Nothing of a file that was fetched: its path here names no file. */
+static void cli_info_put_opscope(struct table *t, const char *path)
+{
+	struct err e;
+	int version;
+	uint64_t bytes;
+	if (load_version(path, &version, &bytes, &e) < 0)
+		return;
+	cli_info_put_fact(t, ".opscope file", str_from(path));
+	cli_info_put_number(t, ".opscope version", version, UNIT_NONE, "");
+	cli_info_put_bytes(t, ".opscope size", bytes);
+}
+
 static void fill_facts(struct table *t, const struct profile *p)
 {
-	fact_columns(t);
 	cli_info_put_fact(t, "input", p->input_path);
 	cli_info_put_fact(t, "format", p->format);
 	if (p->file_bytes)
@@ -297,13 +310,16 @@ static void add_problems(struct table *first, const struct profile *p)
 	}
 }
 
-static int print_profile(struct profile *p, const char *key_op, const struct output_options *o)
+static int print_profile(struct profile *p, const char *path, const char *key_op, const struct output_options *o)
 {
 	struct err e;
 	if (steps_choose(p, key_op, &e) < 0)
 		return cli_fail(&e, e.code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 	struct table t;
 	table_init(&t, "info", "Trace");
+	fact_columns(&t);
+	if (p->reopened)
+		cli_info_put_opscope(&t, path);
 	fill_facts(&t, p);
 	add_devices(&t, p);
 	int failed = cli_info_add_events(&t, p, &e);
@@ -382,7 +398,7 @@ static int cli_info_run(int argc, char **argv)
 	} else if (found) {
 		struct profile *p = cli_read(l.v[0].path.p, &c.trace, &status);
 		if (p)
-			status = print_profile(p, c.trace.report.key_op, &c.output);
+			status = print_profile(p, l.v[0].path.p, c.trace.report.key_op, &c.output);
 		profile_free(p);
 	}
 	discover_release(&l);

@@ -61,8 +61,8 @@ static bool diff_is_small(const struct diff_row *r, double delta)
 	return fabs(r->delta_ns) * 20 <= fabs(delta);
 }
 
-/* Terms that make up most of the difference, told after ": " and ", ", clear ones or unclear ones. Returns their sum. */
-static double diff_put_terms_that(const struct diff *d, bool unclear, double delta, unsigned most, unsigned *n, struct buf *b)
+/* Terms that make up most of the difference, told after `lead` and ", ", clear ones or unclear ones. Returns their sum. */
+static double diff_put_terms_that(const struct diff *d, bool unclear, double delta, unsigned most, const char *lead, unsigned *n, struct buf *b)
 {
 	double told = 0;
 	bool passed = false; /* a greater one was of the other kind */
@@ -74,10 +74,7 @@ static double diff_put_terms_that(const struct diff *d, bool unclear, double del
 			passed = true;
 			continue;
 		}
-		if (*n || unclear)
-			buf_cstr(b, *n ? ", " : " (");
-		else
-			buf_cstr(b, ": ");
+		buf_cstr(b, *n ? ", " : lead);
 		diff_put_term(d, r, b);
 		told += r->delta_ns;
 		++*n;
@@ -85,14 +82,14 @@ static double diff_put_terms_that(const struct diff *d, bool unclear, double del
 	return told;
 }
 
-/* Of which what is not told is how much. */
-static void diff_put_terms(const struct diff *d, double delta, struct buf *b)
+/* Of which what is not told is how much. `lead`: what stands before the first. */
+static void diff_put_terms(const struct diff *d, double delta, const char *lead, struct buf *b)
 {
 	unsigned n = 0, n_unclear = 0;
 	struct buf unclear = {0};
-	const double told = diff_put_terms_that(d, false, delta, DIFF_TERMS_TOLD, &n, b), unsure = diff_put_terms_that(d, true, delta, DIFF_UNCLEAR_TOLD, &n_unclear, &unclear);
+	const double told = diff_put_terms_that(d, false, delta, DIFF_TERMS_TOLD, lead, &n, b), unsure = diff_put_terms_that(d, true, delta, DIFF_UNCLEAR_TOLD, " (", &n_unclear, &unclear);
 	if (n_unclear) {
-		buf_cstr(b, n ? ", " : ": ");
+		buf_cstr(b, n ? ", " : lead);
 		diff_put_time(unsure, true, b);
 		buf_printf(b, " in %s that %u and %u steps cannot tell from noise" STR_FMT ")", n_unclear == 1 ? "a term" : "terms", d->side[0]->n_steps, d->side[1]->n_steps, STR_ARG(buf_view(&unclear)));
 	}
@@ -193,7 +190,8 @@ static bool diff_put_verdict(const struct diff *d, const struct diff_noise *nois
 		diff_put_work(d, b);
 	if (differ) {
 		diff_put_slowest(d, causes, b);
-		diff_put_terms(d, delta, b);
+		/* the terms are of the step, not of what was said of kernels or of a worker */
+		diff_put_terms(d, delta, d->side[0]->gpus || causes->slowest[0] || causes->slowest[1] ? "; the difference: " : ": ", b);
 	} else {
 		diff_put_clear(d, a, b);
 	}

@@ -249,7 +249,8 @@ static int fail_of_steps(const struct report *r, struct profile *p, const struct
 		return err_set(e, ERR_DATA, "report %s: outside the steps there is nothing for it", r->name);
 	if (of_steps->step_first != INT64_MIN || of_steps->step_last != INT64_MAX)
 		return err_set(e, ERR_DATA, "report %s: %s holds nothing for it", r->name, steps_range_text(of_steps->step_first, of_steps->step_last).s);
-	return err_set(e, ERR_DATA, "report %s: the steps hold nothing for it; --steps=all: what lies outside them counts, too", r->name);
+	return err_set(e, ERR_DATA, "report %s: the steps hold nothing for it%s%s; --steps=all: what lies outside them counts, too", r->name, r->none_in_steps ? ": " : "",
+	               r->none_in_steps ? r->none_in_steps : "");
 }
 
 #ifdef OPSCOPE_CHECK

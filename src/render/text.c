@@ -135,32 +135,51 @@ static void put_level(const struct page *p, struct str level)
 	style(p, PLAIN BOLD);
 }
 
-/* The short cells of a record on one line; numbers, which do not speak for themselves, with their titles. Nothing where there are none. */
-static void put_record_head(const struct page *p, const struct table *t, size_t row, const struct text_layout *l,
-                            struct text_scratch *scratch)
+/* The short cells of a record; numbers, which do not speak for themselves, with their titles. *level, *level_n: which part is the level. */
+static void put_record_head_text(const struct table *t, size_t row, const struct text_layout *l, struct text_scratch *scratch, struct buf *out, size_t *level, size_t *level_n)
 {
-	const char *between = "";
+	*level = *level_n = 0;
 	for (unsigned i = 0; i < l->n_all; i++) {
 		const struct text_column *c = &l->v[i];
 		if (is_prose(t, c) || table_is_null(t, row, c->col))
 			continue;
-		if (!*between)
-			style(p, BOLD);
-		buf_cstr(p->out, between);
+		buf_cstr(out, out->n ? "  " : "");
 		if (t->data[c->col].col.type != CELL_STR)
-			buf_printf(p->out, "%s: ", t->data[c->col].col.title);
+			buf_printf(out, "%s: ", t->data[c->col].col.title);
 		else if (t->data[c->col].col.flags & COLUMN_TITLED)
-			buf_printf(p->out, "%s ", t->data[c->col].col.title);
-		if (t->data[c->col].col.flags & COLUMN_LEVEL)
-			put_level(p, text_cell(t, row, c, scratch));
-		else
-			buf_str(p->out, text_cell(t, row, c, scratch));
-		between = "  ";
+			buf_printf(out, "%s ", t->data[c->col].col.title);
+		size_t from = out->n;
+		buf_str(out, text_cell(t, row, c, scratch));
+		if (t->data[c->col].col.flags & COLUMN_LEVEL) {
+			*level = from;
+			*level_n = out->n - from;
+		}
 	}
-	if (!*between)
-		return;
-	style(p, PLAIN);
-	buf_char(p->out, '\n');
+}
+
+/* On as many lines as the width asks for. Nothing where there are no short cells. */
+static void put_record_head(const struct page *p, const struct table *t, size_t row, const struct text_layout *l,
+                            struct text_scratch *scratch)
+{
+	struct buf head = {0};
+	size_t level, level_n;
+	put_record_head_text(t, row, l, scratch, &head, &level, &level_n);
+	struct str rest = buf_view(&head), line;
+	while (text_wrap(&rest, p->o->width, &line)) {
+		size_t from = (size_t)(line.p - head.p);
+		bool has_level = level_n && level >= from && level + level_n <= from + line.n;
+		style(p, BOLD);
+		if (has_level) {
+			buf_str(p->out, (struct str){line.p, level - from});
+			put_level(p, (struct str){head.p + level, level_n});
+			buf_str(p->out, (struct str){head.p + level + level_n, from + line.n - level - level_n});
+		} else {
+			buf_str(p->out, line);
+		}
+		style(p, PLAIN);
+		buf_char(p->out, '\n');
+	}
+	buf_release(&head);
 }
 
 static void put_record_prose(const struct page *p, const struct table *t, size_t row, const struct text_column *c,

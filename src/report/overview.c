@@ -3,6 +3,7 @@
  * The roles come from analysis/steps/roles.h, which gives each moment of a step to the first role that was active; the steps from PASS_STEPS. Where no
  * step was found, the time from the first to the last device work stands in for one. The tables of steps and devices are those of the reports `steps` and
  * `devices` (report/parts/). */
+#include "analysis/ranks/rank.h"
 #include "analysis/ranks/rank_place.h"
 #include "base/round.h"
 #include "report/parts/device_table.h"
@@ -73,19 +74,23 @@ static void main_table(const struct roles *r, const struct profile *p, const str
 	}
 	overview_own_rows(r, s->whole_trace, t);
 	t->whole = true;
+	struct buf means = {0};
+	if (r->gpus > 1)
+		buf_printf(&means, "Means over the %u GPUs, in Total, too. ", r->gpus);
 	if (!s->whole_trace && s->doubtful)
 		table_warn(t, STR_FMT, STR_ARG(s->how));
 	if (s->whole_trace)
-		table_warn(t, STR_FMT " `opscope advise` says what to do about it.%s", STR_ARG(s->how), loader);
+		table_warn(t, STR_FMT STR_FMT " `opscope advise` says what to do about it.%s", STR_ARG(buf_view(&means)), STR_ARG(s->how), loader);
 	else
-		table_note(t, "Mean over %u step%s. `opscope advise` says what to do about it.%s", r->n, r->n == 1 ? "" : "s", loader);
+		table_note(t, STR_FMT "Mean over %u step%s. `opscope advise` says what to do about it.%s", STR_ARG(buf_view(&means)), r->n, r->n == 1 ? "" : "s", loader);
+	buf_release(&means);
 }
 
 static void overview_environment_table(const struct roles *r, const struct profile *p, struct table *t)
 {
 	table_row(t);
 	table_set_str(t, OVERVIEW_FACT, STR("Ranks"));
-	table_set_fmt(t, OVERVIEW_VALUE, "%lld", rank_place_of(p).world ? (long long)rank_place_of(p).world : 1LL);
+	table_set_fmt(t, OVERVIEW_VALUE, "%lld", rank_place_of(p).world ? (long long)rank_place_of(p).world : (long long)rank_count(p));
 	table_row(t);
 	table_set_str(t, OVERVIEW_FACT, STR("Device Type"));
 	table_set_str(t, OVERVIEW_VALUE, r->has_device ? STR("GPU") : STR("CPU"));

@@ -112,7 +112,7 @@ static void ranks_put_row(const struct job *j, uint32_t i, const struct job_time
 /* The longest mean step of a rank without what it waited, or may have waited: no step of the job can be shorter while the rest stays as it is. */
 struct ranks_least {
 	int64_t rank;
-	double step_ns;
+	double step_ns, idle_ns; /* of which the device is idle */
 	bool waited;             /* a rank is known to have waited */
 };
 
@@ -122,14 +122,14 @@ static void ranks_add_least(struct ranks_least *l, int64_t rank, const struct jo
 	double step_ns = times->steps ? (double)(ns[JOB_TOTAL] - ns[JOB_WAIT] - ns[JOB_EXPOSED_UNKNOWN]) / times->steps : 0;
 	l->waited |= ns[JOB_WAIT] > 0;
 	if (step_ns > l->step_ns)
-		*l = (struct ranks_least){rank, step_ns, l->waited};
+		*l = (struct ranks_least){rank, step_ns, (double)ns[JOB_IDLE] / times->steps, l->waited};
 }
 
 static void ranks_put_least(const struct ranks_least *l, bool is_window, struct table *t)
 {
 	if (l->waited)
-		table_note(t, "rank %lld is busy longest without waiting, %lld ns%s: before that rank gets faster, %s takes no less", (long long)l->rank, (long long)l->step_ns,
-		           is_window ? "" : " a step", is_window ? "the time from the first to the last device work" : "a step");
+		table_note(t, "rank %lld takes longest without waiting for others, %lld ns%s (of it %lld ns idle): before that rank gets faster, %s takes no less", (long long)l->rank,
+		           (long long)l->step_ns, is_window ? "" : " a step", (long long)l->idle_ns, is_window ? "the time from the first to the last device work" : "a step");
 }
 
 static bool ranks_have_inputs(const struct job *j)

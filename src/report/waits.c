@@ -200,9 +200,9 @@ static void waits_put_notes(const struct waits *w, struct table *out)
 static int none(const struct waits *w, struct err *e)
 {
 	if (w->left_out)
-		return err_set(e, ERR_DATA, "no wait began in those steps");
+		return err_set(e, ERR_DATA, "the host did not wait for a device in those steps; why the device waited: `opscope report streams`");
 	if (w->calls.calls)
-		return err_set(e, ERR_DATA, "the host did not wait for a device: the input holds no record of a wait, and no call that waits among its %llu API call%s",
+		return err_set(e, ERR_DATA, "the host did not wait for a device: the input holds no record of a wait, and no call that waits among its %llu API call%s; why the device waited: `opscope report streams`",
 		               (unsigned long long)w->calls.calls, s_of(w->calls.calls));
 	return err_set(e, ERR_DATA, "the input holds neither waits for a device nor API calls; to record them: %s", recording_how(w->p, RECORD_DEVICE_WORK));
 }
@@ -245,6 +245,7 @@ const struct report report_waits = {
 	        "the tracer's record of a synchronisation, or, without a record, by the API call that waits: cudaStreamSynchronize and its kin, and calls that "
 	        "return when the copy they launched is done (cudaMemcpy; cudaMemcpyAsync of pageable memory). A Stream Wait Event does not keep the host "
 	        "waiting: its time is the time of the call. A call of cudaStreamWaitEvent without a record is not counted. --group-by=name adds up all streams.",
+	.none_in_steps = "the host did not wait for a device in them (why the device waited: `opscope report streams`)",
 	.variants = waits_variants,
 	.sections = (const struct section *const[]){&waits_section, NULL},
 	.timeline = true,

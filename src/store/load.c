@@ -214,6 +214,17 @@ int load_fact(const char *path, const char *key, struct buf *out, struct err *e)
 	return rc;
 }
 
+int load_version(const char *path, int *version, uint64_t *file_bytes, struct err *e)
+{
+	struct load l = {.path = path, .e = e};
+	mem_undo_begin(&l.undo, close_db, &l);
+	int rc = load_open_db(&l);
+	*version = l.version;
+	*file_bytes = l.file_bytes;
+	close_db(&l);
+	return rc;
+}
+
 int load_profile(const char *path, struct profile *p, struct err *e)
 {
 	struct load l = {.path = path, .p = p, .e = e};

@@ -10,3 +10,9 @@ for columns in 80 20 10000 19 10001 x ""; do
 done
 COLUMNS=80 opscope report roofline $TRACES/synthetic/costs_gpu.json -o file.txt
 cmp file.txt <(opscope report roofline $TRACES/synthetic/costs_gpu.json)
+# Titles of findings, too, in lines that fit.
+for columns in 80 160; do
+  COLUMNS=$columns opscope advise $TRACES/synthetic/memory_view.json >findings
+  echo "COLUMNS=$columns: $(awk -v most=$columns 'length > most' findings | wc -l) lines too long"
+  grep -A1 "low-gpu-utilization  Same" findings
+done

@@ -161,7 +161,7 @@ class Planted(Written):
         verdict, rows, _ = self.compare(layer(6, gemm_us=650.0))
         self.only(rows, kind="compute", name="/linear", direction="forward", label="slower", delta_ns=900_000.0, by_each_ns=900_000.0, a_calls=6.0, b_calls=6.0)
         self.assertEqual(rows[0]["by_calls_ns"], 0)
-        self.assertRegex(verdict["verdict"], r"^B is \d+\.\d % slower: step .*; of it kernels 3\.6 ms -> 4\.5 ms: \+900\.0 us /linear forward \(slower\)")
+        self.assertRegex(verdict["verdict"], r"^B is \d+\.\d % slower: step .*; of it kernels 3\.6 ms -> 4\.5 ms; the difference: \+900\.0 us /linear forward \(slower\)")
 
     def test_more_calls(self):
         """6 and then 10 of 500 us: all of it comes from calls."""
@@ -539,13 +539,13 @@ class Real(Case):
         """The plugin's two recordings of one training: the later one waited 24 ms longer for its data in each step, and nothing else differs by 1 % of the step."""
         one, two = (data("tb_plugin", "resnet50_num_workers_0", f"worker0.{n}.pt.trace.json.gz") for n in (1623143566756, 1623143089861))
         verdict, rows, _ = oracle.diff(one, two)
-        self.assertRegex(verdict["verdict"], r"^B is 14\.6 % slower: .*; of it kernels 98\.6 ms -> 98\.7 ms: \+23\.8 ms without work: data loader, -1\.1 ms in a term that 6 and 6 steps cannot tell from noise \(")
+        self.assertRegex(verdict["verdict"], r"^B is 14\.6 % slower: .*; of it kernels 98\.6 ms -> 98\.7 ms; the difference: \+23\.8 ms without work: data loader, -1\.1 ms in a term that 6 and 6 steps cannot tell from noise \(")
         self.assertEqual([r["name"] for r in rows if abs(r["step_pct"]) > 1], ["data loader"])
 
     def test_lower_precision(self):
         """A GPT in fp32 and in bf16: products get other kernels and are faster; the host is late then."""
         verdict, rows, _ = oracle.diff(os.path.join(H200, "gpt_fp32.json.gz"), os.path.join(H200, "gpt_bf16.json.gz"))
-        self.assertRegex(verdict["verdict"], r"^B is 34\.9 % faster \(as recorded, with call stacks that slow the host\): step .*; of it kernels 23\.4 ms -> 4\.6 ms: ")
+        self.assertRegex(verdict["verdict"], r"^B is 34\.9 % faster \(as recorded, with call stacks that slow the host\): step .*; of it kernels 23\.4 ms -> 4\.6 ms; the difference: ")
         self.assertEqual((rows[0]["label"], rows[0]["direction"]), ("other kernels", "backward"))
         self.assertTrue(rows[0]["name"].endswith("/linear"))
 

@@ -201,7 +201,7 @@ class Workers(Case):
         self.assertAlmostEqual(total(rows), verdict["delta_ns"], delta=1)
         self.assertAlmostEqual(total(rows, kind="compute"), 0, delta=1e-5 * verdict["delta_ns"])
         self.assertAlmostEqual(total(rows, kind="idle"), verdict["delta_ns"], delta=0.01 * verdict["delta_ns"])
-        self.assertRegex(verdict["verdict"], r"^B is 98\.6 % slower: .*; in B worker 0 \(replica 0, stage 0\) computes 45\.3 s of a step, the median worker 19\.3 s: \S+ s without work: until grads-reduce-scatter begins")
+        self.assertRegex(verdict["verdict"], r"^B is 98\.6 % slower: .*; in B worker 0 \(replica 0, stage 0\) computes 45\.3 s of a step, the median worker 19\.3 s; the difference: \S+ s without work: until grads-reduce-scatter begins")
         self.assertIn("B: `opscope report slowdown` tells what each worker costs the step", notes)
         self.assertNotIn("A: ", notes.replace("\nA: " + self.ideal, ""))
         self.assertNotIn("GPU", verdict["verdict"] + notes)

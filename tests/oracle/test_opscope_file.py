@@ -1,6 +1,7 @@
 """What `opscope import` keeps: every report printed from the .opscope file is, byte for byte, the one printed from the trace;
 its rows are there for any SQLite tool; `opscope sql` counts what an independent reader counts."""
 import collections
+import contextlib
 import csv
 import io
 import json
@@ -268,6 +269,43 @@ class OpscopeFile(oracle.Case):
         self.assertEqual((code, err.count(b"\n")), (0, 1))
         self.assertEqual(oracle.run("report", "operators", kept)[::2], (0, b""))
         self.assertIn(err.decode().strip().split(": ", 2)[2], oracle.run("info", kept, "--format=json")[1].decode())
+
+    def test_where_other_sqlite_tools_differ(self):
+        """What docs/sql.md says: but for the column `aggregation` and the tables about tables, a query gives the same in both."""
+        kept = self.imported(BUNDLED)
+
+        def ours(query):
+            code, out, err = oracle.run("sql", kept, query, "--format=json")
+            return (oracle.Table(json.loads(out)).rows if code == 0 else None), err.decode()
+        with contextlib.closing(sqlite3.connect(kept)) as db:
+            db.row_factory = sqlite3.Row
+            for table in ("report_operators", "report_operators_by_stack", "report_memory", "report_overview_environment", "report_findings"):
+                columns = [r["name"] for r in db.execute(f"PRAGMA table_info({table})")]
+                self.assertEqual(columns[-1], "aggregation", table)
+                query = f"SELECT {', '.join(columns[:-1])} FROM {table}"
+                rows = ours(query)[0]
+                for row, want in zip(rows, db.execute(query).fetchall(), strict=True):
+                    for column in columns[:-1]:
+                        self.assertEqual(row[column], want[column], (table, column))
+            self.assertEqual(ours("SELECT aggregation FROM report_operators")[0], None)
+            for table in ("report_columns", "report_notes", "report_missing"):
+                self.assertTrue(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+                self.assertIn("no such table", ours(f"SELECT * FROM {table}")[1])
+            self.assertEqual(len(ours("SELECT * FROM report_aggregations")[0]), 1)
+            with self.assertRaises(sqlite3.OperationalError):
+                db.execute("SELECT * FROM report_aggregations")
+
+    def test_info_names_the_file(self):
+        """The file itself, then what the recording is."""
+        kept = self.imported(BUNDLED)
+        def facts(path):
+            return {r["fact"]: (r["value"], r["number"]) for r in oracle.info(path).rows}
+        of_file, of_trace = facts(kept), facts(BUNDLED)
+        with contextlib.closing(sqlite3.connect(kept)) as db:
+            version, = db.execute("PRAGMA user_version").fetchone()
+        self.assertEqual((of_file[".opscope file"][0], of_file[".opscope version"][1], of_file[".opscope size"][1]), (kept, version, os.path.getsize(kept)))
+        self.assertEqual({k for k in of_file if k not in of_trace}, {".opscope file", ".opscope version", ".opscope size"})
+        self.assertEqual(of_file["format"], of_trace["format"])
 
     def test_pipe_and_usage(self):
         kept = self.imported(BUNDLED)

@@ -72,6 +72,17 @@ class Overview(Case):
         self.assertEqual(ranks(*TRACE), "1")
         self.assertEqual(ranks("tracelens", "mi300", "resnet_act_checkpoint.json.gz"), "8")
 
+    def test_two_gpus(self):
+        """Each GPU that ran collectives is a rank, in the environment as in the look's note; what is a mean over the GPUs is told first."""
+        path = oracle.data("nsys", "2026.2_mfu_2gpu", "mfu_2gpu_before.sqlite")
+        table = report("overview", path)
+        self.assertEqual(table.section("environment").by("title")["Ranks"]["value"], "2")
+        code, out, _ = oracle.run("look", path)
+        self.assertEqual(code, 0)
+        self.assertIn(b"2 GPUs ran collectives, each a rank of a job", out)
+        self.assertIn(b"Means over the 2 GPUs, in Total, too.", out)
+        self.assertNotIn("GPUs, in Total", " ".join(report("overview", oracle.data(*TRACE)).notes))
+
     def check_gpu(self, table):
         want = {e["title"]: e["value"] for e in self.want["gpu_metrics"]["data"]}
         self.assertEqual(len(table.rows), 1)

@@ -89,6 +89,13 @@ class RealTraces(Case):
         code, _, err = oracle.run("report", "waits", data("tracelens", "b200", "eager_trace.json.gz"))
         self.assertEqual(code, 1)
         self.assertIn(b"did not wait for a device", err)
+        self.assertIn(b"why the device waited: `opscope report streams`", err)
+
+    def test_no_wait_in_the_steps(self):
+        """The host waits before the first step alone: the message says so, and which report says why the device waited."""
+        code, _, err = oracle.run("report", "waits", data("hta", "df_index_resolver", "df_index_resolver.json.gz"))
+        self.assertEqual(code, 1)
+        self.assertIn(b"the host did not wait for a device in them (why the device waited: `opscope report streams`); --steps=all", err)
 
     def test_gpu_of_a_context(self):
         """nsys says device 0 of every synchronisation: the kernels of the context say which it is."""
