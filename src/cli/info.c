@@ -6,7 +6,6 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "render/render.h"
-#include "store/load.h"
 
 #include <ctype.h>
 
@@ -148,17 +147,12 @@ static void put_device_summary(struct table *t, const struct profile *p)
 	buf_release(&b);
 }
 
-/* The .opscope file; the rows below are of the recording that it was made from. Nothing of a file that was fetched: its path here names no file. */
-static void cli_info_put_opscope(struct table *t, const char *path)
+/* The .opscope file; the rows below are of the recording that it was made from. */
+static void cli_info_put_opscope(struct table *t, const struct profile *p, const char *path)
 {
-	struct err e;
-	int version;
-	uint64_t bytes;
-	if (load_version(path, &version, &bytes, &e) < 0)
-		return;
 	cli_info_put_fact(t, ".opscope file", str_from(path));
-	cli_info_put_number(t, ".opscope version", version, UNIT_NONE, "");
-	cli_info_put_bytes(t, ".opscope size", bytes);
+	cli_info_put_number(t, ".opscope version", p->reopened_version, UNIT_NONE, "");
+	cli_info_put_bytes(t, ".opscope size", p->reopened_bytes);
 }
 
 static void fill_facts(struct table *t, const struct profile *p)
@@ -319,7 +313,7 @@ static int print_profile(struct profile *p, const char *path, const char *key_op
 	table_init(&t, "info", "Trace");
 	fact_columns(&t);
 	if (p->reopened)
-		cli_info_put_opscope(&t, path);
+		cli_info_put_opscope(&t, p, path);
 	fill_facts(&t, p);
 	add_devices(&t, p);
 	int failed = cli_info_add_events(&t, p, &e);

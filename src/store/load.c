@@ -171,6 +171,8 @@ static int load_read_all(struct load *l)
 	if (load_aggregations(l->db, l->path, l->p, l->e))
 		return -1;
 	l->p->reopened = true;
+	l->p->reopened_version = l->version;
+	l->p->reopened_bytes = l->file_bytes;
 	struct err why;
 	if (load_check(l->p, &why))
 		return load_damaged(l, "%s", why.msg);
@@ -210,17 +212,6 @@ int load_fact(const char *path, const char *key, struct buf *out, struct err *e)
 			buf_str(out, load_text_of(&l, st, 0));
 	}
 	sqlite3_finalize(st);
-	close_db(&l);
-	return rc;
-}
-
-int load_version(const char *path, int *version, uint64_t *file_bytes, struct err *e)
-{
-	struct load l = {.path = path, .e = e};
-	mem_undo_begin(&l.undo, close_db, &l);
-	int rc = load_open_db(&l);
-	*version = l.version;
-	*file_bytes = l.file_bytes;
 	close_db(&l);
 	return rc;
 }

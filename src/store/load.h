@@ -21,9 +21,6 @@ int load_aggregation_list(const char *path, struct profile *p, struct err *e);
 /* Appends one text of the table meta to *out; nothing where the file has none of this key. */
 int load_fact(const char *path, const char *key, struct buf *out, struct err *e);
 
-/* The version of the file, and its size. */
-int load_version(const char *path, int *version, uint64_t *file_bytes, struct err *e);
-
 /* ERR_FORMAT, in one line, unless files of this version are read. */
 int load_check_version(int64_t version, const char *path, struct err *e);
 

@@ -142,6 +142,8 @@ struct profile {
 	struct aggregation *aggregation; /* of an .opscope file, in order of number; in the arena */
 	unsigned n_aggregations;
 	uint64_t content;         /* of an .opscope file: what all its checksums come to */
+	uint64_t reopened_bytes;  /* of the .opscope file */
+	int reopened_version;     /* of its format */
 	bool reopened;            /* read from an .opscope file: repairs were told when it was made */
 	bool device_joined;       /* the only device described does the work of `joined_device`: profile_join_devices */
 	int32_t joined_device;
