@@ -9,13 +9,14 @@ again as soon as it has its answer, so that the cores are never idle. Pages need
 """
 import argparse
 import gzip
-import http.client
 import json
 import math
 import multiprocessing
 import os
 import random
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,22 +30,39 @@ TRACES = (os.path.join(DATA, "tracelens", "h100", "Qwen_Qwen1.5-0.5B-Chat__10160
           os.path.join(ROOT, "tests", "data", "torch214_cpu_resnet.json.gz"))
 REPORTS = ("overview", "operators", "kernels", "devices", "steps", "api")
 SCREEN = 1400  # pixels that a client shows
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 class Client:
+    """Speaks HTTP by hand: http.client takes longer to read an answer's head than the server to make most tiles, on the cores that both use."""
+
     def __init__(self, port):
-        self.connection = http.client.HTTPConnection("localhost", port, timeout=120)
+        self.socket = socket.create_connection(("localhost", port), timeout=120)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.port = port
+
+    def more(self):
+        block = self.socket.recv(1 << 18)
+        if not block:
+            sys.exit("the server has closed the connection")
+        return block
 
     def get(self, path, **args):
-        """(seconds, body) of an answer that must be good."""
+        """(seconds, body) of an answer that must be good and states its length."""
         url = path + "?" + urllib.parse.urlencode(args) if args else path
         start = time.perf_counter()
-        self.connection.request("GET", url, headers={"Accept-Encoding": "gzip"})
-        answer = self.connection.getresponse()
-        body = answer.read()
-        seconds = time.perf_counter() - start
-        if answer.status != 200:
-            sys.exit(f"{url}: status {answer.status}: {body[:300]}")
+        self.socket.sendall(f"GET {url} HTTP/1.1\r\nHost: localhost:{self.port}\r\nAccept-Encoding: gzip\r\n\r\n".encode())
+        answer = self.more()
+        while (end := answer.find(b"\r\n\r\n")) < 0:
+            answer += self.more()
+        head = answer[:end]
+        pieces, left = [answer[end + 4:]], int(LENGTH.search(head)[1]) - (len(answer) - end - 4)
+        while left > 0:
+            pieces.append(self.more())
+            left -= len(pieces[-1])
+        seconds, body = time.perf_counter() - start, b"".join(pieces)
+        if head.split(b" ", 2)[1] != b"200":
+            sys.exit(f"{url}: {head[:100]}: {body[:300]}")
         return seconds, body
 
     def json(self, path, **args):
@@ -190,7 +208,7 @@ def table(rows, sizes, args):
         ("CPU time of that, s", [f"{r['first_cpu']:.2f}" for r in rows], ""),
         (f"tiles asked for by {args.clients} clients, a second", [f"{len(m) / args.seconds:.0f}" for m in ms], ""),
         ("`/api/timeline/tile`, all tracks, median, ms", [f"{quantile(m, 0.5):.1f}" for m in ms], ""),
-        ("**99th percentile**, ms", [f"**{quantile(m, 0.99):.1f}**" for m in ms], "≤ 50"),
+        ("**99th percentile**, ms", [f"**{quantile(m, 0.99):.1f}**" for m in ms], "≤ 5"),
         ("longest, ms", [f"{m[-1]:.1f}" for m in ms], ""),
         ("CPU time of the server for a tile, ms", [f"{1000 * r['tile_cpu']:.2f}" for r in rows], ""),
         ("**reports a second**", [f"**{r['reports']:.0f}**" for r in rows], "≥ 200"),
