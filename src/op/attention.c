@@ -5,7 +5,7 @@
  *             2 b h q k (2 d + 2 v)             where the scores were kept (math)
  * All pairs count in `flops`. With a causal mask flops_causal counts the pairs that it leaves: query i sees keys 0..i, for
  * flash-attention's own functions 0..k-q+i. The softmax is not counted. Bytes: queries, keys, values and result once. */
-#include "op/cost_call.h"
+#include "op/cost_rules.h"
 
 #include "base/buf.h"
 #include "base/search.h"
@@ -178,12 +178,12 @@ static void set_flops(struct cost_call *c, const struct attention *a, bool mask_
 	o->causal = a->causal;
 	if (a->causal)
 		o->flops_causal = attention_flops_of(a, causal_pairs(a->q, a->k, a->bottom), n_d, n_v);
-	if (c->rules != COST_TRACELENS)
+	if (!c->rules->causal_is_half)
 		return;
 	if (!mask_known)
 		cost_set_flops(c, COST_UNKNOWN);
 	else if (a->causal && all >= 0)
-		cost_set_flops(c, all / 2); /* it takes half of the pairs */
+		cost_set_flops(c, all / 2);
 }
 
 static void set_bytes(struct cost_call *c, const struct attention *a, bool backward)

@@ -4,7 +4,7 @@
  *   out   = floor((in + 2 pad - dilation (filter - 1) - 1) / stride) + 1
  *   transposed: out = (in - 1) stride - 2 pad + dilation (filter - 1) + output_padding + 1
  * (torch/utils/flop_counter.py). Input and weight gradient are a convolution of the same FLOPs each. */
-#include "op/cost_call.h"
+#include "op/cost_rules.h"
 
 #include "base/buf.h"
 
@@ -233,7 +233,7 @@ static void conv_describe(struct cost_call *c, const struct conv *v)
 static void set_forward(struct cost_call *c, const struct conv *v)
 {
 	int64_t in = cost_bytes_of(v->in_elements, v->type), w = cost_bytes_of(v->weight_elements, v->type);
-	bool bias = c->rules != COST_TRACELENS && c->direction == COST_FORWARD;
+	bool bias = !c->rules->bias_is_free && c->direction == COST_FORWARD;
 	cost_set_flops(c, conv_flops_of(v));
 	cost_set_bytes(c, cost_add(cost_add(in, w), bias ? v->bias_bytes : 0), cost_bytes_of(v->out_elements, v->type),
 	               "the type of the input was not recorded");
@@ -341,8 +341,8 @@ static int gradients_of(const struct cost_call *c, const struct back_layout *l)
 {
 	bool mask[3];
 	unsigned n;
-	if (c->rules == COST_TRACELENS)
-		return 3; /* it takes both for granted */
+	if (c->rules->both_gradients)
+		return 3;
 	if (l->gradients)
 		return l->gradients;
 	return op_arg_bools(&c->args, l->mask, mask, 3, &n) && n >= 2 ? mask[0] | mask[1] << 1 : -1;

@@ -1,6 +1,8 @@
-#include "op/cost_call.h"
+#include "op/cost_rules.h"
 
 #include <string.h>
+
+const struct cost_rules cost_own = {0};
 
 static void cost_explain(struct cost_call *c)
 {
@@ -42,7 +44,7 @@ static void cost_run(struct cost_call *c)
 	rule_run(r, c);
 }
 
-enum cost_asks cost_asks(struct str op_name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user)
+enum cost_asks cost_asks(struct str op_name, const struct cost_rules *rules, enum cost_direction d, const struct user_rules *user)
 {
 	const struct rule *r = rule_find(op_name, rules, d, user);
 	const char *const text[] = {r ? r->flops : NULL, r ? r->read : NULL, r ? r->written : NULL};
@@ -52,7 +54,7 @@ enum cost_asks cost_asks(struct str op_name, enum cost_rules rules, enum cost_di
 	return r && r->code == cost_moe_inner ? COST_ASKS_INNER : COST_ASKS_NOTHING;
 }
 
-void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_direction d, const struct user_rules *user, struct arena *a, struct cost *out)
+void cost_of(const struct op_facts *f, const struct cost_rules *rules, enum cost_direction d, const struct user_rules *user, struct arena *a, struct cost *out)
 {
 	*out = (struct cost){
 		.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_read = COST_UNKNOWN, .bytes_written = COST_UNKNOWN, .bytes_least = COST_UNKNOWN,

@@ -3,7 +3,7 @@
  * or code where a row cannot say it (conv.c, attention.c, rnn.c, ...). Unknown is an answer of its own, with a reason.
  *
  * FLOPs count a multiply-add as 2, as torch.utils.flop_counter does; biases, alpha and beta are not counted; of complex types, real
- * operations count (8 for a multiply-add, where torch's counter says 2). Bytes are what an ideal kernel reads and writes once. COST_TRACELENS: the conventions of TraceLens where they differ (rules_tracelens.def). */
+ * operations count (8 for a multiply-add, where torch's counter says 2). Bytes are what an ideal kernel reads and writes once. Others count in other ways: struct cost_rules. */
 #ifndef OPSCOPE_OP_COST_H
 #define OPSCOPE_OP_COST_H
 
@@ -14,8 +14,10 @@
 
 #define COST_UNKNOWN (-1)
 
-enum cost_rules { COST_DEFAULT, COST_TRACELENS };
-enum cost_direction { COST_FORWARD, COST_BACKWARD };
+enum cost_direction { COST_FORWARD, COST_BACKWARD, COST_DIRECTIONS };
+/* By whose conventions an op is counted: op/cost_rules.h. cost_own are opscope's. */
+struct cost_rules;
+extern const struct cost_rules cost_own;
 
 /* What an inference server says of the batch that it computes: sums over its requests. 0 or less = not stated. */
 struct op_batch {
@@ -80,10 +82,10 @@ struct cost {
 
 /* What a rule asks for beside the arguments of the op: nothing, facts->batch, or facts->routing, up and down. */
 enum cost_asks { COST_ASKS_NOTHING, COST_ASKS_BATCH, COST_ASKS_INNER };
-enum cost_asks cost_asks(struct str op_name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user);
+enum cost_asks cost_asks(struct str op_name, const struct cost_rules *rules, enum cost_direction d, const struct user_rules *user);
 
-/* The cost of one call, by the user's rules (NULL = none), then by rules.def. Never fails: what cannot be computed is COST_UNKNOWN with the reason.
+/* The cost of one call, by the user's rules (NULL = none), then by *rules, then by rules.def. Never fails: what cannot be computed is COST_UNKNOWN with the reason.
  * Allocates texts in `a`; `formula` may be the user's. */
-void cost_of(const struct op_facts *f, enum cost_rules rules, enum cost_direction d, const struct user_rules *user, struct arena *a, struct cost *out);
+void cost_of(const struct op_facts *f, const struct cost_rules *rules, enum cost_direction d, const struct user_rules *user, struct arena *a, struct cost *out);
 
 #endif

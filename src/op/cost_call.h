@@ -1,4 +1,4 @@
-/* What the parts of the cost model share while they compute the cost of one call; used by src/op only. */
+/* What the parts of the cost model share while they compute the cost of one call; used by src/op, and by a wing that has rules of its own. */
 #ifndef OPSCOPE_OP_COST_CALL_H
 #define OPSCOPE_OP_COST_CALL_H
 
@@ -9,7 +9,7 @@ struct cost_call {
 	const struct op_facts *facts;
 	struct op_args args;
 	struct str name;          /* the op that the rules know: "aten::add" also for "torch.Tensor.__iadd__" and "aten::add_" */
-	enum cost_rules rules;
+	const struct cost_rules *rules;
 	enum cost_direction direction;
 	const struct user_rules *user; /* NULL = none */
 	struct arena *arena;
@@ -62,8 +62,23 @@ struct rule_index {
 size_t rule_index_slots(const struct rule *row, size_t n);
 void rule_index_enter(struct rule_index *x, const struct rule *row, size_t n);
 
+/* The rows of rules.def, or those that go before them, and where each name is among them. */
+struct rule_set {
+	struct rule_rows {
+		const struct rule *row;
+		size_t n;
+	} of[COST_DIRECTIONS];
+	const struct rule_index *index; /* of each direction; NULL until the first look-up. Read and set by rules.c alone, as threads share it */
+};
+
+/* A file in the form of rules.def as elements of an array of struct rule: RULE, CODE, GRAD and GRAD_CODE each stand for one of the first two, or for none. */
+#define RULE_OF_EXPRESSIONS(class, names, pattern, flops, read, written, parts) {names, pattern, flops, read, written, OP_##class, parts, NULL},
+#define RULE_OF_CODE(class, names, code) {names, NULL, NULL, NULL, NULL, OP_##class, 1, code},
+#define RULE_OF_NOTHING(...)
+#define RULE_ROWS(list) {list, sizeof(list) / sizeof(list[0])}
+
 /* The rule for a name, the user's (NULL = none) before others of that name; NULL = none. */
-const struct rule *rule_find(struct str name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user);
+const struct rule *rule_find(struct str name, const struct cost_rules *rules, enum cost_direction d, const struct user_rules *user);
 /* Evaluates a rule that has expressions. */
 void rule_run(const struct rule *r, struct cost_call *c);
 /* The functions and constants of the expressions (see rules.def). */

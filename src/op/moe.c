@@ -5,20 +5,14 @@
  * Which experts are chosen is a value in a tensor. `bytes_least` counts the fewest, k. `bytes` counts e (1 - (1 - k/e)^t), the expected number if each token
  * chooses evenly and by itself; tokens that prefer the same experts need fewer.
  * Weights may be packed: an element then holds several values. */
-#include "op/cost_call.h"
+#include "op/moe.h"
+
+#include "op/cost_rules.h"
 
 /* One of the two weights: `rows` x `cols` elements of each expert. A row is an output; an element holds one input, or several packed. */
 struct moe_weight {
 	int64_t experts, rows, cols;
 	enum dtype type;
-};
-
-/* Sizes of a call; COST_UNKNOWN where they do not fit 64 bits. */
-struct moe {
-	int64_t tokens, top_k, experts, hidden, up_rows, inner; /* t, k, e, h, n, i */
-	int64_t up_bytes, down_bytes;     /* weights of one expert */
-	int64_t input_bytes, output_bytes; /* without weights */
-	enum dtype type;                  /* in which the products are computed */
 };
 
 /* How many values an element of a weight with n inputs holds; 0 = the sizes do not fit, or a value would have less than 4 bits. */
@@ -229,18 +223,6 @@ static bool moe_inner(const struct op_inner *x, uint32_t rank, int64_t d[3], enu
 	return ok;
 }
 
-/* TraceLens takes the width of the tokens for that of the experts, takes weights as 4 bits, and counts the values between the two products as written and read. */
-static void moe_as_tracelens(struct moe *m, enum dtype tokens)
-{
-	const int64_t one = cost_mul(m->hidden, m->hidden), between = cost_bytes_of(cost_mul(cost_mul(m->tokens, m->top_k), m->hidden), tokens);
-	m->up_rows = cost_mul(m->up_rows / m->inner, m->hidden);
-	m->inner = m->hidden;
-	m->up_bytes = cost_mul(m->up_rows / m->hidden, one / 2);
-	m->down_bytes = one / 2;
-	m->input_bytes = cost_add(m->input_bytes, between);
-	m->output_bytes = cost_add(m->output_bytes, between);
-}
-
 /* f(tokens [t,h], logits [t,e], ...), without the weights. Ops inside state the sizes: TopK(logits, k, ...) chooses the experts, view(up [e,h,n]) and
  * view(down [e,i,h]) look at the weights. */
 void cost_moe_inner(struct cost_call *c)
@@ -268,8 +250,8 @@ void cost_moe_inner(struct cost_call *c)
 	}
 	/* The kernels behind such views convert the weights to the type of the tokens. */
 	m.type = op_arg(&c->args, 0)->dtype;
-	if (c->rules == COST_TRACELENS)
-		moe_as_tracelens(&m, m.type);
+	if (c->rules->experts)
+		c->rules->experts(&m);
 	moe_set(c, &m);
 	c->out->apart = true; /* the router or shared experts inside are products of their own */
 	moe_params(c, &m, up.type);

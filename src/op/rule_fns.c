@@ -1,5 +1,5 @@
 /* Functions of the expressions in rules.def. */
-#include "op/cost_call.h"
+#include "op/cost_rules.h"
 
 #include <stdio.h>
 
@@ -134,8 +134,8 @@ static int type_for(const struct cost_call *c, int64_t i, enum dtype *t, char wh
 	if (i == OUT && in_place(c))
 		i = 0;
 	*t = i == OUT ? rule_result_type(c) : op_arg(&c->args, i)->dtype;
-	if (c->rules == COST_TRACELENS && *t == DTYPE_BOOL)
-		return failed(why, "TraceLens has no size for truth values");
+	if (c->rules->truth_values && *t == DTYPE_BOOL)
+		return failed(why, c->rules->truth_values);
 	if (*t != DTYPE_UNKNOWN)
 		return 0;
 	if (i == OUT)

@@ -1,59 +1,33 @@
 /* The rows of rules.def: found by name in constant time, evaluated in checked int64. */
+#include "op/cost_rules.h"
 #include "op/user_rules_work.h"
 
 #include "base/hash.h"
 #include "base/mem.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
-enum table { FORWARD, BACKWARD, TRACELENS_FORWARD, TRACELENS_BACKWARD, TABLES };
-
-#define EXPRESSIONS(class, names, pattern, flops, read, written, parts) {names, pattern, flops, read, written, OP_##class, parts, NULL},
-#define FUNCTION(class, names, code) {names, NULL, NULL, NULL, NULL, OP_##class, 1, code},
-#define NOTHING(...)
-
 /* Each table from its own rows alone. */
-#define RULE(class, names, pattern, flops, read, written) EXPRESSIONS(class, names, pattern, flops, read, written, 1)
-#define CODE FUNCTION
-#define GRAD NOTHING
-#define GRAD_CODE NOTHING
-static const struct rule forward_rows[] = {
+#define RULE(class, names, pattern, flops, read, written) RULE_OF_EXPRESSIONS(class, names, pattern, flops, read, written, 1)
+#define CODE RULE_OF_CODE
+#define GRAD RULE_OF_NOTHING
+#define GRAD_CODE RULE_OF_NOTHING
+static const struct rule rules_forward[] = {
 #include "op/rules.def"
-};
-static const struct rule tracelens_forward_rows[] = {
-#include "op/rules_tracelens.def"
 };
 #undef RULE
 #undef CODE
 #undef GRAD
 #undef GRAD_CODE
-#define RULE NOTHING
-#define CODE NOTHING
-#define GRAD EXPRESSIONS
-#define GRAD_CODE FUNCTION
-static const struct rule backward_rows[] = {
+#define RULE RULE_OF_NOTHING
+#define CODE RULE_OF_NOTHING
+#define GRAD RULE_OF_EXPRESSIONS
+#define GRAD_CODE RULE_OF_CODE
+static const struct rule rules_backward[] = {
 #include "op/rules.def"
 };
-static const struct rule tracelens_backward_rows[] = {
-#include "op/rules_tracelens.def"
-};
 
-static const struct rows {
-	const struct rule *row;
-	size_t n;
-} tables[TABLES] = {
-#define ROWS(list) {list, sizeof(list) / sizeof(list[0])}
-	[FORWARD] = ROWS(forward_rows),
-	[BACKWARD] = ROWS(backward_rows),
-	[TRACELENS_FORWARD] = ROWS(tracelens_forward_rows),
-	[TRACELENS_BACKWARD] = ROWS(tracelens_backward_rows),
-};
-
-/* Written once, before the first look-up. */
-static struct rule_index index_of[TABLES];
-static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
-static bool built; /* written under it */
+static struct rule_set rules_own = {.of = {[COST_FORWARD] = RULE_ROWS(rules_forward), [COST_BACKWARD] = RULE_ROWS(rules_backward)}};
 
 static struct rule_slot *slot_of(const struct rule_index *x, struct str name)
 {
@@ -87,74 +61,80 @@ void rule_index_enter(struct rule_index *x, const struct rule *row, size_t n)
 	}
 }
 
-static void rules_build(enum table t)
-{
-	size_t slots = rule_index_slots(tables[t].row, tables[t].n);
-	index_of[t] = (struct rule_index){NEW_ARRAY(slots, struct rule_slot), (uint32_t)slots - 1};
-	rule_index_enter(&index_of[t], tables[t].row, tables[t].n);
-}
+struct rules_build {
+	const struct rule_set *set;
+	struct rule_index *made;
+};
 
-static void rules_build_all(void *unused)
+static void rules_build(void *build)
 {
-	for (int t = 0; t < TABLES; t++)
-		rules_build((enum table)t);
-}
-
-/* They belong to no call that may be abandoned; where there is no memory for them now, the next call builds them. */
-static void build_once(void)
-{
-	struct mem_pool blocks = {0};
-	if (__atomic_load_n(&built, __ATOMIC_ACQUIRE))
-		return;
-	pthread_mutex_lock(&building);
-	int rc = built ? 0 : mem_try(&blocks, rules_build_all, NULL);
-	if (rc == 0) {
-		mem_pool_drop(&blocks);
-		__atomic_store_n(&built, true, __ATOMIC_RELEASE);
-	} else {
-		mem_pool_release(&blocks);
+	struct rules_build *b = build;
+	b->made = NEW_ARRAY(COST_DIRECTIONS, struct rule_index);
+	for (int d = 0; d < COST_DIRECTIONS; d++) {
+		const struct rule_rows *r = &b->set->of[d];
+		const size_t slots = rule_index_slots(r->row, r->n);
+		b->made[d] = (struct rule_index){NEW_ARRAY(slots, struct rule_slot), (uint32_t)slots - 1};
+		rule_index_enter(&b->made[d], r->row, r->n);
 	}
-	pthread_mutex_unlock(&building);
-	if (rc < 0)
-		mem_fail(0);
 }
 
-static const struct rule *exact(struct str name, enum table t, const struct rule_index *user)
+/* The index of a set. Of several threads that make it at once, one keeps its own and the others free theirs: there is no lock that another thread could hold while
+ * the process forks. It belongs to no call that may be abandoned; where there is no memory for it now, the next call makes it. */
+static const struct rule_index *rules_index_of(struct rule_set *s)
+{
+	const struct rule_index *index = __atomic_load_n(&s->index, __ATOMIC_ACQUIRE);
+	struct rules_build b = {.set = s};
+	struct mem_pool blocks = {0};
+	if (index)
+		return index;
+	if (mem_try(&blocks, rules_build, &b) < 0) {
+		mem_pool_release(&blocks);
+		mem_fail(0);
+	}
+	if (__atomic_compare_exchange_n(&s->index, &index, b.made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		mem_pool_drop(&blocks);
+		return b.made;
+	}
+	mem_pool_release(&blocks);
+	return index;
+}
+
+static const struct rule *exact(struct str name, const struct rule_index *built_in, const struct rule_index *user)
 {
 	const struct rule *r = user->slot ? slot_of(user, name)->rule : NULL;
-	return r ? r : slot_of(&index_of[t], name)->rule;
+	return r ? r : slot_of(built_in, name)->rule;
 }
 
 /* "aten::add_" is "aten::add" in place, "aten::add.Tensor" an overload, "attention_ragged_100" an op that a profiler numbered;
  * a row of the full name comes first. */
-static const struct rule *find_in(struct str name, enum table t, const struct rule_index *user)
+static const struct rule *find_in(struct str name, const struct rule_index *built_in, const struct rule_index *user)
 {
-	const struct rule *r = exact(name, t, user);
+	const struct rule *r = exact(name, built_in, user);
 	const char *dot = r ? NULL : memchr(name.p, '.', name.n);
-	if (dot && !(r = exact((struct str){name.p, (size_t)(dot - name.p)}, t, user)))
+	if (dot && !(r = exact((struct str){name.p, (size_t)(dot - name.p)}, built_in, user)))
 		name.n = (size_t)(dot - name.p);
 	if (!r && name.n > 1 && name.p[name.n - 1] == '_')
-		r = exact((struct str){name.p, name.n - 1}, t, user);
+		r = exact((struct str){name.p, name.n - 1}, built_in, user);
 	if (!r && str_starts(name, STR("sglang_profiler::"))) {
 		while (name.n && name.p[name.n - 1] >= '0' && name.p[name.n - 1] <= '9')
 			name.n--;
 		if (name.n && name.p[name.n - 1] == '_')
-			r = exact((struct str){name.p, name.n - 1}, t, user);
+			r = exact((struct str){name.p, name.n - 1}, built_in, user);
 	}
 	return r;
 }
 
-const struct rule *rule_find(struct str name, enum cost_rules rules, enum cost_direction d, const struct user_rules *user)
+const struct rule *rule_find(struct str name, const struct cost_rules *rules, enum cost_direction d, const struct user_rules *user)
 {
 	static const struct rule_index none;
 	const struct rule_index *own = user ? &user->cost[d].index : &none;
-	build_once();
+	const struct rule *r = NULL;
+	const struct rule_index *index = rules_index_of(&rules_own);
 	if (!name.n)
 		return NULL;
-	const struct rule *r = NULL;
-	if (rules == COST_TRACELENS)
-		r = find_in(name, d == COST_BACKWARD ? TRACELENS_BACKWARD : TRACELENS_FORWARD, own);
-	return r ? r : find_in(name, d == COST_BACKWARD ? BACKWARD : FORWARD, own);
+	if (rules->rows)
+		r = find_in(name, &rules_index_of(rules->rows)[d], own);
+	return r ? r : find_in(name, &index[d], own);
 }
 
 static enum dtype deciding_type(const struct cost_call *c, enum op_class class)

@@ -287,7 +287,7 @@ static int comm_run(const struct profile *p, const struct report_args *args, str
 		return err_set(e, ERR_USAGE, "--device=%s: a GPU number was expected", args->device);
 	x.is = NEW_ARRAY(p->gpu_op.rows.n, uint8_t);
 	gpus_find(p, &x.gpus);
-	x.costs = costs_new(p, COST_DEFAULT);
+	x.costs = costs_new(p, &cost_own);
 	intern_init(&x.texts);
 	intern_init(&x.keys);
 	uint32_t n;

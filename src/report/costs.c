@@ -160,7 +160,7 @@ static void costs_notes(struct table *out, const struct costs *c)
 
 static int costs_run(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct cost_calls *r = cost_calls_new(p, COST_DEFAULT, e);
+	struct cost_calls *r = cost_calls_new(p, &cost_own, e);
 	if (!r)
 		return -1;
 	struct costs_places places = {.modules = modules_new(p, &modules_own, NULL), .stacks = stacks_new(p)};

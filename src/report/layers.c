@@ -490,7 +490,7 @@ static int layers_run(const struct profile *p, const struct report_args *args, s
 		return -1;
 	struct layers *l = layers_new(p);
 	r.l = l;
-	r.costs = costs_new(p, COST_DEFAULT);
+	r.costs = costs_new(p, &cost_own);
 	if (r.by == LAYERS_BY_LINE)
 		r.stacks = stacks_new(p);
 	intern_init(&r.keys);

@@ -121,7 +121,7 @@ static int op_classes_run(const struct profile *p, const struct report_args *arg
 	struct op_classes x = {.p = p};
 	if (window_of(p, args, &x.w, e) < 0)
 		return -1;
-	x.costs = costs_new(p, COST_DEFAULT);
+	x.costs = costs_new(p, &cost_own);
 	x.dir = directions_new(p);
 	x.row_of_call = NEW_ARRAY(p->span.rows.n, uint32_t);
 	intern_init(&x.keys);

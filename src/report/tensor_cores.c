@@ -185,7 +185,7 @@ static int tensor_cores_run(const struct profile *p, const struct report_args *a
 	struct window w;
 	if (op_check(p, e) < 0 || window_of(p, args, &w, e) < 0)
 		return -1;
-	struct tensor_cores_eligible x = {.p = p, .w = &w, .tc = op_tc_new(p, false), .names = short_names_new(p), .costs = costs_new(p, COST_DEFAULT)};
+	struct tensor_cores_eligible x = {.p = p, .w = &w, .tc = op_tc_new(p, false), .names = short_names_new(p), .costs = costs_new(p, &cost_own)};
 	struct optree *t = optree_new(p, &optree_own);
 	x.could = tc_could_use(p, t);
 	optree_free(t);

@@ -27,7 +27,7 @@ struct flops {
 static struct flops sum_flops(const struct profile *p)
 {
 	struct flops all = {0};
-	struct costs *c = costs_models(p, COST_DEFAULT);
+	struct costs *c = costs_models(p, &cost_own);
 	struct fwdbwd *links = fwdbwd_new(p);
 	struct op_flops *f = op_flops_new(p, c, links, OP_FLOPS_DEFAULT);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {

@@ -291,7 +291,7 @@ int child_run(const struct endpoint *k, const struct request *r, struct response
 	struct buf got = {0};
 	struct child child;
 	struct mem_undo undo;
-	rule_find((struct str){0}, COST_DEFAULT, COST_FORWARD, NULL); /* builds the index of rules, which another thread must not be at while the process forks */
+	rule_find((struct str){0}, &cost_own, COST_FORWARD, NULL); /* makes the index of rules once for all children */
 	/* Those who asked may have left while the query waited for its turn. */
 	const char *unasked = unwanted(r);
 	if (unasked)

@@ -72,7 +72,7 @@ static struct str values_text(struct buf *b, const char *values)
 	return buf_view(b);
 }
 
-static void cost_of_row(const struct row *r, enum cost_rules rules, const struct user_rules *user, struct arena *a, struct cost *c)
+static void cost_of_row(const struct row *r, const struct cost_rules *rules, const struct user_rules *user, struct arena *a, struct cost *c)
 {
 	struct buf types = {0}, values = {0};
 	struct op_facts f = {.name = str_from(r->op), .dims = str_from(r->dims), .in_elements = -1, .out_elements = -1, .group_size = -1};
@@ -92,7 +92,7 @@ static void test_rows(void **state)
 		const struct row *r = &rows[i];
 		struct arena a = {0};
 		struct cost c;
-		cost_of_row(r, COST_DEFAULT, NULL, &a, &c);
+		cost_of_row(r, &cost_own, NULL, &a, &c);
 		int64_t bytes = r->read < 0 || r->written < 0 ? COST_UNKNOWN : r->read + r->written;
 		bool ok = c.flops == r->flops && c.bytes == bytes && (bytes < 0 || (c.bytes_read == r->read && c.bytes_written == r->written)) &&
 		          (c.why.n > 0) == (c.flops < 0 || c.bytes < 0);
@@ -123,7 +123,7 @@ static void test_experts(void **state)
 	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
 		struct arena a = {0};
 		struct cost c;
-		cost_of_row(&of[i].row, COST_DEFAULT, NULL, &a, &c);
+		cost_of_row(&of[i].row, &cost_own, NULL, &a, &c);
 		int64_t one = (c.bytes - c.bytes_least), both = i == 0 ? 2 * (96 + 48) : i < 3 ? 96 + 48 : 48 + 24;
 		assert_int_equal(c.dtype, of[i].type);
 		assert_int_equal(one, both); /* 3 experts of 4 if chosen evenly, 2 at least */
@@ -147,7 +147,7 @@ static void test_huge_experts(void **state)
 		struct arena a = {0};
 		struct cost c;
 		const struct row r = {"vllm::outplace_fused_experts", dims[i], "bbbfi", ""};
-		cost_of_row(&r, COST_DEFAULT, NULL, &a, &c);
+		cost_of_row(&r, &cost_own, NULL, &a, &c);
 		assert_true(c.bytes < 0 && c.why.n > 0);
 		arena_release(&a);
 	}
@@ -206,7 +206,7 @@ static void test_no_shapes(void **state)
 			struct arena a = {0};
 			struct cost c;
 			struct op_facts f = {.name = one, .in_elements = -1, .out_elements = -1, .group_size = -1};
-			cost_of(&f, COST_DEFAULT, rules[i].direction, NULL, &a, &c);
+			cost_of(&f, &cost_own, rules[i].direction, NULL, &a, &c);
 			bool ok = c.flops < 0 ? c.why.n > 0 : c.flops == 0 && (c.class == OP_VIEW || c.class == OP_FILL || c.class == OP_COMM);
 			if (!ok)
 				print_message("# " STR_FMT ": %lld FLOPs without shapes\n", STR_ARG(one), (long long)c.flops);
@@ -225,7 +225,7 @@ static struct cost collective(const char *name, int64_t in, int64_t out, int64_t
 	struct cost c;
 	struct op_facts f = {.name = STR("record_param_comms"), .collective = str_from(name), .comm_dtype = STR("BFloat16"),
 	                     .in_elements = in, .out_elements = out, .group_size = ranks};
-	cost_of(&f, COST_DEFAULT, COST_FORWARD, NULL, &a, &c);
+	cost_of(&f, &cost_own, COST_FORWARD, NULL, &a, &c);
 	c.params = c.why = c.formula = (struct str){0};
 	arena_release(&a);
 	return c;
@@ -280,12 +280,10 @@ static void test_causal(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct arena a = {0};
 		struct cost c;
-		cost_of_row(cases[i].row, COST_DEFAULT, NULL, &a, &c);
+		cost_of_row(cases[i].row, &cost_own, NULL, &a, &c);
 		assert_true(c.causal);
 		assert_int_equal(c.flops, cases[i].all);
 		assert_int_equal(c.flops_causal, cases[i].causal);
-		cost_of_row(cases[i].row, COST_TRACELENS, NULL, &a, &c);
-		assert_int_equal(c.flops, cases[i].all / 2);
 		arena_release(&a);
 	}
 }
@@ -302,7 +300,7 @@ static void test_backward_chain(void **state)
 	for (size_t i = 0; i < sizeof chain / sizeof chain[0]; i++) {
 		struct arena a = {0};
 		struct cost c;
-		cost_of_row(&chain[i], COST_DEFAULT, NULL, &a, &c);
+		cost_of_row(&chain[i], &cost_own, NULL, &a, &c);
 		sum += c.flops;
 		arena_release(&a);
 	}
@@ -315,7 +313,7 @@ static void test_gemm_fields(void **state)
 	static const struct row r = {"aten::linear", "[[2,8,9],[10,9],[10]]", "bbb", "-", 0, 0, 0, COST_BACKWARD};
 	struct arena a = {0};
 	struct cost c;
-	cost_of_row(&r, COST_DEFAULT, NULL, &a, &c);
+	cost_of_row(&r, &cost_own, NULL, &a, &c);
 	assert_true(c.b == 1 && c.m == 16 && c.n == 10 && c.k == 9);
 	assert_int_equal(c.parts, 2);
 	assert_int_equal(c.tc_eligible, TRI_YES);
@@ -332,12 +330,12 @@ static void test_argument_names(void **state)
 	struct cost c;
 	struct op_facts f = {.name = STR("torch.nn.functional.linear"), .dims = STR("[[10],[8,9],[10,9]]"),
 	                     .types = STR("[\"float\",\"float\",\"float\"]"), .names = STR("[\"bias\",\"input\",\"weight\"]")};
-	cost_of(&f, COST_DEFAULT, COST_FORWARD, NULL, &a, &c);
+	cost_of(&f, &cost_own, COST_FORWARD, NULL, &a, &c);
 	assert_int_equal(c.flops, 2 * 8 * 9 * 10);
 	f = (struct op_facts){.name = STR("torch.nn.functional.conv2d"), .dims = STR("[[2,3,6,6],[6,3,4,4],[]]"),
 	                      .types = STR("[\"float\",\"float\",\"Scalar\"]"), .concrete = STR("[\"\",\"\",\"1\"]"),
 	                      .names = STR("[\"\",\"\",\"padding\"]")};
-	cost_of(&f, COST_DEFAULT, COST_FORWARD, NULL, &a, &c);
+	cost_of(&f, &cost_own, COST_FORWARD, NULL, &a, &c);
 	assert_int_equal(c.flops, 28800);
 	arena_release(&a);
 }
@@ -448,13 +446,13 @@ static void test_own_rules(void **state)
 	assert_int_equal(user_rules_add_costs(u, "/dev/zero", &e), -1);
 	assert_non_null(strstr(e.msg, "/dev/zero:1: a zero byte; lines of text were expected"));
 	static const struct row r = {"my::mm", "[[4,5],[6,5]]", "ff", "-", 0, 0, 0, COST_FORWARD};
-	cost_of_row(&r, COST_DEFAULT, u, &a, &c);
+	cost_of_row(&r, &cost_own, u, &a, &c);
 	assert_true(c.flops == 240 && c.bytes == 4 * (20 + 30 + 24) && c.class == OP_GEMM);
 	struct row back = r;
 	back.direction = COST_BACKWARD;
-	cost_of_row(&back, COST_DEFAULT, u, &a, &c);
+	cost_of_row(&back, &cost_own, u, &a, &c);
 	assert_true(c.flops == 7 && c.bytes == 17 && c.class == OP_OTHER);
-	cost_of_row(&back, COST_DEFAULT, NULL, &a, &c);
+	cost_of_row(&back, &cost_own, NULL, &a, &c);
 	assert_true(c.flops == COST_UNKNOWN && c.class == OP_UNKNOWN);
 	arena_release(&a);
 }
@@ -472,8 +470,8 @@ static void test_rules_apart(void **state)
 	assert_int_equal(load(u[1], "RULE(SORT, \"aten::mm\", \"mk,kn\", \"22\", \"1\", \"1\")\nRULE(OTHER, \"aten::mm\", \"mk,kn\", \"33\", \"1\", \"1\")", &e), 0);
 	static const int64_t flops[] = {11, 22, 240};
 	static const enum op_class class[] = {OP_OTHER, OP_SORT, OP_GEMM};
-	for (int i = 0; i < 9; i++) {
-		cost_of_row(&r, i < 6 ? COST_DEFAULT : COST_TRACELENS, u[i % 3], &a, &c);
+	for (int i = 0; i < 6; i++) {
+		cost_of_row(&r, &cost_own, u[i % 3], &a, &c);
 		assert_int_equal(c.flops, flops[i % 3]);
 		assert_int_equal(c.class, class[i % 3]);
 	}

@@ -39,7 +39,7 @@ static void kernel(struct maker *m, const char *name, int64_t at, int64_t ns)
 
 static struct costs *end(struct maker *m)
 {
-	return costs_new(builder_finish(&m->b, PASS_NEST | PASS_CORRELATE), COST_DEFAULT);
+	return costs_new(builder_finish(&m->b, PASS_NEST | PASS_CORRELATE), &cost_own);
 }
 
 static void done(struct maker *m, struct costs *c)

@@ -9,6 +9,7 @@
 #include "base/rankset.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "op/cost_rules.h"
 #include "store/reuse.h"
 
 enum { NOT_LOOKED = ROW_NONE - 1 };
@@ -28,7 +29,7 @@ struct costs_key {
 };
 
 struct costs_cache {
-	enum cost_rules rules;
+	const struct cost_rules *rules;
 	struct intern keys;       /* key -> index + 1 in costs->cost */
 	uint32_t cap;
 	struct intern plain;      /* name, argument set and direction, which are all that the key of most spans is made of -> place + 1 in plain_at */
@@ -79,22 +80,20 @@ static void costs_known_release(void *result)
 	mem_free(k);
 }
 
-static const char costs_known_kept[][12] = {[COST_DEFAULT] = "known", [COST_TRACELENS] = "tl known"};
-
-static struct costs_known *costs_known_of(const struct profile *p, enum cost_rules rules)
+static struct costs_known *costs_known_of(const struct profile *p, const struct cost_rules *rules)
 {
-	struct costs_known *k = reuse_find(p, costs_known_kept[rules]);
+	struct costs_known *k = reuse_find(p, &rules->kept[COST_KEPT_KNOWN]);
 	if (k)
 		return k;
 	k = NEW(struct costs_known);
 	intern_init(&k->keys);
-	if (reuse_keep(p, costs_known_kept[rules], k, costs_known_release))
+	if (reuse_keep(p, &rules->kept[COST_KEPT_KNOWN], k, costs_known_release))
 		return k;
 	costs_known_release(k);
 	return NULL;
 }
 
-static struct costs_cache *cache_new(const struct profile *p, enum cost_rules rules)
+static struct costs_cache *cache_new(const struct profile *p, const struct cost_rules *rules)
 {
 	struct costs_cache *x = NEW(struct costs_cache);
 	x->rules = rules;
@@ -571,7 +570,7 @@ static uint8_t costs_is_convolution(struct str name) { return str_has(name, STR(
 void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *links)
 {
 	struct costs_cache *x = c->cache;
-	if (x->linked || profile_has_arg(p, ARG_INPUT_VALUES) || x->rules != COST_DEFAULT || !profile_has_arg(p, ARG_INPUT_DIMS))
+	if (x->linked || profile_has_arg(p, ARG_INPUT_VALUES) || x->rules != &cost_own || !profile_has_arg(p, ARG_INPUT_DIMS))
 		return;
 	struct name_memo convolutions = name_memo_new(p, costs_is_convolution);
 	for (uint32_t i = 0; i < p->span.rows.n; i++) {
@@ -618,11 +617,9 @@ void costs_free(struct costs *c)
 		costs_release(c);
 }
 
-static const char costs_kept[][12] = {[COST_DEFAULT] = "default", [COST_TRACELENS] = "tracelens"};
-
-struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, const struct fwdbwd *links)
+struct costs *costs_new_linked(const struct profile *p, const struct cost_rules *rules, const struct fwdbwd *links)
 {
-	struct costs *kept = reuse_find(p, costs_kept[rules]);
+	struct costs *kept = reuse_find(p, &rules->kept[COST_KEPT_ALL]);
 	if (kept)
 		return kept;
 	struct costs *c = NEW(struct costs);
@@ -652,11 +649,11 @@ struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, c
 	mem_free(w.joined);
 	rankset_release(&w.ops);
 	c->n_made = c->n;
-	c->is_kept = reuse_keep(p, costs_kept[rules], c, costs_release);
+	c->is_kept = reuse_keep(p, &rules->kept[COST_KEPT_ALL], c, costs_release);
 	return c;
 }
 
-struct costs *costs_new(const struct profile *p, enum cost_rules rules)
+struct costs *costs_new(const struct profile *p, const struct cost_rules *rules)
 {
 	struct fwdbwd *links = fwdbwd_new(p);
 	struct costs *c = costs_new_linked(p, rules, links);
@@ -664,7 +661,7 @@ struct costs *costs_new(const struct profile *p, enum cost_rules rules)
 	return c;
 }
 
-struct costs *costs_models(const struct profile *p, enum cost_rules rules)
+struct costs *costs_models(const struct profile *p, const struct cost_rules *rules)
 {
 	struct costs *c = NEW(struct costs);
 	c->cache = cache_new(p, rules);

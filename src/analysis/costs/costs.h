@@ -40,12 +40,12 @@ struct costs {
 	bool is_kept;            /* store/reuse.h */
 };
 
-struct costs *costs_new(const struct profile *p, enum cost_rules rules);
+struct costs *costs_new(const struct profile *p, const struct cost_rules *rules);
 /* The same with the links of *p that the caller has; they are borrowed for the call. */
 struct fwdbwd;
-struct costs *costs_new_linked(const struct profile *p, enum cost_rules rules, const struct fwdbwd *links);
+struct costs *costs_new_linked(const struct profile *p, const struct cost_rules *rules, const struct fwdbwd *links);
 /* Only the models of ops: for costs_of_span, costs_index_of_span and costs_facts, and costs_free. Needs no pass. */
-struct costs *costs_models(const struct profile *p, enum cost_rules rules);
+struct costs *costs_models(const struct profile *p, const struct cost_rules *rules);
 void costs_free(struct costs *c);
 /* Lets models of convolutions whose values were not recorded go by linked ops (op_facts.linked): those of the backward that `links` finds, and
  * the op around that of the weight's gradient. costs_new does so itself; default rules alone. Needs PASS_NEST. */

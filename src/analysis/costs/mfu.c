@@ -232,7 +232,7 @@ static void mfu_finish(struct mfu_row *r)
 
 struct mfu *mfu_new(const struct profile *p)
 {
-	struct mfu_work w = {.p = p, .out = NEW(struct mfu), .costs = costs_new(p, COST_DEFAULT), .bounds = bounds_new(p)};
+	struct mfu_work w = {.p = p, .out = NEW(struct mfu), .costs = costs_new(p, &cost_own), .bounds = bounds_new(p)};
 	w.out->whole = p->steps->whole_trace || !p->steps->n;
 	gpus_find(p, &w.gpus);
 	mfu_find_ends(&w);

@@ -55,7 +55,7 @@ int pass_tensor_cores(struct profile *p, struct err *e)
 		if (!k->dot || k->tensor_core != TRI_UNKNOWN || g->op[i] == ROW_NONE)
 			continue;
 		if (!x.models) {
-			x.models = costs_models(p, COST_DEFAULT);
+			x.models = costs_models(p, &cost_own);
 			x.widest = name_memo_new(p, widest_float);
 		}
 		p->tensor_cores[i] = (uint8_t)kernel_tensor_core(*k, operands_of(&x, g->op[i]));

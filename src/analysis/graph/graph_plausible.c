@@ -13,7 +13,7 @@ static enum op_class graph_op_class(struct graph_op_classes *x, const struct pro
 	if (!x->of_name[name]) {
 		struct arena a = {0};
 		struct cost cost = {0};
-		cost_of(&(struct op_facts){.name = profile_str(p, name), .in_elements = -1, .out_elements = -1, .group_size = -1}, COST_DEFAULT, COST_FORWARD, p->user_rules, &a, &cost);
+		cost_of(&(struct op_facts){.name = profile_str(p, name), .in_elements = -1, .out_elements = -1, .group_size = -1}, &cost_own, COST_FORWARD, p->user_rules, &a, &cost);
 		x->of_name[name] = (uint8_t)(1 + cost.class);
 		arena_release(&a);
 	}

@@ -78,7 +78,7 @@ static void graph_collect_inner(struct graph_template *t, const struct graph_mat
 	const struct profile *p = m->capture->p;
 	for (uint32_t i = 0; i < t->n; i++) {
 		const uint32_t row = t->copy[i].row;
-		if (p->span.kind[row] != SPAN_OP || cost_asks(profile_str(p, p->span.name[row]), COST_DEFAULT, COST_FORWARD, NULL) != COST_ASKS_INNER)
+		if (p->span.kind[row] != SPAN_OP || cost_asks(profile_str(p, p->span.name[row]), &cost_own, COST_FORWARD, NULL) != COST_ASKS_INNER)
 			continue;
 		const struct expert_ops inner = expert_ops_in(p, row);
 		graph_collect(t, m, inner.routing, frames, place, cap);

@@ -432,7 +432,7 @@ struct rank *rank_new(const struct profile *p, unsigned i)
 	unsigned count;
 	gpus_find(p, &gpus);
 	intern_init(&r->texts);
-	struct rank_work w = {.p = p, .r = r, .gpus = &gpus, .gpu = rank_gpu(p, &gpus, i, &count), .costs = costs_new(p, COST_DEFAULT)};
+	struct rank_work w = {.p = p, .r = r, .gpus = &gpus, .gpu = rank_gpu(p, &gpus, i, &count), .costs = costs_new(p, &cost_own)};
 	intern_init(&w.streams);
 	rank_read_head(&w, i, count);
 	rank_groups_init(&w.groups, p, r);

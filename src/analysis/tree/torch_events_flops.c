@@ -65,7 +65,7 @@ void torch_put_flops(struct torch_events *t)
 	if (t->rules->name && !t->shapes_known)
 		return; /* torch counts none without shapes */
 	intern_init(&a.keys);
-	a.models = costs_models(t->p, COST_DEFAULT);
+	a.models = costs_models(t->p, &cost_own);
 	a.counted = name_memo_new(t->p, torch_events_flops_is_counted);
 	t->flops = NEW_ARRAY_RAW(t->n, int64_t);
 	for (uint32_t i = 0; i < t->n; i++) {

@@ -301,7 +301,7 @@ const struct costs *shared_costs(struct findings *f)
 {
 	struct shared *s = f->shared;
 	if (!s->costs)
-		s->costs = costs_new_linked(s->p, COST_DEFAULT, shared_directions(f)->links);
+		s->costs = costs_new_linked(s->p, &cost_own, shared_directions(f)->links);
 	return s->costs;
 }
 

@@ -371,7 +371,7 @@ static int pyprof_run(const struct profile *p, const struct report_args *args, s
 	struct printer x = {.p = p, .out = out};
 	x.names = compat ? NULL : short_names_new(p);
 	if (!compat)
-		x.costs = costs_new(p, COST_DEFAULT); /* before the records: making it takes more memory than holding it */
+		x.costs = costs_new(p, &cost_own); /* before the records: making it takes more memory than holding it */
 	x.rows = pyprof_rows_new(p, rules);
 	uint32_t n = pyprof_rows_records(x.rows)->n, shown = n;
 	int rc = n ? 0 : err_set(e, ERR_DATA, "no kernels%s in the input; to record them: %s, and their ops: %s",

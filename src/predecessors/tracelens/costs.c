@@ -1,4 +1,5 @@
 /* TraceLens' table of ops with their FLOPs and bytes. */
+#include "predecessors/tracelens/rules.h"
 #include "predecessors/tracelens/tables.h"
 #include "report/parts/cost_calls.h"
 
@@ -35,7 +36,7 @@ static void costs_put(struct table *out, const struct cost_calls *r, uint32_t i)
 
 int tracelens_costs(const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
-	struct cost_calls *r = cost_calls_new(p, COST_TRACELENS, e);
+	struct cost_calls *r = cost_calls_new(p, &tracelens_rules, e);
 	if (!r)
 		return -1;
 	table_columns(out, costs_columns, N_COLUMNS);

@@ -1,10 +1,10 @@
-/* What opscope shows as TraceLens does. The reports on FLOPs and bytes are opscope's, by TraceLens' formulas (op/rules_tracelens.def). */
+/* What opscope shows as TraceLens does. The reports on FLOPs and bytes are opscope's, by TraceLens' formulas (rules.def beside this file). */
+#include "predecessors/tracelens/rules.h"
 #include "predecessors/tracelens/tables.h"
 #include "query/predecessor.h"
 #include "report/parts/cost_table.h"
 #include "report/parts/short_kernels.h"
 
-static const enum cost_rules tracelens_rules = COST_TRACELENS;
 static const struct short_bins tracelens_bins = {.n = 100};
 
 #define TRACELENS(name, ...) {.report = name, .compat = "tracelens", __VA_ARGS__}

@@ -282,7 +282,7 @@ static bool vocabulary_has(const void *of, struct str word)
 	memcpy(name + strlen("aten::"), word.p, word.n);
 	struct arena a = {0};
 	struct cost cost;
-	cost_of(&(struct op_facts){.name = {name, word.n + strlen("aten::")}}, COST_DEFAULT, COST_FORWARD, NULL, &a, &cost);
+	cost_of(&(struct op_facts){.name = {name, word.n + strlen("aten::")}}, &cost_own, COST_FORWARD, NULL, &a, &cost);
 	bool known = cost.class != OP_UNKNOWN;
 	arena_release(&a);
 	return known;

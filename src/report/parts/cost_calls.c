@@ -53,7 +53,7 @@ static void cost_calls_collect(struct cost_calls *r)
 	mem_free(counted);
 }
 
-struct cost_calls *cost_calls_new(const struct profile *p, enum cost_rules rules, struct err *e)
+struct cost_calls *cost_calls_new(const struct profile *p, const struct cost_rules *rules, struct err *e)
 {
 	bool any = false;
 	for (uint32_t i = 0; i < p->span.rows.n && !any; i++)

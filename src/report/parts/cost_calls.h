@@ -21,7 +21,7 @@ struct cost_calls {
 };
 
 /* Counts the calls of the whole profile. Free with cost_calls_free. NULL and ERR_DATA when the profile has no framework ops. */
-struct cost_calls *cost_calls_new(const struct profile *p, enum cost_rules rules, struct err *e);
+struct cost_calls *cost_calls_new(const struct profile *p, const struct cost_rules *rules, struct err *e);
 void cost_calls_free(struct cost_calls *r);
 
 #endif

@@ -418,10 +418,10 @@ static void name_kernels(struct cost_rows_work *w)
 	mem_free(ns);
 }
 
-struct cost_rows *cost_rows_new(const struct profile *p, const struct window *win, uint32_t classes, enum cost_by by, enum cost_rules rules)
+struct cost_rows *cost_rows_new(const struct profile *p, const struct window *win, uint32_t classes, enum cost_by by, const struct cost_rules *rules)
 {
 	struct cost_rows *r = NEW(struct cost_rows);
-	struct cost_rows_work w = {.p = p, .r = r, .w = win, .classes = classes, .by = by, .by_name = rules == COST_DEFAULT, .splits_copies = rules == COST_DEFAULT};
+	struct cost_rows_work w = {.p = p, .r = r, .w = win, .classes = classes, .by = by, .by_name = rules == &cost_own, .splits_copies = rules == &cost_own};
 	r->p = p;
 	r->counters = counters_any(p);
 	r->samples = sampled_any(p);

@@ -666,7 +666,7 @@ static int none_found(const struct cost_spec *spec, const struct cost_rows *x, b
 int cost_report(const struct cost_spec *spec, const struct profile *p, const struct report_args *args, struct table *out, struct err *e)
 {
 	struct window w;
-	enum cost_rules rules = args->variant->rules ? *(const enum cost_rules *)args->variant->rules : COST_DEFAULT;
+	const struct cost_rules *rules = args->variant->rules ? args->variant->rules : &cost_own;
 	enum cost_by by = spec->classes ? COST_BY_SHAPE : (enum cost_by)args->variant->by;
 	struct buf b = {0};
 	if (window_of(p, args, &w, e) < 0)
@@ -677,7 +677,7 @@ int cost_report(const struct cost_spec *spec, const struct profile *p, const str
 		rc = w.all ? err_set(e, ERR_DATA, "the input holds no device work; to record it: %s", recording_how(p, RECORD_DEVICE_WORK))
 		           : err_set(e, ERR_DATA, "the steps asked for have no device work");
 	} else if (!x->n) {
-		rc = none_found(spec, x, spec->classes && rules == COST_DEFAULT, e);
+		rc = none_found(spec, x, spec->classes && rules == &cost_own, e);
 	} else {
 		cost_table_start(out, x, spec, args);
 		for (uint32_t i = 0; i < x->n; i++)

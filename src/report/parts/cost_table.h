@@ -65,7 +65,7 @@ struct cost_rows {
 };
 
 /* Rows of the ops of these classes (bits 1 << enum op_class; 0 = all, and ops without a model whose traffic with the memory was measured). `by` is one of the first three. */
-struct cost_rows *cost_rows_new(const struct profile *p, const struct window *w, uint32_t classes, enum cost_by by, enum cost_rules rules);
+struct cost_rows *cost_rows_new(const struct profile *p, const struct window *w, uint32_t classes, enum cost_by by, const struct cost_rules *rules);
 void cost_rows_free(struct cost_rows *r);
 
 /* FLOP/s and bytes/s in percent of the peaks, and attainable in percent of actual time; NaN = unknown. */
@@ -85,7 +85,7 @@ struct cost_spec {
 /* The columns of these reports. */
 extern const struct section cost_section;
 
-/* run() of these reports. args->variant: .by is an enum cost_by, .rules points to an enum cost_rules (NULL = opscope's own). */
+/* run() of these reports. args->variant: .by is an enum cost_by, .rules is a struct cost_rules (NULL = cost_own). */
 int cost_report(const struct cost_spec *spec, const struct profile *p, const struct report_args *args, struct table *out, struct err *e);
 
 /* The number that follows "NAME=" in the parameters of a cost (struct cost, params): with the name "C", 3 in "N=8,C=3,H=224". False when the parameters

@@ -77,7 +77,7 @@ struct module_flops *module_flops_new(const struct profile *p, const struct repo
 		err_set(e, ERR_DATA, "the input holds no modules; to record them: %s", recording_how(p, RECORD_MODULES));
 		return NULL;
 	}
-	struct costs *c = costs_new(p, COST_DEFAULT);
+	struct costs *c = costs_new(p, &cost_own);
 	struct module_flops *x = NEW(struct module_flops);
 	*x = (struct module_flops){.p = p, .w = w, .m = m, .f = op_flops_new(p, c, m->links, rules)};
 	costs_free(c);

@@ -140,7 +140,7 @@ static int serve_timeline_kernel_run(const struct request *r, struct response *o
 		return -1;
 	int rc = report_part(r->entry->profile, &(struct report_args){0}, PASS_NEST | PASS_CORRELATE, e) ? 0 : -1;
 	if (rc == 0) {
-		struct kernel x = {.p = p, .costs = costs_new(p, COST_DEFAULT), .bounds = bounds_new(p), .g = (uint32_t)row, .b = &out->body};
+		struct kernel x = {.p = p, .costs = costs_new(p, &cost_own), .bounds = bounds_new(p), .g = (uint32_t)row, .b = &out->body};
 		serve_timeline_kernel_put(&x);
 		bounds_free(x.bounds);
 		costs_free(x.costs);
