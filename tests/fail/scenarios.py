@@ -59,7 +59,7 @@ def graph(replay, folder):
     os.mkdir(folder)
     for path, events in ((replay, launch), (os.path.join(folder, "bs_1_rank0.json"), capture)):
         with open(path, "w") as f:
-            json.dump({"schemaVersion": 1, "traceEvents": events}, f)
+            f.write(json.dumps({"schemaVersion": 1, "traceEvents": events}))
 
 
 def rank_of_two(path, rank):
@@ -68,7 +68,7 @@ def rank_of_two(path, rank):
         doc = json.load(f)
     doc["distributedInfo"] = {"backend": "nccl", "rank": rank, "world_size": 2}
     with open(path, "w") as f:
-        json.dump(doc, f)
+        f.write(json.dumps(doc))
 
 
 def make_inputs(folder):

@@ -42,7 +42,7 @@ def base(path, layers=3, kernels=3):
         work("ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 300.0, 1, 24)
     events.append({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#4", "pid": 1, "tid": 1, "ts": 1000.0, "dur": now - 1000, "args": {"External id": 1}})
     with open(path, "w") as f:
-        json.dump({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}], "traceEvents": events}, f)
+        f.write(json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}], "traceEvents": events}))
     return path
 
 

@@ -87,4 +87,4 @@ class Job:
         """One file a rank, whose names do not tell the rank. clocks: {rank: (offset, drift)}."""
         for r in ranks if ranks is not None else range(self.n):
             with gzip.open(os.path.join(folder, name.format(chr(ord("a") + (self.n - 1 - r) % 26) + "w" * (r // 26))), "wt", compresslevel=1) as f:
-                json.dump(self.trace(r, *(clocks or {}).get(r, (0, 0.0))), f)
+                f.write(json.dumps(self.trace(r, *(clocks or {}).get(r, (0, 0.0)))))

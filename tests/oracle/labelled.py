@@ -124,8 +124,8 @@ class Trace:
 
     def save(self, path):
         doc = {"schemaVersion": 1, "deviceProperties": list(self.gpus), **self.meta, "traceEvents": self.events}
-        with gzip.open(path, "wt") as f:
-            json.dump(doc, f)
+        with gzip.open(path, "wt", compresslevel=1) as f:
+            f.write(json.dumps(doc))
 
 
 CASES, ABOUT = {}, {}

@@ -8,6 +8,7 @@ Environment (set by meson; by hand: OPSCOPE=build/src/cli/opscope python3 tests/
   OPSCOPE_ALL is set where there are hours: each question is asked of each input (`part`)
   OPSCOPE_DATA  folder of real traces with the numbers that other tools printed of them; tests skip where it is absent
 """
+import gc
 import glob
 import gzip
 import json
@@ -38,6 +39,9 @@ WINGS = {
 }
 ALL = "OPSCOPE_ALL" in os.environ
 SANITIZED = "OPSCOPE_SANITIZED" in os.environ  # the program is ten times slower: what a smaller input shows as well is left to the plain build
+
+# Traces are trees: to look for circles in them takes a third of the time in which they are read.
+gc.set_threshold(1000000)
 
 # A shell starts what it puts into the background with some signals ignored, nohup with another; programs started here must not inherit that.
 for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2):

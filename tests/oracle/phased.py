@@ -68,7 +68,7 @@ class Run:
     def write(self, folder):
         for r in range(self.n):
             with open(os.path.join(folder, f"rank{r}.json"), "w") as f:
-                json.dump(self.trace(r), f)
+                f.write(json.dumps(self.trace(r)))
 
     def frontier(self):
         """By phase: what it adds, and what of that the median rank did not take, over all steps: by the definition."""

@@ -256,7 +256,7 @@ class Recomputation(Case):
             if e["name"] in ("aten::set_rng", "aten::conv2d", "aten::mkldnn", "aten::threshold_backward"):
                 del e["args"]["Sequence number"]
         with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
-            json.dump({"schemaVersion": 1, "traceEvents": trace}, f)
+            f.write(json.dumps({"schemaVersion": 1, "traceEvents": trace}))
             f.flush()
             rows = report("key-averages", f.name, "--group-by=module,stack").by("name")
             _, lines, _ = oracle.run("export", "stacks", f.name, "--metric=self_cpu_time_total")

@@ -38,7 +38,7 @@ class Job(Case):
             doc = job.trace(r)
             change(r, doc)
             with gzip.open(os.path.join(folder, f"r{r}.json.gz"), "wt", compresslevel=1) as f:
-                json.dump(doc, f)
+                f.write(json.dumps(doc))
         return folder
 
 

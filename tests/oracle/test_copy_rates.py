@@ -1,6 +1,7 @@
 """`memcpy`: how fast copies and sets were, one by one and over time. Against the bandwidth that Kineto states of each, by HolisticTraceAnalysis' definitions (get_memory_bw_summary,
 get_memory_bw_time_series), and on a small trace by hand."""
 import collections
+import functools
 import gzip
 import json
 import math
@@ -18,16 +19,19 @@ REAL = [("hta", "ns_resolution_trace", "rank-0.Apr_03_18_51_38.1102.pt.trace.jso
         ("verdicts", "google_owlv2-large-patch14-ensemble__1016001.json.gz")]
 
 
+@functools.lru_cache(None)
 def copies(path):
     """(name, start, end in ns, GB/s) of each copy and set: as stated, or of its bytes and time in a trace of whole us, whose rates were of the unrounded times."""
     with gzip.open(path, "rt", errors="replace") as f:
         doc = json.load(f, parse_float=Decimal, parse_int=Decimal, strict=False)
     found = [e for e in doc["traceEvents"] if e.get("ph") == "X" and e.get("cat", "").lower() in ("gpu_memcpy", "gpu_memset", "memcpy", "memset")]
     whole_us = all(e["dur"] == int(e["dur"]) for e in found)
+    rows = []
     for e in found:
         args = {k.lower(): v for k, v in e["args"].items()}
         rate = args["bytes"] / e["dur"] / 1000 if whole_us else args["memory bandwidth (gb/s)"]
-        yield e["name"], int(e["ts"] * 1000), int((e["ts"] + e["dur"]) * 1000), float(rate)
+        rows.append((e["name"], int(e["ts"] * 1000), int((e["ts"] + e["dur"]) * 1000), float(rate)))
+    return rows
 
 
 class Real(Case):
@@ -74,7 +78,7 @@ class Small(Case):
         with tempfile.TemporaryDirectory() as tmp:
             path = os.path.join(tmp, "t.json")
             with open(path, "w", encoding="utf-8") as f:
-                json.dump({"traceEvents": events}, f)
+                f.write(json.dumps({"traceEvents": events}))
             table = report("memcpy", path, "--group-by=change")
         self.assertEqual([(r["time_ns"], r["running"], round(r["gb_per_s"], 6)) for r in table.rows if r["operation"] == "memcpy"],
                          [(0, 1, .1), (5000, 2, .3), (10000, 1, .2), (10000, 0, 0), (10000, 1, .3), (20000, 0, 0)])

@@ -67,7 +67,7 @@ class Small(Case):
         with tempfile.TemporaryDirectory() as tmp:
             path = os.path.join(tmp, "t.json")
             with open(path, "w", encoding="utf-8") as f:
-                json.dump({"traceEvents": events}, f)
+                f.write(json.dumps({"traceEvents": events}))
             row, = report("costs", path).rows
         self.assertEqual((row["calls"], row["module"], row["module_path"], row["called_by"]), (2, "Head", "Head_2", "model.py(3): forward"))
         self.assertIn("train.py(7): main", row["call_stack"])

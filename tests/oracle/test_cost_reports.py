@@ -351,7 +351,7 @@ class Rules(Case):
         f = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
         self.addCleanup(os.unlink, f.name)
         with f:
-            json.dump({"deviceProperties": [{"id": 0, "name": gpu, "numSms": self.sms}] if gpu else [], "traceEvents": self.events}, f)
+            f.write(json.dumps({"deviceProperties": [{"id": 0, "name": gpu, "numSms": self.sms}] if gpu else [], "traceEvents": self.events}))
         return report(name, f.name, *args)
 
     def mm(self, m, n, k, us, kernel=GEMM, dtype="c10::Half"):

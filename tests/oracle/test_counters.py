@@ -214,7 +214,7 @@ class Planted(Case):
     def test_a_long_recording_takes_time_in_proportion(self):
         """The same kernel over and over, in rows that all begin alike."""
         times = []
-        for n in (1000, 4000):
+        for n in (250, 1000) if oracle.SANITIZED else (1000, 4000):
             trace, counters = self.made([(k, 8) for k in n * "aaaaaaaab"], [(k, 1) for k in (n - 1) * "aaaaaaaab"])
             before = oracle.children_cpu_s()
             oracle.run("report", "counters", trace, f"--counters={counters}")
@@ -381,7 +381,7 @@ class RangesByOp(Case):
         events += [{"ph": "X", "cat": "cuda_profiler_range", "name": n, "pid": 0, "tid": 0, "ts": s, "dur": 5, "args": a} for n, s, a in reversed(ranges)]
         path = os.path.join(folder, "t.json")
         with open(path, "w", encoding="utf-8") as f:
-            json.dump({"traceEvents": events}, f)
+            f.write(json.dumps({"traceEvents": events}))
         return path
 
     LAUNCHES = [("cudaLaunchKernel", 20), ("cudaLaunchKernel", 25), ("cudaDeviceSynchronize", 27), ("cudaLaunchKernelExC", 125), ("cudaLaunchKernel", 150)]

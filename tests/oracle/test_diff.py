@@ -88,7 +88,7 @@ class Written(Case):
         self.n += 1
         path = os.path.join(self.tmp, f"{self.n}.json")
         with open(path, "w") as f:
-            json.dump(Run(*args, **kwargs).doc, f)
+            f.write(json.dumps(Run(*args, **kwargs).doc))
         return path
 
     def compare(self, ops, *args, base=BASE, **kwargs):
@@ -114,7 +114,7 @@ class Written(Case):
         os.mkdir(folder)
         for i, ops in enumerate(ranks):
             with open(os.path.join(folder, f"rank{i}.json"), "w") as f:
-                json.dump(Run(ops, rank=i, world=len(ranks), **more).doc, f)
+                f.write(json.dumps(Run(ops, rank=i, world=len(ranks), **more).doc))
         return folder
 
 
@@ -151,7 +151,7 @@ class Planted(Written):
     def test_jobs_that_do_not_fit(self):
         folder = self.job("a", [BASE] * 3)
         with open(os.path.join(folder, "rank1.json"), "w") as f:
-            json.dump(Run(BASE, steps=3, rank=1, world=3).doc, f)
+            f.write(json.dumps(Run(BASE, steps=3, rank=1, world=3).doc))
         code, out, err = oracle.run("diff", folder, folder)
         self.assertEqual((code, out), (1, b""))
         self.assertRegex(err.decode(), r"^opscope: of the job, .*rank1.json has 3 steps to compare, other ranks 4: --steps=A\.\.B chooses steps that all have\n$")
@@ -204,7 +204,7 @@ class Planted(Written):
                 doc = json.load(f)
             doc["traceEvents"] = [e for e in doc["traceEvents"] if e["cat"] != "cpu_op"]
             with open(path, "w") as f:
-                json.dump(doc, f)
+                f.write(json.dumps(doc))
             return path
         a = bare([("gemm_a", 100.0), ("norm_a", 50.0)])
         _, rows, _ = oracle.diff(a, bare([("gemm_a", 130.0), ("norm_a", 50.0)]))
@@ -304,7 +304,7 @@ class Planted(Written):
             self.n += 1
             path = os.path.join(self.tmp, f"{self.n}.json")
             with open(path, "w") as f:
-                json.dump(doc, f)
+                f.write(json.dumps(doc))
             return path
         a, b = hosts(100, "0x7f00aa"), hosts(400, "0x7fffbb0")
         verdict, rows, notes = oracle.diff(a, b, "--device=cpu")
@@ -329,7 +329,7 @@ class Planted(Written):
         self.n += 1
         path = os.path.join(self.tmp, f"{self.n}.json")
         with open(path, "w") as f:
-            json.dump(doc, f)
+            f.write(json.dumps(doc))
         return path
 
     def test_a_frame_without_end(self):
@@ -379,7 +379,7 @@ class Planted(Written):
         first["dur"] += 40_000
         path = os.path.join(self.tmp, "warm.json")
         with open(path, "w") as f:
-            json.dump(doc, f)
+            f.write(json.dumps(doc))
         verdict, _, notes = oracle.diff(path, self.write(BASE))
         self.assertEqual((verdict["a_steps"], verdict["delta_ns"]), (4, 0))
         self.assertIn("A: the first 1 step took over 1.3 times the median and is left out", notes)
@@ -585,7 +585,7 @@ class Real(Case):
                     e.get("args", {}).pop(lacks, None)
                 path = os.path.join(tmp, "less.json")
                 with open(path, "w") as f:
-                    json.dump(doc, f)
+                    f.write(json.dumps(doc))
                 for pair in ((full, path), (path, full)):
                     for by in ("term", "op"):
                         verdict, rows, notes = oracle.diff(*pair, f"--by={by}")

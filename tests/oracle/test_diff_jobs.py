@@ -104,7 +104,7 @@ class Planted(Jobs):
         for e in kernels:
             e["args"].pop("Seq", None)
         with open(first, "w") as f:
-            json.dump(doc, f)
+            f.write(json.dumps(doc))
         for pair in ((a, b), (b, a)):
             verdict, rows, notes = oracle.diff(*pair)
             self.assertEqual([r for r in rows if r["kind"] == "wait"], [])

@@ -286,7 +286,7 @@ class System(Command):
         for number, version in ((90100, "9.1.0"), (8902, "8.9.2"), (91002, "9.10.2"), (None, None)):
             facts = {"cudnn": number} if number else {}
             with open(os.path.join(self.work, "run.json"), "w") as f:
-                json.dump({"schemaVersion": 1, "torch": "2.6.0+cu124", **facts, "traceEvents": [event]}, f)
+                f.write(json.dumps({"schemaVersion": 1, "torch": "2.6.0+cu124", **facts, "traceEvents": [event]}))
             wanted = ["System Config", "Framework,PyTorch 2.6.0+cu124", *([f"cuDNN Version,{version}"] if version else []), ""]
             self.dlprof("--database=run.json", "--reports=summary", "--dldb=instead", "--output_path=a", "--force=true")
             self.dlprof("--database=a/dlprof_dldb.sqlite", "--reports=summary", "--output_path=b", "--force=true")
@@ -613,7 +613,7 @@ def trace(path, gpus, job=None, kernel=NEWER, typed=False):
     listed = [{"id": i, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 85 * 10**9, "computeMajor": 9, "computeMinor": 0, "numSms": 132,
                "warpSize": 32, "maxThreadsPerMultiprocessor": 2048} for i in range(gpus)]
     with open(path, "w") as f:
-        json.dump({"schemaVersion": 1, "deviceProperties": listed, **({"distributedInfo": job} if job else {}), "traceEvents": events}, f)
+        f.write(json.dumps({"schemaVersion": 1, "deviceProperties": listed, **({"distributedInfo": job} if job else {}), "traceEvents": events}))
 
 
 class Kineto(Command):
@@ -655,7 +655,7 @@ class Kineto(Command):
         events = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": {"External id": ts}}
                   for name, ts, dur in (("aten::mm", 100, 50), ("", 300, 70), ("", 500, 30))]
         with open(self.path, "w") as f:
-            json.dump({"traceEvents": events}, f)
+            f.write(json.dumps({"traceEvents": events}))
         got = report("op-types", self.path, "--compat=dlprof").rows
         self.assertEqual([(r["op_type"], r["no_ops"], r["no_calls"], r["total_cpu_time_ns"]) for r in got], [("", 1, 2, 100000), ("mm", 1, 1, 50000)])
 

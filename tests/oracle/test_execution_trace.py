@@ -43,7 +43,7 @@ class Pairs(Case):
     def write(self, name, doc):
         path = os.path.join(self.folder, name)
         with open(path, "w", encoding="utf-8") as f:
-            json.dump(doc, f)
+            f.write(json.dumps(doc))
         return path
 
     def rank(self, rank):

@@ -508,7 +508,7 @@ class ChromeList(Folder):
                   "args": {"External id": 1, "correlation": 5, "device": 0, "stream": 7}}]
         path = os.path.join(self.folder, "remote.json")
         with open(path, "w") as f:
-            json.dump({"traceEvents": trace}, f)
+            f.write(json.dumps({"traceEvents": trace}))
         for compat in ([], ["--compat=torch-1.13"]):
             got = [e for e in strict(export("chrome-list", path, *compat)) if e["name"] == "aten::add"]
             self.assertEqual([(e["ph"], e["tid"]) for e in got], [("X", remote["tid"]), ("s", 2)])

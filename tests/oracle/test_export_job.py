@@ -159,7 +159,7 @@ class Merged(Case):
             trace = job.trace(r, -5_000_000 * r)
             trace["baseTimeNanoseconds"] = base + 5_000_000 * r
             with open(os.path.join(self.folder, f"{r}.json"), "w") as f:
-                json.dump(trace, f)
+                f.write(json.dumps(trace))
         doc = self.export(self.folder)
         self.assertEqual(doc["baseTimeNanoseconds"], base)
         ts = {r: [e["ts"] for e in events if e.get("cat") == "kernel"] for r, events in self.by_rank(doc).items()}
@@ -193,7 +193,7 @@ class Merged(Case):
         job = jobs.Job(tp=4, dp=1, steps=2)
         for r in (0, 1, 3):
             with open(os.path.join(self.folder, f"x_rank{r}.json"), "w") as f:
-                json.dump(job.trace(r), f)
+                f.write(json.dumps(job.trace(r)))
         with open(os.path.join(self.folder, "x_rank2.json"), "w") as f:
             f.write('{"distributedInfo": {"rank": 2, "world_size": 4}, "traceEvents": 17}')
         doc = self.export(self.folder)
@@ -217,7 +217,7 @@ class Merged(Case):
                 {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 3, "args": {"Device Type": 1, "Device Id": 0, "Bytes": 4, "Addr": 1}},
             ]
             with open(os.path.join(self.folder, f"{r}.json"), "w") as f:
-                json.dump(trace, f)
+                f.write(json.dumps(trace))
         doc = self.export(self.folder)
         self.check_ids(doc)
         self.check_names(doc)
@@ -239,7 +239,7 @@ class Merged(Case):
                 doc = oracle.load(data(*TP8, "megatron_kineto_0.json.gz"))
                 doc["distributedInfo"] = {"backend": "nccl", "rank": r, "world_size": n}
                 with open(os.path.join(folder, f"{r}.json"), "w") as f:
-                    json.dump(doc, f)
+                    f.write(json.dumps(doc))
             code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
             p = subprocess.run([sys.executable, "-c", code, OPSCOPE, "export", "chrome", folder, "-o", os.path.join(self.tmp, "big.json")], capture_output=True, check=True)
             peaks.append(int(p.stdout))

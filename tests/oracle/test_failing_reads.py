@@ -83,7 +83,7 @@ class FailingReads(oracle.Case):
         path = os.path.join(self.folder(), "a.json")
         doc = {"traceEvents": [{"ph": "X", "name": f"op {i % 97}", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 7} for i in range(20000)]}
         with open(path, "w") as f:
-            json.dump(doc, f)
+            f.write(json.dumps(doc))
         with open(path, "rb") as f, gzip.open(path + ".gz", "wb") as z:
             z.write(f.read())
         self.check(path, "info")

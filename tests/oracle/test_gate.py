@@ -68,7 +68,7 @@ class Gate(Case):
         path = os.path.join(self.tmp, f"run{self.n}.json")
         doc = Run(layer(6, 500 * scale * (1 + self.random.gauss(0, scatter)), 100 * scale), steps=8, jitter=[self.random.randrange(1, 20) for _ in range(8)], **more).doc
         with open(path, "w") as f:
-            json.dump(doc, f)
+            f.write(json.dumps(doc))
         return path
 
     def gate(self, *args, status=0):
@@ -185,7 +185,7 @@ class Gate(Case):
         doc["deviceProperties"][0]["name"] = "Tesla T4"
         other = os.path.join(self.tmp, "t4.json")
         with open(other, "w") as f:
-            json.dump(doc, f)
+            f.write(json.dumps(doc))
         _, err = self.gate("check", other, "--baseline=" + self.file, status=4)
         self.assertEqual(err, f"opscope: {other}: undecided, because no run of this configuration was accepted: GPU is Tesla T4, in the gate NVIDIA A100-SXM4-80GB\n")
         _, err = self.gate("check", self.run_of(), "--baseline=" + self.file, "--key=machine=b", status=4)
@@ -245,7 +245,7 @@ class Gate(Case):
         doc["traceEvents"] = [e for e in doc["traceEvents"] if not e["name"].startswith("ProfilerStep")]
         path = os.path.join(self.tmp, "none.json")
         with open(path, "w") as f:
-            json.dump(doc, f)
+            f.write(json.dumps(doc))
         _, err = self.gate("learn", path, "-o", self.file, status=1)
         self.assertIn("no steps were found", err)
         self.assertFalse(os.path.exists(self.file))

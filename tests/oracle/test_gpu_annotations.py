@@ -96,7 +96,7 @@ class Small(Case):
         with tempfile.TemporaryDirectory() as tmp:
             path = os.path.join(tmp, "t.json")
             with open(path, "w", encoding="utf-8") as f:
-                json.dump({"traceEvents": events}, f)
+                f.write(json.dumps({"traceEvents": events}))
             return report("gpu-annotations", path, *args)
 
     def test_nested(self):

@@ -291,10 +291,10 @@ class Made(Case):
         folder = tempfile.mkdtemp(dir=self.tmp)
         os.mkdir(os.path.join(folder, "capture_traces"))
         with open(os.path.join(folder, "capture_traces", "bs_1_rank0.json"), "w") as f:
-            json.dump(capture, f)
+            f.write(json.dumps(capture))
         self.path = path = os.path.join(folder, "replay.json")
         with open(path, "w") as f:
-            json.dump(replay, f)
+            f.write(json.dumps(replay))
         rows = sql(path, """select s.name, arg(s.args, 'Input Dims'),
             (with recursive up(i) as (select g.op union all select parent from span, up where span.rowid = up.i and parent is not null)
              select group_concat(name, '/') from span, up where span.rowid = up.i and name like 'nn.Module: %'), g.evidence, g.start_ns
@@ -370,14 +370,14 @@ class Made(Case):
             with open(os.path.join(folder, "capture_traces", f"bs_{batch}_rank0.json"), "w") as f:
                 doc = capture_doc(nodes)
                 doc["traceEvents"].append({"ph": "X", "cat": "user_annotation", "name": f"capture_{batch}_FULL", "pid": 1, "tid": 1, "ts": 900, "dur": 1e6, "args": {}})
-                json.dump(doc, f)
+                f.write(json.dumps(doc))
         path = os.path.join(folder, "replay.json")
         for annotation, want in ((None, None), ("execute_context_0(0)_generation_12(12)", [[64, 8]]), ("step[DECODE bs=7]", "first")):
             doc = replay_doc([[(k, 7) for *_, k, _, _ in m.nodes]])
             if annotation:
                 doc["traceEvents"].append({"ph": "X", "cat": "user_annotation", "name": annotation, "pid": 1, "tid": 1, "ts": 999_000, "dur": 5000, "args": {}})
             with open(path, "w") as f:
-                json.dump(doc, f)
+                f.write(json.dumps(doc))
             rows = attributed(path)
             if want is None:
                 self.assertEqual({r[3] for r in rows}, {"ambiguous"})
@@ -389,14 +389,14 @@ class Made(Case):
         names = [k for *_, k, _, _ in m.nodes]
         for work in ([(k, 7 + (k > "kernel3")) for k in names], [(k, 7) for k in names[:-1]]):
             with open(path, "w") as f:
-                json.dump(replay_doc([work]), f)
+                f.write(json.dumps(replay_doc([work])))
             self.assertEqual({r[1] for r in attributed(path)}, {None})
         # Two steps that pad to different batches.
         doc = replay_doc([[(k, 7) for k in names]] * 2)
         launches = [e["ts"] for e in doc["traceEvents"] if e["name"] == "hipGraphLaunch"]
         doc["traceEvents"] += [{"ph": "X", "cat": "user_annotation", "name": f"step[DECODE bs={bs}]", "pid": 1, "tid": 1, "ts": ts - 10, "dur": 80, "args": {}} for bs, ts in zip((7, 12), launches)]
         with open(path, "w") as f:
-            json.dump(doc, f)
+            f.write(json.dumps(doc))
         self.assertEqual([json.loads(r[2]) for r in attributed(path)], [n[1] for n in m.nodes] + [[[64, 8]]] * len(names))
 
     def pieces(self, n, steps, annotated, last=None):
@@ -411,7 +411,7 @@ class Made(Case):
         folder = tempfile.mkdtemp(dir=self.tmp)
         os.mkdir(os.path.join(folder, "capture_traces"))
         with open(os.path.join(folder, "capture_traces", "bs_8_rank0.json"), "w") as f:
-            json.dump({"schemaVersion": 1, "traceEvents": ev}, f)
+            f.write(json.dumps({"schemaVersion": 1, "traceEvents": ev}))
         ev, at, truth, corr = [], 1_000_000.0, [], 10
         for step in range(steps):
             since = at
@@ -427,7 +427,7 @@ class Made(Case):
             at += 100
         path = os.path.join(folder, "replay.json")
         with open(path, "w") as f:
-            json.dump({"schemaVersion": 1, "traceEvents": ev}, f)
+            f.write(json.dumps({"schemaVersion": 1, "traceEvents": ev}))
         rows = sql(path, """select s.name, arg(s.args, 'Input Dims'),
             (with recursive up(i) as (select g.op union all select parent from span, up where span.rowid = up.i and parent is not null)
              select group_concat(name, '/') from span, up where span.rowid = up.i and name like 'nn.Module: %'), g.evidence, g.start_ns
@@ -622,7 +622,7 @@ class Made(Case):
                 f.write(content if isinstance(content, bytes) else json.dumps(content).encode())
         path = os.path.join(top, "replay.json")
         with open(path, "w") as f:
-            json.dump(replay, f)
+            f.write(json.dumps(replay))
         more = [f"--capture={os.path.join(top, folder)}"] if folder == "captures" else []
         code, out, err = oracle.run("report", "graphs", path, "--format=json", *more, *args)
         table = json.loads(out) if code == 0 else {}
@@ -661,10 +661,10 @@ class Made(Case):
             os.mkdir(os.path.join(folder, "capture_traces"))
             for name, doc in captures.items():
                 with open(os.path.join(folder, "capture_traces", name), "w") as f:
-                    json.dump(doc, f)
+                    f.write(json.dumps(doc))
             path = os.path.join(folder, "replay.json")
             with open(path, "w") as f:
-                json.dump({**replay, **({"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 4}} if truth else {})}, f)
+                f.write(json.dumps({**replay, **({"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 4}} if truth else {})}))
             rows = attributed(path)
             self.assertEqual([(r[1], json.loads(r[2]) if r[2] else None) for r in rows], [(n[0], n[1]) for n in truth] if truth else [(None, None)] * len(nodes))
         code, err, _ = self.captured(captures, replay={**replay, "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 4}})
@@ -679,7 +679,7 @@ class Made(Case):
             top = tempfile.mkdtemp(dir=self.tmp)
             path = os.path.join(top, "replay.json")
             with open(path, "w") as f:
-                json.dump(replay, f)
+                f.write(json.dumps(replay))
             make(os.path.join(top, "capture_traces"))
             code, out, err = oracle.run("report", "graphs", path, "--format=csv")
             self.assertEqual(code, 0)
@@ -715,7 +715,7 @@ class Made(Case):
                 work(k, at + 2 + 2 * i, ids)
         path = os.path.join(self.tmp, f"many{n}.json")
         with open(path, "w") as f:
-            json.dump({"schemaVersion": 1, "traceEvents": ev}, f)
+            f.write(json.dumps({"schemaVersion": 1, "traceEvents": ev}))
         since = oracle.children_cpu_s()
         code, out, err = oracle.run("report", "graphs", path, "--capture=" + path, "--format=json", "--limit=1")
         self.assertEqual((code, err), (0, b""))
@@ -749,7 +749,7 @@ class Made(Case):
     def test_wrong_captures(self):
         path = os.path.join(self.tmp, "replay.json")
         with open(path, "w") as f:
-            json.dump(replay_doc([[("kernel1", 7)]]), f)
+            f.write(json.dumps(replay_doc([[("kernel1", 7)]])))
         code, out, err = oracle.run("report", "graphs", path, "--capture=" + os.path.join(self.tmp, "none"))
         self.assertEqual(code, 1)
         self.assertRegex(err.decode(), r"--capture=.*none: No such file or directory; a trace of the capture of graphs, or a folder of such, was expected\n$")
@@ -793,7 +793,7 @@ class Made(Case):
         os.mkdir(os.path.join(self.tmp, "capture_traces"))
         for name, doc in (("replay.json", replay), ("other.json", other), (os.path.join("capture_traces", "good.json"), capture_doc(nodes))):
             with open(os.path.join(self.tmp, name), "w") as f:
-                json.dump(doc, f)
+                f.write(json.dumps(doc))
         path, given = (os.path.join(self.tmp, x) for x in ("replay.json", "other.json"))
         self.assertEqual([r["evidence"] for r in oracle.report("graphs", path).rows], ["sequence"])
         code, _, err = oracle.run("report", "graphs", path, "--capture=" + given)

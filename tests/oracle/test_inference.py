@@ -39,7 +39,7 @@ class Recording:
         gpus = sorted({e["args"]["device"] for e in self.events if e["cat"] == "kernel"})
         doc = {"schemaVersion": 1, "deviceProperties": [{"id": g, "name": "NVIDIA H100 80GB HBM3"} for g in gpus], "traceEvents": self.events}
         with open(path, "w", encoding="utf-8") as f:
-            json.dump(doc, f, default=plain)
+            f.write(json.dumps(doc, default=plain))
         return path
 
 

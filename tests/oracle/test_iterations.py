@@ -232,7 +232,7 @@ class Synthetic(Case):
     def write(self, doc):
         path = os.path.join(self.dir.name, "t.json")
         with open(path, "w") as f:
-            json.dump(doc, f)
+            f.write(json.dumps(doc))
         return path
 
     def test_optimizer(self):

@@ -87,7 +87,7 @@ class Spill(unittest.TestCase):
         if not oracle.SANITIZED:
             self.assertLess(mb, plain_mb * 3 / 4)
 
-    @unittest.skipUnless(oracle.ALL, "what waits for a disk takes as long as the disk is busy")
+    @unittest.skipUnless(oracle.ALL, "what waits for a disk takes as long as the disk is busy: tools/nightly whole")
     @unittest.skipIf(oracle.SANITIZED, "the sanitizer itself needs more")
     def test_a_group_without_memory(self):
         with group_of(LIMIT_MB) as processes:

@@ -172,7 +172,7 @@ class Rules(Case):
         f = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
         self.addCleanup(os.unlink, f.name)
         with f:
-            json.dump({"traceEvents": trace.events}, f)
+            f.write(json.dumps({"traceEvents": trace.events}))
         self.table = report("layers", f.name, *args)
         first = self.table.ids[0]
         parts = PARTS if PARTS[0] in self.table.ids else HOST_PARTS

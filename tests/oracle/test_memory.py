@@ -215,7 +215,7 @@ class Synthetic(Case):
         f = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
         self.addCleanup(os.unlink, f.name)
         with f:
-            json.dump({"traceEvents": events}, f)
+            f.write(json.dumps({"traceEvents": events}))
         return f.name
 
     @staticmethod

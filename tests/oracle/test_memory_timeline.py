@@ -308,7 +308,7 @@ def copy(ts, dur, external):
 class Rules(oracle.Case):
     def timeline(self, events, *args):
         with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as f:
-            json.dump({"schemaVersion": 1, "traceEvents": events}, f)
+            f.write(json.dumps({"schemaVersion": 1, "traceEvents": events}))
         try:
             return export(f.name, "--form=raw", *args)
         finally:
@@ -401,7 +401,7 @@ class Rules(oracle.Case):
         """Changes of one microsecond are one entry; the first row is what was held before."""
         events = [mem(5, 3, -256, total=1000), mem(7.2, 1, 512, total=1512), mem(7.6, 1, -512, total=1000)]
         with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
-            json.dump({"schemaVersion": 1, "traceEvents": events}, f)
+            f.write(json.dumps({"schemaVersion": 1, "traceEvents": events}))
             f.flush()
             self.assertEqual(export(f.name), [[5, 5, 7], [[0] * 8 + [1256], [0] * 8 + [1000], [0] * 8 + [1000]]])
 
@@ -519,7 +519,7 @@ class Held(oracle.Case):
         with tempfile.TemporaryDirectory() as folder:
             source, kept, chrome = (os.path.join(folder, n) for n in ("a.json", "a.opscope", "b.json"))
             with open(source, "w") as f:
-                json.dump({"schemaVersion": 1, "baseTimeNanoseconds": self.BASE, "traceEvents": events, "opscope_held_memory": fact}, f)
+                f.write(json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": self.BASE, "traceEvents": events, "opscope_held_memory": fact}))
             self.assertEqual(oracle.run("import", source, "-o", kept)[0], 0)
             self.assertEqual(oracle.run("export", "chrome", source, "-o", chrome)[0], 0)
             want = export(source, "--form=raw")

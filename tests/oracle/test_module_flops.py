@@ -186,7 +186,7 @@ class Made(Case):
                 at += 1
         path = os.path.join(self.folder.name, "made.json")
         with open(path, "w") as f:
-            json.dump({"schemaVersion": 1, "traceEvents": events}, f)
+            f.write(json.dumps({"schemaVersion": 1, "traceEvents": events}))
         return path
 
     def setUp(self):

@@ -342,7 +342,7 @@ class Synthetic(Case):
         f = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
         self.addCleanup(os.unlink, f.name)
         with f:
-            json.dump({"traceEvents": events, **top}, f)
+            f.write(json.dumps({"traceEvents": events, **top}))
         return f.name
 
     def test_hierarchy(self):

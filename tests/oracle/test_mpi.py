@@ -127,7 +127,7 @@ class Mpi(Case):
         self.make()
         for rank in (0, 1):
             with open(os.path.join(self.folder, f"rank{rank}.json"), "w") as f:
-                json.dump({**jobs.Job(tp=2, dp=1, steps=3).trace(rank), "more": [list(range(200))] * (30000 * rank)}, f)
+                f.write(json.dumps({**jobs.Job(tp=2, dp=1, steps=3).trace(rank), "more": [list(range(200))] * (30000 * rank)}))
         for name in os.listdir(self.folder):
             if not name.startswith("rank"):
                 os.remove(os.path.join(self.folder, name))

@@ -727,7 +727,7 @@ class FakeProgram(Case):
                 self.assertIn(said, self.said_of(self.fake(self.greeting(), after=answer)))
         self.assertEqual(self.files("run"), [])
 
-    @unittest.skipUnless(os.environ.get("OPSCOPE_ALL"), "takes most of a minute: OPSCOPE_ALL")
+    @unittest.skipUnless(oracle.ALL, "takes most of a minute: tools/nightly whole")
     def test_long_step(self):
         """The recording ends with a step, 36 s after it should have. What listens goes on answering meanwhile, and so is waited for."""
         os.makedirs(self.sockets, 0o700, exist_ok=True)

@@ -101,7 +101,7 @@ class RangesInsideOps(Case):
 
     def check(self, key, want, *options):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
-            json.dump({"traceEvents": self.EVENTS}, f)
+            f.write(json.dumps({"traceEvents": self.EVENTS}))
             f.flush()
             self.assertEqual({r[key]: r["host_self_ns"] for r in report("operators", f.name, *options).rows}, want)
 
@@ -128,7 +128,7 @@ class OwnFrames(Case):
         for event, stack in zip(events, stacks):
             event["args"] = {"Call stack": stack}
         with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
-            json.dump({"traceEvents": events}, f)
+            f.write(json.dumps({"traceEvents": events}))
             f.flush()
             found = {r["host_self_ns"]: r["python_line"] for r in report("operators", f.name, "--group-by=line").rows}
         self.assertEqual(found, {1000 * (10 + i): line for i, line in enumerate(stacks.values())})

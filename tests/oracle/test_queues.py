@@ -118,7 +118,7 @@ class Small(Case):
         with tempfile.TemporaryDirectory() as tmp:
             path = os.path.join(tmp, "t.json")
             with open(path, "w", encoding="utf-8") as f:
-                json.dump({"traceEvents": events}, f)
+                f.write(json.dumps({"traceEvents": events}))
             return report("queues", path, *args)
 
     def test_a_graph_is_one_launch_of_each_stream(self):

@@ -36,7 +36,7 @@ class Job(Case):
         for r in ranks:
             doc = change(r, oracle.load(data(*TP8, f"megatron_kineto_{r}.json.gz")))
             with gzip.open(os.path.join(self.tmp, f"k{r}.json.gz"), "wt", compresslevel=1) as f:
-                json.dump(doc, f)
+                f.write(json.dumps(doc))
         return self.tmp
 
 
@@ -319,7 +319,7 @@ class Doubtful(Job):
 
     def write(self, name, trace):
         with open(os.path.join(self.tmp, name), "w") as f:
-            json.dump(trace, f)
+            f.write(json.dumps(trace))
 
     @staticmethod
     def random_job(first, seq=True):
@@ -562,7 +562,7 @@ class Pitfalls(Job):
             doc = job.trace(r)
             change(r, doc)
             with gzip.open(os.path.join(folder, f"{'abcdefghij'[r]}.json.gz"), "wt", compresslevel=1) as f:
-                json.dump(doc, f)
+                f.write(json.dumps(doc))
         return folder
 
     @staticmethod
@@ -758,7 +758,7 @@ class Pitfalls(Job):
         folder = tempfile.mkdtemp(dir=self.tmp)
         for r in range(4):
             with open(os.path.join(folder, f"rank{3 - r}.json"), "w") as f:
-                json.dump(job.trace(r), f)
+                f.write(json.dumps(job.trace(r)))
         self.check(folder)
         self.assertEqual([os.path.basename(r["input"]) for r in steps_report("ranks", folder).rows], ["rank3.json", "rank2.json", "rank1.json", "rank0.json"])
 

@@ -488,7 +488,7 @@ class Queries(AttackCase):
         path = os.path.join(folder.name, "long.pt.trace.json")
         name = "n" * 3000000
         with open(path, "w") as f:
-            json.dump({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": name + str(i), "pid": 1, "tid": 1, "ts": i * 10, "dur": 5} for i in range(3)]}, f)
+            f.write(json.dumps({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": name + str(i), "pid": 1, "tid": 1, "ts": i * 10, "dur": 5} for i in range(3)]}))
         s = Server(self, path)
         self.assertEqual(s.get("/api/sql", query="SELECT name FROM span ORDER BY name, start_ns")["rows"], [[name + str(i)] for i in range(3)])
 
@@ -579,7 +579,7 @@ class Traces(AttackCase):
     def test_deep_and_odd_traces(self):
         def trace(name, events):
             with open(os.path.join(self.tmp, name + ".json"), "w") as f:
-                json.dump({"traceEvents": events}, f)
+                f.write(json.dumps({"traceEvents": events}))
 
         def op(i, ts, dur, tid=1, **more):
             return {"ph": "X", "cat": "cpu_op", "name": f"op{i % 10}<script>alert(1)</script>\u2028\"", "pid": 1, "tid": tid, "ts": ts, "dur": dur, **more}

@@ -277,7 +277,7 @@ class Shapes(PluginCase):
         trace = oracle.load(oracle.synthetic("memory_curve"))
         for worker, devices in (("told", [{"id": 1, "totalGlobalMem": 7 << 30}, {"id": 0, "totalGlobalMem": 3 << 29}]), ("untold", [{"id": 0, "name": "GPU"}])):
             with open(os.path.join(tmp, worker + ".pt.trace.json"), "w") as f:
-                json.dump({**trace, "deviceProperties": devices}, f)
+                f.write(json.dumps({**trace, "deviceProperties": devices}))
         server = Server(self, tmp)
         totals = [server.get(ROOT + "memory_curve", run=os.path.basename(tmp), worker=w, span="default", memory_metric="GB")["metadata"]["totals"] for w in ("told", "untold")]
         self.assertEqual(totals, [{"GPU0": 1.5}, {}])
@@ -334,7 +334,7 @@ class Shapes(PluginCase):
         tmp = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, tmp)
         with open(os.path.join(tmp, "w.pt.trace.json"), "w") as f:
-            json.dump({"schemaVersion": 1, "traceEvents": rows}, f)
+            f.write(json.dumps({"schemaVersion": 1, "traceEvents": rows}))
         s = Server(self, tmp)
         run = s.get(ROOT + "runs")["runs"][0]
 

@@ -21,7 +21,7 @@ def stacks(path, *args):
 
 def of_events(events, *args):
     with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as f:
-        json.dump({"schemaVersion": 1, "traceEvents": events}, f)
+        f.write(json.dumps({"schemaVersion": 1, "traceEvents": events}))
     try:
         return stacks(f.name, *args)
     finally:
@@ -134,7 +134,7 @@ class AgainstTorch(oracle.Case):
                 nest(events)
                 backward_stacks(events)
                 with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
-                    json.dump(doc, f)
+                    f.write(json.dumps(doc))
                     f.flush()
                     got, _ = stacks(f.name, "--compat=" + compat, "--metric=" + CPU)
                 want = lines(events)

@@ -101,7 +101,7 @@ class Diff(oracle.Case):
         def write(name, events):
             path = os.path.join(self.tmp, name + ".json")
             with open(path, "w") as f:
-                json.dump({"traceEvents": [{"ph": "X", "pid": 1, "tid": 1, **e} for e in events]}, f)
+                f.write(json.dumps({"traceEvents": [{"ph": "X", "pid": 1, "tid": 1, **e} for e in events]}))
             return path
         self.tmp = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.tmp)

@@ -65,7 +65,7 @@ class Distributed(oracle.Case):
         folder = folder or tempfile.mkdtemp(dir=self.tmp)
         for i, events in enumerate(workers):
             with open(os.path.join(folder, name.format(i)), "w") as f:
-                json.dump({"distributedInfo": {"rank": i, "world_size": len(workers)}, **more, "traceEvents": events}, f)
+                f.write(json.dumps({"distributedInfo": {"rank": i, "world_size": len(workers)}, **more, "traceEvents": events}))
         return folder
 
     def serve(self, folder):

@@ -37,7 +37,7 @@ class Torch(Case):
                 path, kept = os.path.join(tmp, form + ".json"), os.path.join(tmp, form + ".opscope")
                 want = self.export(trace, form)
                 with open(path, "w", encoding="utf-8") as f:
-                    json.dump(want, f)
+                    f.write(json.dumps(want))
                 self.assertEqual(run("import", path, "-o", kept)[0], 0)
                 for p in (path, kept):
                     self.assertEqual(self.export(p, form) if form == "raw" else moving(self.export(p, form)), want if form == "raw" else moving(want))

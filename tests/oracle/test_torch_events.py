@@ -218,7 +218,7 @@ class Trace:
 
     def text(self, name, *args):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
-            json.dump(self.doc, f)
+            f.write(json.dumps(self.doc))
             f.flush()
             code, out, err = oracle.run("report", name, f.name, *args)
         if code:
@@ -227,7 +227,7 @@ class Trace:
 
     def report(self, name, *args):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
-            json.dump(self.doc, f)
+            f.write(json.dumps(self.doc))
             f.flush()
             return report(name, f.name, "--limit=0", *args)
 
@@ -412,7 +412,7 @@ class Rules(Case):
         self.assertEqual([(r["overload_name"], r["calls"]) for r in rows], [("Tensor", 1), ("Scalar", 1)])
         for compat in ("torch-1.13", "torch-2.6"):
             with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
-                json.dump(t.doc, f)
+                f.write(json.dumps(t.doc))
                 f.flush()
                 code, out, err = oracle.run("report", "key-averages", f.name, "--compat=" + compat, "--group-by=overload")
             self.assertEqual((code, out), (2, b""))

@@ -162,7 +162,7 @@ class Made(Case):
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, "made.json")
             with open(path, "w") as f:
-                json.dump({"schemaVersion": 1, "traceEvents": events}, f)
+                f.write(json.dumps({"schemaVersion": 1, "traceEvents": events}))
             got, _ = findings(path)
         self.assertEqual(got, expected(events))
         for _, places in got:

@@ -2,6 +2,7 @@
 real files by python."""
 import collections
 import fnmatch
+import itertools
 import json
 import os
 import shutil
@@ -205,11 +206,13 @@ def union(ranges):
 
 def without(ranges, cut):
     """Two unions: what of the first is not in the second."""
-    out = []
+    out, first = [], 0
     for a, b in ranges:
-        for c, d in cut:
-            if d <= a or c >= b:
-                continue
+        while first < len(cut) and cut[first][1] <= a:
+            first += 1
+        for c, d in itertools.islice(cut, first, None):
+            if c >= b:
+                break
             if c > a:
                 out.append([a, c])
             a = max(a, d)

@@ -134,7 +134,7 @@ class Made(Case):
             if e["cat"] in device:
                 e["args"] |= {"device": e["pid"], "stream": 7}
         with open(path, "w") as f:
-            json.dump({"schemaVersion": 1, "traceEvents": made}, f)
+            f.write(json.dumps({"schemaVersion": 1, "traceEvents": made}))
         return path
 
     def rows(self, path, *columns):

@@ -98,7 +98,7 @@ class Workers(Case):
     def write(self, trace):
         path = os.path.join(self.tmp, "timeline.json")
         with open(path, "w") as f:
-            json.dump(trace, f)
+            f.write(json.dumps(trace))
         return path
 
     def refused(self, path, what, name="slowdown", *args):
@@ -250,7 +250,7 @@ class Groups(Workers):
                 events += [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": start, "dur": 0.5, "args": {"correlation": i, "External id": i}},
                            {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": start, "dur": length, "args": args}]
             with open(os.path.join(self.tmp, f"r{rank}.json"), "w") as f:
-                json.dump({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2}, "traceEvents": events}, f)
+                f.write(json.dumps({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2}, "traceEvents": events}))
         rows = report("pipeline", self.tmp).by("stage")
         self.assertEqual({s: (r["compute_ns"], r["collective_ns"], r["p2p_ns"], r["idle_ns"]) for s, r in rows.items()},
                          {0: (500_000, 100_000, 400_000, 0), 1: (800_000, 100_000, 100_000, 0)})

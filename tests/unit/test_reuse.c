@@ -41,6 +41,16 @@ static void test_the_last_is_released_first(void **state)
 	profile_free(p);
 }
 
+/* What `ask` gives of the profile in a thread of its own. */
+static void *in_another_thread(void *(*ask)(void *), struct profile *p)
+{
+	pthread_t other;
+	void *answer = NULL;
+	assert_int_equal(pthread_create(&other, NULL, ask, p), 0);
+	assert_int_equal(pthread_join(other, &answer), 0);
+	return answer;
+}
+
 static void *look(void *profile)
 {
 	static unsigned number;
@@ -53,14 +63,10 @@ static void test_other_threads_make_their_own(void **state)
 	(void)state;
 	unsigned number = 1;
 	struct profile *p = profile_new();
-	pthread_t other;
-	void *met = p;
 	n_released = 0;
 	reuse_begin(p);
 	assert_true(reuse_keep(p, one, &number, release_number));
-	assert_int_equal(pthread_create(&other, NULL, look, p), 0);
-	assert_int_equal(pthread_join(other, &met), 0);
-	assert_null(met);
+	assert_null(in_another_thread(look, p));
 	profile_free(p); /* ends it, too */
 	assert_int_equal(n_released, 1);
 }
@@ -80,17 +86,13 @@ static void test_threads_take_turns(void **state)
 	(void)state;
 	unsigned number = 1;
 	struct profile *p = profile_new();
-	pthread_t other;
-	void *met = NULL;
 	n_released = 0;
 	assert_true(reuse_begin(p));
 	assert_false(reuse_begin(p));
 	assert_true(reuse_keep(p, one, &number, release_number));
 	reuse_drop(p);
 	assert_null(reuse_find(p, one));
-	assert_int_equal(pthread_create(&other, NULL, take_turn, p), 0);
-	assert_int_equal(pthread_join(other, &met), 0);
-	assert_ptr_equal(met, &number);
+	assert_ptr_equal(in_another_thread(take_turn, p), &number);
 	assert_null(reuse_find(p, one));
 	reuse_take(p);
 	assert_ptr_equal(reuse_find(p, one), &number);
