@@ -191,7 +191,7 @@ static void *load_alloc_to_fill(uint64_t n, unsigned size)
 {
 	char *p = mem_alloc(n ? n : 1, size);
 #ifdef MADV_POPULATE_WRITE
-	enum { PAGE = 4096, WORTH_IT = 1 << 20 };
+	enum { PAGE = 4096, WORTH_IT = 256 << 10 };
 	const uint64_t bytes = n * size;
 	if (bytes >= WORTH_IT && !spill_bytes(p)) {
 		const uintptr_t first = (uintptr_t)p / PAGE * PAGE, whole = ((uintptr_t)p + PAGE - 1) / PAGE * PAGE, end = (uintptr_t)p + bytes;
