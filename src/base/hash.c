@@ -82,3 +82,42 @@ void idmap_release(struct idmap *m)
 	mem_free(m->value);
 	*m = (struct idmap){0};
 }
+
+enum { IDSET_WORD = 64 };
+
+void idset_init(struct idset *s, int64_t min, int64_t max, uint64_t n)
+{
+	enum { PLACES = 128 }; /* bits of an id at most: less than a map's slot takes */
+	*s = (struct idset){.min = min};
+	const uint64_t range = min <= max ? (uint64_t)max - (uint64_t)min : 0;
+	if (min > max || range >= n * PLACES + IDSET_WORD) {
+		idmap_init(&s->others, min, max, n);
+		return;
+	}
+	s->span = range + 1;
+	s->bits = NEW_ARRAY(range / IDSET_WORD + 1, uint64_t);
+}
+
+void idset_put(struct idset *s, int64_t id)
+{
+	const uint64_t at = (uint64_t)id - (uint64_t)s->min;
+	if (!s->span)
+		idmap_put(&s->others, id, 0);
+	else if (at < s->span)
+		s->bits[at / IDSET_WORD] |= (uint64_t)1 << at % IDSET_WORD;
+}
+
+bool idset_has(const struct idset *s, int64_t id)
+{
+	const uint64_t at = (uint64_t)id - (uint64_t)s->min;
+	if (!s->span)
+		return idmap_get(&s->others, id) != IDMAP_NONE;
+	return at < s->span && s->bits[at / IDSET_WORD] >> at % IDSET_WORD & 1;
+}
+
+void idset_release(struct idset *s)
+{
+	mem_free(s->bits);
+	idmap_release(&s->others);
+	*s = (struct idset){0};
+}

@@ -2,6 +2,7 @@
 #ifndef OPSCOPE_BASE_HASH_H
 #define OPSCOPE_BASE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,5 +41,18 @@ void idmap_put(struct idmap *m, int64_t key, uint32_t value);
 /* The value, or IDMAP_NONE. */
 uint32_t idmap_get(const struct idmap *m, int64_t key);
 void idmap_release(struct idmap *m);
+
+/* Set of int64 ids, with the life cycle of a map. Ids that lie close together are bits, of which a cache holds those of a million ids. */
+struct idset {
+	int64_t min;
+	uint64_t span;     /* the id k is bit k - min; 0 = `others` has the ids */
+	uint64_t *bits;
+	struct idmap others;
+};
+
+void idset_init(struct idset *s, int64_t min, int64_t max, uint64_t n);
+void idset_put(struct idset *s, int64_t id);
+bool idset_has(const struct idset *s, int64_t id);
+void idset_release(struct idset *s);
 
 #endif

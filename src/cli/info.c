@@ -165,12 +165,12 @@ static void fill_facts(struct table *t, const struct profile *p)
 	cli_info_put_count(t, "events", profile_events(p));
 	cli_info_put_count(t, "CPU ranges", p->span.rows.n);
 	cli_info_put_count(t, "device operations", p->gpu_op.rows.n);
-	cli_info_put_count(t, "memory events", p->memory.rows.n);
+	cli_info_put_count(t, "memory events", (uint64_t)p->memory.rows.n + p->left_memory);
 	put_recorded_time(t, p);
 	put_device_summary(t, p);
 	put_rank(t, p);
 	cli_info_put_steps(t, p);
-	cli_info_put_bytes(t, "held in memory", profile_bytes(p));
+	cli_info_put_bytes(t, "held in memory", profile_bytes(p) + p->left_bytes); /* by those who ask for all of it */
 }
 
 /* How many operations each described device ran, by row. */
@@ -390,6 +390,8 @@ static int cli_info_run(int argc, char **argv)
 	if (found && l.n > 1) {
 		status = cli_list_traces(&l, NULL, &c.output, c.args.v[0]);
 	} else if (found) {
+		c.trace.input.counts_left = true;
+		c.trace.input.ignores = c.trace.report.key_op ? 0 : LEFT_FLOWS | LEFT_MEMORY | LEFT_MARKS | LEFT_AUX_IDS; /* the search for a key op looks at all */
 		struct profile *p = cli_read(l.v[0].path.p, &c.trace, &status);
 		if (p)
 			status = print_profile(p, l.v[0].path.p, c.trace.report.key_op, &c.output);

@@ -9,14 +9,24 @@
 
 /* A JSON file that shows none of a trace's keys scores below this: worth a try when the user names it, not when it was
  * found in a directory. */
-enum { SNIFF_SURE = 50 };
+enum { SNIFF_SURE = 50, SNIFF_MOST = 100 };
+
+/* The input for which the first bytes speak as much as can be: then no other is asked, which might look at the rest of the file. NULL = there is none. */
+static const struct input *certain_input(struct str head)
+{
+	struct err e;
+	for (const struct input *const *i = input_registry; *i; i++)
+		if ((*i)->sniff(head, NULL, &e) == SNIFF_MOST)
+			return *i;
+	return NULL;
+}
 
 /* NULL with e->code: the file could not be read. */
 static const struct input *best_input(struct str head, const char *path, int *score, struct err *e)
 {
-	const struct input *best = NULL;
-	*score = 0;
-	for (const struct input *const *i = input_registry; *i; i++) {
+	const struct input *best = certain_input(head);
+	*score = best ? SNIFF_MOST : 0;
+	for (const struct input *const *i = input_registry; *i && *score < SNIFF_MOST; i++) {
 		int s = (*i)->sniff(head, path, e);
 		if (s < 0)
 			return NULL;
@@ -101,7 +111,7 @@ static struct profile *read_with(const struct input *i, struct source *s, const 
 {
 	struct profile *p = profile_new();
 	p->as_written = o->as_written;
-	p->left_out = o->ignores & i->leaves_out;
+	p->left_out = o->counts_left && !i->tells_left ? 0 : o->ignores & i->leaves_out;
 	p->needs_frames = o->needs_frames;
 	p->threads = o->threads;
 	p->keeps_function_ids = o->execution_trace != NULL;

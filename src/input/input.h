@@ -28,7 +28,8 @@ struct input {
 	 * of this format. NULL = of this format they have. */
 	uint64_t (*progress)(const char *path, struct str root);
 	const char *job_look; /* the report that is the first look at files of this format, one of them or many; NULL = as of recordings */
-	unsigned leaves_out; /* enum left_out bits: what it need not keep; it makes all of it by store/build.h and looks at none of it */
+	unsigned leaves_out; /* enum left_out bits: what it need not keep; it makes all of it by store/build.h and looks at none of it, or reads by store/load.h */
+	bool tells_left;   /* it says of what it left out how much that was: profile.left_memory, left_bytes */
 	bool grows;        /* files are sound while they are written: that one has grown since it was opened is nothing odd */
 };
 
@@ -37,7 +38,8 @@ extern const struct input *const input_registry[]; /* NULL-terminated, generated
 struct input_options {
 	const char *format; /* a name from the registry; NULL = recognise by content */
 	bool as_written;    /* keep how each event was written, where the input can: profile.as_written */
-	unsigned ignores;   /* enum left_out bits: what the profile will not be asked for */
+	unsigned ignores;   /* enum left_out bits: what the profile will not be asked for, */
+	bool counts_left;   /* but for how much it is: inputs that do not tell leave nothing out */
 	bool (*needs_frames)(const struct profile *p); /* with LEFT_FRAMES: profile.needs_frames. trace_open sets it */
 	source_progress_fn *progress; /* called while reading; NULL = no one wants to know */
 	void *progress_context;

@@ -36,4 +36,6 @@ const struct input input_opscope = {
 	.sniff = opscope_sniff,
 	.read = opscope_read_file,
 	.rank = opscope_rank,
+	.leaves_out = LEFT_FLOWS | LEFT_MEMORY | LEFT_MARKS | LEFT_AUX_IDS,
+	.tells_left = true,
 };

@@ -114,12 +114,12 @@ static bool guess_parents(const uint8_t *kind, uint32_t *parent, uint32_t n)
 
 /* ---- ops: where they are not what is guessed ---- */
 
-static uint32_t guess_nearest_op(const struct spans *s, const uint32_t *op, uint32_t i)
+static uint32_t guess_nearest_op(const uint32_t *parent, const uint8_t *kind, const uint32_t *op, uint32_t i)
 {
-	uint32_t parent = s->parent[i];
-	if (parent >= i) /* none; no other stands behind */
+	const uint32_t around = parent[i];
+	if (around >= i) /* none; no other stands behind */
 		return ROW_NONE;
-	return s->kind[parent] == SPAN_OP ? parent : op[parent];
+	return kind[around] == SPAN_OP ? around : op[around];
 }
 
 static uint32_t guess_launcher(const struct profile *p, uint32_t i)
@@ -148,7 +148,7 @@ uint32_t *guess_codes(const struct profile *p, const struct guess *g, const uint
 	uint32_t *code = NEW_ARRAY_RAW(n, uint32_t);
 	bool all = true;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t guess = g->how == GUESS_OP ? guess_nearest_op(&p->span, data, i) : guess_launcher(p, i);
+		uint32_t guess = g->how == GUESS_OP ? guess_nearest_op(p->span.parent, p->span.kind, data, i) : guess_launcher(p, i);
 		code[i] = data[i] == guess ? 0 : data[i] + GUESS_AWAY;
 		all &= data[i] == guess || code[i] != 0;
 	}
@@ -158,15 +158,22 @@ uint32_t *guess_codes(const struct profile *p, const struct guess *g, const uint
 	return NULL;
 }
 
+static void guess_ops(const struct spans *s, uint32_t *op, uint32_t n)
+{
+	const uint32_t *parent = s->parent;
+	const uint8_t *kind = s->kind;
+	for (uint32_t i = 0; i < n; i++)
+		op[i] = op[i] ? op[i] - GUESS_AWAY : guess_nearest_op(parent, kind, op, i);
+}
+
 bool guess_values(const struct profile *p, const struct guess *g, uint32_t *data, uint32_t n)
 {
 	if (g->how == GUESS_PARENT)
 		return guess_parents(p->span.kind, data, n);
-	for (uint32_t i = 0; i < n; i++) {
-		if (data[i])
-			data[i] -= GUESS_AWAY;
-		else
-			data[i] = g->how == GUESS_OP ? guess_nearest_op(&p->span, data, i) : guess_launcher(p, i);
-	}
+	if (g->how == GUESS_OP)
+		guess_ops(&p->span, data, n);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			data[i] = data[i] ? data[i] - GUESS_AWAY : guess_launcher(p, i);
 	return true;
 }

@@ -166,6 +166,8 @@ static int load_read_all(struct load *l)
 			return -1;
 	if (!derived || l->p->passes_done != PASSES_IN_COLUMNS)
 		forget_derived(l->p);
+	else
+		l->p->left_bytes += l->left_derived;
 	if (l->no_memory)
 		return load_out_of_memory(l);
 	if (load_aggregations(l->db, l->path, l->p, l->e))

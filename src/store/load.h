@@ -1,5 +1,8 @@
 /* Reading an .opscope file (store/save.h says what is in it). The file may come from anyone: every length, id and enum is
- * checked before it becomes part of a profile, and so is every checksum. */
+ * checked before it becomes part of a profile, and so is every checksum.
+ *
+ * What is left out (profile.left_out: tables, and span.aux_id) is looked for in the file's lists, and its data stays unread: damage of that data, a wrong
+ * checksum as much as a value out of range, is not noticed, and nothing of it is in the profile. The tables are without rows, the column is absent. */
 #ifndef OPSCOPE_STORE_LOAD_H
 #define OPSCOPE_STORE_LOAD_H
 
@@ -10,7 +13,7 @@
 /* True when these first bytes of a file are those of an .opscope file, whatever its version. */
 bool load_sniff(struct str head);
 
-/* Fills *p, fresh from profile_new. A column that an older opscope did not have yet gets the value that means "not
+/* Fills *p, fresh from profile_new, but for p->left_out; left_memory and left_bytes say what that was. A column that an older opscope did not have yet gets the value that means "not
  * recorded"; when it is one that analysis derives, all of analysis is left to be done again. ERR_FORMAT when the file is
  * damaged or of a newer version, ERR_IO when it cannot be read; *p can then only be freed. */
 int load_profile(const char *path, struct profile *p, struct err *e);

@@ -98,25 +98,43 @@ VECTOR static bool in_order_by_track(const uint32_t *track, const int64_t *start
 	return !bad;
 }
 
+enum { SUM_HALF = BUILD_SUM_BITS / 2 };
+
+/* `all`: the bits that are set in some value; `low`, `high`: sums of the halves of their bits, which cannot overflow. */
+static bool halves_fit(uint64_t all, uint64_t low, uint64_t high)
+{
+	return !(all >> (BUILD_SUM_BITS + 1)) && high + (low >> SUM_HALF) <= 1ull << SUM_HALF && (high << SUM_HALF) + low <= 1ull << BUILD_SUM_BITS;
+}
+
+/* sum_fits of values that are not negative. */
+VECTOR static bool durations_fit(const int64_t *v, uint32_t n)
+{
+	uint64_t all = 0, low = 0, high = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		all |= (uint64_t)v[i];
+		low += (uint64_t)v[i] & ((1ull << SUM_HALF) - 1);
+		high += (uint64_t)v[i] >> SUM_HALF;
+	}
+	return halves_fit(all, low, high);
+}
+
 /* The sum of all sizes, signs aside, as build_span and its like keep it: no sum in a report can overflow. Each half of the
  * bits is added up by itself, so that this sum cannot either. */
 VECTOR static bool sum_fits(const int64_t *v, uint32_t n)
 {
-	enum { HALF = BUILD_SUM_BITS / 2 };
 	uint64_t all = 0, low = 0, high = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t size = v[i] < 0 ? 0 - (uint64_t)v[i] : (uint64_t)v[i];
 		all |= size;
-		low += size & ((1ull << HALF) - 1);
-		high += size >> HALF;
+		low += size & ((1ull << SUM_HALF) - 1);
+		high += size >> SUM_HALF;
 	}
-	return !(all >> (BUILD_SUM_BITS + 1)) && high + (low >> HALF) <= 1ull << HALF &&
-	       (high << HALF) + low <= 1ull << BUILD_SUM_BITS;
+	return halves_fit(all, low, high);
 }
 
 static bool sums_fit(const struct profile *p)
 {
-	return sum_fits(p->span.dur_ns, p->span.rows.n) && sum_fits(p->gpu_op.dur_ns, p->gpu_op.rows.n) &&
+	return durations_fit(p->span.dur_ns, p->span.rows.n) && durations_fit(p->gpu_op.dur_ns, p->gpu_op.rows.n) &&
 	       sum_fits(p->memory.bytes, p->memory.rows.n);
 }
 

@@ -185,15 +185,19 @@ static int load_fill_column(struct load *l, const struct load_column *v, const s
 	return at != v->n ? load_damaged(l, "column %s.%s is shorter than its table", v->table, v->name) : 0;
 }
 
-/* Memory that is about to be filled. Met page by page, its first use would cost more than all the reading: of big columns all pages are asked for at once. */
+/* Memory that is about to be filled. Met page by page, its first use would cost more than all the reading: of big columns all pages are asked for at once, and
+ * big ones, which those that lie beside each other share. Where the system has none, nothing is lost. */
 static void *load_alloc_to_fill(uint64_t n, unsigned size)
 {
 	char *p = mem_alloc(n ? n : 1, size);
 #ifdef MADV_POPULATE_WRITE
-	enum { PAGE = 4096, WORTH_IT = 1 << 20 };
-	const uint64_t bytes = n * size, skip = -(uintptr_t)p % PAGE;
-	if (bytes >= WORTH_IT && !spill_bytes(p))
-		madvise(p + skip, (bytes - skip) & ~(uint64_t)(PAGE - 1), MADV_POPULATE_WRITE);
+	enum { PAGE = 4096, WORTH_IT = 256 << 10 };
+	const uint64_t bytes = n * size;
+	if (bytes >= WORTH_IT && !spill_bytes(p)) {
+		const uintptr_t first = (uintptr_t)p / PAGE * PAGE, whole = ((uintptr_t)p + PAGE - 1) / PAGE * PAGE, end = (uintptr_t)p + bytes;
+		madvise((void *)first, (end - first + PAGE - 1) / PAGE * PAGE, MADV_HUGEPAGE); /* all of the block: one that is marked in part could not be resized without a copy */
+		madvise((void *)whole, (end - whole) / PAGE * PAGE, MADV_POPULATE_WRITE);
+	}
 #endif
 	return p;
 }
@@ -239,6 +243,26 @@ int load_read_strings(struct load *l)
 	return rc;
 }
 
+/* What of a table nobody will ask for; all of a table, or a SPARSE column that no other is guessed from. */
+static bool load_leaves_table(const struct profile *p, enum store_table_id id)
+{
+	return (id == TABLE_flow && p->left_out & LEFT_FLOWS) || (id == TABLE_memory && p->left_out & LEFT_MEMORY) || (id == TABLE_mark && p->left_out & LEFT_MARKS);
+}
+
+static bool load_leaves_column(const struct profile *p, enum store_table_id id, const struct store_column *col)
+{
+	return load_leaves_table(p, id) || (id == TABLE_span && col->offset == offsetof(struct spans, aux_id) && p->left_out & LEFT_AUX_IDS);
+}
+
+static void load_note_left(struct load *l, const struct store_column *col, uint32_t n, bool found)
+{
+	const size_t bytes = (size_t)n * col->size;
+	if (col->group == DERIVED)
+		l->left_derived += bytes;
+	else if (found || col->group == LOADED)
+		l->p->left_bytes += bytes;
+}
+
 /* One column of a table of n rows. *found: it is there, or there is nothing to be. */
 static int load_read_column(struct load *l, const struct guess *g, const struct store_column *col, uint32_t n, struct guess_classes *k, bool *found)
 {
@@ -247,7 +271,9 @@ static int load_read_column(struct load *l, const struct guess *g, const struct 
 	if (load_find_column(l, &v))
 		return -1;
 	*found = v.found;
-	if (!v.found && col->group == SPARSE)
+	if (load_leaves_column(l->p, g->table, col))
+		load_note_left(l, col, n, v.found);
+	if ((!v.found && col->group == SPARSE) || load_leaves_column(l->p, g->table, col))
 		return 0;
 	*data = load_alloc_to_fill(n, col->size);
 	struct packed_column to = guess_column(l->p, g, col, *data, n, k);
@@ -277,7 +303,7 @@ static int load_read_columns(struct load *l, enum store_table_id id, uint32_t n,
 			if (col->group == SPARSE && (!found || !n)) { /* without rows none states a value */
 				mem_free(*data);
 				*data = NULL;
-			} else if (!found) { /* an older opscope did not have it */
+			} else if (!found && *data) { /* an older opscope did not have it */
 				rows_set_absent(*data, n, col);
 			}
 		}
@@ -298,7 +324,10 @@ int load_read_table(struct load *l, enum store_table_id id, bool *derived)
 		return load_damaged(l, "table %s claims more rows than the file can hold", desc->name);
 	int rc = load_read_columns(l, id, (uint32_t)n, &k, derived);
 	guess_classes_release(&k);
-	if (!rc)
+	const bool left = load_leaves_table(l->p, id);
+	if (!rc && !left)
 		*(struct rows *)profile_table(l->p, id) = (struct rows){(uint32_t)n, (uint32_t)n, NULL};
+	if (left && id == TABLE_memory)
+		l->p->left_memory = (uint32_t)n;
 	return rc;
 }

@@ -22,6 +22,7 @@ struct load {
 	const char *path;
 	uint64_t file_bytes;
 	int version;
+	size_t left_derived; /* bytes of DERIVED columns that were left out */
 	bool no_memory;     /* SQLite ran out of memory for a text, which then looks absent */
 	struct profile *p;
 	struct err *e;

@@ -85,24 +85,38 @@ static struct packed_rows packed_rows_of(const struct packed_split *split, uint3
 	return (struct packed_rows){first, split->start[k + 1] - split->start[k], split->place + split->start[k]};
 }
 
+/* From both ends at once: a counter that goes up row after row is waited for at each, and these are two. */
+static void packed_split_block(const uint8_t *of, unsigned rows, struct packed_split *s)
+{
+	const unsigned half = rows / 2, last = rows - 1;
+	unsigned low[PACKED_CLASSES] = {0}, high[PACKED_CLASSES] = {0}, sum = 0;
+	for (unsigned i = 0; i < half; i++) {
+		low[of[i] % PACKED_CLASSES]++;
+		high[of[last - i] % PACKED_CLASSES]++;
+	}
+	low[of[half] % PACKED_CLASSES] += rows % 2;
+	for (unsigned k = 0; k < PACKED_CLASSES; k++) {
+		s->start[k] = (uint16_t)sum;
+		sum += low[k] + high[k];
+		low[k] = s->start[k];
+		high[k] = sum;
+	}
+	s->start[PACKED_CLASSES] = (uint16_t)sum;
+	for (unsigned i = 0; i < half; i++) {
+		s->place[low[of[i] % PACKED_CLASSES]++] = (uint16_t)i;
+		s->place[--high[of[last - i] % PACKED_CLASSES]] = (uint16_t)(last - i);
+	}
+	if (rows % 2)
+		s->place[low[of[half] % PACKED_CLASSES]] = (uint16_t)half;
+}
+
 struct packed_split *packed_split(const uint8_t *klass, uint32_t n)
 {
-	uint32_t blocks = n / PACKED_BLOCK + (n % PACKED_BLOCK != 0);
+	const uint32_t blocks = n / PACKED_BLOCK + (n % PACKED_BLOCK != 0);
 	struct packed_split *all = NEW_ARRAY_RAW(blocks, struct packed_split);
 	for (uint32_t b = 0; b < blocks; b++) {
-		const uint8_t *of = klass + (size_t)b * PACKED_BLOCK;
-		unsigned rows = b + 1 < blocks || n % PACKED_BLOCK == 0 ? PACKED_BLOCK : n % PACKED_BLOCK, at[PACKED_CLASSES] = {0}, sum = 0;
-		struct packed_split *s = &all[b];
-		for (unsigned i = 0; i < rows; i++)
-			at[of[i] % PACKED_CLASSES]++;
-		for (unsigned k = 0; k < PACKED_CLASSES; k++) {
-			s->start[k] = (uint16_t)sum;
-			sum += at[k];
-			at[k] = s->start[k];
-		}
-		s->start[PACKED_CLASSES] = (uint16_t)sum;
-		for (unsigned i = 0; i < rows; i++)
-			s->place[at[of[i] % PACKED_CLASSES]++] = (uint16_t)i;
+		const bool whole = b + 1 < blocks || n % PACKED_BLOCK == 0;
+		packed_split_block(klass + (size_t)b * PACKED_BLOCK, whole ? PACKED_BLOCK : n % PACKED_BLOCK, &all[b]);
 	}
 	return all;
 }

@@ -132,13 +132,16 @@ struct profile {
 	                           * idle time, overlap and steps are unknown (a PyProf .dict) */
 	bool as_written;          /* set before reading: `written` is wanted, where the input is a JSON trace */
 	bool keeps_function_ids;  /* set before reading: "Record function id" is wanted, by which an execution trace names ops */
-	unsigned left_out;        /* set before reading: enum left_out bits that are not kept. Their events are read, checked and counted all the same */
+	unsigned left_out;        /* set before reading: enum left_out bits that are not kept. Of a recording their events are read, checked and counted all the same; of an
+	                           * .opscope file they are not looked at (store/load.h) */
 	bool (*needs_frames)(const struct profile *p); /* set before reading, with LEFT_FRAMES: asked when all rows are there, whether frames count all the same */
 	unsigned threads;         /* set before reading: how many may read, threads_wanted(threads) */
+	uint32_t left_memory;     /* rows of `memory` that an .opscope file has and that were left out, */
+	size_t left_bytes;        /* and what all that was left out of it would take */
 	struct written *written;  /* store/written.h; NULL = not kept. A part has that of the whole */
 	bool adds_args;           /* other files gave rows arguments, which `written` lacks */
-	enum recorder recorder;   /* set by the input */
 	bool zero_is_start;       /* time 0 is when the recording began (Nsight Systems, the list that torch.autograd.profiler writes) */
+	enum recorder recorder;   /* set by the input */
 	struct aggregation *aggregation; /* of an .opscope file, in order of number; in the arena */
 	unsigned n_aggregations;
 	uint64_t content;         /* of an .opscope file: what all its checksums come to */

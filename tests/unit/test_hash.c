@@ -48,6 +48,39 @@ static void test_hashed(void **state)
 	idmap_release(&m);
 }
 
+static void assert_has_alone(const struct idset *s, const int64_t *id, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		assert_true(idset_has(s, id[i]));
+		assert_false(idset_has(s, id[i] - 1));
+		assert_false(idset_has(s, id[i] + 1));
+	}
+}
+
+static void test_set(void **state)
+{
+	static const int64_t close[] = {-70, -3, 0, 63, 128, 400}, far[] = {INT64_MIN + 1, -7, 5, INT64_MAX - 1};
+	struct idset s;
+	idset_init(&s, -70, 400, 6);
+	assert_true(s.span > 0);
+	for (unsigned i = 0; i < 6; i++)
+		idset_put(&s, close[i]);
+	idset_put(&s, 401); /* outside the announced range: not kept */
+	idset_put(&s, -71);
+	assert_has_alone(&s, close, 6);
+	assert_false(idset_has(&s, INT64_MIN) || idset_has(&s, INT64_MAX));
+	idset_release(&s);
+	idset_init(&s, INT64_MIN + 1, INT64_MAX - 1, 4);
+	assert_true(s.span == 0);
+	for (unsigned i = 0; i < 4; i++)
+		idset_put(&s, far[i]);
+	assert_has_alone(&s, far, 4);
+	idset_release(&s);
+	idset_init(&s, 1, 0, 0);
+	assert_false(idset_has(&s, 0));
+	idset_release(&s);
+}
+
 static void test_empty(void **state)
 {
 	struct idmap m;
@@ -65,6 +98,7 @@ int main(void)
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_direct),
 		cmocka_unit_test(test_hashed),
+		cmocka_unit_test(test_set),
 		cmocka_unit_test(test_empty),
 	};
 	return RUN_TESTS(tests);

@@ -1,9 +1,11 @@
 /* What a report ignores may be left out (store/profile.h): its answers are those of the whole input, and so are losses and counts. */
+#include "analysis/analysis.h"
 #include "base/buf.h"
 #include "base/folder.h"
 #include "open/trace_open.h"
 #include "query/report.h"
 #include "render/render.h"
+#include "store/save.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -115,7 +117,27 @@ static void compare_file(const char *path, struct seen *seen)
 	}
 }
 
-static void compare_folder(const char *path, struct seen *seen)
+/* The same of an .opscope file that is made of it. */
+static void compare_saved(const char *path, struct seen *seen)
+{
+	char saved[] = "/tmp/opscope-left-out-XXXXXX.opscope";
+	struct err e;
+	const int fd = mkstemps(saved, 8);
+	assert_true(fd >= 0);
+	close(fd);
+	struct profile *p = read_without(path, 0);
+	if (p && analysis_run(p, PASSES_IN_COLUMNS, &e) == 0) {
+		struct save *s = save_begin(saved, 0666, 0, &e);
+		assert_non_null(s);
+		assert_int_equal(save_profile(s, p, &e), 0);
+		assert_int_equal(save_commit(s, &e), 0);
+		compare_file(saved, seen);
+	}
+	profile_free(p);
+	unlink(saved);
+}
+
+static void compare_folder(const char *path, void (*compare)(const char *path, struct seen *seen), struct seen *seen)
 {
 	struct folder f;
 	const char *name;
@@ -125,13 +147,13 @@ static void compare_folder(const char *path, struct seen *seen)
 		buf_printf(&file, "%s/%s", path, name);
 		buf_char(&file, 0);
 		if (str_ends(str_from(name), STR(".json")) || str_ends(str_from(name), STR(".json.gz")))
-			compare_file(file.p, seen);
+			compare(file.p, seen);
 		buf_release(&file);
 	}
 	folder_close(&f);
 }
 
-static void test_answers(void **state)
+static struct seen compare_all(void (*compare)(const char *path, struct seen *seen))
 {
 	static const char *const folders[] = {"", "/synthetic", "/h200"};
 	const char *root = getenv("OPSCOPE_ROOT");
@@ -140,11 +162,21 @@ static void test_answers(void **state)
 		struct buf path = {0};
 		buf_printf(&path, "%s/tests/data%s", root ? root : ".", folders[i]);
 		buf_char(&path, 0);
-		compare_folder(path.p, &seen);
+		compare_folder(path.p, compare, &seen);
 		buf_release(&path);
 	}
-	assert_int_equal(seen.left_out, LEFT_FLOWS | LEFT_MEMORY | LEFT_MARKS | LEFT_AUX_IDS | LEFT_FRAMES);
 	assert_in_range(seen.reports, 100, 100000);
+	return seen;
+}
+
+static void test_answers(void **state)
+{
+	assert_int_equal(compare_all(compare_file).left_out, LEFT_FLOWS | LEFT_MEMORY | LEFT_MARKS | LEFT_AUX_IDS | LEFT_FRAMES);
+}
+
+static void test_answers_of_saved(void **state)
+{
+	assert_int_equal(compare_all(compare_saved).left_out, LEFT_FLOWS | LEFT_MEMORY | LEFT_MARKS | LEFT_AUX_IDS);
 }
 
 /* Damage in events that are left out: without times, of too many bytes, ends without a begin, and the only event of a thread. */
@@ -195,6 +227,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_answers_of_saved),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_who_leaves_out),
 	};

@@ -292,6 +292,56 @@ static struct err after(const char *text, struct profile **q)
 	return e;
 }
 
+static struct profile *load_without(const char *path, unsigned left_out, struct err *e)
+{
+	struct profile *p = profile_new();
+	p->left_out = left_out;
+	if (load_profile(path, p, e) == 0)
+		return p;
+	profile_free(p);
+	return NULL;
+}
+
+/* What is left out is told by its size, and all else is as it was. */
+static void left_out_is_counted(void **state)
+{
+	enum { ALL = LEFT_FLOWS | LEFT_MEMORY | LEFT_MARKS | LEFT_AUX_IDS };
+	struct err e;
+	struct profile *p = saved_small("a.opscope"), *all = load_without("a.opscope", 0, &e);
+	assert_non_null(all);
+	assert_int_equal(all->left_bytes + all->left_memory, 0);
+	for (unsigned left_out = 1; left_out <= ALL; left_out++) {
+		struct profile *left = load_without("a.opscope", left_out, &e);
+		assert_non_null(left);
+		assert_int_equal(left->flow.rows.n, left_out & LEFT_FLOWS ? 0 : all->flow.rows.n);
+		assert_int_equal(left->mark.rows.n, left_out & LEFT_MARKS ? 0 : all->mark.rows.n);
+		assert_int_equal(left->memory.rows.n, left_out & LEFT_MEMORY ? 0 : all->memory.rows.n);
+		assert_int_equal(left->memory.rows.n + left->left_memory, all->memory.rows.n);
+		assert_int_equal(left->span.rows.n, all->span.rows.n);
+		assert_int_equal(!left->span.aux_id, !all->span.aux_id || left_out & LEFT_AUX_IDS);
+		assert_memory_equal(left->span.parent, all->span.parent, all->span.rows.n * sizeof *all->span.parent);
+		assert_int_equal(profile_bytes(left) + left->left_bytes, profile_bytes(all));
+		profile_free(left);
+	}
+	profile_free(all);
+	profile_free(p);
+}
+
+/* Damage is not noticed where nothing of it is used, and only there. */
+static void damage_of_what_is_left_out(void **state)
+{
+	struct err e;
+	profile_free(saved_small("a.opscope"));
+	sql("a.opscope", "UPDATE store_chunk SET checksum=checksum+1 WHERE tbl IN ('flow','memory','mark')");
+	struct profile *p = load_without("a.opscope", LEFT_FLOWS | LEFT_MEMORY | LEFT_MARKS, &e);
+	assert_non_null(p);
+	profile_free(p);
+	assert_null(load_without("a.opscope", LEFT_FLOWS | LEFT_MEMORY, &e));
+	assert_non_null(strstr(e.msg, "checksum"));
+	sql("a.opscope", "UPDATE store_table SET rows=rows*100000 WHERE name='memory'");
+	assert_null(load_without("a.opscope", LEFT_FLOWS | LEFT_MEMORY | LEFT_MARKS, &e));
+}
+
 static void checksum_is_checked(void **state)
 {
 	struct profile *q;
@@ -814,6 +864,8 @@ int main(void)
 		cmocka_unit_test(round_trip_of_odd_ones),
 		cmocka_unit_test(damaged_bytes),
 		cmocka_unit_test(checksum_is_checked),
+		cmocka_unit_test(left_out_is_counted),
+		cmocka_unit_test(damage_of_what_is_left_out),
 		cmocka_unit_test(newer_version),
 		cmocka_unit_test(too_old_version),
 		cmocka_unit_test(hostile_aggregations),

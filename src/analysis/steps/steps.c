@@ -32,6 +32,7 @@ struct draft {
 struct drafts {
 	struct draft *v;
 	unsigned n, cap;
+	unsigned last;                    /* the answer of step_first_open before */
 };
 
 static void draft_add(struct drafts *d, struct str name, int64_t start, int64_t end, uint32_t span)
@@ -102,16 +103,25 @@ static struct steps_extent extent_of_ops(const struct profile *p)
 	return ops.first <= ops.last ? ops : host.first <= host.last ? host : device;
 }
 
-/* The step that wholly contains the API call; NULL when it stands outside or crosses a border. */
-static struct draft *step_around(const struct drafts *d, int64_t start, int64_t end)
+/* The first step that has not ended at this time. Calls come in order of time, mostly, so that the answer is that of the call before. */
+static unsigned step_first_open(struct drafts *d, int64_t time)
 {
-	unsigned lo = FIRST_WHERE(i, 0, d->n, d->v[i].latest_host_end > start); /* the first step that has not ended when the call starts */
+	const unsigned i = d->last;
+	if ((i == d->n || d->v[i].latest_host_end > time) && (!i || d->v[i - 1].latest_host_end <= time)) /* latest_host_end never falls: there is one such i */
+		return i;
+	return d->last = FIRST_WHERE(k, 0, d->n, d->v[k].latest_host_end > time);
+}
+
+/* The step that wholly contains the API call; NULL when it stands outside or crosses a border. */
+static struct draft *step_around(struct drafts *d, int64_t start, int64_t end)
+{
+	const unsigned lo = step_first_open(d, start);
 	if (lo == d->n || d->v[lo].step.host_start_ns > start || d->v[lo].step.host_end_ns < end)
 		return NULL;
 	return &d->v[lo];
 }
 
-static struct draft *step_of_gpu_op(const struct profile *p, const struct drafts *d, uint32_t g)
+static struct draft *step_of_gpu_op(const struct profile *p, struct drafts *d, uint32_t g)
 {
 	uint32_t call = p->gpu_op.call[g];
 	return call == ROW_NONE ? NULL : step_around(d, p->span.start_ns[call], span_end(p, call));
@@ -134,7 +144,7 @@ static bool match_device_work(const struct profile *p, struct drafts *d)
 }
 
 /* Where the work of the time before the first step ends on the device: the first step cannot have begun earlier. */
-static int64_t end_before_first(const struct profile *p, const struct drafts *d)
+static int64_t end_before_first(const struct profile *p, struct drafts *d)
 {
 	int64_t end = d->v[0].step.host_start_ns;
 	if (!d->v[0].step.device_ops)
@@ -161,7 +171,7 @@ static void stretch_to_device(const struct profile *p, struct drafts *d)
 /* For each name, how many calls have it, and how many of these have device work with their correlation id. */
 struct steps_launchers {
 	uint32_t *calls, *with_work;
-	struct idmap work; /* correlation ids of device work */
+	struct idset work; /* correlation ids of device work */
 };
 
 static void launchers_init(struct steps_launchers *l, const struct profile *p)
@@ -174,24 +184,24 @@ static void launchers_init(struct steps_launchers *l, const struct profile *p)
 		min = g->corr_id[i] < min ? g->corr_id[i] : min;
 		max = g->corr_id[i] > max ? g->corr_id[i] : max;
 	}
-	idmap_init(&l->work, min, max, g->rows.n);
+	idset_init(&l->work, min, max, g->rows.n);
 	for (uint32_t i = 0; i < g->rows.n; i++)
 		if (g->corr_id[i] != ID_NONE)
-			idmap_put(&l->work, g->corr_id[i], i);
+			idset_put(&l->work, g->corr_id[i]);
 	l->calls = NEW_ARRAY(p->strings.n, uint32_t);
 	l->with_work = NEW_ARRAY(p->strings.n, uint32_t);
 }
 
 static void launchers_release(struct steps_launchers *l)
 {
-	idmap_release(&l->work);
+	idset_release(&l->work);
 	mem_free(l->calls);
 	mem_free(l->with_work);
 }
 
 static bool steps_has_work(const struct steps_launchers *l, const struct profile *p, uint32_t call)
 {
-	return p->span.link_id[call] != ID_NONE && idmap_get(&l->work, p->span.link_id[call]) != IDMAP_NONE;
+	return p->span.link_id[call] != ID_NONE && idset_has(&l->work, p->span.link_id[call]);
 }
 
 static bool steps_launches(const struct steps_launchers *l, uint32_t name)
