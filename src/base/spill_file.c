@@ -1,4 +1,4 @@
-/* The file of base/spill: pieces of it are taken and given back. */
+/* The files of base/spill: pieces of them are taken and given back. There is one, and another in the next folder when the disk of the first is full. */
 #include "base/spill_own.h"
 
 #include <assert.h>
@@ -22,12 +22,18 @@ struct spill_waiting {
 pthread_mutex_t spill_lock = PTHREAD_MUTEX_INITIALIZER;
 atomic_uint_fast64_t spill_most;
 atomic_uint spill_n;
-static off_t spill_end;                  /* of the file; this and what follows: under the lock, but for the atomic ones */
+/* In $TMPDIR, /var/tmp, /tmp. This and what follows: under the lock, but for the atomic ones; a descriptor is constant once its file is open. */
+static struct spill_file {
+	int fd;                          /* -1 = not opened */
+	off_t end;
+	char folder[PATH_MAX];
+} spill_file[] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
+enum { SPILL_FILES = sizeof spill_file / sizeof spill_file[0] };
+static unsigned spill_at_file = SPILL_FILES; /* where pieces are taken; SPILL_FILES = no file is open */
+static void (*spill_moved)(const char *from, const char *to); /* NULL = nobody is told, or somebody was */
 static unsigned spill_untold;            /* forks with blocks in the file, of children whose end nobody tells */
 static unsigned spill_children;          /* whose end will be told */
 static struct spill_waiting *spill_waiting; /* for the end of those */
-static int spill_file = -1;
-static char spill_folder[PATH_MAX];
 static atomic_bool spill_is_child;       /* of the process that made the file */
 static atomic_bool spill_off;            /* no file could be had, or this is such a child */
 static atomic_bool spill_is_full;
@@ -46,15 +52,15 @@ bool spill_is_huge(size_t bytes)
 
 static const uint32_t spill_tmpfs = 0x01021994, spill_ramfs = 0x858458f6;
 
-/* Whether the folder is on a disk with space for a part of what memory holds. */
-static bool spill_fits(const char *folder)
+/* Whether the folder is on a disk with space for a part of what memory holds, and for so many bytes. */
+static bool spill_fits(const char *folder, uint64_t bytes)
 {
 	const uint64_t least = UINT64_C(1) << 30;
 	struct statfs fs;
 	if (statfs(folder, &fs) < 0 || (uint32_t)fs.f_type == spill_tmpfs || (uint32_t)fs.f_type == spill_ramfs)
 		return false;
 	const uint64_t unit = (uint64_t)(fs.f_frsize ? fs.f_frsize : fs.f_bsize); /* f_bsize is what is read and written best */
-	return fs.f_bavail >= MIN(spill_most, least) / MAX(unit, 1);
+	return fs.f_bavail >= MAX(MIN(spill_most, least), bytes) / MAX(unit, 1);
 }
 
 /* A file without a name; -1 = none. */
@@ -74,12 +80,21 @@ static int spill_unnamed(const char *folder)
 	return named;
 }
 
-static bool spill_open_in(const char *folder)
+static bool spill_open_in(struct spill_file *f, const char *folder, uint64_t bytes)
 {
-	if (!folder || !*folder || strlen(folder) >= sizeof spill_folder || !spill_fits(folder) || (spill_file = spill_unnamed(folder)) < 0)
+	if (!folder || !*folder || strlen(folder) >= sizeof f->folder || !spill_fits(folder, bytes) || (f->fd = spill_unnamed(folder)) < 0)
 		return false;
-	strcpy(spill_folder, folder);
+	strcpy(f->folder, folder);
 	return true;
+}
+
+/* Under the lock. The first file from this one on that is open or can be; SPILL_FILES = there is none. */
+static unsigned spill_open_from(unsigned i, uint64_t bytes)
+{
+	const char *const folder[SPILL_FILES] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
+	while (i < SPILL_FILES && spill_file[i].fd < 0 && !spill_open_in(&spill_file[i], folder[i], bytes))
+		i++;
+	return i;
 }
 
 bool spill_is_open(bool again)
@@ -87,9 +102,9 @@ bool spill_is_open(bool again)
 	pthread_mutex_lock(&spill_lock);
 	if (again)
 		spill_off = spill_is_child;
-	if (spill_file < 0 && !spill_off && !spill_open_in(getenv("TMPDIR")) && !spill_open_in("/var/tmp"))
-		spill_open_in("/tmp");
-	if (spill_file < 0)
+	if (spill_at_file == SPILL_FILES && !spill_off)
+		spill_at_file = spill_open_from(0, 0);
+	if (spill_at_file == SPILL_FILES)
 		spill_off = true;
 	const bool is = !spill_off;
 	pthread_mutex_unlock(&spill_lock);
@@ -106,15 +121,15 @@ bool spill_is_of_parent(void)
 	return spill_is_child;
 }
 
-int spill_descriptor(void)
+int spill_descriptor(const struct spill_piece *piece)
 {
-	return spill_file;
+	return spill_file[piece->file].fd;
 }
 
 void spill_give_back(const struct spill_piece *piece)
 {
 #ifdef FALLOC_FL_PUNCH_HOLE
-	fallocate(spill_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece->at, (off_t)piece->bytes); /* where a file has no holes, until the process ends */
+	fallocate(spill_descriptor(piece), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece->at, (off_t)piece->bytes); /* where a file has no holes, until the process ends */
 #endif
 }
 
@@ -123,33 +138,79 @@ static int spill_claim(const struct spill_piece *piece)
 {
 	int error;
 	do
-		error = posix_fallocate(spill_file, piece->at, (off_t)piece->bytes);
+		error = posix_fallocate(spill_descriptor(piece), piece->at, (off_t)piece->bytes);
 	while (error == EINTR);
 	return error;
 }
 
-bool spill_take(struct spill_piece *piece, size_t bytes)
+/* Of the file where pieces are taken. 0, or the error. */
+static int spill_take_here(struct spill_piece *piece, size_t bytes)
 {
 	pthread_mutex_lock(&spill_lock);
-	const off_t before = spill_end;
+	struct spill_file *f = &spill_file[spill_at_file];
+	const off_t before = f->end;
+	*piece = (struct spill_piece){before, bytes, spill_at_file};
 	if (bytes > (uint64_t)(INT64_MAX - SPILL_HUGE - before)) {
 		pthread_mutex_unlock(&spill_lock);
-		return false;
+		return EINVAL;
 	}
-	const off_t at = spill_is_huge(bytes) ? (before + SPILL_HUGE - 1) / SPILL_HUGE * SPILL_HUGE : before;
-	*piece = (struct spill_piece){at, bytes};
-	spill_end = at + (off_t)bytes;
+	if (spill_is_huge(bytes))
+		piece->at = (before + SPILL_HUGE - 1) / SPILL_HUGE * SPILL_HUGE;
+	const off_t end = f->end = piece->at + (off_t)bytes;
 	pthread_mutex_unlock(&spill_lock);
 	const int error = spill_claim(piece);
-	spill_is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
 	if (!error)
-		return true;
+		return 0;
 	spill_give_back(piece);
 	pthread_mutex_lock(&spill_lock);
-	if (spill_end == at + (off_t)bytes)
-		spill_end = before;
+	if (f->end == end)
+		f->end = before;
 	pthread_mutex_unlock(&spill_lock);
-	return false;
+	return error;
+}
+
+/* From a file on a full disk to the next that has room, or back to the one where `first` was taken. False: none has. */
+static bool spill_go_on(unsigned full, unsigned first, size_t bytes)
+{
+	pthread_mutex_lock(&spill_lock);
+	if (spill_at_file == full) /* else another thread was here */
+		spill_at_file = spill_open_from(full + 1, bytes);
+	const bool is = spill_at_file < SPILL_FILES;
+	if (!is)
+		spill_at_file = first;
+	pthread_mutex_unlock(&spill_lock);
+	return is;
+}
+
+/* Tells once that what comes goes to another folder. */
+static void spill_say_moved(unsigned from, unsigned to)
+{
+	pthread_mutex_lock(&spill_lock);
+	void (*moved)(const char *, const char *) = from == to ? NULL : spill_moved;
+	if (moved)
+		spill_moved = NULL;
+	pthread_mutex_unlock(&spill_lock);
+	if (moved)
+		moved(spill_file[from].folder, spill_file[to].folder);
+}
+
+bool spill_take(struct spill_piece *piece, size_t bytes)
+{
+	int error = spill_take_here(piece, bytes);
+	const unsigned first = piece->file;
+	while ((error == ENOSPC || error == EDQUOT) && spill_go_on(piece->file, first, bytes))
+		error = spill_take_here(piece, bytes);
+	spill_is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+	if (!error)
+		spill_say_moved(first, piece->file);
+	return !error;
+}
+
+void spill_tell(void (*moved)(const char *from, const char *to))
+{
+	pthread_mutex_lock(&spill_lock);
+	spill_moved = moved;
+	pthread_mutex_unlock(&spill_lock);
 }
 
 void spill_give_back_later(const struct spill_piece *piece, unsigned forks)
@@ -169,14 +230,21 @@ void spill_give_back_later(const struct spill_piece *piece, unsigned forks)
 void spill_reuse(void)
 {
 	pthread_mutex_lock(&spill_lock);
-	if (spill_end && !spill_n && !spill_children && !spill_untold && !spill_is_child && ftruncate(spill_file, 0) == 0)
-		spill_end = 0;
+	const bool may = !spill_n && !spill_children && !spill_untold && !spill_is_child;
+	for (unsigned i = 0; may && i < SPILL_FILES; i++)
+		if (spill_file[i].end && ftruncate(spill_file[i].fd, 0) == 0) {
+			spill_file[i].end = 0;
+			spill_at_file = MIN(spill_at_file, i);
+		}
 	pthread_mutex_unlock(&spill_lock);
 }
 
 const char *spill_full(void)
 {
-	return spill_is_full ? spill_folder : NULL;
+	pthread_mutex_lock(&spill_lock);
+	const char *folder = spill_is_full ? spill_file[spill_at_file].folder : NULL;
+	pthread_mutex_unlock(&spill_lock);
+	return folder;
 }
 
 /* --- children --- */

@@ -60,10 +60,23 @@ uint64_t cli_size(const char *option, struct str arg)
 	return bytes;
 }
 
+static void cli_say_moved(const char *from, const char *to)
+{
+	struct err e;
+	err_set(&e, ERR_IO, "the disk of %s is full: the rest of what --memory keeps there goes to %s", from, to);
+	cli_fail(&e, EXIT_DONE);
+}
+
 uint64_t cli_limit_memory(const char *arg)
 {
+	const uint64_t least = 32 << 20; /* what reading takes with all libraries */
 	struct err e, why;
 	const uint64_t bytes = cli_size("--memory", str_from(arg));
+	if (bytes < least) {
+		err_set(&e, ERR_LIMIT, "--memory=%s: opscope alone needs 10 to 20 MB, so that it may take more; 32M is the least that it can keep to", arg);
+		cli_fail(&e, EXIT_DONE);
+	}
+	spill_tell(cli_say_moved);
 	if (spill_limit(bytes, &why) < 0) {
 		err_set(&e, why.code, "--memory=%s cannot be kept: %s; everything stays in memory", arg, why.msg);
 		cli_fail(&e, EXIT_DONE);
