@@ -38,11 +38,11 @@ void spill_child_ended(void);
 
 /* Whether a block that grows from `had` bytes in memory (0 = a new one) to `bytes` goes to the file. */
 bool spill_is_due(size_t had, size_t bytes);
-/* A block in the file, all zero. NULL: the file can take no more, or the process no more mappings. */
-void *spill_new(size_t bytes);
+/* A block in the file; `zero`: all of it is. NULL: the file can take no more, or the process no more mappings. */
+void *spill_new(size_t bytes, bool zero);
 /* Bytes that there are at p; 0 = p is no block in the file. */
 size_t spill_bytes(const void *p);
-/* Of a block in the file. NULL, and the block as before: as spill_new. New bytes are zero, but for those of the page that was the last. */
+/* Of a block in the file. NULL, and the block as before: as spill_new. New bytes may be any. */
 void *spill_resize(void *p, size_t bytes);
 /* A block in the file or in memory; NULL does nothing. */
 void spill_release(void *p);

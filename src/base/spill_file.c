@@ -37,6 +37,10 @@ static struct spill_waiting *spill_waiting; /* for the end of those */
 static atomic_bool spill_is_child;       /* of the process that made the file */
 static atomic_bool spill_off;            /* no file could be had, or this is such a child */
 static atomic_bool spill_is_full;
+/* Stretches that nobody has, and that still have their pages: to take one again costs no zeroing, no hole and no writing of both. The oldest comes first. */
+static struct spill_piece spill_spare[64];
+static unsigned spill_spares;
+enum { SPILL_SPARES = sizeof spill_spare / sizeof spill_spare[0] };
 static __thread bool spill_is_told;      /* the end of the child that this thread forks next */
 
 size_t spill_page(void)
@@ -126,12 +130,105 @@ int spill_descriptor(const struct spill_piece *piece)
 	return spill_file[piece->file].fd;
 }
 
-void spill_give_back(const struct spill_piece *piece)
+static void spill_make_hole(const struct spill_piece *piece)
 {
 #ifdef FALLOC_FL_PUNCH_HOLE
 	fallocate(spill_descriptor(piece), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece->at, (off_t)piece->bytes); /* where a file has no holes, until the process ends */
 #endif
 }
+
+/* --- spare pieces --- */
+
+/* Under the lock. */
+static struct spill_piece spill_spare_remove(unsigned i)
+{
+	const struct spill_piece piece = spill_spare[i];
+	memmove(spill_spare + i, spill_spare + i + 1, (--spill_spares - i) * sizeof *spill_spare);
+	return piece;
+}
+
+/* Under the lock. With those that lie beside it. */
+static struct spill_piece spill_spare_joined(struct spill_piece piece)
+{
+	for (unsigned i = 0; i < spill_spares;) {
+		const struct spill_piece *x = &spill_spare[i];
+		const bool before = x->at + (off_t)x->bytes == piece.at, behind = piece.at + (off_t)piece.bytes == x->at;
+		if (x->file != piece.file || !(before || behind)) {
+			i++;
+			continue;
+		}
+		piece.at = MIN(piece.at, x->at);
+		piece.bytes += x->bytes;
+		spill_spare_remove(i);
+		i = 0;
+	}
+	return piece;
+}
+
+/* Under the lock. Whether they hold more than the limit. */
+static bool spill_spare_is_over(void)
+{
+	uint64_t bytes = 0;
+	for (unsigned i = 0; i < spill_spares; i++)
+		bytes += spill_spare[i].bytes;
+	return bytes > spill_most;
+}
+
+/* The oldest becomes a hole; false: none did. `all`: also where they hold no more than the limit. */
+static bool spill_spare_drop(bool all)
+{
+	struct spill_piece oldest;
+	pthread_mutex_lock(&spill_lock);
+	const bool is = spill_spares && (all || spill_spare_is_over());
+	if (is)
+		oldest = spill_spare_remove(0);
+	pthread_mutex_unlock(&spill_lock);
+	if (is)
+		spill_make_hole(&oldest);
+	return is;
+}
+
+/* From the smallest that is large enough. False: none is. */
+static bool spill_spare_take(struct spill_piece *piece, size_t bytes)
+{
+	unsigned best = SPILL_SPARES;
+	pthread_mutex_lock(&spill_lock);
+	for (unsigned i = 0; i < spill_spares; i++)
+		if (spill_spare[i].bytes >= bytes && (!spill_is_huge(bytes) || spill_spare[i].at % SPILL_HUGE == 0) && (best == SPILL_SPARES || spill_spare[i].bytes < spill_spare[best].bytes))
+			best = i;
+	const bool is = best < SPILL_SPARES;
+	if (is) {
+		struct spill_piece *from = &spill_spare[best];
+		*piece = (struct spill_piece){from->at, bytes, from->file};
+		from->bytes -= bytes;
+		if (spill_is_huge(bytes))
+			from->at += (off_t)bytes;
+		else
+			piece->at += (off_t)from->bytes; /* the rest begins where it did, at a huge page's beginning */
+		if (!from->bytes)
+			spill_spare_remove(best);
+	}
+	pthread_mutex_unlock(&spill_lock);
+	return is;
+}
+
+void spill_give_back(const struct spill_piece *piece)
+{
+	struct spill_piece oldest;
+	pthread_mutex_lock(&spill_lock);
+	const struct spill_piece spare = spill_spare_joined(*piece);
+	const bool many = spill_spares == SPILL_SPARES;
+	if (many)
+		oldest = spill_spare_remove(0);
+	spill_spare[spill_spares++] = spare;
+	pthread_mutex_unlock(&spill_lock);
+	if (many)
+		spill_make_hole(&oldest);
+	while (spill_spare_drop(false))
+		;
+}
+
+/* --- pieces --- */
 
 /* 0, or the error. */
 static int spill_claim(const struct spill_piece *piece)
@@ -161,7 +258,7 @@ static int spill_take_here(struct spill_piece *piece, size_t bytes)
 	const int error = spill_claim(piece);
 	if (!error)
 		return 0;
-	spill_give_back(piece);
+	spill_make_hole(piece);
 	pthread_mutex_lock(&spill_lock);
 	if (f->end == end)
 		f->end = before;
@@ -194,16 +291,35 @@ static void spill_say_moved(unsigned from, unsigned to)
 		moved(spill_file[from].folder, spill_file[to].folder);
 }
 
-bool spill_take(struct spill_piece *piece, size_t bytes)
+static bool spill_is_no_space(int error)
+{
+	return error == ENOSPC || error == EDQUOT;
+}
+
+/* As spill_take, where no spare piece is taken. */
+static bool spill_take_fresh(struct spill_piece *piece, size_t bytes)
 {
 	int error = spill_take_here(piece, bytes);
-	const unsigned first = piece->file;
-	while ((error == ENOSPC || error == EDQUOT) && spill_go_on(piece->file, first, bytes))
+	while (spill_is_no_space(error) && spill_spare_drop(true))
 		error = spill_take_here(piece, bytes);
-	spill_is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+	const unsigned first = piece->file;
+	while (spill_is_no_space(error) && spill_go_on(piece->file, first, bytes))
+		error = spill_take_here(piece, bytes);
+	spill_is_full = spill_is_no_space(error) || error == EFBIG;
 	if (!error)
 		spill_say_moved(first, piece->file);
 	return !error;
+}
+
+bool spill_take(struct spill_piece *piece, size_t bytes, bool zero)
+{
+	if (!spill_spare_take(piece, bytes))
+		return spill_take_fresh(piece, bytes);
+	spill_is_full = false;
+	if (!zero)
+		return true;
+	spill_make_hole(piece);
+	return spill_claim(piece) == 0 || spill_take_fresh(piece, bytes);
 }
 
 void spill_tell(void (*moved)(const char *from, const char *to))
@@ -235,6 +351,9 @@ void spill_reuse(void)
 		if (spill_file[i].end && ftruncate(spill_file[i].fd, 0) == 0) {
 			spill_file[i].end = 0;
 			spill_at_file = MIN(spill_at_file, i);
+			for (unsigned k = spill_spares; k-- > 0;)
+				if (spill_spare[k].file == i)
+					spill_spare_remove(k);
 		}
 	pthread_mutex_unlock(&spill_lock);
 }

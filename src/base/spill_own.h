@@ -14,7 +14,7 @@ enum {
 	SPILL_HUGE = 2 << 20,
 };
 
-/* A stretch of a file. What was given back is a hole; its offsets are used again once no file has a block. */
+/* A stretch of a file. What was given back is taken again where it fits, or is a hole, whose offsets are used again once no file has a block. */
 struct spill_piece {
 	off_t at;
 	size_t bytes;
@@ -37,8 +37,9 @@ bool spill_is_off(void);
 bool spill_is_of_parent(void);
 /* Of the file that has the piece. */
 int spill_descriptor(const struct spill_piece *piece);
-/* Space for so many bytes, in the next folder where a disk is full: without it, writing to a mapped page of a full disk ends the process. False: there is none. */
-bool spill_take(struct spill_piece *piece, size_t bytes);
+/* Space for so many bytes, in the next folder where a disk is full: without it, writing to a mapped page of a full disk ends the process. `zero`: they are zero. False: there
+ * is no space. */
+bool spill_take(struct spill_piece *piece, size_t bytes, bool zero);
 /* Gives a piece back that no child can have seen. */
 void spill_give_back(const struct spill_piece *piece);
 /* Gives a piece back that was taken at that value of spill_forks: at once, at the end of all children, or, where a child's end is not told, never. */

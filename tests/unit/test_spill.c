@@ -261,7 +261,7 @@ static void what_children_held_is_given_back(void **state)
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		spill_child_ended();
 		assert_int_equal(status, 0);
-		assert_true(spill_stat().st_blocks * 512 <= BYTES + MB);
+		assert_true(spill_stat().st_blocks * 512 <= 2 * BYTES + MB); /* its own, once, is kept for the next */
 		close(go[0]);
 		close(go[1]);
 	}
@@ -272,12 +272,12 @@ static void what_children_held_is_given_back(void **state)
 
 static void a_request_that_fails_takes_nothing(void **state)
 {
-	void *first = fill_memory(), *p = spill_new(MB);
+	void *first = fill_memory(), *p = spill_new(MB, true);
 	for (int i = 0; i < 3; i++)
-		assert_null(spill_new((size_t)1 << 62));
-	assert_null(spill_new(SIZE_MAX / 2 - 4096));
-	assert_null(spill_new(SIZE_MAX));
-	void *next = spill_new(MB);
+		assert_null(spill_new((size_t)1 << 62, true));
+	assert_null(spill_new(SIZE_MAX / 2 - 4096, true));
+	assert_null(spill_new(SIZE_MAX, false));
+	void *next = spill_new(MB, true);
 	assert_non_null(next);
 	assert_null(spill_full());
 	assert_true(spill_stat().st_size <= 8 * MB);
@@ -290,16 +290,16 @@ static void a_request_that_fails_takes_nothing(void **state)
 static void errors_are_told_apart(void **state)
 {
 	error_once = EINTR;
-	char *p = spill_new(MB);
+	char *p = spill_new(MB, true);
 	assert_non_null(p);
 	assert_null(spill_full());
 	error_once = EIO;
-	assert_null(spill_new(MB));
+	assert_null(spill_new(MB, true));
 	assert_null(spill_full());
 	error_once = EDQUOT;
-	assert_null(spill_new(MB));
+	assert_null(spill_new(MB, true));
 	assert_non_null(spill_full());
-	void *again = spill_new(MB);
+	void *again = spill_new(MB, true);
 	assert_null(spill_full());
 	spill_release(again);
 	spill_release(p);
@@ -522,10 +522,10 @@ static int run_next_folder(void)
 	write_all(v, 0, n, 4);
 	good = good && spill_bytes(v) && !spill_full() && said == 1 && strcmp(said_from, folder) == 0 && strcmp(said_to, "/var/tmp") == 0;
 	full_folder = "/";
-	good = good && !spill_new(MB) && spill_full() && strcmp(spill_full(), "/var/tmp") == 0;
+	good = good && !spill_new(MB, true) && spill_full() && strcmp(spill_full(), "/var/tmp") == 0;
 	full_folder = NULL;
 	good = is_whole_in_two(v, n) && good;
-	void *next = spill_new(MB);
+	void *next = spill_new(MB, true);
 	good = good && next && said == 1;
 	spill_release(next);
 	mem_free(first);
@@ -535,6 +535,52 @@ static int run_next_folder(void)
 static void the_next_folder_has_room(void **state)
 {
 	assert_int_equal(system("/proc/$PPID/exe next_folder"), 0);
+}
+
+/* What was given back is taken again, by whoever asks for as much or less; what must be zero is. */
+static void pieces_are_taken_again(void **state)
+{
+	enum { TURNS = 40, BYTES = 4 * MB };
+	void *first = fill_memory(), *stays = mem_zalloc(BYTES, 1);
+	for (int turn = 0; turn < TURNS; turn++) {
+		const size_t bytes = (size_t)(BYTES - turn % 3 * MB);
+		char *v = mem_alloc(bytes, 1), *zero;
+		assert_int_equal(spill_bytes(v), bytes);
+		memset(v, 0x55, bytes);
+		v = mem_realloc(v, bytes / 2, 1);
+		zero = mem_zalloc(bytes / 2, 1);
+		assert_true(spill_bytes(zero));
+		for (size_t i = 0; i < bytes / 2; i++)
+			if (zero[i] || v[i] != 0x55)
+				fail_msg("byte %zu is another", i);
+		mem_free(v);
+		mem_free(zero);
+		assert_true(spill_stat().st_size <= 3 * BYTES);
+	}
+	mem_free(stays);
+	assert_int_equal(spill_stat().st_size, 0);
+	mem_free(first);
+}
+
+/* They hold no more than the limit, and nothing once the disk is full. */
+static void spare_pieces_are_few(void **state)
+{
+	enum { N = 120 };
+	void *first = fill_memory(), *v[N];
+	for (int i = 0; i < N; i++)
+		memset(v[i] = spill_new(MB, false), 1, MB);
+	for (int i = 0; i < N; i += 2)
+		spill_release(v[i]);
+	assert_true(spill_stat().st_blocks * 512 <= N / 2 * MB + LIMIT + MB);
+	error_once = ENOSPC;
+	void *more = spill_new(2 * MB, true);
+	assert_non_null(more);
+	assert_null(spill_full());
+	spill_release(more);
+	for (int i = 1; i < N; i += 2)
+		spill_release(v[i]);
+	assert_int_equal(spill_stat().st_size, 0);
+	mem_free(first);
 }
 
 static void *grow_in_thread(void *unused)
@@ -606,6 +652,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_file_never_has_a_name),
 		cmocka_unit_test(what_children_held_is_given_back),
 		cmocka_unit_test(a_request_that_fails_takes_nothing),
+		cmocka_unit_test(pieces_are_taken_again),
+		cmocka_unit_test(spare_pieces_are_few),
 		cmocka_unit_test(errors_are_told_apart),
 		cmocka_unit_test(a_file_that_was_loaded_leaves_the_share),
 		cmocka_unit_test(a_child_has_its_own),
