@@ -46,7 +46,7 @@ static void *mem_fresh(size_t bytes, bool zero)
 	void *p = NULL;
 	const bool due = spill_is_due(0, bytes);
 	if (due)
-		p = spill_new(bytes);
+		p = spill_new(bytes, zero);
 	return p || (due && spill_is_strict()) ? p : mem_fresh_plain(bytes, zero);
 }
 
@@ -105,7 +105,7 @@ static void *mem_resize(void *p, size_t bytes)
 	const size_t spilled = spill_bytes(p), had = spilled ? spilled : malloc_usable_size(p);
 	void *larger = spilled ? spill_resize(p, bytes) : NULL;
 	if (!spilled && spill_is_due(had, bytes))
-		larger = mem_move(p, had, spill_new(bytes), bytes);
+		larger = mem_move(p, had, spill_new(bytes, false), bytes);
 	else if (!spilled)
 		return mem_resize_plain(p, bytes);
 	return larger || spill_is_strict() ? larger : mem_move(p, had, mem_fresh_plain(bytes, false), bytes);

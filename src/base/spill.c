@@ -75,7 +75,7 @@ static char *spill_map(const struct spill_piece *piece, unsigned n, size_t bytes
 {
 	char *p = spill_reserve(bytes), *to = p;
 	for (unsigned i = 0; p && i < n; to += piece[i++].bytes)
-		if (mmap(to, piece[i].bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, spill_descriptor(), piece[i].at) == MAP_FAILED) {
+		if (mmap(to, piece[i].bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, spill_descriptor(&piece[i]), piece[i].at) == MAP_FAILED) {
 			munmap(p, bytes);
 			return NULL;
 		}
@@ -96,12 +96,12 @@ static bool spill_drop_bucket(unsigned bucket)
 	return any;
 }
 
-void *spill_new(size_t bytes)
+void *spill_new(size_t bytes, bool zero)
 {
 	bytes = spill_whole_pages(bytes);
 	struct spill_block *b = bytes ? malloc(sizeof *b) : NULL;
-	spill_n++; /* from here on the file's offsets stay what they are */
-	const bool taken = b && spill_take(&b->piece[0], bytes);
+	spill_n++; /* from here on the files' offsets stay what they are */
+	const bool taken = b && spill_take(&b->piece[0], bytes, zero);
 	if (!taken || !(b->p = spill_map(b->piece, 1, bytes))) {
 		if (taken)
 			spill_give_back(&b->piece[0]);
@@ -159,7 +159,7 @@ static void spill_cut(struct spill_block *b, size_t bytes)
 static bool spill_grow(struct spill_block *b, size_t bytes)
 {
 	struct spill_piece *more = &b->piece[b->n];
-	if (!spill_take(more, bytes - b->bytes))
+	if (!spill_take(more, bytes - b->bytes, false))
 		return false;
 	char *p = spill_map(b->piece, b->n + 1, bytes);
 	if (!p) {
@@ -184,7 +184,7 @@ static void spill_free(void *p)
 
 static void *spill_move(void *p, size_t had, size_t bytes)
 {
-	void *fresh = spill_new(bytes);
+	void *fresh = spill_new(bytes, false);
 	if (fresh) {
 		memcpy(fresh, p, MIN(had, bytes));
 		spill_free(p);
@@ -237,7 +237,7 @@ static void spill_in_child(void)
 		for (struct spill_block *b = spill_bucket[i]; b; b = b->next) {
 			char *to = b->p;
 			for (unsigned k = 0; k < b->n; to += b->piece[k++].bytes)
-				if (mmap(to, b->piece[k].bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, spill_descriptor(), b->piece[k].at) == MAP_FAILED)
+				if (mmap(to, b->piece[k].bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, spill_descriptor(&b->piece[k]), b->piece[k].at) == MAP_FAILED)
 					mprotect(to, b->piece[k].bytes, PROT_READ);
 		}
 	pthread_mutex_unlock(&spill_lock);

@@ -1,6 +1,6 @@
 /* Large blocks of base/mem in an unnamed file, so that a trace may be larger than memory. Blocks are MAP_SHARED: plain pointers work, and the kernel may
- * write pages out. A thread drops resident pages (MADV_DONTNEED) when the process nears the limit. The file lies in $TMPDIR, /var/tmp or /tmp, whichever is
- * on a disk and has space; it is gone with the process.
+ * write pages out. A thread drops resident pages (MADV_DONTNEED) when the process nears the limit. The file lies in $TMPDIR, /var/tmp or /tmp, the first that is
+ * on a disk and has space; when that disk is full, what comes goes to a file in the next that has. The files are gone with the process.
  *
  * Blocks below SPILL_BLOCK and, up to a third of the limit, larger ones stay in memory: what small traces need never meets the file.
  *
@@ -26,6 +26,9 @@ int spill_limit(uint64_t bytes, struct err *e);
 /* The same for a process that was given no limit; 0 = none. Where no folder is fit for the file, and when the file can take no more, blocks are in memory. */
 void spill_limit_unless_set(uint64_t bytes);
 
+/* Calls moved(from, to) once, on any thread, when the disk of a folder is full and the next one's is used; NULL = nobody is told. */
+void spill_tell(void (*moved)(const char *from, const char *to));
+
 /* Around a fork by this thread and the end of its child, or the fork's failure: what is freed in between stays in the file until no such child is left. What
  * is freed after another fork, of blocks that were there then, stays in the file until the process ends. */
 void spill_child_begins(void);
@@ -35,11 +38,11 @@ void spill_child_ended(void);
 
 /* Whether a block that grows from `had` bytes in memory (0 = a new one) to `bytes` goes to the file. */
 bool spill_is_due(size_t had, size_t bytes);
-/* A block in the file, all zero. NULL: the file can take no more, or the process no more mappings. */
-void *spill_new(size_t bytes);
+/* A block in the file; `zero`: all of it is. NULL: the file can take no more, or the process no more mappings. */
+void *spill_new(size_t bytes, bool zero);
 /* Bytes that there are at p; 0 = p is no block in the file. */
 size_t spill_bytes(const void *p);
-/* Of a block in the file. NULL, and the block as before: as spill_new. New bytes are zero, but for those of the page that was the last. */
+/* Of a block in the file. NULL, and the block as before: as spill_new. New bytes may be any. */
 void *spill_resize(void *p, size_t bytes);
 /* A block in the file or in memory; NULL does nothing. */
 void spill_release(void *p);
@@ -48,7 +51,7 @@ void spill_note(size_t bytes);
 void spill_forget(size_t bytes);
 /* Whether memory has run out when the file can take no more. */
 bool spill_is_strict(void);
-/* The folder, when the file could take no more the last time; NULL = it could. */
+/* The folder that was full when no file could take more the last time; NULL = one could. */
 const char *spill_full(void);
 
 #endif

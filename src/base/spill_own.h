@@ -1,4 +1,4 @@
-/* Parts of base/spill, for each other: the file (spill_file.c), its blocks (spill.c), and the thread that keeps the process below the limit
+/* Parts of base/spill, for each other: the files (spill_file.c), its blocks (spill.c), and the thread that keeps the process below the limit
  * (spill_keeper.c). "Under the lock" is spill_lock, which others must not hold when they call. */
 #ifndef OPSCOPE_BASE_SPILL_OWN_H
 #define OPSCOPE_BASE_SPILL_OWN_H
@@ -14,37 +14,39 @@ enum {
 	SPILL_HUGE = 2 << 20,
 };
 
-/* A stretch of the file. What was given back is a hole; its offsets are used again once the file has no block. */
+/* A stretch of a file. What was given back is taken again where it fits, or is a hole, whose offsets are used again once no file has a block. */
 struct spill_piece {
 	off_t at;
 	size_t bytes;
+	unsigned file;
 };
 
 extern pthread_mutex_t spill_lock;
 extern atomic_uint_fast64_t spill_most;  /* the limit; 0 = none */
-extern atomic_uint spill_n;              /* blocks in the file, and those that are about to be: while there is one, the file's offsets stay what they are */
+extern atomic_uint spill_n;              /* blocks in files, and those that are about to be: while there is one, the files' offsets stay what they are */
 
 size_t spill_page(void);
 bool spill_is_huge(size_t bytes);
 
-/* --- the file --- */
+/* --- the files --- */
 
-/* Opens it at the first call. False: no folder is fit for it, or this is a child of the process that made it. `again`: also after a failure. */
+/* Opens the first at the first call. False: no folder is fit for it, or this is a child of the process that made it. `again`: also after a failure. */
 bool spill_is_open(bool again);
 /* Whether spill_is_open would be false, as far as is known. */
 bool spill_is_off(void);
 bool spill_is_of_parent(void);
-/* The file's descriptor; constant once it is open. */
-int spill_descriptor(void);
-/* Space for so many bytes: without it, writing to a mapped page of a full disk ends the process. False: there is none. */
-bool spill_take(struct spill_piece *piece, size_t bytes);
+/* Of the file that has the piece. */
+int spill_descriptor(const struct spill_piece *piece);
+/* Space for so many bytes, in the next folder where a disk is full: without it, writing to a mapped page of a full disk ends the process. `zero`: they are zero. False: there
+ * is no space. */
+bool spill_take(struct spill_piece *piece, size_t bytes, bool zero);
 /* Gives a piece back that no child can have seen. */
 void spill_give_back(const struct spill_piece *piece);
 /* Gives a piece back that was taken at that value of spill_forks: at once, at the end of all children, or, where a child's end is not told, never. */
 void spill_give_back_later(const struct spill_piece *piece, unsigned forks);
 /* Under the lock. Forks with blocks in the file whose child's end is not told. */
 unsigned spill_forks(void);
-/* Begins the file anew where nobody has a block in it. */
+/* Begins the files anew where nobody has a block in them. */
 void spill_reuse(void);
 /* Under the lock, in the parent and in the child. */
 void spill_file_after_fork(void);

@@ -60,15 +60,34 @@ uint64_t cli_size(const char *option, struct str arg)
 	return bytes;
 }
 
+static void cli_say_moved(const char *from, const char *to)
+{
+	struct err e;
+	err_set(&e, ERR_IO, "the disk of %s is full: the rest of what --memory keeps there goes to %s", from, to);
+	cli_fail(&e, EXIT_DONE);
+}
+
 uint64_t cli_limit_memory(const char *arg)
 {
 	struct err e, why;
 	const uint64_t bytes = cli_size("--memory", str_from(arg));
+	spill_tell(cli_say_moved);
 	if (spill_limit(bytes, &why) < 0) {
 		err_set(&e, why.code, "--memory=%s cannot be kept: %s; everything stays in memory", arg, why.msg);
 		cli_fail(&e, EXIT_DONE);
 	}
 	return bytes;
+}
+
+/* Of a command that reads one input: a server has use for a small number, too, since it lets go of inputs. */
+static void cli_doubt_memory(const char *arg, uint64_t bytes)
+{
+	const uint64_t least = 32 << 20; /* what reading takes with all libraries */
+	struct err e;
+	if (bytes < least) {
+		err_set(&e, ERR_LIMIT, "--memory=%s: opscope alone needs 10 to 20 MB, so that it may take more; 32M is the least that it can keep to", arg);
+		cli_fail(&e, EXIT_DONE);
+	}
 }
 
 int64_t cli_seconds_ns(const char *option, const char *text, bool zero)
@@ -386,7 +405,7 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state)
 		cli_set_threads(arg);
 		return 0;
 	case KEY_MEMORY:
-		cli_limit_memory(arg);
+		cli_doubt_memory(arg, cli_limit_memory(arg));
 		return 0;
 	case KEY_KERNEL_RULES:
 		load_rules(o, user_rules_add_kernels, "kernel-rules", arg, &o->kernel_rules);

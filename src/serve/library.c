@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/param.h>
 
 enum { WAITERS_MAX = 300, REREADS_MAX = 3 };
 
@@ -55,19 +56,23 @@ void library_unlock(struct library *l)
 	}
 }
 
-/* Lets go of what was not used for longest until what is left fits. Locked. */
+/* Lets go of what was not used for longest until what is left fits. The one that was used last stays, however large it is: the next request is likely to be for it,
+ * and of a large one most lies in a file (base/spill.h). Locked. */
 static void serve_library_make_room(struct library *l)
 {
 	for (;;) {
-		uint64_t held = 0;
+		uint64_t held = 0, last = 0;
 		struct library_entry *oldest = NULL;
 		for (unsigned i = 0; i < l->n; i++) {
 			struct library_entry *x = l->entry[i];
 			held += x->own->bytes;
-			if (x->state == ENTRY_READY && !x->own->holds && (!oldest || x->own->used < oldest->own->used))
+			if (x->state != ENTRY_READY)
+				continue;
+			last = MAX(last, x->own->used);
+			if (!x->own->holds && (!oldest || x->own->used < oldest->own->used))
 				oldest = x;
 		}
-		if (held <= l->memory_bytes || !oldest)
+		if (held <= l->memory_bytes || !oldest || oldest->own->used == last)
 			return;
 		library_let_go(l, oldest);
 	}

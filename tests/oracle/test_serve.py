@@ -556,6 +556,15 @@ class Library(ServeCase):
         ready = [k for k, x in s.inputs().items() if x["state"] == "ready"]
         self.assertTrue(0 < len(ready) < 8, ready)
 
+    def test_a_large_input_stays(self):
+        """It takes more than --memory, and is not read again for each request."""
+        shutil.copy(oracle.data("tb_plugin", "resnet50_num_workers_0", "worker0.1623143089861.pt.trace.json.gz"), os.path.join(self.tmp, "w.pt.trace.json.gz"))
+        s = Server(self, "--memory=1M", self.tmp)
+        key, = s.inputs()
+        s.get("/api/report/kernels", input=key)
+        s.get("/api/timeline", input=key)
+        self.assertEqual(s.inputs()[key]["state"], "ready")
+
     def test_ends_at_once_while_loading(self):
         path = os.path.join(self.tmp, "big.pt.trace.json")
         event = '{"ph":"X","cat":"cpu_op","name":"aten::op%d","pid":1,"tid":%d,"ts":%d,"dur":1},\n'

@@ -24,20 +24,31 @@
 enum { MB = 1 << 20, LIMIT = 36 * MB, SHARE = LIMIT / 3 };
 
 static bool disk_is_full;
+static const char *full_folder; /* files of it are on a full disk, too; NULL = none */
+static bool no_other_folder;    /* than the one that has the file */
 static atomic_int error_once;   /* of the next request */
 static atomic_uint requests;
 static const struct statfs *disk; /* NULL = the real one */
+
+static bool is_in(int fd, const char *folder)
+{
+	char path[64], link[PATH_MAX] = "";
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	return readlink(path, link, PATH_MAX - 1) > 0 && strncmp(link, folder, strlen(folder)) == 0;
+}
 
 /* Instead of the C library's. */
 int posix_fallocate(int fd, off_t at, off_t bytes)
 {
 	const int error = atomic_exchange(&error_once, 0);
 	requests++;
-	return error ? error : disk_is_full ? ENOSPC : fallocate(fd, 0, at, bytes) < 0 ? errno : 0;
+	return error ? error : disk_is_full || (full_folder && is_in(fd, full_folder)) ? ENOSPC : fallocate(fd, 0, at, bytes) < 0 ? errno : 0;
 }
 
 int statfs(const char *path, struct statfs *fs)
 {
+	if (no_other_folder)
+		return -1;
 	if (!disk)
 		return (int)syscall(SYS_statfs, path, fs);
 	*fs = *disk;
@@ -250,7 +261,7 @@ static void what_children_held_is_given_back(void **state)
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		spill_child_ended();
 		assert_int_equal(status, 0);
-		assert_true(spill_stat().st_blocks * 512 <= BYTES + MB);
+		assert_true(spill_stat().st_blocks * 512 <= 2 * BYTES + MB); /* its own, once, is kept for the next */
 		close(go[0]);
 		close(go[1]);
 	}
@@ -261,12 +272,12 @@ static void what_children_held_is_given_back(void **state)
 
 static void a_request_that_fails_takes_nothing(void **state)
 {
-	void *first = fill_memory(), *p = spill_new(MB);
+	void *first = fill_memory(), *p = spill_new(MB, true);
 	for (int i = 0; i < 3; i++)
-		assert_null(spill_new((size_t)1 << 62));
-	assert_null(spill_new(SIZE_MAX / 2 - 4096));
-	assert_null(spill_new(SIZE_MAX));
-	void *next = spill_new(MB);
+		assert_null(spill_new((size_t)1 << 62, true));
+	assert_null(spill_new(SIZE_MAX / 2 - 4096, true));
+	assert_null(spill_new(SIZE_MAX, false));
+	void *next = spill_new(MB, true);
 	assert_non_null(next);
 	assert_null(spill_full());
 	assert_true(spill_stat().st_size <= 8 * MB);
@@ -279,16 +290,16 @@ static void a_request_that_fails_takes_nothing(void **state)
 static void errors_are_told_apart(void **state)
 {
 	error_once = EINTR;
-	char *p = spill_new(MB);
+	char *p = spill_new(MB, true);
 	assert_non_null(p);
 	assert_null(spill_full());
 	error_once = EIO;
-	assert_null(spill_new(MB));
+	assert_null(spill_new(MB, true));
 	assert_null(spill_full());
 	error_once = EDQUOT;
-	assert_null(spill_new(MB));
+	assert_null(spill_new(MB, true));
 	assert_non_null(spill_full());
-	void *again = spill_new(MB);
+	void *again = spill_new(MB, true);
 	assert_null(spill_full());
 	spill_release(again);
 	spill_release(p);
@@ -427,7 +438,7 @@ static int run_unasked(void)
 	char *v = mem_zalloc(SHARE, 2);
 	bool good = spill_bytes(v) == 2 * SHARE;
 	memset(v, 3, 2 * SHARE);
-	disk_is_full = true;
+	no_other_folder = disk_is_full = true;
 	requests = 0;
 	v = mem_realloc(v, 3 * SHARE, 1);
 	good = good && requests == 1 && !spill_bytes(v) && v[0] == 3 && v[2 * SHARE - 1] == 3;
@@ -459,6 +470,117 @@ static int run_small_disk(void)
 static void a_disk_is_looked_at_each_time(void **state)
 {
 	assert_int_equal(system("/proc/$PPID/exe small_disk"), 0);
+}
+
+static unsigned said;
+static char said_from[PATH_MAX], said_to[PATH_MAX];
+
+static void say(const char *from, const char *to)
+{
+	said++;
+	strcpy(said_from, from);
+	strcpy(said_to, to);
+}
+
+/* A block that lies in two files: its child, its end and what comes after it. */
+static bool is_whole_in_two(uint64_t *v, size_t n)
+{
+	int status;
+	const pid_t pid = fork();
+	if (pid == 0) {
+		const bool good = v[0] == value_at(0, 4) && v[n - 1] == value_at(n - 1, 4);
+		memset(v, 1, n * sizeof *v);
+		_exit(good ? 0 : 1);
+	}
+	const bool good = waitpid(pid, &status, 0) == pid && status == 0;
+	assert_written(v, n, 4);
+	v = mem_realloc(v, n / 4, sizeof *v);
+	assert_written(v, n / 4, 4);
+	mem_free(v);
+	return good;
+}
+
+/* The disk of $TMPDIR becomes full: the next folder has what comes, and one line is said. */
+static int run_next_folder(void)
+{
+	static const struct statfs large = {.f_type = 0xef53, .f_bsize = 4096, .f_frsize = 4096, .f_bavail = 100000};
+	char folder[] = "/tmp/opscope_spill_XXXXXX";
+	struct err e;
+	disk = &large;
+	bool good = mkdtemp(folder) && setenv("TMPDIR", folder, 1) == 0 && spill_limit(LIMIT, &e) == 0;
+	rmdir(folder); /* its file has no name */
+	spill_tell(say);
+	void *first = fill_memory();
+	size_t n = 2 * MB / 8;
+	uint64_t *v = mem_alloc(n, sizeof *v);
+	good = good && spill_bytes(v) && !said;
+	full_folder = folder;
+	for (int i = 0; i < 3; i++) {
+		v = mem_realloc(v, 2 * n, sizeof *v);
+		n *= 2;
+	}
+	write_all(v, 0, n, 4);
+	good = good && spill_bytes(v) && !spill_full() && said == 1 && strcmp(said_from, folder) == 0 && strcmp(said_to, "/var/tmp") == 0;
+	full_folder = "/";
+	good = good && !spill_new(MB, true) && spill_full() && strcmp(spill_full(), "/var/tmp") == 0;
+	full_folder = NULL;
+	good = is_whole_in_two(v, n) && good;
+	void *next = spill_new(MB, true);
+	good = good && next && said == 1;
+	spill_release(next);
+	mem_free(first);
+	return good ? 0 : 1;
+}
+
+static void the_next_folder_has_room(void **state)
+{
+	assert_int_equal(system("/proc/$PPID/exe next_folder"), 0);
+}
+
+/* What was given back is taken again, by whoever asks for as much or less; what must be zero is. */
+static void pieces_are_taken_again(void **state)
+{
+	enum { TURNS = 40, BYTES = 4 * MB };
+	void *first = fill_memory(), *stays = mem_zalloc(BYTES, 1);
+	for (int turn = 0; turn < TURNS; turn++) {
+		const size_t bytes = (size_t)(BYTES - turn % 3 * MB);
+		char *v = mem_alloc(bytes, 1), *zero;
+		assert_int_equal(spill_bytes(v), bytes);
+		memset(v, 0x55, bytes);
+		v = mem_realloc(v, bytes / 2, 1);
+		zero = mem_zalloc(bytes / 2, 1);
+		assert_true(spill_bytes(zero));
+		for (size_t i = 0; i < bytes / 2; i++)
+			if (zero[i] || v[i] != 0x55)
+				fail_msg("byte %zu is another", i);
+		mem_free(v);
+		mem_free(zero);
+		assert_true(spill_stat().st_size <= 3 * BYTES);
+	}
+	mem_free(stays);
+	assert_int_equal(spill_stat().st_size, 0);
+	mem_free(first);
+}
+
+/* They hold no more than the limit, and nothing once the disk is full. */
+static void spare_pieces_are_few(void **state)
+{
+	enum { N = 120 };
+	void *first = fill_memory(), *v[N];
+	for (int i = 0; i < N; i++)
+		memset(v[i] = spill_new(MB, false), 1, MB);
+	for (int i = 0; i < N; i += 2)
+		spill_release(v[i]);
+	assert_true(spill_stat().st_blocks * 512 <= N / 2 * MB + LIMIT + MB);
+	error_once = ENOSPC;
+	void *more = spill_new(2 * MB, true);
+	assert_non_null(more);
+	assert_null(spill_full());
+	spill_release(more);
+	for (int i = 1; i < N; i += 2)
+		spill_release(v[i]);
+	assert_int_equal(spill_stat().st_size, 0);
+	mem_free(first);
 }
 
 static void *grow_in_thread(void *unused)
@@ -508,10 +630,13 @@ int main(int argc, char **argv)
 		return run_unasked();
 	if (argc > 1 && strcmp(argv[1], "small_disk") == 0)
 		return run_small_disk();
+	if (argc > 1 && strcmp(argv[1], "next_folder") == 0)
+		return run_next_folder();
 	if (spill_limit(LIMIT, &e) < 0) {
 		fprintf(stderr, "%s\n", e.msg);
 		return 77;
 	}
+	no_other_folder = true;
 	if (argc > 1) {
 		fill_memory();
 		disk_is_full = true;
@@ -527,6 +652,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_file_never_has_a_name),
 		cmocka_unit_test(what_children_held_is_given_back),
 		cmocka_unit_test(a_request_that_fails_takes_nothing),
+		cmocka_unit_test(pieces_are_taken_again),
+		cmocka_unit_test(spare_pieces_are_few),
 		cmocka_unit_test(errors_are_told_apart),
 		cmocka_unit_test(a_file_that_was_loaded_leaves_the_share),
 		cmocka_unit_test(a_child_has_its_own),
@@ -534,6 +661,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_process_says_that_the_disk_is_full),
 		cmocka_unit_test(a_limit_nobody_asked_for_ends_nothing),
 		cmocka_unit_test(a_disk_is_looked_at_each_time),
+		cmocka_unit_test(the_next_folder_has_room),
 		cmocka_unit_test(threads_grow_blocks_at_once),
 		cmocka_unit_test(sizes_are_read),
 	};
