@@ -19,14 +19,13 @@ static uint32_t kineto_expected(uint32_t n, int64_t done, int64_t all)
 	return expected < ROW_NONE / 2 ? (uint32_t)(expected + expected / SPARE) : 0;
 }
 
-/* How many rows there will be if what is left is like what was read: room for them is then made once. */
+/* How many rows there will be if what is left is like what was read: room for them is then made once. Not where several threads read parts: a big page
+ * that is filled in part would be there once for each part and column. */
 static void kineto_expect_rows(struct kineto_reader *r)
 {
 	enum { ENOUGH = 1 << 20 };
-	const int64_t file = (int64_t)source_file_bytes(r->source), end = r->k.stop_at < file ? r->k.stop_at : file;
-	const bool packed = source_is_compressed(r->source);
-	const int64_t done = packed ? (int64_t)source_bytes_in(r->source) : r->begin_offset - r->first_offset, all = packed ? file : end - r->first_offset;
-	if (r->begin_offset - r->first_offset < ENOUGH || done >= all)
+	const int64_t all = (int64_t)source_file_bytes(r->source), done = source_is_compressed(r->source) ? (int64_t)source_bytes_in(r->source) : r->begin_offset;
+	if (r->parts || r->begin_offset < ENOUGH || done >= all)
 		return;
 	r->k.b.expected_spans = kineto_expected(r->k.p->span.rows.n, done, all);
 	r->k.b.expected_gpu_ops = kineto_expected(r->k.p->gpu_op.rows.n, done, all);
