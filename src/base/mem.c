@@ -17,15 +17,33 @@ static size_t mem_product(size_t n, size_t size)
 	return bytes;
 }
 
+enum { MEM_BIG_PAGE = 2 << 20 };
+
+/* A block that begins where a big page does: what malloc keeps of it then lies in the page before. Big pages are asked for where the block
+ * has the whole of one, so that it takes no more memory than by small ones. */
+static void *mem_fresh_big(size_t bytes)
+{
+	void *p;
+	if (posix_memalign(&p, MEM_BIG_PAGE, bytes))
+		return NULL;
+	madvise(p, bytes / MEM_BIG_PAGE * MEM_BIG_PAGE, MADV_HUGEPAGE); /* where the system has none, nothing is lost */
+	return p;
+}
+
+/* A mapping of which only a part is marked grows by being copied. */
+static bool mem_is_fresh_big(const void *p, size_t bytes)
+{
+	return bytes >= MEM_BIG_PAGE && (uintptr_t)p % MEM_BIG_PAGE == 0;
+}
+
 /* Columns of millions of rows are met page by page, and each first meeting costs about as much as filling the page: big
- * pages make that a five-hundredth. The whole of the block's pages is asked for: a mapping of which only a part is marked
- * could not be resized without copying it. */
+ * pages make that a five-hundredth. Of a block that grew, or is zero without being met, the whole is asked for. */
 static void *with_big_pages(void *p, size_t bytes)
 {
 	enum { PAGE = 4096, WORTH_IT = 8 << 20 };
 	if (p && bytes >= WORTH_IT) {
 		uintptr_t from = (uintptr_t)p & ~(uintptr_t)(PAGE - 1), to = ((uintptr_t)p + bytes + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
-		madvise((void *)from, to - from, MADV_HUGEPAGE); /* where the system has none, nothing is lost */
+		madvise((void *)from, to - from, MADV_HUGEPAGE);
 	}
 	return p;
 }
@@ -34,10 +52,10 @@ static void *with_big_pages(void *p, size_t bytes)
 static void *mem_fresh_plain(size_t bytes, bool zero)
 {
 	const size_t least = bytes ? bytes : 1;
-	void *p = zero ? calloc(least, 1) : malloc(least);
+	void *p = zero ? with_big_pages(calloc(least, 1), bytes) : bytes >= MEM_BIG_PAGE ? mem_fresh_big(bytes) : malloc(least);
 	if (p)
 		spill_note(malloc_usable_size(p));
-	return with_big_pages(p, bytes);
+	return p;
 }
 
 /* A fresh block, or NULL. */
@@ -91,6 +109,8 @@ static void *mem_move(void *p, size_t had, void *fresh, size_t bytes)
 static void *mem_resize_plain(void *p, size_t bytes)
 {
 	const size_t had = malloc_usable_size(p);
+	if (bytes > had && mem_is_fresh_big(p, had))
+		return mem_move(p, had, mem_fresh_plain(bytes, false), bytes);
 	void *larger = realloc(p, bytes ? bytes : 1);
 	if (larger) {
 		spill_forget(had);

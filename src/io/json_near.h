@@ -96,15 +96,35 @@ static inline unsigned json_near_digits(const char *p, uint64_t *v)
 	return n;
 }
 
-/* The whole number at `p`: as json_value followed by json_to_i64. NULL, *v as before, which says nothing of the text, unless it has 1 to LANES digits and no sign. */
+/* The whole number at `p`: as json_value followed by json_to_i64. NULL, *v as before, which says nothing of the text, unless it has 1 to LANES digits, behind '-' or no sign. */
 static inline const char *json_near_whole(const struct json *j, const char *p, int64_t *v)
 {
 	uint64_t x;
+	const bool minus = *p == '-';
+	p += minus;
 	const unsigned n = json_near_digits(p, &x);
 	if (!n || !json_near_ends(j, p + n))
 		return NULL;
-	*v = (int64_t)x;
+	*v = minus ? -(int64_t)x : (int64_t)x;
 	return p + n;
+}
+
+/* Three whole numbers of 32 bits at `p`, "[1, 2, 3]", with a blank behind each comma or none. NULL, which says nothing of the text, when another one
+ * stands there; *v may then be changed. */
+static inline const char *json_near_triple(const struct json *j, const char *p, int32_t v[3])
+{
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t x;
+		if (*p != (i ? ',' : '['))
+			return NULL;
+		p += 1 + (i && p[1] == ' ');
+		const unsigned n = json_near_digits(p, &x);
+		if (!n || x > INT32_MAX)
+			return NULL;
+		v[i] = (int32_t)x;
+		p += n;
+	}
+	return *p == ']' && p < j->end ? p + 1 : NULL;
 }
 
 /* The number at `p` times 1000: as json_value followed by json_to_scaled. NULL, *v as before, which says nothing of the text, unless it has 1 to LANES

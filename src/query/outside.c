@@ -150,18 +150,22 @@ static void outside_put_sums(const struct table *rest, const char *ids, struct t
 	}
 }
 
+bool outside_is_summed(const struct report *r, const struct report_args *args)
+{
+	return section_outside_ids(r) && !report_is_per_event(r, args->group_by);
+}
+
 void outside_sums(const struct report *r, const struct profile *p, const struct report_args *args, struct table *t)
 {
 	assert(args->has_steps);
-	const char *ids = section_outside_ids(r);
 	struct report_args of_rest = *args;
 	struct table rest;
 	struct err e;
-	if (!ids || report_is_per_event(r, args->group_by))
+	if (!outside_is_summed(r, args))
 		return;
 	of_rest.outside = true;
 	table_init(&rest, r->name, r->title);
 	if (report_fill(r, p, &of_rest, &rest, &e) == 0)
-		outside_put_sums(&rest, ids, t);
+		outside_put_sums(&rest, section_outside_ids(r), t);
 	table_release(&rest);
 }

@@ -351,25 +351,12 @@ static void report_put_piece(void *context, const struct table *rows)
 	table_release(&piece);
 }
 
-int report_run(const struct report *r, struct profile *p, const struct report_args *asked, struct table *out,
-               struct err *e)
+/* The rest of report_run, with the arguments chosen. by_default: it is of the steps though the user did not ask for steps. */
+static int report_run_chosen(const struct report *r, struct profile *p, struct report_args *args, bool by_default, struct table *out, struct err *e)
 {
+	const unsigned needs = r->needs | args->variant->needs, takes = r->takes | args->variant->takes;
 	const struct profile *whole = NULL;
 	struct profile *all = p;
-	struct report_args chosen, *args = &chosen;
-	if (report_args_chosen(p, asked, args, e) < 0)
-		return -1;
-	if (report_check(r, args, e) < 0)
-		return -1;
-	assert(!(p->left_out & ~report_ignores(r, args)));
-	args->variant = report_variant_of(r, args, NULL);
-	unsigned needs = r->needs | args->variant->needs, takes = r->takes | args->variant->takes;
-	if (r->timeline && p->durations_only)
-		return err_set(e, ERR_DATA, "report %s: this input holds durations but no times, which idle time, overlap and steps "
-		               "need: give the database or trace that it was made from", r->name);
-	if (report_choose_steps(p, args, needs, e) < 0)
-		return -1;
-	bool by_default = (takes & REPORT_OF_STEPS) && is_of_steps(p, args, e);
 	struct report_args of_part = *args;
 	if (args->has_steps && !(takes & REPORT_STEPS)) {
 		of_part.has_steps = false;
@@ -401,4 +388,29 @@ int report_run(const struct report *r, struct profile *p, const struct report_ar
 		return -1;
 	}
 	return 0;
+}
+
+int report_run(const struct report *r, struct profile *p, const struct report_args *asked, struct table *out,
+               struct err *e)
+{
+	struct report_args chosen, *args = &chosen;
+	if (report_args_chosen(p, asked, args, e) < 0)
+		return -1;
+	if (report_check(r, args, e) < 0)
+		return -1;
+	assert(!(p->left_out & ~report_ignores(r, args)));
+	args->variant = report_variant_of(r, args, NULL);
+	unsigned needs = r->needs | args->variant->needs, takes = r->takes | args->variant->takes;
+	if (r->timeline && p->durations_only)
+		return err_set(e, ERR_DATA, "report %s: this input holds durations but no times, which idle time, overlap and steps "
+		               "need: give the database or trace that it was made from", r->name);
+	if (report_choose_steps(p, args, needs, e) < 0)
+		return -1;
+	const bool by_default = (takes & REPORT_OF_STEPS) && is_of_steps(p, args, e);
+	/* What the steps and what lies outside them are told from, such as the op tree, is made once. */
+	const bool began = by_default && outside_is_summed(r, args) && reuse_begin(p);
+	const int rc = report_run_chosen(r, p, args, by_default, out, e);
+	if (began)
+		reuse_end(p);
+	return rc;
 }

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "base/spill.h"
 #include "store/written.h"
 
 #include <math.h>
@@ -53,6 +54,19 @@ static bool within_sum(struct build *b, uint64_t *sum, int64_t amount, const cha
 	return false;
 }
 
+/* Makes room in a full table for all rows that are expected. What is reserved and never filled takes addresses, not memory, unless it is reserved in the
+ * file of base/spill. */
+static void build_make_room(struct profile *p, enum store_table_id id, uint32_t expected)
+{
+	const struct store_table *desc = &store_tables[id];
+	struct rows *r = profile_table(p, id);
+	size_t row = 0;
+	for (unsigned c = 0; c < desc->n_columns; c++)
+		row += desc->columns[c].size;
+	if (expected > (uint64_t)r->cap + r->cap / 2 && !spill_is_due(0, expected * row))
+		rows_reserve(r, desc, expected);
+}
+
 uint32_t build_span(struct build *b, const struct span_row *r)
 {
 	struct spans *t = &b->p->span;
@@ -64,6 +78,8 @@ uint32_t build_span(struct build *b, const struct span_row *r)
 	}
 	if (!within_sum(b, &b->span_ns, r->dur_ns, "durations (ns) of host events"))
 		return ROW_NONE;
+	if (t->rows.n == t->rows.cap)
+		build_make_room(b->p, TABLE_span, b->expected_spans);
 	PUSH_ROW(span, SPAN_COLUMNS, note_place(b, t));
 }
 
@@ -83,6 +99,8 @@ uint32_t build_gpu(struct build *b, const struct gpu_row *r)
 	struct gpu_ops *t = &b->p->gpu_op;
 	if (!within_sum(b, &b->gpu_ns, r->dur_ns, "durations (ns) of device events"))
 		return ROW_NONE;
+	if (t->rows.n == t->rows.cap)
+		build_make_room(b->p, TABLE_gpu_op, b->expected_gpu_ops);
 	PUSH_ROW(gpu_op, GPU_COLUMNS, note_place(b, t));
 }
 
@@ -261,7 +279,12 @@ void build_count(struct build *b, uint16_t cat, uint8_t phase, uint64_t n)
 	struct counts *t = &b->p->count;
 	int64_t key = (int64_t)cat << 8 | phase;
 	b->p->cat.events[cat] += n;
-	uint32_t i = b->count_cache_row < t->rows.n && key == b->count_cache_key ? b->count_cache_row : idmap_get(&b->count_rows, key);
+	struct build_counted *last = &b->counted[(cat * 5u ^ phase) % BUILD_COUNTED];
+	if (last->behind && last->key == key) {
+		t->events[last->behind - 1] += n;
+		return;
+	}
+	uint32_t i = idmap_get(&b->count_rows, key);
 	if (i == IDMAP_NONE) {
 		i = rows_push(t, &store_tables[TABLE_count]);
 		t->cat[i] = cat;
@@ -269,8 +292,7 @@ void build_count(struct build *b, uint16_t cat, uint8_t phase, uint64_t n)
 		t->events[i] = 0;
 		idmap_put(&b->count_rows, key, i);
 	}
-	b->count_cache_key = key;
-	b->count_cache_row = i;
+	*last = (struct build_counted){key, i + 1};
 	t->events[i] += n;
 }
 

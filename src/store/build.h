@@ -47,18 +47,23 @@ struct arg_pair {
 	uint32_t is_string;
 };
 
+enum { BUILD_COUNTED = 32 };
+
 /* Dedupe tables that live only while building. */
 struct build {
 	struct profile *p;
 	struct intern launch_keys, arg_set_keys, track_keys;
 	uint64_t span_ns, gpu_ns, memory_bytes, segment_bytes, block_bytes; /* so far, against BUILD_SUM_BITS */
+	uint32_t expected_spans, expected_gpu_ops; /* how many rows there will be, as far as the input tells while it is read; 0 = not known */
 	struct idmap cat_rows;                  /* name -> row of cat */
 	struct idmap count_rows;                /* category << 8 | phase -> row of count */
 	/* What was asked last of the two. */
 	uint32_t cat_cache_name;
 	uint16_t cat_cache_row;
-	int64_t count_cache_key;
-	uint32_t count_cache_row;
+	struct build_counted {
+		int64_t key;
+		uint32_t behind; /* the row + 1; 0 = none */
+	} counted[BUILD_COUNTED];
 };
 
 /* No input may hold more than this in all: durations of one table, bytes of all allocations. Sums of them then cannot

@@ -12,6 +12,18 @@ static struct rows *rows_of(void *table)
 	return table; /* the first member of every table */
 }
 
+/* Where a column grows to many times what it has, it moves: a block that is large from the start has big pages. */
+static void *rows_enlarge(void *data, uint32_t n, uint32_t cap, size_t size)
+{
+	enum { TIMES = 4 };
+	if (!data || n > cap / TIMES)
+		return mem_realloc(data, cap, size);
+	void *larger = mem_alloc(cap, size);
+	memcpy(larger, data, n * size);
+	mem_free(data);
+	return larger;
+}
+
 void rows_reserve(void *table, const struct store_table *desc, uint32_t n)
 {
 	struct rows *r = rows_of(table);
@@ -21,7 +33,7 @@ void rows_reserve(void *table, const struct store_table *desc, uint32_t n)
 		const struct store_column *col = &desc->columns[c];
 		void **data = rows_column(table, col);
 		if (col->group == LOADED || (col->group == SPARSE && *data))
-			*data = mem_realloc(*data, n, col->size);
+			*data = rows_enlarge(*data, r->n, n, col->size);
 	}
 	if (r->place)
 		r->place = mem_realloc(r->place, n, sizeof *r->place);

@@ -26,13 +26,31 @@ static inline bool glue_same_numbers(const struct json *j, const char *p, const 
 	return end ? end == behind && value->type == JSON_NUMBER && json_to_scaled(value->raw, 3, &x) && x == ns : ns == -7;
 }
 
+/* Whether three whole numbers that are read at once are those of the strict reader. */
+static inline bool glue_same_triple(const struct json *j, const char *p, const struct json_value *value, const char *behind)
+{
+	int32_t v[3];
+	int64_t x;
+	struct json strict = *j;
+	struct json_value element;
+	bool first = true, done = false, same = true;
+	if (!json_near_triple(j, p, v))
+		return true;
+	if (json_near_triple(j, p, v) != behind || value->type != JSON_ARRAY)
+		return false;
+	p++;
+	for (unsigned i = 0; i < 3 && same; i++)
+		same = (p = json_element(&strict, p, &first, &done)) && !done && (p = json_value(&strict, p, &element)) && element.type == JSON_NUMBER && json_to_i64(element.raw, &x) && x == v[i];
+	return same && json_element(&strict, p, &first, &done) == behind && done && strict.repairs == j->repairs;
+}
+
 /* The value at `p` by both; NULL with *differs when they do not agree. */
 static inline const char *glue_same_value(struct json *j, const char *p, struct json_value *value, bool *differs)
 {
 	struct json strict = *j;
 	struct json_value fast_value;
 	const char *fast = json_near_value(j, p, &fast_value), *behind = json_value(&strict, p, value);
-	if (fast != behind || !glue_same_status(j, &strict) || !glue_same_numbers(j, p, value, behind) ||
+	if (fast != behind || !glue_same_status(j, &strict) || !glue_same_numbers(j, p, value, behind) || !glue_same_triple(j, p, value, behind) ||
 	    (behind && (fast_value.type != value->type || fast_value.escaped != value->escaped || fast_value.raw.p != value->raw.p || fast_value.raw.n != value->raw.n)))
 		*differs = true;
 	return *differs ? NULL : behind;

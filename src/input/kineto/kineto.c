@@ -11,6 +11,26 @@ enum { VALUE_MAX = 64 << 20, META_MAX = 4 << 20 };
 /* A shorter part is read sooner than a thread has started. */
 enum { PART_BYTES = 4 << 20 };
 
+/* How many rows `all` bytes have where `done` bytes have n, and some to spare; 0 = too many. */
+static uint32_t kineto_expected(uint32_t n, int64_t done, int64_t all)
+{
+	enum { SPARE = 8 };
+	const double expected = n * (double)all / (double)done;
+	return expected < ROW_NONE / 2 ? (uint32_t)(expected + expected / SPARE) : 0;
+}
+
+/* How many rows there will be if what is left is like what was read: room for them is then made once. Not where several threads read parts: a big page
+ * that is filled in part would be there once for each part and column. */
+static void kineto_expect_rows(struct kineto_reader *r)
+{
+	enum { ENOUGH = 1 << 20 };
+	const int64_t all = (int64_t)source_file_bytes(r->source), done = source_is_compressed(r->source) ? (int64_t)source_bytes_in(r->source) : r->begin_offset;
+	if (r->parts || r->begin_offset < ENOUGH || done >= all)
+		return;
+	r->k.b.expected_spans = kineto_expected(r->k.p->span.rows.n, done, all);
+	r->k.b.expected_gpu_ops = kineto_expected(r->k.p->gpu_op.rows.n, done, all);
+}
+
 /* Extends the window, keeping what is at and behind *p, and moves *p along. Doubles what is kept, so that a long value is
  * not read over and over. False when nothing more came. */
 static bool more(struct kineto_reader *r, const char **p)
@@ -24,6 +44,7 @@ static bool more(struct kineto_reader *r, const char **p)
 		r->k.j.end = w.p + w.n;
 		n = w.n;
 	}
+	kineto_expect_rows(r);
 	return n > kept;
 }
 
@@ -83,6 +104,24 @@ static const char *element(struct kineto_reader *r, const char *p)
 	return p;
 }
 
+/* As json_element, to which the same text between two events is the same again. */
+static inline const char *kineto_next_element(struct kineto_reader *r, const char *p, bool *first, bool *done)
+{
+	const bool again = !*first && r->n_between && r->k.j.end - p > LANES;
+	if (again && !(~lanes_equal(lanes_at(p), lanes_at(r->between)) & lanes_up_to(r->n_between))) {
+		*done = false;
+		return p + r->n_between - 1;
+	}
+	const char *text = p;
+	const bool learns = !*first && !r->k.j.repairs;
+	p = json_element(&r->k.j, p, first, done);
+	if (!p || *done || *p != '{' || !learns || r->k.j.repairs || p - text >= LANES)
+		return p;
+	r->n_between = (unsigned)(p + 1 - text);
+	memcpy(r->between, text, r->n_between);
+	return p;
+}
+
 static const char *kineto_read_part(struct kineto_reader *r);
 
 /* Whether the reader of a part must not go on behind what it met at `start`: its own first event has no text before it that could be told of. */
@@ -100,7 +139,7 @@ static const char *kineto_read_events(struct kineto_reader *r, const char *p)
 	for (;;) {
 		const char *start = p;
 		bool done, was_first = first;
-		p = json_element(&r->k.j, p, &first, &done);
+		p = kineto_next_element(r, p, &first, &done);
 		const char *value = p;
 		if (p && done)
 			return p;

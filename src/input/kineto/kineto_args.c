@@ -159,6 +159,11 @@ const char *kineto_args(struct kineto *k, const char *p, struct event *ev, unsig
 				ev->fields |= 1ull << known->field;
 				continue;
 			}
+		} else if (known && (known->kinds & kind) && (known->field == FIELD_GRID || known->field == FIELD_BLOCK)) {
+			if ((p = json_near_triple(&k->j, value, known->field == FIELD_GRID ? ev->grid : ev->block))) {
+				ev->fields |= 1ull << known->field;
+				continue;
+			}
 		} else if (known && !(known->kinds & kind)) {
 			slot = kineto_args_value_slot_of(k, ev, met);
 			if ((p = kineto_args_value_again(k, slot, value))) {

@@ -73,7 +73,7 @@ static const struct cat_slot *cat_fill(struct kineto *k, struct cat_slot *slot, 
 	const struct category *c = categories;
 	while (text.n > sizeof slot->text ? strcmp(c->name, "*") != 0 : !cat_matches(c->name, lower))
 		c++;
-	k->last_cat_version = 0;
+	memset(k->known_cat, 0, sizeof k->known_cat); /* the slot may have been another category's */
 	slot->used = text.n <= sizeof slot->text;
 	slot->n = (uint8_t)(slot->used ? text.n : 0);
 	if (slot->n)
@@ -91,14 +91,14 @@ static const struct cat_slot *category_of(struct kineto *k, struct event *ev)
 {
 	if (ev->category)
 		return ev->category;
-	if (ev->cat_version && ev->cat_version == k->last_cat_version)
-		return ev->category = k->last_category;
+	struct kineto_known_cat *known = &k->known_cat[ev->cat_version % VERSION_SLOTS];
+	if (ev->cat_version && ev->cat_version == known->version)
+		return ev->category = known->slot;
 	struct str text = ev->cat;
 	unsigned at = text.n ? key_slot(text) % CAT_SLOTS : 0;
 	struct cat_slot *slot = &k->cat[at];
 	if (slot->used && slot->n == text.n && (!text.n || same_text(slot->text, text.p, text.n))) {
-		k->last_category = slot;
-		k->last_cat_version = ev->cat_version;
+		*known = (struct kineto_known_cat){ev->cat_version, slot};
 		return ev->category = slot;
 	}
 	ev->category_copy = *cat_fill(k, slot, text, ev->cat_escaped);
@@ -161,15 +161,13 @@ static uint32_t track_by_text(struct kineto *k, const struct event *ev)
 
 static uint32_t track_of(struct kineto *k, const struct event *ev)
 {
-	bool versions = ev->pid_version && ev->tid_version;
-	if (versions && ev->pid_version == k->last_pid_version && ev->tid_version == k->last_tid_version)
-		return k->last_track;
-	uint32_t track = track_by_text(k, ev);
-	if (versions) {
-		k->last_pid_version = ev->pid_version;
-		k->last_tid_version = ev->tid_version;
-		k->last_track = track;
-	}
+	struct kineto_known_track *known = &k->known_track[(ev->pid_version + 2 * ev->tid_version) % VERSION_SLOTS];
+	const bool versions = ev->pid_version && ev->tid_version;
+	if (versions && ev->pid_version == known->pid_version && ev->tid_version == known->tid_version)
+		return known->track;
+	const uint32_t track = track_by_text(k, ev);
+	if (versions)
+		*known = (struct kineto_known_track){ev->pid_version, ev->tid_version, track};
 	return track;
 }
 

@@ -23,7 +23,7 @@ enum event_kind {
 	ANY_SPAN = ON_OP | ON_USER | ON_PYTHON | ON_CALL | ON_SYNC | ON_OTHER,
 };
 
-enum { KEY_SLOTS = 256, TRACK_SLOTS = 256, CAT_SLOTS = 64, TEXT_SLOTS = 1024, VALUE_SLOTS = 4096, MAX_ARGS = 256 };
+enum { KEY_SLOTS = 256, TRACK_SLOTS = 256, CAT_SLOTS = 64, TEXT_SLOTS = 1024, VALUE_SLOTS = 4096, VERSION_SLOTS = 64, MAX_ARGS = 256 };
 
 /* A known argument name, or one met before. */
 struct kineto_key {
@@ -112,11 +112,16 @@ struct kineto {
 	struct arena names_arena;    /* of the keys' names */
 	unsigned n_keys;
 	struct track_slot track[TRACK_SLOTS];
-	/* Of the last events whose values were found again; a version of 0 says nothing. */
-	uint64_t last_cat_version, last_pid_version, last_tid_version;
-	uint32_t last_track;
-	const struct cat_slot *last_category;
 	struct cat_slot cat[CAT_SLOTS];
+	/* Of values that were found again; a version of 0 says nothing. */
+	struct kineto_known_track {
+		uint64_t pid_version, tid_version;
+		uint32_t track;
+	} known_track[VERSION_SLOTS];
+	struct kineto_known_cat {
+		uint64_t version;
+		const struct cat_slot *slot;
+	} known_cat[VERSION_SLOTS];
 	struct kineto_text_slot text[TEXT_SLOTS];
 	struct kineto_value_slot value[VALUE_SLOTS];
 	struct arg_pair pair[MAX_ARGS];

@@ -21,6 +21,8 @@ struct kineto_reader {
 	bool final;          /* the window reaches to the end of the input */
 	bool found_events;
 	bool splits;         /* the rest may be split */
+	char between[LANES]; /* the text that stood between two events, with the brace of the second */
+	unsigned n_between;  /* 0 = none, or one that is longer */
 	unsigned threads;
 	int64_t part_bytes;  /* no part is shorter */
 	struct kineto_parts *parts; /* NULL = the input is not split; of a part's reader: those of the whole */
