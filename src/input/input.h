@@ -8,6 +8,8 @@
 #include "io/source.h"
 #include "store/profile.h"
 
+enum { INPUT_READ_AGAIN = 1 };
+
 struct input {
 	const char *name;  /* "kineto"; also the value of --input-format */
 	const char *help;  /* which files these are, in a sentence */
@@ -15,7 +17,7 @@ struct input {
 	 * further into the file, which cannot be read. */
 	int (*sniff)(struct str head, const char *path, struct err *e);
 	/* Reads everything into *p (fresh from profile_new). Anything that can be saved is; what is odd goes to p->diags.
-	 * -1 only when nothing at all could be read. */
+	 * -1 only when nothing at all could be read. INPUT_READ_AGAIN: without LEFT_QUIET, which p->left_out has and the file does not allow; of regular files. */
 	int (*read)(struct source *s, struct profile *p, struct err *e);
 	/* For formats of which a trace may be several files; NULL = each file is one. Whether this one stands for its trace: a directory then
 	 * lists it, and reading it reads the others. */
@@ -28,7 +30,7 @@ struct input {
 	 * of this format. NULL = of this format they have. */
 	uint64_t (*progress)(const char *path, struct str root);
 	const char *job_look; /* the report that is the first look at files of this format, one of them or many; NULL = as of recordings */
-	unsigned leaves_out; /* enum left_out bits: what it need not keep; it makes all of it by store/build.h and looks at none of it */
+	unsigned leaves_out; /* enum left_out bits: what it need not keep; it looks at none of it */
 	bool grows;        /* files are sound while they are written: that one has grown since it was opened is nothing odd */
 };
 
@@ -39,6 +41,7 @@ struct input_options {
 	bool as_written;    /* keep how each event was written, where the input can: profile.as_written */
 	unsigned ignores;   /* enum left_out bits: what the profile will not be asked for */
 	bool (*needs_frames)(const struct profile *p); /* with LEFT_FRAMES: profile.needs_frames. trace_open sets it */
+	bool (*needs_quiet)(struct str name); /* with LEFT_QUIET: profile.needs_quiet. trace_open sets it; NULL = nothing of LEFT_QUIET is left out */
 	source_progress_fn *progress; /* called while reading; NULL = no one wants to know */
 	void *progress_context;
 	struct str root;    /* real path of the directory below which `path` was found: links out of it are read by nobody; n == 0 = links lead anywhere */

@@ -53,7 +53,12 @@ static bool within_sum(struct build *b, uint64_t *sum, int64_t amount, const cha
 	return false;
 }
 
-uint32_t build_span(struct build *b, const struct span_row *r)
+bool build_admit_span(struct build *b, const struct span_row *r)
+{
+	return within_sum(b, &b->span_ns, r->dur_ns, "durations (ns) of host events");
+}
+
+uint32_t build_put_span(struct build *b, const struct span_row *r)
 {
 	struct spans *t = &b->p->span;
 	struct span_row without;
@@ -62,9 +67,12 @@ uint32_t build_span(struct build *b, const struct span_row *r)
 		without.aux_id = -1;
 		r = &without;
 	}
-	if (!within_sum(b, &b->span_ns, r->dur_ns, "durations (ns) of host events"))
-		return ROW_NONE;
 	PUSH_ROW(span, SPAN_COLUMNS, note_place(b, t));
+}
+
+uint32_t build_span(struct build *b, const struct span_row *r)
+{
+	return build_admit_span(b, r) ? build_put_span(b, r) : ROW_NONE;
 }
 
 void build_span_dur(struct build *b, uint32_t span, int64_t dur_ns)

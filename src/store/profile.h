@@ -114,6 +114,8 @@ enum left_out {
 	LEFT_MARKS = 1 << 2,
 	LEFT_AUX_IDS = 1 << 3,   /* span.aux_id */
 	LEFT_FRAMES = 1 << 4,    /* ranges of Python: left out when all is read, unless profile.needs_frames */
+	LEFT_OP_IDS = 1 << 5,    /* span.op_id, span.input_ops */
+	LEFT_QUIET = 1 << 6,     /* calls that launched nothing, and ranges without a number in which nothing was launched and nothing else is kept; unless profile.needs_quiet */
 };
 
 struct profile {
@@ -134,6 +136,7 @@ struct profile {
 	bool keeps_function_ids;  /* set before reading: "Record function id" is wanted, by which an execution trace names ops */
 	unsigned left_out;        /* set before reading: enum left_out bits that are not kept. Their events are read, checked and counted all the same */
 	bool (*needs_frames)(const struct profile *p); /* set before reading, with LEFT_FRAMES: asked when all rows are there, whether frames count all the same */
+	bool (*needs_quiet)(struct str name); /* set before reading, with LEFT_QUIET: whether a range, a call or an argument of this name makes all ranges count */
 	unsigned threads;         /* set before reading: how many may read, threads_wanted(threads) */
 	struct written *written;  /* store/written.h; NULL = not kept. A part has that of the whole */
 	bool adds_args;           /* other files gave rows arguments, which `written` lacks */
