@@ -24,8 +24,8 @@ static const char *const schema[] = {
 	"CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER, domainId INTEGER)",
 	"CREATE TABLE OSRT_API (start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER)",
 	"CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, eventClass INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER)",
-	"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER,"
-	" demangledName INTEGER, shortName INTEGER)",
+	("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER,"
+	 " demangledName INTEGER, shortName INTEGER)"),
 	"INSERT INTO StringIds VALUES(1, 'cudaLaunchKernel_v7000'), (2, 'cudaEventQuery_v3020'), (3, 'void gemm(int)'), (4, 'cudaGraphLaunch_v10000'), (5, 'poll')",
 };
 

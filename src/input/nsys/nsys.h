@@ -134,7 +134,8 @@ bool nsys_odd_times(struct nsys *n, const struct sqlscan *s, int start, int end,
 static inline bool nsys_times(struct nsys *n, const struct sqlscan *s, int start, int end, int64_t *start_ns, int64_t *dur_ns, bool *open)
 {
 	const struct sqlpage_value *from = &s->v[start], *to = &s->v[end];
-	if (from->type != SQLPAGE_INT || to->type != SQLPAGE_INT || from->i < -NSYS_TIME_MOST || to->i > NSYS_TIME_MOST || to->i < from->i)
+	const int64_t usual = NSYS_TIME_MOST / 2; /* differences of such times fit */
+	if (from->type != SQLPAGE_INT || to->type != SQLPAGE_INT || from->i < -usual || to->i > usual || to->i < from->i)
 		return nsys_odd_times(n, s, start, end, start_ns, dur_ns, open);
 	*start_ns = from->i;
 	*dur_ns = to->i - from->i;
@@ -142,9 +143,7 @@ static inline bool nsys_times(struct nsys *n, const struct sqlscan *s, int start
 	n->last_ns = to->i > n->last_ns ? to->i : n->last_ns;
 	return true;
 }
-/* Adds the span, unless it is left out, and remembers it when it is open. */
-void nsys_span(struct nsys *n, const struct span_row *r, bool open);
-/* The same of a span that build_admit_span admitted, and that is kept. */
+/* Adds a span that build_admit_span admitted, and remembers it when it is open. */
 void nsys_put_span(struct nsys *n, const struct span_row *r, bool open);
 void nsys_close_open(struct nsys *n);
 /* A push/pop range ended then. */
@@ -169,7 +168,8 @@ static inline int64_t nsys_int(struct nsys *n, const struct sqlscan *s, int colu
 
 /* nsys_quiet.c: leaves out what LEFT_QUIET says. When all work on devices is read, and no range. */
 void nsys_quiet_begin(struct nsys *n);
-void nsys_quiet_span(struct nsys *n, const struct span_row *r, bool open);
+/* Adds the span, unless it is left out. */
+void nsys_span(struct nsys *n, const struct span_row *r, bool open);
 /* When all ranges are read: sets n->again where what was left out matters. */
 void nsys_quiet_finish(struct nsys *n);
 

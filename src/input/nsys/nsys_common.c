@@ -216,16 +216,6 @@ bool nsys_odd_times(struct nsys *n, const struct sqlscan *s, int start, int end,
 	return true;
 }
 
-void nsys_span(struct nsys *n, const struct span_row *r, bool open)
-{
-	if (!build_admit_span(&n->b, r))
-		return;
-	if (n->quiet)
-		nsys_quiet_span(n, r, open);
-	else
-		nsys_put_span(n, r, open);
-}
-
 void nsys_put_span(struct nsys *n, const struct span_row *r, bool open)
 {
 	uint32_t span = build_put_span(&n->b, r);

@@ -92,7 +92,7 @@ static bool quiet_enter(struct nsys *n, struct nsys_quiet_thread *t, const struc
 	return !t->n || quiet_end(r) <= t->end[t->n - 1];
 }
 
-void nsys_quiet_span(struct nsys *n, const struct span_row *r, bool open)
+static void quiet_span(struct nsys *n, const struct span_row *r, bool open)
 {
 	struct nsys_quiet_thread *t = quiet_thread(n->quiet, r->track);
 	if (r->kind == SPAN_OS)
@@ -116,6 +116,16 @@ void nsys_quiet_span(struct nsys *n, const struct span_row *r, bool open)
 	MEM_PUSH(t->end, t->n, t->cap, quiet_end(r));
 	if (waits)
 		MEM_PUSH(t->waiting, t->n_waiting, t->cap_waiting, *r);
+}
+
+void nsys_span(struct nsys *n, const struct span_row *r, bool open)
+{
+	if (!build_admit_span(&n->b, r))
+		return;
+	if (n->quiet)
+		quiet_span(n, r, open);
+	else
+		nsys_put_span(n, r, open);
 }
 
 void nsys_quiet_finish(struct nsys *n)
