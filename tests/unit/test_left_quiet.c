@@ -90,6 +90,8 @@ static void maker_fill(struct maker *m, int64_t start, int64_t end, unsigned thr
 	for (int64_t at = start + (m->odd == ODD_EQUAL_STARTS ? 0 : 1); at + 4 < end;) {
 		const int64_t n = 3 + maker_below(m, (unsigned)(end - at)), to = at + n < end ? at + n : end - 1, past = m->odd == ODD_OVERLAPS && !maker_below(m, 12) ? 40 : 0;
 		const int64_t late = m->odd == ODD_ORDER && !maker_below(m, 25) ? 30 : 0;
+		if (m->odd == ODD_EQUAL_STARTS && !maker_below(m, 8)) /* kept, without a length, and of what may not be kept it is inside */
+			maker_put(m, "INSERT INTO NVTX_EVENTS VALUES(%lld, %lld, 59, 'aten::mm, seq = 3', %lld, 0)", (long long)at, (long long)at, maker_tid(thread));
 		if (maker_below(m, 3) && depth < 6) {
 			if (late)
 				maker_fill(m, at, to, thread, depth + 1);
