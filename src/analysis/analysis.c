@@ -66,7 +66,7 @@ int analysis_run(struct profile *p, unsigned wanted, struct err *e)
 			wanted |= passes[i].needs;
 	wanted |= wanted & PASS_CORRELATE ? PASS_TENSOR_CORES : 0;
 	distrust_marks(p);
-	profile_assert_kept(p, wanted & PASS_MEMORY ? LEFT_MEMORY : 0);
+	profile_assert_kept(p, (wanted & PASS_MEMORY ? LEFT_MEMORY : 0) | (wanted & (PASS_STEPS | PASS_OPS) ? LEFT_QUIET : 0));
 	for (int i = 0; i < N_PASSES; i++) {
 		if (!(wanted & passes[i].provides) || (p->passes_done & passes[i].provides))
 			continue;

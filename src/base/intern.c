@@ -137,6 +137,11 @@ static bool intern_same_key(const char *a, const char *b, size_t n)
 	return u == v;
 }
 
+bool intern_is_key(const struct intern *t, uint32_t id, const void *key, size_t n)
+{
+	return id < t->n && t->entry[id].n == n && intern_same_key(t->entry[id].p, key, n);
+}
+
 uint32_t intern_put_key(struct intern *t, const void *key, size_t n)
 {
 	assert(n && n <= UINT32_MAX);

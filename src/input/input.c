@@ -5,6 +5,7 @@
 #include "io/memory_limit.h"
 #include "io/remote/remote.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 /* A JSON file that shows none of a trace's keys scores below this: worth a try when the user names it, not when it was
@@ -106,17 +107,32 @@ static int check_any(const struct profile *p, const char *path, struct err *e)
 	return 0;
 }
 
-static struct profile *read_with(const struct input *i, struct source *s, const char *path, const struct input_options *o,
-                                 struct err *e)
+static struct profile *profile_to_read(const struct input_options *o, unsigned left_out)
 {
 	struct profile *p = profile_new();
 	p->as_written = o->as_written;
-	p->left_out = o->counts_left && !i->tells_left ? 0 : o->ignores & i->leaves_out;
+	p->left_out = left_out;
 	p->needs_frames = o->needs_frames;
+	p->needs_quiet = o->needs_quiet;
 	p->threads = o->threads;
 	p->keeps_function_ids = o->execution_trace != NULL;
+	return p;
+}
+
+static struct profile *read_with(const struct input *i, struct source *s, const char *path, const struct input_options *o,
+                                 struct err *e)
+{
+	const unsigned may_leave = o->counts_left && !i->tells_left ? 0 : o->ignores & i->leaves_out;
+	const unsigned left_out = may_leave & ~(o->needs_quiet ? 0u : (unsigned)LEFT_QUIET);
+	struct profile *p = profile_to_read(o, left_out);
 	source_set_progress(s, o->progress, o->progress_context);
 	int rc = i->read(s, p, e);
+	if (rc == INPUT_READ_AGAIN) {
+		assert(left_out & LEFT_QUIET);
+		profile_free(p);
+		p = profile_to_read(o, left_out & ~(unsigned)LEFT_QUIET);
+		rc = i->read(s, p, e);
+	}
 	if (check_source(s, path, e) < 0 || rc < 0 || check_any(p, path, e) < 0) {
 		profile_free(p);
 		return NULL;

@@ -8,6 +8,8 @@
 #include "io/source.h"
 #include "store/profile.h"
 
+enum { INPUT_READ_AGAIN = 1 };
+
 struct input {
 	const char *name;  /* "kineto"; also the value of --input-format */
 	const char *help;  /* which files these are, in a sentence */
@@ -15,7 +17,7 @@ struct input {
 	 * further into the file, which cannot be read. */
 	int (*sniff)(struct str head, const char *path, struct err *e);
 	/* Reads everything into *p (fresh from profile_new). Anything that can be saved is; what is odd goes to p->diags.
-	 * -1 only when nothing at all could be read. */
+	 * -1 only when nothing at all could be read. INPUT_READ_AGAIN: without LEFT_QUIET, which p->left_out has and the file does not allow; of regular files. */
 	int (*read)(struct source *s, struct profile *p, struct err *e);
 	/* For formats of which a trace may be several files; NULL = each file is one. Whether this one stands for its trace: a directory then
 	 * lists it, and reading it reads the others. */
@@ -41,6 +43,7 @@ struct input_options {
 	unsigned ignores;   /* enum left_out bits: what the profile will not be asked for, */
 	bool counts_left;   /* but for how much it is: inputs that do not tell leave nothing out */
 	bool (*needs_frames)(const struct profile *p); /* with LEFT_FRAMES: profile.needs_frames. trace_open sets it */
+	bool (*needs_quiet)(struct str name); /* with LEFT_QUIET: profile.needs_quiet. trace_open sets it; NULL = nothing of LEFT_QUIET is left out */
 	source_progress_fn *progress; /* called while reading; NULL = no one wants to know */
 	void *progress_context;
 	struct str root;    /* real path of the directory below which `path` was found: links out of it are read by nobody; n == 0 = links lead anywhere */

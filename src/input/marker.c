@@ -7,18 +7,24 @@
 
 enum domain_kind { DOMAIN_PLAIN, DOMAIN_OP, DOMAIN_XLA, DOMAIN_NODE };
 
+enum { KNOWN = 1 << 12, NEXT = 4 /* a power of two */ };
+
 /* Ranges of one op differ in their numbers only: what name and sizes say is kept, by the hash of both. */
 struct known {
 	uint64_t hash;             /* 0 = free */
+	struct str name_text, sizes_text;
 	uint32_t name, sizes, args;
+	uint16_t next[NEXT];       /* the places of those that came after it; replaced in turn */
+	uint8_t turn;
 	bool seq, op_id;
+	bool has_comma;            /* its name does */
 	uint8_t kind;
 };
-enum { KNOWN = 1 << 12 };
 
 struct markers {
 	struct build *b;
 	struct known known[KNOWN];
+	uint16_t last;             /* the place of the one that was read last */
 	struct idmap dicts;        /* interned text -> place in `read`; for dicts only */
 	struct marker *read;
 	size_t n_read, cap_read;
@@ -93,11 +99,9 @@ static uint64_t marker_hash(struct str name, struct str sizes)
 	return hash_bytes(name.p, name.n) + 3 * hash_bytes(sizes.p, sizes.n) + 1;
 }
 
-static bool marker_is_known(const struct markers *m, const struct known *k, uint64_t hash, const struct marker_fields *f)
+static bool marker_is_known(const struct known *k, uint64_t hash, const struct marker_fields *f)
 {
-	const struct profile *p = m->b->p;
-	return k->hash == hash && k->seq == (f->seq != ID_NONE) && k->op_id == (f->op_id != ID_NONE) && str_eq(profile_str(p, k->name), f->name) &&
-	       str_eq(profile_str(p, k->sizes), f->sizes);
+	return k->hash == hash && k->seq == (f->seq != ID_NONE) && k->op_id == (f->op_id != ID_NONE) && str_eq(k->name_text, f->name) && str_eq(k->sizes_text, f->sizes);
 }
 
 /* Whether the rest of a text is a list of sizes that was read before, of a range of that name: then it is one to its end. */
@@ -107,17 +111,41 @@ static bool marker_sizes_known(const struct markers *m, struct marker_fields *f,
 	whole.sizes = rest;
 	uint64_t hash = rest.n ? marker_hash(f->name, rest) : 0;
 	const struct known *k = &m->known[hash % KNOWN];
-	if (!hash || !marker_is_known(m, k, hash, &whole))
+	if (!hash || !marker_is_known(k, hash, &whole))
 		return false;
 	f->sizes = rest;
 	f->known = k;
 	return true;
 }
 
+/* A number of up to seven digits, with a comma behind it, all at once. Returns how many digits; 0 = something else stands there. */
+static unsigned marker_digits(struct str s, int64_t *v)
+{
+	uint64_t x;
+	if (s.n < sizeof x)
+		return 0;
+	memcpy(&x, s.p, sizeof x);
+	x ^= 0x3030303030303030u;
+	const uint64_t others = ((x + 0x7676767676767676u) | x) & 0x8080808080808080u; /* the highest bit of each byte that is not a digit */
+	const unsigned n = others ? (unsigned)__builtin_ctzll(others) / 8 : 0;
+	if (!n || s.p[n] != ',')
+		return 0;
+	x <<= 64 - 8 * n; /* the last digit becomes the highest byte */
+	x = x * (10 << 8 | 1) >> 8;
+	x = (x & 0x00ff00ff00ff00ffu) * (100 << 16 | 1) >> 16;
+	*v = (int64_t)((x & 0x0000ffff0000ffffu) * ((uint64_t)10000 << 32 | 1) >> 32);
+	return n;
+}
+
 static bool marker_take_number(struct str *s, int64_t *v)
 {
 	enum { DIGITS_THAT_FIT = 18 };
-	size_t i = 0;
+	size_t i = marker_digits(*s, v);
+	if (i) {
+		s->p += i;
+		s->n -= i;
+		return true;
+	}
 	int64_t x = 0;
 	for (size_t end = s->n < DIGITS_THAT_FIT ? s->n : DIGITS_THAT_FIT; i < end; i++) {
 		unsigned digit = (unsigned char)s->p[i] - (unsigned)'0';
@@ -330,10 +358,12 @@ static const struct known *marker_keep(struct markers *m, const struct marker_fi
 {
 	uint64_t hash = marker_hash(f->name, f->sizes);
 	struct known *k = &m->known[hash % KNOWN];
-	if (!marker_is_known(m, k, hash, f)) {
+	if (!marker_is_known(k, hash, f)) {
 		struct intern *t = &m->b->p->strings;
-		*k = (struct known){hash, intern_str(t, f->name), intern_str(t, f->sizes), 0, f->seq != ID_NONE, f->op_id != ID_NONE,
-		                    marker_is_op(f) ? SPAN_OP : SPAN_USER};
+		*k = (struct known){.hash = hash, .name = intern_str(t, f->name), .sizes = intern_str(t, f->sizes), .seq = f->seq != ID_NONE, .op_id = f->op_id != ID_NONE, .has_comma = str_has(f->name, STR(",")),
+		                    .kind = marker_is_op(f) ? SPAN_OP : SPAN_USER};
+		k->name_text = intern_get(t, k->name);
+		k->sizes_text = intern_get(t, k->sizes);
 		struct arg_pair dims = {m->dims_key, k->sizes, 0};
 		k->args = f->sizes.n ? build_args(m->b, &dims, 1) : 0;
 	}
@@ -343,7 +373,46 @@ static const struct known *marker_keep(struct markers *m, const struct marker_fi
 static struct marker read_emit_nvtx(struct markers *m, const struct marker_fields *f)
 {
 	const struct known *k = f->known ? f->known : marker_keep(m, f);
-	return (struct marker){.link_id = f->seq, .op_id = f->op_id > 0 ? f->op_id : 0, .input_ops = intern_str(&m->b->p->strings, f->input_ops), .name = k->name, .args = k->args, .kind = k->kind};
+	m->last = (uint16_t)(k - m->known);
+	return (struct marker){.link_id = f->seq, .op_id = f->op_id > 0 ? f->op_id : 0, .input_ops = f->input_ops.n ? intern_str(&m->b->p->strings, f->input_ops) : 0,
+	                       .name = k->name, .args = k->args, .kind = k->kind};
+}
+
+static bool marker_skip(struct str *rest, const char *text, size_t n)
+{
+	if (rest->n < n || memcmp(rest->p, text, n) != 0)
+		return false;
+	rest->p += n;
+	rest->n -= n;
+	return true;
+}
+
+/* Whether the text says what k says, but for the numbers. A name without a comma ends where the fields begin. */
+static bool marker_is_another(const struct known *k, struct str text, struct marker_fields *f)
+{
+	if (!k->hash || k->has_comma || !marker_skip(&text, k->name_text.p, k->name_text.n))
+		return false;
+	*f = (struct marker_fields){.name = k->name_text, .sizes = k->sizes_text, .seq = ID_NONE, .op_id = ID_NONE, .known = k};
+#define SKIP(literal) marker_skip(&text, literal, sizeof(literal) - 1)
+	if (k->seq && !(SKIP(", seq = ") && marker_take_number(&text, &f->seq) && f->seq != ID_NONE))
+		return false;
+	if (k->op_id && !(SKIP(", op_id = ") && marker_take_number(&text, &f->op_id) && f->op_id != ID_NONE))
+		return false;
+	return (!k->sizes_text.n || SKIP(", sizes = ")) && str_eq(text, k->sizes_text);
+#undef SKIP
+}
+
+/* Ranges come in the order in which others came before: those are tried that then came next. */
+static struct marker read_ranges(struct markers *m, struct str text)
+{
+	struct marker_fields f;
+	struct known *last = &m->known[m->last];
+	if (ANY_WHERE(i, 0, NEXT, marker_is_another(&m->known[last->next[i]], text, &f)))
+		return read_emit_nvtx(m, &f);
+	split_fields(m, text, &f);
+	const struct marker out = read_emit_nvtx(m, &f);
+	last->next[last->turn++ % NEXT] = m->last;
+	return out;
 }
 
 /* "Name:#key=value,key=value#": XLA names what it does, and the HLO op that it does it for. */
@@ -393,7 +462,5 @@ struct marker marker_read(struct markers *m, struct str text, struct str domain,
 		return read_dict(m, text, where);
 	if (str_starts(text, STR("layer:")))
 		return read_layer(m, text);
-	struct marker_fields f;
-	split_fields(m, text, &f);
-	return read_emit_nvtx(m, &f);
+	return read_ranges(m, text);
 }

@@ -27,13 +27,16 @@ enum {
  * again by its bytes. All that a header says has been checked then, but for whether the record is as long. */
 struct form {
 	uint64_t head[FORM_HEAD / 8]; /* the header, which begins with its own length, then zeros to the end of the word; head[0] = 0: free */
+	uint64_t last_word;           /* the bits of its last word that are of the header */
 	uint64_t given;               /* bit k: value k is set */
 	uint32_t bytes, n;            /* of a record, at least; wanted values that are set */
+	uint32_t words, next;         /* of head; the place of the form that came after it */
 	struct form_cell {
 		uint16_t at, n;       /* first byte, from that of the record, and how many */
 		uint8_t value;
 		uint8_t type;         /* enum sqlpage_type */
 		uint8_t stated;       /* an integer without bytes: what it is */
+		uint8_t shift;        /* of a number: bits of the eight bytes there that are of what follows */
 	} cell[FORM_CELLS];
 };
 
@@ -69,6 +72,7 @@ struct sqlpage {
 	uint64_t given;          /* those that it has set by its form */
 	struct sqlpage_value *value;
 	struct form *form;       /* FORMS */
+	uint32_t last_form;      /* the place of the one of the row before that had one */
 	struct buf payload;      /* of a row that spills over several pages */
 };
 
@@ -307,7 +311,8 @@ static bool sqlpage_form_is(const struct form *f, const uint64_t head[FORM_HEAD 
 static void sqlpage_form_add(struct form *f, int k, const struct sqlpage_value *v, uint64_t at, uint64_t n)
 {
 	if (f->n < FORM_CELLS && k < FORM_VALUES && at + n <= UINT16_MAX) {
-		f->cell[f->n] = (struct form_cell){(uint16_t)at, (uint16_t)n, (uint8_t)k, (uint8_t)v->type, v->type == SQLPAGE_INT && !n ? (uint8_t)v->i : 0};
+		f->cell[f->n] = (struct form_cell){(uint16_t)at, (uint16_t)n, (uint8_t)k, (uint8_t)v->type, v->type == SQLPAGE_INT && !n ? (uint8_t)v->i : 0,
+		                                       n && n <= 8 ? (uint8_t)(64 - 8 * n) : 0};
 		f->given |= UINT64_C(1) << k;
 	} else {
 		f->n = FORM_CELLS;
@@ -324,12 +329,14 @@ static void sqlpage_read_by_form(struct sqlpage *s, const struct form *f, const 
 		struct sqlpage_value *v = &value[c->value];
 		unsigned type = c->type, n = c->n;
 		const uint8_t *bytes = p + c->at;
-		int64_t stated = c->stated;
+		uint64_t eight;
 		v->type = type;
-		if (type >= SQLPAGE_TEXT)
+		if (type >= SQLPAGE_TEXT) {
 			v->s = (struct str){(const char *)bytes, n};
-		else /* of a real number the bits */
-			v->i = n ? big_endian(bytes, n) : stated;
+			continue;
+		}
+		memcpy(&eight, bytes, sizeof eight); /* of a real number the bits */
+		v->i = n ? (int64_t)__builtin_bswap64(eight) >> c->shift : c->stated;
 	}
 }
 
@@ -376,29 +383,84 @@ static bool sqlpage_read_by_header(struct sqlpage *s, const uint8_t *p, uint64_t
 	return true;
 }
 
-/* The wanted values of a record of n bytes. Columns that the record lacks stay NULL. */
-static bool sqlpage_read_record(struct sqlpage *s, const uint8_t *p, uint64_t n, int64_t rowid)
+/* Rows come in the order in which others came before: the form that then came next, if the record has its header. */
+static const struct form *sqlpage_form_next(const struct sqlpage *s, const uint8_t *p, uint64_t n)
+{
+	const struct form *f = &s->form[s->form[s->last_form].next];
+	uint32_t i = 0;
+	uint64_t word;
+	if (!f->head[0] || f->bytes > n)
+		return NULL;
+	for (; i + 1 < f->words; i++) {
+		memcpy(&word, p + 8 * i, sizeof word);
+		if (word != f->head[i])
+			return NULL;
+	}
+	memcpy(&word, p + 8 * i, sizeof word);
+	return (word & f->last_word) == f->head[i] ? f : NULL;
+}
+
+static void sqlpage_form_keep(struct form *f, const uint64_t head[FORM_HEAD / 8], uint8_t head_bytes)
+{
+	const unsigned over = head_bytes % 8u;
+	memcpy(f->head, head, sizeof f->head);
+	f->words = (head_bytes + 7u) / 8;
+	f->last_word = over ? (UINT64_C(1) << 8 * over) - 1 : UINT64_MAX;
+}
+
+/* By its form, if that is kept, else by its header. */
+static bool sqlpage_read_values(struct sqlpage *s, const uint8_t *p, uint64_t n)
 {
 	uint64_t head[FORM_HEAD / 8];
 	struct form *f = sqlpage_form_at(s, p, n, head);
-	if (f && sqlpage_form_is(f, head, p[0]) && f->bytes <= n) {
+	if (!f)
+		return sqlpage_read_by_header(s, p, n, NULL);
+	const bool is_kept = sqlpage_form_is(f, head, p[0]);
+	if (is_kept && f->bytes <= n)
 		sqlpage_read_by_form(s, f, p);
-	} else {
-		if (!sqlpage_read_by_header(s, p, n, f))
-			return false;
-		if (f && f->n <= FORM_CELLS)
-			memcpy(f->head, head, sizeof head);
+	else if (!sqlpage_read_by_header(s, p, n, f))
+		return false;
+	else if (f->n <= FORM_CELLS)
+		sqlpage_form_keep(f, head, p[0]);
+	const uint32_t place = (uint32_t)(f - s->form);
+	s->form[s->last_form].next = place;
+	s->last_form = place;
+	return true;
+}
+
+/* The wanted values of a record of n bytes. Columns that the record lacks stay NULL. */
+static bool sqlpage_read_record(struct sqlpage *s, const uint8_t *p, uint64_t n, int64_t rowid)
+{
+	const struct form *next = sqlpage_form_next(s, p, n);
+	if (next) {
+		sqlpage_read_by_form(s, next, p);
+		s->last_form = (uint32_t)(next - s->form);
+	} else if (!sqlpage_read_values(s, p, n)) {
+		return false;
 	}
 	if (s->rowid_value >= 0)
 		s->value[s->rowid_value] = (struct sqlpage_value){.type = SQLPAGE_INT, .i = rowid};
 	return true;
 }
 
+/* The same of a varint in a page, behind which there are more bytes: mostly of two bytes, or three or four. */
+static inline const uint8_t *page_varint(const uint8_t *p, const uint8_t *end, uint64_t *v)
+{
+	uint64_t x = p[0] & 0x7fu;
+	int n = 1;
+	for (; n < 4 && p[n - 1] >= 0x80; n++)
+		x = x << 7 | (p[n] & 0x7fu);
+	if (p[n - 1] >= 0x80 || n > end - p)
+		return varint(p, end, v);
+	*v = x;
+	return p + n;
+}
+
 static bool read_cell(struct sqlpage *s, const uint8_t *page, uint32_t cell)
 {
 	const uint8_t *end = page + s->usable, *p = page + cell;
 	uint64_t n, rowid;
-	if (cell >= s->usable || !(p = varint(p, end, &n)) || !(p = varint(p, end, &rowid)))
+	if (cell >= s->usable || !(p = page_varint(p, end, &n)) || !(p = page_varint(p, end, &rowid)))
 		return false;
 	if ((int64_t)rowid <= s->last_rowid && s->begun) /* a page that several pages name, or one of another place */
 		return false;

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "input/discover.h"
+#include "op/cost.h"
 #include "open/captures.h"
 #include "open/execution_trace.h"
 #include "open/counters_join.h"
@@ -220,13 +221,23 @@ static bool trace_needs_frames(const struct profile *p)
 	return !steps || ANY_WHERE(i, 0u, p->strings.n, graph_is_launch(profile_str(p, i)) || serving_parse(profile_str(p, i), &x));
 }
 
-/* What the reading may leave out. What compilers wrote down is found again by frames, too. */
+/* Ranges in which nothing was launched matter where a graph is launched (captures are searched for among them), where a server states its iterations, which
+ * have threads of their own, and to the model of an op that asks for ops inside. */
+static bool trace_needs_quiet(struct str name)
+{
+	struct serving x;
+	return graph_is_launch(name) || serving_parse(name, &x) || cost_asks(name, &cost_own, COST_FORWARD, NULL) == COST_ASKS_INNER;
+}
+
+/* What the reading may leave out. What compilers wrote down is found again by frames and by all ranges, too. */
 static struct input_options trace_reading(const char *path, const struct input_options *o)
 {
 	struct arena a = {0};
 	struct input_options how = o ? *o : (struct input_options){0};
-	if (how.ignores & LEFT_FRAMES && (how.provenance || how.execution_trace || trace_folder_beside(&a, path, DISCOVER_PROVENANCE)))
-		how.ignores &= ~(unsigned)LEFT_FRAMES;
+	const unsigned in_question = LEFT_FRAMES | LEFT_QUIET;
+	if (how.ignores & in_question && (how.provenance || how.execution_trace || trace_folder_beside(&a, path, DISCOVER_PROVENANCE)))
+		how.ignores &= ~in_question;
+	how.needs_quiet = trace_needs_quiet;
 	how.needs_frames = trace_needs_frames;
 	arena_release(&a);
 	return how;

@@ -273,7 +273,9 @@ unsigned report_ignores(const struct report *r, const struct report_args *a)
 {
 	const bool looks_at_all = a->compat || a->key_op || a->aggregation; /* the search for a key op does, too: steps_choose */
 	const struct report_variant *v = looks_at_all ? NULL : report_variant_of(r, a, NULL);
-	return v ? r->ignores | v->ignores : 0;
+	const unsigned ignores = v ? r->ignores | v->ignores : 0;
+	/* Steps may be any ranges, and what is outside of them is counted. */
+	return a->has_steps ? ignores & ~(unsigned)LEFT_QUIET : ignores;
 }
 
 bool report_is_per_event(const struct report *r, const char *group_by)

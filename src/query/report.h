@@ -118,7 +118,8 @@ struct report {
 	                          * table looks filtered that is not. Without REPORT_STEPS, --steps gives it a part of the profile
 	                          * (analysis/steps/slice.h; of a predecessor by its own iterations) and args without steps */
 	unsigned ignores;        /* enum left_out bits: what opscope's own variants never look at, so that an input need not keep it. 0 = they may look at everything.
-	                          * LEFT_FRAMES is for those with REPORT_STEPS alone: others count all ranges in a note */
+	                          * LEFT_FRAMES is for those with REPORT_STEPS alone: others count all ranges in a note. LEFT_QUIET is for those
+	                          * without sums (query/per.h), which count steps; with --steps everything is kept */
 	const char *none_in_steps; /* what it means where the steps hold nothing for the report, and which report then answers; NULL = nothing more to say */
 	bool timeline;           /* its numbers need times, not only durations: refused (ERR_DATA) for profile->durations_only */
 	/* Fills *out, which is table_init-ed with the report's name and title. ERR_DATA when the profile lacks what the

@@ -5,18 +5,29 @@
 
 #include <math.h>
 
+/* Values come in the order in which others came before: the group that then came next is tried first. */
+static uint32_t stats_group_of(struct stats *s, const void *key, size_t key_size)
+{
+	const uint32_t next = s->n ? s->v[s->last].next : 0;
+	if (intern_is_key(&s->keys, next + 1, key, key_size))
+		return next;
+	const uint32_t at = intern_put_key(&s->keys, key, key_size) - 1;
+	if (at >= s->n) {
+		MEM_GROW(s->v, s->cap, at + 1);
+		s->v[at] = (struct stats_group){.min = INT64_MAX, .max = INT64_MIN};
+		s->n = at + 1;
+	}
+	s->v[s->last].next = at;
+	return at;
+}
+
 uint32_t stats_add(struct stats *s, const void *key, size_t key_size, int64_t value)
 {
 	if (!s->started) {
 		intern_init(&s->keys);
 		s->started = true;
 	}
-	uint32_t at = intern_put_key(&s->keys, key, key_size) - 1;
-	if (at >= s->n) {
-		MEM_GROW(s->v, s->cap, at + 1);
-		s->v[at] = (struct stats_group){.min = INT64_MAX, .max = INT64_MIN};
-		s->n = at + 1;
-	}
+	const uint32_t at = s->last = stats_group_of(s, key, key_size);
 	struct stats_group *g = &s->v[at];
 	g->calls++;
 	g->total += value;

@@ -10,6 +10,7 @@ struct stats_group {
 	uint64_t calls;
 	int64_t total, min, max;
 	uint64_t first;     /* of its values */
+	uint32_t next;      /* the group of the value that came after one of its own */
 };
 
 struct stats {
@@ -18,7 +19,7 @@ struct stats {
 	int64_t *value;
 	uint32_t *group_of; /* of each value; NULL after stats_finish */
 	uint64_t n_values, cap_values, cap_of;
-	uint32_t n, cap;
+	uint32_t n, cap, last; /* last: the group of the last value */
 	bool started;
 	int64_t total;
 };

@@ -73,15 +73,36 @@ static bool render_csv_is_formula(struct str s)
 /* What the bytes of a text ask for. */
 enum { CSV_ESCAPE = 1, CSV_QUOTE = 2, CSV_DOUBLE = 4 };
 
+static unsigned csv_lanes_ask(const char *p)
+{
+	const lanes x = lanes_at(p);
+	const uint64_t plain = lanes_within(x, ' ', '~' - ' '), doubled = lanes_equal(x, lanes_of('"'));
+	return (plain != lanes_equal(x, x) ? CSV_ESCAPE : 0) | (doubled ? CSV_DOUBLE : 0) | (doubled | lanes_equal(x, lanes_of(',')) ? CSV_QUOTE : 0);
+}
+
+/* The highest bit of some byte is set if any byte is 0. */
+static uint64_t csv_zeros(uint64_t x) { return (x - 0x0101010101010101u) & ~x & 0x8080808080808080u; }
+
+static unsigned csv_eight_ask(const char *p)
+{
+	uint64_t x;
+	memcpy(&x, p, sizeof x);
+	const uint64_t odd = ((x - 0x2020202020202020u) | x | (x + 0x0101010101010101u)) & 0x8080808080808080u; /* below ' ', above '~' */
+	const uint64_t doubled = csv_zeros(x ^ 0x2222222222222222u), comma = csv_zeros(x ^ 0x2c2c2c2c2c2c2c2cu);
+	return (odd ? CSV_ESCAPE : 0) | (doubled ? CSV_DOUBLE : 0) | (doubled | comma ? CSV_QUOTE : 0);
+}
+
+/* The last bytes of a text are looked at with those before them, twice. */
 static unsigned csv_asks(struct str s)
 {
 	unsigned asks = 0;
 	size_t i = 0;
-	for (; i + LANES <= s.n; i += LANES) {
-		const lanes x = lanes_at(s.p + i);
-		const uint64_t plain = lanes_within(x, ' ', '~' - ' '), doubled = lanes_equal(x, lanes_of('"'));
-		asks |= (plain != lanes_equal(x, x) ? CSV_ESCAPE : 0) | (doubled ? CSV_DOUBLE : 0) | (doubled | lanes_equal(x, lanes_of(',')) ? CSV_QUOTE : 0);
-	}
+	for (; i + LANES <= s.n; i += LANES)
+		asks |= csv_lanes_ask(s.p + i);
+	if (s.n >= LANES)
+		return asks | csv_lanes_ask(s.p + s.n - LANES);
+	if (s.n >= 8)
+		return csv_eight_ask(s.p) | csv_eight_ask(s.p + s.n - 8);
 	for (; i < s.n; i++) {
 		const char c = s.p[i];
 		asks |= (c < ' ' || c > '~' ? CSV_ESCAPE : 0) | (c == '"' ? CSV_DOUBLE | CSV_QUOTE : c == ',' ? CSV_QUOTE : 0);

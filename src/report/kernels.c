@@ -270,6 +270,6 @@ const struct report report_kernels = {
 	.sections = (const struct section *const[]){&kernels_section, &kernel_calls_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS | REPORT_DEVICE,
-	.ignores = LEFT_MEMORY,
+	.ignores = LEFT_MEMORY | LEFT_OP_IDS,
 	.run = kernels_run,
 };

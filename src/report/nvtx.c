@@ -361,6 +361,7 @@ const struct report report_nvtx = {
 	.sections = (const struct section *const[]){&nvtx_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
+	.ignores = LEFT_MEMORY | LEFT_OP_IDS,
 	.timeline = true,
 	.run = nvtx_run,
 };

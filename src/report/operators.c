@@ -322,6 +322,6 @@ const struct report report_operators = {
 	.sections = (const struct section *const[]){&operators_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
-	.ignores = LEFT_MEMORY | LEFT_MARKS,
+	.ignores = LEFT_MEMORY | LEFT_MARKS | LEFT_OP_IDS,
 	.run = operators_run,
 };

@@ -125,6 +125,6 @@ const struct report report_overview = {
 	.timeline = true,
 	.needs = PASS_NEST | PASS_CORRELATE | PASS_STEPS,
 	.takes = REPORT_STEPS,
-	.ignores = LEFT_MEMORY,
+	.ignores = LEFT_MEMORY | LEFT_OP_IDS,
 	.run = overview_run,
 };

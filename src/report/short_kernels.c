@@ -197,6 +197,6 @@ const struct report report_short_kernels = {
 	.sections = (const struct section *const[]){&short_section, &bin_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
-	.ignores = LEFT_MEMORY | LEFT_MARKS | LEFT_FLOWS | LEFT_AUX_IDS,
+	.ignores = LEFT_MEMORY | LEFT_MARKS | LEFT_FLOWS | LEFT_AUX_IDS | LEFT_OP_IDS,
 	.run = short_kernels_run,
 };

@@ -116,6 +116,6 @@ const struct report report_streams = {
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_OF_STEPS,
 	.timeline = true,
-	.ignores = LEFT_MEMORY | LEFT_MARKS | LEFT_FLOWS | LEFT_AUX_IDS,
+	.ignores = LEFT_MEMORY | LEFT_MARKS | LEFT_FLOWS | LEFT_AUX_IDS | LEFT_OP_IDS,
 	.run = streams_run,
 };

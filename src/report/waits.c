@@ -251,6 +251,6 @@ const struct report report_waits = {
 	.timeline = true,
 	.takes = REPORT_STEPS | REPORT_OF_STEPS,
 	.needs = PASS_STEPS | PASS_NEST | PASS_CORRELATE,
-	.ignores = LEFT_MEMORY | LEFT_MARKS | LEFT_FLOWS | LEFT_AUX_IDS,
+	.ignores = LEFT_MEMORY | LEFT_MARKS | LEFT_FLOWS | LEFT_AUX_IDS | LEFT_OP_IDS,
 	.run = waits_run,
 };

@@ -67,7 +67,12 @@ static void build_make_room(struct profile *p, enum store_table_id id, uint32_t 
 		rows_reserve(r, desc, expected);
 }
 
-uint32_t build_span(struct build *b, const struct span_row *r)
+bool build_admit_span(struct build *b, const struct span_row *r)
+{
+	return within_sum(b, &b->span_ns, r->dur_ns, "durations (ns) of host events");
+}
+
+uint32_t build_put_span(struct build *b, const struct span_row *r)
 {
 	struct spans *t = &b->p->span;
 	struct span_row without;
@@ -76,11 +81,14 @@ uint32_t build_span(struct build *b, const struct span_row *r)
 		without.aux_id = -1;
 		r = &without;
 	}
-	if (!within_sum(b, &b->span_ns, r->dur_ns, "durations (ns) of host events"))
-		return ROW_NONE;
 	if (t->rows.n == t->rows.cap)
 		build_make_room(b->p, TABLE_span, b->expected_spans);
 	PUSH_ROW(span, SPAN_COLUMNS, note_place(b, t));
+}
+
+uint32_t build_span(struct build *b, const struct span_row *r)
+{
+	return build_admit_span(b, r) ? build_put_span(b, r) : ROW_NONE;
 }
 
 void build_span_dur(struct build *b, uint32_t span, int64_t dur_ns)

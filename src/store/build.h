@@ -76,6 +76,9 @@ void build_release(struct build *b);              /* the latter alone */
 
 /* Each returns the new row, or ROW_NONE when the event could not be kept (a diagnostic says why), or is left out (profile.left_out). */
 uint32_t build_span(struct build *b, const struct span_row *r);
+/* The two halves of build_span, for who decides later whether a range is kept. False: its duration is too much, and a diagnostic says so. */
+bool build_admit_span(struct build *b, const struct span_row *r);
+uint32_t build_put_span(struct build *b, const struct span_row *r);
 /* The duration, 0 or more, of a span that was built with 0, since its end was not known. One beyond what a profile may hold in all is left out, and a
  * diagnostic says so. */
 void build_span_dur(struct build *b, uint32_t span, int64_t dur_ns);

@@ -114,6 +114,8 @@ enum left_out {
 	LEFT_MARKS = 1 << 2,
 	LEFT_AUX_IDS = 1 << 3,   /* span.aux_id */
 	LEFT_FRAMES = 1 << 4,    /* ranges of Python: left out when all is read, unless profile.needs_frames */
+	LEFT_OP_IDS = 1 << 5,    /* span.op_id, span.input_ops */
+	LEFT_QUIET = 1 << 6,     /* calls that launched nothing, and ranges without a number in which nothing was launched and nothing else is kept; unless profile.needs_quiet */
 };
 
 struct profile {
@@ -135,6 +137,7 @@ struct profile {
 	unsigned left_out;        /* set before reading: enum left_out bits that are not kept. Of a recording their events are read, checked and counted all the same; of an
 	                           * .opscope file they are not looked at (store/load.h) */
 	bool (*needs_frames)(const struct profile *p); /* set before reading, with LEFT_FRAMES: asked when all rows are there, whether frames count all the same */
+	bool (*needs_quiet)(struct str name); /* set before reading, with LEFT_QUIET: whether a range, a call or an argument of this name makes all ranges count */
 	unsigned threads;         /* set before reading: how many may read, threads_wanted(threads) */
 	uint32_t left_memory;     /* rows of `memory` that an .opscope file has and that were left out, */
 	size_t left_bytes;        /* and what all that was left out of it would take */

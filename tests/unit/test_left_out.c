@@ -215,10 +215,10 @@ static void test_losses(void **state)
 static void test_who_leaves_out(void **state)
 {
 	const struct report *r = report_find(STR("operators"));
-	assert_int_equal(report_ignores(r, &(struct report_args){0}), LEFT_FLOWS | LEFT_MEMORY | LEFT_MARKS | LEFT_AUX_IDS | LEFT_FRAMES);
+	assert_int_equal(report_ignores(r, &(struct report_args){0}), LEFT_FLOWS | LEFT_MEMORY | LEFT_MARKS | LEFT_AUX_IDS | LEFT_FRAMES | LEFT_OP_IDS);
 	assert_int_equal(report_ignores(r, &(struct report_args){.key_op = "main.py(3): step"}), 0);
 	assert_int_equal(report_ignores(r, &(struct report_args){.aggregation = 1}), 0);
-	assert_int_equal(report_ignores(r, &(struct report_args){.group_by = "stack"}), LEFT_MEMORY | LEFT_MARKS); /* by arrows, to the forward pass */
+	assert_int_equal(report_ignores(r, &(struct report_args){.group_by = "stack"}), LEFT_MEMORY | LEFT_MARKS | LEFT_OP_IDS); /* by arrows, to the forward pass */
 	assert_int_equal(report_ignores(r, &(struct report_args){.compat = "tb-plugin"}), 0);
 	assert_int_equal(report_ignores(report_find(STR("memory")), &(struct report_args){0}), 0);
 }

@@ -30,6 +30,7 @@ struct op_graph_work {
 
 enum op_graph_source op_graph_source(const struct profile *p)
 {
+	profile_assert_kept(p, LEFT_OP_IDS);
 	if (p->span.input_ops)
 		return OP_GRAPH_RANGES;
 	if (profile_has_arg(p, ARG_INPUT_CALLS))

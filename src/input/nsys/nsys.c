@@ -107,7 +107,12 @@ void nsys_read_merged(struct nsys *n, const struct nsys_table *t)
 			n->row = first->scan.row;
 			first->table->row(n, &first->scan);
 		} while (nsys_advance(n, first) && first->start < next);
+		if (n->again)
+			break;
 	}
+	for (int i = 0; i < n_cursors; i++)
+		if (cursor[i].open)
+			sqlscan_close(&cursor[i].scan);
 	mem_free(cursor);
 }
 
@@ -184,6 +189,7 @@ static void nsys_init(struct nsys *n, struct profile *p)
 
 static int nsys_finish(struct nsys *n, struct err *e)
 {
+	nsys_quiet_finish(n);
 	nsys_close_open(n);
 	nsys_name_tracks(n);
 	nsys_flush_counts(n);
@@ -209,7 +215,7 @@ static int nsys_finish(struct nsys *n, struct err *e)
 	mem_free(n->open);
 	n->p->input_bytes = n->db.file_bytes;
 	int rc = build_finish(&n->b, e);
-	return sqldb_close(&n->db, e) < 0 ? -1 : rc;
+	return sqldb_close(&n->db, e) < 0 ? -1 : n->again ? INPUT_READ_AGAIN : rc;
 }
 
 static int nsys_read_file(struct source *s, struct profile *p, struct err *e)
@@ -239,6 +245,7 @@ static int nsys_read_file(struct source *s, struct profile *p, struct err *e)
 	nsys_read_tables(n, nsys_gpu_tables);
 	nsys_read_tables(n, nsys_metric_tables);
 	nsys_metrics_finish(n);
+	nsys_quiet_begin(n);
 	nsys_read_merged(n, nsys_host_tables);
 	int rc = nsys_finish(n, e);
 	mem_free(n);
@@ -266,4 +273,5 @@ const struct input input_nsys = {
 	.help = "Nsight Systems databases: SQLite exports of nsys 2020.3 and later, with the GPU metrics that nsys samples",
 	.sniff = nsys_sniff,
 	.read = nsys_read_file,
+	.leaves_out = LEFT_MARKS | LEFT_OP_IDS | LEFT_QUIET,
 };

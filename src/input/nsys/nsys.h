@@ -29,6 +29,7 @@ struct nsys_thread {
 	int64_t global_tid;
 	uint32_t track; /* + 1; 0 = free slot */
 };
+#define NSYS_TIME_MOST (INT64_C(1) << 62)
 enum { NSYS_THREADS = 1024, NSYS_NAMES = 1024, NSYS_RESERVE_MIN = 64 /* fewer rows are not worth reserving for */ };
 
 struct nsys_name {
@@ -55,6 +56,11 @@ struct nsys {
 	struct idmap thread_name, process_name;     /* (process << 24 | thread) -> string, process -> string */
 	struct intern streams;                      /* (device, stream, process) -> place in stream_track */
 	uint32_t *stream_track, cap_streams;
+	struct nsys_stream {
+		int32_t device;
+		int64_t stream, pid;
+		uint32_t track;                     /* + 1; 0 = none yet */
+	} last_stream;
 	struct intern stream_names;                 /* (device, stream) -> place in stream_owner */
 	int64_t *stream_owner;
 	uint32_t cap_owners;
@@ -77,6 +83,8 @@ struct nsys {
 	int64_t last_pop_ns;                        /* latest end of a push/pop range */
 	uint64_t last_pops;                         /* how many end then: of several, all but one were never popped */
 	struct nsys_nvtx *nvtx;
+	struct nsys_quiet *quiet;                   /* NULL = all ranges are kept */
+	bool again;                                 /* what was left out counts, or may: the file is to be read again */
 	struct nsys_metrics *metrics;               /* NULL = the file samples none */
 	bool unmapped;                              /* the GPU behind a CUDA ordinal was taken to have the same number */
 };
@@ -100,7 +108,12 @@ uint32_t nsys_intern_cell(struct nsys *n, const struct sqlscan *s, int text);
 uint32_t nsys_api_name(struct nsys *n, int64_t string_id, uint32_t *args);
 void nsys_strings_load(struct nsys *n);
 
-uint32_t nsys_thread_track(struct nsys *n, const struct sqlscan *s, int column);
+uint32_t nsys_other_thread_track(struct nsys *n, const struct sqlscan *s, int column);
+static inline uint32_t nsys_thread_track(struct nsys *n, const struct sqlscan *s, int column)
+{
+	bool last = s->v[column].type == SQLPAGE_INT && n->last_thread.track && n->last_thread.global_tid == s->v[column].i;
+	return last ? n->last_thread.track - 1 : nsys_other_thread_track(n, s, column);
+}
 /* The track of the thread's start/end ranges, which need not nest with anything. */
 uint32_t nsys_range_track(struct nsys *n, const struct sqlscan *s, int column);
 uint32_t nsys_stream_track(struct nsys *n, int32_t device, int64_t stream, int64_t pid);
@@ -117,9 +130,21 @@ static inline int64_t nsys_tid(int64_t global) { return global & 0xffffff; }
 
 /* Start and duration of a row. A missing end is told in *open: the range ends with the capture. False, and counted, when
  * the row has no place in time. */
-bool nsys_times(struct nsys *n, const struct sqlscan *s, int start, int end, int64_t *start_ns, int64_t *dur_ns, bool *open);
-/* Adds the span, and remembers it when it is open. */
-void nsys_span(struct nsys *n, const struct span_row *r, bool open);
+bool nsys_odd_times(struct nsys *n, const struct sqlscan *s, int start, int end, int64_t *start_ns, int64_t *dur_ns, bool *open);
+static inline bool nsys_times(struct nsys *n, const struct sqlscan *s, int start, int end, int64_t *start_ns, int64_t *dur_ns, bool *open)
+{
+	const struct sqlpage_value *from = &s->v[start], *to = &s->v[end];
+	const int64_t usual = NSYS_TIME_MOST / 2; /* differences of such times fit */
+	if (from->type != SQLPAGE_INT || to->type != SQLPAGE_INT || from->i < -usual || to->i > usual || to->i < from->i)
+		return nsys_odd_times(n, s, start, end, start_ns, dur_ns, open);
+	*start_ns = from->i;
+	*dur_ns = to->i - from->i;
+	*open = false;
+	n->last_ns = to->i > n->last_ns ? to->i : n->last_ns;
+	return true;
+}
+/* Adds a span that build_admit_span admitted, and remembers it when it is open. */
+void nsys_put_span(struct nsys *n, const struct span_row *r, bool open);
 void nsys_close_open(struct nsys *n);
 /* A push/pop range ended then. */
 void nsys_popped(struct nsys *n, int64_t end_ns);
@@ -140,6 +165,13 @@ static inline int64_t nsys_int(struct nsys *n, const struct sqlscan *s, int colu
 	const struct sqlpage_value *v = &s->v[column];
 	return v->type == SQLPAGE_INT ? v->i : v->type == SQLPAGE_NULL ? absent : nsys_other_int(n, s, column, absent);
 }
+
+/* nsys_quiet.c: leaves out what LEFT_QUIET says. When all work on devices is read, and no range. */
+void nsys_quiet_begin(struct nsys *n);
+/* Adds the span, unless it is left out. */
+void nsys_span(struct nsys *n, const struct span_row *r, bool open);
+/* When all ranges are read: sets n->again where what was left out matters. */
+void nsys_quiet_finish(struct nsys *n);
 
 /* nsys_metrics.c: makes curves and means of what nsys_metric_tables held. When all work on devices is read. */
 void nsys_metrics_finish(struct nsys *n);

@@ -88,13 +88,12 @@ static uint32_t thread_track(struct nsys *n, struct nsys_thread *slots, const st
 	return slot->track - 1;
 }
 
-uint32_t nsys_thread_track(struct nsys *n, const struct sqlscan *s, int column)
+uint32_t nsys_other_thread_track(struct nsys *n, const struct sqlscan *s, int column)
 {
 	int64_t global;
 	if (!sqlscan_i64(s, column, &global))
 		return thread_track(n, n->thread, s, column, "");
-	if (!n->last_thread.track || n->last_thread.global_tid != global)
-		n->last_thread = (struct nsys_thread){global, thread_track(n, n->thread, s, column, "") + 1};
+	n->last_thread = (struct nsys_thread){global, thread_track(n, n->thread, s, column, "") + 1};
 	return n->last_thread.track - 1;
 }
 
@@ -125,7 +124,7 @@ static uint32_t new_stream_track(struct nsys *n, int32_t device, int64_t stream,
 	return track;
 }
 
-uint32_t nsys_stream_track(struct nsys *n, int32_t device, int64_t stream, int64_t pid)
+static uint32_t nsys_find_stream_track(struct nsys *n, int32_t device, int64_t stream, int64_t pid)
 {
 	int64_t key[3] = {device, stream, pid};
 	uint32_t before = n->streams.n, at = intern_put(&n->streams, (const char *)key, sizeof key);
@@ -133,6 +132,14 @@ uint32_t nsys_stream_track(struct nsys *n, int32_t device, int64_t stream, int64
 	if (n->streams.n > before)
 		n->stream_track[at] = new_stream_track(n, device, stream, pid);
 	return n->stream_track[at];
+}
+
+uint32_t nsys_stream_track(struct nsys *n, int32_t device, int64_t stream, int64_t pid)
+{
+	struct nsys_stream *last = &n->last_stream;
+	if (!last->track || last->device != device || last->stream != stream || last->pid != pid)
+		*last = (struct nsys_stream){device, stream, pid, nsys_find_stream_track(n, device, stream, pid) + 1};
+	return last->track - 1;
 }
 
 int32_t nsys_device(struct nsys *n, int64_t cuda_id, int64_t pid)
@@ -182,10 +189,9 @@ void nsys_name_tracks(struct nsys *n)
 	}
 }
 
-bool nsys_times(struct nsys *n, const struct sqlscan *s, int start, int end, int64_t *start_ns, int64_t *dur_ns, bool *open)
+bool nsys_odd_times(struct nsys *n, const struct sqlscan *s, int start, int end, int64_t *start_ns, int64_t *dur_ns, bool *open)
 {
-	enum { TOO_FAR = 62 };
-	int64_t to = 0, limit = 1ll << TOO_FAR;
+	int64_t to = 0, limit = NSYS_TIME_MOST;
 	*open = false;
 	bool timed = sqlscan_i64(s, start, start_ns);
 	if (timed && !sqlscan_i64(s, end, &to)) {
@@ -210,12 +216,11 @@ bool nsys_times(struct nsys *n, const struct sqlscan *s, int start, int end, int
 	return true;
 }
 
-void nsys_span(struct nsys *n, const struct span_row *r, bool open)
+void nsys_put_span(struct nsys *n, const struct span_row *r, bool open)
 {
-	uint32_t span = build_span(&n->b, r);
-	if (!open || span == ROW_NONE)
-		return;
-	MEM_PUSH(n->open, n->n_open, n->cap_open, span);
+	uint32_t span = build_put_span(&n->b, r);
+	if (open && span != ROW_NONE)
+		MEM_PUSH(n->open, n->n_open, n->cap_open, span);
 }
 
 void nsys_popped(struct nsys *n, int64_t end_ns)

@@ -158,12 +158,9 @@ static void guess_name(struct nsys *n, uint32_t place)
 	buf_release(&b);
 }
 
-static uint32_t nsys_nvtx_domain_of(struct nsys *n, const struct sqlscan *s)
+static uint32_t nsys_nvtx_domain_named(struct nsys *n, const struct sqlscan *s, int64_t id)
 {
 	struct nsys_nvtx *x = n->nvtx;
-	int64_t id = nsys_int(n, s, DOMAIN, 0);
-	if (!id)
-		return 0;
 	int64_t pid = pid_of(s);
 	if (pid == x->last_pid && id == x->last_id)
 		return x->last_domain;
@@ -177,6 +174,13 @@ static uint32_t nsys_nvtx_domain_of(struct nsys *n, const struct sqlscan *s)
 	x->last_id = id;
 	x->last_domain = place;
 	return place;
+}
+
+/* 0 = the default one. */
+static inline uint32_t nsys_nvtx_domain_of(struct nsys *n, const struct sqlscan *s)
+{
+	int64_t id = nsys_int(n, s, DOMAIN, 0);
+	return id ? nsys_nvtx_domain_named(n, s, id) : 0;
 }
 
 static struct marker nsys_nvtx_marker_of(struct nsys *n, const struct sqlscan *s, uint32_t domain)
@@ -286,8 +290,10 @@ static void range_row(struct nsys *n, const struct sqlscan *s, int64_t type)
 		return;
 	struct marker m = nsys_nvtx_marker_of(n, s, domain);
 	r.link_id = m.link_id;
-	r.op_id = m.op_id;
-	r.input_ops = m.input_ops;
+	if (!(n->p->left_out & LEFT_OP_IDS)) {
+		r.op_id = m.op_id;
+		r.input_ops = m.input_ops;
+	}
 	r.name = m.name;
 	bool plain = nsys_nvtx_is_bare(s) && !(domain && nsys_comms_is_group(intern_get(&n->p->strings, m.name)));
 	r.args = plain ? m.args : args_of(n, s, m.args, domain, m.name);

@@ -68,7 +68,7 @@ static void set_ids(const struct pyprof_records *r, uint32_t i, const struct pyp
 static struct pyprof_texts record_texts(struct arena *a, uint32_t n, unsigned most)
 {
 	uint32_t listed = n < most ? n : most;
-	return (struct pyprof_texts){.v = ARENA_ARRAY(a, listed, struct str), .gap = listed / 2, .left_out = n - listed};
+	return (struct pyprof_texts){.v = listed ? ARENA_ARRAY(a, listed, struct str) : NULL, .gap = listed / 2, .left_out = n - listed};
 }
 
 /* The k-th text stands for this range of the list. */
@@ -112,10 +112,10 @@ static struct str record_sequence(const struct pyprof_seq *seq, const struct pro
 static void from_chain(const struct pyprof_records *r, uint32_t i, unsigned most, struct arena *a, struct pyprof_record *out)
 {
 	const struct profile *p = r->p;
-	struct pyprof_facts f = {0};
 	if (r->rules != PYPROF_RECORDS_DEFAULT)
 		most = UINT_MAX;
-	pyprof_facts_of(r, r->path, r->chain[i], most, &f);
+	pyprof_facts_of(r, r->path, r->chain[i], most, r->facts);
+	const struct pyprof_facts f = *r->facts;
 	from_path(r, r->path, most, a, out);
 	out->seq_marker = (struct pyprof_texts){.v = ARENA_ARRAY(a, f.n_seq, struct str), .gap = f.n_seq / 2, .left_out = f.seq_left_out};
 	for (uint32_t k = 0; k < f.n_seq; k++)
@@ -132,7 +132,6 @@ static void from_chain(const struct pyprof_records *r, uint32_t i, unsigned most
 	set_ids(r, i, &f, a, out);
 	out->sub = r->sub[i];
 	out->backward = f.backward;
-	pyprof_facts_release(&f);
 }
 
 static int64_t pyprof_record_stated(int32_t v)

@@ -268,6 +268,7 @@ struct pyprof_records *pyprof_records_new(const struct profile *p, enum pyprof_r
 	r->from_dict = pyprof_is_dict(p);
 	r->names = pyprof_names_new(p);
 	r->path = NEW(struct pyprof_path);
+	r->facts = NEW(struct pyprof_facts);
 	find_kernels(r);
 	r->chain = NEW_ARRAY_RAW(r->n, uint32_t);
 	r->sub = NEW_ARRAY(r->n, uint32_t);
@@ -297,5 +298,7 @@ void pyprof_records_free(struct pyprof_records *r)
 	pyprof_names_free(r->names);
 	pyprof_path_release(r->path);
 	mem_free(r->path);
+	pyprof_facts_release(r->facts);
+	mem_free(r->facts);
 	mem_free(r);
 }

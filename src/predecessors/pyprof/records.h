@@ -43,7 +43,8 @@ struct pyprof_records {
 	struct pyprof_node *node;
 	uint32_t n_nodes, cap_nodes;
 	struct pyprof_names *names;
-	struct pyprof_path *path; /* where pyprof_record_get was last */
+	struct pyprof_path *path; /* where pyprof_record_get was last, */
+	struct pyprof_facts *facts; /* and what it found there */
 };
 
 /* Is the input a .dict? */

@@ -414,5 +414,6 @@ const struct report report_pyprof = {
 	.sections = (const struct section *const[]){&pyprof_report_section, NULL},
 	.needs = PASS_NEST | PASS_CORRELATE,
 	.takes = REPORT_LIMIT,
+	.ignores = LEFT_MEMORY | LEFT_MARKS | LEFT_OP_IDS | LEFT_QUIET,
 	.run = pyprof_run,
 };
