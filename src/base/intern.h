@@ -36,6 +36,8 @@ static inline uint32_t intern_str(struct intern *t, struct str s) { return inter
 /* The same for a key made of a few numbers, n > 0 bytes, with a cheaper hash. Do not mix keys with strings in one table; intern_find
  * and intern_load are for strings. */
 uint32_t intern_put_key(struct intern *t, const void *key, size_t n);
+/* As intern_find, for such a key. */
+uint32_t intern_find_key(const struct intern *t, const void *key, size_t n);
 
 /* The id if these bytes are known, else INTERN_NONE. Never changes the table. */
 uint32_t intern_find(const struct intern *t, struct str s);

@@ -48,6 +48,8 @@ void spill_note(size_t bytes);
 void spill_forget(size_t bytes);
 /* Whether memory has run out when the file can take no more. */
 bool spill_is_strict(void);
+/* Whether memory is short: a limit was given, or there are blocks in the file. */
+bool spill_is_short(void);
 /* The folder, when the file could take no more the last time; NULL = it could. */
 const char *spill_full(void);
 
