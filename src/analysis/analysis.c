@@ -70,6 +70,7 @@ int analysis_run(struct profile *p, unsigned wanted, struct err *e)
 	for (int i = 0; i < N_PASSES; i++) {
 		if (!(wanted & passes[i].provides) || (p->passes_done & passes[i].provides))
 			continue;
+		profile_assert_alone(p);
 		if (passes[i].run(p, e) < 0)
 			return -1;
 		p->passes_done |= passes[i].provides;

@@ -142,15 +142,26 @@ bool intern_is_key(const struct intern *t, uint32_t id, const void *key, size_t 
 	return id < t->n && t->entry[id].n == n && intern_same_key(t->entry[id].p, key, n);
 }
 
-uint32_t intern_put_key(struct intern *t, const void *key, size_t n)
+/* The slot that holds this key, or the free one where it belongs. */
+static inline uint32_t probe_key(const struct intern *t, const void *key, size_t n, uint32_t hash)
 {
-	assert(n && n <= UINT32_MAX);
-	const uint32_t hash = intern_hash_key(key, n);
 	uint32_t at = hash & (t->n_slots - 1);
 	for (uint32_t id; (id = t->slot[at]) != INTERN_NONE; at = (at + 1) & (t->n_slots - 1))
 		if (t->entry[id].hash == hash && t->entry[id].n == n && intern_same_key(t->entry[id].p, key, n))
-			return id;
-	return intern_add(t, at, key, (uint32_t)n, hash);
+			break;
+	return at;
+}
+
+uint32_t intern_put_key(struct intern *t, const void *key, size_t n)
+{
+	assert(n && n <= UINT32_MAX);
+	const uint32_t hash = intern_hash_key(key, n), at = probe_key(t, key, n, hash);
+	return t->slot[at] != INTERN_NONE ? t->slot[at] : intern_add(t, at, key, (uint32_t)n, hash);
+}
+
+uint32_t intern_find_key(const struct intern *t, const void *key, size_t n)
+{
+	return t->slot[probe_key(t, key, n, intern_hash_key(key, n))];
 }
 
 uint32_t intern_find(const struct intern *t, struct str s)

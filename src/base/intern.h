@@ -38,6 +38,8 @@ static inline uint32_t intern_str(struct intern *t, struct str s) { return inter
 uint32_t intern_put_key(struct intern *t, const void *key, size_t n);
 /* Whether the key with this id, which may not exist, is that one. */
 bool intern_is_key(const struct intern *t, uint32_t id, const void *key, size_t n);
+/* As intern_find, for such a key. */
+uint32_t intern_find_key(const struct intern *t, const void *key, size_t n);
 
 /* The id if these bytes are known, else INTERN_NONE. Never changes the table. */
 uint32_t intern_find(const struct intern *t, struct str s);

@@ -36,6 +36,9 @@ void mem_pool_drop(struct mem_pool *pool);                             /* emptie
 void mem_disown(void *p);                                              /* takes one block out of its pool; its holder frees it. NULL does nothing */
 /* Moves what the thread's innermost mem_try has allocated so far to *pool, for something that outlives the call. */
 void mem_keep(struct mem_pool *pool);
+/* Whether what the thread allocates goes to a pool; and the blocks of *pool, which another thread allocated for this one, are as if this one had. */
+bool mem_is_noted(void);
+void mem_adopt(struct mem_pool *pool);
 
 /* A function that the enclosing mem_try calls when it fails, before the stack is left: to unlock, close or join. The newest is called first. The
  * function must not allocate. A struct mem_undo lives as long as the thing that it undoes, and begins and ends on one thread. Outside a mem_try it

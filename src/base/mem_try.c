@@ -229,6 +229,19 @@ void mem_keep(struct mem_pool *pool)
 		mem_pool_move(pool, innermost->pool);
 }
 
+bool mem_is_noted(void)
+{
+	return innermost && innermost->pool;
+}
+
+void mem_adopt(struct mem_pool *pool)
+{
+	if (mem_is_noted())
+		mem_pool_move(innermost->pool, pool);
+	else
+		mem_pool_drop(pool);
+}
+
 /* --- calls --- */
 
 void mem_undo_begin(struct mem_undo *u, void (*run)(void *context), void *context)

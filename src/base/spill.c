@@ -282,6 +282,11 @@ bool spill_is_strict(void)
 	return spill_strict;
 }
 
+bool spill_is_short(void)
+{
+	return spill_strict || spill_n;
+}
+
 static void spill_set_handlers(void)
 {
 	pthread_atfork(spill_before_fork, spill_after_fork, spill_in_child);

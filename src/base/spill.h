@@ -51,6 +51,8 @@ void spill_note(size_t bytes);
 void spill_forget(size_t bytes);
 /* Whether memory has run out when the file can take no more. */
 bool spill_is_strict(void);
+/* Whether memory is short: a limit was given, or there are blocks in the file. */
+bool spill_is_short(void);
 /* The folder that was full when no file could take more the last time; NULL = one could. */
 const char *spill_full(void);
 

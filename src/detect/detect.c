@@ -7,6 +7,7 @@
 #include "base/search.h"
 #include "detect/not_applicable.h"
 #include "detect/merge.h"
+#include "store/together.h"
 
 static const char *const severity_name[] = {
 	[FINDING_INFO] = "info", [FINDING_LOW] = "low", [FINDING_MEDIUM] = "medium", [FINDING_HIGH] = "high",
@@ -153,13 +154,55 @@ static bool detect_is_chosen(const struct detector *d, const struct detect_args 
 	return a->experts && d->experts ? strcmp(a->experts, d->experts->name) == 0 : !a->experts && !d->experts;
 }
 
-static void run_chosen(const struct profile *p, struct findings *f)
+/* The detectors that run, and what each of them found. */
+struct detect_work {
+	const struct profile *p;
+	const struct detector **chosen;
+	struct findings *found;        /* by place in chosen */
+	struct findings *all;
+};
+
+static void detect_make(void *work, unsigned job)
 {
-	for (const struct detector *const *d = detector_registry; *d; d++) {
-		f->detector = *d;
-		if (detect_is_chosen(*d, &f->args) && shared_has(f, (*d)->where))
-			(*d)->run(p, f);
-	}
+	const struct detect_work *x = work;
+	struct findings *f = &x->found[job];
+	*f = (struct findings){.detector = x->chosen[job], .args = x->all->args, .memory_alone = x->all->memory_alone, .shared = x->all->shared};
+	if (shared_has(f, f->detector->where))
+		f->detector->run(x->p, f);
+}
+
+/* Puts what it found behind what those before it found. */
+static int detect_take(void *work, unsigned job)
+{
+	const struct detect_work *x = work;
+	struct findings *from = &x->found[job], *to = x->all;
+	for (unsigned i = 0; i < from->n; i++)
+		MEM_PUSH(to->v, to->n, to->cap, from->v[i]);
+	for (unsigned i = 0; i < from->n_missing; i++)
+		MEM_PUSH(to->missing, to->n_missing, to->cap_missing, from->missing[i]);
+	for (unsigned i = 0; i < from->n_notes && !(from->tells_thinned && to->tells_thinned); i++)
+		MEM_PUSH(to->note, to->n_notes, to->cap_notes, from->note[i]);
+	to->tells_thinned |= from->tells_thinned;
+	arena_adopt(&to->arena, &from->arena);
+	mem_free(from->v);
+	mem_free(from->missing);
+	mem_free(from->note);
+	return 0;
+}
+
+/* Those of an expert system share more than threads may (shared_experts). */
+static void run_chosen(struct profile *p, struct findings *f, unsigned n)
+{
+	struct detect_work x = {.p = p, .chosen = NEW_ARRAY(n, const struct detector *), .found = NEW_ARRAY(n, struct findings), .all = f};
+	const unsigned threads = f->args.experts ? 1 : together_threads(p);
+	unsigned at = 0;
+	for (const struct detector *const *d = detector_registry; *d; d++)
+		if (detect_is_chosen(*d, &f->args))
+			x.chosen[at++] = *d;
+	assert(at == n);
+	together_run(p, &(struct crew_jobs){.n = n, .context = &x, .make = detect_make, .take = detect_take}, threads);
+	mem_free(x.chosen);
+	mem_free(x.found);
 }
 
 /* Whether a detector before this one is of the same expert system. */
@@ -212,7 +255,7 @@ int detect_run(struct profile *p, const struct detect_args *args, struct finding
 		f->shared = NULL;
 		return -1;
 	}
-	run_chosen(p, f);
+	run_chosen(p, f, chosen);
 	if (!args->experts) {
 		merge_findings(f);
 		name_overlaps(f);

@@ -59,6 +59,7 @@ struct findings {
 	struct not_looked { const char *detector; struct str why; const char *remedy; bool aside; } *missing; /* remedy, aside: not_applicable.h */
 	unsigned n_missing, cap_missing;
 	bool of_window;                /* there are no steps: gains are of the window that stands in for them */
+	bool tells_thinned;            /* a note says that most events were taken out (shared_is_thinned) */
 	bool memory_alone;             /* the input is a memory snapshot: no time passes in it */
 	struct str *note;              /* sentences under the findings */
 	unsigned n_notes, cap_notes;

@@ -120,7 +120,7 @@ static void unaligned_gemm_measure(const struct profile *p, struct findings *f, 
 	const struct costs *costs = shared_costs(f);
 	struct pads pads = {0};
 	struct buf text = {0};
-	const struct attentions *attention = attentions_of(p, f);
+	const struct attentions *attention = shared_attentions(f);
 	bool by_other_name = attentions_matter(attention); /* unfused-attention names these products, and says that they are not aligned */
 	intern_init(&pads.keys);
 	for (uint32_t g = 0; g < p->gpu_op.rows.n; g++) {

@@ -83,7 +83,7 @@ static void unfused_attention_report(const struct profile *p, struct findings *f
 
 static void unfused_attention_run(const struct profile *p, struct findings *f)
 {
-	const struct attentions *a = attentions_of(p, f);
+	const struct attentions *a = shared_attentions(f);
 	if (attentions_matter(a))
 		unfused_attention_report(p, f, shared_steps(f), a);
 	else if (a->unsized_ns)

@@ -6,12 +6,22 @@
 #include <sys/stat.h>
 
 #include "analysis/steps/slice.h"
+#include "base/mem.h"
 #include "detect/detect.h"
 #include "io/remote/remote.h"
 #include "query/catalog.h"
 #include "query/summary_sums.h"
 #include "store/reuse.h"
 #include "store/save.h"
+#include "store/together.h"
+
+/* What one report gave. */
+struct aggregate_made {
+	struct table t;
+	struct err e;                /* where it failed */
+	bool has_table;              /* it gave one, which is not kept yet */
+	bool failed;
+};
 
 /* The tables of the file that describe its report tables, while they are made. */
 struct aggregate_work {
@@ -20,6 +30,9 @@ struct aggregate_work {
 	struct report_args args;
 	struct aggregation a;
 	struct table columns, notes, missing;
+	struct catalog catalog;
+	struct aggregate_made *made; /* by place in the catalog */
+	struct err *e;
 };
 
 static void aggregate_work_init(struct aggregate_work *w)
@@ -95,21 +108,66 @@ static int aggregate_run(const struct aggregate_work *w, const struct catalog_en
 	return report_run(c->report, w->p, &args, t, e);
 }
 
-static int keep_report(struct aggregate_work *w, const struct catalog_entry *c, struct err *e)
+/* Several threads make reports: none of them changes the profile (aggregate_prepare). */
+static void aggregate_make(void *work, unsigned job)
 {
-	struct table t;
-	if (c->report->takes & REPORT_FILE)
-		return 0;
-	if (aggregate_run(w, c, &t, e)) {
-		if (e->code != ERR_DATA)
-			return -1;
-		aggregate_leave_out(w, catalog_name(&w->missing.arena, "report", c->name, NULL), e->msg);
-		return 0;
-	}
+	const struct aggregate_work *w = work;
+	struct aggregate_made *m = &w->made[job];
+	if (w->catalog.v[job].report->takes & REPORT_FILE)
+		return;
+	m->failed = aggregate_run(w, &w->catalog.v[job], &m->t, &m->e) < 0;
+	m->has_table = !m->failed;
+}
+
+static int aggregate_take(void *work, unsigned job)
+{
+	struct aggregate_work *w = work;
+	struct aggregate_made *m = &w->made[job];
+	const struct catalog_entry *c = &w->catalog.v[job];
 	int rc = 0;
-	for (struct table *part = &t; !rc && part; part = part->next)
-		rc = aggregate_keep(w, catalog_name(&w->columns.arena, "report", c->name, part == &t ? NULL : part->name), part, e);
-	table_release(&t);
+	if (m->failed && m->e.code != ERR_DATA) {
+		*w->e = m->e;
+		return -1;
+	}
+	if (m->failed)
+		aggregate_leave_out(w, catalog_name(&w->missing.arena, "report", c->name, NULL), m->e.msg);
+	if (!m->has_table)
+		return 0;
+	for (struct table *part = &m->t; !rc && part; part = part->next)
+		rc = aggregate_keep(w, catalog_name(&w->columns.arena, "report", c->name, part == &m->t ? NULL : part->name), part, w->e);
+	table_release(&m->t);
+	m->has_table = false;
+	return rc;
+}
+
+/* All that reports add to a profile, before several threads ask it: what passes find of the part of the steps. False: reports have to be made one after the other. */
+static bool aggregate_prepare(struct aggregate_work *w)
+{
+	const struct steps *s = w->p->steps;
+	struct report_args args = w->args;
+	struct err none;
+	if (w->p->durations_only || (!args.has_steps && (s->whole_trace || !s->n)))
+		return true;
+	if (!args.has_steps) {
+		args.has_steps = true;
+		args.step_first = INT64_MIN;
+		args.step_last = INT64_MAX;
+	}
+	return report_part(w->p, &args, UINT_MAX, &none);
+}
+
+static int keep_reports(struct aggregate_work *w, struct err *e)
+{
+	const unsigned wanted = together_threads(w->p), threads = wanted > 1 && aggregate_prepare(w) ? wanted : 1;
+	catalog_init(&w->catalog);
+	w->made = NEW_ARRAY(w->catalog.n, struct aggregate_made);
+	w->e = e;
+	int rc = together_run(w->p, &(struct crew_jobs){.n = w->catalog.n, .context = w, .make = aggregate_make, .take = aggregate_take}, threads);
+	for (unsigned i = 0; i < w->catalog.n; i++)
+		if (w->made[i].has_table)
+			table_release(&w->made[i].t);
+	mem_free(w->made);
+	catalog_release(&w->catalog);
 	return rc;
 }
 
@@ -159,12 +217,7 @@ static int aggregate_measure(struct aggregate_work *w, struct err *e)
 
 static int keep_all(struct aggregate_work *w, struct err *e)
 {
-	struct catalog catalog;
-	int rc = 0;
-	catalog_init(&catalog);
-	for (unsigned i = 0; !rc && i < catalog.n; i++)
-		rc = keep_report(w, &catalog.v[i], e);
-	catalog_release(&catalog);
+	int rc = keep_reports(w, e);
 	rc = rc ? rc : keep_findings(w, e);
 	struct table *const about[] = {&w->columns, &w->notes, &w->missing};
 	for (size_t i = 0; !rc && i < sizeof about / sizeof about[0]; i++)

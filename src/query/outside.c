@@ -85,7 +85,7 @@ static void outside_count(const struct profile *p, const struct report_args *arg
 		return;
 	kept = NEW(struct outside_known);
 	*kept = *k;
-	if (!reuse_keep(p, outside_kept, kept, mem_free))
+	if (!reuse_keep(p, outside_kept, kept, mem_free, NULL))
 		mem_free(kept);
 }
 

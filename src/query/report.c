@@ -292,7 +292,9 @@ static int report_run_own_job(const struct report *r, const struct profile *p, c
 		job_add_profile(j, p, RANK_UNKNOWN);
 		rc = job_finish(j, (enum job_align)args->align, args->clocks, e);
 	}
-	if (!kept && rc >= 0 && usual && reuse_keep(p, own_job_kept, j, own_job_release))
+	if (!kept && usual && rc < 0)
+		reuse_give_up(p, own_job_kept);
+	else if (!kept && usual && reuse_keep(p, own_job_kept, j, own_job_release, NULL))
 		kept = j;
 	rc = rc < 0 ? rc : report_run_job(r, j, args, out, e);
 	if (!kept)

@@ -138,7 +138,7 @@ struct profile {
 	                           * .opscope file they are not looked at (store/load.h) */
 	bool (*needs_frames)(const struct profile *p); /* set before reading, with LEFT_FRAMES: asked when all rows are there, whether frames count all the same */
 	bool (*needs_quiet)(struct str name); /* set before reading, with LEFT_QUIET: whether a range, a call or an argument of this name makes all ranges count */
-	unsigned threads;         /* set before reading: how many may read, threads_wanted(threads) */
+	unsigned threads;         /* set before reading: how many may read and analyse, threads_wanted(threads) */
 	uint32_t left_memory;     /* rows of `memory` that an .opscope file has and that were left out, */
 	size_t left_bytes;        /* and what all that was left out of it would take */
 	struct written *written;  /* store/written.h; NULL = not kept. A part has that of the whole */
@@ -169,6 +169,7 @@ struct profile {
 	struct reuse *reuse;      /* store/reuse.h; NULL = nothing is kept */
 	_Atomic(const void *) reuse_owner; /* who may look at `reuse`: a mark of one thread; NULL = nobody */
 	struct arena arena;       /* owns the strings above and what passes keep */
+	bool is_asked;            /* several threads ask now (store/together.h): nothing may be added to it or its part */
 	bool broken;              /* memory ran out while a pass or a report added to it: it is half done, and only to be freed */
 	struct mem_pool blocks;   /* all that it holds, where it was made within a mem_try: by them a broken one is freed */
 };
@@ -182,6 +183,13 @@ int profile_check(const struct profile *p, struct err *e);
 static inline bool profile_is_cut(enum store_table_id id)
 {
 	return id == TABLE_span || id == TABLE_gpu_op || id == TABLE_memory || id == TABLE_flow || id == TABLE_mark || id == TABLE_count;
+}
+
+/* For who adds to the profile: nobody else reads it. */
+static inline void profile_assert_alone(const struct profile *p)
+{
+	assert(!p->is_asked && !(p->whole && p->whole->is_asked));
+	(void)p;
 }
 
 /* For who reads what may be left out: it is there. */

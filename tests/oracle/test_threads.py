@@ -1,14 +1,17 @@
-"""A large trace is read by several threads: what is printed and kept is that of one, byte for byte."""
+"""A large trace is read and analysed by several threads: what is printed and kept is that of one, byte for byte."""
+import contextlib
 import json
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 
 import oracle
 
 EVENTS = 120_000  # 14 MB: parts are 4 MB at least
+STEPS = os.path.join(oracle.ROOT, "tests", "data", "h200", "gpt_bf16_compiled.json.gz")
 
 
 def event(i, r):
@@ -43,16 +46,45 @@ class Threads(oracle.Case):
             self.assertEqual(self.run_opscope("report", "operators", self.trace, "--format=csv", f"--threads={n}"), one, n)
         self.assertEqual(self.run_opscope("report", "operators", self.trace, "--format=csv", OPSCOPE_THREADS="3"), one)
 
-    def test_same_file(self):
+    def same_files(self, trace):
         kept = []
-        for n in (1, 3):
+        for n in (1, 2, 3, 8):
             path = os.path.join(self.tmp, "kept.opscope")
-            self.assertEqual(self.run_opscope("import", self.trace, "-o", path, f"--threads={n}"), (0, b"", b""))
+            self.assertEqual(self.run_opscope("import", trace, "-o", path, f"--threads={n}"), (0, b"", b""))
             with open(path, "rb") as f:
                 kept.append(f.read())
             os.remove(path)
-        self.assertEqual(len(kept[0]), len(kept[1]))
-        self.assertLess(sum(a != b for a, b in zip(*kept)) if kept[0] != kept[1] else 0, 12)  # SQLite's change counters
+        for other in kept[1:]:
+            self.assertEqual(len(kept[0]), len(other))
+            self.assertLess(sum(a != b for a, b in zip(kept[0], other)) if kept[0] != other else 0, 12)  # SQLite's change counters
+
+    def test_same_file(self):
+        self.same_files(self.trace)
+
+    def test_same_file_of_steps(self):
+        """Reports ask the part of the steps, detectors find something."""
+        self.same_files(STEPS)
+
+    def test_same_findings(self):
+        for trace in (self.trace, STEPS):
+            for form in ("text", "json"):
+                one, *others = (self.run_opscope("advise", trace, f"--format={form}", f"--threads={n}") for n in (1, 2, 3, 8))
+                self.assertEqual((one[0], one[2]), (0, b""))
+                for other in others:
+                    self.assertEqual(other, one)
+
+    def test_aggregation_of_steps(self):
+        """Reports and findings of the same part, which one thread makes before several ask."""
+        kept = []
+        for n in (1, 3):
+            path = os.path.join(self.tmp, "steps.opscope")
+            self.assertEqual(self.run_opscope("import", STEPS, "-o", path, f"--threads={n}")[0], 0)
+            done = self.run_opscope("aggregate", path, "--steps=4..4", f"--threads={n}")
+            self.assertEqual(done[0], 0, done[2])
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                kept.append([line for line in db.iterdump() if "INSERT" in line])
+            os.remove(path)
+        self.assertEqual(kept[0], kept[1])
 
     def test_cut_off(self):
         """The message counts the events before, whoever read them."""

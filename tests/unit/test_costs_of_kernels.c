@@ -4,6 +4,7 @@
 #include "analysis/costs/costs.h"
 #include "analysis/costs/tc_used.h"
 #include "analysis/time/bounds.h"
+#include "store/reuse.h"
 
 /* One thread and one stream. */
 struct maker {
@@ -263,10 +264,41 @@ static void test_small(void **state)
 	done(&m, c);
 }
 
+/* Of costs that are kept each user has additions of its own, whatever others asked for before. */
+static void test_kept(void **state)
+{
+	(void)state;
+	struct maker m = begin();
+	op(&m, "aten::mm", 0, 50, MM, FF, -1, -1);
+	kernel(&m, "a_gemm_kernel", 10, 100);
+	op(&m, "aten::bmm", 100, 150, "[[2,4,5],[2,5,6]]", FF, -1, -1); /* launched nothing: it is in none, until it is asked for */
+	const struct profile *p = builder_finish(&m.b, PASS_NEST | PASS_CORRELATE);
+	enum { MM_ROW, BMM_ROW = 2 };
+	assert_string_equal(profile_str(p, p->span.name[BMM_ROW]).p, "aten::bmm");
+	reuse_begin(m.p);
+	struct costs *first = costs_new(p, &cost_own), *second = costs_new(p, &cost_own);
+	assert_int_equal(first->n_made, first->n);
+	const uint32_t made = first->n;
+	assert_int_equal(costs_index_of_name(first, p, p->gpu_op.name[0], OP_UNKNOWN, DTYPE_FLOAT32), made);
+	assert_int_equal(costs_index_of_span(first, p, BMM_ROW, COST_FORWARD), made + 1);
+	assert_int_equal(second->n, made);
+	assert_int_equal(costs_index_of_span(second, p, BMM_ROW, COST_FORWARD), made);
+	assert_int_equal(costs_index_of_span(second, p, BMM_ROW, COST_FORWARD), made);
+	assert_int_equal(costs_index_of_span(second, p, MM_ROW, COST_FORWARD), costs_index_of_span(first, p, MM_ROW, COST_FORWARD));
+	assert_int_equal(second->cost[made].flops, first->cost[made + 1].flops);
+	assert_int_equal(costs_of_span(second, p, BMM_ROW, COST_FORWARD)->flops, 2 * 2 * 4 * 5 * 6);
+	assert_int_equal(costs_flops(second, 0), costs_flops(first, 0));
+	enum cost_direction d;
+	assert_string_equal(costs_facts(second, p, made, &d).name.p, "aten::bmm");
+	assert_string_equal(costs_facts(second, p, second->of_gpu[0], &d).name.p, "aten::mm");
+	costs_free(first);
+	done(&m, second);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_innermost), cmocka_unit_test(test_nothing_twice),
 	                                   cmocka_unit_test(test_backward), cmocka_unit_test(test_uncovered), cmocka_unit_test(test_batches), cmocka_unit_test(test_experts),
-	                                   cmocka_unit_test(test_tensor_cores)};
+	                                   cmocka_unit_test(test_tensor_cores), cmocka_unit_test(test_kept)};
 	return RUN_TESTS(tests);
 }

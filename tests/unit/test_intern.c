@@ -77,8 +77,10 @@ static void test_keys(void **state)
 		for (int last = 0; last < 3; last++) {
 			key[n - 1] = (char)last;
 			uint32_t before = t.n;
+			assert_int_equal(intern_find_key(&t, key, n), INTERN_NONE);
 			assert_int_equal(intern_put_key(&t, key, n), before);
 			assert_int_equal(intern_put_key(&t, key, n), before);
+			assert_int_equal(intern_find_key(&t, key, n), before);
 			assert_int_equal(intern_get(&t, before).n, n);
 			assert_memory_equal(intern_get(&t, before).p, key, n);
 		}

@@ -12,6 +12,8 @@
 #include "op/cost_rules.h"
 #include "store/reuse.h"
 
+#include <pthread.h>
+
 enum { NOT_LOOKED = ROW_NONE - 1 };
 /* In place of the direction: the key of a kernel of which only the name is known. */
 enum { BY_NAME = 2 };
@@ -30,7 +32,8 @@ struct costs_key {
 
 struct costs_cache {
 	const struct cost_rules *rules;
-	struct intern keys;       /* key -> index + 1 in costs->cost */
+	const struct costs_cache *base; /* that of costs->base: looked at first, and never written. NULL */
+	struct intern keys;       /* key -> index + 1 in costs->cost, behind those of the base */
 	uint32_t cap;
 	struct intern plain;      /* name, argument set and direction, which are all that the key of most spans is made of -> place + 1 in plain_at */
 	uint32_t *plain_at;       /* their index in costs->cost */
@@ -39,7 +42,7 @@ struct costs_cache {
 	struct cost **stable;     /* copies that do not move, for costs_of_span */
 	uint32_t n_stable;
 	uint32_t *linked;         /* span -> string id of a linked op's sizes, 0 = none; NULL: of none */
-	uint8_t *asks;            /* string id -> enum cost_asks of the op of that name, + 1; 0 = not looked */
+	uint8_t *asks;            /* string id -> enum cost_asks of the op of that name, + 1; 0 = not looked. NULL = of none */
 	uint32_t n_asks;
 	struct intern with_inner; /* span whose rule asks for ops inside -> index + 1 in `inner` */
 	struct expert_ops *inner;
@@ -51,6 +54,7 @@ struct costs_cache {
 
 /* What was asked for a profile by the rules, kept for all that ask again (store/reuse.h): as many as there are distinct calls. */
 struct costs_known {
+	pthread_mutex_t lock;     /* several threads ask, and add */
 	struct intern keys;       /* struct costs_key -> place + 1 in v */
 	struct cost *v;
 	uint32_t cap;
@@ -74,6 +78,7 @@ struct costs_work {
 static void costs_known_release(void *result)
 {
 	struct costs_known *k = result;
+	pthread_mutex_destroy(&k->lock);
 	intern_release(&k->keys);
 	mem_free(k->v);
 	arena_release(&k->arena);
@@ -86,8 +91,9 @@ static struct costs_known *costs_known_of(const struct profile *p, const struct 
 	if (k)
 		return k;
 	k = NEW(struct costs_known);
+	pthread_mutex_init(&k->lock, NULL);
 	intern_init(&k->keys);
-	if (reuse_keep(p, &rules->kept[COST_KEPT_KNOWN], k, costs_known_release))
+	if (reuse_keep(p, &rules->kept[COST_KEPT_KNOWN], k, costs_known_release, NULL))
 		return k;
 	costs_known_release(k);
 	return NULL;
@@ -98,7 +104,6 @@ static struct costs_cache *cache_new(const struct profile *p, const struct cost_
 	struct costs_cache *x = NEW(struct costs_cache);
 	x->rules = rules;
 	x->n_asks = p->strings.n;
-	x->asks = NEW_ARRAY(x->n_asks, uint8_t);
 	x->known = costs_known_of(p, rules);
 	intern_init(&x->keys);
 	intern_init(&x->plain);
@@ -109,6 +114,11 @@ static struct costs_cache *cache_new(const struct profile *p, const struct cost_
 /* What the forward rule of this op asks for. Only ops that ask for a batch are told apart by iteration: all others cost the same in each. */
 static enum cost_asks costs_asks(const struct profile *p, struct costs_cache *x, uint32_t name)
 {
+	const uint8_t *known = x->base ? x->base->asks : NULL;
+	if (known && name < x->n_asks && known[name])
+		return (enum cost_asks)(known[name] - 1);
+	if (!x->asks)
+		x->asks = NEW_ARRAY(x->n_asks, uint8_t);
 	uint8_t *asks = name < x->n_asks ? &x->asks[name] : NULL;
 	if (asks && *asks)
 		return (enum cost_asks)(*asks - 1);
@@ -248,27 +258,57 @@ static struct cost costs_ask(const struct costs_cache *x, const struct profile *
 	return cost;
 }
 
+static void costs_unlock(void *known)
+{
+	pthread_mutex_unlock(&((struct costs_known *)known)->lock);
+}
+
 /* The same, asked once. */
 static struct cost costs_ask_known(const struct costs_cache *x, const struct profile *p, const struct costs_key *k)
 {
 	struct costs_known *known = x->known;
+	struct mem_undo undo;
+	pthread_mutex_lock(&known->lock);
+	mem_undo_begin(&undo, costs_unlock, known);
 	uint32_t before = known->keys.n, at = intern_put_key(&known->keys, k, sizeof *k) - 1;
 	if (known->keys.n > before) {
 		MEM_GROW(known->v, known->cap, at + 1);
 		known->v[at] = costs_ask(x, p, k, &known->arena);
 	}
-	return known->v[at];
+	const struct cost cost = known->v[at];
+	mem_undo_end(&undo);
+	costs_unlock(known);
+	return cost;
+}
+
+/* The key's index in cost[]. True: it is new, and its cost is to be set. */
+static bool costs_place(struct costs *c, const struct costs_key *k, uint32_t *at)
+{
+	struct costs_cache *x = c->cache;
+	const uint32_t others = c->base ? c->base->n : 0, known = x->base ? intern_find_key(&x->base->keys, k, sizeof *k) : INTERN_NONE;
+	if (known != INTERN_NONE) {
+		*at = known - 1;
+		return false;
+	}
+	const uint32_t before = x->keys.n;
+	*at = others + intern_put_key(&x->keys, k, sizeof *k) - 1;
+	if (x->keys.n == before)
+		return false;
+	if (c->base && !x->cap) {
+		c->cost = memcpy(NEW_ARRAY_RAW((size_t)others + 1, struct cost), c->base->cost, others * sizeof *c->cost);
+		x->cap = others + 1;
+	}
+	MEM_GROW(c->cost, x->cap, *at + 1);
+	c->n = *at + 1;
+	return true;
 }
 
 static uint32_t costs_cost_at(struct costs *c, const struct profile *p, const struct costs_key *k)
 {
 	struct costs_cache *x = c->cache;
-	uint32_t before = x->keys.n, at = intern_put_key(&x->keys, k, sizeof *k) - 1;
-	if (x->keys.n > before) {
-		MEM_GROW(c->cost, x->cap, at + 1);
+	uint32_t at;
+	if (costs_place(c, k, &at))
 		c->cost[at] = x->known ? costs_ask_known(x, p, k) : costs_ask(x, p, k, &c->arena);
-		c->n = at + 1;
-	}
 	return at;
 }
 
@@ -276,7 +316,11 @@ uint32_t costs_index_of_span(struct costs *c, const struct profile *p, uint32_t 
 {
 	struct costs_cache *x = c->cache;
 	const uint32_t plain[3] = {p->span.name[span], p->span.args[span], d};
-	if (d == COST_FORWARD && ((x->linked && x->linked[span]) || costs_asks(p, x, plain[0]) != COST_ASKS_NOTHING)) {
+	const bool linked = d == COST_FORWARD && x->linked && x->linked[span];
+	const uint32_t known = x->base && !linked ? intern_find_key(&x->base->plain, plain, sizeof plain) : INTERN_NONE;
+	if (known != INTERN_NONE)
+		return x->base->plain_at[known - 1];
+	if (linked || (d == COST_FORWARD && costs_asks(p, x, plain[0]) != COST_ASKS_NOTHING)) {
 		const struct costs_key k = key_of_span(p, x, span, d);
 		return costs_cost_at(c, p, &k);
 	}
@@ -593,20 +637,23 @@ void costs_link(struct costs *c, const struct profile *p, const struct fwdbwd *l
 static void costs_release(void *result)
 {
 	struct costs *c = result;
-	mem_free(c->cost);
-	mem_free(c->of_gpu);
-	mem_free(c->op);
-	mem_free(c->parts);
-	intern_release(&c->cache->keys);
-	intern_release(&c->cache->plain);
-	mem_free(c->cache->plain_at);
-	intern_release(&c->cache->with_inner);
-	mem_free(c->cache->inner);
-	mem_free(c->cache->stable);
-	mem_free(c->cache->linked);
-	mem_free(c->cache->asks);
-	mem_free(c->cache->iteration);
-	mem_free(c->cache);
+	struct costs_cache *x = c->cache;
+	mem_free(!c->base || x->cap ? c->cost : NULL);
+	if (!c->base) {
+		mem_free(c->of_gpu);
+		mem_free(c->op);
+		mem_free(c->parts);
+	}
+	intern_release(&x->keys);
+	intern_release(&x->plain);
+	mem_free(x->plain_at);
+	intern_release(&x->with_inner);
+	mem_free(x->inner);
+	mem_free(x->stable);
+	mem_free(x->base && x->linked == x->base->linked ? NULL : x->linked);
+	mem_free(x->asks);
+	mem_free(x->base && x->iteration == x->base->iteration ? NULL : x->iteration);
+	mem_free(x);
 	arena_release(&c->arena);
 	mem_free(c);
 }
@@ -617,11 +664,29 @@ void costs_free(struct costs *c)
 		costs_release(c);
 }
 
+/* Those of one that is kept, for somebody who may add to them: others look at that one meanwhile. */
+static struct costs *costs_beside(const struct costs *base)
+{
+	struct costs *c = NEW(struct costs);
+	struct costs_cache *x = NEW(struct costs_cache);
+	*c = *base;
+	*x = (struct costs_cache){.rules = base->cache->rules, .base = base->cache, .known = base->cache->known, .linked = base->cache->linked, .n_asks = base->cache->n_asks,
+	                          .iteration = base->cache->iteration, .n_iterations = base->cache->n_iterations, .searched = base->cache->searched};
+	c->base = base;
+	c->cache = x;
+	c->arena = (struct arena){0};
+	c->is_kept = false;
+	intern_init(&x->keys);
+	intern_init(&x->plain);
+	intern_init(&x->with_inner);
+	return c;
+}
+
 struct costs *costs_new_linked(const struct profile *p, const struct cost_rules *rules, const struct fwdbwd *links)
 {
-	struct costs *kept = reuse_find(p, &rules->kept[COST_KEPT_ALL]);
+	const struct costs *kept = reuse_find(p, &rules->kept[COST_KEPT_ALL]);
 	if (kept)
-		return kept;
+		return costs_beside(kept);
 	struct costs *c = NEW(struct costs);
 	uint32_t n_gpu = p->gpu_op.rows.n;
 	struct costs_work w = {.c = c, .p = p, .links = links};
@@ -649,8 +714,7 @@ struct costs *costs_new_linked(const struct profile *p, const struct cost_rules 
 	mem_free(w.joined);
 	rankset_release(&w.ops);
 	c->n_made = c->n;
-	c->is_kept = reuse_keep(p, &rules->kept[COST_KEPT_ALL], c, costs_release);
-	return c;
+	return reuse_keep(p, &rules->kept[COST_KEPT_ALL], c, costs_release, &c->is_kept) ? costs_beside(c) : c;
 }
 
 struct costs *costs_new(const struct profile *p, const struct cost_rules *rules)
@@ -699,24 +763,22 @@ int64_t costs_bytes_least(const struct costs *c, uint32_t gpu)
 
 uint32_t costs_index_of_name(struct costs *c, const struct profile *p, uint32_t kernel_name, enum op_class class, enum dtype t)
 {
-	struct costs_cache *x = c->cache;
 	struct costs_key k = {.name = kernel_name, .dims = class, .types = t, .direction = BY_NAME};
-	uint32_t before = x->keys.n, at = intern_put_key(&x->keys, &k, sizeof k) - 1;
-	if (x->keys.n == before)
+	uint32_t at;
+	if (!costs_place(c, &k, &at))
 		return at;
-	MEM_GROW(c->cost, x->cap, at + 1);
 	c->cost[at] = (struct cost){.flops = COST_UNKNOWN, .bytes = COST_UNKNOWN, .bytes_least = COST_UNKNOWN, .bytes_read = COST_UNKNOWN, .bytes_written = COST_UNKNOWN,
 	                            .wire_bytes = COST_UNKNOWN, .message_bytes = COST_UNKNOWN, .class = class, .parts = 1, .tc_eligible = TRI_UNKNOWN, .dtype = t,
 	                            .params = profile_str(p, kernel_name), .why = class == OP_UNKNOWN ? STR("its op has no model, or no shapes were recorded") : STR("no shapes were recorded for this kernel"),
 	                            .flops_causal = COST_UNKNOWN};
-	c->n = at + 1;
 	return at;
 }
 
 struct op_facts costs_facts(const struct costs *c, const struct profile *p, uint32_t index, enum cost_direction *d)
 {
 	struct costs_key k;
-	memcpy(&k, c->cache->keys.entry[index + 1].p, sizeof k);
+	const uint32_t others = c->base ? c->base->n : 0;
+	memcpy(&k, index < others ? c->base->cache->keys.entry[index + 1].p : c->cache->keys.entry[index - others + 1].p, sizeof k);
 	*d = (enum cost_direction)k.direction;
 	return costs_facts_of(p, c->cache, &k);
 }

@@ -37,7 +37,8 @@ struct costs {
 	int64_t unattributed_ns; /* launched by no op */
 	struct costs_cache *cache;
 	struct arena arena;
-	bool is_kept;            /* store/reuse.h */
+	const struct costs *base; /* the one that is kept (store/reuse.h), of which the arrays are borrowed: cost[] until this one adds to it. NULL = none */
+	bool is_kept;            /* it is the one that is kept */
 };
 
 struct costs *costs_new(const struct profile *p, const struct cost_rules *rules);

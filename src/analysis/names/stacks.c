@@ -213,7 +213,7 @@ struct stacks *stacks_new(const struct profile *p)
 	struct fwdbwd *links = fwdbwd_new(p);
 	struct stacks *s = stacks_new_linked(p, links);
 	fwdbwd_free(links);
-	s->is_kept = reuse_keep(p, stacks_kept, s, stacks_release);
+	reuse_keep(p, stacks_kept, s, stacks_release, &s->is_kept);
 	return s;
 }
 

@@ -278,7 +278,8 @@ struct roles *roles_new(const struct profile *p, const struct steps *steps, cons
 	for (unsigned i = 0; i < r->edges; i++)
 		take_mean(&r->edge[i], w.r.views);
 	roles_work_release(&w);
-	r->is_kept = usual && reuse_keep(p, rules, r, roles_release);
+	if (usual)
+		reuse_keep(p, rules, r, roles_release, &r->is_kept);
 	return r;
 }
 

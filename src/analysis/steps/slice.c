@@ -291,7 +291,7 @@ static struct profile *slice_part_of(const struct profile *p)
 	*part = (struct profile){.whole = p, .strings = p->strings, .input_path = p->input_path, .format = p->format,
 	                         .input_bytes = p->input_bytes, .file_bytes = p->file_bytes, .durations_only = p->durations_only, .left_out = p->left_out,
 	                         .zero_is_start = p->zero_is_start, .recorder = p->recorder, .device_joined = p->device_joined, .joined_device = p->joined_device, .reopened = p->reopened, .key_op = p->key_op, .written = p->written,
-	                         .user_rules = p->user_rules, .names = p->names, .passes_done = p->passes_done & PASS_NAMES};
+	                         .user_rules = p->user_rules, .threads = p->threads, .names = p->names, .passes_done = p->passes_done & PASS_NAMES};
 	memcpy(part->arg_key, p->arg_key, sizeof part->arg_key);
 	part->replay_cat = p->replay_cat;
 	for (int t = 0; t < STORE_N_TABLES; t++) {
@@ -319,6 +319,7 @@ struct profile *slice_of(struct profile *p, const struct step_window *w, int64_t
 	slice_note_cut(p, w, first, last, by);
 	if (p->reuse && p->slice && memcmp(by, p->slice->cut_by, sizeof by) == 0)
 		return p->slice;
+	profile_assert_alone(p);
 	struct cutter c = {.p = p, .part = slice_part_of(p), .w = w};
 	memcpy(c.part->cut_by, by, sizeof by);
 	int64_t end = MAX(w->end_ns, w->device_end_ns);

@@ -20,6 +20,7 @@ int steps_choose(struct profile *p, const char *key_op, struct err *e)
 	struct str key = str_from(key_op ? key_op : "");
 	if (str_eq(key, p->key_op) && (p->passes_done & PASS_STEPS))
 		return 0;
+	profile_assert_alone(p);
 	if (key.n) {
 		struct key_calls k;
 		if (p->durations_only)

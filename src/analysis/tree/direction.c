@@ -122,6 +122,6 @@ struct directions *directions_new(const struct profile *p)
 		direction_tell(&w, i);
 	}
 	tell_gpu(p, d);
-	d->is_kept = reuse_keep(p, directions_kept, d, directions_release);
+	reuse_keep(p, directions_kept, d, directions_release, &d->is_kept);
 	return d;
 }

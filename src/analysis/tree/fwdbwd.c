@@ -455,6 +455,6 @@ struct fwdbwd *fwdbwd_new(const struct profile *p)
 	mem_free(l.by_flow);
 	mem_free(l.op_of_run);
 	mem_free(l.match);
-	l.out->is_kept = reuse_keep(p, fwdbwd_kept, l.out, fwdbwd_release);
+	reuse_keep(p, fwdbwd_kept, l.out, fwdbwd_release, &l.out->is_kept);
 	return l.out;
 }

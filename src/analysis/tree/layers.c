@@ -279,7 +279,7 @@ struct layers *layers_new(const struct profile *p)
 	intern_release(&w.keys);
 	buf_release(&w.path);
 	mem_free(w.of_stack);
-	l->is_kept = reuse_keep(p, layers_kept, l, layers_release);
+	reuse_keep(p, layers_kept, l, layers_release, &l->is_kept);
 	return l;
 }
 

@@ -570,6 +570,7 @@ struct modules *modules_new(const struct profile *p, const struct module_rules *
 	mem_free(w.mod);
 	mem_free(w.lender);
 	mem_free(w.of_hierarchy);
-	m->is_kept = what && !kept && reuse_keep(p, what, m, modules_release);
+	if (what && !kept)
+		reuse_keep(p, what, m, modules_release, &m->is_kept);
 	return m;
 }

@@ -381,7 +381,7 @@ struct optree *optree_new(const struct profile *p, const struct optree_rules *ru
 	mem_free(m.op_of_call);
 	mem_free(m.folded_into);
 	mem_free(m.has_same_child);
-	t->is_kept = reuse_keep(p, rules, t, optree_release);
+	reuse_keep(p, rules, t, optree_release, &t->is_kept);
 	return t;
 }
 

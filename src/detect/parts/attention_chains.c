@@ -266,7 +266,7 @@ static void search_stream(struct attention_chains_search *s)
 }
 
 /* Rows of gpu_op are sorted by stream and time. */
-static struct attentions *attentions_new(const struct profile *p, struct findings *f)
+struct attentions *attentions_new(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
 	uint32_t n = p->gpu_op.rows.n, *at = NEW_ARRAY_RAW(n, uint32_t);
@@ -295,14 +295,6 @@ static struct attentions *attentions_new(const struct profile *p, struct finding
 	name_memo_release(&s.op_kind);
 	mem_free(at);
 	return out;
-}
-
-const struct attentions *attentions_of(const struct profile *p, struct findings *f)
-{
-	struct attentions **kept = shared_attentions(f);
-	if (!*kept)
-		*kept = attentions_new(p, f);
-	return *kept;
 }
 
 void attentions_free(struct attentions *a)

@@ -36,8 +36,8 @@ struct attentions {
 	bool least_known;        /* least_ns of each is known */
 };
 
-/* The attentions in the steps; without steps, in the whole recording. Made when the first detector asks; f->shared owns them. O(n). */
-const struct attentions *attentions_of(const struct profile *p, struct findings *f);
+/* The attentions in the steps; without steps, in the whole recording. O(n). Detectors ask shared_attentions. */
+struct attentions *attentions_new(const struct profile *p, struct findings *f);
 void attentions_free(struct attentions *a);
 
 /* Whether attention takes so much that unfused-attention tells it. Then other findings about the same kernels are aspects of that finding. */

@@ -288,7 +288,7 @@ static void elementwise_chains_look(struct elementwise_chains_search *s, uint32_
 struct chains *chains_new(const struct profile *p, struct findings *f)
 {
 	const struct step_time *w = shared_steps(f);
-	const struct attentions *a = attentions_of(p, f);
+	const struct attentions *a = shared_attentions(f);
 	struct elementwise_chains_search s = {.p = p, .f = f, .costs = shared_costs(f), .bounds = bounds_new(p), .attention = attentions_matter(a) ? a : NULL,
 	                                      .mark = inside_new(p, elementwise_chains_class_of, NULL), .out = NEW(struct chains), .last_op = ROW_NONE};
 	s.flow = NEW_ARRAY(s.costs->n, struct flow);

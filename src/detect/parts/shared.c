@@ -6,58 +6,72 @@
 #include "detect/parts/attention_chains.h"
 #include "detect/parts/kernel_grids.h"
 
+#include <pthread.h>
+
 /* Steps by a key op that are less certain than this do not count as steps: the time from the first to the last of them is one window. */
 static const double LEAST_CERTAIN = 0.8;
 
+/* What is made when the first detector asks. */
+enum shared_what { SHARED_WINDOW, SHARED_THINNED, SHARED_GAPS, SHARED_ATTENTIONS, SHARED_STACKS, SHARED_LAYERS, SHARED_COSTS, SHARED_DIRECTIONS, SHARED_BESIDE, SHARED_N };
+
 struct shared {
 	const struct profile *p;
-	struct step_time window;
-	bool has_window, captures, asked_thinned, thinned;
-	struct gaps *gaps;
 	struct shared_experts experts;
-	struct attentions *attentions;
-	struct stacks *stacks;
-	struct layers *layers;
-	struct costs *costs;
-	struct directions *directions;
-	uint8_t *beside;
+	pthread_mutex_t lock;          /* of the thread that makes something, which may ask for more */
+	void *made[SHARED_N];          /* NULL = not made yet; written under the lock, and then constant */
+};
+
+struct shared_window {
+	struct step_time t;
+	bool captures;                 /* all steps capture a graph */
 };
 
 struct shared *shared_new(struct profile *p)
 {
 	struct shared *s = NEW(struct shared);
+	pthread_mutexattr_t recursive;
+	pthread_mutexattr_init(&recursive);
+	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&s->lock, &recursive);
+	pthread_mutexattr_destroy(&recursive);
 	s->p = p;
-	s->layers = p->ops_layers;
-	s->stacks = p->ops_stacks;
+	s->made[SHARED_LAYERS] = p->ops_layers;
+	s->made[SHARED_STACKS] = p->ops_stacks;
 	p->ops_layers = NULL;
 	p->ops_stacks = NULL;
 	return s;
 }
 
-static void window_release(struct step_time *w)
+static void window_free(struct shared_window *x)
 {
-	for (unsigned i = 0; i < w->gpus; i++) {
+	struct step_time *w = x ? &x->t : NULL;
+	for (unsigned i = 0; w && i < w->gpus; i++) {
 		intervals_release(&w->gpu[i].busy);
 		intervals_release(&w->gpu[i].idle);
 	}
-	mem_free(w->gpu);
-	intervals_release(&w->all);
+	if (w) {
+		mem_free(w->gpu);
+		intervals_release(&w->all);
+	}
+	mem_free(x);
 }
 
 void shared_free(struct shared *s)
 {
 	if (!s)
 		return;
-	window_release(&s->window);
-	gaps_free(s->gaps);
+	window_free(s->made[SHARED_WINDOW]);
+	mem_free(s->made[SHARED_THINNED]);
+	gaps_free(s->made[SHARED_GAPS]);
 	if (s->experts.state)
 		s->experts.release(s->experts.state);
-	attentions_free(s->attentions);
-	stacks_free(s->stacks);
-	layers_free(s->layers);
-	costs_free(s->costs);
-	directions_free(s->directions);
-	mem_free(s->beside);
+	attentions_free(s->made[SHARED_ATTENTIONS]);
+	stacks_free(s->made[SHARED_STACKS]);
+	layers_free(s->made[SHARED_LAYERS]);
+	costs_free(s->made[SHARED_COSTS]);
+	directions_free(s->made[SHARED_DIRECTIONS]);
+	mem_free(s->made[SHARED_BESIDE]);
+	pthread_mutex_destroy(&s->lock);
 	mem_free(s);
 }
 
@@ -206,27 +220,103 @@ static void choose_lead(struct step_time *w)
 	}
 }
 
-const struct step_time *shared_steps(struct findings *f)
+static void *shared_make_window(struct findings *f)
 {
 	static const char *const time[] = {
 		[WINDOW_STEPS] = "step time", [WINDOW_REPEATS] = "time in which the pattern of device work repeats",
 		[WINDOW_DEVICE] = "time from the first to the last device work", [WINDOW_RECORDING] = "recorded time",
 	};
 	struct shared *s = f->shared;
-	struct step_time *w = &s->window;
-	if (s->has_window)
-		return w;
-	s->has_window = true;
+	struct shared_window *x = NEW(struct shared_window);
+	struct step_time *w = &x->t;
 	w->main_track = ROW_NONE;
-	if (!choose_time(s->p, w, &s->captures))
-		return w;
+	if (!choose_time(s->p, w, &x->captures))
+		return x;
 	w->time = time[w->kind];
 	w->per = w->kind == WINDOW_STEPS ? "Per step" : "In this time";
 	w->a_step = w->kind == WINDOW_STEPS ? " a step" : "";
 	collect_gpus(s, w);
 	choose_lead(w);
 	w->main_track = steps_main_track(s->p);
-	return w;
+	return x;
+}
+
+static void *shared_make_thinned(struct findings *f)
+{
+	struct thinned *t = NEW(struct thinned);
+	*t = thinned_of(f->shared->p);
+	return t;
+}
+
+static void *shared_make_gaps(struct findings *f)
+{
+	const struct step_time *w = shared_steps(f);
+	return gaps_new(f->shared->p, shared_stacks(f), &w->idle, w->gpu[w->lead].device, w->main_track, NULL, 0);
+}
+
+static void *shared_make_attentions(struct findings *f)
+{
+	return attentions_new(f->shared->p, f);
+}
+
+static void *shared_make_stacks(struct findings *f)
+{
+	return stacks_new_linked(f->shared->p, shared_directions(f)->links);
+}
+
+static void *shared_make_layers(struct findings *f)
+{
+	return layers_new(f->shared->p);
+}
+
+static void *shared_make_costs(struct findings *f)
+{
+	return costs_new_linked(f->shared->p, &cost_own, shared_directions(f)->links);
+}
+
+static void *shared_make_directions(struct findings *f)
+{
+	return directions_new(f->shared->p);
+}
+
+static void *shared_make_beside(struct findings *f)
+{
+	return kernels_beside(f->shared->p);
+}
+
+static void shared_unlock(void *shared)
+{
+	pthread_mutex_unlock(&((struct shared *)shared)->lock);
+}
+
+static void *shared_make(struct findings *f, enum shared_what what)
+{
+	static void *(*const make[SHARED_N])(struct findings *f) = {
+		[SHARED_WINDOW] = shared_make_window, [SHARED_THINNED] = shared_make_thinned, [SHARED_GAPS] = shared_make_gaps, [SHARED_ATTENTIONS] = shared_make_attentions,
+		[SHARED_STACKS] = shared_make_stacks, [SHARED_LAYERS] = shared_make_layers, [SHARED_COSTS] = shared_make_costs, [SHARED_DIRECTIONS] = shared_make_directions,
+		[SHARED_BESIDE] = shared_make_beside,
+	};
+	struct shared *s = f->shared;
+	struct mem_undo undo;
+	pthread_mutex_lock(&s->lock);
+	mem_undo_begin(&undo, shared_unlock, s);
+	void *made = s->made[what] ? s->made[what] : make[what](f);
+	__atomic_store_n(&s->made[what], made, __ATOMIC_RELEASE);
+	mem_undo_end(&undo);
+	shared_unlock(s);
+	return made;
+}
+
+/* What is there, or else is made now: by whoever asks first. */
+static inline void *shared_of(struct findings *f, enum shared_what what)
+{
+	void *made = __atomic_load_n(&f->shared->made[what], __ATOMIC_ACQUIRE);
+	return made ? made : shared_make(f, what);
+}
+
+const struct step_time *shared_steps(struct findings *f)
+{
+	return &((const struct shared_window *)shared_of(f, SHARED_WINDOW))->t;
 }
 
 static bool shared_any_busy(const struct step_time *w)
@@ -238,17 +328,13 @@ const char shared_thinned_why[] = "most events were taken out of this recording 
 
 bool shared_is_thinned(struct findings *f)
 {
-	struct shared *s = f->shared;
-	if (!s->asked_thinned) {
-		struct thinned t = thinned_of(s->p);
-		s->thinned = thinned_is(&t);
-		s->asked_thinned = true;
-		if (s->thinned)
-			findings_note(f, arena_printf(&f->arena, "Most events were taken out of this recording: from one op to the next the profiler's numbers go up by %llu in the median, "
-			              "from one API call to the next by %llu. Its gaps are not those of the run, and nothing is said of them.",
-			              (unsigned long long)t.ops, (unsigned long long)t.calls));
-	}
-	return s->thinned;
+	const struct thinned *t = shared_of(f, SHARED_THINNED);
+	if (thinned_is(t) && !f->tells_thinned)
+		findings_note(f, arena_printf(&f->arena, "Most events were taken out of this recording: from one op to the next the profiler's numbers go up by %llu in the median, "
+		              "from one API call to the next by %llu. Its gaps are not those of the run, and nothing is said of them.",
+		              (unsigned long long)t->ops, (unsigned long long)t->calls));
+	f->tells_thinned = thinned_is(t);
+	return f->tells_thinned;
 }
 
 bool shared_has(struct findings *f, enum detector_where where)
@@ -260,7 +346,7 @@ bool shared_has(struct findings *f, enum detector_where where)
 		why = "the input has no device work";
 	else if (where >= DETECT_DEVICE_TIMES && s->p->durations_only)
 		why = "the input holds durations, but no times";
-	else if (w && s->captures)
+	else if (w && ((const struct shared_window *)shared_of(f, SHARED_WINDOW))->captures)
 		why = "the steps capture a graph: nothing that they launch then runs";
 	else if (w && shared_is_thinned(f))
 		why = shared_thinned_why;
@@ -273,10 +359,7 @@ bool shared_has(struct findings *f, enum detector_where where)
 
 const struct gaps *shared_gaps(struct findings *f)
 {
-	struct shared *s = f->shared;
-	if (!s->gaps)
-		s->gaps = gaps_new(s->p, shared_stacks(f), &s->window.idle, s->window.gpu[s->window.lead].device, s->window.main_track, NULL, 0);
-	return s->gaps;
+	return shared_of(f, SHARED_GAPS);
 }
 
 struct shared_experts *shared_experts(struct findings *f)
@@ -284,51 +367,35 @@ struct shared_experts *shared_experts(struct findings *f)
 	return &f->shared->experts;
 }
 
-struct attentions **shared_attentions(struct findings *f)
+const struct attentions *shared_attentions(struct findings *f)
 {
-	return &f->shared->attentions;
+	return shared_of(f, SHARED_ATTENTIONS);
 }
 
 const struct stacks *shared_stacks(struct findings *f)
 {
-	struct shared *s = f->shared;
-	if (!s->stacks)
-		s->stacks = stacks_new_linked(s->p, shared_directions(f)->links);
-	return s->stacks;
+	return shared_of(f, SHARED_STACKS);
 }
 
 const struct costs *shared_costs(struct findings *f)
 {
-	struct shared *s = f->shared;
-	if (!s->costs)
-		s->costs = costs_new_linked(s->p, &cost_own, shared_directions(f)->links);
-	return s->costs;
+	return shared_of(f, SHARED_COSTS);
 }
 
 const uint8_t *shared_beside(struct findings *f)
 {
-	struct shared *s = f->shared;
-	if (!s->beside)
-		s->beside = kernels_beside(s->p);
-	return s->beside;
+	return shared_of(f, SHARED_BESIDE);
 }
 
 const struct layers *shared_layers(struct findings *f)
 {
-	struct shared *s = f->shared;
-	if (!s->layers)
-		s->layers = layers_new(s->p);
-	return s->layers;
+	return shared_of(f, SHARED_LAYERS);
 }
 
 const struct directions *shared_directions(struct findings *f)
 {
-	struct shared *s = f->shared;
-	if (s->layers && s->layers->dir)
-		return s->layers->dir;
-	if (!s->directions)
-		s->directions = directions_new(s->p);
-	return s->directions;
+	const struct layers *l = __atomic_load_n(&f->shared->made[SHARED_LAYERS], __ATOMIC_ACQUIRE);
+	return l && l->dir ? l->dir : shared_of(f, SHARED_DIRECTIONS);
 }
 
 bool step_time_has(const struct step_time *w, int64_t time_ns)

@@ -1,4 +1,4 @@
-/* What several detectors look at, made when the first detector asks and freed when all have run; and sentences that all detectors say in the same way. */
+/* What several detectors look at, made when the first detector asks and freed when all have run, whatever thread they run on; and sentences that all detectors say in the same way. */
 #ifndef OPSCOPE_DETECT_PARTS_SHARED_H
 #define OPSCOPE_DETECT_PARTS_SHARED_H
 
@@ -66,7 +66,7 @@ const struct directions *shared_directions(struct findings *f);
 /* Whether a kernel runs beside another one of its GPU: kernels_beside (detect/parts/kernel_grids.h). */
 const uint8_t *shared_beside(struct findings *f);
 
-/* What the detectors of one expert system share: the detectors of two systems never run together. */
+/* What the detectors of one expert system share: the detectors of two systems never run together, and those of one on one thread. */
 struct shared_experts {
 	void *state;              /* NULL = not made yet */
 	void (*release)(void *state);
@@ -75,7 +75,7 @@ struct shared_experts *shared_experts(struct findings *f);
 
 /* What the detectors of attention share (detect/parts/attention_chains.h). */
 struct attentions;
-struct attentions **shared_attentions(struct findings *f);
+const struct attentions *shared_attentions(struct findings *f);
 
 /* Whether the moment is in the steps. */
 bool step_time_has(const struct step_time *w, int64_t time_ns);

@@ -294,11 +294,11 @@ static struct key_totals key_totals_of(const struct key_groups *g)
 static void key_totals_keep(const struct key_groups *g)
 {
 	const struct profile *p = g->t->p;
-	if (g->t->rules != &torch_rules[TORCH_OWN] || g->choice.python || reuse_find(p, key_totals_kept))
+	if (g->t->rules != &torch_rules[TORCH_OWN] || g->choice.python || reuse_look(p, key_totals_kept))
 		return;
 	struct key_totals *totals = NEW(struct key_totals);
 	*totals = key_totals_of(g);
-	if (!reuse_keep(p, key_totals_kept, totals, mem_free))
+	if (!reuse_keep(p, key_totals_kept, totals, mem_free, NULL))
 		mem_free(totals);
 }
 
