@@ -287,6 +287,11 @@ bool spill_is_short(void)
 	return spill_strict || spill_n;
 }
 
+uint64_t spill_most_bytes(void)
+{
+	return spill_most;
+}
+
 static void spill_set_handlers(void)
 {
 	pthread_atfork(spill_before_fork, spill_after_fork, spill_in_child);

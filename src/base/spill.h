@@ -53,6 +53,8 @@ void spill_forget(size_t bytes);
 bool spill_is_strict(void);
 /* Whether memory is short: a limit was given, or there are blocks in the file. */
 bool spill_is_short(void);
+/* The limit; 0 = there is none. */
+uint64_t spill_most_bytes(void);
 /* The folder that was full when no file could take more the last time; NULL = one could. */
 const char *spill_full(void);
 

@@ -6,6 +6,7 @@
 #include "store/profile.h"
 #include "store/reuse.h"
 
+#include <limits.h>
 #include <sys/param.h>
 
 struct together {
@@ -13,11 +14,19 @@ struct together {
 	const void *thread;            /* the calling one */
 };
 
+/* How many threads' questions fit into memory: what is kept for all of them takes about 4 times what *p does, and what each makes for itself as much as *p. */
+static unsigned together_room(const struct profile *p)
+{
+	enum { KEPT = 4 };
+	const uint64_t most = spill_most_bytes(), fit = most / profile_bytes(p);
+	return !most || fit > UINT_MAX ? UINT_MAX : fit > KEPT ? (unsigned)fit - KEPT : 1;
+}
+
 unsigned together_threads(const struct profile *p)
 {
 	enum { MOST = 8, ROWS_EACH = 2048 }; /* questions wait for each other's results; a few rows are looked through faster than a thread starts */
 	const unsigned pay = MIN(MOST, 1 + p->span.rows.n / ROWS_EACH + p->gpu_op.rows.n / ROWS_EACH + p->memory_block.rows.n / ROWS_EACH);
-	return spill_is_short() ? 1 : MIN(pay, threads_wanted(p->threads));
+	return spill_is_short() ? 1 : MIN(MIN(pay, together_room(p)), threads_wanted(p->threads));
 }
 
 static void together_join(void *together)
