@@ -72,7 +72,7 @@ def table(rows):
     line("events", lambda r: f"{r['events']:,}")
     line("`gzip -dc`, CPU s", lambda r: f"{r['gunzip'].cpu:.2f}")
     line("`report operators` from .json.gz, CPU s", lambda r: f"{r['gz'].cpu:.2f}")
-    line("**ratio to `gzip -dc`**", lambda r: f"**{r['gz'].cpu / r['gunzip'].cpu:.2f}**", "≤ 0.4")
+    line("**ratio to `gzip -dc`**", lambda r: f"**{r['gz'].cpu / r['gunzip'].cpu:.2f}**", "≤ 0.4 (short 0.45)")
     line("the same, wall s", lambda r: f"{r['gz'].wall:.2f}")
     line("python `json.load`, CPU s", lambda r: f"{r['loads'].cpu:.2f}")
     line("`report operators` from .json, CPU s", lambda r: f"{r['plain'].cpu:.2f}")
