@@ -158,15 +158,17 @@ static bool detect_is_chosen(const struct detector *d, const struct detect_args 
 struct detect_work {
 	const struct profile *p;
 	const struct detector **chosen;
-	struct findings *found;        /* by place in chosen */
+	struct findings *found;        /* by place in chosen; NULL: they add to *all, one after the other */
 	struct findings *all;
 };
 
 static void detect_make(void *work, unsigned job)
 {
 	const struct detect_work *x = work;
-	struct findings *f = &x->found[job];
-	*f = (struct findings){.detector = x->chosen[job], .args = x->all->args, .memory_alone = x->all->memory_alone, .shared = x->all->shared};
+	struct findings *f = x->found ? &x->found[job] : x->all;
+	if (x->found)
+		*f = (struct findings){.args = x->all->args, .memory_alone = x->all->memory_alone, .shared = x->all->shared};
+	f->detector = x->chosen[job];
 	if (shared_has(f, f->detector->where))
 		f->detector->run(x->p, f);
 }
@@ -175,6 +177,8 @@ static void detect_make(void *work, unsigned job)
 static int detect_take(void *work, unsigned job)
 {
 	const struct detect_work *x = work;
+	if (!x->found)
+		return 0;
 	struct findings *from = &x->found[job], *to = x->all;
 	for (unsigned i = 0; i < from->n; i++)
 		MEM_PUSH(to->v, to->n, to->cap, from->v[i]);
@@ -190,10 +194,10 @@ static int detect_take(void *work, unsigned job)
 	return 0;
 }
 
-/* Those of an expert system share more than threads may (shared_experts). */
+/* Those of an expert system share what the first of them made, the findings among it (shared_experts). */
 static void run_chosen(struct profile *p, struct findings *f, unsigned n)
 {
-	struct detect_work x = {.p = p, .chosen = NEW_ARRAY(n, const struct detector *), .found = NEW_ARRAY(n, struct findings), .all = f};
+	struct detect_work x = {.p = p, .chosen = NEW_ARRAY(n, const struct detector *), .found = f->args.experts ? NULL : NEW_ARRAY(n, struct findings), .all = f};
 	const unsigned threads = f->args.experts ? 1 : together_threads(p);
 	unsigned at = 0;
 	for (const struct detector *const *d = detector_registry; *d; d++)
