@@ -38,8 +38,8 @@ static void cli_look_append(struct table *overview, struct table *findings)
 	*end = findings;
 }
 
-/* Both tables as one answer; where there is no overview, why, under the findings. */
-static int print_look(struct profile *p, struct table_command *c)
+/* Both tables as one answer; where there is no overview, why, under the findings. `path` is for further commands: an .opscope file states that of its trace. */
+static int print_look(struct profile *p, struct table_command *c, const char *path)
 {
 	struct table overview, *findings = NEW(struct table);
 	struct err e, why;
@@ -53,19 +53,19 @@ static int print_look(struct profile *p, struct table_command *c)
 		const struct err *first = shown ? &e : &why;
 		return cli_fail(first, first->code == ERR_USAGE ? EXIT_USAGE : EXIT_INPUT);
 	}
-	cli_look_keep_first(findings, p->input_path.p);
+	cli_look_keep_first(findings, path);
 	if (!shown)
 		table_note(findings, "no overview: %s", why.msg);
 	else
 		cli_look_append(&overview, findings);
 	unsigned ranks = rank_count(p);
 	if (rank_workers_count(p))
-		table_note(findings, "this is a timeline of %u workers: `opscope report slowdown %s` says what slow ones cost, `opscope report pipeline %s` what the stages do", ranks, p->input_path.p,
-		           p->input_path.p);
+		table_note(findings, "this is a timeline of %u workers: `opscope report slowdown %s` says what slow ones cost, `opscope report pipeline %s` what the stages do", ranks, path,
+		           path);
 	else if (rank_place_of(p).is_merged)
 		table_note(findings, "ranks of a job were merged into this trace, for viewers: steps, shares and findings are of all of them at once; the recordings of the ranks tell them apart");
 	if (!rank_workers_count(p) && ranks > 1)
-		table_note(findings, "%u GPUs ran collectives, each a rank of a job: `opscope report ranks %s` says how much of these is waiting", ranks, p->input_path.p);
+		table_note(findings, "%u GPUs ran collectives, each a rank of a job: `opscope report ranks %s` says how much of these is waiting", ranks, path);
 	int status = cli_output(shown ? &overview : findings, &c->output, p->input_path.p);
 	table_release(shown ? &overview : findings);
 	if (!shown)
@@ -104,7 +104,7 @@ static int cli_look_run(int argc, char **argv)
 	} else if (found) {
 		struct profile *p = cli_read(l.v[0].path.p, &c.trace, &status);
 		if (p)
-			status = print_look(p, &c);
+			status = print_look(p, &c, l.v[0].path.p);
 		profile_free(p);
 	}
 	discover_release(&l);

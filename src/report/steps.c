@@ -3,13 +3,13 @@
 
 enum { STEPS_KEY_NAME, STEPS_KEY_CALLS, STEPS_KEY_FIRST };
 
-static const struct section steps_key_op_section = {.name = "key_ops", .title = "What would do as a key op", COLUMNS(
-	[STEPS_KEY_NAME] = {COLUMN(TEXT, "name", "Key op", "for --key-op: an outermost op or range, or device work")},
+static const struct section steps_key_op_section = {.name = "key_ops", .title = "Ops that repeat", COLUMNS(
+	[STEPS_KEY_NAME] = {COLUMN(TEXT, "name", "Key op", "an outermost op or range, or device work; for --key-op, where each step, and not each layer, calls it once")},
 	[STEPS_KEY_CALLS] = {COLUMN(COUNT, "calls", "Calls", "how often it is called: about as often as there are steps is right")},
 	[STEPS_KEY_FIRST] = {COLUMN(TIME, "first_ns", "First call", "on the trace's clock: early in the step is right")},
 )};
 
-/* What would do as a key op, where nothing marks steps. */
+/* Ops that repeat, where nothing marks steps. */
 static void candidates(const struct profile *p, const struct report_args *args, struct table *first)
 {
 	enum { SHOWN = 20 };

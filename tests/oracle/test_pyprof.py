@@ -511,8 +511,8 @@ class Default(Made):
         self.assertEqual([(r["dir"], r["op"], r["sub"], r["flops"]) for r in table.rows],
                          [("fprop", "linear", 0, 8192), ("bprop", "linear", 0, 8192), ("bprop", "linear", 1, 8192), ("bprop", "linear", 2, 0)])
         self.assertEqual([r["tflops"] for r in table.rows], [8192 / 100 / 1e3, 8192 / (90 + 2.5) / 1e3, 8192 / (80 + 2.5) / 1e3, None])
-        self.assertIn("backward kernels 175 ns, of which 175 were given op, layer and line of a forward kernel by sequence number", table.notes)
-        self.assertTrue(any(n.startswith("a model covers 100.0 % of the kernels' time: 275 ns of 275") for n in table.notes), table.notes)
+        self.assertIn("backward kernels 175 ns, of which 175 ns were given op, layer and line of a forward kernel by sequence number", table.notes)
+        self.assertTrue(any(n.startswith("a model covers 100.0 % of the kernels' time: 275 ns of 275 ns") for n in table.notes), table.notes)
 
     def test_accumulate_grad(self):
         """Adding a gradient to a parameter's is of no one forward op, whatever its number is: ops without a node have 0, too."""
@@ -524,7 +524,7 @@ class Default(Made):
         self.db.kernel((104, 105), 2000, 2010, "add")
         table = self.rows()
         self.assertEqual([(r["dir"], r["op"]) for r in table.rows], [("fprop", "sum"), ("bprop", "add_")])
-        self.assertIn("backward kernels 10 ns, of which 0 were given op, layer and line of a forward kernel by sequence number", table.notes)
+        self.assertIn("backward kernels 10 ns, of which 0 ns were given op, layer and line of a forward kernel by sequence number", table.notes)
 
     def test_direction_needs_an_op(self):
         self.db.kernel((4, 5), 1000, 1100, "gemm")
@@ -540,7 +540,7 @@ class Default(Made):
         path = self.db.close()
         table = report("pyprof", path)
         self.assertEqual([(r["op"], r["dir"]) for r in table.rows], [("relu", "fprop"), (None, None)])
-        self.assertIn("kernels 150 ns = launched by an op 100 + inside a user's range only 0 + unattributed 50", table.notes)
+        self.assertIn("kernels 150 ns = launched by an op 100 ns + inside a user's range only 0 ns + unattributed 50 ns", table.notes)
         ranges = {r["range"]: r for r in report("nvtx", path).rows}
         self.assertEqual((ranges["torch.__getattr__"]["calls"], ranges["torch.__getattr__"]["gpu_ns"]), (3, 150))
         kinds = {r["kind"]: r["count"] for r in info(path).section("problems").rows}
@@ -579,7 +579,7 @@ class Default(Made):
         first, second = table.rows
         self.assertEqual((first["op"], first["flops"], first["bytes"], first["tflops"], first["tc"]), ("myop", None, None, None, "unknown"))
         self.assertEqual((second["op"], second["flops"]), (None, None))
-        self.assertIn("kernels 25 ns = launched by an op 5 + inside a user's range only 0 + unattributed 20", table.notes)
+        self.assertIn("kernels 25 ns = launched by an op 5 ns + inside a user's range only 0 ns + unattributed 20 ns", table.notes)
 
     def test_threads_do_not_mix(self):
         """The kernels of an op count on for their thread, whatever another launches between them."""
@@ -626,7 +626,7 @@ class Lenet(Case):
         self.assertLessEqual({r["dir"] for r in table.rows}, {"fprop", "bprop"})
         self.assertEqual({r["op"] for r in table.rows}, {"conv2d", "relu", "max_pool2d", "linear"})
         self.assertEqual(sum(r["sil_ns"] for r in table.rows), 589147)
-        self.assertTrue(any(n.startswith("kernels 589147 ns = launched by an op 589147 + inside a user's range only 0 + unattributed 0") for n in table.notes))
+        self.assertTrue(any(n.startswith("kernels 589147 ns = launched by an op 589147 ns + inside a user's range only 0 ns + unattributed 0 ns") for n in table.notes))
         # Each call of an op counts once: 2NKPQCRS of the convolutions, 2mnk of the linear layers.
         flops = {op: sum(r["flops"] or 0 for r in table.rows if r["op"] == op) for op in ("conv2d", "linear")}
         self.assertEqual(flops["linear"], 2 * 32 * (400 * 120 + 120 * 84 + 84 * 10))

@@ -295,7 +295,9 @@ static bool costs_place(struct costs *c, const struct costs_key *k, uint32_t *at
 	if (x->keys.n == before)
 		return false;
 	if (c->base && !x->cap) {
-		c->cost = memcpy(NEW_ARRAY_RAW((size_t)others + 1, struct cost), c->base->cost, others * sizeof *c->cost);
+		c->cost = NEW_ARRAY_RAW((size_t)others + 1, struct cost);
+		if (others) /* else there is no array to copy */
+			memcpy(c->cost, c->base->cost, others * sizeof *c->cost);
 		x->cap = others + 1;
 	}
 	MEM_GROW(c->cost, x->cap, *at + 1);

@@ -435,11 +435,11 @@ static struct str steps_cut_name(struct str s)
 	return (struct str){s.p, s.n > NAME_SHOWN ? NAME_SHOWN : s.n};
 }
 
-void steps_put_candidates(struct profile *p, uint32_t expected, struct buf *b)
+void steps_put_candidates(struct profile *p, struct buf *b)
 {
 	enum { SHOWN = 3 };
 	struct key_candidate *c;
-	unsigned n = key_candidates(p, expected, true, SHOWN, &p->arena, &c);
+	unsigned n = key_candidates(p, 0, true, SHOWN, &p->arena, &c);
 	for (unsigned i = 0; i < n; i++)
 		buf_printf(b, "%s`" STR_FMT "%s` (%u calls)", i ? ", " : "", STR_ARG(steps_cut_name(c[i].name)),
 		           c[i].name.n > NAME_SHOWN ? "..." : "", c[i].calls);
@@ -459,7 +459,8 @@ static void put_window(const struct steps *s, struct buf *b)
 /* What stands in place of steps, why, and what to do about it. */
 static void explain_none(struct profile *p, struct steps *s, const struct iterations *seen)
 {
-	struct buf b = {0}, names = {0};
+	struct buf b = {0};
+	struct key_candidate *would_do;
 	if (s->key.n)
 		buf_printf(&b, "`" STR_FMT "` (%u call%s) does not make a whole step. ", STR_ARG(s->key), s->calls, s->calls == 1 ? "" : "s");
 	else
@@ -467,17 +468,14 @@ static void explain_none(struct profile *p, struct steps *s, const struct iterat
 	put_window(s, &b);
 	if (seen->how.n)
 		buf_printf(&b, STR_FMT " ", STR_ARG(seen->how));
-	if (!seen->layers)
-		steps_put_candidates(p, seen->calls, &names);
 	if (seen->layers)
 		buf_printf(&b, "An op that is called about %u times is called once a layer, and tells no steps. ", seen->calls);
-	if (names.n)
-		buf_printf(&b, "--key-op=NAME says which op each step (not each layer) calls once, such as " STR_FMT ".", STR_ARG(buf_view(&names)));
+	if (!seen->layers && key_candidates(p, seen->calls, true, 1, &p->arena, &would_do))
+		buf_cstr(&b, "If you know an op that each step, and not each layer, calls once, name it: --key-op=NAME; `opscope report steps` lists ops that repeat.");
 	else
-		buf_printf(&b, "Call prof.step() after each iteration, or put a range around it.");
+		buf_cstr(&b, "Call prof.step() after each iteration, or put a range around it.");
 	s->how = arena_str(&p->arena, buf_view(&b));
 	buf_release(&b);
-	buf_release(&names);
 }
 
 /* The finders in order; the first that finds a whole step. */

@@ -97,8 +97,8 @@ struct steps_text {
 };
 struct steps_text steps_range_text(int64_t first, int64_t last);
 
-/* Appends what would do as a key op, for a sentence; `expected`: calls that each step should have, 0 = any. */
-void steps_put_candidates(struct profile *p, uint32_t expected, struct buf *b);
+/* Appends ops that repeat, for a sentence. */
+void steps_put_candidates(struct profile *p, struct buf *b);
 
 /* Makes p->steps from this key op (NULL or "" = none given), again if they were made from another one. ERR_USAGE when nothing has this
  * name, with what is near; ERR_DATA when the input has no times. What older steps gave stays valid. */

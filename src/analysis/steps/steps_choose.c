@@ -8,7 +8,7 @@
 static int steps_choose_fail(struct profile *p, struct str key, struct err *e)
 {
 	struct buf b = {0};
-	steps_put_candidates(p, 0, &b);
+	steps_put_candidates(p, &b);
 	err_set(e, ERR_USAGE, "--key-op=" STR_FMT ": no range, op, op id or kernel has this name, or several end so%s" STR_FMT, STR_ARG(key),
 	        b.n ? "; ops that are called several times: " : "", STR_ARG(buf_view(&b)));
 	buf_release(&b);

@@ -338,13 +338,13 @@ static void note_default(const struct printer *x)
 		backward += r->backward[i] ? ns : 0;
 		linked += r->forward[i] != ROW_NONE ? ns : 0;
 	}
-	table_note(x->out, "kernels %lld ns = launched by an op %lld + inside a user's range only %lld + unattributed %lld", (long long)total,
+	table_note(x->out, "kernels %lld ns = launched by an op %lld ns + inside a user's range only %lld ns + unattributed %lld ns", (long long)total,
 	           (long long)by_op, (long long)by_range, (long long)(total - by_op - by_range));
 	if (total && !by_op && !by_range && !x->p->whole)
 		table_warn(x->out, "the input does not say what launched kernels; to record ops: %s", recording_how(x->p, RECORD_OPS));
-	table_note(x->out, "backward kernels %lld ns, of which %lld were given op, layer and line of a forward kernel by sequence number",
+	table_note(x->out, "backward kernels %lld ns, of which %lld ns were given op, layer and line of a forward kernel by sequence number",
 	           (long long)backward, (long long)linked);
-	table_note(x->out, "a model covers %.1f %% of the kernels' time: %lld ns of %lld; ops without a model %lld, no op %lld",
+	table_note(x->out, "a model covers %.1f %% of the kernels' time: %lld ns of %lld ns; ops without a model %lld ns, no op %lld ns",
 		           percent_or_zero((double)x->costs->modelled_ns, (double)x->costs->kernel_ns), (long long)x->costs->modelled_ns,
 		           (long long)x->costs->kernel_ns, (long long)x->costs->unmodelled_ns, (long long)x->costs->unattributed_ns);
 	table_note(x->out, "FLOPs and bytes of an op stand at its main kernel (its backward's: in parts at two), and are 0 at its others");

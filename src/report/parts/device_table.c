@@ -198,7 +198,8 @@ void device_table(const struct profile *p, const struct report_args *args, bool 
 	}
 	if (p->device_joined)
 		table_note(t, "Device %d is the one that the input describes as device %d: only one is described, and only one works.", p->joined_device, p->device.id[0]);
-	table_note(t, "Measured during the steps: %lld ns; busy and idle sum to it.", (long long)l.span_ns);
+	const bool has_steps = p->steps && !p->steps->whole_trace;
+	table_note(t, "%s %lld ns; busy and idle sum to it.", has_steps ? "Measured during the steps:" : "No steps were found; measured during", (long long)l.span_ns);
 	note_unknown_mfu(p, mfu, args, t);
 	mfu_free(mfu);
 	gpu_metrics_release(&l);

@@ -74,7 +74,7 @@ export const iterations: View = {
     const choose = source.off ? undefined : (cells: Cell[]) => place.go({ view: "iterations", args: { ...place.read().args, steps: String(cells[at]) } });
     showReport(page, "steps", t, { title: "Steps", choose, hide: t.columns.map((x) => x.id).filter((id) => /_pct$|^start_ns$|^source$/.test(id)) });
     if (keys) await part(page, "Key ops", async (box) => showReport(box, "steps", keys, {
-      title: "What would do as a key op",
+      title: "Ops that repeat",
       choose: source.off ? undefined : (cells) => place.go({ view: "iterations", args: { ...place.read().args, key_op: String(cells[0]), steps: "" } }),
     }));
   },
