@@ -74,7 +74,7 @@ OPSCOPE_API enum opscope_error opscope_error_code(void);
  *   rank          for opscope_job_report: "all" = rows of each rank
  *   gpu           for opscope_open: the GPUs are these ("H100 SXM"), whatever the input says or does not say
  *   rules, kernel-rules  for opscope_open: files of rules of your own (docs/costs.md); they are this profile's alone
- *   threads       for opscope_open and opscope_job_open: read, and find advice, on so many threads; else OPSCOPE_THREADS of the environment says how many, else one a processor
+ *   threads       for opscope_open and opscope_job_open: how many threads read a trace and look for findings; default: OPSCOPE_THREADS of the environment, else one a processor
  *   memory        "1G", "500M": what the process keeps of large traces in memory from this call on, about; the rest lies in a file (docs/large_traces.md)
  *   group-by      for reports: opscope_report_choice lists the values, of which some reports combine several: "name,shape"
  *   compat        for reports and findings: give the numbers of a predecessor, e.g. "tb-plugin"

@@ -130,11 +130,16 @@ int spill_descriptor(const struct spill_piece *piece)
 	return spill_file[piece->file].fd;
 }
 
-static void spill_make_hole(const struct spill_piece *piece)
+/* Whether the piece is zero now. False where the file system has no holes (NFS 3, FAT): the piece then stays what it was, and takes space until the process ends. */
+static bool spill_make_hole(const struct spill_piece *piece)
 {
+	int failed = -1;
 #ifdef FALLOC_FL_PUNCH_HOLE
-	fallocate(spill_descriptor(piece), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece->at, (off_t)piece->bytes); /* where a file has no holes, until the process ends */
+	do
+		failed = fallocate(spill_descriptor(piece), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece->at, (off_t)piece->bytes);
+	while (failed && errno == EINTR);
 #endif
+	return !failed;
 }
 
 /* --- spare pieces --- */
@@ -318,8 +323,10 @@ bool spill_take(struct spill_piece *piece, size_t bytes, bool zero)
 	spill_is_full = false;
 	if (!zero)
 		return true;
-	spill_make_hole(piece);
-	return spill_claim(piece) == 0 || spill_take_fresh(piece, bytes);
+	if (spill_make_hole(piece))
+		return spill_claim(piece) == 0 || spill_take_fresh(piece, bytes);
+	spill_give_back(piece);
+	return spill_take_fresh(piece, bytes); /* what no block has had is zero */
 }
 
 void spill_tell(void (*moved)(const char *from, const char *to))
@@ -399,16 +406,15 @@ void spill_child_ended(void)
 {
 	pthread_mutex_lock(&spill_lock);
 	assert(spill_children);
-	struct spill_waiting *w = NULL;
-	if (--spill_children == 0) {
-		w = spill_waiting;
-		spill_waiting = NULL;
-	}
-	pthread_mutex_unlock(&spill_lock);
-	for (struct spill_waiting *next; w; w = next) {
-		next = w->next;
+	/* The last one counts until all pieces are given back: else another thread could begin the files anew in between. */
+	for (struct spill_waiting *w; spill_children == 1 && (w = spill_waiting);) {
+		spill_waiting = w->next;
+		pthread_mutex_unlock(&spill_lock);
 		spill_give_back(&w->piece);
 		free(w);
+		pthread_mutex_lock(&spill_lock);
 	}
+	spill_children--;
+	pthread_mutex_unlock(&spill_lock);
 	spill_reuse();
 }

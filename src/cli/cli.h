@@ -171,7 +171,7 @@ uint64_t cli_limit_memory(const char *arg);
 int64_t cli_seconds_ns(const char *option, const char *text, bool zero);
 
 /* The value of --threads; says what OPSCOPE_THREADS is where that is no number, once. */
-#define CLI_THREADS_HELP "read and analyse with N threads (default: $OPSCOPE_THREADS, else one per processor); answers do not depend on N"
+#define CLI_THREADS_HELP "read with N threads, and make the reports of import and the findings of advise with as many (default: $OPSCOPE_THREADS, else one per processor); answers do not depend on N"
 void cli_set_threads(const char *arg);
 void cli_warn_threads(void);
 

@@ -85,7 +85,7 @@ static void cli_doubt_memory(const char *arg, uint64_t bytes)
 	const uint64_t least = 32 << 20; /* what reading takes with all libraries */
 	struct err e;
 	if (bytes < least) {
-		err_set(&e, ERR_LIMIT, "--memory=%s: opscope alone needs 10 to 20 MB, so that it may take more; 32M is the least that it can keep to", arg);
+		err_set(&e, ERR_LIMIT, "--memory=%s cannot be kept: opscope itself needs 10 to 20 MB; the least is 32M", arg);
 		cli_fail(&e, EXIT_DONE);
 	}
 }

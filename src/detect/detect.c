@@ -173,6 +173,15 @@ static void detect_make(void *work, unsigned job)
 		f->detector->run(x->p, f);
 }
 
+/* Several detectors say that most events were taken out. */
+static bool detect_has_note(const struct findings *f, struct str note)
+{
+	for (unsigned i = 0; i < f->n_notes; i++)
+		if (str_eq(f->note[i], note))
+			return true;
+	return false;
+}
+
 /* Puts what it found behind what those before it found. */
 static int detect_take(void *work, unsigned job)
 {
@@ -184,8 +193,9 @@ static int detect_take(void *work, unsigned job)
 		MEM_PUSH(to->v, to->n, to->cap, from->v[i]);
 	for (unsigned i = 0; i < from->n_missing; i++)
 		MEM_PUSH(to->missing, to->n_missing, to->cap_missing, from->missing[i]);
-	for (unsigned i = 0; i < from->n_notes && !(from->tells_thinned && to->tells_thinned); i++)
-		MEM_PUSH(to->note, to->n_notes, to->cap_notes, from->note[i]);
+	for (unsigned i = 0; i < from->n_notes; i++)
+		if (!detect_has_note(to, from->note[i]))
+			MEM_PUSH(to->note, to->n_notes, to->cap_notes, from->note[i]);
 	to->tells_thinned |= from->tells_thinned;
 	arena_adopt(&to->arena, &from->arena);
 	mem_free(from->v);

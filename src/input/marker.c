@@ -380,6 +380,8 @@ static struct marker read_emit_nvtx(struct markers *m, const struct marker_field
 
 static bool marker_skip(struct str *rest, const char *text, size_t n)
 {
+	if (!n) /* there may be no text at all */
+		return true;
 	if (rest->n < n || memcmp(rest->p, text, n) != 0)
 		return false;
 	rest->p += n;

@@ -1,8 +1,8 @@
 /* Reading an .opscope file (store/save.h says what is in it). The file may come from anyone: every length, id and enum is
  * checked before it becomes part of a profile, and so is every checksum.
  *
- * What is left out (profile.left_out: tables, and span.aux_id) is looked for in the file's lists, and its data stays unread: damage of that data, a wrong
- * checksum as much as a value out of range, is not noticed, and nothing of it is in the profile. The tables are without rows, the column is absent. */
+ * What is left out (profile.left_out: tables, and span.aux_id) is held against its checksums and stays packed: a value out of range is not noticed, and
+ * nothing of it is in the profile. The tables are without rows, the column is absent. */
 #ifndef OPSCOPE_STORE_LOAD_H
 #define OPSCOPE_STORE_LOAD_H
 

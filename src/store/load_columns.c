@@ -263,6 +263,16 @@ static void load_note_left(struct load *l, const struct store_column *col, uint3
 		l->p->left_bytes += bytes;
 }
 
+/* Data that stays packed is held against its checksum all the same. */
+static int load_check_left(struct load *l, const struct load_column *v)
+{
+	struct str data;
+	for (uint32_t i = 0; i < l->n_chunks; i++)
+		if (load_is_of(&l->chunk[i], v) && load_read_packed(l, &l->chunk[i], &data))
+			return -1;
+	return 0;
+}
+
 /* One column of a table of n rows. *found: it is there, or there is nothing to be. */
 static int load_read_column(struct load *l, const struct guess *g, const struct store_column *col, uint32_t n, struct guess_classes *k, bool *found)
 {
@@ -271,9 +281,11 @@ static int load_read_column(struct load *l, const struct guess *g, const struct 
 	if (load_find_column(l, &v))
 		return -1;
 	*found = v.found;
-	if (load_leaves_column(l->p, g->table, col))
+	if (load_leaves_column(l->p, g->table, col)) {
 		load_note_left(l, col, n, v.found);
-	if ((!v.found && col->group == SPARSE) || load_leaves_column(l->p, g->table, col))
+		return load_check_left(l, &v);
+	}
+	if (!v.found && col->group == SPARSE)
 		return 0;
 	*data = load_alloc_to_fill(n, col->size);
 	struct packed_column to = guess_column(l->p, g, col, *data, n, k);

@@ -188,7 +188,7 @@ static inline bool profile_is_cut(enum store_table_id id)
 /* For who adds to the profile: nobody else reads it. */
 static inline void profile_assert_alone(const struct profile *p)
 {
-	assert(!p->is_asked && !(p->whole && p->whole->is_asked));
+	assert(!p->is_asked && !(p->whole && p->whole->is_asked) && !(p->slice && p->slice->is_asked));
 	(void)p;
 }
 

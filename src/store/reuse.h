@@ -2,12 +2,12 @@
  * frees its own. Between reuse_begin and reuse_end each is made once and handed out again, and its *_free does nothing; a part of
  * the profile (analysis/steps/slice.h) keeps what is made of it, too. A result may depend on the profile and on `what` alone.
  *
- * Only the thread that called reuse_begin, or reuse_take since, and threads that called reuse_join for it, are handed what was kept: others may read the profile
- * meanwhile, and make their own. Whoever of these threads asks first for a result makes it, and the others wait until it is there. A result may be made of other
+ * What was kept is handed to its owner, the thread that called reuse_begin or, later, reuse_take, and to threads that joined it (reuse_join). Other threads may
+ * read the profile meanwhile, and make their own. Whoever of these threads asks first for a result makes it, and the others wait until it is there. A result may be made of other
  * results, but not of itself: so there is always one thread that waits for nobody.
  *
- * What is kept takes about as much memory as the profile itself. So it is kept for a while alone: while a profile is imported (query/aggregate.h), for one answer to `advise` (query/advice.h),
- * and in the server while further requests wait for the same input (serve/library.h). */
+ * What is kept takes up to three times the memory of the profile itself. So it is kept for a while alone: while a profile is imported (query/aggregate.h), for one answer to `advise`
+ * (query/advice.h) or one report of the steps (query/report.c), and in the server while further requests wait for the same input (serve/library.h). */
 #ifndef OPSCOPE_STORE_REUSE_H
 #define OPSCOPE_STORE_REUSE_H
 

@@ -14,11 +14,11 @@ struct together {
 	const void *thread;            /* the calling one */
 };
 
-/* How many threads' questions fit into memory: what is kept for all of them takes about 4 times what *p does, and what each makes for itself as much as *p. */
+/* How many threads' questions fit into half of the memory: *p and what is kept for all take about 4 times what *p does, and what each thread makes for itself as much as *p. */
 static unsigned together_room(const struct profile *p)
 {
 	enum { KEPT = 4 };
-	const uint64_t most = spill_most_bytes(), fit = most / profile_bytes(p);
+	const uint64_t most = spill_most_bytes(), fit = most / 2 / profile_bytes(p);
 	return !most || fit > UINT_MAX ? UINT_MAX : fit > KEPT ? (unsigned)fit - KEPT : 1;
 }
 

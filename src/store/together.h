@@ -6,7 +6,7 @@
 
 struct profile;
 
-/* How many threads pay for questions to *p. Each question takes memory of its own: where memory is short it is one, and of a large *p as many as the memory has room for. */
+/* How many threads are worth starting for questions to *p. Each question takes memory of its own: where memory is short it is one, and of a large *p as many as the memory has room for. */
 unsigned together_threads(const struct profile *p);
 
 /* crew_run of jobs that ask *p: further threads are handed what the calling thread is (store/reuse.h). By more than one thread, nothing may be added to *p or

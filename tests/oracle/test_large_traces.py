@@ -14,7 +14,7 @@ import oracle
 LAUNCHES = 200_000
 LIMIT_MB = 32
 GROUP_MB = 48  # a disk may be read 8 MB at a time, which a group of less reads again and again
-SMALL = "opscope: --memory={}: opscope alone needs 10 to 20 MB, so that it may take more; 32M is the least that it can keep to"
+SMALL = "opscope: --memory={} cannot be kept: opscope itself needs 10 to 20 MB; the least is 32M"
 GROUPS = "/sys/fs/cgroup"
 # In a process of its own, since a child begins with what its parent has in memory.
 PEAK = "import resource, subprocess, sys; p = subprocess.run(sys.argv[1:]); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, file=sys.stderr); sys.exit(p.returncode)"

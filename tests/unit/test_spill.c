@@ -28,6 +28,7 @@ static const char *full_folder; /* files of it are on a full disk, too; NULL = n
 static bool no_other_folder;    /* than the one that has the file */
 static atomic_int error_once;   /* of the next request */
 static atomic_uint requests;
+static bool no_holes;           /* the file system has none */
 static const struct statfs *disk; /* NULL = the real one */
 
 static bool is_in(int fd, const char *folder)
@@ -38,6 +39,15 @@ static bool is_in(int fd, const char *folder)
 }
 
 /* Instead of the C library's. */
+int fallocate(int fd, int mode, off_t at, off_t bytes)
+{
+	if (no_holes && mode & FALLOC_FL_PUNCH_HOLE) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return (int)syscall(SYS_fallocate, fd, mode, at, bytes);
+}
+
 int posix_fallocate(int fd, off_t at, off_t bytes)
 {
 	const int error = atomic_exchange(&error_once, 0);
@@ -562,6 +572,25 @@ static void pieces_are_taken_again(void **state)
 	mem_free(first);
 }
 
+static void a_file_without_holes_has_zeros(void **state)
+{
+	enum { TURNS = 6, BYTES = 4 * MB };
+	void *first = fill_memory(), *stays = mem_zalloc(BYTES, 1);
+	no_holes = true;
+	for (int turn = 0; turn < TURNS; turn++) {
+		char *v = mem_zalloc(BYTES, 1);
+		assert_true(spill_bytes(v));
+		for (size_t i = 0; i < BYTES; i++)
+			if (v[i])
+				fail_msg("byte %zu is not zero", i);
+		memset(v, 0x55, BYTES);
+		mem_free(v);
+	}
+	no_holes = false;
+	mem_free(stays);
+	mem_free(first);
+}
+
 /* They hold no more than the limit, and nothing once the disk is full. */
 static void spare_pieces_are_few(void **state)
 {
@@ -652,7 +681,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_file_never_has_a_name),
 		cmocka_unit_test(what_children_held_is_given_back),
 		cmocka_unit_test(a_request_that_fails_takes_nothing),
-		cmocka_unit_test(pieces_are_taken_again),
+		cmocka_unit_test(pieces_are_taken_again), cmocka_unit_test(a_file_without_holes_has_zeros),
 		cmocka_unit_test(spare_pieces_are_few),
 		cmocka_unit_test(errors_are_told_apart),
 		cmocka_unit_test(a_file_that_was_loaded_leaves_the_share),

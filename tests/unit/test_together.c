@@ -28,12 +28,12 @@ static void test_few_rows(void **state)
 	profile_free(many);
 }
 
-/* A limit that holds seven profiles holds what is kept of one, and what three threads make of it. Of the whole process: the last test. */
+/* Half of a limit that holds seven profiles: one with what is kept of it, and what three threads make of it. Of the whole process: the last test. */
 static void test_room(void **state)
 {
 	(void)state;
 	struct profile *many = profile_of(20000), *more = profile_of(60000);
-	spill_limit_unless_set(7 * profile_bytes(many) + 1);
+	spill_limit_unless_set(14 * profile_bytes(many) + 2);
 	assert_int_equal(together_threads(many), 3);
 	assert_int_equal(together_threads(more), 1);
 	profile_free(many);

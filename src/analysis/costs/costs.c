@@ -270,12 +270,13 @@ static struct cost costs_ask_known(const struct costs_cache *x, const struct pro
 	struct mem_undo undo;
 	pthread_mutex_lock(&known->lock);
 	mem_undo_begin(&undo, costs_unlock, known);
-	uint32_t before = known->keys.n, at = intern_put_key(&known->keys, k, sizeof *k) - 1;
-	if (known->keys.n > before) {
-		MEM_GROW(known->v, known->cap, at + 1);
-		known->v[at] = costs_ask(x, p, k, &known->arena);
+	const uint32_t id = intern_find_key(&known->keys, k, sizeof *k);
+	const struct cost cost = id != INTERN_NONE ? known->v[id - 1] : costs_ask(x, p, k, &known->arena);
+	if (id == INTERN_NONE) { /* the key last: once it is there, other threads look at its cost */
+		MEM_GROW(known->v, known->cap, known->keys.n);
+		known->v[known->keys.n - 1] = cost;
+		intern_put_key(&known->keys, k, sizeof *k);
 	}
-	const struct cost cost = known->v[at];
 	mem_undo_end(&undo);
 	costs_unlock(known);
 	return cost;
