@@ -263,14 +263,23 @@ static void load_note_left(struct load *l, const struct store_column *col, uint3
 		l->p->left_bytes += bytes;
 }
 
-/* Data that stays packed is held against its checksum all the same. */
+/* Data that stays packed is held against its checksum all the same, and its rows are as many as the table has. */
 static int load_check_left(struct load *l, const struct load_column *v)
 {
 	struct str data;
-	for (uint32_t i = 0; i < l->n_chunks; i++)
-		if (load_is_of(&l->chunk[i], v) && load_read_packed(l, &l->chunk[i], &data))
+	uint64_t rows = 0, more;
+	for (uint32_t i = 0; i < l->n_chunks; i++) {
+		const struct chunk *c = &l->chunk[i];
+		if (!load_is_of(c, v))
+			continue;
+		if (load_read_packed(l, c, &data))
 			return -1;
-	return 0;
+		more = (uint64_t)c->bytes / v->size;
+		if (c->packing != SAVE_AS_IT_IS && !packed_says_rows(data, &more))
+			return load_damaged(l, "column %s.%s cannot be unpacked", v->table, v->name);
+		rows += more;
+	}
+	return v->found && rows != v->n ? load_damaged(l, "the chunks of column %s.%s do not fit its table", v->table, v->name) : 0;
 }
 
 /* One column of a table of n rows. *found: it is there, or there is nothing to be. */

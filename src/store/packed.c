@@ -581,6 +581,12 @@ static bool packed_take_rows(const struct packed_column *c, struct packed_reader
 	return true;
 }
 
+bool packed_says_rows(struct str bytes, uint64_t *rows)
+{
+	struct packed_reader from = {.p = (const uint8_t *)bytes.p, .end = (const uint8_t *)bytes.p + bytes.n};
+	return packed_take_number(&from, rows);
+}
+
 bool packed_take(const struct packed_column *c, uint32_t first, uint32_t n, struct str bytes)
 {
 	struct packed_state state = {0};

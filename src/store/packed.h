@@ -46,6 +46,9 @@ struct packed_column {
 /* Appends rows first .. first+n-1: `first` begins a block, and where there are classes, the last ends one, or the column. */
 void packed_put(const struct packed_column *c, uint32_t first, uint32_t n, struct buf *out);
 
+/* How many rows the bytes say they are, without a look at the rows; false where no number stands there. */
+bool packed_says_rows(struct str bytes, uint64_t *rows);
+
 /* Fills these rows from all of the bytes; false where they are not what packed_put writes. */
 bool packed_take(const struct packed_column *c, uint32_t first, uint32_t n, struct str bytes);
 

@@ -29,7 +29,7 @@ struct nsys_thread {
 	int64_t global_tid;
 	uint32_t track; /* + 1; 0 = free slot */
 };
-#define NSYS_TIME_MOST (INT64_C(1) << 62)
+#define NSYS_TIME_MOST ((INT64_C(1) << 62) - 1) /* as in the store: sums and differences of times fit */
 enum { NSYS_THREADS = 1024, NSYS_NAMES = 1024, NSYS_RESERVE_MIN = 64 /* fewer rows are not worth reserving for */ };
 
 struct nsys_name {

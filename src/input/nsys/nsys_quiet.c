@@ -101,7 +101,8 @@ static void quiet_span(struct nsys *n, const struct span_row *r, bool open)
 		nsys_put_span(n, r, open);
 		return;
 	}
-	t->all = t->all || !quiet_enter(n, t, r);
+	const bool nests = quiet_enter(n, t, r); /* once all is kept, too: rows out of order have the file read again */
+	t->all = t->all || !nests;
 	/* Of rows that begin together, the longer one stands around the other one, whichever comes first. */
 	const bool waits = !t->all && !open && r->start_ns > t->kept_start && t->n_waiting < QUIET_WAIT_MOST && is_quiet(n->quiet, r);
 	if (!waits) {
