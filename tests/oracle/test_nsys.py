@@ -412,14 +412,17 @@ class Made(Case):
         self.assertEqual({k: v["count"] for k, v in found.items() if v["level"] != "note"},
                          {"bad-time": 3, "negative-duration": 1, "missing-string": 1, "wrong-type": 2, "no-thread": 1})
 
-    def test_too_long(self):
-        """Start and end are times, but what lies between is more than 64 bits hold: neither negative nor 0."""
-        far = 1 << 62
-        make(self.path, {"StringIds": strings("k"), "NVTX_EVENTS": [nvtx(-far, far, "eternal", 1, 1), nvtx(1, 2, "r", 1, 1)]})
-        self.assertEqual(sql(self.path, "SELECT name FROM span"), [("r",)])
+    def test_farthest_times(self):
+        """2^62 ns is no time: a row with it is lost. The last time is a nanosecond before, and what is imported of it can be opened again."""
+        far, kept = 1 << 62, os.path.join(self.folder.name, "far.opscope")
+        make(self.path, {"StringIds": strings("k"), "NVTX_EVENTS": [nvtx(-far, far, "eternal", 1, 1), nvtx(far, far, "late", 1, 1), nvtx(far - 10, far - 1, "last", 1, 1)]})
+        self.assertEqual(sql(self.path, "SELECT name, dur_ns FROM span"), [("last", 9)])
         found = self.problems()
         self.assertNotIn("negative-duration", found)
-        self.assertIn("NVTX_EVENTS, row 1 is longer than", found["bad-time"]["message"])
+        self.assertEqual(found["bad-time"]["count"], 2)
+        self.assertIn("NVTX_EVENTS, row 1: start or end is no time", found["bad-time"]["message"])
+        oracle.run("import", self.path, "-o", kept)
+        self.assertEqual(sql(kept, "SELECT name, dur_ns FROM span"), [("last", 9)])
 
     def test_sizes_that_cannot_be(self):
         """Bytes whose sum is beyond 64 bits are unknown, with a note; those below 0 are not stated, with a diagnostic."""

@@ -187,7 +187,7 @@ async function notes(t) {
   const path = join(dirname(INPUTS.nsys.path), "../2024.6_fuser_h100/report1__da819b5f.sqlite");
   if (!existsSync(path)) throw new Absent(`no ${path}`);
   await t.open("overview", "/report1__da819b5f/default", {}, (await t.serve([path])).base);
-  assert(/\. The field Key op of the page Iterations says which op each step/.test(await text()), "the note does not name the field Key op");
+  assert(/\. The field Key op of the page Iterations takes an op that each step, .*; the page Iterations lists ops that repeat\./.test(await text()), "the note does not name the field Key op");
 }
 
 /** Sums of one step, which the address keeps; where more than the steps was recorded, why there are none. */

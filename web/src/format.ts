@@ -68,6 +68,7 @@ export function cell(value: Cell, column: Pick<Column, "unit" | "type">): string
 const ON_PAGES: [RegExp, string][] = [
   [/^--per=step: /g, ""],
   [/`opscope advise`/g, "The page Advice"],
+  [/`opscope report steps`/g, "the page Iterations"],
   [/--key-op=NAME/g, "the field Key op of the page Iterations"],
   [/--key-op='([^']*)'/g, "`$1` as Key op of the page Iterations"],
   [/`?--steps=(\d+\.\.\d*)`?/g, "Steps above: $1"],

@@ -471,7 +471,7 @@ static void explain_none(struct profile *p, struct steps *s, const struct iterat
 	if (seen->layers)
 		buf_printf(&b, "An op that is called about %u times is called once a layer, and tells no steps. ", seen->calls);
 	if (!seen->layers && key_candidates(p, seen->calls, true, 1, &p->arena, &would_do))
-		buf_cstr(&b, "If you know an op that each step, and not each layer, calls once, name it: --key-op=NAME; `opscope report steps` lists ops that repeat.");
+		buf_cstr(&b, "--key-op=NAME takes an op that each step, and not each layer, calls once, if you know one; `opscope report steps` lists ops that repeat.");
 	else
 		buf_cstr(&b, "Call prof.step() after each iteration, or put a range around it.");
 	s->how = arena_str(&p->arena, buf_view(&b));
